@@ -357,7 +357,7 @@ static ls_status set_options(const ls_args *a, ls_config *c, ls_error *e) {
 static const char *const file_keys[] = {
     "data.csv",    "data.columns",  "data.na",     "data.missing", "data.ratings",
     "data.clicks", "data.format",   "data.labels", "data.damaged", "data.resize",
-    "data.crop",   "data.channels", "data.exif",   "data.cache"};
+    "data.crop",   "data.channels", "data.exif",   "data.cache",   "data.cache_gb"};
 enum { CSV_KEYS = 6, FILE_KEYS = sizeof file_keys / sizeof *file_keys };
 
 /* Is the assignment one of the first n keys? */

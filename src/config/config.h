@@ -292,6 +292,7 @@ typedef struct ls_config {
         int64_t loss;              /* an ls_chat_kind */
         int64_t packing;           /* 1: on */
         const char *cache;         /* a directory; "": the user's */
+        double cache_gb;           /* of scaled pixels in the cache, at most */
         int64_t threads;           /* threads of a worker that read samples; LS_AUTO */
         int64_t order;             /* an ls_order_kind */
         int64_t block, window;     /* samples; blocks (data/order.h) */

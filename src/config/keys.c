@@ -264,6 +264,9 @@ static const ls_config_key keys[] = {
            "sample has one, and padding"),
     STRING("data.cache", data.cache, FREE,
            "directory for downloads and indexes of data; empty: ~/.cache/lockstep"),
+    NUM("data.cache_gb", data.cache_gb, 0, 1000000, 4, FREE,
+        "GB of the cache for pixels of images that are scaled, so that they are decoded once; 0: "
+        "they are decoded each time they are read"),
     INT_OR_AUTO("data.threads", data.threads, 1, 64, LS_AUTO, FREE,
                 "threads of a worker that read and decode samples ahead of the step; auto: 1, or 4 "
                 "for JPEG and PNG images"),

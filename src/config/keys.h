@@ -44,7 +44,7 @@ typedef struct ls_config_key {
     const char *help;
 } ls_config_key;
 
-enum { LS_NCONFIG_KEYS = 217 };
+enum { LS_NCONFIG_KEYS = 218 };
 extern const ls_config_key *const ls_config_keys; /* [LS_NCONFIG_KEYS] */
 /* All keys: those of the table, then those of a program (own.h). NULL after the last one. */
 const ls_config_key *ls_config_key_at(int i);

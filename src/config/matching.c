@@ -9,13 +9,12 @@
 /* Keys that may differ between hosts: paths on a host, and what a host decides for itself. */
 static bool may_differ(const ls_config_key *k) {
     static const char *const keys[] = {
-        "data.path",          "data.labels",        "data.val_path",
-        "data.val_labels",    "data.cache",         "data.threads",
-        "data.mix",           "parallel.threads",   "parallel.overlap",
-        "parallel.state_dir", "parallel.fit",       "survival.rejoin_s",
-        "survival.etcd_ca",   "survival.etcd_cert", "survival.membership",
-        "survival.etcd_user", "survival.etcd_key",  "log.every",
-        "train.sample_file",  "sync.servers",
+        "data.path",          "data.labels",       "data.val_path",      "data.val_labels",
+        "data.cache",         "data.cache_gb",     "data.threads",       "data.mix",
+        "parallel.threads",   "parallel.overlap",  "parallel.state_dir", "parallel.fit",
+        "survival.rejoin_s",  "survival.etcd_ca",  "survival.etcd_cert", "survival.membership",
+        "survival.etcd_user", "survival.etcd_key", "log.every",          "train.sample_file",
+        "sync.servers",
     };
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
         if (strcmp(keys[i], k->name) == 0) return true;

@@ -93,6 +93,7 @@ const ls_config_need ls_config_needs[] = {
     {"data.template", CHAT},
     {"data.loss", CHAT "; train.loss: auto"},
     {"data.packing", CHAT "; train.loss: auto"},
+    {"data.cache_gb", SAMPLES "; " PLAIN},
     {"data.threads", SAMPLES " or data.format: tokens"},
     {"data.block", BLOCKS},
     {"data.window", BLOCKS},

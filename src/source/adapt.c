@@ -334,6 +334,7 @@ ls_status ls_adapt(ls_source *from, const ls_adapt_wanted *w, ls_source **s_p, l
     adapted *a = LS_NEW(adapted);
     a->source = *from; /* count, hash, classes: those belong to `from` */
     a->source.index = NULL;
+    a->source.pixels = NULL;
     a->source.follow = NULL;
     a->source.nparts = 0;
     a->source.read = read_adapted;

@@ -71,6 +71,7 @@ ls_status ls_augmented_open(ls_source *from, const ls_augment *augment, const ch
     augmented *a = LS_NEW(augmented);
     a->source = *from; /* count, hash, classes: those belong to `from` */
     a->source.index = NULL;
+    a->source.pixels = NULL;
     a->source.follow = NULL;
     a->source.nparts = 0;
     a->source.read = read_centred;

@@ -240,6 +240,19 @@ static int choose_channels(const ls_image_way *w, const ls_image_sizes *s, const
     return (int)wanted->dims[2];
 }
 
+/* What the source says of how its images are read. */
+static void note_scale(const ls_image_fit *f, ls_source *s) {
+    ls_buf b = {0};
+    const int64_t numbers[] = {f->scaling,        f->side,         f->height,
+                               f->width,          f->shape.height, f->shape.width,
+                               f->shape.channels, f->cuts,         f->unturned};
+    ls_bytes_put(&b, &s->scale, sizeof s->scale);
+    ls_bytes_put(&b, numbers, sizeof numbers);
+    s->scale = ls_hash_bytes(b.data, b.len);
+    s->scales = s->scales || f->scaling != LS_IMAGE_AS_IT_IS || f->cuts;
+    ls_buf_free(&b);
+}
+
 ls_status ls_image_fit_decide(const ls_image_case *c, ls_image_fit *f_p, ls_source *source,
                               ls_error *e) {
     static const ls_image_way none;
@@ -267,6 +280,7 @@ ls_status ls_image_fit_decide(const ls_image_case *c, ls_image_fit *f_p, ls_sour
         ls_note("%s: %llu image%s turned upright, as EXIF says; data.exif: off ignores it", what,
                 (unsigned long long)s->nturned, s->nturned == 1 ? " is" : "s are");
     }
+    note_scale(&f, source);
     *f_p = f;
     return LS_OK;
 }

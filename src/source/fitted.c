@@ -84,6 +84,7 @@ ls_status ls_fitted_open(ls_source *from, const ls_image_way *way, const char *w
     fitted *f = LS_NEW(fitted);
     f->source = *from; /* count, hash, classes: those belong to `from` */
     f->source.index = NULL;
+    f->source.pixels = NULL;
     f->source.follow = NULL;
     f->source.parts = &f->from; /* for ls_source_verify() */
     f->source.nparts = 1;

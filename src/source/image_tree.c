@@ -55,7 +55,7 @@ typedef struct entries {
 
 static void add_file(ls_image_tree *t, const char *name, int class) {
     t->files = ls_grow(t->files, t->nfiles, sizeof *t->files);
-    t->files[t->nfiles++] = (ls_image_file){ls_strdup(name), class, 0};
+    t->files[t->nfiles++] = (ls_image_file){.name = ls_strdup(name), .class = class};
 }
 
 static void add_dir(ls_image_tree *t, const char *name) {

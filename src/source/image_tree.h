@@ -14,12 +14,14 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "base/stamp.h"
 #include "source/classes.h"
 
 typedef struct ls_image_file {
     char *name; /* path below the directory of its class; of files that are given: the path */
     int class;
-    uint64_t hash; /* of the file, when the source was opened */
+    uint64_t hash;  /* of the file, when the source was opened */
+    ls_stamp stamp; /* its state then */
 } ls_image_file;
 
 typedef struct ls_image_tree {

@@ -24,7 +24,8 @@
 enum {
     VERSION = 9, /* another whenever a reader puts something else, or finds something else */
     LEAST_NBYTES = 1 << 20,
-    LARGE = 16 /* a file is large from LEAST_NBYTES / LARGE on */
+    LARGE = 16, /* a file is large from LEAST_NBYTES / LARGE on */
+    MOST_DEPTH = 16
 };
 static const char MAGIC[8] = "LSINDEX";
 /* Times of files advance by a tick of the kernel, 10 ms at most. */
@@ -103,17 +104,18 @@ static ls_hash key_of(const char *format, const ls_files *files, const ls_source
     return key;
 }
 
-/* Bytes of a file, or of a directory and of those in it. */
-static uint64_t size_of(const char *path, int depth) {
+/* Bytes of a file, or of a directory and of those below it, until they are `most`; links to
+ * directories are not followed, but those of the first level. */
+static uint64_t size_of(const char *path, uint64_t most, int depth) {
     struct stat st;
-    if (stat(path, &st) != 0) return 0;
-    if (!S_ISDIR(st.st_mode)) return (uint64_t)st.st_size;
+    if ((depth > 1 ? lstat(path, &st) : stat(path, &st)) != 0) return 0;
+    if (!S_ISDIR(st.st_mode)) return S_ISREG(st.st_mode) ? (uint64_t)st.st_size : 0;
     uint64_t nbytes = (uint64_t)ls_file_folder_nbytes(path);
-    DIR *d = depth > 0 ? opendir(path) : NULL;
-    for (struct dirent *entry; d && (entry = readdir(d));) {
+    DIR *d = depth < MOST_DEPTH ? opendir(path) : NULL;
+    for (struct dirent *entry; d && nbytes < most && (entry = readdir(d));) {
         if (entry->d_name[0] == '.') continue;
         char *inner = ls_format("%s/%s", path, entry->d_name);
-        if (ls_file_is_dir(inner)) nbytes += size_of(inner, depth - 1);
+        if (ls_file_is_dir(inner)) nbytes += size_of(inner, most - nbytes, depth + 1);
         free(inner);
     }
     if (d) closedir(d);
@@ -189,7 +191,7 @@ ls_index *ls_index_open(const char *format, const ls_files *files, const ls_sour
     x->path = ls_format("%s/%s", x->dir, name);
     uint64_t nbytes = 0;
     for (size_t i = 0; i < files->n && nbytes < x->least_nbytes; i++)
-        nbytes += size_of(files->paths[i], 1);
+        nbytes += size_of(files->paths[i], x->least_nbytes - nbytes, 0);
     x->large = nbytes >= x->least_nbytes;
     if (!x->large || (!o->fresh && load(x))) return x;
     lock(x);

@@ -147,6 +147,7 @@ ls_status ls_mixed_open(ls_source *const *parts, const char *const *names, int n
     ls_status s = LS_OK;
     m->source = *parts[0]; /* fields and classes: those belong to the first part */
     m->source.index = NULL;
+    m->source.pixels = NULL;
     m->source.follow = NULL;
     m->source.read = read_mixed;
     m->source.draw = draw_mixed;

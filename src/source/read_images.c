@@ -14,6 +14,7 @@
 #include "source/index.h"
 #include "source/note.h"
 #include "source/numbering.h"
+#include "source/pixel_cache.h"
 
 typedef struct images {
     ls_source source;
@@ -92,15 +93,15 @@ static ls_status check_images(indexing *x, uint8_t *left, ls_error *e) {
 /* ---- the index in the cache ---- */
 
 /* A hash of the names, classes and states of all files. */
-static ls_hash hash_list(const images *m, ls_index *x) {
+static ls_hash hash_list(images *m, ls_index *x) {
     ls_hasher *h = ls_hasher_new();
     for (size_t i = 0; i < m->tree.nfiles; i++) {
         char *path = path_of(m, &m->tree.files[i]);
         struct stat st = {0};
         if (stat(path, &st) == 0) ls_index_note_state(x, &st);
-        ls_stamp stamp = ls_stamp_of(&st);
+        m->tree.files[i].stamp = ls_stamp_of(&st);
         ls_hasher_add(h, path, strlen(path) + 1);
-        ls_hasher_add(h, &stamp, sizeof stamp);
+        ls_hasher_add(h, &m->tree.files[i].stamp, sizeof(ls_stamp));
         free(path);
     }
     return ls_hasher_finish(h);
@@ -217,13 +218,11 @@ static ls_status fill(images *m, const ls_files *files, const ls_source_options 
 
 /* ---- the source ---- */
 
-static ls_status read_sample(const ls_source *source, uint64_t i, void *sample, ls_error *e) {
-    const images *m = (const images *)source;
-    const ls_image_file *f = &m->tree.files[i];
-    int32_t label = m->tree.flat ? 0 : m->labels[f->class];
+/* Reads the file, which must be as it was. */
+static ls_status decode(const images *m, const ls_image_file *f, const char *path, uint8_t *out,
+                        ls_error *e) {
     ls_buf b = {0};
     ls_error own = {0};
-    char *path = path_of(m, f);
     ls_status s = ls_file_read(path, LS_IMAGE_FILE_NBYTES, &b, e);
     if (s == LS_OK && ls_hash_bytes(b.data, b.len).lo != f->hash)
         s = ls_fail(e, LS_EIO,
@@ -231,11 +230,33 @@ static ls_status read_sample(const ls_source *source, uint64_t i, void *sample, 
                     "again",
                     path);
     if (s == LS_OK &&
-        ls_image_fit_decode(&m->fit, (const uint8_t *)b.data, b.len,
-                            (uint8_t *)sample + source->fields[0].offset, &own) != LS_OK)
+        ls_image_fit_decode(&m->fit, (const uint8_t *)b.data, b.len, out, &own) != LS_OK)
         s = ls_fail(e, own.code, "%s: %s", path, own.msg);
-    if (!m->tree.flat) memcpy((char *)sample + source->fields[1].offset, &label, sizeof label);
     ls_buf_free(&b);
+    return s;
+}
+
+/* Has the file the state that it had before it was opened? */
+static bool is_untouched(const ls_image_file *f, const char *path) {
+    struct stat st;
+    if (stat(path, &st) != 0) return false;
+    ls_stamp now = ls_stamp_of(&st);
+    return ls_stamp_same(&now, &f->stamp);
+}
+
+static ls_status read_sample(const ls_source *source, uint64_t i, void *sample, ls_error *e) {
+    const images *m = (const images *)source;
+    const ls_image_file *f = &m->tree.files[i];
+    int32_t label = m->tree.flat ? 0 : m->labels[f->class];
+    size_t offset = source->fields[0].offset;
+    uint8_t *out = (uint8_t *)sample + offset;
+    char *path = path_of(m, f);
+    ls_status s = LS_OK;
+    if (!is_untouched(f, path) || !ls_pixel_cache_get(source->pixels, i, offset, out)) {
+        s = decode(m, f, path, out, e);
+        if (s == LS_OK) ls_pixel_cache_put(source->pixels, i, offset, out);
+    }
+    if (!m->tree.flat) memcpy((char *)sample + source->fields[1].offset, &label, sizeof label);
     free(path);
     return s;
 }

@@ -14,6 +14,7 @@
 #include "source/image_set.h"
 #include "source/index.h"
 #include "source/mds_column.h"
+#include "source/pixel_cache.h"
 #include "source/places.h"
 
 enum { MOST_INDEX = 256 << 20, MOST_COLUMNS = 256 };
@@ -271,7 +272,14 @@ static ls_status read_sample(const ls_source *source, uint64_t i, void *sample, 
     LS_TRY(find_values(s, place, values, e));
     for (size_t k = 0; k < s->features.n; k++) {
         const ls_feature *f = &s->features.list[k];
-        if (f->left_out || ls_mds_column_store(&s->columns[k], &values[k], f, sample)) continue;
+        char *to = (char *)sample + f->offset;
+        bool image = s->columns[k].kind == LS_MDS_IMAGE && !f->left_out;
+        if (f->left_out || (image && ls_pixel_cache_get(source->pixels, i, f->offset, to)))
+            continue;
+        if (ls_mds_column_store(&s->columns[k], &values[k], f, sample)) {
+            if (image) ls_pixel_cache_put(source->pixels, i, f->offset, to);
+            continue;
+        }
         return ls_fail(e, LS_EINVAL, "%s: sample %llu: '%s' is damaged", place.file->path,
                        (unsigned long long)(place.at / 4 - 1), f->name);
     }

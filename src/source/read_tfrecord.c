@@ -17,6 +17,7 @@
 #include "source/format.h"
 #include "source/image_set.h"
 #include "source/index.h"
+#include "source/pixel_cache.h"
 #include "source/places.h"
 
 enum { HEAD = 12, TAIL = 4 };
@@ -317,14 +318,22 @@ static ls_status store_feature(const column *c, const ls_feature *f, const ls_ex
     return LS_OK;
 }
 
-static ls_status store(const tfrecord_source *s, const ls_example *x, ls_sample_place place,
-                       void *sample, ls_error *e) {
+/* number: of the sample. */
+static ls_status store(const tfrecord_source *s, const ls_example *x, uint64_t number, void *sample,
+                       ls_error *e) {
+    ls_sample_place place = ls_places_find(&s->places, number);
     LS_TRY(check_names(s, x, place.file->path, place.at, e));
     for (size_t i = 0; i < x->n; i++) {
         const ls_feature *f = &s->features.list[i];
         ls_error why = {0};
-        if (f->left_out || store_feature(&s->columns[i], f, &x->features[i], sample, &why) == LS_OK)
+        char *to = (char *)sample + f->offset;
+        bool image = s->columns[i].image && !f->left_out;
+        if (f->left_out || (image && ls_pixel_cache_get(s->base.pixels, number, f->offset, to)))
             continue;
+        if (store_feature(&s->columns[i], f, &x->features[i], sample, &why) == LS_OK) {
+            if (image) ls_pixel_cache_put(s->base.pixels, number, f->offset, to);
+            continue;
+        }
         return ls_fail(e, LS_EINVAL, "%s: the record at byte %llu, '%s': %s", place.file->path,
                        (unsigned long long)place.at, s->columns[i].name, why.msg);
     }
@@ -342,7 +351,7 @@ static ls_status read_record(const ls_source *source, uint64_t i, void *sample, 
     if (!ls_example_parse(message, nbytes, &x))
         return ls_fail(e, LS_EINVAL, "%s: the record at byte %llu is no tf.train.Example",
                        place.file->path, (unsigned long long)place.at);
-    ls_status status = store(s, &x, place, sample, e);
+    ls_status status = store(s, &x, i, sample, e);
     ls_example_free(&x);
     return status;
 }

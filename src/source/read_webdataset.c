@@ -34,6 +34,7 @@
 #include "source/index.h"
 #include "source/json_members.h"
 #include "source/note.h"
+#include "source/pixel_cache.h"
 
 enum { CLS_NBYTES = 32, JSON_NBYTES = 1 << 20 };
 
@@ -498,8 +499,13 @@ static ls_status read_sample(const ls_source *source, uint64_t i, void *to, ls_e
     const ls_plain *shard = shard_of(w, p);
     ls_error own = {0};
     if (w->has_label) memcpy((char *)to + source->fields[1].offset, &p->label, sizeof p->label);
-    ls_status s = ls_image_fit_decode(&w->fit, shard->data + p->at, p->nbytes,
-                                      (uint8_t *)to + source->fields[0].offset, &own);
+    size_t offset = source->fields[0].offset;
+    uint8_t *out = (uint8_t *)to + offset;
+    ls_status s = LS_OK;
+    if (!ls_pixel_cache_get(source->pixels, i, offset, out)) {
+        s = ls_image_fit_decode(&w->fit, shard->data + p->at, p->nbytes, out, &own);
+        if (s == LS_OK) ls_pixel_cache_put(source->pixels, i, offset, out);
+    }
     if (s == LS_OK && w->has_json) s = read_members(w, p, to, &own);
     if (s == LS_OK) return LS_OK;
     return ls_fail(e, own.code, "%s: sample %llu at offset %llu: %s", shard->path,

@@ -15,6 +15,7 @@
 #include "source/index.h"
 #include "source/note.h"
 #include "source/numbering.h"
+#include "source/pixel_cache.h"
 #include "tensor/dtype.h"
 
 /* In the order in which they are asked. */
@@ -230,6 +231,7 @@ static ls_status open_files(const ls_files *files, const ls_source_options *o, l
             files->paths[0], f->name);
     LS_TRY(open_indexed(f, files, o, &s, e));
     if (s->decodes) add_decoders(s);
+    if (s->decodes) s->pixels = ls_pixel_cache_open(s, o, files->paths[0]);
     *s_p = s;
     return LS_OK;
 }
@@ -292,6 +294,7 @@ ls_status ls_source_follow(ls_source *s, const ls_numbering *numbering, const ch
 void ls_source_close(ls_source *s) {
     if (!s) return;
     ls_index *x = s->index;
+    ls_pixel_cache_close(s->pixels);
     s->close(s);
     ls_index_free(x);
 }

@@ -33,9 +33,10 @@ typedef struct ls_field {
     const char *trouble; /* the message for whoever reads it; NULL: its values can be used */
 } ls_field;
 
-typedef struct ls_index ls_index;         /* index.h */
-typedef struct ls_numbering ls_numbering; /* numbering.h */
-typedef struct ls_ids ls_ids;             /* ids.h */
+typedef struct ls_index ls_index;             /* index.h */
+typedef struct ls_numbering ls_numbering;     /* numbering.h */
+typedef struct ls_ids ls_ids;                 /* ids.h */
+typedef struct ls_pixel_cache ls_pixel_cache; /* pixel_cache.h */
 
 typedef enum ls_index_use {
     LS_INDEX_NONE, /* too little data for one, or the cache can't be written */
@@ -62,6 +63,9 @@ struct ls_source {      /* a reader's own struct begins with it */
     int64_t side;  /* of the squares as which images of several sizes are read, since nothing says
                       another size; 0: they are not */
     bool decodes;  /* a field has pixels of JPEG or PNG images: the decoders are part of the hash */
+    bool scales;   /* its images are scaled or cut */
+    ls_hash scale; /* how: all that decides pixels beside the files */
+    ls_pixel_cache *pixels; /* where they are kept; NULL: nowhere */
     char **classes; /* [nclasses] names of the values of the field "label"; NULL: they have none */
     int nclasses;
     const ls_numbering
@@ -120,6 +124,7 @@ typedef struct ls_source_options {
     /* limits: what a file may be unpacked to */
     uint64_t most_nbytes;             /* 0: 1 TB */
     double most_ratio;                /* largest ratio of unpacked to packed bytes; 0: 1000 */
+    uint64_t pixels_nbytes;           /* of scaled pixels in the cache, at most; 0: none */
     uint64_t index_nbytes;            /* files of fewer bytes in all have no index; 0: 1 MiB */
     ls_index *index;                  /* for readers; ls_source_open() sets it */
     const ls_ratings_wanted *ratings; /* the files have interactions of users; NULL: they do not */

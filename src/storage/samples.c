@@ -82,6 +82,7 @@ static ls_source_options options_of(const opening *how) {
                                .missing = (ls_missing)c->data.missing,
                                .images = how->images,
                                .window = c->model.context,
+                               .pixels_nbytes = (uint64_t)(c->data.cache_gb * 1e9),
                                .fresh = how->fresh};
 }
 
