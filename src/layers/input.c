@@ -1,6 +1,8 @@
 /* input.c - a field of the samples as numbers: y = scale x + shift. */
 #include <math.h>
+#include <stdio.h>
 
+#include "base/utf8.h"
 #include "layers/layers.h"
 #include "model/rows.h"
 
@@ -54,7 +56,10 @@ static void describe(const ls_layer *l, ls_facts *f) {
 static const ls_layer_ops ops = {.kind = "input", .forward = forward, .describe = describe};
 
 ls_value *ls_layers_input(ls_model *m, const ls_value *x, float scale, float shift) {
-    ls_layer *l = ls_build_layer(m, m->inputs[x->field].name, NULL, NULL, 0);
+    char name[LS_NAME - 16]; /* the beginning of a long name; a number follows if it is in use */
+    size_t n = (size_t)snprintf(name, sizeof name, "%s", m->inputs[x->field].name);
+    if (n >= sizeof name) name[ls_utf8_complete(name, sizeof name - 1)] = 0;
+    ls_layer *l = ls_build_layer(m, name, NULL, NULL, 0);
     if (!l) return ls_build_failed(m);
     l->ops = &ops;
     LS_LAYER_OWN_AS(options, l) = (options){x->type, scale, shift, ls_value_count(x)};

@@ -55,10 +55,10 @@ void ls_names_add(const ls_list_at *at, const char *name, ls_value *v) {
 
 /* In the scope, then in those around it. */
 static ls_named *find(const ls_names *s, const char *name) {
-    char whole[3 * LS_NAME];
+    char whole[LS_NAME + LS_FIELD_NAME];
     for (size_t n = strlen(s->scope);; n--) {
         if (n && s->scope[n - 1] != '.') continue;
-        snprintf(whole, sizeof whole, "%.*s%.80s", (int)n, s->scope, name);
+        snprintf(whole, sizeof whole, "%.*s%s", (int)n, s->scope, name);
         ls_named *found = find_whole(s, whole);
         if (found || !n) return found;
     }

@@ -10,7 +10,7 @@
 #include "networks/pixels.h"
 
 typedef struct ls_named {
-    char name[2 * LS_NAME];
+    char name[LS_NAME + LS_FIELD_NAME]; /* with its scope */
     ls_value *value;
     ls_value *numbers; /* an image's bytes as numbers, once a layer has read them; else NULL */
     bool is_used;

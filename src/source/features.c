@@ -153,9 +153,22 @@ static ls_status leave_out(ls_feature *f, bool no_label, const char *what, ls_er
     return LS_OK;
 }
 
+/* Does it stay a field where many are joined? So does what the model's config names, and a label
+ * that has fractions. */
+static bool is_single(const ls_features *s, const char *named, const ls_feature *f,
+                      const ls_feature *label) {
+    size_t length = strlen(f->name);
+    for (const char *at = named; at && *at; at += *at == '\n') {
+        size_t n = strcspn(at, "\n");
+        if (n == length && strncmp(at, f->name, n) == 0) return true;
+        at += n;
+    }
+    return !label && !s->no_label && label_rank(f) < NLABEL_NAMES;
+}
+
 /* Can this feature be a part of the field "x"? */
 static bool can_join(const ls_feature *f, const ls_feature *label) {
-    return !f->left_out && f != label && !f->text && f->ndims == 0 &&
+    return !f->left_out && !f->single && f != label && !f->text && f->ndims == 0 &&
            (f->spelled || f->type == LS_F32);
 }
 
@@ -259,7 +272,8 @@ static void note_codes(ls_features *s, const ls_feature *label, bool join, ls_so
     name_classes(s, source);
 }
 
-ls_status ls_features_finish(ls_features *s, ls_source *source, const char *what, ls_error *e) {
+ls_status ls_features_finish(ls_features *s, const char *named, ls_source *source, const char *what,
+                             ls_error *e) {
     s->nfields = source->nfields;
     s->nbytes = source->nbytes;
     size_t nfields = 0, nlists = 0;
@@ -272,6 +286,7 @@ ls_status ls_features_finish(ls_features *s, ls_source *source, const char *what
         return ls_fail(e, LS_EINVAL, "%s: no field can be read from it", what);
     const ls_feature *label = ls_features_label(s);
     for (size_t i = 0; i < s->n; i++) decide_type(&s->list[i], label);
+    for (size_t i = 0; i < s->n; i++) s->list[i].single = is_single(s, named, &s->list[i], label);
     bool join = nfields > (s->apart ? s->apart : LS_FEATURES_APART);
     LS_TRY(leave_out_lists(s, label, join, what, e));
     if (join) LS_TRY(add_joined(s, label, source, what, e));

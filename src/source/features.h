@@ -49,6 +49,7 @@ typedef struct ls_feature {
     uint64_t nvalues;  /* of which that is the mean; 0: it has none */
     double mean;
     /* decided by ls_features_finish() */
+    bool single; /* it is no part of "x" */
     ls_dtype as; /* type in the sample: `type`, LS_F32 or LS_I32 */
     size_t offset;
 } ls_feature;
@@ -78,9 +79,11 @@ void ls_feature_set_image(ls_feature *, ls_image_shape);
 ls_feature *ls_features_find(const ls_features *, const char *name);
 void ls_features_free(ls_features *);
 
-/* Sets fields, classes and sizes of the source; `what` (a path) names it in messages. LS_EINVAL: no
+/* Sets fields, classes and sizes of the source; `what` (a path) names it in messages. named: as
+ * ls_source_options.named. LS_EINVAL: no
  * field is left, names are too long or equal, there are too many fields, or they are too large. */
-ls_status ls_features_finish(ls_features *, ls_source *, const char *what, ls_error *);
+ls_status ls_features_finish(ls_features *, const char *named, ls_source *, const char *what,
+                             ls_error *);
 /* Decides again, as another source has decided: the same fields with the same numbers of texts. A
  * field whose feature is of another kind, or has texts without a number, gets its trouble. */
 ls_status ls_features_follow(ls_features *, const ls_numbering *, ls_source *, const char *what,

@@ -516,7 +516,7 @@ static ls_status index_files(csv_source *s, const ls_files *files, const ls_sour
                 (unsigned long long)s->base.nmissing, ls_plural((int64_t)s->base.nmissing));
     if (!ls_index_is_known(o->index) && ls_index_out(o->index))
         put_index(s, ls_index_out(o->index));
-    return ls_features_finish(&s->table.columns, &s->base, files->paths[0], e);
+    return ls_features_finish(&s->table.columns, o->named, &s->base, files->paths[0], e);
 }
 
 /* A column of numbers, or without values, has texts if it has texts in the training data; without

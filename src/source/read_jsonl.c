@@ -183,7 +183,7 @@ static ls_status index_files(jsonl_source *s, const ls_files *files, const ls_so
         ls_places_put(&s->places, &s->base, out);
         ls_features_put(&s->members.features, out);
     }
-    return ls_features_finish(&s->members.features, &s->base, files->paths[0], e);
+    return ls_features_finish(&s->members.features, o->named, &s->base, files->paths[0], e);
 }
 
 static ls_status open_jsonl(const ls_files *files, const ls_source_options *o, ls_source **s_p,

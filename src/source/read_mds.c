@@ -369,7 +369,7 @@ static ls_status read_shards(mds_source *s, const ls_json *index, ls_hash text, 
     for (size_t i = 0; i < s->features.n; i++)
         LS_TRY(ls_mds_column_fit(&s->columns[i], s->images.way, &s->features.list[i], path,
                                  &s->base, e));
-    return ls_features_finish(&s->features, &s->base, path, e);
+    return ls_features_finish(&s->features, o->named, &s->base, path, e);
 }
 
 static ls_status read_index(mds_source *s, const char *path, const ls_source_options *o,

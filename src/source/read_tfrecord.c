@@ -446,7 +446,7 @@ static ls_status index_files(tfrecord_source *s, const ls_files *files, const ls
     if (s->places.n == 0) return ls_fail(e, LS_EINVAL, "%s: has no records", files->paths[0]);
     if (!known && ls_index_out(o->index)) put_index(s, ls_index_out(o->index));
     LS_TRY(fit_images(s, files->paths[0], e));
-    return ls_features_finish(&s->features, &s->base, files->paths[0], e);
+    return ls_features_finish(&s->features, o->named, &s->base, files->paths[0], e);
 }
 
 static ls_status open_tfrecord(const ls_files *files, const ls_source_options *o, ls_source **s_p,

@@ -460,7 +460,7 @@ static ls_status add_members(webdataset *w, const char *what, ls_error *e) {
             s->list[i].whole = false;
     s->apart = LS_SOURCE_FIELDS;
     s->no_label = w->has_label;
-    return ls_features_finish(s, &w->source, what, e);
+    return ls_features_finish(s, NULL, &w->source, what, e);
 }
 
 static ls_status add_fields(indexing *x, ls_error *e) {

@@ -10,6 +10,7 @@
 #include "base/escape.h"
 #include "base/file.h"
 #include "base/intern.h"
+#include "config/mentioned.h"
 #include "config/needs.h"
 #include "networks/network.h"
 #include "networks/own_source.h"
@@ -135,7 +136,11 @@ static ls_status open_files(const opening *how, const char *paths, const char *l
     ls_csv_rules rules = {0};
     ls_status status = read_columns(how->c, &columns, &o, e);
     if (status == LS_OK) status = ls_samples_read_rules(how->c, &rules, &o, e);
+    ls_buf named = {0};
+    ls_config_put_mentioned(how->c, &named);
+    o.named = named.data;
     if (status == LS_OK) status = ls_source_open(from, &o, &s, e);
+    ls_buf_free(&named);
     char *name = name_of(from);
     if (status == LS_OK && how->follows) {
         status = ls_source_follow(s, how->numbering, name, e);
@@ -156,7 +161,11 @@ static ls_status open_mixture(const opening *how, opened *o_p, ls_error *e) {
     ls_csv_rules rules = {0};
     LS_TRY(ls_mixture_read(how->c->data.mix, &m, e));
     ls_status status = ls_samples_read_rules(how->c, &rules, &o, e);
+    ls_buf named = {0};
+    ls_config_put_mentioned(how->c, &named);
+    o.named = named.data;
     if (status == LS_OK) status = ls_mixture_open(&m, how->dir, &o, &s, e);
+    ls_buf_free(&named);
     ls_mixture_free(&m);
     ls_csv_rules_free(&rules);
     return status == LS_OK ? add_changes(how->c, "data.mix", s, o_p, e) : status;

@@ -229,6 +229,43 @@ static const char FASHION_YAML[] =
     "optim: {lr: 3e-3, warmup: 5}\n";
 
 /* The loss on the test images falls from log 10 = 2.30; dropout has the same zeros in each run. */
+/* A row of a table with `columns` numbers, whose names have 255 bytes and differ in the last ones
+ * alone, and the price. */
+static void put_wide(ls_buf *b, int columns, int row) {
+    for (int k = 0; k < columns; k++)
+        if (row < 0)
+            ls_buf_printf(b, "%0252d%03d,", 7, k);
+        else
+            ls_buf_printf(b, "%d.5,", (row * 7 + k) % 10);
+    ls_buf_printf(b, row < 0 ? "price\n" : "%d.25\n", row);
+}
+
+/* Numbers are joined where they are many, but for those that the config names; names may be as long
+ * as data have them. */
+static void test_wide(void **state) {
+    (void)state;
+    static const int columns[] = {1, 7, 12, 63, 200};
+    static const char config[] =
+        "model: {kind: mlp, hidden: [4], loss: {mean_squared_error: {target: price}}}\n"
+        "train: {steps: 2, batch: 8}\n"
+        "optim: {warmup: 0}\n";
+    write_file("wide.yaml", config, sizeof config - 1);
+    for (size_t i = 0; i < sizeof columns / sizeof *columns; i++) {
+        ls_buf table = {0};
+        char line[256];
+        for (int row = -1; row < 40; row++) put_wide(&table, columns[i], row);
+        write_file("wide.csv", table.data, table.len);
+        ls_buf_free(&table);
+        snprintf(line, sizeof line, "train @/wide.yaml -o @/wide%d --set data.path=@/wide.csv",
+                 columns[i]);
+        expect(line, 0, "validation loss");
+        snprintf(line, sizeof line, "predict @/wide%d @/wide.csv", columns[i]);
+        expect(line, 0, "sample,price\n0,");
+    }
+    shell_of_run("wide12",
+                 "grep -q 'input: {\"x\": \\[\"12\"\\], \"price\": \\[\\]}' $r/config.yaml");
+}
+
 static void test_fashion(void **state) {
     (void)state;
     char line[512], *output = NULL;
@@ -388,11 +425,12 @@ static void test_classes(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_classes),        cmocka_unit_test(test_same_bits),
-        cmocka_unit_test(test_killed),         cmocka_unit_test(test_other_data),
-        cmocka_unit_test(test_record),         cmocka_unit_test(test_eval),
-        cmocka_unit_test(test_elsewhere),      cmocka_unit_test(test_validation),
-        cmocka_unit_test(test_refused),        cmocka_unit_test(test_fashion),
-        cmocka_unit_test(test_images_refused), cmocka_unit_test(test_bench)};
+        cmocka_unit_test(test_classes),   cmocka_unit_test(test_same_bits),
+        cmocka_unit_test(test_killed),    cmocka_unit_test(test_other_data),
+        cmocka_unit_test(test_record),    cmocka_unit_test(test_eval),
+        cmocka_unit_test(test_elsewhere), cmocka_unit_test(test_validation),
+        cmocka_unit_test(test_refused),   cmocka_unit_test(test_fashion),
+        cmocka_unit_test(test_wide),      cmocka_unit_test(test_images_refused),
+        cmocka_unit_test(test_bench)};
     return cmocka_run_group_tests(tests, make, folder_remove);
 }
