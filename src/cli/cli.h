@@ -77,6 +77,9 @@ void cli_args_free(ls_args *);
 const char *cli_value(const ls_args *, int option);
 bool cli_given(const ls_args *, int option);
 
+/* Paths one a line, as data.path of several files is; free() it. NULL: there are none. */
+char *cli_join(const char *const *words, int n);
+
 /* Parse a number. Log one line and return false if the value is not a number or is out of range. */
 bool cli_integer(const ls_command *, const ls_args *, int option, int64_t low, int64_t high,
                  int64_t *value_p);

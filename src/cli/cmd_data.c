@@ -315,13 +315,6 @@ static ls_status write_sheet(const data_scan *c, int64_t n, const char *path, ls
 
 /* ---- the command ---- */
 
-/* One a line, as ls_source_open() takes them; the caller frees it. NULL: there are none. */
-static char *join(const char *const *words, int n) {
-    ls_buf b = {0};
-    for (int i = 0; i < n; i++) ls_buf_printf(&b, "%s%s", i ? "\n" : "", words[i]);
-    return b.data;
-}
-
 typedef struct wish {
     int64_t window, images, samples;
 } wish;
@@ -381,8 +374,8 @@ static ls_status fail_set(const char *set, ls_error *e) {
 }
 
 static ls_status make_config(const ls_args *a, const wish *w, ls_config *c, ls_error *e) {
-    char *paths = join(a->words, a->nwords);
-    char *labels = join(a->options[LABELS].values, a->options[LABELS].n);
+    char *paths = cli_join(a->words, a->nwords);
+    char *labels = cli_join(a->options[LABELS].values, a->options[LABELS].n);
     ls_config_defaults(c);
     c->data.path = ls_intern(paths);
     if (labels) c->data.labels = ls_intern(labels);
@@ -489,7 +482,7 @@ static int run_samples(const ls_args *a, const char *paths) {
 }
 
 static int run(const ls_args *a) {
-    char *paths = join(a->words, a->nwords);
+    char *paths = cli_join(a->words, a->nwords);
     data_kind kind = kind_of(a, paths);
     int code = kind == DATA_SAMPLES ? run_samples(a, paths) : run_texts(a, paths, kind);
     free(paths);

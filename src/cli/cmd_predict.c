@@ -1,4 +1,4 @@
-/* cmd_predict.c - lockstep predict RUN [DATA] */
+/* cmd_predict.c - lockstep predict RUN [DATA...] */
 #include <stdlib.h>
 #include <string.h>
 
@@ -123,6 +123,14 @@ static ls_status add_rows(const work *w, uint64_t first, uint64_t end, ls_buf *b
     return ls_predicted_rows(w->data, &w->form, first, end, b, e);
 }
 
+static ls_status open_data(work *w, ls_error *e) {
+    const ls_args *a = w->args;
+    char *paths = cli_join(a->words + 1, a->nwords - 1);
+    ls_status s = ls_predicted_open(w->predictor, paths, cli_value(a, LABELS), &w->data, e);
+    free(paths);
+    return s;
+}
+
 static ls_status open_work(work *w, ls_error *e) {
     const ls_args *a = w->args;
     int threads = w->workers > 1 ? ls_cores() / w->workers : 0;
@@ -134,8 +142,7 @@ static ls_status open_work(work *w, ls_error *e) {
                                   &w->predictor, e));
     if (ls_rater_is_possible(w->predictor) && a->nwords == 1) return open_recommender(w, e);
     LS_TRY(check_for_samples(w, e));
-    LS_TRY(ls_predicted_open(w->predictor, a->nwords > 1 ? a->words[1] : NULL, cli_value(a, LABELS),
-                             &w->data, e));
+    LS_TRY(open_data(w, e));
     return set_form(w, e);
 }
 
@@ -258,15 +265,16 @@ static int run(const ls_args *a) {
 
 const ls_command cmd_predict = {
     .name = "predict",
-    .words = "RUN|CHECKPOINT|MODEL [DATA]",
+    .words = "RUN|CHECKPOINT|MODEL [DATA...]",
     .min_words = 1,
-    .max_words = 2,
+    .max_words = CLI_MAX_WORDS,
     .is_worker = true,
     .summary = "predict with a trained model",
     .about =
         "Writes what the model predicts of each sample of DATA: the most probable class with its\n"
-        "probability, or numbers. DATA is read as the run's own data are (docs/data.md); it needs\n"
-        "no labels. Without DATA: the validation part of the run's data.\n"
+        "probability, or numbers. DATA, files or directories, is read as the run's own data are\n"
+        "(docs/data.md); it needs no labels. Without DATA: the validation part of the run's\n"
+        "data.\n"
         "\n"
         "A language model reads the lines of a text, or the members text, prompt or content of\n"
         "JSON lines, and predicts the token that follows; without a tokenizer, rows of tokens.\n"

@@ -148,6 +148,12 @@ const char *cli_value(const ls_args *a, int option) {
     return n ? a->options[option].values[n - 1] : NULL;
 }
 
+char *cli_join(const char *const *words, int n) {
+    ls_buf b = {0};
+    for (int i = 0; i < n; i++) ls_buf_printf(&b, "%s%s", i ? "\n" : "", words[i]);
+    return b.data;
+}
+
 bool cli_given(const ls_args *a, int option) { return a->options[option].n > 0; }
 
 bool cli_integer(const ls_command *c, const ls_args *a, int option, int64_t low, int64_t high,

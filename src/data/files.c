@@ -96,6 +96,10 @@ static ls_status add_matches(ls_files *f, const char *pattern, ls_error *e) {
 }
 
 static ls_status add_path(ls_files *f, const char *path, ls_error *e) {
+    if (strcmp(path, "-") == 0)
+        return ls_fail(e, LS_EINVAL,
+                       "-: standard input is not read; write it to a file and name that (./- is a "
+                       "file of this name)");
     if (!ls_file_exists(path)) return add_matches(f, path, e);
     add_file(f, path);
     return LS_OK;

@@ -17,7 +17,7 @@ typedef struct ls_files {
  * that several patterns match is taken once. A path that exists is not a pattern. A path that does
  * not exist is taken, too: opening it reports the error.
  *
- * Errors: LS_EINVAL: a pattern matches no file. */
+ * Errors: LS_EINVAL: a pattern matches no file; a path is "-". */
 ls_status ls_files_find(const char *paths, ls_files *f_p, ls_error *);
 void ls_files_free(ls_files *);
 

@@ -283,6 +283,19 @@ static void test_onnx(void **state) {
     free(path);
 }
 
+/* Several arguments are the files of data.path. */
+static void test_several(void **state) {
+    (void)state;
+    write_file("one.csv", "a,b,colour\n0.1,0.2,red\n", 23);
+    write_file("two.csv", "a,b,colour\n0.8,0.9,blue\n", 24);
+    expect("predict @/run @/one.csv @/two.csv", 0, "two.csv,0,");
+    expect("predict @/run @/one.csv @/two.csv", 0, "sample,file,row,kind,kind_probability\n0,");
+    expect_line("predict @/run @/one.csv -", 1,
+                "-: standard input is not read; write it to a file");
+    expect_line("eval @/run --data -", 1, "-: standard input is not read");
+    expect_line("data -", 1, "-: standard input is not read");
+}
+
 static void test_refused(void **state) {
     (void)state;
     static const char few[] = "a,colour\n1,red\n", other[] = "a,b,colour\n1,2,pink\n",
@@ -347,7 +360,7 @@ static void test_texts(void **state) {
     assert_string_equal(x + 2, y + 2);
     assert_null(strstr(a, "\n1,"));
     free(a), free(b);
-    expect("predict @/text @/t.txt @/t.jsonl", 2, NULL);
+    expect("predict @/text @/t.txt @/t.jsonl", 0, "t.jsonl,0,");
     expect("predict @/text @/t.txt --vectors", 0, "sample,vector_0,");
     expect_line("predict @/text", 1, "is a language model: name the file of texts");
 }
@@ -489,6 +502,7 @@ int main(void) {
         cmocka_unit_test(test_numbers),  cmocka_unit_test(test_texts),
         cmocka_unit_test(test_onnx),     cmocka_unit_test(test_tokens),
         cmocka_unit_test(test_lacking),  cmocka_unit_test(test_library),
+        cmocka_unit_test(test_several),
     };
     return cmocka_run_group_tests(tests, make, folder_remove);
 }
