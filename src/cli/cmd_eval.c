@@ -67,6 +67,18 @@ static const ls_measure *find_matrix(const ls_model *m) {
     return NULL;
 }
 
+/* Of samples of text all tokens; of conversations those that the loss is of. */
+static int64_t count_samples(const ls_trained *t, const ls_dataset *d, const cli_measured *m,
+                             const double *records) {
+    if (!m->has_tokens) return (int64_t)d->nval;
+    double ntargets = (double)t->model.weighing.ntargets, counted = 0;
+    if (!d->text.has_chats || ntargets == 0)
+        return (int64_t)((double)d->nval * ls_config_units(&t->config));
+    for (uint64_t i = 0; i < d->nval; i++)
+        counted += records[i * ls_record_size(&t->model) + LS_RECORD_WEIGHT];
+    return (int64_t)(counted * ntargets + 0.5);
+}
+
 /* Evaluates on the validation part of the data; with --output also writes pictures. */
 static ls_status measure(const ls_args *a, const ls_trained *t, const ls_dataset *d,
                          cli_measured *m, ls_error *e) {
@@ -74,7 +86,7 @@ static ls_status measure(const ls_args *a, const ls_trained *t, const ls_dataset
     double *records = NULL;
     LS_TRY(ls_trained_evaluate_data(t, d, &m->model, &records, e));
     const ls_measure *x = find_matrix(&t->model);
-    m->count = (int64_t)((double)d->nval * (m->has_tokens ? ls_config_units(&t->config) : 1));
+    m->count = count_samples(t, d, m, records);
     if (x) {
         m->classes = ls_results_confusion(&t->model, d, x, records);
         m->names = ls_classes_copy(
@@ -220,7 +232,8 @@ static ls_status refer(const char *path, const ls_trained *t, ls_dataset *d, ls_
                             .nsets = ls_published_is(path) ? 2 : 0};
     ls_status s = ls_trained_open(path, &o, &r, e);
     if (s == LS_OK) {
-        s = check_same_samples(t, &r, e);
+        s = ls_trained_shorten(&r, t->config.model.context, e);
+        if (s == LS_OK) s = check_same_samples(t, &r, e);
         if (s == LS_OK) s = ls_trained_refer(&r, d, e);
         ls_trained_close(&r);
     }
@@ -230,7 +243,7 @@ static ls_status refer(const char *path, const ls_trained *t, ls_dataset *d, ls_
 }
 
 /* Evaluates on all conversations, or pairs, of a file. */
-static ls_status eval_chats(const ls_args *a, const ls_trained *t, cli_measured *m, ls_error *e) {
+static ls_status eval_chats(const ls_args *a, ls_trained *t, cli_measured *m, ls_error *e) {
     ls_dataset d;
     bool pairs = ls_config_has_pairs(&t->config);
     m->has_tokens = !pairs;
@@ -274,17 +287,33 @@ static ls_status choose_samples(const ls_args *a, ls_trained_samples *s_p, ls_er
                    "--reference is for a file of chosen and rejected answers (--chat)");
 }
 
-/* Opens a model and evaluates it: m[0], and with --before on the run's own data m[1]. */
+/* context: of a published model, in place of its own; 0: its own, or what --set says. */
+static ls_status open_model(const ls_args *a, const char *path, const ls_trained_options *how,
+                            int64_t context, ls_trained *t_p, ls_error *e) {
+    ls_trained_options o = *how;
+    int n = a->options[SET].n;
+    char *own = ls_format("model.context=%lld", (long long)context);
+    const char **sets = LS_NEW_ARRAY(const char *, (size_t)n + 1);
+    for (int i = 0; i < n; i++) sets[i] = a->options[SET].values[i];
+    if (context && ls_published_is(path)) sets[n++] = own;
+    o.sets = sets;
+    o.nsets = n;
+    ls_status s = ls_trained_open(path, &o, t_p, e);
+    free(sets);
+    free(own);
+    return s;
+}
+
+/* Opens a model and evaluates it: m[0], and with --before on the run's own data m[1]. context: as
+ * above. */
 static ls_status eval_model(const ls_args *a, const char *path, ls_trained_samples samples,
-                            cli_measured *m, ls_error *e) {
+                            int64_t context, cli_measured *m, ls_error *e) {
     ls_trained t;
-    ls_trained_options o = {.ema = cli_given(a, EMA),
-                            .samples = samples,
-                            .sets = a->options[SET].values,
-                            .nsets = a->options[SET].n};
+    const ls_trained_options o = {.ema = cli_given(a, EMA), .samples = samples};
     const char *data = cli_value(a, DATA);
-    LS_TRY(ls_trained_open(path, &o, &t, e));
+    LS_TRY(open_model(a, path, &o, context, &t, e));
     *m = (cli_measured){.checkpoint = ls_strdup(t.path), .ema = t.ema};
+    if (t.tokenizer) m->context = t.config.model.context;
     ls_status s = LS_OK;
     if (data) {
         s = t.tokenizer ? eval_text(data, &t, m, e) : eval_samples(a, &t, m, e);
@@ -334,6 +363,18 @@ static ls_status check_words(const ls_args *a, ls_trained_samples samples, ls_er
     return LS_OK;
 }
 
+/* Texts are cut into contexts. (Conversations that are cut have a line of their own.) */
+static void note_contexts(const cli_measured *m, int n) {
+    for (int i = 1; i < n; i++) {
+        if (m[i].context == m[0].context) continue;
+        ls_log("warning: %s reads the text in contexts of %lld tokens, %s in contexts of %lld: "
+               "their losses are not of the same samples; a published model takes --set "
+               "model.context=N",
+               m[0].checkpoint, (long long)m[0].context, m[i].checkpoint, (long long)m[i].context);
+        return;
+    }
+}
+
 static ls_status eval_all(const ls_args *a, cli_measured *m, int *n_p, ls_error *e) {
     ls_trained_samples samples = LS_READS_OWN_DATA;
     char *before = NULL;
@@ -342,10 +383,11 @@ static ls_status eval_all(const ls_args *a, cli_measured *m, int *n_p, ls_error 
     if (cli_given(a, BEFORE)) LS_TRY(find_before(a->words[0], &before, e));
     ls_status s = LS_OK;
     for (int i = 0; s == LS_OK && i < a->nwords; i++, ++*n_p)
-        s = eval_model(a, a->words[i], samples, &m[i], e);
-    if (s == LS_OK && before && samples != LS_READS_OWN_DATA)
-        s = eval_model(a, before, samples, &m[(*n_p)], e);
+        s = eval_model(a, a->words[i], samples, 0, &m[i], e);
+    if (s == LS_OK && before && samples != LS_READS_OWN_DATA) /* in the run's context */
+        s = eval_model(a, before, samples, m[0].context, &m[(*n_p)], e);
     if (s == LS_OK && before) ++*n_p;
+    if (s == LS_OK && samples == LS_READS_TEXT) note_contexts(m, *n_p);
     free(before);
     return s;
 }
@@ -378,8 +420,9 @@ const ls_command cmd_eval = {
         "model that the run began with.\n"
         "\n"
         "MODEL is a published model, a GGUF file or a directory (docs/pretrained.md); it needs\n"
-        "--data or --chat. Its context is 4096 tokens, or what it allows; --set\n"
-        "model.context=N.",
+        "--data or --chat. Its context is 4096 tokens, or what it allows, or --set\n"
+        "model.context=N; with --before that of the run. Samples of conversations are no longer\n"
+        "than the longest of them.",
     .options =
         {[DATA] = {"data", 0, "FILE",
                    "evaluate on this UTF-8 text; or a run on samples of files on these, with "

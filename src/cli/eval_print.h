@@ -14,6 +14,7 @@ typedef struct cli_measured {
     const char *data;      /* a file; NULL: the validation part of the run's data */
     const char *unit;      /* "conversations", "pairs"; NULL: tokens or samples */
     int64_t count;         /* of tokens, of pairs, or of samples */
+    int64_t context;       /* of a language model, before it was shortened; 0: it is none */
     size_t file_tokens;    /* tokens of that file; 0: it has no text */
     const char *reference; /* of the pairs of that file; NULL: it has no pairs */
     ls_evaluation model, bigram;

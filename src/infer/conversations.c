@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bar.h"
 #include "base/intern.h"
 #include "config/relations.h"
 #include "layers/layers.h"
@@ -24,8 +25,8 @@ static ls_status check_model(const ls_trained *t, ls_error *e) {
                    ls_tokenizer_vocab(t->tokenizer), (long long)t->config.model.vocab);
 }
 
-ls_status ls_trained_chats(const ls_trained *t, const char *path, const char *template,
-                           ls_dataset *d_p, ls_error *e) {
+ls_status ls_trained_chats(ls_trained *t, const char *path, const char *template, ls_dataset *d_p,
+                           ls_error *e) {
     ls_config c = t->config;
     ls_chat_format f = {0};
     ls_corpus corpus;
@@ -39,7 +40,11 @@ ls_status ls_trained_chats(const ls_trained *t, const char *path, const char *te
     LS_TRY(ls_trained_chat_format(t, template, &f, e));
     ls_status s = ls_corpus_of_chats(&corpus, &c, &f, e);
     ls_chat_format_free(&f);
-    if (s == LS_OK) *d_p = ls_dataset_of_text(&corpus, &c);
+    if (s != LS_OK) return s;
+    c.model.context = ls_chats_shorten(&corpus.chats, 1);
+    *d_p = ls_dataset_of_text(&corpus, &c);
+    s = ls_trained_shorten(t, c.model.context, e);
+    if (s != LS_OK) ls_dataset_free(d_p);
     return s;
 }
 
@@ -48,13 +53,16 @@ ls_status ls_trained_refer(const ls_trained *t, ls_dataset *d, ls_error *e) {
     double *record = LS_NEW_ARRAY(double, ls_record_size(&t->model));
     char *sample = ls_alloc(d->sample_nbytes);
     ls_status s = LS_OK;
+    ls_bar bar = ls_bar_begin("computing the reference", d->nval);
     for (uint64_t i = 0; s == LS_OK && i < d->nval; i++) {
         s = ls_dataset_val_sample(d, i, sample, e);
         if (s == LS_OK) s = ls_infer_records(&t->infer, 1, sample, record, e);
         float *to = c->reference + 2 * ls_chats_pair(c, 1, i);
         for (int side = 0; s == LS_OK && side < 2; side++)
             to[side] = (float)record[LS_RECORD_VALUES + LS_DPO_LOGP + side];
+        ls_bar_at(&bar, i + 1);
     }
+    ls_bar_end(&bar);
     c->has_reference = s == LS_OK;
     free(record);
     free(sample);

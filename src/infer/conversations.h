@@ -12,10 +12,11 @@ ls_status ls_trained_chat_format(const ls_trained *, const char *template, ls_ch
                                  ls_error *);
 
 /* The validation part of *d_p is the file's conversations; of a model opened with LS_READS_PAIRS,
- * its pairs, which have no reference yet. LS_EINVAL: a line is damaged, or the model has no
- * conversations. */
-ls_status ls_trained_chats(const ls_trained *, const char *path, const char *template,
-                           ls_dataset *d_p, ls_error *);
+ * its pairs, which have no reference yet. They are cut to the model's context; then that becomes as
+ * short as the longest one needs (ls_trained_shorten()). LS_EINVAL: a line is damaged, or the model
+ * has no conversations. */
+ls_status ls_trained_chats(ls_trained *, const char *path, const char *template, ls_dataset *d_p,
+                           ls_error *);
 
 /* Of pairs: their reference becomes what this model gives to the answers. */
 ls_status ls_trained_refer(const ls_trained *, ls_dataset *, ls_error *);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bar.h"
 #include "base/cores.h"
 #include "base/guard.h"
 #include "config/needs.h"
@@ -50,6 +51,11 @@ static ls_frozen_value *frozen_values(const ls_trained *t) {
     return t->frozen ? t->frozen : t->frozen_file.values;
 }
 
+static ls_status map_activations(ls_trained *t, ls_error *e) {
+    t->memory_nbytes = ls_infer_nbytes(&t->model, ls_config_compute(&t->config), EVAL_SAMPLES);
+    return ls_map(t->memory_nbytes, "activations", &t->memory, e);
+}
+
 static ls_status load_weights(ls_trained *t, ls_error *e) {
     LS_TRY(create_model(t, e));
     void *p = NULL;
@@ -65,8 +71,7 @@ static ls_status load_weights(ls_trained *t, ls_error *e) {
         LS_TRY(
             ls_table_round(&t->compute, type, t->model.nfloats, &t->params, &t->params_nbytes, e));
     LS_TRY(open_frozen(t, e));
-    t->memory_nbytes = ls_infer_nbytes(&t->model, type, EVAL_SAMPLES);
-    LS_TRY(ls_map(t->memory_nbytes, "activations", &t->memory, e));
+    LS_TRY(map_activations(t, e));
     t->infer = (ls_infer){.model = &t->model,
                           .compute = &t->compute,
                           .dtype = type,
@@ -216,6 +221,19 @@ void ls_trained_close(ls_trained *t) {
     *t = (ls_trained){0};
 }
 
+/* The parameters of this kind don't depend on the context: the weights stay where they are. */
+ls_status ls_trained_shorten(ls_trained *t, int64_t context, ls_error *e) {
+    if (context >= t->config.model.context) return LS_OK;
+    ls_unmap(t->memory, t->memory_nbytes);
+    t->memory = NULL;
+    ls_model_free(&t->model);
+    t->config.model.context = context;
+    LS_TRY(create_model(t, e));
+    LS_TRY(map_activations(t, e));
+    t->infer.memory = t->memory;
+    return LS_OK;
+}
+
 ls_status ls_trained_needs_text(const ls_trained *t, const char *what, ls_error *e) {
     if (t->tokenizer) return LS_OK;
     return ls_fail(e, LS_EINVAL,
@@ -330,6 +348,7 @@ ls_status ls_trained_evaluate_data(const ls_trained *t, const ls_dataset *d, ls_
     char *samples = ls_alloc(EVAL_SAMPLES * d->sample_nbytes);
     double *records = LS_NEW_ARRAY(double, d->nval *record), nbytes = 0;
     ls_status s = LS_OK;
+    ls_bar bar = ls_bar_begin("evaluating", d->nval);
     for (uint64_t i = 0; s == LS_OK && i < d->nval; i += EVAL_SAMPLES) {
         uint64_t k = d->nval - i < EVAL_SAMPLES ? d->nval - i : EVAL_SAMPLES;
         for (uint64_t j = 0; s == LS_OK && j < k; j++) {
@@ -339,7 +358,9 @@ ls_status ls_trained_evaluate_data(const ls_trained *t, const ls_dataset *d, ls_
         }
         if (s == LS_OK)
             s = ls_infer_records(&t->infer, (int64_t)k, samples, records + i * record, e);
+        ls_bar_at(&bar, i + k);
     }
+    ls_bar_end(&bar);
     if (s == LS_OK) *v_p = ls_evaluation_of_records(&t->model, records, d->nval, nbytes);
     if (s == LS_OK) s = add_ranks(t, d, v_p, e);
     if (s == LS_OK) s = ls_guard_check(e);
@@ -356,11 +377,13 @@ ls_status ls_trained_evaluate(const ls_trained *t, const uint32_t *tokens, size_
                               const char *what, ls_evaluation *v_p, ls_error *e) {
     int64_t T = t->config.model.context, ntargets = t->model.weighing.ntargets;
     if (n < (size_t)T + 1)
-        return ls_fail(e, LS_EINVAL, "%s: has %zu tokens, shorter than one context (%lld + 1)",
-                       what, n, (long long)T);
+        return ls_fail(e, LS_EINVAL, "%s: has %zu tokens, shorter than one context (%lld + 1)%s",
+                       what, n, (long long)T,
+                       t->is_published ? "; --set model.context=N sets a shorter one" : "");
     size_t nsamples = (n - 1) / (size_t)T;
     uint32_t *samples = LS_NEW_ARRAY(uint32_t, EVAL_SAMPLES * (size_t)(T + 1));
     double nats = 0, nbytes = 0, losses[EVAL_SAMPLES];
+    ls_bar bar = ls_bar_begin("evaluating", nsamples);
     for (size_t i = 0; i < nsamples; i += EVAL_SAMPLES) {
         size_t k = nsamples - i < EVAL_SAMPLES ? nsamples - i : EVAL_SAMPLES;
         for (size_t j = 0; j < k; j++)
@@ -369,7 +392,9 @@ ls_status ls_trained_evaluate(const ls_trained *t, const uint32_t *tokens, size_
         ls_infer_losses(&t->infer, (int64_t)k, samples, losses);
         for (size_t j = 0; j < k; j++) /* some models' losses are means */
             nats += losses[j] * (double)(ntargets ? ntargets : 1);
+        ls_bar_at(&bar, i + k);
     }
+    ls_bar_end(&bar);
     for (size_t i = 1; i <= nsamples * (size_t)T; i++)
         nbytes += (double)ls_tokenizer_text_nbytes(t->tokenizer, tokens[i]);
     free(samples);

@@ -58,6 +58,9 @@ typedef struct ls_trained_options {
 ls_status ls_trained_open(const char *path, const ls_trained_options *, ls_trained *t_p,
                           ls_error *);
 void ls_trained_close(ls_trained *);
+/* Of a model of kind llama: its samples have this context, if that is shorter than theirs. What it
+ * computes of a text stays the same. */
+ls_status ls_trained_shorten(ls_trained *, int64_t context, ls_error *);
 
 typedef struct ls_sampling {
     const char *prompt;

@@ -102,6 +102,26 @@ ls_status ls_chats_open(const ls_tokens *tokens, const ls_config *config, const 
     return s;
 }
 
+static uint64_t larger(uint64_t a, uint64_t b) { return a > b ? a : b; }
+
+/* A text of a pair may take more than half of its row. */
+int64_t ls_chats_shorten(ls_chats *c, int part) {
+    const ls_packing *p = &c->rows[part];
+    uint64_t longest = 1, texts = (uint64_t)c->texts;
+    for (uint64_t i = 0; i < p->nrows; i++) {
+        uint64_t row = 0;
+        for (uint64_t k = p->first[i]; k < p->first[i + 1]; k++) {
+            uint64_t unit = c->of[part][p->samples[k]];
+            row += length_of(c, unit);
+            for (uint64_t j = unit * texts; j < (unit + 1) * texts; j++)
+                longest = larger(longest, c->begins[j + 1] - c->begins[j] - 1);
+        }
+        longest = larger(longest, (row + texts - 1) / texts);
+    }
+    c->T = (int64_t)(longest * texts);
+    return (int64_t)longest;
+}
+
 void ls_chats_close(ls_chats *c) {
     free(c->begins);
     free(c->reference);

@@ -78,6 +78,9 @@ void ls_chats_close(ls_chats *);
 ls_status ls_chats_row(const ls_chats *, const ls_tokens *, int part, uint64_t i, void *sample,
                        ls_error *);
 size_t ls_chats_sample_nbytes(const ls_config *);
+/* Rows become no longer than the longest one of the part needs. Returns the context that they have
+ * now, at most that of before. */
+int64_t ls_chats_shorten(ls_chats *, int part);
 /* The number of the pair in row i of the part. */
 uint64_t ls_chats_pair(const ls_chats *, int part, uint64_t i);
 

@@ -5,6 +5,7 @@
 
 #include "chat/show.h"
 #include "cli/models.h"
+#include "infer/conversations.h"
 
 #define TEMPLATE                                                                                   \
     "{% for m in messages %}<{{ m.role }}>{{ m.content|trim }};{% endfor %}"                       \
@@ -252,6 +253,59 @@ static void test_forms(void **state) {
     expect_line("eval @/a", 1, "use --data FILE or --chat FILE");
 }
 
+/* The model that a run began with is cut and evaluated in the run's context, not in its own. */
+static void test_before(void **state) {
+    (void)state;
+    write_model();
+    char *output = NULL;
+    expect(TUNE "-n 1 -o @/short --set model.context=22", 0, NULL);
+    assert_int_equal(run_program("eval @/short --chat @/chats.jsonl --before", &output), 0);
+    assert_int_equal(count_of(output, "longer than model.context 22: "), 2);
+    free(output);
+    write_text("some.txt", "the text is longer than one context of twenty-two tokens, by far\n");
+    expect("eval @/short --data @/some.txt --before", 0, "some.txt: 44 of ");
+    assert_int_equal(run_program("eval @/short --data @/some.txt --before", &output), 0);
+    assert_int_equal(count_of(output, "warning"), 0);
+    free(output);
+    expect("eval @/short @/a --data @/some.txt --set data.template=@/chat.jinja", 0,
+           "not of the same samples");
+}
+
+/* The loss of the file's conversations; *context_p: of their samples. */
+static double loss_in(const char *context, int64_t *context_p) {
+    char *a = ls_format("%s/a", folder), *file = ls_format("%s/chats.jsonl", folder),
+         *template = ls_format("%s/chat.jinja", folder);
+    const ls_trained_options o = {.samples = LS_READS_CHATS, .sets = &context, .nsets = 1};
+    ls_trained t;
+    ls_dataset d;
+    ls_evaluation v;
+    ls_error e = {0};
+    assert_ls_ok(ls_trained_open(a, &o, &t, &e), e);
+    assert_ls_ok(ls_trained_chats(&t, file, template, &d, &e), e);
+    assert_ls_ok(ls_trained_evaluate_data(&t, &d, &v, NULL, &e), e);
+    *context_p = t.config.model.context;
+    assert_int_equal(d.sample_nbytes, t.model.sample_nbytes);
+    ls_dataset_free(&d);
+    ls_trained_close(&t);
+    free(a), free(file), free(template);
+    return v.loss;
+}
+
+/* Samples are as long as the longest conversation needs, whatever the model allows. */
+static void test_shortened(void **state) {
+    (void)state;
+    int64_t longest = 0, same = 0, cut = 0;
+    write_model();
+    double loss = loss_in("model.context=46", &longest);
+    assert_true(longest < 40 && longest > 22);
+    char *exact = ls_format("model.context=%lld", (long long)longest);
+    assert_true(fabs(loss_in(exact, &same) - loss) < 1e-12);
+    assert_int_equal(same, longest);
+    free(exact);
+    assert_true(loss_in("model.context=22", &cut) != loss);
+    assert_int_equal(cut, 22);
+}
+
 /* A directory of files of conversations is their list; `data` says so, and `tokens` shows them. */
 static void test_directory(void **state) {
     (void)state;
@@ -388,7 +442,8 @@ int main(void) {
         cmocka_unit_test(test_directory), cmocka_unit_test(test_tokens),
         cmocka_unit_test(test_damaged),   cmocka_unit_test(test_refused),
         cmocka_unit_test(test_alone),     cmocka_unit_test(test_as_text),
-        cmocka_unit_test(test_unread),
+        cmocka_unit_test(test_unread),    cmocka_unit_test(test_before),
+        cmocka_unit_test(test_shortened),
     };
     return cmocka_run_group_tests(tests, models_make, folder_remove);
 }
