@@ -27,7 +27,7 @@ enum {
     EMA,
     SET
 };
-enum { ROWS = 64 }; /* of a worker at a time; a multiple of a predictor's batch is best */
+enum { ROWS = 64 }; /* of a worker at a time, unless a predictor's batch has more */
 
 /* What all workers of this process share. */
 typedef struct work {
@@ -189,22 +189,30 @@ static ls_status collect(ls_group *g, const ls_buf *own, ls_buf *all, ls_error *
 
 /* ---- work ---- */
 
+/* The rows of a worker in a round: few rows are divided among all. */
+static uint64_t choose_rows(const work *w, uint64_t n, uint64_t size) {
+    uint64_t most = w->predictor->batch > ROWS ? (uint64_t)w->predictor->batch : ROWS;
+    uint64_t each = (n + size - 1) / size;
+    return each < 1 ? 1 : each < most ? each : most;
+}
+
 /* Rounds in which each worker predicts the next samples; the same on all. */
 static ls_status predict_all(work *w, ls_group *g, ls_error *e) {
     uint64_t n = count_of(w), size = (uint64_t)ls_group_size(g), rank = (uint64_t)ls_group_rank(g);
+    uint64_t rows = choose_rows(w, n, size);
     ls_buf own = {0}, all = {0};
     if (rank == 0 && w->data) ls_predicted_log(w->data);
     ls_status s = ls_agree(g, rank == 0 ? open_output(w, e) : LS_OK, e);
     ls_bar bar = ls_bar_begin("predicting", n);
     if (rank == 0) begin(w, &own);
-    for (uint64_t round = 0; s == LS_OK && round < n; round += size * ROWS) {
-        uint64_t first = round + rank * ROWS, end = first + ROWS < n ? first + ROWS : n;
+    for (uint64_t round = 0; s == LS_OK && round < n; round += size * rows) {
+        uint64_t first = round + rank * rows, end = first + rows < n ? first + rows : n;
         if (first < end) s = add_rows(w, first, end, &own, e);
         s = ls_agree(g, s, e);
         if (s == LS_OK) s = collect(g, &own, &all, e);
         if (s == LS_OK && rank == 0) s = put(w, &all, e);
         own.len = 0;
-        if (rank == 0) ls_bar_at(&bar, round + size * ROWS < n ? round + size * ROWS : n);
+        if (rank == 0) ls_bar_at(&bar, round + size * rows < n ? round + size * rows : n);
         if (ls_interrupted() && s == LS_OK) s = ls_fail(e, LS_EABORT, "stopped by a signal");
     }
     if (rank == 0) ls_bar_end(&bar);

@@ -13,7 +13,7 @@
 #include "networks/program.h"
 #include "storage/data_record.h"
 
-enum { MOST_SAMPLES = 64, MOST_NBYTES = 64 << 20 }; /* of a call, unless one sample needs more */
+enum { MOST_SAMPLES = 1024, MOST_NBYTES = 64 << 20 }; /* of a call, unless one sample needs more */
 
 /* What one call at a time uses. */
 struct ls_predictor_memory {
@@ -73,7 +73,10 @@ static void give_memory(ls_predictor *p, ls_predictor_memory *m) {
 /* The samples of a call: as many as fit. */
 static int64_t choose_batch(const ls_trained *t, bool is_text) {
     int64_t n = is_text ? 1 : MOST_SAMPLES;
-    while (n > 1 && ls_infer_nbytes(&t->model, t->infer.dtype, n) > MOST_NBYTES) n /= 2;
+    while (n > 1 &&
+           ls_infer_nbytes(&t->model, t->infer.dtype, n) + (size_t)n * t->model.sample_nbytes >
+               MOST_NBYTES)
+        n /= 2;
     return n;
 }
 
