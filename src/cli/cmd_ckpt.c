@@ -222,7 +222,7 @@ const ls_command cmd_ckpt = {
         "        samples it should have, and that each epoch used every sample exactly once;\n"
         "        exit code 1 and the line's number if that is not so, or if lines are missing",
     .options = {[JSON] = {"json", 0, NULL, "for programs: one JSON object per line (docs/json.md)"},
-                [TO] = {"to", 0, "FILE", "export: the file to create"},
+                [TO] = {"to", 'o', "FILE", "export: the file to create"},
                 [EMA] = {"ema", 0, NULL, "export: the average of the weights (optim.ema)"}},
     .run = run,
 };

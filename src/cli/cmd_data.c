@@ -41,13 +41,25 @@ enum { LINES = 20, VALUES = 8, DEFAULT_SAMPLES = 3, DEFAULT_IMAGES = 64 };
 
 /* ---- for people ---- */
 
+/* The different texts of a field whose values stand for texts; 0: it has none. */
+static int texts_of(const ls_source *s, const char *field) {
+    for (size_t i = 0; s->numbering && i < s->numbering->n; i++) {
+        const ls_numbered *c = &s->numbering->list[i];
+        if (c->text && strcmp(c->field, field) == 0) return c->in.n;
+    }
+    return 0;
+}
+
 static void put_fields(const ls_source *s, ls_buf *b) {
     for (int i = 0; i < s->nfields; i++) {
         ls_buf_printf(b, "field      ");
         ls_buf_escape(b, LS_ESCAPE_LINE, s->fields[i].name, strlen(s->fields[i].name));
         ls_buf_printf(b, ": ");
         ls_field_put_shape(&s->fields[i], b);
-        ls_buf_printf(b, ", %zu bytes\n", s->fields[i].nbytes);
+        ls_buf_printf(b, ", %zu bytes", s->fields[i].nbytes);
+        int n = texts_of(s, s->fields[i].name);
+        if (n) ls_buf_printf(b, ", codes of %d text%s", n, ls_plural(n));
+        ls_buf_printf(b, "\n");
     }
 }
 

@@ -425,8 +425,8 @@ const ls_command cmd_eval = {
         "than the longest of them.",
     .options =
         {[DATA] = {"data", 0, "FILE",
-                   "evaluate on this UTF-8 text; or a run on samples of files on these, with "
-                   "labels"},
+                   "evaluate on these data instead of the run's: a UTF-8 text, or files of samples "
+                   "with labels, of the form that the run was trained on"},
          [LABELS] = {"labels", 0, "FILE", "labels of --data, where the format has them apart"},
          [CHAT] = {"chat", 0, "FILE",
                    "evaluate on these conversations, of a model with a chat template "

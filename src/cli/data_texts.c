@@ -125,12 +125,16 @@ data_kind data_kind_besides(const char *paths) {
 
 /* ---- counting ---- */
 
+enum { KEYS = 8 };
+
 typedef struct counts {
     uint64_t nfiles, file_nbytes;
     uint64_t nchats, npairs, nmessages, nanswers;
     uint64_t ndocuments, nbytes; /* of texts */
     uint64_t ndamaged;
-    const char *key; /* of conversations: that of the first one */
+    const char
+        *keys[KEYS]; /* [nkeys] of conversations: by which they are found, the first one's first */
+    int nkeys;
 } counts;
 
 static void count_messages(const ls_conversation *c, counts *to) {
@@ -140,8 +144,14 @@ static void count_messages(const ls_conversation *c, counts *to) {
     }
 }
 
+static void add_key(const char *key, counts *to) {
+    for (int i = 0; key && i < to->nkeys; i++)
+        if (strcmp(to->keys[i], key) == 0) return;
+    if (key && to->nkeys < KEYS) to->keys[to->nkeys++] = key;
+}
+
 static ls_status count_object(const ls_json *object, counts *to, ls_error *e) {
-    if (!to->key) to->key = ls_chat_object_key(object);
+    add_key(ls_chat_object_key(object), to);
     if (ls_preference_is(object)) {
         ls_preference p = {0};
         LS_TRY(ls_preference_read(object, &p, e));
@@ -220,8 +230,13 @@ static void put_paths(const char *paths, ls_buf *b) {
 }
 
 static void print_chats(const counts *c, const char *paths, ls_buf *b) {
-    ls_buf_printf(b, "format     chat: %s in \"%s\" of each object\n",
-                  c->npairs ? "two answers, one preferred," : "a conversation", c->key);
+    ls_buf_printf(b, "format     chat: %s in",
+                  c->npairs && c->nchats ? "a conversation, or two answers, one preferred,"
+                  : c->npairs            ? "two answers, one preferred,"
+                                         : "a conversation");
+    for (int i = 0; i < c->nkeys; i++)
+        ls_buf_printf(b, "%s \"%s\"", !i ? "" : i + 1 < c->nkeys ? "," : " or", c->keys[i]);
+    ls_buf_printf(b, " of each object\n");
     if (c->nchats)
         ls_buf_printf(b,
                       "samples    %llu conversation%s of %llu message%s, %llu by the assistant\n",
@@ -259,7 +274,7 @@ static void print_json(const counts *c, data_kind kind) {
     ls_json *o = ls_json_new_object();
     bool chats = kind == DATA_CHATS;
     ls_json_set_text(o, "format", chats ? "chat" : "text");
-    if (chats) ls_json_set(o, "key", c->key ? ls_json_new_text(c->key) : ls_json_new_null());
+    if (chats) ls_json_set(o, "key", c->nkeys ? ls_json_new_text(c->keys[0]) : ls_json_new_null());
     ls_json_set_integer(o, "samples", (int64_t)(chats ? c->nchats + c->npairs : c->ndocuments));
     ls_json_set_integer(o, "files", (int64_t)c->nfiles);
     ls_json_set_integer(o, "file_bytes", (int64_t)c->file_nbytes);

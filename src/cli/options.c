@@ -57,7 +57,7 @@ static bool add_word(const ls_command *c, ls_args *a, const char *word) {
 }
 
 /* Appends the options that begin with `name` [n], or the one of which it may be a misspelling. */
-static void put_meant(const ls_command *c, const char *name, size_t n, ls_buf *out) {
+static int put_meant(const ls_command *c, const char *name, size_t n, ls_buf *out) {
     int found = 0;
     for (int i = 0; n && c->options[i].name; i++)
         if (strncmp(c->options[i].name, name, n) == 0)
@@ -68,11 +68,36 @@ static void put_meant(const ls_command *c, const char *name, size_t n, ls_buf *o
             ls_buf_printf(out, "%s --%s", found++ ? " or" : " (did you mean", c->options[i].name);
     if (found) ls_buf_printf(out, "?)");
     free(word);
+    return found;
+}
+
+/* Names that commands and other programs have for the same option. */
+static const char *const same[][6] = {{"o", "output", "out", "to", "save", "svg"},
+                                      {"n", "workers", "np", "nproc", "nproc_per_node", NULL}};
+enum { NSAME = sizeof same / sizeof *same, NNAMES = sizeof *same / sizeof **same };
+
+static bool is_among(const char *const *names, const char *name, size_t n) {
+    for (int i = 0; i < NNAMES && names[i]; i++)
+        if (strlen(names[i]) == n && strncmp(names[i], name, n) == 0) return true;
+    return false;
+}
+
+/* Appends the option that does in this command what `name` [n] does in others. */
+static void put_same(const ls_command *c, const char *name, size_t n, ls_buf *out) {
+    for (int k = 0; k < NSAME; k++)
+        for (int i = 0; is_among(same[k], name, n) && c->options[i].name; i++) {
+            const char *own = c->options[i].name;
+            if (!is_among(same[k], own, strlen(own))) continue;
+            ls_buf_printf(out, " (did you mean --%s?)", own);
+            return;
+        }
 }
 
 /* Reports a word that getopt_long() did not accept; `code` is its answer. */
 static bool bad_option(const ls_command *c, int code, const char *word) {
-    const char *name = strncmp(word, "--", 2) == 0 ? word + 2 : "";
+    bool is_long = strncmp(word, "--", 2) == 0;
+    const char *name = is_long ? word + 2 : word + 1;
+    size_t n = is_long ? strcspn(name, "=") : *name != 0;
     ls_buf line = {0};
     if (code == ':') {
         ls_buf_printf(&line, "%.200s needs a value", word);
@@ -80,7 +105,7 @@ static bool bad_option(const ls_command *c, int code, const char *word) {
         ls_buf_printf(&line, "--%s takes no value", c->options[optopt - FIRST_CODE].name);
     } else {
         ls_buf_printf(&line, "unknown option %.200s", word);
-        put_meant(c, name, strcspn(name, "="), &line);
+        if (!is_long || !put_meant(c, name, n, &line)) put_same(c, name, n, &line);
     }
     usage(c, line.data);
     ls_buf_free(&line);

@@ -53,6 +53,13 @@ static bool is_log(const cli_tune_view *v, int key, const double *x) {
     return least > 0 && (drawn || most >= 10 * least);
 }
 
+/* Were values drawn between two numbers? */
+static bool is_drawn(const ls_space_key *k) {
+    for (int i = 0; i < k->nranges; i++)
+        if (k->ranges[i].kind != LS_RANGE_CHOICE) return true;
+    return false;
+}
+
 static panel make(const cli_tune_view *v, int key) {
     int n = ls_search_ntrials(v->search);
     panel p = {.drawn = {.key = v->space->keys[key].name}, .x = LS_NEW_ARRAY(double, (size_t)n)};
@@ -66,6 +73,7 @@ static panel make(const cli_tune_view *v, int key) {
     }
     p.drawn.x = p.x;
     p.drawn.labels = p.labels;
+    p.drawn.is_drawn = is_drawn(&v->space->keys[key]);
     p.drawn.is_log = numbers && is_log(v, key, p.x);
     return p;
 }

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "base/intern.h"
+#include "base/log.h"
 #include "base/utf8.h"
 #include "base/yaml.h"
 #include "config/keys.h"
@@ -300,11 +301,13 @@ static ls_status apply(ls_config *c, const char *path, const ls_yaml *y, ls_erro
         if (!k && item->is_list && ls_config_key_is_group(item->key))
             return ls_fail(e, LS_EINVAL, "%.300s: '%.60s' is a list; a single value is expected",
                            where, item->key);
-        if (!k && c->model.kind == LS_MODEL_PROGRAM && !ls_config_program())
+        if (!k && c->model.kind == LS_MODEL_PROGRAM && !ls_config_program()) {
+            ls_config_owner o = ls_config_read_owner(path);
             return ls_fail(e, LS_EINVAL,
                            "%.300s: '%.60s' is a key of the program that this config is of "
-                           "(model.kind is program); start that program",
-                           where, item->key);
+                           "(model.kind is program); start that program%s%s",
+                           where, item->key, *o.name ? ", " : "", o.name);
+        }
         if (!k) return unknown_key(where, item->key, e);
         int *line = &lines[ls_config_key_index(ls_config_key_find(item->key))];
         if (*line)
@@ -359,6 +362,8 @@ static void replace_length(ls_config *c, const char *set) {
         c->train.epochs = 0;
     } else if (strcmp(set, "train.epochs") == 0 && c->train.steps == 0) {
         c->train.steps = ls_config_key_find("train.steps")->whole[LS_KEY_USUAL];
+        ls_log("train.epochs 0: the run takes train.steps, %lld, the default",
+               (long long)c->train.steps);
     }
 }
 

@@ -473,8 +473,27 @@ static char *explain(const ls_config *c, const char *key, const ls_config_need *
     return text.data;
 }
 
-static ls_status refuse(const char *where, char *why, ls_error *e) {
-    ls_status s = ls_fail(e, LS_EINVAL, "%.200s: %s; leave the key out", where, why);
+/* Appends "set data.format: chat, or " where a key that nobody has set is all that the row lacks. */
+static void put_set(const ls_config *c, const ls_config_need *n, open_keys open, ls_buf *out) {
+    const char *all = n->needs + strlen(n->needs), *end = NULL;
+    term lacks = {0};
+    if (strstr(n->needs, " or ")) return;
+    for (const char *s = n->needs; s < all; s = end + strlen("; ")) {
+        end = part_end(s, all, "; ");
+        term t = read_term(s, end);
+        if (holds(c, &t, open)) continue;
+        if (lacks.key || !t.key || t.is != IS_ONE_OF ||
+            memchr(t.words, ',', (size_t)(end - t.words)))
+            return;
+        lacks = t;
+    }
+    if (!lacks.key || c->written[ls_config_key_index(lacks.key)]) return;
+    ls_buf_printf(out, "set %s: %.*s, or ", lacks.name, (int)(lacks.end - lacks.words),
+                  lacks.words);
+}
+
+static ls_status refuse(const char *where, char *why, const char *set, ls_error *e) {
+    ls_status s = ls_fail(e, LS_EINVAL, "%.200s: %s; %sleave the key out", where, why, set);
     free(why);
     return s;
 }
@@ -495,7 +514,7 @@ static ls_status check_groups(const ls_config *c, open_keys open, const char *wh
             const ls_config_need *row = unmet(with, key, open);
             if (!row || !ls_config_group_sets(&groups[g], key + strlen("optim."))) continue;
             char *at = ls_format("%.160s: group %d of optim.groups", where, g + 1);
-            s = refuse(at, explain(with, key, row, open, "the group"), e);
+            s = refuse(at, explain(with, key, row, open, "the group"), "", e);
             free(at);
         }
     }
@@ -509,7 +528,13 @@ ls_status ls_config_check_needs(const ls_config *c, bool complete, const char *w
         if (c->written[i] != LS_WRITTEN || !is_written(c, i)) continue;
         const char *key = ls_config_keys[i].name;
         const ls_config_need *n = idle_by(c, key, open);
-        if (n) return refuse(where, explain(c, key, n, open, "this config"), e);
+        if (!n) continue;
+        ls_buf set = {0};
+        put_set(c, n, open, &set);
+        ls_status s =
+            refuse(where, explain(c, key, n, open, "this config"), set.len ? set.data : "", e);
+        ls_buf_free(&set);
+        return s;
     }
     return ls_config_is_written(c, "optim.groups") ? check_groups(c, open, where, e) : LS_OK;
 }

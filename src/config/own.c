@@ -35,6 +35,24 @@ int ls_config_key_index(const ls_config_key *k) {
 
 const char *ls_config_program(void) { return *program.name ? program.name : NULL; }
 
+static const char OWNER[] = "# of the program ";
+
+void ls_config_put_owner(ls_buf *out) {
+    if (*program.name) ls_buf_printf(out, "%s%s\n", OWNER, program.name);
+}
+
+ls_config_owner ls_config_read_owner(const char *path) {
+    ls_config_owner owner = {""};
+    char line[sizeof OWNER + NAME] = "";
+    FILE *f = fopen(path, "re");
+    if (f && fgets(line, sizeof line, f) && strncmp(line, OWNER, sizeof OWNER - 1) == 0) {
+        const char *name = line + sizeof OWNER - 1;
+        snprintf(owner.name, sizeof owner.name, "%.*s", (int)strspn(name, LETTERS), name);
+    }
+    if (f) fclose(f);
+    return owner;
+}
+
 bool ls_config_program_has_data(void) { return program.has_data; }
 void ls_config_program_take_any_data(void) { program.any_data = true; }
 bool ls_config_program_takes_any_data(void) { return program.any_data; }

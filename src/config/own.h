@@ -13,6 +13,13 @@ ls_status ls_config_use_program(const char *name, const ls_key_spec *specs, bool
                                 ls_error *);
 /* The name of the program; NULL: there is none. */
 const char *ls_config_program(void);
+/* Appends the line of a config file that names this program; nothing, if there is none. */
+void ls_config_put_owner(ls_buf *out);
+/* The program that a config file names in its first line; "" if it names none. */
+typedef struct ls_config_owner {
+    char name[64];
+} ls_config_owner;
+ls_config_owner ls_config_read_owner(const char *path);
 bool ls_config_program_has_data(void);
 /* From now on a config may name files or not, whatever the program has: for those that read only the
  * models of runs. */

@@ -26,12 +26,16 @@ static ls_status check_model(const ls_config *c, const char *where, ls_error *e)
         (ls_config_has_tokens(c) && !c->model.head_dim) || c->model.kind == LS_MODEL_VIT;
     bool has_list = *c->model.list.text != 0, is_list = c->model.kind == LS_MODEL_LAYERS;
     bool is_program = c->model.kind == LS_MODEL_PROGRAM;
-    if (is_program != (ls_config_program() != NULL))
+    if (is_program && !ls_config_program()) {
+        ls_config_owner o = ls_config_read_owner(where);
         return ls_fail(e, LS_EINVAL,
-                       is_program ? "%s: model.kind is program: only the program that has the "
-                                    "model can use this config; start that program"
-                                  : "%s: model.kind: this program has a model of its own; leave "
-                                    "the key out",
+                       "%s: model.kind is program: only the program that has the model can use "
+                       "this config; start that program%s%s",
+                       where, *o.name ? ", " : "", o.name);
+    }
+    if (!is_program && ls_config_program())
+        return ls_fail(e, LS_EINVAL,
+                       "%s: model.kind: this program has a model of its own; leave the key out",
                        where);
     if (has_list != is_list)
         return ls_fail(e, LS_EINVAL,
@@ -327,9 +331,10 @@ static ls_status check_degrees(const ls_config *c, const char *where, ls_error *
         if (of[i].degree > of[i].most)
             return ls_fail(e, LS_EINVAL,
                            "%s: parallel.mesh.%s %lld: these workers divide the %s, which is %lld; "
-                           "use at most %lld, or more of them",
+                           "set parallel.%s_virtual to %lld, or a multiple, or use at most %lld",
                            where, of[i].key, (long long)of[i].degree, of[i].parts,
-                           (long long)of[i].most, (long long)of[i].most);
+                           (long long)of[i].most, of[i].key, (long long)of[i].degree,
+                           (long long)of[i].most);
     return LS_OK;
 }
 

@@ -7,6 +7,7 @@
 
 #include "base/utf8.h"
 #include "config/keys.h"
+#include "config/own.h"
 
 static void put_real(double v, ls_buf *out) {
     char text[32];
@@ -118,6 +119,7 @@ void ls_config_key_write(const ls_config *c, const ls_config_key *k, ls_buf *out
 void ls_config_write(const ls_config *c, ls_buf *out) {
     const char *group = "";
     const ls_config_key *k = NULL;
+    ls_config_put_owner(out);
     for (int i = 0; (k = ls_config_key_at(i)); i++) {
         if (ls_config_key_is_hidden(c, k)) continue;
         const char *dot = strchr(k->name, '.');

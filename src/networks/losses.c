@@ -72,10 +72,14 @@ static const ls_loss_entry *find_entry(const char *kind) {
     return NULL;
 }
 
+void ls_losses_put_kinds(ls_buf *out) {
+    for (int i = 0; i < NENTRIES; i++)
+        ls_buf_printf(out, "%s%s", i ? ", " : "", entries[i].options.kind);
+}
+
 static ls_status fail_unknown(const ls_config_tree *t, const ls_want *item, ls_error *e) {
     ls_buf all = {0};
-    for (int i = 0; i < NENTRIES; i++)
-        ls_buf_printf(&all, "%s%s", i ? ", " : "", entries[i].options.kind);
+    ls_losses_put_kinds(&all);
     ls_status s = ls_fail(e, LS_EINVAL, "%s:%d: model.loss: there is no '%.60s'; choose among %s",
                           t->file, item->node->line, item->kind, all.data);
     ls_buf_free(&all);

@@ -32,6 +32,8 @@ typedef struct ls_losses {
 /* LS_EINVAL: there is no such loss; the message names file and line. */
 ls_status ls_losses_read(const ls_config *, ls_losses *, ls_error *);
 void ls_losses_free(ls_losses *);
+/* Appends the names of the losses that there are: "cross_entropy, mean_squared_error". */
+void ls_losses_put_kinds(ls_buf *);
 /* The loss with this target; NULL: there is none, or several. target NULL: the only loss. */
 const ls_loss_wanted *ls_losses_find(const ls_losses *, const char *target);
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "config/keys.h"
 #include "config/needs.h"
 #include "layers/moe.h"
 #include "model/frozen.h"
@@ -330,4 +331,14 @@ ls_status ls_network_create(const ls_config *c, ls_model *m_p, ls_error *e) {
 
 ls_status ls_network_create_cut(const ls_config *c, ls_model *m_p, ls_error *e) {
     return create_frozen(c, true, m_p, e);
+}
+
+void ls_network_choose_micro(ls_config *c) {
+    ls_model m;
+    bool written = c->written[ls_config_key_index(ls_config_key_find("train.micro_batch"))];
+    int64_t samples = c->train.batch / c->train.virtual_workers;
+    if (written || c->train.nphases || samples <= 1 || ls_config_has_tokens(c)) return;
+    if (ls_network_create(c, &m, NULL) != LS_OK) return;
+    if (ls_model_find_joining(&m)) c->train.micro_batch = samples;
+    ls_model_free(&m);
 }

@@ -3,7 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/escape.h"
 #include "base/mem.h"
+#include "base/plural.h"
 #include "networks/fields.h"
 #include "networks/list.h"
 #include "networks/losses.h"
@@ -11,6 +13,8 @@
 #include "networks/network.h"
 #include "networks/pixels.h"
 #include "networks/recommenders.h"
+#include "source/note.h"
+#include "source/numbering.h"
 
 enum { MOST_NAMES = 64 };
 
@@ -102,14 +106,17 @@ static ls_field model_field(const ls_field *f, bool is_whole) {
 }
 
 static ls_status fail_missing(const ls_source *s, const char *name, ls_error *e) {
-    ls_buf all = {0};
+    ls_buf all = {0}, kinds = {0};
     for (int i = 0; i < s->nfields; i++)
         ls_buf_printf(&all, "%s%s", i ? ", " : "", s->fields[i].name);
-    ls_status status = ls_fail(e, LS_EINVAL,
-                               "data.path: no field '%s', which the loss needs; the fields are "
-                               "%.300s: set model.loss to {KIND: {target: FIELD}}",
-                               name, all.data);
+    ls_losses_put_kinds(&kinds);
+    ls_status status =
+        ls_fail(e, LS_EINVAL,
+                "data.path: no field '%s', which the loss needs; the fields are %.160s: set "
+                "model.loss to {KIND: {target: FIELD}}, where KIND is %s",
+                name, all.data, kinds.data);
     ls_buf_free(&all);
+    ls_buf_free(&kinds);
     return status;
 }
 
@@ -119,6 +126,33 @@ static ls_status check_targets(const resolver *r, const ls_source *s, ls_error *
         if (!ls_source_field(s, r->losses.list[i].target))
             return fail_missing(s, r->losses.list[i].target, e);
     return LS_OK;
+}
+
+/* The texts of this field; NULL: it has none. */
+static const ls_numbered *texts_of(const ls_source *s, const char *field) {
+    for (size_t i = 0; s->numbering && i < s->numbering->n; i++) {
+        const ls_numbered *c = &s->numbering->list[i];
+        if (c->text && c->in.n > 0 && strcmp(c->field, field) == 0) return c;
+    }
+    return NULL;
+}
+
+/* Texts that the model reads as if they were amounts. */
+static void note_texts(const ls_source *s, const ls_fields *f) {
+    ls_buf b = {0};
+    for (int i = 0; i < f->n; i++) {
+        const ls_numbered *c = texts_of(s, f->list[i].name);
+        if (!c || f->list[i].type != LS_F32) continue;
+        ls_buf_printf(&b, "%s'", b.len ? ", " : "");
+        ls_buf_escape(&b, LS_ESCAPE_LINE, c->name, strlen(c->name));
+        ls_buf_printf(&b, "' (%d text%s) as 0 to %d", c->in.n, ls_plural(c->in.n), c->in.n - 1);
+    }
+    if (b.len)
+        ls_note(
+            "data.path: columns of texts are read as numbers, in the order of their bytes: %s; an "
+            "embedding often learns more from them (docs/data.md)",
+            b.data);
+    ls_buf_free(&b);
 }
 
 static ls_status choose_fields(resolver *r, const ls_source *s, ls_error *e) {
@@ -134,6 +168,7 @@ static ls_status choose_fields(resolver *r, const ls_source *s, ls_error *e) {
         f.list[f.n++] = model_field(field, is_whole);
     }
     if (f.n == 0) return fail_missing(s, r->losses.list[0].target, e);
+    note_texts(s, &f);
     ls_fields_write(&f, &r->c->model.input);
     return LS_OK;
 }
@@ -154,11 +189,12 @@ static ls_status count_classes(ls_config *c, const ls_source *s, const ls_loss_w
     const int32_t ignored = ignored_by(loss);
     const ls_field *f = ls_source_field(s, target);
     int32_t most = -1, x = 0;
-    if (!f || f->type != LS_I32 || f->ndims > 1)
+    if (!f) return fail_missing(s, target, e);
+    if (f->type != LS_I32 || f->ndims > 1)
         return ls_fail(e, LS_EINVAL,
-                       "data.path: field '%s' is no class; set model.classes, or "
-                       "another loss",
-                       target);
+                       "data.path: field '%s' is no class; set model.classes, or for a number "
+                       "model.loss to {mean_squared_error: {target: '%s'}}",
+                       target, target);
     char *sample = ls_alloc(s->nbytes);
     ls_status status = LS_OK;
     for (uint64_t i = 0; status == LS_OK && i < s->count; i++) {

@@ -259,9 +259,10 @@ static ls_status check_chunks(const ls_plan_config *c, ls_error *e) {
     const char *name = ls_plan_context_name(&(ls_plan){.c = *c});
     if (c->context > n)
         return ls_fail(e, LS_EINVAL,
-                       "parallel.mesh %s %d: the model has %d %s, which these workers divide; use "
-                       "at most %d, or more of them",
-                       name, c->context, n, ls_plan_chunk_name(&(ls_plan){.c = *c}), n);
+                       "parallel.mesh %s %d: the model has %d %s, which these workers divide; set "
+                       "parallel.%s_virtual to %d, or a multiple, or use at most %d",
+                       name, c->context, n, ls_plan_chunk_name(&(ls_plan){.c = *c}), name,
+                       c->context, n);
     if (n == 1) return LS_OK;
     if (c->V & (c->V - 1))
         return ls_fail(e, LS_EINVAL,

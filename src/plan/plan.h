@@ -778,8 +778,10 @@ void ls_plan_print_mesh(const ls_plan *, ls_buf *out);
 enum { LS_PLAN_EXPERTS = 80 };
 int64_t ls_plan_experts_of(const ls_plan *, int worker, char *text, size_t size);
 const char *ls_pipe_name(ls_pipe_kind);
-/* Elements of the parameters that a worker's layers of the stage read. */
+/* Elements of the parameters that a worker's layers of the stage read, and those of all of its stages;
+ * what several layers share counts once. */
 size_t ls_plan_stage_params(const ls_plan *, int stage, int worker);
+size_t ls_plan_worker_params(const ls_plan *, int worker);
 /* The part of a step's passes in which a worker has nothing to do, if all take as long. */
 double ls_plan_bubble(const ls_plan *);
 

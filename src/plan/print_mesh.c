@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/mem.h"
 #include "model/tensor_part.h"
 #include "plan/plan.h"
 
@@ -15,20 +16,43 @@ static const char *const schedules[] = {[LS_PIPE_1F1B] = "1f1b",
 
 const char *ls_pipe_name(ls_pipe_kind kind) { return schedules[kind]; }
 
-size_t ls_plan_stage_params(const ls_plan *p, int stage, int worker) {
-    int first = 0, end = 0;
+/* Adds the elements of the parameters that a worker's layers of the stage read, but of those in
+ * `seen`, [nparams], to which it adds them: layers that share a parameter count it once. */
+static size_t add_stage_params(const ls_plan *p, int stage, int worker, bool *seen) {
+    int first = 0, end = 0, chunk = 0, last = 0;
     size_t sum = 0;
     ls_plan_stage_layers(p, stage, &first, &end);
-    int chunk = 0, last = 0;
     ls_plan_chunks_of(p, worker, &chunk, &last);
-    for (int l = first; l < end; l++)
-        for (int k = 0; k < p->c.model->layers[l].nparams; k++) {
-            const ls_layer *x = &p->c.model->layers[l];
-            bool own = p->c.model->params[x->params[k]].chunk >= 0; /* others count once */
-            if (ls_plan_runner(p, worker, l) == worker &&
-                (own || ls_plan_layer_chunk(p, l) == chunk))
-                sum += x->counts[k];
+    for (int l = first; l < end; l++) {
+        const ls_layer *x = &p->c.model->layers[l];
+        for (int k = 0; k < x->nparams; k++) {
+            int i = x->params[k];
+            bool own = p->c.model->params[i].chunk >= 0; /* others count once */
+            if (seen[i] || ls_plan_runner(p, worker, l) != worker ||
+                (!own && ls_plan_layer_chunk(p, l) != chunk))
+                continue;
+            seen[i] = true;
+            sum += x->counts[k];
         }
+    }
+    return sum;
+}
+
+size_t ls_plan_stage_params(const ls_plan *p, int stage, int worker) {
+    bool *seen = LS_NEW_ARRAY(bool, (size_t)p->c.model->nparams);
+    size_t sum = add_stage_params(p, stage, worker, seen);
+    free(seen);
+    return sum;
+}
+
+size_t ls_plan_worker_params(const ls_plan *p, int worker) {
+    const ls_pipe_schedule s = {.kind = p->c.schedule, .workers = ls_plan_pipe(p)};
+    int pipe = ls_plan_rank(p, worker) / ls_plan_beside(p);
+    bool *seen = LS_NEW_ARRAY(bool, (size_t)p->c.model->nparams);
+    size_t sum = 0;
+    for (int chunk = 0; chunk < ls_plan_stages_each(p); chunk++)
+        sum += add_stage_params(p, ls_pipe_stage(&s, pipe, chunk), worker, seen);
+    free(seen);
     return sum;
 }
 

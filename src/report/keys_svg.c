@@ -11,7 +11,7 @@
 #include "report/svg.h"
 
 enum { WIDTH = 800, HEAD = 58, LEFT = 62, RIGHT = 18, TOP = 14, BOTTOM = 52, LABEL = 34 };
-enum { FEW = 6 }; /* as many different values are the ticks themselves */
+enum { FEW = 6 }; /* as many different values are the ticks themselves, unless they were drawn */
 static const double WIDE = 20;
 static const char DOT[] = "#4e79a7", BEST[] = "#cb6e17", BAD[] = "#b3382c";
 
@@ -121,7 +121,7 @@ static void put_x_ticks(const frame *f) {
     }
     if (p->labels) return;
     int n = different(p, f->p->n, list, FEW);
-    if (n > FEW) {
+    if (n > FEW || p->is_drawn) {
         put_ticks(f, &f->x, 5, put_x_number);
         return;
     }

@@ -9,6 +9,7 @@ typedef struct ls_keys_panel {
     const char *key;
     const double *x; /* [trials] the trial's value; NAN: it does not have this key */
     bool is_log;
+    bool is_drawn;             /* values were drawn from a range: they are no round numbers */
     const char *const *labels; /* [nlabels] words: x is one's number; NULL: x is a number */
     int nlabels;
 } ls_keys_panel;

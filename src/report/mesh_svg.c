@@ -90,7 +90,6 @@ static void put_worker(picture *d, int rank, int place, double x, double y) {
     const ls_pipe_schedule s = {.kind = p->c.schedule, .workers = ls_plan_pipe(p)};
     int worker = ls_plan_worker(p, rank, place), pipe = rank / ls_plan_beside(p);
     char text[2 * LS_NAME + LS_PLAN_EXPERTS];
-    size_t params = 0;
     snprintf(text, sizeof text, "worker %d", worker);
     ls_canvas_box_add(&d->c, &(ls_canvas_box){.x = x,
                                               .y = y,
@@ -102,7 +101,6 @@ static void put_worker(picture *d, int rank, int place, double x, double y) {
     put_line(d, x, y += LINE, text, LS_CANVAS_INK);
     for (int chunk = 0; chunk < ls_plan_stages_each(p); chunk++) {
         int stage = ls_pipe_stage(&s, pipe, chunk);
-        params += ls_plan_stage_params(p, stage, worker);
         name_stage(p, stage, text, sizeof text);
         put_line(d, x, y += LINE, text, LS_CANVAS_INK);
     }
@@ -116,7 +114,8 @@ static void put_worker(picture *d, int rank, int place, double x, double y) {
         add_experts(p, worker, text, sizeof text);
         put_line(d, x, y += LINE, text, LS_CANVAS_INK);
     }
-    snprintf(text, sizeof text, "%.3g M parameters", (double)params / 1e6);
+    snprintf(text, sizeof text, "%.3g M parameters",
+             (double)ls_plan_worker_params(p, worker) / 1e6);
     put_line(d, x, y += LINE, text, LS_CANVAS_GREY);
     int shards = ls_plan_shards(p);
     if (ls_plan_shards_moments(p) && shards > 1) {

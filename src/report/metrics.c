@@ -393,6 +393,13 @@ void ls_metrics_started(ls_metrics *m, int64_t step, const char *command, int pi
     add_line(m, line);
 }
 
+ls_status ls_step_diverged(int64_t step, const ls_step_out *out, const char *advice, ls_error *e) {
+    double loss = out->loss, norm = out->grad_norm; /* a NaN has a sign, which says nothing */
+    return ls_fail(
+        e, LS_EINVAL, "step %lld: the loss is %g and the gradient's norm %g; lower optim.lr, %s",
+        (long long)step, isnan(loss) ? fabs(loss) : loss, isnan(norm) ? fabs(norm) : norm, advice);
+}
+
 ls_status ls_metrics_diverged(ls_metrics *m, int64_t step, ls_error *e) {
     ls_json *line = ls_json_new_object();
     ls_json_set_integer(line, "step", step);

@@ -58,6 +58,8 @@ ls_noise_scale ls_metrics_noise(const ls_metrics *);
  * host holds the run directory. The line is written with the next one. */
 void ls_metrics_started(ls_metrics *, int64_t step, const char *command, int pid);
 /* The loss or the norm of the gradient of this step was no number: the run ends. */
+/* LS_EINVAL: the loss or the norm of a step is not finite. advice: what to do beside a lower rate. */
+ls_status ls_step_diverged(int64_t step, const ls_step_out *, const char *advice, ls_error *);
 ls_status ls_metrics_diverged(ls_metrics *, int64_t step, ls_error *);
 /* A program has closed its trainer after this step. */
 ls_status ls_metrics_ended(ls_metrics *, int64_t step, ls_error *);

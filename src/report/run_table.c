@@ -19,7 +19,7 @@ static const struct {
     [WORKERS] = {"workers", true}, [MEMORY] = {"memory", true}, [NOTE] = {"", false}};
 
 static void put_loss(double x, ls_buf *out) {
-    if (isfinite(x)) ls_buf_printf(out, "%.4f", x);
+    if (isfinite(x)) ls_buf_printf(out, fabs(x) < 1e5 ? "%.4f" : "%.3e", x);
 }
 
 static void put_left(double seconds, ls_buf *out) {

@@ -285,11 +285,15 @@ static ls_status fail_missing(const adapted *a, const ls_field *f, ls_error *e) 
         ls_buf_printf(&b, " ");
         ls_field_put_shape(&a->from->fields[i], &b);
     }
-    bool label = strcmp(f->name, "label") == 0;
-    ls_status s = ls_fail(e, LS_EINVAL,
-                          "%s: has no field '%s', which the model reads; its fields are %.200s%s",
-                          a->what, f->name, b.data ? b.data : "none",
-                          label ? "; name the file of labels by data.labels, if there is one" : "");
+    const char *format = a->from->format ? a->from->format : "";
+    bool label = strcmp(f->name, "label") == 0, images = strcmp(format, "images") == 0;
+    bool apart = strcmp(format, "idx") == 0 || strcmp(format, "npy") == 0;
+    ls_status s = ls_fail(
+        e, LS_EINVAL, "%s: has no field '%s', which the model reads; its fields are %.200s%s",
+        a->what, f->name, b.data ? b.data : "none",
+        label && images  ? "; name a directory that has a directory of images for each class"
+        : label && apart ? "; name the file of labels by data.labels, if there is one"
+                         : "");
     ls_buf_free(&b);
     return s;
 }

@@ -486,9 +486,8 @@ static ls_status resolve_images(ls_config *c, const opened *o, ls_error *e) {
     return status;
 }
 
-ls_status ls_samples_resolve(ls_config *c, const char *run, ls_error *e) {
+static ls_status resolve_open(ls_config *c, const char *run, ls_error *e) {
     opened o = {0};
-    LS_TRY(ls_pretrained_resolve(c, run, e));
     if (run && ls_network_is_open(c)) take_up(c, run);
     if (!ls_network_is_open(c)) return LS_OK;
     LS_TRY(open_unbuilt(c, &o, e));
@@ -496,6 +495,13 @@ ls_status ls_samples_resolve(ls_config *c, const char *run, ls_error *e) {
     if (s == LS_OK) s = resolve_images(c, &o, e);
     ls_source_close(o.source);
     return s;
+}
+
+ls_status ls_samples_resolve(ls_config *c, const char *run, ls_error *e) {
+    LS_TRY(ls_pretrained_resolve(c, run, e));
+    LS_TRY(resolve_open(c, run, e));
+    ls_network_choose_micro(c);
+    return LS_OK;
 }
 
 /* ---- counting ---- */

@@ -105,10 +105,9 @@ static ls_status on_step(void *arg, const ls_async_step *s, ls_error *e) {
     bool diverged = !isfinite(s->out.loss) || !isfinite(s->out.grad_norm);
     if (diverged) LS_TRY(ls_metrics_diverged(l->metrics, s->step + 1, e));
     if (diverged)
-        return ls_fail(e, LS_EINVAL,
-                       "step %lld: the loss is %g and the gradient's norm %g; lower optim.lr, set "
-                       "sync.delay_aware: on, or continue from an earlier checkpoint",
-                       (long long)s->step + 1, s->out.loss, s->out.grad_norm);
+        return ls_step_diverged(s->step + 1, &s->out,
+                                "set sync.delay_aware: on, or continue from an earlier checkpoint",
+                                e);
     return ls_metrics_step(l->metrics, s->step + 1, &in, &s->out, &t, e);
 }
 

@@ -236,7 +236,7 @@ static ls_status open_new_metrics(ls_loop *l, ls_error *e) {
     bool follows = l->host->survival.view.id.number > 1, old = false;
     ls_logged logged = {0};
     LS_TRY(ls_folder_begin_training(l->folder, &old, e));
-    ls_run_log_open(r);
+    ls_run_log_open(r, ls_lock_read(r->dir).pid);
     int64_t steps = follows ? INT64_MAX : l->folder->notes->step;
     if (old) LS_TRY(ls_metrics_cut(r->dir, steps, &logged, e));
     if (old) LS_TRY(ls_answers_cut(r->dir, steps, &l->answered, e));

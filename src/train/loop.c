@@ -200,10 +200,7 @@ static void give_up_step(ls_loop *l, double seconds) {
 ls_status ls_loop_diverged(ls_loop *l, int64_t steps, const ls_step_out *out, ls_error *e) {
     ls_status s = l->metrics ? ls_metrics_diverged(l->metrics, steps, e) : LS_OK;
     LS_TRY(ls_member_wait(&l->m, s, e));
-    return ls_fail(e, LS_EINVAL,
-                   "step %lld: the loss is %g and the gradient's norm %g; lower optim.lr, or "
-                   "continue from an earlier checkpoint",
-                   (long long)steps, out->loss, out->grad_norm);
+    return ls_step_diverged(steps, out, "or continue from an earlier checkpoint", e);
 }
 
 /* Bytes that were lost while a step read them were zeros to it: whatever it says then does not

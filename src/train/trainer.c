@@ -18,6 +18,7 @@
 #include "coll/virtual.h"
 #include "config/relations.h"
 #include "config/writer.h"
+#include "networks/network.h"
 #include "networks/own_source.h"
 #include "networks/program.h"
 #include "optim/schedule.h"
@@ -206,7 +207,7 @@ static void note_start(ls_trainer *t, int64_t step) {
     ls_run *r = &t->run;
     t->logs = ls_transcript_try();
     if (t->logs)
-        ls_run_log_open(r);
+        ls_run_log_open(r, (int)getpid());
     else
         ls_log("%s: has no log.txt: it is that of another trainer of this process", r->dir);
     r->core_flops = ls_utilization_core(&r->config, ls_group_near(t->m.group));
@@ -257,6 +258,7 @@ static ls_status open_trainer(const ls_trainer_options *o, ls_trainer *t, ls_err
     ls_group *group = o->group;
     LS_TRY(read_config(o, &t->run.config, e));
     LS_TRY(ls_epochs_set(&t->run.config, o->count, e));
+    ls_network_choose_micro(&t->run.config);
     LS_TRY(count_workers(o, &t->run, e));
     ls_config_write(&t->run.config, &t->run.config_text);
     LS_TRY(ls_host_open(&t->host, &t->run, e));
@@ -349,10 +351,7 @@ static ls_status log_step(ls_trainer *t, const ls_step_in *in, const ls_step_out
 static ls_status fail_diverged(ls_trainer *t, const ls_step_out *out, ls_error *e) {
     ls_status s = t->metrics ? ls_metrics_diverged(t->metrics, t->steps, e) : LS_OK;
     LS_TRY(ls_member_wait(&t->m, s, e));
-    return ls_fail(e, LS_EINVAL,
-                   "step %lld: the loss is %g and the gradient's norm %g; lower optim.lr, or "
-                   "continue from an earlier checkpoint",
-                   (long long)t->steps, out->loss, out->grad_norm);
+    return ls_step_diverged(t->steps, out, "or continue from an earlier checkpoint", e);
 }
 
 static ls_status step(ls_trainer *t, ls_trainer_result *result, ls_error *e) {

@@ -144,6 +144,8 @@ static void test_usage(void **state) {
            "unknown option --m (did you mean --min-workers or --max-workers or --membership or "
            "--mllog?); see");
     expect("train a.yaml --resume=3", 2, "train: --resume takes no value; see");
+    expect("plan a.yaml -o x", 2, "unknown option -o (did you mean --svg?); see");
+    expect("train a.yaml --nproc 3", 2, "unknown option --nproc (did you mean --workers?); see");
     expect("run -q7 echo", 2, "run: unknown option -q7; see");
     expect("run -n 1 echo -q7", 0, "-q7");
     expect("trian a.yaml", 2, "there is no command 'trian' (did you mean 'train'?); see");

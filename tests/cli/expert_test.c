@@ -163,7 +163,8 @@ static void test_plan(void **state) {
 static void test_refusals(void **state) {
     (void)state;
     static const char *const cases[][2] = {
-        {"--set parallel.mesh.expert=2", "which is 1; use at most 1, or more of them"},
+        {"--set parallel.mesh.expert=2",
+         "which is 1; set parallel.expert_virtual to 2, or a multiple"},
         {"--set parallel.expert_virtual=6 --set train.batch=48 --set train.micro_batch=6",
          "the model has 5 experts (model.experts), which as many parts divide; use at most 5"},
         {"--set parallel.expert_virtual=2",

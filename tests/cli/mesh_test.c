@@ -113,6 +113,11 @@ static void test_picture(void **state) {
         "--set parallel.zero=0 --svg @/large.svg",
         0, NULL);
     frame_check_file(folder, "large.svg");
+    expect("plan configs/gpt2-124m.yaml -n 2 --svg @/tied.svg", 0, "124439808 parameters");
+    snprintf(path, sizeof path, "%s/tied.svg", folder);
+    assert_ls_ok(ls_file_read(path, 1 << 20, &text, &e), e);
+    assert_non_null(strstr(text.data, ">124 M parameters<"));
+    ls_buf_free(&text);
     expect("plan configs/tiny.yaml -n 2,4 --svg @/mesh.svg", 2, "--svg is for one number");
     expect("plan configs/tiny.yaml --svg @/mesh.svg/no.svg", 1, "mesh.svg/no.svg");
 }

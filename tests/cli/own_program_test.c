@@ -95,7 +95,8 @@ static void test_train(void **state) {
                 "cnn.width is 12, but the run began with 8");
     expect("bench train @/cnn.yaml -n 2 " IMAGES_OF, 0, "");
     tested = LOCKSTEP;
-    expect_line("train --resume @/one", 1, "start that program");
+    expect_line("train --resume @/one", 1, "start that program, cnn");
+    expect_line("eval @/one", 1, "start that program, cnn");
     expect_line("ckpt verify @/one", 0, "good: step 6");
     tested = EXAMPLE_CNN;
 }

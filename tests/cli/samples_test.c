@@ -205,12 +205,39 @@ static void test_decoders(void **state) {
     free(output);
 }
 
+static void write_text(const char *name, const char *text) { write_file(name, text, strlen(text)); }
+
+/* What is said of a table's columns of texts, of a table without labels, and of a layer that joins
+ * samples where nobody has set train.micro_batch. */
+static void test_table(void **state) {
+    (void)state;
+    write_text("people.csv", "age,city,label\n31,Rome,0\n47,Oslo,1\n52,Rome,1\n29,Oslo,0\n"
+                             "31,Rome,0\n47,Oslo,1\n52,Rome,1\n29,Oslo,0\n");
+    write_text("prices.csv", "age,price\n31,1.5\n47,2.5\n");
+    write_text("mlp.yaml", "model: {kind: mlp, hidden: 4}\ndata: {path: people.csv}\n"
+                           "train: {steps: 2, batch: 4, virtual_workers: 2}\n");
+    write_text("list.yaml",
+               "model:\n  kind: layers\n  input: {age: [], city: {type: i32, dims: []}}\n"
+               "  layers: [embedding: {of: city, rows: 2, width: 3, name: row}, batch_norm: {of: "
+               "age, name: scaled}, concat: [row, scaled], linear: 2]\n"
+               "data: {path: people.csv}\ntrain: {steps: 2, batch: 4, virtual_workers: 2}\n");
+    expect("data @/people.csv", 0, "field      city: i32, 4 bytes, codes of 2 texts");
+    expect("plan @/mlp.yaml --set data.path=@/people.csv", 0, "'city' (2 texts) as 0 to 1");
+    expect("plan @/mlp.yaml --set data.path=@/prices.csv", 1,
+           "where KIND is binary_cross_entropy, bpr, cross_entropy");
+    expect("train @/list.yaml -o @/list --set data.path=@/people.csv --set data.val_fraction=0.25",
+           0, "step 2/2");
+    expect_line("plan @/list.yaml --set data.path=@/people.csv --set train.micro_batch=1", 1,
+                "set train.micro_batch to 2");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_print),    cmocka_unit_test(test_damage),
         cmocka_unit_test(test_set),      cmocka_unit_test(test_json),
         cmocka_unit_test(test_sheet),    cmocka_unit_test(test_decoders),
         cmocka_unit_test(test_balanced), cmocka_unit_test(test_texts),
+        cmocka_unit_test(test_table),
     };
     return cmocka_run_group_tests(tests, make, folder_remove);
 }

@@ -95,8 +95,8 @@ static void passes(const char *text, const char *set) {
 static void test_refused(void **state) {
     (void)state;
     refused(DATA "model: {patch: 2}\n", NULL,
-            "model.patch acts only with model.kind: vit; this config has model.kind: gpt2; leave "
-            "the key out");
+            "model.patch acts only with model.kind: vit; this config has model.kind: gpt2; set "
+            "model.kind: vit, or leave the key out");
     refused(DATA, "model.head=own", "model.head acts only with model.kind: llama");
     refused(DATA "model: {kind: llama, rope: linear}\n", NULL,
             "this config has model.rope_factor: 1");
@@ -104,6 +104,8 @@ static void test_refused(void **state) {
     refused(DATA "dpo: {beta: 0.1}\n", NULL, "dpo.beta acts only with train.loss: dpo");
     refused(DATA "optim: {decay_fraction: 0.2}\n", NULL, "acts only with optim.schedule: wsd");
     refused(DATA "data.packing: on\n", NULL, "data.packing acts only with data.format: chat");
+    refused(DATA "data.packing: on\n", NULL, "; set data.format: chat, or leave the key out");
+    refused(DATA "data.packing: on\n", NULL, "; set data.format: chat, or leave the key out");
     refused(DATA, "optim.loss_scale=65536", "acts only with train.compute: f16");
     refused(DATA, "data.labels=x", "acts only with model.kind: other than gpt2, llama");
     refused("model: {from: x, patch: 2}\n" DATA, NULL, "has the model.kind of model.from");

@@ -56,14 +56,27 @@ static void test_log(void **state) {
     ls_buf_free(&svg);
 }
 
+/* Values that were drawn from a range are no ticks: these are at round numbers. */
+static void test_drawn(void **state) {
+    (void)state;
+    const double x[N] = {0.0001113, 0.0047, 0.00091, 0.0208, 0.0003};
+    const ls_keys_panel panel = {.key = "optim.lr", .x = x, .is_log = true, .is_drawn = true};
+    ls_buf svg = draw(&panel, 1);
+    assert_non_null(strstr(svg.data, ">0.001<"));
+    assert_non_null(strstr(svg.data, ">0.01<"));
+    assert_null(strstr(svg.data, "0.0001113"));
+    assert_null(strstr(svg.data, "0.0208"));
+    ls_buf_free(&svg);
+}
+
 /* A panel a key; words in the order of their labels; a trial without the key has no dot there. */
 static void test_panels(void **state) {
     (void)state;
     static const char *const words[] = {"adamw", "<lion>"};
     const double kinds[N] = {0, 1, 1, 0, 0}, decay[N] = {0, 0.1, NAN, 0.1, 0};
-    const ls_keys_panel panels[] = {{"optim.optimizer", kinds, false, words, 2},
-                                    {"optim.weight_decay", decay, false, NULL, 0},
-                                    {"same", decay, false, NULL, 0}};
+    const ls_keys_panel panels[] = {{"optim.optimizer", kinds, false, false, words, 2},
+                                    {"optim.weight_decay", decay, false, false, NULL, 0},
+                                    {"same", decay, false, false, NULL, 0}};
     ls_buf svg = draw(panels, 3);
     assert_int_equal(count(svg.data, "<title>"), 3 + 2 + 2);
     assert_non_null(strstr(svg.data, "&#60;lion&#62;"));
@@ -105,7 +118,8 @@ static void test_empty(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_log), cmocka_unit_test(test_panels),
-                                       cmocka_unit_test(test_wide), cmocka_unit_test(test_empty)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_log), cmocka_unit_test(test_drawn),
+                                       cmocka_unit_test(test_panels), cmocka_unit_test(test_wide),
+                                       cmocka_unit_test(test_empty)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

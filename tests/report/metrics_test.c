@@ -11,6 +11,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "folder.h"
+#include "report/run_status.h"
 #include "test.h"
 
 static ls_config config;
@@ -248,9 +249,32 @@ static void test_missing(void **state) {
 
 #define TEST(f) cmocka_unit_test_setup_teardown(f, make_run, remove_folder)
 
+/* A NaN's sign is not printed. */
+static void test_diverged(void **state) {
+    (void)state;
+    ls_error e = {0};
+    const ls_step_out out = {.loss = -(double)NAN, .grad_norm = -(double)NAN};
+    assert_ls_fails(ls_step_diverged(7, &out, "or stop", &e), LS_EINVAL,
+                    "step 7: the loss is nan and the gradient's norm nan; lower optim.lr, or stop",
+                    e);
+}
+
+/* A loss that diverged leaves the columns as wide as they are. */
+static void test_wide_loss(void **state) {
+    (void)state;
+    char name[] = "run";
+    const ls_run_status runs[] = {{.run = name, .loss = 196943308000000000.0, .val_loss = 2.5}};
+    ls_buf out = {0};
+    ls_run_status_print(runs, 1, &out);
+    ls_buf_append(&out, "", 1);
+    assert_non_null(strstr(out.data, " 1.969e+17  2.5000"));
+    ls_buf_free(&out);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {TEST(test_line),   TEST(test_metrics),   TEST(test_no_peak),
-                                       TEST(test_cut),    TEST(test_full_disk), TEST(test_removed),
-                                       TEST(test_missing)};
+    const struct CMUnitTest tests[] = {
+        TEST(test_line),      TEST(test_diverged), TEST(test_wide_loss),
+        TEST(test_metrics),   TEST(test_no_peak),  TEST(test_cut),
+        TEST(test_full_disk), TEST(test_removed),  TEST(test_missing)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
