@@ -72,7 +72,7 @@ static void test_set(void **state) {
                 "lockstep data reads the keys data.csv, data.columns");
     expect_line("data @/r.txt --set data.csv={x:\t1}", 1, "data.csv: there is no 'x'");
     expect_line("data README.md --set data.resize=3", 2,
-                "--set is for files of samples, and README.md");
+                "texts and conversations have data.text alone, and README.md is one of them");
 }
 
 static void test_json(void **state) {
