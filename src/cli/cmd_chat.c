@@ -51,6 +51,7 @@ typedef struct session {
     ls_chat chat;
     ls_writing how;
     const char *system, *save, *from; /* files; NULL: none */
+    char *saved;                      /* the file of the last /save; NULL: none */
     cli_chat_file file;
     cli_editor *editor; /* NULL: lines are read as they come */
     bool at_terminal, json, ends;
@@ -127,8 +128,14 @@ static ls_status do_reset(session *s, const char *text, ls_error *e) {
     return begin_again(s, s->system, e);
 }
 
+/* A file of this session is written anew, no other. */
 static ls_status do_save(session *s, const char *path, ls_error *e) {
+    bool own = (s->save && strcmp(path, s->save) == 0) || (s->saved && !strcmp(path, s->saved));
+    if (!own && ls_file_exists(path))
+        return ls_fail(e, LS_EINVAL, "/save %s: exists; give another name", path);
     LS_TRY(save(s, path, e));
+    free(s->saved);
+    s->saved = ls_strdup(path);
     if (s->at_terminal) ls_print("%s: saved\n", path);
     return LS_OK;
 }
@@ -350,6 +357,7 @@ static ls_status open_and_converse(const ls_args *a, session *s, ls_error *e) {
         status = converse(s, e);
         cli_editor_close(s->editor);
         cli_chat_file_free(&s->file);
+        free(s->saved);
         ls_chat_close(&s->chat);
     }
     ls_trained_close(&t);

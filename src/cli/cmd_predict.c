@@ -296,7 +296,7 @@ const ls_command cmd_predict = {
         "name of its file where it has one, and a column for each prediction; or JSON lines. It\n"
         "is the same for any number of workers and threads.",
     .options = {[OUTPUT] = {"output", 'o', "FILE",
-                            "write to this file: JSON lines if it ends in .jsonl, else CSV"},
+                            "write this file anew: JSON lines if it ends in .jsonl, else CSV"},
                 [JSON_LINES] = {"json", 0, NULL, "JSON lines (docs/json.md)"},
                 [CSV] = {"csv", 0, NULL, "CSV (the default)"},
                 [TOP] = {"top", 0, "K", "the K most probable classes (default 1)"},

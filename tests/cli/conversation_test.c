@@ -81,6 +81,12 @@ static void test_saved(void **state) {
     char *lines = ls_format("to\n/save %s/other\n", folder);
     free(chat("--tokens 3", lines));
     shell_of_run("other", "grep -q '\"to\"' $r");
+    char *again = chat_ends("--tokens 3", lines, 1); /* of another session */
+    assert_non_null(strstr(again, "other: exists; give another name"));
+    free(again), free(lines);
+    lines = ls_format("to\n/save %s/third\nbe\n/save %s/third\n", folder, folder);
+    free(chat("--tokens 3", lines));
+    shell_of_run("third", "grep -q '\"be\"' $r");
     free(lines);
     expect("chat @/m.gguf --save @/new/talk", 1, "--continue ");
     expect("chat @/m.gguf --continue @/new/talk --system x", 1, "leave one of them out");
