@@ -12,20 +12,20 @@ enum { MOST = 1 << 30 };
 
 /* Calls without options, with an options struct, and with one number. */
 #define PLAIN(layer)                                                                               \
-    static ls_value *add_##layer(ls_model *m, const ls_values *x, const void *o) {                 \
+    static ls_value *add_##layer(ls_model *m, const ls_several *x, const void *o) {                \
         (void)o;                                                                                   \
         return (ls_##layer)(m, x->of[0]);                                                          \
     }
 #define WITH_OPTIONS(layer, type)                                                                  \
-    static ls_value *add_##layer(ls_model *m, const ls_values *x, const void *o) {                 \
+    static ls_value *add_##layer(ls_model *m, const ls_several *x, const void *o) {                \
         return (ls_##layer)(m, x->of[0], *(const type *)o);                                        \
     }
 /* The sum, or the product, of all values. */
 #define OF_PAIRS(layer)                                                                            \
-    static ls_value *add_##layer(ls_model *m, const ls_values *x, const void *o) {                 \
+    static ls_value *add_##layer(ls_model *m, const ls_several *x, const void *o) {                \
         (void)o;                                                                                   \
         ls_value *y = x->of[0];                                                                    \
-        for (int i = 1; i < LS_MAX_VALUES && x->of[i]; i++) y = (ls_##layer)(m, y, x->of[i]);      \
+        for (int i = 1; i < LS_SEVERAL && x->of[i]; i++) y = (ls_##layer)(m, y, x->of[i]);         \
         return y;                                                                                  \
     }
 
@@ -63,16 +63,35 @@ typedef struct one_option {
     int64_t size, dim;
 } one_option;
 
-static ls_value *add_patches(ls_model *m, const ls_values *x, const void *o) {
+static ls_value *add_patches(ls_model *m, const ls_several *x, const void *o) {
     return (ls_patches)(m, x->of[0], ((const one_option *)o)->size);
 }
 
-static ls_value *add_mean(ls_model *m, const ls_values *x, const void *o) {
+static ls_value *add_mean(ls_model *m, const ls_several *x, const void *o) {
     return (ls_mean)(m, x->of[0], (int)((const one_option *)o)->dim);
 }
 
-static ls_value *add_concat(ls_model *m, const ls_values *x, const void *o) {
-    return (ls_concat)(m, (int)((const one_option *)o)->dim, *x);
+ls_value *ls_several_concat(ls_model *m, int dim, const ls_several *x) {
+    ls_several from = *x;
+    int n = 0;
+    while (n < LS_SEVERAL && from.of[n]) n++;
+    for (int k = 0; n > LS_MAX_VALUES; n = k) {
+        ls_several to = {{0}};
+        k = 0;
+        for (int i = 0; i < n; i += LS_MAX_VALUES) {
+            ls_values some = {{0}};
+            for (int j = 0; j < LS_MAX_VALUES && i + j < n; j++) some.of[j] = from.of[i + j];
+            to.of[k++] = some.of[1] ? (ls_concat)(m, dim, some) : some.of[0];
+        }
+        from = to;
+    }
+    ls_values all = {{0}};
+    memcpy(all.of, from.of, (size_t)n * sizeof *all.of);
+    return (ls_concat)(m, dim, all);
+}
+
+static ls_value *add_concat(ls_model *m, const ls_several *x, const void *o) {
+    return ls_several_concat(m, (int)((const one_option *)o)->dim, x);
 }
 
 typedef struct affine_options {
@@ -80,7 +99,7 @@ typedef struct affine_options {
     float scale, shift;
 } affine_options;
 
-static ls_value *add_affine(ls_model *m, const ls_values *x, const void *options) {
+static ls_value *add_affine(ls_model *m, const ls_several *x, const void *options) {
     const affine_options *o = options;
     return (ls_affine)(m, x->of[0], o->scale, o->shift);
 }
@@ -90,7 +109,7 @@ typedef struct slice_options {
     int64_t dim, first, count;
 } slice_options;
 
-static ls_value *add_slice(ls_model *m, const ls_values *x, const void *options) {
+static ls_value *add_slice(ls_model *m, const ls_several *x, const void *options) {
     const slice_options *o = options;
     return (
         ls_slice)(m, x->of[0],
@@ -104,31 +123,31 @@ typedef struct shape_options {
     float deviation; /* learned */
 } shape_options;
 
-static ls_value *add_reshape(ls_model *m, const ls_values *x, const void *o) {
+static ls_value *add_reshape(ls_model *m, const ls_several *x, const void *o) {
     return (ls_reshape)(m, x->of[0], ((const shape_options *)o)->dims);
 }
 
-static ls_value *add_learned(ls_model *m, const ls_values *x, const void *options) {
+static ls_value *add_learned(ls_model *m, const ls_several *x, const void *options) {
     const shape_options *o = options;
     (void)x;
     return (ls_learned)(m, o->dims,
                         (ls_learned_options){.name = o->name, .deviation = o->deviation});
 }
 
-static ls_value *add_silu_gate(ls_model *m, const ls_values *x, const void *o) {
+static ls_value *add_silu_gate(ls_model *m, const ls_several *x, const void *o) {
     (void)o;
     return (ls_silu_gate)(m, x->of[0], x->of[1]);
 }
 
-static ls_value *add_dot(ls_model *m, const ls_values *x, const void *o) {
+static ls_value *add_dot(ls_model *m, const ls_several *x, const void *o) {
     (void)o;
     return (ls_dot)(m, x->of[0], x->of[1]);
 }
 
 /* max(0, the sum of all values). */
-static ls_value *add_add_relu(ls_model *m, const ls_values *x, const void *o) {
-    ls_values first = *x;
-    int last = LS_MAX_VALUES - 1;
+static ls_value *add_add_relu(ls_model *m, const ls_several *x, const void *o) {
+    ls_several first = *x;
+    int last = LS_SEVERAL - 1;
     while (!x->of[last]) last--;
     first.of[last] = NULL;
     return (ls_add_relu)(m, add_add(m, &first, o), x->of[last]);

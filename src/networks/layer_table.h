@@ -3,6 +3,7 @@
 #define LS_NETWORKS_LAYER_TABLE_H
 
 #include "networks/options.h"
+#include "source/source.h"
 
 typedef enum ls_layer_reads {
     LS_READS_ONE,  /* value: that of the layer before, or of option `of` */
@@ -11,10 +12,20 @@ typedef enum ls_layer_reads {
     LS_READS_NONE
 } ls_layer_reads;
 
+/* Values that an entry reads, as many as a sample has fields; NULL behind the last one. */
+enum { LS_SEVERAL = LS_SOURCE_FIELDS };
+typedef struct ls_several {
+    ls_value *of[LS_SEVERAL];
+} ls_several;
+
+/* One after the other along a dimension, also if they are more than a layer reads: then it is layers
+ * of LS_MAX_VALUES each. */
+ls_value *ls_several_concat(ls_model *, int dim, const ls_several *);
+
 typedef struct ls_layer_entry {
     ls_option_list options;
     /* options: the struct of the layer's call. */
-    ls_value *(*add)(ls_model *, const ls_values *x, const void *options);
+    ls_value *(*add)(ls_model *, const ls_several *x, const void *options);
     ls_layer_reads reads;
     bool
         takes_bytes; /* those of an image, which it scales itself; else it gets numbers from -1 to 1 */

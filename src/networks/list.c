@@ -109,13 +109,14 @@ static ls_value *input_of(const ls_list_at *at, const entry *e, ls_value *x) {
     return ls_names_get(at, of, of->text);
 }
 
-static void many_of(const ls_list_at *at, const entry *e, ls_values *in) {
+static void many_of(const ls_list_at *at, const entry *e, ls_several *in) {
     const ls_yaml_node *of = of_option(e);
-    int most = e->layer->reads == LS_READS_TWO ? 2 : LS_MAX_VALUES;
+    int most = e->layer->reads == LS_READS_TWO ? 2 : LS_SEVERAL;
     if (!of || of->kind != LS_YAML_LIST || of->nitems < 2 || of->nitems > most) {
         fail_at(at, e->item,
                 most == 2 ? "%s reads two values: [NAME, NAME]"
-                          : "%s reads several values: [NAME, NAME, ...], or {of: [...], ...}",
+                          : "%s reads several values: [NAME, NAME, ...], or {of: [...], ...}, at "
+                            "most 64",
                 e->kind);
         return;
     }
@@ -128,14 +129,14 @@ static void many_of(const ls_list_at *at, const entry *e, ls_values *in) {
     }
 }
 
-static void find_inputs(const ls_list_at *at, const entry *e, ls_value *x, ls_values *in) {
+static void find_inputs(const ls_list_at *at, const entry *e, ls_value *x, ls_several *in) {
     const ls_layer_entry *l = e->layer;
     if (l->reads == LS_READS_ONE) in->of[0] = input_of(at, e, x);
     if (reads_several(l)) many_of(at, e, in);
     if (l->reads == LS_READS_NONE && of_option(e))
         fail_at(at, of_option(e), "%s reads no value; option 'of' is not possible", e->kind);
     ls_list_go(at, e->item);
-    for (int i = 0; i < LS_MAX_VALUES && ls_build_is_good(at->m); i++)
+    for (int i = 0; i < LS_SEVERAL && ls_build_is_good(at->m); i++)
         if (in->of[i] && !l->takes_bytes) in->of[i] = ls_names_numbers(at, in->of[i]);
 }
 
@@ -192,7 +193,7 @@ static ls_value *build_layer(const ls_list_at *at, const ls_yaml_node *item, ls_
     if (e.value && strcmp(e.kind, "repeat") == 0) return build_repeat(at, &e, x);
     if (!e.layer) return unknown_layer(at, item, e.kind);
     _Alignas(16) char options[LS_OPTIONS_NBYTES] = {0};
-    ls_values in = {{0}};
+    ls_several in = {{0}};
     bool is_list = e.value && of_option(&e) == e.value; /* of values, without options */
     ls_options_read(at, &e.layer->options, is_list ? NULL : e.value, others, options);
     if (ls_build_is_good(at->m)) find_inputs(at, &e, x, &in);

@@ -14,6 +14,7 @@
 #include "networks/chunked.h"
 #include "networks/cut_gpt.h"
 #include "networks/fields.h"
+#include "networks/layer_table.h"
 #include "networks/list.h"
 #include "networks/llama.h"
 #include "networks/losses.h"
@@ -86,9 +87,9 @@ static void find_inputs(const network *n, const ls_field **inputs, int *ninputs_
 
 /* Of an MLP: all inputs, one after the other. */
 static ls_value *join(network *n, const ls_field *const *inputs, int ninputs) {
-    ls_values x = {{0}};
+    ls_several x = {{0}};
     for (int i = 0; i < ninputs; i++) x.of[i] = (ls_flatten)(n->m, named(n, inputs[i]));
-    return ninputs == 1 ? x.of[0] : (ls_concat)(n->m, 0, x);
+    return ninputs == 1 ? x.of[0] : ls_several_concat(n->m, 0, &x);
 }
 
 static ls_value *one_input(network *n) {

@@ -112,6 +112,17 @@ char *ls_csv_name(const ls_csv_cell *cell, size_t column) {
     return trimmed;
 }
 
+/* Another column of the name would be read in its place. */
+const char *ls_csv_table_repeated(const ls_csv_table *t, const char *chosen) {
+    static const char labels[] = "label\nclass\ntarget";
+    for (size_t i = 0; i < t->columns.n; i++) {
+        const ls_feature *f = &t->columns.list[i];
+        bool matters = ls_csv_rules_has(chosen, f->name) || ls_csv_rules_has(labels, f->name);
+        if (matters && ls_features_find(&t->columns, f->name) != f) return f->name;
+    }
+    return NULL;
+}
+
 void ls_csv_table_name(ls_csv_table *t, const ls_csv_cell *cells) {
     ls_features named = {0};
     for (size_t i = 0; i < t->columns.n; i++) {

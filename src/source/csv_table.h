@@ -38,6 +38,10 @@ char *ls_csv_name(const ls_csv_cell *, size_t column);
 /* Gives the columns the names of the header. */
 void ls_csv_table_name(ls_csv_table *, const ls_csv_cell *cells);
 
+/* The name of two columns that is a label's or among the chosen ones, one a line; NULL: there is
+ * none. */
+const char *ls_csv_table_repeated(const ls_csv_table *, const char *chosen);
+
 /* Decides what each column has; texts: names of columns that have texts, one a line, NULL: none is
  * asked for. Columns that are not chosen have nothing. True: every cell is as its column; false: the
  * rows must be looked at again. what: names the file in remarks. */

@@ -465,6 +465,9 @@ static ls_status fail_column(const csv_source *s, const char *what, const char *
  * must be there. */
 static ls_status apply_rules(csv_source *s, const char *what, ls_error *e) {
     ls_features *columns = &s->table.columns;
+    const char *twice = ls_csv_table_repeated(&s->table, s->rules.columns);
+    if (twice)
+        return ls_fail(e, LS_EINVAL, "%s: two columns are named '%.80s'; rename one", what, twice);
     LS_TRY(ls_features_choose(columns, s->rules.columns, s->follows, what, e));
     s->of = LS_NEW_ARRAY(column_rule, columns->n);
     for (size_t i = 0; i < columns->n; i++)

@@ -387,9 +387,45 @@ static void test_refused(void **state) {
     }
 }
 
+/* As many fields as a sample has, with the longest names: a concat of more values than a layer reads
+ * has them one after the other. */
+static void test_many(void **state) {
+    (void)state;
+    static const char *const kinds[] = {"  kind: mlp\n  hidden: [3]\n",
+                                        "  kind: layers\n  layers:\n    - concat: [%s]\n"
+                                        "    - linear: 2\n",
+                                        "  kind: layers\n  layers:\n    - add: {of: [%s], name: "
+                                        "s}\n    - concat: [s, s]\n    - linear: 2\n"};
+    for (int k = 0; k < 3; k++)
+        for (int n = 2; n < LS_SOURCE_FIELDS; n += n < 10 ? 1 : 53) {
+            ls_buf names = {0}, text = {0};
+            for (int i = 0; i < n; i++) {
+                char long_name[LS_FIELD_NAME] = "";
+                memset(long_name, 'x', k == 2 || n > 10 ? 60 : LS_FIELD_NAME - 4);
+                ls_buf_printf(&names, "%sf%02d%s", i ? ", " : "", i, long_name);
+            }
+            ls_buf_printf(&text, "model:\n");
+            ls_buf_printf(&text, kinds[k], names.data);
+            ls_buf_printf(&text, "  classes: 2\n  input:\n    label: {type: i32, dims: []}\n");
+            char *rest = names.data;
+            for (char *name; (name = strsep(&rest, ","));)
+                ls_buf_printf(&text, "    %s: {type: f32, dims: []}\n", name + (*name == ' '));
+            ls_config c;
+            ls_model m;
+            ls_error e = {0};
+            assert_ls_ok(load(text.data, &c, &e), e);
+            assert_ls_ok(ls_network_create(&c, &m, &e), e);
+            assert_int_equal(m.ninputs, n + 1);
+            assert_int_equal(m.params[0].dims[0], k < 2 ? n : 2);
+            ls_model_free(&m);
+            ls_buf_free(&names);
+            ls_buf_free(&text);
+        }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_models),
                                        cmocka_unit_test(test_resolved),
-                                       cmocka_unit_test(test_refused)};
+                                       cmocka_unit_test(test_refused), cmocka_unit_test(test_many)};
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

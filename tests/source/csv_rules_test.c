@@ -82,6 +82,13 @@ static void test_columns(void **state) {
     assert_int_equal(s->damage.n, 1);
     ls_source_close(s);
     ls_buf_free(&b);
+    path = write_text("t.csv", "label,x,y,x,label\n1,2,3,4,0\n0,3,4,5,1\n");
+    refuses(path, &(asked){0}, "t.csv: two columns are named 'label'; rename one");
+    path = write_text("w.csv", "x,y,x\n2,3,4\n3,4,5\n");
+    refuses(path, &(asked){.columns = "x"}, "w.csv: two columns are named 'x'; rename one");
+    s = opened(path, &(asked){.columns = "y"});
+    assert_int_equal(s->nfields, 1);
+    ls_source_close(s);
 }
 
 /* Each column by its rule, others by that for all; more marks, also numbers; texts, where asked. */
