@@ -1,4 +1,5 @@
 /* text_json.c - texts in files of JSON: see text_builder.h. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/json_records.h"
@@ -124,6 +125,15 @@ static ls_status add_whole(const json_file *f, ls_error *e) {
     return ls_text_builder_damaged(f->b, &at, e);
 }
 
+/* Counts a file below a directory that has no texts, as one of its ending. */
+static void leave_out_file(const json_file *f) {
+    size_t n = 0;
+    const char *ending = ls_left_out_ending(f->p->path, &n);
+    char *kind = ls_format("%.*s without 'text' or 'content'", (int)n, ending);
+    ls_left_out_count(f->b->left_out, kind, 1);
+    free(kind);
+}
+
 static ls_status add_file(json_file *f, bool below, bool *taken_p, ls_error *e) {
     ls_json *first = NULL;
     ls_error why = {0};
@@ -132,7 +142,7 @@ static ls_status add_file(json_file *f, bool below, bool *taken_p, ls_error *e) 
     if (find_first(f, &first, &why) != LS_OK && !why.code) return LS_OK; /* it is empty */
     bool has_text = named || ls_json_text(first) || usual_of(first) || ls_chat_object_key(first);
     if (below && !has_text) {
-        ls_left_out_count(f->b->left_out, ".json without 'text' or 'content'", 1);
+        leave_out_file(f);
         f->b->nleft_out++;
         ls_json_free(first);
         return LS_OK;

@@ -171,6 +171,10 @@ static void test_data(void **state) {
     expect("data @/body.jsonl", 0, "format     jsonl");
     expect("data @/body.jsonl --set data.text=body --set data.na=[x]", 2,
            "texts and conversations have data.text alone");
+    shell_of_run("", "mkdir some && echo story > some/a.txt && cp body.jsonl some/y.jsonl && "
+                     "zstd -q --rm some/y.jsonl && echo '{\"no\": \"x\"}' > some/z.json");
+    expect("data @/some", 0, "1 .jsonl without 'text' or 'content', 1 .json without 'text'");
+    expect("data @/some --set data.text=body", 1, "z.json: is JSON, and its first object has no");
     shell_of_run("", "sed -i 's/body/text/' body.jsonl");
     expect("data @/body.jsonl", 0, "its objects have texts, too");
 }
