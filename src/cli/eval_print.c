@@ -77,7 +77,8 @@ void cli_measured_print_json(const cli_measured *m, int n) {
 /* ---- for people ---- */
 
 static void print_level(const char *name, const cli_measured *m, const ls_evaluation *v) {
-    ls_print("%-8s loss %.4f", name, v->loss);
+    char loss[LS_LOSS_TEXT];
+    ls_print("%-8s loss %s", name, ls_loss_text(v->loss, loss));
     if (m->has_tokens) ls_print(" nats/token, perplexity %.3f", exp(v->loss));
     if (v->bits_per_byte > 0) ls_print(", %.4f bits/byte", v->bits_per_byte);
     ls_buf metrics = {0};
@@ -129,8 +130,11 @@ static double metric_of(const ls_evaluation *v, const char *name) {
 }
 
 static void put_cell(ls_buf *b, int width, double x) {
-    char text[32];
-    snprintf(text, sizeof text, fabs(x) < 0.01 && x != 0 ? "%.3g" : "%.4f", x);
+    char text[LS_LOSS_TEXT];
+    if (fabs(x) < 0.01 && x != 0)
+        snprintf(text, sizeof text, "%.3g", x);
+    else
+        ls_loss_text(x, text);
     ls_buf_printf(b, "  %*s", width, isnan(x) ? "-" : text);
 }
 

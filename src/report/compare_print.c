@@ -6,6 +6,7 @@
 #include "base/escape.h"
 #include "base/plural.h"
 #include "report/compare.h"
+#include "report/evaluation.h"
 #include "report/ledger.h"
 
 static char letter_of(const ls_comparison *c, const ls_compare_run *r) {
@@ -16,8 +17,9 @@ static char letter_of(const ls_comparison *c, const ls_compare_run *r) {
 
 /* "3.4567 at 250". */
 static void put_evaluation(double loss, int64_t step, ls_buf *out) {
-    char text[64] = "-";
-    if (step) snprintf(text, sizeof text, "%.4f at %lld", loss, (long long)step);
+    char text[64] = "-", number[LS_LOSS_TEXT];
+    if (step)
+        snprintf(text, sizeof text, "%s at %lld", ls_loss_text(loss, number), (long long)step);
     ls_buf_printf(out, " %16s", text);
 }
 
@@ -26,12 +28,12 @@ static void put_runs(const ls_comparison *c, ls_buf *out) {
                   "best val_loss", "last val_loss", "seconds", "workers");
     for (int i = 0; i < c->n; i++) {
         const ls_compare_run *r = &c->runs[i];
-        char workers[48];
+        char workers[48], loss[LS_LOSS_TEXT];
         snprintf(workers, sizeof workers, r->workers[0] == r->workers[1] ? "%lld" : "%lld-%lld",
                  (long long)r->workers[0], (long long)r->workers[1]);
         const ls_compare_step *last = r->nsteps ? &r->steps[r->nsteps - 1] : NULL;
-        ls_buf_printf(out, "%c  %8lld %10.4f", letter_of(c, r), last ? (long long)last->step : 0LL,
-                      last ? last->loss : NAN);
+        ls_buf_printf(out, "%c  %8lld %10s", letter_of(c, r), last ? (long long)last->step : 0LL,
+                      ls_loss_text(last ? last->loss : NAN, loss));
         put_evaluation(r->val_loss, r->val_step, out);
         put_evaluation(r->last_val_loss, r->last_val_step, out);
         ls_buf_printf(out, " %9.1f %7s  ", r->seconds, workers);

@@ -2,6 +2,7 @@
 #include "report/evaluation.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -147,6 +148,11 @@ static int count_parts(const ls_evaluation *v, int i, int stem) {
     return n;
 }
 
+const char *ls_loss_text(double x, char text[LS_LOSS_TEXT]) {
+    snprintf(text, LS_LOSS_TEXT, fabs(x) < 1e5 ? "%.4f" : "%.6g", isnan(x) ? fabs(x) : x);
+    return text;
+}
+
 /* The range of parts of one metric, instead of each; returns their number, 0: they are no parts. */
 static int print_parts(const ls_evaluation *v, int i, ls_buf *out) {
     const char *slash = strrchr(v->metrics[i].name, '/');
@@ -170,7 +176,10 @@ void ls_evaluation_print(const ls_evaluation *v, ls_buf *out) {
             i += parts - 1;
             continue;
         }
-        const char *format = fabs(m->value) < 0.01 && m->value != 0 ? ", %s %.3g" : ", %s %.4f";
-        ls_buf_printf(out, format, m->name, m->value);
+        char text[LS_LOSS_TEXT];
+        if (fabs(m->value) < 0.01 && m->value != 0)
+            ls_buf_printf(out, ", %s %.3g", m->name, m->value);
+        else
+            ls_buf_printf(out, ", %s %s", m->name, ls_loss_text(m->value, text));
     }
 }

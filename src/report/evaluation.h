@@ -18,6 +18,10 @@ typedef struct ls_evaluation {
     ls_metric_value metrics[LS_NOTES + LS_MEASURES];
 } ls_evaluation;
 
+/* Writes a loss as people read it: 2.3451, and 1.96943e+17 where it has diverged. Returns `text`. */
+enum { LS_LOSS_TEXT = 32 };
+const char *ls_loss_text(double, char text[LS_LOSS_TEXT]);
+
 /* From the sum of losses over samples [nsamples], each with this number of targets, which stand for
  * `nbytes` bytes of text; nbytes 0: for none. */
 ls_evaluation ls_evaluation_of(double nats, double nbytes, uint64_t nsamples, int64_t targets);

@@ -215,15 +215,15 @@ static void show_line(ls_metrics *m, int64_t steps, const ls_step_out *out, doub
     bool redraws = !m->quiet && ls_log_is_terminal() && now - m->shown_ns >= REDRAW_NS;
     if (!due && !redraws) return;
     if (redraws) m->shown_ns = now;
-    char left[32], skipped[32] = "";
+    char left[32], skipped[32] = "", loss[LS_LOSS_TEXT];
     time_text(seconds_left(m, steps), left, sizeof left);
     if (m->skipped) snprintf(skipped, sizeof skipped, "  skipped %lld", (long long)m->skipped);
     ls_buf more = {0};
     write_rewards(m, out->notes, &more);
     write_noise(m, &more);
-    char *text = ls_format("step %lld/%lld  loss %.4f%s%s  %.0f %s/s  left %s", (long long)steps,
-                           (long long)c->train.steps, out->loss, more.len ? more.data : "", skipped,
-                           rate, ls_config_unit(c), left);
+    char *text = ls_format("step %lld/%lld  loss %s%s%s  %.0f %s/s  left %s", (long long)steps,
+                           (long long)c->train.steps, ls_loss_text(out->loss, loss),
+                           more.len ? more.data : "", skipped, rate, ls_config_unit(c), left);
     ls_buf_free(&more);
     if (m->quiet) {
         add_to_log(text);
@@ -428,13 +428,15 @@ ls_status ls_metrics_evaluation(ls_metrics *m, int64_t steps, const ls_evaluatio
     m->logged.evaluation = steps;
     bool is_text = v->bits_per_byte > 0;
     ls_buf more = {0};
+    char loss[LS_LOSS_TEXT];
+    ls_loss_text(v->loss, loss);
     if (is_text) ls_buf_printf(&more, " (%.3f bits/byte)", v->bits_per_byte);
     ls_evaluation_print(v, &more);
     if (m->quiet)
-        add_to_log(ls_format("step %lld/%lld  val %.4f%s", (long long)steps, (long long)all,
-                             v->loss, more.len ? more.data : ""));
+        add_to_log(ls_format("step %lld/%lld  val %s%s", (long long)steps, (long long)all, loss,
+                             more.len ? more.data : ""));
     else if (steps < all) /* the summary has that of the last step */
-        ls_log_result("step %lld/%lld  val %.4f%s", (long long)steps, (long long)all, v->loss,
+        ls_log_result("step %lld/%lld  val %s%s", (long long)steps, (long long)all, loss,
                       more.len ? more.data : "");
     ls_buf_free(&more);
     ls_json *line = ls_json_new_object();

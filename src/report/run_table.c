@@ -6,6 +6,7 @@
 
 #include "base/columns.h"
 #include "base/escape.h"
+#include "report/evaluation.h"
 #include "report/run_status.h"
 
 enum { RUN, STATE, PROCESS, STEP, LOSS, VAL, RATE, MFU, LEFT, WORKERS, MEMORY, NOTE, NCOLUMNS };
@@ -19,7 +20,8 @@ static const struct {
     [WORKERS] = {"workers", true}, [MEMORY] = {"memory", true}, [NOTE] = {"", false}};
 
 static void put_loss(double x, ls_buf *out) {
-    if (isfinite(x)) ls_buf_printf(out, fabs(x) < 1e5 ? "%.4f" : "%.3e", x);
+    char text[LS_LOSS_TEXT];
+    if (isfinite(x)) ls_buf_printf(out, "%s", ls_loss_text(x, text));
 }
 
 static void put_left(double seconds, ls_buf *out) {

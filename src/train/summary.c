@@ -87,7 +87,8 @@ static void print_best(const ls_loop *l) {
     if (l->steps < r->config.train.steps)
         ls_print("\nstopped early after step %lld: no lower validation loss in %lld evaluation%s; ",
                  (long long)l->steps, n, ls_plural(n));
-    ls_print("the best is step %lld (loss %.4f)%s%s%s\n", step, l->best.loss,
+    char loss[LS_LOSS_TEXT];
+    ls_print("the best is step %lld (loss %s)%s%s%s\n", step, ls_loss_text(l->best.loss, loss),
              there ? ": " : ", whose checkpoint could not be written", there ? r->dir : "",
              there ? "/checkpoints/best" : "");
     free(path);
@@ -137,7 +138,8 @@ static ls_status print_loss(const ls_loop *l, ls_error *e) {
     LS_TRY(ls_report_curve(l->run->dir, 0, e));
     ls_buf metrics = {0};
     ls_evaluation_print(&l->latest, &metrics);
-    ls_print("\nvalidation loss %.4f%s%s, of %llu samples\n", l->latest.loss,
+    char loss[LS_LOSS_TEXT];
+    ls_print("\nvalidation loss %s%s%s, of %llu samples\n", ls_loss_text(l->latest.loss, loss),
              ls_config_has_token_losses(&l->run->config) ? " nats/token" : "",
              metrics.len ? metrics.data : "", (unsigned long long)l->latest.nsamples);
     ls_buf_free(&metrics);

@@ -267,7 +267,7 @@ static void test_wide_loss(void **state) {
     ls_buf out = {0};
     ls_run_status_print(runs, 1, &out);
     ls_buf_append(&out, "", 1);
-    assert_non_null(strstr(out.data, " 1.969e+17  2.5000"));
+    assert_non_null(strstr(out.data, " 1.96943e+17  2.5000"));
     ls_buf_free(&out);
 }
 
