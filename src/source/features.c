@@ -138,6 +138,15 @@ ls_status ls_features_choose(ls_features *f, const char *names, bool may_lack, c
     return LS_OK;
 }
 
+void ls_features_pass_over(ls_features *f, const char *names) {
+    for (size_t n = 0; names && *names; names += n, names += *names == '\n') {
+        n = strcspn(names, "\n");
+        for (size_t i = 0; i < f->n; i++)
+            if (strlen(f->list[i].name) == n && strncmp(f->list[i].name, names, n) == 0)
+                f->list[i].unchosen = true;
+    }
+}
+
 /* Features that become no field are logged, so that nothing disappears silently. */
 static ls_status leave_out(ls_feature *f, bool no_label, const char *what, ls_error *e) {
     if (f->unchosen) f->left_out = unchosen;

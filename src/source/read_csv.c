@@ -463,12 +463,13 @@ static ls_status fail_column(const csv_source *s, const char *what, const char *
 
 /* Now that the columns have their names: which are read, and their rules. Each name that a rule has
  * must be there. */
-static ls_status apply_rules(csv_source *s, const char *what, ls_error *e) {
+static ls_status apply_rules(csv_source *s, const char *unread, const char *what, ls_error *e) {
     ls_features *columns = &s->table.columns;
     const char *twice = ls_csv_table_repeated(&s->table, s->rules.columns);
     if (twice)
         return ls_fail(e, LS_EINVAL, "%s: two columns are named '%.80s'; rename one", what, twice);
     LS_TRY(ls_features_choose(columns, s->rules.columns, s->follows, what, e));
+    ls_features_pass_over(columns, unread);
     s->of = LS_NEW_ARRAY(column_rule, columns->n);
     for (size_t i = 0; i < columns->n; i++)
         s->of[i].missing =
@@ -503,7 +504,7 @@ static ls_status see_files(csv_source *s, const ls_files *files, const ls_source
     free(r.cells);
     LS_TRY(status);
     if (known) LS_TRY(take_index(s, ls_index_in(o->index), e));
-    LS_TRY(apply_rules(s, files->paths[0], e));
+    LS_TRY(apply_rules(s, o->unread, files->paths[0], e));
     if (known) return LS_OK;
     bool alike = ls_csv_table_decide(&s->table, s->rules.texts, files->paths[0]);
     bool again = !whole || !alike || s->missing == LS_MISSING_MEAN || s->rules.nrules;

@@ -121,8 +121,9 @@ typedef struct ls_source_options {
     int64_t window;             /* tokens: a sample has window + 1 of them; 0: 1024 */
     bool fresh;                 /* an index in the cache is not used, but made again */
     const char
-        *named;   /* columns that are fields of their own, however many there are, one a line */
-    bool follows; /* ls_source_follow() comes next: columns that `csv` names may be lacking */
+        *named; /* columns that are fields of their own, however many there are, one a line */
+    const char *unread; /* columns of tables that nobody reads, whatever they have, one a line */
+    bool follows;       /* ls_source_follow() comes next: columns that `csv` names may be lacking */
     /* limits: what a file may be unpacked to */
     uint64_t most_nbytes;             /* 0: 1 TB */
     double most_ratio;                /* largest ratio of unpacked to packed bytes; 0: 1000 */

@@ -64,8 +64,9 @@ typedef struct opening {
     const char *dir;
     const ls_numbering *numbering; /* those of the training data, which others follow */
     bool follows;
-    bool fresh;        /* an index is made again */
-    const ls_ids *ids; /* the same of ratings and clicks; NULL: the files' own */
+    bool fresh;         /* an index is made again */
+    const ls_ids *ids;  /* the same of ratings and clicks; NULL: the files' own */
+    const char *unread; /* columns that nobody reads (ls_source_options); NULL: none */
 } opening;
 
 static ls_status open_own(const opening *how, const ls_model *m, opened *o_p, ls_error *e) {
@@ -133,6 +134,7 @@ static ls_status open_files(const opening *how, const char *paths, const char *l
     if (*of) o.labels = of;
     o.ids = how->ids;
     o.follows = how->follows;
+    o.unread = how->unread;
     ls_csv_rules rules = {0};
     ls_status status = read_columns(how->c, &columns, &o, e);
     if (status == LS_OK) status = ls_samples_read_rules(how->c, &rules, &o, e);
@@ -387,6 +389,19 @@ static ls_status open_other_ratings(const ls_config *c, const ls_model *m,
     return LS_OK;
 }
 
+/* The columns of the fields that are not read: a prediction's labels. */
+static void put_unread(const ls_model *m, const bool *read, const ls_numbering *numbering,
+                       ls_buf *out) {
+    for (int i = 0; read && i < m->ninputs; i++) {
+        const char *field = m->inputs[i].name;
+        if (read[i]) continue;
+        ls_buf_printf(out, "%s\n", field);
+        for (size_t k = 0; numbering && k < numbering->n; k++)
+            if (strcmp(numbering->list[k].field, field) == 0)
+                ls_buf_printf(out, "%s\n", numbering->list[k].name);
+    }
+}
+
 static ls_status open_other(const ls_config *c, const ls_model *m, const ls_numbering *numbering,
                             const ls_other_samples *other, ls_samples *s, ls_error *e) {
     ls_images images = {0};
@@ -398,7 +413,12 @@ static ls_status open_other(const ls_config *c, const ls_model *m, const ls_numb
         LS_TRY(ls_ids_read(other->dir, &s->given, e));
         how.ids = &s->given;
     }
-    LS_TRY(open_files(&how, other->paths, other->labels, &o, e));
+    ls_buf unread = {0};
+    put_unread(m, other->fields, numbering, &unread);
+    how.unread = unread.data;
+    ls_status status = open_files(&how, other->paths, other->labels, &o, e);
+    ls_buf_free(&unread);
+    LS_TRY(status);
     LS_TRY(adapt(c, m, other->fields, other->paths, &o, e));
     s->source = s->val = o.source;
     s->files[0] = s->files[1] = o.files;

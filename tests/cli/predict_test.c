@@ -218,6 +218,14 @@ static void test_lacking(void **state) {
     assert_int_equal(count_of(a, "\n"), NEW + 1);
     free(a), free(b);
     expect("eval @/chosen --data @/new.csv", 1, "; without labels there is `lockstep predict`");
+    static const char empty[] =
+        "b,a,colour,kind\n0.1,0.1,red,\n0.2,0.2,red,other\n0.3,0.3,blue,below\n";
+    write_file("empty.csv", empty, strlen(empty));
+    for (int i = 0; i < 2; i++) {
+        a = output_of(i ? "predict @/chosen @/empty.csv" : "predict @/run @/empty.csv");
+        assert_int_equal(count_of(a, "\n"), 4);
+        free(a);
+    }
     static const char odd[] = "b,a,colour\n0.1,0.1,red\n0.2,0.2,mauve\n0.3,0.3,blue\n";
     write_file("odd.csv", odd, strlen(odd));
     expect("predict @/run @/odd.csv", 1, "'colour' has 'mauve', which the training data do not");
