@@ -463,7 +463,7 @@ typedef struct ls_layer_kind {
     void (*backward)(const ls_layer_args *) LS_UNSET;
     /* NULL: all sizes are as they are given. Reads only shapes and `own`. Returns NULL, or what is
      * wrong with the shapes of the inputs, in words. */
-    const char *(*sizes)(const ls_layer_args *, ls_layer_sizes *out) LS_UNSET;
+    const char *(*sizes)(const ls_layer_args *, ls_layer_sizes *out)LS_UNSET;
     /* backward leaves out parameters whose dparam is NULL. Without it no parameter of the layer can
      * be frozen (ls_freeze()), unless no backward is needed at all. */
     bool may_freeze LS_UNSET;

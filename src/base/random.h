@@ -12,22 +12,22 @@
 
 /* The use of a stream. Each use has its own keys, so that no two uses share numbers. */
 typedef enum ls_stream {
-    LS_STREAM_INIT = 1,      /* initial weights */
-    LS_STREAM_ORDER = 2,     /* order of samples */
-    LS_STREAM_SAMPLE = 3,    /* generated tokens */
-    LS_STREAM_FAKE = 4,      /* the fake transport's faults */
-    LS_STREAM_DROPOUT = 5,   /* masks of dropout */
-    LS_STREAM_SPLIT = 6,     /* samples that are held out for validation */
-    LS_STREAM_BLOCKS = 7,    /* order of blocks of samples */
-    LS_STREAM_WINDOWS = 8,   /* keys of the orders within windows of blocks */
-    LS_STREAM_AUGMENT = 9,   /* changes of images */
-    LS_STREAM_MIX = 10,      /* keys of the orders of a mixture's sources */
-    LS_STREAM_ROWS = 11,     /* initial values of a table's rows */
-    LS_STREAM_COMPRESS = 12, /* places and factors of compressed sums */
-    LS_STREAM_NOISE = 13,    /* signs of projections, for the noise scale */
-    LS_STREAM_GOSSIP = 14,   /* partners of replicas in random graphs */
+    LS_STREAM_INIT = 1,       /* initial weights */
+    LS_STREAM_ORDER = 2,      /* order of samples */
+    LS_STREAM_SAMPLE = 3,     /* generated tokens */
+    LS_STREAM_FAKE = 4,       /* the fake transport's faults */
+    LS_STREAM_DROPOUT = 5,    /* masks of dropout */
+    LS_STREAM_SPLIT = 6,      /* samples that are held out for validation */
+    LS_STREAM_BLOCKS = 7,     /* order of blocks of samples */
+    LS_STREAM_WINDOWS = 8,    /* keys of the orders within windows of blocks */
+    LS_STREAM_AUGMENT = 9,    /* changes of images */
+    LS_STREAM_MIX = 10,       /* keys of the orders of a mixture's sources */
+    LS_STREAM_ROWS = 11,      /* initial values of a table's rows */
+    LS_STREAM_COMPRESS = 12,  /* places and factors of compressed sums */
+    LS_STREAM_NOISE = 13,     /* signs of projections, for the noise scale */
+    LS_STREAM_GOSSIP = 14,    /* partners of replicas in random graphs */
     LS_STREAM_STALENESS = 15, /* how old a gradient's parameters are */
-    LS_STREAM_TRIALS = 16,   /* values of a search's trials */
+    LS_STREAM_TRIALS = 16,    /* values of a search's trials */
     LS_STREAM_NEGATIVES = 20, /* items that a user has not chosen */
     LS_STREAM_PARTS = 21      /* parts of images, where several may not fit */
 } ls_stream;

@@ -13,9 +13,9 @@ typedef struct cli_branches {
     const char *run;    /* its directory */
     const char *output; /* directory of the branches; NULL: RUN/branches */
     int64_t factors[LS_BRANCHES];
-    int n;           /* of factors, ascending, the first is 1 */
-    double units;    /* tokens, or samples, of each branch at least; 0: what the run has left */
-    int64_t at;      /* step of the checkpoint; 0: the newest one with as much left */
+    int n;        /* of factors, ascending, the first is 1 */
+    double units; /* tokens, or samples, of each branch at least; 0: what the run has left */
+    int64_t at;   /* step of the checkpoint; 0: the newest one with as much left */
     double tolerance;
     cli_batch_workers workers;
     cli_batch_machine machine;

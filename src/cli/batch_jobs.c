@@ -34,7 +34,8 @@ static ls_status start_ready(work *w, ls_error *e) {
         cli_batch_job *j = &w->list[w->nbegun];
         int places = w->jobs - w->nrunning, left = w->n - w->nbegun;
         if (places > left) places = left;
-        int share = w->idle / places, n = cli_trial_workers(j->config, share > 0 ? share : 1, w->all);
+        int share = w->idle / places,
+            n = cli_trial_workers(j->config, share > 0 ? share : 1, w->all);
         if (n > w->idle) return LS_OK;
         if (!cli_trial_is_trained(&j->trial, j->until)) {
             j->trial.workers = n;

@@ -11,9 +11,10 @@
 
 /* Workers, and how many trainings share them. */
 typedef struct cli_batch_workers {
-    int64_t workers; /* of all trainings together; 0: one after the other as many as `lockstep train`
+    int64_t
+        workers;  /* of all trainings together; 0: one after the other as many as `lockstep train`
                         takes, else one per core */
-    int64_t jobs;    /* trainings at once, at most; 0, 1: one after the other */
+    int64_t jobs; /* trainings at once, at most; 0, 1: one after the other */
 } cli_batch_workers;
 
 typedef struct cli_batch_job {

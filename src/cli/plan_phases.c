@@ -25,8 +25,9 @@ static double seconds_of(const ls_config *c, const double *step_s) {
 
 void cli_phases_print(const ls_config *c, const double *step_s, ls_buf *out) {
     if (!c->train.nphases) return;
-    ls_buf_printf(out, "\n  train.batch: one plan, for the largest batch, serves all\n"
-                       "  from step    batch     steps      samples   first lr%s\n",
+    ls_buf_printf(out,
+                  "\n  train.batch: one plan, for the largest batch, serves all\n"
+                  "  from step    batch     steps      samples   first lr%s\n",
                   step_s ? "   predicted step s" : "");
     for (int i = 0; i < c->train.nphases; i++) {
         const ls_config_phase *p = &c->train.phases[i];

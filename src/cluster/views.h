@@ -33,8 +33,8 @@ enum {
     LS_HOSTS_MAX = 256,
     LS_HOST_WORKERS_MAX = 65535,
     LS_PEER_NAME = 80, /* bytes of a host's name in messages */
-    LS_OWN_PEER = 0,  /* the leader's number for itself */
-    LS_TO_LEADER = -1 /* the other hosts' number for the leader */
+    LS_OWN_PEER = 0,   /* the leader's number for itself */
+    LS_TO_LEADER = -1  /* the other hosts' number for the leader */
 };
 
 typedef struct ls_view_id {
@@ -106,7 +106,7 @@ typedef struct ls_host_message {
 /* Orders. None of these may call back into the functions below. */
 typedef struct ls_views_ops {
     void (*send)(void *arg, int peer, const ls_host_message *);
-    void (*drop)(void *arg, int peer);  /* closes its connection; ls_views_lost() does not follow */
+    void (*drop)(void *arg, int peer); /* closes its connection; ls_views_lost() does not follow */
     /* Where a host that has connected is, for messages: at most LS_PEER_NAME bytes. */
     void (*name)(const void *arg, int peer, char *text);
     void (*meet)(void *arg, ls_view *); /* fills in the address for a view of several hosts */

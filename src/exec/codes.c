@@ -56,7 +56,8 @@ unsigned char *ls_codes_of(const ls_codes *x, int bucket, int vw) {
 const unsigned char *ls_codes_got(const ls_codes *x, int bucket, int vw, size_t *first_p) {
     size_t end = 0;
     ls_plan_code_part(x->plan, bucket, x->worker, first_p, &end);
-    return (unsigned char *)x->all + x->all_at[bucket] + (size_t)ls_plan_coded_before(x->plan, vw) * (end - *first_p);
+    return (unsigned char *)x->all + x->all_at[bucket] +
+           (size_t)ls_plan_coded_before(x->plan, vw) * (end - *first_p);
 }
 
 /* Packs the parts that each worker decodes. */
@@ -83,8 +84,8 @@ ls_status ls_codes_exchange_start(ls_codes *x, ls_group *g, int bucket, ls_reque
         x->from_each[w] = (size_t)ls_plan_ncoded(p, w) * own;
     }
     if (!ls_plan_shards_moments(p)) /* all get the same */
-        return ls_all_gather_v_start(g, (char *)x->own + x->own_at[bucket], all,
-                                     x->from_each, LS_U8, r_p, e);
+        return ls_all_gather_v_start(g, (char *)x->own + x->own_at[bucket], all, x->from_each,
+                                     LS_U8, r_p, e);
     pack(x, bucket);
     return ls_all_to_all_v_start(g, x->sent, x->to_each, all, x->from_each, LS_U8, r_p, e);
 }

@@ -38,9 +38,8 @@ static ls_status open_data(ls_predicted *d, const char *paths, const char *label
     const ls_trained *t = &d->p->trained;
     if (d->p->is_text) {
         if (paths) return ls_texts_open(paths, t, &d->texts, e);
-        return ls_fail(e, LS_EINVAL,
-                       "%s: is a language model: name the file of %s to predict from", t->path,
-                       t->tokenizer ? "texts" : "rows of tokens");
+        return ls_fail(e, LS_EINVAL, "%s: is a language model: name the file of %s to predict from",
+                       t->path, t->tokenizer ? "texts" : "rows of tokens");
     }
     if (!ls_rater_is_possible(d->p))
         return paths ? open_files(d, paths, labels, e) : open_own(d, e);

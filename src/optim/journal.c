@@ -57,6 +57,7 @@ void ls_journal_repair(const ls_journal *j, const ls_flat *f) {
         unsigned long long what = atomic_load(&k->what);
         size_t first = (size_t)((what >> 32) - 1) * LS_BLOCK;
         if (!what || !ls_journal_has(j, first, (uint32_t)what)) continue;
-        for (int s = 0; s < f->n && s < LS_FLAT_CHANGED; s++) memcpy(f->of[s] + first, k->of[s], sizeof k->of[s]);
+        for (int s = 0; s < f->n && s < LS_FLAT_CHANGED; s++)
+            memcpy(f->of[s] + first, k->of[s], sizeof k->of[s]);
     }
 }

@@ -65,7 +65,9 @@ int ls_noise_nlevels(int V) {
     return n + 1;
 }
 
-int ls_noise_level_size(int V, int level) { return level + 1 < ls_noise_nlevels(V) ? 1 << level : V; }
+int ls_noise_level_size(int V, int level) {
+    return level + 1 < ls_noise_nlevels(V) ? 1 << level : V;
+}
 
 /* Of the sum over virtual workers [lo, lo + size). */
 static double projected_square(const ls_noise_sums *n, int lo, int size) {

@@ -14,8 +14,8 @@ ls_expense ls_expense_of(const ls_machine_prices *, double worker_seconds);
 
 /* The predicted seconds of all steps of a run whose step takes step_s; with train.batch as a list,
  * of the steps of each phase. Evaluations and checkpoints are not counted. */
-ls_status ls_expense_run_s(const ls_config *, int nworkers, const ls_forecast_world *, double step_s,
-                        double *seconds_p, ls_error *);
+ls_status ls_expense_run_s(const ls_config *, int nworkers, const ls_forecast_world *,
+                           double step_s, double *seconds_p, ls_error *);
 
 /* Appends "12.3 worker-hours, 4.56 USD, 0.789 kWh". */
 void ls_expense_print(const ls_machine_prices *, const ls_expense *, ls_buf *out);

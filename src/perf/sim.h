@@ -17,10 +17,10 @@
 
 typedef struct ls_sim {
     double step_s;
-    double compute_s; /* computation of the simulated worker that ends last */
-    double exposed_s; /* the rest of its step: it waits for the other lane or for workers */
+    double compute_s;       /* computation of the simulated worker that ends last */
+    double exposed_s;       /* the rest of its step: it waits for the other lane or for workers */
     double least_s, most_s; /* computation of the worker that computes least, and most */
-    double comm_s;    /* its communications, including those hidden by computation */
+    double comm_s;          /* its communications, including those hidden by computation */
     double kinds_s[LS_NACTION_KINDS];
     ls_span *spans; /* [nspans] of the simulated workers, by worker, then by begin */
     int nspans;

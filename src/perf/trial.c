@@ -4,8 +4,8 @@
 #include <math.h>
 
 #include "coll/algo/tree.h"
-#include "config/phases.h"
 #include "config/needs.h"
+#include "config/phases.h"
 #include "config/relations.h"
 #include "plan/memory.h"
 #include "tensor/dtype.h"

@@ -24,7 +24,8 @@ typedef struct ls_gossip {
 /* A round. A replica's mix is a mean: the weights of one replica add up to 1. */
 typedef struct ls_mixing {
     int replicas;
-    double of[LS_MIXING_MOST][LS_MIXING_MOST]; /* of[i][j]: of replica j's parameters in the mix of i */
+    double of[LS_MIXING_MOST]
+             [LS_MIXING_MOST]; /* of[i][j]: of replica j's parameters in the mix of i */
     /* The push-sum weights after the round; by D-PSGD they are 1. The mean of the replicas by these
      * weights is the same after each round. */
     double mass[LS_MIXING_MOST];

@@ -61,7 +61,6 @@ bool ls_pipe_splits(ls_pipe_kind);
 /* Does it need several chunks? */
 bool ls_pipe_is_chunked(ls_pipe_kind);
 
-
 /* Passes of each worker in a step. */
 int ls_pipe_npasses(const ls_pipe_schedule *);
 /* passes [ls_pipe_npasses()], of worker `rank`. */

@@ -33,7 +33,7 @@ typedef struct ls_run_status {
     int64_t val_step;
     double rate; /* of the last steps, in `unit` a second */
     char unit[16];
-    double mfu; /* of these steps: the share of the processor's peak */
+    double mfu;    /* of these steps: the share of the processor's peak */
     double left_s; /* of a run that is running: until its last step */
     int64_t workers, nbytes;
     int64_t checkpoint; /* the newest; -1: none */

@@ -68,8 +68,8 @@ static size_t take_body(char *data, size_t size, size_t count, void *context) {
     size_t n = size * count;
     if (f->nbytes == f->begin && !begin_body(f)) return 0;
     if (n > f->most_nbytes - f->nbytes) {
-        ls_fail(&f->local, LS_EINVAL, "%s: is longer than %.1f MB, the most that is fetched", f->url,
-                (double)f->most_nbytes / 1e6);
+        ls_fail(&f->local, LS_EINVAL, "%s: is longer than %.1f MB, the most that is fetched",
+                f->url, (double)f->most_nbytes / 1e6);
         return 0;
     }
     for (size_t done = 0; done < n;) {

@@ -23,8 +23,8 @@ typedef struct ls_member {
     ls_world *worlds;  /* } [nexecs] one; for the sequential executor, one a worker of the plan */
     ls_group **groups; /* } NULL but for the sequential executor */
     ls_exec **execs;   /* } */
-    struct ls_step_rows *rows;     /* of tables; NULL: the model has no windows of them */
-    struct ls_sync *sync;     /* NULL: replicas have not been brought together yet */
+    struct ls_step_rows *rows; /* of tables; NULL: the model has no windows of them */
+    struct ls_sync *sync;      /* NULL: replicas have not been brought together yet */
     int rest;                 /* of the step at which it begins: how many of its changes are done */
     struct ls_backup *backup; /* NULL: this worker helps no other */
     struct ls_bounded *bounded; /* sync.mode ssp: computes the gradients; else NULL. The loop's */

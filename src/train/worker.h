@@ -12,8 +12,8 @@ typedef struct ls_train_job {
     ls_host host; /* first */
     ls_trace_request trace;
     const struct ls_mllog_request *mllog; /* NULL: no log */
-    atomic_int *unfinished; /* set by workers that stop before the last step */
-    struct ls_loop *loop;   /* of a worker that rests (cluster/rest.h); NULL: none does */
+    atomic_int *unfinished;               /* set by workers that stop before the last step */
+    struct ls_loop *loop; /* of a worker that rests (cluster/rest.h); NULL: none does */
 } ls_train_job;
 
 /* An ls_worker_main; arg is the ls_train_job. A worker that rests leaves its loop there for its

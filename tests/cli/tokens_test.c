@@ -64,7 +64,8 @@ static void test_save(void **state) {
     (void)state;
     expect("tokens " PREPEND " --save @/tokenizer.json", 0, NULL);
     expect("tokens @ low<s> --special", 0, "  \" low\"\n       1  \"<s>\"\n2 tokens");
-    expect("tokens " PREPEND " --save @/tokenizer.json", 1, "tokenizer.json: exists; give the name of a new file");
+    expect("tokens " PREPEND " --save @/tokenizer.json", 1,
+           "tokenizer.json: exists; give the name of a new file");
 }
 
 static void test_bad_input(void **state) {

@@ -268,9 +268,9 @@ static void test_shared_folder(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_answers),      cmocka_unit_test(test_bad_guests),
-        cmocka_unit_test(test_slow_guest),   cmocka_unit_test(test_modes),
-        cmocka_unit_test(test_another_user), cmocka_unit_test(test_left_behind),
+        cmocka_unit_test(test_answers),       cmocka_unit_test(test_bad_guests),
+        cmocka_unit_test(test_slow_guest),    cmocka_unit_test(test_modes),
+        cmocka_unit_test(test_another_user),  cmocka_unit_test(test_left_behind),
         cmocka_unit_test(test_shared_folder),
     };
     return cmocka_run_group_tests(tests, make_run, remove_folder);

@@ -12,7 +12,9 @@ enum { BLOCKS = 24, FLOATS = BLOCKS * LS_NOISE_SIGNS, MOST_V = 16, STEPS = 120 }
 
 /* Gradients of samples are normal, with this mean and deviation of element i. */
 static double mean_of(size_t i) { return 0.02 * (1 + (double)(i % 7)) * (i % 2 ? 1 : -1); }
-static double deviation_of(size_t i) { return 0.05 + 0.3 * (double)(i % 13 == 0) + 1e-5 * (double)i; }
+static double deviation_of(size_t i) {
+    return 0.05 + 0.3 * (double)(i % 13 == 0) + 1e-5 * (double)i;
+}
 
 static double true_scale(void) {
     double trace = 0, square = 0;
@@ -30,11 +32,14 @@ static double normal(uint64_t step, uint64_t vw, size_t i) {
 }
 
 /* How virtual workers' samples depend on each other. */
-typedef enum samples_kind { INDEPENDENT, PAIRS /* two virtual workers have the same */ } samples_kind;
+typedef enum samples_kind {
+    INDEPENDENT,
+    PAIRS /* two virtual workers have the same */
+} samples_kind;
 
 typedef struct setting {
     int V;
-    double b; /* samples of a virtual worker */
+    double b;      /* samples of a virtual worker */
     double factor; /* of all gradients, which `scale` undoes */
     samples_kind kind;
 } setting;
@@ -50,8 +55,9 @@ static ls_noise_step step_of(const setting *s, int64_t step) {
     for (int v = 0; v < s->V; v++) {
         uint64_t draw = (uint64_t)(s->kind == PAIRS ? v / 2 : v);
         for (size_t i = 0; i < FLOATS; i++)
-            grads[v][i] = s->factor / s->V *
-                          (mean_of(i) + deviation_of(i) * normal((uint64_t)step, draw, i) / sqrt(s->b));
+            grads[v][i] =
+                s->factor / s->V *
+                (mean_of(i) + deviation_of(i) * normal((uint64_t)step, draw, i) / sqrt(s->b));
         double bins[LS_NOISE_SUMS] = {0};
         for (size_t k = 0; k < BLOCKS; k++) {
             double sums[2] = {0, 0};
@@ -61,7 +67,8 @@ static ls_noise_step step_of(const setting *s, int64_t step) {
                 sums[1] += g * (double)signs.signs[i];
             }
             if (ls_noise_takes(ls_noise_turns(BLOCKS), k, step))
-                ls_noise_add_block(&signs, BLOCKS, k, (float[]){(float)sums[0], (float)sums[1]}, bins);
+                ls_noise_add_block(&signs, BLOCKS, k, (float[]){(float)sums[0], (float)sums[1]},
+                                   bins);
         }
         ls_noise_add_up(bins, numbers + v * LS_NOISE_NUMBERS);
     }
@@ -91,7 +98,8 @@ static ls_noise_scale scale_of(const setting *s) {
 
 static void test_known(void **state) {
     (void)state;
-    static const setting settings[] = {{8, 1, 1, INDEPENDENT}, {2, 4, 64, INDEPENDENT}, {5, 2, 0.5, INDEPENDENT}};
+    static const setting settings[] = {
+        {8, 1, 1, INDEPENDENT}, {2, 4, 64, INDEPENDENT}, {5, 2, 0.5, INDEPENDENT}};
     double want = true_scale();
     assert_true(want > 1 && want < 20);
     for (size_t i = 0; i < sizeof settings / sizeof *settings; i++) {
@@ -162,7 +170,8 @@ static void test_exact(void **state) {
         double sign = ls_random_uniform(5, LS_STREAM_FAKE, 0, 3 * i) < 0.5 ? -1 : 1;
         double power = 180 * ls_random_uniform(5, LS_STREAM_FAKE, 0, 3 * i + 1) - 80;
         list[i][0] = (float)exp2(power);
-        list[i][1] = (float)(sign * exp2(power) * (1 + ls_random_uniform(5, LS_STREAM_FAKE, 0, 3 * i + 2)));
+        list[i][1] =
+            (float)(sign * exp2(power) * (1 + ls_random_uniform(5, LS_STREAM_FAKE, 0, 3 * i + 2)));
         ls_noise_add_block(&signs, N, i, list[i], one);
     }
     for (size_t i = N; i-- > 0;) ls_noise_add_block(&signs, N, i, list[i], parts[i % 7 % WORKERS]);
@@ -204,8 +213,8 @@ static void test_unknown(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_known),   cmocka_unit_test(test_misfit), cmocka_unit_test(test_levels),
-        cmocka_unit_test(test_turns),   cmocka_unit_test(test_exact),  cmocka_unit_test(test_unknown),
+        cmocka_unit_test(test_known), cmocka_unit_test(test_misfit), cmocka_unit_test(test_levels),
+        cmocka_unit_test(test_turns), cmocka_unit_test(test_exact),  cmocka_unit_test(test_unknown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

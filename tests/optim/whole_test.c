@@ -523,11 +523,10 @@ static void test_known_rowwise(void **state) {
     ls_compute c;
     ls_error e = {0};
     void *room = NULL;
-    ls_optim o = {.ngroups = 1,
-                  .groups = {{.rule = LS_RULE_ROWWISE_ADAGRAD,
-                              .eps = 1e-10,
-                              .lr_scale = 1,
-                              .lr_decay = 0.25}}};
+    ls_optim o = {
+        .ngroups = 1,
+        .groups = {
+            {.rule = LS_RULE_ROWWISE_ADAGRAD, .eps = 1e-10, .lr_scale = 1, .lr_decay = 0.25}}};
     ls_layer *l = ls_model_add_layer(&m, "layer");
     ls_model_add_param(&m, l, "x", &(ls_param){.ndims = 2, .dims = {3, 2}});
     ls_model_add_param(&m, l, "y", &(ls_param){.ndims = 2, .dims = {2, 3000}});

@@ -8,8 +8,8 @@
 #include "base/file.h"
 #include "config/relations.h"
 #include "data/batches.h"
-#include "optim/schedule.h"
 #include "folder.h"
+#include "optim/schedule.h"
 #include "test.h"
 
 static ls_config run_with(const char *a, const char *b) {
@@ -43,7 +43,8 @@ static void test_span(void **state) {
     assert_ls_ok(span_of(&c, 70, 200, 8, &s, &e), e);
     assert_int_equal(s.end - s.first, 256);
     assert_int_equal(span_of(&c, 190, 0, 16, &s, &e), LS_EINVAL);
-    assert_non_null(strstr(e.msg, "after step 190 the run has 160 samples left, and 256 are needed"));
+    assert_non_null(
+        strstr(e.msg, "after step 190 the run has 160 samples left, and 256 are needed"));
     assert_int_equal(span_of(&c, 200, 0, 1, &s, &e), LS_EINVAL);
     c = run_with("train.batch=[[0,8],[120,16]]", NULL);
     assert_int_equal(span_of(&c, 100, 0, 2, &s, &e), LS_EINVAL);
@@ -88,8 +89,9 @@ static void check_rates(const char *what, const char *optimizer, double factor) 
     for (int64_t i = 0; i < 100; i++)
         assert_true(fabs(ls_schedule_rate(&y, i) / ls_schedule_rate(&x, i) - 1) < 1e-12);
     for (int64_t i = 0; i < 25; i++)
-        assert_true(fabs(ls_schedule_rate(&y, 100 + i) / ls_schedule_rate(&x, 100 + 4 * i) /
-                             factor - 1) < 1e-9);
+        assert_true(
+            fabs(ls_schedule_rate(&y, 100 + i) / ls_schedule_rate(&x, 100 + 4 * i) / factor - 1) <
+            1e-9);
 }
 
 static void test_config(void **state) {
@@ -105,7 +107,8 @@ static void test_refused(void **state) {
     static const char *const bad[][2] = {
         {"sync.mode=diloco", "sync.mode local and diloco: branches need the sums"},
         {"optim.schedule=step", "optim.schedule step counts steps"},
-        {"optim.warmup=150", "must lie after a warm-up in steps or samples, which ends at step 150"},
+        {"optim.warmup=150",
+         "must lie after a warm-up in steps or samples, which ends at step 150"},
         {"optim.warmup=1 epochs", "must lie after a warm-up in steps or samples"},
         {"train.virtual_workers=5", "a batch of 32 is not possible with train.virtual_workers 5"}};
     const ls_branch_span s = {100, 16, 1000000, 1600, 3200};
@@ -167,9 +170,11 @@ static void test_critical(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_span),    cmocka_unit_test(test_ends),
+        cmocka_unit_test(test_span),
+        cmocka_unit_test(test_ends),
         cmocka_unit_test(test_config),
-        cmocka_unit_test(test_refused), cmocka_unit_test_setup_teardown(test_read, make_folder, remove_folder),
+        cmocka_unit_test(test_refused),
+        cmocka_unit_test_setup_teardown(test_read, make_folder, remove_folder),
         cmocka_unit_test(test_critical),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -582,7 +582,8 @@ static void test_pipelines(void **state) {
             if (p.actions[sim.spans[i].action].kind == LS_BACKWARD)
                 end = fmax(end, (double)sim.spans[i].end_ns / 1e9);
         if (end < want * 0.999 || end > want * 1.1)
-            fail_msg("schedule %d, %d micro-batches: %g s, expected %g", way / 2, micros, end, want);
+            fail_msg("schedule %d, %d micro-batches: %g s, expected %g", way / 2, micros, end,
+                     want);
         share[way % 2] = (end - sim.compute_s) / end;
         check_computing(&sim);
         /* messages in flight at the same time count once */
@@ -597,13 +598,13 @@ static void test_pipelines(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_one),     cmocka_unit_test(test_graph),
-        cmocka_unit_test(test_bf16),    cmocka_unit_test(test_convolution),
-        cmocka_unit_test(test_threads), cmocka_unit_test(test_shared),
-        cmocka_unit_test(test_crowd),   cmocka_unit_test(test_overlap),
-        cmocka_unit_test(test_card),    cmocka_unit_test(test_kinds),
-        cmocka_unit_test(test_spans),   cmocka_unit_test(test_monotone),
-        cmocka_unit_test(test_hosts),   cmocka_unit_test(test_pipelines),
+        cmocka_unit_test(test_one),          cmocka_unit_test(test_graph),
+        cmocka_unit_test(test_bf16),         cmocka_unit_test(test_convolution),
+        cmocka_unit_test(test_threads),      cmocka_unit_test(test_shared),
+        cmocka_unit_test(test_crowd),        cmocka_unit_test(test_overlap),
+        cmocka_unit_test(test_card),         cmocka_unit_test(test_kinds),
+        cmocka_unit_test(test_spans),        cmocka_unit_test(test_monotone),
+        cmocka_unit_test(test_hosts),        cmocka_unit_test(test_pipelines),
         cmocka_unit_test(test_crowded_lanes)};
     return cmocka_run_group_tests(tests, make_machine, free_machine);
 }

@@ -119,13 +119,18 @@ static void test_golden(void **state) {
         bool early;
         ls_dtype type;
         int pipe;
-    } plans[] = {
-        {"one-worker", 1, 2, 1, 0, 0, false, LS_F32, 0}, {"zero-0", 2, 2, 0, 0, 0, false, LS_F32, 0},
-        {"zero-1", 2, 4, 1, 0, 0, false, LS_F32, 0},     {"zero-2", 2, 2, 2, 0, 0, false, LS_F32, 0},
-        {"zero-3", 2, 2, 3, 0, 0, false, LS_F32, 0},     {"uneven", 3, 4, 3, 0, 0, false, LS_F32, 0},
-        {"recompute", 2, 2, 1, 2, 0, false, LS_F32, 0},  {"hybrid", 4, 4, 1, 0, 2, false, LS_F32, 0},
-        {"early", 2, 4, 2, 0, 0, true, LS_F32, 0},       {"mixed", 2, 2, 1, 0, 0, false, LS_BF16, 0},
-        {"everything", 4, 8, 3, 1, 2, true, LS_BF16, 0}, {"pipe", 2, 2, 1, 0, 0, false, LS_F32, 2}};
+    } plans[] = {{"one-worker", 1, 2, 1, 0, 0, false, LS_F32, 0},
+                 {"zero-0", 2, 2, 0, 0, 0, false, LS_F32, 0},
+                 {"zero-1", 2, 4, 1, 0, 0, false, LS_F32, 0},
+                 {"zero-2", 2, 2, 2, 0, 0, false, LS_F32, 0},
+                 {"zero-3", 2, 2, 3, 0, 0, false, LS_F32, 0},
+                 {"uneven", 3, 4, 3, 0, 0, false, LS_F32, 0},
+                 {"recompute", 2, 2, 1, 2, 0, false, LS_F32, 0},
+                 {"hybrid", 4, 4, 1, 0, 2, false, LS_F32, 0},
+                 {"early", 2, 4, 2, 0, 0, true, LS_F32, 0},
+                 {"mixed", 2, 2, 1, 0, 0, false, LS_BF16, 0},
+                 {"everything", 4, 8, 3, 1, 2, true, LS_BF16, 0},
+                 {"pipe", 2, 2, 1, 0, 0, false, LS_F32, 2}};
     ls_model m;
     make_model(1, &m);
     for (size_t i = 0; i < sizeof plans / sizeof *plans; i++) {
@@ -600,20 +605,13 @@ static void test_in_flight(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_shapes),
-        cmocka_unit_test(test_random),
-        cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_joined_samples),
-        cmocka_unit_test(test_in_flight),
-        cmocka_unit_test(test_golden),
-        cmocka_unit_test(test_broken),
-        cmocka_unit_test(test_lanes),
-        cmocka_unit_test(test_arena),
-        cmocka_unit_test(test_whole_parameters),
-        cmocka_unit_test(test_shards),
-        cmocka_unit_test(test_large),
-        cmocka_unit_test(test_hash),
-        cmocka_unit_test(test_too_many_buckets),
+        cmocka_unit_test(test_shapes),    cmocka_unit_test(test_random),
+        cmocka_unit_test(test_refused),   cmocka_unit_test(test_joined_samples),
+        cmocka_unit_test(test_in_flight), cmocka_unit_test(test_golden),
+        cmocka_unit_test(test_broken),    cmocka_unit_test(test_lanes),
+        cmocka_unit_test(test_arena),     cmocka_unit_test(test_whole_parameters),
+        cmocka_unit_test(test_shards),    cmocka_unit_test(test_large),
+        cmocka_unit_test(test_hash),      cmocka_unit_test(test_too_many_buckets),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -77,7 +77,12 @@ static void open_host(host *h, int first, int n, int nworkers) {
     ls_error e = {0};
     *h = (host){.run = {.dir = folder, .config = &config, .config_text = &config_text}};
     h->plan = small_plan(&model, nworkers, nworkers > 1, 0);
-    assert_ls_ok(ls_store_make(&h->plan, &(ls_store_config){.most = nworkers, .threads = 1, .carried_nbytes = sizeof *h->carried}, &h->store, &e), e);
+    assert_ls_ok(ls_store_make(&h->plan,
+                               &(ls_store_config){.most = nworkers,
+                                                  .threads = 1,
+                                                  .carried_nbytes = sizeof *h->carried},
+                               &h->store, &e),
+                 e);
     h->carried = ls_store_carried(h->store);
     h->run.plan = &h->plan;
     h->run.store = h->store;
