@@ -171,6 +171,9 @@ def add_samples(top):
     with open(os.path.join(top, "ratings.csv"), "w", encoding="utf-8") as out:
         out.write("userId,movieId,rating,timestamp\n")
         out.writelines(f"{i % 9},{i * 7 % 23},{1 + i % 5},{i}\n" for i in range(120))
+    os.makedirs(os.path.join(top, "ml-1m"))
+    with open(os.path.join(top, "ml-1m/ratings.dat"), "w", encoding="utf-8") as out:
+        out.writelines(f"{i % 9}::{i * 7 % 23}::{1 + i % 5}::{i}\n" for i in range(120))
     with open(os.path.join(top, "adult.csv"), "w", encoding="utf-8") as out:
         out.write("age,workclass,occupation,relationship,capital-gain,income\n")
         out.writelines(f"{20 + i % 50},a{i % 3},b{i % 5},c{i % 2},{i * 10},{'>' if i % 3 else '<='}50K\n" for i in range(90))

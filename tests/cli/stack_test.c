@@ -24,7 +24,7 @@ static void test_small(void **state) {
         "train " SMALL "-n 2 -o @/async --set sync.mode=async",
         "train " SMALL "-n 2 -o @/ssp --set sync.mode=ssp",
         "train " SMALL "-n 4 -o @/pipe --set parallel.mesh.pipe=2",
-        "train " SMALL "-n 2 -o @/coded --set compress.kind=demo --set compress.block=64",
+        "train " SMALL "-n 2 -o @/coded --set compress.kind=int4 --set compress.block=64",
         "eval @/supervised",
         "generate @/supervised --prompt a --tokens 4",
         "plan configs/tiny.yaml -n 2 --machine configs/machines/p100.yaml",

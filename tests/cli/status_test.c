@@ -63,8 +63,13 @@ static void test_running(void **state) {
     assert_true(ls_json_number(ls_json_get(j, "mfu"), &share) && share > 0 && share < 1);
     ls_json_free(j);
     expect("status @/killed", 0, "running");
+    pid_t pids[9];
+    int n = children_of(h.pid, pids + 1, 8) + 1;
+    pids[0] = h.pid;
+    for (int i = 0; i < n; i++) kill(pids[i], SIGSTOP); /* so that no line comes meanwhile */
     shell_of_run("killed", "touch -d '9 minutes ago' $m");
     expect("status @/killed", 0, "its last line is 9 min old");
+    for (int i = 0; i < n; i++) kill(pids[i], SIGCONT);
     host_kill(&h);
     let_go("killed");
     j = status_of("killed");

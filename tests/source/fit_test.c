@@ -290,7 +290,7 @@ static void test_fitted(void **state) {
     assert_ls_ok(ls_source_verify(out, &e), e);
     ls_source_close(out);
     s = opened("@i-labels-idx1-ubyte", NULL);
-    assert_ls_fails(ls_fitted_open(s, &way, "data", &out, &e), LS_EINVAL, "there are none", e);
+    assert_ls_fails(ls_fitted_open(s, &way, "data", &out, &e), LS_EINVAL, "has no images", e);
     s = opened("@i-images-idx3-ubyte", NULL);
     assert_ls_fails(ls_fitted_open(s, &off, "data", &out, &e), LS_EINVAL, "no JPEG or PNG", e);
 }
