@@ -28,6 +28,7 @@ ls_status ls_chat_prompt_encode(const ls_chat_format *f, const ls_chat_prompt *p
             .what = "the conversation", .special = true, .plain = r.plain, .nplain = r.nplain};
         const uint8_t *text = (const uint8_t *)(r.text.data ? r.text.data : "");
         s = ls_tokenizer_encode_as(f->tokenizer, text, r.text.len, &how, list_p, e);
+        if (s == LS_OK) ls_token_list_log_dropped(list_p, how.what);
     }
     ls_chat_rendering_free(&r);
     ls_json_free(messages);

@@ -270,6 +270,7 @@ static ls_status encode(const ls_texts *t, const text *x, ls_token_list *list, l
                                          strlen(x->text), &how, list, e);
     if (s == LS_OK && list->n == 0)
         s = ls_fail(e, LS_EINVAL, "%s: the tokenizer has no tokens for it", what);
+    if (s == LS_OK) ls_token_list_log_dropped(list, what);
     free(what);
     return s;
 }

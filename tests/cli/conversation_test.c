@@ -26,44 +26,6 @@ static char *chat_ends(const char *options, const char *input, int code) {
 
 static char *chat(const char *options, const char *input) { return chat_ends(options, input, 0); }
 
-/* A line a turn, the same at each call; blank lines and commands are no turns. */
-static void test_pipe(void **state) {
-    (void)state;
-    char *a = chat("--tokens 3", "to\nbe\n"), *b = chat("--tokens 3", "to\r\n\n   \nbe");
-    char *c = chat("--tokens 3 --json", "to\n/reset\nbe\n/exit\nto\n");
-    assert_string_equal(a, b);
-    assert_int_equal(count_of(c, "\"answer\": "), 2);
-    assert_int_equal(count_of(c, "\"user\": \"be\""), 1);
-    assert_non_null(strstr(c, "\"tokens\": "));
-    assert_int_equal(count_of(a, ">"), count_of(b, ">"));
-    free(a), free(b), free(c);
-    a = chat("--tokens 3 --seed 4 --temperature 2", "to\n");
-    b = chat("--tokens 3 --seed 5 --temperature 2", "to\n");
-    assert_string_not_equal(a, b);
-    free(a), free(b);
-}
-
-/* Words behind a slash are commands, or named; other lines with a slash are messages. */
-static void test_commands(void **state) {
-    (void)state;
-    char *a =
-        chat("--tokens 3 --json", "/usr/bin\n/reset\n//exit now\n/reset\n/ x\n/reset\n/1st\n");
-    const char *const messages[] = {"\"user\": \"/usr/bin\"", "\"user\": \"/exit now\"",
-                                    "\"user\": \"/ x\"", "\"user\": \"/1st\""};
-    for (int i = 0; i < 4; i++) assert_int_equal(count_of(a, messages[i]), 1);
-    free(a);
-    static const char *const lines[][2] = {{"/rest\nto\n", "/rest is no command; /help lists them"},
-                                           {"/tmp is full\n", "/tmp is no command"},
-                                           {"/save\n", "/save FILE: FILE is missing"},
-                                           {"/reset now\n", "/reset takes nothing; 'now' is"}};
-    for (int i = 0; i < 4; i++) {
-        a = chat_ends("--tokens 3 --json", lines[i][0], 1);
-        assert_non_null(strstr(a, lines[i][1]));
-        assert_int_equal(count_of(a, "\"answer\""), 0);
-        free(a);
-    }
-}
-
 static void write_text(const char *name, const char *text) { write_file(name, text, strlen(text)); }
 
 /* What is saved goes on with the same answers as without a break; earlier conversations stay. */
@@ -96,6 +58,49 @@ static void test_saved(void **state) {
     expect("chat @/m.gguf --continue @/bad", 1, "/bad:1: message 1 has the role \"king\"");
     write_text("bad", "\n");
     expect("chat @/m.gguf --continue @/bad", 1, "/bad: has no conversation");
+}
+
+/* A line a turn, the same at each call; blank lines and commands are no turns. */
+static void test_pipe(void **state) {
+    (void)state;
+    char *a = chat("--tokens 3", "to\nbe\n"), *b = chat("--tokens 3", "to\r\n\n   \nbe");
+    char *c = chat("--tokens 3 --json", "to\n/reset\nbe\n/exit\nto\n");
+    assert_string_equal(a, b);
+    assert_int_equal(count_of(c, "\"answer\": "), 2);
+    assert_int_equal(count_of(c, "\"user\": \"be\""), 1);
+    assert_non_null(strstr(c, "\"tokens\": "));
+    assert_int_equal(count_of(a, ">"), count_of(b, ">"));
+    free(a), free(b), free(c);
+    a = chat("--tokens 3 --seed 4 --temperature 2", "to\n");
+    b = chat("--tokens 3 --seed 5 --temperature 2", "to\n");
+    assert_string_not_equal(a, b);
+    free(a), free(b);
+    a = chat("--tokens 3", "to \xE2\x82\xAC\n");
+    assert_output_has(a, "left out, for which the tokenizer has no token");
+    free(a);
+    write_text("odd.txt", "be\nto \xE2\x82\xAC\n");
+    expect("predict @/m.gguf @/odd.txt", 0, "/odd.txt:2: ");
+}
+
+/* Words behind a slash are commands, or named; other lines with a slash are messages. */
+static void test_commands(void **state) {
+    (void)state;
+    char *a =
+        chat("--tokens 3 --json", "/usr/bin\n/reset\n//exit now\n/reset\n/ x\n/reset\n/1st\n");
+    const char *const messages[] = {"\"user\": \"/usr/bin\"", "\"user\": \"/exit now\"",
+                                    "\"user\": \"/ x\"", "\"user\": \"/1st\""};
+    for (int i = 0; i < 4; i++) assert_int_equal(count_of(a, messages[i]), 1);
+    free(a);
+    static const char *const lines[][2] = {{"/rest\nto\n", "/rest is no command; /help lists them"},
+                                           {"/tmp is full\n", "/tmp is no command"},
+                                           {"/save\n", "/save FILE: FILE is missing"},
+                                           {"/reset now\n", "/reset takes nothing; 'now' is"}};
+    for (int i = 0; i < 4; i++) {
+        a = chat_ends("--tokens 3 --json", lines[i][0], 1);
+        assert_non_null(strstr(a, lines[i][1]));
+        assert_int_equal(count_of(a, "\"answer\""), 0);
+        free(a);
+    }
 }
 
 static void test_refused(void **state) {
