@@ -190,7 +190,7 @@ static ls_status set_choice(ls_config *c, const ls_config_key *k, const char *wh
 
 static ls_status set_text(ls_config *c, const ls_config_key *k, const char *where,
                           const char *value, ls_error *e) {
-    size_t size = k->type == LS_KEY_TREE ? LS_CONFIG_TREE : LS_CONFIG_TEXT;
+    size_t size = k->type == LS_KEY_TEXT ? LS_CONFIG_TEXT : LS_CONFIG_TREE;
     if (strlen(value) >= size)
         return ls_fail(e, LS_EINVAL, "%s: %s: is longer than %zu bytes", where, k->name, size - 1);
     if (!ls_utf8_is_valid(value, strlen(value))) /* else it could not be written as YAML */

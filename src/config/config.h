@@ -16,7 +16,7 @@
 
 enum { LS_AUTO = -1 };           /* value of a number that is set to "auto" */
 enum { LS_CONFIG_TEXT = 1024 };  /* longest text value, with its 0 */
-enum { LS_CONFIG_TREE = 16384 }; /* the same of a tree */
+enum { LS_CONFIG_TREE = 65536 }; /* the same of a list, and of a tree */
 
 /* Texts of a config are set by ls_intern() (base/intern.h) and never NULL, so that a config is small
  * and copies of it need no care. */
