@@ -280,10 +280,16 @@ static ls_status fly(ls_endpoint *p, int64_t timeout_ns, ls_error *e) {
     return LS_OK;
 }
 
+/* Has the transport something to do, though only calls in shared memory are waited for? */
+static bool must_fly(ls_endpoint *p) {
+    return atomic_load_explicit(&p->nflying, memory_order_relaxed) ||
+           (p->net && atomic_load_explicit(&p->net->owes, memory_order_relaxed));
+}
+
 static void fly_locked(ls_group *g, int64_t timeout_ns) {
     ls_error e;
     pthread_mutex_lock(&g->end->lock);
-    ls_status s = g->end->flying ? fly(g->end, timeout_ns, &e) : LS_OK;
+    ls_status s = must_fly(g->end) ? fly(g->end, timeout_ns, &e) : LS_OK;
     pthread_mutex_unlock(&g->end->lock);
     if (s != LS_OK) ls_group_break(g, -1, &e);
 }
@@ -379,7 +385,7 @@ static bool should_wake(void *arg) {
     wait *w = arg;
     step_shared(w->g);
     step_others(w->g);
-    if (atomic_load_explicit(&w->g->end->nflying, memory_order_relaxed)) fly_locked(w->g, 0);
+    if (must_fly(w->g->end)) fly_locked(w->g, 0);
     return w->ready(w) || w->g->broken || ls_group_is_called_off(w->g);
 }
 
@@ -391,8 +397,7 @@ static void wait_slice(wait *w, int64_t slice) {
     int64_t brief = slice < MIXED_SLICE_NS ? slice : MIXED_SLICE_NS;
     if (w->r ? w->r->shared != NULL : ls_goes_shared(g)) {
         ls_bell *bell = &ls_commons_worker_of(p->commons, p->commons->rank)->bell;
-        bool flying = atomic_load_explicit(&p->nflying, memory_order_relaxed) != 0;
-        bool looks = flying || !w->r || is_mixed(w);
+        bool looks = must_fly(p) || !w->r || is_mixed(w);
         ls_bell_wait(bell, should_wake, w, &p->patience, looks ? brief : slice);
         return;
     }

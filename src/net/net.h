@@ -12,6 +12,7 @@
 #ifndef LS_NET_NET_H
 #define LS_NET_NET_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -23,7 +24,7 @@ typedef struct ls_net ls_net;
 /* The version of what a transport that is loaded as a plugin sees: the structs of this header, of
  * native.h, and ls_error, and the numbers of types and operations. Raised when one of them changes.
  */
-enum { LS_NET_INTERFACE = 4 };
+enum { LS_NET_INTERFACE = 5 };
 
 /* One end of a transfer. It belongs to the caller until it is posted, and again when poll() has
  * returned it. */
@@ -67,6 +68,9 @@ struct ls_net {
     uint64_t messages_sent, bytes_sent, messages_received, bytes_received;
     const struct ls_native_ops *native; /* its own collectives (native.h); NULL: none */
     struct ls_watch *watch;             /* answers for this worker (watch.h); NULL: none */
+    /* Other workers wait for something that the next polls give them, although no message of this
+     * worker may be in flight. Read by any thread. */
+    atomic_bool owes;
 };
 
 /* Is what a sender says of the length what the receive m asks for? */

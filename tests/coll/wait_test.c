@@ -299,13 +299,43 @@ static void test_refused(void **state) {
     assert_ls_fails(ls_wait_any(r, 1, -1, NULL, &e), LS_EINVAL, "no place for the index", e);
 }
 
+/* Worker 1 has read a message while there was no room for its answer, and then is in a call that needs
+ * no messages: worker 0, who waits for the answer before it comes to that call, gets it. */
+static ls_status owed_answer(ls_group *g, void *arg, ls_error *e) {
+    enum { FULL = 16, LONG = 4000 };
+    static atomic_int was_read;
+    int64_t word = 7, sum = 0;
+    ls_request *r = NULL;
+    char *text = LS_NEW_ARRAY(char, LONG);
+    (void)arg;
+    if (ls_group_rank(g) == 1) {
+        for (int i = 0; i < FULL; i++) LS_TRY(ls_send(g, &word, 1, LS_I64, 0, e));
+        LS_TRY(ls_recv(g, text, LONG, LS_U8, 0, e));
+        atomic_store(&was_read, 1);
+    } else {
+        LS_TRY(ls_send_start(g, text, LONG, LS_U8, 1, &r, e));
+        while (!atomic_load(&was_read)) nanosleep(&(struct timespec){.tv_nsec = 100000}, NULL);
+        LS_TRY(ls_wait(&r, -1, e));
+        for (int i = 0; i < FULL; i++) LS_TRY(ls_recv(g, &word, 1, LS_I64, 1, e));
+        atomic_store(&was_read, 0);
+    }
+    LS_TRY(ls_all_reduce(g, &word, &sum, 1, LS_I64, LS_SUM, e));
+    free(text);
+    return sum == 14 ? LS_OK : ls_fail(e, LS_EINVAL, "%lld", (long long)sum);
+}
+
+static void test_owed_answer(void **state) {
+    (void)state;
+    run_threads(2, &(ls_group_options){.timeout_s = 5}, owed_answer, NULL, NULL);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_one_group),  cmocka_unit_test(test_processes),
-        cmocka_unit_test(test_two_groups), cmocka_unit_test(test_apart),
-        cmocka_unit_test(test_limited),    cmocka_unit_test(test_broken),
-        cmocka_unit_test(test_closed),     cmocka_unit_test(test_codes_alone),
-        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_one_group),   cmocka_unit_test(test_processes),
+        cmocka_unit_test(test_two_groups),  cmocka_unit_test(test_apart),
+        cmocka_unit_test(test_owed_answer), cmocka_unit_test(test_limited),
+        cmocka_unit_test(test_broken),      cmocka_unit_test(test_closed),
+        cmocka_unit_test(test_codes_alone), cmocka_unit_test(test_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

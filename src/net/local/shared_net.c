@@ -204,6 +204,7 @@ static void push_answers(shared_net *x) {
             link = &a->next;
         }
     }
+    atomic_store_explicit(&x->net.owes, x->answers != NULL, memory_order_relaxed);
 }
 
 static void answer_part(shared_net *x, int to, uint32_t id) {
@@ -211,6 +212,7 @@ static void answer_part(shared_net *x, int to, uint32_t id) {
     answer *a = ls_slab_take(&x->memory[ANSWER]);
     *a = (answer){to, id, x->answers};
     x->answers = a;
+    atomic_store_explicit(&x->net.owes, true, memory_order_relaxed);
 }
 
 /* Reads a part into its message, which is done with its last part. If the sender's message has
