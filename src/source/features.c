@@ -138,13 +138,20 @@ ls_status ls_features_choose(ls_features *f, const char *names, bool may_lack, c
     return LS_OK;
 }
 
-void ls_features_pass_over(ls_features *f, const char *names) {
-    for (size_t n = 0; names && *names; names += n, names += *names == '\n') {
-        n = strcspn(names, "\n");
-        for (size_t i = 0; i < f->n; i++)
-            if (strlen(f->list[i].name) == n && strncmp(f->list[i].name, names, n) == 0)
-                f->list[i].unchosen = true;
+/* names: one a line; NULL: none. */
+static bool is_among(const char *name, const char *names) {
+    size_t length = strlen(name);
+    for (const char *at = names; at && *at; at += *at == '\n') {
+        size_t n = strcspn(at, "\n");
+        if (n == length && strncmp(at, name, n) == 0) return true;
+        at += n;
     }
+    return false;
+}
+
+void ls_features_pass_over(ls_features *f, const char *names) {
+    for (size_t i = 0; i < f->n; i++)
+        if (is_among(f->list[i].name, names)) f->list[i].unchosen = true;
 }
 
 /* Features that become no field are logged, so that nothing disappears silently. */
@@ -166,12 +173,7 @@ static ls_status leave_out(ls_feature *f, bool no_label, const char *what, ls_er
  * that has fractions. */
 static bool is_single(const ls_features *s, const char *named, const ls_feature *f,
                       const ls_feature *label) {
-    size_t length = strlen(f->name);
-    for (const char *at = named; at && *at; at += *at == '\n') {
-        size_t n = strcspn(at, "\n");
-        if (n == length && strncmp(at, f->name, n) == 0) return true;
-        at += n;
-    }
+    if (is_among(f->name, named)) return true;
     return !label && !s->no_label && label_rank(f) < NLABEL_NAMES;
 }
 
