@@ -27,7 +27,7 @@ enum {
     EMA,
     SET
 };
-enum { ROWS = 64 }; /* of a worker at a time, unless a predictor's batch has more */
+enum { ROWS = 64 }; /* a worker predicts so many at a time, or a whole batch of the predictor */
 
 /* What all workers of this process share. */
 typedef struct work {

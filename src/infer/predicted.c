@@ -133,7 +133,7 @@ void ls_predicted_set_keys(const ls_predicted *d, ls_predictions *form) {
     form->keys[form->nkeys++] = (ls_predicted_key){"item", false};
 }
 
-/* Of a sample with several items, each pair needs the first one. */
+/* A sample may have several items; a pair needs the first of them. */
 ls_predictor_output ls_predicted_output(const ls_predicted *d, int k) {
     ls_predictor_output o = ls_predictor_get_output(d->p, k);
     int64_t width = d->pairs ? d->pairs->rater.width : 1;

@@ -85,7 +85,7 @@ size_t ls_plan_errors_nbytes(const ls_plan *p) {
     return ls_plan_has_errors(p) ? 2 * (size_t)p->c.V * error_nbytes(p) : 0;
 }
 
-/* Of the virtual workers that the worker runs. */
+/* The bytes of the errors of the virtual workers that this worker runs. */
 static size_t own_errors_nbytes(const ls_plan *p, int worker) {
     return ls_plan_has_errors(p) ? 2 * (size_t)ls_plan_nvws(p, worker) * error_nbytes(p) : 0;
 }
