@@ -125,9 +125,9 @@ scripts/check_rooms.py "$fake" >"$fake/out" && complain "a different list in CON
 rm -r "$fake/src/base" "$fake/src/rooms.txt"
 
 # A tour that names an existing function, a missing one, a missing file, and none.
-mkdir "$fake/docs"
+mkdir -p "$fake/docs/design"
 tour() { # tour TEXT
-    printf '1. %s\n' "$1" >"$fake/docs/tour.md"
+    printf '1. %s\n' "$1" >"$fake/docs/design/tour.md"
     scripts/check_tour.py "$fake" >"$fake/out"
 }
 tour '`main()` in `src/one.c` ends.' || complain "a correct tour fails"

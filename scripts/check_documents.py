@@ -28,7 +28,7 @@ import document_examples
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 PROGRAM = os.path.abspath(sys.argv[1]) if len(sys.argv) > 1 else os.path.join(ROOT, "build/lockstep")
 BUILD = os.path.dirname(PROGRAM)
-DOCUMENTS = ["README.md", "CONTRIBUTING.md", "docs/*.md", "examples/*.md", "examples/*/*.md"]
+DOCUMENTS = ["README.md", "CONTRIBUTING.md", "docs/*/*.md", "examples/*.md", "examples/*/*.md"]
 SMALL = {"layers": "1", "width": "24", "heads": "3", "context": "16", "vocab": "300", "steps": "4",
          "warmup": "1", "eval_every": "2", "eval_samples": "8"}
 CHATS = 40 * ('{"messages": [{"role": "user", "content": "a?"}, '
@@ -109,7 +109,7 @@ def make_scratch():
     shutil.copytree(os.path.join(ROOT, "configs/machines"), os.path.join(top, "configs/machines"))
     shutil.copytree(os.path.join(ROOT, "configs/spaces"), os.path.join(top, "configs/spaces"))
     shutil.copy(os.path.join(ROOT, "LICENSE"), top)
-    shutil.copytree(os.path.join(ROOT, "docs"), os.path.join(top, "docs"))  # a directory of texts
+    shutil.copytree(os.path.join(ROOT, "docs"), os.path.join(top, "docs"))  # directories of texts
     shutil.copy(os.path.join(ROOT, "configs/machines/v100.yaml"), os.path.join(top, "machine.yaml"))
     text = open(os.path.join(ROOT, "LICENSE"), encoding="utf-8").read()
     for config in glob.glob(os.path.join(ROOT, "configs/*.yaml")):

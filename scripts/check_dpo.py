@@ -53,7 +53,7 @@ def run(*command):
 
 
 def write_pairs():
-    text = re.sub(r"\s+", " ", Path("docs/training.md").read_text())
+    text = re.sub(r"\s+", " ", Path("docs/guide/train.md").read_text())
     parts = [text[i * 60:i * 60 + 60] for i in range(PAIRS + 2)]
     lines = [json.dumps(dict(prompt=p[:24], chosen=p[24:24 + 8 + i % 24], rejected=p[60:24:-1][:6 + i * 7 % 20])) + "\n"
              for i, p in enumerate(parts)]
@@ -148,7 +148,7 @@ write_pairs()
 if MODEL:
     run(LOCKSTEP, "import", MODEL[0], "-o", BASE, "--type", "f32")  # which both read
 else:
-    (TOP / "text").write_text("".join(p.read_text() for p in sorted(Path("docs").glob("*.md"))))
+    (TOP / "text").write_text("".join(p.read_text() for p in sorted(Path("docs").rglob("*.md"))))
     words = ["model.kind=llama", "model.width=96", "model.heads=6", "model.kv_heads=2", "model.layers=3", "model.context=32",
              "model.vocab=600", f"data.path={TOP}/text", "train.steps=60"]
     run(LOCKSTEP, "train", "configs/tiny.yaml", "-n", 1, "-o", TOP / "own", *[w for o in words for w in ("--set", o)])

@@ -141,8 +141,8 @@ def go_on(kind, model, x, wanted):
 
 
 BASE = TOP / "base"
-(TOP / "text").write_text("".join(p.read_text() for p in sorted(Path("docs").glob("*.md"))))
-(TOP / "short").write_text(Path("docs/training.md").read_text()[:4000])
+(TOP / "text").write_text("".join(p.read_text() for p in sorted(Path("docs").rglob("*.md"))))
+(TOP / "short").write_text(Path("docs/guide/train.md").read_text()[:4000])
 if MODEL:
     run(LOCKSTEP, "import", MODEL[0], "-o", BASE, "--type", "f32")  # which both read
 else:

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Fails if a stop of docs/tour.md names a function that does not exist.
+"""Fails if a stop of docs/design/tour.md names a function that does not exist.
 
     check_tour.py [ROOT]
 
@@ -31,18 +31,18 @@ def stops(text):
 def main():
     root = Path(sys.argv[1] if len(sys.argv) > 1 else Path(__file__).resolve().parent.parent)
     bad, total = [], 0
-    for line, text in stops((root / "docs/tour.md").read_text()):
+    for line, text in stops((root / "docs/design/tour.md").read_text()):
         files = re.findall(r"`(src/[\w./-]+\.[ch])`", text)
         wanted = re.findall(r"`(\w+)\(\)`", text)
         missing = [f for f in files if not (root / f).exists()]
-        bad += [f"docs/tour.md:{line}: {f} does not exist" for f in missing]
+        bad += [f"docs/design/tour.md:{line}: {f} does not exist" for f in missing]
         defined = {name for f in files if f not in missing
                    for _, name, _, is_definition in functions(root / f) if is_definition}
-        bad += [f"docs/tour.md:{line}: {name}() is not defined in {' or '.join(files) or 'a file that the stop names'}"
+        bad += [f"docs/design/tour.md:{line}: {name}() is not defined in {' or '.join(files) or 'a file that the stop names'}"
                 for name in wanted if name not in defined]
         total += len(wanted)
     if not total:
-        bad.append("docs/tour.md names no functions")
+        bad.append("docs/design/tour.md names no functions")
     for complaint in bad:
         print(complaint)
     if not bad:

@@ -1,8 +1,8 @@
 #!/usr/bin/env python3
-"""Draws the rooms of src/ and their includes, as docs/rooms.svg.
+"""Draws the rooms of src/ and their includes, as docs/design/rooms.svg.
 
     scripts/draw_rooms.py            writes the picture
-    scripts/draw_rooms.py --check    fails if docs/rooms.svg does not match the includes
+    scripts/draw_rooms.py --check    fails if docs/design/rooms.svg does not match the includes
 
 An arrow goes from a room to one that it includes. An arrow that other arrows imply is left out: cli
 includes base, and so does nearly every room below cli. The layout is Sugiyama's: a room's layer is
@@ -16,7 +16,7 @@ import re
 import sys
 
 TOP = pathlib.Path(__file__).resolve().parent.parent
-PICTURE = TOP / "docs" / "rooms.svg"
+PICTURE = TOP / "docs" / "design" / "rooms.svg"
 WIDTH, LAYER_HEIGHT, BOX_HEIGHT, MARGIN = 1000, 84, 44, 20
 BOX_WIDTH, PLACE_WIDTH, GAP = 150, 12, 22
 LETTER, BESIDE = 5.6, 8  # pixels: of a label of 10, and free beside it
@@ -183,8 +183,8 @@ def main():
     picture = draw(read_rooms())
     if sys.argv[1:] == ["--check"]:
         if not PICTURE.exists() or PICTURE.read_text() != picture:
-            sys.exit("docs/rooms.svg does not match the includes; run scripts/draw_rooms.py")
-        print("docs/rooms.svg matches the includes")
+            sys.exit("docs/design/rooms.svg does not match the includes; run scripts/draw_rooms.py")
+        print("docs/design/rooms.svg matches the includes")
     else:
         PICTURE.write_text(picture)
 

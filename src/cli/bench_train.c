@@ -86,7 +86,7 @@ int cli_bench_train_run(const cli_bench_train *o) {
     if (s == LS_OK && c.sync.mode != LS_SYNC_ALL_REDUCE)
         s = ls_fail(&e, LS_EINVAL,
                     "%s: `bench train` times common steps; leave sync.mode out, or see "
-                    "docs/async.md for the speed of asynchronous runs",
+                    "docs/guide/async.md for the speed of asynchronous runs",
                     o->config);
     if (s == LS_OK) s = ls_samples_resolve(&c, NULL, &e);
     if (s == LS_OK) s = ls_bench_train_run(&c, &q, o->json ? print_json : print, &e);

@@ -186,7 +186,7 @@ const ls_command cmd_batch = {
         "which it has enough samples left. Branch k has k times the batch, and a learning rate\n"
         "multiplied by the root of k (sgd and lars: by k). All take the same samples. Prints\n"
         "their losses and the critical batch: the largest whose loss is hardly above that of\n"
-        "smaller ones (docs/batch.md).\n"
+        "smaller ones (docs/guide/batch.md).\n"
         "\n"
         "With --steps-to LOSS: trains the config with several batches and rates until the\n"
         "validation loss is reached, and prints the steps that each batch needs: where larger\n"
@@ -223,6 +223,6 @@ const ls_command cmd_batch = {
          [SAMPLES] = {"samples", 0, "N",
                       "samples of a training at most (default: those of the config)"},
          [SET] = {"set", 0, "KEY=VALUE", "set a key of the config; repeatable"},
-         [JSON] = {"json", 0, NULL, "for programs: one JSON object (docs/json.md)"}},
+         [JSON] = {"json", 0, NULL, "for programs: one JSON object (docs/reference/json.md)"}},
     .run = run,
 };

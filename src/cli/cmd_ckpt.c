@@ -221,7 +221,8 @@ const ls_command cmd_ckpt = {
         "ledger  (of a run directory) prove from its log that every step was made once, with the\n"
         "        samples it should have, and that each epoch used every sample exactly once;\n"
         "        exit code 1 and the line's number if that is not so, or if lines are missing",
-    .options = {[JSON] = {"json", 0, NULL, "for programs: one JSON object per line (docs/json.md)"},
+    .options = {[JSON] = {"json", 0, NULL,
+                          "for programs: one JSON object per line (docs/reference/json.md)"},
                 [TO] = {"to", 'o', "FILE", "export: the file to create"},
                 [EMA] = {"ema", 0, NULL, "export: the average of the weights (optim.ema)"}},
     .run = run,

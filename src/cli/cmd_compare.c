@@ -60,6 +60,7 @@ const ls_command cmd_compare = {
     .options = {[METRIC] = {"metric", 0, "NAME",
                             "what is drawn: a number in metrics.jsonl, e.g. val_loss (loss)"},
                 [SVG] = {"svg", 0, "FILE", "write the curves to a picture, too"},
-                [JSON] = {"json", 0, NULL, "for programs: one JSON object (docs/json.md)"}},
+                [JSON] = {"json", 0, NULL,
+                          "for programs: one JSON object (docs/reference/json.md)"}},
     .run = run,
 };

@@ -515,29 +515,29 @@ const ls_command cmd_data = {
         "and which keys of a config train on them.\n"
         "\n"
         "FILE may be a quoted pattern, and packed by gzip or zstd. Images and labels that are in\n"
-        "separate files are given together, or the labels by --labels. docs/data.md describes the\n"
+        "separate files are given together, or the labels by --labels. docs/guide/data.md "
+        "describes the\n"
         "formats.\n"
         "\n"
         "Each damaged sample is logged with its file and offset; exit code 1 if there are any.",
-    .options = {[FORMAT] = {"format", 0, "NAME",
-                            "the format; otherwise found by the file's name or first bytes"},
-                [LABELS] = {"labels", 0, "FILE", "labels of the samples (idx, npy); repeatable"},
-                [WINDOW] = {"window", 0, "N", "tokens: inputs in a sample; default 1024"},
-                [CHECK] = {"check", 0, NULL, "read all files and all samples"},
-                [SKIP] = {"skip-damaged", 0, NULL, "leave damaged records out and count them"},
-                [MISSING] = {"missing", 0, "WORD",
-                             "missing values among numbers (csv): drop these rows, or mean "
-                             "of the column"},
-                [RESIZE] = {"resize", 0, "N",
-                            "images are scaled, as data.resize says: 64, or 64x48"},
-                [CROP] = {"crop", 0, "N", "the centre of images that stays, as data.crop says"},
-                [SET] = {"set", 0, "KEY=VALUE",
-                         "how files are read, as a key of a config says, e.g. "
-                         "data.csv='{separator: \";\"}'; repeatable"},
-                [SHEET] = {"sheet", 0, "FILE",
-                           "write some images of each label as one PNG picture"},
-                [IMAGES] = {"images", 0, "N", "images on the sheet; default 64"},
-                [SAMPLES] = {"samples", 0, "N", "samples to print; default 3"},
-                [JSON] = {"json", 0, NULL, "for programs: one JSON object (docs/json.md)"}},
+    .options =
+        {[FORMAT] = {"format", 0, "NAME",
+                     "the format; otherwise found by the file's name or first bytes"},
+         [LABELS] = {"labels", 0, "FILE", "labels of the samples (idx, npy); repeatable"},
+         [WINDOW] = {"window", 0, "N", "tokens: inputs in a sample; default 1024"},
+         [CHECK] = {"check", 0, NULL, "read all files and all samples"},
+         [SKIP] = {"skip-damaged", 0, NULL, "leave damaged records out and count them"},
+         [MISSING] = {"missing", 0, "WORD",
+                      "missing values among numbers (csv): drop these rows, or mean "
+                      "of the column"},
+         [RESIZE] = {"resize", 0, "N", "images are scaled, as data.resize says: 64, or 64x48"},
+         [CROP] = {"crop", 0, "N", "the centre of images that stays, as data.crop says"},
+         [SET] = {"set", 0, "KEY=VALUE",
+                  "how files are read, as a key of a config says, e.g. "
+                  "data.csv='{separator: \";\"}'; repeatable"},
+         [SHEET] = {"sheet", 0, "FILE", "write some images of each label as one PNG picture"},
+         [IMAGES] = {"images", 0, "N", "images on the sheet; default 64"},
+         [SAMPLES] = {"samples", 0, "N", "samples to print; default 3"},
+         [JSON] = {"json", 0, NULL, "for programs: one JSON object (docs/reference/json.md)"}},
     .run = run,
 };

@@ -419,7 +419,8 @@ const ls_command cmd_eval = {
         "Several models are measured on the same data, and printed as a table; --before adds the\n"
         "model that the run began with.\n"
         "\n"
-        "MODEL is a published model, a GGUF file or a directory (docs/pretrained.md); it needs\n"
+        "MODEL is a published model, a GGUF file or a directory (docs/guide/pretrained.md); it "
+        "needs\n"
         "--data or --chat. Its context is 4096 tokens, or what it allows, or --set\n"
         "model.context=N; with --before that of the run. Samples of conversations are no longer\n"
         "than the longest of them.",
@@ -430,7 +431,7 @@ const ls_command cmd_eval = {
          [LABELS] = {"labels", 0, "FILE", "labels of --data, where the format has them apart"},
          [CHAT] = {"chat", 0, "FILE",
                    "evaluate on these conversations, of a model with a chat template "
-                   "(docs/training.md), or on pairs of a chosen and a rejected answer"},
+                   "(docs/guide/train.md), or on pairs of a chosen and a rejected answer"},
          [BEFORE] = {"before", 0, NULL,
                      "also the model that the run began with (train.from, model.from)"},
          [REFERENCE] = {"reference", 0, "RUN|MODEL",
@@ -443,6 +444,7 @@ const ls_command cmd_eval = {
          [SET] = {"set", 0, "KEY=VALUE",
                   "override a key of the run's config, e.g. data.path or model.metrics; "
                   "repeatable"},
-         [JSON] = {"json", 0, NULL, "for programs: a JSON object a model (docs/json.md)"}},
+         [JSON] = {"json", 0, NULL,
+                   "for programs: a JSON object a model (docs/reference/json.md)"}},
     .run = run,
 };

@@ -219,7 +219,7 @@ const ls_command cmd_export = {
     .summary = "write a model for other programs",
     .about =
         "--to onnx writes any network as an ONNX graph with its weights: the fields of the data\n"
-        "are its inputs, the predictions its outputs (docs/onnx.md).\n"
+        "are its inputs, the predictions its outputs (docs/reference/onnx.md).\n"
         "\n"
         "The other forms are for a language model of a run (kinds gpt2 and llama), or a published\n"
         "one, with its tokenizer and chat template: a directory of Hugging Face's form, or a GGUF\n"
@@ -229,7 +229,7 @@ const ls_command cmd_export = {
         "writes them alone, as the Python package peft loads them, and --to gguf as llama.cpp\n"
         "does (--lora).\n"
         "\n"
-        "docs/pretrained.md describes these forms.",
+        "docs/guide/pretrained.md describes these forms.",
     .options =
         {[TO] = {"to", 0, "FORM",
                  "safetensors (a directory), gguf (a file), peft (a directory), onnx (a file)"},
@@ -245,6 +245,6 @@ const ls_command cmd_export = {
              {"external-data", 0, NULL,
               "of --to onnx: the weights are in a file of their own, PATH.data, as those of "
               "models from 2 GB on are"},
-         [JSON] = {"json", 0, NULL, "for programs: one JSON object (docs/json.md)"}},
+         [JSON] = {"json", 0, NULL, "for programs: one JSON object (docs/reference/json.md)"}},
     .run = run,
 };

@@ -136,7 +136,7 @@ const ls_command cmd_generate = {
         "A file or a pipe gets the bytes that the model writes; on a terminal, control\n"
         "characters except line ends and tabs are escaped (\\x1b).\n"
         "\n"
-        "MODEL is a published model, a GGUF file or a directory (docs/pretrained.md).",
+        "MODEL is a published model, a GGUF file or a directory (docs/guide/pretrained.md).",
     .options =
         {[PROMPT] = {"prompt", 0, "TEXT", "the beginning of the text (default: a line end)"},
          [PROMPTS] = {"prompts", 0, "FILE", "continue each line of FILE, in order"},

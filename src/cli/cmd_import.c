@@ -90,12 +90,12 @@ const ls_command cmd_import = {
         "the weights, config.json, the tokenizer, and the chat template if there is one.\n"
         "\n"
         "The hash is that of the weights' values: it does not depend on the form of the files.\n"
-        "docs/pretrained.md describes what is supported.",
+        "docs/guide/pretrained.md describes what is supported.",
     .options =
         {[OUTPUT] = {"output", 'o', "DIR", "the new directory, such as models/NAME"},
          [TYPE] = {"type", 0, "TYPE",
                    "as-stored (default), f32, f16, bf16, q8_0, q5_1, q5_0, q4_1 or q4_0: the "
                    "type of the weights"},
-         [JSON] = {"json", 0, NULL, "for programs: one JSON object (docs/json.md)"}},
+         [JSON] = {"json", 0, NULL, "for programs: one JSON object (docs/reference/json.md)"}},
     .run = run,
 };

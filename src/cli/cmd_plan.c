@@ -180,7 +180,7 @@ static void print_async(const ls_config *c, const ls_plan *p, ls_buf *out) {
     ls_buf_printf(&line,
                   "sync.mode async: each worker runs this plan up to Norm, for a batch of its own. "
                   "Before it pulls %.3f MB of parameters, and afterwards it pushes %.3f MB of "
-                  "gradients to the servers, which run Update (docs/async.md).",
+                  "gradients to the servers, which run Update (docs/guide/async.md).",
                   (double)ls_plan_params_nbytes(p) / 1e6, (double)ls_plan_slot_nbytes(p) / 1e6);
     if (c->sync.copies > 1)
         ls_buf_printf(&line,
@@ -202,7 +202,7 @@ static void print_ssp(const ls_config *c, const ls_plan *p, int workers, ls_buf 
         "sync.mode ssp: this is the plan of the main process, in which %d worker%s compute "
         "the gradients, from parameters that are up to %lld step%s old: %.3f MB for each. "
         "They lie in %lld places of %.3f MB; each worker has %.3f MB of parameters, and "
-        "memory for one virtual worker's layers (docs/async.md).",
+        "memory for one virtual worker's layers (docs/guide/async.md).",
         workers, ls_plural(workers), (long long)c->sync.staleness, ls_plural(c->sync.staleness),
         (double)ls_plan_params_nbytes(p) / 1e6, (long long)cells,
         (double)ls_plan_slot_nbytes(p) / 1e6, (double)ls_plan_params_nbytes(p) / 1e6);
@@ -507,7 +507,7 @@ const ls_command cmd_plan = {
         "that run here for some milliseconds. With them, a step is predicted; for a list of "
         "workers as a table over "
         "parallel.zero, in\n"
-        "which batch and virtual workers grow with the workers (docs/simulator.md).\n"
+        "which batch and virtual workers grow with the workers (docs/design/simulator.md).\n"
         "With --diff: prints where two timelines of training steps differ.",
     .options =
         {[WORKERS] = {"workers", 'n', "N",
@@ -525,7 +525,7 @@ const ls_command cmd_plan = {
          [HOST_WORKERS] = {"host-workers", 0, "N", "workers on each of these hosts (default: 1)"},
          [MESH] = {"mesh", 0, "auto",
                    "list the ten fastest meshes of the workers; with --fit SIZE, of those with "
-                   "which a worker needs at most SIZE (docs/mesh.md)"},
+                   "which a worker needs at most SIZE (docs/guide/mesh.md)"},
          [ALGORITHM] = {"algorithm", 0, "NAME",
                         "of collectives between hosts (default: the group chooses)"},
          [STRONG] = {"strong", 0, NULL, "with a list: the batch stays that of the config"},
@@ -540,6 +540,7 @@ const ls_command cmd_plan = {
                    "compare two timelines (`lockstep train --trace FILE.json`): by action, by "
                    "lane, and by the layers and buckets that differ most"},
          [JSON] = {"json", 0, NULL,
-                   "for programs: one JSON object per line, without the actions (docs/json.md)"}},
+                   "for programs: one JSON object per line, without the actions "
+                   "(docs/reference/json.md)"}},
     .run = run,
 };

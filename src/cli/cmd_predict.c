@@ -281,7 +281,7 @@ const ls_command cmd_predict = {
     .about =
         "Writes what the model predicts of each sample of DATA: the most probable class with its\n"
         "probability, or numbers. DATA, files or directories, is read as the run's own data are\n"
-        "(docs/data.md); it needs no labels. Without DATA: the validation part of the run's\n"
+        "(docs/guide/data.md); it needs no labels. Without DATA: the validation part of the run's\n"
         "data.\n"
         "\n"
         "A language model reads the lines of a text, or the members text, prompt or content of\n"
@@ -297,7 +297,7 @@ const ls_command cmd_predict = {
         "is the same for any number of workers and threads.",
     .options = {[OUTPUT] = {"output", 'o', "FILE",
                             "write this file anew: JSON lines if it ends in .jsonl, else CSV"},
-                [JSON_LINES] = {"json", 0, NULL, "JSON lines (docs/json.md)"},
+                [JSON_LINES] = {"json", 0, NULL, "JSON lines (docs/reference/json.md)"},
                 [CSV] = {"csv", 0, NULL, "CSV (the default)"},
                 [TOP] = {"top", 0, "K", "the K most probable classes (default 1)"},
                 [LOGITS] = {"logits", 0, NULL, "logits in place of probabilities"},

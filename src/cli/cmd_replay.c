@@ -52,6 +52,7 @@ const ls_command cmd_replay = {
         "was computed, and in which order gradients were applied. Exit code 1 if the bits\n"
         "differ. Nothing in RUN is changed.",
     .options = {[STEP] = {"step", 0, "N", "compare with the checkpoint of this step"},
-                [JSON] = {"json", 0, NULL, "for programs: one JSON object (docs/json.md)"}},
+                [JSON] = {"json", 0, NULL,
+                          "for programs: one JSON object (docs/reference/json.md)"}},
     .run = run,
 };

@@ -132,7 +132,7 @@ const ls_command cmd_report = {
         "machine's file.\n"
         "--seeds: trains CONFIG.yaml with N seeds, and prints the steps and seconds until each\n"
         "reaches the target, and their mean and spread, from 5 seeds on without the fastest and\n"
-        "the slowest. A command that was killed continues where it was (docs/reports.md).",
+        "the slowest. A command that was killed continues where it was (docs/guide/reports.md).",
     .options =
         {[SCALING] = {"scaling", 0, NULL, "report strong and weak scaling"},
          [COST] = {"cost", 0, NULL, "report what the runs RUN... have cost; needs --machine FILE"},
@@ -155,6 +155,6 @@ const ls_command cmd_report = {
                     "of --seeds: write each training's log in the form of MLPerf's rules"},
          [JSON] = {"json", 0, NULL,
                    "for programs: a JSON object for weak and one for strong scaling "
-                   "(docs/json.md)"}},
+                   "(docs/reference/json.md)"}},
     .run = run,
 };

@@ -50,6 +50,7 @@ const ls_command cmd_scale = {
         "RUN is the directory of a run that `lockstep train` is training on this host. After the\n"
         "step in flight it continues with N workers, to the same bits. The limits are\n"
         "survival.min_workers and survival.max_workers of its config.",
-    .options = {[JSON] = {"json", 0, NULL, "for programs: one JSON object (docs/json.md)"}},
+    .options = {[JSON] = {"json", 0, NULL,
+                          "for programs: one JSON object (docs/reference/json.md)"}},
     .run = run,
 };

@@ -157,6 +157,7 @@ const ls_command cmd_status = {
     .options = {[WATCH] = {"watch", 0, "[SECONDS]",
                            "show it again each time so many seconds have passed (default: 2), on a "
                            "terminal in place"},
-                [JSON] = {"json", 0, NULL, "for programs: a JSON object a run (docs/json.md)"}},
+                [JSON] = {"json", 0, NULL,
+                          "for programs: a JSON object a run (docs/reference/json.md)"}},
     .run = run,
 };

@@ -285,7 +285,7 @@ const ls_command cmd_train = {
         "so nothing else is needed; -n, --set of keys that may change, and some of the other\n"
         "options are allowed. A run that is stopped prints this command. The learning rate and\n"
         "other keys that steer the next steps may change, too; `lockstep ckpt ledger` says from\n"
-        "which step on they hold (docs/survival.md).\n"
+        "which step on they hold (docs/guide/survival.md).\n"
         "\n"
         "A run that failed or was stopped before its first checkpoint is begun again by the same\n"
         "command; one with checkpoints is replaced only with --overwrite.\n"
@@ -330,7 +330,7 @@ const ls_command cmd_train = {
          [TRACE_STEPS] = {"trace-steps", 0, "N",
                           "number of steps after the first that are traced (default: 3)"},
          [MLLOG] = {"mllog", 0, "FILE",
-                    "write a log in the form of MLPerf's training rules (docs/reports.md)"},
+                    "write a log in the form of MLPerf's training rules (docs/guide/reports.md)"},
          [TARGET] = {"target", 0, "LIMIT",
                      "of --mllog: an evaluation's number, 'val_loss<=2.5' or 'val_accuracy>=0.93'"},
          [SUBMISSION] = {"submission", 0, "WORD=NAME",

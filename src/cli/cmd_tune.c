@@ -129,7 +129,7 @@ const ls_command cmd_tune = {
         "Values with commas between them are all tried, in all combinations with those of other\n"
         "keys (method grid). From a range numbers are drawn: log:LOW,HIGH or lin:LOW,HIGH, and\n"
         "int:LOW,HIGH for whole ones; then there are 20 trials (method random). --method and\n"
-        "--trials say otherwise. A file, --space, can say more (docs/tune.md):\n"
+        "--trials say otherwise. A file, --space, can say more (docs/guide/tune.md):\n"
         "\n"
         "    method: asha      # or grid, random, pbt\n"
         "    trials: 20\n"
@@ -160,6 +160,7 @@ const ls_command cmd_tune = {
                               "trials that are trained at once, at most (default: one per worker)"},
                 [SET] = {"set", 0, "KEY=VALUE", "set a key of the config; repeatable"},
                 [LIST] = {"list", 0, NULL, "print the trials' values, and train nothing"},
-                [JSON] = {"json", 0, NULL, "for programs: one JSON object (docs/json.md)"}},
+                [JSON] = {"json", 0, NULL,
+                          "for programs: one JSON object (docs/reference/json.md)"}},
     .run = run,
 };

@@ -92,7 +92,7 @@ ls_status cli_forecast_read_world(const cli_forecast *o, ls_forecast_world *w, l
     *w = (ls_forecast_world){.algorithm = o->algorithm};
     if (o->algorithm && !ls_fabric_knows(o->algorithm))
         return ls_fail(e, LS_EINVAL,
-                       "--algorithm: '%.40s' does not exist; docs/collectives.md lists them",
+                       "--algorithm: '%.40s' does not exist; docs/design/collectives.md lists them",
                        o->algorithm);
     if (o->link) LS_TRY(read_link(o->link, w, e));
     if (o->host_workers && !o->link)

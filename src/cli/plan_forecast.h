@@ -17,7 +17,7 @@ typedef struct cli_forecast {
     bool strong;
     const char *trace; /* a file for the predicted timeline */
     double budget;     /* --budget; 0: not given */
-    bool json;         /* for programs (docs/json.md) */
+    bool json;         /* for programs (docs/reference/json.md) */
 } cli_forecast;
 
 /* Reads a list such as "8,64,512": *n_p numbers of workers. */

@@ -1,4 +1,4 @@
-/* plan_json.h - the output of lockstep plan --json, for programs (docs/json.md). */
+/* plan_json.h - the output of lockstep plan --json, for programs (docs/reference/json.md). */
 #ifndef LS_CLI_PLAN_JSON_H
 #define LS_CLI_PLAN_JSON_H
 

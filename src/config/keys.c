@@ -102,7 +102,7 @@ static const ls_config_key keys[] = {
     INT("model.layers", model.layers, 1, 1000, 6, FIXED, "gpt2, llama, vit: transformer blocks"),
     TREE("model.layers", model.list, FIXED,
          "kind layers: the layers in their order, e.g. [{conv2d: {channels: 32, kernel: 3}}, relu, "
-         "mean_pool, {linear: {out: 10}}]; docs/models.md lists them"),
+         "mean_pool, {linear: {out: 10}}]; docs/guide/models.md lists them"),
     INT("model.width", model.width, 1, 65536, 256, FIXED,
         "gpt2, llama, vit: width of the residual stream"),
     INT("model.heads", model.heads, 1, 1024, 8, FIXED,
@@ -338,7 +338,7 @@ static const ls_config_key keys[] = {
         "seed of the initial weights and of the order of samples"),
     ONE_OF("train.noise_scale", train.noise_scale, switches, FREE,
            "on: each step measures the gradient noise scale, which says how large a batch may be "
-           "(docs/batch.md); it does not change the bits"),
+           "(docs/guide/batch.md); it does not change the bits"),
     INT("train.eval_every", train.eval_every, 0, BILLION, 100, FREE,
         "steps between evaluations; 0: only at the end"),
     INT("train.eval_samples", train.eval_samples, 1, BILLION, 64, FREE,

@@ -150,7 +150,7 @@ static void note_texts(const ls_source *s, const ls_fields *f) {
     if (b.len)
         ls_note(
             "data.path: columns of texts are read as numbers, in the order of their bytes: %s; an "
-            "embedding often learns more from them (docs/data.md)",
+            "embedding often learns more from them (docs/guide/data.md)",
             b.data);
     ls_buf_free(&b);
 }

@@ -4,7 +4,7 @@
  * Steps of the config without codes and with each candidate are simulated, with the speeds of the
  * machine and of the link as they were measured. Candidates are codes whose losses in training are
  * known; a step with one counts as many times as it needs more steps for the same loss
- * (docs/communication.md). What saves less than a tenth of the time is not worth it.
+ * (docs/guide/communication.md). What saves less than a tenth of the time is not worth it.
  */
 #ifndef LS_PERF_CHOOSE_CODE_H
 #define LS_PERF_CHOOSE_CODE_H

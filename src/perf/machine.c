@@ -222,10 +222,11 @@ static ls_status read_item(reader *r, const ls_yaml_item *item, ls_error *e) {
         if (strncmp(item->key, names[k], strlen(names[k])) == 0 &&
             dot == item->key + strlen(names[k]))
             return read_point(r, item, (ls_work_kind)k, e);
-    return ls_fail(e, LS_EINVAL,
-                   "%s:%d: '%.60s' is not a key of a machine file; its groups are machine, cost, "
-                   "overhead, shared, links, and one for each kind of work (docs/simulator.md)",
-                   r->path, item->line, item->key);
+    return ls_fail(
+        e, LS_EINVAL,
+        "%s:%d: '%.60s' is not a key of a machine file; its groups are machine, cost, "
+        "overhead, shared, links, and one for each kind of work (docs/design/simulator.md)",
+        r->path, item->line, item->key);
 }
 
 /* Inserts a size into its axis, in order. False: the axis is full. */

@@ -1,9 +1,9 @@
 /* machine.h - the speeds of a machine: measured (`lockstep bench machine`), or from a data sheet.
  *
- * The file is YAML; docs/simulator.md has an example. Each kind of work (model/work.h) has a table
- * of speeds over sizes. A point has two speeds of one core: alone, and while all cores do the same.
- * Between points, speeds are interpolated over the logarithms of the sizes; beyond the table the
- * nearest point is used. The points of a product must form a grid.
+ * The file is YAML; docs/design/simulator.md has an example. Each kind of work (model/work.h) has a
+ * table of speeds over sizes. A point has two speeds of one core: alone, and while all cores do the
+ * same. Between points, speeds are interpolated over the logarithms of the sizes; beyond the table
+ * the nearest point is used. The points of a product must form a grid.
  */
 #ifndef LS_PERF_MACHINE_H
 #define LS_PERF_MACHINE_H

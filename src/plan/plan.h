@@ -162,7 +162,7 @@ typedef struct ls_bucket {
     bool shared; /* in a mesh: layers of several ranks have parameters of it */
 } ls_bucket;
 
-/* How gradients are compressed before they are summed (docs/communication.md). Each virtual
+/* How gradients are compressed before they are summed (docs/guide/communication.md). Each virtual
  * worker's gradient is encoded by itself, piece by piece. What an encoding loses is an error that
  * the virtual worker adds to its next gradient. */
 typedef struct ls_plan_compress {
@@ -594,9 +594,9 @@ ls_bucket ls_plan_normed(const ls_plan *, int bucket, int worker);
 ls_bucket ls_plan_owned(const ls_plan *, int bucket, int worker);
 
 /* Bytes that come from other hosts to a worker in a step, on average over the workers, of the rows of
- * tables that hosts of `near` workers divide (docs/recommenders.md), if all ids of the batch differ:
- * rows that its samples read, with the numbers by which it asks for them; rows and states that it
- * updates; those that are written back to it. 0 on one host. */
+ * tables that hosts of `near` workers divide (docs/guide/recommenders.md), if all ids of the batch
+ * differ: rows that its samples read, with the numbers by which it asks for them; rows and states
+ * that it updates; those that are written back to it. 0 on one host. */
 typedef struct ls_rows_moved {
     double read, updated, written;
 } ls_rows_moved;

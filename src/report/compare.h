@@ -66,7 +66,7 @@ bool ls_compare_must_match(const ls_compare_run *);
 void ls_compare_print(const ls_comparison *, ls_buf *out);
 /* The curves of all runs; the names belong to the comparison. lines [n]. */
 ls_curves ls_compare_curves(const ls_comparison *, ls_curve_line *lines);
-/* For programs (docs/json.md). The caller frees it. */
+/* For programs (docs/reference/json.md). The caller frees it. */
 ls_json *ls_compare_json(const ls_comparison *);
 
 #endif

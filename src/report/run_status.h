@@ -47,7 +47,7 @@ bool ls_run_status_is_run(const char *dir);
 /* The caller frees *s_p with ls_run_status_free(). */
 void ls_run_status_read(const char *run, ls_run_status *s_p);
 void ls_run_status_free(ls_run_status *);
-/* For programs (docs/json.md). The caller frees it. */
+/* For programs (docs/reference/json.md). The caller frees it. */
 ls_json *ls_run_status_json(const ls_run_status *);
 
 /* The lines of several runs, below each other, with names of the columns. */

@@ -130,7 +130,7 @@ ls_status ls_checkpoint_export(const char *path, bool ema, const char *file, ls_
 
 /* Appends a table of the checkpoint's tensors. */
 ls_status ls_checkpoint_show(const char *path, ls_buf *out, ls_error *);
-/* The same for programs (docs/json.md); the caller frees *j_p. */
+/* The same for programs (docs/reference/json.md); the caller frees *j_p. */
 ls_status ls_checkpoint_show_json(const char *path, ls_json **j_p, ls_error *);
 
 /* The newest step below `below` for which RUN has a checkpoint; -1: there is none. */

@@ -1,8 +1,8 @@
 /* algorithm.h - the collectives, and the algorithms that carry them out.
  *
  * An algorithm turns a call into one worker's program. It is pure: the same call, rank and size
- * give the same steps, and the programs of all workers fit together. docs/collectives.md has the
- * algorithms in one table: messages, bytes, and the order in which each sums.
+ * give the same steps, and the programs of all workers fit together. docs/design/collectives.md has
+ * the algorithms in one table: messages, bytes, and the order in which each sums.
  *
  * Buffers of a call, in elements (n workers):
  *

@@ -22,7 +22,7 @@ double ls_cost_work_seconds(const ls_cost *x, const ls_link *l) {
 }
 
 /* While the end of the chain is waited for, work is left undone. A quarter of the smaller bound
- * fits the measurements (docs/collectives.md). */
+ * fits the measurements (docs/design/collectives.md). */
 double ls_cost_seconds(const ls_cost *x, const ls_link *l) {
     double chain = ls_cost_chain_seconds(x, l), work = ls_cost_work_seconds(x, l);
     return fmax(chain, work) + 0.25 * fmin(chain, work);

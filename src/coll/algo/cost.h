@@ -11,8 +11,8 @@
  *
  * On a network the chain decides, among processes of one host the work.
  *
- * Each algorithm counts its own calls (the field `cost` of ls_algorithm); docs/collectives.md has
- * the counts in one table.
+ * Each algorithm counts its own calls (the field `cost` of ls_algorithm);
+ * docs/design/collectives.md has the counts in one table.
  */
 #ifndef LS_COLL_ALGO_COST_H
 #define LS_COLL_ALGO_COST_H

@@ -487,7 +487,7 @@ static ls_traffic traffic_of(const ls_algorithm *a, ls_collective what, int n, i
     return t;
 }
 
-/* The formulas of docs/collectives.md, where n divides the count. */
+/* The formulas of docs/design/collectives.md, where n divides the count. */
 static void test_traffic(void **state) {
     (void)state;
     for (int n = 1; n <= MAX_N; n++) {
