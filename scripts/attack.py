@@ -603,7 +603,7 @@ def outputs_of(a):
             ("x.svg", ["plan", "configs/tiny.yaml", "-n", "2", "--svg"], True),
             ("x.svg", ["compare", run, other, "--svg"], True),
             ("x.svg", ["report", "configs/tiny.yaml", "--scaling", "-n", "1", "--steps", "1"] + machine + ["--svg"], True),
-            ("x.png", ["data", images, "--sheet"], True),
+            ("x.svg", ["data", images, "--sheet"], True),
             ("x.svg", train + ["--trace"], True),
             ("x.json", ["bench", "train", "configs/tiny.yaml", "-n", "1", "--steps", "2"] + SMALL[:4] + ["--trace"], True),
             ("x.mllog", train + ["--target", "val_loss<=1", "--mllog"], False),

@@ -13,6 +13,6 @@ fi
 build/lockstep train configs/fashion.yaml -o "$run"
 echo
 build/lockstep eval "$run"
-echo "pictures: $run/confusion.svg (which classes it mistakes for which) and $run/mistakes.png (the worst mistakes)"
+echo "pictures: $run/confusion.svg (which classes it mistakes for which) and $run/mistakes.svg (the worst mistakes)"
 echo
 scripts/check_bits.sh "$run" "$recorded"

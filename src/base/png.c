@@ -9,6 +9,7 @@
 
 #include <png.h>
 #include <setjmp.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -135,7 +136,7 @@ typedef struct writer {
     png_structp png;
     png_infop info;
     const ls_pixels *pixels;
-    ls_buf out;
+    ls_buf *out;
     char why[128];
     jmp_buf failed; /* libpng must not return from on_write_error() */
 } writer;
@@ -148,7 +149,7 @@ static void on_write_error(png_structp png, png_const_charp msg) {
 
 static void put_bytes(png_structp png, png_bytep from, size_t nbytes) {
     writer *w = png_get_io_ptr(png);
-    ls_buf_append(&w->out, from, nbytes);
+    ls_buf_append(w->out, from, nbytes);
 }
 
 static void flush_nothing(png_structp png) { (void)png; }
@@ -172,24 +173,22 @@ static bool run_writer(writer *w) {
     return true;
 }
 
-ls_status ls_png_write(const char *path, const ls_pixels *p, ls_file_writer *write, ls_error *e) {
+ls_status ls_png_encode(const ls_pixels *p, ls_buf *out, ls_error *e) {
     if (p->width < 1 || p->height < 1 || p->width > LONGEST_SIDE || p->height > LONGEST_SIDE)
         return ls_fail(e, LS_EINVAL,
-                       "%s: a picture of %lld x %lld pixels can't be written; a side has 1 to %d",
-                       path, (long long)p->width, (long long)p->height, LONGEST_SIDE);
+                       "a picture of %lld x %lld pixels can't be encoded; a side has 1 to %d",
+                       (long long)p->width, (long long)p->height, LONGEST_SIDE);
     writer *w = LS_NEW(writer);
     w->pixels = p;
+    w->out = out;
     w->png = png_create_write_struct(PNG_LIBPNG_VER_STRING, w, on_write_error, on_warning);
     if (w->png) w->info = png_create_info_struct(w->png);
     ls_status s = LS_OK;
     if (!w->info)
-        s = ls_fail(e, LS_ENOMEM, "%s: no memory to write a picture", path);
+        s = ls_fail(e, LS_ENOMEM, "no memory to encode a picture");
     else if (!run_writer(w))
-        s = ls_fail(e, LS_EIO, "%s: can't be written: %s", path, w->why);
-    else
-        s = write(path, w->out.data, w->out.len, e);
+        s = ls_fail(e, LS_EIO, "a picture can't be encoded: %s", w->why);
     png_destroy_write_struct(&w->png, &w->info);
-    ls_buf_free(&w->out);
     free(w);
     return s;
 }

@@ -1,4 +1,4 @@
-/* png.h - pictures as PNG files, by libpng: decoded from memory, and written. */
+/* png.h - pictures as PNG files, by libpng: decoded and encoded in memory. */
 #ifndef LS_BASE_PNG_H
 #define LS_BASE_PNG_H
 
@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
-#include "base/file.h"
+#include "base/mem.h"
 
 typedef struct ls_image_shape {
     int height, width;
@@ -31,7 +31,7 @@ typedef struct ls_pixels {
     int channels; /* 1: gray, 3: red, green, blue */
 } ls_pixels;
 
-/* LS_EINVAL: a side is below 1 or over 65500 pixels. LS_EIO. */
-ls_status ls_png_write(const char *path, const ls_pixels *, ls_file_writer *, ls_error *);
+/* Appends a PNG file. LS_EINVAL: a side is below 1 or over 65500 pixels. */
+ls_status ls_png_encode(const ls_pixels *, ls_buf *out, ls_error *);
 
 #endif

@@ -1,4 +1,5 @@
 /* cmd_data.c - lockstep data FILE...: what is in files of data, and whether they are whole. */
+#include <fnmatch.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -333,6 +334,11 @@ typedef struct wish {
 
 static bool read_numbers(const ls_args *a, wish *w) {
     const ls_command *c = &cmd_data;
+    const char *sheet = cli_value(a, SHEET);
+    if (sheet && fnmatch("*.png", sheet, 0) == 0) {
+        ls_log("data: --sheet writes SVG, and %s is the name of a PNG file", sheet);
+        return false;
+    }
     return cli_integer(c, a, WINDOW, 1, 1 << 28, &w->window) &&
            cli_integer(c, a, IMAGES, 1, 1000000, &w->images) &&
            cli_integer(c, a, SAMPLES, 0, 1000, &w->samples);
@@ -535,7 +541,7 @@ const ls_command cmd_data = {
          [SET] = {"set", 0, "KEY=VALUE",
                   "how files are read, as a key of a config says, e.g. "
                   "data.csv='{separator: \";\"}'; repeatable"},
-         [SHEET] = {"sheet", 0, "FILE", "write some images of each label as one PNG picture"},
+         [SHEET] = {"sheet", 0, "FILE", "write some images of each label as one SVG picture"},
          [IMAGES] = {"images", 0, "N", "images on the sheet; default 64"},
          [SAMPLES] = {"samples", 0, "N", "samples to print; default 3"},
          [JSON] = {"json", 0, NULL, "for programs: one JSON object (docs/reference/json.md)"}},

@@ -438,7 +438,7 @@ const ls_command cmd_eval = {
                         "what a loss of pairs compares with (default: the model that the "
                         "run began with)"},
          [OUTPUT] = {"output", 'o', "DIR",
-                     "write the confusion matrix (SVG, PNG) and the worst mistakes of images "
+                     "write the confusion matrix and the worst mistakes of images "
                      "(PNG, CSV) to this directory"},
          [EMA] = {"ema", 0, NULL, "use the average of the weights (optim.ema)"},
          [SET] = {"set", 0, "KEY=VALUE",

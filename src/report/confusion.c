@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/escape.h"
+#include "report/svg.h"
 
 enum { TOP = 64, GAP = 8, RIGHT = 64, LETTER = 7, MOST_LETTERS = 20, LABEL = MOST_LETTERS + 4 };
 
@@ -69,15 +70,15 @@ static void write_name(const ls_confusion_matrix *c, int class, char text[LABEL]
 
 typedef struct drawing {
     const ls_confusion_matrix *c;
-    ls_canvas *canvas;
+    ls_buf *svg;
     int cell, left, top; /* pixels */
     bool turns;          /* the names of columns, which are too long */
 } drawing;
 
 static double at(const drawing *d, int begin, double i) { return begin + i * d->cell; }
 
-static void put_text(const drawing *d, ls_canvas_text t) {
-    if (*t.text) ls_canvas_text_add(d->canvas, &t);
+static void put_text(const drawing *d, ls_svg_text t) {
+    if (*t.text) ls_svg_put_text(&t, d->svg);
 }
 
 /* Between white (0) and a colour (1). */
@@ -109,21 +110,21 @@ static void put_cell(const drawing *d, int right, int predicted, uint64_t all) {
     write_name(d->c, predicted, name[1]);
     snprintf(title, sizeof title, "%s taken for %s: %llu", name[0], name[1],
              (unsigned long long)count);
-    ls_canvas_box_add(d->canvas,
-                      &(ls_canvas_box){.x = x,
-                                       .y = y,
-                                       .width = d->cell,
-                                       .height = d->cell,
-                                       .fill = mix(right == predicted ? BLUE : ORANGE, deep),
-                                       .line = LS_CANVAS_GRID,
-                                       .title = title});
+    ls_svg_put_box(&(ls_svg_box){.x = x,
+                                 .y = y,
+                                 .width = d->cell,
+                                 .height = d->cell,
+                                 .fill = mix(right == predicted ? BLUE : ORANGE, deep),
+                                 .line = LS_GRID,
+                                 .title = title},
+                   d->svg);
     if (!count || d->cell < 24) return;
     write_count(count, d->cell, text);
-    put_text(d, (ls_canvas_text){.x = x + d->cell / 2.0,
-                                 .y = y + d->cell / 2.0 + 4,
-                                 .text = text,
-                                 .align = LS_ALIGN_MIDDLE,
-                                 .color = deep > 0.6 ? LS_CANVAS_WHITE : LS_CANVAS_INK});
+    put_text(d, (ls_svg_text){.x = x + d->cell / 2.0,
+                              .y = y + d->cell / 2.0 + 4,
+                              .text = text,
+                              .align = LS_ALIGN_MIDDLE,
+                              .color = deep > 0.6 ? LS_WHITE : LS_INK});
 }
 
 static void put_row(const drawing *d, int class) {
@@ -132,15 +133,12 @@ static void put_row(const drawing *d, int class) {
     double y = at(d, d->top, class + 0.5) + 4;
     for (int i = 0; i < d->c->n; i++) put_cell(d, class, i, all);
     write_name(d->c, class, name);
-    put_text(d, (ls_canvas_text){.x = d->left - GAP,
-                                 .y = y,
-                                 .text = name,
-                                 .align = LS_ALIGN_RIGHT,
-                                 .color = LS_CANVAS_INK});
-    write_part(count_at(d->c, class, class), all, part);
     put_text(
-        d, (ls_canvas_text){
-               .x = at(d, d->left, d->c->n) + GAP, .y = y, .text = part, .color = LS_CANVAS_GREY});
+        d, (ls_svg_text){
+               .x = d->left - GAP, .y = y, .text = name, .align = LS_ALIGN_RIGHT, .color = LS_INK});
+    write_part(count_at(d->c, class, class), all, part);
+    put_text(d, (ls_svg_text){
+                    .x = at(d, d->left, d->c->n) + GAP, .y = y, .text = part, .color = LS_GREY});
 }
 
 static void put_column(const drawing *d, int class, int bottom) {
@@ -148,19 +146,19 @@ static void put_column(const drawing *d, int class, int bottom) {
     double x = at(d, d->left, class + 0.5);
     bool level = d->cell > 40;
     write_name(d->c, class, name);
-    put_text(d, (ls_canvas_text){.x = d->turns ? x + 4 : x,
-                                 .y = d->top - GAP,
-                                 .text = name,
-                                 .align = d->turns ? LS_ALIGN_LEFT : LS_ALIGN_MIDDLE,
-                                 .color = LS_CANVAS_INK,
-                                 .turned = d->turns});
+    put_text(d, (ls_svg_text){.x = d->turns ? x + 4 : x,
+                              .y = d->top - GAP,
+                              .text = name,
+                              .align = d->turns ? LS_ALIGN_LEFT : LS_ALIGN_MIDDLE,
+                              .color = LS_INK,
+                              .turned = d->turns});
     write_part(count_at(d->c, class, class), sum_of(d->c, class, true), part);
-    put_text(d, (ls_canvas_text){.x = level ? x : x + 4,
-                                 .y = bottom + (level ? 2 * GAP : GAP),
-                                 .text = part,
-                                 .align = level ? LS_ALIGN_MIDDLE : LS_ALIGN_RIGHT,
-                                 .color = LS_CANVAS_GREY,
-                                 .turned = !level});
+    put_text(d, (ls_svg_text){.x = level ? x : x + 4,
+                              .y = bottom + (level ? 2 * GAP : GAP),
+                              .text = part,
+                              .align = level ? LS_ALIGN_MIDDLE : LS_ALIGN_RIGHT,
+                              .color = LS_GREY,
+                              .turned = !level});
 }
 
 static void put_title(const drawing *d) {
@@ -173,18 +171,17 @@ static void put_title(const drawing *d) {
     write_part(good, all, part);
     snprintf(text, sizeof text, "%llu samples, %s right", (unsigned long long)all,
              *part ? part : "none");
-    put_text(d, (ls_canvas_text){
-                    .x = GAP, .y = 24, .text = text, .color = LS_CANVAS_INK, .is_title = true});
-    put_text(d, (ls_canvas_text){.x = GAP,
-                                 .y = 42,
-                                 .text = "rows: the right class, recall; columns: the predicted "
-                                         "class, precision",
-                                 .color = LS_CANVAS_GREY});
+    put_text(d, (ls_svg_text){.x = GAP, .y = 24, .text = text, .color = LS_INK, .is_title = true});
+    put_text(d, (ls_svg_text){.x = GAP,
+                              .y = 42,
+                              .text = "rows: the right class, recall; columns: the predicted "
+                                      "class, precision",
+                              .color = LS_GREY});
 }
 
-void ls_confusion_draw(const ls_confusion_matrix *c, bool is_svg, ls_canvas *canvas) {
+void ls_confusion_svg(const ls_confusion_matrix *c, ls_buf *svg) {
     enum { LEAST_WIDTH = 490 };
-    drawing d = {.c = c, .canvas = canvas, .cell = c->n <= 12 ? 46 : c->n <= 40 ? 26 : 14};
+    drawing d = {.c = c, .svg = svg, .cell = c->n <= 12 ? 46 : c->n <= 40 ? 26 : 14};
     size_t longest = 1;
     for (int i = 0; i < c->n; i++) {
         char name[LABEL];
@@ -196,10 +193,11 @@ void ls_confusion_draw(const ls_confusion_matrix *c, bool is_svg, ls_canvas *can
     d.top = TOP + (d.turns ? (int)longest * LETTER : 2 * GAP);
     int bottom = d.top + c->n * d.cell, width = d.left + c->n * d.cell + RIGHT;
     if (width < LEAST_WIDTH) width = LEAST_WIDTH;
-    ls_canvas_open(canvas, width, bottom + RIGHT, is_svg);
+    ls_svg_begin(width, bottom + RIGHT, svg);
     put_title(&d);
     for (int i = 0; i < c->n; i++) put_row(&d, i);
     for (int i = 0; i < c->n; i++) put_column(&d, i, bottom);
+    ls_buf_printf(svg, "</svg>\n");
 }
 
 /* ---- as a table ---- */

@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-#include "report/canvas.h"
+#include "base/mem.h"
 
 typedef struct ls_confusion_matrix {
     int n;              /* classes */
@@ -30,7 +30,7 @@ ls_class_score ls_confusion_score(const ls_confusion_matrix *, int class);
 void ls_confusion_table(const ls_confusion_matrix *, ls_buf *);
 
 /* A picture: a row for each right class, its cells coloured by their parts of the row, with its
- * recall at the right and the precisions below. The caller closes the canvas. */
-void ls_confusion_draw(const ls_confusion_matrix *, bool is_svg, ls_canvas *);
+ * recall at the right and the precisions below. */
+void ls_confusion_svg(const ls_confusion_matrix *, ls_buf *out);
 
 #endif

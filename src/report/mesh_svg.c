@@ -8,7 +8,6 @@
 #include "base/output.h"
 #include "base/plural.h"
 #include "model/tensor_part.h"
-#include "report/canvas.h"
 #include "report/svg.h"
 
 enum { BOX = 260, GAP = 8, BETWEEN = 28, LINE = 16, MARGIN = 20, TOP = 64, ROWS = 8 };
@@ -17,13 +16,13 @@ enum { NCOLOURS = sizeof colours / sizeof *colours };
 
 typedef struct picture {
     const ls_plan *p;
-    ls_canvas c;
+    ls_buf svg;
     int rows;   /* that are drawn */
     int height; /* of a box */
 } picture;
 
 static void put(picture *d, double x, double y, const char *text, int color) {
-    ls_canvas_text_add(&d->c, &(ls_canvas_text){.x = x, .y = y, .text = text, .color = color});
+    ls_svg_put_text(&(ls_svg_text){.x = x, .y = y, .text = text, .color = color}, &d->svg);
 }
 
 /* A line of a box. */
@@ -91,37 +90,38 @@ static void put_worker(picture *d, int rank, int place, double x, double y) {
     int worker = ls_plan_worker(p, rank, place), pipe = rank / ls_plan_beside(p);
     char text[2 * LS_NAME + LS_PLAN_EXPERTS];
     snprintf(text, sizeof text, "worker %d", worker);
-    ls_canvas_box_add(&d->c, &(ls_canvas_box){.x = x,
-                                              .y = y,
-                                              .width = BOX,
-                                              .height = d->height,
-                                              .fill = colours[pipe % NCOLOURS],
-                                              .line = LS_CANVAS_GREY,
-                                              .title = text});
-    put_line(d, x, y += LINE, text, LS_CANVAS_INK);
+    ls_svg_put_box(&(ls_svg_box){.x = x,
+                                 .y = y,
+                                 .width = BOX,
+                                 .height = d->height,
+                                 .fill = colours[pipe % NCOLOURS],
+                                 .line = LS_GREY,
+                                 .title = text},
+                   &d->svg);
+    put_line(d, x, y += LINE, text, LS_INK);
     for (int chunk = 0; chunk < ls_plan_stages_each(p); chunk++) {
         int stage = ls_pipe_stage(&s, pipe, chunk);
         name_stage(p, stage, text, sizeof text);
-        put_line(d, x, y += LINE, text, LS_CANVAS_INK);
+        put_line(d, x, y += LINE, text, LS_INK);
     }
     if (ls_plan_tensor(p) > 1) {
         name_slices(p, rank, text, sizeof text);
         if (ls_plan_context(p) == 1) add_experts(p, worker, text, sizeof text);
-        put_line(d, x, y += LINE, text, LS_CANVAS_INK);
+        put_line(d, x, y += LINE, text, LS_INK);
     }
     if (ls_plan_context(p) > 1) {
         name_chunks(p, worker, text, sizeof text);
         add_experts(p, worker, text, sizeof text);
-        put_line(d, x, y += LINE, text, LS_CANVAS_INK);
+        put_line(d, x, y += LINE, text, LS_INK);
     }
     snprintf(text, sizeof text, "%.3g M parameters",
              (double)ls_plan_worker_params(p, worker) / 1e6);
-    put_line(d, x, y += LINE, text, LS_CANVAS_GREY);
+    put_line(d, x, y += LINE, text, LS_GREY);
     int shards = ls_plan_shards(p);
     if (ls_plan_shards_moments(p) && shards > 1) {
         snprintf(text, sizeof text, "shard %d of %d (zero %d)", ls_plan_number(p, worker) % shards,
                  shards, p->c.zero);
-        put_line(d, x, y += LINE, text, LS_CANVAS_GREY);
+        put_line(d, x, y += LINE, text, LS_GREY);
     }
 }
 
@@ -139,12 +139,12 @@ static void put_all(picture *d) {
     int data = ls_plan_data(p);
     char text[160];
     write_title(p, text);
-    ls_canvas_text_add(
-        &d->c,
-        &(ls_canvas_text){
-            .x = MARGIN, .y = MARGIN + 10, .text = text, .color = LS_CANVAS_INK, .is_title = true});
+    ls_svg_put_text(
+        &(ls_svg_text){
+            .x = MARGIN, .y = MARGIN + 10, .text = text, .color = LS_INK, .is_title = true},
+        &d->svg);
     put(d, MARGIN, MARGIN + 30, "columns: stages of the pipeline; rows: parts of the batch",
-        LS_CANVAS_GREY);
+        LS_GREY);
     for (int rank = 0; rank < ls_plan_ranks(p); rank++) {
         int pipe = rank / ls_plan_beside(p);
         double x = MARGIN + rank * (BOX + GAP) + pipe * (BETWEEN - GAP);
@@ -153,7 +153,7 @@ static void put_all(picture *d) {
     if (d->rows == data) return;
     snprintf(text, sizeof text, "and %d more rows, whose workers have the same layers",
              data - d->rows);
-    put(d, MARGIN, TOP + d->rows * (d->height + GAP) + LINE, text, LS_CANVAS_GREY);
+    put(d, MARGIN, TOP + d->rows * (d->height + GAP) + LINE, text, LS_GREY);
 }
 
 ls_status ls_mesh_svg(const ls_plan *p, const char *path, ls_error *e) {
@@ -167,10 +167,11 @@ ls_status ls_mesh_svg(const ls_plan *p, const char *path, ls_error *e) {
     write_title(p, title);
     int least = 2 * MARGIN + (int)ls_svg_width(title, 16); /* bold */
     if (least < 480) least = 480;
-    ls_canvas_open(&d.c, width < least ? least : width,
-                   TOP + d.rows * (d.height + GAP) + 2 * LINE + MARGIN, true);
+    ls_svg_begin(width < least ? least : width, TOP + d.rows * (d.height + GAP) + 2 * LINE + MARGIN,
+                 &d.svg);
     put_all(&d);
-    ls_status s = ls_canvas_write(&d.c, path, ls_output_write, e);
-    ls_canvas_close(&d.c);
+    ls_buf_printf(&d.svg, "</svg>\n");
+    ls_status s = ls_output_write(path, d.svg.data, d.svg.len, e);
+    ls_buf_free(&d.svg);
     return s;
 }

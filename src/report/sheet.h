@@ -1,4 +1,4 @@
-/* sheet.h - a contact sheet: images of a source side by side, with captions, as a PNG file. */
+/* sheet.h - a contact sheet: images of a source side by side, with captions, as SVG. */
 #ifndef LS_REPORT_SHEET_H
 #define LS_REPORT_SHEET_H
 
@@ -12,7 +12,7 @@ typedef struct ls_sheet {
     int64_t n;
 } ls_sheet;
 
-/* A damaged sample stays blank, and what a caption has over 24 letters is cut off. Errors: LS_EINVAL:
+/* A damaged sample stays blank, and what a caption has over about 24 letters is cut out of its middle. Errors: LS_EINVAL:
  * the source has no images, or the sheet would be too large. LS_EIO. */
 ls_status ls_sheet_write(const ls_sheet *, const char *path, ls_file_writer *, ls_error *);
 

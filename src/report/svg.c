@@ -19,6 +19,34 @@ void ls_svg_escape(const char *text, ls_buf *out) {
     }
 }
 
+void ls_svg_begin(int width, int height, ls_buf *out) {
+    ls_buf_printf(out,
+                  "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" width=\"%d\" "
+                  "height=\"%d\" font-family=\"sans-serif\" font-size=\"12\" fill=\"" LS_SVG_INK
+                  "\">\n<rect width=\"100%%\" height=\"100%%\" fill=\"#ffffff\"/>\n",
+                  width, height, width, height);
+}
+
+void ls_svg_put_box(const ls_svg_box *b, ls_buf *out) {
+    ls_buf_printf(out,
+                  "<rect x=\"%.1f\" y=\"%.1f\" width=\"%g\" height=\"%g\" fill=\"#%06x\" "
+                  "stroke=\"#%06x\"><title>",
+                  b->x, b->y, b->width, b->height, (unsigned)b->fill, (unsigned)b->line);
+    ls_svg_escape(b->title, out);
+    ls_buf_printf(out, "</title></rect>\n");
+}
+
+void ls_svg_put_text(const ls_svg_text *t, ls_buf *out) {
+    static const char *const aligns[] = {"", " text-anchor=\"middle\"", " text-anchor=\"end\""};
+    ls_buf_printf(out, "<text x=\"%.1f\" y=\"%.1f\"%s", t->x, t->y, aligns[t->align]);
+    if (t->color != LS_INK) ls_buf_printf(out, " fill=\"#%06x\"", (unsigned)t->color);
+    if (t->is_title) ls_buf_printf(out, " font-size=\"15\" font-weight=\"bold\"");
+    if (t->turned) ls_buf_printf(out, " transform=\"rotate(-90 %.1f %.1f)\"", t->x, t->y);
+    ls_buf_printf(out, ">");
+    ls_svg_escape(t->text, out);
+    ls_buf_printf(out, "</text>\n");
+}
+
 /* The bytes of the first character; its width is added. */
 static size_t pass_letter(const char *text, double size, double *width) {
     enum { WIDE = 0x1100 }; /* from here on most scripts fill a square */

@@ -43,13 +43,12 @@ static bool begins(const char *name, const char *with) {
 }
 
 static bool is_of_run(const char *name) {
-    static const char *const names[] = {"config.yaml",   "began.yaml",         "tokenizer.json",
-                                        "tokens.bin",    "corpus.json",        "reference.json",
-                                        "data.json",     "frozen.safetensors", "published.json",
-                                        "metrics.jsonl", "samples.jsonl",      "applications.jsonl",
-                                        "loss.svg",      "confusion.svg",      "confusion.png",
-                                        "mistakes.csv",  "mistakes.png",       "predictions.json",
-                                        "log.txt",       "log.txt.1",          "control"};
+    static const char *const names[] = {
+        "config.yaml",      "began.yaml",     "tokenizer.json", "tokens.bin",
+        "corpus.json",      "reference.json", "data.json",      "frozen.safetensors",
+        "published.json",   "metrics.jsonl",  "samples.jsonl",  "applications.jsonl",
+        "loss.svg",         "confusion.svg",  "mistakes.csv",   "mistakes.svg",
+        "predictions.json", "log.txt",        "log.txt.1",      "control"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (strcmp(name, names[i]) == 0) return true;
     return begins(name, "events.out.tfevents.");

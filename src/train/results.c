@@ -155,7 +155,7 @@ static ls_status write_sheet(const mistakes *x, const char *path, ls_error *e) {
 
 static void write_mistakes(mistakes *x, const ls_field *image, const char *run) {
     ls_error e = {0};
-    char *list = ls_format("%s/mistakes.csv", run), *sheet = ls_format("%s/mistakes.png", run);
+    char *list = ls_format("%s/mistakes.csv", run), *sheet = ls_format("%s/mistakes.svg", run);
     x->source = (ls_source){
         .count = x->n, .nfields = 1, .nbytes = x->data->sample_nbytes, .read = read_mistake};
     x->source.fields[0] = *image;
@@ -166,20 +166,18 @@ static void write_mistakes(mistakes *x, const ls_field *image, const char *run) 
     free(sheet);
 }
 
-/* The matrix of one measure, by the name of its metric, as SVG and as PNG. */
+/* The matrix of one measure, by the name of its metric. */
 static void write_matrix(const ls_model *model, const ls_dataset *d, const ls_measure *m,
                          const double *records, const char *run) {
     ls_confusion_matrix c = ls_results_confusion(model, d, m, records);
-    for (int is_svg = 0; is_svg < 2; is_svg++) {
-        ls_canvas canvas;
-        ls_error e = {0};
-        char *path = ls_format("%s/%s.%s", run, m->name, is_svg ? "svg" : "png");
-        ls_confusion_draw(&c, is_svg, &canvas);
-        if (is_written(ls_canvas_write(&canvas, path, ls_file_replace, &e), path, &e) && is_svg)
-            ls_print("confusion matrix: %s\n", path);
-        ls_canvas_close(&canvas);
-        free(path);
-    }
+    ls_buf svg = {0};
+    ls_error e = {0};
+    char *path = ls_format("%s/%s.svg", run, m->name);
+    ls_confusion_svg(&c, &svg);
+    if (is_written(ls_file_replace(path, svg.data, svg.len, &e), path, &e))
+        ls_print("confusion matrix: %s\n", path);
+    free(path);
+    ls_buf_free(&svg);
     free(c.counts);
 }
 

@@ -14,26 +14,6 @@ static inline int models_make(void **state) {
     return 0;
 }
 
-/* The bytes of a file, and a 0. */
-static inline char *read_file(const char *name, size_t *n_p) {
-    ls_buf text = {0};
-    ls_error e = {0};
-    char *path = ls_format("%s/%s", folder, name);
-    assert_ls_ok(ls_file_read(path, 1 << 24, &text, &e), e);
-    free(path);
-    ls_buf_append(&text, "", 1);
-    *n_p = text.len;
-    return text.data;
-}
-
-static inline void same_files(const char *a, const char *b) {
-    size_t n = 0, m = 0;
-    char *x = read_file(a, &n), *y = read_file(b, &m);
-    assert_int_equal(n, m);
-    assert_memory_equal(x, y, n);
-    free(x), free(y);
-}
-
 /* Runs the line, and returns the 32 digits that follow `label`; the caller frees them. */
 static inline char *hash_after(const char *line, const char *label) {
     char *output = NULL;

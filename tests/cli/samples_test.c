@@ -4,7 +4,9 @@
 
 #include <png.h>
 
+#include "base/base64.h"
 #include "base/json.h"
+#include "report/frame_check.h"
 
 enum { RECORD = 3073, NRECORDS = 5 };
 
@@ -100,67 +102,75 @@ static void test_json(void **state) {
     free(output);
 }
 
-/* The sheet is read back by libpng's simple interface. */
+/* Image i of a sheet, read by libpng's simple interface; the caller frees its pixels. */
+static uint8_t *image_of(const char *svg, int i, png_image *image) {
+    static const char BEGIN[] = "data:image/png;base64,";
+    for (; i >= 0; i--) {
+        svg = strstr(svg, BEGIN);
+        assert_non_null(svg);
+        svg += strlen(BEGIN);
+    }
+    size_t nbytes = 0;
+    char *text = strndup(svg, strcspn(svg, "\"")), *png = ls_base64_decode(text, &nbytes);
+    *image = (png_image){.version = PNG_IMAGE_VERSION};
+    assert_true(png_image_begin_read_from_memory(image, png, nbytes));
+    uint8_t *pixels = calloc(1, PNG_IMAGE_SIZE(*image));
+    assert_true(png_image_finish_read(image, NULL, pixels, 0, NULL));
+    free(text);
+    free(png);
+    return pixels;
+}
+
 static void test_sheet(void **state) {
     (void)state;
-    char path[256];
-    expect("data @/data_batch_1.bin --sheet @/sheet.png --images 5", 0, NULL);
-    snprintf(path, sizeof path, "%s/sheet.png", folder);
-    png_image image = {.version = PNG_IMAGE_VERSION};
-    assert_true(png_image_begin_read_from_file(&image, path));
-    assert_int_equal(image.format, PNG_FORMAT_RGB);
-    enum { CELL_W = 60 + 2, CELL_H = 32 + 12 + 2 }; /* "automobile" has 10 letters of 6 x 12 */
-    static const int order[] = {0, 1, 2, 3, 4};     /* airplane, automobile, bird, cat, deer */
-    assert_int_equal(image.width, 2 + 3 * CELL_W);  /* 5 images in two rows of 3 */
-    assert_int_equal(image.height, 2 + 2 * CELL_H);
-    uint8_t *pixels = calloc(1, PNG_IMAGE_SIZE(image));
-    assert_true(png_image_finish_read(&image, NULL, pixels, 0, NULL));
-    int ninked[NRECORDS] = {0};
-    for (int y = 0; y < (int)image.height; y++)
-        for (int x = 0; x < (int)image.width; x++) {
-            int i = y / CELL_H * 3 + x / CELL_W, row = y % CELL_H, column = x % CELL_W;
-            const uint8_t *p = pixels + (y * (int)image.width + x) * 3;
-            bool inside = row >= 2 && row < 34 && column >= 2 && column < 34 && i < NRECORDS;
-            bool letters = row >= 34 && column >= 2 && i < NRECORDS;
-            for (int c = 0; c < 3 && !letters; c++)
-                assert_int_equal(p[c], inside ? 10 * order[i] + c : 255);
-            if (letters) ninked[i] += p[0] == 0;
-        }
-    for (int i = 0; i < NRECORDS; i++) assert_in_range(ninked[i], 20, 200);
-    free(pixels);
+    static const char *const names[] = {"airplane", "automobile", "bird", "cat", "deer"};
+    expect("data @/data_batch_1.bin --sheet @/sheet.svg --images 5", 0, NULL);
+    frame_check_file(folder, "sheet.svg");
+    char *svg = read_file("sheet.svg", NULL);
+    for (int i = 0; i < NRECORDS; i++) {
+        png_image image;
+        uint8_t *pixels = image_of(svg, i, &image);
+        assert_int_equal(image.format, PNG_FORMAT_RGB);
+        assert_true(image.width == 32 && image.height == 32);
+        for (int k = 0; k < 32 * 32 * 3; k++) assert_int_equal(pixels[k], 10 * i + k % 3);
+        free(pixels);
+        char caption[64];
+        snprintf(caption, sizeof caption, ">%s</text>", names[i]);
+        assert_output_has(svg, caption);
+    }
+    free(svg);
     write_file("train.bin", (uint8_t[64]){0}, 64);
-    expect("data @/train.bin --window 8 --sheet @/no.png", 1, "there are no images");
-    assert_false(file_exists("no.png"));
-    expect("data @/data_batch_1.bin --sheet @/train.bin/x.png", 1, "/train.bin/x.png");
+    expect("data @/train.bin --window 8 --sheet @/no.svg", 1, "there are no images");
+    assert_false(file_exists("no.svg"));
+    expect_line("data @/data_batch_1.bin --sheet @/no.png", 2, "the name of a PNG file");
+    expect("data @/data_batch_1.bin --sheet @/train.bin/x.svg", 1, "/train.bin/x.svg");
 }
 
 /* A file that is sorted by class: samples and images of each. */
 static void test_balanced(void **state) {
     (void)state;
     static uint8_t sorted[120 * RECORD];
-    char path[256], *output = NULL;
+    char *output = NULL;
     for (int i = 0; i < 120; i++) {
         memset(sorted + i * RECORD, i / 40 * 100, RECORD);
         sorted[i * RECORD] = (uint8_t)(i / 40);
     }
     write_file("sorted/data_batch_1.bin", sorted, sizeof sorted);
     assert_int_equal(
-        run_program("data @/sorted/data_batch_1.bin --sheet @/s.png --images 9", &output), 0);
+        run_program("data @/sorted/data_batch_1.bin --sheet @/s.svg --images 9", &output), 0);
     assert_output_has(output, "sample 0   image 0 0");
     assert_output_has(output, "sample 40   image 100 100");
     assert_output_has(output, "sample 80   image 200 200");
     assert_output_has(output, "pixels     mean 0.392 0.392 0.392, deviation 0.320 0.320 0.320");
     free(output);
-    snprintf(path, sizeof path, "%s/s.png", folder);
-    png_image image = {.version = PNG_IMAGE_VERSION};
-    assert_true(png_image_begin_read_from_file(&image, path));
-    uint8_t *pixels = calloc(1, PNG_IMAGE_SIZE(image));
-    assert_true(png_image_finish_read(&image, NULL, pixels, 0, NULL));
+    char *svg = read_file("s.svg", NULL);
     for (int i = 0; i < 9; i++) { /* a row of each class */
-        int y = 2 + i / 3 * 46, x = 2 + i % 3 * ((int)image.width - 2) / 3;
-        assert_int_equal(pixels[(y * (int)image.width + x) * 3], i / 3 * 100);
+        png_image image;
+        uint8_t *pixels = image_of(svg, i, &image);
+        assert_int_equal(pixels[0], i / 3 * 100);
+        free(pixels);
     }
-    free(pixels);
+    free(svg);
 }
 
 /* Texts and conversations: how many there are, and what trains on them. */
@@ -187,7 +197,7 @@ static void test_texts(void **state) {
     expect("data @/bad.jsonl", 1, "damaged    1");
     expect("data @/texts", 0, "samples    2 documents of 12 bytes in all");
     expect("data @/texts/a.txt", 0, "samples    1 document of 9 bytes in all");
-    expect("data @/texts/a.txt --sheet @/x.png", 2, "--sheet is for files of samples");
+    expect("data @/texts/a.txt --sheet @/x.svg", 2, "--sheet is for files of samples");
 }
 
 /* Pixels of JPEG images depend on the decoder: its version is printed. */
