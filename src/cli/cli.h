@@ -99,6 +99,8 @@ char *cli_command_line(const ls_args *);
 
 /* The name of a config: configs/demo.yaml -> demo. free() it. */
 char *cli_config_name(const char *path);
+/* The directory that the option names, else runs/NAME with a suffix, by the config's name: free() it. */
+char *cli_output(const ls_args *, int option, const char *suffix);
 
 /* Logs that there is no such command and which one may be meant; returns CLI_USAGE. The line begins
  * with `where`. */

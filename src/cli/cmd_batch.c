@@ -1,12 +1,11 @@
 /* cmd_batch.c - lockstep batch */
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/file.h"
 #include "base/log.h"
-#include "cli/batch_branch.h"
-#include "cli/batch_target.h"
+#include "base/print.h"
+#include "cli/batch_print.h"
 #include "cli/cli.h"
 #include "config/relations.h"
 #include "data/batches.h"
@@ -30,115 +29,118 @@ enum {
     JSON
 };
 
-static bool bad_list(const ls_option *o, const char *what) {
+enum { MOST = 16 }; /* numbers of a list */
+
+/* Reads "1,2,4": ascending numbers above 0, up to `high`. */
+static bool read_list(const ls_args *a, int option, bool whole, double high, double list[MOST],
+                      int *n_p) {
+    const ls_option *o = &cmd_batch.options[option];
+    const char *text = cli_value(a, option), *letters = whole ? "0123456789" : "0123456789.e-+";
+    bool good = true;
+    int n = 0;
+    for (const char *at = text; good; at++) {
+        char *end = NULL;
+        double x = strtod(at, &end);
+        good = end != at && x > 0 && x <= high && n < MOST && (n == 0 || x > list[n - 1]) &&
+               strspn(at, letters) >= (size_t)(end - at) && (!*end || *end == ',');
+        if (good) list[n++] = x;
+        at = end;
+        if (!*at) break;
+    }
+    *n_p = n;
+    if (good) return true;
     ls_log("batch: --%s '%.60s' is not a list of ascending numbers, such as %s; see 'lockstep help "
            "batch'",
-           o->name, what, o->value);
+           o->name, text, o->value);
     return false;
 }
 
-/* Reads "1,2,4": ascending numbers from 1 to `high`. */
-static bool read_list(const ls_args *a, int option, int most, int64_t high, int64_t *list,
-                      int *n_p) {
-    const ls_option *o = &cmd_batch.options[option];
-    const char *text = cli_value(a, option), *at = text;
-    for (*n_p = 0;; at++) {
-        char *end = NULL;
-        errno = 0;
-        long long x = strtoll(at, &end, 10);
-        bool grows = *n_p == 0 || x > list[*n_p - 1];
-        if (end == at || errno || x < 1 || x > high || !grows || *n_p == most ||
-            strspn(at, "0123456789") != (size_t)(end - at))
-            return bad_list(o, text);
-        list[(*n_p)++] = x;
-        at = end;
-        if (!*at) return true;
-        if (*at != ',') return bad_list(o, text);
-    }
+static bool read_integers(const ls_args *a, int option, double high, int64_t list[MOST], int *n_p) {
+    double numbers[MOST];
+    if (!read_list(a, option, true, high, numbers, n_p)) return false;
+    for (int i = 0; i < *n_p; i++) list[i] = (int64_t)numbers[i];
+    return true;
 }
 
 /* What both forms share: workers, and the machines for which times are predicted. */
-static bool read_common(const ls_args *a, cli_batch_workers *w, cli_batch_machine *m) {
-    int64_t counts[CLI_BATCH_COUNTS];
-    if (!cli_integer(&cmd_batch, a, WORKERS, 1, 4096, &w->workers) ||
-        !cli_integer(&cmd_batch, a, JOBS, 1, 4096, &w->jobs) ||
-        (cli_given(a, TIMES) && !read_list(a, TIMES, CLI_BATCH_COUNTS, 4096, counts, &m->ncounts)))
+static bool read_common(const ls_args *a, ls_sharing *s, ls_cost_request *q) {
+    int64_t counts[MOST];
+    s->jobs = 1;
+    if (!cli_integer(&cmd_batch, a, WORKERS, 1, 4096, &s->workers) ||
+        !cli_integer(&cmd_batch, a, JOBS, 1, 4096, &s->jobs) ||
+        (cli_given(a, TIMES) && !read_integers(a, TIMES, 4096, counts, &q->ncounts)))
         return false;
-    for (int i = 0; i < m->ncounts; i++) m->counts[i] = (int)counts[i];
-    m->file = cli_value(a, MACHINE);
+    for (int i = 0; i < q->ncounts; i++) q->counts[i] = (int)counts[i];
+    q->file = cli_value(a, MACHINE);
     if (cli_given(a, TIMES) == cli_given(a, MACHINE)) return true;
     ls_log("batch: --times and --machine belong together: numbers of workers, and the file that "
            "`lockstep bench machine --save` writes");
     return false;
 }
 
+/* The end of both: where the picture is, and the exit code. */
+static int end(const ls_args *a, ls_status s, char *picture, const ls_error *e) {
+    if (s == LS_OK && !cli_given(a, JSON)) ls_print("picture: %s\n", picture);
+    free(picture);
+    return s == LS_OK ? 0 : cli_fail(e);
+}
+
 static int branch(const ls_args *a) {
     ls_error e = {0};
-    cli_branches o = {.run = a->words[0],
-                      .output = cli_value(a, OUTPUT),
-                      .tolerance = 0.01,
-                      .json = cli_given(a, JSON)};
-    if (!read_list(a, BRANCH, LS_BRANCHES, 1048576, o.factors, &o.n) ||
+    ls_branches_request o = {.run = a->words[0], .output = cli_value(a, OUTPUT), .tolerance = 0.01};
+    ls_branches b;
+    char *picture = NULL;
+    if (!read_integers(a, BRANCH, 1048576, o.factors, &o.n) ||
         !cli_real(&cmd_batch, a, TOKENS, 1, 1e15, &o.units) ||
         !cli_real(&cmd_batch, a, TOLERANCE, 0, 100, &o.tolerance) ||
         !cli_integer(&cmd_batch, a, AT, 1, 1000000000, &o.at) ||
-        !read_common(a, &o.workers, &o.machine))
+        !read_common(a, &o.sharing, &o.cost))
         return CLI_USAGE;
     if (o.factors[0] != 1 || o.n < 2) {
         ls_log("batch: --branch: the first branch is 1, the run itself, and there are others, such "
                "as 1,2,4,8");
         return CLI_USAGE;
     }
-    return cli_branches_run(&o, &e) == LS_OK ? 0 : cli_fail(&e);
-}
-
-/* Reads "0.5,1,2". */
-static bool read_factors(const ls_args *a, double *list, int *n_p) {
-    const char *text = cli_value(a, RATES), *at = text;
-    for (*n_p = 0;; at++) {
-        char *end = NULL;
-        double x = strtod(at, &end);
-        bool grows = *n_p == 0 || x > list[*n_p - 1];
-        if (end == at || !(x > 0 && x <= 1e6) || !grows || *n_p == CLI_TARGET_RATES ||
-            strspn(at, "0123456789.e-+") < (size_t)(end - at))
-            return bad_list(&cmd_batch.options[RATES], text);
-        list[(*n_p)++] = x;
-        at = end;
-        if (!*at) return true;
-        if (*at != ',') return bad_list(&cmd_batch.options[RATES], text);
-    }
+    ls_status s = ls_branches_run(&o, &b, &e);
+    if (s == LS_OK) (cli_given(a, JSON) ? cli_branches_print_json : cli_branches_print)(&b);
+    if (s == LS_OK) s = ls_branches_draw(&b, &picture, &e);
+    ls_branches_free(&b);
+    return end(a, s, picture, &e);
 }
 
 static const double usual_factors[] = {0.25, 0.5, 1, 2, 4};
 enum { NUSUAL = 5 };
 
 /* A half of the config's batch, it, and up to 8 times it, as virtual workers divide them. */
-static void use_usual_batches(const ls_config *c, cli_target *o) {
+static void use_usual_batches(const ls_config *c, ls_targets_request *o) {
     for (int64_t twice = 1; twice <= 16; twice *= 2) {
         int64_t batch = c->train.batch * twice / 2;
         if (batch % c->train.virtual_workers == 0) o->batches[o->nbatches++] = batch;
     }
 }
 
-/* configs/demo.yaml -> runs/demo-batches */
-static char *default_output(const char *config) {
-    char *name = cli_config_name(config), *output = ls_format("runs/%s-batches", name);
-    free(name);
-    return output;
+static ls_status train_to_target(const ls_args *a, const ls_targets_request *o, char **picture_p,
+                                 ls_error *e) {
+    ls_targets *t = LS_NEW(ls_targets);
+    ls_status s = ls_targets_run(o, t, e);
+    if (s == LS_OK) (cli_given(a, JSON) ? cli_targets_print_json : cli_targets_print)(t);
+    if (s == LS_OK) s = ls_targets_draw(t, picture_p, e);
+    ls_targets_free(t);
+    free(t);
+    return s;
 }
 
 static int steps_to(const ls_args *a) {
     ls_config c;
     ls_error e = {0};
-    cli_target o = {.config = &c, .nfactors = NUSUAL, .json = cli_given(a, JSON)};
+    ls_targets_request o = {.config = &c, .nfactors = NUSUAL};
     double samples = 0;
     memcpy(o.factors, usual_factors, sizeof usual_factors);
     if (!cli_real(&cmd_batch, a, STEPS_TO, 1e-9, 1e9, &o.target.loss) ||
         !cli_real(&cmd_batch, a, SAMPLES, 1, 1e12, &samples) ||
-        !read_common(a, &o.workers, &o.machine) ||
-        (cli_given(a, BATCHES) &&
-         !read_list(a, BATCHES, CLI_TARGET_BATCHES, 1048576, o.batches, &o.nbatches)) ||
-        (cli_given(a, RATES) && !read_factors(a, o.factors, &o.nfactors)))
+        !read_common(a, &o.sharing, &o.cost) ||
+        (cli_given(a, BATCHES) && !read_integers(a, BATCHES, 1048576, o.batches, &o.nbatches)) ||
+        (cli_given(a, RATES) && !read_list(a, RATES, false, 1e6, o.factors, &o.nfactors)))
         return CLI_USAGE;
     ls_status s = ls_config_load(a->words[0], a->options[SET].values, a->options[SET].n, &c, &e);
     if (s == LS_OK) s = ls_epochs_replace(&c, &e);
@@ -147,11 +149,11 @@ static int steps_to(const ls_args *a) {
     o.target.samples =
         samples > 0 ? (int64_t)samples : (int64_t)ls_batches_sum(&b, (uint64_t)c.train.steps);
     if (!o.nbatches) use_usual_batches(&c, &o);
-    char *own = cli_given(a, OUTPUT) ? NULL : default_output(a->words[0]);
-    o.output = own ? own : cli_value(a, OUTPUT);
-    s = cli_target_run(&o, &e);
-    free(own);
-    return s == LS_OK ? 0 : cli_fail(&e);
+    char *output = cli_output(a, OUTPUT, "-batches"), *picture = NULL;
+    o.output = output;
+    s = train_to_target(a, &o, &picture, &e);
+    free(output);
+    return end(a, s, picture, &e);
 }
 
 static int wrong(const char *why) {

@@ -1,13 +1,14 @@
 /* cmd_report.c - lockstep report --scaling, --cost, --seeds */
 #include <stdlib.h>
 
+#include "base/json.h"
 #include "base/log.h"
+#include "base/print.h"
 #include "cli/cli.h"
 #include "cli/report_cost.h"
 #include "cli/report_scaling.h"
-#include "cli/report_seeds.h"
 #include "config/relations.h"
-#include "perf/seeds.h"
+#include "search/seeds.h"
 #include "storage/epochs.h"
 #include "storage/samples.h"
 
@@ -77,6 +78,52 @@ static int run_scaling(const ls_args *a) {
     return s == LS_OK ? 0 : cli_fail(&e);
 }
 
+static void print_run(void *arg, int64_t seed, const ls_seeds_run *r) {
+    bool json = cli_given(arg, JSON);
+    if (!json && r->reached)
+        ls_print("%12lld %10lld %12.3f %12.6g\n", (long long)seed, (long long)r->steps, r->seconds,
+                 r->best);
+    if (!json && !r->reached)
+        ls_print("%12lld %10s %12s %12.6g\n", (long long)seed, "-", "-", r->best);
+    if (!json) return;
+    ls_json *o = ls_json_new_object();
+    ls_json_set_integer(o, "seed", seed);
+    ls_json_set(o, "reached", ls_json_new_bool(r->reached));
+    ls_json_set_integer(o, "steps", r->steps);
+    ls_json_set_number(o, "seconds", r->seconds);
+    ls_json_set_number(o, "best", r->best);
+    ls_print_json(o);
+    ls_json_free(o);
+}
+
+static void put_score(const ls_seeds_score *s, const char *unit) {
+    ls_print("%.4g %s (+- %.3g)", s->mean, unit, s->spread);
+}
+
+static void print_score(const ls_seeds *s, const ls_seeds_request *o, bool json) {
+    const ls_seeds_score *steps = &s->steps, *seconds = &s->seconds;
+    if (!json) {
+        if (o->n < LS_SEEDS_TRIMMED)
+            ls_print("\nmean of all %d seeds: ", o->n);
+        else
+            ls_print("\n%d of %d seeds, without the fastest and the slowest: ", o->n - 2, o->n);
+        put_score(steps, "steps");
+        ls_print(", ");
+        put_score(seconds, "seconds");
+        ls_print("\nto %s\n", o->target);
+        return;
+    }
+    ls_json *j = ls_json_new_object();
+    ls_json_set_text(j, "target", o->target);
+    ls_json_set_integer(j, "seeds", o->n);
+    ls_json_set_number(j, "steps", steps->mean);
+    ls_json_set_number(j, "steps_spread", steps->spread);
+    ls_json_set_number(j, "seconds", seconds->mean);
+    ls_json_set_number(j, "seconds_spread", seconds->spread);
+    ls_print_json(j);
+    ls_json_free(j);
+}
+
 static int run_seeds(const ls_args *a) {
     ls_error e = {0};
     ls_config c;
@@ -90,19 +137,25 @@ static int run_seeds(const ls_args *a) {
         return CLI_USAGE;
     }
     char *name = cli_config_name(a->words[0]);
-    const cli_seeds o = {.n = (int)n,
-                         .target = cli_value(a, TARGET),
-                         .dir = cli_value(a, OUT),
-                         .mllog = cli_value(a, MLLOG),
-                         .name = name,
-                         .workers = workers,
-                         .json = cli_given(a, JSON)};
+    ls_seeds_request o = {.n = (int)n,
+                          .target = cli_value(a, TARGET),
+                          .dir = cli_value(a, OUT),
+                          .mllog = cli_value(a, MLLOG),
+                          .name = name,
+                          .workers = workers,
+                          .each = print_run,
+                          .arg = (void *)(uintptr_t)a};
+    ls_seeds seeds;
     ls_status s = ls_config_load(a->words[0], a->options[SET].values, a->options[SET].n, &c, &e);
     if (s == LS_OK && c.train.patience > 0)
         s = ls_fail(&e, LS_EINVAL, "%s: --seeds trains all of train.steps; set train.patience: 0",
                     a->words[0]);
     if (s == LS_OK) s = ls_epochs_replace(&c, &e);
-    if (s == LS_OK) s = cli_seeds_run(&o, &c, &e);
+    if (s == LS_OK) s = ls_goal_read(o.target, &o.goal, &e);
+    if (s == LS_OK && !cli_given(a, JSON))
+        ls_print("%12s %10s %12s %12s\n", "seed", "steps", "seconds", "best");
+    if (s == LS_OK) s = ls_seeds_train(&o, &c, &seeds, &e);
+    if (s == LS_OK) print_score(&seeds, &o, cli_given(a, JSON));
     free(name);
     return s == LS_OK ? 0 : cli_fail(&e);
 }

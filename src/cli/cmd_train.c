@@ -38,13 +38,6 @@ enum {
 
 /* ---- the run ---- */
 
-/* configs/demo.yaml -> runs/demo */
-static char *default_run(const char *config) {
-    char *name = cli_config_name(config), *run = ls_format("runs/%s", name);
-    free(name);
-    return run;
-}
-
 static char *without_slashes(const char *path) {
     int n = (int)strlen(path);
     while (n > 1 && path[n - 1] == '/') n--;
@@ -66,7 +59,9 @@ static bool find_run(const ls_args *a, char **run_p, char **config_p) {
                word);
         return false;
     }
-    *run_p = is_run ? without_slashes(word) : output ? without_slashes(output) : default_run(word);
+    *run_p = is_run   ? without_slashes(word)
+             : output ? without_slashes(output)
+                      : cli_output(a, OUTPUT, "");
     *config_p = is_run ? ls_format("%s/config.yaml", *run_p) : ls_strdup(word);
     return true;
 }

@@ -4,25 +4,20 @@
 
 #include "base/file.h"
 #include "base/log.h"
+#include "base/name.h"
+#include "base/print.h"
 #include "cli/cli.h"
-#include "cli/tune.h"
 #include "config/relations.h"
-#include "perf/space_try.h"
+#include "search/space_try.h"
+#include "search/tune.h"
 #include "storage/epochs.h"
 
 enum { SPACE, TRY, LR, METHOD, TRIALS, OUTPUT, RESUME, WORKERS, PARALLEL, SET, LIST, JSON };
 
-/* configs/demo.yaml -> runs/demo-tune */
-static char *default_output(const char *config) {
-    const char *slash = strrchr(config, '/'), *base = slash ? slash + 1 : config;
-    const char *dot = strrchr(base, '.');
-    return ls_format("runs/%.*s-tune", dot && dot != base ? (int)(dot - base) : 200, base);
-}
-
 /* What the command line asks for, with the texts of the files that it names. */
 typedef struct request {
-    cli_tune o;
-    cli_tune_saved asked;
+    ls_tune_request o;
+    ls_search_saved asked;
     ls_config config;
     char *dir, *space;
 } request;
@@ -47,7 +42,7 @@ static ls_status begin(const ls_args *a, request *r, ls_error *e) {
     const char *config = a->words[0], *space = cli_value(a, SPACE);
     r->asked.sets = a->options[SET].values;
     r->asked.nsets = a->options[SET].n;
-    r->dir = cli_given(a, OUTPUT) ? ls_strdup(cli_value(a, OUTPUT)) : default_output(config);
+    r->dir = cli_output(a, OUTPUT, "-tune");
     r->space = ls_strdup(space ? space : LS_SPACE_TRY);
     LS_TRY(ls_config_load(config, r->asked.sets, r->asked.nsets, &r->config, e));
     LS_TRY(ls_file_read(config, LS_SPACE_NBYTES, &r->asked.config, e));
@@ -59,7 +54,7 @@ static ls_status begin(const ls_args *a, request *r, ls_error *e) {
 static ls_status resume(const ls_args *a, request *r, ls_error *e) {
     int64_t trials = r->asked.trials;
     r->dir = ls_strdup(a->words[0]);
-    LS_TRY(cli_tune_saved_read(r->dir, &r->asked, e));
+    LS_TRY(ls_search_saved_read(r->dir, &r->asked, e));
     if (trials) r->asked.trials = trials;
     char *config = ls_format("%s/base.yaml", r->dir);
     r->space = ls_format("%s/space.yaml", r->dir);
@@ -94,11 +89,46 @@ static bool check_options(const ls_args *a) {
     return space != tries && !(space && cli_given(a, METHOD));
 }
 
+/* What to do with the best trial. */
+static void print_next(const ls_search_view *v, int best) {
+    char *run = ls_search_part_dir(v, best, ls_search_nparts(v->search, best) - 1);
+    ls_buf dir = {0}, words = {0};
+    cli_quote(&dir, v->dir);
+    cli_quote(&words, run);
+    int rung = ls_search_reached(v->search, best);
+    ls_print("\nbest: trial %d, %s %.6g after step %lld\n", best + 1, v->space->rules.metric,
+             ls_search_metric(v->search, best, rung),
+             (long long)ls_search_rung_steps(v->search, rung));
+    ls_print("picture: %s/tune.svg\n", v->dir);
+    ls_print("train its config anew:  %s train %s/best.yaml -o RUN\n", ls_name(), dir.data);
+    ls_print("train it further:       %s train --resume %s --set train.steps=%lld\n", ls_name(),
+             words.data, (long long)(2 * v->space->rules.steps));
+    ls_buf_free(&dir);
+    ls_buf_free(&words);
+    free(run);
+}
+
+static void print(const ls_search_view *v, bool list, bool json) {
+    ls_buf text = {0};
+    if (json && !list) {
+        ls_json *j = ls_search_json(v);
+        ls_print_json(j);
+        ls_json_free(j);
+        return;
+    }
+    if (list) ls_search_log_plan(v);
+    (list ? ls_search_print_trials : ls_search_print_table)(v, &text);
+    ls_print_text(text.data, text.len);
+    ls_buf_free(&text);
+    if (!list) print_next(v, ls_search_best(v->search));
+}
+
 static int run(const ls_args *a) {
     ls_error e = {0};
-    request r = {.o = {.list = cli_given(a, LIST), .json = cli_given(a, JSON)}};
-    if (!check_options(a) || !cli_integer(&cmd_tune, a, WORKERS, 1, 4096, &r.o.workers) ||
-        !cli_integer(&cmd_tune, a, PARALLEL, 1, 4096, &r.o.parallel) ||
+    request r = {0};
+    ls_tune *t = NULL;
+    if (!check_options(a) || !cli_integer(&cmd_tune, a, WORKERS, 1, 4096, &r.o.sharing.workers) ||
+        !cli_integer(&cmd_tune, a, PARALLEL, 1, 4096, &r.o.sharing.jobs) ||
         !cli_integer(&cmd_tune, a, TRIALS, 1, LS_SPACE_TRIALS, &r.asked.trials))
         return CLI_USAGE;
     ls_status s = cli_given(a, RESUME) ? resume(a, &r, &e) : begin(a, &r, &e);
@@ -107,8 +137,11 @@ static int run(const ls_args *a) {
     r.o.dir = r.dir;
     r.o.space = r.space;
     if (s == LS_OK) s = ls_epochs_replace(&r.config, &e);
-    if (s == LS_OK) s = cli_tune_run(&r.o, &e);
-    cli_tune_saved_free(&r.asked);
+    if (s == LS_OK) s = ls_tune_open(&r.o, &t, &e);
+    if (s == LS_OK && !cli_given(a, LIST)) s = ls_tune_train(t, &e);
+    if (s == LS_OK) print(ls_tune_view(t), cli_given(a, LIST), cli_given(a, JSON));
+    ls_tune_close(t);
+    ls_search_saved_free(&r.asked);
     free(r.dir);
     free(r.space);
     return s == LS_OK ? 0 : cli_fail(&e);

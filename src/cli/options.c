@@ -8,6 +8,7 @@
 
 #include "base/log.h"
 #include "base/nearest.h"
+#include "base/shell_word.h"
 #include "cli/cli.h"
 
 enum { WORD = 1, FIRST_CODE = 256 };
@@ -234,4 +235,33 @@ void cli_make_insecure(void) {
     ls_log(
         "insecure: over TCP anyone who reaches a worker's port can join, read and change what is "
         "sent: there is no key and no encryption");
+}
+
+/* ---- words and names ---- */
+
+void cli_quote(ls_buf *out, const char *word) {
+    if (*word == '-') ls_buf_printf(out, "./");
+    ls_shell_word(out, word);
+}
+
+char *cli_command_line(const ls_args *a) {
+    ls_buf b = {0};
+    for (int i = 0; i < a->argc; i++) {
+        if (i) ls_buf_append(&b, " ", 1);
+        ls_shell_word(&b, a->argv[i]);
+    }
+    return b.data ? b.data : ls_strdup("");
+}
+
+char *cli_config_name(const char *path) {
+    const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
+    const char *dot = strrchr(base, '.');
+    return ls_format("%.*s", (int)(dot && dot != base ? dot - base : (long)strlen(base)), base);
+}
+
+char *cli_output(const ls_args *a, int option, const char *suffix) {
+    if (cli_given(a, option)) return ls_strdup(cli_value(a, option));
+    char *name = cli_config_name(a->words[0]), *dir = ls_format("runs/%s%s", name, suffix);
+    free(name);
+    return dir;
 }

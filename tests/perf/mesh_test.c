@@ -2,7 +2,7 @@
  * mesh is about as fast as the fastest of all; limits hold; what can't be met is refused with the
  * nearest that can.
  */
-/* ctest: long-asan: perf/search and plan/plan run the same code */
+/* ctest: long-asan: search/methods and plan/plan run the same code */
 #include "perf/mesh.h"
 
 #include <math.h>
