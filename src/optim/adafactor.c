@@ -8,7 +8,7 @@
 #include <math.h>
 
 #include "base/math.h"
-#include "optim/whole_rule.h"
+#include "optim/whole.h"
 
 static const double EPS_WEIGHTS = 1e-3;
 

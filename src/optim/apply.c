@@ -1,10 +1,19 @@
-/* apply.c - see apply.h. */
+/* apply.c - see apply.h. Where a whole parameter is updated, a worker's room has
+ *
+ *     head: what it is complete for, factors
+ *     sums     [2][blocks]
+ *     values   for applying
+ *     scratch  for computing
+ *     the gradient in f32, if gradients have 16 bits
+ */
 #include "optim/apply.h"
 
+#include <stdatomic.h>
 #include <string.h>
 
-#include "optim/whole.h"
 #include "tensor/dtype.h"
+
+/* ---- ranges of elements ---- */
 
 typedef struct job {
     const ls_optim_update *u;
@@ -24,7 +33,7 @@ static void average_range(const ls_optim_update *u, const ls_kernels *k, int ema
         k->ema((int64_t)n, (float)(1 - u->optim->ema), params, mean);
 }
 
-void ls_optim_finish_range(const ls_optim_update *u, const ls_kernels *k, size_t from, size_t n) {
+static void finish_range(const ls_optim_update *u, const ls_kernels *k, size_t from, size_t n) {
     int ema = ls_optim_ema(u->optim);
     if (ema >= 0) average_range(u, k, ema, from, n);
     if (ls_dtype_is_half(u->params_type))
@@ -59,7 +68,7 @@ static void update_range(const job *j, const ls_param *p, size_t from, size_t to
     else
         j->k->update[g->rule]((int64_t)n, &j->scalars[p->group][p->decay || g->decays_all],
                               half_grads ? wide : grads, u->flat.of[0] + from, states);
-    ls_optim_finish_range(u, j->k, from, n);
+    finish_range(u, j->k, from, n);
 }
 
 /* Updates elements [first, end), at most LS_BLOCK. *param_p: the first parameter that may have
@@ -107,13 +116,148 @@ static void update_elements(const ls_optim_update *u, const ls_compute *c, size_
     ls_pool_run(c->pool, update_run, &j);
 }
 
+/* ---- whole parameters ---- */
+
+typedef struct head {
+    _Alignas(64) atomic_ullong what; /* 1 + parameter, in the lower half the steps; 0: none */
+    double factors[LS_WHOLE_FACTORS];
+} head;
+
+static const ls_whole_rule *rule_of(const ls_optim *o, const ls_param *p) {
+    static const ls_whole_rule *const rules[LS_NRULES] = {[LS_RULE_LARS] = &ls_lars,
+                                                          [LS_RULE_LAMB] = &ls_lamb,
+                                                          [LS_RULE_ONEBIT_LAMB] = &ls_onebit_lamb,
+                                                          [LS_RULE_ADAFACTOR] = &ls_adafactor,
+                                                          [LS_RULE_MUON] = &ls_muon,
+                                                          [LS_RULE_SOAP] = &ls_soap,
+                                                          [LS_RULE_ROWWISE_ADAGRAD] = &ls_rowwise};
+    return rules[o->groups[p->group].rule];
+}
+
+static size_t blocks_of(const ls_param *p) { return (p->count + LS_BLOCK - 1) / LS_BLOCK; }
+
+/* Each part of the room begins a vector. */
+static size_t vectors(size_t n) { return (n + 15) / 16 * 16; }
+
+static size_t sums_of(const ls_param *p) {
+    return vectors(2 * blocks_of(p) * sizeof(double) / sizeof(float));
+}
+
+static size_t floats_of(const ls_optim *o, const ls_param *p, ls_dtype grads_type) {
+    const ls_whole_rule *r = rule_of(o, p);
+    size_t grads = ls_dtype_is_half(grads_type) ? p->count : 0;
+    return sums_of(p) + vectors(r->values(p)) + vectors(r->scratch(p)) + grads;
+}
+
+size_t ls_whole_nbytes(const ls_optim *o, const ls_model *m, ls_dtype grads_type) {
+    size_t most = 0;
+    for (int i = 0; i < m->nparams; i++) {
+        const ls_param *p = &m->params[i];
+        if (!p->whole || p->frozen) continue;
+        size_t floats = floats_of(o, p, grads_type);
+        if (floats > most) most = floats;
+    }
+    return most ? sizeof(head) + most * sizeof(float) : 0;
+}
+
+void ls_whole_products(const ls_optim *o, const ls_param *p, ls_whole_product *list) {
+    memset(list, 0, LS_WHOLE_PRODUCTS * sizeof *list);
+    if (p->whole && !p->frozen) rule_of(o, p)->products(p, list);
+}
+
+typedef struct widening {
+    const ls_optim_update *u;
+    float *to; /* [count] */
+} widening;
+
+static void widen(const ls_whole_call *c, void *arg, size_t from, size_t n) {
+    const widening *w = arg;
+    const void *grads = ls_flat_at(w->u->grads_type, w->u->grads, c->p->offset + from);
+    c->c->k->widen(w->u->grads_type, n, grads, w->to + from);
+}
+
+/* Its gradient is widened if it has 16 bits. */
+static ls_whole_call call_of(const ls_optim_update *u, const ls_compute *c, const ls_param *p) {
+    const ls_optim_group *g = &u->optim->groups[p->group];
+    const ls_whole_rule *r = rule_of(u->optim, p);
+    head *h = u->room;
+    float *floats = (float *)(void *)(h + 1);
+    ls_whole_call call = {.c = c,
+                          .p = p,
+                          .updates = u->step.updates,
+                          .s = ls_optim_scalars(g, &u->step, p->decay || g->decays_all),
+                          .params = u->flat.of[0] + p->offset,
+                          .factors = h->factors,
+                          .sums = (double *)(void *)floats};
+    call.values = floats + sums_of(p);
+    call.scratch = call.values + vectors(r->values(p));
+    for (int i = 1; i < u->flat.n; i++) call.states[i - 1] = u->flat.of[i] + p->offset;
+    if (ls_dtype_is_half(u->grads_type)) {
+        widening w = {u, call.scratch + vectors(r->scratch(p))};
+        ls_whole_each_block(&call, widen, &w);
+        call.grads = w.to;
+    } else {
+        call.grads = ls_flat_at(u->grads_type, u->grads, p->offset);
+    }
+    return call;
+}
+
+typedef struct applying {
+    const ls_optim_update *u;
+    const ls_whole_call *call;
+} applying;
+
+static bool has_had(const ls_optim_update *u, const ls_param *p) {
+    bool all = u->journal != NULL;
+    for (size_t at = 0; all && at < p->count; at += LS_BLOCK)
+        all = ls_journal_has(u->journal, p->offset + at, u->steps);
+    return all;
+}
+
+static void apply_run(void *arg, int thread, int nthreads) {
+    const applying *a = arg;
+    const ls_optim_update *u = a->u;
+    const ls_param *p = a->call->p;
+    const ls_whole_rule *r = rule_of(u->optim, p);
+    int64_t first = 0, end = 0;
+    ls_pool_share((int64_t)p->count, LS_BLOCK, thread, nthreads, &first, &end);
+    for (size_t from = (size_t)first; from < (size_t)end; from += LS_BLOCK) {
+        size_t n = p->count - from < LS_BLOCK ? p->count - from : LS_BLOCK, at = p->offset + from;
+        if (u->journal && ls_journal_has(u->journal, at, u->steps)) continue;
+        if (u->journal) ls_journal_begin(u->journal, thread, at, &u->flat);
+        r->apply(a->call, from, n);
+        finish_range(u, a->call->c->k, at, n);
+        if (u->journal) ls_journal_end(u->journal, at, u->steps);
+    }
+}
+
+static void update_whole(const ls_optim_update *u, const ls_compute *c, int param) {
+    const ls_param *p = &u->model->params[param];
+    unsigned long long what = (unsigned long long)(param + 1) << 32 | u->steps;
+    head *h = u->room;
+    if (has_had(u, p)) return;
+    ls_whole_call call = call_of(u, c, p);
+    if (!u->journal || atomic_load(&h->what) != what) {
+        atomic_store(&h->what, 0);
+        atomic_signal_fence(memory_order_seq_cst);
+        rule_of(u->optim, p)->compute(&call);
+        if (u->journal) atomic_store(&h->what, what);
+        atomic_signal_fence(memory_order_seq_cst);
+    }
+    applying a = {u, &call};
+    ls_pool_run(c->pool, apply_run, &a);
+    atomic_store(&h->what, 0);
+}
+
+/* ---- both ---- */
+
 void ls_optim_apply(const ls_optim_update *u, const ls_compute *c, size_t first, size_t end) {
     size_t at = first;
     for (int i = 0; i < u->model->nparams; i++) {
         const ls_param *p = &u->model->params[i];
         if (!p->whole || p->frozen || p->offset < first || p->offset >= end) continue;
         update_elements(u, c, at, p->offset);
-        ls_whole_update(u, c, i);
+        update_whole(u, c, i);
         at = (p->offset + p->count + LS_BLOCK - 1) / LS_BLOCK * LS_BLOCK;
     }
     update_elements(u, c, at, end);

@@ -5,6 +5,7 @@
 #define LS_OPTIM_APPLY_H
 
 #include "optim/journal.h"
+#include "optim/whole.h"
 
 /* One step. Parameters in 16 bits are rounded copies of f32 masters, which are what is trained. */
 typedef struct ls_optim_update {
@@ -25,12 +26,11 @@ typedef struct ls_optim_update {
  * have had the step are skipped. */
 void ls_optim_apply(const ls_optim_update *, const ls_compute *, size_t first, size_t end);
 
-/* What follows a change of elements [first, first + n) of one parameter, at most LS_BLOCK: includes
- * them in the average of the weights, and rounds them to 16 bits. */
-void ls_optim_finish_range(const ls_optim_update *, const ls_kernels *, size_t first, size_t n);
+/* The bytes of a worker's room; 0: no parameter needs it. All zeros mean: it is not complete. With a
+ * journal it outlives the worker, as the journal does. */
+size_t ls_whole_nbytes(const ls_optim *, const ls_model *, ls_dtype grads_type);
 
-/* What follows a change of elements [first, first + n) of one parameter, at most LS_BLOCK: includes
- * them in the average of the weights, and rounds them to 16 bits. */
-void ls_optim_finish_range(const ls_optim_update *, const ls_kernels *, size_t first, size_t n);
+/* The products that the update of a whole parameter computes: list [LS_WHOLE_PRODUCTS]. */
+void ls_whole_products(const ls_optim *, const ls_param *, ls_whole_product *list);
 
 #endif

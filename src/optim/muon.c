@@ -8,7 +8,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "optim/whole_rule.h"
+#include "optim/whole.h"
 #include "tensor/gemm.h"
 
 enum { ITERATIONS = 5, STRIP = 96 /* rows of a symmetric product that are computed at once */ };

@@ -6,7 +6,7 @@
  */
 #include <math.h>
 
-#include "optim/whole_rule.h"
+#include "optim/whole.h"
 
 static size_t width_of(const ls_param *p) { return (size_t)p->dims[p->ndims - 1]; }
 

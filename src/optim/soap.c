@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "base/math.h"
-#include "optim/whole_rule.h"
+#include "optim/whole.h"
 #include "tensor/gemm.h"
 
 enum { RENEWAL = 10, SWEEPS = 30 };

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "base/math.h"
-#include "optim/whole_rule.h"
+#include "optim/whole.h"
 
 static const double TRUST = 0.001, LARS_EPS = 1e-8;
 

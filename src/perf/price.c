@@ -5,7 +5,7 @@
 
 #include "model/mixed.h"
 #include "model/rows.h"
-#include "optim/whole.h"
+#include "optim/apply.h"
 #include "tensor/dtype.h"
 
 /* The speeds of 16 bits that the plan needs. */

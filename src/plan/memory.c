@@ -9,7 +9,7 @@
 
 #include "base/plural.h"
 #include "base/wrap.h"
-#include "optim/whole.h"
+#include "optim/apply.h"
 
 static const char *const names[LS_NPURPOSES] = {
     [LS_MEM_PARAMS] = "parameters",

@@ -10,7 +10,7 @@
 
 #include "base/mem.h"
 #include "model/gpt.h"
-#include "optim/whole.h"
+#include "optim/apply.h"
 #include "test.h"
 
 enum { KILLS = 60, FEW_KILLS = 12, NTHREADS = 2 }; /* of each rule */

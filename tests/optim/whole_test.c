@@ -1,7 +1,7 @@
 /* whole_test.c - rules that need all of a parameter, against plain loops in double precision, with
  * values that others publish, and to the same bits for any number of threads and any processor. */
 /* ctest: no-tsan: exec_test updates with threads */
-#include "optim/whole.h"
+#include "optim/apply.h"
 
 #include <float.h>
 #include <math.h>
