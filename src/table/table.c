@@ -6,8 +6,10 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "base/math.h"
 #include "coll/algo/tree.h"
-#include "table/row_update.h"
+#include "optim/optimizer.h"
+#include "optim/rowwise.h"
 
 /* ---- opening ---- */
 
@@ -77,16 +79,19 @@ static ls_table_config without_defaults(const ls_table_config *config, int nwork
 ls_status ls_table_open(ls_group *g, const ls_table_config *config, ls_table **t_p, ls_error *e) {
     int rank = ls_group_rank(g), n = ls_group_size(g);
     ls_table_config c = without_defaults(config, n);
+    const ls_kernels *kernels = NULL;
     ls_exchange x;
     ls_exchange_init(&x, g);
-    ls_status s = ls_exchange_agree(&x, check_config(&c, n, e), "ls_table_open()", e);
+    ls_status s = ls_kernels_pick(&kernels, e);
+    if (s == LS_OK) s = check_config(&c, n, e);
+    s = ls_exchange_agree(&x, s, "ls_table_open()", e);
     if (s == LS_OK) s = compare_configs(g, &c, e);
     if (s != LS_OK) {
         ls_exchange_free(&x);
         return s;
     }
     ls_table *t = LS_NEW(ls_table);
-    *t = (ls_table){.group = g, .c = c, .exchange = x};
+    *t = (ls_table){.group = g, .c = c, .kernels = kernels, .exchange = x};
     t->c.name = ls_strdup(c.name);
     ls_tree_range(c.virtual_workers, NULL, rank, n, &t->first, &t->end);
     ls_rows_init(&t->rows, &t->c, rank, n);
@@ -304,10 +309,43 @@ static ls_status reserve_rows(ls_table *t, const bool *admitted, ls_error *e) {
     return ls_rows_reserve(&t->rows, ids, n, e);
 }
 
+/* Adam on rows corrects the rate, and not the moments: eps is added to what they are. */
+static ls_update_scalars scalars_of(const ls_table *t, double lr) {
+    const ls_table_config *c = &t->c;
+    bool adam = c->optimizer == LS_ROW_ADAM;
+    const ls_optim_group g = {.beta1 = c->beta1,
+                              .beta2 = c->beta2,
+                              .eps = c->eps,
+                              .weight_decay = c->weight_decay,
+                              .lr_scale = 1,
+                              .lr_decay = c->optimizer == LS_ROW_ADAGRAD ? c->lr_decay : 0};
+    uint64_t updates = (uint64_t)t->clock + 1;
+    if (adam)
+        lr *=
+            sqrt(1 - ls_math_pow_int(c->beta2, updates)) / (1 - ls_math_pow_int(c->beta1, updates));
+    ls_update_scalars s = ls_optim_scalars(
+        &g, &(ls_optim_step){.updates = t->clock, .lr = lr, .grad_scale = 1}, true);
+    s.correct1 = s.correct2 = 1;
+    return s;
+}
+
+/* g [width] is overwritten. */
+static void update_row(const ls_table *t, const ls_update_scalars *s, const ls_row *row, float *g) {
+    const ls_kernels *k = t->kernels;
+    int64_t width = t->c.width;
+    if (t->c.optimizer == LS_ROW_SGD)
+        k->update[LS_RULE_SGD](width, s, g, row->values, NULL);
+    else if (t->c.optimizer == LS_ROW_ADAGRAD)
+        ls_rowwise_update(k, s, (size_t)width, g, row->values, row->states);
+    else
+        k->update[LS_RULE_ADAM](width, s, g, row->values,
+                                (float *[]){row->states, row->states + width});
+}
+
 static void apply(ls_table *t, const bool *admitted, double lr) {
     enum { AHEAD = 8 };
     const ls_sums *s = &t->incoming;
-    ls_row_update u = ls_row_update_at(&t->c, t->clock, lr);
+    const ls_update_scalars scalars = scalars_of(t, lr);
     for (size_t i = 0; i < s->n; i++) {
         uint64_t id = s->heads[i].id;
         if (i + 2 * AHEAD < s->n) ls_rows_prefetch_map(&t->rows, s->heads[i + 2 * AHEAD].id);
@@ -319,7 +357,7 @@ static void apply(ls_table *t, const bool *admitted, double lr) {
         if (t->c.admit > 1 && ls_id_map_get(&t->admitted, id) != LS_ID_NONE)
             ls_id_map_remove(&t->admitted, id);
         ls_row row = ls_rows_take(&t->rows, id, t->clock);
-        ls_row_update_run(&u, &row, s->rows + i * s->width);
+        update_row(t, &scalars, &row, s->rows + i * s->width);
         *row.age = (uint32_t)(t->clock + 1);
     }
 }

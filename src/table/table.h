@@ -6,6 +6,7 @@
 #include "table/exchange.h"
 #include "table/rows.h"
 #include "table/sums.h"
+#include "tensor/kernels.h"
 
 /* Memory that grows to the largest call. */
 typedef struct ls_table_room {
@@ -16,7 +17,8 @@ typedef struct ls_table_room {
 struct ls_table {
     ls_group *group;
     ls_table_config c; /* without defaults; the name is the table's own */
-    int first, end;    /* this worker's virtual workers */
+    const ls_kernels *kernels;
+    int first, end; /* this worker's virtual workers */
     int64_t clock;
     ls_rows rows;
     ls_id_map admitted;  /* how often ids have been added that have no row yet (config.admit) */

@@ -202,6 +202,85 @@ static void test_come_and_go(void **state) {
     assert_ls_ok(ls_run_threads(1, come_and_go, NULL, &e), e);
 }
 
+/* ---- the optimizers, beside figures computed in double precision ---- */
+
+static void change(one *o, double lr, const float *g) {
+    const int64_t id = 5;
+    assert_ls_ok(ls_table_add(o->t, 0, &id, 1, g, &o->e), o->e);
+    assert_ls_ok(ls_table_update(o->t, lr, &o->e), o->e);
+}
+
+static void check_row(one *o, size_t width, const double *want) {
+    const int64_t id = 5;
+    float row[32];
+    assert_ls_ok(ls_table_read(o->t, &id, 1, row, &o->e), o->e);
+    for (size_t i = 0; i < width; i++) assert_true(fabs((double)row[i] - want[i]) < 1e-6);
+}
+
+static ls_status sgd(ls_group *g, void *arg, ls_error *e) {
+    const ls_table_config c = {.width = 2, .weight_decay = 0.5};
+    one o = {0};
+    (void)arg;
+    assert_ls_ok(ls_table_open(g, &c, &o.t, e), *e);
+    change(&o, 1, (const float[2]){-0.75f, 4}); /* from zeros: without decay */
+    check_row(&o, 2, (const double[2]){0.75, -4});
+    change(&o, 0.5, (const float[2]){0.5f, 4}); /* g = (0.5 + 0.375, 4 - 2) */
+    check_row(&o, 2, (const double[2]){0.75 - 0.4375, -5});
+    ls_table_close(o.t);
+    return LS_OK;
+}
+
+/* G += mean g^2; w -= lr g / (sqrt G + eps). */
+static ls_status adagrad(ls_group *g, void *arg, ls_error *e) {
+    enum { WIDTH = 21 };
+    const ls_table_config c = {.width = WIDTH, .optimizer = LS_ROW_ADAGRAD, .lr_decay = 0.25};
+    one o = {0};
+    (void)arg;
+    assert_ls_ok(ls_table_open(g, &c, &o.t, e), *e);
+    double want[WIDTH] = {0}, sum = 0;
+    for (int t = 0; t < 5; t++) {
+        float x[WIDTH];
+        for (int i = 0; i < WIDTH; i++) {
+            x[i] = (float)((i * 7 + t * 5) % 11 - 5) / 4;
+            sum += (double)x[i] * (double)x[i] / WIDTH;
+        }
+        for (int i = 0; i < WIDTH; i++)
+            want[i] -= 0.1 / (1 + t * 0.25) * (double)x[i] / (sqrt(sum) + 1e-10);
+        change(&o, 0.1, x);
+        check_row(&o, WIDTH, want);
+    }
+    ls_table_close(o.t);
+    return LS_OK;
+}
+
+/* Its first step is lr sign g; then as Kingma and Ba write it. */
+static ls_status adam(ls_group *g, void *arg, ls_error *e) {
+    const ls_table_config c = {.width = 1, .optimizer = LS_ROW_ADAM};
+    one o = {0};
+    (void)arg;
+    assert_ls_ok(ls_table_open(g, &c, &o.t, e), *e);
+    double m = 0, v = 0, want = 0;
+    for (int t = 1; t <= 20; t++) {
+        float x = (float)(t % 3) - 0.5f;
+        m = 0.9 * m + 0.1 * (double)x;
+        v = 0.999 * v + 0.001 * (double)x * (double)x;
+        want -= 0.01 * sqrt(1 - pow(0.999, t)) / (1 - pow(0.9, t)) * m / (sqrt(v) + 1e-8);
+        change(&o, 0.01, &x);
+        check_row(&o, 1, &want);
+        if (t == 1) assert_true(fabs(want + 0.01) < 1e-6);
+    }
+    ls_table_close(o.t);
+    return LS_OK;
+}
+
+static void test_optimizers(void **state) {
+    (void)state;
+    ls_error e = {0};
+    assert_ls_ok(ls_run_threads(1, sgd, NULL, &e), e);
+    assert_ls_ok(ls_run_threads(1, adagrad, NULL, &e), e);
+    assert_ls_ok(ls_run_threads(1, adam, NULL, &e), e);
+}
+
 /* Reading takes no memory, and gives what the first change begins with. */
 static ls_status initial(ls_group *g, void *arg, ls_error *e) {
     enum { N = 1000 };
@@ -328,10 +407,11 @@ static void test_bad_arguments(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_same_bits),   cmocka_unit_test(test_hash_differs),
-        cmocka_unit_test(test_pushes),      cmocka_unit_test(test_factorization),
-        cmocka_unit_test(test_come_and_go), cmocka_unit_test(test_initial_values),
-        cmocka_unit_test(test_far_apart),   cmocka_unit_test(test_bad_arguments),
+        cmocka_unit_test(test_same_bits),      cmocka_unit_test(test_hash_differs),
+        cmocka_unit_test(test_pushes),         cmocka_unit_test(test_factorization),
+        cmocka_unit_test(test_come_and_go),    cmocka_unit_test(test_optimizers),
+        cmocka_unit_test(test_initial_values), cmocka_unit_test(test_far_apart),
+        cmocka_unit_test(test_bad_arguments),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
