@@ -8,6 +8,7 @@
 #include "cli/cli.h"
 #include "cli/stream_text.h"
 #include "cluster/workers.h"
+#include "coll/virtual.h"
 #include "infer/predicted.h"
 #include "infer/rater.h"
 #include "infer/recommend.h"

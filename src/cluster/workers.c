@@ -78,22 +78,6 @@ static ls_group_options options_of(const ls_workers *w) {
         .transport = w->transport, .timeout_s = w->timeout_s, .arena_nbytes = w->arena_nbytes};
 }
 
-ls_status ls_agree(ls_group *g, ls_status own, ls_error *e) {
-    size_t n = (size_t)ls_group_size(g);
-    int32_t code = (int32_t)own, *codes = LS_NEW_ARRAY(int32_t, n);
-    ls_error lost = {0};
-    ls_status s = ls_all_gather(g, &code, codes, 1, LS_I32, &lost);
-    int first = 0;
-    while (s == LS_OK && first < (int)n && codes[first] == LS_OK) first++;
-    if (s != LS_OK && own == LS_OK) *e = lost;
-    if (s == LS_OK && first < (int)n) {
-        s = (ls_status)codes[first];
-        if (first != ls_group_rank(g)) *e = (ls_error){.code = s}; /* that worker reports it */
-    }
-    free(codes);
-    return own != LS_OK && s == LS_OK ? own : s;
-}
-
 /* ---- messages that all workers would print ---- */
 
 /* If the workers don't meet, the launcher gets the message and the exit of the first one within

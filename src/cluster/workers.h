@@ -40,9 +40,6 @@ void ls_workers_hold_log(void);
  * others, if they come within seconds. */
 void ls_workers_fail(void);
 
-/* Collective: fails on all if it failed on one, with the error of the first such worker. */
-ls_status ls_agree(ls_group *, ls_status own, ls_error *e);
-
 /* Was this process asked to stop (SIGINT, SIGTERM, SIGHUP)? In ls_workers_run() only. */
 bool ls_interrupted(void);
 /* Seconds since the first of these signals; 0: there was none. */

@@ -445,6 +445,22 @@ int ls_group_near(const ls_group *g) {
     return n;
 }
 
+ls_status ls_agree(ls_group *g, ls_status own, ls_error *e) {
+    size_t n = (size_t)ls_group_size(g);
+    int32_t code = (int32_t)own, *codes = LS_NEW_ARRAY(int32_t, n);
+    ls_error lost = {0};
+    ls_status s = ls_all_gather(g, &code, codes, 1, LS_I32, &lost);
+    int first = 0;
+    while (s == LS_OK && first < (int)n && codes[first] == LS_OK) first++;
+    if (s != LS_OK && own == LS_OK) *e = lost;
+    if (s == LS_OK && first < (int)n) {
+        s = (ls_status)codes[first];
+        if (first != ls_group_rank(g)) *e = (ls_error){.code = s}; /* that worker reports it */
+    }
+    free(codes);
+    return own != LS_OK && s == LS_OK ? own : s;
+}
+
 void ls_group_set_patience(ls_group *g, double timeout_s, double report_s) {
     g->timeout_ns = limit_ns(timeout_s, 300);
     g->report_ns = limit_ns(report_s, 10);

@@ -61,6 +61,10 @@ ls_status ls_recv_some_start(ls_group *, const ls_some *, int from, ls_request *
 /* The number of members on this worker's host, itself among them. */
 int ls_group_near(const ls_group *);
 
+/* Collective: fails on all if it failed on one, with the error of the first such worker, whose
+ * message it alone has. */
+ls_status ls_agree(ls_group *, ls_status own, ls_error *e);
+
 /* Replaces timeout_s and report_s of the options from now on; < 0: no limit, no report. */
 void ls_group_set_patience(ls_group *, double timeout_s, double report_s);
 

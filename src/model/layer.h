@@ -59,7 +59,7 @@ typedef struct ls_param {
     float init_bound;           /* above 0: uniform between -init_bound and init_bound instead */
     bool adapter;               /* an adapter's (layers/lora.c): published models don't have it */
     /* rows above 0: the parameter is a window of a table of so many rows of dims[1] floats, which is
-     * elsewhere: the rows of a step's ids (train/step_rows.h). Layers read the table, and write gradients
+     * elsewhere: the rows of a step's ids (table/step_rows.h). Layers read the table, and write gradients
      * of the window. */
     int64_t rows;
     size_t rows_at;    /* of the table, in a buffer of all tables (ls_model.table_floats) */

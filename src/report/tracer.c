@@ -15,7 +15,6 @@
 #include "base/cores.h"
 #include "base/log.h"
 #include "base/output.h"
-#include "cluster/workers.h"
 #include "coll/virtual.h"
 
 enum { SPAN_WORDS = 3, HOST = 0, ORIGINS = 1 };

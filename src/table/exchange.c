@@ -5,6 +5,21 @@
 
 #include "base/mem.h"
 
+ls_status ls_table_room_take(ls_table_room *r, size_t nbytes, ls_error *e) {
+    void *data = NULL;
+    if (nbytes <= r->nbytes) return LS_OK;
+    nbytes = nbytes * 3 / 2;
+    LS_TRY(ls_map(nbytes, "rows that workers exchange", &data, e));
+    ls_table_room_free(r);
+    *r = (ls_table_room){data, nbytes};
+    return LS_OK;
+}
+
+void ls_table_room_free(ls_table_room *r) {
+    ls_unmap(r->data, r->nbytes);
+    *r = (ls_table_room){0};
+}
+
 void ls_exchange_init(ls_exchange *x, ls_group *g) {
     size_t size = (size_t)ls_group_size(g);
     *x = (ls_exchange){.group = g, .size = (int)size};
@@ -22,7 +37,7 @@ void ls_exchange_free(ls_exchange *x) {
     *x = (ls_exchange){0};
 }
 
-/* An error's code is negative, a number of things is not: words [size] has either from each. */
+/* An error's code is negative; what else workers say is not: words [size] has either from each. */
 static ls_status first_error(const ls_exchange *x, const int64_t *words, const char *what,
                              ls_error *e) {
     int i = 0;
@@ -42,13 +57,16 @@ ls_status ls_exchange_agree(ls_exchange *x, ls_status own, const char *what, ls_
 ls_status ls_exchange_counts(ls_exchange *x, ls_status own, const char *what, ls_error *e) {
     int64_t *got = x->words + x->size;
     ls_error lost;
-    for (int i = 0; i < x->size; i++) x->words[i] = own == LS_OK ? (int64_t)x->to[i] : own;
+    for (int i = 0; i < x->size; i++)
+        x->words[i] = own == LS_OK ? 2 * (int64_t)x->to[i] + x->flag : own;
     ls_status s = ls_all_to_all(x->group, x->words, got, 1, LS_I64, own == LS_OK ? e : &lost);
     if (own != LS_OK || s != LS_OK) return own != LS_OK ? own : s;
     LS_TRY(first_error(x, got, what, e));
     x->nto = x->nfrom = 0;
+    x->flagged = false;
     for (int i = 0; i < x->size; i++) {
-        x->from[i] = (size_t)got[i];
+        x->from[i] = (size_t)got[i] / 2;
+        x->flagged = x->flagged || got[i] % 2;
         x->nto += x->to[i];
         x->nfrom += x->from[i];
     }

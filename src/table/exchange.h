@@ -4,13 +4,23 @@
 
 #include "lockstep/group.h"
 
+/* Memory that grows to the largest call. {0}: none. */
+typedef struct ls_table_room {
+    void *data;
+    size_t nbytes;
+} ls_table_room;
+/* At least so many bytes, whose content is not defined. */
+ls_status ls_table_room_take(ls_table_room *, size_t nbytes, ls_error *);
+void ls_table_room_free(ls_table_room *);
+
 typedef struct ls_exchange {
     ls_group *group;
     int size;
-    size_t *to, *from; /* [size] things for, and from, each worker */
-    size_t nto, nfrom; /* their sums */
-    int64_t *words;    /* [2 size] scratch */
-    size_t *scaled;    /* [2 size] scratch */
+    bool flag, flagged; /* goes with the counts; any worker's was set */
+    size_t *to, *from;  /* [size] things for, and from, each worker */
+    size_t nto, nfrom;  /* their sums */
+    int64_t *words;     /* [2 size] scratch */
+    size_t *scaled;     /* [2 size] scratch */
 } ls_exchange;
 
 void ls_exchange_init(ls_exchange *, ls_group *);

@@ -103,11 +103,6 @@ ls_status ls_table_open(ls_group *g, const ls_table_config *config, ls_table **t
     return LS_OK;
 }
 
-static void free_room(ls_table_room *r) {
-    ls_unmap(r->data, r->nbytes);
-    *r = (ls_table_room){0};
-}
-
 void ls_table_close(ls_table *t) {
     if (!t) return;
     for (int i = 0; i < t->end - t->first; i++) ls_gradients_free(&t->added[i]);
@@ -118,12 +113,12 @@ void ls_table_close(ls_table *t) {
     ls_sums_free(&t->outgoing);
     ls_sums_free(&t->incoming);
     ls_exchange_free(&t->exchange);
-    free_room(&t->ids);
-    free_room(&t->order);
-    free_room(&t->sent);
-    free_room(&t->got);
-    free_room(&t->values);
-    free_room(&t->reply);
+    ls_table_room_free(&t->ids);
+    ls_table_room_free(&t->order);
+    ls_table_room_free(&t->sent);
+    ls_table_room_free(&t->got);
+    ls_table_room_free(&t->values);
+    ls_table_room_free(&t->reply);
     char *name = NULL;
     memcpy(&name, &t->c.name, sizeof name);
     free(name);
@@ -137,16 +132,6 @@ void ls_table_virtual_workers(const ls_table *t, int *first_p, int *end_p) {
 
 int64_t ls_table_clock(const ls_table *t) { return t->clock; }
 int64_t ls_table_count(const ls_table *t) { return (int64_t)t->rows.count; }
-
-static ls_status take_room(ls_table_room *r, size_t nbytes, ls_error *e) {
-    void *data = NULL;
-    if (nbytes <= r->nbytes) return LS_OK;
-    nbytes = nbytes * 3 / 2;
-    LS_TRY(ls_map(nbytes, "rows to be read", &data, e));
-    free_room(r);
-    *r = (ls_table_room){data, nbytes};
-    return LS_OK;
-}
 
 static ls_status check_ids(const ls_table *t, const int64_t *ids, size_t n, ls_error *e) {
     for (size_t i = 0; i < n; i++)
@@ -163,9 +148,9 @@ static ls_status check_ids(const ls_table *t, const int64_t *ids, size_t n, ls_e
 static ls_status sort_by_owner(ls_table *t, const int64_t *ids, size_t n, ls_error *e) {
     enum { AHEAD = 8 };
     ls_exchange *x = &t->exchange;
-    LS_TRY(take_room(&t->ids, n * sizeof(uint64_t), e));
-    LS_TRY(take_room(&t->order, n * 2 * sizeof(uint32_t), e));
-    LS_TRY(take_room(&t->sent, n * sizeof(uint64_t), e));
+    LS_TRY(ls_table_room_take(&t->ids, n * sizeof(uint64_t), e));
+    LS_TRY(ls_table_room_take(&t->order, n * 2 * sizeof(uint32_t), e));
+    LS_TRY(ls_table_room_take(&t->sent, n * sizeof(uint64_t), e));
     ls_id_map_clear(&t->scratch);
     LS_TRY(ls_id_map_reserve(&t->scratch, n, e));
     uint64_t *different = t->ids.data, *sent = t->sent.data;
@@ -205,9 +190,9 @@ ls_status ls_table_read(ls_table *t, const int64_t *ids, size_t n, float *rows, 
     ls_status s = check_ids(t, ids, n, e);
     if (s == LS_OK) s = sort_by_owner(t, ids, n, e);
     LS_TRY(ls_exchange_counts(x, s, "ls_table_read()", e));
-    s = take_room(&t->got, x->nfrom * sizeof(uint64_t), e);
-    if (s == LS_OK) s = take_room(&t->reply, x->nfrom * width * sizeof(float), e);
-    if (s == LS_OK) s = take_room(&t->values, x->nto * width * sizeof(float), e);
+    s = ls_table_room_take(&t->got, x->nfrom * sizeof(uint64_t), e);
+    if (s == LS_OK) s = ls_table_room_take(&t->reply, x->nfrom * width * sizeof(float), e);
+    if (s == LS_OK) s = ls_table_room_take(&t->values, x->nto * width * sizeof(float), e);
     LS_TRY(ls_exchange_agree(x, s, "ls_table_read()", e));
     LS_TRY(ls_exchange_run(x, t->sent.data, t->got.data, 1, LS_U64, e));
     ls_rows_read(&t->rows, t->got.data, x->nfrom, t->clock, t->reply.data);
@@ -302,7 +287,7 @@ static void count_seldom(ls_table *t, uint64_t id, uint32_t count) {
 static ls_status reserve_rows(ls_table *t, const bool *admitted, ls_error *e) {
     const ls_sums *s = &t->incoming;
     size_t n = 0;
-    LS_TRY(take_room(&t->ids, s->n * sizeof(uint64_t), e));
+    LS_TRY(ls_table_room_take(&t->ids, s->n * sizeof(uint64_t), e));
     uint64_t *ids = t->ids.data;
     for (size_t i = 0; i < s->n; i++)
         if (admitted[i]) ids[n++] = s->heads[i].id;

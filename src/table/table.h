@@ -8,12 +8,6 @@
 #include "table/sums.h"
 #include "tensor/kernels.h"
 
-/* Memory that grows to the largest call. */
-typedef struct ls_table_room {
-    void *data;
-    size_t nbytes;
-} ls_table_room;
-
 struct ls_table {
     ls_group *group;
     ls_table_config c; /* without defaults; the name is the table's own */

@@ -8,7 +8,7 @@
 #include "base/hash.h"
 #include "base/mem.h"
 #include "tensor/dtype.h"
-#include "train/step_rows.h"
+#include "table/step_rows.h"
 
 /* Hashes of all workers: [nworkers][nparams]. */
 typedef struct hashes {

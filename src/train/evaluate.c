@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "infer/ranking.h"
-#include "train/step_rows.h"
+#include "table/step_rows.h"
 
 /* The i-th of n samples out of `all`: spread evenly over the validation part. */
 static uint64_t sample_at(uint64_t i, uint64_t n, uint64_t all) { return i * all / n; }

@@ -4,8 +4,8 @@
 #include <stdio.h>
 
 #include "plan/memory.h"
+#include "table/row_tables.h"
 #include "train/host_memory.h"
-#include "train/row_tables.h"
 
 /* The other hosts' workers are not known yet: the first view makes another layout. */
 static ls_status make_own(ls_host *h, ls_error *e) {
@@ -116,6 +116,10 @@ ls_status ls_host_launch(ls_host *h, ls_worker_main *worker_main, void *arg, ls_
     return ls_workers_run(&w, worker_main, arg, e);
 }
 
+void *ls_host_tables(const ls_host *h) {
+    return h->store ? (char *)ls_store_carried(h->store) + LS_RUN_NOTES_NBYTES : NULL;
+}
+
 bool ls_host_has_state(const ls_host *h) {
     return h->runtime->survives && ls_store_steps(h->store) >= 0;
 }
@@ -135,7 +139,8 @@ ls_folder_run ls_host_folder_run(const ls_host *h) {
 
 ls_snapshot_run ls_host_snapshot_run(const ls_host *h) {
     bool has_tables = h->store && h->layout.model.table_floats > 0;
-    ls_row_tables tables = has_tables ? ls_row_tables_of(h) : (ls_row_tables){0};
+    ls_row_tables tables = {0};
+    if (has_tables) tables = ls_row_tables_in(ls_host_tables(h), &h->layout.plan);
     return (ls_snapshot_run){.tables = tables.values,
                              .tables_here = tables.here,
                              .tables_steps = has_tables ? &tables.marks->steps : NULL,

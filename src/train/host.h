@@ -50,6 +50,9 @@ ls_status ls_host_launch(ls_host *, ls_worker_main *main, void *arg, ls_error *)
 void ls_host_close(ls_host *);
 void ls_host_free(ls_host *);
 
+/* Memory for tables of which parameters are windows, in the store; NULL: there is no store. */
+void *ls_host_tables(const ls_host *);
+
 /* Have earlier workers left their state in memory? */
 bool ls_host_has_state(const ls_host *);
 

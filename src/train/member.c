@@ -14,8 +14,8 @@
 #include "storage/checkpoint.h"
 #include "storage/peft_read.h"
 #include "storage/pretrained.h"
+#include "table/step_rows.h"
 #include "train/backup.h"
-#include "train/step_rows.h"
 #include "train/sync.h"
 
 /* Refuses, before the first step, workers that would run different plans. */
@@ -208,7 +208,9 @@ static ls_status load_state(ls_member *m, int i, const char *path, ls_error *e) 
         s.all_params = !w->shares_params && (!ls_plan_shards_params(p) || p->c.whole_nbytes > 0);
         s.held = held;
     }
-    ls_step_rows_fill(m->rows, &s);
+    ls_rows_part rows = ls_step_rows_fill(m->rows);
+    s.tables = rows.tables;
+    s.table_blocks = rows.blocks;
     for (int k = 0; s.all_params && k < p->nbuckets; k++)
         if (ls_plan_has(p, k, worker)) held[k] = p->buckets[k];
     if (s.begins) draw_adapters(m, i, &s);
@@ -283,6 +285,33 @@ static ls_status open_frozen(ls_member *m, ls_status own, ls_error *e) {
     return LS_OK;
 }
 
+/* Workers of one host share its store; those of other runtimes share nothing. */
+static ls_status open_rows(ls_member *m, ls_error *e) {
+    const ls_host *h = m->host;
+    const ls_step_rows_config c = {.plan = &m->layout->plan,
+                                   .flat = &m->worlds[0].flat,
+                                   .group = m->group,
+                                   .seed = (uint64_t)m->run->config.train.seed,
+                                   .batch = ls_dataset_loader(m->data, &m->run->config),
+                                   .memory = ls_host_tables(h),
+                                   .first = h->store ? h->survival.view.first : m->worker,
+                                   .apart =
+                                       h->store ? h->survival.view.nhosts > 1 : m->nworkers > 1};
+    return ls_step_rows_open(&c, &m->rows, e);
+}
+
+static ls_status take_up_rows(ls_member *m, int64_t steps, bool found, ls_error *e) {
+    bool lost = false;
+    const ls_step_rows_view v = {.group = m->group,
+                                 .number = m->host->survival.view.id.number,
+                                 .steps = steps,
+                                 .found = found,
+                                 .lost_p = &lost};
+    ls_status s = ls_step_rows_take_up(m->rows, &v, e);
+    if (lost && m->host->store) ls_store_set_finding(m->host->store, LS_STORE_LOST);
+    return s;
+}
+
 ls_status ls_member_begin(ls_member *m, int64_t first_step, const char *path, ls_error *e) {
     const ls_runtime *runtime = m->host->runtime;
     bool found = ls_host_has_state(m->host);
@@ -291,7 +320,7 @@ ls_status ls_member_begin(ls_member *m, int64_t first_step, const char *path, ls
     m->rest = 0;
     if (found) m->rest = (int)(ls_store_steps(m->host->store) % ls_plan_changes(&m->layout->plan));
     if (m->rest) m->first_step++; /* of the executor, whose part of the step is done */
-    if (m->layout->model.table_floats && !m->rows) LS_TRY(ls_step_rows_open(m, &m->rows, e));
+    if (m->layout->model.table_floats && !m->rows) LS_TRY(open_rows(m, e));
     for (int i = 0; s == LS_OK && i < m->nexecs; i++)
         if (!m->execs[i]) s = create_exec(m, i, &m->execs[i], e);
     if (m->layout->model.frozen_count) LS_TRY(open_frozen(m, s, e));
@@ -301,7 +330,7 @@ ls_status ls_member_begin(ls_member *m, int64_t first_step, const char *path, ls
     LS_TRY(ls_member_wait(m, s, e));
     LS_TRY(runtime->take_up(m, found, e));
     for (int i = 0; i < m->nexecs; i++) LS_TRY(ls_world_spread(&m->worlds[i], &m->layout->plan, e));
-    LS_TRY(ls_step_rows_take_up(m->rows, first_step, found, e));
+    LS_TRY(take_up_rows(m, first_step, found, e));
     return agree_on_scaler(m, e);
 }
 

@@ -25,4 +25,7 @@ typedef struct ls_run_notes {
     atomic_int has_frozen; /* 1: the store has them (ls_store_frozen()) */
 } ls_run_notes;
 
+/* Tables (table/row_tables.h) follow them, where a page begins. */
+enum { LS_RUN_NOTES_NBYTES = (sizeof(ls_run_notes) + 4095) / 4096 * 4096 };
+
 #endif

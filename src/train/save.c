@@ -7,8 +7,8 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "storage/checkpoint.h"
+#include "table/step_rows.h"
 #include "train/inputs.h"
-#include "train/step_rows.h"
 
 static ls_status write_checkpoint(ls_loop *l, ls_error *e) {
     const ls_world *w = &l->m.worlds[0];
@@ -19,7 +19,7 @@ static ls_status write_checkpoint(ls_loop *l, ls_error *e) {
                         .flat = w->flat};
     if (ls_run_has_scale(l->run)) s.scaler = l->m.scaler;
     ls_member_errors(&l->m, l->steps, &s);
-    ls_step_rows_add(l->m.rows, &s);
+    s.tables = ls_step_rows_tables(l->m.rows);
     ls_data_files data;
     ls_dataset_files(&l->data, &data);
     ls_checkpoint_extra x = {.data = &data,

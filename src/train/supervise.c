@@ -14,8 +14,8 @@
 #include "exec/store_repair.h"
 #include "report/metrics.h"
 #include "storage/identity.h"
+#include "table/row_tables.h"
 #include "train/host.h"
-#include "train/row_tables.h"
 #include "train/scale.h"
 #include "train/sync.h"
 
@@ -287,7 +287,7 @@ static ls_status make_store(ls_host *h, int *most_p, ls_error *e) {
     ls_store_config c = {.most = most_workers(h),
                          .threads = (int)config->parallel.threads,
                          .carried_nbytes =
-                             sizeof(ls_run_notes) + ls_row_tables_carried(&h->layout.plan),
+                             LS_RUN_NOTES_NBYTES + ls_row_tables_nbytes(&h->layout.plan),
                          .pipes = ls_config_ranks(config) > 1};
     *most_p = c.most;
     ls_status s = ls_store_make(&h->layout.plan, &c, &h->store, e);

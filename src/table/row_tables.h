@@ -3,10 +3,12 @@
  * Tables and their states have addresses for all of their rows. Workers that share memory have all
  * rows in it. Others divide the blocks of rows (model/table_blocks.h): the pages of blocks that are
  * elsewhere are never touched, or were returned to the system, so that they take no memory. */
-#ifndef LS_TRAIN_ROW_TABLES_H
-#define LS_TRAIN_ROW_TABLES_H
+#ifndef LS_TABLE_ROW_TABLES_H
+#define LS_TABLE_ROW_TABLES_H
 
-#include "train/host.h"
+#include <stdatomic.h>
+
+#include "plan/plan.h"
 
 /* A step's rows are complete in the tables if begun == steps. While they are written, begun is
  * steps + 1. -1: there are no rows. */
@@ -23,10 +25,7 @@ typedef struct ls_row_tables {
 
 /* Bytes of all of that; 0: the model has no tables. */
 size_t ls_row_tables_nbytes(const ls_plan *);
-/* Bytes behind the run's notes in the memory that a store carries, which outlives workers. */
-size_t ls_row_tables_carried(const ls_plan *);
-/* In a store; and in memory of that many bytes that begins a page. */
-ls_row_tables ls_row_tables_of(const ls_host *);
+/* In memory of that many bytes that begins a page. */
 ls_row_tables ls_row_tables_in(void *memory, const ls_plan *);
 
 /* Clears a block, and returns its whole pages to the system. */

@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "train/row_inside.h"
+#include "table/row_inside.h"
 
 typedef struct piece {
     const ls_row_window *w;
@@ -25,10 +25,10 @@ typedef void visitor(ls_step_rows *, const piece *, void *arg);
 /* The part of a bucket whose rows worker `who` copies: what it owns, or where all have all of it, and
  * tables are written, an equal part. */
 static ls_bucket part_of(const ls_step_rows *r, int bucket, int who, direction to) {
-    const ls_plan *p = &r->m->layout->plan;
+    const ls_plan *p = r->plan;
     ls_bucket b = ls_plan_owned(p, bucket, who);
     if (ls_plan_shards_moments(p) || to == TO_WINDOWS) return b;
-    size_t n = b.end - b.first, w = (size_t)who, all = (size_t)r->m->nworkers;
+    size_t n = b.end - b.first, w = (size_t)who, all = (size_t)r->nworkers;
     return (ls_bucket){.first = b.first + n * w / all, .end = b.first + n * (w + 1) / all};
 }
 
@@ -55,7 +55,7 @@ static void visit_window(ls_step_rows *r, const ls_row_window *w, ls_bucket b, v
 
 /* Calls f for each piece of a worker, in order. */
 static void visit(ls_step_rows *r, int who, direction to, visitor *f, void *arg) {
-    for (int k = 0; k < r->m->layout->plan.nbuckets; k++) {
+    for (int k = 0; k < r->plan->nbuckets; k++) {
         ls_bucket part = part_of(r, k, who, to);
         for (int i = 0; i < r->nwindows; i++)
             visit_window(r, &r->windows[i], in_window(r, &r->windows[i], part), f, arg);
@@ -84,7 +84,7 @@ static float *row_of_table(const ls_step_rows *r, const piece *x, int k) {
 }
 
 static float *row_of_window(const ls_step_rows *r, const piece *x, int k) {
-    float *flat = r->m->worlds[0].flat.of[k] + ls_row_param(r, x->w)->offset;
+    float *flat = r->flat->of[k] + ls_row_param(r, x->w)->offset;
     return flat + x->slot * x->w->floats[k];
 }
 
@@ -115,8 +115,8 @@ static void copy_near(ls_step_rows *r, const piece *x, void *arg) {
 
 /* Slots without a row are cleared. */
 static void clear_rest(ls_step_rows *r) {
-    for (int k = 0; k < r->m->layout->plan.nbuckets; k++) {
-        ls_bucket part = part_of(r, k, r->m->worker, TO_WINDOWS);
+    for (int k = 0; k < r->plan->nbuckets; k++) {
+        ls_bucket part = part_of(r, k, r->worker, TO_WINDOWS);
         for (int i = 0; i < r->nwindows; i++) {
             const ls_row_window *w = &r->windows[i];
             ls_bucket b = in_window(r, w, part);
@@ -125,7 +125,7 @@ static void clear_rest(ls_step_rows *r) {
             for (int j = 0; b.first < b.end && j < r->nflats; j++) {
                 size_t each = w->floats[j], first = b.first, end = b.end;
                 if (each != C) first = (first + C - 1) / C * each, end = (end + C - 1) / C * each;
-                float *flat = r->m->worlds[0].flat.of[j] + ls_row_param(r, w)->offset;
+                float *flat = r->flat->of[j] + ls_row_param(r, w)->offset;
                 memset(flat + first, 0, (end - first) * sizeof *flat);
             }
         }
@@ -134,21 +134,19 @@ static void clear_rest(ls_step_rows *r) {
 
 /* ---- messages ---- */
 
-static void reserve(ls_row_post *p, size_t n) {
-    if (n <= p->capacity) return;
-    p->capacity = n + n / 2;
-    free(p->data);
-    p->data = LS_NEW_ARRAY(float, p->capacity);
+/* counts [workers] are known: memory for them, and places are where their parts begin. */
+static ls_status place(const ls_step_rows *r, ls_row_post *p, ls_error *e) {
+    size_t sum = 0;
+    for (int i = 0; i < r->nworkers; i++) {
+        p->places[i] = sum;
+        sum += p->counts[i];
+    }
+    return ls_table_room_take(&p->floats, sum * sizeof(float), e);
 }
 
-/* counts [workers] are known: places are where their parts begin. Returns the sum. */
-static size_t place(const size_t *counts, size_t *places, int n) {
-    size_t sum = 0;
-    for (int i = 0; i < n; i++) {
-        places[i] = sum;
-        sum += counts[i];
-    }
-    return sum;
+static ls_status send_posts(ls_step_rows *r, ls_error *e) {
+    return ls_all_to_all_v(r->group, r->out.floats.data, r->out.counts, r->in.floats.data,
+                           r->in.counts, LS_F32, e);
 }
 
 /* A walk over pieces that go to or come from another worker. */
@@ -163,7 +161,7 @@ typedef struct walk {
 static int partner_of(const ls_step_rows *r, const walk *x, const piece *p) {
     int home = home_of(r, p);
     if (x->is_owner) return ls_row_is_near(r, home) ? -1 : home;
-    return home == r->m->worker ? x->who : -1;
+    return home == r->worker ? x->who : -1;
 }
 
 static void count(ls_step_rows *r, const piece *p, void *arg) {
@@ -183,7 +181,7 @@ static void move(ls_step_rows *r, const piece *p, void *arg) {
         size_t n = b.end - b.first;
         if (!n) continue;
         float *row = x->is_owner ? row_of_window(r, p, k) : row_of_table(r, p, k);
-        float *message = x->post->data + x->post->places[partner];
+        float *message = (float *)x->post->floats.data + x->post->places[partner];
         if (kept)
             memcpy(x->packs ? message : row + b.first, x->packs ? row + b.first : message,
                    n * sizeof *row);
@@ -194,52 +192,44 @@ static void move(ls_step_rows *r, const piece *p, void *arg) {
 /* Walks over the pieces that this worker owns, or those of others whose rows it has. */
 static void walk_over(ls_step_rows *r, direction to, bool owner, walk x, visitor *f) {
     x.is_owner = owner;
-    x.who = r->m->worker;
+    x.who = r->worker;
     if (owner) visit(r, x.who, to, f, &x);
-    for (x.who = 0; !owner && x.who < r->m->nworkers; x.who++)
+    for (x.who = 0; !owner && x.who < r->nworkers; x.who++)
         if (!ls_row_is_near(r, x.who)) visit(r, x.who, to, f, &x);
 }
 
-static void prepare(ls_step_rows *r, direction to, bool owner, ls_row_post *post) {
-    int n = r->m->nworkers;
-    memset(post->counts, 0, (size_t)n * sizeof *post->counts);
+static ls_status prepare(ls_step_rows *r, direction to, bool owner, ls_row_post *post,
+                         ls_error *e) {
+    memset(post->counts, 0, (size_t)r->nworkers * sizeof *post->counts);
     walk_over(r, to, owner, (walk){.post = post}, count);
-    reserve(post, place(post->counts, post->places, n));
+    return place(r, post, e);
 }
 
 /* Rows that are in another memory than their windows. */
 static ls_status exchange(ls_step_rows *r, direction to, ls_error *e) {
     bool owner_sends = to == TO_TABLES;
-    prepare(r, to, owner_sends, &r->out);
-    prepare(r, to, !owner_sends, &r->in);
+    LS_TRY(prepare(r, to, owner_sends, &r->out, e));
+    LS_TRY(prepare(r, to, !owner_sends, &r->in, e));
     walk_over(r, to, owner_sends, (walk){.post = &r->out, .packs = true}, move);
-    LS_TRY(ls_all_to_all_v(r->m->group, r->out.data, r->out.counts, r->in.data, r->in.counts,
-                           LS_F32, e));
+    LS_TRY(send_posts(r, e));
     walk_over(r, to, !owner_sends, (walk){.post = &r->in}, move);
     return LS_OK;
 }
 
 ls_status ls_rows_to_windows(ls_step_rows *r, ls_error *e) {
     direction to = TO_WINDOWS;
-    visit(r, r->m->worker, to, copy_near, &to);
+    visit(r, r->worker, to, copy_near, &to);
     clear_rest(r);
     return r->apart ? exchange(r, to, e) : LS_OK;
 }
 
 ls_status ls_rows_to_tables(ls_step_rows *r, ls_error *e) {
     direction to = TO_TABLES;
-    visit(r, r->m->worker, to, copy_near, &to);
+    visit(r, r->worker, to, copy_near, &to);
     return r->apart ? exchange(r, to, e) : LS_OK;
 }
 
 /* ---- rows to read ---- */
-
-static void reserve_list(ls_row_list *l, size_t n) {
-    if (n <= l->capacity) return;
-    l->capacity = n + n / 2;
-    free(l->rows);
-    l->rows = LS_NEW_ARRAY(int64_t, l->capacity);
-}
 
 static float *fetched_row(const ls_step_rows *r, const ls_row_window *w, int64_t slot) {
     return r->fetched + ls_row_param(r, w)->offset + (size_t)slot * w->floats[0];
@@ -272,16 +262,17 @@ static void copy_wanted(ls_step_rows *r) {
 
 static void count_wanted(ls_step_rows *r, const ls_row_window *w, int64_t slot, int home) {
     (void)slot;
-    r->ask.counts[home]++;
+    r->asked.to[home]++;
     r->in.counts[home] += w->floats[0] + r->sees;
 }
 
 static void list_wanted(ls_step_rows *r, const ls_row_window *w, int64_t slot, int home) {
-    r->ask.rows[r->ask.places[home]++] = ls_row_param(r, w)->first_row + w->ids[slot];
+    int64_t *rows = r->ask.data;
+    rows[r->next[home]++] = ls_row_param(r, w)->first_row + w->ids[slot];
 }
 
 static void take_wanted(ls_step_rows *r, const ls_row_window *w, int64_t slot, int home) {
-    const float *row = r->in.data + r->in.places[home];
+    const float *row = (const float *)r->in.floats.data + r->in.places[home];
     memcpy(fetched_row(r, w, slot), row, w->floats[0] * sizeof *row);
     if (r->sees) w->seen[slot] = row[w->floats[0]];
     r->in.places[home] += w->floats[0] + r->sees;
@@ -298,29 +289,12 @@ static const ls_row_window *window_with(const ls_step_rows *r, int64_t row) {
     return NULL;
 }
 
-/* Tells each worker how many rows this one asks it for. */
-static ls_status tell_counts(ls_step_rows *r, bool active, bool *others_p, ls_error *e) {
-    int n = r->m->nworkers;
-    int64_t *to = r->words, *from = r->words + 2 * n;
-    for (int i = 0; i < n; i++) {
-        to[2 * i] = active;
-        to[2 * i + 1] = (int64_t)r->ask.counts[i];
-    }
-    LS_TRY(ls_all_to_all(r->m->group, to, from, 2, LS_I64, e));
-    *others_p = false;
-    for (int i = 0; i < n; i++) {
-        *others_p = *others_p || from[2 * i] != 0;
-        r->get.counts[i] = (size_t)from[2 * i + 1];
-    }
-    return LS_OK;
-}
-
 /* Counts the floats of the rows that others have asked for. */
 static ls_status count_asked(ls_step_rows *r, ls_error *e) {
-    const int64_t *row = r->get.rows;
-    for (int who = 0; who < r->m->nworkers; who++) {
+    const int64_t *row = r->get.data;
+    for (int who = 0; who < r->nworkers; who++) {
         r->out.counts[who] = 0;
-        for (size_t i = 0; i < r->get.counts[who]; i++, row++) {
+        for (size_t i = 0; i < r->asked.from[who]; i++, row++) {
             const ls_row_window *w = window_with(r, *row);
             if (!w)
                 return ls_fail(e, LS_EPEER, "worker %d asks for row %lld, which is not here", who,
@@ -331,11 +305,12 @@ static ls_status count_asked(ls_step_rows *r, ls_error *e) {
     return LS_OK;
 }
 
-static void pack_asked(ls_step_rows *r, size_t n) {
-    float *to = r->out.data;
-    for (size_t i = 0; i < n; i++) {
-        const ls_row_window *w = window_with(r, r->get.rows[i]);
-        int64_t id = r->get.rows[i] - ls_row_param(r, w)->first_row;
+static void pack_asked(ls_step_rows *r) {
+    const int64_t *rows = r->get.data;
+    float *to = r->out.floats.data;
+    for (size_t i = 0; i < r->asked.nfrom; i++) {
+        const ls_row_window *w = window_with(r, rows[i]);
+        int64_t id = rows[i] - ls_row_param(r, w)->first_row;
         size_t C = w->floats[0];
         memcpy(to, r->t.values + w->at[0] + (size_t)id * C, C * sizeof *to);
         to += C;
@@ -344,27 +319,26 @@ static void pack_asked(ls_step_rows *r, size_t n) {
 }
 
 ls_status ls_rows_fetch(ls_step_rows *r, bool active, bool *others_p, ls_error *e) {
-    int n = r->m->nworkers;
-    bool others = false;
-    memset(r->ask.counts, 0, (size_t)n * sizeof *r->ask.counts);
-    memset(r->in.counts, 0, (size_t)n * sizeof *r->in.counts);
+    ls_exchange *x = &r->asked;
+    size_t n = (size_t)r->nworkers;
+    memset(x->to, 0, n * sizeof *x->to);
+    memset(r->in.counts, 0, n * sizeof *r->in.counts);
     copy_wanted(r);
     each_wanted(r, count_wanted);
-    LS_TRY(tell_counts(r, active, &others, e));
-    if (others_p) *others_p = others;
-    if (!others) return LS_OK;
-    reserve_list(&r->ask, place(r->ask.counts, r->ask.places, n));
-    size_t nget = place(r->get.counts, r->get.places, n);
-    reserve_list(&r->get, nget);
+    x->flag = active;
+    LS_TRY(ls_exchange_counts(x, LS_OK, "reading rows", e));
+    if (others_p) *others_p = x->flagged;
+    if (!x->flagged) return LS_OK;
+    LS_TRY(ls_table_room_take(&r->ask, x->nto * sizeof(int64_t), e));
+    LS_TRY(ls_table_room_take(&r->get, x->nfrom * sizeof(int64_t), e));
+    r->next = ls_exchange_places(x);
     each_wanted(r, list_wanted);
-    LS_TRY(ls_all_to_all_v(r->m->group, r->ask.rows, r->ask.counts, r->get.rows, r->get.counts,
-                           LS_I64, e));
+    LS_TRY(ls_exchange_run(x, r->ask.data, r->get.data, 1, LS_I64, e));
     LS_TRY(count_asked(r, e));
-    reserve(&r->out, place(r->out.counts, r->out.places, n));
-    pack_asked(r, nget);
-    reserve(&r->in, place(r->in.counts, r->in.places, n));
-    LS_TRY(ls_all_to_all_v(r->m->group, r->out.data, r->out.counts, r->in.data, r->in.counts,
-                           LS_F32, e));
+    LS_TRY(place(r, &r->out, e));
+    pack_asked(r);
+    LS_TRY(place(r, &r->in, e));
+    LS_TRY(send_posts(r, e));
     each_wanted(r, take_wanted);
     return LS_OK;
 }

@@ -20,29 +20,51 @@
  * left (exec/store_repair.h), and copying rows back can be repeated, as long as no window has rows
  * of the next step. The marks of the tables say which steps they have had; the next view moves
  * blocks to where they now belong, and copies the rows of a step that they lack. */
-#ifndef LS_TRAIN_STEP_ROWS_H
-#define LS_TRAIN_STEP_ROWS_H
+#ifndef LS_TABLE_STEP_ROWS_H
+#define LS_TABLE_STEP_ROWS_H
 
-#include "storage/state.h"
-#include "train/host.h"
-
-struct ls_member;
+#include "data/loader.h"
+#include "lockstep/group.h"
+#include "optim/flat.h"
+#include "table/row_tables.h"
 
 typedef struct ls_step_rows ls_step_rows;
 
-/* Collective. The model has windows. m: its layout, worlds and data are there, and outlive it. */
-ls_status ls_step_rows_open(const struct ls_member *m, ls_step_rows **r_p, ls_error *);
+typedef struct ls_step_rows_config {
+    const ls_plan *plan; /* with its model, which has windows; outlives the rows */
+    const ls_flat *flat; /* the worker's buffers, with the windows; likewise */
+    ls_group *group;
+    uint64_t seed;          /* of initial values */
+    ls_loader_config batch; /* of a step */
+    /* [ls_row_tables_nbytes()] which outlives workers, and which those of the host have in common;
+     * NULL: each worker has memory of its own */
+    void *memory;
+    int first;  /* the first worker that has this memory */
+    bool apart; /* others have another one */
+} ls_step_rows_config;
+
+/* Collective. */
+ls_status ls_step_rows_open(const ls_step_rows_config *, ls_step_rows **r_p, ls_error *);
 void ls_step_rows_free(ls_step_rows *); /* NULL is fine, here and below: there are no tables */
 /* For executors and inferences. */
 const ls_layer_rows *ls_step_rows_of_layers(const ls_step_rows *);
 
 /* Sets this worker's part of the tables to initial values. */
 void ls_step_rows_draw(ls_step_rows *);
-/* Loading fills the tables of this memory, if the worker is the first that has it. */
-void ls_step_rows_fill(ls_step_rows *, ls_train_state *);
-/* Collective, when a view begins after `steps` steps: the tables have had them afterwards. found:
- * earlier workers have left them; else they are drawn, or read. LS_EPEER: some rows are lost. */
-ls_status ls_step_rows_take_up(ls_step_rows *, int64_t steps, bool found, ls_error *);
+/* What loading fills: the tables of this memory, if the worker is the first that has it. */
+typedef struct ls_rows_part {
+    float *tables;               /* [ls_optim_tables_floats()]; NULL: nothing */
+    const unsigned char *blocks; /* [ls_table_blocks()] those that are not 0; NULL: all */
+} ls_rows_part;
+ls_rows_part ls_step_rows_fill(ls_step_rows *);
+/* Collective, when a view begins: the tables have had its steps afterwards. */
+typedef struct ls_step_rows_view {
+    ls_group *group; /* in each view of as many workers, with the same numbers */
+    int64_t number, steps;
+    bool found;   /* earlier workers have left the tables; else they are drawn, or read */
+    bool *lost_p; /* set if it fails since no worker has some rows */
+} ls_step_rows_view;
+ls_status ls_step_rows_take_up(ls_step_rows *, const ls_step_rows_view *, ls_error *);
 /* Collective where workers are apart, before and after the step that follows `steps` others. all:
  * the worker reads rows of all samples, not only of its own. */
 ls_status ls_step_rows_begin(ls_step_rows *, int64_t steps, bool all, ls_error *);
@@ -55,10 +77,10 @@ bool ls_step_rows_are_apart(const ls_step_rows *);
 ls_status ls_step_rows_fetch(void *rows, int64_t n, const void *samples, ls_error *);
 ls_status ls_step_rows_serve(ls_step_rows *, ls_status own, ls_error *);
 
-/* Collective: worker 0 gets all tables, and can add them to a state that it saves. Drop returns the
- * memory of rows that are others'. */
+/* Collective: worker 0 gets all tables (NULL: there are none). Drop returns the memory of rows that
+ * are others'. */
 ls_status ls_step_rows_collect(ls_step_rows *, ls_error *);
-void ls_step_rows_add(const ls_step_rows *, ls_train_state *);
+float *ls_step_rows_tables(const ls_step_rows *);
 ls_status ls_step_rows_drop_collected(ls_step_rows *, ls_error *);
 
 #endif

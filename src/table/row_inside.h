@@ -1,10 +1,10 @@
 /* row_inside.h - what the files of step_rows.h share. */
-#ifndef LS_TRAIN_ROW_INSIDE_H
-#define LS_TRAIN_ROW_INSIDE_H
+#ifndef LS_TABLE_ROW_INSIDE_H
+#define LS_TABLE_ROW_INSIDE_H
 
-#include "train/member.h"
-#include "train/row_tables.h"
-#include "train/step_rows.h"
+#include "table/exchange.h"
+#include "table/row_tables.h"
+#include "table/step_rows.h"
 
 /* The rows of a window, in the order of their slots. */
 typedef struct ls_row_window {
@@ -22,23 +22,19 @@ typedef struct ls_row_window {
 
 /* A message to or from each worker, in the order of workers. */
 typedef struct ls_row_post {
-    float *data;
-    size_t capacity;
+    ls_table_room floats;
     size_t *counts; /* [workers] floats */
     size_t *places; /* [workers] where the next of them goes */
 } ls_row_post;
 
-/* Rows that are asked for by their numbers among those of all tables. */
-typedef struct ls_row_list {
-    int64_t *rows;
-    size_t capacity;
-    size_t *counts, *places; /* [workers] */
-} ls_row_list;
-
 struct ls_step_rows {
-    const ls_member *m;
+    const ls_plan *plan;
+    const ls_flat *flat;
+    ls_group *group; /* of the view */
+    int worker, nworkers;
+    uint64_t seed;
     ls_row_tables t;
-    void *own; /* memory of t that no store has; else NULL */
+    void *own; /* memory of t that is this worker's; else NULL */
     size_t own_nbytes;
     ls_row_window *windows; /* [nwindows] */
     int nwindows, nflats;
@@ -46,29 +42,30 @@ struct ls_step_rows {
     ls_loader_config batch;
     char *sample;
     ls_layer_rows layers;
-    int *memory_of;       /* [workers] the first worker that has the same memory */
-    unsigned char *mine;  /* [ls_table_blocks()] 1: its worker has this memory */
-    bool apart;           /* workers do not share all memory */
-    bool sees;            /* ls_optim_sees() */
-    int64_t written;      /* the steps that are complete when rows are next written to tables */
-    float *fetched;       /* [nfloats]; if they are apart */
-    ls_row_post out, in;  /* } */
-    ls_row_list ask, get; /* } */
-    int64_t *words;       /* } [4 workers] */
+    int *memory_of;         /* [workers] the first worker that has the same memory */
+    unsigned char *mine;    /* [ls_table_blocks()] 1: its worker has this memory */
+    bool apart;             /* workers do not share all memory */
+    bool sees;              /* ls_optim_sees() */
+    int64_t written;        /* the steps that are complete when rows are next written to tables */
+    float *fetched;         /* [nfloats]; if they are apart */
+    ls_row_post out, in;    /* } */
+    ls_exchange asked;      /* } rows, by their numbers among those of all tables */
+    ls_table_room ask, get; /* } these numbers */
+    size_t *next;           /* } [workers] where the next of `ask` goes */
 };
 
 enum { LS_NO_SLOT = -1 };
 
 static inline const ls_param *ls_row_param(const ls_step_rows *r, const ls_row_window *w) {
-    return &r->m->layout->model.params[w->param];
+    return &r->plan->c.model->params[w->param];
 }
 
 /* The worker that has a row of a window's table; has it the memory of this one? */
 static inline int ls_row_home(const ls_step_rows *r, const ls_row_window *w, int64_t id) {
-    return (int)((w->first_block + id / w->block_rows) % r->m->nworkers);
+    return (int)((w->first_block + id / w->block_rows) % r->nworkers);
 }
 static inline bool ls_row_is_near(const ls_step_rows *r, int worker) {
-    return r->memory_of[worker] == r->memory_of[r->m->worker];
+    return r->memory_of[worker] == r->memory_of[r->worker];
 }
 
 /* ---- row_policy.c: rows that are not always trained, or do not stay forever ---- */
@@ -101,9 +98,10 @@ ls_status ls_rows_fetch(ls_step_rows *, bool active, bool *others_p, ls_error *)
 
 /* ---- row_blocks.c ---- */
 
-/* Collective: each block is at its worker afterwards, with the rows after `steps` steps, unless
+/* Collective: each block is at its worker afterwards, with the rows after the view's steps, unless
  * *again_p: those of the last step have to be written once more. */
-ls_status ls_row_blocks_settle(ls_step_rows *, int64_t steps, bool *again_p, ls_error *);
+ls_status ls_row_blocks_settle(ls_step_rows *, const ls_step_rows_view *, bool *again_p,
+                               ls_error *);
 /* Collective: returns the memory of blocks that belong to other workers. */
 ls_status ls_row_blocks_tidy(ls_step_rows *, ls_error *);
 /* Collective: worker 0 gets all blocks. */

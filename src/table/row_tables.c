@@ -1,5 +1,5 @@
 /* row_tables.c - see row_tables.h. */
-#include "train/row_tables.h"
+#include "table/row_tables.h"
 
 #include <string.h>
 #include <sys/mman.h>
@@ -16,22 +16,12 @@ size_t ls_row_tables_nbytes(const ls_plan *p) {
     return PAGE + pages((size_t)ls_table_blocks(p->c.model)) + pages(tables);
 }
 
-size_t ls_row_tables_carried(const ls_plan *p) {
-    size_t nbytes = ls_row_tables_nbytes(p);
-    return nbytes ? pages(sizeof(ls_run_notes)) - sizeof(ls_run_notes) + nbytes : 0;
-}
-
 ls_row_tables ls_row_tables_in(void *memory, const ls_plan *p) {
     char *at = memory;
     size_t here = pages((size_t)ls_table_blocks(p->c.model));
     return (ls_row_tables){.marks = memory,
                            .here = (unsigned char *)at + PAGE,
                            .values = (float *)(void *)(at + PAGE + here)};
-}
-
-ls_row_tables ls_row_tables_of(const ls_host *h) {
-    char *carried = ls_store_carried(h->store);
-    return ls_row_tables_in(carried + pages(sizeof(ls_run_notes)), &h->layout.plan);
 }
 
 void ls_row_tables_drop(const ls_row_tables *t, const ls_plan *p, const ls_table_block *b) {

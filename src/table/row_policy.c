@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "train/row_inside.h"
+#include "table/row_inside.h"
 
 /* A row's ls_optim_seen changes as one word, so that it is whole whenever a worker dies. */
 typedef union word {
@@ -30,7 +30,7 @@ static void set_seen(const ls_step_rows *r, const ls_row_window *w, int64_t id, 
     atomic_store(place_of(r, w, id), (word){.seen = s}.bits);
 }
 
-static const ls_optim *optim_of(const ls_step_rows *r) { return &r->m->layout->plan.c.optim; }
+static const ls_optim *optim_of(const ls_step_rows *r) { return &r->plan->c.optim; }
 
 /* How often a row was seen with the step that is written, which may be noted already. */
 static int64_t count_of(const ls_step_rows *r, const ls_row_window *w, int64_t slot) {
@@ -62,8 +62,8 @@ void ls_rows_drop_gradients(ls_step_rows *r) {
 
 static void begin_anew(ls_step_rows *r, const ls_row_window *w, int64_t id) {
     size_t C = w->floats[0];
-    ls_model_init_param(&r->m->layout->model, (uint64_t)r->m->run->config.train.seed, w->param,
-                        (size_t)id * C, C, r->t.values + w->at[0] + (size_t)id * C);
+    ls_model_init_param(r->plan->c.model, r->seed, w->param, (size_t)id * C, C,
+                        r->t.values + w->at[0] + (size_t)id * C);
     for (int k = 1; k < r->nflats; k++)
         memset(r->t.values + w->at[k] + (size_t)id * w->floats[k], 0, w->floats[k] * sizeof(float));
     set_seen(r, w, id, (ls_optim_seen){0});
@@ -78,7 +78,7 @@ static void age(ls_step_rows *r, const char *sample, int vw, void *arg) {
         const ls_param *p = ls_row_param(r, w);
         const int32_t *ids = (const int32_t *)(const void *)(sample + p->ids_at);
         for (int64_t k = 0; k < p->nids; k++)
-            if (ids[k] >= 0 && ls_row_home(r, w, ids[k]) == r->m->worker &&
+            if (ids[k] >= 0 && ls_row_home(r, w, ids[k]) == r->worker &&
                 (int64_t)ls_row_seen(r, w, ids[k]).steps == last)
                 begin_anew(r, w, ids[k]);
     }
@@ -89,7 +89,7 @@ ls_status ls_rows_note_seen(ls_step_rows *r, ls_error *e) {
     for (int i = 0; i < r->nwindows; i++) {
         const ls_row_window *w = &r->windows[i];
         for (int64_t k = 0; k < w->n; k++) {
-            if (ls_row_home(r, w, w->ids[k]) != r->m->worker) continue;
+            if (ls_row_home(r, w, w->ids[k]) != r->worker) continue;
             int64_t count = count_of(r, w, k);
             if (count > o->filter_freq) count = o->filter_freq;
             set_seen(r, w, w->ids[k], (ls_optim_seen){(float)count, (float)r->written});

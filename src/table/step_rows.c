@@ -1,17 +1,19 @@
 /* step_rows.c - see step_rows.h. */
-#include "train/step_rows.h"
+#include "table/step_rows.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/mem.h"
+#include "coll/virtual.h"
 #include "plan/memory.h"
-#include "train/row_inside.h"
+#include "table/row_inside.h"
 
 /* ---- set-up ---- */
 
 static void open_window(ls_step_rows *r, int param) {
-    const ls_model *model = &r->m->layout->model;
-    const ls_optim *o = &r->m->layout->plan.c.optim;
+    const ls_model *model = r->plan->c.model;
+    const ls_optim *o = &r->plan->c.optim;
     const ls_param *p = &model->params[param];
     ls_row_window *w = &r->windows[r->nwindows++];
     *w = (ls_row_window){.param = param,
@@ -28,71 +30,62 @@ static void open_window(ls_step_rows *r, int param) {
     if (r->sees) w->seen_at = ls_optim_table_at(o, model, p, r->nflats);
 }
 
-/* Workers of one host share its store; those of other runtimes share nothing. */
-static bool are_apart(const ls_member *m) {
-    return m->host->store ? m->host->survival.view.nhosts > 1 : m->nworkers > 1;
-}
-
-static ls_status take_memory(ls_step_rows *r, ls_error *e) {
-    const ls_plan *p = &r->m->layout->plan;
+static ls_status take_memory(ls_step_rows *r, void *memory, ls_error *e) {
     void *fetched = NULL;
-    if (r->m->host->store) {
-        r->t = ls_row_tables_of(r->m->host);
-    } else {
-        r->own_nbytes = ls_row_tables_nbytes(p);
+    if (!memory) {
+        r->own_nbytes = ls_row_tables_nbytes(r->plan);
         LS_TRY(ls_map_shared(r->own_nbytes, "tables", &r->own, e));
-        r->t = ls_row_tables_in(r->own, p);
     }
+    r->t = ls_row_tables_in(memory ? memory : r->own, r->plan);
     if (!r->apart) return LS_OK;
-    LS_TRY(ls_map(ls_plan_floats(p) * sizeof(float), "rows of a step", &fetched, e));
+    LS_TRY(ls_map(ls_plan_floats(r->plan) * sizeof(float), "rows of a step", &fetched, e));
     r->fetched = fetched;
     return LS_OK;
 }
 
 /* Which workers have the same memory, and which blocks are in that of this one. */
-static ls_status find_memories(ls_step_rows *r, ls_error *e) {
-    const ls_member *m = r->m;
-    int32_t first = r->apart ? m->host->store ? m->host->survival.view.first : m->worker : 0;
-    for (int i = 0; i < m->nworkers; i++) r->memory_of[i] = 0;
-    if (r->apart) LS_TRY(ls_all_gather(m->group, &first, r->memory_of, 1, LS_I32, e));
-    for (int64_t b = 0; b < ls_table_blocks(&m->layout->model); b++)
-        r->mine[b] = ls_row_is_near(r, (int)(b % m->nworkers));
+static ls_status find_memories(ls_step_rows *r, int32_t first, ls_error *e) {
+    if (r->apart) LS_TRY(ls_all_gather(r->group, &first, r->memory_of, 1, LS_I32, e));
+    for (int64_t b = 0; b < ls_table_blocks(r->plan->c.model); b++)
+        r->mine[b] = ls_row_is_near(r, (int)(b % r->nworkers));
     return LS_OK;
 }
 
 static void open_posts(ls_step_rows *r) {
-    size_t n = (size_t)r->m->nworkers;
+    size_t n = (size_t)r->nworkers;
     ls_row_post *posts[] = {&r->out, &r->in};
-    ls_row_list *lists[] = {&r->ask, &r->get};
     for (int i = 0; i < 2; i++) {
         posts[i]->counts = LS_NEW_ARRAY(size_t, n);
         posts[i]->places = LS_NEW_ARRAY(size_t, n);
-        lists[i]->counts = LS_NEW_ARRAY(size_t, n);
-        lists[i]->places = LS_NEW_ARRAY(size_t, n);
     }
-    r->words = LS_NEW_ARRAY(int64_t, 4 * n);
+    ls_exchange_init(&r->asked, r->group);
 }
 
-ls_status ls_step_rows_open(const ls_member *m, ls_step_rows **r_p, ls_error *e) {
-    const ls_model *model = &m->layout->model;
+ls_status ls_step_rows_open(const ls_step_rows_config *c, ls_step_rows **r_p, ls_error *e) {
+    const ls_model *model = c->plan->c.model;
     ls_step_rows *r = LS_NEW(ls_step_rows);
-    r->m = m;
-    r->apart = are_apart(m);
-    r->nflats = ls_optim_nflats(&m->layout->plan.c.optim);
-    r->sees = ls_optim_sees(&m->layout->plan.c.optim);
+    *r = (ls_step_rows){.plan = c->plan,
+                        .flat = c->flat,
+                        .group = c->group,
+                        .worker = ls_group_rank(c->group),
+                        .nworkers = ls_group_size(c->group),
+                        .seed = c->seed,
+                        .batch = c->batch,
+                        .apart = c->apart,
+                        .nflats = ls_optim_nflats(&c->plan->c.optim),
+                        .sees = ls_optim_sees(&c->plan->c.optim)};
     r->windows = LS_NEW_ARRAY(ls_row_window, (size_t)model->nparams);
     for (int i = 0; i < model->nparams; i++)
         if (model->params[i].rows) open_window(r, i);
     r->slots = LS_NEW_ARRAY(int32_t, (size_t)model->table_rows);
     for (int64_t i = 0; i < model->table_rows; i++) r->slots[i] = LS_NO_SLOT;
-    r->batch = ls_dataset_loader(m->data, &m->run->config);
     r->sample = ls_alloc(model->sample_nbytes);
-    r->memory_of = LS_NEW_ARRAY(int, (size_t)m->nworkers);
+    r->memory_of = LS_NEW_ARRAY(int, (size_t)r->nworkers);
     r->mine = ls_alloc((size_t)ls_table_blocks(model));
     if (r->apart) open_posts(r);
-    ls_status s = take_memory(r, e);
-    if (r->apart) s = ls_agree(m->group, s, e);
-    if (s == LS_OK) s = find_memories(r, e);
+    ls_status s = take_memory(r, c->memory, e);
+    if (r->apart) s = ls_agree(r->group, s, e);
+    if (s == LS_OK) s = find_memories(r, c->first, e);
     if (s != LS_OK) {
         ls_step_rows_free(r);
         return s;
@@ -111,18 +104,16 @@ void ls_step_rows_free(ls_step_rows *r) {
         free(r->windows[i].seen);
     }
     ls_row_post *posts[] = {&r->out, &r->in};
-    ls_row_list *lists[] = {&r->ask, &r->get};
     for (int i = 0; i < 2; i++) {
-        free(posts[i]->data);
+        ls_table_room_free(&posts[i]->floats);
         free(posts[i]->counts);
         free(posts[i]->places);
-        free(lists[i]->rows);
-        free(lists[i]->counts);
-        free(lists[i]->places);
     }
-    ls_unmap(r->fetched, ls_plan_floats(&r->m->layout->plan) * sizeof(float));
+    ls_exchange_free(&r->asked);
+    ls_table_room_free(&r->ask);
+    ls_table_room_free(&r->get);
+    ls_unmap(r->fetched, ls_plan_floats(r->plan) * sizeof(float));
     ls_unmap(r->own, r->own_nbytes);
-    free(r->words);
     free(r->memory_of);
     free(r->mine);
     free(r->windows);
@@ -143,39 +134,38 @@ static void forget(ls_step_rows *r) {
 
 /* Takes up a block with clear states. */
 static void take_block(ls_step_rows *r, const ls_table_block *b) {
-    const ls_optim *o = &r->m->layout->plan.c.optim;
+    const ls_optim *o = &r->plan->c.optim;
     bool had = r->t.here[b->number];
     r->t.here[b->number] = 1;
     if (!had) return;
     for (int k = 1; k < ls_optim_table_buffers(o); k++) {
-        ls_optim_range x = ls_optim_table_block(o, &r->m->layout->model, b, k);
+        ls_optim_range x = ls_optim_table_block(o, r->plan->c.model, b, k);
         memset(r->t.values + x.first, 0, (x.end - x.first) * sizeof(float));
     }
 }
 
 void ls_step_rows_draw(ls_step_rows *r) {
     if (!r) return;
-    const ls_model *model = &r->m->layout->model;
-    uint64_t seed = (uint64_t)r->m->run->config.train.seed;
+    const ls_model *model = r->plan->c.model;
+    uint64_t seed = r->seed;
     ls_table_block b = LS_TABLE_BLOCKS;
     forget(r);
     while (ls_table_block_next(model, &b)) {
-        if (b.number % r->m->nworkers != r->m->worker) continue;
-        ls_optim_range x = ls_optim_table_block(&r->m->layout->plan.c.optim, model, &b, 0);
+        if (b.number % r->nworkers != r->worker) continue;
+        ls_optim_range x = ls_optim_table_block(&r->plan->c.optim, model, &b, 0);
         size_t first = (size_t)(b.first * model->params[b.param].dims[1]);
         ls_model_init_param(model, seed, b.param, first, x.end - x.first, r->t.values + x.first);
         take_block(r, &b);
     }
 }
 
-void ls_step_rows_fill(ls_step_rows *r, ls_train_state *s) {
-    if (!r || r->memory_of[r->m->worker] != r->m->worker) return;
+ls_rows_part ls_step_rows_fill(ls_step_rows *r) {
+    if (!r || r->memory_of[r->worker] != r->worker) return (ls_rows_part){0};
     ls_table_block b = LS_TABLE_BLOCKS;
     forget(r);
-    while (ls_table_block_next(&r->m->layout->model, &b))
+    while (ls_table_block_next(r->plan->c.model, &b))
         if (r->mine[b.number]) take_block(r, &b);
-    s->tables = r->t.values;
-    if (r->apart) s->table_blocks = r->mine;
+    return (ls_rows_part){r->t.values, r->apart ? r->mine : NULL};
 }
 
 /* ---- the rows of a batch ---- */
@@ -214,7 +204,7 @@ static void add_sample(ls_step_rows *r, const char *sample, bool wanted) {
 ls_status ls_rows_each_sample(ls_step_rows *r, int64_t step, ls_row_sample *f, void *arg,
                               ls_error *e) {
     const ls_loader_config *c = &r->batch;
-    int V = r->m->layout->plan.c.V;
+    int V = r->plan->c.V;
     ls_batch b = ls_loader_batch(c, (uint64_t)step);
     ls_draw d = {.seed = c->order.seed, .epoch = b.epoch};
     for (int v = 0; v < V; v++) {
@@ -230,7 +220,7 @@ ls_status ls_rows_each_sample(ls_step_rows *r, int64_t step, ls_row_sample *f, v
 
 static void add_sample_of(ls_step_rows *r, const char *sample, int vw, void *arg) {
     bool all = *(const bool *)arg;
-    add_sample(r, sample, all || ls_plan_runs_vw(&r->m->layout->plan, r->m->worker, vw));
+    add_sample(r, sample, all || ls_plan_runs_vw(r->plan, r->worker, vw));
 }
 
 /* Gives a slot to each row of the batch. all: the worker reads all of them. */
@@ -246,10 +236,10 @@ static ls_status find_rows(ls_step_rows *r, int64_t step, bool all, ls_error *e)
 static ls_status write_back(ls_step_rows *r, int64_t steps, ls_error *e) {
     atomic_store(&r->t.marks->begun, steps);
     LS_TRY(ls_rows_to_tables(r, e));
-    LS_TRY(ls_barrier(r->m->group, e));
+    LS_TRY(ls_barrier(r->group, e));
     if (r->sees) {
         LS_TRY(ls_rows_note_seen(r, e));
-        LS_TRY(ls_barrier(r->m->group, e));
+        LS_TRY(ls_barrier(r->group, e));
     }
     atomic_store(&r->t.marks->steps, steps);
     return LS_OK;
@@ -258,26 +248,27 @@ static ls_status write_back(ls_step_rows *r, int64_t steps, ls_error *e) {
 /* The state is new: all have made their parts, and what an earlier view had elsewhere is dropped. */
 static ls_status begin_tables(ls_step_rows *r, int64_t steps, ls_error *e) {
     LS_TRY(ls_row_blocks_tidy(r, e));
-    if (r->memory_of[r->m->worker] == r->m->worker) {
+    if (r->memory_of[r->worker] == r->worker) {
         atomic_store(&r->t.marks->begun, steps);
         atomic_store(&r->t.marks->steps, steps);
     }
-    return ls_barrier(r->m->group, e);
+    return ls_barrier(r->group, e);
 }
 
-ls_status ls_step_rows_take_up(ls_step_rows *r, int64_t steps, bool found, ls_error *e) {
+ls_status ls_step_rows_take_up(ls_step_rows *r, const ls_step_rows_view *v, ls_error *e) {
     bool again = false;
     if (!r) return LS_OK;
-    if (found)
-        LS_TRY(ls_row_blocks_settle(r, steps, &again, e));
+    r->group = r->asked.group = v->group;
+    if (v->found)
+        LS_TRY(ls_row_blocks_settle(r, v, &again, e));
     else
-        LS_TRY(begin_tables(r, steps, e));
+        LS_TRY(begin_tables(r, v->steps, e));
     if (again) {
-        LS_TRY(find_rows(r, steps - 1, false, e));
-        LS_TRY(write_back(r, steps, e));
+        LS_TRY(find_rows(r, v->steps - 1, false, e));
+        LS_TRY(write_back(r, v->steps, e));
     }
     LS_TRY(ls_row_blocks_tidy(r, e));
-    atomic_store(&r->t.marks->view, r->m->host->survival.view.id.number);
+    atomic_store(&r->t.marks->view, v->number);
     return LS_OK;
 }
 
@@ -300,7 +291,7 @@ bool ls_step_rows_are_apart(const ls_step_rows *r) { return r && r->apart; }
 
 ls_status ls_step_rows_fetch(void *rows, int64_t n, const void *samples, ls_error *e) {
     ls_step_rows *r = rows;
-    size_t nbytes = r->m->layout->model.sample_nbytes;
+    size_t nbytes = r->plan->c.model->sample_nbytes;
     forget_slots(r);
     for (int64_t i = 0; i < n; i++) add_sample(r, (const char *)samples + (size_t)i * nbytes, true);
     return ls_rows_fetch(r, true, NULL, e);
@@ -321,9 +312,7 @@ ls_status ls_step_rows_collect(ls_step_rows *r, ls_error *e) {
     return r && r->apart ? ls_row_blocks_collect(r, e) : LS_OK;
 }
 
-void ls_step_rows_add(const ls_step_rows *r, ls_train_state *s) {
-    if (r) s->tables = r->t.values;
-}
+float *ls_step_rows_tables(const ls_step_rows *r) { return r ? r->t.values : NULL; }
 
 ls_status ls_step_rows_drop_collected(ls_step_rows *r, ls_error *e) {
     return r && r->apart ? ls_row_blocks_tidy(r, e) : LS_OK;
