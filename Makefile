@@ -85,14 +85,14 @@ bench-peers:
 	@scripts/bench_peers.sh generate
 	@scripts/bench_peers.sh
 
-# Training with compressed gradients between two hosts with slow links (docs/guide/communication.md):
+# Training with compressed gradients between two hosts with slow links (docs/measured/communication.md):
 # network namespaces with limited cards, so it needs root. An hour.
 bench-compress:
 	@scripts/install.sh build
 	@scripts/build.sh release
 	@scripts/bench_compress.sh
 
-# Rows of a table read and updated a second, beside PyTorch (docs/reference/tables.md). Takes a minute.
+# Rows of a table read and updated a second, beside PyTorch (docs/measured/speed.md). Takes a minute.
 bench-table:
 	@scripts/install.sh build peers
 	@scripts/build.sh release

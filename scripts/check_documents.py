@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""check_documents.py LOCKSTEP - checks that the documents' commands and the shipped files work.
+"""check_documents.py LOCKSTEP [DOCUMENT...] - checks that the documents' commands and the shipped files work.
 
 Every command line with lockstep in a code block of the documents is run, in a directory of its own
 for each document, from the top to the bottom. The shipped configs there have a model of a few
@@ -10,7 +10,8 @@ only parsed: with a nonexistent option at its end, lockstep must reject only tha
 other line is run.
 
 The configs and machine files are also planned as they are shipped, and placeholders that nobody has
-replaced are found; outputs and examples in YAML are checked, too (document_examples.py).
+replaced are found; outputs, examples in YAML (document_examples.py) and links (document_links.py) are
+checked, too.
 """
 import glob
 import os
@@ -24,6 +25,7 @@ import tempfile
 import time
 
 import document_examples
+import document_links
 
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 PROGRAM = os.path.abspath(sys.argv[1]) if len(sys.argv) > 1 else os.path.join(ROOT, "build/lockstep")
@@ -81,16 +83,20 @@ START = re.compile(r"(\$ )?(export |for \w+ in |do )?([A-Z_]+=\S+ )*"
 def commands(path):
     """Returns the command lines of a document's code blocks: (line number, text)."""
     lines = open(path, encoding="utf-8").read().split("\n")
-    found, i, fenced = [], 0, False
+    found, i, fenced, shown = [], 0, False, False
     while i < len(lines):
         number, line = i + 1, lines[i]
         i += 1
+        shown = shown and (line.startswith("    ") or not line)  # below a line with a prompt: what it prints
         if line.startswith("```"):
             fenced = not fenced
             continue
         if not fenced and not line.startswith("    "):
             continue
         text = line.strip()
+        shown = shown or text.startswith("$ ")
+        if shown and not text.startswith("$ "):
+            continue
         if not (START.match(text) or (text.startswith("for ") and "lockstep " in text)):
             continue
         while text.endswith("\\") and i < len(lines):
@@ -257,11 +263,14 @@ def check_placeholders(names):
 
 
 def main():
-    failed, shipped = check_shipped()
-    total = {"run": 0, "parsed": 0}
     names = sorted(n for d in DOCUMENTS for n in glob.glob(d, root_dir=ROOT))
-    failed += check_placeholders(names + glob.glob("src/**/README.md", root_dir=ROOT, recursive=True) +
-                                 ["CHANGELOG.md", "SECURITY.md"])
+    every = sorted({*names, *glob.glob("**/README.md", root_dir=ROOT, recursive=True), "CHANGELOG.md", "SECURITY.md"})
+    failed, links = document_links.check_links(ROOT, [n for n in every if not n.startswith("build")])
+    failed += check_placeholders(n for n in every if not n.startswith("build"))
+    few, names = len(sys.argv) > 2, sys.argv[2:] or names
+    bad, shipped = (0, 0) if few else check_shipped()
+    failed += bad
+    total = {"run": 0, "parsed": 0}
     scratch = make_scratch()
     document_examples.add_samples(scratch)
     shown = given = 0
@@ -276,9 +285,11 @@ def main():
         for k in total:
             total[k] += count[k]
     shutil.rmtree(scratch, ignore_errors=True)
-    print(f"{shipped} plans of shipped files; {total['run']} command lines of {len(names)} documents "
+    print(f"{links} links; {shipped} plans of shipped files; {total['run']} command lines of {len(names)} documents "
           f"run, {total['parsed']} parsed; {shown} outputs compared, {given} examples in YAML planned; "
           f"{failed} failed")
+    if few:
+        return 1 if failed else 0
     if total["run"] < 20 or shipped < 10 or shown < 2 or given < 20:
         print("too few were found: have the documents moved?")
         failed += 1

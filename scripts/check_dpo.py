@@ -53,7 +53,7 @@ def run(*command):
 
 
 def write_pairs():
-    text = re.sub(r"\s+", " ", Path("docs/guide/train.md").read_text())
+    text = re.sub(r"\s+", " ", Path("docs/reference/data.md").read_text())
     parts = [text[i * 60:i * 60 + 60] for i in range(PAIRS + 2)]
     lines = [json.dumps(dict(prompt=p[:24], chosen=p[24:24 + 8 + i % 24], rejected=p[60:24:-1][:6 + i * 7 % 20])) + "\n"
              for i, p in enumerate(parts)]

@@ -142,7 +142,7 @@ def go_on(kind, model, x, wanted):
 
 BASE = TOP / "base"
 (TOP / "text").write_text("".join(p.read_text() for p in sorted(Path("docs").rglob("*.md"))))
-(TOP / "short").write_text(Path("docs/guide/train.md").read_text()[:4000])
+(TOP / "short").write_text(Path("docs/reference/data.md").read_text()[:4000])
 if MODEL:
     run(LOCKSTEP, "import", MODEL[0], "-o", BASE, "--type", "f32")  # which both read
 else:

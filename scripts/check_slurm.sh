@@ -1,6 +1,6 @@
 #!/bin/bash
 # Runs Lockstep under a real Slurm: a controller and three nodes in network namespaces
-# (scripts/slurm_cluster.sh). Tests srun and sbatch as in docs/guide/survival.md, a job that is signalled
+# (scripts/slurm_cluster.sh). Tests srun and sbatch as in docs/guide/hosts.md, a job that is signalled
 # before its time limit and requeued until all steps are done, scancel, a lost node, a job array
 # on one run directory, and programs with models of their own. Each run ends with the weights of one
 # worker. Needs root, munge, slurmctld and slurmd.
@@ -52,7 +52,7 @@ slow_from() { echo "$2" >"$1.pace"; } # slow_from RUN STEP: from STEP on, a step
 let_go() { rm -f "$1.pace"; }
 turns_of() { cat "$dir/out.job" 2>/dev/null | grep -c 'continuing from'; }
 has_turns() { [ "$(turns_of)" -ge "$1" ]; }
-submit() { # submit RUN [sbatch options]: the script of docs/guide/survival.md; prints the job's number
+submit() { # submit RUN [sbatch options]: the script of docs/guide/hosts.md; prints the job's number
     run=$1
     shift
     cat >"$dir/job.sh" <<JOB

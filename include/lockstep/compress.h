@@ -8,8 +8,8 @@
  *     }
  *
  * Each contribution is encoded by itself, and what the encoding loses is added to the next
- * contribution (error feedback), so that nothing is lost for good. docs/guide/communication.md has
- * the formulas, and what each method is good for.
+ * contribution (error feedback), so that nothing is lost for good. docs/reference/compression.md
+ * has the formulas, and what each method is good for.
  */
 #ifndef LOCKSTEP_COMPRESS_H
 #define LOCKSTEP_COMPRESS_H

@@ -12,7 +12,7 @@
  * Every collective is called by all workers of the group, in the same order, with the same count,
  * dtype, operation and root. If they differ, each gets LS_EDISAGREE with a message that names the
  * workers, their calls, and the files and lines they called from. That call returns it, or the next
- * one where that call was done before the difference was found (docs/design/collectives.md,
+ * one where that call was done before the difference was found (docs/reference/collectives.md,
  * "Disagreement"). One thread at a time may call a group; other groups (split or duplicated) may be
  * used by other threads. Calls of different groups may be waited for in any order, since a wait
  * moves the calls of all. But each blocking call waits until it is done, so all workers that are in

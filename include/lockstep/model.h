@@ -287,7 +287,7 @@ ls_value *ls_embedding(ls_model *, ls_value *ids, ls_embedding_options);
 
 /* The sum of the rows, or their mean: [..] -> [width]. A list shorter than its field is padded with
  * -1; of an empty list both are 0. The bits do not depend on the padding. Files with lists of
- * different lengths are read so (docs/guide/data.md); it is PyTorch's EmbeddingBag. */
+ * different lengths are read so (docs/reference/data.md); it is PyTorch's EmbeddingBag. */
 typedef struct ls_embedding_sum_options {
     const char *name LS_UNSET;
     int64_t rows LS_UNSET, width LS_UNSET;

@@ -521,9 +521,8 @@ const ls_command cmd_data = {
         "and which keys of a config train on them.\n"
         "\n"
         "FILE may be a quoted pattern, and packed by gzip or zstd. Images and labels that are in\n"
-        "separate files are given together, or the labels by --labels. docs/guide/data.md "
-        "describes the\n"
-        "formats.\n"
+        "separate files are given together, or the labels by --labels. docs/reference/data.md\n"
+        "describes the formats.\n"
         "\n"
         "Each damaged sample is logged with its file and offset; exit code 1 if there are any.",
     .options =

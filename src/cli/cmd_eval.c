@@ -431,7 +431,8 @@ const ls_command cmd_eval = {
          [LABELS] = {"labels", 0, "FILE", "labels of --data, where the format has them apart"},
          [CHAT] = {"chat", 0, "FILE",
                    "evaluate on these conversations, of a model with a chat template "
-                   "(docs/guide/train.md), or on pairs of a chosen and a rejected answer"},
+                   "(docs/reference/conversations.md), or on pairs of a chosen and a rejected "
+                   "answer"},
          [BEFORE] = {"before", 0, NULL,
                      "also the model that the run began with (train.from, model.from)"},
          [REFERENCE] = {"reference", 0, "RUN|MODEL",

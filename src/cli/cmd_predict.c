@@ -282,8 +282,8 @@ const ls_command cmd_predict = {
     .about =
         "Writes what the model predicts of each sample of DATA: the most probable class with its\n"
         "probability, or numbers. DATA, files or directories, is read as the run's own data are\n"
-        "(docs/guide/data.md); it needs no labels. Without DATA: the validation part of the run's\n"
-        "data.\n"
+        "(docs/reference/data.md); it needs no labels. Without DATA: the validation part of the\n"
+        "run's data.\n"
         "\n"
         "A language model reads the lines of a text, or the members text, prompt or content of\n"
         "JSON lines, and predicts the token that follows; without a tokenizer, rows of tokens.\n"

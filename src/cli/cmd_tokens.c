@@ -213,8 +213,8 @@ const ls_command cmd_tokens = {
                 [SAVE] = {"save", 0, "FILE", "write the tokenizer as tokenizer.json to a new FILE"},
                 [CHAT] = {"chat", 0, "FILE",
                           "show the conversations in FILE as the model's template writes them "
-                          "(docs/guide/train.md), with brackets around what is trained on; on a "
-                          "terminal in colour"},
+                          "(docs/reference/conversations.md), with brackets around what is trained "
+                          "on; on a terminal in colour"},
                 [TEMPLATE] = {"template", 0, "FILE",
                               "with --chat: another chat template than the model's"},
                 [LOSS] = {"loss", 0, "WHAT",

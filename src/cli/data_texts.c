@@ -251,7 +251,7 @@ static void print_chats(const counts *c, const char *paths, ls_buf *b) {
     put_paths(paths, b);
     ls_buf_printf(b,
                   "}%s\n           with model.from: MODEL, a published model whose chat template "
-                  "writes them (docs/guide/train.md)\n",
+                  "writes them (docs/guide/finetune.md)\n",
                   c->npairs ? ", train: {loss: dpo}" : "");
 }
 

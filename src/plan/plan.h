@@ -162,7 +162,7 @@ typedef struct ls_bucket {
     bool shared; /* in a mesh: layers of several ranks have parameters of it */
 } ls_bucket;
 
-/* How gradients are compressed before they are summed (docs/guide/communication.md). Each virtual
+/* How gradients are compressed before they are summed (docs/design/replicas.md). Each virtual
  * worker's gradient is encoded by itself, piece by piece. What an encoding loses is an error that
  * the virtual worker adds to its next gradient. */
 typedef struct ls_plan_compress {

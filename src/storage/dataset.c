@@ -257,7 +257,7 @@ void ls_dataset_describe(const ls_dataset *d, ls_buf *out) {
 /* ---- samples ---- */
 
 /* Threads that read training samples. With 4 of them a small model trained fastest on JPEG images
- * of 64 x 64; 1, 2 and 8 were slower (docs/guide/train.md). */
+ * of 64 x 64; 1, 2 and 8 were slower (docs/measured/speed.md). */
 static int threads_of(const ls_dataset *d, const ls_config *c) {
     enum { FOR_IMAGES = 4 };
     if (c->data.threads != LS_AUTO) return (int)c->data.threads;

@@ -235,7 +235,7 @@ static void test_scale(void **state) {
     free(output);
 }
 
-/* docs/guide/train.md describes every field of a step and of an evaluation. */
+/* docs/reference/metrics.md describes every field of a step and of an evaluation. */
 static void test_metrics(void **state) {
     (void)state;
     char path[256];
@@ -244,7 +244,7 @@ static void test_metrics(void **state) {
     int steps = 0, evaluations = 0;
     snprintf(path, sizeof path, "%s/run/metrics.jsonl", folder);
     assert_ls_ok(ls_file_read(path, 1 << 20, &text, &e), e);
-    assert_ls_ok(ls_file_read("docs/guide/train.md", 1 << 20, &docs, &e), e);
+    assert_ls_ok(ls_file_read("docs/reference/metrics.md", 1 << 20, &docs, &e), e);
     for (char *at = text.data, *end; *at; at = end + 1) {
         ls_json *j = NULL;
         end = strchr(at, '\n');

@@ -6,7 +6,7 @@
  * is the micro-batch that it belongs to. At the end, every chain must have every term once and in
  * order, and every sum must be the tree over virtual workers.
  *
- * It is written from the definitions (docs/guide/train.md, plan.h) and shares no code with the
+ * It is written from the definitions (docs/design/plan.md, plan.h) and shares no code with the
  * passes: it reads the plan's settings, buckets and actions, and calls only the functions that
  * number buffers and print actions. So it finds a rule that both the passes and ls_plan_verify()
  * have wrong. It is slow: for small plans.

@@ -1,6 +1,6 @@
 /* rules.h - what each worker does in a step, by the definitions.
  *
- * Written from docs/guide/train.md and from the comments of plan.h, without the functions of
+ * Written from docs/design/plan.md and from the comments of plan.h, without the functions of
  * src/plan: a reference for them (rules_check_answers()), and the rules that the oracle checks.
  */
 #ifndef LS_TEST_RULES_H

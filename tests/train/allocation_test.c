@@ -5,7 +5,7 @@
  * the second step on. The first step makes objects that later ones reuse: programs of collectives,
  * connections, chunks of slabs.
  *
- * Two allocations can't be avoided (docs/measured/speed.md). OpenSSL allocates for each record that
+ * Two allocations can't be avoided (docs/design/kernels.md). OpenSSL allocates for each record that
  * it writes: that these blocks are small, and freed before the step ends, is checked here. A worker
  * that has waited 0.25 s over TCP asks the others where they are (health.h), which takes memory:
  * the test's workers may wait that long on a busy machine, so what is allocated there is not
