@@ -8,12 +8,7 @@
 
 #include "chat/conversation.h"
 #include "chat/format.h"
-
-typedef enum ls_chat_loss {
-    LS_CHAT_ASSISTANT, /* all answers */
-    LS_CHAT_ALL,       /* all tokens */
-    LS_CHAT_COMPLETION /* the last answer */
-} ls_chat_loss;
+#include "config/choices.h"
 
 typedef struct ls_chat_spans {
     ls_buf text;

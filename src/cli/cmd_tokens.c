@@ -155,7 +155,7 @@ static ls_status save(const ls_tokenizer *t, const char *path, ls_error *e) {
 
 /* --chat */
 static int run_chat(const ls_args *a) {
-    static const char *const losses[] = {"assistant", "all", "completion"};
+    static const char *const losses[] = {ls_chat_loss_words(LS_CHOICE_WORD) NULL};
     ls_error e = {0};
     const char *loss = cli_value(a, LOSS);
     ls_tokens_chat o = {.model = a->words[0],
@@ -163,10 +163,10 @@ static int run_chat(const ls_args *a) {
                         .template = cli_value(a, TEMPLATE),
                         .json = cli_given(a, JSON)};
     int i = 0;
-    while (loss && i < 3 && strcmp(losses[i], loss) != 0) i++;
+    while (loss && losses[i] && strcmp(losses[i], loss) != 0) i++;
     o.loss = (ls_chat_loss)i;
     ls_status s = LS_OK;
-    if (i == 3)
+    if (!losses[i])
         s = ls_fail(&e, LS_EINVAL, "--loss is assistant, all or completion, not '%s'", loss);
     else if (a->nwords == 2)
         s = ls_fail(&e, LS_EINVAL, "--chat shows conversations; leave TEXT out");

@@ -22,6 +22,9 @@ _Static_assert((int)LS_NCONFIG_KEYS <= (int)LS_CONFIG_MOST_KEYS,
 static int64_t *integer_at(ls_config *c, const ls_config_key *k) {
     return (int64_t *)(void *)((char *)c + k->offset);
 }
+static int *choice_at(ls_config *c, const ls_config_key *k) {
+    return (int *)(void *)((char *)c + k->offset);
+}
 static double *real_at(ls_config *c, const ls_config_key *k) {
     return (double *)(void *)((char *)c + k->offset);
 }
@@ -37,6 +40,7 @@ void ls_config_defaults(ls_config *c) {
     const ls_config_key *k = NULL;
     for (int i = 0; (k = ls_config_key_at(i)); i++) {
         if (k->type == LS_KEY_INTEGER) *integer_at(c, k) = k->whole[LS_KEY_USUAL];
+        if (k->type == LS_KEY_CHOICE) *choice_at(c, k) = (int)k->whole[LS_KEY_USUAL];
         if (k->type == LS_KEY_REAL) *real_at(c, k) = k->real[LS_KEY_USUAL];
         if (k->type == LS_KEY_SPAN) span_at(c, k)->n = k->real[LS_KEY_USUAL];
         if (ls_config_key_is_text(k)) *text_at(c, k) = "";
@@ -176,7 +180,7 @@ static ls_status set_choice(ls_config *c, const ls_config_key *k, const char *wh
     value = word_of(k, value);
     for (int i = 0; k->choices[i]; i++) {
         if (strcmp(k->choices[i], value) == 0) {
-            *integer_at(c, k) = i;
+            *choice_at(c, k) = i;
             ls_buf_free(&list);
             return LS_OK;
         }
@@ -232,7 +236,7 @@ static ls_status set_tree(ls_config *c, const ls_config_key *k, const char *wher
     tree->line = item->line;
     if (!*item->value) *tree = LS_CONFIG_NO_TREE;
     LS_TRY(set_text(c, k, where, item->value, e));
-    if (tree == &c->data.missing_by) c->data.missing = LS_MISSING_KIND_REFUSE;
+    if (tree == &c->data.missing_by) c->data.missing = LS_MISSING_REFUSE;
     return tree == &c->train.phased ? ls_config_read_phases(c, where, e) : LS_OK;
 }
 
@@ -240,7 +244,7 @@ static ls_status set_tree(ls_config *c, const ls_config_key *k, const char *wher
 static ls_status set_value(ls_config *c, const ls_config_key *k, const char *where,
                            const char *value, ls_error *e) {
     LS_TRY(ls_config_key_set(c, k, where, value, e));
-    const int64_t *at = integer_at(c, k);
+    const void *at = (const char *)c + k->offset;
     if (at == &c->train.batch) ls_config_set_batch(c, c->train.batch);
     if (at == &c->model.layers) c->model.list = LS_CONFIG_NO_TREE;
     if (at == &c->data.missing) c->data.missing_by = LS_CONFIG_NO_TREE;

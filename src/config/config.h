@@ -13,6 +13,8 @@
 
 #include "base/error.h"
 #include "base/mem.h"
+#include "config/choices.h"
+#include "lockstep/compress.h"
 
 enum { LS_AUTO = -1 };           /* value of a number that is set to "auto" */
 enum { LS_CONFIG_TEXT = 1024 };  /* longest text value, with its 0 */
@@ -29,11 +31,10 @@ typedef struct ls_config_tree {
 } ls_config_tree;
 #define LS_CONFIG_NO_TREE ((ls_config_tree){.text = ""})
 
-/* An amount of training, in one of these units; n LS_AUTO, in steps: the usual one. */
-typedef enum ls_span_unit { LS_SPAN_STEPS, LS_SPAN_SAMPLES, LS_SPAN_EPOCHS } ls_span_unit;
+/* An amount of training; n LS_AUTO, in steps: the usual one. */
 typedef struct ls_config_span {
     double n;
-    int64_t unit; /* an ls_span_unit */
+    ls_span_unit unit;
 } ls_config_span;
 
 /* The steps from `step` on have `batch` samples each (phases.h). */
@@ -42,175 +43,22 @@ typedef struct ls_config_phase {
     int64_t step, batch;
 } ls_config_phase;
 
-/* networks/network.h makes them. */
-typedef enum ls_model_kind {
-    LS_MODEL_GPT2,
-    LS_MODEL_LLAMA,
-    LS_MODEL_MLP,
-    LS_MODEL_CNN,
-    LS_MODEL_RESNET,
-    LS_MODEL_VIT,
-    LS_MODEL_FACTORS,
-    LS_MODEL_TWO_TOWERS,
-    LS_MODEL_DLRM,
-    LS_MODEL_WIDE_DEEP,
-    LS_MODEL_LAYERS,
-    LS_MODEL_PROGRAM /* a model of a program that was built with the library (own.h) */
-} ls_model_kind;
-
-typedef enum ls_norm_kind { LS_NORM_GROUP, LS_NORM_BATCH } ls_norm_kind;
-typedef enum ls_head_kind { LS_HEAD_TIED, LS_HEAD_OWN } ls_head_kind;
-typedef enum ls_router_scope { LS_ROUTERS_EACH, LS_ROUTERS_ALL } ls_router_scope;
-typedef enum ls_bias_kind {
-    LS_BIAS_NONE,
-    LS_BIAS_QKV,       /* queries, keys and values have one */
-    LS_BIAS_ATTENTION, /* and of attention's output */
-    LS_BIAS_MLP,
-    LS_BIAS_ALL
-} ls_bias_kind;
-typedef enum ls_rope_kind { LS_ROPES_DEFAULT, LS_ROPES_LINEAR, LS_ROPES_LLAMA3 } ls_rope_kind;
-typedef enum ls_reduce_order { LS_REDUCE_TREE, LS_REDUCE_FASTEST } ls_reduce_order;
-typedef enum ls_transport_kind {
-    LS_TRANSPORT_AUTO,
-    LS_TRANSPORT_SHM,
-    LS_TRANSPORT_THREAD,
-    LS_TRANSPORT_TCP,
-    LS_TRANSPORT_MPI
-} ls_transport_kind;
-typedef enum ls_fit_kind { LS_FIT_OFF, LS_FIT_AUTO } ls_fit_kind;
-typedef enum ls_executor_kind { LS_EXECUTOR_LANES, LS_EXECUTOR_SEQUENTIAL } ls_executor_kind;
-typedef enum ls_compute_kind { LS_COMPUTE_F32, LS_COMPUTE_BF16, LS_COMPUTE_F16 } ls_compute_kind;
-typedef enum ls_reduce_kind {
-    LS_REDUCE_AUTO,
-    LS_REDUCE_F32,
-    LS_REDUCE_BF16,
-    LS_REDUCE_F16
-} ls_reduce_kind;
-typedef enum ls_accumulate_kind { LS_ACCUMULATE_LATE, LS_ACCUMULATE_EARLY } ls_accumulate_kind;
-typedef enum ls_state_kind { LS_STATE_MEMORY, LS_STATE_FILE } ls_state_kind;
-typedef enum ls_overlap_kind { LS_OVERLAP_AUTO, LS_OVERLAP_ON, LS_OVERLAP_OFF } ls_overlap_kind;
-
 enum { LS_CONFIG_MOST_PIPE = 256 }; /* workers of a pipeline */
-typedef enum ls_mesh_kind {
-    LS_MESH_GIVEN,
-    LS_MESH_AUTO /* decided before a run begins (perf/mesh.h) */
-} ls_mesh_kind;
-typedef enum ls_pipeline_kind { /* as in plan/schedule.h */
-                                LS_PIPELINE_1F1B,
-                                LS_PIPELINE_GPIPE,
-                                LS_PIPELINE_INTERLEAVED,
-                                LS_PIPELINE_ZB_H1,
-                                LS_PIPELINE_ZB_V
-} ls_pipeline_kind;
-
-typedef enum ls_optimizer_kind {
-    LS_OPTIMIZER_ADAMW,
-    LS_OPTIMIZER_ADAM,
-    LS_OPTIMIZER_SGD,
-    LS_OPTIMIZER_LION,
-    LS_OPTIMIZER_ADAGRAD,
-    LS_OPTIMIZER_SCHEDULE_FREE,
-    LS_OPTIMIZER_LARS,
-    LS_OPTIMIZER_LAMB,
-    LS_OPTIMIZER_ADAFACTOR,
-    LS_OPTIMIZER_MUON,
-    LS_OPTIMIZER_SOAP,
-    LS_OPTIMIZER_ONEBIT_ADAM,
-    LS_OPTIMIZER_ONEBIT_LAMB,
-    LS_OPTIMIZER_ROWWISE_ADAGRAD
-} ls_optimizer_kind;
-typedef enum ls_schedule_kind {
-    LS_SCHEDULE_COSINE,
-    LS_SCHEDULE_LINEAR,
-    LS_SCHEDULE_CONSTANT,
-    LS_SCHEDULE_STEP,
-    LS_SCHEDULE_WSD /* warm-up, stable, decay */
-} ls_schedule_kind;
-typedef enum ls_scale_kind { LS_SCALE_OFF, LS_SCALE_LINEAR, LS_SCALE_SQRT } ls_scale_kind;
-/* The words from `tokens` on are names of formats of files (source/source.h). */
-typedef enum ls_data_kind { LS_DATA_AUTO, LS_DATA_TEXT, LS_DATA_CHAT, LS_DATA_TOKENS } ls_data_kind;
-typedef enum ls_chat_kind { /* as in chat/spans.h */
-                            LS_CHAT_OF_ASSISTANT,
-                            LS_CHAT_OF_ALL,
-                            LS_CHAT_OF_COMPLETION
-} ls_chat_kind;
-typedef enum ls_train_loss { LS_TRAIN_LOSS_AUTO, LS_TRAIN_LOSS_DPO } ls_train_loss;
-typedef enum ls_dpo_kind { /* as in layers/layers.h */
-                           LS_DPO_OF_SIGMOID,
-                           LS_DPO_OF_IPO,
-                           LS_DPO_OF_HINGE
-} ls_dpo_kind;
-typedef enum ls_order_kind { LS_ORDER_AUTO, LS_ORDER_GLOBAL, LS_ORDER_BLOCKS } ls_order_kind;
-typedef enum ls_missing_kind { /* as ls_missing (source/source.h) */
-                               LS_MISSING_KIND_REFUSE,
-                               LS_MISSING_KIND_DROP,
-                               LS_MISSING_KIND_MEAN
-} ls_missing_kind;
-typedef enum ls_documents_kind { LS_DOCUMENTS_APART, LS_DOCUMENTS_JOINED } ls_documents_kind;
-
-typedef enum ls_damaged_kind { LS_DAMAGED_REFUSE, LS_DAMAGED_SKIP } ls_damaged_kind;
-typedef enum ls_channels_kind { LS_CHANNELS_AUTO, LS_CHANNELS_1, LS_CHANNELS_3 } ls_channels_kind;
-typedef enum ls_lists_kind { LS_LISTS_REFUSE, LS_LISTS_CUT } ls_lists_kind;
-typedef enum ls_eval_weights { LS_EVAL_LAST, LS_EVAL_EMA } ls_eval_weights;
-typedef enum ls_config_best { LS_BEST_AUTO, LS_BEST_OFF, LS_BEST_ON } ls_config_best;
-/* How workers share what they learn (sync.mode). */
-typedef enum ls_sync_mode {
-    LS_SYNC_ALL_REDUCE,
-    LS_SYNC_LOCAL,
-    LS_SYNC_DILOCO,
-    LS_SYNC_ASYNC,
-    LS_SYNC_GOSSIP,
-    LS_SYNC_SSP
-} ls_sync_mode;
 enum { LS_STALENESS_MOST = 16 };
-/* How replicas' Deltas are sent (sync.deltas). */
-typedef enum ls_deltas_kind {
-    LS_DELTAS_F32,
-    LS_DELTAS_BF16,
-    LS_DELTAS_INT8,
-    LS_DELTAS_INT4
-} ls_deltas_kind;
-/* Which replicas mix in a round of gossip, and how (plan/mixing.h). */
-typedef enum ls_sync_graph {
-    LS_GRAPH_EXPONENTIAL,
-    LS_GRAPH_RING,
-    LS_GRAPH_TORUS,
-    LS_GRAPH_RANDOM
-} ls_sync_graph;
-typedef enum ls_sync_algorithm { LS_GOSSIP_DPSGD, LS_GOSSIP_SGP } ls_sync_algorithm;
-typedef enum ls_outer_kind { LS_OUTER_NESTEROV, LS_OUTER_SGD, LS_OUTER_ADAMW } ls_outer_kind;
-typedef enum ls_config_balance { LS_BALANCE_AUTO, LS_BALANCE_OFF } ls_config_balance;
-
-/* Of lockstep/compress.h. */
-typedef enum ls_compress_kind {
-    LS_COMPRESS_OFF,
-    LS_COMPRESS_WITH_TOPK,
-    LS_COMPRESS_WITH_ONEBIT,
-    LS_COMPRESS_WITH_INT8,
-    LS_COMPRESS_WITH_INT4,
-    LS_COMPRESS_WITH_POWERSGD,
-    LS_COMPRESS_AUTO /* decided before a run begins (perf/choose_code.h) */
-} ls_compress_kind;
-
-typedef enum ls_compress_send {
-    LS_COMPRESS_SEND_AUTO,
-    LS_COMPRESS_SEND_CODES,
-    LS_COMPRESS_SEND_VALUES
-} ls_compress_send;
 
 typedef struct ls_config_optim {
-    int64_t optimizer;   /* an ls_optimizer_kind */
+    ls_optimizer_kind optimizer;
     int64_t freeze_step; /* onebit: steps with gradients in full */
     double lr, min_lr;
-    int64_t scale_lr;    /* an ls_scale_kind */
+    ls_scale_kind scale_lr;
     int64_t scale_batch; /* the batch that lr is for; 0: not set */
     ls_config_span warmup;
-    int64_t schedule; /* an ls_schedule_kind */
+    ls_schedule_kind schedule;
     double decay_fraction;
     int64_t step_every;
     double step_factor;
     double beta1, beta2, eps, momentum, weight_decay, lr_decay;
-    int64_t nesterov;                  /* 1: on */
+    ls_switch nesterov;
     double ema;                        /* factor of the weights' old average; 0: none */
     const char *groups;                /* groups.h */
     double clip;                       /* largest norm of the gradient; 0: off */
@@ -241,87 +89,88 @@ enum {
 typedef struct ls_config {
     unsigned char written[LS_CONFIG_MOST_KEYS]; /* by place in the table of keys */
     struct {
-        int64_t kind; /* an ls_model_kind */
+        ls_model_kind kind;
         int64_t layers, width, heads, context, vocab;
         const char *from;                /* a published model's file or directory */
         const char *adapter;             /* a directory of peft's form; "": none */
         int64_t kv_heads, head_dim, ffn; /* 0: the usual number */
-        int64_t rope;                    /* an ls_rope_kind */
+        ls_rope_kind rope;
         double rope_base, rope_factor, rope_low, rope_high;
         int64_t rope_original;
         double norm_eps;
-        int64_t window;  /* 0: none */
-        int64_t bias;    /* an ls_bias_kind */
-        int64_t qk_norm; /* 1: on */
+        int64_t window; /* 0: none */
+        ls_bias_kind bias;
+        ls_switch qk_norm;
         int64_t experts, experts_per_token, shared_experts;
-        int64_t norm_topk; /* 0: on */
+        ls_switch norm_topk;
         double router_aux_loss, router_bias_rate, expert_capacity;
-        int64_t router_aux_scope; /* an ls_router_scope */
-        int64_t head;             /* an ls_head_kind */
-        const char *hidden;       /* widths of layers, one a line; "": the kind's */
-        const char *bottom;       /* the same of a DLRM's layers for numbers */
-        const char *channels;     /* the same of stages */
-        int64_t norm;             /* an ls_norm_kind */
+        ls_router_scope router_aux_scope;
+        ls_head_kind head;
+        const char *hidden;   /* widths of layers, one a line; "": the kind's */
+        const char *bottom;   /* the same of a DLRM's layers for numbers */
+        const char *channels; /* the same of stages */
+        ls_norm_kind norm;
         int64_t blocks, patch;
         double dropout;
         ls_config_tree input; /* the fields of a sample that it reads; "": those of the data */
         int64_t classes;      /* 0: those of the data */
         ls_config_tree list;  /* model.layers of the kind `layers` */
         ls_config_tree loss, metrics;
-        int64_t sparse;                     /* 1: on */
+        ls_switch sparse;
         int64_t filter_freq, steps_to_live; /* of its rows; 0: off */
         const char *sample_weight;          /* a field; "": samples have no weights */
     } model;
     struct {
         const char *path; /* files or patterns, one per line (data/files.h) */
-        int64_t format;   /* an ls_data_kind, or a later word of the key's choices */
+        ls_data_kind format;
         const char *labels, *val_path, *val_labels;
-        double val_fraction;       /* part that is held out: of tokens the end */
-        int64_t folds, fold;       /* folds 0: none */
-        int64_t damaged;           /* an ls_damaged_kind */
-        int64_t missing;           /* an ls_missing_kind */
-        ls_config_tree missing_by; /* data.missing as a map of columns; "": one for all */
-        ls_config_tree csv;        /* the form of CSV files; "": it is found */
-        const char *columns;       /* names, one a line; "": all */
-        const char *na;            /* more texts that stand for missing values, one a line */
-        int64_t documents;         /* of a text: an ls_documents_kind */
-        const char *separator;     /* between documents of a file; "": none */
-        const char *text;          /* the member of JSON objects that has the text; "": the usual */
-        int64_t lists;             /* an ls_lists_kind */
-        const char *template;      /* a file; "": the model's */
-        int64_t loss;              /* an ls_chat_kind */
-        int64_t packing;           /* 1: on */
-        const char *cache;         /* a directory; "": the user's */
-        double cache_gb;           /* of scaled pixels in the cache, at most */
-        int64_t threads;           /* threads of a worker that read samples; LS_AUTO */
-        int64_t order;             /* an ls_order_kind */
-        int64_t block, window;     /* samples; blocks (data/order.h) */
-        const char *mix;           /* several sources, with weights (storage/mixture.h) */
-        const char *augment;       /* changes of images (source/augment.h) */
-        ls_config_tree ratings;    /* columns of interactions (source/ratings.h) */
-        ls_config_tree clicks;     /* columns of ids and numbers (source/clicks.h) */
+        double val_fraction; /* part that is held out: of tokens the end */
+        int64_t folds, fold; /* folds 0: none */
+        ls_damaged_kind damaged;
+        ls_missing missing;
+        ls_config_tree missing_by;   /* data.missing as a map of columns; "": one for all */
+        ls_config_tree csv;          /* the form of CSV files; "": it is found */
+        const char *columns;         /* names, one a line; "": all */
+        const char *na;              /* more texts that stand for missing values, one a line */
+        ls_documents_kind documents; /* of a text */
+        const char *separator;       /* between documents of a file; "": none */
+        const char *text; /* the member of JSON objects that has the text; "": the usual */
+        ls_lists_kind lists;
+        const char *template; /* a file; "": the model's */
+        ls_chat_loss loss;
+        ls_switch packing;
+        const char *cache; /* a directory; "": the user's */
+        double cache_gb;   /* of scaled pixels in the cache, at most */
+        int64_t threads;   /* threads of a worker that read samples; LS_AUTO */
+        ls_order_kind order;
+        int64_t block, window;  /* samples; blocks (data/order.h) */
+        const char *mix;        /* several sources, with weights (storage/mixture.h) */
+        const char *augment;    /* changes of images (source/augment.h) */
+        ls_config_tree ratings; /* columns of interactions (source/ratings.h) */
+        ls_config_tree clicks;  /* columns of ids and numbers (source/clicks.h) */
 
         const char *resize, *crop; /* of images (source/fit.h) */
-        int64_t channels;          /* an ls_channels_kind */
-        int64_t exif;              /* 0: on */
-        ls_config_tree normalize;  /* of pixels (networks/pixels.h); "": none */
+        ls_channels_kind channels;
+        ls_switch exif;
+        ls_config_tree normalize; /* of pixels (networks/pixels.h); "": none */
     } data;
     struct {
         const char *from;   /* a run or checkpoint (storage/origin.h); "": random weights */
         const char *freeze; /* patterns of frozen parameters, one a line */
-        int64_t loss;       /* an ls_train_loss */
-        double epochs;      /* of which train.steps are made (storage/epochs.h); 0: of none */
-        int64_t steps;      /* 0: not known yet, those of train.epochs */
+        ls_train_loss loss;
+        double epochs; /* of which train.steps are made (storage/epochs.h); 0: of none */
+        int64_t steps; /* 0: not known yet, those of train.epochs */
         int64_t batch, micro_batch, virtual_workers, seed;
         ls_config_tree phased; /* train.batch as a list; "": all steps have the same batch */
         ls_config_phase phases[LS_CONFIG_PHASES]; /* [nphases] the same; `batch` is the largest */
         int64_t nphases;                          /* 0: one batch for all steps */
-        int64_t noise_scale;                      /* 1: on */
-        int64_t eval_every;                       /* steps; 0: only at the end */
-        int64_t eval_weights;                     /* an ls_eval_weights */
-        int64_t eval_samples;                     /* per evaluation; the last one takes all */
-        int64_t patience; /* evaluations without a new lowest loss that end the run; 0: never */
-        int64_t compute, reduce_dtype;            /* the enums above */
+        ls_switch noise_scale;
+        int64_t eval_every; /* steps; 0: only at the end */
+        ls_eval_weights eval_weights;
+        int64_t eval_samples; /* per evaluation; the last one takes all */
+        int64_t patience;     /* evaluations without a new lowest loss that end the run; 0: never */
+        ls_compute_kind compute;
+        ls_reduce_kind reduce_dtype;
         const char *sample_prompts, *sample_file; /* one a line; a file */
         int64_t sample_tokens;
         double sample_temperature;
@@ -329,66 +178,71 @@ typedef struct ls_config {
     struct {
         int64_t rank; /* 0: no adapters */
         double alpha, dropout;
-        int64_t rs, dora;    /* 1: on */
+        ls_switch rs, dora;
         const char *targets; /* one a line; "": PEFT's */
         const char *train;   /* patterns of what is trained as a whole, one a line */
     } lora;
     struct {
-        int64_t loss; /* an ls_dpo_kind */
+        ls_dpo_loss loss;
         double beta, label_smoothing;
     } dpo;
     ls_config_optim optim;
     struct {
-        int64_t reduce, transport, executor, overlap; /* the enums above */
-        int64_t threads;                              /* in each worker */
+        ls_reduce_order reduce;
+        ls_transport_kind transport;
+        ls_executor_kind executor;
+        ls_overlap_kind overlap;
+        int64_t threads; /* in each worker */
         double bucket_mb;
-        int64_t zero, shard_group, accumulate, prefetch, fit;
+        int64_t zero, shard_group, prefetch;
+        ls_accumulate_kind accumulate;
+        ls_fit_kind fit;
         int64_t recompute; /* LS_AUTO until ls_fit_limit() or ls_fit_auto() */
         int64_t recompute_layers;
-        int64_t optimizer_state;
+        ls_state_kind optimizer_state;
         const char *state_dir;
-        int64_t mesh;                              /* an ls_mesh_kind */
+        ls_mesh_kind mesh;
         int64_t mesh_data, mesh_pipe, mesh_tensor; /* workers; data 0: as many as there are */
         int64_t mesh_expert;
         int64_t expert_virtual; /* samples computed together; mesh_expert workers divide them */
         int64_t tensor_virtual; /* slices of products; mesh_tensor workers divide them */
-        int64_t sequence;       /* 1: on: slices divide the rows between products, too */
+        ls_switch sequence;     /* on: slices divide the rows between products, too */
         int64_t mesh_context;
         int64_t context_virtual; /* chunks of sequences; mesh_context workers divide them */
-        int64_t schedule;        /* an ls_pipeline_kind */
-        int64_t chunks;          /* stages of a worker of a pipeline */
-        const char *stages;      /* names of the layers that begin stages, one a line */
-        double whole_kb;         /* with zero 3, buckets up to this size are not sharded */
-        double memory_limit_mb;  /* the most memory that a worker may need; 0: no limit */
-        double timeout_s;        /* for each wait on another worker */
+        ls_pipe_kind schedule;
+        int64_t chunks;         /* stages of a worker of a pipeline */
+        const char *stages;     /* names of the layers that begin stages, one a line */
+        double whole_kb;        /* with zero 3, buckets up to this size are not sharded */
+        double memory_limit_mb; /* the most memory that a worker may need; 0: no limit */
+        double timeout_s;       /* for each wait on another worker */
     } parallel;
     struct {
-        int64_t mode;      /* an ls_sync_mode */
-        int64_t replicas;  /* local, diloco, gossip: of the model, trained side by side */
-        int64_t every;     /* steps between two synchronizations; 0: ls_config_sync_every() */
-        int64_t graph;     /* an ls_sync_graph */
-        int64_t algorithm; /* an ls_sync_algorithm */
-        int64_t warmup;    /* steps after each of which the replicas are averaged */
-        int64_t outer;     /* an ls_outer_kind */
+        ls_sync_mode mode;
+        int64_t replicas; /* local, diloco, gossip: of the model, trained side by side */
+        int64_t every;    /* steps between two synchronizations; 0: ls_config_sync_every() */
+        ls_sync_graph graph;
+        ls_sync_algorithm algorithm;
+        int64_t warmup; /* steps after each of which the replicas are averaged */
+        ls_outer_kind outer;
         double outer_lr, outer_momentum;
-        int64_t fragments;       /* parts of the model that are synchronized one after the other */
-        int64_t delay;           /* steps from the sum of the Deltas to their use */
-        int64_t deltas;          /* an ls_deltas_kind */
-        double mixing;           /* this part of a replica's own parameters stays */
-        int64_t servers;         /* 0: each worker serves a shard */
-        int64_t copies;          /* async: of the shards, on hosts that can take over */
-        int64_t delay_aware;     /* 1: on */
-        int64_t staleness;       /* ssp: of the parameters that gradients are of, steps */
-        int64_t staleness_drawn; /* 1: each from 0 to that */
+        int64_t fragments; /* parts of the model that are synchronized one after the other */
+        int64_t delay;     /* steps from the sum of the Deltas to their use */
+        ls_deltas_kind deltas;
+        double mixing;   /* this part of a replica's own parameters stays */
+        int64_t servers; /* 0: each worker serves a shard */
+        int64_t copies;  /* async: of the shards, on hosts that can take over */
+        ls_switch delay_aware;
+        int64_t staleness;         /* ssp: of the parameters that gradients are of, steps */
+        ls_switch staleness_drawn; /* on: each from 0 to that */
     } sync;
     struct {
-        int64_t kind; /* an ls_compress_kind */
+        ls_compress_kind kind;
         double ratio;
         int64_t block; /* 0: the kind's */
         int64_t rank;
-        int64_t feedback; /* an ls_feedback (lockstep/compress.h) */
+        ls_feedback feedback;
         int64_t warmup, min_size;
-        int64_t send; /* an ls_compress_send */
+        ls_compress_send send;
         /* auto: files of measured speeds */
         const char *machine, *links;
     } compress;
@@ -400,18 +254,18 @@ typedef struct ls_config {
         const char *etcd_run;   /* the run's name in etcd; "": that of its directory */
         const char *etcd_ca, *etcd_cert, *etcd_key;
         const char *etcd_user;
-        int64_t audit;                    /* steps between audits; 0: none */
-        double slow_limit;                /* a worker this many times slower is replaced; 0: none */
-        int64_t backup_workers;           /* virtual workers that two workers compute */
-        int64_t copies;                   /* copies of sharded state, on different hosts */
-        int64_t balance;                  /* an ls_config_balance */
+        int64_t audit;          /* steps between audits; 0: none */
+        double slow_limit;      /* a worker this many times slower is replaced; 0: none */
+        int64_t backup_workers; /* virtual workers that two workers compute */
+        int64_t copies;         /* copies of sharded state, on different hosts */
+        ls_config_balance balance;
         int64_t min_workers, max_workers; /* max 0: one per virtual worker */
     } survival;
     struct {
         int64_t every;  /* steps; 0: only at the end */
         double minutes; /* between checkpoints; 0: only by steps */
         int64_t keep;   /* number of newest checkpoints */
-        int64_t best;   /* an ls_config_best */
+        ls_config_best best;
     } checkpoint;
     struct {
         int64_t every; /* steps between lines where the output is not a terminal */

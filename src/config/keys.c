@@ -4,60 +4,8 @@
 #include <stdio.h>
 #include <string.h>
 
-static const char *const reduces[] = {"tree", "fastest", NULL};
-static const char *const transports[] = {"auto", "shm", "thread", "tcp", "mpi", NULL};
-static const char *const executors[] = {"lanes", "sequential", NULL};
-static const char *const fits[] = {"off", "auto", NULL};
-static const char *const computes[] = {"f32", "bf16", "f16", NULL};
-static const char *const reduce_dtypes[] = {"auto", "f32", "bf16", "f16", NULL};
-static const char *const meshes[] = {"given", "auto", NULL};
-static const char *const accumulates[] = {"late", "early", NULL};
-static const char *const states[] = {"memory", "file", NULL};
-static const char *const deltas[] = {"f32", "bf16", "int8", "int4", NULL};
-static const char *const syncs[] = {"all_reduce", "local", "diloco", "async",
-                                    "gossip",     "ssp",   NULL};
-static const char *const graphs[] = {"exponential", "ring", "torus", "random", NULL};
-static const char *const gossips[] = {"dpsgd", "sgp", NULL};
-static const char *const outers[] = {"nesterov", "sgd", "adamw", NULL};
-static const char *const balances[] = {"auto", "off", NULL};
-static const char *const bests[] = {"auto", "off", "on", NULL};
-static const char *const optimizers[] = {
-    "adamw",     "adam", "sgd",  "lion",        "adagrad",     "schedule-free",   "lars", "lamb",
-    "adafactor", "muon", "soap", "onebit_adam", "onebit_lamb", "rowwise_adagrad", NULL};
-static const char *const schedules[] = {"cosine", "linear", "constant", "step", "wsd", NULL};
-static const char *const scales[] = {"off", "linear", "sqrt", NULL};
-static const char *const formats[] = {"auto",       "text",     "chat",  "tokens", "idx",
-                                      "cifar",      "csv",      "jsonl", "npy",    "images",
-                                      "webdataset", "tfrecord", "mds",   NULL};
-static const char *const chat_losses[] = {"assistant", "all", "completion", NULL};
-static const char *const train_losses[] = {"auto", "dpo", NULL};
-static const char *const dpo_losses[] = {"sigmoid", "ipo", "hinge", NULL};
-static const char *const orders[] = {"auto", "global", "blocks", NULL};
-static const char *const damages[] = {"refuse", "skip", NULL};
-static const char *const documents[] = {"apart", "joined", NULL};
-static const char *const missings[] = {"refuse", "drop", "mean", NULL};
-static const char *const lists[] = {"refuse", "cut", NULL};
-static const char *const image_channels[] = {"auto", "1", "3", NULL};
-static const char *const eval_weights[] = {"last", "ema", NULL};
-static const char *const switches[] = {"off", "on", NULL};
-static const char *const kinds[] = {"gpt2",   "llama",   "mlp",        "cnn",  "resnet",
-                                    "vit",    "factors", "two_towers", "dlrm", "wide_deep",
-                                    "layers", "program", NULL};
-static const char *const norms[] = {"group", "batch", NULL};
-static const char *const ropes[] = {"default", "linear", "llama3", NULL};
-static const char *const biases[] = {"none", "qkv", "attention", "mlp", "all", NULL};
-static const char *const heads[] = {"tied", "own", NULL};
-static const char *const router_scopes[] = {"layer", "model", NULL};
-static const char *const compressions[] = {"none", "topk",     "onebit", "int8",
-                                           "int4", "powersgd", "auto",   NULL};
-static const char *const sends[] = {"auto", "codes", "values", NULL};
-static const char *const feedbacks[] = {"error", "ef21", "none", NULL};
-static const char *const pipelines[] = {"1f1b", "gpipe", "interleaved", "zb-h1", "zb-v", NULL};
 static const char *const autos[] = {"auto", NULL};
-static const char *const on_unless_off[] = {"on", "off", NULL};
-static const char *const overlaps[] = {"auto", "on", "off", NULL};
-
-const char *const ls_config_span_units[] = {"steps", "samples", "epochs", NULL};
+const char *const ls_config_span_units[] = {ls_span_unit_words(LS_CHOICE_WORD) NULL};
 
 #define FIXED   LS_KEY_FIXED
 #define STEERED LS_KEY_STEERED
@@ -80,12 +28,23 @@ enum { BILLION = 1000000000 };
     { name, LS_KEY_SPAN, offsetof(ls_config, field), {0}, {low, high, usual}, autos, may, help }
 #define INT_OR_AUTO(name, field, low, high, usual, may, help)                                      \
     { name, LS_KEY_INTEGER, offsetof(ls_config, field), {low, high, usual}, {0}, autos, may, help }
-#define ONE_OF(name, field, list, may, help)                                                       \
-    { name, LS_KEY_CHOICE, offsetof(ls_config, field), {0}, {0}, list, may, help }
+/* The words of choices.h; it does not compile if the field has another type. */
+#define WORDS(field, type)                                                                         \
+    _Generic(((const ls_config *)NULL)->field, type                                                \
+             : (const char *const[]){type##_words(LS_CHOICE_WORD) NULL})
+#define ONE_OF(name, field, type, may, help)                                                       \
+    { name, LS_KEY_CHOICE, offsetof(ls_config, field), {0}, {0}, WORDS(field, type), may, help }
+#define SWITCH(name, field, usual, may, help)                                                      \
+    {                                                                                              \
+        name, LS_KEY_CHOICE, offsetof(ls_config, field), {LS_OFF, LS_ON, usual}, {0},              \
+            WORDS(field, ls_switch), may, help                                                     \
+    }
+#define ls_feedback_words(IS)                                                                      \
+    IS(LS_FEEDBACK_ERROR, "error") IS(LS_FEEDBACK_EF21, "ef21") IS(LS_FEEDBACK_NONE, "none")
 
 static const ls_config_key keys[] = {
     ONE_OF(
-        "model.kind", model.kind, kinds, FIXED,
+        "model.kind", model.kind, ls_model_kind, FIXED,
         "gpt2, llama: a language model, from text; for samples of data: mlp, layers of neurons; "
         "cnn, "
         "convolutions; resnet, convolutions with shortcuts; vit, a transformer of images; factors, "
@@ -116,7 +75,7 @@ static const ls_config_key keys[] = {
         "llama: width of the feed-forward layer; 0: 8/3 of model.width, in multiples of 64"),
     INT("model.head_dim", model.head_dim, 0, 65536, 0, FIXED,
         "llama: width of a head, even; 0: model.width / model.heads"),
-    ONE_OF("model.rope", model.rope, ropes, FIXED,
+    ONE_OF("model.rope", model.rope, ls_rope_kind, FIXED,
            "llama: frequencies of rotary positions: default; linear: divided by model.rope_factor; "
            "llama3: the low ones are, as in Llama 3.1"),
     NUM("model.rope_base", model.rope_base, 1.5, 1e12, 10000, FIXED,
@@ -131,9 +90,9 @@ static const ls_config_key keys[] = {
         "model.rope llama3: original_max_position_embeddings"),
     INT("model.window", model.window, 0, 1048576, 0, FIXED,
         "llama: the most positions that a query sees, its own among them; 0: all before it"),
-    ONE_OF("model.bias", model.bias, biases, FIXED,
+    ONE_OF("model.bias", model.bias, ls_bias_kind, FIXED,
            "llama: linear layers with a bias: none, qkv, attention (qkv and its output), mlp, all"),
-    ONE_OF("model.qk_norm", model.qk_norm, switches, FIXED,
+    SWITCH("model.qk_norm", model.qk_norm, LS_OFF, FIXED,
            "llama: on: each head of queries and keys has an RMS norm before its rotation"),
     INT("model.experts", model.experts, 0, 128, 0, FIXED,
         "llama: experts of a feed-forward layer, each of the width model.ffn; 0: no mixture of "
@@ -142,14 +101,14 @@ static const ls_config_key keys[] = {
         "model.experts: how many of them compute a token"),
     INT("model.shared_experts", model.shared_experts, 0, 128, 0, FIXED,
         "model.experts: further ones that compute every token"),
-    ONE_OF(
-        "model.norm_topk", model.norm_topk, on_unless_off, FIXED,
+    SWITCH(
+        "model.norm_topk", model.norm_topk, LS_ON, FIXED,
         "model.experts: on: the weights of a token's experts have the sum 1; off: they are those "
         "of a softmax over all experts (norm_topk_prob of published configs)"),
     NUM("model.router_aux_loss", model.router_aux_loss, 0, 1000, 0.01, FIXED,
         "model.experts: factor of the auxiliary loss for an even load (router_aux_loss_coef of "
         "published configs)"),
-    ONE_OF("model.router_aux_scope", model.router_aux_scope, router_scopes, FIXED,
+    ONE_OF("model.router_aux_scope", model.router_aux_scope, ls_router_scope, FIXED,
            "model.router_aux_loss: layer: the sum of a loss of each layer; model: one loss of the "
            "loads of all layers together, as transformers has it"),
     NUM("model.router_bias_rate", model.router_bias_rate, 0, 1, 0, FIXED,
@@ -160,7 +119,7 @@ static const ls_config_key keys[] = {
         "part of a sample's choices, the first ones; the others go without it"),
     NUM("model.norm_eps", model.norm_eps, 1e-12, 0.1, 1e-5, FIXED,
         "llama: added to the mean square in RMS norms"),
-    ONE_OF("model.head", model.head, heads, FIXED,
+    ONE_OF("model.head", model.head, ls_head_kind, FIXED,
            "llama: tied: the output layer has the weights of the token embedding; own: weights of "
            "its own"),
     STRINGS("model.hidden", model.hidden, FIXED,
@@ -172,7 +131,7 @@ static const ls_config_key keys[] = {
     STRINGS("model.channels", model.channels, FIXED,
             "cnn, resnet: channels of each stage, which halves the image; empty: [32, 64] (cnn), "
             "[16, 32, 64] (resnet)"),
-    ONE_OF("model.norm", model.norm, norms, FIXED,
+    ONE_OF("model.norm", model.norm, ls_norm_kind, FIXED,
            "cnn, resnet: the norm after each convolution; batch: over the samples of a virtual "
            "worker, which needs train.micro_batch = train.batch / train.virtual_workers"),
     INT("model.blocks", model.blocks, 1, 1000, 3, FIXED, "resnet: residual blocks of a stage"),
@@ -181,7 +140,7 @@ static const ls_config_key keys[] = {
         "probability with which a hidden value is set to 0 in training; gpt2, llama: of the "
         "embedding, of attention's probabilities, and of what attention and feed-forward layers "
         "add to the residual stream; mlp, cnn, vit: of hidden layers and residual branches"),
-    ONE_OF("model.sparse", model.sparse, switches, FIXED,
+    SWITCH("model.sparse", model.sparse, LS_OFF, FIXED,
            "on: the tables of embeddings are one copy, which hosts divide, and a step reads, sums, "
            "sends "
            "and updates only the rows of its samples"),
@@ -210,7 +169,7 @@ static const ls_config_key keys[] = {
         "the data, e.g. a UTF-8 text: a file, a directory of texts, a pattern (books/**/*.md), "
         "or a list of these, read in order; a run saves its tokens, so resuming does not read a "
         "text again"),
-    ONE_OF("data.documents", data.documents, documents, FIXED,
+    ONE_OF("data.documents", data.documents, ls_documents_kind, FIXED,
            "several files of texts: apart, each a document with an end-of-text token behind it, in "
            "an order drawn with train.seed, whole ones held out; or joined as one text"),
     STRING("data.separator", data.separator, FIXED,
@@ -219,7 +178,7 @@ static const ls_config_key keys[] = {
     STRING("data.text", data.text, FIXED,
            "of texts in JSON: the member of each object that has its text; empty: text, or else "
            "content"),
-    ONE_OF("data.format", data.format, formats, FREE,
+    ONE_OF("data.format", data.format, ls_data_kind, FREE,
            "format of the files; auto: a text if the model is GPT-2, else by names and contents; "
            "chat: JSON lines of conversations; tokens: files of token ids, e.g. for GPT-2"),
     STRINGS("data.labels", data.labels, FREE,
@@ -236,9 +195,9 @@ static const ls_config_key keys[] = {
         "cross-validation: the samples are divided into this many folds, one of which is held "
         "out; 0: data.val_fraction is"),
     INT("data.fold", data.fold, 0, 999, 0, FIXED, "the fold that is held out, counted from 0"),
-    ONE_OF("data.damaged", data.damaged, damages, FREE,
+    ONE_OF("data.damaged", data.damaged, ls_damaged_kind, FREE,
            "damaged samples, conversations and texts: refuse the data, or skip and count them"),
-    ONE_OF("data.missing", data.missing, missings, FIXED,
+    ONE_OF("data.missing", data.missing, ls_missing, FIXED,
            "missing values in columns of numbers of CSV: refuse the data, drop these rows, or "
            "take the mean of the training data's column"),
     TREE("data.missing", data.missing_by, FIXED,
@@ -252,14 +211,14 @@ static const ls_config_key keys[] = {
          "the form of CSV files, where it is not found, e.g. {header: no, separator: \";\", quote: "
          "\"'\", decimal: \",\", texts: [zip], skip: 2}"),
     ONE_OF(
-        "data.lists", data.lists, lists, FIXED,
+        "data.lists", data.lists, ls_lists_kind, FIXED,
         "lists of ids that are longer than the model's input: refuse them, or cut their ends off"),
     STRING("data.template", data.template, FREE,
            "conversations: a file with the chat template (Jinja); empty: the model's own"),
-    ONE_OF("data.loss", data.loss, chat_losses, FIXED,
+    ONE_OF("data.loss", data.loss, ls_chat_loss, FIXED,
            "conversations: train on the assistant's answers, on all tokens, or on the completion "
            "alone, which is the last answer"),
-    ONE_OF("data.packing", data.packing, switches, FIXED,
+    SWITCH("data.packing", data.packing, LS_OFF, FIXED,
            "conversations: several in a sample, each of which attends to itself alone; off: a "
            "sample has one, and padding"),
     STRING("data.cache", data.cache, FREE,
@@ -270,7 +229,7 @@ static const ls_config_key keys[] = {
     INT_OR_AUTO("data.threads", data.threads, 1, 64, LS_AUTO, FREE,
                 "threads of a worker that read and decode samples ahead of the step; auto: 1, or 4 "
                 "for JPEG and PNG images"),
-    ONE_OF("data.order", data.order, orders, FIXED,
+    ONE_OF("data.order", data.order, ls_order_kind, FIXED,
            "order of an epoch's samples: global, a permutation of all; blocks, which keeps reads "
            "of files local; auto: blocks for formats of records (csv, jsonl, webdataset, tfrecord, "
            "mds)"),
@@ -289,9 +248,9 @@ static const ls_config_key keys[] = {
             "stay as they are, those of several are scaled to the model's input, or to a square"),
     STRINGS("data.crop", data.crop, FIXED,
             "the centre of images that stays, after data.resize: 56, or 56x48 (height x width)"),
-    ONE_OF("data.channels", data.channels, image_channels, FIXED,
+    ONE_OF("data.channels", data.channels, ls_channels_kind, FIXED,
            "channels of images: 1: gray, 3: colour; auto: 3 if any image of the data has colour"),
-    ONE_OF("data.exif", data.exif, on_unless_off, FIXED,
+    SWITCH("data.exif", data.exif, LS_ON, FIXED,
            "on: photographs are turned upright, as EXIF says; off: they stay as the camera was "
            "held"),
     TREE(
@@ -318,7 +277,7 @@ static const ls_config_key keys[] = {
     STRINGS("train.freeze", train.freeze, FIXED,
             "patterns of parameters that are not trained, e.g. [h.0.*, \"*.bias\"]: they have no "
             "gradient and no optimizer state, and are in memory once a host"),
-    ONE_OF("train.loss", train.loss, train_losses, FIXED,
+    ONE_OF("train.loss", train.loss, ls_train_loss, FIXED,
            "auto: the model's own; dpo: of preferences (data.format: chat with prompt, chosen and "
            "rejected), against the model that the run begins with"),
     NUM("train.epochs", train.epochs, 0, 1e6, 0, FREE,
@@ -336,14 +295,14 @@ static const ls_config_key keys[] = {
         "parts of the batch; they fix the order of summation and limit the number of workers"),
     INT("train.seed", train.seed, 0, INT64_MAX, 1, FIXED,
         "seed of the initial weights and of the order of samples"),
-    ONE_OF("train.noise_scale", train.noise_scale, switches, FREE,
+    SWITCH("train.noise_scale", train.noise_scale, LS_OFF, FREE,
            "on: each step measures the gradient noise scale, which says how large a batch may be "
            "(docs/guide/batch.md); it does not change the bits"),
     INT("train.eval_every", train.eval_every, 0, BILLION, 100, FREE,
         "steps between evaluations; 0: only at the end"),
     INT("train.eval_samples", train.eval_samples, 1, BILLION, 64, FREE,
         "samples per evaluation; the last evaluation takes all"),
-    ONE_OF("train.eval_weights", train.eval_weights, eval_weights, FREE,
+    ONE_OF("train.eval_weights", train.eval_weights, ls_eval_weights, FREE,
            "weights that evaluations use: the last ones, or their average (optim.ema), which needs "
            "memory for one more copy of the parameters"),
     INT("train.patience", train.patience, 0, BILLION, 0, FREE,
@@ -360,10 +319,10 @@ static const ls_config_key keys[] = {
         "0: such answers have the likeliest tokens; else they are drawn, below 1 unlikely ones "
         "less "
         "often"),
-    ONE_OF("train.compute", train.compute, computes, FIXED,
+    ONE_OF("train.compute", train.compute, ls_compute_kind, FIXED,
            "type of parameters and activations; bf16 and f16 keep f32 master weights: less "
            "memory and traffic, but not less time on a CPU"),
-    ONE_OF("train.reduce_dtype", train.reduce_dtype, reduce_dtypes, FIXED,
+    ONE_OF("train.reduce_dtype", train.reduce_dtype, ls_reduce_kind, FIXED,
            "type in which gradients are stored and sent; auto: that of train.compute"),
     INT("lora.rank", lora.rank, 0, 65536, 0, FIXED,
         "llama: rank of the adapters of linear layers, which alone are trained (LoRA), e.g. 8 or "
@@ -371,9 +330,9 @@ static const ls_config_key keys[] = {
         "0: none"),
     NUM("lora.alpha", lora.alpha, 1e-6, 1e6, 8, FIXED,
         "an adapter's product counts alpha / rank times"),
-    ONE_OF("lora.rs", lora.rs, switches, FIXED,
+    SWITCH("lora.rs", lora.rs, LS_OFF, FIXED,
            "on: it counts alpha / sqrt(rank) times (rsLoRA), for high ranks"),
-    ONE_OF("lora.dora", lora.dora, switches, FIXED,
+    SWITCH("lora.dora", lora.dora, LS_OFF, FIXED,
            "on: the norms of the weights' rows are trained apart from their directions (DoRA)"),
     NUM("lora.dropout", lora.dropout, 0, 0.999, 0, STEERED,
         "probability with which a number of an adapter's input is set to 0 in training"),
@@ -384,14 +343,14 @@ static const ls_config_key keys[] = {
     STRINGS("lora.train", lora.train, FIXED,
             "layers or parameters that are trained whole, beside the adapters, e.g. [embed_tokens, "
             "\"*norm.weight\"]"),
-    ONE_OF("dpo.loss", dpo.loss, dpo_losses, FIXED,
+    ONE_OF("dpo.loss", dpo.loss, ls_dpo_loss, FIXED,
            "train.loss dpo: sigmoid (DPO), ipo (of means over an answer's tokens) or hinge"),
     NUM("dpo.beta", dpo.beta, 1e-6, 1e6, 0.1, STEERED,
         "train.loss dpo: the factor of log-probabilities over the reference's: the higher, the "
         "closer the model stays to it"),
     NUM("dpo.label_smoothing", dpo.label_smoothing, 0, 0.5, 0, STEERED,
         "dpo.loss sigmoid: the probability that a pair's answers are exchanged (conservative DPO)"),
-    ONE_OF("optim.optimizer", optim.optimizer, optimizers, FIXED,
+    ONE_OF("optim.optimizer", optim.optimizer, ls_optimizer_kind, FIXED,
            "the update of the weights; sgd has momentum where optim.momentum is not 0; muon and "
            "soap are for "
            "matrices, the rest has adamw; rowwise_adagrad is for tables of rows that are read by "
@@ -403,7 +362,7 @@ static const ls_config_key keys[] = {
     NUM("optim.min_lr", optim.min_lr, 0, 1000, 1e-4, STEERED,
         "learning rate at the end of the schedules cosine, linear and wsd; not written, and above "
         "optim.lr: a tenth of that"),
-    ONE_OF("optim.scale_lr", optim.scale_lr, scales, STEERED,
+    ONE_OF("optim.scale_lr", optim.scale_lr, ls_scale_kind, STEERED,
            "lr and min_lr are multiplied by the step's batch / optim.scale_batch (usual for sgd, "
            "lars), or by its root (for adamw and its kind)"),
     INT("optim.scale_batch", optim.scale_batch, 0, BILLION, 0, STEERED,
@@ -411,7 +370,7 @@ static const ls_config_key keys[] = {
     SPAN("optim.warmup", optim.warmup, 0, BILLION, LS_AUTO, STEERED,
          "linear warm-up: a number of steps, or a text such as \"2000 samples\" or \"0.5 epochs\"; "
          "auto: a tenth of train.steps, at most 50"),
-    ONE_OF("optim.schedule", optim.schedule, schedules, STEERED,
+    ONE_OF("optim.schedule", optim.schedule, ls_schedule_kind, STEERED,
            "learning rate after the warm-up: cosine and linear fall to min_lr over all steps; "
            "constant; step is multiplied at intervals; wsd is constant, then falls linearly"),
     NUM("optim.decay_fraction", optim.decay_fraction, 0, 1, 0.2, STEERED,
@@ -436,7 +395,7 @@ static const ls_config_key keys[] = {
         "0.9, muon 0.95"),
     NUM("optim.lr_decay", optim.lr_decay, 0, 1000, 0, STEERED,
         "adagrad, rowwise_adagrad: update t, from 0, has the rate lr / (1 + t lr_decay)"),
-    ONE_OF("optim.nesterov", optim.nesterov, switches, STEERED,
+    SWITCH("optim.nesterov", optim.nesterov, LS_OFF, STEERED,
            "on: sgd and lars look ahead by the momentum, as muon always does"),
     NUM("optim.weight_decay", optim.weight_decay, 0, 1000, 0.1, STEERED,
         "decoupled weight decay; adam, sgd, adagrad, rowwise_adagrad, lars: added to the gradient; "
@@ -463,16 +422,16 @@ static const ls_config_key keys[] = {
         "f16: the scale is halved after this many overflows; a step that overflows is skipped"),
     NUM("optim.loss_scale_min", optim.loss_scale_min, 1e-6, 1e9, 1, STEERED,
         "f16: an overflow at this scale ends the run"),
-    ONE_OF("parallel.reduce", parallel.reduce, reduces, FREE,
+    ONE_OF("parallel.reduce", parallel.reduce, ls_reduce_order, FREE,
            "order of summation: tree gives the same bits for any number of workers; fastest does "
            "not"),
-    ONE_OF("parallel.transport", parallel.transport, transports, FREE,
+    ONE_OF("parallel.transport", parallel.transport, ls_transport_kind, FREE,
            "shm: processes that share memory; thread: threads; tcp, mpi: processes that send "
            "messages; auto: shm where possible"),
-    ONE_OF("parallel.executor", parallel.executor, executors, FREE,
+    ONE_OF("parallel.executor", parallel.executor, ls_executor_kind, FREE,
            "lanes: workers run at the same time; sequential: one process plays all workers, as a "
            "check"),
-    ONE_OF("parallel.overlap", parallel.overlap, overlaps, FREE,
+    ONE_OF("parallel.overlap", parallel.overlap, ls_overlap_kind, FREE,
            "a thread per worker that communicates while the worker computes; auto: if cores are "
            "free"),
     INT("parallel.threads", parallel.threads, 1, 256, 1, FREE, "threads per worker"),
@@ -498,7 +457,7 @@ static const ls_config_key keys[] = {
     INT("parallel.tensor_virtual", parallel.tensor_virtual, 1, 64, 1, FIXED,
         "gpt2, llama: slices into which the products of a layer are cut; they fix the order of "
         "summation and limit parallel.mesh.tensor"),
-    ONE_OF("parallel.sequence", parallel.sequence, switches, FIXED,
+    SWITCH("parallel.sequence", parallel.sequence, LS_OFF, FIXED,
            "on: slices (parallel.tensor_virtual) divide norms and residual sums, too: each has as "
            "many rows of a sample; the order of summation is another one"),
     INT("parallel.mesh.context", parallel.mesh_context, 1, 8, 1, FREE,
@@ -507,10 +466,10 @@ static const ls_config_key keys[] = {
         "gpt2, llama: chunks into which sequences are cut; they fix the order of summation and "
         "limit "
         "parallel.mesh.context"),
-    ONE_OF("parallel.mesh", parallel.mesh, meshes, FREE,
+    ONE_OF("parallel.mesh", parallel.mesh, ls_mesh_kind, FREE,
            "auto: the mesh whose predicted step is shortest, with the parallel.schedule, chunks, "
            "zero, recompute and train.micro_batch that go with it; given: what these keys say"),
-    ONE_OF("parallel.schedule", parallel.schedule, pipelines, FREE,
+    ONE_OF("parallel.schedule", parallel.schedule, ls_pipe_kind, FREE,
            "the order of a pipeline's micro-batches; 1f1b: one forward, one backward; gpipe: all "
            "forward, then all backward; interleaved: 1f1b with several stages a worker; zb-h1: "
            "1f1b whose gradients of parameters wait until there is nothing else to do; zb-v: the "
@@ -520,7 +479,7 @@ static const ls_config_key keys[] = {
     STRINGS("parallel.stages", parallel.stages, FREE,
             "the layers that begin the second and later stages, by name; empty: stages of about "
             "the same work"),
-    ONE_OF("parallel.accumulate", parallel.accumulate, accumulates, FREE,
+    ONE_OF("parallel.accumulate", parallel.accumulate, ls_accumulate_kind, FREE,
            "when a worker with several virtual workers sends gradients; late: after the last one; "
            "early (zero 2 and 3): after each one, with less memory and more traffic"),
     INT("parallel.prefetch", parallel.prefetch, 0, 1000, 1, FREE,
@@ -532,7 +491,7 @@ static const ls_config_key keys[] = {
         "memory_limit_mb requires"),
     INT("parallel.recompute_layers", parallel.recompute_layers, 0, 2000, 0, FREE,
         "number of layers, from the first on, that are in such segments; 0: all"),
-    ONE_OF("parallel.optimizer_state", parallel.optimizer_state, states, FREE,
+    ONE_OF("parallel.optimizer_state", parallel.optimizer_state, ls_state_kind, FREE,
            "file: moments and master weights are in a mapped file, which may be larger than "
            "memory"),
     STRING("parallel.state_dir", parallel.state_dir, FREE,
@@ -541,12 +500,12 @@ static const ls_config_key keys[] = {
         "zero 3: parameters in buckets up to this many kilobytes are not sharded"),
     NUM("parallel.memory_limit_mb", parallel.memory_limit_mb, 0, 1e9, 0, FREE,
         "megabytes that a worker may need; 0: no limit"),
-    ONE_OF("parallel.fit", parallel.fit, fits, FREE,
+    ONE_OF("parallel.fit", parallel.fit, ls_fit_kind, FREE,
            "auto: if the limit requires it, zero, recompute and micro_batch are chosen"),
     NUM("parallel.timeout_s", parallel.timeout_s, 0.1, 86400, 60, FREE,
         "seconds that a worker waits for another one"),
     ONE_OF(
-        "sync.mode", sync.mode, syncs, FIXED,
+        "sync.mode", sync.mode, ls_sync_mode, FIXED,
         "how workers share what they learn; all_reduce: they sum their gradients in each step; "
         "local: replicas of the model train apart, and are averaged now and then; diloco: an "
         "outer optimizer takes what they have moved by; "
@@ -560,15 +519,15 @@ static const ls_config_key keys[] = {
         "they set the result, the number of workers does not"),
     INT("sync.every", sync.every, 0, 1000000, 0, FIXED,
         "local, diloco, gossip: steps that replicas train apart; 0: 50, with gossip 1"),
-    ONE_OF("sync.graph", sync.graph, graphs, FIXED,
+    ONE_OF("sync.graph", sync.graph, ls_sync_graph, FIXED,
            "gossip: which replicas mix their parameters in a round; exponential: each with one, at "
            "distances 1, 2, 4 and so on; ring; torus; random: pairs drawn anew by train.seed"),
-    ONE_OF("sync.algorithm", sync.algorithm, gossips, FIXED,
+    ONE_OF("sync.algorithm", sync.algorithm, ls_sync_algorithm, FIXED,
            "gossip: dpsgd: neighbours give each other the same weight; sgp: they push in one "
            "direction, and count what they have by push-sum weights"),
     INT("sync.warmup", sync.warmup, 0, 1000000000, 0, FIXED,
         "local, diloco: first steps, after each of which the replicas are averaged"),
-    ONE_OF("sync.outer", sync.outer, outers, FIXED,
+    ONE_OF("sync.outer", sync.outer, ls_outer_kind, FIXED,
            "diloco: the optimizer that takes the mean of what the replicas have moved by"),
     NUM("sync.outer_lr", sync.outer_lr, 0, 100, 0.7, FIXED, "diloco: its learning rate"),
     NUM("sync.outer_momentum", sync.outer_momentum, 0, 1, 0.9, FIXED,
@@ -578,7 +537,7 @@ static const ls_config_key keys[] = {
         "sync.every steps"),
     INT("sync.delay", sync.delay, 0, 1000000, 0, FIXED,
         "local, diloco: steps between the sum over replicas and its use by them"),
-    ONE_OF("sync.deltas", sync.deltas, deltas, FIXED,
+    ONE_OF("sync.deltas", sync.deltas, ls_deltas_kind, FIXED,
            "local, diloco: what replicas have moved by is summed as it is, or rounded: to bf16, or "
            "to 8 or "
            "4 bits with a scale for each block of 256 or 64 elements"),
@@ -590,16 +549,16 @@ static const ls_config_key keys[] = {
     INT("sync.copies", sync.copies, 1, 2, 1, FREE,
         "async: 2: a host with --join and --listen has a copy of the shards, and takes over with "
         "it"),
-    ONE_OF("sync.delay_aware", sync.delay_aware, switches, FIXED,
+    SWITCH("sync.delay_aware", sync.delay_aware, LS_OFF, FIXED,
            "async: on: the learning rate of a gradient is divided by its staleness"),
     INT("sync.staleness", sync.staleness, 0, LS_STALENESS_MOST, 1, FIXED,
         "ssp: steps by which the parameters of a gradient are older than those that it changes"),
-    ONE_OF(
-        "sync.staleness_drawn", sync.staleness_drawn, switches, FIXED,
+    SWITCH(
+        "sync.staleness_drawn", sync.staleness_drawn, LS_OFF, FIXED,
         "ssp: on: each virtual worker draws its staleness in each step, from 0 to sync.staleness, "
         "by train.seed"),
     ONE_OF(
-        "compress.kind", compress.kind, compressions, FIXED,
+        "compress.kind", compress.kind, ls_compress_kind, FIXED,
         "code of each virtual worker's gradient, in few bytes, before gradients are summed: topk: "
         "few elements; onebit, int8, int4: few bits of each; powersgd: two factors of low rank of "
         "each matrix; auto: what is predicted to be fastest, or none"),
@@ -609,14 +568,14 @@ static const ls_config_key keys[] = {
         "onebit, int8, int4: elements with a scale of their own, a multiple of 32; 0: 4096, 256, "
         "64"),
     INT("compress.rank", compress.rank, 1, 64, 4, FIXED, "powersgd: columns of a factor"),
-    ONE_OF("compress.feedback", compress.feedback, feedbacks, FIXED,
+    ONE_OF("compress.feedback", compress.feedback, ls_feedback, FIXED,
            "what a code loses: error, is added to the next gradient; ef21: codes are of changes of "
            "an estimate; none, is dropped"),
     INT("compress.warmup", compress.warmup, 0, BILLION, 0, FIXED,
         "steps before the first that is compressed"),
     INT("compress.min_size", compress.min_size, 0, BILLION, 1024, FIXED,
         "parameters with fewer elements are not compressed"),
-    ONE_OF("compress.send", compress.send, sends, FREE,
+    ONE_OF("compress.send", compress.send, ls_compress_send, FREE,
            "what workers send each other: codes, or the values that these hold; auto: codes unless "
            "all workers share memory. It does not change the bits"),
     STRING("compress.machine", compress.machine, FREE,
@@ -654,7 +613,7 @@ static const ls_config_key keys[] = {
         "per step; the first result counts"),
     INT("survival.copies", survival.copies, 1, 16, 1, FREE,
         "copies of state that is sharded over hosts: with 2, losing a host loses no step"),
-    ONE_OF("survival.balance", survival.balance, balances, FREE,
+    ONE_OF("survival.balance", survival.balance, ls_config_balance, FREE,
            "auto: a worker that is slow for a while gets fewer virtual workers"),
     INT("survival.min_workers", survival.min_workers, 1, 4096, 1, FREE,
         "a worker that leaves is replaced if fewer workers than this would remain"),
@@ -668,7 +627,7 @@ static const ls_config_key keys[] = {
         "the end"),
     INT("checkpoint.keep", checkpoint.keep, 1, BILLION, 2, FREE,
         "number of newest checkpoints to retain"),
-    ONE_OF("checkpoint.best", checkpoint.best, bests, FREE,
+    ONE_OF("checkpoint.best", checkpoint.best, ls_config_best, FREE,
            "on: each evaluation with a new lowest loss writes a checkpoint; the best one is "
            "retained beside the newest, as checkpoints/best; auto: the best one is retained, and "
            "such an evaluation writes one a tenth of checkpoint.minutes after the last"),
@@ -768,7 +727,8 @@ double ls_config_units(const ls_config *c) {
 }
 
 const char *ls_config_format(const ls_config *c) {
-    return c->data.format == LS_DATA_AUTO ? NULL : formats[c->data.format];
+    static const char *const words[] = {ls_data_kind_words(LS_CHOICE_WORD) NULL};
+    return c->data.format == LS_DATA_AUTO ? NULL : words[c->data.format];
 }
 
 const ls_config_key *ls_config_key_find(const char *name) {
@@ -788,6 +748,30 @@ const ls_config_key *ls_config_key_find_tree(const char *name) {
 bool ls_config_key_is_text(const ls_config_key *k) {
     return k->type == LS_KEY_TEXT || k->type == LS_KEY_LIST || k->type == LS_KEY_MAPS ||
            k->type == LS_KEY_TREE;
+}
+
+/* A choice is an enum, which has the size of an int. */
+static size_t size_of(const ls_config_key *k) {
+    switch (k->type) {
+    case LS_KEY_INTEGER: return sizeof(int64_t);
+    case LS_KEY_REAL: return sizeof(double);
+    case LS_KEY_CHOICE: return sizeof(int);
+    case LS_KEY_SPAN: return sizeof(ls_config_span);
+    case LS_KEY_TREE: return sizeof(ls_config_tree);
+    case LS_KEY_TEXT:
+    case LS_KEY_LIST:
+    case LS_KEY_MAPS: break;
+    }
+    return sizeof(char *);
+}
+
+int64_t ls_config_key_whole(const ls_config *c, const ls_config_key *k) {
+    const void *at = (const char *)c + k->offset;
+    return k->type == LS_KEY_CHOICE ? *(const int *)at : *(const int64_t *)at;
+}
+
+void ls_config_key_copy(ls_config *to, const ls_config *from, const ls_config_key *k) {
+    memcpy((char *)to + k->offset, (const char *)from + k->offset, size_of(k));
 }
 
 const char *ls_config_key_text(const ls_config *c, const ls_config_key *k) {

@@ -36,9 +36,9 @@ typedef struct ls_config_key {
     const char *name;
     ls_config_key_type type;
     size_t offset;              /* in ls_config */
-    int64_t whole[3];           /* integer: lowest, highest, default */
+    int64_t whole[3];           /* integer, choice: lowest, highest, default */
     double real[3];             /* real, span: the same */
-    const char *const *choices; /* [.., NULL] choice: the words, the value is the index; integer,
+    const char *const *choices; /* [.., NULL] choice: the words, each at its enum's value; integer,
                                    span: the word for LS_AUTO, or NULL */
     ls_config_key_resumed resumed;
     const char *help;
@@ -53,6 +53,10 @@ int ls_config_key_index(const ls_config_key *);
 /* NULL: there is no such key. A name may be that of two keys: one of them has a tree. */
 const ls_config_key *ls_config_key_find(const char *name);
 const ls_config_key *ls_config_key_find_tree(const char *name);
+/* The value of a key of type integer or choice. */
+int64_t ls_config_key_whole(const ls_config *, const ls_config_key *);
+/* Gives the key the value that it has in another config. */
+void ls_config_key_copy(ls_config *to, const ls_config *from, const ls_config_key *);
 /* Is its value a text: of type text, list, maps or tree? */
 bool ls_config_key_is_text(const ls_config_key *);
 const char *ls_config_key_text(const ls_config *, const ls_config_key *);

@@ -60,9 +60,10 @@ bool ls_config_key_is_equal(const ls_config *a, const ls_config *b, const ls_con
     if (k->type == LS_KEY_TREE)
         return equal_trees(ls_config_key_text(a, k), ls_config_key_text(b, k));
     if (k->type == LS_KEY_SPAN) return equal_spans(a, b, x, y);
-    return ls_config_key_is_text(k)
-               ? strcmp(ls_config_key_text(a, k), ls_config_key_text(b, k)) == 0
-               : memcmp(x, y, sizeof(int64_t)) == 0;
+    if (ls_config_key_is_text(k))
+        return strcmp(ls_config_key_text(a, k), ls_config_key_text(b, k)) == 0;
+    return k->type == LS_KEY_REAL ? memcmp(x, y, sizeof(double)) == 0
+                                  : ls_config_key_whole(a, k) == ls_config_key_whole(b, k);
 }
 
 /* Of two keys with its name, the one that is set. */

@@ -351,19 +351,18 @@ static const ls_config_key *set_one(const ls_config *c, const ls_config_key *k) 
 static bool says_nothing(const ls_config *c, const ls_config_key *k) {
     static const char *const words[] = {"off",  "none",   "auto",   "default", "given",
                                         "late", "memory", "refuse", "last",    "apart"};
-    const char *at = (const char *)c + k->offset;
-    int64_t n = 0;
-    double x = 0;
-    memcpy(&n, at, sizeof n);
-    memcpy(&x, at, sizeof x);
-    if (k->type == LS_KEY_INTEGER)
-        return n == k->whole[LS_KEY_USUAL] && (n <= 0 || n == k->whole[LS_KEY_LOW]);
-    if (k->type == LS_KEY_REAL)
+    const void *at = (const char *)c + k->offset;
+    if (k->type == LS_KEY_REAL) {
+        double x = *(const double *)at;
         return x == k->real[LS_KEY_USUAL] && (x <= 0 || x == k->real[LS_KEY_LOW]);
+    }
     if (k->type == LS_KEY_SPAN) return false;
-    if (k->type != LS_KEY_CHOICE) return !*ls_config_key_text(c, k);
-    for (size_t i = 0; n == 0 && i < sizeof words / sizeof *words; i++)
-        if (strcmp(words[i], k->choices[0]) == 0) return true;
+    if (ls_config_key_is_text(k)) return !*ls_config_key_text(c, k);
+    int64_t n = ls_config_key_whole(c, k);
+    if (n != k->whole[LS_KEY_USUAL]) return false;
+    if (k->type == LS_KEY_INTEGER) return n <= 0 || n == k->whole[LS_KEY_LOW];
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (strcmp(words[i], k->choices[n]) == 0) return true;
     return false;
 }
 
@@ -547,15 +546,6 @@ void ls_config_settle(ls_config *c) {
             c->written[i] = LS_WRITTEN_AND_ACTS;
 }
 
-static void set_default(ls_config *c, const ls_config_key *k, const ls_config *usual) {
-    size_t nbytes = k->type == LS_KEY_TREE   ? sizeof(ls_config_tree)
-                    : k->type == LS_KEY_SPAN ? sizeof(ls_config_span)
-                    : k->type == LS_KEY_TEXT || k->type == LS_KEY_LIST || k->type == LS_KEY_MAPS
-                        ? sizeof(char *)
-                        : sizeof(int64_t);
-    memcpy((char *)c + k->offset, (const char *)usual + k->offset, nbytes);
-}
-
 /* One pass: a key that is dropped may be one that another needs. */
 static bool drop_some(ls_config *c, const ls_config *usual, ls_buf *notes) {
     bool any = false;
@@ -567,7 +557,7 @@ static bool drop_some(ls_config *c, const ls_config *usual, ls_buf *notes) {
         char *why = explain(c, k->name, n, OPEN_MAY_HOLD, "this config");
         if (notes && !ls_config_key_is_equal(c, usual, k)) ls_buf_printf(notes, "%s\n", why);
         free(why);
-        set_default(c, k, usual);
+        ls_config_key_copy(c, usual, k);
         c->written[i] = LS_NOT_WRITTEN;
         any = true;
     }

@@ -94,25 +94,21 @@ static void put_tree(const char *s, ls_buf *out) {
 }
 
 void ls_config_key_write(const ls_config *c, const ls_config_key *k, ls_buf *out) {
-    const char *at = (const char *)c + k->offset;
-    int64_t integer = 0;
-    double real = 0;
-    memcpy(&integer, at, sizeof integer);
-    memcpy(&real, at, sizeof real);
+    const void *at = (const char *)c + k->offset;
     switch (k->type) {
     case LS_KEY_INTEGER:
-        if (k->choices && integer == LS_AUTO)
+        if (k->choices && ls_config_key_whole(c, k) == LS_AUTO)
             ls_buf_printf(out, "\"%s\"", k->choices[0]);
         else
-            ls_buf_printf(out, "%lld", (long long)integer);
+            ls_buf_printf(out, "%lld", (long long)ls_config_key_whole(c, k));
         break;
-    case LS_KEY_REAL: put_real(real, out); break;
-    case LS_KEY_CHOICE: ls_buf_printf(out, "\"%s\"", k->choices[integer]); break;
+    case LS_KEY_REAL: put_real(*(const double *)at, out); break;
+    case LS_KEY_CHOICE: ls_buf_printf(out, "\"%s\"", k->choices[ls_config_key_whole(c, k)]); break;
     case LS_KEY_TEXT: put_text(ls_config_key_text(c, k), out); break;
     case LS_KEY_LIST: put_list(ls_config_key_text(c, k), out); break;
     case LS_KEY_MAPS: put_maps(ls_config_key_text(c, k), out); break;
     case LS_KEY_TREE: put_tree(ls_config_key_text(c, k), out); break;
-    case LS_KEY_SPAN: put_span((const ls_config_span *)(const void *)at, out); break;
+    case LS_KEY_SPAN: put_span(at, out); break;
     }
 }
 

@@ -45,7 +45,7 @@ static ls_status read_files(ls_rated_pairs *p, const ls_files *files, const ls_c
     const ls_config_tree *t = &c->data.ratings;
     ls_source_options o = {.cache = *c->data.cache ? c->data.cache : NULL,
                            .skip_damaged = c->data.damaged == LS_DAMAGED_SKIP,
-                           .missing = (ls_missing)c->data.missing};
+                           .missing = c->data.missing};
     ls_ratings_wanted w;
     ls_csv_rules rules = {0};
     ls_source read = {0}; /* what is known of the files */

@@ -3,6 +3,7 @@
 #ifndef LS_LAYERS_LAYERS_H
 #define LS_LAYERS_LAYERS_H
 
+#include "config/choices.h"
 #include "model/builder.h"
 #include "model/dropout.h"
 
@@ -63,8 +64,6 @@ ls_value *ls_layers_columns(ls_model *, const char *name, ls_value *const *x, in
 int ls_layers_tie_embedding(ls_model *, const ls_value *embedding, int64_t width);
 
 /* The loss of preferences (linear_dpo.c). */
-typedef enum ls_dpo_loss { LS_DPO_SIGMOID, LS_DPO_IPO, LS_DPO_HINGE } ls_dpo_loss;
-
 typedef struct ls_dpo_fields {
     ls_value *targets;   /* i32 [T] negative: none */
     ls_value *rejected;  /* i32 [1] the first row of the rejected text */

@@ -307,7 +307,7 @@ static void add_dpo(const llama *f, const texts *t, ls_value *x, ls_value *tied)
     ls_dpo_options o = {.name = "lm_head",
                         .classes = f->a->vocab,
                         .tied = tied,
-                        .loss = (ls_dpo_loss)f->c->dpo.loss,
+                        .loss = f->c->dpo.loss,
                         .beta = f->c->dpo.beta,
                         .smoothing = f->c->dpo.label_smoothing};
     ls_linear_dpo(f->m, x, &fields, o);

@@ -45,7 +45,7 @@ ls_architecture ls_llama_architecture(const ls_config *c) {
         .qk_norm = c->model.qk_norm,
         .experts = c->model.experts,
         .experts_per_token = c->model.experts ? c->model.experts_per_token : 0,
-        .norm_topk = c->model.experts && c->model.norm_topk == 0,
+        .norm_topk = c->model.experts && c->model.norm_topk,
         .router_aux_loss = c->model.experts ? c->model.router_aux_loss : 0,
         .adds_aux_loss = c->model.experts && c->model.router_aux_loss > 0,
         .tied = c->model.head == LS_HEAD_TIED,
@@ -54,7 +54,7 @@ ls_architecture ls_llama_architecture(const ls_config *c) {
 }
 
 /* False: no word of model.bias means it. */
-static bool bias_of(const ls_architecture *a, int64_t *bias_p) {
+static bool bias_of(const ls_architecture *a, ls_bias_kind *bias_p) {
     *bias_p = a->o_bias ? LS_BIAS_ATTENTION : a->qkv_bias ? LS_BIAS_QKV : LS_BIAS_NONE;
     if (a->mlp_bias) *bias_p = a->o_bias ? LS_BIAS_ALL : LS_BIAS_MLP;
     return !(a->o_bias && !a->qkv_bias) && !(a->mlp_bias && a->qkv_bias && !a->o_bias);
@@ -79,7 +79,7 @@ static ls_status set_llama(ls_config *c, const ls_architecture *a, ls_error *e) 
     c->model.experts = a->experts;
     if (a->experts) {
         c->model.experts_per_token = a->experts_per_token;
-        c->model.norm_topk = !a->norm_topk;
+        c->model.norm_topk = a->norm_topk;
         c->model.router_aux_loss = a->adds_aux_loss ? a->router_aux_loss : 0;
         c->model.router_aux_scope = LS_ROUTERS_ALL;
     }
@@ -130,8 +130,9 @@ static bool may_differ(const char *key) {
 
 /* 0 is the usual number of these, whatever it is. */
 static bool is_usual(const ls_config *c, const ls_config_key *k) {
-    const int64_t *at = (const int64_t *)(const void *)((const char *)c + k->offset);
-    return (at == &c->model.kv_heads || at == &c->model.head_dim || at == &c->model.ffn) && !*at;
+    const void *at = (const char *)c + k->offset;
+    bool may = at == &c->model.kv_heads || at == &c->model.head_dim || at == &c->model.ffn;
+    return may && !ls_config_key_whole(c, k);
 }
 
 static ls_status fail_other(const ls_config *c, const ls_config *was, const ls_config_key *k,
@@ -161,7 +162,7 @@ static ls_status compare_written(ls_config *c, const ls_config *was, ls_error *e
         if (strncmp(k->name, "model.", strlen("model.")) != 0 || k->type == LS_KEY_TREE) continue;
         if (ls_config_key_is_equal(c, was, k) || is_usual(was, k)) continue;
         if (may_differ(k->name))
-            memcpy((char *)c + k->offset, (const char *)was + k->offset, sizeof(int64_t));
+            ls_config_key_copy(c, was, k);
         else if (asked)
             s = fail_other(c, was, k, e);
         else

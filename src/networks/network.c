@@ -132,7 +132,7 @@ static ls_value *build_usual(network *n) {
     int64_t out = out_of(n);
     ls_value *x = one_input(n);
     if (!ls_build_is_good(n->m)) return ls_build_failed(n->m);
-    switch ((ls_model_kind)n->c->model.kind) {
+    switch (n->c->model.kind) {
     case LS_MODEL_MLP: return ls_mlp_build(n->c, n->m, x, out);
     case LS_MODEL_CNN: return ls_cnn_build(n->c, n->m, x, out);
     case LS_MODEL_RESNET: return ls_resnet_build(n->c, n->m, x, out);
@@ -184,7 +184,7 @@ static ls_value *build_list(network *n) {
 }
 
 static ls_value *build_kind(network *n) {
-    const char *const *fields = ls_recommender_fields((ls_model_kind)n->c->model.kind);
+    const char *const *fields = ls_recommender_fields(n->c->model.kind);
     if (fields) return build_recommender(n, fields);
     return n->c->model.kind == LS_MODEL_LAYERS ? build_list(n) : build_usual(n);
 }

@@ -128,7 +128,7 @@ static ls_value *build_wide_deep(const ls_config *c, ls_model *m, ls_value *ids,
 }
 
 ls_value *ls_recommender_build(const ls_config *c, ls_model *m, ls_value *const *x) {
-    switch ((ls_model_kind)c->model.kind) {
+    switch (c->model.kind) {
     case LS_MODEL_FACTORS: return build_factors(c, m, x[0], x[1]);
     case LS_MODEL_TWO_TOWERS: return build_towers(c, m, x[0], x[1]);
     case LS_MODEL_DLRM: return build_dlrm(c, m, x[0], x[1]);

@@ -77,7 +77,7 @@ static ls_status open_resolver(resolver *r, ls_config *c, ls_error *e) {
         add_name(r, (named){.name = c->model.sample_weight, .is_target = true});
     for (int i = 0; i < r->losses.n; i++) add_of(r, r->losses.list[i].item);
     for (int i = 0; i < r->metrics.n; i++) add_of(r, r->metrics.list[i].item);
-    const char *const *fields = ls_recommender_fields((ls_model_kind)c->model.kind);
+    const char *const *fields = ls_recommender_fields(c->model.kind);
     for (int i = 0; fields && i < LS_RECOMMENDER_FIELDS; i++)
         add_name(r, (named){.name = fields[i]});
     if (fields) r->has_input = false;

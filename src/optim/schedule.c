@@ -43,7 +43,7 @@ static double scale_at(const ls_schedule *s, int64_t step) {
 static int64_t warmup_of(const ls_config *c, const ls_batches *b, uint64_t nsamples) {
     const ls_config_span w = ls_config_warmup(c);
     int64_t most = c->train.steps + 1;
-    switch ((ls_span_unit)w.unit) {
+    switch (w.unit) {
     case LS_SPAN_SAMPLES: return ls_batches_steps(b, w.n, 0, most);
     case LS_SPAN_EPOCHS:
         return nsamples ? ls_batches_steps(b, ls_math_times(w.n, (double)nsamples), nsamples, most)
@@ -65,7 +65,7 @@ ls_status ls_schedule_check(const ls_config *c, uint64_t nsamples, ls_error *e) 
 
 ls_schedule ls_schedule_of(const ls_config *c, uint64_t nsamples) {
     const ls_batches b = ls_batches_of(c);
-    return (ls_schedule){.kind = (ls_schedule_kind)c->optim.schedule,
+    return (ls_schedule){.kind = c->optim.schedule,
                          .lr = c->optim.lr,
                          .min_lr = c->optim.min_lr,
                          .warmup = warmup_of(c, &b, nsamples),
@@ -74,7 +74,7 @@ ls_schedule ls_schedule_of(const ls_config *c, uint64_t nsamples) {
                          .step_every = c->optim.step_every,
                          .step_factor = c->optim.step_factor,
                          .batches = b,
-                         .scale = (ls_scale_kind)c->optim.scale_lr,
+                         .scale = c->optim.scale_lr,
                          .scale_batch = (double)c->optim.scale_batch};
 }
 

@@ -250,7 +250,7 @@ ls_status ls_bounds_of(ls_bounds *b, ls_mesh *m, bool *can_p, ls_error *e) {
     const int *cut = cut_of(b, (int)(m->pipe * m->chunks));
     const prices *x = NULL;
     int64_t micros = micros_of(b->c, m);
-    ls_pipe_schedule s = {.kind = (ls_pipe_kind)m->schedule,
+    ls_pipe_schedule s = {.kind = m->schedule,
                           .workers = (int)m->pipe,
                           .chunks = (int)m->chunks,
                           .micros = (int)micros};

@@ -16,7 +16,8 @@
 /* A mesh, and values for parallel.schedule, chunks, zero, recompute and train.micro_batch. */
 typedef struct ls_mesh {
     int64_t pipe, tensor, context, expert, data; /* degrees; their product: all workers */
-    int64_t schedule, chunks, zero, recompute, micro_batch;
+    ls_pipe_kind schedule;
+    int64_t chunks, zero, recompute, micro_batch;
     /* Estimated (bound.h): */
     double least_s;      /* of a step */
     size_t least_nbytes; /* of memory */

@@ -69,19 +69,18 @@ static void list_data(const listing *l, const ls_mesh *m, values *v) {
 /* Not gpipe, which needs more memory than 1f1b for the same bubble. */
 static void list_schedules(const listing *l, const ls_mesh *m, values *v) {
     (void)l;
-    add_value(v, LS_PIPELINE_1F1B);
+    add_value(v, LS_PIPE_1F1B);
     if (m->pipe == 1) return;
-    add_value(v, LS_PIPELINE_INTERLEAVED);
-    add_value(v, LS_PIPELINE_ZB_H1);
-    add_value(v, LS_PIPELINE_ZB_V);
+    add_value(v, LS_PIPE_INTERLEAVED);
+    add_value(v, LS_PIPE_ZB_H1);
+    add_value(v, LS_PIPE_ZB_V);
 }
 
 static void list_chunks(const listing *l, const ls_mesh *m, values *v) {
     static const int64_t some[] = {2, 3, 4, 6, 8};
-    if (!ls_pipe_is_chunked((ls_pipe_kind)m->schedule)) add_value(v, 1);
-    if (m->schedule == LS_PIPELINE_ZB_V && 2 * m->pipe <= l->most_stages) add_value(v, 2);
-    for (size_t i = 0; m->schedule == LS_PIPELINE_INTERLEAVED && i < sizeof some / sizeof *some;
-         i++)
+    if (!ls_pipe_is_chunked(m->schedule)) add_value(v, 1);
+    if (m->schedule == LS_PIPE_ZB_V && 2 * m->pipe <= l->most_stages) add_value(v, 2);
+    for (size_t i = 0; m->schedule == LS_PIPE_INTERLEAVED && i < sizeof some / sizeof *some; i++)
         if (m->pipe * some[i] <= l->most_stages) add_value(v, some[i]);
 }
 
@@ -134,6 +133,13 @@ static void add_mesh(listing *l, const ls_mesh *m) {
     l->list[l->n++] = *m;
 }
 
+static void set_value(ls_mesh *m, size_t at, int64_t value) {
+    if (at == offsetof(ls_mesh, schedule))
+        m->schedule = (ls_pipe_kind)value;
+    else
+        *(int64_t *)(void *)((char *)m + at) = value;
+}
+
 /* Makes choice number i and all after it. */
 static void choose_from(listing *l, int i, ls_mesh m) {
     values v = {.n = 0};
@@ -143,7 +149,7 @@ static void choose_from(listing *l, int i, ls_mesh m) {
     }
     choices[i].list(l, &m, &v);
     for (int k = 0; k < v.n; k++) {
-        *(int64_t *)(void *)((char *)&m + choices[i].at) = v.list[k];
+        set_value(&m, choices[i].at, v.list[k]);
         choose_from(l, i + 1, m);
     }
 }
@@ -175,7 +181,7 @@ int ls_mesh_by_shape(const ls_mesh *x, const ls_mesh *y) {
     return compare(x->chunks, y->chunks);
 }
 
-/* The keys that a mesh sets, and where their values are. */
+/* The keys with a number that a mesh sets, and where their values are. */
 static const struct {
     const char *key;
     size_t at, in_config;
@@ -186,7 +192,6 @@ static const struct {
      offsetof(ls_config, parallel.mesh_context)},
     {"parallel.mesh.expert", offsetof(ls_mesh, expert), offsetof(ls_config, parallel.mesh_expert)},
     {"parallel.mesh.data", offsetof(ls_mesh, data), offsetof(ls_config, parallel.mesh_data)},
-    {"parallel.schedule", offsetof(ls_mesh, schedule), offsetof(ls_config, parallel.schedule)},
     {"parallel.chunks", offsetof(ls_mesh, chunks), offsetof(ls_config, parallel.chunks)},
     {"parallel.zero", offsetof(ls_mesh, zero), offsetof(ls_config, parallel.zero)},
     {"parallel.recompute", offsetof(ls_mesh, recompute), offsetof(ls_config, parallel.recompute)},
@@ -205,6 +210,7 @@ static int64_t config_value(const ls_config *c, int key) {
 void ls_mesh_set(ls_config *c, const ls_mesh *m) {
     for (int i = 0; i < NKEYS; i++)
         *(int64_t *)(void *)((char *)c + keys[i].in_config) = value_of(m, i);
+    c->parallel.schedule = m->schedule;
     c->parallel.recompute_layers = 0;
     c->parallel.stages = "";
 }
@@ -218,11 +224,10 @@ static bool is_usual(const ls_config *c, const ls_mesh *m, int key) {
 }
 
 void ls_mesh_text(const ls_config *c, const ls_mesh *m, ls_buf *out) {
-    for (int i = 0; i < NKEYS; i++)
-        if (is_usual(c, m, i))
-            continue;
-        else if (keys[i].at == offsetof(ls_mesh, schedule))
-            ls_buf_printf(out, " %s=%s", keys[i].key, ls_pipe_name((ls_pipe_kind)m->schedule));
-        else
-            ls_buf_printf(out, " %s=%lld", keys[i].key, (long long)value_of(m, i));
+    for (int i = 0; i < NKEYS; i++) {
+        if (is_usual(c, m, i)) continue;
+        if (keys[i].at == offsetof(ls_mesh, chunks))
+            ls_buf_printf(out, " parallel.schedule=%s", ls_pipe_name(m->schedule));
+        ls_buf_printf(out, " %s=%lld", keys[i].key, (long long)value_of(m, i));
+    }
 }

@@ -9,8 +9,11 @@
 #ifndef LS_PLAN_MIXING_H
 #define LS_PLAN_MIXING_H
 
+#include <stdbool.h>
+#include <stdint.h>
+
 #include "base/error.h"
-#include "config/config.h"
+#include "config/choices.h"
 
 enum { LS_MIXING_MOST = 64 /* replicas */ };
 

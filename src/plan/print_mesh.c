@@ -8,11 +8,7 @@
 #include "model/tensor_part.h"
 #include "plan/plan.h"
 
-static const char *const schedules[] = {[LS_PIPE_1F1B] = "1f1b",
-                                        [LS_PIPE_GPIPE] = "gpipe",
-                                        [LS_PIPE_INTERLEAVED] = "interleaved",
-                                        [LS_PIPE_ZB_H1] = "zb-h1",
-                                        [LS_PIPE_ZB_V] = "zb-v"};
+static const char *const schedules[] = {ls_pipe_kind_words(LS_CHOICE_WORD)};
 
 const char *ls_pipe_name(ls_pipe_kind kind) { return schedules[kind]; }
 

@@ -25,15 +25,8 @@
 
 #include <stdbool.h>
 
+#include "config/choices.h"
 #include "lockstep/lockstep.h"
-
-typedef enum ls_pipe_kind {
-    LS_PIPE_1F1B,
-    LS_PIPE_GPIPE,
-    LS_PIPE_INTERLEAVED,
-    LS_PIPE_ZB_H1,
-    LS_PIPE_ZB_V
-} ls_pipe_kind;
 
 typedef struct ls_pipe_schedule {
     ls_pipe_kind kind;

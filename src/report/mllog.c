@@ -121,7 +121,7 @@ static const char *precision_name(ls_dtype t) {
 /* What workers send to each other, where it is fewer bits than a number has. */
 static const char *sent_precision(const ls_config *c) {
     if (ls_config_sends_momentum(&c->optim)) return "1 bit";
-    switch ((ls_compress_kind)c->compress.kind) {
+    switch (c->compress.kind) {
     case LS_COMPRESS_WITH_ONEBIT: return "1 bit";
     case LS_COMPRESS_WITH_INT4: return "int4";
     case LS_COMPRESS_WITH_INT8: return "int8";

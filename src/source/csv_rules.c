@@ -140,8 +140,8 @@ ls_status ls_csv_rules_read_csv(const char *csv, const char *file, int line, ls_
 /* ---- data.missing ---- */
 
 static ls_status add_rule(const ls_yaml_node *n, const char *file, ls_csv_rules *w, ls_error *e) {
-    static const char *const words[] = {"refuse", "drop", "mean"};
-    for (int i = 0; i < 3; i++) {
+    static const char *const words[] = {ls_missing_words(LS_CHOICE_WORD) NULL};
+    for (int i = 0; words[i]; i++) {
         if (strcmp(text_of(n), words[i]) != 0) continue;
         w->rules = ls_grow(w->rules, w->nrules, sizeof *w->rules);
         w->rules[w->nrules++] =

@@ -9,6 +9,7 @@
 
 #include "base/hash.h"
 #include "base/mem.h"
+#include "config/choices.h"
 #include "data/order.h"
 #include "lockstep/group.h"
 #include "source/damage.h"
@@ -102,13 +103,6 @@ typedef struct ls_image_way ls_image_way;           /* fit.h */
 typedef struct ls_ratings_wanted ls_ratings_wanted; /* ratings.h */
 typedef struct ls_clicks_wanted ls_clicks_wanted;   /* clicks.h */
 typedef struct ls_csv_rules ls_csv_rules;           /* csv_rules.h */
-
-/* What becomes of missing values in columns of numbers. */
-typedef enum ls_missing {
-    LS_MISSING_REFUSE,
-    LS_MISSING_DROP, /* the record is left out */
-    LS_MISSING_MEAN  /* they are the mean of the column */
-} ls_missing;
 
 typedef struct ls_source_options {
     const char *format; /* NULL: by the file's name, then by its first bytes */

@@ -100,7 +100,7 @@ static ls_status encode_file(encoder *x, const ls_plain *p) {
                        .nbytes = p->nbytes,
                        .format = x->f,
                        .wants = ls_config_has_pairs(x->c) ? LS_WANTS_PAIRS : LS_WANTS_CHATS,
-                       .loss = (ls_chat_loss)x->c->data.loss,
+                       .loss = x->c->data.loss,
                        .unread = &x->r->unread,
                        .take = add_sample,
                        .damaged = x->c->data.damaged == LS_DAMAGED_SKIP ? add_damaged : NULL,

@@ -26,7 +26,7 @@ ls_status ls_images_of(const ls_config *c, const ls_model *m, ls_images *i, ls_e
     ls_augment a;
     LS_TRY(ls_image_way_read(c->data.resize, c->data.crop, &i->way, e));
     LS_TRY(ls_augment_read(c->data.augment, &a, e));
-    i->way.unturned = c->data.exif != 0;
+    i->way.unturned = !c->data.exif;
     i->way.channels = c->data.channels == LS_CHANNELS_AUTO ? 0
                       : c->data.channels == LS_CHANNELS_1  ? 1
                                                            : 3;

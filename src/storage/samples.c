@@ -81,7 +81,7 @@ static ls_source_options options_of(const opening *how) {
     return (ls_source_options){.format = ls_config_format(c),
                                .cache = *c->data.cache ? c->data.cache : NULL,
                                .skip_damaged = c->data.damaged == LS_DAMAGED_SKIP,
-                               .missing = (ls_missing)c->data.missing,
+                               .missing = c->data.missing,
                                .images = how->images,
                                .window = c->model.context,
                                .pixels_nbytes = (uint64_t)(c->data.cache_gb * 1e9),

@@ -19,19 +19,12 @@
 static const struct {
     const char *key;
     size_t in_config, in_fit;
-    const char *word; /* the value that a fit sets, if the setting is a choice; else NULL */
 } settings[] = {
-    {"parallel.zero", offsetof(ls_config, parallel.zero), offsetof(ls_fit, zero), NULL},
-    {"parallel.recompute", offsetof(ls_config, parallel.recompute), offsetof(ls_fit, recompute),
-     NULL},
+    {"parallel.zero", offsetof(ls_config, parallel.zero), offsetof(ls_fit, zero)},
+    {"parallel.recompute", offsetof(ls_config, parallel.recompute), offsetof(ls_fit, recompute)},
     {"parallel.recompute_layers", offsetof(ls_config, parallel.recompute_layers),
-     offsetof(ls_fit, recompute_layers), NULL},
-    {"train.micro_batch", offsetof(ls_config, train.micro_batch), offsetof(ls_fit, micro_batch),
-     NULL},
-    {"parallel.optimizer_state", offsetof(ls_config, parallel.optimizer_state),
-     offsetof(ls_fit, state), "file"},
-    {"parallel.accumulate", offsetof(ls_config, parallel.accumulate), offsetof(ls_fit, accumulate),
-     "early"},
+     offsetof(ls_fit, recompute_layers)},
+    {"train.micro_batch", offsetof(ls_config, train.micro_batch), offsetof(ls_fit, micro_batch)},
 };
 enum { NSETTINGS = sizeof settings / sizeof *settings };
 
@@ -42,7 +35,9 @@ static int64_t *integer_at(void *p, size_t offset) {
 /* The settings of a config. */
 static ls_fit fit_of(const ls_config *c) {
     ls_config from = *c;
-    ls_fit f = {.bucket_mb = c->parallel.bucket_mb};
+    ls_fit f = {.state = c->parallel.optimizer_state,
+                .accumulate = c->parallel.accumulate,
+                .bucket_mb = c->parallel.bucket_mb};
     for (int i = 0; i < NSETTINGS; i++)
         *integer_at(&f, settings[i].in_fit) = *integer_at(&from, settings[i].in_config);
     return f;
@@ -52,6 +47,8 @@ static void set(ls_config *c, const ls_fit *f) {
     ls_fit from = *f;
     for (int i = 0; i < NSETTINGS; i++)
         *integer_at(c, settings[i].in_config) = *integer_at(&from, settings[i].in_fit);
+    c->parallel.optimizer_state = f->state;
+    c->parallel.accumulate = f->accumulate;
     c->parallel.bucket_mb = f->bucket_mb;
 }
 
@@ -61,12 +58,10 @@ void ls_fit_text(const ls_config *c, const ls_fit *f, ls_buf *out) {
     for (int i = 0; i < NSETTINGS; i++) {
         int64_t x = *integer_at(&is, settings[i].in_fit);
         if (x == *integer_at(&was, settings[i].in_fit)) continue;
-        ls_buf_printf(out, " %s=", settings[i].key);
-        if (settings[i].word)
-            ls_buf_printf(out, "%s", settings[i].word);
-        else
-            ls_buf_printf(out, "%lld", (long long)x);
+        ls_buf_printf(out, " %s=%lld", settings[i].key, (long long)x);
     }
+    if (f->state != was.state) ls_buf_printf(out, " parallel.optimizer_state=file");
+    if (f->accumulate != was.accumulate) ls_buf_printf(out, " parallel.accumulate=early");
     if (f->bucket_mb < was.bucket_mb) ls_buf_printf(out, " parallel.bucket_mb=%g", f->bucket_mb);
     if (out->len == before) ls_buf_printf(out, " what is set");
 }

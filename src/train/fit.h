@@ -8,7 +8,9 @@
 /* Values for parallel.zero, recompute, recompute_layers, optimizer_state, accumulate and bucket_mb,
  * and for train.micro_batch. */
 typedef struct ls_fit {
-    int64_t zero, recompute, recompute_layers, micro_batch, state, accumulate;
+    int64_t zero, recompute, recompute_layers, micro_batch;
+    ls_state_kind state;
+    ls_accumulate_kind accumulate;
     double bucket_mb;
     size_t nbytes;  /* the peak of a worker */
     double compute; /* forward and backward, as a multiple of the plan without recompute */

@@ -45,7 +45,7 @@ static ls_plan_compress compress_of(const ls_config *c) {
     if (c->compress.kind == LS_COMPRESS_OFF) return (ls_plan_compress){0};
     return (ls_plan_compress){.on = true,
                               .how = {.kind = kinds[c->compress.kind],
-                                      .feedback = (ls_feedback)c->compress.feedback,
+                                      .feedback = c->compress.feedback,
                                       .op = LS_SUM,
                                       .ratio = c->compress.ratio,
                                       .block = (size_t)c->compress.block,
@@ -206,7 +206,7 @@ ls_status ls_layout_make(const ls_config *c, int nworkers, const int *first, ls_
                            .tensor = (int)c->parallel.mesh_tensor,
                            .context = (int)(c->parallel.mesh_context * c->parallel.mesh_expert),
                            .chunks = (int)c->parallel.chunks,
-                           .schedule = (ls_pipe_kind)c->parallel.schedule,
+                           .schedule = c->parallel.schedule,
                            .stages = l_p->stages,
                            .compress = compress_of(c),
                            .noise = c->train.noise_scale != 0};
@@ -233,8 +233,7 @@ ls_config ls_layout_config_whole(const ls_config *c) {
     whole.parallel.mesh_pipe = whole.parallel.mesh_tensor = whole.parallel.chunks = 1;
     whole.parallel.mesh_context = whole.parallel.mesh_expert = 1;
     whole.parallel.stages = "";
-    if (ls_pipe_is_chunked((ls_pipe_kind)c->parallel.schedule))
-        whole.parallel.schedule = LS_PIPELINE_1F1B;
+    if (ls_pipe_is_chunked(c->parallel.schedule)) whole.parallel.schedule = LS_PIPE_1F1B;
     return whole;
 }
 

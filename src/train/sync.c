@@ -109,8 +109,8 @@ static ls_status plan_of(const ls_config *c, const ls_plan *p, ls_plan_task task
 /* ---- gossip ---- */
 
 ls_gossip ls_sync_gossip(const ls_config *c) {
-    return (ls_gossip){.graph = (ls_sync_graph)c->sync.graph,
-                       .algorithm = (ls_sync_algorithm)c->sync.algorithm,
+    return (ls_gossip){.graph = c->sync.graph,
+                       .algorithm = c->sync.algorithm,
                        .replicas = (int)c->sync.replicas,
                        .seed = (uint64_t)c->train.seed};
 }

@@ -443,10 +443,10 @@ static void test_two_forms(void **state) {
     ls_config_defaults(c);
     assert_ls_ok(ls_config_set(c, "data.missing=drop", &e), e);
     assert_ls_ok(ls_config_set(c, "data.missing={age: mean}", &e), e);
-    assert_int_equal(c->data.missing, LS_MISSING_KIND_REFUSE);
+    assert_int_equal(c->data.missing, LS_MISSING_REFUSE);
     assert_ls_ok(ls_config_set(c, "data.missing=mean", &e), e);
     assert_string_equal(c->data.missing_by.text, "");
-    assert_int_equal(c->data.missing, LS_MISSING_KIND_MEAN);
+    assert_int_equal(c->data.missing, LS_MISSING_MEAN);
     free(c);
 }
 

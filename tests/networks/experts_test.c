@@ -99,7 +99,7 @@ static void test_gradients(void **state) {
 /* After 1, 2 ... tokens: the whole text at once, and token after token. */
 static void check_decode(ls_dtype type, int threads, bool norm_topk) {
     ls_config c = config_of(type == LS_F32);
-    c.model.norm_topk = !norm_topk;
+    c.model.norm_topk = norm_topk;
     c.model.expert_capacity = type == LS_F32 ? 0.25 : 0; /* nothing is dropped here */
     c.model.router_bias_rate = type == LS_F16 ? 0.01 : 0;
     ls_model m = model_of(&c);

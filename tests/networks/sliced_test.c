@@ -41,7 +41,7 @@ static ls_config experts_of(int64_t n) {
     c.model.experts = 5;
     c.model.experts_per_token = 2;
     c.model.shared_experts = 1;
-    c.model.norm_topk = 1;
+    c.model.norm_topk = LS_OFF;
     c.model.router_bias_rate = 0.01;
     return c;
 }
