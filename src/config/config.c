@@ -11,7 +11,7 @@
 #include "base/log.h"
 #include "base/utf8.h"
 #include "base/yaml.h"
-#include "config/keys.h"
+#include "config/key.h"
 #include "config/own.h"
 #include "config/phases.h"
 #include "config/suggest.h"
@@ -19,34 +19,107 @@
 _Static_assert((int)LS_NCONFIG_KEYS <= (int)LS_CONFIG_MOST_KEYS,
                "each key has a place in `written`");
 
-static int64_t *integer_at(ls_config *c, const ls_config_key *k) {
-    return (int64_t *)(void *)((char *)c + k->offset);
-}
-static int *choice_at(ls_config *c, const ls_config_key *k) {
-    return (int *)(void *)((char *)c + k->offset);
-}
-static double *real_at(ls_config *c, const ls_config_key *k) {
-    return (double *)(void *)((char *)c + k->offset);
-}
-static ls_config_span *span_at(ls_config *c, const ls_config_key *k) {
-    return (ls_config_span *)(void *)((char *)c + k->offset);
-}
-static const char **text_at(ls_config *c, const ls_config_key *k) {
-    return (const char **)(void *)((char *)c + k->offset);
-}
-
 void ls_config_defaults(ls_config *c) {
     *c = (ls_config){0};
     const ls_config_key *k = NULL;
-    for (int i = 0; (k = ls_config_key_at(i)); i++) {
-        if (k->type == LS_KEY_INTEGER) *integer_at(c, k) = k->whole[LS_KEY_USUAL];
-        if (k->type == LS_KEY_CHOICE) *choice_at(c, k) = (int)k->whole[LS_KEY_USUAL];
-        if (k->type == LS_KEY_REAL) *real_at(c, k) = k->real[LS_KEY_USUAL];
-        if (k->type == LS_KEY_SPAN) span_at(c, k)->n = k->real[LS_KEY_USUAL];
-        if (ls_config_key_is_text(k)) *text_at(c, k) = "";
-    }
+    for (int i = 0; (k = ls_config_key_at(i)); i++) ls_config_key_reset(c, k);
     for (int i = 0; i < LS_OWN_TEXTS; i++) c->own.texts[i] = "";
     ls_config_own_defaults(c);
+}
+
+/* ---- what follows from the values ---- */
+
+ls_config_span ls_config_warmup(const ls_config *c) {
+    enum { MOST = 50 };
+    int64_t tenth = c->train.steps / 10;
+    if (c->optim.warmup.n != LS_AUTO) return c->optim.warmup;
+    return (ls_config_span){.n = (double)(tenth < MOST ? tenth : MOST)};
+}
+
+bool ls_config_has_text(const ls_config *c) {
+    bool is_text = c->data.format == LS_DATA_AUTO || c->data.format == LS_DATA_TEXT;
+    return is_text && ls_config_has_tokens(c);
+}
+
+bool ls_config_has_ratings(const ls_config *c) { return *c->data.ratings.text != 0; }
+
+bool ls_config_has_clicks(const ls_config *c) { return *c->data.clicks.text != 0; }
+
+bool ls_config_has_chats(const ls_config *c) { return c->data.format == LS_DATA_CHAT; }
+
+bool ls_config_has_corpus(const ls_config *c) {
+    return ls_config_has_text(c) || ls_config_has_chats(c);
+}
+
+bool ls_config_has_tokens(const ls_config *c) {
+    return c->model.kind == LS_MODEL_GPT2 || c->model.kind == LS_MODEL_LLAMA;
+}
+
+bool ls_config_sends_momentum(const ls_config_optim *o) {
+    return o->optimizer == LS_OPTIMIZER_ONEBIT_ADAM || o->optimizer == LS_OPTIMIZER_ONEBIT_LAMB;
+}
+
+int64_t ls_config_ranks(const ls_config *c) {
+    return c->parallel.mesh_pipe * c->parallel.mesh_tensor * c->parallel.mesh_context *
+           c->parallel.mesh_expert;
+}
+
+int64_t ls_config_expert_of(const ls_config *c, int64_t workers) {
+    int64_t expert = c->parallel.expert_virtual < workers ? c->parallel.expert_virtual : workers;
+    while (expert > 0 && workers % expert) expert--;
+    return expert > 0 && workers / expert <= c->parallel.context_virtual ? expert : 0;
+}
+
+int64_t ls_config_most_workers(const ls_config *c) {
+    bool chosen = c->parallel.mesh == LS_MESH_AUTO;
+    int64_t pipe = chosen ? LS_CONFIG_MOST_PIPE : c->parallel.mesh_pipe;
+    int64_t tensor = chosen ? c->parallel.tensor_virtual : c->parallel.mesh_tensor;
+    int64_t parts = chosen ? c->parallel.context_virtual * c->parallel.expert_virtual
+                           : c->parallel.mesh_context * c->parallel.mesh_expert;
+    return c->train.virtual_workers * pipe * tensor * parts;
+}
+
+bool ls_config_has_crew(const ls_config *c) {
+    return c->sync.mode == LS_SYNC_ASYNC || c->sync.mode == LS_SYNC_SSP;
+}
+
+bool ls_config_has_replicas(const ls_config *c) {
+    return c->sync.mode == LS_SYNC_LOCAL || c->sync.mode == LS_SYNC_DILOCO ||
+           c->sync.mode == LS_SYNC_GOSSIP;
+}
+
+int64_t ls_config_sync_every(const ls_config *c) {
+    if (c->sync.every) return c->sync.every;
+    return c->sync.mode == LS_SYNC_GOSSIP ? 1 : 50;
+}
+
+bool ls_config_has_pairs(const ls_config *c) {
+    return ls_config_has_chats(c) && c->train.loss == LS_TRAIN_LOSS_DPO;
+}
+
+bool ls_config_has_positions(const ls_config *c) {
+    return ls_config_has_pairs(c) || (ls_config_has_chats(c) && c->data.packing);
+}
+
+int64_t ls_config_positions(const ls_config *c) {
+    return (ls_config_has_pairs(c) ? 2 : 1) * c->model.context;
+}
+
+bool ls_config_has_token_losses(const ls_config *c) {
+    return ls_config_has_tokens(c) && !ls_config_has_pairs(c);
+}
+
+const char *ls_config_unit(const ls_config *c) {
+    return ls_config_has_tokens(c) ? "tokens" : "samples";
+}
+
+double ls_config_units(const ls_config *c) {
+    return ls_config_has_tokens(c) ? (double)ls_config_positions(c) : 1;
+}
+
+const char *ls_config_format(const ls_config *c) {
+    static const char *const words[] = {ls_data_kind_words(LS_CHOICE_WORD) NULL};
+    return c->data.format == LS_DATA_AUTO ? NULL : words[c->data.format];
 }
 
 /* ---- keys ---- */
@@ -84,140 +157,6 @@ static ls_status unknown_key(const char *where, const char *name, ls_error *e) {
                    name, meant ? "; did you mean '" : ";", meant ? meant : "", meant ? "'?" : "");
 }
 
-/* ---- values ---- */
-
-static ls_status range_failed(const char *where, const ls_config_key *k, const char *value,
-                              ls_error *e) {
-    char range[LS_KEY_RANGE];
-    ls_config_key_write_range(k, range);
-    return ls_fail(e, LS_EINVAL, "%s: %s: %.60s is out of range; expected %s", where, k->name,
-                   value, range);
-}
-
-static ls_status not_a_number(const char *where, const ls_config_key *k, const char *value,
-                              const char *what, ls_error *e) {
-    char range[LS_KEY_RANGE];
-    ls_config_key_write_range(k, range);
-    return ls_fail(e, LS_EINVAL, "%s: %s: '%.60s' is not a %s; expected %s", where, k->name, value,
-                   what, range);
-}
-
-static ls_status set_integer(ls_config *c, const ls_config_key *k, const char *where,
-                             const char *value, ls_error *e) {
-    char *end = NULL;
-    errno = 0;
-    if (k->choices && strcmp(value, k->choices[0]) == 0) {
-        *integer_at(c, k) = LS_AUTO;
-        return LS_OK;
-    }
-    long long v = strtoll(value, &end, 10);
-    bool number = *value && !*end && strspn(value, "+-0123456789") == strlen(value);
-    if (!number) return not_a_number(where, k, value, "whole number", e);
-    if (errno || v < k->whole[LS_KEY_LOW] || v > k->whole[LS_KEY_HIGH])
-        return range_failed(where, k, value, e);
-    *integer_at(c, k) = v;
-    return LS_OK;
-}
-
-static ls_status set_real(ls_config *c, const ls_config_key *k, const char *where,
-                          const char *value, ls_error *e) {
-    char *end = NULL;
-    double v = strtod(value, &end);
-    bool number = *value && !*end && strspn(value, "+-.0123456789eE") == strlen(value);
-    if (!number) return not_a_number(where, k, value, "number", e);
-    if (!isfinite(v) || v < k->real[LS_KEY_LOW] || v > k->real[LS_KEY_HIGH])
-        return range_failed(where, k, value, e);
-    *real_at(c, k) = v;
-    return LS_OK;
-}
-
-/* "100", "2000 samples", "0.5 epochs", "auto": steps and samples are whole. */
-static ls_status set_span(ls_config *c, const ls_config_key *k, const char *where,
-                          const char *value, ls_error *e) {
-    char *end = NULL;
-    if (k->choices && strcmp(value, k->choices[0]) == 0) {
-        *span_at(c, k) = (ls_config_span){.n = LS_AUTO};
-        return LS_OK;
-    }
-    double v = strtod(value, &end);
-    const char *unit = end + strspn(end, " ");
-    int u = 0;
-    while (ls_config_span_units[u] && strcmp(ls_config_span_units[u], unit) != 0) u++;
-    bool number = end > value && strspn(value, "+-.0123456789eE") >= (size_t)(end - value);
-    bool whole = u == LS_SPAN_EPOCHS || v == floor(v);
-    if (!number || (*unit && !ls_config_span_units[u]) || !whole)
-        return ls_fail(e, LS_EINVAL,
-                       "%s: %s: '%.60s' is neither a number of steps nor a text such as \"2000 "
-                       "samples\" or \"0.5 epochs\"",
-                       where, k->name, value);
-    if (!isfinite(v) || v < k->real[LS_KEY_LOW] || v > k->real[LS_KEY_HIGH])
-        return range_failed(where, k, value, e);
-    *span_at(c, k) = (ls_config_span){v, *unit ? u : LS_SPAN_STEPS};
-    return LS_OK;
-}
-
-int ls_config_truth(const char *word) {
-    static const char *const words[] = {"off", "on", "false", "true"};
-    for (int i = 0; i < 4; i++)
-        if (strcmp(word, words[i]) == 0) return i % 2;
-    return -1;
-}
-
-/* Where a key may be on or off, YAML's true and false are these, too. */
-static const char *word_of(const ls_config_key *k, const char *value) {
-    bool on = false, off = false;
-    int truth = ls_config_truth(value);
-    for (int i = 0; k->choices[i]; i++) {
-        on = on || strcmp(k->choices[i], "on") == 0;
-        off = off || strcmp(k->choices[i], "off") == 0;
-    }
-    return on && off && truth >= 0 ? (truth ? "on" : "off") : value;
-}
-
-static ls_status set_choice(ls_config *c, const ls_config_key *k, const char *where,
-                            const char *value, ls_error *e) {
-    ls_buf list = {0};
-    value = word_of(k, value);
-    for (int i = 0; k->choices[i]; i++) {
-        if (strcmp(k->choices[i], value) == 0) {
-            *choice_at(c, k) = i;
-            ls_buf_free(&list);
-            return LS_OK;
-        }
-        ls_buf_printf(&list, "%s%s", i ? ", " : "", k->choices[i]);
-    }
-    ls_status s =
-        ls_fail(e, LS_EINVAL, "%s: %s: '%.60s' is not one of %s", where, k->name, value, list.data);
-    ls_buf_free(&list);
-    return s;
-}
-
-static ls_status set_text(ls_config *c, const ls_config_key *k, const char *where,
-                          const char *value, ls_error *e) {
-    size_t size = k->type == LS_KEY_TEXT ? LS_CONFIG_TEXT : LS_CONFIG_TREE;
-    if (strlen(value) >= size)
-        return ls_fail(e, LS_EINVAL, "%s: %s: is longer than %zu bytes", where, k->name, size - 1);
-    if (!ls_utf8_is_valid(value, strlen(value))) /* else it could not be written as YAML */
-        return ls_fail(e, LS_EINVAL, "%s: %s: is not UTF-8", where, k->name);
-    *text_at(c, k) = ls_intern(value);
-    return LS_OK;
-}
-
-ls_status ls_config_key_set(ls_config *c, const ls_config_key *k, const char *where,
-                            const char *value, ls_error *e) {
-    switch (k->type) {
-    case LS_KEY_INTEGER: return set_integer(c, k, where, value, e);
-    case LS_KEY_REAL: return set_real(c, k, where, value, e);
-    case LS_KEY_CHOICE: return set_choice(c, k, where, value, e);
-    case LS_KEY_SPAN: return set_span(c, k, where, value, e);
-    case LS_KEY_TEXT:
-    case LS_KEY_MAPS:
-    case LS_KEY_TREE:
-    case LS_KEY_LIST: break;
-    }
-    return set_text(c, k, where, value, e);
-}
-
 /* Keys of programs always act. */
 static void mark_written(ls_config *c, const ls_config_key *k) {
     int i = ls_config_key_index(ls_config_key_find(k->name));
@@ -229,13 +168,13 @@ static bool is_tree(const char *key) { return ls_config_key_find_tree(key) != NU
 /* `where` is "path:line" or "--set". */
 static ls_status set_tree(ls_config *c, const ls_config_key *k, const char *where,
                           const ls_yaml_item *item, ls_error *e) {
-    ls_config_tree *tree = (ls_config_tree *)(void *)text_at(c, k);
+    ls_config_tree *tree = (void *)((char *)c + k->offset);
     const char *slash = strrchr(where, '/'), *name = slash ? slash + 1 : where;
     const char *colon = strrchr(name, ':');
     snprintf(tree->file, sizeof tree->file, "%.*s", colon ? (int)(colon - name) : 60, name);
     tree->line = item->line;
     if (!*item->value) *tree = LS_CONFIG_NO_TREE;
-    LS_TRY(set_text(c, k, where, item->value, e));
+    LS_TRY(ls_config_key_set(c, k, where, item->value, e));
     if (tree == &c->data.missing_by) c->data.missing = LS_MISSING_REFUSE;
     return tree == &c->train.phased ? ls_config_read_phases(c, where, e) : LS_OK;
 }

@@ -325,7 +325,5 @@ const char *ls_config_format(const ls_config *);
 
 /* Applies one "key=value" of the command line. */
 ls_status ls_config_set(ls_config *, const char *assignment, ls_error *);
-/* on and true: 1; off and false: 0; another word: -1. */
-int ls_config_truth(const char *word);
 
 #endif

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "config/keys.h"
+#include "config/key.h"
 
 /* Besides `match` and `lr_scale`, these keys of the config may be set in a group. */
 static const char *const settings[] = {"optimizer", "beta1",    "beta2",        "eps",

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/wrap.h"
-#include "config/keys.h"
+#include "config/key.h"
 #include "config/needs.h"
 
 static void put_help(const ls_config *usual, const ls_config_key *k, ls_buf *out) {

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "config/groups.h"
-#include "config/keys.h"
+#include "config/key.h"
 
 #define TOKENS  "model.kind: gpt2, llama"
 #define TEXT    "model.kind: gpt2, llama; data.format: auto, text"

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/intern.h"
-#include "config/keys.h"
+#include "config/key.h"
 
 enum { NAME = 64 };
 static const char LETTERS[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_";
@@ -21,17 +21,6 @@ static struct {
     int nstrings;
     bool has_data, any_data;
 } program;
-
-const ls_config_key *ls_config_key_at(int i) {
-    if (i < LS_NCONFIG_KEYS) return &ls_config_keys[i];
-    return i - LS_NCONFIG_KEYS < program.nkeys ? &program.keys[i - LS_NCONFIG_KEYS] : NULL;
-}
-
-int ls_config_key_index(const ls_config_key *k) {
-    int i = 0;
-    while (ls_config_key_at(i) != k) i++;
-    return i;
-}
 
 const char *ls_config_program(void) { return *program.name ? program.name : NULL; }
 
@@ -114,13 +103,14 @@ static ls_status add_key(const char *name, const ls_key_spec *s, ls_error *e) {
         is_string ? offsetof(ls_config, own.texts[0]) + (size_t)program.nstrings++ * sizeof(char *)
                   : offsetof(ls_config, own.numbers[0]) + (size_t)i * sizeof(ls_own_number);
     set_limits(k, s);
-    program.nkeys++;
+    ls_config_key_use_own(program.keys, ++program.nkeys);
     return set_default(k, s->usual, e);
 }
 
 ls_status ls_config_use_program(const char *name, const ls_key_spec *specs, bool has_data,
                                 ls_error *e) {
     memset(&program, 0, sizeof program);
+    ls_config_key_use_own(program.keys, 0);
     if (!is_name(name) || ls_config_key_is_group(name))
         return ls_fail(e, LS_EINVAL,
                        "the program's name '%.40s' is not possible: it has 1 to %d letters, digits "

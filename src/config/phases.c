@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/yaml.h"
-#include "config/keys.h"
+#include "config/key.h"
 
 static bool read_whole(const ls_yaml_node *n, int64_t *out) {
     char *end = NULL;

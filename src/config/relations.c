@@ -7,7 +7,7 @@
 
 #include "base/log.h"
 #include "config/groups.h"
-#include "config/keys.h"
+#include "config/key.h"
 #include "config/needs.h"
 #include "config/own.h"
 

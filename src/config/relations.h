@@ -1,4 +1,4 @@
-/* relations.h - what must hold between the keys of a config, and between two configs. */
+/* relations.h - what must hold between the keys of a config. */
 #ifndef LS_CONFIG_RELATIONS_H
 #define LS_CONFIG_RELATIONS_H
 
@@ -27,24 +27,6 @@ ls_status ls_config_load_saved(const char *path, const char *const *sets, int ns
 /* Does a tokenizer with so many tokens fit model.vocab? A model that has come with its tokenizer
  * may have more rows than tokens. */
 bool ls_config_fits_tokens(const ls_config *, uint32_t ntokens);
-
-/* Appends the settings that must match on hosts that train together: a line with name and value
- * for each key, except keys that concern one host alone. */
-void ls_config_must_match(const ls_config *, ls_buf *);
-
-/* May a resumed run change the key, although the next steps then have other bits (keys.h)? */
-bool ls_config_is_steered(const char *key);
-
-/* The first key that affects the bits and differs; NULL: there is none. */
-const char *ls_config_find_fixed(const ls_config *was, const ls_config *now);
-
-/* Checks that a run with config `was` can be resumed with config `now`. LS_EINVAL names the first key
- * that must not differ. Keys that can't affect the bits (parallel, checkpoint, log, micro_batch,
- * eval) may differ. So may those that steer the next steps (keys.h), train.steps, parallel.reduce and
- * data.path (the run has saved its tokens); for these *note_p is set to sentences to print, to be
- * free()d by the caller, else to NULL. */
-ls_status ls_config_compatible(const ls_config *was, const ls_config *now, char **note_p,
-                               ls_error *);
 
 /* The run or published model with which a run begins; "": it begins with none. */
 const char *ls_config_origin(const ls_config *);

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/utf8.h"
-#include "config/keys.h"
+#include "config/key.h"
 #include "config/own.h"
 
 static void put_real(double v, ls_buf *out) {

@@ -8,6 +8,7 @@
 #include "base/bar.h"
 #include "base/cores.h"
 #include "base/guard.h"
+#include "config/differences.h"
 #include "config/needs.h"
 #include "config/relations.h"
 #include "infer/published.h"

@@ -3,7 +3,7 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "config/keys.h"
+#include "config/key.h"
 #include "networks/llama.h"
 #include "weights/weights.h"
 

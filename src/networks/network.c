@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "config/keys.h"
+#include "config/key.h"
 #include "config/needs.h"
 #include "layers/moe.h"
 #include "model/frozen.h"

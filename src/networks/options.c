@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "config/config.h"
+#include "config/key.h"
 #include "model/builder.h"
 
 typedef struct number {

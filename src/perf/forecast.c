@@ -25,7 +25,8 @@ ls_site ls_forecast_site(const ls_config *c, const ls_plan *p, const ls_forecast
 /* The time of a step of one worker alone that has the work of one of the plan's workers. */
 static ls_status alone_s(const ls_config *c, int nworkers, const ls_forecast_world *w, double *s_p,
                          ls_error *e) {
-    ls_config one = ls_layout_config_whole(c);
+    ls_config one = *c;
+    ls_layout_config_whole(&one);
     ls_layout l;
     ls_sim sim;
     int64_t samples = c->train.batch / c->train.virtual_workers;

@@ -60,15 +60,13 @@ static amount less_of(const ls_config *c, amount all, int64_t times, int64_t few
 }
 
 /* The config of the part that is planned. */
-static ls_config part_of(const ls_config *c, const ls_mesh *m, amount a, int data) {
-    ls_config with = *c;
-    int64_t most = a.micros * m->micro_batch;
-    ls_mesh_set(&with, m);
-    with.parallel.mesh_data = data;
-    with.train.virtual_workers = vws_of(c, a.vws * data, c->train.virtual_workers);
-    ls_config_set_batch(&with,
-                        (most < samples_of(c) ? most : samples_of(c)) * with.train.virtual_workers);
-    return with;
+static void set_part(const ls_config *c, const ls_mesh *m, amount a, int data, ls_config *with_p) {
+    int64_t most = a.micros * m->micro_batch, samples = samples_of(c);
+    *with_p = *c;
+    ls_mesh_set(with_p, m);
+    with_p->parallel.mesh_data = data;
+    with_p->train.virtual_workers = vws_of(c, a.vws * data, c->train.virtual_workers);
+    ls_config_set_batch(with_p, (most < samples ? most : samples) * with_p->train.virtual_workers);
 }
 
 static ls_site site_of(const ls_config *c, const ls_plan *p, int n, const ls_forecast_world *w) {
@@ -238,7 +236,8 @@ static ls_status measure_plan(const trial *t, const ls_config *with, const ls_pl
 
 static ls_status measure(const trial *t, amount a, measured *x, bool *possible_p, ls_error *e) {
     int data = planned_data(t->c, t->mesh);
-    ls_config with = part_of(t->c, t->mesh, a, data);
+    ls_config with;
+    set_part(t->c, t->mesh, a, data, &with);
     ls_layout l;
     ls_config_forget_written(&with); /* it is not as it was written */
     *possible_p = ls_config_check(&with, "mesh", e) == LS_OK &&

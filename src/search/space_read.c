@@ -8,7 +8,7 @@
 #include "base/file.h"
 #include "base/nearest.h"
 #include "base/yaml.h"
-#include "config/relations.h"
+#include "config/differences.h"
 #include "search/space.h"
 
 enum { BILLION = 1000000000, MOST_CHOICES = 256, MOST_EXCHANGES = 1000 };

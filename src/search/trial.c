@@ -12,7 +12,7 @@
 #include "base/file.h"
 #include "base/guard.h"
 #include "base/log.h"
-#include "config/relations.h"
+#include "config/differences.h"
 #include "config/writer.h"
 #include "report/history.h"
 #include "storage/belongs.h"

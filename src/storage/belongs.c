@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/file.h"
-#include "config/relations.h"
+#include "config/differences.h"
 #include "source/ids.h"
 #include "storage/checkpoints.h"
 #include "storage/corpus_record.h"

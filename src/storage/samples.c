@@ -10,7 +10,7 @@
 #include "base/escape.h"
 #include "base/file.h"
 #include "base/intern.h"
-#include "config/mentioned.h"
+#include "base/yaml.h"
 #include "config/needs.h"
 #include "networks/network.h"
 #include "networks/own_source.h"
@@ -125,6 +125,36 @@ static ls_status read_columns(const ls_config *c, columns_wanted *w, ls_source_o
     return ls_clicks_read(u->text, u->file, u->line, &w->clicks, e);
 }
 
+static void put_texts(const ls_yaml_node *n, ls_buf *out) {
+    if (n->kind == LS_YAML_TEXT) ls_buf_printf(out, "%s\n", n->text);
+    for (int i = 0; i < n->nitems; i++) put_texts(n->items[i], out);
+}
+
+static void put_keys(const ls_yaml_node *n, ls_buf *out) {
+    for (int i = 0; i < n->nitems; i++)
+        if (n->items[i]->key) ls_buf_printf(out, "%s\n", n->items[i]->key);
+}
+
+/* A tree that can't be read has no names; the code that needs it reports what is wrong. */
+static void put_tree(const ls_config_tree *t, void (*put)(const ls_yaml_node *, ls_buf *),
+                     ls_buf *out) {
+    ls_yaml_node *root = NULL;
+    ls_error e;
+    if (!*t->text || ls_yaml_parse_tree(t->text, t->file, t->line, &root, &e) != LS_OK) return;
+    put(root, out);
+    ls_yaml_node_free(root);
+}
+
+/* Appends each name that may be a field's, one a line: the keys of model.input, model.sample_weight,
+ * and all texts of model.loss, model.metrics and model.layers, some of which are other words. */
+static void put_mentioned(const ls_config *c, ls_buf *out) {
+    put_tree(&c->model.input, put_keys, out);
+    put_tree(&c->model.loss, put_texts, out);
+    put_tree(&c->model.metrics, put_texts, out);
+    put_tree(&c->model.list, put_texts, out);
+    if (*c->model.sample_weight) ls_buf_printf(out, "%s\n", c->model.sample_weight);
+}
+
 static ls_status open_files(const opening *how, const char *paths, const char *labels, opened *o_p,
                             ls_error *e) {
     ls_source_options o = options_of(how);
@@ -139,7 +169,7 @@ static ls_status open_files(const opening *how, const char *paths, const char *l
     ls_status status = read_columns(how->c, &columns, &o, e);
     if (status == LS_OK) status = ls_samples_read_rules(how->c, &rules, &o, e);
     ls_buf named = {0};
-    ls_config_put_mentioned(how->c, &named);
+    put_mentioned(how->c, &named);
     o.named = named.data;
     if (status == LS_OK) status = ls_source_open(from, &o, &s, e);
     ls_buf_free(&named);
@@ -164,7 +194,7 @@ static ls_status open_mixture(const opening *how, opened *o_p, ls_error *e) {
     LS_TRY(ls_mixture_read(how->c->data.mix, &m, e));
     ls_status status = ls_samples_read_rules(how->c, &rules, &o, e);
     ls_buf named = {0};
-    ls_config_put_mentioned(how->c, &named);
+    put_mentioned(how->c, &named);
     o.named = named.data;
     if (status == LS_OK) status = ls_mixture_open(&m, how->dir, &o, &s, e);
     ls_buf_free(&named);

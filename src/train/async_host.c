@@ -16,7 +16,7 @@
 #include "base/cores.h"
 #include "base/log.h"
 #include "base/plural.h"
-#include "config/relations.h"
+#include "config/differences.h"
 #include "exec/solo.h"
 #include "net/address.h"
 #include "net/launch/process.h"

@@ -6,7 +6,7 @@
 #include "async/async.h"
 #include "async/bounded.h"
 #include "base/clock.h"
-#include "config/relations.h"
+#include "config/differences.h"
 #include "net/tcp/admission.h"
 #include "storage/identity.h"
 #include "storage/reference.h"

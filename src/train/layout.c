@@ -227,22 +227,18 @@ ls_status ls_layout_make(const ls_config *c, int nworkers, const int *first, ls_
     return s;
 }
 
-ls_config ls_layout_config_whole(const ls_config *c) {
-    ls_config whole = *c;
-    whole.parallel.mesh_data = 0;
-    whole.parallel.mesh_pipe = whole.parallel.mesh_tensor = whole.parallel.chunks = 1;
-    whole.parallel.mesh_context = whole.parallel.mesh_expert = 1;
-    whole.parallel.stages = "";
-    if (ls_pipe_is_chunked(c->parallel.schedule)) whole.parallel.schedule = LS_PIPE_1F1B;
-    return whole;
+void ls_layout_config_whole(ls_config *c) {
+    c->parallel.mesh_data = 0;
+    c->parallel.mesh_pipe = c->parallel.mesh_tensor = c->parallel.chunks = 1;
+    c->parallel.mesh_context = c->parallel.mesh_expert = 1;
+    c->parallel.stages = "";
+    if (ls_pipe_is_chunked(c->parallel.schedule)) c->parallel.schedule = LS_PIPE_1F1B;
 }
 
-ls_config ls_layout_config_apart(const ls_config *c) {
-    ls_config apart = *c;
+void ls_layout_config_apart(ls_config *c) {
     bool compresses = c->compress.kind != LS_COMPRESS_OFF || ls_config_sends_momentum(&c->optim);
     if (compresses && c->compress.send == LS_COMPRESS_SEND_AUTO)
-        apart.compress.send = LS_COMPRESS_SEND_CODES;
-    return apart;
+        c->compress.send = LS_COMPRESS_SEND_CODES;
 }
 
 void ls_layout_free(ls_layout *l) {
@@ -255,10 +251,11 @@ void ls_layout_free(ls_layout *l) {
 
 /* Makes the largest possible groups of at most `most` workers, each of which has the whole
  * state. */
-static bool make_groups(ls_config c, int n, int most, ls_layout *l_p) {
+static bool make_groups(const ls_config *c, int n, int most, ls_layout *l_p) {
+    ls_config with = *c;
     for (int group = most < n ? most : n; group >= 1; group--) {
-        c.parallel.shard_group = group;
-        if (n % group == 0 && ls_layout_make(&c, n, NULL, l_p, NULL) == LS_OK) return true;
+        with.parallel.shard_group = group;
+        if (n % group == 0 && ls_layout_make(&with, n, NULL, l_p, NULL) == LS_OK) return true;
     }
     return false;
 }
@@ -279,7 +276,7 @@ static bool make_mesh(const ls_config *c, int n, ls_layout *l_p) {
     ls_config with = *c;
     with.parallel.mesh_data = 0;
     if (ls_layout_make(&with, n, NULL, l_p, NULL) == LS_OK) return true;
-    with = ls_layout_config_whole(c);
+    ls_layout_config_whole(&with);
     int64_t most = c->parallel.mesh_expert * c->parallel.mesh_context;
     for (int tensor = (int)c->parallel.mesh_tensor; tensor >= 1; tensor--)
         for (int64_t parts = most; parts >= 1; parts--)
@@ -299,9 +296,10 @@ static bool make_mesh(const ls_config *c, int n, ls_layout *l_p) {
 
 ls_status ls_layout_make_nearest(const ls_config *c, int nworkers, int group, const int *first,
                                  ls_layout *l_p, ls_error *e) {
-    ls_config with = ls_layout_config_whole(c);
+    ls_config with = *c;
+    ls_layout_config_whole(&with);
     if (ls_config_ranks(c) > 1 && make_mesh(c, nworkers, l_p)) return LS_OK;
-    if (c->parallel.zero > 0 && group > 0 && make_groups(with, nworkers, group, l_p)) return LS_OK;
+    if (c->parallel.zero > 0 && group > 0 && make_groups(&with, nworkers, group, l_p)) return LS_OK;
     if (c->parallel.zero > 0) with.parallel.shard_group = 0;
     ls_status s = ls_layout_make(&with, nworkers, first, l_p, e);
     if (s == LS_OK || c->parallel.accumulate != LS_ACCUMULATE_EARLY) return s;

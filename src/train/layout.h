@@ -30,10 +30,11 @@ ls_status ls_layout_make_nearest(const ls_config *, int nworkers, int group, con
 /* The most workers, up to n, for which there is such a layout: not all numbers above that of virtual
  * workers make a mesh. n itself where the config has none, or none of so many workers. */
 int ls_layout_fit(const ls_config *, int n);
-/* The config in which each worker has the whole model: without pipelines. */
-ls_config ls_layout_config_whole(const ls_config *);
-/* The config of workers that have no common memory: with compress.send auto they send codes. */
-ls_config ls_layout_config_apart(const ls_config *);
+/* Changes the config so that each worker has the whole model: without pipelines. */
+void ls_layout_config_whole(ls_config *);
+/* Changes the config to that of workers without common memory: with compress.send auto they send
+ * codes. */
+void ls_layout_config_apart(ls_config *);
 void ls_layout_free(ls_layout *);
 /* The model whose layers compute one sample, for evaluations. */
 const ls_model *ls_layout_evaluated(const ls_layout *);

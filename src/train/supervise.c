@@ -10,7 +10,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/plural.h"
-#include "config/relations.h"
+#include "config/differences.h"
 #include "exec/store_repair.h"
 #include "report/metrics.h"
 #include "storage/identity.h"
@@ -130,7 +130,8 @@ static ls_status resize(void *arg, const ls_view *v, bool unchanged, ls_error *e
     }
     ls_layout_free(&h->layout);
     ls_ranges_begin(&h->ranges, same);
-    ls_config c = v->nhosts > 1 ? ls_layout_config_apart(&h->run->config) : h->run->config;
+    ls_config c = h->run->config;
+    if (v->nhosts > 1) ls_layout_config_apart(&c);
     LS_TRY(ls_layout_make_nearest(&c, n, most_of_group(&h->run->config, v), h->ranges.now,
                                   &h->layout, e));
     log_plan(h, v);

@@ -16,6 +16,7 @@
 #include "base/transcript.h"
 #include "cluster/workers.h"
 #include "coll/virtual.h"
+#include "config/differences.h"
 #include "config/relations.h"
 #include "config/writer.h"
 #include "networks/network.h"

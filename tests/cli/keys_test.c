@@ -3,7 +3,7 @@
  * refused. */
 #include "cli/models.h"
 #include "config/config.h"
-#include "config/keys.h"
+#include "config/key.h"
 
 /* Values that differ from the defaults and from the runs below, with tabs for spaces; what one
  * run can't tell apart another value shows, so one that changes it is enough. */

@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "config/help.h"
-#include "config/keys.h"
+#include "config/key.h"
 #include "config/relations.h"
 #include "config/writer.h"
 #include "test.h"

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "config/differences.h"
 #include "config/help.h"
 #include "config/relations.h"
 #include "config/writer.h"

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/file.h"
+#include "config/differences.h"
 #include "config/relations.h"
 #include "config/writer.h"
 #include "folder.h"

@@ -6,6 +6,7 @@
 #include <stdio.h>
 
 #include "base/file.h"
+#include "config/differences.h"
 #include "config/relations.h"
 #include "data/batches.h"
 #include "folder.h"

@@ -1,7 +1,6 @@
-/* keys.h - the table of the config's keys: everything about a key is in its row. Only this room
- * includes it. */
-#ifndef LS_CONFIG_KEYS_H
-#define LS_CONFIG_KEYS_H
+/* key.h - a key of a config: a row of the table (keys.c), and what is asked of it. */
+#ifndef LS_CONFIG_KEY_H
+#define LS_CONFIG_KEY_H
 
 #include "config/config.h"
 
@@ -23,7 +22,7 @@ typedef enum ls_config_key_type {
  *           takes (batch, seed, virtual workers), and the order of sums.
  *  STEERED  yes: a number or a curve by which the next steps change the same state. They have the
  *           bits of the new value, so the change is recorded with its step (report/history.h).
- *  FREE     yes: it can't affect the bits, but for train.steps and parallel.reduce (matching.c). */
+ *  FREE     yes: it can't affect the bits, but for train.steps and parallel.reduce (differences.c). */
 typedef enum ls_config_key_resumed {
     LS_KEY_FIXED,
     LS_KEY_STEERED,
@@ -46,7 +45,9 @@ typedef struct ls_config_key {
 
 enum { LS_NCONFIG_KEYS = 218 };
 extern const ls_config_key *const ls_config_keys; /* [LS_NCONFIG_KEYS] */
-/* All keys: those of the table, then those of a program (own.h). NULL after the last one. */
+/* From now on these keys [n] of a program come after those of the table (own.c). */
+void ls_config_key_use_own(const ls_config_key *keys, int n);
+/* All keys: those of the table, then those of a program. NULL after the last one. */
 const ls_config_key *ls_config_key_at(int i);
 int ls_config_key_index(const ls_config_key *);
 
@@ -73,12 +74,18 @@ extern const char *const ls_config_span_units[];
 /* "lowest to highest", for a number. */
 void ls_config_key_write_range(const ls_config_key *, char text[LS_KEY_RANGE]);
 
+/* Gives it its default. */
+void ls_config_key_reset(ls_config *, const ls_config_key *);
+
 /* Sets the key from a text; `where` begins messages. */
 ls_status ls_config_key_set(ls_config *, const ls_config_key *, const char *where,
                             const char *value, ls_error *);
 
-/* Has the key the same value in both? Trees may be written in other lines (relations.c). */
+/* Has the key the same value in both? Trees may be written in other lines. */
 bool ls_config_key_is_equal(const ls_config *, const ls_config *, const ls_config_key *);
+
+/* on and true: 1; off and false: 0; another word: -1. */
+int ls_config_truth(const char *word);
 
 /* Appends the key's value as a scalar of YAML. */
 void ls_config_key_write(const ls_config *, const ls_config_key *, ls_buf *);
