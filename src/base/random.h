@@ -15,7 +15,7 @@ typedef enum ls_stream {
     LS_STREAM_INIT = 1,       /* initial weights */
     LS_STREAM_ORDER = 2,      /* order of samples */
     LS_STREAM_SAMPLE = 3,     /* generated tokens */
-    LS_STREAM_FAKE = 4,       /* the fake transport's faults */
+    LS_STREAM_FAKE = 4,       /* checks and tests */
     LS_STREAM_DROPOUT = 5,    /* masks of dropout */
     LS_STREAM_SPLIT = 6,      /* samples that are held out for validation */
     LS_STREAM_BLOCKS = 7,     /* order of blocks of samples */

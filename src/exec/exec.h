@@ -5,8 +5,7 @@
  * starts communications as soon as they may begin (plan/progress.h), and polls them between
  * computations.
  * ls_exec_step_all() is the oracle: it runs the global order of all workers, one action after the
- * other, in one thread. ls_exec_step_chaos() runs any action that is ready, to expose a missing
- * dependency.
+ * other, in one thread.
  */
 #ifndef LS_EXEC_EXEC_H
 #define LS_EXEC_EXEC_H
@@ -108,10 +107,6 @@ void ls_exec_aim(ls_exec *, int vw, int64_t steps);
 
 /* execs [nworkers], all in this process. */
 ls_status ls_exec_step_all(ls_exec **execs, const ls_step_in *, ls_step_out *out_p, ls_error *);
-
-/* The same, but runs any action that is ready, of a random worker and lane. */
-ls_status ls_exec_step_chaos(ls_exec **execs, uint64_t seed, const ls_step_in *, ls_step_out *out_p,
-                             ls_error *);
 
 /* After a step whose norm is not finite: the layer whose gradient overflowed first, or "the loss".
  */

@@ -45,7 +45,7 @@ typedef struct ls_message {
 } ls_message;
 
 typedef struct ls_net_ops {
-    const char *name; /* "thread", "shm", "tcp", "mpi", "fake" */
+    const char *name; /* "thread", "shm", "tcp", "mpi" */
     ls_status (*send)(ls_net *, ls_message *, ls_error *);
     ls_status (*recv)(ls_net *, ls_message *, ls_error *);
     /* Moves what can be moved and returns the messages that are done (a list by `next`). If there

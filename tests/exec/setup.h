@@ -7,6 +7,7 @@
 #include "chunked_model.h"
 #include "coll/team.h"
 #include "data/tokens.h"
+#include "exec/chaos.h"
 #include "exec/exec.h"
 #include "exec/spans.h"
 #include "graph_model.h"
@@ -298,7 +299,7 @@ static inline void run_sequential(setup *s) {
         ls_trace traces[MOST];
         for (int w = 0; i == TRACED && w < n; w++) begin_trace(s, execs[w], w, &traces[w]);
         if (s->chaos)
-            assert_ls_ok(ls_exec_step_chaos(execs, s->seed, &in, &out, &e), e);
+            assert_ls_ok(step_chaos(execs, s->seed, &in, &out, &e), e);
         else
             assert_ls_ok(ls_exec_step_all(execs, &in, &out, &e), e);
         for (int w = 0; i == TRACED && w < n; w++) end_trace(s, execs[w], &traces[w]);

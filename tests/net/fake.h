@@ -7,8 +7,8 @@
  * A simulation with a clock of its own can drive this world instead: it sets the time and injects
  * the faults itself.
  */
-#ifndef LS_NET_FAKE_H
-#define LS_NET_FAKE_H
+#ifndef LS_TEST_NET_FAKE_H
+#define LS_TEST_NET_FAKE_H
 
 #include "net/net.h"
 
