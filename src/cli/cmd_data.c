@@ -110,32 +110,19 @@ static void put_counts(const ls_source *s, const data_scan *c, ls_buf *b) {
 
 /* An integer, or a real number; half precision is printed as its bits. */
 static void put_value(ls_dtype t, const uint8_t *p, ls_buf *b) {
-    union {
-        double f64;
-        float f32;
-        int64_t i64;
-        int32_t i32;
-        int16_t i16;
-        int8_t i8;
-        uint64_t u64;
-        uint32_t u32;
-        uint16_t u16;
-        uint8_t u8;
-    } v = {0};
-    memcpy(&v, p, ls_dtype_size(t) <= sizeof v ? ls_dtype_size(t) : sizeof v);
+    double f64 = 0;
+    float f32 = 0;
+    uint64_t bits = 0;
+    memcpy(&bits, p, ls_dtype_size(t) <= sizeof bits ? ls_dtype_size(t) : sizeof bits);
+    memcpy(&f64, &bits, sizeof f64);
+    memcpy(&f32, &bits, sizeof f32);
     switch (t) {
-    case LS_F64: ls_buf_printf(b, "%.6g", v.f64); break;
-    case LS_F32: ls_buf_printf(b, "%.6g", (double)v.f32); break;
-    case LS_I64: ls_buf_printf(b, "%lld", (long long)v.i64); break;
-    case LS_I32: ls_buf_printf(b, "%d", v.i32); break;
-    case LS_I16: ls_buf_printf(b, "%d", v.i16); break;
-    case LS_I8: ls_buf_printf(b, "%d", v.i8); break;
-    case LS_U64: ls_buf_printf(b, "%llu", (unsigned long long)v.u64); break;
-    case LS_U32: ls_buf_printf(b, "%u", v.u32); break;
-    case LS_U16: ls_buf_printf(b, "%u", v.u16); break;
-    case LS_U8:
-    case LS_BOOL: ls_buf_printf(b, "%u", v.u8); break;
-    default: ls_buf_printf(b, "0x%04x", v.u16);
+    case LS_F64: ls_buf_printf(b, "%.6g", f64); break;
+    case LS_F32: ls_buf_printf(b, "%.6g", (double)f32); break;
+    case LS_BF16:
+    case LS_F16: ls_buf_printf(b, "0x%04x", (unsigned)bits); break;
+    case LS_U64: ls_buf_printf(b, "%llu", (unsigned long long)bits); break;
+    default: ls_buf_printf(b, "%lld", (long long)ls_whole_at(t, p));
     }
 }
 

@@ -1,6 +1,8 @@
 /* arrays.c - see arrays.h. */
 #include "source/arrays.h"
 
+#include "tensor/dtype.h"
+
 #include <stdlib.h>
 #include <string.h>
 
@@ -168,43 +170,14 @@ static void copy(const ls_array *a, uint64_t i, uint8_t *out) {
         for (size_t k = 0; k < a->nbytes; k++) out[k] = out[k] != 0;
 }
 
-static bool is_whole(ls_dtype t) {
-    return t == LS_I64 || t == LS_I32 || t == LS_I16 || t == LS_I8 || t == LS_U64 || t == LS_U32 ||
-           t == LS_U16 || t == LS_U8 || t == LS_BOOL;
-}
-
-/* The value of an integer of `type`; one of u64 beyond INT64_MAX becomes negative. */
-static int64_t integer_at(ls_dtype type, const uint8_t *p) {
-    union {
-        int64_t i64;
-        int32_t i32;
-        uint32_t u32;
-        int16_t i16;
-        uint16_t u16;
-        int8_t i8;
-        uint8_t u8;
-    } v;
-    memcpy(&v, p, ls_dtype_size(type));
-    switch (type) {
-    case LS_I32: return v.i32;
-    case LS_U32: return v.u32;
-    case LS_I16: return v.i16;
-    case LS_U16: return v.u16;
-    case LS_I8: return v.i8;
-    case LS_U8:
-    case LS_BOOL: return v.u8;
-    default: return v.i64;
-    }
-}
-
 static int64_t label_at(const ls_array *a, uint64_t i) {
     uint8_t bytes[8];
     copy(a, i, bytes);
-    return integer_at(a->type, bytes);
+    return ls_whole_at(a->type, bytes);
 }
 
 static bool are_classes(const ls_array *labels) {
-    return labels->ndims == 1 && is_whole(labels->type);
+    return labels->ndims == 1 && ls_dtype_is_whole(labels->type);
 }
 
 /* Classes are counted from 0. */

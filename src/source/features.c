@@ -10,6 +10,7 @@
 #include "base/plural.h"
 #include "source/note.h"
 #include "source/number.h"
+#include "tensor/dtype.h"
 
 static const char *const label_names[] = {"label", "class", "target"};
 enum { NLABEL_NAMES = sizeof label_names / sizeof *label_names };
@@ -56,10 +57,7 @@ void ls_features_free(ls_features *s) {
     *s = (ls_features){0};
 }
 
-static bool is_integer(ls_dtype t) {
-    return t == LS_I64 || t == LS_I32 || t == LS_I16 || t == LS_I8 || t == LS_U64 || t == LS_U32 ||
-           t == LS_U16 || t == LS_U8;
-}
+static bool is_integer(ls_dtype t) { return ls_dtype_is_whole(t) && t != LS_BOOL; }
 
 bool ls_feature_grow(ls_feature *f, size_t n) {
     bool can = f->type == LS_I32 || f->type == LS_I64 || (f->spelled && f->integers && f->whole);
@@ -565,34 +563,9 @@ void ls_feature_store_whole(const ls_feature *f, void *sample, size_t i, int64_t
         ls_feature_store(f, sample, i, (double)value);
 }
 
-/* An integer of the feature's type as an int64_t; what is beyond one becomes INT64_MAX. */
-static int64_t read_integer(ls_dtype type, const void *from) {
-    union {
-        uint8_t u8;
-        int8_t i8;
-        uint16_t u16;
-        int16_t i16;
-        uint32_t u32;
-        int32_t i32;
-        uint64_t u64;
-        int64_t i64;
-    } v;
-    memcpy(&v, from, ls_dtype_size(type));
-    switch (type) {
-    case LS_U8: return v.u8;
-    case LS_I8: return v.i8;
-    case LS_U16: return v.u16;
-    case LS_I16: return v.i16;
-    case LS_U32: return v.u32;
-    case LS_I32: return v.i32;
-    case LS_U64: return v.u64 > INT64_MAX ? INT64_MAX : (int64_t)v.u64;
-    default: return v.i64;
-    }
-}
-
 bool ls_feature_fits_i32(const ls_feature *f, const void *from) {
     if (!is_integer(f->type)) return false;
-    int64_t v = read_integer(f->type, from);
+    int64_t v = ls_whole_at(f->type, from);
     return v >= INT32_MIN && v <= INT32_MAX;
 }
 
@@ -602,7 +575,7 @@ void ls_feature_copy(const ls_feature *f, void *sample, const void *from, size_t
         if (n) memcpy(to, from, n * ls_dtype_size(f->type));
         if (f->is_list) ls_feature_end(f, sample, n);
     } else {
-        int32_t v = (int32_t)read_integer(f->type, from);
+        int32_t v = (int32_t)ls_whole_at(f->type, from);
         memcpy(to, &v, sizeof v);
     }
 }

@@ -92,6 +92,39 @@ ls_status ls_places_damaged(ls_places *p, ls_source *s, const ls_source_options 
     return LS_OK;
 }
 
+/* ---- sources of records ---- */
+
+static void put_name(const ls_source *s, uint64_t i, ls_buf *b) {
+    ls_places_put_name(&((const ls_records *)s)->places, i, b);
+}
+
+static ls_record_at record_of(const ls_source *s, uint64_t i) {
+    return ls_places_record(&((const ls_records *)s)->places, i);
+}
+
+static ls_status follow(ls_source *s, const ls_numbering *numbering, const char *what,
+                        ls_error *e) {
+    return ls_features_follow(((ls_records *)s)->features, numbering, s, what, e);
+}
+
+void ls_records_begin(ls_records *r, ls_source base) {
+    r->base = base;
+    r->base.put_name = put_name;
+    r->base.record = record_of;
+    if (r->features) r->base.follow = follow;
+}
+
+ls_status ls_records_end(ls_records *r, ls_status s, ls_source **s_p) {
+    if (s != LS_OK) {
+        r->base.close(&r->base);
+        return s;
+    }
+    r->base.count = r->places.n;
+    r->base.hash = ls_places_hash(&r->places);
+    *s_p = &r->base;
+    return LS_OK;
+}
+
 /* ---- index ---- */
 
 void ls_places_put(const ls_places *p, const ls_source *s, ls_buf *b) {

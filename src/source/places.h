@@ -4,6 +4,7 @@
 
 #include "data/files.h"
 #include "source/bytes.h"
+#include "source/features.h"
 #include "source/gaps.h"
 #include "source/plain.h"
 #include "source/source.h"
@@ -47,6 +48,17 @@ void ls_places_close(ls_places *);
 /* ls_source_leave_out() of the next record. */
 ls_status ls_places_damaged(ls_places *, ls_source *, const ls_source_options *,
                             const ls_error *why, ls_error *e);
+
+/* How sources of records begin, whose samples are at places. */
+typedef struct ls_records {
+    ls_source base;
+    ls_places places;
+    ls_features *features; /* that ls_source_follow() changes; NULL: the reader does it itself */
+} ls_records;
+/* base: the name of the format, read and close, and follow if there are no features. */
+void ls_records_begin(ls_records *, ls_source base);
+/* Ends the opening, whose status is s: counts the samples, or closes. */
+ls_status ls_records_end(ls_records *, ls_status s, ls_source **s_p);
 
 /* To an index and from it, once the same files are open: samples, and what was left out. */
 void ls_places_put(const ls_places *, const ls_source *, ls_buf *);

@@ -30,8 +30,7 @@ typedef struct column_rule {
 } column_rule;
 
 typedef struct csv_source {
-    ls_source base;
-    ls_places places;
+    ls_records r;
     ls_csv_form *forms; /* [places.nfiles] */
     ls_csv_table table;
     bool header;
@@ -52,7 +51,7 @@ typedef struct row {
 } row;
 
 static ls_csv begin_file(const csv_source *s, const ls_plain *file) {
-    return ls_csv_begin((const char *)file->data, file->nbytes, s->forms[file - s->places.files]);
+    return ls_csv_begin((const char *)file->data, file->nbytes, s->forms[file - s->r.places.files]);
 }
 
 /* Splits the next row into cells. */
@@ -94,7 +93,7 @@ static bool see_rows(csv_source *s, ls_csv *c, const char *path, row *r) {
         uint64_t line = c->line;
         if (split_alike(s, c, path, r, NULL) == LS_OK) {
             ls_csv_table_see(&s->table, r->cells, &c->form);
-            ls_places_add(&s->places, r->at);
+            ls_places_add(&s->r.places, r->at);
             continue;
         }
         whole = false;
@@ -105,7 +104,7 @@ static bool see_rows(csv_source *s, ls_csv *c, const char *path, row *r) {
 
 /* The first file's first line is looked at last: the others show whether it is a header. */
 static ls_status see_first_file(csv_source *s, row *r, bool *whole, ls_error *e) {
-    const ls_plain *file = &s->places.files[0];
+    const ls_plain *file = &s->r.places.files[0];
     ls_csv c = begin_file(s, file);
     if (!ls_csv_find_row(&c)) return LS_OK;
     LS_TRY(split(&c, file->path, r, e));
@@ -120,7 +119,7 @@ static ls_status see_first_file(csv_source *s, row *r, bool *whole, ls_error *e)
         ls_csv_table_name(&s->table, first.cells);
     } else {
         ls_csv_table_see(&s->table, first.cells, &c.form);
-        ls_places_insert(&s->places, first.at);
+        ls_places_insert(&s->r.places, first.at);
     }
     free(first.cells);
     return LS_OK;
@@ -139,11 +138,11 @@ static ls_status pass_header(const csv_source *s, ls_csv *c, const ls_plain *fil
     }
     if (same) return LS_OK;
     return ls_fail(e, LS_EINVAL, "%s:%llu: has no header line with the columns of %s", file->path,
-                   (unsigned long long)r->line, s->places.files[0].path);
+                   (unsigned long long)r->line, s->r.places.files[0].path);
 }
 
 static ls_status see_file(csv_source *s, row *r, bool *whole, ls_error *e) {
-    const ls_plain *file = &s->places.files[s->places.nfiles - 1];
+    const ls_plain *file = &s->r.places.files[s->r.places.nfiles - 1];
     if (!s->table.seen) return see_first_file(s, r, whole, e);
     ls_csv c = begin_file(s, file);
     LS_TRY(pass_header(s, &c, file, r, e));
@@ -282,7 +281,7 @@ static void add_row(csv_source *s, const row *r) {
             f->nvalues++;
         }
     }
-    ls_places_add(&s->places, r->at);
+    ls_places_add(&s->r.places, r->at);
 }
 
 static ls_status take_row(csv_source *s, ls_csv *c, const char *path, row *r, ls_error *e) {
@@ -291,9 +290,9 @@ static ls_status take_row(csv_source *s, ls_csv *c, const char *path, row *r, ls
     if (!r->values) r->values = LS_NEW_ARRAY(ls_cell_value, r->n);
     for (size_t i = 0; i < r->n; i++) r->values[i] = ls_csv_value(&r->cells[i], &c->form);
     LS_TRY(check_row(s, path, r, &missing, e));
-    s->base.nmissing += missing;
+    s->r.base.nmissing += missing;
     if (missing)
-        ls_places_leave_out(&s->places);
+        ls_places_leave_out(&s->r.places);
     else
         add_row(s, r);
     return LS_OK;
@@ -308,16 +307,16 @@ static ls_status take_file(csv_source *s, const ls_plain *file, row *r, ls_error
         size_t at = c.at;
         uint64_t line = c.line;
         if (take_row(s, &c, file->path, r, &why) == LS_OK) continue;
-        LS_TRY(ls_places_damaged(&s->places, &s->base, &o, &why, e));
+        LS_TRY(ls_places_damaged(&s->r.places, &s->r.base, &o, &why, e));
         ls_csv_skip_row(&c, at, line);
     }
     return LS_OK;
 }
 
 static void forget_rows(csv_source *s) {
-    ls_places_forget(&s->places);
-    s->base.damage = (ls_damage){0};
-    s->base.nmissing = 0;
+    ls_places_forget(&s->r.places);
+    s->r.base.damage = (ls_damage){0};
+    s->r.base.nmissing = 0;
     for (size_t i = 0; i < s->table.columns.n; i++) {
         ls_feature *f = &s->table.columns.list[i];
         ls_classes_free(&f->classes);
@@ -332,9 +331,9 @@ static ls_status take_rows(csv_source *s, ls_error *e) {
     row r = {0};
     ls_status status = LS_OK;
     forget_rows(s);
-    for (size_t i = 0; status == LS_OK && i < s->places.nfiles; i++) {
-        ls_places_begin(&s->places, i);
-        status = take_file(s, &s->places.files[i], &r, e);
+    for (size_t i = 0; status == LS_OK && i < s->r.places.nfiles; i++) {
+        ls_places_begin(&s->r.places, i);
+        status = take_file(s, &s->r.places.files[i], &r, e);
     }
     for (size_t i = 0; i < s->table.columns.n; i++) {
         ls_feature *f = &s->table.columns.list[i];
@@ -387,7 +386,7 @@ static bool store_cell(const ls_feature *f, const ls_csv_cell *cell, const ls_cs
 
 static ls_status read_row(const ls_source *source, uint64_t i, void *sample, ls_error *e) {
     const csv_source *s = (const csv_source *)source;
-    ls_sample_place place = ls_places_find(&s->places, i);
+    ls_sample_place place = ls_places_find(&s->r.places, i);
     ls_csv c = begin_file(s, place.file);
     c.at = place.at;
     ls_csv_cell cell = {0};
@@ -400,17 +399,9 @@ static ls_status read_row(const ls_source *source, uint64_t i, void *sample, ls_
                    place.file->path, (unsigned long long)place.at);
 }
 
-static void put_name(const ls_source *source, uint64_t i, ls_buf *b) {
-    ls_places_put_name(&((const csv_source *)source)->places, i, b);
-}
-
-static ls_record_at record_of(const ls_source *source, uint64_t i) {
-    return ls_places_record(&((const csv_source *)source)->places, i);
-}
-
 static void close_csv(ls_source *source) {
     csv_source *s = (csv_source *)source;
-    ls_places_close(&s->places);
+    ls_places_close(&s->r.places);
     ls_csv_table_free(&s->table);
     ls_csv_rules_free(&s->rules);
     free(s->of);
@@ -422,10 +413,10 @@ static void close_csv(ls_source *source) {
 
 /* What an index knows of the columns, instead of reading the rows. */
 static ls_status take_index(csv_source *s, ls_bytes *in, ls_error *e) {
-    ls_places_take(&s->places, &s->base, in);
+    ls_places_take(&s->r.places, &s->r.base, in);
     ls_features_take(&s->table.columns, in);
     s->header = ls_bytes_take_u64(in, 1);
-    s->base.nmissing = ls_bytes_take_u64(in, UINT64_MAX);
+    s->r.base.nmissing = ls_bytes_take_u64(in, UINT64_MAX);
     for (size_t i = 0; i < s->table.columns.n; i++) {
         const ls_feature *c = &s->table.columns.list[i];
         if (c->ndims > 1 || c->text == c->spelled || (c->ndims && !c->spelled)) in->bad = true;
@@ -434,17 +425,17 @@ static ls_status take_index(csv_source *s, ls_bytes *in, ls_error *e) {
 }
 
 static void put_index(const csv_source *s, ls_buf *out) {
-    ls_places_put(&s->places, &s->base, out);
+    ls_places_put(&s->r.places, &s->r.base, out);
     ls_features_put(&s->table.columns, out);
     ls_bytes_put_u64(out, s->header);
-    ls_bytes_put_u64(out, s->base.nmissing);
+    ls_bytes_put_u64(out, s->r.base.nmissing);
 }
 
 static ls_status add_form(csv_source *s, ls_error *e) {
-    const ls_plain *file = &s->places.files[s->places.nfiles - 1];
+    const ls_plain *file = &s->r.places.files[s->r.places.nfiles - 1];
     LS_TRY(ls_utf8_check_beginning((const char *)file->data, file->nbytes, file->path, e));
-    s->forms = ls_grow(s->forms, s->places.nfiles - 1, sizeof *s->forms);
-    ls_csv_form *form = &s->forms[s->places.nfiles - 1];
+    s->forms = ls_grow(s->forms, s->r.places.nfiles - 1, sizeof *s->forms);
+    ls_csv_form *form = &s->forms[s->r.places.nfiles - 1];
     *form = ls_csv_form_of((const char *)file->data, file->nbytes, &s->rules.form);
     form->na = s->rules.na;
     return LS_OK;
@@ -497,7 +488,7 @@ static ls_status see_files(csv_source *s, const ls_files *files, const ls_source
     bool known = ls_index_is_known(o->index), whole = true;
     ls_status status = LS_OK;
     for (size_t i = 0; status == LS_OK && i < files->n; i++) {
-        status = ls_places_open(&s->places, files->paths[i], o, e);
+        status = ls_places_open(&s->r.places, files->paths[i], o, e);
         if (status == LS_OK) status = add_form(s, e);
         if (status == LS_OK && !known) status = see_file(s, &r, &whole, e);
     }
@@ -514,13 +505,13 @@ static ls_status see_files(csv_source *s, const ls_files *files, const ls_source
 static ls_status index_files(csv_source *s, const ls_files *files, const ls_source_options *o,
                              ls_error *e) {
     LS_TRY(see_files(s, files, o, e));
-    if (s->places.n == 0) return ls_fail(e, LS_EINVAL, "%s: has no rows", files->paths[0]);
-    if (s->base.nmissing)
+    if (s->r.places.n == 0) return ls_fail(e, LS_EINVAL, "%s: has no rows", files->paths[0]);
+    if (s->r.base.nmissing)
         ls_note("%s: %llu row%s without a value left out", files->paths[0],
-                (unsigned long long)s->base.nmissing, ls_plural((int64_t)s->base.nmissing));
+                (unsigned long long)s->r.base.nmissing, ls_plural((int64_t)s->r.base.nmissing));
     if (!ls_index_is_known(o->index) && ls_index_out(o->index))
         put_index(s, ls_index_out(o->index));
-    return ls_features_finish(&s->table.columns, o->named, &s->base, files->paths[0], e);
+    return ls_features_finish(&s->table.columns, o->named, &s->r.base, files->paths[0], e);
 }
 
 /* A column of numbers, or without values, has texts if it has texts in the training data; without
@@ -559,34 +550,24 @@ static ls_status follow(ls_source *source, const ls_numbering *numbering, const 
     ls_status status = again || s->known ? take_rows(s, e) : LS_OK;
     s->known = NULL;
     LS_TRY(status);
-    if (s->places.n == 0) return ls_fail(e, LS_EINVAL, "%s: has no rows", what);
-    source->count = s->places.n;
+    if (s->r.places.n == 0) return ls_fail(e, LS_EINVAL, "%s: has no rows", what);
+    source->count = s->r.places.n;
     return ls_features_follow(columns, numbering, source, what, e);
 }
 
 static ls_status open_csv(const ls_files *files, const ls_source_options *o, ls_source **s_p,
                           ls_error *e) {
     csv_source *s = LS_NEW(csv_source);
-    s->base = (ls_source){.format = "csv",
-                          .read = read_row,
-                          .follow = follow,
-                          .put_name = put_name,
-                          .record = record_of,
-                          .close = close_csv};
+    ls_records_begin(
+        &s->r,
+        (ls_source){.format = "csv", .read = read_row, .follow = follow, .close = close_csv});
     s->skips_damaged = o->skip_damaged;
     s->follows = o->follows;
     s->missing = o->missing;
     s->rules = ls_csv_rules_copy(o->csv);
     ls_status status = index_files(s, files, o, e);
-    if (status != LS_OK) {
-        close_csv(&s->base);
-        return status;
-    }
-    ls_csv_form_describe(s->forms[0], s->header, s->base.form);
-    s->base.count = s->places.n;
-    s->base.hash = ls_places_hash(&s->places);
-    *s_p = &s->base;
-    return LS_OK;
+    if (status == LS_OK) ls_csv_form_describe(s->forms[0], s->header, s->r.base.form);
+    return ls_records_end(&s->r, status, s_p);
 }
 
 const ls_data_format ls_format_csv = {

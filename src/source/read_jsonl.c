@@ -14,8 +14,7 @@
 enum { LONGEST_LINE = 256 << 20 };
 
 typedef struct jsonl_source {
-    ls_source base;
-    ls_places places;
+    ls_records r;
     ls_json_members members;
     char *ends; /* [places.nfiles] what ends a line of each file */
 } jsonl_source;
@@ -74,9 +73,9 @@ static ls_status fail_wrong(const line *l, ls_json_wrong *wrong, ls_error *e) {
 }
 
 static ls_status index_object(jsonl_source *s, const line *l, const ls_json *object, ls_error *e) {
-    ls_json_wrong wrong = ls_json_members_add(&s->members, object, s->places.n == 0);
+    ls_json_wrong wrong = ls_json_members_add(&s->members, object, s->r.places.n == 0);
     if (wrong.why) return fail_wrong(l, &wrong, e);
-    ls_places_add(&s->places, l->at);
+    ls_places_add(&s->r.places, l->at);
     return LS_OK;
 }
 
@@ -95,20 +94,20 @@ static char line_end(const ls_plain *file) {
 }
 
 static ls_status index_file(jsonl_source *s, size_t i, const ls_source_options *o, ls_error *e) {
-    const ls_plain *file = &s->places.files[i];
+    const ls_plain *file = &s->r.places.files[i];
     line l = {.next = ls_utf8_mark((const char *)file->data, file->nbytes)};
-    ls_places_begin(&s->places, i);
+    ls_places_begin(&s->r.places, i);
     for (uint64_t number = 1; l.next < file->nbytes; number++) {
         ls_error why = {0};
         l = find_line(file, s->ends[i], l.next, number);
         if (l.nbytes == 0 || index_line(s, &l, &why) == LS_OK) continue;
-        LS_TRY(ls_places_damaged(&s->places, &s->base, o, &why, e));
+        LS_TRY(ls_places_damaged(&s->r.places, &s->r.base, o, &why, e));
     }
     return LS_OK;
 }
 
 static void count_file(jsonl_source *s, size_t i) {
-    const ls_plain *file = &s->places.files[i];
+    const ls_plain *file = &s->r.places.files[i];
     line l = {.next = ls_utf8_mark((const char *)file->data, file->nbytes)};
     for (uint64_t number = 1; l.next < file->nbytes; number++) {
         ls_error why = {0};
@@ -122,8 +121,8 @@ static void count_file(jsonl_source *s, size_t i) {
 
 static ls_status read_object(const ls_source *source, uint64_t i, void *sample, ls_error *e) {
     const jsonl_source *s = (const jsonl_source *)source;
-    ls_sample_place place = ls_places_find(&s->places, i);
-    line l = find_line(place.file, s->ends[place.file - s->places.files], place.at, 0);
+    ls_sample_place place = ls_places_find(&s->r.places, i);
+    line l = find_line(place.file, s->ends[place.file - s->r.places.files], place.at, 0);
     ls_json *object = NULL;
     LS_TRY(parse_line(&l, &object, e));
     ls_json_wrong wrong = ls_json_members_store(&s->members, object, sample);
@@ -131,23 +130,9 @@ static ls_status read_object(const ls_source *source, uint64_t i, void *sample, 
     return wrong.why ? fail_wrong(&l, &wrong, e) : LS_OK;
 }
 
-static ls_status follow(ls_source *source, const ls_numbering *numbering, const char *what,
-                        ls_error *e) {
-    return ls_features_follow(&((jsonl_source *)source)->members.features, numbering, source, what,
-                              e);
-}
-
-static void put_name(const ls_source *source, uint64_t i, ls_buf *b) {
-    ls_places_put_name(&((const jsonl_source *)source)->places, i, b);
-}
-
-static ls_record_at record_of(const ls_source *source, uint64_t i) {
-    return ls_places_record(&((const jsonl_source *)source)->places, i);
-}
-
 static void close_jsonl(ls_source *source) {
     jsonl_source *s = (jsonl_source *)source;
-    ls_places_close(&s->places);
+    ls_places_close(&s->r.places);
     ls_json_members_free(&s->members);
     free(s->ends);
     free(s);
@@ -155,13 +140,13 @@ static void close_jsonl(ls_source *source) {
 
 /* What an index knows of the members, instead of reading the lines. */
 static ls_status take_index(jsonl_source *s, ls_bytes *in, ls_error *e) {
-    ls_places_take(&s->places, &s->base, in);
+    ls_places_take(&s->r.places, &s->r.base, in);
     ls_json_members_take(&s->members, in);
     return in->bad ? ls_fail(e, LS_EINVAL, "the index is damaged") : LS_OK;
 }
 
 static ls_status index_lines(jsonl_source *s, const ls_source_options *o, ls_error *e) {
-    size_t n = s->places.nfiles;
+    size_t n = s->r.places.nfiles;
     for (size_t i = 0; o->skip_damaged && i < n; i++) count_file(s, i);
     if (o->skip_damaged) ls_json_members_decide(&s->members);
     for (size_t i = 0; i < n; i++) LS_TRY(index_file(s, i, o, e));
@@ -173,37 +158,27 @@ static ls_status index_files(jsonl_source *s, const ls_files *files, const ls_so
     bool known = ls_index_is_known(o->index);
     s->ends = LS_NEW_ARRAY(char, files->n);
     for (size_t i = 0; i < files->n; i++) {
-        LS_TRY(ls_places_open(&s->places, files->paths[i], o, e));
-        s->ends[i] = line_end(&s->places.files[i]);
+        LS_TRY(ls_places_open(&s->r.places, files->paths[i], o, e));
+        s->ends[i] = line_end(&s->r.places.files[i]);
     }
     LS_TRY(known ? take_index(s, ls_index_in(o->index), e) : index_lines(s, o, e));
-    if (s->places.n == 0) return ls_fail(e, LS_EINVAL, "%s: has no objects", files->paths[0]);
+    if (s->r.places.n == 0) return ls_fail(e, LS_EINVAL, "%s: has no objects", files->paths[0]);
     ls_buf *out = known ? NULL : ls_index_out(o->index);
     if (out) {
-        ls_places_put(&s->places, &s->base, out);
+        ls_places_put(&s->r.places, &s->r.base, out);
         ls_features_put(&s->members.features, out);
     }
-    return ls_features_finish(&s->members.features, o->named, &s->base, files->paths[0], e);
+    return ls_features_finish(&s->members.features, o->named, &s->r.base, files->paths[0], e);
 }
 
 static ls_status open_jsonl(const ls_files *files, const ls_source_options *o, ls_source **s_p,
                             ls_error *e) {
     jsonl_source *s = LS_NEW(jsonl_source);
-    s->base = (ls_source){.format = "jsonl",
-                          .read = read_object,
-                          .follow = follow,
-                          .put_name = put_name,
-                          .record = record_of,
-                          .close = close_jsonl};
+    s->r.features = &s->members.features;
+    ls_records_begin(&s->r,
+                     (ls_source){.format = "jsonl", .read = read_object, .close = close_jsonl});
     ls_status status = index_files(s, files, o, e);
-    if (status != LS_OK) {
-        close_jsonl(&s->base);
-        return status;
-    }
-    s->base.count = s->places.n;
-    s->base.hash = ls_places_hash(&s->places);
-    *s_p = &s->base;
-    return LS_OK;
+    return ls_records_end(&s->r, status, s_p);
 }
 
 const ls_data_format ls_format_jsonl = {

@@ -20,8 +20,7 @@
 enum { MOST_INDEX = 256 << 20, MOST_COLUMNS = 256 };
 
 typedef struct mds_source {
-    ls_source base;
-    ls_places places; /* offsets of the samples' entries in the shard's table */
+    ls_records r;
     ls_features features;
     ls_mds_column *columns; /* [ncolumns] one for each feature */
     size_t ncolumns;
@@ -195,14 +194,14 @@ static ls_status check_images(mds_source *s, ls_sample_place place, const ls_mds
 static ls_status index_sample(mds_source *s, ls_sample_place place, ls_mds_value *values,
                               ls_error *e) {
     LS_TRY(find_values(s, place, values, e));
-    if (s->places.n == 0) LS_TRY(find_images(s, place, values, e));
+    if (s->r.places.n == 0) LS_TRY(find_images(s, place, values, e));
     if (s->images.decodes) LS_TRY(check_images(s, place, values, e));
     for (size_t i = 0; i < s->features.n; i++) {
         ls_feature *f = &s->features.list[i];
-        if (s->places.n == 0) ls_mds_column_start(&s->columns[i], &values[i], f);
+        if (s->r.places.n == 0) ls_mds_column_start(&s->columns[i], &values[i], f);
         ls_mds_column_learn(&s->columns[i], &values[i], f);
     }
-    ls_places_add(&s->places, place.at);
+    ls_places_add(&s->r.places, place.at);
     return LS_OK;
 }
 
@@ -246,12 +245,12 @@ static ls_status index_shard(mds_source *s, const ls_json *shard, const char *in
     char *path = NULL;
     int64_t n = 0;
     LS_TRY(find_shard(shard, index, &path, e));
-    ls_status status = ls_places_open(&s->places, path, o, e);
+    ls_status status = ls_places_open(&s->r.places, path, o, e);
     free(path);
     if (status != LS_OK) return status;
-    const ls_plain *file = &s->places.files[s->places.nfiles - 1];
-    s->base.nfiles++;
-    s->base.file_nbytes += file->file_nbytes;
+    const ls_plain *file = &s->r.places.files[s->r.places.nfiles - 1];
+    s->r.base.nfiles++;
+    s->r.base.file_nbytes += file->file_nbytes;
     LS_TRY(check_shard(shard, file, &n, e));
     if (ls_index_is_known(o->index)) return LS_OK;
     ls_mds_value *values = LS_NEW_ARRAY(ls_mds_value, s->features.n);
@@ -259,7 +258,7 @@ static ls_status index_shard(mds_source *s, const ls_json *shard, const char *in
         ls_error why = {0};
         ls_sample_place place = {.file = file, .at = 4 * (uint64_t)(i + 1)};
         if (index_sample(s, place, values, &why) != LS_OK)
-            status = ls_places_damaged(&s->places, &s->base, o, &why, e);
+            status = ls_places_damaged(&s->r.places, &s->r.base, o, &why, e);
     }
     free(values);
     return status;
@@ -267,7 +266,7 @@ static ls_status index_shard(mds_source *s, const ls_json *shard, const char *in
 
 static ls_status read_sample(const ls_source *source, uint64_t i, void *sample, ls_error *e) {
     const mds_source *s = (const mds_source *)source;
-    ls_sample_place place = ls_places_find(&s->places, i);
+    ls_sample_place place = ls_places_find(&s->r.places, i);
     ls_mds_value values[MOST_COLUMNS];
     LS_TRY(find_values(s, place, values, e));
     for (size_t k = 0; k < s->features.n; k++) {
@@ -286,27 +285,14 @@ static ls_status read_sample(const ls_source *source, uint64_t i, void *sample, 
     return LS_OK;
 }
 
-static void put_name(const ls_source *source, uint64_t i, ls_buf *b) {
-    ls_places_put_name(&((const mds_source *)source)->places, i, b);
-}
-
-static ls_record_at record_of(const ls_source *source, uint64_t i) {
-    return ls_places_record(&((const mds_source *)source)->places, i);
-}
-
 static void close_mds(ls_source *source) {
     mds_source *s = (mds_source *)source;
-    ls_places_close(&s->places);
+    ls_places_close(&s->r.places);
     for (size_t i = 0; i < s->ncolumns; i++) ls_image_sizes_free(&s->columns[i].sizes);
     ls_features_free(&s->features);
     free(s->columns);
     ls_image_set_free(&s->images);
     free(s);
-}
-
-static ls_status follow(ls_source *source, const ls_numbering *numbering, const char *what,
-                        ls_error *e) {
-    return ls_features_follow(&((mds_source *)source)->features, numbering, source, what, e);
 }
 
 /* ---- opening ---- */
@@ -317,7 +303,7 @@ static ls_status take_index(mds_source *s, ls_hash text, ls_bytes *in, ls_error 
     ls_hash hash;
     size_t n = s->features.n;
     ls_bytes_take(in, &hash, sizeof hash);
-    ls_places_take(&s->places, &s->base, in);
+    ls_places_take(&s->r.places, &s->r.base, in);
     ls_features_take(&s->features, in);
     if (!ls_hash_same(hash, text) || s->features.n != n) in->bad = true;
     for (size_t i = 0; i < n && !in->bad; i++) {
@@ -328,8 +314,8 @@ static ls_status take_index(mds_source *s, ls_hash text, ls_bytes *in, ls_error 
         if (image != (c->kind == LS_MDS_IMAGE) || !ls_mds_column_fits(c, &s->features.list[i]))
             in->bad = true;
     }
-    for (uint64_t i = 0; i < s->places.n && !in->bad; i++) {
-        ls_sample_place place = ls_places_find(&s->places, i);
+    for (uint64_t i = 0; i < s->r.places.n && !in->bad; i++) {
+        ls_sample_place place = ls_places_find(&s->r.places, i);
         uint64_t nsamples = word_at(place.file->data, 0);
         if (place.at % 4 != 0 || place.at < 4 || place.at / 4 > nsamples) in->bad = true;
     }
@@ -355,11 +341,11 @@ static ls_status read_shards(mds_source *s, const ls_json *index, ls_hash text, 
     }
     for (size_t i = 0; i < s->features.n; i++) ls_image_sizes_end(&s->columns[i].sizes);
     if (ls_index_is_known(o->index)) LS_TRY(take_index(s, text, ls_index_in(o->index), e));
-    if (s->places.n == 0) return ls_fail(e, LS_EINVAL, "%s: has no samples", path);
+    if (s->r.places.n == 0) return ls_fail(e, LS_EINVAL, "%s: has no samples", path);
     ls_buf *out = ls_index_is_known(o->index) ? NULL : ls_index_out(o->index);
     if (out) {
         ls_bytes_put(out, &text, sizeof text);
-        ls_places_put(&s->places, &s->base, out);
+        ls_places_put(&s->r.places, &s->r.base, out);
         ls_features_put(&s->features, out);
         for (size_t i = 0; i < s->features.n; i++) {
             ls_bytes_put_u64(out, s->columns[i].kind == LS_MDS_IMAGE);
@@ -368,8 +354,8 @@ static ls_status read_shards(mds_source *s, const ls_json *index, ls_hash text, 
     }
     for (size_t i = 0; i < s->features.n; i++)
         LS_TRY(ls_mds_column_fit(&s->columns[i], s->images.way, &s->features.list[i], path,
-                                 &s->base, e));
-    return ls_features_finish(&s->features, o->named, &s->base, path, e);
+                                 &s->r.base, e));
+    return ls_features_finish(&s->features, o->named, &s->r.base, path, e);
 }
 
 static ls_status read_index(mds_source *s, const char *path, const ls_source_options *o,
@@ -393,27 +379,16 @@ static ls_status open_mds(const ls_files *files, const ls_source_options *o, ls_
     const char *path = files->paths[0];
     char *index = ls_file_is_dir(path) ? ls_format("%s/index.json", path) : ls_strdup(path);
     mds_source *s = LS_NEW(mds_source);
-    s->base = (ls_source){.format = "mds",
-                          .read = read_sample,
-                          .follow = follow,
-                          .put_name = put_name,
-                          .record = record_of,
-                          .close = close_mds};
+    s->r.features = &s->features;
+    ls_records_begin(&s->r, (ls_source){.format = "mds", .read = read_sample, .close = close_mds});
     s->images.way = o->images;
     s->images.decodes = o->skip_damaged;
     ls_status status = read_index(s, index, o, e);
     free(index);
-    if (status != LS_OK) {
-        close_mds(&s->base);
-        return status;
-    }
-    s->base.count = s->places.n;
-    for (size_t i = 0; i < s->features.n; i++)
+    for (size_t i = 0; status == LS_OK && i < s->features.n; i++)
         if (s->columns[i].kind == LS_MDS_IMAGE && !s->features.list[i].left_out)
-            s->base.decodes = true;
-    s->base.hash = ls_places_hash(&s->places);
-    *s_p = &s->base;
-    return LS_OK;
+            s->r.base.decodes = true;
+    return ls_records_end(&s->r, status, s_p);
 }
 
 /* A directory with an index.json, or that file. */

@@ -31,8 +31,7 @@ typedef struct column {
 } column;
 
 typedef struct tfrecord_source {
-    ls_source base;
-    ls_places places;
+    ls_records r;
     ls_features features; /* } [features.n] sorted by the columns' names */
     column *columns;      /* } */
     ls_image_set images;  /* checks them while files are indexed */
@@ -244,7 +243,7 @@ static void learn(tfrecord_source *s, const ls_example *x, const ls_image_seen *
 
 static ls_status add_record(tfrecord_source *s, const ls_example *x, const char *path, uint64_t at,
                             ls_error *e) {
-    if (s->places.n == 0) { /* a damaged record may have come before */
+    if (s->r.places.n == 0) { /* a damaged record may have come before */
         free_columns(s);
         add_features(s, x);
     }
@@ -253,7 +252,7 @@ static ls_status add_record(tfrecord_source *s, const ls_example *x, const char 
     ls_status status = check_images(s, x, path, at, seen, e);
     if (status == LS_OK) {
         learn(s, x, seen);
-        ls_places_add(&s->places, at);
+        ls_places_add(&s->r.places, at);
     }
     free(seen);
     return status;
@@ -274,11 +273,11 @@ static ls_status index_record(tfrecord_source *s, const ls_plain *file, uint64_t
 }
 
 static ls_status index_file(tfrecord_source *s, const ls_source_options *o, ls_error *e) {
-    const ls_plain *file = &s->places.files[s->places.nfiles - 1];
+    const ls_plain *file = &s->r.places.files[s->r.places.nfiles - 1];
     for (uint64_t at = 0, next = 0; at < file->nbytes; at = next) {
         ls_error why = {0};
         if (index_record(s, file, at, &next, &why) == LS_OK) continue;
-        LS_TRY(ls_places_damaged(&s->places, &s->base, o, &why, e));
+        LS_TRY(ls_places_damaged(&s->r.places, &s->r.base, o, &why, e));
         if (next == 0) return LS_OK; /* the rest of the file can't be divided into records */
     }
     return LS_OK;
@@ -321,17 +320,17 @@ static ls_status store_feature(const column *c, const ls_feature *f, const ls_ex
 /* number: of the sample. */
 static ls_status store(const tfrecord_source *s, const ls_example *x, uint64_t number, void *sample,
                        ls_error *e) {
-    ls_sample_place place = ls_places_find(&s->places, number);
+    ls_sample_place place = ls_places_find(&s->r.places, number);
     LS_TRY(check_names(s, x, place.file->path, place.at, e));
     for (size_t i = 0; i < x->n; i++) {
         const ls_feature *f = &s->features.list[i];
         ls_error why = {0};
         char *to = (char *)sample + f->offset;
         bool image = s->columns[i].image && !f->left_out;
-        if (f->left_out || (image && ls_pixel_cache_get(s->base.pixels, number, f->offset, to)))
+        if (f->left_out || (image && ls_pixel_cache_get(s->r.base.pixels, number, f->offset, to)))
             continue;
         if (store_feature(&s->columns[i], f, &x->features[i], sample, &why) == LS_OK) {
-            if (image) ls_pixel_cache_put(s->base.pixels, number, f->offset, to);
+            if (image) ls_pixel_cache_put(s->r.base.pixels, number, f->offset, to);
             continue;
         }
         return ls_fail(e, LS_EINVAL, "%s: the record at byte %llu, '%s': %s", place.file->path,
@@ -342,7 +341,7 @@ static ls_status store(const tfrecord_source *s, const ls_example *x, uint64_t n
 
 static ls_status read_record(const ls_source *source, uint64_t i, void *sample, ls_error *e) {
     const tfrecord_source *s = (const tfrecord_source *)source;
-    ls_sample_place place = ls_places_find(&s->places, i);
+    ls_sample_place place = ls_places_find(&s->r.places, i);
     const uint8_t *message = NULL;
     size_t nbytes = 0;
     uint64_t next = 0;
@@ -356,29 +355,16 @@ static ls_status read_record(const ls_source *source, uint64_t i, void *sample, 
     return status;
 }
 
-static ls_status follow(ls_source *source, const ls_numbering *numbering, const char *what,
-                        ls_error *e) {
-    return ls_features_follow(&((tfrecord_source *)source)->features, numbering, source, what, e);
-}
-
-static void put_name(const ls_source *source, uint64_t i, ls_buf *b) {
-    ls_places_put_name(&((const tfrecord_source *)source)->places, i, b);
-}
-
-static ls_record_at record_of(const ls_source *source, uint64_t i) {
-    return ls_places_record(&((const tfrecord_source *)source)->places, i);
-}
-
 static void close_tfrecord(ls_source *source) {
     tfrecord_source *s = (tfrecord_source *)source;
-    ls_places_close(&s->places);
+    ls_places_close(&s->r.places);
     free_columns(s);
     ls_image_set_free(&s->images);
     free(s);
 }
 
 static void put_index(const tfrecord_source *s, ls_buf *out) {
-    ls_places_put(&s->places, &s->base, out);
+    ls_places_put(&s->r.places, &s->r.base, out);
     ls_features_put(&s->features, out);
     for (size_t i = 0; i < s->features.n; i++) {
         ls_bytes_put_text(out, s->columns[i].name);
@@ -400,7 +386,7 @@ static bool fits(const column *c, const ls_feature *f) {
 
 /* What an index knows of the features, instead of reading the records. */
 static ls_status take_index(tfrecord_source *s, ls_bytes *in, ls_error *e) {
-    ls_places_take(&s->places, &s->base, in);
+    ls_places_take(&s->r.places, &s->r.base, in);
     ls_features_take(&s->features, in);
     s->columns = LS_NEW_ARRAY(column, s->features.n);
     for (size_t i = 0; i < s->features.n && !in->bad; i++) {
@@ -425,9 +411,9 @@ static ls_status fit_images(tfrecord_source *s, const char *what, ls_error *e) {
         ls_feature *f = &s->features.list[i];
         if (!c->image || f->left_out) continue;
         ls_image_case x = {s->images.way, &c->sizes, f->name, what};
-        LS_TRY(ls_image_fit_decide(&x, &c->fit, &s->base, e));
+        LS_TRY(ls_image_fit_decide(&x, &c->fit, &s->r.base, e));
         ls_feature_set_image(f, c->fit.shape);
-        s->base.fits = true;
+        s->r.base.fits = s->r.base.decodes = true;
     }
     return LS_OK;
 }
@@ -438,37 +424,25 @@ static ls_status index_files(tfrecord_source *s, const ls_files *files, const ls
     s->images.way = o->images;
     s->images.decodes = o->skip_damaged;
     for (size_t i = 0; i < files->n; i++) {
-        LS_TRY(ls_places_open(&s->places, files->paths[i], o, e));
+        LS_TRY(ls_places_open(&s->r.places, files->paths[i], o, e));
         if (!known) LS_TRY(index_file(s, o, e));
     }
     end_sizes(s);
     if (known) LS_TRY(take_index(s, ls_index_in(o->index), e));
-    if (s->places.n == 0) return ls_fail(e, LS_EINVAL, "%s: has no records", files->paths[0]);
+    if (s->r.places.n == 0) return ls_fail(e, LS_EINVAL, "%s: has no records", files->paths[0]);
     if (!known && ls_index_out(o->index)) put_index(s, ls_index_out(o->index));
     LS_TRY(fit_images(s, files->paths[0], e));
-    return ls_features_finish(&s->features, o->named, &s->base, files->paths[0], e);
+    return ls_features_finish(&s->features, o->named, &s->r.base, files->paths[0], e);
 }
 
 static ls_status open_tfrecord(const ls_files *files, const ls_source_options *o, ls_source **s_p,
                                ls_error *e) {
     tfrecord_source *s = LS_NEW(tfrecord_source);
-    s->base = (ls_source){.format = "tfrecord",
-                          .read = read_record,
-                          .follow = follow,
-                          .put_name = put_name,
-                          .record = record_of,
-                          .close = close_tfrecord};
+    s->r.features = &s->features;
+    ls_records_begin(
+        &s->r, (ls_source){.format = "tfrecord", .read = read_record, .close = close_tfrecord});
     ls_status status = index_files(s, files, o, e);
-    if (status != LS_OK) {
-        close_tfrecord(&s->base);
-        return status;
-    }
-    s->base.count = s->places.n;
-    for (size_t i = 0; i < s->features.n; i++)
-        if (s->columns[i].image && !s->features.list[i].left_out) s->base.decodes = true;
-    s->base.hash = ls_places_hash(&s->places);
-    *s_p = &s->base;
-    return LS_OK;
+    return ls_records_end(&s->r, status, s_p);
 }
 
 /* The checksum of a length leaves no doubt. */

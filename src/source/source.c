@@ -415,3 +415,45 @@ size_t ls_source_part(const uint64_t *begins, size_t nparts, uint64_t i) {
     }
     return low;
 }
+
+/* ---- sources over others ---- */
+
+static const ls_source *under(const ls_source *s) { return ((const ls_source_over *)s)->from; }
+
+ls_status ls_source_over_read(const ls_source_over *o, uint64_t i, const ls_draw *d, void *sample,
+                              ls_error *e) {
+    return d ? ls_source_draw(o->from, i, d, sample, e) : o->from->read(o->from, i, sample, e);
+}
+
+static ls_status read_undrawn(const ls_source *s, uint64_t i, void *sample, ls_error *e) {
+    return s->draw(s, i, NULL, sample, e);
+}
+
+static void put_name_under(const ls_source *s, uint64_t i, ls_buf *b) {
+    ls_source_put_name(under(s), i, b);
+}
+
+static ls_record_at record_under(const ls_source *s, uint64_t i) {
+    return ls_source_record(under(s), i);
+}
+
+static void close_over(ls_source *s) {
+    ls_source_close(((ls_source_over *)s)->from);
+    free(s);
+}
+
+void ls_source_over_open(ls_source_over *o, ls_source *from, ls_source_change *change) {
+    o->source = *from; /* count, hash, classes: those belong to `from` */
+    o->source.index = NULL;
+    o->source.pixels = NULL;
+    o->source.follow = NULL;
+    o->source.nparts = 0;
+    o->source.read = read_undrawn;
+    o->source.draw = change;
+    if (from->put_name) o->source.put_name = put_name_under;
+    o->source.record = record_under;
+    o->source.close = close_over;
+    o->source.nfields = 0;
+    o->source.nbytes = 0;
+    o->from = from;
+}

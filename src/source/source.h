@@ -165,6 +165,20 @@ ls_status ls_source_draw(const ls_source *, uint64_t i, const ls_draw *, void *s
 ls_status ls_source_sample(const void *source, const ls_draw *, size_t nbytes, void *sample,
                            ls_error *);
 
+/* A source that changes the samples of another, which it owns, with as many samples in their order:
+ * `over` begins a structure from malloc(). The caller adds the fields. */
+typedef struct ls_source_over {
+    ls_source source;
+    ls_source *from;
+} ls_source_over;
+typedef ls_status ls_source_change(const ls_source *, uint64_t i, const ls_draw *, void *sample,
+                                   ls_error *);
+/* change: reads a sample as the draw says; NULL: not for training. */
+void ls_source_over_open(ls_source_over *, ls_source *from, ls_source_change *change);
+/* Reads sample i of the other. */
+ls_status ls_source_over_read(const ls_source_over *, uint64_t i, const ls_draw *, void *sample,
+                              ls_error *);
+
 /* ---- for readers ---- */
 
 /* Appends a field of this shape and returns it, with its place in the sample; `what` (a path) names

@@ -2,6 +2,8 @@
  * size 0: it may come from another worker, and a message then names it. */
 #include "tensor/dtype.h"
 
+#include <string.h>
+
 /* Kinds of elements, as a mask: an operation is defined for some of them. */
 enum { FLOAT = 1, INTEGER = 2, BOOL = 4, PAIR = 8 };
 
@@ -54,6 +56,19 @@ size_t ls_dtype_align(ls_dtype dtype) {
 }
 
 const char *ls_dtype_name(ls_dtype dtype) { return is_dtype(dtype) ? dtypes[dtype].name : "?"; }
+
+bool ls_dtype_is_whole(ls_dtype dtype) {
+    return is_dtype(dtype) && dtypes[dtype].kind & (INTEGER | BOOL);
+}
+
+int64_t ls_whole_at(ls_dtype dtype, const void *from) {
+    bool is_signed = dtype == LS_I8 || dtype == LS_I16 || dtype == LS_I32 || dtype == LS_I64;
+    size_t nbytes = ls_dtype_size(dtype), unused = 64 - 8 * nbytes;
+    uint64_t bits = 0;
+    memcpy(&bits, from, nbytes);
+    if (is_signed) return (int64_t)(bits << unused) >> unused;
+    return bits > INT64_MAX ? INT64_MAX : (int64_t)bits;
+}
 
 static bool is_op(ls_op op) { return (unsigned)op < LS_NOPS; }
 

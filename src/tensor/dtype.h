@@ -23,6 +23,11 @@ const char *ls_op_takes_what(ls_op op);
 /* True for bf16 and f16, which are widened to f32 for reductions. */
 static inline bool ls_dtype_is_half(ls_dtype t) { return t == LS_BF16 || t == LS_F16; }
 
+/* True for integers and bool. */
+bool ls_dtype_is_whole(ls_dtype dtype);
+/* The value of an integer or a bool; INT64_MAX if it is larger. */
+int64_t ls_whole_at(ls_dtype dtype, const void *from);
+
 /* Element i of a flat buffer. */
 static inline const void *ls_flat_at(ls_dtype t, const void *flat, size_t i) {
     return (const char *)flat + i * ls_dtype_size(t);

@@ -15,6 +15,7 @@
 #include "base/file.h"
 #include "base/guard.h"
 #include "base/utf8.h"
+#include "tensor/dtype.h"
 #include "weights/blocks.h"
 
 enum {
@@ -27,17 +28,19 @@ enum {
 
 static const struct {
     const char *name;
-    size_t nbytes;
+    ls_dtype type; /* LS_NDTYPES: of no fixed size */
 } kinds[LS_NGGUF_KINDS] = {
-    [LS_GGUF_U8] = {"u8", 1},       [LS_GGUF_I8] = {"i8", 1},     [LS_GGUF_U16] = {"u16", 2},
-    [LS_GGUF_I16] = {"i16", 2},     [LS_GGUF_U32] = {"u32", 4},   [LS_GGUF_I32] = {"i32", 4},
-    [LS_GGUF_F32] = {"f32", 4},     [LS_GGUF_BOOL] = {"bool", 1}, [LS_GGUF_TEXT] = {"text", 0},
-    [LS_GGUF_ARRAY] = {"array", 0}, [LS_GGUF_U64] = {"u64", 8},   [LS_GGUF_I64] = {"i64", 8},
-    [LS_GGUF_F64] = {"f64", 8},
+    [LS_GGUF_U8] = {"u8", LS_U8},          [LS_GGUF_I8] = {"i8", LS_I8},
+    [LS_GGUF_U16] = {"u16", LS_U16},       [LS_GGUF_I16] = {"i16", LS_I16},
+    [LS_GGUF_U32] = {"u32", LS_U32},       [LS_GGUF_I32] = {"i32", LS_I32},
+    [LS_GGUF_F32] = {"f32", LS_F32},       [LS_GGUF_BOOL] = {"bool", LS_BOOL},
+    [LS_GGUF_TEXT] = {"text", LS_NDTYPES}, [LS_GGUF_ARRAY] = {"array", LS_NDTYPES},
+    [LS_GGUF_U64] = {"u64", LS_U64},       [LS_GGUF_I64] = {"i64", LS_I64},
+    [LS_GGUF_F64] = {"f64", LS_F64},
 };
 
 const char *ls_gguf_kind_name(ls_gguf_kind k) { return kinds[k].name; }
-size_t ls_gguf_kind_nbytes(ls_gguf_kind k) { return kinds[k].nbytes; }
+size_t ls_gguf_kind_nbytes(ls_gguf_kind k) { return ls_dtype_size(kinds[k].type); }
 
 /* ---- reading forward ---- */
 
@@ -129,7 +132,7 @@ static ls_status take_texts(cursor *c, ls_gguf_value *v) {
 
 static ls_status take_elements(cursor *c, ls_gguf_value *v) {
     if (v->kind == LS_GGUF_TEXT) return take_texts(c, v);
-    size_t size = kinds[v->kind].nbytes;
+    size_t size = ls_gguf_kind_nbytes(v->kind);
     if (v->n > (c->g->nbytes - c->at) / size) return fail_value(c, v);
     v->nbytes = v->n * size;
     v->data = take(c, v->nbytes);
@@ -409,39 +412,12 @@ bool ls_gguf_is(const char *path) {
 /* ---- values ---- */
 
 bool ls_gguf_integer(const ls_gguf_value *v, size_t i, int64_t *value_p) {
-    union {
-        uint8_t u8;
-        int8_t i8;
-        uint16_t u16;
-        int16_t i16;
-        uint32_t u32;
-        int32_t i32;
-        uint64_t u64;
-        int64_t i64;
-    } x = {0};
-    size_t size = kinds[v->kind].nbytes;
-    if (i >= v->n || size == 0) return false;
-    memcpy(&x, v->data + i * size, size);
-    switch (v->kind) {
-    case LS_GGUF_U8: *value_p = x.u8; return true;
-    case LS_GGUF_I8: *value_p = x.i8; return true;
-    case LS_GGUF_U16: *value_p = x.u16; return true;
-    case LS_GGUF_I16: *value_p = x.i16; return true;
-    case LS_GGUF_U32: *value_p = x.u32; return true;
-    case LS_GGUF_I32: *value_p = x.i32; return true;
-    case LS_GGUF_I64: *value_p = x.i64; return true;
-    case LS_GGUF_U64:
-        if (x.u64 > INT64_MAX) return false;
-        *value_p = x.i64;
-        return true;
-    case LS_GGUF_F32:
-    case LS_GGUF_BOOL:
-    case LS_GGUF_TEXT:
-    case LS_GGUF_ARRAY:
-    case LS_GGUF_F64:
-    case LS_NGGUF_KINDS: break;
-    }
-    return false;
+    ls_dtype type = kinds[v->kind].type;
+    if (i >= v->n || type == LS_BOOL || !ls_dtype_is_whole(type)) return false;
+    const uint8_t *at = v->data + i * ls_gguf_kind_nbytes(v->kind);
+    *value_p = ls_whole_at(type, at);
+    if (v->kind != LS_GGUF_U64) return true;
+    return (at[7] & 0x80) == 0; /* it fits */
 }
 
 bool ls_gguf_number(const ls_gguf_value *v, size_t i, double *value_p) {
