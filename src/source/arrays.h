@@ -8,6 +8,7 @@
 #define LS_SOURCE_ARRAYS_H
 
 #include "data/files.h"
+#include "source/options.h"
 #include "source/plain.h"
 #include "source/source.h"
 

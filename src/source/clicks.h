@@ -12,26 +12,7 @@
 #define LS_SOURCE_CLICKS_H
 
 #include "source/csv_columns.h"
-
-enum { LS_CLICKS_NAME = 64 };
-
-typedef enum ls_clicks_scale {
-    LS_CLICKS_AS_IS,
-    LS_CLICKS_LOG,     /* log(1 + x), and 0 of what is below 0: of counts */
-    LS_CLICKS_STANDARD /* less the mean of the column, divided by its standard deviation */
-} ls_clicks_scale;
-
-/* As the key data.clicks has it:
- *
- *     {clicked: income, positive: ">50K", ids: [job, city], numbers: [age], scale: standard}
- */
-struct ls_clicks_wanted {
-    char names[LS_CSV_COLUMNS][LS_CLICKS_NAME]; /* clicked, then ids, then numbers */
-    int nids, nnumbers;
-    char positive[LS_CLICKS_NAME]; /* the text that stands for 1; "": the column has 1 and 0 */
-    ls_clicks_scale scale;
-    int64_t hash; /* ids of a column; 0: as many as there are texts */
-};
+#include "source/options.h"
 
 /* text: a tree (base/yaml.h) that begins in this line of the file. */
 ls_status ls_clicks_read(const char *text, const char *file, int line, ls_clicks_wanted *w_p,

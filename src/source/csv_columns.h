@@ -8,7 +8,6 @@
 #include "source/gaps.h"
 #include "source/source.h"
 
-enum { LS_CSV_COLUMNS = 128 };
 
 /* What a column has; it decides which of its cells are missing values, and what becomes of them. */
 typedef enum ls_csv_kind {

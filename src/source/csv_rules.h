@@ -5,23 +5,7 @@
 
 #include "base/mem.h"
 #include "source/csv.h"
-#include "source/source.h"
-
-/* What becomes of missing values in a column. */
-typedef struct ls_missing_rule {
-    char *column; /* "*": of all others */
-    ls_missing rule;
-} ls_missing_rule;
-
-struct ls_csv_rules {       /* zero-initialised: everything is found */
-    char *columns;          /* names, one a line; NULL: all */
-    char *na;               /* texts, one a line, that stand for a missing value; NULL: none more */
-    char *texts;            /* names of columns with texts, one a line; NULL: as found */
-    ls_missing_rule *rules; /* [nrules] */
-    size_t nrules;
-    enum { LS_HEADER_FOUND, LS_HEADER_YES, LS_HEADER_NO } header;
-    ls_csv_asked form;
-};
+#include "source/options.h"
 
 /* The texts of two trees (ls_config_tree), "" for none: `csv` is a map, e.g. {header: no, separator:
  * ";", quote: "'", decimal: ",", texts: [zip], skip: 2}; `missing` is one of columns, e.g. {age:

@@ -22,7 +22,7 @@
 #include "data/words.h"
 #include "source/bytes.h"
 #include "source/classes.h"
-#include "source/image.h"
+#include "base/png.h"
 #include "source/numbering.h"
 #include "source/source.h"
 

@@ -12,22 +12,9 @@
 
 #include "source/bytes.h"
 #include "source/image.h"
-#include "source/source.h"
+#include "source/options.h"
 
 enum { LS_IMAGE_USUAL_SIDE = 128 }; /* of the square, at most */
-
-/* What is wanted; zeros: nothing, images stay as they are. */
-struct ls_image_way {
-    int64_t side;                    /* the shorter side is scaled to it (data.resize: 64) */
-    int64_t height, width;           /* both sides are scaled to these (data.resize: 64x48) */
-    int64_t crop_height, crop_width; /* the centre (data.crop) */
-    int64_t channels;                /* 1 or 3; 0: 3 if any image has colour */
-    bool unturned;                   /* the orientation that EXIF says is ignored */
-    /* [nfields] images of this name have this shape, unless the keys above say another one; 0 pixels
-     * in height: it has this number of channels, and any size. */
-    const ls_field *fields;
-    int nfields;
-};
 
 /* Reads the keys data.resize and data.crop: "", "64", "64x48" or "64\n48", height first. LS_EINVAL: it
  * is none of them. */

@@ -4,7 +4,7 @@
 
 #include "data/files.h"
 #include "source/plain.h"
-#include "source/source.h"
+#include "source/options.h"
 
 /* The first of the files, as a format sees it that is asked whether it can read it. */
 typedef struct ls_first_file {

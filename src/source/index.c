@@ -18,8 +18,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "source/cache.h"
-#include "source/csv_rules.h"
-#include "source/fit.h"
+#include "source/options.h"
 
 enum {
     VERSION = 9, /* another whenever a reader puts something else, or finds something else */
@@ -83,15 +82,14 @@ static char *real_path(const char *path) {
     return real ? real : ls_strdup(path);
 }
 
-static ls_hash key_of(const char *format, const ls_files *files, const ls_source_options *o) {
+static ls_hash key_of(const char *format, const ls_files *files, const ls_source_options *o,
+                      const ls_buf *decides) {
     ls_buf b = {0};
     ls_bytes_put_text(&b, format);
-    ls_bytes_put_text(&b, ls_image_decoders()); /* they decide what is damaged */
     ls_bytes_put_text(&b, o->labels);
     ls_bytes_put_u64(&b, o->skip_damaged);
     ls_bytes_put_u64(&b, o->missing);
-    ls_csv_rules_put(o->csv, &b);
-    ls_bytes_put_u64(&b, o->images && o->images->unturned); /* it decides the sizes of images */
+    ls_buf_append(&b, decides->data, decides->len);
     ls_bytes_put_u64(&b, o->most_nbytes);
     ls_bytes_put(&b, &o->most_ratio, sizeof o->most_ratio);
     for (size_t i = 0; i < files->n; i++) {
@@ -180,12 +178,13 @@ static void unlock(ls_index *x) {
     x->lock = -1;
 }
 
-ls_index *ls_index_open(const char *format, const ls_files *files, const ls_source_options *o) {
+ls_index *ls_index_open(const char *format, const ls_files *files, const ls_source_options *o,
+                        const ls_buf *decides) {
     char name[LS_HASH_TEXT];
     ls_index *x = LS_NEW(ls_index);
     x->lock = -1;
     x->least_nbytes = o->index_nbytes ? o->index_nbytes : LEAST_NBYTES;
-    x->key = key_of(format, files, o);
+    x->key = key_of(format, files, o, decides);
     x->dir = ls_cache_dir(o->cache, "index");
     ls_hash_text(x->key, name);
     x->path = ls_format("%s/%s", x->dir, name);

@@ -27,9 +27,10 @@ typedef struct ls_index_file {
     uint64_t nbytes; /* number of unpacked bytes */
 } ls_index_file;
 
-/* Never NULL; ls_index_free(). `labels` and options that decide what is found are options'. With
- * `fresh` an index that is there is not used, but made again. */
-ls_index *ls_index_open(const char *format, const ls_files *, const ls_source_options *);
+/* Never NULL; ls_index_free(). decides: what else than labels, limits and damage decides what is found.
+ * With `fresh` an index that is there is not used, but made again. */
+ls_index *ls_index_open(const char *format, const ls_files *, const ls_source_options *,
+                        const ls_buf *decides);
 void ls_index_free(ls_index *); /* NULL is fine */
 
 /* ---- for readers; x may be NULL: then nothing is known, and nothing is saved ---- */

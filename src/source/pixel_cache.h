@@ -13,6 +13,7 @@
 #ifndef LS_SOURCE_PIXEL_CACHE_H
 #define LS_SOURCE_PIXEL_CACHE_H
 
+#include "source/options.h"
 #include "source/source.h"
 
 /* NULL: there is none, since images are not scaled, or nothing may be kept. s: as it was opened, with

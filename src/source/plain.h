@@ -10,6 +10,7 @@
 #include "base/file.h"
 #include "base/hash.h"
 #include "data/files.h"
+#include "source/options.h"
 #include "source/source.h"
 
 enum { LS_PLAIN_FIRST = 4096 };

@@ -21,26 +21,7 @@
 #define LS_SOURCE_RATINGS_H
 
 #include "source/ids.h"
-#include "source/source.h"
-
-enum { LS_RATINGS_NAME = 64, LS_RATINGS_NEGATIVES = 1024 };
-
-/* As the key data.ratings has it:
- *
- *     {user: userId, item: movieId, rating: rating, time: timestamp, at_least: 4, negatives: 4,
- *      split: leave_one_out}
- */
-struct ls_ratings_wanted {
-    char user[LS_RATINGS_NAME], item[LS_RATINGS_NAME];   /* names of columns */
-    char rating[LS_RATINGS_NAME], time[LS_RATINGS_NAME]; /* "": there is none */
-    bool has_least;
-    double at_least; /* rows with a lower rating are left out */
-    int64_t negatives;
-    bool leave_one_out; /* of each user with two or more interactions one is held out: the latest by
-                           time, else a random one; else the part `fraction` of them, rounded
-                           down */
-    double fraction;
-};
+#include "source/options.h"
 
 /* text: a tree (base/yaml.h) that begins in this line of the file. */
 ls_status ls_ratings_read(const char *text, const char *file, int line, double fraction,

@@ -9,7 +9,6 @@
 
 #include "base/hash.h"
 #include "base/mem.h"
-#include "config/choices.h"
 #include "data/order.h"
 #include "lockstep/group.h"
 #include "source/damage.h"
@@ -99,51 +98,14 @@ struct ls_source {      /* a reader's own struct begins with it */
     void (*close)(ls_source *); /* frees it */
 };
 
-typedef struct ls_image_way ls_image_way;           /* fit.h */
-typedef struct ls_ratings_wanted ls_ratings_wanted; /* ratings.h */
-typedef struct ls_clicks_wanted ls_clicks_wanted;   /* clicks.h */
-typedef struct ls_csv_rules ls_csv_rules;           /* csv_rules.h */
+typedef struct ls_source_options ls_source_options; /* options.h */
 
-typedef struct ls_source_options {
-    const char *format; /* NULL: by the file's name, then by its first bytes */
-    const char *labels; /* files with labels, where the format has them apart (IDX, .npy) */
-    const char *cache;  /* directory for indexes and downloads; NULL: $XDG_CACHE_HOME/lockstep */
-    bool skip_damaged;  /* damaged records are left out; else they are errors */
-    ls_missing missing;
-    const ls_csv_rules *csv;    /* what else is asked of tables (csv_rules.h); NULL: nothing */
-    const ls_image_way *images; /* how images are read; NULL: see fit.h */
-    int64_t window;             /* tokens: a sample has window + 1 of them; 0: 1024 */
-    bool fresh;                 /* an index in the cache is not used, but made again */
-    const char
-        *named; /* columns that are fields of their own, however many there are, one a line */
-    const char *unread; /* columns of tables that nobody reads, whatever they have, one a line */
-    bool follows;       /* ls_source_follow() comes next: columns that `csv` names may be lacking */
-    /* limits: what a file may be unpacked to */
-    uint64_t most_nbytes;             /* 0: 1 TB */
-    double most_ratio;                /* largest ratio of unpacked to packed bytes; 0: 1000 */
-    uint64_t pixels_nbytes;           /* of scaled pixels in the cache, at most; 0: none */
-    uint64_t index_nbytes;            /* files of fewer bytes in all have no index; 0: 1 MiB */
-    ls_index *index;                  /* for readers; ls_source_open() sets it */
-    const ls_ratings_wanted *ratings; /* the files have interactions of users; NULL: they do not */
-    const ls_clicks_wanted *clicks;   /* or ids, numbers and clicks; NULL: they do not */
-    const ls_ids *ids; /* these have the ids and scales of another source, as the model knows them:
-                          other ids are none, and clicks may be missing; NULL: they have their own */
-} ls_source_options;
-
-/* paths: one or several, or patterns, one a line (data.path). options may be NULL. Errors name the
- * file and what to do. */
-ls_status ls_source_open(const char *paths, const ls_source_options *options, ls_source **s_p,
-                         ls_error *);
 void ls_source_close(ls_source *); /* NULL is fine */
 /* Lets a source that was just opened give texts the numbers that they have in another one: NULL is
  * a source without numbering. what: names it in messages. LS_EINVAL: it has other texts or fields. */
 ls_status ls_source_follow(ls_source *, const ls_numbering *, const char *what, ls_error *);
 /* LS_EIO: a file of the source has changed since it was opened; the message names it. */
 ls_status ls_source_verify(const ls_source *, ls_error *);
-
-/* Do samples of this format have different sizes and follow each other in files? Then samples that
- * are neighbours are read faster. */
-bool ls_source_in_records(const char *format);
 
 bool ls_field_is_image(const ls_field *);
 /* The numbers of a field's value in a sample: of a list those before its end. */

@@ -11,6 +11,7 @@
 #include "base/stamp.h"
 #include "data/added_tokens.h"
 #include "source/damage.h"
+#include "source/options.h"
 
 typedef enum ls_text_json {
     LS_TEXT_JSON_COLUMN, /* files of JSON have a text in each object; conversations are refused */

@@ -10,6 +10,7 @@
 #define LS_SOURCE_UNPACKED_H
 
 #include "source/index.h"
+#include "source/options.h"
 #include "source/unpack.h"
 
 typedef struct ls_packed {

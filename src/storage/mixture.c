@@ -7,6 +7,7 @@
 #include "source/fitted.h"
 #include "source/mixed.h"
 #include "source/numbering.h"
+#include "source/open.h"
 #include "storage/data_paths.h"
 
 static ls_status read_weight(int k, const char *value, double *weight_p, ls_error *e) {

@@ -21,6 +21,7 @@
 #include "source/clicks.h"
 #include "source/csv_rules.h"
 #include "source/fitted.h"
+#include "source/open.h"
 #include "storage/data_paths.h"
 #include "storage/images.h"
 #include "storage/mixture.h"

@@ -3,6 +3,7 @@
 
 #include <math.h>
 
+#include "source/open.h"
 #include "source/written.h"
 
 static ls_status open_clicks(const char *path, const char *tree, ls_source **s_p, ls_error *e) {

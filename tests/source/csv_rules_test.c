@@ -5,6 +5,7 @@
 
 #include "source/clicks.h"
 #include "source/numbering.h"
+#include "source/open.h"
 #include "source/ratings.h"
 #include "written.h"
 

@@ -1,5 +1,6 @@
 /* ratings_test.c - interactions from CSV files: which count, which are held out, what is drawn. */
 #include "source/id_names.h"
+#include "source/open.h"
 #include "source/ratings.h"
 #include "source/written.h"
 
