@@ -145,11 +145,11 @@ typedef struct ls_config {
         ls_order_kind order;
         int64_t block, window;  /* samples; blocks (data/order.h) */
         const char *mix;        /* several sources, with weights (storage/mixture.h) */
-        const char *augment;    /* changes of images (source/augment.h) */
-        ls_config_tree ratings; /* columns of interactions (source/ratings.h) */
-        ls_config_tree clicks;  /* columns of ids and numbers (source/clicks.h) */
+        const char *augment;    /* changes of images (source/images/augment.h) */
+        ls_config_tree ratings; /* columns of interactions (source/tables/ratings.h) */
+        ls_config_tree clicks;  /* columns of ids and numbers (source/tables/clicks.h) */
 
-        const char *resize, *crop; /* of images (source/fit.h) */
+        const char *resize, *crop; /* of images (source/images/fit.h) */
         ls_channels_kind channels;
         ls_switch exif;
         ls_config_tree normalize; /* of pixels (networks/pixels.h); "": none */

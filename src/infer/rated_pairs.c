@@ -4,9 +4,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "source/csv_columns.h"
-#include "source/csv_rules.h"
-#include "source/ratings.h"
+#include "source/tables/csv_columns.h"
+#include "source/tables/csv_rules.h"
+#include "source/tables/ratings.h"
 
 typedef struct reading {
     ls_rated_pairs *p;

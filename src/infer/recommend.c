@@ -8,7 +8,7 @@
 #include "base/json.h"
 #include "infer/rater.h"
 #include "report/predictions.h"
-#include "source/ratings.h"
+#include "source/tables/ratings.h"
 #include "storage/checkpoint.h"
 
 struct ls_recommender {

@@ -7,7 +7,7 @@
 
 #include "base/json.h"
 #include "base/lines.h"
-#include "source/open.h"
+#include "source/formats/open.h"
 #include "storage/record.h"
 
 static const char FORMAT[] = "lockstep data";

@@ -8,7 +8,7 @@
 #include "base/plural.h"
 #include "networks/fields.h"
 #include "networks/pixels.h"
-#include "source/augment.h"
+#include "source/images/augment.h"
 #include "source/note.h"
 #include "tensor/pool.h"
 

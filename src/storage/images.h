@@ -5,7 +5,7 @@
 #include "config/config.h"
 #include "data/split.h"
 #include "model/model.h"
-#include "source/fit.h"
+#include "source/images/fit.h"
 
 typedef struct ls_images {
     ls_image_way way; /* its fields are those below */

@@ -4,10 +4,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "source/fitted.h"
+#include "source/formats/open.h"
+#include "source/images/fitted.h"
 #include "source/mixed.h"
 #include "source/numbering.h"
-#include "source/open.h"
 #include "storage/data_paths.h"
 
 static ls_status read_weight(int k, const char *value, double *weight_p, ls_error *e) {

@@ -11,9 +11,9 @@
 #include "data/order.h"
 #include "data/split.h"
 #include "model/model.h"
-#include "source/csv_rules.h"
 #include "source/ids.h"
-#include "source/ratings.h"
+#include "source/tables/csv_rules.h"
+#include "source/tables/ratings.h"
 #include "storage/data_record.h"
 
 typedef struct ls_samples {

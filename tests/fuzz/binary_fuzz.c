@@ -1,6 +1,6 @@
 /* binary_fuzz.c - a file of IDX, .npy, CIFAR-10 or tokens: the first byte chooses the format. */
 #include "fuzz.h"
-#include "source/open.h"
+#include "source/formats/open.h"
 #include "source/source.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t nbytes) {

@@ -1,8 +1,8 @@
 /* image_fuzz.c - JPEG and PNG images, and what EXIF says of them. What can be decoded gives the same
  * bits again, also upright and scaled, and nothing is written beyond the image. */
 #include "fuzz.h"
-#include "source/fit.h"
-#include "source/orientation.h"
+#include "source/images/fit.h"
+#include "source/images/orientation.h"
 
 enum { MOST_PIXELS = 1 << 20 }; /* larger images take too long */
 

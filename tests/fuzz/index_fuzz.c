@@ -9,7 +9,7 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "fuzz.h"
-#include "source/open.h"
+#include "source/formats/open.h"
 #include "source/source.h"
 
 enum { HEAD = 56, NBYTES = 32, HASH = 40 };

@@ -5,7 +5,7 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "fuzz.h"
-#include "source/open.h"
+#include "source/formats/open.h"
 #include "source/source.h"
 
 static char folder[] = "/tmp/lockstep-fuzz-XXXXXX";

@@ -3,7 +3,7 @@
  * pixels may be damaged, unless damaged records are left out. */
 #include "base/crc32c.h"
 #include "fuzz.h"
-#include "source/open.h"
+#include "source/formats/open.h"
 #include "source/source.h"
 
 static void read_all(const char *path, const char *format, int skip_damaged) {

@@ -2,7 +2,7 @@
  * left out. Every sample of the index is read. */
 #include "base/log.h"
 #include "fuzz.h"
-#include "source/open.h"
+#include "source/formats/open.h"
 #include "source/source.h"
 
 static uint64_t use(const char *path, bool skip) {

@@ -4,7 +4,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "source/open.h"
+#include "source/formats/open.h"
 #include "source/samples.h"
 
 static const char *const formats[] = {"idx",   "npy",      "cifar", "tokens",    "csv",

@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
-#include "source/open.h"
+#include "source/formats/open.h"
 #include "source/samples.h"
 
 static const ls_source_options plain = {.index_nbytes = 1, .window = 8};

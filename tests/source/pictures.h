@@ -13,7 +13,7 @@
 #include <png.h>
 
 #include "base/mem.h"
-#include "source/image.h"
+#include "source/images/image.h"
 
 /* Hills of brightness and colour that depend on `seed`; [height, width, channels]. */
 static inline void picture_fill(uint8_t *pixels, ls_image_shape s, int seed) {

@@ -4,7 +4,7 @@
 #define LS_TEST_SAMPLES_H
 
 #include "folder.h"
-#include "source/open.h"
+#include "source/formats/open.h"
 #include "source/source.h"
 #include "test.h"
 

@@ -3,7 +3,7 @@
 #define LS_TEST_WRITTEN_H
 
 #include "folder.h"
-#include "source/open.h"
+#include "source/formats/open.h"
 #include "source/source.h"
 #include "test.h"
 

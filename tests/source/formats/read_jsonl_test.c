@@ -1,0 +1,136 @@
+/* read_jsonl_test.c - JSON lines that Python's json module wrote, and damaged ones. */
+#include "source/written.h"
+
+static void test_python(void **state) {
+    (void)state;
+    run_python(
+        "import json\n"
+        "with open('a.jsonl', 'w') as f:\n"
+        "    for i in range(300):\n"
+        "        o = {'x': [[i / 3, 1], [2, i]], 'age': i, 'big': i == 7, 'class': 'ab'[i % 2]}\n"
+        "        o = dict(sorted(o.items(), reverse=i % 2))\n"
+        "        print(json.dumps(o), file=f, end='\\r\\n\\n' if i % 3 else '\\n')\n");
+    ls_source *s = open_source(path_of("a.jsonl"));
+    assert_string_equal(s->format, "jsonl");
+    assert_int_equal(s->count, 300);
+    const ls_field *x = field_of(s, "x");
+    assert_true(x->type == LS_F32 && x->ndims == 2 && x->dims[0] == 2 && x->dims[1] == 2);
+    assert_int_equal(field_of(s, "age")->type, LS_I32);
+    assert_int_equal(field_of(s, "big")->type, LS_I32);
+    assert_int_equal(s->nclasses, 2);
+    assert_string_equal(s->classes[1], "b");
+    for (int i = 299; i >= 0; i -= 13) {
+        float third = (float)(i / 3.0);
+        assert_float_equal(value_of(s, (uint64_t)i, "x", 0), third, 0);
+        assert_float_equal(value_of(s, (uint64_t)i, "x", 3), i, 0);
+        assert_int_equal((int)value_of(s, (uint64_t)i, "age", 0), i);
+        assert_int_equal((int)value_of(s, (uint64_t)i, "label", 0), i % 2);
+    }
+    assert_int_equal((int)value_of(s, 7, "big", 0), 1);
+    ls_source_close(s);
+}
+
+static void test_damaged(void **state) {
+    (void)state;
+    static const struct {
+        const char *text, *message;
+        int nleft;
+    } bad[] = {
+        {"{\"a\":1}\n{\"a\":\n{\"a\":2}\n", "bad.jsonl:2: is not valid JSON", 2},
+        {"{\"a\":1}\n[1]\n", "bad.jsonl:2: is not a JSON object", 1},
+        {"{\"a\":1}\n{\"a\":\"x\"}\n", "bad.jsonl:2: 'a' has no number where one is expected", 1},
+        {"{\"a\":1}\n{\"a\":null}\n", "bad.jsonl:2: 'a' is null, or", 1},
+        {"{\"a\":1}\n{\"a\":[1]}\n", "bad.jsonl:2: 'a' has no number", 1},
+        {"{\"a\":[1,2.5]}\n{\"a\":[1]}\n", "bad.jsonl:2: 'a' has another shape", 1},
+        {"{\"a\":[1,2]}\n{\"a\":[1,[2]]}\n", "bad.jsonl:2: 'a' has no number", 1},
+        {"{\"a\":[[1],[2]]}\n{\"a\":[[1],[2,3]]}\n", "bad.jsonl:2: 'a' has another shape", 1},
+        {"{\"a\":1,\"b\":2}\n{\"a\":1}\n", "bad.jsonl:2: 'b' is missing", 1},
+        {"{\"a\":1}\n{\"a\":1,\"b\":2}\n", "bad.jsonl:2: 'b' is not in the first object", 1},
+        {"{\"a\":1}\n{\"a\":1e39}\n", "a number that no f32 can hold", 1},
+        {"{\"a\":1}\n{\"a\":1,\"a\":2}\n", "bad.jsonl:2: is not valid JSON", 1},
+        {"{\"a\":\"x\"}\n{\"a\":1}\n", "bad.jsonl:2: 'a' is no text", 1},
+        {"{\"a\":[[]]}\n{\"a\":1}\n", "bad.jsonl:1: 'a' is an empty array", 1},
+        {"{\"a\":[{\"b\":1}]}\n{\"a\":1}\n", "'a' has objects, which are no samples; conversations",
+         1},
+        {"{\"a\":[[[[[1]]]]]}\n{\"a\":1}\n", "bad.jsonl:1: 'a' is an array of too many", 1},
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        const char *path = write_text("bad.jsonl", bad[i].text);
+        assert_refused(path, bad[i].message);
+        assert_skips(path, (uint64_t)bad[i].nleft, 1);
+    }
+    assert_refused(write_text("none.jsonl", "\n \n"), "none.jsonl: has no objects");
+    assert_refused(write_text("empty.jsonl", "{}\n"), "empty.jsonl: no field");
+}
+
+/* All objects decide, not the first one: with damaged ones left out, what most have. */
+static void test_missing(void **state) {
+    (void)state;
+    const char *path = write_text("null.jsonl", "{\"a\": null, \"b\": 1}\n{\"a\": 2, \"b\": 2}\n"
+                                                "{\"a\": 3, \"b\": 3}\n");
+    assert_refused(path, "null.jsonl:2: 'a' has a value, but is null in other objects");
+    assert_skips(path, 2, 1);
+    path = write_text("first.jsonl", "{\"b\": 1}\n{\"a\": 2, \"b\": 2}\n{\"b\": 4, \"a\": 3}\n");
+    assert_refused(path, "first.jsonl:2: 'a' is not in the first object");
+    assert_skips(path, 2, 1);
+    path = write_text("text.jsonl", "{\"a\": \"NA\"}\n{\"a\": 2}\n{\"a\": 3}\n");
+    assert_refused(path, "text.jsonl:2: 'a' is no text, but is one elsewhere");
+    assert_skips(path, 2, 1);
+    path = write_text("rare.jsonl", "{\"b\": 1}\n{\"b\": 2}\n{\"b\": 4, \"a\": 3}\n");
+    assert_refused(path, "rare.jsonl:3: 'a' is not in the first object");
+    assert_skips(path, 3, 0);
+    ls_source *s = open_source(
+        write_text("none.jsonl", "{\"a\": null, \"b\": 1, \"o\": {\"x\": 1}, \"t\": [\"x\"]}\n"
+                                 "{\"a\": null, \"b\": 2, \"o\": {}, \"t\": []}\n"));
+    assert_int_equal(s->nfields, 1);
+    ls_source_close(s);
+}
+
+/* Integers of 64 bits stay what they are. */
+static void test_integers(void **state) {
+    (void)state;
+    const char *path =
+        write_text("big.jsonl", "{\"id\": 9007199254740993, \"ids\": [1, 3000000001]}\n"
+                                "{\"id\": -1, \"ids\": [-9223372036854775808, 0]}\n");
+    ls_source *s = open_source(path);
+    ls_error e = {0};
+    const ls_field *id = field_of(s, "id"), *ids = field_of(s, "ids");
+    assert_true(id->type == LS_I64 && ids->type == LS_I64);
+    for (uint64_t i = 0; i < 2; i++) {
+        char *sample = ls_alloc(s->nbytes);
+        int64_t v[3];
+        assert_ls_ok(s->read(s, i, sample, &e), e);
+        memcpy(v, sample + id->offset, sizeof *v);
+        memcpy(v + 1, sample + ids->offset, 2 * sizeof *v);
+        assert_true(v[0] == (i ? -1 : 9007199254740993) && v[1] == (i ? INT64_MIN : 1) &&
+                    v[2] == (i ? 0 : 3000000001));
+        free(sample);
+    }
+    ls_source_close(s);
+    assert_refused(write_text("u.jsonl", "{\"a\": 18446744073709551615}\n"),
+                   "u.jsonl:1: has a number that is too large");
+}
+
+static void test_encodings(void **state) {
+    (void)state;
+    static const char *const texts[] = {"\xef\xbb\xbf{\"a\": 1}\r\n{\"a\": 2}\r\n",
+                                        "{\"a\": 1}\r{\"a\": 2}\r", "{\"a\": 1}\r\r{\"a\": 2}",
+                                        "\xef\xbb\xbf\n{\"a\": 1}\n\xef\xbb\xbf{\"a\": 2}"};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        ls_source *s = open_source(write_text("a.jsonl", texts[i]));
+        assert_int_equal(s->count, 2);
+        assert_int_equal((int)value_of(s, 0, "a", 0), 1);
+        assert_int_equal((int)value_of(s, 1, "a", 0), 2);
+        ls_source_close(s);
+    }
+    assert_refused(write_bytes("a.jsonl", "\xff\xfe{\0", 4), "a.jsonl:1: is UTF-16LE, not UTF-8");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_python),    cmocka_unit_test(test_damaged),
+        cmocka_unit_test(test_missing),   cmocka_unit_test(test_integers),
+        cmocka_unit_test(test_encodings),
+    };
+    return cmocka_run_group_tests(tests, make_folder, remove_folder);
+}
