@@ -67,14 +67,14 @@ check-onnx:
 bench:
 	@scripts/install.sh build bench
 	@scripts/build.sh release -DLOCKSTEP_BENCH=ON
-	@build/lockstep bench comm -n 2 --vs openmpi,mpich,gloo,floor
+	@bench/peers/compare_comm.py build/lockstep openmpi,mpich,gloo,floor -n 2
 
 # Times our kernels, as shares of a core's peak, and those of OpenBLAS and oneDNN; two minutes on a
 # quiet machine.
 bench-kernels:
 	@scripts/install.sh build kernels
-	@$(MAKE) --no-print-directory build
-	@build/lockstep bench kernels --vs openblas,onednn
+	@scripts/build.sh release bench_kernels
+	@build/bench/kernels --vs openblas,onednn
 
 # Times training in Lockstep and in PyTorch (from PyPI into build/torch-venv), with the same weights
 # and samples, and generating in Lockstep and in llama.cpp (from PyPI into build/llama-venv); an hour

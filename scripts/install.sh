@@ -19,7 +19,7 @@ for group in "$@"; do
     slurm) packages="$packages munge slurmctld slurmd slurm-client" ;;
     debian) packages="$packages debootstrap git util-linux" ;;
     peers) packages="$packages python3 python3-venv" ;;
-    bench) packages="$packages openmpi-bin libopenmpi-dev mpich libmpich-dev libgloo-dev g++" ;;
+    bench) packages="$packages openmpi-bin libopenmpi-dev mpich libmpich-dev libgloo-dev g++ python3" ;;
     kernels) packages="$packages libopenblas0-pthread libdnnl2" ;;
     demo) packages="$packages bible-kjv bible-kjv-text" ;;
     demo-chat) packages="$packages python3 python3-venv dict-foldoc gzip" ;;

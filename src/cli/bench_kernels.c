@@ -1,355 +1,98 @@
-/* bench_kernels.c - see bench_kernels.h.
- *
- * Products have the shapes of GPT-2 124 M. Operands are as in training: activations stay at the
- * same address; weights and their gradients are at another address each time, as they are from
- * layer to layer. Each round measures every system and the peak once; a figure is the median over
- * rounds. Time is the thread's processor time, which excludes other users of its core.
- */
+/* bench_kernels.c - see bench_kernels.h. */
 #include "cli/bench_kernels.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/clock.h"
-#include "base/median.h"
-#include "base/mem.h"
 #include "base/print.h"
-#include "cli/bench_codecs.h"
-#include "cli/bench_conv.h"
-#include "cli/cli.h"
-#include "tensor/peak.h"
 
-enum {
-    RING = 64 << 20, /* floats: weights, one after another */
-    MAX_ROUNDS = 101,
-    PEAK_ROUNDS = 20000,
-    SYSTEMS = 1 + CLI_GEMM_LIBRARIES,
-    PASS_ROWS = 16384, /* size of a pass over memory ... */
-    PASS_WIDTH = 768   /* 50 MB an array: more than caches hold */
-};
-static const double round_s = 0.02; /* time for a system in a round; at least one run */
+typedef struct printer {
+    const ls_bench_kernels *o;
+    bool json, passes; /* passes: the head of their table is there */
+} printer;
 
-typedef enum product { FORWARD, DX, DW, NPRODUCTS } product;
-static const char *const product_names[NPRODUCTS] = {"y = x W", "dx = dy W'", "dW += x' dy"};
-
-/* A linear map of GPT-2 124 M; the head's table is stored transposed. */
-typedef struct shape {
-    const char *name;
-    int64_t in, out;
-    bool table;
-} shape;
-static const shape shapes[] = {{"qkv", 768, 2304, false},
-                               {"attention out", 768, 768, false},
-                               {"mlp in", 768, 3072, false},
-                               {"mlp out", 3072, 768, false},
-                               {"head", 768, 50257, true}};
-enum { NSHAPES = sizeof shapes / sizeof *shapes };
-
-typedef struct bench {
-    const cli_bench_kernels *o;
-    ls_compute compute; /* one thread */
-    cli_gemm_library libraries[CLI_GEMM_LIBRARIES];
-    float *x, *y, *ring;
-    void *x_in, *y_in; /* as operands: themselves, or other memory in bf16 */
-    size_t x_floats, y_floats;
-    int64_t turn;
-    double peak; /* FLOP/s: the median over all rounds */
-    double peaks[MAX_ROUNDS];
-} bench;
-
-static double measure_peak(const bench *b) {
-    return ls_peak_of_thread(b->compute.k, b->o->bf16, PEAK_ROUNDS);
-}
-
-/* ---- products ---- */
-
-/* Returns the next `floats` floats of the ring. */
-static float *next_weights(bench *b, int64_t floats) {
-    return b->ring + b->turn++ % (RING / floats) * floats;
-}
-
-/* A row-major matrix in the type of operands. */
-static ls_matrix matrix_of(const bench *b, const void *p, int64_t ld) {
-    return (ls_matrix){p, ld, 1, b->o->bf16};
-}
-
-/* With a table [out, in] instead of weights [in, out], all operands are transposed. */
-static ls_gemm_job job_of(bench *b, const shape *s, product p, int64_t rows) {
-    int64_t in = s->in, out = s->out;
-    float *w = next_weights(b, in * out), *x = b->x, *y = b->y;
-    ls_matrix as_is = matrix_of(b, w, s->table ? in : out), across = ls_matrix_across(as_is);
-    ls_matrix weights = s->table ? across : as_is, back = s->table ? as_is : across;
-    ls_matrix x_as_is = matrix_of(b, b->x_in, in), y_as_is = matrix_of(b, b->y_in, out);
-    ls_matrix xt = ls_matrix_across(x_as_is), yt = ls_matrix_across(y_as_is);
-    ls_gemm_job g = {.M = rows, .N = out, .K = in, .a = x_as_is, .b = weights, .c = y, .ldc = out};
-    if (p == DX)
-        g = (ls_gemm_job){.M = rows, .N = in, .K = out, .a = y_as_is, .b = back, .c = x, .ldc = in};
-    if (p == DW && s->table)
-        g = (ls_gemm_job){.M = out, .N = in, .K = rows, .a = yt, .b = x_as_is, .c = w, .ldc = in};
-    if (p == DW && !s->table)
-        g = (ls_gemm_job){.M = in, .N = out, .K = rows, .a = xt, .b = y_as_is, .c = w, .ldc = out};
-    if (p == DW) g.start = LS_GEMM_ADD;
-    g.bf16 = b->o->bf16;
-    return g;
-}
-
-static void run_product(bench *b, int system, const shape *s, product p, int64_t rows) {
-    ls_gemm_job g = job_of(b, s, p, rows);
-    if (system == 0)
-        ls_gemm_in_thread(&b->compute, 0, &g);
-    else
-        cli_gemm_library_run(&b->libraries[system - 1], &g);
-}
-
-static double time_product(bench *b, int system, const shape *s, product p, int64_t rows) {
-    double begin = ls_clock_thread_s(), seconds = 0;
-    int64_t runs = 0;
-    for (; runs == 0 || seconds < round_s; runs++) {
-        run_product(b, system, s, p, rows);
-        seconds = ls_clock_thread_s() - begin;
+bool cli_bench_kernels_read(const char *rows, const char *dtype, ls_bench_kernels *o,
+                            char **why_p) {
+    for (const char *at = rows; *at || at == rows;) {
+        char *end = NULL;
+        long n = strtol(at, &end, 10);
+        if (end == at || n < 1 || n > 65536 || (*end && *end != ',') || o->nrows == LS_BENCH_ROWS) {
+            *why_p = ls_format("--rows: '%.60s' is not a list like 256,1024 of at most %d numbers "
+                               "to 65536",
+                               rows, LS_BENCH_ROWS);
+            return false;
+        }
+        o->rows[o->nrows++] = n;
+        at = *end ? end + 1 : end;
     }
-    return seconds / (double)runs;
+    o->bf16 = strcmp(dtype, "bf16") == 0;
+    if (o->bf16 || strcmp(dtype, "f32") == 0) return true;
+    *why_p = ls_format("--dtype: kernels are measured in f32 or bf16, not in '%.40s'", dtype);
+    return false;
 }
 
-/* Measures FLOP/s of each system. */
-static void measure_product(bench *b, const shape *s, product p, int64_t rows, double *flops) {
-    double times[SYSTEMS][MAX_ROUNDS];
-    int systems = 1 + b->o->nlibraries;
-    for (int i = 0; i < systems; i++) run_product(b, i, s, p, rows);
-    for (int r = 0; r < b->o->rounds; r++) {
-        b->peaks[r] = measure_peak(b);
-        for (int i = 0; i < systems; i++) times[i][r] = time_product(b, i, s, p, rows);
-    }
-    b->peak = ls_median(b->peaks, (size_t)b->o->rounds);
-    double work = 2.0 * (double)rows * (double)s->in * (double)s->out;
-    for (int i = 0; i < systems; i++) flops[i] = work / ls_median(times[i], (size_t)b->o->rounds);
+static void begin(void *arg, const char *kernels, double peak) {
+    const printer *p = arg;
+    const char *type = p->o->bf16 ? "bf16" : "f32";
+    if (p->json) return;
+    ls_print("kernels: %s; peak of multiply-adds%s %.1f GFLOP/s\n", kernels,
+             p->o->bf16 ? " in bf16" : "", peak / 1e9);
+    ls_print("matrix products of GPT-2 124 M in %s, one core, GFLOP/s:\n", type);
+    ls_print("%-14s %-12s %6s %9s %8s", "", "", "rows", "lockstep", "of peak");
+    for (int i = 0; i < p->o->nrivals; i++) ls_print(" %9s", p->o->rivals[i].name);
+    ls_print("%s\n", p->o->nrivals ? "  ratio" : "");
 }
 
-static void print_product(const bench *b, const shape *s, product p, int64_t rows,
-                          const double *flops) {
+static void print_product_json(const printer *p, const ls_bench_product *x) {
+    ls_print("{\"product\": \"%s\", \"dtype\": \"%s\", \"shape\": \"%s\", \"rows\": %lld, "
+             "\"in\": %lld, \"out\": %lld, \"peak_gflops\": %.2f, \"lockstep_gflops\": %.2f",
+             x->product, p->o->bf16 ? "bf16" : "f32", x->shape, (long long)x->rows,
+             (long long)x->in, (long long)x->out, x->peak / 1e9, x->ours / 1e9);
+    for (int i = 0; i < p->o->nrivals; i++)
+        ls_print(", \"%s_gflops\": %.2f", p->o->rivals[i].name, x->rivals[i] / 1e9);
+    ls_print("}\n");
+}
+
+static void print_product(void *arg, const ls_bench_product *x) {
+    const printer *p = arg;
     double best = 0;
-    if (b->o->json) {
-        ls_print("{\"product\": \"%s\", \"dtype\": \"%s\", \"shape\": \"%s\", \"rows\": %lld, "
-                 "\"in\": %lld, "
-                 "\"out\": %lld, \"peak_gflops\": %.2f, \"lockstep_gflops\": %.2f",
-                 product_names[p], b->o->bf16 ? "bf16" : "f32", s->name, (long long)rows,
-                 (long long)s->in, (long long)s->out, b->peak / 1e9, flops[0] / 1e9);
-        for (int i = 0; i < b->o->nlibraries; i++)
-            ls_print(", \"%s_gflops\": %.2f", b->libraries[i].name, flops[1 + i] / 1e9);
-        ls_print("}\n");
+    if (p->json) {
+        print_product_json(p, x);
         return;
     }
-    ls_print("%-14s %-12s %6lld %9.1f %7.1f%%", s->name, product_names[p], (long long)rows,
-             flops[0] / 1e9, 100 * flops[0] / b->peak);
-    for (int i = 0; i < b->o->nlibraries; i++) {
-        if (flops[1 + i] > best) best = flops[1 + i];
-        ls_print(" %9.1f", flops[1 + i] / 1e9);
+    ls_print("%-14s %-12s %6lld %9.1f %7.1f%%", x->shape, x->product, (long long)x->rows,
+             x->ours / 1e9, 100 * x->ours / x->peak);
+    for (int i = 0; i < p->o->nrivals; i++) {
+        if (x->rivals[i] > best) best = x->rivals[i];
+        ls_print(" %9.1f", x->rivals[i] / 1e9);
     }
-    if (best > 0) ls_print(" %8.2f", flops[0] / best);
+    if (best > 0) ls_print(" %8.2f", x->ours / best);
     ls_print("\n");
     fflush(stdout);
 }
 
-static void all_products(bench *b) {
-    double flops[SYSTEMS];
-    if (!b->o->json) {
-        ls_print("matrix products of GPT-2 124 M in %s, one core, GFLOP/s:\n",
-                 b->o->bf16 ? "bf16" : "f32");
-        ls_print("%-14s %-12s %6s %9s %8s", "", "", "rows", "lockstep", "of peak");
-        for (int i = 0; i < b->o->nlibraries; i++) ls_print(" %9s", b->libraries[i].name);
-        ls_print("%s\n", b->o->nlibraries ? "  ratio" : "");
+static void print_pass(void *arg, const ls_bench_pass *x) {
+    printer *p = arg;
+    if (p->json) {
+        ls_print("{\"pass\": \"%s\", \"gb_per_s\": %.2f, \"limit_gb_per_s\": %.2f}\n", x->name,
+                 x->speed / 1e9, x->limit / 1e9);
+        return;
     }
-    for (int r = 0; r < b->o->nrows; r++)
-        for (int s = 0; s < NSHAPES; s++)
-            for (int p = 0; p < NPRODUCTS; p++) {
-                measure_product(b, &shapes[s], (product)p, b->o->rows[r], flops);
-                print_product(b, &shapes[s], (product)p, b->o->rows[r], flops);
-            }
-}
-
-/* ---- passes over memory ---- */
-
-typedef struct arrays {
-    float *a, *b, *c, *d; /* [PASS_ROWS * PASS_WIDTH] */
-    float *side;          /* one number for each row or column */
-} arrays;
-
-typedef void pass_fn(const ls_kernels *, int64_t rows, const arrays *);
-
-static int64_t cells(int64_t rows) { return rows * PASS_WIDTH; }
-static void pass_add_to(const ls_kernels *k, int64_t rows, const arrays *x) {
-    k->add(cells(rows), x->a, x->b, x->a);
-}
-static void pass_norm(const ls_kernels *k, int64_t rows, const arrays *x) {
-    float *mean = x->side + 2 * PASS_WIDTH;
-    k->layernorm(rows, PASS_WIDTH, x->a, x->side, x->side + PASS_WIDTH, x->b, mean, mean + rows);
-}
-static void pass_norm_dx(const ls_kernels *k, int64_t rows, const arrays *x) {
-    float *mean = x->side + 2 * PASS_WIDTH;
-    k->layernorm_dx(rows, PASS_WIDTH, x->a, x->b, x->side, mean, mean + rows, x->c, x->d);
-}
-static void pass_norm_dparams(const ls_kernels *k, int64_t rows, const arrays *x) {
-    float *mean = x->side + 2 * PASS_WIDTH;
-    k->layernorm_dparams(rows, PASS_WIDTH, 0, PASS_WIDTH, x->a, x->b, mean, mean + rows, x->side,
-                         x->side + PASS_WIDTH);
-}
-static void pass_column_sum(const ls_kernels *k, int64_t rows, const arrays *x) {
-    k->column_sum(rows, PASS_WIDTH, 0, PASS_WIDTH, x->a, x->side);
-}
-static void pass_gelu(const ls_kernels *k, int64_t rows, const arrays *x) {
-    k->gelu(cells(rows), x->a, x->b);
-}
-static void pass_gelu_back(const ls_kernels *k, int64_t rows, const arrays *x) {
-    k->gelu_back(cells(rows), x->a, x->b, x->b, x->c);
-}
-static void pass_loss(const ls_kernels *k, int64_t rows, const arrays *x) {
-    for (int64_t r = 0; r < rows / 64; r++)
-        k->cross_entropy(cells(64), x->a + r * cells(64), x->side + 2 * r);
-}
-static void pass_loss_dx(const ls_kernels *k, int64_t rows, const arrays *x) {
-    float stat[2] = {4.0f, 0.001f};
-    for (int64_t r = 0; r < rows / 64; r++)
-        k->cross_entropy_dx(cells(64), x->a + r * cells(64), stat, 1, 0.01f);
-}
-static void pass_squares(const ls_kernels *k, int64_t rows, const arrays *x) {
-    for (int64_t r = 0; r < rows; r++)
-        x->side[r] = k->sum_squares(PASS_WIDTH, x->a + r * PASS_WIDTH);
-}
-static void pass_adamw(const ls_kernels *k, int64_t rows, const arrays *x) {
-    static const ls_update_scalars scalars = {.lr = 1e-3f,
-                                              .beta1 = 0.9f,
-                                              .beta2 = 0.95f,
-                                              .eps = 1e-8f,
-                                              .weight_decay = 0.1f,
-                                              .correct1 = 1,
-                                              .correct2 = 1,
-                                              .grad_scale = 1};
-    float *const states[] = {x->c, x->d};
-    k->update[LS_RULE_ADAMW](cells(rows), &scalars, x->a, x->b, states);
-}
-
-/* Arrays that a pass reads or writes; one that is both read and written counts twice. */
-typedef struct pass {
-    const char *name;
-    pass_fn *run;
-    int arrays;
-} pass;
-static const pass passes[] = {{"layer norm", pass_norm, 2},
-                              {"layer norm dx", pass_norm_dx, 4},
-                              {"layer norm dW", pass_norm_dparams, 2},
-                              {"column sum", pass_column_sum, 1},
-                              {"GELU", pass_gelu, 2},
-                              {"GELU back", pass_gelu_back, 4},
-                              {"cross-entropy", pass_loss, 1},
-                              {"its dx", pass_loss_dx, 2},
-                              {"squares", pass_squares, 1},
-                              {"AdamW", pass_adamw, 7}};
-enum { NPASSES = sizeof passes / sizeof *passes };
-
-static void fill(float *x, size_t n) {
-    for (size_t i = 0; i < n; i++) x[i] = (float)((i * 2654435761u >> 8) & 0xffff) / 65536.0f;
-}
-
-/* Returns bytes per second, and *limit_p, those of a += b or of a sum in the same rounds. */
-static double measure_pass(const bench *b, const pass *p, const arrays *x, double *limit_p) {
-    double times[MAX_ROUNDS], limits[MAX_ROUNDS];
-    double nbytes = (double)cells(PASS_ROWS) * sizeof(float);
-    pass_fn *limit = p->arrays == 1 ? pass_squares : pass_add_to;
-    int moved = p->arrays == 1 ? 1 : 3;
-    for (int r = 0; r < b->o->rounds; r++) {
-        fill(x->a, (size_t)cells(PASS_ROWS));
-        fill(x->d, (size_t)cells(PASS_ROWS));
-        double begin = ls_clock_thread_s();
-        limit(b->compute.k, PASS_ROWS, x);
-        limits[r] = ls_clock_thread_s() - begin;
-        fill(x->a, (size_t)cells(PASS_ROWS));
-        begin = ls_clock_thread_s();
-        p->run(b->compute.k, PASS_ROWS, x);
-        times[r] = ls_clock_thread_s() - begin;
-    }
-    *limit_p = moved * nbytes / ls_median(limits, (size_t)b->o->rounds);
-    return p->arrays * nbytes / ls_median(times, (size_t)b->o->rounds);
-}
-
-static void all_passes(bench *b) {
-    size_t n = (size_t)cells(PASS_ROWS);
-    arrays x = {b->ring, b->ring + n, b->ring + 2 * n, b->ring + 3 * n, b->ring + 4 * n};
-    fill(b->ring, 5 * n);
-    if (!b->o->json)
+    if (!p->passes)
         ls_print_wrapped(
             "passes over memory, one core, arrays of %zu MB; GB/s read and written, as a share "
             "of a += b (of a sum, where nothing is written):",
-            n * sizeof(float) >> 20);
-    for (int i = 0; i < NPASSES; i++) {
-        double limit = 0, speed = measure_pass(b, &passes[i], &x, &limit);
-        if (b->o->json)
-            ls_print("{\"pass\": \"%s\", \"gb_per_s\": %.2f, \"limit_gb_per_s\": %.2f}\n",
-                     passes[i].name, speed / 1e9, limit / 1e9);
-        else
-            ls_print("%-14s %9.1f %7.1f%%\n", passes[i].name, speed / 1e9, 100 * speed / limit);
-    }
+            ls_bench_pass_nbytes() >> 20);
+    p->passes = true;
+    ls_print("%-14s %9.1f %7.1f%%\n", x->name, x->speed / 1e9, 100 * x->speed / x->limit);
 }
 
-/* ---- all measurements ---- */
-
-/* Operands in bf16: those of x and y lie in one part, and the ring is filled with such values. */
-static ls_status open_bf16(bench *b, ls_error *e) {
-    size_t n = b->x_floats + b->y_floats;
-    void *p = NULL;
-    LS_TRY(ls_map(n * sizeof(uint16_t), "measuring", &p, e));
-    b->x_in = p;
-    b->y_in = (uint16_t *)p + b->x_floats;
-    b->compute.k->narrow(LS_BF16, n, b->x, p);
-    for (size_t i = 0; i < RING; i += n)
-        memcpy(b->ring + i, p, (RING - i < n ? RING - i : n) * sizeof(uint16_t));
-    return LS_OK;
-}
-
-static ls_status open_bench(bench *b, ls_error *e) {
-    void *p = NULL;
-    int64_t most = 0;
-    for (int i = 0; i < b->o->nrows; i++)
-        if (b->o->rows[i] > most) most = b->o->rows[i];
-    for (int i = 0; i < b->o->nlibraries; i++)
-        LS_TRY(cli_gemm_library_open(b->o->libraries[i], b->o->bf16, &b->libraries[i], e));
-    LS_TRY(ls_compute_init(&b->compute, 1, 0, e));
-    b->x_floats = (size_t)most * 3072;
-    b->y_floats = (size_t)most * 50257;
-    LS_TRY(ls_map((b->x_floats + b->y_floats + RING) * sizeof(float), "measuring", &p, e));
-    b->x = p;
-    b->y = b->x + b->x_floats;
-    b->ring = b->y + b->y_floats;
-    fill(b->x, b->x_floats + b->y_floats + RING);
-    b->x_in = b->x;
-    b->y_in = b->y;
-    return b->o->bf16 ? open_bf16(b, e) : LS_OK;
-}
-
-static void close_bench(bench *b) {
-    if (b->x_in != b->x) ls_unmap(b->x_in, (b->x_floats + b->y_floats) * sizeof(uint16_t));
-    if (b->x) ls_unmap(b->x, (b->x_floats + b->y_floats + RING) * sizeof(float));
-    ls_compute_close(&b->compute);
-    for (int i = 0; i < CLI_GEMM_LIBRARIES; i++) cli_gemm_library_close(&b->libraries[i]);
-}
-
-int cli_bench_kernels_run(const cli_bench_kernels *o) {
-    bench b = {.o = o};
-    ls_error e = {0};
-    ls_status s = open_bench(&b, &e);
-    if (s == LS_OK) {
-        b.peak = measure_peak(&b);
-        if (!o->json) {
-            ls_print("kernels: %s; peak of multiply-adds%s %.1f GFLOP/s\n", b.compute.k->name,
-                     o->bf16 ? " in bf16" : "", b.peak / 1e9);
-            for (int i = 0; i < o->nlibraries; i++)
-                ls_print("%s: %s\n", b.libraries[i].name, b.libraries[i].version);
-        }
-        all_products(&b);
-        if (!o->bf16) s = cli_bench_conv(o, &b.compute, &e);
-    }
-    if (s == LS_OK && !o->bf16) all_passes(&b);
-    if (s == LS_OK && !o->bf16) s = cli_bench_codecs(b.compute.k, o->rounds, o->json, &e);
-    close_bench(&b);
-    return s == LS_OK ? 0 : cli_fail(&e);
+ls_status cli_bench_kernels_run(ls_bench_kernels *o, bool json, ls_error *e) {
+    printer p = {.o = o, .json = json};
+    o->begin = begin;
+    o->product = print_product;
+    o->pass = print_pass;
+    o->arg = &p;
+    return ls_bench_kernels_run(o, e);
 }

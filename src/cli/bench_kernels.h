@@ -1,24 +1,13 @@
-/* bench_kernels.h - lockstep bench kernels: matrix products, convolutions and passes over memory,
- * on one core, as fractions of the core's peak; other libraries' products alternate with ours.
- */
+/* bench_kernels.h - what lockstep bench kernels prints, and programs that compare its products with
+ * others'. */
 #ifndef LS_CLI_BENCH_KERNELS_H
 #define LS_CLI_BENCH_KERNELS_H
 
-#include "cli/gemm_library.h"
+#include "perf/bench_kernels.h"
 
-enum { CLI_MAX_ROWS = 8 };
-
-typedef struct cli_bench_kernels {
-    int64_t rows[CLI_MAX_ROWS]; /* numbers of rows of activations */
-    int nrows;
-    int libraries[CLI_GEMM_LIBRARIES]; /* indices into cli_gemm_library_names */
-    int nlibraries;
-    int rounds;
-    bool bf16; /* matrix products in bf16, of operands in bf16, and nothing else */
-    bool json;
-} cli_bench_kernels;
-
-/* Prints a table; returns the exit code. */
-int cli_bench_kernels_run(const cli_bench_kernels *);
+/* Reads the values of --rows, such as "256,1024", and --dtype. *why_p: why one is wrong; free() it. */
+bool cli_bench_kernels_read(const char *rows, const char *dtype, ls_bench_kernels *, char **why_p);
+/* Measures, and prints tables, or lines of JSON. */
+ls_status cli_bench_kernels_run(ls_bench_kernels *, bool json, ls_error *);
 
 #endif

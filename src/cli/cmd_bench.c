@@ -7,7 +7,6 @@
 #include "base/cores.h"
 #include "base/log.h"
 #include "cli/bench_comm.h"
-#include "cli/bench_compare.h"
 #include "cli/bench_generate.h"
 #include "cli/bench_kernels.h"
 #include "cli/bench_machine.h"
@@ -31,7 +30,6 @@ enum {
     PRIVATE,
     ROUNDS,
     JSON,
-    VS,
     INSECURE,
     SAVE,
     TRACE,
@@ -66,7 +64,6 @@ static const int belongs[NOPTIONS] = {[WORKERS] = TRAIN | COMM,
                                       [PRIVATE] = COMM,
                                       [ROUNDS] = COMM | KERNELS,
                                       [JSON] = COMM | TRAIN | KERNELS | GENERATE,
-                                      [VS] = COMM | KERNELS,
                                       [INSECURE] = COMM,
                                       [SAVE] = COMM | MACHINE,
                                       [PRICE] = MACHINE,
@@ -237,9 +234,9 @@ static bool read_workers(const ls_args *a, cli_bench_comm *o) {
         o->transport = transports[transport];
     else if (!started)
         o->transport = usual && *usual ? usual : transports[transport];
-    if (started && (cli_given(a, VS) || o->busy))
-        return usage("--%s: bench must start the workers itself; here %s has started %d",
-                     o->busy ? "busy" : "vs", ls_launcher_name(env.launcher), env.size);
+    if (started && o->busy)
+        return usage("--busy: bench must start the workers itself; here %s has started %d",
+                     ls_launcher_name(env.launcher), env.size);
     o->workers = started && !cli_given(a, WORKERS) ? 0 : (int)workers;
     return true;
 }
@@ -259,46 +256,12 @@ static bool read_sizes(const ls_args *a, cli_bench_comm *o) {
     return true;
 }
 
-/* Parses "openmpi,gloo" into peers [n], indices into `names`. */
-static bool read_peers(const ls_args *a, const char *const *names, int n, int *peers,
-                       int *npeers_p) {
-    const char *text = cli_value(a, VS);
-    *npeers_p = 0;
-    while (text) {
-        char name[32];
-        size_t length = strcspn(text, ",");
-        snprintf(name, sizeof name, "%.*s", (int)(length > 31 ? 31 : length), text);
-        int peer = bench_find(names, (size_t)n, name);
-        if (peer < 0) {
-            ls_buf all = {0};
-            for (int i = 0; i < n; i++) ls_buf_printf(&all, "%s%s", i ? ", " : "", names[i]);
-            usage("--vs: '%s' is not one of %s", name, all.data);
-            ls_buf_free(&all);
-            return false;
-        }
-        for (int i = 0; i < *npeers_p; i++)
-            if (peers[i] == peer) return usage("--vs: '%s' occurs twice", name);
-        peers[(*npeers_p)++] = peer;
-        text = text[length] ? text + length + 1 : NULL;
-    }
-    return true;
-}
-
-static bool options_fit(const cli_bench_comm *o, int npeers) {
-    bool tcp = o->transport && strcmp(o->transport, "tcp") == 0;
-    if (o->insecure && o->transport && !tcp)
-        return usage("--insecure: it is for --transport tcp, not for %s", o->transport);
-    if (npeers && o->all) return usage("--vs: not with --algorithm all");
-    if (npeers && o->save) return usage("--save: not with --vs");
-    return true;
-}
-
 /* Measures while o->busy other processes compute. */
-static int run_measure(const cli_bench_comm *o, const int *peers, int npeers) {
+static int run_measure(const cli_bench_comm *o) {
     cli_busy busy;
     ls_error e;
     if (cli_busy_start(o->busy, &busy, &e) != LS_OK) return cli_fail(&e);
-    int code = npeers ? cli_bench_compare_run(o, peers, npeers) : cli_bench_comm_run(o);
+    int code = cli_bench_comm_run(o);
     cli_busy_end(&busy);
     return code;
 }
@@ -308,7 +271,6 @@ static int run_comm(const ls_args *a) {
                         .json = cli_given(a, JSON),
                         .insecure = cli_given(a, INSECURE),
                         .save = cli_value(a, SAVE)};
-    int peers[CLI_PEERS], npeers = 0;
     int64_t rounds = 20, busy = 0;
     if (!options_belong(a, COMM) || !cli_integer(&cmd_bench, a, BUSY, 0, CLI_BUSY_MAX, &busy))
         return CLI_USAGE;
@@ -319,58 +281,38 @@ static int run_comm(const ls_args *a) {
     }
     if (!read_operation(a, &o.request) || !read_place(a, &o) || !read_algorithm(a, &o) ||
         !read_workers(a, &o) || !read_sizes(a, &o) ||
-        !read_peers(a, cli_peer_names, CLI_PEERS, peers, &npeers) ||
         !cli_integer(&cmd_bench, a, ROUNDS, 1, 1000000, &rounds))
         return CLI_USAGE;
     o.request.repeat = (int)rounds;
-    if (!options_fit(&o, npeers)) return CLI_USAGE;
-    if (o.insecure) cli_make_insecure();
-    if (npeers && cli_given(a, PLACE)) {
-        usage("--place: with --vs the place is fixed: in, and out for all_to_all");
+    if (o.insecure && o.transport && strcmp(o.transport, "tcp") != 0) {
+        usage("--insecure: it is for --transport tcp, not for %s", o.transport);
         return CLI_USAGE;
     }
-    return run_measure(&o, peers, npeers);
+    if (o.insecure) cli_make_insecure();
+    return run_measure(&o);
 }
 
 /* ---- kernels ---- */
 
-/* "256,1024" */
-static bool read_rows(const char *text, cli_bench_kernels *o) {
-    while (*text) {
-        char *end = NULL;
-        long rows = strtol(text, &end, 10);
-        if (end == text || rows < 1 || rows > 65536 || (*end && *end != ',') ||
-            o->nrows == CLI_MAX_ROWS)
-            return usage("--rows: '%.60s' is not a list like 256,1024 of at most %d numbers to "
-                         "65536",
-                         text, CLI_MAX_ROWS);
-        o->rows[o->nrows++] = rows;
-        text = *end ? end + 1 : end;
-    }
-    return o->nrows > 0 || usage("--rows: no number");
-}
-
-static bool read_type(const ls_args *a, cli_bench_kernels *o) {
-    const char *name = cli_given(a, DTYPE) ? cli_value(a, DTYPE) : "f32";
-    o->bf16 = strcmp(name, "bf16") == 0;
-    return o->bf16 || strcmp(name, "f32") == 0 ||
-           usage("--dtype: kernels are measured in f32 or bf16, not in '%.40s'", name);
-}
-
 static int run_kernels(const ls_args *a) {
-    cli_bench_kernels o = {.json = cli_given(a, JSON)};
+    ls_bench_kernels o = {0};
+    ls_error e = {0};
+    char *why = NULL;
     int64_t rounds = 5;
     if (!options_belong(a, KERNELS)) return CLI_USAGE;
     if (a->nwords > 1) {
         usage("kernels: '%.60s' is one argument too many", a->words[1]);
         return CLI_USAGE;
     }
-    if (!read_rows(cli_given(a, ROWS) ? cli_value(a, ROWS) : "256,1024", &o) ||
-        !read_peers(a, cli_gemm_library_names, CLI_GEMM_LIBRARIES, o.libraries, &o.nlibraries) ||
-        !read_type(a, &o) || !cli_integer(&cmd_bench, a, ROUNDS, 1, 101, &rounds))
+    if (!cli_bench_kernels_read(cli_given(a, ROWS) ? cli_value(a, ROWS) : "256,1024",
+                                cli_given(a, DTYPE) ? cli_value(a, DTYPE) : "f32", &o, &why)) {
+        usage("%s", why);
+        free(why);
         return CLI_USAGE;
+    }
+    if (!cli_integer(&cmd_bench, a, ROUNDS, 1, LS_BENCH_ROUNDS, &rounds)) return CLI_USAGE;
     o.rounds = (int)rounds;
-    return cli_bench_kernels_run(&o);
+    return cli_bench_kernels_run(&o, cli_given(a, JSON), &e) == LS_OK ? 0 : cli_fail(&e);
 }
 
 static int run_machine(const ls_args *a) {
@@ -422,11 +364,9 @@ const ls_command cmd_bench = {
         "       alternation\n"
         "comm   time and bandwidth of a collective for each size, in nccl-tests' columns; the\n"
         "       results are checked. It starts its own workers; under `lockstep run` or mpirun it\n"
-        "       is one of the workers. With --vs, other systems are measured by the same\n"
-        "       procedure, in alternation (`make bench` builds their programs)\n"
-        "kernels  matrix products, convolutions and passes over memory on one core, as shares of\n"
-        "       its peak and of its memory's speed; with --vs, other libraries' products in\n"
-        "       alternation\n"
+        "       is one of the workers\n"
+        "kernels  matrix products and passes over memory on one core, as shares of its peak and\n"
+        "       of its memory's speed\n"
         "machine  the speed of this machine's kernels, shared memory and TCP, for `lockstep plan\n"
         "       --machine`. Takes about 45 seconds of processor time, longer on a busy machine;\n"
         "       nothing else should run meanwhile",
@@ -460,13 +400,11 @@ const ls_command cmd_bench = {
                         "own, in any order of summation; all: each of them in alternation, "
                         "beside the chosen one"},
          [PRIVATE] = {"private", 0, NULL, "comm: private buffers, which other workers can't read"},
-         [ROUNDS] = {"rounds", 0, "N",
-                     "comm: times that each size is measured (default: 20; with --vs a third per "
-                     "pass); kernels: times that each product is (default: 5)"},
+         [ROUNDS] =
+             {"rounds", 0, "N",
+              "comm: times that each size is measured (default: 20); kernels: times that each "
+              "product is (default: 5)"},
          [JSON] = {"json", 0, NULL, "train, generate, comm, kernels: one JSON object a line"},
-         [VS] = {"vs", 0, "LIST",
-                 "compare with these; comm: openmpi,mpich,gloo,floor; kernels: "
-                 "openblas,onednn"},
          [INSECURE] = {"insecure", 0, NULL,
                        "comm: TCP without a key and encryption: anyone who reaches a port can "
                        "join, read and change what is sent"},

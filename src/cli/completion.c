@@ -8,12 +8,10 @@
 
 #include "bench/measure.h"
 #include "cli/cli.h"
-#include "cli/gemm_library.h"
 #include "config/config.h"
 #include "config/help.h"
 
 /* The possible values of some options. */
-static const char *const peers[] = {"openmpi", "mpich", "gloo", "floor"};
 static const char *const places[] = {"out", "in", "both"};
 static const char *const transports[] = {"shm", "thread", "tcp", "mpi"};
 static const char *const forms[] = {"safetensors", "gguf", "peft"};
@@ -30,11 +28,9 @@ static const struct {
     {"bench", "redop", bench_redop_names, BENCH_N_REDOPS},
     {"bench", "place", places, 3},
     {"bench", "transport", transports, 4},
-    {"bench", "vs", peers, 4},
     {"import", "type", stored, 9},
     {"export", "to", forms, 3},
     {"export", "type", types, 8},
-    {"bench", "vs", cli_gemm_library_names, CLI_GEMM_LIBRARIES},
 };
 enum { NCHOICES = sizeof choices / sizeof *choices };
 

@@ -191,8 +191,6 @@ static void test_under_run(void **state) {
     expect(line, 0, "transport shm, 2 workers");
     snprintf(line, sizeof line, "%s --sizes 8 -n 3", start);
     expect(line, 2, "--workers 3, but lockstep has started 2");
-    snprintf(line, sizeof line, "%s --sizes 8 --vs gloo", start);
-    expect(line, 2, "--vs: bench must start the workers itself");
     snprintf(line, sizeof line, "%s --sizes 128M", start);
     expect(line, 1, "in the arena");
 }
@@ -224,13 +222,9 @@ static void test_bad_input(void **state) {
     refuses("comm --algorithm ring --op barrier", 2, "'ring' does not support this operation");
     refuses("comm --algorithm native --rounds 1", 1, "transport shm has no collectives of its own");
     refuses("comm --algorithm shared --transport tcp", 1, "not all workers share memory");
-    refuses("comm --algorithm all --vs gloo", 2, "--vs: not with --algorithm all");
     refuses("comm --insecure", 2, "--insecure: it is for --transport tcp, not for shm");
-    refuses("comm --save x --vs gloo", 2, "--save: not with --vs");
     refuses("comm --save README.md/x --rounds 1 --sizes 8", 1, "--transport tcp or mpi");
     refuses("comm --save README.md/x --transport tcp --rounds 1 --sizes 8", 1, "README.md/x");
-    refuses("comm --vs nccl", 2, "--vs: 'nccl' is not one of openmpi,");
-    refuses("comm --vs gloo,gloo", 2, "occurs twice");
     refuses("comm -n 0", 2, "whole number from 1");
     refuses("comm --rounds 0", 2, "whole number from 1");
     refuses("comm more", 2, "one argument too many");
@@ -240,7 +234,7 @@ static void test_bad_input(void **state) {
     refuses("fly", 2, "there is no 'fly'");
 }
 
-/* ---- --vs: a copy of the program, beside which there are no peers but those made here ---- */
+/* ---- compare_comm.py, with a link to the program, beside which there are no peers but those made here ---- */
 
 static void peer_make(const char *name, const char *script) {
     char path[128], command[256];
@@ -252,13 +246,15 @@ static void peer_make(const char *name, const char *script) {
     assert_int_equal(chmod(path, 0755), 0);
 }
 
-/* Runs the copy; returns its output: free() it. */
-static char *compare(const char *options, int code) {
+/* The script, with the link. */
+#define COMPARE "bench/peers/compare_comm.py %s/lockstep %s -n 2 --rounds 5 "
+
+/* Runs it with these peers; returns its output: free() it. */
+static char *compare(const char *peers, const char *options, int code) {
     char command[1024];
     char *output = calloc(1, MAX_OUTPUT + 1);
-    snprintf(command, sizeof command,
-             "cp -n %s %s/lockstep; %s/lockstep bench comm -n 2 --rounds 5 %s 2>&1",
-             LOCKSTEP_PROGRAM, folder, folder, options);
+    snprintf(command, sizeof command, "ln -sf %s %s/lockstep; " COMPARE "%s 2>&1", LOCKSTEP_PROGRAM,
+             folder, folder, peers, options);
     FILE *f = popen(command, "r");
     assert_non_null(f);
     fread(output, 1, MAX_OUTPUT, f);
@@ -282,10 +278,12 @@ static void test_missing_peers(void **state) {
                                        "peer-mpich does not exist", "peer-gloo does not exist",
                                        "bench/floor does not exist"};
     for (int i = 0; i < 4; i++)
-        assert_says(compare("--sizes 8 --vs openmpi,mpich,gloo,floor", 0), says[i]);
-    assert_says(compare("--sizes 8 --vs floor -n 3", 0),
+        assert_says(compare("openmpi,mpich,gloo,floor", "--sizes 8", 0), says[i]);
+    assert_says(compare("floor", "--sizes 8 -n 3", 0),
                 "it only measures all_reduce of f32 sum with 2 workers");
-    assert_says(compare("--sizes 8 --vs floor --place in", 2), "--place");
+    assert_says(compare("nccl", "--sizes 8", 2), "'nccl' is not one of openmpi, mpich");
+    assert_says(compare("gloo,gloo", "--sizes 8", 2), "'gloo' occurs twice");
+    assert_says(compare("gloo", "--sizes 8 --redop xor", 1), "'xor' is not one of sum");
 }
 
 /* A fast peer that has no result for the second size, and prints other lines beside results. */
@@ -300,7 +298,7 @@ static void test_join(void **state) {
               "for i in 1 2; do echo '{\"system\":\"gloo\",\"version\":\"9\",\"variant\":\"v\","
               "\"op\":\"all_reduce\",\"place\":\"in\",\"asked\":8,\"nbytes\":8,"
               "\"median_s\":0.5,\"wrong\":0}'; done\n");
-    char *output = compare("--sizes 8,1K,8 --vs gloo --json", 0);
+    char *output = compare("gloo", "--sizes 8,1K,8 --json", 0);
     const char *line = output;
     for (int i = 0; i < 3; i++) {
         const char *end = strchr(line, '\n');
@@ -327,27 +325,27 @@ static void test_failing_peer(void **state) {
     (void)state;
     peer_make("peer-gloo", "#!/bin/sh\necho ------ >&2\necho no luck today >&2\nexit 3\n");
     peer_make("floor", "#!/bin/sh\necho nothing of use\n");
-    assert_says(compare("--sizes 8 --vs gloo,floor", 0), "# gloo: exit code 3: no luck today");
-    assert_says(compare("--sizes 8 --vs gloo,floor", 0), "# floor: it printed no result");
+    assert_says(compare("gloo,floor", "--sizes 8", 0), "# gloo: exit code 3: no luck today");
+    assert_says(compare("gloo,floor", "--sizes 8", 0), "# floor: it printed no result");
     peer_make("floor", "#!/bin/sh\necho '{\"op\":\"all_reduce\",\"place\":\"out\",\"asked\":8,"
                        "\"nbytes\":8,\"median_s\":0.25,\"wrong\":3,\"system\":\"floor-x\"}'\n");
-    assert_says(compare("--sizes 8 --vs floor", 0), "250000.00");
-    assert_says(compare("--sizes 8 --vs floor", 0), "# floor-x: 9 wrong elements");
-    assert_says(compare("--sizes 8 --vs gloo --json", 0), "\"failed\": \"exit code 3: no luck");
+    assert_says(compare("floor", "--sizes 8", 0), "250000.00");
+    assert_says(compare("floor", "--sizes 8", 0), "# floor-x: 9 wrong elements");
+    assert_says(compare("gloo", "--sizes 8 --json", 0), "\"failed\": \"exit code 3: no luck");
 }
 
-/* SIGTERM to the program ends its peer and the peer's children at once. */
+/* SIGTERM to the script ends its peer and the peer's children at once. */
 static void test_interrupted(void **state) {
     (void)state;
     char command[512];
     peer_make("peer-gloo", "#!/bin/sh\nsleep 100 &\necho $! > $(dirname $0)/pid\nwait\n");
     snprintf(command, sizeof command,
-             "cp -n %s %s/lockstep; cd %s && rm -f bench/pid && "
-             "{ ./lockstep bench comm -n 2 --rounds 5 --sizes 8 --vs gloo & } 2>/dev/null; "
-             "for i in $(seq 200); do [ -s bench/pid ] && break; sleep 0.1; done; "
+             "ln -sf %s %s/lockstep; f=%s/bench/pid; rm -f $f; "
+             "{ " COMPARE "--sizes 8 & } 2>/dev/null; "
+             "for i in $(seq 200); do [ -s $f ] && break; sleep 0.1; done; "
              "kill $!; wait $!; [ $? -eq 143 ] && "
-             "! grep -qs 'State:.[RSD]' /proc/$(cat bench/pid)/status",
-             LOCKSTEP_PROGRAM, folder, folder);
+             "! grep -qs 'State:.[RSD]' /proc/$(cat $f)/status",
+             LOCKSTEP_PROGRAM, folder, folder, folder, "gloo");
     assert_int_equal(system(command), 0);
 }
 

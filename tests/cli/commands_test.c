@@ -229,25 +229,47 @@ static void test_bench(void **state) {
            "\"memory_bytes_per_s\"");
 }
 
-/* A line for each product and each pass, all with numbers. */
+/* Lines of the form "KEY": ..., "RATE": X with a number above 0. */
+static int count_rates(const char *output, const char *key, const char *rate) {
+    int n = 0;
+    for (const char *line = output, *end; (end = strchr(line, '\n')); line = end + 1) {
+        char text[512];
+        double x = 0;
+        snprintf(text, sizeof text, "%.*s", (int)(end - line), line);
+        const char *number = strstr(text, rate);
+        n += strstr(text, key) && number && sscanf(number + strlen(rate), "%lf", &x) == 1 && x > 0;
+    }
+    return n;
+}
+
+/* A line for each product and each pass; of the program that compares them with other libraries' also
+ * for convolutions and codecs. */
 static void test_bench_kernels(void **state) {
     (void)state;
     char *output = NULL;
-    int products = 0, passes = 0, convolutions = 0, codecs = 0;
     assert_int_equal(run_program("bench kernels --rows 5 --rounds 1 --json", &output), 0);
-    for (char *rest = output, *line; (line = strtok_r(rest, "\n", &rest));) {
-        double rate = 0;
-        const char *number = strstr(line, "gflops\": "), *pass = strstr(line, "\"gb_per_s\": ");
-        codecs += strstr(line, "\"codec\": ") && strstr(line, "\"encode_gb_per_s\": ");
-        convolutions += strstr(line, "\"convolution\": ") != NULL;
-        products += number && sscanf(number, "gflops\": %lf", &rate) == 1 && rate > 0;
-        passes += pass && sscanf(pass, "\"gb_per_s\": %lf", &rate) == 1 && rate > 0;
-    }
-    assert_int_equal(convolutions, 3 * 3);
-    assert_int_equal(products, 5 * 3 + 3 * 3);
-    assert_int_equal(passes, 10);
-    assert_int_equal(codecs, 6);
+    assert_int_equal(count_rates(output, "\"product\": ", "\"lockstep_gflops\": "), 5 * 3);
+    assert_int_equal(count_rates(output, "\"pass\": ", "\"gb_per_s\": "), 10);
     free(output);
+    output = calloc(1, MAX_OUTPUT + 1);
+    FILE *f = popen(BENCH_KERNELS " --rows 5 --rounds 1 --json", "r");
+    assert_non_null(f);
+    fread(output, 1, MAX_OUTPUT, f);
+    assert_int_equal(pclose(f), 0);
+    assert_int_equal(count_rates(output, "\"product\": ", "\"lockstep_gflops\": "), 5 * 3);
+    assert_int_equal(count_rates(output, "\"convolution\": ", "\"lockstep_gflops\": "), 3 * 3);
+    assert_int_equal(count_rates(output, "\"codec\": ", "\"encode_gb_per_s\": "), 6);
+    free(output);
+    static const char *const bad[][2] = {
+        {"--vs mkl", "'mkl' is not one of openblas, onednn"},
+        {"--vs openblas --dtype bf16", "openblas has no products in bf16"},
+        {"--rows 8,x", "is not a list like 256,1024"}};
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        char line[512];
+        snprintf(line, sizeof line, "! %s %s 2>%s/said && grep -q \"%s\" %s/said", BENCH_KERNELS,
+                 bad[i][0], folder, bad[i][1], folder);
+        assert_int_equal(system(line), 0);
+    }
 }
 
 int main(void) {

@@ -2,31 +2,31 @@
  *
  * Libraries are opened on demand, so that nothing depends on them.
  */
-#ifndef LS_CLI_GEMM_LIBRARY_H
-#define LS_CLI_GEMM_LIBRARY_H
+#ifndef BENCH_GEMM_LIBRARY_H
+#define BENCH_GEMM_LIBRARY_H
 
 #include "tensor/gemm.h"
 
-enum { CLI_GEMM_OPENBLAS, CLI_GEMM_ONEDNN, CLI_GEMM_LIBRARIES };
+enum { GEMM_OPENBLAS, GEMM_ONEDNN, GEMM_LIBRARIES };
 
 /* "openblas", "onednn". */
-extern const char *const cli_gemm_library_names[CLI_GEMM_LIBRARIES];
+extern const char *const gemm_library_names[GEMM_LIBRARIES];
 
-typedef struct cli_gemm_library {
+typedef struct gemm_library {
     const char *name;
     int which;
     bool bf16; /* products in bf16 */
     void *handle, *function;
     char version[64];
-} cli_gemm_library;
+} gemm_library;
 
 /* With one thread. LS_EINVAL: it is not installed, and the error names the package; or it has no
  * products in bf16. */
-ls_status cli_gemm_library_open(int which, bool bf16, cli_gemm_library *, ls_error *);
-void cli_gemm_library_close(cli_gemm_library *);
+ls_status gemm_library_open(int which, bool bf16, gemm_library *, ls_error *);
+void gemm_library_close(gemm_library *);
 
 /* Computes the product of a job whose chains start at 0 or continue from c. Each matrix has a
  * stride of 1 in one direction; in bf16 a and b are in bf16. */
-void cli_gemm_library_run(const cli_gemm_library *, const ls_gemm_job *);
+void gemm_library_run(const gemm_library *, const ls_gemm_job *);
 
 #endif

@@ -4,7 +4,7 @@
  * memory here that is at least as large (a memory descriptor has 696 bytes in version 2.6, a
  * convolution's descriptor 5,976); the numbers are those of dnnl_types.h.
  */
-#include "cli/conv_library.h"
+#include "conv_library.h"
 
 #include <stddef.h>
 #include <stdlib.h>
@@ -91,8 +91,8 @@ static const ls_symbol symbols[] = {
     SYMBOL(primitive_destroy),
 };
 
-ls_status cli_conv_library_open(cli_conv_library *l_p, ls_error *e) {
-    cli_conv_library l = {0};
+ls_status conv_library_open(conv_library *l_p, ls_error *e) {
+    conv_library l = {0};
     ls_error why = {0};
     size_t n = sizeof symbols / sizeof *symbols;
     if (ls_library_load("libdnnl.so.2", symbols, n, &dnnl, &why) != LS_OK)
@@ -102,7 +102,7 @@ ls_status cli_conv_library_open(cli_conv_library *l_p, ls_error *e) {
     const version *v = dnnl.version();
     if (v->major != 2 || dnnl.engine_create(&l.engine, CPU, 0) != 0 ||
         dnnl.stream_create(&l.stream, l.engine, IN_ORDER) != 0) {
-        cli_conv_library_close(&l);
+        conv_library_close(&l);
         return ls_fail(e, LS_EINVAL, "--vs: oneDNN %d.%d has no convolutions that can be measured",
                        v->major, v->minor);
     }
@@ -110,10 +110,10 @@ ls_status cli_conv_library_open(cli_conv_library *l_p, ls_error *e) {
     return LS_OK;
 }
 
-void cli_conv_library_close(cli_conv_library *l) {
+void conv_library_close(conv_library *l) {
     if (l->stream) dnnl.stream_destroy(l->stream);
     if (l->engine) dnnl.engine_destroy(l->engine);
-    *l = (cli_conv_library){0};
+    *l = (conv_library){0};
 }
 
 /* x, weights and y of a convolution. */
@@ -130,16 +130,16 @@ static void describe(const ls_conv *v, int64_t n, shapes *s) {
 }
 
 /* The library's description of one product, or NULL. Gradients need the forward's as a hint. */
-static void *product_desc(const cli_conv_library *l, const ls_conv *v, const shapes *s,
-                          cli_conv_kind kind, void *hint) {
+static void *product_desc(const conv_library *l, const ls_conv *v, const shapes *s, conv_kind kind,
+                          void *hint) {
     const int64_t strides[] = {v->stride_h, v->stride_w}, pad[] = {v->pad_h, v->pad_w};
     conv_desc d;
     void *desc = NULL;
     int failed = 0;
-    if (kind == CLI_CONV_Y)
+    if (kind == CONV_Y)
         failed = dnnl.convolution_forward_desc_init(&d, FORWARD, DIRECT, &s->x, &s->w, NULL, &s->y,
                                                     strides, pad, pad);
-    else if (kind == CLI_CONV_DX)
+    else if (kind == CONV_DX)
         failed = dnnl.convolution_backward_data_desc_init(&d, DIRECT, &s->x, &s->w, &s->y, strides,
                                                           pad, pad);
     else
@@ -150,15 +150,15 @@ static void *product_desc(const cli_conv_library *l, const ls_conv *v, const sha
 }
 
 /* The arguments' numbers, and memory for weights in the layout that the library asks for. */
-static ls_status open_memories(const cli_conv_library *l, const shapes *s, const ls_conv_job *job,
-                               void *desc, cli_conv_kind kind, cli_conv_product *p) {
-    static const int args[CLI_CONV_KINDS][3] = {
+static ls_status open_memories(const conv_library *l, const shapes *s, const ls_conv_job *job,
+                               void *desc, conv_kind kind, conv_product *p) {
+    static const int args[CONV_KINDS][3] = {
         {SRC, WEIGHTS, DST}, {DIFF_SRC, WEIGHTS, DIFF_DST}, {SRC, DIFF_WEIGHTS, DIFF_DST}};
     const memory_desc *w =
-        dnnl.primitive_desc_query_md(desc, kind == CLI_CONV_DW ? ASK_DIFF_WEIGHTS : ASK_WEIGHTS, 0);
+        dnnl.primitive_desc_query_md(desc, kind == CONV_DW ? ASK_DIFF_WEIGHTS : ASK_WEIGHTS, 0);
     p->weights = calloc(1, dnnl.memory_desc_get_size(w));
-    void *x = kind == CLI_CONV_DX ? job->dx : (void *)(uintptr_t)job->x;
-    void *y = kind == CLI_CONV_Y ? job->y : (void *)(uintptr_t)job->dy;
+    void *x = kind == CONV_DX ? job->dx : (void *)(uintptr_t)job->x;
+    void *y = kind == CONV_Y ? job->y : (void *)(uintptr_t)job->dy;
     memcpy(p->args, args[kind], sizeof p->args);
     return p->weights && dnnl.memory_create(&p->memories[0], &s->x, l->engine, x) == 0 &&
                    dnnl.memory_create(&p->memories[1], w, l->engine, p->weights) == 0 &&
@@ -167,35 +167,35 @@ static ls_status open_memories(const cli_conv_library *l, const shapes *s, const
                : LS_ENOMEM;
 }
 
-ls_status cli_conv_product_open(const cli_conv_library *l, const ls_conv *v, const ls_conv_job *job,
-                                cli_conv_kind kind, cli_conv_product *p_p, ls_error *e) {
+ls_status conv_product_open(const conv_library *l, const ls_conv *v, const ls_conv_job *job,
+                            conv_kind kind, conv_product *p_p, ls_error *e) {
     shapes s;
-    cli_conv_product p = {.library = l};
+    conv_product p = {.library = l};
     describe(v, job->n, &s);
-    void *forward = product_desc(l, v, &s, CLI_CONV_Y, NULL);
-    void *desc = product_desc(l, v, &s, kind, kind == CLI_CONV_Y ? NULL : forward);
+    void *forward = product_desc(l, v, &s, CONV_Y, NULL);
+    void *desc = product_desc(l, v, &s, kind, kind == CONV_Y ? NULL : forward);
     bool made = desc && open_memories(l, &s, job, desc, kind, &p) == LS_OK &&
                 dnnl.primitive_create(&p.primitive, desc) == 0;
     if (desc) dnnl.primitive_desc_destroy(desc);
     if (forward) dnnl.primitive_desc_destroy(forward);
     if (!made) {
-        cli_conv_product_close(&p);
+        conv_product_close(&p);
         return ls_fail(e, LS_EINVAL, "--vs: oneDNN refuses a convolution");
     }
     *p_p = p;
     return LS_OK;
 }
 
-void cli_conv_product_run(const cli_conv_product *p) {
+void conv_product_run(const conv_product *p) {
     exec_arg args[3];
     for (int i = 0; i < 3; i++) args[i] = (exec_arg){p->args[i], p->memories[i]};
     dnnl.primitive_execute(p->primitive, p->library->stream, 3, args);
 }
 
-void cli_conv_product_close(cli_conv_product *p) {
+void conv_product_close(conv_product *p) {
     for (int i = 0; i < 3; i++)
         if (p->memories[i]) dnnl.memory_destroy(p->memories[i]);
     if (p->primitive) dnnl.primitive_destroy(p->primitive);
     free(p->weights);
-    *p = (cli_conv_product){0};
+    *p = (conv_product){0};
 }

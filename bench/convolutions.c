@@ -1,9 +1,9 @@
-/* bench_conv.c - see bench_conv.h.
+/* convolutions.c - see convolutions.h.
  *
  * The 3 x 3 convolutions of ResNet-20 for images of 32 x 32, with a batch of 32. oneDNN reads and
  * writes images as NHWC, too; the layout of its weights is its own, and not converted here.
  */
-#include "cli/bench_conv.h"
+#include "convolutions.h"
 
 #include <stdio.h>
 
@@ -11,7 +11,7 @@
 #include "base/median.h"
 #include "base/mem.h"
 #include "base/print.h"
-#include "cli/conv_library.h"
+#include "conv_library.h"
 #include "tensor/peak.h"
 
 enum {
@@ -23,14 +23,14 @@ enum {
 };
 static const double round_s = 0.02; /* time for a system in a round; at least one run */
 
-static const char *const kind_names[CLI_CONV_KINDS] = {"y = x * w", "dx", "dw"};
+static const char *const kind_names[CONV_KINDS] = {"y = x * w", "dx", "dw"};
 static const struct { int64_t channels, size; } shapes[] = {{16, 32}, {32, 16}, {64, 8}};
 enum { NSHAPES = sizeof shapes / sizeof *shapes };
 
 typedef struct bench {
-    const cli_bench_kernels *o;
+    const bench_convolutions *o;
     const ls_compute *compute;
-    cli_conv_library library;
+    conv_library library;
     bool compare;
     float *memory; /* x, y, w: [3, MOST] */
     double peak;
@@ -39,16 +39,16 @@ typedef struct bench {
 typedef struct product {
     ls_conv v;
     ls_conv_job job;
-    cli_conv_kind kind;
-    cli_conv_product theirs;
+    conv_kind kind;
+    conv_product theirs;
 } product;
 
 static void run(const bench *b, const product *p, int system) {
     if (system == 1)
-        cli_conv_product_run(&p->theirs);
-    else if (p->kind == CLI_CONV_Y)
+        conv_product_run(&p->theirs);
+    else if (p->kind == CONV_Y)
         ls_conv_forward(b->compute, &p->v, &p->job);
-    else if (p->kind == CLI_CONV_DX)
+    else if (p->kind == CONV_DX)
         ls_conv_back_x(b->compute, &p->v, &p->job);
     else
         ls_conv_back_w(b->compute, &p->v, &p->job);
@@ -104,24 +104,24 @@ static void print_product(const bench *b, const product *p, const double *flops)
     fflush(stdout);
 }
 
-static ls_status run_product(bench *b, int shape, cli_conv_kind kind, ls_error *e) {
+static ls_status run_product(bench *b, int shape, conv_kind kind, ls_error *e) {
     int64_t size = shapes[shape].size, c = shapes[shape].channels;
     float *x = b->memory, *y = x + MOST, *w = y + MOST;
     double flops[SYSTEMS];
     product p = {.v = {size, size, c, c, 3, 3, 1, 1, 1, 1, 1},
                  .job = {.n = BATCH, .x = x, .w = w, .dy = y, .y = y, .dx = x, .dw = w},
                  .kind = kind};
-    if (b->compare) LS_TRY(cli_conv_product_open(&b->library, &p.v, &p.job, kind, &p.theirs, e));
+    if (b->compare) LS_TRY(conv_product_open(&b->library, &p.v, &p.job, kind, &p.theirs, e));
     fill(b->memory);
     measure(b, &p, flops);
     print_product(b, &p, flops);
-    if (b->compare) cli_conv_product_close(&p.theirs);
+    if (b->compare) conv_product_close(&p.theirs);
     return LS_OK;
 }
 
 static ls_status run_all(bench *b, ls_error *e) {
     void *memory = NULL;
-    if (b->compare) LS_TRY(cli_conv_library_open(&b->library, e));
+    if (b->compare) LS_TRY(conv_library_open(&b->library, e));
     LS_TRY(ls_map(3 * (size_t)MOST * sizeof(float), "measuring", &memory, e));
     b->memory = memory;
     if (!b->o->json)
@@ -129,16 +129,14 @@ static ls_status run_all(bench *b, ls_error *e) {
                  "batch of %d, one core, GFLOP/s:\n%-36s %9s %8s%s\n",
                  BATCH, "", "lockstep", "of peak", b->compare ? "    onednn    ratio" : "");
     for (int s = 0; s < NSHAPES; s++)
-        for (int k = 0; k < CLI_CONV_KINDS; k++) LS_TRY(run_product(b, s, (cli_conv_kind)k, e));
+        for (int k = 0; k < CONV_KINDS; k++) LS_TRY(run_product(b, s, (conv_kind)k, e));
     return LS_OK;
 }
 
-ls_status cli_bench_conv(const cli_bench_kernels *o, const ls_compute *compute, ls_error *e) {
-    bench b = {.o = o, .compute = compute};
-    for (int i = 0; i < o->nlibraries; i++)
-        if (o->libraries[i] == CLI_GEMM_ONEDNN) b.compare = true;
+ls_status bench_convolutions_run(const bench_convolutions *o, ls_error *e) {
+    bench b = {.o = o, .compute = o->compute, .compare = o->onednn};
     ls_status s = run_all(&b, e);
     if (b.memory) ls_unmap(b.memory, 3 * (size_t)MOST * sizeof(float));
-    cli_conv_library_close(&b.library);
+    conv_library_close(&b.library);
     return s;
 }

@@ -1,10 +1,10 @@
-/* bench_codecs.c - see bench_codecs.h.
+/* codecs.c - see codecs.h.
  *
  * A vector of 50 MB is encoded, and decoded again. A figure is the vector's bytes over the time; the
  * limit is that of a sum of squares (encoding reads the vector) or of a fill (decoding writes it),
  * measured in the same rounds.
  */
-#include "cli/bench_codecs.h"
+#include "codecs.h"
 
 #include <stdlib.h>
 
@@ -93,7 +93,7 @@ static ls_status bench_kind(const vectors *v, ls_compression_kind kind, bool jso
     return LS_OK;
 }
 
-ls_status cli_bench_codecs(const ls_kernels *k, int rounds, bool json, ls_error *e) {
+ls_status bench_codecs(const ls_kernels *k, int rounds, bool json, ls_error *e) {
     void *p = NULL;
     ls_status s = LS_OK;
     LS_TRY(ls_map(2 * N * sizeof(float), "measuring", &p, e));
