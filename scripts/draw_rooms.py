@@ -19,7 +19,7 @@ TOP = pathlib.Path(__file__).resolve().parent.parent
 PICTURE = TOP / "docs" / "design" / "rooms.svg"
 WIDTH, LAYER_HEIGHT, BOX_HEIGHT, MARGIN = 1000, 84, 44, 20
 BOX_WIDTH, PLACE_WIDTH, GAP = 150, 12, 22
-LETTER, BESIDE = 5.6, 8  # pixels: of a label of 10, and free beside it
+LETTER, BESIDE = 6.2, 9  # pixels: of a label of 10 in wide fonts, and free beside it
 
 
 def read_rooms():
