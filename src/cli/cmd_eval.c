@@ -419,9 +419,8 @@ const ls_command cmd_eval = {
         "Several models are measured on the same data, and printed as a table; --before adds the\n"
         "model that the run began with.\n"
         "\n"
-        "MODEL is a published model, a GGUF file or a directory (docs/guide/pretrained.md); it "
-        "needs\n"
-        "--data or --chat. Its context is 4096 tokens, or what it allows, or --set\n"
+        "MODEL is a published model, a GGUF file or a directory (docs/guide/pretrained.md); it\n"
+        "needs --data or --chat. Its context is 4096 tokens, or what it allows, or --set\n"
         "model.context=N; with --before that of the run. Samples of conversations are no longer\n"
         "than the longest of them.",
     .options =

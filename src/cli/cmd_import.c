@@ -90,7 +90,7 @@ const ls_command cmd_import = {
         "the weights, config.json, the tokenizer, and the chat template if there is one.\n"
         "\n"
         "The hash is that of the weights' values: it does not depend on the form of the files.\n"
-        "docs/guide/pretrained.md describes what is supported.",
+        "docs/reference/weights.md describes what is supported.",
     .options =
         {[OUTPUT] = {"output", 'o', "DIR", "the new directory, such as models/NAME"},
          [TYPE] = {"type", 0, "TYPE",

@@ -293,7 +293,7 @@ const ls_command cmd_weights = {
         "GGUF file, or a safetensors file, of which only the tensors are listed.\n"
         "\n"
         "Exit code 1, and a line with the reason, if the model can't be used; the tensors of a\n"
-        "whole GGUF file are printed all the same. docs/guide/pretrained.md describes what is "
+        "whole GGUF file are printed all the same. docs/reference/weights.md describes what is\n"
         "supported.",
     .options = {[KEYS] = {"keys", 0, NULL, "the metadata of a GGUF file, too"},
                 [JSON] = {"json", 0, NULL,
