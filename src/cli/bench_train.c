@@ -9,7 +9,7 @@
 #include "cli/cli.h"
 #include "config/relations.h"
 #include "perf/bench_train.h"
-#include "storage/samples.h"
+#include "storage/origin.h"
 
 static void print(const ls_config *c, const ls_bench_train *b) {
     char context[48] = "", rate[32];
@@ -88,7 +88,7 @@ int cli_bench_train_run(const cli_bench_train *o) {
                     "%s: `bench train` times common steps; leave sync.mode out, or see "
                     "docs/guide/async.md for the speed of asynchronous runs",
                     o->config);
-    if (s == LS_OK) s = ls_samples_resolve(&c, NULL, &e);
+    if (s == LS_OK) s = ls_origin_complete(&c, NULL, &e);
     if (s == LS_OK) s = ls_bench_train_run(&c, &q, o->json ? print_json : print, &e);
     if (s != LS_OK) return cli_fail(&e);
     return 0;

@@ -10,7 +10,7 @@
 #include "model/check.h"
 #include "networks/network.h"
 #include "networks/program.h"
-#include "storage/samples.h"
+#include "storage/origin.h"
 
 enum { SET };
 enum { CLI_OPEN = 3 }; /* exit code: no layer is wrong, but some are not decided */
@@ -63,7 +63,7 @@ static ls_status read_config(const char *path, const char *const *sets, int nset
                              ls_error *e) {
     if (path) {
         LS_TRY(ls_config_load(path, sets, nsets, c, e));
-        return ls_samples_resolve(c, NULL, e);
+        return ls_origin_complete(c, NULL, e);
     }
     ls_config_defaults(c);
     for (int i = 0; i < nsets; i++) LS_TRY(ls_config_set(c, sets[i], e));

@@ -25,7 +25,7 @@
 #include "report/timeline.h"
 #include "storage/data_paths.h"
 #include "storage/epochs.h"
-#include "storage/samples.h"
+#include "storage/origin.h"
 #include "train/fit.h"
 #include "train/layout.h"
 #include "train/run.h"
@@ -60,7 +60,7 @@ static void log_absent(const ls_config *c) {
 
 static ls_status read_config(const ls_args *a, ls_config *c, ls_error *e) {
     LS_TRY(ls_config_load(a->words[0], a->options[SET].values, a->options[SET].n, c, e));
-    LS_TRY(ls_samples_resolve(c, NULL, e));
+    LS_TRY(ls_origin_complete(c, NULL, e));
     log_absent(c);
     return ls_epochs_replace(c, e);
 }

@@ -10,7 +10,7 @@
 #include "config/relations.h"
 #include "search/seeds.h"
 #include "storage/epochs.h"
-#include "storage/samples.h"
+#include "storage/origin.h"
 
 enum {
     SCALING,
@@ -73,7 +73,7 @@ static int run_scaling(const ls_args *a) {
     if (s == LS_OK && c.sync.mode != LS_SYNC_ALL_REDUCE)
         s = ls_fail(&e, LS_EINVAL, "%s: --scaling times common steps; set sync.mode: all_reduce",
                     a->words[0]);
-    if (s == LS_OK) s = ls_samples_resolve(&c, NULL, &e);
+    if (s == LS_OK) s = ls_origin_complete(&c, NULL, &e);
     if (s == LS_OK) s = cli_scaling_run(&o, &c, &e);
     return s == LS_OK ? 0 : cli_fail(&e);
 }

@@ -19,10 +19,10 @@
 #ifndef LS_SOURCE_FEATURES_H
 #define LS_SOURCE_FEATURES_H
 
+#include "base/png.h"
 #include "data/words.h"
 #include "source/bytes.h"
 #include "source/classes.h"
-#include "base/png.h"
 #include "source/numbering.h"
 #include "source/source.h"
 

@@ -3,8 +3,8 @@
 #define LS_SOURCE_FORMAT_H
 
 #include "data/files.h"
-#include "source/plain.h"
 #include "source/options.h"
+#include "source/plain.h"
 
 /* The first of the files, as a format sees it that is asked whether it can read it. */
 typedef struct ls_first_file {

@@ -14,7 +14,6 @@
 #include "data/bigram.h"
 #include "data/documents.h"
 #include "storage/data_files.h"
-#include "storage/origin.h"
 #include "storage/published_record.h"
 #include "storage/reference.h"
 #include "storage/restore.h"
@@ -411,7 +410,8 @@ ls_status ls_corpus_encode(ls_corpus *c, const ls_config *config, const char *to
 }
 
 ls_status ls_corpus_make(ls_corpus *c, const ls_config *config, ls_error *e) {
-    char *tokenizer = ls_origin_tokenizer(config);
+    const char *from = ls_config_origin(config);
+    char *tokenizer = *from ? ls_format("%s/" LS_TOKENIZER_FILE, from) : NULL;
     ls_status s = ls_corpus_encode(c, config, tokenizer, e);
     free(tokenizer);
     return s;

@@ -92,7 +92,7 @@ ls_status ls_epochs_replace(ls_config *c, ls_error *e) {
     ls_config *known = LS_NEW(ls_config);
     *known = *c;
     ls_status s = ls_origin_resolve(known, NULL, e);
-    if (s == LS_OK) s = ls_samples_resolve(known, NULL, e);
+    if (s == LS_OK) s = ls_origin_complete(known, NULL, e);
     if (s == LS_OK) s = ls_epochs_resolve(known, NULL, NULL, e);
     c->train.steps = known->train.steps;
     c->train.epochs = 0;

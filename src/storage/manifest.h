@@ -8,12 +8,12 @@
 
 #include "base/json.h"
 #include "storage/checkpoint.h"
+#include "storage/record.h"
 
 /* Files of a checkpoint, beside those of its data (data_files.h). */
 #define LS_WEIGHTS_FILE   "model.safetensors"
 #define LS_OPTIMIZER_FILE "optimizer.safetensors"
 #define LS_CONFIG_FILE    "config.yaml"
-#define LS_MANIFEST_FILE  "manifest.json"
 
 /* Appends the name, size and hash of a written file to the array `files`. */
 ls_status ls_manifest_list(const char *folder, const char *name, ls_json *files, ls_error *);

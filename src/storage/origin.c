@@ -9,8 +9,9 @@
 #include "base/file.h"
 #include "base/intern.h"
 #include "base/log.h"
-#include "config/relations.h"
 #include "storage/checkpoint.h"
+#include "storage/pretrained.h"
+#include "storage/samples.h"
 #include "storage/unsaved.h"
 
 /* Takes train.from from the run's config. False: it is a new run, without a readable config. */
@@ -82,7 +83,7 @@ ls_status ls_origin_resolve(ls_config *c, const char *run, ls_error *e) {
     return s;
 }
 
-char *ls_origin_tokenizer(const ls_config *c) {
-    const char *from = ls_config_origin(c);
-    return *from ? ls_format("%s/tokenizer.json", from) : NULL;
+ls_status ls_origin_complete(ls_config *c, const char *run, ls_error *e) {
+    LS_TRY(ls_pretrained_resolve(c, run, e));
+    return ls_samples_resolve(c, run, e);
 }

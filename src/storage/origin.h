@@ -16,7 +16,8 @@
  * the key). */
 ls_status ls_origin_resolve(ls_config *, const char *run, ls_error *);
 
-/* The tokenizer.json of a resolved origin: free() it. NULL: there is no origin. */
-char *ls_origin_tokenizer(const ls_config *);
+/* Sets what the config leaves open of its model: as its published model (pretrained.h) and its data
+ * (samples.h) have it, and a resumed run's config. LS_EINVAL, LS_EIO: they can't be read. */
+ls_status ls_origin_complete(ls_config *, const char *run, ls_error *);
 
 #endif

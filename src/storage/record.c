@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "base/file.h"
-#include "storage/manifest.h"
+#include "base/mem.h"
 
 ls_status ls_record_advise(const char *dir, ls_status s, ls_error *e) {
     if (s != LS_EINVAL || !e) return s;

@@ -25,7 +25,6 @@
 #include "storage/data_paths.h"
 #include "storage/images.h"
 #include "storage/mixture.h"
-#include "storage/pretrained.h"
 
 /* ---- opening ---- */
 
@@ -549,7 +548,6 @@ static ls_status resolve_open(ls_config *c, const char *run, ls_error *e) {
 }
 
 ls_status ls_samples_resolve(ls_config *c, const char *run, ls_error *e) {
-    LS_TRY(ls_pretrained_resolve(c, run, e));
     LS_TRY(resolve_open(c, run, e));
     ls_network_choose_micro(c);
     return LS_OK;

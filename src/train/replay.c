@@ -21,7 +21,7 @@ static ls_status read_config(const char *dir, ls_config *c, ls_error *e) {
                     path);
     free(path);
     if (s == LS_OK) s = ls_origin_resolve(c, dir, e);
-    return s == LS_OK ? ls_samples_resolve(c, dir, e) : s;
+    return s == LS_OK ? ls_origin_complete(c, dir, e) : s;
 }
 
 static ls_status find_checkpoint(const char *dir, int64_t step, ls_replay *r, ls_error *e) {

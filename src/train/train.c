@@ -17,7 +17,6 @@
 #include "storage/epochs.h"
 #include "storage/folder.h"
 #include "storage/origin.h"
-#include "storage/samples.h"
 #include "train/async_host.h"
 #include "train/fit.h"
 #include "train/host_memory.h"
@@ -76,7 +75,7 @@ static ls_status read_config(const ls_train_options *o, ls_run *r, ls_error *e) 
     if (o->trace) LS_TRY(ls_timeline_check_path(o->trace, e));
     LS_TRY(load_config(o, &r->config, e));
     LS_TRY(ls_origin_resolve(&r->config, o->resume ? o->run : NULL, e));
-    LS_TRY(ls_samples_resolve(&r->config, o->resume ? o->run : NULL, e));
+    LS_TRY(ls_origin_complete(&r->config, o->resume ? o->run : NULL, e));
     const ls_kernels *k = NULL;
     LS_TRY(ls_kernels_pick(&k, e)); /* reports a bad LOCKSTEP_CPU before workers start */
     if (!ls_config_has_crew(&r->config))

@@ -6,6 +6,7 @@
 #include "config/relations.h"
 #include "folder.h"
 #include "networks/network.h"
+#include "storage/origin.h"
 #include "test.h"
 
 enum { USERS = 13, ITEMS = 37, WIDTH = 4, K = 5 };
@@ -51,7 +52,7 @@ static setup *make(const char *metrics) {
     set(&s->config, "data.val_fraction=0.3");
     set(&s->config, metrics);
     assert_ls_ok(ls_config_check(&s->config, "x.yaml", &e), e);
-    assert_ls_ok(ls_samples_resolve(&s->config, NULL, &e), e);
+    assert_ls_ok(ls_origin_complete(&s->config, NULL, &e), e);
     assert_ls_ok(ls_network_create(&s->config, &s->model, &e), e);
     assert_ls_ok(ls_dataset_make(&s->data, &s->config, &s->model, &e), e);
     assert_ls_ok(ls_compute_init(&s->compute, 1, ls_model_scratch_floats(&s->model), &e), e);
