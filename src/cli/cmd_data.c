@@ -14,13 +14,13 @@
 #include "cli/data_scan.h"
 #include "cli/data_texts.h"
 #include "config/config.h"
+#include "dataset/samples.h"
 #include "report/sheet.h"
 #include "source/adapt.h"
 #include "source/images/image.h"
 #include "source/images/image_tree.h"
 #include "source/note.h"
 #include "source/source.h"
-#include "storage/samples.h"
 #include "tensor/dtype.h"
 
 enum {

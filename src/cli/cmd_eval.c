@@ -7,13 +7,13 @@
 #include "cli/cli.h"
 #include "cli/eval_print.h"
 #include "config/relations.h"
+#include "dataset/dataset.h"
+#include "dataset/reference.h"
 #include "infer/conversations.h"
 #include "infer/published.h"
 #include "model/shape.h"
 #include "source/text.h"
 #include "storage/checkpoint.h"
-#include "storage/dataset.h"
-#include "storage/reference.h"
 #include "train/results.h"
 
 enum { DATA, LABELS, CHAT, BEFORE, REFERENCE, OUTPUT, EMA, SET, JSON };

@@ -5,9 +5,9 @@
 #include "base/json.h"
 #include "base/print.h"
 #include "cli/export_ids.h"
+#include "dataset/data_record.h"
 #include "infer/generate.h"
 #include "onnx/export.h"
-#include "storage/data_record.h"
 
 static const char *free_name(int64_t dim) { return dim == LS_ONNX_ROWS ? "T" : "N"; }
 

@@ -144,7 +144,7 @@ typedef struct ls_config {
         int64_t threads;   /* threads of a worker that read samples; LS_AUTO */
         ls_order_kind order;
         int64_t block, window;  /* samples; blocks (data/order.h) */
-        const char *mix;        /* several sources, with weights (storage/mixture.h) */
+        const char *mix;        /* several sources, with weights (dataset/mixture.h) */
         const char *augment;    /* changes of images (source/images/augment.h) */
         ls_config_tree ratings; /* columns of interactions (source/tables/ratings.h) */
         ls_config_tree clicks;  /* columns of ids and numbers (source/tables/clicks.h) */
@@ -289,7 +289,7 @@ bool ls_config_has_text(const ls_config *);
  * those of pairs? */
 bool ls_config_has_tokens(const ls_config *);
 bool ls_config_has_token_losses(const ls_config *);
-/* Is it trained on conversations? Or on a text or these: a corpus (storage/corpus.h)? */
+/* Is it trained on conversations? Or on a text or these: a corpus (dataset/corpus.h)? */
 bool ls_config_has_chats(const ls_config *);
 bool ls_config_has_corpus(const ls_config *);
 /* Are samples made of interactions of users with items (data.ratings)? */

@@ -7,8 +7,8 @@
 #include "base/bar.h"
 #include "base/intern.h"
 #include "config/relations.h"
+#include "dataset/published_record.h"
 #include "layers/layers.h"
-#include "storage/published_record.h"
 
 ls_status ls_trained_chat_format(const ls_trained *t, const char *template, ls_chat_format *f_p,
                                  ls_error *e) {

@@ -11,6 +11,7 @@
 #include "config/differences.h"
 #include "config/needs.h"
 #include "config/relations.h"
+#include "dataset/published_record.h"
 #include "infer/published.h"
 #include "infer/ranking.h"
 #include "infer/writer.h"
@@ -19,7 +20,6 @@
 #include "model/table.h"
 #include "networks/network.h"
 #include "storage/checkpoint.h"
-#include "storage/published_record.h"
 
 enum { EVAL_SAMPLES = 4 }; /* evaluated at once */
 

@@ -5,11 +5,11 @@
 
 #include "config/config.h"
 #include "data/tokenizer.h"
+#include "dataset/dataset.h"
 #include "infer/infer.h"
 #include "infer/sampler.h"
 #include "infer/strips.h"
 #include "report/evaluation.h"
-#include "storage/dataset.h"
 #include "storage/frozen_file.h"
 #include "storage/pretrained.h"
 

@@ -9,9 +9,9 @@
 #include "base/guard.h"
 #include "base/math.h"
 #include "config/relations.h"
+#include "dataset/data_record.h"
 #include "model/shape.h"
 #include "networks/program.h"
-#include "storage/data_record.h"
 
 enum { MOST_SAMPLES = 1024, MOST_NBYTES = 64 << 20 }; /* of a call, unless one sample needs more */
 

@@ -15,9 +15,9 @@
 #ifndef LS_INFER_RANKING_H
 #define LS_INFER_RANKING_H
 
+#include "dataset/dataset.h"
 #include "infer/infer.h"
 #include "report/evaluation.h"
-#include "storage/dataset.h"
 
 typedef struct ls_ranking ls_ranking;
 

@@ -7,9 +7,9 @@
 
 #include "base/file.h"
 #include "config/differences.h"
+#include "dataset/corpus_record.h"
+#include "dataset/data_record.h"
 #include "report/ledger.h"
-#include "storage/corpus_record.h"
-#include "storage/data_record.h"
 
 /* ---- a run's lines ---- */
 

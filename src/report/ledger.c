@@ -9,9 +9,9 @@
 #include "base/escape.h"
 #include "base/lines.h"
 #include "data/order.h"
+#include "dataset/dataset.h"
 #include "report/history.h"
 #include "storage/checkpoint.h"
-#include "storage/dataset.h"
 
 typedef struct audit {
     char *path; /* of metrics.jsonl */

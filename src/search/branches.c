@@ -7,9 +7,9 @@
 
 #include "base/file.h"
 #include "base/log.h"
+#include "dataset/dataset.h"
 #include "search/batch_svg.h"
 #include "storage/checkpoint.h"
-#include "storage/dataset.h"
 #include "storage/lock.h"
 
 /* ---- where branches begin ---- */

@@ -6,14 +6,14 @@
 
 #include "base/file.h"
 #include "config/differences.h"
+#include "dataset/corpus_record.h"
+#include "dataset/data_files.h"
+#include "dataset/data_record.h"
+#include "dataset/published_record.h"
+#include "dataset/reference.h"
 #include "source/ids.h"
 #include "storage/checkpoints.h"
-#include "storage/corpus_record.h"
-#include "storage/data_files.h"
-#include "storage/data_record.h"
 #include "storage/manifest.h"
-#include "storage/published_record.h"
-#include "storage/reference.h"
 
 enum { MOST_CONFIG = 4 << 20 };
 

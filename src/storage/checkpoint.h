@@ -19,7 +19,7 @@
 
 #include "base/json.h"
 #include "base/mem.h"
-#include "storage/data_files.h"
+#include "dataset/data_files.h"
 #include "storage/state.h"
 
 /* The best of the checkpoints on disk, as determined when the last one was written. */

@@ -8,7 +8,7 @@
 #include "base/waiting.h"
 #include "config/relations.h"
 #include "data/batches.h"
-#include "storage/dataset.h"
+#include "dataset/dataset.h"
 #include "storage/origin.h"
 
 enum { MOST_STEPS = 1000000000 }; /* of train.steps */

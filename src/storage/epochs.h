@@ -7,7 +7,7 @@
 #ifndef LS_STORAGE_EPOCHS_H
 #define LS_STORAGE_EPOCHS_H
 
-#include "storage/corpus.h"
+#include "dataset/corpus.h"
 
 /* Sets train.steps by the samples that the run is trained on. Without train.epochs all of these
  * functions do nothing. LS_EINVAL: no number of steps fits the config. */

@@ -16,14 +16,14 @@
 #include "base/transcript.h"
 #include "config/differences.h"
 #include "config/needs.h"
+#include "dataset/published_record.h"
+#include "dataset/reference.h"
+#include "dataset/restore.h"
 #include "storage/best.h"
 #include "storage/checkpoint.h"
 #include "storage/checkpoints.h"
 #include "storage/frozen_file.h"
 #include "storage/old_run.h"
-#include "storage/published_record.h"
-#include "storage/reference.h"
-#include "storage/restore.h"
 #include "storage/room.h"
 
 /* A file server gives up the locks of a lost host after a minute and a half. */

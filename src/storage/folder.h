@@ -19,8 +19,8 @@
 #include <stdatomic.h>
 #include <sys/types.h>
 
+#include "dataset/dataset.h"
 #include "exec/store.h"
-#include "storage/dataset.h"
 #include "storage/lock.h"
 
 /* What the run has printed (base/transcript.h); older lines are in one with .1 at its end. */

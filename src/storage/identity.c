@@ -2,8 +2,8 @@
 #include "storage/identity.h"
 
 #include "base/file.h"
-#include "storage/corpus_record.h"
-#include "storage/data_record.h"
+#include "dataset/corpus_record.h"
+#include "dataset/data_record.h"
 #include "storage/lock.h"
 
 static ls_status data_of(const char *dir, const ls_config *c, ls_hash *h_p, bool *there_p,

@@ -6,7 +6,7 @@
 #ifndef LS_STORAGE_IDENTITY_H
 #define LS_STORAGE_IDENTITY_H
 
-#include "storage/dataset.h"
+#include "dataset/dataset.h"
 
 /* Appends the lines; nothing if the directory has no run yet. LS_EINVAL, LS_EIO: its files are
  * damaged, or can't be read. */

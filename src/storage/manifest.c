@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/file.h"
-#include "storage/data_record.h"
+#include "dataset/data_record.h"
 #include "storage/frozen_file.h"
 
 enum { MAX_MANIFEST = 1 << 20 };

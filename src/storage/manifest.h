@@ -7,8 +7,8 @@
 #define LS_STORAGE_MANIFEST_H
 
 #include "base/json.h"
+#include "dataset/record.h"
 #include "storage/checkpoint.h"
-#include "storage/record.h"
 
 /* Files of a checkpoint, beside those of its data (data_files.h). */
 #define LS_WEIGHTS_FILE   "model.safetensors"

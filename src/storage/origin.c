@@ -9,9 +9,9 @@
 #include "base/file.h"
 #include "base/intern.h"
 #include "base/log.h"
+#include "dataset/samples.h"
 #include "storage/checkpoint.h"
 #include "storage/pretrained.h"
-#include "storage/samples.h"
 #include "storage/unsaved.h"
 
 /* Takes train.from from the run's config. False: it is a new run, without a readable config. */

@@ -6,13 +6,13 @@
 #include <unistd.h>
 
 #include "config/relations.h"
+#include "dataset/data_files.h"
+#include "dataset/published_record.h"
 #include "layers/lora_merge.h"
 #include "model/tensor_part.h"
 #include "networks/family.h"
 #include "networks/network.h"
 #include "storage/checkpoint.h"
-#include "storage/data_files.h"
-#include "storage/published_record.h"
 #include "weights/model_text.h"
 
 enum { MOST = 1 << 28 }; /* bytes of a tokenizer.json */

@@ -14,13 +14,13 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "dataset/data_files.h"
 #include "exec/store_blocks.h"
 #include "net/launch/launch.h"
 #include "net/launch/process.h"
 #include "plan/memory.h"
 #include "storage/best.h"
 #include "storage/checkpoint.h"
-#include "storage/data_files.h"
 #include "storage/part.h"
 
 enum { NICE = 10, MOST_TRIES = 20 };

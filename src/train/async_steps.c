@@ -7,9 +7,9 @@
 #include "async/bounded.h"
 #include "base/clock.h"
 #include "config/differences.h"
+#include "dataset/reference.h"
 #include "net/tcp/admission.h"
 #include "storage/identity.h"
-#include "storage/reference.h"
 
 /* In a worker: the log-probabilities of the reference, which the coordinator has computed and
  * saved. */

@@ -12,7 +12,7 @@
 #ifndef LS_TRAIN_INPUTS_H
 #define LS_TRAIN_INPUTS_H
 
-#include "storage/dataset.h"
+#include "dataset/dataset.h"
 #include "storage/frozen_file.h"
 
 /* Is all of it still what was opened? A stat() for each file if nothing has happened. data NULL: it

@@ -9,11 +9,11 @@
 #include "base/lines.h"
 #include "base/random.h"
 #include "chat/prompt.h"
+#include "dataset/published_record.h"
 #include "infer/decode.h"
 #include "infer/generate.h"
 #include "model/shape.h"
 #include "networks/network.h"
-#include "storage/published_record.h"
 #include "train/evaluate.h"
 
 enum { MOST_BYTES = 1 << 20, MOST = 1000 };

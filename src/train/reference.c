@@ -7,10 +7,10 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/plural.h"
+#include "dataset/reference.h"
+#include "dataset/restore.h"
 #include "layers/layers.h"
 #include "storage/checkpoint.h"
-#include "storage/reference.h"
-#include "storage/restore.h"
 
 /* ---- computing ---- */
 

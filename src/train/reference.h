@@ -2,7 +2,7 @@
  *
  * The reference is the model as the run begins: with adapters it is the base without them. Its
  * log-probabilities of all answers are computed before the first step, by all workers, and are kept
- * in the run directory (storage/reference.h). So there is no second copy of the weights.
+ * in the run directory (dataset/reference.h). So there is no second copy of the weights.
  */
 #ifndef LS_TRAIN_REFERENCE_H
 #define LS_TRAIN_REFERENCE_H

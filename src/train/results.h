@@ -3,9 +3,9 @@
 #ifndef LS_TRAIN_RESULTS_H
 #define LS_TRAIN_RESULTS_H
 
+#include "dataset/dataset.h"
 #include "model/model.h"
 #include "report/confusion.h"
-#include "storage/dataset.h"
 
 /* From the records (model/measure.h) of all samples of the validation part, if the model has a
  * confusion matrix: RUN/NAME.svg, by the metric's name; if samples are images:

@@ -6,10 +6,10 @@
 #ifndef LS_TRAIN_RUN_H
 #define LS_TRAIN_RUN_H
 
+#include "dataset/dataset.h"
 #include "exec/exec.h"
 #include "optim/scaler.h"
 #include "plan/plan.h"
-#include "storage/dataset.h"
 
 typedef struct ls_run {
     ls_config config;

@@ -2,8 +2,8 @@
  * a model, how text is drawn, and how conversations are written. */
 #include "chat/prompt.h"
 #include "data/cut.h"
+#include "dataset/published_record.h"
 #include "fuzz.h"
-#include "storage/published_record.h"
 #include "weights/config_json.h"
 #include "weights/names.h"
 

@@ -2,9 +2,9 @@
  * refused. */
 #include "networks/own_source.h"
 
+#include "dataset/samples.h"
 #include "networks/network.h"
 #include "networks/program.h"
-#include "storage/samples.h"
 #include "test.h"
 
 enum { COUNT = 50, WIDTH = 3 };

@@ -1,14 +1,14 @@
 /* mixture.c - see mixture.h. */
-#include "storage/mixture.h"
+#include "dataset/mixture.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+#include "dataset/data_paths.h"
 #include "source/formats/open.h"
 #include "source/images/fitted.h"
 #include "source/mixed.h"
 #include "source/numbering.h"
-#include "storage/data_paths.h"
 
 static ls_status read_weight(int k, const char *value, double *weight_p, ls_error *e) {
     char *end = NULL;

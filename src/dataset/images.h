@@ -1,6 +1,6 @@
 /* images.h - how a run reads images: what its config and its model say, and what is measured. */
-#ifndef LS_STORAGE_IMAGES_H
-#define LS_STORAGE_IMAGES_H
+#ifndef LS_DATASET_IMAGES_H
+#define LS_DATASET_IMAGES_H
 
 #include "config/config.h"
 #include "data/split.h"

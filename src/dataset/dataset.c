@@ -1,13 +1,13 @@
 /* dataset.c - see dataset.h. */
-#include "storage/dataset.h"
+#include "dataset/dataset.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/file.h"
 #include "base/log.h"
-#include "storage/reference.h"
-#include "storage/restore.h"
+#include "dataset/reference.h"
+#include "dataset/restore.h"
 
 /* ---- which data ---- */
 

@@ -13,8 +13,8 @@
  * The file is written when a run begins; each checkpoint has a copy. The samples stay where they
  * are: a run resumes with files of the same contents, wherever they are, or not at all.
  */
-#ifndef LS_STORAGE_DATA_RECORD_H
-#define LS_STORAGE_DATA_RECORD_H
+#ifndef LS_DATASET_DATA_RECORD_H
+#define LS_DATASET_DATA_RECORD_H
 
 #include "data/mix.h"
 #include "source/numbering.h"

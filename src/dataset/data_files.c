@@ -1,15 +1,15 @@
 /* data_files.c - see data_files.h. */
-#include "storage/data_files.h"
+#include "dataset/data_files.h"
 
 #include <assert.h>
 #include <stdlib.h>
 
 #include "base/file.h"
+#include "dataset/corpus.h"
+#include "dataset/data_record.h"
+#include "dataset/published_record.h"
+#include "dataset/reference.h"
 #include "source/ids.h"
-#include "storage/corpus.h"
-#include "storage/data_record.h"
-#include "storage/published_record.h"
-#include "storage/reference.h"
 
 void ls_data_files_add(ls_data_files *f, const char *name, ls_buf text) {
     assert(f->n < LS_DATA_FILES);

@@ -1,5 +1,5 @@
 /* corpus.c - see corpus.h. */
-#include "storage/corpus.h"
+#include "dataset/corpus.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -13,10 +13,10 @@
 #include "config/relations.h"
 #include "data/bigram.h"
 #include "data/documents.h"
-#include "storage/data_files.h"
-#include "storage/published_record.h"
-#include "storage/reference.h"
-#include "storage/restore.h"
+#include "dataset/data_files.h"
+#include "dataset/published_record.h"
+#include "dataset/reference.h"
+#include "dataset/restore.h"
 #include "weights/model_chat.h"
 
 static const char TOKENIZER[] = LS_TOKENIZER_FILE, TOKENS[] = "tokens.bin";

@@ -1,5 +1,5 @@
 /* published_record_test.c - what a run keeps of the published model that it began with. */
-#include "storage/published_record.h"
+#include "dataset/published_record.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
 /* chats.c - see chats.h. */
-#include "storage/chats.h"
+#include "dataset/chats.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -8,9 +8,9 @@
 #include "chat/lines.h"
 #include "chat/preference.h"
 #include "chat/show.h"
+#include "dataset/chats.h"
 #include "source/plain.h"
 #include "source/text_files.h"
-#include "storage/chats.h"
 
 enum { SHOWN = 1500 }; /* bytes */
 

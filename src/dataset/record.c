@@ -1,5 +1,5 @@
 /* record.c - see record.h. */
-#include "storage/record.h"
+#include "dataset/record.h"
 
 #include <stdlib.h>
 

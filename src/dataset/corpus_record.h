@@ -12,8 +12,8 @@
  * checkpoint has a copy. A run resumes with these tokens or not at all. A run from before this file
  * existed gets it when it resumes, without the text.
  */
-#ifndef LS_STORAGE_CORPUS_RECORD_H
-#define LS_STORAGE_CORPUS_RECORD_H
+#ifndef LS_DATASET_CORPUS_RECORD_H
+#define LS_DATASET_CORPUS_RECORD_H
 
 #include "base/hash.h"
 #include "base/mem.h"

@@ -3,14 +3,14 @@
  *
  * Constant once it is open: any threads may read samples, in any order.
  */
-#ifndef LS_STORAGE_DATASET_H
-#define LS_STORAGE_DATASET_H
+#ifndef LS_DATASET_DATASET_H
+#define LS_DATASET_DATASET_H
 
 #include "data/loader.h"
+#include "dataset/corpus.h"
+#include "dataset/data_files.h"
+#include "dataset/samples.h"
 #include "model/model.h"
-#include "storage/corpus.h"
-#include "storage/data_files.h"
-#include "storage/samples.h"
 
 typedef struct ls_dataset {
     ls_corpus text;        /* empty if there are samples of files; may have conversations */

@@ -1,5 +1,5 @@
 /* images.c - see images.h. */
-#include "storage/images.h"
+#include "dataset/images.h"
 
 #include <math.h>
 #include <stdlib.h>

@@ -6,8 +6,8 @@
  *
  * What weights mean: data/mix.h.
  */
-#ifndef LS_STORAGE_MIXTURE_H
-#define LS_STORAGE_MIXTURE_H
+#ifndef LS_DATASET_MIXTURE_H
+#define LS_DATASET_MIXTURE_H
 
 #include "data/mix.h"
 #include "source/source.h"

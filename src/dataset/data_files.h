@@ -7,8 +7,8 @@
  *
  * A run that began with a published model also has published.json (published_record.h).
  */
-#ifndef LS_STORAGE_DATA_FILES_H
-#define LS_STORAGE_DATA_FILES_H
+#ifndef LS_DATASET_DATA_FILES_H
+#define LS_DATASET_DATA_FILES_H
 
 #include "base/error.h"
 #include "base/mem.h"

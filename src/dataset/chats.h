@@ -11,8 +11,8 @@
  * each has two texts there, the chosen one and then the rejected one, and a sample (a row of twice
  * as many positions) has one pair.
  */
-#ifndef LS_STORAGE_CHATS_H
-#define LS_STORAGE_CHATS_H
+#ifndef LS_DATASET_CHATS_H
+#define LS_DATASET_CHATS_H
 
 #include "chat/format.h"
 #include "chat/pack.h"

@@ -4,17 +4,17 @@
  * The files stay where they are and are read while the run trains. Constant once they are open: any
  * threads may read.
  */
-#ifndef LS_STORAGE_SAMPLES_H
-#define LS_STORAGE_SAMPLES_H
+#ifndef LS_DATASET_SAMPLES_H
+#define LS_DATASET_SAMPLES_H
 
 #include "config/config.h"
 #include "data/order.h"
 #include "data/split.h"
+#include "dataset/data_record.h"
 #include "model/model.h"
 #include "source/ids.h"
 #include "source/tables/csv_rules.h"
 #include "source/tables/ratings.h"
-#include "storage/data_record.h"
 
 typedef struct ls_samples {
     ls_source *source;

@@ -1,5 +1,5 @@
 /* data_record.c - see data_record.h. */
-#include "storage/data_record.h"
+#include "dataset/data_record.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,8 +7,8 @@
 
 #include "base/json.h"
 #include "base/lines.h"
+#include "dataset/record.h"
 #include "source/formats/open.h"
-#include "storage/record.h"
 
 static const char FORMAT[] = "lockstep data";
 

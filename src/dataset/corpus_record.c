@@ -1,11 +1,11 @@
 /* corpus_record.c - see corpus_record.h. */
-#include "storage/corpus_record.h"
+#include "dataset/corpus_record.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/json.h"
-#include "storage/record.h"
+#include "dataset/record.h"
 
 enum { MAX_RECORD = 1 << 16 };
 

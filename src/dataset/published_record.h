@@ -12,8 +12,8 @@
  * none. A run that
  * begins with such a run (train.from) has a copy.
  */
-#ifndef LS_STORAGE_PUBLISHED_RECORD_H
-#define LS_STORAGE_PUBLISHED_RECORD_H
+#ifndef LS_DATASET_PUBLISHED_RECORD_H
+#define LS_DATASET_PUBLISHED_RECORD_H
 
 #include "chat/format.h"
 #include "config/config.h"

@@ -1,6 +1,6 @@
 /* record.h - what a run directory records of its data, and each checkpoint has a copy of. */
-#ifndef LS_STORAGE_RECORD_H
-#define LS_STORAGE_RECORD_H
+#ifndef LS_DATASET_RECORD_H
+#define LS_DATASET_RECORD_H
 
 #include "base/error.h"
 

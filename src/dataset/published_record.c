@@ -1,5 +1,5 @@
 /* published_record.c - see published_record.h. */
-#include "storage/published_record.h"
+#include "dataset/published_record.h"
 
 #include <stdlib.h>
 #include <string.h>

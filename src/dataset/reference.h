@@ -7,11 +7,11 @@
  * `tokens` is the hash of the tokens that have the pairs (corpus_record.h), and the last hash that
  * of the numbers. Each checkpoint has a copy. A run resumes with these numbers or not at all.
  */
-#ifndef LS_STORAGE_REFERENCE_H
-#define LS_STORAGE_REFERENCE_H
+#ifndef LS_DATASET_REFERENCE_H
+#define LS_DATASET_REFERENCE_H
 
 #include "base/hash.h"
-#include "storage/chats.h"
+#include "dataset/chats.h"
 
 #define LS_REFERENCE_FILE "reference.json"
 

@@ -7,15 +7,15 @@
  * names files for it; else the end of the text, or of a text in documents whole ones
  * (data/documents.h).
  */
-#ifndef LS_STORAGE_CORPUS_H
-#define LS_STORAGE_CORPUS_H
+#ifndef LS_DATASET_CORPUS_H
+#define LS_DATASET_CORPUS_H
 
 #include "config/config.h"
 #include "data/tokenizer.h"
 #include "data/tokens.h"
+#include "dataset/chats.h"
+#include "dataset/corpus_record.h"
 #include "source/text.h"
-#include "storage/chats.h"
-#include "storage/corpus_record.h"
 
 typedef struct ls_corpus {
     ls_tokenizer *tokenizer;

@@ -1,5 +1,5 @@
 /* reference.c - see reference.h. */
-#include "storage/reference.h"
+#include "dataset/reference.h"
 
 #include <stdlib.h>
 #include <string.h>

@@ -1,5 +1,5 @@
 /* restore.c - see restore.h. */
-#include "storage/restore.h"
+#include "dataset/restore.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -7,8 +7,8 @@
 
 #include "base/file.h"
 #include "base/log.h"
-#include "storage/corpus.h"
-#include "storage/data_files.h"
+#include "dataset/corpus.h"
+#include "dataset/data_files.h"
 
 enum { MAX_FILE = 1 << 30 };
 

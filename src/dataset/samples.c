@@ -1,5 +1,5 @@
 /* samples.c - see samples.h. */
-#include "storage/samples.h"
+#include "dataset/samples.h"
 
 #include <limits.h>
 #include <stdio.h>
@@ -12,6 +12,9 @@
 #include "base/intern.h"
 #include "base/yaml.h"
 #include "config/needs.h"
+#include "dataset/data_paths.h"
+#include "dataset/images.h"
+#include "dataset/mixture.h"
 #include "networks/network.h"
 #include "networks/own_source.h"
 #include "networks/pixels.h"
@@ -22,9 +25,6 @@
 #include "source/images/fitted.h"
 #include "source/tables/clicks.h"
 #include "source/tables/csv_rules.h"
-#include "storage/data_paths.h"
-#include "storage/images.h"
-#include "storage/mixture.h"
 
 /* ---- opening ---- */
 

@@ -1,7 +1,7 @@
 /* data_paths.h - the files that a config names, by paths that may be relative to the directory in
  * which the run began: it may be resumed or evaluated in another one. */
-#ifndef LS_STORAGE_DATA_PATHS_H
-#define LS_STORAGE_DATA_PATHS_H
+#ifndef LS_DATASET_DATA_PATHS_H
+#define LS_DATASET_DATA_PATHS_H
 
 #include "config/config.h"
 

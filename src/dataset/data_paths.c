@@ -1,13 +1,13 @@
 /* data_paths.c - see data_paths.h. */
-#include "storage/data_paths.h"
+#include "dataset/data_paths.h"
 
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/file.h"
 #include "data/files.h"
+#include "dataset/mixture.h"
 #include "source/fetch.h"
-#include "storage/mixture.h"
 
 char *ls_data_paths_from(const char *paths, const char *dir) {
     ls_buf b = {0};

@@ -1,7 +1,7 @@
 /* restore.h - restores files that were deleted from a run directory: the tokenizer from a
  * checkpoint's copy; the tokens from the text, if they are the ones that the run was trained on. */
-#ifndef LS_STORAGE_RESTORE_H
-#define LS_STORAGE_RESTORE_H
+#ifndef LS_DATASET_RESTORE_H
+#define LS_DATASET_RESTORE_H
 
 #include <stdbool.h>
 
