@@ -504,10 +504,9 @@ const ls_command cmd_plan = {
         "at\n"
         "data.path is not read; other data only if the config leaves the model's input or classes\n"
         "to them. Without --machine and --link the times are rough: estimated from two kernels\n"
-        "that run here for some milliseconds. With them, a step is predicted; for a list of "
-        "workers as a table over "
-        "parallel.zero, in\n"
-        "which batch and virtual workers grow with the workers (docs/design/simulator.md).\n"
+        "that run here for some milliseconds. With them, a step is predicted; for a list of\n"
+        "workers as a table over parallel.zero, in which batch and virtual workers grow with the\n"
+        "workers (docs/guide/plan.md).\n"
         "With --diff: prints where two timelines of training steps differ.",
     .options =
         {[WORKERS] = {"workers", 'n', "N",
