@@ -2,7 +2,7 @@
 #ifndef LS_TEST_SMALL_PLAN_H
 #define LS_TEST_SMALL_PLAN_H
 
-#include "model/gpt.h"
+#include "networks/gpt.h"
 #include "plan/plan.h"
 #include "test.h"
 

@@ -9,7 +9,7 @@
 #include "layers/moe.h"
 #include "tensor/dtype.h"
 
-static bool is_gpt(const ls_model *m) { return m->config.width > 0; }
+static bool is_gpt(const ls_model *m) { return ls_layer_facts(&m->layers[0]).is_gpt; }
 
 /* The last layer has logits of all tokens, at all positions. */
 static const ls_layer *head_of(const ls_decode *d) {
@@ -117,8 +117,7 @@ size_t ls_decode_weights_read(const ls_decode *d) {
 }
 
 size_t ls_decode_cache_read(const ls_decode *d) {
-    const ls_gpt_config *g = &d->model->config;
     size_t T = (size_t)head_of(d)->T, n = (size_t)d->npositions + 1;
-    if (is_gpt(d->model)) return 2 * (size_t)(g->layers * g->width) * n * sizeof(float);
+    if (is_gpt(d->model)) return ls_decode_gpt_kept(d->model) * n * sizeof(float);
     return kept_floats(d->model) / T * n * sizeof(float);
 }

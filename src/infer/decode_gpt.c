@@ -7,8 +7,8 @@
  */
 #include "infer/decode_gpt.h"
 
-#include "model/attention.h"
-#include "model/kept.h"
+#include "layers/gpt.h"
+#include "layers/kept.h"
 #include "model/table.h"
 #include "tensor/dtype.h"
 #include "tensor/gemv.h"
@@ -26,18 +26,29 @@ typedef struct places {
     size_t end;
 } places;
 
+/* Layers are in order: embedding; attention and MLP of each block; head. */
+typedef struct sizes {
+    int64_t T, C, V, heads, blocks;
+} sizes;
+
+static sizes sizes_of(const ls_model *m) {
+    const ls_layer *embed = &m->layers[0], *attention = &m->layers[1];
+    return (sizes){embed->T, embed->C, embed->V, attention->heads, (m->nlayers - 2) / 2};
+}
+
 static size_t whole(int64_t n) { return ((size_t)n + 15) / 16 * 16; }
 
 static places places_of(const ls_model *m) {
-    int64_t C = m->config.width, T = m->config.context;
+    sizes s = sizes_of(m);
+    int64_t C = s.C;
     size_t c = whole(C);
     places p = {.x = 0, .h = c, .gamma = 2 * c, .beta = 3 * c, .wide = 4 * c};
     p.att = p.wide + whole(4 * C);
     p.room = p.att + c;
     p.logits = p.room + 2 * c;
-    p.cache = p.logits + whole(m->config.vocab);
-    p.block = ls_kept_floats(T, m->config.heads, C / m->config.heads);
-    p.end = p.cache + (size_t)m->config.layers * p.block;
+    p.cache = p.logits + whole(s.V);
+    p.block = ls_kept_floats(s.T, s.heads, C / s.heads);
+    p.end = p.cache + (size_t)s.blocks * p.block;
     return p;
 }
 
@@ -45,24 +56,28 @@ size_t ls_decode_gpt_nbytes(const ls_model *m, ls_dtype dtype) {
     return places_of(m).end * sizeof(float) + ls_infer_nbytes(m, dtype, 1);
 }
 
+size_t ls_decode_gpt_kept(const ls_model *m) {
+    sizes s = sizes_of(m);
+    return (size_t)(2 * s.blocks * s.C);
+}
+
 /* ---- the cache ---- */
 
 /* The part of the cache that belongs to a block. */
 static ls_kept cache_of(const ls_decode *d, int64_t block) {
-    const ls_gpt_config *g = &d->model->config;
+    sizes s = sizes_of(d->model);
     places p = places_of(d->model);
-    return (ls_kept){(float *)d->memory + p.cache + (size_t)block * p.block, g->context, g->heads,
-                     g->width / g->heads, d->dtype == LS_BF16};
+    return (ls_kept){(float *)d->memory + p.cache + (size_t)block * p.block, s.T, s.heads,
+                     s.C / s.heads, d->dtype == LS_BF16};
 }
 
-/* Layers are in order: embedding; attention and MLP of each block; head. */
 static bool is_attention(int layer) { return layer % 2 == 1; }
 static int64_t block_of(int layer) { return (layer - 1) / 2; }
 
 typedef struct store_job {
     const ls_decode *d;
     int64_t block, T;
-    ls_attention_seen seen;
+    ls_gpt_seen seen;
 } store_job;
 
 static void store_run(void *arg, int thread, int nthreads) {
@@ -82,7 +97,7 @@ static void store(void *arg, int layer, int64_t T, const void *saved) {
     if (!is_attention(layer)) return;
     bool bf16 = d->dtype == LS_BF16;
     store_job j = {d, block_of(layer), T,
-                   ls_attention_saw(&d->model->layers[layer], T, bf16, saved)};
+                   ls_gpt_attention_saw(&d->model->layers[layer], T, bf16, saved)};
     ls_pool_run(d->compute->pool, store_run, &j);
 }
 
@@ -233,7 +248,7 @@ const float *ls_decode_gpt_next(ls_decode *d, uint32_t token) {
     places p = places_of(m);
     step s = {.d = d,
               .k = d->compute->k,
-              .C = m->config.width,
+              .C = sizes_of(m).C,
               .t = d->npositions,
               .x = memory + p.x,
               .h = memory + p.h,
@@ -251,7 +266,7 @@ const float *ls_decode_gpt_next(ls_decode *d, uint32_t token) {
     const ls_layer *head = &m->layers[m->nlayers - 1];
     norm(&s, head);
     ls_gemv_table(d->compute, &(ls_gemv_table_job){.w = table(&s, head, HEAD_WTE),
-                                                   .V = m->config.vocab,
+                                                   .V = head->V,
                                                    .C = s.C,
                                                    .x = s.h,
                                                    .y = s.logits,

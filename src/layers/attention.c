@@ -3,9 +3,9 @@
  *
  * x: q, k, v as columns of one value; or q, and k and v as columns of another; or one value each.
  * saved: of each query and head the maximum and 1/sum. work: gradients that are not wanted. */
+#include "layers/heads.h"
+#include "layers/kept.h"
 #include "layers/layers.h"
-#include "model/heads.h"
-#include "model/kept.h"
 #include "model/rows.h"
 
 typedef struct options {

@@ -1,5 +1,5 @@
 /* label_rows.h - the rows of a call that have a label, times a table of classes, a block of rows at
- * a time (model/vocabulary.h): what the losses of language models share. Rows with a negative label
+ * a time (vocabulary.h): what the losses of language models share. Rows with a negative label
  * cost nothing: the others are gathered.
  *
  * The layer's field 0 has the labels, and its parameter 0 is the table. Its work memory begins with
@@ -9,8 +9,8 @@
 #ifndef LS_LAYERS_LABEL_ROWS_H
 #define LS_LAYERS_LABEL_ROWS_H
 
+#include "layers/vocabulary.h"
 #include "model/builder.h"
-#include "model/vocabulary.h"
 
 typedef struct ls_label_rows ls_label_rows;
 

@@ -4,8 +4,8 @@
 #define LS_LAYERS_LAYERS_H
 
 #include "config/choices.h"
+#include "layers/dropout.h"
 #include "model/builder.h"
-#include "model/dropout.h"
 
 /* A field as numbers, each times scale, plus shift. */
 ls_value *ls_layers_input(ls_model *, const ls_value *field, float scale, float shift);

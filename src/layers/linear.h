@@ -3,8 +3,8 @@
 #ifndef LS_LAYERS_LINEAR_H
 #define LS_LAYERS_LINEAR_H
 
+#include "layers/dropout.h"
 #include "model/builder.h"
-#include "model/dropout.h"
 #include "tensor/gemm.h"
 
 /* The layer's own options. Numbers of its parameters: the weight is number 0; 0: there is none. */

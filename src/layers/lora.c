@@ -15,9 +15,9 @@
  */
 #include <math.h>
 
+#include "layers/dropout.h"
 #include "layers/linear.h"
 #include "layers/lora_merge.h"
-#include "model/dropout.h"
 #include "model/rows.h"
 #include "tensor/gemm.h"
 #include "tensor/gemv.h"

@@ -14,7 +14,8 @@ enum { LS_FACTS_PARTS = 8 };
 
 /* Only the members of the layer's kind are set. */
 typedef struct ls_facts {
-    bool is_gpt; /* GPT's own layer of this kind (model/gpt.h): with its norm, and the sum behind */
+    bool
+        is_gpt; /* GPT's own layer of this kind (layers/gpt.h): with its norm, and the sum behind */
     const char *user_kind; /* of a layer of a program: the name of its kind */
 
     /* input, affine, normalize: y = scale x + shift */

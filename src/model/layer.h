@@ -351,14 +351,4 @@ static inline const void *ls_layer_field(const ls_layer *l, const ls_layer_call 
     return (const char *)c->samples + (size_t)sample * c->sample_nbytes + l->field_at[i];
 }
 
-/* GPT's layers: declare sizes, inputs and cost for T positions; gpt.c adds the parameters. */
-void ls_embedding_declare(ls_layer *, int64_t T, int64_t C, int64_t V);
-void ls_attention_declare(ls_layer *, int64_t T, int64_t C, int64_t heads);
-void ls_mlp_declare(ls_layer *, int64_t T, int64_t C);
-void ls_head_declare(ls_layer *, int64_t T, int64_t C, int64_t V);
-/* The same with dropout (model/dropout.h), of a block. */
-void ls_embedding_drop(ls_layer *, float rate);
-void ls_attention_drop(ls_layer *, float rate, int64_t block);
-void ls_mlp_drop(ls_layer *, float rate, int64_t block);
-
 #endif

@@ -19,16 +19,11 @@
 enum { LS_BLOCK = 1024 }; /* floats; sums of norms and shards begin at multiples of it */
 enum { LS_MODEL_MAX_SLOTS = 4096 };
 
-typedef struct ls_gpt_config {
-    int64_t layers, width, heads, context, vocab;
-} ls_gpt_config;
-
 typedef struct ls_model ls_model;
 typedef struct ls_draft ls_draft; /* builder.h */
 
 struct ls_model {
-    ls_gpt_config config; /* GPT's sizes, for infer/decode.h; else 0 */
-    ls_param *params;     /* [nparams] */
+    ls_param *params; /* [nparams] */
     int nparams;
     ls_layer *layers; /* [nlayers] */
     int nlayers;

@@ -55,7 +55,6 @@ void ls_predictions_need(const ls_model *m, const ls_prediction *list, int n, bo
     memset(layers, 0, (size_t)m->nlayers * sizeof *layers);
     memset(fields, 0, (size_t)m->ninputs * sizeof *fields);
     for (int k = 0; k < n; k++) layers[list[k].layer] = true;
-    if (m->config.vocab && n) fields[0] = true; /* the layers of GPT read the only field */
     for (int i = m->nlayers - 1; i >= 0; i--) {
         const ls_layer *l = &m->layers[i];
         for (int k = 0; layers[i] && k < l->ninputs; k++) layers[l->inputs[k]] = true;

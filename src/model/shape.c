@@ -1,11 +1,6 @@
 /* shape.c - see shape.h. */
 #include "model/shape.h"
 
-ls_gpt_config ls_config_shape(const ls_config *c) {
-    return (ls_gpt_config){c->model.layers, c->model.width, c->model.heads, c->model.context,
-                           c->model.vocab};
-}
-
 ls_dtype ls_config_compute(const ls_config *c) {
     static const ls_dtype types[] = {
         [LS_COMPUTE_F32] = LS_F32, [LS_COMPUTE_BF16] = LS_BF16, [LS_COMPUTE_F16] = LS_F16};

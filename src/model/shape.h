@@ -1,12 +1,9 @@
-/* shape.h - the shape and the types of the model that a config describes. */
+/* shape.h - the types of the model that a config describes. */
 #ifndef LS_MODEL_SHAPE_H
 #define LS_MODEL_SHAPE_H
 
 #include "config/config.h"
-#include "model/gpt.h"
 #include "tensor/dtype.h"
-
-ls_gpt_config ls_config_shape(const ls_config *);
 
 /* Types of parameters and activations, and of gradients. */
 ls_dtype ls_config_compute(const ls_config *);

@@ -9,11 +9,11 @@
 #include "config/needs.h"
 #include "layers/moe.h"
 #include "model/frozen.h"
-#include "model/shape.h"
 #include "networks/adapters.h"
 #include "networks/chunked.h"
 #include "networks/cut_gpt.h"
 #include "networks/fields.h"
+#include "networks/gpt.h"
 #include "networks/layer_table.h"
 #include "networks/list.h"
 #include "networks/llama.h"
@@ -225,7 +225,6 @@ static ls_status build(network *n, ls_error *e) {
 }
 
 static ls_status create(const ls_config *c, bool cut, ls_model *m_p, ls_error *e) {
-    ls_gpt_config shape = ls_config_shape(c);
     LS_TRY(ls_sequence_check(c, e));
     if (c->model.kind == LS_MODEL_LLAMA) return ls_llama_create(c, cut, m_p, e);
     LS_TRY(ls_chunked_check(c, e));
@@ -233,6 +232,8 @@ static ls_status create(const ls_config *c, bool cut, ls_model *m_p, ls_error *e
     if (c->model.kind == LS_MODEL_GPT2 && (chunks || c->parallel.tensor_virtual > 1))
         return ls_cut_gpt_create(c, !cut, m_p, e);
     if (c->model.kind == LS_MODEL_GPT2) {
+        ls_gpt_config shape = {c->model.layers, c->model.width, c->model.heads, c->model.context,
+                               c->model.vocab};
         LS_TRY(ls_gpt_create(&shape, m_p, e));
         if (c->model.dropout > 0) ls_gpt_drop(m_p, (float)c->model.dropout);
         return LS_OK;

@@ -51,7 +51,7 @@ const char *ls_onnx_param(ls_onnx_writer *w, const ls_layer *l, int i) {
 }
 
 const char *ls_onnx_field(ls_onnx_writer *w, const ls_layer *l, int i) {
-    size_t at = l->nfields ? l->field_at[i] : 0; /* GPT's layers read the only field */
+    size_t at = l->field_at[i];
     for (int k = 0; k < w->m->ninputs; k++)
         if (w->m->inputs[k].offset == at) return w->fields[k];
     return NULL; /* a part of a field: ls_onnx_check() has refused it */

@@ -13,7 +13,7 @@
 #include "exec/round.h"
 #include "exec/store_blocks.h"
 #include "exec/store_repair.h"
-#include "model/gpt.h"
+#include "networks/gpt.h"
 
 enum { T = 6, VOCAB = 40, NSAMPLES = 29, BATCH = 8, ISLANDS = 4, MOST = 8, APART = 5, NOBODY = -1 };
 

@@ -6,7 +6,7 @@
 
 #include "base/random.h"
 #include "compress/codec.h"
-#include "model/gpt.h"
+#include "networks/gpt.h"
 #include "test.h"
 
 enum { V = 2, THREADS = 3 };

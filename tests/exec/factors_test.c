@@ -7,7 +7,7 @@
 
 #include "base/random.h"
 #include "exec/errors.h"
-#include "model/gpt.h"
+#include "networks/gpt.h"
 #include "test.h"
 
 enum { V = 3, RANK = 2, STEPS = 4, THREADS = 2 };

@@ -11,7 +11,7 @@
 #include "exec/store_blocks.h"
 #include "exec/store_repair.h"
 #include "exec/store_step.h"
-#include "model/gpt.h"
+#include "networks/gpt.h"
 
 enum {
     T = 6,

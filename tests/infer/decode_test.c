@@ -11,6 +11,7 @@ static const ls_dtype types[] = {LS_F32, LS_BF16, LS_F16};
 /* A model, its weights of a type, a text one token longer than its context, and memory that begins
  * as NaN. */
 typedef struct setup {
+    const ls_gpt_config *config;
     ls_model model;
     ls_compute compute;
     float *params;
@@ -23,7 +24,7 @@ typedef struct setup {
 static void set_up(setup *s, const ls_gpt_config *config, ls_dtype type, const char *cpu,
                    int threads, uint64_t seed) {
     ls_error e = {0};
-    *s = (setup){0};
+    *s = (setup){.config = config};
     assert_ls_ok(ls_gpt_create(config, &s->model, &e), e);
     fix_compute(&s->compute, &s->model, threads, cpu);
     s->params = fix_params(&s->model, seed);
@@ -58,19 +59,18 @@ static void tear_down(setup *s) {
 
 static void check(const setup *s, const float *logits, const float *want, int64_t first,
                   int64_t end) {
-    size_t V = (size_t)s->model.config.vocab;
+    size_t V = (size_t)s->config->vocab;
     assert_true(want[0] == want[0]); /* no NaN */
     if (memcmp(logits, want, V * sizeof *want) != 0)
         fail_msg("width %lld, heads %lld, type %d, %s, %d threads: tokens %lld to %lld",
-                 (long long)s->model.config.width, (long long)s->model.config.heads,
-                 (int)s->infer.dtype, s->compute.k->name, s->compute.nthreads, (long long)first,
-                 (long long)end);
+                 (long long)s->config->width, (long long)s->config->heads, (int)s->infer.dtype,
+                 s->compute.k->name, s->compute.nthreads, (long long)first, (long long)end);
 }
 
 /* After prompts of one token, of some, and of the whole context; one after the other in the same
  * memory. */
 static void each_token(setup *s) {
-    int64_t T = s->model.config.context, V = s->model.config.vocab;
+    int64_t T = s->config->context, V = s->config->vocab;
     const int64_t prompts[] = {T, 1, T / 2, T - 1};
     float *want = fix_nans((size_t)(T * V)); /* after the first 1, 2, ... T tokens */
     for (int64_t n = 1; n <= T; n++)
@@ -86,7 +86,7 @@ static void each_token(setup *s) {
 
 /* The older half is dropped whenever the context is full. */
 static void long_text(setup *s) {
-    int64_t T = s->model.config.context, half = T / 2 < 1 ? 1 : T / 2;
+    int64_t T = s->config->context, half = T / 2 < 1 ? 1 : T / 2;
     for (int64_t begin = 1; begin <= 2 * T; begin += T - (T > 1)) {
         int64_t first = begin > T ? begin - T : 0;
         s->decode.npositions = 0;

@@ -9,8 +9,8 @@
 #include <math.h>
 
 #include "base/mem.h"
-#include "model/gpt.h"
 #include "model/reference.h"
+#include "networks/gpt.h"
 #include "test.h"
 
 /* A small random generator for the tests. Uniform in [-1, 1). */

@@ -8,7 +8,7 @@
 #include "base/file.h"
 #include "folder.h"
 #include "model/builder.h"
-#include "model/gpt.h"
+#include "networks/gpt.h"
 #include "onnx.pb-c.h"
 #include "test.h"
 

@@ -6,7 +6,7 @@
 #include <math.h>
 
 #include "base/mem.h"
-#include "model/gpt.h"
+#include "networks/gpt.h"
 #include "optim/norm.h"
 #include "test.h"
 

@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "mlp_model.h"
-#include "model/gpt.h"
+#include "networks/gpt.h"
 #include "perf/round_machine.h"
 #include "test.h"
 

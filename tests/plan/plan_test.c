@@ -5,7 +5,7 @@
 #include "base/file.h"
 #include "coll/algo/tree.h"
 #include "model/builder.h"
-#include "model/gpt.h"
+#include "networks/gpt.h"
 #include "plan/memory.h"
 #include "plan/pick.h"
 #include "sliced_model.h"

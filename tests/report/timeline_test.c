@@ -7,7 +7,7 @@
 #include "base/file.h"
 #include "base/random.h"
 #include "folder.h"
-#include "model/gpt.h"
+#include "networks/gpt.h"
 #include "report/frame_check.h"
 #include "test.h"
 

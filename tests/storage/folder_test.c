@@ -11,7 +11,7 @@
 #include "base/file.h"
 #include "config/writer.h"
 #include "folder.h"
-#include "model/gpt.h"
+#include "networks/gpt.h"
 #include "small_plan.h"
 #include "storage/checkpoint.h"
 #include "test.h"

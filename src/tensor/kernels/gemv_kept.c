@@ -1,5 +1,5 @@
 /* gemv_kept.c - products of the queries of one position with the keys and values that are kept of
- * all positions (model/kept.h).
+ * all positions (layers/kept.h).
  *
  * Every score is a chain over the elements of a key, and every element of a result a chain over
  * positions. Some queries and some vectors of keys or of values are computed at a time: each

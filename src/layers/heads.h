@@ -9,10 +9,10 @@
  * Rudra & Re, "FlashAttention", NeurIPS 2022, section 3.1, with blocks over queries only. Blocks
  * have a fixed size and begin at position 0, so the bits depend neither on T nor on threads.
  */
-#ifndef LS_MODEL_HEADS_H
-#define LS_MODEL_HEADS_H
+#ifndef LS_LAYERS_HEADS_H
+#define LS_LAYERS_HEADS_H
 
-#include "model/dropout.h"
+#include "layers/dropout.h"
 #include "tensor/gemm.h"
 
 typedef struct ls_heads {

@@ -1,5 +1,5 @@
 /* vocabulary.c - see vocabulary.h. */
-#include "model/vocabulary.h"
+#include "layers/vocabulary.h"
 
 #include "base/math.h"
 #include "model/mixed.h"

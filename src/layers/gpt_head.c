@@ -1,13 +1,15 @@
-/* head.c - final layer norm, logits by the token embedding (tied), cross-entropy: vocabulary.h.
+/* gpt_head.c - final layer norm, logits by the token embedding (tied), cross-entropy: vocabulary.h.
  *
  * params: gamma, beta [C]; wte [V, C], which belongs to the embedding forward: x -> losses [n], or
  * logits if the call has no losses, or the normalized rows if it wants them. backward: x -> losses, dx, and the beginning of wte's gradient
- * (see embedding.c). Nothing is saved, and training needs no forward.
+ * (see gpt_embedding.c). Nothing is saved, and training needs no forward.
  */
+#include "layers/gpt.h"
+
+#include "layers/vocabulary.h"
 #include "lockstep/infer.h"
 #include "model/mixed.h"
 #include "model/rows.h"
-#include "model/vocabulary.h"
 
 enum { WTE = 2 };
 
@@ -122,7 +124,7 @@ static void describe(const ls_layer *l, ls_facts *f) {
 static const ls_layer_ops ops = {
     .kind = "head", .forward = forward, .backward = backward, .describe = describe};
 
-void ls_head_declare(ls_layer *l, int64_t T, int64_t C, int64_t V) {
+void ls_gpt_head_declare(ls_layer *l, int64_t T, int64_t C, int64_t V) {
     ls_works unused = {0};
     l->ops = &ops;
     l->predicts = LS_CLASSES;

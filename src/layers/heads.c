@@ -1,5 +1,5 @@
 /* heads.c - see heads.h. */
-#include "model/heads.h"
+#include "layers/heads.h"
 
 #include <math.h>
 #include <string.h>

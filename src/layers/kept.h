@@ -5,8 +5,8 @@
  * in the lanes of a vector; then its values. Attention over them has the bits of ls_heads_forward()
  * over the whole text. For products in bf16 they are kept rounded, in f32.
  */
-#ifndef LS_MODEL_KEPT_H
-#define LS_MODEL_KEPT_H
+#ifndef LS_LAYERS_KEPT_H
+#define LS_LAYERS_KEPT_H
 
 #include "tensor/gemm.h"
 

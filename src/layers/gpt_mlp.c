@@ -1,11 +1,13 @@
-/* mlp.c - y = x + w_out . gelu(w_in . layer norm(x) + b_in) + b_out; with dropout what is added to
+/* gpt_mlp.c - y = x + w_out . gelu(w_in . layer norm(x) + b_in) + b_out; with dropout what is added to
  * x has a mask.
  *
  * params: gamma, beta [C]; w_in [C, 4C], b_in [4C]; w_out [4C, C], b_out [C]
  * saved, per row: h = layer norm(x) [C] | u = before GELU [4C] | mean, rstd
  * Backward recomputes the GELU, which is cheaper than saving it.
  */
-#include "model/dropout.h"
+#include "layers/gpt.h"
+
+#include "layers/dropout.h"
 #include "model/rows.h"
 
 enum { W_IN = 2, W_OUT = 4 }; /* the bias of each follows it */
@@ -94,7 +96,7 @@ static void declare_conversions(ls_layer *l, int64_t T, int64_t C) {
         b, (ls_conversion){.operand = LS_OPERAND_DY, .grads = 2u << W_OUT, .numbers = T * C});
 }
 
-void ls_mlp_declare(ls_layer *l, int64_t T, int64_t C) {
+void ls_gpt_mlp_declare(ls_layer *l, int64_t T, int64_t C) {
     l->ops = &ops;
     l->T = T;
     l->C = C;
@@ -118,7 +120,7 @@ void ls_mlp_declare(ls_layer *l, int64_t T, int64_t C) {
     declare_conversions(l, T, C);
 }
 
-void ls_mlp_drop(ls_layer *l, float rate, int64_t block) {
+void ls_gpt_mlp_drop(ls_layer *l, float rate, int64_t block) {
     LS_LAYER_OWN_AS(ls_dropout_mask, l) = (ls_dropout_mask){
         .rate = rate, .number = ls_dropout_number(block, LS_DROPOUT_IN_FEED_FORWARD)};
     ls_dropout_declare_rows(l);

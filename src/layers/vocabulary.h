@@ -7,8 +7,8 @@
  *
  * Shapes: a block of rows; C width, V tokens.
  */
-#ifndef LS_MODEL_VOCABULARY_H
-#define LS_MODEL_VOCABULARY_H
+#ifndef LS_LAYERS_VOCABULARY_H
+#define LS_LAYERS_VOCABULARY_H
 
 #include "model/layer.h"
 

@@ -1,8 +1,8 @@
-/* layer_test.c - each layer alone: against a double-precision reference, against central
+/* gpt_test.c - each of GPT-2's fused layers alone: against a double-precision reference, against central
  * differences, and the promise, bit for bit.
  *
  * The scalar function of a layer is sum(dy * y) with random dy; of the head, the weighted loss. */
-/* ctest: long-tsan: a minute; gpt_test and mixed_test compute its layers with threads */
+/* ctest: long-tsan: a minute; networks/gpt_test and mixed_test compute these layers with threads */
 #include "model/fixture.h"
 
 enum { EMBED, ATTENTION, MLP, HEAD, KINDS };

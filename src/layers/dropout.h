@@ -6,8 +6,8 @@
  * (tensor/kernels/dropout.c). So nothing is saved: Recompute and Backward compute it again, and a
  * layer of a part of a tensor has that part of the whole tensor's mask.
  */
-#ifndef LS_MODEL_DROPOUT_H
-#define LS_MODEL_DROPOUT_H
+#ifndef LS_LAYERS_DROPOUT_H
+#define LS_LAYERS_DROPOUT_H
 
 #include "model/layer.h"
 #include "tensor/gemm.h"

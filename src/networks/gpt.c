@@ -1,11 +1,12 @@
 /* gpt.c - see gpt.h. */
-#include "model/gpt.h"
+#include "networks/gpt.h"
 
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "base/mem.h"
+#include "layers/gpt.h"
 
 static const float STD = 0.02f;
 
@@ -39,12 +40,13 @@ static void add_norm(ls_model *m, ls_layer *l, int64_t block, const char *weight
     add_param(m, l, block, (tensor){.name = bias, .rows = l->C});
 }
 
-static void add_block(ls_model *m, int64_t i, int64_t T, int64_t C, int64_t heads) {
-    float out_std = STD / sqrtf(2.0f * (float)m->config.layers);
+static void add_block(ls_model *m, int64_t i, const ls_gpt_config *c) {
+    int64_t T = c->context, C = c->width;
+    float out_std = STD / sqrtf(2.0f * (float)c->layers);
     char name[LS_NAME];
     snprintf(name, sizeof name, "h.%d.attn", (int)i);
     ls_layer *a = ls_model_add_layer(m, name);
-    ls_attention_declare(a, T, C, heads);
+    ls_gpt_attention_declare(a, T, C, c->heads);
     add_norm(m, a, i, "ln_1.weight", "ln_1.bias");
     add_param(m, a, i, (tensor){"attn.c_attn.weight", C, 3 * C, STD, 0});
     add_param(m, a, i, (tensor){.name = "attn.c_attn.bias", .rows = 3 * C});
@@ -52,7 +54,7 @@ static void add_block(ls_model *m, int64_t i, int64_t T, int64_t C, int64_t head
     add_param(m, a, i, (tensor){.name = "attn.c_proj.bias", .rows = C});
     snprintf(name, sizeof name, "h.%d.mlp", (int)i);
     ls_layer *f = ls_model_add_layer(m, name);
-    ls_mlp_declare(f, T, C);
+    ls_gpt_mlp_declare(f, T, C);
     add_norm(m, f, i, "ln_2.weight", "ln_2.bias");
     add_param(m, f, i, (tensor){"mlp.c_fc.weight", C, 4 * C, STD, 0});
     add_param(m, f, i, (tensor){.name = "mlp.c_fc.bias", .rows = 4 * C});
@@ -69,17 +71,17 @@ ls_status ls_gpt_create(const ls_gpt_config *config, ls_model *m_p, ls_error *e)
     if (count > 1e12)
         return ls_fail(e, LS_EINVAL, "the model has %.3g parameters; at most 1e12 are possible",
                        count);
-    ls_model m = {.config = *config};
+    ls_model m = {0};
     ls_layer *embed = ls_model_add_layer(&m, "embed");
-    ls_embedding_declare(embed, T, C, V);
+    ls_gpt_embedding_declare(embed, T, C, V);
     add_param(&m, embed, NO_BLOCK, (tensor){"wte.weight", V, C, STD, 0});
     add_param(&m, embed, NO_BLOCK, (tensor){"wpe.weight", T, C, STD, 0});
 
-    for (int64_t i = 0; i < L; i++) add_block(&m, i, T, C, config->heads);
+    for (int64_t i = 0; i < L; i++) add_block(&m, i, config);
 
     ls_layer *head = ls_model_add_layer(&m, "head");
     embed = m.layers; /* it may have moved */
-    ls_head_declare(head, T, C, V);
+    ls_gpt_head_declare(head, T, C, V);
     add_norm(&m, head, NO_BLOCK, "ln_f.weight", "ln_f.bias");
     head->params[head->nparams] = embed->params[0]; /* wte is tied */
     head->counts[head->nparams] = embed->counts[0];
@@ -102,9 +104,12 @@ ls_status ls_gpt_create(const ls_gpt_config *config, ls_model *m_p, ls_error *e)
 }
 
 void ls_gpt_drop(ls_model *m, float rate) {
-    ls_embedding_drop(&m->layers[0], rate);
-    for (int64_t i = 0; i < m->config.layers; i++) {
-        ls_attention_drop(&m->layers[1 + 2 * i], rate, i);
-        ls_mlp_drop(&m->layers[2 + 2 * i], rate, i);
+    ls_gpt_embedding_drop(&m->layers[0], rate);
+    for (int i = 1; i < m->nlayers - 1; i++) {
+        int64_t block = (i - 1) / 2;
+        if (i % 2)
+            ls_gpt_attention_drop(&m->layers[i], rate, block);
+        else
+            ls_gpt_mlp_drop(&m->layers[i], rate, block);
     }
 }

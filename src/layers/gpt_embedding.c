@@ -1,4 +1,4 @@
-/* embedding.c - y = token embedding + position embedding, with a mask if there is dropout.
+/* gpt_embedding.c - y = token embedding + position embedding, with a mask if there is dropout.
  *
  * params: wte [V, C] (tied: the head uses it too), wpe [T, C]
  * forward: tokens -> y [rows, C]. backward: dy -> gradients; no dx.
@@ -7,9 +7,11 @@
  * chain that begins with the head's product over all rows and continues here with the rows of each
  * token, so all micro-batches of the head must come first.
  */
+#include "layers/gpt.h"
+
 #include <string.h>
 
-#include "model/dropout.h"
+#include "layers/dropout.h"
 #include "model/rows.h"
 #include "model/table.h"
 #include "tensor/dtype.h"
@@ -141,13 +143,14 @@ static void describe(const ls_layer *l, ls_facts *f) {
 static const ls_layer_ops ops = {
     .kind = "embedding", .forward = forward, .backward = backward, .describe = describe};
 
-void ls_embedding_declare(ls_layer *l, int64_t T, int64_t C, int64_t V) {
+void ls_gpt_embedding_declare(ls_layer *l, int64_t T, int64_t C, int64_t V) {
     l->ops = &ops;
     l->T = T;
     l->C = C;
     l->V = V;
     l->y_floats = (size_t)(T * C);
     l->ntables = 2;
+    l->nfields = 1; /* the tokens, the only field */
     l->scratch_floats = (size_t)(2 * C);
     l->room_floats = (size_t)(V + T * C);
     l->room_each = (size_t)(T * (C + 1));
@@ -158,7 +161,7 @@ void ls_embedding_declare(ls_layer *l, int64_t T, int64_t C, int64_t V) {
     ls_works_pass(&l->backward_work, LS_WORK_ADD, 2 * T * C);
 }
 
-void ls_embedding_drop(ls_layer *l, float rate) {
+void ls_gpt_embedding_drop(ls_layer *l, float rate) {
     LS_LAYER_OWN_AS(ls_dropout_mask, l) =
         (ls_dropout_mask){.rate = rate, .number = LS_DROPOUT_EMBEDDING};
     ls_works_dropout(&l->forward_work, l->T * l->C);

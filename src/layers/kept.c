@@ -1,5 +1,5 @@
 /* kept.c - see kept.h. */
-#include "model/kept.h"
+#include "layers/kept.h"
 
 #include <math.h>
 #include <string.h>

@@ -1,4 +1,4 @@
-/* attention.c - y = x + projection(causal attention(layer norm(x))).
+/* gpt_attention.c - y = x + projection(causal attention(layer norm(x))).
  *
  * params: gamma, beta [C]; w_qkv [C, 3C], b_qkv [3C]; w_out [C, C], b_out [C]
  * saved, per row: h = layer norm(x) [C] | qkv [3C] | att [C] | mean, rstd; and stat [heads, T, 2]
@@ -6,11 +6,11 @@
  *
  * The heads themselves: heads.h.
  */
-#include "model/attention.h"
+#include "layers/gpt.h"
 
-#include "model/dropout.h"
-#include "model/heads.h"
-#include "model/kept.h"
+#include "layers/dropout.h"
+#include "layers/heads.h"
+#include "layers/kept.h"
 #include "model/rows.h"
 
 enum { W_QKV = 2, W_OUT = 4 }; /* the bias of each follows it */
@@ -38,10 +38,10 @@ static saved saved_of(const ls_layer *l, const ls_layer_call *c) {
     return s;
 }
 
-ls_attention_seen ls_attention_saw(const ls_layer *l, int64_t T, bool bf16, const void *from) {
+ls_gpt_seen ls_gpt_attention_saw(const ls_layer *l, int64_t T, bool bf16, const void *from) {
     ls_matrix rows = {from, 3 * l->C, 1, bf16 && l->as_stored & LS_OPERAND_SAVED};
     ls_matrix qkv = ls_matrix_from(rows, 0, T * l->C);
-    return (ls_attention_seen){ls_matrix_from(qkv, 0, l->C), ls_matrix_from(qkv, 0, 2 * l->C)};
+    return (ls_gpt_seen){ls_matrix_from(qkv, 0, l->C), ls_matrix_from(qkv, 0, 2 * l->C)};
 }
 
 static ls_heads heads_of(const ls_layer *l, const ls_layer_call *c, const saved *s) {
@@ -127,7 +127,7 @@ static void declare_conversions(ls_layer *l, int64_t T, int64_t C) {
         (ls_conversion){.operand = LS_OPERAND_DY, .grads = 2u << W_OUT, .numbers = T * C});
 }
 
-void ls_attention_declare(ls_layer *l, int64_t T, int64_t C, int64_t heads) {
+void ls_gpt_attention_declare(ls_layer *l, int64_t T, int64_t C, int64_t heads) {
     l->ops = &ops;
     l->T = T;
     l->C = C;
@@ -158,7 +158,7 @@ void ls_attention_declare(ls_layer *l, int64_t T, int64_t C, int64_t heads) {
     declare_conversions(l, T, C);
 }
 
-void ls_attention_drop(ls_layer *l, float rate, int64_t block) {
+void ls_gpt_attention_drop(ls_layer *l, float rate, int64_t block) {
     masks *m = &LS_LAYER_OWN_AS(masks, l);
     m->heads =
         (ls_dropout_mask){.rate = rate, .number = ls_dropout_number(block, LS_DROPOUT_IN_HEADS)};
