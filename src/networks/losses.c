@@ -62,51 +62,27 @@ static const ls_loss_entry entries[] = {
      add_linear_cross_entropy},
     {{"mean_squared_error", NULL, {FACTOR}}, false, true, add_mean_squared_error},
 };
-enum { NENTRIES = sizeof entries / sizeof *entries };
+static const ls_want_kinds kinds = {"model.loss", entries, sizeof *entries,
+                                    sizeof entries / sizeof *entries};
 
 /* ---- reading ---- */
 
-static const ls_loss_entry *find_entry(const char *kind) {
-    for (int i = 0; i < NENTRIES; i++)
-        if (strcmp(entries[i].options.kind, kind) == 0) return &entries[i];
-    return NULL;
-}
+void ls_losses_put_kinds(ls_buf *out) { ls_wants_put_kinds(&kinds, out); }
 
-void ls_losses_put_kinds(ls_buf *out) {
-    for (int i = 0; i < NENTRIES; i++)
-        ls_buf_printf(out, "%s%s", i ? ", " : "", entries[i].options.kind);
-}
-
-static ls_status fail_unknown(const ls_config_tree *t, const ls_want *item, ls_error *e) {
-    ls_buf all = {0};
-    ls_losses_put_kinds(&all);
-    ls_status s = ls_fail(e, LS_EINVAL, "%s:%d: model.loss: there is no '%.60s'; choose among %s",
-                          t->file, item->node->line, item->kind, all.data);
-    ls_buf_free(&all);
-    return s;
-}
-
-static ls_loss_wanted wanted_of(const ls_want *item, const char *kind) {
-    const ls_loss_entry *entry = find_entry(kind);
+static ls_loss_wanted wanted_of(const ls_want *item, const ls_loss_entry *entry) {
     return (ls_loss_wanted){.entry = entry,
                             .item = item,
                             .target = item && item->target ? item->target : "label",
-                            .of_classes = entry && entry->of_classes,
+                            .of_classes = entry->of_classes,
                             .ignored = -1};
 }
 
 ls_status ls_losses_read(const ls_config *c, ls_losses *s, ls_error *e) {
     *s = (ls_losses){0};
-    LS_TRY(ls_wants_read(&c->model.loss, "model.loss", &s->wants, e));
-    if (s->wants.n == 0) s->list[s->n++] = wanted_of(NULL, "cross_entropy");
-    for (int i = 0; i < s->wants.n; i++) {
-        const ls_want *item = &s->wants.list[i];
-        s->list[s->n] = wanted_of(item, item->kind);
-        if (s->list[s->n++].entry) continue;
-        ls_status status = fail_unknown(&c->model.loss, item, e);
-        ls_losses_free(s);
-        return status;
-    }
+    LS_TRY(ls_wants_read(&c->model.loss, &kinds, &s->wants, e));
+    if (s->wants.n == 0) s->list[s->n++] = wanted_of(NULL, ls_wants_find(&kinds, "cross_entropy"));
+    for (int i = 0; i < s->wants.n; i++)
+        s->list[s->n++] = wanted_of(&s->wants.list[i], s->wants.list[i].entry);
     return LS_OK;
 }
 

@@ -76,26 +76,10 @@ static const ls_metric_entry entries[] = {
      .add = add_top,
      .usual_k = 5},
 };
-enum { NENTRIES = sizeof entries / sizeof *entries };
+static const ls_want_kinds kinds = {"model.metrics", entries, sizeof *entries,
+                                    sizeof entries / sizeof *entries};
 
 /* ---- reading ---- */
-
-static const ls_metric_entry *find_entry(const char *kind) {
-    for (int i = 0; i < NENTRIES; i++)
-        if (strcmp(entries[i].options.kind, kind) == 0) return &entries[i];
-    return NULL;
-}
-
-static ls_status fail_unknown(const ls_config_tree *t, const ls_want *item, ls_error *e) {
-    ls_buf all = {0};
-    for (int i = 0; i < NENTRIES; i++)
-        ls_buf_printf(&all, "%s%s", i ? ", " : "", entries[i].options.kind);
-    ls_status s =
-        ls_fail(e, LS_EINVAL, "%s:%d: model.metrics: there is no '%.60s'; choose among %s", t->file,
-                item->node->line, item->kind, all.data);
-    ls_buf_free(&all);
-    return s;
-}
 
 static ls_status fail_ranks(const ls_config_tree *t, const ls_want *item, ls_error *e) {
     return ls_fail(
@@ -106,15 +90,10 @@ static ls_status fail_ranks(const ls_config_tree *t, const ls_want *item, ls_err
 
 ls_status ls_metrics_read(const ls_config *c, ls_metric_list *s, ls_error *e) {
     *s = (ls_metric_list){0};
-    LS_TRY(ls_wants_read(&c->model.metrics, "model.metrics", &s->wants, e));
+    LS_TRY(ls_wants_read(&c->model.metrics, &kinds, &s->wants, e));
     for (; s->n < s->wants.n; s->n++) {
         const ls_want *item = &s->wants.list[s->n];
-        const ls_metric_entry *entry = find_entry(item->kind);
-        if (!entry) {
-            ls_status status = fail_unknown(&c->model.metrics, item, e);
-            ls_metrics_free(s);
-            return status;
-        }
+        const ls_metric_entry *entry = item->entry;
         if (entry->ranks && !ls_config_has_ratings(c)) {
             ls_status status = fail_ranks(&c->model.metrics, item, e);
             ls_metrics_free(s);

@@ -1,6 +1,24 @@
 /* wants.c - see wants.h. */
 #include "networks/wants.h"
 
+#include <string.h>
+
+#include "networks/options.h"
+
+static const ls_option_list *nth(const ls_want_kinds *k, int i) {
+    return (const ls_option_list *)(const void *)((const char *)k->list + (size_t)i * k->size);
+}
+
+const void *ls_wants_find(const ls_want_kinds *k, const char *kind) {
+    for (int i = 0; i < k->n; i++)
+        if (strcmp(nth(k, i)->kind, kind) == 0) return nth(k, i);
+    return NULL;
+}
+
+void ls_wants_put_kinds(const ls_want_kinds *k, ls_buf *out) {
+    for (int i = 0; i < k->n; i++) ls_buf_printf(out, "%s%s", i ? ", " : "", nth(k, i)->kind);
+}
+
 static ls_status read_item(const ls_config_tree *t, const char *key, const ls_yaml_node *n,
                            ls_want *item, ls_error *e) {
     *item = (ls_want){.kind = n->text, .node = n};
@@ -24,23 +42,37 @@ static ls_status read_item(const ls_config_tree *t, const char *key, const ls_ya
     return LS_OK;
 }
 
-static ls_status read_items(const ls_config_tree *t, const char *key, ls_wants *a, ls_error *e) {
+static ls_status find_entry(const ls_config_tree *t, const ls_want_kinds *k, ls_want *item,
+                            ls_error *e) {
+    ls_buf all = {0};
+    item->entry = ls_wants_find(k, item->kind);
+    if (item->entry) return LS_OK;
+    ls_wants_put_kinds(k, &all);
+    ls_status s = ls_fail(e, LS_EINVAL, "%s:%d: %s: there is no '%.60s'; choose among %s", t->file,
+                          item->node->line, k->key, item->kind, all.data);
+    ls_buf_free(&all);
+    return s;
+}
+
+static ls_status read_items(const ls_config_tree *t, const ls_want_kinds *k, ls_wants *a,
+                            ls_error *e) {
     const ls_yaml_node *root = a->root;
     bool is_list = root->kind == LS_YAML_LIST;
     int n = is_list ? root->nitems : 1;
     if (n < 1 || n > LS_MOST_WANTS)
         return ls_fail(e, LS_EINVAL, "%s:%d: %s has %d entries; 1 to %d are possible", t->file,
-                       t->line, key, n, LS_MOST_WANTS);
+                       t->line, k->key, n, LS_MOST_WANTS);
     for (; a->n < n; a->n++)
-        LS_TRY(read_item(t, key, is_list ? root->items[a->n] : root, &a->list[a->n], e));
+        LS_TRY(read_item(t, k->key, is_list ? root->items[a->n] : root, &a->list[a->n], e));
+    for (int i = 0; i < n; i++) LS_TRY(find_entry(t, k, &a->list[i], e));
     return LS_OK;
 }
 
-ls_status ls_wants_read(const ls_config_tree *t, const char *key, ls_wants *a, ls_error *e) {
+ls_status ls_wants_read(const ls_config_tree *t, const ls_want_kinds *k, ls_wants *a, ls_error *e) {
     *a = (ls_wants){0};
     if (!*t->text) return LS_OK;
     LS_TRY(ls_yaml_parse_tree(t->text, t->file, t->line, &a->root, e));
-    ls_status s = read_items(t, key, a, e);
+    ls_status s = read_items(t, k, a, e);
     if (s != LS_OK) ls_wants_free(a);
     return s;
 }
