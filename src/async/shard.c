@@ -21,7 +21,7 @@ static ls_status make_lock(pthread_mutex_t *lock, ls_error *e) {
 static size_t move_cut(const ls_model *m, size_t cut) {
     for (int i = 0; i < m->nparams; i++) {
         const ls_param *p = &m->params[i];
-        if (!p->whole || p->frozen || p->offset >= cut || p->offset + p->count <= cut) continue;
+        if (!p->cut.whole || p->frozen || p->offset >= cut || p->offset + p->count <= cut) continue;
         return (p->offset + p->count + LS_BLOCK - 1) / LS_BLOCK * LS_BLOCK;
     }
     return cut;

@@ -46,7 +46,7 @@ static ls_json *layers_json(const ls_plan *p) {
         ls_json_set_integer(o, "output", (int64_t)l->y_floats);
         ls_json_set_integer(o, "parameters", (int64_t)ls_layer_count(l));
         ls_json_set_integer(o, "frozen_parameters", (int64_t)ls_layer_frozen_count(l));
-        ls_json_set_number(o, "forward_flops", l->forward_flops);
+        ls_json_set_number(o, "forward_flops", l->cost.flops);
         ls_json_set_integer(o, "saved_bytes", (int64_t)ls_layer_saved_nbytes(l, p->c.compute));
         ls_json_push(list, o);
     }

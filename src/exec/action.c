@@ -131,7 +131,7 @@ static ls_layer_call call_of(const ls_exec *x, const ls_action *a) {
         .seed = x->c.loader.order.seed,
         .step = x->in->step,
         .first_sample = first,
-        .losses = ls_plan_losses(p, x->c.world->parts) + l->loss_at * p->c.batch + first,
+        .losses = ls_plan_losses(p, x->c.world->parts) + l->link.loss_at * p->c.batch + first,
         .notes = ls_plan_notes(p, x->c.world->parts) + first,
         .notes_stride = p->c.batch,
     };
@@ -151,9 +151,9 @@ static void copy_given(const ls_exec *x, const ls_action *a, const char *grads,
     size_t size = ls_dtype_size(p->c.reduce);
     uint64_t first = 0, end = 0;
     for (int k = 0; k < l->nparams; k++)
-        if (!l->frozen[k])
-            memcpy(ls_exec_sum_at(x, a->slot, l->offsets[k]), grads + l->offsets[k] * size,
-                   l->counts[k] * size);
+        if (!l->link.frozen[k])
+            memcpy(ls_exec_sum_at(x, a->slot, l->link.offsets[k]),
+                   grads + l->link.offsets[k] * size, l->counts[k] * size);
     ls_batch_share(x->batch.count, p->c.V, a->vw, a->vw + 1, &first, &end);
     double *own = ls_plan_losses(p, x->c.world->parts);
     int n = p->c.model->nlosses + p->c.model->nnotes;
@@ -190,10 +190,10 @@ static ls_status run_backward(ls_exec *x, const ls_action *a) {
     call.dy = buffer(x, LS_BUF_DACT, a, a->layer);
     for (int k = 0; k < l->ninputs; k++) {
         const ls_layer *below = &m->layers[l->inputs[k]];
-        if (below->is_constant) continue;
+        if (below->link.is_constant) continue;
         size_t sample = below->y_floats * ls_dtype_size(call.type);
         int64_t before = ls_model_samples(m, a->micro * x->c.plan->c.micro_batch);
-        size_t part = below->backward_whole ? (size_t)before : 0;
+        size_t part = below->traits.backward_whole ? (size_t)before : 0;
         call.dx[k] = buffer(x, LS_BUF_DACT, a, l->inputs[k]) + part * sample;
     }
     if (a->back == LS_BACK_INPUTS)

@@ -459,9 +459,9 @@ const char *ls_exec_overflow(const ls_exec *x) {
         for (int i = m->nlayers - 1; i >= 0; i--) {
             const ls_layer *l = &m->layers[i];
             for (int k = 0; k < l->nparams; k++) {
-                if (l->frozen[k]) continue;
-                size_t first = l->offsets[k] / LS_BLOCK + (shared ? 0 : 1);
-                for (size_t b = first; b * LS_BLOCK < l->offsets[k] + l->counts[k]; b++)
+                if (l->link.frozen[k]) continue;
+                size_t first = l->link.offsets[k] / LS_BLOCK + (shared ? 0 : 1);
+                for (size_t b = first; b * LS_BLOCK < l->link.offsets[k] + l->counts[k]; b++)
                     if (!isfinite(sums[b])) return l->name;
             }
         }

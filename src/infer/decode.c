@@ -18,7 +18,7 @@ static const ls_layer *head_of(const ls_decode *d) {
 
 static size_t kept_floats(const ls_model *m) {
     size_t floats = 0;
-    for (int i = 0; i < m->nlayers; i++) floats += (m->layers[i].past_floats + 15) / 16 * 16;
+    for (int i = 0; i < m->nlayers; i++) floats += (m->layers[i].memory.past + 15) / 16 * 16;
     return floats;
 }
 
@@ -94,7 +94,7 @@ static size_t unread_nbytes(const ls_decode *d) {
 static bool is_tied(const ls_model *m, int param) {
     for (int i = 0; i < m->nlayers; i++) {
         const ls_layer *l = &m->layers[i];
-        bool ends = l->has_logits || l->loss;
+        bool ends = l->traits.has_logits || l->traits.loss;
         if (ends && l->nparams && l->params[l->nparams - 1] == param) return true;
     }
     return false;

@@ -33,7 +33,8 @@ typedef struct sizes {
 
 static sizes sizes_of(const ls_model *m) {
     const ls_layer *embed = &m->layers[0], *attention = &m->layers[1];
-    return (sizes){embed->T, embed->C, embed->V, attention->heads, (m->nlayers - 2) / 2};
+    return (sizes){embed->T, embed->C, embed->V, ls_layer_facts(attention).heads,
+                   (m->nlayers - 2) / 2};
 }
 
 static size_t whole(int64_t n) { return ((size_t)n + 15) / 16 * 16; }
@@ -125,13 +126,13 @@ typedef struct step {
 } step;
 
 static const void *param(const step *s, const ls_layer *l, int i) {
-    if (l->frozen[i]) return s->d->frozen[l->params[i]].data;
-    return ls_flat_at(s->d->dtype, s->d->params, l->offsets[i]);
+    if (l->link.frozen[i]) return s->d->frozen[l->params[i]].data;
+    return ls_flat_at(s->d->dtype, s->d->params, l->link.offsets[i]);
 }
 
 /* A table, whose frozen values may have any type. */
 static ls_stored table(const step *s, const ls_layer *l, int i) {
-    if (l->frozen[i]) return s->d->frozen[l->params[i]];
+    if (l->link.frozen[i]) return s->d->frozen[l->params[i]];
     return (ls_stored){.data = param(s, l, i), .type = ls_block_of_dtype(s->d->dtype)};
 }
 

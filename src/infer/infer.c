@@ -24,8 +24,9 @@ static sizes sizes_of(const ls_model *m, ls_dtype dtype, int64_t n) {
     for (int i = 0; i < nlayers + m->nmeasures; i++) {
         const ls_layer *l = i < nlayers ? &m->layers[i] : &m->measures[i - nlayers].layer;
         s.y = larger(s.y, (size_t)n * l->y_floats * ls_dtype_size(dtype));
-        if (l->loss) s.y = larger(s.y, (size_t)l->V * sizeof(float)); /* one position's logits */
-        if (!l->has_logits)                                           /* only training saves them */
+        if (l->traits.loss)
+            s.y = larger(s.y, (size_t)l->V * sizeof(float)); /* one position's logits */
+        if (!l->traits.has_logits)                           /* only training saves them */
             s.saved = larger(s.saved, ls_mixed_saved_nbytes(l, n, dtype));
         s.work = larger(s.work, ls_mixed_work_nbytes(l, n, dtype, LS_F32, false));
     }
@@ -42,7 +43,7 @@ size_t ls_infer_nbytes(const ls_model *m, ls_dtype dtype, int64_t n) {
 
 /* The place of layer i's output. */
 static void *output_of(const ls_infer *f, const sizes *s, int i) {
-    return (char *)f->memory + (size_t)f->model->layers[i].slot * s->y;
+    return (char *)f->memory + (size_t)f->model->layers[i].link.slot * s->y;
 }
 
 static void show_nothing(void *arg, int layer, int64_t T, const void *saved) {
@@ -81,11 +82,12 @@ static const void *forward(const ls_infer *f, ls_layer_call *c, int end, ls_infe
     for (int i = 0; i < end; i++) {
         const ls_layer *l = &f->model->layers[i];
         if (kept) c->past.kept = kept;
-        if (kept) kept += (l->past_floats + 15) / 16 * 16;
-        bool whole = l->T < all && !l->loss; /* it has no positions: a weight that is a value */
+        if (kept) kept += (l->memory.past + 15) / 16 * 16;
+        bool whole =
+            l->T < all && !l->traits.loss; /* it has no positions: a weight that is a value */
         c->T = T && !whole ? T * (l->T / all) : l->T;
         place_layer(f, &s, i, c);
-        if (losses) c->losses = losses + l->loss_at * f->n;
+        if (losses) c->losses = losses + l->link.loss_at * f->n;
         ls_mixed_forward(l, c);
         show(arg, i, c->T, ls_mixed_shown(l, c));
     }
@@ -240,10 +242,10 @@ static const float *sliced_logits(const ls_infer *f, ls_layer_call *c, int head,
     c->T = 1;
     for (int i = head; i < f->model->nlayers; i++) {
         const ls_layer *l = &f->model->layers[i];
-        if (!l->has_logits) continue;
+        if (!l->traits.has_logits) continue;
         size_t row = (size_t)l->C * ls_dtype_size(f->dtype);
         c->x[0] = (const char *)output_of(f, &s, l->inputs[0]) + (size_t)(T - 1) * row;
-        c->logits = logits + l->first_logit;
+        c->logits = logits + l->end.first_logit;
         ls_mixed_forward(l, c);
     }
     return logits;
@@ -252,7 +254,7 @@ static const float *sliced_logits(const ls_infer *f, ls_layer_call *c, int head,
 /* The last layer, or the first slice of the vocabulary. */
 int ls_infer_head(const ls_model *m) {
     int head = 0;
-    while (head < m->nlayers - 1 && !m->layers[head].has_logits) head++;
+    while (head < m->nlayers - 1 && !m->layers[head].traits.has_logits) head++;
     return head;
 }
 
@@ -262,7 +264,7 @@ static const float *last_logits(const ls_infer *f, ls_layer_call *c, ls_infer_sh
     int last = ls_infer_head(f->model);
     int64_t T = c->T;
     const char *x = forward(f, c, last, show, arg);
-    if (f->model->layers[last].has_logits) return sliced_logits(f, c, last, T);
+    if (f->model->layers[last].traits.has_logits) return sliced_logits(f, c, last, T);
     const ls_layer *head = &f->model->layers[last];
     size_t row = (size_t)head->C * ls_dtype_size(f->dtype);
     c->x[0] = x + (size_t)(T - 1) * row; /* the head needs only the last position */
@@ -290,7 +292,7 @@ void ls_infer_hidden(const ls_infer *f, const uint32_t *tokens, int64_t T, float
     const ls_layer *head = &f->model->layers[ls_infer_head(f->model)];
     size_t n = (size_t)(T * head->C);
     const void *rows = forward(f, &c, (int)(head - f->model->layers), show_nothing, NULL);
-    if (head->norms) {
+    if (head->traits.norms) {
         c.x[0] = rows;
         c.y = NULL;
         c.T = T;

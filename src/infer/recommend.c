@@ -35,7 +35,7 @@ static int find_layer(const ls_recommender *r) {
     ls_predictions_need(m, r->p->list, r->p->n, needed, fields);
     for (int i = 0; i < m->nlayers; i++) {
         const ls_prediction one = {.layer = i};
-        if (!needed[i] || m->layers[i].loss) continue;
+        if (!needed[i] || m->layers[i].traits.loss) continue;
         ls_predictions_need(m, &one, 1, layers, fields);
         bool alone = fields[r->rater.items - m->inputs];
         for (int k = 0; k < m->ninputs; k++)

@@ -11,7 +11,8 @@ enum { LINE = 64, PART = 4 }; /* of memory */
 
 /* Of a layer's tables only the last layer's are multiplied with: the others' rows are looked up. */
 static bool multiplies(const ls_layer *l, int k) {
-    return l->in_products[k] || ((l->loss || l->has_logits) && k >= l->nparams - l->ntables);
+    return l->half.in_products[k] ||
+           ((l->traits.loss || l->traits.has_logits) && k >= l->nparams - l->half.ntables);
 }
 
 static bool is_multiplied(const ls_model *m, int param) {

@@ -35,9 +35,9 @@ ls_value *(ls_gelu)(ls_model *m, ls_value *x) {
     int64_t count = ls_value_count(x);
     l->ops = &gelu_ops;
     l->T = count / ls_value_last(x);
-    l->work_floats = (size_t)count;
-    ls_works_pass(&l->forward_work, LS_WORK_GELU, count);
-    ls_works_pass(&l->backward_work, LS_WORK_GELU_BACK, count);
+    l->memory.work = (size_t)count;
+    ls_works_pass(&l->cost.forward, LS_WORK_GELU, count);
+    ls_works_pass(&l->cost.backward, LS_WORK_GELU_BACK, count);
     return ls_build_value(m, x->dims);
 }
 
@@ -113,8 +113,8 @@ static ls_value *add(ls_model *m, ls_value *x, ls_activation which) {
     bool cheap = which == LS_RELU;
     l->ops = &ops[which];
     LS_LAYER_OWN_AS(ls_activation, l) = which;
-    ls_works_pass(&l->forward_work, cheap ? LS_WORK_ADD : LS_WORK_GELU, count);
-    ls_works_pass(&l->backward_work, cheap ? LS_WORK_ADD : LS_WORK_GELU_BACK, count);
+    ls_works_pass(&l->cost.forward, cheap ? LS_WORK_ADD : LS_WORK_GELU, count);
+    ls_works_pass(&l->cost.backward, cheap ? LS_WORK_ADD : LS_WORK_GELU_BACK, count);
     return ls_build_value(m, x->dims);
 }
 

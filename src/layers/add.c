@@ -87,7 +87,7 @@ static const ls_layer_ops ops = {.kind = "add", .forward = forward, .backward = 
 
 /* Backward copies. */
 static void declare_conversions(ls_layer *l, int64_t n) {
-    ls_conversions *f = &l->forward_conversions, *b = &l->backward_conversions;
+    ls_conversions *f = &l->cost.forward_converts, *b = &l->cost.backward_converts;
     ls_conversions_add(f, (ls_conversion){.operand = LS_OPERAND_X, .numbers = l->ninputs * n});
     ls_conversions_add(f, (ls_conversion){.operand = LS_OPERAND_Y, .rounds = true, .numbers = n});
     ls_conversions_add(b, (ls_conversion){.operand = LS_OPERAND_DY,
@@ -104,11 +104,11 @@ void ls_add_declare(ls_layer *l, int64_t T, int64_t C, int ninputs) {
     for (int k = 0; k < ninputs; k++) l->input_floats[k] = (size_t)(T * C);
     for (int k = 0; k < ninputs; k++) l->unread[k] = true;
     l->y_floats = (size_t)(T * C);
-    l->as_stored = LS_OPERAND_ALL;
-    l->adds_itself = true;
-    l->forward_flops = (double)((ninputs - 1) * T * C);
-    for (int k = 1; k < ninputs; k++) ls_works_pass(&l->forward_work, LS_WORK_ADD, T * C);
-    for (int k = 0; k < ninputs; k++) ls_works_pass(&l->backward_work, LS_WORK_ADD, T * C);
+    l->half.as_stored = LS_OPERAND_ALL;
+    l->traits.adds_itself = true;
+    l->cost.flops = (double)((ninputs - 1) * T * C);
+    for (int k = 1; k < ninputs; k++) ls_works_pass(&l->cost.forward, LS_WORK_ADD, T * C);
+    for (int k = 0; k < ninputs; k++) ls_works_pass(&l->cost.backward, LS_WORK_ADD, T * C);
     declare_conversions(l, T * C);
 }
 
@@ -122,8 +122,8 @@ static ls_value *add_two(ls_model *m, ls_value *a, ls_value *b, const ls_layer_o
     int64_t T = a->ndims == 2 ? a->dims.of[0] : 1; /* positions, if these are rows */
     ls_add_declare(l, T, ls_value_count(a) / T, 2);
     l->ops = of;
-    if (of != &ops) l->as_stored = 0;
-    l->adds_itself = of == &ops;
+    if (of != &ops) l->half.as_stored = 0;
+    l->traits.adds_itself = of == &ops;
     l->unread[0] = l->unread[1] = of == &ops;
     return ls_build_value(m, a->dims);
 }

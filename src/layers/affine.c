@@ -49,7 +49,7 @@ ls_value *(ls_affine)(ls_model *m, ls_value *x, float scale, float shift) {
     l->ops = &ops;
     ls_build_unread(l);
     LS_LAYER_OWN_AS(options, l) = (options){scale, shift};
-    ls_works_pass(&l->forward_work, LS_WORK_ADD, ls_value_count(x));
-    ls_works_pass(&l->backward_work, LS_WORK_ADD, ls_value_count(x));
+    ls_works_pass(&l->cost.forward, LS_WORK_ADD, ls_value_count(x));
+    ls_works_pass(&l->cost.backward, LS_WORK_ADD, ls_value_count(x));
     return ls_build_value(m, x->dims);
 }

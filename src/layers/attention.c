@@ -9,7 +9,7 @@
 #include "model/rows.h"
 
 typedef struct options {
-    int64_t T, S, kv_heads, window;
+    int64_t T, S, heads, kv_heads, window;
     int64_t Q, K; /* columns of the queries, and of the keys */
     bool causal;
     int mask, positions; /* fields of the layer; -1: none */
@@ -39,9 +39,9 @@ static ls_heads heads_of(const ls_layer *l, const ls_layer_call *c) {
                   .n = c->n,
                   .T = o->S == o->T ? c->T : o->T,
                   .S = o->S == o->T ? c->T : o->S,
-                  .heads = l->heads,
+                  .heads = o->heads,
                   .kv_heads = o->kv_heads,
-                  .D = o->Q / l->heads,
+                  .D = o->Q / o->heads,
                   .causal = o->causal,
                   .window = o->window,
                   .q = c->x[0],
@@ -144,6 +144,7 @@ static void describe(const ls_layer *l, ls_facts *f) {
     const options *o = &LS_LAYER_OWN_OF(options, l);
     *f = (ls_facts){.T = o->T,
                     .S = o->S,
+                    .heads = o->heads,
                     .kv_heads = o->kv_heads,
                     .window = o->window,
                     .Q = o->Q,
@@ -207,6 +208,7 @@ static bool look(ls_model *m, const ls_value *x, const ls_attention_options *o,
     if (!ls_build_is_good(m)) return false;
     *own = (options){.T = x->dims.of[0],
                      .S = o->keys ? o->keys->dims.of[0] : x->dims.of[0],
+                     .heads = o->heads,
                      .kv_heads = kv_heads,
                      .window = o->window,
                      .Q = last / parts * o->heads,
@@ -231,14 +233,13 @@ ls_value *ls_layers_attention(ls_model *m, ls_value *x, ls_attention_options o,
     l->ops = &ops;
     l->T = own.S == own.T ? own.T : 1; /* positions of queries and keys, if they are the same */
     l->C = own.Q;
-    l->heads = o.heads;
     if (o.mask) ls_build_field(m, l, o.mask), own.mask = l->nfields - 1;
     if (o.positions) ls_build_field(m, l, o.positions), own.positions = l->nfields - 1;
     LS_LAYER_OWN_AS(options, l) = own;
-    l->saved_floats = (size_t)(2 * o.heads * own.T);
-    l->as_stored = LS_OPERAND_X | LS_OPERAND_Y | LS_OPERAND_DY;
-    if (own.causal) l->past_floats = ls_kept_floats(own.S, own.kv_heads, own.Q / o.heads);
-    for (int i = 0; i < l->ninputs && l->ninputs > 1; i++) l->work_floats += l->input_floats[i];
+    l->memory.saved = (size_t)(2 * o.heads * own.T);
+    l->half.as_stored = LS_OPERAND_X | LS_OPERAND_Y | LS_OPERAND_DY;
+    if (own.causal) l->memory.past = ls_kept_floats(own.S, own.kv_heads, own.Q / o.heads);
+    for (int i = 0; i < l->ninputs && l->ninputs > 1; i++) l->memory.work += l->input_floats[i];
     ls_heads h = {.T = own.T,
                   .S = own.S,
                   .heads = o.heads,
@@ -246,13 +247,13 @@ ls_value *ls_layers_attention(ls_model *m, ls_value *x, ls_attention_options o,
                   .D = own.Q / o.heads,
                   .causal = own.causal,
                   .drop = &drop};
-    l->scratch_floats = ls_heads_scratch_floats(h.S, h.D);
+    l->memory.scratch = ls_heads_scratch_floats(h.S, h.D);
     size_t room = (size_t)(2 * own.Q) + ls_kept_room(h.heads, h.S, h.D);
-    if (own.causal && room > l->scratch_floats) l->scratch_floats = room;
-    l->forward_flops = 4.0 * (double)(own.T * own.Q) * (double)own.S / (own.causal ? 2 : 1);
-    ls_heads_works(&h, &l->forward_work, &l->backward_work);
+    if (own.causal && room > l->memory.scratch) l->memory.scratch = room;
+    l->cost.flops = 4.0 * (double)(own.T * own.Q) * (double)own.S / (own.causal ? 2 : 1);
+    ls_heads_works(&h, &l->cost.forward, &l->cost.backward);
     ls_conversions_add(
-        &l->forward_conversions,
+        &l->cost.forward_converts,
         (ls_conversion){.operand = LS_OPERAND_Y, .rounds = true, .numbers = own.T * own.Q});
     return ls_build_value(m, LS_DIMS(own.T, own.Q));
 }

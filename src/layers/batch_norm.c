@@ -33,7 +33,7 @@ static int64_t rows_of(const ls_layer *l, const ls_layer_call *c) {
 
 /* One number has no variance. Frozen running values are used as in evaluation. */
 static bool uses_batch(const ls_layer *l, const ls_layer_call *c) {
-    return c->training && !l->frozen[MEAN] && rows_of(l, c) > 1;
+    return c->training && ls_layer_trains(l, MEAN) && rows_of(l, c) > 1;
 }
 
 static void run(void *arg, int thread, int nthreads) {
@@ -128,17 +128,17 @@ ls_value *(ls_batch_norm)(ls_model *m, ls_value *x, ls_batch_norm_options given)
     l->ops = &ops;
     l->C = C;
     LS_LAYER_OWN_AS(options, l) = o;
-    l->joins_samples = true;
-    l->saved_floats = (size_t)(3 * C);
-    l->work_floats = (size_t)(2 * C);
-    ls_works_norm(&l->forward_work, &l->backward_work, pixels, C);
-    ls_param p = {.ndims = 1, .dims = {C}, .init_value = 1};
+    l->traits.joins_samples = true;
+    l->memory.saved = (size_t)(3 * C);
+    l->memory.work = (size_t)(2 * C);
+    ls_works_norm(&l->cost.forward, &l->cost.backward, pixels, C);
+    ls_param p = {.ndims = 1, .dims = {C}, .init.value = 1};
     ls_build_param(m, l, "weight", &p);
-    p.init_value = 0;
+    p.init.value = 0;
     ls_build_param(m, l, "bias", &p);
     p.momentum = momentum;
     ls_build_param(m, l, "running_mean", &p);
-    p.init_value = 1;
+    p.init.value = 1;
     ls_build_param(m, l, "running_var", &p);
     return ls_build_value(m, x->dims);
 }

@@ -118,11 +118,11 @@ void(ls_bpr)(ls_model *m, ls_value *scores, ls_value *chosen, ls_loss_options o)
     LS_LAYER_OWN_AS(options, l) = (options){o.factor > 0 ? o.factor : 1, chosen->type};
     l->ops = &ops;
     l->V = ls_value_count(scores);
-    l->loss = true;
-    l->predicts = LS_SCORES;
-    l->work_floats = work_floats(l->V);
+    l->traits.loss = true;
+    l->end.predicts = LS_SCORES;
+    l->memory.work = work_floats(l->V);
     ls_build_field(m, l, chosen);
-    ls_works_pass(&l->backward_work, LS_WORK_LOSS, l->V);
-    ls_works_pass(&l->backward_work, LS_WORK_LOSS_DX, l->V);
+    ls_works_pass(&l->cost.backward, LS_WORK_LOSS, l->V);
+    ls_works_pass(&l->cost.backward, LS_WORK_LOSS_DX, l->V);
     m->targets = 1;
 }

@@ -71,8 +71,8 @@ ls_value *ls_layers_columns(ls_model *m, const char *name, ls_value *const *x, i
     ls_build_unread(l);
     *o = (options){.n = n};
     for (int i = 0; i < n; i++) o->of[i] = of[i];
-    ls_works_pass(&l->forward_work, LS_WORK_ADD, l->T * width_of(o));
+    ls_works_pass(&l->cost.forward, LS_WORK_ADD, l->T * width_of(o));
     for (int k = 0; k < nx; k++)
-        ls_works_pass(&l->backward_work, LS_WORK_ADD, ls_value_count(x[k]));
+        ls_works_pass(&l->cost.backward, LS_WORK_ADD, ls_value_count(x[k]));
     return ls_build_value(m, LS_DIMS(l->T, width_of(o)));
 }

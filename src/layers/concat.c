@@ -88,8 +88,8 @@ ls_value *(ls_concat)(ls_model *m, int dim, ls_values x) {
     ls_layer *l = ls_build_layer(m, "concat", NULL, x.of, n);
     if (!l || !ls_around_dim(m, x.of[0], dim, &a)) return ls_build_failed(m);
     l->ops = &ops;
-    l->as_stored = LS_OPERAND_ALL;
-    l->adds_itself = true;
+    l->half.as_stored = LS_OPERAND_ALL;
+    l->traits.adds_itself = true;
     ls_build_unread(l);
     options *o = &LS_LAYER_OWN_AS(options, l);
     *o = (options){.outer = a.outer};
@@ -101,7 +101,7 @@ ls_value *(ls_concat)(ls_model *m, int dim, ls_values x) {
         o->widths[k] = x.of[k]->dims.of[a.dim] * a.inner;
         o->width += o->widths[k];
     }
-    ls_works_pass(&l->forward_work, LS_WORK_ADD, a.outer * o->width);
-    ls_works_pass(&l->backward_work, LS_WORK_ADD, a.outer * o->width);
+    ls_works_pass(&l->cost.forward, LS_WORK_ADD, a.outer * o->width);
+    ls_works_pass(&l->cost.backward, LS_WORK_ADD, a.outer * o->width);
     return ls_build_value(m, dims);
 }

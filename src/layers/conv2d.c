@@ -41,7 +41,7 @@ static void backward(const ls_layer *l, const ls_layer_call *c) {
     if (j.dx) ls_conv_back_x(c->compute, conv_of(l), &j);
     j.start = chains_of(c);
     if (j.dw) ls_conv_back_w(c->compute, conv_of(l), &j);
-    if (l->nparams <= BIAS || l->frozen[BIAS]) return;
+    if (l->nparams <= BIAS || !ls_layer_trains(l, BIAS)) return;
     j.db = ls_layer_grad(l, c, BIAS);
     ls_conv_back_bias(c->compute, conv_of(l), &j);
 }
@@ -77,7 +77,7 @@ static void transposed_backward(const ls_layer *l, const ls_layer_call *c) {
     if (j.y) ls_conv_forward(c->compute, v, &j);
     j.start = chains_of(c);
     if (j.dw) ls_conv_back_w(c->compute, v, &j);
-    if (l->nparams > BIAS && !l->frozen[BIAS])
+    if (l->nparams > BIAS && ls_layer_trains(l, BIAS))
         ls_rows_column_sum(c, c->n * v->h * v->w, ls_matrix_of(c->dy, v->in),
                            ls_layer_grad(l, c, BIAS));
 }
@@ -123,8 +123,8 @@ static void declare_cost(ls_layer *l, const ls_conv *v, bool transposed) {
                   .K = pixels,
                   .times = 1,
                   .in_f32 = true};
-    ls_works *f = &l->forward_work, *b = &l->backward_work;
-    l->forward_flops = 2.0 * (double)(pixels * v->out * depth);
+    ls_works *f = &l->cost.forward, *b = &l->cost.backward;
+    l->cost.flops = 2.0 * (double)(pixels * v->out * depth);
     f->list[f->n++] = transposed ? dx : forward;
     f->list[0].kind = LS_WORK_PRODUCT;
     b->list[b->n++] = transposed ? forward : dx;
@@ -143,12 +143,12 @@ static ls_value *add(ls_model *m, ls_layer *l, const ls_conv *v, const ls_conv2d
     bool transposed = l->ops == &transposed_ops;
     if (ls_conv_check(v, &e) != LS_OK) return ls_build_fail(m, "%s", e.msg);
     LS_LAYER_OWN_AS(ls_conv, l) = *v;
-    l->only_first_reads = true;
+    l->traits.only_first_reads = true;
     ls_build_param(m, l, "weight",
                    &(ls_param){.ndims = 4,
                                .dims = {v->kernel_h, v->kernel_w, v->in / v->groups, v->out},
                                .decay = true,
-                               .init_std = (float)sqrt(2 / fan_in)});
+                               .init.std = (float)sqrt(2 / fan_in)});
     if (!o->no_bias) ls_build_param(m, l, "bias", &(ls_param){.ndims = 1, .dims = {o->channels}});
     declare_cost(l, v, transposed);
     if (transposed) return ls_build_value(m, LS_DIMS(v->h, v->w, v->in));

@@ -98,8 +98,8 @@ ls_value *(ls_dot)(ls_model *m, ls_value *a, ls_value *b) {
     l->ops = &rows_ops;
     l->C = ls_value_last(a);
     int64_t n = ls_value_count(b);
-    ls_works_pass(&l->forward_work, LS_WORK_ADD, n);
-    for (int k = 0; k < 2; k++) ls_works_pass(&l->backward_work, LS_WORK_ADD, n);
+    ls_works_pass(&l->cost.forward, LS_WORK_ADD, n);
+    for (int k = 0; k < 2; k++) ls_works_pass(&l->cost.backward, LS_WORK_ADD, n);
     return ls_build_value(m, b->ndims == 2 ? LS_DIMS(b->dims.of[0]) : LS_DIMS(1));
 }
 
@@ -154,7 +154,7 @@ ls_value *(ls_interaction)(ls_model *m, ls_value *x) {
     l->ops = &pairs_ops;
     l->C = x->dims.of[1];
     l->V = rows;
-    ls_works_pass(&l->forward_work, LS_WORK_ADD, pairs * l->C);
-    for (int k = 0; k < 2; k++) ls_works_pass(&l->backward_work, LS_WORK_ADD, pairs * l->C);
+    ls_works_pass(&l->cost.forward, LS_WORK_ADD, pairs * l->C);
+    for (int k = 0; k < 2; k++) ls_works_pass(&l->cost.backward, LS_WORK_ADD, pairs * l->C);
     return ls_build_value(m, LS_DIMS(pairs));
 }

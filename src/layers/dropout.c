@@ -74,10 +74,10 @@ ls_matrix ls_dropout_of_dy(const ls_layer *l, const ls_layer_call *c, const ls_d
 
 void ls_dropout_declare_rows(ls_layer *l) {
     int64_t n = l->T * l->C;
-    l->work_floats += (size_t)n;
-    ls_works_dropout(&l->forward_work, n);
-    ls_works_dropout(&l->backward_work, n);
-    ls_conversions_add(&l->backward_conversions,
+    l->memory.work += (size_t)n;
+    ls_works_dropout(&l->cost.forward, n);
+    ls_works_dropout(&l->cost.backward, n);
+    ls_conversions_add(&l->cost.backward_converts,
                        (ls_conversion){.operand = LS_OPERAND_DY, .numbers = n});
 }
 
@@ -104,8 +104,8 @@ static ls_value *add_layer(ls_model *m, ls_value *x, const char *name, ls_dropou
     l->ops = &ops;
     ls_build_unread(l);
     LS_LAYER_OWN_AS(ls_dropout_mask, l) = mask;
-    ls_works_dropout(&l->forward_work, ls_value_count(x));
-    ls_works_dropout(&l->backward_work, ls_value_count(x));
+    ls_works_dropout(&l->cost.forward, ls_value_count(x));
+    ls_works_dropout(&l->cost.backward, ls_value_count(x));
     return ls_build_value(m, x->dims);
 }
 

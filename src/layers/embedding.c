@@ -65,7 +65,7 @@ static const float *row_of(const job *j, int32_t id, float *room) {
     int32_t slot = rows->slots[j->o->first_row + id];
     if (slot < -1) slot = ls_row_dropped(slot);
     assert(slot >= 0); /* the rows that a call needs are fetched before it */
-    return rows->fetched + j->l->offsets[WEIGHT] + slot * j->l->C;
+    return rows->fetched + j->l->link.offsets[WEIGHT] + slot * j->l->C;
 }
 
 /* The row of the weight's gradient that an id has; negative: its gradient is dropped. */
@@ -211,14 +211,14 @@ static bool check_sizes(ls_model *m, const wanted *w, const ls_value *ids) {
 static void make_window(ls_model *m, ls_layer *l, const ls_value *ids, int64_t rows) {
     ls_param *p = &m->params[l->params[WEIGHT]];
     options *o = &LS_LAYER_OWN_AS(options, l);
-    p->rows = rows;
-    p->rows_at = m->table_floats;
-    p->first_row = m->table_rows;
-    p->ids_at = l->field_at[0];
-    p->nids = ls_value_count(ids);
+    p->window.rows = rows;
+    p->window.at = m->table_floats;
+    p->window.first_row = m->table_rows;
+    p->window.ids_at = l->field_at[0];
+    p->window.nids = ls_value_count(ids);
     o->is_window = true;
-    o->rows_at = p->rows_at;
-    o->first_row = p->first_row;
+    o->rows_at = p->window.at;
+    o->first_row = p->window.first_row;
     m->table_floats += (size_t)((rows * l->C + 15) / 16 * 16);
     m->table_rows += rows;
 }
@@ -242,17 +242,17 @@ static ls_value *add_layer(ls_model *m, ls_value *ids, const wanted *w) {
     ls_build_field(m, l, ids);
     ls_build_classes(m, ids, w->own.all ? w->own.all : rows, true);
     ls_param p = {.ndims = 2, .dims = {l->V, C}, .decay = true};
-    p.init_std = w->deviation > 0 ? w->deviation : 0.02f;
+    p.init.std = w->deviation > 0 ? w->deviation : 0.02f;
     ls_build_param(m, l, "weight", &p);
     if (m->sparse_batch && ls_build_is_good(m)) make_window(m, l, ids, rows);
     p.dims[0] = n;
     if (w->own.positions) ls_build_param(m, l, "positions", &p);
-    l->ntables = l->nparams;
-    l->backward_alone = true;
-    l->scratch_floats = (size_t)C;
-    l->room_floats = (size_t)((l->V + (w->own.positions ? n : 0)) * C);
-    for (int i = 0; i < l->nparams; i++) ls_works_pass(&l->forward_work, LS_WORK_ADD, n * C);
-    for (int i = 0; i < l->nparams; i++) ls_works_pass(&l->backward_work, LS_WORK_ADD, n * C);
+    l->half.ntables = l->nparams;
+    l->traits.backward_alone = true;
+    l->memory.scratch = (size_t)C;
+    l->half.room_floats = (size_t)((l->V + (w->own.positions ? n : 0)) * C);
+    for (int i = 0; i < l->nparams; i++) ls_works_pass(&l->cost.forward, LS_WORK_ADD, n * C);
+    for (int i = 0; i < l->nparams; i++) ls_works_pass(&l->cost.backward, LS_WORK_ADD, n * C);
     ls_dims dims = w->own.sums ? (ls_dims){{0}} : ids->dims;
     if (w->own.sums || !ids->ndims) return ls_build_value(m, LS_DIMS(C));
     if (ids->ndims == LS_MAX_DIMS)
@@ -291,6 +291,6 @@ int ls_layers_tie_embedding(ls_model *m, const ls_value *embedding, int64_t widt
             LS_LAYER_OWN_OF(options, l).positions ? " and positions" : "", (long long)width);
     if (!ls_build_is_good(m)) return -1;
     LS_LAYER_OWN_AS(options, l).tied = true;
-    l->backward_whole = true;
+    l->traits.backward_whole = true;
     return l->params[WEIGHT];
 }

@@ -129,7 +129,7 @@ static void multiply_back(const mixture *f, int param, const float *dy, ls_gemm_
 /* The gradient of the expert's part: dy^T . x; an expert without rows has none. */
 static void sum_products(const mixture *f, int param, const float *dy, const float *x) {
     int64_t in = param == DOWN ? f->F : f->C, out = param == DOWN ? f->C : f->F;
-    if (f->l->frozen[param]) return;
+    if (!ls_layer_trains(f->l, param)) return;
     ls_gemm(f->c->compute,
             &(ls_gemm_job){.M = out,
                            .N = in,
@@ -338,20 +338,20 @@ static void add_works(ls_layer *l, const options *o) {
         {.kind = LS_WORK_PRODUCT, .M = M, .N = C, .K = F, .times = times}};
     const ls_work dx[] = {{.kind = LS_WORK_PRODUCT_DX, .M = M, .N = C, .K = F, .times = 2 * times},
                           {.kind = LS_WORK_PRODUCT_DX, .M = M, .N = F, .K = C, .times = times}};
-    for (int i = 0; i < 2; i++) l->forward_work.list[l->forward_work.n++] = forward[i];
-    for (int i = 0; i < 2; i++) l->backward_work.list[l->backward_work.n++] = dx[i];
+    for (int i = 0; i < 2; i++) l->cost.forward.list[l->cost.forward.n++] = forward[i];
+    for (int i = 0; i < 2; i++) l->cost.backward.list[l->cost.backward.n++] = dx[i];
     for (int i = GATE; i <= DOWN; i++) {
-        l->backward_work.list[l->backward_work.n++] = (ls_work){.kind = LS_WORK_PRODUCT_DW,
+        l->cost.backward.list[l->cost.backward.n++] = (ls_work){.kind = LS_WORK_PRODUCT_DW,
                                                                 .M = i == DOWN ? C : F,
                                                                 .N = i == DOWN ? F : C,
                                                                 .K = M,
                                                                 .times = times};
-        ls_works_grads(&l->backward_work, 1u << i);
+        ls_works_grads(&l->cost.backward, 1u << i);
     }
-    ls_works_pass(&l->forward_work, LS_WORK_GELU, rows * F);
-    ls_works_pass(&l->forward_work, LS_WORK_ADD, 2 * rows * C);
-    ls_works_pass(&l->backward_work, LS_WORK_GELU_BACK, rows * F);
-    ls_works_pass(&l->backward_work, LS_WORK_ADD, 3 * rows * C);
+    ls_works_pass(&l->cost.forward, LS_WORK_GELU, rows * F);
+    ls_works_pass(&l->cost.forward, LS_WORK_ADD, 2 * rows * C);
+    ls_works_pass(&l->cost.backward, LS_WORK_GELU_BACK, rows * F);
+    ls_works_pass(&l->cost.backward, LS_WORK_ADD, 3 * rows * C);
 }
 
 static void add_params(ls_model *m, ls_layer *l, const ls_moe_options *o, bool apart) {
@@ -361,14 +361,14 @@ static void add_params(ls_model *m, ls_layer *l, const ls_moe_options *o, bool a
     bool cut = own->end - own->own < o->experts;
     for (int i = GATE; i <= DOWN; i++) {
         int64_t in = i == DOWN ? o->width : l->C, out = i == DOWN ? l->C : o->width;
-        l->reads_stored[i] = l->in_products[i] = true;
+        l->half.reads_stored[i] = l->half.in_products[i] = true;
         ls_build_param(m, l, names[i],
                        &(ls_param){.ndims = 3,
                                    .dims = {own->end - own->own, out, in},
-                                   .part = cut ? part : (ls_tensor_part){0},
-                                   .apart = apart,
+                                   .cut.part = cut ? part : (ls_tensor_part){0},
+                                   .cut.apart = apart,
                                    .decay = true,
-                                   .init_std = ls_moe_deviation(o, in)});
+                                   .init.std = ls_moe_deviation(o, in)});
     }
 }
 
@@ -391,11 +391,11 @@ ls_value *ls_layers_experts_slice(ls_model *m, ls_value *x, ls_router_values r,
                    .samples = samples,
                    .normalized = o->normalize};
     LS_LAYER_OWN_AS(options, l) = own;
-    l->saved_rough = (size_t)((2 * most_of(&own, l->T) * F + l->T - 1) / l->T);
-    l->saved_floats = (size_t)l->T * l->saved_rough; /* all of it may be rounded */
-    l->work_floats =
+    l->half.saved_rough = (size_t)((2 * most_of(&own, l->T) * F + l->T - 1) / l->T);
+    l->memory.saved = (size_t)l->T * l->half.saved_rough; /* all of it may be rounded */
+    l->memory.work =
         ls_routing_floats(l->T, o->experts, k) + (size_t)(l->T * (NC * l->C + NF * F + k));
-    l->forward_flops = 6.0 * rows * (double)l->T * (double)(F * l->C);
+    l->cost.flops = 6.0 * rows * (double)l->T * (double)(F * l->C);
     add_works(l, &own);
     add_params(m, l, o, s.apart);
     return ls_build_value(m, x->dims);

@@ -15,11 +15,12 @@
 
 enum { W_QKV = 2, W_OUT = 4 }; /* the bias of each follows it */
 
-typedef struct masks {
-    ls_dropout_mask heads, rows;
-} masks;
+typedef struct own {
+    int64_t heads;
+    ls_dropout_mask in_heads, in_rows;
+} own;
 
-static const masks *masks_of(const ls_layer *l) { return &LS_LAYER_OWN_OF(masks, l); }
+static const own *own_of(const ls_layer *l) { return &LS_LAYER_OWN_OF(own, l); }
 
 typedef struct saved {
     ls_numbers h, qkv, att;
@@ -39,29 +40,29 @@ static saved saved_of(const ls_layer *l, const ls_layer_call *c) {
 }
 
 ls_gpt_seen ls_gpt_attention_saw(const ls_layer *l, int64_t T, bool bf16, const void *from) {
-    ls_matrix rows = {from, 3 * l->C, 1, bf16 && l->as_stored & LS_OPERAND_SAVED};
+    ls_matrix rows = {from, 3 * l->C, 1, bf16 && l->half.as_stored & LS_OPERAND_SAVED};
     ls_matrix qkv = ls_matrix_from(rows, 0, T * l->C);
     return (ls_gpt_seen){ls_matrix_from(qkv, 0, l->C), ls_matrix_from(qkv, 0, 2 * l->C)};
 }
 
 static ls_heads heads_of(const ls_layer *l, const ls_layer_call *c, const saved *s) {
-    int64_t C = l->C;
+    int64_t C = l->C, heads = own_of(l)->heads;
     return (ls_heads){.compute = c->compute,
                       .bf16 = ls_layer_in_bf16(c),
                       .stored = s->qkv.bf16,
                       .n = c->n,
                       .T = c->T,
                       .S = c->T,
-                      .heads = l->heads,
-                      .kv_heads = l->heads,
-                      .D = C / l->heads,
+                      .heads = heads,
+                      .kv_heads = heads,
+                      .D = C / heads,
                       .causal = true,
                       .q = s->qkv.p,
                       .k = ls_numbers_at(s->qkv, C).p,
                       .v = ls_numbers_at(s->qkv, 2 * C).p,
                       .q_row = 3 * C,
                       .kv_row = 3 * C,
-                      .drop = &masks_of(l)->heads,
+                      .drop = &own_of(l)->in_heads,
                       .call = c,
                       .stat = s->stat,
                       .y = s->att.p};
@@ -79,7 +80,7 @@ static void forward(const ls_layer *l, const ls_layer_call *c) {
     ls_heads heads = heads_of(l, c, &s);
     ls_heads_forward(&heads);
     ls_rows_linear(l, c, W_OUT, ls_numbers_rows(s.att, C), y);
-    ls_dropout_rows(c, &masks_of(l)->rows, C, y);
+    ls_dropout_rows(c, &own_of(l)->in_rows, C, y);
     ls_rows_add(c->compute, rows * C, ls_rows_x(l, c, 0, C), y, (ls_numbers){c->y, stored});
 }
 
@@ -88,7 +89,7 @@ static void backward(const ls_layer *l, const ls_layer_call *c) {
     int64_t rows = c->n * c->T, C = l->C;
     float *datt = c->work, *dqkv = datt + rows * C, *dh = datt;
     saved s = saved_of(l, c);
-    ls_matrix dy = ls_dropout_of_dy(l, c, &masks_of(l)->rows, dqkv + rows * 3 * C);
+    ls_matrix dy = ls_dropout_of_dy(l, c, &own_of(l)->in_rows, dqkv + rows * 3 * C);
     bool norm = ls_rows_norm_has_back(l, c);
     ls_rows_linear_dw(l, c, W_OUT, ls_numbers_rows(s.att, C), dy);
     if (!norm && !ls_rows_linear_has_dw(l, W_QKV)) return;
@@ -106,8 +107,8 @@ static void backward(const ls_layer *l, const ls_layer_call *c) {
 }
 
 static void describe(const ls_layer *l, ls_facts *f) {
-    (void)l;
     f->is_gpt = true;
+    f->heads = own_of(l)->heads;
 }
 
 static const ls_layer_ops ops = {
@@ -115,7 +116,7 @@ static const ls_layer_ops ops = {
 
 /* Queries, keys and values, and heads' results, are rounded; the sum reads x again. */
 static void declare_conversions(ls_layer *l, int64_t T, int64_t C) {
-    ls_conversions *f = &l->forward_conversions;
+    ls_conversions *f = &l->cost.forward_converts;
     ls_rows_norm_converts(l, T, C, true, true);
     ls_conversions_add(
         f, (ls_conversion){.operand = LS_OPERAND_SAVED, .rounds = true, .numbers = T * 4 * C});
@@ -123,7 +124,7 @@ static void declare_conversions(ls_layer *l, int64_t T, int64_t C) {
     ls_conversions_add(f,
                        (ls_conversion){.operand = LS_OPERAND_Y, .rounds = true, .numbers = T * C});
     ls_conversions_add(
-        &l->backward_conversions,
+        &l->cost.backward_converts,
         (ls_conversion){.operand = LS_OPERAND_DY, .grads = 2u << W_OUT, .numbers = T * C});
 }
 
@@ -133,20 +134,20 @@ void ls_gpt_attention_declare(ls_layer *l, int64_t T, int64_t C, int64_t heads) 
     l->C = C;
     l->ninputs = 1;
     l->input_floats[0] = (size_t)(T * C);
-    l->heads = heads;
+    LS_LAYER_OWN_AS(own, l).heads = heads;
     l->y_floats = (size_t)(T * C);
-    l->in_products[W_QKV] = l->in_products[W_OUT] = true;
-    l->as_stored = LS_OPERAND_ALL;
-    l->saved_rough = (size_t)(5 * C);
-    l->saved_floats = (size_t)(T * (5 * C + 2 + 2 * heads));
-    l->work_floats = (size_t)(T * 4 * C);
+    l->half.in_products[W_QKV] = l->half.in_products[W_OUT] = true;
+    l->half.as_stored = LS_OPERAND_ALL;
+    l->half.saved_rough = (size_t)(5 * C);
+    l->memory.saved = (size_t)(T * (5 * C + 2 + 2 * heads));
+    l->memory.work = (size_t)(T * 4 * C);
     const size_t scratch[] = {ls_heads_scratch_floats(T, C / heads),
                               ls_kept_room(heads, T, C / heads), ls_rows_norm_scratch(C)};
     for (int i = 0; i < 3; i++)
-        if (scratch[i] > l->scratch_floats) l->scratch_floats = scratch[i];
+        if (scratch[i] > l->memory.scratch) l->memory.scratch = scratch[i];
     /* 8 C^2 per position for the products with weights; causal scores and mixing: 2 T C */
-    l->forward_flops = 8.0 * (double)(T * C * C) + 2.0 * (double)(T * T * C);
-    ls_works *f = &l->forward_work, *b = &l->backward_work;
+    l->cost.flops = 8.0 * (double)(T * C * C) + 2.0 * (double)(T * T * C);
+    ls_works *f = &l->cost.forward, *b = &l->cost.backward;
     ls_works_norm(f, b, T, C);
     ls_works_linear(f, b, W_QKV, T, C, 3 * C);
     ls_heads_works(
@@ -159,13 +160,13 @@ void ls_gpt_attention_declare(ls_layer *l, int64_t T, int64_t C, int64_t heads) 
 }
 
 void ls_gpt_attention_drop(ls_layer *l, float rate, int64_t block) {
-    masks *m = &LS_LAYER_OWN_AS(masks, l);
-    m->heads =
+    own *o = &LS_LAYER_OWN_AS(own, l);
+    o->in_heads =
         (ls_dropout_mask){.rate = rate, .number = ls_dropout_number(block, LS_DROPOUT_IN_HEADS)};
-    m->rows = (ls_dropout_mask){.rate = rate,
-                                .number = ls_dropout_number(block, LS_DROPOUT_IN_ATTENTION)};
+    o->in_rows = (ls_dropout_mask){.rate = rate,
+                                   .number = ls_dropout_number(block, LS_DROPOUT_IN_ATTENTION)};
     ls_dropout_declare_rows(l);
-    int64_t scores = l->T * (l->T + 1) / 2 * l->heads;
-    ls_works_dropout(&l->forward_work, scores);
-    ls_works_dropout(&l->backward_work, 2 * scores);
+    int64_t scores = l->T * (l->T + 1) / 2 * o->heads;
+    ls_works_dropout(&l->cost.forward, scores);
+    ls_works_dropout(&l->cost.backward, 2 * scores);
 }

@@ -90,7 +90,9 @@ static void sums_run(void *arg, int thread, int nthreads) {
 /* The stored gradient of a table, in 16 bits; NULL: the table is frozen. */
 static void *stored_grad(const ls_layer *l, const ls_layer_call *c, int table) {
     const ls_layer_call *s = c->given;
-    return l->frozen[table] ? NULL : ls_flat_at_mut(s->grads_type, s->grads, l->offsets[table]);
+    return !ls_layer_trains(l, table)
+               ? NULL
+               : ls_flat_at_mut(s->grads_type, s->grads, l->link.offsets[table]);
 }
 
 /* room: the row of each token [V] | dwpe [T, C] | the row of each position [rows] | dwte of the
@@ -130,8 +132,8 @@ static void backward(const ls_layer *l, const ls_layer_call *c) {
     }
     float *grads = c->given ? c->given->grads : c->grads;
     sums j = {.l = l, .c = c};
-    if (!l->frozen[WTE]) j.dwte = grads + l->offsets[WTE];
-    if (!l->frozen[WPE]) j.dwpe = grads + l->offsets[WPE];
+    if (ls_layer_trains(l, WTE)) j.dwte = grads + l->link.offsets[WTE];
+    if (ls_layer_trains(l, WPE)) j.dwpe = grads + l->link.offsets[WPE];
     ls_pool_run(c->compute->pool, sums_run, &j);
 }
 
@@ -149,21 +151,21 @@ void ls_gpt_embedding_declare(ls_layer *l, int64_t T, int64_t C, int64_t V) {
     l->C = C;
     l->V = V;
     l->y_floats = (size_t)(T * C);
-    l->ntables = 2;
+    l->half.ntables = 2;
     l->nfields = 1; /* the tokens, the only field */
-    l->scratch_floats = (size_t)(2 * C);
-    l->room_floats = (size_t)(V + T * C);
-    l->room_each = (size_t)(T * (C + 1));
-    l->room_always = true;
-    l->backward_whole = true;
-    l->backward_alone = true;
-    ls_works_pass(&l->forward_work, LS_WORK_ADD, T * C);
-    ls_works_pass(&l->backward_work, LS_WORK_ADD, 2 * T * C);
+    l->memory.scratch = (size_t)(2 * C);
+    l->half.room_floats = (size_t)(V + T * C);
+    l->half.room_each = (size_t)(T * (C + 1));
+    l->half.room_always = true;
+    l->traits.backward_whole = true;
+    l->traits.backward_alone = true;
+    ls_works_pass(&l->cost.forward, LS_WORK_ADD, T * C);
+    ls_works_pass(&l->cost.backward, LS_WORK_ADD, 2 * T * C);
 }
 
 void ls_gpt_embedding_drop(ls_layer *l, float rate) {
     LS_LAYER_OWN_AS(ls_dropout_mask, l) =
         (ls_dropout_mask){.rate = rate, .number = LS_DROPOUT_EMBEDDING};
-    ls_works_dropout(&l->forward_work, l->T * l->C);
-    ls_works_dropout(&l->backward_work, l->T * l->C);
+    ls_works_dropout(&l->cost.forward, l->T * l->C);
+    ls_works_dropout(&l->cost.backward, l->T * l->C);
 }

@@ -127,19 +127,19 @@ static const ls_layer_ops ops = {
 void ls_gpt_head_declare(ls_layer *l, int64_t T, int64_t C, int64_t V) {
     ls_works unused = {0};
     l->ops = &ops;
-    l->predicts = LS_CLASSES;
-    l->norms = true;
+    l->end.predicts = LS_CLASSES;
+    l->traits.norms = true;
     l->T = T;
     l->ninputs = 1;
     l->input_floats[0] = (size_t)(T * C);
-    l->block_floats = block_floats(C, V);
-    l->as_stored = LS_OPERAND_X | LS_OPERAND_DX;
-    l->scratch_floats = ls_rows_norm_scratch(C);
+    l->memory.block_floats = block_floats(C, V);
+    l->half.as_stored = LS_OPERAND_X | LS_OPERAND_DX;
+    l->memory.scratch = ls_rows_norm_scratch(C);
     ls_vocabulary_declare(l, C, V);
-    ls_works_pass(&l->backward_work, LS_WORK_NORM, T * C);
+    ls_works_pass(&l->cost.backward, LS_WORK_NORM, T * C);
     ls_vocabulary_works(l, WTE, T);
-    ls_works_norm(&unused, &l->backward_work, T, C);
+    ls_works_norm(&unused, &l->cost.backward, T, C);
     ls_rows_norm_converts(l, T, C, false, false);
-    ls_conversions_add(&l->backward_conversions, /* backward computes the norm, too */
+    ls_conversions_add(&l->cost.backward_converts, /* backward computes the norm, too */
                        (ls_conversion){.operand = LS_OPERAND_X, .numbers = T * C});
 }

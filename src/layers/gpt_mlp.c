@@ -82,7 +82,7 @@ static const ls_layer_ops ops = {
 
 /* Forward rounds u and gelu(u), and the sum reads x again; backward computes gelu(u) again. */
 static void declare_conversions(ls_layer *l, int64_t T, int64_t C) {
-    ls_conversions *f = &l->forward_conversions, *b = &l->backward_conversions;
+    ls_conversions *f = &l->cost.forward_converts, *b = &l->cost.backward_converts;
     ls_rows_norm_converts(l, T, C, true, true);
     ls_conversions_add(
         f, (ls_conversion){.operand = LS_OPERAND_SAVED, .rounds = true, .numbers = T * 8 * C});
@@ -103,14 +103,14 @@ void ls_gpt_mlp_declare(ls_layer *l, int64_t T, int64_t C) {
     l->ninputs = 1;
     l->input_floats[0] = (size_t)(T * C);
     l->y_floats = (size_t)(T * C);
-    l->in_products[W_IN] = l->in_products[W_OUT] = true;
-    l->as_stored = LS_OPERAND_ALL;
-    l->scratch_floats = ls_rows_norm_scratch(C);
-    l->saved_rough = (size_t)(5 * C);
-    l->saved_floats = (size_t)(T * (5 * C + 2));
-    l->work_floats = (size_t)(T * 8 * C);
-    l->forward_flops = 16.0 * (double)(T * C * C);
-    ls_works *f = &l->forward_work, *b = &l->backward_work;
+    l->half.in_products[W_IN] = l->half.in_products[W_OUT] = true;
+    l->half.as_stored = LS_OPERAND_ALL;
+    l->memory.scratch = ls_rows_norm_scratch(C);
+    l->half.saved_rough = (size_t)(5 * C);
+    l->memory.saved = (size_t)(T * (5 * C + 2));
+    l->memory.work = (size_t)(T * 8 * C);
+    l->cost.flops = 16.0 * (double)(T * C * C);
+    ls_works *f = &l->cost.forward, *b = &l->cost.backward;
     ls_works_norm(f, b, T, C);
     ls_works_linear(f, b, W_IN, T, C, 4 * C);
     ls_works_linear(f, b, W_OUT, T, 4 * C, C);

@@ -104,10 +104,10 @@ ls_value *(ls_group_norm)(ls_model *m, ls_value *x, ls_group_norm_options given)
     l->ops = &ops;
     l->C = C;
     LS_LAYER_OWN_AS(options, l) = o;
-    l->saved_floats = (size_t)(2 * o.groups);
-    l->work_floats = (size_t)(2 * C);
-    ls_works_norm(&l->forward_work, &l->backward_work, pixels, C);
-    ls_build_param(m, l, "weight", &(ls_param){.ndims = 1, .dims = {C}, .init_value = 1});
+    l->memory.saved = (size_t)(2 * o.groups);
+    l->memory.work = (size_t)(2 * C);
+    ls_works_norm(&l->cost.forward, &l->cost.backward, pixels, C);
+    ls_build_param(m, l, "weight", &(ls_param){.ndims = 1, .dims = {C}, .init.value = 1});
     ls_build_param(m, l, "bias", &(ls_param){.ndims = 1, .dims = {C}});
     return ls_build_value(m, x->dims);
 }

@@ -1,4 +1,4 @@
-/* input.c - a field of the samples as numbers: y = scale x + shift. */
+/* input.c - a field of the samples, and the layer that has it as numbers: y = scale x + shift. */
 #include <math.h>
 #include <stdio.h>
 
@@ -64,6 +64,14 @@ ls_value *ls_layers_input(ls_model *m, const ls_value *x, float scale, float shi
     l->ops = &ops;
     LS_LAYER_OWN_AS(options, l) = (options){x->type, scale, shift, ls_value_count(x)};
     ls_build_field(m, l, x);
-    ls_works_pass(&l->forward_work, LS_WORK_ADD, ls_value_count(x));
+    ls_works_pass(&l->cost.forward, LS_WORK_ADD, ls_value_count(x));
     return ls_build_value(m, x->dims);
+}
+
+static ls_value *as_numbers(ls_model *m, const ls_value *field) {
+    return ls_layers_input(m, field, 1, 0);
+}
+
+ls_value *(ls_input)(ls_model *m, const char *name, ls_dtype type, ls_dims dims) {
+    return ls_build_input(m, name, type, dims, as_numbers);
 }

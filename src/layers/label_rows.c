@@ -120,9 +120,9 @@ void ls_label_rows_clear(const ls_layer *l, const ls_layer_call *c) {
 }
 
 void ls_label_rows_declare(ls_layer *l, int64_t C, int64_t V) {
-    ls_conversions *b = &l->backward_conversions;
+    ls_conversions *b = &l->cost.backward_converts;
     ls_vocabulary_declare(l, C, V);
-    l->as_stored = LS_OPERAND_X | LS_OPERAND_DX;
+    l->half.as_stored = LS_OPERAND_X | LS_OPERAND_DX;
     ls_conversions_add(b, (ls_conversion){.operand = LS_OPERAND_X, .numbers = l->T * C});
     ls_conversions_add(
         b, (ls_conversion){

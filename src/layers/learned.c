@@ -36,7 +36,7 @@ static void backward_run(void *arg, int thread, int nthreads) {
 static void backward(const ls_layer *l, const ls_layer_call *c) {
     const float *dy = c->dy;
     for (int i = 0; i < l->nparams; dy += l->counts[i++])
-        if (!l->frozen[i]) ls_pool_run(c->compute->pool, backward_run, &(job){l, c, i, dy});
+        if (ls_layer_trains(l, i)) ls_pool_run(c->compute->pool, backward_run, &(job){l, c, i, dy});
 }
 
 static const ls_layer_ops ops = {.kind = "learned", .forward = forward, .backward = backward};
@@ -47,23 +47,23 @@ static void add_param(ls_model *m, ls_layer *l, const char *suffix, const ls_par
     for (int i = 0; i < p->ndims; i++) count *= p->dims[i];
     l->ops = &ops;
     l->C = l->nparams ? l->C + count : count;
-    ls_works_pass(&l->forward_work, LS_WORK_ADD, count);
-    ls_works_pass(&l->backward_work, LS_WORK_COLUMN_SUM, count);
-    ls_works_grads(&l->backward_work, 1u << l->nparams);
+    ls_works_pass(&l->cost.forward, LS_WORK_ADD, count);
+    ls_works_pass(&l->cost.backward, LS_WORK_COLUMN_SUM, count);
+    ls_works_grads(&l->cost.backward, 1u << l->nparams);
     ls_build_param(m, l, suffix, p);
 }
 
 ls_value *ls_layers_ones(ls_model *m, const char *name, int64_t C) {
     ls_layer *l = ls_build_layer(m, "learned", name, NULL, 0);
     if (!l) return ls_build_failed(m);
-    add_param(m, l, "weight", &(ls_param){.ndims = 1, .dims = {C}, .init_value = 1});
+    add_param(m, l, "weight", &(ls_param){.ndims = 1, .dims = {C}, .init.value = 1});
     return ls_build_value(m, LS_DIMS(C));
 }
 
 ls_value *ls_layers_ones_zeros(ls_model *m, const char *name, int64_t C) {
     ls_layer *l = ls_build_layer(m, "learned", name, NULL, 0);
     if (!l) return ls_build_failed(m);
-    add_param(m, l, "weight", &(ls_param){.ndims = 1, .dims = {C}, .init_value = 1});
+    add_param(m, l, "weight", &(ls_param){.ndims = 1, .dims = {C}, .init.value = 1});
     add_param(m, l, "bias", &(ls_param){.ndims = 1, .dims = {C}});
     return ls_build_value(m, LS_DIMS(2, C));
 }
@@ -71,7 +71,7 @@ ls_value *ls_layers_ones_zeros(ls_model *m, const char *name, int64_t C) {
 ls_value *(ls_learned)(ls_model *m, ls_dims dims, ls_learned_options o) {
     ls_layer *l = ls_build_layer(m, "learned", o.name, NULL, 0);
     if (!l) return ls_build_failed(m);
-    ls_param p = {.init_std = o.deviation != 0 ? o.deviation : 0.02f};
+    ls_param p = {.init.std = o.deviation != 0 ? o.deviation : 0.02f};
     int64_t count = 1;
     for (; p.ndims < LS_MAX_DIMS && dims.of[p.ndims]; p.ndims++) {
         int64_t n = dims.of[p.ndims];

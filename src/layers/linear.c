@@ -79,7 +79,7 @@ void ls_linear_product_dx(const ls_layer *l, const ls_layer_call *c, ls_matrix d
 
 void ls_linear_product_dw(const ls_layer *l, const ls_layer_call *c, ls_matrix dy) {
     int64_t out = ls_linear_outputs(l);
-    if (!l->frozen[W])
+    if (ls_layer_trains(l, W))
         ls_gemm(c->compute, &(ls_gemm_job){.bf16 = ls_layer_in_bf16(c),
                                            .M = out,
                                            .N = l->C,
@@ -93,7 +93,7 @@ void ls_linear_product_dw(const ls_layer *l, const ls_layer_call *c, ls_matrix d
 
 void ls_linear_bias_back(const ls_layer *l, const ls_layer_call *c) {
     int bias = bias_of(l);
-    if (bias && !l->frozen[bias])
+    if (bias && ls_layer_trains(l, bias))
         ls_rows_column_sum(c, c->n * c->T, ls_rows_dy(l, c, ls_linear_outputs(l)),
                            ls_layer_grad(l, c, bias));
 }
@@ -130,23 +130,23 @@ ls_value *(ls_linear)(ls_model *m, ls_value *x, ls_linear_options o) {
     l->ops = o.out_in ? &ops_out_in : &ops;
     l->T = rows;
     l->C = in;
-    l->only_first_reads = true;
-    l->forward_flops = 2.0 * (double)(rows * in * o.out);
-    ls_works_linear(&l->forward_work, &l->backward_work, W, rows, in, o.out);
+    l->traits.only_first_reads = true;
+    l->cost.flops = 2.0 * (double)(rows * in * o.out);
+    ls_works_linear(&l->cost.forward, &l->cost.backward, W, rows, in, o.out);
     ls_param w = {.ndims = 2, .dims = {in, o.out}, .decay = true};
     if (o.out_in) w.dims[0] = o.out, w.dims[1] = in;
-    l->reads_stored[W] = o.out_in;
-    l->in_products[W] = true;
-    l->as_stored = LS_OPERAND_X | LS_OPERAND_DY;
-    w.init_std = o.deviation > 0 ? o.deviation : 1 / sqrtf((float)in);
+    l->half.reads_stored[W] = o.out_in;
+    l->half.in_products[W] = true;
+    l->half.as_stored = LS_OPERAND_X | LS_OPERAND_DY;
+    w.init.std = o.deviation > 0 ? o.deviation : 1 / sqrtf((float)in);
     w.frozen = o.lora.rank != 0;
     ls_build_param(m, l, "weight", &w);
     ls_param bias = {.ndims = 1, .dims = {o.out}, .frozen = w.frozen};
     if (!o.no_bias) {
         ls_build_param(m, l, "bias", &bias);
-        ls_conversions_add(&l->backward_conversions, (ls_conversion){.operand = LS_OPERAND_DY,
-                                                                     .grads = 1u << BIAS,
-                                                                     .numbers = rows * o.out});
+        ls_conversions_add(&l->cost.backward_converts, (ls_conversion){.operand = LS_OPERAND_DY,
+                                                                       .grads = 1u << BIAS,
+                                                                       .numbers = rows * o.out});
     }
     LS_LAYER_OWN_AS(ls_linear_own, l) = (ls_linear_own){.bias = o.no_bias ? 0 : BIAS};
     if (o.lora.rank && !ls_lora_add(m, l, &o.lora)) return ls_build_failed(m);

@@ -26,6 +26,9 @@ void ls_linear_product_dw(const ls_layer *, const ls_layer_call *, ls_matrix dy)
 void ls_linear_bias_back(const ls_layer *, const ls_layer_call *);
 
 bool ls_lora_is(const ls_layer *); /* has the layer an adapter? */
+/* Numbers among the layer's parameters of a, b and the magnitude (0: none); false: it has no
+ * adapter. */
+bool ls_lora_find(const ls_layer *, int params_p[3]);
 
 /* Makes the layer, which has its weight and bias, one with an adapter. NULL: an option is not
  * possible, and the model has failed. */

@@ -91,18 +91,18 @@ static void add_layer(ls_model *m, ls_value *x, ls_value *label, ls_value *all_l
     int64_t V = tied >= 0 ? m->params[tied].dims[0] : o.classes;
     if (!ls_build_is_good(m) || !look(m, x, label, V)) return;
     l->ops = &ops;
-    l->predicts = LS_CLASSES;
+    l->end.predicts = LS_CLASSES;
     l->T = x->dims.of[0];
     ls_label_rows_declare(l, ls_value_last(x), V);
-    l->work_floats = ls_label_rows_numbers(l->T);
-    l->block_floats = ls_label_rows_block(l->C, V);
+    l->memory.work = ls_label_rows_numbers(l->T);
+    l->memory.block_floats = ls_label_rows_block(l->C, V);
     ls_vocabulary_works(l, 0, l->T);
     if (tied >= 0)
         ls_build_shared(m, l, tied);
     else
         ls_build_param(
             m, l, "weight",
-            &(ls_param){.ndims = 2, .dims = {V, l->C}, .decay = true, .init_std = 0.02f});
+            &(ls_param){.ndims = 2, .dims = {V, l->C}, .decay = true, .init.std = 0.02f});
     ls_build_field(m, l, label);
     ls_build_classes(m, label, V, true);
     ls_labels_weigh(m, l, all_labels);

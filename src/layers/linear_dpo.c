@@ -219,18 +219,18 @@ void ls_linear_dpo(ls_model *m, ls_value *x, const ls_dpo_fields *f, ls_dpo_opti
     l->ops = &ops;
     l->T = x->dims.of[0];
     ls_label_rows_declare(l, ls_value_last(x), V);
-    l->work_floats = ls_label_rows_numbers(l->T) + PAIR_FLOATS;
-    l->block_floats = ls_label_rows_block(l->C, V);
+    l->memory.work = ls_label_rows_numbers(l->T) + PAIR_FLOATS;
+    l->memory.block_floats = ls_label_rows_block(l->C, V);
     LS_LAYER_OWN_AS(ls_dpo_options, l) = o;
     ls_vocabulary_works(l, 0, l->T);
-    if (l->T > l->block_rows) /* the second pass */
-        ls_works_product(&l->backward_work, LS_WORK_PRODUCT_DX, 0, V, l->C);
+    if (l->T > l->memory.block_rows) /* the second pass */
+        ls_works_product(&l->cost.backward, LS_WORK_PRODUCT_DX, 0, V, l->C);
     if (tied >= 0)
         ls_build_shared(m, l, tied);
     else
         ls_build_param(
             m, l, "weight",
-            &(ls_param){.ndims = 2, .dims = {V, l->C}, .decay = true, .init_std = 0.02f});
+            &(ls_param){.ndims = 2, .dims = {V, l->C}, .decay = true, .init.std = 0.02f});
     ls_build_field(m, l, f->targets);
     ls_build_field(m, l, f->rejected);
     ls_build_field(m, l, f->reference);

@@ -190,7 +190,7 @@ static ls_matrix magnitude_back(lora *f) {
     const ls_compute *compute = f->c->compute;
     int m = f->o->magnitude;
     find_norms(f);
-    if (!f->l->frozen[m]) {
+    if (ls_layer_trains(f->l, m)) {
         ls_pool_run(compute->pool, magnitude_run, f);
         ls_rows_column_sum(f->c, f->rows, ls_matrix_of(f->dz, f->out),
                            ls_layer_grad(f->l, f->c, m));
@@ -237,11 +237,11 @@ static void backward(const ls_layer *l, const ls_layer_call *c) {
     int a = f.o->a, b = f.o->b;
     ls_linear_bias_back(l, c);
     ls_linear_product_dw(l, c, dz);
-    if (!l->frozen[b]) sum_products(&f, dz, ls_matrix_of(f.t, f.r), ls_layer_grad(l, c, b));
-    if (l->frozen[a] && !c->dx[0]) return;
+    if (ls_layer_trains(l, b)) sum_products(&f, dz, ls_matrix_of(f.t, f.r), ls_layer_grad(l, c, b));
+    if (!ls_layer_trains(l, a) && !c->dx[0]) return;
     multiply(&f, dz, (ls_gemm_job){.N = f.r, .K = f.out, .b = ls_matrix_of(f.b, f.r), .c = f.dt});
     scale(&f, f.dt);
-    if (!l->frozen[a])
+    if (ls_layer_trains(l, a))
         sum_products(&f, ls_matrix_of(f.dt, f.r), input_of(&f), ls_layer_grad(l, c, a));
     if (c->dx[0]) input_back(&f, dz);
 }
@@ -257,24 +257,33 @@ static const ls_layer_ops ops = {
 
 bool ls_lora_is(const ls_layer *l) { return l->ops == &ops; }
 
+bool ls_lora_find(const ls_layer *l, int params_p[3]) {
+    if (!ls_lora_is(l)) return false;
+    const ls_linear_own *o = &LS_LAYER_OWN_OF(ls_linear_own, l);
+    params_p[0] = o->a;
+    params_p[1] = o->b;
+    params_p[2] = o->magnitude;
+    return true;
+}
+
 static void add_works(ls_layer *l, const ls_linear_own *o, int64_t in, int64_t out) {
     int64_t T = l->T, r = o->rank;
-    ls_works_product(&l->forward_work, LS_WORK_PRODUCT, 0, r, in);
-    ls_works_product(&l->forward_work, LS_WORK_PRODUCT, 0, out, r);
-    ls_works_product(&l->backward_work, LS_WORK_PRODUCT_DX, 0, r, out);
-    ls_works_product(&l->backward_work, LS_WORK_PRODUCT_DX, 0, in, r);
-    ls_works_product(&l->backward_work, LS_WORK_PRODUCT_DW, r, in, 0);
-    ls_works_grads(&l->backward_work, 1u << o->a);
-    ls_works_product(&l->backward_work, LS_WORK_PRODUCT_DW, out, r, 0);
-    ls_works_grads(&l->backward_work, 1u << o->b);
-    l->forward_flops += 2.0 * (double)(T * r * (in + out));
-    if (o->mask.rate > 0) ls_works_dropout(&l->forward_work, T * in);
-    if (o->mask.rate > 0) ls_works_dropout(&l->backward_work, 2 * T * in);
+    ls_works_product(&l->cost.forward, LS_WORK_PRODUCT, 0, r, in);
+    ls_works_product(&l->cost.forward, LS_WORK_PRODUCT, 0, out, r);
+    ls_works_product(&l->cost.backward, LS_WORK_PRODUCT_DX, 0, r, out);
+    ls_works_product(&l->cost.backward, LS_WORK_PRODUCT_DX, 0, in, r);
+    ls_works_product(&l->cost.backward, LS_WORK_PRODUCT_DW, r, in, 0);
+    ls_works_grads(&l->cost.backward, 1u << o->a);
+    ls_works_product(&l->cost.backward, LS_WORK_PRODUCT_DW, out, r, 0);
+    ls_works_grads(&l->cost.backward, 1u << o->b);
+    l->cost.flops += 2.0 * (double)(T * r * (in + out));
+    if (o->mask.rate > 0) ls_works_dropout(&l->cost.forward, T * in);
+    if (o->mask.rate > 0) ls_works_dropout(&l->cost.backward, 2 * T * in);
     if (!o->magnitude) return;
-    ls_works_pass(&l->forward_work, LS_WORK_ADD, T * out);
-    ls_works_pass(&l->backward_work, LS_WORK_ADD, 3 * T * out);
-    ls_works_pass(&l->backward_work, LS_WORK_COLUMN_SUM, T * out);
-    ls_works_grads(&l->backward_work, 1u << o->magnitude);
+    ls_works_pass(&l->cost.forward, LS_WORK_ADD, T * out);
+    ls_works_pass(&l->cost.backward, LS_WORK_ADD, 3 * T * out);
+    ls_works_pass(&l->cost.backward, LS_WORK_COLUMN_SUM, T * out);
+    ls_works_grads(&l->cost.backward, 1u << o->magnitude);
 }
 
 static bool check(ls_model *m, const ls_lora *o) {
@@ -300,9 +309,9 @@ ls_layer *ls_lora_add(ls_model *m, ls_layer *l, const ls_lora *given) {
     float alpha = given->alpha > 0 ? given->alpha : 8;
     if (!check(m, given)) return NULL;
     l->ops = &ops;
-    l->only_first_reads = false;
-    if (given->dropout > 0) l->as_stored &= ~(unsigned)LS_OPERAND_X;
-    if (given->dora) l->as_stored &= ~(unsigned)LS_OPERAND_DY;
+    l->traits.only_first_reads = false;
+    if (given->dropout > 0) l->half.as_stored &= ~(unsigned)LS_OPERAND_X;
+    if (given->dora) l->half.as_stored &= ~(unsigned)LS_OPERAND_DY;
     o->rank = r;
     o->scale = alpha / (given->rs ? sqrtf((float)r) : (float)r);
     o->mask =
@@ -312,16 +321,17 @@ ls_layer *ls_lora_add(ls_model *m, ls_layer *l, const ls_lora *given) {
     o->magnitude = given->dora ? o->b + 1 : 0;
     ls_param a = {.ndims = 2, .dims = {r, in}, .decay = true, .adapter = true};
     ls_param b = {.ndims = 2, .dims = {out, r}, .decay = true, .adapter = true};
-    ls_param magnitude = {.ndims = 1, .dims = {out}, .adapter = true, .norms_of = l->params[W] + 1};
-    a.init_bound = 1 / sqrtf((float)in);
+    ls_param magnitude = {
+        .ndims = 1, .dims = {out}, .adapter = true, .init.norms_of = l->params[W] + 1};
+    a.init.bound = 1 / sqrtf((float)in);
     ls_build_param(m, l, "lora_A.weight", &a);
     ls_build_param(m, l, "lora_B.weight", &b);
     if (given->dora) ls_build_param(m, l, "lora_magnitude_vector", &magnitude);
     int64_t dropped = given->dropout > 0 ? in : 0, scaled = given->dora ? out : 0;
-    l->saved_floats = (size_t)(l->T * (r + scaled));
-    l->saved_rough = (size_t)scaled;
-    l->work_floats = (size_t)(l->T * (r + dropped + scaled) + 2 * scaled);
-    if (given->dora) l->scratch_floats = (size_t)(NORM_ROWS * (in + r));
+    l->memory.saved = (size_t)(l->T * (r + scaled));
+    l->half.saved_rough = (size_t)scaled;
+    l->memory.work = (size_t)(l->T * (r + dropped + scaled) + 2 * scaled);
+    if (given->dora) l->memory.scratch = (size_t)(NORM_ROWS * (in + r));
     add_works(l, o, in, out);
     return l;
 }

@@ -8,15 +8,6 @@
 #include "layers/linear.h"
 #include "tensor/gemm.h"
 
-bool ls_lora_find(const ls_layer *l, int params_p[3]) {
-    if (!ls_lora_is(l)) return false;
-    const ls_linear_own *o = &LS_LAYER_OWN_OF(ls_linear_own, l);
-    params_p[0] = o->a;
-    params_p[1] = o->b;
-    params_p[2] = o->magnitude;
-    return true;
-}
-
 void ls_lora_add_to(const ls_lora_values *v, const ls_lora_rows *r) {
     const ls_linear_own *o = &LS_LAYER_OWN_OF(ls_linear_own, v->layer);
     int64_t in = v->layer->C;

@@ -11,10 +11,6 @@ typedef struct ls_lora_values {
     const float *a, *b, *magnitude; /* [rank, in], [out, rank], with DoRA [out] */
 } ls_lora_values;
 
-/* Numbers among the layer's parameters of a, b and the magnitude (0: none); false: it has no
- * adapter. */
-bool ls_lora_find(const ls_layer *, int params_p[3]);
-
 /* Rows [first, first + n) of the weight, which are in rows [n, in]. */
 typedef struct ls_lora_rows {
     const ls_compute *compute;

@@ -171,12 +171,12 @@ static ls_layer *add(ls_model *m, const ls_layer_ops *ops, const options *given,
     l->ops = ops;
     l->C = l->V = ls_value_last(x[0]);
     l->T = ls_value_count(x[0]) / l->V;
-    l->loss = true;
-    l->predicts = predicts[given->kind];
-    l->work_floats = (size_t)l->T * row_floats(given, l->V);
-    l->work_floats += l->work_floats % 2; /* doubles */
-    ls_works_pass(&l->backward_work, LS_WORK_LOSS, l->T * l->V);
-    ls_works_pass(&l->backward_work, LS_WORK_LOSS_DX, l->T * l->V);
+    l->traits.loss = true;
+    l->end.predicts = predicts[given->kind];
+    l->memory.work = (size_t)l->T * row_floats(given, l->V);
+    l->memory.work += l->memory.work % 2; /* doubles */
+    ls_works_pass(&l->cost.backward, LS_WORK_LOSS, l->T * l->V);
+    ls_works_pass(&l->cost.backward, LS_WORK_LOSS_DX, l->T * l->V);
     m->targets = 1;
     return l;
 }
@@ -225,7 +225,7 @@ static void add_numbers(ls_model *m, const ls_layer_ops *ops, ls_loss kind, ls_v
     else if (is_field)
         ls_build_field(m, l, x[1]);
     else
-        l->fixed_input = 1;
+        l->end.fixed_input = 1;
     if (ls_build_is_good(m)) ls_layers_number_metrics(m, kind == LS_LOSS_BINARY, x[0], x[1]);
 }
 

@@ -74,7 +74,7 @@ ls_value *(ls_mean)(ls_model *m, ls_value *x, int dim) {
     ls_dims dims = {{0}};
     for (int i = 0, to = 0; i < x->ndims; i++)
         if (i != a.dim) dims.of[to++] = x->dims.of[i];
-    ls_works_pass(&l->forward_work, LS_WORK_COLUMN_SUM, ls_value_count(x));
-    ls_works_pass(&l->backward_work, LS_WORK_ADD, ls_value_count(x));
+    ls_works_pass(&l->cost.forward, LS_WORK_COLUMN_SUM, ls_value_count(x));
+    ls_works_pass(&l->cost.backward, LS_WORK_ADD, ls_value_count(x));
     return ls_build_value(m, dims);
 }

@@ -127,7 +127,7 @@ static const ls_layer_ops ops = {.kind = "metric", .forward = forward};
 static ls_value *finish(ls_model *m, ls_layer *l, const ls_value *x, const options *o,
                         ls_measure_kind kind) {
     l->ops = &ops;
-    l->loss = true;
+    l->traits.loss = true;
     l->C = l->V = ls_value_last(x);
     l->T = ls_value_count(x) / l->V;
     int count = (int)ls_value_count(x);

@@ -6,10 +6,6 @@
 
 #include "layers/routing.h"
 
-float ls_moe_deviation(const ls_moe_options *o, int64_t in) {
-    return o->deviation > 0 ? o->deviation : 1 / sqrtf((float)in);
-}
-
 static bool check(ls_model *m, const ls_moe_options *o) {
     if (o->experts < 1 || o->experts > LS_EXPERTS_MOST)
         ls_build_fail(m, "moe: experts is %lld; 1 to %d are possible", (long long)o->experts,

@@ -2,6 +2,8 @@
 #ifndef LS_LAYERS_MOE_H
 #define LS_LAYERS_MOE_H
 
+#include <math.h>
+
 #include "model/builder.h"
 
 /* The mixture of experts; measured: its load is among the model's notes (ls_layers_note_loads()),
@@ -55,6 +57,8 @@ void ls_layers_note_loads(ls_model *);
 size_t ls_layers_read_by_row(const ls_layer *, int i);
 
 /* Of initial weights that are multiplied with `in` numbers. */
-float ls_moe_deviation(const ls_moe_options *, int64_t in);
+static inline float ls_moe_deviation(const ls_moe_options *o, int64_t in) {
+    return o->deviation > 0 ? o->deviation : 1 / sqrtf((float)in);
+}
 
 #endif

@@ -53,8 +53,8 @@ static ls_layer *add_layer(ls_model *m, const ls_layer_ops *which, ls_value *a, 
 ls_value *(ls_multiply)(ls_model *m, ls_value *a, ls_value *b) {
     ls_layer *l = add_layer(m, &ops, a, b);
     if (!l) return ls_build_failed(m);
-    ls_works_pass(&l->forward_work, LS_WORK_ADD, ls_value_count(a));
-    for (int k = 0; k < 2; k++) ls_works_pass(&l->backward_work, LS_WORK_ADD, ls_value_count(a));
+    ls_works_pass(&l->cost.forward, LS_WORK_ADD, ls_value_count(a));
+    for (int k = 0; k < 2; k++) ls_works_pass(&l->cost.backward, LS_WORK_ADD, ls_value_count(a));
     return ls_build_value(m, a->dims);
 }
 
@@ -127,7 +127,7 @@ static void gate_backward(const ls_layer *l, const ls_layer_call *c) {
 }
 
 static void gate_converts(ls_layer *l, int64_t n) {
-    ls_conversions *f = &l->forward_conversions, *b = &l->backward_conversions;
+    ls_conversions *f = &l->cost.forward_converts, *b = &l->cost.backward_converts;
     ls_conversions_add(f, (ls_conversion){.operand = LS_OPERAND_X, .numbers = 2 * n});
     ls_conversions_add(f, (ls_conversion){.operand = LS_OPERAND_Y, .rounds = true, .numbers = n});
     ls_conversions_add(b,
@@ -144,9 +144,9 @@ static const ls_layer_ops gate_ops = {
 ls_value *(ls_silu_gate)(ls_model *m, ls_value *gate, ls_value *x) {
     ls_layer *l = add_layer(m, &gate_ops, gate, x);
     if (!l) return ls_build_failed(m);
-    l->as_stored = LS_OPERAND_ALL;
-    ls_works_pass(&l->forward_work, LS_WORK_GELU, ls_value_count(x));
-    ls_works_pass(&l->backward_work, LS_WORK_GELU_BACK, ls_value_count(x));
+    l->half.as_stored = LS_OPERAND_ALL;
+    ls_works_pass(&l->cost.forward, LS_WORK_GELU, ls_value_count(x));
+    ls_works_pass(&l->cost.backward, LS_WORK_GELU_BACK, ls_value_count(x));
     gate_converts(l, ls_value_count(x));
     return ls_build_value(m, x->dims);
 }

@@ -146,16 +146,16 @@ static ls_layer *add(ls_model *m, ls_value *x, ls_value *weight, const ls_layer_
     l->C = ls_value_last(x);
     l->T = ls_value_count(x) / l->C;
     l->rowless = 1u << 1;
-    ls_works_pass(&l->forward_work, LS_WORK_NORM, l->T * l->C);
-    ls_works_pass(&l->backward_work, LS_WORK_NORM_DPARAMS, l->T * l->C);
-    ls_works_pass(&l->backward_work, LS_WORK_NORM_DX, l->T * l->C);
+    ls_works_pass(&l->cost.forward, LS_WORK_NORM, l->T * l->C);
+    ls_works_pass(&l->cost.backward, LS_WORK_NORM_DPARAMS, l->T * l->C);
+    ls_works_pass(&l->cost.backward, LS_WORK_NORM_DX, l->T * l->C);
     return l;
 }
 
 ls_value *ls_layers_rms_norm_by(ls_model *m, ls_value *x, ls_value *weight, float eps) {
     ls_layer *l = add(m, x, weight, &rms_ops);
     if (!l) return ls_build_failed(m);
-    l->saved_floats = (size_t)l->T;
+    l->memory.saved = (size_t)l->T;
     LS_LAYER_OWN_AS(float, l) = eps;
     return ls_build_value(m, x->dims);
 }
@@ -163,6 +163,6 @@ ls_value *ls_layers_rms_norm_by(ls_model *m, ls_value *x, ls_value *weight, floa
 ls_value *ls_layers_layer_norm_by(ls_model *m, ls_value *x, ls_value *weight_bias) {
     ls_layer *l = add(m, x, weight_bias, &layer_ops);
     if (!l) return ls_build_failed(m);
-    l->saved_floats = (size_t)(2 * l->T);
+    l->memory.saved = (size_t)(2 * l->T);
     return ls_build_value(m, x->dims);
 }

@@ -96,7 +96,7 @@ ls_value *(ls_normalize)(ls_model *m, ls_value *x, ls_normalize_options given) {
     ls_build_unread(l);
     LS_LAYER_OWN_AS(options, l) = o;
     if (is_field) ls_build_field(m, l, x);
-    ls_works_pass(&l->forward_work, LS_WORK_ADD, o.count);
-    ls_works_pass(&l->backward_work, LS_WORK_ADD, o.count);
+    ls_works_pass(&l->cost.forward, LS_WORK_ADD, o.count);
+    ls_works_pass(&l->cost.backward, LS_WORK_ADD, o.count);
     return ls_build_value(m, x->dims);
 }

@@ -52,7 +52,7 @@ static ls_layer_args args_of(const job *j, int64_t i, int64_t n) {
     }
     for (int p = 0; p < l->nparams; p++)
         a.param[p] = (ls_operand){.data = ls_layer_param(l, c, p), .count = (int64_t)l->counts[p]};
-    if (l->saved_floats) a.saved = (float *)c->saved + i * (int64_t)l->saved_floats;
+    if (l->memory.saved) a.saved = (float *)c->saved + i * (int64_t)l->memory.saved;
     if (o->user_work) a.work = c->work + i * (int64_t)o->user_work;
     return a;
 }
@@ -136,7 +136,7 @@ static void backward(const ls_layer *l, const ls_layer_call *c) {
         return;
     }
     for (int p = 0; c->grads_start && p < l->nparams; p++)
-        if (!l->frozen[p]) memset(ls_layer_grad(l, c, p), 0, l->counts[p] * sizeof(float));
+        if (ls_layer_trains(l, p)) memset(ls_layer_grad(l, c, p), 0, l->counts[p] * sizeof(float));
     for (int64_t i = 0; i < c->n; i++) back(&j, i, 1, NULL);
 }
 
@@ -191,7 +191,7 @@ static bool choose_sizes(ls_model *m, const ls_layer *l, ls_layer_sizes *s) {
 static bool add_params(ls_model *m, ls_layer *l, const ls_own_options *o) {
     for (int p = 0; p < LS_OWN_PARAMS && o->params[p].name; p++) {
         const ls_own_param *given = &o->params[p];
-        ls_param param = {.init_std = given->initial.std, .init_value = given->initial.value};
+        ls_param param = {.init.std = given->initial.std, .init.value = given->initial.value};
         for (; param.ndims < LS_MAX_DIMS && given->dims.of[param.ndims]; param.ndims++)
             param.dims[param.ndims] = given->dims.of[param.ndims];
         param.decay = param.ndims > 1;
@@ -214,14 +214,14 @@ static void declare(ls_layer *l, const ls_layer_sizes *s, size_t out) {
     size_t params = params_of(l), numbers = inputs_of(l) + out;
     o->user_work = (size_t)s->work;
     o->sums = params <= numbers ? params : 0;
-    l->saved_floats = (size_t)s->saved;
-    l->work_floats = o->user_work + o->sums + inputs_of(l);
+    l->memory.saved = (size_t)s->saved;
+    l->memory.work = o->user_work + o->sums + inputs_of(l);
     l->C = (int64_t)out;
-    l->forward_flops = s->flops;
-    l->flops_unknown = s->flops <= 0;
+    l->cost.flops = s->flops;
+    l->cost.unknown = s->flops <= 0;
     int64_t pass = s->flops > (double)numbers ? (int64_t)s->flops : (int64_t)numbers;
-    ls_works_pass(&l->forward_work, LS_WORK_ADD, pass);
-    ls_works_pass(&l->backward_work, LS_WORK_ADD, 2 * pass + (int64_t)params);
+    ls_works_pass(&l->cost.forward, LS_WORK_ADD, pass);
+    ls_works_pass(&l->cost.backward, LS_WORK_ADD, 2 * pass + (int64_t)params);
 }
 
 static void describe(const ls_layer *l, ls_facts *f) {
@@ -242,7 +242,7 @@ ls_value *(ls_own_layer)(ls_model *m, const ls_layer_kind *kind, ls_value *x, ls
     *a = (own){.kind = kind, .user = o.own};
     for (int k = 0; k < n; k++) a->in[k] = in[k];
     l->ops = &ops;
-    l->trains_all = !kind->may_freeze;
+    l->traits.trains_all = !kind->may_freeze;
     ls_layer_sizes s;
     if (!choose_sizes(m, l, &s) || !add_params(m, l, &o)) return ls_build_failed(m);
     ls_value *y = ls_build_value(m, s.out);

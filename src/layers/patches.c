@@ -65,7 +65,7 @@ ls_value *(ls_patches)(ls_model *m, ls_value *x, int64_t size) {
     l->ops = &ops;
     ls_build_unread(l);
     LS_LAYER_OWN_AS(options, l) = (options){d[0] / size, d[1] / size, size, d[2]};
-    ls_works_pass(&l->forward_work, LS_WORK_ADD, ls_value_count(x));
-    ls_works_pass(&l->backward_work, LS_WORK_ADD, ls_value_count(x));
+    ls_works_pass(&l->cost.forward, LS_WORK_ADD, ls_value_count(x));
+    ls_works_pass(&l->cost.backward, LS_WORK_ADD, ls_value_count(x));
     return ls_build_value(m, LS_DIMS(d[0] / size * (d[1] / size), size * size * d[2]));
 }

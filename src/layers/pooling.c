@@ -156,9 +156,9 @@ static ls_value *add(ls_model *m, ls_value *x, const ls_layer_ops *ops, const ls
     l->ops = ops;
     ls_build_unread(l);
     LS_LAYER_OWN_AS(ls_pooling, l) = p;
-    if (ops == &max_ops) l->saved_floats = (size_t)(count + 1) / 2;
-    ls_works_pass(&l->forward_work, LS_WORK_ADD, count * p.window[0] * p.window[1]);
-    ls_works_pass(&l->backward_work, LS_WORK_ADD, count * p.window[0] * p.window[1]);
+    if (ops == &max_ops) l->memory.saved = (size_t)(count + 1) / 2;
+    ls_works_pass(&l->cost.forward, LS_WORK_ADD, count * p.window[0] * p.window[1]);
+    ls_works_pass(&l->cost.backward, LS_WORK_ADD, count * p.window[0] * p.window[1]);
     return ls_build_value(m, LS_DIMS(p.out[0], p.out[1], p.C));
 }
 
@@ -175,7 +175,7 @@ ls_value *(ls_mean_pool)(ls_model *m, ls_value *x) {
     if (!l) return ls_build_failed(m);
     l->ops = &mean_ops;
     ls_build_unread(l);
-    ls_works_pass(&l->forward_work, LS_WORK_ADD, ls_value_count(x));
-    ls_works_pass(&l->backward_work, LS_WORK_ADD, ls_value_count(x));
+    ls_works_pass(&l->cost.forward, LS_WORK_ADD, ls_value_count(x));
+    ls_works_pass(&l->cost.backward, LS_WORK_ADD, ls_value_count(x));
     return ls_build_value(m, LS_DIMS(ls_value_last(x)));
 }

@@ -73,10 +73,10 @@ ls_value *ls_layers_positions(ls_model *m, ls_value *x, ls_row_range rows, const
     ls_build_unread(l);
     ls_build_param(
         m, l, "weight",
-        &(ls_param){.ndims = 2, .dims = {rows.all, l->C}, .decay = true, .init_std = deviation});
-    ls_works_pass(&l->forward_work, LS_WORK_ADD, l->T * l->C);
-    ls_works_pass(&l->backward_work, LS_WORK_ADD, l->T * l->C);
-    ls_works_pass(&l->backward_work, LS_WORK_COLUMN_SUM, l->T * l->C);
-    ls_works_grads(&l->backward_work, 1);
+        &(ls_param){.ndims = 2, .dims = {rows.all, l->C}, .decay = true, .init.std = deviation});
+    ls_works_pass(&l->cost.forward, LS_WORK_ADD, l->T * l->C);
+    ls_works_pass(&l->cost.backward, LS_WORK_ADD, l->T * l->C);
+    ls_works_pass(&l->cost.backward, LS_WORK_COLUMN_SUM, l->T * l->C);
+    ls_works_grads(&l->cost.backward, 1);
     return ls_build_value(m, x->dims);
 }

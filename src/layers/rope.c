@@ -137,7 +137,7 @@ static const float *find_turns(ls_model *m, const frequencies *f) {
 /* ---- adding it ---- */
 
 static void declare_conversions(ls_layer *l, int64_t n) {
-    ls_conversions *f = &l->forward_conversions, *b = &l->backward_conversions;
+    ls_conversions *f = &l->cost.forward_converts, *b = &l->cost.backward_converts;
     ls_conversions_add(f, (ls_conversion){.operand = LS_OPERAND_X, .numbers = n});
     ls_conversions_add(f, (ls_conversion){.operand = LS_OPERAND_Y, .rounds = true, .numbers = n});
     ls_conversions_add(b, (ls_conversion){.operand = LS_OPERAND_DY, .for_dx = true, .numbers = n});
@@ -180,16 +180,16 @@ ls_value *ls_layers_rope(ls_model *m, ls_value *x, ls_rope_options o, ls_row_ran
     ls_build_unread(l);
     l->T = x->dims.of[0];
     l->C = ls_value_last(x);
-    l->as_stored = LS_OPERAND_ALL;
-    l->scratch_floats = (size_t)(2 * l->C);
+    l->half.as_stored = LS_OPERAND_ALL;
+    l->memory.scratch = (size_t)(2 * l->C);
     if (o.positions) {
         ls_build_field(m, l, o.positions);
         ls_build_classes(m, o.positions, f.T, false);
     }
     LS_LAYER_OWN_AS(options, l) = (options){
         .f = f, .turns = find_turns(m, &f), .first = of.first, .positions = o.positions != NULL};
-    ls_works_pass(&l->forward_work, LS_WORK_ADD, ls_value_count(x));
-    ls_works_pass(&l->backward_work, LS_WORK_ADD, ls_value_count(x));
+    ls_works_pass(&l->cost.forward, LS_WORK_ADD, ls_value_count(x));
+    ls_works_pass(&l->cost.backward, LS_WORK_ADD, ls_value_count(x));
     declare_conversions(l, ls_value_count(x));
     return ls_build_value(m, x->dims);
 }

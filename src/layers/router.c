@@ -40,7 +40,7 @@ static void backward(const ls_layer *l, const ls_layer_call *c) {
                                            .b = ls_matrix_of(ls_layer_param(l, c, W), l->C),
                                            .c = c->dx[0],
                                            .ldc = l->C});
-    if (!l->frozen[W])
+    if (ls_layer_trains(l, W))
         ls_gemm(c->compute, &(ls_gemm_job){.M = out,
                                            .N = l->C,
                                            .K = rows,
@@ -68,18 +68,18 @@ ls_value *ls_layers_router(ls_model *m, ls_value *x, const ls_moe_options *o) {
     l->ops = &ops;
     l->T = rows;
     l->C = in;
-    l->only_first_reads = true;
-    l->forward_flops = 2.0 * (double)(rows * in * o->experts);
-    ls_works_product(&l->forward_work, LS_WORK_PRODUCT, 0, o->experts, in);
-    ls_works_product(&l->backward_work, LS_WORK_PRODUCT_DX, 0, in, o->experts);
-    ls_works_product(&l->backward_work, LS_WORK_PRODUCT_DW, o->experts, in, 0);
-    ls_works_grads(&l->backward_work, 1u << W);
-    set_f32(&l->forward_work), set_f32(&l->backward_work);
+    l->traits.only_first_reads = true;
+    l->cost.flops = 2.0 * (double)(rows * in * o->experts);
+    ls_works_product(&l->cost.forward, LS_WORK_PRODUCT, 0, o->experts, in);
+    ls_works_product(&l->cost.backward, LS_WORK_PRODUCT_DX, 0, in, o->experts);
+    ls_works_product(&l->cost.backward, LS_WORK_PRODUCT_DW, o->experts, in, 0);
+    ls_works_grads(&l->cost.backward, 1u << W);
+    set_f32(&l->cost.forward), set_f32(&l->cost.backward);
     ls_build_param(m, l, "weight",
                    &(ls_param){.ndims = 2,
                                .dims = {o->experts, in},
                                .decay = true,
-                               .init_std = ls_moe_deviation(o, in)});
+                               .init.std = ls_moe_deviation(o, in)});
     ls_dims dims = x->dims;
     dims.of[x->ndims ? x->ndims - 1 : 0] = o->experts;
     return ls_build_value(m, dims);

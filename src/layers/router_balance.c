@@ -141,16 +141,16 @@ void ls_layers_router_balance(ls_model *m, ls_router_values r, const ls_moe_opti
     l->ops = &ops;
     l->V = l->C = ls_value_last(logits);
     l->T = ls_value_count(logits) / l->V;
-    l->loss = l->auxiliary = true;
+    l->traits.loss = l->traits.auxiliary = true;
     LS_LAYER_OWN_AS(options, l) =
         (options){.k = o->per_token,
                   .normalized = o->normalize,
                   .factor = o->balance,
                   .capacity = ls_routing_capacity(o->capacity, l->T, o->experts, o->per_token),
                   .notes = -1};
-    l->work_floats = ls_routing_floats(l->T, l->V, o->per_token) + (size_t)(l->T * l->V);
-    ls_works_pass(&l->backward_work, LS_WORK_LOSS, l->T * l->V);
-    ls_works_pass(&l->backward_work, LS_WORK_LOSS_DX, l->T * l->V);
+    l->memory.work = ls_routing_floats(l->T, l->V, o->per_token) + (size_t)(l->T * l->V);
+    ls_works_pass(&l->cost.backward, LS_WORK_LOSS, l->T * l->V);
+    ls_works_pass(&l->cost.backward, LS_WORK_LOSS_DX, l->T * l->V);
 }
 
 /* ---- notes ---- */

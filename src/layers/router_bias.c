@@ -67,7 +67,7 @@ static void add_loads(const ls_layer *l, const ls_layer_call *c) {
 
 static void backward(const ls_layer *l, const ls_layer_call *c) {
     if (c->dx[0]) memset(c->dx[0], 0, (size_t)(c->n * c->T * experts_of(l)) * sizeof(float));
-    if (!l->frozen[BIAS]) add_loads(l, c);
+    if (ls_layer_trains(l, BIAS)) add_loads(l, c);
 }
 
 static void describe(const ls_layer *l, ls_facts *f) {
@@ -84,9 +84,9 @@ ls_value *ls_layers_router_bias(ls_model *m, ls_value *logits, const ls_moe_opti
     l->C = ls_value_last(logits);
     l->T = ls_value_count(logits) / l->C;
     LS_LAYER_OWN_AS(int64_t, l) = o->per_token;
-    l->work_floats = ls_routing_floats(l->T, l->C, o->per_token) + (size_t)(l->T * l->C);
-    ls_works_pass(&l->forward_work, LS_WORK_LOSS, l->T * l->C);
-    ls_works_pass(&l->backward_work, LS_WORK_LOSS, l->T * l->C);
+    l->memory.work = ls_routing_floats(l->T, l->C, o->per_token) + (size_t)(l->T * l->C);
+    ls_works_pass(&l->cost.forward, LS_WORK_LOSS, l->T * l->C);
+    ls_works_pass(&l->cost.backward, LS_WORK_LOSS, l->T * l->C);
     ls_build_param(
         m, l, "bias",
         &(ls_param){.ndims = 1, .dims = {l->C}, .momentum = o->bias_rate, .balances = true});

@@ -118,9 +118,9 @@ ls_value *ls_layers_router_sums(ls_model *m, ls_router_values r, const ls_moe_op
     LS_LAYER_OWN_AS(options, l) =
         (options){.rows = T, .k = o->per_token, .before = before ? n - 1 : -1};
     if (before) l->unread[n - 1] = true;
-    l->work_floats = ls_routing_floats(T, l->C, o->per_token) + (size_t)(T * l->C);
-    ls_works_pass(&l->forward_work, LS_WORK_LOSS, T * l->C);
-    ls_works_pass(&l->backward_work, LS_WORK_LOSS_DX, T * l->C);
+    l->memory.work = ls_routing_floats(T, l->C, o->per_token) + (size_t)(T * l->C);
+    ls_works_pass(&l->cost.forward, LS_WORK_LOSS, T * l->C);
+    ls_works_pass(&l->cost.backward, LS_WORK_LOSS_DX, T * l->C);
     return ls_build_value(m, LS_DIMS(2 * l->C));
 }
 
@@ -158,8 +158,8 @@ void ls_layers_router_loss(ls_model *m, ls_value *sums, float factor, int64_t ro
     if (!l) return;
     l->ops = &loss_ops;
     l->V = l->C = ls_value_last(sums) / 2;
-    l->loss = l->auxiliary = true;
+    l->traits.loss = l->traits.auxiliary = true;
     LS_LAYER_OWN_AS(loss_options, l).factor =
         (double)factor * (double)l->C / ((double)routers * (double)routers);
-    ls_works_pass(&l->backward_work, LS_WORK_LOSS, l->C);
+    ls_works_pass(&l->cost.backward, LS_WORK_LOSS, l->C);
 }

@@ -113,7 +113,7 @@ static void rms_forward(const ls_layer *l, const ls_layer_call *c) {
 }
 
 static void rms_backward(const ls_layer *l, const ls_layer_call *c) {
-    if (!l->frozen[0]) ls_pool_run(c->compute->pool, rms_dparams_run, &(job){l, c});
+    if (ls_layer_trains(l, 0)) ls_pool_run(c->compute->pool, rms_dparams_run, &(job){l, c});
     if (c->dx[0]) ls_pool_run(c->compute->pool, rms_dx_run, &(job){l, c});
 }
 
@@ -123,7 +123,7 @@ static const ls_layer_ops rms_ops = {
     .kind = "rms_norm", .forward = rms_forward, .backward = rms_backward, .describe = describe};
 
 static void rms_converts(ls_layer *l) {
-    ls_conversions *f = &l->forward_conversions, *b = &l->backward_conversions;
+    ls_conversions *f = &l->cost.forward_converts, *b = &l->cost.backward_converts;
     const ls_conversion list[] = {{.operand = LS_OPERAND_X, .grads = 1},
                                   {.operand = LS_OPERAND_DY, .grads = 1},
                                   {.operand = LS_OPERAND_X, .for_dx = true},
@@ -147,15 +147,15 @@ static ls_layer *add(ls_model *m, ls_value *x, const ls_layer_ops *ops, const ch
     l->ops = ops;
     l->C = ls_value_last(x);
     l->T = ls_value_count(x) / l->C;
-    ls_works_norm(&l->forward_work, &l->backward_work, l->T, l->C);
-    ls_build_param(m, l, "weight", &(ls_param){.ndims = 1, .dims = {l->C}, .init_value = 1});
+    ls_works_norm(&l->cost.forward, &l->cost.backward, l->T, l->C);
+    ls_build_param(m, l, "weight", &(ls_param){.ndims = 1, .dims = {l->C}, .init.value = 1});
     return l;
 }
 
 ls_value *(ls_layer_norm)(ls_model *m, ls_value *x, ls_layer_norm_options o) {
     ls_layer *l = add(m, x, &layer_ops, o.name);
     if (!l) return ls_build_failed(m);
-    l->saved_floats = (size_t)(2 * l->T);
+    l->memory.saved = (size_t)(2 * l->T);
     ls_build_param(m, l, "bias", &(ls_param){.ndims = 1, .dims = {l->C}});
     return ls_build_value(m, x->dims);
 }
@@ -165,9 +165,9 @@ ls_value *(ls_rms_norm)(ls_model *m, ls_value *x, ls_rms_norm_options o) {
     if (!l) return ls_build_failed(m);
     if (!(o.eps >= 0)) return ls_build_fail(m, "eps is %g; it is at least 0", (double)o.eps);
     LS_LAYER_OWN_AS(float, l) = o.eps > 0 ? o.eps : 1e-5f;
-    l->saved_floats = (size_t)l->T;
-    l->as_stored = LS_OPERAND_ALL & ~(unsigned)LS_OPERAND_SAVED;
-    l->scratch_floats = (size_t)(2 * RMS_ROWS * l->C);
+    l->memory.saved = (size_t)l->T;
+    l->half.as_stored = LS_OPERAND_ALL & ~(unsigned)LS_OPERAND_SAVED;
+    l->memory.scratch = (size_t)(2 * RMS_ROWS * l->C);
     rms_converts(l);
     return ls_build_value(m, x->dims);
 }

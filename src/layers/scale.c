@@ -41,7 +41,8 @@ static void forward(const ls_layer *l, const ls_layer_call *c) {
 
 static void backward(const ls_layer *l, const ls_layer_call *c) {
     if (c->dx[0]) ls_pool_run(c->compute->pool, scale_run, &(job){l, c, c->dy, c->dx[0]});
-    if (!l->frozen[0]) ls_pool_run(c->compute->pool, weight_run, &(job){l, c, c->x[0], NULL});
+    if (ls_layer_trains(l, 0))
+        ls_pool_run(c->compute->pool, weight_run, &(job){l, c, c->x[0], NULL});
 }
 
 static const ls_layer_ops ops = {.kind = "scale", .forward = forward, .backward = backward};
@@ -53,12 +54,12 @@ ls_value *(ls_scale)(ls_model *m, ls_value *x, ls_scale_options o) {
     l->ops = &ops;
     l->T = count / C;
     l->C = C;
-    l->work_floats = (size_t)count;
+    l->memory.work = (size_t)count;
     ls_build_param(m, l, "weight",
-                   &(ls_param){.ndims = 1, .dims = {C}, .init_value = o.start != 0 ? o.start : 1});
-    ls_works_pass(&l->forward_work, LS_WORK_ADD, count);
-    for (int k = 0; k < 2; k++) ls_works_pass(&l->backward_work, LS_WORK_ADD, count);
-    ls_works_pass(&l->backward_work, LS_WORK_COLUMN_SUM, count);
-    ls_works_grads(&l->backward_work, 1);
+                   &(ls_param){.ndims = 1, .dims = {C}, .init.value = o.start != 0 ? o.start : 1});
+    ls_works_pass(&l->cost.forward, LS_WORK_ADD, count);
+    for (int k = 0; k < 2; k++) ls_works_pass(&l->cost.backward, LS_WORK_ADD, count);
+    ls_works_pass(&l->cost.backward, LS_WORK_COLUMN_SUM, count);
+    ls_works_grads(&l->cost.backward, 1);
     return ls_build_value(m, x->dims);
 }

@@ -90,13 +90,13 @@ ls_value *(ls_slice)(ls_model *m, ls_value *x, ls_slice_options o) {
                              (long long)o.first, (long long)count, a.dim,
                              ls_dims_write(x->dims).text, (long long)a.size);
     l->ops = &ops;
-    l->as_stored = LS_OPERAND_ALL;
-    l->adds_itself = true;
+    l->half.as_stored = LS_OPERAND_ALL;
+    l->traits.adds_itself = true;
     ls_build_unread(l);
     LS_LAYER_OWN_AS(options, l) = (options){a, o.first, count};
     ls_dims dims = x->dims;
     dims.of[a.dim] = count;
-    ls_works_pass(&l->forward_work, LS_WORK_ADD, a.outer * count * a.inner);
-    ls_works_pass(&l->backward_work, LS_WORK_ADD, ls_value_count(x));
+    ls_works_pass(&l->cost.forward, LS_WORK_ADD, a.outer * count * a.inner);
+    ls_works_pass(&l->cost.backward, LS_WORK_ADD, ls_value_count(x));
     return ls_build_value(m, dims);
 }

@@ -53,9 +53,9 @@ ls_value *(ls_softmax)(ls_model *m, ls_value *x) {
     l->ops = &ops;
     l->C = ls_value_last(x);
     l->T = count / l->C;
-    l->work_floats = (size_t)count;
-    ls_works_pass(&l->forward_work, LS_WORK_SOFTMAX, count);
-    ls_works_pass(&l->backward_work, LS_WORK_SOFTMAX, count);
-    ls_works_pass(&l->backward_work, LS_WORK_SOFTMAX_DX, count);
+    l->memory.work = (size_t)count;
+    ls_works_pass(&l->cost.forward, LS_WORK_SOFTMAX, count);
+    ls_works_pass(&l->cost.backward, LS_WORK_SOFTMAX, count);
+    ls_works_pass(&l->cost.backward, LS_WORK_SOFTMAX_DX, count);
     return ls_build_value(m, x->dims);
 }

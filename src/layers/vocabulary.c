@@ -136,23 +136,23 @@ void ls_vocabulary_back(const ls_vocabulary *b) {
 void ls_vocabulary_declare(ls_layer *l, int64_t C, int64_t V) {
     l->C = C;
     l->V = V;
-    l->block_rows = LOGITS_FLOATS / V < 64 ? 64 : LOGITS_FLOATS / V / 64 * 64;
-    l->loss = true;
-    l->ntables = 1;
-    l->room_floats = (size_t)((V < TABLE_BLOCK ? V : TABLE_BLOCK) * C);
-    l->chain_floats = (size_t)(V * C);
+    l->memory.block_rows = LOGITS_FLOATS / V < 64 ? 64 : LOGITS_FLOATS / V / 64 * 64;
+    l->traits.loss = true;
+    l->half.ntables = 1;
+    l->half.room_floats = (size_t)((V < TABLE_BLOCK ? V : TABLE_BLOCK) * C);
+    l->half.chain_floats = (size_t)(V * C);
 }
 
 void ls_vocabulary_works(ls_layer *l, int table, int64_t T) {
     int64_t C = l->C, V = l->V;
-    ls_works *b = &l->backward_work;
-    l->forward_flops = 2.0 * (double)(T * C * V);
+    ls_works *b = &l->cost.backward;
+    l->cost.flops = 2.0 * (double)(T * C * V);
     ls_works_product(b, LS_WORK_PRODUCT_DX, 0, V, C); /* the table, transposed */
     ls_works_pass(b, LS_WORK_LOSS, T * V);
     ls_works_pass(b, LS_WORK_LOSS_DX, T * V);
     ls_works_product(b, LS_WORK_PRODUCT_DW, V, C, 0);
     ls_works_grads(b, 1u << table);
     ls_works_product(b, LS_WORK_PRODUCT, 0, C, V);
-    ls_conversions_add(&l->backward_conversions, /* the gradient of the logits */
+    ls_conversions_add(&l->cost.backward_converts, /* the gradient of the logits */
                        (ls_conversion){.operand = LS_OPERAND_X, .rounds = true, .numbers = T * V});
 }

@@ -73,8 +73,8 @@ static ls_value *add_join(ls_model *m, ls_value *a, ls_value *b) {
     l->ops = &join;
     l->T = a->dims.of[0];
     l->y_parts = LS_EXACT;
-    ls_works_pass(&l->forward_work, LS_WORK_LOSS, l->T * LS_ROW_SUMS);
-    ls_works_pass(&l->backward_work, LS_WORK_LOSS, l->T * LS_ROW_SUMS);
+    ls_works_pass(&l->cost.forward, LS_WORK_LOSS, l->T * LS_ROW_SUMS);
+    ls_works_pass(&l->cost.backward, LS_WORK_LOSS, l->T * LS_ROW_SUMS);
     return ls_build_value(m, a->dims);
 }
 
@@ -121,10 +121,10 @@ static void add_loss(ls_model *m, ls_value *sums, ls_value *label, const ls_voca
     ls_layer *l = ls_build_layer(m, "vocabulary_loss", NULL, &sums, 1);
     if (!l) return;
     l->ops = &loss;
-    l->loss = true;
+    l->traits.loss = true;
     l->T = sums->dims.of[0];
     l->V = o->classes;
-    ls_works_pass(&l->backward_work, LS_WORK_LOSS, l->T * LS_ROW_SUMS);
+    ls_works_pass(&l->cost.backward, LS_WORK_LOSS, l->T * LS_ROW_SUMS);
     ls_build_field(m, l, label);
     ls_labels_weigh(m, l, o->all_labels);
 }

@@ -25,7 +25,7 @@ typedef struct part {
 /* The row's target among the slice's tokens; -1: it is none of them. */
 static int64_t target_of(const void *arg, int64_t r) {
     const part *p = arg;
-    int64_t label = ls_label_of(p->l, p->c, p->first + r) - p->l->first_logit;
+    int64_t label = ls_label_of(p->l, p->c, p->first + r) - p->l->end.first_logit;
     return label >= 0 && label < p->l->V ? label : -1;
 }
 
@@ -96,17 +96,17 @@ static const ls_layer_ops ops = {
 
 static void declare(ls_layer *l, int64_t T, int64_t C, int64_t V) {
     int64_t block = T < BLOCK ? T : BLOCK;
-    ls_works *f = &l->forward_work, *b = &l->backward_work;
+    ls_works *f = &l->cost.forward, *b = &l->cost.backward;
     l->ops = &ops;
     ls_vocabulary_declare(l, C, V);
-    l->loss = false;
-    l->has_logits = true;
-    l->block_rows = 0;
-    l->chain_floats = 0;
+    l->traits.loss = false;
+    l->traits.has_logits = true;
+    l->memory.block_rows = 0;
+    l->half.chain_floats = 0;
     l->T = T;
-    l->saved_floats = (size_t)(T * (V + 2));
-    l->work_floats = (size_t)(block * (V + 2) > 2 * T ? block * (V + 2) : 2 * T);
-    l->forward_flops = 2.0 * (double)(T * C * V);
+    l->memory.saved = (size_t)(T * (V + 2));
+    l->memory.work = (size_t)(block * (V + 2) > 2 * T ? block * (V + 2) : 2 * T);
+    l->cost.flops = 2.0 * (double)(T * C * V);
     ls_works_product(f, LS_WORK_PRODUCT, 0, C, V);
     ls_works_pass(f, LS_WORK_LOSS, T * V);
     ls_works_product(b, LS_WORK_PRODUCT_DX, 0, V, C);
@@ -125,12 +125,12 @@ ls_value *ls_vocabulary_part(ls_model *m, ls_value *x, ls_value *label,
     int tied = o->tied ? ls_layers_tie_embedding(m, o->tied[k], ls_value_last(x)) : -1;
     if (!ls_build_is_good(m)) return ls_build_failed(m);
     declare(l, x->dims.of[0], ls_value_last(x), V);
-    l->first_logit = first;
+    l->end.first_logit = first;
     if (tied >= 0) {
         ls_build_shared(m, l, tied);
     } else {
-        ls_param p = {.ndims = 2, .dims = {V, l->C}, .decay = true, .init_std = 0.02f};
-        p.part = (ls_tensor_part){.groups = 1, .first = first, .all = o->classes};
+        ls_param p = {.ndims = 2, .dims = {V, l->C}, .decay = true, .init.std = 0.02f};
+        p.cut.part = (ls_tensor_part){.groups = 1, .first = first, .all = o->classes};
         ls_build_param(m, l, "weight", &p);
     }
     ls_build_field(m, l, label);

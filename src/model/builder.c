@@ -9,54 +9,15 @@
 
 #include "base/hash.h"
 #include "base/mem.h"
+#include "model/draft.h"
 #include "model/frozen.h"
 #include "tensor/dtype.h"
 
-enum { MAX_DEPTH = 8 };
-
-/* A pattern of ls_freeze(), and where it was called. */
-typedef struct frozen_pattern {
-    char *text, file[64];
-    int line;
-} frozen_pattern;
-
-/* What is known while a model is being built. */
-struct ls_draft {
-    ls_value **values; /* [nvalues] */
-    int nvalues;
-    float **constants; /* [nconstants] */
-    int nconstants;
-    int *
-        names; /* [nplaces] a hash table of the first nnames layers' names: 1 + the layer; 0: free */
-    int nnames, nplaces;
-    char scope[LS_NAME]; /* the open scopes: "block.1", or "" */
-    size_t begins[MAX_DEPTH];
-    int depth;
-    frozen_pattern *frozen; /* [nfrozen] */
-    int nfrozen;
-    char file[64]; /* of the latest call; "": not known */
-    int line;
-    char what[2 * LS_NAME]; /* the layer that is being added: "conv2d 'block.1.conv2d'"; "": none */
-    ls_status status;
-    ls_error error;
-    ls_value failed;
-};
-
 static ls_draft *draft_of(ls_model *m) {
-    if (!m->draft) m->draft = LS_NEW(ls_draft);
+    if (m->draft) return m->draft;
+    m->draft = LS_NEW(ls_draft);
+    m->draft->failed = LS_NEW(ls_value);
     return m->draft;
-}
-
-void ls_draft_free(ls_draft *d) {
-    if (!d) return;
-    for (int i = 0; i < d->nvalues; i++) free(d->values[i]);
-    for (int i = 0; i < d->nconstants; i++) free(d->constants[i]);
-    for (int i = 0; i < d->nfrozen; i++) free(d->frozen[i].text);
-    free(d->names);
-    free(d->frozen);
-    free(d->values);
-    free(d->constants);
-    free(d);
 }
 
 /* ---- errors ---- */
@@ -72,12 +33,12 @@ ls_model *ls_model_at(ls_model *m, const char *file, int line) {
 
 bool ls_build_is_good(const ls_model *m) { return !m->draft || m->draft->status == LS_OK; }
 
-ls_value *ls_build_failed(ls_model *m) { return &draft_of(m)->failed; }
+ls_value *ls_build_failed(ls_model *m) { return draft_of(m)->failed; }
 
 ls_value *ls_build_fail(ls_model *m, const char *fmt, ...) {
     ls_draft *d = draft_of(m);
     char text[sizeof(((ls_error *)0)->msg)], place[96] = "";
-    if (d->status != LS_OK) return &d->failed;
+    if (d->status != LS_OK) return d->failed;
     va_list ap;
     va_start(ap, fmt);
     vsnprintf(text, sizeof text, fmt, ap);
@@ -85,7 +46,7 @@ ls_value *ls_build_fail(ls_model *m, const char *fmt, ...) {
     if (*d->file) snprintf(place, sizeof place, "%s:%d: ", d->file, d->line);
     d->status =
         ls_fail(&d->error, LS_EINVAL, "%s%s%s%s", place, d->what, *d->what ? ": " : "", text);
-    return &d->failed;
+    return d->failed;
 }
 
 /* Metrics that the builder has not asked for are left out if it asks for some, or has several
@@ -93,7 +54,8 @@ ls_value *ls_build_fail(ls_model *m, const char *fmt, ...) {
 static void choose_metrics(ls_model *m) {
     bool asks = false;
     int n = 0, nlosses = 0;
-    for (int i = 0; i < m->nlayers; i++) nlosses += m->layers[i].loss && !m->layers[i].auxiliary;
+    for (int i = 0; i < m->nlayers; i++)
+        nlosses += m->layers[i].traits.loss && !m->layers[i].traits.auxiliary;
     for (int i = 0; i < m->nmeasures; i++) {
         const ls_measure *x = &m->measures[i];
         asks = asks || !x->is_default;
@@ -111,7 +73,7 @@ static void choose_metrics(ls_model *m) {
 static void freeze_params(ls_model *m) {
     const ls_draft *d = m->draft;
     for (int i = 0; i < d->nfrozen && d->status == LS_OK; i++) {
-        const frozen_pattern *p = &d->frozen[i];
+        const ls_frozen_pattern *p = &d->frozen[i];
         if (ls_model_freeze(m, p->text) > 0) continue;
         (ls_model_at)(m, p->file, p->line);
         ls_build_fail(m, "ls_freeze(): '%.60s' matches no parameter%s%s", p->text,
@@ -175,9 +137,9 @@ void(ls_scope)(ls_model *m, const char *fmt, ...) {
     va_end(ap);
     int all = snprintf(whole, sizeof whole, "%s%s%s", d->scope, *d->scope ? "." : "", name);
     bool fits = n > 0 && n < (int)sizeof name && all < (int)sizeof d->scope;
-    if (!fits || d->depth == MAX_DEPTH) {
+    if (!fits || d->depth == LS_DRAFT_DEPTH) {
         ls_build_fail(m, "scope '%s': a name has 1 to %d bytes, and scopes are at most %d deep",
-                      whole, LS_NAME - 1, MAX_DEPTH);
+                      whole, LS_NAME - 1, LS_DRAFT_DEPTH);
         return;
     }
     d->begins[d->depth++] = strlen(d->scope);
@@ -198,8 +160,8 @@ void(ls_freeze)(ls_model *m, const char *pattern) {
     ls_draft *d = draft_of(m);
     if (d->status != LS_OK) return;
     d->frozen = ls_grow(d->frozen, (size_t)d->nfrozen, sizeof *d->frozen);
-    frozen_pattern *p = &d->frozen[d->nfrozen++];
-    *p = (frozen_pattern){.text = ls_strdup(pattern ? pattern : ""), .line = d->line};
+    ls_frozen_pattern *p = &d->frozen[d->nfrozen++];
+    *p = (ls_frozen_pattern){.text = ls_strdup(pattern ? pattern : ""), .line = d->line};
     memcpy(p->file, d->file, sizeof p->file);
 }
 
@@ -264,7 +226,7 @@ static int convert(ls_model *m, int field) {
     ls_value v = {.layer = -1, .field = field, .type = m->inputs[field].type};
     for (int i = 0; i < m->inputs[field].ndims; i++) v.dims.of[i] = m->inputs[field].dims[i];
     ls_value *x = new_value(m, &v);
-    ls_value *y = (ls_affine)(m, x, 1, 0);
+    ls_value *y = m->draft->as_numbers(m, x);
     *m->draft->scope = first;
     memcpy(m->draft->what, what, sizeof what);
     y->field = field;
@@ -410,10 +372,10 @@ void ls_build_param(ls_model *m, ls_layer *l, const char *suffix, const ls_param
 }
 
 void ls_build_shared(ls_model *m, ls_layer *l, int param) {
-    if (m->params[param].chunk != l->chunk) m->params[param].chunk = -1;
+    if (m->params[param].cut.chunk != l->chunk) m->params[param].cut.chunk = -1;
     l->params[l->nparams] = param;
     l->counts[l->nparams] = m->params[param].count;
-    l->offsets[l->nparams++] = m->params[param].offset;
+    l->link.offsets[l->nparams++] = m->params[param].offset;
 }
 
 float *ls_build_constants(ls_model *m, size_t n) {
@@ -454,12 +416,14 @@ static size_t place_of(const ls_model *m) {
     return (m->sample_nbytes + LS_FIELD_ALIGN - 1) / LS_FIELD_ALIGN * LS_FIELD_ALIGN;
 }
 
-ls_value *(ls_input)(ls_model *m, const char *name, ls_dtype type, ls_dims dims) {
+ls_value *ls_build_input(ls_model *m, const char *name, ls_dtype type, ls_dims dims,
+                         ls_build_numbers *as_numbers) {
     ls_draft *d = draft_of(m);
-    if (d->status != LS_OK) return &d->failed;
+    if (d->status != LS_OK) return d->failed;
+    d->as_numbers = as_numbers;
     ls_value *v =
         new_value(m, &(ls_value){.layer = -1, .field = m->ninputs, .type = type, .dims = dims});
-    if (check_field(m, name, type, v)) return &d->failed;
+    if (check_field(m, name, type, v)) return d->failed;
     if (!m->inputs) m->inputs = LS_NEW_ARRAY(ls_field, LS_SOURCE_FIELDS);
     ls_field *f = &m->inputs[m->ninputs++];
     *f = (ls_field){.type = type, .ndims = v->ndims, .offset = place_of(m)};

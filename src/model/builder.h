@@ -24,6 +24,10 @@ struct ls_value {
     ls_dims dims;
 };
 
+/* A field of the samples, which a layer that needs numbers has from a layer that as_numbers() adds. */
+typedef ls_value *ls_build_numbers(ls_model *, const ls_value *field);
+ls_value *ls_build_input(ls_model *, const char *name, ls_dtype type, ls_dims dims,
+                         ls_build_numbers *as_numbers);
 /* Adds a layer that reads these values as numbers, and chooses its name: `given`, or the kind. A
  * field is converted by a layer of its own. The layer is valid until the next one is added. NULL:
  * the model has failed, by this call or before. */

@@ -57,10 +57,10 @@ static void fill_params(ls_check *c) {
     for (int p = 0; p < m->nparams; p++) {
         const ls_param *q = &m->params[p];
         float *x = (q->frozen ? c->frozen_params : c->params) + q->offset;
-        if (q->init_std > 0) continue;
+        if (q->init.std > 0) continue;
         ls_random_place place = {SEED, LS_STREAM_FAKE, 10000 + (uint64_t)p, 0};
         ls_random_normal(place, q->count, 0.2f, x);
-        for (size_t i = 0; i < q->count; i++) x[i] += q->init_value;
+        for (size_t i = 0; i < q->count; i++) x[i] += q->init.value;
         for (size_t i = 0; q->momentum > 0 && i < q->count; i++) x[i] = fabsf(x[i]); /* variances */
     }
 }
@@ -71,7 +71,7 @@ static void fill_values(ls_check *c) {
     for (int i = 0; i < m->nlayers + m->nlate; i++) {
         const ls_layer *l = &m->layers[i];
         c->values[i] = LS_NEW_ARRAY(float, ALL * l->y_floats + 1);
-        if (l->loss) continue;
+        if (l->traits.loss) continue;
         ls_layer_call a = {.compute = &c->compute[0],
                            .n = ALL,
                            .T = l->T,
@@ -137,17 +137,18 @@ static bool differs(const void *a, const void *b, const pair *p, size_t nbytes) 
 
 static bool find_difference(const ls_check *c, const pair *p, char name[96]) {
     const ls_layer *l = c->layer;
-    bool found = !l->loss && differs(p->a->y, p->b->y, p, l->y_floats * sizeof(float));
-    if (l->loss) found = differs(p->a->losses, p->b->losses, p, sizeof(double));
-    if (found) snprintf(name, 96, l->loss ? "the loss" : "the output");
+    bool found = !l->traits.loss && differs(p->a->y, p->b->y, p, l->y_floats * sizeof(float));
+    if (l->traits.loss) found = differs(p->a->losses, p->b->losses, p, sizeof(double));
+    if (found) snprintf(name, 96, l->traits.loss ? "the loss" : "the output");
     for (int k = 0; !found && k < l->ninputs; k++) {
         found = differs(p->a->dx[k], p->b->dx[k], p, l->input_floats[k] * sizeof(float));
         if (found) snprintf(name, 96, "the gradient of input %d", k);
     }
     for (int q = 0; !found && p->grads && p->a->grads && q < l->nparams; q++) {
-        if (l->frozen[q]) continue;
+        if (l->link.frozen[q]) continue;
         size_t nbytes = l->counts[q] * sizeof(float);
-        found = memcmp(p->a->grads + l->offsets[q], p->b->grads + l->offsets[q], nbytes) != 0;
+        found =
+            memcmp(p->a->grads + l->link.offsets[q], p->b->grads + l->link.offsets[q], nbytes) != 0;
         if (found) snprintf(name, 96, "the gradient of parameter '%s'", ls_check_param_name(c, q));
     }
     return found;
@@ -176,17 +177,19 @@ static bool is_written(const ls_check *c, const ls_check_run *r, char *wrong) {
     const ls_layer *l = c->layer;
     char name[96];
     size_t n = (size_t)r->way.n;
-    for (size_t i = 0; l->loss && i < n; i++)
+    for (size_t i = 0; l->traits.loss && i < n; i++)
         if (isnan(r->losses[i])) return !say_nan(wrong, "the loss", (int64_t)i);
-    if (!l->loss && say_nan(wrong, "the output", find_nan(r->y, n * l->y_floats))) return false;
+    if (!l->traits.loss && say_nan(wrong, "the output", find_nan(r->y, n * l->y_floats)))
+        return false;
     for (int k = 0; k < l->ninputs; k++) {
         snprintf(name, sizeof name, "the gradient of input %d", k);
         if (say_nan(wrong, name, find_nan(r->dx[k], n * l->input_floats[k]))) return false;
     }
     for (int p = 0; r->grads && p < l->nparams; p++) {
-        if (l->frozen[p]) continue;
+        if (l->link.frozen[p]) continue;
         snprintf(name, sizeof name, "the gradient of parameter '%s'", ls_check_param_name(c, p));
-        if (say_nan(wrong, name, find_nan(r->grads + l->offsets[p], l->counts[p]))) return false;
+        if (say_nan(wrong, name, find_nan(r->grads + l->link.offsets[p], l->counts[p])))
+            return false;
     }
     return true;
 }
@@ -275,7 +278,7 @@ static bool check_variation(const ls_check *c, const ls_check_run *first, const 
 static bool concerns(const ls_check *c, const variation *v) {
     bool part = !v->way.evaluates && (v->way.micro || v->way.n < ALL);
     if (part && ls_model_joins(c->model, c->layer)) return false;
-    return !(v->way.micro && c->layer->backward_whole);
+    return !(v->way.micro && c->layer->traits.backward_whole);
 }
 
 /* Results that depend on how threads meet differ only sometimes. */
@@ -303,12 +306,12 @@ static bool check_bits(const ls_check *c, char *wrong) {
 /* Points c at a layer, with copies of its inputs. */
 static void take_layer(ls_check *c, const ls_layer *l, ls_layer *alone, int number) {
     *alone = *l;
-    alone->added_floats = 0; /* no gradient is added to that of another layer */
+    alone->link.added_floats = 0; /* no gradient is added to that of another layer */
     c->layer = alone;
     c->number = number;
     for (int k = 0; k < l->ninputs; k++) {
         size_t n = ALL * l->input_floats[k];
-        alone->adds[k] = false;
+        alone->link.adds[k] = false;
         c->x[k] = LS_NEW_ARRAY(float, n);
         memcpy(c->x[k], c->values[l->inputs[k]], n * sizeof(float));
     }

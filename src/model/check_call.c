@@ -41,7 +41,7 @@ __attribute__((format(printf, 2, 3))) static void note(ls_check_run *r, const ch
 
 /* ---- operands ---- */
 
-bool ls_check_has_backward(const ls_layer *l) { return !l->is_constant && l->ops->backward; }
+bool ls_check_has_backward(const ls_layer *l) { return !l->link.is_constant && l->ops->backward; }
 
 /* The operands of a call: samples, x and dy of the chosen samples. */
 typedef struct operands {
@@ -101,8 +101,9 @@ static void begin_shared(const ls_check *c, ls_check_run *r) {
     for (int i = c->number + 1; i < m->nlayers; i++)
         for (int q = 0; q < m->layers[i].nparams; q++)
             for (int p = 0; p < c->layer->nparams; p++)
-                if (c->layer->params[p] == m->layers[i].params[q] && !c->layer->frozen[p])
-                    memset(r->grads + c->layer->offsets[p], 0, c->layer->counts[p] * sizeof(float));
+                if (c->layer->params[p] == m->layers[i].params[q] && !c->layer->link.frozen[p])
+                    memset(r->grads + c->layer->link.offsets[p], 0,
+                           c->layer->counts[p] * sizeof(float));
 }
 
 static void make_results(const ls_check *c, ls_check_run *r) {
@@ -114,13 +115,14 @@ static void make_results(const ls_check *c, ls_check_run *r) {
     r->grads = result(r, c->model->nfloats * sizeof(float));
     begin_shared(c, r);
     for (int k = 0; k < l->ninputs; k++)
-        if (!r->way.as_in_step || !c->model->layers[l->inputs[k]].is_constant)
+        if (!r->way.as_in_step || !c->model->layers[l->inputs[k]].link.is_constant)
             r->dx[k] = result(r, n * l->input_floats[k] * sizeof(float));
 }
 
 static bool owns(const ls_layer *l, size_t i) {
     for (int p = 0; p < l->nparams; p++)
-        if (!l->frozen[p] && i >= l->offsets[p] && i < l->offsets[p] + l->counts[p]) return true;
+        if (!l->link.frozen[p] && i >= l->link.offsets[p] && i < l->link.offsets[p] + l->counts[p])
+            return true;
     return false;
 }
 
@@ -173,7 +175,7 @@ static void call(const ls_check *c, ls_check_run *r, const operands *o, int firs
     }
     a.dy = (float *)at(&o->dy) + f * l->y_floats;
     a.y = r->y + f * l->y_floats;
-    a.losses = l->loss ? r->losses + first : NULL;
+    a.losses = l->traits.loss ? r->losses + first : NULL;
     a.saved = at(&saved);
     a.work = at(&work);
     ls_mixed_forward(l, &a);

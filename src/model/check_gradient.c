@@ -84,13 +84,13 @@ static double subtract(const ls_check *c, const ls_check_run *a, const ls_check_
                        double *squares) {
     const ls_layer *l = c->layer;
     double sum = 0;
-    for (size_t i = 0; l->loss && i < SAMPLES; i++) {
+    for (size_t i = 0; l->traits.loss && i < SAMPLES; i++) {
         double loss = LOSS_ROUNDING * 0.25 * a->losses[i]; /* the loss scale of the calls */
         if (memcmp(&a->losses[i], &b->losses[i], sizeof a->losses[i]) == 0) continue;
         sum += 0.25 * (a->losses[i] - b->losses[i]);
         *squares += loss * loss;
     }
-    for (size_t i = 0; !l->loss && i < SAMPLES * l->y_floats; i++) {
+    for (size_t i = 0; !l->traits.loss && i < SAMPLES * l->y_floats; i++) {
         if (memcmp(&a->y[i], &b->y[i], sizeof a->y[i]) == 0) continue;
         double dy = dy_of(c, i);
         sum += dy * ((double)a->y[i] - (double)b->y[i]);
@@ -293,7 +293,7 @@ static comparison compare(const ls_check *c, const tensor *t, const direction *d
                           const ls_check_run *at) {
     comparison x = compare_usual(c, t, d, at);
     bool more = d->n == 1 && d->number < ALIGNED;
-    if (c->layer->loss || (x.verdict == RIGHT && !more)) return x;
+    if (c->layer->traits.loss || (x.verdict == RIGHT && !more)) return x;
     comparison y = compare_aligned(c, t, d, at);
     if (y.verdict == OPEN) return x;
     return y.verdict == WRONG || x.verdict != RIGHT ? y : x;
@@ -308,7 +308,7 @@ static double rms_of(const float *x, size_t n) {
 /* As many directions as the work of a call allows: all elements of a small layer. */
 static size_t count_directions(const ls_check *c) {
     const ls_layer *l = c->layer;
-    double work = SAMPLES * ((double)l->y_floats + l->forward_flops / 8);
+    double work = SAMPLES * ((double)l->y_floats + l->cost.flops / 8);
     for (int k = 0; k < l->ninputs; k++) work += SAMPLES * (double)l->input_floats[k];
     for (int p = 0; p < l->nparams; p++) work += (double)l->counts[p];
     double n = BUDGET / (work + 1);
@@ -392,7 +392,7 @@ static float *input_grad(const ls_check *c, const ls_check_run *r, int k) {
 static float *gradient_of(const ls_check *c, const ls_check_run *r, const tensor *t) {
     if (t->input >= 0) return input_grad(c, r, t->input);
     float *grad = LS_NEW_ARRAY(float, t->count);
-    memcpy(grad, r->grads + c->layer->offsets[t->param], t->count * sizeof *grad);
+    memcpy(grad, r->grads + c->layer->link.offsets[t->param], t->count * sizeof *grad);
     return grad;
 }
 
@@ -412,8 +412,8 @@ bool ls_check_gradients(ls_check *c, ls_check_result *result, char wrong[LS_CHEC
         free(grad);
     }
     for (int p = 0; good && p < l->nparams; p++) {
-        if (l->frozen[p]) continue;
-        size_t offset = l->offsets[p];
+        if (l->link.frozen[p]) continue;
+        size_t offset = l->link.offsets[p];
         if (c->model->params[l->params[p]].momentum > 0) continue; /* no gradient trains it */
         tensor t = {.data = c->params + offset,
                     .grad = r.grads + offset,

@@ -48,7 +48,7 @@ typedef struct ls_facts {
 
     /* attention: queries have Q columns, keys and values K each. Fields of the layer, by number;
      * -1: none. rope: the field of positions. */
-    int64_t T, S, kv_heads, window, Q, K;
+    int64_t T, S, heads, kv_heads, window, Q, K;
     bool causal;
     int mask, places;
 

@@ -30,7 +30,7 @@ void ls_frozen_place(const ls_model *m, ls_dtype type, const void *buffer,
 
 static bool layer_reads_stored(const ls_layer *l, int param) {
     for (int k = 0; k < l->nparams; k++)
-        if (l->params[k] == param && k < l->nparams - l->ntables && !l->reads_stored[k])
+        if (l->params[k] == param && k < l->nparams - l->half.ntables && !l->half.reads_stored[k])
             return false;
     return true;
 }
@@ -68,13 +68,13 @@ void ls_frozen_norms(const ls_model *m, const ls_compute *c, const ls_frozen_val
                      size_t first, size_t end, float *params) {
     for (int i = 0; i < m->nparams; i++) {
         const ls_param *p = &m->params[i];
-        if (!p->norms_of || p->frozen) continue;
-        const ls_param *of = &m->params[p->norms_of - 1];
+        if (!p->init.norms_of || p->frozen) continue;
+        const ls_param *of = &m->params[p->init.norms_of - 1];
         size_t n = (size_t)of->dims[1];
         float *room = LS_NEW_ARRAY(float, n);
         for (size_t k = 0; k < p->count; k++) {
             if (p->offset + k < first || p->offset + k >= end) continue;
-            ls_stored_read(c->k, values[p->norms_of - 1], (int64_t)(k * n), (int64_t)n, room);
+            ls_stored_read(c->k, values[p->init.norms_of - 1], (int64_t)(k * n), (int64_t)n, room);
             params[p->offset + k] = sqrtf(c->k->sum_squares((int64_t)n, room));
         }
         free(room);

@@ -1,5 +1,9 @@
 /* layer.h - a layer: its parameters, what it saves for backward, its cost, forward and backward.
  *
+ * Who writes a layer sets the contract, the first ten members of ls_layer, and writes forward and
+ * backward, which have their operands in ls_layer_call, and their parameters by ls_layer_param(),
+ * ls_layer_grad() and ls_layer_trains(). The rest is for those who run models.
+ *
  * Parameters and gradients are in one flat buffer each; a layer knows the offsets of its own. The
  * caller provides all memory, of the sizes that the layer declares; a layer allocates nothing. One
  * call computes a micro-batch of whole samples.
@@ -17,64 +21,19 @@
 #include <stdbool.h>
 
 #include "model/facts.h"
+#include "model/param.h"
 #include "model/work.h"
 #include "tensor/compute.h"
 #include "tensor/stored.h"
 
-enum { LS_LAYER_MAX_PARAMS = 6, LS_LAYER_MAX_INPUTS = 8, LS_PARAM_DIMS = 4, LS_NAME = 80 };
+enum { LS_LAYER_MAX_PARAMS = 6, LS_LAYER_MAX_INPUTS = 8 };
 enum { LS_LAYER_FIELDS = 4, LS_LAYER_OWN = 160 };
-
-/* Which part of a tensor a parameter is, in a model of slices (tensor_part.h): of each of `groups`
- * groups of `all` rows (dim 0) or columns (dim 1) those from `first` on. all 0: the whole tensor. */
-typedef struct ls_tensor_part {
-    int tensor; /* above 0: the number of the tensor in a model of one slice is tensor - 1 */
-    int dim, groups;
-    int64_t first, all;
-} ls_tensor_part;
-
-typedef struct ls_param {
-    char name[LS_NAME]; /* as in GPT-2's published weights */
-    int ndims;
-    int64_t dims[LS_PARAM_DIMS];
-    bool frozen; /* it is not trained (frozen.h) */
-    size_t
-        offset; /* floats, in the flat buffers, or in that of frozen parameters; a multiple of 16 */
-    size_t count; /* product of dims */
-    bool decay;   /* weight decay applies */
-    bool whole;   /* one worker updates all of it: no other parameter is in its blocks (LS_BLOCK) */
-    int slice;    /* that of the layer that has added it */
-    int chunk;    /* that of all layers that have it; -1: layers of several chunks do */
-    ls_tensor_part part; /* the part of a tensor that it is */
-    bool undivided;      /* one bucket of a plan has all of it; the same of its blocks */
-    bool apart;          /* no other parameter is in its blocks (LS_BLOCK) */
-    /* Above 0: the parameter is a running value of what batches have, and no gradient trains it.
-     * Its "gradient" is the batch's value times the call's samples; an update makes it (1 -
-     * momentum) p + momentum * the mean over the samples of the step's batch. */
-    float momentum;
-    /* ... or where it balances, p less momentum if the sum over the batch is positive, and p plus
-     * momentum if it is negative. */
-    bool balances;
-    unsigned char group;        /* number of its group of settings (optim/optimizer.h) */
-    float init_std, init_value; /* N(0, init_std^2), or the constant where init_std is 0 */
-    float init_bound;           /* above 0: uniform between -init_bound and init_bound instead */
-    bool adapter;               /* an adapter's (layers/lora.c): published models don't have it */
-    /* rows above 0: the parameter is a window of a table of so many rows of dims[1] floats, which is
-     * elsewhere: the rows of a step's ids (table/step_rows.h). Layers read the table, and write gradients
-     * of the window. */
-    int64_t rows;
-    size_t rows_at;    /* of the table, in a buffer of all tables (ls_model.table_floats) */
-    int64_t first_row; /* number of its first row among those of all tables */
-    size_t ids_at;     /* the ids in a sample: i32 [nids], negative ones stand for none */
-    int64_t nids;
-    int norms_of; /* above 0: begins as the norms of the rows of the frozen parameter norms_of - 1
-                     (ls_frozen_norms()) */
-} ls_param;
 
 /* The values of a frozen parameter, of a type of their own, e.g. in a mapped file. A type of blocks
  * only where all its layers read it as it is (reads_stored). */
 typedef ls_stored ls_frozen_value;
 
-/* The tables of parameters that are windows (ls_param.rows), in a call. */
+/* The tables of parameters that are windows (ls_param.window), in a call. */
 typedef struct ls_layer_rows {
     const float *values; /* [table_floats] */
     /* [table_rows] where a row is in its window, for backward; ls_row_dropped() of that: the row's
@@ -166,12 +125,86 @@ enum {
     LS_OPERAND_ALL = (1 << 5) - 1
 };
 
+/* What a layer computes. */
 typedef struct ls_layer_ops {
     const char *kind;
     void (*forward)(const ls_layer *, const ls_layer_call *);
     void (*backward)(const ls_layer *, const ls_layer_call *);
     void (*describe)(const ls_layer *, ls_facts *); /* sets some of its members; NULL: none */
 } ls_layer_ops;
+
+/* What is unlike most layers; all false: y and the gradients of a sample depend on that sample
+ * alone. */
+typedef struct ls_layer_traits {
+    /* of a loss */
+    bool loss : 1; /* it has losses instead of y; backward computes them, too, so training needs no
+                      forward */
+    bool auxiliary : 1;  /* a loss that is trained, and in no loss that is reported */
+    bool norms : 1;      /* a loss that normalizes its input itself (ls_layer_call.hidden) */
+    bool has_logits : 1; /* of classes [first_logit, first_logit + V), where the call wants them: a
+                            slice of a vocabulary */
+    /* of backward */
+    bool backward_alone : 1; /* it reads no parameters */
+    bool backward_whole : 1; /* it runs once for all samples of a virtual worker, not once a
+                                micro-batch, so that its chains come after another layer's */
+    bool
+        only_first_reads : 1; /* it reads the inputs only for the gradient of the first parameter */
+    bool
+        adds_itself : 1; /* it adds to gradients that are begun where ls_layer_call.begun says so */
+    bool trains_all : 1; /* it can't leave out the gradients of frozen parameters */
+    /* of samples */
+    bool joins_samples : 1; /* in training, results depend on the other samples of the call, which
+                               has all samples of a virtual worker: the plan has one micro-batch */
+} ls_layer_traits;
+
+/* Floats of memory that a call gets. A layer with block_floats computes block_rows rows at a time. */
+typedef struct ls_layer_memory {
+    size_t saved;        /* } for each sample */
+    size_t work;         /* } */
+    size_t block_floats; /* further work memory, per row that is computed at a time */
+    int64_t block_rows;  /* the most rows that are computed at a time; 0: all */
+    size_t scratch;      /* per thread */
+    size_t past;         /* what it keeps of all positions of a text, for generating (ls_past) */
+} ls_layer_memory;
+
+/* What its calls cost, for plans and prices. */
+typedef struct ls_layer_cost {
+    double flops; /* of forward, per sample; backward: twice as many, for a loss three times */
+    bool unknown; /* of a program's own layer that does not say them */
+    ls_works forward, backward; /* the same in detail */
+    ls_conversions forward_converts, backward_converts;
+} ls_layer_cost;
+
+/* What it can do with operands, parameters and gradients in 16 bits; all 0: it sees f32 alone
+ * (mixed.h). */
+typedef struct ls_layer_half {
+    unsigned as_stored; /* operands that its own functions take as they are stored if that is in
+                           bf16 (LS_OPERAND_X ...); all others are converted for it */
+    bool
+        reads_stored[LS_LAYER_MAX_PARAMS]; /* if the parameter is frozen, it reads the values of any
+                                               type (ls_layer_stored()), as of tables; else they are
+                                               widened for it */
+    bool in_products[LS_LAYER_MAX_PARAMS]; /* if the parameter is trained, only products read it:
+                                              those in bf16 as it is stored (ls_layer_stored()) */
+    int ntables;        /* the last `ntables` parameters are tables, read row by row (table.h) */
+    size_t saved_rough; /* per position: the first floats of `saved`, which may be in 16 bits */
+    /* To sum gradients of tables that are stored in 16 bits, for any number of samples, and per
+     * sample. Where `wide` has the sums, only a layer that ignores it needs them (room_always). */
+    size_t room_floats, room_each;
+    bool room_always;
+    /* Above 0: with room for so many floats instead, which are chains of a whole table, rows are
+     * computed a block at a time although gradients are rounded. */
+    size_t chain_floats;
+} ls_layer_half;
+
+/* What else a loss, or a slice of one, says. */
+typedef struct ls_layer_loss {
+    int predicts; /* what its input is (ls_output_kind, lockstep/infer.h); or where it has a table,
+                     what the logits are that its forward without losses writes. 0: nothing that is of
+                     use without the targets */
+    int fixed_input; /* the number of an input that must be constant; 0: none */
+    int64_t first_logit;
+} ls_layer_loss;
 
 /* An output of which other layers need some rows: each row chooses experts, and those that have
  * chosen none of [first, end) are zeros, or are not read, in the output and in its gradient. So a
@@ -185,88 +218,54 @@ typedef struct ls_chosen_rows {
                       other way round */
 } ls_chosen_rows;
 
+/* What ls_model_link() derives from the model's graph, for those who run it. */
+typedef struct ls_layer_link {
+    bool adds[LS_LAYER_MAX_INPUTS]; /* backward adds to the gradient that a later layer has begun */
+    size_t added_floats;            /* numbers of these inputs, per sample */
+    bool is_constant; /* its output depends on no trained parameter: there is no backward */
+    int last_reader;  /* the last layer that reads its output; -1: none */
+    int slot;         /* buffer of ls_model.nslots: without backward, layers whose outputs are never
+                    needed at the same time share a slot */
+    int loss_at;      /* which one of the model's losses */
+    bool frozen[LS_LAYER_MAX_PARAMS];    /* its parameters that are not trained */
+    size_t offsets[LS_LAYER_MAX_PARAMS]; /* of its parameters (ls_param) */
+} ls_layer_link;
+
 struct ls_layer {
+    /* The contract, of who writes a layer. Unlike ops all may stay 0: */
     const ls_layer_ops *ops;
+    int64_t T, C, V; /* rows of a sample (the most positions), their width, classes */
+    ls_layer_traits traits;
+    ls_layer_memory memory;
+    ls_layer_cost cost;
+    ls_layer_half half;
+    ls_layer_loss end; /* of a loss */
+    _Alignas(16) unsigned char own
+        [LS_LAYER_OWN]; /* what only this layer's file knows (LS_LAYER_OWN_AS) */
+
+    /* Its place in the model, by calls of builder.h: */
     char name[LS_NAME]; /* e.g. "h.3.attn" */
-    int slice;          /* of ls_model.nslices: workers of a tensor group divide the slices */
-    int chunk;          /* of ls_model.nchunks: workers of a context group divide the chunks */
-    int spans;          /* of a model that computes samples together: so many, all of them, are its
-                           sample; 0: the chunk's own alone */
-    ls_chosen_rows chosen; /* of its output */
     int ninputs;
     int inputs[LS_LAYER_MAX_INPUTS];          /* the layers whose outputs it reads */
     size_t input_floats[LS_LAYER_MAX_INPUTS]; /* per sample */
     bool unread[LS_LAYER_MAX_INPUTS];         /* backward does not read it: it is not retained */
     unsigned rowless; /* bit k: input k has no rows: a call reads all of it, at any positions */
-    bool
-        only_first_reads; /* backward reads the inputs only for the gradient of the first parameter */
-    /* Set by ls_model_link(): */
-    bool adds[LS_LAYER_MAX_INPUTS]; /* backward adds to the gradient that a later layer has begun */
-    bool adds_itself;               /* its own function does, where ls_layer_call.begun says so */
-    size_t added_floats;            /* numbers of these inputs, per sample */
-    bool frozen[LS_LAYER_MAX_PARAMS];       /* its parameters that are not trained */
-    bool reads_stored[LS_LAYER_MAX_PARAMS]; /* if that is frozen, it reads the values of any type
-                                               (ls_layer_stored()), as of tables; else they are
-                                               widened for it */
-    bool in_products[LS_LAYER_MAX_PARAMS];  /* if that is trained, only products read it: those in
-                                               bf16 as it is stored (ls_layer_stored()) */
-    unsigned as_stored;     /* operands that its own functions take as they are stored if that is in
-                           bf16 (LS_OPERAND_X ...); all others are converted for it */
-    bool is_constant;       /* its output depends on no trained parameter: there is no
-                                       backward */
-    int last_reader;        /* the last layer that reads its output; -1: none */
-    int slot;               /* buffer of ls_model.nslots: without backward, layers whose outputs are
-                                       never needed at the same time share a slot */
-    int64_t T, C, V, heads; /* T: the most positions */
-    int nparams;
-    int params[LS_LAYER_MAX_PARAMS];     /* indices into the model's table */
-    size_t offsets[LS_LAYER_MAX_PARAMS]; /* their offsets (ls_param) */
-    size_t counts[LS_LAYER_MAX_PARAMS];  /* their numbers of elements */
-    int ntables; /* the last `ntables` parameters are tables, read row by row (table.h) */
-    /* For each sample of T positions: */
-    int64_t y_dims[LS_PARAM_DIMS]; /* shape of the output for people, ended by 0; all 0: none */
-    size_t y_floats, saved_floats, work_floats;
-    int y_parts; /* above 1: a number of y is the sum of so many floats, and so is its gradient
-                    (layers/vocabulary_slices.h) */
-    size_t block_floats; /* further work memory, per row that is computed at a time */
-    int64_t block_rows;  /* the most rows that are computed at a time; 0: all */
-    /* Per position: the first floats of `saved`, which may be stored in 16 bits. */
-    size_t saved_rough;
-    /* To sum gradients of tables that are stored in 16 bits, for any number of samples, and per
-     * sample. Where `wide` has the sums, only a layer that ignores it needs them (room_always). */
-    size_t room_floats, room_each;
-    bool room_always;
-    /* Above 0: with room for so many floats instead, which are chains of a whole table, rows are
-     * computed a block at a time although gradients are rounded. */
-    size_t chain_floats;
-    size_t scratch_floats; /* per thread */
-    size_t past_floats;    /* what it keeps of all positions of a text, for generating (ls_past) */
-    double forward_flops;  /* per sample; backward: twice as many, for a loss three times */
-    bool flops_unknown;    /* of a program's own layer that does not say them */
-    ls_works forward_work, backward_work; /* the same in detail, for prices */
-    ls_conversions forward_conversions, backward_conversions;
-    bool loss;       /* it has losses instead of y; backward computes them,
-                                             too, so training needs no forward */
-    bool has_logits; /* of classes [first_logit, first_logit + V), where the call
-                                             wants them: a slice of a vocabulary */
-    int64_t first_logit;
-    bool norms; /* a loss that normalizes its input itself (ls_layer_call.hidden) */
-    int predicts; /* of a loss: what its input is (ls_output_kind, lockstep/infer.h); or where it has a
-                     table, what the logits are that its forward without losses writes. 0: nothing
-                     that is of use without the targets */
-    bool auxiliary;                   /* a loss that is trained, and in no loss that is reported */
-    int loss_at;                      /* which one of the model's losses; ls_model_link() */
     size_t field_at[LS_LAYER_FIELDS]; /* [nfields] fields of a sample that it reads itself */
     int nfields;
-    _Alignas(16) unsigned char own
-        [LS_LAYER_OWN];  /* what only this layer's file knows (LS_LAYER_OWN_AS) */
-    int fixed_input;     /* the number of an input that must be constant; 0: none */
-    bool trains_all;     /* backward can't leave out the gradients of frozen parameters */
-    bool backward_alone; /* backward reads no parameters */
-    bool joins_samples;  /* in training, results depend on the other samples of the call, which has
-                            all samples of a virtual worker: the plan has one micro-batch */
-    bool backward_whole; /* backward runs once for all samples of a virtual worker, not once a
-                            micro-batch, so that its chains come after another layer's */
+    int nparams;
+    int params[LS_LAYER_MAX_PARAMS];    /* indices into the model's table */
+    size_t counts[LS_LAYER_MAX_PARAMS]; /* their numbers of elements */
+    size_t y_floats;                    /* of its output, per sample */
+    int64_t y_dims[LS_PARAM_DIMS]; /* shape of the output for people, ended by 0; all 0: none */
+    int y_parts; /* above 1: a number of y is the sum of so many floats, and so is its gradient
+                    (layers/vocabulary_slices.h) */
+    int slice;   /* of ls_model.nslices: workers of a tensor group divide the slices */
+    int chunk;   /* of ls_model.nchunks: workers of a context group divide the chunks */
+    int spans;   /* of a model that computes samples together: so many, all of them, are its sample;
+                    0: the chunk's own alone */
+    ls_chosen_rows chosen; /* of its output */
+
+    ls_layer_link link;
 };
 
 /* Of n samples that are computed `together`: how many are the k-th one of these. */
@@ -290,52 +289,56 @@ static inline const uint32_t *ls_layer_tokens(const ls_layer_call *c, int64_t sa
 /* A parameter of the layer that is not a table, and its gradient; NULL: it is frozen, and has none.
  */
 static inline const float *ls_layer_param(const ls_layer *l, const ls_layer_call *c, int i) {
-    return c->held[i] ? c->held[i] : (const float *)c->params + l->offsets[i];
+    return c->held[i] ? c->held[i] : (const float *)c->params + l->link.offsets[i];
 }
+static inline bool ls_layer_trains(const ls_layer *l, int i) { return !l->link.frozen[i]; }
 /* Are products of the call in bf16 (tensor/gemm.h)? */
 static inline bool ls_layer_in_bf16(const ls_layer_call *c) {
     return c->given && c->given->type == LS_BF16;
 }
 /* Is the operand in bf16 as the layer's own functions see it? */
 static inline bool ls_layer_has_bf16(const ls_layer *l, const ls_layer_call *c, unsigned operand) {
-    return l->as_stored & operand && ls_layer_in_bf16(c);
+    return l->half.as_stored & operand && ls_layer_in_bf16(c);
 }
 /* Bytes of n numbers that a layer saves rounded to 16 bits, with those up to the next ones. */
 static inline size_t ls_layer_rounded_nbytes(size_t n) { return (n * 2 + 63) / 64 * 64; }
 /* What the layer saves in f32, after the numbers that may be rounded. */
 static inline float *ls_layer_saved_exact(const ls_layer *l, const ls_layer_call *c) {
-    size_t rough = (size_t)(c->n * c->T) * l->saved_rough;
+    size_t rough = (size_t)(c->n * c->T) * l->half.saved_rough;
     bool half = ls_layer_has_bf16(l, c, LS_OPERAND_SAVED);
     size_t nbytes = half ? ls_layer_rounded_nbytes(rough) : rough * sizeof(float);
     return (float *)(void *)((char *)c->saved + nbytes);
 }
 /* The same of any type, of a matrix that the layer reads as it is. */
 static inline ls_stored ls_layer_stored(const ls_layer *l, const ls_layer_call *c, int i) {
-    if (l->frozen[i]) return c->frozen[l->params[i]];
-    if (l->in_products[i] && ls_layer_in_bf16(c))
-        return (ls_stored){.data = (const uint16_t *)c->given->params + l->offsets[i],
+    if (l->link.frozen[i]) return c->frozen[l->params[i]];
+    if (l->half.in_products[i] && ls_layer_in_bf16(c))
+        return (ls_stored){.data = (const uint16_t *)c->given->params + l->link.offsets[i],
                            .type = LS_BLOCK_BF16};
     return (ls_stored){.data = ls_layer_param(l, c, i), .type = LS_BLOCK_F32};
 }
 static inline float *ls_layer_grad(const ls_layer *l, const ls_layer_call *c, int i) {
-    return l->frozen[i] ? NULL : (float *)c->grads + (l->offsets[i] - c->grads_at);
+    return l->link.frozen[i] ? NULL : (float *)c->grads + (l->link.offsets[i] - c->grads_at);
 }
 
 /* Gradients are rounded to 16 bits in the call that computes them, and a chain must be rounded only
  * once: so all rows are computed at once, or the chains of the whole table are in memory. Is that
  * less? */
 static inline bool ls_layer_has_chains(const ls_layer *l, int64_t rows) {
-    size_t more = rows > l->block_rows ? (size_t)(rows - l->block_rows) * l->block_floats : 0;
-    return l->chain_floats > 0 && more > 0 && more + l->room_floats > l->chain_floats;
+    size_t more = rows > l->memory.block_rows
+                      ? (size_t)(rows - l->memory.block_rows) * l->memory.block_floats
+                      : 0;
+    return l->half.chain_floats > 0 && more > 0 &&
+           more + l->half.room_floats > l->half.chain_floats;
 }
 /* The number of rows that a layer with block_rows computes at a time. rounds: as above. */
 static inline int64_t ls_layer_block(const ls_layer *l, int64_t rows, bool rounds) {
     bool all = rounds && !ls_layer_has_chains(l, rows);
-    return rows < l->block_rows || all ? rows : l->block_rows;
+    return rows < l->memory.block_rows || all ? rows : l->memory.block_rows;
 }
 static inline size_t ls_layer_work_floats(const ls_layer *l, int64_t n, bool rounds) {
     size_t block = (size_t)ls_layer_block(l, n * l->T, rounds);
-    return (size_t)n * l->work_floats + block * l->block_floats;
+    return (size_t)n * l->memory.work + block * l->memory.block_floats;
 }
 
 /* The layer's own options, of a type that its file defines. */

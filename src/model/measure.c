@@ -17,7 +17,7 @@ static void find_needed(const ls_model *m, char *needed) {
             needed[m->measures[i].layer.inputs[k]] |= A_MEASURE;
     for (int i = m->nlayers - 1; i >= 0; i--) {
         const ls_layer *l = &m->layers[i];
-        if (l->loss) needed[i] |= A_LOSS;
+        if (l->traits.loss) needed[i] |= A_LOSS;
         for (int k = 0; k < l->ninputs; k++) needed[l->inputs[k]] |= needed[i];
     }
 }

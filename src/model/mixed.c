@@ -16,32 +16,32 @@
 /* The offset of the gradients that are not tables', which are contiguous, and the number of floats
  * from the first to the last. */
 static size_t span_of(const ls_layer *l, size_t *first_p) {
-    int n = l->nparams - l->ntables, first = 0, last = n - 1;
-    while (first < n && l->frozen[first]) first++;
-    while (last >= 0 && l->frozen[last]) last--;
-    if (first_p) *first_p = first < n ? l->offsets[first] : 0;
-    return last < first ? 0 : l->offsets[last] + l->counts[last] - l->offsets[first];
+    int n = l->nparams - l->half.ntables, first = 0, last = n - 1;
+    while (first < n && l->link.frozen[first]) first++;
+    while (last >= 0 && l->link.frozen[last]) last--;
+    if (first_p) *first_p = first < n ? l->link.offsets[first] : 0;
+    return last < first ? 0 : l->link.offsets[last] + l->counts[last] - l->link.offsets[first];
 }
 
 static size_t whole(size_t floats) { return (floats + 15) / 16 * 16; }
 
 /* Is parameter i in 16 bits widened for the layer? Products in bf16 read it as it is stored. */
 static bool is_widened(const ls_layer *l, int i, ls_dtype type) {
-    if (l->frozen[i]) return !l->reads_stored[i];
-    return !(l->in_products[i] && type == LS_BF16);
+    if (l->link.frozen[i]) return !l->half.reads_stored[i];
+    return !(l->half.in_products[i] && type == LS_BF16);
 }
 
 /* Floats of these parameters that are not tables. */
 static size_t params_of(const ls_layer *l, ls_dtype type) {
     size_t sum = 0;
-    for (int i = 0; i < l->nparams - l->ntables; i++)
+    for (int i = 0; i < l->nparams - l->half.ntables; i++)
         if (is_widened(l, i, type)) sum += whole(l->counts[i]);
     return sum;
 }
 
 /* Is the operand in 16 bits converted for the layer? */
 static bool is_converted(const ls_layer *l, unsigned operand, ls_dtype type) {
-    return ls_dtype_is_half(type) && !(type == LS_BF16 && l->as_stored & operand);
+    return ls_dtype_is_half(type) && !(type == LS_BF16 && l->half.as_stored & operand);
 }
 
 /* Elements of input k, of all inputs, and of the output. */
@@ -60,9 +60,11 @@ static size_t output_of(const ls_layer *l, int64_t rows) {
 
 /* Elements of `saved` for `rows` rows, and how many of them, the first ones, are rounded. */
 static size_t saved_of(const ls_layer *l, int64_t rows) {
-    return (size_t)rows * (l->saved_floats / (size_t)l->T);
+    return (size_t)rows * (l->memory.saved / (size_t)l->T);
 }
-static size_t rough_of(const ls_layer *l, int64_t rows) { return (size_t)rows * l->saved_rough; }
+static size_t rough_of(const ls_layer *l, int64_t rows) {
+    return (size_t)rows * l->half.saved_rough;
+}
 
 size_t ls_mixed_saved_nbytes(const ls_layer *l, int64_t n, ls_dtype compute) {
     size_t all = saved_of(l, n * l->T), rough = rough_of(l, n * l->T);
@@ -95,20 +97,21 @@ static places places_of(const ls_layer *l, int64_t n, ls_dtype type, sums grads)
     size_t y = is_converted(l, LS_OPERAND_Y, type) ? output : 0;
     size_t dx = is_converted(l, LS_OPERAND_DX, type) ? inputs : 0;
     bool half = ls_dtype_is_half(type), rounds = grads.half && !grads.wide;
-    bool has_room = rounds || (grads.half && l->room_always);
+    bool has_room = rounds || (grads.half && l->half.room_always);
     places p = {.room = whole(ls_layer_work_floats(l, n, rounds))};
-    size_t floats = rounds && ls_layer_has_chains(l, rows) ? l->chain_floats : l->room_floats;
-    size_t room = has_room ? floats + (size_t)n * l->room_each : 0;
+    size_t floats =
+        rounds && ls_layer_has_chains(l, rows) ? l->half.chain_floats : l->half.room_floats;
+    size_t room = has_room ? floats + (size_t)n * l->half.room_each : 0;
     p.params = p.room + whole(room);
     p.grads = p.params + (half ? params_of(l, type) : 0);
     p.x = p.grads + (rounds ? whole(span_of(l, NULL)) : 0);
     p.y = p.x + (is_converted(l, LS_OPERAND_X, type) ? inputs : 0);
     p.dy = p.y + (dx > y ? dx : y);
     p.saved = p.dy + (is_converted(l, LS_OPERAND_DY, type) ? output : 0);
-    bool saved = l->saved_rough && is_converted(l, LS_OPERAND_SAVED, type);
+    bool saved = l->half.saved_rough && is_converted(l, LS_OPERAND_SAVED, type);
     p.added = p.saved + (saved ? saved_of(l, rows) : 0);
-    bool in_place = l->adds_itself && !is_converted(l, LS_OPERAND_DX, type);
-    p.end = p.added + (type == LS_BF16 || in_place ? 0 : (size_t)n * l->added_floats);
+    bool in_place = l->traits.adds_itself && !is_converted(l, LS_OPERAND_DX, type);
+    p.end = p.added + (type == LS_BF16 || in_place ? 0 : (size_t)n * l->link.added_floats);
     return p;
 }
 
@@ -127,11 +130,11 @@ typedef struct inner {
 /* Gives the layer its parameters that are not tables: in place, or widened. */
 static void hold_params(const ls_layer *l, const ls_layer_call *m, inner *f) {
     float *room = m->work + f->at.params;
-    for (int i = 0; i < l->nparams - l->ntables; i++) {
-        if (!is_widened(l, i, m->type) || (!l->frozen[i] && !f->half)) continue;
-        ls_stored p = l->frozen[i]
+    for (int i = 0; i < l->nparams - l->half.ntables; i++) {
+        if (!is_widened(l, i, m->type) || (!l->link.frozen[i] && !f->half)) continue;
+        ls_stored p = l->link.frozen[i]
                           ? m->frozen[l->params[i]]
-                          : (ls_stored){.data = ls_flat_at(m->type, m->params, l->offsets[i]),
+                          : (ls_stored){.data = ls_flat_at(m->type, m->params, l->link.offsets[i]),
                                         .type = ls_block_of_dtype(m->type)};
         f->c.held[i] = p.data;
         if (p.type == LS_BLOCK_F32) continue;
@@ -168,14 +171,14 @@ static inner begin(const ls_layer *l, const ls_layer_call *m, bool backward) {
         f.c.given = m;
         f.c.room = f.at.params > f.at.room ? m->work + f.at.room : NULL;
     }
-    if (l->saved_rough && is_converted(l, LS_OPERAND_SAVED, m->type))
+    if (l->half.saved_rough && is_converted(l, LS_OPERAND_SAVED, m->type))
         f.c.saved = m->work + f.at.saved;
     return f;
 }
 
 void ls_mixed_forward(const ls_layer *l, const ls_layer_call *m) {
     inner f = begin(l, m, false);
-    bool y = !l->loss && !m->logits && is_converted(l, LS_OPERAND_Y, m->type);
+    bool y = !l->traits.loss && !m->logits && is_converted(l, LS_OPERAND_Y, m->type);
     if (y) f.c.y = m->work + f.at.y;
     l->ops->forward(l, &f.c);
     int64_t rows = m->n * m->T;
@@ -188,7 +191,7 @@ void ls_mixed_forward(const ls_layer *l, const ls_layer_call *m) {
 }
 
 const void *ls_mixed_shown(const ls_layer *l, const ls_layer_call *m) {
-    if (!l->saved_rough || !is_converted(l, LS_OPERAND_SAVED, m->type)) return m->saved;
+    if (!l->half.saved_rough || !is_converted(l, LS_OPERAND_SAVED, m->type)) return m->saved;
     return m->work + places_of(l, m->n, m->type, sums_of(m)).saved;
 }
 
@@ -211,10 +214,10 @@ static void begin_grads(const ls_layer *l, const ls_layer_call *m, inner *f) {
 /* Rounds the finished chains. Padding between tensors is not written. */
 static void end_grads(const ls_layer *l, const ls_layer_call *m, const inner *f) {
     if (!f->half_grads || !m->last) return;
-    for (int i = 0; i < l->nparams - l->ntables; i++)
-        if (!l->frozen[i])
+    for (int i = 0; i < l->nparams - l->half.ntables; i++)
+        if (!l->link.frozen[i])
             ls_table_narrow(m->compute, m->grads_type, l->counts[i], ls_layer_grad(l, &f->c, i),
-                            ls_flat_at_mut(m->grads_type, m->grads, l->offsets[i]));
+                            ls_flat_at_mut(m->grads_type, m->grads, l->link.offsets[i]));
 }
 
 /* Widens dy and the values that forward saved. */
@@ -222,7 +225,7 @@ static void widen_operands(const ls_layer *l, const ls_layer_call *m, inner *f) 
     int64_t rows = m->n * m->T;
     size_t rough = rough_of(l, rows), exact = saved_of(l, rows) - rough;
     float *work = m->work;
-    if (!l->loss && is_converted(l, LS_OPERAND_DY, m->type)) {
+    if (!l->traits.loss && is_converted(l, LS_OPERAND_DY, m->type)) {
         ls_table_widen(m->compute, m->type, output_of(l, rows), m->dy, work + f->at.dy);
         f->c.dy = work + f->at.dy;
     }
@@ -235,16 +238,17 @@ static void widen_operands(const ls_layer *l, const ls_layer_call *m, inner *f) 
 /* Chooses where the gradients of the inputs are written: in place, unless they are rounded, or
  * added to what later layers have written. */
 static void begin_dx(const ls_layer *l, const ls_layer_call *m, inner *f) {
-    assert(l->added_floats == 0 || l->adds_itself || !(l->as_stored & LS_OPERAND_DX));
+    assert(l->link.added_floats == 0 || l->traits.adds_itself ||
+           !(l->half.as_stored & LS_OPERAND_DX));
     float *dx = m->work + f->at.y, *added = m->work + f->at.added;
     for (int k = 0; k < l->ninputs; k++) {
         if (!m->dx[k]) continue;
         if (is_converted(l, LS_OPERAND_DX, m->type)) {
             f->c.dx[k] = dx;
             dx += input_of(l, k, m->n * m->T);
-        } else if (l->adds[k] && l->adds_itself) {
+        } else if (l->link.adds[k] && l->traits.adds_itself) {
             f->c.begun |= 1u << k;
-        } else if (l->adds[k]) {
+        } else if (l->link.adds[k]) {
             f->c.dx[k] = added;
             added += input_of(l, k, m->n * m->T);
         }
@@ -262,15 +266,15 @@ static void end_dx(const ls_layer *l, const ls_layer_call *m, const inner *f) {
         size_t n = input_of(l, k, m->n * m->T);
         float *dx = f->c.dx[k], *sum = f->half ? m->work + f->at.added : m->dx[k];
         if (!dx || dx == m->dx[k]) continue;
-        if (l->adds[k] && m->type == LS_BF16) {
+        if (l->link.adds[k] && m->type == LS_BF16) {
             add_stored(m, n, dx, m->dx[k]);
             continue;
         }
-        if (l->adds[k] && f->half) ls_table_widen(m->compute, m->type, n, m->dx[k], sum);
-        if (l->adds[k])
+        if (l->link.adds[k] && f->half) ls_table_widen(m->compute, m->type, n, m->dx[k], sum);
+        if (l->link.adds[k])
             ls_rows_add(m->compute, (int64_t)n, ls_matrix_of(sum, (int64_t)n), dx,
                         ls_numbers_f32(sum));
-        if (f->half) ls_table_narrow(m->compute, m->type, n, l->adds[k] ? sum : dx, m->dx[k]);
+        if (f->half) ls_table_narrow(m->compute, m->type, n, l->link.adds[k] ? sum : dx, m->dx[k]);
     }
 }
 
@@ -289,7 +293,7 @@ void ls_mixed_backward(const ls_layer *l, const ls_layer_call *m) {
 /* Parameters and inputs: begin(). */
 static size_t begin_floats(const ls_layer *l, int64_t n, ls_dtype compute, bool backward) {
     size_t sum = 0;
-    for (int i = 0; i < l->nparams - l->ntables; i++)
+    for (int i = 0; i < l->nparams - l->half.ntables; i++)
         if (is_widened(l, i, compute)) sum += l->counts[i];
     for (int k = 0; k < l->ninputs && is_converted(l, LS_OPERAND_X, compute); k++)
         if (!backward || !l->unread[k]) sum += input_of(l, k, n * l->T);
@@ -305,10 +309,10 @@ static size_t converted_of(const ls_layer *l, unsigned operand, ls_dtype compute
 static void count_parts(const ls_layer *l, const ls_conversions *list, int64_t n, bool dx,
                         ls_mixed_floats *f) {
     unsigned trained = 0;
-    for (int i = 0; i < l->nparams; i++) trained |= (unsigned)!l->frozen[i] << i;
+    for (int i = 0; i < l->nparams; i++) trained |= (unsigned)!l->link.frozen[i] << i;
     for (int i = 0; i < list->n; i++) {
         const ls_conversion *c = &list->list[i];
-        if (!(l->as_stored & c->operand) || (l->as_stored & c->but_not)) continue;
+        if (!(l->half.as_stored & c->operand) || (l->half.as_stored & c->but_not)) continue;
         if (c->for_dx && !dx) continue;
         if (c->grads && !(c->grads & trained)) continue;
         *(c->rounds ? &f->narrowed_parts : &f->widened_parts) += (size_t)(n * c->numbers);
@@ -318,10 +322,10 @@ static void count_parts(const ls_layer *l, const ls_conversions *list, int64_t n
 ls_mixed_floats ls_mixed_forward_floats(const ls_layer *l, int64_t n, ls_dtype compute) {
     if (!ls_dtype_is_half(compute)) return (ls_mixed_floats){0};
     int64_t rows = n * l->T;
-    size_t y = l->loss ? 0 : converted_of(l, LS_OPERAND_Y, compute, output_of(l, rows));
+    size_t y = l->traits.loss ? 0 : converted_of(l, LS_OPERAND_Y, compute, output_of(l, rows));
     size_t saved = converted_of(l, LS_OPERAND_SAVED, compute, rough_of(l, rows));
     ls_mixed_floats f = {.widened = begin_floats(l, n, compute, false), .narrowed = y + saved};
-    if (compute == LS_BF16) count_parts(l, &l->forward_conversions, n, false, &f);
+    if (compute == LS_BF16) count_parts(l, &l->cost.forward_converts, n, false, &f);
     return f;
 }
 
@@ -329,7 +333,7 @@ ls_mixed_floats ls_mixed_forward_floats(const ls_layer *l, int64_t n, ls_dtype c
 static void count_sum(const ls_layer *l, int k, int64_t rows, ls_dtype compute,
                       ls_mixed_floats *f) {
     size_t all = input_of(l, k, rows), y = output_of(l, rows), own = y < all ? y : all;
-    bool itself = l->adds_itself && !is_converted(l, LS_OPERAND_DX, compute);
+    bool itself = l->traits.adds_itself && !is_converted(l, LS_OPERAND_DX, compute);
     if (!itself) {
         f->widened += all;
         return;
@@ -342,16 +346,16 @@ ls_mixed_floats ls_mixed_backward_floats(const ls_layer *l, int64_t n, ls_dtype 
                                          ls_dtype grads, bool dx, bool last) {
     ls_mixed_floats f = {0};
     int64_t rows = n * l->T;
-    for (int i = 0; i < l->nparams - l->ntables && ls_dtype_is_half(grads) && last; i++)
-        if (!l->frozen[i]) f.narrowed += l->counts[i];
+    for (int i = 0; i < l->nparams - l->half.ntables && ls_dtype_is_half(grads) && last; i++)
+        if (!l->link.frozen[i]) f.narrowed += l->counts[i];
     if (!ls_dtype_is_half(compute)) return f;
     f.widened = begin_floats(l, n, compute, true);
     f.widened += converted_of(l, LS_OPERAND_SAVED, compute, rough_of(l, rows));
-    if (!l->loss) f.widened += converted_of(l, LS_OPERAND_DY, compute, output_of(l, rows));
+    if (!l->traits.loss) f.widened += converted_of(l, LS_OPERAND_DY, compute, output_of(l, rows));
     for (int k = 0; k < l->ninputs && dx; k++) {
         f.narrowed += converted_of(l, LS_OPERAND_DX, compute, input_of(l, k, rows));
-        if (l->adds[k]) count_sum(l, k, rows, compute, &f);
+        if (l->link.adds[k]) count_sum(l, k, rows, compute, &f);
     }
-    if (compute == LS_BF16) count_parts(l, &l->backward_conversions, n, dx, &f);
+    if (compute == LS_BF16) count_parts(l, &l->cost.backward_converts, n, dx, &f);
     return f;
 }

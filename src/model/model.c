@@ -8,6 +8,7 @@
 
 #include "base/mem.h"
 #include "base/random.h"
+#include "model/draft.h"
 #include "model/tensor_part.h"
 
 ls_layer *ls_model_add_layer(ls_model *m, const char *name) {
@@ -25,14 +26,14 @@ void ls_model_add_param(ls_model *m, ls_layer *l, const char *name, const ls_par
     ls_param *p = &m->params[m->nparams];
     *p = *given;
     snprintf(p->name, sizeof p->name, "%s", name);
-    p->slice = l->slice;
-    p->chunk = l->chunk;
+    p->cut.slice = l->slice;
+    p->cut.chunk = l->chunk;
     p->offset = m->nfloats;
     p->count = 1;
     for (int d = 0; d < p->ndims; d++) p->count *= (size_t)p->dims[d];
     l->params[l->nparams] = m->nparams++;
     l->counts[l->nparams] = p->count;
-    l->offsets[l->nparams++] = p->offset;
+    l->link.offsets[l->nparams++] = p->offset;
     m->nfloats += (p->count + 15) / 16 * 16;
     m->count += p->count;
 }
@@ -41,27 +42,27 @@ static size_t round_up(size_t n, size_t unit) { return (n + unit - 1) / unit * u
 
 ls_param ls_param_whole(const ls_param *p) {
     ls_param whole = *p;
-    whole.dims[0] = p->rows;
-    whole.count = (size_t)(p->rows * p->dims[1]);
-    whole.offset = p->rows_at;
+    whole.dims[0] = p->window.rows;
+    whole.count = (size_t)(p->window.rows * p->dims[1]);
+    whole.offset = p->window.at;
     return whole;
 }
 
 /* Trained parameters lie in the flat buffers, and frozen ones in a buffer of their own, in the
  * order of the table. */
 void ls_model_place(ls_model *m) {
-    int slice = 0, chunk = m->nparams ? m->params[0].chunk : 0;
+    int slice = 0, chunk = m->nparams ? m->params[0].cut.chunk : 0;
     m->nfloats = m->frozen_floats = m->frozen_count = 0;
     for (int i = 0; i < m->nparams; i++) {
         ls_param *p = &m->params[i];
         size_t *end = p->frozen ? &m->frozen_floats : &m->nfloats;
-        bool alone = p->whole || p->undivided || p->apart;
+        bool alone = p->cut.whole || p->cut.undivided || p->cut.apart;
         size_t unit = alone && !p->frozen ? LS_BLOCK : 16;
         /* those of several slices share no block, nor do those of some chunks and of all */
-        bool same = p->slice == slice && p->chunk == chunk;
+        bool same = p->cut.slice == slice && p->cut.chunk == chunk;
         bool begins = !p->frozen && !same;
-        if (!p->frozen) slice = p->slice;
-        if (!p->frozen) chunk = p->chunk;
+        if (!p->frozen) slice = p->cut.slice;
+        if (!p->frozen) chunk = p->cut.chunk;
         p->offset = round_up(*end, begins ? LS_BLOCK : unit);
         *end = p->offset + round_up(p->count, unit);
         if (p->frozen) m->frozen_count += p->count;
@@ -70,11 +71,11 @@ void ls_model_place(ls_model *m) {
     for (int i = 0; i < m->nlayers; i++) {
         ls_layer *l = &m->layers[i];
         for (int k = 0; k < l->nparams; k++) {
-            l->offsets[k] = m->params[l->params[k]].offset;
-            l->frozen[k] = m->params[l->params[k]].frozen;
+            l->link.offsets[k] = m->params[l->params[k]].offset;
+            l->link.frozen[k] = m->params[l->params[k]].frozen;
         }
         for (int k = 0; k < l->ninputs; k++)
-            if (l->only_first_reads && l->frozen[0]) l->unread[k] = true;
+            if (l->traits.only_first_reads && l->link.frozen[0]) l->unread[k] = true;
     }
 }
 
@@ -103,14 +104,14 @@ static ls_status link_inputs(ls_model *m, int l, ls_error *e) {
         if (v < 0 || v >= l)
             return ls_fail(e, LS_EINVAL, "layer '%s' reads a value that no layer before it has",
                            layer->name);
-        if (m->layers[v].loss)
+        if (m->layers[v].traits.loss)
             return ls_fail(e, LS_EINVAL, "layer '%s' reads '%s', which is a loss", layer->name,
                            m->layers[v].name);
         if (m->layers[v].y_floats != layer->input_floats[k])
             return ls_fail(e, LS_EINVAL, "layer '%s' needs an input of %zu numbers; '%s' has %zu",
                            layer->name, layer->input_floats[k], m->layers[v].name,
                            m->layers[v].y_floats);
-        m->layers[v].last_reader = l;
+        m->layers[v].link.last_reader = l;
     }
     return LS_OK;
 }
@@ -119,28 +120,28 @@ static ls_status link_inputs(ls_model *m, int l, ls_error *e) {
  * value twice adds the second time. */
 static void link_gradients(ls_model *m, int l) {
     ls_layer *layer = &m->layers[l];
-    layer->added_floats = 0;
+    layer->link.added_floats = 0;
     for (int k = 0; k < layer->ninputs; k++) {
-        layer->adds[k] = m->layers[layer->inputs[k]].last_reader != l;
+        layer->link.adds[k] = m->layers[layer->inputs[k]].link.last_reader != l;
         for (int i = 0; i < k; i++)
-            layer->adds[k] = layer->adds[k] || layer->inputs[i] == layer->inputs[k];
-        if (layer->adds[k]) layer->added_floats += layer->input_floats[k];
+            layer->link.adds[k] = layer->link.adds[k] || layer->inputs[i] == layer->inputs[k];
+        if (layer->link.adds[k]) layer->link.added_floats += layer->input_floats[k];
     }
     /* Sums of gradients are in f32: its own part is too. */
-    if (layer->added_floats > 0 && !layer->adds_itself)
-        layer->as_stored &= ~(unsigned)LS_OPERAND_DX;
+    if (layer->link.added_floats > 0 && !layer->traits.adds_itself)
+        layer->half.as_stored &= ~(unsigned)LS_OPERAND_DX;
 }
 
 static bool is_constant(const ls_model *m, const ls_layer *l) {
     for (int k = 0; k < l->nparams; k++)
-        if (!l->frozen[k]) return false;
+        if (!l->link.frozen[k]) return false;
     return !ls_model_has_dx(m, l);
 }
 
 /* Once it is known which values are constant. */
 static ls_status check_constants(const ls_model *m, const ls_layer *l, ls_error *e) {
     for (int k = 0; k < l->nparams; k++)
-        if (l->frozen[k] && l->trains_all && !l->is_constant)
+        if (l->link.frozen[k] && l->traits.trains_all && !l->link.is_constant)
             return ls_fail(e, LS_EINVAL,
                            "'%s' can't be frozen: the backward of layer '%s' computes the "
                            "gradients of all its parameters; its kind sets .may_freeze if it "
@@ -149,14 +150,14 @@ static ls_status check_constants(const ls_model *m, const ls_layer *l, ls_error 
     int running = 0, fixed = 0;
     for (int k = 0; k < l->nparams; k++) {
         running += m->params[l->params[k]].momentum > 0;
-        fixed += m->params[l->params[k]].momentum > 0 && l->frozen[k];
+        fixed += m->params[l->params[k]].momentum > 0 && l->link.frozen[k];
     }
     if (fixed && fixed < running)
         return ls_fail(e, LS_EINVAL,
                        "some running values of layer '%s' are frozen, and others are not; freeze "
                        "all of them, or none",
                        l->name);
-    if (l->fixed_input && !m->layers[l->inputs[l->fixed_input]].is_constant)
+    if (l->end.fixed_input && !m->layers[l->inputs[l->end.fixed_input]].link.is_constant)
         return ls_fail(e, LS_EINVAL,
                        "layer '%s': the targets depend on parameters that are trained", l->name);
     return LS_OK;
@@ -171,8 +172,8 @@ static ls_status choose_slot(ls_model *m, int l, int *last_reader, ls_error *e) 
         return ls_fail(e, LS_EINVAL,
                        "at layer '%s' more than %d values are needed at the same time",
                        m->layers[l].name, LS_MODEL_MAX_SLOTS);
-    m->layers[l].slot = slot;
-    last_reader[slot] = is_measured(m, l) ? INT_MAX : m->layers[l].last_reader;
+    m->layers[l].link.slot = slot;
+    last_reader[slot] = is_measured(m, l) ? INT_MAX : m->layers[l].link.last_reader;
     if (slot >= m->nslots) m->nslots = slot + 1;
     return LS_OK;
 }
@@ -183,8 +184,8 @@ static void count_losses(ls_model *m) {
     for (int auxiliary = 0; auxiliary < 2; auxiliary++)
         for (int l = 0; l < m->nlayers; l++) {
             ls_layer *layer = &m->layers[l];
-            if (!layer->loss || layer->auxiliary != auxiliary) continue;
-            layer->loss_at = m->nlosses++;
+            if (!layer->traits.loss || layer->traits.auxiliary != auxiliary) continue;
+            layer->link.loss_at = m->nlosses++;
             m->nauxiliary += auxiliary;
         }
 }
@@ -195,21 +196,21 @@ ls_status ls_model_link(ls_model *m, ls_error *e) {
     count_losses(m);
     ls_model_place(m);
     for (int l = 0; l < m->nlayers; l++) {
-        m->layers[l].last_reader = -1;
+        m->layers[l].link.last_reader = -1;
         LS_TRY(link_inputs(m, l, e));
     }
     for (int l = 0; l < m->nlayers; l++) {
         ls_layer *layer = &m->layers[l];
-        layer->is_constant = is_constant(m, layer);
+        layer->link.is_constant = is_constant(m, layer);
         LS_TRY(check_constants(m, layer, e));
-        if (m->layers[l].last_reader < 0 && !m->layers[l].loss)
+        if (m->layers[l].link.last_reader < 0 && !m->layers[l].traits.loss)
             return ls_fail(e, LS_EINVAL, "no layer reads the output of layer '%s'",
                            m->layers[l].name);
         link_gradients(m, l);
         LS_TRY(choose_slot(m, l, last_reader, e));
     }
     for (int l = m->nlayers; l < m->nlayers + m->nlate; l++) {
-        m->layers[l].last_reader = -1;
+        m->layers[l].link.last_reader = -1;
         LS_TRY(choose_slot(m, l, last_reader, e));
     }
     /* the chunks of a sample have parts of one loss */
@@ -261,7 +262,7 @@ static bool is_even(const ls_model *m, int layer) {
             before[(size_t)m->layers[l].params[k] * chunks + (size_t)m->layers[l].chunk]++;
     bool even = true;
     for (int i = 0; i < m->nparams; i++)
-        for (size_t c = 1; m->params[i].chunk < 0 && c < chunks; c++)
+        for (size_t c = 1; m->params[i].cut.chunk < 0 && c < chunks; c++)
             even = even && before[(size_t)i * chunks + c] == before[(size_t)i * chunks];
     free(before);
     return even;
@@ -284,30 +285,43 @@ int ls_model_cut(const ls_model *m, int layer, int *values) {
     return n;
 }
 
+static void free_draft(ls_draft *d) {
+    if (!d) return;
+    for (int i = 0; i < d->nvalues; i++) free(d->values[i]);
+    for (int i = 0; i < d->nconstants; i++) free(d->constants[i]);
+    for (int i = 0; i < d->nfrozen; i++) free(d->frozen[i].text);
+    free(d->failed);
+    free(d->names);
+    free(d->frozen);
+    free(d->values);
+    free(d->constants);
+    free(d);
+}
+
 void ls_model_free(ls_model *m) {
     free(m->params);
     free(m->layers);
     free(m->measures);
     free(m->inputs);
-    ls_draft_free(m->draft);
+    free_draft(m->draft);
     *m = (ls_model){0};
 }
 
 /* Elements [first, first + n) of a tensor, of this number in its model. */
 static void init_run(const ls_param *p, ls_random_place place, size_t n, float *x) {
-    if (p->init_std > 0)
-        ls_random_normal(place, n, p->init_std, x);
-    else if (p->init_bound > 0)
-        ls_random_uniform_f32(place, n, p->init_bound, x);
+    if (p->init.std > 0)
+        ls_random_normal(place, n, p->init.std, x);
+    else if (p->init.bound > 0)
+        ls_random_uniform_f32(place, n, p->init.bound, x);
     else
-        for (size_t j = 0; j < n; j++) x[j] = p->init_value;
+        for (size_t j = 0; j < n; j++) x[j] = p->init.value;
 }
 
 void ls_model_init_param(const ls_model *m, uint64_t seed, int param, size_t first, size_t n,
                          float *x) {
     ls_param p = m->params[param];
-    if (p.rows > 0) p = ls_param_whole(&p); /* [first, first + n) is of the table */
-    uint64_t number = (uint64_t)(p.part.tensor ? p.part.tensor - 1 : param);
+    if (p.window.rows > 0) p = ls_param_whole(&p); /* [first, first + n) is of the table */
+    uint64_t number = (uint64_t)(p.cut.part.tensor ? p.cut.part.tensor - 1 : param);
     for (size_t i = 0; i < n;) {
         size_t at = 0, run = ls_tensor_part_run(&p, first + i, &at);
         if (run > n - i) run = n - i;
@@ -328,8 +342,8 @@ void ls_model_init(const ls_model *m, uint64_t seed, size_t first, size_t end, f
 /* Running values that are frozen are used in training, too. */
 bool ls_model_joins(const ls_model *m, const ls_layer *l) {
     for (int k = 0; k < l->nparams; k++)
-        if (m->params[l->params[k]].momentum > 0 && l->frozen[k]) return false;
-    return l->joins_samples;
+        if (m->params[l->params[k]].momentum > 0 && l->link.frozen[k]) return false;
+    return l->traits.joins_samples;
 }
 
 const ls_layer *ls_model_find_joining(const ls_model *m) {
@@ -342,7 +356,7 @@ const ls_layer *ls_model_find_joining(const ls_model *m) {
 
 bool ls_model_has_dx(const ls_model *m, const ls_layer *l) {
     for (int k = 0; k < l->ninputs; k++)
-        if (!m->layers[l->inputs[k]].is_constant) return true;
+        if (!m->layers[l->inputs[k]].link.is_constant) return true;
     return false;
 }
 
@@ -351,29 +365,29 @@ double ls_model_backward_flops(const ls_model *m, const ls_layer *l) {
     double all = 0, trained = 0;
     for (int k = 0; k < l->nparams; k++) {
         all += (double)l->counts[k];
-        if (!l->frozen[k]) trained += (double)l->counts[k];
+        if (!l->link.frozen[k]) trained += (double)l->counts[k];
     }
     double times = (all > 0 ? trained / all : 1) + ls_model_has_dx(m, l);
-    return l->is_constant ? 0 : times * l->forward_flops;
+    return l->link.is_constant ? 0 : times * l->cost.flops;
 }
 
 double ls_model_flops(const ls_model *m) {
     double sum = 0;
     for (int i = 0; i < m->nlayers; i++)
-        sum += m->layers[i].forward_flops + ls_model_backward_flops(m, &m->layers[i]);
+        sum += m->layers[i].cost.flops + ls_model_backward_flops(m, &m->layers[i]);
     return sum;
 }
 
 const ls_layer *ls_model_without_flops(const ls_model *m) {
     for (int i = 0; i < m->nlayers; i++)
-        if (m->layers[i].flops_unknown) return &m->layers[i];
+        if (m->layers[i].cost.unknown) return &m->layers[i];
     return NULL;
 }
 
 size_t ls_model_scratch_floats(const ls_model *m) {
     size_t most = 0;
     for (int i = 0; i < m->nlayers + m->nlate; i++)
-        if (m->layers[i].scratch_floats > most) most = m->layers[i].scratch_floats;
+        if (m->layers[i].memory.scratch > most) most = m->layers[i].memory.scratch;
     return most;
 }
 

@@ -20,7 +20,7 @@ enum { LS_BLOCK = 1024 }; /* floats; sums of norms and shards begin at multiples
 enum { LS_MODEL_MAX_SLOTS = 4096 };
 
 typedef struct ls_model ls_model;
-typedef struct ls_draft ls_draft; /* builder.h */
+typedef struct ls_draft ls_draft; /* draft.h */
 
 struct ls_model {
     ls_param *params; /* [nparams] */
@@ -83,7 +83,6 @@ ls_status ls_model_link(ls_model *, ls_error *);
 /* Places the parameters anew, after a change of their `whole` or `frozen`. */
 void ls_model_place(ls_model *);
 void ls_model_free(ls_model *);
-void ls_draft_free(ls_draft *); /* NULL is fine */
 
 /* Sets the elements [first, end) of the flat buffer of trained parameters to their initial weights,
  * a function of the seed alone. */

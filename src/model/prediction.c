@@ -17,9 +17,9 @@ static void set_value(const ls_model *m, int i, ls_prediction *p) {
 static ls_prediction prediction_of(const ls_model *m, int i) {
     const ls_layer *l = &m->layers[i];
     const ls_field *f = l->nfields ? ls_model_field_at(m, l->field_at[0]) : NULL;
-    ls_prediction p = {.kind = (ls_output_kind)l->predicts};
+    ls_prediction p = {.kind = (ls_output_kind)l->end.predicts};
     snprintf(p.name, sizeof p.name, "%s", f ? f->name : l->name);
-    if (l->ntables) {
+    if (l->half.ntables) {
         p.layer = i;
         p.is_fused = true;
         p.dims[0] = l->T;
@@ -35,13 +35,14 @@ static ls_prediction prediction_of(const ls_model *m, int i) {
 int ls_predictions_of(const ls_model *m, ls_prediction *list_p) {
     int n = 0;
     for (int i = 0; i < m->nlayers && n < LS_PREDICTIONS; i++)
-        if (m->layers[i].loss && m->layers[i].predicts) list_p[n++] = prediction_of(m, i);
+        if (m->layers[i].traits.loss && m->layers[i].end.predicts)
+            list_p[n++] = prediction_of(m, i);
     return n;
 }
 
 bool ls_prediction_of_layer(const ls_model *m, const char *name, ls_prediction *p_p) {
     for (int i = 0; i < m->nlayers; i++) {
-        if (m->layers[i].loss || strcmp(m->layers[i].name, name) != 0) continue;
+        if (m->layers[i].traits.loss || strcmp(m->layers[i].name, name) != 0) continue;
         *p_p = (ls_prediction){.kind = LS_NUMBERS};
         snprintf(p_p->name, sizeof p_p->name, "%s", name);
         set_value(m, i, p_p);
@@ -58,7 +59,7 @@ void ls_predictions_need(const ls_model *m, const ls_prediction *list, int n, bo
     for (int i = m->nlayers - 1; i >= 0; i--) {
         const ls_layer *l = &m->layers[i];
         for (int k = 0; layers[i] && k < l->ninputs; k++) layers[l->inputs[k]] = true;
-        for (int k = 0; layers[i] && !l->loss && k < l->nfields; k++) {
+        for (int k = 0; layers[i] && !l->traits.loss && k < l->nfields; k++) {
             const ls_field *f = ls_model_field_at(m, l->field_at[k]);
             if (f) fields[f - m->inputs] = true;
         }

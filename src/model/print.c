@@ -19,7 +19,7 @@ static void write_shape(const ls_layer *l, char text[SHAPE]) {
         at +=
             snprintf(text + at, (size_t)(SHAPE - at), "%s%lld", i ? ", " : "", (long long)dims[i]);
     if (at < SHAPE) snprintf(text + at, (size_t)(SHAPE - at), "]");
-    if (l->loss) snprintf(text, SHAPE, "loss");
+    if (l->traits.loss) snprintf(text, SHAPE, "loss");
 }
 
 size_t ls_layer_count(const ls_layer *l) {
@@ -31,7 +31,7 @@ size_t ls_layer_count(const ls_layer *l) {
 size_t ls_layer_frozen_count(const ls_layer *l) {
     size_t n = 0;
     for (int i = 0; i < l->nparams; i++)
-        if (l->frozen[i]) n += l->counts[i];
+        if (l->link.frozen[i]) n += l->counts[i];
     return n;
 }
 
@@ -65,7 +65,7 @@ void ls_model_print(const ls_model *m, ls_dtype compute, ls_buf *out) {
         ls_buf_printf(out, "%-*s  %-*s %-15s %11zu", width, l->name, kind, l->ops->kind, shape,
                       ls_layer_count(l));
         if (m->frozen_count) ls_buf_printf(out, " %11zu", ls_layer_frozen_count(l));
-        ls_buf_printf(out, " %12.3f %12.1f", l->forward_flops / 1e6,
+        ls_buf_printf(out, " %12.3f %12.1f", l->cost.flops / 1e6,
                       (double)ls_layer_saved_nbytes(l, compute) / 1e3);
         write_inputs(m, i, out);
         ls_buf_printf(out, i < m->nlayers ? "\n" : "  (in evaluation alone)\n");

@@ -142,16 +142,17 @@ void ls_rows_norm_back(const ls_layer *l, const ls_layer_call *c, const float *m
     norm_back_job j = {
         .l = l, .c = c, .x = ls_rows_x(l, c, 0, l->C), .mean = mean, .rstd = rstd, .dh = dh};
     if (add_dy) j.residual = ls_rows_dy(l, c, l->C);
-    if (!l->frozen[GAMMA] || !l->frozen[BETA]) ls_pool_run(c->compute->pool, norm_dparams_run, &j);
+    if (ls_layer_trains(l, GAMMA) || ls_layer_trains(l, BETA))
+        ls_pool_run(c->compute->pool, norm_dparams_run, &j);
     if (c->dx[0]) ls_pool_run(c->compute->pool, norm_dx_run, &j);
 }
 
 bool ls_rows_norm_has_back(const ls_layer *l, const ls_layer_call *c) {
-    return c->dx[0] || !l->frozen[GAMMA] || !l->frozen[BETA];
+    return c->dx[0] || ls_layer_trains(l, GAMMA) || ls_layer_trains(l, BETA);
 }
 
 void ls_rows_norm_converts(ls_layer *l, int64_t T, int64_t C, bool add_dy, bool h) {
-    ls_conversions *f = &l->forward_conversions, *b = &l->backward_conversions;
+    ls_conversions *f = &l->cost.forward_converts, *b = &l->cost.backward_converts;
     int64_t n = T * C;
     ls_conversions_add(f, (ls_conversion){.operand = LS_OPERAND_X, .numbers = n});
     if (h)
@@ -269,7 +270,7 @@ static int64_t inputs_of(const ls_layer *l, int w) {
 
 /* Parameter w [in, out] as an operand. */
 static ls_matrix weights_of(const ls_layer *l, const ls_layer_call *c, int w) {
-    if (!l->frozen[w] && l->in_products[w] && ls_layer_in_bf16(c))
+    if (ls_layer_trains(l, w) && l->half.in_products[w] && ls_layer_in_bf16(c))
         return ls_matrix_bf16(ls_layer_stored(l, c, w).data, outputs_of(l, w));
     return ls_matrix_of(ls_layer_param(l, c, w), outputs_of(l, w));
 }
@@ -342,7 +343,7 @@ void ls_rows_linear_dx(const ls_layer *l, const ls_layer_call *c, int w, ls_matr
 void ls_rows_linear_dw(const ls_layer *l, const ls_layer_call *c, int w, ls_matrix x,
                        ls_matrix dy) {
     int64_t rows = c->n * c->T, in = inputs_of(l, w), out = outputs_of(l, w);
-    if (!l->frozen[w])
+    if (ls_layer_trains(l, w))
         ls_gemm(c->compute, &(ls_gemm_job){.bf16 = ls_layer_in_bf16(c),
                                            .M = in,
                                            .N = out,
@@ -352,10 +353,10 @@ void ls_rows_linear_dw(const ls_layer *l, const ls_layer_call *c, int w, ls_matr
                                            .c = ls_layer_grad(l, c, w),
                                            .ldc = out,
                                            .start = c->grads_start ? LS_GEMM_ZERO : LS_GEMM_ADD});
-    if (has_bias(l, w) && !l->frozen[w + 1])
+    if (has_bias(l, w) && ls_layer_trains(l, w + 1))
         ls_rows_column_sum(c, rows, dy, ls_layer_grad(l, c, w + 1));
 }
 
 bool ls_rows_linear_has_dw(const ls_layer *l, int w) {
-    return !l->frozen[w] || (has_bias(l, w) && !l->frozen[w + 1]);
+    return ls_layer_trains(l, w) || (has_bias(l, w) && ls_layer_trains(l, w + 1));
 }

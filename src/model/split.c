@@ -7,20 +7,20 @@
 
 static bool has_trained(const ls_layer *l) {
     for (int k = 0; k < l->nparams; k++)
-        if (!l->frozen[k]) return true;
+        if (!l->link.frozen[k]) return true;
     return false;
 }
 
 bool ls_split_can(const ls_model *m, const ls_layer *l) {
-    return has_trained(l) && ls_model_has_dx(m, l) && !l->backward_whole && !l->trains_all &&
-           !l->joins_samples;
+    return has_trained(l) && ls_model_has_dx(m, l) && !l->traits.backward_whole &&
+           !l->traits.trains_all && !l->traits.joins_samples;
 }
 
 /* The layer with all parameters frozen: they are the first of a table of their own. */
 static ls_layer frozen_of(const ls_layer *l) {
     ls_layer frozen = *l;
     for (int k = 0; k < l->nparams; k++) {
-        frozen.frozen[k] = true;
+        frozen.link.frozen[k] = true;
         frozen.params[k] = k;
     }
     return frozen;
@@ -31,9 +31,9 @@ void ls_split_inputs(const ls_layer *l, const ls_layer_call *c) {
     const ls_layer frozen = frozen_of(l);
     ls_layer_call call = *c;
     for (int k = 0; k < l->nparams; k++)
-        values[k] = l->frozen[k]
+        values[k] = l->link.frozen[k]
                         ? c->frozen[l->params[k]]
-                        : (ls_stored){.data = ls_flat_at(c->type, c->params, l->offsets[k]),
+                        : (ls_stored){.data = ls_flat_at(c->type, c->params, l->link.offsets[k]),
                                       .type = ls_block_of_dtype(c->type)};
     call.frozen = values;
     ls_mixed_backward(&frozen, &call);

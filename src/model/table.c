@@ -49,12 +49,12 @@ ls_status ls_table_round(const ls_compute *c, ls_dtype type, size_t n, void **we
 }
 
 static size_t place(const ls_layer *l, int i, int64_t row) {
-    return l->offsets[i] + (size_t)(row * l->C);
+    return l->link.offsets[i] + (size_t)(row * l->C);
 }
 
 ls_stored ls_table_stored(const ls_layer *l, const ls_layer_call *c, int i, int64_t row) {
     const ls_layer_call *s = c->given;
-    if (l->frozen[i]) return ls_stored_at(c->frozen[l->params[i]], row * l->C);
+    if (l->link.frozen[i]) return ls_stored_at(c->frozen[l->params[i]], row * l->C);
     ls_dtype type = s ? s->type : LS_F32;
     return (ls_stored){.data = ls_flat_at(type, s ? s->params : c->params, place(l, i, row)),
                        .type = ls_block_of_dtype(type)};
@@ -72,7 +72,7 @@ ls_table_grad ls_table_grad_begin(const ls_layer *l, const ls_layer_call *c, int
                                   int64_t n, float *room) {
     const ls_layer_call *s = c->given;
     size_t at = place(l, i, first);
-    if (l->frozen[i]) return (ls_table_grad){0};
+    if (l->link.frozen[i]) return (ls_table_grad){0};
     if (!s) return (ls_table_grad){(float *)c->grads + at, c->grads_start};
     void *stored = ls_flat_at_mut(s->grads_type, s->grads, at);
     if (!ls_dtype_is_half(s->grads_type)) return (ls_table_grad){stored, c->grads_start};

@@ -7,14 +7,14 @@ enum {
 };
 
 int64_t ls_table_block_rows(const ls_param *p) {
-    if (p->rows >= (int64_t)ROWS * BLOCKS) return ROWS;
-    return p->rows >= BLOCKS ? p->rows / BLOCKS : 1;
+    if (p->window.rows >= (int64_t)ROWS * BLOCKS) return ROWS;
+    return p->window.rows >= BLOCKS ? p->window.rows / BLOCKS : 1;
 }
 
 static int64_t blocks_of(const ls_param *p) {
-    if (!p->rows) return 0;
+    if (!p->window.rows) return 0;
     int64_t each = ls_table_block_rows(p);
-    return (p->rows + each - 1) / each;
+    return (p->window.rows + each - 1) / each;
 }
 
 int64_t ls_table_blocks_before(const ls_model *m, int param) {
@@ -26,14 +26,14 @@ int64_t ls_table_blocks_before(const ls_model *m, int param) {
 int64_t ls_table_blocks(const ls_model *m) { return ls_table_blocks_before(m, m->nparams); }
 
 bool ls_table_block_next(const ls_model *m, ls_table_block *b) {
-    bool more = b->param >= 0 && b->end < m->params[b->param].rows;
+    bool more = b->param >= 0 && b->end < m->params[b->param].window.rows;
     b->first = more ? b->end : 0;
     if (!more) b->param++;
-    while (b->param < m->nparams && !m->params[b->param].rows) b->param++;
+    while (b->param < m->nparams && !m->params[b->param].window.rows) b->param++;
     if (b->param >= m->nparams) return false;
     const ls_param *p = &m->params[b->param];
     b->end = b->first + ls_table_block_rows(p);
-    if (b->end > p->rows) b->end = p->rows;
+    if (b->end > p->window.rows) b->end = p->window.rows;
     b->number++;
     return true;
 }

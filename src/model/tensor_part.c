@@ -23,17 +23,18 @@ void ls_tensor_part_name(const ls_param *p, char name[LS_NAME]) {
 }
 
 int64_t ls_tensor_part_dim(const ls_param *p, int dim) {
-    return p->part.all && p->part.dim == dim ? p->part.groups * p->part.all : p->dims[dim];
+    return p->cut.part.all && p->cut.part.dim == dim ? p->cut.part.groups * p->cut.part.all
+                                                     : p->dims[dim];
 }
 
 static bool is_inside(const ls_param *p, const ls_part_range *r) {
-    return p->slice >= r->slice && p->slice < r->slice_end && p->chunk >= r->chunk &&
-           p->chunk < r->chunk_end;
+    return p->cut.slice >= r->slice && p->cut.slice < r->slice_end && p->cut.chunk >= r->chunk &&
+           p->cut.chunk < r->chunk_end;
 }
 
 /* The first expert of the parameter's, if they are in the range; -1: they are not, or it has none. */
 static int64_t first_expert(const ls_param *p, const ls_part_range *r) {
-    return p->ndims >= 3 && p->part.all && is_inside(p, r) ? p->part.first : -1;
+    return p->ndims >= 3 && p->cut.part.all && is_inside(p, r) ? p->cut.part.first : -1;
 }
 
 bool ls_tensor_part_experts(const ls_model *m, ls_part_range r, int64_t from, int64_t *first_p,
@@ -57,7 +58,7 @@ bool ls_tensor_part_experts(const ls_model *m, ls_part_range r, int64_t from, in
 }
 
 size_t ls_tensor_part_run(const ls_param *p, size_t i, size_t *at_p) {
-    const ls_tensor_part *c = &p->part;
+    const ls_tensor_part *c = &p->cut.part;
     if (!c->all) {
         *at_p = i;
         return p->count - i;
@@ -85,6 +86,6 @@ void ls_tensor_part_number(ls_model *m) {
     int tensors = 0;
     for (int i = 0; i < m->nparams; i++) {
         int first = slice_of(m->params[i].name) > 0 ? first_slice(m, i) : i;
-        m->params[i].part.tensor = first < i ? m->params[first].part.tensor : ++tensors;
+        m->params[i].cut.part.tensor = first < i ? m->params[first].cut.part.tensor : ++tensors;
     }
 }

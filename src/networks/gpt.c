@@ -7,6 +7,7 @@
 
 #include "base/mem.h"
 #include "layers/gpt.h"
+#include "model/builder.h"
 
 static const float STD = 0.02f;
 
@@ -29,8 +30,8 @@ static void add_param(ls_model *m, ls_layer *l, int64_t block, tensor t) {
                        &(ls_param){.ndims = t.columns ? 2 : 1,
                                    .dims = {t.rows, t.columns},
                                    .decay = t.columns != 0,
-                                   .init_std = t.std,
-                                   .init_value = t.value});
+                                   .init.std = t.std,
+                                   .init.value = t.value});
 }
 
 /* The layer norm that `l` begins with. */
@@ -80,12 +81,9 @@ ls_status ls_gpt_create(const ls_gpt_config *config, ls_model *m_p, ls_error *e)
     for (int64_t i = 0; i < L; i++) add_block(&m, i, config);
 
     ls_layer *head = ls_model_add_layer(&m, "head");
-    embed = m.layers; /* it may have moved */
     ls_gpt_head_declare(head, T, C, V);
     add_norm(&m, head, NO_BLOCK, "ln_f.weight", "ln_f.bias");
-    head->params[head->nparams] = embed->params[0]; /* wte is tied */
-    head->counts[head->nparams] = embed->counts[0];
-    head->offsets[head->nparams++] = embed->offsets[0];
+    ls_build_shared(&m, head, m.layers[0].params[0]); /* wte is tied */
 
     m.sample_nbytes = (size_t)(T + 1) * sizeof(uint32_t);
     m.inputs = LS_NEW(ls_field);

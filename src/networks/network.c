@@ -273,7 +273,7 @@ static ls_status freeze_one(ls_model *m, const char *pattern, ls_error *e) {
 /* What begins as norms of other weights is set in the flat buffer of trained parameters. */
 static ls_status check_norms(const ls_model *m, ls_error *e) {
     for (int i = 0; i < m->nparams; i++)
-        if (m->params[i].norms_of && m->params[i].frozen)
+        if (m->params[i].init.norms_of && m->params[i].frozen)
             return ls_fail(e, LS_EINVAL, "train.freeze: %s is trained; it can't be frozen",
                            m->params[i].name);
     return LS_OK;

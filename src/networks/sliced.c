@@ -63,7 +63,7 @@ int64_t ls_sliced_count(const ls_sliced *s, int64_t all) {
 void ls_sliced_set(const ls_sliced *s, const ls_value *v, ls_sliced_part p) {
     if (s->n == 1 || !ls_build_is_good(s->m)) return;
     const ls_layer *l = &s->m->layers[v->layer];
-    s->m->params[l->params[p.param]].part =
+    s->m->params[l->params[p.param]].cut.part =
         (ls_tensor_part){.dim = p.dim,
                          .groups = p.groups,
                          .first = ls_sliced_first(s, p.units) * p.size,

@@ -107,9 +107,9 @@ static ls_onnx_shape rows_of(int64_t T, int64_t columns) {
 
 void ls_onnx_write_attention(ls_onnx_writer *w, const ls_layer *l, const ls_facts *f) {
     int64_t Q = f->Q, K = f->K;
-    ls_onnx_heads h = {.heads = l->heads,
+    ls_onnx_heads h = {.heads = f->heads,
                        .kv_heads = f->kv_heads,
-                       .D = Q / l->heads,
+                       .D = Q / f->heads,
                        .T = f->T,
                        .S = f->S,
                        .window = f->window,

@@ -30,12 +30,11 @@ static void set_sum(ls_onnx_writer *w, const ls_layer *l, const char *y) {
 
 void ls_onnx_write_gpt_attention(ls_onnx_writer *w, const ls_layer *l, const ls_facts *f) {
     int64_t C = l->C;
-    (void)f;
     const char *qkv = product(w, l, norm(w, l), 2);
     const char *y =
-        ls_onnx_attend(w, &(ls_onnx_heads){.heads = l->heads,
-                                           .kv_heads = l->heads,
-                                           .D = C / l->heads,
+        ls_onnx_attend(w, &(ls_onnx_heads){.heads = f->heads,
+                                           .kv_heads = f->heads,
+                                           .D = C / f->heads,
                                            .T = l->T,
                                            .S = l->T,
                                            .causal = true,

@@ -1,6 +1,7 @@
 /* rows.c - layers that compute each row of a sample, and those that read rows of tables. */
 #include <stdlib.h>
 
+#include "layers/linear.h"
 #include "layers/lora_merge.h"
 #include "onnx/kinds.h"
 

@@ -153,7 +153,7 @@ size_t ls_whole_nbytes(const ls_optim *o, const ls_model *m, ls_dtype grads_type
     size_t most = 0;
     for (int i = 0; i < m->nparams; i++) {
         const ls_param *p = &m->params[i];
-        if (!p->whole || p->frozen) continue;
+        if (!p->cut.whole || p->frozen) continue;
         size_t floats = floats_of(o, p, grads_type);
         if (floats > most) most = floats;
     }
@@ -162,7 +162,7 @@ size_t ls_whole_nbytes(const ls_optim *o, const ls_model *m, ls_dtype grads_type
 
 void ls_whole_products(const ls_optim *o, const ls_param *p, ls_whole_product *list) {
     memset(list, 0, LS_WHOLE_PRODUCTS * sizeof *list);
-    if (p->whole && !p->frozen) rule_of(o, p)->products(p, list);
+    if (p->cut.whole && !p->frozen) rule_of(o, p)->products(p, list);
 }
 
 typedef struct widening {
@@ -255,7 +255,7 @@ void ls_optim_apply(const ls_optim_update *u, const ls_compute *c, size_t first,
     size_t at = first;
     for (int i = 0; i < u->model->nparams; i++) {
         const ls_param *p = &u->model->params[i];
-        if (!p->whole || p->frozen || p->offset < first || p->offset >= end) continue;
+        if (!p->cut.whole || p->frozen || p->offset < first || p->offset >= end) continue;
         update_elements(u, c, at, p->offset);
         update_whole(u, c, i);
         at = (p->offset + p->count + LS_BLOCK - 1) / LS_BLOCK * LS_BLOCK;

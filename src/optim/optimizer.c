@@ -148,18 +148,18 @@ static ls_status take(const char *pattern, int number, ls_model *m, ls_error *e)
 /* Does the layer compute the model's output: is it a loss with parameters, or read by one without?
  */
 static bool is_output(const ls_model *m, int layer) {
-    bool is = m->layers[layer].loss;
+    bool is = m->layers[layer].traits.loss;
     for (int i = 0; i < m->nlayers; i++)
         for (int k = 0; k < m->layers[i].ninputs; k++)
-            is = is ||
-                 (m->layers[i].loss && !m->layers[i].nparams && m->layers[i].inputs[k] == layer);
+            is = is || (m->layers[i].traits.loss && !m->layers[i].nparams &&
+                        m->layers[i].inputs[k] == layer);
     return is;
 }
 
 static bool is_table(const ls_model *m, int param) {
     for (int i = 0; i < m->nlayers; i++) {
         const ls_layer *l = &m->layers[i];
-        for (int k = l->nparams - l->ntables; k < l->nparams; k++)
+        for (int k = l->nparams - l->half.ntables; k < l->nparams; k++)
             if (l->params[k] == param && m->params[param].ndims == 2) return true;
     }
     return false;
@@ -171,8 +171,8 @@ static bool is_matrix(const ls_model *m, int param) {
     for (int i = 0; i < m->nlayers; i++) {
         const ls_layer *l = &m->layers[i];
         for (int k = 0; k < l->nparams; k++)
-            at_end = at_end ||
-                     (l->params[k] == param && (k >= l->nparams - l->ntables || is_output(m, i)));
+            at_end = at_end || (l->params[k] == param &&
+                                (k >= l->nparams - l->half.ntables || is_output(m, i)));
     }
     return m->params[param].ndims == 2 && !at_end;
 }
@@ -191,10 +191,10 @@ void ls_optim_place(ls_optim *o, ls_model *m) {
     for (int i = 0; i < m->nparams; i++) {
         ls_param *p = &m->params[i];
         int g = p->group;
-        p->whole = false;
+        p->cut.whole = false;
         if (p->momentum > 0 || p->frozen) continue;
         if (trains(o, m, i)) {
-            p->whole = ls_optim_rules[o->groups[g].rule].whole;
+            p->cut.whole = ls_optim_rules[o->groups[g].rule].whole;
             continue;
         }
         if (!rest[g]) {
@@ -313,7 +313,9 @@ int ls_optim_table_buffers(const ls_optim *o) { return ls_optim_nflats(o) + ls_o
 
 /* The floats of a table in a buffer after the weights, in whole vectors. */
 static size_t table_floats(const ls_optim *o, const ls_param *p, int state) {
-    return p->rows ? ((size_t)p->rows * ls_optim_row_floats(o, p, 1 + state) + 15) / 16 * 16 : 0;
+    return p->window.rows
+               ? ((size_t)p->window.rows * ls_optim_row_floats(o, p, 1 + state) + 15) / 16 * 16
+               : 0;
 }
 
 /* Those of the states before `state`, and of this one of the parameters before `end`. */
@@ -330,7 +332,7 @@ size_t ls_optim_tables_floats(const ls_optim *o, const ls_model *m) {
 }
 
 size_t ls_optim_table_at(const ls_optim *o, const ls_model *m, const ls_param *p, int buffer) {
-    return buffer ? m->table_floats + states_before(o, m, buffer - 1, p) : p->rows_at;
+    return buffer ? m->table_floats + states_before(o, m, buffer - 1, p) : p->window.at;
 }
 
 size_t ls_optim_row_floats(const ls_optim *o, const ls_param *p, int buffer) {

@@ -86,9 +86,9 @@ static ls_status price_layers(ls_bounds *b, prices *x, ls_error *e) {
     for (int l = 0; l < b->m->nlayers; l++) {
         const ls_layer *layer = &b->m->layers[l];
         ls_action a = {.kind = LS_FORWARD, .layer = l, .last = true};
-        if (!layer->loss) x->forward[l] = ls_price_action(&pricer, &a, 0).cpu_s;
+        if (!layer->traits.loss) x->forward[l] = ls_price_action(&pricer, &a, 0).cpu_s;
         a.kind = LS_BACKWARD;
-        if (!layer->is_constant) x->backward[l] = ls_price_action(&pricer, &a, 0).cpu_s;
+        if (!layer->link.is_constant) x->backward[l] = ls_price_action(&pricer, &a, 0).cpu_s;
     }
     return LS_OK;
 }
@@ -178,9 +178,9 @@ static void fill_parts(const ls_bounds *b, const prices *x, const ls_mesh *m,
         part *s = &parts[rank_of(b, m, schedule, l)];
         s->pass_s += x->forward[l] * (m->recompute ? 2 : 1) + x->backward[l];
         for (int k = 0; k < layer->nparams; k++)
-            s->params += layer->frozen[k] || repeats(b, m, layer) ? 0 : layer->counts[k];
+            s->params += layer->link.frozen[k] || repeats(b, m, layer) ? 0 : layer->counts[k];
         if (m->recompute) continue;
-        s->saved += (layer->saved_floats + (b->retained[l] ? layer->y_floats : 0)) * element;
+        s->saved += (layer->memory.saved + (b->retained[l] ? layer->y_floats : 0)) * element;
     }
 }
 

@@ -105,7 +105,7 @@ static bool is_left_out(const ls_layer *l, const ls_works *w, int i, bool dx) {
     unsigned grads = 0, trained = 0;
     for (int k = 0; k < l->nparams; k++) {
         grads |= w->grads[i] & 1u << k;
-        if (!l->frozen[k]) trained |= 1u << k;
+        if (!l->link.frozen[k]) trained |= 1u << k;
     }
     return (grads && !(grads & trained)) || (w->list[i].kind == LS_WORK_PRODUCT_DX && !dx);
 }
@@ -121,7 +121,7 @@ static bool is_other_part(const ls_works *w, int i, ls_back back) {
 static double layer_s(const ls_pricer *p, const ls_action *a) {
     const ls_plan *plan = p->plan;
     const ls_layer *l = &plan->c.model->layers[a->layer];
-    const ls_works *works = a->kind == LS_BACKWARD ? &l->backward_work : &l->forward_work;
+    const ls_works *works = a->kind == LS_BACKWARD ? &l->cost.backward : &l->cost.forward;
     int64_t n = ls_plan_samples(plan, a->micro);
     double sum = 0;
     bool dx = ls_model_has_dx(plan->c.model, l);

@@ -36,8 +36,8 @@ static int bucket_at(const ls_plan *p, size_t at) {
 
 /* The buckets of a layer's parameter. */
 static void buckets_of(const ls_plan *p, const ls_layer *l, int param, int *first_p, int *last_p) {
-    *first_p = bucket_at(p, l->offsets[param] + l->counts[param] - 1);
-    *last_p = bucket_at(p, l->offsets[param]);
+    *first_p = bucket_at(p, l->link.offsets[param] + l->counts[param] - 1);
+    *last_p = bucket_at(p, l->link.offsets[param]);
 }
 
 static int by_number(const void *a, const void *b) {
@@ -52,7 +52,7 @@ static void list_layer(ls_plan *p, int layer, int *seen, int *capacity_p) {
     int begin = p->touched_from[layer], n = begin;
     for (int i = 0; i < l->nparams; i++) {
         int first = 0, last = 0;
-        if (l->frozen[i]) continue;
+        if (l->link.frozen[i]) continue;
         buckets_of(p, l, i, &first, &last);
         for (int k = first; k <= last; k++) {
             if (seen[k] == layer + 1) continue;
@@ -82,7 +82,8 @@ static const ls_param *whole_around(const ls_model *m, size_t at, size_t *end_p)
     for (int i = 0; i < m->nparams; i++) {
         const ls_param *q = &m->params[i];
         size_t end = (q->offset + q->count + LS_BLOCK - 1) / LS_BLOCK * LS_BLOCK;
-        if (!(q->whole || q->undivided) || q->frozen || at <= q->offset || at >= end) continue;
+        if (!(q->cut.whole || q->cut.undivided) || q->frozen || at <= q->offset || at >= end)
+            continue;
         *end_p = end;
         return q;
     }
@@ -121,7 +122,7 @@ static void cut_shards(ls_plan *p, int k, size_t *sizes, size_t n) {
 static void cut_all_shards(ls_plan *p) {
     size_t n = (size_t)ls_plan_shards(p);
     bool any = false;
-    for (int i = 0; i < p->c.model->nparams; i++) any = any || p->c.model->params[i].whole;
+    for (int i = 0; i < p->c.model->nparams; i++) any = any || p->c.model->params[i].cut.whole;
     if (!any) return;
     p->cuts = LS_NEW_ARRAY(size_t, (size_t)p->nbuckets * (n + 1));
     size_t data = (size_t)ls_plan_data(p);
@@ -139,7 +140,7 @@ static void cut_all_shards(ls_plan *p) {
 static int chunk_of(const ls_model *m, size_t first, size_t end) {
     for (int i = 0; i < m->nparams; i++) {
         const ls_param *q = &m->params[i];
-        if (!q->frozen && q->offset < end && q->offset + q->count > first) return q->chunk;
+        if (!q->frozen && q->offset < end && q->offset + q->count > first) return q->cut.chunk;
     }
     return m->nchunks > 1 ? -1 : 0;
 }

@@ -60,7 +60,7 @@ ls_buffer ls_plan_buffer_of(const ls_plan *p, int id) {
 
 /* A layer whose backward is whole collects the gradients of its output in one buffer. */
 int ls_plan_layer_buffer(const ls_plan *p, ls_buffer_kind kind, const ls_action *a, int layer) {
-    bool one = kind == LS_BUF_DACT && p->c.model->layers[layer].backward_whole;
+    bool one = kind == LS_BUF_DACT && p->c.model->layers[layer].traits.backward_whole;
     int slot = one ? 0 : ls_plan_sequence(p, a->worker, a->vw, a->micro) % p->in_flight;
     return ls_plan_buffer(p, kind, layer, slot);
 }
@@ -91,7 +91,7 @@ bool ls_plan_keeps_shard(const ls_plan *p, ls_buffer b) {
 static size_t arena_nbytes(const ls_plan *p, const ls_buffer *b) {
     const ls_layer *l = &p->c.model->layers[b->index];
     int64_t n = ls_model_samples(p->c.model, p->c.micro_batch);
-    if (b->kind == LS_BUF_DACT && l->backward_whole) n = ls_plan_samples(p, -1);
+    if (b->kind == LS_BUF_DACT && l->traits.backward_whole) n = ls_plan_samples(p, -1);
     if (b->kind == LS_BUF_SAVED) return ls_mixed_saved_nbytes(l, n, p->c.compute);
     return (size_t)n * l->y_floats * ls_dtype_size(p->c.compute);
 }
@@ -100,8 +100,8 @@ size_t ls_plan_work_nbytes(const ls_plan *p) {
     size_t most = 0;
     for (int i = 0; i < p->c.model->nlayers; i++) {
         const ls_layer *l = &p->c.model->layers[i];
-        int64_t n = l->backward_whole ? ls_plan_samples(p, -1)
-                                      : ls_model_samples(p->c.model, p->c.micro_batch);
+        int64_t n = l->traits.backward_whole ? ls_plan_samples(p, -1)
+                                             : ls_model_samples(p->c.model, p->c.micro_batch);
         size_t nbytes = ls_mixed_work_nbytes(l, n, p->c.compute, p->c.reduce, ls_plan_wide(p));
         if (nbytes > most) most = nbytes;
         if (!ls_plan_splits(p, i)) continue;
@@ -161,7 +161,7 @@ static void use_call(const use_list *u, ls_buffer_kind kind, const ls_action *a,
 static void use_layer(const use_list *u, const ls_action *a) {
     const ls_model *m = u->p->c.model;
     int l = a->layer;
-    bool forward = a->kind != LS_BACKWARD, has_y = !m->layers[l].loss;
+    bool forward = a->kind != LS_BACKWARD, has_y = !m->layers[l].traits.loss;
     bool inputs = !forward && a->back != LS_BACK_PARAMS;
     bool params = !forward && a->back != LS_BACK_INPUTS;
     use(u, LS_BUF_SAMPLES, 0, 0, LS_USE_READ);
@@ -169,22 +169,22 @@ static void use_layer(const use_list *u, const ls_action *a) {
     const ls_layer *layer = &m->layers[l];
     for (int k = 0; k < layer->ninputs; k++)
         if (forward || !layer->unread[k]) use_call(u, LS_BUF_ACT, a, layer->inputs[k], LS_USE_READ);
-    if (m->layers[l].saved_floats)
+    if (m->layers[l].memory.saved)
         use_call(u, LS_BUF_SAVED, a, l, forward ? LS_USE_WRITE : LS_USE_READ);
     if (!has_y) use(u, LS_BUF_LOSSES, 0, 0, LS_USE_WRITE);
     if (forward && has_y) use_call(u, LS_BUF_ACT, a, l, LS_USE_WRITE);
     if (!forward && has_y) use_call(u, LS_BUF_DACT, a, l, LS_USE_READ);
     for (int k = 0; inputs && k < layer->ninputs; k++) {
-        if (m->layers[layer->inputs[k]].is_constant) continue;
+        if (m->layers[layer->inputs[k]].link.is_constant) continue;
         /* a layer whose backward is whole collects the parts of its micro-batches */
-        bool part = m->layers[layer->inputs[k]].backward_whole && a->micro > 0;
+        bool part = m->layers[layer->inputs[k]].traits.backward_whole && a->micro > 0;
         use_call(u, LS_BUF_DACT, a, layer->inputs[k],
-                 part || layer->adds[k] ? LS_USE_UPDATE : LS_USE_WRITE);
+                 part || layer->link.adds[k] ? LS_USE_UPDATE : LS_USE_WRITE);
     }
     const int *touched = NULL;
     for (int i = 0, n = ls_plan_touched(u->p, l, &touched); i < n; i++) {
         int b = ls_plan_bucket_in(u->p, touched[i], ls_plan_island_of(u->p, a->vw));
-        if (forward || !m->layers[l].backward_alone) use(u, LS_BUF_PARAM, b, 0, LS_USE_READ);
+        if (forward || !m->layers[l].traits.backward_alone) use(u, LS_BUF_PARAM, b, 0, LS_USE_READ);
         bool opens = a->start && ls_plan_opens(u->p, touched[i], l);
         if (params) use(u, LS_BUF_GRAD, b, a->slot, opens ? LS_USE_WRITE : LS_USE_UPDATE);
     }

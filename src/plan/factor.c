@@ -48,10 +48,11 @@ size_t ls_plan_factors_nbytes(const ls_plan *p, int worker) {
     return floats * sizeof(float);
 }
 
-bool ls_plan_is_matrix(const ls_param *x) { return x->ndims >= 2 && !x->frozen && !x->rows; }
+bool ls_plan_is_matrix(const ls_param *x) { return x->ndims >= 2 && !x->frozen && !x->window.rows; }
 
 void ls_plan_place_matrices(ls_model *m) {
-    for (int i = 0; i < m->nparams; i++) m->params[i].undivided = ls_plan_is_matrix(&m->params[i]);
+    for (int i = 0; i < m->nparams; i++)
+        m->params[i].cut.undivided = ls_plan_is_matrix(&m->params[i]);
     ls_model_place(m);
 }
 

@@ -80,7 +80,7 @@ static void note_use(int buffer, ls_use how, void *arg) {
 static bool reads_message(const ls_plan *p, const ls_action *a) {
     const ls_layer *l = &p->c.model->layers[a->layer];
     if (!ls_action_calls_layer(a)) return false;
-    if (a->kind == LS_BACKWARD && !l->loss) return ls_plan_crosses(p, a->layer);
+    if (a->kind == LS_BACKWARD && !l->traits.loss) return ls_plan_crosses(p, a->layer);
     for (int k = 0; k < l->ninputs; k++)
         if (ls_plan_crosses(p, l->inputs[k])) return true;
     return false;

@@ -67,7 +67,7 @@ static bool may_run(const walk *w, const ls_action *a) {
     if (a->kind == LS_BACKWARD && a->last && !has_parts(w, a)) return false;
     const ls_layer *l = &p->c.model->layers[a->layer];
     int k = ls_plan_sequence(p, a->worker, a->vw, a->micro);
-    bool enters = a->kind == LS_FORWARD || l->loss;
+    bool enters = a->kind == LS_FORWARD || l->traits.loss;
     for (int i = 0; enters && i < l->ninputs; i++)
         if (!has_come(w, a, l->inputs[i], k)) return false;
     bool chooses = enters && l->chosen.width && !l->chosen.gradient && ls_plan_crosses(p, a->layer);
@@ -149,7 +149,7 @@ static void send_back(walk *w, const ls_action *a) {
         int v = l->inputs[i];
         bool again = i > 0 && l->inputs[0] == v;
         bool is_last = ls_plan_crosses(p, v) && p->crossings[v].reader == a->layer;
-        if (!is_last || again || p->c.model->layers[v].is_constant) continue;
+        if (!is_last || again || p->c.model->layers[v].link.is_constant) continue;
         send(w, a, LS_BUF_DACT, v, ls_plan_runner(p, a->worker, v));
         w->back[cell(w, v, a->worker)]++;
     }

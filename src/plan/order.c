@@ -16,7 +16,8 @@ static bool runs(const ls_plan *p, const ls_action *a) {
 static void add_forward(ls_plan *to, const ls_plan *p, ls_action base, int first, int end) {
     base.kind = LS_FORWARD;
     for (base.layer = first; base.layer < end; base.layer++)
-        if (!p->c.model->layers[base.layer].loss && runs(p, &base)) ls_plan_append(to, &base);
+        if (!p->c.model->layers[base.layer].traits.loss && runs(p, &base))
+            ls_plan_append(to, &base);
 }
 
 /* Where passes are split, a layer that can't be takes part in one of them. false: the layer has nothing
@@ -38,8 +39,8 @@ static void add_backward(ls_plan *to, const ls_plan *p, ls_action base, ls_back 
     base.start = start && base.micro == 0;
     for (base.layer = end - 1; base.layer >= first; base.layer--) {
         ls_action a = base;
-        if (m->layers[a.layer].is_constant || !runs(p, &a)) continue;
-        if (m->layers[a.layer].backward_whole) {
+        if (m->layers[a.layer].link.is_constant || !runs(p, &a)) continue;
+        if (m->layers[a.layer].traits.backward_whole) {
             if (!a.last) continue;
             a.micro = -1;
             a.start = start;

@@ -53,7 +53,7 @@ static ls_status check_model(const ls_model *m, ls_error *e) {
                        m->nparams ? "all parameters are frozen; none is trained"
                                   : "the model has no parameters to train");
     for (int i = 0; i < m->nlayers; i++)
-        if (m->layers[i].loss && m->layers[i].is_constant)
+        if (m->layers[i].traits.loss && m->layers[i].link.is_constant)
             return ls_fail(e, LS_EINVAL,
                            "the loss '%s' depends on no parameter that is trained; leave it out%s",
                            m->layers[i].name, m->frozen_count ? ", or freeze less" : "");
@@ -131,7 +131,7 @@ static ls_status check_factors(const ls_plan_config *c, ls_error *e) {
                        "compress.kind powersgd: parallel.accumulate early sums the virtual workers "
                        "in rounds, and factors are of all of them; use late");
     for (int i = 0; i < c->model->nparams; i++)
-        if (ls_plan_is_matrix(&c->model->params[i]) && !c->model->params[i].undivided)
+        if (ls_plan_is_matrix(&c->model->params[i]) && !c->model->params[i].cut.undivided)
             return ls_fail(e, LS_EINVAL, "plan: the matrix '%s' may be divided among buckets",
                            c->model->params[i].name);
     return LS_OK;
@@ -214,9 +214,9 @@ static ls_status check_islands(const ls_plan_config *c, ls_error *e) {
         if (c->model->params[i].momentum > 0)
             what = "running values, as of batch normalization or model.router_bias_rate; leave "
                    "these out";
-        else if (c->model->params[i].rows)
+        else if (c->model->params[i].window.rows)
             what = "model.sparse";
-        else if (c->model->params[i].whole)
+        else if (c->model->params[i].cut.whole)
             what = "an optimizer that needs whole parameters; use adamw, adam, lion or sgd";
     if (!what) return LS_OK;
     return ls_fail(e, LS_EINVAL, "sync.replicas %d does not go with %s", c->islands, what);
@@ -305,7 +305,7 @@ static ls_status check_ranks(const ls_plan_config *c, ls_error *e) {
     if (c->islands) what = "replicas that train apart; set sync.mode to all_reduce";
     if (c->compress.on) what = "compress.kind; set it to off";
     for (int i = 0; i < c->model->nparams; i++)
-        if (c->model->params[i].rows) what = "model.sparse; set it to off";
+        if (c->model->params[i].window.rows) what = "model.sparse; set it to off";
     if (!what) return LS_OK;
     bool context = c->context > 1;
     int degree = context ? c->context : c->tensor > 1 ? c->tensor : c->pipe;

@@ -23,7 +23,7 @@ static size_t add_stage_params(const ls_plan *p, int stage, int worker, bool *se
         const ls_layer *x = &p->c.model->layers[l];
         for (int k = 0; k < x->nparams; k++) {
             int i = x->params[k];
-            bool own = p->c.model->params[i].chunk >= 0; /* others count once */
+            bool own = p->c.model->params[i].cut.chunk >= 0; /* others count once */
             if (seen[i] || ls_plan_runner(p, worker, l) != worker ||
                 (!own && ls_plan_layer_chunk(p, l) != chunk))
                 continue;

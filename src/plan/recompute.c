@@ -27,16 +27,17 @@ static int *find_segments(const ls_plan *p) {
     int *first = LS_NEW_ARRAY(int, (size_t)m->nlayers), begin = 1, last = m->nlayers - 1;
     if (p->c.recompute_layers && 1 + p->c.recompute_layers < last) last = 1 + p->c.recompute_layers;
     for (int l = 0; l < last; l++)
-        if (m->layers[l].has_logits) last = l;
+        if (m->layers[l].traits.has_logits) last = l;
     for (int l = 0; l < m->nlayers; l++) first[l] = NONE;
     for (int l = begin; l < last; l++)
-        if ((m->layers[l].is_constant && m->layers[l].nparams) || m->layers[l].backward_whole)
+        if ((m->layers[l].link.is_constant && m->layers[l].nparams) ||
+            m->layers[l].traits.backward_whole)
             begin = l + 1;
     while (begin < last && !ls_model_cut(m, begin, NULL)) begin++;
     for (int end = begin + 1; end <= last; end++) {
         bool meets = p->stage_of && end < m->nlayers && p->stage_of[end] != p->stage_of[end - 1];
         if (end < last && end - begin < p->c.recompute && !meets) continue;
-        if (!ls_model_cut(m, end, NULL) || m->layers[end - 1].is_constant) continue;
+        if (!ls_model_cut(m, end, NULL) || m->layers[end - 1].link.is_constant) continue;
         first[end - 1] = begin;
         begin = end;
     }
@@ -55,7 +56,7 @@ static int *find_begins(const ls_plan *p, const int *first) {
         for (int r = 0; r < ranks; r++) seen[r] = false;
         for (int l = end; l >= first[end]; l--) {
             int r = ls_plan_rank_of(p, l);
-            if (seen[r] || m->layers[l].is_constant) continue;
+            if (seen[r] || m->layers[l].link.is_constant) continue;
             seen[r] = true;
             begins[r * m->nlayers + l] = first[end];
         }
@@ -71,8 +72,8 @@ static void add_action(ls_plan *list, const ls_plan *p, const int *begins, const
     if (a->kind == LS_BACKWARD && a->back != LS_BACK_PARAMS)
         first = begins[rank * m->nlayers + a->layer];
     for (int l = first; first != NONE && l <= a->layer; l++) {
-        bool sent = ls_plan_crosses(p, l) && !m->layers[l].saved_floats;
-        if (m->layers[l].loss || ls_plan_rank_of(p, l) != rank || sent) continue;
+        bool sent = ls_plan_crosses(p, l) && !m->layers[l].memory.saved;
+        if (m->layers[l].traits.loss || ls_plan_rank_of(p, l) != rank || sent) continue;
         ls_action again = {.kind = LS_RECOMPUTE, .worker = a->worker, .layer = l};
         again.vw = a->vw;
         again.micro = a->micro;

@@ -23,9 +23,9 @@ ls_rows_moved ls_plan_rows_moved(const ls_plan *p, int near) {
     for (int i = 0; i < m->nparams; i++) {
         const ls_param *q = &m->params[i];
         double floats = 0, rows = elsewhere * (double)q->dims[0];
-        if (!q->rows) continue;
+        if (!q->window.rows) continue;
         for (int k = 0; k < ls_optim_nflats(o); k++) floats += (double)ls_optim_row_floats(o, q, k);
-        double read = elsewhere * smaller(samples * (double)q->nids, (double)q->dims[0]);
+        double read = elsewhere * smaller(samples * (double)q->window.nids, (double)q->dims[0]);
         double row = (double)ls_optim_row_floats(o, q, 0) + ls_optim_sees(o);
         x.read += read * (sizeof(int64_t) + row * sizeof(float));
         x.updated += rows / owners * floats * sizeof(float);

@@ -142,7 +142,7 @@ ls_back ls_plan_writes_in(const ls_plan *p, int layer) {
 /* Does Backward of a layer from this one on, which reads the value, run for all micro-batches at once? */
 static bool is_read_whole(const ls_model *m, int layer, int value) {
     for (int l = layer; l < m->nlayers; l++)
-        for (int k = 0; m->layers[l].backward_whole && k < m->layers[l].ninputs; k++)
+        for (int k = 0; m->layers[l].traits.backward_whole && k < m->layers[l].ninputs; k++)
             if (m->layers[l].inputs[k] == value) return true;
     return false;
 }
@@ -151,10 +151,10 @@ static bool is_read_whole(const ls_model *m, int layer, int value) {
  * time. */
 static bool may_begin(const ls_model *m, int layer) {
     int *values = LS_NEW_ARRAY(int, (size_t)ls_model_parts(m)), n = ls_model_cut(m, layer, values);
-    bool may = n > 0 && !m->layers[layer].backward_whole;
+    bool may = n > 0 && !m->layers[layer].traits.backward_whole;
     for (int i = 0; may && i < n; i++) {
         const ls_layer *below = &m->layers[values[i]];
-        may = !below->is_constant && !below->backward_whole && !below->loss &&
+        may = !below->link.is_constant && !below->traits.backward_whole && !below->traits.loss &&
               !is_read_whole(m, layer, values[i]);
     }
     free(values);
@@ -163,7 +163,7 @@ static bool may_begin(const ls_model *m, int layer) {
 
 static double work_of(const ls_model *m, int layer) {
     const ls_layer *l = &m->layers[layer];
-    return l->forward_flops + ls_model_backward_flops(m, l);
+    return l->cost.flops + ls_model_backward_flops(m, l);
 }
 
 /* Stages consist of blocks: the layers from one that may begin a stage up to the next. */
@@ -281,7 +281,7 @@ static int owner_of(const ls_model *m, int param) {
  * continue the gradient of another stage's layer, may not. */
 static bool may_share(const ls_plan *p, int a, int b) {
     const ls_layer *x = &p->c.model->layers[a], *y = &p->c.model->layers[b];
-    bool tied = x->backward_whole || y->backward_whole;
+    bool tied = x->traits.backward_whole || y->traits.backward_whole;
     if (p->stage_of && p->stage_of[a] != p->stage_of[b]) return false;
     return tensor_of(p, a) == tensor_of(p, b) &&
            !(tied && ls_plan_owners(p) > 1 && x->slice != y->slice);
@@ -295,9 +295,9 @@ void ls_plan_list_ends(ls_plan *p) {
         const ls_param *q = &m->params[i];
         if (q->frozen) continue;
         int owner = owner_of(m, i);
-        bool same = before < 0 || (q->chunk == chunk && may_share(p, before, owner));
+        bool same = before < 0 || (q->cut.chunk == chunk && may_share(p, before, owner));
         before = owner;
-        chunk = q->chunk;
+        chunk = q->cut.chunk;
         if (same || q->offset / LS_BLOCK == 0) continue;
         p->ends[p->nends++] = q->offset / LS_BLOCK * LS_BLOCK;
         p->ends[p->nends++] = (q->offset + LS_BLOCK - 1) / LS_BLOCK * LS_BLOCK;
@@ -317,7 +317,7 @@ static ls_status find_crossings(ls_plan *p, ls_error *e) {
             bool first = c->reader < 0, is = ls_plan_rank_of(p, v) != ls_plan_rank_of(p, l);
             bool fits = first || ls_plan_rank_of(p, c->reader) == ls_plan_rank_of(p, l);
             if (first) *c = (ls_crossing){l, is};
-            bool whole = m->layers[v].backward_whole || m->layers[l].backward_whole;
+            bool whole = m->layers[v].traits.backward_whole || m->layers[l].traits.backward_whole;
             if (fits && !(is && whole)) continue;
             return ls_fail(
                 e, LS_EINVAL,
@@ -413,10 +413,10 @@ static ls_status check_part(const ls_plan *p, int bucket, int rank, ls_error *e)
         const ls_layer *x = &m->layers[l];
         if (owner_of_rank(p, ls_plan_rank_of(p, l)) == owner_of_rank(p, rank)) continue;
         for (int k = 0; k < x->nparams; k++) {
-            size_t at = x->offsets[k], after = at + x->counts[k];
-            if (x->frozen[k] || after <= first || at >= end) continue;
+            size_t at = x->link.offsets[k], after = at + x->counts[k];
+            if (x->link.frozen[k] || after <= first || at >= end) continue;
             bool last = ls_plan_closer(p, bucket, ls_plan_layer_chunk(p, l)) == l;
-            if (!last || !x->backward_whole) return cant_share(x, writer, e);
+            if (!last || !x->traits.backward_whole) return cant_share(x, writer, e);
         }
     }
     return LS_OK;
@@ -434,7 +434,7 @@ static ls_status check_chunks(const ls_plan *p, ls_error *e) {
             has[(size_t)m->layers[l].params[k] * chunks + (size_t)ls_plan_layer_chunk(p, l)] = true;
     for (int i = 0; i < m->nparams; i++)
         for (size_t c = 0;
-             !m->params[i].frozen && m->params[i].chunk < 0 && s == LS_OK && c < chunks; c++)
+             !m->params[i].frozen && m->params[i].cut.chunk < 0 && s == LS_OK && c < chunks; c++)
             if (!has[(size_t)i * chunks + c])
                 s = ls_fail(e, LS_EINVAL,
                             "layers of some chunks have the parameter '%s', and those of chunk %zu "
@@ -478,8 +478,8 @@ static void find_writers(ls_plan *p) {
             if (p->openers[cell] < 0 || precedes(p, l, p->openers[cell])) p->openers[cell] = l;
             if (p->closers[cell] < 0 || precedes(p, p->closers[cell], l)) p->closers[cell] = l;
             for (int k = 0; k < m->layers[l].nparams; k++) {
-                size_t at = m->layers[l].offsets[k], after = at + m->layers[l].counts[k];
-                if (m->layers[l].frozen[k]) continue;
+                size_t at = m->layers[l].link.offsets[k], after = at + m->layers[l].counts[k];
+                if (m->layers[l].link.frozen[k]) continue;
                 extend(part_of(p, touched[j], ls_plan_rank_of(p, l)), at > b->first ? at : b->first,
                        after < b->end ? after : b->end);
             }

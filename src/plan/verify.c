@@ -122,7 +122,7 @@ static bool is_chunk_done(const walk *w, int vw, int bucket, int chunk) {
     const ls_model *m = w->p->c.model;
     int layer = ls_plan_closer(w->p, bucket, chunk);
     if (layer < 0) return true;
-    int all = m->layers[layer].backward_whole ? 1 : ls_plan_micros(w->p);
+    int all = m->layers[layer].traits.backward_whole ? 1 : ls_plan_micros(w->p);
     return w->backs[vw * m->nlayers + layer] == all;
 }
 
@@ -267,7 +267,7 @@ static void check_chain(walk *w, const ls_action *a, bool whole) {
 /* The first part of a Backward that is split adds to no sum. */
 static void check_inputs(walk *w, const ls_action *a) {
     int i = a->vw * w->p->c.model->nlayers + a->layer;
-    bool loss = w->p->c.model->layers[a->layer].loss;
+    bool loss = w->p->c.model->layers[a->layer].traits.loss;
     if (!ls_plan_splits(w->p, a->layer)) wrong(w, "is a part of what is not split");
     if (a->micro != w->inputs[i]) wrong(w, "is out of order");
     w->inputs[i]++;
@@ -330,7 +330,7 @@ static void check_writer(walk *w, const ls_action *a) {
             int l = w->writing[i];
             if (ls_plan_layer_chunk(p, l) != chunk || ls_plan_runner(p, a->worker, l) != a->worker)
                 continue;
-            int all = m->layers[l].backward_whole ? 1 : ls_plan_micros(p);
+            int all = m->layers[l].traits.backward_whole ? 1 : ls_plan_micros(p);
             if (w->backs[a->vw * m->nlayers + l] != all)
                 wrong(w, "completes a gradient before another layer has added to it");
         }
@@ -351,8 +351,8 @@ static void check_compute(walk *w, const ls_action *a) {
     bool split = a->kind == LS_BACKWARD && ls_plan_splits(w->p, a->layer);
     if (split != (a->back == LS_BACK_PARAMS)) wrong(w, "computes the wrong gradients");
     if (split && w->inputs[i] <= w->backs[i]) wrong(w, "precedes the gradients of its inputs");
-    bool whole = a->kind == LS_BACKWARD && m->layers[a->layer].backward_whole;
-    bool loss = m->layers[a->layer].loss;
+    bool whole = a->kind == LS_BACKWARD && m->layers[a->layer].traits.backward_whole;
+    bool loss = m->layers[a->layer].traits.loss;
     int *seen = a->kind == LS_FORWARD ? w->forwards : w->backs;
     if (a->micro != (whole ? -1 : seen[i])) wrong(w, "is out of order");
     seen[i]++;
@@ -372,14 +372,15 @@ static void check_compute(walk *w, const ls_action *a) {
  * have. */
 static void check_recompute(walk *w, const ls_action *a) {
     const ls_model *m = w->p->c.model;
-    if (a->layer < 1 || a->layer >= m->nlayers || m->layers[a->layer].loss || !is_own(w, a)) {
+    if (a->layer < 1 || a->layer >= m->nlayers || m->layers[a->layer].traits.loss ||
+        !is_own(w, a)) {
         wrong(w, "belongs to another worker");
         return;
     }
     int i = a->vw * m->nlayers + a->layer;
-    int backs = m->layers[a->layer].is_constant  ? a->micro
-                : ls_plan_splits(w->p, a->layer) ? w->inputs[i]
-                                                 : w->backs[i];
+    int backs = m->layers[a->layer].link.is_constant ? a->micro
+                : ls_plan_splits(w->p, a->layer)     ? w->inputs[i]
+                                                     : w->backs[i];
     bool piped = ls_plan_ranks(w->p) > 1;
     bool early = piped ? a->micro + 1 > w->forwards[i] : a->micro + 1 != w->forwards[i];
     /* where passes are split, the Backward may be in the second part */
@@ -575,7 +576,7 @@ static void check_take(walk *w, const ls_action *a) {
         wrong(w, "belongs to another worker, or sum");
     if (is_chunk_done(w, a->vw, a->bucket, a->chunk))
         wrong(w, "comes after the gradient was complete");
-    int whole = p->c.model->layers[layer].backward_whole;
+    int whole = p->c.model->layers[layer].traits.backward_whole;
     if (!whole && w->backs[a->vw * p->c.model->nlayers + layer] + 1 != ls_plan_micros(p))
         wrong(w, "comes before the last micro-batch");
     w->messages[a->worker * p->nbuckets + a->bucket]++;
@@ -648,7 +649,7 @@ static bool is_whole_at(const ls_model *m, size_t at, size_t first) {
     bool is = false;
     for (int i = 0; i < m->nparams; i++) {
         const ls_param *q = &m->params[i];
-        is = is || ((q->whole || q->undivided) && !q->frozen && q->offset == first &&
+        is = is || ((q->cut.whole || q->cut.undivided) && !q->frozen && q->offset == first &&
                     q->offset < at && q->offset + q->count > at);
     }
     return is;
@@ -660,12 +661,12 @@ static void check_whole(walk *w) {
     for (int i = 0; i < p->c.model->nparams; i++) {
         const ls_param *q = &p->c.model->params[i];
         int owners = 0;
-        for (int k = 0; q->whole && !q->frozen && k < p->nbuckets; k++)
+        for (int k = 0; q->cut.whole && !q->frozen && k < p->nbuckets; k++)
             for (int n = 0; p->buckets[k].first <= q->offset && n < ls_plan_shards(p); n++) {
                 ls_bucket s = ls_plan_shard(p, k, ls_plan_member(p, ls_plan_owner_of(p, k), n));
                 owners += s.first <= q->offset && q->offset + q->count <= s.end;
             }
-        if (q->whole && !q->frozen && owners != 1)
+        if (q->cut.whole && !q->frozen && owners != 1)
             wrong(w, "belongs to a plan that divides a parameter which its optimizer needs whole");
     }
 }
@@ -725,10 +726,10 @@ static void check_end(walk *w) {
     w->at = p->nactions - 1;
     for (int i = 0; i < p->c.V * p->c.model->nlayers; i++) {
         const ls_layer *l = &p->c.model->layers[i % p->c.model->nlayers];
-        if (w->forwards[i] != (l->loss ? 0 : micros) ||
-            w->backs[i] != (l->is_constant      ? 0
-                            : l->backward_whole ? 1
-                                                : micros) ||
+        if (w->forwards[i] != (l->traits.loss ? 0 : micros) ||
+            w->backs[i] != (l->link.is_constant        ? 0
+                            : l->traits.backward_whole ? 1
+                                                       : micros) ||
             w->inputs[i] != (ls_plan_splits(p, i % p->c.model->nlayers) ? micros : 0))
             wrong(w, "ends a plan that leaves out a micro-batch");
     }

@@ -263,7 +263,7 @@ static ls_status load_state(const opened *o, ls_train_state *s, ls_error *e) {
     for (int i = 0; i < s->model->nparams; i++) {
         const ls_param *p = &s->model->params[i];
         if (p->frozen || (s->begins && lacks(o, p))) continue;
-        LS_TRY(p->rows ? load_table(&weights, s, p, e) : load_all(&weights, s, p, e));
+        LS_TRY(p->window.rows ? load_table(&weights, s, p, e) : load_all(&weights, s, p, e));
         for (int r = 1; r <= s->replicas; r++) LS_TRY(load_replica(o, s, p, r, e));
     }
     s->step = o->manifest.step;

@@ -71,7 +71,7 @@ static ls_status put_param(work *w, int param, ls_bucket own, ls_error *e) {
     own.end -= base;
     size_t first = own.first > p->offset ? own.first : p->offset;
     size_t end = own.end < p->offset + p->count ? own.end : p->offset + p->count;
-    if (p->frozen || p->rows || first >= end) return LS_OK;
+    if (p->frozen || p->window.rows || first >= end) return LS_OK;
     for (int i = 0; i < LS_PART_FILES; i++) {
         const ls_part_file *f = &w->files[i];
         for (int k = f->tensors->from[param]; k < f->tensors->from[param + 1]; k++) {
@@ -93,7 +93,7 @@ static ls_status put_tables(work *w, int worker, ls_error *e) {
         for (int i = 0; i < LS_PART_FILES; i++) {
             const ls_state_tensors *f = w->files[i].tensors;
             for (int k = f->from[b.param]; k < f->from[b.param + 1]; k++) {
-                size_t each = f->list[k].count / (size_t)m->params[b.param].rows;
+                size_t each = f->list[k].count / (size_t)m->params[b.param].window.rows;
                 LS_TRY(put(w, i, &f->list[k], (size_t)b.first * each, (size_t)b.end * each, e));
             }
         }

@@ -93,7 +93,7 @@ static size_t copy_wanted(const reading *r, size_t first, size_t end, const floa
 static int parts_of(const ls_param *p) { return p->ndims == 3 ? (int)p->dims[0] : 1; }
 
 /* Does it have rows or columns of a tensor? A slice of experts has whole tensors. */
-static bool is_cut(const ls_param *p) { return p->part.all && p->ndims < 3; }
+static bool is_cut(const ls_param *p) { return p->cut.part.all && p->ndims < 3; }
 
 static int64_t length_of(const ls_param *p, int dim) {
     return is_cut(p) ? ls_tensor_part_dim(p, dim) : p->dims[dim];
@@ -112,7 +112,7 @@ static ls_status find(const ls_weights *files, const ls_param *p, int part, cons
     char name[LS_NAME];
     ls_tensor_part_name(p, name);
     const ls_weight *w =
-        ls_weights_find_param(files, name, p->ndims == 3 ? (int)p->part.first + part : -1);
+        ls_weights_find_param(files, name, p->ndims == 3 ? (int)p->cut.part.first + part : -1);
     if (!w || !fits(w, p))
         return ls_fail(e, LS_EINVAL, "%s: has no tensor '%s' of the model's shape", files->path,
                        p->name);

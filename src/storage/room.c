@@ -25,7 +25,7 @@ static void add(amount *a, double tensors, size_t count) {
 /* A parameter's weights and states, and those of replicas (ls_state_optimizer()). */
 static void add_param(amount *a, const ls_plan *p, const ls_param *param) {
     const ls_optim *o = &p->c.optim;
-    ls_param whole = param->rows ? ls_param_whole(param) : *param;
+    ls_param whole = param->window.rows ? ls_param_whole(param) : *param;
     int replicas = p->c.islands, nstates = ls_optim_nflats(o) - 1;
     add(a, 1 + replicas, whole.count);
     for (int i = 0; i < nstates; i++) {
@@ -34,7 +34,7 @@ static void add_param(amount *a, const ls_plan *p, const ls_param *param) {
             add(a, 1, count);
         if (replicas && ls_optim_state_name(o, param, i)) add(a, replicas, count);
     }
-    if (param->rows && ls_optim_sees(o))
+    if (param->window.rows && ls_optim_sees(o))
         add(a, 1, (size_t)whole.dims[0] * ls_optim_row_floats(o, param, nstates + 1));
 }
 

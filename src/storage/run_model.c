@@ -8,6 +8,7 @@
 #include "config/relations.h"
 #include "dataset/data_files.h"
 #include "dataset/published_record.h"
+#include "layers/linear.h"
 #include "layers/lora_merge.h"
 #include "model/tensor_part.h"
 #include "networks/family.h"
@@ -190,7 +191,7 @@ static void copy_slice(const ls_run_model *r, int param, size_t first, size_t en
 
 /* Of a parameter that has several experts: is this one's matrix among them? And its first row. */
 static bool has_expert(const ls_param *p, const ls_name *n, int64_t *row_p) {
-    int64_t expert = n->expert > 0 ? n->expert : 0, first = p->part.all ? p->part.first : 0;
+    int64_t expert = n->expert > 0 ? n->expert : 0, first = p->cut.part.all ? p->cut.part.first : 0;
     *row_p = (expert - first) * n->dims[0];
     return p->ndims < 3 || (expert >= first && expert < first + p->dims[0]);
 }
@@ -206,7 +207,7 @@ static ls_status rows(const void *arg, const ls_name *n, int64_t first, int64_t 
         ls_tensor_part_name(p, name);
         int64_t part = 0;
         if (strcmp(name, n->param) != 0 || !has_expert(p, n, &part)) continue;
-        if (p->part.all && p->ndims < 3) {
+        if (p->cut.part.all && p->ndims < 3) {
             copy_slice(r, i, (size_t)(first * width), (size_t)(end * width), out);
             sliced = true;
             continue;

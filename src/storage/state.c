@@ -119,12 +119,12 @@ static int weights_at(const ls_train_state *s, const ls_param *p) {
 
 /* Buffer k of a parameter, or of the table that it is a window of. */
 static const float *values_of(const ls_train_state *s, const ls_param *p, int k) {
-    if (p->rows) return s->tables + ls_optim_table_at(s->optim, s->model, p, k);
+    if (p->window.rows) return s->tables + ls_optim_table_at(s->optim, s->model, p, k);
     return s->flat.of[k] + p->offset;
 }
 
 static ls_tensor tensor_of(const ls_train_state *s, const ls_param *p, const char *suffix, int k) {
-    ls_param whole = p->rows ? ls_param_whole(p) : *p;
+    ls_param whole = p->window.rows ? ls_param_whole(p) : *p;
     return ls_state_tensor(&whole, suffix, values_of(s, p, k));
 }
 
@@ -157,7 +157,7 @@ static void add_states(const ls_train_state *s, const ls_param *p, int replica,
         int buffer = k && k == ls_optim_weights(s->optim, p, 1) ? 0 : k;
         const float *data = replica ? s->flat.of[buffer] + at : values_of(s, p, buffer);
         t->replica[t->n] = replica;
-        const ls_param all = p->rows ? ls_param_whole(p) : *p;
+        const ls_param all = p->window.rows ? ls_param_whole(p) : *p;
         const ls_param shape = k ? ls_optim_state_param(s->optim, &all, k - 1) : all;
         t->list[t->n] = ls_state_tensor(&shape, name, data);
         if (replica) ls_state_replica_name(t->list[t->n].name, replica);
@@ -167,7 +167,7 @@ static void add_states(const ls_train_state *s, const ls_param *p, int replica,
 
 /* Appends what is noted of the rows of a table. */
 static void add_seen(const ls_train_state *s, const ls_param *p, ls_state_tensors *t) {
-    if (!p->rows || !s->optim || !ls_optim_sees(s->optim)) return;
+    if (!p->window.rows || !s->optim || !ls_optim_sees(s->optim)) return;
     int k = ls_optim_nflats(s->optim);
     ls_param shape = ls_param_whole(p);
     shape.dims[1] = (int64_t)ls_optim_row_floats(s->optim, p, k);

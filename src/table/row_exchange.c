@@ -268,7 +268,7 @@ static void count_wanted(ls_step_rows *r, const ls_row_window *w, int64_t slot, 
 
 static void list_wanted(ls_step_rows *r, const ls_row_window *w, int64_t slot, int home) {
     int64_t *rows = r->ask.data;
-    rows[r->next[home]++] = ls_row_param(r, w)->first_row + w->ids[slot];
+    rows[r->next[home]++] = ls_row_param(r, w)->window.first_row + w->ids[slot];
 }
 
 static void take_wanted(ls_step_rows *r, const ls_row_window *w, int64_t slot, int home) {
@@ -282,8 +282,8 @@ static void take_wanted(ls_step_rows *r, const ls_row_window *w, int64_t slot, i
 static const ls_row_window *window_with(const ls_step_rows *r, int64_t row) {
     for (int i = 0; i < r->nwindows; i++) {
         const ls_param *p = ls_row_param(r, &r->windows[i]);
-        int64_t id = row - p->first_row;
-        if (id >= 0 && id < p->rows)
+        int64_t id = row - p->window.first_row;
+        if (id >= 0 && id < p->window.rows)
             return ls_row_is_near(r, ls_row_home(r, &r->windows[i], id)) ? &r->windows[i] : NULL;
     }
     return NULL;
@@ -310,7 +310,7 @@ static void pack_asked(ls_step_rows *r) {
     float *to = r->out.floats.data;
     for (size_t i = 0; i < r->asked.nfrom; i++) {
         const ls_row_window *w = window_with(r, rows[i]);
-        int64_t id = rows[i] - ls_row_param(r, w)->first_row;
+        int64_t id = rows[i] - ls_row_param(r, w)->window.first_row;
         size_t C = w->floats[0];
         memcpy(to, r->t.values + w->at[0] + (size_t)id * C, C * sizeof *to);
         to += C;

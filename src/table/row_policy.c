@@ -51,7 +51,7 @@ static int64_t known_count(const ls_step_rows *r, const ls_row_window *w, int64_
 void ls_rows_drop_gradients(ls_step_rows *r) {
     for (int i = 0; optim_of(r)->filter_freq && i < r->nwindows; i++) {
         const ls_row_window *w = &r->windows[i];
-        int32_t *slots = r->slots + ls_row_param(r, w)->first_row;
+        int32_t *slots = r->slots + ls_row_param(r, w)->window.first_row;
         for (int64_t k = 0; k < w->n; k++)
             if ((!r->apart || w->wanted[k]) && known_count(r, w, k) < optim_of(r)->filter_freq)
                 slots[w->ids[k]] = ls_row_dropped((int32_t)k);
@@ -76,8 +76,8 @@ static void age(ls_step_rows *r, const char *sample, int vw, void *arg) {
     for (int i = 0; i < r->nwindows; i++) {
         const ls_row_window *w = &r->windows[i];
         const ls_param *p = ls_row_param(r, w);
-        const int32_t *ids = (const int32_t *)(const void *)(sample + p->ids_at);
-        for (int64_t k = 0; k < p->nids; k++)
+        const int32_t *ids = (const int32_t *)(const void *)(sample + p->window.ids_at);
+        for (int64_t k = 0; k < p->window.nids; k++)
             if (ids[k] >= 0 && ls_row_home(r, w, ids[k]) == r->worker &&
                 (int64_t)ls_row_seen(r, w, ids[k]).steps == last)
                 begin_anew(r, w, ids[k]);

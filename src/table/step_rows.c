@@ -76,7 +76,7 @@ ls_status ls_step_rows_open(const ls_step_rows_config *c, ls_step_rows **r_p, ls
                         .sees = ls_optim_sees(&c->plan->c.optim)};
     r->windows = LS_NEW_ARRAY(ls_row_window, (size_t)model->nparams);
     for (int i = 0; i < model->nparams; i++)
-        if (model->params[i].rows) open_window(r, i);
+        if (model->params[i].window.rows) open_window(r, i);
     r->slots = LS_NEW_ARRAY(int32_t, (size_t)model->table_rows);
     for (int64_t i = 0; i < model->table_rows; i++) r->slots[i] = LS_NO_SLOT;
     r->sample = ls_alloc(model->sample_nbytes);
@@ -173,7 +173,7 @@ ls_rows_part ls_step_rows_fill(ls_step_rows *r) {
 static void forget_slots(ls_step_rows *r) {
     for (int i = 0; i < r->nwindows; i++) {
         ls_row_window *w = &r->windows[i];
-        int32_t *slots = r->slots + ls_row_param(r, w)->first_row;
+        int32_t *slots = r->slots + ls_row_param(r, w)->window.first_row;
         for (int64_t k = 0; k < w->n; k++) slots[w->ids[k]] = LS_NO_SLOT;
         w->n = 0;
     }
@@ -184,9 +184,9 @@ static void add_sample(ls_step_rows *r, const char *sample, bool wanted) {
     for (int i = 0; i < r->nwindows; i++) {
         ls_row_window *w = &r->windows[i];
         const ls_param *p = ls_row_param(r, w);
-        const int32_t *ids = (const int32_t *)(const void *)(sample + p->ids_at);
-        int32_t *slots = r->slots + p->first_row;
-        for (int64_t k = 0; k < p->nids; k++) {
+        const int32_t *ids = (const int32_t *)(const void *)(sample + p->window.ids_at);
+        int32_t *slots = r->slots + p->window.first_row;
+        for (int64_t k = 0; k < p->window.nids; k++) {
             if (ids[k] < 0) continue;
             if (slots[ids[k]] == LS_NO_SLOT) {
                 slots[ids[k]] = (int32_t)w->n;

@@ -75,8 +75,8 @@ static double flops(const ls_plan *p) {
         if (a->kind == LS_BACKWARD && a->back == LS_BACK_PARAMS) continue; /* counted with inputs */
         bool back = a->kind == LS_BACKWARD;
         double samples = (double)ls_plan_samples(p, a->micro);
-        if (a->kind == LS_FORWARD || a->kind == LS_RECOMPUTE || (back && l->loss))
-            sum += l->forward_flops * samples;
+        if (a->kind == LS_FORWARD || a->kind == LS_RECOMPUTE || (back && l->traits.loss))
+            sum += l->cost.flops * samples;
         if (back) sum += ls_model_backward_flops(p->c.model, l) * samples;
     }
     return sum;

@@ -20,7 +20,7 @@ static void forward_all(setup *s) {
     float *work = fix_nans(fix_work_floats(&s->model, N));
     for (int i = 0; i < s->model.nlayers; i++) {
         const ls_layer *l = &s->model.layers[i];
-        float *y = fix_nans(N * l->y_floats), *saved = fix_nans(N * l->saved_floats);
+        float *y = fix_nans(N * l->y_floats), *saved = fix_nans(N * l->memory.saved);
         ls_layer_call c = {.compute = &s->compute,
                            .n = N,
                            .T = T,
@@ -33,7 +33,7 @@ static void forward_all(setup *s) {
                            .work = work,
                            .losses = s->losses};
         l->ops->forward(l, &c);
-        if (l->loss) {
+        if (l->traits.loss) {
             c.losses = NULL;
             c.y = s->logits;
             l->ops->forward(l, &c);

@@ -196,7 +196,7 @@ static void test_frozen(void **state) {
     for (int p = MEAN; p <= VARIANCE; p++) {
         memcpy(values[p - MEAN], a.params + 16 * p, sizeof values[0]);
         frozen[p] = (ls_frozen_value){.data = values[p - MEAN], .type = LS_BLOCK_F32};
-        l->frozen[p] = m->params[p].frozen = true;
+        l->link.frozen[p] = m->params[p].frozen = true;
     }
     assert_null(ls_model_find_joining(m));
     a.call.frozen = frozen;
@@ -258,7 +258,7 @@ static void test_params(void **state) {
         assert_int_equal(m.nparams, 4);
         for (int p = 0; p < 4; p++) {
             assert_string_equal(m.params[p].name, names[p]);
-            assert_true(m.params[p].init_value == initial[p] && m.params[p].count == 3);
+            assert_true(m.params[p].init.value == initial[p] && m.params[p].count == 3);
             assert_false(m.params[p].decay);
             assert_true(m.params[p].momentum == (p < MEAN ? 0 : given ? 0.5f : 0.1f));
         }

@@ -187,10 +187,10 @@ static void test_parameters(void **state) {
     const int64_t first[] = {3, 3, 2, 6}, last[] = {2, 2, 10, 6};
     assert_memory_equal(m.params[0].dims, first, sizeof first);
     assert_memory_equal(m.params[2].dims, last, sizeof last);
-    assert_true(fabs((double)m.params[0].init_std - sqrt(2 / 18.0)) < 1e-6);
-    assert_true(fabs((double)m.params[2].init_std - sqrt(2 / 6.0)) < 1e-6);
-    assert_true(m.layers[1].forward_flops == 2.0 * 8 * 9 * 6 * 18);
-    assert_true(m.layers[2].forward_flops == 2.0 * 8 * 9 * 6 * 40);
+    assert_true(fabs((double)m.params[0].init.std - sqrt(2 / 18.0)) < 1e-6);
+    assert_true(fabs((double)m.params[2].init.std - sqrt(2 / 6.0)) < 1e-6);
+    assert_true(m.layers[1].cost.flops == 2.0 * 8 * 9 * 6 * 18);
+    assert_true(m.layers[2].cost.flops == 2.0 * 8 * 9 * 6 * 40);
     ls_model_free(&m);
 }
 

@@ -56,7 +56,7 @@ static size_t rows_floats(const bench *b) { return (size_t)(b->s.n * b->s.T * b-
 static void run_part(const bench *b, const ls_compute *c, int64_t i, int64_t end, result *r) {
     const ls_layer *l = b->l;
     int64_t at = i * b->s.T * b->s.C;
-    float *saved = fix_nans((size_t)(end - i) * l->saved_floats);
+    float *saved = fix_nans((size_t)(end - i) * l->memory.saved);
     float *work = fix_nans(ls_layer_work_floats(l, end - i, false));
     ls_layer_call call = {.compute = c,
                           .n = end - i,
@@ -75,8 +75,8 @@ static void run_part(const bench *b, const ls_compute *c, int64_t i, int64_t end
                           .loss_scale = LOSS_SCALE,
                           .losses = r->losses + i};
     l->ops->forward(l, &call);
-    if (!l->backward_whole) l->ops->backward(l, &call);
-    if (l->backward_whole && end == b->s.n) {
+    if (!l->traits.backward_whole) l->ops->backward(l, &call);
+    if (l->traits.backward_whole && end == b->s.n) {
         call.n = b->s.n;
         call.samples = b->tokens;
         call.dy = b->dy;
@@ -264,7 +264,7 @@ static void test_head_in_blocks(void **state) {
     bench_open(&b, HEAD, (ref_shape){3, 7, 24, 3, 11});
     result whole = run(&b, 1, "portable", 3);
     for (int64_t rows = 1; rows <= 21; rows += rows < 4 ? 1 : 5) {
-        b.model.layers[HEAD].block_rows = rows;
+        b.model.layers[HEAD].memory.block_rows = rows;
         result r = run(&b, 2, NULL, 3);
         check_same(&b, &whole, &r);
         result_free(&r);
@@ -284,7 +284,7 @@ static void test_gradients_go_on(void **state) {
     result two = run(&b, 1, NULL, 1);
     b.s.n = 1;
     result one = run(&b, 1, NULL, 1);
-    const size_t bias = b.l->offsets[5]; /* b_out's gradient is dy itself */
+    const size_t bias = b.l->link.offsets[5]; /* b_out's gradient is dy itself */
     for (size_t i = 0; i < 4; i++) {
         assert_true(one.grads[bias + i] == b.dy[i]);
         assert_true(two.grads[bias + i] == b.dy[i] + b.dy[i]);

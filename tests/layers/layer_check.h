@@ -115,7 +115,7 @@ static inline void probe_add(ls_model *m, ls_value *x) {
     ls_layer *l = ls_build_layer(m, "probe", NULL, &x, 1);
     if (!l) return;
     l->ops = &ops;
-    l->loss = true;
+    l->traits.loss = true;
     l->V = ls_value_count(x);
     m->targets = 1;
 }
@@ -279,7 +279,7 @@ static inline void layer_count_to_bf16(int64_t n, const float *x, void *y) {
 static inline void call_counted(const ls_layer *l, const ls_layer_call *c, bool backward) {
     void (*pass)(const ls_layer *, const ls_layer_call *) =
         backward ? ls_mixed_backward : ls_mixed_forward;
-    if (!ls_dtype_is_half(c->type) || l->ntables || ls_lora_is(l)) {
+    if (!ls_dtype_is_half(c->type) || l->half.ntables || ls_lora_is(l)) {
         pass(l, c);
         return;
     }

@@ -261,7 +261,7 @@ static void test_bits(void **state) {
         free(r);
     }
     for (int64_t rows = 1; rows < 50; rows += 6) { /* two passes over blocks of rows */
-        s.model.layers[s.model.nlayers - 1].block_rows = rows;
+        s.model.layers[s.model.nlayers - 1].memory.block_rows = rows;
         result *r = run(&s, 1 + rows % 4, 2, NULL);
         assert_memory_equal(r, one, sizeof *r);
         free(r);

@@ -367,7 +367,7 @@ static void test_late(void **state) {
     ls_metric(&m, "parts", ls_absolute_error(&m, half, ls_affine(&m, half, 0, 0)));
     assert_ls_ok(ls_build_finish(&m, &e), e);
     assert_int_equal(m.nlate, 6);
-    assert_true(m.layers[m.nlayers - 1].loss);
+    assert_true(m.layers[m.nlayers - 1].traits.loss);
     for (int i = 0; i < m.nlayers; i++) assert_null(strstr(m.layers[i].name, "affine_2"));
     char *packed = ls_alloc(N * m.sample_nbytes);
     for (int i = 0; i < N; i++)

@@ -237,7 +237,7 @@ static void compute_balance(const float *x, const double *weights, ls_moe_option
     const ls_layer *l = &m.layers[1];
     ls_compute c;
     ls_error e = {0};
-    assert_true(l->auxiliary && m.nlosses == 2 && m.nauxiliary == 1);
+    assert_true(l->traits.auxiliary && m.nlosses == 2 && m.nauxiliary == 1);
     assert_int_equal(m.nnotes, 1 + E + (o.capacity > 0));
     assert_ls_ok(ls_compute_init(&c, 2, ls_model_scratch_floats(&m), &e), e);
     float *work = LS_NEW_ARRAY(float, ls_layer_work_floats(l, micro, false));
@@ -369,7 +369,7 @@ static void compute_joint(float (*x)[SAMPLES * T * E], const double *weights, fl
     const int loss = m.nlayers - 1;
     for (int i = 0; i < ROUTERS; i++) probe_add(&m, in[i]);
     assert_ls_ok(ls_build_finish(&m, &e), e);
-    assert_true(m.layers[loss].auxiliary && m.nauxiliary == 1);
+    assert_true(m.layers[loss].traits.auxiliary && m.nauxiliary == 1);
     assert_ls_ok(ls_compute_init(&c, 2, ls_model_scratch_floats(&m), &e), e);
     const ls_layer_call call = {
         .compute = &c, .n = SAMPLES, .T = 1, .type = LS_F32, .training = true};

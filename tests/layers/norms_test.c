@@ -195,8 +195,8 @@ static void test_groups(void **state) {
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         ls_model m = {0};
         ls_group_norm(&m, image(&m, cases[i][0]), LS_DEFAULTS);
-        assert_int_equal(m.layers[1].saved_floats, 2 * cases[i][1]);
-        assert_true(m.params[0].init_value == 1 && m.params[1].init_value == 0);
+        assert_int_equal(m.layers[1].memory.saved, 2 * cases[i][1]);
+        assert_true(m.params[0].init.value == 1 && m.params[1].init.value == 0);
         assert_false(m.params[0].decay);
         ls_model_free(&m);
     }

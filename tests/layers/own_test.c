@@ -136,7 +136,7 @@ static void test_values(void **state) {
     static bench b;
     bench_open(&b, &few);
     run(&b, 0, N, 1, true);
-    const float *w = b.params + b.l->offsets[0];
+    const float *w = b.params + b.l->link.offsets[0];
     double dw[WIDTH] = {0};
     for (int r = 0; r < N * ROWS; r++) {
         double sum = 0.5 * (double)b.z[r];
@@ -149,10 +149,10 @@ static void test_values(void **state) {
         assert_true(b.dz[r] == 0.5f * b.dy[r]);
     }
     for (int j = 0; j < WIDTH; j++)
-        assert_true(fabs(dw[j] - (double)b.grads[b.l->offsets[0] + (size_t)j]) < 1e-5);
+        assert_true(fabs(dw[j] - (double)b.grads[b.l->link.offsets[0] + (size_t)j]) < 1e-5);
     assert_string_equal(b.m.params[0].name, "dots.w");
     assert_false(b.m.params[0].decay);
-    assert_true(b.l->forward_flops == 2.0 * COUNT);
+    assert_true(b.l->cost.flops == 2.0 * COUNT);
     assert_null(ls_model_without_flops(&b.m));
     assert_true(ls_model_flops(&b.m) == 2 * 2.0 * COUNT); /* and the gradient of w */
     ls_model_free(&b.m);
@@ -179,7 +179,7 @@ static void test_bits(void **state) {
         bench_open(&b, large ? &many : &few);
         run(&b, 0, N, 1, true);
         whole = b;
-        if (large) assert_true(b.m.params[1].decay && b.params[b.l->offsets[1]] == 7);
+        if (large) assert_true(b.m.params[1].decay && b.params[b.l->link.offsets[1]] == 7);
         for (int cut = 1; cut <= N; cut++) {
             memset(b.grads, 0xff, sizeof b.grads);
             memset(b.y, 0xff, sizeof b.y);
@@ -187,7 +187,8 @@ static void test_bits(void **state) {
             run(&b, 0, cut, cut, true);
             if (cut < N) run(&b, cut, N, 1, true);
             for (int p = 0; p < b.l->nparams; p++)
-                assert_memory_equal(b.grads + b.l->offsets[p], whole.grads + b.l->offsets[p],
+                assert_memory_equal(b.grads + b.l->link.offsets[p],
+                                    whole.grads + b.l->link.offsets[p],
                                     b.l->counts[p] * sizeof(float));
             assert_memory_equal(b.y, whole.y, sizeof b.y);
             assert_memory_equal(b.dx, whole.dx, sizeof b.dx);
@@ -195,9 +196,9 @@ static void test_bits(void **state) {
         run(&b, 0, 0, 2, true); /* a virtual worker without samples */
         for (int p = 0; p < b.l->nparams; p++)
             for (size_t i = 0; i < b.l->counts[p]; i++)
-                assert_true(b.grads[b.l->offsets[p] + i] == 0);
+                assert_true(b.grads[b.l->link.offsets[p] + i] == 0);
         run(&b, 0, N, 2, false); /* the inputs' gradients are not wanted */
-        assert_memory_equal(b.grads + b.l->offsets[0], whole.grads + b.l->offsets[0],
+        assert_memory_equal(b.grads + b.l->link.offsets[0], whole.grads + b.l->link.offsets[0],
                             b.l->counts[0] * sizeof(float));
         ls_model_free(&b.m);
     }

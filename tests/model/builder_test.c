@@ -78,8 +78,8 @@ static void test_slices_and_chunks(void **state) {
     }
     assert_int_equal(m.nparams, 3);
     for (int i = 0; i < 3; i++) assert_int_equal(m.params[i].offset, i * LS_BLOCK);
-    assert_int_equal(m.params[2].slice, 1);
-    assert_int_equal(m.params[2].chunk, 1);
+    assert_int_equal(m.params[2].cut.slice, 1);
+    assert_int_equal(m.params[2].cut.chunk, 1);
     assert_string_equal(m.params[2].name, "own.weight");
     ls_model_free(&m);
 }

@@ -40,7 +40,7 @@ static inline float *fix_params(const ls_model *m, uint64_t seed) {
         const ls_param *q = &m->params[i];
         double spread = q->ndims == 1 ? 0.2 : 0.5;
         for (size_t j = 0; j < q->count; j++)
-            p[q->offset + j] = (float)((double)q->init_value + spread * fix_random(&seed));
+            p[q->offset + j] = (float)((double)q->init.value + spread * fix_random(&seed));
     }
     return p;
 }
@@ -54,7 +54,7 @@ static inline double *fix_doubles(const float *x, size_t n) {
 /* The tensors of layer l within a flat buffer. */
 static inline ref_tensors fix_tensors(const ls_layer *l, double *flat) {
     ref_tensors t = {.rate = 0};
-    for (int i = 0; i < l->nparams; i++) t.t[i] = flat + l->offsets[i];
+    for (int i = 0; i < l->nparams; i++) t.t[i] = flat + l->link.offsets[i];
     return t;
 }
 

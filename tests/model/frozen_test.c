@@ -44,8 +44,8 @@ static void test_places(void **state) {
     assert_int_equal(m.count, all);
     assert_int_equal(m.nfloats, LS_BLOCK);
     const ls_layer *fc2 = layer_of(&m, "fc2");
-    assert_true(fc2->frozen[0] && fc2->frozen[1] && !fc2->is_constant);
-    assert_int_equal(layer_of(&m, "fc3")->offsets[0], 304);
+    assert_true(fc2->link.frozen[0] && fc2->link.frozen[1] && !fc2->link.is_constant);
+    assert_int_equal(layer_of(&m, "fc3")->link.offsets[0], 304);
     ls_model_free(&m);
 }
 
@@ -81,16 +81,16 @@ static void test_constant(void **state) {
     mlp_make(&m);
     double flops = ls_model_flops(&m);
     freeze(&m, "fc1.*", 2);
-    assert_true(layer_of(&m, "fc1")->is_constant && layer_of(&m, "gelu")->is_constant);
-    assert_false(layer_of(&m, "fc2")->is_constant);
+    assert_true(layer_of(&m, "fc1")->link.is_constant && layer_of(&m, "gelu")->link.is_constant);
+    assert_false(layer_of(&m, "fc2")->link.is_constant);
     assert_false(ls_model_has_dx(&m, layer_of(&m, "fc2")));
     assert_true(ls_model_has_dx(&m, layer_of(&m, "fc3")));
     double fc1 = 2.0 * MLP_BYTES * MLP_WIDTH, fc2 = 2.0 * MLP_WIDTH * MLP_WIDTH;
     assert_true(ls_model_flops(&m) == flops - fc1 - fc2); /* fc1's dw; fc2's dx */
     freeze(&m, "fc2.weight", 1);
-    assert_false(layer_of(&m, "fc2")->is_constant); /* its bias is trained */
+    assert_false(layer_of(&m, "fc2")->link.is_constant); /* its bias is trained */
     freeze(&m, "fc2.*", 2);
-    assert_true(layer_of(&m, "fc2")->is_constant && layer_of(&m, "add")->is_constant);
+    assert_true(layer_of(&m, "fc2")->link.is_constant && layer_of(&m, "add")->link.is_constant);
     ls_model_free(&m);
 }
 
@@ -103,9 +103,9 @@ static void test_tied(void **state) {
     assert_ls_ok(ls_gpt_create(&c, &m, &e), e);
     freeze(&m, "wte.*", 1);
     const ls_layer *embed = &m.layers[0], *head = &m.layers[m.nlayers - 1];
-    assert_true(embed->frozen[0] && head->frozen[2] && !embed->is_constant);
+    assert_true(embed->link.frozen[0] && head->link.frozen[2] && !embed->link.is_constant);
     freeze(&m, "wpe.*", 1);
-    assert_true(embed->is_constant);
+    assert_true(embed->link.is_constant);
     ls_model_free(&m);
 }
 

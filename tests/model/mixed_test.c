@@ -122,7 +122,7 @@ static result run(const bench *b, int64_t micro, bool goes_on) {
     for (int64_t i = 0; i < N; i += micro) {
         int64_t n = N - i < micro ? N - i : micro;
         void *saved = nans(ls_mixed_saved_nbytes(l, n, b->type));
-        int64_t most = l->backward_whole ? N : n;
+        int64_t most = l->traits.backward_whole ? N : n;
         void *work = nans(ls_mixed_work_nbytes(l, most, b->type, b->grads, wide != NULL));
         ls_layer_call c = {.compute = b->with ? b->with : &b->compute,
                            .type = b->type,
@@ -138,7 +138,7 @@ static result run(const bench *b, int64_t micro, bool goes_on) {
                            .samples = b->tokens + i * (T + 1),
                            .sample_nbytes = (T + 1) * sizeof(uint32_t),
                            .grads_start = i == 0 && !goes_on,
-                           .x = {l->backward_whole ? NULL : x + (size_t)i * sample},
+                           .x = {l->traits.backward_whole ? NULL : x + (size_t)i * sample},
                            .y = y + (size_t)i * sample,
                            .saved = saved,
                            .work = work,
@@ -147,14 +147,14 @@ static result run(const bench *b, int64_t micro, bool goes_on) {
                            .loss_scale = 0.37f,
                            .losses = r.losses + i};
         ls_mixed_forward(l, &c);
-        if (l->backward_whole) {
+        if (l->traits.backward_whole) {
             c.n = N;
             c.samples = b->tokens;
             c.dy = dy;
             c.dx[0] = NULL;
             c.grads_start = !goes_on;
         }
-        if (!l->backward_whole || i + n == N) ls_mixed_backward(l, &c);
+        if (!l->traits.backward_whole || i + n == N) ls_mixed_backward(l, &c);
         free(saved), free(work);
     }
     r.y = widened(b, b->type, y, ROWS * C);
@@ -182,26 +182,27 @@ static void check(int kind, ls_dtype type, ls_dtype grads, bool goes_on) {
     result want = run(&exact, N, goes_on), got = run(&b, N, goes_on), parts = run(&b, 1, goes_on);
     double unit = type == LS_BF16 || grads == LS_BF16 ? 1.0 / 256 : 1.0 / 2048;
     if (type == LS_BF16) { /* operands of products are rounded, too */
-        if (!l->loss) assert_near(got.y, want.y, ROWS * C, 2 * unit);
-        for (int i = 0; l->loss && i < N; i++)
+        if (!l->traits.loss) assert_near(got.y, want.y, ROWS * C, 2 * unit);
+        for (int i = 0; l->traits.loss && i < N; i++)
             assert_true(fabs(got.losses[i] - want.losses[i]) <= unit * fabs(want.losses[i]));
-    } else if (!l->loss) { /* forward rounds only its result */
+    } else if (!l->traits.loss) { /* forward rounds only its result */
         float *y = LS_NEW_ARRAY(float, ROWS *C);
         memcpy(y, want.y, ROWS * C * sizeof *y);
         round_to(&b, y, ROWS * C);
         assert_memory_equal(got.y, y, ROWS * C * sizeof *y);
         free(y);
     }
-    if (l->loss && type != LS_BF16) assert_memory_equal(got.losses, want.losses, sizeof got.losses);
-    if (!l->backward_whole) assert_near(got.dx, want.dx, ROWS * C, 4 * unit);
+    if (l->traits.loss && type != LS_BF16)
+        assert_memory_equal(got.losses, want.losses, sizeof got.losses);
+    if (!l->traits.backward_whole) assert_near(got.dx, want.dx, ROWS * C, 4 * unit);
     for (int i = 0; i < l->nparams; i++) {
-        size_t at = l->offsets[i], n = l->counts[i];
+        size_t at = l->link.offsets[i], n = l->counts[i];
         assert_near(got.grads + at, want.grads + at, n, 4 * unit);
     }
     /* the size of a micro-batch does not affect the bits; padding is not written */
     assert_memory_equal(got.grads, parts.grads, b.model.nfloats * sizeof *got.grads);
-    if (!l->loss) assert_memory_equal(got.y, parts.y, ROWS * C * sizeof *got.y);
-    if (!l->backward_whole) assert_memory_equal(got.dx, parts.dx, ROWS * C * sizeof *got.dx);
+    if (!l->traits.loss) assert_memory_equal(got.y, parts.y, ROWS * C * sizeof *got.y);
+    if (!l->traits.backward_whole) assert_memory_equal(got.dx, parts.dx, ROWS * C * sizeof *got.dx);
     assert_memory_equal(got.losses, parts.losses, sizeof got.losses);
     result_free(&want), result_free(&got), result_free(&parts);
     bench_close(&b), bench_close(&exact);
@@ -227,11 +228,11 @@ static void test_blocks(void **state) {
             bench_open(&b, HEAD, types[t], LS_BF16);
             result whole = run(&b, N, on), some = run(&b, 2, on);
             size_t most = ls_mixed_work_nbytes(b.l, 2, b.type, b.grads, true);
-            b.model.layers[HEAD].block_rows = 3;
+            b.model.layers[HEAD].memory.block_rows = 3;
             assert_true(ls_mixed_work_nbytes(b.l, 2, b.type, b.grads, true) < most);
             result blocks = run(&b, 2, on), chained = run(&b, N, on);
             most = ls_mixed_work_nbytes(b.l, N, b.type, b.grads, false);
-            b.model.layers[HEAD].chain_floats = 0;
+            b.model.layers[HEAD].half.chain_floats = 0;
             assert_true(ls_mixed_work_nbytes(b.l, N, b.type, b.grads, false) > most);
             result rounded = run(&b, N, on);
             const result *same[] = {&some, &blocks, &rounded, &chained};
@@ -255,13 +256,14 @@ static void check_frozen(const bench *b, const result *want, unsigned mask, bool
     freeze(&f, mask);
     f.no_dx = no_dx;
     result got = run(&f, 2, true);
-    if (!b->l->loss) assert_memory_equal(got.y, want->y, ROWS * C * sizeof *got.y);
-    if (b->l->loss) assert_memory_equal(got.losses, want->losses, sizeof got.losses);
-    if (!no_dx && !b->l->backward_whole)
+    if (!b->l->traits.loss) assert_memory_equal(got.y, want->y, ROWS * C * sizeof *got.y);
+    if (b->l->traits.loss) assert_memory_equal(got.losses, want->losses, sizeof got.losses);
+    if (!no_dx && !b->l->traits.backward_whole)
         assert_memory_equal(got.dx, want->dx, ROWS * C * sizeof *got.dx);
     for (int i = 0; i < b->l->nparams; i++)
         if (!(mask >> i & 1))
-            assert_memory_equal(got.grads + f.l->offsets[i], want->grads + b->l->offsets[i],
+            assert_memory_equal(got.grads + f.l->link.offsets[i],
+                                want->grads + b->l->link.offsets[i],
                                 b->l->counts[i] * sizeof(float));
     result_free(&got);
     bench_close(&f);

@@ -10,19 +10,21 @@ static void test_derived(void **state) {
     ls_model m;
     graph_make(&SHAPE, &m);
     static const int readers[GRAPH_LAYERS] = {5, 3, 5, 4, 5, 6, -1};
-    for (int i = 0; i < GRAPH_LAYERS; i++) assert_int_equal(m.layers[i].last_reader, readers[i]);
+    for (int i = 0; i < GRAPH_LAYERS; i++)
+        assert_int_equal(m.layers[i].link.last_reader, readers[i]);
     const ls_layer *sum = &m.layers[GRAPH_SUM];
     static const bool adds[] = {false, false, false, true}; /* it reads value 4 twice */
-    for (int k = 0; k < 4; k++) assert_int_equal(sum->adds[k], adds[k]);
-    assert_int_equal(sum->added_floats, 32);
-    assert_true(m.layers[1].adds[0] && m.layers[2].adds[0]); /* the sum begins the embedding's */
-    assert_false(m.layers[3].adds[0]);
+    for (int k = 0; k < 4; k++) assert_int_equal(sum->link.adds[k], adds[k]);
+    assert_int_equal(sum->link.added_floats, 32);
+    assert_true(m.layers[1].link.adds[0] &&
+                m.layers[2].link.adds[0]); /* the sum begins the embedding's */
+    assert_false(m.layers[3].link.adds[0]);
     /* Values that are needed at the same time are in different slots. */
     for (int l = 1; l < GRAPH_LAYERS; l++)
         for (int a = 0; a < l; a++)
             for (int b = 0; b < a; b++)
-                if (m.layers[a].last_reader >= l && m.layers[b].last_reader >= l)
-                    assert_int_not_equal(m.layers[a].slot, m.layers[b].slot);
+                if (m.layers[a].link.last_reader >= l && m.layers[b].link.last_reader >= l)
+                    assert_int_not_equal(m.layers[a].link.slot, m.layers[b].link.slot);
     assert_int_equal(m.nslots, 4);
     static const bool cuts[GRAPH_LAYERS] = {false, true, false, false, false, false, true};
     for (int i = 0; i < GRAPH_LAYERS; i++) assert_int_equal(ls_model_cut(&m, i, NULL), cuts[i]);
@@ -40,7 +42,7 @@ static void test_chain(void **state) {
         int value = 0;
         assert_int_equal(ls_model_cut(&m, i, &value), 1);
         assert_int_equal(value, i - 1);
-        assert_int_equal(m.layers[i].added_floats, 0);
+        assert_int_equal(m.layers[i].link.added_floats, 0);
     }
     ls_model_free(&m);
 }
@@ -49,7 +51,7 @@ typedef void change(ls_model *);
 static void reads_itself(ls_model *m) { m->layers[2].inputs[0] = 2; }
 static void reads_nothing(ls_model *m) { m->layers[2].inputs[0] = -1; }
 static void reads_later(ls_model *m) { m->layers[1].inputs[0] = 4; }
-static void reads_loss(ls_model *m) { m->layers[3].loss = true; }
+static void reads_loss(ls_model *m) { m->layers[3].traits.loss = true; }
 static void is_not_read(ls_model *m) { m->layers[GRAPH_SUM].inputs[1] = 4; }
 static void has_other_size(ls_model *m) { m->layers[3].y_floats = 7; }
 static void has_many_inputs(ls_model *m) { m->layers[GRAPH_SUM].ninputs = 9; }

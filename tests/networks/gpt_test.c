@@ -58,12 +58,12 @@ static void train_part(training *r, int64_t first, int64_t n) {
         ls_layer_call c = call_of(r, first, n);
         act[i] = fix_nans((size_t)n * l->y_floats);
         dact[i] = fix_nans((size_t)n * l->y_floats);
-        saved[i] = fix_nans((size_t)n * l->saved_floats);
+        saved[i] = fix_nans((size_t)n * l->memory.saved);
         c.x[0] = i ? act[i - 1] : NULL;
         c.y = act[i];
         c.saved = saved[i];
         c.work = work;
-        if (!l->loss) l->ops->forward(l, &c); /* backward computes the losses */
+        if (!l->traits.loss) l->ops->forward(l, &c); /* backward computes the losses */
     }
     for (int i = nlayers - 1; i > 0; i--) {
         ls_layer_call c = call_of(r, first, n);

@@ -158,7 +158,7 @@ static void check_weights(const setup *one, const setup *cut) {
     size_t n = 0;
     for (int i = 0; i < cut->model.nparams; i++) {
         const ls_param *p = &cut->model.params[i];
-        const ls_param *whole = &one->model.params[p->part.tensor - 1];
+        const ls_param *whole = &one->model.params[p->cut.part.tensor - 1];
         char name[LS_NAME];
         ls_tensor_part_name(p, name);
         assert_string_equal(name, whole->name);

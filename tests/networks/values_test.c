@@ -29,7 +29,7 @@ static void check_layer(const ls_layer *a, const ls_layer *b) {
     assert_int_equal(a->nfields, b->nfields);
     assert_memory_equal(a->field_at, b->field_at, sizeof a->field_at);
     assert_int_equal(a->nparams, b->nparams);
-    assert_true(a->T == b->T && a->C == b->C && a->V == b->V && a->heads == b->heads);
+    assert_true(a->T == b->T && a->C == b->C && a->V == b->V);
 }
 
 static void check_same(const ls_model *a, const ls_model *b) {
@@ -46,7 +46,7 @@ static void check_same(const ls_model *a, const ls_model *b) {
     for (int i = 0; i < a->nparams; i++) {
         assert_string_equal(a->params[i].name, b->params[i].name);
         assert_memory_equal(a->params[i].dims, b->params[i].dims, sizeof a->params[i].dims);
-        assert_true(a->params[i].init_std == b->params[i].init_std);
+        assert_true(a->params[i].init.std == b->params[i].init.std);
     }
     for (int i = 0; i < a->ninputs; i++) {
         assert_string_equal(a->inputs[i].name, b->inputs[i].name);

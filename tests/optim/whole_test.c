@@ -59,7 +59,7 @@ static void set_up(setup *s, ls_update_rule rule) {
         memcpy(p.dims, shapes[i].dims, sizeof p.dims);
         ls_model_add_param(&s->model, l, name, &p);
     }
-    if (rule == LS_RULE_ROWWISE_ADAGRAD) l->ntables = TABLES;
+    if (rule == LS_RULE_ROWWISE_ADAGRAD) l->half.ntables = TABLES;
     ls_optim_place(&s->optim, &s->model);
     s->n = s->model.nfloats;
     s->first = LS_NEW_ARRAY(float, s->n);
@@ -80,7 +80,7 @@ static void check_places(const setup *s, ls_update_rule rule) {
         bool whole = rule == LS_RULE_ADAFACTOR || (ls_optim_rules[rule].tables && is_table) ||
                      (!ls_optim_rules[rule].tables && p->ndims >= 2 &&
                       (p->ndims == 2 || !ls_optim_rules[rule].matrices));
-        assert_int_equal(p->whole, whole);
+        assert_int_equal(p->cut.whole, whole);
         assert_int_equal(s->optim.groups[p->group].rule, whole ? rule : ls_optim_rules[rule].rest);
         if (whole) assert_int_equal(p->offset % LS_BLOCK, 0);
         size_t next = i + 1 < m->nparams ? m->params[i + 1].offset : m->nfloats;
@@ -530,7 +530,7 @@ static void test_known_rowwise(void **state) {
     ls_layer *l = ls_model_add_layer(&m, "layer");
     ls_model_add_param(&m, l, "x", &(ls_param){.ndims = 2, .dims = {3, 2}});
     ls_model_add_param(&m, l, "y", &(ls_param){.ndims = 2, .dims = {2, 3000}});
-    l->ntables = 2;
+    l->half.ntables = 2;
     ls_optim_place(&o, &m);
     size_t n = m.nfloats, nbytes = ls_whole_nbytes(&o, &m, LS_F32), y = m.params[1].offset;
     assert_ls_ok(ls_map(nbytes, "room", &room, &e), e);

@@ -38,7 +38,7 @@ static int chunk_of(const ls_param *q) {
 /* Does the worker have the parameter's bucket, and only if it has its chunk? */
 static void check_param(const ls_plan *p, const ls_param *q) {
     int chunk = chunk_of(q);
-    assert_int_equal(q->chunk, chunk);
+    assert_int_equal(q->cut.chunk, chunk);
     for (int k = 0; k < p->nbuckets; k++) {
         const ls_bucket *b = &p->buckets[k];
         if (q->offset >= b->end || q->offset + q->count <= b->first) continue;

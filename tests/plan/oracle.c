@@ -54,14 +54,14 @@ static void run_forward(oracle *o, const ls_action *a) {
     bool ends = false, segment = rules_in_segment(&o->u, a->layer, &ends);
     int *before = times_of(o, o->forwards, a, a->micro),
         *again = times_of(o, o->again, a, a->micro);
-    if (l->loss) oracle_wrong(o, "the loss has no Forward");
+    if (l->traits.loss) oracle_wrong(o, "the loss has no Forward");
     if (a->kind == LS_FORWARD && (*before)++) oracle_wrong(o, "it is done twice");
     if (a->kind == LS_RECOMPUTE && (!segment || !*before || (*again)++))
         oracle_wrong(o, "it is not to be computed again");
     check_params(o, a);
     for (int k = 0; k < l->ninputs; k++) expect(o, &w->act[l->inputs[k]], a, a->micro, "input");
     fill(o, &w->act[a->layer], a, a->micro);
-    if (l->saved_floats) fill(o, &w->saved[a->layer], a, a->micro);
+    if (l->memory.saved) fill(o, &w->saved[a->layer], a, a->micro);
 }
 
 /* The number of times that layers read a value: its gradient has as many parts. */
@@ -79,8 +79,8 @@ static void pass_down(oracle *o, const ls_action *a, int k) {
     worker *w = &o->workers[a->worker];
     const ls_layer *l = &o->u.m->layers[a->layer];
     cell *below = &w->dact[l->inputs[k]];
-    bool whole = o->u.m->layers[l->inputs[k]].backward_whole;
-    if (l->adds[k]) {
+    bool whole = o->u.m->layers[l->inputs[k]].traits.backward_whole;
+    if (l->link.adds[k]) {
         expect(o, below, a, whole ? a->micro + 1 : a->micro, "gradient that it adds to");
     } else if (!whole || a->micro == 0) {
         fill(o, below, a, whole ? 1 : a->micro);
@@ -128,26 +128,26 @@ static void check_segments(oracle *o, const ls_action *a) {
 static void run_backward(oracle *o, const ls_action *a) {
     worker *w = &o->workers[a->worker];
     const ls_layer *l = &o->u.m->layers[a->layer];
-    bool whole = l->backward_whole;
-    if (l->is_constant) oracle_wrong(o, "no parameter depends on it");
+    bool whole = l->traits.backward_whole;
+    if (l->link.is_constant) oracle_wrong(o, "no parameter depends on it");
     if (whole != (a->micro == -1)) oracle_wrong(o, "it takes the wrong micro-batches");
     if (a->last != (whole || a->micro == o->u.M - 1))
         oracle_wrong(o, "`last` is set at the wrong micro-batch");
     if ((*times_of(o, o->backs, a, whole ? 0 : a->micro))++) oracle_wrong(o, "it is done twice");
-    if (l->loss) {
+    if (l->traits.loss) {
         o->losses[a->vw * o->u.M + a->micro]++;
         check_segments(o, a);
     }
     check_params(o, a);
     for (int k = 0; k < l->ninputs; k++)
         if (!l->unread[k]) expect(o, &w->act[l->inputs[k]], a, a->micro, "input");
-    if (l->saved_floats) expect(o, &w->saved[a->layer], a, a->micro, "saved part of Forward");
-    if (!l->loss)
+    if (l->memory.saved) expect(o, &w->saved[a->layer], a, a->micro, "saved part of Forward");
+    if (!l->traits.loss)
         expect(o, &w->dact[a->layer], a, whole ? o->u.M : a->micro, "gradient of the output");
-    if (!l->loss && w->dact[a->layer].parts != (whole ? o->u.M : 1) * reads_of(o, a->layer))
+    if (!l->traits.loss && w->dact[a->layer].parts != (whole ? o->u.M : 1) * reads_of(o, a->layer))
         oracle_wrong(o, "the gradient of the output lacks a part");
     for (int k = 0; k < l->ninputs; k++)
-        if (!o->u.m->layers[l->inputs[k]].is_constant) pass_down(o, a, k);
+        if (!o->u.m->layers[l->inputs[k]].link.is_constant) pass_down(o, a, k);
     add_gradient(o, a);
 }
 
@@ -266,7 +266,7 @@ static void run_scalars(oracle *o) {
     }
     /* norms, losses, weights where targets may be ignored, and the mark of a step given up */
     size_t each = o->u.m->weighing.ntargets > 0 || o->u.m->weighing.has_field;
-    for (int l = 0; l < o->u.m->nlayers; l++) each += o->u.m->layers[l].loss;
+    for (int l = 0; l < o->u.m->nlayers; l++) each += o->u.m->layers[l].traits.loss;
     size_t noise = o->u.c->noise ? (size_t)o->u.c->V * LS_NOISE_SUMS : 0;
     o->read += 2 * (int64_t)(blocks + each * (size_t)o->u.c->batch + noise + 1) * 8 * (o->u.n - 1);
 }
@@ -310,7 +310,7 @@ static void run_reduction(oracle *o, const ls_action *a) {
 
 static void count_link(link_term x, void *arg) {
     const oracle *o = arg;
-    int micro = o->u.m->layers[x.layer].backward_whole ? 0 : x.micro;
+    int micro = o->u.m->layers[x.layer].traits.backward_whole ? 0 : x.micro;
     o->seen[(x.vw * o->u.M + micro) * o->u.m->nlayers + x.layer]++;
 }
 
@@ -324,7 +324,7 @@ static bool is_whole(oracle *o, int at, int got) {
     for (int i = 0; i < n; i++) {
         const ls_layer *l = &o->u.m->layers[i % layers];
         bool first = i / layers % o->u.M == 0;
-        if (o->seen[i] != (rules_has_param(l, param) && (first || !l->backward_whole)))
+        if (o->seen[i] != (rules_has_param(l, param) && (first || !l->traits.backward_whole)))
             return false;
     }
     return true;
@@ -608,8 +608,9 @@ static void check_end(oracle *o) {
         int layer = i % o->u.m->nlayers;
         const ls_layer *l = &o->u.m->layers[layer];
         bool first = i / o->u.m->nlayers % o->u.M == 0, ends = false;
-        if (o->forwards[i] != !l->loss) oracle_wrong(o, "a Forward of %s is missing", l->name);
-        if (o->backs[i] != (!l->is_constant && (first || !l->backward_whole)))
+        if (o->forwards[i] != !l->traits.loss)
+            oracle_wrong(o, "a Forward of %s is missing", l->name);
+        if (o->backs[i] != (!l->link.is_constant && (first || !l->traits.backward_whole)))
             oracle_wrong(o, "a Backward of %s is missing", l->name);
         if (o->again[i] != rules_in_segment(&o->u, layer, &ends))
             oracle_wrong(o, "a Recompute of %s is missing", l->name);

@@ -6,7 +6,7 @@ int oracle_chain(oracle *o, int chain, int param, int vw) {
         for (int l = o->u.m->nlayers - 1; l >= 0; l--) {
             const ls_layer *layer = &o->u.m->layers[l];
             bool whole = micro == o->u.M; /* the round after the last */
-            if (!rules_has_param(layer, param) || layer->backward_whole != whole) continue;
+            if (!rules_has_param(layer, param) || layer->traits.backward_whole != whole) continue;
             chain = term_link(&o->terms, chain, (link_term){l, vw, whole ? -1 : micro});
         }
     return chain;

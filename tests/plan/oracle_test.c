@@ -299,7 +299,7 @@ static bool is_backward(const ls_plan *p, const ls_action *a) {
 static bool is_summing(const ls_plan *p, const ls_action *a) {
     const ls_layer *l = &p->c.model->layers[a->layer];
     bool trained = false;
-    for (int i = 0; i < l->nparams; i++) trained = trained || !l->frozen[i];
+    for (int i = 0; i < l->nparams; i++) trained = trained || !l->link.frozen[i];
     return a->kind == LS_BACKWARD && trained;
 }
 /* An Add of an empty shard does nothing, and is left out. */

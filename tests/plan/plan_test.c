@@ -431,7 +431,7 @@ static void test_arena(void **state) {
                 live[x->buffer] = false;
                 continue;
             }
-            if (x->kind != LS_FORWARD || m.layers[x->layer].loss) continue;
+            if (x->kind != LS_FORWARD || m.layers[x->layer].traits.loss) continue;
             int y = ls_plan_buffer(&p, LS_BUF_ACT, x->layer, 0);
             size_t first = a.offsets[y], end = first + ls_plan_buffer_nbytes(&p, y, w);
             for (int b = 0; b < n; b++) {
@@ -502,8 +502,8 @@ static void test_whole_parameters(void **state) {
     size_t largest = 0;
     make_model(3, &m);
     for (int i = 0; i < m.nparams; i++) {
-        m.params[i].whole = m.params[i].ndims == 2;
-        if (m.params[i].whole && m.params[i].count > largest) largest = m.params[i].count;
+        m.params[i].cut.whole = m.params[i].ndims == 2;
+        if (m.params[i].cut.whole && m.params[i].count > largest) largest = m.params[i].count;
     }
     ls_model_place(&m);
     check_shards(&m);
@@ -514,7 +514,8 @@ static void test_whole_parameters(void **state) {
             for (int i = 0; i < m.nparams; i++) {
                 const ls_param *q = &m.params[i];
                 ls_bucket b = p.buckets[k];
-                if (!q->whole || q->count <= LS_BLOCK || q->offset < b.first || q->offset >= b.end)
+                if (!q->cut.whole || q->count <= LS_BLOCK || q->offset < b.first ||
+                    q->offset >= b.end)
                     continue;
                 size_t *cuts = p.cuts + (size_t)k * 3, was = cuts[1];
                 cuts[1] = q->offset + LS_BLOCK;

@@ -74,12 +74,12 @@ bool rules_in_segment(const rules *u, int layer, bool *ends_p) {
     if (k == 0) return false;
     int frozen = 0; /* the last layer of a segment that has parameters and no Backward */
     for (int l = 1; l <= n; l++)
-        if (u->m->layers[l].is_constant && u->m->layers[l].nparams) frozen = l;
+        if (u->m->layers[l].link.is_constant && u->m->layers[l].nparams) frozen = l;
     for (int l = 1 + frozen; l <= n;
          l++) { /* begin: the first layer of the segment of l; 0: none */
         if (!begin && is_cut(u->m, l)) begin = l;
         bool full = begin && (l - begin + 1 >= k || l == n) && is_cut(u->m, l + 1);
-        full = full && !u->m->layers[l].is_constant;
+        full = full && !u->m->layers[l].link.is_constant;
         if (full && begin <= layer && layer <= l) {
             *ends_p = layer == l;
             return true;
@@ -101,7 +101,7 @@ bool rules_sends_codes(const rules *u) {
 
 bool rules_has_param(const ls_layer *l, int param) {
     for (int i = 0; i < l->nparams; i++)
-        if (l->params[i] == param) return !l->frozen[i];
+        if (l->params[i] == param) return !l->link.frozen[i];
     return false;
 }
 
@@ -109,13 +109,14 @@ bool rules_touches(const rules *u, int layer, int bucket) {
     const ls_layer *l = &u->m->layers[layer];
     const ls_bucket *b = &u->p->buckets[bucket];
     for (int i = 0; i < l->nparams; i++)
-        if (!l->frozen[i] && l->offsets[i] < b->end && b->first < l->offsets[i] + l->counts[i])
+        if (!l->link.frozen[i] && l->link.offsets[i] < b->end &&
+            b->first < l->link.offsets[i] + l->counts[i])
             return true;
     return false;
 }
 
 bool rules_reads_params(const rules *u, const ls_action *a) {
-    return a->kind != LS_BACKWARD || !u->m->layers[a->layer].backward_alone;
+    return a->kind != LS_BACKWARD || !u->m->layers[a->layer].traits.backward_alone;
 }
 
 /* ---- the functions by which others read a plan ---- */
