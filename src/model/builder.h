@@ -55,7 +55,7 @@ void ls_build_unread(ls_layer *);
 ls_value *ls_build_value(ls_model *, ls_dims dims);
 /* Another shape of the same numbers. */
 ls_value *ls_build_view(ls_model *, const ls_value *, ls_dims dims);
-/* Adds a parameter "LAYER.suffix" (dims, decay, init_std, init_value count). */
+/* Adds a parameter "LAYER.suffix" (what a layer says of it counts: param.h). */
 void ls_build_param(ls_model *, ls_layer *, const char *suffix, const ls_param *);
 /* The layer uses this parameter of the model, too, which another layer has added. */
 void ls_build_shared(ls_model *, ls_layer *, int param);

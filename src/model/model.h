@@ -67,7 +67,7 @@ struct ls_model {
 
 /* A new model is {0}. Appends a layer, which the caller declares and gives its inputs; the pointer
  * is valid until the next layer is added. Parameters are appended to the table and to the layer's:
- * dims, decay, init_std and init_value of the given one count. */
+ * what a layer says of the given one counts (param.h). */
 ls_layer *ls_model_add_layer(ls_model *, const char *name);
 void ls_model_add_param(ls_model *, ls_layer *, const char *name, const ls_param *);
 
