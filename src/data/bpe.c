@@ -44,6 +44,17 @@ ls_tokenizer *ls_bpe_create(bool byte_level) {
     return t;
 }
 
+void ls_tokenizer_free(ls_tokenizer *t) {
+    if (!t) return;
+    ls_words_free(&t->tokens);
+    ls_added_tokens_free(&t->added);
+    ls_pretokenizer_free(&t->pretokenizer);
+    ls_pairs_free(&t->ranks);
+    free(t->kinds);
+    free(t->merges);
+    free(t);
+}
+
 ls_token_kind ls_bpe_kind(const ls_tokenizer *t, uint32_t id) {
     return t->kinds ? (ls_token_kind)t->kinds[id] : LS_TOKEN_NORMAL;
 }

@@ -294,14 +294,3 @@ uint32_t ls_tokenizer_find(const ls_tokenizer *t, const char *content) {
     const ls_added_token *found = ls_added_tokens_find(&t->added, content, strlen(content));
     return found ? found->id : LS_NO_TOKEN;
 }
-
-void ls_tokenizer_free(ls_tokenizer *t) {
-    if (!t) return;
-    ls_words_free(&t->tokens);
-    ls_added_tokens_free(&t->added);
-    ls_pretokenizer_free(&t->pretokenizer);
-    ls_pairs_free(&t->ranks);
-    free(t->kinds);
-    free(t->merges);
-    free(t);
-}

@@ -16,7 +16,6 @@
 #include "dataset/data_files.h"
 #include "dataset/published_record.h"
 #include "dataset/reference.h"
-#include "dataset/restore.h"
 #include "weights/model_chat.h"
 
 static const char TOKENIZER[] = LS_TOKENIZER_FILE, TOKENS[] = "tokens.bin";
@@ -437,7 +436,7 @@ bool ls_corpus_is_saved(const char *run) {
 static ls_status save_reference(const ls_corpus *c, const char *run, ls_error *e) {
     ls_buf text = {0};
     ls_reference_write(&c->chats, c->record.tokens, &text);
-    ls_status s = ls_restore_text(run, LS_REFERENCE_FILE, &text, e);
+    ls_status s = ls_data_file_write(run, LS_REFERENCE_FILE, &text, e);
     ls_buf_free(&text);
     return s;
 }
@@ -446,9 +445,9 @@ ls_status ls_corpus_save(const ls_corpus *c, const char *run, ls_error *e) {
     char *tokens = ls_format("%s/%s", run, TOKENS);
     ls_buf record = {0};
     ls_corpus_record_write(&c->record, &record);
-    ls_status s = ls_restore_text(run, TOKENIZER, &c->tokenizer_json, e);
+    ls_status s = ls_data_file_write(run, TOKENIZER, &c->tokenizer_json, e);
     if (s == LS_OK && !ls_file_exists(tokens)) s = save_tokens(c, tokens, e);
-    if (s == LS_OK) s = ls_restore_text(run, LS_CORPUS_RECORD, &record, e);
+    if (s == LS_OK) s = ls_data_file_write(run, LS_CORPUS_RECORD, &record, e);
     if (s == LS_OK && c->chats.has_reference) s = save_reference(c, run, e);
     ls_buf_free(&record);
     free(tokens);

@@ -5,11 +5,14 @@
 #include <stdlib.h>
 
 #include "base/file.h"
-#include "dataset/corpus.h"
+#include "base/log.h"
+#include "dataset/corpus_record.h"
 #include "dataset/data_record.h"
 #include "dataset/published_record.h"
 #include "dataset/reference.h"
 #include "source/ids.h"
+
+enum { LONGEST = 1 << 30 };
 
 void ls_data_files_add(ls_data_files *f, const char *name, ls_buf text) {
     assert(f->n < LS_DATA_FILES);
@@ -98,4 +101,30 @@ ls_status ls_data_files_read(const char *run, ls_data_files *f_p, ls_error *e) {
 void ls_data_files_free(ls_data_files *f) {
     for (int i = 0; i < f->n; i++) ls_buf_free(&f->texts[i]);
     *f = (ls_data_files){0};
+}
+
+ls_status ls_data_file_copy(const char *run, const char *checkpoint, const char *name, bool *done_p,
+                            ls_error *e) {
+    char *from = ls_format("%s/%s", checkpoint ? checkpoint : "", name);
+    char *to = ls_format("%s/%s", run, name);
+    ls_buf text = {0};
+    ls_status s = LS_OK;
+    *done_p = checkpoint && ls_file_exists(from) && !ls_file_exists(to);
+    if (*done_p) s = ls_file_read(from, LONGEST, &text, e);
+    if (*done_p && s == LS_OK) s = ls_file_replace(to, text.data, text.len, e);
+    if (*done_p && s == LS_OK) ls_log("%s: was missing; restored from %s", to, checkpoint);
+    ls_buf_free(&text);
+    free(from);
+    free(to);
+    return s;
+}
+
+ls_status ls_data_file_write(const char *run, const char *name, const ls_buf *text, ls_error *e) {
+    char *path = ls_format("%s/%s", run, name);
+    bool there = ls_file_exists(path);
+    bool same = there && ls_file_is(path, text->data, text->len);
+    if (there && !same) ls_log("%s: differs from the run's; writing it again", path);
+    ls_status s = same ? LS_OK : ls_file_replace(path, text->data, text->len, e);
+    free(path);
+    return s;
 }

@@ -10,6 +10,8 @@
 #ifndef LS_DATASET_DATA_FILES_H
 #define LS_DATASET_DATA_FILES_H
 
+#include <stdbool.h>
+
 #include "base/error.h"
 #include "base/mem.h"
 
@@ -31,5 +33,14 @@ ls_status ls_data_files_add_published(ls_data_files *, const char *run, ls_error
  * failure there is nothing to free. */
 ls_status ls_data_files_read(const char *run, ls_data_files *f_p, ls_error *);
 void ls_data_files_free(ls_data_files *);
+
+/* Copies a small file that `run` lacks from the checkpoint (NULL: there is none), if that has it,
+ * and logs it. */
+ls_status ls_data_file_copy(const char *run, const char *checkpoint, const char *name, bool *done_p,
+                            ls_error *);
+
+/* Writes a small file of the run, of which the text is known, if it is missing or differs; logs that
+ * it differs. */
+ls_status ls_data_file_write(const char *run, const char *name, const ls_buf *text, ls_error *);
 
 #endif

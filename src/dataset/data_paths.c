@@ -9,18 +9,6 @@
 #include "dataset/mixture.h"
 #include "source/fetch.h"
 
-char *ls_data_paths_from(const char *paths, const char *dir) {
-    ls_buf b = {0};
-    char *all = ls_strdup(paths), *rest = *paths ? all : NULL;
-    for (char *one; (one = strsep(&rest, "\n"));) {
-        bool moves = dir && *one && *one != '/' && !ls_is_url(one);
-        ls_buf_printf(&b, "%s%s%s%s", b.len ? "\n" : "", moves ? dir : "", moves ? "/" : "", one);
-    }
-    free(all);
-    if (!b.data) ls_buf_append(&b, "", 1);
-    return b.data;
-}
-
 /* A key's files, and a directory that may have them. */
 typedef struct place {
     const char *key, *dir;
@@ -36,7 +24,7 @@ static void check_one(place *p, char *path) {
 }
 
 static void check_paths(place *p, const char *key, const char *paths) {
-    char *all = ls_data_paths_from(paths, p->dir), *rest = *all ? all : NULL;
+    char *all = ls_paths_from(paths, p->dir), *rest = *all ? all : NULL;
     for (char *one; !p->missing && (one = strsep(&rest, "\n"));) check_one(p, one);
     if (p->missing && !p->key) p->key = key;
     free(all);

@@ -5,10 +5,6 @@
 
 #include "config/config.h"
 
-/* paths, one a line: relative ones are those of `dir`, unless it is NULL; addresses stay. The
- * caller frees them. */
-char *ls_data_paths_from(const char *paths, const char *dir);
-
 /* In which directory are all files that the config names? *dir_p: NULL: the working directory; else
  * `began`, where the run began ("": that is not known). LS_EIO: in neither; the message names the
  * first file and says what to do. */

@@ -6,6 +6,7 @@
 
 #include "base/file.h"
 #include "base/log.h"
+#include "dataset/data_files.h"
 #include "dataset/reference.h"
 #include "dataset/restore.h"
 
@@ -154,9 +155,9 @@ static ls_status restore_record(const char *run, const char *checkpoint, const l
                                 const ls_model *m, ls_error *e) {
     ls_dataset d;
     bool copied = false;
-    LS_TRY(ls_restore_copy(run, checkpoint, LS_IDS_FILE, &copied, e));
+    LS_TRY(ls_data_file_copy(run, checkpoint, LS_IDS_FILE, &copied, e));
     if (ls_dataset_is_saved(run, c)) return LS_OK;
-    LS_TRY(ls_restore_copy(run, checkpoint, LS_DATA_RECORD, &copied, e));
+    LS_TRY(ls_data_file_copy(run, checkpoint, LS_DATA_RECORD, &copied, e));
     if (copied) return LS_OK;
     LS_TRY(open_samples(&d, c, m, NULL, e)); /* nothing has been trained */
     ls_status s = ls_dataset_save(&d, run, e);

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "dataset/data_paths.h"
+#include "source/fetch.h"
 #include "source/formats/open.h"
 #include "source/images/fitted.h"
 #include "source/mixed.h"
@@ -83,8 +83,8 @@ static void follow_images(ls_image_way *way, const ls_source *first) {
 static ls_status open_part(const ls_mixture_part *p, const char *dir,
                            const ls_source_options *options, ls_source **s_p, ls_error *e) {
     ls_source_options o = *options;
-    char *path = ls_data_paths_from(p->path, dir);
-    char *labels = p->labels ? ls_data_paths_from(p->labels, dir) : NULL;
+    char *path = ls_paths_from(p->path, dir);
+    char *labels = p->labels ? ls_paths_from(p->labels, dir) : NULL;
     o.labels = labels;
     if (p->format) o.format = p->format;
     ls_status s = ls_source_open(path, &o, s_p, e);

@@ -10,8 +10,6 @@
 #include "dataset/corpus.h"
 #include "dataset/data_files.h"
 
-enum { MAX_FILE = 1 << 30 };
-
 typedef struct restoring {
     const char *run, *checkpoint;
     const ls_config *config;
@@ -19,32 +17,6 @@ typedef struct restoring {
     bool has_tokenizer, has_tokens, has_record;
     ls_corpus_record record;
 } restoring;
-
-ls_status ls_restore_copy(const char *run, const char *checkpoint, const char *name, bool *done_p,
-                          ls_error *e) {
-    char *from = ls_format("%s/%s", checkpoint ? checkpoint : "", name);
-    char *to = ls_format("%s/%s", run, name);
-    ls_buf text = {0};
-    ls_status s = LS_OK;
-    *done_p = checkpoint && ls_file_exists(from) && !ls_file_exists(to);
-    if (*done_p) s = ls_file_read(from, MAX_FILE, &text, e);
-    if (*done_p && s == LS_OK) s = ls_file_replace(to, text.data, text.len, e);
-    if (*done_p && s == LS_OK) ls_log("%s: was missing; restored from %s", to, checkpoint);
-    ls_buf_free(&text);
-    free(from);
-    free(to);
-    return s;
-}
-
-ls_status ls_restore_text(const char *run, const char *name, const ls_buf *text, ls_error *e) {
-    char *path = ls_format("%s/%s", run, name);
-    bool there = ls_file_exists(path);
-    bool same = there && ls_file_is(path, text->data, text->len);
-    if (there && !same) ls_log("%s: differs from the run's; writing it again", path);
-    ls_status s = same ? LS_OK : ls_file_replace(path, text->data, text->len, e);
-    free(path);
-    return s;
-}
 
 static const char HOW[] = "put one of them back, or name the text with --set data.path=FILE";
 
@@ -93,10 +65,10 @@ static ls_status make(const restoring *x, ls_error *e) {
 
 static ls_status restore(restoring *x, ls_error *e) {
     bool copied = false;
-    LS_TRY(ls_restore_copy(x->run, x->checkpoint, LS_CORPUS_RECORD, &copied, e));
+    LS_TRY(ls_data_file_copy(x->run, x->checkpoint, LS_CORPUS_RECORD, &copied, e));
     LS_TRY(ls_corpus_record_read(x->run, &x->record, &x->has_record, e));
     x->has_tokens = ls_file_exists(x->tokens);
-    LS_TRY(ls_restore_copy(x->run, x->checkpoint, LS_TOKENIZER_FILE, &copied, e));
+    LS_TRY(ls_data_file_copy(x->run, x->checkpoint, LS_TOKENIZER_FILE, &copied, e));
     x->has_tokenizer = ls_file_exists(x->tokenizer);
     return x->has_tokens && x->has_tokenizer ? LS_OK : make(x, e);
 }

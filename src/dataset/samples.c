@@ -20,6 +20,7 @@
 #include "networks/pixels.h"
 #include "networks/program.h"
 #include "source/adapt.h"
+#include "source/fetch.h"
 #include "source/formats/open.h"
 #include "source/images/augmented.h"
 #include "source/images/fitted.h"
@@ -158,7 +159,7 @@ static void put_mentioned(const ls_config *c, ls_buf *out) {
 static ls_status open_files(const opening *how, const char *paths, const char *labels, opened *o_p,
                             ls_error *e) {
     ls_source_options o = options_of(how);
-    char *from = ls_data_paths_from(paths, how->dir), *of = ls_data_paths_from(labels, how->dir);
+    char *from = ls_paths_from(paths, how->dir), *of = ls_paths_from(labels, how->dir);
     columns_wanted columns;
     ls_source *s = NULL;
     if (*of) o.labels = of;

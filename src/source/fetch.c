@@ -385,3 +385,15 @@ ls_status ls_fetch_paths(const char *paths, const char *cache, uint64_t most_nby
         ls_buf_free(&b);
     return s;
 }
+
+char *ls_paths_from(const char *paths, const char *dir) {
+    ls_buf b = {0};
+    char *all = ls_strdup(paths), *rest = *paths ? all : NULL;
+    for (char *one; (one = strsep(&rest, "\n"));) {
+        bool moves = dir && *one && *one != '/' && !ls_is_url(one);
+        ls_buf_printf(&b, "%s%s%s%s", b.len ? "\n" : "", moves ? dir : "", moves ? "/" : "", one);
+    }
+    free(all);
+    if (!b.data) ls_buf_append(&b, "", 1);
+    return b.data;
+}

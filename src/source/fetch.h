@@ -24,6 +24,9 @@
 #define LS_FETCH_NBYTES ((uint64_t)1000 * 1000 * 1000 * 1000) /* the longest file, by default */
 
 bool ls_is_url(const char *path);
+/* paths, one a line: relative ones are those of `dir`, unless it is NULL; addresses stay. The
+ * caller frees them. */
+char *ls_paths_from(const char *paths, const char *dir);
 
 /* *path_p: the file in the cache; the caller frees it. `cache` NULL: $XDG_CACHE_HOME/lockstep, else
  * ~/.cache/lockstep. most_nbytes: the longest file. Errors: LS_EINVAL: the address, or a file that

@@ -93,10 +93,6 @@ ls_status ls_source_sample(const void *source, const ls_draw *d, size_t nbytes, 
     return ls_source_draw(s, d->sample, d, sample, e);
 }
 
-bool ls_field_is_image(const ls_field *f) {
-    return f->type == LS_U8 && f->ndims == 3 && (f->dims[2] == 1 || f->dims[2] == 3);
-}
-
 size_t ls_field_count(const ls_field *f, const void *sample) {
     size_t n = f->nbytes / ls_dtype_size(f->type), i = 0;
     const char *at = (const char *)sample + f->offset;

@@ -107,7 +107,9 @@ ls_status ls_source_follow(ls_source *, const ls_numbering *, const char *what, 
 /* LS_EIO: a file of the source has changed since it was opened; the message names it. */
 ls_status ls_source_verify(const ls_source *, ls_error *);
 
-bool ls_field_is_image(const ls_field *);
+static inline bool ls_field_is_image(const ls_field *f) {
+    return f->type == LS_U8 && f->ndims == 3 && (f->dims[2] == 1 || f->dims[2] == 3);
+}
 /* The numbers of a field's value in a sample: of a list those before its end. */
 size_t ls_field_count(const ls_field *, const void *sample);
 /* The names of the classes of a field, [the result]; 0: they have none. They are the source's. */

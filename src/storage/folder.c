@@ -1,5 +1,6 @@
 /* folder.c - see folder.h. */
 #include "storage/folder.h"
+#include "dataset/data_files.h"
 #include "source/ids.h"
 
 #include <dirent.h>
@@ -442,7 +443,7 @@ static bool is_complete(const ls_folder_run *r) {
 /* Checkpoints of older runs have no copy of published.json. */
 static ls_status restore_published(const ls_folder_run *r, const char *checkpoint, ls_error *e) {
     bool copied = false;
-    LS_TRY(ls_restore_copy(r->dir, checkpoint, LS_PUBLISHED_RECORD, &copied, e));
+    LS_TRY(ls_data_file_copy(r->dir, checkpoint, LS_PUBLISHED_RECORD, &copied, e));
     return checkpoint ? LS_OK : ls_published_record_make(r->dir, r->config, e);
 }
 
@@ -564,7 +565,7 @@ ls_status ls_folder_repair(ls_folder *f, const ls_dataset *d, const ls_frozen_va
     const ls_folder_run *r = &f->run;
     LS_TRY(lock_again(f, e));
     LS_TRY(write_files(f, d, e));
-    if (f->published.len) LS_TRY(ls_restore_text(r->dir, names[ORIGIN], &f->published, e));
+    if (f->published.len) LS_TRY(ls_data_file_write(r->dir, names[ORIGIN], &f->published, e));
     if (!frozen || ls_frozen_file_is_saved(r->dir, r->model)) return LS_OK;
     return ls_frozen_file_save(r->dir, r->model, frozen, e);
 }

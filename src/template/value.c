@@ -2,9 +2,46 @@
 #include "template/value.h"
 
 #include <math.h>
+#include <stdarg.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "template/characters.h"
+
+/* ---- limits and errors ---- */
+
+ls_status ls_render_fail(ls_rendering *r, const char *fmt, ...) {
+    char what[200];
+    va_list args;
+    va_start(args, fmt);
+    vsnprintf(what, sizeof what, fmt, args);
+    va_end(args);
+    return ls_fail(r->e, LS_EINVAL, "%s:%d:%d: %s", r->t->name, r->at ? r->at->line : 1,
+                   r->at ? r->at->column : 1, what);
+}
+
+ls_status ls_render_count(ls_rendering *r, size_t n) {
+    if (n > LS_TEMPLATE_STEPS || (r->steps += (int64_t)n) > LS_TEMPLATE_STEPS)
+        return ls_render_fail(r, "the template takes more than %d steps", LS_TEMPLATE_STEPS);
+    return LS_OK;
+}
+
+ls_status ls_render_enter(ls_rendering *r) {
+    if (++r->depth > LS_TEMPLATE_DEPTH)
+        return ls_render_fail(r, "expressions, calls or values are nested more than %d deep",
+                              LS_TEMPLATE_DEPTH);
+    return LS_OK;
+}
+
+ls_status ls_render_alloc(ls_rendering *r, size_t nbytes, void **p_p) {
+    if (nbytes > LS_TEMPLATE_MEMORY || r->arena.nbytes + nbytes > LS_TEMPLATE_MEMORY)
+        return ls_render_fail(r, "the template needs more than %d MB of memory",
+                              LS_TEMPLATE_MEMORY >> 20);
+    *p_p = ls_template_alloc(&r->arena, nbytes);
+    return LS_OK;
+}
+
+/* ---- values ---- */
 
 ls_datum ls_datum_none(void) { return (ls_datum){.kind = LS_DATUM_NONE}; }
 ls_datum ls_datum_bool(bool truth) { return (ls_datum){.kind = LS_DATUM_BOOL, .truth = truth}; }

@@ -7,8 +7,8 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/plural.h"
+#include "dataset/data_files.h"
 #include "dataset/reference.h"
-#include "dataset/restore.h"
 #include "layers/layers.h"
 #include "storage/checkpoint.h"
 
@@ -101,7 +101,7 @@ static ls_status restore(ls_loop *l, ls_error *e) {
     char *checkpoint = ls_checkpoint_path(run, l->steps);
     ls_hash tokens = l->data.text.record.tokens;
     bool there = false;
-    ls_status s = ls_restore_copy(run, checkpoint, LS_REFERENCE_FILE, &there, e);
+    ls_status s = ls_data_file_copy(run, checkpoint, LS_REFERENCE_FILE, &there, e);
     free(checkpoint);
     if (s == LS_OK) s = ls_reference_read(run, tokens, pairs_of(l), &there, e);
     if (s != LS_OK || there) return s;

@@ -8,7 +8,6 @@
 #include "base/json.h"
 #include "base/log.h"
 #include "base/utf8.h"
-#include "weights/model_text.h"
 
 enum { MOST_CONFIG = 1 << 28, MOST_TEMPLATE = 1 << 20 }; /* bytes */
 

@@ -9,13 +9,6 @@
 
 enum { MOST = 1 << 28 }; /* bytes */
 
-char *ls_model_file(const ls_weights *w, const char *name) {
-    char *path = ls_file_is_dir(w->path) ? ls_format("%s/%s", w->path, name) : NULL;
-    if (path && ls_file_exists(path)) return path;
-    free(path);
-    return NULL;
-}
-
 /* ---- the tokenizer ---- */
 
 static ls_status read_file(const char *path, ls_tokenizer **t_p, ls_buf *json_p, ls_error *e) {

@@ -11,10 +11,6 @@
 #include "weights/model_templates.h"
 #include "weights/weights.h"
 
-#define LS_MODEL_TOKENIZER        "tokenizer.json"
-#define LS_MODEL_TOKENIZER_CONFIG "tokenizer_config.json"
-#define LS_MODEL_TEMPLATE         "chat_template.jinja"
-
 /* Tokens with a part of their own, by the names of tokenizer_config.json: bos_token ... */
 typedef enum ls_special_token {
     LS_BOS_TOKEN,
@@ -53,8 +49,5 @@ char *ls_special_token_of(const ls_architecture *, const ls_tokenizer *, ls_spec
 
 /* The id of the token with this text, an added one or another; LS_NO_TOKEN: there is none. */
 uint32_t ls_special_token_id(const ls_tokenizer *, const char *text);
-
-/* The path of a file of the model's directory, which the caller frees; NULL: there is none. */
-char *ls_model_file(const ls_weights *, const char *name);
 
 #endif

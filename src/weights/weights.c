@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "base/guard.h"
 #include "weights/blocks.h"
 #include "weights/config_json.h"
@@ -331,4 +332,11 @@ void ls_weights_put_types(const ls_weights *w, ls_buf *out) {
         counts[most] = 0;
         separator = ", ";
     }
+}
+
+char *ls_model_file(const ls_weights *w, const char *name) {
+    char *path = ls_file_is_dir(w->path) ? ls_format("%s/%s", w->path, name) : NULL;
+    if (path && ls_file_exists(path)) return path;
+    free(path);
+    return NULL;
 }

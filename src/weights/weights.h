@@ -54,8 +54,14 @@ size_t ls_weights_nbytes(const ls_weights *);
 /* Appends the types and how many tensors each has: "210 Q4_1, 61 F32, 1 Q8_0". */
 void ls_weights_put_types(const ls_weights *, ls_buf *);
 
-#define LS_WEIGHTS_CONFIG     "config.json"
-#define LS_WEIGHTS_GENERATION "generation_config.json"
-#define LS_WEIGHTS_GGUF       "model.gguf"
+/* The path of a file of the model's directory, which the caller frees; NULL: there is none. */
+char *ls_model_file(const ls_weights *, const char *name);
+
+#define LS_MODEL_TOKENIZER        "tokenizer.json"
+#define LS_MODEL_TOKENIZER_CONFIG "tokenizer_config.json"
+#define LS_MODEL_TEMPLATE         "chat_template.jinja"
+#define LS_WEIGHTS_CONFIG         "config.json"
+#define LS_WEIGHTS_GENERATION     "generation_config.json"
+#define LS_WEIGHTS_GGUF           "model.gguf"
 
 #endif

@@ -8,6 +8,7 @@
 #include "source/images/jpeg.h"
 
 #include <setjmp.h>
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <string.h>

@@ -2,7 +2,7 @@
 #ifndef LS_SOURCE_IMAGES_JPEG_H
 #define LS_SOURCE_IMAGES_JPEG_H
 
-#include "source/images/image.h"
+#include "base/png.h"
 
 ls_status ls_jpeg_inspect(const uint8_t *data, size_t nbytes, ls_image_shape *s_p, ls_error *);
 /* `want` is what ls_jpeg_inspect() found, or that with three channels instead of one. */
