@@ -135,6 +135,16 @@ tour '`gone()` in `src/one.c` ends.' && complain "a missing function is not dete
 tour '`main()` in `src/two.c` ends.' && complain "a missing file is not detected"
 tour 'It ends.' && complain "a tour without functions is not detected"
 
+# Documents whose links and paths exist, and some that lead to no file, no heading, and no source.
+links() { # links TEXT
+    printf '# One two\n%s\n' "$1" >"$fake/docs/design/tour.md"
+    scripts/document_links.py "$fake" >"$fake/out"
+}
+links '[a](tour.md#one-two) [b](#one-two) [c](https://d/e) `src/one.c`' || complain "correct links fail"
+links '[a](gone.md)' && complain "a link to no file is not detected"
+links '[a](tour.md#three)' && complain "a link to no heading is not detected"
+links 'See `src/two.c`.' && complain "a path that does not exist is not detected"
+
 # A warning from clang only.
 printf '#ifdef __clang__\n#warning of clang alone\n#endif\n%s\n' "$whole" >"$fake/src/one.c"
 try build || complain "make build fails"

@@ -264,9 +264,9 @@ def check_placeholders(names):
 
 def main():
     names = sorted(n for d in DOCUMENTS for n in glob.glob(d, root_dir=ROOT))
-    every = sorted({*names, *glob.glob("**/README.md", root_dir=ROOT, recursive=True), "CHANGELOG.md", "SECURITY.md"})
-    failed, links = document_links.check_links(ROOT, [n for n in every if not n.startswith("build")])
-    failed += check_placeholders(n for n in every if not n.startswith("build"))
+    every = document_links.documents(ROOT)
+    failed, links = document_links.check_links(ROOT, every)
+    failed += check_placeholders(every)
     few, names = len(sys.argv) > 2, sys.argv[2:] or names
     bad, shipped = (0, 0) if few else check_shipped()
     failed += bad

@@ -1,18 +1,17 @@
 #!/usr/bin/env python3
 """document_links.py - checks that links between documents, and files that they name, exist (check_documents.py).
 
-    document_links.py    checks all of them, in a moment
+    document_links.py [ROOT]    checks all of them, in a moment
 
 A relative link must lead to a file, its #anchor to a heading there; a path in backquotes that begins
 with a folder of the sources must be that of a file or a folder.
 """
 import functools
+import glob
 import os
 import re
-import subprocess
 import sys
 
-ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 PATH = re.compile(r"`((?:src|include|tests|scripts|bench|configs|examples|docs)/[\w./-]*\w/?)`")
 
 
@@ -51,9 +50,13 @@ def check_links(root, names):
     return failed, checked
 
 
+def documents(root):
+    """Returns all Markdown files but those of builds."""
+    return sorted(n for n in glob.glob("**/*.md", root_dir=root, recursive=True) if not n.startswith("build"))
+
+
 if __name__ == "__main__":
-    ls = subprocess.run(["git", "ls-files", "-co", "--exclude-standard", "*.md"], cwd=ROOT, text=True, check=True,
-                        stdout=subprocess.PIPE).stdout.split()
-    bad, total = check_links(ROOT, [n for n in ls if os.path.exists(os.path.join(ROOT, n))])
+    top = sys.argv[1] if len(sys.argv) > 1 else os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    bad, total = check_links(top, documents(top))
     print(f"{total} links and paths of documents, {bad} lead nowhere")
     sys.exit(1 if bad else 0)
