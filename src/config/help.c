@@ -4,8 +4,17 @@
 #include <string.h>
 
 #include "base/wrap.h"
+#include "config/conflicts.h"
 #include "config/key.h"
 #include "config/needs.h"
+
+static void put_sentence(const char *begin, const char *text, ls_buf *out) {
+    ls_buf line = {0};
+    ls_buf_printf(&line, "%s%s.", begin, text);
+    ls_buf_printf(out, "      ");
+    ls_buf_wrap(out, line.data, 6, 6);
+    ls_buf_free(&line);
+}
 
 static void put_help(const ls_config *usual, const ls_config_key *k, ls_buf *out) {
     ls_buf line = {0};
@@ -25,13 +34,11 @@ static void put_help(const ls_config *usual, const ls_config_key *k, ls_buf *out
     ls_buf_wrap(out, k->help, 6, 6);
     line.len = 0;
     ls_config_put_needs(k->name, &line);
-    if (line.len) {
-        ls_buf needs = {0};
-        ls_buf_printf(&needs, "Acts only with %s.", line.data);
-        ls_buf_printf(out, "      ");
-        ls_buf_wrap(out, needs.data, 6, 6);
-        ls_buf_free(&needs);
-    }
+    if (line.len) put_sentence("Acts only with ", line.data, out);
+    line.len = 0;
+    ls_config_put_conflicts(k->name, &line);
+    for (char *rest = line.len ? line.data : NULL, *one; (one = strsep(&rest, "\n"));)
+        put_sentence("", one, out);
     ls_buf_free(&line);
 }
 

@@ -1,4 +1,4 @@
-/* needs.c - see needs.h: the table, its small language, and what follows from both. */
+/* needs.c - see needs.h: the table, and what follows from it. */
 #include "config/needs.h"
 
 #include <stdio.h>
@@ -7,6 +7,7 @@
 
 #include "config/groups.h"
 #include "config/key.h"
+#include "config/terms.h"
 
 #define TOKENS  "model.kind: gpt2, llama"
 #define TEXT    "model.kind: gpt2, llama; data.format: auto, text"
@@ -199,133 +200,7 @@ const ls_config_need ls_config_needs[] = {
     {NULL, NULL},
 };
 
-/* ---- the language ---- */
-
-/* A term, in the parts of its text. */
-typedef struct term {
-    const ls_config_key *key;
-    enum { IS_ONE_OF, IS_NONE_OF, IS_ABOVE, IS_SET, IS_UNSET } is;
-    const char *words; /* after the key, to `end`: "a, b", or a number */
-    const char *end;
-    char name[64];
-} term;
-
-/* The end of the part that begins at `s`: before the separator, or at `end`. */
-static const char *part_end(const char *s, const char *end, const char *separator) {
-    size_t n = strlen(separator);
-    while (s < end && ((size_t)(end - s) < n || strncmp(s, separator, n) != 0)) s++;
-    return s;
-}
-
-/* The end of the term that begins at `s`; alternative: the next one begins another alternative. */
-static const char *term_end(const char *s, const char *end, bool *alternative_p) {
-    const char * or = part_end(s, end, " or "), *and = part_end(s, end, "; ");
-    *alternative_p = or < and;
-    return or < and? or : and;
-}
-
-static const char *after_term(const char *end, bool alternative) {
-    return end + strlen(alternative ? " or " : "; ");
-}
-
-static bool begins(const char *s, const char *end, const char *with) {
-    size_t n = strlen(with);
-    return (size_t)(end - s) >= n && strncmp(s, with, n) == 0;
-}
-
-static term read_term(const char *s, const char *end) {
-    static const char no[] = "no ", others[] = "other than ";
-    term t = {.end = end, .is = begins(s, end, no) ? IS_UNSET : IS_SET};
-    if (t.is == IS_UNSET) s += strlen(no);
-    size_t n = strcspn(s, ": ;");
-    if (n > (size_t)(end - s)) n = (size_t)(end - s);
-    snprintf(t.name, sizeof t.name, "%.*s", (int)n, s);
-    t.key = ls_config_key_find(t.name);
-    t.words = s + n;
-    if (begins(t.words, end, " > ")) {
-        t.is = IS_ABOVE;
-        t.words += strlen(" > ");
-    } else if (begins(t.words, end, ": ")) {
-        t.words += strlen(": ");
-        t.is = begins(t.words, end, others) ? IS_NONE_OF : IS_ONE_OF;
-        if (t.is == IS_NONE_OF) t.words += strlen(others);
-    }
-    return t;
-}
-
-/* The value as it is written in a config, without quotes. */
-static char *value_of(const ls_config *c, const ls_config_key *k) {
-    ls_buf text = {0};
-    ls_config_key_write(c, k, &text);
-    bool quoted = text.len > 1 && text.data[0] == '"';
-    char *value =
-        quoted ? ls_format("%.*s", (int)text.len - 2, text.data + 1) : ls_strdup(text.data);
-    ls_buf_free(&text);
-    return value;
-}
-
-static bool has_word(const term *t, const char *value) {
-    size_t n = strlen(value);
-    for (const char *s = t->words, *end = NULL; s < t->end; s = end + strlen(", ")) {
-        end = part_end(s, t->end, ", ");
-        if ((size_t)(end - s) == n && strncmp(s, value, n) == 0) return true;
-    }
-    return false;
-}
-
-/* What counts for keys of the model while the files of model.from are not read. */
-typedef enum open_keys { OPEN_MAY_HOLD, OPEN_DO_NOT_HOLD, NONE_IS_OPEN } open_keys;
-
-/* Is the key one that a published model's files decide? */
-static bool is_open(const ls_config *c, const char *key) {
-    static const char *const own[] = {"model.from", "model.adapter", "model.context",
-                                      "model.sparse"};
-    if (!*c->model.from || strncmp(key, "model.", strlen("model.")) != 0) return false;
-    for (size_t i = 0; i < sizeof own / sizeof *own; i++)
-        if (strcmp(key, own[i]) == 0) return false;
-    return true;
-}
-
-/* Could the files decide so? They are of kind gpt2 or llama. */
-static bool may_hold(const term *t) {
-    if (strcmp(t->name, "model.kind") != 0) return true;
-    bool gpt2 = has_word(t, "gpt2"), llama = has_word(t, "llama");
-    return t->is == IS_NONE_OF ? !gpt2 || !llama : gpt2 || llama;
-}
-
-static bool holds(const ls_config *c, const term *t, open_keys open) {
-    if (open != NONE_IS_OPEN && is_open(c, t->name)) return open == OPEN_MAY_HOLD && may_hold(t);
-    const ls_config_key *tree = ls_config_key_find_tree(t->name);
-    char *value = value_of(c, tree ? tree : t->key);
-    bool good = false;
-    switch (t->is) {
-    case IS_ONE_OF: good = has_word(t, value); break;
-    case IS_NONE_OF: good = !has_word(t, value); break;
-    case IS_ABOVE: good = strtod(value, NULL) > strtod(t->words, NULL); break;
-    case IS_SET: good = *value && strcmp(value, "[]") != 0; break;
-    case IS_UNSET: good = !*value || strcmp(value, "[]") == 0; break;
-    }
-    free(value);
-    return good;
-}
-
-static bool all_hold(const ls_config *c, const char *s, const char *end, open_keys open) {
-    for (const char *next = NULL; s < end; s = next + strlen("; ")) {
-        next = part_end(s, end, "; ");
-        term t = read_term(s, next);
-        if (!holds(c, &t, open)) return false;
-    }
-    return true;
-}
-
-static bool is_met(const ls_config *c, const char *needs, open_keys open) {
-    const char *all = needs + strlen(needs);
-    for (const char *s = needs, *end = NULL; s < all; s = end + strlen(" or ")) {
-        end = part_end(s, all, " or ");
-        if (all_hold(c, s, end, open)) return true;
-    }
-    return false;
-}
+/* ---- which keys act ---- */
 
 static bool matches(const ls_config_need *n, const char *key) {
     size_t len = strcspn(n->key, "*");
@@ -333,9 +208,9 @@ static bool matches(const ls_config_need *n, const char *key) {
 }
 
 /* The first row of the key that is not met; NULL: it acts. */
-static const ls_config_need *unmet(const ls_config *c, const char *key, open_keys open) {
+static const ls_config_need *unmet(const ls_config *c, const char *key, ls_open_keys open) {
     for (const ls_config_need *n = ls_config_needs; n->key; n++)
-        if (matches(n, key) && !is_met(c, n->needs, open)) return n;
+        if (matches(n, key) && !ls_terms_hold(c, n->needs, open)) return n;
     return NULL;
 }
 
@@ -383,7 +258,7 @@ ls_status ls_config_refuse_written(const ls_config *c, const char *key, const ch
 }
 
 /* As unmet(), of a key that may also act in a group of parameters that does not set it itself. */
-static const ls_config_need *idle_by(const ls_config *c, const char *key, open_keys open) {
+static const ls_config_need *idle_by(const ls_config *c, const char *key, ls_open_keys open) {
     const ls_config_need *n = unmet(c, key, open);
     ls_config_group groups[LS_CONFIG_GROUPS];
     int ngroups = 0;
@@ -402,68 +277,36 @@ static const ls_config_need *idle_by(const ls_config *c, const char *key, open_k
 
 /* ---- messages ---- */
 
-/* Appends the row with " and " for "; ", and ", or " for " or ". */
-static void put_row(const ls_config_need *n, ls_buf *out) {
-    const char *all = n->needs + strlen(n->needs);
-    for (const char *s = n->needs, *end = NULL; s < all;) {
-        bool alternative = false;
-        end = term_end(s, all, &alternative);
-        ls_buf_printf(out, "%.*s%s", (int)(end - s), s,
-                      end == all    ? ""
-                      : alternative ? ", or "
-                                    : " and ");
-        s = after_term(end, alternative);
-    }
-}
-
 void ls_config_put_needs(const char *key, ls_buf *out) {
     bool first = true;
     for (const ls_config_need *n = ls_config_needs; n->key; n++) {
         if (!matches(n, key)) continue;
         ls_buf_printf(out, first ? "" : ", and ");
-        put_row(n, out);
+        ls_terms_put(n->needs, out);
         first = false;
     }
 }
 
-/* Appends what the config has of a term's key. */
-static void put_value(const ls_config *c, const term *t, open_keys open, ls_buf *out) {
-    const ls_config_key *tree = ls_config_key_find_tree(t->name);
-    char *value = value_of(c, tree ? tree : t->key);
-    bool plain = t->is != IS_SET && t->is != IS_UNSET;
-    if (open != NONE_IS_OPEN && is_open(c, t->name))
-        ls_buf_printf(out, "the %s of model.from", t->name);
-    else if (plain)
-        ls_buf_printf(out, "%s: %s", t->name, value);
-    else
-        ls_buf_printf(out, "%s%s", *value && strcmp(value, "[]") != 0 ? "" : "no ", t->name);
-    free(value);
-}
-
 /* Appends what the config has of each key in the row that is not as it must be. */
-static void put_values(const ls_config *c, const ls_config_need *n, open_keys open, ls_buf *out) {
+static void put_values(const ls_config *c, const ls_config_need *n, ls_open_keys open,
+                       ls_buf *out) {
     enum { MOST = 8 };
     const ls_config_key *seen[MOST];
     int nseen = 0;
-    const char *all = n->needs + strlen(n->needs);
-    for (const char *s = n->needs; s < all && nseen < MOST;) {
-        bool alternative = false;
-        const char *end = term_end(s, all, &alternative);
-        term t = read_term(s, end);
-        bool said = holds(c, &t, open);
+    ls_term t;
+    for (const char *s = n->needs; nseen < MOST && ls_term_read(&s, &t);) {
+        bool said = ls_term_holds(c, &t, open);
         for (int i = 0; i < nseen; i++) said = said || seen[i] == t.key;
-        if (!said) {
-            ls_buf_printf(out, nseen ? ", " : "");
-            put_value(c, &t, open, out);
-            seen[nseen++] = t.key;
-        }
-        s = after_term(end, alternative);
+        if (said) continue;
+        ls_buf_printf(out, nseen ? ", " : "");
+        ls_term_put_value(c, &t, open, out);
+        seen[nseen++] = t.key;
     }
 }
 
 /* "model.dropout acts only with model.kind: mlp, cnn, vit; WHO has model.kind: gpt2" */
-static char *explain(const ls_config *c, const char *key, const ls_config_need *n, open_keys open,
-                     const char *who) {
+static char *explain(const ls_config *c, const char *key, const ls_config_need *n,
+                     ls_open_keys open, const char *who) {
     ls_buf text = {0};
     ls_buf_printf(&text, "%s acts only with ", key);
     ls_config_put_needs(key, &text);
@@ -473,16 +316,13 @@ static char *explain(const ls_config *c, const char *key, const ls_config_need *
 }
 
 /* Appends "set data.format: chat, or " where a key that nobody has set is all that the row lacks. */
-static void put_set(const ls_config *c, const ls_config_need *n, open_keys open, ls_buf *out) {
-    const char *all = n->needs + strlen(n->needs), *end = NULL;
-    term lacks = {0};
-    if (strstr(n->needs, " or ")) return;
-    for (const char *s = n->needs; s < all; s = end + strlen("; ")) {
-        end = part_end(s, all, "; ");
-        term t = read_term(s, end);
-        if (holds(c, &t, open)) continue;
-        if (lacks.key || !t.key || t.is != IS_ONE_OF ||
-            memchr(t.words, ',', (size_t)(end - t.words)))
+static void put_set(const ls_config *c, const ls_config_need *n, ls_open_keys open, ls_buf *out) {
+    ls_term t, lacks = {0};
+    for (const char *s = n->needs; ls_term_read(&s, &t);) {
+        if (t.alternative) return;
+        if (ls_term_holds(c, &t, open)) continue;
+        if (lacks.key || !t.key || t.is != LS_TERM_ONE_OF ||
+            memchr(t.words, ',', (size_t)(t.end - t.words)))
             return;
         lacks = t;
     }
@@ -498,7 +338,8 @@ static ls_status refuse(const char *where, char *why, const char *set, ls_error 
 }
 
 /* What a group of parameters sets must act in it. */
-static ls_status check_groups(const ls_config *c, open_keys open, const char *where, ls_error *e) {
+static ls_status check_groups(const ls_config *c, ls_open_keys open, const char *where,
+                              ls_error *e) {
     ls_config_group groups[LS_CONFIG_GROUPS];
     int n = 0;
     LS_TRY(ls_config_read_groups(c, where, groups, &n, e));
@@ -522,7 +363,7 @@ static ls_status check_groups(const ls_config *c, open_keys open, const char *wh
 }
 
 ls_status ls_config_check_needs(const ls_config *c, bool complete, const char *where, ls_error *e) {
-    open_keys open = complete ? NONE_IS_OPEN : OPEN_MAY_HOLD;
+    ls_open_keys open = complete ? LS_NONE_IS_OPEN : LS_OPEN_MAY_HOLD;
     for (int i = 0; i < LS_NCONFIG_KEYS; i++) {
         if (c->written[i] != LS_WRITTEN || !is_written(c, i)) continue;
         const char *key = ls_config_keys[i].name;
@@ -542,7 +383,7 @@ ls_status ls_config_check_needs(const ls_config *c, bool complete, const char *w
 
 void ls_config_settle(ls_config *c) {
     for (int i = 0; i < LS_NCONFIG_KEYS; i++)
-        if (c->written[i] == LS_WRITTEN && !idle_by(c, ls_config_keys[i].name, OPEN_DO_NOT_HOLD))
+        if (c->written[i] == LS_WRITTEN && !idle_by(c, ls_config_keys[i].name, LS_OPEN_DO_NOT_HOLD))
             c->written[i] = LS_WRITTEN_AND_ACTS;
 }
 
@@ -552,9 +393,9 @@ static bool drop_some(ls_config *c, const ls_config *usual, ls_buf *notes) {
     for (int i = 0; i < LS_NCONFIG_KEYS; i++) {
         const ls_config_key *k = set_one(c, &ls_config_keys[i]);
         const ls_config_need *n = NULL;
-        if (c->written[i] >= LS_WRITTEN_AND_ACTS) n = idle_by(c, k->name, OPEN_MAY_HOLD);
+        if (c->written[i] >= LS_WRITTEN_AND_ACTS) n = idle_by(c, k->name, LS_OPEN_MAY_HOLD);
         if (!n) continue;
-        char *why = explain(c, k->name, n, OPEN_MAY_HOLD, "this config");
+        char *why = explain(c, k->name, n, LS_OPEN_MAY_HOLD, "this config");
         if (notes && !ls_config_key_is_equal(c, usual, k)) ls_buf_printf(notes, "%s\n", why);
         free(why);
         ls_config_key_copy(c, usual, k);

@@ -18,13 +18,8 @@
 
 #include "config/config.h"
 
-/* What a key, or a group of keys, needs. Where several rows match a key, it needs all of them.
- * Grammar of `needs`: alternatives between " or ", each of terms between "; ":
- *   KEY: a, b                 the key has one of these values
- *   KEY: other than a, b      it has none of them
- *   KEY > N                   a number is above N
- *   KEY                       the text or list is not empty
- *   no KEY                    it is empty */
+/* What a key, or a group of keys, needs: terms (terms.h). Where several rows match a key, it needs all
+ * of them. */
 typedef struct ls_config_need {
     const char *key; /* "model.window", or all keys that begin so: "dpo.*" */
     const char *needs;

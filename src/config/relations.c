@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "config/conflicts.h"
 #include "config/groups.h"
 #include "config/key.h"
 #include "config/needs.h"
@@ -66,33 +67,6 @@ static ls_status check_experts(const ls_config *c, const char *where, ls_error *
                    (long long)c->model.experts);
 }
 
-static ls_status check_compress(const ls_config *c, const char *where, ls_error *e) {
-    if (c->compress.kind == LS_COMPRESS_WITH_POWERSGD &&
-        c->compress.send == LS_COMPRESS_SEND_VALUES)
-        return ls_fail(e, LS_EINVAL,
-                       "%s: compress.kind powersgd sends factors, and compress.send is values; "
-                       "leave it out",
-                       where);
-    return LS_OK;
-}
-
-/* Each worker encodes the whole first moment, in which gradients are as they are. */
-static ls_status check_momentum(const ls_config *c, const char *where, ls_error *e) {
-    const char *other = c->parallel.zero != 0                  ? "needs parallel.zero: 0"
-                        : c->parallel.reduce != LS_REDUCE_TREE ? "needs parallel.reduce: tree"
-                        : c->train.compute == LS_COMPUTE_F16   ? "needs train.compute: f32 or bf16"
-                        : c->compress.kind != LS_COMPRESS_OFF ? "is not possible with compress.kind"
-                        : c->sync.mode != LS_SYNC_ALL_REDUCE  ? "needs sync.mode: all_reduce"
-                        : *c->optim.groups                    ? "is not possible with optim.groups"
-                        : c->optim.freeze_step == 0 ? "needs optim.freeze_step, steps, e.g. a "
-                                                      "fifth of train.steps"
-                                                    : NULL;
-    if (!other || !ls_config_sends_momentum(&c->optim)) return LS_OK;
-    return ls_fail(e, LS_EINVAL, "%s: optim.optimizer %s %s", where,
-                   c->optim.optimizer == LS_OPTIMIZER_ONEBIT_ADAM ? "onebit_adam" : "onebit_lamb",
-                   other);
-}
-
 static ls_status check_batch(const ls_config *c, int64_t B, const char *where, ls_error *e) {
     int64_t V = c->train.virtual_workers, below = B / V * V;
     char nearby[64];
@@ -105,23 +79,6 @@ static ls_status check_batch(const ls_config *c, int64_t B, const char *where, l
                    "%s: train.virtual_workers %lld does not divide train.batch %lld; a batch of %s "
                    "works",
                    where, (long long)V, (long long)B, nearby);
-}
-
-/* It compares gradients of virtual workers, which must be those that are summed. */
-static ls_status check_noise(const ls_config *c, const char *where, ls_error *e) {
-    const char *key = !c->train.noise_scale                  ? NULL
-                      : c->sync.mode                         ? "sync.mode"
-                      : c->compress.kind                     ? "compress.kind"
-                      : ls_config_sends_momentum(&c->optim)  ? "optim.optimizer"
-                      : c->model.sparse                      ? "model.sparse"
-                      : c->parallel.reduce != LS_REDUCE_TREE ? "parallel.reduce"
-                      : c->train.virtual_workers < 2         ? "train.virtual_workers"
-                                                             : NULL;
-    if (!key) return LS_OK;
-    return ls_fail(e, LS_EINVAL,
-                   "%s: train.noise_scale compares the gradients of two or more virtual workers, "
-                   "which is not possible with this value of %s; leave one of them out",
-                   where, key);
 }
 
 static ls_status check_train(const ls_config *c, const char *where, ls_error *e) {
@@ -138,89 +95,17 @@ static ls_status check_train(const ls_config *c, const char *where, ls_error *e)
     return LS_OK;
 }
 
-/* Its average takes the place of a falling learning rate. */
-static ls_status check_schedule_free(const ls_config *c, const char *where, ls_error *e) {
-    if (c->optim.schedule != LS_SCHEDULE_CONSTANT)
-        return ls_fail(e, LS_EINVAL,
-                       "%s: optim.optimizer is schedule-free, and optim.schedule is not constant; "
-                       "set optim.schedule=constant",
-                       where);
-    if (c->optim.warmup.unit != LS_SPAN_STEPS || (c->train.nphases && c->optim.scale_lr))
-        return ls_fail(e, LS_EINVAL,
-                       "%s: optim.optimizer is schedule-free, whose average needs optim.warmup in "
-                       "steps, and after it one learning rate: %s",
-                       where,
-                       c->optim.warmup.unit ? "set optim.warmup to a number"
-                                            : "train.batch grows, so leave out optim.scale_lr");
-    return LS_OK;
-}
-
-static ls_status check_optimizers(const ls_config *c, const char *where, ls_error *e) {
+/* The optimizer of a group of parameters goes with what it would go with as that of all. */
+static ls_status check_groups(const ls_config *c, const char *where, ls_error *e) {
     ls_config_group groups[LS_CONFIG_GROUPS];
     int n = 0;
     LS_TRY(ls_config_read_groups(c, where, groups, &n, e));
-    for (int i = -1; i < n; i++)
-        if ((i < 0 ? c->optim.optimizer : groups[i].with.optimizer) == LS_OPTIMIZER_SCHEDULE_FREE)
-            return check_schedule_free(c, where, e);
+    for (int i = 0; i < n; i++) {
+        ls_config with = *c;
+        with.optim.optimizer = groups[i].with.optimizer;
+        LS_TRY(ls_config_check_conflicts(&with, where, e));
+    }
     return LS_OK;
-}
-
-/* Conversations need a tokenizer and positions by text. */
-static ls_status check_chats(const ls_config *c, const char *where, ls_error *e) {
-    if (c->model.kind != LS_MODEL_LLAMA && !*c->model.from)
-        return ls_fail(e, LS_EINVAL,
-                       "%s: data.format is chat, which model.kind llama reads; set model.from to a "
-                       "model of that kind",
-                       where);
-    if (*c->model.from || *c->train.from) return LS_OK;
-    return ls_fail(e, LS_EINVAL,
-                   "%s: data.format chat needs a model with a tokenizer: set model.from to its "
-                   "directory, or train.from to a run",
-                   where);
-}
-
-static ls_status check_format(const ls_config *c, const char *where, ls_error *e) {
-    bool has_tokens = ls_config_has_tokens(c);
-    if (!has_tokens && c->data.format == LS_DATA_TEXT)
-        return ls_fail(e, LS_EINVAL,
-                       "%s: data.format is text, which only model.kind gpt2 and llama read; remove "
-                       "data.format, or name that of the samples",
-                       where);
-    if (ls_config_has_chats(c)) return check_chats(c, where, e);
-    if (has_tokens && c->data.format > LS_DATA_TOKENS)
-        return ls_fail(
-            e, LS_EINVAL,
-            "%s: model.kind gpt2 and llama read a text, or files of tokens (data.format: "
-            "tokens); set one of them, or another model.kind",
-            where);
-    return LS_OK;
-}
-
-static bool reads_ratings(const ls_config *c) {
-    return c->model.kind == LS_MODEL_FACTORS || c->model.kind == LS_MODEL_TWO_TOWERS;
-}
-
-static bool reads_clicks(const ls_config *c) {
-    return c->model.kind == LS_MODEL_DLRM || c->model.kind == LS_MODEL_WIDE_DEEP;
-}
-
-/* What recommenders read, and how they learn. */
-static ls_status check_recommender(const ls_config *c, const char *where, ls_error *e) {
-    if (reads_ratings(c) && !ls_config_has_ratings(c))
-        return ls_fail(e, LS_EINVAL,
-                       "%s: model.kind factors and two_towers read interactions of users: set "
-                       "data.ratings, e.g. {user: userId, item: movieId, negatives: 4}",
-                       where);
-    if (reads_clicks(c) && !ls_config_has_clicks(c))
-        return ls_fail(e, LS_EINVAL,
-                       "%s: model.kind dlrm and wide_deep read ids and numbers: set data.clicks, "
-                       "e.g. {clicked: bought, ids: [shop, city], numbers: [price]}",
-                       where);
-    if ((!reads_ratings(c) && !reads_clicks(c)) || *c->model.loss.text) return LS_OK;
-    return ls_fail(e, LS_EINVAL, "%s: model.loss is missing, e.g. %s", where,
-                   reads_clicks(c) ? "{binary_cross_entropy: {target: clicked}}"
-                                   : "{bpr: {target: clicked}}, or {mean_squared_error: {target: "
-                                     "rating}}");
 }
 
 static ls_status check_data(const ls_config *c, const char *where, ls_error *e) {
@@ -233,19 +118,9 @@ static ls_status check_data(const ls_config *c, const char *where, ls_error *e) 
                        *c->data.path       ? "data.path"
                        : *c->data.val_path ? "data.val_path"
                                            : "data.mix");
-    if (*c->data.mix && (*c->data.path || *c->data.labels))
-        return ls_fail(e, LS_EINVAL,
-                       "%s: data.mix names all sources; remove %s, or make it one of them", where,
-                       *c->data.path ? "data.path" : "data.labels");
     if (!*c->data.path && !*c->data.mix && !ls_config_program_has_data() && !any)
         return ls_fail(e, LS_EINVAL, "%s: data.path is missing; set data.path to %s", where,
                        ls_config_has_text(c) ? "a UTF-8 text" : "files of data");
-    LS_TRY(check_recommender(c, where, e));
-    if (folds && *c->data.val_path)
-        return ls_fail(e, LS_EINVAL,
-                       "%s: data.folds and data.val_path both name samples for validation; remove "
-                       "one of them",
-                       where);
     if (folds == 1 || (folds && fold >= folds))
         return ls_fail(e, LS_EINVAL,
                        "%s: data.fold %lld of data.folds %lld is not possible; use 2 or more "
@@ -254,38 +129,9 @@ static ls_status check_data(const ls_config *c, const char *where, ls_error *e) 
     return LS_OK;
 }
 
-/* The key that cuts a virtual worker's work into chunks; NULL: none. */
-static const char *chunks_of(const ls_config *c) {
-    if (c->parallel.context_virtual > 1) return "parallel.context_virtual";
-    return c->parallel.expert_virtual > 1 ? "parallel.expert_virtual" : NULL;
-}
-
-/* What has no meaning without common steps is refused. */
-static ls_status check_async(const ls_config *c, const char *where, ls_error *e) {
-    bool half = c->train.compute == LS_COMPUTE_F16 || c->train.reduce_dtype == LS_REDUCE_F16;
-    const char *key = half                                            ? "f16"
-                      : c->parallel.zero > 1                          ? "parallel.zero"
-                      : ls_config_ranks(c) > 1                        ? "parallel.mesh"
-                      : chunks_of(c)                                  ? chunks_of(c)
-                      : c->parallel.accumulate == LS_ACCUMULATE_EARLY ? "parallel.accumulate"
-                      : c->train.nphases                              ? "a list in train.batch"
-                      : c->optim.warmup.unit                          ? "a unit in optim.warmup"
-                                                                      : NULL;
-    if (!key) return LS_OK;
-    if (half)
-        return ls_fail(e, LS_EINVAL,
-                       "%s: sync.mode %s: f16 needs a loss scale that all workers share; use "
-                       "train.compute bf16 or f32",
-                       where, c->sync.mode == LS_SYNC_SSP ? "ssp" : "async");
-    return ls_fail(e, LS_EINVAL,
-                   "%s: %s is for workers that sum their gradients in each step; leave it out, or "
-                   "set sync.mode: all_reduce",
-                   where, key);
-}
-
 static ls_status check_replicas(const ls_config *c, const char *where, ls_error *e) {
     int64_t every = ls_config_sync_every(c), apart = every / c->sync.fragments;
-    if (c->sync.mode == LS_SYNC_GOSSIP) return LS_OK;
+    if (!ls_config_has_replicas(c) || c->sync.mode == LS_SYNC_GOSSIP) return LS_OK;
     if (apart == 0)
         return ls_fail(e, LS_EINVAL,
                        "%s: sync.fragments %lld is more than sync.every %lld; use at most one "
@@ -295,25 +141,6 @@ static ls_status check_replicas(const ls_config *c, const char *where, ls_error 
     return ls_fail(e, LS_EINVAL,
                    "%s: sync.delay %lld must be less than sync.every / sync.fragments, %lld", where,
                    (long long)c->sync.delay, (long long)apart);
-}
-
-static ls_status check_sync(const ls_config *c, const char *where, ls_error *e) {
-    if (ls_config_has_replicas(c)) return check_replicas(c, where, e);
-    return ls_config_has_crew(c) ? check_async(c, where, e) : LS_OK;
-}
-
-/* What the choice of a mesh does not decide, and what has no common step. */
-static ls_status check_mesh_auto(const ls_config *c, const char *where, ls_error *e) {
-    const char *key = c->parallel.mesh != LS_MESH_AUTO                ? NULL
-                      : c->parallel.shard_group                       ? "parallel.shard_group"
-                      : c->parallel.accumulate == LS_ACCUMULATE_EARLY ? "parallel.accumulate early"
-                      : *c->parallel.stages                           ? "parallel.stages"
-                      : c->sync.mode                                  ? "sync.mode"
-                                                                      : NULL;
-    if (!key) return LS_OK;
-    return ls_fail(e, LS_EINVAL,
-                   "%s: parallel.mesh auto is not possible together with %s; leave one of them out",
-                   where, key);
 }
 
 /* Each degree is at most the number of parts that its workers divide. */
@@ -336,47 +163,6 @@ static ls_status check_degrees(const ls_config *c, const char *where, ls_error *
                            (long long)of[i].most, of[i].key, (long long)of[i].degree,
                            (long long)of[i].most);
     return LS_OK;
-}
-
-/* A worker of a pipeline has a part of the model: it can't compute another's gradient. */
-static ls_status check_mesh(const ls_config *c, const char *where, ls_error *e) {
-    const char *key = c->survival.audit            ? "survival.audit"
-                      : c->survival.backup_workers ? "survival.backup_workers"
-                                                   : NULL;
-    LS_TRY(check_degrees(c, where, e));
-    if (chunks_of(c) && key)
-        return ls_fail(e, LS_EINVAL,
-                       "%s: %s computes the gradient of one virtual worker again, and with %s "
-                       "there is one for each chunk; leave one of them out",
-                       where, key, chunks_of(c));
-    if (ls_config_ranks(c) == 1 || !key) return LS_OK;
-    return ls_fail(e, LS_EINVAL,
-                   "%s: %s needs workers that have the whole model, and parallel.mesh divides it "
-                   "among %lld; leave one of them out",
-                   where, key, (long long)ls_config_ranks(c));
-}
-
-/* Rows of tables are updated by elements, in f32, by processes or threads. */
-static ls_status check_sparse(const ls_config *c, const char *where, ls_error *e) {
-    const char *key = !c->model.sparse                        ? NULL
-                      : ls_config_has_tokens(c)               ? "a language model"
-                      : c->train.compute != LS_COMPUTE_F32    ? "train.compute"
-                      : c->train.reduce_dtype > LS_REDUCE_F32 ? "train.reduce_dtype"
-                      : *c->train.freeze                      ? "train.freeze"
-                      : c->optim.ema > 0                      ? "optim.ema"
-                      : c->optim.optimizer > LS_OPTIMIZER_ADAGRAD &&
-                              c->optim.optimizer != LS_OPTIMIZER_ROWWISE_ADAGRAD
-                          ? "optim.optimizer"
-                      : c->compress.kind                               ? "compress.kind"
-                      : c->sync.mode                                   ? "sync.mode"
-                      : c->parallel.executor == LS_EXECUTOR_SEQUENTIAL ? "parallel.executor"
-                      : c->parallel.optimizer_state == LS_STATE_FILE   ? "parallel.optimizer_state"
-                                                                       : NULL;
-    if (!key) return LS_OK;
-    return ls_fail(e, LS_EINVAL,
-                   "%s: model.sparse is on, which is not possible with this value of %s; set "
-                   "model.sparse: off, or leave the other key out",
-                   where, key);
 }
 
 /* When rows of tables are trained, and how long they stay. */
@@ -412,20 +198,15 @@ static ls_status check_length(const ls_config *c, const char *where, ls_error *e
 ls_status ls_config_check(const ls_config *c, const char *where, ls_error *e) {
     LS_TRY(check_length(c, where, e));
     LS_TRY(ls_config_check_steps(c, where, e));
-    LS_TRY(check_sparse(c, where, e));
     LS_TRY(check_model(c, where, e));
-    LS_TRY(check_format(c, where, e));
+    LS_TRY(ls_config_check_conflicts(c, where, e));
     LS_TRY(ls_config_check_needs(c, false, where, e));
     LS_TRY(check_vocab(c, where, e));
     LS_TRY(check_experts(c, where, e));
     LS_TRY(check_train(c, where, e));
-    LS_TRY(check_noise(c, where, e));
-    LS_TRY(check_compress(c, where, e));
-    LS_TRY(check_momentum(c, where, e));
     LS_TRY(check_data(c, where, e));
-    LS_TRY(check_sync(c, where, e));
-    LS_TRY(check_mesh(c, where, e));
-    LS_TRY(check_mesh_auto(c, where, e));
+    LS_TRY(check_replicas(c, where, e));
+    LS_TRY(check_degrees(c, where, e));
     if (c->optim.loss_scale < c->optim.loss_scale_min)
         return ls_fail(e, LS_EINVAL, "%s: optim.loss_scale %g is below optim.loss_scale_min %g",
                        where, c->optim.loss_scale, c->optim.loss_scale_min);
@@ -435,7 +216,7 @@ ls_status ls_config_check(const ls_config *c, const char *where, ls_error *e) {
             e, LS_EINVAL,
             "%s: optim.min_lr %g is more than optim.lr %g; set optim.min_lr=0, or a lower one",
             where, c->optim.min_lr, c->optim.lr);
-    return check_optimizers(c, where, e);
+    return check_groups(c, where, e);
 }
 
 void ls_config_lower_min_lr(ls_config *c) {

@@ -7,15 +7,6 @@
 
 /* ---- what can be cut ---- */
 
-static const char *find_conflict(const ls_config *c) {
-    if (c->model.kind != LS_MODEL_LLAMA && c->model.kind != LS_MODEL_GPT2)
-        return "only models of kind gpt2 and llama are cut into chunks";
-    if (c->lora.rank || *c->model.adapter)
-        return "layers with adapters (lora.rank) are not cut into chunks";
-    if (ls_config_has_pairs(c)) return "the loss dpo (train.loss) is not cut into chunks";
-    return NULL;
-}
-
 static ls_status check_positions(const ls_config *c, ls_error *e) {
     int64_t n = c->parallel.context_virtual, T = ls_config_positions(c), below = n;
     while (T % below) below--;
@@ -24,13 +15,6 @@ static ls_status check_positions(const ls_config *c, ls_error *e) {
                    "parallel.context_virtual %lld does not divide the %lld positions of a sample "
                    "(model.context); use %lld, or another context",
                    (long long)n, (long long)T, (long long)below);
-}
-
-static const char *find_conflict_of_experts(const ls_config *c) {
-    if (c->model.kind != LS_MODEL_LLAMA) return "only models of kind llama have experts";
-    if (ls_config_has_chats(c))
-        return "conversations (data.format chat) have samples of different weights";
-    return find_conflict(c);
 }
 
 /* n samples are computed together: of a micro-batch, and of a virtual worker. */
@@ -69,10 +53,6 @@ static ls_status check_product(int64_t Q, int64_t E, ls_error *e) {
 
 ls_status ls_chunked_check(const ls_config *c, ls_error *e) {
     int64_t Q = c->parallel.context_virtual, E = c->parallel.expert_virtual;
-    const char *conflict = E > 1 ? find_conflict_of_experts(c) : Q > 1 ? find_conflict(c) : NULL;
-    if (conflict)
-        return ls_fail(e, LS_EINVAL, "parallel.%s_virtual %lld: %s; set 1",
-                       E > 1 ? "expert" : "context", (long long)(E > 1 ? E : Q), conflict);
     if (E > 1) LS_TRY(check_samples(c, e));
     if (Q > 1) LS_TRY(check_positions(c, e));
     return check_product(Q, E, e);

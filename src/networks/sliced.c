@@ -5,21 +5,9 @@
 
 /* ---- what can be cut ---- */
 
-static const char *find_conflict(const ls_config *c) {
-    if (c->model.kind != LS_MODEL_GPT2 && c->model.kind != LS_MODEL_LLAMA)
-        return "only models of kind gpt2 and llama are cut into slices";
-    if (c->lora.rank || *c->model.adapter)
-        return "layers with adapters (lora.rank) are not cut into slices";
-    if (ls_config_has_pairs(c)) return "the loss dpo (train.loss) is not cut into slices";
-    return NULL;
-}
-
 ls_status ls_sliced_check(const ls_config *c, const ls_sliced_sizes *s, ls_error *e) {
     int64_t n = c->parallel.tensor_virtual, most = n;
-    const char *conflict = n > 1 ? find_conflict(c) : NULL, *what = NULL;
-    if (conflict)
-        return ls_fail(e, LS_EINVAL, "parallel.tensor_virtual %lld: %s; set 1", (long long)n,
-                       conflict);
+    const char *what = NULL;
     if (n == 1) return LS_OK;
     bool shares = n > s->kv_heads && n <= s->heads && n % s->kv_heads == 0;
     if (s->kv_heads < most && s->kv_heads < s->heads && !shares)

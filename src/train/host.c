@@ -14,19 +14,6 @@ static ls_status make_own(ls_host *h, ls_error *e) {
     return ls_layout_make_nearest(c, n, (int)c->parallel.shard_group, NULL, &h->layout, e);
 }
 
-/* Rows of tables are updated each by itself. */
-static ls_status check_tables(const ls_host *h, ls_error *e) {
-    const ls_optim *o = &h->layout.plan.c.optim;
-    if (!h->layout.model.table_floats) return LS_OK;
-    for (int i = 0; i < o->ngroups; i++)
-        if (o->groups[i].rule > LS_RULE_ADAGRAD && o->groups[i].rule != LS_RULE_ROWWISE_ADAGRAD)
-            return ls_fail(e, LS_EINVAL,
-                           "model.sparse: optim.groups has an optimizer that does not update each "
-                           "row by itself; use adamw, adam, sgd, lion, adagrad or "
-                           "rowwise_adagrad");
-    return LS_OK;
-}
-
 ls_status ls_host_open(ls_host *h, const ls_run *r, ls_error *e) {
     *h = (ls_host){.run = r, .runtime = &ls_runtime_plain, .notes = &h->own_notes};
     ls_config apart = r->config;
@@ -36,7 +23,6 @@ ls_status ls_host_open(ls_host *h, const ls_run *r, ls_error *e) {
         LS_TRY(make_own(h, e));
     else
         LS_TRY(ls_layout_make(r->started ? &apart : &r->config, r->nworkers, NULL, &h->layout, e));
-    LS_TRY(check_tables(h, e));
     bool copy = !r->started && r->dir && ls_run_can_survive(&r->config);
     int workers = r->started ? 1 : r->nasync ? r->nasync + 1 : r->nworkers;
     int hosts = r->hosts ? r->hosts : r->join ? 2 : 1; /* one that joins does not know more */

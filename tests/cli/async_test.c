@@ -181,9 +181,10 @@ static void refuse(const char *set, const char *says) {
 
 static void test_refused(void **arg) {
     (void)arg;
-    refuse("--set parallel.zero=3", "parallel.zero is for workers that sum their gradients");
+    refuse("--set parallel.zero=3",
+           "parallel.zero: 3: the latter is for workers that sum their gradients");
     refuse("--set survival.audit=5", "survival.audit acts only with sync.mode: all_reduce");
-    refuse("--set train.compute=f16", "use train.compute bf16 or f32");
+    refuse("--set train.compute=f16", "use train.compute: bf16 or f32");
     refuse("--set parallel.transport=tcp",
            "parallel.transport acts only with sync.mode: all_reduce");
     refuse("--trace @/t.json", "--trace: sync.mode async has no common steps");

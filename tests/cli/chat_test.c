@@ -388,7 +388,7 @@ static void test_refused(void **state) {
     expect(TUNE "-n 1 -o @/bad --set data.labels=@/x", 1,
            "data.labels acts only with model.kind: other than");
     expect("train configs/tiny.yaml -n 1 -o @/bad --set data.format=chat", 1,
-           "data.format is chat, which model.kind llama reads");
+           "data.format: chat does not go with model.kind: gpt2 and no model.from");
 }
 
 #define AS_TEXT "train @/text.yaml --set model.from=@/a -n 1 -o @/as-text "

@@ -166,9 +166,9 @@ static void test_refusals(void **state) {
          "--set parallel.tensor_virtual=2 --set parallel.sequence=on",
          "does not divide the 3 positions of a chunk"},
         {"-n 2 --set parallel.context_virtual=2 --set parallel.reduce=fastest",
-         "does not go with parallel.reduce fastest"},
+         "does not go with parallel.reduce: fastest"},
         {"-n 2 --set parallel.context_virtual=2 --set survival.audit=2",
-         "survival.audit computes the gradient of one virtual worker again"},
+         "survival.audit: 2: the latter computes the gradient of one virtual worker again"},
         {"-n 2 --set parallel.context_virtual=2 --set lora.rank=2", "adapters"},
         {"-n 3 --set parallel.context_virtual=2 --set parallel.mesh.context=2",
          "3 workers can't be divided into groups of 2 (pipe 1 times context 2)"}};

@@ -353,10 +353,9 @@ static void test_images_refused(void **state) {
                  "small.idx3: field 'image' is u8 [2, 2, 1]; the model's input 'image' is u8 [3, "
                  "3, 1]");
     train_images("given.yaml", "t", "", 1, "none.idx3: can't be opened");
-    train_images("small.yaml", "t", "--set data.format=text", 1,
-                 "data.format is text, which only model.kind gpt2 and llama read");
+    train_images("small.yaml", "t", "--set data.format=text", 1, "only gpt2 and llama read a text");
     train_images("small.yaml", "t", "--set model.kind=gpt2 --set data.format=idx", 1,
-                 "read a text, or files of tokens");
+                 "a language model reads a text, conversations, or files of tokens");
     assert_false(file_exists("t"));
     expect_line("bench generate @/given.yaml", 1, "bench generate needs model.kind gpt2");
     train_images("given.yaml", "u", "--set data.path=@/more.idx3 --set data.labels=@/more.idx1", 1,

@@ -151,7 +151,8 @@ static void test_mix_refused(void **state) {
     (void)state;
     mix("bad", "0", "", 1, "data.mix: source 2: weight: '0' is not a number from 0.001 to 1000");
     mix("bad", "1, wait: 2", "", 1, "source 2: 'wait' is not a key of a source; these are path");
-    mix("bad", "1", "--set data.path=x", 1, "data.mix names all sources; remove data.path");
+    mix("bad", "1", "--set data.path=x", 1,
+        "data.mix does not go with data.path: data.mix names all sources");
     train_on("bad", "  mix: [{weight: 2}]\n", "", 1, "data.mix: source 1 has no path");
     train_on("bad", SETS "    - {path: \"@labels-idx1-ubyte\"}\n", "", 1,
              "labels-idx1-ubyte: its field ");

@@ -418,16 +418,17 @@ static void test_same_rows(void **state) {
 
 static void test_refused(void **state) {
     (void)state;
-    expect_line("train @/mf.yaml -o @/no --set model.loss=", 1, "model.loss is missing, e.g. {bpr");
+    expect_line("train @/mf.yaml -o @/no --set model.loss=", 1,
+                "model.kind: factors needs model.loss: set it, e.g. to {bpr");
     expect_line("train @/mf.yaml -o @/no --set data.ratings=", 1,
-                "model.kind factors and two_towers read interactions");
+                "model.kind: factors needs data.ratings: it reads interactions");
     expect_line("train @/mf.yaml -o @/no --set data.folds=5", 1, "this config has data.ratings");
     train("no", "--set data.ratings={user:film,item:i}", 1, "data.ratings");
     train("no", "--set model.loss={bpr:1}", 1, NULL);
     expect_line("train @/dlrm.yaml -o @/no --set data.val_path=x", 1,
                 "data.val_path acts only with");
     expect_line("train @/dlrm.yaml -o @/no --set data.clicks=", 1,
-                "model.kind dlrm and wide_deep read ids and numbers");
+                "model.kind: dlrm needs data.clicks: it reads ids and numbers");
 }
 
 int main(void) {

@@ -234,8 +234,9 @@ static void test_refused(void **arg) {
     (void)arg;
     refuse("-n 17", "at most 16 gradients are computed at a time; use -n 16 or fewer");
     refuse("-n 2 --listen localhost:0 --hosts 2", "start it without --hosts");
-    refuse("-n 2 --set train.compute=f16", "sync.mode ssp: f16 needs a loss scale");
-    refuse("-n 2 --set parallel.zero=3", "parallel.zero is for workers that sum");
+    refuse("-n 2 --set train.compute=f16",
+           "sync.mode: ssp does not go with train.compute: f16: f16 needs a loss scale");
+    refuse("-n 2 --set parallel.zero=3", "parallel.zero: 3: the latter is for workers that sum");
     refuse("-n 2 --set compress.kind=int8", "compress.kind");
     refuse("-n 2 --set sync.servers=2", "sync.servers acts only with sync.mode: async");
     refuse("-n 2 --set sync.staleness=17", "sync.staleness");

@@ -203,7 +203,7 @@ static void test_momentum(void **state) {
         {"optim.scale_batch=64",
          "optim.groups=", "optim.scale_batch acts only with optim.scale_lr: linear, sqrt"},
         {"optim.scale_batch=64", "optim.scale_lr=linear", NULL},
-        {"optim.optimizer=schedule-free", "optim.groups=", "set optim.schedule=constant"},
+        {"optim.optimizer=schedule-free", "optim.groups=", "set optim.schedule: constant"},
         {"optim.nesterov=on", "optim.optimizer=sgd", "this config has optim.momentum: 0"},
         {"optim.momentum=0.9", "optim.optimizer=sgd", NULL},
         {"optim.momentum=0.9", "optim.groups=[{match: a, optimizer: sgd}]", NULL},

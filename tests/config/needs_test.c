@@ -1,67 +1,13 @@
-/* needs_test.c - the table of what keys need is about keys and values that exist; what is refused, what
- * passes, and what a --set turns off. (tests/cli/keys_test.c trains with each key.) */
+/* needs_test.c - what is refused, what passes, and what a --set turns off. (terms_test.c checks the table;
+ * tests/cli/keys_test.c trains with each key.) */
 #include "config/needs.h"
 
 #include <unistd.h>
 
 #include "config/help.h"
-#include "config/key.h"
 #include "config/relations.h"
 #include "config/writer.h"
 #include "test.h"
-
-/* ---- the table ---- */
-
-/* `words`: "a, b", or "other than a, b". */
-static void check_words(const ls_config_key *k, const char *row, char *words) {
-    static const char others[] = "other than ";
-    if (strncmp(words, others, strlen(others)) == 0) words += strlen(others);
-    for (char *word; (word = strsep(&words, ","));) {
-        word += *word == ' ';
-        bool known = k->type == LS_KEY_INTEGER || k->type == LS_KEY_REAL;
-        if (known) known = *word && strspn(word, "0123456789") == strlen(word);
-        for (int i = 0; k->type == LS_KEY_CHOICE && k->choices[i]; i++)
-            known = known || strcmp(k->choices[i], word) == 0;
-        if (!known) fail_msg("%s: '%s' is no value of %s", row, word, k->name);
-    }
-}
-
-static void check_term(const char *row, char *term) {
-    char *colon = strstr(term, ": "), *above = strstr(term, " > ");
-    if (strncmp(term, "no ", 3) == 0) term += 3;
-    if (colon) *colon = 0;
-    if (above) *above = 0;
-    const ls_config_key *k = ls_config_key_find(term);
-    if (!k) fail_msg("%s: '%s' is no key", row, term);
-    if (colon) check_words(k, row, colon + 2);
-    if (above) assert_true(k->type == LS_KEY_INTEGER || k->type == LS_KEY_REAL);
-}
-
-/* The text with each `from` as one byte `to`. */
-static char *with_byte(const char *text, const char *from, char to) {
-    char *out = strdup(text), *at = out;
-    while ((at = strstr(at, from))) {
-        *at++ = to;
-        memmove(at, at + strlen(from) - 1, strlen(at + strlen(from) - 1) + 1);
-    }
-    return out;
-}
-
-static void test_table(void **state) {
-    (void)state;
-    for (const ls_config_need *n = ls_config_needs; n->key; n++) {
-        size_t len = strcspn(n->key, "*");
-        bool found = ls_config_key_find(n->key) != NULL;
-        for (int i = 0; n->key[len] && i < LS_NCONFIG_KEYS; i++)
-            found = found || strncmp(ls_config_keys[i].name, n->key, len) == 0;
-        if (!found) fail_msg("%s is no key", n->key);
-        char *plain = with_byte(n->needs, " or ", ';'), *terms = with_byte(plain, "; ", ';');
-        char *rest = terms;
-        for (char *term; (term = strsep(&rest, ";"));) check_term(n->key, term);
-        free(terms);
-        free(plain);
-    }
-}
 
 /* ---- what is refused, and what passes ---- */
 
@@ -185,10 +131,9 @@ static void test_help(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_table),      cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_passes),     cmocka_unit_test(test_whole),
-        cmocka_unit_test(test_turned_off), cmocka_unit_test(test_layers),
-        cmocka_unit_test(test_help),
+        cmocka_unit_test(test_refused), cmocka_unit_test(test_passes),
+        cmocka_unit_test(test_whole),   cmocka_unit_test(test_turned_off),
+        cmocka_unit_test(test_layers),  cmocka_unit_test(test_help),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
