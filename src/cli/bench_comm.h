@@ -1,48 +1,9 @@
-/* bench_comm.h - lockstep bench comm: times our own collectives by the procedure of
- * bench/measure.h, by which the peers' programs time theirs.
- *
- * The command starts its workers itself: forked processes, each bound to its part of the cores as
- * `lockstep run` does, or threads. If the environment shows that the process already is one of
- * several workers (`lockstep run -n 4 lockstep bench comm`, mpirun, srun), it acts as that worker,
- * and worker 0 prints.
- */
+/* bench_comm.h - what lockstep bench comm prints. */
 #ifndef LS_CLI_BENCH_COMM_H
 #define LS_CLI_BENCH_COMM_H
 
-#include <stdbool.h>
+#include "perf/bench_comm.h"
 
-#include "base/error.h"
-#include "bench/measure.h"
-#include "coll/request.h"
-
-typedef struct cli_bench_comm {
-    bench_request request;
-    int workers;           /* 0: from the environment */
-    const char *transport; /* "shm", "thread", "tcp", "mpi"; NULL: as ls_group_open() chooses */
-    const char *algorithm; /* NULL: the group chooses */
-    bool all;              /* all algorithms, alternating (bench_choice.h); `algorithm` is NULL */
-    bool insecure;         /* over tcp: no key, no encryption */
-    const char *save;      /* NULL, or a file for the speed of the links (coll/link.h) */
-    bool private_buffers;  /* the program's own memory; else the group's, readable by others */
-    bool out_of_place, in_place; /* the places that are measured */
-    int busy;                    /* other processes that compute meanwhile (busy.h) */
-    bool json;
-} cli_bench_comm;
-
-/* How the group makes a call of this size. */
-ls_call cli_bench_comm_call(const bench_job *, const ls_group *);
-
-/* Prints a line for each size. Returns the exit code, which is 1 if any element is wrong. */
-int cli_bench_comm_run(const cli_bench_comm *);
-
-/* NULL if the reduction accepts these elements, else the elements that it accepts. */
-const char *cli_bench_comm_misfit(bench_redop redop, bench_dtype dtype);
-
-/* Whether the operation is possible out of place, and in place. A barrier counts as in place. */
-bool cli_bench_comm_has_out_of_place(bench_op op);
-bool cli_bench_comm_has_in_place(bench_op op);
-
-/* LS_ENOMEM: `workers` of this host need more memory for a size than the host has. */
-ls_status cli_bench_comm_fits(const cli_bench_comm *, int workers, size_t size, ls_error *);
+extern const ls_bench_view cli_bench_view;
 
 #endif

@@ -5,16 +5,19 @@
 #include <string.h>
 
 #include "base/cores.h"
+#include "base/json.h"
 #include "base/log.h"
+#include "base/plural.h"
+#include "base/print.h"
 #include "cli/bench_comm.h"
-#include "cli/bench_generate.h"
 #include "cli/bench_kernels.h"
 #include "cli/bench_machine.h"
 #include "cli/bench_train.h"
-#include "cli/busy.h"
 #include "cli/cli.h"
 #include "coll/algo/algorithm.h"
 #include "net/launch/environment.h"
+#include "perf/bench_generate.h"
+#include "perf/busy.h"
 
 enum {
     WORKERS,
@@ -126,6 +129,49 @@ static int run_train(const ls_args *a) {
 
 /* ---- generate ---- */
 
+static double read_by_token(const ls_bench_generate *f) {
+    return (f->weights_nbytes + f->cache_nbytes) / f->decode_s;
+}
+
+static void print_generate(const ls_bench_generate *f, int64_t ntokens) {
+    double speed = read_by_token(f);
+    ls_print("%zu parameters in %s, %d thread%s, %lld token%s after a prompt of %lld\n",
+             f->parameters, ls_dtype_name(f->type), f->nthreads, ls_plural(f->nthreads),
+             (long long)ntokens, ls_plural(ntokens), (long long)f->nprompt);
+    if (*f->stored) ls_print("  weights as stored: %s\n", f->stored);
+    ls_print("  prompt           %10.2f ms, %.1f tokens/s\n", f->prompt_s * 1e3,
+             (double)f->nprompt / f->prompt_s);
+    ls_print("  token            %10.3f ms (median), including %.3f ms for sampling\n",
+             f->token_s * 1e3, (f->token_s - f->decode_s) * 1e3);
+    ls_print("  tokens/s         %10.1f\n", 1 / f->token_s);
+    ls_print("  a token reads    %10.2f MB of weights, %.2f MB of keys and values\n",
+             f->weights_nbytes / 1e6, f->cache_nbytes / 1e6);
+    ls_print("  that is          %10.2f GB/s, %.1f%% of the %.2f GB/s of a sum over memory\n",
+             speed / 1e9, 100 * speed / f->read_per_s, f->read_per_s / 1e9);
+}
+
+/* One JSON object. */
+static void print_generate_json(const ls_bench_generate *f, int64_t ntokens) {
+    ls_json *o = ls_json_new_object();
+    ls_json_set_text(o, "system", "lockstep");
+    ls_json_set_text(o, "version", LS_VERSION);
+    ls_json_set_integer(o, "parameters", (int64_t)f->parameters);
+    ls_json_set_text(o, "dtype", ls_dtype_name(f->type));
+    ls_json_set_integer(o, "threads", f->nthreads);
+    ls_json_set_integer(o, "tokens", ntokens);
+    ls_json_set_integer(o, "prompt_tokens", f->nprompt);
+    ls_json_set_number(o, "prompt_seconds", f->prompt_s);
+    ls_json_set_number(o, "token_seconds", f->token_s);
+    ls_json_set_number(o, "decode_seconds", f->decode_s);
+    ls_json_set_number(o, "tokens_per_s", 1 / f->token_s);
+    ls_json_set_integer(o, "weights_nbytes", (int64_t)f->weights_nbytes);
+    ls_json_set_integer(o, "cache_nbytes", (int64_t)f->cache_nbytes);
+    ls_json_set_number(o, "read_bytes_per_s", read_by_token(f));
+    ls_json_set_number(o, "memory_bytes_per_s", f->read_per_s);
+    ls_print_json(o);
+    ls_json_free(o);
+}
+
 static int run_generate(const ls_args *a) {
     int64_t ntokens = 64, nprompt = 8;
     if (!options_belong(a, GENERATE)) return CLI_USAGE;
@@ -136,13 +182,16 @@ static int run_generate(const ls_args *a) {
     if (!cli_integer(&cmd_bench, a, TOKENS, 1, 1000000, &ntokens) ||
         !cli_integer(&cmd_bench, a, PROMPT, 1, 1000000, &nprompt))
         return CLI_USAGE;
-    cli_bench_generate o = {.config = a->words[1],
-                            .set = a->options[SET].values,
-                            .nset = a->options[SET].n,
-                            .nprompt = nprompt,
-                            .ntokens = ntokens,
-                            .json = cli_given(a, JSON)};
-    return cli_bench_generate_run(&o);
+    const ls_bench_generate_request q = {.config = a->words[1],
+                                         .set = a->options[SET].values,
+                                         .nset = a->options[SET].n,
+                                         .nprompt = nprompt,
+                                         .ntokens = ntokens};
+    ls_bench_generate f;
+    ls_error e = {0};
+    if (ls_bench_generate_run(&q, &f, &e) != LS_OK) return cli_fail(&e);
+    (cli_given(a, JSON) ? print_generate_json : print_generate)(&f, ntokens);
+    return 0;
 }
 
 /* ---- comm ---- */
@@ -178,25 +227,25 @@ static bool read_operation(const ls_args *a, bench_request *q) {
         return usage("--redop: %s reduces nothing", bench_op_names[op]);
     if (redop == BENCH_AVG && (q->op == BENCH_SCAN || q->op == BENCH_EXSCAN))
         return usage("--redop: %s has no averages", bench_op_names[op]);
-    const char *takes = cli_bench_comm_misfit(q->redop, q->dtype);
+    const char *takes = ls_bench_comm_misfit(q->redop, q->dtype);
     if (takes && bench_reduces(q->op))
         return usage("--redop: no %s of %s; it is for %s", bench_redop_names[redop],
                      bench_dtype_names[dtype], takes);
     return true;
 }
 
-static bool read_place(const ls_args *a, cli_bench_comm *o) {
+static bool read_place(const ls_args *a, ls_bench_comm *o) {
     int place = 0;
     if (!read_name(a, PLACE, places, NPLACES, &place)) return false;
     o->out_of_place = place != 2;
     o->in_place = place != 1;
-    bool has = (o->out_of_place && cli_bench_comm_has_out_of_place(o->request.op)) ||
-               (o->in_place && cli_bench_comm_has_in_place(o->request.op));
+    bool has = (o->out_of_place && ls_bench_comm_has_out_of_place(o->request.op)) ||
+               (o->in_place && ls_bench_comm_has_in_place(o->request.op));
     return has || usage("--place: %s is not possible %s", bench_op_names[o->request.op],
                         o->in_place ? "in place" : "out of place");
 }
 
-static bool read_algorithm(const ls_args *a, cli_bench_comm *o) {
+static bool read_algorithm(const ls_args *a, ls_bench_comm *o) {
     const char *name = cli_value(a, ALGORITHM), *op = bench_op_names[o->request.op];
     const ls_algorithm *algorithm = name ? ls_algorithm_named(name) : NULL;
     ls_collective what = LS_CALL_BARRIER;
@@ -221,7 +270,7 @@ static bool read_algorithm(const ls_args *a, cli_bench_comm *o) {
 
 /* The number of workers and how they are started. Under another launcher, the launcher decides
  * their number. */
-static bool read_workers(const ls_args *a, cli_bench_comm *o) {
+static bool read_workers(const ls_args *a, ls_bench_comm *o) {
     int transport = 0, cores = ls_cores();
     int64_t workers = cores < 2 ? 2 : cores;
     ls_environment env;
@@ -243,36 +292,37 @@ static bool read_workers(const ls_args *a, cli_bench_comm *o) {
 
 /* Drops default sizes that do not fit into memory; given sizes that don't are refused later, with
  * the figures. */
-static bool read_sizes(const ls_args *a, cli_bench_comm *o) {
+static bool read_sizes(const ls_args *a, ls_bench_comm *o) {
     const char *text = cli_value(a, SIZES);
     bench_request *q = &o->request;
     if (bench_parse_sizes(text ? text : default_sizes, q) != 0)
         return usage("--sizes: '%.60s' is not a list like 8,1K,64M of at most %d sizes", text,
                      BENCH_MAX_SIZES);
     while (!text && q->n_sizes > 1 &&
-           cli_bench_comm_fits(o, o->workers, 2 * q->sizes[q->n_sizes - 1], NULL) != LS_OK)
+           ls_bench_comm_fits(o, o->workers, 2 * q->sizes[q->n_sizes - 1], NULL) != LS_OK)
         q->n_sizes--;
     if (q->op == BENCH_BARRIER) q->n_sizes = 1;
     return true;
 }
 
 /* Measures while o->busy other processes compute. */
-static int run_measure(const cli_bench_comm *o) {
-    cli_busy busy;
+static int run_measure(const ls_bench_comm *o) {
+    ls_busy busy;
     ls_error e;
-    if (cli_busy_start(o->busy, &busy, &e) != LS_OK) return cli_fail(&e);
-    int code = cli_bench_comm_run(o);
-    cli_busy_end(&busy);
+    if (ls_busy_start(o->busy, &busy, &e) != LS_OK) return cli_fail(&e);
+    int code = ls_bench_comm_run(o);
+    ls_busy_end(&busy);
     return code;
 }
 
 static int run_comm(const ls_args *a) {
-    cli_bench_comm o = {.private_buffers = cli_given(a, PRIVATE),
-                        .json = cli_given(a, JSON),
-                        .insecure = cli_given(a, INSECURE),
-                        .save = cli_value(a, SAVE)};
+    ls_bench_comm o = {.private_buffers = cli_given(a, PRIVATE),
+                       .json = cli_given(a, JSON),
+                       .insecure = cli_given(a, INSECURE),
+                       .save = cli_value(a, SAVE),
+                       .view = &cli_bench_view};
     int64_t rounds = 20, busy = 0;
-    if (!options_belong(a, COMM) || !cli_integer(&cmd_bench, a, BUSY, 0, CLI_BUSY_MAX, &busy))
+    if (!options_belong(a, COMM) || !cli_integer(&cmd_bench, a, BUSY, 0, LS_BUSY_MOST, &busy))
         return CLI_USAGE;
     o.busy = (int)busy;
     if (a->nwords > 1) {

@@ -6,19 +6,15 @@
  * since a small model's weights stay in caches, as in normal use. A figure is the median over all
  * tokens or all readings.
  */
-#include "cli/bench_generate.h"
+#include "perf/bench_generate.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "base/clock.h"
 #include "base/cores.h"
-#include "base/json.h"
 #include "base/median.h"
-#include "base/plural.h"
-#include "base/print.h"
 #include "base/random.h"
-#include "cli/cli.h"
 #include "config/config.h"
 #include "config/relations.h"
 #include "infer/decode.h"
@@ -34,7 +30,7 @@ enum { TURN = 4, PROMPTS = 3 };              /* tokens between two readings; pro
 static const size_t read_nbytes = 256 << 20; /* more than caches hold */
 
 typedef struct bench {
-    const cli_bench_generate *o;
+    const ls_bench_generate_request *o;
     ls_config config;
     ls_model model;
     ls_compute compute;
@@ -46,14 +42,7 @@ typedef struct bench {
     uint32_t *text;
     int64_t context, nprompt;
     ls_trained trained; /* a published model; path NULL: random weights */
-    char stored[128];   /* its types */
 } bench;
-
-typedef struct figures {
-    double prompt_s, token_s, decode_s; /* decode_s: without sampling the token */
-    double weights_nbytes, cache_nbytes;
-    double read_per_s; /* bytes of memory read per second */
-} figures;
 
 /* ---- setup ---- */
 
@@ -76,10 +65,6 @@ static ls_status open_published(bench *b, ls_error *e) {
     b->model = b->trained.model;
     b->compute = b->trained.compute;
     b->params = b->trained.params;
-    ls_buf types = {0};
-    if (b->trained.published.values) ls_weights_put_types(&b->trained.published.files, &types);
-    snprintf(b->stored, sizeof b->stored, "%.*s", (int)types.len, types.len ? types.data : "");
-    ls_buf_free(&types);
     return LS_OK;
 }
 
@@ -169,84 +154,42 @@ static double measure_prompt(bench *b, int64_t n) {
     return ls_median(times, PROMPTS);
 }
 
-static figures measure(bench *b) {
+static void measure(bench *b, ls_bench_generate *f) {
     int64_t N = b->o->ntokens, prompt = b->nprompt;
     double *times = LS_NEW_ARRAY(double, 3 * (size_t)N), *decodes = times + N;
     double *reads = decodes + N;
-    figures f = {0};
     int64_t nreads = 0;
     for (int64_t i = 0; i < prompt; i++) b->text[i] = (uint32_t)i % (uint32_t)b->config.model.vocab;
-    f.prompt_s = measure_prompt(b, prompt);
+    f->prompt_s = measure_prompt(b, prompt);
     for (int64_t i = 0; i < N; i++) {
         if (i % TURN == 0) reads[nreads++] = read_memory(b);
-        f.cache_nbytes += (double)ls_decode_cache_read(&b->decode) / (double)N;
+        f->cache_nbytes += (double)ls_decode_cache_read(&b->decode) / (double)N;
         times[i] = next_token(b, prompt + 1 + i, decodes + i);
     }
-    f.weights_nbytes = (double)ls_decode_weights_read(&b->decode);
-    f.token_s = ls_median(times, (size_t)N);
-    f.decode_s = ls_median(decodes, (size_t)N);
-    f.read_per_s = ls_median(reads, (size_t)nreads);
+    f->weights_nbytes = (double)ls_decode_weights_read(&b->decode);
+    f->token_s = ls_median(times, (size_t)N);
+    f->decode_s = ls_median(decodes, (size_t)N);
+    f->read_per_s = ls_median(reads, (size_t)nreads);
     free(times);
-    return f;
 }
 
-/* ---- output ---- */
-
-static double read_by_token(const figures *f) {
-    return (f->weights_nbytes + f->cache_nbytes) / f->decode_s;
-}
-
-static void print(const bench *b, const figures *f) {
-    double speed = read_by_token(f);
-    ls_print("%zu parameters in %s, %d thread%s, %lld token%s after a prompt of %lld\n",
-             b->model.count, ls_dtype_name(b->type), b->compute.nthreads,
-             ls_plural(b->compute.nthreads), (long long)b->o->ntokens, ls_plural(b->o->ntokens),
-             (long long)b->nprompt);
-    if (*b->stored) ls_print("  weights as stored: %s\n", b->stored);
-    ls_print("  prompt           %10.2f ms, %.1f tokens/s\n", f->prompt_s * 1e3,
-             (double)b->nprompt / f->prompt_s);
-    ls_print("  token            %10.3f ms (median), including %.3f ms for sampling\n",
-             f->token_s * 1e3, (f->token_s - f->decode_s) * 1e3);
-    ls_print("  tokens/s         %10.1f\n", 1 / f->token_s);
-    ls_print("  a token reads    %10.2f MB of weights, %.2f MB of keys and values\n",
-             f->weights_nbytes / 1e6, f->cache_nbytes / 1e6);
-    ls_print("  that is          %10.2f GB/s, %.1f%% of the %.2f GB/s of a sum over memory\n",
-             speed / 1e9, 100 * speed / f->read_per_s, f->read_per_s / 1e9);
-}
-
-/* One JSON object. */
-static void print_json(const bench *b, const figures *f) {
-    ls_json *o = ls_json_new_object();
-    ls_json_set_text(o, "system", "lockstep");
-    ls_json_set_text(o, "version", LS_VERSION);
-    ls_json_set_integer(o, "parameters", (int64_t)b->model.count);
-    ls_json_set_text(o, "dtype", ls_dtype_name(b->type));
-    ls_json_set_integer(o, "threads", b->compute.nthreads);
-    ls_json_set_integer(o, "tokens", b->o->ntokens);
-    ls_json_set_integer(o, "prompt_tokens", b->nprompt);
-    ls_json_set_number(o, "prompt_seconds", f->prompt_s);
-    ls_json_set_number(o, "token_seconds", f->token_s);
-    ls_json_set_number(o, "decode_seconds", f->decode_s);
-    ls_json_set_number(o, "tokens_per_s", 1 / f->token_s);
-    ls_json_set_integer(o, "weights_nbytes", (int64_t)f->weights_nbytes);
-    ls_json_set_integer(o, "cache_nbytes", (int64_t)f->cache_nbytes);
-    ls_json_set_number(o, "read_bytes_per_s", read_by_token(f));
-    ls_json_set_number(o, "memory_bytes_per_s", f->read_per_s);
-    ls_print_json(o);
-    ls_json_free(o);
-}
-
-int cli_bench_generate_run(const cli_bench_generate *o) {
+ls_status ls_bench_generate_run(const ls_bench_generate_request *o, ls_bench_generate *f_p,
+                                ls_error *e) {
     bench b = {.o = o};
-    ls_error e = {0};
-    ls_status s = open_bench(&b, &e);
+    *f_p = (ls_bench_generate){0};
+    ls_status s = open_bench(&b, e);
     if (s == LS_OK) {
-        figures f = measure(&b);
-        if (o->json)
-            print_json(&b, &f);
-        else
-            print(&b, &f);
+        measure(&b, f_p);
+        f_p->parameters = b.model.count;
+        f_p->type = b.type;
+        f_p->nthreads = b.compute.nthreads;
+        f_p->nprompt = b.nprompt;
+        ls_buf types = {0};
+        if (b.trained.published.values) ls_weights_put_types(&b.trained.published.files, &types);
+        snprintf(f_p->stored, sizeof f_p->stored, "%.*s", (int)types.len,
+                 types.len ? types.data : "");
+        ls_buf_free(&types);
     }
     close_bench(&b);
-    return s == LS_OK ? 0 : cli_fail(&e);
+    return s;
 }

@@ -4,16 +4,16 @@
  * Round k of all algorithms precedes round k + 1 of any: a change of the machine's load affects
  * all of them.
  */
-#ifndef LS_CLI_BENCH_CHOICE_H
-#define LS_CLI_BENCH_CHOICE_H
+#ifndef LS_PERF_BENCH_CHOICE_H
+#define LS_PERF_BENCH_CHOICE_H
 
 #include "bench/measure.h"
 #include "coll/request.h"
 
-enum { CLI_CHOICES = 16 };
+enum { LS_BENCH_CHOICES = 16 };
 
 /* An algorithm, and a group on which it is forced. */
-typedef struct cli_choice {
+typedef struct ls_bench_choice {
     const char *name;
     bool keeps_order; /* sums in the tree's order for this number of workers: it may be chosen */
     bool chosen;      /* for the size measured last */
@@ -21,25 +21,22 @@ typedef struct cli_choice {
     bool owned;    /* the group is closed with this choice */
     double *times; /* [rounds] */
     bench_result result;
-} cli_choice;
+} ls_bench_choice;
 
-typedef struct cli_choices {
-    cli_choice all[CLI_CHOICES];
+typedef struct ls_bench_choices {
+    ls_bench_choice all[LS_BENCH_CHOICES];
     int n;
     ls_group *chooser; /* the group on which no algorithm is forced */
-} cli_choices;
+} ls_bench_choices;
 
 /* Collective on g, on which no algorithm is forced: opens all algorithms for `what`, including
  * shared memory and the transport's own collectives if available. */
-ls_status cli_choices_open(cli_choices *, ls_group *g, ls_collective what, int rounds, ls_error *);
-void cli_choices_close(cli_choices *);
+ls_status ls_bench_choices_open(ls_bench_choices *, ls_group *g, ls_collective what, int rounds,
+                                ls_error *);
+void ls_bench_choices_close(ls_bench_choices *);
 
 /* Collective. Measures one size; *group_p is the group that the peer's run() uses. */
-void cli_choices_measure(cli_choices *, bench_peer *, const bench_job *, int rounds,
-                         ls_group **group_p);
-
-/* Print the table; only worker 0 calls them. */
-void cli_choices_print_head(const cli_choices *, int rounds);
-void cli_choices_print_row(const cli_choices *, const bench_job *);
+void ls_bench_choices_measure(ls_bench_choices *, bench_peer *, const bench_job *, int rounds,
+                              ls_group **group_p);
 
 #endif

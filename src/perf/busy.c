@@ -1,5 +1,5 @@
 /* busy.c - see busy.h. */
-#include "cli/busy.h"
+#include "perf/busy.h"
 
 #include <errno.h>
 #include <signal.h>
@@ -14,15 +14,15 @@ static _Noreturn void compute(pid_t parent) {
     for (volatile unsigned i = 0;;) i = i + 1;
 }
 
-ls_status cli_busy_start(int n, cli_busy *b_p, ls_error *e) {
-    cli_busy b = {.n = 0};
+ls_status ls_busy_start(int n, ls_busy *b_p, ls_error *e) {
+    ls_busy b = {.n = 0};
     pid_t parent = getpid();
-    while (b.n < n && b.n < CLI_BUSY_MAX) {
+    while (b.n < n && b.n < LS_BUSY_MOST) {
         pid_t pid = fork();
         if (pid == 0) compute(parent);
         if (pid < 0) {
             int why = errno;
-            cli_busy_end(&b);
+            ls_busy_end(&b);
             return ls_fail(e, LS_ENOMEM, "can't start a process that loads the machine: %s",
                            strerror(why));
         }
@@ -32,7 +32,7 @@ ls_status cli_busy_start(int n, cli_busy *b_p, ls_error *e) {
     return LS_OK;
 }
 
-void cli_busy_end(cli_busy *b) {
+void ls_busy_end(ls_busy *b) {
     for (int i = 0; i < b->n; i++) kill(b->pids[i], SIGKILL);
     for (int i = 0; i < b->n; i++)
         while (waitpid(b->pids[i], NULL, 0) < 0 && errno == EINTR) {
