@@ -17,11 +17,11 @@
 #include "base/output.h"
 #include "base/print.h"
 #include "base/utf8.h"
-#include "cli/chat_file.h"
 #include "cli/cli.h"
 #include "cli/edit_line.h"
 #include "cli/stream_text.h"
 #include "infer/chat.h"
+#include "infer/chat_file.h"
 
 enum {
     SYSTEM,
@@ -52,7 +52,7 @@ typedef struct session {
     ls_writing how;
     const char *system, *save, *from; /* files; NULL: none */
     char *saved;                      /* the file of the last /save; NULL: none */
-    cli_chat_file file;
+    ls_chat_file file;
     cli_editor *editor; /* NULL: lines are read as they come */
     bool at_terminal, json, ends;
     sigset_t open; /* the signals that the program lets through, an interrupt among them */
@@ -110,7 +110,7 @@ static ls_status say(session *s, const char *text, ls_error *e) {
 
 static ls_status save(session *s, const char *path, ls_error *e) {
     ls_error why = {0};
-    if (!path || cli_chat_file_write(&s->file, &s->chat, path, &why) == LS_OK) return LS_OK;
+    if (!path || ls_chat_file_write(&s->file, &s->chat, path, &why) == LS_OK) return LS_OK;
     return ls_fail(e, LS_EINVAL, "%s", why.msg); /* the conversation can go on */
 }
 
@@ -118,7 +118,7 @@ static ls_status save(session *s, const char *path, ls_error *e) {
 
 static ls_status begin_again(session *s, const char *system, ls_error *e) {
     (void)e;
-    cli_chat_file_end(&s->file, &s->chat);
+    ls_chat_file_end(&s->file, &s->chat);
     ls_chat_begin(&s->chat, system);
     return LS_OK;
 }
@@ -291,7 +291,7 @@ static ls_status answer(session *s, const char *text, ls_error *e) {
 static ls_status begin(session *s, ls_error *e) {
     ls_chat_begin(&s->chat, s->system);
     if (!s->from) return LS_OK;
-    LS_TRY(cli_chat_file_read(&s->file, s->from, &s->chat, e));
+    LS_TRY(ls_chat_file_read(&s->file, s->from, &s->chat, e));
     if (s->at_terminal)
         ls_print("%s: a conversation of %zu messages goes on\n", s->from, s->chat.n);
     return LS_OK;
@@ -356,7 +356,7 @@ static ls_status open_and_converse(const ls_args *a, session *s, ls_error *e) {
         open_editor(s);
         status = converse(s, e);
         cli_editor_close(s->editor);
-        cli_chat_file_free(&s->file);
+        ls_chat_file_free(&s->file);
         free(s->saved);
         ls_chat_close(&s->chat);
     }

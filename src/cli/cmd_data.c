@@ -11,8 +11,6 @@
 #include "base/plural.h"
 #include "base/print.h"
 #include "cli/cli.h"
-#include "cli/data_scan.h"
-#include "cli/data_texts.h"
 #include "config/config.h"
 #include "dataset/samples.h"
 #include "report/sheet.h"
@@ -21,6 +19,8 @@
 #include "source/images/image_tree.h"
 #include "source/note.h"
 #include "source/source.h"
+#include "source/survey.h"
+#include "source/tally.h"
 #include "tensor/dtype.h"
 
 enum {
@@ -72,23 +72,23 @@ static void put_class(const ls_source *s, int32_t v, ls_buf *b) {
     ls_buf_printf(b, ")");
 }
 
-static void put_numbers(const data_scan *c, const data_group *g, ls_buf *b,
-                        double (*of)(const data_scan *, const data_group *, int)) {
+static void put_numbers(const ls_survey *c, const ls_survey_group *g, ls_buf *b,
+                        double (*of)(const ls_survey *, const ls_survey_group *, int)) {
     for (int k = 0; k < (int)c->image->dims[2]; k++) ls_buf_printf(b, " %.3f", of(c, g, k));
 }
 
-static void put_pixels(const data_scan *c, ls_buf *b) {
+static void put_pixels(const ls_survey *c, ls_buf *b) {
     if (!c->image || !c->all.n) return;
     ls_buf_printf(b, "pixels     mean");
-    put_numbers(c, &c->all, b, data_mean);
+    put_numbers(c, &c->all, b, ls_survey_mean);
     ls_buf_printf(b, ", deviation");
-    put_numbers(c, &c->all, b, data_deviation);
+    put_numbers(c, &c->all, b, ls_survey_deviation);
     ls_buf_printf(b, "%s\n",
                   c->image->dims[2] > 1 ? ", of red, green and blue from 0 to 1"
                                         : ", of values from 0 to 1");
 }
 
-static void put_counts(const ls_source *s, const data_scan *c, ls_buf *b) {
+static void put_counts(const ls_source *s, const ls_survey *c, ls_buf *b) {
     if (!c->label || c->nlabels == 0) return;
     ls_buf_printf(b, "labels     %d", c->nlabels);
     if (c->nread < s->count)
@@ -96,12 +96,12 @@ static void put_counts(const ls_source *s, const data_scan *c, ls_buf *b) {
                       (unsigned long long)c->nread);
     ls_buf_printf(b, "\n");
     for (int32_t v = 0; v < c->nlabels && v < LINES; v++) {
-        const data_group *g = &c->labels[v];
+        const ls_survey_group *g = &c->labels[v];
         ls_buf_printf(b, "  %8llu of ", (unsigned long long)g->n);
         put_class(s, v, b);
         if (c->image && g->n) {
             ls_buf_printf(b, ", mean");
-            put_numbers(c, g, b, data_mean);
+            put_numbers(c, g, b, ls_survey_mean);
         }
         ls_buf_printf(b, "\n");
     }
@@ -132,7 +132,7 @@ static void put_field_values(const ls_source *s, const ls_field *f, const uint8_
     int32_t label;
     ls_buf_printf(b, "  ");
     ls_buf_escape(b, LS_ESCAPE_LINE, f->name, strlen(f->name));
-    if (f == data_label(s)) {
+    if (f == ls_survey_label(s)) {
         memcpy(&label, sample + f->offset, sizeof label);
         ls_buf_printf(b, " ");
         put_class(s, label, b);
@@ -147,10 +147,10 @@ static void put_field_values(const ls_source *s, const ls_field *f, const uint8_
 }
 
 /* Some of each label. */
-static void put_samples(const data_scan *c, int64_t n, ls_buf *b) {
+static void put_samples(const ls_survey *c, int64_t n, ls_buf *b) {
     const ls_source *s = c->source;
     size_t npicked = 0;
-    uint64_t *picked = data_scan_pick(c, (size_t)n, &npicked);
+    uint64_t *picked = ls_survey_pick(c, (size_t)n, &npicked);
     uint8_t *sample = ls_alloc(s->nbytes);
     for (size_t i = 0; i < npicked; i++) {
         ls_buf name = {0};
@@ -169,7 +169,7 @@ static void put_samples(const data_scan *c, int64_t n, ls_buf *b) {
     free(sample);
 }
 
-static void print_source(const ls_source *s, const data_scan *c, int64_t nsamples) {
+static void print_source(const ls_source *s, const ls_survey *c, int64_t nsamples) {
     char hash[LS_HASH_TEXT];
     ls_buf b = {0};
     ls_hash_text(s->hash, hash);
@@ -208,22 +208,22 @@ static ls_json *field_json(const ls_field *f) {
     return o;
 }
 
-static ls_json *numbers_json(const data_scan *c, const data_group *g,
-                             double (*of)(const data_scan *, const data_group *, int)) {
+static ls_json *numbers_json(const ls_survey *c, const ls_survey_group *g,
+                             double (*of)(const ls_survey *, const ls_survey_group *, int)) {
     ls_json *list = ls_json_new_array();
     for (int k = 0; k < (int)c->image->dims[2]; k++)
         ls_json_push(list, ls_json_new_number(of(c, g, k)));
     return list;
 }
 
-static ls_json *pixels_json(const data_scan *c) {
+static ls_json *pixels_json(const ls_survey *c) {
     ls_json *o = ls_json_new_object();
-    ls_json_set(o, "mean", numbers_json(c, &c->all, data_mean));
-    ls_json_set(o, "deviation", numbers_json(c, &c->all, data_deviation));
+    ls_json_set(o, "mean", numbers_json(c, &c->all, ls_survey_mean));
+    ls_json_set(o, "deviation", numbers_json(c, &c->all, ls_survey_deviation));
     return o;
 }
 
-static ls_json *counts_json(const ls_source *s, const data_scan *c) {
+static ls_json *counts_json(const ls_source *s, const ls_survey *c) {
     ls_json *list = ls_json_new_array();
     for (int32_t v = 0; c->label && v < c->nlabels; v++) {
         ls_json *o = ls_json_new_object();
@@ -232,13 +232,13 @@ static ls_json *counts_json(const ls_source *s, const data_scan *c) {
                     v < s->nclasses ? ls_json_new_path(s->classes[v]) : ls_json_new_null());
         ls_json_set_integer(o, "count", (int64_t)c->labels[v].n);
         if (c->image && c->labels[v].n)
-            ls_json_set(o, "mean", numbers_json(c, &c->labels[v], data_mean));
+            ls_json_set(o, "mean", numbers_json(c, &c->labels[v], ls_survey_mean));
         ls_json_push(list, o);
     }
     return list;
 }
 
-static void print_json(const ls_source *s, const data_scan *c) {
+static void print_json(const ls_source *s, const ls_survey *c) {
     static const char *const index_uses[] = {"none", "used", "made"};
     char hash[LS_HASH_TEXT];
     ls_json *o = ls_json_new_object(), *fields = ls_json_new_array();
@@ -264,53 +264,97 @@ static void print_json(const ls_source *s, const data_scan *c) {
     ls_json_free(o);
 }
 
-/* ---- the sheet ---- */
+/* ---- texts and conversations ---- */
 
-typedef struct picked_sample {
-    uint64_t sample;
-    int32_t label; /* -1: none */
-} picked_sample;
-
-static picked_sample picked_of(const data_scan *c, uint64_t i, uint8_t *sample) {
-    picked_sample p = {i, -1};
-    if (c->label && c->source->read(c->source, i, sample, NULL) == LS_OK)
-        memcpy(&p.label, sample + c->label->offset, sizeof p.label);
-    return p;
-}
-
-/* Images of a class stand together. */
-static int by_label(const void *a, const void *b) {
-    const picked_sample *x = a, *y = b;
-    if (x->label != y->label) return x->label < y->label ? -1 : 1;
-    return (x->sample > y->sample) - (x->sample < y->sample);
-}
-
-/* The name of the class, or its number. */
-static char *caption_of(const ls_source *s, int32_t label) {
-    bool named = label >= 0 && label < s->nclasses;
-    return named ? ls_strdup(s->classes[label]) : ls_format("%d", label);
-}
-
-static ls_status write_sheet(const data_scan *c, int64_t n, const char *path, ls_error *e) {
-    size_t npicked = 0;
-    uint64_t *samples = data_scan_pick(c, (size_t)n, &npicked);
-    picked_sample *list = LS_NEW_ARRAY(picked_sample, npicked + 1);
-    char **captions = LS_NEW_ARRAY(char *, npicked + 1);
-    uint8_t *sample = ls_alloc(c->source->nbytes);
-    for (size_t i = 0; i < npicked; i++) list[i] = picked_of(c, samples[i], sample);
-    qsort(list, npicked, sizeof *list, by_label);
-    for (size_t i = 0; i < npicked; i++) {
-        samples[i] = list[i].sample;
-        captions[i] = caption_of(c->source, list[i].label);
+/* The value of data.path: a text, or a list of them. */
+static void put_paths(const char *paths, ls_buf *b) {
+    bool several = strchr(paths, '\n') != NULL;
+    ls_buf_printf(b, several ? "[" : "");
+    for (size_t n; *paths; paths += n + (paths[n] != 0)) {
+        n = strcspn(paths, "\n");
+        ls_buf_printf(b, "\"");
+        ls_buf_escape(b, LS_ESCAPE_LINE, paths, n);
+        ls_buf_printf(b, paths[n] ? "\", " : "\"");
     }
-    ls_sheet sheet = {c->source, samples, c->label ? captions : NULL, (int64_t)npicked};
-    ls_status status = ls_sheet_write(&sheet, path, ls_output_write, e);
-    for (size_t i = 0; i < npicked; i++) free(captions[i]);
-    free(captions);
-    free(list);
-    free(samples);
-    free(sample);
-    return status;
+    ls_buf_printf(b, several ? "]" : "");
+}
+
+static void print_chats(const ls_tally *c, const char *paths, ls_buf *b) {
+    ls_buf_printf(b, "format     chat: %s in",
+                  c->npairs && c->nchats ? "a conversation, or two answers, one preferred,"
+                  : c->npairs            ? "two answers, one preferred,"
+                                         : "a conversation");
+    for (int i = 0; i < c->nkeys; i++)
+        ls_buf_printf(b, "%s \"%s\"", !i ? "" : i + 1 < c->nkeys ? "," : " or", c->keys[i]);
+    ls_buf_printf(b, " of each object\n");
+    if (c->nchats)
+        ls_buf_printf(b,
+                      "samples    %llu conversation%s of %llu message%s, %llu by the assistant\n",
+                      (unsigned long long)c->nchats, ls_plural((int64_t)c->nchats),
+                      (unsigned long long)c->nmessages, ls_plural((int64_t)c->nmessages),
+                      (unsigned long long)c->nanswers);
+    if (c->npairs)
+        ls_buf_printf(b, "samples    %llu pair%s of answers\n", (unsigned long long)c->npairs,
+                      ls_plural((int64_t)c->npairs));
+    if (c->ndamaged) ls_buf_printf(b, "damaged    %llu\n", (unsigned long long)c->ndamaged);
+    ls_buf_printf(b, "train on   data: {format: chat, path: ");
+    put_paths(paths, b);
+    ls_buf_printf(b,
+                  "}%s\n           with model.from: MODEL, a published model whose chat template "
+                  "writes them (docs/guide/finetune.md)\n",
+                  c->npairs ? ", train: {loss: dpo}" : "");
+}
+
+static void print_texts(const ls_tally *c, const ls_tally_request *t, ls_buf *b) {
+    ls_buf_printf(b, "format     text\nsamples    %llu document%s of %llu bytes in all\n",
+                  (unsigned long long)c->ndocuments, ls_plural((int64_t)c->ndocuments),
+                  (unsigned long long)c->nbytes);
+    if (c->ndamaged)
+        ls_buf_printf(b, "damaged    %llu, which are left out\n", (unsigned long long)c->ndamaged);
+    ls_buf_printf(b, "train on   data: {path: ");
+    put_paths(t->paths, b);
+    if (t->column) ls_buf_printf(b, ", text: \"%s\"", t->column);
+    ls_buf_printf(b, c->ndamaged ? ", damaged: skip" : "");
+    ls_buf_printf(b,
+                  "}\n           with model.kind: gpt2 or llama, whose tokenizer is trained on it, "
+                  "or model.from: MODEL\n");
+}
+
+static void print_tally_json(const ls_tally *c, ls_tally_kind kind) {
+    ls_json *o = ls_json_new_object();
+    bool chats = kind == LS_TALLY_CHATS;
+    ls_json_set_text(o, "format", chats ? "chat" : "text");
+    if (chats) ls_json_set(o, "key", c->nkeys ? ls_json_new_text(c->keys[0]) : ls_json_new_null());
+    ls_json_set_integer(o, "samples", (int64_t)(chats ? c->nchats + c->npairs : c->ndocuments));
+    ls_json_set_integer(o, "files", (int64_t)c->nfiles);
+    ls_json_set_integer(o, "file_bytes", (int64_t)c->file_nbytes);
+    if (chats) ls_json_set_integer(o, "pairs", (int64_t)c->npairs);
+    if (chats) ls_json_set_integer(o, "messages", (int64_t)c->nmessages);
+    ls_json_set_integer(o, "damaged", (int64_t)c->ndamaged);
+    ls_print_json(o);
+    ls_json_free(o);
+}
+
+/* *ndamaged_p: objects that are no conversations; texts are left out as was asked. */
+static ls_status print_tally(const ls_tally_request *t, ls_tally_kind kind, bool json,
+                             uint64_t *ndamaged_p, ls_error *e) {
+    ls_tally c;
+    ls_buf b = {0};
+    LS_TRY(ls_tally_read(t, kind, &c, e));
+    *ndamaged_p = kind == LS_TALLY_CHATS ? c.ndamaged : 0;
+    if (json) {
+        print_tally_json(&c, kind);
+        return LS_OK;
+    }
+    if (kind == LS_TALLY_CHATS)
+        print_chats(&c, t->paths, &b);
+    else
+        print_texts(&c, t, &b);
+    ls_buf_printf(&b, "files      %llu, %.3f MB\n", (unsigned long long)c.nfiles,
+                  (double)c.file_nbytes / 1e6);
+    ls_print_text(b.data, b.len);
+    ls_buf_free(&b);
+    return LS_OK;
 }
 
 /* ---- the command ---- */
@@ -416,19 +460,17 @@ static const char *text_column(const ls_args *a) {
 }
 
 /* Of texts and conversations. */
-static int run_texts(const ls_args *a, const char *paths, data_kind kind) {
+static int run_texts(const ls_args *a, const char *paths, ls_tally_kind kind) {
     ls_error e = {0};
     uint64_t ndamaged = 0;
-    data_texts t = {.paths = paths,
-                    .column = text_column(a),
-                    .skips_damaged = cli_given(a, SKIP),
-                    .json = cli_given(a, JSON)};
+    const ls_tally_request t = {
+        .paths = paths, .column = text_column(a), .skips_damaged = cli_given(a, SKIP)};
     static const int others[] = {LABELS, WINDOW, MISSING, RESIZE, CROP, SHEET, IMAGES, SAMPLES};
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
         if (cli_given(a, others[i])) {
             ls_log("data: --%s is for files of samples, and %s is %s",
                    cmd_data.options[others[i]].name, a->words[0],
-                   kind == DATA_CHATS ? "a file of conversations" : "a text");
+                   kind == LS_TALLY_CHATS ? "a file of conversations" : "a text");
             return CLI_USAGE;
         }
     if (a->options[SET].n > (t.column != NULL)) {
@@ -437,19 +479,19 @@ static int run_texts(const ls_args *a, const char *paths, data_kind kind) {
             a->words[0]);
         return CLI_USAGE;
     }
-    if (data_texts_print(&t, kind, &ndamaged, &e) != LS_OK) return cli_fail(&e);
+    if (print_tally(&t, kind, cli_given(a, JSON), &ndamaged, &e) != LS_OK) return cli_fail(&e);
     return ndamaged ? CLI_FAILED : 0;
 }
 
 /* What the words are: as --format says, or by themselves. */
-static data_kind kind_of(const ls_args *a, const char *paths) {
+static ls_tally_kind kind_of(const ls_args *a, const char *paths) {
     const char *format = cli_value(a, FORMAT);
-    if (text_column(a) || (format && strcmp(format, "text") == 0)) return DATA_TEXTS;
-    if (format && strcmp(format, "chat") == 0) return DATA_CHATS;
+    if (text_column(a) || (format && strcmp(format, "text") == 0)) return LS_TALLY_TEXTS;
+    if (format && strcmp(format, "chat") == 0) return LS_TALLY_CHATS;
     bool csv = false;
     for (int i = 0; i < a->options[SET].n; i++)
         csv = csv || is_among(a->options[SET].values[i], CSV_KEYS);
-    return format || csv ? DATA_SAMPLES : data_kind_of(paths);
+    return format || csv ? LS_TALLY_SAMPLES : ls_tally_kind_of(paths);
 }
 
 static int run_samples(const ls_args *a, const char *paths) {
@@ -460,36 +502,37 @@ static int run_samples(const ls_args *a, const char *paths) {
     if (open_source(a, &w, &s, &e) != LS_OK) {
         bool texts = e.code == LS_EINVAL && !cli_given(a, FORMAT) &&
                      !(ls_file_is_dir(paths) && ls_image_tree_is(paths));
-        data_kind kind = texts ? data_kind_besides(paths) : DATA_SAMPLES;
-        return kind == DATA_SAMPLES ? cli_fail(&e) : run_texts(a, paths, kind);
+        ls_tally_kind kind = texts ? ls_tally_kind_besides(paths) : LS_TALLY_SAMPLES;
+        return kind == LS_TALLY_SAMPLES ? cli_fail(&e) : run_texts(a, paths, kind);
     }
     for (int i = 0; i < s->nfields; i++)
         if (s->fields[i].trouble) ls_log("%s", s->fields[i].trouble);
-    if (!ls_file_is_dir(paths) && data_kind_besides(paths) == DATA_TEXTS)
+    if (!ls_file_is_dir(paths) && ls_tally_kind_besides(paths) == LS_TALLY_TEXTS)
         ls_note(
             "%s: its objects have texts, too: a model of kind gpt2 or llama is trained on these "
             "(--format text)",
             a->words[0]);
     int64_t most = w.images > w.samples ? w.images : w.samples;
-    data_scan c = data_scan_read(s, cli_given(a, CHECK), (size_t)most);
+    ls_survey c = ls_survey_read(s, cli_given(a, CHECK), (size_t)most);
     /* The picture comes first: whoever reads the text may close it early. */
     int code = c.ndamaged ? CLI_FAILED : 0;
     ls_status drawn = LS_OK;
-    if (cli_given(a, SHEET)) drawn = write_sheet(&c, w.images, cli_value(a, SHEET), &e);
+    if (cli_given(a, SHEET))
+        drawn = ls_sheet_of(&c, w.images, cli_value(a, SHEET), ls_output_write, &e);
     if (cli_given(a, JSON))
         print_json(s, &c);
     else
         print_source(s, &c, w.samples);
     if (drawn != LS_OK) code = cli_fail(&e);
-    data_scan_free(&c);
+    ls_survey_free(&c);
     ls_source_close(s);
     return code;
 }
 
 static int run(const ls_args *a) {
     char *paths = cli_join(a->words, a->nwords);
-    data_kind kind = kind_of(a, paths);
-    int code = kind == DATA_SAMPLES ? run_samples(a, paths) : run_texts(a, paths, kind);
+    ls_tally_kind kind = kind_of(a, paths);
+    int code = kind == LS_TALLY_SAMPLES ? run_samples(a, paths) : run_texts(a, paths, kind);
     free(paths);
     return code;
 }

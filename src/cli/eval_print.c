@@ -10,16 +10,9 @@
 #include "base/plural.h"
 #include "base/print.h"
 
-void cli_measured_free(cli_measured *m) {
-    free(m->checkpoint);
-    free(m->classes.counts);
-    ls_classes_free(&m->names);
-    *m = (cli_measured){0};
-}
-
 /* ---- for programs ---- */
 
-static void set_level(ls_json *o, const char *key, const cli_measured *m, const ls_evaluation *v) {
+static void set_level(ls_json *o, const char *key, const ls_evaluated *m, const ls_evaluation *v) {
     ls_json *level = ls_json_new_object();
     ls_json_set_number(level, "loss", v->loss);
     if (m->has_tokens) ls_json_set_number(level, "perplexity", exp(v->loss));
@@ -56,7 +49,7 @@ static void set_classes(ls_json *o, const ls_confusion_matrix *c) {
     ls_json_set(o, "confusion", rows);
 }
 
-static void print_json(const cli_measured *m) {
+static void print_json(const ls_evaluated *m) {
     ls_json *o = ls_json_new_object();
     ls_json_set(o, "checkpoint", ls_json_new_path(m->checkpoint));
     ls_json_set_text(o, "weights", m->ema ? "ema" : "last");
@@ -70,13 +63,13 @@ static void print_json(const cli_measured *m) {
     ls_json_free(o);
 }
 
-void cli_measured_print_json(const cli_measured *m, int n) {
+void cli_evaluated_print_json(const ls_evaluated *m, int n) {
     for (int i = 0; i < n; i++) print_json(&m[i]);
 }
 
 /* ---- for people ---- */
 
-static void print_level(const char *name, const cli_measured *m, const ls_evaluation *v) {
+static void print_level(const char *name, const ls_evaluated *m, const ls_evaluation *v) {
     char loss[LS_LOSS_TEXT];
     ls_print("%-8s loss %s", name, ls_loss_text(v->loss, loss));
     if (m->has_tokens) ls_print(" nats/token, perplexity %.3f", exp(v->loss));
@@ -88,7 +81,7 @@ static void print_level(const char *name, const cli_measured *m, const ls_evalua
 }
 
 /* Of what it was measured. */
-static void put_data(const cli_measured *m, ls_buf *b) {
+static void put_data(const ls_evaluated *m, ls_buf *b) {
     long long count = (long long)m->count;
     if (m->reference)
         ls_buf_put(b, "on the %lld pair%s of %s, beside %s", count, ls_plural(count), m->data,
@@ -111,7 +104,7 @@ static void print_classes(const ls_confusion_matrix *c) {
     ls_buf_free(&b);
 }
 
-static void print_one(const cli_measured *m) {
+static void print_one(const ls_evaluated *m) {
     ls_buf data = {0};
     put_data(m, &data);
     bool begins = strncmp(data.data, "on ", 3) == 0;
@@ -140,14 +133,14 @@ static void put_cell(ls_buf *b, int width, double x) {
 
 static int width_of(const char *name) { return strlen(name) > 10 ? (int)strlen(name) : 10; }
 
-static int name_width(const cli_measured *m, int n) {
+static int name_width(const ls_evaluated *m, int n) {
     size_t most = 0;
     for (int i = 0; i < n; i++)
         if (strlen(m[i].checkpoint) > most) most = strlen(m[i].checkpoint);
     return (int)most;
 }
 
-static void put_row(const cli_measured *m, const ls_evaluation *columns, int width, ls_buf *b) {
+static void put_row(const ls_evaluated *m, const ls_evaluation *columns, int width, ls_buf *b) {
     ls_buf_put(b, "%-*s", width, m->checkpoint);
     put_cell(b, 10, m->model.loss);
     if (m->has_tokens) put_cell(b, 10, exp(m->model.loss));
@@ -160,7 +153,7 @@ static void put_row(const cli_measured *m, const ls_evaluation *columns, int wid
 }
 
 /* The columns are those of the first. */
-static void print_table(const cli_measured *m, int n) {
+static void print_table(const ls_evaluated *m, int n) {
     ls_buf data = {0}, b = {0};
     int width = name_width(m, n);
     put_data(m, &data);
@@ -177,7 +170,7 @@ static void print_table(const cli_measured *m, int n) {
     ls_buf_free(&data);
 }
 
-void cli_measured_print(const cli_measured *m, int n) {
+void cli_evaluated_print(const ls_evaluated *m, int n) {
     if (n == 1)
         print_one(m);
     else

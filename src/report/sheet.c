@@ -112,3 +112,53 @@ ls_status ls_sheet_write(const ls_sheet *s, const char *path, ls_file_writer *wr
     ls_buf_free(&svg);
     return status;
 }
+
+/* ---- of what a survey has found ---- */
+
+typedef struct picked_sample {
+    uint64_t sample;
+    int32_t label; /* -1: none */
+} picked_sample;
+
+static picked_sample picked_of(const ls_survey *c, uint64_t i, uint8_t *sample) {
+    picked_sample p = {i, -1};
+    if (c->label && c->source->read(c->source, i, sample, NULL) == LS_OK)
+        memcpy(&p.label, sample + c->label->offset, sizeof p.label);
+    return p;
+}
+
+/* Images of a class stand together. */
+static int by_label(const void *a, const void *b) {
+    const picked_sample *x = a, *y = b;
+    if (x->label != y->label) return x->label < y->label ? -1 : 1;
+    return (x->sample > y->sample) - (x->sample < y->sample);
+}
+
+/* The name of the class, or its number. */
+static char *caption_of(const ls_source *s, int32_t label) {
+    bool named = label >= 0 && label < s->nclasses;
+    return named ? ls_strdup(s->classes[label]) : ls_format("%d", label);
+}
+
+ls_status ls_sheet_of(const ls_survey *c, int64_t n, const char *path, ls_file_writer *write,
+                      ls_error *e) {
+    size_t npicked = 0;
+    uint64_t *samples = ls_survey_pick(c, (size_t)n, &npicked);
+    picked_sample *list = LS_NEW_ARRAY(picked_sample, npicked + 1);
+    char **captions = LS_NEW_ARRAY(char *, npicked + 1);
+    uint8_t *sample = ls_alloc(c->source->nbytes);
+    for (size_t i = 0; i < npicked; i++) list[i] = picked_of(c, samples[i], sample);
+    qsort(list, npicked, sizeof *list, by_label);
+    for (size_t i = 0; i < npicked; i++) {
+        samples[i] = list[i].sample;
+        captions[i] = caption_of(c->source, list[i].label);
+    }
+    ls_sheet sheet = {c->source, samples, c->label ? captions : NULL, (int64_t)npicked};
+    ls_status status = ls_sheet_write(&sheet, path, write, e);
+    for (size_t i = 0; i < npicked; i++) free(captions[i]);
+    free(captions);
+    free(list);
+    free(samples);
+    free(sample);
+    return status;
+}

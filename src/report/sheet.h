@@ -3,7 +3,7 @@
 #define LS_REPORT_SHEET_H
 
 #include "base/file.h"
-#include "source/source.h"
+#include "source/survey.h"
 
 typedef struct ls_sheet {
     const ls_source *source;
@@ -15,5 +15,7 @@ typedef struct ls_sheet {
 /* A damaged sample stays blank, and what a caption has over about 24 letters is cut out of its middle. Errors: LS_EINVAL:
  * the source has no images, or the sheet would be too large. LS_EIO. */
 ls_status ls_sheet_write(const ls_sheet *, const char *path, ls_file_writer *, ls_error *);
+/* The same of at most n samples that a survey has picked: images of a class stand together. */
+ls_status ls_sheet_of(const ls_survey *, int64_t n, const char *path, ls_file_writer *, ls_error *);
 
 #endif

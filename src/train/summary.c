@@ -12,8 +12,8 @@
 #include "base/plural.h"
 #include "base/print.h"
 #include "exec/store_backup.h"
+#include "infer/results.h"
 #include "storage/checkpoint.h"
-#include "train/results.h"
 
 /* The longest wait of a worker of this host for a checkpoint that was written beside training. */
 static void log_held(const ls_loop *l) {

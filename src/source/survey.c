@@ -1,5 +1,5 @@
-/* data_scan.c - see data_scan.h. */
-#include "cli/data_scan.h"
+/* survey.c - see survey.h. */
+#include "source/survey.h"
 
 #include <math.h>
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 
 enum { COUNTED = 100000, LINES = 20, MOST_LABELS = 1 << 24 };
 
-const ls_field *data_label(const ls_source *s) {
+const ls_field *ls_survey_label(const ls_source *s) {
     for (int i = 0; i < s->nfields; i++) {
         const ls_field *f = &s->fields[i];
         if (strcmp(f->name, "label") == 0 && f->type == LS_I32 && f->ndims == 0) return f;
@@ -23,7 +23,7 @@ static const ls_field *image_of(const ls_source *s) {
     return NULL;
 }
 
-static void free_labels(data_scan *c) {
+static void free_labels(ls_survey *c) {
     for (int32_t i = 0; i < c->nlabels; i++) free(c->labels[i].picks);
     free(c->labels);
     c->labels = NULL;
@@ -31,7 +31,7 @@ static void free_labels(data_scan *c) {
 }
 
 /* The group of a sample's label; NULL: there is none. */
-static data_group *group_of(data_scan *c, const uint8_t *sample) {
+static ls_survey_group *group_of(ls_survey *c, const uint8_t *sample) {
     int32_t v;
     if (!c->label) return NULL;
     memcpy(&v, sample + c->label->offset, sizeof v);
@@ -42,19 +42,19 @@ static data_group *group_of(data_scan *c, const uint8_t *sample) {
     }
     while (c->nlabels <= v) {
         c->labels = ls_grow(c->labels, (size_t)c->nlabels, sizeof *c->labels);
-        c->labels[c->nlabels++] = (data_group){0};
+        c->labels[c->nlabels++] = (ls_survey_group){0};
     }
     return &c->labels[v];
 }
 
-static void add_pick(data_group *g, uint64_t sample, size_t npicks) {
+static void add_pick(ls_survey_group *g, uint64_t sample, size_t npicks) {
     g->n++;
     if (g->npicks == npicks) return;
     g->picks = ls_grow(g->picks, g->npicks, sizeof *g->picks);
     g->picks[g->npicks++] = sample;
 }
 
-static void add_pixels(const ls_field *f, const uint8_t *pixels, data_group *to) {
+static void add_pixels(const ls_field *f, const uint8_t *pixels, ls_survey_group *to) {
     size_t channels = (size_t)f->dims[2];
     for (size_t i = 0; i < f->nbytes; i += channels)
         for (size_t c = 0; c < channels; c++) {
@@ -64,15 +64,15 @@ static void add_pixels(const ls_field *f, const uint8_t *pixels, data_group *to)
 }
 
 /* Adds what one sample has to the group's sums. */
-static void add_sums(data_group *to, const data_group *one) {
+static void add_sums(ls_survey_group *to, const ls_survey_group *one) {
     for (int c = 0; c < 3; c++) {
         to->x[c] += one->x[c];
         to->xx[c] += one->xx[c];
     }
 }
 
-static void add_sample(data_scan *c, uint64_t i, const uint8_t *sample, size_t npicks) {
-    data_group *g = group_of(c, sample), one = {0};
+static void add_sample(ls_survey *c, uint64_t i, const uint8_t *sample, size_t npicks) {
+    ls_survey_group *g = group_of(c, sample), one = {0};
     if (c->image) add_pixels(c->image, sample + c->image->offset, &one);
     add_pick(&c->all, i, npicks);
     add_sums(&c->all, &one);
@@ -81,8 +81,8 @@ static void add_sample(data_scan *c, uint64_t i, const uint8_t *sample, size_t n
     add_sums(g, &one);
 }
 
-data_scan data_scan_read(const ls_source *s, bool all, size_t npicks) {
-    data_scan c = {.source = s, .label = data_label(s), .image = image_of(s)};
+ls_survey ls_survey_read(const ls_source *s, bool all, size_t npicks) {
+    ls_survey c = {.source = s, .label = ls_survey_label(s), .image = image_of(s)};
     uint64_t n = all || s->count < COUNTED ? s->count : COUNTED;
     uint8_t *sample = ls_alloc(s->nbytes);
     for (; c.nread < n; c.nread++) {
@@ -101,13 +101,13 @@ data_scan data_scan_read(const ls_source *s, bool all, size_t npicks) {
     return c;
 }
 
-void data_scan_free(data_scan *c) {
+void ls_survey_free(ls_survey *c) {
     free_labels(c);
     free(c->all.picks);
 }
 
-uint64_t *data_scan_pick(const data_scan *c, size_t n, size_t *npicked_p) {
-    const data_group *groups = c->nlabels ? c->labels : &c->all;
+uint64_t *ls_survey_pick(const ls_survey *c, size_t n, size_t *npicked_p) {
+    const ls_survey_group *groups = c->nlabels ? c->labels : &c->all;
     size_t ngroups = c->nlabels ? (size_t)c->nlabels : 1, npicked = 0;
     uint64_t *picked = LS_NEW_ARRAY(uint64_t, n + 1);
     bool more = true;
@@ -123,15 +123,15 @@ uint64_t *data_scan_pick(const data_scan *c, size_t n, size_t *npicked_p) {
     return picked;
 }
 
-static double count_of(const data_scan *c, const data_group *g) {
+static double count_of(const ls_survey *c, const ls_survey_group *g) {
     return (double)g->n * (double)(c->image->dims[0] * c->image->dims[1]);
 }
 
-double data_mean(const data_scan *c, const data_group *g, int channel) {
+double ls_survey_mean(const ls_survey *c, const ls_survey_group *g, int channel) {
     return (double)g->x[channel] / count_of(c, g) / 255;
 }
 
-double data_deviation(const data_scan *c, const data_group *g, int channel) {
+double ls_survey_deviation(const ls_survey *c, const ls_survey_group *g, int channel) {
     double n = count_of(c, g), mean = (double)g->x[channel] / n;
     double square = (double)g->xx[channel] / n - mean * mean;
     return square > 0 ? sqrt(square) / 255 : 0;

@@ -1,5 +1,5 @@
 /* results.c - see results.h. */
-#include "train/results.h"
+#include "infer/results.h"
 
 #include <stdlib.h>
 #include <string.h>

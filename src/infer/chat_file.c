@@ -1,5 +1,5 @@
 /* chat_file.c - see chat_file.h. */
-#include "cli/chat_file.h"
+#include "infer/chat_file.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -34,10 +34,10 @@ static void put(ls_buf *b, const ls_chat *c) {
     ls_json_free(o);
 }
 
-void cli_chat_file_end(cli_chat_file *f, const ls_chat *c) { put(&f->before, c); }
+void ls_chat_file_end(ls_chat_file *f, const ls_chat *c) { put(&f->before, c); }
 
-ls_status cli_chat_file_write(const cli_chat_file *f, const ls_chat *c, const char *path,
-                              ls_error *e) {
+ls_status ls_chat_file_write(const ls_chat_file *f, const ls_chat *c, const char *path,
+                             ls_error *e) {
     ls_buf all = {0};
     ls_buf_append(&all, f->before.data ? f->before.data : "", f->before.len);
     put(&all, c);
@@ -46,7 +46,7 @@ ls_status cli_chat_file_write(const cli_chat_file *f, const ls_chat *c, const ch
     return s;
 }
 
-void cli_chat_file_free(cli_chat_file *f) { ls_buf_free(&f->before); }
+void ls_chat_file_free(ls_chat_file *f) { ls_buf_free(&f->before); }
 
 /* ---- reading ---- */
 
@@ -87,7 +87,7 @@ static ls_status take_line(ls_chat *c, const char *path, int64_t number, const c
     return ls_fail(e, LS_EINVAL, "%s:%lld: %s", path, (long long)number, why.msg);
 }
 
-ls_status cli_chat_file_read(cli_chat_file *f, const char *path, ls_chat *c, ls_error *e) {
+ls_status ls_chat_file_read(ls_chat_file *f, const char *path, ls_chat *c, ls_error *e) {
     ls_buf text = {0};
     int64_t number = 0, last = 0;
     ls_status s = ls_file_read_text(path, MOST, &text, e);

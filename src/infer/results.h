@@ -1,7 +1,7 @@
 /* results.h - pictures of a trained classifier: which classes it takes for which, and its worst
  * mistakes. */
-#ifndef LS_TRAIN_RESULTS_H
-#define LS_TRAIN_RESULTS_H
+#ifndef LS_INFER_RESULTS_H
+#define LS_INFER_RESULTS_H
 
 #include "dataset/dataset.h"
 #include "model/model.h"
