@@ -8,7 +8,7 @@
 #include "base/plural.h"
 #include "base/print.h"
 #include "cli/cli.h"
-#include "cli/export_ids.h"
+#include "infer/exported.h"
 #include "report/ledger.h"
 #include "storage/belongs.h"
 #include "storage/checkpoint.h"
@@ -172,6 +172,14 @@ static int ledger(const char *run, bool json) {
     return code;
 }
 
+static ls_status write_ids(const char *checkpoint, const char *to, bool json, ls_error *e) {
+    char *ids = NULL;
+    LS_TRY(ls_export_ids(checkpoint, to, &ids, e));
+    if (ids && !json) ls_print("%s: which id is which row\n", ids);
+    free(ids);
+    return LS_OK;
+}
+
 static int run(const ls_args *a) {
     const char *verb = a->words[0];
     bool json = cli_given(a, JSON);
@@ -193,7 +201,7 @@ static int run(const ls_args *a) {
     if (s == LS_OK && exports)
         s = ls_checkpoint_export(path, cli_given(a, EMA), cli_value(a, TO), &e);
     if (s == LS_OK && exports)
-        s = cli_export_ids(path, cli_value(a, TO), json, &e);
+        s = write_ids(path, cli_value(a, TO), json, &e);
     else if (s == LS_OK)
         s = shows ? show(path, json, &e) : check(path, hash, json, &e);
     free(path);
