@@ -19,26 +19,12 @@
 #include "base/utf8.h"
 #include "cli/cli.h"
 #include "cli/edit_line.h"
+#include "cli/sampling.h"
 #include "cli/stream_text.h"
 #include "infer/chat.h"
 #include "infer/chat_file.h"
 
-enum {
-    SYSTEM,
-    TEMPLATE,
-    CONTINUE,
-    SAVE,
-    TOKENS,
-    SEED,
-    TEMPERATURE,
-    TOP_K,
-    TOP_P,
-    MIN_P,
-    PENALTY,
-    STOP,
-    EMA,
-    JSON
-};
+enum { SYSTEM, TEMPLATE, CONTINUE, SAVE, TOKENS, SEED, EMA = SEED + CLI_SAMPLING, JSON };
 
 static volatile sig_atomic_t interrupted;
 
@@ -364,39 +350,17 @@ static ls_status open_and_converse(const ls_args *a, session *s, ls_error *e) {
     return status;
 }
 
-static bool read_options(const ls_args *a, session *s) {
-    int64_t seed = 1;
-    ls_sampler_rule *r = &s->how.rule;
-    s->how.ntokens = 512;
-    *r = LS_RULE_UNKNOWN;
-    s->how.stops = a->options[STOP].values;
-    s->how.nstops = a->options[STOP].n;
-    s->system = cli_value(a, SYSTEM);
-    s->save = cli_value(a, SAVE);
-    s->from = cli_value(a, CONTINUE);
-    s->json = cli_given(a, JSON);
-    s->at_terminal = isatty(STDIN_FILENO) == 1 && isatty(STDOUT_FILENO) == 1 && !s->json;
-    bool good = cli_integer(&cmd_chat, a, TOKENS, 1, 1000000, &s->how.ntokens) &&
-                cli_integer(&cmd_chat, a, SEED, 0, INT64_MAX, &seed) &&
-                cli_integer(&cmd_chat, a, TOP_K, 0, INT64_MAX, &r->top_k) &&
-                cli_real(&cmd_chat, a, TOP_P, 0, 1, &r->top_p) &&
-                cli_real(&cmd_chat, a, MIN_P, 0, 1, &r->min_p) &&
-                cli_real(&cmd_chat, a, PENALTY, 0.01, 100, &r->penalty) &&
-                cli_real(&cmd_chat, a, TEMPERATURE, 0, 1000, &r->temperature);
-    s->how.seed = (uint64_t)seed;
-    return good;
-}
-
 static int run(const ls_args *a) {
-    session s = {0};
+    session s = {.how.ntokens = 512,
+                 .system = cli_value(a, SYSTEM),
+                 .save = cli_value(a, SAVE),
+                 .from = cli_value(a, CONTINUE),
+                 .json = cli_given(a, JSON)};
     ls_error e = {0};
-    if (!read_options(a, &s)) return CLI_USAGE;
-    for (int i = 0; i < s.how.nstops; i++)
-        if (!*s.how.stops[i]) {
-            ls_fail(&e, LS_EINVAL, "--stop: the text is empty");
-            cli_fail(&e);
-            return CLI_USAGE;
-        }
+    s.at_terminal = isatty(STDIN_FILENO) == 1 && isatty(STDOUT_FILENO) == 1 && !s.json;
+    if (!cli_integer(&cmd_chat, a, TOKENS, 1, 1000000, &s.how.ntokens) ||
+        !cli_sampling_read(&cmd_chat, a, SEED, &s.how))
+        return CLI_USAGE;
     return open_and_converse(a, &s, &e) == LS_OK ? 0 : cli_fail(&e);
 }
 
@@ -423,22 +387,7 @@ const ls_command cmd_chat = {
          [CONTINUE] = {"continue", 0, "FILE", "go on with the last conversation of FILE"},
          [SAVE] = {"save", 0, "FILE", "write the conversations after each answer, as JSON lines"},
          [TOKENS] = {"tokens", 0, "N", "at most N tokens an answer (default: 512)"},
-         [SEED] = {"seed", 0, "S", "seed of the random choices (default: 1)"},
-         [TEMPERATURE] = {"temperature", 0, "T",
-                          "below 1 unlikely tokens are chosen less often; 0: always the likeliest "
-                          "(default: the model's, else 0.7)"},
-         [TOP_K] = {"top-k", 0, "K",
-                    "choose among the K likeliest (default: the model's, else all)"},
-         [TOP_P] = {"top-p", 0, "P",
-                    "choose among the likeliest whose probabilities add up to P (default: "
-                    "the model's, else 0.95)"},
-         [MIN_P] = {"min-p", 0, "P",
-                    "choose among tokens at least P times as likely as the likeliest (default: "
-                    "the model's, else 0, all)"},
-         [PENALTY] = {"repetition-penalty", 0, "X",
-                      "above 1: tokens that were there become less likely (default: the "
-                      "model's, else 1)"},
-         [STOP] = {"stop", 0, "TEXT", "end an answer before TEXT; may be given several times"},
+         [SEED] = CLI_SAMPLING_OPTIONS("0.7", "0.95", "end an answer"),
          [EMA] = {"ema", 0, NULL, "use the average of the weights (optim.ema)"},
          [JSON] = {"json", 0, NULL, "one JSON object a turn: user, answer, tokens, end"}},
     .run = run,

@@ -62,16 +62,6 @@ void ls_trained_close(ls_trained *);
  * computes of a text stays the same. */
 ls_status ls_trained_shorten(ls_trained *, int64_t context, ls_error *);
 
-typedef struct ls_sampling {
-    const char *prompt;
-    int64_t ntokens;
-    uint64_t seed;
-    uint64_t number; /* the prompt's number, among several with one seed */
-    ls_sampler_rule rule;
-    const char *const *stops; /* [nstops] texts that end the writing, and are not written */
-    int nstops;
-} ls_sampling;
-
 /* Why a text ends. */
 typedef enum ls_written_end {
     LS_END_LENGTH, /* it has ntokens, or the context is full */
@@ -87,16 +77,8 @@ typedef struct ls_generated {
     ls_written_end end;
 } ls_generated;
 
-/* Calls write() with the prompt's bytes, then with each new token's; stops when write() fails. The
- * text is the same for the same seed and number on any machine and any number of threads. An empty
- * prompt stands for a line end.
- *
- * Of a run's model the latest `context` tokens of a prompt count; if the context is full, its older
- * half is dropped, and the rest is computed again. LS_EINVAL: a published model's context is too
- * short for the prompt and ntokens more; its text also ends with the model's end token. */
+/* Takes text as it is written; the writing ends where it fails. */
 typedef ls_status ls_write_fn(const uint8_t *bytes, size_t nbytes, void *arg, ls_error *);
-ls_status ls_generate(const ls_trained *, const ls_sampling *, ls_write_fn *, void *arg,
-                      ls_generated *g_p, ls_error *);
 
 /* A rule whose numbers are below 0 where the user gives none: these become those of the published
  * model, or else those of `otherwise`. */

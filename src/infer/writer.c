@@ -162,3 +162,49 @@ ls_status ls_writer_write(ls_writer *w, const ls_writing *o, ls_generated *g_p, 
     if (s == LS_OK) *g_p = done;
     return s;
 }
+
+/* ---- a prompt ---- */
+
+/* A published model has learned positions up to its context. */
+static ls_status check_room(const ls_trained *t, const ls_writing *s, size_t n, ls_error *e) {
+    int64_t context = t->config.model.context;
+    if (!t->is_published || (int64_t)n + s->ntokens <= context) return LS_OK;
+    return ls_fail(
+        e, LS_EINVAL,
+        "the prompt has %zu tokens, and %lld more are to be written (--tokens); the model's "
+        "context has %lld",
+        n, (long long)s->ntokens, (long long)context);
+}
+
+static ls_status write_after(const ls_trained *t, const ls_token_list *prompt, const ls_writing *o,
+                             ls_generated *g_p, ls_error *e) {
+    ls_writer w;
+    LS_TRY(ls_writer_open(t, &w, e));
+    ls_status status = ls_writer_add(&w, prompt->ids, prompt->n, "the prompt", e);
+    if (status == LS_OK) status = ls_writer_write(&w, o, g_p, e);
+    ls_writer_close(&w);
+    return status;
+}
+
+ls_status ls_generate(const ls_trained *t, const char *text, const ls_writing *given,
+                      ls_generated *g_p, ls_error *e) {
+    LS_TRY(ls_trained_needs_text(t, "generate", e));
+    const char *prompt = *text ? text : "\n";
+    const ls_encoding how = {.what = "--prompt", .begin = true};
+    ls_token_list encoded;
+    LS_TRY(ls_tokenizer_encode_as(t->tokenizer, (const uint8_t *)prompt, strlen(prompt), &how,
+                                  &encoded, e));
+    ls_token_list_log_dropped(&encoded, how.what);
+    ls_writing o = *given;
+    o.ends = t->ends;
+    o.nends = t->nends;
+    o.special = true;
+    ls_status status = check_room(t, &o, encoded.n, e);
+    if (encoded.n == 0)
+        status = ls_fail(e, LS_EINVAL, "--prompt: the tokenizer has no tokens for it");
+    if (status == LS_OK) status = o.fn((const uint8_t *)prompt, strlen(prompt), o.arg, e);
+    *g_p = (ls_generated){0};
+    if (status == LS_OK && o.ntokens) status = write_after(t, &encoded, &o, g_p, e);
+    free(encoded.ids);
+    return status;
+}

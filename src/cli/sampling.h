@@ -1,0 +1,44 @@
+/* sampling.h - the options with which texts are sampled, of lockstep generate and chat: they stand one
+ * after the other in the tables of both. */
+#ifndef LS_CLI_SAMPLING_H
+#define LS_CLI_SAMPLING_H
+
+#include "cli/cli.h"
+#include "infer/writer.h"
+
+/* Their places behind the first one. */
+enum {
+    CLI_SEED,
+    CLI_TEMPERATURE,
+    CLI_TOP_K,
+    CLI_TOP_P,
+    CLI_MIN_P,
+    CLI_PENALTY,
+    CLI_STOP,
+    CLI_SAMPLING
+};
+
+/* Rows of a table of options; what the model does by itself has defaults of the command. */
+#define CLI_SAMPLING_OPTIONS(temperature, top_p, what_ends)                                        \
+    {"seed", 0, "S", "seed of the random choices (default: 1)"},                                   \
+        {"temperature", 0, "T",                                                                    \
+         "below 1 unlikely tokens are chosen less often; 0: always the likeliest "                 \
+         "(default: the model's, else " temperature ")"},                                          \
+        {"top-k", 0, "K", "choose among the K likeliest (default: the model's, else all)"},        \
+        {"top-p", 0, "P",                                                                          \
+         "choose among the likeliest whose probabilities add up to P (default: "                   \
+         "the model's, else " top_p ")"},                                                          \
+        {"min-p", 0, "P",                                                                          \
+         "choose among tokens at least P times as likely as the likeliest (default: "              \
+         "the model's, else 0, all)"},                                                             \
+        {"repetition-penalty", 0, "X",                                                             \
+         "above 1: tokens that were there become less likely (default: the "                       \
+         "model's, else 1)"},                                                                      \
+    {                                                                                              \
+        "stop", 0, "TEXT", what_ends " before TEXT; may be given several times"                    \
+    }
+
+/* Reads them; first: the place of --seed. False: bad usage, which is logged. */
+bool cli_sampling_read(const ls_command *, const ls_args *, int first, ls_writing *);
+
+#endif
