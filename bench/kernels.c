@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "cli/bench_kernels.h"
+#include "cli/bench.h"
 #include "cli/cli.h"
 #include "codecs.h"
 #include "convolutions.h"

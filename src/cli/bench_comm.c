@@ -1,5 +1,5 @@
-/* bench_comm.c - see bench_comm.h. The columns are nccl-tests'. */
-#include "cli/bench_comm.h"
+/* bench_comm.c - see bench.h. The columns are nccl-tests'. */
+#include "cli/bench.h"
 
 #include <sys/utsname.h>
 

@@ -1,5 +1,5 @@
-/* bench_kernels.c - see bench_kernels.h. */
-#include "cli/bench_kernels.h"
+/* bench_kernels.c - see bench.h. */
+#include "cli/bench.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-/* bench_machine.c - see bench_machine.h. */
-#include "cli/bench_machine.h"
+/* bench_machine.c - see bench.h. */
+#include "cli/bench.h"
 
 #include <string.h>
 

@@ -1,5 +1,5 @@
-/* bench_train.c - see bench_train.h. */
-#include "cli/bench_train.h"
+/* bench_train.c - see bench.h. */
+#include "cli/bench.h"
 
 #include <stdio.h>
 

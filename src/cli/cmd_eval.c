@@ -22,7 +22,7 @@ static int run(const ls_args *a) {
     ls_evaluated *results = LS_NEW_ARRAY(ls_evaluated, MOST_MODELS + 1);
     ls_error e = {0};
     int n = 0;
-    ls_status s = ls_evaluate(&q, results, &n, &e);
+    ls_status s = ls_evaluate_models(&q, results, &n, &e);
     if (s == LS_OK)
         (cli_given(a, JSON) ? cli_evaluated_print_json : cli_evaluated_print)(results, n);
     for (int i = 0; i <= MOST_MODELS; i++) ls_evaluated_free(&results[i]);

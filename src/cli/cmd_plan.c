@@ -10,17 +10,13 @@
 #include "base/waiting.h"
 #include "base/wrap.h"
 #include "cli/cli.h"
-#include "cli/plan_answers.h"
-#include "cli/plan_budget.h"
-#include "cli/plan_forecast.h"
-#include "cli/plan_json.h"
-#include "cli/plan_mesh.h"
-#include "cli/plan_phases.h"
+#include "cli/plan.h"
 #include "config/relations.h"
 #include "dataset/data_paths.h"
 #include "model/print.h"
 #include "perf/choose_code.h"
 #include "perf/mesh.h"
+#include "perf/plan_text.h"
 #include "plan/memory.h"
 #include "report/mesh_svg.h"
 #include "report/timeline.h"
@@ -93,6 +89,27 @@ static ls_status make(const ls_args *a, int *n_p, ls_config *c, ls_layout *l, ls
     return s;
 }
 
+/* A line for each. */
+static void print_fits_json(const ls_fit *fits, int n, int workers) {
+    for (int i = 0; i < n; i++) {
+        const ls_fit *f = &fits[i];
+        ls_json *o = ls_json_new_object();
+        ls_json_set_integer(o, "workers", workers);
+        ls_json_set_integer(o, "zero", f->zero);
+        ls_json_set_integer(o, "recompute", f->recompute);
+        ls_json_set_integer(o, "recompute_layers", f->recompute_layers);
+        ls_json_set_integer(o, "micro_batch", f->micro_batch);
+        ls_json_set_number(o, "bucket_mb", f->bucket_mb);
+        ls_json_set_text(o, "accumulate", f->accumulate ? "early" : "late");
+        ls_json_set_text(o, "optimizer_state", f->state ? "file" : "memory");
+        ls_json_set_integer(o, "memory_bytes", (int64_t)f->nbytes);
+        ls_json_set_number(o, "computing", f->compute);
+        ls_json_set_number(o, "sent", f->sent);
+        ls_print_json(o);
+        ls_json_free(o);
+    }
+}
+
 /* Prints a table of the settings that fit into `megabytes` a worker. */
 static ls_status print_fits(const ls_config *c, int workers, double megabytes, bool json,
                             ls_error *e) {
@@ -107,7 +124,7 @@ static ls_status print_fits(const ls_config *c, int workers, double megabytes, b
                        "no setting fits into %g MB a worker; use more workers or a smaller model",
                        megabytes);
     if (json) {
-        cli_fits_json(fits, n, workers);
+        print_fits_json(fits, n, workers);
         free(fits);
         return LS_OK;
     }
@@ -151,103 +168,6 @@ static int diff(const ls_args *a) {
     return s == LS_OK ? 0 : cli_fail(&e);
 }
 
-/* Prints the copy of the state for checkpoints (storage/snapshot.h), which belongs to no worker. */
-static void print_copy(const ls_config *c, const ls_plan *p, ls_buf *out) {
-    if (!ls_run_can_survive(c)) return;
-    ls_buf_printf(out, "  %-22s %12.3f  ", "copy for checkpoints",
-                  (double)ls_plan_copy_nbytes(p) / 1e6);
-    ls_buf_wrap(out, "of a host, beside its workers; several hosts hold a part each", 39, 39);
-}
-
-/* near: workers of a host. */
-static void print_rows(const ls_plan *p, int near, ls_buf *out) {
-    ls_rows_moved x = ls_plan_rows_moved(p, near);
-    ls_buf line = {0};
-    if (x.read + x.updated + x.written == 0) return;
-    ls_buf_printf(
-        &line,
-        "rows of tables in a step, from other hosts to a worker, if all ids of the batch "
-        "differ: %.0f bytes that its samples read, %.0f that it updates, %.0f written back",
-        x.read, x.updated, x.written);
-    ls_buf_printf(out, "\n  ");
-    ls_buf_wrap(out, line.data, 2, 2);
-    ls_buf_free(&line);
-}
-
-static void print_async(const ls_config *c, const ls_plan *p, ls_buf *out) {
-    if (c->sync.mode != LS_SYNC_ASYNC) return;
-    ls_buf line = {0};
-    ls_buf_printf(&line,
-                  "sync.mode async: each worker runs this plan up to Norm, for a batch of its own. "
-                  "Before it pulls %.3f MB of parameters, and afterwards it pushes %.3f MB of "
-                  "gradients to the servers, which run Update (docs/guide/async.md).",
-                  (double)ls_plan_params_nbytes(p) / 1e6, (double)ls_plan_slot_nbytes(p) / 1e6);
-    if (c->sync.copies > 1)
-        ls_buf_printf(&line,
-                      " sync.copies 2: another host has the parameters and states once more, %.3f "
-                      "MB, and gets each gradient.",
-                      (double)(1 + ls_optim_nstates(&p->c.optim)) * (double)p->c.model->nfloats *
-                          4 / 1e6);
-    ls_buf_printf(out, "\n");
-    ls_buf_wrap(out, line.data, 0, 0);
-    ls_buf_free(&line);
-}
-
-static void print_ssp(const ls_config *c, const ls_plan *p, int workers, ls_buf *out) {
-    if (c->sync.mode != LS_SYNC_SSP) return;
-    ls_buf line = {0};
-    int64_t cells = (c->sync.staleness + 1) * c->train.virtual_workers;
-    ls_buf_printf(
-        &line,
-        "sync.mode ssp: this is the plan of the main process, in which %d worker%s compute "
-        "the gradients, from parameters that are up to %lld step%s old: %.3f MB for each. "
-        "They lie in %lld places of %.3f MB; each worker has %.3f MB of parameters, and "
-        "memory for one virtual worker's layers (docs/guide/async.md).",
-        workers, ls_plural(workers), (long long)c->sync.staleness, ls_plural(c->sync.staleness),
-        (double)ls_plan_params_nbytes(p) / 1e6, (long long)cells,
-        (double)ls_plan_slot_nbytes(p) / 1e6, (double)ls_plan_params_nbytes(p) / 1e6);
-    ls_buf_printf(out, "\n");
-    ls_buf_wrap(out, line.data, 0, 0);
-    ls_buf_free(&line);
-}
-
-/* Who mixes with whom, in the rounds until the graph repeats. */
-static void print_gossip(const ls_config *c, double mean_nbytes, ls_buf *out) {
-    ls_gossip g = ls_sync_gossip(c);
-    int rounds = ls_sync_rounds(c);
-    ls_mixing mix = {.replicas = g.replicas};
-    for (int i = 0; i < g.replicas; i++) mix.mass[i] = 1;
-    ls_buf_printf(out, "  each mean of the replicas      %12.6f\n\n", mean_nbytes / 1e6);
-    for (int r = 0; r < rounds; r++) {
-        ls_mixing_make(&g, r, mix.mass, &mix);
-        ls_buf_printf(out, "  round %d: replica = mean of", r + 1);
-        for (int i = 0; i < g.replicas; i++) {
-            int list[LS_MIXING_MOST], n = ls_mixing_terms(&mix, i, list);
-            ls_buf_printf(out, "%s %d =", i ? "," : "", i);
-            for (int k = 0; k < n; k++) ls_buf_printf(out, "%s%d", k ? "+" : " ", list[k]);
-        }
-        ls_buf_printf(out, "\n");
-    }
-    if (!ls_gossip_period(&g))
-        ls_buf_printf(out, "  and so on: each round is drawn from train.seed\n");
-}
-
-/* What replicas that train apart send, beside what one model would. */
-static void print_sync(const ls_config *c, const ls_plan *p, ls_buf *out) {
-    ls_sync_traffic t;
-    int64_t every = ls_config_sync_every(c);
-    if (ls_sync_traffic_of(c, p, &t, NULL) != LS_OK) return;
-    ls_buf_printf(out,
-                  "\n  %d replicas, synchronized every %lld step%s\n"
-                  "  MB that a worker reads from others in a step, on average\n"
-                  "  from its own replica's workers %12.6f\n"
-                  "  between replicas               %12.6f\n"
-                  "  of one model (all_reduce)      %12.6f\n",
-                  p->c.islands, (long long)every, ls_plural(every), t.within / 1e6, t.between / 1e6,
-                  t.synchronous / 1e6);
-    if (c->sync.mode == LS_SYNC_GOSSIP) print_gossip(c, t.mean, out);
-}
-
 /* Actions are printed in pieces: all at once could take gigabytes. */
 static void print_actions(const ls_plan *p, int worker) {
     ls_buf out = {0};
@@ -264,9 +184,6 @@ enum { NO_ACTIONS = -2 };
 /* Prints the plan and its memory table. near: workers of a host; 0: there is one host. */
 static void print_plan(const ls_config *c, const ls_plan *p, int workers, int worker, int near) {
     ls_buf out = {0};
-    ls_memory memory;
-    ls_memory_config how = ls_layout_memory_config(c, p->c.nworkers, p->c.nworkers);
-    how.table_workers = near;
     const ls_model *m = p->c.model;
     ls_print("%zu parameters", m->count);
     if (m->frozen_count) ls_print(", of which %zu are trained", m->count - m->frozen_count);
@@ -281,15 +198,7 @@ static void print_plan(const ls_config *c, const ls_plan *p, int workers, int wo
         print_actions(p, worker);
         ls_buf_printf(&out, "\n");
     }
-    ls_plan_print_mesh(p, &out);
-    ls_plan_memory(p, &how, &memory);
-    ls_memory_print(p, &how, &memory, &out);
-    print_copy(c, p, &out);
-    print_rows(p, near, &out);
-    print_async(c, p, &out);
-    print_ssp(c, p, workers, &out);
-    if (p->c.islands) print_sync(c, p, &out);
-    cli_phases_print(c, NULL, &out);
+    ls_plan_print_rest(c, p, workers, near, &out);
     ls_print_text(out.data, out.len);
     ls_buf_free(&out);
 }
@@ -297,16 +206,16 @@ static void print_plan(const ls_config *c, const ls_plan *p, int workers, int wo
 /* Reads the options of a prediction; false: bad usage. */
 static bool read_forecast(const ls_args *a, cli_forecast *o) {
     int64_t host_workers = 0;
-    *o = (cli_forecast){.machine = cli_value(a, MACHINE),
-                        .link = cli_value(a, LINK),
-                        .algorithm = cli_value(a, ALGORITHM),
+    *o = (cli_forecast){.world = {.machine = cli_value(a, MACHINE),
+                                  .link = cli_value(a, LINK),
+                                  .algorithm = cli_value(a, ALGORITHM)},
                         .trace = cli_value(a, TRACE),
                         .strong = cli_given(a, STRONG),
                         .json = cli_given(a, JSON)};
     if (!cli_integer(&cmd_plan, a, HOST_WORKERS, 1, 4096, &host_workers) ||
         !cli_real(&cmd_plan, a, BUDGET, 0, 1e12, &o->budget))
         return false;
-    o->host_workers = (int)host_workers;
+    o->world.host_workers = (int)host_workers;
     return true;
 }
 
@@ -366,22 +275,22 @@ static int run_table(const ls_args *a, const cli_forecast *o, const int *counts,
 
 /* Pictures come first: whoever reads the text may close it early, which ends the program. */
 static ls_status draw(const ls_args *a, const cli_forecast *o, const ls_config *c, const ls_plan *p,
-                      const cli_predicted *x, ls_error *e) {
+                      const ls_prospect *x, ls_error *e) {
     if (cli_given(a, SVG)) LS_TRY(ls_mesh_svg(p, cli_value(a, SVG), e));
-    return o->trace && x ? cli_predicted_draw(o, c, p, x, e) : LS_OK;
+    return o->trace && x ? ls_prospect_draw(x, c, p, o->trace, e) : LS_OK;
 }
 
 /* Prints the answers, the plan, and the prediction if one was asked for. */
 static ls_status print_all(const ls_args *a, const cli_forecast *o, const ls_config *c,
                            const ls_plan *p, int workers, ls_error *e) {
-    cli_predicted x;
+    ls_prospect x;
     ls_error why = {0};
     bool predicts = cli_forecast_predicts(o), json = o->json;
     int64_t worker = cli_given(a, ACTIONS) ? LS_ALL_WORKERS : NO_ACTIONS;
     cli_integer(&cmd_plan, a, WORKER, 0, 4095, &worker);
     if (json && !predicts) {
         LS_TRY(draw(a, o, c, p, NULL, e));
-        ls_json *plan = cli_plan_json(c, p);
+        ls_json *plan = ls_plan_json(c, p);
         ls_print_json(plan);
         ls_json_free(plan);
         return LS_OK;
@@ -393,10 +302,13 @@ static ls_status print_all(const ls_args *a, const cli_forecast *o, const ls_con
     if (s == LS_OK && json) cli_predicted_print_json(c, p, &x);
     if (s == LS_OK && !json) {
         cli_answers_print(o, c, p, &x, known ? NULL : &why);
-        print_plan(c, p, workers, (int)worker, o->host_workers ? o->host_workers : o->link ? 1 : 0);
+        print_plan(c, p, workers, (int)worker,
+                   o->world.host_workers ? o->world.host_workers
+                   : o->world.link       ? 1
+                                         : 0);
         if (predicts) cli_predicted_print(o, c, &x);
     }
-    cli_predicted_free(&x);
+    ls_prospect_free(&x);
     return s;
 }
 

@@ -1,13 +1,15 @@
 /* cmd_report.c - lockstep report --scaling, --cost, --seeds */
 #include <stdlib.h>
+#include <string.h>
 
+#include "base/escape.h"
 #include "base/json.h"
 #include "base/log.h"
 #include "base/print.h"
 #include "cli/cli.h"
-#include "cli/report_cost.h"
 #include "cli/report_scaling.h"
 #include "config/relations.h"
+#include "perf/expense.h"
 #include "search/seeds.h"
 #include "storage/epochs.h"
 #include "storage/origin.h"
@@ -31,14 +33,67 @@ enum {
 
 static int ascending(const void *a, const void *b) { return *(const int *)a - *(const int *)b; }
 
+typedef struct sum {
+    ls_expense_used used;
+    ls_expense cost;
+} sum;
+
+static void put_row(ls_buf *out, const sum *x, const char *name, const ls_machine_prices *p) {
+    ls_buf_printf(out, "%10lld %12.1f  ", (long long)x->used.steps, x->used.seconds);
+    ls_expense_print(p, &x->cost, out);
+    ls_buf_printf(out, "  ");
+    ls_buf_escape(out, LS_ESCAPE_LINE, name, strlen(name));
+    ls_buf_printf(out, "\n");
+}
+
+static void print_cost_json(const sum *x, const char *run, const ls_machine_prices *p) {
+    ls_json *o = ls_expense_json(p, &x->cost);
+    ls_json_set(o, "run", ls_json_new_path(run));
+    ls_json_set_integer(o, "steps", x->used.steps);
+    ls_json_set_number(o, "seconds", x->used.seconds);
+    ls_print_json(o);
+    ls_json_free(o);
+}
+
+/* Prints what each of the runs [n] has used so far, by the prices in the machine's file. */
+static ls_status print_costs(const char *const *runs, int n, const char *machine, bool json,
+                             ls_error *e) {
+    ls_machine m = {0};
+    ls_buf out = {0};
+    sum all = {0};
+    ls_status s = ls_machine_read(machine, &m, e);
+    if (s == LS_OK && m.prices.worker_hour <= 0 && m.prices.watts <= 0)
+        s = ls_fail(e, LS_EINVAL,
+                    "%s: has neither cost.worker_hour nor cost.watts; `lockstep bench machine "
+                    "--price P --watts W --save FILE` writes them, or add them by hand",
+                    machine);
+    ls_buf_printf(&out, "%10s %12s  used\n", "steps", "seconds");
+    for (int i = 0; i < n && s == LS_OK; i++) {
+        sum x;
+        s = ls_expense_read(runs[i], &x.used, e);
+        if (s != LS_OK) break;
+        x.cost = ls_expense_of(&m.prices, x.used.worker_seconds);
+        all.used.steps += x.used.steps;
+        all.used.seconds += x.used.seconds;
+        all.used.worker_seconds += x.used.worker_seconds;
+        put_row(&out, &x, runs[i], &m.prices);
+        if (json) print_cost_json(&x, runs[i], &m.prices);
+    }
+    all.cost = ls_expense_of(&m.prices, all.used.worker_seconds);
+    if (n > 1) put_row(&out, &all, "all", &m.prices);
+    if (s == LS_OK && !json) ls_print_text(out.data, out.len);
+    ls_buf_free(&out);
+    ls_machine_free(&m);
+    return s;
+}
+
 static int run_cost(const ls_args *a) {
     ls_error e = {0};
     if (!cli_given(a, MACHINE)) {
         ls_log("report: --cost needs the file with the prices: --machine FILE");
         return CLI_USAGE;
     }
-    ls_status s =
-        cli_cost_print(a->words, a->nwords, cli_value(a, MACHINE), cli_given(a, JSON), &e);
+    ls_status s = print_costs(a->words, a->nwords, cli_value(a, MACHINE), cli_given(a, JSON), &e);
     return s == LS_OK ? 0 : cli_fail(&e);
 }
 
@@ -60,9 +115,9 @@ static int run_scaling(const ls_args *a) {
         return CLI_USAGE;
     }
     qsort(counts, (size_t)n, sizeof *counts, ascending);
-    const cli_forecast world = {.machine = cli_value(a, MACHINE),
-                                .link = cli_value(a, LINK),
-                                .host_workers = (int)host_workers};
+    const ls_forecast_world_options world = {.machine = cli_value(a, MACHINE),
+                                             .link = cli_value(a, LINK),
+                                             .host_workers = (int)host_workers};
     const cli_scaling o = {.world = &world,
                            .counts = counts,
                            .n = n,

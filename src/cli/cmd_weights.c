@@ -4,120 +4,16 @@
 
 #include "base/columns.h"
 #include "base/escape.h"
-#include "base/file.h"
 #include "base/json.h"
 #include "base/log.h"
 #include "base/print.h"
 #include "base/wrap.h"
 #include "cli/cli.h"
-#include "weights/blocks.h"
 #include "weights/config_json.h"
-#include "weights/weights.h"
+#include "weights/listing.h"
 
 enum { KEYS, JSON };
 enum { ELEMENTS = 8, TEXT = 72, NAME = 40, INDENT = 11 };
-
-/* A tensor of any kind of file. */
-typedef struct row {
-    const char *name, *type;
-    const char *stored; /* its name in the file; NULL: the same */
-    int ndims;
-    int64_t dims[LS_TENSOR_MAX_DIMS]; /* outermost first */
-    size_t nbytes;
-} row;
-
-/* What was opened: a model, or else files that are only listed. */
-typedef struct listing {
-    const char *path, *format;
-    ls_weights model;
-    ls_gguf gguf;
-    ls_safetensors file;
-    const ls_gguf *keys; /* NULL: no GGUF file */
-    row *rows;           /* [n] */
-    size_t n;
-} listing;
-
-/* ---- opening ---- */
-
-static void add(listing *l, row r) {
-    l->rows = ls_grow(l->rows, l->n, sizeof *l->rows);
-    l->rows[l->n++] = r;
-}
-
-static void list_model(listing *l) {
-    const ls_weights *w = &l->model;
-    for (size_t i = 0; i < w->n; i++) {
-        const ls_weight *t = &w->list[i];
-        row r = {.name = t->id.name, .type = ls_block_of(t->type)->name, .nbytes = t->nbytes};
-        r.ndims = t->id.ndims;
-        for (int d = 0; d < r.ndims; d++) r.dims[d] = t->id.dims[d];
-        if (w->is_gguf) r.stored = t->id.gguf;
-        add(l, r);
-    }
-    if (w->is_gguf) l->keys = &w->gguf;
-    l->format = w->is_gguf ? "GGUF" : "safetensors";
-}
-
-static void list_gguf(listing *l) {
-    for (size_t i = 0; i < l->gguf.ntensors; i++) {
-        const ls_gguf_tensor *t = &l->gguf.tensors[i];
-        row r = {.name = t->name, .type = ls_gguf_type_of(t->type)->name, .nbytes = t->nbytes};
-        r.ndims = t->ndims;
-        for (int d = 0; d < r.ndims; d++) r.dims[d] = t->dims[t->ndims - 1 - d];
-        add(l, r);
-    }
-    l->keys = &l->gguf;
-    l->format = "GGUF";
-}
-
-static void list_file(listing *l) {
-    for (size_t i = 0; i < l->file.n; i++) {
-        const ls_tensor *t = &l->file.tensors[i];
-        row r = {.name = t->name, .type = t->dtype, .ndims = t->ndims};
-        memcpy(r.dims, t->dims, sizeof r.dims);
-        if (t->type != LS_NBLOCK_TYPES) r.nbytes = ls_tensor_nbytes(t);
-        add(l, r);
-    }
-    l->format = "safetensors";
-}
-
-static bool is_safetensors(const char *path) {
-    size_t n = strlen(path);
-    return n > 12 && strcmp(path + n - 12, ".safetensors") == 0 && !ls_file_is_dir(path);
-}
-
-/* The model; where it can't be used, the file alone, and *why has the reason. */
-static ls_status open_path(listing *l, ls_error *why, ls_error *e) {
-    if (is_safetensors(l->path)) {
-        LS_TRY(ls_safetensors_open_any(l->path, &l->file, e));
-        list_file(l);
-        return LS_OK;
-    }
-    ls_status s = ls_weights_open(l->path, &l->model, why);
-    if (s == LS_OK) {
-        list_model(l);
-        return LS_OK;
-    }
-    if (!ls_gguf_is(l->path) || ls_gguf_open(l->path, &l->gguf, NULL) != LS_OK) {
-        *e = *why;
-        return s;
-    }
-    list_gguf(l);
-    return LS_OK;
-}
-
-static void close_listing(listing *l) {
-    ls_weights_close(&l->model);
-    ls_gguf_close(&l->gguf);
-    ls_safetensors_close(&l->file);
-    free(l->rows);
-}
-
-static size_t nbytes_of(const listing *l) {
-    size_t nbytes = 0;
-    for (size_t i = 0; i < l->n; i++) nbytes += l->rows[i].nbytes;
-    return nbytes;
-}
 
 /* ---- for people ---- */
 
@@ -164,13 +60,13 @@ static void put_keys(const ls_gguf *g, ls_buf *b) {
     }
 }
 
-static void put_rows(const listing *l, ls_buf *b) {
+static void put_rows(const ls_weights_listing *l, ls_buf *b) {
     size_t widest = 0;
     for (size_t i = 0; i < l->n; i++)
         if (strlen(l->rows[i].name) > widest) widest = strlen(l->rows[i].name);
     ls_buf_printf(b, "\n");
     for (size_t i = 0; i < l->n; i++) {
-        const row *r = &l->rows[i];
+        const ls_weights_row *r = &l->rows[i];
         size_t begin = b->len;
         ls_buf_escape(b, LS_ESCAPE_LINE, r->name, strlen(r->name));
         size_t pad = begin + widest > b->len ? begin + widest - b->len : 0;
@@ -181,7 +77,7 @@ static void put_rows(const listing *l, ls_buf *b) {
     }
 }
 
-static void print_listing(const listing *l, bool keys) {
+static void print_listing(const ls_weights_listing *l, bool keys) {
     const ls_weights *w = &l->model;
     ls_buf b = {0};
     ls_buf_printf(&b, "format     %s", l->format);
@@ -196,7 +92,8 @@ static void print_listing(const listing *l, bool keys) {
                       "weights    %lld parameters: ", (long long)ls_architecture_count(&w->arch));
         ls_weights_put_types(w, &b);
     }
-    ls_buf_printf(&b, "\ntensors    %zu, %.3f MB\n", l->n, (double)nbytes_of(l) / 1e6);
+    ls_buf_printf(&b, "\ntensors    %zu, %.3f MB\n", l->n,
+                  (double)ls_weights_listing_nbytes(l) / 1e6);
     if (keys && l->keys) put_keys(l->keys, &b);
     put_rows(l, &b);
     ls_print_text(b.data, b.len);
@@ -236,7 +133,7 @@ static ls_json *keys_json(const ls_gguf *g) {
     return o;
 }
 
-static ls_json *row_json(const row *r) {
+static ls_json *row_json(const ls_weights_row *r) {
     ls_json *o = ls_json_new_object(), *shape = ls_json_new_array();
     for (int d = 0; d < r->ndims; d++) ls_json_push(shape, ls_json_new_integer(r->dims[d]));
     ls_json_set_text(o, "name", r->name);
@@ -247,7 +144,7 @@ static ls_json *row_json(const row *r) {
     return o;
 }
 
-static void print_json(const listing *l, const ls_error *why) {
+static void print_json(const ls_weights_listing *l, const ls_error *why) {
     const ls_weights *w = &l->model;
     ls_json *o = ls_json_new_object(), *tensors = ls_json_new_array();
     for (size_t i = 0; i < l->n; i++) ls_json_push(tensors, row_json(&l->rows[i]));
@@ -260,7 +157,7 @@ static void print_json(const listing *l, const ls_error *why) {
         ls_json_set(o, "config", ls_json_new_null());
         if (why->msg[0]) ls_json_set(o, "unsupported", ls_json_new_path(why->msg));
     }
-    ls_json_set_integer(o, "bytes", (int64_t)nbytes_of(l));
+    ls_json_set_integer(o, "bytes", (int64_t)ls_weights_listing_nbytes(l));
     if (l->keys) ls_json_set(o, "metadata", keys_json(l->keys));
     ls_json_set(o, "tensors", tensors);
     ls_print_json(o);
@@ -270,14 +167,14 @@ static void print_json(const listing *l, const ls_error *why) {
 /* ---- the command ---- */
 
 static int run(const ls_args *a) {
-    listing l = {.path = a->words[0]};
+    ls_weights_listing l;
     ls_error why = {0}, e = {0};
-    if (open_path(&l, &why, &e) != LS_OK) return cli_fail(&e);
+    if (ls_weights_list(a->words[0], &l, &why, &e) != LS_OK) return cli_fail(&e);
     if (cli_given(a, JSON))
         print_json(&l, &why);
     else
         print_listing(&l, cli_given(a, KEYS));
-    close_listing(&l);
+    ls_weights_listing_free(&l);
     return why.msg[0] ? cli_fail(&why) : 0;
 }
 

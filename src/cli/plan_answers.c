@@ -1,5 +1,5 @@
-/* plan_answers.c - see plan_answers.h. */
-#include "cli/plan_answers.h"
+/* plan_answers.c - see plan.h. */
+#include "cli/plan.h"
 
 #include <stdio.h>
 
@@ -34,7 +34,7 @@ static void put(const char *question, const char *answer) {
 
 /* workers: those of the run. A plan of sync.mode ssp or async is that of one process. */
 static void print_memory(const cli_forecast *o, const ls_config *c, const ls_plan *p, int workers) {
-    int near = o->host_workers ? o->host_workers : o->link ? 1 : workers;
+    int near = o->world.host_workers ? o->world.host_workers : o->world.link ? 1 : workers;
     if (near > workers) near = workers;
     char each[32], all[32], has[32], line[240];
     ls_host_need x = ls_host_memory_need(c, p, near, workers / near, ls_run_can_survive(c));
@@ -46,7 +46,7 @@ static void print_memory(const cli_forecast *o, const ls_config *c, const ls_pla
     put("fits", line);
 }
 
-static void print_time(const cli_forecast *o, const ls_config *c, const cli_predicted *x) {
+static void print_time(const cli_forecast *o, const ls_config *c, const ls_prospect *x) {
     bool estimated = !cli_forecast_predicts(o);
     const char *about = estimated ? "about " : "";
     char text[32], line[240];
@@ -62,7 +62,7 @@ static void print_time(const cli_forecast *o, const ls_config *c, const cli_pred
 }
 
 void cli_answers_print(const cli_forecast *o, const ls_config *c, const ls_plan *p,
-                       const cli_predicted *x, const ls_error *why) {
+                       const ls_prospect *x, const ls_error *why) {
     char line[sizeof why->msg + 20];
     print_memory(o, c, p, x->nworkers);
     if (!why) {

@@ -1,5 +1,5 @@
-/* plan_budget.c - see plan_budget.h. */
-#include "cli/plan_budget.h"
+/* plan_budget.c - see plan.h. */
+#include "cli/plan.h"
 
 #include <string.h>
 
@@ -80,8 +80,8 @@ static ls_status print_offers(const cli_forecast *f, const ls_config *c, const l
         ls_print("predicted for %lld steps on machines as in %s,\nat %.4g %s a worker-hour; "
                  "budget %.4g %s\n\nworkers zero     step s      hours   w.-hours %10s       kWh   "
                  "  steps\n",
-                 (long long)c->train.steps, f->machine ? f->machine : "this one", p->worker_hour,
-                 p->currency, f->budget, p->currency, p->currency);
+                 (long long)c->train.steps, f->world.machine ? f->world.machine : "this one",
+                 p->worker_hour, p->currency, f->budget, p->currency, p->currency);
     for (int i = 0; i < n; i++)
         if (f->json)
             print_json(&offers[i], p, i == best);
@@ -105,14 +105,14 @@ ls_status cli_budget_print(const cli_forecast *f, const ls_config *c, const int 
     ls_machine m = {0};
     ls_forecast_world w;
     offer offers[CLI_MAX_COUNTS];
-    ls_status s = cli_forecast_open_world(f, &m, &w, e);
+    ls_status s = ls_forecast_world_open(&f->world, &m, &w, e);
     if (s == LS_OK && m.prices.worker_hour <= 0)
         s = ls_fail(e, LS_EINVAL,
                     "%s: has no cost.worker_hour, so --budget can't be compared; `lockstep bench "
                     "machine --price P --save FILE` writes it, or add it by hand",
-                    f->machine ? f->machine : "this machine");
+                    f->world.machine ? f->world.machine : "this machine");
     for (int i = 0; i < n && s == LS_OK; i++) {
-        s = cli_forecast_check_hosts(&w, counts[i], e);
+        s = ls_forecast_world_check(&w, counts[i], e);
         if (s == LS_OK) s = make_offer(c, counts[i], &w, f->budget, &offers[i], e);
     }
     if (s == LS_OK) s = print_offers(f, c, &m, offers, n, e);

@@ -1,5 +1,5 @@
-/* plan_forecast.c - see plan_forecast.h. */
-#include "cli/plan_forecast.h"
+/* plan_forecast.c - the predictions of lockstep plan. See plan.h. */
+#include "cli/plan.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,62 +9,11 @@
 #include "base/plural.h"
 #include "base/print.h"
 #include "base/wrap.h"
-#include "cli/plan_json.h"
-#include "cli/plan_phases.h"
 #include "model/shape.h"
-#include "perf/calibrate.h"
-#include "perf/estimate.h"
 #include "perf/expense.h"
-#include "report/timeline.h"
+#include "perf/plan_text.h"
 
 /* ---- reading ---- */
-
-/* Reads "200Gb/s" as seconds per byte. */
-static bool read_bandwidth(const char *text, size_t length, double *byte_s_p) {
-    static const char scales[] = "kMGT";
-    char *end = NULL;
-    double x = strtod(text, &end), scale = 1;
-    if (end == text || !(x > 0 && x < 1e15)) return false;
-    for (const char *s = scales; *end && *s; s++) {
-        scale *= 1e3;
-        if (*end != *s) continue;
-        x *= scale;
-        end++;
-        break;
-    }
-    if (*end != 'b' && *end != 'B') return false;
-    x /= *end == 'b' ? 8 : 1;
-    *byte_s_p = 1 / x;
-    return strncmp(end + 1, "/s", 2) == 0 && end + 3 == text + length;
-}
-
-/* Reads "3us" as seconds. */
-static bool read_time(const char *text, double *s_p) {
-    static const struct {
-        const char *unit;
-        double s;
-    } units[] = {{"ns", 1e-9}, {"us", 1e-6}, {"ms", 1e-3}, {"s", 1}};
-    char *end = NULL;
-    double x = strtod(text, &end);
-    if (end == text || !(x >= 0 && x < 1e9)) return false;
-    for (size_t i = 0; i < sizeof units / sizeof *units; i++)
-        if (strcmp(end, units[i].unit) == 0) {
-            *s_p = x * units[i].s;
-            return true;
-        }
-    return false;
-}
-
-static ls_status read_link(const char *text, ls_forecast_world *w, ls_error *e) {
-    size_t length = strcspn(text, ",");
-    if (text[length] && read_bandwidth(text, length, &w->byte_s) &&
-        read_time(text + length + 1, &w->latency_s))
-        return LS_OK;
-    return ls_fail(e, LS_EINVAL,
-                   "--link: '%.40s' is not the bandwidth and latency of a host's network card, "
-                   "such as 200Gb/s,3us or 1.25GB/s,50us",
-                   text);
-}
 
 ls_status cli_forecast_counts(const char *text, int *counts, int *n_p, ls_error *e) {
     const char *at = text;
@@ -86,35 +35,7 @@ ls_status cli_forecast_counts(const char *text, int *counts, int *n_p, ls_error 
     return LS_OK;
 }
 
-/* ---- the world ---- */
-
-ls_status cli_forecast_read_world(const cli_forecast *o, ls_forecast_world *w, ls_error *e) {
-    *w = (ls_forecast_world){.algorithm = o->algorithm};
-    if (o->algorithm && !ls_fabric_knows(o->algorithm))
-        return ls_fail(e, LS_EINVAL,
-                       "--algorithm: '%.40s' does not exist; docs/design/collectives.md lists them",
-                       o->algorithm);
-    if (o->link) LS_TRY(read_link(o->link, w, e));
-    if (o->host_workers && !o->link)
-        return ls_fail(e, LS_EINVAL,
-                       "--host-workers: the link between the hosts is missing; add --link, e.g. "
-                       "--link 200Gb/s,3us");
-    w->host_workers = o->host_workers ? o->host_workers : o->link ? 1 : 0;
-    return LS_OK;
-}
-
-ls_status cli_forecast_open_world(const cli_forecast *o, ls_machine *m, ls_forecast_world *w,
-                                  ls_error *e) {
-    LS_TRY(cli_forecast_read_world(o, w, e));
-    w->machine = m;
-    if (o->machine) return ls_machine_read(o->machine, m, e);
-    ls_log("measuring this machine, which takes 45 seconds of processor time; --machine FILE reads "
-           "what "
-           "`lockstep bench machine --save FILE` has measured");
-    return ls_calibrate(m, e);
-}
-
-void cli_forecast_print_world(const cli_forecast *o, const ls_machine *m) {
+void cli_forecast_print_world(const ls_forecast_world_options *o, const ls_machine *m) {
     int n = o->host_workers ? o->host_workers : 1;
     ls_print("predicted for machines as in %s\n  (%s, %d core%s)\n",
              o->machine ? o->machine : "this one, just measured", m->name, m->cores,
@@ -123,18 +44,11 @@ void cli_forecast_print_world(const cli_forecast *o, const ls_machine *m) {
     if (o->algorithm) ls_print("  %s where possible\n", o->algorithm);
 }
 
-ls_status cli_forecast_check_hosts(const ls_forecast_world *w, int n, ls_error *e) {
-    if (!w->host_workers || n < w->host_workers || n % w->host_workers == 0) return LS_OK;
-    return ls_fail(e, LS_EINVAL,
-                   "--host-workers %d: %d workers don't fill a whole number of such hosts",
-                   w->host_workers, n);
-}
-
 /* ---- one plan ---- */
 
 static void print_phases(const ls_config *c, const double *step_s) {
     ls_buf out = {0};
-    cli_phases_print(c, step_s, &out);
+    ls_phases_print(c, step_s, &out);
     ls_print_text(out.data, out.len);
     ls_buf_free(&out);
 }
@@ -184,7 +98,7 @@ static void print_forecast(const ls_forecast *f) {
 
 /* ---- bounded staleness, parameter servers ---- */
 
-static ls_json *clocked_json(const ls_config *c, const cli_predicted *x) {
+static ls_json *clocked_json(const ls_config *c, const ls_prospect *x) {
     const ls_clocked *k = &x->by.clocked;
     ls_json *o = ls_json_new_object();
     ls_json_set_integer(o, "workers", k->nworkers);
@@ -196,7 +110,7 @@ static ls_json *clocked_json(const ls_config *c, const cli_predicted *x) {
     return o;
 }
 
-static void print_clocked(const ls_config *c, const cli_predicted *x) {
+static void print_clocked(const ls_config *c, const ls_prospect *x) {
     const ls_clocked *k = &x->by.clocked;
     const char *unit = ls_config_unit(c);
     ls_print("  predicted step         %12.6f s  with %d worker%s\n", x->step_s, k->nworkers,
@@ -206,7 +120,7 @@ static void print_clocked(const ls_config *c, const cli_predicted *x) {
     ls_print("  predicted update       %12.6f s  by the main process\n", k->update_s);
 }
 
-static ls_json *pushed_json(const ls_config *c, const cli_predicted *x) {
+static ls_json *pushed_json(const ls_config *c, const ls_prospect *x) {
     const ls_pushed *k = &x->by.pushed;
     ls_json *o = ls_json_new_object();
     ls_json_set_integer(o, "workers", k->nworkers);
@@ -219,7 +133,7 @@ static ls_json *pushed_json(const ls_config *c, const cli_predicted *x) {
     return o;
 }
 
-static void print_pushed(const ls_config *c, const cli_predicted *x) {
+static void print_pushed(const ls_config *c, const ls_prospect *x) {
     const ls_pushed *k = &x->by.pushed;
     const char *unit = ls_config_unit(c);
     ls_print("  predicted step         %12.6f s  from one to the next, with %d worker%s\n",
@@ -235,15 +149,17 @@ static void print_pushed(const ls_config *c, const cli_predicted *x) {
 
 /* ---- any of them ---- */
 
-bool cli_forecast_predicts(const cli_forecast *o) { return o->machine || o->link || o->trace; }
+bool cli_forecast_predicts(const cli_forecast *o) {
+    return o->world.machine || o->world.link || o->trace;
+}
 
 /* Workers without a common step, and workers of one host, can't be predicted with all options. */
 static ls_status check_mode(const cli_forecast *o, const ls_config *c, ls_error *e) {
-    if (c->sync.mode == LS_SYNC_SSP && (o->link || o->trace))
+    if (c->sync.mode == LS_SYNC_SSP && (o->world.link || o->trace))
         return ls_fail(e, LS_EINVAL,
                        "--%s: sync.mode ssp is predicted for workers of one host, which have no "
                        "common step to draw; leave it out",
-                       o->link ? "link" : "trace");
+                       o->world.link ? "link" : "trace");
     if (c->sync.mode == LS_SYNC_ASYNC && o->trace)
         return ls_fail(e, LS_EINVAL,
                        "--trace: workers of sync.mode async have no common step to draw; leave it "
@@ -251,47 +167,16 @@ static ls_status check_mode(const cli_forecast *o, const ls_config *c, ls_error 
     return LS_OK;
 }
 
-static ls_status predict_plan(const ls_config *c, const ls_plan *p, cli_predicted *x, ls_error *e) {
-    LS_TRY(cli_forecast_check_hosts(&x->world, p->c.nworkers, e));
-    LS_TRY(ls_forecast_plan(c, p, &x->world, &x->by.plan, e));
-    x->step_s = x->by.plan.step_s;
-    x->units_per_s = x->by.plan.units_per_s;
-    LS_TRY(ls_forecast_phases(c, p->c.nworkers, &x->world, x->phases_s, e));
-    return ls_expense_run_s(c, p->c.nworkers, &x->world, x->step_s, &x->run_s, e);
-}
-
-static ls_status predict_crew(const ls_config *c, const ls_plan *p, cli_predicted *x, ls_error *e) {
-    if (c->sync.mode == LS_SYNC_SSP) {
-        LS_TRY(ls_clocked_forecast(c, p, x->nworkers, &x->world, &x->by.clocked, e));
-        x->step_s = ls_clocked_step_s(&x->by.clocked);
-    } else {
-        LS_TRY(ls_pushed_forecast(c, p, x->nworkers, &x->world, &x->by.pushed, e));
-        x->step_s = ls_pushed_step_s(&x->by.pushed);
-    }
-    x->units_per_s = (double)c->train.batch * ls_config_units(c) / x->step_s;
-    x->run_s = x->step_s * (double)c->train.steps;
-    return LS_OK;
-}
-
 ls_status cli_predict(const cli_forecast *o, const ls_config *c, const ls_plan *p, int n,
-                      cli_predicted *x, ls_error *e) {
-    *x = (cli_predicted){.nworkers = n};
+                      ls_prospect *x, ls_error *e) {
+    *x = (ls_prospect){.nworkers = n};
     LS_TRY(check_mode(o, c, e));
-    if (cli_forecast_predicts(o)) {
-        LS_TRY(cli_forecast_open_world(o, &x->machine, &x->world, e));
-    } else {
-        LS_TRY(cli_forecast_read_world(o, &x->world, e));
-        LS_TRY(ls_machine_estimate(ls_config_compute(c) == LS_BF16, &x->machine, e));
-        x->world.machine = &x->machine;
-    }
-    return ls_config_has_crew(c) ? predict_crew(c, p, x, e) : predict_plan(c, p, x, e);
+    return ls_prospect_make(&o->world, !cli_forecast_predicts(o), c, p, x, e);
 }
 
-void cli_predicted_free(cli_predicted *x) { ls_machine_free(&x->machine); }
-
-void cli_predicted_print(const cli_forecast *o, const ls_config *c, const cli_predicted *x) {
+void cli_predicted_print(const cli_forecast *o, const ls_config *c, const ls_prospect *x) {
     ls_print("\n");
-    cli_forecast_print_world(o, &x->machine);
+    cli_forecast_print_world(&o->world, &x->machine);
     if (c->sync.mode == LS_SYNC_SSP) {
         print_clocked(c, x);
     } else if (c->sync.mode == LS_SYNC_ASYNC) {
@@ -303,41 +188,26 @@ void cli_predicted_print(const cli_forecast *o, const ls_config *c, const cli_pr
     }
 }
 
-void cli_predicted_print_json(const ls_config *c, const ls_plan *p, const cli_predicted *x) {
-    ls_json *plan = cli_plan_json(c, p);
+void cli_predicted_print_json(const ls_config *c, const ls_plan *p, const ls_prospect *x) {
+    ls_json *plan = ls_plan_json(c, p);
     if (c->sync.mode == LS_SYNC_SSP) {
         ls_json_set(plan, "prediction", clocked_json(c, x));
     } else if (c->sync.mode == LS_SYNC_ASYNC) {
         ls_json_set(plan, "prediction", pushed_json(c, x));
     } else {
-        ls_json_set(plan, "prediction", cli_forecast_json(&x->by.plan));
-        if (c->train.nphases) ls_json_set(plan, "phases", cli_phases_json(c, x->phases_s));
+        ls_json_set(plan, "prediction", ls_forecast_json(&x->by.plan));
+        if (c->train.nphases) ls_json_set(plan, "phases", ls_phases_json(c, x->phases_s));
         ls_json_set(plan, "run", run_json(&x->machine, x->nworkers, x->run_s));
     }
     ls_print_json(plan);
     ls_json_free(plan);
 }
 
-ls_status cli_predicted_draw(const cli_forecast *o, const ls_config *c, const ls_plan *p,
-                             const cli_predicted *x, ls_error *e) {
-    ls_site site = ls_forecast_site(c, p, &x->world);
-    ls_sim sim;
-    ls_timeline t;
-    LS_TRY(ls_timeline_check_path(o->trace, e));
-    LS_TRY(ls_sim_run(p, &site, true, &sim, e));
-    ls_timeline_open(&t, p, "predicted", x->machine.name, 1);
-    ls_timeline_add(&t, p, 0, sim.spans, (size_t)sim.nspans);
-    ls_status s = ls_timeline_write(&t, o->trace, e);
-    ls_timeline_free(&t);
-    ls_sim_free(&sim);
-    return s;
-}
-
 /* ---- a table ---- */
 
 static void print_rows_json(const ls_config *c, const ls_forecast_list *list) {
     for (int i = 0; i < list->n; i++) {
-        ls_json *o = cli_forecast_json(&list->rows[i]);
+        ls_json *o = ls_forecast_json(&list->rows[i]);
         ls_json_set_integer(o, "batch", c->train.batch);
         ls_json_set(o, "best", ls_json_new_bool(i == list->best));
         ls_print_json(o);
@@ -427,10 +297,10 @@ ls_status cli_forecast_table(const cli_forecast *o, const ls_config *c, const in
                              ls_error *e) {
     ls_machine m = {0};
     ls_forecast_world w;
-    ls_status s = cli_forecast_open_world(o, &m, &w, e);
-    for (int i = 0; s == LS_OK && i < n; i++) s = cli_forecast_check_hosts(&w, counts[i], e);
+    ls_status s = ls_forecast_world_open(&o->world, &m, &w, e);
+    for (int i = 0; s == LS_OK && i < n; i++) s = ls_forecast_world_check(&w, counts[i], e);
     if (s == LS_OK && !o->json) {
-        cli_forecast_print_world(o, &m);
+        cli_forecast_print_world(&o->world, &m);
         print_head(o, c);
     }
     if (s == LS_OK) s = print_counts(&w, o, c, counts, n, e);

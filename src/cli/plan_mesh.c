@@ -1,5 +1,5 @@
-/* plan_mesh.c - see plan_mesh.h. */
-#include "cli/plan_mesh.h"
+/* plan_mesh.c - see plan.h. */
+#include "cli/plan.h"
 
 #include "base/math.h"
 #include "base/plural.h"
@@ -123,8 +123,8 @@ static void print_table(const ls_config *c, int workers, double fit, const ls_me
 
 static ls_status open_world(const cli_forecast *o, int workers, ls_machine *m, ls_forecast_world *w,
                             ls_error *e) {
-    if (o->machine) return cli_forecast_open_world(o, m, w, e);
-    LS_TRY(cli_forecast_read_world(o, w, e));
+    if (o->world.machine) return ls_forecast_world_open(&o->world, m, w, e);
+    LS_TRY(ls_forecast_world_read(&o->world, w, e));
     ls_machine_typical(w->host_workers ? w->host_workers : workers, m);
     w->machine = m;
     return LS_OK;
@@ -132,8 +132,8 @@ static ls_status open_world(const cli_forecast *o, int workers, ls_machine *m, l
 
 static void print_world(const cli_forecast *o, const ls_machine *m) {
     if (o->json) return;
-    if (o->machine)
-        cli_forecast_print_world(o, m);
+    if (o->world.machine)
+        cli_forecast_print_world(&o->world, m);
     else
         ls_print("predicted for typical hosts, with a core for each worker; --machine FILE is for "
                  "others\n");
@@ -147,7 +147,7 @@ ls_status cli_mesh_print(const cli_forecast *o, const ls_config *c, int workers,
     double limit = fit > 0 ? fit : c->parallel.memory_limit_mb;
     LS_TRY(open_world(o, workers, &m, &w, e));
     ls_waiting_begin(LS_WAITING_NS, "choosing a mesh for %d workers", workers);
-    ls_status s = cli_forecast_check_hosts(&w, workers, e);
+    ls_status s = ls_forecast_world_check(&w, workers, e);
     if (s == LS_OK)
         s = ls_mesh_choose(c, workers, (size_t)ls_math_times(limit, 1e6), &w, &choice, e);
     ls_waiting_end();

@@ -179,8 +179,8 @@ ls_status cli_scaling_run(const cli_scaling *o, const ls_config *c, ls_error *e)
     ls_machine m = {0};
     ls_forecast_world w;
     ls_status s = o->svg ? ls_output_check(o->svg, e) : LS_OK;
-    if (s == LS_OK) s = cli_forecast_open_world(o->world, &m, &w, e);
-    for (int i = 0; i < o->n && s == LS_OK; i++) s = cli_forecast_check_hosts(&w, o->counts[i], e);
+    if (s == LS_OK) s = ls_forecast_world_open(o->world, &m, &w, e);
+    for (int i = 0; i < o->n && s == LS_OK; i++) s = ls_forecast_world_check(&w, o->counts[i], e);
     const ls_scaling_request q = {c, &w, o->counts, o->n, o->steps};
     if (s == LS_OK) s = run_ways(&q, all, e);
     if (s == LS_OK) {

@@ -2,10 +2,10 @@
 #ifndef LS_CLI_REPORT_SCALING_H
 #define LS_CLI_REPORT_SCALING_H
 
-#include "cli/plan_forecast.h"
+#include "cli/plan.h"
 
 typedef struct cli_scaling {
-    const cli_forecast *world;
+    const ls_forecast_world_options *world;
     const int *counts; /* [n] numbers of workers */
     int n;
     int64_t steps;   /* that are measured */

@@ -376,7 +376,7 @@ static void note_contexts(const ls_evaluated *m, int n) {
     }
 }
 
-ls_status ls_evaluate(const ls_evaluate_request *q, ls_evaluated *m, int *n_p, ls_error *e) {
+ls_status ls_evaluate_models(const ls_evaluate_request *q, ls_evaluated *m, int *n_p, ls_error *e) {
     ls_trained_samples samples = LS_READS_OWN_DATA;
     char *before = NULL;
     LS_TRY(choose_samples(q, &samples, e));

@@ -39,7 +39,8 @@ typedef struct ls_evaluated {
 
 /* Evaluates all models, and logs what can't be compared: results [nmodels + 1], of which *n_p are set.
  * The caller frees all of them with ls_evaluated_free(), also after an error. */
-ls_status ls_evaluate(const ls_evaluate_request *, ls_evaluated *results, int *n_p, ls_error *);
+ls_status ls_evaluate_models(const ls_evaluate_request *, ls_evaluated *results, int *n_p,
+                             ls_error *);
 void ls_evaluated_free(ls_evaluated *);
 
 #endif

@@ -1,6 +1,8 @@
 /* forecast.c - see forecast.h. */
 #include "perf/forecast.h"
 
+#include <stdio.h>
+
 #include "config/phases.h"
 #include "train/apart.h"
 #include "train/layout.h"
@@ -250,4 +252,31 @@ ls_status ls_forecast_rows(const ls_config *c, int n, const ls_forecast_world *w
     }
     *list_p = list;
     return LS_OK;
+}
+
+ls_json *ls_forecast_json(const ls_forecast *f) {
+    ls_json *o = ls_json_new_object(), *kinds = ls_json_new_object();
+    ls_json_set_integer(o, "workers", f->nworkers);
+    ls_json_set_integer(o, "hosts", f->nhosts);
+    ls_json_set_integer(o, "zero", f->zero);
+    ls_json_set_integer(o, "recompute", f->recompute);
+    ls_json_set_number(o, "step_s", f->step_s);
+    char rate[32];
+    snprintf(rate, sizeof rate, "%s_per_s", f->unit);
+    ls_json_set_number(o, rate, f->units_per_s);
+    ls_json_set_number(o, "efficiency", f->efficiency);
+    ls_json_set_number(o, "exposed_s", f->exposed_s);
+    ls_json_set_number(o, "least_wait", f->least_wait);
+    ls_json_set_number(o, "most_wait", f->most_wait);
+    ls_json_set_number(o, "communication_s", f->comm_s);
+    if (f->sync_s > 0) ls_json_set_number(o, "synchronization_s", f->sync_s);
+    if (f->reference_s > 0) ls_json_set_number(o, "reference_pair_s", f->reference_s);
+    ls_json_set_integer(o, "memory_bytes", (int64_t)f->memory_nbytes);
+    ls_json_set(o, "fits", ls_json_new_bool(f->fits));
+    ls_json_set_text(o, "algorithm", f->algorithm);
+    for (int k = 0; k < LS_NACTION_KINDS; k++)
+        if (f->kinds_s[k] > 0)
+            ls_json_set_number(kinds, ls_action_kind_name((ls_action_kind)k), f->kinds_s[k]);
+    ls_json_set(o, "kinds_s", kinds);
+    return o;
 }

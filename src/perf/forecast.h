@@ -2,6 +2,7 @@
 #ifndef LS_PERF_FORECAST_H
 #define LS_PERF_FORECAST_H
 
+#include "base/json.h"
 #include "config/config.h"
 #include "perf/sim.h"
 
@@ -59,5 +60,8 @@ typedef struct ls_forecast_list {
  * without it. */
 ls_status ls_forecast_rows(const ls_config *, int nworkers, const ls_forecast_world *,
                            ls_forecast_list *list_p, ls_error *);
+
+/* A forecast for programs; the caller frees it. */
+ls_json *ls_forecast_json(const ls_forecast *);
 
 #endif
