@@ -8,17 +8,17 @@ enum { DATA, LABELS, CHAT, BEFORE, REFERENCE, OUTPUT, EMA, SET, JSON };
 enum { MOST_MODELS = 16 };
 
 static int run(const ls_args *a) {
-    const ls_evaluate_request q = {.models = a->words,
-                                   .nmodels = a->nwords,
-                                   .data = cli_value(a, DATA),
-                                   .labels = cli_value(a, LABELS),
-                                   .chat = cli_value(a, CHAT),
-                                   .reference = cli_value(a, REFERENCE),
-                                   .output = cli_value(a, OUTPUT),
-                                   .sets = a->options[SET].values,
-                                   .nsets = a->options[SET].n,
-                                   .before = cli_given(a, BEFORE),
-                                   .ema = cli_given(a, EMA)};
+    const ls_evaluated_request q = {.models = a->words,
+                                    .nmodels = a->nwords,
+                                    .data = cli_value(a, DATA),
+                                    .labels = cli_value(a, LABELS),
+                                    .chat = cli_value(a, CHAT),
+                                    .reference = cli_value(a, REFERENCE),
+                                    .output = cli_value(a, OUTPUT),
+                                    .sets = a->options[SET].values,
+                                    .nsets = a->options[SET].n,
+                                    .before = cli_given(a, BEFORE),
+                                    .ema = cli_given(a, EMA)};
     ls_evaluated *results = LS_NEW_ARRAY(ls_evaluated, MOST_MODELS + 1);
     ls_error e = {0};
     int n = 0;

@@ -7,14 +7,14 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "config/relations.h"
+#include "dataset/dataset.h"
+#include "dataset/reference.h"
 #include "infer/conversations.h"
 #include "infer/published.h"
 #include "infer/results.h"
 #include "model/shape.h"
 #include "source/text.h"
 #include "storage/checkpoint.h"
-#include "storage/dataset.h"
-#include "storage/reference.h"
 
 /* Of a text: the level of a bigram model. */
 static ls_status add_bigram(const ls_trained *t, const ls_corpus *c, ls_evaluated *m, ls_error *e) {
@@ -36,7 +36,7 @@ static ls_status check_reference(const char *run, const ls_trained *t, const ls_
 }
 
 /* The value that --set gives this key, "data.path="; NULL: none. */
-static const char *set_value(const ls_evaluate_request *q, const char *key) {
+static const char *set_value(const ls_evaluated_request *q, const char *key) {
     const char *value = NULL;
     for (int i = 0; i < q->nsets; i++)
         if (strncmp(q->sets[i], key, strlen(key)) == 0) value = q->sets[i] + strlen(key);
@@ -44,7 +44,7 @@ static const char *set_value(const ls_evaluate_request *q, const char *key) {
 }
 
 /* The tokens of a text, or of conversations, are the run's own file. */
-static ls_status check_set_files(const ls_evaluate_request *q, const ls_trained *t, ls_error *e) {
+static ls_status check_set_files(const ls_evaluated_request *q, const ls_trained *t, ls_error *e) {
     static const char *const keys[] = {"data.path=", "data.val_path=", "data.mix="};
     for (int i = 0; i < 3 && ls_config_has_corpus(&t->config); i++)
         if (set_value(q, keys[i]))
@@ -76,7 +76,7 @@ static int64_t count_samples(const ls_trained *t, const ls_dataset *d, const ls_
 }
 
 /* Evaluates on the validation part of the data; with --output also writes pictures. */
-static ls_status measure(const ls_evaluate_request *q, const ls_trained *t, const ls_dataset *d,
+static ls_status measure(const ls_evaluated_request *q, const ls_trained *t, const ls_dataset *d,
                          ls_evaluated *m, ls_error *e) {
     const char *dir = q->output;
     double *records = NULL;
@@ -108,7 +108,7 @@ static bool is_needed(const ls_trained *t, int input) {
 }
 
 /* Samples of other files, read as the run reads its own. */
-static ls_status open_samples(const ls_evaluate_request *q, const ls_trained *t, ls_dataset *d_p,
+static ls_status open_samples(const ls_evaluated_request *q, const ls_trained *t, ls_dataset *d_p,
                               ls_error *e) {
     const char *labels = q->labels;
     int missing = -1;
@@ -122,7 +122,7 @@ static ls_status open_samples(const ls_evaluate_request *q, const ls_trained *t,
     return s;
 }
 
-static ls_status eval_samples(const ls_evaluate_request *q, const ls_trained *t, ls_evaluated *m,
+static ls_status eval_samples(const ls_evaluated_request *q, const ls_trained *t, ls_evaluated *m,
                               ls_error *e) {
     ls_dataset d;
     LS_TRY(open_samples(q, t, &d, e));
@@ -133,8 +133,8 @@ static ls_status eval_samples(const ls_evaluate_request *q, const ls_trained *t,
 }
 
 /* The model that a run began with, which reads the samples of the run. */
-static ls_status eval_before(const ls_evaluate_request *q, const ls_trained *t, const ls_dataset *d,
-                             ls_evaluated *m, ls_error *e) {
+static ls_status eval_before(const ls_evaluated_request *q, const ls_trained *t,
+                             const ls_dataset *d, ls_evaluated *m, ls_error *e) {
     const char *path = ls_config_origin(&t->config);
     char *context = ls_format("model.context=%lld", (long long)t->config.model.context);
     const char *const sets[] = {context};
@@ -160,7 +160,7 @@ static ls_status eval_before(const ls_evaluate_request *q, const ls_trained *t, 
 
 /* Evaluates on the validation part of the run's own data, or on another data.val_path; and then the
  * model that it began with, as m[1], if that is wanted. */
-static ls_status eval_run(const ls_evaluate_request *q, const char *run, const ls_trained *t,
+static ls_status eval_run(const ls_evaluated_request *q, const char *run, const ls_trained *t,
                           ls_evaluated *m, ls_error *e) {
     ls_dataset d;
     const char *val_path = set_value(q, "data.val_path=");
@@ -185,13 +185,13 @@ static ls_status eval_run(const ls_evaluate_request *q, const char *run, const l
 /* ---- conversations and pairs ---- */
 
 /* The template that a --set names; NULL: none does. */
-static const char *set_template(const ls_evaluate_request *q, const ls_trained *t) {
+static const char *set_template(const ls_evaluated_request *q, const ls_trained *t) {
     bool given = set_value(q, "data.template=") && *t->config.data.template;
     return given ? t->config.data.template : NULL;
 }
 
 /* The model that a run began with. */
-static ls_status find_reference(const ls_evaluate_request *q, const ls_trained *t,
+static ls_status find_reference(const ls_evaluated_request *q, const ls_trained *t,
                                 const char **path_p, ls_error *e) {
     const ls_config *c = &t->config;
     *path_p = q->reference;
@@ -239,7 +239,7 @@ static ls_status refer(const char *path, const ls_trained *t, ls_dataset *d, ls_
 }
 
 /* Evaluates on all conversations, or pairs, of a file. */
-static ls_status eval_chats(const ls_evaluate_request *q, ls_trained *t, ls_evaluated *m,
+static ls_status eval_chats(const ls_evaluated_request *q, ls_trained *t, ls_evaluated *m,
                             ls_error *e) {
     ls_dataset d;
     bool pairs = ls_config_has_pairs(&t->config);
@@ -272,7 +272,7 @@ static ls_status eval_text(const char *path, const ls_trained *t, ls_evaluated *
     return s;
 }
 
-static ls_status choose_samples(const ls_evaluate_request *q, ls_trained_samples *s_p,
+static ls_status choose_samples(const ls_evaluated_request *q, ls_trained_samples *s_p,
                                 ls_error *e) {
     const char *data = q->data, *chats = q->chat;
     if (data && chats) return ls_fail(e, LS_EINVAL, "give --data or --chat, not both");
@@ -286,7 +286,7 @@ static ls_status choose_samples(const ls_evaluate_request *q, ls_trained_samples
 }
 
 /* context: of a published model, in place of its own; 0: its own, or what --set says. */
-static ls_status open_model(const ls_evaluate_request *q, const char *path,
+static ls_status open_model(const ls_evaluated_request *q, const char *path,
                             const ls_trained_options *how, int64_t context, ls_trained *t_p,
                             ls_error *e) {
     ls_trained_options o = *how;
@@ -305,7 +305,7 @@ static ls_status open_model(const ls_evaluate_request *q, const char *path,
 
 /* Opens a model and evaluates it: m[0], and with --before on the run's own data m[1]. context: as
  * above. */
-static ls_status eval_model(const ls_evaluate_request *q, const char *path,
+static ls_status eval_model(const ls_evaluated_request *q, const char *path,
                             ls_trained_samples samples, int64_t context, ls_evaluated *m,
                             ls_error *e) {
     ls_trained t;
@@ -348,7 +348,7 @@ static ls_status find_before(const char *run, char **path_p, ls_error *e) {
     return s;
 }
 
-static ls_status check_words(const ls_evaluate_request *q, ls_trained_samples samples,
+static ls_status check_words(const ls_evaluated_request *q, ls_trained_samples samples,
                              ls_error *e) {
     bool own = samples == LS_READS_OWN_DATA;
     if (q->before && q->nmodels > 1)
@@ -376,7 +376,8 @@ static void note_contexts(const ls_evaluated *m, int n) {
     }
 }
 
-ls_status ls_evaluate_models(const ls_evaluate_request *q, ls_evaluated *m, int *n_p, ls_error *e) {
+ls_status ls_evaluate_models(const ls_evaluated_request *q, ls_evaluated *m, int *n_p,
+                             ls_error *e) {
     ls_trained_samples samples = LS_READS_OWN_DATA;
     char *before = NULL;
     LS_TRY(choose_samples(q, &samples, e));

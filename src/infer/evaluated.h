@@ -8,7 +8,7 @@
 #include "report/evaluation.h"
 #include "source/numbering.h"
 
-typedef struct ls_evaluate_request {
+typedef struct ls_evaluated_request {
     const char *const *models; /* [nmodels] runs, checkpoints, published models */
     int nmodels;
     const char *data, *labels; /* files of a text, or of samples with labels; NULL: not given */
@@ -19,7 +19,7 @@ typedef struct ls_evaluate_request {
     int nsets;
     bool before; /* also the model that the run began with */
     bool ema;    /* with the average of the weights */
-} ls_evaluate_request;
+} ls_evaluated_request;
 
 /* The result of an evaluation. */
 typedef struct ls_evaluated {
@@ -39,7 +39,7 @@ typedef struct ls_evaluated {
 
 /* Evaluates all models, and logs what can't be compared: results [nmodels + 1], of which *n_p are set.
  * The caller frees all of them with ls_evaluated_free(), also after an error. */
-ls_status ls_evaluate_models(const ls_evaluate_request *, ls_evaluated *results, int *n_p,
+ls_status ls_evaluate_models(const ls_evaluated_request *, ls_evaluated *results, int *n_p,
                              ls_error *);
 void ls_evaluated_free(ls_evaluated *);
 

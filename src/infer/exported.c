@@ -6,9 +6,9 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/output.h"
+#include "dataset/data_record.h"
 #include "infer/published.h"
 #include "source/ids.h"
-#include "storage/data_record.h"
 #include "storage/run_model.h"
 
 /* ---- weights ---- */
