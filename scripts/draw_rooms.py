@@ -115,17 +115,17 @@ def box_width(rooms, room):
 
 
 def find_centres(rooms, rows):
-    """Returns {node: (x, y)}, each row spread over the width."""
+    """Returns {node: (x, y)}, each row spread over the width, and the width, which the widest row may exceed."""
+    widths = [[box_width(rooms, node) if is_room(node) else PLACE_WIDTH for node in row] for row in rows]
+    total = max([WIDTH] + [2 * MARGIN + sum(w) + GAP * (len(w) - 1) for w in widths])
     centres = {}
     for i, row in enumerate(rows):
-        widths = [box_width(rooms, node) if is_room(node) else PLACE_WIDTH for node in row]
-        room = WIDTH - 2 * MARGIN - sum(widths)
-        gap = max(GAP, room / (len(row) + 1))
-        x = (WIDTH - sum(widths) - gap * (len(row) - 1)) / 2
-        for node, width in zip(row, widths):
+        gap = max(GAP, (total - 2 * MARGIN - sum(widths[i])) / (len(row) + 1))
+        x = (total - sum(widths[i]) - gap * (len(row) - 1)) / 2
+        for node, width in zip(row, widths[i]):
             centres[node] = (x + width / 2, MARGIN + BOX_HEIGHT / 2 + i * LAYER_HEIGHT)
             x += width + gap
-    return centres
+    return centres, total
 
 
 def draw_arrow(chain, centres, count):
@@ -151,16 +151,16 @@ def draw(rooms):
     arrows = reduce_arrows(rooms, counts)
     rows, chains = insert_places(rooms, arrows, find_layers(rooms, arrows))
     order_rows(rows, chains)
-    centres = find_centres(rooms, rows)
+    centres, total = find_centres(rooms, rows)
     height = 2 * MARGIN + BOX_HEIGHT + (len(rows) - 1) * LAYER_HEIGHT
     out = [
-        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {height}" '
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {total} {height}" '
         f'font-family="sans-serif">',
         "<title>The rooms of src/ and what each includes</title>",
         "<!-- drawn by scripts/draw_rooms.py -->",
         '<defs><marker id="head" markerWidth="8" markerHeight="8" refX="7" refY="4" orient="auto">'
         '<path d="M0,1 L7,4 L0,7 z" fill="#667"/></marker></defs>',
-        f'<rect width="{WIDTH}" height="{height}" fill="#fff"/>',
+        f'<rect width="{total}" height="{height}" fill="#fff"/>',
         '<g fill="none" stroke="#99a" stroke-width="1.3">',
     ]
     out += [draw_arrow(chain, centres, counts[chain[0], chain[-1]]) for chain in chains]
