@@ -96,6 +96,7 @@ one includes scripts/check_includes.sh
 one rooms scripts/check_rooms.py
 one "picture of the rooms" scripts/draw_rooms.py --check
 one tour scripts/check_tour.py
+one links scripts/document_links.py
 one parameters scripts/check_parameters.py
 one types scripts/check_types.py
 one output scripts/check_output.sh
