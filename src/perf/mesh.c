@@ -9,7 +9,7 @@
 #include "base/plural.h"
 #include "networks/network.h"
 #include "perf/bound.h"
-#include "perf/trial.h"
+#include "perf/mesh_trial.h"
 #include "perf/typical.h"
 #include "plan/stages.h"
 

@@ -11,7 +11,7 @@
 
 #include "config/relations.h"
 #include "networks/network.h"
-#include "perf/trial.h"
+#include "perf/mesh_trial.h"
 #include "perf/typical.h"
 #include "plan/pick.h"
 #include "plan/stages.h"

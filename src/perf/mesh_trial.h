@@ -1,12 +1,12 @@
-/* trial.h - a mesh planned and simulated.
+/* mesh_trial.h - a mesh planned and simulated.
  *
  * Workers that share the batch do the same at the same time. So one pipeline is planned in place of
  * all, and priced as what it is a part of (ls_site.copies): a mesh of thousands of workers takes no
  * longer than one of a few. What differs between workers by one virtual worker is taken for equal.
  * Of a step with many micro-batches the first few are planned, and a few more: the others take as long.
  */
-#ifndef LS_PERF_TRIAL_H
-#define LS_PERF_TRIAL_H
+#ifndef LS_PERF_MESH_TRIAL_H
+#define LS_PERF_MESH_TRIAL_H
 
 #include "perf/mesh.h"
 

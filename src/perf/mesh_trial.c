@@ -1,5 +1,5 @@
-/* trial.c - see trial.h. */
-#include "perf/trial.h"
+/* mesh_trial.c - see mesh_trial.h. */
+#include "perf/mesh_trial.h"
 
 #include <math.h>
 
