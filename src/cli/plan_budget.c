@@ -1,43 +1,11 @@
 /* plan_budget.c - see plan.h. */
 #include "cli/plan.h"
 
-#include <string.h>
-
 #include "base/json.h"
 #include "base/print.h"
 #include "perf/expense.h"
 
-/* A number of workers, with its fastest parallel.zero. */
-typedef struct offer {
-    ls_forecast forecast;
-    bool fits_memory, fits_budget;
-    double seconds;
-    ls_expense cost;
-    int64_t steps; /* that the budget pays for, at most the run's */
-} offer;
-
-static ls_status make_offer(const ls_config *c, int n, const ls_forecast_world *w, double budget,
-                            offer *o, ls_error *e) {
-    ls_config scaled, best;
-    ls_forecast_list list;
-    LS_TRY(ls_forecast_scale(c, 1, n, true, &scaled, e));
-    scaled.train.nphases = c->train.nphases; /* the run's batches */
-    memcpy(scaled.train.phases, c->train.phases, sizeof c->train.phases);
-    LS_TRY(ls_forecast_rows(&scaled, n, w, &list, e));
-    *o = (offer){.fits_memory = list.best >= 0};
-    o->forecast = list.rows[list.best >= 0 ? list.best : 0];
-    best = scaled;
-    best.parallel.zero = o->forecast.zero;
-    best.parallel.recompute = o->forecast.recompute;
-    LS_TRY(ls_expense_run_s(&best, n, w, o->forecast.step_s, &o->seconds, e));
-    o->cost = ls_expense_of(&w->machine->prices, o->seconds * n);
-    o->fits_budget = o->fits_memory && o->cost.money <= budget;
-    double part = o->cost.money > budget ? budget / o->cost.money : 1;
-    o->steps = (int64_t)(part * (double)c->train.steps);
-    return LS_OK;
-}
-
-static void print_json(const offer *o, const ls_machine_prices *p, bool best) {
+static void print_json(const ls_offer *o, const ls_machine_prices *p, bool best) {
     ls_json *j = ls_expense_json(p, &o->cost);
     ls_json_set_integer(j, "workers", o->forecast.nworkers);
     ls_json_set_integer(j, "zero", o->forecast.zero);
@@ -50,7 +18,7 @@ static void print_json(const offer *o, const ls_machine_prices *p, bool best) {
     ls_json_free(j);
 }
 
-static void print_row(const offer *o, const ls_machine_prices *p, bool best) {
+static void print_row(const ls_offer *o, const ls_machine_prices *p, bool best) {
     ls_print("%c %5d %5lld %10.5f %10.4g %10.4g %10.4g ",
              best             ? '*'
              : o->fits_budget ? ' '
@@ -68,7 +36,7 @@ static void print_row(const offer *o, const ls_machine_prices *p, bool best) {
 }
 
 static ls_status print_offers(const cli_forecast *f, const ls_config *c, const ls_machine *m,
-                              const offer *offers, int n, ls_error *e) {
+                              const ls_offer *offers, int n, ls_error *e) {
     const ls_machine_prices *p = &m->prices;
     int best = -1, cheapest = 0;
     for (int i = 0; i < n; i++) {
@@ -104,7 +72,7 @@ ls_status cli_budget_print(const cli_forecast *f, const ls_config *c, const int 
                            ls_error *e) {
     ls_machine m = {0};
     ls_forecast_world w;
-    offer offers[CLI_MAX_COUNTS];
+    ls_offer offers[CLI_MAX_COUNTS];
     ls_status s = ls_forecast_world_open(&f->world, &m, &w, e);
     if (s == LS_OK && m.prices.worker_hour <= 0)
         s = ls_fail(e, LS_EINVAL,
@@ -113,7 +81,7 @@ ls_status cli_budget_print(const cli_forecast *f, const ls_config *c, const int 
                     f->world.machine ? f->world.machine : "this machine");
     for (int i = 0; i < n && s == LS_OK; i++) {
         s = ls_forecast_world_check(&w, counts[i], e);
-        if (s == LS_OK) s = make_offer(c, counts[i], &w, f->budget, &offers[i], e);
+        if (s == LS_OK) s = ls_offer_make(c, counts[i], &w, f->budget, &offers[i], e);
     }
     if (s == LS_OK) s = print_offers(f, c, &m, offers, n, e);
     ls_machine_free(&m);

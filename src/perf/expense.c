@@ -2,6 +2,7 @@
 #include "perf/expense.h"
 
 #include <math.h>
+#include <string.h>
 
 #include "base/escape.h"
 #include "report/history.h"
@@ -58,4 +59,27 @@ static void add_line(void *arg, int64_t step, const ls_json *line) {
 ls_status ls_expense_read(const char *run, ls_expense_used *u_p, ls_error *e) {
     *u_p = (ls_expense_used){0};
     return ls_history_scan(run, add_line, u_p, e);
+}
+
+/* ---- a budget ---- */
+
+ls_status ls_offer_make(const ls_config *c, int n, const ls_forecast_world *w, double budget,
+                        ls_offer *o, ls_error *e) {
+    ls_config scaled, best;
+    ls_forecast_list list;
+    LS_TRY(ls_forecast_scale(c, 1, n, true, &scaled, e));
+    scaled.train.nphases = c->train.nphases; /* the run's batches */
+    memcpy(scaled.train.phases, c->train.phases, sizeof c->train.phases);
+    LS_TRY(ls_forecast_rows(&scaled, n, w, &list, e));
+    *o = (ls_offer){.fits_memory = list.best >= 0};
+    o->forecast = list.rows[list.best >= 0 ? list.best : 0];
+    best = scaled;
+    best.parallel.zero = o->forecast.zero;
+    best.parallel.recompute = o->forecast.recompute;
+    LS_TRY(ls_expense_run_s(&best, n, w, o->forecast.step_s, &o->seconds, e));
+    o->cost = ls_expense_of(&w->machine->prices, o->seconds * n);
+    o->fits_budget = o->fits_memory && o->cost.money <= budget;
+    double part = o->cost.money > budget ? budget / o->cost.money : 1;
+    o->steps = (int64_t)(part * (double)c->train.steps);
+    return LS_OK;
 }

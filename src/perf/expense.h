@@ -30,4 +30,17 @@ typedef struct ls_expense_used {
 } ls_expense_used;
 ls_status ls_expense_read(const char *run, ls_expense_used *u_p, ls_error *);
 
+/* A number of workers, with its fastest parallel.zero. */
+typedef struct ls_offer {
+    ls_forecast forecast;
+    bool fits_memory, fits_budget;
+    double seconds;
+    ls_expense cost;
+    int64_t steps; /* that the budget pays for, at most the run's */
+} ls_offer;
+
+/* What the whole run would take and cost with n workers, beside a budget. */
+ls_status ls_offer_make(const ls_config *, int n, const ls_forecast_world *, double budget,
+                        ls_offer *o_p, ls_error *);
+
 #endif
