@@ -28,12 +28,12 @@ struct ls_async {
 
 ls_async_parameters ls_async_parameters_of(const ls_config *c, const ls_plan *p, const ls_world *w,
                                            atomic_uint *mark) {
-    return (ls_async_parameters){.model = p->c.model,
-                                 .optim = &p->c.optim,
+    return (ls_async_parameters){.model = p->share.model,
+                                 .optim = &p->share.optim,
                                  .schedule = ls_schedule_of(c, 0),
                                  .delay_aware = c->sync.delay_aware,
-                                 .grads_type = p->c.reduce,
-                                 .params_type = p->c.compute,
+                                 .grads_type = p->share.reduce,
+                                 .params_type = p->share.compute,
                                  .params = w->params,
                                  .flat = w->flat,
                                  .mark = mark};
@@ -46,13 +46,13 @@ static ls_status take_memory(ls_async *a, const ls_async_config *c, ls_error *e)
     int nshards = crew->nservers ? crew->nservers : c->nworkers;
     if (nshards > LS_ASYNC_SHARDS) nshards = LS_ASYNC_SHARDS;
     void *grads = NULL, *rooms = NULL;
-    crew->grads_nbytes = (ls_plan_grads_nbytes(c->plan, 0) + 4095) / 4096 * 4096;
+    crew->grads_nbytes = (ls_share_grads_nbytes(&c->plan->share, 0) + 4095) / 4096 * 4096;
     LS_TRY(ls_async_board_open(c->nworkers, c->listen ? LS_ASYNC_GUESTS : 0, nshards,
-                               c->plan->c.model, &crew->board, e));
+                               c->plan->share.model, &crew->board, e));
     size_t n = (size_t)crew->board->nworkers;
     LS_TRY(ls_map_shared(n * crew->grads_nbytes, "gradients", &grads, e));
     crew->grads = grads;
-    crew->parameters.room_nbytes = (ls_plan_room_nbytes(c->plan) + 63) / 64 * 64;
+    crew->parameters.room_nbytes = (c->plan->share.nbytes.room + 63) / 64 * 64;
     LS_TRY(ls_map_shared((size_t)nshards * crew->parameters.room_nbytes, "updates", &rooms, e));
     crew->parameters.rooms = rooms;
     for (int i = 0; i < nshards; i++) atomic_store(&crew->board->shards[i].version, c->steps);
@@ -65,9 +65,9 @@ static ls_status open_gate(ls_async_crew *crew, const ls_async_config *c, ls_err
                            .settings = c->settings,
                            .silence_s = LS_GATE_SILENCE * crew->heartbeat_s,
                            .nlocal = c->nworkers,
-                           .params_nbytes = ls_plan_params_nbytes(c->plan),
+                           .params_nbytes = c->plan->share.nbytes.params,
                            .result_nbytes = sizeof(ls_async_result),
-                           .grads_nbytes = ls_plan_slot_nbytes(c->plan)};
+                           .grads_nbytes = c->plan->share.nbytes.slot};
     return ls_gate_open(&crew->gate, c->listen, e);
 }
 

@@ -21,8 +21,8 @@ static ls_status take_memory(ls_clocked_crew *w, ls_error *e) {
     const ls_clocks *c = w->clocks;
     size_t ncells = (size_t)(c->staleness + 1) * (size_t)c->V;
     void *grads = NULL, *parts = NULL;
-    w->grads_nbytes = ls_plan_slot_nbytes(&w->solo);
-    w->parts_nbytes = (ls_plan_scalars_nbytes(&w->solo) + 63) / 64 * 64;
+    w->grads_nbytes = w->solo.share.nbytes.slot;
+    w->parts_nbytes = (w->solo.share.nbytes.scalars + 63) / 64 * 64;
     LS_TRY(ls_map_shared(ncells * w->grads_nbytes, "gradients", &grads, e));
     w->grads = grads;
     LS_TRY(ls_map_shared(ncells * w->parts_nbytes, "norms and losses", &parts, e));
@@ -36,9 +36,9 @@ static ls_status open_gate(ls_clocked_crew *w, const ls_bounded_config *o, ls_er
                         .settings = o->settings,
                         .silence_s = LS_GATE_SILENCE * o->config->survival.heartbeat_s,
                         .nlocal = o->nworkers,
-                        .params_nbytes = ls_plan_params_nbytes(o->plan),
-                        .result_nbytes = ls_plan_scalars_nbytes(&w->solo),
-                        .grads_nbytes = ls_plan_slot_nbytes(&w->solo)};
+                        .params_nbytes = o->plan->share.nbytes.params,
+                        .result_nbytes = w->solo.share.nbytes.scalars,
+                        .grads_nbytes = w->solo.share.nbytes.slot};
     return ls_gate_open(&w->gate, o->listen, e);
 }
 
@@ -47,7 +47,7 @@ static ls_status set_up(ls_bounded *b, const ls_bounded_config *o, ls_error *e) 
     const ls_config *c = o->config;
     const ls_clocks_config clocks = {.nlocal = o->nworkers,
                                      .nguests = o->listen ? LS_ASYNC_GUESTS : 0,
-                                     .V = o->plan->c.V,
+                                     .V = o->plan->share.V,
                                      .staleness = c->sync.staleness,
                                      .until = c->train.steps,
                                      .drawn = c->sync.staleness_drawn,
@@ -150,7 +150,7 @@ static const void *given(void *arg, int64_t step, int vw, const double **losses_
     while (!ls_bell_wait(&w->clocks->bell, is_there, &x, &w->patience, LOOK_NS))
         if (ls_bounded_check(b, &none) != LS_OK) break;
     int cell = x.cell >= 0 ? x.cell : 0;
-    *losses_p = ls_plan_losses(&w->solo, ls_clocked_parts(w, cell));
+    *losses_p = ls_share_scalars(&w->solo.share, ls_clocked_parts(w, cell)).losses;
     return ls_clocked_grads(w, cell);
 }
 
@@ -176,7 +176,7 @@ static void decided(void *arg, const ls_store_note *note) {
     ls_clocks_begin_change(w->clocks, are_lost, b);
     if (w->clocks->staleness > 0)
         memcpy(ls_clocked_older(w, version), flat->of[0],
-               w->plan->c.model->nfloats * sizeof(float));
+               w->plan->share.model->nfloats * sizeof(float));
 }
 
 void ls_bounded_connect(ls_bounded *b, ls_exec_config *x) {

@@ -17,7 +17,7 @@ double *ls_clocked_parts(const ls_clocked_crew *w, int cell) {
 }
 
 float *ls_clocked_older(const ls_clocked_crew *w, int64_t version) {
-    int first = ls_optim_older(&w->plan->c.optim);
+    int first = ls_optim_older(&w->plan->share.optim);
     return w->world->flat.of[1 + first + (int)(version % w->clocks->staleness)];
 }
 
@@ -49,12 +49,12 @@ static void take(clocked *x, ls_clock_task *t_p) {
 
 static void copy_older(const ls_clocked_crew *w, int64_t version, void *to) {
     const ls_plan *p = w->plan;
-    size_t n = p->c.model->nfloats;
+    size_t n = p->share.model->nfloats;
     const float *from = ls_clocked_older(w, version);
-    if (p->c.compute == LS_F32)
+    if (p->share.compute == LS_F32)
         memcpy(to, from, n * sizeof *from);
     else
-        w->kernels->narrow(p->c.compute, n, from, to);
+        w->kernels->narrow(p->share.compute, n, from, to);
 }
 
 /* The newest parameters, unless they are being changed, or have been. */
@@ -67,7 +67,7 @@ void ls_clocked_pull(const ls_clocked_crew *w, int worker, int64_t version, void
         }
         nanosleep(&(struct timespec){0, 100 * 1000}, NULL); /* they are being changed */
     }
-    memcpy(to, w->world->params, ls_plan_params_nbytes(w->plan));
+    memcpy(to, w->world->params, w->plan->share.nbytes.params);
     ls_clocks_end_read(c, worker);
 }
 
@@ -86,7 +86,7 @@ static ls_solo_task solo_task(const clocked *x, const ls_clock_task *t) {
 static ls_status open_solo(clocked *x, const ls_clock_task *t, ls_error *e) {
     const ls_clocked_crew *w = x->crew;
     int n = w->clocks->nlocal;
-    LS_TRY(ls_map(ls_plan_params_nbytes(w->plan), "a worker's parameters", &x->params, e));
+    LS_TRY(ls_map(w->plan->share.nbytes.params, "a worker's parameters", &x->params, e));
     const ls_solo_config how = {.plan = &w->solo,
                                 .params = x->params,
                                 .loader = w->loader,

@@ -9,7 +9,7 @@ void *ls_async_grads(const ls_async_crew *c, int worker) {
 
 void *ls_async_gradient_of(const ls_async_crew *c, int worker) {
     return (char *)ls_async_grads(c, worker) +
-           (size_t)ls_plan_sum_slot(c->plan, 0, 0) * ls_plan_slot_nbytes(c->plan);
+           (size_t)ls_share_sum_slot(&c->plan->share, 0, 0) * c->plan->share.nbytes.slot;
 }
 
 ls_status ls_async_run_role(const void *crew, int role, ls_error *e) {

@@ -6,12 +6,11 @@
 static ls_status take_memory(ls_async_gradient *g, ls_error *e) {
     const ls_plan *p = g->c.plan;
     void *params = NULL, *wide = NULL, *parts = NULL;
-    LS_TRY(ls_map(ls_plan_params_nbytes(p), "a worker's parameters", &params, e));
+    LS_TRY(ls_map(p->share.nbytes.params, "a worker's parameters", &params, e));
     g->world.params = params;
-    if (ls_plan_wide(p))
-        LS_TRY(ls_map(ls_plan_wide_nbytes(p), "sums over micro-batches", &wide, e));
+    if (p->share.wide) LS_TRY(ls_map(p->share.nbytes.wide, "sums over micro-batches", &wide, e));
     g->world.wide = wide;
-    LS_TRY(ls_map(ls_plan_scalars_nbytes(p), "norms and losses", &parts, e));
+    LS_TRY(ls_map(p->share.nbytes.scalars, "norms and losses", &parts, e));
     g->world.parts = g->world.sums = parts;
     return LS_OK;
 }
@@ -31,7 +30,7 @@ ls_status ls_async_gradient_open(ls_async_gradient *g, const ls_async_gradient_c
                         .loader = c->loader,
                         .first_step = step};
     x.loader.a = 0;
-    x.loader.b = c->plan->c.V;
+    x.loader.b = c->plan->share.V;
     return ls_exec_create(&x, &g->exec, e);
 }
 
@@ -39,9 +38,9 @@ void ls_async_gradient_close(ls_async_gradient *g) {
     const ls_plan *p = g->c.plan;
     if (!p) return;
     ls_exec_free(g->exec);
-    ls_unmap(g->world.params, ls_plan_params_nbytes(p));
-    ls_unmap(g->world.wide, ls_plan_wide_nbytes(p));
-    ls_unmap(g->world.parts, ls_plan_scalars_nbytes(p));
+    ls_unmap(g->world.params, p->share.nbytes.params);
+    ls_unmap(g->world.wide, p->share.nbytes.wide);
+    ls_unmap(g->world.parts, p->share.nbytes.scalars);
     *g = (ls_async_gradient){0};
 }
 
@@ -59,5 +58,6 @@ ls_status ls_async_gradient_compute(ls_async_gradient *g, int64_t step, ls_step_
 
 const void *ls_async_gradient_of_batch(const ls_async_gradient *g) {
     const ls_plan *p = g->c.plan;
-    return (const char *)g->c.grads + (size_t)ls_plan_sum_slot(p, 0, 0) * ls_plan_slot_nbytes(p);
+    return (const char *)g->c.grads +
+           (size_t)ls_share_sum_slot(&p->share, 0, 0) * p->share.nbytes.slot;
 }

@@ -111,7 +111,7 @@ static ls_status send_one(const mirror *m, int i, ls_error *e) {
     memcpy(x.at, slot->at, sizeof x.at);
     LS_TRY(ls_wire_send(m->conn, LS_WIRE_APPLIED, 0, &x, sizeof x, e));
     return ls_wire_send(m->conn, LS_WIRE_GRADIENT, 0, ls_async_gradient_of(m->crew, worker),
-                        ls_plan_slot_nbytes(m->crew->plan), e);
+                        m->crew->plan->share.nbytes.slot, e);
 }
 
 static ls_status send_batch(mirror *m, ls_error *e) {

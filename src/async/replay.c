@@ -75,7 +75,7 @@ static ls_status compute(replay *r, size_t line, ls_error *e) {
     ls_step_out out;
     for (int i = 0; i < r->part->nshards; i++) take_params(r, i, a->base[i]);
     LS_TRY(ls_async_gradient_compute(&r->gradient, a->step, &out, &p->update, e));
-    size_t nbytes = ls_plan_slot_nbytes(r->c->plan);
+    size_t nbytes = r->c->plan->share.nbytes.slot;
     p->grads = ls_alloc(nbytes);
     memcpy(p->grads, ls_async_gradient_of_batch(&r->gradient), nbytes);
     p->left = r->part->nshards;
@@ -175,7 +175,7 @@ static ls_status run_part(replay *r, ls_error *e) {
 
 static ls_status take_rooms(replay *r, ls_error *e) {
     void *rooms = NULL;
-    r->parameters.room_nbytes = ls_plan_room_nbytes(r->c->plan);
+    r->parameters.room_nbytes = r->c->plan->share.nbytes.room;
     LS_TRY(ls_map(LS_ASYNC_SHARDS * r->parameters.room_nbytes, "updates", &rooms, e));
     r->parameters.rooms = rooms;
     return LS_OK;
@@ -183,7 +183,7 @@ static ls_status take_rooms(replay *r, ls_error *e) {
 
 static ls_status open_gradient(replay *r, ls_error *e) {
     const ls_async_replay_config *c = r->c;
-    LS_TRY(ls_map(ls_plan_grads_nbytes(c->plan, 0), "gradients", &r->grads, e));
+    LS_TRY(ls_map(ls_share_grads_nbytes(&c->plan->share, 0), "gradients", &r->grads, e));
     const ls_async_gradient_config g = {.plan = c->plan,
                                         .frozen = c->frozen,
                                         .loader = c->loader,
@@ -198,12 +198,12 @@ static ls_status open_gradient(replay *r, ls_error *e) {
 ls_status ls_async_replay(const ls_async_replay_config *c, ls_error *e) {
     replay *r = LS_NEW(replay);
     r->c = c;
-    r->mark = LS_NEW_ARRAY(atomic_uint, c->plan->c.model->nfloats / LS_BLOCK);
+    r->mark = LS_NEW_ARRAY(atomic_uint, c->plan->share.model->nfloats / LS_BLOCK);
     r->parameters = ls_async_parameters_of(c->config, c->plan, c->world, r->mark);
     ls_status s = take_rooms(r, e);
     if (s == LS_OK) s = open_gradient(r, e);
     if (s == LS_OK)
-        s = ls_compute_init(&r->compute, 1, ls_model_scratch_floats(c->plan->c.model), e);
+        s = ls_compute_init(&r->compute, 1, ls_model_scratch_floats(c->plan->share.model), e);
     for (size_t i = 0; s == LS_OK && i < c->log->n; i++) {
         r->part = &c->log->parts[i];
         s = begin_part(r, e);
@@ -212,7 +212,7 @@ ls_status ls_async_replay(const ls_async_replay_config *c, ls_error *e) {
     }
     ls_compute_close(&r->compute);
     ls_async_gradient_close(&r->gradient);
-    ls_unmap(r->grads, ls_plan_grads_nbytes(c->plan, 0));
+    ls_unmap(r->grads, ls_share_grads_nbytes(&c->plan->share, 0));
     ls_unmap(r->parameters.rooms, LS_ASYNC_SHARDS * r->parameters.room_nbytes);
     free(r->mark);
     free(r);

@@ -55,7 +55,7 @@ static void apply(const server *s, const ls_compute *c) {
 ls_status ls_async_serve(const ls_async_crew *crew, int shard, ls_error *e) {
     server s = {.crew = crew, .shard = shard};
     ls_compute c;
-    LS_TRY(ls_compute_init(&c, 1, ls_model_scratch_floats(crew->plan->c.model), e));
+    LS_TRY(ls_compute_init(&c, 1, ls_model_scratch_floats(crew->plan->share.model), e));
     for (;;) {
         ls_bell_wait(&crew->board->shard_bells[shard], find_next, &s, &crew->patience, -1);
         apply(&s, &c);

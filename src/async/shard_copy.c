@@ -13,12 +13,12 @@
 ls_status ls_shard_copy_open(ls_shard_copy *c, const ls_config *config, const ls_plan *plan,
                              ls_world *world, ls_error *e) {
     *c = (ls_shard_copy){.config = config, .plan = plan, .world = world, .steps = -1};
-    c->mark = LS_NEW_ARRAY(atomic_uint, plan->c.model->nfloats / LS_BLOCK);
+    c->mark = LS_NEW_ARRAY(atomic_uint, plan->share.model->nfloats / LS_BLOCK);
     c->parameters = ls_async_parameters_of(config, plan, world, c->mark);
-    c->parameters.room_nbytes = ls_plan_room_nbytes(plan);
+    c->parameters.room_nbytes = plan->share.nbytes.room;
     LS_TRY(ls_map(LS_ASYNC_SHARDS * c->parameters.room_nbytes, "updates", &c->rooms, e));
     c->parameters.rooms = c->rooms;
-    return ls_compute_init(&c->compute, 1, ls_model_scratch_floats(plan->c.model), e);
+    return ls_compute_init(&c->compute, 1, ls_model_scratch_floats(plan->share.model), e);
 }
 
 /* ---- the state ---- */
@@ -68,7 +68,7 @@ static void make_room(ls_shard_copy *c, int n) {
     c->grads = realloc(c->grads, (size_t)n * sizeof *c->grads);
     c->batch = realloc(c->batch, (size_t)n * sizeof *c->batch);
     if (!c->grads || !c->batch) abort();
-    while (c->nroom < n) c->grads[c->nroom++] = ls_alloc(ls_plan_slot_nbytes(c->plan));
+    while (c->nroom < n) c->grads[c->nroom++] = ls_alloc(c->plan->share.nbytes.slot);
 }
 
 static void append(ls_shard_copy *c, const ls_mirror_message *m) {
@@ -131,7 +131,7 @@ static ls_status take_batch(ls_shard_copy *c, ls_conn *conn, ls_frame *f, double
         if (n > 0) LS_TRY(ls_wire_next(conn, silence_s, f, e));
         LS_TRY(ls_wire_take(conn, f, LS_WIRE_APPLIED, m, sizeof *m, e));
         LS_TRY(ls_wire_receive(conn, LS_WIRE_GRADIENT, silence_s, c->grads[n],
-                               ls_plan_slot_nbytes(c->plan), e));
+                               c->plan->share.nbytes.slot, e));
         more = m->left > 0;
     }
     if (!is_possible(c, n))

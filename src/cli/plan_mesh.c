@@ -8,6 +8,7 @@
 #include "perf/mesh.h"
 #include "perf/typical.h"
 #include "plan/plan.h"
+#include "share/config.h"
 
 static void print_json(const ls_mesh_choice *choice) {
     for (int i = 0; i < choice->n; i++) {

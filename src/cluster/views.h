@@ -26,8 +26,8 @@
 #ifndef LS_CLUSTER_VIEWS_H
 #define LS_CLUSTER_VIEWS_H
 
-#include "exec/store.h"
 #include "net/local/board.h"
+#include "state/store.h"
 
 enum {
     LS_HOSTS_MAX = 256,

@@ -4,16 +4,17 @@
 
 #include "base/clock.h"
 #include "coll/virtual.h"
-#include "exec/apart.h"
 #include "exec/decode.h"
-#include "exec/errors.h"
 #include "exec/exec_state.h"
 #include "exec/replicas.h"
-#include "exec/round.h"
-#include "exec/store_step.h"
-#include "exec/update.h"
 #include "model/split.h"
 #include "optim/norm.h"
+#include "share/codes.h"
+#include "state/apart.h"
+#include "state/errors.h"
+#include "state/round.h"
+#include "state/store_step.h"
+#include "state/update.h"
 #include "tensor/dtype.h"
 
 /* The buffer of a layer for an action's micro-batch. */
@@ -25,14 +26,14 @@ static char *buffer(const ls_exec *x, ls_buffer_kind kind, const ls_action *a, i
 static ls_status weigh(ls_exec *x, ls_error *e) {
     const ls_plan *p = x->c.plan;
     const ls_loader_config *c = &x->c.loader;
-    double *weights = ls_plan_weights(p, x->c.world->parts);
+    double *weights = ls_share_scalars(&p->share, x->c.world->parts).weights;
     if (!weights) return LS_OK;
-    memset(weights, 0, (size_t)p->c.batch * sizeof *weights);
+    memset(weights, 0, (size_t)p->share.batch * sizeof *weights);
     for (int vw = c->a; vw < c->b; vw += c->step ? c->step : 1) {
         uint64_t first = 0, end = 0, place = ls_loader_place(c, x->batch.count, vw);
-        ls_batch_share(x->batch.count, p->c.V, vw, vw + 1, &first, &end);
+        ls_batch_share(x->batch.count, p->share.V, vw, vw + 1, &first, &end);
         for (uint64_t i = first; i < end; i++, place++)
-            LS_TRY(ls_weigh(&p->c.model->weighing,
+            LS_TRY(ls_weigh(&p->share.model->weighing,
                             (const char *)x->samples + place * c->sample_nbytes, &weights[i], e));
     }
     return LS_OK;
@@ -42,22 +43,22 @@ ls_status ls_exec_load(ls_exec *x, ls_error *e) {
     const ls_plan *p = x->c.plan;
     LS_TRY(ls_loader_next(x->loader, &x->batch, &x->samples, e));
     x->next_load = x->in->step + 1;
-    double *losses = ls_plan_losses(p, x->c.world->parts);
-    const ls_model *m = p->c.model;
-    size_t nlosses = (size_t)((m->nlosses + m->nnotes) * p->c.batch);
+    double *losses = ls_share_scalars(&p->share, x->c.world->parts).losses;
+    const ls_model *m = p->share.model;
+    size_t nlosses = (size_t)((m->nlosses + m->nnotes) * p->share.batch);
     if (x->has == LS_HAS_ALL) return LS_OK;
     memset(losses, 0, nlosses * sizeof *losses);
-    if (p->c.noise)
-        memset(ls_plan_noise(p, x->c.world->parts), 0,
-               (size_t)p->c.V * LS_NOISE_SUMS * sizeof *losses);
+    if (p->share.noise)
+        memset(ls_share_scalars(&p->share, x->c.world->parts).noise, 0,
+               (size_t)p->share.V * LS_NOISE_SUMS * sizeof *losses);
     return weigh(x, e);
 }
 
 /* The samples of an island, as places in the batch; island 0: the whole batch. */
 static void samples_of_island(const ls_exec *x, int island, uint64_t *first_p, uint64_t *end_p) {
     const ls_plan *p = x->c.plan;
-    int vws = ls_plan_island_vws(p), at = island > 0 ? (island - 1) * vws : 0;
-    ls_batch_share(x->batch.count, p->c.V, at, at + vws, first_p, end_p);
+    int vws = p->share.island_vws, at = island > 0 ? (island - 1) * vws : 0;
+    ls_batch_share(x->batch.count, p->share.V, at, at + vws, first_p, end_p);
 }
 
 /* Their number. */
@@ -69,9 +70,9 @@ static uint64_t island_count(const ls_exec *x, int island) {
 
 /* The loss is the mean over the batch; a replica's, over its part of the batch. */
 static float loss_scale_of(const ls_exec *x, int vw) {
-    double count = (double)island_count(x, ls_plan_island_of(x->c.plan, vw));
+    double count = (double)island_count(x, ls_share_island_of(&x->c.plan->share, vw));
     if (count == 0) return 0; /* nothing of the batch is left for it */
-    return (float)(x->in->loss_scale / (count * (double)x->c.plan->c.model->targets));
+    return (float)(x->in->loss_scale / (count * (double)x->c.plan->share.model->targets));
 }
 
 static int vw_of(const ls_exec *x, const ls_action *a) { return x->aim >= 0 ? x->aim : a->vw; }
@@ -79,9 +80,9 @@ static int vw_of(const ls_exec *x, const ls_action *a) { return x->aim >= 0 ? x-
 /* The samples of a Forward or Backward, as places in the batch. If the batch is short, they are
  * fewer than a micro-batch, or none. */
 static void samples_of(const ls_exec *x, const ls_action *a, uint64_t *first_p, uint64_t *end_p) {
-    uint64_t micro = (uint64_t)x->c.plan->c.micro_batch, end = 0;
+    uint64_t micro = (uint64_t)x->c.plan->share.micro_batch, end = 0;
     int vw = vw_of(x, a);
-    ls_batch_share(x->batch.count, x->c.plan->c.V, vw, vw + 1, first_p, &end);
+    ls_batch_share(x->batch.count, x->c.plan->share.V, vw, vw + 1, first_p, &end);
     *end_p = end;
     if (a->micro < 0) return;
     *first_p += micro * (uint64_t)a->micro;
@@ -100,24 +101,24 @@ static ls_layer_call call_of(const ls_exec *x, const ls_action *a) {
     const ls_plan *p = x->c.plan;
     uint64_t first = 0, end = 0;
     samples_of(x, a, &first, &end);
-    const ls_layer *l = &p->c.model->layers[a->layer];
-    size_t nbytes = x->c.loader.sample_nbytes, together = (size_t)p->c.model->together;
+    const ls_layer *l = &p->share.model->layers[a->layer];
+    size_t nbytes = x->c.loader.sample_nbytes, together = (size_t)p->share.model->together;
     int vw = vw_of(x, a);
     uint64_t start = 0, stop = 0, place = ls_loader_place(&x->c.loader, x->batch.count, vw);
-    ls_batch_share(x->batch.count, p->c.V, vw, vw + 1, &start, &stop);
+    ls_batch_share(x->batch.count, p->share.V, vw, vw + 1, &start, &stop);
     place += first - start;
-    size_t base = (size_t)ls_plan_island_of(p, vw) * ls_plan_segment_floats(p);
+    size_t base = (size_t)ls_share_island_of(&p->share, vw) * p->share.segment_floats;
     ls_layer_call call = {
         .compute = &x->compute,
-        .type = p->c.compute,
-        .grads_type = p->c.reduce,
-        .params = ls_flat_at(p->c.compute, x->c.world->params, base),
+        .type = p->share.compute,
+        .grads_type = p->share.reduce,
+        .params = ls_flat_at(p->share.compute, x->c.world->params, base),
         .frozen = x->c.world->frozen,
         .rows = x->c.rows,
         .grads = ls_exec_sum_at(x, a->slot, base),
         .first = a->micro <= 0,
         .last = a->last,
-        .n = samples_in_call(p->c.model, l, (int64_t)(end - first)),
+        .n = samples_in_call(p->share.model, l, (int64_t)(end - first)),
         .ndata = l->spans ? (int64_t)(end - first) : 0,
         .T = l->T,
         .samples = (const char *)x->samples + place * nbytes,
@@ -131,12 +132,14 @@ static ls_layer_call call_of(const ls_exec *x, const ls_action *a) {
         .seed = x->c.loader.order.seed,
         .step = x->in->step,
         .first_sample = first,
-        .losses = ls_plan_losses(p, x->c.world->parts) + l->link.loss_at * p->c.batch + first,
-        .notes = ls_plan_notes(p, x->c.world->parts) + first,
-        .notes_stride = p->c.batch,
+        .losses = ls_share_scalars(&p->share, x->c.world->parts).losses +
+                  l->link.loss_at * p->share.batch + first,
+        .notes = ls_share_scalars(&p->share, x->c.world->parts).notes + first,
+        .notes_stride = p->share.batch,
     };
-    const double *weights = ls_plan_weights(p, x->c.world->parts);
-    if (x->c.world->wide) call.wide = x->c.world->wide + ls_plan_wide_at(p, x->c.worker, a->layer);
+    const double *weights = ls_share_scalars(&p->share, x->c.world->parts).weights;
+    if (x->c.world->wide)
+        call.wide = x->c.world->wide + ls_share_wide_at(&p->share, x->c.worker, a->layer);
     if (weights) call.weights = weights + first;
     for (int k = 0; k < l->ninputs; k++) call.x[k] = buffer(x, LS_BUF_ACT, a, l->inputs[k]);
     return call;
@@ -147,17 +150,17 @@ static ls_layer_call call_of(const ls_exec *x, const ls_action *a) {
 static void copy_given(const ls_exec *x, const ls_action *a, const char *grads,
                        const double *losses) {
     const ls_plan *p = x->c.plan;
-    const ls_layer *l = &p->c.model->layers[a->layer];
-    size_t size = ls_dtype_size(p->c.reduce);
+    const ls_layer *l = &p->share.model->layers[a->layer];
+    size_t size = ls_dtype_size(p->share.reduce);
     uint64_t first = 0, end = 0;
     for (int k = 0; k < l->nparams; k++)
         if (!l->link.frozen[k])
-            memcpy(ls_exec_sum_at(x, a->slot, l->link.offsets[k]),
-                   grads + l->link.offsets[k] * size, l->counts[k] * size);
-    ls_batch_share(x->batch.count, p->c.V, a->vw, a->vw + 1, &first, &end);
-    double *own = ls_plan_losses(p, x->c.world->parts);
-    int n = p->c.model->nlosses + p->c.model->nnotes;
-    for (int i = 0; i < n; i++, own += p->c.batch, losses += p->c.batch)
+            memcpy(ls_exec_sum_at(x, a->slot, l->link.offsets[k]), grads + l->link.offsets[k] * size,
+                   l->counts[k] * size);
+    ls_batch_share(x->batch.count, p->share.V, a->vw, a->vw + 1, &first, &end);
+    double *own = ls_share_scalars(&p->share, x->c.world->parts).losses;
+    int n = p->share.model->nlosses + p->share.model->nnotes;
+    for (int i = 0; i < n; i++, own += p->share.batch, losses += p->share.batch)
         memcpy(own + first, losses + first, (end - first) * sizeof *losses);
 }
 
@@ -174,7 +177,7 @@ static bool is_given_by_another(const ls_exec *x, const ls_action *a) {
 
 static ls_status run_forward(ls_exec *x, const ls_action *a) {
     if (is_given_by_another(x, a)) return LS_OK;
-    const ls_layer *l = &x->c.plan->c.model->layers[a->layer];
+    const ls_layer *l = &x->c.plan->share.model->layers[a->layer];
     ls_layer_call call = call_of(x, a);
     ls_mixed_forward(l, &call);
     return LS_OK;
@@ -184,7 +187,7 @@ static ls_status run_forward(ls_exec *x, const ls_action *a) {
  * gradient is collected part by part. */
 static ls_status run_backward(ls_exec *x, const ls_action *a) {
     if (is_given_by_another(x, a)) return LS_OK;
-    const ls_model *m = x->c.plan->c.model;
+    const ls_model *m = x->c.plan->share.model;
     const ls_layer *l = &m->layers[a->layer];
     ls_layer_call call = call_of(x, a);
     call.dy = buffer(x, LS_BUF_DACT, a, a->layer);
@@ -192,7 +195,7 @@ static ls_status run_backward(ls_exec *x, const ls_action *a) {
         const ls_layer *below = &m->layers[l->inputs[k]];
         if (below->link.is_constant) continue;
         size_t sample = below->y_floats * ls_dtype_size(call.type);
-        int64_t before = ls_model_samples(m, a->micro * x->c.plan->c.micro_batch);
+        int64_t before = ls_model_samples(m, a->micro * x->c.plan->share.micro_batch);
         size_t part = below->traits.backward_whole ? (size_t)before : 0;
         call.dx[k] = buffer(x, LS_BUF_DACT, a, l->inputs[k]) + part * sample;
     }
@@ -215,7 +218,7 @@ static ls_factors_job factors_job(ls_exec *x, const ls_action *a) {
 
 static void encode_factor(ls_exec *x, const ls_action *a) {
     const ls_factors_job j = factors_job(x, a);
-    if (a->start) ls_errors_mark(x->c.world, x->c.plan, j.step + 1, a->vw, false);
+    if (a->start) ls_errors_mark(x->c.world, &x->c.plan->share, j.step + 1, a->vw, false);
     if (a->round > 0)
         ls_factors_second(&j, &x->compute, a->vw);
     else
@@ -225,13 +228,13 @@ static void encode_factor(ls_exec *x, const ls_action *a) {
 static void decode_factors(ls_exec *x, const ls_action *a) {
     const ls_factors_job j = factors_job(x, a);
     ls_factors_decode(&j, &x->compute, (float *)(void *)ls_exec_sum_at(x, 0, 0));
-    if (a->last) ls_errors_mark_own(x->c.world, x->c.plan, j.step + 1);
+    if (a->last) ls_errors_mark_own(x->c.world, &x->c.plan->share, j.step + 1);
 }
 
 static ls_status run_squares(ls_exec *x, const ls_action *a) {
     const ls_plan *p = x->c.plan;
-    double *bins = ls_plan_noise(p, x->c.world->parts) + a->vw * LS_NOISE_SUMS;
-    const ls_squares_input in = {.plan = p,
+    double *bins = ls_share_scalars(&p->share, x->c.world->parts).noise + a->vw * LS_NOISE_SUMS;
+    const ls_squares_input in = {.share = &p->share,
                                  .grads = ls_exec_sum_at(x, a->slot, 0),
                                  .seed = x->c.loader.order.seed,
                                  .step = x->in->step};
@@ -241,31 +244,31 @@ static ls_status run_squares(ls_exec *x, const ls_action *a) {
 
 static ls_status run_encode(ls_exec *x, const ls_action *a) {
     const ls_plan *p = x->c.plan;
-    if (ls_plan_has_factors(p)) {
+    if (p->share.has_factors) {
         encode_factor(x, a);
         return LS_OK;
     }
-    ls_encode n = {.plan = p,
+    ls_encode n = {.share = &p->share,
                    .bucket = a->bucket,
                    .step = x->in->step,
                    .grads = (float *)(void *)ls_exec_sum_at(x, a->slot, 0),
                    .room = &x->encodes,
                    .bad = &x->not_finite};
-    if (ls_plan_has_errors(p)) {
-        if (a->start) ls_errors_mark(x->c.world, p, n.step + 1, a->vw, false);
-        n.errors = ls_errors_of(x->c.world->errors, p, n.step, a->vw);
-        n.next = ls_errors_of(x->c.world->errors, p, n.step + 1, a->vw);
+    if (p->share.has_errors) {
+        if (a->start) ls_errors_mark(x->c.world, &p->share, n.step + 1, a->vw, false);
+        n.errors = ls_errors_of(x->c.world->errors, &p->share, n.step, a->vw);
+        n.next = ls_errors_of(x->c.world->errors, &p->share, n.step + 1, a->vw);
     }
-    if (ls_plan_sums_momentum(p, n.step)) n.moment = x->c.world->flat.of[1];
-    if (ls_plan_sends_codes(p)) n.code = ls_codes_of(&x->codes, a->bucket, a->vw);
+    if (ls_share_sums_momentum(&p->share, n.step)) n.moment = x->c.world->flat.of[1];
+    if (p->share.sends_codes) n.code = ls_codes_of(&x->codes, a->bucket, a->vw);
     ls_encode_bucket(&n, &x->compute);
-    if (a->last && n.errors) ls_errors_mark(x->c.world, p, n.step + 1, a->vw, true);
+    if (a->last && n.errors) ls_errors_mark(x->c.world, &p->share, n.step + 1, a->vw, true);
     return LS_OK;
 }
 
 /* The sum takes the place of the worker's part of its lowest sum. */
 static ls_status run_decode(ls_exec *x, const ls_action *a) {
-    if (ls_plan_has_factors(x->c.plan)) {
+    if (x->c.plan->share.has_factors) {
         decode_factors(x, a);
         return LS_OK;
     }
@@ -288,24 +291,22 @@ static void add_run(void *arg, int thread, int nthreads) {
     const add_job *j = arg;
     int64_t a = 0, b = 0;
     ls_pool_share((int64_t)j->n, 16, thread, nthreads, &a, &b);
-    ls_dtype type = j->x->c.plan->c.reduce;
+    ls_dtype type = j->x->c.plan->share.reduce;
     size_t at = (size_t)a * ls_dtype_size(type);
     j->x->compute.k->combine(type, LS_SUM, (size_t)(b - a), j->to + at, j->from + at, j->to + at);
 }
 
 /* Copies a part of a bucket from the inbox to a sum. */
 static ls_status run_take(ls_exec *x, const ls_action *a) {
-    const ls_plan *p = x->c.plan;
-    size_t first = 0, end = 0;
-    ls_plan_touched_part(p, a->bucket, ls_plan_rank(p, a->peer), &first, &end);
-    memcpy(ls_exec_sum_at(x, a->slot, first), ls_exec_inbox_at(x, a->buffer, first),
-           (end - first) * ls_dtype_size(p->c.reduce));
+    memcpy(ls_exec_sum_at(x, a->slot, a->part.first), ls_exec_inbox_at(x, a->buffer, a->part.first),
+           (a->part.end - a->part.first) * ls_dtype_size(x->c.plan->share.reduce));
     return LS_OK;
 }
 
 static ls_status run_add(ls_exec *x, const ls_action *a) {
-    ls_bucket b = x->c.plan->buckets[a->bucket];
-    if (a->summed) b = ls_plan_shard(x->c.plan, a->bucket, x->c.worker);
+    const ls_share *sh = &x->c.plan->share;
+    ls_range b = ls_share_range(sh, a->bucket);
+    if (a->summed) b = ls_share_shard(sh, a->bucket, x->c.worker);
     int base = a->summed ? ls_exec_sum_slot(x, a->bucket) : 0;
     add_job j = {x, ls_exec_sum_at(x, base + a->slot, b.first),
                  ls_exec_sum_at(x, base + a->from, b.first), b.end - b.first};
@@ -317,13 +318,13 @@ static ls_status run_add(ls_exec *x, const ls_action *a) {
  * have the weights of their samples, which count once. */
 static ls_status run_norm(ls_exec *x) {
     const ls_plan *p = x->c.plan;
-    double *weights = ls_plan_weights(p, x->c.world->parts);
-    if (weights && ls_plan_rank(p, x->c.worker) > 0)
-        memset(weights, 0, (size_t)p->c.batch * sizeof *weights);
-    for (int k = 0; k < p->nbuckets; k++) {
-        ls_bucket s = ls_plan_normed(p, k, x->c.worker);
-        size_t base = ls_plan_base(p, k);
-        const ls_norm_input sum = {p->c.model, p->c.reduce,
+    double *weights = ls_share_scalars(&p->share, x->c.world->parts).weights;
+    if (weights && p->share.workers[x->c.worker].cell > 0)
+        memset(weights, 0, (size_t)p->share.batch * sizeof *weights);
+    for (int k = 0; k < p->share.nbuckets; k++) {
+        ls_range s = ls_share_normed(&p->share, k, x->c.worker);
+        size_t base = ls_share_base(&p->share, k);
+        const ls_norm_input sum = {p->share.model, p->share.reduce,
                                    ls_exec_sum_at(x, ls_exec_sum_slot(x, k), base)};
         ls_norm_blocks(&x->compute, &sum, s.first - base, s.end - base,
                        x->c.world->parts + base / LS_BLOCK);
@@ -338,7 +339,7 @@ int64_t ls_exec_changes(const ls_exec *x) {
 
 static ls_status run_update(ls_exec *x, const ls_action *a) {
     const ls_world *w = x->c.world;
-    const ls_update u = {.plan = x->c.plan,
+    const ls_update u = {.share = &x->c.plan->share,
                          .worker = x->c.worker,
                          .grads = w->grads,
                          .params = w->params,
@@ -347,7 +348,7 @@ static ls_status run_update(ls_exec *x, const ls_action *a) {
                          .room = w->room,
                          .step = x->update,
                          .islands = x->islands,
-                         .skipped = x->out.skipped && x->c.plan->c.task == LS_TASK_TRAIN,
+                         .skipped = x->out.skipped && x->c.plan->share.task == LS_TASK_TRAIN,
                          .apart = x->in->apart,
                          .steps = ls_exec_changes(x)};
     ls_update_bucket(&u, &x->compute, a->bucket);
@@ -362,7 +363,7 @@ void ls_exec_begin(ls_exec *x, const ls_step_in *in) {
     x->gave_up = false;
     atomic_store(&x->gives_up, false);
     atomic_store(&x->not_finite, false);
-    if (x->c.plan->c.task == LS_TASK_MIX && x->c.world->store)
+    if (x->c.plan->share.task == LS_TASK_MIX && x->c.world->store)
         ls_store_set_ready(x->c.world->store, x->c.worker, NULL, 0);
 }
 
@@ -408,7 +409,8 @@ static ls_status run_compute(ls_exec *x, const ls_action *a, ls_error *e) {
 /* A buffer in the arena has a fixed place, and needs no Free. */
 static void run_free(ls_exec *x, const ls_action *a) {
     ls_buffer b = ls_plan_buffer_of(x->c.plan, a->buffer);
-    if (!ls_buffer_in_arena(b.kind)) ls_world_drop(x->c.world, x->c.plan, &b);
+    if (b.kind == LS_BUF_PARAM) ls_world_drop_gathered(x->c.world, &x->c.plan->share, b.index);
+    if (b.kind == LS_BUF_GRAD) ls_world_drop_sum(x->c.world, &x->c.plan->share, b.index, b.slot);
 }
 
 /* ---- communication ---- */
@@ -427,18 +429,18 @@ static void finish_sync(ls_exec *x) {
     x->out = *x->in->trained;
     x->update = (ls_optim_step){.updates = x->in->updates,
                                 .lr = x->in->lr,
-                                .grad_scale = 1.0 / x->c.plan->c.islands,
+                                .grad_scale = 1.0 / x->c.plan->share.islands,
                                 .samples = 1};
 }
 
 static ls_store_note decision_of(const ls_exec *x) {
-    const ls_plan_config *c = &x->c.plan->c;
-    const ls_step_in *training = c->task == LS_TASK_TRAIN ? x->in : x->in->training;
+    const ls_share *sh = &x->c.plan->share;
+    const ls_step_in *training = sh->task == LS_TASK_TRAIN ? x->in : x->in->training;
     ls_store_note n = {.steps = ls_exec_changes(x),
-                       .task = c->task,
-                       .part_first = c->part_first,
-                       .part_end = c->part_end,
-                       .averages = c->averages,
+                       .task = sh->task,
+                       .part_first = sh->sync.part_first,
+                       .part_end = sh->sync.part_end,
+                       .averages = sh->sync.averages,
                        .apart = x->in->apart,
                        .lr = training->lr,
                        .updates = training->updates,
@@ -452,11 +454,11 @@ static ls_store_note decision_of(const ls_exec *x) {
 static ls_status meet(ls_exec *x, ls_error *e) {
     finish_sync(x);
     const ls_store_note n = decision_of(x);
-    return ls_round_meet(x, &n, e);
+    return ls_round_meet(x->c.world, &x->c.plan->share, x->c.worker, &n, x->tokens, e);
 }
 
 static bool is_round_apart(const ls_exec *x) {
-    return x->c.plan->c.task == LS_TASK_MIX && x->in->apart && x->c.world->store;
+    return x->c.plan->share.task == LS_TASK_MIX && x->in->apart && x->c.world->store;
 }
 
 /* Norms, losses, and whether a worker gives the step up; of an island, only its norms. In a step
@@ -465,15 +467,15 @@ static bool is_round_apart(const ls_exec *x) {
 static ls_status start_scalars(ls_exec *x, const ls_action *a, ls_request **r_p, ls_error *e) {
     const ls_plan *p = x->c.plan;
     const ls_world *w = x->c.world;
-    size_t first = 0, end = ls_plan_nscalars(p), blocks = ls_plan_segment_floats(p) / LS_BLOCK;
+    size_t first = 0, end = p->share.nscalars, blocks = p->share.segment_floats / LS_BLOCK;
     w->parts[end - 1] = atomic_load(&x->gives_up);
     if (a->axis == LS_AXIS_ISLAND) {
         first = (size_t)a->island * blocks;
         end = first + blocks;
-    } else if (p->c.task != LS_TASK_TRAIN) {
+    } else if (p->share.task != LS_TASK_TRAIN) {
         first = end - 1;
-    } else if (p->c.islands) {
-        first = ls_plan_floats(p) / LS_BLOCK;
+    } else if (p->share.islands) {
+        first = p->share.floats / LS_BLOCK;
     }
     bool island = a->axis == LS_AXIS_ISLAND || x->in->apart;
     if (is_round_apart(x)) LS_TRY(meet(x, e));
@@ -488,25 +490,26 @@ ls_status ls_exec_start_comm(ls_exec *x, const ls_action *a, ls_request **r_p, l
     if (atomic_load(&x->gives_up)) be_patient(x);
     if (a->kind == LS_SEND) return ls_exec_start_message(x, a, r_p, e);
     if (a->bucket == LS_SCALARS) return start_scalars(x, a, r_p, e);
-    size_t first = p->buckets[a->bucket].first, count = p->buckets[a->bucket].end - first;
-    ls_bucket own = ls_plan_shard(p, a->bucket, x->c.worker);
-    const size_t *counts = x->counts + (size_t)a->bucket * (size_t)ls_plan_shards(p);
-    size_t stride = ls_plan_floats(p);
-    ls_tree_parts parts = ls_plan_parts(p, a->bucket);
-    int V = p->c.tree ? parts.V : 0, slot = ls_exec_sum_slot(x, a->bucket) + a->slot;
-    int lowest = ls_plan_first_slot(p, a->bucket, x->c.worker);
+    size_t first = p->share.buckets[a->bucket].first,
+           count = p->share.buckets[a->bucket].end - first;
+    ls_range own = ls_share_shard(&p->share, a->bucket, x->c.worker);
+    const size_t *counts = x->counts + (size_t)a->bucket * (size_t)p->share.nshards;
+    size_t stride = p->share.floats;
+    ls_tree_parts parts = p->share.buckets[a->bucket].leaves;
+    int V = parts.V, slot = ls_exec_sum_slot(x, a->bucket) + a->slot;
+    int lowest = ls_share_first_slot(&p->share, a->bucket, x->c.worker);
     bool island = a->axis == LS_AXIS_ISLAND;
-    ls_group *shards = island ? w->island : ls_world_sharers(w, p, a->bucket);
-    if (island) V = ls_plan_island_vws(p);
+    ls_group *shards = island ? w->island : ls_world_sharers(w, &p->share, a->bucket);
+    if (island) V = p->share.island_vws;
     char *sum = ls_exec_sum_at(x, slot, own.first); /* of the own shard */
-    ls_dtype sums = p->c.reduce, params = p->c.compute;
-    if (a->kind == LS_EXCHANGE && ls_plan_has_factors(p))
+    ls_dtype sums = p->share.reduce, params = p->share.compute;
+    if (a->kind == LS_EXCHANGE && p->share.has_factors)
         return ls_factors_sum_start(&x->factors, w->group, a->bucket, a->round, r_p, e);
     if (a->kind == LS_EXCHANGE)
         return ls_codes_exchange_start(&x->codes, w->group, a->bucket, r_p, e);
     if (a->kind != LS_ALL_GATHER && x->restarts) mark_sum(x, a);
     ls_virtual_sum whole = {.V = V,
-                            .first = island ? NULL : p->c.first,
+                            .first = island ? NULL : p->share.ranges,
                             .chunks = island ? 0 : parts.chunks,
                             .context = parts.context,
                             .in = ls_exec_sum_at(x, lowest, first),
@@ -516,7 +519,7 @@ ls_status ls_exec_start_comm(ls_exec *x, const ls_action *a, ls_request **r_p, l
                             .count = count};
     switch (a->kind) {
     case LS_REDUCE_SCATTER: /* the virtual workers of the group are a whole subtree */
-        whole.V = V / ls_plan_replicas(p);
+        whole.V = V / p->share.nreplicas;
         whole.out = sum;
         whole.counts = counts;
         return ls_reduce_scatter_virtual_start(shards, &whole, r_p, e);
@@ -530,7 +533,7 @@ ls_status ls_exec_start_comm(ls_exec *x, const ls_action *a, ls_request **r_p, l
                 .V = V, .in = sum, .out = sum, .dtype = sums, .count = own.end - own.first},
             r_p, e);
     case LS_ALL_GATHER:
-        if (p->c.task == LS_TASK_ADOPT && !island)
+        if (p->share.task == LS_TASK_ADOPT && !island)
             return ls_all_gather_v_start(shards, w->flat.of[0] + own.first,
                                          ls_exec_sum_at(x, slot, first), counts, LS_F32, r_p, e);
         return ls_all_gather_v_start(shards, ls_flat_at(params, w->params, own.first),
@@ -548,13 +551,13 @@ typedef struct batch_sums {
 
 static batch_sums sums_of(const ls_exec *x) {
     const ls_plan *p = x->c.plan;
-    const double *losses = ls_plan_losses(p, x->c.world->sums);
-    const double *weights = ls_plan_weights(p, x->c.world->sums);
+    const double *losses = ls_share_scalars(&p->share, x->c.world->sums).losses;
+    const double *weights = ls_share_scalars(&p->share, x->c.world->sums).weights;
     batch_sums s = {0, weights ? 0 : (double)x->batch.count};
     for (uint64_t i = 0; i < x->batch.count; i++) {
         double loss = losses[i];
-        for (int k = 1; k < p->c.model->nlosses - p->c.model->nauxiliary; k++)
-            loss += losses[(uint64_t)k * (uint64_t)p->c.batch + i];
+        for (int k = 1; k < p->share.model->nlosses - p->share.model->nauxiliary; k++)
+            loss += losses[(uint64_t)k * (uint64_t)p->share.batch + i];
         if (weights) s.weight += weights[i];
         s.loss += weights ? loss * weights[i] : loss;
     }
@@ -564,8 +567,8 @@ static batch_sums sums_of(const ls_exec *x) {
 /* The mean over the batch, by weights, of number k that the loss notes of each sample. */
 static double note_of(const ls_exec *x, int k) {
     const ls_plan *p = x->c.plan;
-    const double *notes = ls_plan_notes(p, x->c.world->sums) + k * p->c.batch;
-    const double *weights = ls_plan_weights(p, x->c.world->sums);
+    const double *notes = ls_share_scalars(&p->share, x->c.world->sums).notes + k * p->share.batch;
+    const double *weights = ls_share_scalars(&p->share, x->c.world->sums).weights;
     double sum = 0, weight = 0;
     for (uint64_t i = 0; i < x->batch.count; i++) {
         sum += weights ? notes[i] * weights[i] : notes[i];
@@ -577,16 +580,16 @@ static double note_of(const ls_exec *x, int k) {
 /* The first worker of an island has the square of its norm for all. */
 static void finish_island(ls_exec *x, const ls_action *a) {
     const ls_plan *p = x->c.plan;
-    size_t blocks = ls_plan_segment_floats(p) / LS_BLOCK;
+    size_t blocks = p->share.segment_floats / LS_BLOCK;
     double norm = ls_norm_total(x->c.world->sums + (size_t)a->island * blocks, blocks);
-    ls_plan_squares(p, x->c.world->parts)[a->island - 1] =
+    ls_share_scalars(&p->share, x->c.world->parts).squares[a->island - 1] =
         x->c.worker == a->of.from ? norm * norm : 0;
 }
 
 /* Samples that an island's loss counts, all or by their weights, for each sample that it has. */
 static double mean_of_island(const ls_exec *x, int island) {
     const ls_plan *p = x->c.plan;
-    const double *weights = ls_plan_weights(p, x->c.world->sums);
+    const double *weights = ls_share_scalars(&p->share, x->c.world->sums).weights;
     uint64_t first = 0, end = 0;
     double weight = 0;
     samples_of_island(x, island, &first, &end);
@@ -599,9 +602,9 @@ static double mean_of_island(const ls_exec *x, int island) {
  * the mean of their squares. */
 static double scale_islands(ls_exec *x) {
     const ls_plan *p = x->c.plan;
-    const double *squares = ls_plan_squares(p, x->c.world->sums);
+    const double *squares = ls_share_scalars(&p->share, x->c.world->sums).squares;
     double sum = 0;
-    for (int i = 0; i < p->c.islands; i++) {
+    for (int i = 0; i < p->share.islands; i++) {
         double mean = mean_of_island(x, i + 1);
         double norm = sqrt(squares[i]) / x->in->loss_scale * mean;
         x->islands[i] = (ls_island_scale){.grad_scale = ls_clip_factor(norm, x->in->clip) /
@@ -610,7 +613,7 @@ static double scale_islands(ls_exec *x) {
                                           .lr_scale = x->in->lr_scales ? x->in->lr_scales[i] : 1};
         sum += norm * norm;
     }
-    return sqrt(sum / p->c.islands);
+    return sqrt(sum / p->share.islands);
 }
 
 /* Each worker adds up the norms, losses and weights itself, in the same order. Gradients are so far
@@ -620,24 +623,24 @@ static void finish_training(ls_exec *x) {
     batch_sums s = sums_of(x);
     double mean = s.weight > 0 ? (double)x->batch.count / s.weight : 0; /* 1 without weights */
     x->out.batch = x->batch;
-    if (p->c.islands) {
+    if (p->share.islands) {
         x->out.grad_norm = scale_islands(x);
     } else {
-        double norm = ls_norm_total(x->c.world->sums, p->c.model->nfloats / LS_BLOCK);
+        double norm = ls_norm_total(x->c.world->sums, p->share.model->nfloats / LS_BLOCK);
         x->out.grad_norm = norm / x->in->loss_scale * mean;
     }
     x->out.skipped = x->in->skips && !isfinite(x->out.grad_norm);
-    x->out.loss = s.weight > 0 ? s.loss / (s.weight * (double)p->c.model->targets) : 0;
-    for (int k = 0; k < p->c.model->nnotes; k++) x->out.notes[k] = note_of(x, k);
-    if (p->c.noise)
+    x->out.loss = s.weight > 0 ? s.loss / (s.weight * (double)p->share.model->targets) : 0;
+    for (int k = 0; k < p->share.model->nnotes; k++) x->out.notes[k] = note_of(x, k);
+    if (p->share.noise)
         ls_squares_finish(&x->squares,
-                          &(ls_squares_sums){.plan = p,
+                          &(ls_squares_sums){.share = &p->share,
                                              .sums = x->c.world->sums,
                                              .step = x->in->step,
                                              .scale = mean / x->in->loss_scale,
                                              .samples = x->batch.count},
                           &x->out.noise);
-    bool momentum = ls_plan_sums_momentum(p, x->in->step);
+    bool momentum = ls_share_sums_momentum(&p->share, x->in->step);
     double clip = momentum ? 1 : ls_clip_factor(x->out.grad_norm, x->in->clip);
     x->update = (ls_optim_step){.updates = x->in->updates,
                                 .lr = x->in->lr,
@@ -650,20 +653,60 @@ static void decide(const ls_exec *x) {
     x->c.decided(x->c.decided_arg, &n);
 }
 
+/* ---- islands ---- */
+
+/* Notes a step that islands decide alone. */
+static bool note_apart(const ls_exec *x) {
+    const ls_apart_step s = {x->c.worker, x->in->step, ls_exec_changes(x), x->batch.count};
+    return ls_apart_note(x->c.world, &x->c.plan->share, &s);
+}
+
+/* The island that an action is for; 0: all, or none. */
+static int island_of(const ls_plan *p, const ls_action *a) {
+    switch (a->kind) {
+    case LS_FORWARD:
+    case LS_RECOMPUTE:
+    case LS_BACKWARD:
+    case LS_SQUARES:
+    case LS_ENCODE: return ls_share_island_of(&p->share, a->vw);
+    case LS_ALL_REDUCE:
+        if (a->bucket == LS_SCALARS) return a->axis == LS_AXIS_ISLAND ? a->island : 0;
+        return p->share.buckets[a->bucket].island;
+    case LS_ADD:
+    case LS_REDUCE_SCATTER:
+    case LS_SEND:
+    case LS_MIX:
+    case LS_UPDATE:
+    case LS_ALL_GATHER: return p->share.buckets[a->bucket].island;
+    default: return 0;
+    }
+}
+
+bool ls_exec_runs(const ls_exec *x, const ls_action *a) {
+    const ls_plan *p = x->c.plan;
+    if (!ls_plan_runs(p, a, x->in->step)) return false;
+    bool mixes = p->share.task == LS_TASK_MIX;
+    if (!p->share.islands || (p->share.task != LS_TASK_TRAIN && !mixes)) return true;
+    if (mixes && a->bucket == LS_SCALARS)
+        return ls_round_islands(x->c.world, &p->share, x->c.worker, ls_exec_changes(x)) != 0;
+    int island = island_of(p, a);
+    return !island || x->c.world->ahead[island - 1] < ls_exec_changes(x);
+}
+
 static void finish_scalars(ls_exec *x, const ls_action *a) {
     if (a->axis == LS_AXIS_ISLAND) {
         finish_island(x, a);
         return;
     }
     x->knows_norm = true;
-    x->gave_up = x->c.world->sums[ls_plan_nscalars(x->c.plan) - 1] > 0;
+    x->gave_up = x->c.world->sums[x->c.plan->share.nscalars - 1] > 0;
     if (x->gave_up) return;
-    if (x->c.plan->c.task == LS_TASK_TRAIN)
+    if (x->c.plan->share.task == LS_TASK_TRAIN)
         finish_training(x);
     else
         finish_sync(x);
-    bool trains = x->c.plan->c.task == LS_TASK_TRAIN;
-    if (x->in->apart && trains && !ls_exec_note_apart(x)) return;
+    bool trains = x->c.plan->share.task == LS_TASK_TRAIN;
+    if (x->in->apart && trains && !note_apart(x)) return;
     if (x->c.decided) decide(x);
 }
 
@@ -677,7 +720,8 @@ void ls_exec_joined(ls_exec *x, const ls_step_in *in, const double *row, ls_step
     const ls_plan *p = x->c.plan;
     x->in = in;
     x->batch = out->batch;
-    memcpy(ls_plan_squares(p, x->c.world->sums), row, ls_apart_row(p) * sizeof *row);
+    memcpy(ls_share_scalars(&p->share, x->c.world->sums).squares, row,
+           ls_apart_row(&p->share) * sizeof *row);
     finish_training(x);
     *out = x->out;
 }

@@ -9,10 +9,10 @@
 #define LS_EXEC_CODES_H
 
 #include "lockstep/group.h"
-#include "plan/plan.h"
+#include "share/share.h"
 
 typedef struct ls_codes {
-    const ls_plan *plan;
+    const ls_share *share;
     int worker;
     void *own, *all, *sent;
     size_t *own_at, *all_at;     /* [nbuckets] bytes */
@@ -20,7 +20,7 @@ typedef struct ls_codes {
 } ls_codes;
 
 /* For a plan that sends codes. Close frees what there is, also after a failure. */
-ls_status ls_codes_open(ls_codes *, const ls_plan *, int worker, ls_error *);
+ls_status ls_codes_open(ls_codes *, const ls_share *, int worker, ls_error *);
 void ls_codes_close(ls_codes *);
 
 /* The code of a bucket of one of the worker's virtual workers. */

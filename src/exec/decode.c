@@ -10,21 +10,22 @@
 
 #include "coll/algo/tree.h"
 #include "compress/codec.h"
+#include "share/codes.h"
 
 enum { MAX_DEPTH = 13 }; /* of at most 4096 virtual workers */
 
 typedef struct job {
     const ls_code_sum *x;
     const ls_compute *c;
-    const ls_plan_piece *pieces;
+    const ls_code_piece *pieces;
     int npieces;
-    ls_bucket own;
+    ls_range own;
 } job;
 
 /* A run of elements of a piece. */
 typedef struct run {
     const job *j;
-    const ls_plan_piece *piece;
+    const ls_code_piece *piece;
     const ls_codec_job *code;
     size_t first, count; /* within the piece */
     float scratch[MAX_DEPTH][LS_CODEC_PIECE];
@@ -34,7 +35,7 @@ typedef struct run {
 static void decode_one(const run *r, int vw, float *out) {
     const ls_codec *codec = ls_codec_of(r->code->how->kind);
     size_t first = 0;
-    if (!ls_plan_is_coded(r->j->x->codes->plan, vw)) {
+    if (!ls_share_is_coded(r->j->x->codes->share, vw)) {
         memset(out, 0, r->count * sizeof *out);
         return;
     }
@@ -60,8 +61,8 @@ static void sum_node(run *r, int lo, int hi, int depth, float *out) {
 
 /* Runs begin at multiples of their length, as the codec needs it; only the worker's part is
  * written. */
-static void decode_piece(const job *j, const ls_plan_piece *x, void *work) {
-    ls_compression how = ls_plan_piece_how(j->x->codes->plan, x, j->x->step);
+static void decode_piece(const job *j, const ls_code_piece *x, void *work) {
+    ls_compression how = ls_share_piece_how(j->x->codes->share, x, j->x->step);
     const ls_codec *codec = ls_codec_of(how.kind);
     ls_codec_job code = {.k = j->c->k, .how = &how, .n = x->end - x->first, .work = work};
     size_t from = x->first > j->own.first ? x->first : j->own.first;
@@ -76,7 +77,7 @@ static void decode_piece(const job *j, const ls_plan_piece *x, void *work) {
     for (r.first = from < to ? (from - x->first) / most * most : code.n; x->first + r.first < to;
          r.first += r.count) {
         r.count = code.n - r.first < most ? code.n - r.first : most;
-        sum_node(&r, 0, j->x->codes->plan->c.V, 0, out);
+        sum_node(&r, 0, j->x->codes->share->V, 0, out);
         size_t at = x->first + r.first, begin = at > from ? at : from;
         size_t end = at + r.count < to ? at + r.count : to;
         memcpy(j->x->sum + begin, out + (begin - at), (end - begin) * sizeof *out);
@@ -92,8 +93,8 @@ static void decode_run(void *arg, int thread, int nthreads) {
 }
 
 void ls_decode_bucket(const ls_code_sum *x, const ls_compute *c) {
-    const ls_plan *p = x->codes->plan;
-    job j = {.x = x, .c = c, .own = ls_plan_owned(p, x->bucket, x->codes->worker)};
-    j.npieces = ls_plan_pieces(p, x->bucket, &j.pieces);
+    const ls_share *sh = x->codes->share;
+    job j = {.x = x, .c = c, .own = ls_share_owned(sh, x->bucket, x->codes->worker)};
+    j.npieces = ls_share_pieces(sh, x->bucket, &j.pieces);
     ls_pool_run(c->pool, decode_run, &j);
 }

@@ -15,18 +15,19 @@
 #include <string.h>
 
 #include "compress/codec.h"
+#include "share/codes.h"
 
 enum { ALIGN = 64 };
 
 static size_t rounded_up(size_t nbytes) { return (nbytes + ALIGN - 1) / ALIGN * ALIGN; }
 
-ls_encode_room ls_encode_room_of(const ls_plan *p) {
-    const ls_codec *codec = ls_codec_of(p->c.compress.how.kind);
+ls_encode_room ls_encode_room_of(const ls_share *sh) {
+    const ls_codec *codec = ls_codec_of(sh->compress.how.kind);
     ls_encode_room r = {0};
     size_t most = 0;
-    for (int i = 0; i < p->pieces_from[p->nbuckets]; i++) {
-        const ls_plan_piece *x = &p->pieces[i];
-        ls_compression how = ls_plan_piece_how(p, x, 0);
+    for (int i = 0; i < sh->pieces_from[sh->nbuckets]; i++) {
+        const ls_code_piece *x = &sh->pieces[i];
+        ls_compression how = ls_share_piece_how(sh, x, 0);
         size_t message = rounded_up(x->code_nbytes);
         size_t work = rounded_up(codec->nwork(&how, x->end - x->first));
         if (message > r.message_nbytes) r.message_nbytes = message;
@@ -39,7 +40,7 @@ ls_encode_room ls_encode_room_of(const ls_plan *p) {
 typedef struct job {
     const ls_encode *x;
     const ls_compute *c;
-    const ls_plan_piece *pieces;
+    const ls_code_piece *pieces;
     int npieces;
 } job;
 
@@ -69,20 +70,20 @@ static void decode(const ls_codec_job *j, const void *message, const buffers *b)
 /* Replaces n elements of a gradient, from `first` on, by the virtual worker's part of the new first
  * moment. */
 static void add_moment(const ls_encode *x, const ls_kernels *k, size_t first, size_t n) {
-    const ls_plan_config *c = &x->plan->c;
-    double old = c->compress.momentum;
+    const ls_share *sh = x->share;
+    double old = sh->compress.momentum;
     float *g = x->grads + first;
     if (!x->moment) return;
     k->affine((int64_t)n, g, (float)(1 - old), 0.0f, g);
-    k->compress.add_error((int64_t)n, (float)(old / c->V), x->moment + first, g, g);
+    k->compress.add_error((int64_t)n, (float)(old / sh->V), x->moment + first, g, g);
 }
 
 /* p is where the new errors will be, or without errors the gradient itself. */
-static void encode_piece(const job *j, const ls_plan_piece *piece, unsigned char *memory) {
+static void encode_piece(const job *j, const ls_code_piece *piece, unsigned char *memory) {
     const ls_encode *x = j->x;
-    const ls_codec *codec = ls_codec_of(x->plan->c.compress.how.kind);
+    const ls_codec *codec = ls_codec_of(x->share->compress.how.kind);
     size_t n = piece->end - piece->first;
-    ls_compression how = ls_plan_piece_how(x->plan, piece, x->step);
+    ls_compression how = ls_share_piece_how(x->share, piece, x->step);
     ls_codec_job code = {.k = j->c->k, .how = &how, .n = n};
     buffers b = {.g = x->grads + piece->first};
     if (x->errors) b.errors = x->errors + piece->first;
@@ -105,7 +106,7 @@ static void encode_piece(const job *j, const ls_plan_piece *piece, unsigned char
     decode(&code, message, &b);
 }
 
-static void copy_piece(const job *j, const ls_plan_piece *piece) {
+static void copy_piece(const job *j, const ls_code_piece *piece) {
     const ls_encode *x = j->x;
     add_moment(x, j->c->k, piece->first, piece->end - piece->first);
     if (x->code) memcpy(x->code + piece->code_at, x->grads + piece->first, piece->code_nbytes);
@@ -124,6 +125,6 @@ static void encode_run(void *arg, int thread, int nthreads) {
 
 void ls_encode_bucket(const ls_encode *x, const ls_compute *c) {
     job j = {.x = x, .c = c};
-    j.npieces = ls_plan_pieces(x->plan, x->bucket, &j.pieces);
+    j.npieces = ls_share_pieces(x->share, x->bucket, &j.pieces);
     ls_pool_run(c->pool, encode_run, &j);
 }

@@ -4,7 +4,7 @@
 
 #include <stdatomic.h>
 
-#include "plan/plan.h"
+#include "share/share.h"
 
 /* What threads work in: a code, then what its codec needs. In whole cache lines. */
 typedef struct ls_encode_room {
@@ -13,17 +13,17 @@ typedef struct ls_encode_room {
 } ls_encode_room;
 
 /* Without its memory. */
-ls_encode_room ls_encode_room_of(const ls_plan *);
+ls_encode_room ls_encode_room_of(const ls_share *);
 
 /* One bucket of one virtual worker. */
 typedef struct ls_encode {
-    const ls_plan *plan;
+    const ls_share *share;
     int bucket;
     int64_t step;
     float *grads;        /* [nfloats] */
     const float *errors; /* [nfloats] before this step; NULL: the plan has no errors */
     float *next;         /* [nfloats] after it */
-    /* [nfloats] the first moment, which is encoded with the gradient (ls_plan_compress.momentum);
+    /* [nfloats] the first moment, which is encoded with the gradient (ls_share_compress.momentum);
      * NULL: the gradient alone */
     const float *moment;
     const ls_encode_room *room;

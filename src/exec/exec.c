@@ -9,8 +9,8 @@
 #include "coll/request.h"
 #include "coll/virtual.h"
 #include "exec/exec_state.h"
-#include "exec/store_step.h"
 #include "model/table.h"
+#include "state/store_step.h"
 
 static const char RECALLED[] = "this worker was recalled";
 
@@ -282,7 +282,7 @@ static ls_status agree_on_rest(ls_exec *x, int64_t step, ls_error *e) {
     if (again) LS_TRY(give_up_step(x, step, e));
     if (x->has != LS_HAS_NOTHING) return LS_OK;
     ls_store_forget_step(w->store, x->c.worker);
-    ls_world_clear(w, x->c.plan);
+    ls_world_clear(w, &x->c.plan->share);
     return LS_OK;
 }
 
@@ -335,9 +335,10 @@ ls_status ls_exec_gradient(ls_exec *x, const ls_step_in *in, ls_error *e) {
 
 static void count_shards(ls_exec *x) {
     const ls_plan *p = x->c.plan;
-    size_t n = (size_t)ls_plan_shards(p);
-    x->counts = LS_NEW_ARRAY(size_t, (size_t)p->nbuckets * n);
-    for (int k = 0; k < p->nbuckets; k++) ls_plan_shard_counts(p, k, x->counts + (size_t)k * n);
+    size_t n = (size_t)p->share.nshards;
+    x->counts = LS_NEW_ARRAY(size_t, (size_t)p->share.nbuckets * n);
+    for (int k = 0; k < p->share.nbuckets; k++)
+        ls_share_shard_counts(&p->share, k, x->counts + (size_t)k * n);
 }
 
 static ls_status start_comm_thread(ls_exec *x, ls_error *e) {
@@ -363,11 +364,9 @@ static void plan_restart(ls_exec *x) {
     while (x->norm_at < x->lanes.n[LS_LANE_COMPUTE] &&
            action_at(x, LS_LANE_COMPUTE, x->norm_at)->kind != LS_NORM)
         x->norm_at++;
-    x->restarts = w->store && p->c.tree && !p->c.islands && !ls_plan_reduces_rounds(p) &&
-                  !ls_plan_has_factors(p) && ls_plan_ranks(p) == 1 && ls_plan_nchunks(p) == 1 &&
-                  !x->c.overlap && is_shared(w->group) && is_shared(w->shards) &&
-                  is_shared(w->replicas);
-    x->sums_last = x->restarts && !ls_plan_shards_grads(p);
+    x->restarts = w->store && p->share.restarts && !x->c.overlap && is_shared(w->group) &&
+                  is_shared(w->shards) && is_shared(w->replicas);
+    x->sums_last = x->restarts && !p->share.shards_grads;
     for (int i = 0; i < x->norm_at; i++)
         x->sums_last = x->sums_last && x->lanes.steps[LS_LANE_COMPUTE][i].wait == 0;
 }
@@ -378,9 +377,9 @@ static size_t encodes_nbytes(const ls_exec *x) {
 
 static ls_status open_codes(ls_exec *x, ls_error *e) {
     const ls_plan *p = x->c.plan;
-    x->encodes = ls_encode_room_of(p);
+    x->encodes = ls_encode_room_of(&p->share);
     LS_TRY(ls_map(encodes_nbytes(x), "codes of gradients", &x->encodes.memory, e));
-    return ls_plan_sends_codes(p) ? ls_codes_open(&x->codes, p, x->c.worker, e) : LS_OK;
+    return p->share.sends_codes ? ls_codes_open(&x->codes, &p->share, x->c.worker, e) : LS_OK;
 }
 
 static ls_status set_up(ls_exec *x, ls_error *e) {
@@ -393,20 +392,21 @@ static ls_status set_up(ls_exec *x, ls_error *e) {
     x->patience = ls_patience_for(x->c.busy, x->c.cores);
     x->arena_nbytes = x->places.nbytes;
     x->work_nbytes = ls_plan_work_nbytes(p);
-    if (p->c.task != LS_TASK_TRAIN) {
+    if (p->share.task != LS_TASK_TRAIN) {
         x->compute = *x->c.compute;
-        x->work_nbytes = p->c.task == LS_TASK_MIX ? ls_plan_received(p) * sizeof(float) : 0;
+        x->work_nbytes =
+            p->share.task == LS_TASK_MIX ? ls_share_received(&p->share) * sizeof(float) : 0;
         if (x->work_nbytes) return ls_map(x->work_nbytes, "replicas that arrive", &x->work, e);
-        return ls_plan_compresses(p) ? open_codes(x, e) : LS_OK;
+        return p->share.compress.on ? open_codes(x, e) : LS_OK;
     }
     LS_TRY(ls_map(x->arena_nbytes, "activations", &x->arena, e));
     LS_TRY(ls_map(x->work_nbytes, "a layer's work", &x->work, e));
-    if (ls_plan_has_factors(p)) {
-        LS_TRY(ls_factors_open(&x->factors, p, x->c.worker, e));
-    } else if (ls_plan_compresses(p)) {
+    if (p->share.has_factors) {
+        LS_TRY(ls_factors_open(&x->factors, &p->share, x->c.worker, e));
+    } else if (p->share.compress.on) {
         LS_TRY(open_codes(x, e));
     }
-    LS_TRY(ls_compute_init(&x->compute, x->c.threads, ls_model_scratch_floats(p->c.model), e));
+    LS_TRY(ls_compute_init(&x->compute, x->c.threads, ls_model_scratch_floats(p->share.model), e));
     if (x->c.busy > x->c.cores) ls_pool_share_cores(x->compute.pool);
     LS_TRY(ls_loader_create(&x->c.loader, (uint64_t)x->c.first_step, &x->loader, e));
     return x->c.overlap ? start_comm_thread(x, e) : LS_OK;
@@ -418,7 +418,7 @@ ls_status ls_exec_create(const ls_exec_config *c, ls_exec **x_p, ls_error *e) {
     memset(x, 0, sizeof *x);
     x->c = *c;
     x->aim = -1;
-    ls_squares_open(&x->squares, c->plan);
+    ls_squares_open(&x->squares, &c->plan->share);
     ls_status s = set_up(x, e);
     if (s == LS_OK)
         *x_p = x;
@@ -452,7 +452,7 @@ void ls_exec_free(ls_exec *x) {
 /* Backward runs the last layer first. A block that a layer shares with the one below is considered
  * only if no other block overflowed. */
 const char *ls_exec_overflow(const ls_exec *x) {
-    const ls_model *m = x->c.plan->c.model;
+    const ls_model *m = x->c.plan->share.model;
     const double *sums = x->c.world->sums;
     if (!isfinite(x->out.loss)) return "the loss";
     for (int shared = 0; shared < 2; shared++)

@@ -12,8 +12,8 @@
 
 #include "data/loader.h"
 #include "exec/trace.h"
-#include "exec/world.h"
 #include "net/local/board.h"
+#include "state/world.h"
 
 typedef struct ls_exec ls_exec;
 

@@ -93,12 +93,12 @@ struct ls_exec {
 static inline char *ls_exec_sum_at(const ls_exec *x, int slot, size_t first) {
     const ls_plan *p = x->c.plan;
     return (char *)x->c.world->grads +
-           ((size_t)slot * ls_plan_floats(p) + first) * ls_dtype_size(p->c.reduce);
+           ((size_t)slot * p->share.floats + first) * ls_dtype_size(p->share.reduce);
 }
 /* Behind all sums are those that other ranks have sent parts of. */
 static inline char *ls_exec_inbox_at(const ls_exec *x, int buffer, size_t first) {
     int slot = ls_plan_buffer_of(x->c.plan, buffer).slot;
-    return ls_exec_sum_at(x, ls_plan_all_slots(x->c.plan, x->c.worker) + slot, first);
+    return ls_exec_sum_at(x, x->c.plan->share.workers[x->c.worker].all_slots + slot, first);
 }
 /* A buffer in the arena; NULL: the worker has none. */
 static inline char *ls_exec_buffer(const ls_exec *x, int id) {
@@ -107,7 +107,7 @@ static inline char *ls_exec_buffer(const ls_exec *x, int id) {
 }
 /* The slot of its first sum over all workers. */
 static inline int ls_exec_sum_slot(const ls_exec *x, int bucket) {
-    return ls_plan_sum_slot(x->c.plan, bucket, x->c.worker);
+    return ls_share_sum_slot(&x->c.plan->share, bucket, x->c.worker);
 }
 
 /* ---- action.c ---- */

@@ -6,55 +6,56 @@
 
 #include "coll/virtual.h"
 #include "compress/codec.h"
-#include "exec/errors.h"
+#include "share/codes.h"
+#include "state/errors.h"
 
 /* Floats of a cache line. */
 enum { ALIGN = 16 };
 
 static size_t rounded_up(size_t n) { return (n + ALIGN - 1) / ALIGN * ALIGN; }
 
-static int npieces(const ls_plan *p) { return p->pieces_from[p->nbuckets]; }
+static int npieces(const ls_share *sh) { return sh->pieces_from[sh->nbuckets]; }
 
 /* Floats of the sums of a round, and where those of each bucket begin. */
 static size_t place_sums(ls_factors *x, int round) {
-    size_t at = 0, slots = (size_t)ls_plan_slots(x->plan, x->worker);
-    for (int k = 0; k < x->plan->nbuckets; k++) {
+    size_t at = 0, slots = (size_t)x->share->workers[x->worker].nslots;
+    for (int k = 0; k < x->share->nbuckets; k++) {
         x->at[round][k] = at;
-        at += rounded_up(slots * ls_plan_round_floats(x->plan, k, round));
+        at += rounded_up(slots * ls_share_round_floats(x->share, k, round));
     }
     return at;
 }
 
 /* The size of the first factor of a piece. */
-static size_t first_floats(const ls_plan_piece *x) {
+static size_t first_floats(const ls_code_piece *x) {
     return x->nfactor ? rounded_up(x->code_nbytes / sizeof(float)) : 0;
 }
 
-static size_t nbytes_of(const ls_plan *p, size_t sums) {
-    size_t floats = sums + rounded_up(ls_plan_nfactors(p));
-    for (int i = 0; i < npieces(p); i++) floats += first_floats(&p->pieces[i]);
+static size_t nbytes_of(const ls_share *sh, size_t sums) {
+    size_t floats = sums + rounded_up(sh->nfactors);
+    for (int i = 0; i < npieces(sh); i++) floats += first_floats(&sh->pieces[i]);
     return floats * sizeof(float);
 }
 
-ls_status ls_factors_open(ls_factors *x, const ls_plan *p, int worker, ls_error *e) {
-    *x = (ls_factors){.plan = p, .worker = worker};
+ls_status ls_factors_open(ls_factors *x, const ls_share *sh, int worker, ls_error *e) {
+    *x = (ls_factors){.share = sh, .worker = worker};
     for (int round = 0; round < 2; round++)
-        x->at[round] = LS_NEW_ARRAY(size_t, (size_t)p->nbuckets);
-    x->first = LS_NEW_ARRAY(float *, (size_t)npieces(p));
+        x->at[round] = LS_NEW_ARRAY(size_t, (size_t)sh->nbuckets);
+    x->first = LS_NEW_ARRAY(float *, (size_t)npieces(sh));
     size_t sums[] = {place_sums(x, 0), place_sums(x, 1)};
-    LS_TRY(ls_map(nbytes_of(p, sums[0] + sums[1]), "factors of gradients", &x->memory, e));
+    LS_TRY(ls_map(nbytes_of(sh, sums[0] + sums[1]), "factors of gradients", &x->memory, e));
     x->sums[0] = x->memory;
     x->sums[1] = x->sums[0] + sums[0];
     x->second = x->sums[1] + sums[1];
-    float *at = x->second + rounded_up(ls_plan_nfactors(p));
-    for (int i = 0; i < npieces(p); at += first_floats(&p->pieces[i++])) x->first[i] = at;
+    float *at = x->second + rounded_up(sh->nfactors);
+    for (int i = 0; i < npieces(sh); at += first_floats(&sh->pieces[i++])) x->first[i] = at;
     return LS_OK;
 }
 
 void ls_factors_close(ls_factors *x) {
-    if (!x->plan) return;
+    if (!x->share) return;
     size_t sums = place_sums(x, 0) + place_sums(x, 1);
-    ls_unmap(x->memory, nbytes_of(x->plan, sums));
+    ls_unmap(x->memory, nbytes_of(x->share, sums));
     free(x->at[0]);
     free(x->at[1]);
     free(x->first);
@@ -63,7 +64,7 @@ void ls_factors_close(ls_factors *x) {
 
 static float *slot_of(const ls_factors *x, int bucket, int round, int slot) {
     return x->sums[round] + x->at[round][bucket] +
-           (size_t)slot * ls_plan_round_floats(x->plan, bucket, round);
+           (size_t)slot * ls_share_round_floats(x->share, bucket, round);
 }
 
 /* ---- one bucket ---- */
@@ -79,7 +80,7 @@ typedef struct job {
 
 static void run_pieces(void *arg, int thread, int nthreads) {
     const job *j = arg;
-    const int *from = j->x->factors->plan->pieces_from + j->x->bucket;
+    const int *from = j->x->factors->share->pieces_from + j->x->bucket;
     for (int i = from[0] + thread; i < from[1]; i += nthreads) j->fn(j->x, j->c, i, j->arg);
 }
 
@@ -96,9 +97,9 @@ typedef struct coding {
 } coding;
 
 static void begin_coding(const ls_factors_job *x, const ls_compute *c, int piece, coding *z) {
-    const ls_plan *p = x->factors->plan;
-    const ls_plan_piece *q = &p->pieces[piece];
-    z->how = ls_plan_piece_how(p, q, x->step);
+    const ls_share *sh = x->factors->share;
+    const ls_code_piece *q = &sh->pieces[piece];
+    z->how = ls_share_piece_how(sh, q, x->step);
     z->codec = ls_codec_of(z->how.kind);
     z->job = (ls_codec_job){.k = c->k,
                             .how = &z->how,
@@ -109,25 +110,23 @@ static void begin_coding(const ls_factors_job *x, const ls_compute *c, int piece
 
 /* A virtual worker's errors before the step (after 0), or after it. */
 static float *row(const ls_factors_job *x, int vw, int after) {
-    return ls_errors_of(x->errors, x->factors->plan, x->step + after, vw);
+    return ls_errors_of(x->errors, x->factors->share, x->step + after, vw);
 }
 
-static float *second_of_row(const ls_factors_job *x, float *errors, const ls_plan_piece *q) {
-    return errors + x->factors->plan->c.model->nfloats + q->factor_at;
+static float *second_of_row(const ls_factors_job *x, float *errors, const ls_code_piece *q) {
+    return errors + x->factors->share->model->nfloats + q->factor_at;
 }
 
 /* Where the second factor of a piece is in a slot of the second round. */
-static float *second_in(const ls_factors_job *x, float *slot, const ls_plan_piece *q) {
-    size_t first = 0, end = 0;
-    ls_plan_factors_of(x->factors->plan, x->bucket, &first, &end);
-    return slot + (q->factor_at - first);
+static float *second_in(const ls_factors_job *x, float *slot, const ls_code_piece *q) {
+    return slot + (q->factor_at - x->factors->share->buckets[x->bucket].factors.first);
 }
 
 static void fold(const ls_factors_job *x, const ls_compute *c, int vw, int round) {
     const ls_factors *f = x->factors;
-    size_t n = ls_plan_round_floats(f->plan, x->bucket, round);
-    int slot = 0, i = ls_plan_vw_index(f->plan, f->worker, vw);
-    for (int folds = ls_plan_fold(f->plan, f->worker, i, &slot); folds > 0; folds--, slot--) {
+    size_t n = ls_share_round_floats(f->share, x->bucket, round);
+    int slot = 0, i = ls_share_vw_index(f->share, f->worker, vw);
+    for (int folds = ls_share_fold(f->share, f->worker, i, &slot); folds > 0; folds--, slot--) {
         float *to = slot_of(f, x->bucket, round, slot - 1);
         c->k->combine(LS_F32, LS_SUM, n, to, to + n, to);
     }
@@ -143,14 +142,14 @@ typedef struct contribution {
 
 static contribution contribution_of(const ls_factors_job *x, int vw, int round) {
     const ls_factors *f = x->factors;
-    int slot = 0, i = ls_plan_vw_index(f->plan, f->worker, vw);
-    ls_plan_fold(f->plan, f->worker, i, &slot);
+    int slot = 0, i = ls_share_vw_index(f->share, f->worker, vw);
+    ls_share_fold(f->share, f->worker, i, &slot);
     return (contribution){.vw = vw, .opens = i == 0, .slot = slot_of(f, x->bucket, round, slot)};
 }
 
 static void first_of_piece(const ls_factors_job *x, const ls_compute *c, int piece, void *arg) {
     const contribution *v = arg;
-    const ls_plan_piece *q = &x->factors->plan->pieces[piece];
+    const ls_code_piece *q = &x->factors->share->pieces[piece];
     float *to = v->slot + q->code_at / sizeof(float), *errors = row(x, v->vw, 0);
     float *matrix = row(x, v->vw, 1) + q->first;
     coding z;
@@ -180,13 +179,13 @@ void ls_factors_first(const ls_factors_job *x, const ls_compute *c, int vw, cons
 
 static void second_of_piece(const ls_factors_job *x, const ls_compute *c, int piece, void *arg) {
     const contribution *v = arg;
-    const ls_plan *p = x->factors->plan;
-    const ls_plan_piece *q = &p->pieces[piece];
+    const ls_share *sh = x->factors->share;
+    const ls_code_piece *q = &sh->pieces[piece];
     coding z;
     if (!q->nfactor) return;
     begin_coding(x, c, piece, &z);
     const float *sum = slot_of(x->factors, x->bucket, 0, 0) + q->code_at / sizeof(float);
-    if (v->opens) z.codec->absorb(&z.job, 0, sum, p->c.V);
+    if (v->opens) z.codec->absorb(&z.job, 0, sum, sh->V);
     z.codec->encode(&z.job, 1, row(x, v->vw, 1) + q->first, second_in(x, v->slot, q));
 }
 
@@ -199,12 +198,12 @@ void ls_factors_second(const ls_factors_job *x, const ls_compute *c, int vw) {
 /* The sums of the worker's subtrees are in its lowest slots. */
 ls_status ls_factors_sum_start(ls_factors *x, ls_group *g, int bucket, int round, ls_request **r_p,
                                ls_error *e) {
-    const ls_plan *p = x->plan;
-    size_t n = ls_plan_round_floats(p, bucket, round);
+    const ls_share *sh = x->share;
+    size_t n = ls_share_round_floats(sh, bucket, round);
     float *sums = slot_of(x, bucket, round, 0);
     return ls_all_reduce_virtual_start(g,
-                                       &(ls_virtual_sum){.V = p->c.V,
-                                                         .first = p->c.first,
+                                       &(ls_virtual_sum){.V = sh->V,
+                                                         .first = sh->ranges,
                                                          .in = sums,
                                                          .stride = n,
                                                          .out = sums,
@@ -216,7 +215,7 @@ ls_status ls_factors_sum_start(ls_factors *x, ls_group *g, int bucket, int round
 /* ---- decoding ---- */
 
 /* What elements [first, first + n) of the model share with the worker's part of the bucket. */
-static bool clip(ls_bucket own, size_t *first_p, size_t *n_p) {
+static bool clip(ls_range own, size_t *first_p, size_t *n_p) {
     size_t end = *first_p + *n_p, first = *first_p > own.first ? *first_p : own.first;
     if (end > own.end) end = own.end;
     if (first >= end) return false;
@@ -228,28 +227,28 @@ static bool clip(ls_bucket own, size_t *first_p, size_t *n_p) {
 /* Elements [at, at + n) of a piece: mean is that over the virtual workers. */
 static void take_mean(const ls_factors_job *x, const ls_compute *c, size_t at, size_t n,
                       const float *mean, float *grads) {
-    const ls_plan *p = x->factors->plan;
+    const ls_share *sh = x->factors->share;
     int worker = x->factors->worker;
-    for (int i = 0; i < ls_plan_nvws(p, worker); i++) {
-        float *errors = row(x, ls_plan_vw(p, worker, i), 1) + at;
+    for (int i = 0; i < sh->workers[worker].nvws; i++) {
+        float *errors = row(x, ls_share_vw(sh, worker, i), 1) + at;
         c->k->compress.subtract((int64_t)n, errors, mean, errors);
     }
     size_t first = at;
-    if (!clip(ls_plan_owned(p, x->bucket, worker), &first, &n)) return;
+    if (!clip(ls_share_owned(sh, x->bucket, worker), &first, &n)) return;
     memcpy(grads + first, mean + (first - at), n * sizeof *mean);
-    c->k->affine((int64_t)n, grads + first, (float)p->c.V, 0.0f, grads + first);
+    c->k->affine((int64_t)n, grads + first, (float)sh->V, 0.0f, grads + first);
 }
 
-static void decode_plain(const ls_factors_job *x, const ls_plan_piece *q, float *grads) {
+static void decode_plain(const ls_factors_job *x, const ls_code_piece *q, float *grads) {
     const float *sum = slot_of(x->factors, x->bucket, 0, 0) + q->code_at / sizeof(float);
     size_t first = q->first, n = q->end - q->first;
-    if (clip(ls_plan_owned(x->factors->plan, x->bucket, x->factors->worker), &first, &n))
+    if (clip(ls_share_owned(x->factors->share, x->bucket, x->factors->worker), &first, &n))
         memcpy(grads + first, sum + (first - q->first), n * sizeof *sum);
 }
 
 static void decode_piece(const ls_factors_job *x, const ls_compute *c, int piece, void *arg) {
-    const ls_plan *p = x->factors->plan;
-    const ls_plan_piece *q = &p->pieces[piece];
+    const ls_share *sh = x->factors->share;
+    const ls_code_piece *q = &sh->pieces[piece];
     float mean[LS_CODEC_PIECE], *grads = arg;
     int worker = x->factors->worker;
     coding z;
@@ -258,14 +257,14 @@ static void decode_piece(const ls_factors_job *x, const ls_compute *c, int piece
         return;
     }
     begin_coding(x, c, piece, &z);
-    z.codec->absorb(&z.job, 1, second_in(x, slot_of(x->factors, x->bucket, 1, 0), q), p->c.V);
+    z.codec->absorb(&z.job, 1, second_in(x, slot_of(x->factors, x->bucket, 1, 0), q), sh->V);
     for (size_t at = 0, n = 0; at < z.job.n; at += n) {
         n = z.job.n - at < LS_CODEC_PIECE ? z.job.n - at : LS_CODEC_PIECE;
         z.codec->decode(&z.job, NULL, at, n, mean);
         take_mean(x, c, q->first + at, n, mean, grads);
     }
-    for (int i = 0; i < ls_plan_nvws(p, worker); i++)
-        memcpy(second_of_row(x, row(x, ls_plan_vw(p, worker, i), 1), q), z.job.shared,
+    for (int i = 0; i < sh->workers[worker].nvws; i++)
+        memcpy(second_of_row(x, row(x, ls_share_vw(sh, worker, i), 1), q), z.job.shared,
                q->nfactor * sizeof(float));
 }
 

@@ -20,10 +20,10 @@
 #include <stdatomic.h>
 
 #include "lockstep/group.h"
-#include "plan/plan.h"
+#include "share/share.h"
 
 typedef struct ls_factors {
-    const ls_plan *plan;
+    const ls_share *share;
     int worker;
     void *memory;
     float *sums[2], *second;
@@ -32,7 +32,7 @@ typedef struct ls_factors {
 } ls_factors;
 
 /* For a plan that has factors. Close frees what there is, also after a failure. */
-ls_status ls_factors_open(ls_factors *, const ls_plan *, int worker, ls_error *);
+ls_status ls_factors_open(ls_factors *, const ls_share *, int worker, ls_error *);
 void ls_factors_close(ls_factors *);
 
 /* One bucket in one step. */

@@ -49,7 +49,7 @@ typedef struct choice {
 
 static bool is_chosen(void *arg, size_t row) {
     const choice *c = arg;
-    ls_dtype type = c->x->c.plan->c.compute;
+    ls_dtype type = c->x->c.plan->share.compute;
     size_t n = (size_t)c->of->experts;
     const char *at = c->scores + row * n * ls_dtype_size(type);
     float wide[LS_EXPERTS_MOST];
@@ -86,15 +86,14 @@ ls_status ls_exec_finish_message(ls_exec *x, const ls_action *a, ls_error *e) {
 /* What a message takes, or brings. */
 static void *message_at(const ls_exec *x, const ls_action *a) {
     const ls_plan *p = x->c.plan;
-    if (p->c.task == LS_TASK_MIX) return ls_replicas_message(x, a);
+    if (p->share.task == LS_TASK_MIX) return ls_replicas_message(x, a);
     ls_buffer b = ls_plan_buffer_of(p, a->buffer);
-    size_t first = 0, end = 0;
     if (b.kind == LS_BUF_PARAM)
-        return ls_flat_at_mut(p->c.compute, x->c.world->params, p->buckets[a->bucket].first);
+        return ls_flat_at_mut(p->share.compute, x->c.world->params,
+                              p->share.buckets[a->bucket].first);
     if (b.kind != LS_BUF_INBOX) return ls_exec_buffer(x, a->buffer);
-    ls_plan_touched_part(p, a->bucket, ls_plan_rank(p, a->worker), &first, &end);
-    return x->c.worker == a->worker ? ls_exec_sum_at(x, a->slot, first)
-                                    : ls_exec_inbox_at(x, a->buffer, first);
+    return x->c.worker == a->worker ? ls_exec_sum_at(x, a->slot, a->part.first)
+                                    : ls_exec_inbox_at(x, a->buffer, a->part.first);
 }
 
 ls_status ls_exec_start_message(ls_exec *x, const ls_action *a, ls_request **r_p, ls_error *e) {
@@ -103,8 +102,8 @@ ls_status ls_exec_start_message(ls_exec *x, const ls_action *a, ls_request **r_p
     ls_group *g = x->c.world->group;
     void *at = message_at(x, a);
     bool params =
-        p->c.task == LS_TASK_TRAIN && ls_plan_buffer_of(p, a->buffer).kind == LS_BUF_PARAM;
-    bool inside = params && ls_plan_owner(p, a->worker) == ls_plan_owner(p, a->peer);
+        p->share.task == LS_TASK_TRAIN && ls_plan_buffer_of(p, a->buffer).kind == LS_BUF_PARAM;
+    bool inside = params && p->share.workers[a->worker].holder == p->share.workers[a->peer].holder;
     size_t n = inside && x->c.world->shares_params ? 0 : (size_t)a->nbytes;
     return x->c.worker == a->worker ? ls_send_start(g, at, n, LS_U8, a->peer, r_p, e)
                                     : ls_recv_start(g, at, n, LS_U8, a->worker, r_p, e);

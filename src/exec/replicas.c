@@ -43,32 +43,32 @@ static void add_weighed(const float_job *j, size_t first, size_t end) {
 
 /* Where the parameters of a replica begin, 0: the common ones. */
 static float *params_of(const ls_exec *x, int island) {
-    return x->c.world->flat.of[0] + (size_t)island * ls_plan_segment_floats(x->c.plan);
+    return x->c.world->flat.of[0] + (size_t)island * x->c.plan->share.segment_floats;
 }
 
 /* Only the first virtual worker of an island has it. */
 ls_status ls_replicas_delta(ls_exec *x, const ls_action *a) {
     const ls_plan *p = x->c.plan;
-    ls_bucket b = p->buckets[a->bucket];
-    int island = ls_plan_island_of(p, a->vw);
+    ls_bucket b = p->share.buckets[a->bucket];
+    int island = ls_share_island_of(&p->share, a->vw);
     const float *own = params_of(x, island) + b.first;
     float_job j = {.work = clear,
                    .to = (float *)(void *)ls_exec_sum_at(x, a->slot, b.first),
                    .from = params_of(x, 0) + b.first,
                    .own = own,
                    .n = b.end - b.first};
-    if (a->vw % ls_plan_island_vws(p) == 0) j.work = subtract;
-    if (j.work == subtract && p->c.task == LS_TASK_MEAN) {
+    if (a->vw % p->share.island_vws == 0) j.work = subtract;
+    if (j.work == subtract && p->share.task == LS_TASK_MEAN) {
         j.work = weigh_floats;
         j.from = own;
-        j.weight = p->c.mix->mass[island - 1] / p->c.islands;
+        j.weight = p->share.sync.mix->mass[island - 1] / p->share.islands;
     }
     ls_pool_run(x->compute.pool, run_floats, &j);
     return LS_OK;
 }
 
 ls_status ls_replicas_copy(ls_exec *x, const ls_action *a) {
-    ls_bucket b = x->c.plan->buckets[a->bucket];
+    ls_bucket b = x->c.plan->share.buckets[a->bucket];
     float_job j = {.work = copy,
                    .to =
                        (float *)(void *)ls_exec_sum_at(x, ls_exec_sum_slot(x, a->bucket), b.first),
@@ -81,22 +81,25 @@ ls_status ls_replicas_copy(ls_exec *x, const ls_action *a) {
 /* Where the part of a bucket's mix that the worker updates arrives. */
 static float *arrival_at(const ls_exec *x, int bucket) {
     const ls_plan *p = x->c.plan;
-    size_t at = ls_plan_owned(p, bucket, x->c.worker).first - p->buckets[bucket].first;
-    return (float *)x->work + ls_plan_received_at(p, x->c.worker, bucket) + at;
+    size_t at =
+        ls_share_owned(&p->share, bucket, x->c.worker).first - p->share.buckets[bucket].first;
+    return (float *)x->work + ls_share_received_at(&p->share, x->c.worker, bucket) + at;
 }
 
 /* The other replica is the worker's own, or has arrived. */
 ls_status ls_replicas_mix(ls_exec *x, const ls_action *a) {
     const ls_plan *p = x->c.plan;
-    int into = p->buckets[a->bucket].island, common = ls_plan_common_bucket(p, a->bucket);
-    ls_bucket own = ls_plan_owned(p, a->bucket, x->c.worker);
-    size_t first = own.first - ls_plan_base(p, a->bucket);
-    bool here = ls_plan_has(p, ls_plan_bucket_in(p, common, a->island), x->c.worker);
+    int into = p->share.buckets[a->bucket].island,
+        common = ls_share_common_bucket(&p->share, a->bucket);
+    ls_range own = ls_share_owned(&p->share, a->bucket, x->c.worker);
+    size_t first = own.first - ls_share_base(&p->share, a->bucket);
+    bool here =
+        ls_share_has(&p->share, ls_share_bucket_in(&p->share, common, a->island), x->c.worker);
     float_job j = {
         .work = a->start ? weigh_floats : add_weighed,
         .to = (float *)(void *)ls_exec_sum_at(x, ls_exec_sum_slot(x, a->bucket), own.first),
         .from = here ? params_of(x, a->island) + first : arrival_at(x, a->bucket),
-        .weight = p->c.mix->of[into - 1][a->island - 1],
+        .weight = p->share.sync.mix->of[into - 1][a->island - 1],
         .n = own.end - own.first};
     ls_pool_run(x->compute.pool, run_floats, &j);
     return LS_OK;
@@ -105,6 +108,7 @@ ls_status ls_replicas_mix(ls_exec *x, const ls_action *a) {
 void *ls_replicas_message(const ls_exec *x, const ls_action *a) {
     const ls_plan *p = x->c.plan;
     if (x->c.worker == a->peer) return arrival_at(x, a->bucket);
-    size_t first = ls_plan_owned(p, a->bucket, a->peer).first - ls_plan_base(p, a->bucket);
+    size_t first =
+        ls_share_owned(&p->share, a->bucket, a->peer).first - ls_share_base(&p->share, a->bucket);
     return params_of(x, a->island) + first;
 }

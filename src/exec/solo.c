@@ -10,9 +10,9 @@ static ls_status map(size_t nbytes, void **p_p, ls_error *e) {
 static ls_status take_memory(ls_solo *x, const ls_model *model, void *grads, double *parts,
                              ls_error *e) {
     void *wide = NULL, *sums = parts;
-    x->grads_nbytes = grads ? 0 : model->nfloats * ls_dtype_size(x->plan->c.reduce);
-    x->wide_nbytes = ls_plan_wide(x->plan) ? model->nfloats * sizeof(float) : 0;
-    x->sums_nbytes = parts ? 0 : ls_plan_nscalars(x->plan) * sizeof(double);
+    x->grads_nbytes = grads ? 0 : model->nfloats * ls_dtype_size(x->plan->share.reduce);
+    x->wide_nbytes = x->plan->share.wide ? model->nfloats * sizeof(float) : 0;
+    x->sums_nbytes = parts ? 0 : x->plan->share.nscalars * sizeof(double);
     LS_TRY(map(x->grads_nbytes, &grads, e));
     x->world.grads = grads;
     LS_TRY(map(x->wide_nbytes, &wide, e));
@@ -24,7 +24,7 @@ static ls_status take_memory(ls_solo *x, const ls_model *model, void *grads, dou
 
 ls_status ls_solo_open(ls_solo *x, const ls_solo_config *c, const ls_solo_task *t, ls_error *e) {
     *x = (ls_solo){.plan = c->plan};
-    LS_TRY(take_memory(x, c->plan->c.model, t->grads, t->parts, e));
+    LS_TRY(take_memory(x, c->plan->share.model, t->grads, t->parts, e));
     x->world.params = c->params;
     x->world.frozen = c->frozen;
     ls_exec_config ec = {.plan = c->plan,

@@ -4,7 +4,7 @@
 #define LS_EXEC_SQUARES_H
 
 #include "optim/noise.h"
-#include "plan/plan.h"
+#include "share/share.h"
 
 typedef struct ls_squares {
     ls_noise_signs signs;
@@ -13,12 +13,12 @@ typedef struct ls_squares {
     double *numbers;    /* [V][LS_NOISE_NUMBERS] of the step that ends */
 } ls_squares;
 
-void ls_squares_open(ls_squares *, const ls_plan *); /* a plan that measures nothing is fine */
+void ls_squares_open(ls_squares *, const ls_share *); /* a plan that measures nothing is fine */
 void ls_squares_close(ls_squares *);
 
 /* The gradient of a virtual worker. */
 typedef struct ls_squares_input {
-    const ls_plan *plan;
+    const ls_share *share;
     const void *grads; /* [nfloats] of the plan's reduce type */
     uint64_t seed;
     int64_t step;
@@ -30,7 +30,7 @@ void ls_squares_bucket(ls_squares *, const ls_compute *, const ls_squares_input 
 
 /* The sums over all workers of ls_plan_nscalars() numbers. */
 typedef struct ls_squares_sums {
-    const ls_plan *plan;
+    const ls_share *share;
     double *sums;
     int64_t step;
     double scale;     /* of the gradient */

@@ -153,7 +153,7 @@ size_t ls_whole_nbytes(const ls_optim *o, const ls_model *m, ls_dtype grads_type
     size_t most = 0;
     for (int i = 0; i < m->nparams; i++) {
         const ls_param *p = &m->params[i];
-        if (!p->cut.whole || p->frozen) continue;
+        if (!p->cut.whole || p->frozen || !rule_of(o, p)) continue;
         size_t floats = floats_of(o, p, grads_type);
         if (floats > most) most = floats;
     }

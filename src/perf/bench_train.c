@@ -55,7 +55,8 @@ static double peak_nbytes(void) {
 
 static double planned_nbytes(const ls_member *m) {
     const ls_plan *p = &m->layout->plan;
-    ls_memory_config how = ls_layout_memory_config(&m->run->config, p->c.nworkers, p->c.nworkers);
+    ls_memory_config how =
+        ls_layout_memory_config(&m->run->config, p->share.nworkers, p->share.nworkers);
     ls_memory memory;
     ls_plan_memory(p, &how, &memory);
     return (double)memory.peak;
@@ -93,7 +94,7 @@ static ls_status measure_steps(ls_member *m, const bench_job *b, double *seconds
     LS_TRY(measure_waits(m, steps_s, out, e));
     out->sent_nbytes = (double)(bytes_sent(m) - sent) / (double)b->steps;
     LS_TRY(ls_all_reduce(m->group, &out->sent_nbytes, &out->sent_nbytes, 1, LS_F64, LS_AVG, e));
-    out->state_nbytes = (double)ls_world_resident_nbytes(&m->worlds[0], &b->host.layout.plan);
+    out->state_nbytes = (double)ls_world_resident_nbytes(&m->worlds[0], &b->host.layout.plan.share);
     LS_TRY(ls_all_reduce(m->group, &out->state_nbytes, &out->state_nbytes, 1, LS_F64, LS_AVG, e));
     out->planned_nbytes = planned_nbytes(m);
     out->peak_nbytes = peak_nbytes();

@@ -6,7 +6,8 @@
 
 #include "coll/algo/tree.h"
 #include "model/shape.h"
-#include "plan/stages.h"
+#include "share/config.h"
+#include "share/stages.h"
 #include "tensor/dtype.h"
 #include "train/layout.h"
 
@@ -71,14 +72,13 @@ void ls_bounds_free(ls_bounds *b) {
 
 /* A plan of one worker and one micro-batch, without actions: enough to price its layers. */
 static ls_status price_layers(ls_bounds *b, prices *x, ls_error *e) {
-    ls_plan plan = {.c = {.model = b->m,
-                          .nworkers = 1,
-                          .V = 1,
-                          .batch = x->samples,
-                          .micro_batch = x->samples,
-                          .tree = true,
-                          .compute = ls_config_compute(b->c),
-                          .reduce = ls_config_reduce(b->c)}};
+    ls_plan plan = {.share = {.model = b->m,
+                              .nworkers = 1,
+                              .V = 1,
+                              .batch = x->samples,
+                              .micro_batch = x->samples,
+                              .compute = ls_config_compute(b->c),
+                              .reduce = ls_config_reduce(b->c)}};
     ls_site site = {.machine = b->w->machine, .threads = (int)b->c->parallel.threads};
     ls_pricer pricer;
     LS_TRY(ls_pricer_open(&plan, &site, &pricer, e));

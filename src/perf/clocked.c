@@ -56,7 +56,7 @@ ls_status ls_clocked_gradient(const ls_config *c, int n, int64_t nvirtual,
     ls_status s = ls_sim_run(&l.plan, &site, false, &sim, e);
     if (s == LS_OK) {
         *s_p = sum_of(&sim, kinds, 4) +
-               (double)ls_plan_params_nbytes(&l.plan) * w->machine->shared_copy_byte_s;
+               (double)l.plan.share.nbytes.params * w->machine->shared_copy_byte_s;
         ls_sim_free(&sim);
     }
     ls_layout_free(&l);
@@ -70,7 +70,7 @@ static ls_status price_update(const ls_config *c, const ls_plan *p, const ls_for
     ls_site site = ls_forecast_site(c, p, w);
     ls_sim sim;
     LS_TRY(ls_sim_run(p, &site, false, &sim, e));
-    double copied = (double)ls_plan_slot_nbytes(p) * p->c.V + (double)ls_plan_params_nbytes(p);
+    double copied = (double)p->share.nbytes.slot * p->share.V + (double)p->share.nbytes.params;
     *s_p = sum_of(&sim, kinds, 3) + copied * w->machine->shared_copy_byte_s;
     ls_sim_free(&sim);
     return LS_OK;
@@ -79,7 +79,7 @@ static ls_status price_update(const ls_config *c, const ls_plan *p, const ls_for
 ls_status ls_clocked_forecast(const ls_config *c, const ls_plan *p, int n,
                               const ls_forecast_world *w, ls_clocked *k_p, ls_error *e) {
     ls_clocked k = {.nworkers = n,
-                    .V = p->c.V,
+                    .V = p->share.V,
                     .staleness = c->sync.staleness,
                     .until = c->train.steps,
                     .slow = 1};

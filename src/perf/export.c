@@ -23,9 +23,9 @@ ls_status ls_export_weights(ls_member *m, const char *dir, const char *name, ls_
     ls_world *w = &m->worlds[0];
     const ls_plan *p = &m->layout->plan;
     ls_status s = LS_OK;
-    LS_TRY(ls_world_collect(w, p, e));
+    LS_TRY(ls_world_collect(w, &p->share, e));
     if (m->worker == 0) s = write_weights(m->host, w->flat.of[0], dir, name, e);
-    ls_world_drop_collected(w, p);
+    ls_world_drop_collected(w, &p->share);
     return ls_member_wait(m, s, e);
 }
 

@@ -10,7 +10,7 @@
 #include "train/sync.h"
 
 ls_site ls_forecast_site(const ls_config *c, const ls_plan *p, const ls_forecast_world *w) {
-    int n = p->c.nworkers;
+    int n = p->share.nworkers;
     bool survives = ls_run_can_survive(c);
     int host = w->host_workers && w->host_workers < n ? w->host_workers : n;
     return (ls_site){.machine = w->machine,
@@ -54,7 +54,7 @@ static ls_status alone_s(const ls_config *c, int nworkers, const ls_forecast_wor
 static const char *algorithm_of(const ls_plan *p, const ls_site *site) {
     ls_pricer pricer;
     const ls_action *largest = NULL;
-    if (p->c.nworkers == 1 || ls_pricer_open(p, site, &pricer, NULL) != LS_OK) return "none";
+    if (p->share.nworkers == 1 || ls_pricer_open(p, site, &pricer, NULL) != LS_OK) return "none";
     for (int i = 0; i < p->nactions; i++) {
         const ls_action *a = &p->actions[i];
         bool sums = a->kind == LS_REDUCE_SCATTER || a->kind == LS_ALL_REDUCE;
@@ -70,7 +70,7 @@ static ls_status find_reference_s(const ls_config *c, const ls_plan *p, const ls
     *s_p = 0;
     if (!ls_config_has_pairs(c)) return LS_OK;
     LS_TRY(ls_pricer_open(p, site, &pricer, e));
-    *s_p = ls_price_losses(&pricer) / p->c.nworkers;
+    *s_p = ls_price_losses(&pricer) / p->share.nworkers;
     return LS_OK;
 }
 
@@ -91,7 +91,7 @@ static ls_status add_sync_s(const ls_plan *sync, double times, void *arg, ls_err
 static ls_status find_sync_s(const ls_config *c, const ls_plan *p, const ls_site *site,
                              ls_forecast *f, ls_error *e) {
     sync_sum sum = {.site = site};
-    if (p->c.islands) LS_TRY(ls_sync_each(c, p, add_sync_s, &sum, e));
+    if (p->share.islands) LS_TRY(ls_sync_each(c, p, add_sync_s, &sum, e));
     f->sync_s = sum.seconds;
     f->step_s += f->sync_s;
     return LS_OK;
@@ -102,13 +102,15 @@ static ls_status find_sync_s(const ls_config *c, const ls_plan *p, const ls_site
 static double apart_share(const ls_config *c, const ls_plan *p, const ls_site *site,
                           double step_s) {
     enum { SEEN = 1000 };
-    int each = p->c.islands && p->c.nworkers > p->c.islands ? p->c.nworkers / p->c.islands : 1;
-    bool skips = p->c.compute == LS_F16 || p->c.reduce == LS_F16;
+    int each = p->share.islands && p->share.nworkers > p->share.islands
+                   ? p->share.nworkers / p->share.islands
+                   : 1;
+    bool skips = p->share.compute == LS_F16 || p->share.reduce == LS_F16;
     bool divided = site->host_workers > 0 && site->host_workers % each != 0;
     double most = c->survival.stop_s / 2 / step_s;
     int64_t at = c->sync.warmup, end = at + SEEN, apart = 0;
     if (end > c->train.steps) end = c->train.steps;
-    if (!p->c.islands || skips || divided || at >= end) return 0;
+    if (!p->share.islands || skips || divided || at >= end) return 0;
     while (at < end) {
         int n = ls_apart_possible(c, at);
         if ((double)n > most) n = (int)most;
@@ -145,7 +147,7 @@ static ls_status simulate(const ls_config *c, const ls_plan *p, const ls_site *s
 
 ls_status ls_forecast_plan(const ls_config *c, const ls_plan *p, const ls_forecast_world *w,
                            ls_forecast *f_p, ls_error *e) {
-    int n = p->c.nworkers;
+    int n = p->share.nworkers;
     ls_site site = ls_forecast_site(c, p, w);
     ls_forecast f = {.nworkers = n, .zero = c->parallel.zero, .recompute = c->parallel.recompute};
     ls_memory memory;

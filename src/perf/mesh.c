@@ -11,7 +11,7 @@
 #include "perf/bound.h"
 #include "perf/mesh_trial.h"
 #include "perf/typical.h"
-#include "plan/stages.h"
+#include "share/stages.h"
 
 /* Meshes with the same degrees and schedule are of one shape. The most that are simulated, of all and
  * of one shape. */

@@ -12,6 +12,7 @@
 #define LS_PERF_MESH_H
 
 #include "perf/forecast.h"
+#include "share/config.h"
 
 /* A mesh, and values for parallel.schedule, chunks, zero, recompute and train.micro_batch. */
 typedef struct ls_mesh {

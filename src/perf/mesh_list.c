@@ -7,6 +7,7 @@
 #include <stddef.h>
 
 #include "perf/mesh.h"
+#include "share/config.h"
 #include "train/layout.h"
 
 enum { MOST_VALUES = 64 };

@@ -8,6 +8,7 @@
 #include "config/phases.h"
 #include "config/relations.h"
 #include "plan/memory.h"
+#include "share/mesh.h"
 #include "tensor/dtype.h"
 #include "train/layout.h"
 
@@ -72,7 +73,7 @@ static void set_part(const ls_config *c, const ls_mesh *m, amount a, int data, l
 static ls_site site_of(const ls_config *c, const ls_plan *p, int n, const ls_forecast_world *w) {
     ls_site site = ls_forecast_site(c, p, w);
     int host = w->host_workers && w->host_workers < n ? w->host_workers : n;
-    site.copies = n / p->c.nworkers;
+    site.copies = n / p->share.nworkers;
     site.host_workers = host;
     site.shared = ls_layout_shares_memory(c, n, host);
     site.one = ls_layout_memory_config(c, n, host).one;
@@ -84,8 +85,8 @@ static ls_site site_of(const ls_config *c, const ls_plan *p, int n, const ls_for
 /* The floats of a worker's shards, in the part. */
 static size_t own_floats(const ls_plan *p, int worker) {
     size_t own = 0;
-    for (int k = 0; k < p->nbuckets; k++) {
-        ls_bucket s = ls_plan_shard(p, k, worker);
+    for (int k = 0; k < p->share.nbuckets; k++) {
+        ls_range s = ls_share_shard(&p->share, k, worker);
         own += s.end - s.first;
     }
     return own;
@@ -94,7 +95,7 @@ static size_t own_floats(const ls_plan *p, int worker) {
 /* What is gathered or not summed yet is all of a bucket but the own shard, which is smaller among all
  * that share the batch. */
 static double more_transient(const ls_plan *p, const ls_memory *m, double copies) {
-    double planned = ls_plan_data(p), part = 1 - 1 / planned, whole = 1 - 1 / (planned * copies);
+    double planned = p->share.data, part = 1 - 1 / planned, whole = 1 - 1 / (planned * copies);
     return planned > 1 ? (double)(m->extra[0] + m->extra[1]) * (whole / part - 1) : 0;
 }
 
@@ -102,50 +103,52 @@ static double more_transient(const ls_plan *p, const ls_memory *m, double copies
 static size_t less_sharded(const ls_plan *p, const ls_memory_config *how, int worker,
                            size_t copies) {
     size_t less = own_floats(p, worker) / copies * (copies - 1), nbytes = 0;
-    if (ls_plan_shards_moments(p) && !how->in_file)
-        nbytes += less * (size_t)ls_plan_nflats(p) * sizeof(float);
-    if (how->one || ls_plan_shards_params(p)) nbytes += less * ls_dtype_size(p->c.compute);
+    if (p->share.shards_moments && !how->in_file)
+        nbytes += less * (size_t)p->share.nflats * sizeof(float);
+    if (how->one || p->share.shards_params) nbytes += less * ls_dtype_size(p->share.compute);
     if (ls_plan_transient(p, (ls_buffer){.kind = LS_BUF_GRAD}))
-        nbytes += less * (size_t)p->nsums * ls_dtype_size(p->c.reduce);
+        nbytes += less * (size_t)p->share.nsums * ls_dtype_size(p->share.reduce);
     return nbytes;
 }
 
 /* Bytes of one sum of the worker's gradients. */
 static size_t sum_nbytes(const ls_plan *p, int worker) {
     size_t floats = 0;
-    for (int k = 0; k < p->nbuckets; k++)
-        if (ls_plan_has(p, k, worker) ||
-            (ls_plan_ranks(p) > 1 && ls_plan_touches(p, k, ls_plan_rank(p, worker))))
-            floats += p->buckets[k].end - p->buckets[k].first;
-    return floats * ls_dtype_size(p->c.reduce);
+    for (int k = 0; k < p->share.nbuckets; k++)
+        if (ls_share_has(&p->share, k, worker) ||
+            (p->share.ncells > 1 && ls_share_touches(&p->share, k, p->share.workers[worker].cell)))
+            floats += p->share.buckets[k].end - p->share.buckets[k].first;
+    return floats * ls_dtype_size(p->share.reduce);
 }
 
 /* Bytes of the sums, samples and losses that the whole step has and the part has not. */
 static size_t more_of_step(const ls_config *c, const ls_plan *p, const ls_memory *m, amount all) {
-    const ls_model *model = p->c.model;
-    size_t slots = (size_t)ls_plan_slots(p, m->worker), nbytes = 0;
+    const ls_model *model = p->share.model;
+    size_t slots = (size_t)p->share.workers[m->worker].nslots, nbytes = 0;
     size_t whole = (size_t)ls_tree_slots((int)c->train.virtual_workers, 0, (int)all.vws);
     int first = 0, end = 1;
-    ls_plan_chunks_of(p, m->worker, &first, &end);
+    first = p->share.workers[m->worker].first_chunk;
+    end = p->share.workers[m->worker].end_chunk;
     whole *= (size_t)(end - first);
     size_t losses = (size_t)(model->nlosses + model->nnotes) + ls_weighing_is_on(&model->weighing);
-    size_t own = (size_t)ls_plan_nvws(p, m->worker) * (size_t)(p->c.batch / p->c.V);
-    if (p->c.tree && whole > slots) nbytes += (whole - slots) * sum_nbytes(p, m->worker);
+    size_t own = (size_t)p->share.workers[m->worker].nvws * (size_t)(p->share.batch / p->share.V);
+    if (p->share.config->tree && whole > slots)
+        nbytes += (whole - slots) * sum_nbytes(p, m->worker);
     nbytes += 2 * ((size_t)(all.vws * samples_of(c)) - own) * model->sample_nbytes;
-    return nbytes + 2 * losses * (size_t)(c->train.batch - p->c.batch) * sizeof(double);
+    return nbytes + 2 * losses * (size_t)(c->train.batch - p->share.batch) * sizeof(double);
 }
 
 /* ---- bytes that are read ---- */
 
 /* Bytes of a bucket that a worker reads from others that share the batch with it. */
 static double read_of_bucket(const ls_plan *p, const ls_action *a, const ls_mesh *m) {
-    ls_bucket b = p->buckets[a->bucket];
-    int planned = ls_worker_set_count(ls_plan_workers_of(p, a->bucket));
-    double members = (double)planned / ls_plan_data(p) * (double)m->data;
+    ls_bucket b = p->share.buckets[a->bucket];
+    int planned = ls_worker_set_count(p->share.buckets[a->bucket].workers);
+    double members = (double)planned / p->share.data * (double)m->data;
     double floats = (double)(b.end - b.first) * (members - 1) / members;
-    double reduce = floats * (double)ls_dtype_size(p->c.reduce);
-    if (a->kind == LS_ALL_GATHER) return floats * (double)ls_dtype_size(p->c.compute);
-    return reduce * (ls_plan_sums(p, a->bucket, 0) + (a->kind == LS_ALL_REDUCE));
+    double reduce = floats * (double)ls_dtype_size(p->share.reduce);
+    if (a->kind == LS_ALL_GATHER) return floats * (double)ls_dtype_size(p->share.compute);
+    return reduce * (ls_share_sums(&p->share, a->bucket, 0) + (a->kind == LS_ALL_REDUCE));
 }
 
 static double received_by(const ls_plan *p, int worker, const ls_mesh *m) {
@@ -155,7 +158,7 @@ static double received_by(const ls_plan *p, int worker, const ls_mesh *m) {
         if (a->kind == LS_SEND)
             sum += a->peer == worker ? ls_plan_sent_nbytes(p, a) : 0;
         else if (a->worker == LS_ALL_WORKERS && ls_action_concerns(a, worker))
-            sum += a->bucket == LS_SCALARS ? 2 * (double)ls_plan_scalars_nbytes(p)
+            sum += a->bucket == LS_SCALARS ? 2 * (double)p->share.nbytes.scalars
                                            : read_of_bucket(p, a, m);
     }
     return sum;
@@ -164,7 +167,7 @@ static double received_by(const ls_plan *p, int worker, const ls_mesh *m) {
 static double most_received(const ls_plan *p, const ls_mesh *m) {
     double most = 0;
     for (int rank = 0; rank < ranks_of(m); rank++) {
-        double x = received_by(p, ls_plan_worker(p, rank, 0), m);
+        double x = received_by(p, ls_share_worker(&p->share, rank, 0), m);
         if (x > most) most = x;
     }
     return most;

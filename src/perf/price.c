@@ -6,10 +6,12 @@
 #include "model/mixed.h"
 #include "model/rows.h"
 #include "optim/apply.h"
+#include "share/codes.h"
 #include "tensor/dtype.h"
+#include "share/config.h"
 
 /* The speeds of 16 bits that the plan needs. */
-static ls_status check_speeds(const ls_plan_config *c, const ls_machine *m, ls_error *e) {
+static ls_status check_speeds(const ls_share *c, const ls_machine *m, ls_error *e) {
     bool half = ls_dtype_is_half(c->compute);
     if (half) LS_TRY(ls_machine_has(m, LS_WORK_WIDEN, e));
     if (half || ls_dtype_is_half(c->reduce)) LS_TRY(ls_machine_has(m, LS_WORK_NARROW, e));
@@ -19,13 +21,13 @@ static ls_status check_speeds(const ls_plan_config *c, const ls_machine *m, ls_e
 }
 
 ls_status ls_pricer_open(const ls_plan *p, const ls_site *s, ls_pricer *p_p, ls_error *e) {
-    int copies = s->copies ? s->copies : 1, n = p->c.nworkers * copies;
+    int copies = s->copies ? s->copies : 1, n = p->share.nworkers * copies;
     int host = s->host_workers ? s->host_workers : n;
     if (n % host)
         return ls_fail(e, LS_EINVAL,
                        "%d workers don't fill a whole number of hosts with %d workers each", n,
                        host);
-    LS_TRY(check_speeds(&p->c, s->machine, e));
+    LS_TRY(check_speeds(&p->share, s->machine, e));
     ls_pricer r = {.plan = p, .site = s, .busy = host * s->threads, .copies = copies};
     r.fabric = (ls_fabric){.nworkers = n,
                            .host_workers = host,
@@ -35,8 +37,8 @@ ls_status ls_pricer_open(const ls_plan *p, const ls_site *s, ls_pricer *p_p, ls_
                            .byte_s = s->byte_s,
                            .algorithm = s->algorithm};
     /* A plan without actions has no buckets. */
-    for (int w = 0; p->nbuckets && w < p->c.nworkers; w++)
-        r.nleaves += ls_plan_sums(p, 0, w) * copies;
+    for (int w = 0; p->share.nbuckets && w < p->share.nworkers; w++)
+        r.nleaves += ls_share_sums(&p->share, 0, w) * copies;
     *p_p = r;
     return LS_OK;
 }
@@ -44,7 +46,7 @@ ls_status ls_pricer_open(const ls_plan *p, const ls_site *s, ls_pricer *p_p, ls_
 /* ---- computing ---- */
 
 static ls_work_kind kind_of(const ls_pricer *p, const ls_work *w) {
-    bool bf16 = p->plan->c.compute == LS_BF16 && w->kind < LS_NPRODUCTS && !w->in_f32;
+    bool bf16 = p->plan->share.compute == LS_BF16 && w->kind < LS_NPRODUCTS && !w->in_f32;
     return bf16 ? ls_work_in_bf16(w->kind) : w->kind;
 }
 
@@ -90,7 +92,7 @@ static double pass_s(const ls_pricer *p, ls_work_kind k, size_t floats) {
 
 /* Operands in 16 bits (model/mixed.h). */
 static double convert_s(const ls_pricer *p, const ls_layer *l, const ls_action *a, int64_t n) {
-    const ls_plan_config *c = &p->plan->c;
+    const ls_share *c = &p->plan->share;
     bool dx = ls_model_has_dx(c->model, l);
     ls_mixed_floats f = a->kind == LS_BACKWARD
                             ? ls_mixed_backward_floats(l, n, c->compute, c->reduce, dx, a->last)
@@ -120,11 +122,11 @@ static bool is_other_part(const ls_works *w, int i, ls_back back) {
 
 static double layer_s(const ls_pricer *p, const ls_action *a) {
     const ls_plan *plan = p->plan;
-    const ls_layer *l = &plan->c.model->layers[a->layer];
+    const ls_layer *l = &plan->share.model->layers[a->layer];
     const ls_works *works = a->kind == LS_BACKWARD ? &l->cost.backward : &l->cost.forward;
-    int64_t n = ls_plan_samples(plan, a->micro);
+    int64_t n = ls_share_samples(&plan->share, a->micro);
     double sum = 0;
-    bool dx = ls_model_has_dx(plan->c.model, l);
+    bool dx = ls_model_has_dx(plan->share.model, l);
     for (int i = 0; i < works->n; i++) {
         if (is_left_out(l, works, i, dx) || is_other_part(works, i, a->back)) continue;
         sum += work_s(p, &works->list[i], (double)l->T, (double)n) + p->site->machine->call_s;
@@ -135,33 +137,33 @@ static double layer_s(const ls_pricer *p, const ls_action *a) {
 double ls_price_rows(const ls_pricer *p) {
     enum { EXCHANGES = 5 }; /* counts, numbers of rows, rows, to windows, to tables */
     const ls_site *site = p->site;
-    ls_rows_moved x = ls_plan_rows_moved(p->plan, site->host_workers);
+    ls_rows_moved x = ls_share_rows_moved(&p->plan->share, site->host_workers);
     double nbytes = (x.read + x.updated + x.written) * site->host_workers;
     return nbytes > 0 ? EXCHANGES * site->latency_s + nbytes * site->byte_s : 0;
 }
 
 double ls_price_losses(const ls_pricer *p) {
     double sum = 0;
-    for (int i = 0; i < p->plan->c.model->nlayers; i++)
+    for (int i = 0; i < p->plan->share.model->nlayers; i++)
         sum += layer_s(p, &(ls_action){.kind = LS_FORWARD, .layer = i});
-    int together = p->plan->c.model->together;
-    return sum / (double)(ls_plan_samples(p->plan, 0) * (together > 1 ? together : 1));
+    int together = p->plan->share.model->together;
+    return sum / (double)(ls_share_samples(&p->plan->share, 0) * (together > 1 ? together : 1));
 }
 
 /* The machine's price of an update is that of AdamW. Another optimizer's is taken for as much less
  * as it moves fewer bytes: it reads the gradient, and reads and writes parameters and states. */
 static double update_share(const ls_plan *plan) {
-    return (3.0 + 2 * ls_optim_nstates(&plan->c.optim)) / 7.0;
+    return (3.0 + 2 * ls_optim_nstates(&plan->share.optim)) / 7.0;
 }
 
 /* The products, in f32, of optimizers of matrices. */
-static double update_products_s(const ls_pricer *p, ls_bucket own) {
+static double update_products_s(const ls_pricer *p, ls_range own) {
     double sum = 0;
-    const ls_model *m = p->plan->c.model;
+    const ls_model *m = p->plan->share.model;
     for (int i = 0; i < m->nparams; i++) {
         ls_whole_product list[LS_WHOLE_PRODUCTS];
         if (m->params[i].offset < own.first || m->params[i].offset >= own.end) continue;
-        ls_whole_products(&p->plan->c.optim, &m->params[i], list);
+        ls_whole_products(&p->plan->share.optim, &m->params[i], list);
         for (int k = 0; k < LS_WHOLE_PRODUCTS; k++)
             if (list[k].times > 0)
                 sum += list[k].times * ls_machine_product_s(p->site->machine, LS_WORK_PRODUCT,
@@ -172,10 +174,10 @@ static double update_products_s(const ls_pricer *p, ls_bucket own) {
 }
 
 /* It rounds the weights that layers read. */
-static double update_s(const ls_pricer *p, ls_bucket own) {
-    bool half = ls_dtype_is_half(p->plan->c.compute);
+static double update_s(const ls_pricer *p, ls_range own) {
+    bool half = ls_dtype_is_half(p->plan->share.compute);
     size_t floats = own.end - own.first;
-    if (ls_plan_shards_moments(p->plan)) floats /= (size_t)p->copies;
+    if (p->plan->share.shards_moments) floats /= (size_t)p->copies;
     return update_share(p->plan) * pass_s(p, LS_WORK_UPDATE, floats) + update_products_s(p, own) +
            (half ? pass_s(p, LS_WORK_NARROW, floats) : 0);
 }
@@ -186,22 +188,22 @@ static double encode_s(const ls_pricer *p, size_t floats) {
     static const double passes[LS_NCOMPRESSIONS] = {
         [LS_COMPRESS_TOPK] = 5, [LS_COMPRESS_ONEBIT] = 4,   [LS_COMPRESS_INT8] = 4,
         [LS_COMPRESS_INT4] = 4, [LS_COMPRESS_POWERSGD] = 8, [LS_COMPRESS_BF16] = 4};
-    double all = passes[p->plan->c.compress.how.kind] * pass_s(p, LS_WORK_ADD, floats);
-    return all / ls_plan_encodings(p->plan);
+    double all = passes[p->plan->share.compress.how.kind] * pass_s(p, LS_WORK_ADD, floats);
+    return all / p->plan->share.encodings;
 }
 
 /* Decode reads the codes of all virtual workers; factors it multiplies once, and corrects the errors
  * of the worker's own. */
 static int codes_of(const ls_pricer *p, int worker) {
     const ls_plan *plan = p->plan;
-    return ls_plan_has_factors(plan) ? 1 + ls_plan_nvws(plan, worker)
-                                     : ls_plan_coded_before(plan, plan->c.V);
+    return plan->share.has_factors ? 1 + plan->share.workers[worker].nvws
+                                   : ls_share_coded_before(&plan->share, plan->share.V);
 }
 
 static double norm_s(const ls_pricer *p, int worker) {
     size_t floats = 0;
-    for (int k = 0; k < p->plan->nbuckets; k++) {
-        ls_bucket s = ls_plan_normed(p->plan, k, worker);
+    for (int k = 0; k < p->plan->share.nbuckets; k++) {
+        ls_range s = ls_share_normed(&p->plan->share, k, worker);
         floats += s.end - s.first;
     }
     return pass_s(p, LS_WORK_SQUARES, floats / (size_t)p->copies);
@@ -219,56 +221,56 @@ static double free_s(const ls_pricer *p, const ls_action *a, int worker) {
 /* ---- communication ---- */
 
 static size_t scalars_of(const ls_plan *plan, const ls_action *a) {
-    size_t all = ls_plan_nscalars(plan);
-    if (a->axis == LS_AXIS_ISLAND) return ls_plan_segment_floats(plan) / LS_BLOCK;
-    if (plan->c.task != LS_TASK_TRAIN) return 1;
-    return plan->c.islands ? all - ls_plan_floats(plan) / LS_BLOCK : all;
+    size_t all = plan->share.nscalars;
+    if (a->axis == LS_AXIS_ISLAND) return plan->share.segment_floats / LS_BLOCK;
+    if (plan->share.task != LS_TASK_TRAIN) return 1;
+    return plan->share.islands ? all - plan->share.floats / LS_BLOCK : all;
 }
 
 /* The collective that the executor calls for the action. */
 static ls_fabric_call call_of(const ls_pricer *p, const ls_action *a) {
     const ls_plan *plan = p->plan;
-    ls_fabric_call c = {.what = LS_FABRIC_SUM_TO_ALL, .nleaves = plan->c.nworkers * p->copies};
+    ls_fabric_call c = {.what = LS_FABRIC_SUM_TO_ALL, .nleaves = plan->share.nworkers * p->copies};
     if (a->bucket == LS_SCALARS) {
         c.dtype = LS_F64;
         c.count = scalars_of(plan, a);
         return c;
     }
-    if (a->kind == LS_EXCHANGE && ls_plan_has_factors(plan)) {
+    if (a->kind == LS_EXCHANGE && plan->share.has_factors) {
         c.dtype = LS_F32;
-        c.count = ls_plan_round_floats(plan, a->bucket, a->round);
-        c.V = plan->c.V;
+        c.count = ls_share_round_floats(&plan->share, a->bucket, a->round);
+        c.V = plan->share.V;
         c.nleaves = p->nleaves;
         return c;
     }
     if (a->kind == LS_EXCHANGE) { /* as a gather in which each worker reads as much */
         c.what = LS_FABRIC_GATHER;
         c.dtype = LS_U8;
-        c.count = (size_t)(a->nbytes * plan->c.nworkers / (plan->c.nworkers - 1));
+        c.count = (size_t)(a->nbytes * plan->share.nworkers / (plan->share.nworkers - 1));
         return c;
     }
     if (a->kind == LS_REDUCE_SCATTER) c.what = LS_FABRIC_SUM;
     if (a->kind == LS_ALL_GATHER) c.what = LS_FABRIC_GATHER;
-    c.dtype = c.what == LS_FABRIC_GATHER ? plan->c.compute : plan->c.reduce;
-    c.count = plan->buckets[a->bucket].end - plan->buckets[a->bucket].first;
+    c.dtype = c.what == LS_FABRIC_GATHER ? plan->share.compute : plan->share.reduce;
+    c.count = plan->share.buckets[a->bucket].end - plan->share.buckets[a->bucket].first;
     if (c.what == LS_FABRIC_GATHER) return c;
-    c.V = plan->c.tree ? ls_plan_parts(plan, a->bucket).V * p->copies : 0;
+    c.V = plan->share.config->tree ? plan->share.buckets[a->bucket].leaves.V * p->copies : 0;
     c.nleaves = p->nleaves;
-    if (a->axis == LS_AXIS_STAGE || ls_plan_nchunks(plan) > 1) {
+    if (a->axis == LS_AXIS_STAGE || plan->share.nchunks > 1) {
         c.nleaves = 0;
         for (int w = a->of.from; w < a->of.to; w += a->of.step)
-            c.nleaves += ls_plan_sums(plan, a->bucket, w) * p->copies;
+            c.nleaves += ls_share_sums(&plan->share, a->bucket, w) * p->copies;
     }
     if (a->axis == LS_AXIS_ISLAND) {
-        c.V = ls_plan_island_vws(plan);
+        c.V = plan->share.island_vws;
         c.nleaves = 0;
         for (int w = a->of.from; w < a->of.to; w += a->of.step)
-            c.nleaves += ls_plan_sums(plan, a->bucket, w);
+            c.nleaves += ls_share_sums(&plan->share, a->bucket, w);
     }
-    if (a->axis == LS_AXIS_SHARDS) c.nleaves /= ls_plan_replicas(plan);
+    if (a->axis == LS_AXIS_SHARDS) c.nleaves /= plan->share.nreplicas;
     if (a->axis != LS_AXIS_REPLICAS) return c;
-    c.nleaves = ls_plan_replicas(plan);
-    c.count /= (size_t)ls_plan_shards(plan);
+    c.nleaves = plan->share.nreplicas;
+    c.count /= (size_t)plan->share.nshards;
     return c;
 }
 
@@ -289,15 +291,15 @@ static ls_fabric island_fabric(const ls_pricer *p, const ls_action *a, int worke
  * its card. */
 static ls_fabric fabric_of(const ls_pricer *p, const ls_action *a) {
     ls_fabric f = p->fabric;
-    int shards = ls_plan_shards(p->plan) * p->copies, host = f.host_workers;
-    const ls_plan_config *c = &p->plan->c;
+    int shards = p->plan->share.nshards * p->copies, host = f.host_workers;
+    const ls_share *c = &p->plan->share;
     if (a->axis == LS_AXIS_ISLAND || a->axis == LS_AXIS_STAGE)
         return island_fabric(p, a, ls_worker_set_count(a->of));
     if (p->site->apart && a->bucket == LS_SCALARS && c->islands)
         return island_fabric(p, a, c->nworkers > c->islands ? c->nworkers / c->islands : 1);
     if (a->bucket == LS_SCALARS || a->axis == LS_AXIS_ALL || shards == f.nworkers) return f;
     bool among = a->axis == LS_AXIS_REPLICAS;
-    f.nworkers = among ? ls_plan_replicas(p->plan) : shards;
+    f.nworkers = among ? p->plan->share.nreplicas : shards;
     f.host_workers = among ? host / shards : host;
     if (f.host_workers < 1 || f.nworkers % f.host_workers) f.host_workers = 1;
     if (f.host_workers > f.nworkers) f.host_workers = f.nworkers;
@@ -340,8 +342,8 @@ const char *ls_price_algorithm(const ls_pricer *p, const ls_action *a) {
 /* The host of a worker. */
 static int host_of(const ls_pricer *p, int worker) {
     const ls_plan *plan = p->plan;
-    int rank = ls_plan_rank(plan, worker), beside = ls_plan_beside(plan);
-    int place = rank / beside * ls_plan_data(plan) * p->copies + ls_plan_place(plan, worker);
+    int rank = plan->share.workers[worker].cell, beside = plan->share.beside;
+    int place = rank / beside * plan->share.data * p->copies + plan->share.workers[worker].place;
     return (place * beside + rank % beside) / p->fabric.host_workers;
 }
 
@@ -350,67 +352,65 @@ static int host_of(const ls_pricer *p, int worker) {
  * from one worker to one, however many divide its slices. */
 static ls_price send_price(const ls_pricer *p, const ls_action *a) {
     const ls_machine *m = p->site->machine;
-    int host = p->fabric.host_workers / ls_plan_beside(p->plan);
-    int data = ls_plan_data(p->plan) * p->copies;
+    int host = p->fabric.host_workers / p->plan->share.beside;
+    int data = p->plan->share.data * p->copies;
     bool near = host_of(p, a->worker) == host_of(p, a->peer);
     double nbytes = ls_plan_sent_nbytes(p->plan, a);
-    bool params = p->plan->c.task == LS_TASK_TRAIN &&
+    bool params = p->plan->share.task == LS_TASK_TRAIN &&
                   ls_plan_buffer_of(p->plan, a->buffer).kind == LS_BUF_PARAM;
-    bool passed = params && ls_plan_owner(p->plan, a->worker) == ls_plan_owner(p->plan, a->peer);
+    bool passed = params && p->plan->share.workers[a->worker].holder ==
+                                p->plan->share.workers[a->peer].holder;
     if (passed && p->site->one) return (ls_price){0}; /* they have one copy */
     if (near && p->site->shared)
         return (ls_price){.cpu_s = m->shared_start_s + nbytes * m->shared_copy_byte_s};
     if (near) return (ls_price){.wire_s = m->link.latency_s + nbytes * m->link.byte_s};
-    bool alone = ls_plan_ranks(p->plan) == 1 || params;
+    bool alone = p->plan->share.ncells == 1 || params;
     int share = alone || host < 1 ? 1 : host < data ? host : data;
     return (ls_price){.wire_s = p->fabric.latency_s + nbytes * p->fabric.byte_s * share};
 }
 
 /* The part of a bucket that another rank has sent. */
-static size_t taken_floats(const ls_plan *plan, const ls_action *a) {
-    size_t first = 0, end = 0;
-    ls_plan_touched_part(plan, a->bucket, ls_plan_rank(plan, a->peer), &first, &end);
-    return end - first;
-}
+static size_t taken_floats(const ls_action *a) { return a->part.end - a->part.first; }
 
 /* A new kind of action without a case here does not compile. */
 static ls_price price_of(const ls_pricer *p, const ls_action *a, int worker) {
     const ls_plan *plan = p->plan;
-    ls_bucket b = {0};
+    ls_range b = {0};
     switch (a->kind) {
     case LS_LOAD: return (ls_price){0}; /* the loader's thread has prepared it */
     case LS_FORWARD:
     case LS_RECOMPUTE:
     case LS_BACKWARD: return (ls_price){.cpu_s = layer_s(p, a)};
     case LS_SQUARES:
-        b = plan->buckets[a->bucket];
+        b = ls_share_range(&plan->share, a->bucket);
         return (ls_price){
             .cpu_s = pass_s(p, LS_WORK_SQUARES,
-                            (b.end - b.first) / ls_noise_turns(ls_plan_floats(plan) / LS_BLOCK))};
+                            (b.end - b.first) / ls_noise_turns(plan->share.floats / LS_BLOCK))};
     case LS_ENCODE:
-        b = plan->buckets[a->bucket];
+        b = ls_share_range(&plan->share, a->bucket);
         return (ls_price){.cpu_s = encode_s(p, b.end - b.first)};
     case LS_DECODE:
-        b = ls_plan_owned(plan, a->bucket, worker);
+        b = ls_share_owned(&plan->share, a->bucket, worker);
         return (ls_price){.cpu_s =
                               2 * codes_of(p, worker) * pass_s(p, LS_WORK_ADD, b.end - b.first)};
     case LS_ADD:
-        b = a->summed ? ls_plan_shard(plan, a->bucket, worker) : plan->buckets[a->bucket];
+        b = a->summed ? ls_share_shard(&plan->share, a->bucket, worker)
+                      : ls_share_range(&plan->share, a->bucket);
         return (ls_price){.cpu_s = pass_s(p, LS_WORK_ADD, b.end - b.first)};
     case LS_DELTA:
     case LS_COPY:
-        b = plan->buckets[a->bucket];
+        b = ls_share_range(&plan->share, a->bucket);
         return (ls_price){.cpu_s = pass_s(p, LS_WORK_ADD, b.end - b.first)};
     case LS_MIX:
-        b = ls_plan_owned(plan, a->bucket, worker);
+        b = ls_share_owned(&plan->share, a->bucket, worker);
         return (ls_price){.cpu_s = pass_s(p, LS_WORK_ADD, b.end - b.first)};
     case LS_NORM: return (ls_price){.cpu_s = norm_s(p, worker)};
     case LS_UPDATE:
-        b = ls_plan_owned(plan, a->bucket, worker);
+        b = ls_share_owned(&plan->share, a->bucket, worker);
         return (ls_price){.cpu_s = update_s(p, b)};
     case LS_FREE: return (ls_price){.cpu_s = free_s(p, a, worker)};
     case LS_SEND: return send_price(p, a);
-    case LS_TAKE: return (ls_price){.cpu_s = pass_s(p, LS_WORK_ADD, taken_floats(plan, a))};
+    case LS_TAKE: return (ls_price){.cpu_s = pass_s(p, LS_WORK_ADD, taken_floats(a))};
     case LS_EXCHANGE:
     case LS_REDUCE_SCATTER:
     case LS_ALL_REDUCE:

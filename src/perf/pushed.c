@@ -30,7 +30,7 @@ static ls_status price_update(const ls_config *c, const ls_plan *p, const ls_for
 ls_status ls_pushed_forecast(const ls_config *c, const ls_plan *p, int n,
                              const ls_forecast_world *w, ls_pushed *k_p, ls_error *e) {
     ls_pushed k = {.nworkers = n, .nservers = (int)c->sync.servers};
-    size_t out = ls_plan_params_nbytes(p), in = ls_plan_slot_nbytes(p);
+    size_t out = p->share.nbytes.params, in = p->share.nbytes.slot;
     LS_TRY(ls_clocked_gradient(c, n, c->train.virtual_workers, w, &k.gradient_s, e));
     LS_TRY(price_update(c, p, w, &k.update_s, e));
     k.link_s = (double)(out > in ? out : in) * w->byte_s; /* each way has its bandwidth */

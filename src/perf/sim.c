@@ -76,17 +76,17 @@ static void add_follower(walk *w, int worker) {
 /* Two numbers; workers with the same numbers behave the same. The first worker of a stage also
  * exchanges parameters with other stages. */
 static void kind_of(const ls_plan *p, int worker, int kind[2]) {
-    kind[0] = ls_plan_nvws(p, worker) * ls_plan_ranks(p) + ls_plan_rank(p, worker);
-    kind[1] = ls_plan_sums(p, 0, worker) * 64 + ls_plan_slots(p, worker);
-    if (ls_plan_ranks(p) > 1 && ls_plan_place(p, worker) == 0) kind[1] = -1;
+    kind[0] = p->share.workers[worker].nvws * p->share.ncells + p->share.workers[worker].cell;
+    kind[1] = ls_share_sums(&p->share, 0, worker) * 64 + p->share.workers[worker].nslots;
+    if (p->share.ncells > 1 && p->share.workers[worker].place == 0) kind[1] = -1;
 }
 
 static void choose_followers(walk *w, bool every) {
     const ls_plan *p = w->p;
-    if (p->c.task == LS_TASK_MIX) every = true; /* who sends to whom differs */
-    w->all = LS_NEW_ARRAY(follower, (size_t)p->c.nworkers);
-    w->followed = LS_NEW_ARRAY(follower *, (size_t)p->c.nworkers);
-    for (int i = p->c.nworkers - 1; i >= 0; i--) { /* the last ones have the larger shards */
+    if (p->share.task == LS_TASK_MIX) every = true; /* who sends to whom differs */
+    w->all = LS_NEW_ARRAY(follower, (size_t)p->share.nworkers);
+    w->followed = LS_NEW_ARRAY(follower *, (size_t)p->share.nworkers);
+    for (int i = p->share.nworkers - 1; i >= 0; i--) { /* the last ones have the larger shards */
         int own[2], other[2];
         bool known = false;
         kind_of(p, i, own);

@@ -3,13 +3,14 @@
 
 #include "model/split.h"
 #include "plan/plan.h"
+#include "share/mesh.h"
 #include "tensor/dtype.h"
 
 /* ---- numbers: a fixed few; three for each layer and micro-batch in flight; seven a bucket; and the
  * sums of each bucket ---- */
 
 static int first_of(const ls_plan *p, ls_buffer_kind kind) {
-    int calls = p->c.model->nlayers * p->in_flight, buckets = p->nbuckets;
+    int calls = p->share.model->nlayers * p->in_flight, buckets = p->share.nbuckets;
     switch (kind) {
     case LS_BUF_ACT: return LS_BUF_ACT;
     case LS_BUF_SAVED: return LS_BUF_ACT + calls;
@@ -21,8 +22,9 @@ static int first_of(const ls_plan *p, ls_buffer_kind kind) {
     case LS_BUF_CODE: return LS_BUF_ACT + 3 * calls + 4 * buckets;
     case LS_BUF_CODES: return LS_BUF_ACT + 3 * calls + 5 * buckets;
     case LS_BUF_SUM: return LS_BUF_ACT + 3 * calls + 6 * buckets;
-    case LS_BUF_GRAD: return LS_BUF_ACT + 3 * calls + (6 + p->nsums) * buckets;
-    case LS_BUF_INBOX: return LS_BUF_ACT + 3 * calls + (6 + p->nsums + p->nslots) * buckets;
+    case LS_BUF_GRAD: return LS_BUF_ACT + 3 * calls + (6 + p->share.nsums) * buckets;
+    case LS_BUF_INBOX:
+        return LS_BUF_ACT + 3 * calls + (6 + p->share.nsums + p->share.nslots) * buckets;
     default: return (int)kind;
     }
 }
@@ -30,14 +32,14 @@ static int first_of(const ls_plan *p, ls_buffer_kind kind) {
 /* Slots of a kind of buffer. */
 static int slots_of(const ls_plan *p, ls_buffer_kind kind) {
     if (ls_buffer_in_arena(kind)) return p->in_flight;
-    return kind == LS_BUF_GRAD    ? p->nslots
-           : kind == LS_BUF_SUM   ? p->nsums
-           : kind == LS_BUF_INBOX ? p->ninbox
+    return kind == LS_BUF_GRAD    ? p->share.nslots
+           : kind == LS_BUF_SUM   ? p->share.nsums
+           : kind == LS_BUF_INBOX ? p->share.ninbox
                                   : 1;
 }
 
 int ls_plan_nbuffers(const ls_plan *p) {
-    return first_of(p, LS_BUF_INBOX) + p->nbuckets * p->ninbox;
+    return first_of(p, LS_BUF_INBOX) + p->share.nbuckets * p->share.ninbox;
 }
 
 int ls_plan_buffer(const ls_plan *p, ls_buffer_kind kind, int index, int slot) {
@@ -45,7 +47,7 @@ int ls_plan_buffer(const ls_plan *p, ls_buffer_kind kind, int index, int slot) {
 }
 
 ls_buffer ls_plan_buffer_of(const ls_plan *p, int id) {
-    int calls = p->c.model->nlayers * p->in_flight, call = id - LS_BUF_ACT;
+    int calls = p->share.model->nlayers * p->in_flight, call = id - LS_BUF_ACT;
     if (call < 0) return (ls_buffer){.kind = (ls_buffer_kind)id};
     if (call < 3 * calls) { /* output, saved, output gradient: most of all buffers */
         int at = call % calls;
@@ -60,8 +62,8 @@ ls_buffer ls_plan_buffer_of(const ls_plan *p, int id) {
 
 /* A layer whose backward is whole collects the gradients of its output in one buffer. */
 int ls_plan_layer_buffer(const ls_plan *p, ls_buffer_kind kind, const ls_action *a, int layer) {
-    bool one = kind == LS_BUF_DACT && p->c.model->layers[layer].traits.backward_whole;
-    int slot = one ? 0 : ls_plan_sequence(p, a->worker, a->vw, a->micro) % p->in_flight;
+    bool one = kind == LS_BUF_DACT && p->share.model->layers[layer].traits.backward_whole;
+    int slot = one ? 0 : ls_share_sequence(&p->share, a->worker, a->vw, a->micro) % p->in_flight;
     return ls_plan_buffer(p, kind, layer, slot);
 }
 
@@ -73,39 +75,35 @@ bool ls_buffer_in_arena(ls_buffer_kind kind) {
  * virtual worker before the first is reduced. Then freeing them later in the step would not lower
  * the peak, and cost time. */
 static bool grads_are_transient(const ls_plan *p) {
-    return ls_plan_shards_grads(p) && ls_plan_micros(p) == 1 && ls_plan_ranks(p) == 1 &&
-           ls_plan_nchunks(p) == 1 && (ls_plan_reduces_rounds(p) || p->c.V == p->c.nworkers);
+    return p->share.shards_grads && p->share.micros == 1 && p->share.ncells == 1 &&
+           p->share.nchunks == 1 && (p->share.by_rounds || p->share.V == p->share.nworkers);
 }
 
 bool ls_plan_transient(const ls_plan *p, ls_buffer b) {
-    return ls_buffer_in_arena(b.kind) || (b.kind == LS_BUF_PARAM && ls_plan_gathers(p, b.index)) ||
+    return ls_buffer_in_arena(b.kind) ||
+           (b.kind == LS_BUF_PARAM && p->share.buckets[b.index].is_gathered) ||
            (b.kind == LS_BUF_GRAD && grads_are_transient(p));
 }
 
-/* The owner's sum over all workers replaces its part of its first sum. */
-bool ls_plan_keeps_shard(const ls_plan *p, ls_buffer b) {
-    if (b.kind == LS_BUF_PARAM) return true;
-    return b.kind == LS_BUF_GRAD && b.slot == 0 && !ls_plan_reduces_rounds(p);
-}
-
 static size_t arena_nbytes(const ls_plan *p, const ls_buffer *b) {
-    const ls_layer *l = &p->c.model->layers[b->index];
-    int64_t n = ls_model_samples(p->c.model, p->c.micro_batch);
-    if (b->kind == LS_BUF_DACT && l->traits.backward_whole) n = ls_plan_samples(p, -1);
-    if (b->kind == LS_BUF_SAVED) return ls_mixed_saved_nbytes(l, n, p->c.compute);
-    return (size_t)n * l->y_floats * ls_dtype_size(p->c.compute);
+    const ls_layer *l = &p->share.model->layers[b->index];
+    int64_t n = ls_model_samples(p->share.model, p->share.micro_batch);
+    if (b->kind == LS_BUF_DACT && l->traits.backward_whole) n = ls_share_samples(&p->share, -1);
+    if (b->kind == LS_BUF_SAVED) return ls_mixed_saved_nbytes(l, n, p->share.compute);
+    return (size_t)n * l->y_floats * ls_dtype_size(p->share.compute);
 }
 
 size_t ls_plan_work_nbytes(const ls_plan *p) {
     size_t most = 0;
-    for (int i = 0; i < p->c.model->nlayers; i++) {
-        const ls_layer *l = &p->c.model->layers[i];
-        int64_t n = l->traits.backward_whole ? ls_plan_samples(p, -1)
-                                             : ls_model_samples(p->c.model, p->c.micro_batch);
-        size_t nbytes = ls_mixed_work_nbytes(l, n, p->c.compute, p->c.reduce, ls_plan_wide(p));
+    for (int i = 0; i < p->share.model->nlayers; i++) {
+        const ls_layer *l = &p->share.model->layers[i];
+        int64_t n = l->traits.backward_whole ? ls_share_samples(&p->share, -1)
+                                      : ls_model_samples(p->share.model, p->share.micro_batch);
+        size_t nbytes =
+            ls_mixed_work_nbytes(l, n, p->share.compute, p->share.reduce, p->share.wide);
         if (nbytes > most) most = nbytes;
-        if (!ls_plan_splits(p, i)) continue;
-        nbytes = ls_split_work_nbytes(l, n, p->c.compute, p->c.reduce, ls_plan_wide(p));
+        if (!ls_share_splits(&p->share, i)) continue;
+        nbytes = ls_split_work_nbytes(l, n, p->share.compute, p->share.reduce, p->share.wide);
         if (nbytes > most) most = nbytes;
     }
     return most;
@@ -115,10 +113,12 @@ size_t ls_plan_buffer_nbytes(const ls_plan *p, int id, int worker) {
     ls_buffer b = ls_plan_buffer_of(p, id);
     if (ls_buffer_in_arena(b.kind)) return arena_nbytes(p, &b);
     if (!ls_plan_transient(p, b)) return 0;
-    ls_bucket all = p->buckets[b.index], own = ls_plan_shard(p, b.index, worker);
+    ls_range all = ls_share_range(&p->share, b.index);
+    ls_range own = ls_share_shard(&p->share, b.index, worker);
     size_t floats = all.end - all.first;
-    if (ls_plan_keeps_shard(p, b)) floats -= own.end - own.first;
-    return floats * ls_dtype_size(b.kind == LS_BUF_PARAM ? p->c.compute : p->c.reduce);
+    if (b.kind == LS_BUF_PARAM || ls_share_keeps_shard(&p->share, b.slot))
+        floats -= own.end - own.first;
+    return floats * ls_dtype_size(b.kind == LS_BUF_PARAM ? p->share.compute : p->share.reduce);
 }
 
 void ls_plan_buffer_name(const ls_plan *p, int id, char *text, size_t nbytes) {
@@ -128,12 +128,13 @@ void ls_plan_buffer_name(const ls_plan *p, int id, char *text, size_t nbytes) {
         "codes",   "codes of all",    "sum",    "gradient", "inbox"};
     ls_buffer b = ls_plan_buffer_of(p, id);
     if (ls_buffer_in_arena(b.kind) && p->in_flight > 1)
-        snprintf(text, nbytes, "%s %s %d", p->c.model->layers[b.index].name, names[b.kind], b.slot);
+        snprintf(text, nbytes, "%s %s %d", p->share.model->layers[b.index].name, names[b.kind],
+                 b.slot);
     else if (ls_buffer_in_arena(b.kind))
-        snprintf(text, nbytes, "%s %s", p->c.model->layers[b.index].name, names[b.kind]);
+        snprintf(text, nbytes, "%s %s", p->share.model->layers[b.index].name, names[b.kind]);
     else if (b.kind == LS_BUF_GRAD)
         snprintf(text, nbytes, "bucket %d sum %d", b.index, b.slot);
-    else if (b.kind == LS_BUF_SUM && p->nsums > 1)
+    else if (b.kind == LS_BUF_SUM && p->share.nsums > 1)
         snprintf(text, nbytes, "bucket %d sum over workers %d", b.index, b.slot);
     else if (b.kind >= LS_BUF_PARAM)
         snprintf(text, nbytes, "bucket %d %s", b.index, names[b.kind]);
@@ -159,7 +160,7 @@ static void use_call(const use_list *u, ls_buffer_kind kind, const ls_action *a,
 }
 
 static void use_layer(const use_list *u, const ls_action *a) {
-    const ls_model *m = u->p->c.model;
+    const ls_model *m = u->p->share.model;
     int l = a->layer;
     bool forward = a->kind != LS_BACKWARD, has_y = !m->layers[l].traits.loss;
     bool inputs = !forward && a->back != LS_BACK_PARAMS;
@@ -182,10 +183,11 @@ static void use_layer(const use_list *u, const ls_action *a) {
                  part || layer->link.adds[k] ? LS_USE_UPDATE : LS_USE_WRITE);
     }
     const int *touched = NULL;
-    for (int i = 0, n = ls_plan_touched(u->p, l, &touched); i < n; i++) {
-        int b = ls_plan_bucket_in(u->p, touched[i], ls_plan_island_of(u->p, a->vw));
+    for (int i = 0, n = ls_share_touched(&u->p->share, l, &touched); i < n; i++) {
+        int b =
+            ls_share_bucket_in(&u->p->share, touched[i], ls_share_island_of(&u->p->share, a->vw));
         if (forward || !m->layers[l].traits.backward_alone) use(u, LS_BUF_PARAM, b, 0, LS_USE_READ);
-        bool opens = a->start && ls_plan_opens(u->p, touched[i], l);
+        bool opens = a->start && ls_share_opens(&u->p->share, touched[i], l);
         if (params) use(u, LS_BUF_GRAD, b, a->slot, opens ? LS_USE_WRITE : LS_USE_UPDATE);
     }
 }
@@ -197,10 +199,11 @@ static void use_message(const use_list *u, const ls_action *a, int worker) {
     if (scores >= 0) u->fn(scores, LS_USE_READ, u->arg);
     if (worker != a->worker)
         u->fn(a->buffer, LS_USE_WRITE, u->arg);
-    else if (u->p->c.task == LS_TASK_MIX)
+    else if (u->p->share.task == LS_TASK_MIX)
         use(u, LS_BUF_PARAM,
-            ls_plan_bucket_in(u->p, ls_plan_common_bucket(u->p, a->bucket), a->island), 0,
-            LS_USE_READ);
+            ls_share_bucket_in(&u->p->share, ls_share_common_bucket(&u->p->share, a->bucket),
+                               a->island),
+            0, LS_USE_READ);
     else if (b.kind == LS_BUF_INBOX)
         use(u, LS_BUF_GRAD, a->bucket, a->slot, LS_USE_READ);
     else
@@ -209,37 +212,37 @@ static void use_message(const use_list *u, const ls_action *a, int worker) {
 
 /* The gradient of a bucket is summed into the first sum; the other sums are only read. */
 static void use_sum(const use_list *u, const ls_action *a, int worker) {
-    int first = ls_plan_first_slot(u->p, a->bucket, worker);
-    for (int s = ls_plan_sums(u->p, a->bucket, worker) - 1; s >= 0; s--)
+    int first = ls_share_first_slot(&u->p->share, a->bucket, worker);
+    for (int s = ls_share_sums(&u->p->share, a->bucket, worker) - 1; s >= 0; s--)
         use(u, LS_BUF_GRAD, a->bucket, first + s, LS_USE_READ);
     use(u, LS_BUF_SUM, a->bucket, a->slot, LS_USE_WRITE);
 }
 
 /* Does the worker have a sum of this bucket, when it comes to its Update? */
 static bool has_sum(const ls_plan *p, int bucket, int worker) {
-    if (p->c.islands == 0) return ls_plan_has(p, bucket, worker);
-    if (p->c.task == LS_TASK_TRAIN)
-        return p->buckets[bucket].island && ls_plan_has(p, bucket, worker);
-    if (p->c.task == LS_TASK_MIX && !ls_plan_has(p, bucket, worker)) return false;
-    return p->c.task != LS_TASK_ADOPT && ls_plan_changes_bucket(p, bucket);
+    if (p->share.islands == 0) return ls_share_has(&p->share, bucket, worker);
+    if (p->share.task == LS_TASK_TRAIN)
+        return p->share.buckets[bucket].island && ls_share_has(&p->share, bucket, worker);
+    if (p->share.task == LS_TASK_MIX && !ls_share_has(&p->share, bucket, worker)) return false;
+    return p->share.task != LS_TASK_ADOPT && ls_share_changes_bucket(&p->share, bucket);
 }
 
 /* Does its Update mix the common parameters into a replica? */
 static bool adopts(const ls_plan *p, int bucket, int worker) {
-    return p->c.task == LS_TASK_ADOPT && ls_plan_has(p, bucket, worker) &&
-           ls_plan_changes_bucket(p, bucket);
+    return p->share.task == LS_TASK_ADOPT && ls_share_has(&p->share, bucket, worker) &&
+           ls_share_changes_bucket(&p->share, bucket);
 }
 
 /* A change is not certain before all that it needs is there: then it can be finished for a worker
  * that is lost. */
 static void use_decision(const use_list *u, int worker) {
     const ls_plan *p = u->p;
-    int nbuckets = ls_plan_segment_buckets(p);
-    for (int k = 0; p->c.task == LS_TASK_MIX && k < p->nbuckets; k++)
+    int nbuckets = p->share.segment_buckets;
+    for (int k = 0; p->share.task == LS_TASK_MIX && k < p->share.nbuckets; k++)
         if (has_sum(p, k, worker)) use(u, LS_BUF_SUM, k, 0, LS_USE_READ);
-    for (int k = 0; p->c.task != LS_TASK_MIX && k < nbuckets; k++) {
-        int changed = p->c.task == LS_TASK_ADOPT ? ls_plan_bucket_in(p, k, 1) : k;
-        if (ls_plan_changes_bucket(p, changed)) use(u, LS_BUF_SUM, k, 0, LS_USE_READ);
+    for (int k = 0; p->share.task != LS_TASK_MIX && k < nbuckets; k++) {
+        int changed = p->share.task == LS_TASK_ADOPT ? ls_share_bucket_in(&p->share, k, 1) : k;
+        if (ls_share_changes_bucket(&p->share, changed)) use(u, LS_BUF_SUM, k, 0, LS_USE_READ);
     }
     use(u, LS_BUF_SCALARS, 0, 0, LS_USE_WRITE);
 }
@@ -266,11 +269,11 @@ void ls_action_uses(const ls_plan *p, const ls_action *a, int worker, ls_use_fn 
             break;
         }
         use(&u, LS_BUF_GRAD, a->bucket, a->slot,
-            ls_plan_has_factors(p) ? LS_USE_READ : LS_USE_UPDATE);
-        if (ls_plan_has_errors(p)) use(&u, LS_BUF_ERROR, a->bucket, 0, LS_USE_UPDATE);
-        if (ls_plan_sends_codes(p))
+            p->share.has_factors ? LS_USE_READ : LS_USE_UPDATE);
+        if (p->share.has_errors) use(&u, LS_BUF_ERROR, a->bucket, 0, LS_USE_UPDATE);
+        if (p->share.sends_codes)
             use(&u, LS_BUF_CODE, a->bucket, 0,
-                ls_plan_vw_index(p, worker, a->vw) ? LS_USE_UPDATE : LS_USE_WRITE);
+                ls_share_vw_index(&p->share, worker, a->vw) ? LS_USE_UPDATE : LS_USE_WRITE);
         break;
     case LS_EXCHANGE:
         use(&u, LS_BUF_CODE, a->bucket, 0, LS_USE_READ);
@@ -278,7 +281,7 @@ void ls_action_uses(const ls_plan *p, const ls_action *a, int worker, ls_use_fn 
         break;
     case LS_DECODE: /* the sum takes the place of the worker's part of its gradient */
         use(&u, LS_BUF_CODES, a->bucket, 0, LS_USE_READ);
-        if (ls_plan_has_factors(p)) use(&u, LS_BUF_ERROR, a->bucket, 0, LS_USE_UPDATE);
+        if (p->share.has_factors) use(&u, LS_BUF_ERROR, a->bucket, 0, LS_USE_UPDATE);
         use(&u, LS_BUF_GRAD, a->bucket, 0, LS_USE_READ);
         use(&u, LS_BUF_SUM, a->bucket, 0, LS_USE_WRITE);
         break;
@@ -290,7 +293,8 @@ void ls_action_uses(const ls_plan *p, const ls_action *a, int worker, ls_use_fn 
     }
     case LS_DELTA:
         use(&u, LS_BUF_PARAM, a->bucket, 0, LS_USE_READ);
-        use(&u, LS_BUF_PARAM, ls_plan_bucket_in(p, a->bucket, ls_plan_island_of(p, a->vw)), 0,
+        use(&u, LS_BUF_PARAM,
+            ls_share_bucket_in(&p->share, a->bucket, ls_share_island_of(&p->share, a->vw)), 0,
             LS_USE_READ);
         use(&u, LS_BUF_GRAD, a->bucket, a->slot, LS_USE_WRITE);
         break;
@@ -299,7 +303,8 @@ void ls_action_uses(const ls_plan *p, const ls_action *a, int worker, ls_use_fn 
         use(&u, LS_BUF_SUM, a->bucket, 0, LS_USE_WRITE);
         break;
     case LS_MIX:
-        use(&u, LS_BUF_PARAM, ls_plan_bucket_in(p, ls_plan_common_bucket(p, a->bucket), a->island),
+        use(&u, LS_BUF_PARAM,
+            ls_share_bucket_in(&p->share, ls_share_common_bucket(&p->share, a->bucket), a->island),
             0, LS_USE_READ);
         fn(a->buffer, LS_USE_READ, arg);
         use(&u, LS_BUF_SUM, a->bucket, 0, a->start ? LS_USE_WRITE : LS_USE_UPDATE);
@@ -314,7 +319,7 @@ void ls_action_uses(const ls_plan *p, const ls_action *a, int worker, ls_use_fn 
             use_sum(&u, a, worker);
             break;
         }
-        if (p->c.task != LS_TASK_TRAIN) {
+        if (p->share.task != LS_TASK_TRAIN) {
             use_decision(&u, worker);
             break;
         }
@@ -324,7 +329,7 @@ void ls_action_uses(const ls_plan *p, const ls_action *a, int worker, ls_use_fn 
         use(&u, LS_BUF_SCALARS, 0, 0, LS_USE_WRITE);
         break;
     case LS_NORM:
-        for (int b = 0; b < p->nbuckets; b++)
+        for (int b = 0; b < p->share.nbuckets; b++)
             if (has_sum(p, b, worker)) use(&u, LS_BUF_SUM, b, 0, LS_USE_READ);
         use(&u, LS_BUF_NORMS, 0, 0, LS_USE_WRITE);
         break;
@@ -332,13 +337,13 @@ void ls_action_uses(const ls_plan *p, const ls_action *a, int worker, ls_use_fn 
         use(&u, LS_BUF_SCALARS, 0, 0, LS_USE_READ);
         if (has_sum(p, a->bucket, worker)) use(&u, LS_BUF_SUM, a->bucket, 0, LS_USE_READ);
         if (adopts(p, a->bucket, worker))
-            use(&u, LS_BUF_SUM, ls_plan_common_bucket(p, a->bucket), 0, LS_USE_READ);
+            use(&u, LS_BUF_SUM, ls_share_common_bucket(&p->share, a->bucket), 0, LS_USE_READ);
         use(&u, LS_BUF_MOMENT, a->bucket, 0, LS_USE_UPDATE);
         use(&u, LS_BUF_SHARD, a->bucket, 0, LS_USE_UPDATE);
-        if (!ls_plan_shards_moments(p)) use(&u, LS_BUF_PARAM, a->bucket, 0, LS_USE_UPDATE);
+        if (!p->share.shards_moments) use(&u, LS_BUF_PARAM, a->bucket, 0, LS_USE_UPDATE);
         break;
     case LS_ALL_GATHER:
-        if (p->c.task == LS_TASK_ADOPT && p->buckets[a->bucket].island == 0) {
+        if (p->share.task == LS_TASK_ADOPT && p->share.buckets[a->bucket].island == 0) {
             use(&u, LS_BUF_SHARD, a->bucket, 0, LS_USE_READ);
             use(&u, LS_BUF_SUM, a->bucket, 0, LS_USE_WRITE);
             break;

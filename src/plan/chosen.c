@@ -8,11 +8,12 @@
  */
 #include "layers/routing.h"
 #include "plan/plan.h"
+#include "share/mesh.h"
 #include "tensor/dtype.h"
 
 const ls_chosen_rows *ls_plan_chosen(const ls_plan *p, const ls_action *a) {
-    if (a->kind != LS_SEND || p->c.task != LS_TASK_TRAIN || a->micro < 0) return NULL;
-    const ls_chosen_rows *c = &p->c.model->layers[a->layer].chosen;
+    if (a->kind != LS_SEND || p->share.task != LS_TASK_TRAIN || a->micro < 0) return NULL;
+    const ls_chosen_rows *c = &p->share.model->layers[a->layer].chosen;
     return c->width ? c : NULL;
 }
 
@@ -24,7 +25,7 @@ int ls_plan_scores(const ls_plan *p, const ls_action *a) {
 }
 
 size_t ls_plan_chosen_nbytes(const ls_plan *p, const ls_chosen_rows *c) {
-    return (size_t)c->width * ls_dtype_size(p->c.compute);
+    return (size_t)c->width * ls_dtype_size(p->share.compute);
 }
 
 double ls_plan_sent_nbytes(const ls_plan *p, const ls_action *a) {
@@ -39,14 +40,14 @@ double ls_plan_sent_nbytes(const ls_plan *p, const ls_action *a) {
 /* Does the worker have what the layer computes, for the same virtual workers: it runs the layer, or one
  * that reads it? */
 static bool has_output(const ls_plan *p, int worker, int layer) {
-    return ls_plan_runner(p, worker, layer) == worker ||
-           (ls_plan_crosses(p, layer) &&
-            ls_plan_runner(p, worker, p->crossings[layer].reader) == worker);
+    return ls_share_runner(&p->share, worker, layer) == worker ||
+           (ls_share_crosses(&p->share, layer) &&
+            ls_share_runner(&p->share, worker, p->share.crossings[layer].reader) == worker);
 }
 
 bool ls_plan_chooses_well(const ls_plan *p, const ls_action *a) {
     const ls_chosen_rows *c = ls_plan_chosen(p, a);
-    const ls_model *m = p->c.model;
+    const ls_model *m = p->share.model;
     if (!c) return true;
     size_t width = (size_t)c->width, rows = m->layers[a->layer].y_floats / width;
     bool divides = rows * width == m->layers[a->layer].y_floats;

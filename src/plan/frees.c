@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "plan/plan.h"
+#include "share/mesh.h"
 
 typedef struct walk {
     const ls_plan *p;
@@ -78,11 +79,11 @@ static void note_use(int buffer, ls_use how, void *arg) {
 
 /* Does the layer read what another worker has sent? */
 static bool reads_message(const ls_plan *p, const ls_action *a) {
-    const ls_layer *l = &p->c.model->layers[a->layer];
+    const ls_layer *l = &p->share.model->layers[a->layer];
     if (!ls_action_calls_layer(a)) return false;
-    if (a->kind == LS_BACKWARD && !l->traits.loss) return ls_plan_crosses(p, a->layer);
+    if (a->kind == LS_BACKWARD && !l->traits.loss) return ls_share_crosses(&p->share, a->layer);
     for (int k = 0; k < l->ninputs; k++)
-        if (ls_plan_crosses(p, l->inputs[k])) return true;
+        if (ls_share_crosses(&p->share, l->inputs[k])) return true;
     return false;
 }
 
@@ -104,7 +105,7 @@ static bool follows_send(const ls_plan *p, int i) {
 }
 
 static void delay_frees(ls_plan *p) {
-    delay d = {.p = p, .to = *p, .of = LS_NEW_ARRAY(later, (size_t)p->c.nworkers)};
+    delay d = {.p = p, .to = *p, .of = LS_NEW_ARRAY(later, (size_t)p->share.nworkers)};
     d.to.actions = NULL;
     d.to.nactions = d.to.capacity = 0;
     for (int i = 0; i < p->nactions; i++) {
@@ -119,7 +120,7 @@ static void delay_frees(ls_plan *p) {
         ls_plan_append(&d.to, a);
         if (reads_message(p, a)) end_later(&d, a->worker);
     }
-    for (int w = 0; w < p->c.nworkers; w++) {
+    for (int w = 0; w < p->share.nworkers; w++) {
         end_later(&d, w);
         free(d.of[w].buffers);
     }
@@ -131,7 +132,7 @@ static void delay_frees(ls_plan *p) {
 void ls_plan_add_frees(ls_plan *p) {
     ls_plan reversed = {0};
     walk w = {.p = p, .out = &reversed};
-    w.live = LS_NEW_ARRAY(bool, (size_t)p->c.nworkers *(size_t)ls_plan_nbuffers(p));
+    w.live = LS_NEW_ARRAY(bool, (size_t)p->share.nworkers *(size_t)ls_plan_nbuffers(p));
     for (int i = p->nactions - 1; i >= 0; i--) {
         w.action = &p->actions[i];
         ls_worker_set of = ls_plan_concerned(p, w.action);
@@ -147,5 +148,5 @@ void ls_plan_add_frees(ls_plan *p) {
     p->nactions = reversed.nactions;
     p->capacity = reversed.capacity;
     reverse(p->actions, p->nactions);
-    if (ls_plan_beside(p) > 1) delay_frees(p);
+    if (p->share.beside > 1) delay_frees(p);
 }

@@ -13,6 +13,7 @@
 #include <stdlib.h>
 
 #include "plan/plan.h"
+#include "share/config.h"
 
 /* The rounds of a rank. */
 typedef struct rounds {
@@ -39,7 +40,7 @@ static void on_use(int buffer, ls_use how, void *arg) {
     walk *w = arg;
     ls_buffer b = ls_plan_buffer_of(w->from, buffer);
     bool reads = b.kind == LS_BUF_PARAM && how == LS_USE_READ;
-    if (reads && ls_plan_gathers(w->from, b.index)) w->read[w->nread++] = b.index;
+    if (reads && w->from->share.buckets[b.index].is_gathered) w->read[w->nread++] = b.index;
 }
 
 static void find_read(walk *w, const rounds *r, int round) {
@@ -76,29 +77,33 @@ static void add_gathers(walk *w) {
 
 /* The first rank of the owner to which a rank belongs. */
 static int first_of_owner(const ls_plan *p, int rank) {
-    return ls_plan_rank(p, ls_plan_member(p, ls_plan_owner(p, ls_plan_worker(p, rank, 0)), 0));
+    return p->share
+        .workers[ls_share_member(&p->share,
+                                 p->share.workers[ls_share_worker(&p->share, rank, 0)].holder, 0)]
+        .cell;
 }
 
 /* The rounds of each rank are the calls of its worker that has most: others have the same at their
  * beginning. */
 static void find_rounds(walk *w) {
     const ls_plan *p = w->from;
-    int *calls = LS_NEW_ARRAY(int, (size_t)p->c.nworkers), ranks = ls_plan_ranks(p);
+    int *calls = LS_NEW_ARRAY(int, (size_t)p->share.nworkers), ranks = p->share.ncells;
     int *most = LS_NEW_ARRAY(int, (size_t)ranks); /* the worker */
     for (int i = 0; i < p->nactions; i++)
         calls[p->actions[i].worker] += ls_action_calls_layer(&p->actions[i]);
     for (int r = 0; r < ranks; r++) {
-        most[r] = ls_plan_worker(p, r, 0);
-        for (int i = 1; i < ls_plan_data(p); i++)
-            if (calls[ls_plan_worker(p, r, i)] > calls[most[r]]) most[r] = ls_plan_worker(p, r, i);
+        most[r] = ls_share_worker(&p->share, r, 0);
+        for (int i = 1; i < p->share.data; i++)
+            if (calls[ls_share_worker(&p->share, r, i)] > calls[most[r]])
+                most[r] = ls_share_worker(&p->share, r, i);
         w->ranks[r].first = LS_NEW_ARRAY(int, (size_t)calls[most[r]] + 1);
         int first = first_of_owner(p, r);
         w->ranks[r].readers =
-            first == r ? LS_NEW_ARRAY(int, (size_t)p->nbuckets) : w->ranks[first].readers;
+            first == r ? LS_NEW_ARRAY(int, (size_t)p->share.nbuckets) : w->ranks[first].readers;
     }
     for (int i = 0; i < p->nactions; i++) {
         const ls_action *a = &p->actions[i];
-        int r = ls_plan_rank(p, a->worker);
+        int r = p->share.workers[a->worker].cell;
         if (ls_action_calls_layer(a) && a->worker == most[r])
             w->ranks[r].first[w->ranks[r].n++] = i;
     }
@@ -108,8 +113,8 @@ static void find_rounds(walk *w) {
 
 /* A worker begins its next round: the first one of its rank that does needs the gathers. */
 static void begin_round(walk *w, int worker) {
-    rounds *r = &w->ranks[ls_plan_rank(w->from, worker)];
-    int round = w->at[worker]++, ahead = w->from->c.prefetch;
+    rounds *r = &w->ranks[w->from->share.workers[worker].cell];
+    int round = w->at[worker]++, ahead = w->from->share.config->prefetch;
     if (round < r->begun) return;
     r->begun = round + 1;
     for (int i = round ? ahead : 0; i <= ahead; i++) enter(w, r, round + i);
@@ -123,16 +128,16 @@ void ls_plan_add_gathers(ls_plan *p) {
     to.actions = NULL;
     to.nactions = to.capacity = 0;
     walk w = {.from = p, .to = &to};
-    w.ranks = LS_NEW_ARRAY(rounds, (size_t)ls_plan_ranks(p));
-    w.at = LS_NEW_ARRAY(int, (size_t)p->c.nworkers);
-    w.read = LS_NEW_ARRAY(int, (size_t)p->nbuckets);
-    w.wanted = LS_NEW_ARRAY(int, (size_t)p->nbuckets);
+    w.ranks = LS_NEW_ARRAY(rounds, (size_t)p->share.ncells);
+    w.at = LS_NEW_ARRAY(int, (size_t)p->share.nworkers);
+    w.read = LS_NEW_ARRAY(int, (size_t)p->share.nbuckets);
+    w.wanted = LS_NEW_ARRAY(int, (size_t)p->share.nbuckets);
     find_rounds(&w);
     for (int i = 0; i < p->nactions; i++) {
         if (ls_action_calls_layer(&p->actions[i])) begin_round(&w, p->actions[i].worker);
         ls_plan_append(&to, &p->actions[i]);
     }
-    for (int r = 0; r < ls_plan_ranks(p); r++) {
+    for (int r = 0; r < p->share.ncells; r++) {
         free(w.ranks[r].first);
         if (first_of_owner(p, r) == r) free(w.ranks[r].readers);
     }

@@ -4,6 +4,8 @@
  * that are freed once they are summed, are tracked from their first use to their Free.
  */
 #include "plan/memory.h"
+#include "share/codes.h"
+#include "share/mesh.h"
 
 #include <stdlib.h>
 
@@ -43,79 +45,80 @@ ls_purpose ls_memory_worst(const ls_memory *m) {
 /* Bytes of the group's arena for messages of this group, and of a few more. */
 enum { GROUPS_NBYTES = 8 << 20 };
 
-bool ls_plan_has_masters(const ls_plan *p) { return p->c.compute != LS_F32; }
+bool ls_plan_has_masters(const ls_plan *p) { return p->share.compute != LS_F32; }
 
-static size_t flat_nbytes(const ls_plan *p) { return ls_plan_floats(p) * sizeof(float); }
+static size_t flat_nbytes(const ls_plan *p) { return p->share.floats * sizeof(float); }
 
 size_t ls_plan_params_nbytes(const ls_plan *p) {
-    return ls_plan_floats(p) * ls_dtype_size(p->c.compute);
+    return p->share.floats * ls_dtype_size(p->share.compute);
 }
 
 size_t ls_plan_frozen_nbytes(const ls_plan *p) {
-    return p->c.model->frozen_floats * ls_dtype_size(p->c.compute);
+    return p->share.model->frozen_floats * ls_dtype_size(p->share.compute);
 }
 
 int ls_plan_nflats(const ls_plan *p) {
-    return ls_optim_nflats(&p->c.optim) - !ls_plan_has_masters(p);
+    return ls_optim_nflats(&p->share.optim) - !p->share.has_masters;
 }
 
-size_t ls_plan_state_nbytes(const ls_plan *p) { return (size_t)ls_plan_nflats(p) * flat_nbytes(p); }
+size_t ls_plan_state_nbytes(const ls_plan *p) { return (size_t)p->share.nflats * flat_nbytes(p); }
 
 size_t ls_plan_slot_nbytes(const ls_plan *p) {
-    return ls_plan_floats(p) * ls_dtype_size(p->c.reduce);
+    return p->share.floats * ls_dtype_size(p->share.reduce);
 }
 
 size_t ls_plan_room_nbytes(const ls_plan *p) {
-    return ls_whole_nbytes(&p->c.optim, p->c.model, p->c.reduce);
+    return ls_whole_nbytes(&p->share.optim, p->share.model, p->share.reduce);
 }
 
 /* In slots for sums over all workers, only the worker's shards are used. */
 size_t ls_plan_grads_nbytes(const ls_plan *p, int worker) {
-    return (size_t)(ls_plan_all_slots(p, worker) + p->ninbox) * ls_plan_slot_nbytes(p);
+    return (size_t)(p->share.workers[worker].all_slots + p->share.ninbox) * p->share.nbytes.slot;
 }
 
 size_t ls_plan_wide_nbytes(const ls_plan *p) {
-    return ls_plan_wide(p) ? flat_nbytes(p) * (size_t)ls_plan_most_chunks(p) : 0;
+    return p->share.wide ? flat_nbytes(p) * (size_t)p->share.most_chunks : 0;
 }
 
 /* Of one virtual worker. */
-static size_t error_nbytes(const ls_plan *p) { return ls_plan_error_floats(p) * sizeof(float); }
+static size_t error_nbytes(const ls_plan *p) { return p->share.error_floats * sizeof(float); }
 
 size_t ls_plan_errors_nbytes(const ls_plan *p) {
-    return ls_plan_has_errors(p) ? 2 * (size_t)p->c.V * error_nbytes(p) : 0;
+    return p->share.has_errors ? 2 * (size_t)p->share.V * error_nbytes(p) : 0;
 }
 
 /* The bytes of the errors of the virtual workers that this worker runs. */
 static size_t own_errors_nbytes(const ls_plan *p, int worker) {
-    return ls_plan_has_errors(p) ? 2 * (size_t)ls_plan_nvws(p, worker) * error_nbytes(p) : 0;
+    return p->share.has_errors ? 2 * (size_t)p->share.workers[worker].nvws * error_nbytes(p) : 0;
 }
 
 size_t ls_plan_tables_nbytes(const ls_plan *p) {
-    return ls_optim_tables_floats(&p->c.optim, p->c.model) * sizeof(float);
+    return ls_optim_tables_floats(&p->share.optim, p->share.model) * sizeof(float);
 }
 
 size_t ls_plan_copy_nbytes(const ls_plan *p) {
-    return (size_t)ls_optim_nflats(&p->c.optim) * flat_nbytes(p) + ls_plan_errors_nbytes(p) / 2 +
-           ls_plan_tables_nbytes(p);
+    return (size_t)ls_optim_nflats(&p->share.optim) * flat_nbytes(p) + p->share.nbytes.errors / 2 +
+           p->share.nbytes.tables;
 }
 
-size_t ls_plan_scalars_nbytes(const ls_plan *p) { return ls_plan_nscalars(p) * sizeof(double); }
+size_t ls_plan_scalars_nbytes(const ls_plan *p) { return p->share.nscalars * sizeof(double); }
 
 size_t ls_plan_group_nbytes(const ls_plan *p) {
     size_t grads = 0;
-    for (int w = 0; w < p->c.nworkers; w++)
-        if (ls_plan_grads_nbytes(p, w) > grads) grads = ls_plan_grads_nbytes(p, w);
-    return ls_plan_params_nbytes(p) + ls_plan_state_nbytes(p) + ls_plan_frozen_nbytes(p) + grads +
-           2 * ls_plan_scalars_nbytes(p) + GROUPS_NBYTES;
+    for (int w = 0; w < p->share.nworkers; w++)
+        if (ls_share_grads_nbytes(&p->share, w) > grads)
+            grads = ls_share_grads_nbytes(&p->share, w);
+    return p->share.nbytes.params + p->share.nbytes.state + p->share.nbytes.frozen + grads +
+           2 * p->share.nbytes.scalars + GROUPS_NBYTES;
 }
 
 size_t ls_plan_host_nbytes(const ls_plan *p) {
-    size_t copy = ls_plan_params_nbytes(p) + ls_plan_state_nbytes(p);
-    size_t copies = (size_t)(ls_plan_replicas(p) * ls_plan_owners(p));
-    size_t sum = copy * copies + ls_plan_errors_nbytes(p);
-    for (int w = 0; w < p->c.nworkers; w++)
-        sum += ls_plan_grads_nbytes(p, w) + ls_plan_wide_nbytes(p) + 2 * ls_plan_scalars_nbytes(p) +
-               ls_plan_room_nbytes(p);
+    size_t copy = p->share.nbytes.params + p->share.nbytes.state;
+    size_t copies = (size_t)(p->share.nreplicas * p->share.nholders);
+    size_t sum = copy * copies + p->share.nbytes.errors;
+    for (int w = 0; w < p->share.nworkers; w++)
+        sum += ls_share_grads_nbytes(&p->share, w) + p->share.nbytes.wide +
+               2 * p->share.nbytes.scalars + p->share.nbytes.room;
     return sum;
 }
 
@@ -184,9 +187,9 @@ static void follow(walk *w) {
 /* The worker with the most sums: no other one of its rank needs more. */
 static int neediest(const ls_plan *p) {
     int most = 0;
-    for (int i = 1; i < ls_plan_data(p); i++) {
-        int w = ls_plan_worker(p, 0, i);
-        if (ls_plan_slots(p, w) > ls_plan_slots(p, most)) most = w;
+    for (int i = 1; i < p->share.data; i++) {
+        int w = ls_share_worker(&p->share, 0, i);
+        if (p->share.workers[w].nslots > p->share.workers[most].nslots) most = w;
     }
     return most;
 }
@@ -194,8 +197,8 @@ static int neediest(const ls_plan *p) {
 /* The number of elements in a worker's shards. */
 static size_t own_count(const ls_plan *p, int worker) {
     size_t own = 0;
-    for (int k = 0; k < p->nbuckets; k++) {
-        ls_bucket s = ls_plan_shard(p, k, worker);
+    for (int k = 0; k < p->share.nbuckets; k++) {
+        ls_range s = ls_share_shard(&p->share, k, worker);
         own += s.end - s.first;
     }
     return own;
@@ -205,52 +208,54 @@ static size_t own_count(const ls_plan *p, int worker) {
 static size_t all_count(const ls_plan *p, int worker) {
     int first = 0, end = 0;
     size_t own = 0;
-    bool divides = ls_plan_divides(p);
-    for (int k = 0; divides && k < p->nbuckets; k++)
-        if (ls_plan_has(p, k, worker)) own += p->buckets[k].end - p->buckets[k].first;
+    bool divides = p->share.divides;
+    for (int k = 0; divides && k < p->share.nbuckets; k++)
+        if (ls_share_has(&p->share, k, worker))
+            own += p->share.buckets[k].end - p->share.buckets[k].first;
     if (divides) return own;
-    ls_plan_islands_of(p, worker, &first, &end);
-    return (size_t)(1 + end - first) * ls_plan_segment_floats(p);
+    first = p->share.workers[worker].first_island;
+    end = p->share.workers[worker].end_island;
+    return (size_t)(1 + end - first) * p->share.segment_floats;
 }
 
 /* The floats of all gradient sums of these buckets. */
 static size_t sums_count(const ls_plan *p, int worker) {
     size_t n = 0;
-    if (ls_plan_nchunks(p) == 1) return (size_t)ls_plan_slots(p, worker) * all_count(p, worker);
-    for (int k = 0; k < p->nbuckets; k++)
-        if (ls_plan_has(p, k, worker))
-            n += (size_t)ls_plan_bucket_slots(p, k, worker) *
-                 (p->buckets[k].end - p->buckets[k].first);
+    if (p->share.nchunks == 1)
+        return (size_t)p->share.workers[worker].nslots * all_count(p, worker);
+    for (int k = 0; k < p->share.nbuckets; k++)
+        if (ls_share_has(&p->share, k, worker))
+            n += (size_t)ls_share_bucket_slots(&p->share, k, worker) *
+                 (p->share.buckets[k].end - p->share.buckets[k].first);
     return n;
 }
 
 /* Another rank's bucket whose parameters it has, and adds gradients to. */
 static bool is_foreign(const ls_plan *p, int bucket, int worker) {
-    int chunk = p->buckets[bucket].chunk, first = 0, end = 0;
-    if (!ls_plan_divides(p) || ls_plan_has(p, bucket, worker)) return false;
-    ls_plan_chunks_of(p, worker, &first, &end);
-    return (chunk < 0 || (chunk >= first && chunk < end)) &&
-           ls_plan_touches(p, bucket, ls_plan_rank(p, worker));
+    const ls_worker_share *x = &p->share.workers[worker];
+    int chunk = p->share.buckets[bucket].chunk;
+    if (!p->share.divides || ls_share_has(&p->share, bucket, worker)) return false;
+    return (chunk < 0 || (chunk >= x->first_chunk && chunk < x->end_chunk)) &&
+           ls_share_touches(&p->share, bucket, x->cell);
 }
 
 static size_t foreign_count(const ls_plan *p, int worker) {
     size_t sum = 0;
-    for (int k = 0; k < p->nbuckets; k++)
-        if (is_foreign(p, k, worker)) sum += p->buckets[k].end - p->buckets[k].first;
+    for (int k = 0; k < p->share.nbuckets; k++)
+        if (is_foreign(p, k, worker)) sum += p->share.buckets[k].end - p->share.buckets[k].first;
     return sum;
 }
 
 /* The floats of the sums over micro-batches: one for each of the worker's chunks. */
 static size_t wide_count(const ls_plan *p, int worker) {
-    int first = 0, end = 0;
+    const ls_worker_share *x = &p->share.workers[worker];
     size_t n = 0;
-    if (!ls_plan_wide(p)) return 0;
-    if (ls_plan_nchunks(p) == 1) return all_count(p, worker) + foreign_count(p, worker);
-    ls_plan_chunks_of(p, worker, &first, &end);
-    for (int k = 0; k < p->nbuckets; k++) {
-        const ls_bucket *b = &p->buckets[k];
-        size_t chunks = b->chunk < 0 ? (size_t)(end - first) : 1;
-        if (ls_plan_has(p, k, worker) || is_foreign(p, k, worker))
+    if (!p->share.wide) return 0;
+    if (p->share.nchunks == 1) return all_count(p, worker) + foreign_count(p, worker);
+    for (int k = 0; k < p->share.nbuckets; k++) {
+        const ls_bucket *b = &p->share.buckets[k];
+        size_t chunks = b->chunk < 0 ? (size_t)(x->end_chunk - x->first_chunk) : 1;
+        if (ls_share_has(&p->share, k, worker) || is_foreign(p, k, worker))
             n += chunks * (b->end - b->first);
     }
     return n;
@@ -258,23 +263,25 @@ static size_t wide_count(const ls_plan *p, int worker) {
 
 /* What other ranks have sent of its own gradients. */
 static size_t inbox_count(const ls_plan *p, int worker) {
-    size_t sum = 0, first = 0, end = 0;
-    int own = ls_plan_rank(p, worker);
-    for (int k = 0; p->ninbox > 0 && k < p->nbuckets; k++)
-        for (int rank = 0; ls_plan_has(p, k, worker) && rank < ls_plan_ranks(p); rank++)
-            if (!ls_plan_has(p, k, ls_plan_worker(p, rank, 0)) &&
-                ls_plan_receiver(p, k, rank) == own &&
-                ls_plan_touched_part(p, k, rank, &first, &end))
-                sum += end - first;
-    return sum * (size_t)p->ninbox;
+    size_t sum = 0;
+    int own = p->share.workers[worker].cell;
+    for (int k = 0; p->share.ninbox > 0 && k < p->share.nbuckets; k++)
+        for (int rank = 0; ls_share_has(&p->share, k, worker) && rank < p->share.ncells; rank++)
+            if (!ls_share_has(&p->share, k, ls_share_worker(&p->share, rank, 0)) &&
+                ls_share_receiver(&p->share, k, rank) == own) {
+                ls_range part = ls_share_touched_part(&p->share, k, rank);
+                sum += part.end - part.first;
+            }
+    return sum * (size_t)p->share.ninbox;
 }
 
 /* The number of parameters that a worker holds throughout the step. */
 static size_t held_count(const ls_plan *p, int worker) {
     size_t held = foreign_count(p, worker);
-    for (int k = 0; k < p->nbuckets; k++) {
-        if (!ls_plan_has(p, k, worker)) continue;
-        ls_bucket b = ls_plan_gathers(p, k) ? ls_plan_shard(p, k, worker) : p->buckets[k];
+    for (int k = 0; k < p->share.nbuckets; k++) {
+        if (!ls_share_has(&p->share, k, worker)) continue;
+        ls_range b = p->share.buckets[k].is_gathered ? ls_share_shard(&p->share, k, worker)
+                                                     : ls_share_range(&p->share, k);
         held += b.end - b.first;
     }
     return held;
@@ -283,9 +290,9 @@ static size_t held_count(const ls_plan *p, int worker) {
 /* What is in use throughout the step. */
 static void count_state(const ls_plan *p, const ls_memory_config *c, ls_memory *m) {
     size_t all = all_count(p, m->worker), own = own_count(p, m->worker);
-    size_t param = ls_dtype_size(p->c.compute), grad = ls_dtype_size(p->c.reduce);
-    size_t state = (size_t)ls_plan_nflats(p) * sizeof(float);
-    size_t slots = (size_t)ls_plan_slots(p, m->worker), sums = (size_t)p->nsums;
+    size_t param = ls_dtype_size(p->share.compute), grad = ls_dtype_size(p->share.reduce);
+    size_t state = (size_t)p->share.nflats * sizeof(float);
+    size_t slots = (size_t)p->share.workers[m->worker].nslots, sums = (size_t)p->share.nsums;
     m->nbytes[LS_MEM_PARAMS] = (c->one ? own : held_count(p, m->worker)) * param;
     m->nbytes[LS_MEM_GRADS] =
         (ls_plan_transient(p, (ls_buffer){.kind = LS_BUF_GRAD}) ? sums * own
@@ -293,21 +300,22 @@ static void count_state(const ls_plan *p, const ls_memory_config *c, ls_memory *
         grad;
     m->nbytes[LS_MEM_GRADS] +=
         (slots * foreign_count(p, m->worker) + inbox_count(p, m->worker)) * grad;
-    size_t frozen = c->frozen_nbytes ? c->frozen_nbytes : ls_plan_frozen_nbytes(p);
+    size_t frozen = c->frozen_nbytes ? c->frozen_nbytes : p->share.nbytes.frozen;
     m->nbytes[LS_MEM_FROZEN] = frozen / (size_t)(c->near ? c->near : 1);
     m->nbytes[LS_MEM_WIDE] = wide_count(p, m->worker) * sizeof(float);
-    m->nbytes[LS_MEM_CODES] =
-        ls_plan_own_codes_nbytes(p, m->worker) + ls_plan_all_codes_nbytes(p, m->worker) +
-        ls_plan_sent_codes_nbytes(p, m->worker) + ls_plan_factors_nbytes(p, m->worker);
+    m->nbytes[LS_MEM_CODES] = ls_share_own_codes_nbytes(&p->share, m->worker) +
+                              ls_share_all_codes_nbytes(&p->share, m->worker) +
+                              ls_share_sent_codes_nbytes(&p->share, m->worker) +
+                              ls_share_factors_nbytes(&p->share, m->worker);
     m->nbytes[LS_MEM_ERRORS] = own_errors_nbytes(p, m->worker);
-    m->nbytes[LS_MEM_OPTIMIZER] = (ls_plan_shards_moments(p) ? own : all) * state;
+    m->nbytes[LS_MEM_OPTIMIZER] = (p->share.shards_moments ? own : all) * state;
     if (!c->in_file) return;
     m->file = m->nbytes[LS_MEM_OPTIMIZER];
     m->nbytes[LS_MEM_OPTIMIZER] = 0;
 }
 
 static ls_memory memory_of(const ls_plan *p, const ls_memory_config *c, int worker) {
-    const ls_model *model = p->c.model;
+    const ls_model *model = p->share.model;
     ls_memory m = {.worker = worker, .peak_action = -1};
     walk w = {.p = p, .worker = m.worker, .one = c->one, .peak_action = -1};
     w.live = LS_NEW_ARRAY(bool, (size_t)ls_plan_nbuffers(p));
@@ -315,17 +323,18 @@ static ls_memory memory_of(const ls_plan *p, const ls_memory_config *c, int work
     free(w.live);
     ls_arena_plan arena;
     ls_plan_arena(p, m.worker, &arena);
-    size_t whole = (size_t)(p->c.batch / p->c.V);
+    size_t whole = (size_t)(p->share.batch / p->share.V);
     count_state(p, c, &m);
     m.nbytes[LS_MEM_ACTIVATIONS] = arena.nbytes;
     m.nbytes[LS_MEM_WORK] = ls_plan_work_nbytes(p);
     m.nbytes[LS_MEM_SCRATCH] = ls_compute_nbytes(c->threads, ls_model_scratch_floats(model));
     if (c->writing_nbytes > arena.nbytes) m.nbytes[LS_MEM_WRITING] = c->writing_nbytes;
     m.nbytes[LS_MEM_SAMPLES] =
-        2 * (whole * (size_t)ls_plan_nvws(p, m.worker) + 1) * model->sample_nbytes;
-    m.nbytes[LS_MEM_SUMS] = 2 * ls_plan_scalars_nbytes(p);
-    m.nbytes[LS_MEM_ROOM] = ls_plan_room_nbytes(p);
-    if (p->c.gossips) m.nbytes[LS_MEM_ARRIVALS] = ls_plan_received(p) * sizeof(float);
+        2 * (whole * (size_t)p->share.workers[m.worker].nvws + 1) * model->sample_nbytes;
+    m.nbytes[LS_MEM_SUMS] = 2 * p->share.nbytes.scalars;
+    m.nbytes[LS_MEM_ROOM] = p->share.nbytes.room;
+    if (p->share.sync.gossips)
+        m.nbytes[LS_MEM_ARRIVALS] = ls_share_received(&p->share) * sizeof(float);
     m.peak = w.both;
     for (int i = 0; i < LS_NPURPOSES; i++) m.peak += m.nbytes[i];
     m.peak_action = w.peak_action;
@@ -341,8 +350,9 @@ static ls_memory memory_of(const ls_plan *p, const ls_memory_config *c, int work
 void ls_plan_memory(const ls_plan *p, const ls_memory_config *c, ls_memory *m_p) {
     int worker = neediest(p);
     *m_p = memory_of(p, c, worker);
-    for (int rank = 1; rank < ls_plan_ranks(p); rank++) {
-        ls_memory m = memory_of(p, c, ls_plan_worker(p, rank, ls_plan_place(p, worker)));
+    for (int rank = 1; rank < p->share.ncells; rank++) {
+        ls_memory m =
+            memory_of(p, c, ls_share_worker(&p->share, rank, p->share.workers[worker].place));
         if (m.peak > m_p->peak) *m_p = m;
     }
 }
@@ -352,20 +362,19 @@ enum { NOTE_COLUMN = 39 };
 /* The names of the states, and where they are. */
 static void note_states(const ls_plan *p, const ls_memory *m, ls_buf *out) {
     size_t start = out->len;
-    if (ls_plan_has_masters(p)) ls_buf_printf(out, "f32 weights");
-    if (ls_plan_has_masters(p) && ls_optim_nstates(&p->c.optim) > 0) ls_buf_printf(out, ", ");
-    ls_optim_list_states(&p->c.optim, out);
+    if (p->share.has_masters) ls_buf_printf(out, "f32 weights");
+    if (p->share.has_masters && ls_optim_nstates(&p->share.optim) > 0) ls_buf_printf(out, ", ");
+    ls_optim_list_states(&p->share.optim, out);
     if (out->len == start) return;
     if (m->file)
         ls_buf_printf(out, ", in a file: %.3f MB", (double)m->file / 1e6);
-    else if (p->c.nworkers > 1)
-        ls_buf_printf(out,
-                      ls_plan_shards_moments(p) ? ", of the own shard" : ", of all parameters");
+    else if (p->share.nworkers > 1)
+        ls_buf_printf(out, p->share.shards_moments ? ", of the own shard" : ", of all parameters");
 }
 
 static void note(const ls_plan *p, const ls_memory_config *c, const ls_memory *m, ls_purpose what,
                  ls_buf *out) {
-    bool some = p->c.nworkers > 1;
+    bool some = p->share.nworkers > 1;
     if (what == LS_MEM_PARAMS && m->extra[0])
         ls_buf_printf(out, "the own shard, and at most %.3f MB gathered",
                       (double)m->extra[0] / 1e6);
@@ -376,16 +385,17 @@ static void note(const ls_plan *p, const ls_memory_config *c, const ls_memory *m
     if (what == LS_MEM_GRADS && m->extra[1])
         ls_buf_printf(out, "the own shard, and at most %.3f MB not summed yet",
                       (double)m->extra[1] / 1e6);
-    else if (what == LS_MEM_GRADS && ls_plan_slots(p, m->worker) > 1)
+    else if (what == LS_MEM_GRADS && p->share.workers[m->worker].nslots > 1)
         ls_buf_printf(out, "%d sums, of the tree over virtual workers",
-                      ls_plan_slots(p, m->worker));
+                      p->share.workers[m->worker].nslots);
     if (what == LS_MEM_WIDE && m->nbytes[what])
         ls_buf_printf(out, "gradients in f32 until they are complete");
     if (what == LS_MEM_ERRORS)
         ls_buf_printf(out, "before and after a step, of %d virtual worker%s",
-                      ls_plan_nvws(p, m->worker), ls_plural(ls_plan_nvws(p, m->worker)));
+                      p->share.workers[m->worker].nvws,
+                      ls_plural(p->share.workers[m->worker].nvws));
     if (what == LS_MEM_CODES)
-        ls_buf_printf(out, ls_plan_has_factors(p)
+        ls_buf_printf(out, p->share.has_factors
                                ? "factors, and their sums"
                                : "its own, and those of all virtual workers that it decodes");
     if (what == LS_MEM_OPTIMIZER) note_states(p, m, out);
@@ -411,13 +421,13 @@ static bool is_rare(ls_purpose p) {
 /* Tables of which parameters are windows are beside the workers. Hosts divide them. */
 static void put_tables(const ls_plan *p, const ls_memory_config *c, ls_buf *out) {
     ls_buf text = {0};
-    bool states = ls_optim_nstates(&p->c.optim) > 0;
-    int all = p->c.nworkers, near = c->table_workers;
+    bool states = ls_optim_nstates(&p->share.optim) > 0;
+    int all = p->share.nworkers, near = c->table_workers;
     double part = near && near < all ? (double)near / all : 1;
     if (part < 1) ls_buf_printf(&text, "%d/%d of the ", near, all);
     ls_buf_printf(&text, "one copy of weights%s", states ? " and " : "");
-    ls_optim_list_states(&p->c.optim, &text);
-    put_row("tables of a host", (size_t)((double)ls_plan_tables_nbytes(p) * part), text.data, out);
+    ls_optim_list_states(&p->share.optim, &text);
+    put_row("tables of a host", (size_t)((double)p->share.nbytes.tables * part), text.data, out);
     ls_buf_free(&text);
 }
 
@@ -435,8 +445,8 @@ void ls_memory_print(const ls_plan *p, const ls_memory_config *c, const ls_memor
     ls_buf_append(&text, "", 0);
     if (m->peak_action >= 0) ls_buf_printf(&text, "in action %d", m->peak_action);
     put_row("at most at one time", m->peak, text.data, out);
-    put_row(p->c.nworkers == 1 ? "1 worker" : "all workers", m->peak * (size_t)p->c.nworkers, NULL,
-            out);
-    if (ls_plan_tables_nbytes(p)) put_tables(p, c, out);
+    put_row(p->share.nworkers == 1 ? "1 worker" : "all workers",
+            m->peak * (size_t)p->share.nworkers, NULL, out);
+    if (p->share.nbytes.tables) put_tables(p, c, out);
     ls_buf_free(&text);
 }

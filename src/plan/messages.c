@@ -13,6 +13,7 @@
 #include <stdlib.h>
 
 #include "plan/plan.h"
+#include "share/mesh.h"
 
 typedef struct walk {
     ls_plan *p;     /* its actions: the lists */
@@ -25,30 +26,33 @@ typedef struct walk {
 } walk;
 
 static int cell(const walk *w, int layer, int worker) {
-    return layer * ls_plan_data(w->p) + ls_plan_place(w->p, worker);
+    return layer * w->p->share.data + w->p->share.workers[worker].place;
 }
 
 static int *parts_of(const walk *w, int worker, int bucket, int chunk) {
     const ls_plan *p = w->p;
-    return &w->parts[(worker * p->nbuckets + bucket) * ls_plan_nchunks(p) + chunk];
+    return &w->parts[(worker * p->share.nbuckets + bucket) * p->share.nchunks + chunk];
 }
 
 /* Does the action complete gradients of a bucket that other ranks have parts of? */
 static bool completes(const ls_plan *p, const ls_action *a, int bucket) {
-    return p->buckets[bucket].shared &&
-           ls_plan_closer(p, bucket, ls_plan_layer_chunk(p, a->layer)) == a->layer;
+    return p->share.buckets[bucket].shared &&
+           ls_share_closer(&p->share, bucket, ls_share_layer_chunk(&p->share, a->layer)) ==
+               a->layer;
 }
 
 /* Have the other ranks sent their parts of what this action completes? */
 static bool has_parts(const walk *w, const ls_action *a) {
     const ls_plan *p = w->p;
     const int *touched = NULL;
-    int n = ls_plan_touched(p, a->layer, &touched), chunk = ls_plan_layer_chunk(p, a->layer);
+    int n = ls_share_touched(&p->share, a->layer, &touched),
+        chunk = ls_share_layer_chunk(&p->share, a->layer);
     for (int j = 0; j < n; j++)
-        for (int rank = 0; completes(p, a, touched[j]) && rank < ls_plan_ranks(p); rank++) {
-            int from = ls_plan_worker(p, rank, ls_plan_place(p, a->worker));
-            if (!ls_plan_sends_part(p, touched[j], rank, chunk)) continue;
-            if (*parts_of(w, from, touched[j], chunk) <= ls_plan_vw_index(p, a->worker, a->vw))
+        for (int rank = 0; completes(p, a, touched[j]) && rank < p->share.ncells; rank++) {
+            int from = ls_share_worker(&p->share, rank, p->share.workers[a->worker].place);
+            if (!ls_share_sends_part(&p->share, touched[j], rank, chunk)) continue;
+            if (*parts_of(w, from, touched[j], chunk) <=
+                ls_share_vw_index(&p->share, a->worker, a->vw))
                 return false;
         }
     return true;
@@ -56,7 +60,7 @@ static bool has_parts(const walk *w, const ls_action *a) {
 
 /* Has a value come that another rank computes, of a worker's k-th micro-batch? */
 static bool has_come(const walk *w, const ls_action *a, int layer, int k) {
-    return !ls_plan_crosses(w->p, layer) || w->ahead[cell(w, layer, a->worker)] > k;
+    return !ls_share_crosses(&w->p->share, layer) || w->ahead[cell(w, layer, a->worker)] > k;
 }
 
 /* Has the next action of a worker all that it needs of other ranks? What a layer computes is sent at
@@ -65,21 +69,23 @@ static bool may_run(const walk *w, const ls_action *a) {
     const ls_plan *p = w->p;
     if (!ls_action_calls_layer(a)) return true;
     if (a->kind == LS_BACKWARD && a->last && !has_parts(w, a)) return false;
-    const ls_layer *l = &p->c.model->layers[a->layer];
-    int k = ls_plan_sequence(p, a->worker, a->vw, a->micro);
+    const ls_layer *l = &p->share.model->layers[a->layer];
+    int k = ls_share_sequence(&p->share, a->worker, a->vw, a->micro);
     bool enters = a->kind == LS_FORWARD || l->traits.loss;
     for (int i = 0; enters && i < l->ninputs; i++)
         if (!has_come(w, a, l->inputs[i], k)) return false;
-    bool chooses = enters && l->chosen.width && !l->chosen.gradient && ls_plan_crosses(p, a->layer);
+    bool chooses =
+        enters && l->chosen.width && !l->chosen.gradient && ls_share_crosses(&p->share, a->layer);
     if (chooses && !has_come(w, a, l->chosen.scores, k)) return false;
     bool back = a->kind == LS_BACKWARD && a->back != LS_BACK_PARAMS;
-    return !back || !ls_plan_crosses(p, a->layer) || w->back[cell(w, a->layer, a->worker)] > k;
+    return !back || !ls_share_crosses(&p->share, a->layer) ||
+           w->back[cell(w, a->layer, a->worker)] > k;
 }
 
 /* buffer: its kind until the slots are known. */
 static void send(walk *w, const ls_action *a, ls_buffer_kind what, int layer, int to) {
-    const ls_layer *l = &w->p->c.model->layers[layer];
-    int64_t floats = ls_plan_samples(w->p, a->micro) * (int64_t)l->y_floats;
+    const ls_layer *l = &w->p->share.model->layers[layer];
+    int64_t floats = ls_share_samples(&w->p->share, a->micro) * (int64_t)l->y_floats;
     ls_plan_append(&w->to,
                    &(ls_action){.kind = LS_SEND,
                                 .worker = a->worker,
@@ -89,32 +95,36 @@ static void send(walk *w, const ls_action *a, ls_buffer_kind what, int layer, in
                                 .layer = layer,
                                 .buffer = (int)what,
                                 .bucket = LS_SCALARS,
-                                .nbytes = floats * (int64_t)ls_dtype_size(w->p->c.compute)});
+                                .nbytes = floats * (int64_t)ls_dtype_size(w->p->share.compute)});
 }
 
 /* The parts of other ranks' buckets that are complete with this Backward. */
 static void send_parts(walk *w, const ls_action *a) {
     const ls_plan *p = w->p;
     const int *touched = NULL;
-    int n = ls_plan_touched(p, a->layer, &touched), chunk = ls_plan_layer_chunk(p, a->layer);
+    int n = ls_share_touched(&p->share, a->layer, &touched),
+        chunk = ls_share_layer_chunk(&p->share, a->layer);
     for (int j = 0; j < n; j++) {
-        int k = touched[j], rank = ls_plan_rank(p, a->worker);
-        size_t first = 0, end = 0;
-        if (ls_plan_has(p, k, a->worker) || !ls_plan_closes(p, k, a->layer)) continue;
-        ls_plan_touched_part(p, k, rank, &first, &end);
+        int k = touched[j], rank = p->share.workers[a->worker].cell;
+        ls_range part = ls_share_touched_part(&p->share, k, rank);
+        if (ls_share_has(&p->share, k, a->worker) || !ls_share_closes(&p->share, k, a->layer))
+            continue;
         ++*parts_of(w, a->worker, k, chunk);
         ls_plan_append(
-            &w->to, &(ls_action){.kind = LS_SEND,
-                                 .worker = a->worker,
-                                 .peer = ls_plan_worker(p, ls_plan_receiver(p, k, rank),
-                                                        ls_plan_place(p, a->worker)),
-                                 .vw = a->vw,
-                                 .micro = -1,
-                                 .chunk = chunk,
-                                 .bucket = k,
-                                 .slot = a->slot,
-                                 .buffer = LS_BUF_INBOX,
-                                 .nbytes = (int64_t)((end - first) * ls_dtype_size(p->c.reduce))});
+            &w->to,
+            &(ls_action){.kind = LS_SEND,
+                         .worker = a->worker,
+                         .peer = ls_share_worker(&p->share, ls_share_receiver(&p->share, k, rank),
+                                                 p->share.workers[a->worker].place),
+                         .vw = a->vw,
+                         .micro = -1,
+                         .chunk = chunk,
+                         .bucket = k,
+                         .slot = a->slot,
+                         .part = part,
+                         .buffer = LS_BUF_INBOX,
+                         .nbytes =
+                             (int64_t)((part.end - part.first) * ls_dtype_size(p->share.reduce))});
     }
 }
 
@@ -122,21 +132,24 @@ static void send_parts(walk *w, const ls_action *a) {
 static void take_parts(walk *w, const ls_action *a) {
     const ls_plan *p = w->p;
     const int *touched = NULL;
-    int n = ls_plan_touched(p, a->layer, &touched), chunk = ls_plan_layer_chunk(p, a->layer);
+    int n = ls_share_touched(&p->share, a->layer, &touched),
+        chunk = ls_share_layer_chunk(&p->share, a->layer);
     for (int j = 0; j < n; j++) {
         int k = touched[j];
-        for (int rank = 0; completes(p, a, k) && rank < ls_plan_ranks(p); rank++) {
-            if (!ls_plan_sends_part(p, k, rank, chunk)) continue;
-            ls_plan_append(
-                &w->to, &(ls_action){.kind = LS_TAKE,
-                                     .worker = a->worker,
-                                     .peer = ls_plan_worker(p, rank, ls_plan_place(p, a->worker)),
-                                     .vw = a->vw,
-                                     .micro = -1,
-                                     .chunk = chunk,
-                                     .bucket = k,
-                                     .slot = a->slot,
-                                     .buffer = LS_BUF_INBOX});
+        for (int rank = 0; completes(p, a, k) && rank < p->share.ncells; rank++) {
+            if (!ls_share_sends_part(&p->share, k, rank, chunk)) continue;
+            ls_plan_append(&w->to,
+                           &(ls_action){.kind = LS_TAKE,
+                                        .worker = a->worker,
+                                        .peer = ls_share_worker(&p->share, rank,
+                                                                p->share.workers[a->worker].place),
+                                        .vw = a->vw,
+                                        .micro = -1,
+                                        .chunk = chunk,
+                                        .bucket = k,
+                                        .slot = a->slot,
+                                        .part = ls_share_touched_part(&p->share, k, rank),
+                                        .buffer = LS_BUF_INBOX});
         }
     }
 }
@@ -144,13 +157,13 @@ static void take_parts(walk *w, const ls_action *a) {
 /* The gradients that are complete with this Backward. */
 static void send_back(walk *w, const ls_action *a) {
     const ls_plan *p = w->p;
-    const ls_layer *l = &p->c.model->layers[a->layer];
+    const ls_layer *l = &p->share.model->layers[a->layer];
     for (int i = 0; i < l->ninputs; i++) {
         int v = l->inputs[i];
         bool again = i > 0 && l->inputs[0] == v;
-        bool is_last = ls_plan_crosses(p, v) && p->crossings[v].reader == a->layer;
-        if (!is_last || again || p->c.model->layers[v].link.is_constant) continue;
-        send(w, a, LS_BUF_DACT, v, ls_plan_runner(p, a->worker, v));
+        bool is_last = ls_share_crosses(&p->share, v) && p->share.crossings[v].reader == a->layer;
+        if (!is_last || again || p->share.model->layers[v].link.is_constant) continue;
+        send(w, a, LS_BUF_DACT, v, ls_share_runner(&p->share, a->worker, v));
         w->back[cell(w, v, a->worker)]++;
     }
 }
@@ -161,9 +174,9 @@ static void run(walk *w, const ls_action *a) {
     if (last) take_parts(w, a);
     ls_plan_append(&w->to, a);
     if (last) send_parts(w, a);
-    if (a->kind == LS_FORWARD && ls_plan_crosses(p, a->layer)) {
+    if (a->kind == LS_FORWARD && ls_share_crosses(&p->share, a->layer)) {
         send(w, a, LS_BUF_ACT, a->layer,
-             ls_plan_runner(p, a->worker, p->crossings[a->layer].reader));
+             ls_share_runner(&p->share, a->worker, p->share.crossings[a->layer].reader));
         w->ahead[cell(w, a->layer, a->worker)]++;
     }
     if (a->kind == LS_BACKWARD && a->back != LS_BACK_PARAMS) send_back(w, a);
@@ -172,7 +185,7 @@ static void run(walk *w, const ls_action *a) {
 static bool take_turns(walk *w) {
     for (bool moved = true; moved;) {
         moved = false;
-        for (int n = 0; n < w->p->c.nworkers; n++) {
+        for (int n = 0; n < w->p->share.nworkers; n++) {
             const ls_action *a = &w->p->actions[w->at[n]];
             if (w->at[n] == w->stop[n] || !may_run(w, a)) continue;
             run(w, a);
@@ -180,7 +193,7 @@ static bool take_turns(walk *w) {
             moved = true;
         }
     }
-    for (int n = 0; n < w->p->c.nworkers; n++)
+    for (int n = 0; n < w->p->share.nworkers; n++)
         if (w->at[n] < w->stop[n]) return false;
     return true;
 }
@@ -214,42 +227,43 @@ static int window(const life *x, int n) {
 static void live_below(const walk *w, const ls_action *a, life *lives, int micros, int at) {
     const ls_plan *p = w->p;
     int first = 0, end = 0;
-    ls_plan_stage_layers(p, p->stage_of[a->layer], &first, &end);
+    ls_share_stage_layers(&p->share, p->share.stage_of[a->layer], &first, &end);
     int below = first - 1;
-    if (below < 0 || ls_plan_crosses(p, below)) return;
-    int chunk = p->stage_of[below] / ls_plan_pipe(p);
-    live(&lives[chunk * micros + ls_plan_sequence(p, a->worker, a->vw, a->micro)], at);
+    if (below < 0 || ls_share_crosses(&p->share, below)) return;
+    int chunk = p->share.stage_of[below] / p->share.pipe;
+    live(&lives[chunk * micros + ls_share_sequence(&p->share, a->worker, a->vw, a->micro)], at);
 }
 
 static int count_in_flight(const walk *w) {
     const ls_plan *p = w->p;
-    int chunks = ls_plan_stages_each(p), micros = 0, most = 1;
-    for (int n = 0; n < p->c.nworkers; n++)
-        if (ls_plan_nvws(p, n) > micros) micros = ls_plan_nvws(p, n);
-    micros *= ls_plan_micros(p);
-    size_t cells = (size_t)p->c.nworkers * (size_t)chunks * (size_t)micros;
+    int chunks = p->share.stages_each, micros = 0, most = 1;
+    for (int n = 0; n < p->share.nworkers; n++)
+        if (p->share.workers[n].nvws > micros) micros = p->share.workers[n].nvws;
+    micros *= p->share.micros;
+    size_t cells = (size_t)p->share.nworkers * (size_t)chunks * (size_t)micros;
     life *lives = LS_NEW_ARRAY(life, cells);
     for (size_t i = 0; i < cells; i++) lives[i].first = -1;
     for (int i = 0; i < w->to.nactions; i++) {
         const ls_action *a = &w->to.actions[i];
         bool message = a->kind == LS_SEND && a->micro >= 0;
         if (!message && (!ls_action_calls_layer(a) || a->micro < 0)) continue;
-        int k = ls_plan_sequence(p, a->worker, a->vw, a->micro), stage = p->stage_of[a->layer];
-        int chunk = stage / ls_plan_pipe(p);
+        int k = ls_share_sequence(&p->share, a->worker, a->vw, a->micro),
+            stage = p->share.stage_of[a->layer];
+        int chunk = stage / p->share.pipe;
         if (!message) {
             live(&lives[(a->worker * chunks + chunk) * micros + k], i);
             live_below(w, a, &lives[a->worker * chunks * micros], micros, i);
             continue;
         }
-        int readers = p->stage_of[p->crossings[a->layer].reader];
+        int readers = p->share.stage_of[p->share.crossings[a->layer].reader];
         int own = a->buffer == LS_BUF_ACT ? stage : readers;
         int other = a->buffer == LS_BUF_ACT ? readers : stage; /* of the message's other end */
-        live(&lives[(a->worker * chunks + own / ls_plan_pipe(p)) * micros + k], i);
-        live(&lives[(a->peer * chunks + other / ls_plan_pipe(p)) * micros + k], i);
+        live(&lives[(a->worker * chunks + own / p->share.pipe) * micros + k], i);
+        live(&lives[(a->peer * chunks + other / p->share.pipe) * micros + k], i);
     }
-    for (int n = 0; n < p->c.nworkers; n++)
+    for (int n = 0; n < p->share.nworkers; n++)
         for (int c = 0; c < chunks; c++) {
-            int count = ls_plan_nvws(p, n) * ls_plan_micros(p);
+            int count = p->share.workers[n].nvws * p->share.micros;
             int size = window(&lives[(n * chunks + c) * micros], count);
             if (size > most) most = size;
         }
@@ -260,27 +274,26 @@ static int count_in_flight(const walk *w) {
 /* Virtual workers of which a bucket's parts wait at one time, at most. */
 static int count_inbox(const walk *w) {
     const ls_plan *p = w->p;
-    int chunks = ls_plan_nchunks(p), most = 0;
-    int *taken = LS_NEW_ARRAY(int, (size_t)(p->c.nworkers * p->nbuckets * chunks));
+    int chunks = p->share.nchunks, most = 0;
+    int *taken = LS_NEW_ARRAY(int, (size_t)(p->share.nworkers * p->share.nbuckets * chunks));
     for (int i = 0; i < w->to.nactions; i++) {
         const ls_action *a = &w->to.actions[i];
         bool message = a->kind == LS_SEND && a->buffer == LS_BUF_INBOX;
         if (!message && a->kind != LS_TAKE) continue;
-        int at = ls_plan_vw_index(p, a->worker, a->vw) + 1;
+        int at = ls_share_vw_index(&p->share, a->worker, a->vw) + 1;
         int worker = message ? a->peer : a->worker;
-        int *n = &taken[(worker * p->nbuckets + a->bucket) * chunks + a->chunk];
+        int *n = &taken[(worker * p->share.nbuckets + a->bucket) * chunks + a->chunk];
         if (message && at - *n > most) most = at - *n;
         if (!message) *n = at;
     }
     free(taken);
-    return most * ls_plan_most_chunks(p);
+    return most * p->share.most_chunks;
 }
 
 /* The place of a part in the inbox: virtual workers take turns, with a place for each chunk. */
 static int place_of_part(const ls_plan *p, const ls_action *a) {
-    int first = 0, end = 0, most = ls_plan_most_chunks(p);
-    ls_plan_chunks_of(p, a->worker, &first, &end);
-    int turn = ls_plan_vw_index(p, a->worker, a->vw) % (p->ninbox / most);
+    int first = p->share.workers[a->worker].first_chunk, most = p->share.most_chunks;
+    int turn = ls_share_vw_index(&p->share, a->worker, a->vw) % (p->share.ninbox / most);
     return turn * most + a->chunk - first;
 }
 
@@ -297,13 +310,13 @@ static void number_buffers(ls_plan *p) {
 
 static void begin(walk *w) {
     ls_plan *p = w->p;
-    size_t cells = (size_t)p->c.model->nlayers * (size_t)ls_plan_data(p);
-    size_t n = (size_t)p->c.nworkers;
+    size_t cells = (size_t)p->share.model->nlayers * (size_t)p->share.data;
+    size_t n = (size_t)p->share.nworkers;
     w->at = LS_NEW_ARRAY(int, n);
     w->stop = LS_NEW_ARRAY(int, n);
     w->ahead = LS_NEW_ARRAY(int, cells);
     w->back = LS_NEW_ARRAY(int, cells);
-    w->parts = LS_NEW_ARRAY(int, n *(size_t)(p->nbuckets * ls_plan_nchunks(p)));
+    w->parts = LS_NEW_ARRAY(int, n *(size_t)(p->share.nbuckets * p->share.nchunks));
     for (int i = 0; i < p->nactions; i++) w->stop[p->actions[i].worker]++;
     for (size_t i = 1; i < n; i++) {
         w->at[i] = w->stop[i - 1];
@@ -319,7 +332,7 @@ ls_status ls_plan_add_messages(ls_plan *p, ls_error *e) {
     bool whole = take_turns(&w);
     if (whole) {
         w.to.in_flight = count_in_flight(&w);
-        w.to.ninbox = count_inbox(&w);
+        w.to.share.ninbox = count_inbox(&w);
     }
     free(w.at);
     free(w.stop);
@@ -335,4 +348,14 @@ ls_status ls_plan_add_messages(ls_plan *p, ls_error *e) {
             "for each other for ever; use 1f1b");
     number_buffers(p);
     return LS_OK;
+}
+
+/* Each layer of attention exchanges all of its rows; or each product does. What a stage sends to
+ * another one has a buffer for each micro-batch in flight. */
+bool ls_plan_arrives_late(const ls_plan *p, const ls_action *a) {
+    int beside = p->share.beside;
+    bool many = p->share.context > 1 || p->share.model->gathers;
+    return a->kind == LS_SEND && many &&
+           p->share.workers[a->worker].cell / beside == p->share.workers[a->peer].cell / beside &&
+           ls_buffer_in_arena(ls_plan_buffer_of(p, a->buffer).kind);
 }

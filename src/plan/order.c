@@ -7,23 +7,24 @@
 #include <stdlib.h>
 
 #include "plan/plan.h"
+#include "share/mesh.h"
 
 /* Is the layer one of the worker's rank? */
 static bool runs(const ls_plan *p, const ls_action *a) {
-    return ls_plan_ranks(p) == 1 || ls_plan_runner(p, a->worker, a->layer) == a->worker;
+    return p->share.ncells == 1 || ls_share_runner(&p->share, a->worker, a->layer) == a->worker;
 }
 
 static void add_forward(ls_plan *to, const ls_plan *p, ls_action base, int first, int end) {
     base.kind = LS_FORWARD;
     for (base.layer = first; base.layer < end; base.layer++)
-        if (!p->c.model->layers[base.layer].traits.loss && runs(p, &base))
-            ls_plan_append(to, &base);
+        if (!p->share.model->layers[base.layer].traits.loss && runs(p, &base)) ls_plan_append(to, &base);
 }
 
 /* Where passes are split, a layer that can't be takes part in one of them. false: the layer has nothing
  * to do in this pass. */
 static bool take_part(const ls_plan *p, ls_back back, ls_action *a) {
-    if (!ls_plan_splits(p, a->layer)) return ls_plan_writes_in(p, a->layer) == back;
+    if (!ls_share_splits(&p->share, a->layer))
+        return ls_share_writes_in(&p->share, a->layer) == back;
     a->back = back;
     if (back == LS_BACK_INPUTS) a->start = a->last = false;
     return true;
@@ -32,9 +33,9 @@ static bool take_part(const ls_plan *p, ls_back back, ls_action *a) {
 /* start: of the virtual worker's chains, where this is the first micro-batch. */
 static void add_backward(ls_plan *to, const ls_plan *p, ls_action base, ls_back back, int first,
                          int end) {
-    const ls_model *m = p->c.model;
+    const ls_model *m = p->share.model;
     base.kind = LS_BACKWARD;
-    base.last = base.micro == ls_plan_micros(p) - 1;
+    base.last = base.micro == p->share.micros - 1;
     bool start = base.start;
     base.start = start && base.micro == 0;
     for (base.layer = end - 1; base.layer >= first; base.layer--) {
@@ -45,33 +46,34 @@ static void add_backward(ls_plan *to, const ls_plan *p, ls_action base, ls_back 
             a.micro = -1;
             a.start = start;
         }
-        a.slot = ls_plan_slot_of(p, a.worker, ls_plan_layer_chunk(p, a.layer), base.slot);
+        a.slot = ls_share_slot_of(&p->share, a.worker, ls_share_layer_chunk(&p->share, a.layer),
+                                  base.slot);
         if (take_part(p, back, &a)) ls_plan_append(to, &a);
     }
 }
 
 /* The k-th micro-batch of a worker: of which virtual worker, and to which sum. */
 static ls_action micro_at(const ls_plan *p, int worker, int k) {
-    int i = k / ls_plan_micros(p);
+    int i = k / p->share.micros;
     ls_action base = {
-        .worker = worker, .vw = ls_plan_vw(p, worker, i), .micro = k % ls_plan_micros(p)};
-    base.start = p->c.tree || ls_plan_reduces_rounds(p) || i == 0;
-    ls_plan_fold(p, worker, i, &base.slot); /* of its chunk's stack */
+        .worker = worker, .vw = ls_share_vw(&p->share, worker, i), .micro = k % p->share.micros};
+    base.start = p->share.config->tree || p->share.by_rounds || i == 0;
+    ls_share_fold(&p->share, worker, i, &base.slot); /* of its chunk's stack */
     return base;
 }
 
 /* Do two stages of the rank write one bucket? */
 static bool shares_bucket(const ls_plan *p, int worker) {
-    const ls_model *m = p->c.model;
-    int *stage = LS_NEW_ARRAY(int, (size_t)p->nbuckets); /* 1 + the stage that writes it */
+    const ls_model *m = p->share.model;
+    int *stage = LS_NEW_ARRAY(int, (size_t)p->share.nbuckets); /* 1 + the stage that writes it */
     bool shares = false;
     for (int l = 0; l < m->nlayers; l++) {
         const int *touched = NULL;
-        if (ls_plan_runner(p, worker, l) != worker) continue;
-        for (int j = 0, n = ls_plan_touched(p, l, &touched); j < n; j++) {
+        if (ls_share_runner(&p->share, worker, l) != worker) continue;
+        for (int j = 0, n = ls_share_touched(&p->share, l, &touched); j < n; j++) {
             int *first = &stage[touched[j]];
-            shares = shares || (*first && *first != 1 + p->stage_of[l]);
-            *first = 1 + p->stage_of[l];
+            shares = shares || (*first && *first != 1 + p->share.stage_of[l]);
+            *first = 1 + p->share.stage_of[l];
         }
     }
     free(stage);
@@ -82,8 +84,8 @@ static bool shares_bucket(const ls_plan *p, int worker) {
  * a sum is free for the next virtual worker only then. Nothing waits for such a pass. */
 static void keep_apart(const ls_plan *p, ls_pass *passes, int n) {
     ls_pass *list = LS_NEW_ARRAY(ls_pass, (size_t)n), *later = LS_NEW_ARRAY(ls_pass, (size_t)n);
-    int micros = ls_plan_micros(p), nlist = 0, nlater = 0, done = 0;
-    int each = micros * ls_plan_stages_each(p); /* such passes of a virtual worker */
+    int micros = p->share.micros, nlist = 0, nlater = 0, done = 0;
+    int each = micros * p->share.stages_each; /* such passes of a virtual worker */
     for (int i = 0; i < n; i++) {
         if (passes[i].back != LS_BACK_PARAMS) {
             list[nlist++] = passes[i];
@@ -127,16 +129,17 @@ static bool find_waiting(waiting *x, bool all) {
     const ls_plan *p = x->p;
     const int *touched = NULL;
     bool elsewhere = false;
-    unsigned *first = LS_NEW_ARRAY(unsigned, (size_t)p->nbuckets); /* chunks that write in passes */
-    unsigned *second = LS_NEW_ARRAY(unsigned, (size_t)p->nbuckets), any = 0;
-    for (int l = 0; l < p->c.model->nlayers; l++) {
-        int n = ls_plan_touched(p, l, &touched);
-        unsigned *in = ls_plan_writes_in(p, l) == LS_BACK_INPUTS ? first : second;
+    unsigned *first =
+        LS_NEW_ARRAY(unsigned, (size_t)p->share.nbuckets); /* chunks that write in passes */
+    unsigned *second = LS_NEW_ARRAY(unsigned, (size_t)p->share.nbuckets), any = 0;
+    for (int l = 0; l < p->share.model->nlayers; l++) {
+        int n = ls_share_touched(&p->share, l, &touched);
+        unsigned *in = ls_share_writes_in(&p->share, l) == LS_BACK_INPUTS ? first : second;
         elsewhere = elsewhere || (n && in == first);
-        if (ls_plan_runner(p, x->worker, l) != x->worker) continue;
-        for (int j = 0; j < n; j++) in[touched[j]] |= 1u << p->stage_of[l] / ls_plan_pipe(p);
+        if (ls_share_runner(&p->share, x->worker, l) != x->worker) continue;
+        for (int j = 0; j < n; j++) in[touched[j]] |= 1u << p->share.stage_of[l] / p->share.pipe;
     }
-    for (int k = 0; k < p->nbuckets; k++)
+    for (int k = 0; k < p->share.nbuckets; k++)
         for (int c = 0; c < x->chunks; c++)
             if (first[k] >> c & 1) x->with[c] |= second[k] | (first[k] & ~(1u << c));
     all = all && elsewhere;
@@ -153,9 +156,9 @@ static bool find_waiting(waiting *x, bool all) {
 /* The last virtual worker that must be done before the i-th may add to its sum. */
 static int last_before(const waiting *x, int i) {
     int slot = 0, other = 0, last = i - 1;
-    ls_plan_fold(x->p, x->worker, i, &slot);
+    ls_share_fold(&x->p->share, x->worker, i, &slot);
     for (; !x->apart && last >= 0; last--) {
-        ls_plan_fold(x->p, x->worker, last, &other);
+        ls_share_fold(&x->p->share, x->worker, last, &other);
         if (other >= slot) break;
     }
     return last;
@@ -198,20 +201,20 @@ static void let_wait(waiting x, bool all, ls_pass *passes, int n) {
 
 /* In a pipeline, passes through the worker's stages. */
 static void add_passes(ls_plan *to, const ls_plan *p, int worker, int micros, bool apart) {
-    ls_pipe_schedule s = {.kind = p->c.schedule,
-                          .workers = ls_plan_pipe(p),
-                          .chunks = ls_plan_stages_each(p),
+    ls_pipe_schedule s = {.kind = p->share.config->schedule,
+                          .workers = p->share.pipe,
+                          .chunks = p->share.stages_each,
                           .micros = micros};
-    int rank = ls_plan_rank(p, worker) / ls_plan_beside(p), n = ls_pipe_npasses(&s);
+    int rank = p->share.workers[worker].cell / p->share.beside, n = ls_pipe_npasses(&s);
     ls_pass *passes = LS_NEW_ARRAY(ls_pass, (size_t)n);
     ls_pipe_list(&s, rank, passes);
-    waiting x = {.p = p, .worker = worker, .chunks = s.chunks, .micros = ls_plan_micros(p)};
+    waiting x = {.p = p, .worker = worker, .chunks = s.chunks, .micros = p->share.micros};
     x.apart = s.chunks > 1 && (apart || shares_bucket(p, worker));
     if (ls_pipe_splits(s.kind) && x.apart) keep_apart(p, passes, n);
     if (ls_pipe_splits(s.kind)) let_wait(x, apart, passes, n);
     for (int i = 0; i < n; i++) {
         int first = 0, end = 0;
-        ls_plan_stage_layers(p, ls_pipe_stage(&s, rank, passes[i].chunk), &first, &end);
+        ls_share_stage_layers(&p->share, ls_pipe_stage(&s, rank, passes[i].chunk), &first, &end);
         ls_action base = micro_at(p, worker, passes[i].micro);
         if (passes[i].backward)
             add_backward(to, p, base, passes[i].back, first, end);
@@ -223,9 +226,9 @@ static void add_passes(ls_plan *to, const ls_plan *p, int worker, int micros, bo
 
 /* Appends everything that `worker` computes to the scratch plan `to`. */
 static void add_worker(ls_plan *to, const ls_plan *p, int worker, bool apart) {
-    int n = ls_plan_nvws(p, worker) * ls_plan_micros(p), layers = p->c.model->nlayers;
+    int n = p->share.workers[worker].nvws * p->share.micros, layers = p->share.model->nlayers;
     ls_plan_append(to, &(ls_action){.kind = LS_LOAD, .worker = worker});
-    if (ls_plan_ranks(p) > 1) {
+    if (p->share.ncells > 1) {
         add_passes(to, p, worker, n, apart);
         return;
     }
@@ -237,21 +240,21 @@ static void add_worker(ls_plan *to, const ls_plan *p, int worker, bool apart) {
 }
 
 void ls_plan_take_turns(ls_plan *p, ls_plan *lists) {
-    int n = p->c.nworkers, most = 0;
+    int n = p->share.nworkers, most = 0;
     p->nactions = 0;
     for (int w = 0; w < n; w++)
         if (lists[w].nactions > most) most = lists[w].nactions;
-    for (int i = 0; i < most && ls_plan_ranks(p) == 1; i++)
+    for (int i = 0; i < most && p->share.ncells == 1; i++)
         for (int w = 0; w < n; w++)
             if (i < lists[w].nactions) ls_plan_append(p, &lists[w].actions[i]);
-    for (int w = 0; w < n && ls_plan_ranks(p) > 1; w++)
+    for (int w = 0; w < n && p->share.ncells > 1; w++)
         for (int i = 0; i < lists[w].nactions; i++) ls_plan_append(p, &lists[w].actions[i]);
     for (int w = 0; w < n; w++) free(lists[w].actions);
 }
 
 void ls_plan_order_plain(ls_plan *p, bool apart) {
-    ls_plan *lists = LS_NEW_ARRAY(ls_plan, (size_t)p->c.nworkers);
-    for (int w = 0; w < p->c.nworkers; w++) add_worker(&lists[w], p, w, apart);
+    ls_plan *lists = LS_NEW_ARRAY(ls_plan, (size_t)p->share.nworkers);
+    for (int w = 0; w < p->share.nworkers; w++) add_worker(&lists[w], p, w, apart);
     ls_plan_take_turns(p, lists);
     free(lists);
 }

@@ -1,25 +1,27 @@
 /* print.c - prints a plan, one line an action, and hashes it. */
 #include "plan/plan.h"
+#include "share/config.h"
 
 enum { SOME_NBYTES = 1 << 16 };
 
 static const char *factor_name(const ls_plan *p, const ls_action *a) {
-    if (!ls_plan_has_factors(p)) return "";
+    if (!p->share.has_factors) return "";
     return a->round ? ", second factor" : ", first factor";
 }
 
 static void print_mix(const ls_plan *p, const ls_action *a, ls_buf *out) {
-    int into = p->buckets[a->bucket].island;
+    int into = p->share.buckets[a->bucket].island;
     ls_buf_printf(out, "  bucket %-3d replica %d %s %g * replica %d", a->bucket, into - 1,
-                  a->start ? "=" : "+=", p->c.mix->of[into - 1][a->island - 1], a->island - 1);
+                  a->start ? "=" : "+=", p->share.sync.mix->of[into - 1][a->island - 1],
+                  a->island - 1);
 }
 
 static void print_chosen(const ls_plan *p, const ls_action *a, ls_buf *out) {
     const ls_chosen_rows *c = ls_plan_chosen(p, a);
     if (!c) return;
     ls_buf_printf(out, " at most: rows that choose experts %lld to %lld by %s, about %.0f",
-                  (long long)c->first, (long long)c->end - 1, p->c.model->layers[c->scores].name,
-                  ls_plan_sent_nbytes(p, a));
+                  (long long)c->first, (long long)c->end - 1,
+                  p->share.model->layers[c->scores].name, ls_plan_sent_nbytes(p, a));
 }
 
 static void print_details(const ls_plan *p, const ls_action *a, ls_buf *out) {
@@ -28,7 +30,7 @@ static void print_details(const ls_plan *p, const ls_action *a, ls_buf *out) {
     case LS_FORWARD:
     case LS_RECOMPUTE:
     case LS_BACKWARD:
-        ls_buf_printf(out, "  %-10s vw %d", p->c.model->layers[a->layer].name, a->vw);
+        ls_buf_printf(out, "  %-10s vw %d", p->share.model->layers[a->layer].name, a->vw);
         if (a->micro >= 0)
             ls_buf_printf(out, " micro %d", a->micro);
         else
@@ -44,7 +46,7 @@ static void print_details(const ls_plan *p, const ls_action *a, ls_buf *out) {
         break;
     case LS_ENCODE:
         ls_buf_printf(out, "  bucket %-3d vw %d  sum %d, %s%s", a->bucket, a->vw, a->slot,
-                      ls_compression_name(p->c.compress.how.kind), factor_name(p, a));
+                      ls_compression_name(p->share.compress.how.kind), factor_name(p, a));
         break;
     case LS_ADD:
         ls_buf_printf(out, "  bucket %-3d vw %d  sum %d += sum %d%s", a->bucket, a->vw, a->slot,
@@ -65,7 +67,8 @@ static void print_details(const ls_plan *p, const ls_action *a, ls_buf *out) {
             break;
         }
         ls_buf_printf(out, "  bucket %-3d [%zu, %zu)  %lld bytes a worker", a->bucket,
-                      p->buckets[a->bucket].first, p->buckets[a->bucket].end, (long long)a->nbytes);
+                      p->share.buckets[a->bucket].first, p->share.buckets[a->bucket].end,
+                      (long long)a->nbytes);
         if (a->kind == LS_EXCHANGE) ls_buf_printf(out, "%s", factor_name(p, a));
         if (a->axis == LS_AXIS_ISLAND)
             ls_buf_printf(out, ", of replica %d, workers %d to %d", a->island - 1, a->of.from,
@@ -74,27 +77,28 @@ static void print_details(const ls_plan *p, const ls_action *a, ls_buf *out) {
             ls_buf_printf(
                 out, a->of.step > 1 ? ", of workers %d to %d, each %d" : ", of workers %d to %d",
                 a->of.from, a->of.to - 1, a->of.step);
-        if (ls_plan_replicas(p) > 1 && a->axis != LS_AXIS_ALL)
+        if (p->share.nreplicas > 1 && a->axis != LS_AXIS_ALL)
             ls_buf_printf(out,
                           a->axis == LS_AXIS_SHARDS ? ", in groups of %d"
                                                     : ", of its shard, among %d groups",
-                          a->axis == LS_AXIS_SHARDS ? ls_plan_shards(p) : ls_plan_replicas(p));
+                          a->axis == LS_AXIS_SHARDS ? p->share.nshards : p->share.nreplicas);
         break;
     case LS_DELTA:
         ls_buf_printf(out, "  bucket %-3d vw %d  sum %d, replica %d", a->bucket, a->vw, a->slot,
-                      ls_plan_island_of(p, a->vw) - 1);
+                      ls_share_island_of(&p->share, a->vw) - 1);
         break;
     case LS_COPY: ls_buf_printf(out, "  bucket %-3d", a->bucket); break;
     case LS_MIX: print_mix(p, a, out); break;
     case LS_UPDATE: {
-        ls_bucket s = ls_plan_owned(p, a->bucket, a->worker);
+        ls_range s = ls_share_owned(&p->share, a->bucket, a->worker);
         ls_buf_printf(out, "  bucket %-3d [%zu, %zu)", a->bucket, s.first, s.end);
         break;
     }
     case LS_SEND:
-        if (p->c.task == LS_TASK_MIX) {
+        if (p->share.task == LS_TASK_MIX) {
             ls_buf_printf(out, "  to w%-3d bucket %d of replica %d  %lld bytes", a->peer,
-                          ls_plan_common_bucket(p, a->bucket), a->island - 1, (long long)a->nbytes);
+                          ls_share_common_bucket(&p->share, a->bucket), a->island - 1,
+                          (long long)a->nbytes);
             break;
         }
         ls_plan_buffer_name(p, a->buffer, name, sizeof name);
@@ -139,17 +143,18 @@ ls_hash ls_plan_hash(const ls_plan *p) {
     ls_buf text = {0};
     ls_hasher *h = ls_hasher_new();
     ls_buf_printf(&text, "n %d V %d batch %lld micro %lld tree %d compute %s reduce %s\n",
-                  p->c.nworkers, p->c.V, (long long)p->c.batch, (long long)p->c.micro_batch,
-                  p->c.tree, ls_dtype_name(p->c.compute), ls_dtype_name(p->c.reduce));
-    for (int w = 0; p->c.first && w < p->c.nworkers; w++)
-        ls_buf_printf(&text, "worker %d from %d\n", w, p->c.first[w]);
-    if (ls_plan_ranks(p) > 1)
-        ls_buf_printf(&text, "pipe %d tensor %d chunks %d\n", ls_plan_pipe(p), ls_plan_tensor(p),
-                      p->c.chunks);
-    if (ls_plan_nchunks(p) > 1)
-        ls_buf_printf(&text, "%s %d of %d\n", ls_plan_context_name(p), ls_plan_context(p),
-                      ls_plan_nchunks(p));
-    const ls_plan_compress *z = &p->c.compress;
+                  p->share.nworkers, p->share.V, (long long)p->share.batch,
+                  (long long)p->share.micro_batch, p->share.config->tree,
+                  ls_dtype_name(p->share.compute), ls_dtype_name(p->share.reduce));
+    for (int w = 0; p->share.ranges && w < p->share.nworkers; w++)
+        ls_buf_printf(&text, "worker %d from %d\n", w, p->share.ranges[w]);
+    if (p->share.ncells > 1)
+        ls_buf_printf(&text, "pipe %d tensor %d chunks %d\n", p->share.pipe, p->share.tensor,
+                      p->share.config->chunks);
+    if (p->share.nchunks > 1)
+        ls_buf_printf(&text, "%s %d of %d\n", ls_share_context_name(p->share.model),
+                      p->share.context, p->share.nchunks);
+    const ls_share_compress *z = &p->share.compress;
     if (z->on)
         ls_buf_printf(
             &text,

@@ -126,7 +126,7 @@ void ls_plan_project(const ls_plan *p, int worker, ls_lanes *l_p) {
     size_t messages = 0;
     for (int i = 0; i < p->nactions; i++) messages += p->actions[i].kind == LS_SEND;
     w.senders = LS_NEW_ARRAY(sender, messages + 1);
-    w.latest = LS_NEW_ARRAY(int, 2 * (size_t)p->c.nworkers);
+    w.latest = LS_NEW_ARRAY(int, 2 * (size_t)p->share.nworkers);
     for (int lane = 0; lane < LS_NLANES; lane++)
         w.l.steps[lane] = LS_NEW_ARRAY(ls_lane_step, (size_t)p->nactions);
     for (int i = 0; i < p->nactions; i++)

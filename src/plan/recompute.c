@@ -17,26 +17,28 @@
 #include <stdlib.h>
 
 #include "plan/plan.h"
+#include "share/mesh.h"
 
 /* Returns first [nlayers]: for the last layer of a segment, the segment's first; else NONE. The head
  * has no Forward; the slices of one, which have the model's largest products, are not computed
  * twice. */
 enum { NONE = -1 };
 static int *find_segments(const ls_plan *p) {
-    const ls_model *m = p->c.model;
+    const ls_model *m = p->share.model;
     int *first = LS_NEW_ARRAY(int, (size_t)m->nlayers), begin = 1, last = m->nlayers - 1;
-    if (p->c.recompute_layers && 1 + p->c.recompute_layers < last) last = 1 + p->c.recompute_layers;
+    if (p->share.config->recompute_layers && 1 + p->share.config->recompute_layers < last)
+        last = 1 + p->share.config->recompute_layers;
     for (int l = 0; l < last; l++)
         if (m->layers[l].traits.has_logits) last = l;
     for (int l = 0; l < m->nlayers; l++) first[l] = NONE;
     for (int l = begin; l < last; l++)
-        if ((m->layers[l].link.is_constant && m->layers[l].nparams) ||
-            m->layers[l].traits.backward_whole)
+        if ((m->layers[l].link.is_constant && m->layers[l].nparams) || m->layers[l].traits.backward_whole)
             begin = l + 1;
     while (begin < last && !ls_model_cut(m, begin, NULL)) begin++;
     for (int end = begin + 1; end <= last; end++) {
-        bool meets = p->stage_of && end < m->nlayers && p->stage_of[end] != p->stage_of[end - 1];
-        if (end < last && end - begin < p->c.recompute && !meets) continue;
+        bool meets = p->share.stage_of && end < m->nlayers &&
+                     p->share.stage_of[end] != p->share.stage_of[end - 1];
+        if (end < last && end - begin < p->share.config->recompute && !meets) continue;
         if (!ls_model_cut(m, end, NULL) || m->layers[end - 1].link.is_constant) continue;
         first[end - 1] = begin;
         begin = end;
@@ -47,15 +49,15 @@ static int *find_segments(const ls_plan *p) {
 /* Returns begins [ranks][nlayers]: for the layer of a rank whose Backward is its first of a segment,
  * the segment's first layer. first: of find_segments(). */
 static int *find_begins(const ls_plan *p, const int *first) {
-    const ls_model *m = p->c.model;
-    int ranks = ls_plan_ranks(p), *begins = LS_NEW_ARRAY(int, (size_t)(ranks * m->nlayers));
+    const ls_model *m = p->share.model;
+    int ranks = p->share.ncells, *begins = LS_NEW_ARRAY(int, (size_t)(ranks * m->nlayers));
     bool *seen = LS_NEW_ARRAY(bool, (size_t)ranks);
     for (int i = 0; i < ranks * m->nlayers; i++) begins[i] = NONE;
     for (int end = 0; end < m->nlayers; end++) {
         if (first[end] == NONE) continue;
         for (int r = 0; r < ranks; r++) seen[r] = false;
         for (int l = end; l >= first[end]; l--) {
-            int r = ls_plan_rank_of(p, l);
+            int r = ls_share_cell_of(&p->share, l);
             if (seen[r] || m->layers[l].link.is_constant) continue;
             seen[r] = true;
             begins[r * m->nlayers + l] = first[end];
@@ -67,13 +69,13 @@ static int *find_begins(const ls_plan *p, const int *first) {
 
 /* Appends an action of a worker's list, after the Recomputes that it needs. */
 static void add_action(ls_plan *list, const ls_plan *p, const int *begins, const ls_action *a) {
-    const ls_model *m = p->c.model;
-    int first = NONE, rank = ls_plan_rank(p, a->worker);
+    const ls_model *m = p->share.model;
+    int first = NONE, rank = p->share.workers[a->worker].cell;
     if (a->kind == LS_BACKWARD && a->back != LS_BACK_PARAMS)
         first = begins[rank * m->nlayers + a->layer];
     for (int l = first; first != NONE && l <= a->layer; l++) {
-        bool sent = ls_plan_crosses(p, l) && !m->layers[l].memory.saved;
-        if (m->layers[l].traits.loss || ls_plan_rank_of(p, l) != rank || sent) continue;
+        bool sent = ls_share_crosses(&p->share, l) && !m->layers[l].memory.saved;
+        if (m->layers[l].traits.loss || ls_share_cell_of(&p->share, l) != rank || sent) continue;
         ls_action again = {.kind = LS_RECOMPUTE, .worker = a->worker, .layer = l};
         again.vw = a->vw;
         again.micro = a->micro;
@@ -83,7 +85,7 @@ static void add_action(ls_plan *list, const ls_plan *p, const int *begins, const
 }
 
 void ls_plan_add_recompute(ls_plan *p) {
-    ls_plan *lists = LS_NEW_ARRAY(ls_plan, (size_t)p->c.nworkers);
+    ls_plan *lists = LS_NEW_ARRAY(ls_plan, (size_t)p->share.nworkers);
     int *first = find_segments(p), *begins = find_begins(p, first);
     for (int i = 0; i < p->nactions; i++)
         add_action(&lists[p->actions[i].worker], p, begins, &p->actions[i]);

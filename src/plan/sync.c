@@ -16,37 +16,40 @@
  * All end as a training step does: an AllReduce, after which the change is certain, then Updates.
  */
 #include "plan/plan.h"
+#include "share/codes.h"
 
 /* No norm is needed: the AllReduce only shows that all workers are ready. */
 static void add_decision(ls_plan *p) {
     ls_plan_append(p, &(ls_action){.kind = LS_ALL_REDUCE,
                                    .bucket = LS_SCALARS,
                                    .worker = LS_ALL_WORKERS,
-                                   .nbytes = 2 * (int64_t)sizeof(double) * (p->c.nworkers - 1) /
-                                             p->c.nworkers});
+                                   .nbytes = 2 * (int64_t)sizeof(double) * (p->share.nworkers - 1) /
+                                             p->share.nworkers});
 }
 
 /* All buckets: those that nothing changes are marked as up to date. */
 static void add_updates(ls_plan *p) {
-    for (int k = 0; k < p->nbuckets; k++)
-        for (int w = 0; w < p->c.nworkers; w++)
+    for (int k = 0; k < p->share.nbuckets; k++)
+        for (int w = 0; w < p->share.nworkers; w++)
             ls_plan_append(p, &(ls_action){.kind = LS_UPDATE, .worker = w, .bucket = k});
 }
 
 static void add_deltas(ls_plan *p, int worker, int bucket) {
-    for (int i = 0; i < ls_plan_nvws(p, worker); i++) {
-        ls_action a = {
-            .kind = LS_DELTA, .worker = worker, .vw = ls_plan_vw(p, worker, i), .bucket = bucket};
-        int folds = ls_plan_fold(p, worker, i, &a.slot), slot = a.slot;
+    for (int i = 0; i < p->share.workers[worker].nvws; i++) {
+        ls_action a = {.kind = LS_DELTA,
+                       .worker = worker,
+                       .vw = ls_share_vw(&p->share, worker, i),
+                       .bucket = bucket};
+        int folds = ls_share_fold(&p->share, worker, i, &a.slot), slot = a.slot;
         ls_plan_append(p, &a);
-        if (ls_plan_compresses(p) && ls_plan_is_coded(p, a.vw)) {
+        if (p->share.compress.on && ls_share_is_coded(&p->share, a.vw)) {
             a.kind = LS_ENCODE;
             a.phase = LS_PHASE_CODES;
             ls_plan_append(p, &a);
         }
         a.kind = LS_ADD;
         a.phase = ls_plan_values_phase(p);
-        for (int k = 1; k <= folds && ls_plan_sends_values(p); k++) {
+        for (int k = 1; k <= folds && p->share.sends_values; k++) {
             a.slot = slot - k;
             a.from = a.slot + 1;
             ls_plan_append(p, &a);
@@ -55,11 +58,11 @@ static void add_deltas(ls_plan *p, int worker, int bucket) {
 }
 
 void ls_plan_order_outer(ls_plan *p) {
-    bool sharded = ls_plan_shards_moments(p);
-    for (int k = 0; k < p->nbuckets; k++) {
-        if (!ls_plan_changes_bucket(p, k)) continue;
-        for (int w = 0; w < p->c.nworkers; w++) add_deltas(p, w, k);
-        if (ls_plan_sends_codes(p))
+    bool sharded = p->share.shards_moments;
+    for (int k = 0; k < p->share.nbuckets; k++) {
+        if (!ls_share_changes_bucket(&p->share, k)) continue;
+        for (int w = 0; w < p->share.nworkers; w++) add_deltas(p, w, k);
+        if (p->share.sends_codes)
             ls_plan_add_exchange(p, k);
         else
             ls_plan_append_comm(p, sharded ? LS_REDUCE_SCATTER : LS_ALL_REDUCE,
@@ -67,37 +70,39 @@ void ls_plan_order_outer(ls_plan *p) {
     }
     add_decision(p);
     add_updates(p);
-    for (int k = 0; sharded && k < p->nbuckets; k++)
-        if (ls_plan_changes_bucket(p, k))
+    for (int k = 0; sharded && k < p->share.nbuckets; k++)
+        if (ls_share_changes_bucket(&p->share, k))
             ls_plan_append_comm(p, LS_ALL_GATHER, LS_AXIS_SHARDS, k, 0);
 }
 
 void ls_plan_order_adopt(ls_plan *p) {
-    int nbuckets = ls_plan_segment_buckets(p);
+    int nbuckets = p->share.segment_buckets;
     for (int k = 0; k < nbuckets; k++) {
-        if (!ls_plan_changes_bucket(p, ls_plan_bucket_in(p, k, 1))) continue;
-        for (int w = 0; w < p->c.nworkers; w++)
+        if (!ls_share_changes_bucket(&p->share, ls_share_bucket_in(&p->share, k, 1))) continue;
+        for (int w = 0; w < p->share.nworkers; w++)
             ls_plan_append(p, &(ls_action){.kind = LS_COPY, .worker = w, .bucket = k});
     }
     add_decision(p);
     add_updates(p);
-    for (int k = nbuckets; ls_plan_shards_moments(p) && k < p->nbuckets; k++)
-        if (ls_plan_changes_bucket(p, k))
+    for (int k = nbuckets; p->share.shards_moments && k < p->share.nbuckets; k++)
+        if (ls_share_changes_bucket(&p->share, k))
             ls_plan_append_comm(p, LS_ALL_GATHER, LS_AXIS_ISLAND, k, 0);
 }
 
 /* Two buckets of each island have room to arrive, at a time. */
 static int arrival(const ls_plan *p, int bucket) {
-    int two = ls_plan_bucket_in(p, ls_plan_common_bucket(p, bucket) % 2, p->buckets[bucket].island);
+    int two = ls_share_bucket_in(&p->share, ls_share_common_bucket(&p->share, bucket) % 2,
+                                 p->share.buckets[bucket].island);
     return ls_plan_buffer(p, LS_BUF_CODES, two, 0);
 }
 
 /* The workers of an island divide what they send to one worker each of another island. */
 static void add_send(ls_plan *p, int worker, int bucket, int term, int island) {
-    int theirs = ls_plan_bucket_in(p, ls_plan_common_bucket(p, bucket), island);
-    ls_bucket part = ls_plan_owned(p, bucket, worker);
-    if (ls_plan_has(p, theirs, worker) || part.first == part.end) return;
-    ls_worker_set senders = ls_plan_workers_of(p, theirs), own = ls_plan_workers_of(p, bucket);
+    int theirs = ls_share_bucket_in(&p->share, ls_share_common_bucket(&p->share, bucket), island);
+    ls_range part = ls_share_owned(&p->share, bucket, worker);
+    if (ls_share_has(&p->share, theirs, worker) || part.first == part.end) return;
+    ls_worker_set senders = p->share.buckets[theirs].workers,
+                  own = p->share.buckets[bucket].workers;
     ls_plan_append(
         p, &(ls_action){.kind = LS_SEND,
                         .worker = senders.from + (worker - own.from) % ls_worker_set_count(senders),
@@ -112,8 +117,8 @@ static void add_send(ls_plan *p, int worker, int bucket, int term, int island) {
 
 static void add_term(ls_plan *p, int bucket, int term) {
     int list[LS_MIXING_MOST];
-    if (term >= ls_plan_terms_of(p, p->buckets[bucket].island, list)) return;
-    ls_worker_set of = ls_plan_workers_of(p, bucket);
+    if (term >= ls_share_terms_of(&p->share, p->share.buckets[bucket].island, list)) return;
+    ls_worker_set of = p->share.buckets[bucket].workers;
     for (int w = of.from; w < of.to; w++) add_send(p, w, bucket, term, list[term]);
     for (int w = of.from; w < of.to; w++)
         ls_plan_append(p, &(ls_action){.kind = LS_MIX,
@@ -126,12 +131,13 @@ static void add_term(ls_plan *p, int bucket, int term) {
 }
 
 void ls_plan_order_mix(ls_plan *p) {
-    int nbuckets = ls_plan_segment_buckets(p), terms = ls_plan_terms(p);
+    int nbuckets = p->share.segment_buckets, terms = ls_share_terms(&p->share);
     for (int k = 0; k < nbuckets; k++)
         for (int term = 0; term < terms; term++)
-            for (int i = 1; i <= p->c.islands; i++) add_term(p, ls_plan_bucket_in(p, k, i), term);
+            for (int i = 1; i <= p->share.islands; i++)
+                add_term(p, ls_share_bucket_in(&p->share, k, i), term);
     add_decision(p);
     add_updates(p);
-    for (int k = nbuckets; ls_plan_shards_moments(p) && k < p->nbuckets; k++)
+    for (int k = nbuckets; p->share.shards_moments && k < p->share.nbuckets; k++)
         ls_plan_append_comm(p, LS_ALL_GATHER, LS_AXIS_ISLAND, k, 0);
 }

@@ -6,47 +6,48 @@
  * need them (gather.c).
  */
 #include "plan/plan.h"
+#include "share/mesh.h"
 
 /* Each island has a norm of its own: only its workers need the sums of its blocks. Then all workers
  * get the squares of the islands' norms, and the losses. */
 static void add_island_norms(ls_plan *p) {
-    int64_t blocks = (int64_t)(ls_plan_segment_floats(p) / LS_BLOCK);
-    for (int island = 1; island <= p->c.islands; island++) {
+    int64_t blocks = (int64_t)(p->share.segment_floats / LS_BLOCK);
+    for (int island = 1; island <= p->share.islands; island++) {
         ls_action a = {.kind = LS_ALL_REDUCE,
                        .bucket = LS_SCALARS,
                        .worker = LS_ALL_WORKERS,
                        .axis = LS_AXIS_ISLAND,
                        .island = island};
-        a.of = ls_plan_workers_of(p, ls_plan_bucket_in(p, 0, island));
+        a.of = p->share.buckets[ls_share_bucket_in(&p->share, 0, island)].workers;
         a.nbytes = 2 * blocks * (int64_t)sizeof(double) * (ls_worker_set_count(a.of) - 1) /
-                   (int64_t)p->c.nworkers;
+                   (int64_t)p->share.nworkers;
         ls_plan_append(p, &a);
     }
 }
 
 static void send_to(ls_plan *p, int bucket, int from, int to) {
-    const ls_bucket *b = &p->buckets[bucket];
-    ls_plan_append(
-        p, &(ls_action){.kind = LS_SEND,
-                        .worker = from,
-                        .peer = to,
-                        .micro = -1,
-                        .bucket = bucket,
-                        .buffer = ls_plan_buffer(p, LS_BUF_PARAM, bucket, 0),
-                        .nbytes = (int64_t)((b->end - b->first) * ls_dtype_size(p->c.compute))});
+    const ls_bucket *b = &p->share.buckets[bucket];
+    ls_plan_append(p, &(ls_action){.kind = LS_SEND,
+                                   .worker = from,
+                                   .peer = to,
+                                   .micro = -1,
+                                   .bucket = bucket,
+                                   .buffer = ls_plan_buffer(p, LS_BUF_PARAM, bucket, 0),
+                                   .nbytes = (int64_t)((b->end - b->first) *
+                                                       ls_dtype_size(p->share.compute))});
 }
 
 /* Owners whose workers read the parameters, too, get them from the one that updates them: the first
  * of these workers, which passes them on. Where an owner has one copy, these messages are empty. */
 static void send_params(ls_plan *p, int bucket) {
-    int own = ls_plan_workers_of(p, bucket).from, owners = ls_plan_owners(p);
-    int members = p->c.nworkers / owners;
-    for (int owner = 0; p->buckets[bucket].shared && owner < owners; owner++) {
+    int own = p->share.buckets[bucket].workers.from, owners = p->share.nholders;
+    int members = p->share.nworkers / owners;
+    for (int owner = 0; p->share.buckets[bucket].shared && owner < owners; owner++) {
         int first = -1;
         for (int i = 0; i < members; i++) {
-            int to = ls_plan_member(p, owner, i);
-            bool reads = ls_plan_touches(p, bucket, ls_plan_rank(p, to));
-            if (ls_plan_has(p, bucket, to) || !reads) continue;
+            int to = ls_share_member(&p->share, owner, i);
+            bool reads = ls_share_touches(&p->share, bucket, p->share.workers[to].cell);
+            if (ls_share_has(&p->share, bucket, to) || !reads) continue;
             send_to(p, bucket, first < 0 ? own : first, to);
             if (first < 0) first = to;
         }
@@ -54,22 +55,22 @@ static void send_params(ls_plan *p, int bucket) {
 }
 
 void ls_plan_add_update(ls_plan *p) {
-    int n = p->c.nworkers;
-    int64_t nscalars = (int64_t)ls_plan_nscalars(p);
+    int n = p->share.nworkers;
+    int64_t nscalars = (int64_t)p->share.nscalars;
     for (int w = 0; w < n; w++) ls_plan_append(p, &(ls_action){.kind = LS_NORM, .worker = w});
-    if (p->c.islands) {
+    if (p->share.islands) {
         add_island_norms(p);
-        nscalars -= (int64_t)(ls_plan_floats(p) / LS_BLOCK);
+        nscalars -= (int64_t)(p->share.floats / LS_BLOCK);
     }
     ls_plan_append(p, &(ls_action){.kind = LS_ALL_REDUCE,
                                    .bucket = LS_SCALARS,
                                    .worker = LS_ALL_WORKERS,
                                    .nbytes = 2 * nscalars * (int64_t)sizeof(double) * (n - 1) / n});
-    for (int k = 0; k < p->nbuckets; k++) {
+    for (int k = 0; k < p->share.nbuckets; k++) {
         for (int w = 0; w < n; w++)
             ls_plan_append(p, &(ls_action){.kind = LS_UPDATE, .worker = w, .bucket = k});
-        bool island = p->buckets[k].island > 0, common = p->c.islands && !island;
-        if (ls_plan_shards_moments(p) && !ls_plan_gathers(p, k) && !common)
+        bool island = p->share.buckets[k].island > 0, common = p->share.islands && !island;
+        if (p->share.shards_moments && !p->share.buckets[k].is_gathered && !common)
             ls_plan_append_comm(p, LS_ALL_GATHER, island ? LS_AXIS_ISLAND : LS_AXIS_SHARDS, k, 0);
         send_params(p, k);
     }

@@ -1,64 +1,67 @@
 /* verify_bytes.c - the bytes of communications, as the verifier counts them (plan.c has another way). */
 #include "plan/plan.h"
+#include "share/codes.h"
 #include "tensor/dtype.h"
 
 /* The sums of a bucket that these workers have together. */
 static size_t sums_of(const ls_plan *p, int bucket, ls_worker_set of) {
     size_t sums = 0;
-    for (int i = of.from; i < of.to; i += of.step) sums += (size_t)ls_plan_sums(p, bucket, i);
+    for (int i = of.from; i < of.to; i += of.step)
+        sums += (size_t)ls_share_sums(&p->share, bucket, i);
     return sums;
 }
 
 /* Among some of the workers: those of an island, or a rank. */
 static size_t island_nbytes(const ls_plan *p, const ls_action *a, size_t floats) {
     size_t n = (size_t)ls_worker_set_count(a->of), sum = 0;
-    size_t nbytes = floats * ls_dtype_size(p->c.reduce);
+    size_t nbytes = floats * ls_dtype_size(p->share.reduce);
     size_t partial = sums_of(p, a->bucket, a->of);
-    if (a->kind == LS_ALL_GATHER) return (n - 1) * floats * ls_dtype_size(p->c.compute);
+    if (a->kind == LS_ALL_GATHER) return (n - 1) * floats * ls_dtype_size(p->share.compute);
     if (a->kind == LS_ALL_REDUCE) return (n - 1) * partial * nbytes / n + (n - 1) * nbytes;
     for (int i = a->of.from; i < a->of.to; i += a->of.step) {
-        ls_bucket own = ls_plan_shard(p, a->bucket, i);
-        sum += (own.end - own.first) * (partial - (size_t)ls_plan_sums(p, a->bucket, i));
+        ls_range own = ls_share_shard(&p->share, a->bucket, i);
+        sum += (own.end - own.first) * (partial - (size_t)ls_share_sums(&p->share, a->bucket, i));
     }
-    return sum * ls_dtype_size(p->c.reduce);
+    return sum * ls_dtype_size(p->share.reduce);
 }
 
 size_t ls_plan_read_nbytes(const ls_plan *p, const ls_action *a) {
-    const ls_worker_set all = {0, p->c.nworkers, 1};
-    size_t n = (size_t)p->c.nworkers, replicas = (size_t)ls_plan_replicas(p), sum = 0;
+    const ls_worker_set all = {0, p->share.nworkers, 1};
+    size_t n = (size_t)p->share.nworkers, replicas = (size_t)p->share.nreplicas, sum = 0;
     if (a->bucket == LS_SCALARS) {
-        const ls_model *m = p->c.model;
+        const ls_model *m = p->share.model;
         size_t each = (size_t)(m->nlosses + m->nnotes) + (ls_weighing_is_on(&m->weighing) ? 1 : 0);
-        size_t blocks = m->nfloats / LS_BLOCK, islands = (size_t)p->c.islands;
+        size_t blocks = m->nfloats / LS_BLOCK, islands = (size_t)p->share.islands;
         if (a->axis == LS_AXIS_ISLAND)
             return 2 * (size_t)(ls_worker_set_count(a->of) - 1) * blocks * sizeof(double);
-        size_t noise = p->c.noise ? (size_t)p->c.V * LS_NOISE_SUMS : 0;
+        size_t noise = p->share.noise ? (size_t)p->share.V * LS_NOISE_SUMS : 0;
         return 2 * (n - 1) *
-               ((islands ? islands : blocks) + each * (size_t)p->c.batch + noise + 1) *
+               ((islands ? islands : blocks) + each * (size_t)p->share.batch + noise + 1) *
                sizeof(double);
     }
-    if (a->kind == LS_EXCHANGE && ls_plan_has_factors(p)) {
-        size_t nbytes = ls_plan_round_floats(p, a->bucket, a->round) * sizeof(float);
+    if (a->kind == LS_EXCHANGE && p->share.has_factors) {
+        size_t nbytes = ls_share_round_floats(&p->share, a->bucket, a->round) * sizeof(float);
         return (n - 1) * sums_of(p, a->bucket, all) * nbytes / n + (n - 1) * nbytes;
     }
     if (a->kind == LS_EXCHANGE) {
-        for (int i = 0; i < p->c.nworkers; i++) {
-            size_t first = 0, end = 0;
-            ls_plan_code_part(p, a->bucket, i, &first, &end);
-            sum += (end - first) * (size_t)(ls_plan_coded_before(p, p->c.V) - ls_plan_ncoded(p, i));
+        for (int i = 0; i < p->share.nworkers; i++) {
+            ls_range part = ls_share_code_part(&p->share, a->bucket, i);
+            sum += (part.end - part.first) * (size_t)(ls_share_coded_before(&p->share, p->share.V) -
+                                                      ls_share_ncoded(&p->share, i));
         }
         return sum;
     }
-    size_t floats = p->buckets[a->bucket].end - p->buckets[a->bucket].first;
+    size_t floats = p->share.buckets[a->bucket].end - p->share.buckets[a->bucket].first;
     if (a->axis == LS_AXIS_ISLAND || a->axis == LS_AXIS_STAGE) return island_nbytes(p, a, floats);
-    if (a->kind == LS_ALL_GATHER) return (n - replicas) * floats * ls_dtype_size(p->c.compute);
-    size_t nbytes = floats * ls_dtype_size(p->c.reduce);
+    if (a->kind == LS_ALL_GATHER) return (n - replicas) * floats * ls_dtype_size(p->share.compute);
+    size_t nbytes = floats * ls_dtype_size(p->share.reduce);
     if (a->axis == LS_AXIS_REPLICAS) return 2 * (replicas - 1) * nbytes;
     size_t partial = sums_of(p, a->bucket, all);
     if (a->axis == LS_AXIS_ALL) return (n - 1) * partial * nbytes / n + (n - 1) * nbytes;
-    for (int i = 0; i < p->c.nworkers; i++) {
-        ls_bucket own = ls_plan_shard(p, a->bucket, i);
-        sum += (own.end - own.first) * (partial / replicas - (size_t)ls_plan_sums(p, a->bucket, i));
+    for (int i = 0; i < p->share.nworkers; i++) {
+        ls_range own = ls_share_shard(&p->share, a->bucket, i);
+        sum += (own.end - own.first) *
+               (partial / replicas - (size_t)ls_share_sums(&p->share, a->bucket, i));
     }
-    return sum * ls_dtype_size(p->c.reduce);
+    return sum * ls_dtype_size(p->share.reduce);
 }

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "plan/plan.h"
+#include "share/codes.h"
 
 typedef struct walk {
     const ls_plan *p;
@@ -27,14 +28,15 @@ static void wrong(walk *w, const char *what) {
 /* Deltas come in the order of the virtual workers, each followed by its folds. */
 static void check_delta(walk *w, const ls_action *a) {
     const ls_plan *p = w->p;
-    int slot = 0, i = ls_plan_vw_index(p, a->worker, a->vw), cell = a->vw * p->nbuckets + a->bucket;
-    if (i < 0 || i >= ls_plan_nvws(p, a->worker)) {
+    int slot = 0, i = ls_share_vw_index(&p->share, a->worker, a->vw),
+        cell = a->vw * p->share.nbuckets + a->bucket;
+    if (i < 0 || i >= p->share.workers[a->worker].nvws) {
         wrong(w, "belongs to another worker");
         return;
     }
-    int folds = ls_plan_fold(p, a->worker, i, &slot);
+    int folds = ls_share_fold(&p->share, a->worker, i, &slot);
     bool delta = a->kind == LS_DELTA;
-    if (!ls_task_is_common(p->c.task) || !ls_plan_changes_bucket(p, a->bucket))
+    if (!ls_task_is_common(p->share.task) || !ls_share_changes_bucket(&p->share, a->bucket))
         wrong(w, "is in the wrong plan");
     if (w->decisions || w->sums[a->bucket]) wrong(w, "comes too late");
     if (delta && (w->deltas[cell]++ || a->slot != slot)) wrong(w, "adds to the wrong sum");
@@ -45,37 +47,39 @@ static void check_delta(walk *w, const ls_action *a) {
 /* A Delta is rounded once, before anything is added to it. */
 static void check_encode(walk *w, const ls_action *a) {
     const ls_plan *p = w->p;
-    int cell = a->vw * p->nbuckets + a->bucket;
-    if (!ls_plan_compresses(p) || !ls_plan_is_coded(p, a->vw)) wrong(w, "encodes what has no code");
+    int cell = a->vw * p->share.nbuckets + a->bucket;
+    if (!p->share.compress.on || !ls_share_is_coded(&p->share, a->vw))
+        wrong(w, "encodes what has no code");
     if (w->deltas[cell] != 1 || w->adds[cell] || w->encodes[cell]++ || w->decisions)
         wrong(w, "comes before its Delta, or too late");
 }
 
 static bool is_encoded(const walk *w, int vw, int bucket) {
-    bool coded = ls_plan_compresses(w->p) && ls_plan_is_coded(w->p, vw);
-    return w->encodes[vw * w->p->nbuckets + bucket] == coded;
+    bool coded = w->p->share.compress.on && ls_share_is_coded(&w->p->share, vw);
+    return w->encodes[vw * w->p->share.nbuckets + bucket] == coded;
 }
 
 static void check_exchange(walk *w, const ls_action *a) {
     const ls_plan *p = w->p;
-    for (int vw = 0; vw < p->c.V; vw++)
+    for (int vw = 0; vw < p->share.V; vw++)
         if (!is_encoded(w, vw, a->bucket)) wrong(w, "comes before an Encode");
-    if (!ls_plan_sends_codes(p) || w->exchanges[a->bucket]++ || w->decisions)
+    if (!p->share.sends_codes || w->exchanges[a->bucket]++ || w->decisions)
         wrong(w, "sends codes twice, or too late");
 }
 
 static void check_decode(walk *w, const ls_action *a) {
     if (w->exchanges[a->bucket] != 1 || w->decisions) wrong(w, "comes before its Exchange");
-    if (w->decodes[a->bucket * w->p->c.nworkers + a->worker]++) wrong(w, "decodes twice");
+    if (w->decodes[a->bucket * w->p->share.nworkers + a->worker]++) wrong(w, "decodes twice");
 }
 
 static void check_sum(walk *w, const ls_action *a) {
     const ls_plan *p = w->p;
-    for (int worker = 0; worker < p->c.nworkers; worker++)
-        for (int i = 0; i < ls_plan_nvws(p, worker); i++) {
-            int slot = 0, cell = ls_plan_vw(p, worker, i) * p->nbuckets + a->bucket;
-            if (w->deltas[cell] != 1 || !is_encoded(w, ls_plan_vw(p, worker, i), a->bucket) ||
-                w->adds[cell] != ls_plan_fold(p, worker, i, &slot))
+    for (int worker = 0; worker < p->share.nworkers; worker++)
+        for (int i = 0; i < p->share.workers[worker].nvws; i++) {
+            int slot = 0, cell = ls_share_vw(&p->share, worker, i) * p->share.nbuckets + a->bucket;
+            if (w->deltas[cell] != 1 ||
+                !is_encoded(w, ls_share_vw(&p->share, worker, i), a->bucket) ||
+                w->adds[cell] != ls_share_fold(&p->share, worker, i, &slot))
                 wrong(w, "comes before a Delta or a fold");
         }
     if (w->sums[a->bucket]++ || w->decisions) wrong(w, "sums twice, or too late");
@@ -89,17 +93,18 @@ static void count_sum(int buffer, ls_use how, void *arg) {
 
 /* Sums, copies or mixes of buckets that a worker needs for its updates. */
 static int needed_by(const ls_plan *p, int worker) {
-    int n = 0, nbuckets = ls_plan_segment_buckets(p);
-    for (int k = 0; p->c.task == LS_TASK_MIX && k < p->nbuckets; k++)
-        n += ls_plan_has(p, k, worker) && ls_plan_changes_bucket(p, k);
-    for (int k = 0; p->c.task != LS_TASK_MIX && k < nbuckets; k++)
-        n += ls_plan_changes_bucket(p, p->c.task == LS_TASK_ADOPT ? ls_plan_bucket_in(p, k, 1) : k);
+    int n = 0, nbuckets = p->share.segment_buckets;
+    for (int k = 0; p->share.task == LS_TASK_MIX && k < p->share.nbuckets; k++)
+        n += ls_share_has(&p->share, k, worker) && ls_share_changes_bucket(&p->share, k);
+    for (int k = 0; p->share.task != LS_TASK_MIX && k < nbuckets; k++)
+        n += ls_share_changes_bucket(
+            &p->share, p->share.task == LS_TASK_ADOPT ? ls_share_bucket_in(&p->share, k, 1) : k);
     return n;
 }
 
 static void check_decision(walk *w, const ls_action *a) {
     const ls_plan *p = w->p;
-    for (int worker = 0; worker < p->c.nworkers; worker++) {
+    for (int worker = 0; worker < p->share.nworkers; worker++) {
         int needed = needed_by(p, worker);
         w->waited = 0;
         ls_action_uses(p, a, worker, count_sum, w);
@@ -110,62 +115,65 @@ static void check_decision(walk *w, const ls_action *a) {
 
 static bool is_known(const walk *w, int bucket, int worker) {
     const ls_plan *p = w->p;
-    if (!ls_plan_changes_bucket(p, bucket)) return true;
-    if (ls_plan_sends_codes(p)) return w->decodes[bucket * p->c.nworkers + worker] == 1;
-    if (ls_task_is_common(p->c.task)) return w->sums[bucket] == 1;
-    if (p->c.task == LS_TASK_MIX) {
-        int list[LS_MIXING_MOST], n = ls_plan_terms_of(p, p->buckets[bucket].island, list);
-        bool has = ls_plan_has(p, bucket, worker);
-        return w->mixes[bucket * p->c.nworkers + worker] == (has ? n : 0);
+    if (!ls_share_changes_bucket(&p->share, bucket)) return true;
+    if (p->share.sends_codes) return w->decodes[bucket * p->share.nworkers + worker] == 1;
+    if (ls_task_is_common(p->share.task)) return w->sums[bucket] == 1;
+    if (p->share.task == LS_TASK_MIX) {
+        int list[LS_MIXING_MOST],
+            n = ls_share_terms_of(&p->share, p->share.buckets[bucket].island, list);
+        bool has = ls_share_has(&p->share, bucket, worker);
+        return w->mixes[bucket * p->share.nworkers + worker] == (has ? n : 0);
     }
-    int common = ls_plan_common_bucket(p, bucket);
-    return w->copies[common * p->c.nworkers + worker] == 1;
+    int common = ls_share_common_bucket(&p->share, bucket);
+    return w->copies[common * p->share.nworkers + worker] == 1;
 }
 
 static void check_update(walk *w, const ls_action *a) {
     if (w->decisions != 1) wrong(w, "changes the state before it is decided");
     if (!is_known(w, a->bucket, a->worker)) wrong(w, "comes before its sum");
-    if (w->updates[a->bucket * w->p->c.nworkers + a->worker]++) wrong(w, "updates twice");
+    if (w->updates[a->bucket * w->p->share.nworkers + a->worker]++) wrong(w, "updates twice");
 }
 
 /* Before the decision the common parameters are gathered beside the state, after it what was
  * updated. */
 static void check_gather(walk *w, const ls_action *a) {
     const ls_plan *p = w->p;
-    ls_worker_set of = ls_plan_workers_of(p, a->bucket);
+    ls_worker_set of = p->share.buckets[a->bucket].workers;
     for (int worker = of.from; worker < of.to; worker++)
-        if (w->decisions && w->updates[a->bucket * p->c.nworkers + worker] != 1)
+        if (w->decisions && w->updates[a->bucket * p->share.nworkers + worker] != 1)
             wrong(w, "gathers before an Update");
-    for (int worker = 0; !w->decisions && worker < p->c.nworkers; worker++)
-        w->copies[a->bucket * p->c.nworkers + worker]++;
+    for (int worker = 0; !w->decisions && worker < p->share.nworkers; worker++)
+        w->copies[a->bucket * p->share.nworkers + worker]++;
 }
 
 static bool has_replica(const ls_plan *p, int bucket, int island, int worker) {
-    return ls_plan_has(p, ls_plan_bucket_in(p, ls_plan_common_bucket(p, bucket), island), worker);
+    return ls_share_has(
+        &p->share, ls_share_bucket_in(&p->share, ls_share_common_bucket(&p->share, bucket), island),
+        worker);
 }
 
 static void check_send(walk *w, const ls_action *a) {
     const ls_plan *p = w->p;
-    if (p->c.task != LS_TASK_MIX || !has_replica(p, a->bucket, a->island, a->worker))
+    if (p->share.task != LS_TASK_MIX || !has_replica(p, a->bucket, a->island, a->worker))
         wrong(w, "sends what the worker has not");
     if (w->decisions) wrong(w, "comes too late");
-    w->arrived[a->bucket * p->c.nworkers + a->peer] = a->term + 1;
+    w->arrived[a->bucket * p->share.nworkers + a->peer] = a->term + 1;
 }
 
 /* Terms are added in the order of the replicas; what another worker has must have come before. */
 static void check_mix(walk *w, const ls_action *a) {
     const ls_plan *p = w->p;
-    int list[LS_MIXING_MOST], cell = a->bucket * p->c.nworkers + a->worker;
+    int list[LS_MIXING_MOST], cell = a->bucket * p->share.nworkers + a->worker;
     int *done = &w->mixes[cell];
-    if (p->c.task != LS_TASK_MIX || !ls_plan_has(p, a->bucket, a->worker)) {
+    if (p->share.task != LS_TASK_MIX || !ls_share_has(&p->share, a->bucket, a->worker)) {
         wrong(w, "is in the wrong plan");
         return;
     }
-    int n = ls_plan_terms_of(p, p->buckets[a->bucket].island, list);
+    int n = ls_share_terms_of(&p->share, p->share.buckets[a->bucket].island, list);
     if (a->term != *done || a->term >= n || a->island != list[a->term] ||
         a->start != (a->term == 0))
         wrong(w, "is not the next term of the mix");
-    ls_bucket own = ls_plan_owned(p, a->bucket, a->worker);
+    ls_range own = ls_share_owned(&p->share, a->bucket, a->worker);
     bool comes = own.first < own.end && !has_replica(p, a->bucket, a->island, a->worker);
     if (w->decisions || (comes && w->arrived[cell] != a->term + 1))
         wrong(w, "comes before its Send, or too late");
@@ -174,7 +182,7 @@ static void check_mix(walk *w, const ls_action *a) {
 
 static void check(walk *w, const ls_action *a) {
     const ls_plan *p = w->p;
-    if (a->bucket != LS_SCALARS && (a->bucket < 0 || a->bucket >= p->nbuckets)) {
+    if (a->bucket != LS_SCALARS && (a->bucket < 0 || a->bucket >= p->share.nbuckets)) {
         wrong(w, "names a bucket that does not exist");
         return;
     }
@@ -184,7 +192,7 @@ static void check(walk *w, const ls_action *a) {
     case LS_ENCODE: check_encode(w, a); break;
     case LS_EXCHANGE: check_exchange(w, a); break;
     case LS_DECODE: check_decode(w, a); break;
-    case LS_COPY: w->copies[a->bucket * p->c.nworkers + a->worker]++; break;
+    case LS_COPY: w->copies[a->bucket * p->share.nworkers + a->worker]++; break;
     case LS_SEND: check_send(w, a); break;
     case LS_MIX: check_mix(w, a); break;
     case LS_REDUCE_SCATTER: check_sum(w, a); break;
@@ -201,7 +209,8 @@ static void check(walk *w, const ls_action *a) {
 }
 
 ls_status ls_plan_verify_sync(const ls_plan *p, ls_error *e) {
-    size_t n = (size_t)p->c.nworkers, nbuckets = (size_t)p->nbuckets, V = (size_t)p->c.V;
+    size_t n = (size_t)p->share.nworkers, nbuckets = (size_t)p->share.nbuckets,
+           V = (size_t)p->share.V;
     walk w = {.p = p, .e = e};
     w.deltas = LS_NEW_ARRAY(int, V *nbuckets);
     w.adds = LS_NEW_ARRAY(int, V *nbuckets);

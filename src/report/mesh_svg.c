@@ -9,6 +9,7 @@
 #include "base/plural.h"
 #include "model/tensor_part.h"
 #include "report/svg.h"
+#include "share/mesh.h"
 
 enum { BOX = 260, GAP = 8, BETWEEN = 28, LINE = 16, MARGIN = 20, TOP = 64, ROWS = 8 };
 static const int colours[] = {0xdbe7f3, 0xfbe5d0, 0xdcefdf, 0xeee0ec};
@@ -48,9 +49,9 @@ static void name_layer(const char *name, char text[4 * SHORT]) {
 static void name_stage(const ls_plan *p, int stage, char *text, size_t size) {
     char from[4 * SHORT], to[4 * SHORT];
     int first = 0, end = 0;
-    ls_plan_stage_layers(p, stage, &first, &end);
-    name_layer(p->c.model->layers[first].name, from);
-    name_layer(p->c.model->layers[end - 1].name, to);
+    ls_share_stage_layers(&p->share, stage, &first, &end);
+    name_layer(p->share.model->layers[first].name, from);
+    name_layer(p->share.model->layers[end - 1].name, to);
     bool one = strcmp(from, to) == 0;
     snprintf(text, size, one ? "%s" : "%s to %s", from, to);
 }
@@ -65,14 +66,16 @@ static void name_parts(const char *what, int first, int end, int n, char *text, 
 
 static void name_slices(const ls_plan *p, int rank, char *text, size_t size) {
     int first = 0, end = 0;
-    ls_plan_slices(p, rank, &first, &end);
-    name_parts("slice", first, end, p->c.model->nslices, text, size);
+    first = p->share.workers[rank].first_slice;
+    end = p->share.workers[rank].end_slice;
+    name_parts("slice", first, end, p->share.model->nslices, text, size);
 }
 
 static void name_chunks(const ls_plan *p, int worker, char *text, size_t size) {
     int first = 0, end = 0;
-    ls_plan_chunks_of(p, worker, &first, &end);
-    name_parts(p->c.model->together > 1 ? "part" : "chunk", first, end, ls_plan_nchunks(p), text,
+    first = p->share.workers[worker].first_chunk;
+    end = p->share.workers[worker].end_chunk;
+    name_parts(p->share.model->together > 1 ? "part" : "chunk", first, end, p->share.nchunks, text,
                size);
 }
 
@@ -86,8 +89,8 @@ static void add_experts(const ls_plan *p, int worker, char *text, size_t size) {
 
 static void put_worker(picture *d, int rank, int place, double x, double y) {
     const ls_plan *p = d->p;
-    const ls_pipe_schedule s = {.kind = p->c.schedule, .workers = ls_plan_pipe(p)};
-    int worker = ls_plan_worker(p, rank, place), pipe = rank / ls_plan_beside(p);
+    const ls_pipe_schedule s = {.kind = p->share.config->schedule, .workers = p->share.pipe};
+    int worker = ls_share_worker(&p->share, rank, place), pipe = rank / p->share.beside;
     char text[2 * LS_NAME + LS_PLAN_EXPERTS];
     snprintf(text, sizeof text, "worker %d", worker);
     ls_svg_put_box(&(ls_svg_box){.x = x,
@@ -99,17 +102,17 @@ static void put_worker(picture *d, int rank, int place, double x, double y) {
                                  .title = text},
                    &d->svg);
     put_line(d, x, y += LINE, text, LS_INK);
-    for (int chunk = 0; chunk < ls_plan_stages_each(p); chunk++) {
+    for (int chunk = 0; chunk < p->share.stages_each; chunk++) {
         int stage = ls_pipe_stage(&s, pipe, chunk);
         name_stage(p, stage, text, sizeof text);
         put_line(d, x, y += LINE, text, LS_INK);
     }
-    if (ls_plan_tensor(p) > 1) {
+    if (p->share.tensor > 1) {
         name_slices(p, rank, text, sizeof text);
-        if (ls_plan_context(p) == 1) add_experts(p, worker, text, sizeof text);
+        if (p->share.context == 1) add_experts(p, worker, text, sizeof text);
         put_line(d, x, y += LINE, text, LS_INK);
     }
-    if (ls_plan_context(p) > 1) {
+    if (p->share.context > 1) {
         name_chunks(p, worker, text, sizeof text);
         add_experts(p, worker, text, sizeof text);
         put_line(d, x, y += LINE, text, LS_INK);
@@ -117,26 +120,25 @@ static void put_worker(picture *d, int rank, int place, double x, double y) {
     snprintf(text, sizeof text, "%.3g M parameters",
              (double)ls_plan_worker_params(p, worker) / 1e6);
     put_line(d, x, y += LINE, text, LS_GREY);
-    int shards = ls_plan_shards(p);
-    if (ls_plan_shards_moments(p) && shards > 1) {
-        snprintf(text, sizeof text, "shard %d of %d (zero %d)", ls_plan_number(p, worker) % shards,
-                 shards, p->c.zero);
+    int shards = p->share.nshards;
+    if (p->share.shards_moments && shards > 1) {
+        snprintf(text, sizeof text, "shard %d of %d (zero %d)",
+                 p->share.workers[worker].holder_place % shards, shards, p->share.config->zero);
         put_line(d, x, y += LINE, text, LS_GREY);
     }
 }
 
 static void write_title(const ls_plan *p, char text[160]) {
-    int at =
-        snprintf(text, 160, "%d worker%s: data %d, pipe %d, tensor %d", p->c.nworkers,
-                 ls_plural(p->c.nworkers), ls_plan_data(p), ls_plan_pipe(p), ls_plan_tensor(p));
-    if (ls_plan_context(p) > 1)
-        snprintf(text + at, 160 - (size_t)at, ", %s %d", ls_plan_context_title(p),
-                 ls_plan_context(p));
+    int at = snprintf(text, 160, "%d worker%s: data %d, pipe %d, tensor %d", p->share.nworkers,
+                      ls_plural(p->share.nworkers), p->share.data, p->share.pipe, p->share.tensor);
+    if (p->share.context > 1)
+        snprintf(text + at, 160 - (size_t)at, ", %s %d", ls_share_context_title(p->share.model),
+                 p->share.context);
 }
 
 static void put_all(picture *d) {
     const ls_plan *p = d->p;
-    int data = ls_plan_data(p);
+    int data = p->share.data;
     char text[160];
     write_title(p, text);
     ls_svg_put_text(
@@ -145,8 +147,8 @@ static void put_all(picture *d) {
         &d->svg);
     put(d, MARGIN, MARGIN + 30, "columns: stages of the pipeline; rows: parts of the batch",
         LS_GREY);
-    for (int rank = 0; rank < ls_plan_ranks(p); rank++) {
-        int pipe = rank / ls_plan_beside(p);
+    for (int rank = 0; rank < p->share.ncells; rank++) {
+        int pipe = rank / p->share.beside;
         double x = MARGIN + rank * (BOX + GAP) + pipe * (BETWEEN - GAP);
         for (int i = 0; i < d->rows; i++) put_worker(d, rank, i, x, TOP + i * (d->height + GAP));
     }
@@ -158,10 +160,9 @@ static void put_all(picture *d) {
 
 ls_status ls_mesh_svg(const ls_plan *p, const char *path, ls_error *e) {
     picture d = {.p = p};
-    int data = ls_plan_data(p), pipe = ls_plan_pipe(p), ranks = ls_plan_ranks(p);
+    int data = p->share.data, pipe = p->share.pipe, ranks = p->share.ncells;
     d.rows = data < ROWS ? data : ROWS;
-    d.height =
-        LINE * (4 + ls_plan_stages_each(p) + (ls_plan_tensor(p) > 1) + (ls_plan_context(p) > 1));
+    d.height = LINE * (4 + p->share.stages_each + (p->share.tensor > 1) + (p->share.context > 1));
     int width = 2 * MARGIN + ranks * (BOX + GAP) + (pipe - 1) * (BETWEEN - GAP);
     char title[160];
     write_title(p, title);

@@ -19,14 +19,14 @@ static void copy_text(char *to, size_t nbytes, const char *from) {
 
 void ls_timeline_open(ls_timeline *t, const ls_plan *p, const char *label, const char *machine,
                       int64_t first_step) {
-    *t =
-        (ls_timeline){.nworkers = p->c.nworkers, .nbuckets = p->nbuckets, .first_step = first_step};
+    *t = (ls_timeline){
+        .nworkers = p->share.nworkers, .nbuckets = p->share.nbuckets, .first_step = first_step};
     copy_text(t->label, sizeof t->label, label);
     copy_text(t->machine, sizeof t->machine, machine);
     ls_hash_text(ls_plan_hash(p), t->plan);
-    t->nlayers = p->c.model->nlayers;
+    t->nlayers = p->share.model->nlayers;
     t->layers = LS_NEW_ARRAY(char *, (size_t)t->nlayers);
-    for (int i = 0; i < t->nlayers; i++) t->layers[i] = ls_strdup(p->c.model->layers[i].name);
+    for (int i = 0; i < t->nlayers; i++) t->layers[i] = ls_strdup(p->share.model->layers[i].name);
 }
 
 /* The fields of an action that have a meaning for its kind. */

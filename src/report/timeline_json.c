@@ -15,6 +15,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "report/timeline.h"
+#include "share/config.h"
 
 enum { VERSION = 1, MAX_WORKERS = 4096, MAX_LAYERS = 1 << 16, MAX_STEPS = 10000 };
 static const size_t MAX_FILE = (size_t)1 << 30;

@@ -127,7 +127,7 @@ static int64_t origin_of(const int64_t *all, size_t nwords, int n, int worker, i
 static void add_step(ls_timeline *to, const ls_tracer *t, const int64_t *all, size_t nwords,
                      int step) {
     const ls_plan *p = t->w.plan;
-    int n = p->c.nworkers, nsteps = t->traces[0].nsteps;
+    int n = p->share.nworkers, nsteps = t->traces[0].nsteps;
     size_t nspans = 0;
     ls_span *spans = LS_NEW_ARRAY(ls_span, (size_t)n * (size_t)p->nactions);
     for (int w = 0; w < n; w++) {
@@ -172,7 +172,7 @@ static ls_status write_timeline(const ls_tracer *t, const int64_t *all, size_t n
     char machine[160];
     int nsteps = t->traces[0].nsteps;
     ls_timeline to;
-    name_machine(all, nwords, p->c.nworkers, machine, sizeof machine);
+    name_machine(all, nwords, p->share.nworkers, machine, sizeof machine);
     ls_timeline_open(&to, p, "measured", machine, t->first + 1);
     for (int step = 0; step < nsteps; step++) add_step(&to, t, all, nwords, step);
     ls_status s = ls_timeline_write(&to, t->path, e);

@@ -67,9 +67,9 @@ static ls_status open_all(const char *path, opened *o, ls_error *e) {
 /* Copies the owned part of floats [first, first + count). */
 static void copy_owned(const ls_train_state *s, float *flat, size_t first, const float *data,
                        size_t count) {
-    const ls_bucket all = {.first = first, .end = first + count};
+    const ls_range all = {.first = first, .end = first + count};
     for (int i = 0; i < (s->owned ? s->nowned : 1); i++) {
-        const ls_bucket *b = s->owned ? &s->owned[i] : &all;
+        const ls_range *b = s->owned ? &s->owned[i] : &all;
         size_t from = b->first > first ? b->first : first;
         size_t end = b->end < first + count ? b->end : first + count;
         if (from < end) memcpy(flat + from, data + (from - first), (end - from) * sizeof *flat);
@@ -170,14 +170,14 @@ static ls_status load_average(const loading *weights, ls_train_state *s, const l
 }
 
 /* The parts of a buffer that loading fills, of a table in blocks: [*n_p], free() them. */
-static ls_bucket *parts_of_table(const ls_train_state *s, int param, int buffer, int *n_p) {
-    ls_bucket *parts = LS_NEW_ARRAY(ls_bucket, (size_t)ls_table_blocks(s->model));
+static ls_range *parts_of_table(const ls_train_state *s, int param, int buffer, int *n_p) {
+    ls_range *parts = LS_NEW_ARRAY(ls_range, (size_t)ls_table_blocks(s->model));
     ls_table_block b = LS_TABLE_BLOCKS;
     int n = 0;
     while (ls_table_block_next(s->model, &b)) {
         if (b.param != param || !s->table_blocks[b.number]) continue;
         ls_optim_range r = ls_optim_table_block(s->optim, s->model, &b, buffer);
-        parts[n++] = (ls_bucket){.first = r.first, .end = r.end};
+        parts[n++] = (ls_range){.first = r.first, .end = r.end};
     }
     *n_p = n;
     return parts;
@@ -196,7 +196,7 @@ static ls_status load_table(const loading *weights, const ls_train_state *s, con
                                   : ls_optim_state_name(s->optim, p, k - 1);
         ls_param shape = ls_param_whole(p);
         ls_train_state part = {.model = s->model};
-        ls_bucket *owned = NULL;
+        ls_range *owned = NULL;
         if (k && !name) continue;
         shape.dims[1] = (int64_t)ls_optim_row_floats(s->optim, p, k);
         shape.count = (size_t)(shape.dims[0] * shape.dims[1]);
@@ -300,9 +300,9 @@ static ls_status load_errors(const char *path, const ls_checkpoint_errors *x, ls
     const ls_train_state whole = {0};
     ls_status s = LS_OK;
     LS_TRY(open_all(path, &o, e));
-    const ls_model *m = x->plan->c.model;
+    const ls_model *m = x->plan->share.model;
     for (int v = 0; v < x->nerrors; v++) {
-        float *errors = x->errors + (size_t)v * ls_plan_error_floats(x->plan);
+        float *errors = x->errors + (size_t)v * x->plan->share.error_floats;
         const loading all = {&o, &o.optimizer, NULL, &whole, errors, 0};
         for (int i = 0; x->wants[v] && s == LS_OK && i < m->nparams; i++)
             if (!m->params[i].frozen) s = load_errors_of(&all, x->plan, &m->params[i], v, e);

@@ -20,7 +20,8 @@
 #include <sys/types.h>
 
 #include "dataset/dataset.h"
-#include "exec/store.h"
+#include "plan/plan.h"
+#include "state/store.h"
 #include "storage/lock.h"
 
 /* What the run has printed (base/transcript.h); older lines are in one with .1 at its end. */

@@ -59,14 +59,15 @@ static ls_status put(work *w, int file, const ls_tensor *t, size_t first, size_t
 static size_t at_most(size_t n, size_t most) { return n < most ? n : most; }
 
 int ls_part_nholders(const ls_plan *p) {
-    if (p->c.islands || ls_plan_divides(p)) return p->c.nworkers;
-    return ls_plan_shards_moments(p) ? ls_plan_shards(p) : 1;
+    if (p->share.islands || p->share.divides) return p->share.nworkers;
+    return p->share.shards_moments ? p->share.nshards : 1;
 }
 
 /* The part of a parameter that lies in elements `own` of the flat buffers. */
-static ls_status put_param(work *w, int param, ls_bucket own, ls_error *e) {
-    const ls_param *p = &w->plan->c.model->params[param];
-    size_t base = (size_t)own.island * ls_plan_segment_floats(w->plan);
+static ls_status put_param(work *w, int param, int bucket, ls_range own, ls_error *e) {
+    const ls_param *p = &w->plan->share.model->params[param];
+    int island = w->plan->share.buckets[bucket].island;
+    size_t base = ls_share_base(&w->plan->share, bucket);
     own.first -= base;
     own.end -= base;
     size_t first = own.first > p->offset ? own.first : p->offset;
@@ -76,7 +77,7 @@ static ls_status put_param(work *w, int param, ls_bucket own, ls_error *e) {
         const ls_part_file *f = &w->files[i];
         for (int k = f->tensors->from[param]; k < f->tensors->from[param + 1]; k++) {
             const ls_tensor *t = &f->tensors->list[k];
-            if (!f->tensors->vws[k] && f->tensors->replica[k] == own.island)
+            if (!f->tensors->vws[k] && f->tensors->replica[k] == island)
                 LS_TRY(put(w, i, t, at_most(first - p->offset, t->count),
                            at_most(end - p->offset, t->count), e));
         }
@@ -86,10 +87,10 @@ static ls_status put_param(work *w, int param, ls_bucket own, ls_error *e) {
 
 /* The blocks of tables, with their states, that a worker has. */
 static ls_status put_tables(work *w, int worker, ls_error *e) {
-    const ls_model *m = w->plan->c.model;
+    const ls_model *m = w->plan->share.model;
     ls_table_block b = LS_TABLE_BLOCKS;
     while (ls_table_block_next(m, &b)) {
-        if (b.number % w->plan->c.nworkers != worker) continue;
+        if (b.number % w->plan->share.nworkers != worker) continue;
         for (int i = 0; i < LS_PART_FILES; i++) {
             const ls_state_tensors *f = w->files[i].tensors;
             for (int k = f->from[b.param]; k < f->from[b.param + 1]; k++) {
@@ -106,7 +107,7 @@ static ls_status put_errors(work *w, int worker, ls_error *e) {
     for (int i = 0; i < LS_PART_FILES; i++) {
         const ls_state_tensors *t = w->files[i].tensors;
         for (size_t k = 0; k < t->n; k++)
-            if (t->vws[k] && ls_plan_runs_vw(w->plan, worker, t->vws[k] - 1))
+            if (t->vws[k] && ls_share_runs_vw(&w->plan->share, worker, t->vws[k] - 1))
                 LS_TRY(put(w, i, &t->list[k], 0, t->list[k].count, e));
     }
     return LS_OK;
@@ -116,9 +117,10 @@ static ls_status put_worker(work *w, int worker, ls_hash *hash_p, ls_error *e) {
     const ls_plan *p = w->plan;
     ls_status s = LS_OK;
     w->hasher = ls_hasher_new();
-    for (int k = 0; k < p->nbuckets && worker < ls_part_nholders(p); k++) {
-        ls_bucket own = ls_plan_owned(p, k, worker);
-        for (int i = 0; s == LS_OK && i < p->c.model->nparams; i++) s = put_param(w, i, own, e);
+    for (int k = 0; k < p->share.nbuckets && worker < ls_part_nholders(p); k++) {
+        ls_range own = ls_share_owned(&p->share, k, worker);
+        for (int i = 0; s == LS_OK && i < p->share.model->nparams; i++)
+            s = put_param(w, i, k, own, e);
     }
     if (s == LS_OK) s = put_tables(w, worker, e);
     if (s == LS_OK) s = put_errors(w, worker, e);

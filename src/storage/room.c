@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "share/codes.h"
 
 /* The largest sizes seen: bytes of a header per tensor, of a tokenizer per token. */
 enum { NBYTES_TENSOR = 160, NBYTES_TOKEN = 64 };
@@ -24,9 +25,9 @@ static void add(amount *a, double tensors, size_t count) {
 
 /* A parameter's weights and states, and those of replicas (ls_state_optimizer()). */
 static void add_param(amount *a, const ls_plan *p, const ls_param *param) {
-    const ls_optim *o = &p->c.optim;
+    const ls_optim *o = &p->share.optim;
     ls_param whole = param->window.rows ? ls_param_whole(param) : *param;
-    int replicas = p->c.islands, nstates = ls_optim_nflats(o) - 1;
+    int replicas = p->share.islands, nstates = ls_optim_nflats(o) - 1;
     add(a, 1 + replicas, whole.count);
     for (int i = 0; i < nstates; i++) {
         size_t count = ls_optim_state_param(o, &whole, i).count;
@@ -40,18 +41,18 @@ static void add_param(amount *a, const ls_plan *p, const ls_param *param) {
 
 /* What encoding has lost of each virtual worker's gradients, and the factors that stand with it. */
 static void add_errors(amount *a, const ls_plan *p) {
-    const ls_model *m = p->c.model;
-    if (!ls_plan_has_errors(p)) return;
+    const ls_model *m = p->share.model;
+    if (!p->share.has_errors) return;
     for (int i = 0; i < m->nparams; i++) {
-        const ls_plan_piece *factor = ls_plan_factor_of(p, &m->params[i]);
+        const ls_code_piece *factor = ls_share_factor_of(&p->share, &m->params[i]);
         if (m->params[i].frozen) continue;
-        add(a, p->c.V, m->params[i].count);
-        if (factor) add(a, p->c.V, factor->nfactor);
+        add(a, p->share.V, m->params[i].count);
+        if (factor) add(a, p->share.V, factor->nfactor);
     }
 }
 
 double ls_room_checkpoint_nbytes(const ls_plan *p, int64_t ntokens, size_t config_nbytes) {
-    const ls_model *m = p->c.model;
+    const ls_model *m = p->share.model;
     amount all = {0};
     for (int i = 0; i < m->nparams; i++)
         if (!m->params[i].frozen) add_param(&all, p, &m->params[i]);

@@ -15,10 +15,10 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "dataset/data_files.h"
-#include "exec/store_blocks.h"
 #include "net/launch/launch.h"
 #include "net/launch/process.h"
 #include "plan/memory.h"
+#include "state/store_blocks.h"
 #include "storage/best.h"
 #include "storage/checkpoint.h"
 #include "storage/part.h"
@@ -52,8 +52,8 @@ static void set_peers(ls_snapshot_state *s, ls_snapshot_peers peers) {
 /* The number of workers that write: the first of those that hold a block writes it, and each the
  * compression errors of its virtual workers, and its blocks of tables. */
 static int nwriters(const ls_plan *p) {
-    bool all = ls_plan_has_errors(p) || p->c.model->table_floats > 0;
-    return all ? p->c.nworkers : ls_part_nholders(p);
+    bool all = p->share.has_errors || p->share.model->table_floats > 0;
+    return all ? p->share.nworkers : ls_part_nholders(p);
 }
 
 bool ls_snapshot_is_shared(const ls_plan *p, int n) { return nwriters(p) > n; }
@@ -69,24 +69,25 @@ typedef struct writing {
 
 /* The copy has parameters and states, then the errors of all virtual workers. */
 static float *errors_in(const ls_plan *p, float *flat) {
-    return flat + (size_t)ls_optim_nflats(&p->c.optim) * p->c.model->nfloats;
+    return flat + (size_t)ls_optim_nflats(&p->share.optim) * p->share.model->nfloats;
 }
 
 /* Those of the virtual workers that workers of this host run, or of all. */
 static ls_status copy_errors(const writing *w, float *errors, ls_error *e) {
     const ls_plan *p = w->run->plan;
-    for (int v = 0; ls_plan_has_errors(p) && v < p->c.V; v++) {
+    for (int v = 0; p->share.has_errors && v < p->share.V; v++) {
         bool wanted = !w->end;
-        for (int i = w->first; i < w->end; i++) wanted = wanted || ls_plan_runs_vw(p, i, v);
-        float *to = errors + (size_t)v * ls_plan_error_floats(p);
-        if (wanted) LS_TRY(ls_store_copy_errors(w->run->store, p, w->state.step, v, to, e));
+        for (int i = w->first; i < w->end; i++)
+            wanted = wanted || ls_share_runs_vw(&p->share, i, v);
+        float *to = errors + (size_t)v * p->share.error_floats;
+        if (wanted) LS_TRY(ls_store_copy_errors(w->run->store, &p->share, w->state.step, v, to, e));
     }
     return LS_OK;
 }
 
 /* Then tables. */
 static float *tables_in(const ls_plan *p, float *flat) {
-    size_t errors = ls_plan_has_errors(p) ? (size_t)p->c.V * ls_plan_error_floats(p) : 0;
+    size_t errors = p->share.has_errors ? (size_t)p->share.V * p->share.error_floats : 0;
     return errors_in(p, flat) + errors;
 }
 
@@ -97,11 +98,11 @@ static ls_status copy_tables(const writing *w, float *tables, ls_error *e) {
         return ls_fail(e, LS_EPEER,
                        "the workers ended before their tables had the rows of step %lld",
                        (long long)w->state.step);
-    const ls_model *m = r->plan->c.model;
-    const ls_optim *o = &r->plan->c.optim;
+    const ls_model *m = r->plan->share.model;
+    const ls_optim *o = &r->plan->share.optim;
     ls_table_block b = LS_TABLE_BLOCKS;
     while (ls_table_block_next(m, &b)) {
-        int worker = (int)(b.number % r->plan->c.nworkers);
+        int worker = (int)(b.number % r->plan->share.nworkers);
         if (w->end && (worker < w->first || worker >= w->end)) continue;
         if (!r->tables_here[b.number])
             return ls_fail(e, LS_EPEER, "this host does not have all rows of %s",
@@ -119,25 +120,27 @@ static ls_status copy_parts(const writing *w, float *flat, ls_scaler *scaler_p, 
     int64_t steps = w->state.step;
     if (!w->end) LS_TRY(ls_store_copy(r->store, steps, flat, e));
     for (int i = w->first; i < w->end && i < ls_part_nholders(r->plan); i++)
-        LS_TRY(ls_store_copy_owned(r->store, r->plan, i, steps, flat, e));
+        LS_TRY(ls_store_copy_owned(r->store, &r->plan->share, i, steps, flat, e));
     LS_TRY(copy_errors(w, errors_in(r->plan, flat), e));
     *scaler_p = ls_store_scaler_after(r->store, steps);
     return LS_OK;
 }
 
 /* Is the loss scaled? */
-static bool has_scale(const ls_plan *p) { return p->c.compute == LS_F16 || p->c.reduce == LS_F16; }
+static bool has_scale(const ls_plan *p) {
+    return p->share.compute == LS_F16 || p->share.reduce == LS_F16;
+}
 
 static ls_status copy(writing *w, float *flat, ls_error *e) {
     const ls_snapshot_run *r = w->run;
     ls_scaler scaler = {0};
     LS_TRY(copy_parts(w, flat, &scaler, e));
     ls_best_load(&w->best, r->best); /* the next evaluation comes after the next update */
-    w->state.flat =
-        ls_flat_of_state(flat, NULL, ls_optim_nstates(&r->plan->c.optim), ls_plan_floats(r->plan));
-    if (ls_plan_has_errors(r->plan)) {
+    w->state.flat = ls_flat_of_state(flat, NULL, ls_optim_nstates(&r->plan->share.optim),
+                                     r->plan->share.floats);
+    if (r->plan->share.has_errors) {
         w->state.errors = errors_in(r->plan, flat);
-        w->state.nerrors = r->plan->c.V;
+        w->state.nerrors = r->plan->share.V;
         w->state.plan = r->plan;
     }
     if (r->tables) {
@@ -235,9 +238,9 @@ static ls_status write_part(const writing *w, ls_error *e) {
 static writing writing_of(const ls_snapshot_run *r, int64_t steps, bool together) {
     int end = r->first + r->n, all = nwriters(r->plan);
     writing w = {.run = r,
-                 .state = {.model = r->plan->c.model,
-                           .optim = &r->plan->c.optim,
-                           .replicas = r->plan->c.islands,
+                 .state = {.model = r->plan->share.model,
+                           .optim = &r->plan->share.optim,
+                           .replicas = r->plan->share.islands,
                            .step = steps}};
     if (!together) return w;
     w.first = r->first;
@@ -274,7 +277,7 @@ static void finish(ls_snapshot *x, const ls_snapshot_run *r, bool good) {
  * the system must take them from another program. So they are touched before the first copy, and
  * retained. Parts that are not copied take no pages. */
 static ls_status take_memory(ls_snapshot *x, const ls_snapshot_run *r, ls_error *e) {
-    size_t nbytes = ls_plan_copy_nbytes(r->plan);
+    size_t nbytes = r->plan->share.nbytes.copy;
     if (x->copy) return LS_OK;
     void *p = mmap(NULL, nbytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE,
                    -1, 0);
@@ -295,14 +298,14 @@ static void touch(float *p, size_t n) {
 
 static _Noreturn void warm(const ls_snapshot_run *r, float *flat) {
     const ls_plan *p = r->plan;
-    size_t n = ls_plan_floats(p);
-    int flats = ls_optim_nflats(&p->c.optim);
+    size_t n = p->share.floats;
+    int flats = ls_optim_nflats(&p->share.optim);
     writing w = writing_of(r, 0, ls_snapshot_is_shared(p, r->n));
     if (nice(NICE) < 0) errno = 0;
-    if (!w.end) touch(flat, ls_plan_copy_nbytes(p) / sizeof *flat);
+    if (!w.end) touch(flat, p->share.nbytes.copy / sizeof *flat);
     for (int i = w.first; i < w.end && i < ls_part_nholders(p); i++)
-        for (int k = 0; k < flats * p->nbuckets; k++) {
-            ls_bucket b = ls_plan_owned(p, k / flats, i);
+        for (int k = 0; k < flats * p->share.nbuckets; k++) {
+            ls_range b = ls_share_owned(&p->share, k / flats, i);
             touch(flat + (size_t)(k % flats) * n + b.first, b.end - b.first);
         }
     _exit(0);

@@ -67,8 +67,8 @@
 #include <stdbool.h>
 
 #include "config/config.h"
-#include "exec/store.h"
 #include "net/launch/process.h"
+#include "state/store.h"
 #include "storage/best.h"
 #include "storage/frozen_file.h"
 

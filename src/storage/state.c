@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "share/codes.h"
 
 static int by_name(const void *a, const void *b) {
     return strcmp((*(const ls_tensor *const *)a)->name, (*(const ls_tensor *const *)b)->name);
@@ -89,14 +90,14 @@ void ls_state_factor_name(int vw, char text[LS_STATE_ERROR_NAME]) {
 }
 
 bool ls_state_factor(const ls_plan *p, const ls_param *param, ls_param *factor_p) {
-    const ls_plan_piece *x = ls_plan_factor_of(p, param);
+    const ls_code_piece *x = ls_share_factor_of(&p->share, param);
     if (!x) return false;
     *factor_p = *param;
     factor_p->ndims = 2;
     factor_p->dims[0] = (int64_t)(x->nfactor / x->cols);
     factor_p->dims[1] = (int64_t)x->cols;
     factor_p->count = x->nfactor;
-    factor_p->offset = p->c.model->nfloats + x->factor_at;
+    factor_p->offset = p->share.model->nfloats + x->factor_at;
     return true;
 }
 
@@ -178,7 +179,7 @@ static void add_seen(const ls_train_state *s, const ls_param *p, ls_state_tensor
 /* Appends the errors of a virtual worker, and the second factor that stands with them. */
 static void add_errors(const ls_train_state *s, const ls_param *p, int vw, ls_state_tensors *t) {
     char name[LS_STATE_ERROR_NAME];
-    const float *errors = s->errors + (size_t)vw * ls_plan_error_floats(s->plan);
+    const float *errors = s->errors + (size_t)vw * s->plan->share.error_floats;
     ls_param factor;
     ls_state_error_name(vw, name);
     t->vws[t->n] = 1 + vw;

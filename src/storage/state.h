@@ -15,10 +15,10 @@ typedef struct ls_train_state {
     const ls_optim *optim; /* NULL: without the optimizer's states (flat.n is 1) */
     ls_flat flat;
     int replicas; /* whose parameters and states follow the common ones in each buffer of flat */
-    const ls_bucket *owned; /* [nowned] loading fills only these parts; NULL: all */
+    const ls_range *owned; /* [nowned] loading fills only these parts; NULL: all */
     int nowned;
     bool all_params; /* load all parameters, whatever is owned; of replicas, those that are held */
-    const ls_bucket *held; /* [nowned] */
+    const ls_range *held; /* [nowned] */
     bool begins; /* a new run begins with them: adapters that the file lacks are left as they are */
     bool ema;    /* flat.of[0] is loaded with their average (optim.ema) */
     /* [nerrors][ls_plan_error_floats()] what encoding has lost of virtual workers' gradients

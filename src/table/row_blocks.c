@@ -29,7 +29,7 @@ typedef struct settling {
     bool again;
 } settling;
 
-static const ls_model *model_of(const ls_step_rows *r) { return r->plan->c.model; }
+static const ls_model *model_of(const ls_step_rows *r) { return r->plan->share.model; }
 
 static bool is_first(const ls_step_rows *r) { return r->memory_of[r->worker] == r->worker; }
 
@@ -98,8 +98,8 @@ static ls_status fail_lost(const ls_step_rows *r, const ls_table_block *b,
 
 static size_t pack(ls_step_rows *r, const ls_table_block *b, float *message, bool packs) {
     size_t n = 0;
-    for (int k = 0; k < ls_optim_table_buffers(&r->plan->c.optim); k++) {
-        ls_optim_range x = ls_optim_table_block(&r->plan->c.optim, model_of(r), b, k);
+    for (int k = 0; k < ls_optim_table_buffers(&r->plan->share.optim); k++) {
+        ls_optim_range x = ls_optim_table_block(&r->plan->share.optim, model_of(r), b, k);
         float *at = r->t.values + x.first;
         size_t nbytes = (x.end - x.first) * sizeof *at;
         if (message) memcpy(packs ? message + n : at, packs ? at : message + n, nbytes);

@@ -24,25 +24,25 @@ typedef void visitor(ls_step_rows *, const piece *, void *arg);
 
 /* The part of a bucket whose rows worker `who` copies: what it owns, or where all have all of it, and
  * tables are written, an equal part. */
-static ls_bucket part_of(const ls_step_rows *r, int bucket, int who, direction to) {
+static ls_range part_of(const ls_step_rows *r, int bucket, int who, direction to) {
     const ls_plan *p = r->plan;
-    ls_bucket b = ls_plan_owned(p, bucket, who);
-    if (ls_plan_shards_moments(p) || to == TO_WINDOWS) return b;
+    ls_range b = ls_share_owned(&p->share, bucket, who);
+    if (p->share.shards_moments || to == TO_WINDOWS) return b;
     size_t n = b.end - b.first, w = (size_t)who, all = (size_t)r->nworkers;
-    return (ls_bucket){.first = b.first + n * w / all, .end = b.first + n * (w + 1) / all};
+    return (ls_range){.first = b.first + n * w / all, .end = b.first + n * (w + 1) / all};
 }
 
 static size_t smaller(size_t a, size_t b) { return a < b ? a : b; }
 
 /* The floats of a window, from its begin, that lie in a bucket's part; empty: first >= end. */
-static ls_bucket in_window(const ls_step_rows *r, const ls_row_window *w, ls_bucket part) {
+static ls_range in_window(const ls_step_rows *r, const ls_row_window *w, ls_range part) {
     const ls_param *p = ls_row_param(r, w);
     size_t first = part.first > p->offset ? part.first - p->offset : 0;
     size_t end = part.end > p->offset ? smaller(part.end - p->offset, p->count) : 0;
-    return (ls_bucket){.first = first, .end = end};
+    return (ls_range){.first = first, .end = end};
 }
 
-static void visit_window(ls_step_rows *r, const ls_row_window *w, ls_bucket b, visitor *f,
+static void visit_window(ls_step_rows *r, const ls_row_window *w, ls_range b, visitor *f,
                          void *arg) {
     size_t C = w->floats[0], rows = (size_t)w->n * C;
     b.end = smaller(b.end, rows);
@@ -55,8 +55,8 @@ static void visit_window(ls_step_rows *r, const ls_row_window *w, ls_bucket b, v
 
 /* Calls f for each piece of a worker, in order. */
 static void visit(ls_step_rows *r, int who, direction to, visitor *f, void *arg) {
-    for (int k = 0; k < r->plan->nbuckets; k++) {
-        ls_bucket part = part_of(r, k, who, to);
+    for (int k = 0; k < r->plan->share.nbuckets; k++) {
+        ls_range part = part_of(r, k, who, to);
         for (int i = 0; i < r->nwindows; i++)
             visit_window(r, &r->windows[i], in_window(r, &r->windows[i], part), f, arg);
     }
@@ -64,16 +64,16 @@ static void visit(ls_step_rows *r, int who, direction to, visitor *f, void *arg)
 
 /* What a piece has of buffer k: of a state with another number of floats a row, the whole row goes
  * with the row's begin. */
-static ls_bucket of_buffer(const piece *x, int k) {
+static ls_range of_buffer(const piece *x, int k) {
     size_t C = x->w->floats[0], each = x->w->floats[k];
-    if (each == C) return (ls_bucket){.first = x->first, .end = x->end};
-    return (ls_bucket){.end = x->first == 0 ? each : 0};
+    if (each == C) return (ls_range){.first = x->first, .end = x->end};
+    return (ls_range){.end = x->first == 0 ? each : 0};
 }
 
 static size_t floats_of(const ls_step_rows *r, const piece *x) {
     size_t n = 0;
     for (int k = 0; k < r->nflats; k++) {
-        ls_bucket b = of_buffer(x, k);
+        ls_range b = of_buffer(x, k);
         n += b.end - b.first;
     }
     return n;
@@ -96,7 +96,7 @@ static int home_of(const ls_step_rows *r, const piece *x) {
 
 static void copy(ls_step_rows *r, const piece *x, direction to) {
     for (int k = 0; k < r->nflats; k++) {
-        ls_bucket b = of_buffer(x, k);
+        ls_range b = of_buffer(x, k);
         size_t nbytes = (b.end - b.first) * sizeof(float);
         if (!nbytes) continue;
         float *table = row_of_table(r, x, k) + b.first, *window = row_of_window(r, x, k) + b.first;
@@ -115,11 +115,11 @@ static void copy_near(ls_step_rows *r, const piece *x, void *arg) {
 
 /* Slots without a row are cleared. */
 static void clear_rest(ls_step_rows *r) {
-    for (int k = 0; k < r->plan->nbuckets; k++) {
-        ls_bucket part = part_of(r, k, r->worker, TO_WINDOWS);
+    for (int k = 0; k < r->plan->share.nbuckets; k++) {
+        ls_range part = part_of(r, k, r->worker, TO_WINDOWS);
         for (int i = 0; i < r->nwindows; i++) {
             const ls_row_window *w = &r->windows[i];
-            ls_bucket b = in_window(r, w, part);
+            ls_range b = in_window(r, w, part);
             size_t C = w->floats[0], from = (size_t)w->n * C;
             if (b.first < from) b.first = from;
             for (int j = 0; b.first < b.end && j < r->nflats; j++) {
@@ -177,7 +177,7 @@ static void move(ls_step_rows *r, const piece *p, void *arg) {
     /* a row that is not trained comes back to its table, and is left there */
     bool kept = x->packs || x->is_owner || is_kept(r, p, TO_TABLES);
     for (int k = 0; k < r->nflats; k++) {
-        ls_bucket b = of_buffer(p, k);
+        ls_range b = of_buffer(p, k);
         size_t n = b.end - b.first;
         if (!n) continue;
         float *row = x->is_owner ? row_of_window(r, p, k) : row_of_table(r, p, k);

@@ -57,7 +57,7 @@ struct ls_step_rows {
 enum { LS_NO_SLOT = -1 };
 
 static inline const ls_param *ls_row_param(const ls_step_rows *r, const ls_row_window *w) {
-    return &r->plan->c.model->params[w->param];
+    return &r->plan->share.model->params[w->param];
 }
 
 /* The worker that has a row of a window's table; has it the memory of this one? */

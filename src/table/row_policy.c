@@ -30,7 +30,7 @@ static void set_seen(const ls_step_rows *r, const ls_row_window *w, int64_t id, 
     atomic_store(place_of(r, w, id), (word){.seen = s}.bits);
 }
 
-static const ls_optim *optim_of(const ls_step_rows *r) { return &r->plan->c.optim; }
+static const ls_optim *optim_of(const ls_step_rows *r) { return &r->plan->share.optim; }
 
 /* How often a row was seen with the step that is written, which may be noted already. */
 static int64_t count_of(const ls_step_rows *r, const ls_row_window *w, int64_t slot) {
@@ -62,7 +62,7 @@ void ls_rows_drop_gradients(ls_step_rows *r) {
 
 static void begin_anew(ls_step_rows *r, const ls_row_window *w, int64_t id) {
     size_t C = w->floats[0];
-    ls_model_init_param(r->plan->c.model, r->seed, w->param, (size_t)id * C, C,
+    ls_model_init_param(r->plan->share.model, r->seed, w->param, (size_t)id * C, C,
                         r->t.values + w->at[0] + (size_t)id * C);
     for (int k = 1; k < r->nflats; k++)
         memset(r->t.values + w->at[k] + (size_t)id * w->floats[k], 0, w->floats[k] * sizeof(float));

@@ -12,8 +12,8 @@
 /* ---- set-up ---- */
 
 static void open_window(ls_step_rows *r, int param) {
-    const ls_model *model = r->plan->c.model;
-    const ls_optim *o = &r->plan->c.optim;
+    const ls_model *model = r->plan->share.model;
+    const ls_optim *o = &r->plan->share.optim;
     const ls_param *p = &model->params[param];
     ls_row_window *w = &r->windows[r->nwindows++];
     *w = (ls_row_window){.param = param,
@@ -38,7 +38,7 @@ static ls_status take_memory(ls_step_rows *r, void *memory, ls_error *e) {
     }
     r->t = ls_row_tables_in(memory ? memory : r->own, r->plan);
     if (!r->apart) return LS_OK;
-    LS_TRY(ls_map(ls_plan_floats(r->plan) * sizeof(float), "rows of a step", &fetched, e));
+    LS_TRY(ls_map(r->plan->share.floats * sizeof(float), "rows of a step", &fetched, e));
     r->fetched = fetched;
     return LS_OK;
 }
@@ -46,7 +46,7 @@ static ls_status take_memory(ls_step_rows *r, void *memory, ls_error *e) {
 /* Which workers have the same memory, and which blocks are in that of this one. */
 static ls_status find_memories(ls_step_rows *r, int32_t first, ls_error *e) {
     if (r->apart) LS_TRY(ls_all_gather(r->group, &first, r->memory_of, 1, LS_I32, e));
-    for (int64_t b = 0; b < ls_table_blocks(r->plan->c.model); b++)
+    for (int64_t b = 0; b < ls_table_blocks(r->plan->share.model); b++)
         r->mine[b] = ls_row_is_near(r, (int)(b % r->nworkers));
     return LS_OK;
 }
@@ -62,7 +62,7 @@ static void open_posts(ls_step_rows *r) {
 }
 
 ls_status ls_step_rows_open(const ls_step_rows_config *c, ls_step_rows **r_p, ls_error *e) {
-    const ls_model *model = c->plan->c.model;
+    const ls_model *model = c->plan->share.model;
     ls_step_rows *r = LS_NEW(ls_step_rows);
     *r = (ls_step_rows){.plan = c->plan,
                         .flat = c->flat,
@@ -72,8 +72,8 @@ ls_status ls_step_rows_open(const ls_step_rows_config *c, ls_step_rows **r_p, ls
                         .seed = c->seed,
                         .batch = c->batch,
                         .apart = c->apart,
-                        .nflats = ls_optim_nflats(&c->plan->c.optim),
-                        .sees = ls_optim_sees(&c->plan->c.optim)};
+                        .nflats = ls_optim_nflats(&c->plan->share.optim),
+                        .sees = ls_optim_sees(&c->plan->share.optim)};
     r->windows = LS_NEW_ARRAY(ls_row_window, (size_t)model->nparams);
     for (int i = 0; i < model->nparams; i++)
         if (model->params[i].window.rows) open_window(r, i);
@@ -112,7 +112,7 @@ void ls_step_rows_free(ls_step_rows *r) {
     ls_exchange_free(&r->asked);
     ls_table_room_free(&r->ask);
     ls_table_room_free(&r->get);
-    ls_unmap(r->fetched, ls_plan_floats(r->plan) * sizeof(float));
+    ls_unmap(r->fetched, r->plan->share.floats * sizeof(float));
     ls_unmap(r->own, r->own_nbytes);
     free(r->memory_of);
     free(r->mine);
@@ -134,25 +134,25 @@ static void forget(ls_step_rows *r) {
 
 /* Takes up a block with clear states. */
 static void take_block(ls_step_rows *r, const ls_table_block *b) {
-    const ls_optim *o = &r->plan->c.optim;
+    const ls_optim *o = &r->plan->share.optim;
     bool had = r->t.here[b->number];
     r->t.here[b->number] = 1;
     if (!had) return;
     for (int k = 1; k < ls_optim_table_buffers(o); k++) {
-        ls_optim_range x = ls_optim_table_block(o, r->plan->c.model, b, k);
+        ls_optim_range x = ls_optim_table_block(o, r->plan->share.model, b, k);
         memset(r->t.values + x.first, 0, (x.end - x.first) * sizeof(float));
     }
 }
 
 void ls_step_rows_draw(ls_step_rows *r) {
     if (!r) return;
-    const ls_model *model = r->plan->c.model;
+    const ls_model *model = r->plan->share.model;
     uint64_t seed = r->seed;
     ls_table_block b = LS_TABLE_BLOCKS;
     forget(r);
     while (ls_table_block_next(model, &b)) {
         if (b.number % r->nworkers != r->worker) continue;
-        ls_optim_range x = ls_optim_table_block(&r->plan->c.optim, model, &b, 0);
+        ls_optim_range x = ls_optim_table_block(&r->plan->share.optim, model, &b, 0);
         size_t first = (size_t)(b.first * model->params[b.param].dims[1]);
         ls_model_init_param(model, seed, b.param, first, x.end - x.first, r->t.values + x.first);
         take_block(r, &b);
@@ -163,7 +163,7 @@ ls_rows_part ls_step_rows_fill(ls_step_rows *r) {
     if (!r || r->memory_of[r->worker] != r->worker) return (ls_rows_part){0};
     ls_table_block b = LS_TABLE_BLOCKS;
     forget(r);
-    while (ls_table_block_next(r->plan->c.model, &b))
+    while (ls_table_block_next(r->plan->share.model, &b))
         if (r->mine[b.number]) take_block(r, &b);
     return (ls_rows_part){r->t.values, r->apart ? r->mine : NULL};
 }
@@ -204,7 +204,7 @@ static void add_sample(ls_step_rows *r, const char *sample, bool wanted) {
 ls_status ls_rows_each_sample(ls_step_rows *r, int64_t step, ls_row_sample *f, void *arg,
                               ls_error *e) {
     const ls_loader_config *c = &r->batch;
-    int V = r->plan->c.V;
+    int V = r->plan->share.V;
     ls_batch b = ls_loader_batch(c, (uint64_t)step);
     ls_draw d = {.seed = c->order.seed, .epoch = b.epoch};
     for (int v = 0; v < V; v++) {
@@ -220,7 +220,7 @@ ls_status ls_rows_each_sample(ls_step_rows *r, int64_t step, ls_row_sample *f, v
 
 static void add_sample_of(ls_step_rows *r, const char *sample, int vw, void *arg) {
     bool all = *(const bool *)arg;
-    add_sample(r, sample, all || ls_plan_runs_vw(r->plan, r->worker, vw));
+    add_sample(r, sample, all || ls_share_runs_vw(&r->plan->share, r->worker, vw));
 }
 
 /* Gives a slot to each row of the batch. all: the worker reads all of them. */
@@ -291,7 +291,7 @@ bool ls_step_rows_are_apart(const ls_step_rows *r) { return r && r->apart; }
 
 ls_status ls_step_rows_fetch(void *rows, int64_t n, const void *samples, ls_error *e) {
     ls_step_rows *r = rows;
-    size_t nbytes = r->plan->c.model->sample_nbytes;
+    size_t nbytes = r->plan->share.model->sample_nbytes;
     forget_slots(r);
     for (int64_t i = 0; i < n; i++) add_sample(r, (const char *)samples + (size_t)i * nbytes, true);
     return ls_rows_fetch(r, true, NULL, e);

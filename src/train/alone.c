@@ -22,7 +22,7 @@ ls_status ls_alone_open(ls_alone *a, ls_error *e) {
     LS_TRY(ls_host_open(&a->host, &a->run, e));
     const ls_layout *l = &a->host.layout;
     LS_TRY(ls_dataset_open(&a->data, a->run.dir, c, &l->model, e));
-    ls_group_options o = {.arena_nbytes = ls_plan_group_nbytes(&l->plan)};
+    ls_group_options o = {.arena_nbytes = ls_share_group_nbytes(&l->plan.share)};
     LS_TRY(ls_group_open_threads(1, &o, &a->group, e));
     a->m = ls_member_of(&a->host, a->group, &a->slot, &a->data);
     LS_TRY(ls_member_join(&a->m, e));

@@ -31,9 +31,9 @@ static bool is_able(const ls_loop *l) {
     const ls_run *r = l->run;
     const ls_plan *p = &l->m.layout->plan;
     const ls_group *island = l->m.worlds[0].island;
-    if (!p->c.islands) return false;
+    if (!p->share.islands) return false;
     bool near = !l->host->runtime->survives || ls_group_near(island) == ls_group_size(island);
-    return near && !ls_run_is_sequential(r) && !ls_run_has_scale(r) && !p->c.noise &&
+    return near && !ls_run_is_sequential(r) && !ls_run_has_scale(r) && !p->share.noise &&
            !l->tracer.path;
 }
 
@@ -42,7 +42,7 @@ int ls_apart_wanted(const ls_loop *l) {
     const ls_run *r = l->run;
     if (!is_able(l) || l->apart.seconds <= 0) return 0;
     int64_t n = ls_apart_possible(&r->config, l->steps);
-    int64_t most = MOST_NBYTES / (int64_t)(ls_apart_row(&l->m.layout->plan) * sizeof(double));
+    int64_t most = MOST_NBYTES / (int64_t)(ls_apart_row(&l->m.layout->plan.share) * sizeof(double));
     double fit = r->config.survival.stop_s / 2 / l->apart.seconds;
     if (r->until && n > r->until - l->steps - 1) n = r->until - l->steps - 1;
     if (n > most) n = most;
@@ -58,7 +58,7 @@ static void set_patience(const ls_loop *l, int steps) {
 }
 
 void ls_apart_begin(ls_loop *l, int agreed) {
-    int64_t ahead = ls_apart_most_ahead(&l->m.worlds[0], &l->m.layout->plan, l->steps);
+    int64_t ahead = ls_apart_most_ahead(&l->m.worlds[0], &l->m.layout->plan.share, l->steps);
     l->apart.must = ahead > 0;
     l->apart.left = ahead > agreed ? (int)ahead : agreed;
     l->apart.n = 0;
@@ -80,11 +80,11 @@ static ls_status report(ls_loop *l, int i, const double *row, ls_error *e) {
 static ls_status join(ls_loop *l, ls_error *e) {
     const ls_plan *p = &l->m.layout->plan;
     ls_apart_steps *a = &l->apart;
-    size_t each = ls_apart_row(p);
+    size_t each = ls_apart_row(&p->share);
     ls_apart_notes x = {.first = a->in[0].step, .n = a->n};
     for (int i = 0; i < a->n; i++) x.counts[i] = a->out[i].batch.count;
     x.rows = LS_NEW_ARRAY(double, (size_t)a->n *each);
-    ls_status s = ls_apart_join(&l->m.worlds[0], p, &x, e);
+    ls_status s = ls_apart_join(&l->m.worlds[0], &p->share, &x, e);
     for (int i = 0; s == LS_OK && i < a->n; i++) s = report(l, i, x.rows + (size_t)i * each, e);
     free(x.rows);
     return s;

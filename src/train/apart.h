@@ -9,9 +9,9 @@
 #ifndef LS_TRAIN_APART_H
 #define LS_TRAIN_APART_H
 
-#include "exec/apart.h"
 #include "exec/exec.h"
 #include "report/metrics.h"
+#include "state/apart.h"
 #include "train/run.h"
 
 typedef struct ls_apart_steps {

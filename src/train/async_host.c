@@ -73,7 +73,7 @@ static ls_status begin_batches(worker *w, ls_remote_job *job, ls_error *e) {
     const ls_config *c = &w->run->config;
     const ls_plan *p = &w->alone->host.layout.plan;
     int n = w->run->nasync, threads = (int)c->parallel.threads;
-    LS_TRY(ls_map(ls_plan_grads_nbytes(p, 0), "gradients", &w->grads, e));
+    LS_TRY(ls_map(ls_share_grads_nbytes(&p->share, 0), "gradients", &w->grads, e));
     const ls_async_gradient_config g = {.plan = p,
                                         .frozen = w->alone->m.frozen.values,
                                         .loader = ls_dataset_loader(&w->alone->data, c),
@@ -100,7 +100,7 @@ static ls_status compute_solo(void *arg, const ls_wire_task *t, ls_error *e) {
     worker *w = arg;
     const ls_solo_task task = solo_task(w, t->vw, t->step);
     const ls_step_in in = {.step = t->step, .updates = t->step, .loss_scale = 1};
-    if (t->vw < 0 || t->vw >= w->solo_plan.c.V)
+    if (t->vw < 0 || t->vw >= w->solo_plan.share.V)
         return ls_fail(e, LS_EINVAL, "there is no virtual worker %d", t->vw);
     LS_TRY(read_reference(w, e));
     ls_solo_move(&w->solo, &task);
@@ -114,9 +114,9 @@ static ls_status begin_solo(worker *w, ls_remote_job *job, ls_error *e) {
     int n = w->run->nasync, threads = (int)c->parallel.threads;
     void *parts = NULL;
     LS_TRY(ls_plan_solo(p, &w->solo_plan, e));
-    LS_TRY(ls_map(ls_plan_slot_nbytes(&w->solo_plan), "a gradient", &w->grads, e));
-    LS_TRY(ls_map(ls_plan_scalars_nbytes(&w->solo_plan), "norms and losses", &parts, e));
-    LS_TRY(ls_map(ls_plan_params_nbytes(p), "a worker's parameters", &w->params, e));
+    LS_TRY(ls_map(w->solo_plan.share.nbytes.slot, "a gradient", &w->grads, e));
+    LS_TRY(ls_map(w->solo_plan.share.nbytes.scalars, "norms and losses", &parts, e));
+    LS_TRY(ls_map(p->share.nbytes.params, "a worker's parameters", &w->params, e));
     w->parts = parts;
     const ls_solo_config how = {.plan = &w->solo_plan,
                                 .params = w->params,
@@ -152,7 +152,7 @@ static ls_status result_nbytes(const worker *w, const ls_plan *p, size_t *nbytes
     *nbytes_p = sizeof(ls_async_result);
     if (!is_ahead(w)) return LS_OK;
     ls_status s = ls_plan_solo(p, &solo, e);
-    if (s == LS_OK) *nbytes_p = ls_plan_scalars_nbytes(&solo);
+    if (s == LS_OK) *nbytes_p = solo.share.nbytes.scalars;
     ls_plan_free(&solo);
     return s;
 }
@@ -175,8 +175,8 @@ static int work(const ls_host *h, const char *settings) {
                           .identity = identity,
                           .begin = begin,
                           .arg = w,
-                          .params_nbytes = ls_plan_params_nbytes(p),
-                          .grads_nbytes = ls_plan_slot_nbytes(p)};
+                          .params_nbytes = p->share.nbytes.params,
+                          .grads_nbytes = p->share.nbytes.slot};
     ls_status s = result_nbytes(w, p, &c.result_nbytes, &e);
     if (s == LS_OK) s = ls_remote_work(&c, &e);
     if (s != LS_OK) ls_log("%s", e.msg);
@@ -230,8 +230,8 @@ static int stand_by(const ls_host *h, const char *settings) {
     sc.entry.hello = (ls_wire_hello){.protocol = LS_WIRE_PROTOCOL,
                                      .role = copies ? LS_WIRE_COPY : LS_WIRE_STANDBY,
                                      .result_nbytes = (uint32_t)result,
-                                     .params_nbytes = ls_plan_params_nbytes(p),
-                                     .grads_nbytes = ls_plan_slot_nbytes(p)};
+                                     .params_nbytes = p->share.nbytes.params,
+                                     .grads_nbytes = p->share.nbytes.slot};
     while (s == LS_OK) {
         s = ls_standby_watch(&sc, &lost, &e);
         if (s != LS_OK || !lost) break;

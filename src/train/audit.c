@@ -7,8 +7,8 @@
 
 #include "base/hash.h"
 #include "base/mem.h"
-#include "tensor/dtype.h"
 #include "table/step_rows.h"
+#include "tensor/dtype.h"
 
 /* Hashes of all workers: [nworkers][nparams]. */
 typedef struct hashes {
@@ -87,7 +87,7 @@ static ls_status compare_params(ls_member *m, ls_verdict *v, ls_error *e) {
     hashes h = hashes_new(m);
     int *asked = LS_NEW_ARRAY(int, (size_t)m->nworkers);
     for (int i = 0; i < m->nworkers; i++) asked[i] = i;
-    hash_flat(&m->layout->model, m->layout->plan.c.compute, w->params, h.own);
+    hash_flat(&m->layout->model, m->layout->plan.share.compute, w->params, h.own);
     hash_frozen(&m->layout->model, w->frozen, h.own);
     ls_status s = share(m, &h, e);
     if (s == LS_OK) judge(m, &h, asked, m->nworkers, v);
@@ -114,7 +114,7 @@ static ls_status hash_gradient(ls_member *m, question q, ls_hash *out, ls_error 
     ls_solo_task task = {.vw = q.vw, .steps = q.steps};
     ls_status s = ls_solo_open(&x, &how, &task, e);
     if (s == LS_OK) s = ls_exec_gradient(x.exec, &in, e);
-    if (s == LS_OK) hash_flat(&m->layout->model, m->layout->plan.c.reduce, x.world.grads, out);
+    if (s == LS_OK) hash_flat(&m->layout->model, m->layout->plan.share.reduce, x.world.grads, out);
     ls_solo_close(&x);
     ls_plan_free(&plan);
     return s;
@@ -122,9 +122,9 @@ static ls_status hash_gradient(ls_member *m, question q, ls_hash *out, ls_error 
 
 /* The worker that runs the virtual worker. */
 static int worker_of(const ls_plan *p, int vw) {
-    for (int w = 0; w < p->c.nworkers; w++) {
-        int i = ls_plan_vw_index(p, w, vw);
-        if (i >= 0 && i < ls_plan_nvws(p, w) && ls_plan_vw(p, w, i) == vw) return w;
+    for (int w = 0; w < p->share.nworkers; w++) {
+        int i = ls_share_vw_index(&p->share, w, vw);
+        if (i >= 0 && i < p->share.workers[w].nvws && ls_share_vw(&p->share, w, i) == vw) return w;
     }
     return 0;
 }
@@ -143,8 +143,8 @@ static ls_status compare_gradient(ls_member *m, int64_t steps, ls_verdict *v, ls
     int n = m->nworkers;
     if (n == 1) return LS_OK;
     LS_TRY(ls_step_rows_begin(m->rows, steps, true, e));
-    v->vw =
-        (int)(steps / (m->run->config.survival.audit ? m->run->config.survival.audit : 1) % p->c.V);
+    v->vw = (int)(steps / (m->run->config.survival.audit ? m->run->config.survival.audit : 1) %
+                  p->share.V);
     int first = worker_of(p, v->vw);
     question q = {v->vw, steps};
     const int asked[3] = {first, (first + 1) % n, (first + 2) % n};
@@ -162,10 +162,10 @@ static ls_status compare_gradient(ls_member *m, int64_t steps, ls_verdict *v, ls
 ls_status ls_audit(ls_member *m, int64_t steps, ls_verdict *v_p, ls_error *e) {
     ls_verdict v = {.good = true, .culprit = -1, .vw = -1};
     const ls_plan *p = &m->layout->plan;
-    LS_TRY(ls_world_gather_params(&m->worlds[0], p, e));
+    LS_TRY(ls_world_gather_params(&m->worlds[0], &p->share, e));
     ls_status s = compare_params(m, &v, e);
     if (s == LS_OK && v.good) s = compare_gradient(m, steps, &v, e);
-    ls_world_drop_params(&m->worlds[0], p);
+    ls_world_drop_params(&m->worlds[0], &p->share);
     *v_p = v;
     return s;
 }

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
-#include "exec/store_backup.h"
+#include "state/store_backup.h"
 
 struct ls_backup {
     const ls_member *m;
@@ -23,14 +23,14 @@ struct ls_backup {
 static int left_of(const ls_backup *b, int worker, int64_t step) {
     const ls_plan *p = &b->m->layout->plan;
     const ls_board_slot *slot = &b->m->host->survival.board->slots[worker];
-    int action = atomic_load(&slot->action), n = ls_plan_nvws(p, worker);
+    int action = atomic_load(&slot->action), n = p->share.workers[worker].nvws;
     int64_t at = atomic_load(&slot->step);
     if (at < step) return n;
     if (at > step || action < 0) return 0;
     const ls_action *a = &p->actions[action];
     if (a->kind == LS_LOAD) return n;
     if (a->kind != LS_FORWARD && a->kind != LS_RECOMPUTE && a->kind != LS_BACKWARD) return 0;
-    return n - ls_plan_vw_index(p, worker, a->vw);
+    return n - ls_share_vw_index(&p->share, worker, a->vw);
 }
 
 /* The last unclaimed virtual worker of the worker that has the most unclaimed ones left; -1: there
@@ -41,10 +41,10 @@ static int next_to_claim(const ls_backup *b, int64_t step, int *worker_p) {
     const ls_view *v = &h->survival.view;
     int best = -1, most = 0;
     for (int w = v->first; w < v->first + v->n; w++) {
-        int n = ls_plan_nvws(p, w), free = 0, last = -1;
+        int n = p->share.workers[w].nvws, free = 0, last = -1;
         int left = w == b->m->worker ? 0 : left_of(b, w, step);
         for (int i = n - left; i < n; i++) {
-            int vw = ls_plan_vw(p, w, i);
+            int vw = ls_share_vw(&p->share, w, i);
             if (ls_store_backup_is_claimed(h->store, vw, step)) continue;
             free++;
             last = vw;
@@ -94,8 +94,8 @@ static bool take_up(ls_backup *b, const ls_step_in *in) {
 /* Has the worker that it helps completed this virtual worker itself? */
 static bool is_late(const ls_backup *b, int64_t step) {
     const ls_plan *p = &b->m->layout->plan;
-    int left = left_of(b, b->worker, step), n = ls_plan_nvws(p, b->worker);
-    return ls_plan_vw_index(p, b->worker, b->vw) < n - left;
+    int left = left_of(b, b->worker, step), n = p->share.workers[b->worker].nvws;
+    return ls_share_vw_index(&p->share, b->worker, b->vw) < n - left;
 }
 
 static bool idle(void *arg, const ls_step_in *in) {
@@ -119,7 +119,7 @@ static const void *given(void *arg, int64_t step, int vw, const double **losses_
     ls_store *s = b->m->host->store;
     int place = ls_store_backup_find(s, vw, step);
     if (place < 0) return NULL;
-    *losses_p = ls_plan_losses(&b->m->layout->plan, ls_store_backup_parts(s, place));
+    *losses_p = ls_share_scalars(&b->m->layout->plan.share, ls_store_backup_parts(s, place)).losses;
     return ls_store_backup_grads(s, place);
 }
 

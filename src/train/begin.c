@@ -167,7 +167,8 @@ ls_status ls_begin_is_over(ls_loop *l, bool *over_p, ls_error *e) {
 /* The largest line of the memory table; `lockstep plan` prints all of it. */
 static void log_memory(const ls_host *h) {
     const ls_plan *p = &h->layout.plan;
-    ls_memory_config how = ls_layout_memory_config(&h->run->config, p->c.nworkers, p->c.nworkers);
+    ls_memory_config how =
+        ls_layout_memory_config(&h->run->config, p->share.nworkers, p->share.nworkers);
     ls_memory m;
     ls_plan_memory(p, &how, &m);
     ls_purpose most = ls_memory_worst(&m);
@@ -258,7 +259,7 @@ static ls_status open_metrics(ls_loop *l, ls_error *e) {
     if (opens) LS_TRY(open_new_metrics(l, e));
     ls_folder_stay(l->folder);
     ls_metrics_set_view(l->metrics, h->runtime->survives ? h->survival.view.id.number : 1,
-                        l->run->nasync ? l->run->nasync : h->layout.plan.c.nworkers);
+                        l->run->nasync ? l->run->nasync : h->layout.plan.share.nworkers);
     bool first = opens && h->survival.view.id.number <= 1;
     ls_utilization_set(&l->m, l->metrics, first);
     if (first) note_start(l);
@@ -276,9 +277,9 @@ static ls_status open_mllog(ls_loop *l, int64_t ready_ns, ls_error *e) {
                               .continues = r->resumes || !first,
                               .config = &r->config,
                               .model = &l->m.layout->model,
-                              .optimizer = ls_optim_rules[p->c.optim.groups[0].rule].name,
+                              .optimizer = ls_optim_rules[p->share.optim.groups[0].rule].name,
                               .nworkers = r->nasync ? r->nasync : l->m.nworkers,
-                              .stages = ls_plan_ranks(p),
+                              .stages = p->share.ncells,
                               .ntrain = l->data.ntrain,
                               .nval = l->data.nval,
                               .began_ns = r->began_ns,

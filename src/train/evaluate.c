@@ -105,19 +105,19 @@ ls_status ls_with_evaluated_weights(ls_member *m, int64_t steps, ls_use_weights 
     ls_world *w = &m->worlds[0];
     void *average = NULL;
     bool ema = m->run->config.train.eval_weights == LS_EVAL_EMA;
-    bool averages = ema || ls_optim_averages(&p->c.optim);
+    bool averages = ema || ls_optim_averages(&p->share.optim);
     if (!averages || m->scaler.skipped >= steps) {
-        LS_TRY(ls_world_gather_params(w, p, e));
+        LS_TRY(ls_world_gather_params(w, &p->share, e));
         ls_status s = use(m, arg, e);
-        ls_world_drop_params(w, p);
+        ls_world_drop_params(w, &p->share);
         return s;
     }
-    LS_TRY(ls_world_gather_average(w, p, ls_exec_compute(m->execs[0]), ema, &average, e));
+    LS_TRY(ls_world_gather_average(w, &p->share, ls_exec_compute(m->execs[0]), ema, &average, e));
     const void *params = m->infer.params;
     m->infer.params = average;
     ls_status s = use(m, arg, e);
     m->infer.params = params;
-    ls_unmap(average, ls_plan_params_nbytes(p));
+    ls_unmap(average, p->share.nbytes.params);
     return s;
 }
 

@@ -89,9 +89,9 @@ ls_status ls_feed_open(const ls_feed_config *c, ls_feed **f_p, ls_error *e) {
     f->c = *c;
     pthread_mutex_init(&f->lock, NULL);
     pthread_cond_init(&f->changed, NULL);
-    describe(f, c->plan->c.model);
+    describe(f, c->plan->share.model);
     int64_t V = c->config->train.virtual_workers;
-    f->most = (c->config->train.batch + V - 1) / V * ls_plan_nvws(c->plan, c->worker);
+    f->most = (c->config->train.batch + V - 1) / V * c->plan->share.workers[c->worker].nvws;
     f->numbers = LS_NEW_ARRAY(uint64_t, (size_t)f->most);
     f->list = LS_NEW_ARRAY(ls_sample, (size_t)f->most);
     f->bytes = LS_NEW_ARRAY(unsigned char, (size_t)f->most * f->source.nbytes);
@@ -131,8 +131,8 @@ void ls_feed_begin(ls_feed *f, int64_t step) {
     f->n = f->next = 0;
     const ls_batches batches = ls_batches_of(c);
     f->batch = ls_batches_at(&batches, (uint64_t)step, f->c.count);
-    for (int i = 0; i < ls_plan_nvws(f->c.plan, f->c.worker); i++) {
-        int vw = ls_plan_vw(f->c.plan, f->c.worker, i);
+    for (int i = 0; i < f->c.plan->share.workers[f->c.worker].nvws; i++) {
+        int vw = ls_share_vw(&f->c.plan->share, f->c.worker, i);
         uint64_t first = 0, end = 0;
         ls_batch_share(f->batch.count, V, vw, vw + 1, &first, &end);
         for (; first < end; first++)

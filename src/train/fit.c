@@ -71,13 +71,13 @@ static double flops(const ls_plan *p) {
     for (int i = 0; i < p->nactions; i++) {
         const ls_action *a = &p->actions[i];
         if (a->worker != 0) continue;
-        const ls_layer *l = &p->c.model->layers[a->layer];
+        const ls_layer *l = &p->share.model->layers[a->layer];
         if (a->kind == LS_BACKWARD && a->back == LS_BACK_PARAMS) continue; /* counted with inputs */
         bool back = a->kind == LS_BACKWARD;
-        double samples = (double)ls_plan_samples(p, a->micro);
+        double samples = (double)ls_share_samples(&p->share, a->micro);
         if (a->kind == LS_FORWARD || a->kind == LS_RECOMPUTE || (back && l->traits.loss))
             sum += l->cost.flops * samples;
-        if (back) sum += ls_model_backward_flops(p->c.model, l) * samples;
+        if (back) sum += ls_model_backward_flops(p->share.model, l) * samples;
     }
     return sum;
 }
@@ -86,7 +86,7 @@ static double sent(const ls_plan *p) {
     double sum = 0;
     for (int i = 0; i < p->nactions; i++)
         if (p->actions[i].worker == LS_ALL_WORKERS) sum += (double)p->actions[i].nbytes;
-    return sum / ((double)p->c.model->nfloats * sizeof(float));
+    return sum / ((double)p->share.model->nfloats * sizeof(float));
 }
 
 /* Plans the config with the settings of *f, and sets its costs. */

@@ -48,7 +48,7 @@ static ls_status open_file(ls_member *m, ls_frozen_values *v, ls_error *e) {
 /* Memory for all of them; *fills_p: this worker fills it. Collective. */
 static ls_status take_memory(ls_member *m, ls_frozen_values *v, void **p_p, bool *fills_p,
                              ls_error *e) {
-    size_t nbytes = ls_plan_frozen_nbytes(&m->layout->plan);
+    size_t nbytes = m->layout->plan.share.nbytes.frozen;
     const ls_host *h = m->host;
     *p_p = NULL;
     if (h->runtime->survives) {
@@ -69,7 +69,7 @@ static ls_status take_memory(ls_member *m, ls_frozen_values *v, void **p_p, bool
 static ls_status fill_drawn(const ls_member *m, void *to, ls_error *e) {
     const ls_model *model = &m->layout->model;
     size_t nbytes = model->frozen_floats * sizeof(float);
-    ls_dtype type = m->layout->plan.c.compute;
+    ls_dtype type = m->layout->plan.share.compute;
     void *drawn = NULL;
     if (type == LS_F32) return ls_frozen_draw(model, &m->run->config, to, e);
     LS_TRY(ls_map(nbytes, "frozen parameters", &drawn, e));
@@ -85,7 +85,7 @@ static ls_status fill_drawn(const ls_member *m, void *to, ls_error *e) {
 static ls_status fill(const ls_member *m, const ls_frozen_values *v, void *to, ls_error *e) {
     if (!v->file.path) return fill_drawn(m, to, e);
     ls_frozen_round(&m->layout->model, ls_exec_compute(m->execs[0]), v->file.values,
-                    m->layout->plan.c.compute, to);
+                    m->layout->plan.share.compute, to);
     return LS_OK;
 }
 
@@ -99,7 +99,7 @@ static ls_status open_in_memory(ls_member *m, ls_frozen_values *v, ls_error *e) 
     if (m->host->runtime->survives) atomic_store(&m->host->notes->has_frozen, 1);
     if (v->in_memory) return LS_OK;
     v->in_memory = LS_NEW_ARRAY(ls_frozen_value, (size_t)model->nparams);
-    ls_frozen_place(model, m->layout->plan.c.compute, p, v->in_memory);
+    ls_frozen_place(model, m->layout->plan.share.compute, p, v->in_memory);
     v->values = v->in_memory;
     return LS_OK;
 }
@@ -108,7 +108,7 @@ static ls_status open_in_memory(ls_member *m, ls_frozen_values *v, ls_error *e) 
 ls_status ls_frozen_values_open(ls_member *m, ls_frozen_values *v, ls_error *e) {
     if (m->layout->model.frozen_count == 0) return LS_OK;
     if (m->run->dir) LS_TRY(open_file(m, v, e));
-    if (!m->run->dir || m->layout->plan.c.compute != LS_F32) return open_in_memory(m, v, e);
+    if (!m->run->dir || m->layout->plan.share.compute != LS_F32) return open_in_memory(m, v, e);
     v->values = v->file.values;
     return LS_OK;
 }

@@ -84,21 +84,21 @@ static const char *advice(const ls_config *c, const ls_model *m, ls_purpose most
 
 ls_host_need ls_host_memory_need(const ls_config *c, const ls_plan *p, int workers, int hosts,
                                  bool copy) {
-    ls_host_need x = {.copies = copy ? (double)ls_plan_copy_nbytes(p) : 0};
-    ls_memory_config how = ls_layout_memory_config(c, p->c.nworkers, p->c.nworkers);
+    ls_host_need x = {.copies = copy ? (double)p->share.nbytes.copy : 0};
+    ls_memory_config how = ls_layout_memory_config(c, p->share.nworkers, p->share.nworkers);
     memory r = available();
     ls_plan_memory(p, &how, &x.most);
     /* one copy for all workers that share memory; others divide it */
-    double all_tables = (double)ls_plan_tables_nbytes(p);
-    x.tables = all_tables / p->c.nworkers * workers / hosts;
+    double all_tables = (double)p->share.nbytes.tables;
+    x.tables = all_tables / p->share.nworkers * workers / hosts;
     if (copy) x.copies -= all_tables - x.tables;
     x.ahead = (double)ls_run_ahead_nbytes(c, p);
     /* Some workers need less than the one that needs most; the sum over all is known, too. */
     double all = (double)x.most.peak * workers, calls = 0;
     for (int i = LS_MEM_ACTIVATIONS; i <= LS_MEM_SAMPLES; i++) calls += (double)x.most.nbytes[i];
     calls += (double)x.most.nbytes[LS_MEM_FROZEN];
-    double sum = (double)ls_plan_host_nbytes(p) + calls * workers;
-    if (workers == p->c.nworkers && sum < all) all = sum;
+    double sum = (double)ls_share_host_nbytes(&p->share) + calls * workers;
+    if (workers == p->share.nworkers && sum < all) all = sum;
     x.all = all + x.tables + x.ahead + x.copies;
     x.has = r.nbytes;
     x.where = r.where;
@@ -122,5 +122,5 @@ ls_status ls_host_memory_for_plan(const ls_config *c, const ls_plan *p, int work
         e, LS_ENOMEM, "%d worker%s need%s %s of memory: each %s at most (%s)%s%s; %s %s; use %s",
         workers, ls_plural(workers), workers == 1 ? "s" : "", ls_host_memory_text(x.all, wanted),
         ls_host_memory_text((double)x.most.peak, each), largest, among, beside, x.where,
-        ls_host_memory_text(x.has, has), advice(c, p->c.model, ls_memory_worst(&x.most)));
+        ls_host_memory_text(x.has, has), advice(c, p->share.model, ls_memory_worst(&x.most)));
 }

@@ -13,6 +13,8 @@
 #include "storage/pretrained.h"
 #include "train/prompts.h"
 #include "train/sync.h"
+#include "share/config.h"
+#include "share/codes.h"
 
 static bool sends_codes(const ls_config *c) {
     int64_t t = c->parallel.transport;
@@ -22,8 +24,8 @@ static bool sends_codes(const ls_config *c) {
 }
 
 /* Signs of the momentum, with a scale for each block: the root of the mean of squares. */
-static ls_plan_compress compress_of_optimizer(const ls_config *c) {
-    return (ls_plan_compress){.on = true,
+static ls_share_compress compress_of_optimizer(const ls_config *c) {
+    return (ls_share_compress){.on = true,
                               .how = {.kind = LS_COMPRESS_ONEBIT,
                                       .feedback = LS_FEEDBACK_ERROR,
                                       .op = LS_SUM,
@@ -35,15 +37,15 @@ static ls_plan_compress compress_of_optimizer(const ls_config *c) {
                               .momentum = c->optim.beta1};
 }
 
-static ls_plan_compress compress_of(const ls_config *c) {
+static ls_share_compress compress_of(const ls_config *c) {
     static const ls_compression_kind kinds[] = {[LS_COMPRESS_WITH_TOPK] = LS_COMPRESS_TOPK,
                                                 [LS_COMPRESS_WITH_ONEBIT] = LS_COMPRESS_ONEBIT,
                                                 [LS_COMPRESS_WITH_INT8] = LS_COMPRESS_INT8,
                                                 [LS_COMPRESS_WITH_INT4] = LS_COMPRESS_INT4,
                                                 [LS_COMPRESS_WITH_POWERSGD] = LS_COMPRESS_POWERSGD};
     if (ls_config_sends_momentum(&c->optim)) return compress_of_optimizer(c);
-    if (c->compress.kind == LS_COMPRESS_OFF) return (ls_plan_compress){0};
-    return (ls_plan_compress){.on = true,
+    if (c->compress.kind == LS_COMPRESS_OFF) return (ls_share_compress){0};
+    return (ls_share_compress){.on = true,
                               .how = {.kind = kinds[c->compress.kind],
                                       .feedback = c->compress.feedback,
                                       .op = LS_SUM,
@@ -67,12 +69,12 @@ static void nearest_degrees(int degree, int nworkers, int *below_p, int *above_p
 
 /* Nothing is carried on: what a Delta loses by rounding, a replica takes over with the common
  * parameters. */
-static ls_plan_compress compress_of_deltas(const ls_config *c) {
+static ls_share_compress compress_of_deltas(const ls_config *c) {
     static const ls_compression_kind kinds[] = {[LS_DELTAS_BF16] = LS_COMPRESS_BF16,
                                                 [LS_DELTAS_INT8] = LS_COMPRESS_INT8,
                                                 [LS_DELTAS_INT4] = LS_COMPRESS_INT4};
-    if (c->sync.deltas == LS_DELTAS_F32) return (ls_plan_compress){0};
-    return (ls_plan_compress){
+    if (c->sync.deltas == LS_DELTAS_F32) return (ls_share_compress){0};
+    return (ls_share_compress){
         .on = true,
         .how = {.kind = kinds[c->sync.deltas], .feedback = LS_FEEDBACK_NONE, .op = LS_SUM},
         .codes = sends_codes(c)};
@@ -154,10 +156,10 @@ const ls_model *ls_layout_evaluated(const ls_layout *l) {
 
 /* A code that no parameter has is no code. */
 static ls_status check_codes(const ls_config *c, const ls_plan *p, ls_error *e) {
-    const ls_plan_piece *x = NULL;
-    if (!p->c.compress.on) return LS_OK;
-    for (int k = 0; k < p->nbuckets; k++)
-        for (int i = 0, n = ls_plan_pieces(p, k, &x); i < n; i++)
+    const ls_code_piece *x = NULL;
+    if (!p->share.compress.on) return LS_OK;
+    for (int k = 0; k < p->share.nbuckets; k++)
+        for (int i = 0, n = ls_share_pieces(&p->share, k, &x); i < n; i++)
             if (!x[i].plain) return LS_OK;
     return ls_config_refuse_written(c, "compress.kind",
                                     "parameters that are large enough for its code "
@@ -165,7 +167,7 @@ static ls_status check_codes(const ls_config *c, const ls_plan *p, ls_error *e) 
                                     e);
 }
 
-static ls_status make_plan(const ls_config *c, const ls_plan_config *how, ls_plan *p_p,
+static ls_status make_plan(const ls_config *c, const ls_share_config *how, ls_plan *p_p,
                            ls_error *e) {
     LS_TRY(ls_plan_make(how, p_p, e));
     ls_status s = check_codes(c, p_p, e);
@@ -184,7 +186,7 @@ ls_status ls_layout_make(const ls_config *c, int nworkers, const int *first, ls_
     LS_TRY(check_mesh(c, nworkers, e));
     LS_TRY(ls_network_create_cut(c, &l_p->model, e));
     ls_status s = find_stages(c, l_p, e);
-    ls_plan_config plan = {.model = &l_p->model,
+    ls_share_config plan = {.model = &l_p->model,
                            .nworkers = nworkers,
                            .first = first,
                            .V = (int)c->train.virtual_workers,
@@ -196,7 +198,7 @@ ls_status ls_layout_make(const ls_config *c, int nworkers, const int *first, ls_
                            .recompute = (int)c->parallel.recompute,
                            .recompute_layers = (int)c->parallel.recompute_layers,
                            .whole_nbytes = (size_t)ls_math_times(c->parallel.whole_kb, 1e3),
-                           .deltas = compress_of_deltas(c),
+                           .sync.deltas = compress_of_deltas(c),
                            .early = c->parallel.accumulate == LS_ACCUMULATE_EARLY,
                            .prefetch = (int)c->parallel.prefetch,
                            .shards = (int)c->parallel.shard_group,
@@ -214,9 +216,9 @@ ls_status ls_layout_make(const ls_config *c, int nworkers, const int *first, ls_
     if (s == LS_OK && c->sync.mode == LS_SYNC_GOSSIP) s = ls_gossip_check(&gossip, e);
     if (s == LS_OK) s = ls_optim_of(c, &l_p->model, &plan.optim, e);
     plan.islands = plan.optim.replicas;
-    plan.mixing = c->sync.mixing;
-    plan.gossips = c->sync.mode == LS_SYNC_GOSSIP;
-    if (c->compress.kind == LS_COMPRESS_WITH_POWERSGD) ls_plan_place_matrices(&l_p->model);
+    plan.sync.mixing = c->sync.mixing;
+    plan.sync.gossips = c->sync.mode == LS_SYNC_GOSSIP;
+    if (c->compress.kind == LS_COMPRESS_WITH_POWERSGD) ls_share_place_matrices(&l_p->model);
     if (s == LS_OK) s = make_one(c, l_p, e);
     if (s == LS_OK) s = make_plan(c, &plan, &l_p->plan, e);
     if (s == LS_OK) return LS_OK;
@@ -378,14 +380,14 @@ int64_t ls_layout_least_zero(const ls_config *c) {
 /* Needs workers of one host to share their gradients, and each to have all parameters while it
  * computes: sharded parameters come and go within a step. */
 bool ls_layout_has_backups(const ls_config *c, const ls_plan *p, bool survives) {
-    return survives && c->survival.backup_workers > 0 && p->c.tree && !ls_plan_reduces_rounds(p) &&
-           !ls_plan_shards_params(p) && p->c.nworkers > 1 && ls_plan_ranks(p) == 1;
+    return survives && c->survival.backup_workers > 0 && p->share.config->tree && !p->share.by_rounds &&
+           !p->share.shards_params && p->share.nworkers > 1 && p->share.ncells == 1;
 }
 
 bool ls_layout_has_overlap(const ls_config *c, const ls_plan *p, bool survives, int near,
                            int cores) {
-    bool room = p->c.nworkers > 1 && 2 * near * c->parallel.threads <= cores;
+    bool room = p->share.nworkers > 1 && 2 * near * c->parallel.threads <= cores;
     if (c->parallel.executor == LS_EXECUTOR_SEQUENTIAL) return false;
-    if (ls_layout_has_backups(c, p, survives) || ls_plan_ranks(p) > 1) return false;
+    if (ls_layout_has_backups(c, p, survives) || p->share.ncells > 1) return false;
     return c->parallel.overlap == LS_OVERLAP_ON || (c->parallel.overlap == LS_OVERLAP_AUTO && room);
 }

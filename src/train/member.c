@@ -8,9 +8,10 @@
 #include "base/cores.h"
 #include "coll/virtual.h"
 #include "config/relations.h"
-#include "exec/errors.h"
 #include "model/frozen.h"
 #include "plan/memory.h"
+#include "share/mesh.h"
+#include "state/errors.h"
 #include "storage/checkpoint.h"
 #include "storage/peft_read.h"
 #include "storage/pretrained.h"
@@ -55,9 +56,9 @@ static ls_status create_exec(ls_member *m, int i, ls_exec **x_p, ls_error *e) {
                         .rows = ls_step_rows_of_layers(m->rows),
                         .loader = ls_dataset_loader(m->data, &m->run->config)};
     m->host->runtime->connect(m, &x);
-    x.loader.step = ls_plan_vw_step(p);
-    x.loader.a = ls_plan_vw(p, worker, 0);
-    x.loader.b = ls_plan_vw(p, worker, ls_plan_nvws(p, worker) - 1) + 1;
+    x.loader.step = p->share.vw_step;
+    x.loader.a = ls_share_vw(&p->share, worker, 0);
+    x.loader.b = ls_share_vw(&p->share, worker, p->share.workers[worker].nvws - 1) + 1;
     return ls_exec_create(&x, x_p, e);
 }
 
@@ -65,7 +66,7 @@ static ls_status lend_arena(ls_member *m, ls_error *e) {
     size_t nbytes = 0;
     if (m->infer.model) return LS_OK;
     int64_t n = m->run->config.train.micro_batch;
-    ls_dtype type = m->layout->plan.c.compute;
+    ls_dtype type = m->layout->plan.share.compute;
     const ls_model *model = ls_layout_evaluated(m->layout);
     m->infer = (ls_infer){.model = model,
                           .dtype = type,
@@ -96,20 +97,20 @@ static const char *state_dir(const ls_run *r) {
 static ls_status open_worlds(ls_member *m, ls_error *e) {
     const ls_run *r = m->run;
     bool opened = m->worlds && m->worlds[0].params;
-    if (opened) return ls_world_rejoin(m->worlds, &m->layout->plan, m->group, e);
+    if (opened) return ls_world_rejoin(m->worlds, &m->layout->plan.share, m->group, e);
     free(m->worlds); /* left by a view that ended before it opened the worlds */
     free(m->execs);
     m->nexecs = ls_run_is_sequential(r) ? r->nworkers : 1;
     m->worlds = LS_NEW_ARRAY(ls_world, (size_t)m->nexecs);
     m->execs = LS_NEW_ARRAY(ls_exec *, (size_t)m->nexecs);
     if (!ls_run_is_sequential(r))
-        return ls_world_open(m->worlds, &m->layout->plan, m->group, m->host->store, state_dir(r),
-                             e);
+        return ls_world_open(m->worlds, &m->layout->plan.share, m->group, m->host->store,
+                             state_dir(r), e);
     m->groups = LS_NEW_ARRAY(ls_group *, (size_t)m->nexecs);
-    ls_group_options o = {.arena_nbytes = ls_plan_group_nbytes(&m->layout->plan)};
+    ls_group_options o = {.arena_nbytes = ls_share_group_nbytes(&m->layout->plan.share)};
     LS_TRY(ls_group_open_threads(m->nexecs, &o, m->groups, e));
-    bool shares = ls_plan_shards_moments(&m->layout->plan) || ls_plan_divides(&m->layout->plan);
-    return ls_world_open_all(m->worlds, &m->layout->plan, m->groups, shares, e);
+    bool shares = m->layout->plan.share.shards_moments || m->layout->plan.share.divides;
+    return ls_world_open_all(m->worlds, &m->layout->plan.share, m->groups, shares, e);
 }
 
 ls_member ls_member_of(const ls_host *h, ls_group *g, ls_board_slot *slot, const ls_dataset *d) {
@@ -132,18 +133,19 @@ static void draw_params(ls_member *m) {
     const ls_plan *p = &m->layout->plan;
     for (int i = 0; i < m->nexecs; i++) {
         const ls_world *w = &m->worlds[i];
-        for (int k = 0; k < p->nbuckets; k++) {
-            bool sharded = ls_plan_gathers(p, k) || w->shares_params;
-            ls_bucket b = sharded ? ls_plan_shard(p, k, worker_of(m, i)) : p->buckets[k];
-            size_t base = ls_plan_base(p, k);
+        for (int k = 0; k < p->share.nbuckets; k++) {
+            bool sharded = p->share.buckets[k].is_gathered || w->shares_params;
+            ls_range b = sharded ? ls_share_shard(&p->share, k, worker_of(m, i))
+                                 : ls_share_range(&p->share, k);
+            size_t base = ls_share_base(&p->share, k);
             float *flat = w->flat.of[0] + base;
-            if (!ls_plan_has(p, k, worker_of(m, i))) b.end = b.first;
+            if (!ls_share_has(&p->share, k, worker_of(m, i))) b.end = b.first;
             ls_model_init(&m->layout->model, (uint64_t)m->run->config.train.seed, b.first - base,
                           b.end - base, flat);
             ls_frozen_norms(&m->layout->model, ls_exec_compute(m->execs[i]), m->frozen.values,
                             b.first - base, b.end - base, flat);
-            ls_world_round(w, p, ls_exec_compute(m->execs[i]), b.first, b.end);
-            if (p->c.compute != LS_F32) ls_world_drop_state(w, p, k);
+            ls_world_round(w, &p->share, ls_exec_compute(m->execs[i]), b.first, b.end);
+            if (p->share.compute != LS_F32) ls_world_drop_state(w, &p->share, k);
         }
     }
 }
@@ -158,9 +160,9 @@ static void draw_adapters(const ls_member *m, int i, const ls_train_state *s) {
     const ls_plan *p = &m->layout->plan;
     bool all = !s->owned || s->all_params;
     if (!m->run->config.lora.rank) return;
-    for (int k = 0; k < p->nbuckets; k++) {
-        ls_bucket b = all ? p->buckets[k] : s->owned[k];
-        if (b.island) continue; /* copied from the common ones */
+    for (int k = 0; k < p->share.nbuckets; k++) {
+        ls_range b = all ? ls_share_range(&p->share, k) : s->owned[k];
+        if (p->share.buckets[k].island) continue; /* copied from the common ones */
         ls_model_init(s->model, (uint64_t)m->run->config.train.seed, b.first, b.end, s->flat.of[0]);
         ls_frozen_norms(s->model, ls_exec_compute(m->execs[i]), m->frozen.values, b.first, b.end,
                         s->flat.of[0]);
@@ -168,11 +170,11 @@ static void draw_adapters(const ls_member *m, int i, const ls_train_state *s) {
 }
 
 /* Replicas begin as the common parameters. held [nbuckets] NULL: all of them. */
-static void copy_to_replicas(const ls_plan *p, const ls_world *w, const ls_bucket *held) {
+static void copy_to_replicas(const ls_plan *p, const ls_world *w, const ls_range *held) {
     float *flat = w->flat.of[0];
-    for (int k = 0; k < p->nbuckets; k++) {
-        ls_bucket b = held ? held[k] : p->buckets[k];
-        size_t base = ls_plan_base(p, k);
+    for (int k = 0; k < p->share.nbuckets; k++) {
+        ls_range b = held ? held[k] : ls_share_range(&p->share, k);
+        size_t base = ls_share_base(&p->share, k);
         if (base && b.end > b.first)
             memcpy(flat + b.first, flat + (b.first - base), (b.end - b.first) * sizeof *flat);
     }
@@ -184,35 +186,37 @@ static ls_status load_state(ls_member *m, int i, const char *path, ls_error *e) 
     const ls_plan *p = &m->layout->plan;
     const ls_world *w = &m->worlds[i];
     int worker = worker_of(m, i);
-    bool has_others =
-        w->shares_params && w->shares_state && worker != ls_plan_first_of_shards(p, worker);
+    bool has_others = w->shares_params && w->shares_state &&
+                      worker != ls_share_first_of_shards(&p->share, worker);
     if (has_others && !ls_step_rows_are_apart(m->rows)) return LS_OK;
-    ls_train_state s = {.model = &m->layout->model, .optim = &p->c.optim, .flat = w->flat};
+    ls_train_state s = {.model = &m->layout->model, .optim = &p->share.optim, .flat = w->flat};
     if (m->first_step == 0)
         s.flat.n = 1;
     else
-        s.replicas = p->c.islands;
+        s.replicas = p->share.islands;
     s.begins = m->first_step == 0;
-    ls_bucket *owned = LS_NEW_ARRAY(ls_bucket, (size_t)p->nbuckets);
-    ls_bucket *held = LS_NEW_ARRAY(ls_bucket, (size_t)p->nbuckets);
-    for (int k = 0; k < p->nbuckets; k++) {
-        bool near = ls_plan_owner_of(p, k) == ls_plan_owner(p, worker);
-        owned[k] = w->shares_state ? p->buckets[k] : ls_plan_owned(p, k, worker);
-        bool has = w->shares_state ? near : ls_plan_has(p, k, worker);
+    ls_range *owned = LS_NEW_ARRAY(ls_range, (size_t)p->share.nbuckets);
+    ls_range *held = LS_NEW_ARRAY(ls_range, (size_t)p->share.nbuckets);
+    for (int k = 0; k < p->share.nbuckets; k++) {
+        bool near = ls_share_holder_of(&p->share, k) == p->share.workers[worker].holder;
+        owned[k] =
+            w->shares_state ? ls_share_range(&p->share, k) : ls_share_owned(&p->share, k, worker);
+        bool has = w->shares_state ? near : ls_share_has(&p->share, k, worker);
         if (has_others || !has) owned[k].end = owned[k].first;
         held[k] = owned[k];
     }
-    if (!w->shares_state || ls_plan_divides(p) || has_others) {
+    if (!w->shares_state || p->share.divides || has_others) {
         s.owned = owned;
-        s.nowned = p->nbuckets;
-        s.all_params = !w->shares_params && (!ls_plan_shards_params(p) || p->c.whole_nbytes > 0);
+        s.nowned = p->share.nbuckets;
+        s.all_params =
+            !w->shares_params && (!p->share.shards_params || p->share.config->whole_nbytes > 0);
         s.held = held;
     }
     ls_rows_part rows = ls_step_rows_fill(m->rows);
     s.tables = rows.tables;
     s.table_blocks = rows.blocks;
-    for (int k = 0; s.all_params && k < p->nbuckets; k++)
-        if (ls_plan_has(p, k, worker)) held[k] = p->buckets[k];
+    for (int k = 0; s.all_params && k < p->share.nbuckets; k++)
+        if (ls_share_has(&p->share, k, worker)) held[k] = ls_share_range(&p->share, k);
     if (s.begins) draw_adapters(m, i, &s);
     bool published = m->first_step == 0 && strcmp(path, m->run->config.model.from) == 0;
     ls_status status =
@@ -221,12 +225,12 @@ static ls_status load_state(ls_member *m, int i, const char *path, ls_error *e) 
     if (status == LS_OK && s.begins && *adapter) status = ls_peft_load(adapter, &s, e);
     if (m->first_step > 0 && s.scaler.scale > 0) m->scaler = s.scaler;
     if (status == LS_OK && s.begins) copy_to_replicas(p, w, s.held);
-    for (int k = 0; status == LS_OK && k < p->nbuckets; k++) {
-        ls_bucket b = s.owned ? held[k] : p->buckets[k];
-        ls_world_round(w, p, ls_exec_compute(m->execs[i]), b.first, b.end);
-        if (p->c.compute != LS_F32) ls_world_drop_state(w, p, k);
+    for (int k = 0; status == LS_OK && k < p->share.nbuckets; k++) {
+        ls_range b = s.owned ? held[k] : ls_share_range(&p->share, k);
+        ls_world_round(w, &p->share, ls_exec_compute(m->execs[i]), b.first, b.end);
+        if (p->share.compute != LS_F32) ls_world_drop_state(w, &p->share, k);
     }
-    ls_world_drop_params(w, p);
+    ls_world_drop_params(w, &p->share);
     free(owned);
     free(held);
     return status;
@@ -234,25 +238,25 @@ static ls_status load_state(ls_member *m, int i, const char *path, ls_error *e) 
 
 void ls_member_errors(const ls_member *m, int64_t steps, ls_train_state *s) {
     const ls_plan *p = &m->layout->plan;
-    if (!ls_plan_has_errors(p)) return;
-    s->errors = ls_errors_of(m->worlds[0].errors, p, steps, 0);
-    s->nerrors = p->c.V;
+    if (!p->share.has_errors) return;
+    s->errors = ls_errors_of(m->worlds[0].errors, &p->share, steps, 0);
+    s->nerrors = p->share.V;
     s->plan = p;
 }
 
 /* Each worker reads the errors of its own virtual workers. */
 static ls_status load_errors(ls_member *m, const char *path, ls_error *e) {
     const ls_plan *p = &m->layout->plan;
-    if (!ls_plan_has_errors(p)) return LS_OK;
-    bool *wants = LS_NEW_ARRAY(bool, (size_t)p->c.V);
+    if (!p->share.has_errors) return LS_OK;
+    bool *wants = LS_NEW_ARRAY(bool, (size_t)p->share.V);
     for (int i = 0; i < m->nexecs; i++)
-        for (int k = 0; k < ls_plan_nvws(p, worker_of(m, i)); k++)
-            wants[ls_plan_vw(p, worker_of(m, i), k)] = true;
-    const ls_checkpoint_errors x = {.plan = p,
-                                    .wants = wants,
-                                    .nerrors = p->c.V,
-                                    .errors =
-                                        ls_errors_of(m->worlds[0].errors, p, m->first_step, 0)};
+        for (int k = 0; k < p->share.workers[worker_of(m, i)].nvws; k++)
+            wants[ls_share_vw(&p->share, worker_of(m, i), k)] = true;
+    const ls_checkpoint_errors x = {
+        .plan = p,
+        .wants = wants,
+        .nerrors = p->share.V,
+        .errors = ls_errors_of(m->worlds[0].errors, &p->share, m->first_step, 0)};
     ls_status s = ls_checkpoint_load_errors(path, &x, e);
     free(wants);
     return s;
@@ -318,7 +322,7 @@ ls_status ls_member_begin(ls_member *m, int64_t first_step, const char *path, ls
     ls_status s = LS_OK;
     m->first_step = first_step;
     m->rest = 0;
-    if (found) m->rest = (int)(ls_store_steps(m->host->store) % ls_plan_changes(&m->layout->plan));
+    if (found) m->rest = (int)(ls_store_steps(m->host->store) % m->layout->plan.share.changes);
     if (m->rest) m->first_step++; /* of the executor, whose part of the step is done */
     if (m->layout->model.table_floats && !m->rows) LS_TRY(open_rows(m, e));
     for (int i = 0; s == LS_OK && i < m->nexecs; i++)
@@ -329,7 +333,8 @@ ls_status ls_member_begin(ls_member *m, int64_t first_step, const char *path, ls
     if (s == LS_OK) s = lend_arena(m, e);
     LS_TRY(ls_member_wait(m, s, e));
     LS_TRY(runtime->take_up(m, found, e));
-    for (int i = 0; i < m->nexecs; i++) LS_TRY(ls_world_spread(&m->worlds[i], &m->layout->plan, e));
+    for (int i = 0; i < m->nexecs; i++)
+        LS_TRY(ls_world_spread(&m->worlds[i], &m->layout->plan.share, e));
     LS_TRY(take_up_rows(m, first_step, found, e));
     return agree_on_scaler(m, e);
 }
@@ -355,7 +360,7 @@ void ls_member_leave(ls_member *m) {
     ls_sync_free(m->sync);
     for (int i = 0; i < m->nexecs; i++) {
         if (m->execs) ls_exec_free(m->execs[i]);
-        if (m->worlds) ls_world_close(&m->worlds[i], &m->layout->plan);
+        if (m->worlds) ls_world_close(&m->worlds[i], &m->layout->plan.share);
         if (m->groups) ls_group_close(m->groups[i]);
     }
     ls_backup_free(m->backup);
@@ -376,7 +381,7 @@ ls_status ls_member_finish_step(ls_member *m, const ls_step_in *in, ls_step_out 
     m->step_began_ns = ls_clock_ns();
     (void)ls_store_last_note(m->host->store, &last);
     *out_p = last.out;
-    return ls_sync_after(m, in, out_p, in->step * ls_plan_changes(&m->layout->plan) + rest, e);
+    return ls_sync_after(m, in, out_p, in->step * m->layout->plan.share.changes + rest, e);
 }
 
 ls_status ls_member_step(ls_member *m, const ls_step_in *given, ls_step_out *out_p, ls_error *e) {
@@ -397,7 +402,7 @@ ls_status ls_member_step(ls_member *m, const ls_step_in *given, ls_step_out *out
     if (ls_exec_gave_up(m->execs[0])) return LS_OK;
     LS_TRY(ls_step_rows_end(m->rows, in->step, e));
     bool fits = !in->skips || ls_scaler_next(&m->scaler, &scaler, out_p->skipped);
-    if (fits) return p->c.islands ? ls_sync_after(m, in, out_p, in->changes, e) : LS_OK;
+    if (fits) return p->share.islands ? ls_sync_after(m, in, out_p, in->changes, e) : LS_OK;
     return ls_fail(e, LS_EINVAL,
                    "step %lld: %s overflows in f16, with a loss scale of %g, which is the lowest; "
                    "use train.compute=bf16 or f32, or a lower optim.lr or optim.loss_scale_min",

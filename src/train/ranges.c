@@ -4,16 +4,17 @@
 #include <stdlib.h>
 
 #include "base/log.h"
+#include "share/config.h"
 
 static bool can_balance(const ls_config *c, const ls_plan *p) {
-    return c->survival.balance == LS_BALANCE_AUTO && p->c.tree && !ls_plan_reduces_rounds(p) &&
-           ls_plan_replicas(p) == 1 && p->c.islands == 0 && ls_plan_ranks(p) == 1;
+    return c->survival.balance == LS_BALANCE_AUTO && p->share.config->tree && !p->share.by_rounds &&
+           p->share.nreplicas == 1 && p->share.islands == 0 && p->share.ncells == 1;
 }
 
 static void take_times(ls_ranges *r, const ls_ranges_view *v) {
-    int n = v->plan->c.nworkers;
+    int n = v->plan->share.nworkers;
     if (r->balanced_view != v->number)
-        ls_balance_begin(&r->balance, n, v->plan->c.V, r->now, v->steps);
+        ls_balance_begin(&r->balance, n, v->plan->share.V, r->now, v->steps);
     r->balanced_view = v->number;
     for (int w = 0; w < n; w++) {
         int64_t steps = atomic_load(&v->board->slots[w].measured);
@@ -39,11 +40,11 @@ bool ls_ranges_look(ls_ranges *r, const ls_config *c, const ls_ranges_view *v) {
     if (slow >= 0)
         ls_log("worker %d is slow: a virtual worker takes it %.1f times as long as the others%s",
                slow, factor, replaced ? "; it is replaced" : "");
-    if (!r->proposal) r->proposal = LS_NEW_ARRAY(int, (size_t)v->plan->c.V + 1);
+    if (!r->proposal) r->proposal = LS_NEW_ARRAY(int, (size_t)v->plan->share.V + 1);
     if (!ls_balance_propose(&r->balance, r->proposal)) return replaced;
     r->next = r->proposal;
     r->proposal = NULL;
-    log_next(r, v->plan->c.nworkers);
+    log_next(r, v->plan->share.nworkers);
     return true;
 }
 

@@ -56,14 +56,14 @@ static ls_status compute_share(const ls_member *m, double *logps, ls_error *e) {
 
 static ls_status compute_all(ls_member *m, double *logps, ls_error *e) {
     uint64_t n = m->data->text.chats.n;
-    LS_TRY(ls_world_gather_params(&m->worlds[0], &m->layout->plan, e));
+    LS_TRY(ls_world_gather_params(&m->worlds[0], &m->layout->plan.share, e));
     ls_status s = compute_share(m, logps, e);
     bool recalled = ls_board_recalled(m->slot);
     if (s == LS_OK && recalled) s = ls_fail(e, LS_EABORT, "worker %d is recalled", m->worker);
     if (!recalled) s = ls_member_wait(m, s, e);
     if (s == LS_OK) s = ls_all_reduce(m->group, logps, logps, 2 * n, LS_F64, LS_SUM, e);
     ls_world_drop_params(&m->worlds[0],
-                         &m->layout->plan); /* others may share them: all have read */
+                         &m->layout->plan.share); /* others may share them: all have read */
     return s;
 }
 

@@ -44,10 +44,12 @@ static void on_step(void *arg, int64_t steps) {
 /* The hashes of the state, as a checkpoint of it would have them. */
 static ls_status hash(const ls_alone *x, ls_replay *r, ls_error *e) {
     const ls_plan *p = &x->host.layout.plan;
-    const ls_train_state s = {
-        .model = p->c.model, .optim = &p->c.optim, .step = r->steps, .flat = x->m.worlds[0].flat};
+    const ls_train_state s = {.model = p->share.model,
+                              .optim = &p->share.optim,
+                              .step = r->steps,
+                              .flat = x->m.worlds[0].flat};
     ls_safetensors frozen = {0};
-    if (p->c.model->frozen_count) {
+    if (p->share.model->frozen_count) {
         char *path = ls_format("%s/" LS_FROZEN_FILE, r->checkpoint);
         ls_status opened = ls_safetensors_open_stored(path, &frozen, e);
         free(path);
@@ -65,7 +67,7 @@ static ls_status hash(const ls_alone *x, ls_replay *r, ls_error *e) {
 static ls_status run_replay(ls_alone *x, ls_replay *r, ls_error *e) {
     const ls_plan *p = &x->host.layout.plan;
     ls_applications_read log;
-    LS_TRY(ls_applications_load(x->run.dir, r->steps, p->c.model->nfloats, &log, e));
+    LS_TRY(ls_applications_load(x->run.dir, r->steps, p->share.model->nfloats, &log, e));
     const ls_async_replay_config c = {.config = &x->run.config,
                                       .plan = p,
                                       .world = &x->m.worlds[0],

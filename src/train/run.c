@@ -62,7 +62,7 @@ ls_status ls_run_workers_ahead(const ls_config *c, int asked, int *n_p, ls_error
 
 size_t ls_run_ahead_nbytes(const ls_config *c, const ls_plan *p) {
     if (c->sync.mode != LS_SYNC_SSP) return 0;
-    return (size_t)((c->sync.staleness + 1) * c->train.virtual_workers) * ls_plan_slot_nbytes(p);
+    return (size_t)((c->sync.staleness + 1) * c->train.virtual_workers) * p->share.nbytes.slot;
 }
 
 ls_status ls_run_workers_async(ls_run *r, int asked, ls_error *e) {

@@ -2,7 +2,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
-#include "exec/errors.h"
+#include "state/errors.h"
 #include "train/apart.h"
 #include "train/audit.h"
 #include "train/backup.h"
@@ -59,8 +59,8 @@ static void connect(ls_member *m, ls_exec_config *x) {
 /* ---- the state of a view ---- */
 
 static void has_made(const ls_member *m) {
-    ls_store_mark_filled(m->host->store, &m->layout->plan, m->worker, m->first_step);
-    ls_errors_mark_own(m->worlds, &m->layout->plan, m->first_step);
+    ls_store_mark_filled(m->host->store, &m->layout->plan.share, m->worker, m->first_step);
+    ls_errors_mark_own(m->worlds, &m->layout->plan.share, m->first_step);
 }
 
 static ls_status take_up(ls_member *m, bool found, ls_error *e) {
@@ -68,8 +68,8 @@ static ls_status take_up(ls_member *m, bool found, ls_error *e) {
     if (found) {
         const ls_config *c = &m->run->config;
         int64_t last = m->first_step + ls_apart_possible(c, m->first_step);
-        LS_TRY(ls_world_adopt(m->worlds, &m->layout->plan, ls_exec_compute(m->execs[0]),
-                              last * ls_plan_changes(&m->layout->plan), e));
+        LS_TRY(ls_world_adopt(m->worlds, &m->layout->plan.share, ls_exec_compute(m->execs[0]),
+                              last * m->layout->plan.share.changes, e));
         m->scaler = ls_store_scaler(store);
     } else if (m->worker == m->host->survival.view.first) {
         ls_store_begin(store, m->first_step, &m->scaler);
@@ -97,7 +97,7 @@ static void leave(const ls_loop *l, const ls_verdict *v, const char *what) {
            "leaves",
            (long long)l->steps, l->m.worker, (int)getpid(), host, what);
     atomic_store(&l->m.slot->leaves, 1);
-    if (v->parameters && !ls_plan_shards_moments(&l->m.layout->plan))
+    if (v->parameters && !l->m.layout->plan.share.shards_moments)
         ls_store_distrust(l->host->store, l->m.worker);
 }
 

@@ -13,9 +13,9 @@
 static ls_status write_checkpoint(ls_loop *l, ls_error *e) {
     const ls_world *w = &l->m.worlds[0];
     ls_train_state s = {.model = &l->m.layout->model,
-                        .optim = &l->m.layout->plan.c.optim,
+                        .optim = &l->m.layout->plan.share.optim,
                         .step = l->steps,
-                        .replicas = l->m.layout->plan.c.islands,
+                        .replicas = l->m.layout->plan.share.islands,
                         .flat = w->flat};
     if (ls_run_has_scale(l->run)) s.scaler = l->m.scaler;
     ls_member_errors(&l->m, l->steps, &s);
@@ -78,8 +78,8 @@ ls_status ls_save_plain(ls_loop *l, ls_urgency u, ls_error *e) {
     const ls_plan *p = &l->m.layout->plan;
     ls_status s = LS_OK;
     ls_error why;
-    LS_TRY(ls_world_collect(&l->m.worlds[0], p, e));
-    LS_TRY(ls_world_collect_errors(&l->m.worlds[0], p, l->steps, e));
+    LS_TRY(ls_world_collect(&l->m.worlds[0], &p->share, e));
+    LS_TRY(ls_world_collect_errors(&l->m.worlds[0], &p->share, l->steps, e));
     LS_TRY(ls_step_rows_collect(l->m.rows, e));
     if (l->m.worker == 0) {
         s = ls_save_restore_folder(l, &why);
@@ -87,7 +87,7 @@ ls_status ls_save_plain(ls_loop *l, ls_urgency u, ls_error *e) {
         if (s != LS_OK) log_save_failed(l, &why);
         if (s != LS_OK) ls_frozen_file_doubt(&l->m.frozen.file);
     }
-    ls_world_drop_collected(&l->m.worlds[0], p);
+    ls_world_drop_collected(&l->m.worlds[0], &p->share);
     LS_TRY(ls_step_rows_drop_collected(l->m.rows, e));
     int32_t good = s == LS_OK;
     LS_TRY(ls_member_wait(&l->m, good || !last ? LS_OK : fail_last(l, e), e));

@@ -52,7 +52,7 @@ static void scale(ls_host *h, const char *words, char answer[LS_CONTROL_LINE]) {
     }
     ls_layout_free(&layout);
     snprintf(answer, LS_CONTROL_LINE, "ok from %d to %ld worker%s, after the step in flight",
-             h->layout.plan.c.nworkers, n, ls_plural(n));
+             h->layout.plan.share.nworkers, n, ls_plural(n));
     s->wanted = (int)n;
 }
 

@@ -11,19 +11,20 @@
 #include "base/log.h"
 #include "base/plural.h"
 #include "config/differences.h"
-#include "exec/store_repair.h"
+#include "state/store_repair.h"
 #include "report/metrics.h"
 #include "storage/identity.h"
 #include "table/row_tables.h"
 #include "train/host.h"
 #include "train/scale.h"
 #include "train/sync.h"
+#include "share/config.h"
 
 static bool get_state(const void *arg, ls_host_state *k) {
     const ls_host *h = arg;
     const ls_view *v = &h->survival.view;
     *k = (ls_host_state){.steps = ls_store_steps(h->store), .scaler = ls_store_scaler(h->store)};
-    ls_store_find_decided(h->store, &h->layout.plan, v->first, v->n, &k->decided);
+    ls_store_find_decided(h->store, &h->layout.plan.share, v->first, v->n, &k->decided);
     k->whole = ls_store_get_finding(h->store) == LS_STORE_WHOLE;
     return ls_store_get_finding(h->store) != LS_STORE_LOST;
 }
@@ -34,7 +35,7 @@ static ls_status repair(const void *arg, const ls_store_decided *d, ls_error *e)
     const ls_host *h = arg;
     const ls_view *v = &h->survival.view;
     while (!ls_snapshot_is_copied(&h->notes->snapshot)) usleep(1000);
-    return ls_store_repair(h->store, &h->layout.plan, v->first, v->n, d, e);
+    return ls_store_repair(h->store, &h->layout.plan.share, v->first, v->n, d, e);
 }
 
 /* ---- the plan of a view ---- */
@@ -51,34 +52,34 @@ static int most_of_group(const ls_config *c, const ls_view *v) {
 static void log_plan(const ls_host *h, const ls_view *v) {
     const ls_config *c = &h->run->config;
     const ls_plan *p = &h->layout.plan;
-    int wanted = (int)c->parallel.shard_group, shards = ls_plan_shards(p);
+    int wanted = (int)c->parallel.shard_group, shards = p->share.nshards;
     if (c->parallel.zero > 0 && wanted > 0 && shards != wanted)
         ls_log("view %lld: parallel.shard_group %d is not possible with %d worker%s; using %d",
                (long long)v->id.number, wanted, v->size, ls_plural(v->size), shards);
     int64_t degree = c->parallel.mesh_expert * c->parallel.mesh_context;
-    if (ls_plan_context(p) != degree)
+    if (p->share.context != degree)
         ls_log("view %lld: parallel.mesh %s %lld is not possible with %d worker%s; using %d",
-               (long long)v->id.number, ls_plan_context_title(p), (long long)degree, v->size,
-               ls_plural(v->size), ls_plan_context(p));
-    if (ls_plan_pipe(p) != c->parallel.mesh_pipe || ls_plan_tensor(p) != c->parallel.mesh_tensor)
+               (long long)v->id.number, ls_share_context_title(p->share.model), (long long)degree, v->size,
+               ls_plural(v->size), p->share.context);
+    if (p->share.pipe != c->parallel.mesh_pipe || p->share.tensor != c->parallel.mesh_tensor)
         ls_log("view %lld: parallel.mesh pipe %lld, tensor %lld is not possible with %d worker%s; "
                "using pipe %d, tensor %d",
                (long long)v->id.number, (long long)c->parallel.mesh_pipe,
-               (long long)c->parallel.mesh_tensor, v->size, ls_plural(v->size), ls_plan_pipe(p),
-               ls_plan_tensor(p));
-    if (c->parallel.accumulate == LS_ACCUMULATE_EARLY && !ls_plan_reduces_rounds(p))
+               (long long)c->parallel.mesh_tensor, v->size, ls_plural(v->size), p->share.pipe,
+               p->share.tensor);
+    if (c->parallel.accumulate == LS_ACCUMULATE_EARLY && !p->share.by_rounds)
         ls_log("view %lld: parallel.accumulate early is not possible with %d worker%s; using late",
                (long long)v->id.number, v->size, ls_plural(v->size));
 }
 
 /* Are the copies of each shard on different hosts, as far as this one knows? */
 static bool has_copies(const ls_host *h, const ls_view *v) {
-    int copies = (int)h->run->config.survival.copies, shards = ls_plan_shards(&h->layout.plan);
+    int copies = (int)h->run->config.survival.copies, shards = h->layout.plan.share.nshards;
     int twice = (v->n - 1) / shards; /* copies beyond the first that this host has of some shard */
     if (copies > v->nhosts) copies = v->nhosts;
-    if (ls_plan_divides(&h->layout.plan)) return copies < 2 || v->nhosts < 2;
-    return !ls_plan_shards_moments(&h->layout.plan) ||
-           ls_plan_replicas(&h->layout.plan) - twice >= copies;
+    if (h->layout.plan.share.divides) return copies < 2 || v->nhosts < 2;
+    return !h->layout.plan.share.shards_moments ||
+           h->layout.plan.share.nreplicas - twice >= copies;
 }
 
 static void log_copies(const ls_host *h, const ls_view *v) {
@@ -102,7 +103,7 @@ static void note_folder(const ls_host *h, const ls_view *v) {
 
 static int fit(const void *arg, int n) {
     const ls_host *h = arg;
-    return n == h->layout.plan.c.nworkers ? n : ls_layout_fit(&h->run->config, n);
+    return n == h->layout.plan.share.nworkers ? n : ls_layout_fit(&h->run->config, n);
 }
 
 /* The proposed ranges hold only for the number of workers for which they were found. */
@@ -123,7 +124,7 @@ static ls_status resize(void *arg, const ls_view *v, bool unchanged, ls_error *e
         ls_store_decide(h->store, v->first, &v->last);
     note_folder(h, v);
     ls_store_set_finding(h->store, LS_STORE_UNKNOWN);
-    bool same = n == h->layout.plan.c.nworkers;
+    bool same = n == h->layout.plan.share.nworkers;
     if (same && same_hosts && !h->survival.reshape) {
         if (v->id.number == 1) log_plan(h, v);
         return LS_OK;
@@ -145,7 +146,7 @@ static ls_status write_line(const ls_host *h, ls_error *e) {
     ls_store_note last;
     LS_TRY(ls_metrics_cut(h->run->dir, INT64_MAX, &logged, e));
     LS_TRY(ls_metrics_open(h->run->dir, &h->run->config, &h->layout.model, logged, &m, e));
-    ls_metrics_set_view(m, h->survival.view.id.number, h->layout.plan.c.nworkers);
+    ls_metrics_set_view(m, h->survival.view.id.number, h->layout.plan.share.nworkers);
     bool known = ls_store_last_note(h->store, &last) && ls_sync_whole(&h->layout.plan, &last);
     ls_status s = known ? ls_metrics_missing(m, &last, e) : LS_OK;
     ls_status closed = ls_metrics_close(m, s == LS_OK ? e : NULL);
@@ -172,7 +173,7 @@ static ls_status save(void *arg, int64_t *steps_p, ls_error *e) {
     get_state(arg, &k);
     LS_TRY(repair(arg, &k.decided, e));
     end_metrics(h);
-    if (ls_store_steps(h->store) % ls_plan_changes(&h->layout.plan))
+    if (ls_store_steps(h->store) % h->layout.plan.share.changes)
         return ls_fail(e, LS_EPEER,
                        "step %lld is complete, but not its synchronization of replicas; continue "
                        "from the newest checkpoint",
@@ -291,10 +292,10 @@ static ls_status make_store(ls_host *h, int *most_p, ls_error *e) {
                              LS_RUN_NOTES_NBYTES + ls_row_tables_nbytes(&h->layout.plan),
                          .pipes = ls_config_ranks(config) > 1};
     *most_p = c.most;
-    ls_status s = ls_store_make(&h->layout.plan, &c, &h->store, e);
+    ls_status s = ls_store_make(&h->layout.plan.share, &c, &h->store, e);
     if (s == LS_OK || *most_p == n) return s;
     *most_p = c.most = n;
-    return ls_store_make(&h->layout.plan, &c, &h->store, e);
+    return ls_store_make(&h->layout.plan.share, &c, &h->store, e);
 }
 
 ls_status ls_host_supervise(ls_host *h, ls_error *e) {
@@ -326,7 +327,7 @@ ls_status ls_host_supervise(ls_host *h, ls_error *e) {
                                   .admission = {h->must_match.data, identity, h},
                                   .hosts = r->hosts,
                                   .steps = c->train.steps,
-                                  .changes = ls_plan_changes(&h->layout.plan),
+                                  .changes = h->layout.plan.share.changes,
                                   .rejoin_s = c->survival.rejoin_s,
                                   .stays = shares_memory(c),
                                   .begun = !r->resumes && r->dir && ls_file_exists(r->dir),

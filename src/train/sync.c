@@ -5,8 +5,9 @@
 
 #include "base/cores.h"
 #include "coll/virtual.h"
-#include "exec/round.h"
 #include "plan/memory.h"
+#include "share/config.h"
+#include "state/round.h"
 #include "tensor/dtype.h"
 #include "train/member.h"
 
@@ -69,7 +70,7 @@ static void fragment_of(const ls_config *c, const ls_model *m, int fragment, siz
 }
 
 /* What is due, in order; returns the number. */
-static int tasks_of(const ls_sync_due *due, ls_plan_task tasks[2]) {
+static int tasks_of(const ls_sync_due *due, ls_task tasks[2]) {
     int n = 0;
     if (due->outer != LS_SYNC_NOTHING) tasks[n++] = LS_TASK_OUTER;
     if (due->adopt != LS_SYNC_NOTHING) tasks[n++] = LS_TASK_ADOPT;
@@ -79,14 +80,14 @@ static int tasks_of(const ls_sync_due *due, ls_plan_task tasks[2]) {
 }
 
 int64_t ls_sync_changes(const ls_config *c, const ls_plan *p, int64_t step) {
-    ls_plan_task tasks[2];
-    if (!p->c.islands) return step + 1;
+    ls_task tasks[2];
+    if (!p->share.islands) return step + 1;
     ls_sync_due due = ls_sync_due_after(c, step + 1);
     return 3 * (step + 1) - tasks_of(&due, tasks);
 }
 
 bool ls_sync_whole(const ls_plan *p, ls_store_note *n) {
-    int each = ls_plan_changes(p);
+    int each = p->share.changes;
     bool whole = n->steps % each == 0;
     n->steps /= each;
     return whole;
@@ -95,14 +96,14 @@ bool ls_sync_whole(const ls_plan *p, ls_store_note *n) {
 /* ---- the plans ---- */
 
 /* The plan of Outer or Adopt for a fragment, beside the training plan. */
-static ls_status plan_of(const ls_config *c, const ls_plan *p, ls_plan_task task, int fragment,
+static ls_status plan_of(const ls_config *c, const ls_plan *p, ls_task task, int fragment,
                          ls_plan *plan_p, ls_error *e) {
-    ls_plan_config pc = p->c;
+    ls_share_config pc = *p->share.config;
     pc.first = NULL;
     pc.task = task;
-    if (task == LS_TASK_OUTER) pc.compress = pc.deltas;
-    pc.averages = fragment == LS_SYNC_ALL;
-    fragment_of(c, pc.model, fragment, &pc.part_first, &pc.part_end);
+    if (task == LS_TASK_OUTER) pc.compress = pc.sync.deltas;
+    pc.sync.averages = fragment == LS_SYNC_ALL;
+    fragment_of(c, pc.model, fragment, &pc.sync.part_first, &pc.sync.part_end);
     return ls_plan_make(&pc, plan_p, e);
 }
 
@@ -128,13 +129,13 @@ int ls_sync_rounds(const ls_config *c) {
 }
 
 /* The plan of Mean or Mix beside the training plan; the mix outlives it. */
-static ls_status mix_plan(const ls_plan *p, ls_plan_task task, const ls_mixing *mix,
-                          ls_plan *plan_p, ls_error *e) {
-    ls_plan_config pc = p->c;
+static ls_status mix_plan(const ls_plan *p, ls_task task, const ls_mixing *mix, ls_plan *plan_p,
+                          ls_error *e) {
+    ls_share_config pc = *p->share.config;
     pc.first = NULL;
     pc.task = task;
-    pc.mix = mix;
-    pc.part_end = pc.model->nfloats;
+    pc.sync.mix = mix;
+    pc.sync.part_end = pc.model->nfloats;
     return ls_plan_make(&pc, plan_p, e);
 }
 
@@ -174,7 +175,8 @@ static void count_traffic(const ls_plan *p, double times, ls_sync_traffic *t) {
     for (int i = 0; i < p->nactions; i++) {
         const ls_action *a = &p->actions[i];
         double nbytes = times * (double)a->nbytes;
-        if (a->kind == LS_SEND) nbytes /= p->c.nworkers; /* others have the mean of all workers */
+        if (a->kind == LS_SEND)
+            nbytes /= p->share.nworkers; /* others have the mean of all workers */
         if (a->axis == LS_AXIS_ISLAND)
             t->within += nbytes;
         else
@@ -183,7 +185,7 @@ static void count_traffic(const ls_plan *p, double times, ls_sync_traffic *t) {
 }
 
 static ls_status count_one_model(const ls_plan *p, double *sum_p, ls_error *e) {
-    ls_plan_config pc = p->c;
+    ls_share_config pc = *p->share.config;
     ls_plan one;
     pc.islands = 0;
     pc.optim.replicas = 0;
@@ -226,12 +228,12 @@ ls_status ls_sync_traffic_of(const ls_config *c, const ls_plan *p, ls_sync_traff
 /* ---- how ---- */
 
 ls_status ls_sync_check(const ls_plan *p, const ls_world *w, ls_error *e) {
-    bool apart = ls_plan_shards_moments(p) && p->c.nworkers > 1 && !w->shares_state;
-    if (!p->c.islands || !apart || !ls_plan_has_masters(p)) return LS_OK;
+    bool apart = p->share.shards_moments && p->share.nworkers > 1 && !w->shares_state;
+    if (!p->share.islands || !apart || !p->share.has_masters) return LS_OK;
     return ls_fail(e, LS_EINVAL,
                    "sync.replicas with parallel.zero 1 and train.compute %s: the f32 weights are "
                    "sharded over workers that share no memory; use parallel.zero 0, or f32",
-                   ls_dtype_name(p->c.compute));
+                   ls_dtype_name(p->share.compute));
 }
 
 /* The plan of a task, and its executors. */
@@ -320,8 +322,7 @@ static int64_t latest_round(const ls_config *c, int64_t steps) {
 }
 
 /* What changes with the round is made anew, on random graphs. */
-static ls_status gossip_piece(ls_member *m, ls_plan_task task, int64_t steps, piece **x_p,
-                              ls_error *e) {
+static ls_status gossip_piece(ls_member *m, ls_task task, int64_t steps, piece **x_p, ls_error *e) {
     const ls_config *c = &m->run->config;
     ls_sync *s = m->sync;
     ls_gossip g = ls_sync_gossip(c);
@@ -338,7 +339,7 @@ static ls_status gossip_piece(ls_member *m, ls_plan_task task, int64_t steps, pi
     return make_execs(m, x, e);
 }
 
-static ls_status fragment_piece(ls_member *m, ls_plan_task task, int fragment, piece **x_p,
+static ls_status fragment_piece(ls_member *m, ls_task task, int fragment, piece **x_p,
                                 ls_error *e) {
     piece *x = &m->sync->pieces[task][1 + fragment];
     *x_p = x;
@@ -348,8 +349,8 @@ static ls_status fragment_piece(ls_member *m, ls_plan_task task, int fragment, p
 }
 
 /* Changes of the state, as in sync.h. */
-static ls_status run_task(ls_member *m, ls_plan_task task, const ls_sync_due *due,
-                          const ls_step_in *in, ls_error *e) {
+static ls_status run_task(ls_member *m, ls_task task, const ls_sync_due *due, const ls_step_in *in,
+                          ls_error *e) {
     ls_step_out out;
     piece *x = NULL;
     (void)sync_of(m);
@@ -357,7 +358,7 @@ static ls_status run_task(ls_member *m, ls_plan_task task, const ls_sync_due *du
         LS_TRY(gossip_piece(m, task, in->step + 1, &x, e));
     else
         LS_TRY(fragment_piece(m, task, task == LS_TASK_OUTER ? due->outer : due->adopt, &x, e));
-    if (task == LS_TASK_MIX) LS_TRY(ls_round_check(&m->worlds[0], &x->plan, in->changes, e));
+    if (task == LS_TASK_MIX) LS_TRY(ls_round_check(&m->worlds[0], &x->plan.share, in->changes, e));
     return ls_run_is_sequential(m->run) ? ls_exec_step_all(x->execs, in, &out, e)
                                         : ls_exec_step(x->execs[0], in, &out, e);
 }
@@ -374,7 +375,7 @@ ls_status ls_sync_after(ls_member *m, const ls_step_in *in, const ls_step_out *o
     const ls_config *c = &m->run->config;
     ls_sync_due due = ls_sync_due_after(c, in->step + 1);
     bool averages = due.averages || c->sync.mode == LS_SYNC_LOCAL;
-    ls_plan_task tasks[2];
+    ls_task tasks[2];
     ls_step_in own = {.step = in->step,
                       .updates = due.updates,
                       .lr = averages ? 1 : c->sync.outer_lr,

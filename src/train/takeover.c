@@ -49,10 +49,10 @@ static ls_status write_metrics(const ls_alone *x, const ls_shard_copy *c, int64_
 static ls_status write_checkpoint(ls_alone *x, const ls_shard_copy *c, ls_error *e) {
     const ls_config *config = &x->run.config;
     const ls_plan *p = &x->host.layout.plan;
-    const ls_train_state s = {.model = p->c.model,
-                              .optim = &p->c.optim,
+    const ls_train_state s = {.model = p->share.model,
+                              .optim = &p->share.optim,
                               .step = ls_shard_copy_steps(c),
-                              .replicas = p->c.islands,
+                              .replicas = p->share.islands,
                               .flat = x->m.worlds[0].flat};
     int64_t wanted = config->train.eval_samples, most = (int64_t)x->data.nval;
     ls_best best = {.nsamples = wanted < most ? wanted : most};

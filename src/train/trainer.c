@@ -117,7 +117,7 @@ static ls_status count_workers(const ls_trainer_options *o, ls_run *r, ls_error 
 }
 
 static ls_status open_group(ls_trainer *t, ls_group **g_p, ls_error *e) {
-    ls_group_options o = {.arena_nbytes = ls_plan_group_nbytes(&t->host.layout.plan),
+    ls_group_options o = {.arena_nbytes = ls_share_group_nbytes(&t->host.layout.plan.share),
                           .timeout_s = t->run.config.parallel.timeout_s};
     LS_TRY(ls_group_open(&o, &t->own_group, e));
     *g_p = t->own_group;
@@ -415,9 +415,9 @@ ls_status ls_trainer_evaluate(ls_trainer *t, const ls_own_source *given, ls_trai
 
 static ls_train_state state_of(const ls_trainer *t) {
     ls_train_state s = {.model = &t->host.layout.model,
-                        .optim = &t->host.layout.plan.c.optim,
+                        .optim = &t->host.layout.plan.share.optim,
                         .step = t->steps,
-                        .replicas = t->host.layout.plan.c.islands,
+                        .replicas = t->host.layout.plan.share.islands,
                         .flat = t->m.worlds[0].flat};
     if (ls_run_has_scale(&t->run)) s.scaler = t->m.scaler;
     ls_member_errors(&t->m, t->steps, &s);
@@ -451,10 +451,11 @@ static ls_status save(ls_trainer *t, const char *path, bool whole, ls_error *e) 
     LS_TRY(check_open(t, e));
     ls_status s = ls_inputs_check(NULL, &t->m.frozen.file, e);
     LS_TRY(ls_member_wait(&t->m, s, e));
-    LS_TRY(ls_world_collect(&t->m.worlds[0], &t->host.layout.plan, e));
-    if (whole) LS_TRY(ls_world_collect_errors(&t->m.worlds[0], &t->host.layout.plan, t->steps, e));
+    LS_TRY(ls_world_collect(&t->m.worlds[0], &t->host.layout.plan.share, e));
+    if (whole)
+        LS_TRY(ls_world_collect_errors(&t->m.worlds[0], &t->host.layout.plan.share, t->steps, e));
     if (t->m.worker == 0) s = whole ? write_checkpoint(t, e) : write_weights(t, path, e);
-    ls_world_drop_collected(&t->m.worlds[0], &t->host.layout.plan);
+    ls_world_drop_collected(&t->m.worlds[0], &t->host.layout.plan.share);
     s = ls_member_wait(&t->m, s, e);
     t->ready_ns = ls_clock_ns();
     return s;

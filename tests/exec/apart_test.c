@@ -8,12 +8,13 @@
 #include "base/random.h"
 #include "coll/team.h"
 #include "data/tokens.h"
-#include "exec/apart.h"
 #include "exec/exec.h"
-#include "exec/round.h"
-#include "exec/store_blocks.h"
-#include "exec/store_repair.h"
 #include "networks/gpt.h"
+#include "share/config.h"
+#include "state/apart.h"
+#include "state/round.h"
+#include "state/store_blocks.h"
+#include "state/store_repair.h"
 
 enum { T = 6, VOCAB = 40, NSAMPLES = 29, BATCH = 8, ISLANDS = 4, MOST = 8, APART = 5, NOBODY = -1 };
 
@@ -55,18 +56,18 @@ static void make_plan(job *j, int n, int zero) {
     ls_error e = {0};
     ls_optim optim = ls_optim_usual();
     optim.groups[0].rule = LS_RULE_ADAMW;
-    const ls_plan_config p = {.model = &j->model,
-                              .nworkers = n,
-                              .V = BATCH,
-                              .batch = BATCH,
-                              .micro_batch = 1,
-                              .tree = true,
-                              .bucket_nbytes = 20000,
-                              .zero = zero,
-                              .islands = ISLANDS,
-                              .compute = LS_F32,
-                              .reduce = LS_F32,
-                              .optim = optim};
+    const ls_share_config p = {.model = &j->model,
+                               .nworkers = n,
+                               .V = BATCH,
+                               .batch = BATCH,
+                               .micro_batch = 1,
+                               .tree = true,
+                               .bucket_nbytes = 20000,
+                               .zero = zero,
+                               .islands = ISLANDS,
+                               .compute = LS_F32,
+                               .reduce = LS_F32,
+                               .optim = optim};
     assert_ls_ok(ls_plan_make(&p, &j->plan, &e), e);
 }
 
@@ -76,7 +77,7 @@ static job *new_job(int n, int zero, int apart) {
     assert_ls_ok(ls_gpt_create(&SHAPE, &j->model, &e), e);
     make_plan(j, n, zero);
     const ls_store_config store = {.most = MOST, .threads = 1};
-    assert_ls_ok(ls_store_make(&j->plan, &store, &j->store, &e), e);
+    assert_ls_ok(ls_store_make(&j->plan.share, &store, &j->store, &e), e);
     for (size_t i = 0; i < NSAMPLES * T + 1; i++) {
         uint32_t w[4];
         ls_random_words(3, LS_STREAM_SAMPLE, 0, i, w);
@@ -130,10 +131,10 @@ static ls_status open_exec(worker *w, ls_error *e) {
                                    .sample_nbytes = w->j->model.sample_nbytes,
                                    .order = {.n = NSAMPLES, .seed = 5},
                                    .batch = BATCH,
-                                   .V = p->c.V,
+                                   .V = p->share.V,
                                    .step = 1}};
-    c.loader.a = ls_plan_vw(p, w->rank, 0);
-    c.loader.b = ls_plan_vw(p, w->rank, ls_plan_nvws(p, w->rank) - 1) + 1;
+    c.loader.a = ls_share_vw(&p->share, w->rank, 0);
+    c.loader.b = ls_share_vw(&p->share, w->rank, p->share.workers[w->rank].nvws - 1) + 1;
     return ls_exec_create(&c, &w->exec, e);
 }
 
@@ -142,14 +143,14 @@ static ls_status make_state(worker *w, ls_group *g, ls_error *e) {
     const ls_plan *p = &w->j->plan;
     float *drawn = LS_NEW_ARRAY(float, w->j->model.nfloats);
     ls_model_init(&w->j->model, 7, 0, w->j->model.nfloats, drawn);
-    for (int k = 0; k < p->nbuckets; k++) {
-        ls_bucket b = ls_plan_owned(p, k, w->rank);
-        if (!w->world.shares_params) b = p->buckets[k];
-        memcpy(w->world.flat.of[0] + b.first, drawn + (b.first - ls_plan_base(p, k)),
+    for (int k = 0; k < p->share.nbuckets; k++) {
+        ls_range b = ls_share_owned(&p->share, k, w->rank);
+        if (!w->world.shares_params) b = ls_share_range(&p->share, k);
+        memcpy(w->world.flat.of[0] + b.first, drawn + (b.first - ls_share_base(&p->share, k)),
                (b.end - b.first) * sizeof *drawn);
     }
     free(drawn);
-    ls_store_mark_filled(w->j->store, p, w->rank, 0);
+    ls_store_mark_filled(w->j->store, &p->share, w->rank, 0);
     LS_TRY(ls_barrier(g, e));
     if (w->rank == 0) ls_store_begin(w->j->store, 0, &(ls_scaler){0});
     return ls_barrier(g, e);
@@ -175,7 +176,7 @@ static void await_others(job *j) {
         assert_int_equal(atomic_load(&j->rounds[1]), 0);
         return;
     }
-    for (int i = 0; i < j->plan.c.nworkers; i++)
+    for (int i = 0; i < j->plan.share.nworkers; i++)
         while (i != j->waits && atomic_load(&j->steps[i]) < j->apart) sched_yield();
 }
 
@@ -183,7 +184,7 @@ static ls_status mix(worker *w, const ls_step_in *training, const ls_step_out *o
     static const ls_gossip ring = {LS_GRAPH_EXPONENTIAL, LS_GOSSIP_DPSGD, ISLANDS, 0};
     static const double mass[ISLANDS] = {1, 1, 1, 1};
     ls_mixing mixing;
-    ls_plan_config c = w->j->plan.c;
+    ls_share_config c = *w->j->plan.share.config;
     ls_plan p;
     ls_exec *x = NULL;
     ls_step_out own;
@@ -198,8 +199,8 @@ static ls_status mix(worker *w, const ls_step_in *training, const ls_step_out *o
     ls_mixing_make(&ring, training->step, mass, &mixing);
     c.first = NULL;
     c.task = LS_TASK_MIX;
-    c.mix = &mixing;
-    c.part_end = w->j->model.nfloats;
+    c.sync.mix = &mixing;
+    c.sync.part_end = w->j->model.nfloats;
     LS_TRY(ls_plan_make(&c, &p, e));
     const ls_exec_config xc = {.plan = &p,
                                .world = &w->world,
@@ -210,7 +211,7 @@ static ls_status mix(worker *w, const ls_step_in *training, const ls_step_out *o
                                .compute = ls_exec_compute(w->exec),
                                .decided = decided,
                                .decided_arg = w};
-    ls_status s = ls_round_check(&w->world, &p, in.changes, e);
+    ls_status s = ls_round_check(&w->world, &p.share, in.changes, e);
     if (s == LS_OK) s = ls_exec_create(&xc, &x, e);
     if (s == LS_OK) s = ls_exec_step(x, &in, &own, e);
     ls_exec_free(x);
@@ -222,7 +223,7 @@ static ls_status run_steps(worker *w, ls_error *e) {
     job *j = w->j;
     ls_apart_notes notes = {.n = j->apart};
     ls_step_out out[APART + 1] = {0};
-    size_t each = ls_apart_row(&j->plan);
+    size_t each = ls_apart_row(&j->plan.share);
     if (w->rank == j->waits) await_others(j);
     for (int i = 0; i <= APART; i++) {
         ls_step_in in = step_in(i, i < j->apart);
@@ -236,7 +237,7 @@ static ls_status run_steps(worker *w, ls_error *e) {
         if (i < j->apart) atomic_fetch_add(&j->steps[w->rank], 1);
     }
     notes.rows = LS_NEW_ARRAY(double, (size_t)APART *each);
-    ls_status s = j->apart ? ls_apart_join(&w->world, &j->plan, &notes, e) : LS_OK;
+    ls_status s = j->apart ? ls_apart_join(&w->world, &j->plan.share, &notes, e) : LS_OK;
     for (int i = 0; s == LS_OK && i < j->apart; i++) {
         const ls_step_in in = step_in(i, true);
         ls_exec_joined(w->exec, &in, notes.rows + (size_t)i * each, &out[i]);
@@ -248,10 +249,11 @@ static ls_status run_steps(worker *w, ls_error *e) {
 
 static void copy_params(const worker *w) {
     const ls_plan *p = &w->j->plan;
-    for (int k = 0; k < p->nbuckets; k++) {
-        ls_bucket b = ls_plan_owned(p, k, w->rank);
-        bool copies = !ls_plan_shards_moments(p) && w->rank != ls_plan_workers_of(p, k).from;
-        if (copies && (p->buckets[k].island || w->rank)) continue; /* another one has it, too */
+    for (int k = 0; k < p->share.nbuckets; k++) {
+        ls_range b = ls_share_owned(&p->share, k, w->rank);
+        bool copies = !p->share.shards_moments && w->rank != p->share.buckets[k].workers.from;
+        if (copies && (p->share.buckets[k].island || w->rank))
+            continue; /* another one has it, too */
         memcpy(w->j->params + b.first, w->world.flat.of[0] + b.first,
                (b.end - b.first) * sizeof(float));
     }
@@ -260,12 +262,12 @@ static void copy_params(const worker *w) {
 static ls_status begin(worker *w, ls_group *g, ls_error *e) {
     job *j = w->j;
     bool follows = ls_store_steps(j->store) >= 0;
-    LS_TRY(ls_world_open(&w->world, &j->plan, g, j->store, NULL, e));
+    LS_TRY(ls_world_open(&w->world, &j->plan.share, g, j->store, NULL, e));
     LS_TRY(open_exec(w, e));
     LS_TRY(ls_barrier(g, e));
     if (!follows) return make_state(w, g, e);
-    LS_TRY(ls_world_adopt(&w->world, &j->plan, ls_exec_compute(w->exec), 3 * APART, e));
-    if (w->rank == 0) j->ahead = (int)ls_apart_most_ahead(&w->world, &j->plan, 0);
+    LS_TRY(ls_world_adopt(&w->world, &j->plan.share, ls_exec_compute(w->exec), 3 * APART, e));
+    if (w->rank == 0) j->ahead = (int)ls_apart_most_ahead(&w->world, &j->plan.share, 0);
     return ls_exec_take_up(w->exec, 0, e);
 }
 
@@ -278,7 +280,7 @@ static ls_status work(ls_group *g, void *arg, ls_error *e) {
     if (s == LS_OK) copy_params(&w);
     if (s == LS_OK) s = ls_barrier(g, e);
     ls_exec_free(w.exec);
-    ls_world_close(&w.world, &j->plan);
+    ls_world_close(&w.world, &j->plan.share);
     return s;
 }
 
@@ -333,10 +335,10 @@ static void test_islands_of_two(void **state) {
 static void lose(job *j, const int *stops, int n, int zero) {
     ls_error e = {0}, errors[MOST];
     memcpy(j->stops, stops, sizeof j->stops);
-    run_threads(j->plan.c.nworkers, NULL, work, j, errors);
+    run_threads(j->plan.share.nworkers, NULL, work, j, errors);
     ls_store_decided d;
-    ls_store_find_decided(j->store, &j->plan, 0, j->plan.c.nworkers, &d);
-    assert_ls_ok(ls_store_repair(j->store, &j->plan, 0, j->plan.c.nworkers, &d, &e), e);
+    ls_store_find_decided(j->store, &j->plan.share, 0, j->plan.share.nworkers, &d);
+    assert_ls_ok(ls_store_repair(j->store, &j->plan.share, 0, j->plan.share.nworkers, &d, &e), e);
     assert_int_equal(ls_store_steps(j->store), 0); /* what all have decided */
     ls_store_restart(j->store, 0, &(ls_scaler){0});
     ls_plan_free(&j->plan);
@@ -412,7 +414,7 @@ static void test_lost_in_rounds(void **state) {
             j->mixes = true;
             memcpy(j->how, cases[i].how, sizeof j->how);
             lose(j, cases[i].stops, cases[i].then, zero);
-            ls_store_find_ahead(j->store, &j->plan, 3 * APART, changes);
+            ls_store_find_ahead(j->store, &j->plan.share, 3 * APART, changes);
             assert_true(changes[cases[i].island] >= cases[i].changes);
             run_threads(cases[i].then, NULL, work, j, NULL);
             check_same(j, all);

@@ -8,7 +8,7 @@
 
 static ls_status step_chaos(ls_exec **execs, uint64_t seed, const ls_step_in *in,
                             ls_step_out *out_p, ls_error *e) {
-    int n = execs[0]->c.plan->c.nworkers, left = n;
+    int n = execs[0]->c.plan->share.nworkers, left = n;
     ls_status s = LS_OK;
     for (int w = 0; w < n; w++) {
         ls_exec_begin(execs[w], in);

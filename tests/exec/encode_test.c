@@ -1,5 +1,6 @@
 /* encode_test.c - pieces, and what encoding leaves of gradients and errors. */
 #include "exec/encode.h"
+#include "plan/plan.h"
 
 #include <math.h>
 #include <string.h>
@@ -7,6 +8,7 @@
 #include "base/random.h"
 #include "compress/codec.h"
 #include "networks/gpt.h"
+#include "share/config.h"
 #include "test.h"
 
 enum { V = 2, THREADS = 3 };
@@ -18,33 +20,33 @@ static void make_model(ls_model *m_p) {
     assert_ls_ok(ls_gpt_create(&c, m_p, &e), e);
 }
 
-static void make_plan(const ls_model *m, ls_plan_compress compress, size_t bucket_nbytes,
+static void make_plan(const ls_model *m, ls_share_compress compress, size_t bucket_nbytes,
                       ls_plan *p_p) {
     ls_error e = {0};
-    ls_plan_config c = {.model = m,
-                        .nworkers = 1,
-                        .V = V,
-                        .batch = V,
-                        .micro_batch = 1,
-                        .tree = true,
-                        .bucket_nbytes = bucket_nbytes,
-                        .compute = LS_F32,
-                        .reduce = LS_F32,
-                        .compress = compress};
+    ls_share_config c = {.model = m,
+                         .nworkers = 1,
+                         .V = V,
+                         .batch = V,
+                         .micro_batch = 1,
+                         .tree = true,
+                         .bucket_nbytes = bucket_nbytes,
+                         .compute = LS_F32,
+                         .reduce = LS_F32,
+                         .compress = compress};
     assert_ls_ok(ls_plan_make(&c, p_p, &e), e);
 }
 
-static ls_plan_compress with(ls_compression_kind kind, ls_feedback feedback) {
-    return (ls_plan_compress){
+static ls_share_compress with(ls_compression_kind kind, ls_feedback feedback) {
+    return (ls_share_compress){
         .on = true, .how = {.kind = kind, .feedback = feedback, .op = LS_SUM}, .min_count = 100};
 }
 
 /* ---- pieces ---- */
 
 static int piece_with(const ls_plan *p, size_t at) {
-    int n = p->pieces_from[p->nbuckets];
+    int n = p->share.pieces_from[p->share.nbuckets];
     for (int i = 0; i < n; i++)
-        if (at >= p->pieces[i].first && at < p->pieces[i].end) return i;
+        if (at >= p->share.pieces[i].first && at < p->share.pieces[i].end) return i;
     return -1;
 }
 
@@ -60,23 +62,23 @@ static void test_pieces(void **state) {
     for (size_t k = 0; k < sizeof sizes / sizeof *sizes; k++) {
         make_plan(&m, with(LS_COMPRESS_TOPK, LS_FEEDBACK_ERROR), sizes[k], &p);
         size_t covered = 0, count = 0;
-        for (int i = 0; i < p.pieces_from[p.nbuckets]; i++) {
-            const ls_plan_piece *x = &p.pieces[i];
+        for (int i = 0; i < p.share.pieces_from[p.share.nbuckets]; i++) {
+            const ls_code_piece *x = &p.share.pieces[i];
             assert_true(x->first < x->end);
             size_t chunk = (m.nfloats - 1 - x->first) / 65536;
             assert_int_equal(chunk, (m.nfloats - x->end) / 65536);
-            const ls_plan_piece *same = &first.pieces[piece_with(&first, x->first)];
+            const ls_code_piece *same = &first.share.pieces[piece_with(&first, x->first)];
             assert_true(same->first == x->first && same->end == x->end);
             covered += x->end - x->first;
         }
         for (int i = 0; i < m.nparams; i++) {
-            const ls_plan_piece *x = &p.pieces[piece_with(&p, m.params[i].offset)];
+            const ls_code_piece *x = &p.share.pieces[piece_with(&p, m.params[i].offset)];
             count += m.params[i].count;
             assert_int_equal(x->plain, m.params[i].count < 100);
             assert_true(x->end <= m.params[i].offset + m.params[i].count);
         }
         assert_int_equal(covered, count);
-        assert_true(k > 0 || p.nbuckets > 2);
+        assert_true(k > 0 || p.share.nbuckets > 2);
         ls_plan_free(&p);
     }
     ls_plan_free(&first);
@@ -112,13 +114,13 @@ static void free_vectors(vectors *v) {
 static void encode(const ls_plan *p, vectors *v, int threads) {
     ls_error e = {0};
     ls_compute c;
-    ls_encode_room room = ls_encode_room_of(p);
+    ls_encode_room room = ls_encode_room_of(&p->share);
     assert_ls_ok(ls_compute_init(&c, threads, 0, &e), e);
     assert_int_equal(posix_memalign(&room.memory, 64, (size_t)threads * room.each_nbytes), 0);
-    bool has = ls_plan_has_errors(p);
+    bool has = p->share.has_errors;
     atomic_bool bad = false;
-    for (int k = 0; k < p->nbuckets; k++)
-        ls_encode_bucket(&(ls_encode){.plan = p,
+    for (int k = 0; k < p->share.nbuckets; k++)
+        ls_encode_bucket(&(ls_encode){.share = &p->share,
                                       .bucket = k,
                                       .step = 3,
                                       .grads = v->g,
@@ -135,13 +137,13 @@ static void encode(const ls_plan *p, vectors *v, int threads) {
 /* With error feedback, gradient and error together are what they were, to a rounding; a plain piece
  * has no error. With estimates, the gradient is the new estimate. */
 static void check_sums(const ls_plan *p, const vectors *before, const vectors *after) {
-    for (int i = 0; i < p->pieces_from[p->nbuckets]; i++)
-        for (size_t k = p->pieces[i].first; k < p->pieces[i].end; k++) {
+    for (int i = 0; i < p->share.pieces_from[p->share.nbuckets]; i++)
+        for (size_t k = p->share.pieces[i].first; k < p->share.pieces[i].end; k++) {
             double in = (double)before->g[k] + (double)before->e[k];
             double out = (double)after->g[k] + (double)after->next[k];
-            if (p->pieces[i].plain) {
+            if (p->share.pieces[i].plain) {
                 assert_true(after->g[k] == before->g[k] && after->next[k] == 0);
-            } else if (p->c.compress.how.feedback == LS_FEEDBACK_EF21) {
+            } else if (p->share.compress.how.feedback == LS_FEEDBACK_EF21) {
                 assert_true(after->g[k] == after->next[k]);
             } else {
                 assert_true(fabs(in - out) <= 1e-6 * (fabs(in) + fabs((double)after->g[k])));
@@ -163,7 +165,7 @@ static void test_sums(void **state) {
     make_model(&m);
     for (int i = 0; i < 2 * (int)(sizeof kinds / sizeof *kinds); i++) {
         ls_plan p;
-        ls_plan_compress how = with(kinds[i / 2], i % 2 ? LS_FEEDBACK_EF21 : LS_FEEDBACK_ERROR);
+        ls_share_compress how = with(kinds[i / 2], i % 2 ? LS_FEEDBACK_EF21 : LS_FEEDBACK_ERROR);
         make_plan(&m, how, 300000, &p);
         vectors before = draw(&m, 1), one = draw(&m, 1), three = draw(&m, 1);
         encode(&p, &one, 1);
@@ -188,17 +190,17 @@ static void test_moment(void **state) {
     ls_model m;
     ls_plan p;
     make_model(&m);
-    ls_plan_compress how = with(LS_COMPRESS_ONEBIT, LS_FEEDBACK_ERROR);
+    ls_share_compress how = with(LS_COMPRESS_ONEBIT, LS_FEEDBACK_ERROR);
     how.momentum = 0.75;
     make_plan(&m, how, 300000, &p);
     vectors before = draw(&m, 1), v = draw(&m, 1);
     v.moment = before.e;
     encode(&p, &v, THREADS);
-    for (int i = 0; i < p.pieces_from[p.nbuckets]; i++)
-        for (size_t k = p.pieces[i].first; k < p.pieces[i].end; k++) {
+    for (int i = 0; i < p.share.pieces_from[p.share.nbuckets]; i++)
+        for (size_t k = p.share.pieces[i].first; k < p.share.pieces[i].end; k++) {
             double new = 0.25 * (double)before.g[k] + 0.75 / V *(double)before.e[k];
             double out = (double)v.g[k] + (double)v.next[k];
-            double error = p.pieces[i].plain ? 0 : (double)before.e[k];
+            double error = p.share.pieces[i].plain ? 0 : (double)before.e[k];
             assert_true(fabs(new + error - out) < 1e-5);
         }
     free_vectors(&before);

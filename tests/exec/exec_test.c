@@ -88,19 +88,19 @@ static void test_sharding(void **state) {
 }
 
 /* Gradients as random codes, from step 0 or 2 on; often none. */
-static ls_plan_compress random_codes(uint64_t seed, ls_dtype reduce) {
+static ls_share_compress random_codes(uint64_t seed, ls_dtype reduce) {
     static const ls_compression_kind kinds[] = {LS_COMPRESS_TOPK,     LS_COMPRESS_ONEBIT,
                                                 LS_COMPRESS_INT8,     LS_COMPRESS_INT4,
                                                 LS_COMPRESS_POWERSGD, LS_COMPRESS_BF16};
     ls_compression_kind kind = kinds[pick(seed, 61, 6)];
     int feedback = kind == LS_COMPRESS_POWERSGD ? LS_FEEDBACK_ERROR : pick(seed, 62, 3);
-    return (ls_plan_compress){.on = reduce == LS_F32 && pick(seed, 60, 2),
-                              .how = {.kind = kind,
-                                      .feedback = (ls_feedback)feedback,
-                                      .rank = 1 + pick(seed, 66, 4),
-                                      .ratio = 0.1},
-                              .warmup = 2 * pick(seed, 63, 2),
-                              .min_count = (size_t)pick(seed, 64, 100)};
+    return (ls_share_compress){.on = reduce == LS_F32 && pick(seed, 60, 2),
+                               .how = {.kind = kind,
+                                       .feedback = (ls_feedback)feedback,
+                                       .rank = 1 + pick(seed, 66, 4),
+                                       .ratio = 0.1},
+                               .warmup = 2 * pick(seed, 63, 2),
+                               .min_count = (size_t)pick(seed, 64, 100)};
 }
 
 /* Random settings that do not change the bits. */
@@ -234,7 +234,7 @@ static ls_status gradient_main(ls_group *g, void *arg, ls_error *e) {
     ls_step_out out = {0};
     ls_step_in in = {.lr = 1, .loss_scale = 1};
     float *grads = LS_NEW_ARRAY(float, s->model.nfloats);
-    LS_TRY(ls_world_open(&w, &s->plan, g, NULL, NULL, e));
+    LS_TRY(ls_world_open(&w, &s->plan.share, g, NULL, NULL, e));
     ls_exec_config c = config_of(s, &w, &slot, 0);
     LS_TRY(ls_exec_create(&c, &x, e));
     draw(s, &w, 0, x);
@@ -257,7 +257,7 @@ static ls_status gradient_main(ls_group *g, void *arg, ls_error *e) {
     }
     free(grads);
     ls_exec_free(x);
-    ls_world_close(&w, &s->plan);
+    ls_world_close(&w, &s->plan.share);
     return LS_OK;
 }
 
@@ -266,7 +266,8 @@ static void test_graph_gradient(void **state) {
     for (int kind = GRAPH; kind <= MLP; kind++) {
         setup s = {.threads = 1, .kind = kind};
         set_up(&s, 1, 1, 3);
-        s.plan.c.optim = (ls_optim){.ngroups = 1, .groups = {{.rule = LS_RULE_SGD, .lr_scale = 1}}};
+        s.plan.share.optim =
+            (ls_optim){.ngroups = 1, .groups = {{.rule = LS_RULE_SGD, .lr_scale = 1}}};
         run_threads(1, NULL, gradient_main, &s, NULL);
         tear_down(&s);
     }

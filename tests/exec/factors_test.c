@@ -1,13 +1,16 @@
 /* factors_test.c - gradients as two factors of low rank, against the formula in double precision:
  * PyTorch's powerSGD_hook with error feedback and warm start, and a mean over the virtual workers. */
 #include "exec/factors.h"
+#include "plan/plan.h"
 
 #include <math.h>
 #include <string.h>
 
 #include "base/random.h"
-#include "exec/errors.h"
 #include "networks/gpt.h"
+#include "share/codes.h"
+#include "share/config.h"
+#include "state/errors.h"
 #include "test.h"
 
 enum { V = 3, RANK = 2, STEPS = 4, THREADS = 2 };
@@ -24,8 +27,8 @@ static void open_setup(setup *s) {
     ls_error e = {0};
     ls_gpt_config c = {.layers = 1, .width = 48, .heads = 3, .context = 8, .vocab = 300};
     assert_ls_ok(ls_gpt_create(&c, &s->model, &e), e);
-    ls_plan_place_matrices(&s->model);
-    ls_plan_config p = {
+    ls_share_place_matrices(&s->model);
+    ls_share_config p = {
         .model = &s->model,
         .nworkers = 1,
         .V = V,
@@ -39,15 +42,15 @@ static void open_setup(setup *s) {
                      .how = {.kind = LS_COMPRESS_POWERSGD, .op = LS_SUM, .rank = RANK, .seed = 5},
                      .min_count = 100}};
     assert_ls_ok(ls_plan_make(&p, &s->plan, &e), e);
-    assert_ls_ok(ls_factors_open(&s->factors, &s->plan, 0, &e), e);
-    assert_ls_ok(ls_errors_map(&s->plan, &s->errors, &e), e);
+    assert_ls_ok(ls_factors_open(&s->factors, &s->plan.share, 0, &e), e);
+    assert_ls_ok(ls_errors_map(&s->plan.share, &s->errors, &e), e);
     assert_ls_ok(ls_compute_init(&s->compute, THREADS, 0, &e), e);
     s->grads = LS_NEW_ARRAY(float, V * s->model.nfloats);
     s->sum = LS_NEW_ARRAY(float, s->model.nfloats);
 }
 
 static void close_setup(setup *s) {
-    ls_errors_unmap(&s->plan, s->errors);
+    ls_errors_unmap(&s->plan.share, s->errors);
     ls_factors_close(&s->factors);
     ls_compute_close(&s->compute);
     ls_plan_free(&s->plan);
@@ -69,7 +72,7 @@ static void draw(setup *s, uint64_t step) {
  * values were finite. */
 static bool run(setup *s, int64_t step) {
     atomic_bool bad = false;
-    for (int k = 0; k < s->plan.nbuckets; k++) {
+    for (int k = 0; k < s->plan.share.nbuckets; k++) {
         const ls_factors_job j = {&s->factors, k, step, s->errors, &bad};
         for (int v = 0; v < V; v++)
             ls_factors_first(&j, &s->compute, v, s->grads + (size_t)v * s->model.nfloats);
@@ -80,7 +83,7 @@ static bool run(setup *s, int64_t step) {
 }
 
 static float *row(const setup *s, int64_t steps, int vw) {
-    return ls_errors_of(s->errors, &s->plan, steps, vw);
+    return ls_errors_of(s->errors, &s->plan.share, steps, vw);
 }
 
 /* ---- the formula ---- */
@@ -92,7 +95,7 @@ typedef struct reference {
 } reference;
 
 /* Q of the first step is what ours has drawn: it is not part of the formula. */
-static reference reference_of(const ls_plan_piece *x) {
+static reference reference_of(const ls_code_piece *x) {
     size_t n = x->end - x->first;
     reference r = {.rows = n / x->cols, .cols = x->cols};
     r.mean = LS_NEW_ARRAY(double, n);
@@ -125,7 +128,7 @@ static void orthogonalize(reference *r) {
 }
 
 /* out [rows][cols]: the mean over the virtual workers as it is sent. */
-static void step_reference(reference *r, const setup *s, const ls_plan_piece *x, double *out) {
+static void step_reference(reference *r, const setup *s, const ls_code_piece *x, double *out) {
     size_t n = r->rows * r->cols;
     memset(r->mean, 0, n * sizeof *r->mean);
     for (size_t v = 0; v < V; v++)
@@ -158,7 +161,7 @@ static void test_formula(void **state) {
     (void)state;
     setup s = {0};
     open_setup(&s);
-    const ls_plan_piece *x = ls_plan_factor_of(&s.plan, &s.model.params[0]);
+    const ls_code_piece *x = ls_share_factor_of(&s.plan.share, &s.model.params[0]);
     assert_non_null(x);
     assert_int_equal(x->end - x->first, s.model.params[0].count);
     reference r = reference_of(x);
@@ -198,8 +201,8 @@ static void test_sums(void **state) {
     for (int64_t step = 0; step < 2; step++) {
         draw(&s, (uint64_t)step);
         assert_true(run(&s, step));
-        for (int i = 0; i < s.plan.pieces_from[s.plan.nbuckets]; i++) {
-            const ls_plan_piece *x = &s.plan.pieces[i];
+        for (int i = 0; i < s.plan.share.pieces_from[s.plan.share.nbuckets]; i++) {
+            const ls_code_piece *x = &s.plan.share.pieces[i];
             nmatrices += x->nfactor > 0;
             for (size_t at = x->first; at < x->end; at++) {
                 double in = 0, out = (double)s.sum[at];
@@ -211,7 +214,7 @@ static void test_sums(void **state) {
                 assert_true(fabs(in - out) < 1e-4);
             }
         }
-        n = ls_plan_nfactors(&s.plan);
+        n = s.plan.share.nfactors;
         assert_memory_equal(row(&s, step + 1, 0) + s.model.nfloats,
                             row(&s, step + 1, 2) + s.model.nfloats, n * sizeof(float));
     }
@@ -224,7 +227,7 @@ static void test_low_rank(void **state) {
     (void)state;
     setup s = {0};
     open_setup(&s);
-    const ls_plan_piece *x = ls_plan_factor_of(&s.plan, &s.model.params[0]);
+    const ls_code_piece *x = ls_share_factor_of(&s.plan.share, &s.model.params[0]);
     for (size_t i = x->first; i < x->end; i++) {
         size_t row_at = (i - x->first) / x->cols, col = (i - x->first) % x->cols;
         s.grads[i] = (float)(row_at % 5) - 2;

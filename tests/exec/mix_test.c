@@ -9,13 +9,14 @@
 #include "coll/team.h"
 #include "exec/exec.h"
 #include "model/builder.h"
+#include "share/config.h"
 
 enum { REPLICAS = 8, WIDTH = 40, ROUNDS = 6 };
 
 typedef struct job {
     ls_model model;
     ls_gossip gossip;
-    ls_plan_config how;
+    ls_share_config how;
     ls_plan plan;
     int rounds;
     bool apart, slow;          /* rounds are decided by those who mix; worker 0 is slow */
@@ -40,9 +41,9 @@ static float value_at(int replica, size_t i) {
     return (float)ls_random_uniform(3, LS_STREAM_FAKE, (uint64_t)replica, i) * 2 - 1;
 }
 
-static ls_status run_plan(const job *j, const ls_world *w, ls_plan_task task,
-                          const ls_mixing *mixing, ls_error *e) {
-    ls_plan_config c = j->plan.c;
+static ls_status run_plan(const job *j, const ls_world *w, ls_task task, const ls_mixing *mixing,
+                          ls_error *e) {
+    ls_share_config c = *j->plan.share.config;
     ls_board_slot slot = {0};
     ls_compute compute;
     ls_plan p;
@@ -52,8 +53,8 @@ static ls_status run_plan(const job *j, const ls_world *w, ls_plan_task task,
         .lr = 1, .loss_scale = 1, .trained = &trained, .apart = j->apart && task == LS_TASK_MIX};
     c.first = NULL;
     c.task = task;
-    c.mix = mixing;
-    c.part_end = j->model.nfloats;
+    c.sync.mix = mixing;
+    c.sync.part_end = j->model.nfloats;
     LS_TRY(ls_plan_make(&c, &p, e));
     LS_TRY(ls_compute_init(&compute, 2, 0, e));
     const ls_exec_config ec = {.plan = &p,
@@ -86,10 +87,11 @@ static ls_status work(ls_group *g, void *arg, ls_error *e) {
     int first = 0, end = 0, rank = ls_group_rank(g);
     ls_world w;
     ls_mixing mixing = {.replicas = REPLICAS};
-    LS_TRY(ls_world_open(&w, p, g, NULL, NULL, e));
-    ls_plan_islands_of(p, rank, &first, &end);
+    LS_TRY(ls_world_open(&w, &p->share, g, NULL, NULL, e));
+    first = p->share.workers[rank].first_island;
+    end = p->share.workers[rank].end_island;
     /* the first worker of an island writes what all its workers share */
-    int from = ls_plan_workers_of(p, ls_plan_bucket_in(p, 0, first)).from;
+    int from = p->share.buckets[ls_share_bucket_in(&p->share, 0, first)].workers.from;
     for (int i = first; i < end && (rank == from || !w.shares_params); i++)
         for (size_t k = 0; k < n; k++) w.flat.of[0][(size_t)i * n + k] = value_at(i - 1, k);
     LS_TRY(ls_barrier(g, e));
@@ -106,7 +108,7 @@ static ls_status work(ls_group *g, void *arg, ls_error *e) {
     for (int i = first; i < end && rank == from; i++)
         memcpy(j->replicas + (size_t)i * n, w.flat.of[0] + (size_t)i * n, n * sizeof(float));
     LS_TRY(ls_barrier(g, e));
-    ls_world_close(&w, p);
+    ls_world_close(&w, &p->share);
     return LS_OK;
 }
 
@@ -120,17 +122,17 @@ static void run(job *j, const ls_gossip *g, int nworkers, int zero, size_t bucke
     j->slow = slow;
     make_model(&j->model);
     j->gossip = *g;
-    j->how = (ls_plan_config){.model = &j->model,
-                              .nworkers = nworkers,
-                              .V = 2 * REPLICAS,
-                              .batch = 2 * REPLICAS,
-                              .micro_batch = 1,
-                              .tree = true,
-                              .bucket_nbytes = bucket_nbytes,
-                              .zero = zero,
-                              .islands = REPLICAS,
-                              .compute = LS_F32,
-                              .reduce = LS_F32};
+    j->how = (ls_share_config){.model = &j->model,
+                               .nworkers = nworkers,
+                               .V = 2 * REPLICAS,
+                               .batch = 2 * REPLICAS,
+                               .micro_batch = 1,
+                               .tree = true,
+                               .bucket_nbytes = bucket_nbytes,
+                               .zero = zero,
+                               .islands = REPLICAS,
+                               .compute = LS_F32,
+                               .reduce = LS_F32};
     assert_ls_ok(ls_plan_make(&j->how, &j->plan, &e), e);
     j->replicas = LS_NEW_ARRAY(float, (1 + REPLICAS) * j->model.nfloats);
     run_threads(nworkers, NULL, work, j, NULL);

@@ -8,10 +8,11 @@
 #include "coll/team.h"
 #include "data/tokens.h"
 #include "exec/exec.h"
-#include "exec/store_blocks.h"
-#include "exec/store_repair.h"
-#include "exec/store_step.h"
 #include "networks/gpt.h"
+#include "share/config.h"
+#include "state/store_blocks.h"
+#include "state/store_repair.h"
+#include "state/store_step.h"
 
 enum {
     T = 6,
@@ -71,23 +72,23 @@ static void set_up(setup *s, int n, int zero, int shards, ls_update_rule rule) {
     optim.groups[0].rule = rule;
     optim.groups[0].momentum = 0.9;
     ls_optim_place(&optim, &s->model);
-    ls_plan_config p = {.model = &s->model,
-                        .nworkers = n,
-                        .V = BATCH,
-                        .batch = BATCH,
-                        .micro_batch = 1,
-                        .tree = true,
-                        .bucket_nbytes = 20000,
-                        .zero = zero,
-                        .prefetch = 1,
-                        .shards = shards,
-                        .compute = LS_F32,
-                        .reduce = LS_F32,
-                        .optim = optim};
+    ls_share_config p = {.model = &s->model,
+                         .nworkers = n,
+                         .V = BATCH,
+                         .batch = BATCH,
+                         .micro_batch = 1,
+                         .tree = true,
+                         .bucket_nbytes = 20000,
+                         .zero = zero,
+                         .prefetch = 1,
+                         .shards = shards,
+                         .compute = LS_F32,
+                         .reduce = LS_F32,
+                         .optim = optim};
     assert_ls_ok(ls_plan_make(&p, &s->plan, &e), e);
-    assert_ls_ok(
-        ls_store_make(&s->plan, &(ls_store_config){.most = n, .threads = THREADS}, &s->store, &e),
-        e);
+    assert_ls_ok(ls_store_make(&s->plan.share, &(ls_store_config){.most = n, .threads = THREADS},
+                               &s->store, &e),
+                 e);
     for (size_t i = 0; i < NSAMPLES * T + 1; i++) {
         uint32_t w[4];
         ls_random_words(3, LS_STREAM_SAMPLE, 0, i, w);
@@ -99,12 +100,12 @@ static void set_up(setup *s, int n, int zero, int shards, ls_update_rule rule) {
 
 static void close_place(place *p) {
     ls_exec_free(p->exec);
-    ls_world_close(&p->world, &p->s->plan);
+    ls_world_close(&p->world, &p->s->plan.share);
     p->exec = NULL;
 }
 
 static void tear_down(setup *s) {
-    for (int w = 0; w < s->plan.c.nworkers; w++) close_place(&s->places[w]);
+    for (int w = 0; w < s->plan.share.nworkers; w++) close_place(&s->places[w]);
     ls_store_free(s->store);
     ls_plan_free(&s->plan);
     ls_model_free(&s->model);
@@ -142,14 +143,14 @@ static ls_loader_config samples_of(const setup *s) {
                               .sample_nbytes = s->model.sample_nbytes,
                               .order = {.n = NSAMPLES, .seed = 5},
                               .batch = BATCH,
-                              .V = s->plan.c.V,
+                              .V = s->plan.share.V,
                               .step = 1};
 }
 
 static ls_status open_place(place *p, int64_t step, ls_error *e) {
     const ls_plan *plan = &p->s->plan;
-    if (p->exec) return ls_world_rejoin(&p->world, plan, p->g, e);
-    LS_TRY(ls_world_open(&p->world, plan, p->g, p->s->store, NULL, e));
+    if (p->exec) return ls_world_rejoin(&p->world, &plan->share, p->g, e);
+    LS_TRY(ls_world_open(&p->world, &plan->share, p->g, p->s->store, NULL, e));
     p->helpers = (ls_exec_helpers){.given = count, .idle = never_idle, .arg = p};
     ls_exec_config c = {.plan = plan,
                         .world = &p->world,
@@ -162,19 +163,20 @@ static ls_status open_place(place *p, int64_t step, ls_error *e) {
                         .decided = decided,
                         .decided_arg = p,
                         .helpers = &p->helpers};
-    c.loader.a = ls_plan_vw(plan, p->worker, 0);
-    c.loader.b = ls_plan_vw(plan, p->worker, ls_plan_nvws(plan, p->worker) - 1) + 1;
+    c.loader.a = ls_share_vw(&plan->share, p->worker, 0);
+    c.loader.b = ls_share_vw(&plan->share, p->worker, plan->share.workers[p->worker].nvws - 1) + 1;
     return ls_exec_create(&c, &p->exec, e);
 }
 
 /* Each worker writes its shards of a shared copy, or all of a copy of its own. */
 static ls_status make_state(place *p, ls_error *e) {
     const ls_plan *plan = &p->s->plan;
-    for (int k = 0; k < plan->nbuckets; k++) {
-        ls_bucket b = p->world.shares_params ? ls_plan_shard(plan, k, p->worker) : plan->buckets[k];
+    for (int k = 0; k < plan->share.nbuckets; k++) {
+        ls_range b = p->world.shares_params ? ls_share_shard(&plan->share, k, p->worker)
+                                            : ls_share_range(&plan->share, k);
         ls_model_init(&p->s->model, 7, b.first, b.end, p->world.flat.of[0]);
     }
-    ls_store_mark_filled(p->s->store, plan, p->worker, 0);
+    ls_store_mark_filled(p->s->store, &plan->share, p->worker, 0);
     LS_TRY(ls_barrier(p->g, e));
     if (p->worker == 0) ls_store_begin(p->s->store, 0, &(ls_scaler){0});
     return ls_barrier(p->g, e);
@@ -187,7 +189,7 @@ static ls_status run_steps(place *p, ls_error *e) {
     if (step < 0)
         LS_TRY(make_state(p, e));
     else
-        LS_TRY(ls_world_adopt(&p->world, &p->s->plan, ls_exec_compute(p->exec), 0, e));
+        LS_TRY(ls_world_adopt(&p->world, &p->s->plan.share, ls_exec_compute(p->exec), 0, e));
     step = step < 0 ? 0 : step;
     LS_TRY(ls_exec_take_up(p->exec, step, e));
     for (; step < STEPS; step++) {
@@ -211,7 +213,7 @@ static void *place_main(void *arg) {
 static void start(setup *s) {
     ls_group *groups[MOST];
     ls_error e = {0};
-    int n = s->plan.c.nworkers;
+    int n = s->plan.share.nworkers;
     assert_ls_ok(ls_group_open_threads(n, NULL, groups, &e), e);
     for (int w = 0; w < n; w++) {
         s->places[w].g = groups[w];
@@ -222,7 +224,7 @@ static void start(setup *s) {
 /* True: all workers succeeded. */
 static bool end(setup *s) {
     bool well = true;
-    for (int w = 0; w < s->plan.c.nworkers; w++) {
+    for (int w = 0; w < s->plan.share.nworkers; w++) {
         place *p = &s->places[w];
         pthread_join(p->thread, NULL);
         well = well && p->status == LS_OK;
@@ -235,8 +237,8 @@ static bool end(setup *s) {
 static void repair(setup *s) {
     ls_error e = {0};
     ls_store_decided d;
-    ls_store_find_decided(s->store, &s->plan, 0, s->plan.c.nworkers, &d);
-    assert_ls_ok(ls_store_repair(s->store, &s->plan, 0, s->plan.c.nworkers, &d, &e), e);
+    ls_store_find_decided(s->store, &s->plan.share, 0, s->plan.share.nworkers, &d);
+    assert_ls_ok(ls_store_repair(s->store, &s->plan.share, 0, s->plan.share.nworkers, &d, &e), e);
 }
 
 /* Waits until the worker has reached the action of the step, or has passed it. */
@@ -252,7 +254,7 @@ static void recall(place *p, int64_t step, int action) {
 }
 
 static void check_counts(setup *s, int64_t step, int new) {
-    for (int w = 0; w < s->plan.c.nworkers; w++) {
+    for (int w = 0; w < s->plan.share.nworkers; w++) {
         int want = 0;
         for (int i = 0; i < s->plan.nactions; i++) {
             const ls_action *a = &s->plan.actions[i];
@@ -279,7 +281,7 @@ static float *copy_state(const setup *s) {
 static void tear_sum(setup *s, int worker) {
     int64_t step = ls_store_steps(s->store);
     ls_call_mark m = ls_store_sum_mark(s->store, worker, 0, false, step);
-    ls_bucket b = ls_plan_shard(&s->plan, 0, worker);
+    ls_range b = ls_share_shard(&s->plan.share, 0, worker);
     float *grads = ls_store_grads(s->store, worker);
     if (step < 0) return;
     atomic_store(m.at, m.value);

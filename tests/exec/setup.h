@@ -13,6 +13,8 @@
 #include "graph_model.h"
 #include "lists_model.h"
 #include "mlp_model.h"
+#include "share/codes.h"
+#include "share/mesh.h"
 #include "sliced_model.h"
 
 enum { T = 6, VOCAB = 40, NSAMPLES = 13, BATCH = 8, STEPS = 5, TRACED = 2, MOST = 8 };
@@ -61,7 +63,7 @@ typedef struct setup {
     const char *algorithm; /* NULL: over shared memory; else over messages */
     const char *dir;       /* directory of the optimizer's state; NULL: in memory */
     int threads;
-    ls_plan_compress compress;
+    ls_share_compress compress;
     int pipe, tensor, context, chunks; /* 0: no pipeline, no slices */
     bool noise;
     ls_pipe_kind schedule;
@@ -96,31 +98,31 @@ static inline void set_up(setup *s, int n, int V, int64_t micro) {
     if (s->kind == OWN) own_make(T, VOCAB, &s->model);
     if (s->kind >= MIXED) mixed_make(T, VOCAB, mixed_kinds[s->kind], !s->whole, &s->model);
     if (s->kind == CHAIN) assert_ls_ok(ls_gpt_create(&c, &s->model, &e), e);
-    ls_plan_config p = {.model = &s->model,
-                        .nworkers = n,
-                        .V = V,
-                        .batch = BATCH,
-                        .micro_batch = s->kind == NORMS ? BATCH / V : micro, /* batch norms */
-                        .tree = true,
-                        .bucket_nbytes = s->bucket_nbytes ? s->bucket_nbytes : 20000,
-                        .zero = s->zero,
-                        .recompute = s->recompute,
-                        .recompute_layers = s->recompute_layers,
-                        .early = s->early,
-                        .whole_nbytes = s->whole_nbytes,
-                        .prefetch = 1 + s->prefetch,
-                        .shards = s->shards,
-                        .compute = s->compute ? s->compute : LS_F32,
-                        .reduce = s->reduce && s->kind != NORMS ? s->reduce : LS_F32,
-                        .first = s->uneven ? s->first : NULL,
-                        .pipe = s->pipe,
-                        .tensor = s->tensor,
-                        .context = s->context,
-                        .chunks = s->chunks,
-                        .schedule = s->schedule,
-                        .compress = s->compress,
-                        .noise = s->noise};
-    if (s->compress.how.kind == LS_COMPRESS_POWERSGD) ls_plan_place_matrices(&s->model);
+    ls_share_config p = {.model = &s->model,
+                         .nworkers = n,
+                         .V = V,
+                         .batch = BATCH,
+                         .micro_batch = s->kind == NORMS ? BATCH / V : micro, /* batch norms */
+                         .tree = true,
+                         .bucket_nbytes = s->bucket_nbytes ? s->bucket_nbytes : 20000,
+                         .zero = s->zero,
+                         .recompute = s->recompute,
+                         .recompute_layers = s->recompute_layers,
+                         .early = s->early,
+                         .whole_nbytes = s->whole_nbytes,
+                         .prefetch = 1 + s->prefetch,
+                         .shards = s->shards,
+                         .compute = s->compute ? s->compute : LS_F32,
+                         .reduce = s->reduce && s->kind != NORMS ? s->reduce : LS_F32,
+                         .first = s->uneven ? s->first : NULL,
+                         .pipe = s->pipe,
+                         .tensor = s->tensor,
+                         .context = s->context,
+                         .chunks = s->chunks,
+                         .schedule = s->schedule,
+                         .compress = s->compress,
+                         .noise = s->noise};
+    if (s->compress.how.kind == LS_COMPRESS_POWERSGD) ls_share_place_matrices(&s->model);
     if (s->rule) {
         p.optim = ls_optim_usual();
         p.optim.groups[0].rule = s->rule;
@@ -154,7 +156,7 @@ static inline ls_loader_config samples_of(const setup *s) {
                               .sample_nbytes = s->model.sample_nbytes,
                               .order = {.n = NSAMPLES, .seed = 5},
                               .batch = BATCH,
-                              .V = s->plan.c.V,
+                              .V = s->plan.share.V,
                               .step = 1};
 }
 
@@ -168,9 +170,9 @@ static inline ls_exec_config config_of(const setup *s, const ls_world *w, ls_boa
                         .busy = 64,
                         .overlap = s->overlap,
                         .loader = samples_of(s)};
-    c.loader.step = ls_plan_vw_step(&s->plan);
-    c.loader.a = ls_plan_vw(&s->plan, worker, 0);
-    c.loader.b = ls_plan_vw(&s->plan, worker, ls_plan_nvws(&s->plan, worker) - 1) + 1;
+    c.loader.step = s->plan.share.vw_step;
+    c.loader.a = ls_share_vw(&s->plan.share, worker, 0);
+    c.loader.b = ls_share_vw(&s->plan.share, worker, s->plan.share.workers[worker].nvws - 1) + 1;
     return c;
 }
 
@@ -181,14 +183,15 @@ static inline ls_step_in step_in(int64_t i) {
 
 /* Each worker writes its shards of a shared copy, and all of its own copy. */
 static inline void draw(const setup *s, const ls_world *w, int worker, const ls_exec *x) {
-    for (int k = 0; k < s->plan.nbuckets; k++) {
-        ls_bucket own = ls_plan_shard(&s->plan, k, worker), all = s->plan.buckets[k];
+    for (int k = 0; k < s->plan.share.nbuckets; k++) {
+        ls_range own = ls_share_shard(&s->plan.share, k, worker);
+        ls_range all = ls_share_range(&s->plan.share, k);
         bool shared = w->shares_state || (w->shares_params && w->flat.of[0] == w->params);
         if (shared) all = own;
-        if (!ls_plan_has(&s->plan, k, worker)) all.end = all.first;
+        if (!ls_share_has(&s->plan.share, k, worker)) all.end = all.first;
         ls_model_init(&s->model, 7, all.first, all.end, w->flat.of[0]);
         if (!w->shares_params) own = all;
-        ls_world_round(w, &s->plan, ls_exec_compute(x), own.first, own.end);
+        ls_world_round(w, &s->plan.share, ls_exec_compute(x), own.first, own.end);
     }
 }
 
@@ -203,8 +206,8 @@ static inline void keep(setup *s, const ls_world *w) {
 static inline void take_shards(setup *s, const ls_world *w, int worker) {
     const float *const from[] = {w->flat.of[0], w->flat.of[1], w->flat.of[2]};
     float *const to[] = {s->params, s->m, s->v};
-    for (int k = 0; k < s->plan.nbuckets; k++) {
-        ls_bucket b = ls_plan_shard(&s->plan, k, worker);
+    for (int k = 0; k < s->plan.share.nbuckets; k++) {
+        ls_range b = ls_share_shard(&s->plan.share, k, worker);
         for (int i = 0; i < 3; i++)
             memcpy(to[i] + b.first, from[i] + b.first, (b.end - b.first) * sizeof(float));
     }
@@ -230,9 +233,9 @@ static inline void end_trace(const setup *s, ls_exec *x, ls_trace *t) {
 static inline ls_status run_steps(setup *s, ls_world *w, ls_exec *x, ls_error *e) {
     int worker = ls_group_rank(w->group);
     draw(s, w, worker, x);
-    if (!w->shares_params) ls_world_drop_params(w, &s->plan);
+    if (!w->shares_params) ls_world_drop_params(w, &s->plan.share);
     LS_TRY(ls_barrier(w->group, e));
-    LS_TRY(ls_world_spread(w, &s->plan, e));
+    LS_TRY(ls_world_spread(w, &s->plan.share, e));
     for (int64_t i = 0; i < STEPS; i++) {
         ls_step_in in = step_in(i);
         ls_step_out out = {0};
@@ -244,7 +247,7 @@ static inline ls_status run_steps(setup *s, ls_world *w, ls_exec *x, ls_error *e
         if (worker == 0) s->norms[i] = out.grad_norm;
         if (worker == 0) s->noises[i] = out.noise;
     }
-    LS_TRY(ls_world_collect(w, &s->plan, e));
+    LS_TRY(ls_world_collect(w, &s->plan.share, e));
     if (worker == 0) keep(s, w);
     return ls_barrier(w->group, e);
 }
@@ -254,24 +257,24 @@ static inline ls_status worker_main(ls_group *g, void *arg, ls_error *e) {
     ls_world w;
     ls_board_slot slot = {0};
     ls_exec *x = NULL;
-    LS_TRY(ls_world_open(&w, &s->plan, g, NULL, s->dir, e));
+    LS_TRY(ls_world_open(&w, &s->plan.share, g, NULL, s->dir, e));
     ls_exec_config c = config_of(s, &w, &slot, ls_group_rank(g));
     LS_TRY(ls_exec_create(&c, &x, e));
     ls_status status = run_steps(s, &w, x, e);
     ls_exec_free(x);
-    ls_world_close(&w, &s->plan);
+    ls_world_close(&w, &s->plan.share);
     return status;
 }
 
 /* As ls_world_spread(), for all workers in one thread. */
 static inline void spread(const setup *s, const ls_world *worlds) {
     const ls_plan *p = &s->plan;
-    for (int k = 0; ls_plan_divides(p) && k < p->nbuckets; k++)
-        for (int w = 0; w < p->c.nworkers; w++) {
-            const ls_bucket *b = &p->buckets[k];
-            size_t size = ls_dtype_size(p->c.compute);
-            int rank = ls_plan_receiver(p, k, ls_plan_rank(p, w));
-            int owner = ls_plan_worker(p, rank, ls_plan_place(p, w));
+    for (int k = 0; p->share.divides && k < p->share.nbuckets; k++)
+        for (int w = 0; w < p->share.nworkers; w++) {
+            const ls_bucket *b = &p->share.buckets[k];
+            size_t size = ls_dtype_size(p->share.compute);
+            int rank = ls_share_receiver(&p->share, k, p->share.workers[w].cell);
+            int owner = ls_share_worker(&p->share, rank, p->share.workers[w].place);
             if (owner != w)
                 memcpy((char *)worlds[w].params + b->first * size,
                        (char *)worlds[owner].params + b->first * size, (b->end - b->first) * size);
@@ -279,14 +282,14 @@ static inline void spread(const setup *s, const ls_world *worlds) {
 }
 
 static inline void run_sequential(setup *s) {
-    int n = s->plan.c.nworkers;
+    int n = s->plan.share.nworkers;
     ls_error e = {0};
     ls_exec *execs[MOST];
     ls_group *groups[MOST];
     ls_world worlds[MOST];
     ls_board_slot slot = {0};
     assert_ls_ok(ls_group_open_threads(n, NULL, groups, &e), e);
-    assert_ls_ok(ls_world_open_all(worlds, &s->plan, groups, !s->own, &e), e);
+    assert_ls_ok(ls_world_open_all(worlds, &s->plan.share, groups, !s->own, &e), e);
     for (int w = 0; w < n; w++) {
         ls_exec_config c = config_of(s, &worlds[w], &slot, w);
         assert_ls_ok(ls_exec_create(&c, &execs[w], &e), e);
@@ -308,11 +311,11 @@ static inline void run_sequential(setup *s) {
         s->noises[i] = out.noise;
     }
     keep(s, &worlds[0]);
-    int owners = ls_plan_divides(&s->plan) ? n : ls_plan_shards(&s->plan);
+    int owners = s->plan.share.divides ? n : s->plan.share.nshards;
     for (int w = 1; s->own && w < owners; w++) take_shards(s, &worlds[w], w);
     for (int w = 0; w < n; w++) {
         ls_exec_free(execs[w]);
-        ls_world_close(&worlds[w], &s->plan);
+        ls_world_close(&worlds[w], &s->plan.share);
         ls_group_close(groups[w]);
     }
 }
@@ -322,12 +325,12 @@ static inline void run(setup *s) {
     if (s->sequential)
         run_sequential(s);
     else
-        run_threads(s->plan.c.nworkers, &o, worker_main, s, NULL);
+        run_threads(s->plan.share.nworkers, &o, worker_main, s, NULL);
 }
 
 /* The bits of both are the same; if not, the settings are printed. */
 static inline void assert_same(const setup *s, const setup *oracle, int seed) {
-    const ls_plan_config *c = &s->plan.c;
+    const ls_share *c = &s->plan.share;
     if (memcmp(s->params, oracle->params, 3 * s->model.nfloats * sizeof(float)) != 0)
         print_error(
             "seed %d: model %d, %d workers of %d, tensor %d, context %d, pipe %d, chunks %d, "

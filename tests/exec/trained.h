@@ -5,11 +5,12 @@
 
 #include "coll/team.h"
 #include "exec/exec.h"
+#include "share/config.h"
 
 typedef struct trained {
     /* Set by the test. */
     ls_model model; /* trained_run() takes it over */
-    ls_plan_config how;
+    ls_share_config how;
     ls_read_sample *read;
     const void *data; /* read()'s */
     uint64_t nsamples;
@@ -42,7 +43,7 @@ static inline ls_status trained_worker(ls_group *g, void *arg, ls_error *e) {
     ls_board_slot slot = {0};
     ls_exec *x = NULL;
     int rank = ls_group_rank(g);
-    LS_TRY(ls_world_open(&w, p, g, NULL, NULL, e));
+    LS_TRY(ls_world_open(&w, &p->share, g, NULL, NULL, e));
     ls_exec_config c = {.plan = p,
                         .world = &w,
                         .slot = &slot,
@@ -56,12 +57,13 @@ static inline ls_status trained_worker(ls_group *g, void *arg, ls_error *e) {
                                    .order = {.n = t->nsamples, .seed = 3},
                                    .batch = (uint64_t)t->how.batch,
                                    .V = t->how.V,
-                                   .a = ls_plan_vw(p, rank, 0),
-                                   .step = ls_plan_vw_step(p)}};
-    c.loader.b = ls_plan_vw(p, rank, ls_plan_nvws(p, rank) - 1) + 1;
+                                   .a = ls_share_vw(&p->share, rank, 0),
+                                   .step = p->share.vw_step}};
+    c.loader.b = ls_share_vw(&p->share, rank, p->share.workers[rank].nvws - 1) + 1;
     LS_TRY(ls_exec_create(&c, &x, e));
-    for (int k = 0; k < p->nbuckets; k++) {
-        ls_bucket b = w.shares_params ? ls_plan_shard(p, k, rank) : p->buckets[k];
+    for (int k = 0; k < p->share.nbuckets; k++) {
+        ls_range b =
+            w.shares_params ? ls_share_shard(&p->share, k, rank) : ls_share_range(&p->share, k);
         ls_model_init(&t->model, 1, b.first, b.end, w.flat.of[0]);
         if (t->initial)
             memcpy(w.flat.of[0] + b.first, t->initial + b.first, (b.end - b.first) * sizeof(float));
@@ -74,7 +76,7 @@ static inline ls_status trained_worker(ls_group *g, void *arg, ls_error *e) {
     if (rank == 0) memcpy(t->params, w.flat.of[0], t->model.nfloats * sizeof(float));
     LS_TRY(ls_barrier(g, e));
     ls_exec_free(x);
-    ls_world_close(&w, p);
+    ls_world_close(&w, &p->share);
     return LS_OK;
 }
 

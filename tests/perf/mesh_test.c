@@ -14,7 +14,7 @@
 #include "perf/mesh_trial.h"
 #include "perf/typical.h"
 #include "plan/pick.h"
-#include "plan/stages.h"
+#include "share/stages.h"
 #include "test.h"
 #include "train/layout.h"
 

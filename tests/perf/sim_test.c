@@ -8,6 +8,7 @@
 #include "mlp_model.h"
 #include "networks/gpt.h"
 #include "perf/round_machine.h"
+#include "share/config.h"
 #include "test.h"
 
 static ls_machine machine;
@@ -38,18 +39,18 @@ typedef struct setting {
 } setting;
 
 static ls_plan make(const ls_model *m, const setting *s) {
-    ls_plan_config c = {.model = m,
-                        .nworkers = s->n,
-                        .V = s->V,
-                        .batch = (s->part ? s->part : 1) * s->V,
-                        .micro_batch = 1,
-                        .tree = !s->untree,
-                        .bucket_nbytes = s->bucket ? s->bucket : 1 << 20,
-                        .zero = s->zero,
-                        .recompute = s->recompute,
-                        .prefetch = 1,
-                        .compute = s->compute ? s->compute : LS_F32,
-                        .reduce = s->reduce ? s->reduce : LS_F32};
+    ls_share_config c = {.model = m,
+                         .nworkers = s->n,
+                         .V = s->V,
+                         .batch = (s->part ? s->part : 1) * s->V,
+                         .micro_batch = 1,
+                         .tree = !s->untree,
+                         .bucket_nbytes = s->bucket ? s->bucket : 1 << 20,
+                         .zero = s->zero,
+                         .recompute = s->recompute,
+                         .prefetch = 1,
+                         .compute = s->compute ? s->compute : LS_F32,
+                         .reduce = s->reduce ? s->reduce : LS_F32};
     ls_plan p;
     ls_error e;
     assert_ls_ok(ls_plan_make(&c, &p, &e), e);
@@ -287,7 +288,7 @@ static void test_overlap(void **state) {
     site.overlap = true;
     double floats = (double)m.nfloats, later = HEAD_BACK;
     /* The last bucket ends with the last block's MLP, or with its attention. */
-    int writer = p.buckets[0].writer;
+    int writer = p.share.buckets[0].writer;
     assert_true(writer == 3 || writer == 4);
     later += MLP_BACK + (writer == 3 ? ATT_BACK : 0);
     double forward = EMBED + 2 * ATT + 2 * MLP + HEAD;
@@ -295,8 +296,8 @@ static void test_overlap(void **state) {
      * same: a quarter more. */
     double sums = 1.25 * floats * 4 * 1000, scalars = 1.25 * 8 * (floats / 1024 + 2 + 1) * 1000;
     double shard = 0;
-    for (int k = 0; k < p.nbuckets; k++) {
-        ls_bucket b = ls_plan_shard(&p, k, 1);
+    for (int k = 0; k < p.share.nbuckets; k++) {
+        ls_range b = ls_share_shard(&p.share, k, 1);
         shard += (double)(b.end - b.first);
     }
     ls_sim s = simulate(&p, &site);
@@ -501,7 +502,7 @@ static double pass_s(const ls_plan *p, const ls_site *site, int stage, bool back
     for (int i = 0; i < p->nactions; i++) {
         const ls_action *a = &p->actions[i];
         bool call = a->kind == (backward ? LS_BACKWARD : LS_FORWARD);
-        if (call && p->stage_of[a->layer] == stage && a->vw == 0 && a->micro <= 0)
+        if (call && p->share.stage_of[a->layer] == stage && a->vw == 0 && a->micro <= 0)
             sum += ls_price_action(&pricer, a, a->worker).cpu_s;
     }
     return sum;
@@ -510,7 +511,7 @@ static double pass_s(const ls_plan *p, const ls_site *site, int stage, bool back
 /* When the last pass ends, if each begins as soon as its worker and its input are there. */
 static double passes_s(const ls_plan *p, const ls_site *site, int micros) {
     enum { MOST = 4, MICROS = 16 };
-    ls_pipe_schedule s = {p->c.schedule, p->c.pipe, 1, micros};
+    ls_pipe_schedule s = {p->share.config->schedule, p->share.config->pipe, 1, micros};
     ls_pass lists[MOST][2 * MICROS];
     double done[2][MOST][MICROS], free_at[MOST] = {0}, last = 0;
     int at[MOST] = {0};
@@ -561,17 +562,17 @@ static void test_pipelines(void **state) {
     double share[2] = {0, 0};
     for (int way = 0; way < 4; way++) {
         int micros = way % 2 ? 16 : 4;
-        ls_plan_config c = {.model = &m,
-                            .nworkers = 3,
-                            .V = 1,
-                            .batch = micros,
-                            .micro_batch = 1,
-                            .tree = true,
-                            .bucket_nbytes = 1 << 20,
-                            .compute = LS_F32,
-                            .reduce = LS_F32,
-                            .pipe = 3,
-                            .schedule = way / 2 ? LS_PIPE_GPIPE : LS_PIPE_1F1B};
+        ls_share_config c = {.model = &m,
+                             .nworkers = 3,
+                             .V = 1,
+                             .batch = micros,
+                             .micro_batch = 1,
+                             .tree = true,
+                             .bucket_nbytes = 1 << 20,
+                             .compute = LS_F32,
+                             .reduce = LS_F32,
+                             .pipe = 3,
+                             .schedule = way / 2 ? LS_PIPE_GPIPE : LS_PIPE_1F1B};
         ls_plan p;
         ls_error e;
         assert_ls_ok(ls_plan_make(&c, &p, &e), e);

@@ -4,22 +4,23 @@
 
 #include "chunked_model.h"
 #include "plan/plan.h"
+#include "share/config.h"
 
 enum { ROWS = 6, WORDS = 40, EXPERTS = 5, PER_TOKEN = 2 };
 
 static void make(ls_model *m, ls_plan *p) {
     ls_error e = {0};
     mixed_make(ROWS, WORDS, (mixed_parts){1, TOGETHER, 1, false}, true, m);
-    const ls_plan_config c = {.model = m,
-                              .nworkers = TOGETHER,
-                              .V = 2,
-                              .batch = 2 * TOGETHER,
-                              .micro_batch = TOGETHER,
-                              .tree = true,
-                              .bucket_nbytes = 20000,
-                              .compute = LS_F32,
-                              .reduce = LS_F32,
-                              .context = TOGETHER};
+    const ls_share_config c = {.model = m,
+                               .nworkers = TOGETHER,
+                               .V = 2,
+                               .batch = 2 * TOGETHER,
+                               .micro_batch = TOGETHER,
+                               .tree = true,
+                               .bucket_nbytes = 20000,
+                               .compute = LS_F32,
+                               .reduce = LS_F32,
+                               .context = TOGETHER};
     assert_ls_ok(ls_plan_make(&c, p, &e), e);
 }
 

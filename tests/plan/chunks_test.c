@@ -2,26 +2,27 @@
 #include "chunked_model.h"
 #include "plan/memory.h"
 #include "plan/plan.h"
+#include "share/config.h"
 
 enum { ROWS = 6, WORDS = 40, V = 4 };
 
-static ls_plan_config config_of(const ls_model *m, int n, int pipe, int context, int zero) {
-    return (ls_plan_config){.model = m,
-                            .nworkers = n,
-                            .V = V,
-                            .batch = V,
-                            .micro_batch = 1,
-                            .tree = true,
-                            .bucket_nbytes = 20000,
-                            .zero = zero,
-                            .compute = LS_F32,
-                            .reduce = LS_F32,
-                            .pipe = pipe,
-                            .context = context};
+static ls_share_config config_of(const ls_model *m, int n, int pipe, int context, int zero) {
+    return (ls_share_config){.model = m,
+                             .nworkers = n,
+                             .V = V,
+                             .batch = V,
+                             .micro_batch = 1,
+                             .tree = true,
+                             .bucket_nbytes = 20000,
+                             .zero = zero,
+                             .compute = LS_F32,
+                             .reduce = LS_F32,
+                             .pipe = pipe,
+                             .context = context};
 }
 
 static ls_plan make(const ls_model *m, int n, int pipe, int context, int zero) {
-    ls_plan_config c = config_of(m, n, pipe, context, zero);
+    ls_share_config c = config_of(m, n, pipe, context, zero);
     ls_plan p;
     ls_error e = {0};
     assert_ls_ok(ls_plan_make(&c, &p, &e), e);
@@ -39,30 +40,32 @@ static int chunk_of(const ls_param *q) {
 static void check_param(const ls_plan *p, const ls_param *q) {
     int chunk = chunk_of(q);
     assert_int_equal(q->cut.chunk, chunk);
-    for (int k = 0; k < p->nbuckets; k++) {
-        const ls_bucket *b = &p->buckets[k];
+    for (int k = 0; k < p->share.nbuckets; k++) {
+        const ls_bucket *b = &p->share.buckets[k];
         if (q->offset >= b->end || q->offset + q->count <= b->first) continue;
         assert_int_equal(b->chunk, chunk);
-        for (int w = 0; w < p->c.nworkers; w++) {
+        for (int w = 0; w < p->share.nworkers; w++) {
             int first = 0, end = 0;
-            ls_plan_chunks_of(p, w, &first, &end);
+            first = p->share.workers[w].first_chunk;
+            end = p->share.workers[w].end_chunk;
             bool mine = chunk < 0 || (chunk >= first && chunk < end);
-            int stage = ls_plan_rank(p, w) / p->c.context, own = b->rank / p->c.context;
-            assert_int_equal(ls_plan_has(p, k, w), mine && stage == own);
+            int stage = p->share.workers[w].cell / p->share.config->context,
+                own = b->cell / p->share.config->context;
+            assert_int_equal(ls_share_has(&p->share, k, w), mine && stage == own);
         }
     }
 }
 
 /* Shards of those who have a bucket, all together, are the bucket. */
 static void check_shards(const ls_plan *p) {
-    for (int k = 0; k < p->nbuckets; k++) {
+    for (int k = 0; k < p->share.nbuckets; k++) {
         size_t sum = 0;
-        for (int w = 0; w < p->c.nworkers; w++) {
-            ls_bucket s = ls_plan_shard(p, k, w);
-            assert_true(s.first == s.end || ls_plan_has(p, k, w));
+        for (int w = 0; w < p->share.nworkers; w++) {
+            ls_range s = ls_share_shard(&p->share, k, w);
+            assert_true(s.first == s.end || ls_share_has(&p->share, k, w));
             sum += s.end - s.first;
         }
-        assert_int_equal(sum, p->buckets[k].end - p->buckets[k].first);
+        assert_int_equal(sum, p->share.buckets[k].end - p->share.buckets[k].first);
     }
 }
 
@@ -74,7 +77,7 @@ static void check(const ls_model *m, int n, int pipe, int context, int zero) {
     for (int i = 0; i < p.nactions; i++) { /* sums are those of the workers who have the bucket */
         const ls_action *a = &p.actions[i];
         bool sums = a->kind == LS_REDUCE_SCATTER || (a->kind == LS_ALL_REDUCE && a->bucket >= 0);
-        if (!sums || p.buckets[a->bucket].chunk < 0) continue;
+        if (!sums || p.share.buckets[a->bucket].chunk < 0) continue;
         apart++;
         assert_int_equal(ls_worker_set_count(ls_plan_concerned(&p, a)), n / pipe / context);
     }
@@ -106,9 +109,9 @@ static void test_memory(void **state) {
     ls_memory one, three;
     own_make(ROWS, WORDS, &m);
     ls_plan p = make(&m, 1, 1, 1, 0), q = make(&m, 3, 1, 3, 0);
-    for (int k = 0; k < p.nbuckets; k++) {
-        size_t n = (p.buckets[k].end - p.buckets[k].first) * sizeof(float);
-        *(p.buckets[k].chunk < 0 ? &shared : &own[p.buckets[k].chunk > 0]) += n;
+    for (int k = 0; k < p.share.nbuckets; k++) {
+        size_t n = (p.share.buckets[k].end - p.share.buckets[k].first) * sizeof(float);
+        *(p.share.buckets[k].chunk < 0 ? &shared : &own[p.share.buckets[k].chunk > 0]) += n;
     }
     size_t most = own[0] > own[1] ? own[0] : own[1];
     size_t slots = (size_t)ls_tree_slots(V, 0, V);
@@ -135,18 +138,18 @@ static void test_wide_sums(void **state) {
     ls_error e = {0};
     own_make(ROWS, WORDS, &m);
     for (int i = 0; i < 4; i++) {
-        ls_plan_config c = config_of(&m, shapes[i][0], shapes[i][1], shapes[i][2], 0);
+        ls_share_config c = config_of(&m, shapes[i][0], shapes[i][1], shapes[i][2], 0);
         ls_plan p;
         ls_memory memory;
         c.batch = 2 * V; /* two micro-batches */
         c.compute = c.reduce = LS_BF16;
         assert_ls_ok(ls_plan_make(&c, &p, &e), e);
-        size_t sums = 0, slots = (size_t)ls_plan_slots(&p, 0) / (c.context > 1 ? 1 : CHUNKS);
+        size_t sums = 0, slots = (size_t)p.share.workers[0].nslots / (c.context > 1 ? 1 : CHUNKS);
         ls_plan_memory(&p, &how, &memory);
-        for (int k = 0; k < p.nbuckets; k++) {
-            const ls_bucket *b = &p.buckets[k];
+        for (int k = 0; k < p.share.nbuckets; k++) {
+            const ls_bucket *b = &p.share.buckets[k];
             int all = b->chunk < 0 && c.context == 1 ? CHUNKS : 1;
-            if (ls_plan_has(&p, k, memory.worker)) sums += (size_t)all * (b->end - b->first);
+            if (ls_share_has(&p.share, k, memory.worker)) sums += (size_t)all * (b->end - b->first);
         }
         assert_int_equal(memory.nbytes[LS_MEM_WIDE], sums * sizeof(float));
         assert_int_equal(memory.nbytes[LS_MEM_GRADS], slots * sums * 2);
@@ -188,7 +191,7 @@ static void test_some_chunks(void **state) {
         ls_layers_chunk_cross_entropy(&m, x, ls_build_part(&m, tokens, 1 + 2 * k, 2), all, o);
     }
     assert_ls_ok(ls_build_finish(&m, &e), e);
-    ls_plan_config c = config_of(&m, 1, 1, 1, 0);
+    ls_share_config c = config_of(&m, 1, 1, 1, 0);
     assert_ls_fails(ls_plan_make(&c, &p, &e), LS_EINVAL, "have the parameter 'some.weight'", e);
     ls_model_free(&m);
 }

@@ -96,7 +96,7 @@ static void pass_down(oracle *o, const ls_action *a, int k) {
 static void add_gradient(oracle *o, const ls_action *a) {
     worker *w = &o->workers[a->worker];
     const ls_layer *l = &o->u.m->layers[a->layer];
-    if (a->slot < 0 || a->slot >= o->u.p->nslots) {
+    if (a->slot < 0 || a->slot >= o->u.p->share.nslots) {
         oracle_wrong(o, "there is no such sum");
         return;
     }
@@ -108,7 +108,7 @@ static void add_gradient(oracle *o, const ls_action *a) {
         if (*sum == TERM_NOTHING) oracle_wrong(o, "the chain that it continues is missing");
         if (w->summed[i]) oracle_wrong(o, "the sum over workers is made already");
         *sum = term_link(&o->terms, *sum, (link_term){a->layer, a->vw, a->micro});
-        cell *c = &w->grads[o->atoms[i].bucket * o->u.p->nslots + a->slot];
+        cell *c = &w->grads[o->atoms[i].bucket * o->u.p->share.nslots + a->slot];
         c->used = true;
         oracle_touch(o, c);
     }
@@ -170,7 +170,7 @@ static void run_compute(oracle *o, const ls_action *a) {
 
 /* Is the gradient that of the virtual worker, complete and not changed yet? */
 static void run_squares(oracle *o, const ls_action *a) {
-    if (a->slot < 0 || a->slot >= o->u.p->nslots || !rules_runs(&o->u, a->worker, a->vw)) {
+    if (a->slot < 0 || a->slot >= o->u.p->share.nslots || !rules_runs(&o->u, a->worker, a->vw)) {
         oracle_wrong(o, "there is no such sum");
         return;
     }
@@ -181,14 +181,14 @@ static void run_squares(oracle *o, const ls_action *a) {
             oracle_wrong(o, "the gradient is not that of the virtual worker, or not complete");
         if (o->workers[a->worker].summed[i]) oracle_wrong(o, "its place may have the sum by now");
     }
-    if (o->measured[a->vw * o->u.p->nbuckets + a->bucket]++)
+    if (o->measured[a->vw * o->u.p->share.nbuckets + a->bucket]++)
         oracle_wrong(o, "it is measured twice");
-    oracle_touch(o, &o->workers[a->worker].grads[a->bucket * o->u.p->nslots + a->slot]);
+    oracle_touch(o, &o->workers[a->worker].grads[a->bucket * o->u.p->share.nslots + a->slot]);
 }
 
 static void run_add(oracle *o, const ls_action *a) {
     worker *w = &o->workers[a->worker];
-    int slots = a->summed && o->u.c->early ? o->u.p->nsums : o->u.p->nslots;
+    int slots = a->summed && o->u.c->early ? o->u.p->share.nsums : o->u.p->share.nslots;
     if (a->slot < 0 || a->slot + 1 >= slots || a->summed != o->u.c->early) {
         oracle_wrong(o, "there are no such sums");
         return;
@@ -204,16 +204,16 @@ static void run_add(oracle *o, const ls_action *a) {
         *upper = TERM_NOTHING; /* it must not be used again */
     }
     for (int s = 0; s < 2 && !a->summed; s++)
-        oracle_touch(o, &w->grads[a->bucket * o->u.p->nslots + a->slot + s]);
+        oracle_touch(o, &w->grads[a->bucket * o->u.p->share.nslots + a->slot + s]);
 }
 
-static size_t length_of(ls_bucket b) { return b.end - b.first; }
+static size_t length_of(ls_range b) { return b.end - b.first; }
 
 /* Each worker of a group sums its shard; it reads what others have of it. */
 static void reduce_scatter(oracle *o, const ls_action *a) {
     for (int w = 0; w < o->u.n; w++) {
         leaves l = oracle_leaves(o, w / o->u.S * o->u.S, o->u.S, 1);
-        ls_bucket own = rules_shard_of(&o->u, a->bucket, w);
+        ls_range own = rules_shard_of(&o->u, a->bucket, w);
         for (int i = 0; i < o->natoms; i++)
             if (o->atoms[i].bucket == a->bucket && oracle_inside(&o->atoms[i], own))
                 *oracle_sum_at(o, w, a->slot, i) =
@@ -247,8 +247,8 @@ static void reduce_all(oracle *o, const ls_action *a) {
         int got = oracle_sum_node(o, &(summing){&l, true, 0, i}, 0, l.size);
         for (int w = 0; w < o->u.n; w++) *oracle_grad_at(o, w, 0, i) = got;
     }
-    int64_t nbytes =
-        (int64_t)(length_of(o->u.p->buckets[a->bucket]) * ls_dtype_size(o->u.c->reduce));
+    int64_t nbytes = (int64_t)(length_of(ls_share_range(&o->u.p->share, a->bucket)) *
+                               ls_dtype_size(o->u.c->reduce));
     o->read += nbytes * (o->u.n - 1) * l.n / o->u.n + nbytes * (o->u.n - 1);
 }
 
@@ -275,7 +275,7 @@ static void touch_grads(oracle *o, const ls_action *a) {
     for (int w = 0; w < o->u.n; w++) {
         leaves l = oracle_leaves(o, w / o->u.S * o->u.S, o->u.S, 1);
         for (int i = 0; i < l.n; i++) {
-            cell *c = &o->workers[w].grads[a->bucket * o->u.p->nslots + l.list[i].slot];
+            cell *c = &o->workers[w].grads[a->bucket * o->u.p->share.nslots + l.list[i].slot];
             if (l.list[i].worker != w) continue;
             if (!c->used) oracle_wrong(o, "a gradient of worker %d is not there", w);
             oracle_touch(o, c);
@@ -284,7 +284,7 @@ static void touch_grads(oracle *o, const ls_action *a) {
 }
 
 static void run_reduction(oracle *o, const ls_action *a) {
-    int slots = o->u.c->early ? o->u.p->nsums : 1;
+    int slots = o->u.c->early ? o->u.p->share.nsums : 1;
     bool scatters = a->kind == LS_REDUCE_SCATTER, fits = a->slot >= 0 && a->slot < slots;
     if (o->u.c->zero == 0)
         fits = fits && !scatters && a->axis == LS_AXIS_ALL;
@@ -339,20 +339,21 @@ static void check_whole(oracle *o, int w, int i) {
 /* Each block is squared by the first of the workers that have its sum. */
 static void run_norm(oracle *o, const ls_action *a) {
     if (o->workers[a->worker].normed) oracle_wrong(o, "it has a norm");
-    for (int i = 0; i < o->u.c->V * o->u.p->nbuckets; i++)
-        if (rules_runs(&o->u, a->worker, i / o->u.p->nbuckets) && o->measured[i] != o->u.c->noise)
+    for (int i = 0; i < o->u.c->V * o->u.p->share.nbuckets; i++)
+        if (rules_runs(&o->u, a->worker, i / o->u.p->share.nbuckets) &&
+            o->measured[i] != o->u.c->noise)
             oracle_wrong(o, "a virtual worker's gradient is not measured");
     o->workers[a->worker].normed = true;
     int rounds = o->u.c->early ? o->u.c->V / o->u.n : 1, groups = o->u.c->zero && o->u.R > 1;
     bool codes = rules_sends_codes(&o->u) && !o->warm;
     if (codes) rounds = 0;
-    for (int k = 0; k < o->u.p->nbuckets; k++)
+    for (int k = 0; k < o->u.p->share.nbuckets; k++)
         if (o->workers[a->worker].decoded[k] != codes || o->rounds[2 * k] != rounds ||
             o->rounds[2 * k + 1] != groups * rounds)
             oracle_wrong(o, "bucket %d is not reduced", k);
     if (a->worker >= o->u.S) return;
-    for (int k = 0; k < o->u.p->nbuckets; k++) {
-        ls_bucket own = rules_shard_of(&o->u, k, a->worker);
+    for (int k = 0; k < o->u.p->share.nbuckets; k++) {
+        ls_range own = rules_shard_of(&o->u, k, a->worker);
         for (size_t at = own.first; at < own.end; at += LS_BLOCK) o->squared[at / LS_BLOCK]++;
     }
     for (int i = 0; i < o->natoms; i++)
@@ -425,8 +426,8 @@ static void run_gather(oracle *o, const ls_action *a) {
         if (sharded && c->used) oracle_wrong(o, "worker %d has it", w);
         c->used = sharded;
         oracle_touch(o, c);
-        size_t rest =
-            length_of(o->u.p->buckets[a->bucket]) - length_of(rules_shard_of(&o->u, a->bucket, w));
+        size_t rest = length_of(ls_share_range(&o->u.p->share, a->bucket)) -
+                      length_of(rules_shard_of(&o->u, a->bucket, w));
         o->read += (int64_t)(rest * ls_dtype_size(o->u.c->compute));
     }
 }
@@ -441,7 +442,8 @@ static cell *cell_of(const oracle *o, const ls_action *a, ls_buffer b) {
     case LS_BUF_DACT: return &w->dact[b.index];
     case LS_BUF_PARAM: return rules_params_sharded(&o->u, b.index) ? &w->gathered[b.index] : NULL;
     case LS_BUF_GRAD:
-        return rules_grads_are_freed(&o->u) ? &w->grads[b.index * o->u.p->nslots + b.slot] : NULL;
+        return rules_grads_are_freed(&o->u) ? &w->grads[b.index * o->u.p->share.nslots + b.slot]
+                                            : NULL;
     default: return NULL;
     }
 }
@@ -494,7 +496,7 @@ static void run_action(oracle *o, const ls_action *a) {
     if (a->phase != LS_PHASE_ALL && o->warm != (a->phase == LS_PHASE_VALUES)) return;
     if (comm ? a->worker != LS_ALL_WORKERS : a->worker < 0 || a->worker >= o->u.n)
         oracle_wrong(o, "the wrong workers take part");
-    else if (!scalars && (a->bucket < 0 || a->bucket >= o->u.p->nbuckets))
+    else if (!scalars && (a->bucket < 0 || a->bucket >= o->u.p->share.nbuckets))
         oracle_wrong(o, "there is no such bucket");
     if (o->r->wrong[0]) return;
     o->read = 0;
@@ -556,11 +558,11 @@ static bool begins_matrix(const oracle *o, const ls_bucket *b) {
  * (with factors: at blocks, and no matrix is divided); each has as many as its bytes allow, but at
  * least one, and the last has the rest. */
 static void check_buckets(oracle *o) {
-    const ls_plan_compress *z = &o->u.c->compress;
+    const ls_share_compress *z = &o->u.c->compress;
     size_t end = o->u.m->nfloats, most = o->u.c->bucket_nbytes / sizeof(float), unit = LS_BLOCK;
     if (z->on && !rules_has_factors(&o->u)) unit *= 64;
-    for (int k = 0; k < o->u.p->nbuckets; k++) {
-        const ls_bucket *b = &o->u.p->buckets[k];
+    for (int k = 0; k < o->u.p->share.nbuckets; k++) {
+        const ls_bucket *b = &o->u.p->share.buckets[k];
         size_t n = b->end - b->first;
         if (b->end != end || b->first >= end || b->first % LS_BLOCK)
             oracle_wrong(o, "bucket %d does not follow the one before", k);
@@ -586,10 +588,11 @@ static void check_worker(oracle *o, int index) {
     const worker *w = &o->workers[index];
     int layers = o->u.m->nlayers;
     if (any_used(w->act, layers) || any_used(w->saved, layers) || any_used(w->dact, layers) ||
-        any_used(w->gathered, o->u.p->nbuckets) ||
-        (rules_grads_are_freed(&o->u) && any_used(w->grads, o->u.p->nbuckets * o->u.p->nslots)))
+        any_used(w->gathered, o->u.p->share.nbuckets) ||
+        (rules_grads_are_freed(&o->u) &&
+         any_used(w->grads, o->u.p->share.nbuckets * o->u.p->share.nslots)))
         oracle_wrong(o, "worker %d ends with a buffer in use", index);
-    for (int k = 0; k < o->u.p->nbuckets; k++)
+    for (int k = 0; k < o->u.p->share.nbuckets; k++)
         if (w->updated[k] != 1) oracle_wrong(o, "worker %d has not updated bucket %d", index, k);
     for (int i = 0; i < o->natoms; i++) {
         bool own = oracle_in_shard(o, index, &o->atoms[i]);
@@ -636,6 +639,6 @@ static void run_step(const ls_plan *p, const int *order, bool warm, oracle_resul
 
 void oracle_run(const ls_plan *p, const int *order, oracle_result *r_p) {
     *r_p = (oracle_result){0};
-    if (p->c.compress.on && p->c.compress.warmup > 0) run_step(p, order, true, r_p);
+    if (p->share.compress.on && p->share.compress.warmup > 0) run_step(p, order, true, r_p);
     if (!r_p->wrong[0]) run_step(p, order, false, r_p);
 }

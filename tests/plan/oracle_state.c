@@ -21,7 +21,7 @@ void oracle_wrong(oracle *o, const char *format, ...) {
 
 void oracle_touch(oracle *o, cell *c) { c->touched = o->at; }
 
-bool oracle_inside(const atom *a, ls_bucket range) {
+bool oracle_inside(const atom *a, ls_range range) {
     return range.first <= a->first && a->end <= range.end;
 }
 
@@ -38,7 +38,8 @@ static void cut_atoms(oracle *o) {
         for (size_t at = x->offset, end = x->offset + x->count; at < end;) {
             size_t next = (at / LS_BLOCK + 1) * LS_BLOCK;
             atom a = {.first = at, .end = next < end ? next : end, .param = i};
-            while (a.bucket < o->u.p->nbuckets - 1 && o->u.p->buckets[a.bucket].first > at)
+            while (a.bucket < o->u.p->share.nbuckets - 1 &&
+                   o->u.p->share.buckets[a.bucket].first > at)
                 a.bucket++;
             o->atoms[o->natoms++] = a;
             at = next;
@@ -48,15 +49,15 @@ static void cut_atoms(oracle *o) {
 
 static void open_worker(oracle *o, int index) {
     worker *w = &o->workers[index];
-    size_t layers = (size_t)o->u.m->nlayers, buckets = (size_t)o->u.p->nbuckets;
+    size_t layers = (size_t)o->u.m->nlayers, buckets = (size_t)o->u.p->share.nbuckets;
     size_t atoms = (size_t)o->natoms;
     w->act = LS_NEW_ARRAY(cell, 3 * layers);
     w->saved = w->act + layers;
     w->dact = w->saved + layers;
     w->gathered = LS_NEW_ARRAY(cell, buckets);
-    w->grads = LS_NEW_ARRAY(cell, buckets * (size_t)o->u.p->nslots);
-    w->grad = LS_NEW_ARRAY(int, atoms *(size_t)o->u.p->nslots);
-    w->sum = LS_NEW_ARRAY(int, atoms *(size_t)o->u.p->nsums);
+    w->grads = LS_NEW_ARRAY(cell, buckets * (size_t)o->u.p->share.nslots);
+    w->grad = LS_NEW_ARRAY(int, atoms *(size_t)o->u.p->share.nslots);
+    w->sum = LS_NEW_ARRAY(int, atoms *(size_t)o->u.p->share.nsums);
     w->got = LS_NEW_ARRAY(int, buckets);
     w->decoded = LS_NEW_ARRAY(bool, buckets);
     w->summed = LS_NEW_ARRAY(bool, atoms);
@@ -100,11 +101,11 @@ void oracle_open(oracle *o) {
     o->again = LS_NEW_ARRAY(int, times);
     o->backs = LS_NEW_ARRAY(int, times);
     o->seen = LS_NEW_ARRAY(int, times);
-    o->rounds = LS_NEW_ARRAY(int, 2 * (size_t)o->u.p->nbuckets);
+    o->rounds = LS_NEW_ARRAY(int, 2 * (size_t)o->u.p->share.nbuckets);
     o->losses = LS_NEW_ARRAY(int, cells);
-    o->measured = LS_NEW_ARRAY(int, (size_t)(o->u.c->V * o->u.p->nbuckets));
+    o->measured = LS_NEW_ARRAY(int, (size_t)(o->u.c->V * o->u.p->share.nbuckets));
     o->codes = LS_NEW_ARRAY(int, (size_t)(o->u.c->V * o->natoms));
-    o->seconds = LS_NEW_ARRAY(bool, (size_t)(o->u.c->V * o->u.p->nbuckets));
+    o->seconds = LS_NEW_ARRAY(bool, (size_t)(o->u.c->V * o->u.p->share.nbuckets));
     o->expected = LS_NEW_ARRAY(int, (size_t)o->u.m->nparams);
     o->squared = LS_NEW_ARRAY(int, o->u.m->nfloats / LS_BLOCK);
 }

@@ -72,7 +72,7 @@ __attribute__((format(printf, 2, 3))) void oracle_wrong(oracle *, const char *fo
 /* This action uses the buffer. */
 void oracle_touch(oracle *, cell *);
 
-bool oracle_inside(const atom *, ls_bucket range);
+bool oracle_inside(const atom *, ls_range range);
 /* Is the atom in worker w's shard of its bucket? */
 bool oracle_in_shard(const oracle *, int w, const atom *);
 

@@ -9,6 +9,8 @@
 #include "model/frozen.h"
 #include "plan/pick.h"
 #include "plan/rules.h"
+#include "share/codes.h"
+#include "share/config.h"
 #include "test.h"
 
 #ifdef __SANITIZE_ADDRESS__
@@ -56,7 +58,7 @@ static int open_models(void **state) {
     for (int i = 0; i < NSHAPES; i++) {
         assert_ls_ok(ls_gpt_create(&shapes[i], &all.list[i], &e), e);
         assert_ls_ok(ls_gpt_create(&shapes[i], &all.matrices[i], &e), e);
-        ls_plan_place_matrices(&all.matrices[i]);
+        ls_share_place_matrices(&all.matrices[i]);
     }
     graph_make(&shapes[1], &all.list[NSHAPES]);
     graph_make(&shapes[3], &all.list[NSHAPES + 1]);
@@ -83,21 +85,21 @@ static void pick_ranges(uint64_t seed, int n, int V, int *first) {
 }
 
 /* Random settings; first [MAX_WORKERS + 1]: the memory of their ranges. */
-static ls_plan_config pick_config(uint64_t seed, const models *m, int *first) {
+static ls_share_config pick_config(uint64_t seed, const models *m, int *first) {
     static const ls_dtype types[] = {LS_F32, LS_BF16, LS_F16};
-    ls_plan_config c = {.model = &m->list[pick(seed, 0, NMODELS)],
-                        .V = 1 + pick(seed, 1, MAX_V),
-                        .tree = pick(seed, 2, 8) != 0,
-                        .bucket_nbytes = (size_t)(1000 + pick(seed, 3, 20000)),
-                        .zero = pick(seed, 4, 4),
-                        .recompute = pick(seed, 5, 2) * pick(seed, 6, 6),
-                        .recompute_layers = pick(seed, 7, 5),
-                        .prefetch = pick(seed, 8, 4),
-                        .early = pick(seed, 9, 4) == 0,
-                        .whole_nbytes = (size_t)(pick(seed, 10, 3) * 3000),
-                        .compute = types[pick(seed, 11, 3)],
-                        .reduce = types[pick(seed, 12, 3)],
-                        .noise = pick(seed, 26, 3) == 0};
+    ls_share_config c = {.model = &m->list[pick(seed, 0, NMODELS)],
+                         .V = 1 + pick(seed, 1, MAX_V),
+                         .tree = pick(seed, 2, 8) != 0,
+                         .bucket_nbytes = (size_t)(1000 + pick(seed, 3, 20000)),
+                         .zero = pick(seed, 4, 4),
+                         .recompute = pick(seed, 5, 2) * pick(seed, 6, 6),
+                         .recompute_layers = pick(seed, 7, 5),
+                         .prefetch = pick(seed, 8, 4),
+                         .early = pick(seed, 9, 4) == 0,
+                         .whole_nbytes = (size_t)(pick(seed, 10, 3) * 3000),
+                         .compute = types[pick(seed, 11, 3)],
+                         .reduce = types[pick(seed, 12, 3)],
+                         .noise = pick(seed, 26, 3) == 0};
     c.noise = c.noise && c.tree;
     if (pick(seed, 13, 2)) c.V = 1 << pick(seed, 14, 5);
     c.nworkers = 1 + pick(seed, 15, c.V < MAX_WORKERS ? c.V : MAX_WORKERS);
@@ -112,11 +114,11 @@ static ls_plan_config pick_config(uint64_t seed, const models *m, int *first) {
     }
     if (c.zero && pick(seed, 19, 3) == 0) c.shards = 1 + pick(seed, 20, c.nworkers);
     if (c.tree && c.reduce == LS_F32 && pick(seed, 22, 2))
-        c.compress = (ls_plan_compress){.on = true,
-                                        .how.feedback = (ls_feedback)pick(seed, 23, 3),
-                                        .codes = pick(seed, 24, 4) > 0,
-                                        .warmup = pick(seed, 25, 2),
-                                        .min_count = 50};
+        c.compress = (ls_share_compress){.on = true,
+                                         .how.feedback = (ls_feedback)pick(seed, 23, 3),
+                                         .codes = pick(seed, 24, 4) > 0,
+                                         .warmup = pick(seed, 25, 2),
+                                         .min_count = 50};
     if (c.compress.on && !c.early && pick(seed, 26, 4) == 0) {
         c.compress.how = (ls_compression){.kind = LS_COMPRESS_POWERSGD, .rank = 1};
         c.compress.min_count = 10;
@@ -135,15 +137,15 @@ static ls_plan_config pick_config(uint64_t seed, const models *m, int *first) {
  * all-reduce of N bytes, (n-1)/n N in a reduce-scatter or an all-gather. A worker that has several
  * sums of the tree sends them all; there is no formula for that. */
 static void check_bytes(const ls_plan *p, const oracle_result *r, uint64_t seed) {
-    const ls_plan_config *c = &p->c;
+    const ls_share_config *c = p->share.config;
     int64_t n = c->nworkers, S = c->shards ? c->shards : n, R = n / S;
     int64_t floats = (int64_t)c->model->nfloats, rounds = c->early ? c->V / n : 1;
     int64_t grads = rounds * floats * (c->reduce == LS_F32 ? 4 : 2);
     int64_t params = floats * (c->compute == LS_F32 ? 4 : 2), sums = 0;
-    for (int w = 0; w < n; w++) sums += ls_plan_sums(p, 0, w);
+    for (int w = 0; w < n; w++) sums += ls_share_sums(&p->share, 0, w);
     int64_t each = c->model->weighing.ntargets ? 2 : 1; /* a loss; a weight */
     int64_t noise = c->noise ? c->V * 7 * (1 + 32) : 0; /* bins of squares, and of a projection */
-    if (ls_plan_sends_codes(p)) grads = 0;              /* the oracle has counted codes */
+    if (p->share.sends_codes) grads = 0;                /* the oracle has counted codes */
     bool good =
         r->scalars_nbytes == 2 * (n - 1) * 8 * (floats / LS_BLOCK + each * c->batch + noise + 1);
     if (sums == n && c->zero == 0) good = good && r->nbytes[LS_ALL_REDUCE] == 2 * (n - 1) * grads;
@@ -180,15 +182,15 @@ static int take(shuffle *s, int w, int lane) {
         s->at[w][lane]++;
         return action;
     }
-    for (int i = 0; i < s->p->c.nworkers; i++)
+    for (int i = 0; i < s->p->share.nworkers; i++)
         if (!is_ready(s, i, lane) || s->lanes[i].steps[lane][s->at[i][lane]].action != action)
             return -1;
-    for (int i = 0; i < s->p->c.nworkers; i++) s->at[i][lane]++;
+    for (int i = 0; i < s->p->share.nworkers; i++) s->at[i][lane]++;
     return action;
 }
 
 static void shuffle_order(const ls_plan *p, uint64_t seed, int *order) {
-    int n = p->c.nworkers, done = 0;
+    int n = p->share.nworkers, done = 0;
     shuffle s = {.p = p, .lanes = calloc((size_t)n, sizeof *s.lanes)};
     for (int w = 0; w < n; w++) ls_plan_project(p, w, &s.lanes[w]);
     for (uint64_t turn = 0; done < p->nactions; turn++) {
@@ -207,7 +209,7 @@ static void test_random(void **state) {
     const int nseeds = ncases(FEW_SEEDS, NSEEDS);
     for (uint64_t seed = 0; seed < (uint64_t)nseeds; seed++) {
         int first[MAX_WORKERS + 1];
-        ls_plan_config c = pick_config(seed, *state, first);
+        ls_share_config c = pick_config(seed, *state, first);
         ls_plan p;
         ls_error e = {0};
         oracle_result r;
@@ -282,7 +284,7 @@ static bool is_reduction(const ls_plan *p, const ls_action *a) {
     return a->kind == LS_REDUCE_SCATTER || (a->kind == LS_ALL_REDUCE && a->bucket != LS_SCALARS);
 }
 static bool is_comm(const ls_plan *p, const ls_action *a) {
-    return a->worker == LS_ALL_WORKERS && p->c.nworkers > 1;
+    return a->worker == LS_ALL_WORKERS && p->share.nworkers > 1;
 }
 static bool is_kind(const ls_action *a, ls_action_kind kind) { return a->kind == kind; }
 static bool is_load(const ls_plan *p, const ls_action *a) { return (void)p, is_kind(a, LS_LOAD); }
@@ -297,7 +299,7 @@ static bool is_backward(const ls_plan *p, const ls_action *a) {
 }
 /* A layer without trained parameters has no sums. */
 static bool is_summing(const ls_plan *p, const ls_action *a) {
-    const ls_layer *l = &p->c.model->layers[a->layer];
+    const ls_layer *l = &p->share.model->layers[a->layer];
     bool trained = false;
     for (int i = 0; i < l->nparams; i++) trained = trained || !l->link.frozen[i];
     return a->kind == LS_BACKWARD && trained;
@@ -305,7 +307,7 @@ static bool is_summing(const ls_plan *p, const ls_action *a) {
 /* An Add of an empty shard does nothing, and is left out. */
 static bool is_add(const ls_plan *p, const ls_action *a) {
     if (a->kind != LS_ADD || !a->summed) return a->kind == LS_ADD;
-    ls_bucket own = ls_plan_shard(p, a->bucket, a->worker);
+    ls_range own = ls_share_shard(&p->share, a->bucket, a->worker);
     return own.end > own.first;
 }
 static bool is_squares(const ls_plan *p, const ls_action *a) {
@@ -325,7 +327,7 @@ static bool is_update(const ls_plan *p, const ls_action *a) {
     return (void)p, is_kind(a, LS_UPDATE);
 }
 static bool is_gather(const ls_plan *p, const ls_action *a) {
-    return p->c.nworkers > 1 && ls_plan_shards(p) > 1 && is_kind(a, LS_ALL_GATHER);
+    return p->share.nworkers > 1 && p->share.nshards > 1 && is_kind(a, LS_ALL_GATHER);
 }
 static bool is_free(const ls_plan *p, const ls_action *a) { return (void)p, is_kind(a, LS_FREE); }
 static bool is_scalars(const ls_plan *p, const ls_action *a) {
@@ -376,7 +378,7 @@ static bool swap_calls(ls_plan *p, uint64_t seed) {
     while (p->actions[next].kind > LS_BACKWARD || p->actions[next].worker != p->actions[at].worker)
         next++;
     ls_action a = p->actions[at];
-    const ls_layer *reader = &p->c.model->layers[p->actions[next].layer];
+    const ls_layer *reader = &p->share.model->layers[p->actions[next].layer];
     bool reads = false;
     for (int k = 0; k < reader->ninputs; k++) reads = reads || reader->inputs[k] == a.layer;
     if (!reads) return false; /* their order does not matter */
@@ -401,15 +403,15 @@ static bool swap_micros(ls_plan *p, uint64_t seed) {
 
 static bool other_vw(ls_plan *p, uint64_t seed) {
     int at = find(p, seed, pick(seed, 51, 2) ? is_forward : is_backward);
-    if (p->c.V < 2) return false;
-    p->actions[at].vw = (p->actions[at].vw + 1) % p->c.V;
+    if (p->share.V < 2) return false;
+    p->actions[at].vw = (p->actions[at].vw + 1) % p->share.V;
     return true;
 }
 
 static bool other_owner(ls_plan *p, uint64_t seed) {
     int at = find(p, seed, is_update);
-    if (p->c.nworkers < 2) return false;
-    p->actions[at].worker = (p->actions[at].worker + 1) % p->c.nworkers;
+    if (p->share.nworkers < 2) return false;
+    p->actions[at].worker = (p->actions[at].worker + 1) % p->share.nworkers;
     return true;
 }
 
@@ -430,30 +432,30 @@ static bool other_dtype(ls_plan *p, uint64_t seed) {
 
 static bool other_bucket(ls_plan *p, uint64_t seed) {
     int at = find(p, seed, is_reduction);
-    if (at < 0 || p->nbuckets < 2) return false;
-    p->actions[at].bucket = (p->actions[at].bucket + 1) % p->nbuckets;
+    if (at < 0 || p->share.nbuckets < 2) return false;
+    p->actions[at].bucket = (p->actions[at].bucket + 1) % p->share.nbuckets;
     return true;
 }
 
 /* Two buckets share a block, or leave one out. */
 static bool gap(ls_plan *p, uint64_t seed) {
-    ls_bucket *b = &p->buckets[pick(seed, 51, p->nbuckets)];
+    ls_bucket *b = &p->share.buckets[pick(seed, 51, p->share.nbuckets)];
     b->end += pick(seed, 52, 2) ? LS_BLOCK : (size_t)-LS_BLOCK;
     return true;
 }
 
 static bool other_cut(ls_plan *p, uint64_t seed) {
-    int k = pick(seed, 51, p->nbuckets);
-    if (k == p->nbuckets - 1) return false;
-    p->buckets[k].first -= LS_BLOCK;
-    p->buckets[k + 1].end -= LS_BLOCK;
+    int k = pick(seed, 51, p->share.nbuckets);
+    if (k == p->share.nbuckets - 1) return false;
+    p->share.buckets[k].first -= LS_BLOCK;
+    p->share.buckets[k + 1].end -= LS_BLOCK;
     return true;
 }
 
 static bool other_sum(ls_plan *p, uint64_t seed) {
     int at = find(p, seed, is_summing);
-    if (p->nslots < 2) return false;
-    p->actions[at].slot = (p->actions[at].slot + 1) % p->nslots;
+    if (p->share.nslots < 2) return false;
+    p->actions[at].slot = (p->actions[at].slot + 1) % p->share.nslots;
     return true;
 }
 
@@ -530,7 +532,7 @@ static bool early_scalars(ls_plan *p, uint64_t seed) {
 /* Before an Update of its bucket. */
 static bool early_gather(ls_plan *p, uint64_t seed) {
     int at = find(p, seed, is_gather), to = at;
-    if (at < 0 || ls_plan_gathers(p, p->actions[at].bucket)) return false;
+    if (at < 0 || p->share.buckets[p->actions[at].bucket].is_gathered) return false;
     while (p->actions[to].kind != LS_UPDATE) to--;
     move(p, at, to);
     return true;
@@ -562,12 +564,12 @@ static bool other_free(ls_plan *p, uint64_t seed) {
 /* Sharded parameters come two rounds of calls too soon. */
 static bool soon_gather(ls_plan *p, uint64_t seed) {
     int at = find(p, seed, is_gather), to = at, calls = 0;
-    if (at < 0 || !ls_plan_gathers(p, p->actions[at].bucket)) return false;
-    while (to > 0 && calls <= 2 * p->c.nworkers) {
+    if (at < 0 || !p->share.buckets[p->actions[at].bucket].is_gathered) return false;
+    while (to > 0 && calls <= 2 * p->share.nworkers) {
         ls_action_kind kind = p->actions[--to].kind;
         calls += kind == LS_FORWARD || kind == LS_RECOMPUTE || kind == LS_BACKWARD;
     }
-    if (calls <= 2 * p->c.nworkers) return false;
+    if (calls <= 2 * p->share.nworkers) return false;
     move(p, at, to);
     return true;
 }
@@ -632,7 +634,7 @@ static const struct {
 enum { NMUTANTS = sizeof mutants / sizeof *mutants };
 
 /* Applies a mutant to a plan that has a place for it: oracle and verifier must find the fault. */
-static void try_mutant(int i, const ls_plan_config *c, uint64_t seed, int *tried, int *verified) {
+static void try_mutant(int i, const ls_share_config *c, uint64_t seed, int *tried, int *verified) {
     ls_plan p;
     ls_error e = {0};
     oracle_result r;
@@ -655,7 +657,7 @@ static void test_mutants(void **state) {
     int tried[NMUTANTS] = {0}, verified[NMUTANTS] = {0};
     for (uint64_t seed = 0; seed < MUTANT_SEEDS; seed++) {
         int first[MAX_WORKERS + 1];
-        ls_plan_config c = pick_config(seed, *state, first);
+        ls_share_config c = pick_config(seed, *state, first);
         ls_plan p;
         ls_error e;
         if (ls_plan_make(&c, &p, &e) != LS_OK) continue;

@@ -8,6 +8,7 @@
 #include "networks/gpt.h"
 #include "plan/memory.h"
 #include "plan/pick.h"
+#include "share/config.h"
 #include "sliced_model.h"
 #include "test.h"
 
@@ -19,18 +20,18 @@ static void make_model(int64_t layers, ls_model *m) {
 
 static ls_plan make_sharded(const ls_model *m, int n, int V, int64_t part, int64_t micro, bool tree,
                             int zero) {
-    ls_plan_config c = {.model = m,
-                        .nworkers = n,
-                        .V = V,
-                        .batch = part * V,
-                        .micro_batch = micro,
-                        .tree = tree,
-                        .bucket_nbytes = 5000,
-                        .zero = zero,
-                        .recompute = (int)(part * micro + n) % 4,
-                        .prefetch = (int)micro % 3,
-                        .compute = LS_F32,
-                        .reduce = LS_F32};
+    ls_share_config c = {.model = m,
+                         .nworkers = n,
+                         .V = V,
+                         .batch = part * V,
+                         .micro_batch = micro,
+                         .tree = tree,
+                         .bucket_nbytes = 5000,
+                         .zero = zero,
+                         .recompute = (int)(part * micro + n) % 4,
+                         .prefetch = (int)micro % 3,
+                         .compute = LS_F32,
+                         .reduce = LS_F32};
     ls_plan p;
     ls_error e;
     assert_ls_ok(ls_plan_make(&c, &p, &e), e);
@@ -59,7 +60,7 @@ static void test_shapes(void **state) {
 }
 
 /* A third of them are pipelines, most of which fit. */
-static void draw_pipeline(ls_plan_config *c, uint64_t seed) {
+static void draw_pipeline(ls_share_config *c, uint64_t seed) {
     c->pipe = 1 + pick(seed, 18, 4);
     c->schedule = (ls_pipe_kind)pick(seed, 19, 3);
     c->chunks = c->schedule == LS_PIPE_INTERLEAVED ? 2 : pick(seed, 20, 8) == 0 ? 2 : 1;
@@ -78,18 +79,18 @@ static void test_random(void **state) {
     int made = 0, refused = 0;
     for (int i = 0; i < 3; i++) make_model(i + 1, &models[i]);
     for (uint64_t seed = 0; seed < 5000; seed++) {
-        ls_plan_config c = {.model = &models[pick(seed, 0, 3)],
-                            .V = 1 + pick(seed, 1, 24),
-                            .tree = pick(seed, 2, 8) != 0,
-                            .bucket_nbytes = (size_t)(1024 << pick(seed, 3, 6)),
-                            .zero = pick(seed, 4, 4),
-                            .recompute = pick(seed, 5, 5),
-                            .recompute_layers = pick(seed, 6, 4),
-                            .prefetch = pick(seed, 7, 4),
-                            .early = pick(seed, 8, 4) == 0,
-                            .whole_nbytes = (size_t)(1024 * pick(seed, 16, 6)),
-                            .compute = types[pick(seed, 9, 3)],
-                            .reduce = types[pick(seed, 10, 3)]};
+        ls_share_config c = {.model = &models[pick(seed, 0, 3)],
+                             .V = 1 + pick(seed, 1, 24),
+                             .tree = pick(seed, 2, 8) != 0,
+                             .bucket_nbytes = (size_t)(1024 << pick(seed, 3, 6)),
+                             .zero = pick(seed, 4, 4),
+                             .recompute = pick(seed, 5, 5),
+                             .recompute_layers = pick(seed, 6, 4),
+                             .prefetch = pick(seed, 7, 4),
+                             .early = pick(seed, 8, 4) == 0,
+                             .whole_nbytes = (size_t)(1024 * pick(seed, 16, 6)),
+                             .compute = types[pick(seed, 9, 3)],
+                             .reduce = types[pick(seed, 10, 3)]};
         int part = 1 + pick(seed, 11, 4);
         c.nworkers = 1 + pick(seed, 12, c.V);
         c.batch = part * c.V;
@@ -134,13 +135,13 @@ static void test_golden(void **state) {
     ls_model m;
     make_model(1, &m);
     for (size_t i = 0; i < sizeof plans / sizeof *plans; i++) {
-        ls_plan_config c = {.model = &m,
-                            .nworkers = plans[i].n,
-                            .V = plans[i].V,
-                            .batch = plans[i].V,
-                            .micro_batch = 1,
-                            .tree = true,
-                            .bucket_nbytes = 6000};
+        ls_share_config c = {.model = &m,
+                             .nworkers = plans[i].n,
+                             .V = plans[i].V,
+                             .batch = plans[i].V,
+                             .micro_batch = 1,
+                             .tree = true,
+                             .bucket_nbytes = 6000};
         c.zero = plans[i].zero;
         c.recompute = plans[i].recompute;
         c.prefetch = 1;
@@ -169,7 +170,7 @@ static void test_golden(void **state) {
     ls_model_free(&m);
 }
 
-static void fails(const ls_plan_config *c, const char *says) {
+static void fails(const ls_share_config *c, const char *says) {
     ls_plan p;
     ls_error e;
     assert_ls_fails(ls_plan_make(c, &p, &e), LS_EINVAL, says, e);
@@ -179,17 +180,17 @@ static void test_refused(void **state) {
     (void)state;
     ls_model m;
     make_model(1, &m);
-    ls_plan_config c = {.model = &m,
-                        .nworkers = 3,
-                        .V = 2,
-                        .batch = 4,
-                        .micro_batch = 1,
-                        .tree = true,
-                        .bucket_nbytes = 5000,
-                        .zero = 1,
-                        .prefetch = 1,
-                        .compute = LS_F32,
-                        .reduce = LS_F32};
+    ls_share_config c = {.model = &m,
+                         .nworkers = 3,
+                         .V = 2,
+                         .batch = 4,
+                         .micro_batch = 1,
+                         .tree = true,
+                         .bucket_nbytes = 5000,
+                         .zero = 1,
+                         .prefetch = 1,
+                         .compute = LS_F32,
+                         .reduce = LS_F32};
     fails(&c, "3 workers for 2 virtual workers");
     c.nworkers = 2;
     c.batch = 5;
@@ -223,16 +224,16 @@ static void test_refused(void **state) {
     ls_model_free(&m);
 }
 
-static ls_plan_config config_of_buckets(const ls_model *m, size_t bucket_nbytes) {
-    return (ls_plan_config){.model = m,
-                            .nworkers = 1,
-                            .V = 1,
-                            .batch = 1,
-                            .micro_batch = 1,
-                            .tree = true,
-                            .bucket_nbytes = bucket_nbytes,
-                            .compute = LS_F32,
-                            .reduce = LS_F32};
+static ls_share_config config_of_buckets(const ls_model *m, size_t bucket_nbytes) {
+    return (ls_share_config){.model = m,
+                             .nworkers = 1,
+                             .V = 1,
+                             .batch = 1,
+                             .micro_batch = 1,
+                             .tree = true,
+                             .bucket_nbytes = bucket_nbytes,
+                             .compute = LS_F32,
+                             .reduce = LS_F32};
 }
 
 /* Buckets are whole blocks: with room for less than two blocks, a bucket has one. */
@@ -249,7 +250,7 @@ static void test_too_many_buckets(void **state) {
     int nblocks = (int)(m.nfloats / LS_BLOCK);
     assert_in_range(nblocks, LS_PLAN_MAX_BUCKETS + 1, 2 * LS_PLAN_MAX_BUCKETS);
     for (int i = 0; i < 3; i++) {
-        ls_plan_config c = config_of_buckets(&m, one_block[i]);
+        ls_share_config c = config_of_buckets(&m, one_block[i]);
         char says[64];
         double advised = 0;
         snprintf(says, sizeof says, "into %d buckets, at most 4096 are possible", nblocks);
@@ -259,16 +260,16 @@ static void test_too_many_buckets(void **state) {
         assert_int_equal(sscanf(advice, "use at least %lf", &advised), 1);
         c.bucket_nbytes = (size_t)(advised * 1e6);
         assert_ls_ok(ls_plan_make(&c, &p, &e), e);
-        assert_int_equal(p.nbuckets, (nblocks + 1) / 2);
+        assert_int_equal(p.share.nbuckets, (nblocks + 1) / 2);
         ls_plan_free(&p);
     }
     ls_model_free(&m);
     assert_ls_ok(ls_gpt_create(&small, &m, &e), e);
     for (int i = 0; i < 3; i++) {
-        ls_plan_config c = config_of_buckets(&m, one_block[i]);
+        ls_share_config c = config_of_buckets(&m, one_block[i]);
         assert_ls_ok(ls_plan_make(&c, &p, &e), e);
-        assert_int_equal(p.nbuckets, m.nfloats / LS_BLOCK);
-        assert_true(p.nbuckets <= LS_PLAN_MAX_BUCKETS);
+        assert_int_equal(p.share.nbuckets, m.nfloats / LS_BLOCK);
+        assert_true(p.share.nbuckets <= LS_PLAN_MAX_BUCKETS);
         ls_plan_free(&p);
     }
     ls_model_free(&m);
@@ -325,7 +326,7 @@ static void to_end(ls_plan *p, int at) {
 }
 
 /* Every way to break a plan at every action. */
-static int check_broken(const ls_plan_config *c) {
+static int check_broken(const ls_share_config *c) {
     static breaker *const breakers[] = {drop, repeat, other_worker, to_end};
     ls_plan whole;
     ls_error e;
@@ -356,18 +357,18 @@ static void test_broken(void **state) {
     (void)state;
     ls_model m;
     make_model(1, &m);
-    ls_plan_config c = {.model = &m,
-                        .nworkers = 2,
-                        .V = 4,
-                        .batch = 8,
-                        .micro_batch = 1,
-                        .tree = true,
-                        .bucket_nbytes = 5000,
-                        .zero = 1,
-                        .recompute = 2,
-                        .prefetch = 1,
-                        .compute = LS_F32,
-                        .reduce = LS_F32};
+    ls_share_config c = {.model = &m,
+                         .nworkers = 2,
+                         .V = 4,
+                         .batch = 8,
+                         .micro_batch = 1,
+                         .tree = true,
+                         .bucket_nbytes = 5000,
+                         .zero = 1,
+                         .recompute = 2,
+                         .prefetch = 1,
+                         .compute = LS_F32,
+                         .reduce = LS_F32};
     int tried = check_broken(&c);
     c.nworkers = 4; /* groups of two, two rounds */
     c.V = 8;
@@ -433,10 +434,10 @@ static void test_arena(void **state) {
             }
             if (x->kind != LS_FORWARD || m.layers[x->layer].traits.loss) continue;
             int y = ls_plan_buffer(&p, LS_BUF_ACT, x->layer, 0);
-            size_t first = a.offsets[y], end = first + ls_plan_buffer_nbytes(&p, y, w);
+            size_t first = a.link.offsets[y], end = first + ls_plan_buffer_nbytes(&p, y, w);
             for (int b = 0; b < n; b++) {
                 if (!live[b] || b == y) continue;
-                size_t other = a.offsets[b];
+                size_t other = a.link.offsets[b];
                 assert_true(end <= other || other + ls_plan_buffer_nbytes(&p, b, w) <= first);
             }
             live[y] = true;
@@ -454,17 +455,17 @@ static void check_shards(const ls_model *model) {
     for (int n = 1; n <= 8; n++) {
         ls_plan p = make(&m, n, 8, 1, 1, true);
         size_t end = m.nfloats;
-        for (int k = 0; k < p.nbuckets; k++) {
-            assert_int_equal(p.buckets[k].end, end);
-            size_t at = p.buckets[k].first;
+        for (int k = 0; k < p.share.nbuckets; k++) {
+            assert_int_equal(p.share.buckets[k].end, end);
+            size_t at = p.share.buckets[k].first;
             for (int w = 0; w < n; w++) {
-                ls_bucket s = ls_plan_shard(&p, k, w);
+                ls_range s = ls_share_shard(&p.share, k, w);
                 assert_int_equal(s.first, at);
                 assert_int_equal(s.end % LS_BLOCK, 0);
                 at = s.end;
             }
-            assert_int_equal(at, p.buckets[k].end);
-            end = p.buckets[k].first;
+            assert_int_equal(at, p.share.buckets[k].end);
+            end = p.share.buckets[k].first;
         }
         assert_int_equal(end, 0);
         ls_plan_free(&p);
@@ -482,10 +483,10 @@ static void test_shards(void **state) {
 /* The numbers of floats that workers update, at most. */
 static size_t most_owned(const ls_plan *p) {
     size_t most = 0;
-    for (int w = 0; w < p->c.nworkers; w++) {
+    for (int w = 0; w < p->share.nworkers; w++) {
         size_t own = 0;
-        for (int k = 0; k < p->nbuckets; k++) {
-            ls_bucket s = ls_plan_shard(p, k, w);
+        for (int k = 0; k < p->share.nbuckets; k++) {
+            ls_range s = ls_share_shard(&p->share, k, w);
             own += s.end - s.first;
         }
         if (own > most) most = own;
@@ -510,14 +511,13 @@ static void test_whole_parameters(void **state) {
     for (int n = 1; n <= 8; n++) {
         ls_plan p = make(&m, n, 8, 1, 1, true); /* the verifier has seen that no one is divided */
         assert_in_range(most_owned(&p), 1, m.nfloats / (size_t)n + largest + LS_BLOCK);
-        for (int k = 0; n == 2 && k < p.nbuckets; k++)
+        for (int k = 0; n == 2 && k < p.share.nbuckets; k++)
             for (int i = 0; i < m.nparams; i++) {
                 const ls_param *q = &m.params[i];
-                ls_bucket b = p.buckets[k];
-                if (!q->cut.whole || q->count <= LS_BLOCK || q->offset < b.first ||
-                    q->offset >= b.end)
+                ls_bucket b = p.share.buckets[k];
+                if (!q->cut.whole || q->count <= LS_BLOCK || q->offset < b.first || q->offset >= b.end)
                     continue;
-                size_t *cuts = p.cuts + (size_t)k * 3, was = cuts[1];
+                size_t *cuts = p.share.cuts + (size_t)k * 3, was = cuts[1];
                 cuts[1] = q->offset + LS_BLOCK;
                 assert_ls_fails(ls_plan_verify(&p, LS_STAGE_WHOLE, &e), LS_EINVAL, "", e);
                 cuts[1] = was;
@@ -550,15 +550,15 @@ static void test_joined_samples(void **state) {
     ls_value *x = ls_input(&m, "x", LS_F32, LS_DIMS(2)), *y = ls_input(&m, "y", LS_F32, LS_DIMS(2));
     ls_mean_squared_error(&m, ls_batch_norm(&m, x, .name = "norm"), y, LS_DEFAULTS);
     assert_ls_ok(ls_build_finish(&m, &e), e);
-    ls_plan_config c = {.model = &m,
-                        .nworkers = 2,
-                        .V = 4,
-                        .batch = 12,
-                        .micro_batch = 3,
-                        .tree = true,
-                        .bucket_nbytes = 6000,
-                        .compute = LS_F32,
-                        .reduce = LS_F32};
+    ls_share_config c = {.model = &m,
+                         .nworkers = 2,
+                         .V = 4,
+                         .batch = 12,
+                         .micro_batch = 3,
+                         .tree = true,
+                         .bucket_nbytes = 6000,
+                         .compute = LS_F32,
+                         .reduce = LS_F32};
     ls_plan p;
     assert_ls_ok(ls_plan_make(&c, &p, &e), e);
     ls_plan_free(&p);
@@ -585,17 +585,17 @@ static void test_in_flight(void **state) {
         for (int tensor = 1; tensor <= SLICES; tensor++) {
             ls_plan p;
             ls_error e = {0};
-            ls_plan_config c = {.model = &m,
-                                .nworkers = pipe * tensor,
-                                .V = 16,
-                                .batch = 16,
-                                .micro_batch = 1,
-                                .tree = true,
-                                .bucket_nbytes = 20000,
-                                .pipe = pipe,
-                                .tensor = tensor,
-                                .compute = LS_F32,
-                                .reduce = LS_F32};
+            ls_share_config c = {.model = &m,
+                                 .nworkers = pipe * tensor,
+                                 .V = 16,
+                                 .batch = 16,
+                                 .micro_batch = 1,
+                                 .tree = true,
+                                 .bucket_nbytes = 20000,
+                                 .pipe = pipe,
+                                 .tensor = tensor,
+                                 .compute = LS_F32,
+                                 .reduce = LS_F32};
             assert_ls_ok(ls_plan_make(&c, &p, &e), e);
             if (p.in_flight > pipe)
                 fail_msg("pipe %d, tensor %d: %d are in flight", pipe, tensor, p.in_flight);

@@ -1,10 +1,11 @@
 /* rules.c - see rules.h. */
 #include "plan/rules.h"
 
+#include "share/mesh.h"
 #include "tensor/dtype.h"
 
 rules rules_of(const ls_plan *p) {
-    const ls_plan_config *c = &p->c;
+    const ls_share_config *c = p->share.config;
     rules u = {.p = p, .c = c, .m = c->model, .n = c->nworkers};
     u.S = c->shards ? c->shards : u.n;
     u.R = u.n / u.S;
@@ -41,15 +42,15 @@ int rules_cover_of(int lo, int hi, int a, int b, span *list) {
     return n + rules_cover_of(middle, hi, a, b, list + n);
 }
 
-ls_bucket rules_shard_of(const rules *u, int bucket, int w) {
-    const ls_bucket *b = &u->p->buckets[bucket];
+ls_range rules_shard_of(const rules *u, int bucket, int w) {
+    const ls_bucket *b = &u->p->share.buckets[bucket];
     size_t blocks = (b->end - b->first) / LS_BLOCK, S = (size_t)u->S, i = (size_t)(w % u->S);
-    return (ls_bucket){.first = b->first + i * blocks / S * LS_BLOCK,
-                       .end = b->first + (i + 1) * blocks / S * LS_BLOCK};
+    return (ls_range){.first = b->first + i * blocks / S * LS_BLOCK,
+                      .end = b->first + (i + 1) * blocks / S * LS_BLOCK};
 }
 
 bool rules_params_sharded(const rules *u, int bucket) {
-    const ls_bucket *b = &u->p->buckets[bucket];
+    const ls_bucket *b = &u->p->share.buckets[bucket];
     size_t nbytes = (b->end - b->first) * ls_dtype_size(u->c->compute);
     return u->c->zero == 3 && nbytes > u->c->whole_nbytes;
 }
@@ -94,7 +95,7 @@ bool rules_has_factors(const rules *u) {
 }
 
 bool rules_sends_codes(const rules *u) {
-    const ls_plan_compress *z = &u->c->compress;
+    const ls_share_compress *z = &u->c->compress;
     if (rules_has_factors(u)) return true;
     return z->on && z->codes && z->how.feedback != LS_FEEDBACK_EF21 && u->n > 1 && !u->c->early;
 }
@@ -107,7 +108,7 @@ bool rules_has_param(const ls_layer *l, int param) {
 
 bool rules_touches(const rules *u, int layer, int bucket) {
     const ls_layer *l = &u->m->layers[layer];
-    const ls_bucket *b = &u->p->buckets[bucket];
+    const ls_bucket *b = &u->p->share.buckets[bucket];
     for (int i = 0; i < l->nparams; i++)
         if (!l->link.frozen[i] && l->link.offsets[i] < b->end &&
             b->first < l->link.offsets[i] + l->counts[i])
@@ -121,7 +122,7 @@ bool rules_reads_params(const rules *u, const ls_action *a) {
 
 /* ---- the functions by which others read a plan ---- */
 
-static bool same_range(ls_bucket a, ls_bucket b) { return a.first == b.first && a.end == b.end; }
+static bool same_range(ls_range a, ls_range b) { return a.first == b.first && a.end == b.end; }
 
 /* The most sums that wait at once: the subtrees of the virtual workers that are done, and the sum
  * of the one that runs. */
@@ -141,39 +142,40 @@ static const char *check_virtual_workers(const rules *u, int w) {
     int n = 0, a = 0, b = 0, sums = 1;
     for (int v = 0; v < u->c->V; v++) {
         if (!rules_runs(u, w, v)) continue;
-        if (ls_plan_vw_index(u->p, w, v) != n) return "ls_plan_vw_index";
-        if (ls_plan_vw(u->p, w, n++) != v) return "ls_plan_vw";
+        if (ls_share_vw_index(&u->p->share, w, v) != n) return "ls_plan_vw_index";
+        if (ls_share_vw(&u->p->share, w, n++) != v) return "ls_share_vw";
     }
-    if (ls_plan_nvws(u->p, w) != n) return "ls_plan_nvws";
+    if (u->p->share.workers[w].nvws != n) return "ls_worker_share.nvws";
     rules_range_of(u, w, &a, &b);
     if (u->c->tree && !u->c->early) sums = rules_cover_of(0, u->c->V, a, b, list);
-    if (ls_plan_sums(u->p, 0, w) != sums) return "ls_plan_sums";
-    return ls_plan_slots(u->p, w) == most_slots(u, w) ? NULL : "ls_plan_slots";
+    if (ls_share_sums(&u->p->share, 0, w) != sums) return "ls_share_sums";
+    return u->p->share.workers[w].nslots == most_slots(u, w) ? NULL : "ls_worker_share.nslots";
 }
 
 static const char *check_shards(const rules *u, int bucket) {
     size_t counts[RULES_MAX_WORKERS];
-    ls_bucket all = u->p->buckets[bucket];
-    ls_plan_shard_counts(u->p, bucket, counts);
+    ls_range all = ls_share_range(&u->p->share, bucket);
+    ls_share_shard_counts(&u->p->share, bucket, counts);
     for (int w = 0; w < u->n; w++) {
-        ls_bucket own = rules_shard_of(u, bucket, w), none = {.first = own.first, .end = own.first};
-        if (!same_range(ls_plan_shard(u->p, bucket, w), own)) return "ls_plan_shard";
-        if (counts[w % u->S] != own.end - own.first) return "ls_plan_shard_counts";
-        if (!same_range(ls_plan_normed(u->p, bucket, w), w < u->S ? own : none))
-            return "ls_plan_normed";
-        if (!same_range(ls_plan_owned(u->p, bucket, w), u->c->zero ? own : all))
-            return "ls_plan_owned";
+        ls_range own = rules_shard_of(u, bucket, w), none = {own.first, own.first};
+        if (!same_range(ls_share_shard(&u->p->share, bucket, w), own)) return "ls_share_shard";
+        if (counts[w % u->S] != own.end - own.first) return "ls_share_shard_counts";
+        if (!same_range(ls_share_normed(&u->p->share, bucket, w), w < u->S ? own : none))
+            return "ls_share_normed";
+        if (!same_range(ls_share_owned(&u->p->share, bucket, w), u->c->zero ? own : all))
+            return "ls_share_owned";
     }
-    return ls_plan_gathers(u->p, bucket) == rules_params_sharded(u, bucket) ? NULL
-                                                                            : "ls_plan_gathers";
+    return u->p->share.buckets[bucket].is_gathered == rules_params_sharded(u, bucket)
+               ? NULL
+               : "ls_bucket.is_gathered";
 }
 
 static const char *check_layers(const rules *u, int bucket) {
-    const ls_bucket *b = &u->p->buckets[bucket];
+    const ls_bucket *b = &u->p->share.buckets[bucket];
     int first = -1, last = -1;
     for (int l = u->m->nlayers - 1; l >= 0; l--) {
         const int *list = NULL;
-        int n = ls_plan_touched(u->p, l, &list), found = 0;
+        int n = ls_share_touched(&u->p->share, l, &list), found = 0;
         for (int i = 0; i < n; i++) found += list[i] == bucket;
         if (found != rules_touches(u, l, bucket)) return "ls_plan_touched";
         if (!found) continue;
@@ -186,25 +188,25 @@ static const char *check_layers(const rules *u, int bucket) {
 
 static const char *check_samples(const rules *u) {
     int64_t all = u->c->batch / u->c->V, sum = 0;
-    if (ls_plan_micros(u->p) != u->M) return "ls_plan_micros";
+    if (u->p->share.micros != u->M) return "ls_plan_micros";
     for (int i = 0; i < u->M; i++) {
-        int64_t n = ls_plan_samples(u->p, i);
+        int64_t n = ls_share_samples(&u->p->share, i);
         if (n < 1 || n > u->c->micro_batch) return "ls_plan_samples";
         sum += n;
     }
-    if (sum != all || ls_plan_samples(u->p, -1) != all) return "ls_plan_samples";
+    if (sum != all || ls_share_samples(&u->p->share, -1) != all) return "ls_plan_samples";
     return NULL;
 }
 
 const char *rules_check_answers(const ls_plan *p) {
     rules u = rules_of(p);
     const char *bad = check_samples(&u);
-    if (ls_plan_shards(p) != u.S || ls_plan_replicas(p) != u.R) bad = "ls_plan_shards";
-    if (ls_plan_rounds(p) != (u.c->early ? u.c->V / u.n : 1)) bad = "ls_plan_rounds";
-    if (ls_plan_round_vws(p) != (u.c->early ? u.n : u.c->V)) bad = "ls_plan_round_vws";
-    if (ls_plan_wide(p) != (u.c->reduce != LS_F32 && u.M > 1)) bad = "ls_plan_wide";
+    if (p->share.nshards != u.S || p->share.nreplicas != u.R) bad = "ls_plan_shards";
+    if (p->share.nrounds != (u.c->early ? u.c->V / u.n : 1)) bad = "ls_plan_rounds";
+    if (p->share.round_vws != (u.c->early ? u.n : u.c->V)) bad = "ls_plan_round_vws";
+    if (p->share.wide != (u.c->reduce != LS_F32 && u.M > 1)) bad = "ls_plan_wide";
     for (int w = 0; w < u.n && !bad; w++) bad = check_virtual_workers(&u, w);
-    for (int k = 0; k < p->nbuckets && !bad; k++) {
+    for (int k = 0; k < p->share.nbuckets && !bad; k++) {
         bad = check_shards(&u, k);
         if (!bad) bad = check_layers(&u, k);
     }

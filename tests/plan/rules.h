@@ -7,12 +7,13 @@
 #define LS_TEST_RULES_H
 
 #include "plan/plan.h"
+#include "share/config.h"
 
 enum { RULES_MAX_COVER = 64, RULES_MAX_WORKERS = 64 };
 
 typedef struct rules {
     const ls_plan *p;
-    const ls_plan_config *c;
+    const ls_share_config *c;
     const ls_model *m;
     int n, S, R; /* workers, those of a sharding group, groups */
     int M;       /* micro-batches of a virtual worker */
@@ -37,7 +38,7 @@ typedef struct span {
 int rules_cover_of(int lo, int hi, int a, int b, span *list);
 
 /* A bucket's blocks are dealt out evenly among the workers of a group, in order. */
-ls_bucket rules_shard_of(const rules *, int bucket, int w);
+ls_range rules_shard_of(const rules *, int bucket, int w);
 /* Are the parameters of a bucket sharded? With zero 3, except in buckets up to a limit. */
 bool rules_params_sharded(const rules *, int bucket);
 /* Is a gradient freed when it is summed? Yes, unless all of it is in use before the first sum: with

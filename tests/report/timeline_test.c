@@ -9,6 +9,7 @@
 #include "folder.h"
 #include "networks/gpt.h"
 #include "report/frame_check.h"
+#include "share/config.h"
 #include "test.h"
 
 typedef struct fixture {
@@ -20,9 +21,9 @@ typedef struct fixture {
 /* Spans of random lengths, lane after lane. */
 static void add_step(fixture *f, int step) {
     const ls_plan *p = &f->plan;
-    ls_span *spans = LS_NEW_ARRAY(ls_span, (size_t)(p->nactions * p->c.nworkers));
+    ls_span *spans = LS_NEW_ARRAY(ls_span, (size_t)(p->nactions * p->share.nworkers));
     size_t n = 0;
-    for (int w = 0; w < p->c.nworkers; w++) {
+    for (int w = 0; w < p->share.nworkers; w++) {
         int64_t now[LS_NLANES] = {w, 3 * w};
         for (int i = 0; i < p->nactions; i++) {
             uint32_t random[4];
@@ -42,18 +43,18 @@ static void set_up(fixture *f, int nworkers, int nsteps) {
     ls_error e = {0};
     ls_gpt_config c = {.layers = 2, .width = 24, .heads = 3, .context = 6, .vocab = 40};
     assert_ls_ok(ls_gpt_create(&c, &f->model, &e), e);
-    ls_plan_config p = {.model = &f->model,
-                        .nworkers = nworkers,
-                        .V = nworkers,
-                        .batch = 2 * nworkers,
-                        .micro_batch = 1,
-                        .tree = true,
-                        .bucket_nbytes = 20000,
-                        .zero = 3,
-                        .recompute = 2,
-                        .prefetch = 1,
-                        .compute = LS_F32,
-                        .reduce = LS_F32};
+    ls_share_config p = {.model = &f->model,
+                         .nworkers = nworkers,
+                         .V = nworkers,
+                         .batch = 2 * nworkers,
+                         .micro_batch = 1,
+                         .tree = true,
+                         .bucket_nbytes = 20000,
+                         .zero = 3,
+                         .recompute = 2,
+                         .prefetch = 1,
+                         .compute = LS_F32,
+                         .reduce = LS_F32};
     assert_ls_ok(ls_plan_make(&p, &f->plan, &e), e);
     ls_timeline_open(&f->t, &f->plan, "measured", "a \"machine\" <&> of µs, 2 cores", 2);
     for (int i = 0; i < nsteps; i++) add_step(f, i);

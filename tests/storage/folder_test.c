@@ -28,8 +28,8 @@ static int set_up(void **state) {
     ls_gpt_config c = {2, 24, 3, 32, 300};
     assert_ls_ok(ls_config_read("configs/tiny.yaml", &config, &e), e);
     assert_ls_ok(ls_gpt_create(&c, &model, &e), e);
-    plan.c.model = &model;
-    plan.c.optim = ls_optim_usual();
+    plan.share.model = &model;
+    plan.share.optim = ls_optim_usual();
     ls_config_write(&config, &config_text);
     return 0;
 }
@@ -155,7 +155,7 @@ static void test_check(void **state) {
     int how = 0;
     ls_folder_run r = run_with(true);
     ls_plan huge = plan;
-    huge.c.islands = 1 << 30; /* each replica is saved */
+    huge.share.islands = 1 << 30; /* each replica is saved */
     assert_ls_ok(ls_folder_check(&r, &e), e);
     r.plan = &huge;
     assert_ls_fails(ls_folder_check(&r, &e), LS_EIO, "has room for", e);
@@ -195,11 +195,11 @@ static void begin(follower *x, int64_t steps) {
     ls_scaler scaler = {0};
     bool old = true;
     *x = (follower){.plan = small_plan(&model, 1, 0, 0), .run = run_with(false)};
-    assert_ls_ok(ls_store_make(&x->plan,
+    assert_ls_ok(ls_store_make(&x->plan.share,
                                &(ls_store_config){.most = 1, .threads = 1, .carried_nbytes = 1},
                                &x->store, &e),
                  e);
-    if (steps >= 0) ls_store_mark_filled(x->store, &x->plan, 0, steps);
+    if (steps >= 0) ls_store_mark_filled(x->store, &x->plan.share, 0, steps);
     if (steps >= 0) ls_store_begin(x->store, steps, &scaler);
     x->run.store = x->store;
     x->run.state = &x->state;
@@ -226,7 +226,7 @@ static void write_checkpoint(int64_t step) {
     float *flat = LS_NEW_ARRAY(float, 3 * model.nfloats);
     ls_train_state s = {.model = &model,
                         .step = step,
-                        .optim = &plan.c.optim,
+                        .optim = &plan.share.optim,
                         .flat = ls_flat_of_state(flat, NULL, 2, model.nfloats)};
     ls_data_files files;
     assert_ls_ok(ls_data_files_read(dir, &files, &e), e);

@@ -35,14 +35,15 @@ static ls_train_state state_of(const ls_plan *p, int worker) {
     size_t n = model.nfloats;
     float *flat = LS_NEW_ARRAY(float, 3 * n);
     memset(flat, 0xff, 3 * n * sizeof *flat);
-    for (int k = 0; k < p->nbuckets; k++) {
-        ls_bucket b = worker < 0 ? p->buckets[k] : ls_plan_owned(p, k, worker);
+    for (int k = 0; k < p->share.nbuckets; k++) {
+        ls_range b =
+            worker < 0 ? ls_share_range(&p->share, k) : ls_share_owned(&p->share, k, worker);
         for (size_t i = b.first; i < b.end; i++)
             for (size_t j = 0; j < 3; j++) flat[j * n + i] = (float)(i % 977) - (float)j;
     }
     return (ls_train_state){.model = &model,
                             .step = STEP,
-                            .optim = &p->c.optim,
+                            .optim = &p->share.optim,
                             .flat = ls_flat_of_state(flat, NULL, 2, n)};
 }
 
@@ -76,9 +77,9 @@ static void write_at_once(ls_buf *out) {
 /* Each worker that has the first copy of its shard writes its part, except `left_out`. */
 static void write_parts(const ls_plan *p, const char *hidden, int left_out) {
     ls_error e = {0};
-    for (int w = ls_plan_shards(p) - 1; w >= 0; w--) {
+    for (int w = p->share.nshards - 1; w >= 0; w--) {
         ls_train_state s = state_of(p, w);
-        if (w == ls_plan_shards(p) - 1) assert_ls_ok(ls_checkpoint_begin(hidden, &s, &e), e);
+        if (w == p->share.nshards - 1) assert_ls_ok(ls_checkpoint_begin(hidden, &s, &e), e);
         const ls_owners own = {p, w, w + 1};
         if (w != left_out) assert_ls_ok(ls_checkpoint_part(hidden, &s, &own, &e), e);
         free(s.flat.of[0]);
@@ -87,7 +88,7 @@ static void write_parts(const ls_plan *p, const char *hidden, int left_out) {
 
 static ls_status finish(const ls_plan *p, const char *hidden, ls_error *e) {
     ls_train_state s = state_of(p, 0);
-    const ls_owners all = {p, 0, ls_plan_shards(p)};
+    const ls_owners all = {p, 0, p->share.nshards};
     ls_status status = ls_checkpoint_finish(run, hidden, &s, &all, &extra, e);
     free(s.flat.of[0]);
     return status;

@@ -23,15 +23,15 @@ static double written(const ls_state_tensors *t) {
 }
 
 static double checkpoint_of(const ls_plan *p) {
-    size_t floats = ls_plan_floats(p), nstates = (size_t)ls_optim_nstates(&p->c.optim);
-    size_t errors = ls_plan_has_errors(p) ? (size_t)p->c.V * ls_plan_error_floats(p) : 0;
+    size_t floats = p->share.floats, nstates = (size_t)ls_optim_nstates(&p->share.optim);
+    size_t errors = p->share.has_errors ? (size_t)p->share.V * p->share.error_floats : 0;
     float *flat = LS_NEW_ARRAY(float, (1 + nstates) * floats + errors);
-    ls_train_state s = {.model = p->c.model,
-                        .optim = &p->c.optim,
+    ls_train_state s = {.model = p->share.model,
+                        .optim = &p->share.optim,
                         .flat = ls_flat_of_state(flat, NULL, (int)nstates, floats),
-                        .replicas = p->c.islands,
+                        .replicas = p->share.islands,
                         .errors = flat + (1 + nstates) * floats,
-                        .nerrors = errors ? p->c.V : 0,
+                        .nerrors = errors ? p->share.V : 0,
                         .plan = p};
     ls_state_tensors weights = ls_state_weights(&s), states = ls_state_optimizer(&s);
     double nbytes = written(&weights) + written(&states);

@@ -67,7 +67,7 @@ static void fill(host *h, int64_t steps) {
         float *params = ls_store_params(h->store, 0);
         for (size_t i = 0; i < model.nfloats; i++) params[i] = (float)(i % 97) + (float)steps;
         ls_store_place(h->store, w, 0);
-        ls_store_mark_filled(h->store, &h->plan, w, steps);
+        ls_store_mark_filled(h->store, &h->plan.share, w, steps);
     }
     ls_store_begin(h->store, steps, &scaler);
 }
@@ -77,7 +77,7 @@ static void open_host(host *h, int first, int n, int nworkers) {
     ls_error e = {0};
     *h = (host){.run = {.dir = folder, .config = &config, .config_text = &config_text}};
     h->plan = small_plan(&model, nworkers, nworkers > 1, 0);
-    assert_ls_ok(ls_store_make(&h->plan,
+    assert_ls_ok(ls_store_make(&h->plan.share,
                                &(ls_store_config){.most = nworkers,
                                                   .threads = 1,
                                                   .carried_nbytes = sizeof *h->carried},
@@ -392,7 +392,8 @@ static void test_peer_fails(void **state) {
         host hosts[MOST_HOSTS];
         int64_t asked[MOST_HOSTS];
         open_hosts(hosts, asked, 6);
-        ls_store_mark_filled(hosts[bad].store, &hosts[bad].plan, bad, 7); /* it has another state */
+        ls_store_mark_filled(hosts[bad].store, &hosts[bad].plan.share, bad,
+                             7); /* it has another state */
         attend_all(hosts, asked);
         for (int i = 0; i < MOST_HOSTS; i++) assert_mark(&hosts[i], LS_SNAPSHOT_FAILED, 6);
         assert_int_equal(atomic_load(&hosts[!bad].run.state->peers), LS_PEERS_FAILED);

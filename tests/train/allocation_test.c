@@ -151,9 +151,9 @@ static void back_up(const ls_member *m, const ls_step_in *in) {
     if (in->step == 1) {
         assert_ls_ok(ls_plan_solo(&m->layout->plan, &backup_plan, &e), e);
         for (int i = 0; i < 2; i++) grads[i] = calloc(model->nfloats, sizeof(float));
-        parts = calloc(ls_plan_nscalars(&backup_plan), sizeof *parts);
+        parts = calloc(backup_plan.share.nscalars, sizeof *parts);
     }
-    int vw = (int)(3 * in->step % backup_plan.c.V);
+    int vw = (int)(3 * in->step % backup_plan.share.V);
     ls_solo_task t = {vw, in->step, grads[0], parts};
     if (in->step == 1) {
         open_solo(&solo, m, &t);

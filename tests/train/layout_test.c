@@ -16,9 +16,9 @@ static void check_nearest(const ls_config *c, int n, int group, int shards, bool
     ls_layout l;
     ls_error e = {0};
     assert_ls_ok(ls_layout_make_nearest(c, n, group, NULL, &l, &e), e);
-    assert_int_equal(l.plan.c.nworkers, n);
-    assert_int_equal(ls_plan_shards(&l.plan), shards);
-    assert_int_equal(ls_plan_reduces_rounds(&l.plan), early);
+    assert_int_equal(l.plan.share.nworkers, n);
+    assert_int_equal(l.plan.share.nshards, shards);
+    assert_int_equal(l.plan.share.by_rounds, early);
     ls_layout_free(&l);
 }
 

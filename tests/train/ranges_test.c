@@ -21,7 +21,7 @@ static void set_up(setup *s, const char *balance, const char *limit) {
     assert_ls_ok(ls_config_set(&s->config, balance, &e), e);
     assert_ls_ok(ls_config_set(&s->config, limit, &e), e);
     assert_ls_ok(ls_layout_make(&s->config, N, NULL, &s->layout, &e), e);
-    assert_int_equal(s->layout.plan.c.V, V);
+    assert_int_equal(s->layout.plan.share.V, V);
     assert_ls_ok(ls_board_open(N, &s->board, &e), e);
     s->view = (ls_ranges_view){.plan = &s->layout.plan, .board = s->board, .number = 1};
 }

@@ -1,0 +1,43 @@
+/* errors.h - what encoding has lost of each virtual worker's gradients so far.
+ *
+ * A virtual worker's errors after an even number of steps are in the first half of the memory, after
+ * an odd number in the second. A step reads the one and writes the other, so a step that is
+ * interrupted can be repeated. They belong to virtual workers: a worker touches only those of the
+ * virtual workers that it runs, and what no worker touches takes no memory. Where gradients are sent
+ * as factors (share/codes.h), each virtual worker's errors end with the second factors, the same for
+ * all.
+ */
+#ifndef LS_STATE_ERRORS_H
+#define LS_STATE_ERRORS_H
+
+#include "state/world.h"
+
+/* errors [2][V][ls_plan_error_floats()], clear at first. */
+ls_status ls_errors_map(const ls_share *, float **errors_p, ls_error *);
+void ls_errors_unmap(const ls_share *, float *errors);
+
+/* [ls_plan_error_floats()] those of a virtual worker after `steps` steps. Those of the next one follow. */
+static inline float *ls_errors_of(float *errors, const ls_share *sh, int64_t steps, int vw) {
+    size_t row = (size_t)(steps % 2) * (size_t)sh->V + (size_t)vw;
+    return errors + row * sh->error_floats;
+}
+
+/* Records that a virtual worker's errors after `steps` steps are complete in the world's store, or
+ * (good false) that they are not any more. Without a store, nothing. */
+void ls_errors_mark(const ls_world *, const ls_share *, int64_t steps, int vw, bool good);
+/* The same of all that the worker runs: they are complete. */
+void ls_errors_mark_own(const ls_world *, const ls_share *, int64_t steps);
+/* Does the store have the errors of a virtual worker after `steps` steps? Those of the warm-up are
+ * clear on every host. */
+bool ls_errors_are_in(ls_store *, const ls_share *, int64_t steps, int vw);
+/* Collective, when a view begins: each worker gets the errors of its virtual workers that its host
+ * does not have, from the first worker whose host has them. LS_EPEER: no host has some; all stores
+ * record that (LS_STORE_LOST). */
+ls_status ls_errors_adopt(const ls_world *, const ls_share *, ls_error *);
+
+/* Collective: worker 0 gets all errors after `steps` steps. */
+ls_status ls_errors_collect(ls_group *, const ls_share *, int64_t steps, float *errors, ls_error *);
+/* Returns the memory of errors of other workers' virtual workers to the system. */
+void ls_errors_drop(const ls_share *, int worker, float *errors);
+
+#endif
