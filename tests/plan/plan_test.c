@@ -434,10 +434,10 @@ static void test_arena(void **state) {
             }
             if (x->kind != LS_FORWARD || m.layers[x->layer].traits.loss) continue;
             int y = ls_plan_buffer(&p, LS_BUF_ACT, x->layer, 0);
-            size_t first = a.link.offsets[y], end = first + ls_plan_buffer_nbytes(&p, y, w);
+            size_t first = a.offsets[y], end = first + ls_plan_buffer_nbytes(&p, y, w);
             for (int b = 0; b < n; b++) {
                 if (!live[b] || b == y) continue;
-                size_t other = a.link.offsets[b];
+                size_t other = a.offsets[b];
                 assert_true(end <= other || other + ls_plan_buffer_nbytes(&p, b, w) <= first);
             }
             live[y] = true;
