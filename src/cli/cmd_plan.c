@@ -184,13 +184,13 @@ enum { NO_ACTIONS = -2 };
 /* Prints the plan and its memory table. near: workers of a host; 0: there is one host. */
 static void print_plan(const ls_config *c, const ls_plan *p, int workers, int worker, int near) {
     ls_buf out = {0};
-    const ls_model *m = p->c.model;
+    const ls_model *m = p->share.model;
     ls_print("%zu parameters", m->count);
     if (m->frozen_count) ls_print(", of which %zu are trained", m->count - m->frozen_count);
     ls_print("; %d worker%s, %d virtual worker%s, %d bucket%s, %d actions a step\n\n",
-             p->c.nworkers, ls_plural(p->c.nworkers), p->c.V, ls_plural(p->c.V), p->nbuckets,
-             ls_plural(p->nbuckets), p->nactions);
-    ls_model_print(p->c.model, p->c.compute, &out);
+             p->share.nworkers, ls_plural(p->share.nworkers), p->share.V, ls_plural(p->share.V), p->share.nbuckets,
+             ls_plural(p->share.nbuckets), p->nactions);
+    ls_model_print(p->share.model, p->share.compute, &out);
     ls_buf_printf(&out, "\n");
     if (worker != NO_ACTIONS) {
         ls_print_text(out.data, out.len);
@@ -321,12 +321,12 @@ static ls_status run_one(const ls_args *a, const cli_forecast *o, int workers, d
     LS_TRY(make(a, &workers, &c, &l, e));
     cli_integer(&cmd_plan, a, WORKER, 0, 4095, &worker);
     ls_status s = LS_OK;
-    if (worker >= p->c.nworkers)
+    if (worker >= p->share.nworkers)
         s = ls_fail(e, LS_EINVAL, "--worker %lld: there are workers 0 to %d", (long long)worker,
-                    p->c.nworkers - 1);
+                    p->share.nworkers - 1);
     else if (fit > 0) {
         s = draw(a, o, &c, p, NULL, e);
-        if (s == LS_OK) s = print_fits(&c, p->c.nworkers, fit, o->json, e);
+        if (s == LS_OK) s = print_fits(&c, p->share.nworkers, fit, o->json, e);
     } else
         s = print_all(a, o, &c, p, workers, e);
     ls_layout_free(&l);

@@ -8,6 +8,7 @@
 #include "train/layout.h"
 #include "train/run.h"
 #include "train/sync.h"
+#include "share/mesh.h"
 
 /* ---- phases ---- */
 
@@ -76,13 +77,13 @@ ls_json *ls_phases_json(const ls_config *c, const double *step_s) {
 static void print_copy(const ls_config *c, const ls_plan *p, ls_buf *out) {
     if (!ls_run_can_survive(c)) return;
     ls_buf_printf(out, "  %-22s %12.3f  ", "copy for checkpoints",
-                  (double)ls_plan_copy_nbytes(p) / 1e6);
+                  (double)p->share.nbytes.copy / 1e6);
     ls_buf_wrap(out, "of a host, beside its workers; several hosts hold a part each", 39, 39);
 }
 
 /* near: workers of a host. */
 static void print_rows(const ls_plan *p, int near, ls_buf *out) {
-    ls_rows_moved x = ls_plan_rows_moved(p, near);
+    ls_rows_moved x = ls_share_rows_moved(&p->share, near);
     ls_buf line = {0};
     if (x.read + x.updated + x.written == 0) return;
     ls_buf_printf(
@@ -102,12 +103,12 @@ static void print_async(const ls_config *c, const ls_plan *p, ls_buf *out) {
                   "sync.mode async: each worker runs this plan up to Norm, for a batch of its own. "
                   "Before it pulls %.3f MB of parameters, and afterwards it pushes %.3f MB of "
                   "gradients to the servers, which run Update (docs/guide/async.md).",
-                  (double)ls_plan_params_nbytes(p) / 1e6, (double)ls_plan_slot_nbytes(p) / 1e6);
+                  (double)p->share.nbytes.params / 1e6, (double)p->share.nbytes.slot / 1e6);
     if (c->sync.copies > 1)
         ls_buf_printf(&line,
                       " sync.copies 2: another host has the parameters and states once more, %.3f "
                       "MB, and gets each gradient.",
-                      (double)(1 + ls_optim_nstates(&p->c.optim)) * (double)p->c.model->nfloats *
+                      (double)(1 + ls_optim_nstates(&p->share.optim)) * (double)p->share.model->nfloats *
                           4 / 1e6);
     ls_buf_printf(out, "\n");
     ls_buf_wrap(out, line.data, 0, 0);
@@ -125,8 +126,8 @@ static void print_ssp(const ls_config *c, const ls_plan *p, int workers, ls_buf 
         "They lie in %lld places of %.3f MB; each worker has %.3f MB of parameters, and "
         "memory for one virtual worker's layers (docs/guide/async.md).",
         workers, ls_plural(workers), (long long)c->sync.staleness, ls_plural(c->sync.staleness),
-        (double)ls_plan_params_nbytes(p) / 1e6, (long long)cells,
-        (double)ls_plan_slot_nbytes(p) / 1e6, (double)ls_plan_params_nbytes(p) / 1e6);
+        (double)p->share.nbytes.params / 1e6, (long long)cells,
+        (double)p->share.nbytes.slot / 1e6, (double)p->share.nbytes.params / 1e6);
     ls_buf_printf(out, "\n");
     ls_buf_wrap(out, line.data, 0, 0);
     ls_buf_free(&line);
@@ -164,14 +165,14 @@ static void print_sync(const ls_config *c, const ls_plan *p, ls_buf *out) {
                   "  from its own replica's workers %12.6f\n"
                   "  between replicas               %12.6f\n"
                   "  of one model (all_reduce)      %12.6f\n",
-                  p->c.islands, (long long)every, ls_plural(every), t.within / 1e6, t.between / 1e6,
+                  p->share.islands, (long long)every, ls_plural(every), t.within / 1e6, t.between / 1e6,
                   t.synchronous / 1e6);
     if (c->sync.mode == LS_SYNC_GOSSIP) print_gossip(c, t.mean, out);
 }
 
 void ls_plan_print_rest(const ls_config *c, const ls_plan *p, int workers, int near, ls_buf *out) {
     ls_memory memory;
-    ls_memory_config how = ls_layout_memory_config(c, p->c.nworkers, p->c.nworkers);
+    ls_memory_config how = ls_layout_memory_config(c, p->share.nworkers, p->share.nworkers);
     how.table_workers = near;
     ls_plan_print_mesh(p, out);
     ls_plan_memory(p, &how, &memory);
@@ -180,7 +181,7 @@ void ls_plan_print_rest(const ls_config *c, const ls_plan *p, int workers, int n
     print_rows(p, near, out);
     print_async(c, p, out);
     print_ssp(c, p, workers, out);
-    if (p->c.islands) print_sync(c, p, out);
+    if (p->share.islands) print_sync(c, p, out);
     ls_phases_print(c, NULL, out);
 }
 
@@ -198,7 +199,7 @@ static ls_json *memory_json(const ls_config *c, const ls_plan *p) {
         [LS_MEM_SUMS] = "sums",           [LS_MEM_ROOM] = "update",
         [LS_MEM_ARRIVALS] = "arrivals"};
     ls_memory m;
-    ls_memory_config how = ls_layout_memory_config(c, p->c.nworkers, p->c.nworkers);
+    ls_memory_config how = ls_layout_memory_config(c, p->share.nworkers, p->share.nworkers);
     ls_plan_memory(p, &how, &m);
     ls_json *o = ls_json_new_object();
     ls_json_set_integer(o, "worker", m.worker);
@@ -208,14 +209,14 @@ static ls_json *memory_json(const ls_config *c, const ls_plan *p) {
     bool copied = ls_run_can_survive(c);
     if (c->sync.mode == LS_SYNC_SSP)
         ls_json_set_integer(o, "gradients_ahead", (int64_t)ls_run_ahead_nbytes(c, p));
-    ls_json_set_integer(o, "checkpoint_copy", copied ? (int64_t)ls_plan_copy_nbytes(p) : 0);
+    ls_json_set_integer(o, "checkpoint_copy", copied ? (int64_t)p->share.nbytes.copy : 0);
     return o;
 }
 
 static ls_json *layers_json(const ls_plan *p) {
     ls_json *list = ls_json_new_array();
-    for (int i = 0; i < p->c.model->nlayers; i++) {
-        const ls_layer *l = &p->c.model->layers[i];
+    for (int i = 0; i < p->share.model->nlayers; i++) {
+        const ls_layer *l = &p->share.model->layers[i];
         ls_json *o = ls_json_new_object();
         ls_json_set_text(o, "name", l->name);
         ls_json_set_text(o, "kind", l->ops->kind);
@@ -223,7 +224,7 @@ static ls_json *layers_json(const ls_plan *p) {
         ls_json_set_integer(o, "parameters", (int64_t)ls_layer_count(l));
         ls_json_set_integer(o, "frozen_parameters", (int64_t)ls_layer_frozen_count(l));
         ls_json_set_number(o, "forward_flops", l->cost.flops);
-        ls_json_set_integer(o, "saved_bytes", (int64_t)ls_layer_saved_nbytes(l, p->c.compute));
+        ls_json_set_integer(o, "saved_bytes", (int64_t)ls_layer_saved_nbytes(l, p->share.compute));
         ls_json_push(list, o);
     }
     return list;
@@ -234,7 +235,7 @@ static ls_json *sync_json(const ls_config *c, const ls_plan *p) {
     ls_json *o = ls_json_new_object();
     ls_sync_traffic t = {0};
     if (ls_sync_traffic_of(c, p, &t, NULL) != LS_OK) return o;
-    ls_json_set_integer(o, "replicas", p->c.islands);
+    ls_json_set_integer(o, "replicas", p->share.islands);
     ls_json_set_integer(o, "every", ls_config_sync_every(c));
     ls_json_set_number(o, "bytes_within", t.within);
     ls_json_set_number(o, "bytes_between", t.between);
@@ -246,25 +247,25 @@ static ls_json *sync_json(const ls_config *c, const ls_plan *p) {
 /* A mesh: the layers of each stage, its first worker, and what that one has of the parameters. */
 static ls_json *mesh_json(const ls_config *c, const ls_plan *p) {
     ls_json *o = ls_json_new_object(), *list = ls_json_new_array();
-    int chunks = ls_plan_stages_each(p), pipe = ls_plan_pipe(p);
-    ls_json_set_integer(o, "data", ls_plan_data(p));
+    int chunks = p->share.stages_each, pipe = p->share.pipe;
+    ls_json_set_integer(o, "data", p->share.data);
     ls_json_set_integer(o, "pipe", pipe);
-    ls_json_set_integer(o, "tensor", ls_plan_tensor(p));
+    ls_json_set_integer(o, "tensor", p->share.tensor);
     ls_json_set_integer(o, "context", c->parallel.mesh_context);
     ls_json_set_integer(o, "expert", c->parallel.mesh_expert);
-    ls_json_set_text(o, "schedule", ls_pipe_name(p->c.schedule));
+    ls_json_set_text(o, "schedule", ls_pipe_name(p->share.config->schedule));
     ls_json_set_integer(o, "chunks", chunks);
-    ls_json_set_integer(o, "micro_batches", ls_plan_nvws(p, 0) * ls_plan_micros(p));
+    ls_json_set_integer(o, "micro_batches", p->share.workers[0].nvws * p->share.micros);
     ls_json_set_integer(o, "in_flight", p->in_flight);
     ls_json_set_number(o, "bubble", ls_plan_bubble(p));
     for (int stage = 0; stage < pipe * chunks; stage++) {
         ls_json *s = ls_json_new_object();
         int first = 0, end = 0;
-        ls_plan_stage_layers(p, stage, &first, &end);
-        int worker = ls_plan_runner(p, 0, first);
+        ls_share_stage_layers(&p->share, stage, &first, &end);
+        int worker = ls_share_runner(&p->share, 0, first);
         ls_json_set_integer(s, "first_worker", worker);
-        ls_json_set_text(s, "first_layer", p->c.model->layers[first].name);
-        ls_json_set_text(s, "last_layer", p->c.model->layers[end - 1].name);
+        ls_json_set_text(s, "first_layer", p->share.model->layers[first].name);
+        ls_json_set_text(s, "last_layer", p->share.model->layers[end - 1].name);
         ls_json_set_integer(s, "parameters", (int64_t)ls_plan_stage_params(p, stage, worker));
         ls_json_push(list, s);
     }
@@ -274,16 +275,16 @@ static ls_json *mesh_json(const ls_config *c, const ls_plan *p) {
 
 ls_json *ls_plan_json(const ls_config *c, const ls_plan *p) {
     ls_json *o = ls_json_new_object();
-    ls_json_set_integer(o, "parameters", (int64_t)p->c.model->count);
-    ls_json_set_integer(o, "frozen_parameters", (int64_t)p->c.model->frozen_count);
-    ls_json_set_integer(o, "workers", p->c.nworkers);
-    ls_json_set_integer(o, "virtual_workers", p->c.V);
-    ls_json_set_integer(o, "buckets", p->nbuckets);
+    ls_json_set_integer(o, "parameters", (int64_t)p->share.model->count);
+    ls_json_set_integer(o, "frozen_parameters", (int64_t)p->share.model->frozen_count);
+    ls_json_set_integer(o, "workers", p->share.nworkers);
+    ls_json_set_integer(o, "virtual_workers", p->share.V);
+    ls_json_set_integer(o, "buckets", p->share.nbuckets);
     ls_json_set_integer(o, "actions", p->nactions);
     ls_json_set(o, "layers", layers_json(p));
     ls_json_set(o, "memory", memory_json(c, p));
-    if (p->c.islands) ls_json_set(o, "sync", sync_json(c, p));
-    if (ls_plan_ranks(p) > 1) ls_json_set(o, "mesh", mesh_json(c, p));
+    if (p->share.islands) ls_json_set(o, "sync", sync_json(c, p));
+    if (p->share.ncells > 1) ls_json_set(o, "mesh", mesh_json(c, p));
     if (c->train.nphases) ls_json_set(o, "phases", ls_phases_json(c, NULL));
     return o;
 }

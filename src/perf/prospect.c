@@ -97,12 +97,12 @@ ls_status ls_forecast_world_check(const ls_forecast_world *w, int n, ls_error *e
 /* ---- one plan ---- */
 
 static ls_status predict_plan(const ls_config *c, const ls_plan *p, ls_prospect *x, ls_error *e) {
-    LS_TRY(ls_forecast_world_check(&x->world, p->c.nworkers, e));
+    LS_TRY(ls_forecast_world_check(&x->world, p->share.nworkers, e));
     LS_TRY(ls_forecast_plan(c, p, &x->world, &x->by.plan, e));
     x->step_s = x->by.plan.step_s;
     x->units_per_s = x->by.plan.units_per_s;
-    LS_TRY(ls_forecast_phases(c, p->c.nworkers, &x->world, x->phases_s, e));
-    return ls_expense_run_s(c, p->c.nworkers, &x->world, x->step_s, &x->run_s, e);
+    LS_TRY(ls_forecast_phases(c, p->share.nworkers, &x->world, x->phases_s, e));
+    return ls_expense_run_s(c, p->share.nworkers, &x->world, x->step_s, &x->run_s, e);
 }
 
 static ls_status predict_crew(const ls_config *c, const ls_plan *p, ls_prospect *x, ls_error *e) {

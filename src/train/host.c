@@ -28,7 +28,7 @@ ls_status ls_host_open(ls_host *h, const ls_run *r, ls_error *e) {
     int hosts = r->hosts ? r->hosts : r->join ? 2 : 1; /* one that joins does not know more */
     LS_TRY(ls_host_memory_for_plan(&r->config, &h->layout.plan, workers, hosts, copy, e));
     const ls_store_config one = {.most = 1, .threads = (int)r->config.parallel.threads};
-    return r->nasync ? ls_store_make(&h->layout.plan, &one, &h->store, e) : LS_OK;
+    return r->nasync ? ls_store_make(&h->layout.plan.share, &one, &h->store, e) : LS_OK;
 }
 
 void ls_host_close(ls_host *h) {
@@ -95,7 +95,7 @@ ls_status ls_host_launch(ls_host *h, ls_worker_main *worker_main, void *arg, ls_
     bool alone = ls_run_is_sequential(r) || r->nasync;
     ls_workers w = {.n = alone ? 1 : r->nworkers,
                     .transport = alone ? "thread" : names[r->config.parallel.transport],
-                    .arena_nbytes = ls_plan_group_nbytes(&h->layout.plan),
+                    .arena_nbytes = ls_share_group_nbytes(&h->layout.plan.share),
                     .timeout_s = r->config.parallel.timeout_s,
                     .where = where,
                     .survival = h->runtime->survives ? &h->survival : NULL};

@@ -11,7 +11,7 @@
 #include "base/log.h"
 #include "base/plural.h"
 #include "base/print.h"
-#include "exec/store_backup.h"
+#include "state/store_backup.h"
 #include "infer/results.h"
 #include "storage/checkpoint.h"
 
