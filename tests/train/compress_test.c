@@ -4,12 +4,7 @@
 /* ctest: long-asan: compress/codec and exec/encode run the same code */
 #include <string.h>
 
-#include "base/mem.h"
-#include "folder.h"
-#include "storage/checkpoint.h"
-#include "test.h"
 #include "train/tiny_run.h"
-#include "train/train.h"
 #include "weights/safetensors.h"
 
 enum { OWN_SETS = 3, MOST_SETS = 16 };
@@ -28,8 +23,6 @@ static const kind kinds[] = {
 };
 enum { NKINDS = sizeof kinds / sizeof *kinds, FACTORS = NKINDS - 1 };
 
-static int nruns;
-
 static int first_sets(const char **sets) {
     static const char *const usual[] = {"log.every=1000", "train.steps=6", "optim.warmup=2",
                                         "train.eval_every=0", "optim.schedule=constant"};
@@ -40,18 +33,10 @@ static int first_sets(const char **sets) {
 /* Six steps on n workers; in two parts: it ends after three, and n + 1 workers continue. */
 static result run_with(const kind *k, int n, const char *more, bool in_two_parts) {
     const char *sets[MOST_SETS];
-    char *run = ls_format("%s/run-%d", folder, nruns++);
     int nsets = first_sets(sets);
     for (int i = 0; k && i < OWN_SETS && k->sets[i]; i++) sets[nsets++] = k->sets[i];
     for (const char *at = more; *at; at += strlen(at) + 1) sets[nsets++] = at;
-    if (in_two_parts) {
-        sets[nsets] = "train.steps=3";
-        train(run, n, sets, nsets + 1, false);
-    }
-    train(run, n + in_two_parts, sets, nsets, in_two_parts);
-    result r = last_of(run);
-    free(run);
-    return r;
+    return train_parts(n, sets, nsets, in_two_parts ? 3 : 0);
 }
 
 static void assert_same(const kind *k, int n, const char *more, bool in_two_parts,
@@ -59,8 +44,7 @@ static void assert_same(const kind *k, int n, const char *more, bool in_two_part
     result got = run_with(k, n, more, in_two_parts);
     if (memcmp(&got, want, sizeof got) != 0)
         print_error("%s: other bits with %d workers, %s\n", k->sets[0], n, more);
-    assert_string_equal(got.weights, want->weights);
-    assert_string_equal(got.states, want->states);
+    same(got, *want);
 }
 
 #define THREADS "parallel.transport=thread\0"

@@ -4,12 +4,9 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "folder.h"
 #include "train/tiny_run.h"
 
 enum { MOST_SETS = 24 };
-
-static int nruns;
 
 /* Two steps of a model of 4 heads. Returns the run's path, which the caller frees. */
 static char *run(int nworkers, const char *const *sets) {
@@ -19,7 +16,7 @@ static char *run(int nworkers, const char *const *sets) {
     int n = 8;
     for (int i = 0; sets[i]; i++) all[n++] = sets[i];
     char *path = ls_format("%s/run-%d", folder, nruns++);
-    train(path, nworkers, all, n, false);
+    train_short(path, nworkers, all, n);
     return path;
 }
 

@@ -2,20 +2,10 @@
  * of a run in which these parameters have a learning rate of 0, and where the values come from. */
 #include <unistd.h>
 
-#include "base/mem.h"
-#include "folder.h"
-#include "storage/checkpoint.h"
 #include "storage/frozen_file.h"
-#include "test.h"
-#include "train/train.h"
+#include "train/tiny_run.h"
 
-enum { STEPS = 6, MOST_SETS = 16 };
-
-static int nruns;
-
-typedef struct hashes {
-    char weights[LS_HASH_TEXT], optimizer[LS_HASH_TEXT];
-} hashes;
+enum { STEPS = 6 };
 
 /* The blocks below the first trained parameter, its norm, the tied embedding, and all biases. */
 static const char FREEZE[] = "train.freeze=[wte.*, wpe.*, h.0.*, \"h.1.ln_1.*\", \"*.bias\"]";
@@ -24,51 +14,9 @@ static const char NO_RATE[] =
     "{match: h.0.*, lr_scale: 0}, {match: h.1.ln_1.*, lr_scale: 0},"
     "{match: \"*.bias\", lr_scale: 0}]";
 
-static char *run_path(int number) { return ls_format("%s/run-%d", folder, number); }
-
-static ls_status try(int nworkers, const char *const *sets, int number, ls_error *e) {
-    const char *all[MOST_SETS] = {"log.every=1000", "train.steps=6", "train.eval_samples=4",
-                                  "optim.clip=0"};
-    int n = 4;
-    for (int i = 0; sets[i]; i++) all[n++] = sets[i];
-    char *run = run_path(number);
-    bool unfinished = false;
-    ls_train_options o = {.config = "configs/tiny.yaml",
-                          .sets = all,
-                          .nsets = n,
-                          .nworkers = nworkers,
-                          .run = run,
-                          .resume = true};
-    ls_status s = ls_train(&o, &unfinished, e);
-    free(run);
-    return s;
-}
-
-static hashes hashes_of(int number) {
-    char *run = run_path(number), *path = NULL;
-    ls_checkpoint_info i;
-    ls_error e = {0};
-    hashes h;
-    assert_ls_ok(ls_checkpoint_newest(run, &path, NULL, &e), e);
-    assert_ls_ok(ls_checkpoint_verify(path, &i, &e), e);
-    ls_hash_text(i.weights, h.weights);
-    ls_hash_text(i.optimizer, h.optimizer);
-    free(path);
-    free(run);
-    return h;
-}
-
-static hashes train(int nworkers, const char *const *sets) {
-    ls_error e = {0};
-    assert_ls_ok(try(nworkers, sets, nruns, &e), e);
-    return hashes_of(nruns++);
-}
-#define TRAIN(nworkers, ...) train(nworkers, (const char *const[]){__VA_ARGS__, NULL})
-
-static void same(hashes a, hashes b) {
-    assert_string_equal(a.weights, b.weights);
-    assert_string_equal(a.optimizer, b.optimizer);
-}
+static const char *const usual[] = {"log.every=1000", "train.steps=6", "train.eval_samples=4",
+                                    "optim.clip=0", NULL};
+#define TRAIN(nworkers, ...) train_new(nworkers, usual, (const char *const[]){__VA_ARGS__, NULL})
 
 static const char THREAD[] = "parallel.transport=thread", TCP[] = "parallel.transport=tcp";
 
@@ -76,7 +24,7 @@ static void test_bits(void **state) {
     (void)state;
     static const char *const zero[] = {"parallel.zero=0", "parallel.zero=1", "parallel.zero=2",
                                        "parallel.zero=3"};
-    hashes one = TRAIN(1, FREEZE, THREAD);
+    result one = TRAIN(1, FREEZE, THREAD);
     for (int i = 0; i < 4; i++) {
         same(TRAIN(2, FREEZE, zero[i], THREAD, "train.micro_batch=2"), one);
         same(TRAIN(3, FREEZE, zero[i]), one);
@@ -96,7 +44,7 @@ static void test_no_rate(void **state) {
     static const char *const types[] = {"train.compute=f32", "train.compute=bf16",
                                         "train.compute=f16", "train.reduce_dtype=bf16"};
     for (int i = 0; i < 4; i++) {
-        hashes frozen = TRAIN(1, FREEZE, types[i], THREAD), moved = TRAIN(1, types[i], THREAD);
+        result frozen = TRAIN(1, FREEZE, types[i], THREAD), moved = TRAIN(1, types[i], THREAD);
         assert_string_equal(frozen.weights, TRAIN(2, NO_RATE, types[i]).weights);
         assert_string_not_equal(frozen.weights, moved.weights);
     }
@@ -105,7 +53,7 @@ static void test_no_rate(void **state) {
 /* In 16 bits all workers of a host share the values that are rounded once. */
 static void test_half(void **state) {
     (void)state;
-    hashes one = TRAIN(1, FREEZE, "train.compute=bf16", THREAD);
+    result one = TRAIN(1, FREEZE, "train.compute=bf16", THREAD);
     same(TRAIN(3, FREEZE, "train.compute=bf16", "parallel.zero=3"), one);
     same(TRAIN(2, FREEZE, "train.compute=bf16", THREAD), one);
     same(TRAIN(2, FREEZE, "train.compute=bf16", TCP, "train.micro_batch=2"), one);
@@ -119,7 +67,7 @@ static void test_origin(void **state) {
     char *first = run_path(nruns), *from = ls_format("train.from=%s", first);
     TRAIN(2, "train.freeze=[h.1.*]");
     char *again = ls_format("train.from=%s", first);
-    hashes frozen = TRAIN(2, FREEZE, from);
+    result frozen = TRAIN(2, FREEZE, from);
     same(TRAIN(3, FREEZE, again, "parallel.zero=3", THREAD), frozen);
     assert_string_equal(TRAIN(1, NO_RATE, from).weights, frozen.weights);
     free(first);
@@ -147,10 +95,12 @@ static void test_resume(void **state) {
     ls_error e = {0};
     int number = nruns++;
     const char *const whole[] = {FREEZE, NULL};
-    hashes want = TRAIN(1, FREEZE, THREAD);
+    result want = TRAIN(1, FREEZE, THREAD);
     char *run = run_path(number), *file = frozen_path(run), *step = NULL;
-    assert_ls_ok(try(2, (const char *const[]){FREEZE, "checkpoint.every=3", NULL}, number, &e), e);
-    same(hashes_of(number), want);
+    assert_ls_ok(
+        try_number(number, 2, usual, (const char *const[]){FREEZE, "checkpoint.every=3", NULL}, &e),
+        e);
+    same(last_of_number(number), want);
     char *last = ls_format("%s/checkpoints/step-6", run);
     assert_ls_ok(ls_file_remove_tree(last, &e), e);
     step = ls_format("%s/checkpoints/step-3", run);
@@ -158,8 +108,8 @@ static void test_resume(void **state) {
     struct stat a, b;
     assert_true(stat(file, &a) == 0 && stat(linked, &b) == 0 && a.st_ino != b.st_ino);
     assert_int_equal(unlink(file), 0);
-    assert_ls_ok(try(3, whole, number, &e), e);
-    same(hashes_of(number), want);
+    assert_ls_ok(try_number(number, 3, usual, whole, &e), e);
+    same(last_of_number(number), want);
     assert_true(stat(file, &a) == 0 && a.st_ino != b.st_ino);
     free(run), free(file), free(last), free(step), free(linked);
 }
@@ -176,17 +126,17 @@ static void test_changed(void **state) {
     assert_int_equal(unlink(file), 0);
     assert_ls_ok(ls_file_write(file, data.data, data.len, &e), e); /* no link, but the same */
     const char *const more[] = {FREEZE, "train.steps=8", NULL};
-    assert_ls_ok(try(1, more, number, &e), e);
+    assert_ls_ok(try_number(number, 1, usual, more, &e), e);
     change_byte(file);
     const char *const further[] = {FREEZE, "train.steps=9", NULL};
-    assert_ls_ok(try(1, further, number, &e), e); /* restored from the checkpoint */
+    assert_ls_ok(try_number(number, 1, usual, further, &e), e); /* restored from the checkpoint */
     ls_buf now = {0};
     assert_ls_ok(ls_file_read(file, SIZE_MAX, &now, &e), e);
     assert_true(now.len == data.len && memcmp(now.data, data.data, data.len) == 0);
     ls_buf_free(&now);
     const char *const other[] = {"train.freeze=[wte.*]", "train.steps=9", NULL};
-    assert_ls_fails(try(1, other, number, &e), LS_EINVAL, "train.freeze is \"wte.*\", but the run",
-                    e);
+    assert_ls_fails(try_number(number, 1, usual, other, &e), LS_EINVAL,
+                    "train.freeze is \"wte.*\", but the run", e);
     ls_buf_free(&data);
     free(run), free(file);
 }
@@ -203,7 +153,8 @@ static void test_refused(void **state) {
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         ls_error e = {0};
-        assert_ls_fails(try(1, cases[i].sets, nruns++, &e), LS_EINVAL, cases[i].says, e);
+        assert_ls_fails(try_number(nruns++, 1, usual, cases[i].sets, &e), LS_EINVAL, cases[i].says,
+                        e);
     }
 }
 

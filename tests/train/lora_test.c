@@ -2,67 +2,13 @@
  * with, and what is refused. */
 #include <math.h>
 
-#include "base/mem.h"
-#include "folder.h"
 #include "infer/generate.h"
-#include "storage/checkpoint.h"
-#include "test.h"
-#include "train/train.h"
+#include "train/tiny_run.h"
 
-enum { MOST_SETS = 20 };
-
-static int nruns;
-
-typedef struct hashes {
-    char weights[LS_HASH_TEXT], optimizer[LS_HASH_TEXT];
-} hashes;
-
-static char *run_path(int number) { return ls_format("%s/run-%d", folder, number); }
-
-static ls_status try(int nworkers, const char *const *sets, int number, ls_error *e) {
-    const char *all[MOST_SETS] = {"model.kind=llama", "model.heads=6",     "model.kv_heads=2",
-                                  "model.head=own",   "log.every=1000",    "train.steps=5",
-                                  "optim.warmup=1",   "train.eval_every=0"};
-    int n = 8;
-    for (int i = 0; sets[i]; i++) all[n++] = sets[i];
-    char *run = run_path(number);
-    bool unfinished = false;
-    ls_train_options o = {.config = "configs/tiny.yaml",
-                          .sets = all,
-                          .nsets = n,
-                          .nworkers = nworkers,
-                          .run = run,
-                          .resume = true};
-    ls_status s = ls_train(&o, &unfinished, e);
-    free(run);
-    return s;
-}
-
-static hashes hashes_of(int number) {
-    char *run = run_path(number), *path = NULL;
-    ls_checkpoint_info i;
-    ls_error e = {0};
-    hashes h;
-    assert_ls_ok(ls_checkpoint_newest(run, &path, NULL, &e), e);
-    assert_ls_ok(ls_checkpoint_verify(path, &i, &e), e);
-    ls_hash_text(i.weights, h.weights);
-    ls_hash_text(i.optimizer, h.optimizer);
-    free(path);
-    free(run);
-    return h;
-}
-
-static hashes train(int nworkers, const char *const *sets) {
-    ls_error e = {0};
-    assert_ls_ok(try(nworkers, sets, nruns, &e), e);
-    return hashes_of(nruns++);
-}
-#define TRAIN(nworkers, ...) train(nworkers, (const char *const[]){__VA_ARGS__, NULL})
-
-static void same(hashes a, hashes b) {
-    assert_string_equal(a.weights, b.weights);
-    assert_string_equal(a.optimizer, b.optimizer);
-}
+static const char *const usual[] = {"model.kind=llama", "model.heads=6",      "model.kv_heads=2",
+                                    "model.head=own",   "log.every=1000",     "train.steps=5",
+                                    "optim.warmup=1",   "train.eval_every=0", NULL};
+#define TRAIN(nworkers, ...) train_new(nworkers, usual, (const char *const[]){__VA_ARGS__, NULL})
 
 static const char THREAD[] = "parallel.transport=thread", ALL[] = "lora.targets=all-linear";
 static const char RANK[] = "lora.rank=4", DORA[] = "lora.dora=on", DROP[] = "lora.dropout=0.2";
@@ -72,7 +18,7 @@ static void test_bits(void **state) {
     static const char *const zero[] = {"parallel.zero=0", "parallel.zero=1", "parallel.zero=2",
                                        "parallel.zero=3"};
     static const char TRAINED[] = "lora.train=[lm_head, \"*norm.weight\"]";
-    hashes one = TRAIN(1, RANK, ALL, DORA, DROP, TRAINED, THREAD);
+    result one = TRAIN(1, RANK, ALL, DORA, DROP, TRAINED, THREAD);
     same(TRAIN(2, RANK, ALL, DORA, DROP, TRAINED, zero[0], THREAD, "train.micro_batch=2"), one);
     same(TRAIN(3, RANK, ALL, DORA, DROP, TRAINED, zero[1]), one);
     same(TRAIN(5, RANK, ALL, DORA, DROP, TRAINED, zero[2], "parallel.bucket_mb=0.02"), one);
@@ -80,7 +26,7 @@ static void test_bits(void **state) {
     same(TRAIN(2, RANK, ALL, DORA, DROP, TRAINED, "parallel.recompute=2", THREAD), one);
     same(TRAIN(2, RANK, ALL, DORA, DROP, TRAINED, "parallel.threads=2", THREAD), one);
     same(TRAIN(3, RANK, ALL, DORA, DROP, TRAINED, "parallel.executor=sequential"), one);
-    hashes plain = TRAIN(1, RANK, THREAD);
+    result plain = TRAIN(1, RANK, THREAD);
     for (int i = 0; i < 4; i++) same(TRAIN(i + 2, RANK, zero[i], THREAD), plain);
     assert_string_not_equal(TRAIN(1, RANK, "lora.rs=on", THREAD).weights, plain.weights);
     assert_string_not_equal(TRAIN(1, RANK, "lora.alpha=9", THREAD).weights, plain.weights);
@@ -90,7 +36,7 @@ static void test_bits(void **state) {
 static void test_half(void **state) {
     (void)state;
     static const char BF16[] = "train.compute=bf16";
-    hashes one = TRAIN(1, RANK, ALL, DORA, BF16, THREAD);
+    result one = TRAIN(1, RANK, ALL, DORA, BF16, THREAD);
     same(TRAIN(3, RANK, ALL, DORA, BF16, "parallel.zero=3"), one);
     same(TRAIN(2, RANK, ALL, DORA, BF16, "train.micro_batch=2", THREAD), one);
 }
@@ -98,16 +44,16 @@ static void test_half(void **state) {
 static void test_resume(void **state) {
     (void)state;
     ls_error e = {0};
-    hashes want = TRAIN(1, RANK, DORA, DROP, THREAD, "train.steps=6");
+    result want = TRAIN(1, RANK, DORA, DROP, THREAD, "train.steps=6");
     int number = nruns++;
     const char *const part[] = {RANK, DORA, DROP, THREAD, "train.steps=6", "checkpoint.every=3",
                                 NULL};
     const char *const rest[] = {RANK, DORA, DROP, "parallel.zero=3", "train.steps=6", NULL};
-    assert_ls_ok(try(2, part, number, &e), e);
+    assert_ls_ok(try_number(number, 2, usual, part, &e), e);
     char *run = run_path(number), *newest = ls_format("%s/checkpoints/step-6", run);
     assert_ls_ok(ls_file_remove_tree(newest, &e), e);
-    assert_ls_ok(try(3, rest, number, &e), e);
-    same(hashes_of(number), want);
+    assert_ls_ok(try_number(number, 3, usual, rest, &e), e);
+    same(last_of_number(number), want);
     free(newest);
     free(run);
 }
@@ -171,7 +117,7 @@ static void test_refusals(void **state) {
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         const char *sets[4] = {cases[i].sets[0], cases[i].sets[1], cases[i].sets[2], NULL};
         ls_error e = {0};
-        assert_ls_fails(try(1, sets, nruns++, &e), LS_EINVAL, cases[i].why, e);
+        assert_ls_fails(try_number(nruns++, 1, usual, sets, &e), LS_EINVAL, cases[i].why, e);
     }
 }
 

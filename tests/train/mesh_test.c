@@ -13,7 +13,6 @@
 #include <ctype.h>
 
 #include "config/relations.h"
-#include "folder.h"
 #include "plan/pick.h"
 #include "train/layout.h"
 #include "train/tiny_run.h"
@@ -191,7 +190,7 @@ static result run(const subject *s, const choice *c) {
     ls_error e = {0};
     fill_in(s, c, &t);
     snprintf(path, sizeof path, "%s/run-%d", folder, number++);
-    train(path, t.nworkers, t.of, t.n, false);
+    train_short(path, t.nworkers, t.of, t.n);
     result r = last_of(path);
     assert_ls_ok(ls_file_remove_tree(path, &e), e);
     return r;

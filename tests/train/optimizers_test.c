@@ -6,12 +6,7 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/mem.h"
-#include "folder.h"
-#include "storage/checkpoint.h"
-#include "test.h"
 #include "train/tiny_run.h"
-#include "train/train.h"
 #include "weights/safetensors.h"
 
 enum { OWN_SETS = 6, MOST_SETS = 16 };
@@ -55,8 +50,6 @@ static const optimizer optimizers[] = {
 enum { SCHEDULE_FREE = 7 }; /* its number */
 enum { NOPTIMIZERS = sizeof optimizers / sizeof *optimizers };
 
-static int nruns;
-
 /* Six steps on n threads; in two parts: it ends after three, and n + 1 workers continue. */
 static result run_with(const optimizer *o, int n, const char *more, bool in_two_parts) {
     const char *sets[MOST_SETS] = {"log.every=1000",
@@ -65,17 +58,9 @@ static result run_with(const optimizer *o, int n, const char *more, bool in_two_
                                    "train.eval_every=0",
                                    "parallel.transport=thread",
                                    more};
-    char *run = ls_format("%s/run-%d", folder, nruns++);
     int nsets = 6;
     for (int i = 0; i < OWN_SETS && o->sets[i]; i++) sets[nsets++] = o->sets[i];
-    if (in_two_parts) {
-        sets[nsets] = "train.steps=3";
-        train(run, n, sets, nsets + 1, false);
-    }
-    train(run, n + in_two_parts, sets, nsets, in_two_parts);
-    result r = last_of(run);
-    free(run);
-    return r;
+    return train_parts(n, sets, nsets, in_two_parts ? 3 : 0);
 }
 
 static void assert_same(const optimizer *o, int n, const char *more, bool in_two_parts,
@@ -83,8 +68,7 @@ static void assert_same(const optimizer *o, int n, const char *more, bool in_two
     result got = run_with(o, n, more, in_two_parts);
     if (memcmp(&got, want, sizeof got) != 0)
         print_error("%s, %s: other bits with %d workers, %s\n", o->sets[0], o->sets[1], n, more);
-    assert_string_equal(got.weights, want->weights);
-    assert_string_equal(got.states, want->states);
+    same(got, *want);
 }
 
 static void test_same_bits(void **state) {
@@ -313,7 +297,7 @@ static void test_refused(void **state) {
     char *run = ls_format("%s/refused", folder);
     bool unfinished = false;
     ls_error e = {0};
-    train(run, 1, sets, 5, false);
+    train_short(run, 1, sets, 5);
     ls_train_options o = {.config = "configs/tiny.yaml", .sets = other, .nsets = 6, .nworkers = 1};
     o.run = run;
     o.resume = true;

@@ -5,14 +5,9 @@
 #include <math.h>
 #include <string.h>
 
-#include "base/mem.h"
-#include "folder.h"
 #include "optim/outer.h"
-#include "storage/checkpoint.h"
-#include "test.h"
 #include "train/sync.h"
 #include "train/tiny_run.h"
-#include "train/train.h"
 
 /* ---- known outcomes ---- */
 
@@ -207,24 +202,14 @@ static const mode modes[] = {
 };
 enum { NMODES = sizeof modes / sizeof *modes };
 
-static int nruns;
-
 /* Sixteen steps, over an uneven batch at the end of an epoch. break_at: the run ends there, and
  * n + 1 workers continue; 0: it does not. */
 static result run_with(const mode *m, int n, const char *zero, const char *how, int break_at) {
     const char *sets[MOST_SETS] = {
         "log.every=1000", "train.steps=16", "optim.warmup=2", "train.eval_every=0", zero, how};
-    char *run = ls_format("%s/run-%d", folder, nruns++);
-    char *some = ls_format("train.steps=%d", break_at);
     int nsets = 6;
     for (int i = 0; i < OWN_SETS && m->sets[i]; i++) sets[nsets++] = m->sets[i];
-    sets[nsets] = some;
-    if (break_at) train(run, n, sets, nsets + 1, false);
-    train(run, n + (break_at > 0), sets, nsets, break_at > 0);
-    result r = last_of(run);
-    free(some);
-    free(run);
-    return r;
+    return train_parts(n, sets, nsets, break_at);
 }
 
 static void assert_same(const mode *m, int n, const char *zero, const char *how, int break_at,
@@ -233,8 +218,7 @@ static void assert_same(const mode *m, int n, const char *zero, const char *how,
     if (memcmp(&got, want, sizeof got) != 0)
         print_error("%s %s: other bits with %d workers, %s, %s\n", m->sets[0], m->sets[1], n, zero,
                     how);
-    assert_string_equal(got.weights, want->weights);
-    assert_string_equal(got.states, want->states);
+    same(got, *want);
 }
 
 static void test_same_bits(void **state) {
