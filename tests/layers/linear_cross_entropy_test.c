@@ -1,29 +1,8 @@
 /* linear_cross_entropy_test.c - the fused end of a language model: against formulas in double
  * precision, the same bits for any micro-batch, threads and variant, tied to an embedding. The
  * whole step, with weights of samples: exec/weights_test. */
-#include <math.h>
-
-#include "base/mem.h"
-#include "base/random.h"
-#include "layers/layer_check.h"
-#include "layers/layers.h"
-#include "model/check.h"
-
-enum { SAMPLES = 5, ROWS = 7, WIDTH = 19, CLASSES = 37 };
-static const float LOSS_SCALE = 0.25f;
-
-typedef struct setup {
-    ls_model model;
-    float *params;
-    unsigned char *samples;
-    double weights[SAMPLES];
-} setup;
-
-/* What a call gives, for all samples. */
-typedef struct result {
-    double losses[SAMPLES], forward[SAMPLES];
-    float dx[SAMPLES][ROWS][WIDTH], dw[CLASSES][WIDTH], logits[SAMPLES][ROWS][CLASSES];
-} result;
+enum { SAMPLES = 5, ROWS = 7, WIDTH = 19, CLASSES = 37, NOTES = 0 };
+#include "layers/linear_head.h"
 
 static double uniform(uint64_t which, uint64_t i) {
     return 2 * ls_random_uniform(5, LS_STREAM_FAKE, which, i) - 1;
@@ -33,11 +12,6 @@ static double uniform(uint64_t which, uint64_t i) {
 static int32_t label_of(int64_t sample, int64_t row) {
     if (sample == 2 || (sample + row) % 3 == 0) return -1;
     return (int32_t)((sample * 11 + row * 5) % CLASSES);
-}
-
-static float *x_of(const setup *s, int64_t sample) {
-    size_t at = (size_t)sample * s->model.sample_nbytes + s->model.inputs[0].offset;
-    return (float *)(void *)(s->samples + at);
 }
 
 static setup open_setup(void) {
@@ -52,71 +26,14 @@ static setup open_setup(void) {
     for (size_t i = 0; i < m->nfloats; i++) s.params[i] = (float)uniform(1, i);
     s.samples = ls_alloc(SAMPLES * m->sample_nbytes);
     for (int64_t i = 0; i < SAMPLES; i++) {
-        size_t at = (size_t)i * m->sample_nbytes + m->inputs[1].offset;
-        int32_t *label = (int32_t *)(void *)(s.samples + at);
+        float *values = field_of(&s, i, 0);
+        int32_t *label = field_of(&s, i, 1);
         for (int64_t r = 0; r < ROWS; r++) label[r] = label_of(i, r);
         for (int64_t k = 0; k < ROWS * WIDTH; k++)
-            x_of(&s, i)[k] = (float)uniform(2, (uint64_t)(i * ROWS * WIDTH + k));
+            values[k] = (float)uniform(2, (uint64_t)(i * ROWS * WIDTH + k));
         s.weights[i] = i == 3 ? 0 : 1 + uniform(3, (uint64_t)i) / 2;
     }
     return s;
-}
-
-static void close_setup(setup *s) {
-    ls_model_free(&s->model);
-    free(s->params), free(s->samples);
-}
-
-static void *nans(size_t nbytes) {
-    void *p = malloc(nbytes + 1);
-    memset(p, 0xff, nbytes);
-    return p;
-}
-
-/* Samples [i, i + n): losses and logits forward, and backward. */
-static void run_part(const setup *s, const ls_compute *compute, int64_t i, int64_t n, float *grads,
-                     result *r) {
-    const ls_layer *l = &s->model.layers[s->model.nlayers - 1];
-    float x[SAMPLES][ROWS][WIDTH];
-    for (int64_t k = 0; k < n; k++) memcpy(x[k], x_of(s, i + k), sizeof x[k]);
-    void *work = nans(ls_mixed_work_nbytes(l, n, LS_F32, LS_F32, false));
-    ls_layer_call c = {.compute = compute,
-                       .n = n,
-                       .T = l->T,
-                       .samples = s->samples + (size_t)i * s->model.sample_nbytes,
-                       .sample_nbytes = s->model.sample_nbytes,
-                       .params = s->params,
-                       .grads = grads,
-                       .grads_start = i == 0,
-                       .x = {x},
-                       .work = work,
-                       .y = r->logits[i],
-                       .loss_scale = LOSS_SCALE,
-                       .weights = s->weights + i};
-    ls_mixed_forward(l, &c);
-    c.y = NULL;
-    c.losses = r->forward + i;
-    ls_mixed_forward(l, &c);
-    c.losses = r->losses + i;
-    c.dx[0] = r->dx[i];
-    ls_mixed_backward(l, &c);
-    free(work);
-}
-
-static result *run(const setup *s, int64_t micro, int threads, const ls_kernels *k) {
-    result *r = LS_NEW(result);
-    ls_compute compute;
-    ls_error e = {0};
-    float *grads = nans(s->model.nfloats * sizeof *grads);
-    assert_ls_ok(ls_compute_init(&compute, threads, ls_model_scratch_floats(&s->model), &e), e);
-    ls_pool_share_cores(compute.pool);
-    if (k) compute.k = k;
-    for (int64_t i = 0; i < SAMPLES; i += micro)
-        run_part(s, &compute, i, SAMPLES - i < micro ? SAMPLES - i : micro, grads, r);
-    memcpy(r->dw, grads + s->model.params[0].offset, sizeof r->dw);
-    ls_compute_close(&compute);
-    free(grads);
-    return r;
 }
 
 /* ---- formulas ---- */
@@ -144,7 +61,7 @@ static void check_sample(const setup *s, const result *r, int64_t i, double (*dw
     int n = 0;
     for (int64_t t = 0; t < ROWS; t++) n += label_of(i, t) >= 0;
     for (int64_t t = 0; t < ROWS; t++) {
-        const float *x = x_of(s, i) + t * WIDTH;
+        const float *x = (const float *)field_of(s, i, 0) + t * WIDTH;
         int32_t label = label_of(i, t);
         double dx[WIDTH] = {0}, scale = label < 0 ? 0 : (double)LOSS_SCALE * s->weights[i] / n;
         loss += n ? row_loss(s, x, label, logits, p) / n : 0;
@@ -180,38 +97,24 @@ static void test_bits(void **state) {
     (void)state;
     setup s = open_setup();
     result *one = run(&s, SAMPLES, 1, NULL);
-    const ls_kernels *k = NULL;
-    for (int i = 0; (k = ls_kernels_at(i)); i++) {
-        result *r = run(&s, 1 + i, 1 + i % 2 * 2, k);
-        assert_memory_equal(r, one, sizeof *r);
-        free(r);
-    }
+    check_variants(&s, one);
     free(one);
     close_setup(&s);
 }
 
 /* ---- tied to an embedding ---- */
 
-static void count_wrong(void *arg, const ls_check_result *r) {
-    if (r->wrong) print_error("%s: %s\n", r->layer->name, r->wrong);
-    *(int64_t *)arg += r->comparisons;
-}
-
 static void test_tied(void **state) {
     (void)state;
     ls_model m = {0};
     ls_error e = {0};
-    int64_t comparisons = 0;
-    ls_check_count count = {0, 0};
     ls_value *ids = ls_input(&m, "ids", LS_I32, LS_DIMS(ROWS));
     ls_value *labels = ls_input(&m, "labels", LS_I32, LS_DIMS(ROWS));
     ls_value *embedding = ls_embedding(&m, ids, .rows = CLASSES, .width = WIDTH);
     ls_linear_cross_entropy(&m, ls_rms_norm(&m, embedding, LS_DEFAULTS), labels, .tied = embedding);
     assert_ls_ok(ls_build_finish(&m, &e), e);
     assert_int_equal(m.nparams, 2);
-    assert_ls_ok(ls_check_model(&m, count_wrong, &comparisons, &count, &e), e);
-    assert_int_equal(count.wrong + count.open, 0);
-    assert_true(comparisons > 100);
+    check_all_layers(&m);
     ls_model_free(&m);
 }
 

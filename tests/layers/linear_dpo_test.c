@@ -1,32 +1,10 @@
 /* linear_dpo_test.c - the loss of preferences: against its formulas in double precision, with all
  * its kinds; the same bits for any micro-batch, block of rows, threads and variant; tied to an
  * embedding. */
-#include <math.h>
-
-#include "base/mem.h"
-#include "base/random.h"
-#include "layers/layer_check.h"
-#include "layers/layers.h"
-#include "model/check.h"
-
 enum { SAMPLES = 5, ROWS = 11, WIDTH = 19, CLASSES = 37, NOTES = 6 };
+#include "layers/linear_head.h"
+
 enum { ACCURACY, MARGIN, CHOSEN, REJECTED, LOGP };
-static const float LOSS_SCALE = 0.25f;
-
-typedef struct setup {
-    ls_model model;
-    float *params;
-    unsigned char *samples;
-    double weights[SAMPLES];
-    ls_dpo_options o;
-} setup;
-
-/* What a call gives, for all samples. */
-typedef struct result {
-    double losses[SAMPLES], forward[SAMPLES], notes[NOTES][SAMPLES];
-    float dx[SAMPLES][ROWS][WIDTH], dw[CLASSES][WIDTH], logits[SAMPLES][ROWS][CLASSES];
-} result;
-
 static double uniform(uint64_t which, uint64_t i) {
     return 2 * ls_random_uniform(7, LS_STREAM_FAKE, which, i) - 1;
 }
@@ -37,10 +15,6 @@ static int32_t label_of(int64_t sample, int64_t row) {
     bool prompt = row < 2 || (row >= begin_of(sample) && row < begin_of(sample) + 2);
     if (prompt || row == ROWS - 1) return -1;
     return (int32_t)((sample * 11 + row * 5) % CLASSES);
-}
-
-static void *field_of(const setup *s, int64_t sample, int field) {
-    return s->samples + (size_t)sample * s->model.sample_nbytes + s->model.inputs[field].offset;
 }
 
 static ls_dpo_fields add_fields(ls_model *m) {
@@ -73,65 +47,6 @@ static setup open_setup(ls_dpo_options o) {
     s.samples = ls_alloc(SAMPLES * m->sample_nbytes);
     for (int64_t i = 0; i < SAMPLES; i++) fill_sample(&s, i);
     return s;
-}
-
-static void close_setup(setup *s) {
-    ls_model_free(&s->model);
-    free(s->params), free(s->samples);
-}
-
-static void *nans(size_t nbytes) {
-    void *p = malloc(nbytes + 1);
-    memset(p, 0xff, nbytes);
-    return p;
-}
-
-/* Samples [i, i + n): losses and logits forward, and backward. */
-static void run_part(const setup *s, const ls_compute *compute, int64_t i, int64_t n, float *grads,
-                     result *r) {
-    const ls_layer *l = &s->model.layers[s->model.nlayers - 1];
-    float x[SAMPLES][ROWS][WIDTH];
-    for (int64_t k = 0; k < n; k++) memcpy(x[k], field_of(s, i + k, 0), sizeof x[k]);
-    void *work = nans(ls_mixed_work_nbytes(l, n, LS_F32, LS_F32, false));
-    ls_layer_call c = {.compute = compute,
-                       .n = n,
-                       .T = l->T,
-                       .samples = s->samples + (size_t)i * s->model.sample_nbytes,
-                       .sample_nbytes = s->model.sample_nbytes,
-                       .params = s->params,
-                       .grads = grads,
-                       .grads_start = i == 0,
-                       .x = {x},
-                       .work = work,
-                       .y = r->logits[i],
-                       .loss_scale = LOSS_SCALE,
-                       .notes = &r->notes[0][i],
-                       .notes_stride = SAMPLES,
-                       .weights = s->weights + i};
-    ls_mixed_forward(l, &c);
-    c.y = NULL;
-    c.losses = r->forward + i;
-    ls_mixed_forward(l, &c);
-    c.losses = r->losses + i;
-    c.dx[0] = r->dx[i];
-    ls_mixed_backward(l, &c);
-    free(work);
-}
-
-static result *run(const setup *s, int64_t micro, int threads, const ls_kernels *k) {
-    result *r = LS_NEW(result);
-    ls_compute compute;
-    ls_error e = {0};
-    float *grads = nans(s->model.nfloats * sizeof *grads);
-    assert_ls_ok(ls_compute_init(&compute, threads, ls_model_scratch_floats(&s->model), &e), e);
-    ls_pool_share_cores(compute.pool);
-    if (k) compute.k = k;
-    for (int64_t i = 0; i < SAMPLES; i += micro)
-        run_part(s, &compute, i, SAMPLES - i < micro ? SAMPLES - i : micro, grads, r);
-    memcpy(r->dw, grads + s->model.params[0].offset, sizeof r->dw);
-    ls_compute_close(&compute);
-    free(grads);
-    return r;
 }
 
 /* ---- formulas ---- */
@@ -254,12 +169,7 @@ static void test_bits(void **state) {
     (void)state;
     setup s = open_setup((ls_dpo_options){.beta = 0.3, .classes = CLASSES});
     result *one = run(&s, SAMPLES, 1, NULL);
-    const ls_kernels *k = NULL;
-    for (int i = 0; (k = ls_kernels_at(i)); i++) {
-        result *r = run(&s, 1 + i, 1 + i % 2 * 2, k);
-        assert_memory_equal(r, one, sizeof *r);
-        free(r);
-    }
+    check_variants(&s, one);
     for (int64_t rows = 1; rows < 50; rows += 6) { /* two passes over blocks of rows */
         s.model.layers[s.model.nlayers - 1].memory.block_rows = rows;
         result *r = run(&s, 1 + rows % 4, 2, NULL);
@@ -272,17 +182,10 @@ static void test_bits(void **state) {
 
 /* ---- tied to an embedding ---- */
 
-static void count_wrong(void *arg, const ls_check_result *r) {
-    if (r->wrong) print_error("%s: %s\n", r->layer->name, r->wrong);
-    *(int64_t *)arg += r->comparisons;
-}
-
 static void test_tied(void **state) {
     (void)state;
     ls_model m = {0};
     ls_error e = {0};
-    int64_t comparisons = 0;
-    ls_check_count count = {0, 0};
     ls_value *ids = ls_input(&m, "ids", LS_I32, LS_DIMS(ROWS));
     ls_dpo_fields fields = add_fields(&m);
     ls_value *embedding = ls_embedding(&m, ids, .rows = CLASSES, .width = WIDTH);
@@ -292,9 +195,7 @@ static void test_tied(void **state) {
     assert_int_equal(m.nparams, 2);
     assert_int_equal(m.nnotes, NOTES);
     assert_string_equal(m.notes[MARGIN], "rewards/margins");
-    assert_ls_ok(ls_check_model(&m, count_wrong, &comparisons, &count, &e), e);
-    assert_int_equal(count.wrong + count.open, 0);
-    assert_true(comparisons > 100);
+    check_all_layers(&m);
     ls_model_free(&m);
 }
 

@@ -6,6 +6,7 @@
 #include "base/random.h"
 #include "model/builder.h"
 #include "model/mixed.h"
+#include "model/refused.h"
 #include "tensor/dtype.h"
 #include "test.h"
 
@@ -394,10 +395,7 @@ static void with_weights(ls_model *m) {
 
 static void test_refused(void **state) {
     (void)state;
-    static const struct {
-        void (*build)(ls_model *);
-        const char *says;
-    } cases[] = {
+    static const refused_model cases[] = {
         {with_targets, "the targets are [2]; of [3] as many numbers are needed"},
         {with_learned, "the targets depend on parameters that are trained"},
         {with_labels,
@@ -410,13 +408,7 @@ static void test_refused(void **state) {
         {with_byte_weight, "the weight is no field of one f32 or i32"},
         {with_weights, "samples have a weight already"},
     };
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        ls_model m = {0};
-        ls_error e = {0};
-        cases[i].build(&m);
-        assert_ls_fails(ls_build_finish(&m, &e), LS_EINVAL, cases[i].says, e);
-        ls_model_free(&m);
-    }
+    check_refused(cases, sizeof cases / sizeof *cases);
 }
 
 int main(void) {

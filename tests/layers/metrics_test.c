@@ -6,6 +6,7 @@
 #include "base/random.h"
 #include "infer/infer.h"
 #include "model/builder.h"
+#include "model/refused.h"
 #include "report/evaluation.h"
 #include "test.h"
 
@@ -254,10 +255,7 @@ static void with_labels(ls_model *m) { ls_is_top(m, numbers(m), numbers(m), 1); 
 
 static void test_refused(void **state) {
     (void)state;
-    static const struct {
-        void (*build)(ls_model *);
-        const char *says;
-    } cases[] = {
+    static const refused_model cases[] = {
         {with_layer, "the value is no measure, such as that of ls_is_top()"},
         {with_name, "the name 'a b' is taken, or has not 1 to 31 letters, digits, _ or -"},
         {with_loss_name, "the name 'loss' is taken"},
@@ -270,13 +268,7 @@ static void test_refused(void **state) {
         {with_many, "a sample has 65 targets; at most 64 are possible"},
         {with_labels, "the model has a field 'v' already"},
     };
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        ls_model m = {0};
-        ls_error e = {0};
-        cases[i].build(&m);
-        assert_ls_fails(ls_build_finish(&m, &e), LS_EINVAL, cases[i].says, e);
-        ls_model_free(&m);
-    }
+    check_refused(cases, sizeof cases / sizeof *cases);
 }
 
 /* Errors of numbers; a value that only measures read late is not overwritten by later layers. */

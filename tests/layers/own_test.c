@@ -5,6 +5,7 @@
 #include <math.h>
 
 #include "base/random.h"
+#include "model/refused.h"
 #include "test.h"
 
 enum { N = 5, ROWS = 2, WIDTH = 6, OUT = 3, COUNT = ROWS * WIDTH };
@@ -233,10 +234,7 @@ static void bad_param(ls_model *m) {
 
 static void test_refused(void **state) {
     (void)state;
-    static const struct {
-        void (*build)(ls_model *);
-        const char *says;
-    } cases[] = {
+    static const refused_model cases[] = {
         {no_kind, "a layer's kind has a name, forward and backward; one of them is NULL"},
         {no_backward, "a layer's kind has a name, forward and backward; one of them is NULL"},
         {no_param, "dots: the kind's nparams is 1; the call gives 0"},
@@ -244,14 +242,7 @@ static void test_refused(void **state) {
         {bad_saved, "bad 'bad': sizes: an output of [2, 6], -12 floats saved"},
         {bad_param, "parameter 'w': [2, -3] is not possible"},
     };
-    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        ls_model m = {0};
-        ls_error e = {0};
-        cases[i].build(&m);
-        assert_int_equal(ls_build_finish(&m, &e), LS_EINVAL);
-        if (!strstr(e.msg, cases[i].says)) fail_msg("case %zu: %s", i, e.msg);
-        ls_model_free(&m);
-    }
+    check_refused(cases, sizeof cases / sizeof *cases);
 }
 
 int main(void) {

@@ -7,13 +7,11 @@
 
 #include "base/file.h"
 #include "config/relations.h"
-#include "folder.h"
 #include "infer/decode.h"
 #include "model/check.h"
 #include "model/fixture.h"
 #include "networks/network.h"
-#include "storage/checkpoint.h"
-#include "train/train.h"
+#include "train/tiny_run.h"
 
 enum { E = 5, K = 2 };
 
@@ -146,39 +144,25 @@ static void test_decode(void **state) {
 /* ---- training ---- */
 
 /* Trains with five settings beside the usual ones; returns the run. */
-static char *train(int n, const char *const own[5], char hash[LS_HASH_TEXT]) {
-    static int nruns;
-    const char *sets[] = {"model.kind=llama",
-                          "model.experts=5",
-                          "model.ffn=24",
-                          "model.router_aux_loss=0.1",
-                          "log.every=1000",
-                          "train.steps=4",
-                          "optim.warmup=2",
-                          "train.eval_every=0",
-                          "parallel.transport=thread",
-                          own[0],
-                          own[1],
-                          own[2],
-                          own[3],
-                          own[4]};
-    char *run = ls_format("%s/run-%d", folder, nruns++), *path = NULL;
-    bool unfinished = false;
+static char *train(int n, const char *const *own, char hash[LS_HASH_TEXT]) {
+    static const char *const usual[] = {"model.kind=llama",
+                                        "model.experts=5",
+                                        "model.ffn=24",
+                                        "model.router_aux_loss=0.1",
+                                        "log.every=1000",
+                                        "train.steps=4",
+                                        "optim.warmup=2",
+                                        "train.eval_every=0",
+                                        "parallel.transport=thread",
+                                        NULL};
     ls_error e = {0};
-    ls_train_options o = {.config = "configs/tiny.yaml",
-                          .sets = sets,
-                          .nsets = sizeof sets / sizeof *sets,
-                          .nworkers = n,
-                          .run = run};
-    assert_ls_ok(ls_train(&o, &unfinished, &e), e);
-    ls_checkpoint_info i;
-    assert_ls_ok(ls_checkpoint_newest(run, &path, NULL, &e), e);
-    assert_ls_ok(ls_checkpoint_verify(path, &i, &e), e);
-    ls_hash_text(i.weights, hash);
-    free(path);
+    char *run = run_path(nruns++);
+    assert_ls_ok(try_run(run, n, usual, own, &e), e);
+    result last = last_of(run);
+    memcpy(hash, last.weights, LS_HASH_TEXT);
     return run;
 }
-#define TRAIN(n, hash, ...) train(n, (const char *const[5]){__VA_ARGS__}, hash)
+#define TRAIN(n, hash, ...) train(n, (const char *const[]){__VA_ARGS__, NULL}, hash)
 
 /* The router's metrics of all steps: the text of metrics.jsonl from each "router/balance" to its
  * last load. */
