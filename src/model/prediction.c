@@ -40,17 +40,6 @@ int ls_predictions_of(const ls_model *m, ls_prediction *list_p) {
     return n;
 }
 
-bool ls_prediction_of_layer(const ls_model *m, const char *name, ls_prediction *p_p) {
-    for (int i = 0; i < m->nlayers; i++) {
-        if (m->layers[i].traits.loss || strcmp(m->layers[i].name, name) != 0) continue;
-        *p_p = (ls_prediction){.kind = LS_NUMBERS};
-        snprintf(p_p->name, sizeof p_p->name, "%s", name);
-        set_value(m, i, p_p);
-        return true;
-    }
-    return false;
-}
-
 void ls_predictions_need(const ls_model *m, const ls_prediction *list, int n, bool *layers,
                          bool *fields) {
     memset(layers, 0, (size_t)m->nlayers * sizeof *layers);

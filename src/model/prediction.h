@@ -24,8 +24,6 @@ typedef struct ls_prediction {
 /* The predictions of a model whose layers read fields: list_p [LS_PREDICTIONS]. Returns how many;
  * 0: its losses predict nothing. */
 int ls_predictions_of(const ls_model *, ls_prediction *list_p);
-/* The output of the layer of this name, as numbers. False: there is none, or it is a loss. */
-bool ls_prediction_of_layer(const ls_model *, const char *name, ls_prediction *p_p);
 
 /* What the predictions need: layers [nlayers] and fields [ninputs] of the model. */
 void ls_predictions_need(const ls_model *, const ls_prediction *list, int n, bool *layers,

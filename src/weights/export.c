@@ -89,11 +89,15 @@ static ls_status write_folder(const ls_export *x, const char *folder, ls_error *
     return x->text->tokenizer ? ls_model_text_write(x->source.arch, x->text, folder, e) : LS_OK;
 }
 
-ls_status ls_export_folder(const ls_export *x, const char *path, ls_written *w_p, ls_error *e) {
+typedef ls_status writer(const ls_export *, const char *path, ls_error *);
+
+/* Writes it whole, or not at all. */
+static ls_status write_fresh(const ls_export *x, const char *path, ls_fresh_kind kind,
+                             writer *write, ls_written *w_p, ls_error *e) {
     ls_fresh f = {0};
     ls_written w = {0};
-    LS_TRY(ls_fresh_begin(path, LS_FRESH_DIRECTORY, &f, e));
-    ls_status s = write_folder(x, f.at, e);
+    LS_TRY(ls_fresh_begin(path, kind, &f, e));
+    ls_status s = write(x, f.at, e);
     if (s == LS_OK) s = ls_written_read(f.at, &w, e);
     if (s == LS_OK)
         s = ls_fresh_end(&f, e);
@@ -104,6 +108,10 @@ ls_status ls_export_folder(const ls_export *x, const char *path, ls_written *w_p
     else
         ls_written_free(&w);
     return s;
+}
+
+ls_status ls_export_folder(const ls_export *x, const char *path, ls_written *w_p, ls_error *e) {
+    return write_fresh(x, path, LS_FRESH_DIRECTORY, write_folder, w_p, e);
 }
 
 /* ---- a GGUF file ---- */
@@ -145,20 +153,7 @@ static ls_status write_gguf(const ls_export *x, const char *path, ls_error *e) {
 }
 
 ls_status ls_export_gguf(const ls_export *x, const char *path, ls_written *w_p, ls_error *e) {
-    ls_fresh f;
     if (!x->text->tokenizer)
         return ls_fail(e, LS_EINVAL, "a GGUF file has a tokenizer, and this model has none");
-    ls_written w = {0};
-    LS_TRY(ls_fresh_begin(path, LS_FRESH_FILE, &f, e));
-    ls_status s = write_gguf(x, f.at, e);
-    if (s == LS_OK) s = ls_written_read(f.at, &w, e);
-    if (s == LS_OK)
-        s = ls_fresh_end(&f, e);
-    else
-        ls_fresh_discard(&f);
-    if (s == LS_OK)
-        *w_p = w;
-    else
-        ls_written_free(&w);
-    return s;
+    return write_fresh(x, path, LS_FRESH_FILE, write_gguf, w_p, e);
 }
