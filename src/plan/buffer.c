@@ -97,8 +97,9 @@ size_t ls_plan_work_nbytes(const ls_plan *p) {
     size_t most = 0;
     for (int i = 0; i < p->share.model->nlayers; i++) {
         const ls_layer *l = &p->share.model->layers[i];
-        int64_t n = l->traits.backward_whole ? ls_share_samples(&p->share, -1)
-                                      : ls_model_samples(p->share.model, p->share.micro_batch);
+        int64_t n = l->traits.backward_whole
+                        ? ls_share_samples(&p->share, -1)
+                        : ls_model_samples(p->share.model, p->share.micro_batch);
         size_t nbytes =
             ls_mixed_work_nbytes(l, n, p->share.compute, p->share.reduce, p->share.wide);
         if (nbytes > most) most = nbytes;

@@ -1,11 +1,11 @@
 /* gather.c - the pass for sharded parameters: it gathers those of a bucket before they are used, so
  * that they can be freed when they are not used again soon.
  *
- * The pass walks the order by rounds. In a round all workers of a rank run the same layer, each on a
- * micro-batch of its own; without a mesh all workers are one rank. Ranks that divide chunks gather
+ * The pass walks the order by rounds. In a round all workers of a cell run the same layer, each on a
+ * micro-batch of its own; without a mesh all workers are one cell. Cells that divide chunks gather
  * together: a bucket stays while any of them is about to read it. Before a round the pass gathers the buckets that this round and the next
  * `prefetch` rounds read, unless they are in memory already; a bucket that none of these reads is
- * dropped (frees.c puts the Free after its last use). All workers of the rank take part in a gather, even
+ * dropped (frees.c puts the Free after its last use). All workers of the cell take part in a gather, even
  * if they have no more micro-batches. This pass alone decides where a bucket is gathered, so no worker
  * exceeds the planned memory: a gather does not begin before all that precedes it in the order is
  * complete (project.c).
@@ -15,12 +15,12 @@
 #include "plan/plan.h"
 #include "share/config.h"
 
-/* The rounds of a rank. */
+/* The rounds of a cell. */
 typedef struct rounds {
     int *first; /* [n] an action of each round */
     int n;
     int begun; /* rounds that some worker has begun */
-    /* [nbuckets] rounds, from the latest one to `prefetch` after it, that read the bucket; ranks
+    /* [nbuckets] rounds, from the latest one to `prefetch` after it, that read the bucket; cells
      * whose workers have the same buckets count together */
     int *readers;
 } rounds;
@@ -28,7 +28,7 @@ typedef struct rounds {
 typedef struct walk {
     const ls_plan *from;
     ls_plan *to;
-    rounds *ranks; /* [nranks] */
+    rounds *cells; /* [ncells] */
     int *at;       /* [nworkers] rounds that the worker has begun */
     int *read;     /* [nread] buckets that a round reads */
     int nread;
@@ -75,45 +75,45 @@ static void add_gathers(walk *w) {
     w->nwanted = 0;
 }
 
-/* The first rank of the owner to which a rank belongs. */
-static int first_of_owner(const ls_plan *p, int rank) {
+/* The first cell of the holder to which a cell belongs. */
+static int first_of_holder(const ls_plan *p, int cell) {
     return p->share
         .workers[ls_share_member(&p->share,
-                                 p->share.workers[ls_share_worker(&p->share, rank, 0)].holder, 0)]
+                                 p->share.workers[ls_share_worker(&p->share, cell, 0)].holder, 0)]
         .cell;
 }
 
-/* The rounds of each rank are the calls of its worker that has most: others have the same at their
+/* The rounds of each cell are the calls of its worker that has most: others have the same at their
  * beginning. */
 static void find_rounds(walk *w) {
     const ls_plan *p = w->from;
-    int *calls = LS_NEW_ARRAY(int, (size_t)p->share.nworkers), ranks = p->share.ncells;
-    int *most = LS_NEW_ARRAY(int, (size_t)ranks); /* the worker */
+    int *calls = LS_NEW_ARRAY(int, (size_t)p->share.nworkers), cells = p->share.ncells;
+    int *most = LS_NEW_ARRAY(int, (size_t)cells); /* the worker */
     for (int i = 0; i < p->nactions; i++)
         calls[p->actions[i].worker] += ls_action_calls_layer(&p->actions[i]);
-    for (int r = 0; r < ranks; r++) {
+    for (int r = 0; r < cells; r++) {
         most[r] = ls_share_worker(&p->share, r, 0);
         for (int i = 1; i < p->share.data; i++)
             if (calls[ls_share_worker(&p->share, r, i)] > calls[most[r]])
                 most[r] = ls_share_worker(&p->share, r, i);
-        w->ranks[r].first = LS_NEW_ARRAY(int, (size_t)calls[most[r]] + 1);
-        int first = first_of_owner(p, r);
-        w->ranks[r].readers =
-            first == r ? LS_NEW_ARRAY(int, (size_t)p->share.nbuckets) : w->ranks[first].readers;
+        w->cells[r].first = LS_NEW_ARRAY(int, (size_t)calls[most[r]] + 1);
+        int first = first_of_holder(p, r);
+        w->cells[r].readers =
+            first == r ? LS_NEW_ARRAY(int, (size_t)p->share.nbuckets) : w->cells[first].readers;
     }
     for (int i = 0; i < p->nactions; i++) {
         const ls_action *a = &p->actions[i];
         int r = p->share.workers[a->worker].cell;
         if (ls_action_calls_layer(a) && a->worker == most[r])
-            w->ranks[r].first[w->ranks[r].n++] = i;
+            w->cells[r].first[w->cells[r].n++] = i;
     }
     free(calls);
     free(most);
 }
 
-/* A worker begins its next round: the first one of its rank that does needs the gathers. */
+/* A worker begins its next round: the first one of its cell that does needs the gathers. */
 static void begin_round(walk *w, int worker) {
-    rounds *r = &w->ranks[w->from->share.workers[worker].cell];
+    rounds *r = &w->cells[w->from->share.workers[worker].cell];
     int round = w->at[worker]++, ahead = w->from->share.config->prefetch;
     if (round < r->begun) return;
     r->begun = round + 1;
@@ -128,7 +128,7 @@ void ls_plan_add_gathers(ls_plan *p) {
     to.actions = NULL;
     to.nactions = to.capacity = 0;
     walk w = {.from = p, .to = &to};
-    w.ranks = LS_NEW_ARRAY(rounds, (size_t)p->share.ncells);
+    w.cells = LS_NEW_ARRAY(rounds, (size_t)p->share.ncells);
     w.at = LS_NEW_ARRAY(int, (size_t)p->share.nworkers);
     w.read = LS_NEW_ARRAY(int, (size_t)p->share.nbuckets);
     w.wanted = LS_NEW_ARRAY(int, (size_t)p->share.nbuckets);
@@ -138,10 +138,10 @@ void ls_plan_add_gathers(ls_plan *p) {
         ls_plan_append(&to, &p->actions[i]);
     }
     for (int r = 0; r < p->share.ncells; r++) {
-        free(w.ranks[r].first);
-        if (first_of_owner(p, r) == r) free(w.ranks[r].readers);
+        free(w.cells[r].first);
+        if (first_of_holder(p, r) == r) free(w.cells[r].readers);
     }
-    free(w.ranks);
+    free(w.cells);
     free(w.at);
     free(w.read);
     free(w.wanted);

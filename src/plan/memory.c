@@ -184,7 +184,7 @@ static void follow(walk *w) {
     }
 }
 
-/* The worker with the most sums: no other one of its rank needs more. */
+/* The worker with the most sums: no other one of its cell needs more. */
 static int neediest(const ls_plan *p) {
     int most = 0;
     for (int i = 1; i < p->share.data; i++) {
@@ -204,7 +204,7 @@ static size_t own_count(const ls_plan *p, int worker) {
     return own;
 }
 
-/* The floats of a flat buffer that a worker uses, but for those of other ranks. */
+/* The floats of a flat buffer that a worker uses, but for those of other cells. */
 static size_t all_count(const ls_plan *p, int worker) {
     int first = 0, end = 0;
     size_t own = 0;
@@ -230,7 +230,7 @@ static size_t sums_count(const ls_plan *p, int worker) {
     return n;
 }
 
-/* Another rank's bucket whose parameters it has, and adds gradients to. */
+/* Another cell's bucket whose parameters it has, and adds gradients to. */
 static bool is_foreign(const ls_plan *p, int bucket, int worker) {
     const ls_worker_share *x = &p->share.workers[worker];
     int chunk = p->share.buckets[bucket].chunk;
@@ -261,15 +261,15 @@ static size_t wide_count(const ls_plan *p, int worker) {
     return n;
 }
 
-/* What other ranks have sent of its own gradients. */
+/* What other cells have sent of its own gradients. */
 static size_t inbox_count(const ls_plan *p, int worker) {
     size_t sum = 0;
     int own = p->share.workers[worker].cell;
     for (int k = 0; p->share.ninbox > 0 && k < p->share.nbuckets; k++)
-        for (int rank = 0; ls_share_has(&p->share, k, worker) && rank < p->share.ncells; rank++)
-            if (!ls_share_has(&p->share, k, ls_share_worker(&p->share, rank, 0)) &&
-                ls_share_receiver(&p->share, k, rank) == own) {
-                ls_range part = ls_share_touched_part(&p->share, k, rank);
+        for (int cell = 0; ls_share_has(&p->share, k, worker) && cell < p->share.ncells; cell++)
+            if (!ls_share_has(&p->share, k, ls_share_worker(&p->share, cell, 0)) &&
+                ls_share_receiver(&p->share, k, cell) == own) {
+                ls_range part = ls_share_touched_part(&p->share, k, cell);
                 sum += part.end - part.first;
             }
     return sum * (size_t)p->share.ninbox;
@@ -346,13 +346,13 @@ static ls_memory memory_of(const ls_plan *p, const ls_memory_config *c, int work
     return m;
 }
 
-/* In a pipeline each rank has another part of the model. */
+/* In a pipeline each cell has another part of the model. */
 void ls_plan_memory(const ls_plan *p, const ls_memory_config *c, ls_memory *m_p) {
     int worker = neediest(p);
     *m_p = memory_of(p, c, worker);
-    for (int rank = 1; rank < p->share.ncells; rank++) {
+    for (int cell = 1; cell < p->share.ncells; cell++) {
         ls_memory m =
-            memory_of(p, c, ls_share_worker(&p->share, rank, p->share.workers[worker].place));
+            memory_of(p, c, ls_share_worker(&p->share, cell, p->share.workers[worker].place));
         if (m.peak > m_p->peak) *m_p = m;
     }
 }

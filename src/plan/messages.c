@@ -2,12 +2,12 @@
  *
  * It takes the lists of all workers and makes one order of them: workers take turns, action by
  * action, and one whose next action needs a message that was not sent yet waits. After the Forward
- * of a layer that layers of another rank read its output is sent there; after the last Backward of
+ * of a layer that layers of another cell read its output is sent there; after the last Backward of
  * these layers the gradient is sent back. So each Send stands where its sender is done, and no
  * order in which actions run can deadlock.
  *
- * What a rank adds to the gradient of another rank's bucket (stages.c) is sent after the virtual
- * worker's last Backward there, and waits in an inbox until the bucket's own rank comes to that
+ * What a cell adds to the gradient of another cell's bucket (share/mesh.h) is sent after the virtual
+ * worker's last Backward there, and waits in an inbox until the bucket's own cell comes to that
  * virtual worker: only then is the sum free that it belongs to.
  */
 #include <stdlib.h>
@@ -34,23 +34,23 @@ static int *parts_of(const walk *w, int worker, int bucket, int chunk) {
     return &w->parts[(worker * p->share.nbuckets + bucket) * p->share.nchunks + chunk];
 }
 
-/* Does the action complete gradients of a bucket that other ranks have parts of? */
+/* Does the action complete gradients of a bucket that other cells have parts of? */
 static bool completes(const ls_plan *p, const ls_action *a, int bucket) {
     return p->share.buckets[bucket].shared &&
            ls_share_closer(&p->share, bucket, ls_share_layer_chunk(&p->share, a->layer)) ==
                a->layer;
 }
 
-/* Have the other ranks sent their parts of what this action completes? */
+/* Have the other cells sent their parts of what this action completes? */
 static bool has_parts(const walk *w, const ls_action *a) {
     const ls_plan *p = w->p;
     const int *touched = NULL;
     int n = ls_share_touched(&p->share, a->layer, &touched),
         chunk = ls_share_layer_chunk(&p->share, a->layer);
     for (int j = 0; j < n; j++)
-        for (int rank = 0; completes(p, a, touched[j]) && rank < p->share.ncells; rank++) {
-            int from = ls_share_worker(&p->share, rank, p->share.workers[a->worker].place);
-            if (!ls_share_sends_part(&p->share, touched[j], rank, chunk)) continue;
+        for (int cell = 0; completes(p, a, touched[j]) && cell < p->share.ncells; cell++) {
+            int from = ls_share_worker(&p->share, cell, p->share.workers[a->worker].place);
+            if (!ls_share_sends_part(&p->share, touched[j], cell, chunk)) continue;
             if (*parts_of(w, from, touched[j], chunk) <=
                 ls_share_vw_index(&p->share, a->worker, a->vw))
                 return false;
@@ -58,12 +58,12 @@ static bool has_parts(const walk *w, const ls_action *a) {
     return true;
 }
 
-/* Has a value come that another rank computes, of a worker's k-th micro-batch? */
+/* Has a value come that another cell computes, of a worker's k-th micro-batch? */
 static bool has_come(const walk *w, const ls_action *a, int layer, int k) {
     return !ls_share_crosses(&w->p->share, layer) || w->ahead[cell(w, layer, a->worker)] > k;
 }
 
-/* Has the next action of a worker all that it needs of other ranks? What a layer computes is sent at
+/* Has the next action of a worker all that it needs of other cells? What a layer computes is sent at
  * once, with the scores that choose its rows. */
 static bool may_run(const walk *w, const ls_action *a) {
     const ls_plan *p = w->p;
@@ -98,15 +98,15 @@ static void send(walk *w, const ls_action *a, ls_buffer_kind what, int layer, in
                                 .nbytes = floats * (int64_t)ls_dtype_size(w->p->share.compute)});
 }
 
-/* The parts of other ranks' buckets that are complete with this Backward. */
+/* The parts of other cells' buckets that are complete with this Backward. */
 static void send_parts(walk *w, const ls_action *a) {
     const ls_plan *p = w->p;
     const int *touched = NULL;
     int n = ls_share_touched(&p->share, a->layer, &touched),
         chunk = ls_share_layer_chunk(&p->share, a->layer);
     for (int j = 0; j < n; j++) {
-        int k = touched[j], rank = p->share.workers[a->worker].cell;
-        ls_range part = ls_share_touched_part(&p->share, k, rank);
+        int k = touched[j], cell = p->share.workers[a->worker].cell;
+        ls_range part = ls_share_touched_part(&p->share, k, cell);
         if (ls_share_has(&p->share, k, a->worker) || !ls_share_closes(&p->share, k, a->layer))
             continue;
         ++*parts_of(w, a->worker, k, chunk);
@@ -114,7 +114,7 @@ static void send_parts(walk *w, const ls_action *a) {
             &w->to,
             &(ls_action){.kind = LS_SEND,
                          .worker = a->worker,
-                         .peer = ls_share_worker(&p->share, ls_share_receiver(&p->share, k, rank),
+                         .peer = ls_share_worker(&p->share, ls_share_receiver(&p->share, k, cell),
                                                  p->share.workers[a->worker].place),
                          .vw = a->vw,
                          .micro = -1,
@@ -128,7 +128,7 @@ static void send_parts(walk *w, const ls_action *a) {
     }
 }
 
-/* The parts of other ranks, before the Backward that completes a bucket. */
+/* The parts of other cells, before the Backward that completes a bucket. */
 static void take_parts(walk *w, const ls_action *a) {
     const ls_plan *p = w->p;
     const int *touched = NULL;
@@ -136,19 +136,19 @@ static void take_parts(walk *w, const ls_action *a) {
         chunk = ls_share_layer_chunk(&p->share, a->layer);
     for (int j = 0; j < n; j++) {
         int k = touched[j];
-        for (int rank = 0; completes(p, a, k) && rank < p->share.ncells; rank++) {
-            if (!ls_share_sends_part(&p->share, k, rank, chunk)) continue;
+        for (int cell = 0; completes(p, a, k) && cell < p->share.ncells; cell++) {
+            if (!ls_share_sends_part(&p->share, k, cell, chunk)) continue;
             ls_plan_append(&w->to,
                            &(ls_action){.kind = LS_TAKE,
                                         .worker = a->worker,
-                                        .peer = ls_share_worker(&p->share, rank,
+                                        .peer = ls_share_worker(&p->share, cell,
                                                                 p->share.workers[a->worker].place),
                                         .vw = a->vw,
                                         .micro = -1,
                                         .chunk = chunk,
                                         .bucket = k,
                                         .slot = a->slot,
-                                        .part = ls_share_touched_part(&p->share, k, rank),
+                                        .part = ls_share_touched_part(&p->share, k, cell),
                                         .buffer = LS_BUF_INBOX});
         }
     }

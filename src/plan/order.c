@@ -9,7 +9,7 @@
 #include "plan/plan.h"
 #include "share/mesh.h"
 
-/* Is the layer one of the worker's rank? */
+/* Is the layer one of the worker's cell? */
 static bool runs(const ls_plan *p, const ls_action *a) {
     return p->share.ncells == 1 || ls_share_runner(&p->share, a->worker, a->layer) == a->worker;
 }
@@ -17,7 +17,8 @@ static bool runs(const ls_plan *p, const ls_action *a) {
 static void add_forward(ls_plan *to, const ls_plan *p, ls_action base, int first, int end) {
     base.kind = LS_FORWARD;
     for (base.layer = first; base.layer < end; base.layer++)
-        if (!p->share.model->layers[base.layer].traits.loss && runs(p, &base)) ls_plan_append(to, &base);
+        if (!p->share.model->layers[base.layer].traits.loss && runs(p, &base))
+            ls_plan_append(to, &base);
 }
 
 /* Where passes are split, a layer that can't be takes part in one of them. false: the layer has nothing
@@ -62,7 +63,7 @@ static ls_action micro_at(const ls_plan *p, int worker, int k) {
     return base;
 }
 
-/* Do two stages of the rank write one bucket? */
+/* Do two stages of the cell write one bucket? */
 static bool shares_bucket(const ls_plan *p, int worker) {
     const ls_model *m = p->share.model;
     int *stage = LS_NEW_ARRAY(int, (size_t)p->share.nbuckets); /* 1 + the stage that writes it */
@@ -205,16 +206,16 @@ static void add_passes(ls_plan *to, const ls_plan *p, int worker, int micros, bo
                           .workers = p->share.pipe,
                           .chunks = p->share.stages_each,
                           .micros = micros};
-    int rank = p->share.workers[worker].cell / p->share.beside, n = ls_pipe_npasses(&s);
+    int place = p->share.workers[worker].cell / p->share.beside, n = ls_pipe_npasses(&s);
     ls_pass *passes = LS_NEW_ARRAY(ls_pass, (size_t)n);
-    ls_pipe_list(&s, rank, passes);
+    ls_pipe_list(&s, place, passes);
     waiting x = {.p = p, .worker = worker, .chunks = s.chunks, .micros = p->share.micros};
     x.apart = s.chunks > 1 && (apart || shares_bucket(p, worker));
     if (ls_pipe_splits(s.kind) && x.apart) keep_apart(p, passes, n);
     if (ls_pipe_splits(s.kind)) let_wait(x, apart, passes, n);
     for (int i = 0; i < n; i++) {
         int first = 0, end = 0;
-        ls_share_stage_layers(&p->share, ls_pipe_stage(&s, rank, passes[i].chunk), &first, &end);
+        ls_share_stage_layers(&p->share, ls_pipe_stage(&s, place, passes[i].chunk), &first, &end);
         ls_action base = micro_at(p, worker, passes[i].micro);
         if (passes[i].backward)
             add_backward(to, p, base, passes[i].back, first, end);

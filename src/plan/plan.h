@@ -19,7 +19,7 @@
  * Invariants, checked by ls_plan_verify() after every pass:
  *  (1) One global order exists; each worker's lanes are restrictions of it (project.c).
  *  (2) A dependency is a use of the same buffer earlier in that order: all point backwards.
- *  (3) A communication is one action of all workers, of those of an island or a rank, or (Send) of
+ *  (3) A communication is one action of all workers, of those of an island or a cell, or (Send) of
  *      two, with one number of bytes, which follows from its bucket or buffer, the config's dtype
  *      and its participants.
  *  (4) A buffer is written before it is read, and not touched after its Free. A transient buffer is

@@ -89,8 +89,8 @@ static int experts_width(const ls_plan *p) {
     int most = (int)strlen("experts");
     char text[LS_PLAN_EXPERTS];
     if (!has_experts(p)) return 0;
-    for (int rank = 0; rank < p->share.ncells; rank++) {
-        ls_plan_experts_of(p, ls_share_worker(&p->share, rank, 0), text, sizeof text);
+    for (int cell = 0; cell < p->share.ncells; cell++) {
+        ls_plan_experts_of(p, ls_share_worker(&p->share, cell, 0), text, sizeof text);
         if ((int)strlen(text) > most) most = (int)strlen(text);
     }
     return most + 1;
@@ -122,11 +122,11 @@ static void print_parts(const ls_plan *p, int worker, ls_buf *out) {
 }
 
 /* "2", "2 to 5", or "2, 4 to 6" where workers between them have other slices. */
-static void print_stage(const ls_plan *p, int rank, int stage, int width, ls_buf *out) {
+static void print_stage(const ls_plan *p, int cell, int stage, int width, ls_buf *out) {
     const ls_layer *layers = p->share.model->layers;
     int first = 0, end = 0, data = p->share.data, beside = p->share.beside;
-    int worker = ls_share_worker(&p->share, rank, 0),
-        last = ls_share_worker(&p->share, rank, data - 1);
+    int worker = ls_share_worker(&p->share, cell, 0),
+        last = ls_share_worker(&p->share, cell, data - 1);
     char workers[48], names[2 * LS_NAME + 8];
     ls_share_stage_layers(&p->share, stage, &first, &end);
     snprintf(workers, sizeof workers,
@@ -168,8 +168,8 @@ void ls_plan_print_mesh(const ls_plan *p, ls_buf *out) {
                   has_both(p) ? "chunks   " : "");
     if (width) ls_buf_printf(out, "%-*s ", width, "experts");
     ls_buf_printf(out, "%-36s %14s\n", "layers", "parameters");
-    for (int rank = 0; rank < p->share.ncells; rank++)
+    for (int cell = 0; cell < p->share.ncells; cell++)
         for (int chunk = 0; chunk < p->share.stages_each; chunk++)
-            print_stage(p, rank, ls_pipe_stage(&s, rank / p->share.beside, chunk), width, out);
+            print_stage(p, cell, ls_pipe_stage(&s, cell / p->share.beside, chunk), width, out);
     ls_buf_printf(out, "\n");
 }

@@ -32,7 +32,8 @@ static int *find_segments(const ls_plan *p) {
         if (m->layers[l].traits.has_logits) last = l;
     for (int l = 0; l < m->nlayers; l++) first[l] = NONE;
     for (int l = begin; l < last; l++)
-        if ((m->layers[l].link.is_constant && m->layers[l].nparams) || m->layers[l].traits.backward_whole)
+        if ((m->layers[l].link.is_constant && m->layers[l].nparams) ||
+            m->layers[l].traits.backward_whole)
             begin = l + 1;
     while (begin < last && !ls_model_cut(m, begin, NULL)) begin++;
     for (int end = begin + 1; end <= last; end++) {
@@ -46,16 +47,16 @@ static int *find_segments(const ls_plan *p) {
     return first;
 }
 
-/* Returns begins [ranks][nlayers]: for the layer of a rank whose Backward is its first of a segment,
+/* Returns begins [cells][nlayers]: for the layer of a cell whose Backward is its first of a segment,
  * the segment's first layer. first: of find_segments(). */
 static int *find_begins(const ls_plan *p, const int *first) {
     const ls_model *m = p->share.model;
-    int ranks = p->share.ncells, *begins = LS_NEW_ARRAY(int, (size_t)(ranks * m->nlayers));
-    bool *seen = LS_NEW_ARRAY(bool, (size_t)ranks);
-    for (int i = 0; i < ranks * m->nlayers; i++) begins[i] = NONE;
+    int cells = p->share.ncells, *begins = LS_NEW_ARRAY(int, (size_t)(cells * m->nlayers));
+    bool *seen = LS_NEW_ARRAY(bool, (size_t)cells);
+    for (int i = 0; i < cells * m->nlayers; i++) begins[i] = NONE;
     for (int end = 0; end < m->nlayers; end++) {
         if (first[end] == NONE) continue;
-        for (int r = 0; r < ranks; r++) seen[r] = false;
+        for (int r = 0; r < cells; r++) seen[r] = false;
         for (int l = end; l >= first[end]; l--) {
             int r = ls_share_cell_of(&p->share, l);
             if (seen[r] || m->layers[l].link.is_constant) continue;
@@ -70,12 +71,12 @@ static int *find_begins(const ls_plan *p, const int *first) {
 /* Appends an action of a worker's list, after the Recomputes that it needs. */
 static void add_action(ls_plan *list, const ls_plan *p, const int *begins, const ls_action *a) {
     const ls_model *m = p->share.model;
-    int first = NONE, rank = p->share.workers[a->worker].cell;
+    int first = NONE, cell = p->share.workers[a->worker].cell;
     if (a->kind == LS_BACKWARD && a->back != LS_BACK_PARAMS)
-        first = begins[rank * m->nlayers + a->layer];
+        first = begins[cell * m->nlayers + a->layer];
     for (int l = first; first != NONE && l <= a->layer; l++) {
         bool sent = ls_share_crosses(&p->share, l) && !m->layers[l].memory.saved;
-        if (m->layers[l].traits.loss || ls_share_cell_of(&p->share, l) != rank || sent) continue;
+        if (m->layers[l].traits.loss || ls_share_cell_of(&p->share, l) != cell || sent) continue;
         ls_action again = {.kind = LS_RECOMPUTE, .worker = a->worker, .layer = l};
         again.vw = a->vw;
         again.micro = a->micro;

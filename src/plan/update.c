@@ -38,14 +38,14 @@ static void send_to(ls_plan *p, int bucket, int from, int to) {
 }
 
 /* Owners whose workers read the parameters, too, get them from the one that updates them: the first
- * of these workers, which passes them on. Where an owner has one copy, these messages are empty. */
+ * of these workers, which passes them on. Where a holder has one copy, these messages are empty. */
 static void send_params(ls_plan *p, int bucket) {
-    int own = p->share.buckets[bucket].workers.from, owners = p->share.nholders;
-    int members = p->share.nworkers / owners;
-    for (int owner = 0; p->share.buckets[bucket].shared && owner < owners; owner++) {
+    int own = p->share.buckets[bucket].workers.from, holders = p->share.nholders;
+    int members = p->share.nworkers / holders;
+    for (int holder = 0; p->share.buckets[bucket].shared && holder < holders; holder++) {
         int first = -1;
         for (int i = 0; i < members; i++) {
-            int to = ls_share_member(&p->share, owner, i);
+            int to = ls_share_member(&p->share, holder, i);
             bool reads = ls_share_touches(&p->share, bucket, p->share.workers[to].cell);
             if (ls_share_has(&p->share, bucket, to) || !reads) continue;
             send_to(p, bucket, first < 0 ? own : first, to);

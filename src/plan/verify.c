@@ -330,7 +330,7 @@ static void list_writing(walk *w) {
 }
 
 /* In a pipeline, the layer that is the last of its chunk to write a bucket comes after all others of its
- * rank. */
+ * cell. */
 static void check_writer(walk *w, const ls_action *a) {
     const ls_plan *p = w->p;
     const ls_model *m = p->share.model;
@@ -386,12 +386,13 @@ static void check_compute(walk *w, const ls_action *a) {
  * have. */
 static void check_recompute(walk *w, const ls_action *a) {
     const ls_model *m = w->p->share.model;
-    if (a->layer < 1 || a->layer >= m->nlayers || m->layers[a->layer].traits.loss || !is_own(w, a)) {
+    if (a->layer < 1 || a->layer >= m->nlayers || m->layers[a->layer].traits.loss ||
+        !is_own(w, a)) {
         wrong(w, "belongs to another worker");
         return;
     }
     int i = a->vw * m->nlayers + a->layer;
-    int backs = m->layers[a->layer].link.is_constant           ? a->micro
+    int backs = m->layers[a->layer].link.is_constant      ? a->micro
                 : ls_share_splits(&w->p->share, a->layer) ? w->inputs[i]
                                                           : w->backs[i];
     bool piped = w->p->share.ncells > 1;
@@ -541,12 +542,12 @@ static void check_gather(walk *w, const ls_action *a) {
     w->gathered[a->bucket]++;
 }
 
-/* A value that another rank reads goes there, its gradient back; what a rank adds to the gradient of
- * another rank's bucket goes there, and new parameters come back. */
+/* A value that another cell reads goes there, its gradient back; what a cell adds to the gradient of
+ * another cell's bucket goes there, and new parameters come back. */
 static void check_send(walk *w, const ls_action *a) {
     const ls_plan *p = w->p;
     ls_buffer b = ls_plan_buffer_of(p, a->buffer);
-    int rank = p->share.workers[a->worker].cell;
+    int cell = p->share.workers[a->worker].cell;
     int64_t nbytes = -1;
     bool fits = a->peer >= 0 && a->peer < p->share.nworkers && a->peer != a->worker;
     bool inside = fits && p->share.workers[a->peer].holder == p->share.workers[a->worker].holder;
@@ -562,10 +563,10 @@ static void check_send(walk *w, const ls_action *a) {
                  (int64_t)p->share.model->layers[layer].y_floats *
                  (int64_t)ls_dtype_size(p->share.compute);
     } else if (fits && b.kind == LS_BUF_INBOX) {
-        fits = ls_share_touches(&p->share, a->bucket, rank) && b.index == a->bucket &&
-               ls_share_sends_part(&p->share, a->bucket, rank, a->chunk) &&
-               p->share.workers[a->peer].cell == ls_share_receiver(&p->share, a->bucket, rank);
-        ls_range part = ls_share_touched_part(&p->share, a->bucket, rank);
+        fits = ls_share_touches(&p->share, a->bucket, cell) && b.index == a->bucket &&
+               ls_share_sends_part(&p->share, a->bucket, cell, a->chunk) &&
+               p->share.workers[a->peer].cell == ls_share_receiver(&p->share, a->bucket, cell);
+        ls_range part = ls_share_touched_part(&p->share, a->bucket, cell);
         nbytes = (int64_t)((part.end - part.first) * ls_dtype_size(p->share.reduce));
         *writer_of(w, a->worker, a->bucket, a->slot) = 0;
     } else if (fits && b.kind == LS_BUF_PARAM) {
@@ -730,15 +731,15 @@ static void check_freed(walk *w) {
             wrong(w, "ends a plan that leaves a buffer in use");
 }
 
-/* A worker takes a part of each virtual worker from each other rank that has one, or gets the new
+/* A worker takes a part of each virtual worker from each other cell that has one, or gets the new
  * parameters. */
 static int expected_messages(const ls_plan *p, int bucket, int worker) {
     int own = p->share.workers[worker].cell, parts = 0;
     if (!ls_share_has(&p->share, bucket, worker)) return ls_share_touches(&p->share, bucket, own);
-    for (int rank = 0; rank < p->share.ncells; rank++)
+    for (int cell = 0; cell < p->share.ncells; cell++)
         for (int chunk = 0; chunk < p->share.nchunks; chunk++)
-            parts += ls_share_sends_part(&p->share, bucket, rank, chunk) &&
-                     ls_share_receiver(&p->share, bucket, rank) == own;
+            parts += ls_share_sends_part(&p->share, bucket, cell, chunk) &&
+                     ls_share_receiver(&p->share, bucket, cell) == own;
     return parts * p->share.workers[worker].nvws;
 }
 
@@ -749,9 +750,9 @@ static void check_end(walk *w) {
     for (int i = 0; i < p->share.V * p->share.model->nlayers; i++) {
         const ls_layer *l = &p->share.model->layers[i % p->share.model->nlayers];
         if (w->forwards[i] != (l->traits.loss ? 0 : micros) ||
-            w->backs[i] != (l->link.is_constant      ? 0
+            w->backs[i] != (l->link.is_constant        ? 0
                             : l->traits.backward_whole ? 1
-                                                : micros) ||
+                                                       : micros) ||
             w->inputs[i] != (ls_share_splits(&p->share, i % p->share.model->nlayers) ? micros : 0))
             wrong(w, "ends a plan that leaves out a micro-batch");
     }

@@ -11,7 +11,7 @@ static size_t sums_of(const ls_plan *p, int bucket, ls_worker_set of) {
     return sums;
 }
 
-/* Among some of the workers: those of an island, or a rank. */
+/* Among some of the workers: those of an island, or a cell. */
 static size_t island_nbytes(const ls_plan *p, const ls_action *a, size_t floats) {
     size_t n = (size_t)ls_worker_set_count(a->of), sum = 0;
     size_t nbytes = floats * ls_dtype_size(p->share.reduce);

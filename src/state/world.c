@@ -62,7 +62,7 @@ static ls_status take_own(ls_world *w, const ls_share *sh, ls_error *e) {
     return take_wide(w, sh, e);
 }
 
-/* Are there buckets that only some workers of an owner have, those of a chunk? */
+/* Are there buckets that only some workers of a holder have, those of a chunk? */
 static bool splits_chunks(const ls_share *sh) {
     for (int k = 0; k < sh->nbuckets; k++)
         if (sh->buckets[k].is_apart) return true;
@@ -331,25 +331,25 @@ ls_status ls_world_adopt(ls_world *w, const ls_share *sh, const ls_compute *c, i
     return s;
 }
 
-/* Sends a bucket from the first worker that has it to all workers of an owner, or to the one copy that
+/* Sends a bucket from the first worker that has it to all workers of a holder, or to the one copy that
  * they share. */
-static ls_status send_bucket(const ls_world *w, const ls_share *sh, void *params, int k, int owner,
+static ls_status send_bucket(const ls_world *w, const ls_share *sh, void *params, int k, int holder,
                              ls_error *e) {
-    bool one = params == w->params && w->shares_params, home = owner == ls_share_holder_of(sh, k);
+    bool one = params == w->params && w->shares_params, home = holder == ls_share_holder_of(sh, k);
     int me = ls_group_rank(w->group);
-    int from = sh->buckets[k].workers.from, to = ls_share_member(sh, owner, 0);
+    int from = sh->buckets[k].workers.from, to = ls_share_member(sh, holder, 0);
     size_t n = (sh->buckets[k].end - sh->buckets[k].first) * ls_dtype_size(sh->compute);
     void *at = ls_flat_at_mut(sh->compute, params, sh->buckets[k].first);
     if (!home && me == from) LS_TRY(ls_send(w->group, at, n, LS_U8, to, e));
     if (!home && me == to) LS_TRY(ls_recv(w->group, at, n, LS_U8, from, e));
-    if (one || sh->workers[me].holder != owner) return LS_OK;
+    if (one || sh->workers[me].holder != holder) return LS_OK;
     return ls_broadcast(w->shards, at, n, LS_U8, home ? sh->workers[from].holder_place : 0, e);
 }
 
-/* Does a worker of the owner read the bucket? Those that have it do not count. */
-static bool reads(const ls_share *sh, int bucket, int owner) {
+/* Does a worker of the holder read the bucket? Those that have it do not count. */
+static bool reads(const ls_share *sh, int bucket, int holder) {
     for (int i = 0; sh->buckets[bucket].shared && i < sh->nworkers / sh->nholders; i++) {
-        int w = ls_share_member(sh, owner, i);
+        int w = ls_share_member(sh, holder, i);
         if (!ls_share_has(sh, bucket, w) && ls_share_touches(sh, bucket, sh->workers[w].cell))
             return true;
     }
@@ -360,17 +360,17 @@ ls_status ls_world_spread(ls_world *w, const ls_share *sh, ls_error *e) {
     if (w->in_one_thread) return LS_OK;
     if (sh->nholders == 1) return LS_OK;
     for (int k = 0; k < sh->nbuckets; k++)
-        for (int owner = 0; owner < sh->nholders; owner++)
-            if (reads(sh, k, owner)) LS_TRY(send_bucket(w, sh, w->params, k, owner, e));
+        for (int holder = 0; holder < sh->nholders; holder++)
+            if (reads(sh, k, holder)) LS_TRY(send_bucket(w, sh, w->params, k, holder, e));
     return ls_barrier(w->group, e);
 }
 
 /* All workers get all buckets. */
 static ls_status share_all(const ls_world *w, const ls_share *sh, void *params, ls_error *e) {
     for (int k = 0; k < sh->nbuckets; k++)
-        for (int owner = 0; owner < sh->nholders; owner++)
-            if (owner != ls_share_holder_of(sh, k) || sh->buckets[k].is_apart)
-                LS_TRY(send_bucket(w, sh, params, k, owner, e));
+        for (int holder = 0; holder < sh->nholders; holder++)
+            if (holder != ls_share_holder_of(sh, k) || sh->buckets[k].is_apart)
+                LS_TRY(send_bucket(w, sh, params, k, holder, e));
     return ls_barrier(w->group, e);
 }
 
