@@ -56,7 +56,7 @@ static bool has(const char *run, const char *name) {
 
 /* The checkpoint's files equal, byte by byte, those that threads of one process write while all
  * wait. */
-static void same_files(const char *run, int step) {
+static void same_as_of_threads(const char *run, int step) {
     static const char *const names[] = {"model.safetensors", "optimizer.safetensors"};
     char line[512];
     snprintf(line, sizeof line, "ckpt verify @/%s/checkpoints/step-%d", run, step);
@@ -73,7 +73,7 @@ static void end_well(pair *p) {
     host_expect(&p->a, 0, NULL);
     host_expect(&p->b, 0, "the run has ended");
     check_run("undisturbed", p->run, &p->a);
-    same_files(p->run, 80);
+    same_as_of_threads(p->run, 80);
     assert_false(has(p->run, ".step-"));
 }
 
@@ -92,7 +92,7 @@ static void test_same_files(void **state) {
     for (int i = 0; i < 3; i++) {
         pair p = two(runs[i][0], runs[i][1], NULL, NULL);
         end_well(&p);
-        same_files(p.run, 40);
+        same_as_of_threads(p.run, 40);
         assert_false(host_says(&p.a, "failed"));
         assert_false(host_says(&p.b, "failed"));
     }
@@ -120,7 +120,7 @@ static void test_beside(void **state) {
         assert_false(has(p.run, "step-40"));
         release();
         end_well(&p);
-        same_files(p.run, 40);
+        same_as_of_threads(p.run, 40);
     }
 }
 
@@ -153,7 +153,7 @@ static void test_last(void **state) {
     host_expect(&p.b, 1, "the checkpoint of step 80 failed: ");
     assert_true(host_says(&p.a, "the checkpoint of step 80 could not be written; the newest good"));
     assert_false(has("last", ".step-"));
-    same_files("last", 40);
+    same_as_of_threads("last", 40);
 }
 
 /* ---- killed processes ---- */
@@ -188,7 +188,7 @@ static void test_killed(void **state) {
     p.b = pair_join(&p, 2, "");
     end_well(&p);
     assert_true(host_says(&p.a, "from the newest checkpoint"));
-    same_files(p.run, 40);
+    same_as_of_threads(p.run, 40);
 }
 
 int main(void) {

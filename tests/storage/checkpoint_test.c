@@ -155,7 +155,7 @@ static void test_load_owned(void **state) {
     (void)state;
     ls_error e = {0};
     write_plain(2);
-    const ls_bucket owned = {.first = 100, .end = 1100};
+    const ls_range owned = {.first = 100, .end = 1100};
     ls_train_state s = state_after(9), want = state_after(2), was = state_after(9);
     char *path = ls_checkpoint_path(run, 2);
     s.owned = &owned;

@@ -61,7 +61,7 @@ static void test_models(void **state) {
         float *params = LS_NEW_ARRAY(float, m.nfloats);
         ls_train_state s = {.model = &m, .flat = {1, {params}}};
         for (int part = 0; part < 2; part++) {
-            const ls_bucket owned[] = {{.first = 100, .end = 3000},
+            const ls_range owned[] = {{.first = 100, .end = 3000},
                                        {.first = 5001, .end = 5002},
                                        {.first = 9000, .end = m.nfloats - 700}};
             for (size_t k = 0; k < m.nfloats; k++) params[k] = -77;

@@ -362,7 +362,7 @@ static void run_meshes(subject *s) {
 static int run_model(const model *m) {
     static int possible[1 << NCUTS];
     ls_error e;
-    int nruns = 0;
+    int runs = 0;
     for (int cut = (1 << NCUTS) - 1; cut >= 0; cut--) {
         subject *s = calloc(1, sizeof *s);
         *s = (subject){.m = m, .cut = cut};
@@ -373,10 +373,10 @@ static int run_model(const model *m) {
         for (int other = cut + 1; other < 1 << NCUTS; other++)
             contained = contained || (possible[other] && (other & cut) == cut);
         if (possible[cut] && !contained) run_meshes(s);
-        nruns += s->nruns;
+        runs += s->nruns;
         free(s);
     }
-    return nruns;
+    return runs;
 }
 
 static void test_meshes(void **state) {
@@ -384,9 +384,9 @@ static void test_meshes(void **state) {
     bool each = EACH < 100; /* with a sanitizer a model may have none of the few runs */
     int all = 0;
     for (size_t i = 0; i < sizeof models / sizeof *models; i++) {
-        int nruns = run_model(&models[i]);
-        assert_true(!each || nruns > 0);
-        all += nruns;
+        int runs = run_model(&models[i]);
+        assert_true(!each || runs > 0);
+        all += runs;
     }
     assert_true(all > 0);
     for (int i = 0; i < nreasons; i++)
