@@ -242,7 +242,7 @@ static void test_help_config(void **state) {
                                 "onebit_adam, onebit_lamb,\n      rowwise_adagrad)\n      the "
                                 "update";
     assert_int_equal(strncmp(output, first, strlen(first)), 0);
-    assert_null(strstr(output, "  train."));
+    assert_null(strstr(output, "\n  train."));
     free(output);
     expect("help config opt", 2,
            "help config: there is no group or key 'opt'; the groups are model, data");
