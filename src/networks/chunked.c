@@ -53,6 +53,11 @@ static ls_status check_product(int64_t Q, int64_t E, ls_error *e) {
 
 ls_status ls_chunked_check(const ls_config *c, ls_error *e) {
     int64_t Q = c->parallel.context_virtual, E = c->parallel.expert_virtual;
+    if (E * Q > 1 && !ls_config_has_tokens(c))
+        return ls_fail(e, LS_EINVAL,
+                       "parallel.%s_virtual %lld: only models of kind gpt2 and llama are cut into "
+                       "chunks; set 1",
+                       E > 1 ? "expert" : "context", (long long)(E > 1 ? E : Q));
     if (E > 1) LS_TRY(check_samples(c, e));
     if (Q > 1) LS_TRY(check_positions(c, e));
     return check_product(Q, E, e);

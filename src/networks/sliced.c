@@ -9,6 +9,11 @@ ls_status ls_sliced_check(const ls_config *c, const ls_sliced_sizes *s, ls_error
     int64_t n = c->parallel.tensor_virtual, most = n;
     const char *what = NULL;
     if (n == 1) return LS_OK;
+    if (!ls_config_has_tokens(c))
+        return ls_fail(e, LS_EINVAL,
+                       "parallel.tensor_virtual %lld: only models of kind gpt2 and llama are cut "
+                       "into slices; set 1",
+                       (long long)n);
     bool shares = n > s->kv_heads && n <= s->heads && n % s->kv_heads == 0;
     if (s->kv_heads < most && s->kv_heads < s->heads && !shares)
         return ls_fail(

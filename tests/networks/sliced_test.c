@@ -8,6 +8,7 @@
 
 #include <math.h>
 
+#include "config/conflicts.h"
 #include "infer/decode.h"
 #include "layers/vocabulary_slices.h"
 #include "model/check.h"
@@ -389,8 +390,10 @@ static void test_refused(void **state) {
     c.model.experts = 3;
     refused(&c, "the model has 3 experts (model.experts), and each slice needs one; set 3 or less");
     c = config_of(LS_MODEL_LLAMA, 2);
+    ls_error e = {0};
     c.lora.rank = 2;
-    refused(&c, "lora.rank");
+    assert_ls_fails(ls_config_check_conflicts(&c, "x", &e), LS_EINVAL,
+                    "parallel.tensor_virtual: 2 does not go with lora.rank: 2", e);
     c = config_of(LS_MODEL_LLAMA, 3);
     c.parallel.sequence = true;
     refused(&c, "parallel.tensor_virtual 3 does not divide the 20 positions of a sample "
