@@ -1,5 +1,4 @@
 /* action.c - runs each kind of action (exec_state.h). */
-#include <math.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -8,9 +7,7 @@
 #include "exec/exec_state.h"
 #include "exec/replicas.h"
 #include "model/split.h"
-#include "optim/norm.h"
 #include "share/codes.h"
-#include "state/apart.h"
 #include "state/errors.h"
 #include "state/round.h"
 #include "state/store_step.h"
@@ -54,23 +51,9 @@ ls_status ls_exec_load(ls_exec *x, ls_error *e) {
     return weigh(x, e);
 }
 
-/* The samples of an island, as places in the batch; island 0: the whole batch. */
-static void samples_of_island(const ls_exec *x, int island, uint64_t *first_p, uint64_t *end_p) {
-    const ls_plan *p = x->c.plan;
-    int vws = p->share.island_vws, at = island > 0 ? (island - 1) * vws : 0;
-    ls_batch_share(x->batch.count, p->share.V, at, at + vws, first_p, end_p);
-}
-
-/* Their number. */
-static uint64_t island_count(const ls_exec *x, int island) {
-    uint64_t first = 0, end = 0;
-    samples_of_island(x, island, &first, &end);
-    return end - first;
-}
-
 /* The loss is the mean over the batch; a replica's, over its part of the batch. */
 static float loss_scale_of(const ls_exec *x, int vw) {
-    double count = (double)island_count(x, ls_share_island_of(&x->c.plan->share, vw));
+    double count = (double)ls_exec_island_count(x, ls_share_island_of(&x->c.plan->share, vw));
     if (count == 0) return 0; /* nothing of the batch is left for it */
     return (float)(x->in->loss_scale / (count * (double)x->c.plan->share.model->targets));
 }
@@ -155,8 +138,8 @@ static void copy_given(const ls_exec *x, const ls_action *a, const char *grads,
     uint64_t first = 0, end = 0;
     for (int k = 0; k < l->nparams; k++)
         if (!l->link.frozen[k])
-            memcpy(ls_exec_sum_at(x, a->slot, l->link.offsets[k]), grads + l->link.offsets[k] * size,
-                   l->counts[k] * size);
+            memcpy(ls_exec_sum_at(x, a->slot, l->link.offsets[k]),
+                   grads + l->link.offsets[k] * size, l->counts[k] * size);
     ls_batch_share(x->batch.count, p->share.V, a->vw, a->vw + 1, &first, &end);
     double *own = ls_share_scalars(&p->share, x->c.world->parts).losses;
     int n = p->share.model->nlosses + p->share.model->nnotes;
@@ -314,25 +297,6 @@ static ls_status run_add(ls_exec *x, const ls_action *a) {
     return LS_OK;
 }
 
-/* A code can't hold what is not finite: the norm shows it. Workers that divide the layers all
- * have the weights of their samples, which count once. */
-static ls_status run_norm(ls_exec *x) {
-    const ls_plan *p = x->c.plan;
-    double *weights = ls_share_scalars(&p->share, x->c.world->parts).weights;
-    if (weights && p->share.workers[x->c.worker].cell > 0)
-        memset(weights, 0, (size_t)p->share.batch * sizeof *weights);
-    for (int k = 0; k < p->share.nbuckets; k++) {
-        ls_range s = ls_share_normed(&p->share, k, x->c.worker);
-        size_t base = ls_share_base(&p->share, k);
-        const ls_norm_input sum = {p->share.model, p->share.reduce,
-                                   ls_exec_sum_at(x, ls_exec_sum_slot(x, k), base)};
-        ls_norm_blocks(&x->compute, &sum, s.first - base, s.end - base,
-                       x->c.world->parts + base / LS_BLOCK);
-    }
-    if (atomic_load(&x->not_finite)) x->c.world->parts[0] = NAN;
-    return LS_OK;
-}
-
 int64_t ls_exec_changes(const ls_exec *x) {
     return x->in->changes ? x->in->changes : x->in->step + 1;
 }
@@ -399,7 +363,7 @@ static ls_status run_compute(ls_exec *x, const ls_action *a, ls_error *e) {
     case LS_DELTA: return ls_replicas_delta(x, a);
     case LS_COPY: return ls_replicas_copy(x, a);
     case LS_MIX: return ls_replicas_mix(x, a);
-    case LS_NORM: return run_norm(x);
+    case LS_NORM: return ls_exec_norm(x);
     case LS_UPDATE: return run_update(x, a);
     case LS_TAKE: return run_take(x, a);
     default: return ls_fail(e, LS_EINVAL, "%s is not a computation", ls_action_kind_name(a->kind));
@@ -424,72 +388,13 @@ static void mark_sum(const ls_exec *x, const ls_action *a) {
                        ls_store_sum_mark(w->store, x->c.worker, a->bucket, replicas, x->in->step));
 }
 
-/* The outer optimizer takes the mean of the replicas' Deltas. */
-static void finish_sync(ls_exec *x) {
-    x->out = *x->in->trained;
-    x->update = (ls_optim_step){.updates = x->in->updates,
-                                .lr = x->in->lr,
-                                .grad_scale = 1.0 / x->c.plan->share.islands,
-                                .samples = 1};
-}
-
-static ls_store_note decision_of(const ls_exec *x) {
-    const ls_share *sh = &x->c.plan->share;
-    const ls_step_in *training = sh->task == LS_TASK_TRAIN ? x->in : x->in->training;
-    ls_store_note n = {.steps = ls_exec_changes(x),
-                       .task = sh->task,
-                       .part_first = sh->sync.part_first,
-                       .part_end = sh->sync.part_end,
-                       .averages = sh->sync.averages,
-                       .apart = x->in->apart,
-                       .lr = training->lr,
-                       .updates = training->updates,
-                       .update = x->update,
-                       .out = x->out,
-                       .loss_scale = x->in->loss_scale};
-    memcpy(n.islands, x->islands, sizeof n.islands);
-    return n;
-}
-
-static ls_status meet(ls_exec *x, ls_error *e) {
-    finish_sync(x);
-    const ls_store_note n = decision_of(x);
-    return ls_round_meet(x->c.world, &x->c.plan->share, x->c.worker, &n, x->tokens, e);
-}
-
-static bool is_round_apart(const ls_exec *x) {
-    return x->c.plan->share.task == LS_TASK_MIX && x->in->apart && x->c.world->store;
-}
-
-/* Norms, losses, and whether a worker gives the step up; of an island, only its norms. In a step
- * apart, the workers of an island sum all of it alone, in a round after those that they mix with
- * are ready. */
-static ls_status start_scalars(ls_exec *x, const ls_action *a, ls_request **r_p, ls_error *e) {
-    const ls_plan *p = x->c.plan;
-    const ls_world *w = x->c.world;
-    size_t first = 0, end = p->share.nscalars, blocks = p->share.segment_floats / LS_BLOCK;
-    w->parts[end - 1] = atomic_load(&x->gives_up);
-    if (a->axis == LS_AXIS_ISLAND) {
-        first = (size_t)a->island * blocks;
-        end = first + blocks;
-    } else if (p->share.task != LS_TASK_TRAIN) {
-        first = end - 1;
-    } else if (p->share.islands) {
-        first = p->share.floats / LS_BLOCK;
-    }
-    bool island = a->axis == LS_AXIS_ISLAND || x->in->apart;
-    if (is_round_apart(x)) LS_TRY(meet(x, e));
-    return ls_all_reduce_start(island ? w->island : w->group, w->parts + first, w->sums + first,
-                               end - first, LS_F64, LS_SUM, r_p, e);
-}
-
 /* The owner's sum replaces its shard of its own lowest sum, which no other worker reads. */
 ls_status ls_exec_start_comm(ls_exec *x, const ls_action *a, ls_request **r_p, ls_error *e) {
     const ls_plan *p = x->c.plan;
     const ls_world *w = x->c.world;
     if (atomic_load(&x->gives_up)) be_patient(x);
     if (a->kind == LS_SEND) return ls_exec_start_message(x, a, r_p, e);
-    if (a->bucket == LS_SCALARS) return start_scalars(x, a, r_p, e);
+    if (a->bucket == LS_SCALARS) return ls_exec_start_scalars(x, a, r_p, e);
     size_t first = p->share.buckets[a->bucket].first,
            count = p->share.buckets[a->bucket].end - first;
     ls_range own = ls_share_shard(&p->share, a->bucket, x->c.worker);
@@ -544,121 +449,32 @@ ls_status ls_exec_start_comm(ls_exec *x, const ls_action *a, ls_request **r_p, l
     }
 }
 
-/* The sums over the batch of the samples' losses, each times its weight, and of the weights. */
-typedef struct batch_sums {
-    double loss, weight;
-} batch_sums;
-
-static batch_sums sums_of(const ls_exec *x) {
-    const ls_plan *p = x->c.plan;
-    const double *losses = ls_share_scalars(&p->share, x->c.world->sums).losses;
-    const double *weights = ls_share_scalars(&p->share, x->c.world->sums).weights;
-    batch_sums s = {0, weights ? 0 : (double)x->batch.count};
-    for (uint64_t i = 0; i < x->batch.count; i++) {
-        double loss = losses[i];
-        for (int k = 1; k < p->share.model->nlosses - p->share.model->nauxiliary; k++)
-            loss += losses[(uint64_t)k * (uint64_t)p->share.batch + i];
-        if (weights) s.weight += weights[i];
-        s.loss += weights ? loss * weights[i] : loss;
-    }
-    return s;
+ls_status ls_exec_finish_comm(ls_exec *x, const ls_action *a, ls_error *e) {
+    if (a->kind == LS_SEND) return ls_exec_finish_message(x, a, e);
+    if (a->kind == LS_ALL_REDUCE && a->bucket == LS_SCALARS) ls_exec_finish_scalars(x, a);
+    return LS_OK;
 }
 
-/* The mean over the batch, by weights, of number k that the loss notes of each sample. */
-static double note_of(const ls_exec *x, int k) {
-    const ls_plan *p = x->c.plan;
-    const double *notes = ls_share_scalars(&p->share, x->c.world->sums).notes + k * p->share.batch;
-    const double *weights = ls_share_scalars(&p->share, x->c.world->sums).weights;
-    double sum = 0, weight = 0;
-    for (uint64_t i = 0; i < x->batch.count; i++) {
-        sum += weights ? notes[i] * weights[i] : notes[i];
-        weight += weights ? weights[i] : 1;
-    }
-    return weight > 0 ? sum / weight : 0;
+int64_t ls_exec_enter(ls_exec *x, int index) {
+    atomic_store_explicit(&x->c.slot->action, index, memory_order_relaxed);
+    return ls_clock_ns();
 }
 
-/* The first worker of an island has the square of its norm for all. */
-static void finish_island(ls_exec *x, const ls_action *a) {
-    const ls_plan *p = x->c.plan;
-    size_t blocks = p->share.segment_floats / LS_BLOCK;
-    double norm = ls_norm_total(x->c.world->sums + (size_t)a->island * blocks, blocks);
-    ls_share_scalars(&p->share, x->c.world->parts).squares[a->island - 1] =
-        x->c.worker == a->of.from ? norm * norm : 0;
+void ls_exec_leave(ls_exec *x, int index, int64_t begin, bool complete) {
+    const ls_action *a = &x->c.plan->actions[index];
+    ls_lane lane = ls_plan_lane(x->c.plan, a);
+    int64_t end = ls_clock_ns();
+    x->times[lane][a->kind] += end - begin;
+    if (x->trace) ls_trace_add(x->trace, lane, index, begin, end, complete);
 }
 
-/* Samples that an island's loss counts, all or by their weights, for each sample that it has. */
-static double mean_of_island(const ls_exec *x, int island) {
-    const ls_plan *p = x->c.plan;
-    const double *weights = ls_share_scalars(&p->share, x->c.world->sums).weights;
-    uint64_t first = 0, end = 0;
-    double weight = 0;
-    samples_of_island(x, island, &first, &end);
-    if (!weights) return 1;
-    for (uint64_t i = first; i < end; i++) weight += weights[i];
-    return weight > 0 ? (double)(end - first) / weight : 0;
+void ls_exec_spend(ls_exec *x, int index, int64_t begin) {
+    const ls_action *a = &x->c.plan->actions[index];
+    x->times[ls_plan_lane(x->c.plan, a)][a->kind] += ls_clock_ns() - begin;
 }
 
-/* Each replica is clipped by the norm of its own gradient. The norm that is reported is the root of
- * the mean of their squares. */
-static double scale_islands(ls_exec *x) {
-    const ls_plan *p = x->c.plan;
-    const double *squares = ls_share_scalars(&p->share, x->c.world->sums).squares;
-    double sum = 0;
-    for (int i = 0; i < p->share.islands; i++) {
-        double mean = mean_of_island(x, i + 1);
-        double norm = sqrt(squares[i]) / x->in->loss_scale * mean;
-        x->islands[i] = (ls_island_scale){.grad_scale = ls_clip_factor(norm, x->in->clip) /
-                                                        x->in->loss_scale * mean,
-                                          .samples = (double)island_count(x, i + 1),
-                                          .lr_scale = x->in->lr_scales ? x->in->lr_scales[i] : 1};
-        sum += norm * norm;
-    }
-    return sqrt(sum / p->share.islands);
-}
-
-/* Each worker adds up the norms, losses and weights itself, in the same order. Gradients are so far
- * those of the sum over the batch, divided by its number of samples. */
-static void finish_training(ls_exec *x) {
-    const ls_plan *p = x->c.plan;
-    batch_sums s = sums_of(x);
-    double mean = s.weight > 0 ? (double)x->batch.count / s.weight : 0; /* 1 without weights */
-    x->out.batch = x->batch;
-    if (p->share.islands) {
-        x->out.grad_norm = scale_islands(x);
-    } else {
-        double norm = ls_norm_total(x->c.world->sums, p->share.model->nfloats / LS_BLOCK);
-        x->out.grad_norm = norm / x->in->loss_scale * mean;
-    }
-    x->out.skipped = x->in->skips && !isfinite(x->out.grad_norm);
-    x->out.loss = s.weight > 0 ? s.loss / (s.weight * (double)p->share.model->targets) : 0;
-    for (int k = 0; k < p->share.model->nnotes; k++) x->out.notes[k] = note_of(x, k);
-    if (p->share.noise)
-        ls_squares_finish(&x->squares,
-                          &(ls_squares_sums){.share = &p->share,
-                                             .sums = x->c.world->sums,
-                                             .step = x->in->step,
-                                             .scale = mean / x->in->loss_scale,
-                                             .samples = x->batch.count},
-                          &x->out.noise);
-    bool momentum = ls_share_sums_momentum(&p->share, x->in->step);
-    double clip = momentum ? 1 : ls_clip_factor(x->out.grad_norm, x->in->clip);
-    x->update = (ls_optim_step){.updates = x->in->updates,
-                                .lr = x->in->lr,
-                                .grad_scale = clip / x->in->loss_scale * mean,
-                                .samples = (double)x->batch.count};
-}
-
-static void decide(const ls_exec *x) {
-    const ls_store_note n = decision_of(x);
-    x->c.decided(x->c.decided_arg, &n);
-}
-
-/* ---- islands ---- */
-
-/* Notes a step that islands decide alone. */
-static bool note_apart(const ls_exec *x) {
-    const ls_apart_step s = {x->c.worker, x->in->step, ls_exec_changes(x), x->batch.count};
-    return ls_apart_note(x->c.world, &x->c.plan->share, &s);
+void ls_exec_leave_comm(ls_exec *x, int index, int64_t begin, int64_t end) {
+    if (x->trace) ls_trace_add(x->trace, LS_LANE_COMM, index, begin, end, true);
 }
 
 /* The island that an action is for; 0: all, or none. */
@@ -691,70 +507,6 @@ bool ls_exec_runs(const ls_exec *x, const ls_action *a) {
         return ls_round_islands(x->c.world, &p->share, x->c.worker, ls_exec_changes(x)) != 0;
     int island = island_of(p, a);
     return !island || x->c.world->ahead[island - 1] < ls_exec_changes(x);
-}
-
-static void finish_scalars(ls_exec *x, const ls_action *a) {
-    if (a->axis == LS_AXIS_ISLAND) {
-        finish_island(x, a);
-        return;
-    }
-    x->knows_norm = true;
-    x->gave_up = x->c.world->sums[x->c.plan->share.nscalars - 1] > 0;
-    if (x->gave_up) return;
-    if (x->c.plan->share.task == LS_TASK_TRAIN)
-        finish_training(x);
-    else
-        finish_sync(x);
-    bool trains = x->c.plan->share.task == LS_TASK_TRAIN;
-    if (x->in->apart && trains && !note_apart(x)) return;
-    if (x->c.decided) decide(x);
-}
-
-ls_status ls_exec_finish_comm(ls_exec *x, const ls_action *a, ls_error *e) {
-    if (a->kind == LS_SEND) return ls_exec_finish_message(x, a, e);
-    if (a->kind == LS_ALL_REDUCE && a->bucket == LS_SCALARS) finish_scalars(x, a);
-    return LS_OK;
-}
-
-void ls_exec_joined(ls_exec *x, const ls_step_in *in, const double *row, ls_step_out *out) {
-    const ls_plan *p = x->c.plan;
-    x->in = in;
-    x->batch = out->batch;
-    memcpy(ls_share_scalars(&p->share, x->c.world->sums).squares, row,
-           ls_apart_row(&p->share) * sizeof *row);
-    finish_training(x);
-    *out = x->out;
-}
-
-void ls_exec_measure(ls_exec *x, const ls_step_in *in, ls_step_out *out_p,
-                     ls_optim_step *update_p) {
-    x->in = in;
-    run_norm(x);
-    finish_training(x);
-    *out_p = x->out;
-    *update_p = x->update;
-}
-
-int64_t ls_exec_enter(ls_exec *x, int index) {
-    atomic_store_explicit(&x->c.slot->action, index, memory_order_relaxed);
-    return ls_clock_ns();
-}
-
-void ls_exec_leave(ls_exec *x, int index, int64_t begin, bool complete) {
-    const ls_action *a = &x->c.plan->actions[index];
-    ls_lane lane = ls_plan_lane(x->c.plan, a);
-    int64_t end = ls_clock_ns();
-    x->times[lane][a->kind] += end - begin;
-    if (x->trace) ls_trace_add(x->trace, lane, index, begin, end, complete);
-}
-
-void ls_exec_spend(ls_exec *x, int index, int64_t begin) {
-    const ls_action *a = &x->c.plan->actions[index];
-    x->times[ls_plan_lane(x->c.plan, a)][a->kind] += ls_clock_ns() - begin;
-}
-
-void ls_exec_leave_comm(ls_exec *x, int index, int64_t begin, int64_t end) {
-    if (x->trace) ls_trace_add(x->trace, LS_LANE_COMM, index, begin, end, true);
 }
 
 ls_status ls_exec_run_action(ls_exec *x, int index, ls_error *e) {

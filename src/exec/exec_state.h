@@ -1,5 +1,5 @@
-/* exec_state.h - the internals of the executor, for its files: action.c runs an action, exec.c one
- * worker's two lanes, exec_all.c all workers in one thread.
+/* exec_state.h - the internals of the executor, for its files: action.c runs an action, result.c has
+ * what a step comes to, exec.c one worker's two lanes, exec_all.c all workers in one thread.
  */
 #ifndef LS_EXEC_EXEC_STATE_H
 #define LS_EXEC_EXEC_STATE_H
@@ -134,6 +134,17 @@ void ls_exec_leave(ls_exec *, int index, int64_t begin, bool complete);
 void ls_exec_spend(ls_exec *, int index, int64_t begin);
 void ls_exec_leave_comm(ls_exec *, int index, int64_t begin, int64_t end);
 
+/* ---- result.c ---- */
+
+/* The samples of an island, as places in the batch, and their number; island 0: the whole batch. */
+void ls_exec_island_samples(const ls_exec *, int island, uint64_t *first_p, uint64_t *end_p);
+uint64_t ls_exec_island_count(const ls_exec *, int island);
+/* Sums the squares of the worker's shards. */
+ls_status ls_exec_norm(ls_exec *);
+/* The sum of norms and losses over workers, and the result that follows from it. */
+ls_status ls_exec_start_scalars(ls_exec *, const ls_action *, ls_request **r_p, ls_error *);
+void ls_exec_finish_scalars(ls_exec *, const ls_action *);
+
 /* ---- message.c ---- */
 
 /* Memory for messages of some rows. */
@@ -142,12 +153,6 @@ void ls_exec_close_messages(ls_exec *);
 ls_status ls_exec_start_message(ls_exec *, const ls_action *, ls_request **r_p, ls_error *);
 /* LS_EDISAGREE: what has arrived is no such message. */
 ls_status ls_exec_finish_message(ls_exec *, const ls_action *, ls_error *);
-
-/* ---- apart.c ---- */
-
-/* After a step apart: notes what the worker's islands have of it. False: all of these are ahead, and
- * had it before. */
-bool ls_exec_note_apart(ls_exec *);
 
 /* ---- exec.c ---- */
 
