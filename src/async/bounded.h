@@ -16,7 +16,7 @@ typedef struct ls_bounded ls_bounded;
 typedef struct ls_bounded_config {
     const ls_config *config;
     const ls_plan *plan;   /* of one worker */
-    const ls_world *world; /* with the state, in shared memory (exec/store.h) */
+    const ls_world *world; /* with the state, in shared memory (state/store.h) */
     ls_async_prepare *prepare;
     void *prepare_arg;
     ls_loader_config loader;

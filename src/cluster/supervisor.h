@@ -1,7 +1,7 @@
 /* supervisor.h - a host's supervisor: starts workers, view after view, alone or with other hosts.
  *
  * A view is a set of workers that train together. Their results lie in memory that outlives them
- * (exec/store.h), so a view can end at any instruction of any worker: the others rest (rest.h) or
+ * (state/store.h), so a view can end at any instruction of any worker: the others rest (rest.h) or
  * are ended, the step that was begun is finished, and the workers of the next view take up the
  * state. Virtual workers stay the same, and so do the bits. views.h decides when views begin and
  * end.

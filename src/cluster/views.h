@@ -14,7 +14,7 @@
  * finish the step. Otherwise the next view repeats it. What the workers of some islands have decided
  * for these alone, hosts finish that have such islands, too. A host that joins later, or had to be left
  * behind, is at another step; in the next view its workers take up what they lack from the others
- * (exec/world.h). The state that counts is that of the newest view that took up a whole state, even
+ * (state/world.h). The state that counts is that of the newest view that took up a whole state, even
  * if another host got further in an earlier view: other hosts may have lost their parts of that.
  *
  * A new host that fails before it has taken up the state of its first view is told that the run is over

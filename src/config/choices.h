@@ -2,7 +2,7 @@
  *
  * TYPE_words lists all values of a choice with their words. Both the enum and the array of words
  * (keys.c) are made of it. Rooms above include this file where their own work is such a choice,
- * e.g. plan/schedule.h; there is no second enum.
+ * e.g. share/schedule.h; there is no second enum.
  */
 #ifndef LS_CONFIG_CHOICES_H
 #define LS_CONFIG_CHOICES_H
@@ -146,7 +146,7 @@ typedef enum ls_overlap_kind { ls_overlap_kind_words(LS_CHOICE_VALUE) } ls_overl
 #define ls_mesh_kind_words(IS) IS(LS_MESH_GIVEN, "given") IS(LS_MESH_AUTO, "auto")
 typedef enum ls_mesh_kind { ls_mesh_kind_words(LS_CHOICE_VALUE) } ls_mesh_kind;
 
-/* The order of a pipeline's micro-batches (plan/schedule.h). */
+/* The order of a pipeline's micro-batches (share/schedule.h). */
 #define ls_pipe_kind_words(IS)                                                                     \
     IS(LS_PIPE_1F1B, "1f1b") IS(LS_PIPE_GPIPE, "gpipe") IS(LS_PIPE_INTERLEAVED, "interleaved")     \
     IS(LS_PIPE_ZB_H1, "zb-h1") IS(LS_PIPE_ZB_V, "zb-v")
@@ -167,7 +167,7 @@ typedef enum ls_fit_kind { ls_fit_kind_words(LS_CHOICE_VALUE) } ls_fit_kind;
     IS(LS_SYNC_ASYNC, "async") IS(LS_SYNC_GOSSIP, "gossip") IS(LS_SYNC_SSP, "ssp")
 typedef enum ls_sync_mode { ls_sync_mode_words(LS_CHOICE_VALUE) } ls_sync_mode;
 
-/* Which replicas mix in a round of gossip, and how (plan/mixing.h). */
+/* Which replicas mix in a round of gossip, and how (share/mixing.h). */
 #define ls_sync_graph_words(IS)                                                                    \
     IS(LS_GRAPH_EXPONENTIAL, "exponential") IS(LS_GRAPH_RING, "ring") IS(LS_GRAPH_TORUS, "torus")  \
     IS(LS_GRAPH_RANDOM, "random")

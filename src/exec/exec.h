@@ -89,7 +89,7 @@ ls_status ls_exec_take_up(ls_exec *, int64_t step, ls_error *);
 /* Runs Forward and Backward alone, without measuring and encoding, for the sum of this worker's virtual workers:
  * sends nothing, changes no state, and uses only params, grads, wide and parts of the world. */
 ls_status ls_exec_gradient(ls_exec *, const ls_step_in *, ls_error *);
-/* The same, one action a call; *at_p is 0 at first, and -1 when the gradient is complete. */
+/* As ls_exec_gradient(), one action a call; *at_p is 0 at first, and -1 when the gradient is complete. */
 ls_status ls_exec_gradient_next(ls_exec *, const ls_step_in *, int *at_p, ls_error *);
 
 /* After ls_exec_gradient(), in a plan of one worker whose world has its sums at `parts`: the loss,
@@ -114,7 +114,7 @@ const char *ls_exec_overflow(const ls_exec *);
 
 /* Nanoseconds spent in actions of a kind since the last reset; call it between steps. */
 int64_t ls_exec_time(const ls_exec *, ls_action_kind);
-/* The same, of all actions that compute. */
+/* Nanoseconds spent in all actions that compute. */
 int64_t ls_exec_compute_time(const ls_exec *);
 /* How long the latest step waited for its samples. */
 int64_t ls_exec_data_wait_ns(const ls_exec *);

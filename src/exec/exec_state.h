@@ -130,7 +130,7 @@ ls_status ls_exec_finish_comm(ls_exec *, const ls_action *, ls_error *);
 int64_t ls_exec_enter(ls_exec *, int index);
 /* Adds the time since `begin`; complete: the action is done. */
 void ls_exec_leave(ls_exec *, int index, int64_t begin, bool complete);
-/* The same in two: adds the time since `begin`; the communication that ran then is done. */
+/* ls_exec_leave() in two parts: adds the time since `begin`; the communication that ran then is done. */
 void ls_exec_spend(ls_exec *, int index, int64_t begin);
 void ls_exec_leave_comm(ls_exec *, int index, int64_t begin, int64_t end);
 

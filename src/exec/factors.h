@@ -1,4 +1,4 @@
-/* factors.h - gradients as two factors of low rank (plan/factor.c): a worker's, and their sums.
+/* factors.h - gradients as two factors of low rank (share/codes.h): a worker's, and their sums.
  *
  * With g a virtual worker's gradient of a matrix and e its error, Q the second factor of the step
  * before, and all sums in the tree's order over the V virtual workers:
@@ -40,7 +40,7 @@ typedef struct ls_factors_job {
     ls_factors *factors;
     int bucket;
     int64_t step;
-    float *errors;    /* of all virtual workers (exec/errors.h) */
+    float *errors;    /* of all virtual workers (state/errors.h) */
     atomic_bool *bad; /* set if a value is not finite: then its matrix counts as 0 */
 } ls_factors_job;
 

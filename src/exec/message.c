@@ -1,5 +1,5 @@
 /* message.c - messages between two workers (exec_state.h): values and gradients of layers, parts of
- * gradients, parameters. Of some values the rows that the receiver needs are sent alone. */
+ * gradients, parameters. Some values are sent only in the rows that the receiver needs. */
 #include <stdlib.h>
 
 #include "coll/virtual.h"

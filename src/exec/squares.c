@@ -24,7 +24,7 @@ void ls_squares_close(ls_squares *s) {
     free(s->numbers);
 }
 
-/* Of all buckets together. */
+/* Blocks of all buckets together. */
 static size_t nblocks_of(const ls_share *sh) { return sh->floats / LS_BLOCK; }
 
 typedef struct job {

@@ -95,7 +95,7 @@ void ls_model_init_param(const ls_model *, uint64_t seed, int param, size_t firs
  * slice; or in a model of chunks one of each chunk, or of each slice in each chunk, and layers of all
  * chunks with the same parameters lie on one side. Only layers of the same slice and chunk read a
  * value. Else 0. Then what comes before can be computed again from these values (plan/recompute.c), or by
- * another stage (plan/stages.c). values [n], of at most ls_model_parts(): the layers that have them; NULL:
+ * another stage (share/stages.c). values [n], of at most ls_model_parts(): the layers that have them; NULL:
  * not wanted. */
 int ls_model_cut(const ls_model *, int layer, int *values);
 /* Slices times chunks. */

@@ -1,10 +1,10 @@
 /* chosen.c - messages of rows of which the receiver needs some (ls_chosen_rows): those of the experts
  * among workers that divide samples or chunks.
  *
- * Of the rows of a value, or of its gradient, a worker sends those that are not zeros; in one of the
- * two directions others than the chosen rows may have any values, and the sender leaves them out by
- * the scores that it has. The receiver sets to 0 what did not come. So memory is reserved for all
- * rows, and the action's nbytes are the most that may travel.
+ * A worker sends the rows of a value, or of its gradient, that are not zeros. In one of the two
+ * directions, rows that are not chosen may have any values; there the sender uses the scores that
+ * it has to leave them out. The receiver sets the rows that did not come to 0. So memory is reserved
+ * for all rows, and the action's nbytes are the most that may travel.
  */
 #include "layers/routing.h"
 #include "plan/plan.h"

@@ -87,7 +87,7 @@ static bool reads_message(const ls_plan *p, const ls_action *a) {
     return false;
 }
 
-/* Of all workers that the action concerns, those whose lists it uses free them before it. */
+/* The workers that the action concerns, and whose lists it uses, free them before it. */
 static void end_used(delay *d, const ls_action *a) {
     ls_worker_set of = ls_plan_concerned(d->p, a);
     for (d->worker = of.from; d->worker < of.to; d->worker += of.step) {

@@ -11,7 +11,6 @@
 
 #include "base/plural.h"
 #include "base/wrap.h"
-#include "optim/apply.h"
 
 static const char *const names[LS_NPURPOSES] = {
     [LS_MEM_PARAMS] = "parameters",
@@ -40,86 +39,11 @@ ls_purpose ls_memory_worst(const ls_memory *m) {
     return (ls_purpose)worst;
 }
 
-/* ---- the buffers that outlive a step ---- */
-
-/* Bytes of the group's arena for messages of this group, and of a few more. */
-enum { GROUPS_NBYTES = 8 << 20 };
-
-bool ls_plan_has_masters(const ls_plan *p) { return p->share.compute != LS_F32; }
-
-static size_t flat_nbytes(const ls_plan *p) { return p->share.floats * sizeof(float); }
-
-size_t ls_plan_params_nbytes(const ls_plan *p) {
-    return p->share.floats * ls_dtype_size(p->share.compute);
-}
-
-size_t ls_plan_frozen_nbytes(const ls_plan *p) {
-    return p->share.model->frozen_floats * ls_dtype_size(p->share.compute);
-}
-
-int ls_plan_nflats(const ls_plan *p) {
-    return ls_optim_nflats(&p->share.optim) - !p->share.has_masters;
-}
-
-size_t ls_plan_state_nbytes(const ls_plan *p) { return (size_t)p->share.nflats * flat_nbytes(p); }
-
-size_t ls_plan_slot_nbytes(const ls_plan *p) {
-    return p->share.floats * ls_dtype_size(p->share.reduce);
-}
-
-size_t ls_plan_room_nbytes(const ls_plan *p) {
-    return ls_whole_nbytes(&p->share.optim, p->share.model, p->share.reduce);
-}
-
-/* In slots for sums over all workers, only the worker's shards are used. */
-size_t ls_plan_grads_nbytes(const ls_plan *p, int worker) {
-    return (size_t)(p->share.workers[worker].all_slots + p->share.ninbox) * p->share.nbytes.slot;
-}
-
-size_t ls_plan_wide_nbytes(const ls_plan *p) {
-    return p->share.wide ? flat_nbytes(p) * (size_t)p->share.most_chunks : 0;
-}
-
-/* Of one virtual worker. */
-static size_t error_nbytes(const ls_plan *p) { return p->share.error_floats * sizeof(float); }
-
-size_t ls_plan_errors_nbytes(const ls_plan *p) {
-    return p->share.has_errors ? 2 * (size_t)p->share.V * error_nbytes(p) : 0;
-}
-
-/* The bytes of the errors of the virtual workers that this worker runs. */
+/* The bytes of the errors of the virtual workers that a worker runs. */
 static size_t own_errors_nbytes(const ls_plan *p, int worker) {
-    return p->share.has_errors ? 2 * (size_t)p->share.workers[worker].nvws * error_nbytes(p) : 0;
-}
-
-size_t ls_plan_tables_nbytes(const ls_plan *p) {
-    return ls_optim_tables_floats(&p->share.optim, p->share.model) * sizeof(float);
-}
-
-size_t ls_plan_copy_nbytes(const ls_plan *p) {
-    return (size_t)ls_optim_nflats(&p->share.optim) * flat_nbytes(p) + p->share.nbytes.errors / 2 +
-           p->share.nbytes.tables;
-}
-
-size_t ls_plan_scalars_nbytes(const ls_plan *p) { return p->share.nscalars * sizeof(double); }
-
-size_t ls_plan_group_nbytes(const ls_plan *p) {
-    size_t grads = 0;
-    for (int w = 0; w < p->share.nworkers; w++)
-        if (ls_share_grads_nbytes(&p->share, w) > grads)
-            grads = ls_share_grads_nbytes(&p->share, w);
-    return p->share.nbytes.params + p->share.nbytes.state + p->share.nbytes.frozen + grads +
-           2 * p->share.nbytes.scalars + GROUPS_NBYTES;
-}
-
-size_t ls_plan_host_nbytes(const ls_plan *p) {
-    size_t copy = p->share.nbytes.params + p->share.nbytes.state;
-    size_t copies = (size_t)(p->share.nreplicas * p->share.nholders);
-    size_t sum = copy * copies + p->share.nbytes.errors;
-    for (int w = 0; w < p->share.nworkers; w++)
-        sum += ls_share_grads_nbytes(&p->share, w) + p->share.nbytes.wide +
-               2 * p->share.nbytes.scalars + p->share.nbytes.room;
-    return sum;
+    const ls_share *sh = &p->share;
+    if (!sh->has_errors) return 0;
+    return 2 * (size_t)sh->workers[worker].nvws * sh->error_floats * sizeof(float);
 }
 
 /* ---- the table ---- */

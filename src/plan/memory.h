@@ -1,45 +1,9 @@
-/* memory.h - the memory of a plan's workers, known before step 1: the size of each buffer that
- * outlives a step, and a table of all that a worker needs, by purpose. */
+/* memory.h - the memory of a plan's workers, known before step 1: a table of all that a worker needs,
+ * by purpose. The sizes of single buffers are in ls_share. */
 #ifndef LS_PLAN_MEMORY_H
 #define LS_PLAN_MEMORY_H
 
 #include "plan/plan.h"
-
-/* ---- the buffers that outlive a step (exec/world.h) ---- */
-
-/* Are there f32 masters beside parameters of 16 bits? */
-bool ls_plan_has_masters(const ls_plan *);
-size_t ls_plan_params_nbytes(const ls_plan *);
-/* The optimizer's buffers that are f32: masters (if any) and states. */
-int ls_plan_nflats(const ls_plan *);
-/* A worker's room for updates of whole parameters (optim/whole.h). */
-size_t ls_plan_room_nbytes(const ls_plan *);
-size_t ls_plan_state_nbytes(const ls_plan *);
-/* One sum of the whole gradient, and all sums of a worker. */
-size_t ls_plan_slot_nbytes(const ls_plan *);
-size_t ls_plan_grads_nbytes(const ls_plan *, int worker);
-/* Sums over micro-batches in f32; 0: not needed (ls_plan_wide). */
-size_t ls_plan_wide_nbytes(const ls_plan *);
-/* What encoding loses of the gradients of all virtual workers, twice: before a step and after it
- * (exec/errors.h). */
-size_t ls_plan_errors_nbytes(const ls_plan *);
-/* The tables of which parameters are windows, and their states: one copy for all workers. */
-size_t ls_plan_tables_nbytes(const ls_plan *);
-/* A copy of the state, for a checkpoint: parameters in f32, states, and the errors of all virtual
- * workers. */
-size_t ls_plan_copy_nbytes(const ls_plan *);
-/* The scalars of LS_SCALARS, of one worker or summed. */
-size_t ls_plan_scalars_nbytes(const ls_plan *);
-
-/* Size of each worker's part of a group's arena that holds all of them. */
-size_t ls_plan_group_nbytes(const ls_plan *);
-/* The sum over all workers, on one host. */
-size_t ls_plan_host_nbytes(const ls_plan *);
-
-/* The frozen parameters, in one copy. */
-size_t ls_plan_frozen_nbytes(const ls_plan *);
-
-/* ---- the table ---- */
 
 typedef enum ls_purpose {
     LS_MEM_PARAMS,

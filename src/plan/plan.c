@@ -125,7 +125,7 @@ static int64_t read_to_sum(const ls_plan *p, int bucket) {
     return (int64_t)(sum * ls_dtype_size(p->share.reduce));
 }
 
-/* The same if all workers get the sum: each reads its part of the sums, then the others' parts of
+/* As read_to_sum(), if all workers get the sum: each reads its part of the sums, then the others' parts of
  * the result. */
 static int64_t read_to_sum_for_all(const ls_plan *p, int bucket, int64_t nbytes) {
     ls_worker_set of = p->share.buckets[bucket].workers;
@@ -134,7 +134,7 @@ static int64_t read_to_sum_for_all(const ls_plan *p, int bucket, int64_t nbytes)
     return nbytes * (n - 1) * sums / n + nbytes * (n - 1);
 }
 
-/* The same if codes are sent: each worker reads the part that it decodes of those of all virtual
+/* As read_to_sum(), if codes are sent: each worker reads the part that it decodes of those of all virtual
  * workers that others run. */
 static int64_t read_to_decode(const ls_plan *p, int bucket) {
     size_t sum = 0;

@@ -158,7 +158,7 @@ ls_status ls_plan_verify(const ls_plan *, ls_plan_stage stage, ls_error *);
 ls_status ls_plan_wrong(const ls_plan *, int action, const char *what, ls_error *);
 /* The bytes that workers read from each other in a communication, all together. */
 size_t ls_plan_read_nbytes(const ls_plan *, const ls_action *);
-/* The same for a plan of another task than training: Deltas are folded and summed once, copies made
+/* As ls_plan_verify(), for a plan of another task than training: Deltas are folded and summed once, copies made
  * once, and all buckets updated once, after the AllReduce that decides. */
 ls_status ls_plan_verify_sync(const ls_plan *, ls_error *);
 

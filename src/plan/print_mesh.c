@@ -84,7 +84,7 @@ int64_t ls_plan_experts_of(const ls_plan *p, int worker, char *text, size_t size
     return n;
 }
 
-/* Of the column of experts: as wide as its longest text; 0: there is none. */
+/* The width of the column of experts: that of its longest text; 0: there is none. */
 static int experts_width(const ls_plan *p) {
     int most = (int)strlen("experts");
     char text[LS_PLAN_EXPERTS];

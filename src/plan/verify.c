@@ -128,7 +128,7 @@ static bool is_chunk_done(const walk *w, int vw, int bucket, int chunk) {
     return w->backs[vw * m->nlayers + layer] == all;
 }
 
-/* The same of all chunks of a worker. */
+/* The sum of the above over all chunks of a worker. */
 static bool is_done_at(const walk *w, int worker, int vw, int bucket) {
     int first = 0, end = 0;
     first = w->p->share.workers[worker].first_chunk;

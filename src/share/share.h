@@ -140,8 +140,8 @@ typedef struct ls_worker_share {
     int first_slice, end_slice;
     int nslots;    /* gradient sums that it needs while its virtual workers run */
     int all_slots; /* the same with those of sums over all workers */
-    /* Of sums over all virtual workers: those that remain when all of its virtual workers are done,
-     * of a bucket with parameters of all chunks, or of one chunk. */
+    /* Sums that remain when all of its virtual workers are done: of a bucket with parameters of all
+     * chunks, and of one with those of one chunk. */
     int sums, chunk_sums;
 } ls_worker_share;
 
@@ -281,7 +281,7 @@ static inline int ls_share_vw_index(const ls_share *sh, int worker, int vw) {
 bool ls_share_runs_vw(const ls_share *, int worker, int vw);
 /* The slot of the worker's i-th virtual worker; returns the number of folds that follow it. */
 int ls_share_fold(const ls_share *, int worker, int i, int *slot_p);
-/* The same for sums over all workers after round i, where rounds are reduced. */
+/* As ls_share_fold(), for sums over all workers after round i, where rounds are reduced. */
 int ls_share_fold_round(const ls_share *, int i, int *slot_p);
 /* Samples of layers' calls (ls_model_samples()) in a micro-batch of a full batch; micro -1: in all
  * micro-batches together. */

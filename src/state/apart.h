@@ -4,8 +4,9 @@
  * Islands need nothing of each other between two exchanges of parameters. In a step apart, norms
  * and losses are summed over the workers of an island, which note the sums and then change the
  * island's part of the state. After some steps apart, all workers join their notes: the results
- * have the bits that a common sum gives. The next step is decided by all again. Of a step apart the
- * common parameters know nothing: their blocks keep the mark of the latest step that all decided.
+ * have the bits that a common sum gives. All workers decide the next step again. A step
+ * apart does not change the common parameters: their blocks keep the mark of the latest step that
+ * all decided.
  *
  * If workers are lost, some islands are ahead of others. Each host knows how far its islands are
  * from the marks of their blocks (store.h). In the next view all workers begin after the latest step
@@ -19,7 +20,7 @@
 
 enum { LS_APART_MOST = 64 /* steps apart in a row */ };
 
-/* Doubles of the notes of a step: of each island the square of its norm, and of each sample its
+/* Doubles of the notes of a step: the square of each island's norm, and each sample's
  * losses and weight, as in the scalars of the plan. */
 size_t ls_apart_row(const ls_share *);
 size_t ls_apart_rows_nbytes(const ls_share *);
@@ -45,7 +46,7 @@ ls_status ls_apart_agree(ls_world *, const ls_share *, int64_t last, ls_error *)
 /* How many steps after `steps` an island is ahead, at most. */
 int64_t ls_apart_most_ahead(const ls_world *, const ls_share *, int64_t steps);
 
-/* Of n steps from `first` on. */
+/* The notes of n steps from `first` on. */
 typedef struct ls_apart_notes {
     int64_t first;
     int n;

@@ -25,7 +25,7 @@ static inline float *ls_errors_of(float *errors, const ls_share *sh, int64_t ste
 /* Records that a virtual worker's errors after `steps` steps are complete in the world's store, or
  * (good false) that they are not any more. Without a store, nothing. */
 void ls_errors_mark(const ls_world *, const ls_share *, int64_t steps, int vw, bool good);
-/* The same of all that the worker runs: they are complete. */
+/* Records that the errors of all virtual workers that the worker runs are complete. */
 void ls_errors_mark_own(const ls_world *, const ls_share *, int64_t steps);
 /* Does the store have the errors of a virtual worker after `steps` steps? Those of the warm-up are
  * clear on every host. */

@@ -25,7 +25,7 @@
 uint64_t ls_round_islands(const ls_world *, const ls_share *, int worker, int64_t changes);
 
 /* In a new view, before its first round: LS_EPEER: some islands have had a round whose others can't
- * have it any more. The same at all workers. */
+ * have it any more. All workers get the same answer. */
 ls_status ls_round_check(const ls_world *, const ls_share *, int64_t changes, ls_error *);
 
 /* Collective among the workers of these islands: returns when all are ready for the change of the

@@ -9,10 +9,10 @@
  * An area is one set of parameters and moments. A sharding group that shares memory has one area
  * for all its workers; otherwise each worker has its own.
  *
- * Islands may be ahead (exec/apart.h): between two changes that all workers decide, an island's
+ * Islands may be ahead (state/apart.h): between two changes that all workers decide, an island's
  * workers decide steps alone, and note them beside their notes of the former. So after deaths some
  * blocks may have had more steps than others. ls_store_steps() has only what all islands have had.
- * A round of Mix is decided by the workers of some islands (exec/round.h): each notes that it is
+ * A round of Mix is decided by the workers of some islands (state/round.h): each notes that it is
  * ready, and once one of them has decided it, or a later change, it is finished for all of them.
  *
  * In headers of their own: store_step.h (the step in flight), store_backup.h (gradients that are
@@ -86,13 +86,13 @@ void ls_store_place(ls_store *, int worker, int area);
 void *ls_store_params(ls_store *, int area); /* [nfloats] of the plan's compute type */
 float *ls_store_state(ls_store *, int area); /* masters (16-bit parameters alone), states */
 void *ls_store_grads(ls_store *, int worker);
-float *ls_store_errors(ls_store *);          /* of all virtual workers (exec/errors.h) */
+float *ls_store_errors(ls_store *);          /* of all virtual workers (state/errors.h) */
 void *ls_store_room(ls_store *, int worker); /* ls_plan_room_nbytes(); NULL where that is 0 */
 /* For each half and virtual worker, the journal's mark of the steps after which its errors are
  * complete on this host; 0: they are not. */
 atomic_uint *ls_store_error_marks(ls_store *);
 double *ls_store_sums(ls_store *, int worker); /* parts, then sums */
-/* What islands have noted of steps apart, and the marks of these notes (exec/apart.h). */
+/* What islands have noted of steps apart, and the marks of these notes (state/apart.h). */
 _Atomic double *ls_store_apart_rows(ls_store *);
 atomic_llong *ls_store_apart_marks(ls_store *);
 /* For this process, in a view whose state has had ls_store_steps(): the changes that each island has

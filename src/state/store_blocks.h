@@ -8,7 +8,7 @@
 /* flat [1 + states][nfloats]: copies the f32 parameters and the optimizer's states after `steps`
  * steps, which must not change meanwhile. LS_EINVAL: no area has all of them. */
 ls_status ls_store_copy(ls_store *, int64_t steps, float *flat, ls_error *);
-/* The same for what the worker owns by the plan; the rest of flat does not change. */
+/* As above, for what the worker owns; the rest of flat does not change. */
 ls_status ls_store_copy_owned(ls_store *, const ls_share *, int worker, int64_t steps, float *flat,
                               ls_error *);
 /* errors [nfloats]: copies what encoding has lost of the gradients of virtual worker vw after

@@ -12,7 +12,7 @@ typedef struct ls_store_record {
     ls_store_note notes[LS_STORE_NOTES];  /* [steps % LS_STORE_NOTES] */
     atomic_llong apart;                   /* } the same of the latest change apart */
     ls_store_note aparts[LS_STORE_NOTES]; /* } */
-    /* Of a round for which it is ready: changes of the state with it; 0: there is none. */
+    /* Changes of the state with the round for which it is ready; 0: there is none. */
     atomic_llong ready;
     ls_store_note round;
     uint64_t islands; /* that decide it together: bit i - 1 is island i */

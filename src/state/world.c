@@ -161,7 +161,7 @@ ls_status ls_world_open(ls_world *w, const ls_share *sh, ls_group *g, ls_store *
     return s == LS_OK ? take_own(w, sh, e) : s;
 }
 
-/* The same for all workers in this thread, which must not wait for each other. */
+/* As split(), for all workers in this thread, which must not wait for each other. */
 static ls_status split_islands(ls_world *worlds, const ls_share *sh, ls_group **groups,
                                ls_error *e) {
     for (int w = 0, end = 0; w < sh->nworkers; w = end) {
@@ -486,7 +486,7 @@ static ls_status collect_islands(ls_world *w, const ls_share *sh, ls_error *e) {
     return LS_OK;
 }
 
-/* Of what a rank shares in one copy, all of it is there after the barrier. */
+/* After the barrier, all is there of what workers share in one copy. */
 static ls_status collect_stages(ls_world *w, const ls_share *sh, ls_error *e) {
     LS_TRY(ls_barrier(w->group, e));
     for (int i = 0; i < w->flat.n; i++) LS_TRY(collect(w, sh, w->flat.of[i], e));

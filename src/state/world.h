@@ -31,13 +31,13 @@ typedef struct ls_world {
     float *wide;        /* [nfloats] sums over micro-batches; NULL: not needed (ls_plan_wide) */
     const ls_frozen_value
         *frozen; /* [nparams] the caller's (train/frozen.h); NULL: there are none */
-    /* [2][V][nfloats] errors of virtual workers (exec/errors.h); NULL: the plan has none */
+    /* [2][V][nfloats] errors of virtual workers (state/errors.h); NULL: the plan has none */
     float *errors;
     bool frees_errors; /* this world frees them */
     double *parts;     /* [ls_plan_nscalars] this worker's norms and losses; 0 elsewhere */
     double *sums;      /* [ls_plan_nscalars] sums over all workers */
     void *room;        /* for updates of whole parameters (optim/whole.h); NULL: there are none */
-    /* Notes of steps apart (exec/apart.h); NULL: there are no islands */
+    /* Notes of steps apart (state/apart.h); NULL: there are no islands */
     _Atomic double *apart_rows;
     atomic_llong *apart_marks;
     /* [islands] changes that each has had where the view begins; 0 without such a view */
@@ -60,7 +60,7 @@ ls_group *ls_world_sharers(const ls_world *, const ls_share *, int bucket);
 /* With a store: clears norms and losses of an interrupted step. */
 void ls_world_clear(const ls_world *, const ls_share *);
 /* Collective, in a new view: takes over the state that the last view left in the store. last: the
- * changes after which islands may be, if some are ahead (exec/apart.h). */
+ * changes after which islands may be, if some are ahead (state/apart.h). */
 ls_status ls_world_adopt(ls_world *, const ls_share *, const ls_compute *, int64_t last,
                          ls_error *);
 /* Opens the worlds [nworkers] of all workers in the calling thread, with their groups [nworkers].

@@ -22,7 +22,7 @@ typedef struct ls_train_state {
     bool begins; /* a new run begins with them: adapters that the file lacks are left as they are */
     bool ema;    /* flat.of[0] is loaded with their average (optim.ema) */
     /* [nerrors][ls_plan_error_floats()] what encoding has lost of virtual workers' gradients
-     * (exec/errors.h), by this plan */
+     * (state/errors.h), by this plan */
     float *errors;
     int nerrors;
     const ls_plan *plan;

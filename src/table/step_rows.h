@@ -17,7 +17,7 @@
  *
  * So a row is updated once a step, whatever happens to the workers: until a step is decided, the
  * tables are those before it. The update of a decided step is finished in the windows by whoever is
- * left (exec/store_repair.h), and copying rows back can be repeated, as long as no window has rows
+ * left (state/store_repair.h), and copying rows back can be repeated, as long as no window has rows
  * of the next step. The marks of the tables say which steps they have had; the next view moves
  * blocks to where they now belong, and copies the rows of a step that they lack. */
 #ifndef LS_TABLE_STEP_ROWS_H

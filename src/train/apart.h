@@ -1,4 +1,4 @@
-/* apart.h - the steps that replicas make apart (exec/apart.h): how many in a row, and their results.
+/* apart.h - the steps that replicas make apart (state/apart.h): how many in a row, and their results.
  *
  * After a step that all workers decide, they agree on a number of steps apart: none of these is
  * followed by anything that all take part in, as an exchange, an evaluation or a checkpoint (rounds

@@ -50,7 +50,7 @@ void ls_member_part(ls_member *);
 ls_status ls_member_step(ls_member *, const ls_step_in *, ls_step_out *out_p, ls_error *);
 
 /* Adds the errors of compression after `steps` steps to a state that is saved: on worker 0, which
- * has collected them (exec/world.h). */
+ * has collected them (state/world.h). */
 void ls_member_errors(const ls_member *, int64_t steps, ls_train_state *);
 /* Collective, where a member begins in the middle of a step (train/sync.h): runs the rest of it. */
 ls_status ls_member_finish_step(ls_member *, const ls_step_in *, ls_step_out *out_p, ls_error *);

@@ -1,6 +1,6 @@
 /* store.c - the state of a host's toy workers, and the repairer that finishes a step in it.
  *
- * As in exec/store.h: replicated, each worker has an area of its own with all blocks; sharded, the
+ * As in state/store.h: replicated, each worker has an area of its own with all blocks; sharded, the
  * host has one area, in which each worker of the view owns blocks. A block is changed at one
  * instant (the journal, which ensures that, is tested elsewhere), and blocks one after the other.
  */
