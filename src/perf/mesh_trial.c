@@ -126,10 +126,8 @@ static size_t more_of_step(const ls_config *c, const ls_plan *p, const ls_memory
     const ls_model *model = p->share.model;
     size_t slots = (size_t)p->share.workers[m->worker].nslots, nbytes = 0;
     size_t whole = (size_t)ls_tree_slots((int)c->train.virtual_workers, 0, (int)all.vws);
-    int first = 0, end = 1;
-    first = p->share.workers[m->worker].first_chunk;
-    end = p->share.workers[m->worker].end_chunk;
-    whole *= (size_t)(end - first);
+    const ls_worker_share *x = &p->share.workers[m->worker];
+    whole *= (size_t)(x->end_chunk - x->first_chunk);
     size_t losses = (size_t)(model->nlosses + model->nnotes) + ls_weighing_is_on(&model->weighing);
     size_t own = (size_t)p->share.workers[m->worker].nvws * (size_t)(p->share.batch / p->share.V);
     if (p->share.config->tree && whole > slots)

@@ -130,16 +130,14 @@ static size_t own_count(const ls_plan *p, int worker) {
 
 /* The floats of a flat buffer that a worker uses, but for those of other cells. */
 static size_t all_count(const ls_plan *p, int worker) {
-    int first = 0, end = 0;
+    const ls_worker_share *x = &p->share.workers[worker];
     size_t own = 0;
     bool divides = p->share.divides;
     for (int k = 0; divides && k < p->share.nbuckets; k++)
         if (ls_share_has(&p->share, k, worker))
             own += p->share.buckets[k].end - p->share.buckets[k].first;
     if (divides) return own;
-    first = p->share.workers[worker].first_island;
-    end = p->share.workers[worker].end_island;
-    return (size_t)(1 + end - first) * p->share.segment_floats;
+    return (size_t)(1 + x->end_island - x->first_island) * p->share.segment_floats;
 }
 
 /* The floats of all gradient sums of these buckets. */

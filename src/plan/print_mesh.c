@@ -68,13 +68,10 @@ static bool has_experts(const ls_plan *p) {
 }
 
 int64_t ls_plan_experts_of(const ls_plan *p, int worker, char *text, size_t size) {
-    ls_part_range own;
+    const ls_worker_share *x = &p->share.workers[worker];
+    const ls_part_range own = {x->first_slice, x->end_slice, x->first_chunk, x->end_chunk};
     int64_t first = 0, end = 0, n = 0;
     size_t at = 0;
-    own.slice = p->share.workers[worker].first_slice;
-    own.slice_end = p->share.workers[worker].end_slice;
-    own.chunk = p->share.workers[worker].first_chunk;
-    own.chunk_end = p->share.workers[worker].end_chunk;
     for (*text = 0; ls_tensor_part_experts(p->share.model, own, end, &first, &end);
          n += end - first) {
         if (n && at < size) at += (size_t)snprintf(text + at, size - at, ", ");
@@ -109,14 +106,10 @@ static bool has_both(const ls_plan *p) { return p->share.tensor > 1 && p->share.
 /* A worker's slices and chunks, each in a column, if other workers have others; one column is always
  * there. */
 static void print_parts(const ls_plan *p, int worker, ls_buf *out) {
-    int first = 0, end = 0;
+    const ls_worker_share *x = &p->share.workers[worker];
     char slices[24] = "", chunks[24] = "";
-    first = p->share.workers[worker].first_slice;
-    end = p->share.workers[worker].end_slice;
-    if (p->share.tensor > 1) print_numbers(first, end, slices, sizeof slices);
-    first = p->share.workers[worker].first_chunk;
-    end = p->share.workers[worker].end_chunk;
-    if (p->share.context > 1) print_numbers(first, end, chunks, sizeof chunks);
+    if (p->share.tensor > 1) print_numbers(x->first_slice, x->end_slice, slices, sizeof slices);
+    if (p->share.context > 1) print_numbers(x->first_chunk, x->end_chunk, chunks, sizeof chunks);
     if (p->share.tensor > 1 || !*chunks) ls_buf_printf(out, "%-8s ", slices);
     if (*chunks) ls_buf_printf(out, "%-8s ", chunks);
 }

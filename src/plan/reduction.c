@@ -164,9 +164,8 @@ static void finish_buckets(const state *s, const ls_action *done) {
 
 /* The worker's chunks that write a bucket. */
 static int count_chunks(const ls_plan *p, int worker, int bucket) {
-    int first = 0, end = 0, n = 0;
-    first = p->share.workers[worker].first_chunk;
-    end = p->share.workers[worker].end_chunk;
+    int first = p->share.workers[worker].first_chunk, end = p->share.workers[worker].end_chunk,
+        n = 0;
     for (int k = first; k < end; k++) n += ls_share_closer(&p->share, bucket, k) >= 0;
     return n;
 }

@@ -128,11 +128,10 @@ static bool is_chunk_done(const walk *w, int vw, int bucket, int chunk) {
     return w->backs[vw * m->nlayers + layer] == all;
 }
 
-/* The sum of the above over all chunks of a worker. */
+/* Is that so for all chunks of a worker? */
 static bool is_done_at(const walk *w, int worker, int vw, int bucket) {
-    int first = 0, end = 0;
-    first = w->p->share.workers[worker].first_chunk;
-    end = w->p->share.workers[worker].end_chunk;
+    int first = w->p->share.workers[worker].first_chunk,
+        end = w->p->share.workers[worker].end_chunk;
     for (int k = first; k < end; k++)
         if (!is_chunk_done(w, vw, bucket, k)) return false;
     return true;
@@ -214,14 +213,12 @@ static int *writer_of(const walk *w, int worker, int bucket, int slot) {
 static void check_join(walk *w, const ls_action *a, int i) {
     const ls_plan *p = w->p;
     ls_chunk_fold list[LS_TREE_MAX_CHUNKS];
-    int n = ls_share_chunk_folds(&p->share, a->bucket, a->worker, list), slot = 0, first = 0,
-        end = 0;
+    int n = ls_share_chunk_folds(&p->share, a->bucket, a->worker, list), slot = 0;
+    const ls_worker_share *x = &p->share.workers[a->worker];
     int done = w->joins[a->worker * p->share.nbuckets + a->bucket]++;
     if (done >= n || a->slot != list[done].slot || a->from != list[done].from || a->summed)
         wrong(w, "is not a fold of the tree");
-    first = p->share.workers[a->worker].first_chunk;
-    end = p->share.workers[a->worker].end_chunk;
-    for (int k = first; k < end; k++)
+    for (int k = x->first_chunk; k < x->end_chunk; k++)
         if (ls_share_closer(&p->share, a->bucket, k) >= 0 &&
             *adds_of(w, a->vw, a->bucket, k) != folds_of(p, a->worker, i, &slot))
             wrong(w, "adds chunks before a fold");

@@ -64,17 +64,13 @@ static void name_parts(const char *what, int first, int end, int n, char *text, 
         snprintf(text, size, "%ss %d to %d of %d", what, first, end - 1, n);
 }
 
-static void name_slices(const ls_plan *p, int rank, char *text, size_t size) {
-    int first = 0, end = 0;
-    first = p->share.workers[rank].first_slice;
-    end = p->share.workers[rank].end_slice;
+static void name_slices(const ls_plan *p, int worker, char *text, size_t size) {
+    int first = p->share.workers[worker].first_slice, end = p->share.workers[worker].end_slice;
     name_parts("slice", first, end, p->share.model->nslices, text, size);
 }
 
 static void name_chunks(const ls_plan *p, int worker, char *text, size_t size) {
-    int first = 0, end = 0;
-    first = p->share.workers[worker].first_chunk;
-    end = p->share.workers[worker].end_chunk;
+    int first = p->share.workers[worker].first_chunk, end = p->share.workers[worker].end_chunk;
     name_parts(p->share.model->together > 1 ? "part" : "chunk", first, end, p->share.nchunks, text,
                size);
 }
@@ -87,10 +83,10 @@ static void add_experts(const ls_plan *p, int worker, char *text, size_t size) {
     if (n) snprintf(text + used, size - used, "; expert%s %s", ls_plural((int)n), experts);
 }
 
-static void put_worker(picture *d, int rank, int place, double x, double y) {
+static void put_worker(picture *d, int cell, int place, double x, double y) {
     const ls_plan *p = d->p;
     const ls_pipe_schedule s = {.kind = p->share.config->schedule, .workers = p->share.pipe};
-    int worker = ls_share_worker(&p->share, rank, place), pipe = rank / p->share.beside;
+    int worker = ls_share_worker(&p->share, cell, place), pipe = cell / p->share.beside;
     char text[2 * LS_NAME + LS_PLAN_EXPERTS];
     snprintf(text, sizeof text, "worker %d", worker);
     ls_svg_put_box(&(ls_svg_box){.x = x,
@@ -108,7 +104,7 @@ static void put_worker(picture *d, int rank, int place, double x, double y) {
         put_line(d, x, y += LINE, text, LS_INK);
     }
     if (p->share.tensor > 1) {
-        name_slices(p, rank, text, sizeof text);
+        name_slices(p, worker, text, sizeof text);
         if (p->share.context == 1) add_experts(p, worker, text, sizeof text);
         put_line(d, x, y += LINE, text, LS_INK);
     }
@@ -147,10 +143,10 @@ static void put_all(picture *d) {
         &d->svg);
     put(d, MARGIN, MARGIN + 30, "columns: stages of the pipeline; rows: parts of the batch",
         LS_GREY);
-    for (int rank = 0; rank < p->share.ncells; rank++) {
-        int pipe = rank / p->share.beside;
-        double x = MARGIN + rank * (BOX + GAP) + pipe * (BETWEEN - GAP);
-        for (int i = 0; i < d->rows; i++) put_worker(d, rank, i, x, TOP + i * (d->height + GAP));
+    for (int cell = 0; cell < p->share.ncells; cell++) {
+        int pipe = cell / p->share.beside;
+        double x = MARGIN + cell * (BOX + GAP) + pipe * (BETWEEN - GAP);
+        for (int i = 0; i < d->rows; i++) put_worker(d, cell, i, x, TOP + i * (d->height + GAP));
     }
     if (d->rows == data) return;
     snprintf(text, sizeof text, "and %d more rows, whose workers have the same layers",
@@ -160,10 +156,10 @@ static void put_all(picture *d) {
 
 ls_status ls_mesh_svg(const ls_plan *p, const char *path, ls_error *e) {
     picture d = {.p = p};
-    int data = p->share.data, pipe = p->share.pipe, ranks = p->share.ncells;
+    int data = p->share.data, pipe = p->share.pipe, cells = p->share.ncells;
     d.rows = data < ROWS ? data : ROWS;
     d.height = LINE * (4 + p->share.stages_each + (p->share.tensor > 1) + (p->share.context > 1));
-    int width = 2 * MARGIN + ranks * (BOX + GAP) + (pipe - 1) * (BETWEEN - GAP);
+    int width = 2 * MARGIN + cells * (BOX + GAP) + (pipe - 1) * (BETWEEN - GAP);
     char title[160];
     write_title(p, title);
     int least = 2 * MARGIN + (int)ls_svg_width(title, 16); /* bold */

@@ -45,9 +45,7 @@ static void check_param(const ls_plan *p, const ls_param *q) {
         if (q->offset >= b->end || q->offset + q->count <= b->first) continue;
         assert_int_equal(b->chunk, chunk);
         for (int w = 0; w < p->share.nworkers; w++) {
-            int first = 0, end = 0;
-            first = p->share.workers[w].first_chunk;
-            end = p->share.workers[w].end_chunk;
+            int first = p->share.workers[w].first_chunk, end = p->share.workers[w].end_chunk;
             bool mine = chunk < 0 || (chunk >= first && chunk < end);
             int stage = p->share.workers[w].cell / p->share.config->context,
                 own = b->cell / p->share.config->context;
