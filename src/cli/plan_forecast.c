@@ -9,7 +9,7 @@
 #include "base/plural.h"
 #include "base/print.h"
 #include "base/wrap.h"
-#include "model/shape.h"
+#include "model/types.h"
 #include "perf/expense.h"
 #include "perf/plan_text.h"
 

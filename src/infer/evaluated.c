@@ -12,7 +12,7 @@
 #include "infer/conversations.h"
 #include "infer/published.h"
 #include "infer/results.h"
-#include "model/shape.h"
+#include "model/types.h"
 #include "source/text.h"
 #include "storage/checkpoint.h"
 

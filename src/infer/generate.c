@@ -16,8 +16,8 @@
 #include "infer/ranking.h"
 #include "infer/writer.h"
 #include "model/frozen.h"
-#include "model/shape.h"
 #include "model/table.h"
+#include "model/types.h"
 #include "networks/network.h"
 #include "storage/checkpoint.h"
 

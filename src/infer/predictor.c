@@ -10,7 +10,7 @@
 #include "base/math.h"
 #include "config/relations.h"
 #include "dataset/data_record.h"
-#include "model/shape.h"
+#include "model/types.h"
 #include "networks/program.h"
 
 enum { MOST_SAMPLES = 1024, MOST_NBYTES = 64 << 20 }; /* of a call, unless one sample needs more */

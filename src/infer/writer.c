@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/random.h"
-#include "model/shape.h"
+#include "model/types.h"
 
 /* The tokens that may be drawn: a published model may have more rows than its tokenizer has
  * tokens. */

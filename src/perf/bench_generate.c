@@ -21,8 +21,8 @@
 #include "infer/generate.h"
 #include "infer/published.h"
 #include "infer/sampler.h"
-#include "model/shape.h"
 #include "model/table.h"
+#include "model/types.h"
 #include "networks/network.h"
 #include "tensor/dtype.h"
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "coll/algo/tree.h"
-#include "model/shape.h"
+#include "model/types.h"
 #include "share/config.h"
 #include "share/stages.h"
 #include "tensor/dtype.h"

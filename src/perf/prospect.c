@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "model/shape.h"
+#include "model/types.h"
 #include "perf/calibrate.h"
 #include "perf/estimate.h"
 #include "perf/expense.h"

@@ -16,7 +16,7 @@
 #include "base/log.h"
 #include "base/process.h"
 #include "base/transcript.h"
-#include "model/shape.h"
+#include "model/types.h"
 #include "report/events.h"
 #include "report/noise_line.h"
 

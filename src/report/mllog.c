@@ -16,7 +16,7 @@
 #include "base/log.h"
 #include "base/plural.h"
 #include "data/batches.h"
-#include "model/shape.h"
+#include "model/types.h"
 #include "optim/schedule.h"
 
 static const char TOKEN[] = ":::MLLOG ";

@@ -7,7 +7,7 @@
 
 #include "base/cgroup.h"
 #include "base/plural.h"
-#include "model/shape.h"
+#include "model/types.h"
 #include "networks/network.h"
 #include "plan/memory.h"
 #include "tensor/dtype.h"

@@ -8,7 +8,7 @@
 #include "base/math.h"
 #include "base/plural.h"
 #include "config/needs.h"
-#include "model/shape.h"
+#include "model/types.h"
 #include "networks/network.h"
 #include "storage/pretrained.h"
 #include "train/prompts.h"

@@ -12,7 +12,7 @@
 #include "dataset/published_record.h"
 #include "infer/decode.h"
 #include "infer/generate.h"
-#include "model/shape.h"
+#include "model/types.h"
 #include "networks/network.h"
 #include "train/evaluate.h"
 

@@ -4,7 +4,7 @@
 #include "base/cores.h"
 #include "base/plural.h"
 #include "cluster/workers.h"
-#include "model/shape.h"
+#include "model/types.h"
 #include "optim/schedule.h"
 #include "plan/memory.h"
 

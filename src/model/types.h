@@ -1,6 +1,6 @@
-/* shape.h - the types of the model that a config describes. */
-#ifndef LS_MODEL_SHAPE_H
-#define LS_MODEL_SHAPE_H
+/* types.h - the types of the model that a config describes. */
+#ifndef LS_MODEL_TYPES_H
+#define LS_MODEL_TYPES_H
 
 #include "config/config.h"
 #include "tensor/dtype.h"

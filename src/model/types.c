@@ -1,5 +1,5 @@
-/* shape.c - see shape.h. */
-#include "model/shape.h"
+/* types.c - see types.h. */
+#include "model/types.h"
 
 ls_dtype ls_config_compute(const ls_config *c) {
     static const ls_dtype types[] = {
