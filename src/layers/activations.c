@@ -1,8 +1,6 @@
 /* activations.c - activation functions, element by element: GELU, ReLU, sigmoid, tanh, SiLU.
  *
  * They save nothing: backward reads x, and computes y again where the derivative is one of y. */
-#include <string.h>
-
 #include "model/builder.h"
 #include "model/rows.h"
 
@@ -18,12 +16,29 @@ static void gelu_forward(const ls_layer *l, const ls_layer_call *c) {
     ls_rows_gelu(c->compute, n, ls_matrix_of(c->x[0], n), ls_numbers_f32(c->y));
 }
 
-/* work: the output again, which is not used. */
+typedef struct gelu_job {
+    const ls_kernels *k;
+    int64_t n;
+    const float *x, *dy;
+    float *dx;
+} gelu_job;
+
+/* The kernel computes the output again, which is not used. */
+static void gelu_back_run(void *arg, int thread, int nthreads) {
+    const gelu_job *j = arg;
+    float y[LS_PART];
+    int64_t i = 0, end = 0;
+    ls_pool_share(j->n, 16, thread, nthreads, &i, &end);
+    for (int64_t n; i < end; i += n) {
+        n = end - i < LS_PART ? end - i : LS_PART;
+        j->k->gelu_back(n, j->x + i, j->dy + i, j->dx + i, y);
+    }
+}
+
 static void gelu_backward(const ls_layer *l, const ls_layer_call *c) {
-    int64_t n = count_of(l, c);
-    if (!c->dx[0]) return;
-    memcpy(c->dx[0], c->dy, (size_t)n * sizeof(float));
-    ls_rows_gelu_back(c->compute, n, ls_matrix_of(c->x[0], n), c->dx[0], ls_numbers_f32(c->work));
+    if (c->dx[0])
+        ls_pool_run(c->compute->pool, gelu_back_run,
+                    &(gelu_job){c->compute->k, count_of(l, c), c->x[0], c->dy, c->dx[0]});
 }
 
 static const ls_layer_ops gelu_ops = {
@@ -35,7 +50,6 @@ ls_value *(ls_gelu)(ls_model *m, ls_value *x) {
     int64_t count = ls_value_count(x);
     l->ops = &gelu_ops;
     l->T = count / ls_value_last(x);
-    l->memory.work = (size_t)count;
     ls_works_pass(&l->cost.forward, LS_WORK_GELU, count);
     ls_works_pass(&l->cost.backward, LS_WORK_GELU_BACK, count);
     return ls_build_value(m, x->dims);
