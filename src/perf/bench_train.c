@@ -82,7 +82,7 @@ static ls_status measure_steps(ls_member *m, const bench_job *b, double *seconds
             for (int x = 0; x < m->nexecs; x++) ls_exec_reset_times(m->execs[x]);
             sent = bytes_sent(m);
         }
-        ls_step_in in = ls_run_step(b->host.run, m->data->ntrain, i, &m->scaler);
+        ls_step_in in = ls_member_inputs(m, i);
         int64_t begin = ls_clock_ns();
         LS_TRY(ls_member_step(m, &in, &step, e));
         out->losses[i] = step.loss;
@@ -129,7 +129,7 @@ static ls_status trace_steps(ls_member *m, const bench_job *b, ls_error *e) {
     ls_traced_workers traced = ls_member_traced(m);
     ls_tracer_open(&tracer, &b->trace, &traced, first, first + 1 + n);
     for (int64_t i = first; s == LS_OK && i < first + 1 + n; i++) {
-        ls_step_in in = ls_run_step(b->host.run, m->data->ntrain, i, &m->scaler);
+        ls_step_in in = ls_member_inputs(m, i);
         s = ls_tracer_before(&tracer, i, e);
         if (s == LS_OK) s = ls_member_step(m, &in, &step, e);
         if (s == LS_OK) s = ls_tracer_after(&tracer, i, e);

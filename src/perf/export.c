@@ -87,11 +87,11 @@ static ls_status write_settings(const ls_host *h, uint64_t nsamples, int64_t ste
     const ls_run *r = h->run;
     const ls_model *m = &h->layout.model;
     const ls_config *c = &r->config;
-    const ls_scaler none = {0};
+    const ls_schedule schedule = ls_schedule_of(c, nsamples);
     ls_json *o = ls_json_new_object(), *rates = ls_json_new_array(), *decay = ls_json_new_array();
     ls_json *frozen = ls_json_new_array();
     for (int64_t i = 0; i < steps; i++)
-        ls_json_push(rates, ls_json_new_number(ls_run_step(r, nsamples, i, &none).lr));
+        ls_json_push(rates, ls_json_new_number(ls_schedule_rate(&schedule, i)));
     for (int i = 0; i < m->nparams; i++)
         if (m->params[i].decay) ls_json_push(decay, ls_json_new_text(m->params[i].name));
     for (int i = 0; i < m->nparams; i++)

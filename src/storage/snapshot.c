@@ -490,7 +490,7 @@ bool ls_snapshot_has_failed(const ls_snapshot_state *s) {
 
 void ls_snapshot_ask_share(const ls_snapshot_run *r, int worker, int64_t steps, int64_t *asked_p) {
     if (worker != r->first || worker >= nwriters(r->plan)) return;
-    *asked_p = steps + 1;
+    *asked_p = steps;
     want(r->state, steps, true);
 }
 
@@ -501,16 +501,16 @@ void ls_snapshot_say(const ls_snapshot_run *r, int worker, int64_t asked, int32_
     const ls_snapshot_state *s = r->state;
     memset(words, 0, LS_SNAPSHOT_WORDS * sizeof *words);
     if (!s || worker != r->first) return;
-    if (worker == 0 && asked) words[ATTEMPT] = (int32_t)atomic_load(&s->attempt);
+    if (worker == 0 && asked >= 0) words[ATTEMPT] = (int32_t)atomic_load(&s->attempt);
     if (ls_snapshot_is_pending(s))
         words[PENDING] = worker == 0 ? FIRST_IS_PENDING : ANOTHER_IS_PENDING;
     /* Read last, since a snapshot is pending before it fails. */
-    words[HAS_FAILED] = asked && is_at(s, asked - 1, LS_SNAPSHOT_FAILED);
+    words[HAS_FAILED] = asked >= 0 && is_at(s, asked, LS_SNAPSHOT_FAILED);
 }
 
 void ls_snapshot_hear(const ls_snapshot_run *r, int worker, int64_t asked, const int32_t *words) {
     ls_snapshot_state *s = r->state;
-    if (!asked || !ls_snapshot_is_pending(s)) return;
+    if (asked < 0 || !ls_snapshot_is_pending(s)) return;
     if (words[HAS_FAILED]) {
         set_peers(s, LS_PEERS_FAILED);
     } else if (worker == 0) {

@@ -175,8 +175,8 @@ bool ls_snapshot_is_shared(const ls_plan *, int n);
 
 enum { LS_SNAPSHOT_WORDS = 3, LS_SNAPSHOT_PENDING = 1 };
 
-/* Called by every worker, when no host is writing any more. *asked_p is 0 when a view begins, and
- * an argument of the functions below: not 0 at the first worker of a host that has a part. */
+/* Called by every worker, when no host is writing any more. *asked_p is -1 when a view begins, and
+ * an argument of the functions below: the steps, at the first worker of a host that has a part. */
 void ls_snapshot_ask_share(const ls_snapshot_run *, int worker, int64_t steps, int64_t *asked_p);
 /* say: the words that this worker sends after a step; hear: the maximum of each word over all
  * workers. The word LS_SNAPSHOT_PENDING is not 0 while any host is writing. */

@@ -10,6 +10,7 @@
 #include "dataset/reference.h"
 #include "net/tcp/admission.h"
 #include "storage/identity.h"
+#include "train/loop.h"
 
 /* In a worker: the log-probabilities of the reference, which the coordinator has computed and
  * saved. */
@@ -43,16 +44,16 @@ static ls_status open_bounded(ls_loop *l, ls_error *e) {
                                  .loader = ls_dataset_loader(&l->data, &l->run->config),
                                  .nworkers = l->run->nasync,
                                  .listen = l->run->listen,
-                                 .settings = l->settings.data};
+                                 .settings = l->async.settings.data};
     return ls_bounded_open(&c, &l->m.bounded, e);
 }
 
 /* What hosts that join must have, too. */
 static ls_status write_settings(ls_loop *l, ls_error *e) {
-    ls_config_must_match(&l->run->config, &l->settings);
-    const ls_admission g = {.settings = l->settings.data};
+    ls_config_must_match(&l->run->config, &l->async.settings);
+    const ls_admission g = {.settings = l->async.settings.data};
     if (l->run->listen) LS_TRY(ls_admission_check_size(&g, e));
-    return ls_identity_write(l->run->dir, &l->run->config, &l->settings, e);
+    return ls_identity_write(l->run->dir, &l->run->config, &l->async.settings, e);
 }
 
 ls_status ls_async_steps_open(ls_loop *l, ls_error *e) {
@@ -67,9 +68,21 @@ ls_status ls_async_steps_open(ls_loop *l, ls_error *e) {
                                .loader = ls_dataset_loader(&l->data, &l->run->config),
                                .nworkers = l->run->nasync,
                                .listen = l->run->listen,
-                               .settings = l->settings.data,
+                               .settings = l->async.settings.data,
                                .steps = l->steps};
-    return ls_async_open(&c, &l->async, e);
+    return ls_async_open(&c, &l->async.run, e);
+}
+
+ls_status ls_async_steps_begin(ls_loop *l, ls_error *e) {
+    if (l->async.run) LS_TRY(ls_async_begin(l->async.run, e));
+    if (l->m.bounded) ls_bounded_stepped(l->m.bounded, l->steps);
+    return LS_OK;
+}
+
+void ls_async_steps_close(ls_loop *l, bool over) {
+    ls_async_close(l->async.run, over);
+    ls_bounded_close(l->m.bounded, over);
+    ls_buf_free(&l->async.settings);
 }
 
 static int64_t next_multiple(int64_t every, int64_t steps, int64_t most) {
@@ -86,7 +99,7 @@ static int64_t next_stop(const ls_loop *l) {
 
 static bool stops(void *arg) {
     const ls_loop *l = arg;
-    return l->host->runtime->asked(l) != LS_ASKED_NOTHING || ls_loop_is_time(l);
+    return l->host->runtime->asked(l) != LS_ASKED_NOTHING || ls_save_is_time(l);
 }
 
 /* The time of a step is that between its end and the one before: workers overlap. */
@@ -94,25 +107,23 @@ static ls_status on_step(void *arg, const ls_async_step *s, ls_error *e) {
     ls_loop *l = arg;
     int64_t now = ls_clock_ns();
     const ls_step_push push = {s->worker, s->staleness, s->nshards};
-    const ls_step_time t = {.seconds = (double)(now - l->latest_ns) / 1e9,
+    const ls_step_time t = {.seconds = (double)(now - l->async.latest_ns) / 1e9,
                             .data_wait_s = s->data_wait_s,
                             .push = &push};
     const ls_step_in in = {.step = s->step, .updates = s->step, .lr = s->lr, .loss_scale = 1};
-    l->latest_ns = now;
-    l->data_wait_s += s->data_wait_s / l->run->nasync;
-    l->seconds += t.seconds;
-    l->nsteps++;
+    l->async.latest_ns = now;
+    ls_loop_took(l, t.seconds, s->data_wait_s / l->run->nasync);
     bool diverged = !isfinite(s->out.loss) || !isfinite(s->out.grad_norm);
-    if (diverged) LS_TRY(ls_metrics_diverged(l->metrics, s->step + 1, e));
+    if (diverged) LS_TRY(ls_metrics_diverged(l->out.metrics, s->step + 1, e));
     if (diverged)
         return ls_step_diverged(s->step + 1, &s->out,
                                 "set sync.delay_aware: on, or continue from an earlier checkpoint",
                                 e);
-    return ls_metrics_step(l->metrics, s->step + 1, &in, &s->out, &t, e);
+    return ls_metrics_step(l->out.metrics, s->step + 1, &in, &s->out, &t, e);
 }
 
 ls_status ls_async_steps(ls_loop *l, ls_error *e) {
     const ls_async_watch w = {.step = on_step, .stops = stops, .arg = l};
-    l->latest_ns = ls_clock_ns();
-    return ls_async_run(l->async, next_stop(l), &w, &l->steps, e);
+    l->async.latest_ns = ls_clock_ns();
+    return ls_async_run(l->async.run, next_stop(l), &w, &l->steps, e);
 }

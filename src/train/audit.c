@@ -108,7 +108,7 @@ typedef struct question {
 static ls_status hash_gradient(ls_member *m, question q, ls_hash *out, ls_error *e) {
     ls_solo x = {0};
     ls_plan plan;
-    ls_step_in in = ls_run_step(m->run, m->data->ntrain, q.steps, &m->scaler);
+    ls_step_in in = ls_member_inputs(m, q.steps);
     LS_TRY(ls_plan_solo(&m->layout->plan, &plan, e));
     ls_solo_config how = ls_member_solo(m, &plan);
     ls_solo_task task = {.vw = q.vw, .steps = q.steps};

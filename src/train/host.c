@@ -16,6 +16,7 @@ static ls_status make_own(ls_host *h, ls_error *e) {
 
 ls_status ls_host_open(ls_host *h, const ls_run *r, ls_error *e) {
     *h = (ls_host){.run = r, .runtime = &ls_runtime_plain, .notes = &h->own_notes};
+    ls_run_notes_begin(h->notes);
     ls_config apart = r->config;
     ls_layout_config_apart(&apart); /* a launcher's workers run on any hosts */
     if (!r->started) LS_TRY(ls_host_memory_for_model(&r->config, e));

@@ -10,11 +10,11 @@
 #include "config/needs.h"
 #include "model/types.h"
 #include "networks/network.h"
+#include "share/codes.h"
+#include "share/config.h"
 #include "storage/pretrained.h"
 #include "train/prompts.h"
 #include "train/sync.h"
-#include "share/config.h"
-#include "share/codes.h"
 
 static bool sends_codes(const ls_config *c) {
     int64_t t = c->parallel.transport;
@@ -26,15 +26,15 @@ static bool sends_codes(const ls_config *c) {
 /* Signs of the momentum, with a scale for each block: the root of the mean of squares. */
 static ls_share_compress compress_of_optimizer(const ls_config *c) {
     return (ls_share_compress){.on = true,
-                              .how = {.kind = LS_COMPRESS_ONEBIT,
-                                      .feedback = LS_FEEDBACK_ERROR,
-                                      .op = LS_SUM,
-                                      .block = (size_t)c->compress.block,
-                                      .sign_scale = LS_SCALE_ROOT},
-                              .codes = sends_codes(c),
-                              .warmup = c->optim.freeze_step,
-                              .min_count = (size_t)c->compress.min_size,
-                              .momentum = c->optim.beta1};
+                               .how = {.kind = LS_COMPRESS_ONEBIT,
+                                       .feedback = LS_FEEDBACK_ERROR,
+                                       .op = LS_SUM,
+                                       .block = (size_t)c->compress.block,
+                                       .sign_scale = LS_SCALE_ROOT},
+                               .codes = sends_codes(c),
+                               .warmup = c->optim.freeze_step,
+                               .min_count = (size_t)c->compress.min_size,
+                               .momentum = c->optim.beta1};
 }
 
 static ls_share_compress compress_of(const ls_config *c) {
@@ -46,16 +46,16 @@ static ls_share_compress compress_of(const ls_config *c) {
     if (ls_config_sends_momentum(&c->optim)) return compress_of_optimizer(c);
     if (c->compress.kind == LS_COMPRESS_OFF) return (ls_share_compress){0};
     return (ls_share_compress){.on = true,
-                              .how = {.kind = kinds[c->compress.kind],
-                                      .feedback = c->compress.feedback,
-                                      .op = LS_SUM,
-                                      .ratio = c->compress.ratio,
-                                      .block = (size_t)c->compress.block,
-                                      .rank = (int)c->compress.rank,
-                                      .seed = (uint64_t)c->train.seed},
-                              .codes = sends_codes(c),
-                              .warmup = c->compress.warmup,
-                              .min_count = (size_t)c->compress.min_size};
+                               .how = {.kind = kinds[c->compress.kind],
+                                       .feedback = c->compress.feedback,
+                                       .op = LS_SUM,
+                                       .ratio = c->compress.ratio,
+                                       .block = (size_t)c->compress.block,
+                                       .rank = (int)c->compress.rank,
+                                       .seed = (uint64_t)c->train.seed},
+                               .codes = sends_codes(c),
+                               .warmup = c->compress.warmup,
+                               .min_count = (size_t)c->compress.min_size};
 }
 
 /* The nearest numbers to `degree` that divide the workers: the next one below and above; 0: none. */
@@ -187,31 +187,31 @@ ls_status ls_layout_make(const ls_config *c, int nworkers, const int *first, ls_
     LS_TRY(ls_network_create_cut(c, &l_p->model, e));
     ls_status s = find_stages(c, l_p, e);
     ls_share_config plan = {.model = &l_p->model,
-                           .nworkers = nworkers,
-                           .first = first,
-                           .V = (int)c->train.virtual_workers,
-                           .batch = c->train.batch,
-                           .micro_batch = c->train.micro_batch,
-                           .tree = c->parallel.reduce == LS_REDUCE_TREE,
-                           .bucket_nbytes = (size_t)ls_math_times(c->parallel.bucket_mb, 1e6),
-                           .zero = (int)c->parallel.zero,
-                           .recompute = (int)c->parallel.recompute,
-                           .recompute_layers = (int)c->parallel.recompute_layers,
-                           .whole_nbytes = (size_t)ls_math_times(c->parallel.whole_kb, 1e3),
-                           .sync.deltas = compress_of_deltas(c),
-                           .early = c->parallel.accumulate == LS_ACCUMULATE_EARLY,
-                           .prefetch = (int)c->parallel.prefetch,
-                           .shards = (int)c->parallel.shard_group,
-                           .compute = ls_config_compute(c),
-                           .reduce = ls_config_reduce(c),
-                           .pipe = (int)c->parallel.mesh_pipe,
-                           .tensor = (int)c->parallel.mesh_tensor,
-                           .context = (int)(c->parallel.mesh_context * c->parallel.mesh_expert),
-                           .chunks = (int)c->parallel.chunks,
-                           .schedule = c->parallel.schedule,
-                           .stages = l_p->stages,
-                           .compress = compress_of(c),
-                           .noise = c->train.noise_scale != 0};
+                            .nworkers = nworkers,
+                            .first = first,
+                            .V = (int)c->train.virtual_workers,
+                            .batch = c->train.batch,
+                            .micro_batch = c->train.micro_batch,
+                            .tree = c->parallel.reduce == LS_REDUCE_TREE,
+                            .bucket_nbytes = (size_t)ls_math_times(c->parallel.bucket_mb, 1e6),
+                            .zero = (int)c->parallel.zero,
+                            .recompute = (int)c->parallel.recompute,
+                            .recompute_layers = (int)c->parallel.recompute_layers,
+                            .whole_nbytes = (size_t)ls_math_times(c->parallel.whole_kb, 1e3),
+                            .sync.deltas = compress_of_deltas(c),
+                            .early = c->parallel.accumulate == LS_ACCUMULATE_EARLY,
+                            .prefetch = (int)c->parallel.prefetch,
+                            .shards = (int)c->parallel.shard_group,
+                            .compute = ls_config_compute(c),
+                            .reduce = ls_config_reduce(c),
+                            .pipe = (int)c->parallel.mesh_pipe,
+                            .tensor = (int)c->parallel.mesh_tensor,
+                            .context = (int)(c->parallel.mesh_context * c->parallel.mesh_expert),
+                            .chunks = (int)c->parallel.chunks,
+                            .schedule = c->parallel.schedule,
+                            .stages = l_p->stages,
+                            .compress = compress_of(c),
+                            .noise = c->train.noise_scale != 0};
     ls_gossip gossip = ls_sync_gossip(c);
     if (s == LS_OK && c->sync.mode == LS_SYNC_GOSSIP) s = ls_gossip_check(&gossip, e);
     if (s == LS_OK) s = ls_optim_of(c, &l_p->model, &plan.optim, e);
@@ -380,8 +380,9 @@ int64_t ls_layout_least_zero(const ls_config *c) {
 /* Needs workers of one host to share their gradients, and each to have all parameters while it
  * computes: sharded parameters come and go within a step. */
 bool ls_layout_has_backups(const ls_config *c, const ls_plan *p, bool survives) {
-    return survives && c->survival.backup_workers > 0 && p->share.config->tree && !p->share.by_rounds &&
-           !p->share.shards_params && p->share.nworkers > 1 && p->share.ncells == 1;
+    return survives && c->survival.backup_workers > 0 && p->share.config->tree &&
+           !p->share.by_rounds && !p->share.shards_params && p->share.nworkers > 1 &&
+           p->share.ncells == 1;
 }
 
 bool ls_layout_has_overlap(const ls_config *c, const ls_plan *p, bool survives, int near,

@@ -4,19 +4,16 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "async/bounded.h"
 #include "base/clock.h"
 #include "base/cores.h"
 #include "coll/virtual.h"
 #include "config/relations.h"
-#include "model/frozen.h"
+#include "optim/schedule.h"
 #include "plan/memory.h"
-#include "share/mesh.h"
-#include "state/errors.h"
-#include "storage/checkpoint.h"
-#include "storage/peft_read.h"
-#include "storage/pretrained.h"
 #include "table/step_rows.h"
 #include "train/backup.h"
+#include "train/member_state.h"
 #include "train/sync.h"
 
 /* Refuses, before the first step, workers that would run different plans. */
@@ -34,8 +31,7 @@ static ls_status compare_plans(ls_member *m, ls_error *e) {
     return s;
 }
 
-/* The worker of the plan that executor i plays. */
-static int worker_of(const ls_member *m, int i) {
+int ls_member_played(const ls_member *m, int i) {
     return ls_run_is_sequential(m->run) ? i : m->worker;
 }
 
@@ -43,7 +39,7 @@ static ls_status create_exec(ls_member *m, int i, ls_exec **x_p, ls_error *e) {
     const ls_config *c = &m->run->config;
     const ls_plan *p = &m->layout->plan;
     bool survives = m->host->runtime->survives;
-    int worker = worker_of(m, i), near = ls_group_near(m->group);
+    int worker = ls_member_played(m, i), near = ls_group_near(m->group);
     ls_exec_config x = {.plan = p,
                         .world = &m->worlds[i],
                         .slot = m->slot,
@@ -127,158 +123,9 @@ ls_status ls_member_join(ls_member *m, ls_error *e) {
     return ls_agree(m->group, s, e);
 }
 
-/* Each worker draws what it needs: its shards if parameters are one copy or sharded, else all.
- * Afterwards it drops the masters that it does not own. */
-static void draw_params(ls_member *m) {
-    const ls_plan *p = &m->layout->plan;
-    for (int i = 0; i < m->nexecs; i++) {
-        const ls_world *w = &m->worlds[i];
-        for (int k = 0; k < p->share.nbuckets; k++) {
-            bool sharded = p->share.buckets[k].is_gathered || w->shares_params;
-            ls_range b = sharded ? ls_share_shard(&p->share, k, worker_of(m, i))
-                                 : ls_share_range(&p->share, k);
-            size_t base = ls_share_base(&p->share, k);
-            float *flat = w->flat.of[0] + base;
-            if (!ls_share_has(&p->share, k, worker_of(m, i))) b.end = b.first;
-            ls_model_init(&m->layout->model, (uint64_t)m->run->config.train.seed, b.first - base,
-                          b.end - base, flat);
-            ls_frozen_norms(&m->layout->model, ls_exec_compute(m->execs[i]), m->frozen.values,
-                            b.first - base, b.end - base, flat);
-            ls_world_round(w, &p->share, ls_exec_compute(m->execs[i]), b.first, b.end);
-            if (p->share.compute != LS_F32) ls_world_drop_state(w, &p->share, k);
-        }
-    }
-}
-
-static void draw_state(ls_member *m) {
-    draw_params(m);
-    ls_step_rows_draw(m->rows);
-}
-
-/* The adapters of a new run: what it begins with may not have them. */
-static void draw_adapters(const ls_member *m, int i, const ls_train_state *s) {
-    const ls_plan *p = &m->layout->plan;
-    bool all = !s->owned || s->all_params;
-    if (!m->run->config.lora.rank) return;
-    for (int k = 0; k < p->share.nbuckets; k++) {
-        ls_range b = all ? ls_share_range(&p->share, k) : s->owned[k];
-        if (p->share.buckets[k].island) continue; /* copied from the common ones */
-        ls_model_init(s->model, (uint64_t)m->run->config.train.seed, b.first, b.end, s->flat.of[0]);
-        ls_frozen_norms(s->model, ls_exec_compute(m->execs[i]), m->frozen.values, b.first, b.end,
-                        s->flat.of[0]);
-    }
-}
-
-/* Replicas begin as the common parameters. held [nbuckets] NULL: all of them. */
-static void copy_to_replicas(const ls_plan *p, const ls_world *w, const ls_range *held) {
-    float *flat = w->flat.of[0];
-    for (int k = 0; k < p->share.nbuckets; k++) {
-        ls_range b = held ? held[k] : ls_share_range(&p->share, k);
-        size_t base = ls_share_base(&p->share, k);
-        if (base && b.end > b.first)
-            memcpy(flat + b.first, flat + (b.first - base), (b.end - b.first) * sizeof *flat);
-    }
-}
-
-/* If workers share one copy, the first of them reads all of it, and others only rows of tables; else
- * each reads what it retains. A run's origin (train.from) provides only the weights. */
-static ls_status load_state(ls_member *m, int i, const char *path, ls_error *e) {
-    const ls_plan *p = &m->layout->plan;
-    const ls_world *w = &m->worlds[i];
-    int worker = worker_of(m, i);
-    bool has_others = w->shares_params && w->shares_state &&
-                      worker != ls_share_first_of_shards(&p->share, worker);
-    if (has_others && !ls_step_rows_are_apart(m->rows)) return LS_OK;
-    ls_train_state s = {.model = &m->layout->model, .optim = &p->share.optim, .flat = w->flat};
-    if (m->first_step == 0)
-        s.flat.n = 1;
-    else
-        s.replicas = p->share.islands;
-    s.begins = m->first_step == 0;
-    ls_range *owned = LS_NEW_ARRAY(ls_range, (size_t)p->share.nbuckets);
-    ls_range *held = LS_NEW_ARRAY(ls_range, (size_t)p->share.nbuckets);
-    for (int k = 0; k < p->share.nbuckets; k++) {
-        bool near = ls_share_holder_of(&p->share, k) == p->share.workers[worker].holder;
-        owned[k] =
-            w->shares_state ? ls_share_range(&p->share, k) : ls_share_owned(&p->share, k, worker);
-        bool has = w->shares_state ? near : ls_share_has(&p->share, k, worker);
-        if (has_others || !has) owned[k].end = owned[k].first;
-        held[k] = owned[k];
-    }
-    if (!w->shares_state || p->share.divides || has_others) {
-        s.owned = owned;
-        s.nowned = p->share.nbuckets;
-        s.all_params =
-            !w->shares_params && (!p->share.shards_params || p->share.config->whole_nbytes > 0);
-        s.held = held;
-    }
-    ls_rows_part rows = ls_step_rows_fill(m->rows);
-    s.tables = rows.tables;
-    s.table_blocks = rows.blocks;
-    for (int k = 0; s.all_params && k < p->share.nbuckets; k++)
-        if (ls_share_has(&p->share, k, worker)) held[k] = ls_share_range(&p->share, k);
-    if (s.begins) draw_adapters(m, i, &s);
-    bool published = m->first_step == 0 && strcmp(path, m->run->config.model.from) == 0;
-    ls_status status =
-        published ? ls_pretrained_load(path, &s, e) : ls_checkpoint_load(path, &s, e);
-    const char *adapter = m->run->config.model.adapter;
-    if (status == LS_OK && s.begins && *adapter) status = ls_peft_load(adapter, &s, e);
-    if (m->first_step > 0 && s.scaler.scale > 0) m->scaler = s.scaler;
-    if (status == LS_OK && s.begins) copy_to_replicas(p, w, s.held);
-    for (int k = 0; status == LS_OK && k < p->share.nbuckets; k++) {
-        ls_range b = s.owned ? held[k] : ls_share_range(&p->share, k);
-        ls_world_round(w, &p->share, ls_exec_compute(m->execs[i]), b.first, b.end);
-        if (p->share.compute != LS_F32) ls_world_drop_state(w, &p->share, k);
-    }
-    ls_world_drop_params(w, &p->share);
-    free(owned);
-    free(held);
-    return status;
-}
-
-void ls_member_errors(const ls_member *m, int64_t steps, ls_train_state *s) {
-    const ls_plan *p = &m->layout->plan;
-    if (!p->share.has_errors) return;
-    s->errors = ls_errors_of(m->worlds[0].errors, &p->share, steps, 0);
-    s->nerrors = p->share.V;
-    s->plan = p;
-}
-
-/* Each worker reads the errors of its own virtual workers. */
-static ls_status load_errors(ls_member *m, const char *path, ls_error *e) {
-    const ls_plan *p = &m->layout->plan;
-    if (!p->share.has_errors) return LS_OK;
-    bool *wants = LS_NEW_ARRAY(bool, (size_t)p->share.V);
-    for (int i = 0; i < m->nexecs; i++)
-        for (int k = 0; k < p->share.workers[worker_of(m, i)].nvws; k++)
-            wants[ls_share_vw(&p->share, worker_of(m, i), k)] = true;
-    const ls_checkpoint_errors x = {
-        .plan = p,
-        .wants = wants,
-        .nerrors = p->share.V,
-        .errors = ls_errors_of(m->worlds[0].errors, &p->share, m->first_step, 0)};
-    ls_status s = ls_checkpoint_load_errors(path, &x, e);
-    free(wants);
-    return s;
-}
-
 /* Workers that read nothing get the scale from worker 0. */
 static ls_status agree_on_scaler(ls_member *m, ls_error *e) {
     return ls_broadcast(m->group, &m->scaler, sizeof m->scaler, LS_U8, 0, e);
-}
-
-/* Draws the state, or reads it from a checkpoint or a published model. */
-static ls_status make_state(ls_member *m, const char *path, ls_error *e) {
-    ls_scaler_config scaler = ls_run_scaler(m->run);
-    ls_status s = LS_OK;
-    m->scaler = ls_scaler_start(&scaler);
-    if (m->first_step == 0) path = ls_config_origin(&m->run->config);
-    if (m->first_step == 0 && !*path)
-        draw_state(m);
-    else
-        for (int i = 0; s == LS_OK && i < m->nexecs; i++) s = load_state(m, i, path, e);
-    if (s == LS_OK && m->first_step > 0) s = load_errors(m, path, e);
-    return s;
 }
 
 /* Collective. own: this worker's status so far. */
@@ -316,6 +163,55 @@ static ls_status take_up_rows(ls_member *m, int64_t steps, bool found, ls_error 
     return s;
 }
 
+/* ---- parts of a step that only some runs have ---- */
+
+static ls_status nothing_before(ls_member *m, ls_step_in *in, ls_error *e) {
+    (void)m, (void)in, (void)e;
+    return LS_OK;
+}
+
+static ls_status before_rows(ls_member *m, ls_step_in *in, ls_error *e) {
+    bool all = m->backup != NULL; /* it may compute others' samples */
+    return ls_step_rows_begin(m->rows, in->step, all, e);
+}
+
+static ls_status after_rows(ls_member *m, const ls_step_in *in, const ls_step_out *out,
+                            ls_error *e) {
+    (void)out;
+    return ls_step_rows_end(m->rows, in->step, e);
+}
+
+static ls_status after_scaled(ls_member *m, const ls_step_in *in, const ls_step_out *out,
+                              ls_error *e) {
+    ls_scaler_config scaler = ls_run_scaler(m->run);
+    if (ls_scaler_next(&m->scaler, &scaler, out->skipped)) return LS_OK;
+    return ls_fail(e, LS_EINVAL,
+                   "step %lld: %s overflows in f16, with a loss scale of %g, which is the lowest; "
+                   "use train.compute=bf16 or f32, or a lower optim.lr or optim.loss_scale_min",
+                   (long long)in->step + 1, ls_exec_overflow(m->execs[0]), in->loss_scale);
+}
+
+static ls_status after_bounded(ls_member *m, const ls_step_in *in, const ls_step_out *out,
+                               ls_error *e) {
+    (void)out;
+    LS_TRY(ls_bounded_check(m->bounded, e));
+    ls_bounded_stepped(m->bounded, in->step + 1);
+    return LS_OK;
+}
+
+static void choose_parts(ls_member *m) {
+    static const ls_step_part rows = {before_rows, after_rows},
+                              scaled = {nothing_before, after_scaled},
+                              bounded = {nothing_before, after_bounded};
+    m->nparts = 0;
+    if (m->rows) m->parts[m->nparts++] = &rows;
+    if (ls_run_has_scale(m->run)) m->parts[m->nparts++] = &scaled;
+    if (m->layout->plan.share.islands) m->parts[m->nparts++] = &ls_sync_part;
+    if (m->bounded) m->parts[m->nparts++] = &bounded;
+}
+
+/* ---- beginning ---- */
+
 ls_status ls_member_begin(ls_member *m, int64_t first_step, const char *path, ls_error *e) {
     const ls_runtime *runtime = m->host->runtime;
     bool found = ls_host_has_state(m->host);
@@ -324,11 +220,12 @@ ls_status ls_member_begin(ls_member *m, int64_t first_step, const char *path, ls
     m->rest = 0;
     if (found) m->rest = (int)(ls_store_steps(m->host->store) % m->layout->plan.share.changes);
     if (m->rest) m->first_step++; /* of the executor, whose part of the step is done */
+    m->schedule = ls_schedule_of(&m->run->config, m->data->ntrain);
     if (m->layout->model.table_floats && !m->rows) LS_TRY(open_rows(m, e));
     for (int i = 0; s == LS_OK && i < m->nexecs; i++)
         if (!m->execs[i]) s = create_exec(m, i, &m->execs[i], e);
     if (m->layout->model.frozen_count) LS_TRY(open_frozen(m, s, e));
-    if (s == LS_OK && !found) s = make_state(m, path, e);
+    if (s == LS_OK && !found) s = ls_member_make_state(m, path, e);
     if (s == LS_OK && !found) runtime->has_made(m);
     if (s == LS_OK) s = lend_arena(m, e);
     LS_TRY(ls_member_wait(m, s, e));
@@ -336,6 +233,7 @@ ls_status ls_member_begin(ls_member *m, int64_t first_step, const char *path, ls
     for (int i = 0; i < m->nexecs; i++)
         LS_TRY(ls_world_spread(&m->worlds[i], &m->layout->plan.share, e));
     LS_TRY(take_up_rows(m, first_step, found, e));
+    choose_parts(m);
     return agree_on_scaler(m, e);
 }
 
@@ -384,29 +282,28 @@ ls_status ls_member_finish_step(ls_member *m, const ls_step_in *in, ls_step_out 
     return ls_sync_after(m, in, out_p, in->step * m->layout->plan.share.changes + rest, e);
 }
 
+/* ---- steps ---- */
+
+ls_step_in ls_member_inputs(const ls_member *m, int64_t step) {
+    bool scales = ls_run_has_scale(m->run);
+    return (ls_step_in){.step = step,
+                        .changes = step + 1,
+                        .updates = step - m->scaler.skipped,
+                        .loss_scale = scales ? m->scaler.scale : 1,
+                        .skips = scales,
+                        .lr = ls_schedule_rate(&m->schedule, step),
+                        .clip = m->run->config.optim.clip};
+}
+
 ls_status ls_member_step(ls_member *m, const ls_step_in *given, ls_step_out *out_p, ls_error *e) {
-    const ls_plan *p = &m->layout->plan;
-    ls_step_in in_order = *given, *in = &in_order;
-    double scales[LS_PLAN_MAX_ISLANDS];
-    in->changes = ls_sync_changes(&m->run->config, p, in->step);
-    if (m->run->config.sync.mode == LS_SYNC_GOSSIP) {
-        ls_sync_before(m, in->step, scales);
-        in->lr_scales = scales;
-    }
+    ls_step_in in = *given;
     m->step_began_ns = ls_clock_ns();
-    bool all = m->backup != NULL; /* it may compute others' samples */
-    LS_TRY(ls_step_rows_begin(m->rows, in->step, all, e));
-    LS_TRY(ls_run_is_sequential(m->run) ? ls_exec_step_all(m->execs, in, out_p, e)
-                                        : ls_exec_step(m->execs[0], in, out_p, e));
-    ls_scaler_config scaler = ls_run_scaler(m->run);
-    if (ls_exec_gave_up(m->execs[0])) return LS_OK;
-    LS_TRY(ls_step_rows_end(m->rows, in->step, e));
-    bool fits = !in->skips || ls_scaler_next(&m->scaler, &scaler, out_p->skipped);
-    if (fits) return p->share.islands ? ls_sync_after(m, in, out_p, in->changes, e) : LS_OK;
-    return ls_fail(e, LS_EINVAL,
-                   "step %lld: %s overflows in f16, with a loss scale of %g, which is the lowest; "
-                   "use train.compute=bf16 or f32, or a lower optim.lr or optim.loss_scale_min",
-                   (long long)in->step + 1, ls_exec_overflow(m->execs[0]), in->loss_scale);
+    for (int i = 0; i < m->nparts; i++) LS_TRY(m->parts[i]->before(m, &in, e));
+    LS_TRY(ls_run_is_sequential(m->run) ? ls_exec_step_all(m->execs, &in, out_p, e)
+                                        : ls_exec_step(m->execs[0], &in, out_p, e));
+    if (ls_exec_gave_up(m->execs[0])) return m->bounded ? ls_bounded_check(m->bounded, e) : LS_OK;
+    for (int i = 0; i < m->nparts; i++) LS_TRY(m->parts[i]->after(m, &in, out_p, e));
+    return LS_OK;
 }
 
 int64_t ls_member_data_wait_ns(const ls_member *m) {

@@ -4,10 +4,21 @@
 
 #include "exec/solo.h"
 #include "infer/infer.h"
+#include "optim/schedule.h"
 #include "report/tracer.h"
 #include "storage/state.h"
 #include "train/frozen_values.h"
 #include "train/host.h"
+
+/* Something that only some runs have in each step; chosen when a member begins. */
+struct ls_member;
+typedef struct ls_step_part {
+    /* The executor has not run yet. */
+    ls_status (*before)(struct ls_member *, ls_step_in *, ls_error *);
+    /* It has made the step, and not given it up. */
+    ls_status (*after)(struct ls_member *, const ls_step_in *, const ls_step_out *, ls_error *);
+} ls_step_part;
+enum { LS_STEP_PARTS = 4 };
 
 typedef struct ls_member {
     const ls_host *host;     /* } */
@@ -19,7 +30,10 @@ typedef struct ls_member {
     const ls_dataset *data;
     int64_t first_step;
     int64_t step_began_ns;
-    ls_scaler scaler;  /* the same on all workers */
+    ls_schedule schedule;
+    ls_scaler scaler;                         /* the same on all workers */
+    const ls_step_part *parts[LS_STEP_PARTS]; /* [nparts] */
+    int nparts;
     ls_world *worlds;  /* } [nexecs] one; for the sequential executor, one a worker of the plan */
     ls_group **groups; /* } NULL but for the sequential executor */
     ls_exec **execs;   /* } */
@@ -45,19 +59,21 @@ void ls_member_leave(ls_member *);
 /* Leaves the group and retains the rest, for ls_member_join() and ls_member_begin() with another
  * group of the same size. Only in the supervised runtime. */
 void ls_member_part(ls_member *);
+/* The inputs of a step, by the schedule and the loss scale. */
+ls_step_in ls_member_inputs(const ls_member *, int64_t step);
 /* Collective. The step may be given up (ls_exec_gave_up()). LS_EINVAL, with the layer, where f16
  * overflows at the lowest loss scale. */
 ls_status ls_member_step(ls_member *, const ls_step_in *, ls_step_out *out_p, ls_error *);
 
-/* Adds the errors of compression after `steps` steps to a state that is saved: on worker 0, which
- * has collected them (state/world.h). */
-void ls_member_errors(const ls_member *, int64_t steps, ls_train_state *);
 /* Collective, where a member begins in the middle of a step (train/sync.h): runs the rest of it. */
 ls_status ls_member_finish_step(ls_member *, const ls_step_in *, ls_step_out *out_p, ls_error *);
 
 /* How the gradient of one virtual worker is computed alone, by ls_plan_solo()'s plan of the
  * member's. The member has all parameters, and retains them meanwhile. */
 ls_solo_config ls_member_solo(const ls_member *, const ls_plan *solo);
+
+/* The worker of the plan that executor i plays. */
+int ls_member_played(const ls_member *, int i);
 
 /* How long this process's workers waited for the samples of the latest step. */
 int64_t ls_member_data_wait_ns(const ls_member *);

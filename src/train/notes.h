@@ -1,6 +1,6 @@
 /* notes.h - what workers leave, beside the state, for the workers of later views.
  *
- * It lies in memory that outlives a host's workers (ls_store_carried()); zero at first.
+ * It lies in memory that outlives a host's workers (ls_store_carried()), which is zero at first.
  */
 #ifndef LS_TRAIN_NOTES_H
 #define LS_TRAIN_NOTES_H
@@ -16,14 +16,20 @@ typedef struct ls_run_notes {
     ls_snapshot_state snapshot;
     ls_best_state best;
     ls_best_state best_on_disk; /* step and loss of the best checkpoint, noted by the last writer */
-    /* 1 + the number of steps after which it was last done; 0: not yet. Each worker of the host
-     * writes the same value. */
+    /* The steps after which it was last done; -1: not yet. Each worker of the host writes the same
+     * value. */
     atomic_llong evaluated, saved;
-    atomic_llong saved_ns; /* by the clock of the host that has worker 0: ls_loop.saved_ns */
+    atomic_llong saved_ns; /* by the clock of the host that has worker 0: ls_saver.due_ns */
     atomic_llong data;     /* a hash of the samples of the run; 0: not known yet */
     ls_frozen_note frozen; /* the file of its frozen parameters */
     atomic_int has_frozen; /* 1: the store has them (ls_store_frozen()) */
 } ls_run_notes;
+
+/* Before the first workers start. */
+static inline void ls_run_notes_begin(ls_run_notes *n) {
+    atomic_store(&n->evaluated, -1);
+    atomic_store(&n->saved, -1);
+}
 
 /* Tables (table/row_tables.h) follow them, where a page begins. */
 enum { LS_RUN_NOTES_NBYTES = (sizeof(ls_run_notes) + 4095) / 4096 * 4096 };

@@ -5,7 +5,6 @@
 #include "base/plural.h"
 #include "cluster/workers.h"
 #include "model/types.h"
-#include "optim/schedule.h"
 #include "plan/memory.h"
 
 bool ls_run_is_sequential(const ls_run *r) {
@@ -118,15 +117,4 @@ ls_scaler_config ls_run_scaler(const ls_run *r) {
 
 bool ls_run_has_scale(const ls_run *r) {
     return ls_config_compute(&r->config) == LS_F16 || ls_config_reduce(&r->config) == LS_F16;
-}
-
-ls_step_in ls_run_step(const ls_run *r, uint64_t nsamples, int64_t step, const ls_scaler *scaler) {
-    const ls_config *c = &r->config;
-    const ls_schedule s = ls_schedule_of(c, nsamples);
-    return (ls_step_in){.step = step,
-                        .updates = step - scaler->skipped,
-                        .loss_scale = ls_run_has_scale(r) ? scaler->scale : 1,
-                        .skips = ls_run_has_scale(r),
-                        .lr = ls_schedule_rate(&s, step),
-                        .clip = c->optim.clip};
 }

@@ -58,8 +58,6 @@ bool ls_run_is_sequential(const ls_run *);
 /* "processes", "threads", ... */
 const char *ls_run_workers_name(const ls_run *);
 
-/* The inputs of a step, from the config, the loss scale, and the number of samples to train on. */
-ls_step_in ls_run_step(const ls_run *, uint64_t nsamples, int64_t step, const ls_scaler *);
 ls_scaler_config ls_run_scaler(const ls_run *);
 /* Is the loss scaled? It is if parameters or gradients are f16. */
 bool ls_run_has_scale(const ls_run *);

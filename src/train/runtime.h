@@ -21,14 +21,6 @@ struct ls_loop;
 struct ls_member;
 struct ls_verdict;
 
-/* How much a checkpoint matters. */
-typedef enum ls_urgency {
-    LS_SAVE_IF_IDLE,   /* it is skipped while the previous one is still being written */
-    LS_SAVE_FOR_SURE,  /* it waits for the previous one */
-    LS_SAVE_HAND_OVER, /* workers wait until it is written; if it fails, they go on */
-    LS_SAVE_LAST       /* workers wait until it is written, and it must succeed */
-} ls_urgency;
-
 typedef struct ls_runtime {
     bool survives;         /* host->store and host->survival exist */
     const char *when_lost; /* ends the message about a worker that was killed */
@@ -43,10 +35,10 @@ typedef struct ls_runtime {
     ls_status (*take_up)(struct ls_member *, bool found, ls_error *);
     /* What this worker is asked to do after a step. */
     ls_asked (*asked)(const struct ls_loop *);
-    /* Collective, between steps. */
-    ls_status (*save)(struct ls_loop *, ls_urgency, ls_error *);
-    /* Collective. An audit found a worker that differs from the others in `what`. */
-    ls_status (*evict)(struct ls_loop *, const struct ls_verdict *, const char *what, ls_error *);
+    /* Collective. An audit found a worker that differs from the others in `what`. LS_OK: it leaves,
+     * and the view ends. */
+    ls_status (*evict)(const struct ls_loop *, const struct ls_verdict *, const char *what,
+                       ls_error *);
     /* A worker's part of the view has ended. Does the process stay for the next view? */
     bool (*may_rest)(const struct ls_host *, ls_status how);
 } ls_runtime;

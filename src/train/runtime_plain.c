@@ -2,7 +2,7 @@
 #include "async/bounded.h"
 #include "train/audit.h"
 #include "train/host.h"
-#include "train/save.h"
+#include "train/loop.h"
 
 static ls_status finish(const ls_host *h, bool stopped, bool *unfinished_p, ls_error *e) {
     (void)h;
@@ -38,7 +38,7 @@ static ls_asked asked(const ls_loop *l) {
     return ls_interrupted() ? LS_ASKED_STOP : (ls_asked)atomic_load(&l->m.slot->asked);
 }
 
-static ls_status evict(ls_loop *l, const ls_verdict *v, const char *what, ls_error *e) {
+static ls_status evict(const ls_loop *l, const ls_verdict *v, const char *what, ls_error *e) {
     return ls_fail(
         e, LS_EINVAL,
         "audit after step %lld: worker %d differs from the others in %s; " LS_AUDIT_ADVICE,
@@ -59,7 +59,6 @@ const ls_runtime ls_runtime_plain = {
     .has_made = has_made,
     .take_up = take_up,
     .asked = asked,
-    .save = ls_save_plain,
     .evict = evict,
     .may_rest = may_rest,
 };

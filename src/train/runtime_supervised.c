@@ -7,7 +7,7 @@
 #include "train/audit.h"
 #include "train/backup.h"
 #include "train/host.h"
-#include "train/save.h"
+#include "train/loop.h"
 
 /* Has the run completed its last step, or ended early? */
 static bool is_complete(const ls_host *h, int64_t steps) {
@@ -101,9 +101,8 @@ static void leave(const ls_loop *l, const ls_verdict *v, const char *what) {
         ls_store_distrust(l->host->store, l->m.worker);
 }
 
-static ls_status evict(ls_loop *l, const ls_verdict *v, const char *what, ls_error *e) {
+static ls_status evict(const ls_loop *l, const ls_verdict *v, const char *what, ls_error *e) {
     (void)e;
-    l->evicts = true;
     if (v->culprit == l->m.worker) leave(l, v, what);
     return LS_OK;
 }
@@ -121,7 +120,6 @@ const ls_runtime ls_runtime_supervised = {
     .has_made = has_made,
     .take_up = take_up,
     .asked = asked,
-    .save = ls_save_supervised,
     .evict = evict,
     .may_rest = may_rest,
 };

@@ -9,30 +9,68 @@
 #include "storage/checkpoint.h"
 #include "table/step_rows.h"
 #include "train/inputs.h"
+#include "train/loop.h"
+#include "train/member_state.h"
 
-static ls_status write_checkpoint(ls_loop *l, ls_error *e) {
-    const ls_world *w = &l->m.worlds[0];
-    ls_train_state s = {.model = &l->m.layout->model,
-                        .optim = &l->m.layout->plan.share.optim,
-                        .step = l->steps,
-                        .replicas = l->m.layout->plan.share.islands,
-                        .flat = w->flat};
-    if (ls_run_has_scale(l->run)) s.scaler = l->m.scaler;
-    ls_member_errors(&l->m, l->steps, &s);
-    s.tables = ls_step_rows_tables(l->m.rows);
-    ls_data_files data;
-    ls_dataset_files(&l->data, &data);
-    ls_checkpoint_extra x = {.data = &data,
-                             .config = &l->run->config_text,
-                             .frozen = l->m.frozen.file.hash,
-                             .known = &l->known,
-                             .keep = l->run->config.checkpoint.keep};
-    ls_best_describe(&l->best, &l->run->config, l->steps, &x);
-    ls_status status = ls_data_files_add_published(&data, l->run->dir, e);
-    if (status == LS_OK) status = ls_checkpoint_write(l->run->dir, &s, &x, e);
-    ls_data_files_free(&data);
-    return status;
+/* Notes that a checkpoint is due now: the next one by time is counted from here on, also by the
+ * workers of later views. */
+static void note_due(ls_loop *l) {
+    l->saver.due_ns = ls_clock_ns();
+    atomic_store(&l->host->notes->saved_ns, l->saver.due_ns);
 }
+
+/* For the workers of later views. */
+static void note_saved(const ls_loop *l) { atomic_store(&l->host->notes->saved, l->steps); }
+
+void ls_saver_open(ls_loop *l) {
+    l->saver =
+        (ls_saver){.steps = -1, .part = -1, .due_ns = atomic_load(&l->host->notes->saved_ns)};
+    if (!l->saver.due_ns) note_due(l);
+}
+
+void ls_saver_begin(ls_loop *l, int64_t saved, int n) {
+    l->saver.steps = saved;
+    l->saver.part = -1;
+    l->saver.shared = ls_snapshot_is_shared(&l->m.layout->plan, n);
+}
+
+/* ---- when ---- */
+
+bool ls_save_is_time(const ls_loop *l) {
+    enum { OF_BEST = 10 }; /* the best state is due this much sooner */
+    const ls_config *c = &l->run->config;
+    double minutes = c->checkpoint.minutes;
+    double since = (double)(ls_clock_ns() - l->saver.due_ns) / 60e9;
+    if (l->m.worker != 0 || minutes == 0 || l->evicts) return false;
+    bool best = ls_validation_is_best(l) && c->checkpoint.best == LS_BEST_AUTO;
+    return since >= (best ? minutes / OF_BEST : minutes);
+}
+
+/* None takes the room of the run's last checkpoint, so one that is being written must be complete,
+ * which shows the room that is left. */
+bool ls_save_is_due_by_time(ls_loop *l) {
+    enum { ROOM = 3 }; /* it, the last one, and as much for files that grow until then */
+    if (!ls_save_is_time(l) || ls_snapshot_is_pending(&l->host->notes->snapshot)) return false;
+    if (ls_folder_check_room(l->out.folder, ROOM, NULL) == LS_OK) return true;
+    note_due(l); /* it is tried again */
+    if (l->saver.nroomless++ == 0)
+        ls_log("no checkpoint by time after step %lld: %s has room for the run's last one alone; "
+               "make room there",
+               (long long)l->steps, l->run->dir);
+    return false;
+}
+
+void ls_save_say(const ls_loop *l, int32_t *words) {
+    ls_snapshot_run own = ls_host_snapshot_run(l->host);
+    ls_snapshot_say(&own, l->m.worker, l->saver.part, words);
+}
+
+void ls_save_hear(const ls_loop *l, const int32_t *words) {
+    ls_snapshot_run own = ls_host_snapshot_run(l->host);
+    ls_snapshot_hear(&own, l->m.worker, l->saver.part, words);
+}
+
+/* ---- how ---- */
 
 static void log_save_failed(const ls_loop *l, const ls_error *why) {
     ls_log("the checkpoint of step %lld failed: %s", (long long)l->steps, why->msg);
@@ -40,16 +78,16 @@ static void log_save_failed(const ls_loop *l, const ls_error *why) {
 
 /* Logs the first of several skipped checkpoints in a row; log_skips_end() logs their number. */
 static void log_save_skipped(ls_loop *l) {
-    if (l->nskipped++ == 0)
+    if (l->saver.nskipped++ == 0)
         ls_log("the checkpoint of step %lld is skipped: the previous one is still being written",
                (long long)l->steps);
 }
 
 static void log_skips_end(ls_loop *l) {
-    if (l->nskipped > 1)
+    if (l->saver.nskipped > 1)
         ls_log("%lld checkpoints in a row were skipped: the previous one was still being written",
-               (long long)l->nskipped);
-    l->nskipped = 0;
+               (long long)l->saver.nskipped);
+    l->saver.nskipped = 0;
 }
 
 /* The last checkpoint must succeed. The message names the one from which the run can continue. */
@@ -67,14 +105,15 @@ static ls_status fail_last(const ls_loop *l, ls_error *e) {
 
 ls_status ls_save_restore_folder(ls_loop *l, ls_error *e) {
     ls_error lost;
-    LS_TRY(ls_folder_repair(l->folder, &l->data, l->m.frozen.file.values, e));
-    if (ls_metrics_repair(l->metrics, &lost) != LS_OK) ls_log("%s", lost.msg);
+    LS_TRY(ls_folder_repair(l->out.folder, &l->data, l->m.frozen.file.values, e));
+    if (ls_metrics_repair(l->out.metrics, &lost) != LS_OK) ls_log("%s", lost.msg);
     return LS_OK;
 }
 
-ls_status ls_save_plain(ls_loop *l, ls_urgency u, ls_error *e) {
+/* Worker 0 writes while the others wait, without a time limit. */
+static ls_status save_plain(ls_loop *l, ls_urgency u, ls_error *e) {
     bool last = u == LS_SAVE_LAST;
-    if (l->saved == l->steps) return LS_OK;
+    if (l->saver.steps == l->steps) return LS_OK;
     const ls_plan *p = &l->m.layout->plan;
     ls_status s = LS_OK;
     ls_error why;
@@ -83,7 +122,7 @@ ls_status ls_save_plain(ls_loop *l, ls_urgency u, ls_error *e) {
     LS_TRY(ls_step_rows_collect(l->m.rows, e));
     if (l->m.worker == 0) {
         s = ls_save_restore_folder(l, &why);
-        if (s == LS_OK) s = write_checkpoint(l, &why);
+        if (s == LS_OK) s = ls_member_write(&l->m, l->steps, &l->val.best, &l->saver.known, &why);
         if (s != LS_OK) log_save_failed(l, &why);
         if (s != LS_OK) ls_frozen_file_doubt(&l->m.frozen.file);
     }
@@ -92,7 +131,7 @@ ls_status ls_save_plain(ls_loop *l, ls_urgency u, ls_error *e) {
     int32_t good = s == LS_OK;
     LS_TRY(ls_member_wait(&l->m, good || !last ? LS_OK : fail_last(l, e), e));
     LS_TRY(ls_broadcast(l->m.group, &good, 1, LS_I32, 0, e));
-    if (good) l->saved = l->steps;
+    if (good) l->saver.steps = l->steps;
     return LS_OK;
 }
 
@@ -102,7 +141,7 @@ static ls_status save_beside(ls_loop *l, ls_urgency u, ls_error *e) {
     ls_snapshot_state *state = &l->host->notes->snapshot;
     ls_error why;
     if (l->m.worker != 0) {
-        if (l->host->survival.view.first > 0) ls_loop_note_saved(l);
+        if (l->host->survival.view.first > 0) note_saved(l);
         return LS_OK;
     }
     if (u != LS_SAVE_IF_IDLE) (void)ls_snapshot_wait_written(state, &why);
@@ -113,7 +152,7 @@ static ls_status save_beside(ls_loop *l, ls_urgency u, ls_error *e) {
         log_save_skipped(l);
     else
         log_skips_end(l);
-    ls_loop_note_saved(l);
+    note_saved(l);
     if (last && s == LS_OK) s = ls_snapshot_wait_written(state, &why);
     return last && s != LS_OK ? fail_last(l, e) : LS_OK;
 }
@@ -121,12 +160,11 @@ static ls_status save_beside(ls_loop *l, ls_urgency u, ls_error *e) {
 /* Waits until no writer of any host is writing. Meanwhile the workers exchange what the writers
  * need to know about each other. */
 static ls_status await_written(ls_loop *l, ls_error *e) {
-    ls_snapshot_run own = ls_host_snapshot_run(l->host);
     int32_t words[LS_SNAPSHOT_WORDS];
     for (;;) {
-        ls_snapshot_say(&own, l->m.worker, l->asked_share, words);
+        ls_save_say(l, words);
         LS_TRY(ls_all_reduce(l->m.group, words, words, LS_SNAPSHOT_WORDS, LS_I32, LS_MAX, e));
-        ls_snapshot_hear(&own, l->m.worker, l->asked_share, words);
+        ls_save_hear(l, words);
         if (!words[LS_SNAPSHOT_PENDING]) return LS_OK;
         usleep(1000);
     }
@@ -137,10 +175,9 @@ enum { CAN_ASK, IS_BUSY, NEED_NOT };
 
 /* What this worker knows. Worker 0 also restores the run directory. */
 static int32_t own_readiness(ls_loop *l, bool last) {
-    ls_snapshot_run own = ls_host_snapshot_run(l->host);
     int32_t words[LS_SNAPSHOT_WORDS];
     ls_error why;
-    ls_snapshot_say(&own, l->m.worker, l->asked_share, words);
+    ls_save_say(l, words);
     if (words[LS_SNAPSHOT_PENDING]) return IS_BUSY;
     if (l->m.worker != 0) return CAN_ASK;
     if (last && ls_snapshot_is_written(&l->host->notes->snapshot, l->steps)) return NEED_NOT;
@@ -163,13 +200,13 @@ static void log_handed_over(const ls_loop *l, bool good) {
 /* Each host writes its part of the state. */
 static ls_status save_parts(ls_loop *l, ls_urgency u, ls_error *e) {
     bool last = u >= LS_SAVE_HAND_OVER;
-    ls_loop_note_saved(l);
+    note_saved(l);
     if (u != LS_SAVE_IF_IDLE) LS_TRY(await_written(l, e));
     int32_t what = own_readiness(l, last);
     ls_snapshot_run own = ls_host_snapshot_run(l->host);
     LS_TRY(ls_all_reduce(l->m.group, &what, &what, 1, LS_I32, LS_MAX, e));
     if (what == CAN_ASK)
-        ls_snapshot_ask_share(&own, l->m.worker, l->steps, &l->asked_share);
+        ls_snapshot_ask_share(&own, l->m.worker, l->steps, &l->saver.part);
     else if (what == IS_BUSY && l->m.worker == 0)
         log_save_skipped(l);
     if (what == CAN_ASK && l->m.worker == 0) log_skips_end(l);
@@ -183,21 +220,22 @@ static ls_status save_parts(ls_loop *l, ls_urgency u, ls_error *e) {
     return ls_member_wait(&l->m, good ? LS_OK : fail_last(l, e), e);
 }
 
-ls_status ls_save_supervised(ls_loop *l, ls_urgency u, ls_error *e) {
-    bool saved = l->saved == l->steps, last = u >= LS_SAVE_HAND_OVER;
-    l->saved = l->steps;
+/* Another process writes (storage/snapshot.h). */
+static ls_status save_supervised(ls_loop *l, ls_urgency u, ls_error *e) {
+    bool saved = l->saver.steps == l->steps, last = u >= LS_SAVE_HAND_OVER;
+    l->saver.steps = l->steps;
     if (saved && !last) return LS_OK;
-    ls_status s = l->shared ? save_parts(l, u, e) : save_beside(l, u, e);
-    if (u != LS_SAVE_IF_IDLE && !l->shared) s = ls_member_wait(&l->m, s, e);
+    ls_status s = l->saver.shared ? save_parts(l, u, e) : save_beside(l, u, e);
+    if (u != LS_SAVE_IF_IDLE && !l->saver.shared) s = ls_member_wait(&l->m, s, e);
     if (last) return s;
-    ls_snapshot_note_held(&l->host->notes->snapshot, ls_clock_ns() - l->saved_ns);
+    ls_snapshot_note_held(&l->host->notes->snapshot, ls_clock_ns() - l->saver.due_ns);
     return s;
 }
 
 ls_status ls_save(ls_loop *l, ls_urgency u, ls_error *e) {
     bool failed = ls_snapshot_has_failed(&l->host->notes->snapshot);
-    ls_loop_note_due(l);
+    note_due(l);
     if (failed) ls_frozen_file_doubt(&l->m.frozen.file); /* as its writer may have found */
     LS_TRY(ls_member_wait(&l->m, ls_inputs_check(&l->data, &l->m.frozen.file, e), e));
-    return l->host->runtime->save(l, u, e);
+    return l->host->runtime->survives ? save_supervised(l, u, e) : save_plain(l, u, e);
 }

@@ -11,14 +11,15 @@
 #include "base/log.h"
 #include "base/plural.h"
 #include "base/print.h"
-#include "state/store_backup.h"
 #include "infer/results.h"
+#include "state/store_backup.h"
 #include "storage/checkpoint.h"
 
 /* The longest wait of a worker of this host for a checkpoint that was written beside training. */
 static void log_held(const ls_loop *l) {
     double held = (double)atomic_load(&l->host->notes->snapshot.held_ns) / 1e9;
-    double part = l->seconds > 0 ? held * (double)l->nsteps / l->seconds : 0; /* of a step */
+    double part =
+        l->pace.seconds > 0 ? held * (double)l->pace.nsteps / l->pace.seconds : 0; /* of a step */
     if (part < 0.01) return;
     if (part < 1)
         ls_log("checkpoints held workers up for %.1f ms at most: %.0f%% of a step", held * 1e3,
@@ -29,13 +30,12 @@ static void log_held(const ls_loop *l) {
 }
 
 static void log_data_wait(const ls_loop *l) {
-    if (l->seconds > 0)
-        ls_log("waited for data: %.1f%% of the time", 100 * l->data_wait_s / l->seconds);
+    if (l->pace.seconds > 0)
+        ls_log("waited for data: %.1f%% of the time", 100 * l->pace.data_wait_s / l->pace.seconds);
 }
 
 /* Model FLOPs utilization. */
-static void log_used(const ls_loop *l) {
-    const ls_metrics_use u = l->used;
+static void log_used(const ls_loop *l, ls_metrics_use u) {
     if (u.peak <= 0) return;
     ls_log("computed at %.4g GFLOP/s, %.1f%% of the peak of the cores (%.4g in %s)", u.flops / 1e9,
            100 * u.flops / u.peak, u.peak / 1e9,
@@ -43,9 +43,9 @@ static void log_used(const ls_loop *l) {
 }
 
 static void log_staleness(const ls_loop *l) {
-    if (!l->async) return;
+    if (!l->async.run) return;
     ls_buf text = {0};
-    ls_staleness_write(ls_async_staleness_of(l->async), &text);
+    ls_staleness_write(ls_async_staleness_of(l->async.run), &text);
     ls_log("staleness of gradients: %s", text.data);
     ls_buf_free(&text);
 }
@@ -59,9 +59,7 @@ static void log_shares(const ls_loop *l) {
 }
 
 /* Samples, and of models of tokens these. */
-static void print_noise(const ls_loop *l) {
-    const ls_config *c = &l->run->config;
-    const ls_noise_scale s = l->noise;
+static void print_noise(const ls_config *c, ls_noise_scale s) {
     if (!c->train.noise_scale) return;
     ls_buf text = {0};
     if (isfinite(s.simple)) {
@@ -80,7 +78,8 @@ static void print_noise(const ls_loop *l) {
 
 static void print_best(const ls_loop *l) {
     const ls_run *r = l->run;
-    long long step = (long long)l->best.step, n = ls_best_since(&l->best, &r->config, l->steps);
+    long long step = (long long)l->val.best.step,
+              n = ls_best_since(&l->val.best, &r->config, l->steps);
     if (!ls_best_is_sought(&r->config) || step == 0) return;
     char *path = ls_checkpoint_path(r->dir, step);
     bool there = ls_file_exists(path);
@@ -88,7 +87,7 @@ static void print_best(const ls_loop *l) {
         ls_print("\nstopped early after step %lld: no lower validation loss in %lld evaluation%s; ",
                  (long long)l->steps, n, ls_plural(n));
     char loss[LS_LOSS_TEXT];
-    ls_print("the best is step %lld (loss %s)%s%s%s\n", step, ls_loss_text(l->best.loss, loss),
+    ls_print("the best is step %lld (loss %s)%s%s%s\n", step, ls_loss_text(l->val.best.loss, loss),
              there ? ": " : ", whose checkpoint could not be written", there ? r->dir : "",
              there ? "/checkpoints/best" : "");
     free(path);
@@ -97,10 +96,10 @@ static void print_best(const ls_loop *l) {
 /* One line if the validation loss was lower before, by more than a hundredth. The one after the last
  * step is comparable if all are over the whole validation part. */
 static void print_risen(const ls_loop *l) {
-    const ls_best *b = &l->best;
+    const ls_best *b = &l->val.best;
     const ls_run *r = l->run;
     bool whole = (uint64_t)b->nsamples >= l->data.nval;
-    double last = whole ? l->latest.loss : b->val_loss;
+    double last = whole ? l->val.latest.loss : b->val_loss;
     long long step = whole ? (long long)l->steps : (long long)b->val_step;
     if (ls_best_is_sought(&r->config) || b->step == 0 || b->step >= step) return;
     if (!(last - b->loss > 0.01 * fabs(b->loss))) return;
@@ -129,7 +128,7 @@ static ls_status print_text_loss(const ls_loop *l, ls_error *e) {
     LS_TRY(ls_report_curve(l->run->dir, bigram, e));
     ls_print("\nvalidation loss %.4f nats/token, %.4f bits/byte; bigram model of the same tokens "
              "%.4f, %.4f\n",
-             l->latest.loss, l->latest.bits_per_byte, level.loss, level.bits_per_byte);
+             l->val.latest.loss, l->val.latest.bits_per_byte, level.loss, level.bits_per_byte);
     return LS_OK;
 }
 
@@ -137,16 +136,21 @@ static ls_status print_loss(const ls_loop *l, ls_error *e) {
     if (ls_dataset_is_text(&l->data)) return print_text_loss(l, e);
     LS_TRY(ls_report_curve(l->run->dir, 0, e));
     ls_buf metrics = {0};
-    ls_evaluation_print(&l->latest, &metrics);
+    ls_evaluation_print(&l->val.latest, &metrics);
     char loss[LS_LOSS_TEXT];
-    ls_print("\nvalidation loss %s%s%s, of %llu samples\n", ls_loss_text(l->latest.loss, loss),
+    ls_print("\nvalidation loss %s%s%s, of %llu samples\n", ls_loss_text(l->val.latest.loss, loss),
              ls_config_has_token_losses(&l->run->config) ? " nats/token" : "",
-             metrics.len ? metrics.data : "", (unsigned long long)l->latest.nsamples);
+             metrics.len ? metrics.data : "", (unsigned long long)l->val.latest.nsamples);
     ls_buf_free(&metrics);
     return LS_OK;
 }
 
-ls_status ls_summary_print(ls_loop *l, ls_error *e) {
+ls_summary ls_summary_of(const ls_loop *l) {
+    const ls_metrics *m = l->out.metrics;
+    return m ? (ls_summary){ls_metrics_noise(m), ls_metrics_used(m)} : (ls_summary){0};
+}
+
+ls_status ls_summary_print(ls_loop *l, const ls_summary *x, ls_error *e) {
     const ls_run *r = l->run;
     int64_t all = r->config.train.steps;
     ls_log_end_status();
@@ -156,10 +160,10 @@ ls_status ls_summary_print(ls_loop *l, ls_error *e) {
                (long long)nbacked, ls_plural(nbacked));
     log_held(l);
     log_data_wait(l);
-    log_used(l);
+    log_used(l, x->used);
     log_staleness(l);
     log_shares(l);
-    if (l->steps < all) ls_report_picture(&l->picture, r->dir, true);
+    if (l->steps < all) ls_validation_draw(l, true);
     if (l->steps < all && ls_loop_is_complete(l)) {
         print_best(l);
         if (fflush(stdout) != 0 || ferror(stdout)) ls_log("standard output can't be written");
@@ -173,8 +177,8 @@ ls_status ls_summary_print(ls_loop *l, ls_error *e) {
     LS_TRY(print_loss(l, e));
     ls_print("loss curve: %s/loss.svg; checkpoint: %s/checkpoints/step-%lld\n", r->dir, r->dir,
              (long long)all);
-    print_noise(l);
-    ls_results_write(&l->m.layout->model, &l->data, l->records, r->dir);
+    print_noise(&r->config, x->noise);
+    ls_results_write(&l->m.layout->model, &l->data, l->val.records, r->dir);
     print_risen(l);
     print_best(l);
     if (fflush(stdout) != 0 || ferror(stdout)) ls_log("standard output can't be written");
@@ -190,6 +194,6 @@ void ls_summary_complete(const ls_loop *l) {
     else
         ls_log("%s: is complete: stopped early after step %lld, with the best at step %lld; raise "
                "train.patience (%lld) to train on",
-               l->run->dir, (long long)l->steps, (long long)l->best.step,
+               l->run->dir, (long long)l->steps, (long long)l->val.best.step,
                (long long)c->train.patience);
 }

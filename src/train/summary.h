@@ -4,8 +4,15 @@
 
 #include "train/loop.h"
 
+/* What only open metrics say. */
+typedef struct ls_summary {
+    ls_noise_scale noise; /* train.noise_scale */
+    ls_metrics_use used;
+} ls_summary;
+ls_summary ls_summary_of(const ls_loop *);
+
 /* Prints the results on standard output. */
-ls_status ls_summary_print(ls_loop *, ls_error *);
+ls_status ls_summary_print(ls_loop *, const ls_summary *, ls_error *);
 /* Logs that the run was complete before it began. */
 void ls_summary_complete(const ls_loop *);
 

@@ -11,14 +11,14 @@
 #include "base/log.h"
 #include "base/plural.h"
 #include "config/differences.h"
-#include "state/store_repair.h"
 #include "report/metrics.h"
+#include "share/config.h"
+#include "state/store_repair.h"
 #include "storage/identity.h"
 #include "table/row_tables.h"
 #include "train/host.h"
 #include "train/scale.h"
 #include "train/sync.h"
-#include "share/config.h"
 
 static bool get_state(const void *arg, ls_host_state *k) {
     const ls_host *h = arg;
@@ -59,8 +59,8 @@ static void log_plan(const ls_host *h, const ls_view *v) {
     int64_t degree = c->parallel.mesh_expert * c->parallel.mesh_context;
     if (p->share.context != degree)
         ls_log("view %lld: parallel.mesh %s %lld is not possible with %d worker%s; using %d",
-               (long long)v->id.number, ls_share_context_title(p->share.model), (long long)degree, v->size,
-               ls_plural(v->size), p->share.context);
+               (long long)v->id.number, ls_share_context_title(p->share.model), (long long)degree,
+               v->size, ls_plural(v->size), p->share.context);
     if (p->share.pipe != c->parallel.mesh_pipe || p->share.tensor != c->parallel.mesh_tensor)
         ls_log("view %lld: parallel.mesh pipe %lld, tensor %lld is not possible with %d worker%s; "
                "using pipe %d, tensor %d",
@@ -78,8 +78,7 @@ static bool has_copies(const ls_host *h, const ls_view *v) {
     int twice = (v->n - 1) / shards; /* copies beyond the first that this host has of some shard */
     if (copies > v->nhosts) copies = v->nhosts;
     if (h->layout.plan.share.divides) return copies < 2 || v->nhosts < 2;
-    return !h->layout.plan.share.shards_moments ||
-           h->layout.plan.share.nreplicas - twice >= copies;
+    return !h->layout.plan.share.shards_moments || h->layout.plan.share.nreplicas - twice >= copies;
 }
 
 static void log_copies(const ls_host *h, const ls_view *v) {
@@ -114,10 +113,10 @@ static ls_status resize(void *arg, const ls_view *v, bool unchanged, ls_error *e
     ls_snapshot_run own = ls_host_snapshot_run(h);
     ls_run_notes *notes = h->notes;
     bool again = !unchanged && v->steps < 0 && ls_store_steps(h->store) >= 0;
-    if (ls_snapshot_end_view(&h->snapshot, &own, v->steps < 0)) atomic_store(&notes->saved, 0);
+    if (ls_snapshot_end_view(&h->snapshot, &own, v->steps < 0)) atomic_store(&notes->saved, -1);
     if (again) { /* steps are repeated, from an older checkpoint */
-        atomic_store(&notes->evaluated, 0);
-        atomic_store(&notes->saved, 0);
+        atomic_store(&notes->evaluated, -1);
+        atomic_store(&notes->saved, -1);
     }
     if (!unchanged) ls_store_restart(h->store, v->steps, &v->scaler);
     if (v->last.steps > 0 && v->last.steps == v->steps)
@@ -318,6 +317,7 @@ ls_status ls_host_supervise(ls_host *h, ls_error *e) {
     must_match.survival.max_workers = most; /* boards and stores have room for this many */
     ls_config_must_match(&must_match, &h->must_match);
     h->notes = ls_store_carried(h->store);
+    ls_run_notes_begin(h->notes);
     h->survival = (ls_supervisor){.heartbeat_s = c->survival.heartbeat_s,
                                   .stop_s = c->survival.stop_s,
                                   .least = least < most ? (int)least : most,

@@ -250,6 +250,7 @@ struct ls_sync {
     piece *pieces[LS_NTASKS];
     ls_mixing mix; /* gossip: the latest round */
     int64_t round; /* its number; -1: before the first */
+    double scales[LS_PLAN_MAX_ISLANDS];
 };
 
 static ls_status make_exec(ls_member *m, piece *x, int i, ls_error *e) {
@@ -363,13 +364,6 @@ static ls_status run_task(ls_member *m, ls_task task, const ls_sync_due *due, co
                                         : ls_exec_step(x->execs[0], in, &out, e);
 }
 
-void ls_sync_before(ls_member *m, int64_t step, double scales[LS_PLAN_MAX_ISLANDS]) {
-    const ls_config *c = &m->run->config;
-    ls_sync *s = sync_of(m);
-    seek_round(c, s, latest_round(c, step));
-    for (int i = 0; i < s->mix.replicas; i++) scales[i] = 1 / s->mix.mass[i];
-}
-
 ls_status ls_sync_after(ls_member *m, const ls_step_in *in, const ls_step_out *out, int64_t changes,
                         ls_error *e) {
     const ls_config *c = &m->run->config;
@@ -392,3 +386,22 @@ ls_status ls_sync_after(ls_member *m, const ls_step_in *in, const ls_step_out *o
     }
     return LS_OK;
 }
+
+/* With gossip, the replicas' learning rates are multiplied by 1 / push-sum weight. */
+static ls_status before(ls_member *m, ls_step_in *in, ls_error *e) {
+    const ls_config *c = &m->run->config;
+    (void)e;
+    in->changes = ls_sync_changes(c, &m->layout->plan, in->step);
+    if (c->sync.mode != LS_SYNC_GOSSIP) return LS_OK;
+    ls_sync *s = sync_of(m);
+    seek_round(c, s, latest_round(c, in->step));
+    for (int i = 0; i < s->mix.replicas; i++) s->scales[i] = 1 / s->mix.mass[i];
+    in->lr_scales = s->scales;
+    return LS_OK;
+}
+
+static ls_status after(ls_member *m, const ls_step_in *in, const ls_step_out *out, ls_error *e) {
+    return ls_sync_after(m, in, out, in->changes, e);
+}
+
+const ls_step_part ls_sync_part = {before, after};

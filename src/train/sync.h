@@ -51,8 +51,8 @@ ls_status ls_sync_traffic_of(const ls_config *, const ls_plan *, ls_sync_traffic
 int64_t ls_sync_changes(const ls_config *, const ls_plan *, int64_t step);
 
 struct ls_member;
-/* With gossip: what the replicas' learning rates are multiplied by in a step, 1 / push-sum weight. */
-void ls_sync_before(struct ls_member *, int64_t step, double scales[LS_PLAN_MAX_ISLANDS]);
+/* For steps of replicas. */
+extern const struct ls_step_part ls_sync_part;
 /* Collective: runs what is due after a training step, of which the state has had `changes`. */
 ls_status ls_sync_after(struct ls_member *, const ls_step_in *in, const ls_step_out *out,
                         int64_t changes, ls_error *);

@@ -8,8 +8,7 @@
 #include "base/plural.h"
 #include "report/history.h"
 #include "report/metrics.h"
-#include "storage/best.h"
-#include "storage/checkpoint.h"
+#include "train/member_state.h"
 
 /* The first step that has no gradient in the copy: the first host may have logged another one, if
  * the copy was cut off before. */
@@ -46,28 +45,11 @@ static ls_status write_metrics(const ls_alone *x, const ls_shard_copy *c, int64_
     return s == LS_OK ? closed : s;
 }
 
-static ls_status write_checkpoint(ls_alone *x, const ls_shard_copy *c, ls_error *e) {
-    const ls_config *config = &x->run.config;
-    const ls_plan *p = &x->host.layout.plan;
-    const ls_train_state s = {.model = p->share.model,
-                              .optim = &p->share.optim,
-                              .step = ls_shard_copy_steps(c),
-                              .replicas = p->share.islands,
-                              .flat = x->m.worlds[0].flat};
-    int64_t wanted = config->train.eval_samples, most = (int64_t)x->data.nval;
+static ls_status write_checkpoint(const ls_alone *x, int64_t steps, ls_error *e) {
+    int64_t wanted = x->run.config.train.eval_samples, most = (int64_t)x->data.nval;
     ls_best best = {.nsamples = wanted < most ? wanted : most};
-    ls_data_files data;
-    ls_dataset_files(&x->data, &data);
-    ls_checkpoint_extra extra = {.data = &data,
-                                 .config = &x->run.config_text,
-                                 .frozen = x->m.frozen.file.hash,
-                                 .keep = config->checkpoint.keep};
-    ls_best_find(&best, x->run.dir, s.step);
-    ls_best_describe(&best, config, s.step, &extra);
-    ls_status status = ls_data_files_add_published(&data, x->run.dir, e);
-    if (status == LS_OK) status = ls_checkpoint_write(x->run.dir, &s, &extra, e);
-    ls_data_files_free(&data);
-    return status;
+    ls_best_find(&best, x->run.dir, steps);
+    return ls_member_write(&x->m, steps, &best, NULL, e);
 }
 
 static ls_status write_all(ls_alone *x, ls_shard_copy *c, ls_async_gradient *g, ls_error *e) {
@@ -76,7 +58,7 @@ static ls_status write_all(ls_alone *x, ls_shard_copy *c, ls_async_gradient *g, 
     LS_TRY(ls_shard_copy_fill(c, g, e));
     LS_TRY(ls_shard_copy_log(c, x->run.dir, e));
     LS_TRY(write_metrics(x, c, lost > 0 ? missing : ls_shard_copy_steps(c), e));
-    LS_TRY(write_checkpoint(x, c, e));
+    LS_TRY(write_checkpoint(x, ls_shard_copy_steps(c), e));
     if (lost > 0)
         ls_log("%lld step%s that the first host applied after the copy was cut off %s lost",
                (long long)lost, ls_plural(lost), lost == 1 ? "is" : "are");

@@ -31,7 +31,7 @@
 #include "train/evaluate.h"
 #include "train/feed.h"
 #include "train/inputs.h"
-#include "train/member.h"
+#include "train/member_state.h"
 #include "train/run_log.h"
 #include "train/utilization.h"
 
@@ -357,7 +357,7 @@ static ls_status fail_diverged(ls_trainer *t, const ls_step_out *out, ls_error *
 
 static ls_status step(ls_trainer *t, ls_trainer_result *result, ls_error *e) {
     int64_t called = ls_clock_ns();
-    ls_step_in in = ls_run_step(&t->run, t->m.data->ntrain, t->steps, &t->m.scaler);
+    ls_step_in in = ls_member_inputs(&t->m, t->steps);
     ls_step_out out = {0};
     ls_feed_hand_over(t->feed);
     LS_TRY(ls_member_step(&t->m, &in, &out, e));
@@ -413,37 +413,16 @@ ls_status ls_trainer_evaluate(ls_trainer *t, const ls_own_source *given, ls_trai
 
 /* ---- saving ---- */
 
-static ls_train_state state_of(const ls_trainer *t) {
-    ls_train_state s = {.model = &t->host.layout.model,
-                        .optim = &t->host.layout.plan.share.optim,
-                        .step = t->steps,
-                        .replicas = t->host.layout.plan.share.islands,
-                        .flat = t->m.worlds[0].flat};
-    if (ls_run_has_scale(&t->run)) s.scaler = t->m.scaler;
-    ls_member_errors(&t->m, t->steps, &s);
-    return s;
-}
-
 static ls_status write_weights(const ls_trainer *t, const char *path, ls_error *e) {
-    ls_train_state s = state_of(t);
+    ls_train_state s = ls_member_state(&t->m, t->steps);
     return ls_frozen_write_all(&s, t->m.frozen.file.values, &t->run.config, path, e);
 }
 
 static ls_status write_checkpoint(ls_trainer *t, ls_error *e) {
-    ls_train_state s = state_of(t);
-    ls_data_files data;
-    ls_dataset_files(t->m.data, &data);
-    ls_checkpoint_extra x = {.data = &data,
-                             .config = &t->run.config_text,
-                             .frozen = t->m.frozen.file.hash,
-                             .known = &t->known,
-                             .keep = t->run.config.checkpoint.keep};
-    ls_status status = LS_OK;
-    if (!ls_frozen_file_is_saved(t->run.dir, s.model)) /* it was deleted */
-        status = ls_frozen_file_save(t->run.dir, s.model, t->m.frozen.file.values, e);
-    if (status == LS_OK) status = ls_checkpoint_write(t->run.dir, &s, &x, e);
-    ls_data_files_free(&data);
-    return status;
+    const ls_model *m = &t->host.layout.model;
+    if (!ls_frozen_file_is_saved(t->run.dir, m)) /* it was deleted */
+        LS_TRY(ls_frozen_file_save(t->run.dir, m, t->m.frozen.file.values, e));
+    return ls_member_write(&t->m, t->steps, &(ls_best){0}, &t->known, e);
 }
 
 /* Collects the state on worker 0, which writes it. */

@@ -3,9 +3,6 @@
 
 #include <stdlib.h>
 
-#include "async/async.h"
-#include "async/bounded.h"
-#include "base/clock.h"
 #include "train/begin.h"
 #include "train/loop.h"
 #include "train/summary.h"
@@ -26,22 +23,16 @@ static ls_status run_worker(ls_loop *l, ls_error *e) {
      * 0. */
     bool stops = l->asked == LS_ASKED_STOP && !ls_loop_is_complete(l);
     if (stops) atomic_store(l->job->unfinished, 1);
-    ls_metrics *metrics = l->metrics;
-    if (metrics) l->noise = ls_metrics_noise(metrics);
-    if (metrics) l->used = ls_metrics_used(metrics);
-    l->metrics = NULL;
-    ls_mllog_close(l->mllog);
-    l->mllog = NULL;
-    LS_TRY(ls_metrics_close(metrics, e));
-    ls_status s = first && l->asked == LS_ASKED_STOP ? ls_summary_print(l, e) : LS_OK;
+    const ls_summary summary = ls_summary_of(l);
+    LS_TRY(ls_outputs_end_view(l, e));
+    ls_status s = first && l->asked == LS_ASKED_STOP ? ls_summary_print(l, &summary, e) : LS_OK;
     return stops ? ls_member_wait(&l->m, s, e) : s;
 }
 
 static ls_loop *new_loop(const ls_train_job *job, ls_board_slot *me) {
     ls_loop *l = LS_NEW(ls_loop);
-    *l = (ls_loop){.job = job, .host = &job->host, .run = job->host.run, .saved = -1};
-    l->saved_ns = atomic_load(&l->host->notes->saved_ns);
-    if (!l->saved_ns) ls_loop_note_due(l);
+    *l = (ls_loop){.job = job, .host = &job->host, .run = job->host.run};
+    ls_saver_open(l);
     l->m = ls_member_of(l->host, NULL, me, &l->data);
     return l;
 }
@@ -49,18 +40,13 @@ static ls_loop *new_loop(const ls_train_job *job, ls_board_slot *me) {
 /* fails: a start that failed by an error of its own, not because another worker was lost, abandons
  * the directory. */
 static void free_loop(ls_loop *l, ls_status how, bool fails) {
-    ls_async_close(l->async, how == LS_OK);
-    ls_bounded_close(l->m.bounded, how == LS_OK);
-    ls_buf_free(&l->settings);
-    ls_metrics_close(l->metrics, NULL);
-    ls_mllog_close(l->mllog);
-    ls_tracer_close(&l->tracer);
-    ls_in_flight_close(l->flight);
+    ls_async_steps_close(l, how == LS_OK);
+    ls_outputs_close(l);
     ls_member_leave(&l->m);
     ls_dataset_free(&l->data);
-    free(l->records);
-    ls_prompts_close(&l->prompts);
-    if (l->folder != l->host->folder) ls_folder_close(l->folder, fails);
+    ls_validation_end(l);
+    free(l->apart);
+    ls_outputs_leave_folder(l, fails);
     free(l);
 }
 
