@@ -178,7 +178,7 @@ static void test_refusals(void **state) {
         {PARTS "--set parallel.mesh.context=3", "chunks of parallel.context_virtual, which is 2"},
         {JOINT "--set lora.rank=2", "adapters"},
         {JOINT "--set survival.audit=2",
-         "survival.audit computes the gradient of one virtual worker again"},
+         "parallel.expert_virtual: 2 does not go with survival.audit: 2"},
         {JOINT "-n 3 --set parallel.mesh.expert=2",
          "3 workers can't be divided into groups of 2 (pipe 1 times expert 2)"}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
