@@ -248,7 +248,7 @@ static ls_status set_span(ls_config *c, const ls_config_key *k, const char *wher
                        where, k->name, value);
     if (!isfinite(v) || v < k->real[LS_KEY_LOW] || v > k->real[LS_KEY_HIGH])
         return range_failed(where, k, value, e);
-    *span_at(c, k) = (ls_config_span){v, *unit ? u : LS_SPAN_STEPS};
+    *span_at(c, k) = (ls_config_span){v, *unit ? (ls_span_unit)u : LS_SPAN_STEPS};
     return LS_OK;
 }
 

@@ -18,7 +18,7 @@
 
 enum { SAMPLES = 3, SLICES = 4 };
 
-static ls_config config_of(int64_t kind, int64_t n) {
+static ls_config config_of(ls_model_kind kind, int64_t n) {
     ls_config c;
     ls_config_defaults(&c);
     c.model.kind = kind;

@@ -20,7 +20,7 @@ static void put(const char *name, const char *text) {
 }
 
 /* The config of a run; the keys of checkpoints are given. */
-static void put_config(int every, double minutes, int64_t best, int eval_every) {
+static void put_config(int every, double minutes, ls_config_best best, int eval_every) {
     ls_config *c = calloc(1, sizeof *c);
     ls_buf text = {0};
     ls_error e = {0};
