@@ -193,7 +193,7 @@ static void compare_models(ls_config c, ls_dtype type, double most) {
     free(samples);
 }
 
-static void compare(int64_t kind, ls_head_kind head, ls_dtype type, double most) {
+static void compare(ls_model_kind kind, ls_head_kind head, ls_dtype type, double most) {
     ls_config c = config_of(kind, 1);
     c.model.head = head;
     compare_models(c, type, most);
@@ -345,7 +345,7 @@ static void decode_model(ls_config c, ls_dtype type) {
     free(memory), free(got), free(text);
 }
 
-static void decode(int64_t kind, ls_dtype type, int n) { decode_model(config_of(kind, n), type); }
+static void decode(ls_model_kind kind, ls_dtype type, int n) { decode_model(config_of(kind, n), type); }
 
 static void test_decode(void **state) {
     (void)state;
