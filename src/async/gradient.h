@@ -11,7 +11,7 @@ typedef struct ls_async_gradient_config {
     ls_loader_config loader;
     int threads, busy, cores; /* as in exec.h */
     double clip;
-    void *grads; /* [ls_plan_grads_nbytes()] where gradients are computed */
+    void *grads; /* [ls_share_grads_nbytes()] where gradients are computed */
 } ls_async_gradient_config;
 
 typedef struct ls_async_gradient {

@@ -34,7 +34,7 @@ typedef struct ls_supervisor {
     bool begun;      /* another host may have begun this run, and still have its state */
     int hosts;       /* the first view waits for this many */
     int64_t steps;   /* steps of the whole run */
-    int changes;     /* how often a step changes the state (ls_plan_changes) */
+    int changes;     /* how often a step changes the state (ls_share.changes) */
     double rejoin_s; /* a host without a leader waits this long for one */
     int wanted;      /* number of workers; 0: as many as there are. attend() may set it */
     bool reshape;    /* the next view has another plan; attend() may set it */

@@ -21,33 +21,33 @@ static char *buffer(const ls_exec *x, ls_buffer_kind kind, const ls_action *a, i
 
 /* The weights of this worker's samples. */
 static ls_status weigh(ls_exec *x, ls_error *e) {
-    const ls_plan *p = x->c.plan;
+    const ls_share *sh = &x->c.plan->share;
     const ls_loader_config *c = &x->c.loader;
-    double *weights = ls_share_scalars(&p->share, x->c.world->parts).weights;
+    double *weights = ls_share_scalars(sh, x->c.world->parts).weights;
     if (!weights) return LS_OK;
-    memset(weights, 0, (size_t)p->share.batch * sizeof *weights);
+    memset(weights, 0, (size_t)sh->batch * sizeof *weights);
     for (int vw = c->a; vw < c->b; vw += c->step ? c->step : 1) {
         uint64_t first = 0, end = 0, place = ls_loader_place(c, x->batch.count, vw);
-        ls_batch_share(x->batch.count, p->share.V, vw, vw + 1, &first, &end);
+        ls_batch_share(x->batch.count, sh->V, vw, vw + 1, &first, &end);
         for (uint64_t i = first; i < end; i++, place++)
-            LS_TRY(ls_weigh(&p->share.model->weighing,
+            LS_TRY(ls_weigh(&sh->model->weighing,
                             (const char *)x->samples + place * c->sample_nbytes, &weights[i], e));
     }
     return LS_OK;
 }
 
 ls_status ls_exec_load(ls_exec *x, ls_error *e) {
-    const ls_plan *p = x->c.plan;
+    const ls_share *sh = &x->c.plan->share;
     LS_TRY(ls_loader_next(x->loader, &x->batch, &x->samples, e));
     x->next_load = x->in->step + 1;
-    double *losses = ls_share_scalars(&p->share, x->c.world->parts).losses;
-    const ls_model *m = p->share.model;
-    size_t nlosses = (size_t)((m->nlosses + m->nnotes) * p->share.batch);
+    double *losses = ls_share_scalars(sh, x->c.world->parts).losses;
+    const ls_model *m = sh->model;
+    size_t nlosses = (size_t)((m->nlosses + m->nnotes) * sh->batch);
     if (x->has == LS_HAS_ALL) return LS_OK;
     memset(losses, 0, nlosses * sizeof *losses);
-    if (p->share.noise)
-        memset(ls_share_scalars(&p->share, x->c.world->parts).noise, 0,
-               (size_t)p->share.V * LS_NOISE_SUMS * sizeof *losses);
+    if (sh->noise)
+        memset(ls_share_scalars(sh, x->c.world->parts).noise, 0,
+               (size_t)sh->V * LS_NOISE_SUMS * sizeof *losses);
     return weigh(x, e);
 }
 
@@ -81,27 +81,27 @@ static int64_t samples_in_call(const ls_model *m, const ls_layer *l, int64_t n) 
 }
 
 static ls_layer_call call_of(const ls_exec *x, const ls_action *a) {
-    const ls_plan *p = x->c.plan;
+    const ls_share *sh = &x->c.plan->share;
     uint64_t first = 0, end = 0;
     samples_of(x, a, &first, &end);
-    const ls_layer *l = &p->share.model->layers[a->layer];
-    size_t nbytes = x->c.loader.sample_nbytes, together = (size_t)p->share.model->together;
+    const ls_layer *l = &sh->model->layers[a->layer];
+    size_t nbytes = x->c.loader.sample_nbytes, together = (size_t)sh->model->together;
     int vw = vw_of(x, a);
     uint64_t start = 0, stop = 0, place = ls_loader_place(&x->c.loader, x->batch.count, vw);
-    ls_batch_share(x->batch.count, p->share.V, vw, vw + 1, &start, &stop);
+    ls_batch_share(x->batch.count, sh->V, vw, vw + 1, &start, &stop);
     place += first - start;
-    size_t base = (size_t)ls_share_island_of(&p->share, vw) * p->share.segment_floats;
+    size_t base = (size_t)ls_share_island_of(sh, vw) * sh->segment_floats;
     ls_layer_call call = {
         .compute = &x->compute,
-        .type = p->share.compute,
-        .grads_type = p->share.reduce,
-        .params = ls_flat_at(p->share.compute, x->c.world->params, base),
+        .type = sh->compute,
+        .grads_type = sh->reduce,
+        .params = ls_flat_at(sh->compute, x->c.world->params, base),
         .frozen = x->c.world->frozen,
         .rows = x->c.rows,
         .grads = ls_exec_sum_at(x, a->slot, base),
         .first = a->micro <= 0,
         .last = a->last,
-        .n = samples_in_call(p->share.model, l, (int64_t)(end - first)),
+        .n = samples_in_call(sh->model, l, (int64_t)(end - first)),
         .ndata = l->spans ? (int64_t)(end - first) : 0,
         .T = l->T,
         .samples = (const char *)x->samples + place * nbytes,
@@ -115,14 +115,14 @@ static ls_layer_call call_of(const ls_exec *x, const ls_action *a) {
         .seed = x->c.loader.order.seed,
         .step = x->in->step,
         .first_sample = first,
-        .losses = ls_share_scalars(&p->share, x->c.world->parts).losses +
-                  l->link.loss_at * p->share.batch + first,
-        .notes = ls_share_scalars(&p->share, x->c.world->parts).notes + first,
-        .notes_stride = p->share.batch,
+        .losses =
+            ls_share_scalars(sh, x->c.world->parts).losses + l->link.loss_at * sh->batch + first,
+        .notes = ls_share_scalars(sh, x->c.world->parts).notes + first,
+        .notes_stride = sh->batch,
     };
-    const double *weights = ls_share_scalars(&p->share, x->c.world->parts).weights;
+    const double *weights = ls_share_scalars(sh, x->c.world->parts).weights;
     if (x->c.world->wide)
-        call.wide = x->c.world->wide + ls_share_wide_at(&p->share, x->c.worker, a->layer);
+        call.wide = x->c.world->wide + ls_share_wide_at(sh, x->c.worker, a->layer);
     if (weights) call.weights = weights + first;
     for (int k = 0; k < l->ninputs; k++) call.x[k] = buffer(x, LS_BUF_ACT, a, l->inputs[k]);
     return call;
@@ -132,18 +132,18 @@ static ls_layer_call call_of(const ls_exec *x, const ls_action *a) {
 
 static void copy_given(const ls_exec *x, const ls_action *a, const char *grads,
                        const double *losses) {
-    const ls_plan *p = x->c.plan;
-    const ls_layer *l = &p->share.model->layers[a->layer];
-    size_t size = ls_dtype_size(p->share.reduce);
+    const ls_share *sh = &x->c.plan->share;
+    const ls_layer *l = &sh->model->layers[a->layer];
+    size_t size = ls_dtype_size(sh->reduce);
     uint64_t first = 0, end = 0;
     for (int k = 0; k < l->nparams; k++)
         if (!l->link.frozen[k])
             memcpy(ls_exec_sum_at(x, a->slot, l->link.offsets[k]),
                    grads + l->link.offsets[k] * size, l->counts[k] * size);
-    ls_batch_share(x->batch.count, p->share.V, a->vw, a->vw + 1, &first, &end);
-    double *own = ls_share_scalars(&p->share, x->c.world->parts).losses;
-    int n = p->share.model->nlosses + p->share.model->nnotes;
-    for (int i = 0; i < n; i++, own += p->share.batch, losses += p->share.batch)
+    ls_batch_share(x->batch.count, sh->V, a->vw, a->vw + 1, &first, &end);
+    double *own = ls_share_scalars(sh, x->c.world->parts).losses;
+    int n = sh->model->nlosses + sh->model->nnotes;
+    for (int i = 0; i < n; i++, own += sh->batch, losses += sh->batch)
         memcpy(own + first, losses + first, (end - first) * sizeof *losses);
 }
 
@@ -215,9 +215,9 @@ static void decode_factors(ls_exec *x, const ls_action *a) {
 }
 
 static ls_status run_squares(ls_exec *x, const ls_action *a) {
-    const ls_plan *p = x->c.plan;
-    double *bins = ls_share_scalars(&p->share, x->c.world->parts).noise + a->vw * LS_NOISE_SUMS;
-    const ls_squares_input in = {.share = &p->share,
+    const ls_share *sh = &x->c.plan->share;
+    double *bins = ls_share_scalars(sh, x->c.world->parts).noise + a->vw * LS_NOISE_SUMS;
+    const ls_squares_input in = {.share = sh,
                                  .grads = ls_exec_sum_at(x, a->slot, 0),
                                  .seed = x->c.loader.order.seed,
                                  .step = x->in->step};
@@ -226,26 +226,26 @@ static ls_status run_squares(ls_exec *x, const ls_action *a) {
 }
 
 static ls_status run_encode(ls_exec *x, const ls_action *a) {
-    const ls_plan *p = x->c.plan;
-    if (p->share.has_factors) {
+    const ls_share *sh = &x->c.plan->share;
+    if (sh->has_factors) {
         encode_factor(x, a);
         return LS_OK;
     }
-    ls_encode n = {.share = &p->share,
+    ls_encode n = {.share = sh,
                    .bucket = a->bucket,
                    .step = x->in->step,
                    .grads = (float *)(void *)ls_exec_sum_at(x, a->slot, 0),
                    .room = &x->encodes,
                    .bad = &x->not_finite};
-    if (p->share.has_errors) {
-        if (a->start) ls_errors_mark(x->c.world, &p->share, n.step + 1, a->vw, false);
-        n.errors = ls_errors_of(x->c.world->errors, &p->share, n.step, a->vw);
-        n.next = ls_errors_of(x->c.world->errors, &p->share, n.step + 1, a->vw);
+    if (sh->has_errors) {
+        if (a->start) ls_errors_mark(x->c.world, sh, n.step + 1, a->vw, false);
+        n.errors = ls_errors_of(x->c.world->errors, sh, n.step, a->vw);
+        n.next = ls_errors_of(x->c.world->errors, sh, n.step + 1, a->vw);
     }
-    if (ls_share_sums_momentum(&p->share, n.step)) n.moment = x->c.world->flat.of[1];
-    if (p->share.sends_codes) n.code = ls_codes_of(&x->codes, a->bucket, a->vw);
+    if (ls_share_sums_momentum(sh, n.step)) n.moment = x->c.world->flat.of[1];
+    if (sh->sends_codes) n.code = ls_codes_of(&x->codes, a->bucket, a->vw);
     ls_encode_bucket(&n, &x->compute);
-    if (a->last && n.errors) ls_errors_mark(x->c.world, &p->share, n.step + 1, a->vw, true);
+    if (a->last && n.errors) ls_errors_mark(x->c.world, sh, n.step + 1, a->vw, true);
     return LS_OK;
 }
 
@@ -390,31 +390,30 @@ static void mark_sum(const ls_exec *x, const ls_action *a) {
 
 /* The owner's sum replaces its shard of its own lowest sum, which no other worker reads. */
 ls_status ls_exec_start_comm(ls_exec *x, const ls_action *a, ls_request **r_p, ls_error *e) {
-    const ls_plan *p = x->c.plan;
+    const ls_share *sh = &x->c.plan->share;
     const ls_world *w = x->c.world;
     if (atomic_load(&x->gives_up)) be_patient(x);
     if (a->kind == LS_SEND) return ls_exec_start_message(x, a, r_p, e);
     if (a->bucket == LS_SCALARS) return ls_exec_start_scalars(x, a, r_p, e);
-    size_t first = p->share.buckets[a->bucket].first,
-           count = p->share.buckets[a->bucket].end - first;
-    ls_range own = ls_share_shard(&p->share, a->bucket, x->c.worker);
-    const size_t *counts = x->counts + (size_t)a->bucket * (size_t)p->share.nshards;
-    size_t stride = p->share.floats;
-    ls_tree_parts parts = p->share.buckets[a->bucket].leaves;
+    size_t first = sh->buckets[a->bucket].first, count = sh->buckets[a->bucket].end - first;
+    ls_range own = ls_share_shard(sh, a->bucket, x->c.worker);
+    const size_t *counts = x->counts + (size_t)a->bucket * (size_t)sh->nshards;
+    size_t stride = sh->floats;
+    ls_tree_parts parts = sh->buckets[a->bucket].leaves;
     int V = parts.V, slot = ls_exec_sum_slot(x, a->bucket) + a->slot;
-    int lowest = ls_share_first_slot(&p->share, a->bucket, x->c.worker);
+    int lowest = ls_share_first_slot(sh, a->bucket, x->c.worker);
     bool island = a->axis == LS_AXIS_ISLAND;
-    ls_group *shards = island ? w->island : ls_world_sharers(w, &p->share, a->bucket);
-    if (island) V = p->share.island_vws;
+    ls_group *shards = island ? w->island : ls_world_sharers(w, sh, a->bucket);
+    if (island) V = sh->island_vws;
     char *sum = ls_exec_sum_at(x, slot, own.first); /* of the own shard */
-    ls_dtype sums = p->share.reduce, params = p->share.compute;
-    if (a->kind == LS_EXCHANGE && p->share.has_factors)
+    ls_dtype sums = sh->reduce, params = sh->compute;
+    if (a->kind == LS_EXCHANGE && sh->has_factors)
         return ls_factors_sum_start(&x->factors, w->group, a->bucket, a->round, r_p, e);
     if (a->kind == LS_EXCHANGE)
         return ls_codes_exchange_start(&x->codes, w->group, a->bucket, r_p, e);
     if (a->kind != LS_ALL_GATHER && x->restarts) mark_sum(x, a);
     ls_virtual_sum whole = {.V = V,
-                            .first = island ? NULL : p->share.ranges,
+                            .first = island ? NULL : sh->ranges,
                             .chunks = island ? 0 : parts.chunks,
                             .context = parts.context,
                             .in = ls_exec_sum_at(x, lowest, first),
@@ -424,7 +423,7 @@ ls_status ls_exec_start_comm(ls_exec *x, const ls_action *a, ls_request **r_p, l
                             .count = count};
     switch (a->kind) {
     case LS_REDUCE_SCATTER: /* the virtual workers of the group are a whole subtree */
-        whole.V = V / p->share.nreplicas;
+        whole.V = V / sh->nreplicas;
         whole.out = sum;
         whole.counts = counts;
         return ls_reduce_scatter_virtual_start(shards, &whole, r_p, e);
@@ -438,7 +437,7 @@ ls_status ls_exec_start_comm(ls_exec *x, const ls_action *a, ls_request **r_p, l
                 .V = V, .in = sum, .out = sum, .dtype = sums, .count = own.end - own.first},
             r_p, e);
     case LS_ALL_GATHER:
-        if (p->share.task == LS_TASK_ADOPT && !island)
+        if (sh->task == LS_TASK_ADOPT && !island)
             return ls_all_gather_v_start(shards, w->flat.of[0] + own.first,
                                          ls_exec_sum_at(x, slot, first), counts, LS_F32, r_p, e);
         return ls_all_gather_v_start(shards, ls_flat_at(params, w->params, own.first),
@@ -479,32 +478,34 @@ void ls_exec_leave_comm(ls_exec *x, int index, int64_t begin, int64_t end) {
 
 /* The island that an action is for; 0: all, or none. */
 static int island_of(const ls_plan *p, const ls_action *a) {
+    const ls_share *sh = &p->share;
     switch (a->kind) {
     case LS_FORWARD:
     case LS_RECOMPUTE:
     case LS_BACKWARD:
     case LS_SQUARES:
-    case LS_ENCODE: return ls_share_island_of(&p->share, a->vw);
+    case LS_ENCODE: return ls_share_island_of(sh, a->vw);
     case LS_ALL_REDUCE:
         if (a->bucket == LS_SCALARS) return a->axis == LS_AXIS_ISLAND ? a->island : 0;
-        return p->share.buckets[a->bucket].island;
+        return sh->buckets[a->bucket].island;
     case LS_ADD:
     case LS_REDUCE_SCATTER:
     case LS_SEND:
     case LS_MIX:
     case LS_UPDATE:
-    case LS_ALL_GATHER: return p->share.buckets[a->bucket].island;
+    case LS_ALL_GATHER: return sh->buckets[a->bucket].island;
     default: return 0;
     }
 }
 
 bool ls_exec_runs(const ls_exec *x, const ls_action *a) {
     const ls_plan *p = x->c.plan;
+    const ls_share *sh = &p->share;
     if (!ls_plan_runs(p, a, x->in->step)) return false;
-    bool mixes = p->share.task == LS_TASK_MIX;
-    if (!p->share.islands || (p->share.task != LS_TASK_TRAIN && !mixes)) return true;
+    bool mixes = sh->task == LS_TASK_MIX;
+    if (!sh->islands || (sh->task != LS_TASK_TRAIN && !mixes)) return true;
     if (mixes && a->bucket == LS_SCALARS)
-        return ls_round_islands(x->c.world, &p->share, x->c.worker, ls_exec_changes(x)) != 0;
+        return ls_round_islands(x->c.world, sh, x->c.worker, ls_exec_changes(x)) != 0;
     int island = island_of(p, a);
     return !island || x->c.world->ahead[island - 1] < ls_exec_changes(x);
 }

@@ -27,7 +27,7 @@ typedef struct ls_encode {
      * NULL: the gradient alone */
     const float *moment;
     const ls_encode_room *room;
-    unsigned char *code; /* [ls_plan_code_nbytes()] the bucket's; NULL: it is not sent */
+    unsigned char *code; /* [ls_bucket.code_nbytes] the bucket's; NULL: it is not sent */
     atomic_bool *bad;    /* set if a value is not finite */
 } ls_encode;
 

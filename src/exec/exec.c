@@ -334,11 +334,10 @@ ls_status ls_exec_gradient(ls_exec *x, const ls_step_in *in, ls_error *e) {
 /* ---- set-up ---- */
 
 static void count_shards(ls_exec *x) {
-    const ls_plan *p = x->c.plan;
-    size_t n = (size_t)p->share.nshards;
-    x->counts = LS_NEW_ARRAY(size_t, (size_t)p->share.nbuckets * n);
-    for (int k = 0; k < p->share.nbuckets; k++)
-        ls_share_shard_counts(&p->share, k, x->counts + (size_t)k * n);
+    const ls_share *sh = &x->c.plan->share;
+    size_t n = (size_t)sh->nshards;
+    x->counts = LS_NEW_ARRAY(size_t, (size_t)sh->nbuckets * n);
+    for (int k = 0; k < sh->nbuckets; k++) ls_share_shard_counts(sh, k, x->counts + (size_t)k * n);
 }
 
 static ls_status start_comm_thread(ls_exec *x, ls_error *e) {
@@ -356,7 +355,7 @@ static bool is_shared(ls_group *g) { return !g || ls_group_size(g) == 1 || ls_gr
  * made, in one order. If gradients need not be freed soon, no sum begins before all gradients are
  * complete: then the loss of another worker costs none of them. Factors are lost with their worker. */
 static void plan_restart(ls_exec *x) {
-    const ls_plan *p = x->c.plan;
+    const ls_share *sh = &x->c.plan->share;
     const ls_world *w = x->c.world;
     x->at_step = -1;
     x->next_load = x->c.first_step;
@@ -364,9 +363,9 @@ static void plan_restart(ls_exec *x) {
     while (x->norm_at < x->lanes.n[LS_LANE_COMPUTE] &&
            action_at(x, LS_LANE_COMPUTE, x->norm_at)->kind != LS_NORM)
         x->norm_at++;
-    x->restarts = w->store && p->share.restarts && !x->c.overlap && is_shared(w->group) &&
+    x->restarts = w->store && sh->restarts && !x->c.overlap && is_shared(w->group) &&
                   is_shared(w->shards) && is_shared(w->replicas);
-    x->sums_last = x->restarts && !p->share.shards_grads;
+    x->sums_last = x->restarts && !sh->shards_grads;
     for (int i = 0; i < x->norm_at; i++)
         x->sums_last = x->sums_last && x->lanes.steps[LS_LANE_COMPUTE][i].wait == 0;
 }
@@ -376,14 +375,15 @@ static size_t encodes_nbytes(const ls_exec *x) {
 }
 
 static ls_status open_codes(ls_exec *x, ls_error *e) {
-    const ls_plan *p = x->c.plan;
-    x->encodes = ls_encode_room_of(&p->share);
+    const ls_share *sh = &x->c.plan->share;
+    x->encodes = ls_encode_room_of(sh);
     LS_TRY(ls_map(encodes_nbytes(x), "codes of gradients", &x->encodes.memory, e));
-    return p->share.sends_codes ? ls_codes_open(&x->codes, &p->share, x->c.worker, e) : LS_OK;
+    return sh->sends_codes ? ls_codes_open(&x->codes, sh, x->c.worker, e) : LS_OK;
 }
 
 static ls_status set_up(ls_exec *x, ls_error *e) {
     const ls_plan *p = x->c.plan;
+    const ls_share *sh = &p->share;
     ls_plan_project(p, x->c.worker, &x->lanes);
     ls_plan_arena(p, x->c.worker, &x->places);
     count_shards(x);
@@ -392,21 +392,20 @@ static ls_status set_up(ls_exec *x, ls_error *e) {
     x->patience = ls_patience_for(x->c.busy, x->c.cores);
     x->arena_nbytes = x->places.nbytes;
     x->work_nbytes = ls_plan_work_nbytes(p);
-    if (p->share.task != LS_TASK_TRAIN) {
+    if (sh->task != LS_TASK_TRAIN) {
         x->compute = *x->c.compute;
-        x->work_nbytes =
-            p->share.task == LS_TASK_MIX ? ls_share_received(&p->share) * sizeof(float) : 0;
+        x->work_nbytes = sh->task == LS_TASK_MIX ? ls_share_received(sh) * sizeof(float) : 0;
         if (x->work_nbytes) return ls_map(x->work_nbytes, "replicas that arrive", &x->work, e);
-        return p->share.compress.on ? open_codes(x, e) : LS_OK;
+        return sh->compress.on ? open_codes(x, e) : LS_OK;
     }
     LS_TRY(ls_map(x->arena_nbytes, "activations", &x->arena, e));
     LS_TRY(ls_map(x->work_nbytes, "a layer's work", &x->work, e));
-    if (p->share.has_factors) {
-        LS_TRY(ls_factors_open(&x->factors, &p->share, x->c.worker, e));
-    } else if (p->share.compress.on) {
+    if (sh->has_factors) {
+        LS_TRY(ls_factors_open(&x->factors, sh, x->c.worker, e));
+    } else if (sh->compress.on) {
         LS_TRY(open_codes(x, e));
     }
-    LS_TRY(ls_compute_init(&x->compute, x->c.threads, ls_model_scratch_floats(p->share.model), e));
+    LS_TRY(ls_compute_init(&x->compute, x->c.threads, ls_model_scratch_floats(sh->model), e));
     if (x->c.busy > x->c.cores) ls_pool_share_cores(x->compute.pool);
     LS_TRY(ls_loader_create(&x->c.loader, (uint64_t)x->c.first_step, &x->loader, e));
     return x->c.overlap ? start_comm_thread(x, e) : LS_OK;

@@ -31,11 +31,12 @@ static ls_status run_comm_all(ls_exec **execs, int n, int index, ls_error *e) {
 
 ls_status ls_exec_step_all(ls_exec **execs, const ls_step_in *in, ls_step_out *out_p, ls_error *e) {
     const ls_plan *p = execs[0]->c.plan;
-    for (int w = 0; w < p->share.nworkers; w++) ls_exec_begin(execs[w], in);
+    const ls_share *sh = &p->share;
+    for (int w = 0; w < sh->nworkers; w++) ls_exec_begin(execs[w], in);
     for (int i = 0; i < p->nactions; i++) {
         const ls_action *a = &p->actions[i];
         if (a->worker == LS_ALL_WORKERS || a->kind == LS_SEND)
-            LS_TRY(run_comm_all(execs, p->share.nworkers, i, e));
+            LS_TRY(run_comm_all(execs, sh->nworkers, i, e));
         else
             LS_TRY(ls_exec_run_action(execs[a->worker], i, e));
     }

@@ -86,11 +86,11 @@ ls_status ls_exec_finish_message(ls_exec *x, const ls_action *a, ls_error *e) {
 /* What a message takes, or brings. */
 static void *message_at(const ls_exec *x, const ls_action *a) {
     const ls_plan *p = x->c.plan;
-    if (p->share.task == LS_TASK_MIX) return ls_replicas_message(x, a);
+    const ls_share *sh = &p->share;
+    if (sh->task == LS_TASK_MIX) return ls_replicas_message(x, a);
     ls_buffer b = ls_plan_buffer_of(p, a->buffer);
     if (b.kind == LS_BUF_PARAM)
-        return ls_flat_at_mut(p->share.compute, x->c.world->params,
-                              p->share.buckets[a->bucket].first);
+        return ls_flat_at_mut(sh->compute, x->c.world->params, sh->buckets[a->bucket].first);
     if (b.kind != LS_BUF_INBOX) return ls_exec_buffer(x, a->buffer);
     return x->c.worker == a->worker ? ls_exec_sum_at(x, a->slot, a->part.first)
                                     : ls_exec_inbox_at(x, a->buffer, a->part.first);
@@ -98,12 +98,12 @@ static void *message_at(const ls_exec *x, const ls_action *a) {
 
 ls_status ls_exec_start_message(ls_exec *x, const ls_action *a, ls_request **r_p, ls_error *e) {
     const ls_plan *p = x->c.plan;
+    const ls_share *sh = &p->share;
     if (ls_plan_chosen(p, a)) return start_rows(x, a, r_p, e);
     ls_group *g = x->c.world->group;
     void *at = message_at(x, a);
-    bool params =
-        p->share.task == LS_TASK_TRAIN && ls_plan_buffer_of(p, a->buffer).kind == LS_BUF_PARAM;
-    bool inside = params && p->share.workers[a->worker].holder == p->share.workers[a->peer].holder;
+    bool params = sh->task == LS_TASK_TRAIN && ls_plan_buffer_of(p, a->buffer).kind == LS_BUF_PARAM;
+    bool inside = params && sh->workers[a->worker].holder == sh->workers[a->peer].holder;
     size_t n = inside && x->c.world->shares_params ? 0 : (size_t)a->nbytes;
     return x->c.worker == a->worker ? ls_send_start(g, at, n, LS_U8, a->peer, r_p, e)
                                     : ls_recv_start(g, at, n, LS_U8, a->worker, r_p, e);

@@ -48,20 +48,20 @@ static float *params_of(const ls_exec *x, int island) {
 
 /* Only the first virtual worker of an island has it. */
 ls_status ls_replicas_delta(ls_exec *x, const ls_action *a) {
-    const ls_plan *p = x->c.plan;
-    ls_bucket b = p->share.buckets[a->bucket];
-    int island = ls_share_island_of(&p->share, a->vw);
+    const ls_share *sh = &x->c.plan->share;
+    ls_bucket b = sh->buckets[a->bucket];
+    int island = ls_share_island_of(sh, a->vw);
     const float *own = params_of(x, island) + b.first;
     float_job j = {.work = clear,
                    .to = (float *)(void *)ls_exec_sum_at(x, a->slot, b.first),
                    .from = params_of(x, 0) + b.first,
                    .own = own,
                    .n = b.end - b.first};
-    if (a->vw % p->share.island_vws == 0) j.work = subtract;
-    if (j.work == subtract && p->share.task == LS_TASK_MEAN) {
+    if (a->vw % sh->island_vws == 0) j.work = subtract;
+    if (j.work == subtract && sh->task == LS_TASK_MEAN) {
         j.work = weigh_floats;
         j.from = own;
-        j.weight = p->share.sync.mix->mass[island - 1] / p->share.islands;
+        j.weight = sh->sync.mix->mass[island - 1] / sh->islands;
     }
     ls_pool_run(x->compute.pool, run_floats, &j);
     return LS_OK;
@@ -80,35 +80,31 @@ ls_status ls_replicas_copy(ls_exec *x, const ls_action *a) {
 
 /* Where the part of a bucket's mix that the worker updates arrives. */
 static float *arrival_at(const ls_exec *x, int bucket) {
-    const ls_plan *p = x->c.plan;
-    size_t at =
-        ls_share_owned(&p->share, bucket, x->c.worker).first - p->share.buckets[bucket].first;
-    return (float *)x->work + ls_share_received_at(&p->share, x->c.worker, bucket) + at;
+    const ls_share *sh = &x->c.plan->share;
+    size_t at = ls_share_owned(sh, bucket, x->c.worker).first - sh->buckets[bucket].first;
+    return (float *)x->work + ls_share_received_at(sh, x->c.worker, bucket) + at;
 }
 
 /* The other replica is the worker's own, or has arrived. */
 ls_status ls_replicas_mix(ls_exec *x, const ls_action *a) {
-    const ls_plan *p = x->c.plan;
-    int into = p->share.buckets[a->bucket].island,
-        common = ls_share_common_bucket(&p->share, a->bucket);
-    ls_range own = ls_share_owned(&p->share, a->bucket, x->c.worker);
-    size_t first = own.first - ls_share_base(&p->share, a->bucket);
-    bool here =
-        ls_share_has(&p->share, ls_share_bucket_in(&p->share, common, a->island), x->c.worker);
+    const ls_share *sh = &x->c.plan->share;
+    int into = sh->buckets[a->bucket].island, common = ls_share_common_bucket(sh, a->bucket);
+    ls_range own = ls_share_owned(sh, a->bucket, x->c.worker);
+    size_t first = own.first - ls_share_base(sh, a->bucket);
+    bool here = ls_share_has(sh, ls_share_bucket_in(sh, common, a->island), x->c.worker);
     float_job j = {
         .work = a->start ? weigh_floats : add_weighed,
         .to = (float *)(void *)ls_exec_sum_at(x, ls_exec_sum_slot(x, a->bucket), own.first),
         .from = here ? params_of(x, a->island) + first : arrival_at(x, a->bucket),
-        .weight = p->share.sync.mix->of[into - 1][a->island - 1],
+        .weight = sh->sync.mix->of[into - 1][a->island - 1],
         .n = own.end - own.first};
     ls_pool_run(x->compute.pool, run_floats, &j);
     return LS_OK;
 }
 
 void *ls_replicas_message(const ls_exec *x, const ls_action *a) {
-    const ls_plan *p = x->c.plan;
+    const ls_share *sh = &x->c.plan->share;
     if (x->c.worker == a->peer) return arrival_at(x, a->bucket);
-    size_t first =
-        ls_share_owned(&p->share, a->bucket, a->peer).first - ls_share_base(&p->share, a->bucket);
+    size_t first = ls_share_owned(sh, a->bucket, a->peer).first - ls_share_base(sh, a->bucket);
     return params_of(x, a->island) + first;
 }

@@ -11,9 +11,9 @@
 #include "state/round.h"
 
 void ls_exec_island_samples(const ls_exec *x, int island, uint64_t *first_p, uint64_t *end_p) {
-    const ls_plan *p = x->c.plan;
-    int vws = p->share.island_vws, at = island > 0 ? (island - 1) * vws : 0;
-    ls_batch_share(x->batch.count, p->share.V, at, at + vws, first_p, end_p);
+    const ls_share *sh = &x->c.plan->share;
+    int vws = sh->island_vws, at = island > 0 ? (island - 1) * vws : 0;
+    ls_batch_share(x->batch.count, sh->V, at, at + vws, first_p, end_p);
 }
 
 uint64_t ls_exec_island_count(const ls_exec *x, int island) {
@@ -25,14 +25,14 @@ uint64_t ls_exec_island_count(const ls_exec *x, int island) {
 /* A code can't hold what is not finite: the norm shows it. Workers that divide the layers all
  * have the weights of their samples, which count once. */
 ls_status ls_exec_norm(ls_exec *x) {
-    const ls_plan *p = x->c.plan;
-    double *weights = ls_share_scalars(&p->share, x->c.world->parts).weights;
-    if (weights && p->share.workers[x->c.worker].cell > 0)
-        memset(weights, 0, (size_t)p->share.batch * sizeof *weights);
-    for (int k = 0; k < p->share.nbuckets; k++) {
-        ls_range s = ls_share_normed(&p->share, k, x->c.worker);
-        size_t base = ls_share_base(&p->share, k);
-        const ls_norm_input sum = {p->share.model, p->share.reduce,
+    const ls_share *sh = &x->c.plan->share;
+    double *weights = ls_share_scalars(sh, x->c.world->parts).weights;
+    if (weights && sh->workers[x->c.worker].cell > 0)
+        memset(weights, 0, (size_t)sh->batch * sizeof *weights);
+    for (int k = 0; k < sh->nbuckets; k++) {
+        ls_range s = ls_share_normed(sh, k, x->c.worker);
+        size_t base = ls_share_base(sh, k);
+        const ls_norm_input sum = {sh->model, sh->reduce,
                                    ls_exec_sum_at(x, ls_exec_sum_slot(x, k), base)};
         ls_norm_blocks(&x->compute, &sum, s.first - base, s.end - base,
                        x->c.world->parts + base / LS_BLOCK);
@@ -84,17 +84,17 @@ static bool is_round_apart(const ls_exec *x) {
  * apart, the workers of an island sum all of it alone, in a round after those that they mix with
  * are ready. */
 ls_status ls_exec_start_scalars(ls_exec *x, const ls_action *a, ls_request **r_p, ls_error *e) {
-    const ls_plan *p = x->c.plan;
+    const ls_share *sh = &x->c.plan->share;
     const ls_world *w = x->c.world;
-    size_t first = 0, end = p->share.nscalars, blocks = p->share.segment_floats / LS_BLOCK;
+    size_t first = 0, end = sh->nscalars, blocks = sh->segment_floats / LS_BLOCK;
     w->parts[end - 1] = atomic_load(&x->gives_up);
     if (a->axis == LS_AXIS_ISLAND) {
         first = (size_t)a->island * blocks;
         end = first + blocks;
-    } else if (p->share.task != LS_TASK_TRAIN) {
+    } else if (sh->task != LS_TASK_TRAIN) {
         first = end - 1;
-    } else if (p->share.islands) {
-        first = p->share.floats / LS_BLOCK;
+    } else if (sh->islands) {
+        first = sh->floats / LS_BLOCK;
     }
     bool island = a->axis == LS_AXIS_ISLAND || x->in->apart;
     if (is_round_apart(x)) LS_TRY(meet(x, e));
@@ -110,14 +110,14 @@ typedef struct batch_sums {
 } batch_sums;
 
 static batch_sums sums_of(const ls_exec *x) {
-    const ls_plan *p = x->c.plan;
-    const double *losses = ls_share_scalars(&p->share, x->c.world->sums).losses;
-    const double *weights = ls_share_scalars(&p->share, x->c.world->sums).weights;
+    const ls_share *sh = &x->c.plan->share;
+    const double *losses = ls_share_scalars(sh, x->c.world->sums).losses;
+    const double *weights = ls_share_scalars(sh, x->c.world->sums).weights;
     batch_sums s = {0, weights ? 0 : (double)x->batch.count};
     for (uint64_t i = 0; i < x->batch.count; i++) {
         double loss = losses[i];
-        for (int k = 1; k < p->share.model->nlosses - p->share.model->nauxiliary; k++)
-            loss += losses[(uint64_t)k * (uint64_t)p->share.batch + i];
+        for (int k = 1; k < sh->model->nlosses - sh->model->nauxiliary; k++)
+            loss += losses[(uint64_t)k * (uint64_t)sh->batch + i];
         if (weights) s.weight += weights[i];
         s.loss += weights ? loss * weights[i] : loss;
     }
@@ -126,9 +126,9 @@ static batch_sums sums_of(const ls_exec *x) {
 
 /* The mean over the batch, by weights, of number k that the loss notes of each sample. */
 static double note_of(const ls_exec *x, int k) {
-    const ls_plan *p = x->c.plan;
-    const double *notes = ls_share_scalars(&p->share, x->c.world->sums).notes + k * p->share.batch;
-    const double *weights = ls_share_scalars(&p->share, x->c.world->sums).weights;
+    const ls_share *sh = &x->c.plan->share;
+    const double *notes = ls_share_scalars(sh, x->c.world->sums).notes + k * sh->batch;
+    const double *weights = ls_share_scalars(sh, x->c.world->sums).weights;
     double sum = 0, weight = 0;
     for (uint64_t i = 0; i < x->batch.count; i++) {
         sum += weights ? notes[i] * weights[i] : notes[i];
@@ -139,10 +139,10 @@ static double note_of(const ls_exec *x, int k) {
 
 /* The first worker of an island has the square of its norm for all. */
 static void finish_island(ls_exec *x, const ls_action *a) {
-    const ls_plan *p = x->c.plan;
-    size_t blocks = p->share.segment_floats / LS_BLOCK;
+    const ls_share *sh = &x->c.plan->share;
+    size_t blocks = sh->segment_floats / LS_BLOCK;
     double norm = ls_norm_total(x->c.world->sums + (size_t)a->island * blocks, blocks);
-    ls_share_scalars(&p->share, x->c.world->parts).squares[a->island - 1] =
+    ls_share_scalars(sh, x->c.world->parts).squares[a->island - 1] =
         x->c.worker == a->of.from ? norm * norm : 0;
 }
 
@@ -161,10 +161,10 @@ static double mean_of_island(const ls_exec *x, int island) {
 /* Each replica is clipped by the norm of its own gradient. The norm that is reported is the root of
  * the mean of their squares. */
 static double scale_islands(ls_exec *x) {
-    const ls_plan *p = x->c.plan;
-    const double *squares = ls_share_scalars(&p->share, x->c.world->sums).squares;
+    const ls_share *sh = &x->c.plan->share;
+    const double *squares = ls_share_scalars(sh, x->c.world->sums).squares;
     double sum = 0;
-    for (int i = 0; i < p->share.islands; i++) {
+    for (int i = 0; i < sh->islands; i++) {
         double mean = mean_of_island(x, i + 1);
         double norm = sqrt(squares[i]) / x->in->loss_scale * mean;
         x->islands[i] = (ls_island_scale){.grad_scale = ls_clip_factor(norm, x->in->clip) /
@@ -173,34 +173,34 @@ static double scale_islands(ls_exec *x) {
                                           .lr_scale = x->in->lr_scales ? x->in->lr_scales[i] : 1};
         sum += norm * norm;
     }
-    return sqrt(sum / p->share.islands);
+    return sqrt(sum / sh->islands);
 }
 
 /* Each worker adds up the norms, losses and weights itself, in the same order. Gradients are so far
  * those of the sum over the batch, divided by its number of samples. */
 static void finish_training(ls_exec *x) {
-    const ls_plan *p = x->c.plan;
+    const ls_share *sh = &x->c.plan->share;
     batch_sums s = sums_of(x);
     double mean = s.weight > 0 ? (double)x->batch.count / s.weight : 0; /* 1 without weights */
     x->out.batch = x->batch;
-    if (p->share.islands) {
+    if (sh->islands) {
         x->out.grad_norm = scale_islands(x);
     } else {
-        double norm = ls_norm_total(x->c.world->sums, p->share.model->nfloats / LS_BLOCK);
+        double norm = ls_norm_total(x->c.world->sums, sh->model->nfloats / LS_BLOCK);
         x->out.grad_norm = norm / x->in->loss_scale * mean;
     }
     x->out.skipped = x->in->skips && !isfinite(x->out.grad_norm);
-    x->out.loss = s.weight > 0 ? s.loss / (s.weight * (double)p->share.model->targets) : 0;
-    for (int k = 0; k < p->share.model->nnotes; k++) x->out.notes[k] = note_of(x, k);
-    if (p->share.noise)
+    x->out.loss = s.weight > 0 ? s.loss / (s.weight * (double)sh->model->targets) : 0;
+    for (int k = 0; k < sh->model->nnotes; k++) x->out.notes[k] = note_of(x, k);
+    if (sh->noise)
         ls_squares_finish(&x->squares,
-                          &(ls_squares_sums){.share = &p->share,
+                          &(ls_squares_sums){.share = sh,
                                              .sums = x->c.world->sums,
                                              .step = x->in->step,
                                              .scale = mean / x->in->loss_scale,
                                              .samples = x->batch.count},
                           &x->out.noise);
-    bool momentum = ls_share_sums_momentum(&p->share, x->in->step);
+    bool momentum = ls_share_sums_momentum(sh, x->in->step);
     double clip = momentum ? 1 : ls_clip_factor(x->out.grad_norm, x->in->clip);
     x->update = (ls_optim_step){.updates = x->in->updates,
                                 .lr = x->in->lr,
@@ -237,11 +237,10 @@ void ls_exec_finish_scalars(ls_exec *x, const ls_action *a) {
 }
 
 void ls_exec_joined(ls_exec *x, const ls_step_in *in, const double *row, ls_step_out *out) {
-    const ls_plan *p = x->c.plan;
+    const ls_share *sh = &x->c.plan->share;
     x->in = in;
     x->batch = out->batch;
-    memcpy(ls_share_scalars(&p->share, x->c.world->sums).squares, row,
-           ls_apart_row(&p->share) * sizeof *row);
+    memcpy(ls_share_scalars(sh, x->c.world->sums).squares, row, ls_apart_row(sh) * sizeof *row);
     finish_training(x);
     *out = x->out;
 }

@@ -28,7 +28,7 @@ typedef struct ls_solo_task {
     int vw;
     int64_t steps; /* complete before this one */
     void *grads;   /* [nfloats] } NULL: memory of ls_solo's own, world.grads and world.parts */
-    double *parts; /* [ls_plan_nscalars] norms and losses } */
+    double *parts; /* [ls_share.nscalars] norms and losses } */
 } ls_solo_task;
 
 /* Close it also after a failure. */

@@ -28,7 +28,7 @@ typedef struct ls_squares_input {
 void ls_squares_bucket(ls_squares *, const ls_compute *, const ls_squares_input *, int bucket,
                        double bins[LS_NOISE_SUMS]);
 
-/* The sums over all workers of ls_plan_nscalars() numbers. */
+/* The sums over all workers of ls_share.nscalars numbers. */
 typedef struct ls_squares_sums {
     const ls_share *share;
     double *sums;

@@ -84,9 +84,10 @@ static ls_site site_of(const ls_config *c, const ls_plan *p, int n, const ls_for
 
 /* The floats of a worker's shards, in the part. */
 static size_t own_floats(const ls_plan *p, int worker) {
+    const ls_share *sh = &p->share;
     size_t own = 0;
-    for (int k = 0; k < p->share.nbuckets; k++) {
-        ls_range s = ls_share_shard(&p->share, k, worker);
+    for (int k = 0; k < sh->nbuckets; k++) {
+        ls_range s = ls_share_shard(sh, k, worker);
         own += s.end - s.first;
     }
     return own;
@@ -102,51 +103,53 @@ static double more_transient(const ls_plan *p, const ls_memory *m, double copies
 /* Bytes that the worker's shards need less. */
 static size_t less_sharded(const ls_plan *p, const ls_memory_config *how, int worker,
                            size_t copies) {
+    const ls_share *sh = &p->share;
     size_t less = own_floats(p, worker) / copies * (copies - 1), nbytes = 0;
-    if (p->share.shards_moments && !how->in_file)
-        nbytes += less * (size_t)p->share.nflats * sizeof(float);
-    if (how->one || p->share.shards_params) nbytes += less * ls_dtype_size(p->share.compute);
+    if (sh->shards_moments && !how->in_file) nbytes += less * (size_t)sh->nflats * sizeof(float);
+    if (how->one || sh->shards_params) nbytes += less * ls_dtype_size(sh->compute);
     if (ls_plan_transient(p, (ls_buffer){.kind = LS_BUF_GRAD}))
-        nbytes += less * (size_t)p->share.nsums * ls_dtype_size(p->share.reduce);
+        nbytes += less * (size_t)sh->nsums * ls_dtype_size(sh->reduce);
     return nbytes;
 }
 
 /* Bytes of one sum of the worker's gradients. */
 static size_t sum_nbytes(const ls_plan *p, int worker) {
+    const ls_share *sh = &p->share;
     size_t floats = 0;
-    for (int k = 0; k < p->share.nbuckets; k++)
-        if (ls_share_has(&p->share, k, worker) ||
-            (p->share.ncells > 1 && ls_share_touches(&p->share, k, p->share.workers[worker].cell)))
-            floats += p->share.buckets[k].end - p->share.buckets[k].first;
-    return floats * ls_dtype_size(p->share.reduce);
+    for (int k = 0; k < sh->nbuckets; k++)
+        if (ls_share_has(sh, k, worker) ||
+            (sh->ncells > 1 && ls_share_touches(sh, k, sh->workers[worker].cell)))
+            floats += sh->buckets[k].end - sh->buckets[k].first;
+    return floats * ls_dtype_size(sh->reduce);
 }
 
 /* Bytes of the sums, samples and losses that the whole step has and the part has not. */
 static size_t more_of_step(const ls_config *c, const ls_plan *p, const ls_memory *m, amount all) {
-    const ls_model *model = p->share.model;
-    size_t slots = (size_t)p->share.workers[m->worker].nslots, nbytes = 0;
+    const ls_share *sh = &p->share;
+    const ls_model *model = sh->model;
+    size_t slots = (size_t)sh->workers[m->worker].nslots, nbytes = 0;
     size_t whole = (size_t)ls_tree_slots((int)c->train.virtual_workers, 0, (int)all.vws);
-    const ls_worker_share *x = &p->share.workers[m->worker];
+    const ls_worker_share *x = &sh->workers[m->worker];
     whole *= (size_t)(x->end_chunk - x->first_chunk);
     size_t losses = (size_t)(model->nlosses + model->nnotes) + ls_weighing_is_on(&model->weighing);
-    size_t own = (size_t)p->share.workers[m->worker].nvws * (size_t)(p->share.batch / p->share.V);
-    if (p->share.config->tree && whole > slots)
-        nbytes += (whole - slots) * sum_nbytes(p, m->worker);
+    size_t own = (size_t)sh->workers[m->worker].nvws * (size_t)(sh->batch / sh->V);
+    if (sh->config->tree && whole > slots) nbytes += (whole - slots) * sum_nbytes(p, m->worker);
     nbytes += 2 * ((size_t)(all.vws * samples_of(c)) - own) * model->sample_nbytes;
-    return nbytes + 2 * losses * (size_t)(c->train.batch - p->share.batch) * sizeof(double);
+    return nbytes + 2 * losses * (size_t)(c->train.batch - sh->batch) * sizeof(double);
 }
 
 /* ---- bytes that are read ---- */
 
 /* Bytes of a bucket that a worker reads from others that share the batch with it. */
 static double read_of_bucket(const ls_plan *p, const ls_action *a, const ls_mesh *m) {
-    ls_bucket b = p->share.buckets[a->bucket];
-    int planned = ls_worker_set_count(p->share.buckets[a->bucket].workers);
-    double members = (double)planned / p->share.data * (double)m->data;
+    const ls_share *sh = &p->share;
+    ls_bucket b = sh->buckets[a->bucket];
+    int planned = ls_worker_set_count(sh->buckets[a->bucket].workers);
+    double members = (double)planned / sh->data * (double)m->data;
     double floats = (double)(b.end - b.first) * (members - 1) / members;
-    double reduce = floats * (double)ls_dtype_size(p->share.reduce);
-    if (a->kind == LS_ALL_GATHER) return floats * (double)ls_dtype_size(p->share.compute);
-    return reduce * (ls_share_sums(&p->share, a->bucket, 0) + (a->kind == LS_ALL_REDUCE));
+    double reduce = floats * (double)ls_dtype_size(sh->reduce);
+    if (a->kind == LS_ALL_GATHER) return floats * (double)ls_dtype_size(sh->compute);
+    return reduce * (ls_share_sums(sh, a->bucket, 0) + (a->kind == LS_ALL_REDUCE));
 }
 
 static double received_by(const ls_plan *p, int worker, const ls_mesh *m) {

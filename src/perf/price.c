@@ -7,8 +7,8 @@
 #include "model/rows.h"
 #include "optim/apply.h"
 #include "share/codes.h"
-#include "tensor/dtype.h"
 #include "share/config.h"
+#include "tensor/dtype.h"
 
 /* The speeds of 16 bits that the plan needs. */
 static ls_status check_speeds(const ls_share *c, const ls_machine *m, ls_error *e) {
@@ -21,13 +21,14 @@ static ls_status check_speeds(const ls_share *c, const ls_machine *m, ls_error *
 }
 
 ls_status ls_pricer_open(const ls_plan *p, const ls_site *s, ls_pricer *p_p, ls_error *e) {
-    int copies = s->copies ? s->copies : 1, n = p->share.nworkers * copies;
+    const ls_share *sh = &p->share;
+    int copies = s->copies ? s->copies : 1, n = sh->nworkers * copies;
     int host = s->host_workers ? s->host_workers : n;
     if (n % host)
         return ls_fail(e, LS_EINVAL,
                        "%d workers don't fill a whole number of hosts with %d workers each", n,
                        host);
-    LS_TRY(check_speeds(&p->share, s->machine, e));
+    LS_TRY(check_speeds(sh, s->machine, e));
     ls_pricer r = {.plan = p, .site = s, .busy = host * s->threads, .copies = copies};
     r.fabric = (ls_fabric){.nworkers = n,
                            .host_workers = host,
@@ -37,8 +38,8 @@ ls_status ls_pricer_open(const ls_plan *p, const ls_site *s, ls_pricer *p_p, ls_
                            .byte_s = s->byte_s,
                            .algorithm = s->algorithm};
     /* A plan without actions has no buckets. */
-    for (int w = 0; p->share.nbuckets && w < p->share.nworkers; w++)
-        r.nleaves += ls_share_sums(&p->share, 0, w) * copies;
+    for (int w = 0; sh->nbuckets && w < sh->nworkers; w++)
+        r.nleaves += ls_share_sums(sh, 0, w) * copies;
     *p_p = r;
     return LS_OK;
 }
@@ -254,7 +255,7 @@ static ls_fabric_call call_of(const ls_pricer *p, const ls_action *a) {
     c.dtype = c.what == LS_FABRIC_GATHER ? plan->share.compute : plan->share.reduce;
     c.count = plan->share.buckets[a->bucket].end - plan->share.buckets[a->bucket].first;
     if (c.what == LS_FABRIC_GATHER) return c;
-    c.V = plan->share.config->tree ? plan->share.buckets[a->bucket].leaves.V * p->copies : 0;
+    c.V = plan->share.buckets[a->bucket].leaves.V * p->copies;
     c.nleaves = p->nleaves;
     if (a->axis == LS_AXIS_STAGE || plan->share.nchunks > 1) {
         c.nleaves = 0;

@@ -76,17 +76,19 @@ static void add_follower(walk *w, int worker) {
 /* Two numbers; workers with the same numbers behave the same. The first worker of a stage also
  * exchanges parameters with other stages. */
 static void kind_of(const ls_plan *p, int worker, int kind[2]) {
-    kind[0] = p->share.workers[worker].nvws * p->share.ncells + p->share.workers[worker].cell;
-    kind[1] = ls_share_sums(&p->share, 0, worker) * 64 + p->share.workers[worker].nslots;
-    if (p->share.ncells > 1 && p->share.workers[worker].place == 0) kind[1] = -1;
+    const ls_share *sh = &p->share;
+    kind[0] = sh->workers[worker].nvws * sh->ncells + sh->workers[worker].cell;
+    kind[1] = ls_share_sums(sh, 0, worker) * 64 + sh->workers[worker].nslots;
+    if (sh->ncells > 1 && sh->workers[worker].place == 0) kind[1] = -1;
 }
 
 static void choose_followers(walk *w, bool every) {
     const ls_plan *p = w->p;
-    if (p->share.task == LS_TASK_MIX) every = true; /* who sends to whom differs */
-    w->all = LS_NEW_ARRAY(follower, (size_t)p->share.nworkers);
-    w->followed = LS_NEW_ARRAY(follower *, (size_t)p->share.nworkers);
-    for (int i = p->share.nworkers - 1; i >= 0; i--) { /* the last ones have the larger shards */
+    const ls_share *sh = &p->share;
+    if (sh->task == LS_TASK_MIX) every = true; /* who sends to whom differs */
+    w->all = LS_NEW_ARRAY(follower, (size_t)sh->nworkers);
+    w->followed = LS_NEW_ARRAY(follower *, (size_t)sh->nworkers);
+    for (int i = sh->nworkers - 1; i >= 0; i--) { /* the last ones have the larger shards */
         int own[2], other[2];
         bool known = false;
         kind_of(p, i, own);

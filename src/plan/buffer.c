@@ -10,7 +10,8 @@
  * sums of each bucket ---- */
 
 static int first_of(const ls_plan *p, ls_buffer_kind kind) {
-    int calls = p->share.model->nlayers * p->in_flight, buckets = p->share.nbuckets;
+    const ls_share *sh = &p->share;
+    int calls = sh->model->nlayers * p->in_flight, buckets = sh->nbuckets;
     switch (kind) {
     case LS_BUF_ACT: return LS_BUF_ACT;
     case LS_BUF_SAVED: return LS_BUF_ACT + calls;
@@ -22,24 +23,25 @@ static int first_of(const ls_plan *p, ls_buffer_kind kind) {
     case LS_BUF_CODE: return LS_BUF_ACT + 3 * calls + 4 * buckets;
     case LS_BUF_CODES: return LS_BUF_ACT + 3 * calls + 5 * buckets;
     case LS_BUF_SUM: return LS_BUF_ACT + 3 * calls + 6 * buckets;
-    case LS_BUF_GRAD: return LS_BUF_ACT + 3 * calls + (6 + p->share.nsums) * buckets;
-    case LS_BUF_INBOX:
-        return LS_BUF_ACT + 3 * calls + (6 + p->share.nsums + p->share.nslots) * buckets;
+    case LS_BUF_GRAD: return LS_BUF_ACT + 3 * calls + (6 + sh->nsums) * buckets;
+    case LS_BUF_INBOX: return LS_BUF_ACT + 3 * calls + (6 + sh->nsums + sh->nslots) * buckets;
     default: return (int)kind;
     }
 }
 
 /* Slots of a kind of buffer. */
 static int slots_of(const ls_plan *p, ls_buffer_kind kind) {
+    const ls_share *sh = &p->share;
     if (ls_buffer_in_arena(kind)) return p->in_flight;
-    return kind == LS_BUF_GRAD    ? p->share.nslots
-           : kind == LS_BUF_SUM   ? p->share.nsums
-           : kind == LS_BUF_INBOX ? p->share.ninbox
+    return kind == LS_BUF_GRAD    ? sh->nslots
+           : kind == LS_BUF_SUM   ? sh->nsums
+           : kind == LS_BUF_INBOX ? sh->ninbox
                                   : 1;
 }
 
 int ls_plan_nbuffers(const ls_plan *p) {
-    return first_of(p, LS_BUF_INBOX) + p->share.nbuckets * p->share.ninbox;
+    const ls_share *sh = &p->share;
+    return first_of(p, LS_BUF_INBOX) + sh->nbuckets * sh->ninbox;
 }
 
 int ls_plan_buffer(const ls_plan *p, ls_buffer_kind kind, int index, int slot) {
@@ -62,8 +64,9 @@ ls_buffer ls_plan_buffer_of(const ls_plan *p, int id) {
 
 /* A layer whose backward is whole collects the gradients of its output in one buffer. */
 int ls_plan_layer_buffer(const ls_plan *p, ls_buffer_kind kind, const ls_action *a, int layer) {
-    bool one = kind == LS_BUF_DACT && p->share.model->layers[layer].traits.backward_whole;
-    int slot = one ? 0 : ls_share_sequence(&p->share, a->worker, a->vw, a->micro) % p->in_flight;
+    const ls_share *sh = &p->share;
+    bool one = kind == LS_BUF_DACT && sh->model->layers[layer].traits.backward_whole;
+    int slot = one ? 0 : ls_share_sequence(sh, a->worker, a->vw, a->micro) % p->in_flight;
     return ls_plan_buffer(p, kind, layer, slot);
 }
 
@@ -75,8 +78,9 @@ bool ls_buffer_in_arena(ls_buffer_kind kind) {
  * virtual worker before the first is reduced. Then freeing them later in the step would not lower
  * the peak, and cost time. */
 static bool grads_are_transient(const ls_plan *p) {
-    return p->share.shards_grads && p->share.micros == 1 && p->share.ncells == 1 &&
-           p->share.nchunks == 1 && (p->share.by_rounds || p->share.V == p->share.nworkers);
+    const ls_share *sh = &p->share;
+    return sh->shards_grads && sh->micros == 1 && sh->ncells == 1 && sh->nchunks == 1 &&
+           (sh->by_rounds || sh->V == sh->nworkers);
 }
 
 bool ls_plan_transient(const ls_plan *p, ls_buffer b) {
@@ -86,56 +90,56 @@ bool ls_plan_transient(const ls_plan *p, ls_buffer b) {
 }
 
 static size_t arena_nbytes(const ls_plan *p, const ls_buffer *b) {
-    const ls_layer *l = &p->share.model->layers[b->index];
-    int64_t n = ls_model_samples(p->share.model, p->share.micro_batch);
-    if (b->kind == LS_BUF_DACT && l->traits.backward_whole) n = ls_share_samples(&p->share, -1);
-    if (b->kind == LS_BUF_SAVED) return ls_mixed_saved_nbytes(l, n, p->share.compute);
-    return (size_t)n * l->y_floats * ls_dtype_size(p->share.compute);
+    const ls_share *sh = &p->share;
+    const ls_layer *l = &sh->model->layers[b->index];
+    int64_t n = ls_model_samples(sh->model, sh->micro_batch);
+    if (b->kind == LS_BUF_DACT && l->traits.backward_whole) n = ls_share_samples(sh, -1);
+    if (b->kind == LS_BUF_SAVED) return ls_mixed_saved_nbytes(l, n, sh->compute);
+    return (size_t)n * l->y_floats * ls_dtype_size(sh->compute);
 }
 
 size_t ls_plan_work_nbytes(const ls_plan *p) {
+    const ls_share *sh = &p->share;
     size_t most = 0;
-    for (int i = 0; i < p->share.model->nlayers; i++) {
-        const ls_layer *l = &p->share.model->layers[i];
-        int64_t n = l->traits.backward_whole
-                        ? ls_share_samples(&p->share, -1)
-                        : ls_model_samples(p->share.model, p->share.micro_batch);
-        size_t nbytes =
-            ls_mixed_work_nbytes(l, n, p->share.compute, p->share.reduce, p->share.wide);
+    for (int i = 0; i < sh->model->nlayers; i++) {
+        const ls_layer *l = &sh->model->layers[i];
+        int64_t n = l->traits.backward_whole ? ls_share_samples(sh, -1)
+                                             : ls_model_samples(sh->model, sh->micro_batch);
+        size_t nbytes = ls_mixed_work_nbytes(l, n, sh->compute, sh->reduce, sh->wide);
         if (nbytes > most) most = nbytes;
-        if (!ls_share_splits(&p->share, i)) continue;
-        nbytes = ls_split_work_nbytes(l, n, p->share.compute, p->share.reduce, p->share.wide);
+        if (!ls_share_splits(sh, i)) continue;
+        nbytes = ls_split_work_nbytes(l, n, sh->compute, sh->reduce, sh->wide);
         if (nbytes > most) most = nbytes;
     }
     return most;
 }
 
 size_t ls_plan_buffer_nbytes(const ls_plan *p, int id, int worker) {
+    const ls_share *sh = &p->share;
     ls_buffer b = ls_plan_buffer_of(p, id);
     if (ls_buffer_in_arena(b.kind)) return arena_nbytes(p, &b);
     if (!ls_plan_transient(p, b)) return 0;
-    ls_range all = ls_share_range(&p->share, b.index);
-    ls_range own = ls_share_shard(&p->share, b.index, worker);
+    ls_range all = ls_share_range(sh, b.index);
+    ls_range own = ls_share_shard(sh, b.index, worker);
     size_t floats = all.end - all.first;
-    if (b.kind == LS_BUF_PARAM || ls_share_keeps_shard(&p->share, b.slot))
-        floats -= own.end - own.first;
-    return floats * ls_dtype_size(b.kind == LS_BUF_PARAM ? p->share.compute : p->share.reduce);
+    if (b.kind == LS_BUF_PARAM || ls_share_keeps_shard(sh, b.slot)) floats -= own.end - own.first;
+    return floats * ls_dtype_size(b.kind == LS_BUF_PARAM ? sh->compute : sh->reduce);
 }
 
 void ls_plan_buffer_name(const ls_plan *p, int id, char *text, size_t nbytes) {
+    const ls_share *sh = &p->share;
     static const char *const names[] = {
         "samples", "losses",          "norms",  "scalars",  "work",    "output",
         "saved",   "output gradient", "params", "shard",    "moments", "errors",
         "codes",   "codes of all",    "sum",    "gradient", "inbox"};
     ls_buffer b = ls_plan_buffer_of(p, id);
     if (ls_buffer_in_arena(b.kind) && p->in_flight > 1)
-        snprintf(text, nbytes, "%s %s %d", p->share.model->layers[b.index].name, names[b.kind],
-                 b.slot);
+        snprintf(text, nbytes, "%s %s %d", sh->model->layers[b.index].name, names[b.kind], b.slot);
     else if (ls_buffer_in_arena(b.kind))
-        snprintf(text, nbytes, "%s %s", p->share.model->layers[b.index].name, names[b.kind]);
+        snprintf(text, nbytes, "%s %s", sh->model->layers[b.index].name, names[b.kind]);
     else if (b.kind == LS_BUF_GRAD)
         snprintf(text, nbytes, "bucket %d sum %d", b.index, b.slot);
-    else if (b.kind == LS_BUF_SUM && p->share.nsums > 1)
+    else if (b.kind == LS_BUF_SUM && sh->nsums > 1)
         snprintf(text, nbytes, "bucket %d sum over workers %d", b.index, b.slot);
     else if (b.kind >= LS_BUF_PARAM)
         snprintf(text, nbytes, "bucket %d %s", b.index, names[b.kind]);
@@ -221,34 +225,38 @@ static void use_sum(const use_list *u, const ls_action *a, int worker) {
 
 /* Does the worker have a sum of this bucket, when it comes to its Update? */
 static bool has_sum(const ls_plan *p, int bucket, int worker) {
-    if (p->share.islands == 0) return ls_share_has(&p->share, bucket, worker);
-    if (p->share.task == LS_TASK_TRAIN)
-        return p->share.buckets[bucket].island && ls_share_has(&p->share, bucket, worker);
-    if (p->share.task == LS_TASK_MIX && !ls_share_has(&p->share, bucket, worker)) return false;
-    return p->share.task != LS_TASK_ADOPT && ls_share_changes_bucket(&p->share, bucket);
+    const ls_share *sh = &p->share;
+    if (sh->islands == 0) return ls_share_has(sh, bucket, worker);
+    if (sh->task == LS_TASK_TRAIN)
+        return sh->buckets[bucket].island && ls_share_has(sh, bucket, worker);
+    if (sh->task == LS_TASK_MIX && !ls_share_has(sh, bucket, worker)) return false;
+    return sh->task != LS_TASK_ADOPT && ls_share_changes_bucket(sh, bucket);
 }
 
 /* Does its Update mix the common parameters into a replica? */
 static bool adopts(const ls_plan *p, int bucket, int worker) {
-    return p->share.task == LS_TASK_ADOPT && ls_share_has(&p->share, bucket, worker) &&
-           ls_share_changes_bucket(&p->share, bucket);
+    const ls_share *sh = &p->share;
+    return sh->task == LS_TASK_ADOPT && ls_share_has(sh, bucket, worker) &&
+           ls_share_changes_bucket(sh, bucket);
 }
 
 /* A change is not certain before all that it needs is there: then it can be finished for a worker
  * that is lost. */
 static void use_decision(const use_list *u, int worker) {
     const ls_plan *p = u->p;
-    int nbuckets = p->share.segment_buckets;
-    for (int k = 0; p->share.task == LS_TASK_MIX && k < p->share.nbuckets; k++)
+    const ls_share *sh = &p->share;
+    int nbuckets = sh->segment_buckets;
+    for (int k = 0; sh->task == LS_TASK_MIX && k < sh->nbuckets; k++)
         if (has_sum(p, k, worker)) use(u, LS_BUF_SUM, k, 0, LS_USE_READ);
-    for (int k = 0; p->share.task != LS_TASK_MIX && k < nbuckets; k++) {
-        int changed = p->share.task == LS_TASK_ADOPT ? ls_share_bucket_in(&p->share, k, 1) : k;
-        if (ls_share_changes_bucket(&p->share, changed)) use(u, LS_BUF_SUM, k, 0, LS_USE_READ);
+    for (int k = 0; sh->task != LS_TASK_MIX && k < nbuckets; k++) {
+        int changed = sh->task == LS_TASK_ADOPT ? ls_share_bucket_in(sh, k, 1) : k;
+        if (ls_share_changes_bucket(sh, changed)) use(u, LS_BUF_SUM, k, 0, LS_USE_READ);
     }
     use(u, LS_BUF_SCALARS, 0, 0, LS_USE_WRITE);
 }
 
 void ls_action_uses(const ls_plan *p, const ls_action *a, int worker, ls_use_fn *fn, void *arg) {
+    const ls_share *sh = &p->share;
     use_list u = {p, fn, arg};
     switch (a->kind) {
     case LS_LOAD:
@@ -269,12 +277,11 @@ void ls_action_uses(const ls_plan *p, const ls_action *a, int worker, ls_use_fn 
             use(&u, LS_BUF_CODE, a->bucket, 0, LS_USE_UPDATE);
             break;
         }
-        use(&u, LS_BUF_GRAD, a->bucket, a->slot,
-            p->share.has_factors ? LS_USE_READ : LS_USE_UPDATE);
-        if (p->share.has_errors) use(&u, LS_BUF_ERROR, a->bucket, 0, LS_USE_UPDATE);
-        if (p->share.sends_codes)
+        use(&u, LS_BUF_GRAD, a->bucket, a->slot, sh->has_factors ? LS_USE_READ : LS_USE_UPDATE);
+        if (sh->has_errors) use(&u, LS_BUF_ERROR, a->bucket, 0, LS_USE_UPDATE);
+        if (sh->sends_codes)
             use(&u, LS_BUF_CODE, a->bucket, 0,
-                ls_share_vw_index(&p->share, worker, a->vw) ? LS_USE_UPDATE : LS_USE_WRITE);
+                ls_share_vw_index(sh, worker, a->vw) ? LS_USE_UPDATE : LS_USE_WRITE);
         break;
     case LS_EXCHANGE:
         use(&u, LS_BUF_CODE, a->bucket, 0, LS_USE_READ);
@@ -282,7 +289,7 @@ void ls_action_uses(const ls_plan *p, const ls_action *a, int worker, ls_use_fn 
         break;
     case LS_DECODE: /* the sum takes the place of the worker's part of its gradient */
         use(&u, LS_BUF_CODES, a->bucket, 0, LS_USE_READ);
-        if (p->share.has_factors) use(&u, LS_BUF_ERROR, a->bucket, 0, LS_USE_UPDATE);
+        if (sh->has_factors) use(&u, LS_BUF_ERROR, a->bucket, 0, LS_USE_UPDATE);
         use(&u, LS_BUF_GRAD, a->bucket, 0, LS_USE_READ);
         use(&u, LS_BUF_SUM, a->bucket, 0, LS_USE_WRITE);
         break;
@@ -294,8 +301,7 @@ void ls_action_uses(const ls_plan *p, const ls_action *a, int worker, ls_use_fn 
     }
     case LS_DELTA:
         use(&u, LS_BUF_PARAM, a->bucket, 0, LS_USE_READ);
-        use(&u, LS_BUF_PARAM,
-            ls_share_bucket_in(&p->share, a->bucket, ls_share_island_of(&p->share, a->vw)), 0,
+        use(&u, LS_BUF_PARAM, ls_share_bucket_in(sh, a->bucket, ls_share_island_of(sh, a->vw)), 0,
             LS_USE_READ);
         use(&u, LS_BUF_GRAD, a->bucket, a->slot, LS_USE_WRITE);
         break;
@@ -305,8 +311,8 @@ void ls_action_uses(const ls_plan *p, const ls_action *a, int worker, ls_use_fn 
         break;
     case LS_MIX:
         use(&u, LS_BUF_PARAM,
-            ls_share_bucket_in(&p->share, ls_share_common_bucket(&p->share, a->bucket), a->island),
-            0, LS_USE_READ);
+            ls_share_bucket_in(sh, ls_share_common_bucket(sh, a->bucket), a->island), 0,
+            LS_USE_READ);
         fn(a->buffer, LS_USE_READ, arg);
         use(&u, LS_BUF_SUM, a->bucket, 0, a->start ? LS_USE_WRITE : LS_USE_UPDATE);
         break;
@@ -320,7 +326,7 @@ void ls_action_uses(const ls_plan *p, const ls_action *a, int worker, ls_use_fn 
             use_sum(&u, a, worker);
             break;
         }
-        if (p->share.task != LS_TASK_TRAIN) {
+        if (sh->task != LS_TASK_TRAIN) {
             use_decision(&u, worker);
             break;
         }
@@ -330,7 +336,7 @@ void ls_action_uses(const ls_plan *p, const ls_action *a, int worker, ls_use_fn 
         use(&u, LS_BUF_SCALARS, 0, 0, LS_USE_WRITE);
         break;
     case LS_NORM:
-        for (int b = 0; b < p->share.nbuckets; b++)
+        for (int b = 0; b < sh->nbuckets; b++)
             if (has_sum(p, b, worker)) use(&u, LS_BUF_SUM, b, 0, LS_USE_READ);
         use(&u, LS_BUF_NORMS, 0, 0, LS_USE_WRITE);
         break;
@@ -338,13 +344,13 @@ void ls_action_uses(const ls_plan *p, const ls_action *a, int worker, ls_use_fn 
         use(&u, LS_BUF_SCALARS, 0, 0, LS_USE_READ);
         if (has_sum(p, a->bucket, worker)) use(&u, LS_BUF_SUM, a->bucket, 0, LS_USE_READ);
         if (adopts(p, a->bucket, worker))
-            use(&u, LS_BUF_SUM, ls_share_common_bucket(&p->share, a->bucket), 0, LS_USE_READ);
+            use(&u, LS_BUF_SUM, ls_share_common_bucket(sh, a->bucket), 0, LS_USE_READ);
         use(&u, LS_BUF_MOMENT, a->bucket, 0, LS_USE_UPDATE);
         use(&u, LS_BUF_SHARD, a->bucket, 0, LS_USE_UPDATE);
-        if (!p->share.shards_moments) use(&u, LS_BUF_PARAM, a->bucket, 0, LS_USE_UPDATE);
+        if (!sh->shards_moments) use(&u, LS_BUF_PARAM, a->bucket, 0, LS_USE_UPDATE);
         break;
     case LS_ALL_GATHER:
-        if (p->share.task == LS_TASK_ADOPT && p->share.buckets[a->bucket].island == 0) {
+        if (sh->task == LS_TASK_ADOPT && sh->buckets[a->bucket].island == 0) {
             use(&u, LS_BUF_SHARD, a->bucket, 0, LS_USE_READ);
             use(&u, LS_BUF_SUM, a->bucket, 0, LS_USE_WRITE);
             break;

@@ -12,8 +12,9 @@
 #include "tensor/dtype.h"
 
 const ls_chosen_rows *ls_plan_chosen(const ls_plan *p, const ls_action *a) {
-    if (a->kind != LS_SEND || p->share.task != LS_TASK_TRAIN || a->micro < 0) return NULL;
-    const ls_chosen_rows *c = &p->share.model->layers[a->layer].chosen;
+    const ls_share *sh = &p->share;
+    if (a->kind != LS_SEND || sh->task != LS_TASK_TRAIN || a->micro < 0) return NULL;
+    const ls_chosen_rows *c = &sh->model->layers[a->layer].chosen;
     return c->width ? c : NULL;
 }
 
@@ -40,9 +41,10 @@ double ls_plan_sent_nbytes(const ls_plan *p, const ls_action *a) {
 /* Does the worker have what the layer computes, for the same virtual workers: it runs the layer, or one
  * that reads it? */
 static bool has_output(const ls_plan *p, int worker, int layer) {
-    return ls_share_runner(&p->share, worker, layer) == worker ||
-           (ls_share_crosses(&p->share, layer) &&
-            ls_share_runner(&p->share, worker, p->share.crossings[layer].reader) == worker);
+    const ls_share *sh = &p->share;
+    return ls_share_runner(sh, worker, layer) == worker ||
+           (ls_share_crosses(sh, layer) &&
+            ls_share_runner(sh, worker, sh->crossings[layer].reader) == worker);
 }
 
 bool ls_plan_chooses_well(const ls_plan *p, const ls_action *a) {

@@ -79,11 +79,12 @@ static void note_use(int buffer, ls_use how, void *arg) {
 
 /* Does the layer read what another worker has sent? */
 static bool reads_message(const ls_plan *p, const ls_action *a) {
-    const ls_layer *l = &p->share.model->layers[a->layer];
+    const ls_share *sh = &p->share;
+    const ls_layer *l = &sh->model->layers[a->layer];
     if (!ls_action_calls_layer(a)) return false;
-    if (a->kind == LS_BACKWARD && !l->traits.loss) return ls_share_crosses(&p->share, a->layer);
+    if (a->kind == LS_BACKWARD && !l->traits.loss) return ls_share_crosses(sh, a->layer);
     for (int k = 0; k < l->ninputs; k++)
-        if (ls_share_crosses(&p->share, l->inputs[k])) return true;
+        if (ls_share_crosses(sh, l->inputs[k])) return true;
     return false;
 }
 
@@ -130,9 +131,10 @@ static void delay_frees(ls_plan *p) {
 }
 
 void ls_plan_add_frees(ls_plan *p) {
+    const ls_share *sh = &p->share;
     ls_plan reversed = {0};
     walk w = {.p = p, .out = &reversed};
-    w.live = LS_NEW_ARRAY(bool, (size_t)p->share.nworkers *(size_t)ls_plan_nbuffers(p));
+    w.live = LS_NEW_ARRAY(bool, (size_t)sh->nworkers *(size_t)ls_plan_nbuffers(p));
     for (int i = p->nactions - 1; i >= 0; i--) {
         w.action = &p->actions[i];
         ls_worker_set of = ls_plan_concerned(p, w.action);
@@ -148,5 +150,5 @@ void ls_plan_add_frees(ls_plan *p) {
     p->nactions = reversed.nactions;
     p->capacity = reversed.capacity;
     reverse(p->actions, p->nactions);
-    if (p->share.beside > 1) delay_frees(p);
+    if (sh->beside > 1) delay_frees(p);
 }

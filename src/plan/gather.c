@@ -77,9 +77,9 @@ static void add_gathers(walk *w) {
 
 /* The first cell of the holder to which a cell belongs. */
 static int first_of_holder(const ls_plan *p, int cell) {
+    const ls_share *sh = &p->share;
     return p->share
-        .workers[ls_share_member(&p->share,
-                                 p->share.workers[ls_share_worker(&p->share, cell, 0)].holder, 0)]
+        .workers[ls_share_member(sh, sh->workers[ls_share_worker(sh, cell, 0)].holder, 0)]
         .cell;
 }
 
@@ -87,23 +87,24 @@ static int first_of_holder(const ls_plan *p, int cell) {
  * beginning. */
 static void find_rounds(walk *w) {
     const ls_plan *p = w->from;
-    int *calls = LS_NEW_ARRAY(int, (size_t)p->share.nworkers), cells = p->share.ncells;
+    const ls_share *sh = &p->share;
+    int *calls = LS_NEW_ARRAY(int, (size_t)sh->nworkers), cells = sh->ncells;
     int *most = LS_NEW_ARRAY(int, (size_t)cells); /* the worker */
     for (int i = 0; i < p->nactions; i++)
         calls[p->actions[i].worker] += ls_action_calls_layer(&p->actions[i]);
     for (int r = 0; r < cells; r++) {
-        most[r] = ls_share_worker(&p->share, r, 0);
-        for (int i = 1; i < p->share.data; i++)
-            if (calls[ls_share_worker(&p->share, r, i)] > calls[most[r]])
-                most[r] = ls_share_worker(&p->share, r, i);
+        most[r] = ls_share_worker(sh, r, 0);
+        for (int i = 1; i < sh->data; i++)
+            if (calls[ls_share_worker(sh, r, i)] > calls[most[r]])
+                most[r] = ls_share_worker(sh, r, i);
         w->cells[r].first = LS_NEW_ARRAY(int, (size_t)calls[most[r]] + 1);
         int first = first_of_holder(p, r);
         w->cells[r].readers =
-            first == r ? LS_NEW_ARRAY(int, (size_t)p->share.nbuckets) : w->cells[first].readers;
+            first == r ? LS_NEW_ARRAY(int, (size_t)sh->nbuckets) : w->cells[first].readers;
     }
     for (int i = 0; i < p->nactions; i++) {
         const ls_action *a = &p->actions[i];
-        int r = p->share.workers[a->worker].cell;
+        int r = sh->workers[a->worker].cell;
         if (ls_action_calls_layer(a) && a->worker == most[r])
             w->cells[r].first[w->cells[r].n++] = i;
     }

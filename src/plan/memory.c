@@ -110,19 +110,21 @@ static void follow(walk *w) {
 
 /* The worker with the most sums: no other one of its cell needs more. */
 static int neediest(const ls_plan *p) {
+    const ls_share *sh = &p->share;
     int most = 0;
-    for (int i = 1; i < p->share.data; i++) {
-        int w = ls_share_worker(&p->share, 0, i);
-        if (p->share.workers[w].nslots > p->share.workers[most].nslots) most = w;
+    for (int i = 1; i < sh->data; i++) {
+        int w = ls_share_worker(sh, 0, i);
+        if (sh->workers[w].nslots > sh->workers[most].nslots) most = w;
     }
     return most;
 }
 
 /* The number of elements in a worker's shards. */
 static size_t own_count(const ls_plan *p, int worker) {
+    const ls_share *sh = &p->share;
     size_t own = 0;
-    for (int k = 0; k < p->share.nbuckets; k++) {
-        ls_range s = ls_share_shard(&p->share, k, worker);
+    for (int k = 0; k < sh->nbuckets; k++) {
+        ls_range s = ls_share_shard(sh, k, worker);
         own += s.end - s.first;
     }
     return own;
@@ -130,54 +132,57 @@ static size_t own_count(const ls_plan *p, int worker) {
 
 /* The floats of a flat buffer that a worker uses, but for those of other cells. */
 static size_t all_count(const ls_plan *p, int worker) {
-    const ls_worker_share *x = &p->share.workers[worker];
+    const ls_share *sh = &p->share;
+    const ls_worker_share *x = &sh->workers[worker];
     size_t own = 0;
-    bool divides = p->share.divides;
-    for (int k = 0; divides && k < p->share.nbuckets; k++)
-        if (ls_share_has(&p->share, k, worker))
-            own += p->share.buckets[k].end - p->share.buckets[k].first;
+    bool divides = sh->divides;
+    for (int k = 0; divides && k < sh->nbuckets; k++)
+        if (ls_share_has(sh, k, worker)) own += sh->buckets[k].end - sh->buckets[k].first;
     if (divides) return own;
-    return (size_t)(1 + x->end_island - x->first_island) * p->share.segment_floats;
+    return (size_t)(1 + x->end_island - x->first_island) * sh->segment_floats;
 }
 
 /* The floats of all gradient sums of these buckets. */
 static size_t sums_count(const ls_plan *p, int worker) {
+    const ls_share *sh = &p->share;
     size_t n = 0;
-    if (p->share.nchunks == 1)
-        return (size_t)p->share.workers[worker].nslots * all_count(p, worker);
-    for (int k = 0; k < p->share.nbuckets; k++)
-        if (ls_share_has(&p->share, k, worker))
-            n += (size_t)ls_share_bucket_slots(&p->share, k, worker) *
-                 (p->share.buckets[k].end - p->share.buckets[k].first);
+    if (sh->nchunks == 1) return (size_t)sh->workers[worker].nslots * all_count(p, worker);
+    for (int k = 0; k < sh->nbuckets; k++)
+        if (ls_share_has(sh, k, worker))
+            n += (size_t)ls_share_bucket_slots(sh, k, worker) *
+                 (sh->buckets[k].end - sh->buckets[k].first);
     return n;
 }
 
 /* Another cell's bucket whose parameters it has, and adds gradients to. */
 static bool is_foreign(const ls_plan *p, int bucket, int worker) {
-    const ls_worker_share *x = &p->share.workers[worker];
-    int chunk = p->share.buckets[bucket].chunk;
-    if (!p->share.divides || ls_share_has(&p->share, bucket, worker)) return false;
+    const ls_share *sh = &p->share;
+    const ls_worker_share *x = &sh->workers[worker];
+    int chunk = sh->buckets[bucket].chunk;
+    if (!sh->divides || ls_share_has(sh, bucket, worker)) return false;
     return (chunk < 0 || (chunk >= x->first_chunk && chunk < x->end_chunk)) &&
-           ls_share_touches(&p->share, bucket, x->cell);
+           ls_share_touches(sh, bucket, x->cell);
 }
 
 static size_t foreign_count(const ls_plan *p, int worker) {
+    const ls_share *sh = &p->share;
     size_t sum = 0;
-    for (int k = 0; k < p->share.nbuckets; k++)
-        if (is_foreign(p, k, worker)) sum += p->share.buckets[k].end - p->share.buckets[k].first;
+    for (int k = 0; k < sh->nbuckets; k++)
+        if (is_foreign(p, k, worker)) sum += sh->buckets[k].end - sh->buckets[k].first;
     return sum;
 }
 
 /* The floats of the sums over micro-batches: one for each of the worker's chunks. */
 static size_t wide_count(const ls_plan *p, int worker) {
-    const ls_worker_share *x = &p->share.workers[worker];
+    const ls_share *sh = &p->share;
+    const ls_worker_share *x = &sh->workers[worker];
     size_t n = 0;
-    if (!p->share.wide) return 0;
-    if (p->share.nchunks == 1) return all_count(p, worker) + foreign_count(p, worker);
-    for (int k = 0; k < p->share.nbuckets; k++) {
-        const ls_bucket *b = &p->share.buckets[k];
+    if (!sh->wide) return 0;
+    if (sh->nchunks == 1) return all_count(p, worker) + foreign_count(p, worker);
+    for (int k = 0; k < sh->nbuckets; k++) {
+        const ls_bucket *b = &sh->buckets[k];
         size_t chunks = b->chunk < 0 ? (size_t)(x->end_chunk - x->first_chunk) : 1;
-        if (ls_share_has(&p->share, k, worker) || is_foreign(p, k, worker))
+        if (ls_share_has(sh, k, worker) || is_foreign(p, k, worker))
             n += chunks * (b->end - b->first);
     }
     return n;
@@ -185,25 +190,27 @@ static size_t wide_count(const ls_plan *p, int worker) {
 
 /* What other cells have sent of its own gradients. */
 static size_t inbox_count(const ls_plan *p, int worker) {
+    const ls_share *sh = &p->share;
     size_t sum = 0;
-    int own = p->share.workers[worker].cell;
-    for (int k = 0; p->share.ninbox > 0 && k < p->share.nbuckets; k++)
-        for (int cell = 0; ls_share_has(&p->share, k, worker) && cell < p->share.ncells; cell++)
-            if (!ls_share_has(&p->share, k, ls_share_worker(&p->share, cell, 0)) &&
-                ls_share_receiver(&p->share, k, cell) == own) {
-                ls_range part = ls_share_touched_part(&p->share, k, cell);
+    int own = sh->workers[worker].cell;
+    for (int k = 0; sh->ninbox > 0 && k < sh->nbuckets; k++)
+        for (int cell = 0; ls_share_has(sh, k, worker) && cell < sh->ncells; cell++)
+            if (!ls_share_has(sh, k, ls_share_worker(sh, cell, 0)) &&
+                ls_share_receiver(sh, k, cell) == own) {
+                ls_range part = ls_share_touched_part(sh, k, cell);
                 sum += part.end - part.first;
             }
-    return sum * (size_t)p->share.ninbox;
+    return sum * (size_t)sh->ninbox;
 }
 
 /* The number of parameters that a worker holds throughout the step. */
 static size_t held_count(const ls_plan *p, int worker) {
+    const ls_share *sh = &p->share;
     size_t held = foreign_count(p, worker);
-    for (int k = 0; k < p->share.nbuckets; k++) {
-        if (!ls_share_has(&p->share, k, worker)) continue;
-        ls_range b = p->share.buckets[k].is_gathered ? ls_share_shard(&p->share, k, worker)
-                                                     : ls_share_range(&p->share, k);
+    for (int k = 0; k < sh->nbuckets; k++) {
+        if (!ls_share_has(sh, k, worker)) continue;
+        ls_range b =
+            sh->buckets[k].is_gathered ? ls_share_shard(sh, k, worker) : ls_share_range(sh, k);
         held += b.end - b.first;
     }
     return held;
@@ -211,10 +218,11 @@ static size_t held_count(const ls_plan *p, int worker) {
 
 /* What is in use throughout the step. */
 static void count_state(const ls_plan *p, const ls_memory_config *c, ls_memory *m) {
+    const ls_share *sh = &p->share;
     size_t all = all_count(p, m->worker), own = own_count(p, m->worker);
-    size_t param = ls_dtype_size(p->share.compute), grad = ls_dtype_size(p->share.reduce);
-    size_t state = (size_t)p->share.nflats * sizeof(float);
-    size_t slots = (size_t)p->share.workers[m->worker].nslots, sums = (size_t)p->share.nsums;
+    size_t param = ls_dtype_size(sh->compute), grad = ls_dtype_size(sh->reduce);
+    size_t state = (size_t)sh->nflats * sizeof(float);
+    size_t slots = (size_t)sh->workers[m->worker].nslots, sums = (size_t)sh->nsums;
     m->nbytes[LS_MEM_PARAMS] = (c->one ? own : held_count(p, m->worker)) * param;
     m->nbytes[LS_MEM_GRADS] =
         (ls_plan_transient(p, (ls_buffer){.kind = LS_BUF_GRAD}) ? sums * own
@@ -222,22 +230,22 @@ static void count_state(const ls_plan *p, const ls_memory_config *c, ls_memory *
         grad;
     m->nbytes[LS_MEM_GRADS] +=
         (slots * foreign_count(p, m->worker) + inbox_count(p, m->worker)) * grad;
-    size_t frozen = c->frozen_nbytes ? c->frozen_nbytes : p->share.nbytes.frozen;
+    size_t frozen = c->frozen_nbytes ? c->frozen_nbytes : sh->nbytes.frozen;
     m->nbytes[LS_MEM_FROZEN] = frozen / (size_t)(c->near ? c->near : 1);
     m->nbytes[LS_MEM_WIDE] = wide_count(p, m->worker) * sizeof(float);
-    m->nbytes[LS_MEM_CODES] = ls_share_own_codes_nbytes(&p->share, m->worker) +
-                              ls_share_all_codes_nbytes(&p->share, m->worker) +
-                              ls_share_sent_codes_nbytes(&p->share, m->worker) +
-                              ls_share_factors_nbytes(&p->share, m->worker);
+    m->nbytes[LS_MEM_CODES] =
+        ls_share_own_codes_nbytes(sh, m->worker) + ls_share_all_codes_nbytes(sh, m->worker) +
+        ls_share_sent_codes_nbytes(sh, m->worker) + ls_share_factors_nbytes(sh, m->worker);
     m->nbytes[LS_MEM_ERRORS] = own_errors_nbytes(p, m->worker);
-    m->nbytes[LS_MEM_OPTIMIZER] = (p->share.shards_moments ? own : all) * state;
+    m->nbytes[LS_MEM_OPTIMIZER] = (sh->shards_moments ? own : all) * state;
     if (!c->in_file) return;
     m->file = m->nbytes[LS_MEM_OPTIMIZER];
     m->nbytes[LS_MEM_OPTIMIZER] = 0;
 }
 
 static ls_memory memory_of(const ls_plan *p, const ls_memory_config *c, int worker) {
-    const ls_model *model = p->share.model;
+    const ls_share *sh = &p->share;
+    const ls_model *model = sh->model;
     ls_memory m = {.worker = worker, .peak_action = -1};
     walk w = {.p = p, .worker = m.worker, .one = c->one, .peak_action = -1};
     w.live = LS_NEW_ARRAY(bool, (size_t)ls_plan_nbuffers(p));
@@ -245,18 +253,17 @@ static ls_memory memory_of(const ls_plan *p, const ls_memory_config *c, int work
     free(w.live);
     ls_arena_plan arena;
     ls_plan_arena(p, m.worker, &arena);
-    size_t whole = (size_t)(p->share.batch / p->share.V);
+    size_t whole = (size_t)(sh->batch / sh->V);
     count_state(p, c, &m);
     m.nbytes[LS_MEM_ACTIVATIONS] = arena.nbytes;
     m.nbytes[LS_MEM_WORK] = ls_plan_work_nbytes(p);
     m.nbytes[LS_MEM_SCRATCH] = ls_compute_nbytes(c->threads, ls_model_scratch_floats(model));
     if (c->writing_nbytes > arena.nbytes) m.nbytes[LS_MEM_WRITING] = c->writing_nbytes;
     m.nbytes[LS_MEM_SAMPLES] =
-        2 * (whole * (size_t)p->share.workers[m.worker].nvws + 1) * model->sample_nbytes;
-    m.nbytes[LS_MEM_SUMS] = 2 * p->share.nbytes.scalars;
-    m.nbytes[LS_MEM_ROOM] = p->share.nbytes.room;
-    if (p->share.sync.gossips)
-        m.nbytes[LS_MEM_ARRIVALS] = ls_share_received(&p->share) * sizeof(float);
+        2 * (whole * (size_t)sh->workers[m.worker].nvws + 1) * model->sample_nbytes;
+    m.nbytes[LS_MEM_SUMS] = 2 * sh->nbytes.scalars;
+    m.nbytes[LS_MEM_ROOM] = sh->nbytes.room;
+    if (sh->sync.gossips) m.nbytes[LS_MEM_ARRIVALS] = ls_share_received(sh) * sizeof(float);
     m.peak = w.both;
     for (int i = 0; i < LS_NPURPOSES; i++) m.peak += m.nbytes[i];
     m.peak_action = w.peak_action;
@@ -270,11 +277,11 @@ static ls_memory memory_of(const ls_plan *p, const ls_memory_config *c, int work
 
 /* In a pipeline each cell has another part of the model. */
 void ls_plan_memory(const ls_plan *p, const ls_memory_config *c, ls_memory *m_p) {
+    const ls_share *sh = &p->share;
     int worker = neediest(p);
     *m_p = memory_of(p, c, worker);
-    for (int cell = 1; cell < p->share.ncells; cell++) {
-        ls_memory m =
-            memory_of(p, c, ls_share_worker(&p->share, cell, p->share.workers[worker].place));
+    for (int cell = 1; cell < sh->ncells; cell++) {
+        ls_memory m = memory_of(p, c, ls_share_worker(sh, cell, sh->workers[worker].place));
         if (m.peak > m_p->peak) *m_p = m;
     }
 }
@@ -283,20 +290,22 @@ enum { NOTE_COLUMN = 39 };
 
 /* The names of the states, and where they are. */
 static void note_states(const ls_plan *p, const ls_memory *m, ls_buf *out) {
+    const ls_share *sh = &p->share;
     size_t start = out->len;
-    if (p->share.has_masters) ls_buf_printf(out, "f32 weights");
-    if (p->share.has_masters && ls_optim_nstates(&p->share.optim) > 0) ls_buf_printf(out, ", ");
-    ls_optim_list_states(&p->share.optim, out);
+    if (sh->has_masters) ls_buf_printf(out, "f32 weights");
+    if (sh->has_masters && ls_optim_nstates(&sh->optim) > 0) ls_buf_printf(out, ", ");
+    ls_optim_list_states(&sh->optim, out);
     if (out->len == start) return;
     if (m->file)
         ls_buf_printf(out, ", in a file: %.3f MB", (double)m->file / 1e6);
-    else if (p->share.nworkers > 1)
-        ls_buf_printf(out, p->share.shards_moments ? ", of the own shard" : ", of all parameters");
+    else if (sh->nworkers > 1)
+        ls_buf_printf(out, sh->shards_moments ? ", of the own shard" : ", of all parameters");
 }
 
 static void note(const ls_plan *p, const ls_memory_config *c, const ls_memory *m, ls_purpose what,
                  ls_buf *out) {
-    bool some = p->share.nworkers > 1;
+    const ls_share *sh = &p->share;
+    bool some = sh->nworkers > 1;
     if (what == LS_MEM_PARAMS && m->extra[0])
         ls_buf_printf(out, "the own shard, and at most %.3f MB gathered",
                       (double)m->extra[0] / 1e6);
@@ -307,17 +316,16 @@ static void note(const ls_plan *p, const ls_memory_config *c, const ls_memory *m
     if (what == LS_MEM_GRADS && m->extra[1])
         ls_buf_printf(out, "the own shard, and at most %.3f MB not summed yet",
                       (double)m->extra[1] / 1e6);
-    else if (what == LS_MEM_GRADS && p->share.workers[m->worker].nslots > 1)
+    else if (what == LS_MEM_GRADS && sh->workers[m->worker].nslots > 1)
         ls_buf_printf(out, "%d sums, of the tree over virtual workers",
-                      p->share.workers[m->worker].nslots);
+                      sh->workers[m->worker].nslots);
     if (what == LS_MEM_WIDE && m->nbytes[what])
         ls_buf_printf(out, "gradients in f32 until they are complete");
     if (what == LS_MEM_ERRORS)
         ls_buf_printf(out, "before and after a step, of %d virtual worker%s",
-                      p->share.workers[m->worker].nvws,
-                      ls_plural(p->share.workers[m->worker].nvws));
+                      sh->workers[m->worker].nvws, ls_plural(sh->workers[m->worker].nvws));
     if (what == LS_MEM_CODES)
-        ls_buf_printf(out, p->share.has_factors
+        ls_buf_printf(out, sh->has_factors
                                ? "factors, and their sums"
                                : "its own, and those of all virtual workers that it decodes");
     if (what == LS_MEM_OPTIMIZER) note_states(p, m, out);
@@ -342,18 +350,20 @@ static bool is_rare(ls_purpose p) {
 
 /* Tables of which parameters are windows are beside the workers. Hosts divide them. */
 static void put_tables(const ls_plan *p, const ls_memory_config *c, ls_buf *out) {
+    const ls_share *sh = &p->share;
     ls_buf text = {0};
-    bool states = ls_optim_nstates(&p->share.optim) > 0;
-    int all = p->share.nworkers, near = c->table_workers;
+    bool states = ls_optim_nstates(&sh->optim) > 0;
+    int all = sh->nworkers, near = c->table_workers;
     double part = near && near < all ? (double)near / all : 1;
     if (part < 1) ls_buf_printf(&text, "%d/%d of the ", near, all);
     ls_buf_printf(&text, "one copy of weights%s", states ? " and " : "");
-    ls_optim_list_states(&p->share.optim, &text);
-    put_row("tables of a host", (size_t)((double)p->share.nbytes.tables * part), text.data, out);
+    ls_optim_list_states(&sh->optim, &text);
+    put_row("tables of a host", (size_t)((double)sh->nbytes.tables * part), text.data, out);
     ls_buf_free(&text);
 }
 
 void ls_memory_print(const ls_plan *p, const ls_memory_config *c, const ls_memory *m, ls_buf *out) {
+    const ls_share *sh = &p->share;
     ls_buf text = {0};
     ls_buf_printf(out, "  memory of a worker, MB\n");
     for (int i = 0; i < LS_NPURPOSES; i++) {
@@ -367,8 +377,8 @@ void ls_memory_print(const ls_plan *p, const ls_memory_config *c, const ls_memor
     ls_buf_append(&text, "", 0);
     if (m->peak_action >= 0) ls_buf_printf(&text, "in action %d", m->peak_action);
     put_row("at most at one time", m->peak, text.data, out);
-    put_row(p->share.nworkers == 1 ? "1 worker" : "all workers",
-            m->peak * (size_t)p->share.nworkers, NULL, out);
-    if (p->share.nbytes.tables) put_tables(p, c, out);
+    put_row(sh->nworkers == 1 ? "1 worker" : "all workers", m->peak * (size_t)sh->nworkers, NULL,
+            out);
+    if (sh->nbytes.tables) put_tables(p, c, out);
     ls_buf_free(&text);
 }

@@ -30,29 +30,28 @@ static int cell(const walk *w, int layer, int worker) {
 }
 
 static int *parts_of(const walk *w, int worker, int bucket, int chunk) {
-    const ls_plan *p = w->p;
-    return &w->parts[(worker * p->share.nbuckets + bucket) * p->share.nchunks + chunk];
+    const ls_share *sh = &w->p->share;
+    return &w->parts[(worker * sh->nbuckets + bucket) * sh->nchunks + chunk];
 }
 
 /* Does the action complete gradients of a bucket that other cells have parts of? */
 static bool completes(const ls_plan *p, const ls_action *a, int bucket) {
-    return p->share.buckets[bucket].shared &&
-           ls_share_closer(&p->share, bucket, ls_share_layer_chunk(&p->share, a->layer)) ==
-               a->layer;
+    const ls_share *sh = &p->share;
+    return sh->buckets[bucket].shared &&
+           ls_share_closer(sh, bucket, ls_share_layer_chunk(sh, a->layer)) == a->layer;
 }
 
 /* Have the other cells sent their parts of what this action completes? */
 static bool has_parts(const walk *w, const ls_action *a) {
     const ls_plan *p = w->p;
+    const ls_share *sh = &p->share;
     const int *touched = NULL;
-    int n = ls_share_touched(&p->share, a->layer, &touched),
-        chunk = ls_share_layer_chunk(&p->share, a->layer);
+    int n = ls_share_touched(sh, a->layer, &touched), chunk = ls_share_layer_chunk(sh, a->layer);
     for (int j = 0; j < n; j++)
-        for (int cell = 0; completes(p, a, touched[j]) && cell < p->share.ncells; cell++) {
-            int from = ls_share_worker(&p->share, cell, p->share.workers[a->worker].place);
-            if (!ls_share_sends_part(&p->share, touched[j], cell, chunk)) continue;
-            if (*parts_of(w, from, touched[j], chunk) <=
-                ls_share_vw_index(&p->share, a->worker, a->vw))
+        for (int cell = 0; completes(p, a, touched[j]) && cell < sh->ncells; cell++) {
+            int from = ls_share_worker(sh, cell, sh->workers[a->worker].place);
+            if (!ls_share_sends_part(sh, touched[j], cell, chunk)) continue;
+            if (*parts_of(w, from, touched[j], chunk) <= ls_share_vw_index(sh, a->worker, a->vw))
                 return false;
         }
     return true;
@@ -66,20 +65,19 @@ static bool has_come(const walk *w, const ls_action *a, int layer, int k) {
 /* Has the next action of a worker all that it needs of other cells? What a layer computes is sent at
  * once, with the scores that choose its rows. */
 static bool may_run(const walk *w, const ls_action *a) {
-    const ls_plan *p = w->p;
+    const ls_share *sh = &w->p->share;
     if (!ls_action_calls_layer(a)) return true;
     if (a->kind == LS_BACKWARD && a->last && !has_parts(w, a)) return false;
-    const ls_layer *l = &p->share.model->layers[a->layer];
-    int k = ls_share_sequence(&p->share, a->worker, a->vw, a->micro);
+    const ls_layer *l = &sh->model->layers[a->layer];
+    int k = ls_share_sequence(sh, a->worker, a->vw, a->micro);
     bool enters = a->kind == LS_FORWARD || l->traits.loss;
     for (int i = 0; enters && i < l->ninputs; i++)
         if (!has_come(w, a, l->inputs[i], k)) return false;
     bool chooses =
-        enters && l->chosen.width && !l->chosen.gradient && ls_share_crosses(&p->share, a->layer);
+        enters && l->chosen.width && !l->chosen.gradient && ls_share_crosses(sh, a->layer);
     if (chooses && !has_come(w, a, l->chosen.scores, k)) return false;
     bool back = a->kind == LS_BACKWARD && a->back != LS_BACK_PARAMS;
-    return !back || !ls_share_crosses(&p->share, a->layer) ||
-           w->back[cell(w, a->layer, a->worker)] > k;
+    return !back || !ls_share_crosses(sh, a->layer) || w->back[cell(w, a->layer, a->worker)] > k;
 }
 
 /* buffer: its kind until the slots are known. */
@@ -100,22 +98,20 @@ static void send(walk *w, const ls_action *a, ls_buffer_kind what, int layer, in
 
 /* The parts of other cells' buckets that are complete with this Backward. */
 static void send_parts(walk *w, const ls_action *a) {
-    const ls_plan *p = w->p;
+    const ls_share *sh = &w->p->share;
     const int *touched = NULL;
-    int n = ls_share_touched(&p->share, a->layer, &touched),
-        chunk = ls_share_layer_chunk(&p->share, a->layer);
+    int n = ls_share_touched(sh, a->layer, &touched), chunk = ls_share_layer_chunk(sh, a->layer);
     for (int j = 0; j < n; j++) {
-        int k = touched[j], cell = p->share.workers[a->worker].cell;
-        ls_range part = ls_share_touched_part(&p->share, k, cell);
-        if (ls_share_has(&p->share, k, a->worker) || !ls_share_closes(&p->share, k, a->layer))
-            continue;
+        int k = touched[j], cell = sh->workers[a->worker].cell;
+        ls_range part = ls_share_touched_part(sh, k, cell);
+        if (ls_share_has(sh, k, a->worker) || !ls_share_closes(sh, k, a->layer)) continue;
         ++*parts_of(w, a->worker, k, chunk);
         ls_plan_append(
             &w->to,
             &(ls_action){.kind = LS_SEND,
                          .worker = a->worker,
-                         .peer = ls_share_worker(&p->share, ls_share_receiver(&p->share, k, cell),
-                                                 p->share.workers[a->worker].place),
+                         .peer = ls_share_worker(sh, ls_share_receiver(sh, k, cell),
+                                                 sh->workers[a->worker].place),
                          .vw = a->vw,
                          .micro = -1,
                          .chunk = chunk,
@@ -123,60 +119,58 @@ static void send_parts(walk *w, const ls_action *a) {
                          .slot = a->slot,
                          .part = part,
                          .buffer = LS_BUF_INBOX,
-                         .nbytes =
-                             (int64_t)((part.end - part.first) * ls_dtype_size(p->share.reduce))});
+                         .nbytes = (int64_t)((part.end - part.first) * ls_dtype_size(sh->reduce))});
     }
 }
 
 /* The parts of other cells, before the Backward that completes a bucket. */
 static void take_parts(walk *w, const ls_action *a) {
     const ls_plan *p = w->p;
+    const ls_share *sh = &p->share;
     const int *touched = NULL;
-    int n = ls_share_touched(&p->share, a->layer, &touched),
-        chunk = ls_share_layer_chunk(&p->share, a->layer);
+    int n = ls_share_touched(sh, a->layer, &touched), chunk = ls_share_layer_chunk(sh, a->layer);
     for (int j = 0; j < n; j++) {
         int k = touched[j];
-        for (int cell = 0; completes(p, a, k) && cell < p->share.ncells; cell++) {
-            if (!ls_share_sends_part(&p->share, k, cell, chunk)) continue;
-            ls_plan_append(&w->to,
-                           &(ls_action){.kind = LS_TAKE,
-                                        .worker = a->worker,
-                                        .peer = ls_share_worker(&p->share, cell,
-                                                                p->share.workers[a->worker].place),
-                                        .vw = a->vw,
-                                        .micro = -1,
-                                        .chunk = chunk,
-                                        .bucket = k,
-                                        .slot = a->slot,
-                                        .part = ls_share_touched_part(&p->share, k, cell),
-                                        .buffer = LS_BUF_INBOX});
+        for (int cell = 0; completes(p, a, k) && cell < sh->ncells; cell++) {
+            if (!ls_share_sends_part(sh, k, cell, chunk)) continue;
+            ls_plan_append(&w->to, &(ls_action){.kind = LS_TAKE,
+                                                .worker = a->worker,
+                                                .peer = ls_share_worker(
+                                                    sh, cell, sh->workers[a->worker].place),
+                                                .vw = a->vw,
+                                                .micro = -1,
+                                                .chunk = chunk,
+                                                .bucket = k,
+                                                .slot = a->slot,
+                                                .part = ls_share_touched_part(sh, k, cell),
+                                                .buffer = LS_BUF_INBOX});
         }
     }
 }
 
 /* The gradients that are complete with this Backward. */
 static void send_back(walk *w, const ls_action *a) {
-    const ls_plan *p = w->p;
-    const ls_layer *l = &p->share.model->layers[a->layer];
+    const ls_share *sh = &w->p->share;
+    const ls_layer *l = &sh->model->layers[a->layer];
     for (int i = 0; i < l->ninputs; i++) {
         int v = l->inputs[i];
         bool again = i > 0 && l->inputs[0] == v;
-        bool is_last = ls_share_crosses(&p->share, v) && p->share.crossings[v].reader == a->layer;
-        if (!is_last || again || p->share.model->layers[v].link.is_constant) continue;
-        send(w, a, LS_BUF_DACT, v, ls_share_runner(&p->share, a->worker, v));
+        bool is_last = ls_share_crosses(sh, v) && sh->crossings[v].reader == a->layer;
+        if (!is_last || again || sh->model->layers[v].link.is_constant) continue;
+        send(w, a, LS_BUF_DACT, v, ls_share_runner(sh, a->worker, v));
         w->back[cell(w, v, a->worker)]++;
     }
 }
 
 static void run(walk *w, const ls_action *a) {
-    const ls_plan *p = w->p;
+    const ls_share *sh = &w->p->share;
     bool last = a->kind == LS_BACKWARD && a->last;
     if (last) take_parts(w, a);
     ls_plan_append(&w->to, a);
     if (last) send_parts(w, a);
-    if (a->kind == LS_FORWARD && ls_share_crosses(&p->share, a->layer)) {
+    if (a->kind == LS_FORWARD && ls_share_crosses(sh, a->layer)) {
         send(w, a, LS_BUF_ACT, a->layer,
-             ls_share_runner(&p->share, a->worker, p->share.crossings[a->layer].reader));
+             ls_share_runner(sh, a->worker, sh->crossings[a->layer].reader));
         w->ahead[cell(w, a->layer, a->worker)]++;
     }
     if (a->kind == LS_BACKWARD && a->back != LS_BACK_PARAMS) send_back(w, a);
@@ -225,45 +219,44 @@ static int window(const life *x, int n) {
 
 /* A worker that has two stages in a row reads the lower one's output in place. */
 static void live_below(const walk *w, const ls_action *a, life *lives, int micros, int at) {
-    const ls_plan *p = w->p;
+    const ls_share *sh = &w->p->share;
     int first = 0, end = 0;
-    ls_share_stage_layers(&p->share, p->share.stage_of[a->layer], &first, &end);
+    ls_share_stage_layers(sh, sh->stage_of[a->layer], &first, &end);
     int below = first - 1;
-    if (below < 0 || ls_share_crosses(&p->share, below)) return;
-    int chunk = p->share.stage_of[below] / p->share.pipe;
-    live(&lives[chunk * micros + ls_share_sequence(&p->share, a->worker, a->vw, a->micro)], at);
+    if (below < 0 || ls_share_crosses(sh, below)) return;
+    int chunk = sh->stage_of[below] / sh->pipe;
+    live(&lives[chunk * micros + ls_share_sequence(sh, a->worker, a->vw, a->micro)], at);
 }
 
 static int count_in_flight(const walk *w) {
-    const ls_plan *p = w->p;
-    int chunks = p->share.stages_each, micros = 0, most = 1;
-    for (int n = 0; n < p->share.nworkers; n++)
-        if (p->share.workers[n].nvws > micros) micros = p->share.workers[n].nvws;
-    micros *= p->share.micros;
-    size_t cells = (size_t)p->share.nworkers * (size_t)chunks * (size_t)micros;
+    const ls_share *sh = &w->p->share;
+    int chunks = sh->stages_each, micros = 0, most = 1;
+    for (int n = 0; n < sh->nworkers; n++)
+        if (sh->workers[n].nvws > micros) micros = sh->workers[n].nvws;
+    micros *= sh->micros;
+    size_t cells = (size_t)sh->nworkers * (size_t)chunks * (size_t)micros;
     life *lives = LS_NEW_ARRAY(life, cells);
     for (size_t i = 0; i < cells; i++) lives[i].first = -1;
     for (int i = 0; i < w->to.nactions; i++) {
         const ls_action *a = &w->to.actions[i];
         bool message = a->kind == LS_SEND && a->micro >= 0;
         if (!message && (!ls_action_calls_layer(a) || a->micro < 0)) continue;
-        int k = ls_share_sequence(&p->share, a->worker, a->vw, a->micro),
-            stage = p->share.stage_of[a->layer];
-        int chunk = stage / p->share.pipe;
+        int k = ls_share_sequence(sh, a->worker, a->vw, a->micro), stage = sh->stage_of[a->layer];
+        int chunk = stage / sh->pipe;
         if (!message) {
             live(&lives[(a->worker * chunks + chunk) * micros + k], i);
             live_below(w, a, &lives[a->worker * chunks * micros], micros, i);
             continue;
         }
-        int readers = p->share.stage_of[p->share.crossings[a->layer].reader];
+        int readers = sh->stage_of[sh->crossings[a->layer].reader];
         int own = a->buffer == LS_BUF_ACT ? stage : readers;
         int other = a->buffer == LS_BUF_ACT ? readers : stage; /* of the message's other end */
-        live(&lives[(a->worker * chunks + own / p->share.pipe) * micros + k], i);
-        live(&lives[(a->peer * chunks + other / p->share.pipe) * micros + k], i);
+        live(&lives[(a->worker * chunks + own / sh->pipe) * micros + k], i);
+        live(&lives[(a->peer * chunks + other / sh->pipe) * micros + k], i);
     }
-    for (int n = 0; n < p->share.nworkers; n++)
+    for (int n = 0; n < sh->nworkers; n++)
         for (int c = 0; c < chunks; c++) {
-            int count = p->share.workers[n].nvws * p->share.micros;
+            int count = sh->workers[n].nvws * sh->micros;
             int size = window(&lives[(n * chunks + c) * micros], count);
             if (size > most) most = size;
         }
@@ -273,27 +266,28 @@ static int count_in_flight(const walk *w) {
 
 /* Virtual workers of which a bucket's parts wait at one time, at most. */
 static int count_inbox(const walk *w) {
-    const ls_plan *p = w->p;
-    int chunks = p->share.nchunks, most = 0;
-    int *taken = LS_NEW_ARRAY(int, (size_t)(p->share.nworkers * p->share.nbuckets * chunks));
+    const ls_share *sh = &w->p->share;
+    int chunks = sh->nchunks, most = 0;
+    int *taken = LS_NEW_ARRAY(int, (size_t)(sh->nworkers * sh->nbuckets * chunks));
     for (int i = 0; i < w->to.nactions; i++) {
         const ls_action *a = &w->to.actions[i];
         bool message = a->kind == LS_SEND && a->buffer == LS_BUF_INBOX;
         if (!message && a->kind != LS_TAKE) continue;
-        int at = ls_share_vw_index(&p->share, a->worker, a->vw) + 1;
+        int at = ls_share_vw_index(sh, a->worker, a->vw) + 1;
         int worker = message ? a->peer : a->worker;
-        int *n = &taken[(worker * p->share.nbuckets + a->bucket) * chunks + a->chunk];
+        int *n = &taken[(worker * sh->nbuckets + a->bucket) * chunks + a->chunk];
         if (message && at - *n > most) most = at - *n;
         if (!message) *n = at;
     }
     free(taken);
-    return most * p->share.most_chunks;
+    return most * sh->most_chunks;
 }
 
 /* The place of a part in the inbox: virtual workers take turns, with a place for each chunk. */
 static int place_of_part(const ls_plan *p, const ls_action *a) {
-    int first = p->share.workers[a->worker].first_chunk, most = p->share.most_chunks;
-    int turn = ls_share_vw_index(&p->share, a->worker, a->vw) % (p->share.ninbox / most);
+    const ls_share *sh = &p->share;
+    int first = sh->workers[a->worker].first_chunk, most = sh->most_chunks;
+    int turn = ls_share_vw_index(sh, a->worker, a->vw) % (sh->ninbox / most);
     return turn * most + a->chunk - first;
 }
 
@@ -353,9 +347,10 @@ ls_status ls_plan_add_messages(ls_plan *p, ls_error *e) {
 /* Each layer of attention exchanges all of its rows; or each product does. What a stage sends to
  * another one has a buffer for each micro-batch in flight. */
 bool ls_plan_arrives_late(const ls_plan *p, const ls_action *a) {
-    int beside = p->share.beside;
-    bool many = p->share.context > 1 || p->share.model->gathers;
+    const ls_share *sh = &p->share;
+    int beside = sh->beside;
+    bool many = sh->context > 1 || sh->model->gathers;
     return a->kind == LS_SEND && many &&
-           p->share.workers[a->worker].cell / beside == p->share.workers[a->peer].cell / beside &&
+           sh->workers[a->worker].cell / beside == sh->workers[a->peer].cell / beside &&
            ls_buffer_in_arena(ls_plan_buffer_of(p, a->buffer).kind);
 }

@@ -11,7 +11,8 @@
 
 /* Is the layer one of the worker's cell? */
 static bool runs(const ls_plan *p, const ls_action *a) {
-    return p->share.ncells == 1 || ls_share_runner(&p->share, a->worker, a->layer) == a->worker;
+    const ls_share *sh = &p->share;
+    return sh->ncells == 1 || ls_share_runner(sh, a->worker, a->layer) == a->worker;
 }
 
 static void add_forward(ls_plan *to, const ls_plan *p, ls_action base, int first, int end) {
@@ -24,8 +25,8 @@ static void add_forward(ls_plan *to, const ls_plan *p, ls_action base, int first
 /* Where passes are split, a layer that can't be takes part in one of them. false: the layer has nothing
  * to do in this pass. */
 static bool take_part(const ls_plan *p, ls_back back, ls_action *a) {
-    if (!ls_share_splits(&p->share, a->layer))
-        return ls_share_writes_in(&p->share, a->layer) == back;
+    const ls_share *sh = &p->share;
+    if (!ls_share_splits(sh, a->layer)) return ls_share_writes_in(sh, a->layer) == back;
     a->back = back;
     if (back == LS_BACK_INPUTS) a->start = a->last = false;
     return true;
@@ -34,9 +35,10 @@ static bool take_part(const ls_plan *p, ls_back back, ls_action *a) {
 /* start: of the virtual worker's chains, where this is the first micro-batch. */
 static void add_backward(ls_plan *to, const ls_plan *p, ls_action base, ls_back back, int first,
                          int end) {
-    const ls_model *m = p->share.model;
+    const ls_share *sh = &p->share;
+    const ls_model *m = sh->model;
     base.kind = LS_BACKWARD;
-    base.last = base.micro == p->share.micros - 1;
+    base.last = base.micro == sh->micros - 1;
     bool start = base.start;
     base.start = start && base.micro == 0;
     for (base.layer = end - 1; base.layer >= first; base.layer--) {
@@ -47,34 +49,34 @@ static void add_backward(ls_plan *to, const ls_plan *p, ls_action base, ls_back 
             a.micro = -1;
             a.start = start;
         }
-        a.slot = ls_share_slot_of(&p->share, a.worker, ls_share_layer_chunk(&p->share, a.layer),
-                                  base.slot);
+        a.slot = ls_share_slot_of(sh, a.worker, ls_share_layer_chunk(sh, a.layer), base.slot);
         if (take_part(p, back, &a)) ls_plan_append(to, &a);
     }
 }
 
 /* The k-th micro-batch of a worker: of which virtual worker, and to which sum. */
 static ls_action micro_at(const ls_plan *p, int worker, int k) {
-    int i = k / p->share.micros;
-    ls_action base = {
-        .worker = worker, .vw = ls_share_vw(&p->share, worker, i), .micro = k % p->share.micros};
-    base.start = p->share.config->tree || p->share.by_rounds || i == 0;
-    ls_share_fold(&p->share, worker, i, &base.slot); /* of its chunk's stack */
+    const ls_share *sh = &p->share;
+    int i = k / sh->micros;
+    ls_action base = {.worker = worker, .vw = ls_share_vw(sh, worker, i), .micro = k % sh->micros};
+    base.start = sh->config->tree || sh->by_rounds || i == 0;
+    ls_share_fold(sh, worker, i, &base.slot); /* of its chunk's stack */
     return base;
 }
 
 /* Do two stages of the cell write one bucket? */
 static bool shares_bucket(const ls_plan *p, int worker) {
-    const ls_model *m = p->share.model;
-    int *stage = LS_NEW_ARRAY(int, (size_t)p->share.nbuckets); /* 1 + the stage that writes it */
+    const ls_share *sh = &p->share;
+    const ls_model *m = sh->model;
+    int *stage = LS_NEW_ARRAY(int, (size_t)sh->nbuckets); /* 1 + the stage that writes it */
     bool shares = false;
     for (int l = 0; l < m->nlayers; l++) {
         const int *touched = NULL;
-        if (ls_share_runner(&p->share, worker, l) != worker) continue;
-        for (int j = 0, n = ls_share_touched(&p->share, l, &touched); j < n; j++) {
+        if (ls_share_runner(sh, worker, l) != worker) continue;
+        for (int j = 0, n = ls_share_touched(sh, l, &touched); j < n; j++) {
             int *first = &stage[touched[j]];
-            shares = shares || (*first && *first != 1 + p->share.stage_of[l]);
-            *first = 1 + p->share.stage_of[l];
+            shares = shares || (*first && *first != 1 + sh->stage_of[l]);
+            *first = 1 + sh->stage_of[l];
         }
     }
     free(stage);
@@ -84,9 +86,10 @@ static bool shares_bucket(const ls_plan *p, int worker) {
 /* Puts off passes for gradients of parameters until those of all earlier virtual workers are done, as
  * a sum is free for the next virtual worker only then. Nothing waits for such a pass. */
 static void keep_apart(const ls_plan *p, ls_pass *passes, int n) {
+    const ls_share *sh = &p->share;
     ls_pass *list = LS_NEW_ARRAY(ls_pass, (size_t)n), *later = LS_NEW_ARRAY(ls_pass, (size_t)n);
-    int micros = p->share.micros, nlist = 0, nlater = 0, done = 0;
-    int each = micros * p->share.stages_each; /* such passes of a virtual worker */
+    int micros = sh->micros, nlist = 0, nlater = 0, done = 0;
+    int each = micros * sh->stages_each; /* such passes of a virtual worker */
     for (int i = 0; i < n; i++) {
         if (passes[i].back != LS_BACK_PARAMS) {
             list[nlist++] = passes[i];
@@ -127,20 +130,20 @@ typedef struct waiting {
 /* all: the worker's passes wait as those of other workers do, which send it parts of sums or take them.
  * Returns: does any wait? */
 static bool find_waiting(waiting *x, bool all) {
-    const ls_plan *p = x->p;
+    const ls_share *sh = &x->p->share;
     const int *touched = NULL;
     bool elsewhere = false;
     unsigned *first =
-        LS_NEW_ARRAY(unsigned, (size_t)p->share.nbuckets); /* chunks that write in passes */
-    unsigned *second = LS_NEW_ARRAY(unsigned, (size_t)p->share.nbuckets), any = 0;
-    for (int l = 0; l < p->share.model->nlayers; l++) {
-        int n = ls_share_touched(&p->share, l, &touched);
-        unsigned *in = ls_share_writes_in(&p->share, l) == LS_BACK_INPUTS ? first : second;
+        LS_NEW_ARRAY(unsigned, (size_t)sh->nbuckets); /* chunks that write in passes */
+    unsigned *second = LS_NEW_ARRAY(unsigned, (size_t)sh->nbuckets), any = 0;
+    for (int l = 0; l < sh->model->nlayers; l++) {
+        int n = ls_share_touched(sh, l, &touched);
+        unsigned *in = ls_share_writes_in(sh, l) == LS_BACK_INPUTS ? first : second;
         elsewhere = elsewhere || (n && in == first);
-        if (ls_share_runner(&p->share, x->worker, l) != x->worker) continue;
-        for (int j = 0; j < n; j++) in[touched[j]] |= 1u << p->share.stage_of[l] / p->share.pipe;
+        if (ls_share_runner(sh, x->worker, l) != x->worker) continue;
+        for (int j = 0; j < n; j++) in[touched[j]] |= 1u << sh->stage_of[l] / sh->pipe;
     }
-    for (int k = 0; k < p->share.nbuckets; k++)
+    for (int k = 0; k < sh->nbuckets; k++)
         for (int c = 0; c < x->chunks; c++)
             if (first[k] >> c & 1) x->with[c] |= second[k] | (first[k] & ~(1u << c));
     all = all && elsewhere;
@@ -202,20 +205,21 @@ static void let_wait(waiting x, bool all, ls_pass *passes, int n) {
 
 /* In a pipeline, passes through the worker's stages. */
 static void add_passes(ls_plan *to, const ls_plan *p, int worker, int micros, bool apart) {
-    ls_pipe_schedule s = {.kind = p->share.config->schedule,
-                          .workers = p->share.pipe,
-                          .chunks = p->share.stages_each,
+    const ls_share *sh = &p->share;
+    ls_pipe_schedule s = {.kind = sh->config->schedule,
+                          .workers = sh->pipe,
+                          .chunks = sh->stages_each,
                           .micros = micros};
-    int place = p->share.workers[worker].cell / p->share.beside, n = ls_pipe_npasses(&s);
+    int place = sh->workers[worker].cell / sh->beside, n = ls_pipe_npasses(&s);
     ls_pass *passes = LS_NEW_ARRAY(ls_pass, (size_t)n);
     ls_pipe_list(&s, place, passes);
-    waiting x = {.p = p, .worker = worker, .chunks = s.chunks, .micros = p->share.micros};
+    waiting x = {.p = p, .worker = worker, .chunks = s.chunks, .micros = sh->micros};
     x.apart = s.chunks > 1 && (apart || shares_bucket(p, worker));
     if (ls_pipe_splits(s.kind) && x.apart) keep_apart(p, passes, n);
     if (ls_pipe_splits(s.kind)) let_wait(x, apart, passes, n);
     for (int i = 0; i < n; i++) {
         int first = 0, end = 0;
-        ls_share_stage_layers(&p->share, ls_pipe_stage(&s, place, passes[i].chunk), &first, &end);
+        ls_share_stage_layers(sh, ls_pipe_stage(&s, place, passes[i].chunk), &first, &end);
         ls_action base = micro_at(p, worker, passes[i].micro);
         if (passes[i].backward)
             add_backward(to, p, base, passes[i].back, first, end);
@@ -227,9 +231,10 @@ static void add_passes(ls_plan *to, const ls_plan *p, int worker, int micros, bo
 
 /* Appends everything that `worker` computes to the scratch plan `to`. */
 static void add_worker(ls_plan *to, const ls_plan *p, int worker, bool apart) {
-    int n = p->share.workers[worker].nvws * p->share.micros, layers = p->share.model->nlayers;
+    const ls_share *sh = &p->share;
+    int n = sh->workers[worker].nvws * sh->micros, layers = sh->model->nlayers;
     ls_plan_append(to, &(ls_action){.kind = LS_LOAD, .worker = worker});
-    if (p->share.ncells > 1) {
+    if (sh->ncells > 1) {
         add_passes(to, p, worker, n, apart);
         return;
     }
@@ -241,21 +246,23 @@ static void add_worker(ls_plan *to, const ls_plan *p, int worker, bool apart) {
 }
 
 void ls_plan_take_turns(ls_plan *p, ls_plan *lists) {
-    int n = p->share.nworkers, most = 0;
+    const ls_share *sh = &p->share;
+    int n = sh->nworkers, most = 0;
     p->nactions = 0;
     for (int w = 0; w < n; w++)
         if (lists[w].nactions > most) most = lists[w].nactions;
-    for (int i = 0; i < most && p->share.ncells == 1; i++)
+    for (int i = 0; i < most && sh->ncells == 1; i++)
         for (int w = 0; w < n; w++)
             if (i < lists[w].nactions) ls_plan_append(p, &lists[w].actions[i]);
-    for (int w = 0; w < n && p->share.ncells > 1; w++)
+    for (int w = 0; w < n && sh->ncells > 1; w++)
         for (int i = 0; i < lists[w].nactions; i++) ls_plan_append(p, &lists[w].actions[i]);
     for (int w = 0; w < n; w++) free(lists[w].actions);
 }
 
 void ls_plan_order_plain(ls_plan *p, bool apart) {
-    ls_plan *lists = LS_NEW_ARRAY(ls_plan, (size_t)p->share.nworkers);
-    for (int w = 0; w < p->share.nworkers; w++) add_worker(&lists[w], p, w, apart);
+    const ls_share *sh = &p->share;
+    ls_plan *lists = LS_NEW_ARRAY(ls_plan, (size_t)sh->nworkers);
+    for (int w = 0; w < sh->nworkers; w++) add_worker(&lists[w], p, w, apart);
     ls_plan_take_turns(p, lists);
     free(lists);
 }

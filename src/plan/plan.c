@@ -36,9 +36,10 @@ static const struct {
 const char *ls_action_kind_name(ls_action_kind kind) { return kinds[kind].name; }
 
 static ls_status order_passes(ls_plan *p, bool apart, ls_error *e) {
+    const ls_share *sh = &p->share;
     ls_plan_order_plain(p, apart);
-    if (p->share.config->recompute > 0) ls_plan_add_recompute(p);
-    return p->share.ncells > 1 ? ls_plan_add_messages(p, e) : LS_OK;
+    if (sh->config->recompute > 0) ls_plan_add_recompute(p);
+    return sh->ncells > 1 ? ls_plan_add_messages(p, e) : LS_OK;
 }
 
 /* A worker that puts passes off, to keep virtual workers apart, gives its parts of sums to others later:
@@ -56,10 +57,11 @@ static ls_status order_training(ls_plan *p, ls_error *e) {
 }
 
 static ls_status order(ls_plan *p, ls_error *e) {
-    if (p->share.task == LS_TASK_TRAIN) return order_training(p, e);
-    if (ls_task_is_common(p->share.task))
+    const ls_share *sh = &p->share;
+    if (sh->task == LS_TASK_TRAIN) return order_training(p, e);
+    if (ls_task_is_common(sh->task))
         ls_plan_order_outer(p);
-    else if (p->share.task == LS_TASK_MIX)
+    else if (sh->task == LS_TASK_MIX)
         ls_plan_order_mix(p);
     else
         ls_plan_order_adopt(p);
@@ -116,70 +118,72 @@ void ls_plan_append(ls_plan *p, const ls_action *a) {
 /* Bytes that all workers read together to sum a bucket: each reads its shard of every sum that
  * another worker of its group has. */
 static int64_t read_to_sum(const ls_plan *p, int bucket) {
-    size_t floats = p->share.buckets[bucket].end - p->share.buckets[bucket].first, sum = 0;
-    ls_worker_set of = p->share.buckets[bucket].workers;
+    const ls_share *sh = &p->share;
+    size_t floats = sh->buckets[bucket].end - sh->buckets[bucket].first, sum = 0;
+    ls_worker_set of = sh->buckets[bucket].workers;
     for (int w = of.from; w < of.to; w += of.step) {
-        ls_range own = ls_share_shard(&p->share, bucket, w);
-        sum += (size_t)ls_share_sums(&p->share, bucket, w) * (floats - (own.end - own.first));
+        ls_range own = ls_share_shard(sh, bucket, w);
+        sum += (size_t)ls_share_sums(sh, bucket, w) * (floats - (own.end - own.first));
     }
-    return (int64_t)(sum * ls_dtype_size(p->share.reduce));
+    return (int64_t)(sum * ls_dtype_size(sh->reduce));
 }
 
 /* As read_to_sum(), if all workers get the sum: each reads its part of the sums, then the others' parts of
  * the result. */
 static int64_t read_to_sum_for_all(const ls_plan *p, int bucket, int64_t nbytes) {
-    ls_worker_set of = p->share.buckets[bucket].workers;
+    const ls_share *sh = &p->share;
+    ls_worker_set of = sh->buckets[bucket].workers;
     int64_t n = ls_worker_set_count(of), sums = 0;
-    for (int w = of.from; w < of.to; w += of.step) sums += ls_share_sums(&p->share, bucket, w);
+    for (int w = of.from; w < of.to; w += of.step) sums += ls_share_sums(sh, bucket, w);
     return nbytes * (n - 1) * sums / n + nbytes * (n - 1);
 }
 
 /* As read_to_sum(), if codes are sent: each worker reads the part that it decodes of those of all virtual
  * workers that others run. */
 static int64_t read_to_decode(const ls_plan *p, int bucket) {
+    const ls_share *sh = &p->share;
     size_t sum = 0;
-    for (int w = 0; w < p->share.nworkers; w++) {
-        ls_range part = ls_share_code_part(&p->share, bucket, w);
-        sum +=
-            (size_t)(ls_share_coded_before(&p->share, p->share.V) - ls_share_ncoded(&p->share, w)) *
-            (part.end - part.first);
+    for (int w = 0; w < sh->nworkers; w++) {
+        ls_range part = ls_share_code_part(sh, bucket, w);
+        sum += (size_t)(ls_share_coded_before(sh, sh->V) - ls_share_ncoded(sh, w)) *
+               (part.end - part.first);
     }
     return (int64_t)sum;
 }
 
 void ls_plan_append_comm(ls_plan *p, ls_action_kind kind, ls_axis axis, int bucket, int round) {
+    const ls_share *sh = &p->share;
     ls_action a = {.kind = kind,
                    .worker = LS_ALL_WORKERS,
                    .bucket = bucket,
                    .axis = axis,
-                   .island = p->share.buckets[bucket].island};
+                   .island = sh->buckets[bucket].island};
     bool gather = kind == LS_ALL_GATHER;
-    int64_t floats = (int64_t)(p->share.buckets[bucket].end - p->share.buckets[bucket].first),
-            read = 0;
-    ls_dtype gathered = p->share.task == LS_TASK_ADOPT && !a.island ? LS_F32 : p->share.compute;
-    int64_t nbytes = floats * (int64_t)ls_dtype_size(gather ? gathered : p->share.reduce);
-    int replicas = p->share.nreplicas;
-    if (p->share.divides) a.axis = axis = LS_AXIS_STAGE;
-    a.of = p->share.buckets[bucket].workers;
-    if (kind == LS_EXCHANGE && p->share.has_factors)
+    int64_t floats = (int64_t)(sh->buckets[bucket].end - sh->buckets[bucket].first), read = 0;
+    ls_dtype gathered = sh->task == LS_TASK_ADOPT && !a.island ? LS_F32 : sh->compute;
+    int64_t nbytes = floats * (int64_t)ls_dtype_size(gather ? gathered : sh->reduce);
+    int replicas = sh->nreplicas;
+    if (sh->divides) a.axis = axis = LS_AXIS_STAGE;
+    a.of = sh->buckets[bucket].workers;
+    if (kind == LS_EXCHANGE && sh->has_factors)
         read = read_to_sum_for_all(
-            p, bucket, (int64_t)(ls_share_round_floats(&p->share, bucket, round) * sizeof(float)));
+            p, bucket, (int64_t)(ls_share_round_floats(sh, bucket, round) * sizeof(float)));
     else if (kind == LS_EXCHANGE)
         read = read_to_decode(p, bucket);
     else if (gather && (axis == LS_AXIS_ISLAND || axis == LS_AXIS_STAGE))
         read = nbytes * (ls_worker_set_count(a.of) - 1);
     else if (gather)
-        read = nbytes * (p->share.nshards - 1) * replicas;
+        read = nbytes * (sh->nshards - 1) * replicas;
     else if (kind == LS_REDUCE_SCATTER)
         read = read_to_sum(p, bucket);
     else if (axis == LS_AXIS_REPLICAS)
         read = 2 * nbytes * (replicas - 1);
     else
         read = read_to_sum_for_all(p, bucket, nbytes);
-    if (!gather && kind != LS_EXCHANGE) ls_share_fold_round(&p->share, round, &a.slot);
+    if (!gather && kind != LS_EXCHANGE) ls_share_fold_round(sh, round, &a.slot);
     if (!gather) a.phase = kind == LS_EXCHANGE ? LS_PHASE_CODES : ls_plan_values_phase(p);
     a.round = round;
-    a.nbytes = read / p->share.nworkers;
+    a.nbytes = read / sh->nworkers;
     ls_plan_append(p, &a);
 }
 

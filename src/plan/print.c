@@ -10,10 +10,10 @@ static const char *factor_name(const ls_plan *p, const ls_action *a) {
 }
 
 static void print_mix(const ls_plan *p, const ls_action *a, ls_buf *out) {
-    int into = p->share.buckets[a->bucket].island;
+    const ls_share *sh = &p->share;
+    int into = sh->buckets[a->bucket].island;
     ls_buf_printf(out, "  bucket %-3d replica %d %s %g * replica %d", a->bucket, into - 1,
-                  a->start ? "=" : "+=", p->share.sync.mix->of[into - 1][a->island - 1],
-                  a->island - 1);
+                  a->start ? "=" : "+=", sh->sync.mix->of[into - 1][a->island - 1], a->island - 1);
 }
 
 static void print_chosen(const ls_plan *p, const ls_action *a, ls_buf *out) {
@@ -25,12 +25,13 @@ static void print_chosen(const ls_plan *p, const ls_action *a, ls_buf *out) {
 }
 
 static void print_details(const ls_plan *p, const ls_action *a, ls_buf *out) {
+    const ls_share *sh = &p->share;
     char name[96];
     switch (a->kind) {
     case LS_FORWARD:
     case LS_RECOMPUTE:
     case LS_BACKWARD:
-        ls_buf_printf(out, "  %-10s vw %d", p->share.model->layers[a->layer].name, a->vw);
+        ls_buf_printf(out, "  %-10s vw %d", sh->model->layers[a->layer].name, a->vw);
         if (a->micro >= 0)
             ls_buf_printf(out, " micro %d", a->micro);
         else
@@ -46,7 +47,7 @@ static void print_details(const ls_plan *p, const ls_action *a, ls_buf *out) {
         break;
     case LS_ENCODE:
         ls_buf_printf(out, "  bucket %-3d vw %d  sum %d, %s%s", a->bucket, a->vw, a->slot,
-                      ls_compression_name(p->share.compress.how.kind), factor_name(p, a));
+                      ls_compression_name(sh->compress.how.kind), factor_name(p, a));
         break;
     case LS_ADD:
         ls_buf_printf(out, "  bucket %-3d vw %d  sum %d += sum %d%s", a->bucket, a->vw, a->slot,
@@ -67,7 +68,7 @@ static void print_details(const ls_plan *p, const ls_action *a, ls_buf *out) {
             break;
         }
         ls_buf_printf(out, "  bucket %-3d [%zu, %zu)  %lld bytes a worker", a->bucket,
-                      p->share.buckets[a->bucket].first, p->share.buckets[a->bucket].end,
+                      sh->buckets[a->bucket].first, sh->buckets[a->bucket].end,
                       (long long)a->nbytes);
         if (a->kind == LS_EXCHANGE) ls_buf_printf(out, "%s", factor_name(p, a));
         if (a->axis == LS_AXIS_ISLAND)
@@ -77,27 +78,27 @@ static void print_details(const ls_plan *p, const ls_action *a, ls_buf *out) {
             ls_buf_printf(
                 out, a->of.step > 1 ? ", of workers %d to %d, each %d" : ", of workers %d to %d",
                 a->of.from, a->of.to - 1, a->of.step);
-        if (p->share.nreplicas > 1 && a->axis != LS_AXIS_ALL)
+        if (sh->nreplicas > 1 && a->axis != LS_AXIS_ALL)
             ls_buf_printf(out,
                           a->axis == LS_AXIS_SHARDS ? ", in groups of %d"
                                                     : ", of its shard, among %d groups",
-                          a->axis == LS_AXIS_SHARDS ? p->share.nshards : p->share.nreplicas);
+                          a->axis == LS_AXIS_SHARDS ? sh->nshards : sh->nreplicas);
         break;
     case LS_DELTA:
         ls_buf_printf(out, "  bucket %-3d vw %d  sum %d, replica %d", a->bucket, a->vw, a->slot,
-                      ls_share_island_of(&p->share, a->vw) - 1);
+                      ls_share_island_of(sh, a->vw) - 1);
         break;
     case LS_COPY: ls_buf_printf(out, "  bucket %-3d", a->bucket); break;
     case LS_MIX: print_mix(p, a, out); break;
     case LS_UPDATE: {
-        ls_range s = ls_share_owned(&p->share, a->bucket, a->worker);
+        ls_range s = ls_share_owned(sh, a->bucket, a->worker);
         ls_buf_printf(out, "  bucket %-3d [%zu, %zu)", a->bucket, s.first, s.end);
         break;
     }
     case LS_SEND:
-        if (p->share.task == LS_TASK_MIX) {
+        if (sh->task == LS_TASK_MIX) {
             ls_buf_printf(out, "  to w%-3d bucket %d of replica %d  %lld bytes", a->peer,
-                          ls_share_common_bucket(&p->share, a->bucket), a->island - 1,
+                          ls_share_common_bucket(sh, a->bucket), a->island - 1,
                           (long long)a->nbytes);
             break;
         }
@@ -140,21 +141,21 @@ int ls_plan_print_some(const ls_plan *p, int worker, int first, ls_buf *out) {
 }
 
 ls_hash ls_plan_hash(const ls_plan *p) {
+    const ls_share *sh = &p->share;
     ls_buf text = {0};
     ls_hasher *h = ls_hasher_new();
     ls_buf_printf(&text, "n %d V %d batch %lld micro %lld tree %d compute %s reduce %s\n",
-                  p->share.nworkers, p->share.V, (long long)p->share.batch,
-                  (long long)p->share.micro_batch, p->share.config->tree,
-                  ls_dtype_name(p->share.compute), ls_dtype_name(p->share.reduce));
-    for (int w = 0; p->share.ranges && w < p->share.nworkers; w++)
-        ls_buf_printf(&text, "worker %d from %d\n", w, p->share.ranges[w]);
-    if (p->share.ncells > 1)
-        ls_buf_printf(&text, "pipe %d tensor %d chunks %d\n", p->share.pipe, p->share.tensor,
-                      p->share.config->chunks);
-    if (p->share.nchunks > 1)
-        ls_buf_printf(&text, "%s %d of %d\n", ls_share_context_name(p->share.model),
-                      p->share.context, p->share.nchunks);
-    const ls_share_compress *z = &p->share.compress;
+                  sh->nworkers, sh->V, (long long)sh->batch, (long long)sh->micro_batch,
+                  sh->config->tree, ls_dtype_name(sh->compute), ls_dtype_name(sh->reduce));
+    for (int w = 0; sh->ranges && w < sh->nworkers; w++)
+        ls_buf_printf(&text, "worker %d from %d\n", w, sh->ranges[w]);
+    if (sh->ncells > 1)
+        ls_buf_printf(&text, "pipe %d tensor %d chunks %d\n", sh->pipe, sh->tensor,
+                      sh->config->chunks);
+    if (sh->nchunks > 1)
+        ls_buf_printf(&text, "%s %d of %d\n", ls_share_context_name(sh->model), sh->context,
+                      sh->nchunks);
+    const ls_share_compress *z = &sh->compress;
     if (z->on)
         ls_buf_printf(
             &text,

@@ -24,10 +24,11 @@
  * twice. */
 enum { NONE = -1 };
 static int *find_segments(const ls_plan *p) {
-    const ls_model *m = p->share.model;
+    const ls_share *sh = &p->share;
+    const ls_model *m = sh->model;
     int *first = LS_NEW_ARRAY(int, (size_t)m->nlayers), begin = 1, last = m->nlayers - 1;
-    if (p->share.config->recompute_layers && 1 + p->share.config->recompute_layers < last)
-        last = 1 + p->share.config->recompute_layers;
+    if (sh->config->recompute_layers && 1 + sh->config->recompute_layers < last)
+        last = 1 + sh->config->recompute_layers;
     for (int l = 0; l < last; l++)
         if (m->layers[l].traits.has_logits) last = l;
     for (int l = 0; l < m->nlayers; l++) first[l] = NONE;
@@ -37,9 +38,8 @@ static int *find_segments(const ls_plan *p) {
             begin = l + 1;
     while (begin < last && !ls_model_cut(m, begin, NULL)) begin++;
     for (int end = begin + 1; end <= last; end++) {
-        bool meets = p->share.stage_of && end < m->nlayers &&
-                     p->share.stage_of[end] != p->share.stage_of[end - 1];
-        if (end < last && end - begin < p->share.config->recompute && !meets) continue;
+        bool meets = sh->stage_of && end < m->nlayers && sh->stage_of[end] != sh->stage_of[end - 1];
+        if (end < last && end - begin < sh->config->recompute && !meets) continue;
         if (!ls_model_cut(m, end, NULL) || m->layers[end - 1].link.is_constant) continue;
         first[end - 1] = begin;
         begin = end;
@@ -50,15 +50,16 @@ static int *find_segments(const ls_plan *p) {
 /* Returns begins [cells][nlayers]: for the layer of a cell whose Backward is its first of a segment,
  * the segment's first layer. first: of find_segments(). */
 static int *find_begins(const ls_plan *p, const int *first) {
-    const ls_model *m = p->share.model;
-    int cells = p->share.ncells, *begins = LS_NEW_ARRAY(int, (size_t)(cells * m->nlayers));
+    const ls_share *sh = &p->share;
+    const ls_model *m = sh->model;
+    int cells = sh->ncells, *begins = LS_NEW_ARRAY(int, (size_t)(cells * m->nlayers));
     bool *seen = LS_NEW_ARRAY(bool, (size_t)cells);
     for (int i = 0; i < cells * m->nlayers; i++) begins[i] = NONE;
     for (int end = 0; end < m->nlayers; end++) {
         if (first[end] == NONE) continue;
         for (int r = 0; r < cells; r++) seen[r] = false;
         for (int l = end; l >= first[end]; l--) {
-            int r = ls_share_cell_of(&p->share, l);
+            int r = ls_share_cell_of(sh, l);
             if (seen[r] || m->layers[l].link.is_constant) continue;
             seen[r] = true;
             begins[r * m->nlayers + l] = first[end];
@@ -70,13 +71,14 @@ static int *find_begins(const ls_plan *p, const int *first) {
 
 /* Appends an action of a worker's list, after the Recomputes that it needs. */
 static void add_action(ls_plan *list, const ls_plan *p, const int *begins, const ls_action *a) {
-    const ls_model *m = p->share.model;
-    int first = NONE, cell = p->share.workers[a->worker].cell;
+    const ls_share *sh = &p->share;
+    const ls_model *m = sh->model;
+    int first = NONE, cell = sh->workers[a->worker].cell;
     if (a->kind == LS_BACKWARD && a->back != LS_BACK_PARAMS)
         first = begins[cell * m->nlayers + a->layer];
     for (int l = first; first != NONE && l <= a->layer; l++) {
-        bool sent = ls_share_crosses(&p->share, l) && !m->layers[l].memory.saved;
-        if (m->layers[l].traits.loss || ls_share_cell_of(&p->share, l) != cell || sent) continue;
+        bool sent = ls_share_crosses(sh, l) && !m->layers[l].memory.saved;
+        if (m->layers[l].traits.loss || ls_share_cell_of(sh, l) != cell || sent) continue;
         ls_action again = {.kind = LS_RECOMPUTE, .worker = a->worker, .layer = l};
         again.vw = a->vw;
         again.micro = a->micro;

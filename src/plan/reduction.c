@@ -164,9 +164,9 @@ static void finish_buckets(const state *s, const ls_action *done) {
 
 /* The worker's chunks that write a bucket. */
 static int count_chunks(const ls_plan *p, int worker, int bucket) {
-    int first = p->share.workers[worker].first_chunk, end = p->share.workers[worker].end_chunk,
-        n = 0;
-    for (int k = first; k < end; k++) n += ls_share_closer(&p->share, bucket, k) >= 0;
+    const ls_share *sh = &p->share;
+    int first = sh->workers[worker].first_chunk, end = sh->workers[worker].end_chunk, n = 0;
+    for (int k = first; k < end; k++) n += ls_share_closer(sh, bucket, k) >= 0;
     return n;
 }
 

@@ -20,36 +20,37 @@
 
 /* No norm is needed: the AllReduce only shows that all workers are ready. */
 static void add_decision(ls_plan *p) {
-    ls_plan_append(p, &(ls_action){.kind = LS_ALL_REDUCE,
-                                   .bucket = LS_SCALARS,
-                                   .worker = LS_ALL_WORKERS,
-                                   .nbytes = 2 * (int64_t)sizeof(double) * (p->share.nworkers - 1) /
-                                             p->share.nworkers});
+    const ls_share *sh = &p->share;
+    ls_plan_append(
+        p, &(ls_action){.kind = LS_ALL_REDUCE,
+                        .bucket = LS_SCALARS,
+                        .worker = LS_ALL_WORKERS,
+                        .nbytes = 2 * (int64_t)sizeof(double) * (sh->nworkers - 1) / sh->nworkers});
 }
 
 /* All buckets: those that nothing changes are marked as up to date. */
 static void add_updates(ls_plan *p) {
-    for (int k = 0; k < p->share.nbuckets; k++)
-        for (int w = 0; w < p->share.nworkers; w++)
+    const ls_share *sh = &p->share;
+    for (int k = 0; k < sh->nbuckets; k++)
+        for (int w = 0; w < sh->nworkers; w++)
             ls_plan_append(p, &(ls_action){.kind = LS_UPDATE, .worker = w, .bucket = k});
 }
 
 static void add_deltas(ls_plan *p, int worker, int bucket) {
-    for (int i = 0; i < p->share.workers[worker].nvws; i++) {
-        ls_action a = {.kind = LS_DELTA,
-                       .worker = worker,
-                       .vw = ls_share_vw(&p->share, worker, i),
-                       .bucket = bucket};
-        int folds = ls_share_fold(&p->share, worker, i, &a.slot), slot = a.slot;
+    const ls_share *sh = &p->share;
+    for (int i = 0; i < sh->workers[worker].nvws; i++) {
+        ls_action a = {
+            .kind = LS_DELTA, .worker = worker, .vw = ls_share_vw(sh, worker, i), .bucket = bucket};
+        int folds = ls_share_fold(sh, worker, i, &a.slot), slot = a.slot;
         ls_plan_append(p, &a);
-        if (p->share.compress.on && ls_share_is_coded(&p->share, a.vw)) {
+        if (sh->compress.on && ls_share_is_coded(sh, a.vw)) {
             a.kind = LS_ENCODE;
             a.phase = LS_PHASE_CODES;
             ls_plan_append(p, &a);
         }
         a.kind = LS_ADD;
         a.phase = ls_plan_values_phase(p);
-        for (int k = 1; k <= folds && p->share.sends_values; k++) {
+        for (int k = 1; k <= folds && sh->sends_values; k++) {
             a.slot = slot - k;
             a.from = a.slot + 1;
             ls_plan_append(p, &a);
@@ -58,11 +59,12 @@ static void add_deltas(ls_plan *p, int worker, int bucket) {
 }
 
 void ls_plan_order_outer(ls_plan *p) {
-    bool sharded = p->share.shards_moments;
-    for (int k = 0; k < p->share.nbuckets; k++) {
-        if (!ls_share_changes_bucket(&p->share, k)) continue;
-        for (int w = 0; w < p->share.nworkers; w++) add_deltas(p, w, k);
-        if (p->share.sends_codes)
+    const ls_share *sh = &p->share;
+    bool sharded = sh->shards_moments;
+    for (int k = 0; k < sh->nbuckets; k++) {
+        if (!ls_share_changes_bucket(sh, k)) continue;
+        for (int w = 0; w < sh->nworkers; w++) add_deltas(p, w, k);
+        if (sh->sends_codes)
             ls_plan_add_exchange(p, k);
         else
             ls_plan_append_comm(p, sharded ? LS_REDUCE_SCATTER : LS_ALL_REDUCE,
@@ -70,39 +72,41 @@ void ls_plan_order_outer(ls_plan *p) {
     }
     add_decision(p);
     add_updates(p);
-    for (int k = 0; sharded && k < p->share.nbuckets; k++)
-        if (ls_share_changes_bucket(&p->share, k))
+    for (int k = 0; sharded && k < sh->nbuckets; k++)
+        if (ls_share_changes_bucket(sh, k))
             ls_plan_append_comm(p, LS_ALL_GATHER, LS_AXIS_SHARDS, k, 0);
 }
 
 void ls_plan_order_adopt(ls_plan *p) {
-    int nbuckets = p->share.segment_buckets;
+    const ls_share *sh = &p->share;
+    int nbuckets = sh->segment_buckets;
     for (int k = 0; k < nbuckets; k++) {
-        if (!ls_share_changes_bucket(&p->share, ls_share_bucket_in(&p->share, k, 1))) continue;
-        for (int w = 0; w < p->share.nworkers; w++)
+        if (!ls_share_changes_bucket(sh, ls_share_bucket_in(sh, k, 1))) continue;
+        for (int w = 0; w < sh->nworkers; w++)
             ls_plan_append(p, &(ls_action){.kind = LS_COPY, .worker = w, .bucket = k});
     }
     add_decision(p);
     add_updates(p);
-    for (int k = nbuckets; p->share.shards_moments && k < p->share.nbuckets; k++)
-        if (ls_share_changes_bucket(&p->share, k))
+    for (int k = nbuckets; sh->shards_moments && k < sh->nbuckets; k++)
+        if (ls_share_changes_bucket(sh, k))
             ls_plan_append_comm(p, LS_ALL_GATHER, LS_AXIS_ISLAND, k, 0);
 }
 
 /* Two buckets of each island have room to arrive, at a time. */
 static int arrival(const ls_plan *p, int bucket) {
-    int two = ls_share_bucket_in(&p->share, ls_share_common_bucket(&p->share, bucket) % 2,
-                                 p->share.buckets[bucket].island);
+    const ls_share *sh = &p->share;
+    int two =
+        ls_share_bucket_in(sh, ls_share_common_bucket(sh, bucket) % 2, sh->buckets[bucket].island);
     return ls_plan_buffer(p, LS_BUF_CODES, two, 0);
 }
 
 /* The workers of an island divide what they send to one worker each of another island. */
 static void add_send(ls_plan *p, int worker, int bucket, int term, int island) {
-    int theirs = ls_share_bucket_in(&p->share, ls_share_common_bucket(&p->share, bucket), island);
-    ls_range part = ls_share_owned(&p->share, bucket, worker);
-    if (ls_share_has(&p->share, theirs, worker) || part.first == part.end) return;
-    ls_worker_set senders = p->share.buckets[theirs].workers,
-                  own = p->share.buckets[bucket].workers;
+    const ls_share *sh = &p->share;
+    int theirs = ls_share_bucket_in(sh, ls_share_common_bucket(sh, bucket), island);
+    ls_range part = ls_share_owned(sh, bucket, worker);
+    if (ls_share_has(sh, theirs, worker) || part.first == part.end) return;
+    ls_worker_set senders = sh->buckets[theirs].workers, own = sh->buckets[bucket].workers;
     ls_plan_append(
         p, &(ls_action){.kind = LS_SEND,
                         .worker = senders.from + (worker - own.from) % ls_worker_set_count(senders),
@@ -116,9 +120,10 @@ static void add_send(ls_plan *p, int worker, int bucket, int term, int island) {
 }
 
 static void add_term(ls_plan *p, int bucket, int term) {
+    const ls_share *sh = &p->share;
     int list[LS_MIXING_MOST];
-    if (term >= ls_share_terms_of(&p->share, p->share.buckets[bucket].island, list)) return;
-    ls_worker_set of = p->share.buckets[bucket].workers;
+    if (term >= ls_share_terms_of(sh, sh->buckets[bucket].island, list)) return;
+    ls_worker_set of = sh->buckets[bucket].workers;
     for (int w = of.from; w < of.to; w++) add_send(p, w, bucket, term, list[term]);
     for (int w = of.from; w < of.to; w++)
         ls_plan_append(p, &(ls_action){.kind = LS_MIX,
@@ -131,13 +136,13 @@ static void add_term(ls_plan *p, int bucket, int term) {
 }
 
 void ls_plan_order_mix(ls_plan *p) {
-    int nbuckets = p->share.segment_buckets, terms = ls_share_terms(&p->share);
+    const ls_share *sh = &p->share;
+    int nbuckets = sh->segment_buckets, terms = ls_share_terms(sh);
     for (int k = 0; k < nbuckets; k++)
         for (int term = 0; term < terms; term++)
-            for (int i = 1; i <= p->share.islands; i++)
-                add_term(p, ls_share_bucket_in(&p->share, k, i), term);
+            for (int i = 1; i <= sh->islands; i++) add_term(p, ls_share_bucket_in(sh, k, i), term);
     add_decision(p);
     add_updates(p);
-    for (int k = nbuckets; p->share.shards_moments && k < p->share.nbuckets; k++)
+    for (int k = nbuckets; sh->shards_moments && k < sh->nbuckets; k++)
         ls_plan_append_comm(p, LS_ALL_GATHER, LS_AXIS_ISLAND, k, 0);
 }

@@ -11,43 +11,46 @@
 /* Each island has a norm of its own: only its workers need the sums of its blocks. Then all workers
  * get the squares of the islands' norms, and the losses. */
 static void add_island_norms(ls_plan *p) {
-    int64_t blocks = (int64_t)(p->share.segment_floats / LS_BLOCK);
-    for (int island = 1; island <= p->share.islands; island++) {
+    const ls_share *sh = &p->share;
+    int64_t blocks = (int64_t)(sh->segment_floats / LS_BLOCK);
+    for (int island = 1; island <= sh->islands; island++) {
         ls_action a = {.kind = LS_ALL_REDUCE,
                        .bucket = LS_SCALARS,
                        .worker = LS_ALL_WORKERS,
                        .axis = LS_AXIS_ISLAND,
                        .island = island};
-        a.of = p->share.buckets[ls_share_bucket_in(&p->share, 0, island)].workers;
+        a.of = sh->buckets[ls_share_bucket_in(sh, 0, island)].workers;
         a.nbytes = 2 * blocks * (int64_t)sizeof(double) * (ls_worker_set_count(a.of) - 1) /
-                   (int64_t)p->share.nworkers;
+                   (int64_t)sh->nworkers;
         ls_plan_append(p, &a);
     }
 }
 
 static void send_to(ls_plan *p, int bucket, int from, int to) {
-    const ls_bucket *b = &p->share.buckets[bucket];
-    ls_plan_append(p, &(ls_action){.kind = LS_SEND,
-                                   .worker = from,
-                                   .peer = to,
-                                   .micro = -1,
-                                   .bucket = bucket,
-                                   .buffer = ls_plan_buffer(p, LS_BUF_PARAM, bucket, 0),
-                                   .nbytes = (int64_t)((b->end - b->first) *
-                                                       ls_dtype_size(p->share.compute))});
+    const ls_share *sh = &p->share;
+    const ls_bucket *b = &sh->buckets[bucket];
+    ls_plan_append(
+        p, &(ls_action){.kind = LS_SEND,
+                        .worker = from,
+                        .peer = to,
+                        .micro = -1,
+                        .bucket = bucket,
+                        .buffer = ls_plan_buffer(p, LS_BUF_PARAM, bucket, 0),
+                        .nbytes = (int64_t)((b->end - b->first) * ls_dtype_size(sh->compute))});
 }
 
 /* Owners whose workers read the parameters, too, get them from the one that updates them: the first
  * of these workers, which passes them on. Where a holder has one copy, these messages are empty. */
 static void send_params(ls_plan *p, int bucket) {
-    int own = p->share.buckets[bucket].workers.from, holders = p->share.nholders;
-    int members = p->share.nworkers / holders;
-    for (int holder = 0; p->share.buckets[bucket].shared && holder < holders; holder++) {
+    const ls_share *sh = &p->share;
+    int own = sh->buckets[bucket].workers.from, holders = sh->nholders;
+    int members = sh->nworkers / holders;
+    for (int holder = 0; sh->buckets[bucket].shared && holder < holders; holder++) {
         int first = -1;
         for (int i = 0; i < members; i++) {
-            int to = ls_share_member(&p->share, holder, i);
-            bool reads = ls_share_touches(&p->share, bucket, p->share.workers[to].cell);
-            if (ls_share_has(&p->share, bucket, to) || !reads) continue;
+            int to = ls_share_member(sh, holder, i);
+            bool reads = ls_share_touches(sh, bucket, sh->workers[to].cell);
+            if (ls_share_has(sh, bucket, to) || !reads) continue;
             send_to(p, bucket, first < 0 ? own : first, to);
             if (first < 0) first = to;
         }
@@ -55,22 +58,23 @@ static void send_params(ls_plan *p, int bucket) {
 }
 
 void ls_plan_add_update(ls_plan *p) {
-    int n = p->share.nworkers;
-    int64_t nscalars = (int64_t)p->share.nscalars;
+    const ls_share *sh = &p->share;
+    int n = sh->nworkers;
+    int64_t nscalars = (int64_t)sh->nscalars;
     for (int w = 0; w < n; w++) ls_plan_append(p, &(ls_action){.kind = LS_NORM, .worker = w});
-    if (p->share.islands) {
+    if (sh->islands) {
         add_island_norms(p);
-        nscalars -= (int64_t)(p->share.floats / LS_BLOCK);
+        nscalars -= (int64_t)(sh->floats / LS_BLOCK);
     }
     ls_plan_append(p, &(ls_action){.kind = LS_ALL_REDUCE,
                                    .bucket = LS_SCALARS,
                                    .worker = LS_ALL_WORKERS,
                                    .nbytes = 2 * nscalars * (int64_t)sizeof(double) * (n - 1) / n});
-    for (int k = 0; k < p->share.nbuckets; k++) {
+    for (int k = 0; k < sh->nbuckets; k++) {
         for (int w = 0; w < n; w++)
             ls_plan_append(p, &(ls_action){.kind = LS_UPDATE, .worker = w, .bucket = k});
-        bool island = p->share.buckets[k].island > 0, common = p->share.islands && !island;
-        if (p->share.shards_moments && !p->share.buckets[k].is_gathered && !common)
+        bool island = sh->buckets[k].island > 0, common = sh->islands && !island;
+        if (sh->shards_moments && !sh->buckets[k].is_gathered && !common)
             ls_plan_append_comm(p, LS_ALL_GATHER, island ? LS_AXIS_ISLAND : LS_AXIS_SHARDS, k, 0);
         send_params(p, k);
     }

@@ -51,10 +51,12 @@ static void wrong(walk *w, const char *what) {
 
 /* The number of communications that sum a bucket, in each round. */
 static int reductions(const ls_plan *p) {
-    return p->share.shards_moments && p->share.nreplicas > 1 ? 2 : 1;
+    const ls_share *sh = &p->share;
+    return sh->shards_moments && sh->nreplicas > 1 ? 2 : 1;
 }
 static int total(const ls_plan *p) {
-    return p->share.sends_values ? reductions(p) * p->share.nrounds : 0;
+    const ls_share *sh = &p->share;
+    return sh->sends_values ? reductions(p) * sh->nrounds : 0;
 }
 
 /* Is the gradient of a bucket sent, in some phase? */
@@ -64,7 +66,8 @@ static bool is_sent(const walk *w, int bucket) {
 
 /* With islands, the common parameters have no gradient. */
 static bool is_common(const ls_plan *p, int bucket) {
-    return p->share.islands && p->share.buckets[bucket].island == 0;
+    const ls_share *sh = &p->share;
+    return sh->islands && sh->buckets[bucket].island == 0;
 }
 
 static bool is_trained(const walk *w, int vw, int bucket) {
@@ -105,9 +108,10 @@ static bool is_own(const walk *w, const ls_action *a) {
 
 /* Folds that follow the i-th virtual worker, and the slot of its own sum. */
 static int folds_of(const ls_plan *p, int worker, int i, int *slot_p) {
-    int folds = p->share.by_rounds ? ls_share_fold_round(&p->share, i, slot_p)
-                                   : ls_share_fold(&p->share, worker, i, slot_p);
-    return p->share.sends_values ? folds : 0;
+    const ls_share *sh = &p->share;
+    int folds =
+        sh->by_rounds ? ls_share_fold_round(sh, i, slot_p) : ls_share_fold(sh, worker, i, slot_p);
+    return sh->sends_values ? folds : 0;
 }
 
 /* An action of sums of gradients, and one of codes, run in their phases alone. */
@@ -150,16 +154,16 @@ static bool ends_errors(const walk *w, int encodes) {
 }
 
 static int *adds_of(const walk *w, int vw, int bucket, int chunk) {
-    const ls_plan *p = w->p;
-    return &w->adds[(vw * p->share.nbuckets + bucket) * p->share.nchunks + chunk];
+    const ls_share *sh = &w->p->share;
+    return &w->adds[(vw * sh->nbuckets + bucket) * sh->nchunks + chunk];
 }
 
 static void check_measured(walk *w, int worker) {
-    const ls_plan *p = w->p;
-    for (int i = 0; p->share.noise && i < p->share.workers[worker].nvws; i++)
-        for (int k = 0; k < p->share.nbuckets; k++)
-            if (ls_share_has(&p->share, k, worker) &&
-                !w->squares[ls_share_vw(&p->share, worker, i) * p->share.nbuckets + k])
+    const ls_share *sh = &w->p->share;
+    for (int i = 0; sh->noise && i < sh->workers[worker].nvws; i++)
+        for (int k = 0; k < sh->nbuckets; k++)
+            if (ls_share_has(sh, k, worker) &&
+                !w->squares[ls_share_vw(sh, worker, i) * sh->nbuckets + k])
                 wrong(w, "comes before a measurement");
 }
 
@@ -205,24 +209,25 @@ static void check_encode(walk *w, const ls_action *a) {
 }
 
 static int *writer_of(const walk *w, int worker, int bucket, int slot) {
-    const ls_plan *p = w->p;
-    return &w->writers[(worker * p->share.nbuckets + bucket) * p->share.nslots + slot];
+    const ls_share *sh = &w->p->share;
+    return &w->writers[(worker * sh->nbuckets + bucket) * sh->nslots + slot];
 }
 
 /* A fold of sums of chunks, once all virtual workers are done. */
 static void check_join(walk *w, const ls_action *a, int i) {
     const ls_plan *p = w->p;
+    const ls_share *sh = &p->share;
     ls_chunk_fold list[LS_TREE_MAX_CHUNKS];
-    int n = ls_share_chunk_folds(&p->share, a->bucket, a->worker, list), slot = 0;
-    const ls_worker_share *x = &p->share.workers[a->worker];
-    int done = w->joins[a->worker * p->share.nbuckets + a->bucket]++;
+    int n = ls_share_chunk_folds(sh, a->bucket, a->worker, list), slot = 0;
+    const ls_worker_share *x = &sh->workers[a->worker];
+    int done = w->joins[a->worker * sh->nbuckets + a->bucket]++;
     if (done >= n || a->slot != list[done].slot || a->from != list[done].from || a->summed)
         wrong(w, "is not a fold of the tree");
     for (int k = x->first_chunk; k < x->end_chunk; k++)
-        if (ls_share_closer(&p->share, a->bucket, k) >= 0 &&
+        if (ls_share_closer(sh, a->bucket, k) >= 0 &&
             *adds_of(w, a->vw, a->bucket, k) != folds_of(p, a->worker, i, &slot))
             wrong(w, "adds chunks before a fold");
-    if (i != p->share.workers[a->worker].nvws - 1 || !is_done_at(w, a->worker, a->vw, a->bucket))
+    if (i != sh->workers[a->worker].nvws - 1 || !is_done_at(w, a->worker, a->vw, a->bucket))
         wrong(w, "adds a sum before it is complete");
 }
 
@@ -257,16 +262,15 @@ static void check_add(walk *w, const ls_action *a) {
 
 /* Checks the sum to which a Backward adds, where chains start, and which micro-batch ends them. */
 static void check_chain(walk *w, const ls_action *a, bool whole) {
-    const ls_plan *p = w->p;
-    int i = ls_share_vw_index(&p->share, a->worker, a->vw), slot = 0;
-    ls_share_fold(&p->share, a->worker, i, &slot);
-    bool alone = p->share.config->tree ||
-                 p->share.by_rounds; /* each virtual worker has a chain of its own */
-    slot = ls_share_slot_of(&p->share, a->worker, ls_share_layer_chunk(&p->share, a->layer), slot);
+    const ls_share *sh = &w->p->share;
+    int i = ls_share_vw_index(sh, a->worker, a->vw), slot = 0;
+    ls_share_fold(sh, a->worker, i, &slot);
+    bool alone = sh->config->tree || sh->by_rounds; /* each virtual worker has a chain of its own */
+    slot = ls_share_slot_of(sh, a->worker, ls_share_layer_chunk(sh, a->layer), slot);
     if (a->slot != slot) wrong(w, "adds to the wrong sum");
     if (a->start != (a->micro <= 0 && (alone || i == 0)))
         wrong(w, "starts a chain at the wrong micro-batch");
-    if (a->last != (whole || a->micro == p->share.micros - 1))
+    if (a->last != (whole || a->micro == sh->micros - 1))
         wrong(w, "ends a chain at the wrong micro-batch");
 }
 
@@ -309,39 +313,37 @@ static void check_writers(walk *w, const ls_action *a) {
 }
 
 static void list_writing(walk *w) {
-    const ls_plan *p = w->p;
+    const ls_share *sh = &w->p->share;
     const int *touched = NULL;
     int all = 0;
-    w->first_writing = LS_NEW_ARRAY(int, (size_t)p->share.nbuckets + 1);
-    for (int l = 0; l < p->share.model->nlayers; l++)
-        for (int j = 0, n = ls_share_touched(&p->share, l, &touched); j < n; j++, all++)
+    w->first_writing = LS_NEW_ARRAY(int, (size_t)sh->nbuckets + 1);
+    for (int l = 0; l < sh->model->nlayers; l++)
+        for (int j = 0, n = ls_share_touched(sh, l, &touched); j < n; j++, all++)
             w->first_writing[touched[j] + 1]++;
-    for (int k = 0; k < p->share.nbuckets; k++) w->first_writing[k + 1] += w->first_writing[k];
+    for (int k = 0; k < sh->nbuckets; k++) w->first_writing[k + 1] += w->first_writing[k];
     w->writing = LS_NEW_ARRAY(int, (size_t)all);
-    for (int l = p->share.model->nlayers - 1; l >= 0;
-         l--) /* the ends come down to the beginnings */
-        for (int j = 0, n = ls_share_touched(&p->share, l, &touched); j < n; j++)
+    for (int l = sh->model->nlayers - 1; l >= 0; l--) /* the ends come down to the beginnings */
+        for (int j = 0, n = ls_share_touched(sh, l, &touched); j < n; j++)
             w->writing[--w->first_writing[touched[j] + 1]] = l;
-    for (int k = 0; k < p->share.nbuckets; k++) w->first_writing[k] = w->first_writing[k + 1];
-    w->first_writing[p->share.nbuckets] = all;
+    for (int k = 0; k < sh->nbuckets; k++) w->first_writing[k] = w->first_writing[k + 1];
+    w->first_writing[sh->nbuckets] = all;
 }
 
 /* In a pipeline, the layer that is the last of its chunk to write a bucket comes after all others of its
  * cell. */
 static void check_writer(walk *w, const ls_action *a) {
-    const ls_plan *p = w->p;
-    const ls_model *m = p->share.model;
+    const ls_share *sh = &w->p->share;
+    const ls_model *m = sh->model;
     const int *touched = NULL;
-    int n = ls_share_touched(&p->share, a->layer, &touched),
-        chunk = ls_share_layer_chunk(&p->share, a->layer);
-    for (int j = 0; j < n && p->share.nholders > 1; j++) {
-        if (ls_share_closer(&p->share, touched[j], chunk) != a->layer) continue;
+    int n = ls_share_touched(sh, a->layer, &touched), chunk = ls_share_layer_chunk(sh, a->layer);
+    for (int j = 0; j < n && sh->nholders > 1; j++) {
+        if (ls_share_closer(sh, touched[j], chunk) != a->layer) continue;
         for (int i = w->first_writing[touched[j]]; i < w->first_writing[touched[j] + 1]; i++) {
             int l = w->writing[i];
-            if (ls_share_layer_chunk(&p->share, l) != chunk ||
-                ls_share_runner(&p->share, a->worker, l) != a->worker)
+            if (ls_share_layer_chunk(sh, l) != chunk ||
+                ls_share_runner(sh, a->worker, l) != a->worker)
                 continue;
-            int all = m->layers[l].traits.backward_whole ? 1 : p->share.micros;
+            int all = m->layers[l].traits.backward_whole ? 1 : sh->micros;
             if (w->backs[a->vw * m->nlayers + l] != all)
                 wrong(w, "completes a gradient before another layer has added to it");
         }
@@ -408,11 +410,12 @@ static bool is_of_bucket(const ls_plan *p, const ls_action *a, int bucket) {
 
 /* Only the scalars of the whole step are of all workers. */
 static bool fits_island(const ls_plan *p, const ls_action *a) {
+    const ls_share *sh = &p->share;
     bool scalars = a->bucket == LS_SCALARS;
     if (scalars && a->axis == LS_AXIS_ALL) return true;
-    if (a->axis != LS_AXIS_ISLAND || a->island < 1 || a->island > p->share.islands) return false;
-    int bucket = scalars ? ls_share_bucket_in(&p->share, 0, a->island) : a->bucket;
-    return p->share.buckets[bucket].island == a->island && is_of_bucket(p, a, bucket);
+    if (a->axis != LS_AXIS_ISLAND || a->island < 1 || a->island > sh->islands) return false;
+    int bucket = scalars ? ls_share_bucket_in(sh, 0, a->island) : a->bucket;
+    return sh->buckets[bucket].island == a->island && is_of_bucket(p, a, bucket);
 }
 
 /* A bucket is of the workers that have it. */
@@ -424,39 +427,39 @@ static bool fits_stage(const ls_plan *p, const ls_action *a) {
 /* Checks participants and bytes. */
 static void check_comm(walk *w, const ls_action *a) {
     const ls_plan *p = w->p;
-    bool sharded = p->share.shards_moments, fits = a->axis == LS_AXIS_SHARDS;
+    const ls_share *sh = &p->share;
+    bool sharded = sh->shards_moments, fits = a->axis == LS_AXIS_SHARDS;
     if (a->kind == LS_EXCHANGE ||
         (a->kind == LS_ALL_REDUCE && (a->bucket == LS_SCALARS || !sharded)))
         fits = a->axis == LS_AXIS_ALL;
     else if (a->kind == LS_ALL_REDUCE)
         fits = a->axis == LS_AXIS_REPLICAS;
-    if (p->share.islands) fits = fits_island(p, a);
-    if (p->share.divides) fits = fits_stage(p, a);
+    if (sh->islands) fits = fits_island(p, a);
+    if (sh->divides) fits = fits_stage(p, a);
     if (!fits || (!sharded && a->kind != LS_ALL_REDUCE && a->kind != LS_EXCHANGE))
         wrong(w, "has the wrong participants");
-    if (a->nbytes != (int64_t)(ls_plan_read_nbytes(p, a) / (size_t)p->share.nworkers))
+    if (a->nbytes != (int64_t)(ls_plan_read_nbytes(p, a) / (size_t)sh->nworkers))
         wrong(w, "has the wrong number of bytes");
 }
 
 /* All codes are complete; each worker decodes after all have them. */
 static void check_exchange(walk *w, const ls_action *a) {
-    const ls_plan *p = w->p;
-    if (!p->share.sends_codes) wrong(w, "sends codes");
-    if (w->exchanged[a->bucket]++ != a->round || a->round >= p->share.encodings)
+    const ls_share *sh = &w->p->share;
+    if (!sh->sends_codes) wrong(w, "sends codes");
+    if (w->exchanged[a->bucket]++ != a->round || a->round >= sh->encodings)
         wrong(w, "sends codes twice");
-    for (int v = 0; v < p->share.V; v++)
-        if (w->encodes[v * p->share.nbuckets + a->bucket] != a->round + 1)
+    for (int v = 0; v < sh->V; v++)
+        if (w->encodes[v * sh->nbuckets + a->bucket] != a->round + 1)
             wrong(w, "sends codes before an Encode");
 }
 
 static void check_decode(walk *w, const ls_action *a) {
-    const ls_plan *p = w->p;
-    if (w->exchanged[a->bucket] != p->share.encodings) wrong(w, "decodes before codes are sent");
-    if (w->decoded[a->bucket * p->share.nworkers + a->worker]++) wrong(w, "decodes twice");
+    const ls_share *sh = &w->p->share;
+    if (w->exchanged[a->bucket] != sh->encodings) wrong(w, "decodes before codes are sent");
+    if (w->decoded[a->bucket * sh->nworkers + a->worker]++) wrong(w, "decodes twice");
     int all = 0;
-    for (int k = 0; k < p->share.nbuckets; k++)
-        all += w->decoded[k * p->share.nworkers + a->worker];
-    if (a->last != (p->share.has_factors && all == p->share.nbuckets))
+    for (int k = 0; k < sh->nbuckets; k++) all += w->decoded[k * sh->nworkers + a->worker];
+    if (a->last != (sh->has_factors && all == sh->nbuckets))
         wrong(w, "completes a worker's errors at the wrong bucket");
 }
 
@@ -467,39 +470,41 @@ static bool is_decoded(const walk *w, int bucket, int worker) {
 /* Are all folds after the i-th virtual worker complete, and those of chunks? */
 static bool has_folds(const walk *w, int worker, int i, int bucket) {
     const ls_plan *p = w->p;
+    const ls_share *sh = &p->share;
     ls_chunk_fold list[LS_TREE_MAX_CHUNKS];
-    int first = 0, end = 0, slot = 0, vw = ls_share_vw(&p->share, worker, i);
-    first = p->share.workers[worker].first_chunk;
-    end = p->share.workers[worker].end_chunk;
+    int first = 0, end = 0, slot = 0, vw = ls_share_vw(sh, worker, i);
+    first = sh->workers[worker].first_chunk;
+    end = sh->workers[worker].end_chunk;
     for (int k = first; k < end; k++)
-        if (ls_share_closer(&p->share, bucket, k) >= 0 &&
+        if (ls_share_closer(sh, bucket, k) >= 0 &&
             *adds_of(w, vw, bucket, k) != folds_of(p, worker, i, &slot))
             return false;
-    return w->joins[worker * p->share.nbuckets + bucket] ==
-           ls_share_chunk_folds(&p->share, bucket, worker, list);
+    return w->joins[worker * sh->nbuckets + bucket] ==
+           ls_share_chunk_folds(sh, bucket, worker, list);
 }
 
 static void check_reduction(walk *w, const ls_action *a) {
     const ls_plan *p = w->p;
+    const ls_share *sh = &p->share;
     bool second = a->axis == LS_AXIS_REPLICAS;
     int slot = 0;
-    ls_share_fold_round(&p->share, a->round, &slot);
+    ls_share_fold_round(sh, a->round, &slot);
     if (a->slot != slot) wrong(w, "puts a sum into the wrong slot");
-    bool exists = a->round >= 0 && a->round < p->share.nrounds;
+    bool exists = a->round >= 0 && a->round < sh->nrounds;
     if (!exists || w->reduced[a->bucket]++ != a->round * reductions(p) + second)
         wrong(w, second ? "sums over replicas before their groups" : "reduces a bucket twice");
     if (!exists) return;
-    ls_worker_set of = p->share.buckets[a->bucket].workers;
+    ls_worker_set of = sh->buckets[a->bucket].workers;
     if (is_common(p, a->bucket)) wrong(w, "reduces what has no gradient");
     for (int worker = of.from; worker < of.to && !second; worker += of.step) {
-        int first = p->share.by_rounds ? a->round : 0, n = p->share.workers[worker].nvws;
-        for (int i = first; i < (p->share.by_rounds ? first + 1 : n); i++) {
-            int v = ls_share_vw(&p->share, worker, i);
+        int first = sh->by_rounds ? a->round : 0, n = sh->workers[worker].nvws;
+        for (int i = first; i < (sh->by_rounds ? first + 1 : n); i++) {
+            int v = ls_share_vw(sh, worker, i);
             if (!is_trained(w, v, a->bucket)) continue;
             if (!is_done_at(w, worker, v, a->bucket))
                 wrong(w, "reduces before a virtual worker is complete");
             if (!is_encoded(w, v, a->bucket)) wrong(w, "reduces before an Encode");
-            if (!p->share.by_rounds && !has_folds(w, worker, i, a->bucket))
+            if (!sh->by_rounds && !has_folds(w, worker, i, a->bucket))
                 wrong(w, "reduces before a fold");
         }
     }
@@ -543,38 +548,38 @@ static void check_gather(walk *w, const ls_action *a) {
  * another cell's bucket goes there, and new parameters come back. */
 static void check_send(walk *w, const ls_action *a) {
     const ls_plan *p = w->p;
+    const ls_share *sh = &p->share;
     ls_buffer b = ls_plan_buffer_of(p, a->buffer);
-    int cell = p->share.workers[a->worker].cell;
+    int cell = sh->workers[a->worker].cell;
     int64_t nbytes = -1;
-    bool fits = a->peer >= 0 && a->peer < p->share.nworkers && a->peer != a->worker;
-    bool inside = fits && p->share.workers[a->peer].holder == p->share.workers[a->worker].holder;
-    fits = fits && (inside || p->share.workers[a->peer].place == p->share.workers[a->worker].place);
+    bool fits = a->peer >= 0 && a->peer < sh->nworkers && a->peer != a->worker;
+    bool inside = fits && sh->workers[a->peer].holder == sh->workers[a->worker].holder;
+    fits = fits && (inside || sh->workers[a->peer].place == sh->workers[a->worker].place);
     if (fits && ls_buffer_in_arena(b.kind)) {
         int layer = b.index,
-            reader = ls_share_crosses(&p->share, layer) ? p->share.crossings[layer].reader : layer;
+            reader = ls_share_crosses(sh, layer) ? sh->crossings[layer].reader : layer;
         bool on = b.kind == LS_BUF_ACT;
         fits = reader != layer && b.kind != LS_BUF_SAVED &&
-               ls_share_runner(&p->share, a->worker, on ? layer : reader) == a->worker &&
-               ls_share_runner(&p->share, a->worker, on ? reader : layer) == a->peer;
-        nbytes = ls_share_samples(&p->share, a->micro) *
-                 (int64_t)p->share.model->layers[layer].y_floats *
-                 (int64_t)ls_dtype_size(p->share.compute);
+               ls_share_runner(sh, a->worker, on ? layer : reader) == a->worker &&
+               ls_share_runner(sh, a->worker, on ? reader : layer) == a->peer;
+        nbytes = ls_share_samples(sh, a->micro) * (int64_t)sh->model->layers[layer].y_floats *
+                 (int64_t)ls_dtype_size(sh->compute);
     } else if (fits && b.kind == LS_BUF_INBOX) {
-        fits = ls_share_touches(&p->share, a->bucket, cell) && b.index == a->bucket &&
-               ls_share_sends_part(&p->share, a->bucket, cell, a->chunk) &&
-               p->share.workers[a->peer].cell == ls_share_receiver(&p->share, a->bucket, cell);
-        ls_range part = ls_share_touched_part(&p->share, a->bucket, cell);
-        nbytes = (int64_t)((part.end - part.first) * ls_dtype_size(p->share.reduce));
+        fits = ls_share_touches(sh, a->bucket, cell) && b.index == a->bucket &&
+               ls_share_sends_part(sh, a->bucket, cell, a->chunk) &&
+               sh->workers[a->peer].cell == ls_share_receiver(sh, a->bucket, cell);
+        ls_range part = ls_share_touched_part(sh, a->bucket, cell);
+        nbytes = (int64_t)((part.end - part.first) * ls_dtype_size(sh->reduce));
         *writer_of(w, a->worker, a->bucket, a->slot) = 0;
     } else if (fits && b.kind == LS_BUF_PARAM) {
-        bool has = ls_share_has(&p->share, a->bucket, a->worker)
-                       ? w->updated[a->bucket * p->share.nworkers + a->worker]
-                       : w->messages[a->worker * p->share.nbuckets + a->bucket] > 0;
-        fits = has && b.index == a->bucket && !ls_share_has(&p->share, a->bucket, a->peer) &&
-               ls_share_touches(&p->share, a->bucket, p->share.workers[a->peer].cell);
-        nbytes = (int64_t)((p->share.buckets[a->bucket].end - p->share.buckets[a->bucket].first) *
-                           ls_dtype_size(p->share.compute));
-        w->messages[a->peer * p->share.nbuckets + a->bucket]++;
+        bool has = ls_share_has(sh, a->bucket, a->worker)
+                       ? w->updated[a->bucket * sh->nworkers + a->worker]
+                       : w->messages[a->worker * sh->nbuckets + a->bucket] > 0;
+        fits = has && b.index == a->bucket && !ls_share_has(sh, a->bucket, a->peer) &&
+               ls_share_touches(sh, a->bucket, sh->workers[a->peer].cell);
+        nbytes = (int64_t)((sh->buckets[a->bucket].end - sh->buckets[a->bucket].first) *
+                           ls_dtype_size(sh->compute));
+        w->messages[a->peer * sh->nbuckets + a->bucket]++;
     } else {
         fits = false;
     }
@@ -585,18 +590,18 @@ static void check_send(walk *w, const ls_action *a) {
 
 /* A part is taken before the Backward that completes the virtual worker's gradient. */
 static void check_take(walk *w, const ls_action *a) {
-    const ls_plan *p = w->p;
-    int slot = 0, layer = ls_share_closer(&p->share, a->bucket, a->chunk);
-    ls_share_fold(&p->share, a->worker, ls_share_vw_index(&p->share, a->worker, a->vw), &slot);
-    slot = ls_share_slot_of(&p->share, a->worker, a->chunk, slot);
-    if (!is_own(w, a) || !ls_share_has(&p->share, a->bucket, a->worker) || a->slot != slot)
+    const ls_share *sh = &w->p->share;
+    int slot = 0, layer = ls_share_closer(sh, a->bucket, a->chunk);
+    ls_share_fold(sh, a->worker, ls_share_vw_index(sh, a->worker, a->vw), &slot);
+    slot = ls_share_slot_of(sh, a->worker, a->chunk, slot);
+    if (!is_own(w, a) || !ls_share_has(sh, a->bucket, a->worker) || a->slot != slot)
         wrong(w, "belongs to another worker, or sum");
     if (is_chunk_done(w, a->vw, a->bucket, a->chunk))
         wrong(w, "comes after the gradient was complete");
-    int whole = p->share.model->layers[layer].traits.backward_whole;
-    if (!whole && w->backs[a->vw * p->share.model->nlayers + layer] + 1 != p->share.micros)
+    int whole = sh->model->layers[layer].traits.backward_whole;
+    if (!whole && w->backs[a->vw * sh->model->nlayers + layer] + 1 != sh->micros)
         wrong(w, "comes before the last micro-batch");
-    w->messages[a->worker * p->share.nbuckets + a->bucket]++;
+    w->messages[a->worker * sh->nbuckets + a->bucket]++;
 }
 
 static void check_action(walk *w, const ls_action *a) {
@@ -661,64 +666,6 @@ static void check_action(walk *w, const ls_action *a) {
         ls_action_uses(w->p, a, w->worker, on_use, w);
 }
 
-/* Does a whole or undivided parameter (ls_param) begin before `at` and end after it? first: where it would. */
-static bool is_whole_at(const ls_model *m, size_t at, size_t first) {
-    bool is = false;
-    for (int i = 0; i < m->nparams; i++) {
-        const ls_param *q = &m->params[i];
-        is = is || ((q->cut.whole || q->cut.undivided) && !q->frozen && q->offset == first &&
-                    q->offset < at && q->offset + q->count > at);
-    }
-    return is;
-}
-
-/* Each whole parameter is in one bucket, and one worker of a sharding group has all of it. */
-static void check_whole(walk *w) {
-    const ls_plan *p = w->p;
-    for (int i = 0; i < p->share.model->nparams; i++) {
-        const ls_param *q = &p->share.model->params[i];
-        int owners = 0;
-        for (int k = 0; q->cut.whole && !q->frozen && k < p->share.nbuckets; k++)
-            for (int n = 0; p->share.buckets[k].first <= q->offset && n < p->share.nshards; n++) {
-                ls_range s = ls_share_shard(
-                    &p->share, k, ls_share_member(&p->share, ls_share_holder_of(&p->share, k), n));
-                owners += s.first <= q->offset && q->offset + q->count <= s.end;
-            }
-        if (q->cut.whole && !q->frozen && owners != 1)
-            wrong(w, "belongs to a plan that divides a parameter which its optimizer needs whole");
-    }
-}
-
-/* Buckets are cut from the end of the flat gradient: each has as many blocks, or chunks, as its
- * bytes allow, but at least one, and the last has the rest. A bucket is larger if a whole parameter
- * begins it. */
-static void check_buckets(walk *w) {
-    const ls_plan *p = w->p;
-    size_t unit = ls_share_bucket_unit(p->share.config), end = 0, base = 0;
-    size_t units = p->share.config->bucket_nbytes / (unit * sizeof(float)), segments = 0;
-    size_t most = (units ? units : 1) * unit;
-    for (int k = 0; k < p->share.nbuckets; k++) {
-        if (end == base) {
-            base = segments++ * p->share.model->nfloats;
-            end = base + p->share.model->nfloats;
-        }
-        size_t first = end - base > most ? end - most : base, begin = p->share.buckets[k].first;
-        while (p->share.compress.on && first > base &&
-               (p->share.model->nfloats - (first - base)) % unit) {
-            first -= LS_BLOCK; /* to a cut between chunks */
-        }
-        for (int i = p->share.nends - 1; i >= 0; i--) /* the highest one below the end */
-            if (p->share.ends[i] > first && p->share.ends[i] < end) first = p->share.ends[i];
-        bool fits = begin == first || is_whole_at(p->share.model, first - base, begin - base);
-        if (p->share.buckets[k].end != end || !fits ||
-            p->share.buckets[k].island != (int)segments - 1)
-            wrong(w, "belongs to a plan with wrong buckets");
-        end = begin;
-    }
-    if (end > base || segments != 1 + (size_t)p->share.islands)
-        wrong(w, "belongs to a plan whose buckets leave out a part");
-}
-
 /* No transient buffer is in use at the end. */
 static void check_freed(walk *w) {
     int nbuffers = ls_plan_nbuffers(w->p);
@@ -731,71 +678,73 @@ static void check_freed(walk *w) {
 /* A worker takes a part of each virtual worker from each other cell that has one, or gets the new
  * parameters. */
 static int expected_messages(const ls_plan *p, int bucket, int worker) {
-    int own = p->share.workers[worker].cell, parts = 0;
-    if (!ls_share_has(&p->share, bucket, worker)) return ls_share_touches(&p->share, bucket, own);
-    for (int cell = 0; cell < p->share.ncells; cell++)
-        for (int chunk = 0; chunk < p->share.nchunks; chunk++)
-            parts += ls_share_sends_part(&p->share, bucket, cell, chunk) &&
-                     ls_share_receiver(&p->share, bucket, cell) == own;
-    return parts * p->share.workers[worker].nvws;
+    const ls_share *sh = &p->share;
+    int own = sh->workers[worker].cell, parts = 0;
+    if (!ls_share_has(sh, bucket, worker)) return ls_share_touches(sh, bucket, own);
+    for (int cell = 0; cell < sh->ncells; cell++)
+        for (int chunk = 0; chunk < sh->nchunks; chunk++)
+            parts += ls_share_sends_part(sh, bucket, cell, chunk) &&
+                     ls_share_receiver(sh, bucket, cell) == own;
+    return parts * sh->workers[worker].nvws;
 }
 
 static void check_end(walk *w) {
     const ls_plan *p = w->p;
-    int micros = p->share.micros, n = p->share.nworkers;
+    const ls_share *sh = &p->share;
+    int micros = sh->micros, n = sh->nworkers;
     w->at = p->nactions - 1;
-    for (int i = 0; i < p->share.V * p->share.model->nlayers; i++) {
-        const ls_layer *l = &p->share.model->layers[i % p->share.model->nlayers];
+    for (int i = 0; i < sh->V * sh->model->nlayers; i++) {
+        const ls_layer *l = &sh->model->layers[i % sh->model->nlayers];
         if (w->forwards[i] != (l->traits.loss ? 0 : micros) ||
             w->backs[i] != (l->link.is_constant        ? 0
                             : l->traits.backward_whole ? 1
                                                        : micros) ||
-            w->inputs[i] != (ls_share_splits(&p->share, i % p->share.model->nlayers) ? micros : 0))
+            w->inputs[i] != (ls_share_splits(sh, i % sh->model->nlayers) ? micros : 0))
             wrong(w, "ends a plan that leaves out a micro-batch");
     }
-    for (int k = 0; w->stage >= LS_STAGE_REDUCTION && k < p->share.nbuckets; k++)
+    for (int k = 0; w->stage >= LS_STAGE_REDUCTION && k < sh->nbuckets; k++)
         if (w->reduced[k] != (is_common(p, k) ? 0 : total(p)) ||
-            w->exchanged[k] != (p->share.sends_codes ? p->share.encodings : 0))
+            w->exchanged[k] != (sh->sends_codes ? sh->encodings : 0))
             wrong(w, "ends a plan that leaves out a bucket");
-    for (int k = 0; w->stage >= LS_STAGE_UPDATE && k < p->share.nbuckets * n; k++)
+    for (int k = 0; w->stage >= LS_STAGE_UPDATE && k < sh->nbuckets * n; k++)
         if (w->updated[k] != 1) wrong(w, "ends a plan that leaves out an update");
-    for (int k = 0; w->stage >= LS_STAGE_UPDATE && k < p->share.nbuckets; k++)
-        if (p->share.shards_moments && !p->share.buckets[k].is_gathered && !is_common(p, k) &&
+    for (int k = 0; w->stage >= LS_STAGE_UPDATE && k < sh->nbuckets; k++)
+        if (sh->shards_moments && !sh->buckets[k].is_gathered && !is_common(p, k) &&
             w->gathered[k] != 1)
             wrong(w, "ends a plan that leaves out a gather");
-    for (int k = 0; w->stage >= LS_STAGE_UPDATE && p->share.divides && k < p->share.nbuckets; k++)
+    for (int k = 0; w->stage >= LS_STAGE_UPDATE && sh->divides && k < sh->nbuckets; k++)
         for (int i = 0; i < n; i++)
-            if (w->messages[i * p->share.nbuckets + k] != expected_messages(p, k, i))
+            if (w->messages[i * sh->nbuckets + k] != expected_messages(p, k, i))
                 wrong(w, "ends a plan that leaves out a part of a gradient, or parameters");
     if (w->stage >= LS_STAGE_UPDATE && w->all_reduces != 1) wrong(w, "ends a plan without a norm");
     if (w->stage == LS_STAGE_WHOLE) check_freed(w);
 }
 
 ls_status ls_plan_verify(const ls_plan *p, ls_plan_stage stage, ls_error *e) {
+    const ls_share *sh = &p->share;
     walk w = {.p = p, .stage = stage, .e = e};
-    size_t n = (size_t)p->share.nworkers, cells = (size_t)(p->share.V * p->share.model->nlayers);
+    size_t n = (size_t)sh->nworkers, cells = (size_t)(sh->V * sh->model->nlayers);
     w.state = LS_NEW_ARRAY(char, n *(size_t)ls_plan_nbuffers(p));
     w.forwards = LS_NEW_ARRAY(int, cells);
     w.backs = LS_NEW_ARRAY(int, cells);
     w.recomputes = LS_NEW_ARRAY(int, cells);
     w.inputs = LS_NEW_ARRAY(int, cells);
-    w.latest = LS_NEW_ARRAY(int, n *(size_t)p->share.model->nlayers);
-    w.writers = LS_NEW_ARRAY(int, n *(size_t)p->share.nbuckets *(size_t)p->share.nslots);
-    w.messages = LS_NEW_ARRAY(int, n *(size_t)p->share.nbuckets);
-    w.adds = LS_NEW_ARRAY(int, (size_t)(p->share.V * p->share.nbuckets * p->share.nchunks));
-    w.joins = LS_NEW_ARRAY(int, n *(size_t)p->share.nbuckets);
-    w.squares = LS_NEW_ARRAY(int, (size_t)(p->share.V * p->share.nbuckets));
-    w.encodes = LS_NEW_ARRAY(int, (size_t)(p->share.V * p->share.nbuckets));
+    w.latest = LS_NEW_ARRAY(int, n *(size_t)sh->model->nlayers);
+    w.writers = LS_NEW_ARRAY(int, n *(size_t)sh->nbuckets *(size_t)sh->nslots);
+    w.messages = LS_NEW_ARRAY(int, n *(size_t)sh->nbuckets);
+    w.adds = LS_NEW_ARRAY(int, (size_t)(sh->V * sh->nbuckets * sh->nchunks));
+    w.joins = LS_NEW_ARRAY(int, n *(size_t)sh->nbuckets);
+    w.squares = LS_NEW_ARRAY(int, (size_t)(sh->V * sh->nbuckets));
+    w.encodes = LS_NEW_ARRAY(int, (size_t)(sh->V * sh->nbuckets));
     w.loads = LS_NEW_ARRAY(int, n);
     w.norms = LS_NEW_ARRAY(int, n);
-    w.reduced = LS_NEW_ARRAY(int, (size_t)p->share.nbuckets);
-    w.gathered = LS_NEW_ARRAY(int, (size_t)p->share.nbuckets);
-    w.exchanged = LS_NEW_ARRAY(int, (size_t)p->share.nbuckets);
-    w.decoded = LS_NEW_ARRAY(int, (size_t)p->share.nbuckets *n);
-    w.updated = LS_NEW_ARRAY(int, (size_t)p->share.nbuckets *n);
-    if (p->share.nholders > 1) list_writing(&w);
-    check_buckets(&w);
-    check_whole(&w);
+    w.reduced = LS_NEW_ARRAY(int, (size_t)sh->nbuckets);
+    w.gathered = LS_NEW_ARRAY(int, (size_t)sh->nbuckets);
+    w.exchanged = LS_NEW_ARRAY(int, (size_t)sh->nbuckets);
+    w.decoded = LS_NEW_ARRAY(int, (size_t)sh->nbuckets *n);
+    w.updated = LS_NEW_ARRAY(int, (size_t)sh->nbuckets *n);
+    if (sh->nholders > 1) list_writing(&w);
+    w.status = ls_share_verify(sh, e);
     for (w.at = 0; w.at < p->nactions && w.status == LS_OK; w.at++)
         check_action(&w, &p->actions[w.at]);
     if (w.status == LS_OK) check_end(&w);

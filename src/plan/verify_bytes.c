@@ -13,55 +13,56 @@ static size_t sums_of(const ls_plan *p, int bucket, ls_worker_set of) {
 
 /* Among some of the workers: those of an island, or a cell. */
 static size_t island_nbytes(const ls_plan *p, const ls_action *a, size_t floats) {
+    const ls_share *sh = &p->share;
     size_t n = (size_t)ls_worker_set_count(a->of), sum = 0;
-    size_t nbytes = floats * ls_dtype_size(p->share.reduce);
+    size_t nbytes = floats * ls_dtype_size(sh->reduce);
     size_t partial = sums_of(p, a->bucket, a->of);
-    if (a->kind == LS_ALL_GATHER) return (n - 1) * floats * ls_dtype_size(p->share.compute);
+    if (a->kind == LS_ALL_GATHER) return (n - 1) * floats * ls_dtype_size(sh->compute);
     if (a->kind == LS_ALL_REDUCE) return (n - 1) * partial * nbytes / n + (n - 1) * nbytes;
     for (int i = a->of.from; i < a->of.to; i += a->of.step) {
-        ls_range own = ls_share_shard(&p->share, a->bucket, i);
-        sum += (own.end - own.first) * (partial - (size_t)ls_share_sums(&p->share, a->bucket, i));
+        ls_range own = ls_share_shard(sh, a->bucket, i);
+        sum += (own.end - own.first) * (partial - (size_t)ls_share_sums(sh, a->bucket, i));
     }
-    return sum * ls_dtype_size(p->share.reduce);
+    return sum * ls_dtype_size(sh->reduce);
 }
 
 size_t ls_plan_read_nbytes(const ls_plan *p, const ls_action *a) {
-    const ls_worker_set all = {0, p->share.nworkers, 1};
-    size_t n = (size_t)p->share.nworkers, replicas = (size_t)p->share.nreplicas, sum = 0;
+    const ls_share *sh = &p->share;
+    const ls_worker_set all = {0, sh->nworkers, 1};
+    size_t n = (size_t)sh->nworkers, replicas = (size_t)sh->nreplicas, sum = 0;
     if (a->bucket == LS_SCALARS) {
-        const ls_model *m = p->share.model;
+        const ls_model *m = sh->model;
         size_t each = (size_t)(m->nlosses + m->nnotes) + (ls_weighing_is_on(&m->weighing) ? 1 : 0);
-        size_t blocks = m->nfloats / LS_BLOCK, islands = (size_t)p->share.islands;
+        size_t blocks = m->nfloats / LS_BLOCK, islands = (size_t)sh->islands;
         if (a->axis == LS_AXIS_ISLAND)
             return 2 * (size_t)(ls_worker_set_count(a->of) - 1) * blocks * sizeof(double);
-        size_t noise = p->share.noise ? (size_t)p->share.V * LS_NOISE_SUMS : 0;
-        return 2 * (n - 1) *
-               ((islands ? islands : blocks) + each * (size_t)p->share.batch + noise + 1) *
+        size_t noise = sh->noise ? (size_t)sh->V * LS_NOISE_SUMS : 0;
+        return 2 * (n - 1) * ((islands ? islands : blocks) + each * (size_t)sh->batch + noise + 1) *
                sizeof(double);
     }
-    if (a->kind == LS_EXCHANGE && p->share.has_factors) {
-        size_t nbytes = ls_share_round_floats(&p->share, a->bucket, a->round) * sizeof(float);
+    if (a->kind == LS_EXCHANGE && sh->has_factors) {
+        size_t nbytes = ls_share_round_floats(sh, a->bucket, a->round) * sizeof(float);
         return (n - 1) * sums_of(p, a->bucket, all) * nbytes / n + (n - 1) * nbytes;
     }
     if (a->kind == LS_EXCHANGE) {
-        for (int i = 0; i < p->share.nworkers; i++) {
-            ls_range part = ls_share_code_part(&p->share, a->bucket, i);
-            sum += (part.end - part.first) * (size_t)(ls_share_coded_before(&p->share, p->share.V) -
-                                                      ls_share_ncoded(&p->share, i));
+        for (int i = 0; i < sh->nworkers; i++) {
+            ls_range part = ls_share_code_part(sh, a->bucket, i);
+            sum += (part.end - part.first) *
+                   (size_t)(ls_share_coded_before(sh, sh->V) - ls_share_ncoded(sh, i));
         }
         return sum;
     }
-    size_t floats = p->share.buckets[a->bucket].end - p->share.buckets[a->bucket].first;
+    size_t floats = sh->buckets[a->bucket].end - sh->buckets[a->bucket].first;
     if (a->axis == LS_AXIS_ISLAND || a->axis == LS_AXIS_STAGE) return island_nbytes(p, a, floats);
-    if (a->kind == LS_ALL_GATHER) return (n - replicas) * floats * ls_dtype_size(p->share.compute);
-    size_t nbytes = floats * ls_dtype_size(p->share.reduce);
+    if (a->kind == LS_ALL_GATHER) return (n - replicas) * floats * ls_dtype_size(sh->compute);
+    size_t nbytes = floats * ls_dtype_size(sh->reduce);
     if (a->axis == LS_AXIS_REPLICAS) return 2 * (replicas - 1) * nbytes;
     size_t partial = sums_of(p, a->bucket, all);
     if (a->axis == LS_AXIS_ALL) return (n - 1) * partial * nbytes / n + (n - 1) * nbytes;
-    for (int i = 0; i < p->share.nworkers; i++) {
-        ls_range own = ls_share_shard(&p->share, a->bucket, i);
-        sum += (own.end - own.first) *
-               (partial / replicas - (size_t)ls_share_sums(&p->share, a->bucket, i));
+    for (int i = 0; i < sh->nworkers; i++) {
+        ls_range own = ls_share_shard(sh, a->bucket, i);
+        sum +=
+            (own.end - own.first) * (partial / replicas - (size_t)ls_share_sums(sh, a->bucket, i));
     }
-    return sum * ls_dtype_size(p->share.reduce);
+    return sum * ls_dtype_size(sh->reduce);
 }

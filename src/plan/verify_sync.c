@@ -27,16 +27,16 @@ static void wrong(walk *w, const char *what) {
 
 /* Deltas come in the order of the virtual workers, each followed by its folds. */
 static void check_delta(walk *w, const ls_action *a) {
-    const ls_plan *p = w->p;
-    int slot = 0, i = ls_share_vw_index(&p->share, a->worker, a->vw),
-        cell = a->vw * p->share.nbuckets + a->bucket;
-    if (i < 0 || i >= p->share.workers[a->worker].nvws) {
+    const ls_share *sh = &w->p->share;
+    int slot = 0, i = ls_share_vw_index(sh, a->worker, a->vw),
+        cell = a->vw * sh->nbuckets + a->bucket;
+    if (i < 0 || i >= sh->workers[a->worker].nvws) {
         wrong(w, "belongs to another worker");
         return;
     }
-    int folds = ls_share_fold(&p->share, a->worker, i, &slot);
+    int folds = ls_share_fold(sh, a->worker, i, &slot);
     bool delta = a->kind == LS_DELTA;
-    if (!ls_task_is_common(p->share.task) || !ls_share_changes_bucket(&p->share, a->bucket))
+    if (!ls_task_is_common(sh->task) || !ls_share_changes_bucket(sh, a->bucket))
         wrong(w, "is in the wrong plan");
     if (w->decisions || w->sums[a->bucket]) wrong(w, "comes too late");
     if (delta && (w->deltas[cell]++ || a->slot != slot)) wrong(w, "adds to the wrong sum");
@@ -46,10 +46,9 @@ static void check_delta(walk *w, const ls_action *a) {
 
 /* A Delta is rounded once, before anything is added to it. */
 static void check_encode(walk *w, const ls_action *a) {
-    const ls_plan *p = w->p;
-    int cell = a->vw * p->share.nbuckets + a->bucket;
-    if (!p->share.compress.on || !ls_share_is_coded(&p->share, a->vw))
-        wrong(w, "encodes what has no code");
+    const ls_share *sh = &w->p->share;
+    int cell = a->vw * sh->nbuckets + a->bucket;
+    if (!sh->compress.on || !ls_share_is_coded(sh, a->vw)) wrong(w, "encodes what has no code");
     if (w->deltas[cell] != 1 || w->adds[cell] || w->encodes[cell]++ || w->decisions)
         wrong(w, "comes before its Delta, or too late");
 }
@@ -60,10 +59,10 @@ static bool is_encoded(const walk *w, int vw, int bucket) {
 }
 
 static void check_exchange(walk *w, const ls_action *a) {
-    const ls_plan *p = w->p;
-    for (int vw = 0; vw < p->share.V; vw++)
+    const ls_share *sh = &w->p->share;
+    for (int vw = 0; vw < sh->V; vw++)
         if (!is_encoded(w, vw, a->bucket)) wrong(w, "comes before an Encode");
-    if (!p->share.sends_codes || w->exchanges[a->bucket]++ || w->decisions)
+    if (!sh->sends_codes || w->exchanges[a->bucket]++ || w->decisions)
         wrong(w, "sends codes twice, or too late");
 }
 
@@ -73,13 +72,12 @@ static void check_decode(walk *w, const ls_action *a) {
 }
 
 static void check_sum(walk *w, const ls_action *a) {
-    const ls_plan *p = w->p;
-    for (int worker = 0; worker < p->share.nworkers; worker++)
-        for (int i = 0; i < p->share.workers[worker].nvws; i++) {
-            int slot = 0, cell = ls_share_vw(&p->share, worker, i) * p->share.nbuckets + a->bucket;
-            if (w->deltas[cell] != 1 ||
-                !is_encoded(w, ls_share_vw(&p->share, worker, i), a->bucket) ||
-                w->adds[cell] != ls_share_fold(&p->share, worker, i, &slot))
+    const ls_share *sh = &w->p->share;
+    for (int worker = 0; worker < sh->nworkers; worker++)
+        for (int i = 0; i < sh->workers[worker].nvws; i++) {
+            int slot = 0, cell = ls_share_vw(sh, worker, i) * sh->nbuckets + a->bucket;
+            if (w->deltas[cell] != 1 || !is_encoded(w, ls_share_vw(sh, worker, i), a->bucket) ||
+                w->adds[cell] != ls_share_fold(sh, worker, i, &slot))
                 wrong(w, "comes before a Delta or a fold");
         }
     if (w->sums[a->bucket]++ || w->decisions) wrong(w, "sums twice, or too late");
@@ -93,12 +91,13 @@ static void count_sum(int buffer, ls_use how, void *arg) {
 
 /* Sums, copies or mixes of buckets that a worker needs for its updates. */
 static int needed_by(const ls_plan *p, int worker) {
-    int n = 0, nbuckets = p->share.segment_buckets;
-    for (int k = 0; p->share.task == LS_TASK_MIX && k < p->share.nbuckets; k++)
-        n += ls_share_has(&p->share, k, worker) && ls_share_changes_bucket(&p->share, k);
-    for (int k = 0; p->share.task != LS_TASK_MIX && k < nbuckets; k++)
-        n += ls_share_changes_bucket(
-            &p->share, p->share.task == LS_TASK_ADOPT ? ls_share_bucket_in(&p->share, k, 1) : k);
+    const ls_share *sh = &p->share;
+    int n = 0, nbuckets = sh->segment_buckets;
+    for (int k = 0; sh->task == LS_TASK_MIX && k < sh->nbuckets; k++)
+        n += ls_share_has(sh, k, worker) && ls_share_changes_bucket(sh, k);
+    for (int k = 0; sh->task != LS_TASK_MIX && k < nbuckets; k++)
+        n += ls_share_changes_bucket(sh,
+                                     sh->task == LS_TASK_ADOPT ? ls_share_bucket_in(sh, k, 1) : k);
     return n;
 }
 
@@ -114,18 +113,17 @@ static void check_decision(walk *w, const ls_action *a) {
 }
 
 static bool is_known(const walk *w, int bucket, int worker) {
-    const ls_plan *p = w->p;
-    if (!ls_share_changes_bucket(&p->share, bucket)) return true;
-    if (p->share.sends_codes) return w->decodes[bucket * p->share.nworkers + worker] == 1;
-    if (ls_task_is_common(p->share.task)) return w->sums[bucket] == 1;
-    if (p->share.task == LS_TASK_MIX) {
-        int list[LS_MIXING_MOST],
-            n = ls_share_terms_of(&p->share, p->share.buckets[bucket].island, list);
-        bool has = ls_share_has(&p->share, bucket, worker);
-        return w->mixes[bucket * p->share.nworkers + worker] == (has ? n : 0);
+    const ls_share *sh = &w->p->share;
+    if (!ls_share_changes_bucket(sh, bucket)) return true;
+    if (sh->sends_codes) return w->decodes[bucket * sh->nworkers + worker] == 1;
+    if (ls_task_is_common(sh->task)) return w->sums[bucket] == 1;
+    if (sh->task == LS_TASK_MIX) {
+        int list[LS_MIXING_MOST], n = ls_share_terms_of(sh, sh->buckets[bucket].island, list);
+        bool has = ls_share_has(sh, bucket, worker);
+        return w->mixes[bucket * sh->nworkers + worker] == (has ? n : 0);
     }
-    int common = ls_share_common_bucket(&p->share, bucket);
-    return w->copies[common * p->share.nworkers + worker] == 1;
+    int common = ls_share_common_bucket(sh, bucket);
+    return w->copies[common * sh->nworkers + worker] == 1;
 }
 
 static void check_update(walk *w, const ls_action *a) {
@@ -137,43 +135,45 @@ static void check_update(walk *w, const ls_action *a) {
 /* Before the decision the common parameters are gathered beside the state, after it what was
  * updated. */
 static void check_gather(walk *w, const ls_action *a) {
-    const ls_plan *p = w->p;
-    ls_worker_set of = p->share.buckets[a->bucket].workers;
+    const ls_share *sh = &w->p->share;
+    ls_worker_set of = sh->buckets[a->bucket].workers;
     for (int worker = of.from; worker < of.to; worker++)
-        if (w->decisions && w->updates[a->bucket * p->share.nworkers + worker] != 1)
+        if (w->decisions && w->updates[a->bucket * sh->nworkers + worker] != 1)
             wrong(w, "gathers before an Update");
-    for (int worker = 0; !w->decisions && worker < p->share.nworkers; worker++)
-        w->copies[a->bucket * p->share.nworkers + worker]++;
+    for (int worker = 0; !w->decisions && worker < sh->nworkers; worker++)
+        w->copies[a->bucket * sh->nworkers + worker]++;
 }
 
 static bool has_replica(const ls_plan *p, int bucket, int island, int worker) {
-    return ls_share_has(
-        &p->share, ls_share_bucket_in(&p->share, ls_share_common_bucket(&p->share, bucket), island),
-        worker);
+    const ls_share *sh = &p->share;
+    return ls_share_has(sh, ls_share_bucket_in(sh, ls_share_common_bucket(sh, bucket), island),
+                        worker);
 }
 
 static void check_send(walk *w, const ls_action *a) {
     const ls_plan *p = w->p;
-    if (p->share.task != LS_TASK_MIX || !has_replica(p, a->bucket, a->island, a->worker))
+    const ls_share *sh = &p->share;
+    if (sh->task != LS_TASK_MIX || !has_replica(p, a->bucket, a->island, a->worker))
         wrong(w, "sends what the worker has not");
     if (w->decisions) wrong(w, "comes too late");
-    w->arrived[a->bucket * p->share.nworkers + a->peer] = a->term + 1;
+    w->arrived[a->bucket * sh->nworkers + a->peer] = a->term + 1;
 }
 
 /* Terms are added in the order of the replicas; what another worker has must have come before. */
 static void check_mix(walk *w, const ls_action *a) {
     const ls_plan *p = w->p;
-    int list[LS_MIXING_MOST], cell = a->bucket * p->share.nworkers + a->worker;
+    const ls_share *sh = &p->share;
+    int list[LS_MIXING_MOST], cell = a->bucket * sh->nworkers + a->worker;
     int *done = &w->mixes[cell];
-    if (p->share.task != LS_TASK_MIX || !ls_share_has(&p->share, a->bucket, a->worker)) {
+    if (sh->task != LS_TASK_MIX || !ls_share_has(sh, a->bucket, a->worker)) {
         wrong(w, "is in the wrong plan");
         return;
     }
-    int n = ls_share_terms_of(&p->share, p->share.buckets[a->bucket].island, list);
+    int n = ls_share_terms_of(sh, sh->buckets[a->bucket].island, list);
     if (a->term != *done || a->term >= n || a->island != list[a->term] ||
         a->start != (a->term == 0))
         wrong(w, "is not the next term of the mix");
-    ls_range own = ls_share_owned(&p->share, a->bucket, a->worker);
+    ls_range own = ls_share_owned(sh, a->bucket, a->worker);
     bool comes = own.first < own.end && !has_replica(p, a->bucket, a->island, a->worker);
     if (w->decisions || (comes && w->arrived[cell] != a->term + 1))
         wrong(w, "comes before its Send, or too late");
@@ -181,8 +181,8 @@ static void check_mix(walk *w, const ls_action *a) {
 }
 
 static void check(walk *w, const ls_action *a) {
-    const ls_plan *p = w->p;
-    if (a->bucket != LS_SCALARS && (a->bucket < 0 || a->bucket >= p->share.nbuckets)) {
+    const ls_share *sh = &w->p->share;
+    if (a->bucket != LS_SCALARS && (a->bucket < 0 || a->bucket >= sh->nbuckets)) {
         wrong(w, "names a bucket that does not exist");
         return;
     }
@@ -192,7 +192,7 @@ static void check(walk *w, const ls_action *a) {
     case LS_ENCODE: check_encode(w, a); break;
     case LS_EXCHANGE: check_exchange(w, a); break;
     case LS_DECODE: check_decode(w, a); break;
-    case LS_COPY: w->copies[a->bucket * p->share.nworkers + a->worker]++; break;
+    case LS_COPY: w->copies[a->bucket * sh->nworkers + a->worker]++; break;
     case LS_SEND: check_send(w, a); break;
     case LS_MIX: check_mix(w, a); break;
     case LS_REDUCE_SCATTER: check_sum(w, a); break;
@@ -209,8 +209,8 @@ static void check(walk *w, const ls_action *a) {
 }
 
 ls_status ls_plan_verify_sync(const ls_plan *p, ls_error *e) {
-    size_t n = (size_t)p->share.nworkers, nbuckets = (size_t)p->share.nbuckets,
-           V = (size_t)p->share.V;
+    const ls_share *sh = &p->share;
+    size_t n = (size_t)sh->nworkers, nbuckets = (size_t)sh->nbuckets, V = (size_t)sh->V;
     walk w = {.p = p, .e = e};
     w.deltas = LS_NEW_ARRAY(int, V *nbuckets);
     w.adds = LS_NEW_ARRAY(int, V *nbuckets);

@@ -47,11 +47,12 @@ static void name_layer(const char *name, char text[4 * SHORT]) {
 
 /* "h.0.attn to h.5.mlp": the first and the last layer. */
 static void name_stage(const ls_plan *p, int stage, char *text, size_t size) {
+    const ls_share *sh = &p->share;
     char from[4 * SHORT], to[4 * SHORT];
     int first = 0, end = 0;
-    ls_share_stage_layers(&p->share, stage, &first, &end);
-    name_layer(p->share.model->layers[first].name, from);
-    name_layer(p->share.model->layers[end - 1].name, to);
+    ls_share_stage_layers(sh, stage, &first, &end);
+    name_layer(sh->model->layers[first].name, from);
+    name_layer(sh->model->layers[end - 1].name, to);
     bool one = strcmp(from, to) == 0;
     snprintf(text, size, one ? "%s" : "%s to %s", from, to);
 }
@@ -65,14 +66,15 @@ static void name_parts(const char *what, int first, int end, int n, char *text, 
 }
 
 static void name_slices(const ls_plan *p, int worker, char *text, size_t size) {
-    int first = p->share.workers[worker].first_slice, end = p->share.workers[worker].end_slice;
-    name_parts("slice", first, end, p->share.model->nslices, text, size);
+    const ls_share *sh = &p->share;
+    int first = sh->workers[worker].first_slice, end = sh->workers[worker].end_slice;
+    name_parts("slice", first, end, sh->model->nslices, text, size);
 }
 
 static void name_chunks(const ls_plan *p, int worker, char *text, size_t size) {
-    int first = p->share.workers[worker].first_chunk, end = p->share.workers[worker].end_chunk;
-    name_parts(p->share.model->together > 1 ? "part" : "chunk", first, end, p->share.nchunks, text,
-               size);
+    const ls_share *sh = &p->share;
+    int first = sh->workers[worker].first_chunk, end = sh->workers[worker].end_chunk;
+    name_parts(sh->model->together > 1 ? "part" : "chunk", first, end, sh->nchunks, text, size);
 }
 
 /* Appends "; experts 0 to 3" where there are any. */
@@ -85,8 +87,9 @@ static void add_experts(const ls_plan *p, int worker, char *text, size_t size) {
 
 static void put_worker(picture *d, int cell, int place, double x, double y) {
     const ls_plan *p = d->p;
-    const ls_pipe_schedule s = {.kind = p->share.config->schedule, .workers = p->share.pipe};
-    int worker = ls_share_worker(&p->share, cell, place), pipe = cell / p->share.beside;
+    const ls_share *sh = &p->share;
+    const ls_pipe_schedule s = {.kind = sh->config->schedule, .workers = sh->pipe};
+    int worker = ls_share_worker(sh, cell, place), pipe = cell / sh->beside;
     char text[2 * LS_NAME + LS_PLAN_EXPERTS];
     snprintf(text, sizeof text, "worker %d", worker);
     ls_svg_put_box(&(ls_svg_box){.x = x,
@@ -98,17 +101,17 @@ static void put_worker(picture *d, int cell, int place, double x, double y) {
                                  .title = text},
                    &d->svg);
     put_line(d, x, y += LINE, text, LS_INK);
-    for (int chunk = 0; chunk < p->share.stages_each; chunk++) {
+    for (int chunk = 0; chunk < sh->stages_each; chunk++) {
         int stage = ls_pipe_stage(&s, pipe, chunk);
         name_stage(p, stage, text, sizeof text);
         put_line(d, x, y += LINE, text, LS_INK);
     }
-    if (p->share.tensor > 1) {
+    if (sh->tensor > 1) {
         name_slices(p, worker, text, sizeof text);
-        if (p->share.context == 1) add_experts(p, worker, text, sizeof text);
+        if (sh->context == 1) add_experts(p, worker, text, sizeof text);
         put_line(d, x, y += LINE, text, LS_INK);
     }
-    if (p->share.context > 1) {
+    if (sh->context > 1) {
         name_chunks(p, worker, text, sizeof text);
         add_experts(p, worker, text, sizeof text);
         put_line(d, x, y += LINE, text, LS_INK);
@@ -116,25 +119,27 @@ static void put_worker(picture *d, int cell, int place, double x, double y) {
     snprintf(text, sizeof text, "%.3g M parameters",
              (double)ls_plan_worker_params(p, worker) / 1e6);
     put_line(d, x, y += LINE, text, LS_GREY);
-    int shards = p->share.nshards;
-    if (p->share.shards_moments && shards > 1) {
+    int shards = sh->nshards;
+    if (sh->shards_moments && shards > 1) {
         snprintf(text, sizeof text, "shard %d of %d (zero %d)",
-                 p->share.workers[worker].holder_place % shards, shards, p->share.config->zero);
+                 sh->workers[worker].holder_place % shards, shards, sh->config->zero);
         put_line(d, x, y += LINE, text, LS_GREY);
     }
 }
 
 static void write_title(const ls_plan *p, char text[160]) {
-    int at = snprintf(text, 160, "%d worker%s: data %d, pipe %d, tensor %d", p->share.nworkers,
-                      ls_plural(p->share.nworkers), p->share.data, p->share.pipe, p->share.tensor);
-    if (p->share.context > 1)
-        snprintf(text + at, 160 - (size_t)at, ", %s %d", ls_share_context_title(p->share.model),
-                 p->share.context);
+    const ls_share *sh = &p->share;
+    int at = snprintf(text, 160, "%d worker%s: data %d, pipe %d, tensor %d", sh->nworkers,
+                      ls_plural(sh->nworkers), sh->data, sh->pipe, sh->tensor);
+    if (sh->context > 1)
+        snprintf(text + at, 160 - (size_t)at, ", %s %d", ls_share_context_title(sh->model),
+                 sh->context);
 }
 
 static void put_all(picture *d) {
     const ls_plan *p = d->p;
-    int data = p->share.data;
+    const ls_share *sh = &p->share;
+    int data = sh->data;
     char text[160];
     write_title(p, text);
     ls_svg_put_text(
@@ -143,8 +148,8 @@ static void put_all(picture *d) {
         &d->svg);
     put(d, MARGIN, MARGIN + 30, "columns: stages of the pipeline; rows: parts of the batch",
         LS_GREY);
-    for (int cell = 0; cell < p->share.ncells; cell++) {
-        int pipe = cell / p->share.beside;
+    for (int cell = 0; cell < sh->ncells; cell++) {
+        int pipe = cell / sh->beside;
         double x = MARGIN + cell * (BOX + GAP) + pipe * (BETWEEN - GAP);
         for (int i = 0; i < d->rows; i++) put_worker(d, cell, i, x, TOP + i * (d->height + GAP));
     }
@@ -155,10 +160,11 @@ static void put_all(picture *d) {
 }
 
 ls_status ls_mesh_svg(const ls_plan *p, const char *path, ls_error *e) {
+    const ls_share *sh = &p->share;
     picture d = {.p = p};
-    int data = p->share.data, pipe = p->share.pipe, cells = p->share.ncells;
+    int data = sh->data, pipe = sh->pipe, cells = sh->ncells;
     d.rows = data < ROWS ? data : ROWS;
-    d.height = LINE * (4 + p->share.stages_each + (p->share.tensor > 1) + (p->share.context > 1));
+    d.height = LINE * (4 + sh->stages_each + (sh->tensor > 1) + (sh->context > 1));
     int width = 2 * MARGIN + cells * (BOX + GAP) + (pipe - 1) * (BETWEEN - GAP);
     char title[160];
     write_title(p, title);

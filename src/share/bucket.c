@@ -83,7 +83,8 @@ static const ls_param *whole_around(const ls_model *m, size_t at, size_t *end_p)
     for (int i = 0; i < m->nparams; i++) {
         const ls_param *q = &m->params[i];
         size_t end = (q->offset + q->count + LS_BLOCK - 1) / LS_BLOCK * LS_BLOCK;
-        if (!(q->cut.whole || q->cut.undivided) || q->frozen || at <= q->offset || at >= end) continue;
+        if (!(q->cut.whole || q->cut.undivided) || q->frozen || at <= q->offset || at >= end)
+            continue;
         *end_p = end;
         return q;
     }

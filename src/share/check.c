@@ -18,10 +18,8 @@ const char *ls_share_context_title(const ls_model *m) {
 
 const char *ls_share_chunk_name(const ls_model *m) { return m->together > 1 ? "parts" : "chunks"; }
 
-static int at_least_one(int n) { return n > 1 ? n : 1; }
-
 int ls_share_config_cells(const ls_share_config *c) {
-    return at_least_one(c->pipe) * at_least_one(c->tensor) * at_least_one(c->context);
+    return ls_share_degree(c->pipe) * ls_share_degree(c->tensor) * ls_share_degree(c->context);
 }
 
 int ls_share_config_micros(const ls_share_config *c) {

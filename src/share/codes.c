@@ -219,10 +219,13 @@ size_t ls_share_factors_nbytes(const ls_share *sh, int worker) {
     return floats * sizeof(float);
 }
 
-bool ls_share_is_matrix(const ls_param *x) { return x->ndims >= 2 && !x->frozen && !x->window.rows; }
+bool ls_share_is_matrix(const ls_param *x) {
+    return x->ndims >= 2 && !x->frozen && !x->window.rows;
+}
 
 void ls_share_place_matrices(ls_model *m) {
-    for (int i = 0; i < m->nparams; i++) m->params[i].cut.undivided = ls_share_is_matrix(&m->params[i]);
+    for (int i = 0; i < m->nparams; i++)
+        m->params[i].cut.undivided = ls_share_is_matrix(&m->params[i]);
     ls_model_place(m);
 }
 

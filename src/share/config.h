@@ -60,6 +60,8 @@ ls_status ls_share_check(const ls_share_config *, ls_error *);
 const char *ls_share_context_name(const ls_model *);
 const char *ls_share_context_title(const ls_model *); /* where samples, too, are cut: both */
 const char *ls_share_chunk_name(const ls_model *);
+/* A degree of the mesh: 0 and 1 mean that nothing is divided. */
+static inline int ls_share_degree(int n) { return n > 1 ? n : 1; }
 /* Workers that have one model together; micro-batches of a virtual worker. */
 int ls_share_config_cells(const ls_share_config *);
 int ls_share_config_micros(const ls_share_config *);

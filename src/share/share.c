@@ -14,20 +14,18 @@
 #include "share/mesh.h"
 #include "tensor/dtype.h"
 
-static int at_least_one(int n) { return n > 1 ? n : 1; }
-
 static void set_mesh(ls_share *sh, const ls_share_config *c) {
-    sh->pipe = at_least_one(c->pipe);
-    sh->tensor = at_least_one(c->tensor);
-    sh->context = at_least_one(c->context);
+    sh->pipe = ls_share_degree(c->pipe);
+    sh->tensor = ls_share_degree(c->tensor);
+    sh->context = ls_share_degree(c->context);
     sh->beside = sh->tensor * sh->context;
     sh->ncells = sh->pipe * sh->beside;
     sh->nholders = sh->pipe * sh->tensor;
     sh->data = c->nworkers / sh->ncells;
-    sh->stages_each = at_least_one(c->chunks);
-    sh->nchunks = at_least_one(c->model->nchunks);
+    sh->stages_each = ls_share_degree(c->chunks);
+    sh->nchunks = ls_share_degree(c->model->nchunks);
     sh->most_chunks = (sh->nchunks + sh->context - 1) / sh->context;
-    sh->divides = sh->nholders > 1; /* or by chunks: see find_workers() */
+    sh->divides = sh->nholders > 1; /* or by chunks: see ls_share_assign_buckets() */
 }
 
 static void set_islands(ls_share *sh, const ls_share_config *c) {
@@ -92,7 +90,7 @@ static void set_scalars(ls_share *sh) {
 static void place_worker(ls_share *sh, int worker) {
     ls_worker_share *x = &sh->workers[worker];
     int beside = sh->beside, tensor = sh->tensor, part = worker % beside / tensor;
-    int slices = at_least_one(sh->model->nslices);
+    int slices = ls_share_degree(sh->model->nslices);
     x->cell = worker / (sh->data * beside) * beside + worker % beside;
     x->place = worker / beside % sh->data;
     x->holder = x->cell / beside * tensor + x->cell % tensor;
@@ -149,7 +147,7 @@ static void fill_workers(ls_share *sh) {
 
 /* ---- each bucket ---- */
 
-static void find_shared_use(ls_share *sh) {
+static void finish_buckets(ls_share *sh) {
     for (int k = 0; k < sh->nbuckets; k++) {
         ls_bucket *b = &sh->buckets[k];
         size_t nbytes = (b->end - b->first) * ls_dtype_size(sh->compute);
@@ -198,7 +196,7 @@ static ls_status fill(ls_share *sh, ls_error *e) {
     ls_share_cut_buckets(sh);
     LS_TRY(ls_share_assign_buckets(sh, e));
     ls_share_cut_shards(sh);
-    find_shared_use(sh);
+    finish_buckets(sh);
     if (sh->compress.on) ls_share_cut_pieces(sh);
     sh->error_floats = sh->model->nfloats + sh->nfactors;
     set_scalars(sh);

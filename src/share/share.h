@@ -262,6 +262,8 @@ typedef struct ls_share {
 /* LS_EINVAL: workers can't divide the model so (ls_share_check()). */
 ls_status ls_share_make(const struct ls_share_config *, ls_share *sh_p, ls_error *);
 void ls_share_free(ls_share *);
+/* LS_EINVAL: buckets or shards are not such as they should be. */
+ls_status ls_share_verify(const ls_share *, ls_error *);
 
 /* ---- workers ---- */
 

@@ -12,11 +12,11 @@
 
 #include "state/world.h"
 
-/* errors [2][V][ls_plan_error_floats()], clear at first. */
+/* errors [2][V][ls_share.error_floats], clear at first. */
 ls_status ls_errors_map(const ls_share *, float **errors_p, ls_error *);
 void ls_errors_unmap(const ls_share *, float *errors);
 
-/* [ls_plan_error_floats()] those of a virtual worker after `steps` steps. Those of the next one follow. */
+/* [ls_share.error_floats] those of a virtual worker after `steps` steps. Those of the next one follow. */
 static inline float *ls_errors_of(float *errors, const ls_share *sh, int64_t steps, int vw) {
     size_t row = (size_t)(steps % 2) * (size_t)sh->V + (size_t)vw;
     return errors + row * sh->error_floats;

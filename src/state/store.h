@@ -87,7 +87,7 @@ void *ls_store_params(ls_store *, int area); /* [nfloats] of the plan's compute 
 float *ls_store_state(ls_store *, int area); /* masters (16-bit parameters alone), states */
 void *ls_store_grads(ls_store *, int worker);
 float *ls_store_errors(ls_store *);          /* of all virtual workers (state/errors.h) */
-void *ls_store_room(ls_store *, int worker); /* ls_plan_room_nbytes(); NULL where that is 0 */
+void *ls_store_room(ls_store *, int worker); /* ls_share.nbytes.room; NULL where that is 0 */
 /* For each half and virtual worker, the journal's mark of the steps after which its errors are
  * complete on this host; 0: they are not. */
 atomic_uint *ls_store_error_marks(ls_store *);
@@ -128,7 +128,7 @@ ls_store_finding ls_store_get_finding(const ls_store *);
 
 /* ---- between views ---- */
 
-/* Changes that the state has had: its steps, or with islands, ls_plan_changes() a step. -1: there
+/* Changes that the state has had: its steps, or with islands, ls_share.changes a step. -1: there
  * is no state yet. */
 int64_t ls_store_steps(const ls_store *);
 /* Its complete training steps; -1: there is no state yet. */

@@ -25,17 +25,17 @@ typedef struct ls_world {
     bool state_in_file; /* masters and states are in a file */
     bool in_one_thread; /* all workers run in the calling thread */
     void *params;       /* [nfloats] of the plan's compute type */
-    float *state;       /* [ls_plan_nflats()][nfloats] masters, if any, and states */
+    float *state;       /* [ls_share.nflats][nfloats] masters, if any, and states */
     ls_flat flat;       /* the f32 parameters (params, or masters), and states */
     void *grads;        /* [slots of this worker][nfloats] of the plan's reduce type */
-    float *wide;        /* [nfloats] sums over micro-batches; NULL: not needed (ls_plan_wide) */
+    float *wide;        /* [nfloats] sums over micro-batches; NULL: not needed (ls_share.wide) */
     const ls_frozen_value
         *frozen; /* [nparams] the caller's (train/frozen.h); NULL: there are none */
     /* [2][V][nfloats] errors of virtual workers (state/errors.h); NULL: the plan has none */
     float *errors;
     bool frees_errors; /* this world frees them */
-    double *parts;     /* [ls_plan_nscalars] this worker's norms and losses; 0 elsewhere */
-    double *sums;      /* [ls_plan_nscalars] sums over all workers */
+    double *parts;     /* [ls_share.nscalars] this worker's norms and losses; 0 elsewhere */
+    double *sums;      /* [ls_share.nscalars] sums over all workers */
     void *room;        /* for updates of whole parameters (optim/whole.h); NULL: there are none */
     /* Notes of steps apart (state/apart.h); NULL: there are no islands */
     _Atomic double *apart_rows;
@@ -86,7 +86,7 @@ void ls_world_round(const ls_world *, const ls_share *, const ls_compute *, size
 void ls_world_drop_params(const ls_world *, const ls_share *);
 /* Collective: all workers have the average of all parameters (ema: optim.ema, else those of rules,
  * ls_optim_weights()) in *params_p, of the plan's compute type: ls_unmap() it,
- * ls_plan_params_nbytes(). */
+ * ls_share.nbytes.params. */
 ls_status ls_world_gather_average(ls_world *, const ls_share *, const ls_compute *, bool ema,
                                   void **params_p, ls_error *);
 

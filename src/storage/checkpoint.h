@@ -98,7 +98,7 @@ char *ls_checkpoint_run(const char *path);
  * are loaded. The model must have the tensors' names and shapes. */
 ls_status ls_checkpoint_load(const char *path, ls_train_state *, ls_error *);
 
-/* Sets errors [nerrors][ls_plan_error_floats()] to those of the virtual workers in wants [nerrors]. Checks the
+/* Sets errors [nerrors][ls_share.error_floats] to those of the virtual workers in wants [nerrors]. Checks the
  * checkpoint's files. */
 typedef struct ls_checkpoint_errors {
     const ls_plan *plan;

@@ -21,7 +21,7 @@ typedef struct ls_train_state {
     const ls_range *held; /* [nowned] */
     bool begins; /* a new run begins with them: adapters that the file lacks are left as they are */
     bool ema;    /* flat.of[0] is loaded with their average (optim.ema) */
-    /* [nerrors][ls_plan_error_floats()] what encoding has lost of virtual workers' gradients
+    /* [nerrors][ls_share.error_floats] what encoding has lost of virtual workers' gradients
      * (state/errors.h), by this plan */
     float *errors;
     int nerrors;

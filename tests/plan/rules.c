@@ -142,7 +142,7 @@ static const char *check_virtual_workers(const rules *u, int w) {
     int n = 0, a = 0, b = 0, sums = 1;
     for (int v = 0; v < u->c->V; v++) {
         if (!rules_runs(u, w, v)) continue;
-        if (ls_share_vw_index(&u->p->share, w, v) != n) return "ls_plan_vw_index";
+        if (ls_share_vw_index(&u->p->share, w, v) != n) return "ls_share_vw_index";
         if (ls_share_vw(&u->p->share, w, n++) != v) return "ls_share_vw";
     }
     if (u->p->share.workers[w].nvws != n) return "ls_worker_share.nvws";
@@ -177,34 +177,34 @@ static const char *check_layers(const rules *u, int bucket) {
         const int *list = NULL;
         int n = ls_share_touched(&u->p->share, l, &list), found = 0;
         for (int i = 0; i < n; i++) found += list[i] == bucket;
-        if (found != rules_touches(u, l, bucket)) return "ls_plan_touched";
+        if (found != rules_touches(u, l, bucket)) return "ls_share_touched";
         if (!found) continue;
         if (first < 0) first = l;
         last = l;
     }
     if (first < 0) return NULL; /* padding */
-    return b->opener == first && b->writer == last ? NULL : "ls_plan_cut_buckets";
+    return b->opener == first && b->writer == last ? NULL : "ls_share_cut_buckets";
 }
 
 static const char *check_samples(const rules *u) {
     int64_t all = u->c->batch / u->c->V, sum = 0;
-    if (u->p->share.micros != u->M) return "ls_plan_micros";
+    if (u->p->share.micros != u->M) return "ls_share.micros";
     for (int i = 0; i < u->M; i++) {
         int64_t n = ls_share_samples(&u->p->share, i);
-        if (n < 1 || n > u->c->micro_batch) return "ls_plan_samples";
+        if (n < 1 || n > u->c->micro_batch) return "ls_share_samples";
         sum += n;
     }
-    if (sum != all || ls_share_samples(&u->p->share, -1) != all) return "ls_plan_samples";
+    if (sum != all || ls_share_samples(&u->p->share, -1) != all) return "ls_share_samples";
     return NULL;
 }
 
 const char *rules_check_answers(const ls_plan *p) {
     rules u = rules_of(p);
     const char *bad = check_samples(&u);
-    if (p->share.nshards != u.S || p->share.nreplicas != u.R) bad = "ls_plan_shards";
-    if (p->share.nrounds != (u.c->early ? u.c->V / u.n : 1)) bad = "ls_plan_rounds";
-    if (p->share.round_vws != (u.c->early ? u.n : u.c->V)) bad = "ls_plan_round_vws";
-    if (p->share.wide != (u.c->reduce != LS_F32 && u.M > 1)) bad = "ls_plan_wide";
+    if (p->share.nshards != u.S || p->share.nreplicas != u.R) bad = "ls_share.nshards";
+    if (p->share.nrounds != (u.c->early ? u.c->V / u.n : 1)) bad = "ls_share.nrounds";
+    if (p->share.round_vws != (u.c->early ? u.n : u.c->V)) bad = "ls_share.round_vws";
+    if (p->share.wide != (u.c->reduce != LS_F32 && u.M > 1)) bad = "ls_share.wide";
     for (int w = 0; w < u.n && !bad; w++) bad = check_virtual_workers(&u, w);
     for (int k = 0; k < p->share.nbuckets && !bad; k++) {
         bad = check_shards(&u, k);

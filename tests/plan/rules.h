@@ -60,7 +60,7 @@ bool rules_has_param(const ls_layer *, int param);
 bool rules_touches(const rules *, int layer, int bucket);
 bool rules_reads_params(const rules *, const ls_action *);
 
-/* Compares the functions by which others read a plan (ls_plan_shard(), ls_plan_vw() and the like)
+/* Compares the functions by which others read a plan (ls_share_shard(), ls_share_vw() and the like)
  * with the rules. Returns the name of a wrong one; NULL: none is wrong. */
 const char *rules_check_answers(const ls_plan *);
 
