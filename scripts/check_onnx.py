@@ -314,7 +314,7 @@ def check_language():
 # ---- recommenders ----
 
 def check_recommenders():
-    """Of ratings by users of items, and of clicks; rows of tables of the batch alone, and of all."""
+    """Models of ratings and of clicks, whose tables have a batch's rows alone, or all rows."""
     with open("ratings.csv", "w") as f:
         f.write("u,i,r,t\n")
         for k in range(400):

@@ -6,8 +6,8 @@
 
 MODEL is a directory with a tokenizer and a chat template (lockstep import makes it). Each template,
 the model's own and those given (by default those that the package trl has), writes the conversations
-below: the text must be that of apply_chat_template(), byte for byte, or both must refuse. Of the
-model's own template the token ids must be those of its tokenizer, too.
+below: the text must be that of apply_chat_template(), byte for byte, or both must refuse. For
+the model's own template, the token ids must be those of its tokenizer, too.
 
 With --random, N expressions and N templates are drawn (random_templates.py; 3,000 if N is not
 given), and rendered by RENDER, the program tests/template/render.c. What ours prints must be what
@@ -57,7 +57,7 @@ def theirs(template, messages, tokens):
 
 
 def ours(program, model, path, conversations):
-    """Of each conversation an object with its text and ids, or our message if it is refused."""
+    """For each conversation an object with its text and ids, or our message if it is refused."""
     with tempfile.NamedTemporaryFile("w", suffix=".jsonl") as f:
         f.writelines(json.dumps({"messages": messages}) + "\n" for messages in conversations)
         f.flush()

@@ -227,13 +227,14 @@ ls_status ls_reduce(ls_group *g, const void *in, void *out, size_t count, ls_dty
 /* in [size * count]; worker r gets block r of the reduction: out [count]. */
 ls_status ls_reduce_scatter(ls_group *g, const void *in, void *out, size_t count, ls_dtype dtype,
                             ls_op op, ls_error *e);
-/* The same with blocks of counts [size], the same on all workers. */
+/* The blocks have counts [size] elements, which are the same on all workers. */
 ls_status ls_reduce_scatter_v(ls_group *g, const void *in, void *out, const size_t *counts,
                               ls_dtype dtype, ls_op op, ls_error *e);
 /* out [size * count]: worker r's in [count] is block r, at all workers. */
 ls_status ls_all_gather(ls_group *g, const void *in, void *out, size_t count, ls_dtype dtype,
                         ls_error *e);
-/* The same with in [counts[rank]]. */
+/* As ls_all_gather(), but worker r has in [counts[r]]; counts [size] are the same on all
+ * workers. */
 ls_status ls_all_gather_v(ls_group *g, const void *in, void *out, const size_t *counts,
                           ls_dtype dtype, ls_error *e);
 /* Copies the root's buf [count] to all workers. */
@@ -250,8 +251,8 @@ ls_status ls_scatter(ls_group *g, const void *in, void *out, size_t count, ls_dt
  * stages. */
 ls_status ls_all_to_all(ls_group *g, const void *in, void *out, size_t count, ls_dtype dtype,
                         ls_error *e);
-/* The same with blocks of any lengths: in has one block for each worker, out one from each, in the
- * order of ranks. Not in place.
+/* An all-to-all with blocks of any lengths: in has one block for each worker, out one from each, in
+ * the order of ranks. Not in place.
  *
  * in_counts   [size] elements for each worker; out_counts [size] elements from each. Each worker
  *             gives its own; no other needs to know them. Any may be 0. r must send to s as many as
@@ -306,8 +307,8 @@ ls_status ls_recv(ls_group *g, void *buf, size_t count, ls_dtype dtype, int from
  *          associative: where it is so only up to rounding, as a sum of floats, the result has the
  *          same bits each time, at all workers, and may have others with another number of workers.
  *          An algorithm that is forced by name and keeps another order is not used for it.
- * Errors   LS_EINVAL: also for element_nbytes above LS_MOST_ELEMENT, or so many workers that
- *          their elements together have more than 256 KiB. LS_EDISAGREE: also if names or sizes
+ * Errors   LS_EINVAL: also for element_nbytes above LS_MOST_ELEMENT, or if the elements of
+ *          all workers together have more than 256 KiB. LS_EDISAGREE: also if names or sizes
  *          differ; functions can't be compared.
  */
 enum { LS_MOST_ELEMENT = 512 };

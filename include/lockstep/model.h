@@ -85,10 +85,10 @@ ls_value *ls_affine(ls_model *, ls_value *x, float scale, float shift);
 
 /* ---- layers ---- */
 
-/* The same numbers as a vector. */
+/* The numbers of x as a vector. */
 ls_value *ls_flatten(ls_model *, ls_value *x);
 
-/* The same numbers in another shape; one dimension may be -1: what is left for it. */
+/* The numbers of x in another shape; one dimension may be -1: it follows from the others. */
 ls_value *ls_reshape(ls_model *, ls_value *x, ls_dims dims);
 
 /* Dimensions are numbered from 0, and from -1 down, the last one first.
@@ -305,8 +305,8 @@ ls_value *ls_embedding_sum(ls_model *, ls_value *ids, ls_embedding_sum_options);
  *
  * .kv_heads: k and v have fewer heads, kv_heads D columns each, and heads / kv_heads heads of q
  * after each other share one (Ainslie et al., "GQA", EMNLP 2023). .causal: row t of q meets rows 0
- * to t of k; with .window at most so many of them, the last ones. .mask, an LS_U8 field [S]: a row
- * of k whose number is 0 does not count; a row of q that meets no other gives zeros. .positions, an
+ * to t of k; with .window only the last .window of these. .mask, an LS_U8 field [S]: a row of k
+ * whose number is 0 does not count; a row of q that meets no other gives zeros. .positions, an
  * LS_I32 field [T] of a causal one: a sample is several texts one after the other, and the number
  * is a row's place in its own text, from 0; a row meets rows of its text alone. Vaswani et al.,
  * "Attention is all you need", NeurIPS 2017. */

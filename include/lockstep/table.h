@@ -54,7 +54,7 @@ typedef enum ls_row_optimizer {
     LS_ROW_ADAM
 } ls_row_optimizer;
 
-/* The same on all workers. 0 is the default everywhere but `width`. */
+/* Must be the same on all workers. 0 is the default everywhere but `width`. */
 typedef struct ls_table_config {
     const char *name LS_UNSET; /* for messages; NULL: "table" */
     int width LS_UNSET;        /* floats of a row, 1 to 65536 */

@@ -59,8 +59,8 @@ ls_status ls_trainer_open(const ls_trainer_options *, ls_trainer **t_p, ls_error
 /* Not collective. NULL is fine. If all steps succeeded, metrics.jsonl says that the run has ended: after
  * train.steps or more it is complete, with or without a checkpoint.
  *
- * Of a process's closed trainers the last eight are known: their functions return LS_EINVAL, 0 or NULL;
- * older ones must not be used. */
+ * A process remembers the last eight trainers that it closed: functions called on them return
+ * LS_EINVAL, 0 or NULL; older ones must not be used. */
 void ls_trainer_close(ls_trainer *);
 
 /* The number of this worker: 0 to the number of workers - 1. */

@@ -63,7 +63,7 @@ void ls_async_close(ls_async *, bool over);
 ls_status ls_async_run(ls_async *, int64_t until, const ls_async_watch *, int64_t *steps_p,
                        ls_error *);
 
-/* Of all steps so far, by shard. */
+/* The staleness of all gradients applied so far, by shard. */
 const ls_staleness *ls_async_staleness_of(const ls_async *);
 /* The parameters as servers see them; also of a world in memory of its own, for a replay. */
 ls_async_parameters ls_async_parameters_of(const ls_config *, const ls_plan *, const ls_world *,

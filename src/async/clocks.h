@@ -22,7 +22,8 @@
 #include "base/error.h"
 #include "net/local/bell.h"
 
-/* Of which parameters and of which samples a gradient is. */
+/* A gradient to compute: at which version of the parameters, and for the samples of which virtual
+ * worker in which clock. */
 typedef struct ls_clock_task {
     int64_t clock, version;
     int vw, cell;

@@ -8,7 +8,7 @@
  * a width. */
 int ls_columns_of(int fd, int otherwise);
 
-/* The same of its rows. */
+/* The current height of the terminal `fd`, in rows; else `otherwise`. */
 int ls_columns_rows(int fd, int otherwise);
 
 /* How many bytes of the UTF-8 text [n] fit into `most` columns: a wide character takes two, a

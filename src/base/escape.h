@@ -30,11 +30,11 @@ typedef enum ls_escape_kind {
  * characters. Returns the length without the 0. room is at least 1. */
 size_t ls_escape(ls_escape_kind, const char *in, size_t n, char *out, size_t room);
 
-/* The same, appended to a buffer. */
+/* Appends in [n], escaped, to a buffer. */
 void ls_buf_escape(ls_buf *, ls_escape_kind, const char *in, size_t n);
 
 /* Appends as ls_buf_printf() does, each text (%s) escaped as a part of a line: only the format has
- * line breaks and tabs. Of conversions there are those of numbers, %s, %c, %p and %%. */
+ * line breaks and tabs. The conversions are those of numbers, %s, %c, %p and %%. */
 void ls_buf_put(ls_buf *, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 void ls_buf_vput(ls_buf *, const char *fmt, va_list) __attribute__((format(printf, 2, 0)));
 

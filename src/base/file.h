@@ -29,14 +29,14 @@ void ls_file_unmap(ls_mapped *);
 /* The hash of all bytes, and their number (NULL: not wanted). Not mapped: a file that is truncated
  * meanwhile has another hash, and ends no program. */
 ls_status ls_file_hash(const char *path, ls_hash *h_p, uint64_t *nbytes_p, ls_error *);
-/* The same of the first nbytes of an open file. LS_EIO: it has fewer. */
+/* The hash of the first nbytes of an open file. LS_EIO: it has fewer. */
 ls_status ls_file_hash_first(int fd, const char *path, uint64_t nbytes, ls_hash *h_p, ls_error *);
 
 /* Appends the whole file to *b. Refuses a file over `limit` bytes. */
 ls_status ls_file_read(const char *path, size_t limit, ls_buf *b, ls_error *);
 
-/* The same for a text: a byte order mark at its beginning is left out. LS_EINVAL: it is not UTF-8,
- * or has a zero byte. */
+/* As ls_file_read(), for a text: a byte order mark at its beginning is left out. LS_EINVAL: it is
+ * not UTF-8, or has a zero byte. */
 ls_status ls_file_read_text(const char *path, size_t limit, ls_buf *b, ls_error *);
 
 /* Creates `path` (it must not exist), writes, syncs and closes. On failure the file is removed. */
@@ -44,8 +44,8 @@ ls_status ls_file_write(const char *path, const void *data, size_t nbytes, ls_er
 
 /* If the rename fails, `from` is removed if it is a file; a directory stays. */
 ls_status ls_file_rename(const char *from, const char *to, ls_error *);
-/* The same to a name that is not in use: of several programs that do so at once, one succeeds.
- * LS_EINVAL: `to` exists. */
+/* Renames to a name that is not in use: if several programs do so at once, one succeeds. LS_EINVAL:
+ * `to` exists. */
 ls_status ls_file_rename_new(const char *from, const char *to, ls_error *);
 
 /* Replaces or creates a file of ours atomically: writes another file beside it, syncs it and renames
@@ -54,13 +54,14 @@ ls_status ls_file_rename_new(const char *from, const char *to, ls_error *);
 ls_status ls_file_replace(const char *path, const void *data, size_t nbytes, ls_error *);
 /* ls_file_replace() or ls_output_write() (base/output.h). */
 typedef ls_status ls_file_writer(const char *path, const void *data, size_t nbytes, ls_error *);
-/* How the names begin of files that are not yet complete. A program that is killed leaves one;
- * ls_file_remove_left() removes those of a directory that have not been written for a minute. */
+/* The beginning of the names of files that are not yet complete. A program that is killed leaves
+ * one; ls_file_remove_left() removes those of a directory that have not been written for a
+ * minute. */
 #define LS_FILE_FRESH ".lockstep-"
 void ls_file_remove_left(const char *dir);
-/* The same of one file that is to be at `path`. */
+/* Removes the incomplete files of one file that is to be at `path`. */
 void ls_file_remove_left_of(const char *path);
-/* Such a name, beside `path`: free() it. It may exist. */
+/* The name of an incomplete file beside `path`: free() it. It may exist. */
 ls_status ls_file_fresh_name(const char *path, char **fresh_p, ls_error *);
 /* Is it one of a file that is to be called `name`? Both without their directory. */
 bool ls_file_is_fresh_name(const char *fresh, const char *name);
@@ -94,8 +95,8 @@ ls_status ls_file_cut(const char *path, uint64_t end, ls_error *);
 ls_status ls_file_sync_dir(const char *path, ls_error *);
 /* Removes a directory and everything in it; no error if the path does not exist. */
 ls_status ls_file_remove_tree(const char *path, ls_error *);
-/* False: it is known not to exist. Of a path that this user may not look at it is not known: opening
- * it says why. */
+/* False only if the path is known not to exist: true for a path that this user may not look at, and
+ * opening that says why. */
 bool ls_file_exists(const char *path);
 /* LS_EIO: this user may not look at the path, or into the directory that is there. */
 ls_status ls_file_check_allowed(const char *path, ls_error *);
@@ -105,7 +106,7 @@ ls_status ls_file_check_new(const char *path, const char *what, ls_error *);
 int64_t ls_file_folder_nbytes(const char *path);
 bool ls_file_is_dir(const char *path);                     /* or a link to one */
 ls_status ls_file_make_dirs(const char *path, ls_error *); /* mkdir -p */
-/* The same of the directory that a file of this name is to be in. */
+/* Makes the directories that a file of this name is to be in. */
 ls_status ls_file_make_parent(const char *path, ls_error *);
 
 /* Drops a synced file from the page cache, so that it is next read from the disk. */

@@ -1,5 +1,5 @@
 /* graves.h - closed objects that a program may still use by mistake: their memory is kept for a
- * while, so that such a use is an error and no crash.
+ * while, so that such a use is an error instead of a crash.
  */
 #ifndef LS_BASE_GRAVES_H
 #define LS_BASE_GRAVES_H
@@ -8,15 +8,15 @@
 
 enum { LS_GRAVES = 8 };
 
-/* Of one type. {PTHREAD_MUTEX_INITIALIZER} has none. */
+/* Closed objects of one type. {PTHREAD_MUTEX_INITIALIZER} has none. */
 typedef struct ls_graves {
     pthread_mutex_t lock;
     void *of[LS_GRAVES];
     unsigned n; /* buried so far */
 } ls_graves;
 
-/* Keeps a closed object. Returns the one that is kept no longer, for the caller to free; NULL: there
- * is none. Any thread. */
+/* Keeps a closed object. Returns the oldest one if there are more than LS_GRAVES, for the caller to
+ * free; else NULL. Any thread. */
 void *ls_graves_bury(ls_graves *, void *object);
 
 #endif

@@ -18,7 +18,7 @@ typedef struct ls_json ls_json;
 ls_status ls_json_parse(const char *text, size_t nbytes, const char *what, ls_json **j_p,
                         ls_error *);
 void ls_json_free(ls_json *);
-/* The same value with one more owner. */
+/* Returns the value, with one more owner. */
 ls_json *ls_json_share(const ls_json *);
 
 /* Parses a file of at most `most` bytes. *j_p is NULL if the file does not exist. */
@@ -57,7 +57,7 @@ ls_json *ls_json_new_null(void);
 void ls_json_set(ls_json *object, const char *key, ls_json *value);
 /* Removes a member, if it is there. */
 void ls_json_drop(ls_json *object, const char *key);
-/* The same with a new integer, number or text. */
+/* Sets a member to a new integer, number or text. */
 void ls_json_set_integer(ls_json *object, const char *key, int64_t value);
 void ls_json_set_number(ls_json *object, const char *key, double value);
 void ls_json_set_text(ls_json *object, const char *key, const char *value);

@@ -19,7 +19,7 @@ typedef struct ls_json_records {
 
 /* At the beginning of a text [n], behind a byte order mark. */
 ls_json_records ls_json_records_of(const char *text, size_t n);
-/* The same of lines alone: a line may be an array. */
+/* Records of lines alone: a line may be an array. */
 ls_json_records ls_json_lines_of(const char *text, size_t n);
 /* Goes to the next value; passes over empty lines. False: the text ends, or `wrong` is set. */
 bool ls_json_records_next(ls_json_records *);

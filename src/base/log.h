@@ -20,14 +20,14 @@
  * name. */
 void ls_log(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
-/* The same of a text of several lines, in one message. Its line breaks stay: whoever puts names or
- * values into it escapes them. */
+/* Logs a text of several lines as one message. Its line breaks stay: the caller escapes names and
+ * values in it. */
 void ls_log_lines(const char *text);
 
 /* Writes an intermediate result: the message without the name. */
 void ls_log_result(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
-/* The same of a text, in which parts stand out. */
+/* Writes an intermediate result, in which parts stand out. */
 void ls_log_highlighted(ls_highlight *, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 
 /* On a terminal: replaces the status line, and never wraps: fields (separated by two spaces) that

@@ -28,7 +28,7 @@ void *ls_alloc_array(size_t n, size_t size);
 
 /* Zeroed private pages, 4 KiB aligned. `what` names the buffer in the error message. */
 ls_status ls_map(size_t nbytes, const char *what, void **p_p, ls_error *);
-/* The same, shared with processes that are forked later. */
+/* Zeroed pages that are shared with processes that are forked later. */
 ls_status ls_map_shared(size_t nbytes, const char *what, void **p_p, ls_error *);
 void ls_unmap(void *p, size_t nbytes);
 

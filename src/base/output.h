@@ -19,7 +19,7 @@
 
 /* LS_EINVAL: refused. LS_EIO: it can't be written; a regular file is as before. */
 ls_status ls_output_write(const char *path, const void *data, size_t nbytes, ls_error *);
-/* The same in pieces, as the content comes: end it, or drop it. */
+/* Writes in pieces, as the content comes: end it, or drop it. */
 typedef struct ls_output ls_output;
 ls_status ls_output_open(const char *path, ls_output **o_p, ls_error *);
 ls_status ls_output_put(ls_output *, const void *data, size_t nbytes, ls_error *);
@@ -27,7 +27,7 @@ ls_status ls_output_put(ls_output *, const void *data, size_t nbytes, ls_error *
 ls_status ls_output_end(ls_output *, ls_error *);
 /* The content will not be complete: a regular file is as before. NULL is fine. */
 void ls_output_drop(ls_output *);
-/* The same errors, before the work whose result will be written. */
+/* Checks for the errors of ls_output_write(), before the work whose result will be written. */
 ls_status ls_output_check(const char *path, ls_error *);
 
 #endif

@@ -18,7 +18,7 @@ void ls_print(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 /* A paragraph, wrapped to lines of at most 80 columns (wrap.h) and followed by a line break. */
 void ls_print_wrapped(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 void ls_print_text(const char *text, size_t nbytes);
-/* The same, in which parts stand out. */
+/* Prints a text, in which parts stand out. */
 void ls_print_highlighted(ls_highlight *, const char *text, size_t nbytes);
 /* Large text of the program itself, with no names from outside: not escaped. */
 void ls_print_own(const char *text, size_t nbytes);

@@ -24,7 +24,7 @@ void ls_slab_close(ls_slab *);
 
 /* A block with undefined contents. Running out of memory ends the program, as in ls_alloc(). */
 void *ls_slab_take(ls_slab *);
-/* The same, but returns NULL when out of memory. */
+/* A block with undefined contents; NULL when out of memory. */
 void *ls_slab_try(ls_slab *);
 void ls_slab_give(ls_slab *, void *block);
 

@@ -1,11 +1,11 @@
-/* stamp.h - which state of a file: what stat() says of it, to see cheaply whether a file that is
- * open, or of which something is known, has changed.
+/* stamp.h - the state of a file as stat() reports it, which shows cheaply whether a file that is
+ * open, or about which something is known, has changed.
  *
- * A stamp is taken before the file is read. The same stamp later: nobody has written to the file
- * meanwhile (a disk that loses bits is not seen). Another one: its bytes decide, or if it was
- * written to while it was in use, no more can be known. The change time (ctime) tells what a
- * program that sets the modification time back would hide; it also changes with a link, a mode or
- * a name.
+ * A stamp is taken before the file is read. If the stamp is the same later, nobody has written to
+ * the file meanwhile (a disk that loses bits is not noticed). If it differs, the file's bytes
+ * decide, or if the file was written to while it was in use, nothing more can be known. The change
+ * time (ctime) tells what a program that sets the modification time back would hide; it also
+ * changes with a link, a mode or a name.
  */
 #ifndef LS_BASE_STAMP_H
 #define LS_BASE_STAMP_H

@@ -19,7 +19,7 @@ enum { LS_TRANSCRIPT_NBYTES = 4 << 20, LS_TRANSCRIPT_HELD = 64 << 10 };
 
 /* A transcript begins; an earlier one has ended. One thread. Without memory there is none. */
 void ls_transcript_begin(void);
-/* The same, unless one is on; any thread. False: one is on. */
+/* Begins a transcript, unless one is on; any thread. False: one is on. */
 bool ls_transcript_try(void);
 /* The file: it is made if it is missing, and added to if it is there. `first`: a line that comes before
  * those that were held; NULL: none. No effect if it has a file, or has not begun. */

@@ -29,7 +29,7 @@ const char *ls_utf8_other(const char *s, size_t n);
  * it has, or the first byte that is wrong. */
 ls_status ls_utf8_check(const char *s, size_t n, const char *what, ls_error *);
 
-/* The same by the first bytes alone (ls_utf8_other()), for files whose other bytes may be of any
+/* Checks the first bytes alone (ls_utf8_other()), for files whose other bytes may be of any
  * encoding with ASCII characters. */
 ls_status ls_utf8_check_beginning(const char *s, size_t n, const char *what, ls_error *);
 

@@ -47,9 +47,9 @@ typedef struct ls_yaml {
 ls_status ls_yaml_read(const char *path, ls_yaml *y_p, ls_error *);
 /* Is a list or a map that is the value of this key a tree? */
 typedef bool ls_yaml_is_tree(const char *key);
-/* The same; lists are accepted, and trees where is_tree is not NULL. */
+/* As ls_yaml_read(), but lists are accepted, and trees where is_tree is not NULL. */
 ls_status ls_yaml_read_lists(const char *path, ls_yaml_is_tree *, ls_yaml *y_p, ls_error *);
-/* The same for a text; `what` names it in messages. */
+/* Reads a text in place of a file; `what` names it in messages. */
 ls_status ls_yaml_parse_lists(const ls_buf *text, const char *what, ls_yaml_is_tree *, ls_yaml *y_p,
                               ls_error *);
 void ls_yaml_free(ls_yaml *);

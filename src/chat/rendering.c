@@ -97,7 +97,7 @@ static bool mark_text(const marker *m, const char *s, ls_buf *out) {
 
 /* ---- messages and tools ---- */
 
-/* The same value with marks in all of its texts and keys. */
+/* A copy of the value with marks in all of its texts and keys. */
 static ls_json *marked(marker *m, const ls_json *j);
 
 static ls_json *marked_text(marker *m, const ls_json *j) {

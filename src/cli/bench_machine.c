@@ -10,7 +10,7 @@
 #include "cli/cli.h"
 #include "perf/calibrate.h"
 
-/* Of the largest work of its kind. */
+/* The speed of the largest work of a kind. */
 static const ls_speed *last(const ls_machine *m, ls_work_kind k) {
     const ls_speeds *t = &m->speeds[k];
     return &t->points[t->n[0] * t->n[1] * t->n[2] - 1];

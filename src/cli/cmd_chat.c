@@ -226,7 +226,7 @@ static ls_status read_line(const session *s, input *in, char **line_p, ls_error 
     return LS_OK;
 }
 
-/* The same, edited. */
+/* Reads a line of the terminal, which the user can edit. */
 static ls_status edit_line(const session *s, bool *goes_on_p, const char *prompt, char **line_p) {
     const char *text = NULL;
     cli_line_end end = cli_editor_read(s->editor, prompt, &text);

@@ -459,7 +459,7 @@ static const char *text_column(const ls_args *a) {
     return column;
 }
 
-/* Of texts and conversations. */
+/* Prints how many texts or conversations there are. */
 static int run_texts(const ls_args *a, const char *paths, ls_tally_kind kind) {
     ls_error e = {0};
     uint64_t ndamaged = 0;
@@ -547,7 +547,7 @@ const ls_command cmd_data = {
         "Prints the format of data files, the number of samples, their fields with types and\n"
         "shapes, a hash of the contents, how often each label occurs, mean and deviation of\n"
         "pixels, and some samples of each label, all of 100,000 samples that are spread over the\n"
-        "data, or with --check of all. Of texts and conversations it prints how many there are,\n"
+        "data, or with --check of all. For texts and conversations it prints their number,\n"
         "and which keys of a config train on them.\n"
         "\n"
         "FILE may be a quoted pattern, and packed by gzip or zstd. Images and labels that are in\n"

@@ -39,9 +39,9 @@ const ls_command cmd_eval = {
     .about =
         "Prints the loss and the metrics of the run's newest checkpoint, or of the given one\n"
         "(RUN/checkpoints/best), on the validation part of the run's data, or on other data with\n"
-        "--data: a text, or labelled samples of files; of classes also precision, recall and F1\n"
-        "of each. With --output DIR the confusion matrix and the worst mistakes are drawn. Of a\n"
-        "text, the level of a bigram model of the run's tokens is beside it.\n"
+        "--data: a text, or labelled samples of files. For classes it also prints precision,\n"
+        "recall and F1 of each. With --output DIR the confusion matrix and the worst mistakes are\n"
+        "drawn. For a text, the loss of a bigram model of the run's tokens is printed, too.\n"
         "\n"
         "Several models are measured on the same data, and printed as a table; --before adds the\n"
         "model that the run began with.\n"

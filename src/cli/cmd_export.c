@@ -288,7 +288,7 @@ const ls_command cmd_export = {
         "one, with its tokenizer and chat template: a directory of Hugging Face's form, or a GGUF\n"
         "file. In f32 the weights have all their bits: the hash is that of `lockstep ckpt hash`.\n"
         "\n"
-        "Of a run with adapters (lora.rank), --merge adds them to the weights. Else --to peft\n"
+        "If the run has adapters (lora.rank), --merge adds them to the weights. Else --to peft\n"
         "writes them alone, as the Python package peft loads them, and --to gguf as llama.cpp\n"
         "does (--lora).\n"
         "\n"

@@ -107,7 +107,7 @@ const ls_command cmd_generate = {
     .summary = "write text with a trained model",
     .about =
         "Prints the prompt and the model's continuation. The same seed gives the same text on any\n"
-        "machine. Of a run's model only the last model.context tokens of a prompt are used; when\n"
+        "machine. A run's model uses only the last model.context tokens of a prompt; when\n"
         "the context is full, its older half is dropped. A published model ends its text itself,\n"
         "and a text that its context has no room for is refused. Options that are not given have\n"
         "the values of its generation_config.json, also for a run that began with it.\n"

@@ -28,7 +28,8 @@ enum {
     EMA,
     SET
 };
-enum { ROWS = 64 }; /* a worker predicts so many at a time, or a whole batch of the predictor */
+/* Samples that a worker predicts at a time, unless the batch of the predictor is larger. */
+enum { ROWS = 64 };
 
 /* What all workers of this process share. */
 typedef struct work {
@@ -288,10 +289,9 @@ const ls_command cmd_predict = {
         "A language model reads the lines of a text, or the members text, prompt or content of\n"
         "JSON lines, and predicts the token that follows; without a tokenizer, rows of tokens.\n"
         "\n"
-        "Of a run on ratings DATA has pairs, the columns of users and items: each gets a rating, "
-        "or\n"
-        "a score. Without DATA it recommends items: to all users, or to those of --user, without\n"
-        "the ones that they have chosen in the training data; or by --similar.\n"
+        "For a run on ratings, DATA has pairs in the columns of users and items, and each pair\n"
+        "gets a rating or a score. Without DATA it recommends items: to all users, or to those of\n"
+        "--user, without the ones that they have chosen in the training data; or by --similar.\n"
         "\n"
         "The output is CSV, with a line for each sample: the number of its row in the data, the\n"
         "name of its file where it has one, and a column for each prediction; or JSON lines. It\n"

@@ -155,8 +155,7 @@ const ls_command cmd_status = {
         "Nothing in the runs is changed, and the lock of a run is not taken: its directory may be\n"
         "another user's, who lets you read it. Exit code 1 if a directory can't be read.",
     .options = {[WATCH] = {"watch", 0, "[SECONDS]",
-                           "show it again each time so many seconds have passed (default: 2), on a "
-                           "terminal in place"},
+                           "show it again every SECONDS (default: 2), on a terminal in place"},
                 [JSON] = {"json", 0, NULL,
                           "for programs: a JSON object a run (docs/reference/json.md)"}},
     .run = run,

@@ -80,7 +80,7 @@ static void print_level(const char *name, const ls_evaluated *m, const ls_evalua
     ls_buf_free(&metrics);
 }
 
-/* Of what it was measured. */
+/* Appends on which data the model was measured. */
 static void put_data(const ls_evaluated *m, ls_buf *b) {
     long long count = (long long)m->count;
     if (m->reference)

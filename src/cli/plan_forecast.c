@@ -262,7 +262,7 @@ static void print_impossible(const cli_forecast *o, int n, const ls_error *why) 
     ls_buf_free(&out);
 }
 
-/* LS_EINVAL: so many workers are not possible. */
+/* Prints the forecast for n workers. LS_EINVAL: n workers are not possible. */
 static ls_status print_count(const ls_forecast_world *w, const cli_forecast *o, const ls_config *c,
                              int base, int n, ls_error *e) {
     ls_forecast_list list;

@@ -22,7 +22,7 @@ static void fail_view(ls_views *v, ls_view_end how, const char *why) {
     l->broken = true;
 }
 
-/* The same because of a host, which the others know by its address. */
+/* Fails the view because of a host, which the others know by its address. */
 static void fail_view_of(ls_views *v, int peer, ls_view_end how, const char *why) {
     char name[LS_PEER_NAME], line[sizeof v->leader.why];
     if (peer != LS_OWN_PEER) v->c.ops->name(v->c.arg, peer, name);

@@ -237,7 +237,8 @@ static int my_members(const ls_group *g, member *all) {
     return n;
 }
 
-/* The same at all members; differs between the groups that have had the same number. */
+/* A group's identity: equal at all members, and different for groups that have had the same
+ * number. */
 static uint32_t identity_of(const ls_group *g, int64_t colour) {
     uint64_t x = ((uint64_t)g->identity << 32 | g->calls) * 0x9e3779b97f4a7c15u;
     x = (x ^ x >> 29 ^ (uint64_t)colour) * 0x94d049bb133111ebu;

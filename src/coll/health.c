@@ -260,7 +260,7 @@ static void put_member(char text[80], int member, const ls_history *h, uint32_t 
         snprintf(text, 80, "worker %d", member);
 }
 
-/* Both ends see both histories, and report the same line. */
+/* Reports that counts differ. Both ends see both histories, and report the same line. */
 static void counts_differ(ls_group *g, const ls_miscount *m, const ls_history *from,
                           const ls_history *to) {
     char a[80], b[80];
@@ -277,7 +277,8 @@ static void counts_differ(ls_group *g, const ls_miscount *m, const ls_history *f
     g->to_report = true;
 }
 
-/* The same where all share memory: the pages of both ends have the places of the calls. */
+/* Reports that counts differ where all share memory: the pages of both ends have the places of the
+ * calls. */
 static void counts_on_pages_differ(ls_group *g, const ls_miscount *m) {
     sight from = read_page(g, m->from), to = read_page(g, m->to);
     counts_differ(g, m, &from.history, &to.history);

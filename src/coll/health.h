@@ -21,7 +21,7 @@
 /* The group can only be closed from now on, because of e (the first one counts). suspect: the
  * member whose message belonged to another call, or -1. Any thread. */
 void ls_group_break(ls_group *, int suspect, const ls_error *e);
-/* The same; m->found: two members' counts differ. */
+/* As ls_group_break(); m->found: the counts of two members differ. */
 void ls_group_break_by(ls_group *, int suspect, const ls_miscount *m, const ls_error *e);
 /* Fills in the error of a broken group: the reason the first time; afterwards, that the group can
  * only be closed because of it. Returns the code. */

@@ -316,8 +316,8 @@ static void step_shared(ls_group *g) {
     if (differs) ls_health_differs(g, differs);
 }
 
-/* The same for the endpoint's other groups, for whose calls other workers may be waiting. A group
- * that is locked is left to the thread that holds the lock. */
+/* Makes progress in the endpoint's other groups, for whose calls other workers may be waiting. A
+ * locked group is left to the thread that holds the lock. */
 static void step_others(ls_group *g) {
     ls_endpoint *p = g->end;
     bool moved = false;

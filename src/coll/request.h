@@ -150,7 +150,7 @@ void ls_request_progress(ls_group *);
 /* Polls the transport for timeout_ns at most, even if nothing is in flight. Failures are not
  * reported. */
 void ls_request_poll(ls_group *, int64_t timeout_ns);
-/* The same, for the caller of ls_test() on r. LS_OK: r->done may be set. */
+/* Makes progress for the caller of ls_test() on r. LS_OK: r->done may be set. */
 ls_status ls_request_test(ls_request *r, ls_error *);
 /* Waits until r is done. own_limit: for the group's time limit at most, which breaks the group when
  * it runs out; else for timeout_ns at most, after which r can be waited for again. */

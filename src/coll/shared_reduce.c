@@ -144,7 +144,7 @@ static void reduce_first(ls_shared *s, const ls_call *c, int leaves, size_t firs
     }
 }
 
-/* The same for all inputs. */
+/* Reduces elements [first, end) of all inputs. */
 static void reduce_range(ls_shared *s, const ls_call *c, size_t first, size_t end,
                          unsigned char *out) {
     const ls_leaves *l = &s->scratch->now->leaves;

@@ -179,7 +179,7 @@ static ls_status set_tree(ls_config *c, const ls_config_key *k, const char *wher
     return tree == &c->train.phased ? ls_config_read_phases(c, where, e) : LS_OK;
 }
 
-/* Of a key that is not a tree. */
+/* Sets a key whose value is not a tree. */
 static ls_status set_value(ls_config *c, const ls_config_key *k, const char *where,
                            const char *value, ls_error *e) {
     LS_TRY(ls_config_key_set(c, k, where, value, e));

@@ -79,7 +79,7 @@ void ls_config_must_match(const ls_config *c, ls_buf *out) {
 
 /* ---- between a run and the run that resumes it ---- */
 
-/* Of two keys with its name, the one that is set. */
+/* The one that is set, if two keys have the name of k; else k. */
 static const ls_config_key *visible_of(const ls_config *c, const ls_config_key *k) {
     if (!ls_config_key_is_hidden(c, k)) return k;
     const ls_config_key *tree = ls_config_key_find_tree(k->name);

@@ -144,8 +144,8 @@ static const ls_config_key keys[] = {
         "sparse: a row is trained from the step on in which samples have had its id so often; 0: "
         "all rows are"),
     INT("model.steps_to_live", model.steps_to_live, 0, 1 << 24, 0, FIXED,
-        "sparse: a row whose id no sample had in so many steps begins anew: with its initial "
-        "numbers, and states of 0; 0: never"),
+        "sparse: a row whose id no sample had in this number of steps begins anew, with its "
+        "initial numbers and states of 0; 0: never"),
     TREE("model.input", model.input, FIXED,
          "fields of a sample that the model reads, e.g. {image: [28, 28, 1]}; empty: as the data "
          "have them"),
@@ -266,7 +266,7 @@ static const ls_config_key keys[] = {
         "data.clicks", data.clicks, FIXED,
         "the files are CSV with ids, numbers and a click in each row, e.g. {clicked: income, "
         "positive: \">50K\", ids: [job, city], numbers: [age], scale: standard}; scale: none, log, "
-        "or standard; hash: 100000: a column has so many ids, hashes of its texts"),
+        "or standard; hash: 100000: a column has that number of ids, hashes of its texts"),
     STRING("train.from", train.from, FREE,
            "a run or checkpoint from which a new run takes its initial weights and its "
            "tokenizer, e.g. to fine-tune; empty: weights are random and the tokenizer is trained"),

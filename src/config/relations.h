@@ -20,11 +20,12 @@ void ls_config_lower_min_lr(ls_config *);
 ls_status ls_config_load(const char *path, const char *const *sets, int nsets, ls_config *c_p,
                          ls_error *);
 
-/* The same of a run's own config: its keys are not written anew (needs.h), those of `sets` are. */
+/* As ls_config_load(), for a run's own config: the keys of the file are not written anew (needs.h),
+ * those of `sets` are. */
 ls_status ls_config_load_saved(const char *path, const char *const *sets, int nsets, ls_config *c_p,
                                ls_error *);
 
-/* Does a tokenizer with so many tokens fit model.vocab? A model that has come with its tokenizer
+/* Does a tokenizer with ntokens tokens fit model.vocab? A model that has come with its tokenizer
  * may have more rows than tokens. */
 bool ls_config_fits_tokens(const ls_config *, uint32_t ntokens);
 

@@ -97,7 +97,7 @@ static bool may_hold(const ls_term *t) {
 
 static bool is_empty(const char *value) { return !*value || strcmp(value, "[]") == 0; }
 
-/* Of two keys with a name, the list counts, if the name has one. */
+/* A name may belong to two keys, a list and a value: then the list counts. */
 static char *value_of_term(const ls_config *c, const ls_term *t) {
     const ls_config_key *tree = ls_config_key_find_tree(t->name);
     return value_of(c, tree ? tree : t->key);

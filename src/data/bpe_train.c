@@ -234,7 +234,7 @@ static ls_status add_end(ls_tokenizer *t, const char *what, ls_error *e) {
     ls_added_token end = {.content = name, .nbytes = N, .special = true};
     end.id = ls_words_add(&t->tokens, (const uint8_t *)name, N, &fresh);
     if (!fresh)
-        return ls_fail(e, LS_EINVAL, "%s: has so many " LS_END_OF_TEXT " that it became a token",
+        return ls_fail(e, LS_EINVAL, "%s: has " LS_END_OF_TEXT " so often that it became a token",
                        what);
     t->kinds = LS_NEW_ARRAY(uint8_t, t->tokens.n);
     t->kinds[end.id] = LS_TOKEN_SPECIAL;

@@ -25,7 +25,7 @@ typedef struct ls_text_cut {
  * `what` names the text. */
 ls_status ls_text_cut_make(const uint8_t *text, size_t nbytes, const char *what, ls_text_cut *c_p,
                            ls_error *);
-/* The same of a text in documents. */
+/* Cuts a text in documents. */
 ls_status ls_text_cut_documents(const uint8_t *text, const ls_documents *, const char *what,
                                 ls_text_cut *c_p, ls_error *);
 

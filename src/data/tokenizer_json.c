@@ -216,7 +216,7 @@ static ls_status token_read(reader *r, uint32_t id, ls_error *e) {
     return ls_vocabulary_add(r->t, text, strlen(text), r->what, e);
 }
 
-/* Of a byte-level tokenizer with all bytes, the unknown token is never needed, and need not
+/* A byte-level tokenizer with all bytes never needs the unknown token, which therefore need not
  * exist. */
 static ls_status unknown_read(reader *r, const ls_json *root, ls_error *e) {
     const ls_json *j = ls_json_get(ls_json_get(root, "model"), "unk_token");

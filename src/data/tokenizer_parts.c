@@ -1,6 +1,6 @@
 /* tokenizer_parts.c - see tokenizer_parts.h.
  *
- * The names and meanings are llama.cpp's (src/llama-vocab.cpp). Of a SentencePiece model the file
+ * The names and meanings are llama.cpp's (src/llama-vocab.cpp). The file of a SentencePiece model
  * has no merges, but scores: sentencepiece.h makes merges of them.
  */
 #include "data/tokenizer_parts.h"

@@ -48,7 +48,7 @@ ls_status ls_tokens_save(const ls_tokens *, const char *path, ls_error *);
 ls_status ls_tokens_open(const char *path, ls_tokens *t_p, ls_error *);
 /* Tokens in the caller's memory, which must outlive them; they need not be closed. */
 ls_tokens ls_tokens_of(const uint32_t *ids, size_t n, uint32_t vocab);
-/* The same, with their hash; each id must be below vocab. */
+/* Tokens in the caller's memory, with their hash; each id must be below vocab. */
 ls_tokens ls_tokens_hashed(const uint32_t *ids, size_t n, uint32_t vocab, uint64_t source_bytes);
 /* Sets their hash anew, once a field has changed. */
 void ls_tokens_set_hash(ls_tokens *);
@@ -61,7 +61,7 @@ ls_status ls_tokens_read(const ls_tokens *, size_t first, size_t n, uint32_t *ou
  * i T, in nbytes bytes. tokens: an ls_tokens. */
 ls_status ls_tokens_window(const void *tokens, const ls_draw *, size_t nbytes, void *ids,
                            ls_error *);
-/* The same as ls_tokens_read(), into new memory that the caller frees. */
+/* As ls_tokens_read(), into new memory that the caller frees. */
 ls_status ls_tokens_read_all(const ls_tokens *, size_t first, size_t n, uint32_t **out_p,
                              ls_error *);
 

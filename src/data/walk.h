@@ -23,7 +23,7 @@ void ls_walk_free(ls_walk *);
 /* The caller frees *w_p. LS_EIO: a directory can't be read. LS_EINVAL: there are more than
  * LS_WALK_MOST names. */
 ls_status ls_walk_below(const char *dir, ls_walk *w_p, ls_error *);
-/* The same, but links to the directories `others` are not followed. */
+/* As ls_walk_below(), but links to the directories `others` are not followed. */
 ls_status ls_walk_beside(const char *dir, const ls_files *others, ls_walk *w_p, ls_error *);
 
 /* Does a path have this pattern? Each component of the pattern is one of glob(7), or ** for any

@@ -7,9 +7,9 @@
  *     id + model.vocab * 3                      of the first one, if it is of data.val_path
  *
  * A sample (a row of model.context positions) has one conversation, or with data.packing as many as
- * fit (chat/pack.h); a conversation of n tokens takes n - 1 positions. Of pairs (train.loss: dpo)
- * each has two texts there, the chosen one and then the rejected one, and a sample (a row of twice
- * as many positions) has one pair.
+ * fit (chat/pack.h); a conversation of n tokens takes n - 1 positions. A preference pair
+ * (train.loss: dpo) has two texts there, the chosen one and then the rejected one, and a sample (a
+ * row of twice as many positions) has one pair.
  */
 #ifndef LS_DATASET_CHATS_H
 #define LS_DATASET_CHATS_H

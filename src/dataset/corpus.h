@@ -32,10 +32,10 @@ typedef struct ls_corpus {
 
 /* Makes the corpus from the texts at config->data.path and val_path. Writes nothing. */
 ls_status ls_corpus_make(ls_corpus *, const ls_config *, ls_error *);
-/* The same with the tokenizer in a file. */
+/* As ls_corpus_make(), with the tokenizer in a file. */
 ls_status ls_corpus_encode(ls_corpus *, const ls_config *, const char *tokenizer, ls_error *);
-/* Of conversations, or pairs, in the files that the config names; without data.path all are of the
- * validation part. The corpus has no tokenizer of its own. */
+/* Makes a corpus of the conversations, or preference pairs, in the files that the config names;
+ * without data.path all belong to the validation part. The corpus has no tokenizer of its own. */
 ls_status ls_corpus_of_chats(ls_corpus *, const ls_config *, const ls_chat_format *, ls_error *);
 /* The text of other files than the run's, for an evaluation; ls_text_close() frees it. */
 ls_status ls_corpus_open_text(const char *paths, const ls_config *, ls_text *t_p, ls_error *);
@@ -52,15 +52,14 @@ bool ls_corpus_is_saved(const char *run);
 ls_status ls_corpus_open(ls_corpus *, const char *run, const ls_config *, ls_error *);
 void ls_corpus_free(ls_corpus *);
 
-/* Of a text: copies sample i of the validation part: out [T + 1]. Errors: those of
- * ls_tokens_read(). */
+/* Copies sample i of a text's validation part: out [T + 1]. Errors: those of ls_tokens_read(). */
 ls_status ls_corpus_val_sample(const ls_corpus *, int64_t T, uint64_t i, uint32_t *out, ls_error *);
 /* The mean loss of a bigram model of the training part, and the bytes that its targets stand for,
  * over the first nval tokens of the validation part. Reads all tokens. */
 ls_status ls_corpus_bigram(const ls_corpus *, size_t nval, double *loss_p, double *nbytes_p,
                            ls_error *);
 
-/* Of conversations: reads row i of the training part (0) or of validation (1), for
+/* Reads row i of conversations, of the training part (0) or of validation (1), for
  * ls_chats_row(). */
 ls_status ls_corpus_chat_row(const ls_corpus *, int part, uint64_t i, void *sample, ls_error *);
 /* A training row, for the loader (data/loader.h); corpus: an ls_corpus. */

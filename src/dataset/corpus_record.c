@@ -54,7 +54,7 @@ static bool read_count(const ls_json *o, const char *key, uint64_t *n_p) {
     return true;
 }
 
-/* Of a text that the record may lack. */
+/* Reads the length and hash of a text. The record may lack the text. */
 static bool read_text(const ls_json *o, bool *there_p, uint64_t *nbytes_p, ls_hash *h_p) {
     *there_p = o != NULL;
     return !o || (read_hash(o, h_p) && read_count(o, "bytes", nbytes_p));

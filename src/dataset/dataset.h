@@ -70,7 +70,7 @@ ls_order ls_dataset_order(const ls_dataset *, const ls_config *);
 ls_loader_config ls_dataset_loader(const ls_dataset *, const ls_config *);
 /* Reads sample i < nval of the validation part: out [sample_nbytes]. */
 ls_status ls_dataset_val_sample(const ls_dataset *, uint64_t i, void *out, ls_error *);
-/* Of a text: the bytes that one sample's targets stand for. */
+/* The number of bytes of text that one sample's targets stand for. */
 double ls_dataset_text_nbytes(const ls_dataset *, const void *sample);
 /* Checks that files have not changed since they were opened: at each checkpoint. */
 ls_status ls_dataset_verify(ls_dataset *, ls_error *);

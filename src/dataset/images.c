@@ -99,7 +99,8 @@ static ls_status sum_pixels(measuring *m, sums *all, ls_error *e) {
     return all->status;
 }
 
-/* Of pixels from 0 to 1. Pixels that are all the same are only shifted. */
+/* The mean and deviation of pixels from 0 to 1. A channel whose pixels are all equal is only
+ * shifted. */
 static void to_scale(const sums *s, double n, int channels, ls_pixel_scale *scale) {
     scale->channels = channels;
     for (int c = 0; c < channels; c++) {

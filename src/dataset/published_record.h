@@ -35,7 +35,7 @@ ls_status ls_published_record_make(const char *run, const ls_config *, ls_error 
 
 /* path: a run, or a checkpoint in one. LS_EINVAL: the file is damaged. */
 ls_status ls_published_record_read(const char *path, ls_published_record *r_p, ls_error *);
-/* The same of a file's text; `what` names it. */
+/* Reads the record from a file's text; `what` names it. */
 ls_status ls_published_record_parse(const char *text, size_t nbytes, const char *what,
                                     ls_published_record *r_p, ls_error *);
 
@@ -54,7 +54,7 @@ ls_status ls_chat_format_of_record(const ls_published_record *, const ls_tokeniz
  * is damaged. The tokenizer must outlive the format. */
 ls_status ls_chat_format_of_run(const char *path, const ls_config *, const ls_tokenizer *,
                                 const char *file, ls_chat_format *f_p, ls_error *);
-/* The same of a published model. */
+/* How a published model writes conversations. */
 ls_status ls_chat_format_of_model(const char *path, const ls_tokenizer *, const char *file,
                                   ls_chat_format *f_p, ls_error *);
 

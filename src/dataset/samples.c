@@ -58,7 +58,8 @@ static ls_status add_changes(const ls_config *c, const char *paths, ls_source *f
     return s;
 }
 
-/* Of files that the config names; dir: of relative paths; NULL: the working directory. */
+/* How files are opened that the config names; dir: where relative paths begin; NULL: the working
+ * directory. */
 typedef struct opening {
     const ls_config *c;
     const ls_image_way *images;
@@ -708,7 +709,7 @@ ls_record_at ls_samples_record(const ls_samples *s, uint64_t i) {
     return ls_source_record(from, at);
 }
 
-/* Of a mixture, some parts may have names and others not. */
+/* Some parts of a mixture may have names and others not. */
 bool ls_samples_have_names(const ls_samples *s) {
     ls_buf name = {0};
     for (uint64_t i = 0; i < s->nval && !name.len; i++) ls_samples_put_name(s, i, &name);

@@ -18,7 +18,8 @@ ls_status ls_trained_chat_format(const ls_trained *, const char *template, ls_ch
 ls_status ls_trained_chats(ls_trained *, const char *path, const char *template, ls_dataset *d_p,
                            ls_error *);
 
-/* Of pairs: their reference becomes what this model gives to the answers. */
+/* Sets the reference of preference pairs to the log-probabilities that this model gives to their
+ * answers. */
 ls_status ls_trained_refer(const ls_trained *, ls_dataset *, ls_error *);
 
 #endif

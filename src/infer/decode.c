@@ -100,7 +100,7 @@ static bool is_tied(const ls_model *m, int param) {
     return false;
 }
 
-/* Of a table of an embedding, which reads no layer, one row is read. */
+/* An embedding, which reads no layer, reads one row of its table. */
 size_t ls_decode_weights_read(const ls_decode *d) {
     size_t nbytes = 0;
     for (int i = 0; i < d->model->nparams; i++)

@@ -36,10 +36,10 @@ const float *ls_decode_next(ls_decode *, uint32_t token);
 /* The logits after T more tokens; 1 <= T <= context - npositions. */
 const float *ls_decode_more(ls_decode *, const uint32_t *tokens, int64_t T);
 
-/* The logits after text [n], n >= 1. If there was a call before, the text is that of the latest
- * call and one token or more. Of the first text, the latest `context` tokens count. If the context
- * is full, its older half is dropped: the latest context / 2 tokens (at least one) are a new
- * prompt. */
+/* The logits after text [n], n >= 1. In later calls the text must be that of the call before,
+ * followed by at least one token. Only the last `context` tokens of the first text count. When the
+ * context is full, its older half is dropped: the latest context / 2 tokens (at least one) become a
+ * new prompt. */
 const float *ls_decode_text(ls_decode *, const uint32_t *text, int64_t n);
 
 /* Bytes of weights and of the cache that ls_decode_next() would read now. */

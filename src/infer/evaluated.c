@@ -16,7 +16,7 @@
 #include "source/text.h"
 #include "storage/checkpoint.h"
 
-/* Of a text: the level of a bigram model. */
+/* Adds the loss of a bigram model of the text, for comparison. */
 static ls_status add_bigram(const ls_trained *t, const ls_corpus *c, ls_evaluated *m, ls_error *e) {
     size_t nval = (size_t)c->nval * (size_t)t->config.model.context + 1;
     double bigram = 0, nbytes = 0;
@@ -26,7 +26,7 @@ static ls_status add_bigram(const ls_trained *t, const ls_corpus *c, ls_evaluate
     return LS_OK;
 }
 
-/* Of pairs: the numbers with which their loss compares. */
+/* Checks that the reference of preference pairs, with which their loss compares, is there. */
 static ls_status check_reference(const char *run, const ls_trained *t, const ls_dataset *d,
                                  ls_error *e) {
     if (!ls_config_has_pairs(&t->config) || d->text.chats.has_reference) return LS_OK;
@@ -63,7 +63,8 @@ static const ls_measure *find_matrix(const ls_model *m) {
     return NULL;
 }
 
-/* Of samples of text all tokens; of conversations those that the loss is of. */
+/* The number of samples; for texts that of their tokens, for conversations that of the tokens which
+ * the loss counts. */
 static int64_t count_samples(const ls_trained *t, const ls_dataset *d, const ls_evaluated *m,
                              const double *records) {
     if (!m->has_tokens) return (int64_t)d->nval;

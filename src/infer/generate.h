@@ -58,8 +58,8 @@ typedef struct ls_trained_options {
 ls_status ls_trained_open(const char *path, const ls_trained_options *, ls_trained *t_p,
                           ls_error *);
 void ls_trained_close(ls_trained *);
-/* Of a model of kind llama: its samples have this context, if that is shorter than theirs. What it
- * computes of a text stays the same. */
+/* Shortens the samples of a model of kind llama to this context, if they are longer. What the model
+ * computes for a text stays the same. */
 ls_status ls_trained_shorten(ls_trained *, int64_t context, ls_error *);
 
 /* Why a text ends. */
@@ -92,7 +92,7 @@ ls_status ls_trained_needs_text(const ls_trained *, const char *what, ls_error *
  * (model/measure.h); the caller frees it. */
 ls_status ls_trained_evaluate_data(const ls_trained *, const ls_dataset *, ls_evaluation *v_p,
                                    double **records_p, ls_error *);
-/* Of a run that was trained on a text: loss over the complete samples in tokens [n]; *v_p as in
+/* Loss of a run that was trained on a text, over the complete samples in tokens [n]; *v_p as in
  * evaluation.h. `what` names the text in messages. */
 ls_status ls_trained_evaluate(const ls_trained *, const uint32_t *tokens, size_t n,
                               const char *what, ls_evaluation *v_p, ls_error *);

@@ -32,8 +32,8 @@ size_t ls_infer_nbytes(const ls_model *, ls_dtype, int64_t n);
  * number: samples are processed in parts that fit the memory. */
 void ls_infer_losses(const ls_infer *, int64_t n, const void *samples, double *losses);
 
-/* The same, with their weights, what the loss notes, and the model's measures: records
- * [n][ls_record_size()] (model/measure.h). LS_EINVAL: a weight that is none. */
+/* The samples' records [n][ls_record_size()] (model/measure.h): losses, weights, what the loss
+ * notes, and the model's measures. LS_EINVAL: a weight is not valid. */
 ls_status ls_infer_records(const ls_infer *, int64_t n, const void *samples, double *records,
                            ls_error *);
 
@@ -62,13 +62,13 @@ void ls_infer_hidden(const ls_infer *, const uint32_t *tokens, int64_t T, float 
 /* The mean of that over the tokens: out [its C]. */
 void ls_infer_mean(const ls_infer *, const uint32_t *tokens, int64_t T, float *out);
 
-/* The same after T more tokens of a text, whose positions continue past.n earlier ones (LS_F32
+/* The logits after T more tokens of a text, whose positions continue past.n earlier ones (LS_F32
  * fields and losses are not read); past.kept has the parts of all layers, one after the other, each
  * of past_floats, rounded up to 16. A model whose layers work on positions (decode.h). */
 const float *ls_infer_continued(const ls_infer *, const uint32_t *tokens, int64_t T, ls_past);
 
-/* The same as ls_infer_next(); also calls the function for each layer but the head, with what its
- * forward saved (ls_mixed_shown()). */
+/* As ls_infer_next(); also calls the function for each layer but the head, with what its forward
+ * saved (ls_mixed_shown()). */
 typedef void ls_infer_show(void *arg, int layer, int64_t T, const void *saved);
 const float *ls_infer_next_shown(const ls_infer *, const uint32_t *tokens, int64_t T,
                                  ls_infer_show *, void *arg);

@@ -147,7 +147,7 @@ ls_predictor_output ls_predicted_output(const ls_predicted *d, int k) {
 /* ---- rows ---- */
 
 typedef struct outputs {
-    float *values[LS_PREDICTIONS]; /* of so many samples */
+    float *values[LS_PREDICTIONS]; /* [samples][counts] */
     int64_t counts[LS_PREDICTIONS];
     int n;
 } outputs;

@@ -1,8 +1,8 @@
 /* predicted.h - data of which a model predicts something: samples of files, as the model's run reads
  * its own, pairs of users and items (rated_pairs.h), or texts (texts.h).
  *
- * Of files only the fields are read that the predictions need: labels may be missing. Of texts the
- * last tokens count, as many as the model's context has.
+ * Only the fields of files that the predictions need are read: labels may be missing. Only the last
+ * tokens of a text count, as many as the model's context has.
  *
  * The number of a sample is that of its row, or record, in the data: those that are left out count.
  * Data of several files have keys: the file's name, and the number of the row in it. */

@@ -40,11 +40,12 @@ ls_status ls_predictor_open_with(const char *path, const ls_predictor_options *,
 ls_status ls_predictor_run(ls_predictor *, int64_t n, const void *samples, float *const *out,
                            ls_error *);
 
-/* The same of another prediction of the model, as logits. */
+/* Predicts another prediction of the model, as logits. */
 ls_status ls_predictor_run_as(ls_predictor *, const ls_prediction *, int64_t n, const void *samples,
                               float *out, ls_error *);
 
-/* Of a language model: what follows tokens [n], 1 <= n <= context; out [vocabulary], or the vector. */
+/* What a language model predicts after tokens [n], 1 <= n <= context; out: the logits [vocabulary],
+ * or the vector of the text. */
 ls_status ls_predictor_run_text(ls_predictor *, const uint32_t *tokens, int64_t n, float *out,
                                 ls_error *);
 

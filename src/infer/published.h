@@ -5,7 +5,7 @@
 #include "config/config.h"
 #include "data/tokenizer.h"
 
-enum { LS_PUBLISHED_CONTEXT = 4096 }; /* tokens of model.context, if the model has so many */
+enum { LS_PUBLISHED_CONTEXT = 4096 }; /* tokens of model.context, unless the model has fewer */
 
 /* A GGUF file, or a directory with config.json that is neither a run nor a checkpoint? */
 bool ls_published_is(const char *path);

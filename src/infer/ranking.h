@@ -23,8 +23,9 @@ typedef struct ls_ranking ls_ranking;
 
 /* Does the model have such metrics? */
 bool ls_ranking_is_wanted(const ls_model *);
-/* The infer outlives it; nusers 0 or too many: all users with held-out items, else so many, spread
- * evenly. LS_EINVAL: the data have no interactions, or the model does not read user and items. */
+/* The infer must outlive it. nusers: the number of users that are ranked, spread evenly over those
+ * with held-out items; 0, or more than there are: all of these. LS_EINVAL: the data have no
+ * interactions, or the model does not read user and items. */
 ls_status ls_ranking_open(const ls_infer *, const ls_dataset *, uint64_t nusers, ls_ranking **r_p,
                           ls_error *);
 void ls_ranking_close(ls_ranking *); /* NULL is fine */

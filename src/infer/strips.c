@@ -9,7 +9,8 @@
 
 enum { LINE = 64, PART = 4 }; /* of memory */
 
-/* Of a layer's tables only the last layer's are multiplied with: the others' rows are looked up. */
+/* Does the layer multiply with its parameter k? Tables are multiplied with only by the last layer:
+ * other layers look rows up. */
 static bool multiplies(const ls_layer *l, int k) {
     return l->half.in_products[k] ||
            ((l->traits.loss || l->traits.has_logits) && k >= l->nparams - l->half.ntables);

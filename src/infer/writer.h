@@ -56,9 +56,9 @@ ls_status ls_writer_write(ls_writer *, const ls_writing *, ls_generated *g_p, ls
  * text is the same for the same seed and number on any machine and any number of threads. An empty
  * prompt stands for a line end.
  *
- * Of a run's model the latest `context` tokens of a prompt count; if the context is full, its older
- * half is dropped, and the rest is computed again. LS_EINVAL: a published model's context is too
- * short for the prompt and ntokens more; its text also ends with the model's end token. */
+ * With a run's model, only the last `context` tokens of a prompt count; when the context is full,
+ * its older half is dropped, and the rest is computed again. LS_EINVAL: a published model's context
+ * is too short for the prompt and ntokens more; its text also ends with the model's end token. */
 ls_status ls_generate(const ls_trained *, const char *prompt, const ls_writing *, ls_generated *g_p,
                       ls_error *);
 

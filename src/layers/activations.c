@@ -6,7 +6,7 @@
 
 /* ---- GELU ---- */
 
-/* Of the call's positions, which may be fewer than T. */
+/* The number of elements at the call's positions, which may be fewer than T a sample. */
 static int64_t count_of(const ls_layer *l, const ls_layer_call *c) {
     return c->n * c->T * ((int64_t)l->y_floats / l->T);
 }

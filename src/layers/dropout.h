@@ -50,9 +50,9 @@ ls_dropout_place ls_dropout_place_of(const ls_dropout_mask *, const ls_layer_cal
 void ls_dropout_run(const ls_dropout_mask *, const ls_layer_call *, int64_t count, ls_matrix x,
                     float *y);
 
-/* Of rows [C] that a layer adds to its input, as GPT's do: y [rows, C] with the mask, if that acts;
- * the call's dy with the mask, in room [rows, C], or as it is; and what the layer needs for both,
- * its work memory's last part among it. */
+/* Dropout of the rows [C] that a layer adds to its input, as GPT's layers do: y [rows, C] with the
+ * mask, if that acts; the call's dy with the mask, in room [rows, C], or as it is; and what the
+ * layer needs for both, including the last part of its work memory. */
 void ls_dropout_rows(const ls_layer_call *, const ls_dropout_mask *, int64_t C, float *y);
 ls_matrix ls_dropout_of_dy(const ls_layer *, const ls_layer_call *, const ls_dropout_mask *,
                            float *room);

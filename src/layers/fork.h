@@ -15,8 +15,8 @@ enum { LS_SLICES_MOST = 64 };
 
 /* out [n]: x, for the layers of each slice. The slice is 0 afterwards. */
 void ls_layers_fork(ls_model *, ls_value *x, int n, ls_value **out);
-/* The same for slices [first, first + n) of `all`, of which slice `first` computes x: sets out [first]
- * and so on. */
+/* Forks x for slices [first, first + n) of `all`, of which slice `first` computes x: sets out
+ * [first] and so on. */
 void ls_layers_fork_among(ls_model *, ls_value *x, int all, int first, int n, ls_value **out);
 /* For every step-th slice of `all`, which step divides: sets out [0], out [step] and so on. */
 void ls_layers_fork_every(ls_model *, ls_value *x, int all, int step, ls_value **out);

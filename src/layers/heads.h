@@ -29,8 +29,9 @@ typedef struct ls_heads {
     const char *positions;   /* causal: i32 [n][T], the place of a position in its document: a query
                                   sees keys of its document alone; NULL: a sample is one document */
     size_t positions_nbytes; /* between samples */
-    /* Of probabilities; NULL: none. Heads of queries are those from number mask->first on in the
-     * whole model, of whose mask row t of head h begins at (h T + t) S, S in multiples of 64. */
+    /* Dropout of the probabilities; NULL: none. The first head of queries has number drop->first
+     * in the whole model, in whose mask row t of head h begins at (h T + t) S, S in multiples of
+     * 64. */
     const ls_dropout_mask *drop;
     const ls_layer_call *call; /* with `drop` */
     float *stat;               /* [n, heads, T, 2] from forward to backward */

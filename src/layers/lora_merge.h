@@ -21,8 +21,8 @@ typedef struct ls_lora_rows {
 
 /* Adds scale b . a to the rows, one chain an element. */
 void ls_lora_add_to(const ls_lora_values *, const ls_lora_rows *);
-/* The same, by thread 0; with DoRA each row is divided by its norm and multiplied by its magnitude,
- * too. */
+/* Adds scale b . a to rows [first, first + n), by thread 0; with DoRA each row is also divided by
+ * its norm and multiplied by its magnitude. */
 void ls_lora_merge(const ls_lora_values *, const ls_compute *, int64_t first, int64_t n,
                    float *rows);
 

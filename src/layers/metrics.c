@@ -85,7 +85,7 @@ static void errors_of(const job *j, int64_t sample, const float *x, double value
     values[1] = (double)n;
 }
 
-/* Of each target: the squared error, and the target. */
+/* Sets values to the squared error and the target, for each target of the sample. */
 static void each_of(const job *j, int64_t sample, const float *x, double *values) {
     for (int64_t i = 0; i < j->l->T * j->l->V; i++) {
         double t = target_at(j, sample, i), d = (double)x[i] - t;

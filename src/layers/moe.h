@@ -36,7 +36,7 @@ void ls_layers_router_loss(ls_model *, ls_value *sums, float factor, int64_t rou
 typedef struct ls_experts_slice {
     const char *name; /* NULL: the kind's */
     int64_t first, end;
-    int64_t samples; /* x has the rows of so many samples, one after the other; 0: 1 */
+    int64_t samples; /* whose rows x has, one sample after the other; 0: 1 */
     bool apart;      /* its parameters share no block with others (ls_param) */
 } ls_experts_slice;
 ls_value *ls_layers_experts_slice(ls_model *, ls_value *x, ls_router_values, const ls_moe_options *,
@@ -56,7 +56,7 @@ void ls_layers_note_loads(ls_model *);
 /* The elements of the layer's parameter number i that one row reads: those of its experts, or all. */
 size_t ls_layers_read_by_row(const ls_layer *, int i);
 
-/* Of initial weights that are multiplied with `in` numbers. */
+/* The standard deviation of initial weights whose products have `in` terms. */
 static inline float ls_moe_deviation(const ls_moe_options *o, int64_t in) {
     return o->deviation > 0 ? o->deviation : 1 / sqrtf((float)in);
 }

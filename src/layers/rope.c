@@ -93,7 +93,7 @@ static float scaled(const frequencies *f, float frequency) {
     return (float)((1 - mix) * (double)frequency / (double)f->factor + mix * (double)frequency);
 }
 
-/* Of pair i: 1 / base^(2 i / D), rounded after the power and after the division. */
+/* The frequency of pair i, 1 / base^(2 i / D), rounded after the power and after the division. */
 static float frequency_of(const frequencies *f, int64_t i) {
     double exponent = (double)((float)(2 * i) / (float)f->D);
     float power = (float)ls_math_exp(exponent * ls_math_log((double)f->base));

@@ -1,9 +1,9 @@
 /* router_balance.c - the auxiliary loss of a router, by which its experts get an even load.
  *
- * Of each sample: factor * E * sum(f p) over the experts, f being an expert's number of choices for
- * each row, p the mean over the rows of its softmax; k if the load is even. f is a constant for the
- * gradient: dlogit = factor * E / T * p (f - sum(f p)), of each row. Every row of a sample counts.
- * The loss is auxiliary (layer.h).
+ * The loss of a sample is factor * E * sum(f p) over the experts, where f is an expert's number of
+ * choices for each row, and p the mean over the rows of its softmax; the sum is k / E if the load
+ * is even. f is a constant for the gradient: dlogit = factor * E / T * p (f - sum(f p)) in each
+ * row. Every row of a sample counts. The loss is auxiliary (layer.h).
  *
  * notes: what ls_layers_note_loads() has asked for, the parts of this router. With several routers
  * their parts are added up: the one that runs first in a pass begins the sum.

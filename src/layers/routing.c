@@ -135,7 +135,8 @@ double ls_routing_part(const ls_chosen_rows *c) {
 
 /* ---- gradients ---- */
 
-/* Of the softmax over the chosen logits: dlogit = w (dw - sum(w dw)). The others have none. */
+/* The gradient of the softmax over the chosen logits: dlogit = w (dw - sum(w dw)). Other logits
+ * have no gradient. */
 static void back_normalized(const ls_routing *r, int64_t row, const float *dweight, float *d) {
     const float *w = r->weight + row * r->k;
     const int32_t *expert = r->expert + row * r->k;

@@ -5,8 +5,8 @@
  * (normalized). Each expert's rows are in their order, so a gradient of its weights is a chain over
  * samples and positions that does not depend on micro-batches.
  *
- * With a capacity, an expert takes so many of a sample's choices, in the order of rows, and the
- * others are dropped: they have no slot. The weights of a row's other choices stay.
+ * With a capacity, an expert takes at most that number of a sample's choices, in the order of rows,
+ * and the others are dropped: they have no slot. The weights of a row's other choices stay.
  *
  * Shazeer et al., "Outrageously large neural networks: the sparsely-gated mixture-of-experts layer",
  * ICLR 2017; Jiang et al., "Mixtral of experts", 2024 (normalized weights).

@@ -57,7 +57,8 @@ void ls_vocabulary_losses(const ls_vocabulary *b) {
     ls_pool_run(b->c->compute->pool, losses_run, &job);
 }
 
-/* Of a slice; a row whose gradient is there has a stat below 0. */
+/* Replaces the row's logits of a slice by their gradient. A stat below 0 marks a row where that is
+ * done. */
 static void slice_dlogits(const ls_vocabulary *b, int64_t r, float *x) {
     float *stat = b->stat + 2 * r;
     int64_t target = b->target(b->arg, r);

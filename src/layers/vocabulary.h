@@ -24,9 +24,9 @@ typedef struct ls_vocabulary {
     float *stat;    /* [rows, 2] */
     float *logits;  /* [rows, V] the gradient replaces them, in bf16 for products in bf16 */
     double *losses; /* [rows] nats */
-    /* Of logits that are a slice of a vocabulary: [rows, 2] the gradient of a row's log-sum-exp,
-     * and of its target's logit; a target below 0 is another slice's. NULL: the gradients are those
-     * of a cross-entropy. A second call finds the gradient where the first one has left it. */
+    /* For a slice of a vocabulary: [rows, 2] the gradient of a row's log-sum-exp, and of its
+     * target's logit; a target below 0 is another slice's. NULL: the gradients are those of a
+     * cross-entropy. A second call finds the gradient where the first one has left it. */
     const float *gradient;
     /* The token that row r is to predict, and the factor of its gradient. */
     int64_t (*target)(const void *arg, int64_t r);

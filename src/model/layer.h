@@ -104,10 +104,10 @@ typedef struct ls_layer_call {
         *logits;  /* of a layer that has logits: it writes these instead of y [n * T, V]; NULL: y */
     ls_past past; /* positions before the call's, in a forward without losses */
 
-    /* For a layer's own functions: its parameters in f32, without tables, that are not in `params`
-     * as f32; NULL: it is there, or only products read it. */
+    /* For a layer's own functions: its parameters in f32, without tables; NULL: the parameter is in
+     * `params` as f32, or only products read it. */
     const float *held[LS_LAYER_MAX_PARAMS];
-    /* The same, if any operand was in 16 bits: */
+    /* Set for a layer's own functions if any operand was in 16 bits: */
     const struct ls_layer_call *given; /* the original call; NULL: all operands were in f32 */
     float *room;     /* [room_floats + n * room_each] within one call; NULL: none is
                                           needed */
@@ -192,8 +192,8 @@ typedef struct ls_layer_half {
      * sample. Where `wide` has the sums, only a layer that ignores it needs them (room_always). */
     size_t room_floats, room_each;
     bool room_always;
-    /* Above 0: with room for so many floats instead, which are chains of a whole table, rows are
-     * computed a block at a time although gradients are rounded. */
+    /* Above 0: the floats of room for the chains of a whole table. With it, rows are computed a
+     * block at a time although gradients are rounded. */
     size_t chain_floats;
 } ls_layer_half;
 
@@ -257,18 +257,19 @@ struct ls_layer {
     size_t counts[LS_LAYER_MAX_PARAMS]; /* their numbers of elements */
     size_t y_floats;                    /* of its output, per sample */
     int64_t y_dims[LS_PARAM_DIMS]; /* shape of the output for people, ended by 0; all 0: none */
-    int y_parts; /* above 1: a number of y is the sum of so many floats, and so is its gradient
+    int y_parts; /* above 1: a number of y is the sum of y_parts floats, and so is its gradient
                     (layers/vocabulary_slices.h) */
     int slice;   /* of ls_model.nslices: workers of a tensor group divide the slices */
     int chunk;   /* of ls_model.nchunks: workers of a context group divide the chunks */
-    int spans;   /* of a model that computes samples together: so many, all of them, are its sample;
-                    0: the chunk's own alone */
+    int spans;   /* in a model that computes samples together: the number of samples, all of
+                    them, that one sample of the layer spans; 0: the chunk's own alone */
     ls_chosen_rows chosen; /* of its output */
 
     ls_layer_link link;
 };
 
-/* Of n samples that are computed `together`: how many are the k-th one of these. */
+/* n samples are computed in groups of `together`: the number of them that are the k-th of their
+ * group. */
 static inline int64_t ls_chunk_samples(int64_t n, int together, int k) {
     return (n - k + together - 1) / together;
 }
@@ -309,7 +310,7 @@ static inline float *ls_layer_saved_exact(const ls_layer *l, const ls_layer_call
     size_t nbytes = half ? ls_layer_rounded_nbytes(rough) : rough * sizeof(float);
     return (float *)(void *)((char *)c->saved + nbytes);
 }
-/* The same of any type, of a matrix that the layer reads as it is. */
+/* Parameter i in the type that it is stored in, for a matrix that the layer reads as it is. */
 static inline ls_stored ls_layer_stored(const ls_layer *l, const ls_layer_call *c, int i) {
     if (l->link.frozen[i]) return c->frozen[l->params[i]];
     if (l->half.in_products[i] && ls_layer_in_bf16(c))

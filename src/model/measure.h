@@ -27,7 +27,7 @@ typedef struct ls_measure {
     ls_measure_kind kind;
     bool is_default;    /* no call of the model's builder has asked for it */
     int classes;        /* CONFUSION */
-    int64_t k;          /* } HIT, NDCG: the first k items count; they are ranked among so many */
+    int64_t k;          /* } HIT, NDCG: the first k items count, ranked among this number of */
     int64_t candidates; /* } drawn ones, or 0: all */
     int nvalues;        /* of a sample */
     size_t at;          /* of its values in a record */

@@ -27,14 +27,14 @@ struct ls_model {
     int nparams;
     ls_layer *layers; /* [nlayers] */
     int nlayers;
-    int nslices;  /* above 1: products are cut into so many slices (ls_build_slice()) */
+    int nslices;  /* above 1: products are cut into nslices slices (ls_build_slice()) */
     int slice;    /* of the layers that are added next */
-    int nchunks;  /* above 1: samples are cut into so many chunks (ls_build_chunk()), whose layers
+    int nchunks;  /* above 1: samples are cut into nchunks chunks (ls_build_chunk()), whose layers
                     may share parameters */
     int chunk;    /* of the layers that are added next */
     bool gathers; /* slices exchange rows before and behind each product (layers/row_parts.h) */
-    int together; /* above 1: so many of the data's samples, one after the other, are a sample of a
-                     layer's call, and each has as many of the chunks, the first sample the first ones
+    int together; /* above 1: a sample of a layer's call is this number of the data's samples, one
+                     after the other; the chunks are divided evenly among them, in order
                      (ls_build_together()); else 0 */
     int nlate; /* layers behind these that only measures depend on: they run in evaluation alone */
     size_t
@@ -53,7 +53,7 @@ struct ls_model {
     size_t frozen_count;  /* elements of those that are frozen */
     size_t table_floats;  /* } of the tables of which parameters are windows (ls_param.rows) */
     int64_t table_rows;   /* } */
-    int64_t sparse_batch; /* above 0: embeddings are windows, for the ids of so many samples */
+    int64_t sparse_batch; /* above 0: embeddings are windows, for the ids of a batch of this size */
     int nslots;           /* buffers for outputs in a forward alone; at most LS_MODEL_MAX_SLOTS */
     ls_field *inputs;     /* [ninputs] of LS_SOURCE_FIELDS at most: fields that layers read */
     int ninputs;

@@ -36,9 +36,9 @@ typedef struct ls_param_cut {
     ls_tensor_part part; /* the part of a tensor that it is */
 } ls_param_cut;
 
-/* rows above 0: the parameter is a window of a table of so many rows of dims[1] floats, which is
- * elsewhere: the rows of a step's ids (table/step_rows.h). Layers read the table, and write gradients
- * of the window. */
+/* rows above 0: the parameter is a window of a table with this number of rows of dims[1] floats,
+ * which is elsewhere. The window has the rows of a step's ids (table/step_rows.h). Layers read the
+ * table, and write gradients of the window. */
 typedef struct ls_param_window {
     int64_t rows;
     size_t at;         /* of the table, in a buffer of all tables (ls_model.table_floats) */

@@ -49,7 +49,7 @@ void ls_part_store(const ls_kernels *k, ls_numbers y, int64_t i, int64_t n, cons
     if (y.bf16) k->narrow(LS_BF16, (size_t)n, result, ls_numbers_at(y, i).p);
 }
 
-/* The same for what only products read. */
+/* Stores results that only products read, in bf16 where y is. */
 static void store_operand(const ls_kernels *k, ls_numbers y, int64_t i, int64_t n,
                           const float *result) {
     if (y.bf16) k->to_bf16(n, result, ls_numbers_at(y, i).p);

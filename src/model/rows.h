@@ -15,7 +15,7 @@ typedef struct ls_numbers {
 } ls_numbers;
 
 static inline ls_numbers ls_numbers_f32(float *p) { return (ls_numbers){p, false}; }
-/* The same from number i on. */
+/* The numbers from number i on. */
 static inline ls_numbers ls_numbers_at(ls_numbers x, int64_t i) {
     x.p = (char *)x.p + i * (x.bf16 ? 2 : 4);
     return x;
@@ -61,7 +61,8 @@ void ls_rows_norm_converts(ls_layer *, int64_t T, int64_t C, bool add_dy, bool h
 /* Scratch memory of each thread for a norm whose x is in bf16. */
 size_t ls_rows_norm_scratch(int64_t C);
 
-/* Of n numbers in contiguous rows: y = gelu(x), in bf16 for products. kept: x in bf16, as a layer saves it. */
+/* y = gelu(x) for n numbers in contiguous rows, in bf16 where products read y. kept: x in bf16, as
+ * a layer saves it. */
 void ls_rows_gelu(const ls_compute *, int64_t n, ls_matrix x, ls_numbers y);
 void ls_rows_gelu_keep(const ls_compute *, int64_t n, ls_matrix x, ls_numbers y, void *kept);
 /* In one pass: multiplies d by the derivative at x; y = gelu(x), in bf16 for products. */

@@ -3,7 +3,7 @@
 
 enum {
     ROWS = 1024, /* of a block: one float of each fills a page */
-    BLOCKS = 64  /* of a table at least, if it has so many rows */
+    BLOCKS = 64  /* of a table at least, if it has enough rows */
 };
 
 int64_t ls_table_block_rows(const ls_param *p) {

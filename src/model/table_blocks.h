@@ -2,8 +2,8 @@
  *
  * Workers that share no memory divide tables by blocks: block b of n workers is at worker b % n.
  * Rows that are read often are often neighbours, since ids are numbered in the order in which they
- * first appear; blocks spread them. A large table's block has so many rows that each of its
- * numbers for all of its rows fills whole pages of memory. */
+ * first appear; blocks spread them. A block of a large table has enough rows for each number of a
+ * row, over all rows of the block, to fill whole pages of memory. */
 #ifndef LS_MODEL_TABLE_BLOCKS_H
 #define LS_MODEL_TABLE_BLOCKS_H
 

@@ -12,7 +12,8 @@ typedef enum ls_work_kind {
     LS_WORK_PRODUCT_DX, /* the second operand is transposed: gradient of the input */
     LS_WORK_PRODUCT_DW, /* the first operand is transposed, and the product is added:
                            gradient of a weight */
-    /* The same in bf16 (tensor/gemm.h). Layers declare the others: ls_work_in_bf16(). */
+    /* These products in bf16 (tensor/gemm.h). Layers declare those above; ls_work_in_bf16() turns
+     * them into these. */
     LS_WORK_PRODUCT_BF16,
     LS_WORK_PRODUCT_DX_BF16,
     LS_WORK_PRODUCT_DW_BF16,

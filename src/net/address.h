@@ -31,8 +31,8 @@ void ls_address_text(const struct sockaddr_storage *, char *text, size_t nbytes)
 
 /* Non-blocking, closed on exec, no delay: every socket of ours. */
 void ls_socket_flags(int fd);
-/* The same, and a dead peer is noticed in about 15 s even if the network reports nothing: every
- * socket of a group. */
+/* Sets these flags, and has a dead peer noticed in about 15 s even if the network reports nothing:
+ * for every socket of a group. */
 void ls_socket_options(int fd);
 
 /* A socket that listens at this address and port (0: any). LS_EIO, with errno: it can't listen. */

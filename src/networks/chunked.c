@@ -197,7 +197,7 @@ static void attend_groups(const ls_chunked *s, ls_chunk_range all, const ls_chun
     }
 }
 
-/* Of one chunk, which has all rows. */
+/* Attention where one chunk has all rows of its sample. */
 static ls_value *attend_whole(const ls_chunked *s, const ls_chunked_rows *rows,
                               ls_chunked_heads h) {
     h.o.keys = rows->nx > 1 ? rows->x[1] : NULL;

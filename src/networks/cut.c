@@ -83,7 +83,7 @@ ls_sequence ls_cut_embedded(const ls_cut *c, const ls_sequence *x) {
 
 /* ---- attention ---- */
 
-/* Of the slice, for a sample. */
+/* The slice's heads, with the dropout mask of a sample. */
 static ls_chunked_heads heads_of(const ls_cut *c, const ls_cut_attention *a, int sample,
                                  ls_sliced_name *name) {
     *name = ls_sliced_named(&c->s, "attention");

@@ -1,11 +1,11 @@
 /* expert_groups.h - the experts of a mixture, which slices and chunks divide (cut.h).
  *
  * The experts are divided into groups, which belong to the chunks in turn, and each group among the
- * slices: so workers that divide the slices or the chunks divide the experts. Router and biases have a
- * layer for each chunk, in its first slice; shared experts one for each chunk and slice. A slice of a
- * group has a layer, which reads the rows of all chunks and their router's logits, makes the same
- * choice as the others, and computes its own experts' rows. Of each chunk a slice adds up what its part
- * of the groups computed, in the tree of the groups; then the slices are summed.
+ * slices: so workers that divide the slices or the chunks divide the experts. Router and biases
+ * have a layer for each chunk, in its first slice; shared experts one for each chunk and slice. A
+ * slice of a group has a layer, which reads the rows of all chunks and their router's logits, makes
+ * the same choice as the others, and computes its own experts' rows. For each chunk, a slice adds
+ * up what its part of the groups computed, in the tree of the groups; then the slices are summed.
  *
  * The rows of a chunk that choose none of these experts are not read there, and are 0 in what is computed
  * of them: so workers send the others alone (ls_chosen_rows).

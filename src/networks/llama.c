@@ -272,7 +272,7 @@ static void mix_chunks(llama *f, ls_sequence *x, ls_sequence *y) {
     }
 }
 
-/* The same of feed-forward layers. */
+/* Adds the feed-forward layers of all chunks. */
 static void feed_chunks(llama *f, ls_sequence *x, const ls_sequence *added) {
     for (int k = 0; k < f->cut.chunks.n; k++) {
         ls_sequence y = begin_feeding(f, k, &x[k], &added[k]);
@@ -313,7 +313,7 @@ static void add_dpo(const llama *f, const texts *t, ls_value *x, ls_value *tied)
     ls_linear_dpo(f->m, x, &fields, o);
 }
 
-/* Of the chunk that is being added. */
+/* Adds the loss of the chunk that is being built. */
 static void add_loss(llama *f, const texts *t, const ls_sequence *x, ls_value **tied) {
     ls_sequence_end end = {
         .name = "lm_head", .vocab = f->a->vocab, .tied = f->a->tied ? tied : NULL};

@@ -38,7 +38,7 @@ void ls_list_go(const ls_list_at *, const ls_yaml_node *);
 void ls_names_add(const ls_list_at *, const char *name, ls_value *);
 /* The value of this name, which counts as used. NULL: there is none. */
 ls_value *ls_names_find(const ls_list_at *, const char *name);
-/* The same; that there is none is an error at the node's line. */
+/* As ls_names_find(), but a missing value is an error at the node's line. */
 ls_value *ls_names_get(const ls_list_at *, const ls_yaml_node *, const char *name);
 /* The value as a layer reads it: bytes of an image are numbers, as data.normalize says. */
 ls_value *ls_names_numbers(const ls_list_at *, ls_value *);

@@ -85,7 +85,7 @@ static void find_inputs(const network *n, const ls_field **inputs, int *ninputs_
             inputs[(*ninputs_p)++] = &n->fields.list[i];
 }
 
-/* Of an MLP: all inputs, one after the other. */
+/* The input of an MLP: all inputs, flattened and concatenated. */
 static ls_value *join(network *n, const ls_field *const *inputs, int ninputs) {
     ls_several x = {{0}};
     for (int i = 0; i < ninputs; i++) x.of[i] = (ls_flatten)(n->m, named(n, inputs[i]));

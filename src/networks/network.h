@@ -12,8 +12,8 @@
 
 /* LS_EINVAL: the config describes no model; the message names the file, the line and the layer. */
 ls_status ls_network_create(const ls_config *, ls_model *m_p, ls_error *);
-/* The same, but samples are cut into chunks (chunked.h), or the rows of samples divided
- * (parallel.sequence), as for a plan. */
+/* Creates the network for a plan: samples are cut into chunks (chunked.h), or the rows of samples
+ * are divided (parallel.sequence). */
 ls_status ls_network_create_cut(const ls_config *, ls_model *m_p, ls_error *);
 
 /* Does the config leave open what the data decide? */

@@ -10,8 +10,8 @@
  * its name or a key is not possible. One thread; before any config is read. */
 ls_status ls_program_use(const ls_program *, ls_error *);
 
-/* The same for those that read only models of runs, unless the program is in use already. Any
- * thread. */
+/* As ls_program_use(), for callers that only read models of runs; does nothing if the program is in
+ * use already. Any thread. */
 ls_status ls_program_use_model(const ls_program *, ls_error *);
 
 /* The program's model. LS_EINVAL: a call of its build function failed; the message is that of the

@@ -209,7 +209,8 @@ static ls_status count_classes(ls_config *c, const ls_source *s, const ls_loss_w
     return LS_OK;
 }
 
-/* Of the only loss, if it is of classes. A list of layers says itself how many logits it has. */
+/* Sets model.classes to the number of classes of the loss's target, if the loss needs classes. A
+ * list of layers with several losses declares its own numbers of logits. */
 static ls_status choose_classes(resolver *r, const ls_source *s, ls_error *e) {
     const ls_loss_wanted *loss = &r->losses.list[0];
     if (r->losses.n > 1 && r->list) return LS_OK;

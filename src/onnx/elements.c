@@ -5,7 +5,7 @@
 
 typedef const char *element_fn(ls_onnx_writer *, const char *x);
 
-/* Of the layer's input, in the layout that it has. */
+/* Writes an operator on each element of the layer's input, in the layout that the input has. */
 static void write_each(ls_onnx_writer *w, const ls_layer *l, element_fn *fn) {
     ls_onnx_shape dims = ls_onnx_output_dims(l);
     if (ls_onnx_has_planes(w, l, 0, dims))
@@ -178,7 +178,7 @@ void ls_onnx_write_scale(ls_onnx_writer *w, const ls_layer *l, const ls_facts *f
     ls_onnx_set(w, l, LS_ONNX_ADD(w->g, "Mul", x, ls_onnx_param(w, l, 0)), dims);
 }
 
-/* The same for each sample, of which there are as many as in the graph's first input. */
+/* Repeats x for each sample, of which there are as many as in the graph's first input. */
 static const char *repeat(ls_onnx_writer *w, const char *x, ls_onnx_shape dims) {
     const char **count = ls_onnx_share(w, "samples"), *field = NULL;
     const int64_t first = 0;

@@ -99,7 +99,7 @@ void ls_onnx_scope(ls_onnx_graph *g, const char *name) {
 static char *name_of(ls_onnx_graph *g, const char *op) {
     int i = 0;
     while (i < g->ncounts && strcmp(g->counts[i].op, op) != 0) i++;
-    assert(i < OPS); /* there are not so many operators */
+    assert(i < OPS); /* OPS is more than the number of operators */
     if (i == g->ncounts) g->counts[g->ncounts++] = (uses){op, 0};
     int n = ++g->counts[i].n;
     if (n == 1) return own(g, ls_format("%s/%s", g->scope, op));

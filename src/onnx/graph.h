@@ -15,7 +15,7 @@
 #include "base/mem.h"
 #include "tensor/dtype.h"
 
-/* Of the operators and of the file. ONNX 1.12 (2022) has both. */
+/* The versions of the operators and of the file. ONNX 1.12 (2022) has both. */
 enum { LS_ONNX_OPSET = 17, LS_ONNX_IR = 8 };
 
 typedef struct ls_onnx_graph ls_onnx_graph;
@@ -49,7 +49,7 @@ void ls_onnx_set_ints(ls_onnx_graph *, const char *name, int n, const int64_t *)
 
 /* x [product of the shape]. Names differ. */
 const char *ls_onnx_numbers(ls_onnx_graph *, const char *name, ls_onnx_shape, const float *x);
-/* The same; the graph frees x. */
+/* As ls_onnx_numbers(); the graph frees x. */
 const char *ls_onnx_own_numbers(ls_onnx_graph *, const char *name, ls_onnx_shape, float *x);
 /* x [n], which is copied; named by the scope and what it is. */
 const char *ls_onnx_vector(ls_onnx_graph *, const char *what, int64_t n, const float *x);

@@ -129,7 +129,8 @@ const char *ls_onnx_reduce(ls_onnx_writer *w, const char *op, const char *x, int
     return y;
 }
 
-/* Of free rows: as many as the graph's first input has. */
+/* 0, 1, ... T - 1; where the number of rows is free, up to the number that the graph's first input
+ * has. */
 const char *ls_onnx_row_numbers(ls_onnx_writer *w, int64_t T) {
     if (!w->rows || T != w->rows) return ls_onnx_places(w->g, T);
     const char **shared = ls_onnx_share(w, "rows"), *tokens = NULL;

@@ -42,7 +42,7 @@ typedef struct ls_onnx_writer {
     ls_onnx_shared *shared; /* [nshared] */
     size_t nshared;
     int64_t
-        rows; /* above 0: all values begin with so many rows at most, and their number is free */
+        rows; /* above 0: the most rows of a value; the number of rows is free. 0: it is fixed */
 } ls_onnx_writer;
 
 ls_onnx_writer ls_onnx_writer_of(const ls_model *, const ls_onnx_weights *);

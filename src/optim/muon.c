@@ -62,8 +62,8 @@ static void start_block(const ls_whole_call *c, void *arg, size_t from, size_t n
 }
 
 /* c [R, R] = a [R, K] b [K, R], which is symmetric, bit for bit: elements (i, j) and (j, i) are the
- * same chain of multiply-adds. Of each strip of rows only the columns from its first row on are
- * computed. */
+ * same chain of multiply-adds. In each strip of rows only the columns from the number of its first
+ * row on are computed. */
 static void symmetric(const ls_whole_call *call, ls_gemm_job job) {
     const float *a = job.a.p, *b = job.b.p;
     float *c = job.c;

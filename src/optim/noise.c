@@ -69,7 +69,7 @@ int ls_noise_level_size(int V, int level) {
     return level + 1 < ls_noise_nlevels(V) ? 1 << level : V;
 }
 
-/* Of the sum over virtual workers [lo, lo + size). */
+/* The estimated square of the norm of the gradient sum over virtual workers [lo, lo + size). */
 static double projected_square(const ls_noise_sums *n, int lo, int size) {
     double square = 0;
     for (int k = 0; k < LS_NOISE_DIMS; k++) {

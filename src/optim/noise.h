@@ -12,9 +12,9 @@
  *     Norms of the sums between are estimated from a projection on LS_NOISE_DIMS numbers, with
  *     random signs, that each virtual worker's gradient has. The line's misfit shows gradients
  *     whose mean does not behave as that of independent samples.
- * Squares are summed over blocks of LS_BLOCK elements, and these sums exactly (LS_NOISE_BINS); so the
- * figures have the same bits for any number of workers, also where each has other blocks. Of a large
- * model a step takes one of several blocks, in turn.
+ * Squares are summed over blocks of LS_BLOCK elements, and these sums exactly (LS_NOISE_BINS); so
+ * the figures have the same bits for any number of workers, also where each has other blocks. In a
+ * large model each step measures one of several groups of blocks, in turn.
  *
  * The ratio of two noisy numbers is biased, so both are averaged over steps first.
  */
@@ -42,7 +42,7 @@ typedef struct ls_noise_signs {
 } ls_noise_signs;
 void ls_noise_draw(uint64_t seed, int64_t step, ls_noise_signs *);
 
-/* Of a model of nblocks blocks. */
+/* The number of steps in which all blocks of a model of nblocks blocks are measured. */
 static inline size_t ls_noise_turns(size_t nblocks) {
     size_t turns = nblocks / LS_NOISE_BLOCKS;
     return turns < 1 ? 1 : turns < LS_NOISE_TURNS ? turns : LS_NOISE_TURNS;

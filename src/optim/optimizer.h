@@ -79,8 +79,8 @@ typedef struct ls_optim {
  * places them anew. LS_EINVAL: optim.groups has a
  * pattern that matches no parameter, or one that an earlier group has taken. */
 ls_status ls_optim_of(const ls_config *, ls_model *, ls_optim *o_p, ls_error *);
-/* The same once parameters have their groups: a group whose rule trains only some kinds of
- * parameters becomes two; whole parameters are placed. */
+/* The part of ls_optim_of() after parameters have their groups: a group whose rule trains only some
+ * kinds of parameters becomes two, and whole parameters are placed. */
 void ls_optim_place(ls_optim *, ls_model *);
 /* AdamW, with the defaults of the config's keys, for all parameters. */
 ls_optim ls_optim_usual(void);
@@ -97,7 +97,8 @@ int ls_optim_older(const ls_optim *);
 /* The name of a parameter's state `i`; NULL: it has none of this number. A running value has no
  * states of a rule. */
 const char *ls_optim_state_name(const ls_optim *, const ls_param *, int i);
-/* The same for the common parameters of replicas. */
+/* The name of state `i` of the common parameters of replicas; NULL: they have none of this
+ * number. */
 const char *ls_optim_outer_state_name(const ls_optim *, int i);
 
 /* The parameter as its state `i` is: with the state's dims and number of elements. */

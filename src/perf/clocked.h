@@ -9,7 +9,7 @@ typedef struct ls_clocked {
     int nworkers, V;
     int64_t staleness, until;
     double gradient_s; /* of one virtual worker, by a worker */
-    double slow;       /* worker 0 needs so many times longer; 1: all are alike */
+    double slow;       /* factor of the time that worker 0 needs; 1: all workers are equal */
     double update_s;   /* from a step's last gradient to its new parameters */
 } ls_clocked;
 

@@ -124,7 +124,7 @@ static double mean_of(double common, double apart, double share) {
     return common + share * (apart - common);
 }
 
-/* Of all steps, of which some are decided by islands alone. */
+/* The mean over all steps, some of which are decided by islands alone. */
 static ls_status simulate(const ls_config *c, const ls_plan *p, const ls_site *site, ls_sim *s_p,
                           ls_error *e) {
     ls_site alone = *site;

@@ -19,8 +19,8 @@ enum { MOST_TRIALS = 50, MOST_OF_SHAPE = 3 };
 /* Calls of layers in these plans, at most: while there are fewer than LS_MESH_BEST shapes, some times
  * as many, and while none fits, many times. */
 static const double MOST_CALLS = 50e3, CALLS_FOR_SHAPES = 5, CALLS_FOR_ONE = 20;
-/* Of the first shapes, whose steps are at most so much longer than the first one's, those that are tried
- * with other values; calls of layers in these trials. */
+/* Shapes that are tried with other values of the keys, at most: the best ones, whose steps are at
+ * most NEAR times as long as the best one's; and calls of layers in these trials. */
 enum { MOST_REFINED = 4 };
 static const double NEAR = 1.15, CALLS_FOR_REFINING = 120e3;
 /* Calls of layers in the whole plans of all that are printed, and of one of them. */
@@ -211,7 +211,7 @@ static ls_status try_best(search *s, ls_error *e) {
 
 /* ---- the best, again ---- */
 
-/* Of the same shape, with another value of zero, or of micro_batch. */
+/* Does m differ from the best mesh only in the value of zero, or of micro_batch? */
 static bool is_beside(const ls_mesh *m, const ls_mesh *best) {
     return ls_mesh_by_shape(m, best) == 0 && m->recompute == best->recompute &&
            (m->zero == best->zero || m->micro_batch == best->micro_batch);

@@ -22,7 +22,7 @@ typedef struct ls_mesh {
     /* Estimated (bound.h): */
     double least_s;      /* of a step */
     size_t least_nbytes; /* of memory */
-    /* Of a part of a step (trial.h), and then of the whole plan: */
+    /* Simulated: first for a part of a step (mesh_trial.h), then for the whole plan: */
     double step_s;
     double bubble;    /* see ls_pipe_bubble() */
     double compute_s; /* of the worker that ends last; exposed_s: the rest of its step */

@@ -23,8 +23,8 @@ typedef struct ls_site {
     double latency_s, byte_s;  /* of a host's network card, if there are several hosts */
     const char *algorithm;     /* used wherever it can make a call; NULL: the cheapest */
     bool apart;                /* of a step that islands decide alone (state/apart.h) */
-    int copies; /* for each worker of the plan there are so many that share the batch with it: the
-                   plan is a part of a larger one (trial.h); 0: 1 */
+    int copies; /* the number of workers for each worker of the plan, which share the batch: the
+                   plan is a part of a larger one (mesh_trial.h); 0: 1 */
 } ls_site;
 
 /* A plan on a site, with the numbers that all its prices need. */

@@ -24,7 +24,7 @@ typedef struct ls_scaling_point {
     int nworkers;
     int64_t batch;
     ls_scaling_time times[LS_NSCALING];
-    char why[512]; /* why the config can't be trained by so many workers; "": it can */
+    char why[512]; /* why the config can't be trained by nworkers; "": it can */
 } ls_scaling_point;
 
 typedef struct ls_scaling {

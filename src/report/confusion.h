@@ -17,7 +17,7 @@ typedef struct ls_confusion_matrix {
  * doubles after the one before. The caller frees counts. */
 ls_confusion_matrix ls_confusion_of(const double *pairs, uint64_t nsamples, size_t stride, int n);
 
-/* Of one class. */
+/* How well one class is predicted. */
 typedef struct ls_class_score {
     uint64_t samples; /* whose right class it is */
     double precision,

@@ -100,7 +100,7 @@ static bool lies_on(const drawn *top, const drawn *under) {
     return false;
 }
 
-/* Of n lines that lie on each other each is seen in an nth of their length. */
+/* Where n lines coincide, each is visible in an nth of their length. */
 static void write_style(const drawn *d, int i, char style[96]) {
     enum { DASH = 10, SHORT = 6, SPACE = 4 };
     int dash = d->line->dashed ? SHORT : DASH;

@@ -14,7 +14,7 @@ typedef struct ls_goal {
 
 /* Reads "val_loss<=2.5" or "val_accuracy>=0.93". */
 ls_status ls_goal_read(const char *text, ls_goal *g_p, ls_error *);
-/* The same text for equal goals. */
+/* Writes the goal as ls_goal_read() reads it: equal goals have equal texts. */
 void ls_goal_write(const ls_goal *, char text[LS_GOAL_TEXT]);
 
 /* Is `a` as good as `b`, or better? NaN is not. */

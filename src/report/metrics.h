@@ -16,10 +16,10 @@ typedef struct ls_metrics ls_metrics;
  * again. The config and the model must outlive it. */
 ls_status ls_metrics_open(const char *run, const ls_config *, const ls_model *, ls_logged,
                           ls_metrics **m_p, ls_error *);
-/* The lines to come belong to this view of nworkers workers. */
+/* Later lines belong to this view of nworkers workers. */
 void ls_metrics_set_view(ls_metrics *, int64_t number, int nworkers);
-/* The lines to come have the share of the peak (mfu), of a model with so many operations a sample, on
- * cores that can do `peak` a second. 0, and at first: it is not known. */
+/* Later lines have the share of the peak (mfu), for a model with `flops` operations a sample on
+ * cores that together do `peak` operations a second. 0, which is the default: not known. */
 void ls_metrics_set_peak(ls_metrics *, double flops, double peak);
 /* What the steps have used of it so far, all together; zeros: not known. */
 typedef struct ls_metrics_use {

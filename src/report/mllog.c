@@ -76,7 +76,7 @@ static ls_json *source(int line) {
     return m;
 }
 
-/* The same with the place in the training after `steps` steps. */
+/* The metadata of a line, with the place in the training after `steps` steps. */
 static ls_json *place(const ls_mllog *m, int line, int64_t steps) {
     ls_batch at = ls_batches_at(&m->batches, (uint64_t)steps, m->run.ntrain);
     ls_json *j = source(line);

@@ -139,7 +139,8 @@ static void read_metrics(ls_run_status *s, tail *t) {
 
 /* ---- the lock ---- */
 
-/* Of another user's run: the line of its start names the process. */
+/* Takes the process from the run's start line, since the lock of another user's run can't be
+ * read. */
 static void take_start(const ls_run_status *s, ls_lock_named *n) {
     const char *host = ls_json_text(ls_json_get(s->start, "host"));
     double started = 0;

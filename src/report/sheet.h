@@ -15,7 +15,8 @@ typedef struct ls_sheet {
 /* A damaged sample stays blank, and what a caption has over about 24 letters is cut out of its middle. Errors: LS_EINVAL:
  * the source has no images, or the sheet would be too large. LS_EIO. */
 ls_status ls_sheet_write(const ls_sheet *, const char *path, ls_file_writer *, ls_error *);
-/* The same of at most n samples that a survey has picked: images of a class stand together. */
+/* Writes a sheet of at most n samples that a survey has picked: images of a class stand
+ * together. */
 ls_status ls_sheet_of(const ls_survey *, int64_t n, const char *path, ls_file_writer *, ls_error *);
 
 #endif

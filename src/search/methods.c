@@ -98,7 +98,7 @@ void ls_search_close(ls_search *s) {
 
 static double cost_of(const ls_search *s, int t, int r) { return s->trials[t].costs[r]; }
 
-/* Of trials with the same metric, the one that came first is better: it is ranked first. */
+/* Trials with the same metric are ranked in the order in which they came. */
 static void rank(ls_search *s, int r, int t) {
     rung *g = &s->rungs[r];
     int i = g->nseen++;

@@ -20,7 +20,7 @@ ls_status ls_search_saved_write(const char *dir, const ls_search_saved *, ls_err
 /* Frees with ls_search_saved_free(). LS_EINVAL: the directory has no search, or one of an older
  * version. */
 ls_status ls_search_saved_read(const char *dir, ls_search_saved *s_p, ls_error *);
-/* Of one that was read. */
+/* Frees a search that ls_search_saved_read() has read. */
 void ls_search_saved_free(ls_search_saved *);
 
 #endif

@@ -58,7 +58,7 @@ char *ls_space_point_text(const ls_space *s, const ls_space_point *p) {
     return b.data ? b.data : ls_strdup("");
 }
 
-/* The same text, or the same number. */
+/* Are a and b the same text, or the same number? */
 static bool is_same(const char *a, const char *b) {
     char *end_a = NULL, *end_b = NULL;
     double x = strtod(a, &end_a), y = strtod(b, &end_b);

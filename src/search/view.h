@@ -22,7 +22,7 @@ void ls_search_print_trials(const ls_search_view *, ls_buf *out);
 void ls_search_print_table(const ls_search_view *, ls_buf *out);
 /* One line: how far the search is. */
 void ls_search_print_progress(const ls_search_view *, ls_buf *out);
-/* The same as the table, and the best one's files: the caller frees it. */
+/* The table's contents and the files of the best trial; the caller frees them. */
 ls_json *ls_search_json(const ls_search_view *);
 
 #endif

@@ -145,7 +145,7 @@ static ls_csv_ends find_ends(const char *text, size_t nbytes, char quote) {
 /* How well a separator divides the first rows. */
 typedef struct fit {
     int columns;          /* of the first row; 1: nothing is divided */
-    int rows;             /* with so many columns */
+    int rows;             /* with that number of columns */
     int ncells, nnumbers; /* of these rows */
 } fit;
 

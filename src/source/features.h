@@ -108,7 +108,7 @@ ls_status ls_features_choose(ls_features *, const char *names, bool may_lack, co
 
 /* Stores value i of a feature whose values are numbers of a text file, or the code of a text. */
 void ls_feature_store(const ls_feature *, void *sample, size_t i, double value);
-/* The same where these are integers. */
+/* Stores value i of a feature whose values are integers of a text file. */
 void ls_feature_store_whole(const ls_feature *, void *sample, size_t i, int64_t value);
 /* Stores n values, all of them or those of a list, which lie at `from` as type f->type. */
 void ls_feature_copy(const ls_feature *, void *sample, const void *from, size_t n);

@@ -17,7 +17,7 @@ typedef struct ls_id_names { /* zero-initialised: empty */
 int32_t ls_id_of(ls_id_names *, const char *text, size_t n);
 /* The id of a text that is there; -1: it is not. */
 int32_t ls_id_find(const ls_id_names *, const char *text, size_t n);
-/* The same of a cell. */
+/* The id of a cell's text, as ls_id_find(). */
 ls_status ls_id_find_cell(const ls_id_names *, const ls_csv_cell *, const char *name, int32_t *id_p,
                           ls_error *);
 /* ls_id_of() of a cell. LS_EINVAL: it is empty, or too long; `name` is its column's. */

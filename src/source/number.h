@@ -10,7 +10,8 @@
  * as nan. The locale does not matter. False: it is none, or it is beyond a double. */
 bool ls_number_parse(const char *text, size_t n, double *value_p);
 
-/* The same for an integer that an int64_t can hold, without a point or an exponent. */
+/* text [n] as an integer without a point or an exponent. False: it is none, or it is beyond an
+ * int64_t. */
 bool ls_number_parse_whole(const char *text, size_t n, int64_t *value_p);
 
 /* True if the value has no fraction and is in the range of an i32. */

@@ -128,7 +128,7 @@ static const kept_field *find(const ls_pixel_cache *p, uint64_t i, size_t offset
     return NULL;
 }
 
-/* Of the pixels, and of where they belong. */
+/* A hash of the pixels, of the cache's key and of the sample's number. */
 static ls_hash hash_of(const ls_pixel_cache *p, uint64_t i, const void *pixels, size_t nbytes) {
     ls_hash h = ls_hash_bytes(pixels, nbytes);
     h.lo ^= p->key.lo;

@@ -86,7 +86,7 @@ struct ls_source {      /* a reader's own struct begins with it */
     ls_status (*read)(const ls_source *, uint64_t i, void *sample, ls_error *);
     /* The reader's own: ls_source_open() puts one around it that finds lost and changed files. */
     ls_status (*read_record)(const ls_source *, uint64_t i, void *sample, ls_error *);
-    /* The same for training, where the draw changes what is read. NULL: it doesn't. */
+    /* Reads sample i for training, where the draw changes what is read. NULL: it doesn't. */
     ls_status (*draw)(const ls_source *, uint64_t i, const ls_draw *, void *sample, ls_error *);
     /* See ls_source_follow(). NULL: its numbers are those in the files. */
     ls_status (*follow)(ls_source *, const ls_numbering *, const char *what, ls_error *);

@@ -5,7 +5,7 @@
 
 #include "source/source.h"
 
-/* Of the samples with one label, or of all. */
+/* Statistics of the samples with one label, or of all samples. */
 typedef struct ls_survey_group {
     uint64_t n;
     uint64_t x[3];   /* sum of their pixels, by channel */

@@ -14,8 +14,8 @@ typedef enum ls_tally_kind { LS_TALLY_SAMPLES, LS_TALLY_TEXTS, LS_TALLY_CHATS } 
  * its name and first object. A directory is one of texts if most names in it are, or more
  * than those of pictures. */
 ls_tally_kind ls_tally_kind_of(const char *paths);
-/* The same for files that can't be read as samples: directories of others, and JSON with a text in each
- * object. */
+/* The kind of files that can't be read as samples: directories of other files, and JSON with a text
+ * in each object. */
 ls_tally_kind ls_tally_kind_besides(const char *paths);
 
 typedef struct ls_tally_request {

@@ -34,7 +34,7 @@ static bool is_named_text(const char *path) {
     return ls_text_files_is_json(path) || ends_in_one_of(path, endings);
 }
 
-/* Of what is written in letters. */
+/* Pictures in formats that are text. */
 static bool is_picture(const char *path) {
     static const char *const endings[] = {".svg", ".eps", ".xpm", NULL};
     return ends_in_one_of(path, endings);

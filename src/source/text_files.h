@@ -17,7 +17,7 @@ typedef struct ls_text_files {
  * .text .md .markdown .rst .json .jsonl or .ndjson, also before .gz or .zst, and others whose first
  * unpacked bytes are UTF-8 without control characters. LS_EINVAL: a directory has none. */
 ls_status ls_text_files_find(const char *paths, ls_text_files *f_p, ls_error *);
-/* The same, but of what is below directories files of JSON alone: conversations. */
+/* As ls_text_files_find(), for conversations: below directories only files of JSON count. */
 ls_status ls_text_files_find_json(const char *paths, ls_text_files *f_p, ls_error *);
 /* Logs how many files below directories are read, without `nless` of them, and what is not. */
 void ls_text_files_log(const ls_text_files *, const char *name, size_t nless);

@@ -17,7 +17,7 @@
 
 enum { MOST_CONFIG = 4 << 20 };
 
-/* The same file of the run and of the checkpoint: free_pair(). */
+/* One file as the run has it and as the checkpoint has it: free_pair(). */
 typedef struct pair {
     char *run, *checkpoint;
 } pair;

@@ -18,8 +18,8 @@
 /* run, checkpoint: their directories. LS_EINVAL: it does not belong to the run; the message names
  * the file, or the key with both values. */
 ls_status ls_belongs_check(const char *run, const char *checkpoint, ls_error *);
-/* The same of a checkpoint at RUN/checkpoints/step-N, or a link to it; LS_OK for one that is in no
- * run's directory. */
+/* Checks a checkpoint at RUN/checkpoints/step-N, or a link to it, against RUN; LS_OK for one that
+ * is in no run's directory. */
 ls_status ls_belongs_check_place(const char *checkpoint, ls_error *);
 
 #endif

@@ -121,7 +121,7 @@ typedef struct ls_checkpoint_info {
 /* Reads and checks everything; manifest, files and logical hashes must agree. */
 ls_status ls_checkpoint_verify(const char *path, ls_checkpoint_info *i_p, ls_error *);
 
-/* The same, without looking for an older checkpoint to name in the message. */
+/* As ls_checkpoint_verify(), without looking for an older checkpoint to name in the message. */
 ls_status ls_checkpoint_read_back(const char *path, ls_checkpoint_info *i_p, ls_error *);
 
 /* Creates a safetensors file with the weights, or with their average (optim.ema) under the same
@@ -130,7 +130,7 @@ ls_status ls_checkpoint_export(const char *path, bool ema, const char *file, ls_
 
 /* Appends a table of the checkpoint's tensors. */
 ls_status ls_checkpoint_show(const char *path, ls_buf *out, ls_error *);
-/* The same for programs (docs/reference/json.md); the caller frees *j_p. */
+/* The table as JSON (docs/reference/json.md); the caller frees *j_p. */
 ls_status ls_checkpoint_show_json(const char *path, ls_json **j_p, ls_error *);
 
 /* The newest step below `below` for which RUN has a checkpoint; -1: there is none. */

@@ -13,9 +13,9 @@
  * functions do nothing. LS_EINVAL: no number of steps fits the config. */
 ls_status ls_epochs_set(ls_config *, uint64_t nsamples, ls_error *);
 
-/* The same of a run: by its config.yaml, by its saved data, or by the files that the config names.
- * run: may be there already; NULL: a new one. made: gets the corpus that was made to count; the
- * caller frees it. NULL: it is freed here. */
+/* Sets train.steps of a run: by its config.yaml, by its saved data, or by the files that the config
+ * names. run: its directory, which may exist already; NULL: a new one. made: gets the corpus that
+ * was made to count; the caller frees it. NULL: it is freed here. */
 ls_status ls_epochs_resolve(ls_config *, const char *run, ls_corpus *made, ls_error *);
 
 /* For commands that choose the steps of their trainings: train.steps takes the place of

@@ -207,7 +207,7 @@ ls_status ls_folder_check_room(const ls_folder *f, int64_t checkpoints, ls_error
     return check_room(&f->run, checkpoints, 0, e);
 }
 
-/* Of a run that has some already. */
+/* Checkpoints that a run which has some already will still add. */
 static int64_t checkpoints_to_come(const ls_folder_run *r) {
     int64_t n = most_checkpoints(r->config) - checkpoints_there(r);
     return n > 1 ? n : 1;

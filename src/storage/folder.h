@@ -92,7 +92,7 @@ typedef struct ls_folder {
 /* For a process that does not open the directory: checks that it can be written and has space.
  * Changes nothing. */
 ls_status ls_folder_check(const ls_folder_run *, ls_error *);
-/* LS_EIO: the directory has no room for so many more checkpoints. */
+/* LS_EIO: the directory has no room for this number of further checkpoints. */
 ls_status ls_folder_check_room(const ls_folder *, int64_t checkpoints, ls_error *);
 /* Locks the directory. It must be missing or empty, or, with --resume, that of a run whose config
  * is compatible. A run without a checkpoint has nothing to lose: another one takes its place, as with
@@ -104,7 +104,8 @@ ls_status ls_folder_fill(ls_folder *, ls_error *);
 /* Writes the config and the files of the data set that are missing, or finds the newest good
  * checkpoint and sets notes->step. Can be repeated after an interruption. */
 ls_status ls_folder_take_up(ls_folder *, ls_error *);
-/* The same for a run whose workers were lost: uses the state in memory, if there is any. */
+/* As ls_folder_take_up(), for a run whose workers were lost: uses the state in memory, if there is
+ * any. */
 ls_status ls_folder_follow(ls_folder *, ls_error *);
 /* Takes only the lock, for the end of a run on this host. Waits a few seconds for another host. */
 ls_status ls_folder_hold(const ls_folder_run *, ls_folder **f_p, ls_error *);

@@ -57,8 +57,8 @@ bool ls_frozen_file_is_saved(const char *run, const ls_model *);
 /* Writes the values, in their types, as the run's file, which is replaced. */
 ls_status ls_frozen_file_save(const char *run, const ls_model *, const ls_frozen_value *,
                               ls_error *);
-/* The same, with the values with which a run of this config begins: drawn from its seed, or those
- * of train.from or model.from. Does nothing if the model has none. */
+/* Saves the values with which a run of this config begins: drawn from its seed, or those of
+ * train.from or model.from. Does nothing if the model has none. */
 ls_status ls_frozen_file_make(const char *run, const ls_model *, const ls_config *, ls_error *);
 /* For a run that continues from `checkpoint`, a good one (NULL: from none): restores the run's file
  * if it is missing, or is not that of the checkpoint, and logs it. */

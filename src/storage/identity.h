@@ -16,8 +16,8 @@ ls_status ls_identity_write(const char *dir, const ls_config *, ls_buf *out, ls_
 ls_status ls_identity_require(const char *dir, ls_error *);
 /* Appends the lines. LS_EINVAL: as above, or it lacks its record of data. */
 ls_status ls_identity_of_run(const char *dir, const ls_config *, ls_buf *out, ls_error *);
-/* The same; first reads the run's data, all of it. LS_EINVAL: also if that is not the data of the
- * record. */
+/* As ls_identity_of_run(), but first reads all of the run's data. LS_EINVAL: also if that is not
+ * the data of the record. */
 ls_status ls_identity_check(const char *dir, const ls_config *, const ls_model *, ls_buf *out,
                             ls_error *);
 

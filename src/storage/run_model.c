@@ -189,7 +189,8 @@ static void copy_slice(const ls_run_model *r, int param, size_t first, size_t en
     }
 }
 
-/* Of a parameter that has several experts: is this one's matrix among them? And its first row. */
+/* Does the parameter contain this expert's matrix? *row_p: the matrix's first row there, if the
+ * parameter has several experts. */
 static bool has_expert(const ls_param *p, const ls_name *n, int64_t *row_p) {
     int64_t expert = n->expert > 0 ? n->expert : 0, first = p->cut.part.all ? p->cut.part.first : 0;
     *row_p = (expert - first) * n->dims[0];

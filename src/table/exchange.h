@@ -9,7 +9,7 @@ typedef struct ls_table_room {
     void *data;
     size_t nbytes;
 } ls_table_room;
-/* At least so many bytes, whose content is not defined. */
+/* Makes room for at least nbytes, whose content is undefined. */
 ls_status ls_table_room_take(ls_table_room *, size_t nbytes, ls_error *);
 void ls_table_room_free(ls_table_room *);
 
@@ -40,7 +40,7 @@ size_t *ls_exchange_places(ls_exchange *);
 /* Collective: things of `each` elements, in the order of the workers. in [nto], out [nfrom]. */
 ls_status ls_exchange_run(ls_exchange *, const void *in, void *out, size_t each, ls_dtype,
                           ls_error *);
-/* The same back: in [nfrom], out [nto]. */
+/* Sends the things back to where they came from: in [nfrom], out [nto]. */
 ls_status ls_exchange_back(ls_exchange *, const void *in, void *out, size_t each, ls_dtype,
                            ls_error *);
 

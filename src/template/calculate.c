@@ -28,7 +28,7 @@ static ls_status join(ls_rendering *r, const ls_datum *a, const ls_datum *b, ls_
     return LS_OK;
 }
 
-/* Of two texts of which one is marked as safe, the other one is escaped. */
+/* Joins two texts. If one is marked as safe, the other one is escaped. */
 static ls_status add_texts(ls_rendering *r, const ls_datum *a, const ls_datum *b, ls_datum *y_p) {
     ls_datum x = *a, y = *b;
     bool safe = a->safe || b->safe;

@@ -33,7 +33,7 @@ static ls_status append_fill(ls_rendering *r, const ls_format_spec *spec, int64_
     return LS_OK;
 }
 
-/* A sign or prefix [nhead] and a text behind it, of so many characters together. */
+/* Pads a sign or prefix and the text behind it to the width of the spec. */
 static ls_status pad(ls_rendering *r, const ls_format_spec *spec, char align, const char *head,
                      const ls_datum *text, ls_buf *out) {
     size_t nhead = strlen(head);

@@ -278,7 +278,7 @@ static ls_status join(ls_rendering *r, const ls_datum *x, arguments *a, ls_datum
     return LS_OK;
 }
 
-/* Lists of so many items; the last one is filled up. */
+/* Lists of `size` items each; the last one is filled up. */
 static ls_status batch(ls_rendering *r, const ls_datum *x, arguments *a, ls_datum *y_p) {
     int64_t size;
     ls_datum list, *lists, *items, all;

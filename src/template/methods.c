@@ -24,7 +24,7 @@ static ls_status items(ls_rendering *r, const ls_datum *x, arguments *a, ls_datu
     return LS_OK;
 }
 
-/* Of each pair of a dict the key, or the value. */
+/* A list of the keys of a dict (which 0), or of its values (1). */
 static ls_status half_of(ls_rendering *r, const ls_datum *x, size_t which, ls_datum *y_p) {
     ls_datum *list;
     LS_TRY(ls_datum_new_list(r, x->n, &list, y_p));

@@ -25,7 +25,7 @@ ls_status ls_text_join(ls_rendering *, const ls_datum *list, const ls_datum *bet
 ls_status ls_text_escape(ls_rendering *, const ls_datum *text, ls_datum *x_p);
 /* The lines of a text, as str.splitlines(). */
 ls_status ls_text_lines(ls_rendering *, const ls_datum *text, bool ends, ls_datum *list_p);
-/* With `fill` at its sides up to so many characters; align: '<', '>' or '^'. */
+/* Pads a text with `fill` to `width` characters; align: '<', '>' or '^'. */
 ls_status ls_text_pad(ls_rendering *, const ls_datum *text, int64_t width, char align,
                       const ls_datum *fill, ls_datum *x_p);
 /* Appends n times the character `fill`. */

@@ -96,8 +96,7 @@ static ls_status absolute(ls_rendering *r, const ls_datum *x, arguments *a, ls_d
     return ls_datum_sign(r, ls_datum_is_integer(x) && ls_datum_integer_of(x) < 0, x, y_p);
 }
 
-/* The number with so many decimals: of two that are as near, the even one. The C library writes and
- * reads numbers exactly. */
+/* Rounds x to `places` decimals, halves to even: the C library writes and reads numbers exactly. */
 static ls_status round_real(ls_rendering *r, double x, int64_t places, ls_datum *y_p) {
     char text[400];
     if (places < 0 || places > 22)

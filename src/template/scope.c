@@ -132,7 +132,8 @@ static ls_status check_name(finder *f, const ls_template_node *x) {
     return fail_at(f, x, what);
 }
 
-/* Of a tag: what belongs to the scope around its body. Of an expression: all but captured texts. */
+/* Mentions the names that a tag uses in the scope around its body, or those of an expression
+ * without its captured texts. */
 static ls_status mention_one(finder *f, const ls_template_node *x) {
     bool soft = f->soft;
     switch (x->kind) {

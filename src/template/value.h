@@ -32,8 +32,9 @@ typedef struct ls_template_variable ls_template_variable;
 typedef ls_status ls_template_function(ls_rendering *, const ls_datum *self,
                                        const ls_template_arguments *, ls_datum *x_p);
 
-/* Of a table: a name, and what it takes. `parameters` are names with blanks between them, those that
- * need no argument behind a "|"; a "/" before them: they can't be given by name; "*": any arguments.
+/* An entry of a table of functions: a name, and what it takes. `parameters` are names separated by
+ * blanks, optional ones behind a "|"; a "/" before them: they can't be given by name; "*": any
+ * arguments.
  */
 typedef struct ls_template_entry {
     const char *name;
@@ -197,7 +198,7 @@ typedef struct ls_json_style {
 ls_status ls_datum_str(ls_rendering *, const ls_datum *, ls_datum *text_p);
 /* If s is LS_OK, the text in the buffer. Frees the buffer, and returns the status. */
 ls_status ls_datum_take(ls_rendering *, ls_status s, ls_buf *, ls_datum *text_p);
-/* Fails if a text of so many bytes is too long. */
+/* Fails if a text of nbytes is too long. */
 ls_status ls_datum_fits(ls_rendering *, size_t nbytes);
 void ls_real_print(double, ls_buf *);
 
@@ -223,7 +224,7 @@ bool ls_argument_is_true(const ls_template_arguments *, int i);
 /* The keyword argument of this name; NULL: there is none. */
 const ls_datum *ls_argument_keyword(const ls_template_arguments *, const char *name);
 
-/* Of tables that end with a name NULL. NULL: there is none. */
+/* Finds an entry in a table that ends with a name NULL. NULL: there is none. */
 const ls_template_entry *ls_template_entry_find(const ls_template_entry *table, const char *name);
 const ls_template_entry *ls_template_filter(const char *name);
 const ls_template_entry *ls_template_test(const char *name); /* its value is a bool */

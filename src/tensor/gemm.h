@@ -68,7 +68,7 @@ static inline ls_matrix ls_matrix_of(const float *p, int64_t ld) {
 static inline ls_matrix ls_matrix_transposed(const float *p, int64_t ld) {
     return (ls_matrix){p, 1, ld, false};
 }
-/* The same in bf16. */
+/* A row-major matrix in bf16. */
 static inline ls_matrix ls_matrix_bf16(const void *p, int64_t ld) {
     return (ls_matrix){p, ld, 1, true};
 }

@@ -143,9 +143,9 @@ typedef struct ls_kernels {
     void (*pack_a)(int64_t M, int64_t K, const float *a, int64_t rs, int64_t cs, float *out);
     void (*pack_b)(int64_t K, int64_t N, const float *b, int64_t rs, int64_t cs, float *out);
 
-    /* The same for products in bf16: operands, rounded to bf16, are packed as strips of words of 32
-     * bits, each of bf16_depth values of k, the last one of a line padded. Lines are rows of a,
-     * columns of b. */
+    /* Products in bf16: operands, rounded to bf16, are packed as strips of words of 32 bits, each
+     * of bf16_depth values of k, the last word of a line padded. Lines are rows of a, columns of
+     * b. */
     int bf16_depth;
     void (*pack_a_bf16)(int64_t M, int64_t K, const ls_gemm_lines *a, float *out);
     void (*pack_b_bf16)(int64_t K, int64_t N, const ls_gemm_lines *b, float *out);
@@ -155,7 +155,7 @@ typedef struct ls_kernels {
     /* c[p][k] += a[o * a_outer + i * a_inner + p * a_row] * b[o * b_outer + i * b_inner + k]. */
     int conv_cells, conv_lanes;
     void (*conv_tile)(const ls_conv_tile *, const float *a, const float *b, float *c);
-    /* The same for 16 channels, each by itself: [k] is added to the index of a, too. Strides are
+    /* The sum for 16 channels, each by itself: [k] is added to the index of a, too. Strides are
      * arbitrary, regs is not read, start is [16], rows <= conv_each_rows. */
     int conv_each_rows;
     void (*conv_each)(const ls_conv_tile *, const float *a, const float *b, float *c);
@@ -174,8 +174,8 @@ typedef struct ls_kernels {
     void (*kept_scores)(const ls_gemv_kept_job *, int64_t first, int64_t end);
     void (*kept_mix)(const ls_gemv_kept_job *, int64_t seen, int64_t first, int64_t end);
 
-    /* The same as products in bf16. x has bf16 values (round_bf16), and so have the weights, in f32
-     * or bf16; a table of blocks is rounded, where bf16_depth is 2, and else not allowed. */
+    /* These as products in bf16. x has bf16 values (round_bf16), and so have the weights, in f32 or
+     * bf16; a table of blocks is rounded, where bf16_depth is 2, and else not allowed. */
     void (*gemv_bf16)(ls_dtype, int64_t K, int64_t N, const float *x, const void *w, int64_t ld,
                       float *y);
     void (*gemv_table_bf16)(const ls_gemv_table_job *);
@@ -183,7 +183,7 @@ typedef struct ls_kernels {
     void (*kept_mix_bf16)(const ls_gemv_kept_job *, int64_t seen, int64_t first, int64_t end);
     /* Rounds as products in bf16 round their operands; x and y may be the same. */
     void (*round_bf16)(int64_t n, const float *x, float *y);
-    /* The same, stored as bf16: [n] 16-bit values at y, which may be x. */
+    /* Rounds so, and stores the results as bf16: [n] 16-bit values at y, which may be x. */
     void (*to_bf16)(int64_t n, const float *x, void *y);
 
     /* Layer norm over rows of C: y = (x - mean) * rstd * gamma + beta. x, y [rows, C];
@@ -260,7 +260,7 @@ typedef struct ls_kernels {
     void (*multiply)(int64_t n, const float *a, const float *b, float *out);
     /* y = x * scale + shift, rounded once; x and y may be the same. */
     void (*affine)(int64_t n, const float *x, float scale, float shift, float *y);
-    /* The same from bytes, by channel: x, y [pixels, C]; scale, shift [C]. */
+    /* y = x * scale + shift of bytes, by channel: x, y [pixels, C]; scale, shift [C]. */
     void (*bytes_affine)(int64_t pixels, int64_t C, const uint8_t *x, const float *scale,
                          const float *shift, float *y);
     /* Elements [first, first + n) of a sample, at x and y, which may be the same: y = 0 with
@@ -278,7 +278,7 @@ typedef struct ls_kernels {
 
     /* Runs `rounds` of 192 independent multiply-adds of 16 lanes: the machine's peak. */
     float (*fma_peak)(int64_t rounds);
-    /* The same for products in bf16: each is bf16_depth multiply-adds. */
+    /* The peak of products in bf16: each is bf16_depth multiply-adds. */
     float (*bf16_peak)(int64_t rounds);
 
     /* Elements of any type (group.h says what an operation means); pointers are aligned to an
@@ -290,7 +290,7 @@ typedef struct ls_kernels {
      * maximum and rounding to a 16-bit float produce only the NaNs 0x7fc00000, 0x7ff8000000000000,
      * 0x7fc0 and 0x7e00; sums and products of f32 and f64 may produce any NaN. */
     void (*combine)(ls_dtype, ls_op, size_t n, const void *a, const void *b, void *out);
-    /* The same into two outputs; either may be a or b. */
+    /* Combines into two outputs; either may be a or b. */
     void (*combine_both)(ls_dtype, ls_op, size_t n, const void *a, const void *b, void *out,
                          void *also);
     /* x = x / by, a division; floating point only. by > 0. */

@@ -7,7 +7,7 @@
 #include "base/clock.h"
 #include "base/mem.h"
 
-/* Rounds of multiply-adds, each of which has so many operations. */
+/* Rounds of multiply-adds, each of FLOPS_OF_ROUND operations. */
 enum { TOGETHER_ROUNDS = 400000, TOGETHER_TRIES = 5, ESTIMATE_ROUNDS = 4000, ESTIMATE_TRIES = 10 };
 static const double FLOPS_OF_ROUND = 192.0 * 16.0 * 2.0;
 

@@ -6,14 +6,16 @@
 
 #include "tensor/kernels.h"
 
-/* Of the calling thread, by its processor time, which excludes other users of its core. bf16: of
- * multiply-adds as products in bf16 have them. */
+/* Operations a second of the calling thread, by its processor time, which excludes other users of
+ * its core. bf16: multiply-adds as in products in bf16. */
 double ls_peak_of_thread(const ls_kernels *, bool bf16, int64_t rounds);
 
-/* Of `cores` threads at once, together, the best of a few tries: an eighth of a second. */
+/* Operations a second of `cores` threads together, the best of a few tries: takes an eighth of a
+ * second. */
 double ls_peak_together(const ls_kernels *, bool bf16, int cores);
 
-/* The same by the threads' processor time, to a few percent: 3 ms. 0: the system allows no threads. */
+/* Estimates ls_peak_together() to a few percent in 3 ms, by the threads' processor time. 0: the
+ * system allows no threads. */
 double ls_peak_estimate(const ls_kernels *, bool bf16, int cores);
 
 #endif

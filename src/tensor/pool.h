@@ -24,7 +24,7 @@ void ls_pool_share_cores(ls_pool *);
 /* One caller at a time. */
 void ls_pool_run(ls_pool *, ls_pool_fn *fn, void *arg);
 
-/* The same for n elements of few operations each: where they are few, the calling thread does them
+/* Runs fn for n elements of few operations each: if n is small, the calling thread does the work
  * alone, which takes less time than waking the others. */
 void ls_pool_run_sized(ls_pool *, int64_t n, ls_pool_fn *fn, void *arg);
 

@@ -15,7 +15,8 @@ ls_block_type ls_block_of_dtype(ls_dtype);
 int64_t ls_block_elements(ls_block_type);
 /* Bytes of `count` elements, which is a multiple of the block's. */
 size_t ls_block_nbytes(ls_block_type, int64_t count);
-/* The same values from element `first` on, the first of a block; without strips, but from 0 on. */
+/* The values from element `first` on, which is the first of a block; without strips, unless `first`
+ * is 0. */
 ls_stored ls_stored_at(ls_stored, int64_t first);
 
 /* y [n] = elements first, first + 1 ... of the blocks at `data`, which is aligned to 2 bytes (F32:

@@ -13,7 +13,7 @@
 
 struct ls_loop;
 
-/* Of a worker; apart.c alone sees it. */
+/* A worker's steps apart and their results; private to apart.c. */
 typedef struct ls_apart_steps ls_apart_steps;
 ls_apart_steps *ls_apart_new(void); /* free() it */
 

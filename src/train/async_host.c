@@ -208,7 +208,8 @@ static ls_status take_over(worker *w, ls_error *e) {
     return LS_OK;
 }
 
-/* The same for the standby. */
+/* The standby: takes the run over when its host is lost. Returns the exit code of the process,
+ * which has logged why it failed. */
 static int stand_by(const ls_host *h, const char *settings) {
     const ls_plan *p = &h->layout.plan;
     const ls_config *c = &h->run->config;

@@ -24,9 +24,9 @@ typedef struct ls_host_need {
     const char *where;    /* "this machine has" */
 } ls_host_need;
 
-/* Of the plan's memory table (plan/memory.h) of `workers` on this host, its part of tables, and,
- * with `copy`, of the copy of the state for checkpoints. hosts: with as many workers each, among
- * which the plan's are those of one. */
+/* The memory that `workers` on this host need: by the plan's memory table (plan/memory.h), for
+ * their part of the tables of rows and, with `copy`, for the copy of the state for checkpoints.
+ * hosts: their number, each with as many workers; the plan's workers are those of one host. */
 ls_host_need ls_host_memory_need(const ls_config *, const ls_plan *, int workers, int hosts,
                                  bool copy);
 /* "1.2 GB", or in MB below 1 GB. */

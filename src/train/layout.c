@@ -262,7 +262,7 @@ static bool make_groups(const ls_config *c, int n, int most, ls_layout *l_p) {
     return false;
 }
 
-/* Sets the degrees of expert and context that make so many workers together; false: there are none. */
+/* Sets the degrees of expert and context whose product is `workers`; false: there are none. */
 static bool set_parts(ls_config *c, int64_t workers) {
     int64_t expert = ls_config_expert_of(c, workers);
     if (expert == 0) return false;

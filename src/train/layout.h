@@ -27,8 +27,8 @@ ls_status ls_layout_make(const ls_config *, int nworkers, const int *first, ls_l
  * group: the most workers that a sharding group may have; 0: all workers are one group. */
 ls_status ls_layout_make_nearest(const ls_config *, int nworkers, int group, const int *first,
                                  ls_layout *l_p, ls_error *);
-/* The most workers, up to n, for which there is such a layout: not all numbers above that of virtual
- * workers make a mesh. n itself where the config has none, or none of so many workers. */
+/* The most workers, up to n, for which there is such a layout: not all numbers above that of
+ * virtual workers make a mesh. n itself where the config has no mesh, or none for n workers. */
 int ls_layout_fit(const ls_config *, int n);
 /* Changes the config so that each worker has the whole model: without pipelines. */
 void ls_layout_config_whole(ls_config *);

@@ -11,7 +11,7 @@ ls_status ls_member_make_state(ls_member *, const char *path, ls_error *);
 
 /* What worker 0 saves after `steps` steps, once it has collected it (exec/world.h). */
 ls_train_state ls_member_state(const ls_member *, int64_t steps);
-/* The same as a checkpoint in the run directory. known: as in ls_checkpoint_extra. */
+/* Writes this state as a checkpoint in the run directory. known: as in ls_checkpoint_extra. */
 ls_status ls_member_write(const ls_member *, int64_t steps, const ls_best *best,
                           ls_checkpoint_known *known, ls_error *);
 

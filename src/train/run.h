@@ -44,7 +44,7 @@ ls_status ls_run_workers_async(ls_run *r, int asked, ls_error *);
 ls_status ls_run_workers_ahead(const ls_config *, int asked, int *n_p, ls_error *);
 /* With sync.mode ssp: the memory of gradients that are computed ahead; else 0. */
 size_t ls_run_ahead_nbytes(const ls_config *, const ls_plan *);
-/* The same without a launcher, whatever the environment says. */
+/* The number of workers without a launcher, whatever the environment says. */
 ls_status ls_run_workers_here(const ls_config *, int asked, int *n_p, ls_error *);
 
 /* Are workers processes whose state is in memory that can outlive them (unless a launcher starts

@@ -202,7 +202,7 @@ static ls_status add_traffic(const ls_plan *p, double times, void *arg, ls_error
     return LS_OK;
 }
 
-/* Of the mean that gossip makes now and then. */
+/* Adds the bytes of the mean over all replicas that gossip makes now and then. */
 static ls_status count_mean(const ls_config *c, const ls_plan *p, ls_sync_traffic *t, ls_error *e) {
     ls_gossip g = ls_sync_gossip(c);
     ls_mixing mix;

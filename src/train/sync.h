@@ -31,7 +31,8 @@ bool ls_sync_whole(const ls_plan *, ls_store_note *);
 /* ---- gossip ---- */
 
 ls_gossip ls_sync_gossip(const ls_config *);
-/* The rounds for which forecasts are made: the period of the graph, or of a random one so many. */
+/* The number of rounds for which forecasts are made: the period of the graph; for a random graph
+ * LS_SYNC_SAMPLED. */
 enum { LS_SYNC_SAMPLED = 16 };
 int ls_sync_rounds(const ls_config *);
 

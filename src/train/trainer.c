@@ -47,7 +47,7 @@ struct ls_trainer {
     bool closed, failed; /* failed: no call may follow */
     int64_t steps;
     ls_checkpoint_known known;
-    /* Of worker 0 with a run directory. */
+    /* Set only in worker 0 of a trainer with a run directory: */
     ls_lock lock;
     ls_metrics *metrics;
     bool logs;        /* what this process prints is in the run's log */

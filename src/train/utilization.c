@@ -16,7 +16,8 @@ double ls_utilization_core(const ls_config *c, int workers) {
     return ls_peak_estimate(k, in_bf16(c), cores) / cores;
 }
 
-/* Of all workers, of which those on this host can't have more cores than there are. */
+/* The cores of all workers. Those on this host have at most as many as the host, and other hosts
+ * are taken to be like this one. */
 static double cores_of(const ls_member *m) {
     const ls_run *r = m->run;
     int near = r->nasync ? r->nasync : ls_group_near(m->group);

@@ -23,10 +23,10 @@ ls_json *ls_config_json_new(const ls_architecture *, const char *dtype);
 
 /* generation_config.json: the ids of the tokens, and how text is drawn. */
 ls_json *ls_generation_json_new(const ls_architecture *);
-/* Takes these over; ids of config.json stay where the object has none. LS_EINVAL: a value is
- * not possible. */
+/* Takes over the values of generation_config.json; ids of config.json stay where the object has
+ * none. LS_EINVAL: a value is not possible. */
 ls_status ls_generation_json_read(const ls_json *, const char *what, ls_architecture *, ls_error *);
-/* The same of a file, which may be missing. */
+/* Takes over the values of a file, which may be missing. */
 ls_status ls_generation_json_load(const char *path, ls_architecture *, ls_error *);
 
 #endif

@@ -58,7 +58,7 @@ static ls_status fail_short(const cursor *c, const char *what) {
         c->g->path, c->at, what, c->g->nbytes);
 }
 
-/* The next nbytes; NULL: there are not so many. */
+/* The next nbytes; NULL: the file has fewer. */
 static const uint8_t *take(cursor *c, uint64_t nbytes) {
     if (nbytes > c->g->nbytes - c->at) return NULL;
     const uint8_t *p = c->g->data + c->at;

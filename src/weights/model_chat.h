@@ -14,7 +14,7 @@ ls_status ls_model_chat_format(const ls_weights *, const ls_tokenizer *, const c
 /* Sets the templates; `what` names the model in messages. */
 ls_status ls_chat_format_parse(ls_chat_format *, const ls_model_templates *, const char *what,
                                ls_error *);
-/* The same of a file alone, without a model. */
+/* The format of a template file alone, without a model. */
 ls_status ls_file_chat_format(const ls_tokenizer *, const char *file, ls_chat_format *f_p,
                               ls_error *);
 

@@ -2,8 +2,9 @@
  *
  * A directory has them in chat_template.jinja and additional_chat_templates/tool_use.jinja, else in
  * tokenizer_config.json: a text, or a list of {"name", "template"}. A GGUF file has them in its
- * metadata, which also serve a directory with model.gguf. Of several, that named "default" writes
- * conversations, and that named "tool_use" those with tools, as in transformers.
+ * metadata, which also serve a directory with model.gguf. If there are several, the one named
+ * "default" writes conversations, and the one named "tool_use" conversations with tools, as in
+ * transformers.
  */
 #ifndef LS_WEIGHTS_MODEL_TEMPLATES_H
 #define LS_WEIGHTS_MODEL_TEMPLATES_H

@@ -1,8 +1,8 @@
 /* names.h - the tensors of a model: their names, shapes and order of rows in both kinds of files.
  *
  * A tensor's own (canonical) name, shape and order are those of Hugging Face's files. GPT-2's names
- * are those of its published file, without the prefix "transformer.". Of a mixture of experts each
- * expert's matrices are tensors, and parts of one parameter of a model here.
+ * are those of its published file, without the prefix "transformer.". In a mixture of experts each
+ * expert's matrices are tensors; in a model here they are parts of one parameter.
  */
 #ifndef LS_WEIGHTS_NAMES_H
 #define LS_WEIGHTS_NAMES_H

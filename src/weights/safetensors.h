@@ -33,7 +33,7 @@ void ls_tensor_read(const ls_tensor *, size_t first, size_t n, float *out);
  * format has no blocks: a tensor of rows of blocks is written as rows of bytes (U8), and the
  * metadata have its name and its type. */
 ls_status ls_safetensors_write(const char *path, const ls_tensor *, size_t n, ls_error *);
-/* The same with all values in f32. */
+/* Creates the file with all values in f32. */
 ls_status ls_safetensors_write_wide(const char *path, const ls_tensor *, size_t n, ls_error *);
 /* Creates the same file with zeros as data, which others will write. */
 ls_status ls_safetensors_reserve(const char *path, const ls_tensor *, size_t n, ls_error *);
@@ -53,7 +53,7 @@ typedef struct ls_safetensors {
 /* Reads F32 tensors only. Their data points into the mapped file. If that is truncated while it is
  * open, it reads as zeros from there on, and ls_guard_check() of base/guard.h fails. */
 ls_status ls_safetensors_open(const char *path, ls_safetensors *s_p, ls_error *);
-/* The same, also of tensors in 16 bits and in blocks. */
+/* As ls_safetensors_open(), and also reads tensors in 16 bits and in blocks. */
 ls_status ls_safetensors_open_stored(const char *path, ls_safetensors *s_p, ls_error *);
 /* Reads a file of any types of the format, also of another program, which may have aligned nothing:
  * what is not aligned is copied. */

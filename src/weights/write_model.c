@@ -187,7 +187,7 @@ static ls_block_type type_of(const ls_name *id, ls_block_type type) {
     return id->ndims == 1 || positions ? LS_BLOCK_F32 : type;
 }
 
-/* Of a row in the file. */
+/* The width of a row in the file. */
 static int64_t file_width(const ls_name *id) {
     return id->order == LS_ROWS_TRANSPOSED ? id->dims[0] : width_of(id);
 }

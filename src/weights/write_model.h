@@ -21,8 +21,8 @@ typedef struct ls_model_source {
 ls_model_source ls_source_of_weights(const ls_weights *);
 
 /* Writes model.safetensors of F32, F16 or BF16 in the directory; or, if its tensors take over
- * shard_nbytes (0: they may), shards of at most so many bytes (a larger tensor has its own) and
- * their index. LS_EINVAL: a number is not finite, or too large for the type. */
+ * shard_nbytes (0: they may), shards of at most shard_nbytes (a larger tensor has its own shard)
+ * and their index. LS_EINVAL: a number is not finite, or too large for the type. */
 ls_status ls_write_safetensors(const ls_model_source *, const char *folder, ls_block_type type,
                                int64_t shard_nbytes, ls_error *);
 

@@ -172,7 +172,7 @@ static void test_links(void **state) {
     free(inside);
 }
 
-/* Of several programs that give their files or directories one name, one succeeds. */
+/* If several programs rename their files or directories to one name, one succeeds. */
 static void test_new_names(void **state) {
     (void)state;
     char *a = in_folder("a"), *b = in_folder("b"), *to = in_folder("to");
@@ -196,7 +196,7 @@ static void test_new_names(void **state) {
     free(a), free(b), free(to);
 }
 
-/* Of what this user may not look at it is not known whether it exists; opening it says why. */
+/* A path that this user may not look at may exist; opening it says why it is denied. */
 static int look_denied(void) {
     ls_error e = {0};
     char *path = in_folder("x");

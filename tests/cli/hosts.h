@@ -162,7 +162,7 @@ static inline host pair_join(const pair *p, int workers, const char *more) {
     return pair_start(p, p->join, workers, more);
 }
 
-/* Starts the first host, which waits until there are so many. */
+/* Starts the first host, which waits until there are `hosts` hosts. */
 static inline pair pair_begin(start_host *start, const char *run, int workers, int hosts,
                               const char *more) {
     pair p = pair_of(start, run, more);

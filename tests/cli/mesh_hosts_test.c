@@ -30,7 +30,7 @@ static void train_alone(const char *run, const char *model) {
     host_expect(&h, 0, NULL);
 }
 
-/* Two hosts with so many workers, until a step in the middle. */
+/* Starts two hosts with a and b workers, which pause at a step in the middle. */
 static pair begin(const char *run, const char *more, int a, int b) {
     pace(run, STEPS / 3);
     pair p = pair_begin(start, run, a, 2, more);

@@ -22,7 +22,7 @@ static host start(int workers, const char *run, const char *how, const char *mor
     return host_start(line);
 }
 
-/* Of the hosts that are started next; NULL: none. */
+/* Sets the faults of the hosts that are started next; NULL: none. */
 static void set_faults(const char *faults) {
     if (faults)
         setenv("LOCKSTEP_FAULTS", faults, 1);

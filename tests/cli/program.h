@@ -117,7 +117,7 @@ static inline void expect(const char *line, int code, const char *says) {
     free(output);
 }
 
-/* The same, and the output must be a single line. */
+/* As expect(), and the output must be a single line. */
 static inline void expect_line(const char *line, int code, const char *says) {
     char *output = NULL;
     int got = run_program(line, &output);

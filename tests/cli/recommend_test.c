@@ -29,7 +29,7 @@ static char alone[256]; /* `ckpt hash` of the run with one worker */
     "  ratings: {user: " u ", item: " i ", rating: " r ", time: " t                                \
     ", at_least: 2, negatives: 3, split: leave_one_out}\n"
 static const char CONFIG[] = FACTORS("  path: ratings.csv\n" RATINGS("u", "i", "r", "t"));
-/* The same rows in another form, among others that lack values. */
+/* These rows in another form, among others that lack values. */
 static const char FORMED[] = FACTORS(
     "  path: formed.dat\n  missing: {\"*\": drop}\n  na: [\"-\"]\n"
     "  csv: {separator: \"::\", quote: \"'\", decimal: \",\", header: no, skip: 2}\n" RATINGS(
@@ -273,8 +273,8 @@ static void test_recommended(void **state) {
     ls_safetensors_close(&w.file);
 }
 
-/* Pairs of files get a score, or a rating, in the files' order, without ratings there; those with an
- * unknown id get none. `lines` of so many pairs. */
+/* Pairs of files get a score, or a rating, in the files' order, without ratings there; those with
+ * an unknown id get none. lines: the number of lines of the output. */
 static void check_pairs(const char *run, const char *name, bool rates, int lines) {
     weights w = open_weights(run, rates);
     char *output = NULL;

@@ -106,7 +106,7 @@ static void test_cost(void **state) {
 
 #define PLAN "plan configs/tiny.yaml --machine @/priced.yaml "
 
-/* Of the simulated machine one worker is the cheapest, and 8 are the fastest. */
+/* On the simulated machine one worker is the cheapest, and 8 are the fastest. */
 static void test_budget(void **state) {
     char *output = NULL;
     (void)state;

@@ -111,7 +111,7 @@ static void test_names(void **state) {
     }
 }
 
-/* The same under a launcher; pasted alone, it works as well. */
+/* Under a launcher the advice names it; pasted alone, it works as well. */
 static void test_launched(void **state) {
     (void)state;
     for (int i = 0; i < 2; i++) {

@@ -105,7 +105,7 @@ static void test_complete(void **state) {
     expect_state("other", "unknown", 6, "is it still running there? its last line is ");
 }
 
-/* Of workers that fail together, worker 0 writes the line before any of them ends. */
+/* When workers fail together, worker 0 writes the line before any of them ends. */
 static void test_diverged(void **state) {
     (void)state;
     for (int n = 0; n < 6; n++) {

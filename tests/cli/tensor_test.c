@@ -78,7 +78,7 @@ static void test_resume(void **state) {
     same("whole", "part");
 }
 
-/* Of five experts the first worker has the first two slices'. */
+/* There are five experts: the first worker has those of the first two slices. */
 static void test_plan(void **state) {
     (void)state;
     expect("plan " SMALL EXPERTS "-n 2 --set parallel.mesh.tensor=2 --svg @/mesh.svg", 0,

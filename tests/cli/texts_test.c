@@ -73,7 +73,7 @@ static void test_use(void **state) {
                      "grep -q '\"eos_token\": \"<|endoftext|>\"' exported/tokenizer_config.json");
 }
 
-/* Of one text nothing changes, unless it has documents. */
+/* With one text nothing changes, unless it has documents. */
 static void test_one(void **state) {
     (void)state;
     expect("train @/c.yaml -n 1 -o @/text --set data.path=@/whole.txt", 0, NULL);

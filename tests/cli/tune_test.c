@@ -33,7 +33,8 @@ static void same_result(const char *a, const char *b) {
     shell_of_run(a, line);
 }
 
-/* Rungs 1, 4, 16 of 20 trials: at least 5 and 1 go on. The same for any workers. */
+/* Rungs 1, 4, 16 of 20 trials: at least 5 and 1 go on. The table is the same for any number of
+ * workers. */
 static void test_asha(void **state) {
     (void)state;
     expect(TINY "--space @/asha.yaml -o @/one -n 1", 0, "best: trial ");

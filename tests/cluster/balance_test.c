@@ -158,7 +158,8 @@ static void test_noise_moves(void **state) {
     ls_balance_free(&b);
 }
 
-/* The same if the first of them gets another range, which begins a view. */
+/* After the slow worker gets another range, which begins a view, the other one is not found
+ * slow. */
 static void test_noise_moves_between_views(void **state) {
     (void)state;
     const double one[] = {3, 1}, other[] = {1, 3};

@@ -12,7 +12,7 @@
 typedef struct views_host {
     int most;      /* } as in the host's ls_views_config */
     int64_t steps; /* } */
-    int group;     /* views have a multiple of so many workers; 0: any number */
+    int group;     /* the number of workers of a view is a multiple of this; 0: any number */
     bool runs, finishes;
     int begins, ends, finishings, drops, overs;
     int said[LS_HOSTS_MAX][LS_HOST_OVER + 1];

@@ -75,7 +75,7 @@ static inline int team_process_main(void *arg) {
     return s == LS_OK ? 0 : 1;
 }
 
-/* The same with processes, as `lockstep run` starts them. Errors fail the test. */
+/* Runs the function in n processes, as `lockstep run` starts them. Errors fail the test. */
 static inline void run_processes(int n, const ls_group_options *o, team_fn *fn, void *arg) {
 #if defined(__SANITIZE_THREAD__)
     if (n > 0) return; /* see need_processes() */

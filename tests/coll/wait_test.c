@@ -85,7 +85,7 @@ static void test_processes(void **state) {
     run_processes(3, &(ls_group_options){.transport = "tcp", .insecure = true}, one_group, NULL);
 }
 
-/* Of two groups, in another order at each worker. */
+/* Requests of two groups, waited for in another order at each worker. */
 static ls_status two_groups(ls_group *g, void *arg, ls_error *e) {
     ls_group *groups[2] = {g};
     sums *s = LS_NEW(sums);

@@ -262,7 +262,7 @@ static void powersgd_of(const ls_kernels *v) {
     }
 }
 
-/* The same of rows that are multiplied three at once, the last one of them only in part. */
+/* Rows that are multiplied three at a time, the last one only in part. */
 static void powersgd_of_long_rows(const ls_kernels *v) {
     enum { ROWS = 8, COLS = 20000, N = ROWS * COLS - 5 };
     static float x[ROWS * COLS], y[N];

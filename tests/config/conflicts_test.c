@@ -11,7 +11,8 @@
 
 /* ---- rows ---- */
 
-/* Makes the term hold. word: of those that it names, counted from 0; false: it has not so many. */
+/* Makes the term hold. word: the number of one of the words that it names, from 0; false: it has
+ * fewer. */
 static bool make_hold(ls_config *c, const ls_term *t, int word) {
     static const char *const texts[] = {[LS_KEY_TEXT] = "x",
                                         [LS_KEY_LIST] = "x",
@@ -47,8 +48,8 @@ static bool make_hold(ls_config *c, const ls_term *t, int word) {
     return (t->is == LS_TERM_ONE_OF || word == 0) && ls_term_holds(c, t, LS_NONE_IS_OPEN);
 }
 
-/* Makes an alternative of `terms` hold, with one of the values that its terms name. number: counts both;
- * false: there are not so many. */
+/* Makes an alternative of `terms` hold, with one of the values that its terms name. number: counts
+ * both alternatives and values, from 0; false: there are fewer. */
 static bool make_hold_all(ls_config *c, const char *terms, int number) {
     ls_term t;
     for (const char *first = terms; *terms; first = terms) {

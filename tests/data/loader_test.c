@@ -248,8 +248,7 @@ static ls_status read_bad(const void *data, const ls_draw *d, size_t nbytes, voi
     return ls_fail(e, LS_EIO, "sample %d", (int)d->sample);
 }
 
-/* Of several samples that can't be read, the first in the batch is reported, also if it is read
- * last. */
+/* If several samples can't be read, the first in the batch is reported, even if it is read last. */
 static void test_first_error(void **state) {
     (void)state;
     for (int threads = 1; threads <= 5; threads++) {

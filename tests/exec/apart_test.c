@@ -21,9 +21,9 @@ enum { T = 6, VOCAB = 40, NSAMPLES = 29, BATCH = 8, ISLANDS = 4, MOST = 8, APART
 static const ls_gpt_config SHAPE = {2, 24, 3, T, VOCAB};
 
 /* When a worker is lost. ALONE: when it has decided its latest training step, before it changes its
- * island. Of the round that follows this step: BEFORE it begins; READY: when it knows that all others
- * are ready, before it decides; LAST: the same, but not before others have decided; DECIDED: before
- * it changes its island. */
+ * island. The others are in the round that follows this step. BEFORE: before the round begins;
+ * READY: when the worker knows that all others are ready, before it decides; LAST: as READY, but
+ * after others have decided; DECIDED: before it changes its island. */
 typedef enum loss { ALONE, BEFORE, READY, LAST, DECIDED } loss;
 
 typedef struct job {
@@ -167,8 +167,8 @@ static ls_step_in step_in(int64_t i, bool apart) {
                         .certain = apart};
 }
 
-/* Of four workers with an island each: worker 0 mixes with 1, then with 2. So 2 and 3 can make a
- * round without it, and 1 none. */
+/* There are four workers with an island each, and worker 0 mixes with 1, then with 2. So 2 and 3
+ * can make a round without worker 0, and 1 none. */
 static void await_others(job *j) {
     if (j->mixes) {
         await_rounds(j, 2, 1);

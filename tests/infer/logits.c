@@ -2,8 +2,8 @@
  *
  *     model_logits MODEL LENGTH... <IDS >LOGITS
  *
- * IDS: token ids of 32 bits. LOGITS: for each LENGTH, the logits [V] in f32 after so many of
- * them. */
+ * IDS: token ids of 32 bits. LOGITS: for each LENGTH, the logits [V] in f32 after that number of
+ * tokens. */
 #include <stdio.h>
 #include <stdlib.h>
 

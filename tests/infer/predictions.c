@@ -4,7 +4,7 @@
  *         prints the fields that its predictions need: name, type, count, the number of classes (0:
  *         none), whether negative ones stand for none; and the rows of a language model (0: none)
  *     network_predictions RUN N [T] <FIELDS >NUMBERS
- *         FIELDS: these fields, one after the other, each of N samples; T: of so many rows. NUMBERS:
+ *         FIELDS: these fields, one after the other, each of N samples, in texts of T rows. NUMBERS:
  *         the predictions, one after the other, each of N samples, in f32.
  */
 #include <stdio.h>
@@ -63,7 +63,7 @@ static bool read_samples(const network *w, size_t n, char *samples) {
     return true;
 }
 
-/* Of a language model that was told fewer rows: the first ones. */
+/* Writes the first w->rows rows of each output, if that is set; else all. */
 static void write_rows(const network *w, int k, size_t n, const float *x) {
     const ls_prediction *p = &w->list[k];
     size_t count = (size_t)ls_prediction_count(p), part = count;

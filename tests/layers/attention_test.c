@@ -73,7 +73,7 @@ static void reference(const void *arg, double *const *x, double *const *params, 
     reference_of(arg, 0, x, y);
 }
 
-/* Of all samples, each with a mask of its own. */
+/* The reference for all samples, each of which has its own mask. */
 static void reference_of_all(const void *arg, double *const *x, double *const *params, double *y) {
     const shape *s = arg;
     int S = s->S ? s->S : s->T, last = s->S ? 2 : 1;
@@ -125,8 +125,8 @@ static void test_dropout(void **state) {
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) check_dropout(&shapes[i]);
 }
 
-/* Of equal probabilities, and values of 1: a query's sum has the mean 1, and the variance of independent
- * terms. */
+/* With equal probabilities and values of 1, a query's sum has the mean 1, and the variance of
+ * independent terms. */
 static void test_rate(void **state) {
     (void)state;
     static const shape s = {.T = SIZE, .dropout = 0.25f};

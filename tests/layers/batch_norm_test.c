@@ -17,7 +17,7 @@ typedef struct moments {
     double mean, variance; /* divided by count */
 } moments;
 
-/* Of channel c of all samples, one after the other. */
+/* Moments of channel c over all samples, one after the other. */
 static moments moments_of(const norm *n, const double *x, int64_t c) {
     int64_t rows = CHECK_SAMPLES * n->pixels;
     moments m = {0};

@@ -36,8 +36,8 @@ static void add_expert(const double *x, double weight, double *const *params, in
     }
 }
 
-/* The experts [first, end), each of which takes at most so many rows of a sample; T rows of so many
- * samples. */
+/* The experts [first, end), each of which takes at most `most` rows of a sample, and T rows of each
+ * of `samples` samples. */
 typedef struct part {
     ls_moe_options o;
     int first, end, most, samples;
@@ -261,7 +261,7 @@ static void compute_balance(const float *x, const double *weights, ls_moe_option
     ls_model_free(&m);
 }
 
-/* Of a sample, with loads [E] by the choices at logits `at`. */
+/* The balance loss of a sample. Sets loads [E] by the choices at logits `at`. */
 static double balance_reference(const double *x, const double *at, double *loads) {
     const ls_moe_options o = {.experts = E, .per_token = K};
     const ls_moe_options all = {.experts = E, .per_token = E};

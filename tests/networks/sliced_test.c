@@ -54,7 +54,7 @@ static ls_config shared_of(int64_t kv_heads, int64_t n) {
     return c;
 }
 
-/* The same with norms of queries and keys, as Qwen 3 has them. */
+/* A config with norms of queries and keys, as Qwen 3 has them. */
 static ls_config normed_of(int64_t kv_heads, int64_t n) {
     ls_config c = shared_of(kv_heads, n);
     c.model.qk_norm = 1;
@@ -109,7 +109,7 @@ static void end(setup *s) {
     free(s->params), free(s->memory), free(s->half), free(s->logits);
 }
 
-/* The same parameters at the same places, and the same losses. */
+/* Both models must have the same parameters at the same places, and the same losses. */
 static void compare_divided(const ls_config *whole, const ls_config *c, ls_dtype type,
                             double most) {
     setup one, cut;
@@ -345,7 +345,9 @@ static void decode_model(ls_config c, ls_dtype type) {
     free(memory), free(got), free(text);
 }
 
-static void decode(ls_model_kind kind, ls_dtype type, int n) { decode_model(config_of(kind, n), type); }
+static void decode(ls_model_kind kind, ls_dtype type, int n) {
+    decode_model(config_of(kind, n), type);
+}
 
 static void test_decode(void **state) {
     (void)state;

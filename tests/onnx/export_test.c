@@ -248,7 +248,7 @@ static void test_gpt(void **state) {
     close_network(&n);
 }
 
-/* Rows whose number is fixed: a layer is for so many. */
+/* Rows whose number is fixed, since a layer requires it. */
 static void test_fixed_rows(void **state) {
     network n = {0};
     ls_error e = {0};

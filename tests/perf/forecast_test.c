@@ -103,7 +103,8 @@ static ls_forecast forecast_of(const char *const *sets, int n, const ls_forecast
 
 typedef const char *settings[5]; /* ends with NULL */
 
-/* The same work, with all communication in turn with computation, or with some of it beside. */
+/* Both forecasts are of the same work; in b all communication takes turns with computation, in a
+ * some of it runs beside computation. */
 static void assert_faster(const ls_forecast *a, const ls_forecast *b) {
     assert_true(a->step_s < b->step_s * (1 - 1e-6));
     assert_true(a->exposed_s < b->exposed_s);

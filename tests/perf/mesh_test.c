@@ -63,7 +63,7 @@ static bool forecast(const ls_config *c, const ls_mesh *m, const ls_forecast_wor
     return true;
 }
 
-/* The same, cut into four slices. */
+/* A config whose products are cut into four slices. */
 static ls_config sliced_config_of(const char *batch, const char *V) {
     ls_config c = config_of(batch, V);
     set(&c, "model.width=64");

@@ -536,7 +536,7 @@ static double passes_s(const ls_plan *p, const ls_site *site, int micros) {
     return last;
 }
 
-/* Of the three workers the one that computes least and the one that computes most. */
+/* Compares the least and the most computing time of the three workers. */
 static void check_computing(const ls_sim *sim) {
     double seconds[3] = {0}, least = INFINITY, most = 0;
     for (int i = 0; i < sim->nspans; i++) {

@@ -40,8 +40,8 @@ static double part_of(int64_t first, int64_t end) {
     return (double)some / pairs;
 }
 
-/* Of each layer, micro-batch, and pair of workers, four: of rows and what is computed of them, forward
- * and backward. The sender has the scores for one of either two. */
+/* There are four messages for each layer, micro-batch, and pair of workers: rows and what is
+ * computed from them, forward and backward. The sender has the scores for one of either two. */
 static void test_messages(void **state) {
     (void)state;
     ls_model m;

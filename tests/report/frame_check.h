@@ -174,7 +174,7 @@ static inline void frame_check(const char *svg) {
     free(f.texts);
 }
 
-/* The same of a file; name: in the directory. */
+/* Checks a file; name: in the directory. */
 static inline void frame_check_file(const char *directory, const char *name) {
     char *path = ls_format("%s/%s", directory, name);
     ls_buf b = {0};

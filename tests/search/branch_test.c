@@ -31,7 +31,7 @@ static ls_status span_of(const ls_config *c, int64_t step, int64_t samples, int6
     return ls_branch_span_of(c, &q, s, e);
 }
 
-/* Of a data set of 1000 samples: an epoch has 63 steps of 16 samples, the last with 8. */
+/* The data set has 1000 samples: an epoch has 63 steps of 16 samples, the last with 8. */
 static void test_span(void **state) {
     (void)state;
     ls_error e = {0};

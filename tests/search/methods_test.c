@@ -87,7 +87,7 @@ static bool is_among(const published *p, int r, int i, int k) {
     return better < k;
 }
 
-/* Of the trials that may be promoted from rung r, the best one; -1: none. */
+/* The best trial that may be promoted from rung r; -1: none. */
 static int promotable(const published *p, int r) {
     int best = -1, k = p->n[r] / p->eta;
     for (int i = 0; i < p->n[r]; i++) {

@@ -62,8 +62,8 @@ static void test_models(void **state) {
         ls_train_state s = {.model = &m, .flat = {1, {params}}};
         for (int part = 0; part < 2; part++) {
             const ls_range owned[] = {{.first = 100, .end = 3000},
-                                       {.first = 5001, .end = 5002},
-                                       {.first = 9000, .end = m.nfloats - 700}};
+                                      {.first = 5001, .end = 5002},
+                                      {.first = 9000, .end = m.nfloats - 700}};
             for (size_t k = 0; k < m.nfloats; k++) params[k] = -77;
             s.owned = part ? owned : NULL;
             s.nowned = part ? 3 : 0;
@@ -75,7 +75,7 @@ static void test_models(void **state) {
     }
 }
 
-/* Of kind gpt2, whose samples are shorter than the model allows: it has the first of the learned
+/* A model of kind gpt2 whose samples are shorter than the model allows has the first of the learned
  * positions. */
 static void test_gpt2(void **state) {
     (void)state;

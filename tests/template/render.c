@@ -1,6 +1,6 @@
 /* render.c - renders templates for scripts/check_templates.py.
  *
- * Of each line of standard input, {"template": "...", "globals": {...}}, it writes a line: a JSON
+ * For each line of standard input, {"template": "...", "globals": {...}}, it writes a line: a JSON
  * text with what the template prints, or {"error": "..."}. The date is 26 July 2024. */
 #include <stdio.h>
 #include <stdlib.h>

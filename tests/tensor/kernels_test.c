@@ -86,7 +86,7 @@ static void test_sums(void **state) {
     each(do_sums, check_sums);
 }
 
-/* The same sum of squares, and that of products in the same order. */
+/* All variants have the same sum of squares, and the same sum of products in the same order. */
 static void check_squares_and_dot(const ls_kernels *k, const values *v, int64_t n, float squares) {
     float lanes[16] = {0}, out[2];
     for (int64_t i = 0; i < n; i++) lanes[i % 16] = fmaf(v->in[0][i], v->in[1][i], lanes[i % 16]);

@@ -96,7 +96,7 @@ static void check_gemm(const ls_compute *c, const table *t, int64_t M) {
     }
 }
 
-/* The same weights with strips, in a copy of the table whose whole groups are NaN: the strips are
+/* Weights with strips, beside a copy of the table whose whole groups are NaN: so the strips must be
  * read. */
 typedef struct copy {
     ls_stored w;

@@ -38,7 +38,7 @@ static counts *shared;
 static bool with_processes, over_tcp;
 static int nworkers;
 
-/* Of this process. */
+/* State of this process: */
 static atomic_int nready;    /* workers that have done a step */
 static atomic_bool measures; /* all workers have, and none has begun the last */
 

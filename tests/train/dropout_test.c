@@ -34,7 +34,7 @@ static double number_of(const char *path, const char *name) {
     return x;
 }
 
-/* Of the first step, whose weights are the initial ones, and of the second. */
+/* The training loss of the first step, whose weights are the initial ones. */
 static double loss_of(const char *const *sets) {
     char *path = run(1, sets);
     double loss = number_of(path, "loss");

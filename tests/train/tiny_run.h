@@ -32,7 +32,7 @@ static inline ls_status try_run(const char *run, int n, const char *const *usual
     return ls_train(&o, &unfinished, e);
 }
 
-/* The same with samples of 8 tokens, which succeeds. */
+/* Trains with samples of 8 tokens, which must succeed. */
 static inline void train_short(const char *run, int n, const char *const *sets, int nsets) {
     enum { MOST = 40 };
     static const char *const usual[] = {"model.context=8", NULL};

@@ -228,7 +228,8 @@ static void test_write(void **state) {
     ls_buf_free(&b);
 }
 
-/* The same as of another file; and a file that is not ended is removed. */
+/* A file that is written with the values of another file equals that file; a file that is not ended
+ * is removed. */
 static void test_write_values(void **state) {
     (void)state;
     ls_buf b = {0}, got = {0};

@@ -55,8 +55,9 @@ double ls_cost_seconds(const ls_cost *, const ls_link *);
 double ls_ceil_log2(int n);
 double ls_floor_log2(int n);
 
-/* The same cost at all n workers: the chain is each worker's own work. Further messages of a worker
- * wait for the ones before, but not for their receivers: each of these costs a tenth. */
+/* The cost of an algorithm in which all n workers do equal work, so that each worker's own work is
+ * the chain. Further messages of a worker wait for the ones before, but not for their receivers:
+ * each of these costs a tenth. */
 typedef struct ls_even_cost {
     double steps, further; /* messages of the chain, and those that wait for no receiver */
     double messages, sent, added;

@@ -130,7 +130,7 @@ static range halving(ls_coll_program *s, const pairs *f, bool near_first, const 
     return r;
 }
 
-/* The same steps backwards: buf gets the parts of all p. */
+/* Makes these steps backwards: buf gets the parts of all p. */
 static void gather_back(ls_coll_program *s, const pairs *f, const size_t *offset, ls_place buf,
                         const range *history) {
     int step = 0;

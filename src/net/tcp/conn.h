@@ -74,8 +74,8 @@ ls_io ls_conn_handshake(ls_conn *, ls_error *);
 ls_io ls_conn_put(ls_conn *, const ls_frame *, const void *data, size_t n, void *token, ls_error *);
 /* Writes what it can. *token_p: a token whose frame is written, or NULL; call again until it is. */
 ls_io ls_conn_flush(ls_conn *, void **token_p, ls_error *);
-/* The same, *room_p bytes at most: AGAIN_WRITE also when that many are written. Each new *room_p is
- * LS_SECURE_BATCH or more. */
+/* Writes as ls_conn_flush() does, at most *room_p bytes: AGAIN_WRITE also when that many are
+ * written. Each new *room_p is LS_SECURE_BATCH or more. */
 ls_io ls_conn_flush_some(ls_conn *, size_t *room_p, void **token_p, ls_error *);
 bool ls_conn_busy(const ls_conn *); /* is there something to write? */
 /* A token (an ls_message) of this owner that is still to be written, or NULL. */

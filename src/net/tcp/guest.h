@@ -68,7 +68,8 @@ bool ls_guest_is_slow(const ls_guest *);
 
 /* Drops guest i; the last guest takes its place. why NULL: nothing is logged. */
 void ls_guests_drop(ls_guests *, int i, const char *why);
-/* The same, but its connection stays open and becomes the caller's. */
+/* Removes guest i as ls_guests_drop() does, but its connection stays open and becomes the
+ * caller's. */
 ls_conn *ls_guests_release(ls_guests *, int i);
 
 /* ---- the other side ---- */

@@ -3,7 +3,7 @@
  * A list of steps, as the key data.augment has them, applied in their order:
  *
  *     - flip: 0.5       mirrored left to right with this probability
- *     - pad: 4          so many pixels of zeros more at each of the four sides
+ *     - pad: 4 this number of pixels of zeros is added at each of the four sides
  *     - crop: 28x24     a rectangle of this height and width, at a random place; `crop: 28` is a
  *                       square
  *     - cutout: 8       a square of zeros with this side, centred at a random pixel; parts beyond
@@ -15,7 +15,7 @@
  *     - brightness: 0.4   a factor from 1 - 0.4, but at least 0, to 1 + 0.4
  *     - contrast: 0.4     the same
  *     - saturation: 0.4   the same
- *     - hue: 0.1          turned by at most so much of the circle of colours; at most 0.5
+ *     - hue: 0.1 turned by at most this part of the circle of colours; at most 0.5
  *
  * What is drawn is a function of the seed, the epoch, the sample's number and the step's place in
  * the list: the same for any number of workers and threads. All images of a sample are changed in

@@ -74,7 +74,7 @@ typedef struct ls_image_case {
  * says, and notes in the source which side a square has that nobody has asked for, and that images
  * are turned. LS_EINVAL: an image has too few pixels for a crop. */
 ls_status ls_image_fit_decide(const ls_image_case *, ls_image_fit *f_p, ls_source *, ls_error *);
-/* The same for a field of pixels that are there, of one shape. */
+/* Decides how a field of raw pixels, all of one shape, is read. */
 ls_status ls_image_fit_of(const ls_image_way *, const ls_field *, const char *what,
                           ls_image_fit *f_p, ls_error *);
 
@@ -84,7 +84,7 @@ ls_status ls_image_fit_inspect(bool unturned, const uint8_t *data, size_t nbytes
 /* Decodes an image into out, of f->shape. LS_EINVAL: it is damaged, or is not what was decided. */
 ls_status ls_image_fit_decode(const ls_image_fit *, const uint8_t *data, size_t nbytes,
                               uint8_t *out, ls_error *);
-/* The same from pixels of shape s. */
+/* Fits pixels of shape s into out. */
 ls_status ls_image_fit_pixels(const ls_image_fit *, const uint8_t *in, ls_image_shape s,
                               uint8_t *out, ls_error *);
 

@@ -22,7 +22,7 @@ static uint32_t number_at(const bytes *b, size_t at, int width) {
     return x;
 }
 
-/* Of a TIFF header and what follows it. */
+/* The orientation in a TIFF header and the entries that follow it; 1: there is none. */
 static int find_in_tiff(bytes b) {
     static const size_t head = 8;
     if (b.n < head) return 1;

@@ -1,8 +1,9 @@
 /* csv_table.h - what all rows of CSV files show: whether the first line is a header, and what each
  * column has. A reader shows it row after row, and then asks.
  *
- * A column has numbers if all its cells are numbers or marks of missing values, but for one other
- * cell, or for a tenth of them: those are damage. The same of lists. Else it has texts.
+ * A column has numbers if all its cells are numbers or marks of missing values, except for one
+ * cell, or for a tenth of the cells, which are damage. A column has lists by the same rule.
+ * Otherwise it has texts.
  */
 #ifndef LS_SOURCE_TABLES_CSV_TABLE_H
 #define LS_SOURCE_TABLES_CSV_TABLE_H

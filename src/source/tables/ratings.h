@@ -2,9 +2,9 @@
  * drawn negatives.
  *
  * CSV files have a row for each interaction. Users and items are numbered in the order in which
- * they first appear. Of several interactions of a user with an item the latest counts: by time, if
- * there is such a column, else by their order. Some of each user's interactions are held out, for
- * validation.
+ * they first appear. If a user has several interactions with an item, the latest one counts: by
+ * time, if there is such a column, else by the order of the rows. Some of each user's interactions
+ * are held out, for validation.
  *
  * A sample is an interaction, with the fields
  *     user     i32            the user's number

@@ -36,7 +36,7 @@ INLINE v16 add_square(v16 sum, v16 x, v16 mean) {
     return v_fma(d, d, sum);
 }
 
-/* The same of the squares of differences from the mean. */
+/* Sums of the squares of differences from the mean, by channel. */
 INLINE v16 squares_of(const float *x, int64_t rows, int64_t C, int64_t n, v16 mean) {
     chains s = chains_zero();
     for (; rows > 3; rows -= 4, x += 4 * C)

@@ -1,6 +1,6 @@
 /* gemv_blocks.h - products of one row with rows of blocks, for gemv_table.c.
  *
- * A row is a lane. Of each row 16 bytes are read as four words, which are transposed; then a word's
+ * A row is a lane. 16 bytes of each row are read as four words, which are transposed; then a word's
  * bytes, or some of its bits, are picked in all lanes at once, widened and scaled.
  */
 #ifndef LS_TENSOR_KERNELS_GEMV_BLOCKS_H
@@ -27,7 +27,7 @@ ls_gemv_rows LS_K(gemv_rows_q5_0), LS_K(gemv_rows_q5_1), LS_K(gemv_rows_q4_k), L
 int64_t LS_K(gemv_strip_rows)(const ls_gemv_table_job *);
 
 #ifdef V_PAIRS
-/* The same in bf16: x has bf16 values, weights are rounded to bf16 as they are scaled. */
+/* Products in bf16: x has bf16 values, weights are rounded to bf16 as they are scaled. */
 ls_gemv_rows LS_K(gemv_rows_q8_0_bf16), LS_K(gemv_rows_q4_0_bf16), LS_K(gemv_rows_q4_1_bf16);
 ls_gemv_rows LS_K(gemv_rows_q5_0_bf16), LS_K(gemv_rows_q5_1_bf16), LS_K(gemv_rows_q4_k_bf16),
     LS_K(gemv_rows_q5_k_bf16), LS_K(gemv_rows_q6_k_bf16);

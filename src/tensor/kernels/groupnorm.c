@@ -82,7 +82,7 @@ static float weighted_mean(const ls_group_norm_job *g, const float *sums, int64_
     return v_sum(sum) / ((float)size * (float)g->pixels);
 }
 
-/* The same for the groups of the n channels from c on. */
+/* The weighted means of the groups of the n channels from c on. */
 static v16 weighted_means(const ls_group_norm_job *g, const float *sums, int64_t c, int64_t n) {
     float t[LS_LANES] = {0};
     int64_t size = g->C / g->groups, last = -1;

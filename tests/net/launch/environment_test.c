@@ -307,7 +307,8 @@ static void test_left_over(void **state) {
         }
 }
 
-/* The same variables twice, as a launcher inside of itself: the inner ones replace the others. */
+/* The variables are set twice, by a launcher inside of itself: the inner ones replace the outer
+ * ones. */
 static void test_nested(void **state) {
     (void)state;
     char command[8192];

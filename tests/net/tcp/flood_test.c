@@ -140,7 +140,7 @@ static void test_forming(void **state) {
     }
 }
 
-/* The same at workers that train. */
+/* Floods workers that train. */
 static void test_running(void **state) {
     (void)state;
     crew *c = crew_new(3, many);

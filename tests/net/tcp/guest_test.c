@@ -133,7 +133,7 @@ static void test_full_of_strangers(void **state) {
     }
 }
 
-/* The same where the system has no descriptors left. */
+/* The system has no descriptors left. */
 static void test_no_descriptors(void **state) {
     (void)state;
     ls_guests gs;

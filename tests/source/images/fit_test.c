@@ -133,7 +133,7 @@ static uint32_t crc_of(const uint8_t *data, size_t n) {
     return ~crc;
 }
 
-/* The same of PNG, behind the header's 33 bytes. */
+/* A PNG file with an orientation, in a chunk behind the header's 33 bytes. */
 static void put_exif_png(ls_buf *b, const uint8_t *pixels, ls_image_shape s, int orientation) {
     ls_buf plain = {0};
     uint8_t chunk[64] = {0, 0, 0, 0, 'e', 'X', 'I', 'f'};

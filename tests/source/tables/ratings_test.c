@@ -38,7 +38,7 @@ static const char SMALL[] = "who,note,what,stars,when\n"
                             "ann,e,tea,3,14\n"
                             "bob,f,gin,5,9\n";
 
-/* Of the two rows of ann and tea the later one counts. */
+/* ann and tea have two rows: the later one counts. */
 static void test_rows(void **state) {
     (void)state;
     const char *path = write_text("a.csv", SMALL);

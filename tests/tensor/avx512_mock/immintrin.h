@@ -89,7 +89,7 @@ enum { MOCK_FLUSH = 0x8040 };
 static inline unsigned _mm_getcsr(void) { return mock_mode; }
 static inline void _mm_setcsr(unsigned mode) { mock_mode = mode; }
 
-/* Of all instructions only this one obeys the mode. */
+/* Only this instruction obeys the mode. */
 static inline __m512 _mm512_fmadd_ps(__m512 a, __m512 b, __m512 c) {
     if (mock_mode & MOCK_FLUSH) {
         MOCK_512(chain_step(a.f[i], b.f[i], c.f[i]));
