@@ -195,7 +195,7 @@ static ls_status complete(ls_async *a, int worker, ls_error *e) {
     return LS_OK;
 }
 
-/* Its worker has gone: another one gets the batch. */
+/* Takes the batch of a slot back whose worker has gone, for another worker. */
 static void take_back(ls_async *a, ls_async_slot *slot) {
     a->lost[a->nlost++] = atomic_load(&slot->step);
     atomic_store(&slot->state, LS_ASYNC_AWAY);

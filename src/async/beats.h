@@ -1,5 +1,5 @@
-/* beats.h - signs of life on a connection while its process computes: a thread sends BEATs (wire.h),
- * so the peer can tell a busy process from one that is stopped. */
+/* beats.h - signs of life on a connection while its process computes: a thread sends BEATs
+ * (wire.h), so the peer can distinguish a busy process from one that is stopped. */
 #ifndef LS_ASYNC_BEATS_H
 #define LS_ASYNC_BEATS_H
 
@@ -14,10 +14,11 @@ typedef struct ls_beats {
     ls_conn *conn; /* NULL: they are off */
 } ls_beats;
 
-/* It does not move afterwards. */
+/* The ls_beats must not move until it is closed. */
 ls_status ls_beats_open(ls_beats *, double every_s, ls_error *);
 void ls_beats_close(ls_beats *);
-/* While they are on, only the thread sends. NULL: off. */
+/* Sends BEATs on this connection; until they are switched off, only the thread may send on it.
+ * NULL: switches off. */
 void ls_beats_set(ls_beats *, ls_conn *);
 
 #endif

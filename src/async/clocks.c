@@ -131,7 +131,7 @@ bool ls_clocks_enter(ls_clocks *c, int *worker_p) {
     return false;
 }
 
-/* Others may wait for the cells that become free. */
+/* Rings the bells of all workers if cells become free, since others may wait for them. */
 void ls_clocks_leave(ls_clocks *c, int worker) {
     size_t ncells = (size_t)(c->staleness + 1) * (size_t)c->V;
     bool freed = false;

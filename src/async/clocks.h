@@ -1,14 +1,17 @@
-/* clocks.h - bounded staleness (sync.mode: ssp): what its processes share, and who computes what.
+/* clocks.h - bounded staleness (sync.mode: ssp): the memory that its processes share, and which
+ * worker computes which gradient.
  *
- * Clock c is the step that c others come before. It needs the gradient of each virtual worker v, at
- * the parameters of an earlier version: those after c - s(v, c) steps, where s is the staleness, or
- * is drawn for each gradient below it. Version 0 has no predecessor. So a gradient is a function of
- * the config, not of who computes it or when; only the time of a run depends on that.
+ * Clock c is step c, counted from 0. It needs the gradient of each virtual worker v at an earlier
+ * version of the parameters: version c - s(v, c), where version n is that after n steps. s is the staleness, or
+ * is drawn for each gradient from 0 to the staleness. A gradient of a version below 0 is computed
+ * at version 0. So a gradient is a function of the config, not of the worker that computes it or of
+ * the time; only the duration of a run depends on these.
  *
- * A cell has one gradient; there are V of them for each of staleness + 1 clocks, and the cells of
- * clock c are those of clock c - staleness - 1 again: whoever can begin clock c has seen that step
- * complete. A worker claims a cell by one atomic store, so a successor of a worker that was killed
- * finds what is to be done. The main process makes the steps, in order (bounded.h).
+ * A cell holds one gradient. There are V cells for each of staleness + 1 clocks, and clock c reuses
+ * the cells of clock c - staleness - 1: a worker that can begin clock c has seen that step
+ * complete. A worker claims a cell by one atomic store, so the successor of a worker that was
+ * killed finds which gradient is to be computed. The main process makes the steps, in order
+ * (bounded.h).
  *
  * After: Ho et al., "More effective distributed ML via a stale synchronous parallel parameter
  * server", NIPS 2013, where a read may include newer updates, and so depends on timing.
@@ -73,32 +76,34 @@ int64_t ls_clocks_version_of(const ls_clocks *, int64_t clock, int vw);
 
 /* ---- workers ---- */
 
-/* A worker that takes another's place: gives free what that one read. */
+/* A worker takes the place of one that has ended: parameters that the old one was reading may
+ * change again. */
 void ls_clocks_succeed(ls_clocks *, int worker);
-/* What this worker, or the one in whose place it is, has begun; else the first gradient that nobody
- * has begun, and whose parameters are there. False: there is none. */
+/* Claims a gradient: the one that this worker, or its predecessor in this place, has begun; else
+ * the first one that no worker has begun and whose parameters are there. False: there is none. */
 bool ls_clocks_claim(ls_clocks *, int worker, ls_clock_task *t_p);
 /* May ls_clocks_claim() find something? */
 bool ls_clocks_has_task(const ls_clocks *, int worker);
 /* The task's gradient is in its cell. */
 void ls_clocks_complete(ls_clocks *, int worker, const ls_clock_task *);
 
-/* Between these the newest parameters do not change. False: they are not of this version any more,
- * and nothing has begun. */
+/* Between these two calls the newest parameters do not change. False: they are no longer of this
+ * version, and no reading has begun. */
 bool ls_clocks_begin_read(ls_clocks *, int worker, int64_t version);
 void ls_clocks_end_read(ls_clocks *, int worker);
 
-/* A worker of another host comes: takes a free place. False: there is none. */
+/* Takes a free place for a worker of another host. False: there is none. */
 bool ls_clocks_enter(ls_clocks *, int *worker_p);
-/* It has gone, or there was none: what it had begun is free for others. */
+/* The worker of another host has gone, or its place was never taken: gradients that it had begun
+ * can be claimed by others. */
 void ls_clocks_leave(ls_clocks *, int worker);
 
 /* ---- the main process ---- */
 
 /* The cell of a gradient that is complete; -1: it is not. */
 int ls_clocks_find(const ls_clocks *, int64_t clock, int vw);
-/* Between these the newest parameters change, to those of `version`. Waits until nobody reads them;
- * are_lost: can no worker end its read any more? */
+/* Between these two calls the newest parameters change to those of `version`. Waits until no worker
+ * reads them; are_lost: can no worker end its read any more? */
 void ls_clocks_begin_change(ls_clocks *, bool (*are_lost)(void *arg), void *arg);
 void ls_clocks_end_change(ls_clocks *, int64_t version);
 

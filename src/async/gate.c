@@ -51,7 +51,8 @@ typedef struct envoy {
     void *params;    /* [params_nbytes] */
 } envoy;
 
-/* Also a supervisor of sync.mode all_reduce: it is told that. */
+/* Frames of known kinds; a supervisor of sync.mode all_reduce gets an answer that says what is
+ * wrong. */
 static bool knows(const ls_frame *f) {
     return (f->kind == LS_WIRE_HELLO && f->nbytes == sizeof(ls_wire_hello)) ||
            (f->kind == LS_GREET_HOST && f->nbytes == LS_GREET_HOST_NBYTES);

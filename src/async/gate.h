@@ -1,9 +1,10 @@
 /* gate.h - the process through which workers on other hosts take part (wire.h).
  *
  * It listens where `lockstep train --listen` says. A worker that has the join key, and the same
- * settings, run and data (net/tcp/admission.h), gets a place among those of the run, and a thread that plays its part there: it takes
- * tasks for it, sends parameters, and puts the gradient that comes back where one of this host's
- * would be. If the connection is lost, the place is left, and its task goes to another worker.
+ * settings, run and data (net/tcp/admission.h), gets a place among the run's workers. A thread acts
+ * for it there: it takes tasks, sends parameters, and puts the gradient that comes back where a
+ * worker of this host would put it. If the connection is lost, the place is freed, and its task
+ * goes to another worker.
  *
  * What a place and a task are differs between sync.mode async (gate_board.c) and ssp
  * (gate_clocks.c).
@@ -31,15 +32,17 @@ typedef struct ls_gate_ops {
     bool (*is_over)(const void *crew);
     /* Copies the parameters that the task needs. */
     void (*pull)(const void *crew, int place, const ls_wire_task *, void *params);
-    /* Where the task's result and gradient go. Both are complete when it is pushed. */
+    /* Where the task's result and gradient go. Both are complete when the task is pushed. */
     void *(*result)(const void *crew, int place, const ls_wire_task *);
     void *(*gradient)(const void *crew, int place, const ls_wire_task *);
     void (*push)(const void *crew, int place, const ls_wire_task *);
-    /* sync.copies 2: sends a host the state, and what changes it, as long as it can (mirror.h). False:
-     * not to this one. And when a gate begins: there is no such host yet. */
+    /* With sync.copies 2, mirror() sends a host the state and then its changes, as long as it can
+     * (mirror.h); false: not to this host. reset(), when a gate begins: there is no such host
+     * yet. */
     bool (*mirror)(const void *crew, ls_conn *, double silence_s, ls_status *s_p, ls_error *);
     void (*reset)(const void *crew);
-    /* Its worker has gone, or nobody has it: a task that was not pushed goes to another worker. */
+    /* Frees a place whose worker has gone, or that was never taken: a task that was not pushed goes
+     * to another worker. */
     void (*leave)(const void *crew, int place);
 } ls_gate_ops;
 

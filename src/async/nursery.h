@@ -13,7 +13,7 @@
 typedef ls_status ls_async_prepare(void *arg, ls_exec *, const ls_frozen_value **values_p,
                                    ls_error *);
 
-/* Its processes: `nworkers` workers, and after them others. */
+/* The processes of a nursery: `nworkers` workers, and others after them. */
 typedef struct ls_nursery_roles {
     int n, nworkers, nservers;
     /* What the process of a role does; it returns after an error only. */

@@ -142,8 +142,8 @@ static bool is_at(int fd, const char *path) {
            held.st_ino == there.st_ino;
 }
 
-/* Another program may remove it before it is locked: false. Some file systems have no locks: there
- * it is not removed. */
+/* Makes and locks a hidden directory. *made_p is false if another program removed it before it was
+ * locked. Some file systems have no locks: there no program removes it. */
 static ls_status make_hidden(ls_fresh *f, bool *made_p, ls_error *e) {
     *made_p = false;
     LS_TRY(ls_file_fresh_name(f->path, &f->hidden, e));

@@ -87,7 +87,7 @@ static void on_fault(int number, siginfo_t *info, void *context) {
     pass_on(number, info, context);
 }
 
-/* Another part of the program may have put its handler in the place of ours. */
+/* Installs our handler, unless it is there: another part of the program may have replaced it. */
 static void install(void) {
     struct sigaction now, ours = {.sa_sigaction = on_fault, .sa_flags = SA_SIGINFO | SA_ONSTACK};
     sigaction(SIGBUS, NULL, &now);

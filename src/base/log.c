@@ -29,7 +29,7 @@ static atomic_int nlost; /* lines lost since the reader took the last one */
 
 bool ls_log_is_terminal(void) { return isatty(STDERR_FILENO) == 1; }
 
-/* Also true where write() would fail at once. */
+/* Can standard error take more? Also true where write() would fail at once. */
 static bool can_write(void) {
     struct pollfd p = {.fd = STDERR_FILENO, .events = POLLOUT};
     int n = 0;

@@ -106,7 +106,7 @@ static ls_status open_into(ls_output *o, ls_error *e) {
     return LS_OK;
 }
 
-/* Also removes what a program that was killed here left. */
+/* Opens an incomplete file beside the path, and removes those that killed programs left. */
 static ls_status open_beside(ls_output *o, ls_error *e) {
     LS_TRY(ls_file_make_parent(o->at, e));
     ls_file_remove_left_of(o->at);

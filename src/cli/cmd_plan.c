@@ -188,8 +188,8 @@ static void print_plan(const ls_config *c, const ls_plan *p, int workers, int wo
     ls_print("%zu parameters", m->count);
     if (m->frozen_count) ls_print(", of which %zu are trained", m->count - m->frozen_count);
     ls_print("; %d worker%s, %d virtual worker%s, %d bucket%s, %d actions a step\n\n",
-             p->share.nworkers, ls_plural(p->share.nworkers), p->share.V, ls_plural(p->share.V), p->share.nbuckets,
-             ls_plural(p->share.nbuckets), p->nactions);
+             p->share.nworkers, ls_plural(p->share.nworkers), p->share.V, ls_plural(p->share.V),
+             p->share.nbuckets, ls_plural(p->share.nbuckets), p->nactions);
     ls_model_print(p->share.model, p->share.compute, &out);
     ls_buf_printf(&out, "\n");
     if (worker != NO_ACTIONS) {
@@ -237,7 +237,7 @@ static bool read_megabytes(const ls_args *a, double *mb_p) {
     return false;
 }
 
-/* Whose workers have no common step: predicted alone. */
+/* Refuses a list of numbers of workers in modes without a common step. */
 static ls_status check_list(const ls_config *c, ls_error *e) {
     if (!ls_config_has_crew(c)) return LS_OK;
     return ls_fail(

@@ -6,7 +6,7 @@
 #include "cli/cli.h"
 #include "infer/writer.h"
 
-/* Their places behind the first one. */
+/* The places of the options of sampling, from the first one on. */
 enum {
     CLI_SEED,
     CLI_TEMPERATURE,

@@ -60,7 +60,7 @@ struct ls_links {
 
 /* ---- opening and closing ---- */
 
-/* Also a worker of another sync.mode: it is told that. */
+/* Frames of known kinds; a worker of another sync.mode gets an answer that says what is wrong. */
 static bool knows(const ls_frame *f) {
     return (f->kind == HELLO && f->nbytes == sizeof(hello)) ||
            (f->kind == LS_GREET_WORKER && f->nbytes == LS_GREET_WORKER_NBYTES);

@@ -341,7 +341,7 @@ static ls_status split(ls_group *g, int colour, int key, ls_group **g_p, ls_erro
     return LS_OK;
 }
 
-/* Its collectives are reported as the call that the user made. */
+/* Splits a group. The collectives in it are reported as the call that the user made. */
 static ls_status split_as(ls_call_form form, ls_group *g, int colour, int key, ls_group **g_p,
                           ls_error *e) {
     if (!g || !g_p)

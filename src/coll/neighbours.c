@@ -19,7 +19,7 @@
 
 /* ---- messages, one at a time ---- */
 
-/* Another worker, over the endpoint's transport. */
+/* The line to another worker, over the endpoint's transport. */
 typedef struct line {
     ls_endpoint *p;
     int peer;

@@ -329,7 +329,7 @@ static void step_others(ls_group *g) {
         pthread_mutex_unlock(&other->lock);
     }
     pthread_mutex_unlock(&p->groups_lock);
-    /* Their own threads may sleep. */
+    /* Threads that wait for these groups may sleep. */
     if (moved) ls_bell_ring(&ls_commons_worker_of(p->commons, p->commons->rank)->bell);
 }
 

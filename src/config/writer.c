@@ -84,7 +84,7 @@ static void put_span(const ls_config_span *s, ls_buf *out) {
     if (s->unit != LS_SPAN_STEPS) ls_buf_printf(out, " %s\"", ls_config_span_units[s->unit]);
 }
 
-/* Its lines are indented, so that they belong to the key. */
+/* Appends a tree, with its lines indented so that they belong to the key. */
 static void put_tree(const char *s, ls_buf *out) {
     if (!strpbrk(s, "[{")) {
         put_text(s, out);

@@ -39,7 +39,7 @@ ls_status ls_corpus_encode(ls_corpus *, const ls_config *, const char *tokenizer
 ls_status ls_corpus_of_chats(ls_corpus *, const ls_config *, const ls_chat_format *, ls_error *);
 /* The text of other files than the run's, for an evaluation; ls_text_close() frees it. */
 ls_status ls_corpus_open_text(const char *paths, const ls_config *, ls_text *t_p, ls_error *);
-/* Its tokens, in the order of the files; the caller frees the list's arrays. */
+/* The tokens of that text, in the order of its files; the caller frees the list's arrays. */
 ls_status ls_corpus_encode_text(const ls_tokenizer *, const ls_config *, const ls_text *,
                                 ls_token_list *list_p, ls_error *);
 /* Writes tokenizer.json, tokens.bin, corpus.json and, once it is known, reference.json if `run`

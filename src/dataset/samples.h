@@ -48,8 +48,8 @@ ls_status ls_samples_read_rules(const ls_config *, ls_csv_rules *r_p, ls_source_
                                 ls_error *);
 
 /* Opens the files that the config names. r: the record of a run that has begun, which says where
- * relative paths are, if they are not in the working directory; NULL: a new run. LS_EINVAL: they
- * lack what the model reads, or are damaged. LS_EIO: they are not there, or can't be read. */
+ * relative paths begin, if not in the working directory; NULL: a new run. LS_EINVAL: the files lack
+ * what the model reads, or are damaged. LS_EIO: they are missing, or can't be read. */
 ls_status ls_samples_open(const ls_config *, const ls_model *, const ls_data_record *r,
                           ls_samples **s_p, ls_error *);
 /* Other files than the run's, e.g. without labels. */
@@ -60,8 +60,8 @@ typedef struct ls_other_samples {
     int *missing_p; /* gets the number of the model's input that the files lack, if `fields` is NULL
                        and they lack one; NULL: not wanted */
 } ls_other_samples;
-/* Their samples, all as the validation part, as a run whose training data have this numbering reads
- * them. */
+/* Opens the samples of other files, all as the validation part, as a run whose training data have
+ * this numbering reads them. */
 ls_status ls_samples_open_other(const ls_config *, const ls_model *, const ls_numbering *,
                                 const ls_other_samples *, ls_samples **s_p, ls_error *);
 /* All samples of a source that has the model's layout, for training, in the global order of the
@@ -81,7 +81,7 @@ ls_status ls_samples_train(const void *samples, const ls_draw *, size_t nbytes, 
                            ls_error *);
 /* Sample i < nval of the validation part. */
 ls_status ls_samples_val(const ls_samples *, uint64_t i, void *sample, ls_error *);
-/* Its number in the source that has it. */
+/* The number of sample i of the validation part in the source that has it. */
 uint64_t ls_samples_val_at(const ls_samples *, uint64_t i, const ls_source **source_p);
 
 /* The record of sample i of the validation part (ls_source_record()). */

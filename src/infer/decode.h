@@ -25,7 +25,7 @@ typedef struct ls_decode {
 
 size_t ls_decode_nbytes(const ls_model *, ls_dtype);
 
-/* These functions return logits [V], valid until the next call. */
+/* The functions below return logits [V], valid until the next call. */
 
 /* The logits after tokens [T], 1 <= T <= context. Clears the cache first. */
 const float *ls_decode_prompt(ls_decode *, const uint32_t *tokens, int64_t T);

@@ -7,7 +7,7 @@
 size_t ls_decode_gpt_nbytes(const ls_model *, ls_dtype);
 /* Numbers of a position's keys and values, of all blocks. */
 size_t ls_decode_gpt_kept(const ls_model *);
-/* They leave npositions as it is. */
+/* The two calls of decode.h; they leave npositions as it is. */
 const float *ls_decode_gpt_prompt(ls_decode *, const uint32_t *tokens, int64_t T);
 const float *ls_decode_gpt_next(ls_decode *, uint32_t token);
 

@@ -87,7 +87,7 @@ static void begin_expert(mixture *f, int64_t e) {
 
 /* ---- products of the expert's rows ---- */
 
-/* Its part of a parameter of F * C elements for each expert. */
+/* The expert's part of a parameter of F * C elements for each expert. */
 static ls_stored part_of(const mixture *f, int param) {
     return ls_stored_at(ls_layer_stored(f->l, f->c, param), (f->e - f->own) * f->F * f->C);
 }

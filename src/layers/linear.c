@@ -35,7 +35,7 @@ static const ls_layer_ops ops = {
 
 /* ---- w [out, in] ---- */
 
-/* Its number; 0: there is none. */
+/* The number of the bias among the parameters; 0: there is none. */
 static int bias_of(const ls_layer *l) { return LS_LAYER_OWN_OF(ls_linear_own, l).bias; }
 
 void ls_linear_product(const ls_layer *l, const ls_layer_call *c, bool with_bias, float *y) {

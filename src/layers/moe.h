@@ -18,8 +18,8 @@ typedef struct ls_router_values {
     ls_value *logits, *scores;
 } ls_router_values;
 
-/* Its parts: the router, of x [T, C]; the experts' weighted sum [T, C]; the auxiliary loss for an
- * even load. */
+/* The parts of a mixture of experts: the router, which reads x [T, C]; the experts' weighted sum
+ * [T, C]; the auxiliary loss for an even load. */
 ls_router_values ls_layers_route(ls_model *, ls_value *x, const ls_moe_options *);
 ls_value *ls_layers_router(ls_model *, ls_value *x, const ls_moe_options *);
 ls_value *ls_layers_router_bias(ls_model *, ls_value *logits, const ls_moe_options *);

@@ -42,7 +42,7 @@ typedef struct ls_vocabulary_slices {
 void ls_layers_vocabulary(ls_model *, ls_value *const *x, ls_value *label,
                           const ls_vocabulary_slices *);
 
-/* Its first layer: a slice's sums y [T, LS_ROW_SUMS]. */
+/* The first layer of that loss: the sums of slice k, y [T, LS_ROW_SUMS]. */
 ls_value *ls_vocabulary_part(ls_model *, ls_value *x, ls_value *label, const ls_vocabulary_slices *,
                              int k);
 

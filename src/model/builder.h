@@ -53,7 +53,7 @@ const char *ls_build_scope(ls_model *);
 void ls_build_unread(ls_layer *);
 /* The output of the latest layer, whose y_floats it sets. */
 ls_value *ls_build_value(ls_model *, ls_dims dims);
-/* Another shape of the same numbers. */
+/* A value with the same numbers in another shape. */
 ls_value *ls_build_view(ls_model *, const ls_value *, ls_dims dims);
 /* Adds a parameter "LAYER.suffix" (what a layer says of it counts: param.h). */
 void ls_build_param(ls_model *, ls_layer *, const char *suffix, const ls_param *);

@@ -243,7 +243,7 @@ struct ls_layer {
     _Alignas(16) unsigned char own
         [LS_LAYER_OWN]; /* what only this layer's file knows (LS_LAYER_OWN_AS) */
 
-    /* Its place in the model, by calls of builder.h: */
+    /* The place of the layer in the model, by calls of builder.h: */
     char name[LS_NAME]; /* e.g. "h.3.attn" */
     int ninputs;
     int inputs[LS_LAYER_MAX_INPUTS];          /* the layers whose outputs it reads */

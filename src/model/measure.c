@@ -7,7 +7,7 @@
 #include "base/mem.h"
 #include "model/model.h"
 
-/* Who depends on a layer's output. */
+/* What depends on a layer's output. */
 enum { A_LOSS = 1, A_MEASURE = 2 };
 
 /* needed [nlayers]. Layers read only layers before them, so one way back over them finds all. */

@@ -38,7 +38,7 @@ static void fork(const ls_cut *c, ls_value *x, ls_value **of) {
 /* Do routers see a part of a sample each, and experts several samples? */
 static bool joins_samples(const ls_chunked *s) { return s->each > 1 && s->samples > 1; }
 
-/* Another copy of what the chunk's router says, for its sample's loss. */
+/* Makes a second copy of the logits of the chunk's router, for the loss of its sample. */
 static void keep(mixture *m, int chunk, ls_router_values *r) {
     ls_value *copies[2];
     ls_layers_copies(m->c->s.m, r->logits, 2, copies);

@@ -82,7 +82,7 @@ static ls_value *widen(const llama *f, ls_value *x, ls_linear_options o, ls_slic
     return linear(f, x, o, p);
 }
 
-/* Its columns; the first slice has the bias. */
+/* A linear layer of the slice's columns of the weights; the first slice has the bias. */
 static ls_value *narrow(const llama *f, ls_value *x, ls_linear_options o, ls_sliced_part p) {
     o.out = f->a->width;
     o.no_bias = o.no_bias || f->cut.s.k > 0;

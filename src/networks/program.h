@@ -20,7 +20,7 @@ ls_status ls_program_create(const ls_config *, ls_model *m_p, ls_error *);
 
 /* Has the program data of its own? Then the config names no files. */
 bool ls_program_has_data(void);
-/* Its data. LS_EINVAL, LS_EIO: as the program's function says. */
+/* Opens the program's own data. LS_EINVAL, LS_EIO: as the program's function says. */
 ls_status ls_program_open_data(const ls_config *, ls_own_source *source_p, ls_error *);
 
 #endif

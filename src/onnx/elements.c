@@ -76,7 +76,7 @@ void ls_onnx_write_softmax(ls_onnx_writer *w, const ls_layer *l, const ls_facts 
 
 /* ---- several of one shape ---- */
 
-/* Their sum or product, in the layout that one of them has. A fork has one input. */
+/* The sum or product of all inputs, in the layout that one of them has. A fork has one input. */
 static const char *join(ls_onnx_writer *w, const ls_layer *l, const char *op, bool *planes_p) {
     ls_onnx_shape dims = ls_onnx_output_dims(l);
     const char *y = NULL;

@@ -37,7 +37,7 @@ void ls_onnx_scope(ls_onnx_graph *, const char *name);
 /* Adds a node; inputs are ended by NULL. Returns the name of its output. */
 const char *ls_onnx_add(ls_onnx_graph *, const char *op, const char *const *inputs);
 #define LS_ONNX_ADD(g, op, ...) ls_onnx_add(g, op, (const char *const[]){__VA_ARGS__, NULL})
-/* Another output of the latest node. */
+/* Adds a second output to the latest node. */
 const char *ls_onnx_second_output(ls_onnx_graph *);
 
 /* Attributes of the latest node. */

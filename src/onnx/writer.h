@@ -50,7 +50,8 @@ void ls_onnx_writer_close(ls_onnx_writer *); /* frees the graph, too */
 
 /* A parameter of the layer, by its number there; in its own shape. */
 const char *ls_onnx_param(ls_onnx_writer *, const ls_layer *, int i);
-/* Its values in f32, and the array to free; NULL: they are in memory already. */
+/* The values of a parameter in f32. *own_p: the array to free; NULL: they were in memory
+ * already. */
 const float *ls_onnx_param_values(const ls_onnx_writer *, int param, float **own_p);
 /* A field that the layer reads, by its number there: [N, ..]. */
 const char *ls_onnx_field(ls_onnx_writer *, const ls_layer *, int i);

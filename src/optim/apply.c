@@ -176,7 +176,7 @@ static void widen(const ls_whole_call *c, void *arg, size_t from, size_t n) {
     c->c->k->widen(w->u->grads_type, n, grads, w->to + from);
 }
 
-/* Its gradient is widened if it has 16 bits. */
+/* The call of a rule for a whole parameter, whose gradient is widened if it has 16 bits. */
 static ls_whole_call call_of(const ls_optim_update *u, const ls_compute *c, const ls_param *p) {
     const ls_optim_group *g = &u->optim->groups[p->group];
     const ls_whole_rule *r = rule_of(u->optim, p);

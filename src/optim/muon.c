@@ -22,7 +22,7 @@ static size_t rows_of(const ls_param *p) {
 static size_t columns_of(const ls_param *p) { return p->count / rows_of(p); }
 
 static size_t values(const ls_param *p) { return p->count; }
-/* Another X, and two squares. */
+/* Scratch memory: another X, and two square matrices. */
 static size_t scratch(const ls_param *p) { return p->count + 2 * rows_of(p) * rows_of(p); }
 
 /* Momentum of element i, after this update. */

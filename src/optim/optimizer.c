@@ -318,7 +318,8 @@ static size_t table_floats(const ls_optim *o, const ls_param *p, int state) {
                : 0;
 }
 
-/* Those of the states before `state`, and of this one of the parameters before `end`. */
+/* Floats of the tables of all states before `state`, and of this state for the parameters before
+ * `end`. */
 static size_t states_before(const ls_optim *o, const ls_model *m, int state, const ls_param *end) {
     size_t sum = 0;
     for (int i = 0; i < m->nparams; i++)

@@ -75,9 +75,9 @@ typedef struct ls_optim {
     ls_optim_group outer;
 } ls_optim;
 
-/* That of a config; sets the group of each parameter of the model, and which of them are whole, and
- * places them anew. LS_EINVAL: optim.groups has a
- * pattern that matches no parameter, or one that an earlier group has taken. */
+/* The optimizer of a config. Sets the group of each parameter of the model and which parameters are
+ * whole, and places them anew. LS_EINVAL: optim.groups has a pattern that matches no parameter, or
+ * one that an earlier group has taken. */
 ls_status ls_optim_of(const ls_config *, ls_model *, ls_optim *o_p, ls_error *);
 /* The part of ls_optim_of() after parameters have their groups: a group whose rule trains only some
  * kinds of parameters becomes two, and whole parameters are placed. */
@@ -104,9 +104,10 @@ const char *ls_optim_outer_state_name(const ls_optim *, int i);
 /* The parameter as its state `i` is: with the state's dims and number of elements. */
 ls_param ls_optim_state_param(const ls_optim *, const ls_param *, int i);
 
-/* Tables of which parameters are windows (ls_param.rows) lie one after the other, the weights of all
- * (ls_model.table_floats), then the first states of all, and so on, each as long as it is.
- * All their floats; and where those of one begin: buffer 0: its weights, 1 + i: its state i. */
+/* Tables of which parameters are windows (ls_param.window) lie one after the other: the weights of
+ * all tables (ls_model.table_floats), then the first states of all, and so on; states differ in
+ * length. The floats of all of these; and the place where a parameter's buffer begins: buffer 0 has
+ * the weights, 1 + i state i. */
 size_t ls_optim_tables_floats(const ls_optim *, const ls_model *);
 size_t ls_optim_table_at(const ls_optim *, const ls_model *, const ls_param *, int buffer);
 /* If rows are not always trained and do not stay forever, tables have a buffer more, after those of

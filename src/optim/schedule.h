@@ -23,8 +23,8 @@ typedef struct ls_schedule {
     double scale_batch;    /* the batch that lr and min_lr are for */
 } ls_schedule;
 
-/* That of a config, whose data set has nsamples to train on; 0: not known, then a warm-up in epochs
- * has no steps. */
+/* The schedule of a config whose data set has nsamples to train on; 0: not known, then a warm-up in
+ * epochs has no steps. */
 ls_schedule ls_schedule_of(const ls_config *, uint64_t nsamples);
 /* LS_EINVAL: the warm-up is longer than the run. */
 ls_status ls_schedule_check(const ls_config *, uint64_t nsamples, ls_error *);

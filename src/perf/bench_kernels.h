@@ -8,7 +8,7 @@
 
 enum { LS_BENCH_ROWS = 8, LS_BENCH_RIVALS = 2, LS_BENCH_ROUNDS = 101 };
 
-/* Another system's products. */
+/* The matrix product of another library. */
 typedef struct ls_rival {
     const char *name;
     void (*run)(const void *self, const ls_gemm_job *);

@@ -151,8 +151,7 @@ static int part_of(int64_t i, int64_t workers, int n) {
     return (int)(i * workers / (n > 1 ? n : 1));
 }
 
-/* Who has a layer: a worker of the pipeline, and of those that divide its stage's slices and
- * chunks. */
+/* The worker of the mesh that has a layer, by its stage, slice and chunk. */
 static int rank_of(const ls_bounds *b, const ls_mesh *m, const ls_pipe_schedule *s, int layer) {
     const int *cut = b->cuts[m->pipe * m->chunks];
     const ls_layer *l = &b->m->layers[layer];

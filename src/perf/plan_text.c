@@ -5,10 +5,10 @@
 #include "base/wrap.h"
 #include "model/print.h"
 #include "optim/schedule.h"
+#include "share/mesh.h"
 #include "train/layout.h"
 #include "train/run.h"
 #include "train/sync.h"
-#include "share/mesh.h"
 
 /* ---- phases ---- */
 
@@ -108,8 +108,8 @@ static void print_async(const ls_config *c, const ls_plan *p, ls_buf *out) {
         ls_buf_printf(&line,
                       " sync.copies 2: another host has the parameters and states once more, %.3f "
                       "MB, and gets each gradient.",
-                      (double)(1 + ls_optim_nstates(&p->share.optim)) * (double)p->share.model->nfloats *
-                          4 / 1e6);
+                      (double)(1 + ls_optim_nstates(&p->share.optim)) *
+                          (double)p->share.model->nfloats * 4 / 1e6);
     ls_buf_printf(out, "\n");
     ls_buf_wrap(out, line.data, 0, 0);
     ls_buf_free(&line);
@@ -126,14 +126,14 @@ static void print_ssp(const ls_config *c, const ls_plan *p, int workers, ls_buf 
         "They lie in %lld places of %.3f MB; each worker has %.3f MB of parameters, and "
         "memory for one virtual worker's layers (docs/guide/async.md).",
         workers, ls_plural(workers), (long long)c->sync.staleness, ls_plural(c->sync.staleness),
-        (double)p->share.nbytes.params / 1e6, (long long)cells,
-        (double)p->share.nbytes.slot / 1e6, (double)p->share.nbytes.params / 1e6);
+        (double)p->share.nbytes.params / 1e6, (long long)cells, (double)p->share.nbytes.slot / 1e6,
+        (double)p->share.nbytes.params / 1e6);
     ls_buf_printf(out, "\n");
     ls_buf_wrap(out, line.data, 0, 0);
     ls_buf_free(&line);
 }
 
-/* Who mixes with whom, in the rounds until the graph repeats. */
+/* Prints which replicas mix with each other in the rounds until the graph repeats. */
 static void print_gossip(const ls_config *c, double mean_nbytes, ls_buf *out) {
     ls_gossip g = ls_sync_gossip(c);
     int rounds = ls_sync_rounds(c);
@@ -165,8 +165,8 @@ static void print_sync(const ls_config *c, const ls_plan *p, ls_buf *out) {
                   "  from its own replica's workers %12.6f\n"
                   "  between replicas               %12.6f\n"
                   "  of one model (all_reduce)      %12.6f\n",
-                  p->share.islands, (long long)every, ls_plural(every), t.within / 1e6, t.between / 1e6,
-                  t.synchronous / 1e6);
+                  p->share.islands, (long long)every, ls_plural(every), t.within / 1e6,
+                  t.between / 1e6, t.synchronous / 1e6);
     if (c->sync.mode == LS_SYNC_GOSSIP) print_gossip(c, t.mean, out);
 }
 

@@ -116,7 +116,8 @@ static void run_rows(ls_probe_bench *b, const ls_probe *p) {
         k->column_sum(rows, WIDTH, 0, WIDTH, x, side);
 }
 
-/* It runs in place again and again. Values grow, since slow denormal numbers must not appear. */
+/* Runs softmax in place again and again. Values grow, so that slow denormal numbers do not
+ * appear. */
 static void run_softmax(ls_probe_bench *b, const ls_probe *p) {
     const ls_kernels *k = b->compute.k;
     int64_t first = p->n - QUERIES;

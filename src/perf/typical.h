@@ -9,7 +9,7 @@
 /* A host with a core for each of n workers, of a server processor of about 2023. The caller frees
  * *m_p. */
 void ls_machine_typical(int n, ls_machine *m_p);
-/* Its network card: 25 Gbit/s. */
+/* The network card of that host: 25 Gbit/s. */
 extern const double ls_typical_latency_s, ls_typical_byte_s;
 
 #endif

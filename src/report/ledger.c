@@ -152,7 +152,7 @@ static ls_status on_evaluation(audit *a, const ls_json *line, int64_t step) {
                  (long long)step);
 }
 
-/* Such a line comes before that of its step. */
+/* A line of keys that changed comes before the line of its step. */
 static ls_status on_changed(audit *a, const ls_json *line, int64_t step) {
     if (step != a->l.steps + 1)
         return FAULT(a, "has keys that changed before step %lld, after step %lld", (long long)step,

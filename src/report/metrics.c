@@ -279,7 +279,8 @@ static void put_noise(ls_metrics *m, int64_t steps, const ls_noise_step *step, l
     if (isfinite(s.misfit)) put_scalar(m, steps, "train/noise_misfit", s.misfit);
 }
 
-/* It takes some reads of /proc for each process, so it is done once a second at most. */
+/* Adds the memory in use, once a second at most, since it takes some reads of /proc for each
+ * process. */
 static void put_memory(ls_metrics *m, ls_json *line) {
     int64_t now = ls_clock_ns();
     if (m->memory_ns && now - m->memory_ns < MEMORY_EVERY_NS) return;

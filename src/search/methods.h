@@ -58,7 +58,7 @@ void ls_search_decide(ls_search *);
 ls_search_state ls_search_state_of(const ls_search *, int trial);
 /* The rung to which it is trained next, if it is ready. */
 int ls_search_next_rung(const ls_search *, int trial);
-/* Its metric at a rung; NAN: not known. */
+/* The metric of a trial at a rung; NAN: not known. */
 double ls_search_metric(const ls_search *, int trial, int rung);
 /* The last rung that it has reached, diverged or not; -1: none. */
 int ls_search_reached(const ls_search *, int trial);

@@ -54,7 +54,7 @@ static ls_status read_candidate(const ls_target *target, candidate *x, ls_error 
     return LS_OK;
 }
 
-/* Those that reached the target come first, by steps; then the lower loss. */
+/* Candidates that reached the target come first, by steps; then those with lower losses. */
 static int better_first(const void *a, const void *b) {
     const candidate *x = *(candidate *const *)a, *y = *(candidate *const *)b;
     if (x->steps != y->steps) return x->steps < y->steps ? -1 : 1;

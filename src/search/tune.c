@@ -210,7 +210,7 @@ static ls_status start(ls_tune *w, job *j, int nready, bool *waits_p, ls_error *
     return s;
 }
 
-/* Those that are ready, as far as there are workers. */
+/* Starts the trials that are ready, as long as there are workers. */
 static ls_status start_ready(ls_tune *w, ls_error *e) {
     int n = 0;
     for (bool waits = false; !waits;) {

@@ -74,7 +74,7 @@ ls_feature *ls_features_add(ls_features *, const char *name, size_t n);
 /* A record has n whole numbers in one dimension, where others had another number of them: the
  * feature becomes a list. False: it can't, since it is of another type or has too many. */
 bool ls_feature_grow(ls_feature *, size_t n);
-/* Its values are pixels of this shape. */
+/* Declares that the values of the feature are pixels of this shape. */
 void ls_feature_set_image(ls_feature *, ls_image_shape);
 ls_feature *ls_features_find(const ls_features *, const char *name);
 void ls_features_free(ls_features *);

@@ -63,8 +63,8 @@ static bool range_of(const ls_share *sh, int island, uint64_t count, size_t k, l
     return true;
 }
 
-/* What is not finite becomes infinite, which survives LS_MAX. All workers of an island write the same
- * numbers. */
+/* Writes the notes of an island. Values that are not finite become INFINITY, which LS_MAX keeps.
+ * All workers of an island write the same numbers. */
 static void write_row(const ls_share *sh, int island, uint64_t count, const double *from,
                       _Atomic double *row) {
     ls_range r;
@@ -94,7 +94,7 @@ bool ls_apart_note(const ls_world *w, const ls_share *sh, const ls_apart_step *x
     return some;
 }
 
-/* What the host has; of the rest, what is less than anything. */
+/* Fills in the notes that this host has; all other values are -INFINITY, which LS_MAX ignores. */
 static void own_notes(const ls_world *w, const ls_share *sh, int64_t step, uint64_t count,
                       double *to) {
     for (size_t i = 0; i < ls_apart_row(sh); i++) to[i] = -INFINITY;

@@ -9,7 +9,7 @@ static bool lacks(const ls_world *w, int island, int64_t changes) {
     return w->ahead[island - 1] < changes;
 }
 
-/* Those that the worker has. */
+/* The islands of a worker. */
 static uint64_t own_islands(const ls_share *sh, int worker) {
     const ls_worker_share *x = &sh->workers[worker];
     uint64_t set = 0;
@@ -17,7 +17,7 @@ static uint64_t own_islands(const ls_share *sh, int worker) {
     return set;
 }
 
-/* Those that an island mixes with, and those that its workers have, too. */
+/* The islands that an island mixes with, and the other islands of its workers. */
 static uint64_t links_of(const ls_share *sh, int island) {
     const ls_mixing *m = sh->sync.mix;
     ls_worker_set of = sh->buckets[ls_share_bucket_in(sh, 0, island)].workers;

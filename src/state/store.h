@@ -131,7 +131,7 @@ ls_store_finding ls_store_get_finding(const ls_store *);
 /* Changes that the state has had: its steps, or with islands, ls_share.changes a step. -1: there
  * is no state yet. */
 int64_t ls_store_steps(const ls_store *);
-/* Its complete training steps; -1: there is no state yet. */
+/* The number of complete training steps; -1: there is no state yet. */
 int64_t ls_store_trained(const ls_store *);
 /* The note of the state's last step; false: none since ls_store_begin(). */
 bool ls_store_last_note(const ls_store *, ls_store_note *note_p);

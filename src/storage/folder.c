@@ -583,7 +583,8 @@ ls_status ls_folder_begin_training(ls_folder *f, bool *old_p, ls_error *e) {
 
 void ls_folder_stay(ls_folder *f) { f->notes->stays = true; }
 
-/* Also removes partly written copies (NAME.new) that a killed process left. */
+/* Removes the files that this run made, and partly written copies (NAME.new) that a killed process
+ * left. */
 static void remove_files(const ls_folder *f) {
     for (int i = 0; i < NFILES; i++) {
         if (!(f->notes->made & 1u << i)) continue;

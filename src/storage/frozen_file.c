@@ -179,7 +179,7 @@ static ls_status draw(const ls_model *m, const ls_config *c, drawn *d, ls_error 
     return s;
 }
 
-/* Those of a published model stay as its files have them. */
+/* Saves the frozen values of a published model in the types that its files have. */
 static ls_status make_pretrained(const char *run, const ls_model *m, const char *from,
                                  ls_error *e) {
     ls_pretrained f;

@@ -32,8 +32,8 @@ typedef struct ls_frozen_file {
     ls_stamp opened; /* its state when it was opened */
 } ls_frozen_file;
 
-/* That hash, in memory of several processes. All that set it have the same one: who reads `known`
- * finds both halves. */
+/* The hash of the file, in memory that several processes share. All processes that set it set the
+ * same hash, so a process that reads `known` finds both halves. */
 typedef struct ls_frozen_note {
     _Atomic uint64_t hi, lo;
     atomic_bool known;

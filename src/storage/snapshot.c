@@ -72,7 +72,7 @@ static float *errors_in(const ls_plan *p, float *flat) {
     return flat + (size_t)ls_optim_nflats(&p->share.optim) * p->share.model->nfloats;
 }
 
-/* Those of the virtual workers that workers of this host run, or of all. */
+/* Copies the errors of the virtual workers that the wanted workers run, or of all. */
 static ls_status copy_errors(const writing *w, float *errors, ls_error *e) {
     const ls_plan *p = w->run->plan;
     for (int v = 0; p->share.has_errors && v < p->share.V; v++) {
@@ -85,7 +85,7 @@ static ls_status copy_errors(const writing *w, float *errors, ls_error *e) {
     return LS_OK;
 }
 
-/* Then tables. */
+/* The tables follow the errors. */
 static float *tables_in(const ls_plan *p, float *flat) {
     size_t errors = p->share.has_errors ? (size_t)p->share.V * p->share.error_floats : 0;
     return errors_in(p, flat) + errors;

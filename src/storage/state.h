@@ -52,10 +52,10 @@ typedef struct ls_state_tensors {
  * of replicas, NAME.replica.3, NAME.exp_avg.replica.3; of virtual worker V's errors, NAME.error.V,
  * after the states; and of a matrix that is sent as factors, NAME.factor.V. */
 ls_tensor ls_state_tensor(const ls_param *, const char *suffix, const float *data);
-/* That of a frozen parameter has its own type. */
+/* The tensor of a frozen parameter, in its own type. */
+ls_tensor ls_state_frozen_tensor(const ls_param *, ls_frozen_value);
 /* Appends the suffix of a replica's tensor, from 1 on, to a name [LS_TENSOR_NAME]. */
 void ls_state_replica_name(char *name, int replica);
-ls_tensor ls_state_frozen_tensor(const ls_param *, ls_frozen_value);
 ls_state_tensors ls_state_weights(const ls_train_state *);
 ls_state_tensors ls_state_optimizer(const ls_train_state *);
 /* "error.V", "factor.V" */

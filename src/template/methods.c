@@ -108,7 +108,7 @@ static ls_status changed(ls_rendering *r, const ls_datum *x, arguments *a, ls_da
 
 /* ---- which there are ---- */
 
-/* Those without a function change the value: they are as undefined names. */
+/* Methods without a function change the value: they count as undefined names. */
 static const ls_template_entry of_list[] = {
     {"count", count, "/value"}, {"index", index_of, "/value"},
     {"copy", copy, ""},         {"append", NULL, ""},

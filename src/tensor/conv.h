@@ -57,8 +57,8 @@ ls_status ls_conv_check(const ls_conv *, ls_error *);
 int64_t ls_conv_out_h(const ls_conv *);
 int64_t ls_conv_out_w(const ls_conv *);
 
-/* These use all threads of the worker, and must not be called inside ls_pool_run(). The convolution
- * is valid. */
+/* The calls below use all threads of the worker, and must not be called inside ls_pool_run(). The
+ * convolution must be valid. */
 void ls_conv_forward(const ls_compute *, const ls_conv *, const ls_conv_job *); /* x, w -> y */
 void ls_conv_back_x(const ls_compute *, const ls_conv *, const ls_conv_job *);  /* dy, w -> dx */
 /* The gradients of parameters start at 0 or continue from dw and db. */

@@ -41,9 +41,9 @@ typedef struct ls_update_scalars {
 typedef void ls_update_kernel(int64_t n, const ls_update_scalars *, const float *grad, float *param,
                               float *const *states);
 
-/* Their states: adamw and adam: means of gradients and of their squares; momentum: the velocity;
- * lion: the mean of gradients; sgd: none; adagrad: the sum of squares; schedule-free: z, the mean of
- * squares, and the average of z. */
+/* The states of the rules: adamw and adam: means of gradients and of their squares; momentum: the
+ * velocity; lion: the mean of gradients; sgd: none; adagrad: the sum of squares; schedule-free: z,
+ * the mean of squares, and the average of z. */
 typedef enum ls_update_rule {
     LS_RULE_ADAMW,
     LS_RULE_ADAM,
@@ -174,8 +174,8 @@ typedef struct ls_kernels {
     void (*kept_scores)(const ls_gemv_kept_job *, int64_t first, int64_t end);
     void (*kept_mix)(const ls_gemv_kept_job *, int64_t seen, int64_t first, int64_t end);
 
-    /* These as products in bf16. x has bf16 values (round_bf16), and so have the weights, in f32 or
-     * bf16; a table of blocks is rounded, where bf16_depth is 2, and else not allowed. */
+    /* The products above in bf16. x has bf16 values (round_bf16), and so have the weights, in f32
+     * or bf16; a table of blocks is rounded, where bf16_depth is 2, and else not allowed. */
     void (*gemv_bf16)(ls_dtype, int64_t K, int64_t N, const float *x, const void *w, int64_t ld,
                       float *y);
     void (*gemv_table_bf16)(const ls_gemv_table_job *);

@@ -11,7 +11,7 @@
 #include "tensor/vec_avx512.h"
 
 #define V_PAIRS
-/* Its types only differ in name, and compilers differ in whether a cast changes one into the
+/* vr and __m512bh only differ in name, and compilers differ in whether a cast converts one into the
  * other. */
 static inline __m512bh r_as_pairs(vr a) {
     __m512bh pairs;

@@ -61,7 +61,7 @@ int ls_apart_wanted(const ls_loop *l) {
     return n > 0 ? (int)n : 0;
 }
 
-/* Another replica may need as long for all steps as it may for one that all decide. */
+/* Another replica may take `steps` times as long as for a step that all decide. */
 static void set_patience(const ls_loop *l, int steps) {
     double timeout_s = l->run->config.parallel.timeout_s * steps;
     ls_group_set_patience(l->m.group, timeout_s, 0);

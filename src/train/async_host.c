@@ -306,7 +306,8 @@ static ls_status watch(const crew *c, bool *lost_p, ls_error *e) {
                    c->n == 1 ? "" : "es");
 }
 
-/* It is taken only when this host takes over, but it must be free now. */
+/* Checks that the address to listen on is free now, although it is used only when this host takes
+ * over. */
 static ls_status check_listen(const ls_run *r, ls_error *e) {
     ls_address at;
     int fd = -1;

@@ -28,7 +28,7 @@ const ls_dataset *ls_feed_data(const ls_feed *);
 
 /* The next step is `step`: the program writes its samples from now on. */
 void ls_feed_begin(ls_feed *, int64_t step);
-/* They are written, and can be read until the next ls_feed_begin(). */
+/* The samples of the step are written, and can be read until the next ls_feed_begin(). */
 void ls_feed_hand_over(ls_feed *);
 
 int64_t ls_feed_nsamples(const ls_feed *);

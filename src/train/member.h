@@ -10,12 +10,12 @@
 #include "train/frozen_values.h"
 #include "train/host.h"
 
-/* Something that only some runs have in each step; chosen when a member begins. */
+/* A part of each step that only some runs have; chosen when a member begins. */
 struct ls_member;
 typedef struct ls_step_part {
-    /* The executor has not run yet. */
+    /* Called before the executor runs. */
     ls_status (*before)(struct ls_member *, ls_step_in *, ls_error *);
-    /* It has made the step, and not given it up. */
+    /* Called after the executor has made the step, unless it gave the step up. */
     ls_status (*after)(struct ls_member *, const ls_step_in *, const ls_step_out *, ls_error *);
 } ls_step_part;
 enum { LS_STEP_PARTS = 4 };

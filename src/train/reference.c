@@ -20,7 +20,7 @@ typedef struct some_rows {
     uint64_t first, n;
 } some_rows;
 
-/* Their log-probabilities, by the numbers of their pairs. */
+/* Computes the log-probabilities of the rows, placed by the numbers of their pairs. */
 static ls_status compute_rows(const ls_member *m, some_rows r, char *samples, double *logps,
                               ls_error *e) {
     const ls_corpus *c = &m->data->text;

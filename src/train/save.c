@@ -220,7 +220,7 @@ static ls_status save_parts(ls_loop *l, ls_urgency u, ls_error *e) {
     return ls_member_wait(&l->m, good ? LS_OK : fail_last(l, e), e);
 }
 
-/* Another process writes (storage/snapshot.h). */
+/* Saves a checkpoint that another process writes (storage/snapshot.h). */
 static ls_status save_supervised(ls_loop *l, ls_urgency u, ls_error *e) {
     bool saved = l->saver.steps == l->steps, last = u >= LS_SAVE_HAND_OVER;
     l->saver.steps = l->steps;

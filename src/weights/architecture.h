@@ -95,7 +95,7 @@ bool ls_family_named(const char *name, ls_family *f_p);
 /* "LlamaForCausalLM" */
 const char *ls_family_class(ls_family);
 bool ls_family_has_experts(ls_family);
-/* Those of config.json. */
+/* The token ids that config.json has. */
 ls_token_ids ls_architecture_config_ids(const ls_architecture *);
 const char *ls_rope_type_name(ls_rope_type); /* rope_type of config.json: "default" */
 

@@ -10,7 +10,7 @@
 
 enum { MOST_SEEN = 40, KEY = 128 };
 
-/* Those of all published models. */
+/* The parameters of the llama3 rotation; all published models have these. */
 static const ls_rotation llama3 = {
     .type = LS_ROPE_LLAMA3, .low = 1, .high = 4, .original_context = 8192};
 

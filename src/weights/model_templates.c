@@ -39,7 +39,7 @@ static ls_status read_file(const ls_weights *w, const char *name, ls_buf *out, l
 
 /* ---- tokenizer_config.json ---- */
 
-/* Its name decides where the template goes. */
+/* The place for a template, by its name. */
 static ls_buf *place_of(ls_model_templates *t, const char *name) {
     if (name && strcmp(name, "default") == 0) return &t->main;
     return name && strcmp(name, "tool_use") == 0 ? &t->tools : NULL;

@@ -37,14 +37,16 @@ void ls_model_text_free(ls_model_text *);
 ls_status ls_model_text_write(const ls_architecture *, const ls_model_text *, const char *folder,
                               ls_error *);
 
-/* Its parts. The tokenizer alone; appends it as a tokenizer.json to *json_p, unless that is NULL. */
+/* The parts of a model's text. The tokenizer alone; appended as a tokenizer.json to *json_p, unless
+ * that is NULL. */
 ls_status ls_model_tokenizer(const ls_weights *, ls_tokenizer **t_p, ls_buf *json_p, ls_error *);
-/* Texts of special tokens, which the caller frees: those of tokenizer_config.json, or where that
- * is older of special_tokens_map.json; if they don't say one, that of the id which config.json has.
+/* Texts of special tokens, which the caller frees: those of tokenizer_config.json, or, for older
+ * models, of special_tokens_map.json; a text that neither has is that of the id in config.json.
  */
 ls_status ls_model_special_tokens(const ls_weights *, const ls_tokenizer *,
                                   char *special[LS_NSPECIAL_TOKENS], ls_error *);
-/* The text of that id: free() it. NULL: the architecture has none, or no such token is there. */
+/* The text of the token with the id in the architecture: free() it. NULL: the architecture has no
+ * id, or the tokenizer no such token. */
 char *ls_special_token_of(const ls_architecture *, const ls_tokenizer *, ls_special_token);
 
 /* The id of the token with this text, an added one or another; LS_NO_TOKEN: there is none. */

@@ -145,7 +145,7 @@ static inline bool ls_call_widens(const ls_call *c) {
     return c->V == 0 && ls_dtype_is_half(c->dtype);
 }
 
-/* Whose the leaves of the call's sums are. */
+/* The division of the leaves of the call's sums among workers. */
 static inline ls_tree_parts ls_call_parts(const ls_call *c) {
     return (ls_tree_parts){c->V, c->first, c->chunks, c->context};
 }

@@ -143,7 +143,8 @@ typedef struct candidates {
     int n;
 } candidates;
 
-/* Who has set the rank or the size: one of them may have an outer launcher's value by chance. */
+/* The program that has set the rank or the size: one of the variables may be an outer
+ * launcher's. */
 static ls_ancestor find_origin(ls_launcher launcher) {
     variable size = find_field(launcher, SIZE);
     ls_ancestor a, b;
@@ -235,7 +236,8 @@ static ls_status check_by_hand(const candidate *a, const candidate *b, ls_error 
     return fail_contradiction(a, b, e);
 }
 
-/* Those at the least distance: the one whose own program is there, else the first, if that is clear. */
+/* Chooses among the candidates at the least distance: the one whose own program is there, else the
+ * first, if that is clear. */
 static ls_status choose(const candidates *c, const candidate **chosen_p, ls_error *e) {
     const candidate *best = &c->at[0];
     for (int i = 1; i < c->n; i++) {
@@ -494,8 +496,8 @@ static ls_status check_alone(ls_error *e) {
         size.value);
 }
 
-/* Another launcher's size without a rank may be meant for other programs (check_alone()); our own
- * is a mistake. */
+/* Is our own size set without a rank? That is a mistake, while another launcher's size may be meant
+ * for other programs (check_alone()). */
 static bool is_ours_alone(void) { return getenv("LOCKSTEP_SIZE") && !getenv("LOCKSTEP_RANK"); }
 
 ls_status ls_environment_read(ls_environment *env_p, ls_error *e) {

@@ -118,7 +118,7 @@ static ls_status fail_missing(int mpi, ls_error *e) {
 
 /* ---- opening ---- */
 
-/* It stays loaded: MPI's libraries don't survive being unloaded. */
+/* Loads a plugin, which stays loaded: MPI's libraries don't survive being unloaded. */
 static ls_status load(int mpi, plugin_open **open_p, ls_error *e) {
     const char *which = mpis[mpi].which;
     char *path = find_plugin(which);

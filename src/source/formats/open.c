@@ -116,8 +116,8 @@ static void count_files(const ls_files *files, ls_source *s) {
     }
 }
 
-/* Another version of a decoder may give other pixels of the same file, and earlier versions of this
- * program turned no image upright. */
+/* Adds the decoders to what identifies the data: another version of a decoder may give other
+ * pixels, and earlier versions of this program turned no image upright. */
 static void add_decoders(ls_source *s) {
     static const char turned[] = "turned";
     const char *decoders = ls_image_decoders();

@@ -113,7 +113,7 @@ static ls_status index_files(cifar *c, const ls_source_options *o, ls_error *e) 
                                &(ls_field){.name = "label", .type = LS_I32}, e);
 }
 
-/* Its classes are always the same. */
+/* The classes of CIFAR are fixed: other numberings are refused. */
 static ls_status follow(ls_source *source, const ls_numbering *numbering, const char *what,
                         ls_error *e) {
     static const char unlike[] = "the training data have other classes than CIFAR-10's";

@@ -50,7 +50,7 @@ void ls_csv_table_see(ls_csv_table *t, const ls_csv_cell *cells, const ls_csv_fo
 
 typedef enum column_has { NOTHING, NUMBERS, LISTS, TEXTS } column_has;
 
-/* So few cells are damage, where most are something else. */
+/* Are n cells few enough beside `most` others to count as damage? */
 static bool are_few(uint64_t n, uint64_t most) { return n <= most && (n <= 1 || n <= most / 9); }
 
 static column_has find_has(const ls_csv_seen *s) {
@@ -112,7 +112,7 @@ char *ls_csv_name(const ls_csv_cell *cell, size_t column) {
     return trimmed;
 }
 
-/* Another column of the name would be read in its place. */
+/* A name of two columns that matter, either of which might be read; NULL: there is none. */
 const char *ls_csv_table_repeated(const ls_csv_table *t, const char *chosen) {
     static const char labels[] = "label\nclass\ntarget";
     for (size_t i = 0; i < t->columns.n; i++) {
