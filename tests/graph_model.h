@@ -12,7 +12,7 @@
 
 #include "base/mem.h"
 #include "layers/layers.h"
-#include "networks/gpt.h"
+#include "networks/gpt2.h"
 #include "test.h"
 
 enum { GRAPH_SUM = 5, GRAPH_HEAD = 6, GRAPH_LAYERS = 7 };

@@ -2,7 +2,7 @@
 #ifndef LS_TEST_SMALL_PLAN_H
 #define LS_TEST_SMALL_PLAN_H
 
-#include "networks/gpt.h"
+#include "networks/gpt2.h"
 #include "plan/plan.h"
 #include "share/config.h"
 #include "test.h"

@@ -16,7 +16,7 @@
 #ifndef LS_ASYNC_APPLICATIONS_H
 #define LS_ASYNC_APPLICATIONS_H
 
-#include "async/board.h"
+#include "async/gradient_board.h"
 
 #define LS_APPLICATIONS_FILE "applications.jsonl"
 

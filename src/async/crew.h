@@ -12,8 +12,8 @@
 #ifndef LS_ASYNC_CREW_H
 #define LS_ASYNC_CREW_H
 
-#include "async/board.h"
 #include "async/gate.h"
+#include "async/gradient_board.h"
 #include "async/nursery.h"
 #include "net/local/board.h"
 

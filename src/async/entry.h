@@ -4,7 +4,7 @@
 #define LS_ASYNC_ENTRY_H
 
 #include "async/wire.h"
-#include "net/key.h"
+#include "net/join_key.h"
 
 typedef struct ls_entry {
     const char *addresses;  /* HOST:PORT,...: tried in turn */

@@ -15,7 +15,7 @@
 #include <stdatomic.h>
 
 #include "async/wire.h"
-#include "net/key.h"
+#include "net/join_key.h"
 
 enum {
     LS_ASYNC_GUESTS = 64,                /* workers of other hosts, at most */

@@ -1,11 +1,11 @@
 /* nursery.h - the process that starts workers and servers, and starts another in place of one that
- * is killed: it finds in shared memory what is to be done (board.h, clocks.h), and nothing is lost.
+ * is killed: it finds in shared memory what is to be done (gradient_board.h, clocks.h), and nothing is lost.
  */
 #ifndef LS_ASYNC_NURSERY_H
 #define LS_ASYNC_NURSERY_H
 
 #include "exec/exec.h"
-#include "net/launch/process.h"
+#include "net/launch/child.h"
 #include "net/local/board.h"
 
 /* In a worker, once it has an executor and a first batch: what was not there when it was forked.

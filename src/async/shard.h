@@ -15,7 +15,7 @@
 #include <pthread.h>
 
 #include "optim/apply.h"
-#include "optim/schedule.h"
+#include "optim/learning_rate.h"
 
 enum { LS_ASYNC_SHARDS = 64 }; /* at most */
 

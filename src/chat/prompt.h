@@ -4,7 +4,7 @@
 #ifndef LS_CHAT_PROMPT_H
 #define LS_CHAT_PROMPT_H
 
-#include "chat/format.h"
+#include "chat/chat_format.h"
 
 typedef struct ls_chat_message {
     const char *role;

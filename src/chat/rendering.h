@@ -7,7 +7,7 @@
 #ifndef LS_CHAT_RENDERING_H
 #define LS_CHAT_RENDERING_H
 
-#include "chat/format.h"
+#include "chat/chat_format.h"
 
 typedef struct ls_chat_rendering {
     ls_buf text;

@@ -6,8 +6,8 @@
 #ifndef LS_CHAT_SPANS_H
 #define LS_CHAT_SPANS_H
 
+#include "chat/chat_format.h"
 #include "chat/conversation.h"
-#include "chat/format.h"
 #include "config/choices.h"
 
 typedef struct ls_chat_spans {

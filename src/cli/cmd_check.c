@@ -9,7 +9,7 @@
 #include "config/relations.h"
 #include "model/check.h"
 #include "networks/network.h"
-#include "networks/program.h"
+#include "networks/program_model.h"
 #include "storage/origin.h"
 
 enum { SET };

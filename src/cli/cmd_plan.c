@@ -10,12 +10,12 @@
 #include "base/waiting.h"
 #include "base/wrap.h"
 #include "cli/cli.h"
-#include "cli/plan.h"
+#include "cli/plan_print.h"
 #include "config/relations.h"
 #include "dataset/data_paths.h"
-#include "model/print.h"
+#include "model/print_model.h"
 #include "perf/choose_code.h"
-#include "perf/mesh.h"
+#include "perf/mesh_search.h"
 #include "perf/plan_text.h"
 #include "plan/memory.h"
 #include "report/mesh_svg.h"
@@ -24,8 +24,8 @@
 #include "storage/origin.h"
 #include "train/fit.h"
 #include "train/layout.h"
+#include "train/replica_sync.h"
 #include "train/run.h"
-#include "train/sync.h"
 
 enum {
     WORKERS,

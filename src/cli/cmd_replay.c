@@ -4,7 +4,7 @@
 #include "base/json.h"
 #include "base/print.h"
 #include "cli/cli.h"
-#include "train/replay.h"
+#include "train/check_replay.h"
 
 enum { STEP, JSON };
 

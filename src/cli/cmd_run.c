@@ -2,8 +2,8 @@
 #include "base/cores.h"
 #include "base/log.h"
 #include "cli/cli.h"
+#include "net/launch/child.h"
 #include "net/launch/launch.h"
-#include "net/launch/process.h"
 
 enum { WORKERS, RESTARTS, ARENA, NO_BIND, INSECURE };
 

@@ -8,7 +8,7 @@
 #include "base/log.h"
 #include "cli/cli.h"
 #include "perf/choose_code.h"
-#include "perf/mesh.h"
+#include "perf/mesh_search.h"
 #include "report/mllog.h"
 #include "report/tracer.h"
 #include "storage/checkpoint.h"

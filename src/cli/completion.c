@@ -9,7 +9,7 @@
 #include "bench/measure.h"
 #include "cli/cli.h"
 #include "config/config.h"
-#include "config/help.h"
+#include "config/key_help.h"
 
 /* The possible values of some options. */
 static const char *const places[] = {"out", "in", "both"};

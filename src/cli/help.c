@@ -8,7 +8,7 @@
 #include "base/wrap.h"
 #include "cli/cli.h"
 #include "config/config.h"
-#include "config/help.h"
+#include "config/key_help.h"
 #include "config/own.h"
 
 enum { OPTION_COLUMNS = 29 };

@@ -1,5 +1,5 @@
-/* plan_answers.c - see plan.h. */
-#include "cli/plan.h"
+/* plan_answers.c - see plan_print.h. */
+#include "cli/plan_print.h"
 
 #include <stdio.h>
 

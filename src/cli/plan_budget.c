@@ -1,5 +1,5 @@
-/* plan_budget.c - see plan.h. */
-#include "cli/plan.h"
+/* plan_budget.c - see plan_print.h. */
+#include "cli/plan_print.h"
 
 #include "base/json.h"
 #include "base/print.h"

@@ -1,5 +1,5 @@
-/* plan_forecast.c - the predictions of lockstep plan. See plan.h. */
-#include "cli/plan.h"
+/* plan_forecast.c - the predictions of lockstep plan. See plan_print.h. */
+#include "cli/plan_print.h"
 
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,11 +1,11 @@
-/* plan_mesh.c - see plan.h. */
-#include "cli/plan.h"
+/* plan_mesh.c - see plan_print.h. */
+#include "cli/plan_print.h"
 
 #include "base/math.h"
 #include "base/plural.h"
 #include "base/print.h"
 #include "base/waiting.h"
-#include "perf/mesh.h"
+#include "perf/mesh_search.h"
 #include "perf/typical.h"
 #include "plan/plan.h"
 #include "share/config.h"

@@ -2,7 +2,7 @@
 #ifndef LS_CLI_REPORT_SCALING_H
 #define LS_CLI_REPORT_SCALING_H
 
-#include "cli/plan.h"
+#include "cli/plan_print.h"
 
 typedef struct cli_scaling {
     const ls_forecast_world_options *world;

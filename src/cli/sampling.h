@@ -4,7 +4,7 @@
 #define LS_CLI_SAMPLING_H
 
 #include "cli/cli.h"
-#include "infer/writer.h"
+#include "infer/text_writer.h"
 
 /* The places of the options of sampling, from the first one on. */
 enum {

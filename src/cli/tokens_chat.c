@@ -6,7 +6,7 @@
 
 #include "base/plural.h"
 #include "base/print.h"
-#include "chat/lines.h"
+#include "chat/chat_lines.h"
 #include "chat/show.h"
 #include "source/plain.h"
 #include "source/text_files.h"

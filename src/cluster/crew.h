@@ -3,8 +3,8 @@
 #define LS_CLUSTER_CREW_H
 
 #include "cluster/views.h"
+#include "net/launch/child.h"
 #include "net/launch/launch.h"
-#include "net/launch/process.h"
 
 typedef struct ls_crew {
     ls_launch_options *o; /* used by ls_crew_start(); o->first + i is the rank of worker i */

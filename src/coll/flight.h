@@ -7,7 +7,7 @@
 #ifndef LS_COLL_FLIGHT_H
 #define LS_COLL_FLIGHT_H
 
-#include "coll/record.h"
+#include "coll/call_record.h"
 #include "net/net.h"
 #include "tensor/kernels.h"
 

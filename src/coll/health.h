@@ -4,7 +4,7 @@
  * all members share memory; else by asking the threads that answer for them (net/tcp/watch.h). Both
  * show the member's last call and its place, even while the member computes or is stuck.
  *
- * Histories are compared, not calls (record.h): one worker may be done with the call in which the
+ * Histories are compared, not calls (call_record.h): one worker may be done with the call in which the
  * other waits, and may even have left. Its history stays: on its page, or as its last words.
  *
  * A worker that finds a disagreement informs all others before it returns its own error, so that

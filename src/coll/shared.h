@@ -27,7 +27,7 @@
 #ifndef LS_COLL_SHARED_H
 #define LS_COLL_SHARED_H
 
-#include "coll/record.h"
+#include "coll/call_record.h"
 #include "net/local/commons.h"
 #include "tensor/kernels.h"
 

@@ -1,7 +1,7 @@
 /* config.h - what a run is: every setting, its default, its limits and its meaning.
  *
  * One table (keys.c) holds key, type, default, limits and help; this reader, the writer of the
- * resolved config (writer.h), `lockstep help config` and the man page (help.h) all come from it. An
+ * resolved config (write_config.h), `lockstep help config` and the man page (key_help.h) all come from it. An
  * unknown key is an error that names the file, the line and the nearest known key. What must hold
  * between keys: relations.h.
  */

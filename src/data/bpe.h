@@ -21,8 +21,8 @@
 #include <stdbool.h>
 
 #include "data/added_tokens.h"
-#include "data/cut.h"
 #include "data/pairs.h"
+#include "data/text_cut.h"
 #include "data/tokenizer.h"
 
 typedef struct ls_merge {

@@ -17,7 +17,7 @@
 
 #include "base/mem.h"
 #include "data/added_tokens.h"
-#include "data/cut.h"
+#include "data/text_cut.h"
 
 typedef struct ls_tokenizer ls_tokenizer;
 

@@ -5,7 +5,7 @@
 
 #include "base/log.h"
 #include "base/plural.h"
-#include "chat/lines.h"
+#include "chat/chat_lines.h"
 #include "chat/preference.h"
 #include "chat/show.h"
 #include "dataset/chats.h"

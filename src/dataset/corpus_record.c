@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/json.h"
-#include "dataset/record.h"
+#include "dataset/record_advice.h"
 
 enum { MAX_RECORD = 1 << 16 };
 

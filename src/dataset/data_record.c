@@ -7,7 +7,7 @@
 
 #include "base/json.h"
 #include "base/lines.h"
-#include "dataset/record.h"
+#include "dataset/record_advice.h"
 #include "source/formats/open.h"
 
 static const char FORMAT[] = "lockstep data";

@@ -15,7 +15,7 @@
 #ifndef LS_DATASET_PUBLISHED_RECORD_H
 #define LS_DATASET_PUBLISHED_RECORD_H
 
-#include "chat/format.h"
+#include "chat/chat_format.h"
 #include "config/config.h"
 #include "weights/model_text.h"
 

@@ -18,7 +18,7 @@
 #include "networks/network.h"
 #include "networks/own_source.h"
 #include "networks/pixels.h"
-#include "networks/program.h"
+#include "networks/program_model.h"
 #include "source/adapt.h"
 #include "source/fetch.h"
 #include "source/formats/open.h"

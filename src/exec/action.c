@@ -11,7 +11,7 @@
 #include "state/errors.h"
 #include "state/round.h"
 #include "state/store_step.h"
-#include "state/update.h"
+#include "state/update_bucket.h"
 #include "tensor/dtype.h"
 
 /* The buffer of a layer for an action's micro-batch. */

@@ -9,7 +9,7 @@
 #include "coll/request.h"
 #include "coll/virtual.h"
 #include "exec/exec_state.h"
-#include "model/table.h"
+#include "model/stored_table.h"
 #include "state/store_step.h"
 
 static const char RECALLED[] = "this worker was recalled";

@@ -5,7 +5,7 @@
 
 #include "coll/virtual.h"
 #include "exec/exec_state.h"
-#include "optim/norm.h"
+#include "optim/gradient_norm.h"
 #include "share/codes.h"
 #include "state/apart.h"
 #include "state/round.h"

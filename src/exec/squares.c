@@ -3,7 +3,7 @@
 
 #include <stdlib.h>
 
-#include "optim/norm.h"
+#include "optim/gradient_norm.h"
 
 _Static_assert((int)LS_NOISE_SIGNS == (int)LS_BLOCK, "a sign for each element of a block");
 

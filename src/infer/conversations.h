@@ -3,7 +3,7 @@
 #ifndef LS_INFER_CONVERSATIONS_H
 #define LS_INFER_CONVERSATIONS_H
 
-#include "chat/format.h"
+#include "chat/chat_format.h"
 #include "infer/generate.h"
 
 /* How the model writes conversations. template: a file in place of its own; NULL: none. The model

@@ -9,7 +9,7 @@
 
 #include "layers/gpt.h"
 #include "layers/kept.h"
-#include "model/table.h"
+#include "model/stored_table.h"
 #include "tensor/dtype.h"
 #include "tensor/gemv.h"
 

@@ -4,8 +4,8 @@
 #define LS_INFER_EXPORTED_H
 
 #include "infer/generate.h"
-#include "onnx/export.h"
-#include "weights/export.h"
+#include "onnx/export_onnx.h"
+#include "weights/export_weights.h"
 
 typedef enum ls_export_form {
     LS_EXPORT_SAFETENSORS,

@@ -11,7 +11,7 @@
 #include "config/relations.h"
 #include "dataset/data_record.h"
 #include "model/types.h"
-#include "networks/program.h"
+#include "networks/program_model.h"
 
 enum { MOST_SAMPLES = 1024, MOST_NBYTES = 64 << 20 }; /* of a call, unless one sample needs more */
 

@@ -2,7 +2,7 @@
  *
  * They save nothing: backward reads x, and computes y again where the derivative is one of y. */
 #include "model/builder.h"
-#include "model/rows.h"
+#include "model/row_ops.h"
 
 /* ---- GELU ---- */
 

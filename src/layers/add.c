@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "layers/layers.h"
-#include "model/rows.h"
+#include "model/row_ops.h"
 
 enum { BLOCK = LS_PART };
 

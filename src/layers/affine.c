@@ -1,6 +1,6 @@
 /* affine.c - y = scale x + shift, by element. */
 #include "layers/layers.h"
-#include "model/rows.h"
+#include "model/row_ops.h"
 
 typedef struct options {
     float scale, shift;

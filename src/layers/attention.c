@@ -6,7 +6,7 @@
 #include "layers/heads.h"
 #include "layers/kept.h"
 #include "layers/layers.h"
-#include "model/rows.h"
+#include "model/row_ops.h"
 
 typedef struct options {
     int64_t T, S, heads, kv_heads, window;

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "model/builder.h"
-#include "model/rows.h"
+#include "model/row_ops.h"
 
 enum { GAMMA, BETA, MEAN, VARIANCE };
 

@@ -2,7 +2,7 @@
 #include <string.h>
 
 #include "layers/copy.h"
-#include "model/rows.h"
+#include "model/row_ops.h"
 
 _Static_assert((int)LS_MAX_VALUES <= (int)LS_LAYER_MAX_INPUTS, "each value is an input");
 

@@ -6,7 +6,7 @@
 #include <math.h>
 
 #include "model/builder.h"
-#include "model/rows.h"
+#include "model/row_ops.h"
 #include "tensor/conv.h"
 
 enum { W, BIAS };

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "model/rows.h"
+#include "model/row_ops.h"
 
 static size_t size_of(const ls_copy *c) { return c->bf16 ? 2 : sizeof(float); }
 

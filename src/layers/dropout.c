@@ -8,7 +8,7 @@
 #include <string.h>
 
 #include "layers/layers.h"
-#include "model/rows.h"
+#include "model/row_ops.h"
 
 /* Numbers of a sample that a thread computes at a time, a multiple of the kernel's block. */
 enum { PART = 4096 };

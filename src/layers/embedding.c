@@ -1,7 +1,7 @@
 /* embedding.c - rows of a learned table, chosen by ids of the sample: each of them, or their sum.
  *
  * params: weight [rows, width]; positions [ids, width], which are added to the rows. Both are
- * tables (model/table.h). The gradient of a row is one chain over the samples and ids in order. A
+ * tables (model/stored_table.h). The gradient of a row is one chain over the samples and ids in order. A
  * negative id stands for none. A slice of an embedding has the rows of some ids, and zeros for
  * others: the sum over the slices has all.
  *
@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "layers/layers.h"
-#include "model/table.h"
+#include "model/stored_table.h"
 
 enum { WEIGHT, POSITIONS };
 

@@ -1,6 +1,6 @@
 /* gpt.h - GPT-2's fused layers: each begins with its norm, and adds what it computes to its input.
  *
- * networks/gpt.c makes a model of them. They are faster, and save less, than the same model of the
+ * networks/gpt2.c makes a model of them. They are faster, and save less, than the same model of the
  * other layers here; a model that is cut into slices or chunks has those (networks/cut_gpt.c).
  */
 #ifndef LS_LAYERS_GPT_H

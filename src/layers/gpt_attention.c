@@ -11,7 +11,7 @@
 #include "layers/dropout.h"
 #include "layers/heads.h"
 #include "layers/kept.h"
-#include "model/rows.h"
+#include "model/row_ops.h"
 
 enum { W_QKV = 2, W_OUT = 4 }; /* the bias of each follows it */
 

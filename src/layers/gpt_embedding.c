@@ -12,8 +12,8 @@
 #include <string.h>
 
 #include "layers/dropout.h"
-#include "model/rows.h"
-#include "model/table.h"
+#include "model/row_ops.h"
+#include "model/stored_table.h"
 #include "tensor/dtype.h"
 
 enum { WTE, WPE };

@@ -9,7 +9,7 @@
 #include "layers/vocabulary.h"
 #include "lockstep/infer.h"
 #include "model/mixed.h"
-#include "model/rows.h"
+#include "model/row_ops.h"
 
 enum { WTE = 2 };
 

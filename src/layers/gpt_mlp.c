@@ -8,7 +8,7 @@
 #include "layers/gpt.h"
 
 #include "layers/dropout.h"
-#include "model/rows.h"
+#include "model/row_ops.h"
 
 enum { W_IN = 2, W_OUT = 4 }; /* the bias of each follows it */
 

@@ -4,7 +4,7 @@
  * saved, per sample: mean [groups] | 1 / deviation [groups]
  * The normalized value is computed again from x; so is the sign of what ReLU reads. */
 #include "model/builder.h"
-#include "model/rows.h"
+#include "model/row_ops.h"
 
 enum { GAMMA, BETA };
 

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "model/mixed.h"
-#include "model/rows.h"
+#include "model/row_ops.h"
 
 enum { TABLE };
 

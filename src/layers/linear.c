@@ -8,7 +8,7 @@
 
 #include <math.h>
 
-#include "model/rows.h"
+#include "model/row_ops.h"
 #include "tensor/gemm.h"
 #include "tensor/gemv.h"
 

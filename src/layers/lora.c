@@ -18,7 +18,7 @@
 #include "layers/dropout.h"
 #include "layers/linear.h"
 #include "layers/lora_merge.h"
-#include "model/rows.h"
+#include "model/row_ops.h"
 #include "tensor/gemm.h"
 #include "tensor/gemv.h"
 

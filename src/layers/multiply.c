@@ -1,6 +1,6 @@
 /* multiply.c - products by element: y = a b, and y = SiLU(gate) x. */
 #include "model/builder.h"
-#include "model/rows.h"
+#include "model/row_ops.h"
 
 static int64_t numbers_of(const ls_layer *l, const ls_layer_call *c) {
     return c->n * c->T * ((int64_t)l->y_floats / l->T);

@@ -7,7 +7,7 @@
 
 #include "base/math.h"
 #include "layers/layers.h"
-#include "model/rows.h"
+#include "model/row_ops.h"
 
 typedef struct frequencies {
     int64_t T, D;

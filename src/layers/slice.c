@@ -1,6 +1,6 @@
 /* slice.c - y = a range of one dimension of x. */
 #include "layers/copy.h"
-#include "model/rows.h"
+#include "model/row_ops.h"
 
 typedef struct options {
     ls_around x;

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "model/builder.h"
-#include "model/rows.h"
+#include "model/row_ops.h"
 
 typedef struct job {
     const ls_layer *l;

@@ -3,7 +3,7 @@
 
 #include "base/math.h"
 #include "model/mixed.h"
-#include "model/table.h"
+#include "model/stored_table.h"
 #include "tensor/gemm.h"
 #include "tensor/gemv.h"
 

@@ -6,7 +6,7 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
-#include "model/table.h"
+#include "model/stored_table.h"
 #include "tensor/dtype.h"
 
 int ls_model_freeze(ls_model *m, const char *pattern) {

@@ -186,7 +186,7 @@ typedef struct ls_layer_half {
                                                widened for it */
     bool in_products[LS_LAYER_MAX_PARAMS]; /* if the parameter is trained, only products read it:
                                               those in bf16 as it is stored (ls_layer_stored()) */
-    int ntables;        /* the last `ntables` parameters are tables, read row by row (table.h) */
+    int ntables; /* the last `ntables` parameters are tables, read row by row (stored_table.h) */
     size_t saved_rough; /* per position: the first floats of `saved`, which may be in 16 bits */
     /* To sum gradients of tables that are stored in 16 bits, for any number of samples, and per
      * sample. Where `wide` has the sums, only a layer that ignores it needs them (room_always). */

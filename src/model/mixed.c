@@ -9,8 +9,8 @@
 #include <assert.h>
 #include <string.h>
 
-#include "model/rows.h"
-#include "model/table.h"
+#include "model/row_ops.h"
+#include "model/stored_table.h"
 #include "tensor/dtype.h"
 
 /* The offset of the gradients that are not tables', which are contiguous, and the number of floats

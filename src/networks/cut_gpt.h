@@ -1,5 +1,5 @@
 /* cut_gpt.h - GPT-2 whose products are cut into slices, or samples into chunks (cut.h). The model that
- * is not cut is gpt.h, whose layers are larger; all begin with the same weights. */
+ * is not cut is gpt2.h, whose layers are larger; all begin with the same weights. */
 #ifndef LS_NETWORKS_CUT_GPT_H
 #define LS_NETWORKS_CUT_GPT_H
 

@@ -7,7 +7,7 @@
 
 #include "base/intern.h"
 #include "base/mem.h"
-#include "networks/options.h"
+#include "networks/layer_options.h"
 
 const ls_field *ls_fields_find(const ls_fields *f, const char *name) {
     for (int i = 0; i < f->n; i++)

@@ -2,7 +2,7 @@
 #ifndef LS_NETWORKS_LAYER_TABLE_H
 #define LS_NETWORKS_LAYER_TABLE_H
 
-#include "networks/options.h"
+#include "networks/layer_options.h"
 #include "source/source.h"
 
 typedef enum ls_layer_reads {

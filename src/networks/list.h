@@ -13,7 +13,7 @@
 #ifndef LS_NETWORKS_LIST_H
 #define LS_NETWORKS_LIST_H
 
-#include "networks/options.h"
+#include "networks/layer_options.h"
 
 /* The value of the last layer. x: what the first layer reads unless it names a value; NULL: it must
  * name one. */

@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "networks/options.h"
+#include "networks/layer_options.h"
 
 typedef struct loss_options {
     const char *name;

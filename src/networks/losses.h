@@ -8,7 +8,7 @@
 #ifndef LS_NETWORKS_LOSSES_H
 #define LS_NETWORKS_LOSSES_H
 
-#include "networks/names.h"
+#include "networks/value_names.h"
 #include "networks/wants.h"
 
 typedef struct ls_loss_entry ls_loss_entry; /* a kind of loss */

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "networks/program.h"
+#include "networks/program_model.h"
 
 typedef struct own_source {
     ls_source s;

@@ -9,7 +9,7 @@
 #include "networks/fields.h"
 #include "networks/list.h"
 #include "networks/losses.h"
-#include "networks/metrics.h"
+#include "networks/model_metrics.h"
 #include "networks/network.h"
 #include "networks/pixels.h"
 #include "networks/recommenders.h"

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "networks/options.h"
+#include "networks/layer_options.h"
 
 ls_value *ls_norm_add(const ls_config *c, ls_model *m, ls_value *x, bool relu) {
     if (c->model.norm == LS_NORM_BATCH)

@@ -3,7 +3,7 @@
 
 #include <string.h>
 
-#include "networks/options.h"
+#include "networks/layer_options.h"
 
 static const ls_option_list *nth(const ls_want_kinds *k, int i) {
     return (const ls_option_list *)(const void *)((const char *)k->list + (size_t)i * k->size);

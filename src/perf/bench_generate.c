@@ -21,7 +21,7 @@
 #include "infer/generate.h"
 #include "infer/published.h"
 #include "infer/sampler.h"
-#include "model/table.h"
+#include "model/stored_table.h"
 #include "model/types.h"
 #include "networks/network.h"
 #include "tensor/dtype.h"

@@ -7,13 +7,13 @@
 #include "base/clock.h"
 #include "base/median.h"
 #include "config/phases.h"
-#include "perf/export.h"
+#include "perf/export_bench.h"
 #include "perf/fake.h"
 #include "tensor/peak.h"
+#include "train/compute_reference.h"
 #include "train/fit.h"
 #include "train/layout.h"
 #include "train/member.h"
-#include "train/reference.h"
 
 enum { MAX_STEPS = 10000 };
 

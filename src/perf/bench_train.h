@@ -29,7 +29,7 @@ typedef struct ls_bench_request {
     int nworkers; /* 0: one per core */
     int64_t warmup, steps;
     ls_trace_request trace; /* of steps after the measured ones */
-    const char *export_dir; /* for the training data (export.h); NULL: none */
+    const char *export_dir; /* for the training data (export_bench.h); NULL: none */
 } ls_bench_request;
 
 /* Worker 0 calls it with the result. */

@@ -6,7 +6,7 @@
 #ifndef LS_PERF_BOUND_H
 #define LS_PERF_BOUND_H
 
-#include "perf/mesh.h"
+#include "perf/mesh_search.h"
 
 typedef struct ls_bounds ls_bounds;
 

@@ -4,10 +4,10 @@
 #include <stdio.h>
 
 #include "config/phases.h"
-#include "train/apart.h"
 #include "train/layout.h"
+#include "train/replica_sync.h"
 #include "train/run.h"
-#include "train/sync.h"
+#include "train/steps_apart.h"
 
 ls_site ls_forecast_site(const ls_config *c, const ls_plan *p, const ls_forecast_world *w) {
     int n = p->share.nworkers;

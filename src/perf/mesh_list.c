@@ -1,4 +1,4 @@
-/* mesh_list.c - the meshes of n workers: see mesh.h.
+/* mesh_list.c - the meshes of n workers: see mesh_search.h.
  *
  * A table has the choices that make a mesh, in order; each lists its values for the choices made
  * before it. A new axis is a row before "data", whose degree is what is left of the workers, and
@@ -6,7 +6,7 @@
  */
 #include <stddef.h>
 
-#include "perf/mesh.h"
+#include "perf/mesh_search.h"
 #include "share/config.h"
 #include "train/layout.h"
 

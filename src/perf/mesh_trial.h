@@ -9,7 +9,7 @@
 #ifndef LS_PERF_MESH_TRIAL_H
 #define LS_PERF_MESH_TRIAL_H
 
-#include "perf/mesh.h"
+#include "perf/mesh_search.h"
 
 /* Sets what is simulated. *possible_p: a plan exists; else e->msg says why not. */
 ls_status ls_mesh_try(const ls_config *, int n, const ls_forecast_world *, ls_mesh *,

@@ -3,12 +3,12 @@
 
 #include "base/plural.h"
 #include "base/wrap.h"
-#include "model/print.h"
-#include "optim/schedule.h"
+#include "model/print_model.h"
+#include "optim/learning_rate.h"
 #include "share/mesh.h"
 #include "train/layout.h"
+#include "train/replica_sync.h"
 #include "train/run.h"
-#include "train/sync.h"
 
 /* ---- phases ---- */
 

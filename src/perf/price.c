@@ -4,7 +4,7 @@
 #include <math.h>
 
 #include "model/mixed.h"
-#include "model/rows.h"
+#include "model/row_ops.h"
 #include "optim/apply.h"
 #include "share/codes.h"
 #include "share/config.h"

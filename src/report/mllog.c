@@ -17,7 +17,7 @@
 #include "base/plural.h"
 #include "data/batches.h"
 #include "model/types.h"
-#include "optim/schedule.h"
+#include "optim/learning_rate.h"
 
 static const char TOKEN[] = ":::MLLOG ";
 enum { TOKEN_BYTES = sizeof TOKEN - 1 };

@@ -11,7 +11,7 @@
 #include "base/math.h"
 #include "config/phases.h"
 #include "data/batches.h"
-#include "optim/schedule.h"
+#include "optim/learning_rate.h"
 #include "report/history.h"
 
 /* ---- spans ---- */

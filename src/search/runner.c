@@ -16,7 +16,7 @@
 #include "base/json.h"
 #include "base/lines.h"
 #include "base/name.h"
-#include "net/launch/process.h"
+#include "net/launch/child.h"
 #include "storage/checkpoint.h"
 #include "train/layout.h"
 

@@ -9,7 +9,7 @@
 #include "base/random.h"
 #include "config/needs.h"
 #include "config/relations.h"
-#include "optim/schedule.h"
+#include "optim/learning_rate.h"
 
 /* Places of a trial's stream of random numbers. Each exchange of pbt has a part of its own, and in
  * it each key has some places, after one that picks the trial that is copied. */

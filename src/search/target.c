@@ -10,7 +10,7 @@
 #include "config/phases.h"
 #include "config/relations.h"
 #include "data/batches.h"
-#include "optim/schedule.h"
+#include "optim/learning_rate.h"
 #include "report/history.h"
 
 enum { EVALUATIONS = 64 }; /* of a training */

@@ -13,7 +13,7 @@
 #include "base/guard.h"
 #include "base/log.h"
 #include "config/differences.h"
-#include "config/writer.h"
+#include "config/write_config.h"
 #include "report/history.h"
 #include "storage/belongs.h"
 #include "storage/checkpoint.h"

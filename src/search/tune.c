@@ -7,11 +7,11 @@
 
 #include "base/file.h"
 #include "base/log.h"
-#include "config/writer.h"
-#include "search/journal.h"
+#include "config/write_config.h"
 #include "search/panels.h"
 #include "search/space_try.h"
 #include "search/trial_curves.h"
+#include "search/trial_journal.h"
 #include "storage/checkpoint.h"
 #include "storage/lock.h"
 

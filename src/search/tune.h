@@ -3,7 +3,7 @@
  * Trials are run directories in DIR, trained by a runner (runner.h) from one rung to the next. What
  * comes of it depends on neither their number nor their workers, as runs have the same bits on any of
  * these. The command may be killed at any moment: what a trial came to is in DIR/tune.jsonl
- * (journal.h), or else found again from its run directory, and the same command, or `lockstep tune
+ * (trial_journal.h), or else found again from its run directory, and the same command, or `lockstep tune
  * --resume DIR`, goes on from there (saved.h).
  */
 #ifndef LS_SEARCH_TUNE_H

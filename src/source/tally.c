@@ -7,7 +7,7 @@
 
 #include "base/json_records.h"
 #include "base/log.h"
-#include "chat/lines.h"
+#include "chat/chat_lines.h"
 #include "chat/preference.h"
 #include "data/walk.h"
 #include "source/plain.h"

@@ -8,7 +8,7 @@
 #include "base/log.h"
 #include "base/plural.h"
 #include "base/utf8.h"
-#include "chat/lines.h"
+#include "chat/chat_lines.h"
 #include "data/words.h"
 #include "source/fetch.h"
 #include "source/not_text.h"

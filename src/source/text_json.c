@@ -5,7 +5,7 @@
 #include "base/json_records.h"
 #include "base/log.h"
 #include "base/utf8.h"
-#include "chat/lines.h"
+#include "chat/chat_lines.h"
 #include "source/text_builder.h"
 
 /* The members that usually have a text. */

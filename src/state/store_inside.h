@@ -5,7 +5,7 @@
 #include "state/store.h"
 
 /* A worker's record. Its notes take turns, so the latest one is never being overwritten: a change
- * of the state adds 1, 2 or 3 to the steps (train/sync.h). */
+ * of the state adds 1, 2 or 3 to the steps (train/replica_sync.h). */
 enum { LS_STORE_NOTES = 4 };
 typedef struct ls_store_record {
     _Alignas(128) atomic_llong steps;     /* steps done, by the latest note */

@@ -6,7 +6,7 @@
 
 #include "state/store_inside.h"
 #include "state/store_step.h"
-#include "state/update.h"
+#include "state/update_bucket.h"
 
 static void finish_update(ls_store *s, const ls_share *sh, int w, const ls_store_note *n,
                           const ls_compute *c) {

@@ -8,7 +8,7 @@
 
 #include "base/scratch.h"
 #include "coll/virtual.h"
-#include "model/table.h"
+#include "model/stored_table.h"
 #include "share/mesh.h"
 #include "state/adopt.h"
 #include "state/apart.h"

@@ -9,7 +9,7 @@
 #include "networks/family.h"
 #include "storage/run_adapters.h"
 #include "weights/gguf_write.h"
-#include "weights/names.h"
+#include "weights/tensor_names.h"
 
 typedef struct writing {
     const ls_run_adapters *run;

@@ -7,7 +7,7 @@
 #define LS_STORAGE_MANIFEST_H
 
 #include "base/json.h"
-#include "dataset/record.h"
+#include "dataset/record_advice.h"
 #include "storage/checkpoint.h"
 
 /* Files of a checkpoint, beside those of its data (data_files.h). */

@@ -67,7 +67,7 @@
 #include <stdbool.h>
 
 #include "config/config.h"
-#include "net/launch/process.h"
+#include "net/launch/child.h"
 #include "state/store.h"
 #include "storage/best.h"
 #include "storage/frozen_file.h"

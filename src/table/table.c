@@ -1,5 +1,5 @@
 /* table.c - see lockstep/table.h. */
-#include "table/table.h"
+#include "table/table_inside.h"
 
 #include <math.h>
 #include <stdlib.h>

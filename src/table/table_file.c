@@ -13,7 +13,7 @@
 #include "base/guard.h"
 #include "base/hash.h"
 #include "base/json.h"
-#include "table/table.h"
+#include "table/table_inside.h"
 #include "weights/safetensors.h"
 
 /* ---- the hash ---- */

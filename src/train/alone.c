@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/clock.h"
-#include "config/writer.h"
+#include "config/write_config.h"
 
 ls_alone *ls_alone_new(void) {
     ls_alone *a = aligned_alloc(_Alignof(ls_alone), sizeof *a);

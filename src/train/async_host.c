@@ -8,9 +8,9 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "async/board.h"
 #include "async/gate.h"
 #include "async/gradient.h"
+#include "async/gradient_board.h"
 #include "async/remote.h"
 #include "async/standby.h"
 #include "base/cores.h"
@@ -20,7 +20,7 @@
 #include "dataset/reference.h"
 #include "exec/solo.h"
 #include "net/address.h"
-#include "net/launch/process.h"
+#include "net/launch/child.h"
 #include "plan/memory.h"
 #include "storage/identity.h"
 #include "train/alone.h"

@@ -7,10 +7,10 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "coll/virtual.h"
-#include "optim/schedule.h"
+#include "optim/learning_rate.h"
 #include "storage/checkpoint.h"
 #include "storage/lock.h"
-#include "train/reference.h"
+#include "train/compute_reference.h"
 
 /* What earlier views have done. All workers use the values of worker 0, whose host took part in
  * those views; each host notes them for later views. */

@@ -14,7 +14,7 @@
 #include "share/config.h"
 #include "storage/pretrained.h"
 #include "train/prompts.h"
-#include "train/sync.h"
+#include "train/replica_sync.h"
 
 static bool sends_codes(const ls_config *c) {
     int64_t t = c->parallel.transport;

@@ -5,10 +5,10 @@
 #ifndef LS_TRAIN_LOOP_H
 #define LS_TRAIN_LOOP_H
 
-#include "train/apart.h"
 #include "train/async_steps.h"
 #include "train/outputs.h"
 #include "train/save.h"
+#include "train/steps_apart.h"
 #include "train/validation.h"
 #include "train/worker.h"
 
@@ -37,7 +37,7 @@ typedef struct ls_loop {
     ls_validation val;       /* validation.c */
     ls_saver saver;          /* save.c */
     ls_async_side async;     /* async_steps.c */
-    ls_apart_steps *apart;   /* apart.c; NULL: there are no replicas */
+    ls_apart_steps *apart;   /* steps_apart.c; NULL: there are no replicas */
 } ls_loop;
 
 /* A step that was made. */

@@ -9,12 +9,12 @@
 #include "base/cores.h"
 #include "coll/virtual.h"
 #include "config/relations.h"
-#include "optim/schedule.h"
+#include "optim/learning_rate.h"
 #include "plan/memory.h"
 #include "table/step_rows.h"
 #include "train/backup.h"
 #include "train/member_state.h"
-#include "train/sync.h"
+#include "train/replica_sync.h"
 
 /* Refuses, before the first step, workers that would run different plans. */
 static ls_status compare_plans(ls_member *m, ls_error *e) {

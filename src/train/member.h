@@ -4,7 +4,7 @@
 
 #include "exec/solo.h"
 #include "infer/infer.h"
-#include "optim/schedule.h"
+#include "optim/learning_rate.h"
 #include "report/tracer.h"
 #include "storage/state.h"
 #include "train/frozen_values.h"
@@ -65,7 +65,7 @@ ls_step_in ls_member_inputs(const ls_member *, int64_t step);
  * overflows at the lowest loss scale. */
 ls_status ls_member_step(ls_member *, const ls_step_in *, ls_step_out *out_p, ls_error *);
 
-/* Collective, where a member begins in the middle of a step (train/sync.h): runs the rest of it. */
+/* Collective, where a member begins in the middle of a step (train/replica_sync.h): runs the rest of it. */
 ls_status ls_member_finish_step(ls_member *, const ls_step_in *, ls_step_out *out_p, ls_error *);
 
 /* How the gradient of one virtual worker is computed alone, by ls_plan_solo()'s plan of the

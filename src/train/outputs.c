@@ -16,8 +16,8 @@
 #include "storage/lock.h"
 #include "train/layout.h"
 #include "train/loop.h"
+#include "train/replica_sync.h"
 #include "train/run_log.h"
-#include "train/sync.h"
 #include "train/utilization.h"
 
 /* ---- the run directory ---- */

@@ -7,7 +7,7 @@
 #ifndef LS_TRAIN_PROMPTS_H
 #define LS_TRAIN_PROMPTS_H
 
-#include "chat/format.h"
+#include "chat/chat_format.h"
 #include "report/answers.h"
 #include "train/member.h"
 

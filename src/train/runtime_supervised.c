@@ -3,11 +3,11 @@
 
 #include "base/log.h"
 #include "state/errors.h"
-#include "train/apart.h"
 #include "train/audit.h"
 #include "train/backup.h"
 #include "train/host.h"
 #include "train/loop.h"
+#include "train/steps_apart.h"
 
 /* Has the run completed its last step, or ended early? */
 static bool is_complete(const ls_host *h, int64_t steps) {

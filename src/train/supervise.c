@@ -17,8 +17,8 @@
 #include "storage/identity.h"
 #include "table/row_tables.h"
 #include "train/host.h"
-#include "train/scale.h"
-#include "train/sync.h"
+#include "train/replica_sync.h"
+#include "train/rescale.h"
 
 static bool get_state(const void *arg, ls_host_state *k) {
     const ls_host *h = arg;

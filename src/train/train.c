@@ -12,7 +12,7 @@
 #include "base/transcript.h"
 #include "base/waiting.h"
 #include "config/relations.h"
-#include "config/writer.h"
+#include "config/write_config.h"
 #include "net/launch/stop.h"
 #include "storage/epochs.h"
 #include "storage/folder.h"

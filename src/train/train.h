@@ -31,7 +31,7 @@ typedef struct ls_train_options {
     int64_t began_ns;                     /* ls_clock_ns() when the program began; 0: now */
     /* Decides compress.kind auto (perf/choose_code.h); NULL: it is refused. */
     ls_status (*choose)(ls_config *, int nworkers, int hosts, ls_error *);
-    /* Decides parallel.mesh auto (perf/mesh.h); NULL: it is refused. */
+    /* Decides parallel.mesh auto (perf/mesh_search.h); NULL: it is refused. */
     ls_status (*choose_mesh)(ls_config *, int nworkers, bool apart, ls_error *);
 } ls_train_options;
 

@@ -10,7 +10,7 @@
 #ifndef LS_WEIGHTS_IMPORT_H
 #define LS_WEIGHTS_IMPORT_H
 
-#include "weights/export.h"
+#include "weights/export_weights.h"
 
 typedef struct ls_imported {
     ls_written written;

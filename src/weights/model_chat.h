@@ -2,7 +2,7 @@
 #ifndef LS_WEIGHTS_MODEL_CHAT_H
 #define LS_WEIGHTS_MODEL_CHAT_H
 
-#include "chat/format.h"
+#include "chat/chat_format.h"
 #include "weights/model_templates.h"
 #include "weights/weights.h"
 

@@ -2,8 +2,8 @@
  * in contents, and what is refused. */
 #include "chat/encode.h"
 
+#include "chat/chat_lines.h"
 #include "chat/conversation.h"
-#include "chat/lines.h"
 #include "chat/show.h"
 #include "chat/small_chat.h"
 

@@ -2,7 +2,7 @@
  * form, and what is refused. */
 #include "chat/preference.h"
 
-#include "chat/lines.h"
+#include "chat/chat_lines.h"
 #include "chat/show.h"
 #include "chat/small_chat.h"
 

@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "coll/record.h"
+#include "coll/call_record.h"
 #include "coll/team.h"
 #include "net/tcp/guest.h"
 

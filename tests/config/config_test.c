@@ -5,10 +5,10 @@
 
 #include "base/intern.h"
 #include "config/differences.h"
-#include "config/help.h"
 #include "config/key.h"
+#include "config/key_help.h"
 #include "config/relations.h"
-#include "config/writer.h"
+#include "config/write_config.h"
 #include "test.h"
 
 static const char PATH[] = "data.path=LICENSE";

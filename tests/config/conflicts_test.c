@@ -4,7 +4,7 @@
 #include "config/conflicts.h"
 
 #include "base/file.h"
-#include "config/help.h"
+#include "config/key_help.h"
 #include "config/relations.h"
 #include "config/terms.h"
 #include "test.h"

@@ -4,9 +4,9 @@
 
 #include <unistd.h>
 
-#include "config/help.h"
+#include "config/key_help.h"
 #include "config/relations.h"
-#include "config/writer.h"
+#include "config/write_config.h"
 #include "test.h"
 
 /* ---- what is refused, and what passes ---- */

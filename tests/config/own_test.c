@@ -7,9 +7,9 @@
 
 #include "base/file.h"
 #include "config/differences.h"
-#include "config/help.h"
+#include "config/key_help.h"
 #include "config/relations.h"
-#include "config/writer.h"
+#include "config/write_config.h"
 #include "test.h"
 
 static const ls_key_spec keys[] = {

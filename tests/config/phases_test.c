@@ -7,7 +7,7 @@
 
 #include "config/differences.h"
 #include "config/relations.h"
-#include "config/writer.h"
+#include "config/write_config.h"
 #include "test.h"
 
 static const char *const base[] = {"data.path=LICENSE"};

@@ -9,7 +9,7 @@
 #include "coll/team.h"
 #include "data/tokens.h"
 #include "exec/exec.h"
-#include "networks/gpt.h"
+#include "networks/gpt2.h"
 #include "share/config.h"
 #include "state/apart.h"
 #include "state/round.h"

@@ -7,7 +7,7 @@
 
 #include "base/random.h"
 #include "compress/codec.h"
-#include "networks/gpt.h"
+#include "networks/gpt2.h"
 #include "share/config.h"
 #include "test.h"
 

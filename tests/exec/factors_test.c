@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "base/random.h"
-#include "networks/gpt.h"
+#include "networks/gpt2.h"
 #include "share/codes.h"
 #include "share/config.h"
 #include "state/errors.h"

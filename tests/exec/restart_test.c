@@ -8,7 +8,7 @@
 #include "coll/team.h"
 #include "data/tokens.h"
 #include "exec/exec.h"
-#include "networks/gpt.h"
+#include "networks/gpt2.h"
 #include "share/config.h"
 #include "state/store_blocks.h"
 #include "state/store_repair.h"

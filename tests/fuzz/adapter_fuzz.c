@@ -4,7 +4,7 @@
 
 #include "base/file.h"
 #include "base/intern.h"
-#include "config/writer.h"
+#include "config/write_config.h"
 #include "fuzz.h"
 #include "storage/peft_read.h"
 

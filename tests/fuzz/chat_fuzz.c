@@ -1,5 +1,5 @@
 /* chat_fuzz.c - lines of conversations, behind a template and a zero byte. */
-#include "chat/lines.h"
+#include "chat/chat_lines.h"
 #include "fuzz.h"
 
 static ls_tokenizer *make_tokenizer(void) {

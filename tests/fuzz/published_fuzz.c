@@ -1,11 +1,11 @@
 /* published_fuzz.c - a run's published.json, which may be a stranger's: what is accepted describes
  * a model, how text is drawn, and how conversations are written. */
 #include "chat/prompt.h"
-#include "data/cut.h"
+#include "data/text_cut.h"
 #include "dataset/published_record.h"
 #include "fuzz.h"
 #include "weights/config_json.h"
-#include "weights/names.h"
+#include "weights/tensor_names.h"
 
 static ls_tokenizer *make_tokenizer(void) {
     static const char text[] = "a tokenizer of bytes";

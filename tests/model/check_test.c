@@ -5,7 +5,7 @@
 #include <stdlib.h>
 
 #include "mlp_model.h"
-#include "networks/gpt.h"
+#include "networks/gpt2.h"
 #include "test.h"
 
 /* What the check says of the layers of a model. */

@@ -10,7 +10,7 @@
 
 #include "base/mem.h"
 #include "model/reference.h"
-#include "networks/gpt.h"
+#include "networks/gpt2.h"
 #include "test.h"
 
 /* A small random generator for the tests. Uniform in [-1, 1). */

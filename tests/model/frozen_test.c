@@ -5,7 +5,7 @@
 #include "base/mem.h"
 #include "mlp_model.h"
 #include "model/check.h"
-#include "networks/gpt.h"
+#include "networks/gpt2.h"
 
 static void freeze(ls_model *m, const char *pattern, int n) {
     ls_error e = {0};

@@ -18,7 +18,7 @@
 #include "base/clock.h"
 #include "listeners.h"
 #include "lockstep/group.h"
-#include "net/key.h"
+#include "net/join_key.h"
 #include "test.h"
 
 enum { MOST = 72, SECRET = 65 };

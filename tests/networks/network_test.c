@@ -7,7 +7,7 @@
 #include "base/file.h"
 #include "config/differences.h"
 #include "config/relations.h"
-#include "config/writer.h"
+#include "config/write_config.h"
 #include "folder.h"
 #include "test.h"
 

@@ -4,7 +4,7 @@
 
 #include "dataset/samples.h"
 #include "networks/network.h"
-#include "networks/program.h"
+#include "networks/program_model.h"
 #include "test.h"
 
 enum { COUNT = 50, WIDTH = 3 };

@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
-#include "networks/gpt.h"
+#include "networks/gpt2.h"
 #include "optim/apply.h"
 #include "test.h"
 

@@ -6,8 +6,8 @@
 #include <math.h>
 
 #include "base/mem.h"
-#include "networks/gpt.h"
-#include "optim/norm.h"
+#include "networks/gpt2.h"
+#include "optim/gradient_norm.h"
 #include "test.h"
 
 enum { STEPS = 20, FREEZE = 8 };

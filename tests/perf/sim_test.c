@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "mlp_model.h"
-#include "networks/gpt.h"
+#include "networks/gpt2.h"
 #include "perf/round_machine.h"
 #include "share/config.h"
 #include "test.h"

@@ -5,7 +5,7 @@
 #include "base/file.h"
 #include "coll/algo/tree.h"
 #include "model/builder.h"
-#include "networks/gpt.h"
+#include "networks/gpt2.h"
 #include "plan/memory.h"
 #include "plan/pick.h"
 #include "share/config.h"
@@ -515,7 +515,8 @@ static void test_whole_parameters(void **state) {
             for (int i = 0; i < m.nparams; i++) {
                 const ls_param *q = &m.params[i];
                 ls_bucket b = p.share.buckets[k];
-                if (!q->cut.whole || q->count <= LS_BLOCK || q->offset < b.first || q->offset >= b.end)
+                if (!q->cut.whole || q->count <= LS_BLOCK || q->offset < b.first ||
+                    q->offset >= b.end)
                     continue;
                 size_t *cuts = p.share.cuts + (size_t)k * 3, was = cuts[1];
                 cuts[1] = q->offset + LS_BLOCK;

@@ -7,7 +7,7 @@
 #include "base/file.h"
 #include "base/random.h"
 #include "folder.h"
-#include "networks/gpt.h"
+#include "networks/gpt2.h"
 #include "report/frame_check.h"
 #include "share/config.h"
 #include "test.h"

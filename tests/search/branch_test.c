@@ -10,7 +10,7 @@
 #include "config/relations.h"
 #include "data/batches.h"
 #include "folder.h"
-#include "optim/schedule.h"
+#include "optim/learning_rate.h"
 #include "test.h"
 
 static ls_config run_with(const char *a, const char *b) {

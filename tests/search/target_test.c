@@ -6,7 +6,7 @@
 
 #include "config/relations.h"
 #include "folder.h"
-#include "optim/schedule.h"
+#include "optim/learning_rate.h"
 #include "test.h"
 
 static ls_config config_with(const char *what) {

@@ -9,9 +9,9 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "config/writer.h"
+#include "config/write_config.h"
 #include "folder.h"
-#include "networks/gpt.h"
+#include "networks/gpt2.h"
 #include "small_plan.h"
 #include "storage/checkpoint.h"
 #include "test.h"

@@ -5,7 +5,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "config/writer.h"
+#include "config/write_config.h"
 #include "folder.h"
 #include "storage/checkpoint.h"
 #include "storage/lock.h"

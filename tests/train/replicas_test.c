@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "optim/outer.h"
-#include "train/sync.h"
+#include "train/replica_sync.h"
 #include "train/tiny_run.h"
 
 /* ---- known outcomes ---- */

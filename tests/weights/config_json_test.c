@@ -6,7 +6,7 @@
 
 #include "folder.h"
 #include "test.h"
-#include "weights/names.h"
+#include "weights/tensor_names.h"
 
 /* As published: SmolLM2-135M-Instruct (version 4), Llama 3.1 8B (version 4), Mistral 7B v0.1,
  * Qwen2.5 0.5B, Qwen3 0.6B, GPT-2; shortened. */

@@ -7,7 +7,7 @@
 #include "base/json.h"
 #include "folder.h"
 #include "test.h"
-#include "weights/export.h"
+#include "weights/export_weights.h"
 #include "weights/import.h"
 #include "weights/small_text.h"
 

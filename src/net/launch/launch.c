@@ -15,8 +15,8 @@
 #include "base/cores.h"
 #include "base/log.h"
 #include "base/mem.h"
-#include "net/key.h"
-#include "net/launch/process.h"
+#include "net/join_key.h"
+#include "net/launch/child.h"
 #include "net/launch/stop.h"
 #include "net/local/commons.h"
 

@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <unistd.h>
 
-#include "net/launch/process.h"
+#include "net/launch/child.h"
 
 enum { STOPPED = 75 }; /* the exit code: start it again */
 

@@ -11,7 +11,7 @@
 #include <stdint.h>
 
 #include "net/address.h"
-#include "net/key.h"
+#include "net/join_key.h"
 
 /* One worker as the others see it. */
 typedef struct ls_roster_entry {

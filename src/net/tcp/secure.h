@@ -22,7 +22,7 @@
 #include <sys/uio.h>
 
 #include "base/error.h"
-#include "net/key.h"
+#include "net/join_key.h"
 
 typedef struct ls_secure ls_secure;
 

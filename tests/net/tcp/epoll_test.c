@@ -10,7 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "coll/record.h"
+#include "coll/call_record.h"
 #include "coll/team.h"
 
 enum { COUNT = 100000 };

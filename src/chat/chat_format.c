@@ -1,0 +1,105 @@
+/* chat_format.c - see chat_format.h. */
+#include "chat/chat_format.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+const struct tm LS_CHAT_DATE = {.tm_year = 124, .tm_mon = 6, .tm_mday = 26, .tm_wday = 5};
+
+static void add_end(ls_chat_format *f, uint32_t token) {
+    for (int i = 0; i < f->nends; i++)
+        if (f->ends[i] == token) return;
+    f->ends[f->nends++] = token;
+}
+
+void ls_chat_format_set_ends(ls_chat_format *f, const int64_t *ids, int n) {
+    static const char *const names[] = {"<|im_end|>", "<|eot_id|>",    "<|eom_id|>",   "<|end|>",
+                                        "</s>",       "<end_of_turn>", "<|endoftext|>"};
+    f->nends = 0;
+    for (int i = 0; i < n; i++) add_end(f, (uint32_t)ids[i]);
+    if (f->end != LS_NO_TOKEN) add_end(f, f->end);
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        uint32_t token = ls_tokenizer_find(f->tokenizer, names[i]);
+        if (token != LS_NO_TOKEN) add_end(f, token);
+    }
+}
+
+void ls_chat_format_free(ls_chat_format *f) {
+    ls_template_free(f->template);
+    ls_template_free(f->tool_template);
+    free(f->bos);
+    free(f->eos);
+    *f = (ls_chat_format){0};
+}
+
+/* ---- writing ---- */
+
+static ls_json *with_content(const ls_json *message, const char *content) {
+    ls_json *copy = ls_json_new_object();
+    const char *key;
+    const ls_json *value;
+    for (void *it = ls_json_next(message, NULL, &key, &value); it;
+         it = ls_json_next(message, it, &key, &value))
+        ls_json_set(copy, key, ls_json_share(value));
+    ls_json_set_text(copy, "content", content);
+    return copy;
+}
+
+static bool is_null(const ls_json *message) {
+    return ls_json_is_null(ls_json_get(message, "content"));
+}
+
+/* empty: a content that is null is written as an empty text. */
+static ls_status render(const ls_chat_format *f, const ls_chat_text *t, bool empty, ls_buf *out,
+                        ls_error *e) {
+    ls_json *globals = ls_json_new_object(), *messages = ls_json_new_array();
+    for (size_t i = 0; i < t->n; i++) {
+        const ls_json *m = ls_json_at(t->messages, i);
+        ls_json_push(messages, empty && is_null(m) ? with_content(m, "") : ls_json_share(m));
+    }
+    ls_json_set(globals, "messages", messages);
+    ls_json_set(globals, "add_generation_prompt", ls_json_new_bool(t->prompt));
+    if (f->bos) ls_json_set_text(globals, "bos_token", f->bos);
+    if (f->eos) ls_json_set_text(globals, "eos_token", f->eos);
+    if (t->tools) ls_json_set(globals, "tools", ls_json_share(t->tools));
+    const ls_template *of = t->tools && f->tool_template ? f->tool_template : f->template;
+    ls_status s = ls_template_render(of, globals, t->now ? t->now : &LS_CHAT_DATE, out, e);
+    ls_json_free(globals);
+    return s;
+}
+
+static size_t count_none(const ls_buf *text) {
+    static const char none[] = "None";
+    size_t n = 0;
+    const char *at = text->data, *end = at ? at + text->len : at;
+    while (at && (at = memmem(at, (size_t)(end - at), none, sizeof none - 1))) {
+        at += sizeof none - 1;
+        n++;
+    }
+    return n;
+}
+
+/* A content that is null is what a call of tools has. Some templates ask for it, others would write
+ * "None" or fail: for these it is an empty text. */
+static ls_status render_nulls(const ls_chat_format *f, const ls_chat_text *t, ls_buf *out,
+                              ls_error *e) {
+    ls_buf null = {0}, empty = {0};
+    ls_error why = {0};
+    ls_status s = render(f, t, false, &null, e);
+    bool better = render(f, t, true, &empty, &why) == LS_OK &&
+                  (s != LS_OK || count_none(&empty) < count_none(&null));
+    const ls_buf *best = better ? &empty : &null;
+    ls_buf_append(out, best->data, best->len);
+    ls_buf_free(&null);
+    ls_buf_free(&empty);
+    return better ? LS_OK : s;
+}
+
+ls_status ls_chat_write(const ls_chat_format *f, const ls_chat_text *t, ls_buf *out, ls_error *e) {
+    bool has_null = false;
+    if (!f->template)
+        return ls_fail(e, LS_EINVAL,
+                       "the model has no chat template; name a file with one: data.template");
+    for (size_t i = 0; i < t->n; i++) has_null = has_null || is_null(ls_json_at(t->messages, i));
+    return has_null ? render_nulls(f, t, out, e) : render(f, t, false, out, e);
+}

@@ -1,0 +1,11 @@
+/* write_config.h - a config as YAML. */
+#ifndef LS_CONFIG_WRITE_CONFIG_H
+#define LS_CONFIG_WRITE_CONFIG_H
+
+#include "config/config.h"
+
+/* Appends every key and its value as YAML, in the order of the table. Reading it back gives an
+ * equal config. */
+void ls_config_write(const ls_config *, ls_buf *);
+
+#endif

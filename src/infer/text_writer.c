@@ -1,0 +1,210 @@
+/* text_writer.c - see text_writer.h. */
+#include "infer/text_writer.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/random.h"
+#include "model/types.h"
+
+/* The tokens that may be drawn: a published model may have more rows than its tokenizer has
+ * tokens. */
+static size_t tokens_of(const ls_trained *t) {
+    size_t rows = (size_t)t->config.model.vocab, tokens = ls_tokenizer_used(t->tokenizer);
+    return rows < tokens ? rows : tokens;
+}
+
+ls_status ls_writer_open(const ls_trained *t, ls_writer *w_p, ls_error *e) {
+    ls_dtype type = ls_config_compute(&t->config);
+    ls_writer w = {.trained = t, .memory_nbytes = ls_decode_nbytes(&t->model, type)};
+    w.decode = (ls_decode){.model = &t->model,
+                           .compute = &t->compute,
+                           .dtype = type,
+                           .params = t->params,
+                           .frozen = t->infer.frozen};
+    LS_TRY(ls_map(w.memory_nbytes, "keys and values", &w.decode.memory, e));
+    w.sampler = ls_sampler_create(tokens_of(t), t->compute.k);
+    *w_p = w;
+    return LS_OK;
+}
+
+void ls_writer_close(ls_writer *w) {
+    if (w->decode.memory) ls_unmap(w->decode.memory, w->memory_nbytes);
+    ls_sampler_free(&w->sampler);
+    free(w->text);
+    *w = (ls_writer){0};
+}
+
+/* Makes room for n more tokens. */
+static void reserve(ls_writer *w, int64_t n) {
+    if (w->n + n <= w->room) return;
+    w->room = (w->n + n) * 2;
+    w->text = ls_realloc(w->text, (size_t)w->room * sizeof *w->text);
+}
+
+ls_status ls_writer_add(ls_writer *w, const uint32_t *tokens, size_t n, const char *what,
+                        ls_error *e) {
+    int64_t context = w->trained->config.model.context, all = w->n + (int64_t)n;
+    if (w->trained->is_published && all >= context)
+        return ls_fail(e, LS_EINVAL, "%s: needs %lld tokens of context; the model reads %lld", what,
+                       (long long)all + 1, (long long)context);
+    reserve(w, (int64_t)n);
+    if (n) memcpy(w->text + w->n, tokens, n * sizeof *tokens);
+    w->n += (int64_t)n;
+    return LS_OK;
+}
+
+void ls_writer_clear(ls_writer *w) {
+    w->n = 0;
+    w->decode.npositions = w->decode.ntext = 0;
+}
+
+/* ---- output ---- */
+
+/* Text on its way to the caller's function. What may be the beginning of a stop is held back. */
+typedef struct output {
+    const ls_writing *o;
+    ls_decoding decoding;
+    ls_buf held;
+} output;
+
+/* The place of the first stop in the text, or its length. */
+static size_t find_stop(const output *x) {
+    size_t first = x->held.len;
+    for (int i = 0; i < x->o->nstops; i++) {
+        const char *at = memmem(x->held.data, x->held.len, x->o->stops[i], strlen(x->o->stops[i]));
+        if (at && (size_t)(at - x->held.data) < first) first = (size_t)(at - x->held.data);
+    }
+    return first;
+}
+
+/* How many bytes at the text's end may be the beginning of a stop. */
+static size_t possible_stop(const output *x) {
+    size_t most = 0;
+    for (int i = 0; i < x->o->nstops; i++) {
+        size_t n = strlen(x->o->stops[i]);
+        n = n > x->held.len + 1 ? x->held.len : n - 1;
+        while (n > most && memcmp(x->held.data + x->held.len - n, x->o->stops[i], n) != 0) n--;
+        if (n > most) most = n;
+    }
+    return most;
+}
+
+/* Writes the first n bytes that are held. */
+static ls_status put(output *x, size_t n, ls_error *e) {
+    if (n == 0) return LS_OK;
+    ls_status s = x->o->fn((const uint8_t *)x->held.data, n, x->o->arg, e);
+    memmove(x->held.data, x->held.data + n, x->held.len - n);
+    x->held.len -= n;
+    return s;
+}
+
+/* *stopped_p: a stop has come, which is not written. */
+static ls_status emit(output *x, uint32_t token, bool *stopped_p, ls_error *e) {
+    size_t nbytes = 0;
+    if (x->o->special) {
+        const uint8_t *bytes = ls_tokenizer_bytes(x->decoding.tokenizer, token, &nbytes);
+        ls_buf_append(&x->held, bytes, nbytes);
+    } else {
+        ls_decoding_add(&x->decoding, token, &x->held);
+    }
+    size_t stop = find_stop(x);
+    *stopped_p = stop < x->held.len;
+    return put(x, *stopped_p ? stop : x->held.len - possible_stop(x), e);
+}
+
+/* What is held is written, unless it began a stop that came. */
+static ls_status end_output(output *x, bool stopped, ls_status s, ls_error *e) {
+    if (s == LS_OK && !stopped) {
+        ls_decoding_end(&x->decoding, &x->held);
+        s = put(x, x->held.len, e);
+    }
+    ls_buf_free(&x->held);
+    return s;
+}
+
+/* ---- tokens ---- */
+
+static bool is_end(const ls_writing *o, uint32_t token) {
+    for (int i = 0; i < o->nends; i++)
+        if (o->ends[i] == token) return true;
+    return false;
+}
+
+static uint32_t draw(ls_writer *w, const ls_writing *o, int64_t i) {
+    const float *logits = ls_decode_text(&w->decode, w->text, w->n);
+    double u = ls_random_uniform(o->seed, LS_STREAM_SAMPLE, o->number, o->first + (uint64_t)i);
+    return ls_sampler_draw(&w->sampler, logits, &o->rule, (ls_sampler_seen){w->text, w->n}, u);
+}
+
+ls_status ls_writer_write(ls_writer *w, const ls_writing *o, ls_generated *g_p, ls_error *e) {
+    output x = {.o = o, .decoding = {.tokenizer = w->trained->tokenizer, .skip_special = true}};
+    ls_generated done = {0, LS_END_LENGTH};
+    ls_status s = LS_OK;
+    int64_t context = w->trained->config.model.context;
+    bool grows = !w->trained->is_published;
+    x.decoding.begun = true;
+    reserve(w, o->ntokens);
+    while (s == LS_OK && done.end == LS_END_LENGTH && done.ntokens < o->ntokens &&
+           (grows || w->n < context)) {
+        uint32_t token = draw(w, o, done.ntokens++);
+        bool stopped = false;
+        w->text[w->n++] = token;
+        if (is_end(o, token)) {
+            done.end = LS_END_TOKEN;
+            break;
+        }
+        s = emit(&x, token, &stopped, e);
+        if (stopped) done.end = LS_END_STOP;
+        if (!stopped && o->asked && *o->asked) done.end = LS_END_ASKED;
+    }
+    s = end_output(&x, done.end == LS_END_STOP, s, e);
+    if (s == LS_OK) *g_p = done;
+    return s;
+}
+
+/* ---- a prompt ---- */
+
+/* A published model has learned positions up to its context. */
+static ls_status check_room(const ls_trained *t, const ls_writing *s, size_t n, ls_error *e) {
+    int64_t context = t->config.model.context;
+    if (!t->is_published || (int64_t)n + s->ntokens <= context) return LS_OK;
+    return ls_fail(
+        e, LS_EINVAL,
+        "the prompt has %zu tokens, and %lld more are to be written (--tokens); the model's "
+        "context has %lld",
+        n, (long long)s->ntokens, (long long)context);
+}
+
+static ls_status write_after(const ls_trained *t, const ls_token_list *prompt, const ls_writing *o,
+                             ls_generated *g_p, ls_error *e) {
+    ls_writer w;
+    LS_TRY(ls_writer_open(t, &w, e));
+    ls_status status = ls_writer_add(&w, prompt->ids, prompt->n, "the prompt", e);
+    if (status == LS_OK) status = ls_writer_write(&w, o, g_p, e);
+    ls_writer_close(&w);
+    return status;
+}
+
+ls_status ls_generate(const ls_trained *t, const char *text, const ls_writing *given,
+                      ls_generated *g_p, ls_error *e) {
+    LS_TRY(ls_trained_needs_text(t, "generate", e));
+    const char *prompt = *text ? text : "\n";
+    const ls_encoding how = {.what = "--prompt", .begin = true};
+    ls_token_list encoded;
+    LS_TRY(ls_tokenizer_encode_as(t->tokenizer, (const uint8_t *)prompt, strlen(prompt), &how,
+                                  &encoded, e));
+    ls_token_list_log_dropped(&encoded, how.what);
+    ls_writing o = *given;
+    o.ends = t->ends;
+    o.nends = t->nends;
+    o.special = true;
+    ls_status status = check_room(t, &o, encoded.n, e);
+    if (encoded.n == 0)
+        status = ls_fail(e, LS_EINVAL, "--prompt: the tokenizer has no tokens for it");
+    if (status == LS_OK) status = o.fn((const uint8_t *)prompt, strlen(prompt), o.arg, e);
+    *g_p = (ls_generated){0};
+    if (status == LS_OK && o.ntokens) status = write_after(t, &encoded, &o, g_p, e);
+    free(encoded.ids);
+    return status;
+}
