@@ -32,7 +32,7 @@ for variant in portable neon; do
     done
 done
 $cc $flags -O1 -static -o "$folder/variant_bits" tests/tensor/variant_bits.c $objects src/tensor/*.c \
-    src/base/error.c src/base/escape.c src/base/math.c src/base/mem.c src/base/random.c src/base/utf8.c src/base/wait_policy.c \
+    src/base/error.c src/base/escape.c src/base/fail.c src/base/math.c src/base/mem.c src/base/random.c src/base/utf8.c src/base/wait_policy.c \
     -lpthread -lm
 
 # All variants of this machine have the same bits: tensor/variant_bits.

@@ -1,11 +1,5 @@
-/* error.c - see error.h. */
+/* error.c - the names of statuses; ls_fail_at() is in fail.c. */
 #include "base/error.h"
-
-#include <stdarg.h>
-#include <stdio.h>
-
-#include "base/escape.h"
-#include "base/utf8.h"
 
 const char *ls_version(void) { return LS_VERSION; }
 
@@ -23,21 +17,4 @@ const char *ls_status_name(ls_status code) {
     case LS_EBROKEN: return "transport broken";
     }
     return "unknown status";
-}
-
-ls_status ls_fail_at(ls_error *e, ls_status code, const char *file, int line, const char *fmt,
-                     ...) {
-    if (!e) return code;
-    e->code = code;
-    e->file = file;
-    e->line = line;
-    char raw[sizeof e->msg];
-    va_list args;
-    va_start(args, fmt);
-    int n = vsnprintf(raw, sizeof raw, fmt, args);
-    va_end(args);
-    size_t length = n < 0 ? 0 : (size_t)n;
-    if (length >= sizeof raw) length = ls_utf8_complete(raw, sizeof raw - 1);
-    ls_escape(LS_ESCAPE_LINE, raw, length, e->msg, sizeof e->msg);
-    return code;
 }
