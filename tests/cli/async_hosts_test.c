@@ -28,11 +28,8 @@ static pair two(const char *run, const char *more) {
 }
 
 static void check(const char *run) {
-    char line[128];
-    snprintf(line, sizeof line, "ckpt ledger @/%s", run);
-    expect(line, 0, ": clean: 160 steps");
-    snprintf(line, sizeof line, "replay @/%s", run);
-    expect(line, 0, ": the same bits after 160 steps by one worker");
+    expectf(0, ": clean: 160 steps", "ckpt ledger @/%s", run);
+    expectf(0, ": the same bits after 160 steps by one worker", "replay @/%s", run);
 }
 
 /* Has a worker of this number made a step? */

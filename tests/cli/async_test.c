@@ -11,9 +11,7 @@ static const char START[] = "train configs/tiny.yaml -n %d -o @/%s --set train.s
                             "--set checkpoint.every=40 --set log.every=1000 %s";
 
 static program start(int workers, const char *run, const char *more) {
-    char line[640];
-    snprintf(line, sizeof line, START, workers, run, STEPS, more);
-    return program_start(line, 0);
+    return startf(START, workers, run, STEPS, more);
 }
 
 static void end(program *p, int code, const char *says) {
@@ -31,11 +29,8 @@ static void train(int workers, const char *run, const char *more) {
 
 /* Each batch is used once, and one worker makes the same bits again. */
 static void check(const char *run) {
-    char line[128];
-    snprintf(line, sizeof line, "ckpt ledger @/%s", run);
-    expect(line, 0, ": clean: 120 steps");
-    snprintf(line, sizeof line, "replay @/%s", run);
-    expect(line, 0, ": the same bits after 120 steps by one worker");
+    expectf(0, ": clean: 120 steps", "ckpt ledger @/%s", run);
+    expectf(0, ": the same bits after 120 steps by one worker", "replay @/%s", run);
 }
 
 /* One worker's gradients are never stale: the bits are those of a synchronous run. */
@@ -204,11 +199,7 @@ static void test_refused(void **arg) {
 
 /* ---- a log that is damaged ---- */
 
-static void edit(const char *command) {
-    char line[512];
-    snprintf(line, sizeof line, "cd %s/three && %s", folder, command);
-    assert_int_equal(system(line), 0);
-}
+static void edit(const char *command) { shellf("cd %s/three && %s", folder, command); }
 
 static void test_log(void **arg) {
     (void)arg;

@@ -105,7 +105,6 @@ static void test_many_keys(void **state) {
 static void test_text(void **state) {
     (void)state;
     static const char start[] = "train configs/tiny.yaml -n 2 -o @/bad --set data.path=@/";
-    char line[128];
     write_file("empty.txt", "", 0);
     write_file("short.txt", "In the beginning", 16);
     char latin[4096];
@@ -117,13 +116,11 @@ static void test_text(void **state) {
                                     {"short.txt", "short.txt"},
                                     {"latin.txt", "is not UTF-8 at byte 1003"}};
     for (size_t i = 0; i < 4; i++) {
-        snprintf(line, sizeof line, "%s%s", start, cases[i][0]);
-        expect(line, 1, cases[i][1]);
+        expectf(1, cases[i][1], "%s%s", start, cases[i][0]);
         assert_false(file_exists("bad"));
     }
-    snprintf(line, sizeof line, "%s",
-             "train configs/tiny.yaml -n 2 -o @/bad --set model.context=100000");
-    expect(line, 1, "use a longer text or a shorter context");
+    expect("train configs/tiny.yaml -n 2 -o @/bad --set model.context=100000", 1,
+           "use a longer text or a shorter context");
 }
 
 static void test_usage(void **state) {
@@ -214,19 +211,14 @@ static void test_run_folder(void **state) {
 
 /* Damages one file of the newest checkpoint in a copy of @/good by `change`, and expects `says`. */
 static void damage_fails(const char *file, const char *change, const char *says) {
-    char command[512];
-    snprintf(command, sizeof command,
-             "cd %s && rm -rf bad && cp -r good bad && cd bad/checkpoints/step-10 && f=%s && %s",
-             folder, file, change);
-    assert_int_equal(system(command), 0);
+    shellf("cd %s && rm -rf bad && cp -r good bad && cd bad/checkpoints/step-10 && f=%s && %s",
+           folder, file, change);
     expect("ckpt verify @/bad", 1, says);
     expect("train configs/tiny.yaml -n 2 -o @/bad --resume --set train.steps=20", 1, says);
     expect("generate @/bad --prompt a", 1, NULL);
-    snprintf(command, sizeof command,
-             "cd %s && diff -r good/config.yaml bad/config.yaml && "
-             "diff good/metrics.jsonl bad/metrics.jsonl",
-             folder);
-    assert_int_equal(system(command), 0); /* a failed --resume has changed nothing */
+    shellf("cd %s && diff -r good/config.yaml bad/config.yaml && "
+           "diff good/metrics.jsonl bad/metrics.jsonl",
+           folder); /* a failed --resume has changed nothing */
 }
 
 static void test_checkpoint(void **state) {
@@ -245,12 +237,9 @@ static void test_checkpoint(void **state) {
     /* a checkpoint of another architecture, whole in itself */
     expect("train configs/tiny.yaml -n 2 -o @/wide --set train.steps=10 --set model.width=48", 0,
            NULL);
-    char command[256];
-    snprintf(command, sizeof command,
-             "cd %s && rm -rf bad && cp -r good bad && cp wide/checkpoints/step-10/* "
-             "bad/checkpoints/step-10/",
-             folder);
-    assert_int_equal(system(command), 0);
+    shellf("cd %s && rm -rf bad && cp -r good bad && cp wide/checkpoints/step-10/* "
+           "bad/checkpoints/step-10/",
+           folder);
     expect("train configs/tiny.yaml -n 2 -o @/bad --resume --set train.steps=20", 1,
            "/bad/config.yaml does not go with it: model.width is 24, but the run began with 48");
 }

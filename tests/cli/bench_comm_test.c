@@ -132,13 +132,12 @@ static void test_all_algorithms(void **state) {
 /* The chosen algorithm and the reason; measured links, and links from a file. */
 static void test_links(void **state) {
     (void)state;
-    char line[512], path[128];
+    char path[128];
     snprintf(path, sizeof path, "%s/links.yaml", folder);
     expect("bench comm -n 2 --transport tcp --rounds 2 --sizes 8", 0,
            "# links (measured): latency");
-    snprintf(line, sizeof line, "bench comm -n 2 --transport tcp --rounds 2 --sizes 8 --save %s",
-             path);
-    expect(line, 0, "# links are saved");
+    expectf(0, "# links are saved",
+            "bench comm -n 2 --transport tcp --rounds 2 --sizes 8 --save %s", path);
     setenv("LOCKSTEP_LINKS", path, 1);
     expect("bench comm -n 2 --transport tcp --rounds 2 --sizes 8", 0, "# links (from a file)");
     static const char slow[] = "links: {latency_us: 1, byte_ns: 9, busy_message_us: 1, "
@@ -186,13 +185,9 @@ static void test_busy(void **state) {
 static void test_under_run(void **state) {
     (void)state;
     static const char start[] = "run -n 2 " LOCKSTEP_PROGRAM " bench comm --rounds 5";
-    char line[1024];
-    snprintf(line, sizeof line, "%s --sizes 8,1K", start);
-    expect(line, 0, "transport shm, 2 workers");
-    snprintf(line, sizeof line, "%s --sizes 8 -n 3", start);
-    expect(line, 2, "--workers 3, but lockstep has started 2");
-    snprintf(line, sizeof line, "%s --sizes 128M", start);
-    expect(line, 1, "in the arena");
+    expectf(0, "transport shm, 2 workers", "%s --sizes 8,1K", start);
+    expectf(2, "--workers 3, but lockstep has started 2", "%s --sizes 8 -n 3", start);
+    expectf(1, "in the arena", "%s --sizes 128M", start);
 }
 
 static void refuses(const char *options, int code, const char *says) {
@@ -237,9 +232,8 @@ static void test_bad_input(void **state) {
 /* ---- compare_comm.py, with a link to the program, beside which there are no peers but those made here ---- */
 
 static void peer_make(const char *name, const char *script) {
-    char path[128], command[256];
-    snprintf(command, sizeof command, "mkdir -p %s/bench", folder);
-    assert_int_equal(system(command), 0);
+    char path[128];
+    shellf("mkdir -p %s/bench", folder);
     snprintf(path, sizeof path, "bench/%s", name);
     write_file(path, script, strlen(script));
     snprintf(path, sizeof path, "%s/bench/%s", folder, name);
@@ -337,16 +331,13 @@ static void test_failing_peer(void **state) {
 /* SIGTERM to the script ends its peer and the peer's children at once. */
 static void test_interrupted(void **state) {
     (void)state;
-    char command[512];
     peer_make("peer-gloo", "#!/bin/sh\nsleep 100 &\necho $! > $(dirname $0)/pid\nwait\n");
-    snprintf(command, sizeof command,
-             "ln -sf %s %s/lockstep; f=%s/bench/pid; rm -f $f; "
-             "{ " COMPARE "--sizes 8 & } 2>/dev/null; "
-             "for i in $(seq 200); do [ -s $f ] && break; sleep 0.1; done; "
-             "kill $!; wait $!; [ $? -eq 143 ] && "
-             "! grep -qs 'State:.[RSD]' /proc/$(cat $f)/status",
-             LOCKSTEP_PROGRAM, folder, folder, folder, "gloo");
-    assert_int_equal(system(command), 0);
+    shellf("ln -sf %s %s/lockstep; f=%s/bench/pid; rm -f $f; "
+           "{ " COMPARE "--sizes 8 & } 2>/dev/null; "
+           "for i in $(seq 200); do [ -s $f ] && break; sleep 0.1; done; "
+           "kill $!; wait $!; [ $? -eq 143 ] && "
+           "! grep -qs 'State:.[RSD]' /proc/$(cat $f)/status",
+           LOCKSTEP_PROGRAM, folder, folder, folder, "gloo");
 }
 
 int main(void) {

@@ -163,10 +163,8 @@ static void wait_for_evaluation(const char *run, int step) {
 /* Starts a run and waits until the first of two evaluations after the best one; from there on it is
  * slow. */
 static program begin(const char *run, const char *layout) {
-    char line[768];
     pace(run, best_step + 10);
-    snprintf(line, sizeof line, "train configs/tiny.yaml -o @/%s %s " ENDS, run, layout);
-    program p = program_start(line, 0);
+    program p = startf("train configs/tiny.yaml -o @/%s %s " ENDS, run, layout);
     wait_for_evaluation(run, best_step + 10);
     return p;
 }

@@ -99,12 +99,11 @@ static void test_layouts(void **state) {
     (void)state;
     write_model();
     for (int packed = 0; packed < 2; packed++) {
-        char one[256], other[256], line[512], run[32];
+        char one[256], other[256], run[32];
         for (int i = -1; i < (int)(sizeof layouts / sizeof *layouts); i++) {
             snprintf(run, sizeof run, "layout%d-%d", packed, i + 1);
-            snprintf(line, sizeof line, TUNE "-o @/%s --set data.packing=%s %s", run,
-                     packed ? "on" : "off", i < 0 ? "-n 1" : layouts[i]);
-            expect(line, 0, "validation loss");
+            expectf(0, "validation loss", TUNE "-o @/%s --set data.packing=%s %s", run,
+                    packed ? "on" : "off", i < 0 ? "-n 1" : layouts[i]);
             hash_of(run, i < 0 ? one : other);
             if (i >= 0) assert_string_equal(other, one);
         }

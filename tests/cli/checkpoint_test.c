@@ -54,10 +54,8 @@ static void shell(const char *what) {
 }
 
 static int make_base(void **state) {
-    char line[512];
     if (folder_make(state) != 0) return -1;
-    snprintf(line, sizeof line, START, "base", "");
-    expect(line, 0, NULL);
+    expectf(0, NULL, START, "base", "");
     return 0;
 }
 
@@ -85,8 +83,7 @@ static void test_readers(void **state) {
         }
     }
     for (int k = 0; k < NREADERS; k++) { /* the named checkpoint is intact */
-        snprintf(line, sizeof line, readers[k], k == 0 ? "base" : "bad/checkpoints/step-20");
-        expect(line, 0, NULL);
+        expectf(0, NULL, readers[k], k == 0 ? "base" : "bad/checkpoints/step-20");
     }
 }
 
@@ -108,12 +105,11 @@ static void test_none_older(void **state) {
 
 static void test_resume(void **state) {
     (void)state;
-    char line[512], want[256], got[256];
+    char want[256], got[256];
     hash_of("base", want);
     for (int i = 0; i < NFAULTS; i += 4) {
         copy_damaged("bad", faults[i][0]);
-        snprintf(line, sizeof line, START, "bad", " --resume");
-        expect(line, 0, faults[i][1]);
+        expectf(0, faults[i][1], START, "bad", " --resume");
         hash_of("bad", got);
         assert_string_equal(got, want);
     }

@@ -8,11 +8,7 @@
     "train configs/tiny.yaml -o @/%s --set train.steps=10 --set checkpoint.every=6 "               \
     "--set checkpoint.keep=9 " SMALLER
 
-static void train(const char *name, const char *more) {
-    char line[512];
-    snprintf(line, sizeof line, TRAIN "%s", name, more);
-    expect(line, 0, NULL);
-}
+static void train(const char *name, const char *more) { expectf(0, NULL, TRAIN "%s", name, more); }
 
 /* The run `name` then claims to have the config of @/a. */
 static void take_config(const char *name) {

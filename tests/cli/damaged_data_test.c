@@ -27,9 +27,7 @@ static int make(void **state) {
 }
 
 static void train(const char *run, const char *more, int code, const char *says) {
-    char line[512];
-    snprintf(line, sizeof line, "train @/c.yaml -o @/%s --set data.cache=@/cache %s", run, more);
-    expect(line, code, says);
+    expectf(code, says, "train @/c.yaml -o @/%s --set data.cache=@/cache %s", run, more);
 }
 
 static void is_like(const char *run, const char *other) {

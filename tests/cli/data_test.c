@@ -9,9 +9,7 @@
 static const char START[] = TRAIN_LINE("60", "20");
 
 static void train(const char *run, const char *more, int code, const char *says) {
-    char line[512];
-    snprintf(line, sizeof line, START, run, more);
-    expect(line, code, says);
+    expectf(code, says, START, run, more);
 }
 
 /* Makes the undisturbed run, and one on another text, whose tokens are valid, too. */
@@ -44,10 +42,9 @@ static void wait_for_step_21(const char *run) {
 /* Runs `damage` after step 21 of a run that is slow from there on: it ends with an error that
  * contains `says`. */
 static void fails_after(const char *run, const char *more, const char *damage, const char *says) {
-    char line[512], *output = NULL;
+    char *output = NULL;
     pace(run, 20);
-    snprintf(line, sizeof line, START, run, more);
-    program p = program_start(line, 0);
+    program p = startf(START, run, more);
     wait_for_step_21(run);
     shell_of_run(run, "cp -p $r/tokens.bin saved.bin");
     shell_of_run(run, damage);
@@ -121,11 +118,10 @@ static void test_validation_part(void **state) {
 /* A worker that replaces another reads the file again. */
 static void test_killed_and_exchanged(void **state) {
     (void)state;
-    char line[512], *output = NULL;
+    char *output = NULL;
     pid_t pids[8];
     pace("killed", 20);
-    snprintf(line, sizeof line, START, "killed", "");
-    program p = program_start(line, 0);
+    program p = startf(START, "killed", "");
     wait_for_step_21("killed");
     shell_of_run("killed",
                  "cp -p $r/tokens.bin saved.bin && cp another/tokens.bin x && mv x $r/tokens.bin");
@@ -227,11 +223,10 @@ static void test_deleted_and_text_changed(void **state) {
 /* Worker 0 is lost, too: its replacement makes the tokens again. */
 static void test_deleted_and_killed(void **state) {
     (void)state;
-    char line[512], *output = NULL;
+    char *output = NULL;
     pid_t pids[8];
     pace("gone", 20);
-    snprintf(line, sizeof line, START, "gone", "");
-    program p = program_start(line, 0);
+    program p = startf(START, "gone", "");
     wait_for_step_21("gone");
     shell_of_run("gone", "rm $r/tokens.bin $r/tokenizer.json");
     assert_true(children_of(p.pid, pids, 8) >= 2);

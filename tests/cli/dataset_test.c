@@ -29,9 +29,7 @@ static void write_tokens(const char *name, int n, unsigned seed) {
     "--set data.format=tokens --set data.path=@/train.bin "
 
 static void train(const char *run, const char *more, int code, const char *says) {
-    char line[1024];
-    snprintf(line, sizeof line, TOKENS "%s", run, more);
-    expect(line, code, says);
+    expectf(code, says, TOKENS "%s", run, more);
 }
 
 static int make(void **state) {
@@ -45,11 +43,10 @@ static int make(void **state) {
 }
 
 static void has_bits_of_alone(const char *run) {
-    char hash[256], line[128];
+    char hash[256];
     hash_of(run, hash);
     assert_string_equal(hash, alone);
-    snprintf(line, sizeof line, "ckpt ledger @/%s", run);
-    expect(line, 0, ": clean: 40 steps");
+    expectf(0, ": clean: 40 steps", "ckpt ledger @/%s", run);
 }
 
 static void test_same_bits(void **state) {
@@ -201,9 +198,7 @@ static void test_refused(void **state) {
 
 static void train_images(const char *config, const char *run, const char *more, int code,
                          const char *says) {
-    char line[1024];
-    snprintf(line, sizeof line, "train @/%s -o @/%s " LAYOUT "%s", config, run, more);
-    expect(line, code, says);
+    expectf(code, says, "train @/%s -o @/%s " LAYOUT "%s", config, run, more);
 }
 
 static void write_text(const char *name, const char *text) { write_file(name, text, strlen(text)); }
@@ -252,15 +247,12 @@ static void test_wide(void **state) {
     write_file("wide.yaml", config, sizeof config - 1);
     for (size_t i = 0; i < sizeof columns / sizeof *columns; i++) {
         ls_buf table = {0};
-        char line[256];
         for (int row = -1; row < 40; row++) put_wide(&table, columns[i], row);
         write_file("wide.csv", table.data, table.len);
         ls_buf_free(&table);
-        snprintf(line, sizeof line, "train @/wide.yaml -o @/wide%d --set data.path=@/wide.csv",
-                 columns[i]);
-        expect(line, 0, "validation loss");
-        snprintf(line, sizeof line, "predict @/wide%d @/wide.csv", columns[i]);
-        expect(line, 0, "sample,price\n0,");
+        expectf(0, "validation loss", "train @/wide.yaml -o @/wide%d --set data.path=@/wide.csv",
+                columns[i]);
+        expectf(0, "sample,price\n0,", "predict @/wide%d @/wide.csv", columns[i]);
     }
     shell_of_run("wide12",
                  "grep -q 'input: {\"x\": \\[\"12\"\\], \"price\": \\[\\]}' $r/config.yaml");
@@ -268,7 +260,7 @@ static void test_wide(void **state) {
 
 static void test_fashion(void **state) {
     (void)state;
-    char line[512], *output = NULL;
+    char *output = NULL;
     if (!ls_file_exists(FASHION "train-images-idx3-ubyte.gz"))
         skip_because("dataset-fashion-mnist is not installed");
     write_text("fashion.yaml", FASHION_YAML);
@@ -289,8 +281,7 @@ static void test_fashion(void **state) {
     expect("ckpt ledger @/f1", 0, ": clean: 40 steps");
 
     pace("f4", 20);
-    snprintf(line, sizeof line, "train @/fashion.yaml -o @/f4 -n 2 " LAYOUT);
-    program p = program_start(line, 0);
+    program p = startf("train @/fashion.yaml -o @/f4 -n 2 " LAYOUT);
     wait_for_file("f4/checkpoints/step-20");
     kill(p.pid, SIGKILL);
     let_go("f4");

@@ -55,12 +55,10 @@ static void test_check_bits(void **state) {
  * returns its exit status. */
 static int run_demo(const char *hash, char *out, size_t nbytes) {
     char command[1024], stub[256];
-    snprintf(command, sizeof command,
-             "rm -rf %s/tree && mkdir -p %s/tree/scripts %s/tree/build && "
-             "cp scripts/demo.sh scripts/check_bits.sh %s/tree/scripts && "
-             "echo text >%s/tree/build/bible.txt",
-             folder, folder, folder, folder, folder);
-    assert_int_equal(system(command), 0);
+    shellf("rm -rf %s/tree && mkdir -p %s/tree/scripts %s/tree/build && "
+           "cp scripts/demo.sh scripts/check_bits.sh %s/tree/scripts && "
+           "echo text >%s/tree/build/bible.txt",
+           folder, folder, folder, folder, folder);
     snprintf(stub, sizeof stub,
              "#!/bin/sh\nif [ \"$1\" = ckpt ]; then echo weights %s; echo optimizer 0; fi\n", hash);
     write_file("tree/build/lockstep", stub, strlen(stub));

@@ -31,10 +31,8 @@ static int resume_copy(const char *run, const char *more, const char *faults, ch
 }
 
 static void verify(const char *run, const char *step) {
-    char line[128];
-    snprintf(line, sizeof line, "ckpt verify @/%s%s%s", run, *step ? "/checkpoints/step-" : "",
-             step);
-    expect(line, 0, ": good: step ");
+    expectf(0, ": good: step ", "ckpt verify @/%s%s%s", run, *step ? "/checkpoints/step-" : "",
+            step);
 }
 
 /* Without faults, the run continues from `step` and ends with the bits of the undisturbed run. */
@@ -227,8 +225,7 @@ static void test_crash_before_latest(void **state) {
         snprintf(line, sizeof line, START, run, 60, " --resume");
         expect(line, 0, "validation loss "); /* the last evaluation is missing */
         expect(line, 0, "is complete: step 60 of 60");
-        snprintf(line, sizeof line, START, run, 70, " --resume");
-        expect(line, 0, "/checkpoints/step-60\n");
+        expectf(0, "/checkpoints/step-60\n", START, run, 70, " --resume");
         shell_of_run(run, "test $(readlink $r/checkpoints/latest) = step-70");
     }
 }
@@ -256,8 +253,7 @@ static void test_torn_manifest(void **state) {
                  "cp -r $r $r-copy",
                  tears[i]);
         shell_of_run(run, tear);
-        snprintf(line, sizeof line, "ckpt verify @/%s", run);
-        expect(line, 1, "manifest.json");
+        expectf(1, "manifest.json", "ckpt verify @/%s", run);
         snprintf(line, sizeof line, START, run, 60, " --resume");
         snprintf(passed, sizeof passed,
                  "skipping a checkpoint: %s/%s/checkpoints/step-60/manifest.json:", folder, run);
@@ -271,14 +267,12 @@ static void test_torn_manifest(void **state) {
  * checkpoint of a killed program is removed. */
 static void test_keep(void **state) {
     (void)state;
-    char line[512];
     shell_of_run(
         "retained",
         "cp -r undisturbed $r && rm -r $r/checkpoints/step-30 && "
         "truncate -s 0 $r/checkpoints/step-60/manifest.json && mkdir $r/checkpoints/.step-50");
-    snprintf(line, sizeof line, START, "retained", 40,
-             " --resume --set checkpoint.keep=1 --set checkpoint.every=0");
-    expect(line, 0, "skipping a checkpoint");
+    expectf(0, "skipping a checkpoint", START, "retained", 40,
+            " --resume --set checkpoint.keep=1 --set checkpoint.every=0");
     verify("retained", "40");
     assert_false(file_exists("retained/checkpoints/step-10"));
     assert_true(file_exists("retained/checkpoints/step-60"));
@@ -373,7 +367,7 @@ static void gone(const char *run, const char *more, const char *how, const char 
 static void test_gone(void **state) {
     (void)state;
     static const char whole[] = "was removed; it is created again";
-    char line[512], *output = NULL;
+    char *output = NULL;
     gone("no-folder", "", "rm -r $r/checkpoints", "the checkpoint of step 30 failed: ");
     gone("no-folder-threads", THREADS, "rm -r $r/checkpoints", "the checkpoint of step 30 failed");
     gone("no-run", "", "rm -r $r", whole);
@@ -383,16 +377,15 @@ static void test_gone(void **state) {
     verify("moved-away", "10");
     for (int i = 0; i < 3; i++) { /* the restored directory is a run */
         static const char *const runs[] = {"no-run", "no-run-threads", "no-files"};
-        snprintf(line, sizeof line, START, runs[i], 70, " --resume");
-        expect(line, 0, "validation loss");
+        expectf(0, "validation loss", START, runs[i], 70, " --resume");
     }
     assert_int_equal(
         run_while_held("a-file", "", "rm -r $r/checkpoints && echo > $r/checkpoints", &output), 1);
     assert_output_has(output,
                       "the checkpoint of step 60 could not be written; there is no good one\n");
     free(output);
-    snprintf(line, sizeof line, START, "a-file", 60, " --resume");
-    expect(line, 1, "a-file/checkpoints: can't be read: Not a directory");
+    expectf(1, "a-file/checkpoints: can't be read: Not a directory", START, "a-file", 60,
+            " --resume");
     assert_int_equal(run_while_held("others", "", "mv $r $r-away && cp -r base $r", &output), 1);
     assert_output_has(output, "others: is now the directory of another run");
     free(output);

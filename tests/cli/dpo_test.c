@@ -111,11 +111,10 @@ static void test_eval_of_a_file(void **state) {
     write_file("five.jsonl", pairs, (size_t)(at - pairs));
     free(pairs);
     for (int i = 0; i < 2; i++) {
-        snprintf(line, sizeof line,
-                 TUNE LORA "-n 1 -o @/five%d --set data.val_path=@/five.jsonl --set "
-                           "train.compute=%s",
-                 i, computes[i]);
-        expect(line, 0, "validation loss");
+        expectf(0, "validation loss",
+                TUNE LORA "-n 1 -o @/five%d --set data.val_path=@/five.jsonl --set "
+                          "train.compute=%s",
+                i, computes[i]);
         snprintf(line, sizeof line, "eval @/five%d", i);
         char *of_run = figures_of(line);
         snprintf(line, sizeof line, "eval @/five%d --chat @/five.jsonl", i);
@@ -189,14 +188,13 @@ static void test_layouts(void **state) {
     (void)state;
     write_model();
     for (int kind = 0; kind < 4; kind++) {
-        char one[256], other[256], line[512], run[32];
+        char one[256], other[256], run[32];
         for (int i = -1; i < (int)(sizeof layouts / sizeof *layouts); i++) {
             if (kind >= MANY_LAYOUTS && i > 1) continue;
             if (i > 1 && !runs_case(i + kind, 2)) continue;
             snprintf(run, sizeof run, "layout%d-%d", kind, i + 1);
-            snprintf(line, sizeof line, TUNE "-o @/%s %s%s", run, kinds[kind],
-                     i < 0 ? "-n 1" : layouts[i]);
-            expect(line, 0, "validation loss");
+            expectf(0, "validation loss", TUNE "-o @/%s %s%s", run, kinds[kind],
+                    i < 0 ? "-n 1" : layouts[i]);
             hash_of(run, i < 0 ? one : other);
             if (i >= 0) assert_string_equal(other, one);
         }
@@ -210,10 +208,8 @@ static void test_layouts(void **state) {
 #define STOPPED TUNE LORA "--set train.steps=24 --set checkpoint.keep=24 "
 
 static void stop_after_two(const char *run) {
-    char line[256];
     pace(run, 2);
-    snprintf(line, sizeof line, STOPPED "-n 2 -o @/%s", run);
-    program p = program_start(line, 0);
+    program p = startf(STOPPED "-n 2 -o @/%s", run);
     char *path = ls_format("%s/checkpoints/step-2/manifest.json", run);
     wait_for_file(path);
     kill(p.pid, SIGTERM);
@@ -319,12 +315,11 @@ static void test_bench_export(void **state) {
 /* Seconds of the reference of a pair. */
 static double predicted(int workers) {
     static const char begin[] = "  predicted reference    ", end[] = " s  a pair, before the first";
-    char line[256], *output = NULL;
-    snprintf(line, sizeof line,
-             "plan @/dpo.yaml --set model.from=@/a --set data.path=@/pairs.jsonl -n %d --machine "
-             "configs/machines/p100.yaml",
-             workers);
-    program p = program_start(line, 0);
+    char *output = NULL;
+    program p =
+        startf("plan @/dpo.yaml --set model.from=@/a --set data.path=@/pairs.jsonl -n %d --machine "
+               "configs/machines/p100.yaml",
+               workers);
     assert_int_equal(program_end(&p, &output), 0);
     char *at = strstr(output, begin);
     if (!at || !strstr(at, end)) fail_msg("%s", output);

@@ -172,10 +172,8 @@ static void test_wrong(void **state) {
         {"-n 4 --algorithm fast --link 1Gb/s,3us", "'fast' does not exist"},
         {"--workers 9,10 --strong", "can't be divided among 10 workers"},
     };
-    char line[256];
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        snprintf(line, sizeof line, "%s%s", start, cases[i][0]);
-        expect(line, 1, cases[i][1]);
+        expectf(1, cases[i][1], "%s%s", start, cases[i][0]);
     }
     expect("plan configs/tiny.yaml --machine @/none.yaml", 1, "none.yaml: can't be opened");
     write_file("bad.yaml", "machine:\n  version: 1\n", 22);

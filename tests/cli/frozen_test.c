@@ -20,12 +20,11 @@ static host start(int workers, const char *run, const char *more) {
 }
 
 static void check(const char *run, const char *undisturbed) {
-    char want[256], got[256], line[128];
+    char want[256], got[256];
     hash_of(undisturbed, want);
     hash_of(run, got);
     if (strcmp(want, got) != 0) fail_msg("%s: other bits:\n%s%s", run, want, got);
-    snprintf(line, sizeof line, "ckpt ledger @/%s", run);
-    expect(line, 0, ": clean: " STEPS " steps");
+    expectf(0, ": clean: " STEPS " steps", "ckpt ledger @/%s", run);
 }
 
 static void test_undisturbed(void **state) {
@@ -110,8 +109,7 @@ static void test_changed(void **state) {
             snprintf(line, sizeof line, "%s/checkpoints/step-%d", run, step);
             if (!file_exists(line)) continue;
             assert_true(step < changes[i].after || !changes[i].says);
-            snprintf(line, sizeof line, "ckpt verify @/%s/checkpoints/step-%d", run, step);
-            expect(line, 0, ": good: step ");
+            expectf(0, ": good: step ", "ckpt verify @/%s/checkpoints/step-%d", run, step);
         }
         snprintf(line, sizeof line, LINE, 3, run, "--resume");
         if (changes[i].says) expect(line, 0, NULL);
@@ -122,18 +120,16 @@ static void test_changed(void **state) {
 /* Where no file is right, neither a checkpoint's nor the run's, it is made again from its seed. */
 static void test_damaged(void **state) {
     (void)state;
-    char line[1024];
-    snprintf(line, sizeof line, LINE, 2, "damaged", "--until 30");
-    expect(line, 75, NULL);
+    expectf(75, NULL, LINE, 2, "damaged", "--until 30");
     shell_of_run("damaged/checkpoints/step-30", SPOIL(F));
     expect("ckpt verify @/damaged", 1, "frozen.safetensors: is damaged");
-    snprintf(line, sizeof line, LINE, 2, "damaged", "--resume --until 50");
-    expect(line, 75, "step-30/frozen.safetensors: was damaged; restored");
+    expectf(75, "step-30/frozen.safetensors: was damaged; restored", LINE, 2, "damaged",
+            "--resume --until 50");
     expect("ckpt verify @/damaged/checkpoints/step-30", 0, ": good: step ");
     shell_of_run("damaged/checkpoints/step-50", SPOIL(F));
     shell_of_run("damaged", SPOIL(F));
-    snprintf(line, sizeof line, LINE, 2, "damaged", "--resume");
-    expect(line, 0, "damaged/frozen.safetensors: was damaged; made again");
+    expectf(0, "damaged/frozen.safetensors: was damaged; made again", LINE, 2, "damaged",
+            "--resume");
     check("damaged", "f32");
 }
 

@@ -8,9 +8,7 @@ static const char START[] = "train configs/tiny.yaml -n %d -o @/%s --set train.s
                             "--set survival.balance=off";
 
 static program start(int workers, const char *run, int steps) {
-    char line[256];
-    snprintf(line, sizeof line, START, workers, run, steps);
-    return program_start(line, 0);
+    return startf(START, workers, run, steps);
 }
 
 #ifdef __SANITIZE_ADDRESS__
@@ -212,12 +210,11 @@ static void test_second_interrupt_early(void **state) {
 /* Whether the step in flight was given up; false if the signal came between two steps, or too
  * late. */
 static bool gives_up(const char *command) {
-    char line[1024], path[128], *output = NULL;
+    char path[128], *output = NULL;
     snprintf(path, sizeof path, "%s/given-up", folder);
     assert_ls_ok(ls_file_remove_tree(path, &(ls_error){0}), (ls_error){0});
-    snprintf(line, sizeof line,
-             "%s configs/tiny.yaml -o @/given-up --set survival.stop_s=0" LONG_STEPS, command);
-    program p = program_start(line, 0);
+    program p =
+        startf("%s configs/tiny.yaml -o @/given-up --set survival.stop_s=0" LONG_STEPS, command);
     wait_for_file("given-up/metrics.jsonl");
     kill(p.pid, SIGTERM);
     int code = program_end(&p, &output);

@@ -20,9 +20,7 @@ static host start(int workers, const char *run, const char *how, const char *mor
 }
 
 static void shell(const char *line, const char *run) {
-    char all[512];
-    snprintf(all, sizeof all, "cd '%s' && R=%s && %s", folder, run, line);
-    assert_int_equal(system(all), 0);
+    shellf("cd '%s' && R=%s && %s", folder, run, line);
 }
 
 /* ---- what may be wrong ---- */

@@ -9,17 +9,13 @@ static const char START[] = "train configs/tiny.yaml -n 2 -o @/%s --set train.st
 
 static int make_base(void **state) {
     if (folder_make(state) != 0) return -1;
-    char line[512];
-    snprintf(line, sizeof line, START, "base", 20, "");
-    expect(line, 0, NULL);
+    expectf(0, NULL, START, "base", 20, "");
     shell_of_run("base", "grep -q '\"started\"' $m && sed -i '/\"started\"/d' $m");
     return 0;
 }
 
 static void ledger(const char *run, int code, const char *says) {
-    char line[128];
-    snprintf(line, sizeof line, "ckpt ledger @/%s", run);
-    expect(line, code, says);
+    expectf(code, says, "ckpt ledger @/%s", run);
 }
 
 /* What `sed` or another command does to the log of 20 steps, without the line of its start, with an evaluation after step 10 (line
@@ -121,11 +117,10 @@ static void test_gaps(void **state) {
 /* If the file is removed while a run trains, only its lines are lost. */
 static void test_taken_away(void **state) {
     (void)state;
-    char line[512], *output = NULL;
+    char *output = NULL;
     shell_of_run("away", "cp -r base $r");
     pace("away", 25);
-    snprintf(line, sizeof line, START, "away", 50, " --resume");
-    program p = program_start(line, 0);
+    program p = startf(START, "away", 50, " --resume");
     shell_of_run("away", "until grep -q '\"step\": 26,' $m; do sleep 0.02; done; rm $m");
     let_go("away");
     assert_int_equal(program_end(&p, &output), 0);
@@ -136,13 +131,12 @@ static void test_taken_away(void **state) {
 
 /* 5 GB: a worker is killed, the run ends without an error, and can be resumed. */
 static void large(const char *run, const char *how) {
-    char line[512], *output = NULL;
+    char *output = NULL;
     pid_t pids[8];
     shell_of_run(run, "cp -r base $r");
     shell_of_run(run, how);
     pace(run, 25);
-    snprintf(line, sizeof line, START, run, 40, " --resume");
-    program p = program_start(line, 0);
+    program p = startf(START, run, 40, " --resume");
     shell_of_run(run, "until tail -c 1000 $m | grep -q '\"step\": 26,'; do sleep 0.02; done");
     assert_true(children_of(p.pid, pids, 8) >= 2);
     kill(pids[0], SIGKILL);
@@ -151,8 +145,7 @@ static void large(const char *run, const char *how) {
     if (code != 0 || !strstr(output, "was killed"))
         fail_msg("%s: exit code %d:\n%s", run, code, output);
     free(output);
-    snprintf(line, sizeof line, START, run, 50, " --resume");
-    expect(line, 0, "validation loss");
+    expectf(0, "validation loss", START, run, 50, " --resume");
 }
 
 static void test_large(void **state) {

@@ -31,7 +31,7 @@ static int make(void **state) {
 /* data: lines of the group `data`, in which "@" stands for the directory. */
 static void train_on(const char *run, const char *data, const char *more, int code,
                      const char *says) {
-    char line[512], name[64];
+    char name[64];
     ls_buf text = {0};
     ls_buf_printf(&text, "model: {kind: mlp, classes: 3, input: {image: [8, 8, 1]}}\n"
                          "train: {steps: 50, batch: 16, virtual_workers: 4, eval_every: 0}\n"
@@ -45,8 +45,7 @@ static void train_on(const char *run, const char *data, const char *more, int co
     snprintf(name, sizeof name, "%s.yaml", run);
     write_file(name, text.data, text.len);
     ls_buf_free(&text);
-    snprintf(line, sizeof line, "train @/%s.yaml -o @/%s %s", run, run, more);
-    expect(line, code, says);
+    expectf(code, says, "train @/%s.yaml -o @/%s %s", run, run, more);
 }
 
 /* augment: the value of data.augment; NULL: none. */
@@ -64,11 +63,10 @@ static void train(const char *run, const char *augment, const char *more, int co
 #define BLOCKS  "--set data.order=blocks --set data.block=8 --set data.window=4 "
 
 static void has_hash(const char *run, const char *hash, bool same) {
-    char own[256], line[128];
+    char own[256];
     hash_of(run, own);
     assert_int_equal(strcmp(own, hash) == 0, same);
-    snprintf(line, sizeof line, "ckpt ledger @/%s", run);
-    expect(line, 0, "was used exactly once in each of 2 complete epochs");
+    expectf(0, "was used exactly once in each of 2 complete epochs", "ckpt ledger @/%s", run);
 }
 
 static void test_same_bits(void **state) {

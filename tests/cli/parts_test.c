@@ -58,14 +58,10 @@ static bool has(const char *run, const char *name) {
  * wait. */
 static void same_as_of_threads(const char *run, int step) {
     static const char *const names[] = {"model.safetensors", "optimizer.safetensors"};
-    char line[512];
-    snprintf(line, sizeof line, "ckpt verify @/%s/checkpoints/step-%d", run, step);
-    expect(line, 0, ": good: step ");
+    expectf(0, ": good: step ", "ckpt verify @/%s/checkpoints/step-%d", run, step);
     for (int i = 0; i < 2; i++) {
-        snprintf(line, sizeof line,
-                 "cmp %s/undisturbed/checkpoints/step-%d/%s %s/%s/checkpoints/step-%d/%s", folder,
-                 step, names[i], folder, run, step, names[i]);
-        assert_int_equal(system(line), 0);
+        shellf("cmp %s/undisturbed/checkpoints/step-%d/%s %s/%s/checkpoints/step-%d/%s", folder,
+               step, names[i], folder, run, step, names[i]);
     }
 }
 

@@ -21,11 +21,10 @@ static int make(void **state) {
 }
 
 static void has_bits(const char *run) {
-    char hash[256], line[64];
+    char hash[256];
     hash_of(run, hash);
     if (strcmp(hash, grown) != 0) fail_msg("%s: %s, not %s", run, hash, grown);
-    snprintf(line, sizeof line, "ckpt ledger @/%s", run);
-    expect(line, 0, ": clean: 40 steps");
+    expectf(0, ": clean: 40 steps", "ckpt ledger @/%s", run);
 }
 
 static void test_layouts(void **state) {

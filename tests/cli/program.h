@@ -100,6 +100,18 @@ static int program_end(program *p, char **output_p) {
     return WIFEXITED(how) ? WEXITSTATUS(how) : 128 + WTERMSIG(how);
 }
 
+/* program_start() with a line that is formatted. */
+static inline __attribute__((format(printf, 1, 2))) program startf(const char *fmt, ...) {
+    char *line = NULL;
+    va_list args;
+    va_start(args, fmt);
+    assert_true(vasprintf(&line, fmt, args) >= 0);
+    va_end(args);
+    program p = program_start(line, 0);
+    free(line);
+    return p;
+}
+
 static int run_program(const char *line, char **output_p) {
     program p = program_start(line, 0);
     return program_end(&p, output_p);
@@ -115,6 +127,29 @@ static inline void expect(const char *line, int code, const char *says) {
         fail();
     }
     free(output);
+}
+
+/* expect() with a line that is formatted. */
+static inline __attribute__((format(printf, 3, 4))) void expectf(int code, const char *says,
+                                                                 const char *fmt, ...) {
+    char *line = NULL;
+    va_list args;
+    va_start(args, fmt);
+    assert_true(vasprintf(&line, fmt, args) >= 0);
+    va_end(args);
+    expect(line, code, says);
+    free(line);
+}
+
+/* Runs a command of the shell, which must succeed. */
+static inline __attribute__((format(printf, 1, 2))) void shellf(const char *fmt, ...) {
+    char *line = NULL;
+    va_list args;
+    va_start(args, fmt);
+    assert_true(vasprintf(&line, fmt, args) >= 0);
+    va_end(args);
+    if (system(line) != 0) fail_msg("%s", line);
+    free(line);
 }
 
 /* As expect(), and the output must be a single line. */
@@ -219,10 +254,7 @@ static inline void hash_of(const char *run, char hash[256]) {
 
 /* Runs shell commands in the test's directory; $r is the run directory, $m its metrics.jsonl. */
 static inline void shell_of_run(const char *run, const char *what) {
-    char line[1024];
-    int n = snprintf(line, sizeof line, "cd %s && r=%s/%s && m=$r/metrics.jsonl && %s", folder,
-                     folder, run, what);
-    if (n >= (int)sizeof line || system(line) != 0) fail_msg("%s", line);
+    shellf("cd %s && r=%s/%s && m=$r/metrics.jsonl && %s", folder, folder, run, what);
 }
 
 /* ---- output ---- */

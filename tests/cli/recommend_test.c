@@ -95,9 +95,7 @@ static int make(void **state) {
 #define TRAIN "train @/mf.yaml -o @/%s --set data.path=@/ratings.csv "
 
 static void train(const char *run, const char *more, int code, const char *says) {
-    char line[1024];
-    snprintf(line, sizeof line, TRAIN "%s", run, more);
-    expect(line, code, says);
+    expectf(code, says, TRAIN "%s", run, more);
 }
 
 static void has_bits_of_alone(const char *run) {
@@ -158,14 +156,13 @@ static void test_clicks(void **state) {
     (void)state;
     static const char *const kinds[] = {"dlrm.yaml", "dlrm.yaml --set model.kind=wide_deep",
                                         "bare.yaml"};
-    char line[512], one[256], hash[256];
+    char one[256], hash[256];
     for (int k = 0; k < 3; k++)
         for (int n = 1; n <= 5; n += 2) {
             char run[32];
             snprintf(run, sizeof run, "clicks-%d-%d", k, n);
-            snprintf(line, sizeof line, "train @/%s -o @/%s -n %d --set data.path=@/ratings.csv",
-                     kinds[k], run, n);
-            expect(line, 0, ", auc 0.");
+            expectf(0, ", auc 0.", "train @/%s -o @/%s -n %d --set data.path=@/ratings.csv",
+                    kinds[k], run, n);
             hash_of(run, n == 1 ? one : hash);
             if (n > 1) assert_string_equal(hash, one);
         }
@@ -176,15 +173,14 @@ static void test_hashed(void **state) {
     (void)state;
     static const char *const layouts[] = {"-n 1", "-n 3 --set model.sparse=on",
                                           "-n 2 --set model.sparse=on --set parallel.zero=0"};
-    char line[512], one[256], hash[256];
+    char one[256], hash[256];
     for (int k = 0; k < 3; k++) {
         char run[32];
         snprintf(run, sizeof run, "hashed-%d", k);
-        snprintf(line, sizeof line,
-                 "train @/hashed.yaml -o @/%s %s --set data.path=@/ratings.csv --set "
-                 "optim.optimizer=rowwise_adagrad --set optim.weight_decay=0 --set optim.clip=0",
-                 run, layouts[k]);
-        expect(line, 0, ", auc 0.");
+        expectf(0, ", auc 0.",
+                "train @/hashed.yaml -o @/%s %s --set data.path=@/ratings.csv --set "
+                "optim.optimizer=rowwise_adagrad --set optim.weight_decay=0 --set optim.clip=0",
+                run, layouts[k]);
         hash_of(run, k == 0 ? one : hash);
         if (k > 0) assert_string_equal(hash, one);
     }
@@ -279,9 +275,8 @@ static void check_pairs(const char *run, const char *name, bool rates, int lines
     weights w = open_weights(run, rates);
     char *output = NULL;
     char user[16], item[16], command[256], want[64];
-    snprintf(command, sizeof command, "predict @/%s @/pairs.csv -n 3 -o @/pairs-of-%s.csv", run,
-             run);
-    expect(command, 0, "2 of 71 rows have a user or an item that the training data do not have");
+    expectf(0, "2 of 71 rows have a user or an item that the training data do not have",
+            "predict @/%s @/pairs.csv -n 3 -o @/pairs-of-%s.csv", run, run);
     snprintf(command, sizeof command, "predict @/%s @/pairs.csv", run);
     assert_int_equal(run_program(command, &output), 0);
     char *text = strstr(output, "sample,");

@@ -48,9 +48,8 @@ static void check_list(const char *name, int64_t *rows_p) {
 /* 30 images of noise, each with its kind in a member of JSON. */
 static void write_archive(void) {
     static uint8_t pixels[8 * 8 * 3];
-    char name[300], json[64], command[600];
-    snprintf(command, sizeof command, "mkdir %s/kinds", folder);
-    assert_int_equal(system(command), 0);
+    char name[300], json[64];
+    shellf("mkdir %s/kinds", folder);
     for (int i = 0; i < 30; i++) {
         png_image image = {.version = PNG_IMAGE_VERSION, .width = 8, .height = 8};
         image.format = PNG_FORMAT_RGB;
@@ -62,8 +61,7 @@ static void write_archive(void) {
         snprintf(json, sizeof json, "{\"kind\": \"%s\"}", i % 2 ? "red, \\\"deep\\\"" : "blue");
         write_file(name, json, strlen(json));
     }
-    snprintf(command, sizeof command, "cd %s/kinds && tar cf ../kinds.tar *", folder);
-    assert_int_equal(system(command), 0);
+    shellf("cd %s/kinds && tar cf ../kinds.tar *", folder);
 }
 
 /* Classes have their names whatever their field is called; a metric that is asked for is the usual
@@ -95,7 +93,6 @@ static void test_other_field(void **state) {
 
 static void test_results(void **state) {
     (void)state;
-    char command[512];
     int64_t rows = 0;
     char *output = NULL;
     assert_int_equal(run_program(RUN "-n 2 -o @/two", &output), 0);
@@ -108,21 +105,14 @@ static void test_results(void **state) {
     free(output);
     static const char *const left[] = {"confusion.svg", "mistakes.svg", "mistakes.csv"};
     for (int i = 0; i < 3; i++) { /* the same for any number of workers */
-        snprintf(command, sizeof command, "cmp %s/one/%s %s/two/%s", folder, left[i], folder,
-                 left[i]);
-        assert_int_equal(system(command), 0);
+        shellf("cmp %s/one/%s %s/two/%s", folder, left[i], folder, left[i]);
     }
-    snprintf(command, sizeof command, "grep -q 'automobile' %s/one/confusion.svg", folder);
-    assert_int_equal(system(command), 0);
+    shellf("grep -q 'automobile' %s/one/confusion.svg", folder);
     check_list("one/mistakes.csv", &rows);
     assert_true(rows > 0 && rows <= 36);
     frame_check_file(folder, "one/mistakes.svg");
-    snprintf(command, sizeof command, "test $(grep -c '^<image ' %s/one/mistakes.svg) = %lld",
-             folder, (long long)rows);
-    assert_int_equal(system(command), 0);
-    snprintf(command, sizeof command,
-             "grep -q '\"val_accuracy\": 0.*\"val_top5\": 0' %s/one/metrics.jsonl", folder);
-    assert_int_equal(system(command), 0);
+    shellf("test $(grep -c '^<image ' %s/one/mistakes.svg) = %lld", folder, (long long)rows);
+    shellf("grep -q '\"val_accuracy\": 0.*\"val_top5\": 0' %s/one/metrics.jsonl", folder);
 }
 
 static void test_eval(void **state) {
@@ -171,9 +161,7 @@ static void test_several(void **state) {
     assert_string_equal(one, two);
     free(one);
     free(two);
-    char command[512];
-    snprintf(command, sizeof command, "cmp %s/s1/kinds.svg %s/s3/kinds.svg", folder, folder);
-    assert_int_equal(system(command), 0);
+    shellf("cmp %s/s1/kinds.svg %s/s3/kinds.svg", folder, folder);
     expect("eval @/s1 --json", 0, "\"metrics\": {\"r2\": ");
     expect("check @/several.yaml --set data.path=@/several.jsonl", 0, "users ");
     expect(SEVERAL "model.metrics=[rmse] -o @/bad", 1,

@@ -10,18 +10,11 @@
 
 static char bits[2][256]; /* hashes of the undisturbed runs: on a text, on samples */
 
-static void shell(const char *line) {
-    char all[1024];
-    snprintf(all, sizeof all, "cd '%s' && %s", folder, line);
-    assert_int_equal(system(all), 0);
-}
+static void shell(const char *line) { shellf("cd '%s' && %s", folder, line); }
 
 static void begin(const char *run, const char *config, const char *more) {
-    char line[512];
-    snprintf(line, sizeof line, "train %s -o @/%s --until 4 %s%s", config, run, SETTINGS, more);
-    expect(line, 75, NULL);
-    snprintf(line, sizeof line, "train --resume @/%s --until 8", run);
-    expect(line, 75, NULL);
+    expectf(75, NULL, "train %s -o @/%s --until 4 %s%s", config, run, SETTINGS, more);
+    expectf(75, NULL, "train --resume @/%s --until 8", run);
 }
 
 static void finish(const char *run, char hash[256]) {

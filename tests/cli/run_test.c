@@ -18,11 +18,8 @@ static void test_codes(void **state) {
     write_script("kill.sh", "kill -$1 $$\nsleep 20\n");
     write_script("plain", "not a program");
     for (int n = 1; n <= 3; n++) {
-        char line[64];
-        snprintf(line, sizeof line, "run -n %d sh @/exit.sh 0", n);
-        expect(line, 0, "");
-        snprintf(line, sizeof line, "run -n %d sh @/exit.sh 3", n);
-        expect(line, 3, "ended with exit code 3");
+        expectf(0, "", "run -n %d sh @/exit.sh 0", n);
+        expectf(3, "ended with exit code 3", "run -n %d sh @/exit.sh 3", n);
     }
     expect("run -n 2 sh @/exit.sh 255", 255, "ended with exit code 255");
     expect("run -n 2 sh @/kill.sh KILL", 137, "was killed by signal 9");
@@ -178,9 +175,8 @@ static void test_failure_ends_all(void **state) {
                             "echo $$ > $1/pid.$2.$LOCKSTEP_RANK\nexec sleep 1000\n");
     static const char *const how[] = {"soft", "hard"};
     for (int i = 0; i < 2; i++) {
-        char line[64], name[32], *output = NULL;
-        snprintf(line, sizeof line, "run -n 3 sh @/fail.sh @ %s", how[i]);
-        program p = program_start(line, 0);
+        char name[32], *output = NULL;
+        program p = startf("run -n 3 sh @/fail.sh @ %s", how[i]);
         pid_t pids[2];
         for (int r = 0; r < 2; r++) {
             snprintf(name, sizeof name, "pid.%s.%d", how[i], r + 1);
@@ -203,10 +199,9 @@ static void test_signals(void **state) {
                             "echo $$ > $1/ready.$2.$LOCKSTEP_RANK\n"
                             "while :; do sleep 0.02; done\n");
     for (int i = 0; i < 3; i++) {
-        char line[64], name[32], *output = NULL;
+        char name[32], *output = NULL;
         int code = i == 1 ? 5 : 0;
-        snprintf(line, sizeof line, "run -n 2 sh @/heed.sh @ %s %d", names[i], code);
-        program p = program_start(line, 0);
+        program p = startf("run -n 2 sh @/heed.sh @ %s %d", names[i], code);
         for (int r = 0; r < 2; r++) {
             snprintf(name, sizeof name, "ready.%s.%d", names[i], r);
             pid_of(name);

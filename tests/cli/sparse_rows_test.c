@@ -27,9 +27,7 @@ static const char CONFIG[] =
     "--set model.steps_to_live=%d"
 
 static void train(const char *run, const char *how, int freq, int live) {
-    char line[1024];
-    snprintf(line, sizeof line, TRAIN, run, how, freq, live);
-    expect(line, 0, NULL);
+    expectf(0, NULL, TRAIN, run, how, freq, live);
 }
 
 static int make(void **state) {
@@ -150,9 +148,7 @@ static void test_same_bits(void **state) {
           FREQ, LIVE);
     has_bits("replicas", "both");
     has_bits("apart", "both");
-    char line[1024];
-    snprintf(line, sizeof line, TRAIN, "resumed", "-n 3 --until 75", FREQ, LIVE);
-    expect(line, 75, NULL);
+    expectf(75, NULL, TRAIN, "resumed", "-n 3 --until 75", FREQ, LIVE);
     expect("train --resume @/resumed -n 2", 0, NULL);
     has_bits("resumed", "both");
 }
@@ -161,23 +157,21 @@ static void test_same_bits(void **state) {
 static void test_sgd(void **state) {
     (void)state;
     static const char SGD[] = "--set optim.optimizer=sgd --set optim.lr_decay=0";
-    char how[256], line[1024];
+    char how[256];
     snprintf(how, sizeof how, "-n 1 --set train.from=@/both %s", SGD);
     train("sgd", how, FREQ, LIVE);
     snprintf(how, sizeof how, "-n 2 --set train.from=@/both --until 50 %s", SGD);
-    snprintf(line, sizeof line, TRAIN, "sgd-2", how, FREQ, LIVE);
-    expect(line, 75, NULL);
+    expectf(75, NULL, TRAIN, "sgd-2", how, FREQ, LIVE);
     expect("train --resume @/sgd-2 -n 3 --set parallel.transport=thread", 0, NULL);
     has_bits("sgd-2", "sgd");
 }
 
 static void test_killed(void **state) {
     (void)state;
-    char line[1024], *output = NULL;
+    char *output = NULL;
     int times = 0;
     pace("killed", 1);
-    snprintf(line, sizeof line, TRAIN, "killed", "-n 3", FREQ, LIVE);
-    program p = program_start(line, 0);
+    program p = startf(TRAIN, "killed", "-n 3", FREQ, LIVE);
     for (int i = 1; i <= 6; i++) {
         pid_t pids[16];
         pace("killed", 18 * i);

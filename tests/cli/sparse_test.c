@@ -27,11 +27,7 @@ static const char CONFIG[] =
 
 #define TRAIN "train @/mf.yaml -o @/%s --set data.path=@/ratings.csv --set model.sparse=on "
 
-static void train(const char *run, const char *more) {
-    char line[1024];
-    snprintf(line, sizeof line, TRAIN "%s", run, more);
-    expect(line, 0, NULL);
-}
+static void train(const char *run, const char *more) { expectf(0, NULL, TRAIN "%s", run, more); }
 
 static const char WITH_ADAM[] = " --set optim.optimizer=adam --set optim.lr=0.01 "
                                 "--set optim.clip=1 --set optim.weight_decay=0.01";
@@ -88,11 +84,10 @@ static bool is_over(const program *p) {
 
 /* Kills workers at any moment of a step: the run is not slowed down. */
 static void killed(const char *run, const char *more, bool all, const char *wanted) {
-    char line[1024], *output = NULL;
+    char *output = NULL;
     unsigned seed = 7;
     int times = 0;
-    snprintf(line, sizeof line, TRAIN "%s", run, more);
-    program p = program_start(line, 0);
+    program p = startf(TRAIN "%s", run, more);
     while (times < KILLS && !is_over(&p)) {
         pid_t pids[16];
         seed = seed * 1103515245u + 12345u;
@@ -124,8 +119,7 @@ static void test_resumed(void **state) {
     (void)state;
     char line[1024], *output = NULL;
     pace("resumed", 40);
-    snprintf(line, sizeof line, TRAIN "-n 2 %s", "resumed", WITH_ADAM);
-    program p = program_start(line, 0);
+    program p = startf(TRAIN "-n 2 %s", "resumed", WITH_ADAM);
     wait_for_file("resumed/checkpoints/step-40");
     kill(p.pid, SIGKILL);
     let_go("resumed");
@@ -136,8 +130,7 @@ static void test_resumed(void **state) {
     has_bits("resumed", adam);
 
     pace("stopped", 40);
-    snprintf(line, sizeof line, TRAIN "-n 3", "stopped");
-    p = program_start(line, 0);
+    p = startf(TRAIN "-n 3", "stopped");
     wait_for_file("stopped/checkpoints/step-40");
     kill(p.pid, SIGTERM);
     let_go("stopped");
@@ -160,11 +153,10 @@ static const char ROWWISE[] = " --set optim.optimizer=rowwise_adagrad";
 static void test_rowwise(void **state) {
     (void)state;
     char line[1024], rowwise[256];
-    snprintf(line, sizeof line,
-             "train @/mf.yaml -o @/rowwise -n 3 --set data.path=@/ratings.csv --set "
-             "parallel.zero=0 %s",
-             ROWWISE);
-    expect(line, 0, NULL);
+    expectf(0, NULL,
+            "train @/mf.yaml -o @/rowwise -n 3 --set data.path=@/ratings.csv --set "
+            "parallel.zero=0 %s",
+            ROWWISE);
     hash_of("rowwise", rowwise);
     assert_string_not_equal(rowwise, dense);
     static const char *const layouts[][2] = {{"rowwise-one", "-n 1"},
@@ -177,8 +169,7 @@ static void test_rowwise(void **state) {
     }
     snprintf(line, sizeof line, "-n 3 %s", ROWWISE);
     killed("rowwise-killed", line, false, rowwise);
-    snprintf(line, sizeof line, TRAIN "-n 2 --until 120 %s", "rowwise-resumed", ROWWISE);
-    expect(line, 75, NULL);
+    expectf(75, NULL, TRAIN "-n 2 --until 120 %s", "rowwise-resumed", ROWWISE);
     snprintf(line, sizeof line, "-n 3 --resume %s", ROWWISE);
     train("rowwise-resumed", line);
     has_bits("rowwise-resumed", rowwise);
@@ -197,9 +188,8 @@ static void test_rowwise(void **state) {
     }
     ls_buf_free(&b);
     /* 400 and 700 rows of 12 numbers and 700 of one, each with its sum */
-    snprintf(line, sizeof line,
-             "plan @/mf.yaml -n 2 --set data.path=@/ratings.csv --set model.sparse=on %s", ROWWISE);
-    expect(line, 0, "tables of a host              0.063  one copy of weights and sum");
+    expectf(0, "tables of a host              0.063  one copy of weights and sum",
+            "plan @/mf.yaml -n 2 --set data.path=@/ratings.csv --set model.sparse=on %s", ROWWISE);
 }
 
 /* The plan of a step, without what it says of the tables' memory; free() it. */

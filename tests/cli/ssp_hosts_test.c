@@ -29,9 +29,8 @@ static pair two(const char *run, const char *bits, int here, int there) {
 
 /* By one worker of one host. */
 static void undisturbed(const char *run, const char *bits) {
-    char line[1024];
-    snprintf(line, sizeof line, "train configs/tiny.yaml -n 1 -o @/%s %s %s", run, SETTINGS, bits);
-    expect(line, 0, "gradients that each worker has computed: ");
+    expectf(0, "gradients that each worker has computed: ",
+            "train configs/tiny.yaml -n 1 -o @/%s %s %s", run, SETTINGS, bits);
 }
 
 static long of_other_hosts(const host *h) {

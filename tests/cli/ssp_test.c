@@ -12,9 +12,7 @@ static const char START[] = "train configs/tiny.yaml -n %d -o @/%s --set train.s
                             "--set checkpoint.every=15 --set log.every=1000 %s";
 
 static program start(int workers, const char *run, const char *more) {
-    char line[640];
-    snprintf(line, sizeof line, START, workers, run, more);
-    return program_start(line, 0);
+    return startf(START, workers, run, more);
 }
 
 static void end(program *p, int code, const char *says) {
@@ -69,10 +67,9 @@ static void test_workers(void **arg) {
 /* One weight w, and samples (1, 3): the gradient is 2 (w - 3). Returns the losses of the steps. */
 static int losses_of(const char *run, const char *more, double *losses, int most) {
     char line[640], path[256], text[512];
-    snprintf(line, sizeof line,
-             "train @/line.yaml --set data.path=@/line.csv -n 3 -o @/%s --set sync.mode=ssp %s",
-             run, more);
-    expect(line, 0, NULL);
+    expectf(0, NULL,
+            "train @/line.yaml --set data.path=@/line.csv -n 3 -o @/%s --set sync.mode=ssp %s", run,
+            more);
     snprintf(path, sizeof path, "%s/%s/metrics.jsonl", folder, run);
     FILE *f = fopen(path, "r");
     int n = 0;

@@ -27,16 +27,12 @@ static unsigned draw(unsigned below) {
 }
 
 static program start(int workers, const char *run, const char *more) {
-    char line[512];
-    snprintf(line, sizeof line, START, workers, run, STEPS, more);
-    return program_start(line, 0);
+    return startf(START, workers, run, STEPS, more);
 }
 
 /* A start that ends by itself with this exit code and this message. */
 static void start_ends(const char *run, const char *more, int code, const char *says) {
-    char line[512];
-    snprintf(line, sizeof line, START, 2, run, STEPS, more);
-    expect(line, code, says);
+    expectf(code, says, START, 2, run, STEPS, more);
 }
 
 /* The shell's exit code for a line in the test's folder. */
@@ -79,9 +75,8 @@ static int start_behind(const char *words, const char *run, const char *more, ch
 static char undisturbed[256];
 
 static void is_whole(const char *run) {
-    char line[128], got[256];
-    snprintf(line, sizeof line, "ckpt ledger @/%s", run);
-    expect(line, 0, ": clean: 40 steps");
+    char got[256];
+    expectf(0, ": clean: 40 steps", "ckpt ledger @/%s", run);
     hash_of(run, got);
     assert_string_equal(got, undisturbed);
 }
@@ -286,11 +281,9 @@ static void test_no_memory(void **state) {
 /* Workers that a launcher has started. */
 static void test_failed_launch(void **state) {
     (void)state;
-    char line[512];
-    snprintf(line, sizeof line,
-             "run -n 2 %s train configs/tiny.yaml -o @/failing/failed --set data.path=@/no-text",
-             LOCKSTEP_PROGRAM);
-    expect(line, 1, "no-text: can't be opened");
+    expectf(1, "no-text: can't be opened",
+            "run -n 2 %s train configs/tiny.yaml -o @/failing/failed --set data.path=@/no-text",
+            LOCKSTEP_PROGRAM);
     assert_false(file_exists("failing"));
 }
 

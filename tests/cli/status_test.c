@@ -9,9 +9,7 @@
 static const char TRAIN[] = "train configs/tiny.yaml -n 2 " SMALLER "--set log.every=1000 ";
 
 static void train(const char *run, const char *more, int code) {
-    char line[1024];
-    snprintf(line, sizeof line, "%s -o @/%s %s", TRAIN, run, more);
-    expect(line, code, NULL);
+    expectf(code, NULL, "%s -o @/%s %s", TRAIN, run, more);
 }
 
 /* The object that `status --json` prints for one run; ls_json_free() it. */

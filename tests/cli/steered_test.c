@@ -13,18 +13,13 @@
 
 static char steered[256]; /* the hash of a run that was steered from step 11 on */
 
-static void begin(const char *run) {
-    char line[1024];
-    snprintf(line, sizeof line, LINE "-n 2 -o @/%s --until 10", run);
-    expect(line, 75, NULL);
-}
+static void begin(const char *run) { expectf(75, NULL, LINE "-n 2 -o @/%s --until 10", run); }
 
 static void has_bits(const char *run) {
-    char hash[256], line[64];
+    char hash[256];
     hash_of(run, hash);
     assert_string_equal(hash, steered);
-    snprintf(line, sizeof line, "ckpt ledger @/%s", run);
-    expect(line, 0, LR DECAY);
+    expectf(0, LR DECAY, "ckpt ledger @/%s", run);
 }
 
 static void test_recorded(void **state) {

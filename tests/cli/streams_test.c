@@ -37,10 +37,8 @@ static void same_bits(const char *run) {
 }
 
 static int make_whole(void **state) {
-    char line[512];
     if (folder_make(state) != 0) return -1;
-    snprintf(line, sizeof line, TRAIN, "whole", STEPS, "");
-    expect(line, 0, "validation loss");
+    expectf(0, "validation loss", TRAIN, "whole", STEPS, "");
     hash_of("whole", whole);
     return 0;
 }
@@ -54,11 +52,10 @@ static void test_reader_gone(void **state) {
                  {"gone-threads", "", "--set parallel.transport=thread"},
                  {"gone-launched", "run -n 2 " LOCKSTEP_PROGRAM " ", ""}};
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
-        char line[512], train[512], text[64], *output = NULL;
+        char train[512], text[64], *output = NULL;
         snprintf(train, sizeof train, TRAIN, kinds[i].run, STEPS, kinds[i].more);
         if (*kinds[i].before) memmove(strstr(train, "-n 2"), "    ", 4);
-        snprintf(line, sizeof line, "%s%s", kinds[i].before, train);
-        program p = program_start(line, 0);
+        program p = startf("%s%s", kinds[i].before, train);
         assert_true(read(p.out, text, sizeof text) > 0);
         close(p.out);
         p.out = open("/dev/null", O_RDONLY | O_CLOEXEC);
@@ -100,8 +97,7 @@ static void test_interrupt_with_tee(void **state) {
     kill(-train, SIGINT);
     let_go("tee");
     assert_int_equal(exit_code(train), 75);
-    snprintf(line, sizeof line, TRAIN, "tee", STEPS, "--resume");
-    expect(line, 0, "continuing from");
+    expectf(0, "continuing from", TRAIN, "tee", STEPS, "--resume");
     same_bits("tee");
 }
 
@@ -132,8 +128,7 @@ static void test_terminal_closed(void **state) {
         for (int k = 0; k < 3; k++, sleep_ms(20)) kill(pid, SIGHUP);
         let_go(runs[i]);
         assert_int_equal(exit_code(pid), i >= 2 ? 0 : 75);
-        snprintf(line, sizeof line, TRAIN, runs[i], STEPS, "--resume");
-        expect(line, 0, i >= 2 ? "is complete" : "continuing from");
+        expectf(0, i >= 2 ? "is complete" : "continuing from", TRAIN, runs[i], STEPS, "--resume");
         same_bits(runs[i]);
     }
 }
@@ -144,16 +139,13 @@ static void test_closed(void **state) {
     static const char *const how[] = {">&- 2>/dev/null", "2>&- >/dev/null", ">&- 2>&- <&-",
                                       ">/dev/full 2>&1"};
     for (int i = 0; i < 4; i++) {
-        char line[1024], run[32], train[512];
+        char run[32], train[512];
         snprintf(run, sizeof run, "closed-%d", i);
         snprintf(train, sizeof train, TRAIN, run, STEPS, "");
         char *at = strchr(train, '@');
-        snprintf(line, sizeof line, LOCKSTEP_PROGRAM " %.*s%s%s %s", (int)(at - train), train,
-                 folder, at + 1, how[i]);
-        assert_int_equal(system(line), 0);
+        shellf(LOCKSTEP_PROGRAM " %.*s%s%s %s", (int)(at - train), train, folder, at + 1, how[i]);
         same_bits(run);
-        snprintf(line, sizeof line, "! grep -rv '^{' %s/%s/metrics.jsonl", folder, run);
-        assert_int_equal(system(line), 0);
+        shellf("! grep -rv '^{' %s/%s/metrics.jsonl", folder, run);
     }
 }
 
@@ -164,10 +156,9 @@ static void test_reader_stopped(void **state) {
     enum { MANY = 1500 }; /* lines, more than a pipe has room for */
     char line[512], some[65536], *output = NULL;
     pace("stopped", MANY);
-    snprintf(line, sizeof line, TRAIN, "stopped", MANY + 4,
-             "--set model.layers=1 --set train.batch=8 --set checkpoint.every=1500 "
-             "--set train.eval_every=0");
-    program p = program_start(line, 0);
+    program p = startf(TRAIN, "stopped", MANY + 4,
+                       "--set model.layers=1 --set train.batch=8 --set checkpoint.every=1500 "
+                       "--set train.eval_every=0");
     wait_for_file("stopped/checkpoints/step-1500");
     assert_true(read(p.out, some, sizeof some) > 0);
     let_go("stopped");

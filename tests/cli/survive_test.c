@@ -22,9 +22,7 @@ static unsigned draw(unsigned below) {
 }
 
 static program start(int workers, const char *run, int steps, const char *more) {
-    char line[1024];
-    snprintf(line, sizeof line, START, workers, run, steps, more);
-    return program_start(line, 0);
+    return startf(START, workers, run, steps, more);
 }
 
 /* From this step on the run is slow until check(). */
@@ -52,15 +50,14 @@ static int signal_children(const program *p, int number, int most, unsigned paus
 
 /* like: a run with the same bits. */
 static void check_like(program *p, const char *like, const char *run, int times, const char *what) {
-    char want[256], got[256], line[128], *output = NULL;
+    char want[256], got[256], *output = NULL;
     let_go(run);
     int code = program_end(p, &output);
     if (code != 0) fail_msg("%s: exit code %d:\n%s", run, code, output);
     hash_of(like, want);
     hash_of(run, got);
     if (strcmp(want, got) != 0) fail_msg("%s: other bits:\n%s%s%s", run, want, got, output);
-    snprintf(line, sizeof line, "ckpt ledger @/%s", run);
-    expect(line, 0, ": clean: ");
+    expectf(0, ": clean: ", "ckpt ledger @/%s", run);
     print_message("%s: %d workers %s\n", run, times, what);
     assert_true(times > 0);
     free(output);
@@ -213,7 +210,7 @@ static void test_all_killed(void **arg) {
 /* SIGTERM to the program while workers die: it stops after a step, with a checkpoint. */
 static void test_stop(void **arg) {
     (void)arg;
-    char line[512], *output = NULL;
+    char *output = NULL;
     program p = start_until(40, 3, "stop", "");
     wait_for_file("stop/checkpoints/step-30");
     signal_children(&p, SIGKILL, 1, 10);
@@ -222,8 +219,7 @@ static void test_stop(void **arg) {
     assert_int_equal(program_end(&p, &output), 75);
     assert_non_null(strstr(output, "continue with: "));
     free(output);
-    snprintf(line, sizeof line, START, 2, "stop", STEPS, "--resume");
-    p = program_start(line, 0);
+    p = startf(START, 2, "stop", STEPS, "--resume");
     check(&p, "stop", 1, "was killed before SIGTERM");
 }
 
@@ -333,13 +329,11 @@ static void test_bad_ledger(void **arg) {
         {"5s/\"first\": [0-9]*/\"first\": 1/", "metrics.jsonl:5: step 5 has "},
         {"4s/\"view\"/\"vew\"/", "metrics.jsonl:4: step 4 does not name its view"},
     };
-    char line[512], *output = NULL;
+    char *output = NULL;
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        snprintf(line, sizeof line,
-                 "rm -rf %s/bad && cp -r %s/undisturbed %s/bad && cd %s/bad && "
-                 "sed -i '/started/d' metrics.jsonl && sed -i '%s' metrics.jsonl",
-                 folder, folder, folder, folder, bad[i][0]);
-        assert_int_equal(system(line), 0);
+        shellf("rm -rf %s/bad && cp -r %s/undisturbed %s/bad && cd %s/bad && "
+               "sed -i '/started/d' metrics.jsonl && sed -i '%s' metrics.jsonl",
+               folder, folder, folder, folder, bad[i][0]);
         expect("ckpt ledger @/bad", 1, bad[i][1]);
     }
     assert_int_equal(run_program("ckpt ledger @/nothing", &output), 1);

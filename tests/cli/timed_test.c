@@ -37,8 +37,7 @@ static void test_bits(void **state) {
     hash_of("plain", want);
     for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
         snprintf(name, sizeof name, "way-%zu", i);
-        snprintf(line, sizeof line, LINE OFTEN "%s-o @/%s", ways[i], name);
-        expect(line, 0, NULL);
+        expectf(0, NULL, LINE OFTEN "%s-o @/%s", ways[i], name);
         hash_of(name, got);
         assert_string_equal(got, want);
         int n = checkpoints_of(name);

@@ -109,11 +109,9 @@ static void check_run(int n, const char *sets, int steps, const char *options, i
 
 static void test_traces_are_of_the_plan(void **state) {
     (void)state;
-    char line[128];
-    snprintf(line, sizeof line,
-             "train configs/tiny.yaml -n 1 -o @/plain --set optim.warmup=0 --set train.steps=%d",
-             STEPS);
-    expect(line, 0, NULL);
+    expectf(0, NULL,
+            "train configs/tiny.yaml -n 1 -o @/plain --set optim.warmup=0 --set train.steps=%d",
+            STEPS);
     for (int n = 1; n <= 3; n++) check_run(n, "", STEPS, "", 2, 3);
     check_run(5, "", STEPS, "", 2, 3);
 }

@@ -20,8 +20,7 @@ static inline void has_undisturbed_bits(const char *run) {
     char hash[256], line[128];
     hash_of(run, hash);
     assert_string_equal(hash, undisturbed);
-    snprintf(line, sizeof line, "ckpt ledger @/%s", run);
-    expect(line, 0, ": clean: 60 steps");
+    expectf(0, ": clean: 60 steps", "ckpt ledger @/%s", run);
 }
 
 #endif
