@@ -36,8 +36,8 @@ int ls_cores(void) {
 
 int ls_cores_among(int workers) {
     int mine = ls_cores();
-    bool apart = !limited && mine < workers && (long long)mine * workers <= nall;
-    return apart ? mine * workers : mine;
+    bool disjoint = !limited && mine < workers && (long long)mine * workers <= nall;
+    return disjoint ? mine * workers : mine;
 }
 
 void ls_cores_bind(int i, int n) {

@@ -31,20 +31,20 @@ void ls_slab_open(ls_slab *s, size_t size, size_t n) {
     *s = (ls_slab){.size = (least + ALIGN - 1) / ALIGN * ALIGN, .n = n};
 }
 
-static size_t chunk_nbytes(const ls_slab *s) { return ALIGN + s->n * s->size; }
+static size_t segment_nbytes(const ls_slab *s) { return ALIGN + s->n * s->size; }
 
-/* A chunk begins with its link. Pages of blocks that were never taken use no memory. */
-static void add_chunk(ls_slab *s, link *chunk) {
-    chunk->next = s->chunks;
-    s->chunks = chunk;
+/* A segment begins with its link. Pages of blocks that were never taken use no memory. */
+static void add_segment(ls_slab *s, link *segment) {
+    segment->next = s->segments;
+    s->segments = segment;
     s->left = s->n;
 }
 
 void ls_slab_close(ls_slab *s) {
-    for (link *chunk = s->chunks, *next; chunk; chunk = next) {
-        next = chunk->next;
-        ASAN_UNPOISON_MEMORY_REGION(chunk, chunk_nbytes(s));
-        free(chunk);
+    for (link *segment = s->segments, *next; segment; segment = next) {
+        next = segment->next;
+        ASAN_UNPOISON_MEMORY_REGION(segment, segment_nbytes(s));
+        free(segment);
     }
     *s = (ls_slab){0};
 }
@@ -52,18 +52,18 @@ void ls_slab_close(ls_slab *s) {
 void *ls_slab_try(ls_slab *s) {
     link *block = s->free;
     if (!block && !s->left) {
-        link *chunk = malloc(chunk_nbytes(s));
-        if (!chunk) return NULL;
-        add_chunk(s, chunk);
+        link *segment = malloc(segment_nbytes(s));
+        if (!segment) return NULL;
+        add_segment(s, segment);
     }
-    if (!block) return (unsigned char *)s->chunks + ALIGN + --s->left * s->size;
+    if (!block) return (unsigned char *)s->segments + ALIGN + --s->left * s->size;
     ASAN_UNPOISON_MEMORY_REGION(block, s->size);
     s->free = block->next;
     return block;
 }
 
 void *ls_slab_take(ls_slab *s) {
-    if (!s->free && !s->left) add_chunk(s, ls_realloc(NULL, chunk_nbytes(s)));
+    if (!s->free && !s->left) add_segment(s, ls_realloc(NULL, segment_nbytes(s)));
     return ls_slab_try(s);
 }
 

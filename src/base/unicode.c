@@ -26,7 +26,7 @@ static void set_changing(utf8proc_int32_t c) {
     if (c < END) changing[c / 8] |= (uint8_t)(1 << c % 8);
 }
 
-static utf8proc_ssize_t take_apart(utf8proc_int32_t c, utf8proc_int32_t *parts, size_t room) {
+static utf8proc_ssize_t decompose(utf8proc_int32_t c, utf8proc_int32_t *parts, size_t room) {
     int last = UTF8PROC_BOUNDCLASS_START;
     utf8proc_ssize_t n = utf8proc_decompose_char(c, parts, (utf8proc_ssize_t)room, OPTIONS, &last);
     if (n <= 0 || (size_t)n > room) abort(); /* c is not a character, or has more parts than any */
@@ -37,7 +37,7 @@ static void fill_table(void) {
     for (utf8proc_int32_t c = FIRST; c < END; c++) {
         utf8proc_int32_t parts[MOST_PARTS];
         if (c >= 0xd800 && c < 0xe000) continue;
-        utf8proc_ssize_t n = take_apart(c, parts, MOST_PARTS);
+        utf8proc_ssize_t n = decompose(c, parts, MOST_PARTS);
         for (utf8proc_ssize_t i = 1; i < n; i++) set_changing(parts[i]);
         n = utf8proc_normalize_utf32(parts, n, OPTIONS);
         if (n != 1 || parts[0] != c || class_of(c) != 0) set_changing(c);
@@ -76,7 +76,7 @@ static void compose(const uint8_t *text, size_t n, ls_buf *out) {
     uint32_t point = 0;
     for (size_t at = 0; at < n;) {
         at += ls_utf8_decode((const char *)text + at, n - at, &point);
-        count += (size_t)take_apart((utf8proc_int32_t)point, c + count, MOST_PARTS);
+        count += (size_t)decompose((utf8proc_int32_t)point, c + count, MOST_PARTS);
     }
     for (size_t i = 0, end; i < count; i = end) {
         for (end = i; end < count && class_of(c[end]) != 0;) end++;

@@ -13,10 +13,11 @@ typedef struct reader {
 } reader;
 
 /* Encodes the text, and hands it over; frees it. */
-static ls_status take(const reader *x, ls_chat_spans *spans, bool apart, ls_error *e) {
+static ls_status take(const reader *x, ls_chat_spans *spans, bool separate, ls_error *e) {
     ls_chat_tokens tokens = {0};
     ls_status s = ls_chat_encode(x->l->format, spans, &tokens, e);
-    ls_chat_sample sample = {.line = x->number, .apart = apart, .spans = spans, .tokens = &tokens};
+    ls_chat_sample sample = {
+        .line = x->number, .separate = separate, .spans = spans, .tokens = &tokens};
     if (s == LS_OK) x->l->take(x->l->arg, &sample);
     ls_chat_tokens_free(&tokens);
     ls_chat_spans_free(spans);
@@ -37,7 +38,7 @@ static ls_status take_answers(const reader *x, ls_error *e) {
 static ls_status encode_conversation(const reader *x, ls_error *e) {
     ls_chat_spans spans = {0};
     LS_TRY(ls_chat_spans_find(x->l->format, x->c, x->l->loss, &spans, e));
-    return spans.apart ? take_answers(x, e) : take(x, &spans, false, e);
+    return spans.separate ? take_answers(x, e) : take(x, &spans, false, e);
 }
 
 /* ---- pairs ---- */
@@ -52,7 +53,7 @@ static size_t count_answers(const ls_conversation *c) {
 /* One text of a pair: what it adds to the prompt is trained on. */
 static ls_status find_answer(const reader *x, ls_chat_spans *s_p, ls_error *e) {
     LS_TRY(ls_chat_spans_find(x->l->format, x->c, LS_CHAT_ASSISTANT, s_p, e));
-    if (!s_p->apart) return LS_OK;
+    if (!s_p->separate) return LS_OK;
     if (count_answers(x->c) == 1)
         return ls_chat_spans_answer(x->l->format, x->c, ls_json_count(x->c->messages) - 1, s_p, e);
     return ls_fail(e, LS_EINVAL,

@@ -7,11 +7,11 @@
 #include "chat/encode.h"
 #include "chat/unread.h"
 
-/* A sample: a conversation, or with `apart` one of its answers with what is before it; or a pair:
+/* A sample: a conversation, or with `separate` one of its answers with what is before it; or a pair:
  * its chosen text, and its rejected one. */
 typedef struct ls_chat_sample {
     uint64_t line; /* from 1; of an array: the element's number */
-    bool apart;
+    bool separate;
     const ls_chat_spans *spans;
     ls_chat_tokens *tokens; /* may be changed */
     const ls_chat_spans *rejected_spans;

@@ -44,7 +44,7 @@ static ls_status fail_prefix(const finder *x, size_t i) {
         i + 1);
 }
 
-/* Adds the answer of message i; `apart` is set if that needs a text of its own. */
+/* Adds the answer of message i; `separate` is set if that needs a text of its own. */
 static ls_status add_answer(const finder *x, size_t i) {
     ls_buf before = {0}, after = {0};
     const ls_buf *all = &x->s->text;
@@ -57,14 +57,14 @@ static ls_status add_answer(const finder *x, size_t i) {
     if (s == LS_OK && follows && stays)
         add_range(&x->s->trained, &x->s->ntrained, before.len, end->len);
     else
-        x->s->apart = true;
+        x->s->separate = true;
     ls_buf_free(&before);
     ls_buf_free(&after);
     return s;
 }
 
 static ls_status add_answers(const finder *x, bool only_last) {
-    for (size_t i = only_last ? x->n - 1 : x->c->nprompt; i < x->n && !x->s->apart; i++)
+    for (size_t i = only_last ? x->n - 1 : x->c->nprompt; i < x->n && !x->s->separate; i++)
         if (ls_message_is_learned(ls_json_at(x->c->messages, i))) LS_TRY(add_answer(x, i));
     return LS_OK;
 }
@@ -126,7 +126,7 @@ static ls_status find(const finder *x, ls_chat_loss loss) {
         add_range(&s->trained, &s->ntrained, 0, s->text.len);
     else
         LS_TRY(add_answers(x, loss == LS_CHAT_COMPLETION));
-    if (s->ntrained || s->apart) return LS_OK;
+    if (s->ntrained || s->separate) return LS_OK;
     return ls_fail(
         x->e, LS_EINVAL,
         loss == LS_CHAT_COMPLETION
@@ -145,9 +145,9 @@ ls_status ls_chat_spans_find(const ls_chat_format *f, const ls_conversation *c, 
     ls_chat_spans spans = {0};
     finder x = finder_of(f, c, &spans, e);
     ls_status s = find(&x, loss);
-    bool apart = s == LS_OK && spans.apart;
-    if (s != LS_OK || apart) ls_chat_spans_free(&spans);
-    spans.apart = apart;
+    bool separate = s == LS_OK && spans.separate;
+    if (s != LS_OK || separate) ls_chat_spans_free(&spans);
+    spans.separate = separate;
     if (s == LS_OK) *s_p = spans;
     return s;
 }

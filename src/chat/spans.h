@@ -16,8 +16,8 @@ typedef struct ls_chat_spans {
     size_t ntrained;
     ls_text_range *plain; /* [nplain] ascending: names of special tokens are text there */
     size_t nplain;
-    bool ends;  /* the token that ends a text comes after it */
-    bool apart; /* the template writes answers in another way when messages follow: each needs a
+    bool ends;     /* the token that ends a text comes after it */
+    bool separate; /* the template writes answers in another way when messages follow: each needs a
                    text of its own, ls_chat_spans_answer(), and nothing else is set */
 } ls_chat_spans;
 

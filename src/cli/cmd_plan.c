@@ -73,7 +73,7 @@ static ls_status choose_code(const ls_args *a, ls_config *c, int workers, ls_err
 static ls_status make(const ls_args *a, int *n_p, ls_config *c, ls_layout *l, ls_error *e) {
     int workers = *n_p;
     LS_TRY(read_config(a, c, e));
-    if (cli_value(a, LINK)) ls_layout_config_apart(c);
+    if (cli_value(a, LINK)) ls_layout_config_distributed(c);
     if (c->sync.mode == LS_SYNC_SSP)
         LS_TRY(ls_run_workers_ahead(c, workers, n_p, e));
     else
@@ -355,7 +355,7 @@ static int run_mesh(const ls_args *a, const cli_forecast *o, int workers, double
         c.parallel.mesh = LS_MESH_AUTO;
         s = ls_config_check(&c, "--mesh auto", &e);
     }
-    if (s == LS_OK && cli_value(a, LINK)) ls_layout_config_apart(&c);
+    if (s == LS_OK && cli_value(a, LINK)) ls_layout_config_distributed(&c);
     if (s == LS_OK) s = ls_run_workers_here(&c, workers, &workers, &e);
     if (s == LS_OK) s = choose_code(a, &c, workers, &e);
     if (s == LS_OK) s = cli_mesh_print(o, &c, workers, fit, &e);

@@ -108,9 +108,9 @@ static void lay_out(asked *a, size_t own_block) {
 static ls_status check_overlap(asked *a, size_t own_block, ls_error *e) {
     size_t size = ls_dtype_size(a->call.dtype);
     const unsigned char *in = a->in, *out = a->out;
-    bool apart =
+    bool disjoint =
         a->nin == 0 || a->nout == 0 || in + a->nin * size <= out || out + a->nout * size <= in;
-    if (apart) return LS_OK;
+    if (disjoint) return LS_OK;
     switch (a->call.what) {
     case LS_CALL_ALL_GATHER:
     case LS_CALL_GATHER:

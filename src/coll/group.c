@@ -77,7 +77,7 @@ static void unlink_group(ls_endpoint *p, ls_group *g) {
     pthread_mutex_unlock(&p->groups_lock);
 }
 
-enum { REQUESTS = 16 }; /* in a chunk of their slab */
+enum { REQUESTS = 16 }; /* in a segment of their slab */
 
 /* m->ranks are ranks of the endpoint; m->id is free at all members. */
 static ls_status open_group(ls_endpoint *p, const ls_shared_members *m, ls_group **g_p,

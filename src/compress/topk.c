@@ -17,8 +17,8 @@ enum { SAMPLE = 4096, SECOND = 16 * SAMPLE, COUNTERS = 1 << 11, CACHED = 1 << 12
 
 /* What work memory holds. */
 typedef struct topk_work {
-    uint64_t *keys;  /* [room] of the elements above the threshold, in their order */
-    uint64_t *apart; /* [room] those of them that are not certain */
+    uint64_t *keys;      /* [room] of the elements above the threshold, in their order */
+    uint64_t *uncertain; /* [room] those of them that are not certain */
 } topk_work;
 
 static size_t room_of(const ls_compression *how, size_t n) {
@@ -144,13 +144,13 @@ static uint64_t kth_key(const topk_work *w, size_t m, size_t k, float high) {
     uint64_t least = ls_select_key(high, 0);
     size_t certain = 0, open = 0;
     for (size_t i = 0; i < m; i++) {
-        w->apart[open] = w->keys[i];
+        w->uncertain[open] = w->keys[i];
         open += w->keys[i] <= least;
     }
     certain = m - open;
-    if (certain < k) return ls_select(w->apart, open, k - 1 - certain);
-    memcpy(w->apart, w->keys, m * sizeof *w->keys);
-    return ls_select(w->apart, m, k - 1);
+    if (certain < k) return ls_select(w->uncertain, open, k - 1 - certain);
+    memcpy(w->uncertain, w->keys, m * sizeof *w->keys);
+    return ls_select(w->uncertain, m, k - 1);
 }
 
 static void choose(const ls_codec_job *j, const float *x, uint32_t *index, float *values) {

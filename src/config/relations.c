@@ -130,17 +130,17 @@ static ls_status check_data(const ls_config *c, const char *where, ls_error *e) 
 }
 
 static ls_status check_replicas(const ls_config *c, const char *where, ls_error *e) {
-    int64_t every = ls_config_sync_every(c), apart = every / c->sync.fragments;
+    int64_t every = ls_config_sync_every(c), interval = every / c->sync.fragments;
     if (!ls_config_has_replicas(c) || c->sync.mode == LS_SYNC_GOSSIP) return LS_OK;
-    if (apart == 0)
+    if (interval == 0)
         return ls_fail(e, LS_EINVAL,
                        "%s: sync.fragments %lld is more than sync.every %lld; use at most one "
                        "fragment a step",
                        where, (long long)c->sync.fragments, (long long)every);
-    if (c->sync.delay < apart) return LS_OK;
+    if (c->sync.delay < interval) return LS_OK;
     return ls_fail(e, LS_EINVAL,
                    "%s: sync.delay %lld must be less than sync.every / sync.fragments, %lld", where,
-                   (long long)c->sync.delay, (long long)apart);
+                   (long long)c->sync.delay, (long long)interval);
 }
 
 /* Each degree is at most the number of parts that its workers divide. */

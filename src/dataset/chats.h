@@ -43,7 +43,7 @@ typedef struct ls_chats_read {
     uint64_t ncut, nlost; /* samples longer than the context, and tokens that they lost */
     uint64_t nleft_out; /* of them: those of which no answer was left, or of a pair no difference */
     uint64_t
-        napart; /* samples that are an answer each, of conversations with several (chat/chat_lines.h) */
+        nseparate; /* samples that are an answer each, of conversations with several (chat/chat_lines.h) */
     uint64_t ncr;    /* samples with CR in their texts */
     uint64_t nbytes; /* of the files */
     ls_hash hash;

@@ -78,7 +78,7 @@ static bool has_cr(const ls_chat_spans *s) {
 
 static void add_sample(void *arg, const ls_chat_sample *s) {
     encoder *x = arg;
-    x->r->napart += s->apart;
+    x->r->nseparate += s->separate;
     x->r->ncr += has_cr(s->spans) || has_cr(s->rejected_spans);
     if (!cut_sample(x, s)) return;
     if (!x->r->nsamples && s->rejected) show_pair(x, s);
@@ -209,11 +209,11 @@ void ls_chats_log(const ls_chats_read *r, const ls_config *c) {
            ls_plural((int64_t)r->nsamples), (unsigned long long)r->ntokens,
            (unsigned long long)r->ntrained, (unsigned long long)(r->ntokens - r->ntrained));
     if (r->ncut) log_cut(r, c);
-    if (r->napart)
+    if (r->nseparate)
         ls_log(
             "the template writes an answer in another way when messages follow: %llu of them are "
             "answers with what is before them, each by itself",
-            (unsigned long long)r->napart);
+            (unsigned long long)r->nseparate);
     ls_damage_note(&r->damage, ls_chats_path(c));
     ls_unread_log(&r->unread, ls_chats_path(c));
     if (r->ncr)

@@ -354,7 +354,7 @@ static void add_works(ls_layer *l, const options *o) {
     ls_works_pass(&l->cost.backward, LS_WORK_ADD, 3 * rows * C);
 }
 
-static void add_params(ls_model *m, ls_layer *l, const ls_moe_options *o, bool apart) {
+static void add_params(ls_model *m, ls_layer *l, const ls_moe_options *o, bool own_blocks) {
     static const char *const names[] = {"gate_proj", "up_proj", "down_proj"};
     const options *own = &LS_LAYER_OWN_OF(options, l);
     const ls_tensor_part part = {.groups = 1, .first = own->own, .all = o->experts};
@@ -366,7 +366,7 @@ static void add_params(ls_model *m, ls_layer *l, const ls_moe_options *o, bool a
                        &(ls_param){.ndims = 3,
                                    .dims = {own->end - own->own, out, in},
                                    .cut.part = cut ? part : (ls_tensor_part){0},
-                                   .cut.apart = apart,
+                                   .cut.own_blocks = own_blocks,
                                    .decay = true,
                                    .init.std = ls_moe_deviation(o, in)});
     }
@@ -397,7 +397,7 @@ ls_value *ls_layers_experts_slice(ls_model *m, ls_value *x, ls_router_values r,
         ls_routing_floats(l->T, o->experts, k) + (size_t)(l->T * (NC * l->C + NF * F + k));
     l->cost.flops = 6.0 * rows * (double)l->T * (double)(F * l->C);
     add_works(l, &own);
-    add_params(m, l, o, s.apart);
+    add_params(m, l, o, s.own_blocks);
     return ls_build_value(m, x->dims);
 }
 

@@ -4,25 +4,22 @@
 #include <math.h>
 #include <string.h>
 
-enum {
-    CHUNK = LS_KEPT_CHUNK,
-    COLUMNS = 32
-}; /* COLUMNS: of results, that a thread takes at a time */
+enum { PAGE = LS_KEPT_PAGE, COLUMNS = 32 }; /* COLUMNS: of results, that a thread takes at a time */
 
-static int64_t chunks_of(int64_t T) { return (T + CHUNK - 1) / CHUNK; }
+static int64_t pages_of(int64_t T) { return (T + PAGE - 1) / PAGE; }
 
 size_t ls_kept_floats(int64_t T, int64_t heads, int64_t D) {
-    return (size_t)(chunks_of(T) * heads * 2 * CHUNK * D);
+    return (size_t)(pages_of(T) * heads * 2 * PAGE * D);
 }
 
 /* Scores, then rounded queries. */
 size_t ls_kept_room(int64_t heads, int64_t T, int64_t D) {
-    return (size_t)(heads * (chunks_of(T) * CHUNK + D));
+    return (size_t)(heads * (pages_of(T) * PAGE + D));
 }
 
-/* A head's part of the chunk of position t. */
+/* A head's part of the page of position t. */
 static float *part_of(const ls_kept *k, int64_t head, int64_t t) {
-    return k->p + (t / CHUNK * k->heads + head) * 2 * CHUNK * k->D;
+    return k->p + (t / PAGE * k->heads + head) * 2 * PAGE * k->D;
 }
 
 /* A row of it as products in bf16 or f32 read it: in place, or in room. */
@@ -34,9 +31,9 @@ static const float *operand(const ls_kept *k, const ls_kernels *kernels, ls_matr
 
 void ls_kept_put(const ls_kept *k, const ls_kernels *kernels, const ls_kept_position *p) {
     float *keys = part_of(k, p->head, p->t);
-    float *value = keys + CHUNK * k->D + p->t % CHUNK * k->D;
+    float *value = keys + PAGE * k->D + p->t % PAGE * k->D;
     const float *key = operand(k, kernels, p->key, value);
-    for (int64_t i = 0; i < k->D; i++) keys[i * CHUNK + p->t % CHUNK] = key[i];
+    for (int64_t i = 0; i < k->D; i++) keys[i * PAGE + p->t % PAGE] = key[i];
     const float *from = operand(k, kernels, p->value, value);
     if (from != value) memcpy(value, from, (size_t)k->D * sizeof *value);
 }
@@ -55,23 +52,23 @@ static ls_gemv_kept_job shared_of(const attend_job *j, int64_t head) {
     return (ls_gemv_kept_job){.queries = j->shared,
                               .D = D,
                               .kept = part_of(j->kept, head, 0),
-                              .chunk = j->kept->heads * 2 * CHUNK * D,
+                              .page = j->kept->heads * 2 * PAGE * D,
                               .q = j->q + query * D,
                               .s = j->a->room + query * j->s_row,
                               .s_row = j->s_row,
                               .y = j->a->y + query * D};
 }
 
-/* Threads split heads times chunks. */
+/* Threads split heads times pages. */
 static void scores_run(void *arg, int thread, int nthreads) {
     const attend_job *j = arg;
-    int64_t seen = j->a->t + 1, chunks = chunks_of(seen), i = 0, end = 0;
-    ls_pool_share(j->kept->heads * chunks, 1, thread, nthreads, &i, &end);
+    int64_t seen = j->a->t + 1, pages = pages_of(seen), i = 0, end = 0;
+    ls_pool_share(j->kept->heads * pages, 1, thread, nthreads, &i, &end);
     while (i < end) {
-        int64_t chunk = i % chunks, most = chunks - chunk, n = end - i < most ? end - i : most;
-        int64_t last = (chunk + n) * CHUNK;
-        ls_gemv_kept_job g = shared_of(j, i / chunks);
-        (j->kept->bf16 ? j->k->kept_scores_bf16 : j->k->kept_scores)(&g, chunk * CHUNK,
+        int64_t page = i % pages, most = pages - page, n = end - i < most ? end - i : most;
+        int64_t last = (page + n) * PAGE;
+        ls_gemv_kept_job g = shared_of(j, i / pages);
+        (j->kept->bf16 ? j->k->kept_scores_bf16 : j->k->kept_scores)(&g, page * PAGE,
                                                                      last < seen ? last : seen);
         i += n;
     }
@@ -110,7 +107,7 @@ static void mix_run(void *arg, int thread, int nthreads) {
 }
 
 void ls_kept_attend(const ls_kept *kept, const ls_compute *c, const ls_kept_query *a) {
-    attend_job j = {kept, c->k, a, a->q, a->heads / kept->heads, chunks_of(a->t + 1) * CHUNK};
+    attend_job j = {kept, c->k, a, a->q, a->heads / kept->heads, pages_of(a->t + 1) * PAGE};
     if (kept->bf16) {
         float *rounded = a->room + a->heads * j.s_row;
         c->k->round_bf16(a->heads * kept->D, a->q, rounded);

@@ -1,7 +1,7 @@
 /* kept.h - keys and values of all positions so far, kept for generating token by token.
  *
- * They are in chunks of LS_KEPT_CHUNK positions (tensor/kernels.h), so memory is used only as the
- * text grows: a chunk has for each head its keys, transposed, so that scores of 16 keys are chains
+ * They are in pages of LS_KEPT_PAGE positions (tensor/kernels.h), so memory is used only as the
+ * text grows: a page has for each head its keys, transposed, so that scores of 16 keys are chains
  * in the lanes of a vector; then its values. Attention over them has the bits of ls_heads_forward()
  * over the whole text. For products in bf16 they are kept rounded, in f32.
  */

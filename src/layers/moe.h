@@ -37,7 +37,7 @@ typedef struct ls_experts_slice {
     const char *name; /* NULL: the kind's */
     int64_t first, end;
     int64_t samples; /* whose rows x has, one sample after the other; 0: 1 */
-    bool apart;      /* its parameters share no block with others (ls_param) */
+    bool own_blocks; /* its parameters share no block with others (ls_param) */
 } ls_experts_slice;
 ls_value *ls_layers_experts_slice(ls_model *, ls_value *x, ls_router_values, const ls_moe_options *,
                                   ls_experts_slice);

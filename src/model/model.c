@@ -56,7 +56,7 @@ void ls_model_place(ls_model *m) {
     for (int i = 0; i < m->nparams; i++) {
         ls_param *p = &m->params[i];
         size_t *end = p->frozen ? &m->frozen_floats : &m->nfloats;
-        bool alone = p->cut.whole || p->cut.undivided || p->cut.apart;
+        bool alone = p->cut.whole || p->cut.undivided || p->cut.own_blocks;
         size_t unit = alone && !p->frozen ? LS_BLOCK : 16;
         /* those of several slices share no block, nor do those of some chunks and of all */
         bool same = p->cut.slice == slice && p->cut.chunk == chunk;

@@ -30,7 +30,7 @@ typedef struct ls_tensor_part {
 typedef struct ls_param_cut {
     bool whole; /* one worker updates all of it: no other parameter is in its blocks (LS_BLOCK) */
     bool undivided;      /* one bucket of a plan has all of it; the same of its blocks */
-    bool apart;          /* no other parameter is in its blocks (LS_BLOCK) */
+    bool own_blocks;     /* no other parameter is in its blocks (LS_BLOCK) */
     int slice;           /* that of the layer that has added it */
     int chunk;           /* that of all layers that have it; -1: layers of several chunks do */
     ls_tensor_part part; /* the part of a tensor that it is */

@@ -135,7 +135,7 @@ static void mix_group(mixture *m, int group, int slice) {
     ls_experts_slice own = experts_of(m, number);
     own.name = m->n * m->c->s.n > 1 ? name : NULL;
     own.samples = s->samples;
-    own.apart = s->planned > 1;
+    own.own_blocks = s->planned > 1;
     begin(m, group * s->planned / m->n, slice);
     const rows all = join(m, group);
     if (number == 0) m->all = all.r;

@@ -41,7 +41,7 @@ static bool predict(const ls_config *c, int n, const ls_forecast_world *w, ls_co
     ls_forecast f;
     ls_error e;
     set_kind(&with, kind);
-    ls_layout_config_apart(&with);
+    ls_layout_config_distributed(&with);
     ls_config_forget_written(&with); /* it is not as it was written */
     if (ls_config_check(&with, "config", &e) != LS_OK) return false;
     if (ls_layout_make(&with, n, NULL, &l, &e) != LS_OK) return false;

@@ -344,15 +344,15 @@ ls_status ls_mesh_choose(const ls_config *c, int n, size_t limit, const ls_forec
     return status;
 }
 
-ls_status ls_mesh_auto(ls_config *c, int n, bool apart, ls_error *e) {
+ls_status ls_mesh_auto(ls_config *c, int n, bool distributed, ls_error *e) {
     ls_machine machine;
     ls_mesh_choice choice;
     ls_buf text = {0};
     const ls_forecast_world w = {.machine = &machine,
-                                 .host_workers = apart ? 1 : 0,
+                                 .host_workers = distributed ? 1 : 0,
                                  .latency_s = ls_typical_latency_s,
                                  .byte_s = ls_typical_byte_s};
-    ls_machine_typical(apart ? 1 : n, &machine);
+    ls_machine_typical(distributed ? 1 : n, &machine);
     ls_status s = ls_mesh_choose(c, n, (size_t)ls_math_times(c->parallel.memory_limit_mb, 1e6), &w,
                                  &choice, e);
     ls_machine_free(&machine);

@@ -66,7 +66,7 @@ void ls_mesh_set(ls_config *, const ls_mesh *);
 void ls_mesh_text(const ls_config *, const ls_mesh *, ls_buf *out);
 
 /* Decides parallel.mesh: auto, within parallel.memory_limit_mb, and logs why; each worker of a typical
- * machine (typical.h) has a core. apart: workers have no common memory. */
-ls_status ls_mesh_auto(ls_config *, int n, bool apart, ls_error *);
+ * machine (typical.h) has a core. distributed: workers have no common memory. */
+ls_status ls_mesh_auto(ls_config *, int n, bool distributed, ls_error *);
 
 #endif

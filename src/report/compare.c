@@ -83,16 +83,16 @@ static size_t length_of(const char *path) {
 }
 
 static bool set_names(ls_comparison *c, int parts) {
-    bool apart = true;
+    bool distinct = true;
     for (int i = 0; i < c->n; i++) {
         ls_compare_run *r = &c->runs[i];
         size_t n = length_of(r->path);
         const char *end = end_of(r->path, n, parts);
         free(r->name);
         r->name = ls_format("%.*s", (int)(r->path + n - end), end);
-        for (int k = 0; k < i; k++) apart = apart && strcmp(r->name, c->runs[k].name) != 0;
+        for (int k = 0; k < i; k++) distinct = distinct && strcmp(r->name, c->runs[k].name) != 0;
     }
-    return apart;
+    return distinct;
 }
 
 /* Runs that are named twice keep their whole paths. */

@@ -203,13 +203,13 @@ static ls_status fail_missing(const adapted *a, const ls_field *f, ls_error *e) 
     }
     const char *format = a->over.from->format ? a->over.from->format : "";
     bool label = strcmp(f->name, "label") == 0, images = strcmp(format, "images") == 0;
-    bool apart = strcmp(format, "idx") == 0 || strcmp(format, "npy") == 0;
+    bool separate = strcmp(format, "idx") == 0 || strcmp(format, "npy") == 0;
     ls_status s = ls_fail(
         e, LS_EINVAL, "%s: has no field '%s', which the model reads; its fields are %.200s%s",
         a->what, f->name, b.data ? b.data : "none",
-        label && images  ? "; name a directory that has a directory of images for each class"
-        : label && apart ? "; name the file of labels by data.labels, if there is one"
-                         : "");
+        label && images     ? "; name a directory that has a directory of images for each class"
+        : label && separate ? "; name the file of labels by data.labels, if there is one"
+                            : "");
     ls_buf_free(&b);
     return s;
 }

@@ -296,7 +296,7 @@ ls_status ls_features_finish(ls_features *s, const char *named, ls_source *sourc
     const ls_feature *label = ls_features_label(s);
     for (size_t i = 0; i < s->n; i++) decide_type(&s->list[i], label);
     for (size_t i = 0; i < s->n; i++) s->list[i].single = is_single(s, named, &s->list[i], label);
-    bool join = nfields > (s->apart ? s->apart : LS_FEATURES_APART);
+    bool join = nfields > (s->most_fields ? s->most_fields : LS_FEATURES_APART);
     LS_TRY(leave_out_lists(s, label, join, what, e));
     if (join) LS_TRY(add_joined(s, label, source, what, e));
     for (size_t i = 0; i < s->n; i++) {

@@ -61,7 +61,7 @@ typedef struct ls_features {
     size_t n;
     ls_words names;
     size_t *of_name;        /* [names.n] the first feature of each name */
-    size_t apart;           /* the most fields that are not joined; 0: LS_FEATURES_APART */
+    size_t most_fields;     /* the most fields that are not joined; 0: LS_FEATURES_APART */
     bool no_label;          /* none is the label: the source has one of another kind */
     ls_numbering numbering; /* as decided */
     int nfields;            /* } of the source before these */

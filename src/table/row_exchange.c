@@ -220,13 +220,13 @@ ls_status ls_rows_to_windows(ls_step_rows *r, ls_error *e) {
     direction to = TO_WINDOWS;
     visit(r, r->worker, to, copy_near, &to);
     clear_rest(r);
-    return r->apart ? exchange(r, to, e) : LS_OK;
+    return r->distributed ? exchange(r, to, e) : LS_OK;
 }
 
 ls_status ls_rows_to_tables(ls_step_rows *r, ls_error *e) {
     direction to = TO_TABLES;
     visit(r, r->worker, to, copy_near, &to);
-    return r->apart ? exchange(r, to, e) : LS_OK;
+    return r->distributed ? exchange(r, to, e) : LS_OK;
 }
 
 /* ---- rows to read ---- */

@@ -44,10 +44,10 @@ struct ls_step_rows {
     ls_layer_rows layers;
     int *memory_of;         /* [workers] the first worker that has the same memory */
     unsigned char *mine;    /* [ls_table_blocks()] 1: its worker has this memory */
-    bool apart;             /* workers do not share all memory */
+    bool distributed;       /* workers do not share all memory */
     bool sees;              /* ls_optim_sees() */
     int64_t written;        /* the steps that are complete when rows are next written to tables */
-    float *fetched;         /* [nfloats]; if they are apart */
+    float *fetched;         /* [nfloats]; NULL: workers share all memory */
     ls_row_post out, in;    /* } */
     ls_exchange asked;      /* } rows, by their numbers among those of all tables */
     ls_table_room ask, get; /* } these numbers */
@@ -88,12 +88,12 @@ ls_status ls_rows_each_sample(ls_step_rows *, int64_t step, ls_row_sample *f, vo
 
 /* ---- row_exchange.c ---- */
 
-/* Collective where workers are apart: rows of the step go from tables to the windows of the workers
- * that update them, and back. */
+/* Collective if `distributed`: rows of the step go from tables to the windows of the workers that
+ * update them, and back. */
 ls_status ls_rows_to_windows(ls_step_rows *, ls_error *);
 ls_status ls_rows_to_tables(ls_step_rows *, ls_error *);
-/* Collective where workers are apart: fetches the wanted rows of all windows. active: else the worker
- * only answers others, and *others_p says whether any has asked. */
+/* Collective if `distributed`: fetches the wanted rows of all windows. active: else the worker only
+ * answers others, and *others_p says whether any has asked. */
 ls_status ls_rows_fetch(ls_step_rows *, bool active, bool *others_p, ls_error *);
 
 /* ---- row_blocks.c ---- */

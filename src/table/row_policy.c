@@ -44,7 +44,7 @@ bool ls_row_is_trained(const ls_step_rows *r, const ls_row_window *w, int64_t sl
 
 /* In a worker's window: has it all rows, or those that it has fetched? */
 static int64_t known_count(const ls_step_rows *r, const ls_row_window *w, int64_t slot) {
-    if (!r->apart) return count_of(r, w, slot);
+    if (!r->distributed) return count_of(r, w, slot);
     return (int64_t)w->seen[slot] + w->occurs[slot];
 }
 
@@ -53,7 +53,8 @@ void ls_rows_drop_gradients(ls_step_rows *r) {
         const ls_row_window *w = &r->windows[i];
         int32_t *slots = r->slots + ls_row_param(r, w)->window.first_row;
         for (int64_t k = 0; k < w->n; k++)
-            if ((!r->apart || w->wanted[k]) && known_count(r, w, k) < optim_of(r)->filter_freq)
+            if ((!r->distributed || w->wanted[k]) &&
+                known_count(r, w, k) < optim_of(r)->filter_freq)
                 slots[w->ids[k]] = ls_row_dropped((int32_t)k);
     }
 }

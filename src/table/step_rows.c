@@ -37,7 +37,7 @@ static ls_status take_memory(ls_step_rows *r, void *memory, ls_error *e) {
         LS_TRY(ls_map_shared(r->own_nbytes, "tables", &r->own, e));
     }
     r->t = ls_row_tables_in(memory ? memory : r->own, r->plan);
-    if (!r->apart) return LS_OK;
+    if (!r->distributed) return LS_OK;
     LS_TRY(ls_map(r->plan->share.floats * sizeof(float), "rows of a step", &fetched, e));
     r->fetched = fetched;
     return LS_OK;
@@ -45,7 +45,7 @@ static ls_status take_memory(ls_step_rows *r, void *memory, ls_error *e) {
 
 /* Which workers have the same memory, and which blocks are in that of this one. */
 static ls_status find_memories(ls_step_rows *r, int32_t first, ls_error *e) {
-    if (r->apart) LS_TRY(ls_all_gather(r->group, &first, r->memory_of, 1, LS_I32, e));
+    if (r->distributed) LS_TRY(ls_all_gather(r->group, &first, r->memory_of, 1, LS_I32, e));
     for (int64_t b = 0; b < ls_table_blocks(r->plan->share.model); b++)
         r->mine[b] = ls_row_is_near(r, (int)(b % r->nworkers));
     return LS_OK;
@@ -71,7 +71,7 @@ ls_status ls_step_rows_open(const ls_step_rows_config *c, ls_step_rows **r_p, ls
                         .nworkers = ls_group_size(c->group),
                         .seed = c->seed,
                         .batch = c->batch,
-                        .apart = c->apart,
+                        .distributed = c->distributed,
                         .nflats = ls_optim_nflats(&c->plan->share.optim),
                         .sees = ls_optim_sees(&c->plan->share.optim)};
     r->windows = LS_NEW_ARRAY(ls_row_window, (size_t)model->nparams);
@@ -82,9 +82,9 @@ ls_status ls_step_rows_open(const ls_step_rows_config *c, ls_step_rows **r_p, ls
     r->sample = ls_alloc(model->sample_nbytes);
     r->memory_of = LS_NEW_ARRAY(int, (size_t)r->nworkers);
     r->mine = ls_alloc((size_t)ls_table_blocks(model));
-    if (r->apart) open_posts(r);
+    if (r->distributed) open_posts(r);
     ls_status s = take_memory(r, c->memory, e);
-    if (r->apart) s = ls_agree(r->group, s, e);
+    if (r->distributed) s = ls_agree(r->group, s, e);
     if (s == LS_OK) s = find_memories(r, c->first, e);
     if (s != LS_OK) {
         ls_step_rows_free(r);
@@ -165,7 +165,7 @@ ls_rows_part ls_step_rows_fill(ls_step_rows *r) {
     forget(r);
     while (ls_table_block_next(r->plan->share.model, &b))
         if (r->mine[b.number]) take_block(r, &b);
-    return (ls_rows_part){r->t.values, r->apart ? r->mine : NULL};
+    return (ls_rows_part){r->t.values, r->distributed ? r->mine : NULL};
 }
 
 /* ---- the rows of a batch ---- */
@@ -275,7 +275,7 @@ ls_status ls_step_rows_take_up(ls_step_rows *r, const ls_step_rows_view *v, ls_e
 ls_status ls_step_rows_begin(ls_step_rows *r, int64_t steps, bool all, ls_error *e) {
     if (!r) return LS_OK;
     LS_TRY(find_rows(r, steps, all, e));
-    if (r->apart) LS_TRY(ls_rows_fetch(r, true, NULL, e));
+    if (r->distributed) LS_TRY(ls_rows_fetch(r, true, NULL, e));
     LS_TRY(ls_rows_to_windows(r, e));
     ls_rows_drop_gradients(r);
     return LS_OK;
@@ -287,7 +287,7 @@ ls_status ls_step_rows_end(ls_step_rows *r, int64_t steps, ls_error *e) {
 
 /* ---- other samples ---- */
 
-bool ls_step_rows_are_apart(const ls_step_rows *r) { return r && r->apart; }
+bool ls_step_rows_are_distributed(const ls_step_rows *r) { return r && r->distributed; }
 
 ls_status ls_step_rows_fetch(void *rows, int64_t n, const void *samples, ls_error *e) {
     ls_step_rows *r = rows;
@@ -298,7 +298,7 @@ ls_status ls_step_rows_fetch(void *rows, int64_t n, const void *samples, ls_erro
 }
 
 ls_status ls_step_rows_serve(ls_step_rows *r, ls_status own, ls_error *e) {
-    bool others = r && r->apart;
+    bool others = r && r->distributed;
     ls_error lost;
     ls_status s = LS_OK;
     if (others) forget_slots(r);
@@ -309,11 +309,11 @@ ls_status ls_step_rows_serve(ls_step_rows *r, ls_status own, ls_error *e) {
 /* ---- saving ---- */
 
 ls_status ls_step_rows_collect(ls_step_rows *r, ls_error *e) {
-    return r && r->apart ? ls_row_blocks_collect(r, e) : LS_OK;
+    return r && r->distributed ? ls_row_blocks_collect(r, e) : LS_OK;
 }
 
 float *ls_step_rows_tables(const ls_step_rows *r) { return r ? r->t.values : NULL; }
 
 ls_status ls_step_rows_drop_collected(ls_step_rows *r, ls_error *e) {
-    return r && r->apart ? ls_row_blocks_tidy(r, e) : LS_OK;
+    return r && r->distributed ? ls_row_blocks_tidy(r, e) : LS_OK;
 }

@@ -7,8 +7,8 @@
  *
  * In a step all workers find the ids of the whole batch, each by itself, since a batch is a
  * function of the step; the first appearance of an id decides its slot in the window. Layers read
- * rows from the tables, or where workers are apart, from what this worker has fetched for its
- * samples. Each worker
+ * rows from the tables, or, where workers do not share all memory, from what this worker has
+ * fetched for its samples. Each worker
  *   - before the step copies the rows of the slots that it owns to its window,
  *   - after its update copies them back;
  * then all wait for each other. Rows that no sample has are not touched: not by weight decay, nor
@@ -39,8 +39,8 @@ typedef struct ls_step_rows_config {
     /* [ls_row_tables_nbytes()] which outlives workers, and which those of the host have in common;
      * NULL: each worker has memory of its own */
     void *memory;
-    int first;  /* the first worker that has this memory */
-    bool apart; /* others have another one */
+    int first;        /* the first worker that has this memory */
+    bool distributed; /* other workers have tables in other memory */
 } ls_step_rows_config;
 
 /* Collective. */
@@ -65,15 +65,15 @@ typedef struct ls_step_rows_view {
     bool *lost_p; /* set if it fails since no worker has some rows */
 } ls_step_rows_view;
 ls_status ls_step_rows_take_up(ls_step_rows *, const ls_step_rows_view *, ls_error *);
-/* Collective where workers are apart, before and after the step that follows `steps` others. all:
- * the worker reads rows of all samples, not only of its own. */
+/* Collective if workers do not share all memory, before and after the step that follows `steps`
+ * others. all: the worker reads rows of all samples, not only of its own. */
 ls_status ls_step_rows_begin(ls_step_rows *, int64_t steps, bool all, ls_error *);
 ls_status ls_step_rows_end(ls_step_rows *, int64_t steps, ls_error *);
 
 /* Do workers share no memory? Then rows of other samples than a step's are fetched before layers
  * read them: an ls_infer_fetch(), which needs all workers. Those that have no more samples call
  * serve() until all do; it returns `own`, unless that is LS_OK and it fails. */
-bool ls_step_rows_are_apart(const ls_step_rows *);
+bool ls_step_rows_are_distributed(const ls_step_rows *);
 ls_status ls_step_rows_fetch(void *rows, int64_t n, const void *samples, ls_error *);
 ls_status ls_step_rows_serve(ls_step_rows *, ls_status own, ls_error *);
 

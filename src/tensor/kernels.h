@@ -116,14 +116,14 @@ typedef struct ls_gemv_table_job {
 
 enum { LS_MAXIMA = 256 };
 
-/* Queries of one position, and the head of keys and values that they share, kept in chunks of
- * LS_KEPT_CHUNK positions: of each chunk the keys [D, LS_KEPT_CHUNK], then the values
- * [LS_KEPT_CHUNK, D]. */
-enum { LS_KEPT_CHUNK = 64 };
+/* Queries of one position, and the head of keys and values that they share, kept in pages of
+ * LS_KEPT_PAGE positions: in each page the keys [D, LS_KEPT_PAGE], then the values
+ * [LS_KEPT_PAGE, D]. */
+enum { LS_KEPT_PAGE = 64 };
 typedef struct ls_gemv_kept_job {
     int64_t queries, D;
-    const float *kept; /* the first chunk */
-    int64_t chunk;     /* floats between chunks */
+    const float *kept; /* the first page */
+    int64_t page;      /* floats between pages */
     const float *q;    /* [queries, D] */
     float *s;          /* scores or weights of all positions, s_row apart for each query */
     int64_t s_row;
@@ -169,7 +169,7 @@ typedef struct ls_kernels {
     /* Writes rows of whole blocks [V, C] in the order of gemv_table(), at their own offsets: V is a
      * multiple of LS_GEMV_GROUP, or the last rows are among these. Types: ls_gemv_has_strips(). */
     void (*gemv_strips)(ls_block_type, int64_t V, int64_t C, const uint8_t *from, uint8_t *to);
-    /* Positions [first, end) of s = q . keys^T; first is a multiple of LS_KEPT_CHUNK. Columns
+    /* Positions [first, end) of s = q . keys^T; first is a multiple of LS_KEPT_PAGE. Columns
      * [first, end) of y = s . values over `seen` positions. */
     void (*kept_scores)(const ls_gemv_kept_job *, int64_t first, int64_t end);
     void (*kept_mix)(const ls_gemv_kept_job *, int64_t seen, int64_t first, int64_t end);

@@ -22,7 +22,7 @@ typedef struct agreed {
 } agreed;
 
 /* May workers be on other hosts than worker 0? */
-static bool is_apart(const ls_loop *l) {
+static bool is_distributed(const ls_loop *l) {
     return l->host->survival.view.nhosts > 1 || l->run->started;
 }
 
@@ -37,7 +37,7 @@ static void to_words(const char *number, int64_t words[2]) {
 static ls_status check_directory(const ls_loop *l, const agreed *a, ls_error *e) {
     char text[LS_LOCK_NUMBER];
     int64_t own[2];
-    if (!is_apart(l) || !(a->mark[0] | a->mark[1])) return LS_OK;
+    if (!is_distributed(l) || !(a->mark[0] | a->mark[1])) return LS_OK;
     LS_TRY(ls_lock_mark_of(l->run->dir, text, e));
     to_words(text, own);
     if (own[0] == a->mark[0] && own[1] == a->mark[1]) return LS_OK;
@@ -60,7 +60,7 @@ static agreed own_agreed(const ls_loop *l) {
     a.evaluated = atomic_load(&notes->evaluated);
     a.data = atomic_load(&notes->data);
     char mark[LS_LOCK_NUMBER];
-    if (l->out.folder && is_apart(l) && ls_lock_mark(&l->out.folder->lock, mark))
+    if (l->out.folder && is_distributed(l) && ls_lock_mark(&l->out.folder->lock, mark))
         to_words(mark, a.mark);
     return a;
 }

@@ -17,13 +17,14 @@ static ls_status make_own(ls_host *h, ls_error *e) {
 ls_status ls_host_open(ls_host *h, const ls_run *r, ls_error *e) {
     *h = (ls_host){.run = r, .runtime = &ls_runtime_plain, .notes = &h->own_notes};
     ls_run_notes_begin(h->notes);
-    ls_config apart = r->config;
-    ls_layout_config_apart(&apart); /* a launcher's workers run on any hosts */
+    ls_config distributed = r->config;
+    ls_layout_config_distributed(&distributed); /* a launcher's workers run on any hosts */
     if (!r->started) LS_TRY(ls_host_memory_for_model(&r->config, e));
     if (r->listen || r->join)
         LS_TRY(make_own(h, e));
     else
-        LS_TRY(ls_layout_make(r->started ? &apart : &r->config, r->nworkers, NULL, &h->layout, e));
+        LS_TRY(ls_layout_make(r->started ? &distributed : &r->config, r->nworkers, NULL, &h->layout,
+                              e));
     bool copy = !r->started && r->dir && ls_run_can_survive(&r->config);
     int workers = r->started ? 1 : r->nasync ? r->nasync + 1 : r->nworkers;
     int hosts = r->hosts ? r->hosts : r->join ? 2 : 1; /* one that joins does not know more */

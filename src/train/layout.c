@@ -237,7 +237,7 @@ void ls_layout_config_whole(ls_config *c) {
     if (ls_pipe_is_chunked(c->parallel.schedule)) c->parallel.schedule = LS_PIPE_1F1B;
 }
 
-void ls_layout_config_apart(ls_config *c) {
+void ls_layout_config_distributed(ls_config *c) {
     bool compresses = c->compress.kind != LS_COMPRESS_OFF || ls_config_sends_momentum(&c->optim);
     if (compresses && c->compress.send == LS_COMPRESS_SEND_AUTO)
         c->compress.send = LS_COMPRESS_SEND_CODES;

@@ -34,7 +34,7 @@ int ls_layout_fit(const ls_config *, int n);
 void ls_layout_config_whole(ls_config *);
 /* Changes the config to that of workers without common memory: with compress.send auto they send
  * codes. */
-void ls_layout_config_apart(ls_config *);
+void ls_layout_config_distributed(ls_config *);
 void ls_layout_free(ls_layout *);
 /* The model whose layers compute one sample, for evaluations. */
 const ls_model *ls_layout_evaluated(const ls_layout *);

@@ -64,16 +64,17 @@ static ls_status lend_arena(ls_member *m, ls_error *e) {
     int64_t n = m->run->config.train.micro_batch;
     ls_dtype type = m->layout->plan.share.compute;
     const ls_model *model = ls_layout_evaluated(m->layout);
-    m->infer = (ls_infer){.model = model,
-                          .dtype = type,
-                          .compute = ls_exec_compute(m->execs[0]),
-                          .params = m->worlds[0].params,
-                          .frozen = m->frozen.values,
-                          .rows = ls_step_rows_of_layers(m->rows),
-                          .fetch = ls_step_rows_are_apart(m->rows) ? ls_step_rows_fetch : NULL,
-                          .fetch_arg = m->rows,
-                          .memory = ls_exec_arena(m->execs[0], &nbytes),
-                          .n = n};
+    m->infer =
+        (ls_infer){.model = model,
+                   .dtype = type,
+                   .compute = ls_exec_compute(m->execs[0]),
+                   .params = m->worlds[0].params,
+                   .frozen = m->frozen.values,
+                   .rows = ls_step_rows_of_layers(m->rows),
+                   .fetch = ls_step_rows_are_distributed(m->rows) ? ls_step_rows_fetch : NULL,
+                   .fetch_arg = m->rows,
+                   .memory = ls_exec_arena(m->execs[0], &nbytes),
+                   .n = n};
     while (m->infer.n > 1 && ls_infer_nbytes(model, type, m->infer.n) > nbytes) m->infer.n--;
     if (ls_infer_nbytes(model, type, m->infer.n) <= nbytes) return LS_OK;
     m->infer_nbytes = ls_infer_nbytes(model, type, 1);
@@ -146,7 +147,7 @@ static ls_status open_rows(ls_member *m, ls_error *e) {
                                    .batch = ls_dataset_loader(m->data, &m->run->config),
                                    .memory = ls_host_tables(h),
                                    .first = h->store ? h->survival.view.first : m->worker,
-                                   .apart =
+                                   .distributed =
                                        h->store ? h->survival.view.nhosts > 1 : m->nworkers > 1};
     return ls_step_rows_open(&c, &m->rows, e);
 }

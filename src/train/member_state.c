@@ -133,7 +133,7 @@ static ls_status load_state(ls_member *m, int i, const char *path, ls_error *e) 
     const ls_world *w = &m->worlds[i];
     loaded x = loaded_by(p, w, ls_member_played(m, i));
     ls_status status = LS_OK;
-    if (!x.others || ls_step_rows_are_apart(m->rows)) {
+    if (!x.others || ls_step_rows_are_distributed(m->rows)) {
         ls_train_state s = state_to_load(m, i, &x);
         if (s.begins) draw_adapters(m, i, &s);
         status = read_state(m, path, &s, e);

@@ -228,8 +228,8 @@ ls_status ls_sync_traffic_of(const ls_config *c, const ls_plan *p, ls_sync_traff
 /* ---- how ---- */
 
 ls_status ls_sync_check(const ls_plan *p, const ls_world *w, ls_error *e) {
-    bool apart = p->share.shards_moments && p->share.nworkers > 1 && !w->shares_state;
-    if (!p->share.islands || !apart || !p->share.has_masters) return LS_OK;
+    bool sharded = p->share.shards_moments && p->share.nworkers > 1 && !w->shares_state;
+    if (!p->share.islands || !sharded || !p->share.has_masters) return LS_OK;
     return ls_fail(e, LS_EINVAL,
                    "sync.replicas with parallel.zero 1 and train.compute %s: the f32 weights are "
                    "sharded over workers that share no memory; use parallel.zero 0, or f32",

@@ -131,7 +131,7 @@ static ls_status resize(void *arg, const ls_view *v, bool unchanged, ls_error *e
     ls_layout_free(&h->layout);
     ls_ranges_begin(&h->ranges, same);
     ls_config c = h->run->config;
-    if (v->nhosts > 1) ls_layout_config_apart(&c);
+    if (v->nhosts > 1) ls_layout_config_distributed(&c);
     LS_TRY(ls_layout_make_nearest(&c, n, most_of_group(&h->run->config, v), h->ranges.now,
                                   &h->layout, e));
     log_plan(h, v);

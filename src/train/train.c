@@ -49,7 +49,7 @@ static ls_status choose_code(const ls_train_options *o, ls_run *r, ls_error *e) 
 static ls_status choose_mesh(const ls_train_options *o, ls_run *r, ls_error *e) {
     ls_config *c = &r->config;
     int64_t t = c->parallel.transport;
-    bool apart = r->started || t == LS_TRANSPORT_TCP || t == LS_TRANSPORT_MPI;
+    bool distributed = r->started || t == LS_TRANSPORT_TCP || t == LS_TRANSPORT_MPI;
     if (c->parallel.mesh != LS_MESH_AUTO) return LS_OK;
     if (o->listen || o->join || !o->choose_mesh)
         return ls_fail(e, LS_EINVAL,
@@ -57,7 +57,7 @@ static ls_status choose_mesh(const ls_train_options *o, ls_run *r, ls_error *e) 
                        "here; `lockstep plan --mesh auto -n N` prints the meshes of N workers: set "
                        "the keys of one, e.g. parallel.mesh.pipe");
     if (!r->started) ls_waiting_begin(LS_WAITING_NS, "choosing a mesh for %d workers", r->nworkers);
-    ls_status s = o->choose_mesh(c, r->nworkers, apart, e);
+    ls_status s = o->choose_mesh(c, r->nworkers, distributed, e);
     if (!r->started) ls_waiting_end();
     return s;
 }

@@ -32,7 +32,7 @@ typedef struct ls_train_options {
     /* Decides compress.kind auto (perf/choose_code.h); NULL: it is refused. */
     ls_status (*choose)(ls_config *, int nworkers, int hosts, ls_error *);
     /* Decides parallel.mesh auto (perf/mesh_search.h); NULL: it is refused. */
-    ls_status (*choose_mesh)(ls_config *, int nworkers, bool apart, ls_error *);
+    ls_status (*choose_mesh)(ls_config *, int nworkers, bool distributed, ls_error *);
 } ls_train_options;
 
 /* Trains; prints progress on standard error and a summary on standard output. LS_OK also when an

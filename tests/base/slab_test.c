@@ -10,7 +10,7 @@ static void test_blocks(void **state) {
     for (int i = 0; i < 6; i++) {
         ls_slab s;
         unsigned char *p[N];
-        ls_slab_open(&s, sizes[i], 7); /* three chunks */
+        ls_slab_open(&s, sizes[i], 7); /* three segments */
         for (int k = 0; k < N; k++) {
             p[k] = k % 2 ? ls_slab_take(&s) : ls_slab_try(&s);
             assert_int_equal((uintptr_t)p[k] % 16, 0);
@@ -28,14 +28,14 @@ static void test_reuse(void **state) {
     void *p[N];
     ls_slab_open(&s, 100, 4);
     for (int k = 0; k < N; k++) p[k] = ls_slab_take(&s);
-    void *chunks = s.chunks;
+    void *segments = s.segments;
     for (int round = 0; round < 3; round++) {
         for (int k = 0; k < N; k++) ls_slab_give(&s, p[k]);
         for (int k = 0; k < N; k++) p[k] = ls_slab_take(&s);
         for (int k = 0; k < N; k++)
             for (int j = 0; j < k; j++) assert_true(p[j] != p[k]);
     }
-    assert_ptr_equal(s.chunks, chunks); /* no new one */
+    assert_ptr_equal(s.segments, segments); /* no new one */
     ls_slab_close(&s);
     ls_slab_close(&(ls_slab){0});
 }

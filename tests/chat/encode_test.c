@@ -298,7 +298,7 @@ static void test_brackets(void **state) {
 static void add_shown(void *arg, const ls_chat_sample *s) {
     ls_tokenizer *t = small_chat_tokenizer();
     ls_chat_show(t, s->tokens, 1000, arg);
-    ls_buf_printf(arg, " %llu%s\n", (unsigned long long)s->line, s->apart ? " apart" : "");
+    ls_buf_printf(arg, " %llu%s\n", (unsigned long long)s->line, s->separate ? " apart" : "");
     ls_tokenizer_free(t);
 }
 

@@ -280,8 +280,8 @@ static inline void do_gemv_blocks_bf16(const ls_kernels *k, int64_t n, values *v
 /* Four queries of n elements over a chunk of keys and values, and some of the next: scores from
  * each chunk on, and as many columns of the mixed values as there are. */
 static inline void do_kept(const ls_kernels *k, int64_t n, values *v, bool bf16) {
-    enum { QUERIES = 4, SEEN = LS_KEPT_CHUNK + 21, S_ROW = 2 * LS_KEPT_CHUNK };
-    static float kept[2 * 2 * LS_KEPT_CHUNK * MAX_N], q[QUERIES * MAX_N], s[QUERIES * S_ROW];
+    enum { QUERIES = 4, SEEN = LS_KEPT_PAGE + 21, S_ROW = 2 * LS_KEPT_PAGE };
+    static float kept[2 * 2 * LS_KEPT_PAGE * MAX_N], q[QUERIES * MAX_N], s[QUERIES * S_ROW];
     for (size_t i = 0; i < sizeof kept / sizeof *kept; i++)
         kept[i] = v->in[i % 3][i % CELLS] + 0.01f * (float)(i % 17);
     for (int64_t i = 0; i < QUERIES * n; i++)
@@ -292,14 +292,14 @@ static inline void do_kept(const ls_kernels *k, int64_t n, values *v, bool bf16)
     ls_gemv_kept_job j = {.queries = QUERIES,
                           .D = n,
                           .kept = kept,
-                          .chunk = 2 * LS_KEPT_CHUNK * n,
+                          .page = 2 * LS_KEPT_PAGE * n,
                           .q = q,
                           .s = s,
                           .s_row = S_ROW,
                           .y = v->out[1]};
     (bf16 ? k->kept_scores_bf16 : k->kept_scores)(&j, 0, SEEN);
     memcpy(v->out[0], s, sizeof s);
-    (bf16 ? k->kept_scores_bf16 : k->kept_scores)(&j, LS_KEPT_CHUNK, SEEN);
+    (bf16 ? k->kept_scores_bf16 : k->kept_scores)(&j, LS_KEPT_PAGE, SEEN);
     for (int i = 0; i < QUERIES * S_ROW; i++) s[i] = v->in[1][i];
     if (bf16) k->round_bf16(QUERIES * S_ROW, s, s);
     (bf16 ? k->kept_mix_bf16 : k->kept_mix)(&j, SEEN, 0, n);

@@ -118,7 +118,7 @@ static void receive_piece(const ls_call *c, ls_coll_program *s, const ls_team *t
 /* This worker's inputs, cut into the members' blocks. */
 typedef struct inputs {
     ls_place first;
-    int n;                /* c->stride elements apart */
+    int n;                /* c->stride elements between them */
     const size_t *offset; /* [size + 1] of the blocks */
 } inputs;
 

@@ -29,8 +29,8 @@ enum { PART = 256 * 1024, PART_MIN = 4096, PARTS = 4096 /* on the way at once */
  * owes. */
 static const int64_t FULL_NS = 2 * 1000 * 1000, LAST_ANSWERS_NS = 1000 * 1000 * 1000;
 
-/* What is allocated with messages, CHUNK of a kind at a time. */
-enum { PENDING, EARLY, ANSWER, NKINDS, CHUNK = 64 };
+/* What is allocated with messages, SEGMENT of a kind at a time. */
+enum { PENDING, EARLY, ANSWER, NKINDS, SEGMENT = 64 };
 
 /* A send or a receive that is not done. */
 typedef struct pending {
@@ -431,9 +431,9 @@ ls_net *ls_shared_net_open(ls_commons *c, const ls_patience *patience) {
     x->patience = *patience;
     x->sends_end = &x->sends;
     x->early_end = &x->early;
-    ls_slab_open(&x->memory[PENDING], sizeof(pending), CHUNK);
-    ls_slab_open(&x->memory[EARLY], sizeof(early), CHUNK);
-    ls_slab_open(&x->memory[ANSWER], sizeof(answer), CHUNK);
+    ls_slab_open(&x->memory[PENDING], sizeof(pending), SEGMENT);
+    ls_slab_open(&x->memory[EARLY], sizeof(early), SEGMENT);
+    ls_slab_open(&x->memory[ANSWER], sizeof(answer), SEGMENT);
     x->done.end = &x->done.first;
     x->parts = LS_NEW_ARRAY(sent_part, PARTS);
     for (uint32_t i = 0; i < PARTS; i++) x->parts[i].next_free = i + 1;

@@ -13,7 +13,7 @@
 
 enum {
     PARTS = 16, /* of one write: two a frame */
-    ITEMS = 16  /* in a chunk of the slab */
+    ITEMS = 16  /* in a segment of the slab */
 };
 
 struct ls_conn_item {

@@ -537,11 +537,11 @@ static ls_io encrypt_some(ls_secure *s, const struct iovec *parts, int nparts, s
         size_t n = parts[i].iov_len, at = from < n ? from : n;
         from -= at;
         while (at < n) {
-            size_t chunk = n - at < LS_SECURE_RECORD ? n - at : LS_SECURE_RECORD;
-            if (!has_room(s, chunk)) return LS_IO_DONE;
-            ls_io io = encrypt(s, (const char *)parts[i].iov_base + at, chunk);
+            size_t record = n - at < LS_SECURE_RECORD ? n - at : LS_SECURE_RECORD;
+            if (!has_room(s, record)) return LS_IO_DONE;
+            ls_io io = encrypt(s, (const char *)parts[i].iov_base + at, record);
             if (io != LS_IO_DONE) return io;
-            at += chunk;
+            at += record;
         }
     }
     return LS_IO_DONE;

@@ -11,7 +11,7 @@
 
 enum { DATA = LS_FIRST_KIND, THERE, READY, BULK, LOST, LAST };
 enum { EAGER = 65536 /* bytes: the longest short message */ };
-enum { NOTES = 64, EARLY = 16 }; /* in a chunk of their slabs */
+enum { NOTES = 64, EARLY = 16 }; /* in a segment of their slabs */
 
 /* A tag that was asked for, or announced, before this side knew of it. */
 typedef struct note {

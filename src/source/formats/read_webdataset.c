@@ -458,7 +458,7 @@ static ls_status add_members(webdataset *w, const char *what, ls_error *e) {
     for (size_t i = 0; i < s->n; i++)
         if (s->list[i].ndims == 0 && strcmp(s->list[i].name, "label") != 0)
             s->list[i].whole = false;
-    s->apart = LS_SOURCE_FIELDS;
+    s->most_fields = LS_SOURCE_FIELDS;
     s->no_label = w->has_label;
     return ls_features_finish(s, NULL, &w->source, what, e);
 }

@@ -38,10 +38,10 @@ static void exact_rows(const ls_gemv_table_job *j) {
 static void exact_scores(const ls_gemv_kept_job *j, int64_t first, int64_t end) {
     for (int64_t i = 0; i < j->queries; i++)
         for (int64_t t = first; t < end; t++) {
-            const float *key = j->kept + t / LS_KEPT_CHUNK * j->chunk + t % LS_KEPT_CHUNK;
+            const float *key = j->kept + t / LS_KEPT_PAGE * j->page + t % LS_KEPT_PAGE;
             const ls_gemv_table_job one = {
                 .w = {.data = key, .type = LS_BLOCK_F32}, .C = j->D, .x = j->q + i * j->D};
-            j->s[i * j->s_row + t] = exact_chain(&one, 0, LS_KEPT_CHUNK, 0.0f);
+            j->s[i * j->s_row + t] = exact_chain(&one, 0, LS_KEPT_PAGE, 0.0f);
         }
 }
 
@@ -49,12 +49,12 @@ static void exact_mix(const ls_gemv_kept_job *j, int64_t seen, int64_t first, in
     for (int64_t i = 0; i < j->queries; i++)
         for (int64_t c = first; c < end; c++) {
             float sum = 0;
-            for (int64_t t = 0; t < seen; t += LS_KEPT_CHUNK) {
+            for (int64_t t = 0; t < seen; t += LS_KEPT_PAGE) {
                 const float *values =
-                    j->kept + t / LS_KEPT_CHUNK * j->chunk + LS_KEPT_CHUNK * j->D + c;
+                    j->kept + t / LS_KEPT_PAGE * j->page + LS_KEPT_PAGE * j->D + c;
                 const ls_gemv_table_job some = {.w = {.data = values, .type = LS_BLOCK_F32},
-                                                .C = seen - t < LS_KEPT_CHUNK ? seen - t
-                                                                              : LS_KEPT_CHUNK,
+                                                .C = seen - t < LS_KEPT_PAGE ? seen - t
+                                                                             : LS_KEPT_PAGE,
                                                 .x = j->s + i * j->s_row + t};
                 sum = exact_chain(&some, 0, j->D, sum);
             }

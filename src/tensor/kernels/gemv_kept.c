@@ -8,9 +8,9 @@
  */
 #include "tensor/kernels/gemv_inline.h"
 
-enum { QUERIES = LS_V16S < 32 ? 2 : 4, VECTORS = QUERIES, CHUNK = LS_KEPT_CHUNK };
+enum { QUERIES = LS_V16S < 32 ? 2 : 4, VECTORS = QUERIES, PAGE = LS_KEPT_PAGE };
 
-/* Scores of 16 nv keys of a chunk, for nq queries. n: how many of them are stored. */
+/* Scores of 16 nv keys of a page, for nq queries. n: how many of them are stored. */
 INLINE void scores(int nq, int nv, const ls_gemv_kept_job *j, const float *q, const float *keys,
                    int64_t n, float *s) {
     v16 sum[QUERIES][VECTORS];
@@ -18,7 +18,7 @@ INLINE void scores(int nq, int nv, const ls_gemv_kept_job *j, const float *q, co
         v_set1(0.0f);
     for (int64_t i = 0; i < j->D; i++) {
         v16 key[VECTORS];
-        UNROLL for (int b = 0; b < nv; b++) key[b] = v_load(keys + i * CHUNK + b * LS_LANES);
+        UNROLL for (int b = 0; b < nv; b++) key[b] = v_load(keys + i * PAGE + b * LS_LANES);
         UNROLL for (int a = 0; a < nq; a++) {
             v16 x = v_set1(q[a * j->D + i]);
             UNROLL for (int b = 0; b < nv; b++) sum[a][b] = v_fma(x, key[b], sum[a][b]);
@@ -28,9 +28,9 @@ INLINE void scores(int nq, int nv, const ls_gemv_kept_job *j, const float *q, co
         v_store_n(s + a * j->s_row + b * LS_LANES, sum[a][b], n - b * LS_LANES);
 }
 
-/* n keys of a chunk. */
-INLINE void chunk_scores(int nq, const ls_gemv_kept_job *j, const float *q, const float *keys,
-                         int64_t n, float *s) {
+/* n keys of a page. */
+INLINE void page_scores(int nq, const ls_gemv_kept_job *j, const float *q, const float *keys,
+                        int64_t n, float *s) {
     int64_t i = 0;
     for (; i + VECTORS * LS_LANES <= n; i += VECTORS * LS_LANES)
         scores(nq, VECTORS, j, q, keys + i, VECTORS * LS_LANES, s + i);
@@ -39,9 +39,9 @@ INLINE void chunk_scores(int nq, const ls_gemv_kept_job *j, const float *q, cons
 
 INLINE void all_scores(int nq, const ls_gemv_kept_job *j, int64_t query, int64_t first,
                        int64_t end) {
-    for (int64_t t = first; t < end; t += CHUNK)
-        chunk_scores(nq, j, j->q + query * j->D, j->kept + t / CHUNK * j->chunk,
-                     end - t < CHUNK ? end - t : CHUNK, j->s + query * j->s_row + t);
+    for (int64_t t = first; t < end; t += PAGE)
+        page_scores(nq, j, j->q + query * j->D, j->kept + t / PAGE * j->page,
+                    end - t < PAGE ? end - t : PAGE, j->s + query * j->s_row + t);
 }
 
 void LS_K(kept_scores)(const ls_gemv_kept_job *j, int64_t first, int64_t end) {
@@ -63,8 +63,8 @@ INLINE void mixed(int nq, int nv, const ls_gemv_kept_job *j, int64_t query, int6
     UNROLL for (int a = 0; a < nq; a++) UNROLL for (int b = 0; b < nv; b++) sum[a][b] =
         v_set1(0.0f);
     for (int64_t t = 0; t < seen;) {
-        const float *v = j->kept + t / CHUNK * j->chunk + CHUNK * j->D + column;
-        int64_t end = t + CHUNK < seen ? t + CHUNK : seen;
+        const float *v = j->kept + t / PAGE * j->page + PAGE * j->D + column;
+        int64_t end = t + PAGE < seen ? t + PAGE : seen;
         for (; t < end; t++, v += j->D) {
             v16 value[VECTORS];
             UNROLL for (int b = 0; b < nv; b++) value[b] =
