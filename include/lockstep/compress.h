@@ -1,4 +1,4 @@
-/* compress.h - sums of which few bytes are sent.
+/* compress.h - all-reduces that send few bytes.
  *
  *     ls_compression how = {.kind = LS_COMPRESS_TOPK, .ratio = 0.01, .op = LS_AVG};
  *     ls_compression_state state = {.errors = calloc(n, sizeof(float))};
@@ -30,11 +30,11 @@ typedef enum ls_compression_kind {
     LS_NCOMPRESSIONS
 } ls_compression_kind;
 
-/* What is done about what an encoding loses. */
+/* What becomes of the error that an encoding makes. */
 typedef enum ls_feedback {
-    LS_FEEDBACK_ERROR, /* it is added to the next contribution */
-    LS_FEEDBACK_EF21, /* what is encoded is the change since the last estimate of the contribution */
-    LS_FEEDBACK_NONE, /* it is dropped */
+    LS_FEEDBACK_ERROR, /* the error is added to the next contribution */
+    LS_FEEDBACK_EF21,  /* the change since the last estimate of the contribution is encoded */
+    LS_FEEDBACK_NONE,  /* the error is dropped */
     LS_NFEEDBACKS
 } ls_feedback;
 
@@ -46,7 +46,7 @@ typedef enum ls_sign_scale {
 } ls_sign_scale;
 
 /* How a sum is compressed. Fields that are 0 have their default; those that a kind doesn't name are
- * not read. All workers give the same. */
+ * not read. All workers must give the same settings. */
 typedef struct ls_compression {
     ls_compression_kind kind LS_UNSET;
     ls_feedback feedback LS_UNSET;
@@ -71,8 +71,8 @@ typedef struct ls_compression {
     int virtual_workers LS_UNSET;
 } ls_compression;
 
-/* What is carried from call to call: zeros before the first one. It belongs to the caller, who
- * saves and moves it as he likes; it depends on contributions and elements, never on workers.
+/* The state that is carried from call to call: zeros before the first call. It belongs to the
+ * caller, who may save and move it; it depends on contributions and elements, never on workers.
  *
  * errors   [own contributions, count] what each has yet to send, or with EF21 the estimate of it.
  *          NULL if the feedback is LS_FEEDBACK_NONE

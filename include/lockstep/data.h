@@ -30,9 +30,10 @@ void *ls_sample_field(ls_sample *, const char *name);
 
 typedef struct ls_own_source {
     uint64_t count LS_UNSET; /* samples */
-    /* Writes the fields of sample i < count: always the same. Called from any threads at the same
-     * time, for any samples in any order. On failure returns LS_EINVAL or LS_EIO, and writes into
-     * e->msg what is wrong with which record; the run ends with this message. */
+    /* Writes the fields of sample i < count, always with the same values. Called from several
+     * threads at the same time, for any samples in any order. On failure returns LS_EINVAL or
+     * LS_EIO, and writes into e->msg what is wrong with which record; the run ends with this
+     * message. */
     ls_status (*read)(void *own, uint64_t i, ls_sample *, ls_error *e) LS_UNSET;
     void *own LS_UNSET;
     /* A number that differs if the samples do: a run that began with other data is not

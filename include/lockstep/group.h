@@ -10,13 +10,14 @@
  * MASTER_ADDR and MASTER_PORT as torchrun sets them, and alone, as a group of one.
  *
  * Every collective is called by all workers of the group, in the same order, with the same count,
- * dtype, operation and root. If they differ, each gets LS_EDISAGREE with a message that names the
- * workers, their calls, and the files and lines they called from. That call returns it, or the next
- * one where that call was done before the difference was found (docs/reference/collectives.md,
- * "Disagreement"). One thread at a time may call a group; other groups (split or duplicated) may be
- * used by other threads. Calls of different groups may be waited for in any order, since a wait
- * moves the calls of all. But each blocking call waits until it is done, so all workers that are in
- * two groups make these groups' blocking calls in the same order.
+ * dtype, operation and root. If they differ, each worker gets LS_EDISAGREE with a message that
+ * names the workers, their calls, and the files and lines they called from. The call itself returns
+ * the error; if it was done before the difference was found, the next call does
+ * (docs/reference/collectives.md, "Disagreement"). One thread at a time may call a group; other
+ * groups (split or duplicated) may be used by other threads. Calls of different groups may be
+ * waited for in any order, since a wait makes progress in the calls of all groups. But a blocking
+ * call waits until it is done, so all workers that are in two groups must make these groups'
+ * blocking calls in the same order.
  *
  * Errors: above LS_EPEER (LS_EINVAL: a bad argument), this call failed, outputs are untouched, the
  * group lives. LS_EPEER and below (LS_ETIMEOUT, LS_EABORT, LS_EDISAGREE, LS_EBROKEN): outputs are
@@ -122,10 +123,10 @@ typedef struct ls_group_options {
     /* "shm", "tcp", "mpi"; NULL: LOCKSTEP_TRANSPORT, or shm between workers of one host and tcp
      * between hosts */
     const char *transport LS_UNSET;
-    /* forces one by name, e.g. "ring"; NULL: LOCKSTEP_ALGORITHM, or the one that the cost model
-     * finds fastest. A call that it lacks is chosen by the model. "native": the transport's own, in
-     * any order of sums (mpi; groups that are split off go by the model); "shared": shared memory,
-     * or an error */
+    /* forces an algorithm by name, e.g. "ring"; NULL: LOCKSTEP_ALGORITHM, or the one that the cost
+     * model finds fastest. The model also chooses for collectives that the forced algorithm lacks.
+     * "native": the transport's own collectives, in any order of sums (mpi; the model chooses for
+     * groups that are split off); "shared": shared memory, or an error */
     const char *algorithm LS_UNSET;
     double timeout_s LS_UNSET; /* of a wait; 0: 300 s; < 0: none */
     /* a worker that waits this long, in a collective or for a single message, reports the late
@@ -164,9 +165,10 @@ ls_status ls_run_threads(int n, ls_status (*work)(ls_group *, void *, ls_error *
                          ls_error *e);
 
 /* Leaves the group. NULL is allowed. Not a barrier; a worker that closes while others wait for it
- * is lost to them. Requests of the group end with it: they are freed, done or not, and their buffers
- * are the caller's again. A call with a closed group, or with one of its requests, is LS_EINVAL; of
- * a process's closed groups the last eight are known (older ones must not be used). */
+ * is lost to them. Requests of the group end with it: they are freed, done or not, and their
+ * buffers are the caller's again. A call with a closed group, or with one of its requests, returns
+ * LS_EINVAL. A process remembers the last eight groups that it closed; older ones must not be
+ * used. */
 void ls_group_close(ls_group *g);
 
 /* This worker's rank, 0 .. size - 1, and the number of workers. */
@@ -174,7 +176,7 @@ int ls_group_rank(const ls_group *g);
 int ls_group_size(const ls_group *g);
 
 /* Workers that give the same colour form a new group, ranked by key, then by rank in g; with a
- * negative colour, *g_p is NULL. Collective on g. The new group's calls are apart from g's. */
+ * negative colour, *g_p is NULL. Collective on g. The new group's calls are independent of g's. */
 ls_status ls_group_split(ls_group *g, int colour, int key, ls_group **g_p, ls_error *e);
 /* A group of the same workers. Collective on g. */
 ls_status ls_group_dup(ls_group *g, ls_group **g_p, ls_error *e);
@@ -221,7 +223,7 @@ ls_status ls_group_explain(const ls_group *g, const char *collective, size_t cou
 /* out [count] = the reduction of every worker's in [count], at all workers. */
 ls_status ls_all_reduce(ls_group *g, const void *in, void *out, size_t count, ls_dtype dtype,
                         ls_op op, ls_error *e);
-/* out [count] at root; out is not touched elsewhere and may be NULL there. */
+/* out [count] = the reduction, at root alone; elsewhere out is not touched and may be NULL. */
 ls_status ls_reduce(ls_group *g, const void *in, void *out, size_t count, ls_dtype dtype, ls_op op,
                     int root, ls_error *e);
 /* in [size * count]; worker r gets block r of the reduction: out [count]. */
@@ -255,8 +257,8 @@ ls_status ls_all_to_all(ls_group *g, const void *in, void *out, size_t count, ls
  * the order of ranks. Not in place.
  *
  * in_counts   [size] elements for each worker; out_counts [size] elements from each. Each worker
- *             gives its own; no other needs to know them. Any may be 0. r must send to s as many as
- *             s expects from r; else all workers get LS_EDISAGREE with the two numbers.
+ *             gives its own; no other needs to know them. Any may be 0. Worker r must send as many
+ *             to s as s expects from r; else all workers get LS_EDISAGREE with the two numbers.
  * Cost        n - 1 messages, empty where nothing is sent, and the bytes sent to others. */
 ls_status ls_all_to_all_v(ls_group *g, const void *in, const size_t *in_counts, void *out,
                           const size_t *out_counts, ls_dtype dtype, ls_error *e);
@@ -271,8 +273,9 @@ ls_status ls_gather_v(ls_group *g, const void *in, size_t count, void *out, cons
                       ls_dtype dtype, int root, ls_error *e);
 ls_status ls_scatter_v(ls_group *g, const void *in, const size_t *counts, void *out, size_t count,
                        ls_dtype dtype, int root, ls_error *e);
-/* Prefixes: out [count] = the reduction of in [count] of workers 0 .. this one (scan), or of those
- * before this one (exscan: worker 0's out is not touched, and may be NULL). In place is allowed.
+/* Prefixes: out [count] = the reduction of in [count] over workers 0 .. this one (scan), or over
+ * the workers before this one (exscan: worker 0's out is not touched, and may be NULL). In place is
+ * allowed.
  *
  * Order    that of the fixed tree over just these workers: worker r has the same bits as an
  *          all-reduce among workers 0 .. r alone, by every algorithm and transport.
@@ -290,7 +293,7 @@ ls_status ls_barrier(ls_group *g, ls_error *e);
 ls_status ls_send(ls_group *g, const void *buf, size_t count, ls_dtype dtype, int to, ls_error *e);
 ls_status ls_recv(ls_group *g, void *buf, size_t count, ls_dtype dtype, int from, ls_error *e);
 
-/* ---- reductions of the caller's own ----
+/* ---- the caller's own reductions ----
  *
  *     typedef struct moments { double n, mean, m2; } moments;
  *     static void merge(void *arg, size_t n, const void *a, const void *b, void *out) { ... }
@@ -333,11 +336,11 @@ ls_status ls_scan_by(ls_group *g, const void *in, void *out, size_t count, const
 ls_status ls_exscan_by(ls_group *g, const void *in, void *out, size_t count, const ls_reduction *by,
                        ls_error *e);
 
-/* ---- the same, started now and waited for later ----
+/* ---- calls that are started now and waited for later ----
  *
  * Buffers and counts belong to the call until it is done. Any number may be in flight; all workers
- * start them in the same order, and may wait for them in any. Work is done only inside the group's
- * calls: in between, ls_test() now and then lets the others proceed.
+ * start them in the same order, and may wait for them in any order. Work is done only inside the
+ * group's calls: call ls_test() now and then in between, so that other workers can proceed.
  *
  * A request is freed by the ls_test(), ls_wait(), ls_wait_any() or ls_wait_all() that finds it done,
  * which sets the caller's pointer to NULL. After an error it stays, is freed when its group is
@@ -403,16 +406,16 @@ ls_status ls_test(ls_request **r_p, bool *done_p, ls_error *e);
  * the group's own limit). LS_EPENDING: the limit given here ran out; the call is still in flight,
  * and can be waited for again. */
 ls_status ls_wait(ls_request **r_p, double timeout_s, ls_error *e);
-/* Waits until one of the requests [n] is done, frees it, sets its pointer to NULL and *i_p to its
- * index; of several that are done, to the lowest. NULLs are skipped; *i_p is -1 if there are only
- * NULLs. The requests may be of any groups that this thread may call.
+/* Waits until one of the requests [n] is done (the one with the lowest index, if several are),
+ * frees it, sets its pointer to NULL and *i_p to its index. NULLs are skipped; *i_p is -1 if there
+ * are only NULLs. The requests may be of any groups that this thread may call.
  *
  * timeout_s  as in ls_wait(); LS_EPENDING: none is done, and *i_p is -1.
  * Errors     those of ls_wait(); *i_p is the index of the request that failed. */
 ls_status ls_wait_any(ls_request **requests, int n, double timeout_s, int *i_p, ls_error *e);
-/* Waits until all of them are done, or have failed. statuses [n], or NULL: what ls_wait() would have
- * returned for each; LS_OK for a NULL. Requests that are done are freed and set to NULL, the others
- * stay. timeout_s is for all of them together.
+/* Waits until all requests [n] are done, or have failed. statuses [n], or NULL: what ls_wait()
+ * would have returned for each; LS_OK for a NULL. Requests that are done are freed and set to NULL,
+ * the others stay. timeout_s is for all of them together.
  *
  * Returns the first error among them, by index, that is not LS_EPENDING; else LS_EPENDING if the
  * time ran out; else LS_OK. */

@@ -10,10 +10,10 @@
  * language model. It reads the fields that the predictions need, not the labels: `inputs`. Its
  * outputs are what the model's losses compare with labels:
  *
- *     LS_CLASSES   of each row the probabilities of its classes, which add up to 1
+ *     LS_CLASSES   for each row the probabilities of its classes, which add up to 1
  *     LS_CHANCES   the probability of each target, alone
  *     LS_NUMBERS   numbers
- *     LS_SCORES    numbers of which only the order counts
+ *     LS_SCORES    numbers whose order alone counts
  *
  * A language model has one input, "tokens" [context], LS_I32, of which the first negative number ends
  * the text, and one output, "next", LS_CLASSES: the token that follows.
@@ -34,16 +34,16 @@ extern "C" {
 typedef struct ls_predictor ls_predictor;
 
 typedef struct ls_predictor_options {
-    /* that builds the run's network; NULL: the config describes it. All programs of a process are
-     * the same */
+    /* the program that builds the run's network; NULL: the config describes the network. All
+     * programs of a process must be the same */
     const ls_program *program LS_UNSET;
     int ema LS_UNSET;     /* 1: the average of the weights (optim.ema) */
     int threads LS_UNSET; /* of a call; 0: one for each core */
     /* 1: CLASSES and CHANCES as the losses read them, not as probabilities */
     int logits LS_UNSET;
     /* 1: in place of predictions one output, "vector", LS_NUMBERS: what the last layer reads before
-     * the first prediction; of a language model the mean, over the tokens, of the
-     * vectors behind its last norm */
+     * the first prediction; for a language model the mean over the tokens of the vectors behind its
+     * last norm */
     int vectors LS_UNSET;
 } ls_predictor_options;
 

@@ -20,9 +20,9 @@ extern "C" {
 #define LS_VERSION_PATCH 0
 #define LS_VERSION       "0.1.0"
 
-/* What a function returns: LS_OK, or what died. The code alone says what can be used further: above
- * LS_EPEER only this call failed, and nothing else changed; with LS_EPEER and below a group's
- * outputs are undefined, and it can only be closed. */
+/* What a function returns: LS_OK, or what failed. The code alone says what can still be used: above
+ * LS_EPEER only this call failed, and nothing else changed; with LS_EPEER and below the outputs are
+ * undefined, and the group can only be closed. */
 typedef enum ls_status {
     LS_OK = 0,
     LS_EINVAL = -1,     /* a bad argument or bad input                  } this call failed; */

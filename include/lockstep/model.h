@@ -9,8 +9,9 @@
  *         ls_cross_entropy(m, x, label, LS_DEFAULTS);
  *     }
  *
- * Shapes are those of one sample; the batch is ours. An image is [height, width, channels]. A value
- * is f32 numbers; only fields have other types, and a layer that needs numbers converts a field.
+ * Shapes are those of one sample; the library adds the batch. An image is [height, width,
+ * channels]. A value is f32 numbers; only fields have other types, and a layer that needs numbers
+ * converts a field.
  *
  * Calls return values, never a status. The first error is remembered with the caller's file and
  * line; later calls do nothing, and whoever asked for the model reports the error once. Values
@@ -119,10 +120,10 @@ ls_value *ls_patches(ls_model *, ls_value *x, int64_t size);
 /* An adapter of a linear layer: the weight and the bias are frozen, and trained are a [rank, in] and
  * b [out, rank], which begin as U(-1/sqrt(in), 1/sqrt(in)) and 0:
  *     y = x . weight^T + bias + scale (drop(x) . a^T) . b^T,  scale = alpha / rank
- * rs: scale = alpha / sqrt(rank). dora: of w = weight + scale b . a only the direction counts; the
+ * rs: scale = alpha / sqrt(rank). dora: only the direction of w = weight + scale b . a counts; the
  * norm of each row is `magnitude` [out], trained, which begins as the norms of the weight's rows:
  *     y = magnitude / |w| times (x . weight^T + scale (drop(x) . a^T) . b^T) + bias
- * The gradient takes |w| as a constant. Hu et al., "LoRA", ICLR 2022; Kalajdzievski, "A rank
+ * The gradient treats |w| as a constant. Hu et al., "LoRA", ICLR 2022; Kalajdzievski, "A rank
  * stabilization scaling factor", 2023; Liu et al., "DoRA", ICML 2024. */
 typedef struct ls_lora {
     int64_t rank LS_UNSET; /* 0: no adapter */
@@ -158,15 +159,15 @@ typedef struct ls_conv2d_options {
     /* on each side; 0: kernel / 2, so that an odd kernel with stride 1 keeps the size; LS_NO_PAD:
      * none */
     int64_t pad LS_UNSET;
-    /* that channels are divided into; 0: 1; the number of channels: depthwise */
+    /* groups that the channels are divided into; 0: 1; the number of channels: depthwise */
     int64_t groups LS_UNSET;
     bool no_bias LS_UNSET;
 } ls_conv2d_options;
 ls_value *ls_conv2d(ls_model *, ls_value *x, ls_conv2d_options);
 
-/* A transposed convolution, which enlarges: what the gradient of a convolution of these options
- * does. pad 0: the output is `stride` times as large as the input; LS_NO_PAD, or a positive number:
- * its height is (h - 1) stride + kernel - 2 pad. Parameters: weight [kernel, kernel_w,
+/* A transposed convolution, which enlarges: what the gradient of a convolution with these options
+ * computes. pad 0: the output is `stride` times as large as the input; LS_NO_PAD, or a positive
+ * number: its height is (h - 1) stride + kernel - 2 pad. Parameters: weight [kernel, kernel_w,
  * channels / groups, in], N(0, 2 stride^2 / (kernel * kernel_w * in / groups)); bias [channels], 0.
  * Zeiler, Krishnan, Taylor & Fergus, "Deconvolutional networks", CVPR 2010. */
 ls_value *ls_conv2d_transposed(ls_model *, ls_value *x, ls_conv2d_options);
@@ -247,7 +248,8 @@ ls_value *ls_average_pool(ls_model *, ls_value *x, ls_pool_options);
 /* The mean over all pixels: [.., C] -> [C]. */
 ls_value *ls_mean_pool(ls_model *, ls_value *x);
 
-/* e^x / the sum of e^x, of each vector of the last dimension. Losses take logits, and need none. */
+/* e^x / the sum of e^x, for each vector of the last dimension. Losses take logits: they need no
+ * softmax. */
 ls_value *ls_softmax(ls_model *, ls_value *x);
 
 /* x times the normal distribution function at x, by its usual approximation with tanh. Hendrycks &
@@ -275,8 +277,8 @@ ls_value *ls_add_relu(ls_model *, ls_value *a, ls_value *b);
 
 /* Row ids[i] of a table, for each number of an LS_I32 field: [..] -> [.., width]. Ids are below
  * `rows`; a negative one stands for none, and gives zeros. Parameters: weight [rows, width], N(0,
- * deviation^2), deviation 0: 0.02; with .positions also positions [ids, width], the same, which are
- * added to the rows. */
+ * deviation^2), deviation 0: 0.02; with .positions also positions [ids, width], drawn in the same
+ * way, which are added to the rows. */
 typedef struct ls_embedding_options {
     const char *name LS_UNSET;
     int64_t rows LS_UNSET, width LS_UNSET;
@@ -286,8 +288,8 @@ typedef struct ls_embedding_options {
 ls_value *ls_embedding(ls_model *, ls_value *ids, ls_embedding_options);
 
 /* The sum of the rows, or their mean: [..] -> [width]. A list shorter than its field is padded with
- * -1; of an empty list both are 0. The bits do not depend on the padding. Files with lists of
- * different lengths are read so (docs/reference/data.md); it is PyTorch's EmbeddingBag. */
+ * -1; for an empty list both are 0. The bits do not depend on the padding. Lists of different
+ * lengths in files are padded so (docs/reference/data.md). PyTorch calls the layer EmbeddingBag. */
 typedef struct ls_embedding_sum_options {
     const char *name LS_UNSET;
     int64_t rows LS_UNSET, width LS_UNSET;
@@ -296,19 +298,19 @@ typedef struct ls_embedding_sum_options {
 } ls_embedding_sum_options;
 ls_value *ls_embedding_sum(ls_model *, ls_value *ids, ls_embedding_sum_options);
 
-/* Attention: y = softmax(q k^T / sqrt(D)) v, for each of `heads` parts of D columns alone. q, k and
- * v are rows of linear layers; the result [T, heads D] is for another one.
+/* Attention: y = softmax(q k^T / sqrt(D)) v, for each of `heads` parts of D columns by itself. q, k
+ * and v are rows of linear layers; the result [T, heads D] is the input of another one.
  *
  *     ls_attention(m, qkv, .heads = 12)                       qkv [T, 3 C]: the columns of q, k, v
  *     ls_attention(m, q, .heads = 12, .keys = kv)             q [T, C], kv [S, 2 C]
  *     ls_attention(m, q, .heads = 9, .kv_heads = 3, .keys = k, .values = v)
  *
- * .kv_heads: k and v have fewer heads, kv_heads D columns each, and heads / kv_heads heads of q
- * after each other share one (Ainslie et al., "GQA", EMNLP 2023). .causal: row t of q meets rows 0
- * to t of k; with .window only the last .window of these. .mask, an LS_U8 field [S]: a row of k
+ * .kv_heads: k and v have fewer heads, kv_heads D columns each, and heads / kv_heads consecutive
+ * heads of q share one of them (Ainslie et al., "GQA", EMNLP 2023). .causal: row t of q meets rows
+ * 0 to t of k; with .window only the last .window of these. .mask, an LS_U8 field [S]: a row of k
  * whose number is 0 does not count; a row of q that meets no other gives zeros. .positions, an
- * LS_I32 field [T] of a causal one: a sample is several texts one after the other, and the number
- * is a row's place in its own text, from 0; a row meets rows of its text alone. Vaswani et al.,
+ * LS_I32 field [T], with .causal: a sample is several texts one after the other, and the field has
+ * each row's place in its own text, from 0; a row meets only rows of its own text. Vaswani et al.,
  * "Attention is all you need", NeurIPS 2017. */
 typedef struct ls_attention_options {
     const char *name LS_UNSET;
@@ -322,13 +324,13 @@ typedef struct ls_attention_options {
 ls_value *ls_attention(ls_model *, ls_value *x, ls_attention_options);
 
 /* Rotary positions, for queries and keys: x [T, heads D], D even. In row t, elements i and i + D /
- * 2 of each head are turned by the angle t * base^(-2 i / D). .positions, an LS_I32 field [T], says
+ * 2 of each head are turned by the angle t * base^(-2 i / D). .positions, an LS_I32 field [T], has
  * other places than t, each from 0 to T - 1 (ls_attention_options). Frequencies of models for
  * longer texts are scaled: .factor alone divides all of them ("linear"); with .original, the number
- * of positions that the model was first trained for, those of waves longer than original / low are
- * divided, those of waves shorter than original / high stay, and between them both are mixed
- * ("llama3"). Su et al., "RoFormer", 2021. Frequencies and angles are rounded to f32, as in Hugging
- * Face's. */
+ * of positions that the model was first trained for, frequencies of waves longer than original /
+ * low are divided, those of waves shorter than original / high stay, and those between are
+ * interpolated ("llama3"). Su et al., "RoFormer", 2021. Frequencies and angles are rounded to f32,
+ * as in Hugging Face's. */
 typedef struct ls_rope_options {
     const char *name LS_UNSET;
     int64_t heads LS_UNSET;
@@ -339,9 +341,11 @@ typedef struct ls_rope_options {
 } ls_rope_options;
 ls_value *ls_rope(ls_model *, ls_value *x, ls_rope_options);
 
-/* In training, each number is 0 with probability `rate`, else divided by 1 - rate; in evaluation x
- * itself. The zeros follow from the run's seed, the step, and the sample's place in the batch: they
- * are the same for any workers and micro-batches. Srivastava et al., "Dropout", JMLR 15 (2014). */
+/* In training, each number is 0 with probability `rate`, else divided by 1 - rate; in evaluation
+ * the result is x. The zeros follow from the run's seed, the step, and the sample's place in the
+ * batch: they are the same for any number of workers and any micro-batches. Srivastava et al.,
+ * "Dropout", JMLR 15
+ * (2014). */
 typedef struct ls_dropout_options {
     const char *name LS_UNSET;
     float rate LS_UNSET;
@@ -351,8 +355,8 @@ ls_value *ls_dropout(ls_model *, ls_value *x, ls_dropout_options);
 /* The product of two values of one shape, by element. */
 ls_value *ls_multiply(ls_model *, ls_value *a, ls_value *b);
 
-/* The dot products of a [C] with b [rows, C]: [rows]; or with b [C]: [1]. A user's row and those of
- * items give their scores. */
+/* The dot products of a [C] with b [rows, C]: [rows]; or with b [C]: [1]. A user's row and the rows
+ * of items give the items' scores. */
 ls_value *ls_dot(ls_model *, ls_value *a, ls_value *b);
 
 /* The dot products of all pairs of rows of x [rows, C]: [rows (rows - 1) / 2], of row 1 with 0, of
@@ -364,20 +368,21 @@ ls_value *ls_interaction(ls_model *, ls_value *x);
  * Shazeer, "GLU variants improve transformer", 2020. */
 ls_value *ls_silu_gate(ls_model *, ls_value *gate, ls_value *x);
 
-/* A mixture of experts: each row of x [T, C], or [C], goes through the `per_token` of `experts` SwiGLU
- * layers of this width with the greatest logits of a router, of equal ones those with lower numbers;
- * their results are summed, by weights that are the softmax over all logits, or, with `normalize`,
- * over the chosen ones. No row is dropped, unless there is a capacity: in training an expert then
- * takes ceil(capacity * T * per_token / experts) choices of a sample, those of the first rows, and the
- * others add nothing. `shared` further experts take all rows. balance: the
- * factor of an auxiliary loss of each sample for an even load, experts * sum(f p), with f the number
- * of choices of an expert for each row, and p the mean of its softmax. bias_rate: experts are chosen
- * by the softmax and a bias; after a step that of an expert with more than an even part of the
- * batch's choices is this much less, of one with fewer as much more (choice.bias [experts]).
- * Parameters: gate.weight [experts, C], in f32 products; experts.gate_proj and experts.up_proj
- * [experts, width, C], experts.down_proj [experts, C, width]; shared_experts.gate_proj.weight,
- * shared_experts.up_proj.weight and shared_experts.down_proj.weight. Jiang et al., "Mixtral of
- * experts", 2024; Fedus, Zoph & Shazeer, "Switch transformers", JMLR 2022 (the loss). */
+/* A mixture of experts: each row of x [T, C], or [C], goes through the `per_token` experts with the
+ * greatest logits of a router; of equal logits those with lower numbers count. There are `experts`
+ * experts, each a SwiGLU layer of this width. Their results are summed with weights: the softmax
+ * over all logits, or, with `normalize`, over the chosen ones. No row is dropped, unless there is a
+ * capacity: in training an expert then takes ceil(capacity * T * per_token / experts) choices of a
+ * sample, those of the first rows, and the other choices add nothing. `shared` further experts take
+ * all rows. balance: the factor of an auxiliary loss of each sample for an even load, experts *
+ * sum(f p), with f the number of choices of an expert for each row, and p the mean of its softmax.
+ * bias_rate: experts are chosen by the softmax plus a bias (choice.bias [experts]); after a step
+ * the bias of an expert with more than an even part of the batch's choices falls by bias_rate, and
+ * that of an expert with fewer rises by it. Parameters: gate.weight [experts, C], in f32 products;
+ * experts.gate_proj and experts.up_proj [experts, width, C], experts.down_proj [experts, C, width];
+ * shared_experts.gate_proj.weight, shared_experts.up_proj.weight and
+ * shared_experts.down_proj.weight. Jiang et al., "Mixtral of experts", 2024; Fedus, Zoph & Shazeer,
+ * "Switch transformers", JMLR 2022 (the loss). */
 typedef struct ls_moe_options {
     const char *name LS_UNSET;
     int64_t experts LS_UNSET, per_token LS_UNSET, width LS_UNSET; /* 1 to 128 experts */
@@ -416,17 +421,18 @@ ls_value *ls_learned(ls_model *, ls_dims dims, ls_learned_options);
  *         .name = "scale", .nparams = 1, .forward = forward, .backward = backward};
  *     y = ls_own_layer(m, &scale, x, .params = {LS_PARAM("factor", LS_ONES, 1)});
  *
- * The result for a sample depends on that sample and the parameters alone: not on other samples of
- * the call, on earlier calls, or on threads. ls_model_check() looks for layers that break this, and
- * for wrong gradients.
+ * The result for a sample must depend on that sample and the parameters alone: not on other samples
+ * of the call, on earlier calls, or on threads. ls_model_check() looks for layers that break this,
+ * and for wrong gradients.
  *
- * Threads: several call forward at the same time, each with samples of its own. backward is called
- * for one sample at a time if the layer has parameters (from several threads, unless it has more
+ * Several threads call forward at the same time, each with its own samples. backward is called for
+ * one sample at a time if the layer has parameters (from several threads, unless it has more
  * parameters than numbers in its inputs and output), else like forward. */
 
 enum { LS_OWN_INPUTS = 8, LS_OWN_PARAMS = 6 };
 
-/* Numbers of all samples of a call, one sample after the other; of a parameter: of all samples. */
+/* The numbers of all samples of a call, one sample after the other; or a parameter, which all
+ * samples share. */
 typedef struct ls_operand {
     const float *data;         /* [samples][count]; of a parameter: [count] */
     int64_t count;             /* numbers of one sample */
@@ -437,7 +443,7 @@ typedef struct ls_layer_args {
     int64_t samples;
     ls_operand in[LS_OWN_INPUTS];
     ls_operand param[LS_OWN_PARAMS];
-    const void *own;              /* that of the options */
+    const void *own;              /* `own` of the options */
     float *saved;                 /* [samples][sizes.saved]: forward writes, backward reads */
     float *work;                  /* [samples][sizes.work]: undefined when a call begins */
     float *out;                   /* [samples][count of the output]: forward writes all of it */
@@ -447,11 +453,11 @@ typedef struct ls_layer_args {
 } ls_layer_args;
 
 typedef struct ls_layer_sizes {
-    ls_dims out;         /* one sample's output; as it is given: that of the first input */
-    int64_t saved, work; /* floats of memory for each sample; as they are given: 0 */
+    ls_dims out;         /* one sample's output; preset to the shape of the first input */
+    int64_t saved, work; /* floats of memory for each sample; preset to 0 */
     /* operations of forward for one sample, for predictions of a step's time and the share of the
-     * peak in metrics; as they are given: 0, the layer is priced as one pass over memory, and the share
-     * is not known */
+     * peak in metrics; preset to 0: the layer is priced as one pass over memory, and the share is
+     * not known */
     double flops;
 } ls_layer_sizes;
 
@@ -461,8 +467,8 @@ typedef struct ls_layer_kind {
     void (*forward)(const ls_layer_args *) LS_UNSET;
     /* reads in, param, saved, dout; out is NULL */
     void (*backward)(const ls_layer_args *) LS_UNSET;
-    /* NULL: all sizes are as they are given. Reads only shapes and `own`. Returns NULL, or what is
-     * wrong with the shapes of the inputs, in words. */
+    /* NULL: all sizes are as preset. Reads only shapes and `own`. Returns NULL, or what is wrong
+     * with the shapes of the inputs, in words. */
     const char *(*sizes)(const ls_layer_args *, ls_layer_sizes *out)LS_UNSET;
     /* backward leaves out parameters whose dparam is NULL. Without it no parameter of the layer can
      * be frozen (ls_freeze()), unless no backward is needed at all. */
@@ -506,8 +512,9 @@ typedef struct ls_loss_options {
     float factor LS_UNSET; /* 0: 1 */
     /* cross-entropy: this part of each target is spread over all classes */
     float smoothing LS_UNSET;
-    /* cross-entropy: a label without a loss, as negative ones are: a class, or a number above all
-     * classes, as 255 of masks; 0: none, so class 0 can't be one: give its samples -1 */
+    /* cross-entropy: a label that has no loss, as negative labels have none: a class, or a number
+     * above all classes, such as 255 in masks. 0: none; so class 0 can't be ignored this way: label
+     * its samples -1 */
     int32_t ignore LS_UNSET;
 } ls_loss_options;
 
@@ -522,10 +529,9 @@ typedef struct ls_loss_options {
 void ls_cross_entropy(ls_model *, ls_value *logits, ls_value *label, ls_loss_options);
 
 /* Cross-entropy of labels [T], an LS_I32 field, and logits that are a linear layer of x [T, C]: for
- * many classes, as of a language model, since the logits are never in memory as a whole. Parameter:
+ * many classes, as in a language model, since the logits are never in memory as a whole. Parameter:
  * weight [classes, C], N(0, 0.02^2); or that of .tied, the value of an ls_embedding() without
- * positions. Rows with a negative label have no loss, and cost nothing; what they count is as
- * above. */
+ * positions. Rows with a negative label have no loss, and cost nothing; they count as above. */
 typedef struct ls_linear_cross_entropy_options {
     const char *name LS_UNSET;
     int64_t classes LS_UNSET; /* not with .tied */
@@ -554,18 +560,17 @@ void ls_sample_weight(ls_model *, ls_value *field);
  *
  *     ls_metric(m, "accuracy", ls_is_top(m, x, label, 1));
  *
- * They are printed and written beside the loss. Each sample counts the same, whatever its weight.
- * A metric may read values that no loss depends on: their layers run in evaluations alone, and have
- * no parameters.
- * A model with one loss and no call of ls_metric() has those that are usual: of cross-entropy
- * accuracy, top5 (from 10 classes on) and auc (of 2 classes); of binary cross-entropy of one number
- * auc; of the mean squared error rmse. */
+ * Metrics are printed and written beside the loss. Each sample counts the same, whatever its
+ * weight. A metric may read values that no loss depends on: their layers run in evaluations alone,
+ * and have no parameters. A model with one loss and no call of ls_metric() has the usual metrics:
+ * with cross-entropy accuracy, top5 (from 10 classes on) and auc (with 2 classes); with binary
+ * cross-entropy of one number auc; with the mean squared error rmse. */
 
 /* Names a measure, which the calls below return; letters, digits, _ and -. */
 void ls_metric(ls_model *, const char *name, ls_value *measure);
 
-/* The part of the labels [..] that are among the k largest logits [.., classes] of their rows; of
- * equal ones the lower classes come first. Negative labels do not count. */
+/* The part of the labels [..] that are among the k largest logits [.., classes] of their rows;
+ * among equal logits lower classes come first. Negative labels do not count. */
 ls_value *ls_is_top(ls_model *, ls_value *logits, ls_value *label, int64_t k);
 
 /* The area under the receiver operating characteristic: the part of all pairs of a sample of class
@@ -574,8 +579,9 @@ ls_value *ls_is_top(ls_model *, ls_value *logits, ls_value *label, int64_t k);
  * samples with negative ones do not count. Mann & Whitney, Ann. Math. Stat. 18 (1947) 50-60. */
 ls_value *ls_auc(ls_model *, ls_value *score, ls_value *label);
 
-/* Which classes are taken for which, of samples with one label: a picture that the end of a run
- * writes as NAME.svg and NAME.png, by the metric's name. Negative labels do not count. */
+/* The confusion matrix of samples with one label: which classes are taken for which. At the end of
+ * a run it is drawn as NAME.svg and NAME.png, by the metric's name. Negative labels do not
+ * count. */
 ls_value *ls_confusion(ls_model *, ls_value *logits, ls_value *label);
 
 /* The mean of (x - t)^2, its root, and the mean of |x - t|, over as many targets t: a field or a
@@ -584,8 +590,8 @@ ls_value *ls_squared_error(ls_model *, ls_value *x, ls_value *targets);
 ls_value *ls_root_squared_error(ls_model *, ls_value *x, ls_value *targets);
 ls_value *ls_absolute_error(ls_model *, ls_value *x, ls_value *targets);
 
-/* The coefficient of determination R^2 = 1 - sum((x - t)^2) / sum((t - mean(t))^2); of several
- * targets a sample, at most 64, the mean of theirs. Not defined where all t are the same. Wright,
+/* The coefficient of determination R^2 = 1 - sum((x - t)^2) / sum((t - mean(t))^2); with several
+ * targets a sample, at most 64, the mean over these. Not defined where all t are the same. Wright,
  * J. Agricultural Research 20 (1921) 557-585. */
 ls_value *ls_r2(ls_model *, ls_value *x, ls_value *targets);
 

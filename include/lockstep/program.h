@@ -35,7 +35,7 @@ typedef enum ls_key_type {
     LS_KEY_STRING   /* ls_key_string(): UTF-8 of at most 1023 bytes */
 } ls_key_type;
 
-/* low, high: the limits of a number, which are possible, too; both 0: none. usual: the default as
+/* low, high: the least and the greatest number allowed; both 0: no limits. usual: the default as
  * text; NULL: 0, or "". */
 typedef struct ls_key_spec {
     const char *name LS_UNSET; /* letters, digits and '_'; NULL ends the array */
@@ -47,9 +47,9 @@ typedef struct ls_key_spec {
 
 enum { LS_MAX_KEYS = 32, LS_MAX_STRING_KEYS = 8 };
 
-/* The values of a program's keys. A key that the program has not, or one of another type, is an
- * error of the model that is being built, or of the data. Strings live as long as the call of
- * `build` or `open`. */
+/* The values of a program's keys. Reading a key that the program does not have, or one of another
+ * type, is an error of the model that is being built, or of the data. Strings live as long as the
+ * call of `build` or `open`. */
 typedef struct ls_keys ls_keys;
 int64_t ls_key_int(const ls_keys *, const char *name);
 double ls_key_float(const ls_keys *, const char *name);

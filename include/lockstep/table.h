@@ -65,15 +65,15 @@ typedef struct ls_table_config {
      * number */
     int virtual_workers LS_UNSET;
     ls_row_optimizer optimizer LS_UNSET;
-    double eps LS_UNSET;                   /* 0: 1e-10 of Adagrad, 1e-8 of Adam */
+    double eps LS_UNSET;                   /* 0: 1e-10 for Adagrad, 1e-8 for Adam */
     double beta1 LS_UNSET, beta2 LS_UNSET; /* of Adam; 0: 0.9, 0.999 */
     double lr_decay LS_UNSET;              /* of Adagrad */
     double weight_decay LS_UNSET;
     /* initial values are uniform in [-bound, bound): a function of seed and id */
     double bound LS_UNSET;
     uint64_t seed LS_UNSET;
-    /* a row changes from the update on in which its id has been added so often; until then it has
-     * its initial values, and its gradients are dropped. 0, 1: at once */
+    /* a row changes only from the update on in which its id has been added this number of times;
+     * until then it has its initial values, and its gradients are dropped. 0, 1: at once */
     int64_t admit LS_UNSET;
     /* a row that this many updates have not changed gets its initial values, and gives its memory
      * back, in the next one; 0: never */
@@ -82,7 +82,8 @@ typedef struct ls_table_config {
 
 typedef struct ls_table ls_table;
 
-/* Collective. The group outlives the table, and has no other calls while one of the table's runs.
+/* Collective. The group must outlive the table, and must have no other calls while a call of the
+ * table runs.
  *
  * Errors   LS_EINVAL: a setting (named), or settings that differ between workers. */
 ls_status ls_table_open(ls_group *g, const ls_table_config *config, ls_table **t_p, ls_error *e);
@@ -113,7 +114,7 @@ void ls_table_discard(ls_table *t);
 /* Collective: sums what was added, changes the rows, and adds 1 to the clock.
  *
  * Errors   LS_EINVAL: lr differs between workers, or is not finite. LS_ENOMEM: no memory for new
- *          rows. In both cases no row has changed, and what was added remains.
+ *          rows. In both cases no row has changed, and what was added is retained.
  * Cost     Each worker sends the sums of its rows to their owners, 16 + 4 width bytes each. */
 ls_status ls_table_update(ls_table *t, double lr, ls_error *e);
 
@@ -122,8 +123,8 @@ int64_t ls_table_clock(const ls_table *t);
 /* Rows that this worker has in memory. */
 int64_t ls_table_count(const ls_table *t);
 
-/* Collective: text [33], a hash of all rows, the optimizer's state and the clock, as 32 digits. The
- * same for any number of workers. */
+/* Collective: text [33], a hash of all rows, the optimizer's state and the clock, as 32 digits. It
+ * is the same for any number of workers. */
 ls_status ls_table_hash(ls_table *t, char text[33], ls_error *e);
 
 /* Collective: writes the table to a new directory, which all workers must see: table.json, and a

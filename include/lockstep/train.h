@@ -14,10 +14,10 @@
  * ls_run_threads(), or a single process. The weights have the same bits for any number of them.
  *
  * A worker that is lost ends the run: the calls of the others return LS_EPEER, or LS_ETIMEOUT if it
- * hangs (parallel.timeout_s). They can't continue, nor save what they have. A program that writes
- * checkpoints, and opens its trainers with `resume`, continues from the newest one when it is
- * started again; `lockstep run --restarts N` and torchrun's --max-restarts start all workers again
- * by themselves. The weights are those of an undisturbed run.
+ * hangs (parallel.timeout_s). These workers can neither continue nor save what they have. A program
+ * that writes checkpoints, and opens its trainers with `resume`, continues from the newest one when
+ * it is started again; `lockstep run --restarts N` and torchrun's --max-restarts start all workers
+ * again by themselves. The weights are those of an undisturbed run.
  *
  * One thread at a time uses a trainer. All programs of a process are the same ls_program. The
  * ls_error of a call may be NULL: the code is returned alone.
@@ -35,22 +35,22 @@ extern "C" {
 typedef struct ls_trainer ls_trainer;
 
 typedef struct ls_trainer_options {
-    const ls_program *program LS_UNSET; /* name, keys, build; its data are of no use */
+    const ls_program *program LS_UNSET; /* its name, keys and build(); its data are not used */
     const char *config LS_UNSET; /* path of the config: train.batch, optim ...; NULL: no file */
     const char *const *sets LS_UNSET; /* "key=value" after the file; NULL ends them; NULL: none */
     uint64_t count LS_UNSET;          /* samples of the data set */
-    uint64_t hash LS_UNSET;   /* that differs if the samples do: checked when a run is resumed */
+    uint64_t hash LS_UNSET;           /* differs if the samples do; checked when a run is resumed */
     ls_group *group LS_UNSET; /* the workers that train; NULL: those that were started together */
     /* The run directory, the same for all workers; NULL: none. Worker 0 writes config.yaml,
-     * data.json, metrics.jsonl, log.txt and TensorBoard's events into it as `lockstep train` does, so
-     * that `lockstep compare` and `status` read the run, and checkpoints when the program asks for
-     * them. One program at a time uses a directory; of several trainers that a process has open at a
-     * time, the first one has a log. */
+     * data.json, metrics.jsonl, log.txt and TensorBoard's events into it as `lockstep train` does,
+     * so that `lockstep compare` and `status` read the run, and checkpoints when the program asks
+     * for them. One program at a time uses a directory. If a process has several trainers open,
+     * only the first one has a log. */
     const char *run LS_UNSET;
     int resume LS_UNSET; /* 1: continue from the newest checkpoint there, if there is one */
 } ls_trainer_options;
 
-/* Collective. The group outlives the trainer.
+/* Collective. The group must outlive the trainer.
  *
  * Errors   LS_EINVAL: the config, the model, or a checkpoint of another run. LS_EIO: a file.
  *          LS_ENOMEM: the model does not fit. LS_EPEER, LS_ETIMEOUT: a worker was lost. Here and
@@ -66,13 +66,14 @@ void ls_trainer_close(ls_trainer *);
 /* The number of this worker: 0 to the number of workers - 1. */
 int ls_trainer_rank(const ls_trainer *);
 
-/* Steps that are complete, with those before a checkpoint. The loop ends where the program ends it:
- * train.steps says only how the learning rate falls. Steps beyond it are trained as any other, with
- * the last rate: optim.min_lr, where a schedule falls to it. */
+/* The number of complete steps, including those before the checkpoint that a run was resumed from.
+ * The loop ends where the program ends it: train.steps only says how the learning rate falls. Steps
+ * beyond it are trained as any other, with the last rate: optim.min_lr, if the schedule falls to
+ * it. */
 int64_t ls_trainer_steps(const ls_trainer *);
 
-/* The steps of the whole run, for which the learning rates are: train.steps, or as many as the
- * config's train.epochs take of `count` samples. */
+/* The number of steps of the whole run, over which the learning rate is scheduled: train.steps, or
+ * as many as train.epochs take with `count` samples. */
 int64_t ls_trainer_end(const ls_trainer *);
 
 /* The samples that this worker computes in the next step, and their numbers, below count. An epoch
@@ -107,13 +108,14 @@ typedef struct ls_trainer_score {
     ls_trainer_metric metrics[LS_TRAINER_METRICS];
 } ls_trainer_score;
 
-/* Collective, between steps. The loss and the metrics of samples that are not trained on, which are
- * divided among the workers: each calls samples->read() for its own. The score is the same on all
- * workers, to the bit for any number of them. It is that of the weights, or of their average with
- * train.eval_weights ema.
+/* Collective, between steps. Computes the loss and the metrics of samples that are not trained on.
+ * The samples are divided among the workers: each worker calls samples->read() for its own part.
+ * The score is the same on all workers, and has the same bits for any number of them. It is that of
+ * the weights, or of their average with train.eval_weights ema.
  *
- * LS_EINVAL, LS_EIO: the samples are none, or one can't be read (the message is that of its
- * worker); training may go on. After other errors the trainer can only be closed. */
+ * LS_EINVAL, LS_EIO: there are no samples, or one can't be read (all workers get the message of the
+ * worker that reads it); training may continue. After other errors the trainer can only be
+ * closed. */
 ls_status ls_trainer_evaluate(ls_trainer *, const ls_own_source *samples, ls_trainer_score *out,
                               ls_error *);
 
