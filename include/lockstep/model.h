@@ -14,8 +14,9 @@
  * converts a field.
  *
  * Calls return values, never a status. The first error is remembered with the caller's file and
- * line; later calls do nothing, and whoever asked for the model reports the error once. Values
- * belong to the model, and live as long as it is being built. One thread at a time builds a model.
+ * line; later calls do nothing, and the code that asked for the model reports the error once.
+ * Values belong to the model, and live as long as it is being built. One thread at a time builds a
+ * model.
  *
  * Options are named, in the order of their struct: ls_linear(m, x, .name = "head", .out = 10). All
  * are 0 unless they are given; LS_DEFAULTS stands for no options. A layer's name is that of its

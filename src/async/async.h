@@ -58,8 +58,8 @@ ls_status ls_async_begin(ls_async *, ls_error *);
 /* Ends workers and servers; over: those of other hosts learn that the run is. NULL is fine. */
 void ls_async_close(ls_async *, bool over);
 
-/* Trains until `until` steps are complete, or fewer if the watch stops it; *steps_p of them are.
- * Then all gradients are applied, and nobody changes the parameters. */
+/* Trains until `until` steps are complete, or fewer if the watch stops it; *steps_p: the number of
+ * complete steps. Then all gradients are applied, and the parameters no longer change. */
 ls_status ls_async_run(ls_async *, int64_t until, const ls_async_watch *, int64_t *steps_p,
                        ls_error *);
 

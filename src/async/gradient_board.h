@@ -10,13 +10,14 @@
  *              sets `applied`
  *     APPLIED  by all servers (seen by the coordinator, which logs it)
  *
- * A slot of a worker on another host (gate.h) may be AWAY: nobody has it. When its worker comes, it
- * is IDLE; when it goes, AWAY, or LOST if it had a batch, which the coordinator then gives to
- * another worker.
+ * A slot for a worker of another host (gate.h) may be AWAY: no worker has it. When a worker comes,
+ * the slot becomes IDLE; when the worker goes, AWAY, or LOST if it had a batch, which the
+ * coordinator then gives to another worker.
  *
- * Only the worker makes PUSHED, only the coordinator GIVEN, and IDLE after it. So whoever is killed, its
- * successor finds in the slot what is to be done: a worker in GIVEN computes the batch again, and
- * the gradient of a worker that dies later is applied without it.
+ * Only the worker makes the transition to PUSHED, and only the coordinator those to GIVEN and to
+ * IDLE. So if any process is killed, its successor finds in the slot what is to be done: a new
+ * worker computes the batch of a slot in GIVEN again, and the gradient of a worker that dies after
+ * PUSHED is applied without it.
  */
 #ifndef LS_ASYNC_GRADIENT_BOARD_H
 #define LS_ASYNC_GRADIENT_BOARD_H
@@ -32,7 +33,7 @@ typedef enum ls_async_state {
     LS_ASYNC_LOST
 } ls_async_state;
 
-/* What a worker says of its gradient. */
+/* What a worker reports about its gradient. */
 typedef struct ls_async_result {
     ls_step_out out;
     ls_optim_step update;

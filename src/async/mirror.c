@@ -41,7 +41,7 @@ static bool is_drained(void *arg) {
     return atomic_load(&m->crew->board->copy) == LS_ASYNC_COPY_DRAINED || is_over(m);
 }
 
-/* Nobody changes the state meanwhile. */
+/* The state does not change meanwhile. */
 static ls_status send_state(mirror *m, ls_error *e) {
     const ls_async_board *b = m->crew->board;
     const ls_flat *flat = &m->crew->parameters.flat;

@@ -7,7 +7,7 @@
  *
  * The buffers and the ls_async_shard are in memory that outlives the processes that use them. A
  * process may be killed at any instruction: the next server finishes an application that was begun
- * (optim/journal.h), and until then nobody pulls the shard.
+ * (optim/journal.h), and until then no worker pulls the shard.
  */
 #ifndef LS_ASYNC_SHARD_H
 #define LS_ASYNC_SHARD_H

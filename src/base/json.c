@@ -16,7 +16,7 @@ static ls_json *out(json_t *j) {
     return (ls_json *)j;
 }
 
-/* line 0: it is not known. what "": whoever calls names the text. */
+/* line 0: it is not known. what "": the caller names the text. */
 static ls_status fail(const char *what, int line, const char *wrong, const char *why, ls_error *e) {
     if (!*what) return ls_fail(e, LS_EINVAL, "%s: %s", wrong, why);
     if (!line) return ls_fail(e, LS_EINVAL, "%s: %s: %s", what, wrong, why);

@@ -1,6 +1,6 @@
 /* json.h - JSON values: parse, look up, build, write.
  *
- * A value has one owner, who frees it with ls_json_free(); what ls_json_get() and ls_json_at()
+ * A value has one owner, which frees it with ls_json_free(); what ls_json_get() and ls_json_at()
  * return is borrowed from it. ls_json_set() and ls_json_push() take ownership of the child. One
  * thread at a time.
  */

@@ -4,7 +4,7 @@
  * A stamp is taken before the file is read. If the stamp is the same later, nobody has written to
  * the file meanwhile (a disk that loses bits is not noticed). If it differs, the file's bytes
  * decide, or if the file was written to while it was in use, nothing more can be known. The change
- * time (ctime) tells what a program that sets the modification time back would hide; it also
+ * time (ctime) reveals changes that a program hides by setting the modification time back; it also
  * changes with a link, a mode or a name.
  */
 #ifndef LS_BASE_STAMP_H

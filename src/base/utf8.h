@@ -25,8 +25,8 @@ size_t ls_utf8_mark(const char *s, size_t n);
  * are s [n], by its byte order mark or by where it has zero bytes. NULL: none of these. */
 const char *ls_utf8_other(const char *s, size_t n);
 
-/* LS_EINVAL: s [n], the text of `what` (a path; "": whoever calls names it), is not UTF-8. The message names the encoding that
- * it has, or the first byte that is wrong. */
+/* LS_EINVAL: s [n], the text of `what` (a path; "": the caller names it), is not UTF-8. The message
+ * names the encoding that the text has, or the first byte that is wrong. */
 ls_status ls_utf8_check(const char *s, size_t n, const char *what, ls_error *);
 
 /* Checks the first bytes alone (ls_utf8_other()), for files whose other bytes may be of any

@@ -21,7 +21,7 @@ extern const char *const ls_preference_keys[2]; /* "chosen", "rejected" */
 
 typedef struct ls_preference {
     ls_conversation answers[2]; /* each with the prompt */
-    char *prompt;               /* of texts that begin alike; else NULL */
+    char *prompt;               /* of texts with a common beginning; else NULL */
     const char *const *keys;    /* the line's keys that are read; the last is NULL */
 } ls_preference;
 

@@ -162,7 +162,8 @@ static bool read_mllog(const ls_args *a, ls_mllog_request *q) {
 
 /* ---- a run that is replaced ---- */
 
-/* Asks on the terminal. False: it is not to be replaced, or nobody can be asked, which is logged. */
+/* Asks on the terminal. False: the user does not want to replace it, or there is no terminal to ask
+ * on, which is logged. */
 static bool ask(const char *run, int64_t step) {
     char answer[16] = "";
     if (!isatty(STDIN_FILENO) || !ls_log_is_terminal()) {

@@ -210,7 +210,7 @@ cli_line_end cli_editor_read(cli_editor *d, const char *prompt, const char **tex
     *d->interrupted = 0;
     d->prompt = prompt;
     locale_t before = uselocale(d->utf8);
-    lib.set(d->el, EL_PREP_TERM, 1); /* before the prompt: who sees it may type */
+    lib.set(d->el, EL_PREP_TERM, 1); /* before the prompt: a user who sees it may type */
     mark_pastes(d, true);
     const char *text = lib.gets(d->el, &n);
     bool has = text && n > 0;

@@ -11,14 +11,15 @@
  *                  '-- all finished <-- FINISH, with what was decided <-- all have ended <--'
  *
  * If any worker has noted a step as decided, all gradients were reduced, and all hosts of the view
- * finish the step. Otherwise the next view repeats it. What the workers of some islands have decided
- * for these alone, hosts finish that have such islands, too. A host that joins later, or had to be left
- * behind, is at another step; in the next view its workers take up what they lack from the others
- * (state/world.h). The state that counts is that of the newest view that took up a whole state, even
- * if another host got further in an earlier view: other hosts may have lost their parts of that.
+ * finish the step. Otherwise the next view repeats it. A change that the workers of some islands
+ * have decided for these islands alone is finished by the hosts that have these islands. A host
+ * that joins later, or had to be left behind, is at another step; in the next view its workers get
+ * what they lack from the others (state/world.h). The state that counts is that of the newest view
+ * that took up a whole state, even if another host got further in an earlier view: other hosts may
+ * have lost their parts of that.
  *
- * A new host that fails before it has taken up the state of its first view is told that the run is over
- * for it; the others begin the next view without it.
+ * If a new host fails before it has taken up the state of its first view, it is told that the run
+ * is over for it, and the others begin the next view without it.
  *
  * Terms: membership.h says which host leads, and since when. A later term has a higher number.
  * Messages of another term are ignored.

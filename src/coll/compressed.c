@@ -6,8 +6,8 @@
  *  - gathered: an all-gather of all messages; each worker decodes them all, and adds them up in tree
  *    order;
  *  - two hops: the vector is cut into a range of blocks for each worker. An all-to-all takes the
- *    messages of a range to its worker, who adds them up, encodes the sum, and an all-gather takes
- *    it to all;
+ *    messages of a range to its worker, which adds them up and encodes the sum, and an all-gather
+ *    takes it to all;
  *  - summed: sums over virtual workers of the codec's values, one for each round.
  *
  * A header from each worker comes first, or with its messages: what it was asked for, and whether
@@ -244,7 +244,8 @@ static ls_status check_header(const sum *s, int worker, const void *at, ls_error
                    h.element, worker, h.contribution);
 }
 
-/* Headers at the beginning of each worker's bytes; all workers fail alike, by the first bad one. */
+/* Checks the headers at the beginning of each worker's bytes; all workers fail in the same way, by
+ * the first bad header. */
 static ls_status check_headers(const sum *s, const size_t *counts, ls_error *e) {
     const unsigned char *at = s->receive;
     for (int r = 0; r < s->n; at += counts[r++]) LS_TRY(check_header(s, r, at, e));

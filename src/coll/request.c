@@ -360,7 +360,7 @@ typedef struct wait {
 
 static bool is_done(const wait *w) { return w->r->done; }
 
-/* Calls of other endpoints are moved here, as nobody else moves them. */
+/* Makes progress in calls of other endpoints, since no other thread does. */
 static bool is_one_done(const wait *w) {
     for (int i = 0; i < w->n; i++) {
         ls_request *r = w->set[i];

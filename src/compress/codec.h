@@ -5,7 +5,7 @@
  * encoded to the same number of bytes.
  *
  * Two families:
- *  - gathered: messages are sent to all, who decode each and add up what they decoded;
+ *  - gathered: messages are sent to all workers, which decode each and add up what they decoded;
  *  - summed: messages are f32 values that are added element by element, in one round or more; after
  *    each round, absorb() takes the sum. Decoding is done once, of the last sum, and gives the mean
  *    over all contributions, which all lose the same part of it.

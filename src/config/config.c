@@ -262,7 +262,7 @@ static ls_status apply(ls_config *c, const char *path, const ls_yaml *y, ls_erro
     return LS_OK;
 }
 
-/* A file that names most keys was written by the program: nobody asks for each of them. */
+/* A file that names most keys was written by the program: the user did not ask for each of them. */
 static void settle_whole(ls_config *c, size_t nitems) {
     for (int i = 0; 2 * nitems > LS_NCONFIG_KEYS && i < LS_NCONFIG_KEYS; i++)
         if (c->written[i]) c->written[i] = LS_SAVED;

@@ -315,7 +315,7 @@ static char *explain(const ls_config *c, const char *key, const ls_config_need *
     return text.data;
 }
 
-/* Appends "set data.format: chat, or " where a key that nobody has set is all that the row lacks. */
+/* Appends "set data.format: chat, or " where the row only lacks a key that is not set. */
 static void put_set(const ls_config *c, const ls_config_need *n, ls_open_keys open, ls_buf *out) {
     ls_term t, lacks = {0};
     for (const char *s = n->needs; ls_term_read(&s, &t);) {

@@ -1,7 +1,8 @@
-/* facts.h - what a layer computes, for those who write a model in a form of others (onnx/).
+/* facts.h - what a layer computes, for code that writes a model in another format (onnx/).
  *
- * A layer's kind, shapes and parameters are in ls_layer, and what only its own file knows is in
- * `own`. The layer's operation `describe` says it here. A layer without one has no more to say.
+ * A layer's kind, shapes and parameters are in ls_layer. Facts that only the layer's own file knows
+ * are in `own`; the layer's operation `describe` gives them in this form. A layer without
+ * `describe` has no such facts.
  */
 #ifndef LS_MODEL_FACTS_H
 #define LS_MODEL_FACTS_H

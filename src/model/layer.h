@@ -1,8 +1,8 @@
 /* layer.h - a layer: its parameters, what it saves for backward, its cost, forward and backward.
  *
- * Who writes a layer sets the contract, the first ten members of ls_layer, and writes forward and
- * backward, which have their operands in ls_layer_call, and their parameters by ls_layer_param(),
- * ls_layer_grad() and ls_layer_trains(). The rest is for those who run models.
+ * The author of a layer sets the contract, the first ten members of ls_layer, and writes forward
+ * and backward. Their operands are in ls_layer_call; ls_layer_param(), ls_layer_grad() and
+ * ls_layer_trains() give their parameters. The other members are for the code that runs models.
  *
  * Parameters and gradients are in one flat buffer each; a layer knows the offsets of its own. The
  * caller provides all memory, of the sizes that the layer declares; a layer allocates nothing. One
@@ -218,7 +218,7 @@ typedef struct ls_chosen_rows {
                       other way round */
 } ls_chosen_rows;
 
-/* What ls_model_link() derives from the model's graph, for those who run it. */
+/* What ls_model_link() derives from the model's graph, for the code that runs it. */
 typedef struct ls_layer_link {
     bool adds[LS_LAYER_MAX_INPUTS]; /* backward adds to the gradient that a later layer has begun */
     size_t added_floats;            /* numbers of these inputs, per sample */
@@ -232,7 +232,7 @@ typedef struct ls_layer_link {
 } ls_layer_link;
 
 struct ls_layer {
-    /* The contract, of who writes a layer. Unlike ops all may stay 0: */
+    /* The contract: set by the author of the layer. All but ops may stay 0: */
     const ls_layer_ops *ops;
     int64_t T, C, V; /* rows of a sample (the most positions), their width, classes */
     ls_layer_traits traits;

@@ -11,9 +11,9 @@
 
 #include "config/config.h"
 
-/* Sets compress.kind, which is auto, and logs why: for `hosts` hosts of nworkers workers each. Hosts
- * with the same config and the same files choose alike. LS_EINVAL: the files of measurements are
- * missing or wrong. */
+/* Sets compress.kind, which is auto, and logs why: for `hosts` hosts of nworkers workers each.
+ * Hosts with the same config and the same files make the same choice. LS_EINVAL: the files of
+ * measurements are missing or wrong. */
 ls_status ls_choose_code(ls_config *, int nworkers, int hosts, ls_error *);
 
 #endif

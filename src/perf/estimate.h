@@ -1,5 +1,5 @@
 /* estimate.h - this machine, known from two kernels that run for some milliseconds: for a first
- * figure where nobody has measured it (perf/calibrate.h does).
+ * figure where it was not measured (perf/calibrate.h measures it).
  */
 #ifndef LS_PERF_ESTIMATE_H
 #define LS_PERF_ESTIMATE_H

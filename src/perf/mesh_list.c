@@ -85,7 +85,7 @@ static void list_chunks(const listing *l, const ls_mesh *m, values *v) {
         if (m->pipe * some[i] <= l->most_stages) add_value(v, some[i]);
 }
 
-/* Alone there is nobody to share with; workers that have a model together have all parameters and
+/* A single worker has no other to shard with; workers that divide a model have all parameters and
  * gradients of their layers throughout the step. */
 static void list_zeros(const listing *l, const ls_mesh *m, values *v) {
     (void)l;

@@ -19,9 +19,10 @@ static bool has_chunks(const ls_config *c) {
     return c->parallel.context_virtual * c->parallel.expert_virtual > 1;
 }
 
-/* The workers of each rank that are planned: one; if there is one rank two, or as few as divide them
- * all, since one worker alone has nobody to communicate with; so, too, if the model has chunks, whose
- * sums are added up by a worker that has all virtual workers, and by no other. */
+/* The number of workers of each rank that are planned: one. If there is only one rank, two, or the
+ * least number that divides them all, since a single worker would communicate with no other;
+ * likewise if the model has chunks, whose sums would otherwise be added up by one worker that has
+ * all virtual workers. */
 static int planned_data(const ls_config *c, const ls_mesh *m) {
     bool several = ranks_of(m) == 1 || has_chunks(c);
     for (int d = 2; d <= m->data && several; d++)
@@ -176,8 +177,8 @@ static double most_received(const ls_plan *p, const ls_mesh *m) {
 
 /* ---- simulating ---- */
 
-/* Seconds in which the first worker of a rank passes another rank's parameters on to the others that
- * share the batch with it, of whom the part that is planned has none. */
+/* Seconds in which the first worker of a rank passes another rank's parameters on to the workers
+ * that share the batch with it; the planned part has none of these. */
 static double passing_s(const ls_plan *p, const ls_site *site, const ls_mesh *m, int rank) {
     const ls_machine *machine = site->machine;
     double host = fmax(1, site->host_workers / (double)ls_mesh_beside(m));

@@ -216,7 +216,7 @@ static bool has_posted(const walk *w, const follower *f, const ls_action *a) {
     return f->lane[LS_LANE_COMM].phase == POSTED && head_of(w, f, LS_LANE_COMM) == a;
 }
 
-/* All workers whom a communication concerns have posted it. */
+/* All workers that take part in a communication have posted it. */
 static bool meet_at(walk *w, const ls_action *a) {
     for (int i = 0; i < w->n; i++)
         if (ls_action_concerns(a, w->all[i].worker) && !has_posted(w, &w->all[i], a)) return false;

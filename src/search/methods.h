@@ -1,9 +1,10 @@
-/* methods.h - which trials of a search are trained how far: the decisions of grid, random, ASHA and
+/* methods.h - how far each trial of a search is trained: the decisions of grid, random, ASHA and
  * population-based training.
  *
  * Trials are trained from one rung to the next: rungs are numbers of steps, the last one is that of
- * a whole trial. The search is told the metric of a trial at a rung, and then decides anew. Its
- * decisions depend only on the space and on these metrics, not on the order in which they are told:
+ * a whole trial. The caller reports the metric of a trial at a rung, and the search then decides
+ * again. Its decisions depend only on the space and on these metrics, not on the order in which
+ * they are reported:
  *
  * asha, rule promote: each rung considers the trials that reach it in a fixed order, those of the
  *     first rung by number, those of another in the order of their promotions. When m of them have

@@ -408,7 +408,7 @@ static ls_status follow_one(ls_feature *f, const ls_numbering *numbering, size_t
         return ls_fail(e, LS_EINVAL,
                        "%s: has no '%s', which the training data have; add it, with the same name",
                        what, c->name);
-    if (!f) return LS_OK; /* who reads it will miss it */
+    if (!f) return LS_OK; /* reading it will fail */
     if (c->joined) return follow_joined(f, numbering, i, source, what, e);
     if (take_code(f, c, what, &why) == LS_OK) return add_field(f, c->field, source, what, e);
     return add_trouble(f, c, &why, source, e);

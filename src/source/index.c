@@ -165,7 +165,7 @@ static bool load(ls_index *x) {
     return x->known;
 }
 
-/* Nobody else makes this index meanwhile. */
+/* No other process makes this index meanwhile. */
 static void lock(ls_index *x) {
     ls_error e = {0};
     if (ls_cache_lock(x->dir, x->key, &x->lock, &e) == LS_OK) return;

@@ -54,7 +54,7 @@ void ls_index_note_state(ls_index *, const struct stat *);
  * it. */
 const char *ls_index_copies(const ls_index *, uint64_t nbytes);
 /* From now on ls_index_verify() also finds that this copy, in the state `st` as it was opened, is
- * written to. It may be removed or replaced: then nobody writes to what is mapped. */
+ * written to. The file may be removed or replaced: then no process writes to what is mapped. */
 void ls_index_watch(ls_index *, const char *path, const struct stat *st, uint64_t nbytes, ls_hash);
 /* Failure to write to the cache, which matters for a large source only. */
 void ls_index_note_trouble(ls_index *, const ls_error *);

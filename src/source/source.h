@@ -30,7 +30,7 @@ typedef struct ls_field {
     bool is_list;
     int64_t ids;   /* its numbers are ids from 0 to ids - 1; 0: they are none, or it is not known */
     bool is_whole; /* f32: all values are whole numbers, as a text file spells them */
-    const char *trouble; /* the message for whoever reads it; NULL: its values can be used */
+    const char *trouble; /* why a model can't read the field; NULL: it can */
 } ls_field;
 
 typedef struct ls_index ls_index;             /* index.h */
@@ -90,10 +90,10 @@ struct ls_source {      /* a reader's own struct begins with it */
     ls_status (*draw)(const ls_source *, uint64_t i, const ls_draw *, void *sample, ls_error *);
     /* See ls_source_follow(). NULL: its numbers are those in the files. */
     ls_status (*follow)(ls_source *, const ls_numbering *, const char *what, ls_error *);
-    /* Appends the name of the file or member that has sample i. NULL: numbers alone tell samples
-     * apart. */
+    /* Appends the name of the file or member that has sample i. NULL: samples have numbers *
+     * alone. */
     void (*put_name)(const ls_source *, uint64_t i, ls_buf *);
-    /* See ls_source_record(). NULL: all records have samples, or names tell them apart. */
+    /* See ls_source_record(). NULL: all records have samples, or samples have names. */
     ls_record_at (*record)(const ls_source *, uint64_t i);
     void (*close)(ls_source *); /* frees it */
 };

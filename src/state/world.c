@@ -431,12 +431,12 @@ ls_status ls_world_gather_average(ls_world *w, const ls_share *sh, const ls_comp
     return s;
 }
 
-/* Does the bucket belong to workers who may have one copy together with this one? */
+/* Does the bucket belong to workers that may share one copy with this one? */
 static bool is_near(const ls_world *w, const ls_share *sh, int bucket) {
     return ls_share_holder_of(sh, bucket) == sh->workers[ls_group_rank(w->group)].holder;
 }
 
-/* Parameters that only others read, those who share this copy not among them. */
+/* Are the parameters read only by other workers, none of which shares this copy? */
 static bool is_foreign(const ls_world *w, const ls_share *sh, int bucket) {
     int worker = ls_group_rank(w->group);
     if (w->in_one_thread || !sh->divides) return false;

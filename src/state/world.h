@@ -55,12 +55,12 @@ ls_status ls_world_open(ls_world *, const ls_share *, ls_group *, ls_store *stor
  * another group of as many workers. */
 void ls_world_part(ls_world *);
 ls_status ls_world_rejoin(ls_world *, const ls_share *, ls_group *, ls_error *);
-/* The workers among whom a bucket is sharded, if this one is among them. */
+/* The group of workers among which a bucket is sharded, if this worker is one of them. */
 ls_group *ls_world_sharers(const ls_world *, const ls_share *, int bucket);
 /* With a store: clears norms and losses of an interrupted step. */
 void ls_world_clear(const ls_world *, const ls_share *);
 /* Collective, in a new view: takes over the state that the last view left in the store. last: the
- * changes after which islands may be, if some are ahead (state/apart.h). */
+ * greatest number of changes that an island can have had, if some are ahead (state/apart.h). */
 ls_status ls_world_adopt(ls_world *, const ls_share *, const ls_compute *, int64_t last,
                          ls_error *);
 /* Opens the worlds [nworkers] of all workers in the calling thread, with their groups [nworkers].

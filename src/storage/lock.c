@@ -174,7 +174,7 @@ static int try_lock(int fd, int how) {
     return 0;
 }
 
-/* Only processes that look have it: who trains has it alone. */
+/* Is the lock held only by processes that look? A process that trains holds it exclusively. */
 static bool is_shared(int fd) {
     if (try_lock(fd, LOCK_SH) != 0) return false;
     flock(fd, LOCK_UN);
@@ -239,7 +239,8 @@ ls_status ls_lock_take(const char *dir, double wait_s, ls_lock *l_p, ls_error *e
     return s;
 }
 
-/* Shares the lock for an instant, if the file exists. Who takes it meanwhile waits (wait_for()). */
+/* Shares the lock for an instant, if the file exists. A process that takes the lock meanwhile waits
+ * (wait_for()). */
 static ls_lock_state look(const char *dir, holder *h_p) {
     char *path = path_of(dir);
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);

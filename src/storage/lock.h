@@ -43,14 +43,15 @@ enum { LS_LOCK_NUMBER = 33 };
 
 /* The run's number, as text; "": there is none. LS_EIO: the file can't be opened. */
 ls_status ls_lock_run(const char *dir, char run[LS_LOCK_NUMBER], ls_error *);
-/* The holder writes a new number into the file: who reads it in a directory, with
- * ls_lock_mark_of(), has this directory, and no copy. False: it can't be written. */
+/* The holder writes a new number into the file: a host that reads this number in its directory,
+ * with ls_lock_mark_of(), has the same directory, and no copy of it. False: the file can't be
+ * written. */
 bool ls_lock_mark(const ls_lock *, char mark[LS_LOCK_NUMBER]);
 ls_status ls_lock_mark_of(const char *dir, char mark[LS_LOCK_NUMBER], ls_error *);
 
-/* Changes nothing. holder: who has taken the lock: "process 12 on host, since ...". */
+/* Changes nothing. holder: the process that has the lock: "process 12 on host, since ...". */
 ls_lock_state ls_lock_state_of(const char *dir, char holder[LS_LOCK_HOLDER]);
-/* What the file says of the process that took the lock last. */
+/* What the file records about the process that took the lock last. */
 typedef struct ls_lock_named {
     int pid; /* 0: the file names none, or there is no file */
     char host[128], since[32];
@@ -60,8 +61,8 @@ typedef struct ls_lock_named {
     bool unreadable; /* the file is another user's */
 } ls_lock_named;
 
-/* Reads the file, and does not touch the lock, as ls_lock_state_of() does for an instant: for who only
- * looks. */
+/* Reads the file without touching the lock, which ls_lock_state_of() takes for an instant: for
+ * programs that only look. */
 ls_lock_named ls_lock_read(const char *dir);
 /* Is it the name of this host? */
 bool ls_lock_is_here(const char *host);

@@ -29,8 +29,8 @@ void ls_exchange_free(ls_exchange *);
 /* Collective: fails on all if `own` is an error on one. what: the call, for the others' message. */
 ls_status ls_exchange_agree(ls_exchange *, ls_status own, const char *what, ls_error *);
 
-/* Collective: the same, and tells each worker how many things this one has for it, `to`; then `from`
- * and both sums are known. */
+/* Collective: as ls_exchange_agree(), and sends each worker the number of things that this worker
+ * has for it, `to`; afterwards `from` and both sums are known. */
 ls_status ls_exchange_counts(ls_exchange *, ls_status own, const char *what, ls_error *);
 
 /* Where the first thing for each worker goes, if things are ordered by worker: [size], scratch until

@@ -17,7 +17,7 @@
 #include "base/mem.h"
 #include "table/row_inside.h"
 
-/* What workers tell each other of their memories. */
+/* What workers send each other about their memories. */
 typedef struct memory {
     int64_t steps, begun, view;
 } memory;

@@ -1,4 +1,4 @@
-/* step_rows.h - tables of which a step touches few rows (model.sparse).
+/* step_rows.h - tables of which each step touches only a few rows (model.sparse).
  *
  * The workers of a host have one copy of the tables and of their optimizer states, in memory that
  * outlives them. Workers that share no memory divide tables by blocks (row_tables.h). The model has
@@ -11,15 +11,16 @@
  * fetched for its samples. Each worker
  *   - before the step copies the rows of the slots that it owns to its window,
  *   - after its update copies them back;
- * then all wait for each other. Rows that no sample has are not touched: not by weight decay, nor
- * by the decay of moments. A row that is elsewhere goes in messages, whose bytes grow with the rows
- * of the batch.
+ * then all workers wait for each other. Rows that no sample has are not touched, neither by weight
+ * decay nor by the decay of moments. Rows of other workers' tables are sent in messages, whose
+ * bytes grow with the rows of the batch.
  *
  * So a row is updated once a step, whatever happens to the workers: until a step is decided, the
- * tables are those before it. The update of a decided step is finished in the windows by whoever is
- * left (state/store_repair.h), and copying rows back can be repeated, as long as no window has rows
- * of the next step. The marks of the tables say which steps they have had; the next view moves
- * blocks to where they now belong, and copies the rows of a step that they lack. */
+ * tables are those before it. The update of a decided step is finished in the windows by the
+ * surviving workers (state/store_repair.h), and copying rows back can be repeated, as long as no
+ * window has rows of the next step. The marks of the tables say which steps they have had; the next
+ * view moves blocks to where they now belong, and copies the rows of a step that the tables
+ * lack. */
 #ifndef LS_TABLE_STEP_ROWS_H
 #define LS_TABLE_STEP_ROWS_H
 

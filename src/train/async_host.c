@@ -54,7 +54,7 @@ static ls_status read_reference(worker *w, ls_error *e) {
     return LS_OK;
 }
 
-/* Nobody takes a gradient back. */
+/* Checks the inputs before a gradient is pushed, which is final. */
 static ls_status check_inputs(worker *w, ls_error *e) {
     return ls_inputs_check(&w->alone->data, &w->alone->m.frozen.file, e);
 }

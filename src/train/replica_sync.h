@@ -1,11 +1,12 @@
-/* replica_sync.h - replicas of the model that train apart (sync.mode local, diloco and gossip): when and how
- * they are brought together.
+/* replica_sync.h - replicas of the model that train apart (sync.mode local, diloco and gossip):
+ * when and how they are synchronized.
  *
  * After a training step, Outer may change the common parameters, or a fragment of them, and Adopt
- * give them to the replicas. With gossip, Mix may mix the replicas, and Mean write their mean
- * (plan/sync.c). Each is a change of the state of its own, with a number. The last one, which may
- * be the training step, has 3 s + 3 and completes step s; the one before it 3 s + 2, and one before
- * that 3 s + 1. So whoever continues an interrupted run knows what is left of the step.
+ * may copy them to the replicas. With gossip, Mix may mix the replicas, and Mean may write their
+ * mean (plan/sync.c). Each of these is a change of the state with its own number. The last change
+ * of step s, which may be the training step itself, has the number 3 s + 3 and completes the step;
+ * the change before it has 3 s + 2, and one before that 3 s + 1. So a worker that continues an
+ * interrupted run knows what is left of the step.
  */
 #ifndef LS_TRAIN_REPLICA_SYNC_H
 #define LS_TRAIN_REPLICA_SYNC_H

@@ -22,7 +22,8 @@ bool ls_apart_follow(const ls_apart_steps *a) { return a->left > 0; }
 
 static bool is_due(int64_t every, int64_t steps) { return every > 0 && steps % every == 0; }
 
-/* Does something follow that all workers take part in? In a round of gossip, only those who mix. */
+/* Does something follow that all workers take part in? Only workers that mix take part in a round
+ * of gossip. */
 static bool is_common(const ls_config *c, int64_t steps) {
     ls_sync_due due = ls_sync_due_after(c, steps);
     bool exchange = due.outer != LS_SYNC_NOTHING || due.adopt != LS_SYNC_NOTHING || due.mean;

@@ -62,7 +62,7 @@ static ls_status choose_mesh(const ls_train_options *o, ls_run *r, ls_error *e) 
     return s;
 }
 
-/* A run that continues by its own config has keys that nobody has written now. */
+/* A run that continues with its own config has keys that the user has not given now. */
 static ls_status load_config(const ls_train_options *o, ls_config *c, ls_error *e) {
     char *own = ls_format("%s/config.yaml", o->run);
     bool saved = o->resume && strcmp(o->config, own) == 0;

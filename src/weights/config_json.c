@@ -120,7 +120,7 @@ static ls_status take_eos(reader *r, ls_architecture *a) {
 /* ---- what files leave out ---- */
 
 /* The values of keys that are missing, in all versions of transformers. Sizes that tensors don't
- * tell, such as the number of heads, have none: they must be there. */
+ * tell, such as the number of heads, have no default: they must be there. */
 typedef struct defaults {
     int64_t context;
     double norm_eps, rope_base;

@@ -41,18 +41,18 @@ int ls_tree_fold(int V, int a, int v, int *slot_p);
 /* Slots that the stack of [a, b) needs. */
 int ls_tree_slots(int V, int a, int b);
 
-/* Which leaves are whose. Where sequences are cut into chunks, each virtual worker has a leaf for
- * each chunk: V counts all of them, and leaf chunk * V / chunks + v is that of virtual worker v, so
- * the tree first sums a chunk over virtual workers (V / chunks is a power of two, so that these are
- * subtrees). Worker r of n then is worker r % context of those who divide the chunks of the same
- * virtual workers. */
+/* How the leaves are divided among workers. Where sequences are cut into chunks, each virtual
+ * worker has a leaf for each chunk: V counts all leaves, and leaf chunk * V / chunks + v belongs to
+ * virtual worker v. So the tree first sums a chunk over virtual workers (V / chunks is a power of
+ * two, so that these are subtrees). Worker r of n is number r % context of the workers that divide
+ * the chunks of the same virtual workers. */
 typedef struct ls_tree_parts {
     int V;               /* 0: each worker has one leaf, as in collectives among plain workers */
     const int *first;    /* [n / context + 1] ranges of virtual workers; NULL: even ones */
     int chunks, context; /* 0, 1: none; context <= chunks */
 } ls_tree_parts;
 
-/* The chunks of worker i of those who divide them: [*first_p, *end_p). */
+/* The chunks [*first_p, *end_p) of worker i of the `context` workers that divide them. */
 void ls_tree_chunks(int chunks, int context, int i, int *first_p, int *end_p);
 /* A worker's leaves: the largest whole subtrees, from left to right; returns their number. */
 int ls_tree_parts_cover(const ls_tree_parts *, int worker, int nworkers,

@@ -1,5 +1,5 @@
-/* admission.h - what a host that joins a run and the host that it joins say first, and how each
- * checks that they take part in the same run.
+/* admission.h - the first messages between a host that joins a run and the host that it joins, by
+ * which each checks that both take part in the same run.
  *
  *     the host that joins                    the host that it joins
  *     HELLO                             -->
@@ -7,8 +7,8 @@
  *     its own; or REFUSES, and why      -->
  *
  * With sync.mode all_reduce, supervisors meet (cluster/links.h); with async and ssp, a worker meets
- * the servers (async/wire.h). The kinds of frames differ, but not their contents, so that a host
- * that meets the other kind is told what differs, too.
+ * the servers (async/wire.h). The kinds of frames differ, but not their contents, so a host that
+ * meets the other kind also learns what differs.
  *
  * Settings are text: lines of a name, a space and a value. After those of the config come those of
  * the run and its data (storage/identity.h), which a host lacks until the run has begun there.

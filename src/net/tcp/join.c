@@ -377,8 +377,8 @@ static ls_status no_worker_0(const ls_join *j, ls_error *e) {
                    j->host, j->port, last, j->timeout_s);
 }
 
-/* Tries all ports once. LS_OK: this worker has joined. *met_p: somebody listened at a port, this
- * time or before; then *e says why the latest visit failed, else why nobody could be looked for. */
+/* Tries all ports once. LS_OK: this worker has joined. *met_p: a process listened at a port, this
+ * time or before; then *e says why the latest visit failed, else why no port could be tried. */
 static ls_status search_once(search *x, ls_roster *r, bool *met_p, ls_error *e) {
     ls_status s = LS_EPEER;
     for (int i = 0; i < x->j->nports && s != LS_OK && !x->decided; i++) {

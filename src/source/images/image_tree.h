@@ -4,9 +4,9 @@
  * them at any depth belongs to the class: files are in byte order of their paths. Links are followed
  * (data/walk.h). If images lie in the directory itself, no image has a class.
  *
- * Left out, with one line in the log: names that begin with a dot, what is below __MACOSX, and names
- * that are not those of images. Names of images of other formats, such as .heic, are listed: whoever
- * reads them says what to do.
+ * Left out, with one line in the log: names that begin with a dot, what is below __MACOSX, and
+ * names that are not those of images. Names of images of other formats, such as .heic, are listed:
+ * the error on reading them says what to do.
  */
 #ifndef LS_SOURCE_IMAGES_IMAGE_TREE_H
 #define LS_SOURCE_IMAGES_IMAGE_TREE_H

@@ -226,7 +226,8 @@ static bool is_list_of(const ls_feature *f, ls_cell_value v) {
     return (v.kind == LS_CELL_INTEGERS || v.kind == LS_CELL_REALS) && v.length == f->count;
 }
 
-/* With `known`: refuses a text that the training data do not have; a label's is for who reads it. */
+/* With `known`: refuses a text that the training data do not have. Texts of labels are checked
+ * where labels are read. */
 static ls_status check_text(const csv_source *s, const char *path, const row *r, size_t i,
                             ls_error *e) {
     const ls_features *columns = &s->table.columns;
