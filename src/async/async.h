@@ -49,8 +49,8 @@ typedef struct ls_async_watch {
 } ls_async_watch;
 
 /* Starts workers and servers, by forks: before this process starts threads, since one of them could
- * hold a lock that the children need. What the config names outlives it; the state may be set until
- * ls_async_begin(). */
+ * hold a lock that the children need. What the config names must outlive it; the state may be set
+ * until ls_async_begin(). */
 ls_status ls_async_open(const ls_async_config *, ls_async **a_p, ls_error *);
 /* The state is complete. Cuts RUN/applications.jsonl off at the config's steps, and appends from
  * there on. */

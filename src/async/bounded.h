@@ -25,8 +25,8 @@ typedef struct ls_bounded_config {
     const char *settings; /* that must match there: lines */
 } ls_bounded_config;
 
-/* Starts workers, by forks: before this process starts threads. What the config names outlives it;
- * the state may be set until ls_bounded_stepped() is called first. */
+/* Starts workers, by forks: before this process starts threads. What the config names must outlive
+ * it; the state may be set until ls_bounded_stepped() is called first. */
 ls_status ls_bounded_open(const ls_bounded_config *, ls_bounded **b_p, ls_error *);
 /* over: workers of other hosts learn that the run is. NULL is fine. */
 void ls_bounded_close(ls_bounded *, bool over);

@@ -6,7 +6,7 @@
 #include "exec/exec.h"
 
 typedef struct ls_async_gradient_config {
-    const ls_plan *plan;           /* of one worker; outlives it */
+    const ls_plan *plan;           /* of one worker; must outlive the gradient */
     const ls_frozen_value *frozen; /* [nparams]; NULL: there are none */
     ls_loader_config loader;
     int threads, busy, cores; /* as in exec.h */

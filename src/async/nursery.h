@@ -30,8 +30,8 @@ typedef struct ls_nursery {
     ls_child child;
 } ls_nursery;
 
-/* What the roles name outlives it. Called while this process has few threads: they are lost in the
- * child. */
+/* What the roles name must outlive it. Call it while this process has few threads: they are lost in
+ * the child. */
 ls_status ls_nursery_open(ls_nursery *, const ls_nursery_roles *, ls_error *);
 /* LS_EPEER: the nursery was killed, and with it all workers. */
 ls_status ls_nursery_check(ls_nursery *, ls_error *);

@@ -31,7 +31,7 @@ typedef struct ls_shard_copy {
     int nroom;
 } ls_shard_copy;
 
-/* What it names outlives it; it lasts until the process ends. */
+/* What it names must outlive it; it lasts until the process ends. */
 ls_status ls_shard_copy_open(ls_shard_copy *, const ls_config *, const ls_plan *, ls_world *,
                              ls_error *);
 

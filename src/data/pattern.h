@@ -25,7 +25,7 @@ typedef struct ls_pattern ls_pattern; /* doesn't change once it is made: any thr
 ls_status ls_pattern_create(const char *regex, const char *what, ls_pattern **p_p, ls_error *);
 void ls_pattern_free(ls_pattern *); /* NULL is allowed */
 
-typedef struct ls_matcher ls_matcher; /* one thread at a time; the pattern outlives it */
+typedef struct ls_matcher ls_matcher; /* one thread at a time; the pattern must outlive it */
 
 ls_matcher *ls_matcher_create(const ls_pattern *);
 void ls_matcher_free(ls_matcher *); /* NULL is allowed */

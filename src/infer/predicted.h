@@ -15,7 +15,8 @@
 typedef struct ls_predicted ls_predicted;
 
 /* paths, labels: as data.path and data.labels; paths NULL: the validation part of the run's own
- * data, of samples that are no ratings. The predictor outlives it. LS_EINVAL: they lack what the model reads, or are damaged. */
+ * data, of samples that are no ratings. The predictor must outlive it. LS_EINVAL: they lack what
+ * the model reads, or are damaged. */
 ls_status ls_predicted_open(ls_predictor *, const char *paths, const char *labels,
                             ls_predicted **d_p, ls_error *);
 void ls_predicted_close(ls_predicted *); /* NULL is fine */

@@ -17,8 +17,8 @@ typedef struct ls_rated_pairs {
     ls_gaps gaps;                /* of these */
 } ls_rated_pairs;
 
-/* paths as data.path. The predictor outlives it. LS_EINVAL: a column is missing, a row is damaged, or
- * the model reads something else. LS_EIO: a file can't be read. */
+/* paths as data.path. The predictor must outlive it. LS_EINVAL: a column is missing, a row is
+ * damaged, or the model reads something else. LS_EIO: a file can't be read. */
 ls_status ls_rated_pairs_open(const ls_predictor *, const char *paths, ls_rated_pairs **p_p,
                               ls_error *);
 void ls_rated_pairs_close(ls_rated_pairs *); /* NULL is fine */

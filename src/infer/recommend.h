@@ -26,8 +26,8 @@ typedef struct ls_recommender_options {
     bool json;
 } ls_recommender_options;
 
-/* The predictor and the texts outlive it. LS_EINVAL: an id is not in the training data, or the model
- * has no vectors of items. LS_EIO: the ratings are not there. */
+/* The predictor and the texts must outlive it. LS_EINVAL: an id is not in the training data, or the
+ * model has no vectors of items. LS_EIO: the ratings are not there. */
 ls_status ls_recommender_open(ls_predictor *, const ls_recommender_options *, ls_recommender **r_p,
                               ls_error *);
 void ls_recommender_close(ls_recommender *); /* NULL is fine */

@@ -22,8 +22,8 @@ typedef struct ls_texts {
     uint64_t nempty; /* empty lines that other lines follow */
 } ls_texts;
 
-/* paths as data.path. The model outlives it. LS_EINVAL: a line is no text, or no tokens. LS_EIO: a
- * file can't be read. */
+/* paths as data.path. The model must outlive it. LS_EINVAL: a line is no text, or no tokens.
+ * LS_EIO: a file can't be read. */
 ls_status ls_texts_open(const char *paths, const ls_trained *, ls_texts *t_p, ls_error *);
 void ls_texts_close(ls_texts *);
 const char *ls_texts_file(const ls_texts *, uint64_t i);

@@ -57,9 +57,9 @@ typedef struct ls_mllog_run {
 
 typedef struct ls_mllog ls_mllog;
 
-/* Opens the log of a run that has made `steps` steps. Request and config outlive it. LS_EINVAL: the
- * model's evaluations have no such number, the file is there already, or does not belong to the
- * run. */
+/* Opens the log of a run that has made `steps` steps. Request and config must outlive it.
+ * LS_EINVAL: the model's evaluations have no such number, the file is there already, or does not
+ * belong to the run. */
 ls_status ls_mllog_open(const ls_mllog_request *, const ls_mllog_run *, int64_t steps,
                         ls_mllog **m_p, ls_error *);
 

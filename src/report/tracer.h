@@ -22,7 +22,7 @@ typedef struct ls_trace_request {
     int64_t steps;    /* how many; 0: LS_TRACE_STEPS */
 } ls_trace_request;
 
-/* The workers that are traced, as one of them sees them. All of it outlives the tracer. */
+/* The workers that are traced, as one of them sees them. All of it must outlive the tracer. */
 typedef struct ls_traced_workers {
     ls_group *group;
     const ls_plan *plan;

@@ -32,7 +32,7 @@ uint64_t ls_round_islands(const ls_world *, const ls_share *, int worker, int64_
 ls_status ls_round_check(const ls_world *, const ls_share *, int64_t changes, ls_error *);
 
 /* Collective among the workers of these islands: returns when all are ready for the change of the
- * note. tokens: sent and received; they outlive the group. */
+ * note. tokens: sent and received; they must outlive the group. */
 ls_status ls_round_meet(const ls_world *, const ls_share *, int worker, const ls_store_note *,
                         unsigned char tokens[2], ls_error *);
 

@@ -54,7 +54,7 @@ ls_folder_phase ls_folder_phase_of(const ls_folder_state *);
 void ls_folder_set_begun(ls_folder_state *);
 void ls_folder_set_made(ls_folder_state *);
 
-/* What a directory needs to know about its run. The run outlives it. */
+/* What a directory needs to know about its run, which must outlive it. */
 typedef struct ls_folder_run {
     const char *dir;
     const ls_config *config;

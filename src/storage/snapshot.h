@@ -102,7 +102,7 @@ typedef struct ls_snapshot_state {
     atomic_llong held_ns;   /* the longest time that a snapshot delayed a worker */
 } ls_snapshot_state;
 
-/* What a snapshot needs to know about the run in this view. All of it outlives the calls. */
+/* What a snapshot needs to know about the run in this view. All of it must outlive the calls. */
 typedef struct ls_snapshot_run {
     const char *dir;
     const ls_config *config;

@@ -32,7 +32,7 @@
 typedef struct ls_step_rows ls_step_rows;
 
 typedef struct ls_step_rows_config {
-    const ls_plan *plan; /* with its model, which has windows; outlives the rows */
+    const ls_plan *plan; /* with its model, which has windows; must outlive the rows */
     const ls_flat *flat; /* the worker's buffers, with the windows; likewise */
     ls_group *group;
     uint64_t seed;          /* of initial values */

@@ -1,5 +1,5 @@
-/* alone.h - one worker of a run directory that has no group: it has the run's model, data set and
- * frozen parameters, and a state of its own. */
+/* alone.h - a worker without a group, opened from a run directory: it has the run's model, data set
+ * and frozen parameters, and its own state. */
 #ifndef LS_TRAIN_ALONE_H
 #define LS_TRAIN_ALONE_H
 
@@ -18,7 +18,7 @@ typedef struct ls_alone {
 ls_status ls_alone_open(ls_alone *, ls_error *);
 void ls_alone_close(ls_alone *);
 
-/* Zeros. */
+/* A new ls_alone, all zeros. */
 ls_alone *ls_alone_new(void);
 
 #endif

@@ -1,9 +1,9 @@
 /* audit.h - checks that all workers compute the same: finds bad memory and bad processors.
  *
- * Where each worker has a copy of the parameters, hashes of all parameters are compared. One
- * virtual worker's gradient, another one each time, is computed by its worker and by the next, and
- * compared bit for bit; if they differ, a third worker computes it, too, which shows which one is
- * wrong.
+ * Where each worker has a copy of the parameters, hashes of all parameters are compared. The
+ * gradient of one virtual worker, a different one each time, is computed by its worker and by the
+ * next worker, and compared bit for bit; if the two differ, a third worker also computes it, which
+ * shows which of them is wrong.
  */
 #ifndef LS_TRAIN_AUDIT_H
 #define LS_TRAIN_AUDIT_H
@@ -18,7 +18,7 @@ typedef struct ls_verdict {
     char tensor[128]; /* the first parameter that differs */
 } ls_verdict;
 
-/* What a user can do where workers differ. */
+/* What a user can do when workers differ. */
 #define LS_AUDIT_ADVICE "continue from an earlier checkpoint, on other hardware"
 
 /* Collective, between steps, after `steps` complete ones; all workers get the same verdict. */

@@ -12,7 +12,7 @@
 
 #include "train/member.h"
 
-/* One per worker that can help. */
+/* Belongs to one worker that can help others. */
 typedef struct ls_backup ls_backup;
 
 /* For a run with backups (ls_layout_has_backups). */

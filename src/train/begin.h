@@ -6,10 +6,10 @@
 
 /* Collective. Worker 0 creates or opens the run directory; then all workers read from it. */
 ls_status ls_begin_folder(ls_loop *, ls_error *);
-/* Collective. All steps are done: is everything else, too? A run may have been killed before its last
- * evaluation. */
+/* Collective, when all steps are done: is everything else done, too? A run may have been killed
+ * before its last evaluation. */
 ls_status ls_begin_is_over(ls_loop *, bool *over_p, ls_error *);
-/* Collective. Afterwards the next step can begin. */
+/* Collective. Prepares the next step. */
 ls_status ls_begin_steps(ls_loop *, ls_error *);
 
 #endif

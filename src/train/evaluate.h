@@ -12,9 +12,9 @@ typedef struct ls_evaluate_request {
                                update has made one */
 } ls_evaluate_request;
 
-/* Collective, between steps; the same bits for any number of workers. records_p (or NULL): what is
- * known of each sample (model/measure.h), in their order; the caller frees it. If a sample can't be
- * read, all workers fail, and may continue. */
+/* Collective, between steps; the result has the same bits for any number of workers. records_p (or
+ * NULL): the record of each sample (model/measure.h), in order; the caller frees it. If a sample
+ * can't be read, all workers fail, and may continue. */
 ls_status ls_evaluate(ls_member *, const ls_evaluate_request *, ls_evaluation *v_p,
                       double **records_p, ls_error *);
 

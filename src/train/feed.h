@@ -19,14 +19,14 @@ typedef struct ls_feed_config {
 } ls_feed_config;
 
 ls_status ls_feed_open(const ls_feed_config *, ls_feed **f_p, ls_error *);
-/* Reads that wait fail from now on: before the loader is freed. */
+/* Reads that wait fail from now on. Call it before the loader is freed. */
 void ls_feed_end(ls_feed *);
 void ls_feed_close(ls_feed *); /* after the loader; NULL is fine */
 
 /* The data set, for the member. It belongs to the feed. */
 const ls_dataset *ls_feed_data(const ls_feed *);
 
-/* The next step is `step`: the program writes its samples from now on. */
+/* Begins `step`: the program writes its samples from now on. */
 void ls_feed_begin(ls_feed *, int64_t step);
 /* The samples of the step are written, and can be read until the next ls_feed_begin(). */
 void ls_feed_hand_over(ls_feed *);

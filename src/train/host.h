@@ -37,8 +37,8 @@ typedef struct ls_host {
     ls_snapshot snapshot;
 } ls_host;
 
-/* Makes the layout, and compares the memory that it needs with the machine's. *h_p does not move
- * afterwards; free it also after a failure. The run outlives it. */
+/* Makes the layout, and compares the memory that it needs with the machine's. *h_p must not move
+ * afterwards; free it also after a failure. The run must outlive it. */
 ls_status ls_host_open(ls_host *h_p, const ls_run *, ls_error *);
 /* If this process starts the workers as processes, their state outlives them from here on: a lost
  * worker does not end the run. Otherwise nothing changes. */

@@ -12,7 +12,7 @@
 typedef struct ls_in_flight ls_in_flight;
 
 typedef struct ls_in_flight_config {
-    const ls_board_slot *slot; /* of the worker; outlives it */
+    const ls_board_slot *slot; /* of the worker; must outlive this */
     int64_t steps;             /* of the run */
     double stop_s;             /* survival.stop_s */
     double after_s;            /* a step that takes longer is logged: LS_IN_FLIGHT_S */

@@ -1,8 +1,8 @@
 /* inputs.h - what a worker reads while a run trains: the data set, and the file of frozen
  * parameters. Neither may change.
  *
- * Checked before each checkpoint and after each evaluation, so none is written, and no run ends
- * well, after something has changed:
+ * Inputs are checked before each checkpoint and after each evaluation, so no checkpoint is written,
+ * and no run succeeds, after one of them has changed:
  *
  *     tokens             each read is compared with hashes; here the file's state, then its hash
  *     files of records   their state; where several are images, each has its hash at each read
@@ -15,8 +15,8 @@
 #include "dataset/dataset.h"
 #include "storage/frozen_file.h"
 
-/* Is all of it still what was opened? A stat() for each file if nothing has happened. data NULL: it
- * is the caller's. LS_EINVAL, LS_EIO: the message names the file. */
+/* Are all inputs still what was opened? Costs a stat() for each file if nothing has changed. data
+ * NULL: the data set is the caller's. LS_EINVAL, LS_EIO: the message names the file. */
 ls_status ls_inputs_check(ls_dataset *data, ls_frozen_file *, ls_error *);
 
 #endif

@@ -18,12 +18,12 @@ typedef struct ls_layout {
                      with layers of one sample; else {0} */
 } ls_layout;
 
-/* first [nworkers + 1] is the range of virtual workers of each worker (plan.h), and outlives the
- * layout; NULL: even ranges. */
+/* first [nworkers + 1]: worker w runs virtual workers [first[w], first[w + 1]); it must outlive the
+ * layout. NULL: even ranges. */
 ls_status ls_layout_make(const ls_config *, int nworkers, const int *first, ls_layout *l_p,
                          ls_error *);
-/* Makes a layout for any number of workers up to one per virtual worker: settings that don't touch
- * the bits (parallel.shard_group, accumulate, mesh) are replaced by the nearest ones that are possible.
+/* Makes a layout for any number of workers up to one per virtual worker: settings that don't change
+ * the bits (parallel.shard_group, accumulate, mesh) are replaced by the nearest possible ones.
  * group: the most workers that a sharding group may have; 0: all workers are one group. */
 ls_status ls_layout_make_nearest(const ls_config *, int nworkers, int group, const int *first,
                                  ls_layout *l_p, ls_error *);
@@ -55,7 +55,7 @@ int64_t ls_layout_least_zero(const ls_config *);
 /* Do waiting workers compute the gradients of slow ones (backup.h)? survives: the workers' state
  * lies in memory that outlives them. */
 bool ls_layout_has_backups(const ls_config *, const ls_plan *, bool survives);
-/* Has the communication of each worker a thread of its own? `near` workers of one host share
+/* Does the communication of each worker run in its own thread? `near` workers of one host share
  * `cores`. A worker of a run with backups has none: it helps others while it waits for them. */
 bool ls_layout_has_overlap(const ls_config *, const ls_plan *, bool survives, int near, int cores);
 

@@ -47,13 +47,14 @@ typedef struct ls_loop_step {
     ls_step_time time;
 } ls_loop_step;
 
-/* Collective: makes the step of s->in. l->asked is no longer LS_ASKED_NOTHING: it was given up. */
+/* Collective: makes the step of s->in. If l->asked is not LS_ASKED_NOTHING afterwards, the step was
+ * given up. */
 ls_status ls_loop_take(ls_loop *, ls_loop_step *, ls_error *);
-/* Collective: its result is recorded. */
+/* Collective: records the step's result. */
 ls_status ls_loop_report(ls_loop *, const ls_loop_step *, ls_error *);
-/* Collective. Fails after a step whose result is not finite, which metrics.jsonl then says. */
+/* Collective. Fails after a step whose result is not finite, and records that in metrics.jsonl. */
 ls_status ls_loop_diverged(ls_loop *, int64_t steps, const ls_step_out *, ls_error *);
-/* A step is complete. */
+/* Records the time of a complete step. */
 void ls_loop_took(ls_loop *, double seconds, double data_wait_s);
 
 /* Are all steps done, or has the run ended early? */

@@ -38,9 +38,9 @@ typedef struct ls_member {
     ls_group **groups; /* } NULL but for the sequential executor */
     ls_exec **execs;   /* } */
     struct ls_step_rows *rows; /* of tables; NULL: the model has no windows of them */
-    struct ls_sync *sync;      /* NULL: replicas have not been brought together yet */
-    int rest;                 /* of the step at which it begins: how many of its changes are done */
-    struct ls_backup *backup; /* NULL: this worker helps no other */
+    struct ls_sync *sync;      /* NULL: replicas have not been synchronized yet */
+    int rest; /* changes of the state that are done in the step at which it begins */
+    struct ls_backup *backup;   /* NULL: this worker helps no other */
     struct ls_bounded *bounded; /* sync.mode ssp: computes the gradients; else NULL. The loop's */
     int nexecs;
     ls_frozen_values frozen;
@@ -48,7 +48,7 @@ typedef struct ls_member {
     size_t infer_nbytes; /* of separate memory, if the arena is too small; else 0 */
 } ls_member;
 
-/* The data set outlives the member. */
+/* The data set must outlive the member. */
 ls_member ls_member_of(const ls_host *, ls_group *, ls_board_slot *, const ls_dataset *);
 /* Collective. group and data are set. Allocates the buffers. */
 ls_status ls_member_join(ls_member *, ls_error *);
@@ -61,7 +61,7 @@ void ls_member_leave(ls_member *);
 void ls_member_part(ls_member *);
 /* The inputs of a step, by the schedule and the loss scale. */
 ls_step_in ls_member_inputs(const ls_member *, int64_t step);
-/* Collective. The step may be given up (ls_exec_gave_up()). LS_EINVAL, with the layer, where f16
+/* Collective. The step may be given up (ls_exec_gave_up()). LS_EINVAL, which names the layer: f16
  * overflows at the lowest loss scale. */
 ls_status ls_member_step(ls_member *, const ls_step_in *, ls_step_out *out_p, ls_error *);
 

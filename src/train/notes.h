@@ -1,6 +1,6 @@
-/* notes.h - what workers leave, beside the state, for the workers of later views.
+/* notes.h - what workers leave for the workers of later views, beside the state.
  *
- * It lies in memory that outlives a host's workers (ls_store_carried()), which is zero at first.
+ * The notes lie in memory that outlives a host's workers (ls_store_carried()) and is zero at first.
  */
 #ifndef LS_TRAIN_NOTES_H
 #define LS_TRAIN_NOTES_H
@@ -16,8 +16,8 @@ typedef struct ls_run_notes {
     ls_snapshot_state snapshot;
     ls_best_state best;
     ls_best_state best_on_disk; /* step and loss of the best checkpoint, noted by the last writer */
-    /* The steps after which it was last done; -1: not yet. Each worker of the host writes the same
-     * value. */
+    /* The steps after which the model was last evaluated or saved; -1: not yet. Each worker of the
+     * host writes the same value. */
     atomic_llong evaluated, saved;
     atomic_llong saved_ns; /* by the clock of the host that has worker 0: ls_saver.due_ns */
     atomic_llong data;     /* a hash of the samples of the run; 0: not known yet */

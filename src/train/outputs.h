@@ -1,4 +1,5 @@
-/* outputs.h - what a run writes while it trains, beside checkpoints: by worker 0, but for timelines. */
+/* outputs.h - what a run writes while it trains, beside checkpoints. Worker 0 writes it, except for
+ * timelines. */
 #ifndef LS_TRAIN_OUTPUTS_H
 #define LS_TRAIN_OUTPUTS_H
 
@@ -18,15 +19,15 @@ typedef struct ls_outputs {
     ls_tracer tracer;
 } ls_outputs;
 
-/* By worker 0: takes the run directory, which the process that starts all workers may have opened for
- * them. */
+/* On worker 0: takes the run directory, which the process that starts all workers may have opened
+ * for them. */
 ls_status ls_outputs_take_folder(struct ls_loop *, ls_error *);
-/* Once the member has begun. ready_ns: when the worker had its group and the data. */
+/* Call it once the member has begun. ready_ns: when the worker had its group and the data. */
 ls_status ls_outputs_open(struct ls_loop *, int64_t ready_ns, ls_error *);
-/* Metrics and log are complete. */
+/* Completes metrics and log of the view. */
 ls_status ls_outputs_end_view(struct ls_loop *, ls_error *);
-/* Before the member leaves; and when all else is closed. fails: a run that has not begun abandons
- * its directory. */
+/* ls_outputs_close() is called before the member leaves, ls_outputs_leave_folder() when everything
+ * else is closed. fails: a run that has not begun abandons its directory. */
 void ls_outputs_close(struct ls_loop *);
 void ls_outputs_leave_folder(struct ls_loop *, bool fails);
 

@@ -1,4 +1,4 @@
-/* ranges.h - which virtual workers each worker of a view runs.
+/* ranges.h - the range of virtual workers that each worker of a view runs.
  *
  * Ranges are even, unless measured times show that other ranges would make the step faster
  * (cluster/balance.h). Such ranges are proposed while a view runs, and take effect in the next view
@@ -31,7 +31,7 @@ typedef struct ls_ranges_view {
 /* Checks the times that workers have noted. True: a new view should begin, with other ranges or
  * (survival.slow_limit) without a slow worker. Logs the reason. */
 bool ls_ranges_look(ls_ranges *, const ls_config *, const ls_ranges_view *);
-/* A view with a new layout begins. same: it has as many workers as the one before. */
+/* Begins a view with a new layout. same: it has as many workers as the view before. */
 void ls_ranges_begin(ls_ranges *, bool same);
 void ls_ranges_free(ls_ranges *);
 

@@ -33,26 +33,26 @@ typedef struct ls_run {
     double core_flops; /* FLOP/s that a core of this host can do (utilization.h); 0: not known */
 } ls_run;
 
-/* The number of workers: those that a launcher has started; else `asked`, or if that is 0 one per
+/* The number of workers: as many as a launcher has started; else `asked`, or, if that is 0, one per
  * core, at most one per virtual worker. */
 ls_status ls_run_workers(const ls_config *, int asked, int *n_p, bool *started_p, ls_error *);
-/* With sync.mode async and ssp: as many as asked, or one per core. Sets r->nasync and r->nworkers.
- * LS_EINVAL: a launcher takes part. */
+/* With sync.mode async and ssp: as many workers as asked, or one per core. Sets r->nasync and
+ * r->nworkers. LS_EINVAL: a launcher takes part. */
 ls_status ls_run_workers_async(ls_run *r, int asked, ls_error *);
-/* With sync.mode ssp: as many as asked, or one per core. LS_EINVAL: they are more than the gradients that
- * can be computed at a time. */
+/* With sync.mode ssp: as many workers as asked, or one per core. LS_EINVAL: there are more workers
+ * than gradients that can be computed at the same time. */
 ls_status ls_run_workers_ahead(const ls_config *, int asked, int *n_p, ls_error *);
 /* With sync.mode ssp: the memory of gradients that are computed ahead; else 0. */
 size_t ls_run_ahead_nbytes(const ls_config *, const ls_plan *);
 /* The number of workers without a launcher, whatever the environment says. */
 ls_status ls_run_workers_here(const ls_config *, int asked, int *n_p, ls_error *);
 
-/* Are workers processes whose state is in memory that can outlive them (unless a launcher starts
- * them)? */
+/* Are the workers (unless a launcher starts them) processes whose state is in memory that can
+ * outlive them? */
 bool ls_run_can_survive(const ls_config *);
 void ls_run_free(ls_run *);
 
-/* One process plays all workers. */
+/* Does one process play all workers? */
 bool ls_run_is_sequential(const ls_run *);
 
 /* "processes", "threads", ... */

@@ -24,7 +24,8 @@ struct ls_verdict;
 typedef struct ls_runtime {
     bool survives;         /* host->store and host->survival exist */
     const char *when_lost; /* ends the message about a worker that was killed */
-    /* The workers have ended well. stopped: one of them before the last step. */
+    /* Called when the workers have ended without an error. stopped: one of them ended before the
+     * last step. */
     ls_status (*finish)(const struct ls_host *, bool stopped, bool *unfinished_p, ls_error *);
     /* Sets the callbacks of the executor. */
     void (*connect)(struct ls_member *, ls_exec_config *);

@@ -1,5 +1,5 @@
-/* validation.h - what a run learns of its model while it trains: losses on samples that it does not
- * train on, the lowest of them, and answers to prompts. evaluate.h computes them. */
+/* validation.h - what a run measures of its model while it trains: losses on samples that it does
+ * not train on, the lowest of these losses, and answers to prompts. evaluate.h computes them. */
 #ifndef LS_TRAIN_VALIDATION_H
 #define LS_TRAIN_VALIDATION_H
 
@@ -24,13 +24,13 @@ typedef struct ls_validation {
 ls_status ls_validation_begin(struct ls_loop *, int64_t noted, ls_error *);
 /* Collective, once the member has begun. */
 ls_status ls_validation_open_prompts(struct ls_loop *, ls_error *);
-/* On worker 0: lines of answers remain up to this step. */
+/* On worker 0: removes lines of answers after this step. */
 void ls_validation_cut_answers(struct ls_loop *, int64_t answered);
 void ls_validation_end(struct ls_loop *);
 
 /* Collective. whole: over the whole validation part, after the last step. */
 ls_status ls_validate(struct ls_loop *, bool whole, ls_error *);
-/* For the workers of later views: this is evaluated. */
+/* Notes for the workers of later views that this step is evaluated. */
 void ls_validation_note(const struct ls_loop *);
 /* Is the state that of the lowest loss so far? */
 bool ls_validation_is_best(const struct ls_loop *);

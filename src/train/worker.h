@@ -7,7 +7,7 @@
 #include "report/tracer.h"
 #include "train/host.h"
 
-/* What ls_train_worker() is given; the same for all workers. */
+/* The argument of ls_train_worker(), the same for all workers. */
 typedef struct ls_train_job {
     ls_host host; /* first */
     ls_trace_request trace;

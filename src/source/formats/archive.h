@@ -21,8 +21,8 @@ typedef struct ls_archive_entry {
     uint64_t at, nbytes; /* where a regular file's bytes are, within the archive */
 } ls_archive_entry;
 
-/* data [nbytes], which outlives the archive; `path` names it in messages. LS_EIO: libarchive is not
- * there. */
+/* data [nbytes], which must outlive the archive; `path` names it in messages. LS_EIO: libarchive is
+ * not there. */
 ls_status ls_archive_open(const uint8_t *data, size_t nbytes, const char *path, ls_archive **a_p,
                           ls_error *);
 /* *there_p: true if there is another member, which is then in *m_p. LS_EINVAL: the archive is
