@@ -1,4 +1,4 @@
-/* views.h - which workers train together, as the supervisors of all hosts agree.
+/* views.h - the supervisors of all hosts agree which workers train together.
  *
  * A host is a supervisor with the workers that it starts. One host leads: it begins views, and the
  * others report to it how they end. This code uses no clocks, sockets or processes: events come in

@@ -15,8 +15,8 @@ typedef struct ls_peer {
     } phase;
     bool end_sent; /* END was sent for the view that it runs */
     uint64_t host;
-    int n;                        /* workers */
-    int crashes, losses;          /* views in which a new host ended so before it had the state */
+    int n;               /* workers */
+    int crashes, losses; /* views in which a new host ended in this way before it had the state */
     int64_t heard_ns, ordered_ns; /* ordered_ns: when END or FINISH was sent */
     ls_host_state state;
 } ls_peer;

@@ -9,15 +9,15 @@
  * An area is one set of parameters and moments. A sharding group that shares memory has one area
  * for all its workers; otherwise each worker has its own.
  *
- * Islands may be ahead (state/apart.h): between two changes that all workers decide, an island's
- * workers decide steps alone, and note them beside their notes of the former. So after deaths some
- * blocks may have had more steps than others. ls_store_steps() has only what all islands have had.
- * A round of Mix is decided by the workers of some islands (state/round.h): each notes that it is
- * ready, and once one of them has decided it, or a later change, it is finished for all of them.
+ * Islands may be ahead (state/apart.h): between two changes that all workers decide, the workers of
+ * an island decide steps alone, and their notes of these steps stand beside those of common
+ * changes. So after deaths some blocks may have had more steps than others; ls_store_steps() counts
+ * only changes that all islands have had. A round of gossip is decided by the workers of some
+ * islands (state/round.h): each of them notes that it is ready, and once one of them has decided
+ * the round, or a later change, the round is finished for all of them.
  *
- * In headers of their own: store_step.h (the step in flight), store_backup.h (gradients that are
- * computed twice), store_repair.h (after the death of workers), store_blocks.h (copies of the
- * state).
+ * Other parts are in store_step.h (the step in flight), store_backup.h (gradients that are computed
+ * twice), store_repair.h (after the death of workers), store_blocks.h (copies of the state).
  */
 #ifndef LS_STATE_STORE_H
 #define LS_STATE_STORE_H
@@ -54,7 +54,8 @@ typedef struct ls_store_note {
     ls_scaler scaler; /* after this step */
 } ls_store_note;
 
-/* What workers of a host, or of all hosts, have decided beyond the state that all have. */
+/* The changes that workers of a host, or of all hosts, have decided beyond the state that all
+ * workers have. */
 typedef struct ls_store_decided {
     ls_store_note note; /* the newest of all workers; steps 0: none */
     /* Changes that the workers of each island have decided for it alone; 0: none. */
@@ -95,8 +96,8 @@ double *ls_store_sums(ls_store *, int worker); /* parts, then sums */
 /* What islands have noted of steps apart, and the marks of these notes (state/apart.h). */
 _Atomic double *ls_store_apart_rows(ls_store *);
 atomic_llong *ls_store_apart_marks(ls_store *);
-/* For this process, in a view whose state has had ls_store_steps(): the changes that each island has
- * had. NULL: as many. */
+/* For this process, in a view that begins at ls_store_steps(): sets the number of changes that each
+ * island has had. NULL: none is ahead. */
 void ls_store_set_ahead(ls_store *, const ls_share *, const int64_t *changes);
 void *ls_store_frozen(ls_store *); /* [frozen_floats] of the plan's compute type, for all
                                                   workers; what is not written takes no memory */
@@ -113,8 +114,8 @@ void ls_store_distrust(ls_store *, int worker);
 void ls_store_begin(ls_store *, int64_t steps, const ls_scaler *);
 /* Records the worker's note: a step is decided, by all workers or (note.apart) its islands'. */
 void ls_store_decide(ls_store *, int worker, const ls_store_note *);
-/* Records that the worker has all that it needs for a change which the workers of `islands` (bit
- * i - 1 is island i) decide together. NULL, 0: it is not ready for any. */
+/* Records that the worker is ready for a change that the workers of `islands` (bit i - 1 is island
+ * i) decide together. NULL, 0: it is ready for none. */
 void ls_store_set_ready(ls_store *, int worker, const ls_store_note *, uint64_t islands);
 
 /* Is the state complete? Each view determines it anew. */
@@ -128,8 +129,8 @@ ls_store_finding ls_store_get_finding(const ls_store *);
 
 /* ---- between views ---- */
 
-/* Changes that the state has had: its steps, or with islands, ls_share.changes a step. -1: there
- * is no state yet. */
+/* The number of changes that the state has had: its steps, or, with islands, ls_share.changes for
+ * each step. -1: there is no state yet. */
 int64_t ls_store_steps(const ls_store *);
 /* The number of complete training steps; -1: there is no state yet. */
 int64_t ls_store_trained(const ls_store *);

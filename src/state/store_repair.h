@@ -10,12 +10,12 @@
  * memory). */
 ls_status ls_store_repair(ls_store *, const ls_share *, int first, int n, const ls_store_decided *,
                           ls_error *);
-/* What these workers have decided. */
+/* Finds what workers first to first + n - 1 have decided. */
 void ls_store_find_decided(const ls_store *, const ls_share *, int first, int n,
                            ls_store_decided *d_p);
 
-/* Before a view of other workers, which begins after `steps` steps: blocks that have another number
- * of steps come from other hosts. -1: discards all state. */
+/* Prepares a view of other workers, which begins after `steps` steps: blocks that have had another
+ * number of steps come from other hosts. -1: discards all state. */
 void ls_store_restart(ls_store *, int64_t steps, const ls_scaler *);
 
 #endif

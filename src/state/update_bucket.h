@@ -1,4 +1,5 @@
-/* update_bucket.h - updates a bucket: the executor calls it, and the store when the bucket's owner died.
+/* update_bucket.h - updates a bucket: called by the executor, and by the repair of the store when
+ * the bucket's owner has died.
  */
 #ifndef LS_STATE_UPDATE_BUCKET_H
 #define LS_STATE_UPDATE_BUCKET_H

@@ -1,10 +1,11 @@
-/* world.h - the buffers of one worker that outlive a step, and which of them workers share.
+/* world.h - the buffers of one worker that outlive a step, some of which workers share.
  *
  * The other workers of the host can read a worker's gradients. If all workers share memory and
  * moments are sharded, there is one copy of parameters and moments: the owner of a shard reduces,
  * updates and writes each parameter once, and an AllGather moves nothing. Otherwise each worker has
- * buffers of its own. These have the full length, so that every element is at its place. A worker
- * touches only its shard of what is sharded, and Free returns the pages of the rest to the system.
+ * its own buffers. These have the full length, so that every element is at its place. A worker
+ * touches only its shard of sharded buffers, and the action Free returns the pages of the rest to
+ * the system.
  */
 #ifndef LS_STATE_WORLD_H
 #define LS_STATE_WORLD_H
