@@ -1,10 +1,10 @@
-/* compare.h - runs beside each other: the keys in which their configs differ, their curves, and
- * where their bits parted.
+/* compare.h - compares runs: the keys in which their configs differ, their curves, and the first
+ * step at which their bits differ.
  *
- * Two runs have the same bits if no key that affects the bits differs, and they have the same data.
- * Then the lines of metrics.jsonl (loss and norm of the gradient, of each step that both have) and
- * the hashes of checkpoints of the same step must be equal. A line has nine digits, so two runs
- * whose bits have parted may have some equal lines first; checkpoints are exact.
+ * Two runs must have the same bits if no key that affects the bits differs, and they have the same
+ * data. Then the lines of metrics.jsonl (loss and norm of the gradient, of each step that both
+ * have) and the hashes of checkpoints of the same step are equal. A number in a line has nine
+ * digits, so runs whose bits differ may have some equal lines at first; checkpoints are exact.
  */
 #ifndef LS_REPORT_COMPARE_H
 #define LS_REPORT_COMPARE_H
@@ -20,7 +20,7 @@ typedef struct ls_compare_step {
     double loss, grad_norm; /* NaN: not in the line */
 } ls_compare_step;
 
-/* A run and where it parts from the first one. */
+/* A run, and where its bits begin to differ from those of the first run. */
 typedef struct ls_compare_run {
     const char *path;
     char *name; /* the end of the path, as far as it tells the runs apart */
@@ -56,9 +56,9 @@ ls_status ls_compare_runs(const char *const *runs, int n, const char *metric, ls
                           ls_error *);
 void ls_compare_free(ls_comparison *);
 
-/* Have the lines or the checkpoints of a run and of the first one parted? */
+/* Do the lines or the checkpoints of a run differ from those of the first run? */
 bool ls_compare_parted(const ls_compare_run *);
-/* Must it have the bits of the first one? */
+/* Must the run have the bits of the first run? */
 bool ls_compare_must_match(const ls_compare_run *);
 
 /* Appends tables of the runs and of the differences of their configs, and for each run after the
@@ -66,7 +66,7 @@ bool ls_compare_must_match(const ls_compare_run *);
 void ls_compare_print(const ls_comparison *, ls_buf *out);
 /* The curves of all runs; the names belong to the comparison. lines [n]. */
 ls_curves ls_compare_curves(const ls_comparison *, ls_curve_line *lines);
-/* For programs (docs/reference/json.md). The caller frees it. */
+/* The comparison as JSON (docs/reference/json.md). The caller frees it. */
 ls_json *ls_compare_json(const ls_comparison *);
 
 #endif

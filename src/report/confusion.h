@@ -26,11 +26,11 @@ typedef struct ls_class_score {
 } ls_class_score;
 ls_class_score ls_confusion_score(const ls_confusion_matrix *, int class);
 /* Appends a line for each class: name, samples, precision, recall, F1; and their means over the
- * classes that have samples or are predicted, where what a class has not counts as 0. */
+ * classes that have samples or are predicted, where a missing figure of a class counts as 0. */
 void ls_confusion_table(const ls_confusion_matrix *, ls_buf *);
 
-/* A picture: a row for each right class, its cells coloured by their parts of the row, with its
- * recall at the right and the precisions below. */
+/* A picture: a row for each right class, whose cells are coloured by their parts of the row;
+ * recalls are at the right, precisions below. */
 void ls_confusion_svg(const ls_confusion_matrix *, ls_buf *out);
 
 #endif

@@ -21,12 +21,13 @@ typedef struct ls_curves {
     double y_low, y_high;       /* what the y axis shows at least, if they differ */
 } ls_curves;
 
-/* Each line is drawn with a letter of its own, and as # where it lies over another. At least 40
- * columns and 10 rows, and then a row for each line's name. */
+/* Each line is drawn with its own letter, and with # where it covers another. At least 40 columns
+ * and 10 rows, and then a row for each line's name. */
 void ls_curves_print(const ls_curves *, int columns, int rows, ls_buf *out);
 
-/* 800 x 450, and 18 more for each line's name; self-contained. A line that lies on others is drawn in
- * dashes, between which they are seen; one without a value is not drawn, nor named. */
+/* 800 x 450, and 18 more for each line's name; self-contained. A line that covers others is drawn
+ * in dashes, between which the others are visible. A line without a value is neither drawn nor
+ * named. */
 void ls_curves_svg(const ls_curves *, ls_buf *out);
 ls_status ls_curves_svg_write(const char *path, const ls_curves *, ls_error *);
 

@@ -1,4 +1,4 @@
-/* goal.h - a number of evaluations, and the limit that it shall reach: "val_loss<=2.5". */
+/* goal.h - a metric of evaluations, and the value that it has to reach: "val_loss<=2.5". */
 #ifndef LS_REPORT_GOAL_H
 #define LS_REPORT_GOAL_H
 

@@ -5,10 +5,11 @@
  *    "lr": ..., "grad_norm": ..., "seconds": ..., "tokens_per_s": ...,
  *    "data_wait_s": ..., "memory_bytes": ..., "mfu": ...}
  *   {"step": 100, "val_loss": ..., "val_bits_per_byte": ..., "val_samples": ...}
- * Where samples are no windows of tokens, it is samples_per_s; val_bits_per_byte is a text's alone.
+ * Where samples are no windows of tokens, samples_per_s replaces tokens_per_s; val_bits_per_byte is
+ * only written for texts.
  *
- * memory_bytes, once a second at most, is what the run's processes on worker 0's host have resident.
- * mfu is the share of the processor's peak (train/utilization.h).
+ * memory_bytes, once a second at most, is the resident memory of the run's processes on worker 0's
+ * host. mfu is the share of the processor's peak (train/utilization.h).
  *
  *   {"step": 20, "started": "2026-11-02T09:10:11Z", "started_s": 1793610611, "host": "red",
  *    "pid": 4711, "workers": 4, "peak_flops_per_s": ..., "command": "lockstep train ..."}

@@ -4,8 +4,8 @@
 
 #include "plan/plan.h"
 
-/* Stages of a pipeline are columns, workers that divide slices are beside each other, and those that
- * divide the batch below each other; of many of the latter the first ones are drawn. LS_EIO. */
+/* Stages of a pipeline are columns; workers that divide slices are drawn side by side, and workers
+ * that divide the batch one below the other, only the first ones if there are many. LS_EIO. */
 ls_status ls_mesh_svg(const ls_plan *, const char *path, ls_error *);
 
 #endif

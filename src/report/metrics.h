@@ -21,12 +21,12 @@ void ls_metrics_set_view(ls_metrics *, int64_t number, int nworkers);
 /* Later lines have the share of the peak (mfu), for a model with `flops` operations a sample on
  * cores that together do `peak` operations a second. 0, which is the default: not known. */
 void ls_metrics_set_peak(ls_metrics *, double flops, double peak);
-/* What the steps have used of it so far, all together; zeros: not known. */
+/* What all steps so far have used of the peak; zeros: not known. */
 typedef struct ls_metrics_use {
     double flops, peak; /* a second */
 } ls_metrics_use;
 ls_metrics_use ls_metrics_used(const ls_metrics *);
-/* Nothing is shown of the lines, which the run's log alone has: the program's own loop prints. */
+/* Prints no lines, which only the run's log then has: the program's own loop prints. */
 void ls_metrics_set_quiet(ls_metrics *);
 /* Creates new files if the files were removed, or if TensorBoard's could not be written. */
 ls_status ls_metrics_repair(ls_metrics *, ls_error *);
@@ -39,7 +39,7 @@ typedef struct ls_step_time {
     const struct ls_step_push *push; /* with sync.mode async; else NULL */
 } ls_step_time;
 
-/* A step of one worker alone. */
+/* A step that one worker pushed (sync.mode async). */
 typedef struct ls_step_push {
     int worker;
     const int64_t *staleness; /* [nshards] of its gradient, when each shard applied it */
@@ -57,11 +57,11 @@ ls_noise_scale ls_metrics_noise(const ls_metrics *);
 /* Training begins after `step` steps, by this command line (NULL: not known); the process `pid` of this
  * host holds the run directory. The line is written with the next one. */
 void ls_metrics_started(ls_metrics *, int64_t step, const char *command, int pid);
-/* The loss or the norm of the gradient of this step was no number: the run ends. */
+/* Records that the loss or the norm of the gradient of this step is not finite: the run ends. */
 /* LS_EINVAL: the loss or the norm of a step is not finite. advice: what to do beside a lower rate. */
 ls_status ls_step_diverged(int64_t step, const ls_step_out *, const char *advice, ls_error *);
 ls_status ls_metrics_diverged(ls_metrics *, int64_t step, ls_error *);
-/* A program has closed its trainer after this step. */
+/* Records that a program has closed its trainer after this step. */
 ls_status ls_metrics_ended(ls_metrics *, int64_t step, ls_error *);
 /* The run was resumed with other keys: as of ls_config_changes(), from this step on. None: nothing is
  * written. */

@@ -11,11 +11,11 @@
  *   block_stop  eval_start  eval_accuracy  eval_stop  run_stop        } with the goal, or the last
  *
  * run_stop's status is "success" with the first evaluation that reaches the goal; the training may
- * go on, and the log does not. It is "aborted" if the last evaluation has not reached it.
+ * continue, but the log does not. It is "aborted" if the last evaluation has not reached it.
  *
- * All lines of an evaluation are written at once. A run that continues cuts the log off behind the
- * last block_start of a step that it has, as it does with metrics.jsonl, so no line is there twice
- * and the times go on: a run that was killed has taken the time in which it was not there, too.
+ * All lines of an evaluation are written at once. A run that continues cuts the log off after the
+ * last block_start of a step that it has, as it does with metrics.jsonl, so no line occurs twice,
+ * and the times continue: they include the time in which a killed run was not running.
  *
  * Source: mlcommons/training_policies, "MLPerf training rules"; mlcommons/logging, ruleset 6.1.0.
  */
@@ -43,7 +43,7 @@ typedef struct ls_mllog_request {
     const char *words[LS_MLLOG_WORDS]; /* NULL: the usual word */
 } ls_mllog_request;
 
-/* What the header says of the run. */
+/* What the header records about the run. */
 typedef struct ls_mllog_run {
     const char *dir;
     bool continues; /* it has had the log before */

@@ -5,11 +5,11 @@
  *
  *     {"sample":0,"file":"cat/tabby.jpg","label":[{"class":"cat","probability":0.931}, ...]}
  *
- * Behind the sample's number come keys, as the data have them: the name of a file and its row, a user
- * and an item. With `top` k above 1 the k most probable classes, in
- * CSV as label_1, label_1_probability, label_2, ...; of equal ones the lower class first. A sample
- * with several rows of classes (a label for each pixel) has the most probable class of each. CHANCES,
- * NUMBERS and SCORES are numbers: one column, or NAME_0, NAME_1, ...
+ * The sample's number is followed by keys, as the data have them: the name of a file and the row in
+ * it, or a user and an item. With `top` k above 1 there are the k most probable classes, in CSV as
+ * label_1, label_1_probability, label_2, ...; among equal ones the lower class comes first. A
+ * sample with several rows of classes (a label for each pixel) has the most probable class of each.
+ * CHANCES, NUMBERS and SCORES are numbers: one column, or NAME_0, NAME_1, ...
  */
 #ifndef LS_REPORT_PREDICTIONS_H
 #define LS_REPORT_PREDICTIONS_H
@@ -19,7 +19,7 @@
 
 enum { LS_PREDICTED_TOP = 1000 };
 
-/* Appends the name of a class that is none of ls_predictor_output.classes. arg: the writer's. */
+/* Appends the name of a class that ls_predictor_output.classes does not have. arg: the writer's. */
 typedef void ls_put_class(const void *arg, int64_t class, ls_buf *);
 
 enum { LS_PREDICTED_KEYS = 2 };
@@ -29,7 +29,7 @@ typedef struct ls_predicted_key {
     bool is_number;
 } ls_predicted_key;
 
-/* What is known of a sample. */
+/* A sample that is predicted. */
 typedef struct ls_predicted_sample {
     uint64_t number;
     ls_buf keys[LS_PREDICTED_KEYS];      /* texts, each with a 0 at its end */

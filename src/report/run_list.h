@@ -1,7 +1,7 @@
 /* run_list.h - the run directories below a directory.
  *
- * Below a run nothing is looked for, nor behind links, nor in directories whose names begin with a
- * dot. What can't be read is left out, and counted.
+ * The search does not enter runs, links, or directories whose names begin with a dot. Directories
+ * that can't be read are left out, and counted.
  */
 #ifndef LS_REPORT_RUN_LIST_H
 #define LS_REPORT_RUN_LIST_H
@@ -23,8 +23,8 @@ typedef struct ls_run_list {
     int why;        /* errno of it */
 } ls_run_list;
 
-/* Adds those below, or the directory itself if it is a run. LS_EIO: it can't be read, or is none. The
- * caller frees *l with ls_run_list_free(), also after an error. */
+/* Adds the runs below a directory, or the directory itself if it is a run. LS_EIO: it can't be
+ * read, or is no directory. The caller frees *l with ls_run_list_free(), also after an error. */
 ls_status ls_run_list_add(const char *dir, ls_run_list *l, ls_error *);
 void ls_run_list_free(ls_run_list *);
 

@@ -1,8 +1,8 @@
-/* run_status.h - what a run directory says of its run, without touching it.
+/* run_status.h - the state of a run, read from its run directory without changing it.
  *
- * Read are config.yaml, the text of the lock, the end of metrics.jsonl and the names of checkpoints.
- * Nothing is written, and the lock is not taken, not even for an instant. The run may go on meanwhile,
- * and its directory may not be writable.
+ * It reads config.yaml, the text of the lock, the end of metrics.jsonl and the names of
+ * checkpoints. Nothing is written, and the lock is not taken, not even for an instant. The run may
+ * continue meanwhile, and its directory need not be writable.
  */
 #ifndef LS_REPORT_RUN_STATUS_H
 #define LS_REPORT_RUN_STATUS_H
@@ -47,7 +47,7 @@ bool ls_run_status_is_run(const char *dir);
 /* The caller frees *s_p with ls_run_status_free(). */
 void ls_run_status_read(const char *run, ls_run_status *s_p);
 void ls_run_status_free(ls_run_status *);
-/* For programs (docs/reference/json.md). The caller frees it. */
+/* The status as JSON (docs/reference/json.md). The caller frees it. */
 ls_json *ls_run_status_json(const ls_run_status *);
 
 /* The lines of several runs, below each other, with names of the columns. */

@@ -12,8 +12,8 @@ typedef struct ls_sheet {
     int64_t n;
 } ls_sheet;
 
-/* A damaged sample stays blank, and what a caption has over about 24 letters is cut out of its middle. Errors: LS_EINVAL:
- * the source has no images, or the sheet would be too large. LS_EIO. */
+/* A damaged sample stays blank, and captions of more than about 24 letters lose their middle.
+ * Errors: LS_EINVAL: the source has no images, or the sheet would be too large. LS_EIO. */
 ls_status ls_sheet_write(const ls_sheet *, const char *path, ls_file_writer *, ls_error *);
 /* Writes a sheet of at most n samples that a survey has picked: images of a class stand
  * together. */

@@ -73,8 +73,9 @@ typedef struct ls_timeline_starts {
 } ls_timeline_starts;
 void ls_timeline_starts_open(const ls_timeline *, int step, ls_timeline_starts *);
 void ls_timeline_starts_close(ls_timeline_starts *);
-/* Until when a communication waited for the last of the workers with which it shares the action: its
- * own beginning, if that is it. One that began only after this one's end was of another group. */
+/* The time until which a communication waited for the last of the workers that take part in it; its
+ * own beginning, if it was the last. A communication that began only after the end of this one was
+ * of another group. */
 int64_t ls_timeline_waits_ns(const ls_timeline_starts *, const ls_timeline_event *);
 
 /* How workers spent their time: nanoseconds of a step, mean of workers; of one step, or the mean of
