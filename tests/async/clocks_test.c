@@ -76,7 +76,7 @@ static void test_order(void **arg) {
     ls_clocks_close(c);
 }
 
-/* Who takes the place of a killed worker begins with what that one has claimed. */
+/* The successor of a killed worker begins with the gradient that the killed one has claimed. */
 static void test_successor(void **arg) {
     (void)arg;
     ls_clocks *c = open(3, 2, 2, false);

@@ -162,7 +162,7 @@ static double descend(int delay, double lr) {
     return x;
 }
 
-/* It is stable below a rate of 2 sin(pi / (2 (2 delay + 1))), and not above. */
+/* Descent is stable below a rate of 2 sin(pi / (2 (2 delay + 1))), and not above. */
 static void test_stability(void **state) {
     (void)state;
     static const int delays[] = {0, 1, 2, 4, 8};

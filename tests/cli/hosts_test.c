@@ -202,7 +202,8 @@ static void test_left(void **arg) {
     if (all_cases()) left("left-3", "--set parallel.zero=3 --set checkpoint.every=0");
 }
 
-/* It is interrupted again: the run goes on, and it does not say that steps are lost. */
+/* A host that is leaving is interrupted again: the run continues, and the host does not report lost
+ * steps. */
 static void test_left_at_once(void **arg) {
     (void)arg;
     pair p = two_until("left-at-once", 20, "--set parallel.zero=0");

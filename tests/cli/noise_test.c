@@ -88,7 +88,7 @@ static void test_killed(void **state) {
     has_figures("backup");
 }
 
-/* It may begin, and end, in the middle of a run. */
+/* The noise scale may be switched on and off in the middle of a run. */
 static void test_switched(void **state) {
     (void)state;
     expect(LINE("later", "-n 2 --set train.steps=20"), 0, NULL);

@@ -104,7 +104,7 @@ static void test_killed(void **state) {
     killed("killed-rows", ROWWISE);
 }
 
-/* Its rows are lost with a host, whatever the parameters have. */
+/* The rows of a lost host are lost, although other hosts have all parameters. */
 static void test_host_lost(void **state) {
     (void)state;
     pair p = two_until("lost", 45, "--set parallel.zero=0");

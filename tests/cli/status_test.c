@@ -157,8 +157,8 @@ static void test_log(void **state) {
     free(second);
 }
 
-/* It has a bound, may be a link that leads elsewhere, and is no reason for a run to end; of a start that
- * fails nothing is left. */
+/* The log file has a bound, may be a link that leads elsewhere, and is no reason for a run to end;
+ * a start that fails leaves none. */
 static void test_log_files(void **state) {
     (void)state;
     shell_of_run("logged",

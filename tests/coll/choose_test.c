@@ -144,7 +144,8 @@ static double own_seconds(const ls_algorithm *a, const ls_call *c, const ls_host
 
 static void never_made(const ls_call *c, ls_coll_program *p) { (void)c, (void)p; }
 
-/* Its price, its load on the card and the type in which it sends halves are those of its table. */
+/* The price of an algorithm, its load on the card and the type in which it sends halves are those
+ * of the algorithm's table. */
 static void test_made_up(void **state) {
     (void)state;
     ls_algorithm made_up = {.name = "made_up",

@@ -72,8 +72,8 @@ static const float *grad_of(const layer_bench *b, const layer_result *r, int par
     return r->grads + b->model.params[param].offset;
 }
 
-/* Their gradients are the means, and the variances that are divided by count - 1, of the call,
- * times its samples. */
+/* The gradients of the running values are the means and the variances (divided by count - 1) of the
+ * call, times its samples. */
 static void test_gradients(void **state) {
     (void)state;
     for (int i = 0; i < NNORMS; i++) {

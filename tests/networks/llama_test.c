@@ -32,7 +32,7 @@ static ls_model model_of(const ls_config *c) {
 
 /* ---- parameters ---- */
 
-/* Those of transformers' LlamaForCausalLM, with weights as they are stored. */
+/* The names are those of transformers' LlamaForCausalLM, with weights as they are stored. */
 static void test_names(void **state) {
     (void)state;
     static const struct {

@@ -103,9 +103,10 @@ static void fill_table(int m, int v, int group, entry *table) {
             for (int i = first; i < m && i < first + group; i++) table[n++] = (entry){i, chunk};
 }
 
-/* Its rule: warm-up passes, then one forward and one backward pass in turn, then the other backward
- * passes; these go through the same table with the chunks reversed. What its test demands of an order:
- * as many backward passes of a chunk as forward ones, none before its own. */
+/* Megatron's rule: warm-up passes, then one forward and one backward pass in turn, then the other
+ * backward passes; these go through the same table with the chunks reversed. Megatron's test
+ * demands that each chunk has as many backward passes as forward ones, none before its own forward
+ * pass. */
 static void check_rule(const ls_pipe_schedule *s, int rank, int group) {
     int v = s->chunks, all = s->micros * v, behind = s->workers - 1 - rank, n = 0;
     int warm = v == 1 ? behind : 2 * behind + (v - 1) * group;

@@ -82,7 +82,7 @@ static void test_slow_glance(void **state) {
     waitpid(pid, NULL, 0);
 }
 
-/* Who has it alone is named, at once. */
+/* The holder of an exclusive lock is named, at once. */
 static void test_taken(void **state) {
     (void)state;
     ls_error e = {0};

@@ -253,7 +253,7 @@ static ls_status adagrad(ls_group *g, void *arg, ls_error *e) {
     return LS_OK;
 }
 
-/* Its first step is lr sign g; then as Kingma and Ba write it. */
+/* Adam's first step is lr sign g; later steps are as Kingma and Ba write them. */
 static ls_status adam(ls_group *g, void *arg, ls_error *e) {
     const ls_table_config c = {.width = 1, .optimizer = LS_ROW_ADAM};
     one o = {0};

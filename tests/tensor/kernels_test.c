@@ -164,7 +164,7 @@ static void test_gelu(void **state) {
     each(do_gelu, check_gelu);
 }
 
-/* Also far from 0: nothing overflows, and the slope is the derivative. */
+/* GELU far from 0: nothing overflows, and the slope is the derivative. */
 static void test_gelu_range(void **state) {
     (void)state;
     const ls_kernels *k = NULL;

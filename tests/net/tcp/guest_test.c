@@ -159,7 +159,8 @@ static void test_no_descriptors(void **state) {
     close(listen_fd);
 }
 
-/* Another kind, another length, a long frame, and no frame at all: they go. */
+/* Guests that send another kind, another length, a long frame, or no frame at all are
+ * disconnected. */
 static void test_nonsense(void **state) {
     (void)state;
     static const char long_text[4000];

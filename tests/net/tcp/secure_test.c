@@ -366,7 +366,7 @@ static void test_tampering(void **state) {
         assert_int_equal(read_some(&p, 1, buf, sizeof buf, &n), LS_IO_FAILED);
         assert_int_equal(p.e[1].code, LS_EPEER);
         assert_non_null(strstr(p.e[1].msg, "a local socket"));
-        /* It stays failed, for writes too, and the other end is notified. */
+        /* The connection stays failed, for writes too, and the other end is notified. */
         assert_int_equal(read_one(p.s[1], buf, sizeof buf, &n, &p.e[1]), LS_IO_FAILED);
         assert_int_equal(write_one(p.s[1], buf, 1, &n, &p.e[1]), LS_IO_FAILED);
         relay(mid[1], mid[0], SIZE_MAX, SIZE_MAX);

@@ -417,7 +417,7 @@ static void test_close(void **state) {
                 pair_make(&p[i], 0, 1, (uint64_t)i, (size_t)(i * 13) % LS_CONN_COPIED);
                 post(&x, 0, true, &p[i].out);
             }
-            /* They are not done before the kernel has them: a worker may not poll again for
+            /* Sends are not done before the kernel has them: a worker may not poll again for
              * long. */
             if (!warm) assert_false(is_done(&p[0].out));
             for (int i = 0; i < COUNT; i++)
