@@ -67,8 +67,8 @@ static bool is_private(int folder) {
            (there.st_mode & 07777) == 0700;
 }
 
-/* A directory that only this user can enter, whatever the umask; -1 with errno. That of another
- * supervisor of this run (hosts of one run may share its directory) stays in use. */
+/* A directory that only this user can enter, whatever the umask; -1 with errno. The socket of
+ * another supervisor of this run (hosts of one run may share its directory) stays in use. */
 static int make_folder(int run) {
     int folder = enter(run);
     if (folder >= 0 && is_private(folder)) return folder;

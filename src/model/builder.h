@@ -33,14 +33,14 @@ ls_value *ls_build_input(ls_model *, const char *name, ls_dtype type, ls_dims di
  * the model has failed, by this call or before. */
 ls_layer *ls_build_layer(ls_model *, const char *kind, const char *given, ls_value *const *x,
                          int nx);
-/* The layers that are added next belong to this slice of n. Workers of a tensor-parallel group divide
- * the slices. What a slice computes, layers of other slices read through forks and sums of slices
- * alone (layers/fork.c): all layers that read a value belong to one slice. The chunk stays. */
+/* The layers that are added next belong to this slice of n. Workers of a tensor-parallel group
+ * divide the slices. Layers of other slices read the results of a slice only through forks and sums
+ * of slices (layers/fork.c): all layers that read a value belong to one slice. The chunk stays. */
 void ls_build_slice(ls_model *, int slice, int n);
-/* The layers that are added next compute chunk `chunk` of n of each sample. Those of chunk 0 are added
- * first; those of others have the same names, with ".chunk.K", and use the same parameters. One of a
- * layer that no earlier chunk has is the chunk's own, and named without ".chunk.K". The slice
- * stays. */
+/* The layers that are added next compute chunk `chunk` of n of each sample. The layers of chunk 0
+ * are added first; those of other chunks have the same names, with ".chunk.K", and use the same
+ * parameters. A parameter of a layer that no earlier chunk has is the chunk's own, and is named
+ * without ".chunk.K". The slice stays. */
 void ls_build_chunk(ls_model *, int chunk, int n);
 /* The model computes n of the data's samples together, each by one chunk or several. Called when the
  * fields have been added. */

@@ -2,11 +2,11 @@
  * DeepSpeed-Ulysses cuts them: Jacobs et al., arXiv 2309.14509; or computed together, each a chunk or
  * several (parallel.expert_virtual).
  *
- * Chunk k of n has rows [T k / n, T (k + 1) / n) of a sample. What is computed by row has a layer for
- * each chunk, and the layers of all chunks share their parameters. Attention has a layer for each of
- * several groups of heads: it reads the queries, keys and values of its heads from all chunks of the
- * sample, and these chunks read what it computes. The layers of a group belong to a chunk, so workers
- * that divide the chunks divide the groups, too.
+ * Chunk k of n has rows [T k / n, T (k + 1) / n) of a sample. Computations by row have a layer for
+ * each chunk, and the layers of all chunks share their parameters. Attention has a layer for each
+ * of several groups of heads: it reads the queries, keys and values of its heads from all chunks of
+ * the sample, and these chunks read what it computes. The layers of a group belong to a chunk, so
+ * workers that divide the chunks divide the groups, too.
  *
  * With parallel.expert_virtual E samples are computed together (ls_build_together()): the first ones of
  * the chunks are those of the first sample. Layers of experts read the chunks of all samples

@@ -32,8 +32,9 @@ typedef struct texts {
     ls_value *tokens, *targets, *rejected, *reference;
 } texts;
 
-/* A text's targets are its tokens, one further. Those of conversations are a field of their own, in
- * which -1 has no loss; several in a sample have positions, each from 0. */
+/* The targets of a text are its tokens, shifted by one. The targets of conversations are a field of
+ * their own, in which -1 has no loss; if a sample has several conversations, each has positions
+ * from 0. */
 static texts add_inputs(llama *f) {
     ls_model *m = f->m;
     texts x = {0};

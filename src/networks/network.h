@@ -1,8 +1,8 @@
 /* network.h - the model that a config describes (model.kind).
  *
  * A model of samples reads the fields that model.input names, and predicts those that model.loss
- * names. What a config leaves open, the data decide (ls_network_resolve()): a run's own
- * config.yaml has it all, so that its model needs no data.
+ * names. The data decide what a config leaves open (ls_network_resolve()): a run's own
+ * config.yaml has all of it, so that its model needs no data.
  */
 #ifndef LS_NETWORKS_NETWORK_H
 #define LS_NETWORKS_NETWORK_H

@@ -1,10 +1,10 @@
 /* tune.h - a search over configs: `lockstep tune`.
  *
- * Trials are run directories in DIR, trained by a runner (runner.h) from one rung to the next. What
- * comes of it depends on neither their number nor their workers, as runs have the same bits on any of
- * these. The command may be killed at any moment: what a trial came to is in DIR/tune.jsonl
- * (trial_journal.h), or else found again from its run directory, and the same command, or `lockstep tune
- * --resume DIR`, goes on from there (saved.h).
+ * Trials are run directories in DIR, trained by a runner (runner.h) from one rung to the next. The
+ * result depends neither on the number of trials at once nor on their workers, since runs have the
+ * same bits on any number of these. The command may be killed at any moment: what a trial came to
+ * is in DIR/tune.jsonl (trial_journal.h), or else found again from its run directory, and the same
+ * command, or `lockstep tune --resume DIR`, goes on from there (saved.h).
  */
 #ifndef LS_SEARCH_TUNE_H
 #define LS_SEARCH_TUNE_H

@@ -3,9 +3,9 @@
  *
  * They never change, so the file is written once, when the run begins. The first checkpoint has a
  * copy of it, the others links to that copy (on a file system without hard links each has a copy):
- * each is complete by itself, and whatever happens to the run's file, they are as they were. Workers
- * map the run's file: the processes of a host share one copy of its pages. Those of a published
- * model (model.from) have the types that its files have, those of another origin f32.
+ * each is complete by itself, and whatever happens to the run's file, they are as they were.
+ * Workers map the run's file: the processes of a host share one copy of its pages. The values of a
+ * published model (model.from) have the types that its files have, those of another origin f32.
  *
  * The hash that is found when the run opens the file is that of all its checkpoints. Before each
  * save and at the end workers compare the file's state with that at opening (base/stamp.h), and

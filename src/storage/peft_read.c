@@ -30,8 +30,8 @@ typedef enum rule {
     EMPTY,    /* only null, false, and lists, objects and texts without anything */
 } rule;
 
-/* Source: LoraConfig and PeftConfig of peft 0.3 to 0.21. Those of initial weights have no effect
- * here beside init_lora_weights, and megatron_core none without megatron_config. */
+/* Source: LoraConfig and PeftConfig of peft 0.3 to 0.21. Keys of initial weights have no effect
+ * here, apart from init_lora_weights, and megatron_core has none without megatron_config. */
 static const struct {
     const char *name;
     rule rule;

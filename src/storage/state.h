@@ -71,8 +71,8 @@ void ls_state_tensors_free(ls_state_tensors *);
 ls_status ls_state_write_weights(const ls_train_state *, const char *path, ls_error *);
 
 /* The hash of the logical state (`lockstep ckpt hash`), whatever the layout in files: over the
- * tensors [n] sorted by name: name, dims, data. That of the weights has the frozen ones among them
- * (may be NULL), so it does not depend on what is frozen. That of the optimizer's states begins
+ * tensors [n] sorted by name: name, dims, data. The hash of the weights includes frozen weights
+ * (may be NULL), so it does not depend on what is frozen. The hash of the optimizer's states begins
  * with the step, and the loss scale if one is in use. */
 ls_hash ls_state_hash_weights(const ls_tensor *, size_t n, const ls_safetensors *frozen);
 ls_hash ls_state_hash_optimizer(const ls_tensor *, size_t n, int64_t step, const ls_scaler *);

@@ -8,7 +8,8 @@
  * zero.
  *
  * Workers read a host and change nothing in it. Worker processes have a copy, as it was when they
- * were forked. What they share with the process that started them lies behind `store` and `notes`.
+ * were forked. Memory that they share with the process that started them is behind `store` and
+ * `notes`.
  */
 #ifndef LS_TRAIN_HOST_H
 #define LS_TRAIN_HOST_H

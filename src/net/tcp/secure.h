@@ -52,9 +52,9 @@ ls_io ls_secure_handshake(ls_secure *, ls_error *);
 /* Reads up to all the bytes of the parts, into one after the other. */
 ls_io ls_secure_read(ls_secure *, const struct iovec *parts, int nparts, size_t *got_p, ls_error *);
 
-/* Writes up to all the bytes of the parts. What was not written must come first in the next call,
- * and at least as much of it as was offered here, or LS_SECURE_BATCH (256 KiB) if that is less: it
- * may be encrypted already. It may lie elsewhere then, in other parts. */
+/* Writes up to all the bytes of the parts. Bytes that were not written must come first in the next
+ * call, at least as many of them as were offered here, or LS_SECURE_BATCH (256 KiB) if that is
+ * less: it may be encrypted already. It may lie elsewhere then, in other parts. */
 enum { LS_SECURE_RECORD = 16384, LS_SECURE_BATCH = 262144 };
 ls_io ls_secure_write(ls_secure *, const struct iovec *parts, int nparts, size_t *put_p,
                       ls_error *);
