@@ -24,7 +24,8 @@ struct ls_value {
     ls_dims dims;
 };
 
-/* A field of the samples, which a layer that needs numbers has from a layer that as_numbers() adds. */
+/* A field of the samples. A layer that needs numbers reads it through a layer that as_numbers()
+ * adds. */
 typedef ls_value *ls_build_numbers(ls_model *, const ls_value *field);
 ls_value *ls_build_input(ls_model *, const char *name, ls_dtype type, ls_dims dims,
                          ls_build_numbers *as_numbers);
@@ -45,7 +46,7 @@ void ls_build_chunk(ls_model *, int chunk, int n);
 /* The model computes n of the data's samples together, each by one chunk or several. Called when the
  * fields have been added. */
 void ls_build_together(ls_model *, int n);
-/* The numbers of the n-th of these samples, of a field, for layers that read fields themselves. */
+/* A field of the n-th of these samples, for layers that read fields themselves. */
 ls_value *ls_build_nth(ls_model *, const ls_value *field, int n);
 /* The open scopes: "block.1", or "". */
 const char *ls_build_scope(ls_model *);
@@ -55,7 +56,7 @@ void ls_build_unread(ls_layer *);
 ls_value *ls_build_value(ls_model *, ls_dims dims);
 /* A value with the same numbers in another shape. */
 ls_value *ls_build_view(ls_model *, const ls_value *, ls_dims dims);
-/* Adds a parameter "LAYER.suffix" (what a layer says of it counts: param.h). */
+/* Adds a parameter "LAYER.suffix"; only what a layer declares of it is read (param.h). */
 void ls_build_param(ls_model *, ls_layer *, const char *suffix, const ls_param *);
 /* The layer uses this parameter of the model, too, which another layer has added. */
 void ls_build_shared(ls_model *, ls_layer *, int param);

@@ -27,7 +27,7 @@ typedef struct ls_check_way {
     int n;                       /* how many */
     int micro;                   /* samples of a call; 0: all at once */
     int pool;                    /* of ls_check.compute */
-    unsigned char fill;          /* the bytes of memory that nobody has written */
+    unsigned char fill;          /* the bytes of memory that is not written yet */
     bool as_in_step;             /* gradients of constant inputs are not wanted; else all are */
     bool forward_alone;
     bool evaluates; /* not in training; else samples are in ascending order, as in a step */
@@ -52,7 +52,7 @@ typedef struct ls_check_run {
 ls_check_run ls_check_run_layer(const ls_check *, const ls_check_way *);
 void ls_check_run_free(ls_check_run *);
 
-/* Has the layer a backward that is called? */
+/* Does the layer have a backward that is called? */
 bool ls_check_has_backward(const ls_layer *);
 
 #endif

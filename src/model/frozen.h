@@ -1,9 +1,9 @@
 /* frozen.h - parameters that are not trained.
  *
  * A frozen parameter has its number in the model's table, and so the same initial weights as if it
- * were trained. But it has no place in the flat buffers, and with that no gradient, no optimizer
- * state, no bucket and no traffic. Its values are read only, and each has a type of its own
- * (ls_frozen_value): they lie in a mapped file, or in one buffer of all frozen parameters
+ * were trained. But it has no place in the flat buffers, and therefore no gradient, no optimizer
+ * state, no bucket and no traffic. The values are read-only, and those of each parameter have their
+ * own type (ls_frozen_value): they lie in a mapped file, or in one buffer of all frozen parameters
  * [frozen_floats], each at its offset. Matrices and tables that layers read as they are stored may
  * be in blocks (tensor/stored.h); results have the bits of their values in f32.
  */
@@ -26,8 +26,8 @@ bool ls_model_reads_stored(const ls_model *, int i);
 /* Sets the buffer to the initial weights, a function of the seed alone. */
 void ls_frozen_init(const ls_model *, uint64_t seed, float *buffer);
 
-/* Sets those of the elements [first, end) of the flat buffer of trained parameters that begin as
- * norms of rows of frozen ones (ls_param.norms_of). */
+/* In elements [first, end) of the flat buffer of trained parameters, sets those that begin as norms
+ * of rows of frozen parameters (ls_param.norms_of). */
 void ls_frozen_norms(const ls_model *, const ls_compute *, const ls_frozen_value *, size_t first,
                      size_t end, float *params);
 

@@ -29,8 +29,8 @@
 enum { LS_LAYER_MAX_PARAMS = 6, LS_LAYER_MAX_INPUTS = 8 };
 enum { LS_LAYER_FIELDS = 4, LS_LAYER_OWN = 160 };
 
-/* The values of a frozen parameter, of a type of their own, e.g. in a mapped file. A type of blocks
- * only where all its layers read it as it is (reads_stored). */
+/* The values of a frozen parameter, which have their own type, e.g. in a mapped file. The type has
+ * blocks only if all layers of the parameter read it as it is stored (reads_stored). */
 typedef ls_stored ls_frozen_value;
 
 /* The tables of parameters that are windows (ls_param.window), in a call. */
@@ -43,7 +43,7 @@ typedef struct ls_layer_rows {
     const float *fetched;
 } ls_layer_rows;
 
-/* From a slot to that of a row whose gradient is dropped, which is negative, and back. */
+/* Converts a slot to the negative number that marks a row whose gradient is dropped, and back. */
 static inline int32_t ls_row_dropped(int32_t slot) { return -2 - slot; }
 
 typedef struct ls_layer ls_layer;
@@ -133,8 +133,8 @@ typedef struct ls_layer_ops {
     void (*describe)(const ls_layer *, ls_facts *); /* sets some of its members; NULL: none */
 } ls_layer_ops;
 
-/* What is unlike most layers; all false: y and the gradients of a sample depend on that sample
- * alone. */
+/* How the layer differs from most layers. All false: y and the gradients of a sample depend on that
+ * sample alone. */
 typedef struct ls_layer_traits {
     /* of a loss */
     bool loss : 1; /* it has losses instead of y; backward computes them, too, so training needs no
@@ -167,7 +167,7 @@ typedef struct ls_layer_memory {
     size_t past;         /* what it keeps of all positions of a text, for generating (ls_past) */
 } ls_layer_memory;
 
-/* What its calls cost, for plans and prices. */
+/* What calls of the layer cost, for plans and prices. */
 typedef struct ls_layer_cost {
     double flops; /* of forward, per sample; backward: twice as many, for a loss three times */
     bool unknown; /* of a program's own layer that does not say them */
@@ -175,7 +175,7 @@ typedef struct ls_layer_cost {
     ls_conversions forward_converts, backward_converts;
 } ls_layer_cost;
 
-/* What it can do with operands, parameters and gradients in 16 bits; all 0: it sees f32 alone
+/* What the layer can do with operands, parameters and gradients in 16 bits; all 0: it sees only f32
  * (mixed.h). */
 typedef struct ls_layer_half {
     unsigned as_stored; /* operands that its own functions take as they are stored if that is in
@@ -197,7 +197,7 @@ typedef struct ls_layer_half {
     size_t chain_floats;
 } ls_layer_half;
 
-/* What else a loss, or a slice of one, says. */
+/* Further facts about a loss, or a slice of one. */
 typedef struct ls_layer_loss {
     int predicts; /* what its input is (ls_output_kind, lockstep/infer.h); or where it has a table,
                      what the logits are that its forward without losses writes. 0: nothing that is of
@@ -206,9 +206,9 @@ typedef struct ls_layer_loss {
     int64_t first_logit;
 } ls_layer_loss;
 
-/* An output of which other layers need some rows: each row chooses experts, and those that have
- * chosen none of [first, end) are zeros, or are not read, in the output and in its gradient. So a
- * worker that has such rows sends the others alone. */
+/* An output of which other layers need only some rows: each row chooses experts, and rows that have
+ * chosen none of [first, end) are zeros, or are not read, in the output and in its gradient. So
+ * workers send only the other rows. */
 typedef struct ls_chosen_rows {
     int64_t width;      /* numbers of a row; 0: all rows are needed */
     int scores;         /* the layer whose output [rows, experts] chooses */
@@ -301,7 +301,7 @@ static inline bool ls_layer_in_bf16(const ls_layer_call *c) {
 static inline bool ls_layer_has_bf16(const ls_layer *l, const ls_layer_call *c, unsigned operand) {
     return l->half.as_stored & operand && ls_layer_in_bf16(c);
 }
-/* Bytes of n numbers that a layer saves rounded to 16 bits, with those up to the next ones. */
+/* Bytes of n numbers that a layer saves rounded to 16 bits, with the padding behind them. */
 static inline size_t ls_layer_rounded_nbytes(size_t n) { return (n * 2 + 63) / 64 * 64; }
 /* What the layer saves in f32, after the numbers that may be rounded. */
 static inline float *ls_layer_saved_exact(const ls_layer *l, const ls_layer_call *c) {
@@ -323,8 +323,8 @@ static inline float *ls_layer_grad(const ls_layer *l, const ls_layer_call *c, in
 }
 
 /* Gradients are rounded to 16 bits in the call that computes them, and a chain must be rounded only
- * once: so all rows are computed at once, or the chains of the whole table are in memory. Is that
- * less? */
+ * once: so all rows are computed at once, or the chains of the whole table are in memory. Do the
+ * chains take less memory? */
 static inline bool ls_layer_has_chains(const ls_layer *l, int64_t rows) {
     size_t more = rows > l->memory.block_rows
                       ? (size_t)(rows - l->memory.block_rows) * l->memory.block_floats

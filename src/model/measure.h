@@ -1,8 +1,9 @@
-/* measure.h - what is measured of each sample beside its loss: the numbers behind metrics.
+/* measure.h - measures of each sample beside its loss: the numbers behind metrics.
  *
  * A measure is a layer that no other layer reads. It runs in evaluation alone, after the model's
  * layers, and so do the layers that only measures depend on: plans and executors know neither. It
- * gives two numbers a sample; R2 two for each of the sample's targets, and ranks as many as scores.
+ * gives two numbers a sample; R2 gives two for each of the sample's targets, and measures of ranks
+ * as many as there are scores.
  */
 #ifndef LS_MODEL_MEASURE_H
 #define LS_MODEL_MEASURE_H
@@ -38,7 +39,7 @@ typedef struct ls_measure {
  * Their means over the samples are metrics of each step, and of evaluations. */
 enum { LS_NOTES = 140 };
 
-/* What is known of a sample after its evaluation. */
+/* The record of a sample after its evaluation. */
 enum { LS_RECORD_LOSS, LS_RECORD_WEIGHT, LS_RECORD_VALUES };
 
 struct ls_model;

@@ -1,11 +1,11 @@
 /* mixed.h - calls of layers whose parameters, activations or gradients are stored in 16 bits.
  *
- * Layers compute in f32, but for matrix products, which are in bf16 with that type
- * (ls_layer_in_bf16()). Operands in 16 bits are widened before a call and results are rounded
- * after it, but for those in bf16 that a layer takes as they are stored (as_stored). So "compute
- * bf16" means: parameters, activations between layers and most of the values that a layer saves
- * are representable in bf16; every sum is in f32. Micikevicius et al., "Mixed precision training",
- * ICLR 2018, with f32 master weights (optim). Saved means, maxima and logits stay in f32.
+ * Layers compute in f32, except for matrix products, which are in bf16 if that is the type
+ * (ls_layer_in_bf16()). Operands in 16 bits are widened before a call and results are rounded after
+ * it, except for operands in bf16 that a layer takes as they are stored (as_stored). So "compute
+ * bf16" means: parameters, activations between layers and most of the values that a layer saves are
+ * representable in bf16; every sum is in f32. Micikevicius et al., "Mixed precision training", ICLR
+ * 2018, with f32 master weights (optim). Saved means, maxima and logits stay in f32.
  *
  * A gradient in 16 bits is one f32 chain over a virtual worker's samples, rounded once at its end.
  * With several micro-batches the chain is stored in `wide` between them, so their size does not

@@ -66,8 +66,8 @@ struct ls_model {
 };
 
 /* A new model is {0}. Appends a layer, which the caller declares and gives its inputs; the pointer
- * is valid until the next layer is added. Parameters are appended to the table and to the layer's:
- * what a layer says of the given one counts (param.h). */
+ * is valid until the next layer is added. Parameters are appended to the table and to the layer's;
+ * only what a layer declares of the given one is read (param.h). */
 ls_layer *ls_model_add_layer(ls_model *, const char *name);
 void ls_model_add_param(ls_model *, ls_layer *, const char *name, const ls_param *);
 
@@ -91,12 +91,13 @@ void ls_model_init(const ls_model *, uint64_t seed, size_t first, size_t end, fl
 void ls_model_init_param(const ls_model *, uint64_t seed, int param, size_t first, size_t n,
                          float *x);
 
-/* What layers from `layer` on read of those before it: returns n if that is one value; or one of each
- * slice; or in a model of chunks one of each chunk, or of each slice in each chunk, and layers of all
- * chunks with the same parameters lie on one side. Only layers of the same slice and chunk read a
- * value. Else 0. Then what comes before can be computed again from these values (plan/recompute.c), or by
- * another stage (share/stages.c). values [n], of at most ls_model_parts(): the layers that have them; NULL:
- * not wanted. */
+/* The values that layers from `layer` on read from earlier layers: returns their number n if there
+ * is one value; or one of each slice; or, in a model of chunks, one of each chunk, or of each slice
+ * in each chunk, and layers of all chunks with the same parameters are on one side. Each value must
+ * be read only by layers of its slice and chunk. Otherwise returns 0. At such a cut, the layers
+ * behind can be computed again from these values (plan/recompute.c), or by another stage
+ * (share/stages.c). values [n], of at most ls_model_parts(): the layers that have them; NULL: not
+ * wanted. */
 int ls_model_cut(const ls_model *, int layer, int *values);
 /* Slices times chunks. */
 int ls_model_parts(const ls_model *);
@@ -106,14 +107,15 @@ const ls_field *ls_model_field(const ls_model *, const char *name);
 /* The field in which this place of a sample lies; NULL: none. */
 const ls_field *ls_model_field_at(const ls_model *, size_t at);
 
-/* The samples of layers' calls that n of the data's make; the last one may be incomplete. */
+/* The number of samples of layers' calls that n samples of the data make; the last one may be
+ * incomplete. */
 static inline int64_t ls_model_samples(const ls_model *m, int64_t n) {
     return m->together > 1 ? (n + m->together - 1) / m->together : n;
 }
 
 /* Does the layer of this model join samples in training (layer.h)? */
 bool ls_model_joins(const ls_model *, const ls_layer *);
-/* The first layer that does; NULL: no layer does. */
+/* The first layer that joins samples; NULL: no layer does. */
 const ls_layer *ls_model_find_joining(const ls_model *);
 
 /* Does the layer compute gradients of its inputs? */

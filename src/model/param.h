@@ -1,5 +1,5 @@
-/* param.h - a parameter of a model: what the layer that adds it says (ls_build_param()), and where
- * the model has put it.
+/* param.h - a parameter of a model: what the layer that adds it declares (ls_build_param()), and
+ * where the model places it.
  */
 #ifndef LS_MODEL_PARAM_H
 #define LS_MODEL_PARAM_H
@@ -18,18 +18,19 @@ typedef struct ls_param_init {
                      (ls_frozen_norms()) */
 } ls_param_init;
 
-/* Which part of a tensor a parameter is, in a model of slices (tensor_part.h): of each of `groups`
- * groups of `all` rows (dim 0) or columns (dim 1) those from `first` on. all 0: the whole tensor. */
+/* The part of a tensor that a parameter is, in a model of slices (tensor_part.h): the rows (dim 0)
+ * or columns (dim 1) from `first` on of each of `groups` groups of `all`. all 0: the whole
+ * tensor. */
 typedef struct ls_tensor_part {
     int tensor; /* above 0: the number of the tensor in a model of one slice is tensor - 1 */
     int dim, groups;
     int64_t first, all;
 } ls_tensor_part;
 
-/* How workers may divide it. */
+/* How workers may divide the parameter. */
 typedef struct ls_param_cut {
     bool whole; /* one worker updates all of it: no other parameter is in its blocks (LS_BLOCK) */
-    bool undivided;      /* one bucket of a plan has all of it; the same of its blocks */
+    bool undivided;      /* one bucket of a plan has all of it, and all of its blocks */
     bool own_blocks;     /* no other parameter is in its blocks (LS_BLOCK) */
     int slice;           /* that of the layer that has added it */
     int chunk;           /* that of all layers that have it; -1: layers of several chunks do */
@@ -48,14 +49,14 @@ typedef struct ls_param_window {
 } ls_param_window;
 
 typedef struct ls_param {
-    /* What a layer says: */
+    /* What a layer declares: */
     int ndims;
     int64_t dims[LS_PARAM_DIMS];
     ls_param_init init;
     bool decay;   /* weight decay applies */
     bool frozen;  /* it is not trained (frozen.h) */
     bool adapter; /* an adapter's (layers/lora.c): published models don't have it */
-    /* Above 0: the parameter is a running value of what batches have, and no gradient trains it.
+    /* Above 0: the parameter is a running average of values of batches, and no gradient trains it.
      * Its "gradient" is the batch's value times the call's samples; an update makes it (1 -
      * momentum) p + momentum * the mean over the samples of the step's batch. */
     float momentum;
@@ -63,7 +64,7 @@ typedef struct ls_param {
      * momentum if it is negative. */
     bool balances;
 
-    /* What the model has made of it: */
+    /* Where the model has placed it: */
     char name[LS_NAME]; /* LAYER.suffix; GPT's as in its published weights */
     size_t
         offset; /* floats, in the flat buffers, or in that of frozen parameters; a multiple of 16 */

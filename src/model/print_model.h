@@ -4,7 +4,7 @@
 
 #include "model/model.h"
 
-/* The number of its parameters, those of a layer before that it shares among them. */
+/* The number of the layer's parameters, including those that it shares with an earlier layer. */
 size_t ls_layer_count(const ls_layer *);
 size_t ls_layer_frozen_count(const ls_layer *);
 /* Bytes that forward leaves for backward, for a sample: its output, and what it saves. */

@@ -33,10 +33,11 @@ ls_numbers ls_rows_y(const ls_layer *, const ls_layer_call *);
 ls_numbers ls_rows_dx(const ls_layer *, const ls_layer_call *, int k);
 ls_numbers ls_rows_saved(const ls_layer *, const ls_layer_call *);
 
-/* Parts of operands, by the calling thread alone: n numbers of row r from column j on, in place or
- * widened into room; where a result is computed that goes to y from number i on, there or in room;
- * and the end of that, which rounds what is in room as layers' outputs are rounded. A layer that
- * takes operands as they are stored reads and writes some numbers at a time in this way. */
+/* Parts of operands, for the calling thread alone. The first function reads n numbers of row r from
+ * column j on, in place or widened into room. The second returns where to compute a result that
+ * goes to y from number i on: there, or in room. The third ends that: it rounds what is in room as
+ * layers' outputs are rounded. A layer that takes operands as they are stored reads and writes some
+ * numbers at a time in this way. */
 enum { LS_PART = 2048 }; /* as many numbers stay in the first-level cache */
 const float *ls_part_read(const ls_kernels *, ls_matrix x, int64_t r, int64_t j, int64_t n,
                           float *room);
@@ -56,7 +57,8 @@ void ls_rows_norm_back(const ls_layer *, const ls_layer_call *, const float *mea
                        const float *rstd, const float *dh, bool add_dy);
 /* Does the norm have any of these gradients? */
 bool ls_rows_norm_has_back(const ls_layer *, const ls_layer_call *);
-/* Declares what both convert; add_dy as above, h: it is stored as what is saved. */
+/* Declares what ls_rows_norm() and ls_rows_norm_back() convert; add_dy as above. h: it is stored in
+ * the type of what is saved. */
 void ls_rows_norm_converts(ls_layer *, int64_t T, int64_t C, bool add_dy, bool h);
 /* Scratch memory of each thread for a norm whose x is in bf16. */
 size_t ls_rows_norm_scratch(int64_t C);

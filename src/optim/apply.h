@@ -26,8 +26,8 @@ typedef struct ls_optim_update {
  * have had the step are skipped. */
 void ls_optim_apply(const ls_optim_update *, const ls_compute *, size_t first, size_t end);
 
-/* The bytes of a worker's room; 0: no parameter needs it. All zeros mean: it is not complete. With a
- * journal it outlives the worker, as the journal does. */
+/* The bytes of a worker's room; 0: no parameter needs it. All zeros mean: it is not complete. With
+ * a journal the room must outlive the worker, as the journal does. */
 size_t ls_whole_nbytes(const ls_optim *, const ls_model *, ls_dtype grads_type);
 
 /* The products that the update of a whole parameter computes: list [LS_WHOLE_PRODUCTS]. */

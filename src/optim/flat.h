@@ -4,8 +4,8 @@
 
 #include "optim/optimizer.h"
 
-/* At most; and those that an update may change: older versions of the parameters, which are the last
- * ones, it does not. */
+/* The most buffers; and the most that an update may change: it does not change older versions of
+ * the parameters, which are the last buffers. */
 enum { LS_FLAT_MOST = 1 + LS_OPTIM_STATES, LS_FLAT_CHANGED = LS_FLAT_MOST - LS_STALENESS_MOST };
 
 /* of[0]: the parameters in f32; of[1] ... of[n - 1]: the optimizer's states. Each [nfloats],

@@ -1,8 +1,8 @@
 /* learning_rate.h - the learning rate: linear warm-up, then one of several curves.
  *
- * Curves go by samples: a step with twice the batch goes twice as far. Where all steps have the
- * same batch, that is by steps. The warm-up goes by steps; in samples or epochs, it has as many
- * steps as take these.
+ * Curves are functions of the samples: a step with twice the batch advances twice as far. Where all
+ * steps have the same batch, they are functions of the steps. The warm-up counts steps; if it is
+ * given in samples or epochs, it has the number of steps that these take.
  *
  * Cosine: Loshchilov & Hutter, "SGDR", ICLR 2017, without restarts. WSD (warm-up, stable, decay):
  * Hu et al., "MiniCPM", arXiv 2404.06395, with a linear decay. */

@@ -6,7 +6,7 @@
  * almost as many. McCandlish, Kaplan, Amodei et al., "An empirical model of large-batch training",
  * arXiv 1812.06162.
  *
- * It is measured in each step from the gradients of the virtual workers:
+ * The scale is measured in each step from the gradients of the virtual workers:
  *   - by two points: |gradient|^2 of a virtual worker, the mean of all, and that of the batch;
  *   - by a line through all levels of the tree of sums: the means over 1, 2, 4 ... virtual workers.
  *     Norms of the sums between are estimated from a projection on LS_NOISE_DIMS numbers, with
@@ -35,7 +35,7 @@ enum {
 
 /* ---- a virtual worker's gradient ---- */
 
-/* What a step multiplies gradients with, for the projection. */
+/* The random signs by which a step multiplies gradients, for the projection. */
 typedef struct ls_noise_signs {
     float signs[LS_NOISE_SIGNS]; /* of a block's elements, 1 or -1 */
     uint64_t key[2];             /* of the blocks' signs */
@@ -67,7 +67,7 @@ enum {
  * of its elements times their signs. */
 void ls_noise_add_block(const ls_noise_signs *, size_t nblocks, size_t block, const float sums[2],
                         double bins[LS_NOISE_SUMS]);
-/* When all blocks have been added. */
+/* Adds up the bins, when all blocks have been added. */
 void ls_noise_add_up(const double bins[LS_NOISE_SUMS], double numbers[LS_NOISE_NUMBERS]);
 
 /* ---- a step ---- */
@@ -79,7 +79,8 @@ typedef struct ls_noise_step {
     double norms[LS_NOISE_LEVELS]; /* mean |gradient|^2 of each level */
 } ls_noise_step;
 
-/* Levels of V virtual workers, and how many of them a mean of a level is over. */
+/* The number of levels of V virtual workers, and the number of virtual workers over which a mean of
+ * a level is. */
 int ls_noise_nlevels(int V);
 int ls_noise_level_size(int V, int level);
 
@@ -104,7 +105,7 @@ typedef struct ls_noise_mean {
 } ls_noise_mean;
 void ls_noise_add(ls_noise_mean *, const ls_noise_step *);
 
-/* Noise scales in samples; NAN: not known, as where noise hides the gradient. */
+/* Noise scales in samples; NAN: not known, e.g. where noise hides the gradient. */
 typedef struct ls_noise_scale {
     double simple; /* by two points */
     double fit;    /* by the line */

@@ -2,10 +2,11 @@
  * trains.
  *
  * A rule (optimizer.c has their table) declares the states that it needs beside the parameters. All
- * states are f32, one an element, and begin at 0. Parameters are in groups, each with a rule and
- * settings of its own. If a moving average of the parameters is wanted, it is one more state after
- * those of the rules; and where gradients are of earlier parameters, so are these. Worlds, journals, checkpoints and memory tables iterate over `nstates`
- * buffers, and know no rule.
+ * states are f32, one an element, and begin at 0. Parameters are in groups, each with its own rule
+ * and settings. If a moving average of the parameters is wanted, it is one more state after those
+ * of the rules; earlier versions of the parameters, where gradients are computed at these, are
+ * further states. Worlds, journals, checkpoints and memory tables iterate over `nstates` buffers,
+ * and know no rule.
  */
 #ifndef LS_OPTIM_OPTIMIZER_H
 #define LS_OPTIM_OPTIMIZER_H
@@ -14,7 +15,7 @@
 #include "model/model.h"
 #include "model/table_blocks.h"
 
-/* At most: states of a rule, all states, groups: those of a config, and each once more
+/* The most states of a rule, states, and groups: those of a config, and each once more
  * (ls_optim_rule.rest). */
 enum {
     LS_RULE_STATES = 4,
@@ -39,8 +40,9 @@ typedef struct ls_optim_rule {
     bool by_row; /* its states are one number for each row, along the last dim */
     int squares; /* above 0: states from this one on are square, of the shorter of two dims */
     int pairs;   /* above 0: states from this one on are two numbers */
-    /* A parameter that it trains has one owner (ls_param.whole). It trains only matrices, only
-     * tables that are read by ids, or only parameters that decay, and `rest` trains the others. */
+    /* whole: a parameter that the rule trains has one owner (ls_param.whole). The rule trains only
+     * matrices, only tables that are read by ids, or only parameters that decay, and the rule
+     * `rest` trains the others. */
     bool whole, matrices, tables, decaying;
     ls_update_rule rest;
 } ls_optim_rule;
