@@ -109,7 +109,7 @@ static ls_status do_task(envoy *v, ls_wire_task *t, ls_error *e) {
     return LS_OK;
 }
 
-/* Has its host what this one has? */
+/* Does its host have what this host has? */
 static ls_status compare(const envoy *v, uint16_t kind, const char *theirs, ls_error *e) {
     const ls_admission g = {.settings = v->gate->settings};
     if (kind == LS_WIRE_REFUSES) return ls_fail(e, LS_EINVAL, "%s", theirs);
@@ -160,7 +160,7 @@ static void serve_worker(envoy *v) {
     }
     if (over) ls_wire_send(v->c, LS_WIRE_END, 0, NULL, 0, &e);
     if (s != LS_OK)
-        ls_log("worker %d at %s is lost (%s); the others go on", v->place, v->name, e.msg);
+        ls_log("worker %d at %s is lost (%s); the others continue", v->place, v->name, e.msg);
     g->ops->leave(g->crew, v->place);
 }
 

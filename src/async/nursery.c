@@ -65,7 +65,7 @@ static ls_status replace(nursery *n, int role, int how, ls_error *e) {
                        "%s %d was killed by signal %d %d times in a row; continue from the last "
                        "checkpoint with --resume",
                        kind_of(n, role), number_of(n, role), WTERMSIG(how), TRIES);
-    ls_log("%s %d was killed by signal %d; another takes its place, and the others go on",
+    ls_log("%s %d was killed by signal %d; another takes its place, and the others continue",
            kind_of(n, role), number_of(n, role), WTERMSIG(how));
     return start(n, role, e);
 }

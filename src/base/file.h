@@ -112,7 +112,7 @@ ls_status ls_file_make_parent(const char *path, ls_error *);
 /* Drops a synced file from the page cache, so that it is next read from the disk. */
 void ls_file_forget(const char *path);
 
-/* Has the file these bytes, and no others? False also if it can't be read. */
+/* Does the file have exactly these bytes? False also if it can't be read. */
 bool ls_file_is(const char *path, const void *bytes, size_t n);
 
 #endif

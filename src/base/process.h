@@ -10,8 +10,9 @@
 #include <stdint.h>
 #include <sys/stat.h>
 
-/* Has the process this file open? Processes of other users don't show their files: for them, was it
- * there at this time (seconds since 1970)? A process that has ended but was not waited for is not. */
+/* Does the process have this file open? Processes of other users don't show their files: for them,
+ * was it there at this time (seconds since 1970)? A process that has ended but was not waited for
+ * is not. */
 bool ls_process_has_file(int pid, const struct stat *file, double at_s);
 
 /* Does a process with this number exist that was there at this time? */

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-/* Has the line this key, with a value that is not null? */
+/* Does the line have this key, with a value that is not null? */
 static bool has(const ls_json *line, const char *key) {
     const ls_json *value = ls_json_get(line, key);
     return value && !ls_json_is_null(value);

@@ -25,7 +25,7 @@ typedef struct ls_preference {
     const char *const *keys;    /* the line's keys that are read; the last is NULL */
 } ls_preference;
 
-/* Has the line both answers? */
+/* Does the line have both answers? */
 bool ls_preference_is(const ls_json *line);
 /* Borrows from the line, which must outlive it. LS_EINVAL: a key is missing, an answer is empty, or
  * the answers are the same; the message names the key. */

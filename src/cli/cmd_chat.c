@@ -155,7 +155,7 @@ static ls_status do_help(session *s, const char *text, ls_error *e) {
                  commands[i].help);
     }
     ls_print("//TEXT         the message /TEXT\n"
-             "A line that ends in \\ goes on in the next one, and lines that are pasted are one "
+             "A line that ends in \\ continues in the next one, and lines that are pasted are one "
              "message.\n");
     return LS_OK;
 }
@@ -279,7 +279,7 @@ static ls_status begin(session *s, ls_error *e) {
     if (!s->from) return LS_OK;
     LS_TRY(ls_chat_file_read(&s->file, s->from, &s->chat, e));
     if (s->at_terminal)
-        ls_print("%s: a conversation of %zu messages goes on\n", s->from, s->chat.n);
+        ls_print("%s: continuing a conversation of %zu messages\n", s->from, s->chat.n);
     return LS_OK;
 }
 
@@ -321,7 +321,7 @@ static ls_status check_files(const session *s, ls_error *e) {
     if (!s->save) return LS_OK;
     if (ls_file_exists(s->save) && !(s->from && strcmp(s->from, s->save) == 0))
         return ls_fail(e, LS_EINVAL,
-                       "--save %s: exists; --continue %s goes on with its last conversation, or "
+                       "--save %s: exists; --continue %s continues its last conversation, or "
                        "give another name",
                        s->save, s->save);
     return ls_output_check(s->save, e);
@@ -374,7 +374,8 @@ const ls_command cmd_chat = {
         "A conversation with a published model, or with one that a run has tuned: each line is\n"
         "a message, and the model's answer is printed as it is written. Ctrl-C ends an answer,\n"
         "Ctrl-D the program. Lines that begin with a slash and a word are commands: /help lists\n"
-        "them. At a terminal lines can be edited, and a line that ends in \\ goes on in the next.\n"
+        "them. At a terminal lines can be edited, and a line that ends in \\ continues in the "
+        "next.\n"
         "\n"
         "The model's own chat template is used. Keys and values of the conversation are kept,\n"
         "so a turn costs what is new in it. With input from a pipe the answers alone are\n"
@@ -384,7 +385,7 @@ const ls_command cmd_chat = {
     .options =
         {[SYSTEM] = {"system", 0, "TEXT", "the system message (default: that of the template)"},
          [TEMPLATE] = {"template", 0, "FILE", "a chat template (Jinja) in place of the model's"},
-         [CONTINUE] = {"continue", 0, "FILE", "go on with the last conversation of FILE"},
+         [CONTINUE] = {"continue", 0, "FILE", "continue the last conversation of FILE"},
          [SAVE] = {"save", 0, "FILE", "write the conversations after each answer, as JSON lines"},
          [TOKENS] = {"tokens", 0, "N", "at most N tokens an answer (default: 512)"},
          [SEED] = CLI_SAMPLING_OPTIONS("0.7", "0.95", "end an answer"),

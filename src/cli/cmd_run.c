@@ -43,7 +43,7 @@ const ls_command cmd_run = {
         {[WORKERS] = {"workers", 'n', "N", "number of workers (default: one per core)"},
          [RESTARTS] = {"restarts", 0, "N",
                        "if a worker fails, start all again, at most N times (default: 0); programs "
-                       "that continue from checkpoints then go on"},
+                       "that write checkpoints continue from these"},
          [ARENA] = {"arena", 0, "MIB", "shared memory for each worker's buffers (default: 64)"},
          [NO_BIND] = {"no-bind", 0, NULL,
                       "don't bind workers to cores; by default each worker has its own core "

@@ -177,7 +177,7 @@ const ls_command cmd_tune = {
         "Trials are run directories in runs/NAME-tune, or DIR, beside best.yaml, a table\n"
         "(tune.txt) and a picture (tune.svg), which are renewed with each result. Several trials\n"
         "are trained at once; the result is the same for any number of workers. A command that\n"
-        "was interrupted or killed goes on where it was when it is repeated, or by\n"
+        "was interrupted or killed continues where it was when it is repeated, or by\n"
         "`lockstep tune --resume DIR`.",
     .options = {[SPACE] = {"space", 0, "FILE", "the method, the keys and their values"},
                 [TRY] = {"try", 0, "KEY=VALUES",

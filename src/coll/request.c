@@ -280,7 +280,7 @@ static ls_status fly(ls_endpoint *p, int64_t timeout_ns, ls_error *e) {
     return LS_OK;
 }
 
-/* Has the transport something to do, though only calls in shared memory are waited for? */
+/* Is there something to do for the transport, though only calls in shared memory are waited for? */
 static bool must_fly(ls_endpoint *p) {
     return atomic_load_explicit(&p->nflying, memory_order_relaxed) ||
            (p->net && atomic_load_explicit(&p->net->owes, memory_order_relaxed));

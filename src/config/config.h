@@ -313,7 +313,7 @@ int64_t ls_config_expert_of(const ls_config *, int64_t workers);
 bool ls_config_has_crew(const ls_config *);
 /* Steps between two synchronizations of these. */
 int64_t ls_config_sync_every(const ls_config *);
-/* Has a sample several texts, with positions of their own? */
+/* Does a sample have several texts, each with its own positions? */
 bool ls_config_has_positions(const ls_config *);
 /* The positions of a sample: model.context; of a pair twice as many. */
 int64_t ls_config_positions(const ls_config *);

@@ -81,7 +81,7 @@ void ls_config_key_reset(ls_config *, const ls_config_key *);
 ls_status ls_config_key_set(ls_config *, const ls_config_key *, const char *where,
                             const char *value, ls_error *);
 
-/* Has the key the same value in both? Trees may be written in other lines. */
+/* Does the key have the same value in both? Trees may be written in other lines. */
 bool ls_config_key_is_equal(const ls_config *, const ls_config *, const ls_config_key *);
 
 /* on and true: 1; off and false: 0; another word: -1. */

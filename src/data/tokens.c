@@ -219,7 +219,7 @@ static ls_status fail_changed(const ls_tokens *t, size_t first, const uint32_t *
     return ls_fail(
         e, LS_EINVAL,
         "%s: has changed since it was opened: tokens %zu to %zu are different%s; put the "
-        "file back and go on with --resume",
+        "file back and continue with --resume",
         t->path, first, first + n - 1, id);
 }
 
@@ -275,8 +275,9 @@ ls_status ls_tokens_verify(ls_tokens *t, ls_error *e) {
     if (same) t->opened = there.opened;
     ls_tokens_close(&there);
     if (same) return LS_OK;
-    return ls_fail(e, LS_EINVAL,
-                   "%s: has other tokens than when this run opened it; put the file back and go on "
-                   "with --resume",
-                   t->path);
+    return ls_fail(
+        e, LS_EINVAL,
+        "%s: has other tokens than when this run opened it; put the file back and continue "
+        "with --resume",
+        t->path);
 }

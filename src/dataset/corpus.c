@@ -67,7 +67,7 @@ static ls_status train_tokenizer(ls_corpus *c, const ls_config *config, const ls
     return LS_OK;
 }
 
-/* Has the text several documents that are apart? */
+/* Does the text have several separate documents? */
 static bool has_documents(const ls_config *config, const ls_text *text) {
     return config->data.documents == LS_DOCUMENTS_APART && text->ndocuments > 1;
 }

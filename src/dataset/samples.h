@@ -86,8 +86,8 @@ uint64_t ls_samples_val_at(const ls_samples *, uint64_t i, const ls_source **sou
 
 /* The record of sample i of the validation part (ls_source_record()). */
 ls_record_at ls_samples_record(const ls_samples *, uint64_t i);
-/* Have they names (ls_source_put_name())? Appends that of sample i of the validation part; "": it has
- * none. */
+/* Do samples have names (ls_source_put_name())? Appends that of sample i of the validation part;
+ * "": it has none. */
 bool ls_samples_have_names(const ls_samples *);
 void ls_samples_put_name(const ls_samples *, uint64_t i, ls_buf *);
 

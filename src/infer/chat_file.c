@@ -11,7 +11,7 @@
 
 enum { MOST = 1 << 28 }; /* bytes of a file */
 
-/* Has the conversation a message other than those of the system? */
+/* Does the conversation have a message other than those of the system? */
 static bool has_turn(const ls_chat *c) {
     for (size_t i = 0; i < c->n; i++)
         if (strcmp(c->messages[i].role, "system") != 0) return true;

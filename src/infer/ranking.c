@@ -214,10 +214,11 @@ static void choose_users(ls_ranking *r, uint64_t nusers) {
 static ls_status check(const ls_ranking *r, ls_error *e) {
     if (r->user && r->items && r->items->type == LS_I32 && r->scores->nvalues == r->width)
         return LS_OK;
-    return ls_fail(e, LS_EINVAL,
-                   "model.metrics: %s ranks items by the scores of a model that reads the fields "
-                   "user and items, and this one does not, or has not one score for each item",
-                   r->scores->name);
+    return ls_fail(
+        e, LS_EINVAL,
+        "model.metrics: %s ranks items by the scores of a model that reads the fields "
+        "user and items, and this one does not, or does not have one score for each item",
+        r->scores->name);
 }
 
 ls_status ls_ranking_open(const ls_infer *f, const ls_dataset *d, uint64_t nusers, ls_ranking **r_p,

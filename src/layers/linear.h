@@ -25,7 +25,7 @@ void ls_linear_product_dx(const ls_layer *, const ls_layer_call *, ls_matrix dy,
 void ls_linear_product_dw(const ls_layer *, const ls_layer_call *, ls_matrix dy);
 void ls_linear_bias_back(const ls_layer *, const ls_layer_call *);
 
-bool ls_lora_is(const ls_layer *); /* has the layer an adapter? */
+bool ls_lora_is(const ls_layer *); /* does the layer have an adapter? */
 /* Numbers among the layer's parameters of a, b and the magnitude (0: none); false: it has no
  * adapter. */
 bool ls_lora_find(const ls_layer *, int params_p[3]);

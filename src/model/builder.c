@@ -326,10 +326,11 @@ void ls_build_metric(ls_model *m, const char *name, const ls_value *value, bool 
         return;
     }
     if (!name || !is_metric_name(name)) {
-        ls_build_fail(m,
-                      "ls_metric(): the name '%s' is taken, or has not 1 to %d letters, digits, _ "
-                      "or -",
-                      name ? name : "", LS_MEASURE_NAME - 1);
+        ls_build_fail(
+            m,
+            "ls_metric(): the name '%s' is taken, or does not have 1 to %d letters, digits, _ "
+            "or -",
+            name ? name : "", LS_MEASURE_NAME - 1);
         return;
     }
     for (int i = 0; i < m->nmeasures; i++)

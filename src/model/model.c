@@ -252,7 +252,8 @@ static bool is_one_each(const ls_model *m, const int *value) {
     return one || every;
 }
 
-/* Have all chunks as many layers before this one, with each of the parameters that they share? */
+/* Do all chunks have the same number of layers before this one, for each of the parameters that
+ * they share? */
 static bool is_even(const ls_model *m, int layer) {
     size_t chunks = (size_t)chunks_of(m);
     if (chunks == 1) return true;

@@ -27,7 +27,7 @@ typedef struct ls_weighing {
 
 static inline bool ls_weighing_is_on(const ls_weighing *w) { return w->has_field || w->ntargets; }
 
-/* Has a target with this label a loss? */
+/* Does a target with this label have a loss? */
 static inline bool ls_label_counts(int32_t label, int32_t ignored) {
     return label >= 0 && label != ignored;
 }

@@ -18,7 +18,7 @@ ls_status ls_program_use_model(const ls_program *, ls_error *);
  * first one. */
 ls_status ls_program_create(const ls_config *, ls_model *m_p, ls_error *);
 
-/* Has the program data of its own? Then the config names no files. */
+/* Does the program have its own data? Then the config names no files. */
 bool ls_program_has_data(void);
 /* Opens the program's own data. LS_EINVAL, LS_EIO: as the program's function says. */
 ls_status ls_program_open_data(const ls_config *, ls_own_source *source_p, ls_error *);

@@ -87,7 +87,7 @@ static void add_output(job *j, const char *tensor, const char *name, const char 
     note_end(j, full, true, LS_F32, s);
 }
 
-/* Has an input of the graph, or an earlier prediction, this name? */
+/* Does an input of the graph, or an earlier prediction, have this name? */
 static bool is_taken(const job *j, int k, const char *name) {
     for (int i = 0; i < j->m->ninputs; i++)
         if (j->fields[i] && strcmp(j->m->inputs[i].name, name) == 0) return true;

@@ -104,7 +104,7 @@ static void name_runs(ls_comparison *c) {
 
 /* ---- two runs ---- */
 
-/* Have both the same tokens, or samples? Runs without records of their data are taken to. */
+/* Do both have the same tokens, or samples? Runs without records of their data are taken to. */
 static bool have_same_data(const char *a, const char *b) {
     ls_corpus_record corpus[2];
     ls_data_record data[2];

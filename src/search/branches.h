@@ -37,8 +37,8 @@ typedef struct ls_branches {
 ls_status ls_branches_run(const ls_branches_request *, ls_branches *b_p, ls_error *);
 void ls_branches_free(ls_branches *);
 
-/* Has the run itself a checkpoint where branch 1 ends, and the same bits in it? A sentence; NULL: it
- * has none there. */
+/* Does the run itself have a checkpoint where branch 1 ends, with the same bits? A sentence; NULL:
+ * it has none there. */
 const char *ls_branches_compare_bits(const ls_branches *);
 /* Writes a picture; its path is the caller's. */
 ls_status ls_branches_draw(const ls_branches *, char **path_p, ls_error *);

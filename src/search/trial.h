@@ -26,8 +26,8 @@ ls_status ls_trial_begin_with(const ls_trial *, const char *checkpoint, ls_error
 ls_status ls_trial_wait_for_earlier(const ls_trial *, ls_error *);
 /* The step of its newest checkpoint; 0: there is none. */
 int64_t ls_trial_step(const ls_trial *);
-/* Has it come to its last step? A training that was killed may have its last checkpoint, and not its
- * last evaluation. */
+/* Has the trial come to its last step? A training that was killed may have its last checkpoint, and
+ * not its last evaluation. */
 bool ls_trial_is_trained(const ls_trial *);
 /* A metric of the step `until` in metrics.jsonl; NAN: it is not a number there. LS_EINVAL: it is in no
  * line of the step; the message lists those that are. */

@@ -69,7 +69,7 @@ static void log_copy(const ls_tune *w, int trial, int part) {
     const ls_search_part *p = ls_search_part_of(w->search, trial, part);
     char *values = ls_space_point_text(&w->space, &p->point);
     if (p->source >= 0)
-        ls_log_result("trial %d goes on from trial %d after step %lld: %s", trial + 1,
+        ls_log_result("trial %d continues from trial %d after step %lld: %s", trial + 1,
                       p->source + 1, (long long)ls_search_rung_steps(w->search, p->first), values);
     free(values);
 }

@@ -55,8 +55,8 @@ static bool has_text(const ls_json *object) {
            ls_json_text(ls_json_get(object, "content"));
 }
 
-/* Has the first object of a file of JSON lines a text, as those of a corpus have? Other JSON can only be
- * one. */
+/* Does the first object of a file of JSON lines have a text, as objects of a corpus have? Other
+ * JSON can only be one. */
 static bool is_text_json(const char *path) {
     ls_plain file = {0};
     if (!ls_text_files_is_json(path)) return false;

@@ -1,9 +1,9 @@
-/* belongs.h - is a checkpoint one of the run in whose directory it is?
+/* belongs.h - does a checkpoint belong to the run in whose directory it is?
  *
- * It is if its config.yaml goes with the run's (ls_config_compatible()), and the files that say what
- * it was trained on (data_files.h) are the run's. A file that the run or the checkpoint lacks is not
- * compared. So neither a checkpoint of another run nor a file of the run that was edited or
- * exchanged is trained on.
+ * It does if its config.yaml is compatible with the run's (ls_config_compatible()), and the files
+ * that record what it was trained on (data_files.h) are the run's. A file that the run or the
+ * checkpoint lacks is not compared. So neither a checkpoint of another run nor a file of the run
+ * that was edited or exchanged is trained on.
  *
  * A branch (`lockstep batch --at`, `lockstep tune`) begins with a checkpoint of another config: it
  * has a copy of that config in began.yaml, and a checkpoint with this very text belongs to it, too.

@@ -53,13 +53,13 @@ bool ls_best_ends(const ls_best *, const ls_config *, int64_t steps);
 /* The number of evaluations since the best one. */
 int64_t ls_best_since(const ls_best *, const ls_config *, int64_t steps);
 
-/* For later views. */
+/* Saves it for later views. */
 void ls_best_save(const ls_best *, ls_best_state *);
 void ls_best_load(ls_best *, const ls_best_state *);
 /* Finds the best in the checkpoints of a run that resumes after `step`; nsamples is set. */
 void ls_best_find(ls_best *, const char *run, int64_t step);
 
-/* Sets what the checkpoint of `step` records. */
+/* Sets what the checkpoint of `step` will record. */
 void ls_best_describe(const ls_best *, const ls_config *, int64_t step, ls_checkpoint_extra *);
 
 #endif

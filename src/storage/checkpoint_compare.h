@@ -1,4 +1,4 @@
-/* checkpoint_compare.h - which checkpoints of two runs are equal, and in which tensors others
+/* checkpoint_compare.h - which checkpoints of two runs are equal, and in which tensors the others
  * differ. */
 #ifndef LS_STORAGE_CHECKPOINT_COMPARE_H
 #define LS_STORAGE_CHECKPOINT_COMPARE_H

@@ -1,8 +1,8 @@
 /* epochs.h - a run's length in epochs (train.epochs) as train.steps.
  *
- * The steps are known once the samples are: a text or conversations must be encoded, and packed, for
- * that. So a new run counts before its workers start, and its config.yaml has both keys; one that
- * resumes with the same train.epochs has the steps from there.
+ * The steps are known once the samples are: for that, a text or conversations must be encoded and
+ * packed. So a new run counts before its workers start, and its config.yaml has both keys; a run
+ * that resumes with the same train.epochs takes the steps from there.
  */
 #ifndef LS_STORAGE_EPOCHS_H
 #define LS_STORAGE_EPOCHS_H

@@ -24,7 +24,7 @@
 #include "state/store.h"
 #include "storage/lock.h"
 
-/* What the run has printed (base/transcript.h); older lines are in one with .1 at its end. */
+/* The file of what the run has printed (base/transcript.h); older lines are in log.txt.1. */
 #define LS_FOLDER_LOG "log.txt"
 
 /* The state of the directory across views, in memory that outlives a host's workers; initially
@@ -95,9 +95,10 @@ ls_status ls_folder_check(const ls_folder_run *, ls_error *);
 /* LS_EIO: the directory has no room for this number of further checkpoints. */
 ls_status ls_folder_check_room(const ls_folder *, int64_t checkpoints, ls_error *);
 /* Locks the directory. It must be missing or empty, or, with --resume, that of a run whose config
- * is compatible. A run without a checkpoint has nothing to lose: another one takes its place, as with
- * --overwrite that of any run; its files are removed once all of the new run is known. follows: an earlier view began the directory, maybe on another host, whose worker
- * 0 may still hold the lock. */
+ * is compatible. A run without a checkpoint has nothing to lose: a new run replaces it, as with
+ * --overwrite it replaces any run; the old files are removed once all of the new run is known.
+ * follows: an earlier view began the directory, maybe on another host, whose worker 0 may still
+ * hold the lock. */
 ls_status ls_folder_open(const ls_folder_run *, bool follows, ls_folder **f_p, ls_error *);
 /* Before workers start: writes the files of a new run whose corpus was made already. */
 ls_status ls_folder_fill(ls_folder *, ls_error *);
@@ -113,7 +114,7 @@ ls_status ls_folder_hold(const ls_folder_run *, ls_folder **f_p, ls_error *);
  * checkpoints, and small ones that were changed. frozen [nparams]: in f32; NULL: the model has none. */
 ls_status ls_folder_repair(ls_folder *, const ls_dataset *, const ls_frozen_value *frozen,
                            ls_error *);
-/* Has the directory the data set, and the frozen parameters of the model? */
+/* Does the directory have the data set, and the frozen parameters of the model? */
 bool ls_folder_has_data(const char *dir, const ls_config *, const ls_model *);
 /* Training begins: an old directory gets the new config. *old_p: it may have earlier metrics. */
 ls_status ls_folder_begin_training(ls_folder *, bool *old_p, ls_error *);

@@ -70,7 +70,7 @@ void ls_frozen_file_close(ls_frozen_file *f) {
     *f = (ls_frozen_file){0};
 }
 
-static const char ADVICE[] = "go on with --resume, which restores it";
+static const char ADVICE[] = "continue with --resume, which restores it";
 
 static ls_status fail_other(const char *path, ls_error *e) {
     return ls_fail(e, LS_EINVAL, "%s: is not the file that this run opened; %s", path, ADVICE);

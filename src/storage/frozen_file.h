@@ -3,13 +3,13 @@
  *
  * They never change, so the file is written once, when the run begins. The first checkpoint has a
  * copy of it, the others links to that copy (on a file system without hard links each has a copy):
- * each is complete by itself, and whatever happens to the run's file, they are as they were.
+ * each checkpoint is complete by itself, and is not affected by what happens to the run's file.
  * Workers map the run's file: the processes of a host share one copy of its pages. The values of a
  * published model (model.from) have the types that its files have, those of another origin f32.
  *
  * The hash that is found when the run opens the file is that of all its checkpoints. Before each
- * save and at the end workers compare the file's state with that at opening (base/stamp.h), and
- * whoever writes a checkpoint reads the run's file and the checkpoint's.
+ * save and at the end workers compare the file's state with that at opening (base/stamp.h), and the
+ * writer of a checkpoint reads the run's file and the checkpoint's.
  */
 #ifndef LS_STORAGE_FROZEN_FILE_H
 #define LS_STORAGE_FROZEN_FILE_H
@@ -42,7 +42,8 @@ void ls_frozen_note_set(ls_frozen_note *, ls_hash);
 /* Zero: not known yet, as in NULL. */
 ls_hash ls_frozen_note_get(const ls_frozen_note *);
 
-/* Maps the file of a run or a checkpoint. LS_EINVAL: it has not the model's frozen parameters. */
+/* Maps the file of a run or a checkpoint. LS_EINVAL: it does not have the model's frozen
+ * parameters. */
 ls_status ls_frozen_file_open(const char *folder, const ls_model *, ls_frozen_file *f_p,
                               ls_error *);
 void ls_frozen_file_close(ls_frozen_file *);
@@ -52,7 +53,7 @@ ls_status ls_frozen_file_verify(ls_frozen_file *, ls_error *);
 /* The next ls_frozen_file_verify() reads the file in any case. */
 void ls_frozen_file_doubt(ls_frozen_file *);
 
-/* Has the run its file, if its model needs one? */
+/* Does the run have its file, or does its model need none? */
 bool ls_frozen_file_is_saved(const char *run, const ls_model *);
 /* Writes the values, in their types, as the run's file, which is replaced. */
 ls_status ls_frozen_file_save(const char *run, const ls_model *, const ls_frozen_value *,

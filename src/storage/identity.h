@@ -1,4 +1,4 @@
-/* identity.h - by what hosts see that they take part in the same run: two lines of text,
+/* identity.h - two lines of text by which hosts see that they take part in the same run:
  *
  *     run 5f0c...    the number of RUN/lock (lock.h)
  *     data 31d2...   the hash of what the run is trained on, as RUN records it

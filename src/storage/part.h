@@ -20,8 +20,9 @@ typedef struct ls_part_file {
     const ls_state_tensors *tensors;
 } ls_part_file;
 
-/* The first workers, which together hold all parameters and states; others have copies of these.
- * Each worker also holds the compression errors of its virtual workers, and blocks of tables. */
+/* The number of first workers that together hold all parameters and states; other workers have
+ * copies of these. Each worker also holds the compression errors of its virtual workers, and blocks
+ * of tables. */
 int ls_part_nholders(const ls_plan *);
 
 /* Writes the data that workers first to end - 1 own by the plan, from the tensors, to the files

@@ -35,7 +35,7 @@ static bool has_adapter(const ls_model *m, const char *layer) {
     return false;
 }
 
-/* Have all linear layers whose names end like this one an adapter? */
+/* Do all linear layers whose names end like this one have an adapter? */
 static bool all_have(const ls_model *m, const char *layer) {
     for (int i = 0; i < m->nlayers; i++) {
         const ls_layer *l = &m->layers[i];

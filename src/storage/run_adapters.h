@@ -13,7 +13,7 @@ typedef struct ls_run_adapters {
     float *params; /* [nfloats] */
 } ls_run_adapters;
 
-/* Has the run or checkpoint adapters? LS_EINVAL, LS_EIO: there is no good checkpoint. */
+/* Does the run or checkpoint have adapters? LS_EINVAL, LS_EIO: there is no good checkpoint. */
 ls_status ls_run_has_adapters(const char *from, bool *has_p, ls_error *);
 
 /* from: a run or a checkpoint. ema: the average of the weights (optim.ema). LS_EINVAL: it has no

@@ -60,7 +60,7 @@ static inline const ls_param *ls_row_param(const ls_step_rows *r, const ls_row_w
     return &r->plan->share.model->params[w->param];
 }
 
-/* The worker that has a row of a window's table; has it the memory of this one? */
+/* The worker that has a row of a window's table; does it have the memory of this one? */
 static inline int ls_row_home(const ls_step_rows *r, const ls_row_window *w, int64_t id) {
     return (int)((w->first_block + id / w->block_rows) % r->nworkers);
 }

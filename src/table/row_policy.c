@@ -42,7 +42,7 @@ bool ls_row_is_trained(const ls_step_rows *r, const ls_row_window *w, int64_t sl
     return !r->sees || count_of(r, w, slot) >= optim_of(r)->filter_freq;
 }
 
-/* In a worker's window: has it all rows, or those that it has fetched? */
+/* In a worker's window: does it have all rows, or only those that it has fetched? */
 static int64_t known_count(const ls_step_rows *r, const ls_row_window *w, int64_t slot) {
     if (!r->distributed) return count_of(r, w, slot);
     return (int64_t)w->seen[slot] + w->occurs[slot];

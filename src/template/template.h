@@ -32,8 +32,8 @@ typedef struct ls_template ls_template;
 ls_status ls_template_parse(const char *text, size_t n, const char *name, ls_template **t_p,
                             ls_error *);
 void ls_template_free(ls_template *); /* NULL is fine */
-/* Has the template this name: of a variable, of a member, or as a text? If not, it can't read a
- * member that is called so, but where it prints all of an object. */
+/* Does this name occur in the template: of a variable, of a member, or as a text? If not, it can't
+ * read a member that is called so, but where it prints all of an object. */
 bool ls_template_mentions(const ls_template *, const char *word);
 
 /* Appends the text to *out. The members of the object `globals` are the template's variables. `now`

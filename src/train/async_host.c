@@ -204,7 +204,7 @@ static ls_status take_over(worker *w, ls_error *e) {
         LS_TRY(read_reference(w, e));
         return ls_takeover(w->alone, &w->copy, &w->batch, e);
     }
-    ls_log("this host has no copy of the state: the run goes on from its newest checkpoint");
+    ls_log("this host has no copy of the state: the run continues from its newest checkpoint");
     return LS_OK;
 }
 

@@ -33,7 +33,7 @@ static void to_words(const char *number, int64_t words[2]) {
     words[1] = (int64_t)h.lo;
 }
 
-/* Has this worker the directory of worker 0? */
+/* Does this worker have the directory of worker 0? */
 static ls_status check_directory(const ls_loop *l, const agreed *a, ls_error *e) {
     char text[LS_LOCK_NUMBER];
     int64_t own[2];

@@ -15,10 +15,11 @@
 static ls_status check_earlier(const ls_member *m, const ls_frozen_file *f, ls_error *e) {
     ls_hash was = ls_frozen_note_get(&m->host->notes->frozen);
     if ((was.hi | was.lo) && !ls_hash_same(was, f->hash))
-        return ls_fail(e, LS_EINVAL,
-                       "%s: is not the file that this run began with; put that back and go on with "
-                       "--resume",
-                       f->path);
+        return ls_fail(
+            e, LS_EINVAL,
+            "%s: is not the file that this run began with; put that back and continue with "
+            "--resume",
+            f->path);
     ls_frozen_note_set(&m->host->notes->frozen, f->hash);
     return LS_OK;
 }

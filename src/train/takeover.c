@@ -62,7 +62,7 @@ static ls_status write_all(ls_alone *x, ls_shard_copy *c, ls_async_gradient *g, 
     if (lost > 0)
         ls_log("%lld step%s that the first host applied after the copy was cut off %s lost",
                (long long)lost, ls_plural(lost), lost == 1 ? "is" : "are");
-    ls_log("the copy of the state is of step %lld: the run goes on from there%s",
+    ls_log("the copy of the state is of step %lld: the run continues from there%s",
            (long long)ls_shard_copy_steps(c),
            lost > 0 ? "" : ", and no step is lost that was logged");
     return LS_OK;
@@ -76,7 +76,7 @@ static ls_status take_over(ls_alone *x, ls_shard_copy *c, ls_async_gradient *g, 
     free(path);
     if (newest < has) return write_all(x, c, g, e);
     ls_log("the copy of the state is of step %lld, the newest checkpoint of step %lld: the run "
-           "goes on from that",
+           "continues from that",
            (long long)has, (long long)newest);
     return LS_OK;
 }

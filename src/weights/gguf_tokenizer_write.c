@@ -75,7 +75,7 @@ static void put_types(ls_gguf_writer *w, const ls_tokenizer *t, uint32_t rows) {
     free(list);
 }
 
-/* Has it a flag that changes how text beside it is encoded, and for which GGUF has no key? */
+/* Does it have a flag that changes how text beside it is encoded, and for which GGUF has no key? */
 static bool has_flag(const ls_added_token *a) { return a->lstrip || a->rstrip || a->single_word; }
 
 /* Programs that read the file, ours too, encode such texts in another way. */

@@ -93,7 +93,7 @@ static void killed(int workers, const char *run, const char *more) {
     wait_for_file(name);
     int times = kill_some(&p, 12);
     let_go(run);
-    end(&p, 0, "another takes its place, and the others go on");
+    end(&p, 0, "another takes its place, and the others continue");
     print_message("%s: %d processes were killed\n", run, times);
     assert_true(times > 6);
     check(run);

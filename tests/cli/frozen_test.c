@@ -81,12 +81,12 @@ static const struct {
     const char *change, *says; /* NULL: the run ends well */
     int after;
 } changes[] = {
-    {SPOIL(F), ": is not the file that this run opened; go on with --resume", 25},
+    {SPOIL(F), ": is not the file that this run opened; continue with --resume", 25},
     {"touch -r " F " t && " SPOIL(F) " && touch -r t " F, ": is not the file that this run ", 10},
     {"cp " F " t && " SPOIL("t") " && mv t " F, ": is not the file that this run opened", 50},
     {"cp " F " t && " SPOIL(F) " && dd if=t of=" F " conv=notrunc status=none",
      ": was written to while this run read it", 25},
-    {"truncate -s 5000 " F, ": is not the file that this run opened; go on with --resume", 25},
+    {"truncate -s 5000 " F, ": is not the file that this run opened; continue with --resume", 25},
     {SPOIL(F) " && rm " F, ": is not the file that this run opened", 50},
     {"chmod 600 " F " && cp " F " t && mv t " F, NULL, 50},
     {"until [ -e $r/checkpoints/latest ]; do sleep 0.02; done; " SPOIL(

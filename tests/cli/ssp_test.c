@@ -169,7 +169,7 @@ static void test_killed(void **arg) {
         if (n && kill(pids[(state >> 33) % (unsigned)n], SIGKILL) == 0) times++;
     }
     let_go("killed");
-    end(&p, 0, "another takes its place, and the others go on");
+    end(&p, 0, "another takes its place, and the others continue");
     assert_true(times > 6);
     same("undisturbed", "killed");
 }

@@ -169,7 +169,7 @@ static void test_killed(void **state) {
 
 static void test_pbt(void **state) {
     (void)state;
-    expect(TINY "--space @/pbt.yaml -o @/population -n 2", 0, "goes on from trial");
+    expect(TINY "--space @/pbt.yaml -o @/population -n 2", 0, "continues from trial");
     int kills = kill_often(TINY "--space @/pbt.yaml -o @/replaced -n 1", 2);
     expect("tune --resume @/replaced -n 2", 0, "best: trial ");
     assert_in_range(kills, 1, 99);

@@ -257,7 +257,7 @@ static void test_refused(void **state) {
     (void)state;
     static const refused_model cases[] = {
         {with_layer, "the value is no measure, such as that of ls_is_top()"},
-        {with_name, "the name 'a b' is taken, or has not 1 to 31 letters, digits, _ or -"},
+        {with_name, "the name 'a b' is taken, or does not have 1 to 31 letters, digits, _ or -"},
         {with_loss_name, "the name 'loss' is taken"},
         {with_twice, "another metric has the name 'a'"},
         {with_no_name, "is_top: it has no name by ls_metric()"},

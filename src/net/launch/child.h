@@ -19,7 +19,7 @@ typedef struct ls_child {
 /* As fork(): 0 in the child; -1: it failed. The child is killed when this process ends. It blocks
  * the signals of `mask` (NULL: those that this process blocks). */
 pid_t ls_child_start(ls_child *, const sigset_t *mask);
-/* Has it ended? *how_p is the status of waitpid(). A child that stays stopped for limit_s is
+/* Has the child ended? *how_p is the status of waitpid(). A child that stays stopped for limit_s is
  * killed. */
 bool ls_child_ended(ls_child *, double limit_s, int *how_p);
 

@@ -236,7 +236,7 @@ static ls_status decode(const images *m, const ls_image_file *f, const char *pat
     return s;
 }
 
-/* Has the file the state that it had before it was opened? */
+/* Is the state of the file the one before it was opened? */
 static bool is_untouched(const ls_image_file *f, const char *path) {
     struct stat st;
     if (stat(path, &st) != 0) return false;

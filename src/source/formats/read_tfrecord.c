@@ -170,7 +170,7 @@ static ls_status check_names(const tfrecord_source *s, const ls_example *x, cons
             return ls_fail(e, LS_EINVAL, "%s: the record at byte %llu has %s feature '%s', %s",
                            path, (unsigned long long)at, order > 0 ? "no" : "a",
                            order > 0 ? wanted : has,
-                           order > 0 ? "which others have" : "which others have not");
+                           order > 0 ? "which others have" : "which others lack");
         const ls_feature *f = &s->features.list[i];
         const column *c = &s->columns[i];
         bool none = x->features[i].kind == LS_EXAMPLE_EMPTY;

@@ -150,7 +150,7 @@ static ls_status add_member(indexing *x, sample *s, const ls_archive_entry *m, c
     return LS_OK;
 }
 
-/* Has the sample a part of this kind? */
+/* Does the sample have a part of this kind? */
 static bool has_part(const sample *s, const char *kind) {
     if (is_image_kind(kind)) return s->has_image;
     return strcasecmp(kind, "cls") == 0    ? s->has_label

@@ -24,7 +24,7 @@ static bool is_image_name(const char *name) {
     return false;
 }
 
-/* Has the path such a directory? */
+/* Does the path have such a directory? */
 static bool is_of_macos(const char *path) {
     size_t n = strlen(MACOS);
     for (const char *at = path; at; at = strchr(at, '/')) {

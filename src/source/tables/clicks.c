@@ -330,7 +330,7 @@ static ls_status finish(clicks *s, const char *what, ls_error *e) {
     return add_clicked(s, what, e);
 }
 
-/* Has the given record the columns that are wanted? */
+/* Does the given record have the columns that are wanted? */
 static ls_status check_given(clicks *s, ls_error *e) {
     const ls_clicks_wanted *w = &s->wanted;
     bool scales = w->scale == LS_CLICKS_STANDARD || s->fills;

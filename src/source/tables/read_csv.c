@@ -526,7 +526,7 @@ static bool change_column(ls_feature *f, const ls_numbered *c) {
     return true;
 }
 
-/* Has the column texts that the training data do not have? */
+/* Does the column have texts that the training data do not have? */
 static bool has_unknown(const ls_feature *f, const ls_numbered *c) {
     if (f->unchosen || !f->text || !c || c->in.n == 0) return false;
     bool unknown = f->classes.too_many;

@@ -122,7 +122,7 @@ static void test_contents(void **state) {
     assert_refused(path_of("kind.tfrecord"), "has values of another kind in 'a'");
     assert_refused(path_of("missing.tfrecord"), "has no feature 'b', which others have");
     assert_refused(path_of("other.tfrecord"), "has no feature 'b'");
-    assert_refused(path_of("more.tfrecord"), "has a feature 'c', which others have not");
+    assert_refused(path_of("more.tfrecord"), "has a feature 'c', which others lack");
     assert_refused(path_of("garbage.tfrecord"),
                    "is no tf.train.Example; repair the file, or skip damaged records");
     assert_refused(path_of("twice.tfrecord"), "is no tf.train.Example");
