@@ -30,14 +30,14 @@ int64_t ls_applications_count(const char *run, int64_t first);
 
 typedef struct ls_applications ls_applications;
 
-/* What the line about shards says. */
+/* The values of the line about shards. */
 typedef struct ls_applications_begin {
     const ls_async_shard *shards; /* [nshards] */
     int nshards, nworkers;
     int64_t steps, of;
 } ls_applications_begin;
 
-/* What a step's line says. */
+/* The values of a step's line. */
 typedef struct ls_applications_line {
     int64_t step; /* from 0 */
     int worker, nshards;
@@ -48,7 +48,7 @@ typedef struct ls_applications_line {
 ls_status ls_applications_open(const char *run, const ls_applications_begin *,
                                ls_applications **a_p, ls_error *);
 ls_status ls_applications_add(ls_applications *, const ls_applications_line *, ls_error *);
-/* Before a checkpoint: what was added is on the disk. */
+/* Call it before a checkpoint: syncs the added lines to the disk. */
 ls_status ls_applications_sync(ls_applications *, ls_error *);
 void ls_applications_close(ls_applications *); /* NULL is fine */
 
@@ -59,7 +59,7 @@ typedef struct ls_application {
     int64_t base[LS_ASYNC_SHARDS], at[LS_ASYNC_SHARDS];
 } ls_application;
 
-/* From one line about shards to the next. */
+/* A part of the log, from one line about shards to the next. */
 typedef struct ls_applications_part {
     int64_t begins; /* steps complete */
     int64_t of;     /* train.steps, on which rates depend */

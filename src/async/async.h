@@ -55,7 +55,8 @@ ls_status ls_async_open(const ls_async_config *, ls_async **a_p, ls_error *);
 /* The state is complete. Cuts RUN/applications.jsonl off at the config's steps, and appends from
  * there on. */
 ls_status ls_async_begin(ls_async *, ls_error *);
-/* Ends workers and servers; over: those of other hosts learn that the run is. NULL is fine. */
+/* Ends workers and servers; over: workers of other hosts learn that the run is over. NULL is
+ * fine. */
 void ls_async_close(ls_async *, bool over);
 
 /* Trains until `until` steps are complete, or fewer if the watch stops it; *steps_p: the number of
@@ -65,7 +66,7 @@ ls_status ls_async_run(ls_async *, int64_t until, const ls_async_watch *, int64_
 
 /* The staleness of all gradients applied so far, by shard. */
 const ls_staleness *ls_async_staleness_of(const ls_async *);
-/* The parameters as servers see them; also of a world in memory of its own, for a replay. */
+/* The parameters as servers see them. For a replay, the world may be in private memory. */
 ls_async_parameters ls_async_parameters_of(const ls_config *, const ls_plan *, const ls_world *,
                                            atomic_uint *mark);
 

@@ -28,12 +28,12 @@ typedef struct ls_bounded_config {
 /* Starts workers, by forks: before this process starts threads. What the config names must outlive
  * it; the state may be set until ls_bounded_stepped() is called first. */
 ls_status ls_bounded_open(const ls_bounded_config *, ls_bounded **b_p, ls_error *);
-/* over: workers of other hosts learn that the run is. NULL is fine. */
+/* over: workers of other hosts learn that the run is over. NULL is fine. */
 void ls_bounded_close(ls_bounded *, bool over);
 
 /* Sets what an executor of the plan needs to get its gradients from the workers. */
 void ls_bounded_connect(ls_bounded *, ls_exec_config *);
-/* The state is that after `steps` steps: workers may go on. */
+/* The state is that after `steps` steps: workers may continue. */
 void ls_bounded_stepped(ls_bounded *, int64_t steps);
 /* Has a worker failed? The executor then gives its step up. */
 ls_status ls_bounded_check(ls_bounded *, ls_error *);

@@ -1,8 +1,9 @@
 /* clocked.h - a worker of a run with bounded staleness: takes a gradient that is to be computed,
  * copies the parameters that it needs, and computes it (clocks.h).
  *
- * What a worker needs is here before it is forked, and does not change. The parameters, their older
- * versions, the gradients and the clocks are in memory that all processes share.
+ * The struct has all that a worker needs before the worker is forked, and does not change. The
+ * parameters, their older versions, the gradients and the clocks are in memory that all processes
+ * share.
  */
 #ifndef LS_ASYNC_CLOCKED_H
 #define LS_ASYNC_CLOCKED_H

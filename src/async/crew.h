@@ -1,4 +1,5 @@
-/* crew.h - the processes of an asynchronous run, and what they have from the one that starts them.
+/* crew.h - the processes of an asynchronous run, and what they inherit from the process that starts
+ * them.
  *
  *     coordinator    the process that runs the training loop: gives batches out, logs, saves
  *       nursery      starts the others, and starts another in place of one that was killed
@@ -6,8 +7,8 @@
  *         servers    sync.servers of them
  *         gate       with --listen: plays the workers of other hosts (gate.h)
  *
- * What a child needs is here before it is forked, and does not change. The parameters, the states,
- * the gradients and the board are in memory that all of them share.
+ * The struct has all that a child needs before the child is forked, and does not change. The
+ * parameters, the states, the gradients and the board are in memory that all of them share.
  */
 #ifndef LS_ASYNC_CREW_H
 #define LS_ASYNC_CREW_H
@@ -51,13 +52,13 @@ void ls_async_fail(const ls_async_crew *, const ls_error *);
 
 /* Serves a shard until the process ends. */
 ls_status ls_async_serve(const ls_async_crew *, int shard, ls_error *);
-/* In a thread. */
+/* Serves a shard in a thread. */
 ls_status ls_async_serve_beside(const ls_async_crew *, int shard, ls_error *);
 
 /* ---- worker.c ---- */
 
-/* The worker's pull, of all shards into params [nfloats]; and its push, when the gradient and the
- * result are in their places. */
+/* A worker pulls all shards into params [nfloats]; and it pushes, when the gradient and the result
+ * are in their places. */
 void ls_async_pull_all(const ls_async_crew *, int worker, void *params);
 void ls_async_push_all(const ls_async_crew *, int worker);
 /* Computes gradients until the process ends. */

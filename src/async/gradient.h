@@ -1,5 +1,5 @@
-/* gradient.h - computes gradients of batches with parameters of one's own: what a worker does
- * between a pull and a push. */
+/* gradient.h - computes gradients of batches with a worker's own copy of the parameters, between a
+ * pull and a push. */
 #ifndef LS_ASYNC_GRADIENT_H
 #define LS_ASYNC_GRADIENT_H
 
@@ -30,10 +30,10 @@ void ls_async_gradient_close(ls_async_gradient *);
 /* [nfloats] of the plan's compute type: set before each gradient. */
 void *ls_async_gradient_params(const ls_async_gradient *);
 
-/* The gradient of the batch of `step`, at `grads`. */
+/* Computes the gradient of the batch of `step`, into `grads`. */
 ls_status ls_async_gradient_compute(ls_async_gradient *, int64_t step, ls_step_out *out_p,
                                     ls_optim_step *update_p, ls_error *);
-/* [nfloats] of the plan's reduce type: the latest one. */
+/* [nfloats] of the plan's reduce type: the latest gradient. */
 const void *ls_async_gradient_of_batch(const ls_async_gradient *);
 
 #endif

@@ -89,9 +89,9 @@ ls_status ls_async_board_open(int nlocal, int nguests, int nshards, const ls_mod
                               ls_async_board **b_p, ls_error *);
 void ls_async_board_close(ls_async_board *);
 
-/* PUSHED, and all servers have applied it. */
+/* Is the slot PUSHED, and have all servers applied its gradient? */
 bool ls_async_is_applied(const ls_async_board *, const ls_async_slot *);
-/* And the copy has it, if there is one. */
+/* Is the gradient applied, and does the copy have it, if there is one? */
 bool ls_async_is_complete(const ls_async_board *, const ls_async_slot *);
 
 #endif

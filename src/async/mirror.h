@@ -1,19 +1,21 @@
 /* mirror.h - the servers' side of the copy of the shards on another host (sync.copies 2).
  *
- * A thread of the gate sends the whole state once, while no gradient is on its way, and from then on
- * each gradient that was applied, with the versions to which it was applied. Only when the copy has
- * it is the step complete: logged, and its worker free. So whatever is logged can be taken over.
+ * A thread of the gate sends the whole state once, while no gradient is on its way, and from then
+ * on each gradient that was applied, with the versions to which it was applied. A step is complete
+ * only when the copy has its gradient: then it is logged, and its worker is free. So all logged
+ * steps can be taken over.
  *
- * Gradients are sent in batches: such that each shard's next versions are those of the batch,
- * without a gap. Two gradients may be applied in different orders to two shards, so one alone might
- * never do. The copy therefore has the same version of all shards after each batch.
+ * Gradients are sent in batches, such that each shard's next versions are those of the batch,
+ * without a gap. Two gradients may be applied in different orders to two shards, so a single
+ * gradient might never satisfy this. The copy therefore has the same version of all shards after
+ * each batch.
  */
 #ifndef LS_ASYNC_MIRROR_H
 #define LS_ASYNC_MIRROR_H
 
 #include "async/crew.h"
 
-/* What APPLIED says (wire.h). */
+/* The content of APPLIED (wire.h). */
 typedef struct ls_mirror_message {
     int64_t step;
     int64_t

@@ -8,8 +8,9 @@
 #include "net/launch/child.h"
 #include "net/local/board.h"
 
-/* In a worker, once it has an executor and a first batch: what was not there when it was forked.
- * *values_p: the frozen values [nparams], for as long as it lives; NULL: there are none. */
+/* Called in a worker once it has an executor and a first batch: prepares what did not exist when
+ * the worker was forked. *values_p: the frozen values [nparams], valid as long as the worker lives;
+ * NULL: there are none. */
 typedef ls_status ls_async_prepare(void *arg, ls_exec *, const ls_frozen_value **values_p,
                                    ls_error *);
 
@@ -18,7 +19,7 @@ typedef struct ls_nursery_roles {
     int n, nworkers, nservers;
     /* What the process of a role does; it returns after an error only. */
     ls_status (*run)(const void *crew, int role, ls_error *);
-    /* Grows while the run goes on. */
+    /* Grows while the run makes progress. */
     long long (*progress)(const void *crew);
     const void *crew;
     ls_board *errors;   /* why a process failed */

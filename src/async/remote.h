@@ -5,7 +5,7 @@
 
 #include "async/wire.h"
 
-/* What computes gradients. */
+/* How the worker computes gradients. */
 typedef struct ls_remote_job {
     void *params;                  /* [params_nbytes] set before a task, where they differ */
     const void *result, *gradient; /* [result_nbytes], [grads_nbytes] of the latest task */

@@ -2,8 +2,8 @@
  *
  * It gets the state of the servers' host, and applies each gradient that was applied there, to the
  * same versions: so its bits are the same (mirror.h). If that host is lost, this one has the state
- * after all steps that are logged; where a step before them is missing, which no worker had
- * completed, it computes it itself.
+ * after all steps that are logged; if a step before these is missing, since no worker had completed
+ * it, this host computes the step itself.
  */
 #ifndef LS_ASYNC_SHARD_COPY_H
 #define LS_ASYNC_SHARD_COPY_H

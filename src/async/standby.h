@@ -1,10 +1,10 @@
-/* standby.h - a process of a host that joins and listens: it notices that the first host is lost, and
- * that this one may take its place.
+/* standby.h - a process of a host that joins and listens: it detects that the first host is lost,
+ * and that this host may take its place.
  *
  * The first host has the lock of the run directory (storage/lock.h). If its connection is lost and
- * does not come back for a few heartbeats, and nobody has the lock, it is gone: a host that is
- * paused, or that can't be reached from here alone, has it still. With sync.copies 2, a standby that
- * has no copy of the state waits twice as long, so one that has it comes first.
+ * does not come back for a few heartbeats, and the lock is free, the host is gone: a host that is
+ * paused, or that can't be reached only from here, still has the lock. With sync.copies 2, a
+ * standby without a copy of the state waits twice as long, so that one with a copy comes first.
  */
 #ifndef LS_ASYNC_STANDBY_H
 #define LS_ASYNC_STANDBY_H

@@ -68,13 +68,13 @@ typedef struct ls_wire_task {
 
 enum { LS_WIRE_PROTOCOL = 3 };
 
-/* What STATE says. */
+/* The content of STATE. */
 typedef struct ls_wire_state {
     int64_t steps; /* complete, and no others */
     int32_t nshards, nflat;
 } ls_wire_state;
 
-/* Blocks until all is sent, also the handshake. LS_EPEER: the connection is lost. */
+/* Blocks until all is sent, including the handshake. LS_EPEER: the connection is lost. */
 ls_status ls_wire_send(ls_conn *, ls_wire_kind, uint64_t tag, const void *data, size_t nbytes,
                        ls_error *);
 /* Blocks until the next frame's header is there, silence_s at most (0: for ever), counted from the
@@ -83,12 +83,12 @@ ls_status ls_wire_next(ls_conn *, double silence_s, ls_frame *f_p, ls_error *);
 /* Receives what follows the header. LS_EPEER: it is not of this kind and size. */
 ls_status ls_wire_take(ls_conn *, const ls_frame *, ls_wire_kind, void *to, size_t nbytes,
                        ls_error *);
-/* Both, for a frame that must be the next one. */
+/* ls_wire_next() and ls_wire_take(), for a frame that must be the next one. */
 ls_status ls_wire_receive(ls_conn *, ls_wire_kind, double silence_s, void *to, size_t nbytes,
                           ls_error *);
 /* Receives a text of nbytes of a frame whose header is there; the caller frees it. */
 ls_status ls_wire_take_text(ls_conn *, const ls_frame *, size_t most, char **text_p, ls_error *);
-/* Has the peer closed the connection, while nothing is to be received? */
+/* Has the peer closed the connection, when no frame is expected from it? */
 bool ls_wire_is_lost(ls_conn *);
 
 #endif

@@ -1,10 +1,10 @@
 /* branch.h - branches of a run: from a checkpoint on, the same run with k times the batch.
  *
- * The rate goes along: by the root of k for Adam and its kind, by k for sgd and lars
- * (optim.scale_lr). Its curve is that of the run, by samples. All branches take the same samples in
- * the same order, so their losses are compared over the same samples: the largest k whose loss is at
- * most `tolerance` above the lowest of smaller ones is the critical batch. The branch k = 1 is the
- * run itself.
+ * The learning rate is scaled, too: by the root of k for Adam and its kind, by k for sgd and lars
+ * (optim.scale_lr). As a function of samples its curve is that of the run. All branches take the
+ * same samples in the same order, so their losses are compared over the same samples: the largest k
+ * whose loss is at most `tolerance` above the lowest of smaller ones is the critical batch. The
+ * branch k = 1 is the run itself.
  *
  * Source: Merrill, Arora, Groeneveld & Hajishirzi, "Critical batch size revisited", arXiv
  * 2505.23971.
@@ -16,7 +16,7 @@
 
 enum { LS_BRANCHES = 16 };
 
-/* What is asked for. */
+/* Which branches are wanted. */
 typedef struct ls_branch_request {
     int64_t step;      /* of the checkpoint */
     int64_t samples;   /* of each branch, at least; 0: those that the run has left */

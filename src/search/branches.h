@@ -33,7 +33,7 @@ typedef struct ls_branches {
     ls_branch_critical critical;
 } ls_branches;
 
-/* Trains what is not trained yet. Free it in any case. */
+/* Trains the branches that are not trained yet. Free *b_p in any case. */
 ls_status ls_branches_run(const ls_branches_request *, ls_branches *b_p, ls_error *);
 void ls_branches_free(ls_branches *);
 
