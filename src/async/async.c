@@ -215,7 +215,7 @@ static void give(ls_async *a, ls_async_slot *slot) {
 }
 
 /* Passes steps on, as far as all before them are complete. */
-static ls_status tell(ls_async *a, const ls_async_watch *w, ls_error *e) {
+static ls_status report(ls_async *a, const ls_async_watch *w, ls_error *e) {
     for (size_t i = 0; i < a->nearly;) {
         if (a->early[i].step != a->told) {
             i++;
@@ -282,7 +282,7 @@ static ls_status run(ls_async *a, int64_t until, const ls_async_watch *w, ls_err
             bool more = a->nlost || (!drains && a->next < until);
             if (more && atomic_load(&slot->state) == LS_ASYNC_IDLE) give(a, slot);
         }
-        LS_TRY(tell(a, w, e));
+        LS_TRY(report(a, w, e));
         if (a->done == until) break;
         if (drains && a->done == a->next) {
             LS_TRY(lend_state(a, e));

@@ -254,7 +254,7 @@ static void welcome(const ls_links *l, wire *k, ls_conn *c, const struct sockadd
 }
 
 /* A worker of another sync.mode compares settings in the same way. */
-static void tell_mode(ls_links *l, int i) {
+static void report_mode(ls_links *l, int i) {
     wire k = {0};
     ls_address_text(&l->guests.all[i].from, k.name, sizeof k.name);
     k.c = ls_guests_release(&l->guests, i);
@@ -268,7 +268,7 @@ static void let_in(ls_links *l, int i) {
     const struct sockaddr_storage from = l->guests.all[i].from;
     while (peer < LS_HOSTS_MAX && (l->peers[peer].c || l->peers[peer].lost)) peer++;
     if (l->guests.all[i].frame.kind != HELLO)
-        tell_mode(l, i);
+        report_mode(l, i);
     else if (peer == LS_HOSTS_MAX)
         ls_guests_drop(&l->guests, i, "there are too many hosts");
     else if (!is_welcome(&l->guests.all[i]))

@@ -208,7 +208,7 @@ static void exchange(ls_search *s, int r) {
 
 /* ---- decisions ---- */
 
-void ls_search_tell(ls_search *s, int t, int r, double metric) {
+void ls_search_report(ls_search *s, int t, int r, double metric) {
     double cost = s->space->rules.maximize ? -metric : metric;
     s->trials[t].costs[r] = isfinite(cost) ? cost : INFINITY;
 }

@@ -53,7 +53,7 @@ int ls_search_nrungs(const ls_search *);
 int64_t ls_search_rung_steps(const ls_search *, int rung);
 
 /* The metric of a trial at a rung; INFINITY or NAN: it diverged. Call ls_search_decide() after it. */
-void ls_search_tell(ls_search *, int trial, int rung, double metric);
+void ls_search_report(ls_search *, int trial, int rung, double metric);
 void ls_search_decide(ls_search *);
 
 ls_search_state ls_search_state_of(const ls_search *, int trial);

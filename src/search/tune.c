@@ -130,7 +130,7 @@ static ls_status add_result(ls_tune *w, const job *j, double metric, ls_error *e
     LS_TRY(ls_search_journal_add(&w->journal, &r, e));
     log_row(w, &r);
     LS_TRY(ls_trial_curves_read(w->curves, j->number, j->rung, e));
-    ls_search_tell(w->search, j->number, j->rung, metric);
+    ls_search_report(w->search, j->number, j->rung, metric);
     ls_search_decide(w->search);
     LS_TRY(write_table(w, e));
     return write_picture(w, e);
@@ -142,7 +142,7 @@ static void use_result(void *arg, const ls_search_result *r) {
     if (r->trial >= ls_search_ntrials(w->search)) return;
     for (int i = 0; i < ls_search_nrungs(w->search); i++)
         if (ls_search_rung_steps(w->search, i) == r->step)
-            ls_search_tell(w->search, r->trial, i, r->metric);
+            ls_search_report(w->search, r->trial, i, r->metric);
 }
 
 static ls_status read_curves(ls_tune *w, ls_error *e) {

@@ -22,13 +22,13 @@ typedef void visitor(ls_step_rows *, const piece *, void *arg);
 
 /* ---- pieces ---- */
 
-/* The part of a bucket whose rows worker `who` copies: what it owns, or where all have all of it, and
- * tables are written, an equal part. */
-static ls_range part_of(const ls_step_rows *r, int bucket, int who, direction to) {
+/* The part of a bucket whose rows a worker copies: what it owns; or, where all workers have all of
+ * the bucket and tables are written, an equal part. */
+static ls_range part_of(const ls_step_rows *r, int bucket, int worker, direction to) {
     const ls_plan *p = r->plan;
-    ls_range b = ls_share_owned(&p->share, bucket, who);
+    ls_range b = ls_share_owned(&p->share, bucket, worker);
     if (p->share.shards_moments || to == TO_WINDOWS) return b;
-    size_t n = b.end - b.first, w = (size_t)who, all = (size_t)r->nworkers;
+    size_t n = b.end - b.first, w = (size_t)worker, all = (size_t)r->nworkers;
     return (ls_range){.first = b.first + n * w / all, .end = b.first + n * (w + 1) / all};
 }
 
@@ -54,9 +54,9 @@ static void visit_window(ls_step_rows *r, const ls_row_window *w, ls_range b, vi
 }
 
 /* Calls f for each piece of a worker, in order. */
-static void visit(ls_step_rows *r, int who, direction to, visitor *f, void *arg) {
+static void visit(ls_step_rows *r, int worker, direction to, visitor *f, void *arg) {
     for (int k = 0; k < r->plan->share.nbuckets; k++) {
-        ls_range part = part_of(r, k, who, to);
+        ls_range part = part_of(r, k, worker, to);
         for (int i = 0; i < r->nwindows; i++)
             visit_window(r, &r->windows[i], in_window(r, &r->windows[i], part), f, arg);
     }
@@ -152,8 +152,8 @@ static ls_status send_posts(ls_step_rows *r, ls_error *e) {
 /* A walk over pieces that go to or come from another worker. */
 typedef struct walk {
     ls_row_post *post;
-    int who;       /* whose pieces these are */
-    bool is_owner; /* this worker: what it posts goes by homes, else to `who` */
+    int worker;    /* owner of these pieces */
+    bool is_owner; /* this worker: what it posts goes by homes, else to `worker` */
     bool packs;
 } walk;
 
@@ -161,7 +161,7 @@ typedef struct walk {
 static int partner_of(const ls_step_rows *r, const walk *x, const piece *p) {
     int home = home_of(r, p);
     if (x->is_owner) return ls_row_is_near(r, home) ? -1 : home;
-    return home == r->worker ? x->who : -1;
+    return home == r->worker ? x->worker : -1;
 }
 
 static void count(ls_step_rows *r, const piece *p, void *arg) {
@@ -192,10 +192,10 @@ static void move(ls_step_rows *r, const piece *p, void *arg) {
 /* Walks over the pieces that this worker owns, or those of others whose rows it has. */
 static void walk_over(ls_step_rows *r, direction to, bool owner, walk x, visitor *f) {
     x.is_owner = owner;
-    x.who = r->worker;
-    if (owner) visit(r, x.who, to, f, &x);
-    for (x.who = 0; !owner && x.who < r->nworkers; x.who++)
-        if (!ls_row_is_near(r, x.who)) visit(r, x.who, to, f, &x);
+    x.worker = r->worker;
+    if (owner) visit(r, x.worker, to, f, &x);
+    for (x.worker = 0; !owner && x.worker < r->nworkers; x.worker++)
+        if (!ls_row_is_near(r, x.worker)) visit(r, x.worker, to, f, &x);
 }
 
 static ls_status prepare(ls_step_rows *r, direction to, bool owner, ls_row_post *post,
@@ -292,14 +292,14 @@ static const ls_row_window *window_with(const ls_step_rows *r, int64_t row) {
 /* Counts the floats of the rows that others have asked for. */
 static ls_status count_asked(ls_step_rows *r, ls_error *e) {
     const int64_t *row = r->get.data;
-    for (int who = 0; who < r->nworkers; who++) {
-        r->out.counts[who] = 0;
-        for (size_t i = 0; i < r->asked.from[who]; i++, row++) {
+    for (int worker = 0; worker < r->nworkers; worker++) {
+        r->out.counts[worker] = 0;
+        for (size_t i = 0; i < r->asked.from[worker]; i++, row++) {
             const ls_row_window *w = window_with(r, *row);
             if (!w)
-                return ls_fail(e, LS_EPEER, "worker %d asks for row %lld, which is not here", who,
-                               (long long)*row);
-            r->out.counts[who] += w->floats[0] + r->sees;
+                return ls_fail(e, LS_EPEER, "worker %d asks for row %lld, which is not here",
+                               worker, (long long)*row);
+            r->out.counts[worker] += w->floats[0] + r->sees;
         }
     }
     return LS_OK;

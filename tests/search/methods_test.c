@@ -55,7 +55,7 @@ static void run_search(ls_search *s, uint64_t values, uint64_t order) {
         int t = choose_ready(s, order, i);
         if (t < 0) break;
         int r = ls_search_next_rung(s, t);
-        ls_search_tell(s, t, r, metric_of(values, t, r));
+        ls_search_report(s, t, r, metric_of(values, t, r));
         ls_search_decide(s);
     }
     assert_true(ls_search_is_over(s));
@@ -140,7 +140,7 @@ static void test_counts(void **state) {
     static const double metrics[] = {7, 8, 1, 9, 6, 2, 5, 4, 3};
     ls_search *x = ls_search_open(&s, &base);
     for (int t; (t = choose_ready(x, 1, 0)) >= 0; ls_search_decide(x))
-        ls_search_tell(x, t, ls_search_next_rung(x, t), metrics[t]);
+        ls_search_report(x, t, ls_search_next_rung(x, t), metrics[t]);
     assert_int_equal(ls_search_nrungs(x), 3);
     for (int r = 0; r < 3; r++) assert_int_equal(ls_search_rung_steps(x, r), steps[r]);
     expect_counts(x, want);
@@ -200,8 +200,8 @@ static void test_ray(void **state) {
         ls_space s = space_of(text);
         ls_search *x = ls_search_open(&s, &base);
         for (int t; (t = choose_ready(x, 1, 0)) >= 0; ls_search_decide(x))
-            ls_search_tell(x, t, ls_search_next_rung(x, t),
-                           ray_metric(t, ls_search_next_rung(x, t)));
+            ls_search_report(x, t, ls_search_next_rung(x, t),
+                             ray_metric(t, ls_search_next_rung(x, t)));
         for (int t = 0; t < 20; t++)
             assert_int_equal(ls_search_reached(x, t), tables[i].reached[t]);
         ls_search_close(x);
@@ -219,7 +219,7 @@ static void test_ray_example(void **state) {
                           "mode: max\n" LR);
     ls_search *x = ls_search_open(&s, &base);
     for (int t = 0; t < 4; t++) {
-        ls_search_tell(x, t, 0, metrics[t]);
+        ls_search_report(x, t, 0, metrics[t]);
         ls_search_decide(x);
         assert_int_equal(ls_search_state_of(x, t), stops[t] ? LS_SEARCH_STOPPED : LS_SEARCH_READY);
     }
@@ -273,7 +273,7 @@ static void test_again(void **state) {
     ls_search *first = ls_search_open(&s, &base), *x = ls_search_open(&s, &base);
     run_search(first, 4, 4);
     for (int t = 0; t < 12; t++)
-        for (int r = 0; r < ls_search_nrungs(x); r++) ls_search_tell(x, t, r, metric_of(4, t, r));
+        for (int r = 0; r < ls_search_nrungs(x); r++) ls_search_report(x, t, r, metric_of(4, t, r));
     ls_search_decide(x);
     assert_true(ls_search_is_over(x));
     same_decisions(first, x);
@@ -299,7 +299,7 @@ static void test_quantiles(void **state) {
         int n = 0;
         for (int t = 0; t < trials[i]; t++) {
             assert_int_equal(ls_search_state_of(x, t), LS_SEARCH_READY);
-            ls_search_tell(x, t, 0, t); /* trial 0 is the best */
+            ls_search_report(x, t, 0, t); /* trial 0 is the best */
             assert_int_equal(ls_search_state_of(x, t), LS_SEARCH_WAITING);
         }
         ls_search_decide(x);
@@ -323,11 +323,11 @@ static void test_diverged(void **state) {
     static const int want[] = {6, 1, 1};
     ls_space s = space_of("method: asha\ntrials: 6\nsteps: 9\ngrace: 1\nreduction: 3\n" LR);
     ls_search *x = ls_search_open(&s, &base);
-    for (int t = 0; t < 6; t++) ls_search_tell(x, t, 0, t == 4 ? 5 : NAN);
+    for (int t = 0; t < 6; t++) ls_search_report(x, t, 0, t == 4 ? 5 : NAN);
     ls_search_decide(x);
-    ls_search_tell(x, 4, 1, 4);
+    ls_search_report(x, 4, 1, 4);
     ls_search_decide(x);
-    ls_search_tell(x, 4, 2, 3);
+    ls_search_report(x, 4, 2, 3);
     ls_search_decide(x);
     expect_counts(x, want);
     assert_true(ls_search_is_over(x));
@@ -339,10 +339,10 @@ static void test_diverged(void **state) {
     /* pbt replaces all of them; if all trials are such, it ends */
     s = space_of("method: pbt\ntrials: 4\nsteps: 20\ninterval: 10\n" LR);
     x = ls_search_open(&s, &base);
-    for (int t = 0; t < 4; t++) ls_search_tell(x, t, 0, t == 2 ? 5 : NAN);
+    for (int t = 0; t < 4; t++) ls_search_report(x, t, 0, t == 2 ? 5 : NAN);
     ls_search_decide(x);
     for (int t = 0; t < 4; t++) assert_int_equal(ls_search_nparts(x, t), t == 2 ? 1 : 2);
-    for (int t = 0; t < 4; t++) ls_search_tell(x, t, 1, INFINITY);
+    for (int t = 0; t < 4; t++) ls_search_report(x, t, 1, INFINITY);
     ls_search_decide(x);
     assert_true(ls_search_is_over(x));
     assert_int_equal(ls_search_state_of(x, 2), LS_SEARCH_DIVERGED);
@@ -357,11 +357,11 @@ static void test_maximize(void **state) {
     ls_space s = space_of("method: asha\ntrials: 4\nsteps: 2\ngrace: 1\nreduction: 2\nmode: max\n"
                           "metric: val_accuracy\n" LR);
     ls_search *x = ls_search_open(&s, &base);
-    for (int t = 0; t < 4; t++) ls_search_tell(x, t, 0, 0.1 * t);
+    for (int t = 0; t < 4; t++) ls_search_report(x, t, 0, 0.1 * t);
     ls_search_decide(x);
     assert_int_equal(ls_search_state_of(x, 0), LS_SEARCH_STOPPED);
     assert_int_equal(ls_search_state_of(x, 3), LS_SEARCH_READY);
-    ls_search_tell(x, 3, 1, 0.7);
+    ls_search_report(x, 3, 1, 0.7);
     assert_true(ls_search_metric(x, 3, 1) == 0.7);
     assert_int_equal(ls_search_best(x), 3);
     ls_search_close(x);
