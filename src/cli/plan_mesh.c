@@ -20,7 +20,7 @@ static void print_json(const ls_mesh_choice *choice) {
         ls_json_set_integer(o, "context", m->context);
         ls_json_set_integer(o, "expert", m->expert);
         ls_json_set_text(o, "schedule", ls_pipe_name(m->schedule));
-        ls_json_set_integer(o, "chunks", m->chunks);
+        ls_json_set_integer(o, "chunks", m->stages_each);
         ls_json_set_integer(o, "zero", m->zero);
         ls_json_set_integer(o, "recompute", m->recompute);
         ls_json_set_integer(o, "micro_batch", m->micro_batch);
@@ -50,7 +50,7 @@ static void print_rows(const ls_config *c, const ls_mesh_choice *choice) {
         if (has_context(c)) ls_print(" %7lld", (long long)m->context);
         if (has_expert(c)) ls_print(" %6lld", (long long)m->expert);
         ls_print(" %-11s %1lld %4lld %3lld %5lld %9.4f %5.1f%% %9.4f %9.1f %10.1f\n",
-                 m->pipe > 1 ? ls_pipe_name(m->schedule) : "-", (long long)m->chunks,
+                 m->pipe > 1 ? ls_pipe_name(m->schedule) : "-", (long long)m->stages_each,
                  (long long)m->zero, (long long)m->recompute, (long long)m->micro_batch, m->step_s,
                  100 * m->bubble, m->exposed_s, m->received / 1e6, (double)m->memory_nbytes / 1e6);
     }

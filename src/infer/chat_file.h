@@ -9,12 +9,12 @@ typedef struct ls_chat_file {
     ls_buf before; /* lines of conversations that have ended */
 } ls_chat_file;
 
-/* The file's conversations; the last one goes on as that of the chat. LS_EINVAL: it has none, or a
- * message is none that a chat has: "FILE:LINE: ..." */
+/* Reads the file's conversations; the last one becomes that of the chat. LS_EINVAL: the file has
+ * none, or has a message of a kind that a chat does not have: "FILE:LINE: ..." */
 ls_status ls_chat_file_read(ls_chat_file *, const char *path, ls_chat *, ls_error *);
 /* The chat's conversation ends, and another one will begin. */
 void ls_chat_file_end(ls_chat_file *, const ls_chat *);
-/* Writes all of them, the chat's as the last one. */
+/* Writes all conversations, that of the chat as the last one. */
 ls_status ls_chat_file_write(const ls_chat_file *, const ls_chat *, const char *path, ls_error *);
 void ls_chat_file_free(ls_chat_file *);
 

@@ -77,7 +77,7 @@ typedef struct ls_generated {
     ls_written_end end;
 } ls_generated;
 
-/* Takes text as it is written; the writing ends where it fails. */
+/* Takes text as it is written; an error ends the writing. */
 typedef ls_status ls_write_fn(const uint8_t *bytes, size_t nbytes, void *arg, ls_error *);
 
 /* A rule whose numbers are below 0 where the user gives none: these become those of the published
@@ -88,7 +88,7 @@ extern const ls_sampler_rule LS_RULE_UNKNOWN;
 
 /* LS_EINVAL if the run was not trained on a text; `what` needs one, e.g. "generate". */
 ls_status ls_trained_needs_text(const ls_trained *, const char *what, ls_error *);
-/* Loss over the validation part of the run's data. records_p (or NULL): what is known of each sample
+/* Loss over the validation part of the run's data. records_p (or NULL): the record of each sample
  * (model/measure.h); the caller frees it. */
 ls_status ls_trained_evaluate_data(const ls_trained *, const ls_dataset *, ls_evaluation *v_p,
                                    double **records_p, ls_error *);

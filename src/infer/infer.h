@@ -56,10 +56,10 @@ const float *ls_infer_next(const ls_infer *, const uint32_t *tokens, int64_t T);
 /* The first layer of a language model's end, which makes the logits. */
 int ls_infer_head(const ls_model *);
 
-/* What that layer makes the logits of: out [T][its C], behind the model's last norm, also where the
- * layer itself has that norm (GPT's). */
+/* The values from which that layer makes the logits: out [T][its C], behind the model's last norm,
+ * also where the layer itself has that norm (GPT's). */
 void ls_infer_hidden(const ls_infer *, const uint32_t *tokens, int64_t T, float *out);
-/* The mean of that over the tokens: out [its C]. */
+/* The mean of these values over the tokens: out [its C]. */
 void ls_infer_mean(const ls_infer *, const uint32_t *tokens, int64_t T, float *out);
 
 /* The logits after T more tokens of a text, whose positions continue past.n earlier ones (LS_F32

@@ -21,7 +21,7 @@ ls_status ls_predicted_open(ls_predictor *, const char *paths, const char *label
                             ls_predicted **d_p, ls_error *);
 void ls_predicted_close(ls_predicted *); /* NULL is fine */
 uint64_t ls_predicted_count(const ls_predicted *);
-/* Logs what was left out, and why; nothing if it is nothing. */
+/* Logs what was left out, and why, if anything was. */
 void ls_predicted_log(const ls_predicted *);
 /* Adds the keys of rows. */
 void ls_predicted_set_keys(const ls_predicted *, ls_predictions *);

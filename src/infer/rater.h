@@ -16,8 +16,8 @@ typedef struct ls_rater {
 
 /* Is the model trained on ratings? */
 bool ls_rater_is_possible(const ls_predictor *);
-/* The predictor must outlive it. LS_EIO: the run has no ids. LS_EINVAL: they, or what the model
- * reads, are others. */
+/* The predictor must outlive it. LS_EIO: the run has no ids. LS_EINVAL: the ids, or the fields that
+ * the model reads, do not fit. */
 ls_status ls_rater_open(const ls_predictor *, ls_rater *r_p, ls_error *);
 void ls_rater_close(ls_rater *);
 

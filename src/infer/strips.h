@@ -1,5 +1,5 @@
-/* strips.h - the weights of a model a second time, in the order in which products of one row read
- * them (tensor/gemv.h), so that a token takes as long as memory needs to deliver them.
+/* strips.h - a second copy of the weights of a model, in the order in which products of one row
+ * read them (tensor/gemv.h), so that a token takes only the time in which memory delivers them.
  *
  * Prompts and rows of tables are read from the weights as the files have them, so both stay in use.
  */
@@ -14,9 +14,9 @@ typedef struct ls_strips {
     size_t nbytes;
 } ls_strips;
 
-/* Makes those of all matrices that a token is multiplied with and whose types have strips, and sets
- * them in values [nparams]. None are made if they need more than a quarter of the memory that this
- * process may use: tokens then take longer, and have the same bits. */
+/* Makes the strips of all matrices that a token is multiplied with and whose types have strips, and
+ * sets them in values [nparams]. Makes none if they need more than a quarter of the memory that
+ * this process may use: tokens then take longer, with the same bits. */
 ls_status ls_strips_open(const ls_model *, const ls_compute *, ls_frozen_value *values,
                          ls_strips *s_p, ls_error *);
 void ls_strips_close(ls_strips *);

@@ -146,22 +146,22 @@ typedef struct part {
     size_t saved;  /* bytes that a sample's activations take */
 } part;
 
-/* Which of the workers that divide n slices or chunks has number i. */
+/* The worker that has slice or chunk i of n, among the workers that divide them. */
 static int part_of(int64_t i, int64_t workers, int n) {
     return (int)(i * workers / (n > 1 ? n : 1));
 }
 
 /* The worker of the mesh that has a layer, by its stage, slice and chunk. */
 static int rank_of(const ls_bounds *b, const ls_mesh *m, const ls_pipe_schedule *s, int layer) {
-    const int *cut = b->cuts[m->pipe * m->chunks];
+    const int *cut = b->cuts[m->pipe * m->stages_each];
     const ls_layer *l = &b->m->layers[layer];
-    int worker = 0, chunk = 0, of_chunks = part_of(l->chunk, m->context * m->expert, b->m->nchunks);
-    ls_pipe_place(s, cut[layer], &worker, &chunk);
+    int worker = 0, nth = 0, of_chunks = part_of(l->chunk, m->context * m->expert, b->m->nchunks);
+    ls_pipe_place(s, cut[layer], &worker, &nth);
     return worker * (int)ls_mesh_beside(m) + of_chunks * (int)m->tensor +
            part_of(l->slice, m->tensor, b->m->nslices);
 }
 
-/* Have layers of an earlier chunk, of the same worker, the same parameters? */
+/* Do layers of an earlier chunk of the same worker have the same parameters? */
 static bool repeats(const ls_bounds *b, const ls_mesh *m, const ls_layer *l) {
     int64_t workers = m->context * m->expert;
     int n = b->m->nchunks;
@@ -246,12 +246,12 @@ static int64_t micros_of(const ls_config *c, const ls_mesh *m) {
 }
 
 ls_status ls_bounds_of(ls_bounds *b, ls_mesh *m, bool *can_p, ls_error *e) {
-    const int *cut = cut_of(b, (int)(m->pipe * m->chunks));
+    const int *cut = cut_of(b, (int)(m->pipe * m->stages_each));
     const prices *x = NULL;
     int64_t micros = micros_of(b->c, m);
     ls_pipe_schedule s = {.kind = m->schedule,
                           .workers = (int)m->pipe,
-                          .chunks = (int)m->chunks,
+                          .chunks = (int)m->stages_each,
                           .micros = (int)micros};
     int64_t beside = ls_mesh_beside(m);
     int ranks = (int)(m->pipe * beside);

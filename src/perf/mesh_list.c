@@ -77,7 +77,7 @@ static void list_schedules(const listing *l, const ls_mesh *m, values *v) {
     add_value(v, LS_PIPE_ZB_V);
 }
 
-static void list_chunks(const listing *l, const ls_mesh *m, values *v) {
+static void list_stages_each(const listing *l, const ls_mesh *m, values *v) {
     static const int64_t some[] = {2, 3, 4, 6, 8};
     if (!ls_pipe_is_chunked(m->schedule)) add_value(v, 1);
     if (m->schedule == LS_PIPE_ZB_V && 2 * m->pipe <= l->most_stages) add_value(v, 2);
@@ -119,7 +119,7 @@ static const struct {
     {offsetof(ls_mesh, expert), list_experts},
     {offsetof(ls_mesh, data), list_data},
     {offsetof(ls_mesh, schedule), list_schedules},
-    {offsetof(ls_mesh, chunks), list_chunks},
+    {offsetof(ls_mesh, stages_each), list_stages_each},
     {offsetof(ls_mesh, zero), list_zeros},
     {offsetof(ls_mesh, recompute), list_recomputes},
     {offsetof(ls_mesh, micro_batch), list_micros},
@@ -179,7 +179,7 @@ int ls_mesh_by_shape(const ls_mesh *x, const ls_mesh *y) {
     int degrees = ls_mesh_by_degrees(x, y);
     if (degrees) return degrees;
     if (x->schedule != y->schedule) return compare(x->schedule, y->schedule);
-    return compare(x->chunks, y->chunks);
+    return compare(x->stages_each, y->stages_each);
 }
 
 /* The keys with a number that a mesh sets, and where their values are. */
@@ -193,7 +193,7 @@ static const struct {
      offsetof(ls_config, parallel.mesh_context)},
     {"parallel.mesh.expert", offsetof(ls_mesh, expert), offsetof(ls_config, parallel.mesh_expert)},
     {"parallel.mesh.data", offsetof(ls_mesh, data), offsetof(ls_config, parallel.mesh_data)},
-    {"parallel.chunks", offsetof(ls_mesh, chunks), offsetof(ls_config, parallel.chunks)},
+    {"parallel.chunks", offsetof(ls_mesh, stages_each), offsetof(ls_config, parallel.chunks)},
     {"parallel.zero", offsetof(ls_mesh, zero), offsetof(ls_config, parallel.zero)},
     {"parallel.recompute", offsetof(ls_mesh, recompute), offsetof(ls_config, parallel.recompute)},
     {"train.micro_batch", offsetof(ls_mesh, micro_batch), offsetof(ls_config, train.micro_batch)},
@@ -227,7 +227,7 @@ static bool is_usual(const ls_config *c, const ls_mesh *m, int key) {
 void ls_mesh_text(const ls_config *c, const ls_mesh *m, ls_buf *out) {
     for (int i = 0; i < NKEYS; i++) {
         if (is_usual(c, m, i)) continue;
-        if (keys[i].at == offsetof(ls_mesh, chunks))
+        if (keys[i].at == offsetof(ls_mesh, stages_each))
             ls_buf_printf(out, " parallel.schedule=%s", ls_pipe_name(m->schedule));
         ls_buf_printf(out, " %s=%lld", keys[i].key, (long long)value_of(m, i));
     }

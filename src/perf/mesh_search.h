@@ -18,7 +18,8 @@
 typedef struct ls_mesh {
     int64_t pipe, tensor, context, expert, data; /* degrees; their product: all workers */
     ls_pipe_kind schedule;
-    int64_t chunks, zero, recompute, micro_batch;
+    int64_t stages_each; /* parallel.chunks */
+    int64_t zero, recompute, micro_batch;
     /* Estimated (bound.h): */
     double least_s;      /* of a step */
     size_t least_nbytes; /* of memory */
@@ -56,7 +57,7 @@ ls_status ls_mesh_choose(const ls_config *, int n, size_t limit, const ls_foreca
 /* All meshes of n workers; the caller frees *list_p. most_stages: into how many the model can be
  * cut. */
 void ls_mesh_list(const ls_config *, int n, int most_stages, ls_mesh **list_p, int *n_p);
-/* By degrees; and by these, the schedule and the chunks. */
+/* By degrees; and by degrees, the schedule and the stages of a worker. */
 int ls_mesh_by_degrees(const ls_mesh *, const ls_mesh *);
 int ls_mesh_by_shape(const ls_mesh *, const ls_mesh *);
 /* Sets the config's keys. */

@@ -247,18 +247,18 @@ static ls_json *sync_json(const ls_config *c, const ls_plan *p) {
 /* A mesh: the layers of each stage, its first worker, and what that one has of the parameters. */
 static ls_json *mesh_json(const ls_config *c, const ls_plan *p) {
     ls_json *o = ls_json_new_object(), *list = ls_json_new_array();
-    int chunks = p->share.stages_each, pipe = p->share.pipe;
+    int each = p->share.stages_each, pipe = p->share.pipe;
     ls_json_set_integer(o, "data", p->share.data);
     ls_json_set_integer(o, "pipe", pipe);
     ls_json_set_integer(o, "tensor", p->share.tensor);
     ls_json_set_integer(o, "context", c->parallel.mesh_context);
     ls_json_set_integer(o, "expert", c->parallel.mesh_expert);
     ls_json_set_text(o, "schedule", ls_pipe_name(p->share.config->schedule));
-    ls_json_set_integer(o, "chunks", chunks);
+    ls_json_set_integer(o, "chunks", each);
     ls_json_set_integer(o, "micro_batches", p->share.workers[0].nvws * p->share.micros);
     ls_json_set_integer(o, "in_flight", p->in_flight);
     ls_json_set_number(o, "bubble", ls_plan_bubble(p));
-    for (int stage = 0; stage < pipe * chunks; stage++) {
+    for (int stage = 0; stage < pipe * each; stage++) {
         ls_json *s = ls_json_new_object();
         int first = 0, end = 0;
         ls_share_stage_layers(&p->share, stage, &first, &end);

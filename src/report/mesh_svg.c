@@ -101,8 +101,8 @@ static void put_worker(picture *d, int cell, int place, double x, double y) {
                                  .title = text},
                    &d->svg);
     put_line(d, x, y += LINE, text, LS_INK);
-    for (int chunk = 0; chunk < sh->stages_each; chunk++) {
-        int stage = ls_pipe_stage(&s, pipe, chunk);
+    for (int i = 0; i < sh->stages_each; i++) {
+        int stage = ls_pipe_stage(&s, pipe, i);
         name_stage(p, stage, text, sizeof text);
         put_line(d, x, y += LINE, text, LS_INK);
     }

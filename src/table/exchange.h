@@ -1,4 +1,4 @@
-/* exchange.h - blocks of things of any number from each worker to each other. */
+/* exchange.h - sends any number of things from each worker to each other worker. */
 #ifndef LS_TABLE_EXCHANGE_H
 #define LS_TABLE_EXCHANGE_H
 

@@ -31,7 +31,8 @@ ls_status ls_id_map_reserve(ls_id_map *, size_t more, ls_error *);
 
 /* LS_ID_NONE: it is not there. */
 uint32_t ls_id_map_get(const ls_id_map *, uint64_t id);
-/* The value of an id; *new_p: it was not there, and its value is to be set. The map has room. */
+/* The value of an id; *new_p: it was not there, and the caller sets its value. The map must have
+ * room. */
 uint32_t *ls_id_map_put(ls_id_map *, uint64_t id, bool *new_p);
 void ls_id_map_remove(ls_id_map *, uint64_t id); /* it is there */
 

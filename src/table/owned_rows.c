@@ -13,28 +13,28 @@ void ls_rows_init(ls_rows *r, const ls_table_config *c, int worker, int nworkers
     if (c->optimizer == LS_ROW_ADAM) r->nstates = 2 * c->width;
 }
 
-/* Bytes of a chunk's values, states, ages and ids. */
+/* Bytes of a segment's values, states, ages and ids. */
 enum { VALUES, STATES, AGES, IDS, NPARTS };
 
 static size_t part_nbytes(const ls_rows *r, int part) {
-    size_t width = (size_t)r->c->width, n = LS_CHUNK_ROWS;
+    size_t width = (size_t)r->c->width, n = LS_SEGMENT_ROWS;
     if (part == VALUES) return n * width * sizeof(float);
     if (part == STATES) return n * (size_t)r->nstates * sizeof(float);
     if (part == AGES) return n * sizeof(uint32_t);
     return r->c->rows ? 0 : n * sizeof(uint64_t);
 }
 
-static void free_chunk(const ls_rows *r, ls_row_chunk *c) {
+static void free_segment(const ls_rows *r, ls_row_segment *c) {
     ls_unmap(c->values, part_nbytes(r, VALUES));
     ls_unmap(c->states, part_nbytes(r, STATES));
     ls_unmap(c->ages, part_nbytes(r, AGES));
     ls_unmap(c->ids, part_nbytes(r, IDS));
-    *c = (ls_row_chunk){0};
+    *c = (ls_row_segment){0};
 }
 
 void ls_rows_free(ls_rows *r) {
-    for (size_t i = 0; i < r->nchunks; i++) free_chunk(r, &r->chunks[i]);
-    free(r->chunks);
+    for (size_t i = 0; i < r->nsegments; i++) free_segment(r, &r->segments[i]);
+    free(r->segments);
     free(r->free);
     ls_id_map_free(&r->map);
     *r = (ls_rows){0};
@@ -53,8 +53,8 @@ bool ls_rows_can_have(const ls_rows *r, uint64_t id) {
 /* ---- slots ---- */
 
 static ls_row row_at(const ls_rows *r, size_t slot) {
-    const ls_row_chunk *c = &r->chunks[slot / LS_CHUNK_ROWS];
-    size_t i = slot % LS_CHUNK_ROWS;
+    const ls_row_segment *c = &r->segments[slot / LS_SEGMENT_ROWS];
+    size_t i = slot % LS_SEGMENT_ROWS;
     float *states = r->nstates ? c->states + i * (size_t)r->nstates : NULL;
     return (ls_row){c->values + i * (size_t)r->c->width, &c->ages[i], states};
 }
@@ -65,8 +65,8 @@ static size_t slot_of(const ls_rows *r, uint64_t id) {
         uint32_t slot = ls_id_map_get(&r->map, id);
         return slot == LS_ID_NONE ? SIZE_MAX : slot;
     }
-    size_t slot = id / (uint64_t)r->nworkers, chunk = slot / LS_CHUNK_ROWS;
-    return chunk < r->nchunks && r->chunks[chunk].values ? slot : SIZE_MAX;
+    size_t slot = id / (uint64_t)r->nworkers, segment = slot / LS_SEGMENT_ROWS;
+    return segment < r->nsegments && r->segments[segment].values ? slot : SIZE_MAX;
 }
 
 static bool is_there(const ls_rows *r, uint32_t age, int64_t clock) {
@@ -79,11 +79,11 @@ bool ls_rows_has(const ls_rows *r, uint64_t id, int64_t clock) {
 }
 
 bool ls_rows_at(const ls_rows *r, size_t slot, int64_t clock, uint64_t *id_p, ls_row *row_p) {
-    const ls_row_chunk *c = &r->chunks[slot / LS_CHUNK_ROWS];
+    const ls_row_segment *c = &r->segments[slot / LS_SEGMENT_ROWS];
     if (!c->values) return false;
     *row_p = row_at(r, slot);
-    *id_p =
-        c->ids ? c->ids[slot % LS_CHUNK_ROWS] : slot * (uint64_t)r->nworkers + (uint64_t)r->worker;
+    *id_p = c->ids ? c->ids[slot % LS_SEGMENT_ROWS]
+                   : slot * (uint64_t)r->nworkers + (uint64_t)r->worker;
     return is_there(r, *row_p->age, clock);
 }
 
@@ -127,30 +127,30 @@ void ls_rows_read(const ls_rows *r, const uint64_t *ids, size_t n, int64_t clock
 
 /* ---- new rows ---- */
 
-static ls_status add_chunk(ls_rows *r, size_t at, ls_error *e) {
+static ls_status add_segment(ls_rows *r, size_t at, ls_error *e) {
     void *parts[NPARTS] = {NULL};
     ls_status s = LS_OK;
-    if (at < r->nchunks && r->chunks[at].values) return LS_OK;
+    if (at < r->nsegments && r->segments[at].values) return LS_OK;
     for (int i = 0; s == LS_OK && i < NPARTS; i++)
         if (part_nbytes(r, i) > 0) s = ls_map(part_nbytes(r, i), "rows of a table", &parts[i], e);
-    ls_row_chunk c = {parts[VALUES], parts[STATES], parts[AGES], parts[IDS]};
+    ls_row_segment c = {parts[VALUES], parts[STATES], parts[AGES], parts[IDS]};
     if (s != LS_OK) {
-        free_chunk(r, &c);
+        free_segment(r, &c);
         return s;
     }
-    for (; r->nchunks <= at; r->nchunks++) {
-        r->chunks = ls_grow(r->chunks, r->nchunks, sizeof *r->chunks);
-        r->chunks[r->nchunks] = (ls_row_chunk){0};
+    for (; r->nsegments <= at; r->nsegments++) {
+        r->segments = ls_grow(r->segments, r->nsegments, sizeof *r->segments);
+        r->segments[r->nsegments] = (ls_row_segment){0};
     }
-    r->chunks[at] = c;
+    r->segments[at] = c;
     return LS_OK;
 }
 
 /* Slots of limited ids are where the ids are. */
 static ls_status reserve_limited(ls_rows *r, const uint64_t *ids, size_t n, ls_error *e) {
     for (size_t i = 0; i < n; i++)
-        LS_TRY(add_chunk(r, ids[i] / (uint64_t)r->nworkers / LS_CHUNK_ROWS, e));
-    r->end = r->nchunks * LS_CHUNK_ROWS;
+        LS_TRY(add_segment(r, ids[i] / (uint64_t)r->nworkers / LS_SEGMENT_ROWS, e));
+    r->end = r->nsegments * LS_SEGMENT_ROWS;
     return LS_OK;
 }
 
@@ -163,8 +163,9 @@ ls_status ls_rows_reserve(ls_rows *r, const uint64_t *ids, size_t n, ls_error *e
         return ls_fail(e, LS_ENOMEM, "a worker can have %u rows of a table; use more workers",
                        LS_ID_NONE);
     LS_TRY(ls_id_map_reserve(&r->map, more, e));
-    for (size_t have = r->nchunks * LS_CHUNK_ROWS; have < r->end + need; have += LS_CHUNK_ROWS)
-        LS_TRY(add_chunk(r, r->nchunks, e));
+    for (size_t have = r->nsegments * LS_SEGMENT_ROWS; have < r->end + need;
+         have += LS_SEGMENT_ROWS)
+        LS_TRY(add_segment(r, r->nsegments, e));
     return LS_OK;
 }
 
@@ -173,7 +174,7 @@ static size_t new_slot(ls_rows *r, uint64_t id) {
     uint32_t *slot = ls_id_map_put(&r->map, id, &new);
     if (new) {
         *slot = r->nfree ? r->free[--r->nfree] : (uint32_t)r->end++;
-        r->chunks[*slot / LS_CHUNK_ROWS].ids[*slot % LS_CHUNK_ROWS] = id;
+        r->segments[*slot / LS_SEGMENT_ROWS].ids[*slot % LS_SEGMENT_ROWS] = id;
     }
     return *slot;
 }
@@ -191,11 +192,11 @@ ls_row ls_rows_take(ls_rows *r, uint64_t id, int64_t clock) {
 /* ---- expired rows ---- */
 
 static void drop(ls_rows *r, size_t slot) {
-    const ls_row_chunk *c = &r->chunks[slot / LS_CHUNK_ROWS];
+    const ls_row_segment *c = &r->segments[slot / LS_SEGMENT_ROWS];
     *row_at(r, slot).age = 0;
     r->count--;
     if (!c->ids) return;
-    ls_id_map_remove(&r->map, c->ids[slot % LS_CHUNK_ROWS]);
+    ls_id_map_remove(&r->map, c->ids[slot % LS_SEGMENT_ROWS]);
     if (r->nfree == r->free_capacity) {
         r->free_capacity = r->free_capacity ? 2 * r->free_capacity : 1024;
         r->free = ls_realloc(r->free, r->free_capacity * sizeof *r->free);
@@ -208,7 +209,7 @@ void ls_rows_sweep(ls_rows *r, int64_t clock) {
     size_t part = r->end / 64 + 1;
     for (size_t i = 0; i < part; i++, r->swept++) {
         if (r->swept >= r->end) r->swept = 0;
-        if (!r->chunks[r->swept / LS_CHUNK_ROWS].values) continue;
+        if (!r->segments[r->swept / LS_SEGMENT_ROWS].values) continue;
         uint32_t age = *row_at(r, r->swept).age;
         if (age > 0 && !is_there(r, age, clock)) drop(r, r->swept);
     }

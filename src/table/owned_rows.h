@@ -1,8 +1,8 @@
 /* owned_rows.h - the rows that one worker has: their values, the optimizer's numbers, and their age.
  *
  * A row is at a slot. Where ids are limited (`rows` of the config), its slot follows from the id;
- * else a map has it. Slots are in chunks of memory, which are taken when they are needed. A row that
- * is not there, or has expired, has its initial values.
+ * else a map has it. Slots are in segments of memory, which are taken when they are needed. A row
+ * that is not there, or has expired, has its initial values.
  */
 #ifndef LS_TABLE_OWNED_ROWS_H
 #define LS_TABLE_OWNED_ROWS_H
@@ -10,22 +10,22 @@
 #include "lockstep/table.h"
 #include "table/id_map.h"
 
-typedef struct ls_row_chunk {
-    float *values;  /* [LS_CHUNK_ROWS][width] */
-    float *states;  /* [LS_CHUNK_ROWS][nstates] */
-    uint32_t *ages; /* [LS_CHUNK_ROWS] */
-    uint64_t *ids;  /* [LS_CHUNK_ROWS]; NULL: they follow from the slot */
-} ls_row_chunk;
+typedef struct ls_row_segment {
+    float *values;  /* [LS_SEGMENT_ROWS][width] */
+    float *states;  /* [LS_SEGMENT_ROWS][nstates] */
+    uint32_t *ages; /* [LS_SEGMENT_ROWS] */
+    uint64_t *ids;  /* [LS_SEGMENT_ROWS]; NULL: they follow from the slot */
+} ls_row_segment;
 
-enum { LS_CHUNK_ROWS = 1 << 16 };
+enum { LS_SEGMENT_ROWS = 1 << 16 };
 
 typedef struct ls_rows {
     const ls_table_config *c;
     int worker, nworkers;
     int nstates; /* of the optimizer, a row */
     ls_id_map map;
-    ls_row_chunk *chunks;
-    size_t nchunks;
+    ls_row_segment *segments;
+    size_t nsegments;
     size_t end;     /* slots that were ever used: [0, end) */
     uint32_t *free; /* [nfree] slots of rows that have expired */
     size_t nfree, free_capacity;
@@ -59,7 +59,7 @@ ls_row ls_rows_take(ls_rows *, uint64_t id, int64_t clock);
 bool ls_rows_has(const ls_rows *, uint64_t id, int64_t clock);
 /* Begins to fetch a row that is needed soon, and has memory. */
 void ls_rows_prefetch(const ls_rows *, uint64_t id);
-/* Begins to fetch what finds it. */
+/* Begins to fetch the entry of the map that finds the row. */
 void ls_rows_prefetch_map(const ls_rows *, uint64_t id);
 
 /* Takes the memory of some rows that have expired at this clock: all, in 64 calls. */

@@ -74,8 +74,8 @@ static inline bool ls_row_is_near(const ls_step_rows *r, int worker) {
 bool ls_row_is_trained(const ls_step_rows *, const ls_row_window *, int64_t slot);
 /* Before a step: the gradients of wanted rows that are not trained yet are dropped. */
 void ls_rows_drop_gradients(ls_step_rows *);
-/* After a step's rows are in the tables: notes that they were seen, and lets rows that no sample has
- * had for long begin anew: those whose worker this is. Can be repeated. */
+/* After a step's rows are in the tables: notes that they were seen, and resets this worker's rows
+ * that no sample has had for long. Can be repeated. */
 ls_status ls_rows_note_seen(ls_step_rows *, ls_error *);
 ls_optim_seen ls_row_seen(const ls_step_rows *, const ls_row_window *, int64_t id);
 

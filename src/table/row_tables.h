@@ -23,7 +23,7 @@ typedef struct ls_row_tables {
     ls_row_marks *marks;
 } ls_row_tables;
 
-/* Bytes of all of that; 0: the model has no tables. */
+/* Bytes of tables, states and marks; 0: the model has no tables. */
 size_t ls_row_tables_nbytes(const ls_plan *);
 /* In memory of that many bytes that begins a page. */
 ls_row_tables ls_row_tables_in(void *memory, const ls_plan *);

@@ -247,7 +247,7 @@ static void test_chunks_at_once(void **state) {
                        .context = 2,
                        .expert = 1,
                        .data = 4,
-                       .chunks = 1,
+                       .stages_each = 1,
                        .zero = 1,
                        .micro_batch = 1};
     ls_config c = chunked_config_of("parallel.context_virtual=2");
@@ -356,7 +356,8 @@ static void test_drawn(void **state) {
 /* A degree of 1 is left out where the config has it, too. */
 static void test_text(void **state) {
     (void)state;
-    const ls_mesh m = {.pipe = 1, .tensor = 1, .context = 1, .expert = 1, .data = 4, .chunks = 1};
+    const ls_mesh m = {
+        .pipe = 1, .tensor = 1, .context = 1, .expert = 1, .data = 4, .stages_each = 1};
     ls_config c = chunked_config_of("parallel.context_virtual=2");
     ls_buf one = {0}, two = {0};
     ls_mesh_text(&c, &m, &one);
