@@ -30,7 +30,8 @@ typedef enum ls_fresh_kind { LS_FRESH_FILE, LS_FRESH_DIRECTORY } ls_fresh_kind;
 /* Makes the directories above `path`; LS_FRESH_DIRECTORY also the directory `at`. LS_EINVAL: `path` exists. One
  * at a time in a process is removed after a signal. */
 ls_status ls_fresh_begin(const char *path, ls_fresh_kind kind, ls_fresh *f_p, ls_error *);
-/* Renames it. Either way, ends. LS_EINVAL: `path` exists now. On an error nothing is left. */
+/* Renames the file or directory, and ends in any case. LS_EINVAL: `path` exists now. On an error
+ * nothing is left. */
 ls_status ls_fresh_end(ls_fresh *, ls_error *);
 void ls_fresh_discard(ls_fresh *);
 

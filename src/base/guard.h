@@ -2,9 +2,9 @@
  * or its disk fails.
  *
  * Without a guard such a read ends the program by SIGBUS. Here a handler puts zeros in the place of
- * the lost pages and notes it, so that a reader can go on and then find out that it read nothing of
- * worth: it asks ls_guard_check() after each use. Faults elsewhere are passed to the handler that
- * was there before, or end the program as ever.
+ * the lost pages and notes it. So a reader can continue, and finds out by ls_guard_check(), which
+ * it calls after each use, that what it read is worthless. Faults elsewhere are passed to the
+ * handler that was there before, or end the program as ever.
  *
  * Any thread. A child of fork() inherits mappings, notes and handler.
  */

@@ -19,7 +19,7 @@ typedef struct ls_highlight {
 /* For what is written to a file descriptor. */
 ls_highlight ls_highlight_for(int fd, const char *begin, const char *end);
 
-/* Appends text [n], in which colours replace the marks. A part may go on in the next text: each
+/* Appends text [n], in which colours replace the marks. A part may continue in the next text: each
  * ends with the terminal's usual colour. */
 void ls_highlight_write(ls_highlight *, const char *text, size_t n, ls_buf *out);
 

@@ -17,9 +17,9 @@ typedef struct ls_json_records {
     const char *wrong; /* what is damaged (static text); NULL: nothing */
 } ls_json_records;
 
-/* At the beginning of a text [n], behind a byte order mark. */
+/* A cursor at the beginning of a text [n], behind a byte order mark. */
 ls_json_records ls_json_records_of(const char *text, size_t n);
-/* Records of lines alone: a line may be an array. */
+/* A cursor for text of one value a line, where a value may be an array. */
 ls_json_records ls_json_lines_of(const char *text, size_t n);
 /* Goes to the next value; passes over empty lines. False: the text ends, or `wrong` is set. */
 bool ls_json_records_next(ls_json_records *);

@@ -14,7 +14,7 @@ typedef struct ls_symbol {
 } ls_symbol;
 
 /* Loads the library, e.g. "libcurl.so.4", which stays loaded, and sets the pointers of `table`.
- * LS_EIO: it is not installed, or has not all n functions. */
+ * LS_EIO: it is not installed, or lacks one of the n functions. */
 ls_status ls_library_load(const char *file, const ls_symbol *symbols, size_t n, void *table,
                           ls_error *);
 

@@ -6,8 +6,8 @@
  *
  * Logging neither ends nor blocks the program: a message that can't be written is lost (but a pipe
  * without a reader raises SIGPIPE unless the program ignores it). If the reader is stuck, such as a
- * terminal after Ctrl-S or a full pipe, the program waits half a second once; when the reader goes
- * on, the first line that it gets says how many lines were lost.
+ * terminal after Ctrl-S or a full pipe, the program waits half a second once; when the reader
+ * continues, the first line that it gets says how many lines were lost.
  */
 #ifndef LS_BASE_LOG_H
 #define LS_BASE_LOG_H

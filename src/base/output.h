@@ -23,9 +23,9 @@ ls_status ls_output_write(const char *path, const void *data, size_t nbytes, ls_
 typedef struct ls_output ls_output;
 ls_status ls_output_open(const char *path, ls_output **o_p, ls_error *);
 ls_status ls_output_put(ls_output *, const void *data, size_t nbytes, ls_error *);
-/* The content is complete. Frees it, also on failure. */
+/* Completes the content. Frees the output, also on failure. */
 ls_status ls_output_end(ls_output *, ls_error *);
-/* The content will not be complete: a regular file is as before. NULL is fine. */
+/* Drops the content: a regular file is as before. NULL is fine. */
 void ls_output_drop(ls_output *);
 /* Checks for the errors of ls_output_write(), before the work whose result will be written. */
 ls_status ls_output_check(const char *path, ls_error *);

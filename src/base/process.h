@@ -1,7 +1,7 @@
 /* process.h - other processes of this host, by what /proc says of them.
  *
- * A process may end at any time, and its number be that of another one later: what is read here was
- * so a moment ago. Any thread.
+ * A process may end at any time, and its number may later be that of another process: what is read
+ * here was true a moment ago. Any thread.
  */
 #ifndef LS_BASE_PROCESS_H
 #define LS_BASE_PROCESS_H

@@ -1,8 +1,8 @@
 /* stamp.h - the state of a file as stat() reports it, which shows cheaply whether a file that is
  * open, or about which something is known, has changed.
  *
- * A stamp is taken before the file is read. If the stamp is the same later, nobody has written to
- * the file meanwhile (a disk that loses bits is not noticed). If it differs, the file's bytes
+ * A stamp is taken before the file is read. If the stamp is the same later, no program has written
+ * to the file meanwhile (a disk that loses bits is not noticed). If it differs, the file's bytes
  * decide, or if the file was written to while it was in use, nothing more can be known. The change
  * time (ctime) reveals changes that a program hides by setting the modification time back; it also
  * changes with a link, a mode or a name.

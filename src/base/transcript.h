@@ -14,19 +14,19 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* HELD: bytes that are held until there is a file; what is more is left out. */
+/* HELD: bytes that are held until there is a file; further text is left out. */
 enum { LS_TRANSCRIPT_NBYTES = 4 << 20, LS_TRANSCRIPT_HELD = 64 << 10 };
 
-/* A transcript begins; an earlier one has ended. One thread. Without memory there is none. */
+/* Begins a transcript; an earlier one must have ended. One thread. Without memory there is none. */
 void ls_transcript_begin(void);
 /* Begins a transcript, unless one is on; any thread. False: one is on. */
 bool ls_transcript_try(void);
-/* The file: it is made if it is missing, and added to if it is there. `first`: a line that comes before
- * those that were held; NULL: none. No effect if it has a file, or has not begun. */
+/* Sets the file: it is made if it is missing, and appended to if it is there. `first`: a line that
+ * comes before those that were held; NULL: none. No effect if it has a file, or has not begun. */
 void ls_transcript_open(const char *path, const char *first);
 /* Makes the file again if it was removed; until then what is written is not in it. */
 void ls_transcript_renew(void);
-/* Nothing is added any more. */
+/* Ends the transcript. */
 void ls_transcript_end(void);
 
 /* Any thread, any process. Failures are logged once. */

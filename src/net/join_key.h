@@ -30,7 +30,7 @@ typedef struct ls_key {
 ls_status ls_key_find(ls_key *key_p, bool *found_p, ls_error *);
 
 /* As ls_key_find(), but without a key it fails, unless `insecure` or LOCKSTEP_INSECURE=1 allows to
- * go on without one. Then *found_p is false, even if there is a key. */
+ * continue without a key. Then *found_p is false, even if there is a key. */
 ls_status ls_key_require(bool insecure, ls_key *key_p, bool *found_p, ls_error *e);
 
 void ls_key_wipe(ls_key *);

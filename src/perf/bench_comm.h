@@ -18,7 +18,7 @@
 struct ls_bench_choices;
 struct ls_bench_comm;
 
-/* What worker 0 shows: with json `each` alone. */
+/* How worker 0 shows results; with json only each() is called. */
 typedef struct ls_bench_view {
     void (*begin)(const struct ls_bench_comm *, ls_group *);
     /* out, in: NULL: not measured out of place, in place */

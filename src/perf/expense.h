@@ -22,8 +22,8 @@ void ls_expense_print(const ls_machine_prices *, const ls_expense *, ls_buf *out
 /* worker_hours, money (null: no price), currency, kwh (null: no watts). */
 ls_json *ls_expense_json(const ls_machine_prices *, const ls_expense *);
 
-/* What was used so far by a run: the sum over the steps in metrics.jsonl of their seconds times
- * their workers. Steps that were repeated count once. LS_EIO: it can't be read. */
+/* What a run has used so far: the sum over the steps in metrics.jsonl of their seconds times their
+ * workers. Steps that were repeated count once. LS_EIO: it can't be read. */
 typedef struct ls_expense_used {
     int64_t steps;
     double seconds, worker_seconds;

@@ -21,7 +21,8 @@ typedef struct ls_forecast {
     const char *unit;  /* "tokens" or "samples" */
     double efficiency; /* time of one worker's step with the same work per worker, over step_s */
     double exposed_s, comm_s;
-    /* Parts of a step in which a worker does not compute: of the one that waits least, and most. */
+    /* Parts of a step in which a worker does not compute: of the worker that waits least, and of
+     * the one that waits most. */
     double least_wait, most_wait;
     double sync_s;      /* in step_s: bringing replicas together, a step on average */
     double reference_s; /* of each pair, by all workers, before the first step (train.loss: dpo) */

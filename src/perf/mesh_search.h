@@ -4,7 +4,7 @@
  * changes the bits. train.batch and train.virtual_workers, which do, stay as they are. A mesh is
  * dropped if a lower bound of its memory is over the limit, or if too much of a step is bubble. The
  * others are ranked by an estimate: computing / (1 - bubble) + communication. The best are tried
- * (trial.h): a part of a step is planned and simulated. The best of these are tried with other
+ * (mesh_trial.h): a part of a step is planned and simulated. The best of these are tried with other
  * values of zero and micro_batch. The first meshes of this list are planned as a whole, checked
  * against the limit, and ranked by the simulated step.
  */

@@ -1,5 +1,5 @@
-/* prospect.h - what is predicted of one plan, in any sync.mode; and the world for which it is, as a
- * command line names it. */
+/* prospect.h - the predictions for one plan, in any sync.mode; and the world that they are for, as
+ * a command line names it. */
 #ifndef LS_PERF_PROSPECT_H
 #define LS_PERF_PROSPECT_H
 

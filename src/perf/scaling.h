@@ -12,7 +12,7 @@
 
 enum { LS_SCALING_MOST = 16 };
 
-/* A step. */
+/* The time of a step. */
 typedef struct ls_scaling_time {
     double step_s; /* 0: not known */
     double comm;   /* the part of it in which a worker communicates, or waits to */
@@ -46,8 +46,8 @@ typedef struct ls_scaling_request {
  * is possible. */
 ls_status ls_scaling_run(const ls_scaling_request *, bool strong, ls_scaling *s_p, ls_error *);
 
-/* How many times the first point's samples a second; 0: not known. And the part of what as many
- * times the workers could reach. */
+/* The speedup: samples a second, relative to the first point; 0: not known. And the efficiency: the
+ * speedup, relative to the number of workers. */
 double ls_scaling_speedup(const ls_scaling *, int i, int which);
 double ls_scaling_efficiency(const ls_scaling *, int i, int which);
 
