@@ -3,8 +3,8 @@
  * A new run trains the tokenizer on the text and encodes the text; tokenizer and tokens are saved
  * in the run directory (tokenizer.json, tokens.bin), so that resuming needs neither the text nor
  * the time. Their hashes are saved beside them (corpus_record.h): a run resumes with the same
- * tokens, or not at all. The validation part is the end of the tokens: of data.val_path, if the config
- * names files for it; else the end of the text, or of a text in documents whole ones
+ * tokens, or not at all. The validation part is the end of the tokens: of data.val_path, if the
+ * config names files for it; else the end of the text; in a text of documents, whole documents
  * (data/documents.h).
  */
 #ifndef LS_DATASET_CORPUS_H

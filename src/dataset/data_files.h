@@ -1,5 +1,5 @@
-/* data_files.h - the small files that say what a run is trained on. The run directory has them, and
- * each checkpoint has copies.
+/* data_files.h - the small files that record what a run is trained on. The run directory has them,
+ * and each checkpoint has copies.
  *
  *     of a text   tokenizer.json, and corpus.json (corpus_record.h), which a run from before that
  *                 file existed lacks; of pairs reference.json (reference.h), too

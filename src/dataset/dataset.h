@@ -26,7 +26,7 @@ ls_dataset ls_dataset_of_text(const ls_corpus *, const ls_config *);
 /* The data set of samples, which it takes over. */
 ls_dataset ls_dataset_of_samples(ls_samples *);
 /* Samples of other files, all as the validation part, as the run of other->dir reads its own.
- * LS_EINVAL, LS_EIO: they can't be read so; or that has no record of its data. */
+ * LS_EINVAL, LS_EIO: they can't be read in this way, or the run has no record of its data. */
 ls_status ls_dataset_open_files(ls_dataset *, const ls_config *, const ls_model *,
                                 const ls_other_samples *, ls_error *);
 /* All samples of a source, which have the model's layout, for training. Takes the source over. */

@@ -1,6 +1,6 @@
-/* published_record.h - what a run keeps of the published model that it began with (model.from), so
- * that it is complete without it: RUN/published.json has the architecture, with the ids of its
- * tokens and its greatest context, and the chat template. Checkpoints have copies.
+/* published_record.h - what a run saves of the published model that it began with (model.from), so
+ * that it is complete without the model: RUN/published.json has the architecture, with the ids of
+ * its tokens and its greatest context, and the chat template. Checkpoints have copies.
  *
  *     {"config": {...},                      as Hugging Face's config.json
  *      "generation": {...},                  as its generation_config.json

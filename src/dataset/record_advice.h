@@ -1,4 +1,4 @@
-/* record_advice.h - what a run directory records of its data, and each checkpoint has a copy of. */
+/* record_advice.h - advice in errors of the records that a run directory has of its data. */
 #ifndef LS_DATASET_RECORD_ADVICE_H
 #define LS_DATASET_RECORD_ADVICE_H
 

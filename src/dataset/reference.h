@@ -1,5 +1,5 @@
-/* reference.h - what the reference model gives to the answers of pairs (train.loss: dpo): their
- * log-probabilities, computed once before the first step.
+/* reference.h - the log-probabilities that the reference model gives to the answers of pairs
+ * (train.loss: dpo), computed once before the first step.
  *
  *     RUN/reference.json   {"format": "lockstep reference", "version": 1, "tokens": "...",
  *                           "chosen": [...], "rejected": [...], "xxh3_128": "..."}

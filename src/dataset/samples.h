@@ -33,7 +33,7 @@ typedef struct ls_samples {
 
 /* Sets what the config leaves open of its model (networks/network.h): as the run's config.yaml has
  * it (run: its directory; NULL: a new one), else as the files that the config names decide.
- * LS_EINVAL, LS_EIO: they can't. */
+ * LS_EINVAL, LS_EIO: the files can't decide. */
 ls_status ls_samples_resolve(ls_config *, const char *run, ls_error *);
 
 /* Opens the files that the config names as they are, without a model; images have the form that

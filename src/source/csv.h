@@ -5,8 +5,8 @@
  * quote within a cell that does not begin with one is a character like others.
  *
  * The separator is the one of comma, tab, semicolon and | that divides most of the first rows into
- * as many cells as the first one, which has at least two. One that is asked may have several
- * characters, such as "::".
+ * as many cells as the first one, which has at least two. A separator that the user gives may have
+ * several characters, such as "::".
  */
 #ifndef LS_SOURCE_CSV_H
 #define LS_SOURCE_CSV_H
@@ -21,7 +21,7 @@ typedef enum ls_csv_ends { LS_CSV_LF, LS_CSV_CR_LF, LS_CSV_CR } ls_csv_ends;
 
 enum { LS_CSV_SEPARATOR = 8 }; /* bytes of a separator, less one */
 
-/* What is not to be found, but as it is asked. Zero-initialised: all is found. */
+/* The parts of the form that the user gives. Zero-initialised: all of it is found in the text. */
 typedef struct ls_csv_asked {
     char separator[LS_CSV_SEPARATOR]; /* "": it is found */
     char quote;                       /* 0: " */
@@ -40,7 +40,7 @@ typedef struct ls_csv_form {
         *na; /* more texts that stand for a missing value, one a line; NULL: none; borrowed */
 } ls_csv_form;
 
-/* What the text's first rows show, and what is asked. */
+/* The form of a text, as its first rows show it and as the user gives it. */
 ls_csv_form ls_csv_form_of(const char *text, size_t nbytes, const ls_csv_asked *);
 /* "cells are separated by tabs, lines end in CR, there is no header", as a source has it. */
 void ls_csv_form_describe(ls_csv_form, bool header, char text[LS_SOURCE_FORM]);
@@ -60,15 +60,15 @@ typedef struct ls_csv_cell {
     bool last;    /* it is the last cell of its row */
 } ls_csv_cell;
 
-/* At the first row, behind a byte order mark and lines to be skipped. */
+/* A cursor at the first row, behind a byte order mark and lines to be skipped. */
 ls_csv ls_csv_begin(const char *text, size_t nbytes, ls_csv_form);
 /* Skips empty lines. False: the text ends. */
 bool ls_csv_find_row(ls_csv *);
 /* Reads the next cell of the row. NULL, or what is wrong with it (static text); then c->at and
  * c->line are still those of the cell. */
 const char *ls_csv_next(ls_csv *c, ls_csv_cell *cell_p);
-/* Goes on behind the row that begins at offset `at` in line `line`; if its quotes are wrong, behind
- * that line. */
+/* Continues behind the row that begins at offset `at` in line `line`; if its quotes are wrong,
+ * behind that line. */
 void ls_csv_skip_row(ls_csv *c, size_t at, uint64_t line);
 
 /* Writes the cell's text to out [room], without doubled quotes and without a 0 at its end. Returns

@@ -1,5 +1,5 @@
-/* damage.h - what is left out because it is damaged (data.damaged: skip): how many records or files,
- * and the messages about the first ones.
+/* damage.h - records and files that are left out because they are damaged (data.damaged: skip):
+ * their number, and the messages about the first ones.
  */
 #ifndef LS_SOURCE_DAMAGE_H
 #define LS_SOURCE_DAMAGE_H
@@ -19,7 +19,7 @@ void ls_damage_add(ls_damage *, const char *why);
 /* Logs the first ones and, if there are more, how many. what: names the data. */
 void ls_damage_note(const ls_damage *, const char *what);
 
-/* To an index, and from it. */
+/* Writes it to an index, and reads it from one. */
 void ls_damage_put(const ls_damage *, ls_buf *);
 void ls_damage_take(ls_damage *, ls_bytes *);
 

@@ -96,8 +96,8 @@ const ls_feature *ls_features_label(const ls_features *);
 /* Marks the features that are among these names, one a line, as not chosen. NULL: none. */
 void ls_features_pass_over(ls_features *, const char *names);
 
-/* To an index and from it: all that is learned before ls_features_finish(). What is taken is
- * possible in itself; the reader checks that it fits its format. */
+/* Writes to an index, and reads from one, all that is learned before ls_features_finish(). What is
+ * taken is possible in itself; the reader checks that it fits its format. */
 void ls_features_put(const ls_features *, ls_buf *);
 void ls_features_take(ls_features *, ls_bytes *);
 

@@ -14,7 +14,7 @@ typedef struct ls_gaps { /* zero-initialised: no record is left out */
 void ls_gaps_add(ls_gaps *, uint64_t nsamples);
 /* The number of the record that has sample i. */
 uint64_t ls_gaps_record(const ls_gaps *, uint64_t i);
-/* To an index and from it. */
+/* Writes them to an index, and reads them from one. */
 void ls_gaps_put(const ls_gaps *, ls_buf *);
 void ls_gaps_take(ls_gaps *, ls_bytes *);
 void ls_gaps_free(ls_gaps *);

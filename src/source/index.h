@@ -44,7 +44,7 @@ ls_buf *ls_index_out(ls_index *);
 /* The file as it is now, opened for reading. If the index is known: sets *f_p, LS_EINVAL: the file
  * has changed. Else waits until a change of the file would be seen in its times. */
 ls_status ls_index_find(ls_index *, const char *path, int fd, ls_index_file *f_p, ls_error *);
-/* Not known so far. */
+/* Adds a file that the index does not know yet. */
 void ls_index_add(ls_index *, const char *path, const ls_index_file *);
 
 /* A file whose state the reader itself puts: nothing is saved if it could change unseen. */
@@ -56,7 +56,7 @@ const char *ls_index_copies(const ls_index *, uint64_t nbytes);
 /* From now on ls_index_verify() also finds that this copy, in the state `st` as it was opened, is
  * written to. The file may be removed or replaced: then no process writes to what is mapped. */
 void ls_index_watch(ls_index *, const char *path, const struct stat *st, uint64_t nbytes, ls_hash);
-/* Failure to write to the cache, which matters for a large source only. */
+/* Notes a failure to write to the cache, which matters only for a large source. */
 void ls_index_note_trouble(ls_index *, const ls_error *);
 
 /* ---- for ls_source_open() ---- */

@@ -6,8 +6,8 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* text [n] as a number: blanks around it, a sign, digits, a point, an exponent; no other words such
- * as nan. The locale does not matter. False: it is none, or it is beyond a double. */
+/* text [n] as a number: blanks around it, a sign, digits, a point, an exponent; no words such as
+ * nan. The locale does not matter. False: it is none, or it is beyond a double. */
 bool ls_number_parse(const char *text, size_t n, double *value_p);
 
 /* text [n] as an integer without a point or an exponent. False: it is none, or it is beyond an

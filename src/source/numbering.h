@@ -36,8 +36,9 @@ ls_numbering ls_numbering_copy(const ls_numbering *);
 void ls_numbering_free(ls_numbering *);
 bool ls_numbering_same(const ls_numbering *, const ls_numbering *);
 
-/* What several sources have decided, as one: where one has texts all have, with a number for each text
- * of any, and means are those of all values. The fields are those of the first one. */
+/* Unites the numberings of several sources: where one source has texts all have, with a number for
+ * each text of any source, and means are those of all values. The fields are those of the first
+ * source. */
 ls_numbering ls_numbering_unite(const ls_numbering *const *parts, int n);
 
 /* *to gets the names of `from`, too. */

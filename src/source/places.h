@@ -34,7 +34,7 @@ void ls_places_add(ls_places *, uint64_t at);
 void ls_places_leave_out(ls_places *);
 /* Forgets all samples, and what was left out; the files stay open. */
 void ls_places_forget(ls_places *);
-/* Before all others, in the first file. */
+/* Adds a sample before all others, in the first file. */
 void ls_places_insert(ls_places *, uint64_t at);
 /* The place of sample i < n. */
 ls_sample_place ls_places_find(const ls_places *, uint64_t i);
@@ -60,7 +60,8 @@ void ls_records_begin(ls_records *, ls_source base);
 /* Ends the opening, whose status is s: counts the samples, or closes. */
 ls_status ls_records_end(ls_records *, ls_status s, ls_source **s_p);
 
-/* To an index and from it, once the same files are open: samples, and what was left out. */
+/* Writes to an index, and reads from one once the same files are open: samples, and what was left
+ * out. */
 void ls_places_put(const ls_places *, const ls_source *, ls_buf *);
 void ls_places_take(ls_places *, ls_source *, ls_bytes *);
 

@@ -90,7 +90,7 @@ struct ls_source {      /* a reader's own struct begins with it */
     ls_status (*draw)(const ls_source *, uint64_t i, const ls_draw *, void *sample, ls_error *);
     /* See ls_source_follow(). NULL: its numbers are those in the files. */
     ls_status (*follow)(ls_source *, const ls_numbering *, const char *what, ls_error *);
-    /* Appends the name of the file or member that has sample i. NULL: samples have numbers *
+    /* Appends the name of the file or member that has sample i. NULL: samples have numbers
      * alone. */
     void (*put_name)(const ls_source *, uint64_t i, ls_buf *);
     /* See ls_source_record(). NULL: all records have samples, or samples have names. */

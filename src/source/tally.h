@@ -1,5 +1,5 @@
-/* tally.h - what files are, texts, conversations or samples, and how many texts or conversations they
- * have. */
+/* tally.h - recognizes files of texts, conversations or samples, and counts texts and
+ * conversations. */
 #ifndef LS_SOURCE_TALLY_H
 #define LS_SOURCE_TALLY_H
 
@@ -10,9 +10,9 @@
 
 typedef enum ls_tally_kind { LS_TALLY_SAMPLES, LS_TALLY_TEXTS, LS_TALLY_CHATS } ls_tally_kind;
 
-/* What files are, one path or pattern a line, by the first one: a text by its name, conversations by
- * its name and first object. A directory is one of texts if most names in it are, or more
- * than those of pictures. */
+/* The kind of files, one path or pattern a line, by the first file: a text is recognized by its
+ * name, conversations by the name and the first object. A directory is one of texts if most names
+ * in it are those of texts, or more than those of pictures. */
 ls_tally_kind ls_tally_kind_of(const char *paths);
 /* The kind of files that can't be read as samples: directories of other files, and JSON with a text
  * in each object. */
