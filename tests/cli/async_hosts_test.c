@@ -10,10 +10,8 @@ static const char SETTINGS[] = "--set sync.mode=async --set train.steps=160 " SM
                                "--set log.every=1000";
 
 static host start(int workers, const char *run, const char *how, const char *more) {
-    char line[1024];
-    snprintf(line, sizeof line, "train configs/tiny.yaml -n %d -o @/%s %s %s %s", workers, run, how,
-             SETTINGS, more);
-    return host_start(line);
+    return host_start("train configs/tiny.yaml -n %d -o @/%s %s %s %s", workers, run, how, SETTINGS,
+                      more);
 }
 
 /* From step 60 on the run is slow until let_go(). */
@@ -99,16 +97,14 @@ static void test_servers(void **state) {
 /* A host with servers, one that can take over, and one more; from step 60 on the run is slow. */
 static void three(pair *p, host *c, const char *more) {
     int port = free_port();
-    char line[1024], both[512];
+    char both[512];
     pace(p->run, 60);
     p->a = pair_listen(p, 1, more);
     snprintf(both, sizeof both, "--listen 127.0.0.1:%d %s", port, more);
     p->b = pair_join(p, 1, both);
     host_await(&p->a, "a host that can take over has come from");
-    snprintf(line, sizeof line,
-             "train configs/tiny.yaml -n 2 -o @/%s --join 127.0.0.1:%d,127.0.0.1:%d %s %s", p->run,
-             p->port, port, SETTINGS, more);
-    *c = host_start(line);
+    *c = host_start("train configs/tiny.yaml -n 2 -o @/%s --join 127.0.0.1:%d,127.0.0.1:%d %s %s",
+                    p->run, p->port, port, SETTINGS, more);
     host_await(&p->a, "worker 3 has come from");
     await_step(p->run, 60, &p->a);
 }

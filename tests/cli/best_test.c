@@ -110,19 +110,16 @@ static void test_ends(void **state) {
 
 /* Hosts that write a checkpoint together, one part each. */
 static void test_hosts(void **state) {
-    char line[768];
     int port = free_port();
     (void)state;
-    snprintf(line, sizeof line,
-             "train configs/tiny.yaml -n 1 -o @/hosts --insecure --listen 127.0.0.1:%d --hosts 2 "
-             "--set parallel.zero=2 " ENDS,
-             port);
-    host first = host_start(line);
-    snprintf(line, sizeof line,
-             "train configs/tiny.yaml -n 2 -o @/hosts --insecure --join 127.0.0.1:%d "
-             "--set parallel.zero=2 " ENDS,
-             port);
-    host second = host_start(line);
+    host first = host_start(
+        "train configs/tiny.yaml -n 1 -o @/hosts --insecure --listen 127.0.0.1:%d --hosts 2 "
+        "--set parallel.zero=2 " ENDS,
+        port);
+    host second =
+        host_start("train configs/tiny.yaml -n 2 -o @/hosts --insecure --join 127.0.0.1:%d "
+                   "--set parallel.zero=2 " ENDS,
+                   port);
     host_expect(&first, 0, "stopped early after step ");
     host_expect(&second, 0, "the run has ended");
     ended_the_same("hosts");

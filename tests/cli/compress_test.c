@@ -15,10 +15,7 @@ static const char LINE[] =
 static const char TOPK[] = "--set compress.kind=topk --set compress.ratio=0.05";
 
 static host start(int workers, const char *run, const char *more) {
-    char line[1024];
-    snprintf(line, sizeof line, LINE, workers, run, strstr(more, "compress.kind") ? "" : TOPK,
-             more);
-    return host_start(line);
+    return host_start(LINE, workers, run, strstr(more, "compress.kind") ? "" : TOPK, more);
 }
 
 /* Steps that take long enough that most kills come between an Encode and the end of its step. */

@@ -373,18 +373,15 @@ static void test_refused(void **state) {
 static void test_other_hosts(void **state) {
     (void)state;
     static const char *const runs[] = {"ahead-alone", "ahead"};
-    char line[512];
     host h[3] = {{0}};
     int port = free_port();
     write_model();
     setenv("LOCKSTEP_KEY", "a-secret-that-is-long-enough", 1);
     pace("ahead", 2);
     for (int i = 0; i < 3; i++) {
-        snprintf(line, sizeof line,
-                 TUNE LORA
-                 "-n %d -o @/%s --set train.steps=20 --set sync.mode=ssp --%s 127.0.0.1:%d",
-                 i == 2 ? 2 : 1, runs[i > 0], i == 2 ? "join" : "listen", i ? port : free_port());
-        h[i] = host_start(line);
+        h[i] = host_start(
+            TUNE LORA "-n %d -o @/%s --set train.steps=20 --set sync.mode=ssp --%s 127.0.0.1:%d",
+            i == 2 ? 2 : 1, runs[i > 0], i == 2 ? "join" : "listen", i ? port : free_port());
     }
     host_await(&h[1], "worker 2 has come from");
     let_go("ahead");

@@ -27,15 +27,13 @@ typedef struct team {
 } team;
 
 static void start(team *t, int i) {
-    char line[2048];
-    snprintf(line, sizeof line,
-             "train configs/tiny.yaml -n 2 -o @/%s --listen 127.0.0.1:%d --hosts %d " SMALLER
-             "--membership %s --set survival.etcd_run=%s --set survival.heartbeat_s=0.6 "
-             "--set survival.rejoin_s=100 --set train.steps=%d --set train.eval_every=40 "
-             "--set checkpoint.every=40 --set log.every=1000 --set survival.balance=off %s",
-             t->run, t->port[i], HOSTS, t->endpoints, t->run, STEPS, t->more);
     t->led[i] = 0;
-    t->h[i] = host_start(line);
+    t->h[i] =
+        host_start("train configs/tiny.yaml -n 2 -o @/%s --listen 127.0.0.1:%d --hosts %d " SMALLER
+                   "--membership %s --set survival.etcd_run=%s --set survival.heartbeat_s=0.6 "
+                   "--set survival.rejoin_s=100 --set train.steps=%d --set train.eval_every=40 "
+                   "--set checkpoint.every=40 --set log.every=1000 --set survival.balance=off %s",
+                   t->run, t->port[i], HOSTS, t->endpoints, t->run, STEPS, t->more);
 }
 
 /* In tests that inject faults, the run is slow at first: see advance(). */
@@ -81,12 +79,9 @@ static void check_like(team *t, const char *undisturbed) {
 static void check(team *t) { check_like(t, "undisturbed"); }
 
 static void train_undisturbed(const char *run, const char *more) {
-    char line[512];
-    snprintf(line, sizeof line,
-             "train configs/tiny.yaml -n 2 -o @/%s --set train.steps=%d " SMALLER
-             "--set train.eval_every=40 --set log.every=1000 %s",
-             run, STEPS, more);
-    host h = host_start(line);
+    host h = host_start("train configs/tiny.yaml -n 2 -o @/%s --set train.steps=%d " SMALLER
+                        "--set train.eval_every=40 --set log.every=1000 %s",
+                        run, STEPS, more);
     host_expect(&h, 0, NULL);
 }
 
@@ -221,12 +216,9 @@ static void test_servers_stopped(void **arg) {
 
 static void test_nobody(void **arg) {
     (void)arg;
-    char line[512];
-    snprintf(line, sizeof line,
-             "train configs/tiny.yaml -n 1 -o @/nobody --listen 127.0.0.1:%d --set "
-             "survival.rejoin_s=3 --membership etcd://127.0.0.1:%d",
-             free_port(), free_port());
-    host h = host_start(line);
+    host h = host_start("train configs/tiny.yaml -n 1 -o @/nobody --listen 127.0.0.1:%d --set "
+                        "survival.rejoin_s=3 --membership etcd://127.0.0.1:%d",
+                        free_port(), free_port());
     host_expect(&h, 1, "there is no leading host: ");
     assert_true(host_says(&h, "127.0.0.1:"));
     assert_false(file_exists("nobody"));
@@ -251,13 +243,12 @@ static void test_tls(void **arg) {
     char *endpoints = etcd_nodes_endpoints(&c);
     team t = begin("tls", endpoints, more);
     check(&t);
-    char *line = ls_format("train configs/tiny.yaml -n 1 -o @/stranger --listen 127.0.0.1:%d "
-                           "--set survival.rejoin_s=3 --membership %s --set survival.etcd_ca=%s",
-                           free_port(), endpoints, ca);
-    host h = host_start(line);
+    host h = host_start("train configs/tiny.yaml -n 1 -o @/stranger --listen 127.0.0.1:%d "
+                        "--set survival.rejoin_s=3 --membership %s --set survival.etcd_ca=%s",
+                        free_port(), endpoints, ca);
     host_expect(&h, 1, "there is no leading host: etcd: ");
     etcd_nodes_close(&c);
-    char *const texts[] = {ca, cert, key, more, endpoints, line};
+    char *const texts[] = {ca, cert, key, more, endpoints};
     for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) free(texts[i]);
 }
 
@@ -288,14 +279,12 @@ static void test_users(void **arg) {
     team t = begin("users", all, "--set survival.etcd_user=root");
     check(&t);
     setenv("LOCKSTEP_ETCD_PASSWORD", "another", 1);
-    char *line = ls_format("train configs/tiny.yaml -n 1 -o @/stranger --listen 127.0.0.1:%d "
-                           "--set survival.rejoin_s=3 --membership %s "
-                           "--set survival.etcd_user=root",
-                           free_port(), all);
-    host h = host_start(line);
+    host h = host_start("train configs/tiny.yaml -n 1 -o @/stranger --listen 127.0.0.1:%d "
+                        "--set survival.rejoin_s=3 --membership %s "
+                        "--set survival.etcd_user=root",
+                        free_port(), all);
     host_expect(&h, 1, "invalid user ID or password");
     assert_false(host_says(&h, "another"));
-    free(line);
 }
 
 static int set_up(void **state) {

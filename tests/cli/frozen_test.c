@@ -14,9 +14,7 @@ static const char LINE[] =
     "--set survival.balance=off " FREEZE "%s";
 
 static host start(int workers, const char *run, const char *more) {
-    char line[1024];
-    snprintf(line, sizeof line, LINE, workers, run, more);
-    return host_start(line);
+    return host_start(LINE, workers, run, more);
 }
 
 static void check(const char *run, const char *undisturbed) {

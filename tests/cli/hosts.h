@@ -25,11 +25,17 @@ static inline unsigned draw(unsigned below) {
     return (unsigned)(drawn >> 33) % below;
 }
 
-static inline host host_start(const char *line) {
+/* Starts the program with a line, which is formatted. */
+static inline __attribute__((format(printf, 1, 2))) host host_start(const char *fmt, ...) {
     static int number;
-    char *argv[MAX_ARGS], text[4096];
+    char *argv[MAX_ARGS], text[4096], *line = NULL;
     host h = {0};
+    va_list args;
+    va_start(args, fmt);
+    assert_true(vasprintf(&line, fmt, args) >= 0);
+    va_end(args);
     split_line(line, argv, text, sizeof text);
+    free(line);
     snprintf(h.log, sizeof h.log, "%s/host-%d.log", folder, ++number);
     pid_t parent = getpid();
     h.pid = fork();
@@ -122,10 +128,7 @@ static inline bool host_signal_child(const host *h, int number) {
 
 /* A host of a run of the small model. */
 static inline host host_train(int workers, const char *run, const char *how, const char *settings) {
-    char line[2048];
-    snprintf(line, sizeof line, "train configs/tiny.yaml -n %d -o @/%s %s %s", workers, run, how,
-             settings);
-    return host_start(line);
+    return host_start("train configs/tiny.yaml -n %d -o @/%s %s %s", workers, run, how, settings);
 }
 
 /* How a test starts a host of a run: `how` it finds the others, and more settings. */

@@ -11,9 +11,7 @@ static const char LINE[] =
     "--set lora.targets=all-linear --set lora.dropout=0.1 --set lora.train=embed_tokens %s";
 
 static host start(int workers, const char *run, const char *more) {
-    char line[1024];
-    snprintf(line, sizeof line, LINE, workers, run, more);
-    return host_start(line);
+    return host_start(LINE, workers, run, more);
 }
 
 static void killed(const char *run, int workers, const char *more) {

@@ -90,14 +90,10 @@ static void test_restarts(void **state) {
 /* Two hosts with two workers each; one of the workers is killed and replaced. */
 static void test_hosts(void **state) {
     (void)state;
-    char line[256];
     int port = free_port();
     pace("hosts", 10);
-    snprintf(line, sizeof line,
-             "train @/table.yaml -n 2 -o @/hosts --listen 127.0.0.1:%d --hosts 2", port);
-    host a = host_start(line);
-    snprintf(line, sizeof line, "train @/table.yaml -n 2 -o @/hosts --join 127.0.0.1:%d", port);
-    host b = host_start(line);
+    host a = host_start("train @/table.yaml -n 2 -o @/hosts --listen 127.0.0.1:%d --hosts 2", port);
+    host b = host_start("train @/table.yaml -n 2 -o @/hosts --join 127.0.0.1:%d", port);
     await_step("hosts", 10, &a);
     assert_true(host_signal_child(&b, SIGKILL));
     let_go("hosts");

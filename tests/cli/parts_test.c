@@ -14,12 +14,11 @@ static const char SETTINGS[] = SMALLER "--set train.virtual_workers=8 --set trai
 static const char THIRD[] = "--set parallel.zero=3";
 
 static host start(int workers, const char *run, const char *how, const char *more) {
-    char line[2048], held[128];
-    snprintf(line, sizeof line, "train configs/tiny.yaml -n %d -o @/%s %s %s %s", workers, run, how,
-             SETTINGS, more);
+    char held[128];
     snprintf(held, sizeof held, "%s/held", folder);
     setenv("LOCKSTEP_HELD", held, 1);
-    return host_start(line);
+    return host_start("train configs/tiny.yaml -n %d -o @/%s %s %s %s", workers, run, how, SETTINGS,
+                      more);
 }
 
 /* Sets the faults of the hosts that are started next; NULL: none. */

@@ -28,9 +28,7 @@ static const char CONFIG[] =
     "--set model.steps_to_live=15 "
 
 static host start(int workers, const char *run, const char *how, const char *more) {
-    char line[1024];
-    snprintf(line, sizeof line, TRAIN, run, workers, how, more);
-    return host_start(line);
+    return host_start(TRAIN, run, workers, how, more);
 }
 
 static pair two_until(const char *run, int step, const char *more) {

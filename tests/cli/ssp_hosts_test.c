@@ -10,10 +10,8 @@ static const char SETTINGS[] = "--set sync.mode=ssp --set train.steps=150 " SMAL
                                "--set log.every=1000 --set survival.heartbeat_s=0.5";
 
 static host start(int workers, const char *run, const char *how, const char *more) {
-    char line[1024];
-    snprintf(line, sizeof line, "train configs/tiny.yaml -n %d -o @/%s %s %s %s", workers, run, how,
-             SETTINGS, more);
-    return host_start(line);
+    return host_start("train configs/tiny.yaml -n %d -o @/%s %s %s %s", workers, run, how, SETTINGS,
+                      more);
 }
 
 /* From step 30 on the run is slow until let_go(). */
@@ -140,10 +138,9 @@ static void test_taken_over(void **state) {
     snprintf(line, sizeof line, "--listen 127.0.0.1:%d", port);
     p.b = pair_join(&p, 1, line);
     host_await(&p.a, "a host that can take over has come from");
-    snprintf(line, sizeof line,
-             "train configs/tiny.yaml -n 2 -o @/taken --join 127.0.0.1:%d,127.0.0.1:%d %s %s",
-             p.port, port, SETTINGS, BITS);
-    host c = host_start(line);
+    host c =
+        host_start("train configs/tiny.yaml -n 2 -o @/taken --join 127.0.0.1:%d,127.0.0.1:%d %s %s",
+                   p.port, port, SETTINGS, BITS);
     host_await(&p.a, "worker 3 has come from");
     await_step("taken", 30, &p.a);
     host_kill(&p.a);
