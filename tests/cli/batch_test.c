@@ -109,11 +109,10 @@ static void test_jobs(void **state) {
                 {"alone", "-n 1 --jobs 3"}};
     for (size_t i = 0; i < sizeof sets / sizeof *sets; i++) {
         if (!runs_case((int)i, 2)) continue;
-        char line[256], *output = NULL;
-        snprintf(line, sizeof line,
-                 "batch @/run --at 20 --branch 1,2,4 --tokens 10240 -o @/%s %s --json",
-                 sets[i].name, sets[i].more);
-        assert_int_equal(run_program(line, &output), 0);
+        char line[256];
+        char *output =
+            output_of("batch @/run --at 20 --branch 1,2,4 --tokens 10240 -o @/%s %s --json",
+                      sets[i].name, sets[i].more);
         char name[64];
         snprintf(name, sizeof name, "%s.json", sets[i].name);
         write_file(name, strchr(output, '{'), strlen(strchr(output, '{')));
@@ -207,15 +206,14 @@ static void test_times(void **state) {
 /* The table is the same when it is repeated, with another number of workers, from what is there. */
 static void test_steps_to(void **state) {
     (void)state;
-    char *first = NULL, *second = NULL, *third = NULL, *side = NULL;
-    assert_int_equal(run_program(STEPS_TO "-n 2 -o @/steps --json", &first), 0);
+    char *first = output_of(STEPS_TO "-n 2 -o @/steps --json");
     assert_output_has(first, "diverged");
     assert_output_has(first, "\"regime\": \"perfect scaling\"");
-    assert_int_equal(run_program(STEPS_TO "-n 1 -o @/steps --json", &second), 0);
-    assert_int_equal(run_program(STEPS_TO "-n 1 -o @/again --json", &third), 0);
+    char *second = output_of(STEPS_TO "-n 1 -o @/steps --json");
+    char *third = output_of(STEPS_TO "-n 1 -o @/again --json");
     assert_string_equal(strchr(first, '{'), strchr(second, '{'));
     assert_string_equal(strchr(first, '{'), strchr(third, '{'));
-    assert_int_equal(run_program(STEPS_TO "-n 3 --jobs 2 -o @/side-by-side --json", &side), 0);
+    char *side = output_of(STEPS_TO "-n 3 --jobs 2 -o @/side-by-side --json");
     assert_output_has(side, "diverged");
     assert_string_equal(strchr(first, '{'), strchr(side, '{'));
     free(first);
@@ -234,11 +232,8 @@ static void test_steps_to(void **state) {
 /* A handful of steps: the first rung has one, and what no step comes to is a dash. */
 static void test_few_steps(void **state) {
     (void)state;
-    char *output = NULL;
-    assert_int_equal(run_program("batch configs/tiny.yaml --steps-to 1 --batches 8,64 --rates 1,2 "
-                                 "--samples 20 -n 1 -o @/few --set optim.warmup=auto",
-                                 &output),
-                     0);
+    char *output = output_of("batch configs/tiny.yaml --steps-to 1 --batches 8,64 --rates 1,2 "
+                             "--samples 20 -n 1 -o @/few --set optim.warmup=auto");
     assert_output_has(output, "batch 8: target not reached in 3 steps");
     assert_output_has(output, "batch 64: target not reached in 1 steps");
     assert_null(strstr(output, "nan"));

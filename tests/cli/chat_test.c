@@ -256,14 +256,13 @@ static void test_forms(void **state) {
 static void test_before(void **state) {
     (void)state;
     write_model();
-    char *output = NULL;
     expect(TUNE "-n 1 -o @/short --set model.context=22", 0, NULL);
-    assert_int_equal(run_program("eval @/short --chat @/chats.jsonl --before", &output), 0);
+    char *output = output_of("eval @/short --chat @/chats.jsonl --before");
     assert_int_equal(count_of(output, "longer than model.context 22: "), 2);
     free(output);
     write_text("some.txt", "the text is longer than one context of twenty-two tokens, by far\n");
     expect("eval @/short --data @/some.txt --before", 0, "some.txt: 44 of ");
-    assert_int_equal(run_program("eval @/short --data @/some.txt --before", &output), 0);
+    output = output_of("eval @/short --data @/some.txt --before");
     assert_int_equal(count_of(output, "warning"), 0);
     free(output);
     expect("eval @/short @/a --data @/some.txt --set data.template=@/chat.jinja", 0,
@@ -424,10 +423,8 @@ static void test_unread(void **state) {
     char *two = ls_format("%s%s", line, line), *output = NULL;
     write_text("ids.jsonl", two);
     write_text("ids2.jsonl", two);
-    assert_int_equal(run_program(TUNE "-n 1 -o @/ids --set data.path=@/ids.jsonl "
-                                      "--set data.val_path=@/ids2.jsonl",
-                                 &output),
-                     0);
+    output = output_of(TUNE "-n 1 -o @/ids --set data.path=@/ids.jsonl "
+                            "--set data.val_path=@/ids2.jsonl");
     assert_int_equal(count_of(output, "ids.jsonl: this key is not read: \"id\""), 1);
     assert_int_equal(count_of(output, "not read"), 1);
     free(two), free(output);

@@ -43,9 +43,8 @@ static void test_run(void **state) {
     expect("eval @/run/checkpoints/step-50 --data README.md", 0, "bits/byte");
     /* the resolved config is itself a valid config */
     expect("train @/run/config.yaml -n 3 -o @/again", 0, NULL);
-    char *a = NULL, *b = NULL;
-    assert_int_equal(run_program("ckpt hash @/run", &a), 0);
-    assert_int_equal(run_program("ckpt hash @/again", &b), 0);
+    char *a = output_of("ckpt hash @/run");
+    char *b = output_of("ckpt hash @/again");
     assert_string_equal(a, b);
     assert_int_equal(strncmp(a, "weights ", 8), 0);
     assert_non_null(strstr(a, "\noptimizer "));
@@ -57,12 +56,9 @@ static void test_run(void **state) {
  * optim.ema. */
 static void test_average(void **state) {
     (void)state;
-    char *trained = NULL, *eval = NULL;
-    assert_int_equal(run_program("train configs/tiny.yaml -n 2 -o @/ema --set optim.ema=0.9 --set "
-                                 "train.eval_weights=ema",
-                                 &trained),
-                     0);
-    assert_int_equal(run_program("eval @/ema --ema", &eval), 0);
+    char *trained = output_of("train configs/tiny.yaml -n 2 -o @/ema --set optim.ema=0.9 --set "
+                              "train.eval_weights=ema");
+    char *eval = output_of("eval @/ema --ema");
     const char *loss = strstr(eval, "average  loss "), *said = strstr(trained, "validation loss ");
     assert_true(loss && said);
     assert_non_null(strstr(trained, "waited for data: "));
@@ -114,13 +110,12 @@ static void test_crowd(void **state) {
 
 static void test_generate(void **state) {
     (void)state;
-    char *a = NULL, *b = NULL, *c = NULL;
     static const char line[] = "generate @/run --prompt License --tokens 60 --seed 7 --top-k 40";
-    assert_int_equal(run_program(line, &a), 0);
-    assert_int_equal(run_program(line, &b), 0);
+    char *a = output_of("%s", line);
+    char *b = output_of("%s", line);
     assert_string_equal(a, b);
     assert_int_equal(strncmp(a, "License", 7), 0);
-    assert_int_equal(run_program("generate @/run --prompt License --tokens 60 --seed 8", &c), 0);
+    char *c = output_of("generate @/run --prompt License --tokens 60 --seed 8");
     assert_string_not_equal(a, c);
     free(a);
     free(b);
@@ -133,21 +128,21 @@ static void test_generate(void **state) {
 /* A text ends before a stop, and only there; a penalty changes what is drawn. */
 static void test_stop(void **state) {
     static const char how[] = "generate @/run --prompt Li --tokens 60 --seed 7 --top-k 40";
-    char *whole = NULL, *part = NULL, *json = NULL;
+    char *json = NULL;
     (void)state;
-    assert_int_equal(run_program(how, &whole), 0);
+    char *whole = output_of("%s", how);
     size_t at = 12;
     while (!isalnum((unsigned char)whole[at]) || strchr(whole + 2, whole[at]) < whole + at) at++;
     char *line = ls_format("%s --stop %c --stop zzzz", how, whole[at]);
     char *as_json = ls_format("%s --json", line);
-    assert_int_equal(run_program(line, &part), 0);
+    char *part = output_of("%s", line);
     assert_int_equal(strlen(part), at + 1); /* and a line end */
     assert_int_equal(strncmp(part, whole, at), 0);
-    assert_int_equal(run_program(as_json, &json), 0);
+    json = output_of("%s", as_json);
     assert_non_null(strstr(json, "\"end\": \"stop\""));
     free(part), free(json), free(as_json), free(line);
     line = ls_format("%s --repetition-penalty 3 --min-p 0.001", how);
-    assert_int_equal(run_program(line, &part), 0);
+    part = output_of("%s", line);
     assert_string_not_equal(part, whole);
     free(part), free(line), free(whole);
     expect("generate @/run --stop= --prompt a", 2, "--stop: the text is empty");
@@ -159,18 +154,14 @@ static void test_stop(void **state) {
 static void test_prompts(void **state) {
     static const char prompts[] = "License\n\nThe \xc3\xa4\nYou";
     static const char how[] = "--tokens 9 --seed 7 --top-p 0.6";
-    char *one = NULL, *all = NULL, *json = NULL, line[256];
     (void)state;
     write_file("prompts", prompts, sizeof prompts - 1);
-    snprintf(line, sizeof line, "generate @/run --prompt License %s", how);
-    assert_int_equal(run_program(line, &one), 0);
-    snprintf(line, sizeof line, "generate @/run --prompts @/prompts %s", how);
-    assert_int_equal(run_program(line, &all), 0);
+    char *one = output_of("generate @/run --prompt License %s", how);
+    char *all = output_of("generate @/run --prompts @/prompts %s", how);
     assert_int_equal(strncmp(all, one, strlen(one)), 0);
     assert_non_null(strstr(all, "\n\nThe \xc3\xa4"));
     assert_non_null(strstr(all, "\n\nYou"));
-    snprintf(line, sizeof line, "generate @/run --prompts @/prompts %s --json", how);
-    assert_int_equal(run_program(line, &json), 0);
+    char *json = output_of("generate @/run --prompts @/prompts %s --json", how);
     int lines = 0;
     for (char *at = json, *end; *at; at = end + 1, lines++) {
         ls_json *j = NULL;
@@ -208,8 +199,7 @@ static void test_plan(void **state) {
            "22464 parameters; 1 worker, 1 virtual worker, 1 bucket, ");
     expect("plan configs/tiny.yaml -n 3", 0, "memory of a worker, MB");
     expect("plan configs/tiny.yaml -n 3", 0, "copy for checkpoints          0.283  of a host");
-    char *output = NULL;
-    assert_int_equal(run_program("plan configs/tiny.yaml -n 3 -w 1", &output), 0);
+    char *output = output_of("plan configs/tiny.yaml -n 3 -w 1");
     assert_null(strstr(output, " w0 "));
     assert_non_null(strstr(output, " w1 "));
     free(output);
@@ -246,8 +236,7 @@ static int count_rates(const char *output, const char *key, const char *rate) {
  * for convolutions and codecs. */
 static void test_bench_kernels(void **state) {
     (void)state;
-    char *output = NULL;
-    assert_int_equal(run_program("bench kernels --rows 5 --rounds 1 --json", &output), 0);
+    char *output = output_of("bench kernels --rows 5 --rounds 1 --json");
     assert_int_equal(count_rates(output, "\"product\": ", "\"lockstep_gflops\": "), 5 * 3);
     assert_int_equal(count_rates(output, "\"pass\": ", "\"gb_per_s\": "), 10);
     free(output);
@@ -265,7 +254,6 @@ static void test_bench_kernels(void **state) {
         {"--vs openblas --dtype bf16", "openblas has no products in bf16"},
         {"--rows 8,x", "is not a list like 256,1024"}};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
-        char line[512];
         shellf("! %s %s 2>%s/said && grep -q \"%s\" %s/said", BENCH_KERNELS, bad[i][0], folder,
                bad[i][1], folder);
     }

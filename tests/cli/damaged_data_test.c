@@ -61,9 +61,7 @@ static const struct {
 /* However often a run opens the data, also in its workers, each of the first damaged records [n] is
  * logged once. */
 static void assert_one_note(const char *more, int n) {
-    char line[512], *output = NULL;
-    snprintf(line, sizeof line, "train @/c.yaml -o @/noted -n 3 --set data.cache=@/cache %s", more);
-    assert_int_equal(run_program(line, &output), 0);
+    char *output = output_of("train @/c.yaml -o @/noted -n 3 --set data.cache=@/cache %s", more);
     assert_int_equal(count_of(output, "skipped: /"), n);
     free(output);
     shell_of_run("noted", "rm -r $r");
@@ -111,7 +109,7 @@ static void test_skipped_images(void **state) {
                                          "eval @/one --set data.damaged=skip",
                                          "predict @/one @/badtree --set data.damaged=skip"};
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
-        assert_int_equal(run_program(others[i], &output), 0);
+        output = output_of("%s", others[i]);
         assert_int_equal(count_of(output, says), 1);
         free(output);
     }

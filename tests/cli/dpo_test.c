@@ -143,8 +143,7 @@ static void test_eval_of_a_file(void **state) {
 static void test_shown(void **state) {
     (void)state;
     write_model();
-    char *output = NULL;
-    assert_int_equal(run_program(TUNE LORA "-n 1 -o @/shown --set log.every=1", &output), 0);
+    char *output = output_of(TUNE LORA "-n 1 -o @/shown --set log.every=1");
     assert_output_has(output, "    chosen:\n    <user>0?;<assistant>\xe2\x9f\xa6"
                               "y;\xe2\x9f\xa7\n    rejected:\n    <user>0?;<assistant>\xe2\x9f\xa6"
                               "n;\xe2\x9f\xa7\n");

@@ -46,8 +46,7 @@ static void expect_file(const char *name, const char *want) {
 /* The greedy text of a model, without the tokens that stand for rows which no token has. */
 static char *text_of(const char *model) {
     char *line = ls_format("generate %s --prompt beer --tokens 20 --temperature 0", model);
-    char *output = NULL;
-    assert_int_equal(run_program(line, &output), 0);
+    char *output = output_of("%s", line);
     free(line);
     for (char *pad; (pad = strstr(output, "[PAD"));)
         memmove(pad, strchr(pad, ']') + 1, strlen(strchr(pad, ']')));

@@ -12,12 +12,6 @@ static int make_files(void **state) {
     return 0;
 }
 
-static char *output_of(const char *line) {
-    char *output = NULL;
-    assert_int_equal(run_program(line, &output), 0);
-    return output;
-}
-
 static int count(const char *text, const char *what) {
     int n = 0;
     for (const char *at = text; (at = strstr(at, what)); at++) n++;
@@ -81,9 +75,7 @@ static void test_answers(void **state) {
     free(text);
     static const char *const crews[] = {"--set sync.mode=ssp", "--set sync.mode=async"};
     for (int i = 0; i < 2; i++) {
-        char line[128];
-        snprintf(line, sizeof line, "plan configs/tiny.yaml -n 2 %s", crews[i]);
-        text = output_of(line);
+        text = output_of("plan configs/tiny.yaml -n 2 %s", crews[i]);
         assert_non_null(strstr(text, "; 2 need "));
         assert_non_null(strstr(text, "\nstep   about "));
         free(text);
@@ -96,13 +88,12 @@ static void test_servers(void **state) {
     (void)state;
     static const char PLAN[] = "plan configs/tiny.yaml -n 2 --set sync.mode=async --machine "
                                "@/round.yaml";
-    char line[256], *text = output_of(PLAN);
+    char *text = output_of("%s", PLAN);
     assert_non_null(strstr(text, "predicted gradient "));
     assert_non_null(strstr(text, "s  from one to the next, with 2 workers"));
     assert_null(strstr(text, "predicted transfer "));
     free(text);
-    snprintf(line, sizeof line, "%s --link 0.01Gb/s,5us --json", PLAN);
-    text = output_of(line);
+    text = output_of("%s --link 0.01Gb/s,5us --json", PLAN);
     const char *step = strstr(text, "\"step_s\": "), *link = strstr(text, "\"link_s\": ");
     assert_true(step && link);
     double step_s = strtod(step + 10, NULL), link_s = strtod(link + 10, NULL);

@@ -7,7 +7,7 @@
 #include "weights/small_text.h"
 
 /* Returns the command's standard output, without messages. */
-static char *output_of(const char *line, int code) {
+static char *stdout_of(const char *line, int code) {
     char *argv[MAX_ARGS], text[4096], *output = NULL;
     int ends[2];
     split_line(line, argv, text, sizeof text);
@@ -59,7 +59,7 @@ static void has_fields(const ls_json *o, const char *fields) {
 /* Checks that each line is an object with these fields; returns their number. The last is *last_p,
  * if it is not NULL. */
 static int lines_have(const char *line, int code, const char *fields, ls_json **last_p) {
-    char *output = output_of(line, code);
+    char *output = stdout_of(line, code);
     int n = 0;
     for (char *at = output, *end; *at; at = end + 1, n++) {
         ls_json *j = NULL;

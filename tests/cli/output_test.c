@@ -134,8 +134,7 @@ static void test_generated(void **state) {
     (void)state;
     static const char line[] = "generate @/run --tokens 0 --prompt "
                                "\x1b[31m\xc2\x9b\xc3\xa9\xe2\x80\xae\tend";
-    char *output = NULL;
-    assert_int_equal(run_program(line, &output), 0);
+    char *output = output_of("%s", line);
     assert_string_equal(output, "\x1b[31m\xc2\x9b\xc3\xa9\xe2\x80\xae\tend\n");
     free(output);
     output = run_on_terminal(line);
@@ -185,14 +184,14 @@ static void test_help_width(void **state) {
                                          "check",  "help",   "weights",      "tokens",  "import",
                                          "export", "replay", "compare",      "report",  "batch",
                                          "tune",   "config", "config optim", "predict", "status"};
-    char line[64], *all = NULL;
+    char line[64];
     expect_narrow("help");
     for (size_t i = 0; i < sizeof topics / sizeof *topics; i++) {
         snprintf(line, sizeof line, "help %s", topics[i]);
         expect_narrow(line);
     }
     /* no command is left out above */
-    assert_int_equal(run_program("help", &all), 0);
+    char *all = output_of("help");
     int ncommands = 0, used = 0;
     char name[32];
     for (const char *at = strstr(all, "commands:\n") + 10; *at == ' '; at = strchr(at, '\n') + 1)
@@ -235,8 +234,7 @@ static void test_table_width(void **state) {
 
 static void test_help_config(void **state) {
     (void)state;
-    char *output = NULL;
-    assert_int_equal(run_program("help config optim", &output), 0);
+    char *output = output_of("help config optim");
     static const char first[] = "  optim.optimizer = \"adamw\" (adamw, adam, sgd, lion, adagrad, "
                                 "schedule-free,\n      lars, lamb, adafactor, muon, soap, "
                                 "onebit_adam, onebit_lamb,\n      rowwise_adagrad)\n      the "

@@ -100,13 +100,6 @@ static double reference(const weights *w, int i) {
     return 1 / (1 + exp(y[1] - y[0]));
 }
 
-static char *output_of(const char *line) {
-    char *output = NULL;
-    int code = run_program(line, &output);
-    if (code) fail_msg("lockstep %s: exit code %d: %s", line, code, output);
-    return output;
-}
-
 /* ---- tests ---- */
 
 static void test_classes(void **state) {
@@ -137,10 +130,9 @@ static void test_classes(void **state) {
  * without. */
 static void test_same(void **state) {
     (void)state;
-    char *one = output_of("predict @/run @/new.csv --json"), line[256];
+    char *one = output_of("predict @/run @/new.csv --json");
     for (int n = 2; n <= 5; n += n == 2 ? 1 : 2) {
-        snprintf(line, sizeof line, "predict @/run @/new.csv --json -n %d", n);
-        char *other = output_of(line);
+        char *other = output_of("predict @/run @/new.csv --json -n %d", n);
         assert_string_equal(one, other);
         free(other);
     }
@@ -222,7 +214,7 @@ static void test_lacking(void **state) {
         "b,a,colour,kind\n0.1,0.1,red,\n0.2,0.2,red,other\n0.3,0.3,blue,below\n";
     write_file("empty.csv", empty, strlen(empty));
     for (int i = 0; i < 2; i++) {
-        a = output_of(i ? "predict @/chosen @/empty.csv" : "predict @/run @/empty.csv");
+        a = output_of("predict @/%s @/empty.csv", i ? "chosen" : "run");
         assert_int_equal(count_of(a, "\n"), 4);
         free(a);
     }

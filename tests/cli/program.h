@@ -129,6 +129,19 @@ static inline void expect(const char *line, int code, const char *says) {
     free(output);
 }
 
+/* The output of the program with a line that is formatted, which must succeed; free() it. */
+static inline __attribute__((format(printf, 1, 2))) char *output_of(const char *fmt, ...) {
+    char *line = NULL, *output = NULL;
+    va_list args;
+    va_start(args, fmt);
+    assert_true(vasprintf(&line, fmt, args) >= 0);
+    va_end(args);
+    int code = run_program(line, &output);
+    if (code != 0) fail_msg("lockstep %s\nexit code %d; output:\n%s", line, code, output);
+    free(line);
+    return output;
+}
+
 /* expect() with a line that is formatted. */
 static inline __attribute__((format(printf, 3, 4))) void expectf(int code, const char *says,
                                                                  const char *fmt, ...) {

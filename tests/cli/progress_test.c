@@ -23,9 +23,7 @@ static void check_values(const char *output) {
 
 static void test_pipe(void **state) {
     (void)state;
-    char line[512], *output = NULL;
-    snprintf(line, sizeof line, TRAIN, "pipe");
-    assert_int_equal(run_program(line, &output), 0);
+    char *output = output_of(TRAIN, "pipe");
     check_values(output);
     for (int step = 1; step <= 60; step++) { /* whole lines */
         char says[64];

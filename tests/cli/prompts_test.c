@@ -46,7 +46,7 @@ static void writes_samples_of(const char *run, const char *options) {
     size_t n = 0;
     char *line = ls_format("generate @/%s --prompts @/all --tokens 9 --json %s", run, options);
     char *path = ls_format("%s/samples.jsonl", run), *samples = read_file(path, &n), *output = NULL;
-    assert_int_equal(run_program(line, &output), 0);
+    output = output_of("%s", line);
     char *last = strstr(samples, "{\"step\": 20, ");
     assert_non_null(last);
     assert_int_equal(count_of(samples, "{\"step\": "), 16);
@@ -217,9 +217,8 @@ static void test_refused(void **state) {
 }
 
 static bool plan_has(const char *options, const char *text) {
-    char *output = NULL;
     char *line = ls_format("plan configs/tiny.yaml -n 1 --set train.micro_batch=1 %s", options);
-    assert_int_equal(run_program(line, &output), 0);
+    char *output = output_of("%s", line);
     bool has = strstr(output, text) != NULL;
     free(line), free(output);
     return has;

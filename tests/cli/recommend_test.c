@@ -248,8 +248,8 @@ static double score_of(const weights *w, int u, int v) {
 static void test_recommended(void **state) {
     (void)state;
     weights w = open_weights("alone", false);
-    char *output = NULL, user[16], item[16];
-    assert_int_equal(run_program("predict @/alone --top 5 -n 2", &output), 0);
+    char user[16], item[16];
+    char *output = output_of("predict @/alone --top 5 -n 2");
     char *line = strtok(output, "\n");
     assert_string_equal(line, "user,rank,item,score");
     double before = 0;
@@ -273,12 +273,10 @@ static void test_recommended(void **state) {
  * an unknown id get none. lines: the number of lines of the output. */
 static void check_pairs(const char *run, const char *name, bool rates, int lines) {
     weights w = open_weights(run, rates);
-    char *output = NULL;
-    char user[16], item[16], command[256], want[64];
+    char user[16], item[16], want[64];
     expectf(0, "2 of 71 rows have a user or an item that the training data do not have",
             "predict @/%s @/pairs.csv -n 3 -o @/pairs-of-%s.csv", run, run);
-    snprintf(command, sizeof command, "predict @/%s @/pairs.csv", run);
-    assert_int_equal(run_program(command, &output), 0);
+    char *output = output_of("predict @/%s @/pairs.csv", run);
     char *text = strstr(output, "sample,");
     assert_non_null(text);
     ls_buf file = {0};
@@ -336,9 +334,8 @@ static void test_pairs(void **state) {
 
 static void test_asked(void **state) {
     (void)state;
-    char *some = NULL, *all = NULL;
-    assert_int_equal(run_program("predict @/alone --user u7 --top 200", &some), 0);
-    assert_int_equal(run_program("predict @/alone --user u7 --top 200 --seen", &all), 0);
+    char *some = output_of("predict @/alone --user u7 --top 200");
+    char *all = output_of("predict @/alone --user u7 --top 200 --seen");
     int n = 0, m = 0;
     for (const char *c = some; *c; c++) n += *c == '\n';
     for (const char *c = all; *c; c++) m += *c == '\n';
@@ -355,7 +352,6 @@ static void test_other_files(void **state) {
     (void)state;
     static const char other[] = "i,t,u\n7,100,u1\n4,200,u2\n4,200,new\n";
     static const char rated[] = "t,u,i,r\n9,u1,4,5\n9,u2,8,3\n9,new,8,3\n";
-    char *a = NULL, *b = NULL;
     write_file("other.csv", other, sizeof other - 1);
     write_file("rated.csv", rated, sizeof rated - 1);
     write_file("scaled.yaml", SCALED, sizeof SCALED - 1);
@@ -367,11 +363,11 @@ static void test_other_files(void **state) {
     write_file("some.csv", some, sizeof some - 1);
     expect_line("eval @/scaled --data @/some.csv", 1, "some.csv: 1 of 2 rows have no 'r'");
     expect("predict @/scaled @/some.csv", 0, "sample,clicked\n0,0.");
-    assert_int_equal(run_program("eval @/scaled --data @/ratings.csv --json", &a), 0);
+    char *a = output_of("eval @/scaled --data @/ratings.csv --json");
     assert_output_has(a, "\"samples\": 840");
     expect("eval @/alone --data @/rated.csv", 0, "2 samples of ");
     expect("eval @/alone --data @/other.csv", 1, "other.csv: has no column 'r'");
-    assert_int_equal(run_program("predict @/scaled", &b), 0);
+    char *b = output_of("predict @/scaled");
     expect("ckpt export @/alone --to @/alone.safetensors", 0,
            "alone.safetensors.ids.json: which id");
     assert_true(file_exists("alone.safetensors.ids.json"));
@@ -398,11 +394,8 @@ static void test_same_rows(void **state) {
     write_latest();
     static const char *const runs[] = {"alone", "rated"};
     for (int i = 0; i < 2; i++) {
-        char *own = NULL, *given = NULL, line[256];
-        snprintf(line, sizeof line, "eval @/%s --json", runs[i]);
-        assert_int_equal(run_program(line, &own), 0);
-        snprintf(line, sizeof line, "eval @/%s --data @/latest.csv --json", runs[i]);
-        assert_int_equal(run_program(line, &given), 0);
+        char *own = output_of("eval @/%s --json", runs[i]);
+        char *given = output_of("eval @/%s --data @/latest.csv --json", runs[i]);
         const char *a = strstr(own, "\"samples\": 60,"), *b = strstr(given, "\"samples\": 60,");
         assert_non_null(a);
         assert_non_null(b);

@@ -15,9 +15,8 @@ static double number(const char *line, const char *key) {
 
 /* One worker is measured here on any machine, 64 workers are simulated. */
 static void test_json(void **state) {
-    char *output = NULL;
     (void)state;
-    assert_int_equal(run_program(REPORT "-n 1,4,16 --json", &output), 0);
+    char *output = output_of(REPORT "-n 1,4,16 --json");
     const char *weak = strstr(output, "{\"scaling\": \"weak\"");
     const char *strong = strstr(output, "{\"scaling\": \"strong\"");
     assert_true(weak && strong && weak < strong);
@@ -48,18 +47,17 @@ static void test_table(void **state) {
 
 /* A number of workers that one way does not allow is a line; the rest is reported. */
 static void test_possible(void **state) {
-    char *output = NULL;
     (void)state;
     expect(REPORT "-n 16,64,512 --svg @/possible.svg", 0,
            "64 not possible: strong scaling: train.batch 16 can't be divided");
     frame_check_file(folder, "possible.svg");
-    assert_int_equal(run_program(REPORT "-n 64,512 --json", &output), 0); /* no strong scaling */
+    char *output = output_of(REPORT "-n 64,512 --json"); /* no strong scaling */
     assert_non_null(strstr(output, "{\"workers\": 512, \"batch\": 1024, \"measured\": null, "));
     assert_non_null(strstr(output, "{\"workers\": 512, \"batch\": null, \"measured\": null, "
                                    "\"simulated\": null, \"reason\": \"strong scaling: "));
     free(output);
     /* the first that is possible is what others are compared to */
-    assert_int_equal(run_program(REPORT "-n 3,16 --set parallel.mesh.pipe=2 --json", &output), 0);
+    output = output_of(REPORT "-n 3,16 --set parallel.mesh.pipe=2 --json");
     const char *at = strstr(output, "{\"workers\": 16");
     assert_non_null(strstr(output, "{\"workers\": 3, \"batch\": null"));
     assert_true(at && number(at, "\"efficiency\": ") == 1);
@@ -83,7 +81,6 @@ static void write_priced(const char *name, const char *prices) {
 
 /* What a run cost is the sum of its lines. */
 static void test_cost(void **state) {
-    char *output = NULL;
     (void)state;
     write_priced("priced.yaml", PRICES);
     expect("train configs/tiny.yaml -o @/run -n 2 --set train.steps=6", 0, NULL);
@@ -91,7 +88,7 @@ static void test_cost(void **state) {
                                 "{\"step\": 2, \"loss\": 1.0, \"seconds\": 0.25, \"workers\": 4}\n"
                                 "{\"step\": 2, \"val_loss\": 1.0}\n";
     write_file("run/metrics.jsonl", lines, sizeof lines - 1);
-    assert_int_equal(run_program("report --cost @/run --machine @/priced.yaml --json", &output), 0);
+    char *output = output_of("report --cost @/run --machine @/priced.yaml --json");
     /* 0.5 s x 2 + 0.25 s x 4 = 2 s of a worker */
     assert_true(number(output, "\"money\": ") > 1999.99 && number(output, "\"money\": ") < 2000.01);
     assert_true(number(output, "\"kwh\": ") > 0.00199 && number(output, "\"kwh\": ") < 0.00201);
@@ -108,19 +105,17 @@ static void test_cost(void **state) {
 
 /* On the simulated machine one worker is the cheapest, and 8 are the fastest. */
 static void test_budget(void **state) {
-    char *output = NULL;
     (void)state;
     write_priced("priced.yaml", PRICES);
     expect(PLAN "-n 2", 0, " CHF, ");
     expect(PLAN "-n 2", 0, "predicted for 50 steps: ");
-    assert_int_equal(run_program(PLAN "--budget 1e9 --json", &output), 0);
+    char *output = output_of(PLAN "--budget 1e9 --json");
     const char *one = strstr(output, "\"workers\": 1,"), *best = strstr(output, "\"best\": true");
     assert_true(one && best && strstr(output, "\"workers\": 8,") < best);
     double cheap = number(output, "\"money\": "); /* of the first line: one worker */
     free(output);
     char line[160], all[128];
-    snprintf(line, sizeof line, PLAN "--budget %.9g --json", cheap * 1.0001);
-    assert_int_equal(run_program(line, &output), 0);
+    output = output_of(PLAN "--budget %.9g --json", cheap * 1.0001);
     best = strstr(output, "\"best\": true");
     assert_true(best && best < strchr(output, '\n')); /* one worker, the cheapest, alone fits */
     free(output);
@@ -151,14 +146,13 @@ static void test_prices(void **state) {
 
 /* Runs that are there already are not trained again; the report is that of their lines. */
 static void test_seeds(void **state) {
-    char *output = NULL, *again = NULL;
     (void)state;
-    assert_int_equal(run_program(SEEDS "val_loss<=5.6 --json", &output), 0);
+    char *output = output_of(SEEDS "val_loss<=5.6 --json");
     assert_non_null(strstr(output, "{\"seed\": 1, \"reached\": true, \"steps\": "));
     const char *all = strstr(output, "{\"target\": \"val_loss<=5.6\", \"seeds\": 3, ");
     assert_non_null(all);
     assert_true(number(all, "\"steps\": ") >= 2 && number(all, "\"steps\": ") <= 8);
-    assert_int_equal(run_program(SEEDS "val_loss<=5.6 --json", &again), 0);
+    char *again = output_of(SEEDS "val_loss<=5.6 --json");
     assert_string_equal(strstr(again, "{\"seed\": 1"), strstr(output, "{\"seed\": 1"));
     free(output);
     free(again);
@@ -189,7 +183,7 @@ static void copy_seed(const char *output, int seed, char text[128]) {
 /* Killed in the middle of a training, it goes on there, with the same result and whole logs. */
 static void test_seeds_killed(void **state) {
     (void)state;
-    char *output = NULL, *whole = NULL, a[128], b[128], line[256];
+    char a[128], b[128], line[256];
     shell_of_run("killed", "mkdir killed");
     pace("killed/seed-2", 6);
     program p = program_start(KILLED("killed", "logs"), 0);
@@ -199,8 +193,8 @@ static void test_seeds_killed(void **state) {
     close(p.out);
     assert_int_equal(waitpid(p.pid, NULL, 0), p.pid);
     let_go("killed/seed-2");
-    assert_int_equal(run_program(KILLED("killed", "logs"), &output), 0);
-    assert_int_equal(run_program(KILLED("whole", "others"), &whole), 0);
+    char *output = output_of(KILLED("killed", "logs"));
+    char *whole = output_of(KILLED("whole", "others"));
     for (int seed = 1; seed <= 3; seed++) {
         copy_seed(output, seed, a);
         copy_seed(whole, seed, b);

@@ -94,14 +94,13 @@ static void test_other_field(void **state) {
 static void test_results(void **state) {
     (void)state;
     int64_t rows = 0;
-    char *output = NULL;
-    assert_int_equal(run_program(RUN "-n 2 -o @/two", &output), 0);
+    char *output = output_of(RUN "-n 2 -o @/two");
     assert_output_has(output, "accuracy 0.");
     assert_output_has(output, ", of 36 samples\n");
     assert_output_has(output, "confusion matrix: ");
     assert_output_has(output, "the worst mistakes: ");
     free(output);
-    assert_int_equal(run_program(RUN "-n 1 -o @/one", &output), 0);
+    output = output_of(RUN "-n 1 -o @/one");
     free(output);
     static const char *const left[] = {"confusion.svg", "mistakes.svg", "mistakes.csv"};
     for (int i = 0; i < 3; i++) { /* the same for any number of workers */
@@ -143,7 +142,6 @@ static void test_several(void **state) {
         "train: {steps: 5, batch: 6, virtual_workers: 6, micro_batch: 1}\n"
         "optim: {warmup: 0}\n";
     ls_buf lines = {0};
-    char *one = NULL, *two = NULL;
     for (int i = 0; i < 60; i++)
         ls_buf_printf(
             &lines,
@@ -156,8 +154,8 @@ static void test_several(void **state) {
 #define SEVERAL "train @/several.yaml --set data.path=@/several.jsonl --set "
     expect(SEVERAL "parallel.zero=1 -n 1 -o @/s1", 0, ", r2 ");
     expect(SEVERAL "parallel.zero=3 -n 3 -o @/s3", 0, "confusion matrix: ");
-    assert_int_equal(run_program("ckpt hash @/s1", &one), 0);
-    assert_int_equal(run_program("ckpt hash @/s3", &two), 0);
+    char *one = output_of("ckpt hash @/s1");
+    char *two = output_of("ckpt hash @/s3");
     assert_string_equal(one, two);
     free(one);
     free(two);
@@ -172,7 +170,6 @@ static void test_several(void **state) {
 static void test_lists(void **state) {
     (void)state;
     ls_buf lines = {0};
-    char *first = NULL, *again = NULL;
     for (int i = 0; i < 60; i++) {
         ls_buf_printf(&lines, "{\"label\": %d, \"words\": [", i % 2);
         for (int k = 0; k < i % 6; k++) ls_buf_printf(&lines, "%s%d", k ? ", " : "", (i + k) % 9);
@@ -197,8 +194,8 @@ static void test_lists(void **state) {
 #define LISTS(places) "train @/lists" places ".yaml --set data.path=@/lists.jsonl "
     expect(LISTS("31") "-n 1 --set model.input= -o @/l1", 0, "accuracy ");
     expect(LISTS("31") "-n 3 -o @/l3", 0, "accuracy ");
-    assert_int_equal(run_program("ckpt hash @/l1", &first), 0);
-    assert_int_equal(run_program("ckpt hash @/l3", &again), 0);
+    char *first = output_of("ckpt hash @/l1");
+    char *again = output_of("ckpt hash @/l3");
     assert_string_equal(first, again);
     free(first);
     free(again);

@@ -30,8 +30,7 @@ static int make(void **state) {
 
 static void test_print(void **state) {
     (void)state;
-    char *output = NULL;
-    assert_int_equal(run_program("data @/data_batch_1.bin --samples 2", &output), 0);
+    char *output = output_of("data @/data_batch_1.bin --samples 2");
     assert_output_has(output, "format     cifar\n");
     assert_output_has(output, "samples    5 of 3076 bytes\n");
     assert_output_has(output, "field      image: u8 [32, 32, 3], 3072 bytes\n");
@@ -79,10 +78,9 @@ static void test_set(void **state) {
 
 static void test_json(void **state) {
     (void)state;
-    char *output = NULL;
     ls_error e = {0};
     ls_json *j = NULL;
-    assert_int_equal(run_program("data @/data_batch_1.bin --json", &output), 0);
+    char *output = output_of("data @/data_batch_1.bin --json");
     assert_ls_ok(ls_json_parse(output, strlen(output), "output", &j, &e), e);
     static const struct {
         const char *key;
@@ -206,8 +204,7 @@ static void test_decoders(void **state) {
     shellf("mkdir -p %s/set/cat && cp tests/source/chroma420.jpg %s/set/cat", folder, folder);
     expect("data @/set", 0, "\ndecoders   libjpeg-turbo ");
     expect("data @/set --json", 0, "\"decoders\": \"libjpeg-turbo ");
-    char *output = NULL;
-    assert_int_equal(run_program("data @/data_batch_1.bin", &output), 0);
+    char *output = output_of("data @/data_batch_1.bin");
     assert_null(strstr(output, "decoders"));
     free(output);
 }

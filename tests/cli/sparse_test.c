@@ -194,10 +194,7 @@ static void test_rowwise(void **state) {
 
 /* The plan of a step, without what it says of the tables' memory; free() it. */
 static char *plan_of(const char *data, const char *more) {
-    char line[512], *output = NULL;
-    snprintf(line, sizeof line, "plan @/mf.yaml -n 2 --actions --set data.path=@/%s %s", data,
-             more);
-    assert_int_equal(run_program(line, &output), 0);
+    char *output = output_of("plan @/mf.yaml -n 2 --actions --set data.path=@/%s %s", data, more);
     char *tables = strstr(output, "  tables of a host"), *memory = strstr(output, "  memory of");
     assert_true(!tables == !strstr(more, "sparse") && memory);
     *memory = 0;
@@ -234,12 +231,10 @@ static void check_hosts(const char *data, const char *part) {
 
 /* The predicted seconds of communication, on four hosts whose messages take a millisecond. */
 static double predicted(const char *sparse) {
-    char line[512], *output = NULL;
-    snprintf(line, sizeof line,
-             "plan @/mf.yaml -n 4 --set data.path=@/ratings.csv --set model.sparse=%s --json "
-             "--link 10Gb/s,1ms --machine configs/machines/a100.yaml",
-             sparse);
-    assert_int_equal(run_program(line, &output), 0);
+    char *output =
+        output_of("plan @/mf.yaml -n 4 --set data.path=@/ratings.csv --set model.sparse=%s --json "
+                  "--link 10Gb/s,1ms --machine configs/machines/a100.yaml",
+                  sparse);
     const char *at = strstr(output, "\"communication_s\": ");
     assert_non_null(at);
     double seconds = strtod(at + strlen("\"communication_s\": "), NULL);

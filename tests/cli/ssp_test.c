@@ -66,7 +66,7 @@ static void test_workers(void **arg) {
 
 /* One weight w, and samples (1, 3): the gradient is 2 (w - 3). Returns the losses of the steps. */
 static int losses_of(const char *run, const char *more, double *losses, int most) {
-    char line[640], path[256], text[512];
+    char path[256], text[512];
     expectf(0, NULL,
             "train @/line.yaml --set data.path=@/line.csv -n 3 -o @/%s --set sync.mode=ssp %s", run,
             more);

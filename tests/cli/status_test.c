@@ -14,10 +14,8 @@ static void train(const char *run, const char *more, int code) {
 
 /* The object that `status --json` prints for one run; ls_json_free() it. */
 static ls_json *status_of(const char *run) {
-    char line[256], *output = NULL;
     ls_json *j = NULL;
-    snprintf(line, sizeof line, "status @/%s --json", run);
-    assert_int_equal(run_program(line, &output), 0);
+    char *output = output_of("status @/%s --json", run);
     assert_int_equal(count_of(output, "\n"), 1);
     assert_int_equal(ls_json_parse(output, strlen(output), "status", &j, NULL), LS_OK);
     free(output);
@@ -137,10 +135,10 @@ static char *log_of(const char *run) {
 static void test_log(void **state) {
     (void)state;
     static const size_t TIME = sizeof "2026-11-27T01:20:30Z " - 1;
-    char line[512], *first = NULL, *second = NULL;
+    char line[512], *first = NULL;
     snprintf(line, sizeof line, "%s -o @/logged --set log.every=4 --until 5", TRAIN);
     assert_int_equal(run_program(line, &first), 75);
-    assert_int_equal(run_program("train --resume @/logged -n 3", &second), 0);
+    char *second = output_of("train --resume @/logged -n 3");
     char *log = log_of("logged"), *at = log;
     assert_int_equal(count_of(log, "---- started on "), 2);
     assert_int_equal(count_of(log, "/lockstep train --resume "), 2); /* proposed, and done */
@@ -183,10 +181,9 @@ static int last_line(const char *output) { return output[strlen(output) - 1] == 
 /* Checkpoints have configs, too; trees of links and hidden directories are left alone. */
 static void test_list(void **state) {
     (void)state;
-    char *output = NULL;
     shell_of_run("complete", "mkdir -p l/deep/er l/.hidden && cp -r $r l/deep/er/b && cp -r $r l/a "
                              "&& cp -r $r l/.hidden/c && ln -s ../l l/again");
-    assert_int_equal(run_program("status @/l", &output), 0);
+    char *output = output_of("status @/l");
     assert_int_equal(count_of(output, "complete"), 2);
     assert_int_equal(count_of(output, "\n"), 3);
     assert_true(last_line(output) && strstr(output, "/l/a ") < strstr(output, "/l/deep/er/b "));
@@ -198,9 +195,8 @@ static void test_list(void **state) {
 
 static void test_hostile(void **state) {
     (void)state;
-    char *output = NULL;
     shell_of_run("complete", "mkdir h && cp -r $r \"$(printf 'h/\\033[31mred\\nforged')\"");
-    assert_int_equal(run_program("status @/h", &output), 0);
+    char *output = output_of("status @/h");
     assert_null(strchr(output, '\033'));
     assert_int_equal(count_of(output, "\n"), 2);
     assert_output_has(output, "\\x1b[31mred\\nforged");

@@ -154,7 +154,7 @@ static void test_closed(void **state) {
 static void test_reader_stopped(void **state) {
     (void)state;
     enum { MANY = 1500 }; /* lines, more than a pipe has room for */
-    char line[512], some[65536], *output = NULL;
+    char some[65536], *output = NULL;
     pace("stopped", MANY);
     program p = startf(TRAIN, "stopped", MANY + 4,
                        "--set model.layers=1 --set train.batch=8 --set checkpoint.every=1500 "

@@ -458,7 +458,7 @@ static size_t await_line(const program *p, heard *h, size_t from, const char *wh
 /* Stops the run after a step, ends it a few steps later, and compares its bits with those of one
  * that had no slow worker. */
 static void check_slow(program *p, const char *run) {
-    char want[256], got[256], alone[64], line[128], *output = NULL;
+    char want[256], got[256], alone[64], *output = NULL;
     int steps = 0;
     await_view(p, run, 2);
     slow_down(1);
@@ -467,8 +467,7 @@ static void check_slow(program *p, const char *run) {
     const char *stopped = strstr(output, "stopped after step ");
     if (!stopped || sscanf(stopped, "stopped after step %d", &steps) != 1) fail_msg("%s", output);
     free(output);
-    snprintf(line, sizeof line, "ckpt ledger @/%s", run);
-    assert_int_equal(run_program(line, &output), 0);
+    output = output_of("ckpt ledger @/%s", run);
     if (!strstr(output, ": clean: ") || strstr(output, " 0 changes of view"))
         fail_msg("%s", output);
     free(output);

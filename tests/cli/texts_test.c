@@ -39,8 +39,7 @@ static void assert_other(const char *run, const char *other) {
  * resumes; the tokens are made again from them. */
 static void test_directory(void **state) {
     (void)state;
-    char *output = NULL;
-    assert_int_equal(run_program("train @/c.yaml -n 1 -o @/one", &output), 0);
+    char *output = output_of("train @/c.yaml -n 1 -o @/one");
     assert_non_null(strstr(output, "files are read; not read: 1 .png"));
     assert_non_null(strstr(output, "latin.txt: is not UTF-8 at byte 3"));
     assert_non_null(strstr(output, "documents, a token <|endoftext|> behind each; "));
@@ -96,8 +95,7 @@ static void test_one(void **state) {
 
 /* What an evaluation says of the model. */
 static void model_of(const char *line, char model[128]) {
-    char *output = NULL;
-    assert_int_equal(run_program(line, &output), 0);
+    char *output = output_of("%s", line);
     const char *at = strstr(output, "\"model\": {");
     assert_non_null(at);
     snprintf(model, 128, "%.*s", (int)strcspn(at, "}"), at);

@@ -17,10 +17,9 @@ static void test_pieces(void **state) {
 }
 
 static ls_json *json_of(const char *line) {
-    char *output = NULL;
     ls_error e = {0};
     ls_json *j = NULL;
-    assert_int_equal(run_program(line, &output), 0);
+    char *output = output_of("%s", line);
     assert_ls_ok(ls_json_parse(output, strlen(output), "output", &j, &e), e);
     free(output);
     return j;

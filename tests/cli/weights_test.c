@@ -16,9 +16,8 @@ static int make(void **state) {
 
 static void test_gguf(void **state) {
     (void)state;
-    char *output = NULL;
     small_write_gguf(&small_models[0], gguf);
-    assert_int_equal(run_program("weights @/m.gguf", &output), 0);
+    char *output = output_of("weights @/m.gguf");
     assert_output_has(output, "format     GGUF version 3\n");
     assert_output_has(output,
                       "model      llama: 2 layers, width 64, feed-forward 96, 4 heads of 16, ");
@@ -28,7 +27,7 @@ static void test_gguf(void **state) {
     assert_output_has(output, "model.layers.1.self_attn.k_proj.weight          F32   [32, 64]\n");
     assert_null(strstr(output, "general.architecture"));
     free(output);
-    assert_int_equal(run_program("weights @/m.gguf --keys", &output), 0);
+    output = output_of("weights @/m.gguf --keys");
     assert_output_has(output, "general.architecture                     \"llama\"\n");
     assert_output_has(output, "llama.attention.head_count_kv            2\n");
     free(output);
@@ -66,9 +65,8 @@ static void test_keys(void **state) {
 
 static void test_folder(void **state) {
     (void)state;
-    char *output = NULL;
     small_write_folder(&small_models[3], model);
-    assert_int_equal(run_program("weights @/model", &output), 0);
+    char *output = output_of("weights @/model");
     assert_output_has(output, "format     safetensors\n");
     assert_output_has(output, "model      qwen3: 2 layers");
     assert_output_has(output, "untied");
@@ -85,11 +83,10 @@ static void test_folder(void **state) {
 
 static void test_json(void **state) {
     (void)state;
-    char *output = NULL;
     ls_error e = {0};
     ls_json *j = NULL;
     small_write_gguf(&small_models[4], gguf);
-    assert_int_equal(run_program("weights @/m.gguf --json", &output), 0);
+    char *output = output_of("weights @/m.gguf --json");
     assert_ls_ok(ls_json_parse(output, strlen(output), "output", &j, &e), e);
     int64_t n = 0;
     assert_true(ls_json_integer(ls_json_get(j, "parameters"), &n) && n > 60000);
