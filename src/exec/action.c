@@ -379,70 +379,99 @@ static void run_free(ls_exec *x, const ls_action *a) {
 
 /* ---- communication ---- */
 
-/* If this step is interrupted, the mark shows what was summed. */
-static void mark_sum(const ls_exec *x, const ls_action *a) {
+static ls_group *group_of(const ls_exec *x, const ls_action *a) {
     const ls_world *w = x->c.world;
-    bool replicas = a->axis == LS_AXIS_REPLICAS;
-    ls_group *g = replicas ? w->replicas : a->kind == LS_REDUCE_SCATTER ? w->shards : w->group;
-    ls_group_mark_next(g,
-                       ls_store_sum_mark(w->store, x->c.worker, a->bucket, replicas, x->in->step));
+    switch (a->comm.axis) {
+    case LS_AXIS_ALL: return w->group;
+    case LS_AXIS_REPLICAS: return w->replicas;
+    default: return ls_world_sharers(w, &x->c.plan->share, a->bucket);
+    }
 }
 
-/* The owner's sum replaces its shard of its own lowest sum, which no other worker reads. */
-ls_status ls_exec_start_comm(ls_exec *x, const ls_action *a, ls_request **r_p, ls_error *e) {
+/* Sums of virtual workers' gradients; the operands are set by start_sum() and its like. */
+static ls_virtual_sum sum_of(const ls_exec *x, const ls_action *a) {
     const ls_share *sh = &x->c.plan->share;
-    const ls_world *w = x->c.world;
-    if (atomic_load(&x->gives_up)) be_patient(x);
-    if (a->kind == LS_SEND) return ls_exec_start_message(x, a, r_p, e);
-    if (a->bucket == LS_SCALARS) return ls_exec_start_scalars(x, a, r_p, e);
-    size_t first = sh->buckets[a->bucket].first, count = sh->buckets[a->bucket].end - first;
-    ls_range own = ls_share_shard(sh, a->bucket, x->c.worker);
-    const size_t *counts = x->counts + (size_t)a->bucket * (size_t)sh->nshards;
-    size_t stride = sh->floats;
+    bool island = a->comm.axis == LS_AXIS_ISLAND; /* its workers have the same leaves */
     ls_tree_parts parts = sh->buckets[a->bucket].leaves;
-    int V = parts.V, slot = ls_exec_sum_slot(x, a->bucket) + a->slot;
+    size_t first = sh->buckets[a->bucket].first;
     int lowest = ls_share_first_slot(sh, a->bucket, x->c.worker);
-    bool island = a->axis == LS_AXIS_ISLAND;
-    ls_group *shards = island ? w->island : ls_world_sharers(w, sh, a->bucket);
-    if (island) V = sh->island_vws;
-    char *sum = ls_exec_sum_at(x, slot, own.first); /* of the own shard */
-    ls_dtype sums = sh->reduce, params = sh->compute;
-    if (a->kind == LS_EXCHANGE && sh->has_factors)
-        return ls_factors_sum_start(&x->factors, w->group, a->bucket, a->round, r_p, e);
-    if (a->kind == LS_EXCHANGE)
-        return ls_codes_exchange_start(&x->codes, w->group, a->bucket, r_p, e);
-    if (a->kind != LS_ALL_GATHER && x->restarts) mark_sum(x, a);
-    ls_virtual_sum whole = {.V = V,
+    char *sum = ls_exec_sum_at(x, lowest, first);
+    return (ls_virtual_sum){.V = a->comm.V,
                             .first = island ? NULL : sh->ranges,
                             .chunks = island ? 0 : parts.chunks,
                             .context = parts.context,
-                            .in = ls_exec_sum_at(x, lowest, first),
-                            .stride = stride,
-                            .out = ls_exec_sum_at(x, lowest, first),
-                            .dtype = sums,
-                            .count = count};
+                            .in = sum,
+                            .stride = sh->floats,
+                            .out = sum,
+                            .dtype = a->comm.dtype,
+                            .count = a->comm.count};
+}
+
+/* The worker's shard of the sum over all workers, which replaces that of its own lowest sum: no other
+ * worker reads it. */
+static char *own_sum(const ls_exec *x, const ls_action *a, ls_range own) {
+    return ls_exec_sum_at(x, ls_exec_sum_slot(x, a->bucket) + a->slot, own.first);
+}
+
+static const size_t *counts_of(const ls_exec *x, int bucket) {
+    return x->counts + (size_t)bucket * (size_t)x->c.plan->share.nshards;
+}
+
+/* If this step is interrupted, the mark shows what was summed. */
+static void mark_sum(const ls_exec *x, const ls_action *a) {
+    bool second = a->comm.axis == LS_AXIS_REPLICAS;
+    ls_group_mark_next(group_of(x, a), ls_store_sum_mark(x->c.world->store, x->c.worker, a->bucket,
+                                                         second, x->in->step));
+}
+
+static ls_status start_reduction(ls_exec *x, const ls_action *a, ls_request **r_p, ls_error *e) {
+    ls_range own = ls_share_shard(&x->c.plan->share, a->bucket, x->c.worker);
+    ls_group *g = group_of(x, a);
+    if (x->restarts) mark_sum(x, a);
+    if (a->comm.axis == LS_AXIS_REPLICAS) {
+        char *shard = own_sum(x, a, own);
+        return ls_all_reduce_virtual_start(g,
+                                           &(ls_virtual_sum){.V = a->comm.V,
+                                                             .in = shard,
+                                                             .out = shard,
+                                                             .dtype = a->comm.dtype,
+                                                             .count = own.end - own.first},
+                                           r_p, e);
+    }
+    ls_virtual_sum sum = sum_of(x, a);
+    if (a->kind == LS_ALL_REDUCE) return ls_all_reduce_virtual_start(g, &sum, r_p, e);
+    sum.out = own_sum(x, a, own);
+    sum.counts = counts_of(x, a->bucket);
+    return ls_reduce_scatter_virtual_start(g, &sum, r_p, e);
+}
+
+/* Parameters; where replicas adopt the common ones, these are laid beside the state. */
+static ls_status start_gather(ls_exec *x, const ls_action *a, ls_request **r_p, ls_error *e) {
+    const ls_share *sh = &x->c.plan->share;
+    const ls_world *w = x->c.world;
+    ls_range all = ls_share_range(sh, a->bucket), own = ls_share_shard(sh, a->bucket, x->c.worker);
+    const void *from = ls_flat_at(a->comm.dtype, w->params, own.first);
+    void *to = ls_flat_at_mut(a->comm.dtype, w->params, all.first);
+    if (sh->task == LS_TASK_ADOPT && sh->buckets[a->bucket].island == 0) {
+        from = w->flat.of[0] + own.first;
+        to = own_sum(x, a, all);
+    }
+    return ls_all_gather_v_start(group_of(x, a), from, to, counts_of(x, a->bucket), a->comm.dtype,
+                                 r_p, e);
+}
+
+ls_status ls_exec_start_comm(ls_exec *x, const ls_action *a, ls_request **r_p, ls_error *e) {
+    const ls_world *w = x->c.world;
+    if (atomic_load(&x->gives_up)) be_patient(x);
     switch (a->kind) {
-    case LS_REDUCE_SCATTER: /* the virtual workers of the group are a whole subtree */
-        whole.V = V / sh->nreplicas;
-        whole.out = sum;
-        whole.counts = counts;
-        return ls_reduce_scatter_virtual_start(shards, &whole, r_p, e);
-    case LS_ALL_REDUCE:
-        if (a->axis != LS_AXIS_REPLICAS)
-            return ls_all_reduce_virtual_start(a->axis == LS_AXIS_ALL ? w->group : shards, &whole,
-                                               r_p, e);
-        return ls_all_reduce_virtual_start(
-            w->replicas,
-            &(ls_virtual_sum){
-                .V = V, .in = sum, .out = sum, .dtype = sums, .count = own.end - own.first},
-            r_p, e);
-    case LS_ALL_GATHER:
-        if (sh->task == LS_TASK_ADOPT && !island)
-            return ls_all_gather_v_start(shards, w->flat.of[0] + own.first,
-                                         ls_exec_sum_at(x, slot, first), counts, LS_F32, r_p, e);
-        return ls_all_gather_v_start(shards, ls_flat_at(params, w->params, own.first),
-                                     ls_flat_at_mut(params, w->params, first), counts, params, r_p,
-                                     e);
+    case LS_SEND: return ls_exec_start_message(x, a, r_p, e);
+    case LS_REPLICA_NORM: return ls_exec_start_norm(x, a, r_p, e);
+    case LS_DECIDE: return ls_exec_start_decision(x, a, r_p, e);
+    case LS_EXCHANGE: return ls_codes_exchange_start(&x->codes, w->group, a->bucket, r_p, e);
+    case LS_SUM_FACTORS: return ls_factors_sum_start(&x->factors, w->group, a, r_p, e);
+    case LS_REDUCE_SCATTER:
+    case LS_ALL_REDUCE: return start_reduction(x, a, r_p, e);
+    case LS_ALL_GATHER: return start_gather(x, a, r_p, e);
     default:
         return ls_fail(e, LS_EINVAL, "%s is not a communication", ls_action_kind_name(a->kind));
     }
@@ -450,7 +479,8 @@ ls_status ls_exec_start_comm(ls_exec *x, const ls_action *a, ls_request **r_p, l
 
 ls_status ls_exec_finish_comm(ls_exec *x, const ls_action *a, ls_error *e) {
     if (a->kind == LS_SEND) return ls_exec_finish_message(x, a, e);
-    if (a->kind == LS_ALL_REDUCE && a->bucket == LS_SCALARS) ls_exec_finish_scalars(x, a);
+    if (a->kind == LS_REPLICA_NORM) ls_exec_finish_norm(x, a);
+    if (a->kind == LS_DECIDE) ls_exec_finish_decision(x);
     return LS_OK;
 }
 
@@ -485,9 +515,8 @@ static int island_of(const ls_plan *p, const ls_action *a) {
     case LS_BACKWARD:
     case LS_SQUARES:
     case LS_ENCODE: return ls_share_island_of(sh, a->vw);
+    case LS_REPLICA_NORM: return a->island;
     case LS_ALL_REDUCE:
-        if (a->bucket == LS_SCALARS) return a->axis == LS_AXIS_ISLAND ? a->island : 0;
-        return sh->buckets[a->bucket].island;
     case LS_ADD:
     case LS_REDUCE_SCATTER:
     case LS_SEND:
@@ -501,10 +530,11 @@ static int island_of(const ls_plan *p, const ls_action *a) {
 bool ls_exec_runs(const ls_exec *x, const ls_action *a) {
     const ls_plan *p = x->c.plan;
     const ls_share *sh = &p->share;
+    if (x->runs_all) return true;
     if (!ls_plan_runs(p, a, x->in->step)) return false;
     bool mixes = sh->task == LS_TASK_MIX;
     if (!sh->islands || (sh->task != LS_TASK_TRAIN && !mixes)) return true;
-    if (mixes && a->bucket == LS_SCALARS)
+    if (mixes && a->kind == LS_DECIDE)
         return ls_round_islands(x->c.world, sh, x->c.worker, ls_exec_changes(x)) != 0;
     int island = island_of(p, a);
     return !island || x->c.world->ahead[island - 1] < ls_exec_changes(x);

@@ -389,6 +389,7 @@ static ls_status set_up(ls_exec *x, ls_error *e) {
     count_shards(x);
     ls_exec_open_messages(x);
     plan_restart(x);
+    x->runs_all = !sh->compress.on && !sh->islands;
     x->patience = ls_patience_for(x->c.busy, x->c.cores);
     x->arena_nbytes = x->places.nbytes;
     x->work_nbytes = ls_plan_work_nbytes(p);

@@ -67,6 +67,9 @@ struct ls_exec {
     ls_request *request;     /* the communication in flight, if one thread runs all workers */
     unsigned char tokens[2]; /* sent and received by workers that decide a round (round.h) */
 
+    bool
+        runs_all; /* each action runs in each step: nothing is compressed, and there are no islands */
+
     /* for a step that may be interrupted */
     int norm_at;       /* in the compute lane: all gradients are complete here */
     bool restarts;     /* what was computed before an interruption can be used after it */
@@ -141,9 +144,11 @@ void ls_exec_island_samples(const ls_exec *, int island, uint64_t *first_p, uint
 uint64_t ls_exec_island_count(const ls_exec *, int island);
 /* Sums the squares of the worker's shards. */
 ls_status ls_exec_norm(ls_exec *);
-/* The sum of norms and losses over workers, and the result that follows from it. */
-ls_status ls_exec_start_scalars(ls_exec *, const ls_action *, ls_request **r_p, ls_error *);
-void ls_exec_finish_scalars(ls_exec *, const ls_action *);
+/* ReplicaNorm, and Decide: sums over workers, and the result that follows from them. */
+ls_status ls_exec_start_norm(ls_exec *, const ls_action *, ls_request **r_p, ls_error *);
+void ls_exec_finish_norm(ls_exec *, const ls_action *);
+ls_status ls_exec_start_decision(ls_exec *, const ls_action *, ls_request **r_p, ls_error *);
+void ls_exec_finish_decision(ls_exec *);
 
 /* ---- message.c ---- */
 

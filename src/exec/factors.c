@@ -196,19 +196,17 @@ void ls_factors_second(const ls_factors_job *x, const ls_compute *c, int vw) {
 }
 
 /* The sums of the worker's subtrees are in its lowest slots. */
-ls_status ls_factors_sum_start(ls_factors *x, ls_group *g, int bucket, int round, ls_request **r_p,
+ls_status ls_factors_sum_start(ls_factors *x, ls_group *g, const ls_action *a, ls_request **r_p,
                                ls_error *e) {
-    const ls_share *sh = x->share;
-    size_t n = ls_share_round_floats(sh, bucket, round);
-    float *sums = slot_of(x, bucket, round, 0);
+    float *sums = slot_of(x, a->bucket, a->round, 0);
     return ls_all_reduce_virtual_start(g,
-                                       &(ls_virtual_sum){.V = sh->V,
-                                                         .first = sh->ranges,
+                                       &(ls_virtual_sum){.V = a->comm.V,
+                                                         .first = x->share->ranges,
                                                          .in = sums,
-                                                         .stride = n,
+                                                         .stride = a->comm.count,
                                                          .out = sums,
-                                                         .dtype = LS_F32,
-                                                         .count = n},
+                                                         .dtype = a->comm.dtype,
+                                                         .count = a->comm.count},
                                        r_p, e);
 }
 

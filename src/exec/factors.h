@@ -20,7 +20,7 @@
 #include <stdatomic.h>
 
 #include "lockstep/group.h"
-#include "share/share.h"
+#include "plan/plan.h"
 
 typedef struct ls_factors {
     const ls_share *share;
@@ -47,8 +47,8 @@ typedef struct ls_factors_job {
 /* Virtual workers in order; the first one of a worker also takes over the sum before. */
 void ls_factors_first(const ls_factors_job *, const ls_compute *, int vw, const float *grads);
 void ls_factors_second(const ls_factors_job *, const ls_compute *, int vw);
-/* Collective: the sum over all virtual workers of the factors of a round, 0 or 1. */
-ls_status ls_factors_sum_start(ls_factors *, ls_group *, int bucket, int round, ls_request **r_p,
+/* Collective: the sum over all virtual workers of the factors of SumFactors. */
+ls_status ls_factors_sum_start(ls_factors *, ls_group *, const ls_action *, ls_request **r_p,
                                ls_error *);
 /* Writes the worker's part of the sum of gradients, but for what is no parameter, and the errors of
  * its virtual workers. */

@@ -13,7 +13,7 @@
 
 static size_t rows_of(const ls_plan *p, const ls_action *a) {
     const ls_chosen_rows *c = ls_plan_chosen(p, a);
-    return c ? (size_t)a->nbytes / ls_plan_chosen_nbytes(p, c) : 0;
+    return c ? (size_t)a->comm.nbytes / ls_plan_chosen_nbytes(p, c) : 0;
 }
 
 void ls_exec_open_messages(ls_exec *x) {
@@ -63,7 +63,7 @@ static ls_status start_rows(ls_exec *x, const ls_action *a, ls_request **r_p, ls
     const ls_packed_rows rows = packed_of(x, a);
     int scores = ls_plan_scores(p, a);
     const ls_some some = {
-        .buf = rows.rows, .most = (size_t)a->nbytes, .nbytes = &x->lengths[a->buffer]};
+        .buf = rows.rows, .most = (size_t)a->comm.nbytes, .nbytes = &x->lengths[a->buffer]};
     if (x->c.worker != a->worker)
         return ls_recv_some_start(x->c.world->group, &some, a->worker, r_p, e);
     choice c = {.x = x, .of = ls_plan_chosen(p, a)};
@@ -104,7 +104,7 @@ ls_status ls_exec_start_message(ls_exec *x, const ls_action *a, ls_request **r_p
     void *at = message_at(x, a);
     bool params = sh->task == LS_TASK_TRAIN && ls_plan_buffer_of(p, a->buffer).kind == LS_BUF_PARAM;
     bool inside = params && sh->workers[a->worker].holder == sh->workers[a->peer].holder;
-    size_t n = inside && x->c.world->shares_params ? 0 : (size_t)a->nbytes;
+    size_t n = inside && x->c.world->shares_params ? 0 : (size_t)a->comm.nbytes;
     return x->c.worker == a->worker ? ls_send_start(g, at, n, LS_U8, a->peer, r_p, e)
                                     : ls_recv_start(g, at, n, LS_U8, a->worker, r_p, e);
 }

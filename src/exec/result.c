@@ -80,26 +80,23 @@ static bool is_round_apart(const ls_exec *x) {
     return x->c.plan->share.task == LS_TASK_MIX && x->in->apart && x->c.world->store;
 }
 
-/* Norms, losses, and whether a worker gives the step up; of an island, only its norms. In a step
- * apart, the workers of an island sum all of it alone, in a round after those that they mix with
- * are ready. */
-ls_status ls_exec_start_scalars(ls_exec *x, const ls_action *a, ls_request **r_p, ls_error *e) {
-    const ls_share *sh = &x->c.plan->share;
+/* An island's norm: the squares of its blocks. */
+ls_status ls_exec_start_norm(ls_exec *x, const ls_action *a, ls_request **r_p, ls_error *e) {
     const ls_world *w = x->c.world;
-    size_t first = 0, end = sh->nscalars, blocks = sh->segment_floats / LS_BLOCK;
-    w->parts[end - 1] = atomic_load(&x->gives_up);
-    if (a->axis == LS_AXIS_ISLAND) {
-        first = (size_t)a->island * blocks;
-        end = first + blocks;
-    } else if (sh->task != LS_TASK_TRAIN) {
-        first = end - 1;
-    } else if (sh->islands) {
-        first = sh->floats / LS_BLOCK;
-    }
-    bool island = a->axis == LS_AXIS_ISLAND || x->in->apart;
+    size_t first = (size_t)a->island * a->comm.count;
+    return ls_all_reduce_start(w->island, w->parts + first, w->sums + first, a->comm.count, LS_F64,
+                               LS_SUM, r_p, e);
+}
+
+/* Norms, losses, and whether a worker gives the step up: the last doubles. In a step apart, the workers
+ * of an island sum them alone, in a round after those that they mix with are ready. */
+ls_status ls_exec_start_decision(ls_exec *x, const ls_action *a, ls_request **r_p, ls_error *e) {
+    const ls_world *w = x->c.world;
+    size_t n = x->c.plan->share.nscalars, first = n - a->comm.count;
+    w->parts[n - 1] = atomic_load(&x->gives_up);
     if (is_round_apart(x)) LS_TRY(meet(x, e));
-    return ls_all_reduce_start(island ? w->island : w->group, w->parts + first, w->sums + first,
-                               end - first, LS_F64, LS_SUM, r_p, e);
+    return ls_all_reduce_start(x->in->apart ? w->island : w->group, w->parts + first,
+                               w->sums + first, a->comm.count, LS_F64, LS_SUM, r_p, e);
 }
 
 /* ---- a training step ---- */
@@ -138,12 +135,12 @@ static double note_of(const ls_exec *x, int k) {
 }
 
 /* The first worker of an island has the square of its norm for all. */
-static void finish_island(ls_exec *x, const ls_action *a) {
+void ls_exec_finish_norm(ls_exec *x, const ls_action *a) {
     const ls_share *sh = &x->c.plan->share;
     size_t blocks = sh->segment_floats / LS_BLOCK;
     double norm = ls_norm_total(x->c.world->sums + (size_t)a->island * blocks, blocks);
     ls_share_scalars(sh, x->c.world->parts).squares[a->island - 1] =
-        x->c.worker == a->of.from ? norm * norm : 0;
+        x->c.worker == a->comm.of.from ? norm * norm : 0;
 }
 
 /* Samples that an island's loss counts, all or by their weights, for each sample that it has. */
@@ -219,11 +216,7 @@ static bool note_apart(const ls_exec *x) {
     return ls_apart_note(x->c.world, &x->c.plan->share, &s);
 }
 
-void ls_exec_finish_scalars(ls_exec *x, const ls_action *a) {
-    if (a->axis == LS_AXIS_ISLAND) {
-        finish_island(x, a);
-        return;
-    }
+void ls_exec_finish_decision(ls_exec *x) {
     x->knows_norm = true;
     x->gave_up = x->c.world->sums[x->c.plan->share.nscalars - 1] > 0;
     if (x->gave_up) return;

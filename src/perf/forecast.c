@@ -58,7 +58,7 @@ static const char *algorithm_of(const ls_plan *p, const ls_site *site) {
     for (int i = 0; i < p->nactions; i++) {
         const ls_action *a = &p->actions[i];
         bool sums = a->kind == LS_REDUCE_SCATTER || a->kind == LS_ALL_REDUCE;
-        if (sums && (!largest || a->nbytes > largest->nbytes)) largest = a;
+        if (sums && (!largest || a->comm.nbytes > largest->comm.nbytes)) largest = a;
     }
     return largest ? ls_price_algorithm(&pricer, largest) : "none";
 }

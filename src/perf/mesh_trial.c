@@ -160,8 +160,8 @@ static double received_by(const ls_plan *p, int worker, const ls_mesh *m) {
         if (a->kind == LS_SEND)
             sum += a->peer == worker ? ls_plan_sent_nbytes(p, a) : 0;
         else if (a->worker == LS_ALL_WORKERS && ls_action_concerns(a, worker))
-            sum += a->bucket == LS_SCALARS ? 2 * (double)p->share.nbytes.scalars
-                                           : read_of_bucket(p, a, m);
+            sum += a->kind == LS_DECIDE ? 2 * (double)p->share.nbytes.scalars
+                                        : read_of_bucket(p, a, m);
     }
     return sum;
 }
@@ -189,7 +189,7 @@ static double passing_s(const ls_plan *p, const ls_site *site, const ls_mesh *m,
         if (a->kind != LS_SEND || a->peer != rank ||
             ls_plan_buffer_of(p, a->buffer).kind != LS_BUF_PARAM)
             continue;
-        double nbytes = (double)a->nbytes;
+        double nbytes = (double)a->comm.nbytes;
         sum += near * (site->shared ? machine->shared_start_s + nbytes * machine->shared_copy_byte_s
                                     : machine->link.latency_s + nbytes * machine->link.byte_s);
         sum += far * (site->latency_s + nbytes * site->byte_s);

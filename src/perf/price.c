@@ -37,9 +37,6 @@ ls_status ls_pricer_open(const ls_plan *p, const ls_site *s, ls_pricer *p_p, ls_
                            .latency_s = s->latency_s,
                            .byte_s = s->byte_s,
                            .algorithm = s->algorithm};
-    /* A plan without actions has no buckets. */
-    for (int w = 0; sh->nbuckets && w < sh->nworkers; w++)
-        r.nleaves += ls_share_sums(sh, 0, w) * copies;
     *p_p = r;
     return LS_OK;
 }
@@ -221,89 +218,35 @@ static double free_s(const ls_pricer *p, const ls_action *a, int worker) {
 
 /* ---- communication ---- */
 
-static size_t scalars_of(const ls_plan *plan, const ls_action *a) {
-    size_t all = plan->share.nscalars;
-    if (a->axis == LS_AXIS_ISLAND) return plan->share.segment_floats / LS_BLOCK;
-    if (plan->share.task != LS_TASK_TRAIN) return 1;
-    return plan->share.islands ? all - plan->share.floats / LS_BLOCK : all;
-}
-
-/* The collective that the executor calls for the action. */
+/* The collective that the executor calls for the action. Replicas are those of the plan; all other
+ * groups grow with the copies. */
 static ls_fabric_call call_of(const ls_pricer *p, const ls_action *a) {
-    const ls_plan *plan = p->plan;
-    ls_fabric_call c = {.what = LS_FABRIC_SUM_TO_ALL, .nleaves = plan->share.nworkers * p->copies};
-    if (a->bucket == LS_SCALARS) {
-        c.dtype = LS_F64;
-        c.count = scalars_of(plan, a);
-        return c;
-    }
-    if (a->kind == LS_EXCHANGE && plan->share.has_factors) {
-        c.dtype = LS_F32;
-        c.count = ls_share_round_floats(&plan->share, a->bucket, a->round);
-        c.V = plan->share.V;
-        c.nleaves = p->nleaves;
-        return c;
-    }
-    if (a->kind == LS_EXCHANGE) { /* as a gather in which each worker reads as much */
-        c.what = LS_FABRIC_GATHER;
-        c.dtype = LS_U8;
-        c.count = (size_t)(a->nbytes * plan->share.nworkers / (plan->share.nworkers - 1));
-        return c;
-    }
-    if (a->kind == LS_REDUCE_SCATTER) c.what = LS_FABRIC_SUM;
-    if (a->kind == LS_ALL_GATHER) c.what = LS_FABRIC_GATHER;
-    c.dtype = c.what == LS_FABRIC_GATHER ? plan->share.compute : plan->share.reduce;
-    c.count = plan->share.buckets[a->bucket].end - plan->share.buckets[a->bucket].first;
-    if (c.what == LS_FABRIC_GATHER) return c;
-    c.V = plan->share.buckets[a->bucket].leaves.V * p->copies;
-    c.nleaves = p->nleaves;
-    if (a->axis == LS_AXIS_STAGE || plan->share.nchunks > 1) {
-        c.nleaves = 0;
-        for (int w = a->of.from; w < a->of.to; w += a->of.step)
-            c.nleaves += ls_share_sums(&plan->share, a->bucket, w) * p->copies;
-    }
-    if (a->axis == LS_AXIS_ISLAND) {
-        c.V = plan->share.island_vws;
-        c.nleaves = 0;
-        for (int w = a->of.from; w < a->of.to; w += a->of.step)
-            c.nleaves += ls_share_sums(&plan->share, a->bucket, w);
-    }
-    if (a->axis == LS_AXIS_SHARDS) c.nleaves /= plan->share.nreplicas;
-    if (a->axis != LS_AXIS_REPLICAS) return c;
-    c.nleaves = plan->share.nreplicas;
-    c.count /= (size_t)plan->share.nshards;
-    return c;
+    const ls_comm *c = &a->comm;
+    int copies = c->axis == LS_AXIS_REPLICAS ? 1 : p->copies;
+    bool gathers = a->kind == LS_ALL_GATHER || a->kind == LS_EXCHANGE;
+    return (ls_fabric_call){.what = gathers                        ? LS_FABRIC_GATHER
+                                    : a->kind == LS_REDUCE_SCATTER ? LS_FABRIC_SUM
+                                                                   : LS_FABRIC_SUM_TO_ALL,
+                            .dtype = c->dtype,
+                            .count = c->count,
+                            .V = c->V * copies,
+                            .nleaves = c->sums * copies};
 }
 
-/* The workers of an island or a rank, which are on one host if they fit. A host's other workers have
- * other slices, or chunks. */
-static ls_fabric island_fabric(const ls_pricer *p, const ls_action *a, int workers) {
-    ls_fabric f = p->fabric;
-    int host = f.host_workers;
-    if (a->axis == LS_AXIS_STAGE) f.host_workers /= a->of.step;
-    f.nworkers = workers * p->copies;
-    if (f.host_workers > f.nworkers) f.host_workers = f.nworkers;
-    if (f.host_workers < 1 || f.nworkers % f.host_workers) f.host_workers = 1;
-    f.byte_s *= (double)host / f.host_workers;
-    return f;
-}
-
-/* The workers that take part in it. If several groups communicate at once, those of one host share
- * its card. */
+/* The workers that communicate with each other, which are on one host if they fit. A host's other workers
+ * are of other groups, which communicate at the same time and share the host's card. */
 static ls_fabric fabric_of(const ls_pricer *p, const ls_action *a) {
     ls_fabric f = p->fabric;
-    int shards = p->plan->share.nshards * p->copies, host = f.host_workers;
-    const ls_share *c = &p->plan->share;
-    if (a->axis == LS_AXIS_ISLAND || a->axis == LS_AXIS_STAGE)
-        return island_fabric(p, a, ls_worker_set_count(a->of));
-    if (p->site->apart && a->bucket == LS_SCALARS && c->islands)
-        return island_fabric(p, a, c->nworkers > c->islands ? c->nworkers / c->islands : 1);
-    if (a->bucket == LS_SCALARS || a->axis == LS_AXIS_ALL || shards == f.nworkers) return f;
-    bool among = a->axis == LS_AXIS_REPLICAS;
-    f.nworkers = among ? p->plan->share.nreplicas : shards;
-    f.host_workers = among ? host / shards : host;
-    if (f.host_workers < 1 || f.nworkers % f.host_workers) f.host_workers = 1;
+    const ls_comm *c = &a->comm;
+    const ls_share *sh = &p->plan->share;
+    int host = f.host_workers, members = c->members;
+    if (p->site->apart && a->kind == LS_DECIDE && sh->islands) /* an island decides alone */
+        members = sh->nworkers > sh->islands ? sh->nworkers / sh->islands : 1;
+    f.nworkers = c->axis == LS_AXIS_REPLICAS ? members : members * p->copies;
+    if (c->axis == LS_AXIS_REPLICAS) f.host_workers /= sh->nshards * p->copies;
+    if (c->axis == LS_AXIS_STAGE) f.host_workers /= c->of.step;
     if (f.host_workers > f.nworkers) f.host_workers = f.nworkers;
+    if (f.host_workers < 1 || f.nworkers % f.host_workers) f.host_workers = 1;
     f.byte_s *= (double)host / f.host_workers;
     return f;
 }
@@ -413,8 +356,11 @@ static ls_price price_of(const ls_pricer *p, const ls_action *a, int worker) {
     case LS_SEND: return send_price(p, a);
     case LS_TAKE: return (ls_price){.cpu_s = pass_s(p, LS_WORK_ADD, taken_floats(a))};
     case LS_EXCHANGE:
+    case LS_SUM_FACTORS:
     case LS_REDUCE_SCATTER:
     case LS_ALL_REDUCE:
+    case LS_REPLICA_NORM:
+    case LS_DECIDE:
     case LS_ALL_GATHER: return comm_price(p, a);
     case LS_NACTION_KINDS: break;
     }

@@ -32,9 +32,8 @@ typedef struct ls_pricer {
     const ls_plan *plan;
     const ls_site *site;
     ls_fabric fabric;
-    int busy;    /* threads that compute on a host */
-    int nleaves; /* partial sums of a bucket, over all workers */
-    int copies;  /* ls_site.copies, at least 1 */
+    int busy;   /* threads that compute on a host */
+    int copies; /* ls_site.copies, at least 1 */
 } ls_pricer;
 
 typedef struct ls_price {

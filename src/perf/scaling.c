@@ -10,9 +10,8 @@
 /* In memory that the measured workers share: worker 0 may be another process. */
 static ls_scaling_time *measured;
 
-static bool communicates(int kind) {
-    return kind == LS_EXCHANGE || kind == LS_REDUCE_SCATTER || kind == LS_ALL_REDUCE ||
-           kind == LS_ALL_GATHER || kind == LS_SEND || kind == LS_TAKE;
+static bool communicates(ls_action_kind kind) {
+    return ls_action_kind_lane(kind) == LS_LANE_COMM || kind == LS_TAKE;
 }
 
 static void take(const ls_config *c, const ls_bench_train *b) {
@@ -20,7 +19,7 @@ static void take(const ls_config *c, const ls_bench_train *b) {
     (void)c;
     for (int k = 0; k < LS_NACTION_KINDS; k++) {
         all += b->seconds[k];
-        if (communicates(k)) comm += b->seconds[k];
+        if (communicates((ls_action_kind)k)) comm += b->seconds[k];
     }
     *measured = (ls_scaling_time){b->step_seconds, all > 0 ? comm / all : 0};
 }

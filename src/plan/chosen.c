@@ -31,7 +31,7 @@ size_t ls_plan_chosen_nbytes(const ls_plan *p, const ls_chosen_rows *c) {
 
 double ls_plan_sent_nbytes(const ls_plan *p, const ls_action *a) {
     const ls_chosen_rows *c = ls_plan_chosen(p, a);
-    double nbytes = (double)a->nbytes;
+    double nbytes = (double)a->comm.nbytes;
     if (!c) return nbytes;
     double bits = nbytes / (double)ls_plan_chosen_nbytes(p, c) / 8;
     double chosen = nbytes * ls_routing_part(c) + bits;

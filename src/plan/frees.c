@@ -90,7 +90,7 @@ static bool reads_message(const ls_plan *p, const ls_action *a) {
 
 /* The workers that the action concerns, and whose lists it uses, free them before it. */
 static void end_used(delay *d, const ls_action *a) {
-    ls_worker_set of = ls_plan_concerned(d->p, a);
+    ls_worker_set of = ls_action_concerned(a);
     for (d->worker = of.from; d->worker < of.to; d->worker += of.step) {
         d->used = a->kind == LS_NORM;
         ls_action_uses(d->p, a, d->worker, note_use, d);
@@ -137,7 +137,7 @@ void ls_plan_add_frees(ls_plan *p) {
     w.live = LS_NEW_ARRAY(bool, (size_t)sh->nworkers *(size_t)ls_plan_nbuffers(p));
     for (int i = p->nactions - 1; i >= 0; i--) {
         w.action = &p->actions[i];
-        ls_worker_set of = ls_plan_concerned(p, w.action);
+        ls_worker_set of = ls_action_concerned(w.action);
         for (w.worker = of.from; w.worker < of.to; w.worker += of.step) {
             ls_action_uses(p, w.action, w.worker, on_last_use, &w);
             ls_action_uses(p, w.action, w.worker, on_first_use, &w);

@@ -84,16 +84,16 @@ static bool may_run(const walk *w, const ls_action *a) {
 static void send(walk *w, const ls_action *a, ls_buffer_kind what, int layer, int to) {
     const ls_layer *l = &w->p->share.model->layers[layer];
     int64_t floats = ls_share_samples(&w->p->share, a->micro) * (int64_t)l->y_floats;
-    ls_plan_append(&w->to,
-                   &(ls_action){.kind = LS_SEND,
-                                .worker = a->worker,
-                                .peer = to,
-                                .vw = a->vw,
-                                .micro = a->micro,
-                                .layer = layer,
-                                .buffer = (int)what,
-                                .bucket = LS_SCALARS,
-                                .nbytes = floats * (int64_t)ls_dtype_size(w->p->share.compute)});
+    ls_plan_append(
+        &w->to, &(ls_action){.kind = LS_SEND,
+                             .worker = a->worker,
+                             .peer = to,
+                             .vw = a->vw,
+                             .micro = a->micro,
+                             .layer = layer,
+                             .buffer = (int)what,
+                             .bucket = LS_NO_BUCKET,
+                             .comm.nbytes = floats * (int64_t)ls_dtype_size(w->p->share.compute)});
 }
 
 /* The parts of other cells' buckets that are complete with this Backward. */
@@ -106,20 +106,20 @@ static void send_parts(walk *w, const ls_action *a) {
         ls_range part = ls_share_touched_part(sh, k, cell);
         if (ls_share_has(sh, k, a->worker) || !ls_share_closes(sh, k, a->layer)) continue;
         ++*parts_of(w, a->worker, k, chunk);
-        ls_plan_append(
-            &w->to,
-            &(ls_action){.kind = LS_SEND,
-                         .worker = a->worker,
-                         .peer = ls_share_worker(sh, ls_share_receiver(sh, k, cell),
-                                                 sh->workers[a->worker].place),
-                         .vw = a->vw,
-                         .micro = -1,
-                         .chunk = chunk,
-                         .bucket = k,
-                         .slot = a->slot,
-                         .part = part,
-                         .buffer = LS_BUF_INBOX,
-                         .nbytes = (int64_t)((part.end - part.first) * ls_dtype_size(sh->reduce))});
+        ls_plan_append(&w->to,
+                       &(ls_action){.kind = LS_SEND,
+                                    .worker = a->worker,
+                                    .peer = ls_share_worker(sh, ls_share_receiver(sh, k, cell),
+                                                            sh->workers[a->worker].place),
+                                    .vw = a->vw,
+                                    .micro = -1,
+                                    .chunk = chunk,
+                                    .bucket = k,
+                                    .slot = a->slot,
+                                    .part = part,
+                                    .buffer = LS_BUF_INBOX,
+                                    .comm.nbytes = (int64_t)((part.end - part.first) *
+                                                             ls_dtype_size(sh->reduce))});
     }
 }
 

@@ -37,23 +37,25 @@
 #include "share/share.h"
 
 typedef enum ls_action_kind {
-    LS_LOAD,      /* takes this step's samples from the loader */
-    LS_FORWARD,   /* runs a layer on one micro-batch */
-    LS_RECOMPUTE, /* runs Forward again, for what Backward needs */
-    LS_BACKWARD,  /* runs a layer on one micro-batch, and adds to the gradient in `slot` */
-    LS_SQUARES,   /* sums the squares of a virtual worker's gradient of one bucket */
-    LS_ENCODE,    /* replaces a virtual worker's gradient of one bucket by what its code holds */
-    LS_EXCHANGE, /* all workers: each gets the codes of a bucket that it decodes, or sums of factors */
-    LS_DECODE, /* sums what the codes of all virtual workers hold, in the worker's part */
-    LS_ADD,    /* gradient slot += slot `from`, for one bucket: a fold of the tree */
-    LS_DELTA,  /* gradient slot = common parameters - those of the virtual worker's replica */
-    LS_COPY,   /* gradient slot 0 = common parameters, which an Update mixes into replicas */
-    LS_MIX,    /* gradient slot 0 of a replica (+)= the weighted parameters of a replica */
+    LS_LOAD,        /* takes this step's samples from the loader */
+    LS_FORWARD,     /* runs a layer on one micro-batch */
+    LS_RECOMPUTE,   /* runs Forward again, for what Backward needs */
+    LS_BACKWARD,    /* runs a layer on one micro-batch, and adds to the gradient in `slot` */
+    LS_SQUARES,     /* sums the squares of a virtual worker's gradient of one bucket */
+    LS_ENCODE,      /* replaces a virtual worker's gradient of one bucket by what its code holds */
+    LS_EXCHANGE,    /* all workers: each gets the codes of a bucket that it decodes */
+    LS_SUM_FACTORS, /* all workers: each gets the sum of a bucket's factors (share/codes.h) */
+    LS_DECODE,      /* sums what the codes of all virtual workers hold, in the worker's part */
+    LS_ADD,         /* gradient slot += slot `from`, for one bucket: a fold of the tree */
+    LS_DELTA,       /* gradient slot = common parameters - those of the virtual worker's replica */
+    LS_COPY,        /* gradient slot 0 = common parameters, which an Update mixes into replicas */
+    LS_MIX,         /* gradient slot 0 of a replica (+)= the weighted parameters of a replica */
     LS_REDUCE_SCATTER, /* all workers: the owner of each shard of a bucket sums it */
     LS_NORM,           /* sums the squares of the worker's shards */
-    /* all workers: each gets the sum of a bucket (among replicas: of the shard), or (LS_SCALARS) of
-     * norms and losses */
-    LS_ALL_REDUCE,
+    LS_ALL_REDUCE,   /* all workers: each gets the sum of a bucket (among replicas: of the shard) */
+    LS_REPLICA_NORM, /* the workers of an island: each gets the norm of its gradient */
+    /* all workers: each gets the sums of norms and losses; then all know whether the state changes */
+    LS_DECIDE,
     LS_UPDATE,     /* runs the optimizer on the part of a bucket that the worker owns */
     LS_ALL_GATHER, /* all workers: each gets the parameters of all shards of a bucket */
     LS_SEND,       /* two workers: `worker` sends what is in a buffer to `peer` */
@@ -64,7 +66,7 @@ typedef enum ls_action_kind {
 
 typedef enum ls_lane { LS_LANE_COMPUTE, LS_LANE_COMM, LS_NLANES } ls_lane;
 
-enum { LS_ALL_WORKERS = -1, LS_SCALARS = -1 };
+enum { LS_ALL_WORKERS = -1, LS_NO_BUCKET = -1 };
 
 /* The workers that communicate with each other. Consecutive workers form sharding groups of
  * `shards` workers; a sharding group has one copy of what is sharded. Replicas are the workers, one
@@ -85,6 +87,18 @@ typedef enum ls_phase {
     LS_PHASE_CODES   /* all later steps */
 } ls_phase;
 
+/* What a communication moves, and among whom: comm.c derives it from the table. */
+typedef struct ls_comm {
+    ls_axis axis;
+    ls_worker_set of; /* that take part, in one group or, along SHARDS and REPLICAS, in several */
+    int members;      /* workers of a group: those that communicate with each other */
+    ls_dtype dtype;
+    size_t count;   /* elements of a group's result; Exchange: as if it were a gather */
+    int V;          /* of a sum of gradients: the leaves of its tree; 0: summed in any order */
+    int sums;       /* partial sums that a group has */
+    int64_t nbytes; /* that a worker reads from others, the mean of all; Send: of the message */
+} ls_comm;
+
 typedef struct ls_action {
     ls_action_kind kind;
     int worker; /* or LS_ALL_WORKERS */
@@ -97,24 +111,21 @@ typedef struct ls_action {
     int from;     /* Add: the higher of the two */
     int chunk;    /* Add: of the sums; -1: they are of two chunks */
     bool summed;  /* Add: adds sums over all workers, in the worker's shard */
-    int round;    /* communication: the round, where each round is reduced; Encode, Exchange: the
-                       factor, 0 or 1, where there are two */
+    int round;    /* communication: the round, where each round is reduced; Encode, SumFactors: the
+                       factor, 0 or 1 */
     ls_back back; /* Backward: of what it computes the gradients (schedule.h) */
     bool start;   /* Backward: the slot's chains start at 0; Encode: the virtual worker's first */
     bool last;    /* Backward: the last micro-batch of the virtual worker;
                        Encode (of factors, Decode): its last, which completes errors */
     int term;     /* Mix: which of the replicas in each mix, from 0 */
-    int bucket;   /* Squares, Encode, Add, ReduceScatter, AllReduce (or LS_SCALARS), Update,
-                       AllGather */
+    int bucket;   /* Squares, Encode, Add, Update, communication; or LS_NO_BUCKET */
     int buffer;   /* Free, Send; Take: what was received */
-    ls_axis axis; /* communication: among which workers */
-    int island;   /* with LS_AXIS_ISLAND: of which island; Mix: whose parameters are added; Send in
-                       a plan of Mix: for whose mix */
-    ls_worker_set of; /* with LS_AXIS_ISLAND or LS_AXIS_STAGE: among these */
-    ls_range part;    /* Send, Take of a part of a gradient: which floats */
-    int peer;         /* Send: who receives; Take: who has sent */
-    int64_t nbytes;   /* communication: bytes that a worker reads from others, the mean of all */
+    int island;   /* communication: of which island; Mix: whose parameters are added; Send in a plan
+                       of Mix: for whose mix */
+    ls_range part; /* Send, Take of a part of a gradient: which floats */
+    int peer;      /* Send: who receives; Take: who has sent */
     ls_phase phase;
+    ls_comm comm; /* communication */
 } ls_action;
 
 typedef struct ls_plan {
@@ -132,7 +143,7 @@ ls_status ls_plan_solo(const ls_plan *, ls_plan *solo_p, ls_error *);
 void ls_plan_free(ls_plan *);
 
 /* The passes. */
-/* Appends the Exchange of a bucket, then its Decodes: all codes go to those who decode them. */
+/* Appends the Exchange of a bucket's codes and their Decodes; or the sum of its first factors. */
 void ls_plan_add_exchange(ls_plan *, int bucket);
 void ls_plan_order_outer(ls_plan *);
 void ls_plan_order_adopt(ls_plan *);
@@ -183,9 +194,12 @@ bool ls_plan_arrives_late(const ls_plan *, const ls_action *);
 
 ls_lane ls_plan_lane(const ls_plan *, const ls_action *);
 const char *ls_action_kind_name(ls_action_kind);
+ls_lane ls_action_kind_lane(ls_action_kind);
 void ls_plan_append(ls_plan *, const ls_action *);
-/* Appends a communication of a bucket, with its number of bytes. */
+/* Append communications, with what describes them (comm.c): of a bucket; of an island's norm; Decide. */
 void ls_plan_append_comm(ls_plan *, ls_action_kind, ls_axis, int bucket, int round);
+void ls_plan_append_norm(ls_plan *, int island);
+void ls_plan_append_decide(ls_plan *);
 /* Replaces the actions by those of lists [nworkers], and frees these: workers take turns, action by
  * action, as if they ran at the same speed. In a pipeline the lists follow each other, until
  * ls_plan_add_messages(). */
@@ -193,13 +207,11 @@ void ls_plan_take_turns(ls_plan *, ls_plan *lists);
 /* Is it a call of a layer? */
 bool ls_action_calls_layer(const ls_action *);
 static inline bool ls_action_concerns(const ls_action *a, int worker) {
-    if (a->axis == LS_AXIS_ISLAND || a->axis == LS_AXIS_STAGE)
-        return ls_worker_set_has(a->of, worker);
-    if (a->kind == LS_SEND && a->peer == worker) return true;
-    return a->worker == worker || a->worker == LS_ALL_WORKERS;
+    if (a->worker == LS_ALL_WORKERS) return ls_worker_set_has(a->comm.of, worker);
+    return a->worker == worker || (a->kind == LS_SEND && a->peer == worker);
 }
 /* The workers that an action concerns. */
-ls_worker_set ls_plan_concerned(const ls_plan *, const ls_action *);
+ls_worker_set ls_action_concerned(const ls_action *);
 
 /* The steps in which gradients are sent; and does an action run in a step? */
 ls_phase ls_plan_values_phase(const ls_plan *);

@@ -3,7 +3,7 @@
  * The last Backward of a virtual worker that writes a bucket (bucket.c) is followed by its Squares,
  * if the noise scale is measured, its Encode, if gradients are compressed, and by the folds of the tree (Add). The bucket's ReduceScatter (or
  * AllReduce) follows the folds of the last virtual worker on the last worker, so it may run while
- * Backward continues with other buckets. So do Exchanges of codes (factor.c: of first factors). If rounds are reduced, a reduction follows each round
+ * Backward continues with other buckets. So do Exchanges of codes and sums of first factors. If rounds are reduced, a reduction follows each round
  * instead.
  */
 #include <stdlib.h>
@@ -27,7 +27,7 @@ static void add_second_factors(ls_plan *to) {
                 ls_share_fold(&to->share, w, i, &a.slot);
                 ls_plan_append(to, &a);
             }
-        ls_plan_append_comm(to, LS_EXCHANGE, LS_AXIS_ALL, k, 1);
+        ls_plan_append_comm(to, LS_SUM_FACTORS, LS_AXIS_ALL, k, 1);
     }
     for (int k = 0; k < to->share.nbuckets; k++)
         for (int w = 0; w < to->share.nworkers; w++)
@@ -39,8 +39,9 @@ static void add_second_factors(ls_plan *to) {
 }
 
 void ls_plan_add_exchange(ls_plan *to, int bucket) {
-    ls_plan_append_comm(to, LS_EXCHANGE, LS_AXIS_ALL, bucket, 0);
-    if (to->share.has_factors) return;
+    bool factors = to->share.has_factors;
+    ls_plan_append_comm(to, factors ? LS_SUM_FACTORS : LS_EXCHANGE, LS_AXIS_ALL, bucket, 0);
+    if (factors) return;
     for (int w = 0; w < to->share.nworkers; w++)
         ls_plan_append(
             to, &(ls_action){

@@ -13,20 +13,11 @@
  * parameters messages bring; the mean is laid beside the state. Mean: as Outer, but the common
  * parameters become the mean of the replicas, and nothing depends on what they were.
  *
- * All end as a training step does: an AllReduce, after which the change is certain, then Updates.
+ * All end as a training step does: Decide, which needs no norm here but shows that all workers are
+ * ready, then Updates.
  */
 #include "plan/plan.h"
 #include "share/codes.h"
-
-/* No norm is needed: the AllReduce only shows that all workers are ready. */
-static void add_decision(ls_plan *p) {
-    const ls_share *sh = &p->share;
-    ls_plan_append(
-        p, &(ls_action){.kind = LS_ALL_REDUCE,
-                        .bucket = LS_SCALARS,
-                        .worker = LS_ALL_WORKERS,
-                        .nbytes = 2 * (int64_t)sizeof(double) * (sh->nworkers - 1) / sh->nworkers});
-}
 
 /* All buckets: those that nothing changes are marked as up to date. */
 static void add_updates(ls_plan *p) {
@@ -70,7 +61,7 @@ void ls_plan_order_outer(ls_plan *p) {
             ls_plan_append_comm(p, sharded ? LS_REDUCE_SCATTER : LS_ALL_REDUCE,
                                 sharded ? LS_AXIS_SHARDS : LS_AXIS_ALL, k, 0);
     }
-    add_decision(p);
+    ls_plan_append_decide(p);
     add_updates(p);
     for (int k = 0; sharded && k < sh->nbuckets; k++)
         if (ls_share_changes_bucket(sh, k))
@@ -85,7 +76,7 @@ void ls_plan_order_adopt(ls_plan *p) {
         for (int w = 0; w < sh->nworkers; w++)
             ls_plan_append(p, &(ls_action){.kind = LS_COPY, .worker = w, .bucket = k});
     }
-    add_decision(p);
+    ls_plan_append_decide(p);
     add_updates(p);
     for (int k = nbuckets; sh->shards_moments && k < sh->nbuckets; k++)
         if (ls_share_changes_bucket(sh, k))
@@ -116,7 +107,7 @@ static void add_send(ls_plan *p, int worker, int bucket, int term, int island) {
                         .term = term,
                         .island = island,
                         .buffer = arrival(p, bucket),
-                        .nbytes = (int64_t)((part.end - part.first) * sizeof(float))});
+                        .comm.nbytes = (int64_t)((part.end - part.first) * sizeof(float))});
 }
 
 static void add_term(ls_plan *p, int bucket, int term) {
@@ -141,7 +132,7 @@ void ls_plan_order_mix(ls_plan *p) {
     for (int k = 0; k < nbuckets; k++)
         for (int term = 0; term < terms; term++)
             for (int i = 1; i <= sh->islands; i++) add_term(p, ls_share_bucket_in(sh, k, i), term);
-    add_decision(p);
+    ls_plan_append_decide(p);
     add_updates(p);
     for (int k = nbuckets; sh->shards_moments && k < sh->nbuckets; k++)
         ls_plan_append_comm(p, LS_ALL_GATHER, LS_AXIS_ISLAND, k, 0);

@@ -1,42 +1,25 @@
 /* update.c - the pass that computes new parameters from the reduced gradient.
  *
- * Each worker sums the squares of its shards. An AllReduce gives all workers the norm, and with it
- * the clip factor. The owner of a shard updates it; if moments are not sharded, every worker
+ * Each worker sums the squares of its shards. Decide gives all workers the norm, and with it the clip
+ * factor. With islands each has a norm of its own, so only its workers need the sums of its blocks;
+ * all workers get the squares of the islands' norms. The owner of a shard updates it; if moments are not sharded, every worker
  * updates all. Then all workers get the bucket's new parameters, or if these are sharded, when they
  * need them (gather.c).
  */
 #include "plan/plan.h"
 #include "share/mesh.h"
 
-/* Each island has a norm of its own: only its workers need the sums of its blocks. Then all workers
- * get the squares of the islands' norms, and the losses. */
-static void add_island_norms(ls_plan *p) {
-    const ls_share *sh = &p->share;
-    int64_t blocks = (int64_t)(sh->segment_floats / LS_BLOCK);
-    for (int island = 1; island <= sh->islands; island++) {
-        ls_action a = {.kind = LS_ALL_REDUCE,
-                       .bucket = LS_SCALARS,
-                       .worker = LS_ALL_WORKERS,
-                       .axis = LS_AXIS_ISLAND,
-                       .island = island};
-        a.of = sh->buckets[ls_share_bucket_in(sh, 0, island)].workers;
-        a.nbytes = 2 * blocks * (int64_t)sizeof(double) * (ls_worker_set_count(a.of) - 1) /
-                   (int64_t)sh->nworkers;
-        ls_plan_append(p, &a);
-    }
-}
-
 static void send_to(ls_plan *p, int bucket, int from, int to) {
     const ls_share *sh = &p->share;
     const ls_bucket *b = &sh->buckets[bucket];
-    ls_plan_append(
-        p, &(ls_action){.kind = LS_SEND,
-                        .worker = from,
-                        .peer = to,
-                        .micro = -1,
-                        .bucket = bucket,
-                        .buffer = ls_plan_buffer(p, LS_BUF_PARAM, bucket, 0),
-                        .nbytes = (int64_t)((b->end - b->first) * ls_dtype_size(sh->compute))});
+    ls_plan_append(p, &(ls_action){.kind = LS_SEND,
+                                   .worker = from,
+                                   .peer = to,
+                                   .micro = -1,
+                                   .bucket = bucket,
+                                   .buffer = ls_plan_buffer(p, LS_BUF_PARAM, bucket, 0),
+                                   .comm.nbytes = (int64_t)((b->end - b->first) *
+                                                            ls_dtype_size(sh->compute))});
 }
 
 /* Owners whose workers read the parameters, too, get them from the one that updates them: the first
@@ -60,16 +43,9 @@ static void send_params(ls_plan *p, int bucket) {
 void ls_plan_add_update(ls_plan *p) {
     const ls_share *sh = &p->share;
     int n = sh->nworkers;
-    int64_t nscalars = (int64_t)sh->nscalars;
     for (int w = 0; w < n; w++) ls_plan_append(p, &(ls_action){.kind = LS_NORM, .worker = w});
-    if (sh->islands) {
-        add_island_norms(p);
-        nscalars -= (int64_t)(sh->floats / LS_BLOCK);
-    }
-    ls_plan_append(p, &(ls_action){.kind = LS_ALL_REDUCE,
-                                   .bucket = LS_SCALARS,
-                                   .worker = LS_ALL_WORKERS,
-                                   .nbytes = 2 * nscalars * (int64_t)sizeof(double) * (n - 1) / n});
+    for (int island = 1; island <= sh->islands; island++) ls_plan_append_norm(p, island);
+    ls_plan_append_decide(p);
     for (int k = 0; k < sh->nbuckets; k++) {
         for (int w = 0; w < n; w++)
             ls_plan_append(p, &(ls_action){.kind = LS_UPDATE, .worker = w, .bucket = k});

@@ -28,7 +28,7 @@ typedef struct walk {
     /* In a pipeline: the layers that write bucket k are writing[first_writing[k]] and so on up to
      * first_writing[k + 1]. */
     int *first_writing, *writing;
-    int all_reduces;
+    int decisions;
     ls_status status;
     ls_error *e;
 } walk;
@@ -116,9 +116,9 @@ static int folds_of(const ls_plan *p, int worker, int i, int *slot_p) {
 
 /* An action of sums of gradients, and one of codes, run in their phases alone. */
 static void check_phase(walk *w, const ls_action *a) {
-    bool codes = a->kind == LS_ENCODE || a->kind == LS_EXCHANGE || a->kind == LS_DECODE;
-    bool values = a->kind == LS_ADD || a->kind == LS_REDUCE_SCATTER ||
-                  (a->kind == LS_ALL_REDUCE && a->bucket != LS_SCALARS);
+    bool codes = a->kind == LS_ENCODE || a->kind == LS_EXCHANGE || a->kind == LS_SUM_FACTORS ||
+                 a->kind == LS_DECODE;
+    bool values = a->kind == LS_ADD || a->kind == LS_REDUCE_SCATTER || a->kind == LS_ALL_REDUCE;
     ls_phase want = codes ? LS_PHASE_CODES : values ? ls_plan_values_phase(w->p) : LS_PHASE_ALL;
     if (a->phase != want) wrong(w, "runs in the wrong steps");
 }
@@ -402,50 +402,46 @@ static void check_recompute(walk *w, const ls_action *a) {
     if (early || done || a->micro != w->recomputes[i]++) wrong(w, "is out of order");
 }
 
-/* Do the workers take part who have the bucket? */
-static bool is_of_bucket(const ls_plan *p, const ls_action *a, int bucket) {
-    ls_worker_set of = p->share.buckets[bucket].workers;
-    return a->of.from == of.from && a->of.to == of.to && a->of.step == of.step;
+static bool is_of(const ls_action *a, ls_worker_set of) {
+    const ls_worker_set *own = &a->comm.of;
+    return own->from == of.from && own->to == of.to && own->step == of.step;
 }
 
-/* Only the scalars of the whole step are of all workers. */
-static bool fits_island(const ls_plan *p, const ls_action *a) {
-    const ls_share *sh = &p->share;
-    bool scalars = a->bucket == LS_SCALARS;
-    if (scalars && a->axis == LS_AXIS_ALL) return true;
-    if (a->axis != LS_AXIS_ISLAND || a->island < 1 || a->island > sh->islands) return false;
-    int bucket = scalars ? ls_share_bucket_in(sh, 0, a->island) : a->bucket;
-    return sh->buckets[bucket].island == a->island && is_of_bucket(p, a, bucket);
+/* Along which axis may the communication be? */
+static bool fits_axis(const ls_share *sh, const ls_action *a) {
+    ls_axis axis = a->comm.axis;
+    if (a->kind == LS_DECIDE) return axis == LS_AXIS_ALL;
+    if (a->kind == LS_REPLICA_NORM)
+        return axis == LS_AXIS_ISLAND && a->island > 0 && a->island <= sh->islands;
+    if (sh->divides) return axis == LS_AXIS_STAGE;
+    if (sh->islands) return axis == LS_AXIS_ISLAND && a->island == sh->buckets[a->bucket].island;
+    if (a->kind == LS_EXCHANGE || a->kind == LS_SUM_FACTORS) return axis == LS_AXIS_ALL;
+    if (a->kind != LS_ALL_REDUCE) return axis == LS_AXIS_SHARDS;
+    return axis == (sh->shards_moments ? LS_AXIS_REPLICAS : LS_AXIS_ALL);
 }
 
-/* A bucket is of the workers that have it. */
-static bool fits_stage(const ls_plan *p, const ls_action *a) {
-    if (a->bucket == LS_SCALARS) return a->axis == LS_AXIS_ALL;
-    return a->axis == LS_AXIS_STAGE && is_of_bucket(p, a, a->bucket);
-}
-
-/* Checks participants and bytes. */
+/* Checks participants and bytes. Scalars are summed by all, or by those of an island; a bucket is of the
+ * workers that have it. */
 static void check_comm(walk *w, const ls_action *a) {
     const ls_plan *p = w->p;
     const ls_share *sh = &p->share;
-    bool sharded = sh->shards_moments, fits = a->axis == LS_AXIS_SHARDS;
-    if (a->kind == LS_EXCHANGE ||
-        (a->kind == LS_ALL_REDUCE && (a->bucket == LS_SCALARS || !sharded)))
-        fits = a->axis == LS_AXIS_ALL;
-    else if (a->kind == LS_ALL_REDUCE)
-        fits = a->axis == LS_AXIS_REPLICAS;
-    if (sh->islands) fits = fits_island(p, a);
-    if (sh->divides) fits = fits_stage(p, a);
-    if (!fits || (!sharded && a->kind != LS_ALL_REDUCE && a->kind != LS_EXCHANGE))
+    bool scatters = a->kind == LS_REDUCE_SCATTER || a->kind == LS_ALL_GATHER;
+    if (!fits_axis(sh, a) || (scatters && !sh->shards_moments)) {
         wrong(w, "has the wrong participants");
-    if (a->nbytes != (int64_t)(ls_plan_read_nbytes(p, a) / (size_t)sh->nworkers))
+        return;
+    }
+    int bucket = a->kind == LS_REPLICA_NORM ? ls_share_bucket_in(sh, 0, a->island) : a->bucket;
+    const ls_worker_set all = {0, sh->nworkers, 1};
+    if (!is_of(a, a->kind == LS_DECIDE ? all : sh->buckets[bucket].workers))
+        wrong(w, "has the wrong participants");
+    if (a->comm.nbytes != (int64_t)(ls_plan_read_nbytes(p, a) / (size_t)sh->nworkers))
         wrong(w, "has the wrong number of bytes");
 }
 
 /* All codes are complete; each worker decodes after all have them. */
 static void check_exchange(walk *w, const ls_action *a) {
     const ls_share *sh = &w->p->share;
-    if (!sh->sends_codes) wrong(w, "sends codes");
+    if (!sh->sends_codes || sh->has_factors != (a->kind == LS_SUM_FACTORS)) wrong(w, "sends codes");
     if (w->exchanged[a->bucket]++ != a->round || a->round >= sh->encodings)
         wrong(w, "sends codes twice");
     for (int v = 0; v < sh->V; v++)
@@ -486,7 +482,7 @@ static bool has_folds(const walk *w, int worker, int i, int bucket) {
 static void check_reduction(walk *w, const ls_action *a) {
     const ls_plan *p = w->p;
     const ls_share *sh = &p->share;
-    bool second = a->axis == LS_AXIS_REPLICAS;
+    bool second = a->comm.axis == LS_AXIS_REPLICAS;
     int slot = 0;
     ls_share_fold_round(sh, a->round, &slot);
     if (a->slot != slot) wrong(w, "puts a sum into the wrong slot");
@@ -585,7 +581,7 @@ static void check_send(walk *w, const ls_action *a) {
     }
     if (!fits) wrong(w, "sends the wrong thing, or to the wrong worker");
     if (fits && !ls_plan_chooses_well(p, a)) wrong(w, "chooses rows by the wrong scores");
-    if (a->nbytes != nbytes) wrong(w, "has the wrong number of bytes");
+    if (a->comm.nbytes != nbytes) wrong(w, "has the wrong number of bytes");
 }
 
 /* A part is taken before the Backward that completes the virtual worker's gradient. */
@@ -604,10 +600,17 @@ static void check_take(walk *w, const ls_action *a) {
     w->messages[a->worker * sh->nbuckets + a->bucket]++;
 }
 
+static void check_scalars(walk *w, const ls_action *a) {
+    for (int n = 0; n < w->p->share.nworkers; n++)
+        if (!w->norms[n]) wrong(w, "comes before a Norm");
+    if (a->kind == LS_REPLICA_NORM && w->decisions) wrong(w, "comes after the decision");
+    w->decisions += a->kind == LS_DECIDE;
+}
+
 static void check_action(walk *w, const ls_action *a) {
-    bool comm = a->kind == LS_REDUCE_SCATTER || a->kind == LS_ALL_REDUCE ||
-                a->kind == LS_ALL_GATHER || a->kind == LS_EXCHANGE;
-    bool scalars = a->kind == LS_ALL_REDUCE && a->bucket == LS_SCALARS;
+    bool scalars = a->kind == LS_DECIDE || a->kind == LS_REPLICA_NORM;
+    bool comm = scalars || a->kind == LS_REDUCE_SCATTER || a->kind == LS_ALL_REDUCE ||
+                a->kind == LS_ALL_GATHER || a->kind == LS_EXCHANGE || a->kind == LS_SUM_FACTORS;
     if (comm != (a->worker == LS_ALL_WORKERS)) wrong(w, "has the wrong participants");
     if (!comm && (a->worker < 0 || a->worker >= w->p->share.nworkers))
         wrong(w, "names a worker that does not exist");
@@ -626,10 +629,12 @@ static void check_action(walk *w, const ls_action *a) {
         break;
     case LS_SQUARES: check_squares(w, a); break;
     case LS_ENCODE: check_encode(w, a); break;
-    case LS_EXCHANGE: check_exchange(w, a); break;
+    case LS_EXCHANGE:
+    case LS_SUM_FACTORS: check_exchange(w, a); break;
     case LS_DECODE: check_decode(w, a); break;
     case LS_ADD: check_add(w, a); break;
-    case LS_REDUCE_SCATTER: check_reduction(w, a); break;
+    case LS_REDUCE_SCATTER:
+    case LS_ALL_REDUCE: check_reduction(w, a); break;
     case LS_NORM:
         for (int k = 0; k < w->p->share.nbuckets; k++)
             if (!is_common(w->p, k) &&
@@ -639,17 +644,8 @@ static void check_action(walk *w, const ls_action *a) {
         check_measured(w, a->worker);
         if (w->norms[a->worker]++) wrong(w, "is a second norm");
         break;
-    case LS_ALL_REDUCE:
-        if (!scalars) {
-            check_reduction(w, a);
-            break;
-        }
-        for (int n = 0; n < w->p->share.nworkers; n++)
-            if (!w->norms[n]) wrong(w, "comes before a Norm");
-        if (a->axis == LS_AXIS_ISLAND && w->all_reduces)
-            wrong(w, "comes after the norm of the whole step");
-        w->all_reduces += a->axis == LS_AXIS_ALL;
-        break;
+    case LS_REPLICA_NORM:
+    case LS_DECIDE: check_scalars(w, a); break;
     case LS_UPDATE:
         if (w->updated[a->bucket * w->p->share.nworkers + a->worker]++) wrong(w, "updates twice");
         if (w->gathered[a->bucket] && !w->p->share.buckets[a->bucket].is_gathered)
@@ -661,7 +657,7 @@ static void check_action(walk *w, const ls_action *a) {
     case LS_FREE: check_free(w, a); return; /* its use does not count */
     default: break;
     }
-    ls_worker_set of = ls_plan_concerned(w->p, a);
+    ls_worker_set of = ls_action_concerned(a);
     for (w->worker = of.from; w->worker < of.to; w->worker += of.step)
         ls_action_uses(w->p, a, w->worker, on_use, w);
 }
@@ -716,7 +712,7 @@ static void check_end(walk *w) {
         for (int i = 0; i < n; i++)
             if (w->messages[i * sh->nbuckets + k] != expected_messages(p, k, i))
                 wrong(w, "ends a plan that leaves out a part of a gradient, or parameters");
-    if (w->stage >= LS_STAGE_UPDATE && w->all_reduces != 1) wrong(w, "ends a plan without a norm");
+    if (w->stage >= LS_STAGE_UPDATE && w->decisions != 1) wrong(w, "ends a plan without a norm");
     if (w->stage == LS_STAGE_WHOLE) check_freed(w);
 }
 

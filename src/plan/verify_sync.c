@@ -182,7 +182,7 @@ static void check_mix(walk *w, const ls_action *a) {
 
 static void check(walk *w, const ls_action *a) {
     const ls_share *sh = &w->p->share;
-    if (a->bucket != LS_SCALARS && (a->bucket < 0 || a->bucket >= sh->nbuckets)) {
+    if (a->kind != LS_DECIDE && (a->bucket < 0 || a->bucket >= sh->nbuckets)) {
         wrong(w, "names a bucket that does not exist");
         return;
     }
@@ -195,13 +195,9 @@ static void check(walk *w, const ls_action *a) {
     case LS_COPY: w->copies[a->bucket * sh->nworkers + a->worker]++; break;
     case LS_SEND: check_send(w, a); break;
     case LS_MIX: check_mix(w, a); break;
-    case LS_REDUCE_SCATTER: check_sum(w, a); break;
-    case LS_ALL_REDUCE:
-        if (a->bucket == LS_SCALARS)
-            check_decision(w, a);
-        else
-            check_sum(w, a);
-        break;
+    case LS_REDUCE_SCATTER:
+    case LS_ALL_REDUCE: check_sum(w, a); break;
+    case LS_DECIDE: check_decision(w, a); break;
     case LS_UPDATE: check_update(w, a); break;
     case LS_ALL_GATHER: check_gather(w, a); break;
     default: wrong(w, "is in the wrong plan");

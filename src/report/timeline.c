@@ -50,11 +50,14 @@ static ls_timeline_event event_of(const ls_plan *p, const ls_span *s, int step) 
     case LS_DECODE:
     case LS_UPDATE: v.bucket = a->bucket; break;
     case LS_EXCHANGE:
+    case LS_SUM_FACTORS:
+    case LS_REPLICA_NORM:
+    case LS_DECIDE:
     case LS_REDUCE_SCATTER:
     case LS_ALL_REDUCE:
     case LS_ALL_GATHER:
         v.bucket = a->bucket;
-        v.nbytes = a->nbytes;
+        v.nbytes = a->comm.nbytes;
         break;
     default: break;
     }
@@ -87,8 +90,6 @@ void ls_timeline_event_name(const ls_timeline *t, const ls_timeline_event *v, ch
         snprintf(text, nbytes, "%s %s", kind, t->layers[v->layer]);
     else if (v->bucket >= 0)
         snprintf(text, nbytes, "%s bucket %d", kind, v->bucket);
-    else if (v->kind == LS_ALL_REDUCE)
-        snprintf(text, nbytes, "%s norm, loss", kind);
     else
         snprintf(text, nbytes, "%s", kind);
 }

@@ -19,13 +19,14 @@ static const char INK[] = LS_SVG_INK, GREY[] = LS_SVG_GREY, GRID[] = LS_SVG_GRID
 static const char IDLE[] = "#f0f2f5", WAITING[] = "#e8d9b5";
 
 static const char *const colours[LS_NACTION_KINDS] = {
-    [LS_LOAD] = "#bab0ac",       [LS_FORWARD] = "#4e79a7",    [LS_RECOMPUTE] = "#9ecae9",
-    [LS_BACKWARD] = "#e0823d",   [LS_SQUARES] = "#edc948",    [LS_ENCODE] = "#d37295",
-    [LS_DECODE] = "#fabfd2",     [LS_EXCHANGE] = "#499894",   [LS_ADD] = "#b07aa1",
-    [LS_NORM] = "#d4b106",       [LS_UPDATE] = "#9c755f",     [LS_REDUCE_SCATTER] = "#2f8f4e",
-    [LS_ALL_REDUCE] = "#86c166", [LS_ALL_GATHER] = "#17807e", [LS_FREE] = "#8a94a0",
-    [LS_DELTA] = "#c7a0c4",      [LS_COPY] = "#e6cfe3",       [LS_MIX] = "#9d5fa0",
-    [LS_SEND] = "#5aa9b5",       [LS_TAKE] = "#a8d5db"};
+    [LS_LOAD] = "#bab0ac",       [LS_FORWARD] = "#4e79a7",     [LS_RECOMPUTE] = "#9ecae9",
+    [LS_BACKWARD] = "#e0823d",   [LS_SQUARES] = "#edc948",     [LS_ENCODE] = "#d37295",
+    [LS_DECODE] = "#fabfd2",     [LS_EXCHANGE] = "#499894",    [LS_ADD] = "#b07aa1",
+    [LS_NORM] = "#d4b106",       [LS_UPDATE] = "#9c755f",      [LS_REDUCE_SCATTER] = "#2f8f4e",
+    [LS_ALL_REDUCE] = "#86c166", [LS_ALL_GATHER] = "#17807e",  [LS_FREE] = "#8a94a0",
+    [LS_DELTA] = "#c7a0c4",      [LS_COPY] = "#e6cfe3",        [LS_MIX] = "#9d5fa0",
+    [LS_SEND] = "#5aa9b5",       [LS_TAKE] = "#a8d5db",        [LS_SUM_FACTORS] = "#3f7f78",
+    [LS_DECIDE] = "#b6992d",     [LS_REPLICA_NORM] = "#f1ce63"};
 
 typedef struct picture {
     const ls_timeline *t;
@@ -277,7 +278,8 @@ void ls_timeline_svg(const ls_timeline *t, ls_buf *out) {
                   WIDTH, height, WIDTH, height, p.size, INK, GREY);
     ls_buf_printf(out, ".w{fill:%s;stroke:#fff;stroke-width:.3}", WAITING);
     for (int k = 0; k < LS_NACTION_KINDS; k++)
-        ls_buf_printf(out, ".k%d{fill:%s;stroke:#fff;stroke-width:.3}", k, colours[k]);
+        ls_buf_printf(out, ".k%d{fill:%s;stroke:#fff;stroke-width:.3}", k,
+                      colours[k] ? colours[k] : GREY);
     ls_buf_printf(out, "</style>\n<rect width=\"%d\" height=\"%d\" fill=\"#ffffff\"/>\n", WIDTH,
                   height);
     ls_buf_append(out, body.data, body.len);

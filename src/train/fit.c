@@ -85,7 +85,7 @@ static double flops(const ls_plan *p) {
 static double sent(const ls_plan *p) {
     double sum = 0;
     for (int i = 0; i < p->nactions; i++)
-        if (p->actions[i].worker == LS_ALL_WORKERS) sum += (double)p->actions[i].nbytes;
+        if (p->actions[i].worker == LS_ALL_WORKERS) sum += (double)p->actions[i].comm.nbytes;
     return sum / ((double)p->share.model->nfloats * sizeof(float));
 }
 

@@ -174,10 +174,10 @@ ls_status ls_sync_each(const ls_config *c, const ls_plan *p, ls_sync_fn *fn, voi
 static void count_traffic(const ls_plan *p, double times, ls_sync_traffic *t) {
     for (int i = 0; i < p->nactions; i++) {
         const ls_action *a = &p->actions[i];
-        double nbytes = times * (double)a->nbytes;
+        double nbytes = times * (double)a->comm.nbytes;
         if (a->kind == LS_SEND)
             nbytes /= p->share.nworkers; /* others have the mean of all workers */
-        if (a->axis == LS_AXIS_ISLAND)
+        if (a->comm.axis == LS_AXIS_ISLAND)
             t->within += nbytes;
         else
             t->between += nbytes;
@@ -191,7 +191,7 @@ static ls_status count_one_model(const ls_plan *p, double *sum_p, ls_error *e) {
     pc.optim.replicas = 0;
     pc.first = NULL;
     LS_TRY(ls_plan_make(&pc, &one, e));
-    for (int i = 0; i < one.nactions; i++) *sum_p += (double)one.actions[i].nbytes;
+    for (int i = 0; i < one.nactions; i++) *sum_p += (double)one.actions[i].comm.nbytes;
     ls_plan_free(&one);
     return LS_OK;
 }
@@ -209,7 +209,7 @@ static ls_status count_mean(const ls_config *c, const ls_plan *p, ls_sync_traffi
     ls_plan plan;
     begin_mix(&g, &mix);
     LS_TRY(mix_plan(p, LS_TASK_MEAN, &mix, &plan, e));
-    for (int i = 0; i < plan.nactions; i++) t->mean += (double)plan.actions[i].nbytes;
+    for (int i = 0; i < plan.nactions; i++) t->mean += (double)plan.actions[i].comm.nbytes;
     ls_plan_free(&plan);
     return LS_OK;
 }

@@ -42,7 +42,7 @@ static void check_worker(const ls_plan *p, int worker, const ls_timeline_event *
 /* The norm and the loss are summed over all workers: none ends before all have begun. */
 static void check_sums(const ls_plan *p, const ls_timeline_event **sorted, size_t n) {
     for (int i = 0; i < p->nactions; i++) {
-        if (p->actions[i].kind != LS_ALL_REDUCE || p->actions[i].bucket != LS_SCALARS) continue;
+        if (p->actions[i].kind != LS_DECIDE) continue;
         int64_t last_begin = INT64_MIN, first_end = INT64_MAX;
         for (size_t k = 0; k < n; k++) {
             const ls_span *s = &sorted[k]->span;

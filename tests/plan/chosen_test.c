@@ -52,13 +52,14 @@ static void test_messages(void **state) {
         const ls_action *a = &p.actions[i];
         const ls_chosen_rows *c = ls_plan_chosen(&p, a);
         if (!c) {
-            if (a->kind == LS_SEND) assert_true(ls_plan_sent_nbytes(&p, a) == (double)a->nbytes);
+            if (a->kind == LS_SEND)
+                assert_true(ls_plan_sent_nbytes(&p, a) == (double)a->comm.nbytes);
             continue;
         }
         ls_buf line = {0};
         char text[160];
-        double rows = (double)a->nbytes / (double)(c->width * 4);
-        double most = (double)a->nbytes, sent = part_of(c->first, c->end) * most + rows / 8;
+        double rows = (double)a->comm.nbytes / (double)(c->width * 4);
+        double most = (double)a->comm.nbytes, sent = part_of(c->first, c->end) * most + rows / 8;
         n++;
         scored += ls_plan_scores(&p, a) >= 0;
         assert_true(rows == ROWS);

@@ -252,9 +252,10 @@ static void reduce_all(oracle *o, const ls_action *a) {
     o->read += nbytes * (o->u.n - 1) * l.n / o->u.n + nbytes * (o->u.n - 1);
 }
 
-static void run_scalars(oracle *o) {
+static void run_decide(oracle *o) {
     size_t blocks = o->u.m->nfloats / LS_BLOCK;
-    if (o->u.p->actions[o->at].axis != LS_AXIS_ALL) oracle_wrong(o, "it is not among all workers");
+    if (o->u.p->actions[o->at].comm.axis != LS_AXIS_ALL)
+        oracle_wrong(o, "it is not among all workers");
     for (size_t i = 0; i < blocks; i++)
         if (o->squared[i] != 1) oracle_wrong(o, "block %zu is squared %d times", i, o->squared[i]);
     for (int i = 0; i < o->u.c->V * o->u.M; i++)
@@ -287,22 +288,22 @@ static void run_reduction(oracle *o, const ls_action *a) {
     int slots = o->u.c->early ? o->u.p->share.nsums : 1;
     bool scatters = a->kind == LS_REDUCE_SCATTER, fits = a->slot >= 0 && a->slot < slots;
     if (o->u.c->zero == 0)
-        fits = fits && !scatters && a->axis == LS_AXIS_ALL;
+        fits = fits && !scatters && a->comm.axis == LS_AXIS_ALL;
     else
-        fits = fits && a->axis == (scatters ? LS_AXIS_SHARDS : LS_AXIS_REPLICAS);
+        fits = fits && a->comm.axis == (scatters ? LS_AXIS_SHARDS : LS_AXIS_REPLICAS);
     if (!fits) {
         oracle_wrong(o, "it is no sum of these settings");
         return;
     }
-    int *rounds = &o->rounds[2 * a->bucket + (a->axis == LS_AXIS_REPLICAS)];
+    int *rounds = &o->rounds[2 * a->bucket + (a->comm.axis == LS_AXIS_REPLICAS)];
     if (a->round != (*rounds)++) oracle_wrong(o, "it is the sum of another round");
-    if (a->axis != LS_AXIS_REPLICAS) touch_grads(o, a);
+    if (a->comm.axis != LS_AXIS_REPLICAS) touch_grads(o, a);
     for (int i = 0; i < o->natoms && !o->u.c->early; i++)
         for (int w = 0; w < o->u.n && o->atoms[i].bucket == a->bucket; w++)
             o->workers[w].summed[i] = true;
     if (scatters)
         reduce_scatter(o, a);
-    else if (a->axis == LS_AXIS_REPLICAS)
+    else if (a->comm.axis == LS_AXIS_REPLICAS)
         reduce_replicas(o, a);
     else
         reduce_all(o, a);
@@ -405,7 +406,7 @@ static void check_ahead(oracle *o, const ls_action *a) {
 static void run_gather(oracle *o, const ls_action *a) {
     bool sharded = rules_params_sharded(&o->u, a->bucket), delivers = o->u.S == 1;
     int version = sharded ? 0 : 1;
-    if (o->u.c->zero == 0 || a->axis != LS_AXIS_SHARDS)
+    if (o->u.c->zero == 0 || a->comm.axis != LS_AXIS_SHARDS)
         oracle_wrong(o, "nothing is to be gathered");
     if (sharded && o->in_order) check_ahead(o, a);
     for (int i = 0; i < o->natoms; i++) {
@@ -490,12 +491,14 @@ static void run_free(oracle *o, const ls_action *a) {
 /* ---- a whole plan ---- */
 
 static void run_action(oracle *o, const ls_action *a) {
-    bool scalars = a->kind == LS_ALL_REDUCE && a->bucket == LS_SCALARS;
-    bool comm = a->kind == LS_REDUCE_SCATTER || a->kind == LS_ALL_REDUCE ||
-                a->kind == LS_ALL_GATHER || a->kind == LS_EXCHANGE;
+    bool scalars = a->kind == LS_DECIDE;
+    bool comm = scalars || a->kind == LS_REDUCE_SCATTER || a->kind == LS_ALL_REDUCE ||
+                a->kind == LS_ALL_GATHER || a->kind == LS_EXCHANGE || a->kind == LS_SUM_FACTORS;
     if (a->phase != LS_PHASE_ALL && o->warm != (a->phase == LS_PHASE_VALUES)) return;
     if (comm ? a->worker != LS_ALL_WORKERS : a->worker < 0 || a->worker >= o->u.n)
         oracle_wrong(o, "the wrong workers take part");
+    else if (comm && (a->comm.of.from != 0 || a->comm.of.to != o->u.n || a->comm.of.step != 1))
+        oracle_wrong(o, "not all workers take part");
     else if (!scalars && (a->bucket < 0 || a->bucket >= o->u.p->share.nbuckets))
         oracle_wrong(o, "there is no such bucket");
     if (o->r->wrong[0]) return;
@@ -510,28 +513,26 @@ static void run_action(oracle *o, const ls_action *a) {
     case LS_BACKWARD: run_compute(o, a); break;
     case LS_SQUARES: run_squares(o, a); break;
     case LS_ENCODE: oracle_run_encode(o, a); break;
-    case LS_EXCHANGE: oracle_run_exchange(o, a); break;
+    case LS_EXCHANGE:
+    case LS_SUM_FACTORS: oracle_run_exchange(o, a); break;
     case LS_DECODE: oracle_run_decode(o, a); break;
     case LS_ADD: run_add(o, a); break;
     case LS_NORM: run_norm(o, a); break;
     case LS_ALL_REDUCE:
-    case LS_REDUCE_SCATTER:
-        if (scalars)
-            run_scalars(o);
-        else
-            run_reduction(o, a);
-        break;
+    case LS_REDUCE_SCATTER: run_reduction(o, a); break;
+    case LS_DECIDE: run_decide(o); break;
     case LS_UPDATE: run_update(o, a); break;
     case LS_ALL_GATHER: run_gather(o, a); break;
     case LS_FREE: run_free(o, a); break;
-    case LS_DELTA: /* } only in plans that bring replicas together */
-    case LS_COPY:  /* } */
-    case LS_MIX:   /* } */
-    case LS_SEND:  /* } only in pipelines, whose bits exec_test compares */
-    case LS_TAKE:  /* } */
+    case LS_DELTA:        /* } only in plans that bring replicas together */
+    case LS_COPY:         /* } */
+    case LS_MIX:          /* } */
+    case LS_REPLICA_NORM: /* } */
+    case LS_SEND:         /* } only in pipelines, whose bits exec_test compares */
+    case LS_TAKE:         /* } */
     case LS_NACTION_KINDS: oracle_wrong(o, "it is of another plan"); break;
     }
-    if (comm && a->nbytes != o->read / o->u.n)
+    if (comm && a->comm.nbytes != o->read / o->u.n)
         oracle_wrong(o, "a worker reads %lld bytes from others", (long long)(o->read / o->u.n));
     if (scalars)
         o->r->scalars_nbytes += o->read;

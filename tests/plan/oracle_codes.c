@@ -76,7 +76,7 @@ static void run_factors(oracle *o, const ls_action *a) {
 
 void oracle_run_exchange(oracle *o, const ls_action *a) {
     int first = 0, end = 0;
-    if (a->axis != LS_AXIS_ALL || !rules_sends_codes(&o->u))
+    if (a->comm.axis != LS_AXIS_ALL || !rules_sends_codes(&o->u))
         oracle_wrong(o, "it is not for these settings");
     for (int v = 0; v < o->u.c->V; v++)
         for (int i = 0; i < o->natoms; i++)

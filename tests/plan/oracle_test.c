@@ -281,7 +281,7 @@ static void move(ls_plan *p, int from, int to) {
 
 static bool is_reduction(const ls_plan *p, const ls_action *a) {
     (void)p;
-    return a->kind == LS_REDUCE_SCATTER || (a->kind == LS_ALL_REDUCE && a->bucket != LS_SCALARS);
+    return a->kind == LS_REDUCE_SCATTER || a->kind == LS_ALL_REDUCE;
 }
 static bool is_comm(const ls_plan *p, const ls_action *a) {
     return a->worker == LS_ALL_WORKERS && p->share.nworkers > 1;
@@ -331,7 +331,7 @@ static bool is_gather(const ls_plan *p, const ls_action *a) {
 }
 static bool is_free(const ls_plan *p, const ls_action *a) { return (void)p, is_kind(a, LS_FREE); }
 static bool is_scalars(const ls_plan *p, const ls_action *a) {
-    return (void)p, is_kind(a, LS_ALL_REDUCE) && a->bucket == LS_SCALARS;
+    return (void)p, is_kind(a, LS_DECIDE);
 }
 
 static bool drop_one(ls_plan *p, uint64_t seed, is_site *fits) {
@@ -418,15 +418,15 @@ static bool other_owner(ls_plan *p, uint64_t seed) {
 static bool other_bytes(ls_plan *p, uint64_t seed) {
     int at = find(p, seed, is_comm);
     if (at < 0) return false;
-    p->actions[at].nbytes += pick(seed, 51, 2) ? 4 : -4;
+    p->actions[at].comm.nbytes += pick(seed, 51, 2) ? 4 : -4;
     return true;
 }
 
 /* A worker sends 16 bits an element, the other expects 32. */
 static bool other_dtype(ls_plan *p, uint64_t seed) {
     int at = find(p, seed, is_comm);
-    if (at < 0 || p->actions[at].nbytes == 0) return false;
-    p->actions[at].nbytes *= 2;
+    if (at < 0 || p->actions[at].comm.nbytes == 0) return false;
+    p->actions[at].comm.nbytes *= 2;
     return true;
 }
 
@@ -480,7 +480,15 @@ static bool other_last(ls_plan *p, uint64_t seed) {
 static bool other_axis(ls_plan *p, uint64_t seed) {
     int at = find(p, seed, is_comm);
     if (at < 0) return false;
-    p->actions[at].axis = (p->actions[at].axis + 1 + (ls_axis)pick(seed, 51, 2)) % 3;
+    p->actions[at].comm.axis = (p->actions[at].comm.axis + 1 + (ls_axis)pick(seed, 51, 2)) % 3;
+    return true;
+}
+
+/* The last worker is left out. */
+static bool fewer_workers(ls_plan *p, uint64_t seed) {
+    int at = find(p, seed, is_comm);
+    if (at < 0) return false;
+    p->actions[at].comm.of.to--;
     return true;
 }
 
@@ -510,7 +518,7 @@ static bool other_place(ls_plan *p, uint64_t seed) {
 static bool early_reduction(ls_plan *p, uint64_t seed) {
     int at = find(p, seed, is_reduction), to = at;
     rules u = rules_of(p);
-    if (at < 0 || p->actions[at].axis == LS_AXIS_REPLICAS) return false;
+    if (at < 0 || p->actions[at].comm.axis == LS_AXIS_REPLICAS) return false;
     while (to >= 0 && (p->actions[to].kind != LS_BACKWARD ||
                        !rules_touches(&u, p->actions[to].layer, p->actions[at].bucket)))
         to--;
@@ -618,6 +626,7 @@ static const struct {
     {"a chain starts, or continues, wrongly", other_start, false},
     {"another last micro-batch", other_last, false},
     {"other participants", other_axis, false},
+    {"fewer participants", fewer_workers, false},
     {"AllReduce for ReduceScatter, or back", other_kind, false},
     {"another round", other_round, false},
     {"the sum goes elsewhere", other_place, false},
