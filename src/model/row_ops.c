@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "tensor/gemm.h"
+#include "tensor/gemv.h"
 
 enum { GAMMA, BETA };
 enum {
@@ -275,8 +276,40 @@ static ls_matrix weights_of(const ls_layer *l, const ls_layer_call *c, int w) {
     return ls_matrix_of(ls_layer_param(l, c, w), outputs_of(l, w));
 }
 
+/* The row x [n] as a product in bf16 reads it; as packing, this is a part of the product. */
+static void operand_of(const ls_kernels *k, int64_t n, ls_matrix x, float *row) {
+    const uint16_t *half = x.p;
+    if (!x.bf16) k->round_bf16(n, x.p, row);
+    for (int64_t i = 0; x.bf16 && i < n; i++) {
+        uint32_t bits = (uint32_t)half[i] << 16;
+        memcpy(row + i, &bits, sizeof bits);
+    }
+}
+
+/* One row, at the speed at which memory delivers the weights. False: these have another type than
+ * the product. */
+static bool one_row(const ls_layer *l, const ls_layer_call *c, int w, ls_matrix x, float *y) {
+    int64_t in = inputs_of(l, w);
+    ls_matrix weights = weights_of(l, c, w);
+    float *room = ls_compute_gemm_work(c->compute, 0);
+    bool bf16 = ls_layer_in_bf16(c);
+    if (weights.bf16 != bf16 || in > LS_GEMM_WORK) return false;
+    if (bf16) operand_of(c->compute->k, in, x, room);
+    ls_gemv(c->compute, &(ls_gemv_job){.type = bf16 ? LS_BF16 : LS_F32,
+                                       .K = in,
+                                       .N = outputs_of(l, w),
+                                       .x = bf16 ? room : x.p,
+                                       .w = weights.p,
+                                       .bias = has_bias(l, w) ? ls_layer_param(l, c, w + 1) : NULL,
+                                       .y = y,
+                                       .bf16 = bf16,
+                                       .bias_f32 = true});
+    return true;
+}
+
 void ls_rows_linear(const ls_layer *l, const ls_layer_call *c, int w, ls_matrix x, float *y) {
     int64_t in = inputs_of(l, w), out = outputs_of(l, w);
+    if (c->n * c->T == 1 && one_row(l, c, w, x, y)) return;
     ls_gemm(c->compute,
             &(ls_gemm_job){.bf16 = ls_layer_in_bf16(c),
                            .M = c->n * c->T,

@@ -17,7 +17,7 @@ void ls_gemv_columns(const ls_kernels *k, const ls_gemv_job *g, int64_t first, i
     if (n == 0) return;
     if (!g->bias)
         memset(y, 0, n * sizeof *y);
-    else if (ls_dtype_is_half(g->type))
+    else if (ls_dtype_is_half(g->type) && !g->bias_f32)
         k->widen(g->type, n, ls_flat_at(g->type, g->bias, (size_t)first), y);
     else
         memcpy(y, (const float *)g->bias + first, n * sizeof *y);
@@ -28,6 +28,22 @@ void ls_gemv_columns(const ls_kernels *k, const ls_gemv_job *g, int64_t first, i
 void ls_gemv_share(const ls_gemv_job *g, int thread, int nthreads, int64_t *first_p,
                    int64_t *end_p) {
     ls_pool_share(g->N, UNIT, thread, nthreads, first_p, end_p);
+}
+
+typedef struct columns_job {
+    const ls_kernels *k;
+    const ls_gemv_job *g;
+} columns_job;
+
+static void columns_run(void *arg, int thread, int nthreads) {
+    const columns_job *j = arg;
+    int64_t first = 0, end = 0;
+    ls_gemv_share(j->g, thread, nthreads, &first, &end);
+    ls_gemv_columns(j->k, j->g, first, end);
+}
+
+void ls_gemv(const ls_compute *c, const ls_gemv_job *g) {
+    ls_pool_run_sized(c->pool, g->K * g->N, columns_run, &(columns_job){c->k, g});
 }
 
 typedef struct table_split_job {

@@ -18,6 +18,7 @@ typedef struct ls_gemv_job {
     const void *bias; /* [N]: chains of column j start at bias[j]; NULL: at 0 */
     float *y;         /* [N]; does not overlap x */
     bool bf16;        /* the product is in bf16: x has bf16 values, type is LS_BF16 */
+    bool bias_f32;    /* the bias is in f32, of whatever type w is */
 } ls_gemv_job;
 
 /* Computes columns [first, end) of y in the calling thread. */
@@ -25,6 +26,9 @@ void ls_gemv_columns(const ls_kernels *, const ls_gemv_job *, int64_t first, int
 
 /* A thread's columns, in whole cache lines, for ls_gemv_columns() inside ls_pool_run(). */
 void ls_gemv_share(const ls_gemv_job *, int thread, int nthreads, int64_t *first_p, int64_t *end_p);
+
+/* All columns, by all threads of the worker. Must not be called inside ls_pool_run(). */
+void ls_gemv(const ls_compute *, const ls_gemv_job *);
 
 /* Uses all threads of the worker, and in bf16 the work memory of ls_gemm(). Must not be called
  * inside ls_pool_run(). */
