@@ -12,15 +12,27 @@
 #include "layers/layers.h"
 #include "lockstep/infer.h"
 
-/* A row's share of its sample's weight. */
+enum { OWN = 2 }; /* floats of work memory for each sample, of which the first is used */
+
+static float *scales_of(const ls_layer *l, const ls_layer_call *c) {
+    return c->work + (size_t)c->n * ls_label_rows_numbers(l->T);
+}
+
+/* The share of a row in its sample's weight, once for each sample. */
+static void find_scales(const ls_layer *l, const ls_layer_call *c) {
+    for (int64_t i = 0; i < c->n; i++) {
+        double weight = c->weights ? c->weights[i] : 1;
+        scales_of(l, c)[OWN * i] =
+            c->loss_scale * (float)(weight / (double)ls_labels_count(l, c, i));
+    }
+}
+
 static float scale_of(const ls_label_rows *b, int64_t row) {
-    int64_t sample = row / b->l->T;
-    double weight = b->c->weights ? b->c->weights[sample] : 1;
-    return b->c->loss_scale * (float)(weight / (double)ls_labels_count(b->l, b->c, sample));
+    return scales_of(b->l, b->c)[OWN * (row / b->l->T)];
 }
 
 static ls_label_rows rows_of(const ls_layer *l, const ls_layer_call *c) {
-    return (ls_label_rows){.l = l, .c = c, .scale = scale_of};
+    return (ls_label_rows){.l = l, .c = c, .own = OWN * (size_t)c->n, .scale = scale_of};
 }
 
 /* A sample's loss is one chain over its rows, continued from block to block. */
@@ -58,6 +70,7 @@ static void backward(const ls_layer *l, const ls_layer_call *c) {
     int64_t all = ls_label_rows_find(&b, false), most = ls_label_rows_most(l, c), first = 0;
     for (int64_t i = 0; i < c->n; i++) c->losses[i] = 0;
     ls_label_rows_clear(l, c);
+    find_scales(l, c);
     do { /* also for no rows: gradients are set to 0 */
         ls_label_rows_open(&b, row + first, all - first < most ? all - first : most);
         add_losses(&b);
@@ -94,7 +107,7 @@ static void add_layer(ls_model *m, ls_value *x, ls_value *label, ls_value *all_l
     l->end.predicts = LS_CLASSES;
     l->T = x->dims.of[0];
     ls_label_rows_declare(l, ls_value_last(x), V);
-    l->memory.work = ls_label_rows_numbers(l->T);
+    l->memory.work = ls_label_rows_numbers(l->T) + OWN;
     l->memory.block_floats = ls_label_rows_block(l->C, V);
     ls_vocabulary_works(l, 0, l->T);
     if (tied >= 0)
