@@ -4,134 +4,110 @@
 #include "model/builder.h"
 #include "model/row_ops.h"
 
-/* ---- GELU ---- */
+enum { GELU = LS_NACTIVATIONS };
 
-/* The number of elements at the call's positions, which may be fewer than T a sample. */
-static int64_t count_of(const ls_layer *l, const ls_layer_call *c) {
-    return c->n * c->T * ((int64_t)l->y_floats / l->T);
-}
-
-static void gelu_forward(const ls_layer *l, const ls_layer_call *c) {
-    int64_t n = count_of(l, c);
-    ls_rows_gelu(c->compute, n, ls_matrix_of(c->x[0], n), ls_numbers_f32(c->y));
-}
-
-typedef struct gelu_job {
+/* Operands are one row each. */
+typedef struct job {
     const ls_kernels *k;
+    int which; /* an ls_activation, or GELU */
     int64_t n;
-    const float *x, *dy;
-    float *dx;
-} gelu_job;
+    ls_matrix x, dy;
+    ls_numbers y; /* or dx */
+} job;
 
-/* The kernel computes the output again, which is not used. */
-static void gelu_back_run(void *arg, int thread, int nthreads) {
-    const gelu_job *j = arg;
+static void compute(const job *j, int64_t n, const float *x, float *y) {
+    if (j->which == GELU)
+        j->k->gelu(n, x, y);
+    else
+        j->k->activation[j->which](n, x, y);
+}
+
+/* SiLU's derivative is one of x; so is ReLU's, which is positive where y is. GELU's kernel computes
+ * y, too, which is not used. */
+static void compute_dx(const job *j, int64_t n, const float *x, const float *dy, float *dx) {
     float y[LS_PART];
+    if (j->which == GELU) {
+        j->k->gelu_back(n, x, dy, dx, y);
+        return;
+    }
+    bool of_x = j->which == LS_SILU || j->which == LS_RELU;
+    if (!of_x) compute(j, n, x, y);
+    j->k->activation_dx[j->which](n, of_x ? x : y, dy, dx);
+}
+
+static void run(void *arg, int thread, int nthreads) {
+    const job *j = arg;
+    float x_room[LS_PART], dy_room[LS_PART], room[LS_PART];
     int64_t i = 0, end = 0;
     ls_pool_share(j->n, 16, thread, nthreads, &i, &end);
     for (int64_t n; i < end; i += n) {
         n = end - i < LS_PART ? end - i : LS_PART;
-        j->k->gelu_back(n, j->x + i, j->dy + i, j->dx + i, y);
+        const float *x = ls_part_read(j->k, j->x, 0, i, n, x_room);
+        float *y = ls_part_result(j->y, i, room);
+        if (j->dy.p)
+            compute_dx(j, n, x, ls_part_read(j->k, j->dy, 0, i, n, dy_room), y);
+        else
+            compute(j, n, x, y);
+        ls_part_store(j->k, j->y, i, n, y);
     }
 }
 
-static void gelu_backward(const ls_layer *l, const ls_layer_call *c) {
-    if (c->dx[0])
-        ls_pool_run(c->compute->pool, gelu_back_run,
-                    &(gelu_job){c->compute->k, count_of(l, c), c->x[0], c->dy, c->dx[0]});
-}
-
-static const ls_layer_ops gelu_ops = {
-    .kind = "gelu", .forward = gelu_forward, .backward = gelu_backward};
-
-ls_value *(ls_gelu)(ls_model *m, ls_value *x) {
-    ls_layer *l = ls_build_layer(m, "gelu", NULL, &x, 1);
-    if (!l) return ls_build_failed(m);
-    int64_t count = ls_value_count(x);
-    l->ops = &gelu_ops;
-    l->T = count / ls_value_last(x);
-    ls_works_pass(&l->cost.forward, LS_WORK_GELU, count);
-    ls_works_pass(&l->cost.backward, LS_WORK_GELU_BACK, count);
-    return ls_build_value(m, x->dims);
-}
-
-/* ---- the others ---- */
-
-typedef struct job {
-    const ls_kernels *k;
-    ls_activation which;
-    int64_t n;
-    const float *x, *dy;
-    float *y; /* or dx */
-} job;
-
-static job share_of(const job *j, int thread, int nthreads) {
-    int64_t first = 0, end = 0;
-    ls_pool_share(j->n, 16, thread, nthreads, &first, &end);
-    job part = *j;
-    part.n = end - first;
-    part.x += first, part.y += first;
-    if (part.dy) part.dy += first;
-    return part;
-}
-
-static void forward_run(void *arg, int thread, int nthreads) {
-    job j = share_of(arg, thread, nthreads);
-    j.k->activation[j.which](j.n, j.x, j.y);
-}
-
-/* SiLU's derivative is one of x; so is ReLU's, which is positive where y is. */
-static void backward_run(void *arg, int thread, int nthreads) {
-    enum { BLOCK = 4096 }; /* floats of y that stay in the first-level cache */
-    job j = share_of(arg, thread, nthreads);
-    bool of_x = j.which == LS_SILU || j.which == LS_RELU;
-    for (int64_t i = 0; i < j.n; i += BLOCK) {
-        int64_t n = j.n - i < BLOCK ? j.n - i : BLOCK;
-        if (!of_x) j.k->activation[j.which](n, j.x + i, j.y + i);
-        j.k->activation_dx[j.which](n, (of_x ? j.x : j.y) + i, j.dy + i, j.y + i);
-    }
+/* Of the call's positions, which may be fewer than T. */
+static job job_of(const ls_layer *l, const ls_layer_call *c, ls_numbers y) {
+    int64_t n = c->n * c->T * ((int64_t)l->y_floats / l->T);
+    return (job){.k = c->compute->k,
+                 .which = LS_LAYER_OWN_OF(int, l),
+                 .n = n,
+                 .x = ls_rows_x(l, c, 0, n),
+                 .y = y};
 }
 
 static void forward(const ls_layer *l, const ls_layer_call *c) {
-    job j = {c->compute->k,
-             LS_LAYER_OWN_OF(ls_activation, l),
-             c->n * (int64_t)l->y_floats,
-             c->x[0],
-             NULL,
-             c->y};
-    ls_pool_run(c->compute->pool, forward_run, &j);
+    job j = job_of(l, c, ls_rows_y(l, c));
+    ls_pool_run(c->compute->pool, run, &j);
 }
 
 static void backward(const ls_layer *l, const ls_layer_call *c) {
     if (!c->dx[0]) return;
-    job j = {c->compute->k,
-             LS_LAYER_OWN_OF(ls_activation, l),
-             c->n * (int64_t)l->y_floats,
-             c->x[0],
-             c->dy,
-             c->dx[0]};
-    ls_pool_run(c->compute->pool, backward_run, &j);
+    job j = job_of(l, c, ls_rows_dx(l, c, 0));
+    j.dy = ls_rows_dy(l, c, j.n);
+    ls_pool_run(c->compute->pool, run, &j);
 }
 
-static const ls_layer_ops ops[LS_NACTIVATIONS] = {
+static const ls_layer_ops ops[] = {
     [LS_RELU] = {.kind = "relu", .forward = forward, .backward = backward},
     [LS_SIGMOID] = {.kind = "sigmoid", .forward = forward, .backward = backward},
     [LS_TANH] = {.kind = "tanh", .forward = forward, .backward = backward},
     [LS_SILU] = {.kind = "silu", .forward = forward, .backward = backward},
+    [GELU] = {.kind = "gelu", .forward = forward, .backward = backward},
 };
 
-static ls_value *add(ls_model *m, ls_value *x, ls_activation which) {
+static void declare_conversions(ls_layer *l, int64_t n) {
+    ls_conversions *f = &l->cost.forward_converts, *b = &l->cost.backward_converts;
+    ls_conversions_add(f, (ls_conversion){.operand = LS_OPERAND_X, .numbers = n});
+    ls_conversions_add(f, (ls_conversion){.operand = LS_OPERAND_Y, .rounds = true, .numbers = n});
+    ls_conversions_add(b, (ls_conversion){.operand = LS_OPERAND_X, .for_dx = true, .numbers = n});
+    ls_conversions_add(b, (ls_conversion){.operand = LS_OPERAND_DY, .for_dx = true, .numbers = n});
+    ls_conversions_add(
+        b, (ls_conversion){.operand = LS_OPERAND_DX, .rounds = true, .for_dx = true, .numbers = n});
+}
+
+static ls_value *add(ls_model *m, ls_value *x, int which) {
     ls_layer *l = ls_build_layer(m, ops[which].kind, NULL, &x, 1);
     if (!l) return ls_build_failed(m);
     int64_t count = ls_value_count(x);
     bool cheap = which == LS_RELU;
     l->ops = &ops[which];
-    LS_LAYER_OWN_AS(ls_activation, l) = which;
+    LS_LAYER_OWN_AS(int, l) = which;
+    if (which == GELU) l->T = count / ls_value_last(x);
+    l->half.as_stored = LS_OPERAND_ALL;
     ls_works_pass(&l->cost.forward, cheap ? LS_WORK_ADD : LS_WORK_GELU, count);
     ls_works_pass(&l->cost.backward, cheap ? LS_WORK_ADD : LS_WORK_GELU_BACK, count);
+    declare_conversions(l, count);
     return ls_build_value(m, x->dims);
 }
 
+ls_value *(ls_gelu)(ls_model *m, ls_value *x) { return add(m, x, GELU); }
 ls_value *(ls_relu)(ls_model *m, ls_value *x) { return add(m, x, LS_RELU); }
 ls_value *(ls_sigmoid)(ls_model *m, ls_value *x) { return add(m, x, LS_SIGMOID); }
 ls_value *(ls_tanh)(ls_model *m, ls_value *x) { return add(m, x, LS_TANH); }
