@@ -183,9 +183,21 @@ static ls_status check_joining(const ls_share_config *c, ls_error *e) {
     return LS_OK;
 }
 
-/* A gradient buffer has the common parameters while replicas adopt them, so it must be f32. */
+/* What follows is not of keys that exclude each other: of these config/conflicts.c tells. */
+
+static bool has_running_values(const ls_model *m) {
+    for (int i = 0; i < m->nparams; i++)
+        if (m->params[i].momentum > 0) return true;
+    return false;
+}
+
+static bool has_windows(const ls_model *m) {
+    for (int i = 0; i < m->nparams; i++)
+        if (m->params[i].window.rows) return true;
+    return false;
+}
+
 static ls_status check_islands(const ls_share_config *c, ls_error *e) {
-    const char *what = NULL;
     if (c->islands == 0) return LS_OK;
     if (c->islands > LS_PLAN_MAX_ISLANDS || c->V % c->islands)
         return ls_fail(
@@ -193,21 +205,10 @@ static ls_status check_islands(const ls_share_config *c, ls_error *e) {
             "sync.replicas %d: each replica has as many virtual workers as the others, and "
             "there are %d (train.virtual_workers); use a divisor of that, at most %d",
             c->islands, c->V, LS_PLAN_MAX_ISLANDS);
-    if (c->zero > 1) what = "parallel.zero 2 or 3; use 0 or 1";
-    if (c->shards) what = "parallel.shard_group: each replica's workers are a group; leave it out";
-    if (c->early) what = "parallel.accumulate early; use late";
-    if (!c->tree) what = "parallel.reduce fastest; use tree";
-    if (c->first) what = "uneven ranges of virtual workers";
-    if (ls_optim_averages(&c->optim)) what = "an optimizer that averages weights by itself";
-    if (c->reduce != LS_F32) what = "gradients of 16 bits; set train.reduce_dtype to f32";
-    for (int i = 0; i < c->model->nparams; i++)
-        if (c->model->params[i].momentum > 0)
-            what = "running values, as of batch normalization or model.router_bias_rate; leave "
-                   "these out";
-        else if (c->model->params[i].window.rows)
-            what = "model.sparse";
-        else if (c->model->params[i].cut.whole)
-            what = "an optimizer that needs whole parameters; use adamw, adam, lion or sgd";
+    const char *what = has_running_values(c->model) ? "running values, as of batch normalization"
+                       : has_windows(c->model)      ? "model.sparse; set it to off"
+                       : c->first                   ? "uneven ranges of virtual workers"
+                                                    : NULL;
     if (!what) return LS_OK;
     return ls_fail(e, LS_EINVAL, "sync.replicas %d does not go with %s", c->islands, what);
 }
@@ -242,9 +243,7 @@ static ls_status check_tensor(const ls_share_config *c, ls_error *e) {
 /* Gradients of chunks are summed as those of virtual workers are: for each of them a tree over virtual
  * workers, which is a subtree of the whole if these are a power of two. */
 static ls_status check_chunks(const ls_share_config *c, ls_error *e) {
-    const char *what = NULL;
     int n = c->model->nchunks > 1 ? c->model->nchunks : 1;
-    bool joins = ls_model_find_joining(c->model) != NULL;
     int cut = c->model->together > 1 ? c->model->together : n; /* what the key says */
     const char *name = ls_share_context_name(c->model);
     if (c->context > n)
@@ -259,20 +258,13 @@ static ls_status check_chunks(const ls_share_config *c, ls_error *e) {
                        "%s need a power of two; use %d",
                        name, cut, c->V, ls_share_chunk_name(c->model),
                        1 << (31 - __builtin_clz((unsigned)c->V)));
-    if (c->shards) what = "parallel.shard_group: all workers are a group; leave it out";
-    if (c->early) what = "parallel.accumulate early; use late";
-    if (!c->tree) what = "parallel.reduce fastest; use tree";
-    if (c->islands) what = "replicas that train apart; set sync.mode to all_reduce";
-    if (c->compress.on) what = "compress.kind; set it to off";
-    if (c->noise) what = "train.noise_scale; set it to off";
-    if (joins) what = "layers that join samples";
-    if (!what) return LS_OK;
-    return ls_fail(e, LS_EINVAL, "parallel.%s_virtual %d does not go with %s", name, cut, what);
+    if (!ls_model_find_joining(c->model)) return LS_OK;
+    return ls_fail(e, LS_EINVAL, "parallel.%s_virtual %d does not go with layers that join samples",
+                   name, cut);
 }
 
 /* What workers that divide a model do not support. */
 static ls_status check_mesh(const ls_share_config *c, ls_error *e) {
-    const char *what = NULL;
     int cells = ls_share_config_cells(c);
     LS_TRY(check_schedule(c, e));
     LS_TRY(check_tensor(c, e));
@@ -284,17 +276,12 @@ static ls_status check_mesh(const ls_share_config *c, ls_error *e) {
             "parallel.mesh: %d workers (pipe, tensor and context) have a model together, and "
             "that does not divide %d worker%s; use a divisor",
             cells, c->nworkers, ls_plural(c->nworkers));
-    if (c->zero > 2 && c->V % (c->nworkers / cells))
-        what = "parallel.zero 3 if some workers have more virtual workers than others; use zero 2";
-    if (c->shards)
-        what = "parallel.shard_group: the workers with the same layers are a group; leave it out";
-    if (c->early) what = "parallel.accumulate early; use late";
-    if (!c->tree) what = "parallel.reduce fastest; use tree";
-    if (c->first) what = "uneven ranges of virtual workers";
-    if (c->islands) what = "replicas that train apart; set sync.mode to all_reduce";
-    if (c->compress.on) what = "compress.kind; set it to off";
-    for (int i = 0; i < c->model->nparams; i++)
-        if (c->model->params[i].window.rows) what = "model.sparse; set it to off";
+    bool uneven = c->zero > 2 && c->V % (c->nworkers / cells) != 0;
+    const char *what = has_windows(c->model) ? "model.sparse; set it to off"
+                       : c->first            ? "uneven ranges of virtual workers"
+                       : uneven ? "parallel.zero 3 if some workers have more virtual workers than "
+                                  "others; use zero 2"
+                                : NULL;
     if (!what) return LS_OK;
     bool context = c->context > 1;
     int degree = context ? c->context : c->tensor > 1 ? c->tensor : c->pipe;
