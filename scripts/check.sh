@@ -44,22 +44,26 @@ build() { # build PRESET [TARGET...]
     echo "== build: $1"
     one "build of $1" scripts/build.sh "$@"
 }
-# Starts to build the trees of the sanitizers in the background. The release tests wait for most of
-# their time, and the builds get the processor time that the tests leave.
-build_sanitizers() {
-    set -m # a process group of their own, which can be killed
+# Builds the trees of the sanitizers in the background, then runs the tests of threads: they get the
+# processor time that the rest leaves.
+start_sanitizers() {
+    set -m # a process group of its own, which can be killed
     {
-        nice -n 19 scripts/build.sh asan "${set_of_tests}_asan" >"$log.asan" 2>&1
-        echo $? >"$log.asan.status"
-        nice -n 19 scripts/build.sh tsan "${set_of_tests}_tsan" >"$log.tsan" 2>&1
-        echo $? >"$log.tsan.status"
+        renice -n 19 "$BASHPID" >/dev/null
+        for preset in asan tsan; do
+            scripts/build.sh $preset "${set_of_tests}_$preset" >"$log.$preset" 2>&1
+            echo $? >"$log.$preset.status"
+        done
+        [ "$(cat "$log.tsan.status")" -ne 0 ] || run tsan slow 'long|long-tsan' -j "$(nproc)" -L '^threads$'
     } &
     background=$!
     set +m
 }
-built() { # built PRESET: whether build_sanitizers() built it; prints its output
+# built PRESET: waits until the background has built it; prints its output, and returns whether it could.
+built() {
+    while [ ! -s "$log.$1.status" ] && kill -0 "$background" 2>/dev/null; do sleep 0.2; done
     cat "$log.$1"
-    return "$(cat "$log.$1.status")"
+    return "$(cat "$log.$1.status" || echo 1)"
 }
 tree_of() { if [ "$1" = release ]; then echo build; else echo "build/$1"; fi; }
 # run PRESET NEVER LEFT [ctest options]: runs the tests, with their output in a file: not those with a
@@ -92,6 +96,7 @@ count() {
     [ "$3" -gt 0 ] || [ "$ended" -eq 0 ] || one "ctest of $suite ends with $ended" false
 }
 
+start_sanitizers
 one includes scripts/check_includes.sh
 one rooms scripts/check_rooms.py
 one "picture of the rooms" scripts/draw_rooms.py --check
@@ -104,39 +109,22 @@ one executor scripts/check_executor.sh
 one tests scripts/check_tests.sh
 one "checks can fail" scripts/check_checks.sh
 one installs scripts/check_install.sh
-released=true
-build release || released=false
-build_sanitizers
-if $released; then
+if build release; then
     one symbols scripts/check_symbols.sh
     echo "== test: release"
     run release no-test long -j "$jobs"
     count release
 fi
-echo "== builds: asan, tsan"
-wait "$background"
-background=
-# Both at once, since neither keeps two cores busy. The programs that the address sanitizer runs come
-# first: they watch over their workers by the clock.
 echo "== test: asan, tsan"
-asan=true tsan=true
-one "build of asan" built asan || asan=false
-one "build of tsan" built tsan || tsan=false
-if $tsan; then
-    set -m
-    (renice -n 19 "$BASHPID" >/dev/null && run tsan slow 'long|long-tsan' -j "$(nproc)" -L '^threads$') &
-    background=$!
-    set +m
-fi
-if $asan; then
+if one "build of asan" built asan; then
     run asan slow 'long|long-asan' -j "$jobs"
     count asan
 fi
-if $tsan; then
+if one "build of tsan" built tsan; then
     wait "$background"
-    background=
     count tsan
 fi
+background=
 
 echo
 echo "$passed passed, $failed failed, $skipped skipped"

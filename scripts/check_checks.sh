@@ -45,10 +45,13 @@ set_tests_properties(part/long_one PROPERTIES LABELS long)
 set_tests_properties(part/long_asan PROPERTIES LABELS "threads;long-asan")
 CMAKE
 whole='int main(void) { return 0; }'
-# The output of a cmocka program with two test functions, the second of them skipped.
+# The output of a cmocka program with two test functions, the second of them skipped, and one that is
+# left to make check-slow.
 functions() { # functions [REASON]
     printf 'cat <<END\n[==========] Running 2 test(s).\n[ RUN      ] test_a\n[       OK ] test_a\n[ RUN      ] test_b\n'
-    printf '%s\n[  SKIPPED ] test_b\n[  PASSED  ] 1 test(s).\nEND\n' "${1:+skipped: $1}"
+    printf '%s\n[  SKIPPED ] test_b\n' "${1:+skipped: $1}"
+    printf '[  PASSED  ] 1 test(s).\nEND\n'
+    echo '[ -n "$LOCKSTEP_ALL_CASES" ] || printf "[ RUN      ] test_c\nleft to make check-slow\n[       OK ] test_c\n"'
 }
 functions "there is no b" >"$fake/functions.sh"
 for name in program long_one long_asan; do echo 'exit 0' >"$fake/$name.sh"; done
@@ -72,6 +75,7 @@ grep -qx 'release: 3 passed, 0 failed, 2 skipped' "$fake/out" || complain "the r
 grep -qx 'skipped: part/functions: test_b: there is no b' "$fake/out" || complain "a skipped function's reason is missing"
 grep -qx 'skipped: part/slow_one: a peer: there is none' "$fake/out" || complain "a skipped program's reason is missing"
 
+grep -qx 'left to make check-slow: part/functions: test_c' "$fake/out" || complain "a function that is left is not named"
 grep -qx 'release: left to make check-slow: part/long_one ' "$fake/out" || complain "a long test is not named"
 grep -qx 'asan: left to make check-slow: part/long_one part/long_asan ' "$fake/out" || complain "a test that is long with asan is not named"
 

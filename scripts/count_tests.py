@@ -7,7 +7,8 @@ OUTPUT is the output of ctest; the log has the output of each test. A test is a 
 cmocka; a program without any is one test. A program that ends before it has reported a function (a
 crash, a time limit) fails it. A test that is skipped prints "skipped: WHAT: WHY" (skip_because() in
 tests/test.h); a program without test functions may print such lines for parts of its work; each
-counts as skipped. The last line is "N passed, N failed, N skipped".
+counts as skipped. A function that prints "left to make check-slow" (slow_unit_test()) is listed and
+not counted. The last line is "N passed, N failed, N skipped".
 """
 import re
 import sys
@@ -16,19 +17,23 @@ from pathlib import Path
 # ctest's own results; its log reports a test that was skipped or did not run as "Passed".
 ENDED = re.compile(r"^ *\d+/\d+ Test +#\d+: (\S+) \.*(?: +|\*\*\*)(Passed|Skipped|\S+)", re.M)
 BLOCK = re.compile(r"^\d+/\d+ Testing: (\S+)\n(.*?)^<end of output>$", re.M | re.S)
-RESULT = re.compile(r"^\[\s*(RUN|OK|SKIPPED|FAILED|ERROR)\s*\] (\S+)$|^skipped: (.*)$", re.M)
+RESULT = re.compile(r"^\[\s*(RUN|OK|SKIPPED|FAILED|ERROR)\s*\] (\S+)$|^skipped: (.*)$|^(left) to make check-slow$", re.M)
 
 
 def count(words, result):
-    """Returns (passed, failed, reasons of skipped tests, complaints) of one of ctest's tests."""
+    """Returns (passed, failed, reasons of skipped tests, complaints, functions left) of one of ctest's tests."""
     passed = failed = functions = 0
-    running, reasons, skipped, wrong = None, [], [], []
-    for kind, function, reason in RESULT.findall(words):
+    running, reasons, skipped, wrong, left = None, [], [], [], []
+    for kind, function, reason, later in RESULT.findall(words):
         if kind == "RUN":
             running, reasons = function, []
             functions += 1
         elif reason:
             reasons.append(reason)
+        elif later:
+            left.append(running)
+        elif running == function and kind == "OK" and running in left:
+            running = None
         elif running == function and kind == "OK":
             passed, running = passed + 1, None
             if reasons:
@@ -47,7 +52,7 @@ def count(words, result):
             wrong.append("it is skipped without a reason")
     if running or result not in ("Passed", "Skipped"):
         failed = max(failed, 1)
-    return passed, failed + len(wrong), skipped, wrong
+    return passed, failed + len(wrong), skipped, wrong, left
 
 
 def main():
@@ -56,10 +61,12 @@ def main():
     results = ENDED.findall(output)
     npassed = nfailed = nskipped = 0
     for name, result in results:
-        passed, failed, skipped, wrong = count(words.get(name, ""), result)
+        passed, failed, skipped, wrong, left = count(words.get(name, ""), result)
         npassed, nfailed, nskipped = npassed + passed, nfailed + failed, nskipped + len(skipped)
         for reason in skipped:
             print(f"skipped: {name}: {reason}")
+        if left:
+            print(f"left to make check-slow: {name}: {' '.join(left)}")
         for complaint in wrong:
             print(f"failed: {name}: {complaint}")
     if not results:

@@ -44,6 +44,16 @@ static inline int ncases(int few, int all) { return all_cases() ? all : few; }
 /* Whether a test runs case i: `make check` every n-th, `make check-slow` all. */
 static inline bool runs_case(int i, int n) { return all_cases() || i % n == 0; }
 
+static inline void left_to_slow(void **state) {
+    (void)state;
+    print_message("left to make check-slow\n"); /* scripts/count_tests.py lists it */
+}
+
+/* A test function that only `make check-slow` runs: another one runs most of its code. For a table
+ * that is not static. */
+#define slow_unit_test(f)                                                                          \
+    { #f, all_cases() ? (f) : left_to_slow, NULL, NULL, NULL }
+
 /* Ends the test function as skipped, and prints why: scripts/count_tests.py counts these lines. */
 #define skip_because(...)                                                                          \
     do {                                                                                           \
