@@ -185,8 +185,8 @@ static void test_auto_refused(void **state) {
 int main(void) {
     setenv("LOCKSTEP_KEY", "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef", 1);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_killed),      cmocka_unit_test(test_killed_factors),
-        cmocka_unit_test(test_hosts),       cmocka_unit_test(test_host_leaves),
+        cmocka_unit_test(test_killed),      slow_unit_test(test_killed_factors),
+        cmocka_unit_test(test_hosts),       slow_unit_test(test_host_leaves),
         cmocka_unit_test(test_host_lost),   cmocka_unit_test(test_auto),
         cmocka_unit_test(test_auto_refused)};
     return cmocka_run_group_tests(tests, folder_make, folder_remove);

@@ -120,7 +120,7 @@ static void killed(const char *run, const char *more) {
 static void test_killed(void **arg) {
     (void)arg;
     NEEDS_ETCD();
-    killed("killed-0", "--set parallel.zero=0");
+    if (all_cases()) killed("killed-0", "--set parallel.zero=0");
     killed("killed-3", "--set parallel.zero=3 --set survival.copies=2");
 }
 
@@ -311,7 +311,7 @@ static int tear_down(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_without_faults),  cmocka_unit_test(test_killed),
-        cmocka_unit_test(test_killed_apart),    cmocka_unit_test(test_paused),
+        slow_unit_test(test_killed_apart),      cmocka_unit_test(test_paused),
         cmocka_unit_test(test_server_killed),   cmocka_unit_test(test_nobody),
         cmocka_unit_test(test_servers_stopped), cmocka_unit_test(test_tls),
         cmocka_unit_test(test_users),

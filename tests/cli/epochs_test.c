@@ -1,5 +1,6 @@
 /* epochs_test.c - train.epochs: the steps of a text, of files and of packed conversations, for any
  * workers; resumed for more epochs; with the commands that train or plan; what is refused. */
+/* ctest: long-asan: cli/resume and data/loader run the same code */
 #include "cli/models.h"
 
 #define TEXT                                                                                       \

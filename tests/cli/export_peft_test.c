@@ -1,5 +1,6 @@
 /* export_peft_test.c - lockstep export of a run with adapters: names, values and config of peft's
  * form; adapters added to the weights; what is refused. */
+/* ctest: long-asan: weights/safetensors and train/lora run the same code */
 #include <math.h>
 
 #include "base/json.h"

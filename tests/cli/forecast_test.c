@@ -1,5 +1,6 @@
 /* forecast_test.c - lockstep plan with --machine and --link, bench machine: output, and
  * input that is refused with one line. */
+/* ctest: long-asan: perf/forecast runs the same code */
 #include "cli/program.h"
 #include "perf/round_machine.h"
 

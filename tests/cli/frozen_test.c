@@ -1,6 +1,7 @@
 /* frozen_test.c - runs with frozen parameters, as a user would start them: workers and a host that
  * are killed, a file that is deleted, and the commands that read checkpoints. */
 /* ctest: busy seconds=15 */
+/* ctest: long-asan: train/frozen runs the same code */
 #include "cli/hosts.h"
 #include "weights/safetensors.h"
 

@@ -120,7 +120,7 @@ static void killed(const char *run, const char *more) {
 static void test_killed(void **arg) {
     (void)arg;
     killed("killed-0", "--set parallel.zero=0");
-    killed("killed-1", "");
+    if (all_cases()) killed("killed-1", "");
     killed("killed-3", "--set parallel.zero=3");
 }
 
@@ -149,7 +149,7 @@ static void test_host_lost(void **arg) {
     (void)arg;
     lost("lost-0", "--set parallel.zero=0 --set survival.rejoin_s=3");
     lost("lost-copies", "--set parallel.zero=3 --set survival.copies=2 --set survival.rejoin_s=3");
-    lost("lost-1", "--set survival.copies=2 --set survival.rejoin_s=3");
+    if (all_cases()) lost("lost-1", "--set survival.copies=2 --set survival.rejoin_s=3");
     lost("lost-3", "--set parallel.zero=3 --set survival.rejoin_s=3");
 }
 
@@ -515,8 +515,8 @@ int main(void) {
         cmocka_unit_test(test_alone),         cmocka_unit_test(test_without_faults),
         cmocka_unit_test(test_uneven),        cmocka_unit_test(test_no_copies),
         cmocka_unit_test(test_killed),        cmocka_unit_test(test_host_lost),
-        cmocka_unit_test(test_lost_early),    cmocka_unit_test(test_late),
-        cmocka_unit_test(test_left),          cmocka_unit_test(test_left_at_once),
+        slow_unit_test(test_lost_early),      cmocka_unit_test(test_late),
+        cmocka_unit_test(test_left),          slow_unit_test(test_left_at_once),
         cmocka_unit_test(test_scale),         cmocka_unit_test(test_paused),
         cmocka_unit_test(test_missed_end),    cmocka_unit_test(test_leader_lost),
         cmocka_unit_test(test_line_lost),     cmocka_unit_test(test_stopped),

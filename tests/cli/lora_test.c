@@ -1,5 +1,6 @@
 /* lora_test.c - a run with adapters whose workers are killed has the bits of an undisturbed one. */
 /* ctest: busy seconds=8 */
+/* ctest: long-asan: train/lora and cli/resume run the same code */
 #include "cli/hosts.h"
 
 #define STEPS "60"

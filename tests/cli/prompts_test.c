@@ -2,6 +2,7 @@
  * `generate` and `chat`, the same for any layout, after kills and when a run is resumed; the run
  * stays as it is. */
 /* ctest: busy seconds=20 */
+/* ctest: long-asan: infer/infer, chat and cli/chat run the same code */
 #include "cli/hosts.h"
 #include "cli/models.h"
 

@@ -1,5 +1,6 @@
 /* report_test.c - lockstep report --scaling, --cost and --seeds, and lockstep plan --budget. */
 /* ctest: busy seconds=3 */
+/* ctest: long-asan: the tests of report and perf/forecast run the same code */
 #include "program.h"
 #include "report/frame_check.h"
 

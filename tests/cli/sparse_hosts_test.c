@@ -80,7 +80,7 @@ static void test_without_faults(void **state) {
     without_faults("zero-1", 2, 3, "");
     without_faults("zero-3", 1, 1, "--set parallel.zero=3 --set parallel.bucket_mb=0.01");
     without_faults("audit", 2, 1, ROWWISE "--set parallel.zero=0 --set survival.audit=40");
-    without_faults("helped", 2, 2, "--set survival.backup_workers=1");
+    if (all_cases()) without_faults("helped", 2, 2, "--set survival.backup_workers=1");
 }
 
 static void killed(const char *run, const char *more) {
@@ -98,7 +98,7 @@ static void killed(const char *run, const char *more) {
 
 static void test_killed(void **state) {
     (void)state;
-    killed("killed-0", "--set parallel.zero=0");
+    if (all_cases()) killed("killed-0", "--set parallel.zero=0");
     killed("killed-rows", ROWWISE);
 }
 
@@ -190,10 +190,13 @@ static void test_launched(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_without_faults), cmocka_unit_test(test_launched),
-        cmocka_unit_test(test_killed),         cmocka_unit_test(test_come),
-        cmocka_unit_test(test_leave),          cmocka_unit_test(test_host_lost),
-        cmocka_unit_test(test_leader_lost),
+        cmocka_unit_test(test_without_faults),
+        cmocka_unit_test(test_launched),
+        cmocka_unit_test(test_killed),
+        cmocka_unit_test(test_come),
+        slow_unit_test(test_leave),
+        cmocka_unit_test(test_host_lost),
+        slow_unit_test(test_leader_lost),
     };
     return cmocka_run_group_tests(tests, make, folder_remove);
 }

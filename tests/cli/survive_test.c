@@ -90,6 +90,7 @@ static void test_killed(void **arg) {
     killed("sharded", 4, 15, "--set parallel.zero=3");
     killed("hybrid", 4, 10, "--set parallel.zero=2 --set parallel.shard_group=2");
     killed("messages", 3, 10, "--set parallel.transport=tcp");
+    if (!all_cases()) return;
     killed("messages-replicas", 2, 10, "--set parallel.transport=tcp --set parallel.zero=0");
     killed("threads", 2, 10, "--set parallel.threads=2");
 }
@@ -130,11 +131,12 @@ static void test_killed_in_gossip(void **arg) {
 static void test_killed_in_a_pipeline(void **arg) {
     (void)arg;
     killed("pipeline", 4, 10, "--set parallel.mesh.pipe=2 --set parallel.zero=3");
-    killed("pipeline-alone", 3, 10,
-           "--set parallel.mesh.pipe=3 --set parallel.zero=0 --set parallel.schedule=gpipe");
     killed("pipeline-chunks", 2, 10,
            "--set parallel.mesh.pipe=2 --set parallel.schedule=interleaved --set "
            "parallel.chunks=2 --set parallel.transport=tcp");
+    if (!all_cases()) return;
+    killed("pipeline-alone", 3, 10,
+           "--set parallel.mesh.pipe=3 --set parallel.zero=0 --set parallel.schedule=gpipe");
 }
 
 static void train_alone(const char *name, const char *model) {
@@ -555,11 +557,11 @@ int main(void) {
         cmocka_unit_test_teardown(test_slow_limit, at_full_speed),
         cmocka_unit_test(test_stay),
         cmocka_unit_test(test_killed_apart),
-        cmocka_unit_test(test_killed_in_gossip),
+        slow_unit_test(test_killed_in_gossip),
         cmocka_unit_test(test_killed_in_a_pipeline),
         cmocka_unit_test(test_killed_in_a_tensor_group),
-        cmocka_unit_test(test_killed_in_an_expert_group),
-        cmocka_unit_test(test_killed_in_a_context_group),
+        slow_unit_test(test_killed_in_an_expert_group),
+        slow_unit_test(test_killed_in_a_context_group),
     };
     return cmocka_run_group_tests(tests, folder_make, folder_remove);
 }

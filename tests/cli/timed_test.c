@@ -2,6 +2,7 @@
  * run, the newest two beside the best, a run that is killed without checkpoint.every, and a disk that
  * has no room for them. */
 /* ctest: busy seconds=8 */
+/* ctest: long-asan: cli/checkpoint runs the same code */
 #include "cli/program.h"
 
 #define LINE                                                                                       \

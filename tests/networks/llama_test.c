@@ -1,6 +1,7 @@
 /* llama_test.c - kind llama: names and shapes of its parameters, gradients, tokens one by one with
  * the bits of the whole text, the same bits for any number of workers, and what is refused. */
 /* ctest: busy */
+/* ctest: long-tsan: exec/exec, layers/attention and layers/moe start the same threads */
 #include "networks/llama.h"
 
 #include "infer/decode.h"
