@@ -662,6 +662,34 @@ static inline void check_empty(const layer_bench *b, layer_way way) {
     result_free(&r);
 }
 
+/* Multiply-adds of the products that a layer declares, for one sample, times 2. */
+static inline double products_flops(const ls_works *w, int64_t T) {
+    double sum = 0;
+    for (int i = 0; i < w->n; i++) {
+        const ls_work *x = &w->list[i];
+        if (x->kind >= LS_NPRODUCTS) continue;
+        double M = (double)(x->M ? x->M : T), K = (double)(x->K ? x->K : T);
+        sum += 2 * M * (double)x->N * K * (x->times > 0 ? x->times : 1);
+    }
+    return sum;
+}
+
+/* What plans and prices read of a layer agrees: its products are those that it counts, and a pass backward
+ * has two for each. Attention computes scores again and leaves out masked ones, and convolutions pad:
+ * their own tests compare with numbers. */
+static inline void check_cost(const layer_bench *b) {
+    for (int i = 0; i < b->model.nlayers; i++) {
+        const ls_layer *l = &b->model.layers[i];
+        if (strstr(l->ops->kind, "attention") || strstr(l->ops->kind, "conv")) continue;
+        double forward = products_flops(&l->cost.forward, l->T);
+        double backward = products_flops(&l->cost.backward, l->T);
+        if (forward > 0 &&
+            (fabs(forward - l->cost.flops) > 0.5 || fabs(backward - 2 * forward) > 0.5))
+            fail_msg("%s: products of %g forward, %g backward, counted %g", l->name, forward,
+                     backward, l->cost.flops);
+    }
+}
+
 static inline void layer_check(const layer_case *c) {
     layer_bench b;
     layer_way way = {.micro = CHECK_SAMPLES, .threads = 1, .type = LS_F32, .grads = LS_F32};
@@ -671,6 +699,7 @@ static inline void layer_check(const layer_case *c) {
     check_bits(&b, &r, way);
     check_frozen(&b, &r, way);
     check_empty(&b, way);
+    check_cost(&b);
     result_free(&r);
     bench_close(&b);
     static const ls_dtype types[][2] = {{LS_BF16, LS_F32}, {LS_F32, LS_BF16}, {LS_F16, LS_F16}};
