@@ -209,12 +209,12 @@ static void test_second_interrupt_early(void **state) {
 
 /* Whether the step in flight was given up; false if the signal came between two steps, or too
  * late. */
-static bool gives_up(const char *command) {
+static bool gives_up(const char *command, int stop_s) {
     char path[128], *output = NULL;
     snprintf(path, sizeof path, "%s/given-up", folder);
     assert_ls_ok(ls_file_remove_tree(path, &(ls_error){0}), (ls_error){0});
-    program p =
-        startf("%s configs/tiny.yaml -o @/given-up --set survival.stop_s=0" LONG_STEPS, command);
+    program p = startf("%s configs/tiny.yaml -o @/given-up --set survival.stop_s=%d" LONG_STEPS,
+                       command, stop_s);
     wait_for_file("given-up/metrics.jsonl");
     kill(p.pid, SIGTERM);
     int code = program_end(&p, &output);
@@ -250,12 +250,19 @@ static void test_step_given_up(void **state) {
     hash_of("not-cut", whole);
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
         int tries = 1;
-        while (!gives_up(commands[i])) assert_true(tries++ < 30);
+        while (!gives_up(commands[i], 0)) assert_true(tries++ < 30);
         expect("train --resume @/given-up -n 2", 0, NULL);
         hash_of("given-up", got);
         assert_string_equal(whole, got);
         expect("ckpt ledger @/given-up", 0, "clean: 6 steps");
     }
+}
+
+/* With time left the step in flight is completed. */
+static void test_step_completed(void **state) {
+    (void)state;
+    static const char *const commands[] = {"train -n 2", "run -n 2 " LOCKSTEP_PROGRAM " train"};
+    for (int i = 0; i < 4; i++) assert_false(gives_up(commands[i % 2], 600));
 }
 
 static void test_in_use(void **state) {
@@ -281,6 +288,7 @@ int main(void) {
         cmocka_unit_test(test_second_interrupt),
         cmocka_unit_test(test_second_interrupt_early),
         cmocka_unit_test(test_in_use),
+        cmocka_unit_test(test_step_completed),
         cmocka_unit_test(test_step_given_up),
     };
     return cmocka_run_group_tests(tests, folder_make, folder_remove);
