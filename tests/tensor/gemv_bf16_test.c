@@ -41,7 +41,14 @@ static void check_columns(const ls_compute *c, int64_t K, int64_t N, int exponen
         want[i] = bias[i];
         for (int64_t k = 0; k < K; k++) want[i] = chain_step(x[k], w[k * N + i], want[i]);
     }
-    ls_gemv_job job = {LS_BF16, K, N, x, half, half + K * N, got, true};
+    ls_gemv_job job = {.type = LS_BF16,
+                       .K = K,
+                       .N = N,
+                       .x = x,
+                       .w = half,
+                       .bias = half + K * N,
+                       .y = got,
+                       .bf16 = true};
     ls_gemv_columns(c->k, &job, 0, N);
     compare("columns", K, N, want, got);
     free(x), free(w), free(bias), free(got), free(want), free(half);

@@ -103,7 +103,13 @@ static void split_run(void *arg, int thread, int nthreads) {
 static void check(const ls_compute *c, ls_dtype type, int64_t K, int64_t N) {
     problem p = make(c->k, type, K, N);
     for (int bias = 0; bias < 2; bias++) {
-        ls_gemv_job job = {type, K, N, p.x, p.w, bias ? p.bias : NULL, p.y, false};
+        ls_gemv_job job = {.type = type,
+                           .K = K,
+                           .N = N,
+                           .x = p.x,
+                           .w = p.w,
+                           .bias = bias ? p.bias : NULL,
+                           .y = p.y};
         ls_pool_run(c->pool, split_run, &(split_job){c->k, &job});
         chains(&p, false, bias);
         equal(&p, "chains");
