@@ -80,7 +80,8 @@ static void test_random(void **state) {
     ls_model models[3];
     int made = 0, refused = 0;
     for (int i = 0; i < 3; i++) make_model(i + 1, &models[i]);
-    for (uint64_t seed = 0; seed < 5000; seed++) {
+    const int cases = ncases(1000, 5000);
+    for (uint64_t seed = 0; seed < (uint64_t)cases; seed++) {
         ls_share_config c = {.model = &models[pick(seed, 0, 3)],
                              .V = 1 + pick(seed, 1, 24),
                              .tree = pick(seed, 2, 8) != 0,
@@ -109,7 +110,7 @@ static void test_random(void **state) {
         refused += s != LS_OK;
     }
     for (int i = 0; i < 3; i++) ls_model_free(&models[i]);
-    if (made < 2800 || refused < 100) fail_msg("%d made, %d refused", made, refused);
+    if (made < cases / 2 || refused < cases / 50) fail_msg("%d made, %d refused", made, refused);
 }
 
 /* Whole plans as text (tests/plans/), to be reviewed when a pass changes. LOCKSTEP_UPDATE=1 writes
