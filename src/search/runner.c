@@ -15,6 +15,7 @@
 #include "base/file.h"
 #include "base/json.h"
 #include "base/lines.h"
+#include "base/log.h"
 #include "base/name.h"
 #include "net/launch/child.h"
 #include "storage/checkpoint.h"
@@ -196,6 +197,17 @@ static ls_status start_training(ls_runner *r, ls_trial *t, ls_error *e) {
     return s;
 }
 
+/* Trainings one at a time have the workers that were asked for. */
+static ls_status note_fewer(const ls_runner *r, const ls_trial *t, int n, ls_error *e) {
+    if (t->config->parallel.reduce == LS_REDUCE_FASTEST)
+        return ls_fail(e, LS_EINVAL,
+                       "%s: can have %d workers, not %d, and with parallel.reduce fastest its bits "
+                       "depend on their number; use -n %d",
+                       t->dir, n, r->all, n);
+    ls_log("%s: can have %d workers, not %d", t->dir, n, r->all);
+    return LS_OK;
+}
+
 ls_status ls_runner_begin(ls_runner *r, ls_trial *t, int nready, ls_error *e) {
     int places = r->jobs - (int)r->n, n = 0;
     if (places == 0 || (r->all && r->idle == 0)) return LS_OK;
@@ -203,6 +215,7 @@ ls_status ls_runner_begin(ls_runner *r, ls_trial *t, int nready, ls_error *e) {
     int share = r->idle / places;
     if (r->all) n = workers_of(t->config, share > 0 ? share : 1, r->all);
     if (n > r->idle) return LS_OK; /* it waits for others to end */
+    if (r->jobs == 1 && n < r->all) LS_TRY(note_fewer(r, t, n, e));
     t->workers = n;
     t->diverged = false;
     LS_TRY(start_training(r, t, e));
