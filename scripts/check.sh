@@ -14,9 +14,10 @@ cd "$(dirname "$0")/.." || exit 1
 case ${1:-} in
 slow)
     set_of_tests=all
+    all_variants=ON
     export LOCKSTEP_ALL_CASES=1
     ;;
-'') set_of_tests=check ;;
+'') set_of_tests=check all_variants=OFF ;;
 *) echo "check.sh: '$1' is not known; the word is slow" >&2; exit 2 ;;
 esac
 
@@ -51,7 +52,7 @@ start_sanitizers() {
     {
         renice -n 19 "$BASHPID" >/dev/null
         for preset in asan tsan; do
-            scripts/build.sh $preset "${set_of_tests}_$preset" >"$log.$preset" 2>&1
+            scripts/build.sh $preset "-DLOCKSTEP_ALL_VARIANTS=$all_variants" "${set_of_tests}_$preset" >"$log.$preset" 2>&1
             echo $? >"$log.$preset.status"
         done
         [ "$(cat "$log.tsan.status")" -ne 0 ] || run tsan slow 'long|long-tsan' -j "$(nproc)" -L '^threads$'
