@@ -388,7 +388,7 @@ static ls_group *group_of(const ls_exec *x, const ls_action *a) {
     }
 }
 
-/* Sums of virtual workers' gradients; the operands are set by start_sum() and its like. */
+/* The sum of a bucket over virtual workers, from and to the worker's lowest sum. */
 static ls_virtual_sum sum_of(const ls_exec *x, const ls_action *a) {
     const ls_share *sh = &x->c.plan->share;
     bool island = a->comm.axis == LS_AXIS_ISLAND; /* its workers have the same leaves */

@@ -52,7 +52,7 @@ static void run(void *arg, int thread, int nthreads) {
     }
 }
 
-/* Of the call's positions, which may be fewer than T. */
+/* A call may have fewer positions than T. */
 static job job_of(const ls_layer *l, const ls_layer_call *c, ls_numbers y) {
     int64_t n = c->n * c->T * ((int64_t)l->y_floats / l->T);
     return (job){.k = c->compute->k,

@@ -42,15 +42,16 @@ static void set_operands(const ls_share *sh, const ls_action *a, ls_comm *c) {
     const ls_bucket *b = &sh->buckets[a->bucket];
     c->dtype = sh->reduce;
     c->count = b->end - b->first;
-    if (c->axis == LS_AXIS_REPLICAS) c->count /= (size_t)sh->nshards;
     if (a->kind == LS_ALL_GATHER) {
         c->dtype = sh->task == LS_TASK_ADOPT && !b->island ? LS_F32 : sh->compute;
         return;
     }
     c->V = c->axis == LS_AXIS_ISLAND ? sh->island_vws : b->leaves.V;
     c->sums = sums_of(sh, a->bucket, c->of);
-    if (c->axis == LS_AXIS_SHARDS) c->sums /= sh->nreplicas;
-    if (c->axis == LS_AXIS_SHARDS) c->V /= sh->nreplicas; /* of a group: a whole subtree */
+    if (c->axis == LS_AXIS_SHARDS) { /* the virtual workers of a group are a whole subtree */
+        c->sums /= sh->nreplicas;
+        c->V /= sh->nreplicas;
+    }
     if (c->axis == LS_AXIS_REPLICAS) c->sums = sh->nreplicas;
     if (a->kind != LS_SUM_FACTORS) return;
     c->dtype = LS_F32;
@@ -58,17 +59,15 @@ static void set_operands(const ls_share *sh, const ls_action *a, ls_comm *c) {
     c->V = sh->V;
 }
 
+/* Bytes that all workers read; c->count is still that of the whole bucket. */
 static int64_t read_by_all(const ls_share *sh, const ls_action *a, const ls_comm *c) {
-    size_t nbytes = c->count * ls_dtype_size(c->dtype);
-    if (c->axis == LS_AXIS_REPLICAS)
-        nbytes =
-            (sh->buckets[a->bucket].end - sh->buckets[a->bucket].first) * ls_dtype_size(c->dtype);
+    int64_t nbytes = (int64_t)(c->count * ls_dtype_size(c->dtype));
     int groups = ls_worker_set_count(c->of) / c->members;
     switch (a->kind) {
-    case LS_ALL_GATHER: return (int64_t)nbytes * (c->members - 1) * groups;
+    case LS_ALL_GATHER: return nbytes * (c->members - 1) * groups;
     case LS_EXCHANGE: return read_to_decode(sh, a->bucket);
     case LS_REDUCE_SCATTER: return read_to_scatter(sh, a->bucket);
-    default: return read_to_sum(c, (int64_t)nbytes);
+    default: return read_to_sum(c, nbytes);
     }
 }
 
@@ -86,8 +85,11 @@ void ls_plan_append_comm(ls_plan *p, ls_action_kind kind, ls_axis axis, int buck
                                              : ls_worker_set_count(c.of);
     set_operands(sh, &a, &c);
     c.nbytes = read_by_all(sh, &a, &c) / sh->nworkers;
-    if (kind == LS_EXCHANGE && c.members > 1) /* as a gather in which each reads as much */
-        c.dtype = LS_U8, c.count = (size_t)(c.nbytes * c.members / (c.members - 1));
+    if (c.axis == LS_AXIS_REPLICAS) c.count /= (size_t)sh->nshards;
+    if (kind == LS_EXCHANGE && c.members > 1) { /* as a gather in which each reads as much */
+        c.dtype = LS_U8;
+        c.count = (size_t)(c.nbytes * c.members / (c.members - 1));
+    }
     bool sums = kind == LS_REDUCE_SCATTER || kind == LS_ALL_REDUCE;
     if (sums) ls_share_fold_round(sh, round, &a.slot);
     if (sums) a.phase = ls_plan_values_phase(p);

@@ -609,8 +609,7 @@ static void check_scalars(walk *w, const ls_action *a) {
 
 static void check_action(walk *w, const ls_action *a) {
     bool scalars = a->kind == LS_DECIDE || a->kind == LS_REPLICA_NORM;
-    bool comm = scalars || a->kind == LS_REDUCE_SCATTER || a->kind == LS_ALL_REDUCE ||
-                a->kind == LS_ALL_GATHER || a->kind == LS_EXCHANGE || a->kind == LS_SUM_FACTORS;
+    bool comm = ls_action_kind_lane(a->kind) == LS_LANE_COMM && a->kind != LS_SEND;
     if (comm != (a->worker == LS_ALL_WORKERS)) wrong(w, "has the wrong participants");
     if (!comm && (a->worker < 0 || a->worker >= w->p->share.nworkers))
         wrong(w, "names a worker that does not exist");

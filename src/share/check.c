@@ -183,7 +183,8 @@ static ls_status check_joining(const ls_share_config *c, ls_error *e) {
     return LS_OK;
 }
 
-/* What follows is not of keys that exclude each other: of these config/conflicts.c tells. */
+/* config/conflicts.c refuses keys that exclude each other. The checks below depend on the model, or on
+ * how workers divide it. */
 
 static bool has_running_values(const ls_model *m) {
     for (int i = 0; i < m->nparams; i++)
