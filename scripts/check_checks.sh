@@ -3,7 +3,7 @@
 # which is correct, broken, or causes a warning from clang only; and the counts of scripts/check.sh.
 set -u
 cd "$(dirname "$0")/.." || exit 1
-unset MAKEFLAGS MAKELEVEL LOCKSTEP_WERROR
+unset MAKEFLAGS MAKELEVEL LOCKSTEP_WERROR LOCKSTEP_ALL_CASES
 
 fake=$(mktemp -d)
 trap 'rm -rf "$fake"' EXIT

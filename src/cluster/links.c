@@ -103,6 +103,17 @@ void ls_links_close(ls_links *l) {
     free(l);
 }
 
+static void leave(const ls_conn *c) {
+    if (c) close(c->fd);
+}
+
+void ls_links_leave(const ls_links *l) {
+    if (l->listen_fd >= 0) close(l->listen_fd);
+    leave(l->up.c);
+    for (int i = 1; i < LS_HOSTS_MAX; i++) leave(l->peers[i].c);
+    for (int i = 0; i < l->guests.n; i++) leave(l->guests.all[i].c);
+}
+
 /* ---- one link ---- */
 
 static wire *link_of(ls_links *l, int peer) {

@@ -24,6 +24,9 @@ typedef struct ls_links ls_links;
 ls_status ls_links_open(const char *listen, uint64_t host, const ls_admission *, ls_links **l_p,
                         ls_error *);
 void ls_links_close(ls_links *); /* NULL is fine */
+/* In a forked process, which uses the links no more: closes its descriptors, and the other hosts
+ * learn nothing. */
+void ls_links_leave(const ls_links *);
 
 /* Keeps a connection to the leader at this address; NULL: there is no leader. */
 ls_status ls_links_call(ls_links *, const char *address, ls_error *);

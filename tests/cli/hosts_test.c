@@ -357,9 +357,24 @@ static void check_listeners(const host *h, const char *address, int least) {
     if (some < least) host_fail(h, "too few of them listen");
 }
 
+/* A worker that outlives its host for a moment must not keep the port that a new host needs. */
+static void check_workers_leave(const host *h, int port) {
+    pid_t pids[16];
+    char text[1024], own[32];
+    int n = children_of(h->pid, pids, 16);
+    snprintf(own, sizeof own, "127.0.0.1:%d", port);
+    listeners_of(h->pid, text, sizeof text);
+    if (!strstr(text, own)) host_fail(h, "it does not listen at its port");
+    for (int i = 0; i < n; i++) {
+        listeners_of(pids[i], text, sizeof text);
+        if (strstr(text, own)) host_fail(h, "its worker holds its port");
+    }
+}
+
 static void test_listeners(void **arg) {
     (void)arg;
     pair p = two_until("listeners", 5, "--set parallel.transport=tcp");
+    check_workers_leave(&p.a, p.port);
     check_listeners(&p.a, "127.0.0.1", 3);
     check_listeners(&p.b, "127.0.0.1", 2);
     check(&p);

@@ -63,6 +63,7 @@ static void set_number(const char *name, int value) {
 static _Noreturn void worker(const ls_launch *l, int rank, pid_t parent) {
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != parent) _exit(1);
+    if (l->o->forked) l->o->forked(l->o->forked_arg);
     sigprocmask(SIG_SETMASK, &l->signals->before, NULL);
     if (l->o->bind) ls_cores_bind(rank, l->o->nworkers);
     set_number("LOCKSTEP_RANK", l->o->first + rank);
