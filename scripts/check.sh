@@ -13,11 +13,11 @@ cd "$(dirname "$0")/.." || exit 1
 
 case ${1:-} in
 slow)
-    set_of_tests=all
-    all_variants=ON
+    set_of_tests=all all_variants=ON
+    patience_s=3600
     export LOCKSTEP_ALL_CASES=1
     ;;
-'') set_of_tests=check all_variants=OFF ;;
+'') set_of_tests=check all_variants=OFF patience_s=900 ;;
 *) echo "check.sh: '$1' is not known; the word is slow" >&2; exit 2 ;;
 esac
 
@@ -78,7 +78,7 @@ run() {
             sed -n 's/^ *Test *#[0-9]*: //p' >"$log.$preset.left"
         never="$never|$left"
     fi
-    (cd "$(tree_of "$preset")" && ctest --output-on-failure "$@" -LE "^($never)$") >"$log.$preset.tests" 2>&1
+    (cd "$(tree_of "$preset")" && ctest --output-on-failure --timeout $patience_s "$@" -LE "^($never)$") >"$log.$preset.tests" 2>&1
     echo $? >"$log.$preset.ended"
 }
 # count PRESET: prints the output, and counts the tests.

@@ -54,6 +54,16 @@ static inline void left_to_slow(void **state) {
 #define slow_unit_test(f)                                                                          \
     { #f, all_cases() ? (f) : left_to_slow, NULL, NULL, NULL }
 
+/* A test function that takes seconds under a sanitizer, where others run most of its code: there only
+ * `make check-slow` runs it. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define plain_unit_test_setup_teardown(f, setup, teardown)                                         \
+    { #f, all_cases() ? (f) : left_to_slow, setup, teardown, NULL }
+#else
+#define plain_unit_test_setup_teardown cmocka_unit_test_setup_teardown
+#endif
+#define plain_unit_test(f) plain_unit_test_setup_teardown(f, NULL, NULL)
+
 /* Ends the test function as skipped, and prints why: scripts/count_tests.py counts these lines. */
 #define skip_because(...)                                                                          \
     do {                                                                                           \

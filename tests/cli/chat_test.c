@@ -433,8 +433,8 @@ static void test_unread(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_shown),     cmocka_unit_test(test_colours),
-        cmocka_unit_test(test_layouts),   cmocka_unit_test(test_packed),
-        cmocka_unit_test(test_resume),    cmocka_unit_test(test_forms),
+        plain_unit_test(test_layouts),    cmocka_unit_test(test_packed),
+        plain_unit_test(test_resume),     cmocka_unit_test(test_forms),
         cmocka_unit_test(test_directory), cmocka_unit_test(test_tokens),
         cmocka_unit_test(test_damaged),   cmocka_unit_test(test_refused),
         cmocka_unit_test(test_alone),     cmocka_unit_test(test_as_text),

@@ -26,10 +26,9 @@ static host start(int workers, const char *run, const char *more) {
 #endif
 
 static void killed(const char *whole, const char *run, int workers, const char *more) {
-    enum { KILLS = 10 };
     char want[256], got[256];
     host h = start(workers, run, more);
-    for (int i = 0; i < KILLS; i++) {
+    for (int i = 0; i < ncases(4, 10); i++) {
         sleep_ms(150);
         (void)host_signal_child(&h, SIGKILL); /* the run may be over */
     }
@@ -43,11 +42,11 @@ static void test_killed(void **state) {
     (void)state;
     host h = start(1, "whole", "");
     host_expect(&h, 0, NULL);
-    h = start(1, "long", LONG "--set train.steps=150");
+    h = start(1, "long", LONG "--set train.steps=60");
     host_expect(&h, 0, NULL);
-    killed("long", "killed-3", 3, LONG "--set train.steps=150 --set parallel.zero=0");
+    killed("long", "killed-3", 3, LONG "--set train.steps=60 --set parallel.zero=0");
     killed("long", "killed-2", 2,
-           LONG "--set train.steps=150 --set parallel.transport=tcp --set parallel.zero=2");
+           LONG "--set train.steps=60 --set parallel.transport=tcp --set parallel.zero=2");
 }
 
 /* Factors also have what the step before has left of them. */

@@ -10,7 +10,7 @@
 #include "cli/hosts.h"
 #include "listeners.h"
 
-enum { STEPS = 160 };
+enum { STEPS = 100 };
 
 static const char SETTINGS[] = SMALLER "--set train.virtual_workers=8 --set train.steps=%d "
                                        "--set train.eval_every=40 --set checkpoint.every=30 "
@@ -254,9 +254,9 @@ static void test_missed_end(void **arg) {
     kill(p.b.pid, SIGSTOP);
     host_await(&p.a, "it is silent");
     let_go(p.run);
-    host_expect(&p.a, 0, "step 160/160");
+    host_expect(&p.a, 0, "step 100/100");
     kill(p.b.pid, SIGCONT);
-    host_expect(&p.b, 0, "the run has ended, after step 160");
+    host_expect(&p.b, 0, "the run has ended, after step 100");
     check_run("undisturbed", p.run, &p.b);
 }
 

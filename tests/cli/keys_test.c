@@ -61,8 +61,8 @@ static const trial trials[] = {
     {"data.folds", {"3"}},
     {"data.fold", {"1"}},
     {"data.lists", {"cut"}},
-    {"data.missing", {"drop", "{x:\tdrop}"}},
-    {"data.na", {"[\"0.5000\"]"}},
+    {"data.missing", {"drop", "{x:\tdrop}", "mean"}},
+    {"data.na", {"[\"0.5000\"]", "[\"13\"]"}},
     {"data.columns", {"[y,label]"}},
     {"data.csv", {"{header:\tno}", "{texts:\t[y]}"}},
     {"data.documents", {"joined"}},
@@ -182,6 +182,7 @@ static bool is_limit(const char *key) {
     "model: {" model ", width: 4, loss: {binary_cross_entropy: {target: clicked}}}\n"              \
     "data: {path: @/c.csv, clicks: {clicked: clicked, ids: [shop, city], numbers: "                \
     "[price]}}\n" TRAIN
+#define DROP "--set data.missing=drop"
 #define TEXTS                                                                                      \
     "model: {kind: gpt2, layers: 2, width: 16, heads: 4, context: 8, vocab: 260}\n"                \
     "data: {path: @/texts.jsonl, val_fraction: 0.1}\n" TRAIN
@@ -201,10 +202,10 @@ static const base bases[] = {
     {"cnn", IMAGES_OF("kind: cnn, channels: [4, 4]"), ""},
     {"resnet", IMAGES_OF("kind: resnet, channels: [4, 4], blocks: 1"), ""},
     {"vit", IMAGES_OF("kind: vit, width: 16, heads: 4, layers: 1, patch: 4"), ""},
-    {"factors", RATINGS_OF("kind: factors"), ""},
-    {"two_towers", RATINGS_OF("kind: two_towers, hidden: [8]"), ""},
-    {"dlrm", CLICKS_OF("kind: dlrm, hidden: [8], bottom: [8]"), ""},
-    {"wide_deep", CLICKS_OF("kind: wide_deep, hidden: [8]"), ""},
+    {"factors", RATINGS_OF("kind: factors"), DROP},
+    {"two_towers", RATINGS_OF("kind: two_towers, hidden: [8]"), DROP},
+    {"dlrm", CLICKS_OF("kind: dlrm, hidden: [8], bottom: [8]"), DROP},
+    {"wide_deep", CLICKS_OF("kind: wide_deep, hidden: [8]"), DROP},
     {"layers", IMAGES_OF("kind: layers, layers: [flatten, {linear: 8}, relu, {linear: 4}]"), ""},
     {"chat", CHAT_OF("chat.jsonl"), ""},
     {"texts", TEXTS, ""},
@@ -231,7 +232,7 @@ static const base bases[] = {
     {"adafactor", MLP, "--set optim.optimizer=adafactor"},
     {"muon", MLP, "--set optim.optimizer=muon"},
     {"soap", MLP, "--set optim.optimizer=soap"},
-    {"rowwise", RATINGS_OF("kind: factors"), "--set optim.optimizer=rowwise_adagrad"},
+    {"rowwise", RATINGS_OF("kind: factors"), DROP " --set optim.optimizer=rowwise_adagrad"},
     {"1adam", MLP,
      "--set optim.optimizer=onebit_adam --set optim.freeze_step=2 --set parallel.zero=0"},
     {"1lamb", MLP,
@@ -243,7 +244,8 @@ static const base bases[] = {
     {"scaled", MLP, "--set optim.scale_lr=sqrt --set optim.scale_batch=4"},
     {"f16", MLP, "--set train.compute=f16"},
     {"bf16", MLP, "--set train.compute=bf16 --set train.reduce_dtype=f16"},
-    {"sparse", RATINGS_OF("kind: factors"), "--set model.sparse=on --set optim.optimizer=adagrad"},
+    {"sparse", RATINGS_OF("kind: factors"),
+     DROP " --set model.sparse=on --set optim.optimizer=adagrad"},
     {"blocks", IMAGES_OF("kind: mlp, hidden: [8]"),
      "--set data.order=blocks --set data.block=4 --set data.window=2"},
     {"folds", "model: {kind: mlp, hidden: [8]}\ndata: {path: @/a.csv}\n" TRAIN,
@@ -286,9 +288,11 @@ static void write_tables(void) {
     ls_buf_printf(&a, ",0.5,3\n"); /* a value is missing */
     ls_buf_printf(&r, "user,item,rating\n");
     for (int i = 0; i < 96; i++) ls_buf_printf(&r, "%d,%d,%d\n", i % 12, i * 7 % 15, 1 + i % 5);
+    ls_buf_printf(&r, ",3,2\n"); /* here, too */
     ls_buf_printf(&c, "clicked,shop,city,price\n");
     for (int i = 0; i < 96; i++)
         ls_buf_printf(&c, "%d,s%d,c%d,%.3f\n", i * i % 3 == 1, i % 5, i % 4, i * 29 % 96 / 96.0);
+    ls_buf_printf(&c, "1,s1,c1,\n");
     write_text("a.csv", &a);
     write_text("r.csv", &r);
     write_text("c.csv", &c);

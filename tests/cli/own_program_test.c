@@ -134,7 +134,7 @@ static void test_own_data(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_check), cmocka_unit_test(test_help),
+    const struct CMUnitTest tests[] = {plain_unit_test(test_check), cmocka_unit_test(test_help),
                                        cmocka_unit_test(test_plan), cmocka_unit_test(test_train),
                                        cmocka_unit_test(test_own_data)};
     return cmocka_run_group_tests(tests, make, folder_remove);

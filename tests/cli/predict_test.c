@@ -2,6 +2,7 @@
  * compared with a forward pass in double precision; the same bytes for any number of workers, and the
  * same numbers from C, by several threads at once. */
 /* ctest: busy seconds=4 */
+/* ctest: long-tsan: infer/infer computes with the same threads */
 #include <math.h>
 #include <pthread.h>
 

@@ -1,7 +1,7 @@
 /* compressed_test.c - compressed sums: the same bits for any number of workers and any transport;
  * out + errors = in; bytes; bad input. */
 /* ctest: seconds=20 */
-/* ctest: long-tsan: coll/group and coll/uneven start the same threads */
+/* ctest: long-tsan: coll/group and coll/ops start the same threads */
 /* ctest: long-asan: compress/codec and coll/uneven run the same code */
 #include "coll/compressed_sums.h"
 

@@ -1,7 +1,7 @@
 /* in_place_test.c - collectives whose in and out overlap: the same pointer on all workers, the own
  * block, or anywhere; over shared memory, by every algorithm over messages, and over TCP.
  */
-/* ctest: long-tsan: half a minute; ops_test and uneven_test run the same code with threads */
+/* ctest: long-tsan: half a minute; coll/ops and coll/group run the same code with threads */
 /* ctest: long-asan: coll/uneven and coll/ops run the same code */
 #include "coll/algo/algorithm.h"
 #include "coll/team.h"

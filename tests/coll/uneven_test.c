@@ -1,5 +1,6 @@
 /* uneven_test.c - collectives with blocks of different lengths: results over every transport, and
  * workers whose counts don't fit together. Over MPI: net/mpi/mpi_calls_test.c. */
+/* ctest: long-tsan: coll/group and coll/ops start the same threads */
 #include "coll/uneven.h"
 
 #include "coll/team.h"

@@ -1,6 +1,7 @@
 /* virtual_test.c - sums over virtual workers: the same bits for any number of workers, over shared
  * memory and over messages; and memory in one copy. */
 /* ctest: long-asan: coll/ops runs the same code */
+/* ctest: long-tsan: coll/group and coll/ops start the same threads */
 #include "coll/virtual.h"
 
 #include "base/random.h"

@@ -425,9 +425,9 @@ static void test_lost_in_rounds(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_slow_worker),    cmocka_unit_test(test_islands_of_two),
-        cmocka_unit_test(test_ahead),          cmocka_unit_test(test_slow_neighbour),
-        cmocka_unit_test(test_lost_in_rounds),
+        cmocka_unit_test(test_slow_worker),   cmocka_unit_test(test_islands_of_two),
+        cmocka_unit_test(test_ahead),         cmocka_unit_test(test_slow_neighbour),
+        plain_unit_test(test_lost_in_rounds),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

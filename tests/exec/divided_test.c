@@ -148,7 +148,7 @@ static void test_experts_whole(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_meshes),
+    const struct CMUnitTest tests[] = {plain_unit_test(test_meshes),
                                        cmocka_unit_test(test_experts_whole)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

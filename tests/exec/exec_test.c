@@ -276,7 +276,7 @@ static void test_graph_gradient(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_lanes),          cmocka_unit_test(test_messages),
-        cmocka_unit_test(test_sharding),       cmocka_unit_test(test_chaos),
+        plain_unit_test(test_sharding),        cmocka_unit_test(test_chaos),
         cmocka_unit_test(test_graph_gradient), cmocka_unit_test(test_one_sum),
         cmocka_unit_test(test_random),
     };

@@ -239,7 +239,7 @@ static void test_slow_worker(void **arg) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_graphs),
+        plain_unit_test(test_graphs),
         cmocka_unit_test(test_exact),
         cmocka_unit_test(test_ring),
         cmocka_unit_test(test_slow_worker),

@@ -145,7 +145,7 @@ static void test_order(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_draw),  cmocka_unit_test(test_top_p), cmocka_unit_test(test_order),
-        cmocka_unit_test(test_min_p), cmocka_unit_test(test_flat),  cmocka_unit_test(test_penalty)};
+        cmocka_unit_test(test_draw), cmocka_unit_test(test_top_p), cmocka_unit_test(test_order),
+        plain_unit_test(test_min_p), plain_unit_test(test_flat),   cmocka_unit_test(test_penalty)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

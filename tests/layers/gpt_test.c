@@ -2,7 +2,7 @@
  * differences, and the promise, bit for bit.
  *
  * The scalar function of a layer is sum(dy * y) with random dy; of the head, the weighted loss. */
-/* ctest: long-tsan: a minute; networks/gpt2_test and mixed_test compute these layers with threads */
+/* ctest: long-tsan: a minute; networks/gpt2_test computes these layers with threads */
 #include "model/fixture.h"
 
 enum { EMBED, ATTENTION, MLP, HEAD, KINDS };

@@ -228,7 +228,7 @@ static void test_joined(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_by_element),
+    const struct CMUnitTest tests[] = {plain_unit_test(test_by_element),
                                        cmocka_unit_test(test_joined)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -211,6 +211,6 @@ static void test_right(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_faults), cmocka_unit_test(test_right),
-                                       cmocka_unit_test(test_norms)};
+                                       plain_unit_test(test_norms)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

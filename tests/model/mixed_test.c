@@ -2,6 +2,7 @@
  * the same layer in f32 on the same rounded operands, and the promise, bit for bit.
  *
  * Buffers have exactly the size that is declared, and begin as NaN. */
+/* ctest: long-tsan: layers/attention, networks/gpt2 and exec/exec start the same threads */
 #include "model/mixed.h"
 
 #include "model/fixture.h"

@@ -284,7 +284,7 @@ int main(void) {
         cmocka_unit_test(test_decode_far),
         cmocka_unit_test(test_read),
         cmocka_unit_test_setup_teardown(test_bits, make_folder, remove_folder),
-        cmocka_unit_test_setup_teardown(test_bits_in_bf16, make_folder, remove_folder),
+        plain_unit_test_setup_teardown(test_bits_in_bf16, make_folder, remove_folder),
         cmocka_unit_test(test_refusals)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

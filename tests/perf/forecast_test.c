@@ -243,7 +243,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_same_memory), cmocka_unit_test(test_hosts),
         cmocka_unit_test(test_overlap),     cmocka_unit_test(test_backups),
-        cmocka_unit_test(test_published),   cmocka_unit_test(test_chunks),
+        cmocka_unit_test(test_published),   plain_unit_test(test_chunks),
         cmocka_unit_test(test_apart)};
     return cmocka_run_group_tests(tests, make_machine, free_machine);
 }

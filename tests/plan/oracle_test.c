@@ -683,6 +683,6 @@ static void test_mutants(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_random),
-                                       cmocka_unit_test(test_mutants)};
+                                       plain_unit_test(test_mutants)};
     return cmocka_run_group_tests(tests, open_models, close_models);
 }

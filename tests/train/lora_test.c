@@ -122,7 +122,7 @@ static void test_refusals(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_bits), cmocka_unit_test(test_half),
+    const struct CMUnitTest tests[] = {plain_unit_test(test_bits), cmocka_unit_test(test_half),
                                        cmocka_unit_test(test_resume), cmocka_unit_test(test_origin),
                                        cmocka_unit_test(test_refusals)};
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
