@@ -39,6 +39,10 @@ bool ls_action_calls_layer(const ls_action *a) {
     return a->kind == LS_FORWARD || a->kind == LS_RECOMPUTE || a->kind == LS_BACKWARD;
 }
 
+bool ls_action_reduces(const ls_action *a) {
+    return a->kind == LS_REDUCE_SCATTER || a->kind == LS_EXCHANGE || a->kind == LS_SUM_FACTORS;
+}
+
 ls_worker_set ls_action_concerned(const ls_action *a) {
     bool send = a->kind == LS_SEND, up = send && a->worker < a->peer;
     if (send) {

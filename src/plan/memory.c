@@ -97,7 +97,7 @@ static void follow(walk *w) {
     for (w->action = 0; w->action < p->nactions; w->action++) {
         const ls_action *a = &p->actions[w->action];
         if (!ls_action_concerns(a, w->worker)) continue;
-        if (a->kind == LS_REDUCE_SCATTER || a->kind == LS_EXCHANGE || a->kind == LS_SUM_FACTORS) {
+        if (ls_action_reduces(a)) {
             w->now[1] -= w->late;
             w->late = 0;
         }

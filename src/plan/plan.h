@@ -206,6 +206,8 @@ void ls_plan_append_decide(ls_plan *);
 void ls_plan_take_turns(ls_plan *, ls_plan *lists);
 /* Is it a call of a layer? */
 bool ls_action_calls_layer(const ls_action *);
+/* Does it begin to bring the workers' gradients of a bucket together? */
+bool ls_action_reduces(const ls_action *);
 static inline bool ls_action_concerns(const ls_action *a, int worker) {
     if (a->worker == LS_ALL_WORKERS) return ls_worker_set_has(a->comm.of, worker);
     return a->worker == worker || (a->kind == LS_SEND && a->peer == worker);

@@ -116,9 +116,7 @@ static void add_step(walk *w, int action, int worker) {
                        .after = w->message ? find_before(w, a, worker) : -1};
     l->n[w->lane]++;
     if (!w->message && w->lane == LS_LANE_COMM) w->single = w->position;
-    bool reduces =
-        a->kind == LS_REDUCE_SCATTER || a->kind == LS_EXCHANGE || a->kind == LS_SUM_FACTORS;
-    if (reduces) w->freed_earlier = w->freed;
+    if (ls_action_reduces(a)) w->freed_earlier = w->freed;
     if (a->kind == LS_FREE && w->lane == LS_LANE_COMM) w->freed = w->position;
 }
 
