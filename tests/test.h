@@ -51,14 +51,14 @@ static inline void left_to_slow(void **state) {
 
 /* A test function that only `make check-slow` runs: another one runs most of its code. For a table
  * that is not static. */
-#define slow_unit_test(f)                                                                          \
-    { #f, all_cases() ? (f) : left_to_slow, NULL, NULL, NULL }
+#define slow_unit_test_setup_teardown(f, setup, teardown)                                          \
+    { #f, all_cases() ? (f) : left_to_slow, setup, teardown, NULL }
+#define slow_unit_test(f) slow_unit_test_setup_teardown(f, NULL, NULL)
 
 /* A test function that takes seconds under a sanitizer, where others run most of its code: there only
  * `make check-slow` runs it. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define plain_unit_test_setup_teardown(f, setup, teardown)                                         \
-    { #f, all_cases() ? (f) : left_to_slow, setup, teardown, NULL }
+#define plain_unit_test_setup_teardown slow_unit_test_setup_teardown
 #else
 #define plain_unit_test_setup_teardown cmocka_unit_test_setup_teardown
 #endif

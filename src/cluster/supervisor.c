@@ -525,5 +525,6 @@ ls_status ls_supervisor_run(ls_supervisor *s, ls_launch_options *o, ls_error *e)
     ls_membership_close(h.membership);
     if (h.signal_fd >= 0) close(h.signal_fd);
     ls_launch_release(&h.signals);
+    o->forked = NULL;
     return status;
 }

@@ -1,5 +1,5 @@
 /* plan_test.c - plans of many shapes pass the verifier, and broken ones don't. */
-/* ctest: long-asan: plan/oracle makes a thousand plans */
+/* ctest: long-asan: plan/oracle makes plans of 200 random configs */
 #include "plan/plan.h"
 
 #include "base/file.h"

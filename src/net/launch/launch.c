@@ -7,7 +7,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/prctl.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -60,11 +59,8 @@ static void set_number(const char *name, int value) {
     setenv(name, text, 1);
 }
 
-static _Noreturn void worker(const ls_launch *l, int rank, pid_t parent) {
-    prctl(PR_SET_PDEATHSIG, SIGKILL);
-    if (getppid() != parent) _exit(1);
+static _Noreturn void worker(const ls_launch *l, int rank) {
     if (l->o->forked) l->o->forked(l->o->forked_arg);
-    sigprocmask(SIG_SETMASK, &l->signals->before, NULL);
     if (l->o->bind) ls_cores_bind(rank, l->o->nworkers);
     set_number("LOCKSTEP_RANK", l->o->first + rank);
     set_number("LOCKSTEP_SIZE", l->o->size ? l->o->size : l->o->nworkers);
@@ -118,12 +114,12 @@ static ls_status make_meeting_place(ls_launch *l, ls_error *e) {
 
 /* Starts the workers that don't run. */
 static ls_status fork_workers(ls_launch *l, ls_error *e) {
-    pid_t parent = getpid();
     fflush(NULL);
     for (int i = 0; i < l->o->nworkers; i++) {
         if (l->pids[i]) continue;
-        pid_t pid = fork();
-        if (pid == 0) worker(l, i, parent);
+        ls_child c;
+        pid_t pid = ls_child_start(&c, &l->signals->before);
+        if (pid == 0) worker(l, i);
         if (pid < 0)
             return ls_fail(e, LS_ENOMEM, "worker %d can't be started: %s", i, strerror(errno));
         l->pids[i] = pid;
