@@ -9,6 +9,7 @@
 #include "base/print.h"
 #include "cli/cli.h"
 #include "perf/calibrate.h"
+#include "tensor/kernels.h"
 
 /* The speed of the largest work of a kind. */
 static const ls_speed *last(const ls_machine *m, ls_work_kind k) {
@@ -44,10 +45,18 @@ static ls_machine_prices prices_of(const char *save, const ls_machine_prices *gi
     return p;
 }
 
+static ls_status print_kernels(ls_error *e) {
+    const ls_kernels *k = NULL;
+    LS_TRY(ls_kernels_pick(&k, e));
+    ls_print("kernels: %s, %s\n", k->name, ls_kernels_why(k));
+    return LS_OK;
+}
+
 int cli_bench_machine_run(const char *save, const ls_machine_prices *prices) {
     ls_machine m = {0};
     ls_error e = {0};
     ls_status s = save ? ls_output_check(save, &e) : LS_OK;
+    if (s == LS_OK) s = print_kernels(&e);
     if (s == LS_OK) s = ls_calibrate(&m, &e);
     if (s == LS_OK) print(&m);
     if (s == LS_OK && save) m.prices = prices_of(save, prices);

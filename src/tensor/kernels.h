@@ -309,6 +309,9 @@ typedef struct ls_kernels {
  * LS_EINVAL: LOCKSTEP_CPU names a variant that does not exist or does not run here. */
 ls_status ls_kernels_pick(const ls_kernels **k_p, ls_error *);
 
+/* Why ls_kernels_pick() chose this variant, as part of a sentence. */
+const char *ls_kernels_why(const ls_kernels *);
+
 /* The variant with this name if it exists and runs here, else NULL. */
 const ls_kernels *ls_kernels_named(const char *name);
 

@@ -401,6 +401,40 @@ static void test_pick(void **state) {
     for (int i = 0; (k = ls_kernels_at(i)); i++) assert_ptr_equal(k, ls_kernels_named(k->name));
 }
 
+static int place_of(const char *name) {
+    const ls_kernels *k = NULL;
+    for (int i = 0; (k = ls_kernels_at(i)); i++)
+        if (strcmp(k->name, name) == 0) return i;
+    return -1;
+}
+
+static bool is_amd(void) {
+    char line[256];
+    bool amd = false;
+    FILE *f = fopen("/proc/cpuinfo", "r");
+    assert_non_null(f);
+    while (!amd && fgets(line, sizeof line, f)) amd = strstr(line, "AuthenticAMD");
+    fclose(f);
+    return amd;
+}
+
+/* The instruction for pairs of bf16 runs at full rate on AMD alone. */
+static void test_pairs(void **state) {
+    (void)state;
+    const ls_kernels *first = ls_kernels_at(0);
+    int pairs = place_of("avx512bf16"), fma = place_of("avx512");
+    setenv("LOCKSTEP_CPU", "portable", 1);
+    assert_string_equal(ls_kernels_why(first), "LOCKSTEP_CPU names them");
+    unsetenv("LOCKSTEP_CPU");
+    assert_non_null(strstr(ls_kernels_why(first), "widest"));
+    if (pairs < 0 || fma < 0) {
+        print_message("skipped: this processor has no AVX512-BF16, or it was not built\n");
+        skip();
+    }
+    assert_int_equal(pairs < fma, is_amd());
+    assert_int_equal(strstr(ls_kernels_why(first), "fast instruction") != NULL, is_amd());
+}
+
 int main(void) {
     unsetenv("LOCKSTEP_CPU");
     const struct CMUnitTest tests[] = {
@@ -411,7 +445,7 @@ int main(void) {
         cmocka_unit_test(test_maxima_nan),    cmocka_unit_test(test_softmax_masks),
         cmocka_unit_test(test_cross_entropy), cmocka_unit_test(test_exp),
         cmocka_unit_test(test_adamw),         cmocka_unit_test(test_gemm_parts),
-        cmocka_unit_test(test_pick),
+        cmocka_unit_test(test_pick),          cmocka_unit_test(test_pairs),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
