@@ -33,6 +33,11 @@ static void print(const ls_config *c, const ls_bench_train *b) {
     if (b->nworkers > 1)
         ls_print("  waiting          %9.1f%% of a step, %.1f%% of the worker that waits most\n",
                  100 * b->least_wait, 100 * b->most_wait);
+    if (b->threads > 1)
+        ls_print(
+            "  threads          %9.1f%% of the processor time in one thread of a worker; longest "
+            "parts %.1f%% above the mean\n",
+            100 * b->alone, 100 * b->uneven);
     ls_print("seconds of a step by action kind, mean of workers:\n");
     double sum = 0;
     for (int k = 0; k < LS_NACTION_KINDS; k++) sum += b->seconds[k];
@@ -67,6 +72,8 @@ static void print_json(const ls_config *c, const ls_bench_train *b) {
     ls_json_set_number(o, "peak_flops_per_s", b->peak_flops_per_s);
     ls_json_set_number(o, "least_wait", b->least_wait);
     ls_json_set_number(o, "most_wait", b->most_wait);
+    ls_json_set_number(o, "alone", b->alone);
+    ls_json_set_number(o, "uneven", b->uneven);
     ls_json_set_integer(o, "planned_nbytes", (int64_t)b->planned_nbytes);
     ls_json_set_integer(o, "peak_nbytes", (int64_t)b->peak_nbytes);
     ls_json_set_integer(o, "sent_nbytes", (int64_t)b->sent_nbytes);

@@ -119,9 +119,31 @@ static ls_status measure(ls_member *m, const bench_job *b, ls_bench_train *out, 
     return s;
 }
 
-/* Traces steps after the measured ones, so that tracing does not slow these down. */
+static ls_pool *pool_of(const ls_member *m, int x) { return ls_exec_compute(m->execs[x])->pool; }
+
+/* Counts what threads do in a step after the measured ones, since counting takes time. */
+static ls_status count_threads(ls_member *m, const bench_job *b, ls_bench_train *out, ls_error *e) {
+    ls_step_in in = ls_member_inputs(m, b->warmup + b->steps);
+    ls_step_out step;
+    double sums[3] = {0}; /* alone, together, of the longest parts if all were as long */
+    if (out->threads == 1) return LS_OK;
+    for (int x = 0; x < m->nexecs; x++) ls_pool_count(pool_of(m, x));
+    LS_TRY(ls_member_step(m, &in, &step, e));
+    for (int x = 0; x < m->nexecs; x++) {
+        ls_pool_counts c = ls_pool_counted(pool_of(m, x));
+        sums[0] += c.alone;
+        sums[1] += c.together;
+        sums[2] += c.longest * out->threads;
+    }
+    LS_TRY(ls_all_reduce(m->group, sums, sums, 3, LS_F64, LS_SUM, e));
+    out->alone = sums[0] / (sums[0] + sums[1]);
+    out->uneven = sums[2] / sums[1] - 1;
+    return LS_OK;
+}
+
+/* Traces steps after the others, so that tracing does not slow these down. */
 static ls_status trace_steps(ls_member *m, const bench_job *b, ls_error *e) {
-    int64_t first = b->warmup + b->steps, n = b->trace.steps ? b->trace.steps : LS_TRACE_STEPS;
+    int64_t first = b->warmup + b->steps + 1, n = b->trace.steps ? b->trace.steps : LS_TRACE_STEPS;
     ls_tracer tracer = {0};
     ls_step_out step;
     if (!b->trace.path) return LS_OK;
@@ -173,6 +195,7 @@ static ls_status bench_worker(ls_group *g, ls_board_slot *me, void *arg, ls_erro
     if (s == LS_OK && dir) s = export_pairs(&m, b, &data, e);
     if (s == LS_OK) s = measure(&m, b, &out, e);
     if (s == LS_OK && dir) s = ls_export_weights(&m, dir, "trained.safetensors", e);
+    if (s == LS_OK) s = count_threads(&m, b, &out, e);
     if (s == LS_OK) s = trace_steps(&m, b, e);
     if (s == LS_OK && m.worker == 0) b->report(&b->host.run->config, &out);
     ls_member_leave(&m);

@@ -3,8 +3,8 @@
  * Goto's scheme: b is packed in panels of KC x NC (strips of tile_n columns), a in blocks of MC x
  * KC (strips of tile_m rows); a tile of c stays in registers while k runs over the panel. Panels
  * are taken in the order of k, and a tile continues from the values in c, so each element remains
- * one chain. Products in bf16 pack words of one or two values of k (kernels.h). Threads split the
- * columns or the rows of c, whichever are more, and each packs its own operands.
+ * one chain. Products in bf16 pack words of one or two values of k (kernels.h). Threads cut c into a
+ * grid, and each packs its own operands.
  *
  * Source: Goto & van de Geijn, "Anatomy of high-performance matrix multiplication", ACM TOMS 34
  * (2008), article 12.
@@ -252,32 +252,70 @@ void ls_gemm_in_thread(const ls_compute *compute, int thread, const ls_gemm_job 
 
 int64_t ls_gemm_packed_floats(int64_t K, int64_t N) { return K * (N + LS_TILE_WIDEST - 1); }
 
+/* ---- threads ---- */
+
+/* c cut into rows x columns parts, one a thread. */
+typedef struct grid {
+    int rows, columns;
+} grid;
+
+static int64_t units_of(int64_t n, int64_t unit, int parts) {
+    return ((n + unit - 1) / unit + parts - 1) / parts * unit;
+}
+
+/* The time of the largest part, in multiply-adds: its tiles, and packing its operands. A value that
+ * is packed takes about as long as PACK multiply-adds. */
+static double time_of(const ls_kernels *k, const ls_gemm_job *g, grid x) {
+    enum { PACK = 12 };
+    double m = (double)units_of(g->M, k->tile_m, x.rows);
+    double n = (double)units_of(g->N, k->tile_n, x.columns);
+    return (m * n + PACK * (m + (g->packed_b ? 0 : n))) * (double)g->K;
+}
+
+/* The grid that is done first. Few multiply-adds are not worth waking a thread. */
+static grid grid_of(const ls_compute *c, const ls_gemm_job *g) {
+    enum { FMAS = 32 }; /* that take as long as an element of few operations */
+    int most = ls_pool_threads_for(c->pool, (double)g->M * (double)g->N * (double)g->K / FMAS);
+    grid best = {1, 1};
+    double least = time_of(c->k, g, best);
+    for (int rows = 1; rows <= most; rows++) {
+        grid x = {rows, most / rows};
+        double time = time_of(c->k, g, x);
+        if (time < least) best = x, least = time;
+    }
+    return best;
+}
+
 typedef struct split_job {
     const ls_compute *compute;
     const ls_gemm_job *whole;
+    grid grid;
 } split_job;
+
+static void take_columns(const ls_kernels *k, ls_gemm_job *part, int64_t first, int64_t end) {
+    part->N = end - first;
+    if (part->packed_b)
+        part->packed_b += first * words_of(k, part->bf16, part->packed_K);
+    else if (part->w.rows.data)
+        part->w.first += first;
+    else
+        part->b = ls_matrix_from(part->b, 0, first);
+    part->c += first;
+    if (part->bias) part->bias += first;
+}
 
 static void split_run(void *arg, int thread, int nthreads) {
     const split_job *s = arg;
+    const ls_kernels *k = s->compute->k;
     ls_gemm_job part = *s->whole;
     int64_t first = 0, end = 0;
-    if (part.N >= part.M) {
-        ls_pool_share(part.N, s->compute->k->tile_n, thread, nthreads, &first, &end);
-        part.N = end - first;
-        if (part.packed_b)
-            part.packed_b += first * words_of(s->compute->k, part.bf16, part.packed_K);
-        else if (part.w.rows.data)
-            part.w.first += first;
-        else
-            part.b = ls_matrix_from(part.b, 0, first);
-        part.c += first;
-        if (part.bias) part.bias += first;
-    } else {
-        ls_pool_share(part.M, s->compute->k->tile_m, thread, nthreads, &first, &end);
-        part.M = end - first;
-        part.a = ls_matrix_from(part.a, first, 0);
-        part.c += first * part.ldc;
-    }
+    (void)nthreads;
+    ls_pool_share(part.N, k->tile_n, thread % s->grid.columns, s->grid.columns, &first, &end);
+    take_columns(k, &part, first, end);
+    ls_pool_share(part.M, k->tile_m, thread / s->grid.columns, s->grid.rows, &first, &end);
+    part.M = end - first;
+    part.a = ls_matrix_from(part.a, first, 0);
+    part.c += first * part.ldc;
     if (part.M && part.N) ls_gemm_in_thread(s->compute, thread, &part);
 }
 
@@ -295,6 +333,6 @@ static ls_gemm_job plain(const ls_gemm_job *g) {
 
 void ls_gemm(const ls_compute *compute, const ls_gemm_job *g) {
     ls_gemm_job whole = plain(g);
-    split_job s = {compute, &whole};
-    ls_pool_run(compute->pool, split_run, &s);
+    split_job s = {compute, &whole, grid_of(compute, &whole)};
+    ls_pool_run_in(compute->pool, s.grid.rows * s.grid.columns, split_run, &s);
 }

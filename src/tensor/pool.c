@@ -1,39 +1,64 @@
 /* pool.c - see pool.h.
  *
- * The caller writes the job and raises `round`; helpers see it, run the job and lower `busy`. Both
- * sides spin for a while and then sleep in the kernel (futex), since a step has many short jobs but
- * a worker may also wait long for others. Threads that share cores sleep at once: spinning would
+ * Threads are the nodes of a tree: FAN children each, the caller at its root. A job goes down the
+ * tree and its end comes up: a thread passes the job's number to its children, runs its part, waits
+ * for its children and tells its parent. Each thread has a seat of its own, with the two numbers
+ * that it and its parent exchange, so a cache line is written by two threads and waited for by one:
+ * a job of n threads takes about 2 FAN log(n) / log(FAN) transfers of a line one after another, where a
+ * counter that all threads lower would take n (56 threads: 24 for 55). Source: Mellor-Crummey & Scott,
+ * "Algorithms for scalable synchronization on shared-memory multiprocessors", ACM TOCS 9 (1991)
+ * 21-65, section 3.3.
+ *
+ * Both sides spin for a while and then sleep in the kernel (futex), since a step has many short jobs
+ * but a worker may also wait long for others. Threads that share cores sleep at once: spinning would
  * take the core from the threads that they wait for.
  *
- * No wake-up is lost: a sleeper first counts itself, then checks the value a last time; a waker
- * first stores the value, then checks for sleepers.
+ * No wake-up is lost: a sleeper first says that it sleeps, then checks the value a last time; a
+ * waker first stores the value, then checks for a sleeper.
  */
 #include "tensor/pool.h"
 
-#include <limits.h>
 #include <linux/futex.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/mem.h"
 #include "base/wait_policy.h"
 
-enum { SPINS = 4000, FEW = 4096 };
+enum {
+    SPINS = 4000,
+    WORK = 2048, /* elements of few operations, for which waking a thread pays */
+    FAN = 4,
+    APART = 128 /* a cache line and the one fetched with it */
+};
+
+/* How many jobs a thread was given, and how many it and the threads below it have finished. */
+typedef struct seat {
+    _Alignas(APART) atomic_uint given;
+    atomic_uint finished;
+    atomic_bool asleep, parent_asleep;
+    unsigned jobs; /* the parent's: what it has given */
+    double took;   /* processor time of its last part, while parts are counted */
+} seat;
 
 struct ls_pool {
     int nthreads;
+    int nrunning;       /* in the current job: the first ones */
     pthread_t *helpers; /* [nthreads - 1] */
+    seat *seats;        /* [nthreads]; of the caller's only `took` is used */
     ls_pool_fn *fn;
     void *arg;
     atomic_int spins;
-    atomic_uint round; /* number of the current job */
-    atomic_uint busy;  /* helpers that have not finished the job */
-    atomic_int helpers_asleep, caller_asleep;
     atomic_bool quit;
+    bool counts;
+    ls_pool_counts counted;
+    double alone_since; /* the caller's processor time when it last began to be alone */
 };
 
 typedef struct helper_start {
@@ -47,51 +72,78 @@ static void pause_briefly(void) {
 #endif
 }
 
-static void sleep_while(atomic_uint *word, unsigned value) {
-    syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, value, NULL, NULL, 0);
-}
-
-static void wake_all(atomic_uint *word) {
-    syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, INT_MAX, NULL, NULL, 0);
-}
-
-static void wait_for_job(ls_pool *p, unsigned last) {
+/* Waits until *word is `value`. Only one thread waits for a word. */
+static void wait_until(const ls_pool *p, atomic_uint *word, unsigned value, atomic_bool *asleep) {
     int spins = atomic_load_explicit(&p->spins, memory_order_relaxed);
     for (int i = 0; i < spins; i++) {
-        if (atomic_load_explicit(&p->round, memory_order_acquire) != last) return;
+        if (atomic_load_explicit(word, memory_order_acquire) == value) return;
         pause_briefly();
     }
-    atomic_fetch_add(&p->helpers_asleep, 1);
-    while (atomic_load(&p->round) == last) sleep_while(&p->round, last);
-    atomic_fetch_sub(&p->helpers_asleep, 1);
+    atomic_store(asleep, true);
+    for (unsigned is; (is = atomic_load(word)) != value;)
+        syscall(SYS_futex, word, FUTEX_WAIT_PRIVATE, is, NULL, NULL, 0);
+    atomic_store(asleep, false);
 }
 
-static void wait_for_helpers(ls_pool *p) {
-    int spins = atomic_load_explicit(&p->spins, memory_order_relaxed);
-    for (int i = 0; i < spins && atomic_load(&p->busy) > 0; i++) pause_briefly();
-    if (atomic_load(&p->busy) == 0) return;
-    atomic_store(&p->caller_asleep, 1);
-    for (unsigned left; (left = atomic_load(&p->busy)) > 0;) sleep_while(&p->busy, left);
-    atomic_store(&p->caller_asleep, 0);
+static void set(atomic_uint *word, unsigned value, atomic_bool *asleep) {
+    atomic_store(word, value);
+    if (atomic_load(asleep)) syscall(SYS_futex, word, FUTEX_WAKE_PRIVATE, 1, NULL, NULL, 0);
+}
+
+static int first_child(int thread) { return FAN * thread + 1; }
+
+static int end_child(const ls_pool *p, int thread) {
+    int end = first_child(thread) + FAN;
+    return end < p->nrunning ? end : p->nrunning;
+}
+
+static void give(ls_pool *p, int thread) {
+    for (int i = first_child(thread); i < end_child(p, thread); i++) {
+        seat *s = &p->seats[i];
+        set(&s->given, ++s->jobs, &s->asleep);
+    }
+}
+
+static void wait_for_children(ls_pool *p, int thread) {
+    for (int i = first_child(thread); i < end_child(p, thread); i++) {
+        seat *s = &p->seats[i];
+        wait_until(p, &s->finished, s->jobs, &s->parent_asleep);
+    }
+}
+
+static void run_part(ls_pool *p, int thread) {
+    double begin = p->counts ? ls_clock_thread_s() : 0;
+    p->fn(p->arg, thread, p->nrunning);
+    if (p->counts) p->seats[thread].took = ls_clock_thread_s() - begin;
 }
 
 static void *helper_main(void *arg) {
     helper_start start = *(helper_start *)arg;
     free(arg);
     ls_pool *p = start.pool;
-    for (unsigned last = 0;; last++) {
-        wait_for_job(p, last);
+    seat *s = &p->seats[start.thread];
+    for (unsigned job = 1;; job++) {
+        wait_until(p, &s->given, job, &s->asleep);
+        give(p, start.thread);
         if (atomic_load(&p->quit)) return NULL;
-        p->fn(p->arg, start.thread, p->nthreads);
-        bool last_one = atomic_fetch_sub(&p->busy, 1) == 1;
-        if (last_one && atomic_load(&p->caller_asleep)) wake_all(&p->busy);
+        run_part(p, start.thread);
+        wait_for_children(p, start.thread);
+        set(&s->finished, job, &s->parent_asleep);
     }
+}
+
+static seat *seats_of(int n) {
+    seat *seats = aligned_alloc(APART, (size_t)n * sizeof *seats);
+    if (!seats) abort();
+    memset(seats, 0, (size_t)n * sizeof *seats);
+    return seats;
 }
 
 ls_status ls_pool_create(int nthreads, ls_pool **p_p, ls_error *e) {
     ls_pool *p = LS_NEW(ls_pool);
     p->nthreads = 1;
     p->helpers = LS_NEW_ARRAY(pthread_t, (size_t)nthreads);
+    p->seats = seats_of(nthreads);
     atomic_store(&p->spins, ls_wait_is_passive() ? 0 : SPINS);
     for (int i = 1; i < nthreads; i++) {
         helper_start *start = LS_NEW(helper_start);
@@ -109,40 +161,66 @@ ls_status ls_pool_create(int nthreads, ls_pool **p_p, ls_error *e) {
     return LS_OK;
 }
 
-static void give_job(ls_pool *p) {
-    atomic_fetch_add(&p->round, 1);
-    if (atomic_load(&p->helpers_asleep)) wake_all(&p->round);
-}
-
 void ls_pool_share_cores(ls_pool *p) { atomic_store(&p->spins, 0); }
 
 void ls_pool_free(ls_pool *p) {
     if (!p) return;
     atomic_store(&p->quit, true);
-    give_job(p);
+    p->nrunning = p->nthreads;
+    give(p, 0);
     for (int i = 1; i < p->nthreads; i++) pthread_join(p->helpers[i - 1], NULL);
     free(p->helpers);
+    free(p->seats);
     free(p);
 }
 
-void ls_pool_run(ls_pool *p, ls_pool_fn *fn, void *arg) {
-    if (p->nthreads == 1) {
+static void count_parts(ls_pool *p) {
+    double most = 0;
+    for (int i = 0; i < p->nrunning; i++) {
+        double took = p->seats[i].took;
+        p->counted.together += took;
+        if (took > most) most = took;
+    }
+    p->counted.longest += most;
+    p->alone_since = ls_clock_thread_s();
+}
+
+void ls_pool_run_in(ls_pool *p, int nthreads, ls_pool_fn *fn, void *arg) {
+    if (nthreads == 1) {
         fn(arg, 0, 1);
         return;
     }
+    if (p->counts) p->counted.alone += ls_clock_thread_s() - p->alone_since;
     p->fn = fn;
     p->arg = arg;
-    atomic_store(&p->busy, (unsigned)p->nthreads - 1);
-    give_job(p);
-    fn(arg, 0, p->nthreads);
-    wait_for_helpers(p);
+    p->nrunning = nthreads;
+    give(p, 0);
+    run_part(p, 0);
+    wait_for_children(p, 0);
+    if (p->counts) count_parts(p);
+}
+
+void ls_pool_run(ls_pool *p, ls_pool_fn *fn, void *arg) { ls_pool_run_in(p, p->nthreads, fn, arg); }
+
+int ls_pool_threads_for(const ls_pool *p, double n) {
+    double threads = n / WORK;
+    return threads <= 1 ? 1 : threads < p->nthreads ? (int)threads : p->nthreads;
+}
+
+void ls_pool_count(ls_pool *p) {
+    p->counted = (ls_pool_counts){0};
+    p->counts = true;
+    p->alone_since = ls_clock_thread_s();
+}
+
+ls_pool_counts ls_pool_counted(ls_pool *p) {
+    p->counts = false;
+    p->counted.alone += ls_clock_thread_s() - p->alone_since;
+    return p->counted;
 }
 
 void ls_pool_run_sized(ls_pool *p, int64_t n, ls_pool_fn *fn, void *arg) {
-    if (n < FEW)
-        fn(arg, 0, 1);
-    else
-        ls_pool_run(p, fn, arg);
+    ls_pool_run_in(p, ls_pool_threads_for(p, (double)n), fn, arg);
 }
 
 void ls_pool_share(int64_t n, int64_t unit, int thread, int nthreads, int64_t *first_p,

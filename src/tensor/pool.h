@@ -24,9 +24,26 @@ void ls_pool_share_cores(ls_pool *);
 /* One caller at a time. */
 void ls_pool_run(ls_pool *, ls_pool_fn *fn, void *arg);
 
-/* Runs fn for n elements of few operations each: if n is small, the calling thread does the work
- * alone, which takes less time than waking the others. */
+/* By the first `nthreads` of the pool's threads; 1: by the caller alone. */
+void ls_pool_run_in(ls_pool *, int nthreads, ls_pool_fn *fn, void *arg);
+
+/* How many threads finish n elements of few operations each first: waking one takes as long as some
+ * of the elements. At least 1. */
+int ls_pool_threads_for(const ls_pool *, double n);
+
+/* Runs fn for n elements of few operations each, by as many threads as pay. */
 void ls_pool_run_sized(ls_pool *, int64_t n, ls_pool_fn *fn, void *arg);
+
+/* What the threads did while they were counted, in seconds of processor time. */
+typedef struct ls_pool_counts {
+    double together; /* jobs of all threads, summed over threads */
+    double longest;  /* of each of these jobs, the part that took longest */
+    double alone;    /* the caller's outside of these jobs */
+} ls_pool_counts;
+
+/* Counts, from now on until ls_pool_counted(). Both by the thread that gives the jobs. */
+void ls_pool_count(ls_pool *);
+ls_pool_counts ls_pool_counted(ls_pool *);
 
 /* The part [*first_p, *end_p) of n items for thread `thread`, cut at multiples of `unit`. */
 void ls_pool_share(int64_t n, int64_t unit, int thread, int nthreads, int64_t *first_p,

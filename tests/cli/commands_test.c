@@ -212,6 +212,8 @@ static void test_bench(void **state) {
            "of the worker that waits most");
     expect("bench train configs/tiny.yaml -n 1 --steps 1 --set train.compute=bf16", 0,
            "of the measured FMA peak in bf16 of ");
+    expect("bench train configs/tiny.yaml -n 2 --steps 1 --set parallel.threads=3", 0,
+           "% of the processor time in one thread of a worker; longest parts ");
     expect("bench generate configs/tiny.yaml --tokens 70", 0, "of a sum over memory");
     expect("bench generate configs/tiny.yaml --tokens 3 --set train.compute=bf16", 0,
            "22464 parameters in bf16");

@@ -182,7 +182,7 @@ static void test_second_interrupt_early(void **state) {
     (void)state;
     char *output = NULL;
     program p = program_start("train configs/tiny.yaml -n 2 -o @/soon --set train.steps=1000000 "
-                              "--set survival.heartbeat_s=60",
+                              "--set checkpoint.every=1000000 --set survival.heartbeat_s=60",
                               0);
     wait_for_file("soon/metrics.jsonl");
     pid_t pids[8];

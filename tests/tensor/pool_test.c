@@ -6,6 +6,7 @@
 #include <stdatomic.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "test.h"
 
 static const int sizes[] = {1, 2, 3, 5, 8};
@@ -82,15 +83,15 @@ static void test_all_threads(void **state) {
     ls_pool_free(NULL);
 }
 
-/* A few elements: the caller alone, once. Many: all threads. */
+/* A few elements: the caller alone, once. More: some threads, then all. */
 static void test_sized(void **state) {
     (void)state;
     ls_pool *p = NULL;
     ls_error e;
     assert_ls_ok(ls_pool_create(3, &p, &e), e);
-    for (int64_t n = 0; n <= 1000000; n = n * 10 + 1) {
+    for (int64_t n = 0; n <= 1000000; n = n * 5 + 1) {
         meeting m = {0};
-        int nthreads = n <= 1111 ? 1 : 3;
+        int nthreads = n < 4096 ? 1 : n < 6144 ? 2 : 3;
         ls_pool_run_sized(p, n, meet, &m);
         assert_int_equal(atomic_load(&m.came), nthreads);
         assert_int_equal(m.nthreads[0], nthreads);
@@ -143,6 +144,60 @@ static void test_short_jobs(void **state) {
     many_jobs(8, 300, 0, false);
 }
 
+/* Trees of several levels, the last of them full or not. */
+static void test_trees(void **state) {
+    (void)state;
+    static const int threads[] = {4, 6, 20, 21, 22, 85, 86, 256};
+    for (int i = 0; i < 8; i++) many_jobs(threads[i], 20, 0, true);
+}
+
+/* Jobs of few and of many threads, one after the other. */
+static void test_parts_of_a_pool(void **state) {
+    (void)state;
+    ls_pool *p = NULL;
+    ls_error e;
+    table t = {{0}, {0}};
+    assert_ls_ok(ls_pool_create(22, &p, &e), e);
+    ls_pool_share_cores(p);
+    for (int i = 1; i <= 22; i++) {
+        ls_pool_run_in(p, i, shift, &t);
+        ls_pool_run_in(p, 23 - i, shift_back, &t);
+    }
+    ls_pool_free(p);
+    for (int i = 0; i < ITEMS; i++) assert_int_equal(t.from[i], 44);
+}
+
+/* Thread t takes t + 1 units of processor time; the caller alone one more. */
+static void work(int units) {
+    for (double end = ls_clock_thread_s() + 2e-3 * units; ls_clock_thread_s() < end;) {
+    }
+}
+
+static void uneven(void *arg, int thread, int nthreads) {
+    (void)arg, (void)nthreads;
+    work(thread + 1);
+}
+
+static void test_counts(void **state) {
+    (void)state;
+    ls_pool *p = NULL;
+    ls_error e;
+    assert_ls_ok(ls_pool_create(3, &p, &e), e);
+    ls_pool_run(p, uneven, NULL); /* not counted */
+    ls_pool_count(p);
+    ls_pool_run(p, uneven, NULL);
+    work(1);
+    ls_pool_run_sized(p, 1, uneven, NULL);
+    ls_pool_run(p, uneven, NULL);
+    work(2);
+    ls_pool_counts c = ls_pool_counted(p);
+    ls_pool_run(p, uneven, NULL); /* nor is this */
+    ls_pool_free(p);
+    assert_true(c.together >= 24e-3 && c.together < 36e-3);
+    assert_true(c.longest >= 12e-3 && c.longest < 20e-3);
+    assert_true(c.alone >= 8e-3 && c.alone < 14e-3);
+}
+
 /* More threads than cores: threads sleep at once, so every wait is in the kernel. */
 static void test_shared_cores(void **state) {
     (void)state;
@@ -175,6 +230,8 @@ int main(void) {
         cmocka_unit_test(test_all_threads),     cmocka_unit_test(test_short_jobs),
         cmocka_unit_test(test_sized),           cmocka_unit_test(test_after_a_pause),
         cmocka_unit_test(test_create_and_free), cmocka_unit_test(test_shared_cores),
+        cmocka_unit_test(test_trees),           cmocka_unit_test(test_counts),
+        cmocka_unit_test(test_parts_of_a_pool),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
