@@ -118,5 +118,7 @@ static ls_status work(const ls_clocked_crew *crew, int worker, ls_error *e) {
 
 ls_status ls_clocked_run_role(const void *crew, int role, ls_error *e) {
     const ls_clocked_crew *w = crew;
-    return role < w->clocks->nlocal ? work(w, role, e) : ls_gate_guard(&w->gate, e);
+    if (role == w->clocks->nlocal) return ls_gate_guard(&w->gate, e);
+    ls_gate_leave(&w->gate);
+    return work(w, role, e);
 }

@@ -16,6 +16,7 @@ ls_status ls_async_run_role(const void *crew, int role, ls_error *e) {
     const ls_async_crew *c = crew;
     int n = c->board->nlocal;
     if (role == n + c->nservers) return ls_gate_guard(&c->gate, e);
+    ls_gate_leave(&c->gate);
     if (role >= n) return ls_async_serve(c, role - n, e);
     if (!c->nservers && role < c->board->nshards) LS_TRY(ls_async_serve_beside(c, role, e));
     return ls_async_work(c, role, e);

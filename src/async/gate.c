@@ -33,6 +33,10 @@ void ls_gate_close(ls_gate *g) {
     g->standbys = NULL;
 }
 
+void ls_gate_leave(const ls_gate *g) {
+    if (g->listen_fd >= 0) close(g->listen_fd);
+}
+
 void ls_gate_dismiss(const ls_gate *g) {
     enum { LOOKS = 2000 };
     for (int i = 0; g->standbys && i < LOOKS && atomic_load(g->standbys) > 0; i++) usleep(1000);

@@ -5,6 +5,7 @@
 #include <dirent.h>
 
 #include "cli/program.h"
+#include "listeners.h"
 
 /* The children of any thread of a process. */
 static inline int all_children(pid_t parent, pid_t *pids, int most) {
@@ -27,6 +28,13 @@ static inline int all_children(pid_t parent, pid_t *pids, int most) {
 static inline int crew_of(pid_t run, pid_t *nursery_p, pid_t *pids, int most) {
     if (all_children(run, nursery_p, 1) != 1) return 0;
     return all_children(*nursery_p, pids, most);
+}
+
+/* Of these processes of a run that listens, only the last one does: its gate. */
+static inline void check_gate_listens(const pid_t *pids, int n) {
+    char text[1024];
+    for (int i = 0; i < n; i++)
+        assert_int_equal(listeners_of(pids[i], text, sizeof text) > 0, i == n - 1);
 }
 
 #endif

@@ -109,6 +109,7 @@ static void test_gate(void **state) {
     pair p = two("gate", BITS, 1, 2);
     pid_t nursery = 0, pids[8];
     assert_int_equal(crew_of(p.a.pid, &nursery, pids, 8), 2); /* a worker, and the gate */
+    check_gate_listens(pids, 2);
     kill(pids[1], SIGKILL);
     host_await(&p.a, "gate 0 was killed by signal 9");
     for (int i = 0; i < 6000 && host_count(&p.a, "has come from") < 4; i++) sleep_ms(10);
