@@ -19,6 +19,10 @@
  * it is started again; `lockstep run --restarts N` and torchrun's --max-restarts start all workers
  * again by themselves. The weights are those of an undisturbed run.
  *
+ * While a call computes, the workers of a machine use its cores, each an equal part of them
+ * (parallel.threads: auto); between calls these threads sleep. With "parallel.threads=1" a worker
+ * has only the thread that calls, and the other cores are the program's.
+ *
  * One thread at a time uses a trainer. All programs of a process are the same ls_program. The
  * ls_error of a call may be NULL: the code is returned alone.
  */

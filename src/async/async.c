@@ -73,20 +73,20 @@ static ls_status open_gate(ls_async_crew *crew, const ls_async_config *c, ls_err
 
 static ls_status set_up(ls_async *a, const ls_async_config *c, ls_error *e) {
     ls_async_crew *crew = &a->crew;
-    int n = c->nworkers, busy = n * (int)c->config->parallel.threads;
+    int n = c->nworkers;
     crew->plan = c->plan;
     crew->prepare = c->prepare;
     crew->prepare_arg = c->prepare_arg;
     a->run = c->run;
     a->all = c->config->train.steps;
     crew->loader = c->loader;
-    crew->threads = (int)c->config->parallel.threads;
+    crew->threads = ls_config_threads(c->config, n, ls_cores());
     crew->clip = c->config->optim.clip;
     crew->heartbeat_s = c->config->survival.heartbeat_s;
     crew->nservers = (int)c->config->sync.servers;
     crew->parameters =
         ls_async_parameters_of(c->config, c->plan, c->world, c->world->journal.steps);
-    crew->patience = ls_patience_for(busy + n, ls_cores());
+    crew->patience = ls_patience_for(n * crew->threads + n, ls_cores());
     a->next = a->done = a->told = c->steps;
     LS_TRY(take_memory(a, c, e));
     LS_TRY(open_gate(crew, c, e));

@@ -183,12 +183,13 @@ static ls_status take_rooms(replay *r, ls_error *e) {
 
 static ls_status open_gradient(replay *r, ls_error *e) {
     const ls_async_replay_config *c = r->c;
+    int threads = ls_config_threads(c->config, 1, ls_cores());
     LS_TRY(ls_map(ls_share_grads_nbytes(&c->plan->share, 0), "gradients", &r->grads, e));
     const ls_async_gradient_config g = {.plan = c->plan,
                                         .frozen = c->frozen,
                                         .loader = c->loader,
-                                        .threads = (int)c->config->parallel.threads,
-                                        .busy = (int)c->config->parallel.threads,
+                                        .threads = threads,
+                                        .busy = threads,
                                         .cores = ls_cores(),
                                         .clip = c->config->optim.clip,
                                         .grads = r->grads};

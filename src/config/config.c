@@ -70,6 +70,17 @@ int64_t ls_config_expert_of(const ls_config *c, int64_t workers) {
     return expert > 0 && workers / expert <= c->parallel.context_virtual ? expert : 0;
 }
 
+int ls_config_threads(const ls_config *c, int workers, int cores) {
+    if (c->parallel.threads != LS_AUTO) return (int)c->parallel.threads;
+    int each = cores / workers;
+    return each < 1 ? 1 : each < LS_CONFIG_MOST_THREADS ? each : LS_CONFIG_MOST_THREADS;
+}
+
+int ls_config_workers_on(const ls_config *c, int cores) {
+    int n = c->parallel.threads == LS_AUTO ? cores : cores / (int)c->parallel.threads;
+    return n > 1 ? n : 1;
+}
+
 int64_t ls_config_most_workers(const ls_config *c) {
     bool chosen = c->parallel.mesh == LS_MESH_AUTO;
     int64_t pipe = chosen ? LS_CONFIG_MOST_PIPE : c->parallel.mesh_pipe;

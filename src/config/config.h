@@ -44,6 +44,7 @@ typedef struct ls_config_phase {
 } ls_config_phase;
 
 enum { LS_CONFIG_MOST_PIPE = 256 }; /* workers of a pipeline */
+enum { LS_CONFIG_MOST_THREADS = 256 };
 enum { LS_STALENESS_MOST = 16 };
 
 typedef struct ls_config_optim {
@@ -192,7 +193,7 @@ typedef struct ls_config {
         ls_transport_kind transport;
         ls_executor_kind executor;
         ls_overlap_kind overlap;
-        int64_t threads; /* in each worker */
+        int64_t threads; /* of a worker; LS_AUTO: ls_config_threads() */
         double bucket_mb;
         int64_t zero, shard_group, prefetch;
         ls_accumulate_kind accumulate;
@@ -304,6 +305,11 @@ bool ls_config_sends_momentum(const ls_config_optim *);
 bool ls_config_has_replicas(const ls_config *);
 /* Workers of a run, at most: each runs a virtual worker, or in a pipeline a part of one. */
 int64_t ls_config_most_workers(const ls_config *);
+/* The threads of each of `workers` workers on a host with so many cores: parallel.threads, or, with
+ * auto, the cores divided among the workers; at least 1. The bits don't depend on it. */
+int ls_config_threads(const ls_config *, int workers, int cores);
+/* The most workers whose threads have a core each, at least 1; with auto one per core. */
+int ls_config_workers_on(const ls_config *, int cores);
 /* Workers that have a model together: parallel.mesh pipe, tensor, context and expert, multiplied. */
 int64_t ls_config_ranks(const ls_config *);
 /* The largest parallel.mesh.expert of those whose product with a parallel.mesh.context is `workers`; 0:

@@ -430,7 +430,9 @@ static const ls_config_key keys[] = {
     ONE_OF("parallel.overlap", parallel.overlap, ls_overlap_kind, FREE,
            "a thread per worker that communicates while the worker computes; auto: if cores are "
            "free"),
-    INT("parallel.threads", parallel.threads, 1, 256, 1, FREE, "threads per worker"),
+    INT_OR_AUTO("parallel.threads", parallel.threads, 1, LS_CONFIG_MOST_THREADS, LS_AUTO, FREE,
+                "threads per worker; auto: the cores that the program may use, divided among the "
+                "workers of the host"),
     NUM("parallel.bucket_mb", parallel.bucket_mb, 0.0001, 4096, 25, FREE,
         "megabytes of gradient that are reduced at once"),
     INT("parallel.zero", parallel.zero, 0, 3, 1, FREE,

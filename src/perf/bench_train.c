@@ -6,6 +6,7 @@
 
 #include "base/clock.h"
 #include "base/median.h"
+#include "coll/virtual.h"
 #include "config/phases.h"
 #include "perf/export_bench.h"
 #include "perf/fake.h"
@@ -34,7 +35,8 @@ static ls_status measure_peak(const ls_member *m, double *peak_p, ls_error *e) {
     const ls_config *c = &m->run->config;
     const ls_kernels *k = NULL;
     LS_TRY(ls_kernels_pick(&k, e));
-    *peak_p = ls_peak_together(k, c->train.compute == LS_COMPUTE_BF16, (int)c->parallel.threads);
+    *peak_p = ls_peak_together(k, c->train.compute == LS_COMPUTE_BF16,
+                               ls_host_threads(m->host, ls_group_near(m->group)));
     return ls_all_reduce(m->group, peak_p, peak_p, 1, LS_F64, LS_SUM, e);
 }
 
@@ -182,7 +184,7 @@ static ls_status bench_worker(ls_group *g, ls_board_slot *me, void *arg, ls_erro
     ls_dataset data = own_data(b);
     ls_member m = ls_member_of(&b->host, g, me, &data);
     ls_bench_train out = {.nworkers = b->host.run->nworkers,
-                          .threads = (int)b->host.run->config.parallel.threads,
+                          .threads = ls_host_threads(&b->host, ls_group_near(g)),
                           .steps = b->steps,
                           .warmup = b->warmup};
     out.losses = LS_NEW_ARRAY(double, 2 * (size_t)(b->warmup + b->steps));

@@ -79,7 +79,8 @@ static ls_status price_layers(ls_bounds *b, prices *x, ls_error *e) {
                               .micro_batch = x->samples,
                               .compute = ls_config_compute(b->c),
                               .reduce = ls_config_reduce(b->c)}};
-    ls_site site = {.machine = b->w->machine, .threads = (int)b->c->parallel.threads};
+    ls_site site = {.machine = b->w->machine,
+                    .threads = ls_config_threads(b->c, b->host_workers, b->w->machine->cores)};
     ls_pricer pricer;
     LS_TRY(ls_pricer_open(&plan, &site, &pricer, e));
     pricer.busy = b->host_workers * site.threads;

@@ -64,10 +64,11 @@ ls_status ls_clocked_gradient(const ls_config *c, int n, int64_t nvirtual,
 }
 
 /* The main process copies gradients and older parameters, adds, and updates. */
-static ls_status price_update(const ls_config *c, const ls_plan *p, const ls_forecast_world *w,
-                              double *s_p, ls_error *e) {
+static ls_status price_update(const ls_config *c, const ls_plan *p, int n,
+                              const ls_forecast_world *w, double *s_p, ls_error *e) {
     static const ls_action_kind kinds[] = {LS_ADD, LS_NORM, LS_UPDATE};
     ls_site site = ls_forecast_site(c, p, w);
+    site.threads = ls_config_threads(c, n, w->machine->cores); /* as many as a worker */
     ls_sim sim;
     LS_TRY(ls_sim_run(p, &site, false, &sim, e));
     double copied = (double)p->share.nbytes.slot * p->share.V + (double)p->share.nbytes.params;
@@ -84,7 +85,7 @@ ls_status ls_clocked_forecast(const ls_config *c, const ls_plan *p, int n,
                     .until = c->train.steps,
                     .slow = 1};
     LS_TRY(ls_clocked_gradient(c, n, 1, w, &k.gradient_s, e));
-    LS_TRY(price_update(c, p, w, &k.update_s, e));
+    LS_TRY(price_update(c, p, n, w, &k.update_s, e));
     *k_p = k;
     return LS_OK;
 }

@@ -17,17 +17,19 @@ ls_site ls_forecast_site(const ls_config *c, const ls_plan *p, const ls_forecast
                      .host_workers = host,
                      .shared = ls_layout_shares_memory(c, n, host),
                      .one = ls_layout_memory_config(c, n, host).one,
-                     .threads = (int)c->parallel.threads,
+                     .threads = ls_config_threads(c, host, w->machine->cores),
                      .overlap = ls_layout_has_overlap(c, p, survives, host, w->machine->cores),
                      .latency_s = w->latency_s,
                      .byte_s = w->byte_s,
                      .algorithm = w->algorithm};
 }
 
-/* The time of a step of one worker alone that has the work of one of the plan's workers. */
-static ls_status alone_s(const ls_config *c, int nworkers, const ls_forecast_world *w, double *s_p,
-                         ls_error *e) {
+/* The time of a step of one worker alone that has the work and the threads of one of the plan's
+ * workers. */
+static ls_status alone_s(const ls_config *c, const ls_site *each, int nworkers,
+                         const ls_forecast_world *w, double *s_p, ls_error *e) {
     ls_config one = *c;
+    one.parallel.threads = each->threads;
     ls_layout_config_whole(&one);
     ls_layout l;
     ls_sim sim;
@@ -162,7 +164,7 @@ ls_status ls_forecast_plan(const ls_config *c, const ls_plan *p, const ls_foreca
     for (int k = 0; k < LS_NACTION_KINDS; k++) f.kinds_s[k] = sim.kinds_s[k];
     ls_sim_free(&sim);
     LS_TRY(find_sync_s(c, p, &site, &f, e));
-    LS_TRY(alone_s(c, n, w, &alone, e));
+    LS_TRY(alone_s(c, &site, n, w, &alone, e));
     LS_TRY(find_reference_s(c, p, &site, &f.reference_s, e));
     f.nhosts = n / site.host_workers;
     f.efficiency = alone / f.step_s;

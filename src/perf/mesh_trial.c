@@ -74,6 +74,7 @@ static void set_part(const ls_config *c, const ls_mesh *m, amount a, int data, l
 static ls_site site_of(const ls_config *c, const ls_plan *p, int n, const ls_forecast_world *w) {
     ls_site site = ls_forecast_site(c, p, w);
     int host = w->host_workers && w->host_workers < n ? w->host_workers : n;
+    site.threads = ls_config_threads(c, host, w->machine->cores);
     site.copies = n / p->share.nworkers;
     site.host_workers = host;
     site.shared = ls_layout_shares_memory(c, n, host);

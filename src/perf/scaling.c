@@ -49,9 +49,10 @@ static ls_status simulate(const ls_config *c, int n, const ls_forecast_world *w,
 
 static ls_status make_point(const ls_scaling_request *q, bool strong, ls_scaling_point *p,
                             ls_error *e) {
-    int cores = (int)(ls_cores() / q->config->parallel.threads);
-    ls_config scaled;
-    LS_TRY(ls_forecast_scale(q->config, q->counts[0], p->nworkers, strong, &scaled, e));
+    ls_config own = *q->config, scaled;
+    if (own.parallel.threads == LS_AUTO) own.parallel.threads = 1; /* each worker has as much */
+    int cores = ls_config_workers_on(&own, ls_cores());
+    LS_TRY(ls_forecast_scale(&own, q->counts[0], p->nworkers, strong, &scaled, e));
     p->batch = scaled.train.batch;
     LS_TRY(simulate(&scaled, p->nworkers, q->world, &p->times[LS_SCALING_SIMULATED], e));
     if (p->nworkers > cores) return LS_OK;

@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -37,15 +38,19 @@ struct ls_runner {
     process *list; /* [n] */
     size_t n;
     int all, idle, jobs; /* workers, those that are idle, and trials at once; all 0: not known */
+    char threads[32];    /* of each worker, where trials share the cores: KEY=VALUE; "": not set */
     sigset_t before, waited; /* signals that were blocked before; those that the runner waits for */
 };
 
 ls_runner *ls_runner_open(const ls_sharing *s, const ls_config *c) {
     ls_runner *r = LS_NEW(ls_runner);
-    int cores = ls_cores() / (int)c->parallel.threads;
-    r->all = s->workers || s->jobs == 1 ? (int)s->workers : cores > 1 ? cores : 1;
+    int cores = ls_cores();
+    r->all = s->workers || s->jobs == 1 ? (int)s->workers : ls_config_workers_on(c, cores);
     r->idle = r->all;
     r->jobs = s->jobs == 0 || (r->all && s->jobs > r->all) ? r->all : (int)s->jobs;
+    if (r->jobs != 1 && c->parallel.threads == LS_AUTO)
+        snprintf(r->threads, sizeof r->threads, "parallel.threads=%d",
+                 ls_config_threads(c, r->all, cores));
     sigemptyset(&r->waited);
     sigaddset(&r->waited, SIGCHLD);
     for (int i = 0; i < NSIGNALS; i++)
@@ -188,6 +193,7 @@ static ls_status start_training(ls_runner *r, ls_trial *t, ls_error *e) {
     int n = 8;
     for (int i = 0; i < t->nmore; i++) words[n++] = t->more[i];
     if (t->workers) words[n++] = "-n", words[n++] = workers;
+    if (*r->threads) words[n++] = "--set", words[n++] = r->threads;
     ls_status s = ls_trial_wait_for_earlier(t, e);
     if (s == LS_OK) s = start(r, words, output, t, e);
     free(config);

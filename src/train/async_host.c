@@ -72,7 +72,7 @@ static ls_status compute_batch(void *arg, const ls_wire_task *t, ls_error *e) {
 static ls_status begin_batches(worker *w, ls_remote_job *job, ls_error *e) {
     const ls_config *c = &w->run->config;
     const ls_plan *p = &w->alone->host.layout.plan;
-    int n = w->run->nasync, threads = (int)c->parallel.threads;
+    int n = w->run->nasync, threads = ls_config_threads(c, n, ls_cores_among(n));
     LS_TRY(ls_map(ls_share_grads_nbytes(&p->share, 0), "gradients", &w->grads, e));
     const ls_async_gradient_config g = {.plan = p,
                                         .frozen = w->alone->m.frozen.values,
@@ -111,7 +111,7 @@ static ls_status compute_solo(void *arg, const ls_wire_task *t, ls_error *e) {
 static ls_status begin_solo(worker *w, ls_remote_job *job, ls_error *e) {
     const ls_config *c = &w->run->config;
     const ls_plan *p = &w->alone->host.layout.plan;
-    int n = w->run->nasync, threads = (int)c->parallel.threads;
+    int n = w->run->nasync, threads = ls_config_threads(c, n, ls_cores_among(n));
     void *parts = NULL;
     LS_TRY(ls_plan_solo(p, &w->solo_plan, e));
     LS_TRY(ls_map(w->solo_plan.share.nbytes.slot, "a gradient", &w->grads, e));

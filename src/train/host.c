@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 
+#include "base/cores.h"
 #include "plan/memory.h"
 #include "table/row_tables.h"
 #include "train/host_memory.h"
@@ -17,6 +18,8 @@ static ls_status make_own(ls_host *h, ls_error *e) {
 ls_status ls_host_open(ls_host *h, const ls_run *r, ls_error *e) {
     *h = (ls_host){.run = r, .runtime = &ls_runtime_plain, .notes = &h->own_notes};
     ls_run_notes_begin(h->notes);
+    int each = r->started ? 1 : r->nasync ? r->nasync : r->nworkers; /* a launcher's: not known */
+    h->threads = ls_config_threads(&r->config, each, ls_cores());
     ls_config distributed = r->config;
     ls_layout_config_distributed(&distributed); /* a launcher's workers run on any hosts */
     if (!r->started) LS_TRY(ls_host_memory_for_model(&r->config, e));
@@ -29,7 +32,7 @@ ls_status ls_host_open(ls_host *h, const ls_run *r, ls_error *e) {
     int workers = r->started ? 1 : r->nasync ? r->nasync + 1 : r->nworkers;
     int hosts = r->hosts ? r->hosts : r->join ? 2 : 1; /* one that joins does not know more */
     LS_TRY(ls_host_memory_for_plan(&r->config, &h->layout.plan, workers, hosts, copy, e));
-    const ls_store_config one = {.most = 1, .threads = (int)r->config.parallel.threads};
+    const ls_store_config one = {.most = 1, .threads = h->threads};
     return r->nasync ? ls_store_make(&h->layout.plan.share, &one, &h->store, e) : LS_OK;
 }
 
@@ -103,6 +106,11 @@ ls_status ls_host_launch(ls_host *h, ls_worker_main *worker_main, void *arg, ls_
                     .survival = h->runtime->survives ? &h->survival : NULL};
     LS_TRY(check_transport(r, e));
     return ls_workers_run(&w, worker_main, arg, e);
+}
+
+int ls_host_threads(const ls_host *h, int near) {
+    int n = ls_config_threads(&h->run->config, near, ls_cores_among(near));
+    return n < h->threads ? n : h->threads;
 }
 
 void *ls_host_tables(const ls_host *h) {

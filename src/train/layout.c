@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cores.h"
 #include "base/math.h"
 #include "base/plural.h"
 #include "config/needs.h"
@@ -346,7 +347,7 @@ ls_memory_config ls_layout_memory_config(const ls_config *c, int nworkers, int n
     int64_t stage = nworkers / ls_config_ranks(c);
     int64_t among = c->parallel.shard_group ? c->parallel.shard_group : stage;
     return (ls_memory_config){
-        .threads = (int)c->parallel.threads,
+        .threads = ls_config_threads(c, near, ls_cores()),
         .one = among > 1 && c->parallel.zero > 0 && ls_layout_shares_memory(c, nworkers, near),
         .near =
             c->parallel.transport == LS_TRANSPORT_MPI && ls_config_compute(c) != LS_F32 ? 1 : near,
@@ -387,7 +388,7 @@ bool ls_layout_has_backups(const ls_config *c, const ls_plan *p, bool survives) 
 
 bool ls_layout_has_overlap(const ls_config *c, const ls_plan *p, bool survives, int near,
                            int cores) {
-    bool room = p->share.nworkers > 1 && 2 * near * c->parallel.threads <= cores;
+    bool room = p->share.nworkers > 1 && 2 * near * ls_config_threads(c, near, cores) <= cores;
     if (c->parallel.executor == LS_EXECUTOR_SEQUENTIAL) return false;
     if (ls_layout_has_backups(c, p, survives) || p->share.ncells > 1) return false;
     return c->parallel.overlap == LS_OVERLAP_ON || (c->parallel.overlap == LS_OVERLAP_AUTO && room);

@@ -40,12 +40,13 @@ static ls_status create_exec(ls_member *m, int i, ls_exec **x_p, ls_error *e) {
     const ls_plan *p = &m->layout->plan;
     bool survives = m->host->runtime->survives;
     int worker = ls_member_played(m, i), near = ls_group_near(m->group);
+    int threads = ls_host_threads(m->host, near);
     ls_exec_config x = {.plan = p,
                         .world = &m->worlds[i],
                         .slot = m->slot,
                         .worker = worker,
-                        .threads = (int)c->parallel.threads,
-                        .busy = near * (int)c->parallel.threads,
+                        .threads = threads,
+                        .busy = near * threads,
                         .cores = ls_cores_among(near),
                         .overlap = ls_layout_has_overlap(c, p, survives, near, ls_cores()),
                         .first_step = m->first_step,
@@ -244,7 +245,7 @@ ls_solo_config ls_member_solo(const ls_member *m, const ls_plan *solo) {
                             .frozen = m->worlds[0].frozen,
                             .rows = ls_step_rows_of_layers(m->rows),
                             .loader = ls_dataset_loader(m->data, &m->run->config),
-                            .threads = (int)m->run->config.parallel.threads,
+                            .threads = ls_host_threads(m->host, ls_group_near(m->group)),
                             .busy = 1};
 }
 

@@ -14,6 +14,7 @@
 #include "config/relations.h"
 #include "storage/checkpoint.h"
 #include "storage/lock.h"
+#include "train/division.h"
 #include "train/layout.h"
 #include "train/loop.h"
 #include "train/replica_sync.h"
@@ -55,20 +56,23 @@ static void log_memory(const ls_host *h) {
            (double)m.nbytes[most] / 1e6, ls_purpose_name(most));
 }
 
-/* More threads than cores take turns: steps get slower, not faster. */
-static void warn_crowded(const ls_member *m) {
-    int threads = (int)m->run->config.parallel.threads, near = ls_group_near(m->group);
-    int cores = ls_cores_among(near), fit = cores / near;
-    char advice[64];
-    if ((long long)near * threads <= cores) return;
-    if (fit > 0)
-        snprintf(advice, sizeof advice, "parallel.threads=%d", fit);
-    else
-        snprintf(advice, sizeof advice, "%d worker%s", cores, cores == 1 ? "" : "s");
-    ls_log(
-        "warning: %d worker%s with %d thread%s each, on %d core%s: they take turns; %s would fit",
-        near, near == 1 ? "" : "s", threads, threads == 1 ? "" : "s", cores, cores == 1 ? "" : "s",
-        advice);
+/* How the cores of this machine are used, or a warning that there are too few. Only a new run can
+ * have other virtual workers, and only a number of workers that nobody asked for follows them. */
+static void log_division(const ls_loop *l) {
+    const ls_run *r = l->run;
+    int n = 0, near = r->nasync ? r->nasync : ls_group_near(l->m.group);
+    bool usual = !r->started && !ls_config_has_crew(&r->config) && !ls_run_is_sequential(r) &&
+                 !r->listen && !r->join && ls_run_workers_here(&r->config, 0, &n, NULL) == LS_OK &&
+                 n == r->nworkers;
+    const ls_division d = {.workers = near,
+                           .threads = ls_host_threads(l->host, near),
+                           .cores = ls_cores_among(near),
+                           .all = r->nasync || near == l->m.nworkers,
+                           .free = usual && l->steps == 0};
+    ls_buf text = {0};
+    ls_division_write(&r->config, &d, &text);
+    ls_log("%s", text.data);
+    ls_buf_free(&text);
 }
 
 /* Worker 0 logs the beginning of a run. Later views are logged by the process that starts
@@ -87,7 +91,7 @@ static void log_beginning(const ls_loop *l) {
            (long long)r->config.train.virtual_workers, ls_plural(r->config.train.virtual_workers));
     ls_buf_free(&samples);
     log_memory(l->host);
-    warn_crowded(&l->m);
+    log_division(l);
     ls_log("first step after %.2f s", (double)(ls_clock_ns() - r->began_ns) / 1e9);
 }
 

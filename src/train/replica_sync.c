@@ -254,14 +254,13 @@ struct ls_sync {
 };
 
 static ls_status make_exec(ls_member *m, piece *x, int i, ls_error *e) {
-    const ls_config *c = &m->run->config;
-    int near = ls_group_near(m->group);
+    int near = ls_group_near(m->group), threads = ls_host_threads(m->host, near);
     ls_exec_config ec = {.plan = &x->plan,
                          .world = &m->worlds[i],
                          .slot = m->slot,
                          .worker = ls_run_is_sequential(m->run) ? i : m->worker,
-                         .threads = (int)c->parallel.threads,
-                         .busy = near * (int)c->parallel.threads,
+                         .threads = threads,
+                         .busy = near * threads,
                          .cores = ls_cores_among(near),
                          .compute = ls_exec_compute(m->execs[i])};
     m->host->runtime->connect(m, &ec);

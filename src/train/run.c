@@ -22,8 +22,7 @@ static ls_status check_workers(const ls_config *c, int n, ls_error *e) {
 }
 
 ls_status ls_run_workers_here(const ls_config *c, int asked, int *n_p, ls_error *e) {
-    int64_t most = ls_config_most_workers(c), cores = ls_cores() / c->parallel.threads;
-    if (cores < 1) cores = 1;
+    int64_t most = ls_config_most_workers(c), cores = ls_config_workers_on(c, ls_cores());
     *n_p = asked ? asked : (int)(cores < most ? cores : most);
     return check_workers(c, *n_p, e);
 }
@@ -42,14 +41,9 @@ ls_status ls_run_workers(const ls_config *c, int asked, int *n_p, bool *started_
     return *started_p ? check_workers(c, *n_p, e) : ls_run_workers_here(c, asked, n_p, e);
 }
 
-static int one_per_core(const ls_config *c) {
-    int64_t cores = ls_cores() / c->parallel.threads;
-    return cores > 1 ? (int)cores : 1;
-}
-
 ls_status ls_run_workers_ahead(const ls_config *c, int asked, int *n_p, ls_error *e) {
     int64_t most = (c->sync.staleness + 1) * c->train.virtual_workers;
-    int cores = one_per_core(c);
+    int cores = ls_config_workers_on(c, ls_cores());
     *n_p = asked ? asked : cores < most ? cores : (int)most;
     if (*n_p <= most) return LS_OK;
     return ls_fail(e, LS_EINVAL,
@@ -84,7 +78,7 @@ ls_status ls_run_workers_async(ls_run *r, int asked, ls_error *e) {
                        (long long)r->config.sync.copies);
     r->nworkers = 1;
     if (ssp) return ls_run_workers_ahead(&r->config, asked, &r->nasync, e);
-    r->nasync = asked ? asked : one_per_core(&r->config);
+    r->nasync = asked ? asked : ls_config_workers_on(&r->config, ls_cores());
     return LS_OK;
 }
 

@@ -286,7 +286,7 @@ static ls_status make_store(ls_host *h, int *most_p, ls_error *e) {
     const ls_config *config = &h->run->config;
     int n = h->run->nworkers;
     ls_store_config c = {.most = most_workers(h),
-                         .threads = (int)config->parallel.threads,
+                         .threads = h->threads,
                          .carried_nbytes =
                              LS_RUN_NOTES_NBYTES + ls_row_tables_nbytes(&h->layout.plan),
                          .pipes = ls_config_ranks(config) > 1};

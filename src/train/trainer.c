@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/cores.h"
 #include "base/file.h"
 #include "base/graves.h"
 #include "base/log.h"
@@ -263,6 +264,7 @@ static ls_status open_trainer(const ls_trainer_options *o, ls_trainer *t, ls_err
     LS_TRY(count_workers(o, &t->run, e));
     ls_config_write(&t->run.config, &t->run.config_text);
     LS_TRY(ls_host_open(&t->host, &t->run, e));
+    t->host.threads = ls_config_threads(&t->run.config, 1, ls_cores()); /* a group may have hosts */
     if (!group) LS_TRY(open_group(t, &group, e));
     t->m = ls_member_of(&t->host, group, t->slot, NULL);
     LS_TRY(open_feed(o, t, e));

@@ -10,7 +10,8 @@ static bool in_bf16(const ls_config *c) { return c->train.compute == LS_COMPUTE_
 
 double ls_utilization_core(const ls_config *c, int workers) {
     const ls_kernels *k = NULL;
-    int64_t wanted = workers * c->parallel.threads, here = ls_cores();
+    int here = ls_cores();
+    int64_t wanted = (int64_t)workers * ls_config_threads(c, workers, here);
     int cores = (int)(wanted < 1 ? 1 : wanted < here ? wanted : here);
     if (ls_kernels_pick(&k, NULL) != LS_OK) return 0;
     return ls_peak_estimate(k, in_bf16(c), cores) / cores;
@@ -22,7 +23,7 @@ static double cores_of(const ls_member *m) {
     const ls_run *r = m->run;
     int near = r->nasync ? r->nasync : ls_group_near(m->group);
     int all = r->nasync ? r->nasync : ls_group_size(m->group);
-    double wanted = (double)near * (double)r->config.parallel.threads, here = ls_cores_among(near);
+    double wanted = (double)near * ls_host_threads(m->host, near), here = ls_cores_among(near);
     return (wanted < here ? wanted : here) * all / near;
 }
 

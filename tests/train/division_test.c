@@ -1,0 +1,82 @@
+/* division_test.c - how cores are divided among workers, the line that says so, and the number of
+ * virtual workers that it recommends. */
+#include "train/division.h"
+
+#include "test.h"
+
+static ls_config config_with(const char *const *sets) {
+    ls_config c;
+    ls_error e = {0};
+    assert_ls_ok(ls_config_read("configs/tiny.yaml", &c, &e), e);
+    for (; *sets; sets++) assert_ls_ok(ls_config_set(&c, *sets, &e), e);
+    return c;
+}
+
+#define CONFIG(...) config_with((const char *const[]){__VA_ARGS__, NULL})
+#define AUTO        "parallel.threads=auto"
+
+static void test_threads(void **state) {
+    (void)state;
+    static const struct {
+        int workers, cores, threads;
+    } cases[] = {{1, 1, 1},  {1, 2, 2},   {2, 2, 1},     {3, 2, 1},     {8, 64, 8},
+                 {8, 63, 7}, {3, 64, 21}, {1, 128, 128}, {1, 300, 256}, {5, 7, 1}};
+    ls_config c = CONFIG(AUTO);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        assert_int_equal(ls_config_threads(&c, cases[i].workers, cases[i].cores), cases[i].threads);
+    assert_int_equal(ls_config_workers_on(&c, 7), 7);
+    c = CONFIG("parallel.threads=3");
+    assert_int_equal(ls_config_threads(&c, 8, 2), 3);
+    assert_int_equal(ls_config_workers_on(&c, 7), 2);
+    assert_int_equal(ls_config_workers_on(&c, 2), 1);
+    ls_config_defaults(&c);
+    assert_int_equal(c.parallel.threads, LS_AUTO);
+}
+
+static void assert_line(const ls_config *c, ls_division d, const char *wanted) {
+    ls_buf text = {0};
+    ls_division_write(c, &d, &text);
+    assert_string_equal(text.data, wanted);
+    ls_buf_free(&text);
+}
+
+static void test_lines(void **state) {
+    (void)state;
+    ls_config c = CONFIG(AUTO);
+    assert_line(&c, (ls_division){8, 8, 64, true, true}, "8 workers x 8 threads = 64 cores");
+    assert_line(&c, (ls_division){1, 1, 1, true, true}, "1 worker x 1 thread = 1 core");
+    assert_line(&c, (ls_division){2, 3, 7, false, false},
+                "2 workers x 3 threads = 6 of 7 cores of this machine");
+    assert_line(&c, (ls_division){3, 1, 2, true, true},
+                "warning: 3 workers with 1 thread each, on 2 cores: they take turns; 2 workers "
+                "would fit");
+    assert_line(&c, (ls_division){2, 3, 4, true, true},
+                "warning: 2 workers with 3 threads each, on 4 cores: they take turns; "
+                "parallel.threads=2 would fit");
+}
+
+/* 8 virtual workers leave 4 of 12 cores without work, and 4 of 6 cores with half of it. More of them
+ * have to divide the batch. */
+static void test_better(void **state) {
+    (void)state;
+    ls_config c = CONFIG(AUTO), fixed = CONFIG("parallel.threads=1"); /* batch 16 */
+    assert_int_equal(ls_division_better(&c, &(ls_division){6, 1, 6, true, true}), 16);
+    assert_int_equal(ls_division_better(&c, &(ls_division){8, 1, 12, true, true}), 0);
+    assert_int_equal(ls_division_better(&c, &(ls_division){8, 1, 8, true, true}), 0);
+    assert_int_equal(ls_division_better(&c, &(ls_division){8, 8, 64, true, true}), 0);
+    assert_int_equal(ls_division_better(&fixed, &(ls_division){8, 1, 64, true, true}), 16);
+    c = CONFIG(AUTO, "train.batch=24");
+    assert_line(&c, (ls_division){8, 1, 12, true, true},
+                "8 workers x 1 thread = 8 of 12 cores; train.virtual_workers=12 would use them "
+                "better");
+    assert_int_equal(ls_division_better(&c, &(ls_division){8, 1, 12, true, false}), 0);
+    assert_int_equal(ls_division_better(&c, &(ls_division){8, 1, 12, false, true}), 0);
+    c = CONFIG(AUTO, "train.batch=24", "train.micro_batch=3"); /* 12 would have 2 samples each */
+    assert_int_equal(ls_division_better(&c, &(ls_division){8, 1, 12, true, true}), 0);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_threads), cmocka_unit_test(test_lines),
+                                       cmocka_unit_test(test_better)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
