@@ -80,7 +80,7 @@ static ls_status price_layers(ls_bounds *b, prices *x, ls_error *e) {
                               .compute = ls_config_compute(b->c),
                               .reduce = ls_config_reduce(b->c)}};
     ls_site site = {.machine = b->w->machine,
-                    .threads = ls_config_threads(b->c, b->host_workers, b->w->machine->cores)};
+                    .threads = ls_forecast_threads(b->c, b->host_workers, b->w->machine)};
     ls_pricer pricer;
     LS_TRY(ls_pricer_open(&plan, &site, &pricer, e));
     pricer.busy = b->host_workers * site.threads;

@@ -68,7 +68,7 @@ static ls_status price_update(const ls_config *c, const ls_plan *p, int n,
                               const ls_forecast_world *w, double *s_p, ls_error *e) {
     static const ls_action_kind kinds[] = {LS_ADD, LS_NORM, LS_UPDATE};
     ls_site site = ls_forecast_site(c, p, w);
-    site.threads = ls_config_threads(c, n, w->machine->cores); /* as many as a worker */
+    site.threads = ls_forecast_threads(c, n, w->machine); /* as many as a worker */
     ls_sim sim;
     LS_TRY(ls_sim_run(p, &site, false, &sim, e));
     double copied = (double)p->share.nbytes.slot * p->share.V + (double)p->share.nbytes.params;

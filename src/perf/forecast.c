@@ -9,16 +9,23 @@
 #include "train/run.h"
 #include "train/steps_apart.h"
 
+int ls_forecast_threads(const ls_config *c, int workers, const ls_machine *m) {
+    int n = ls_config_threads(c, workers, m->cores);
+    return c->parallel.threads == LS_AUTO && m->threads && m->threads < n ? m->threads : n;
+}
+
 ls_site ls_forecast_site(const ls_config *c, const ls_plan *p, const ls_forecast_world *w) {
     int n = p->share.nworkers;
     bool survives = ls_run_can_survive(c);
     int host = w->host_workers && w->host_workers < n ? w->host_workers : n;
+    ls_config own = *c;
+    own.parallel.threads = ls_forecast_threads(c, host, w->machine);
     return (ls_site){.machine = w->machine,
                      .host_workers = host,
                      .shared = ls_layout_shares_memory(c, n, host),
                      .one = ls_layout_memory_config(c, n, host).one,
-                     .threads = ls_config_threads(c, host, w->machine->cores),
-                     .overlap = ls_layout_has_overlap(c, p, survives, host, w->machine->cores),
+                     .threads = (int)own.parallel.threads,
+                     .overlap = ls_layout_has_overlap(&own, p, survives, host, w->machine->cores),
                      .latency_s = w->latency_s,
                      .byte_s = w->byte_s,
                      .algorithm = w->algorithm};
@@ -172,6 +179,7 @@ ls_status ls_forecast_plan(const ls_config *c, const ls_plan *p, const ls_foreca
     f.units_per_s = (double)c->train.batch * ls_config_units(c) / f.step_s;
     f.algorithm = algorithm_of(p, &site);
     ls_memory_config how = ls_layout_memory_config(c, n, site.host_workers);
+    how.threads = site.threads; /* on that machine, not on this one */
     ls_plan_memory(p, &how, &memory);
     f.memory_nbytes = memory.peak;
     double limit = c->parallel.memory_limit_mb * 1e6;

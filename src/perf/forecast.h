@@ -32,6 +32,9 @@ typedef struct ls_forecast {
     const char *algorithm; /* of the largest communication; "none" for one worker */
 } ls_forecast;
 
+/* The threads of each of a machine's workers. */
+int ls_forecast_threads(const ls_config *, int workers, const ls_machine *);
+
 /* The site on which a plan of the config would run. */
 ls_site ls_forecast_site(const ls_config *, const ls_plan *, const ls_forecast_world *);
 

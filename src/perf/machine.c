@@ -97,7 +97,7 @@ typedef struct point {
 typedef struct reader {
     const char *path;
     ls_machine m;
-    bool seen[NNUMBERS], version, cores, price, watts, currency;
+    bool seen[NNUMBERS], version, cores, threads, price, watts, currency;
     point *points;
     int npoints;
 } reader;
@@ -204,6 +204,11 @@ static ls_status read_item(reader *r, const ls_yaml_item *item, ls_error *e) {
         LS_TRY(twice(r, item, &r->cores, e));
         limits cores = {1, MAX_CORES, "a number of cores, 1 to 4096"};
         return read_whole(r, item, cores, &r->m.cores, e);
+    }
+    if (strcmp(item->key, "machine.threads") == 0) {
+        LS_TRY(twice(r, item, &r->threads, e));
+        limits threads = {1, MAX_CORES, "a worker's number of threads, 1 to 4096"};
+        return read_whole(r, item, threads, &r->m.threads, e);
     }
     if (strcmp(item->key, "machine.name") == 0) {
         snprintf(r->m.name, sizeof r->m.name, "%s", item->value);
@@ -348,6 +353,7 @@ ls_status ls_machine_write(const char *path, const ls_machine *m, const char *ti
     char group[16] = "";
     ls_buf_printf(&text, "# %s\nmachine:\n  version: %d\n  name: \"%s\"\n  cores: %d\n", title,
                   LS_MACHINE_VERSION, m->name, m->cores);
+    if (m->threads) ls_buf_printf(&text, "  threads: %d\n", m->threads);
     write_prices(&text, &m->prices);
     for (int i = 0; i < NNUMBERS; i++) {
         const char *dot = strchr(numbers[i].key, '.');

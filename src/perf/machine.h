@@ -35,6 +35,7 @@ typedef struct ls_machine_prices {
 typedef struct ls_machine {
     char name[128];
     int cores;
+    int threads;     /* of a worker, at most, with parallel.threads auto: a GPU has one; 0: any */
     double action_s; /* overhead of each action */
     double call_s;   /* overhead of each call of a kernel in it */
     /* Collectives through shared memory, with all workers in one. */

@@ -74,7 +74,7 @@ static void set_part(const ls_config *c, const ls_mesh *m, amount a, int data, l
 static ls_site site_of(const ls_config *c, const ls_plan *p, int n, const ls_forecast_world *w) {
     ls_site site = ls_forecast_site(c, p, w);
     int host = w->host_workers && w->host_workers < n ? w->host_workers : n;
-    site.threads = ls_config_threads(c, host, w->machine->cores);
+    site.threads = ls_forecast_threads(c, host, w->machine);
     site.copies = n / p->share.nworkers;
     site.host_workers = host;
     site.shared = ls_layout_shares_memory(c, n, host);
@@ -225,6 +225,7 @@ static ls_status measure_plan(const trial *t, const ls_config *with, const ls_pl
                               ls_error *e) {
     ls_site site = site_of(with, p, t->nworkers, t->w);
     ls_memory_config how = ls_layout_memory_config(with, t->nworkers, site.host_workers);
+    how.threads = site.threads;
     ls_memory m;
     ls_sim sim;
     LS_TRY(ls_sim_run(p, &site, false, &sim, e));

@@ -72,6 +72,33 @@ static void test_same_memory(void **state) {
     }
 }
 
+/* auto: a machine's cores are divided among its workers, whatever machine this one is, and no worker
+ * has more threads than the machine's file says. */
+static void test_threads(void **state) {
+    (void)state;
+    ls_config c = config_with("parallel.threads=auto"), three = config_with("parallel.threads=3");
+    ls_machine one = machine;
+    ls_layout l;
+    ls_error e;
+    ls_forecast f[2];
+    one.threads = 1;
+    assert_int_equal(ls_forecast_threads(&c, 2, &machine), 2); /* of 4 cores */
+    assert_int_equal(ls_forecast_threads(&c, 8, &machine), 1);
+    assert_int_equal(ls_forecast_threads(&c, 2, &one), 1);
+    assert_int_equal(ls_forecast_threads(&three, 2, &one), 3);
+    const ls_forecast_world w = {.machine = &machine},
+                            hosts = {.machine = &machine, .host_workers = 1};
+    assert_ls_ok(ls_layout_make(&c, 2, NULL, &l, &e), e);
+    assert_int_equal(ls_forecast_site(&c, &l.plan, &w).threads, 2);
+    assert_int_equal(ls_forecast_site(&c, &l.plan, &hosts).threads, 4);
+    assert_ls_ok(ls_forecast_plan(&c, &l.plan, &w, &f[0], &e), e);
+    c.parallel.threads = 2;
+    assert_ls_ok(ls_forecast_plan(&c, &l.plan, &w, &f[1], &e), e);
+    assert_true(f[0].step_s == f[1].step_s && f[0].efficiency == f[1].efficiency);
+    assert_int_equal(f[0].memory_nbytes, f[1].memory_nbytes);
+    ls_layout_free(&l);
+}
+
 /* Workers on several hosts don't share one copy of the state: the same as over TCP. */
 static void test_hosts(void **state) {
     (void)state;
@@ -241,9 +268,9 @@ static void test_apart(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_same_memory), cmocka_unit_test(test_hosts),
-        cmocka_unit_test(test_overlap),     cmocka_unit_test(test_backups),
-        cmocka_unit_test(test_published),   plain_unit_test(test_chunks),
-        cmocka_unit_test(test_apart)};
+        cmocka_unit_test(test_same_memory), cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_hosts),       cmocka_unit_test(test_overlap),
+        cmocka_unit_test(test_backups),     cmocka_unit_test(test_published),
+        plain_unit_test(test_chunks),       cmocka_unit_test(test_apart)};
     return cmocka_run_group_tests(tests, make_machine, free_machine);
 }

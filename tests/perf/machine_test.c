@@ -126,6 +126,27 @@ static void test_again(void **state) {
     ls_buf_free(&text);
 }
 
+/* The limit of a worker's threads is optional, and is written as it was read. */
+static void test_threads(void **state) {
+    (void)state;
+    ls_buf text = {0};
+    ls_machine m, again;
+    ls_error e;
+    round_machine_text(&text);
+    assert_ls_ok(read_text(text.data, &m, &e), e);
+    assert_int_equal(m.threads, 0);
+    ls_machine_free(&m);
+    char *with = changed(text.data, "cores: 4", "cores: 4\n  threads: 3");
+    assert_ls_ok(read_text(with, &m, &e), e);
+    assert_ls_ok(ls_machine_write(path, &m, "a test", &e), e);
+    assert_ls_ok(ls_machine_read(path, &again, &e), e);
+    assert_int_equal(again.threads, 3);
+    ls_machine_free(&m);
+    ls_machine_free(&again);
+    free(with);
+    ls_buf_free(&text);
+}
+
 /* Each change gives one line that names the error. */
 static void test_wrong(void **state) {
     (void)state;
@@ -135,6 +156,7 @@ static void test_wrong(void **state) {
         {"  cores: 4\n", "", "machine.cores is missing"},
         {"cores: 4", "cores: 0", ":4: machine.cores is '0'; a number of cores"},
         {"cores: 4", "cores: many", "a number of cores"},
+        {"cores: 4", "cores: 4\n  threads: 0", ":5: machine.threads is '0'; a worker's number of"},
         {"cores: 4", "kernels: 4", ":4: 'machine.kernels' is not a key of a machine file"},
         {"  start_us: 1\n", "", "shared.start_us is missing"},
         {"start_us: 1", "start_us: -1", "shared.start_us is '-1'; a number from 0"},
@@ -230,9 +252,9 @@ static void test_hostile(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_round),  cmocka_unit_test(test_between),
-        cmocka_unit_test(test_prices), cmocka_unit_test(test_again),
-        cmocka_unit_test(test_wrong),  cmocka_unit_test(test_16_bits),
-        cmocka_unit_test(test_hostile)};
+        cmocka_unit_test(test_round),   cmocka_unit_test(test_between),
+        cmocka_unit_test(test_threads), cmocka_unit_test(test_prices),
+        cmocka_unit_test(test_again),   cmocka_unit_test(test_wrong),
+        cmocka_unit_test(test_16_bits), cmocka_unit_test(test_hostile)};
     return cmocka_run_group_tests(tests, make_path, remove_path);
 }
