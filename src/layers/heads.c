@@ -2,6 +2,7 @@
 #include "layers/heads.h"
 
 #include <math.h>
+#include <stdatomic.h>
 #include <string.h>
 
 #include "tensor/gemm.h"
@@ -59,14 +60,12 @@ size_t ls_heads_scratch_floats(int64_t S, int64_t D) {
                     ls_gemm_packed_floats(S, D));
 }
 
-static packed packed_of(int thread, const head *h) {
-    const ls_heads *a = h->all;
+static packed room_of(int thread, const ls_heads *a) {
     packed k = {.p = ls_compute_scratch(a->compute, thread)};
     k.dp = k.p + QUERY_BLOCK * a->S;
     k.rows = k.dp + dp_floats(a->S, a->D);
     k.by_key = k.rows + ls_gemm_packed_floats(a->S, a->D);
     k.by_value = k.by_key + ls_gemm_packed_floats(a->D, a->S);
-    ls_gemm_pack(a->compute->k, a->bf16, a->D, a->S, ls_matrix_across(h->k), k.by_key);
     return k;
 }
 
@@ -93,6 +92,10 @@ static block block_of(int thread, const head *h, int64_t first) {
                    .seen = a->causal ? first : a->S,
                    .queries = ls_matrix_from(h->q, first, 0)};
 }
+
+typedef struct keys {
+    int64_t first, end;
+} keys;
 
 /* out [m, width] = rows [m, D] . b [D, width], b the first columns of a packed [D, S] */
 static void by_keys(const block *b, ls_matrix rows, const float *packed_b, float *out) {
@@ -123,16 +126,18 @@ static void mix(const block *b, const float *weights, const float *packed_b, flo
                                      .ldc = ldc});
 }
 
-/* out [width, D] += weights [m, width]^T . rows [m, D] */
-static void add_by_key(const block *b, const float *weights, ls_matrix rows, float *out) {
+/* out [width, D] += weights [m, width]^T . rows [m, D], of keys [first, end) */
+static void add_by_key(const block *b, const float *weights, ls_matrix rows, keys of, float *out) {
+    if (of.end > b->width) of.end = b->width;
+    if (of.first >= of.end) return;
     ls_gemm_in_thread(b->c, b->thread,
-                      &(ls_gemm_job){.M = b->width,
+                      &(ls_gemm_job){.M = of.end - of.first,
                                      .bf16 = b->h->all->bf16,
                                      .N = b->h->all->D,
                                      .K = b->m,
-                                     .a = ls_matrix_transposed(weights, b->width),
+                                     .a = ls_matrix_transposed(weights + of.first, b->width),
                                      .b = rows,
-                                     .c = out,
+                                     .c = out + of.first * b->h->all->kv_row,
                                      .ldc = b->h->all->kv_row,
                                      .start = LS_GEMM_ADD});
 }
@@ -195,47 +200,76 @@ static void mix_into_y(const block *b, const packed *k, int64_t at) {
         b->c->k->narrow(LS_BF16, (size_t)a->D, k->dp + r * a->D, (uint16_t *)a->y + at + r * C);
 }
 
+static void block_forward(const packed *k, int thread, const head *h, int64_t first) {
+    block b = block_of(thread, h, first);
+    by_keys(&b, b.queries, k->by_key, k->p);
+    probabilities(&b, false, k->p);
+    drop(&b, k->p);
+    mix_into_y(&b, k, h->y + first * h->all->heads * h->all->D);
+}
+
 static void head_forward(const packed *k, int thread, const head *h) {
+    for (int64_t first = 0; first < h->all->T; first += QUERY_BLOCK)
+        block_forward(k, thread, h, first);
+}
+
+static ls_matrix dy_of(const block *b) {
+    const ls_heads *a = b->h->all;
+    return ls_matrix_from(a->dy, 0, b->h->y + b->first * a->heads * a->D);
+}
+
+/* The block's probabilities p, the gradients dp of its scores, and dq. */
+static void block_backward(const packed *k, const block *b) {
+    const head *h = b->h;
     const ls_heads *a = h->all;
-    int64_t C = a->heads * a->D;
-    for (int64_t first = 0; first < a->T; first += QUERY_BLOCK) {
-        block b = block_of(thread, h, first);
-        by_keys(&b, b.queries, k->by_key, k->p);
-        probabilities(&b, false, k->p);
-        drop(&b, k->p);
-        mix_into_y(&b, k, h->y + first * C);
-    }
+    by_keys(b, b->queries, k->by_key, k->p);
+    probabilities(b, true, k->p);
+    by_keys(b, dy_of(b), k->by_value, k->dp);
+    drop(b, k->dp);
+    a->compute->k->softmax_causal_dx(b->m, b->width, h->scale, k->p, k->dp);
+    drop(b, k->p);
+    mix(b, k->dp, k->rows, a->dq + h->q_at + b->first * a->q_row, a->q_row);
+}
+
+/* Goes on with the gradients of keys and values, from p and dp. */
+static void add_to_keys(const packed *k, const block *b, keys of) {
+    const ls_heads *a = b->h->all;
+    add_by_key(b, k->p, dy_of(b), of, a->dv + b->h->k_at);
+    add_by_key(b, k->dp, b->queries, of, a->dk + b->h->k_at);
 }
 
 static void head_backward(const packed *k, int thread, const head *h) {
-    const ls_heads *a = h->all;
-    int64_t C = a->heads * a->D;
-    float *dq = a->dq + h->q_at, *dk = a->dk + h->k_at, *dv = a->dv + h->k_at;
-    for (int64_t first = 0; first < a->T; first += QUERY_BLOCK) {
+    for (int64_t first = 0; first < h->all->T; first += QUERY_BLOCK) {
         block b = block_of(thread, h, first);
-        ls_matrix dy = ls_matrix_from(a->dy, 0, h->y + first * C);
-        by_keys(&b, b.queries, k->by_key, k->p);
-        probabilities(&b, true, k->p);
-        by_keys(&b, dy, k->by_value, k->dp);
-        drop(&b, k->dp);
-        a->compute->k->softmax_causal_dx(b.m, b.width, h->scale, k->p, k->dp);
-        drop(&b, k->p);
-        add_by_key(&b, k->p, dy, dv);
-        mix(&b, k->dp, k->rows, dq + first * a->q_row, a->q_row);
-        add_by_key(&b, k->dp, b.queries, dk);
+        block_backward(k, &b);
+        add_to_keys(k, &b, (keys){0, b.width});
     }
 }
 
 /* ---- a head of keys and values, with its heads of queries ---- */
 
+static int64_t shared_by(const ls_heads *a) { return a->heads / a->kv_heads; }
+
+/* Query head i of those that share head `kv` of keys, counted over samples. */
+static head head_at(const ls_heads *a, int64_t kv, int64_t i) {
+    return head_of(a, kv / a->kv_heads, kv % a->kv_heads * shared_by(a) + i);
+}
+
+static void pack_keys(const packed *k, const head *h) {
+    const ls_heads *a = h->all;
+    ls_gemm_pack(a->compute->k, a->bf16, a->D, a->S, ls_matrix_across(h->k), k->by_key);
+}
+
 static void pack_forward(const packed *k, const head *h) {
     const ls_heads *a = h->all;
+    pack_keys(k, h);
     ls_gemm_pack(a->compute->k, a->bf16, a->S, a->D, h->v, k->rows);
 }
 
 static void pack_backward(const packed *k, const head *h) {
     const ls_heads *a = h->all;
     float *dk = a->dk + h->k_at, *dv = a->dv + h->k_at;
+    pack_keys(k, h);
     ls_gemm_pack(a->compute->k, a->bf16, a->D, a->S, ls_matrix_across(h->v), k->by_value);
     ls_gemm_pack(a->compute->k, a->bf16, a->S, a->D, h->k, k->rows);
     for (int64_t s = 0; s < a->S; s++) {
@@ -248,31 +282,136 @@ typedef struct pass {
     const ls_heads *all;
     void (*pack)(const packed *, const head *);
     void (*fn)(const packed *, int thread, const head *);
+    int64_t n; /* heads of keys */
 } pass;
 
 static void run(void *arg, int thread, int nthreads) {
     const pass *p = arg;
-    const ls_heads *a = p->all;
-    int64_t i = 0, end = 0, shared = a->heads / a->kv_heads;
-    ls_pool_share(a->n * a->kv_heads, 1, thread, nthreads, &i, &end);
-    for (; i < end; i++) {
-        int64_t sample = i / a->kv_heads, which = i % a->kv_heads * shared;
-        head h = head_of(a, sample, which);
-        packed k = packed_of(thread, &h);
+    int64_t kv = 0, end = 0;
+    ls_pool_share(p->n, 1, thread, nthreads, &kv, &end);
+    for (; kv < end; kv++) {
+        head h = head_at(p->all, kv, 0);
+        packed k = room_of(thread, p->all);
         p->pack(&k, &h);
-        for (int64_t q = which; q < which + shared; q++) {
-            h = head_of(a, sample, q);
+        for (int64_t i = 0; i < shared_by(p->all); i++) {
+            h = head_at(p->all, kv, i);
             p->fn(&k, thread, &h);
         }
     }
 }
 
+/* ---- heads of keys that are left for more threads ---- */
+
+/* n heads of keys from `first` on, each packed by one thread in its own memory. Forward: all
+ * threads take blocks of queries, the longest first, until none is left. Backward: `team` threads
+ * share a head of keys; each computes a block of queries, and when all have done so, each adds
+ * these blocks, in their order, to the gradients of some keys. */
+typedef struct rest {
+    const ls_heads *all;
+    void (*pack)(const packed *, const head *);
+    int64_t first, n;
+    int64_t blocks; /* of queries, in all heads that share one of keys */
+    int64_t team;
+    int64_t at; /* backward: the number of the first block that the team now computes */
+    atomic_llong taken;
+} rest;
+
+static int64_t blocks_of(const ls_heads *a) { return (a->T + QUERY_BLOCK - 1) / QUERY_BLOCK; }
+
+static rest rest_of(const ls_heads *a, int64_t n, void (*pack)(const packed *, const head *)) {
+    int64_t left = n % a->compute->nthreads;
+    return (rest){.all = a,
+                  .pack = pack,
+                  .first = n - left,
+                  .n = left,
+                  .blocks = shared_by(a) * blocks_of(a),
+                  .team = left ? a->compute->nthreads / left : 0};
+}
+
+static void rest_pack(void *arg, int thread, int nthreads) {
+    const rest *r = arg;
+    (void)nthreads;
+    head h = head_at(r->all, r->first + thread, 0);
+    packed k = room_of(thread, r->all);
+    r->pack(&k, &h);
+}
+
+/* Head of keys `kv` of the rest, as packed, with p and dp of a thread. */
+static packed rest_room(const rest *r, int64_t kv, int thread) {
+    packed k = room_of((int)kv, r->all), own = room_of(thread, r->all);
+    k.p = own.p, k.dp = own.dp;
+    return k;
+}
+
+static void rest_forward(void *arg, int thread, int nthreads) {
+    rest *r = arg;
+    int64_t heads = r->n * shared_by(r->all);
+    (void)nthreads;
+    for (int64_t i; (i = atomic_fetch_add(&r->taken, 1)) < r->n * r->blocks;) {
+        head h = head_at(r->all, r->first + i % r->n, i % heads / r->n);
+        packed k = rest_room(r, i % r->n, thread);
+        block_forward(&k, thread, &h, (blocks_of(r->all) - 1 - i / heads) * QUERY_BLOCK);
+    }
+}
+
+/* The block that member i of the team of a head of keys computes; false: none is left. */
+static bool team_block(const rest *r, int64_t kv, int64_t i, int thread, head *h, block *b) {
+    int64_t in_head = blocks_of(r->all), at = r->at + i;
+    if (at >= r->blocks) return false;
+    *h = head_at(r->all, r->first + kv, at / in_head);
+    *b = block_of(thread, h, at % in_head * QUERY_BLOCK);
+    return true;
+}
+
+static void rest_backward(void *arg, int thread, int nthreads) {
+    const rest *r = arg;
+    head h;
+    block b;
+    (void)nthreads;
+    packed k = rest_room(r, thread % r->n, thread);
+    if (team_block(r, thread % r->n, thread / r->n, thread, &h, &b)) block_backward(&k, &b);
+}
+
+static void rest_add(void *arg, int thread, int nthreads) {
+    const rest *r = arg;
+    int64_t kv = thread % r->n, width = 0;
+    head h;
+    block b;
+    keys of;
+    (void)nthreads;
+    for (int64_t i = 0; i < r->team && team_block(r, kv, i, thread, &h, &b); i++)
+        if (b.width > width) width = b.width;
+    ls_pool_share(width, r->all->compute->k->tile_m, thread / (int)r->n, (int)r->team, &of.first,
+                  &of.end);
+    for (int64_t i = 0; i < r->team && team_block(r, kv, i, thread, &h, &b); i++) {
+        packed k = rest_room(r, kv, (int)(kv + i * r->n));
+        add_to_keys(&k, &b, of);
+    }
+}
+
 void ls_heads_forward(const ls_heads *a) {
-    ls_pool_run(a->compute->pool, run, &(pass){a, pack_forward, head_forward});
+    int64_t n = a->n * a->kv_heads;
+    ls_pool *pool = a->compute->pool;
+    rest r = rest_of(a, n, pack_forward);
+    if (r.first) ls_pool_run(pool, run, &(pass){a, pack_forward, head_forward, r.first});
+    if (!r.n) return;
+    ls_pool_run_in(pool, (int)r.n, rest_pack, &r);
+    ls_pool_run(pool, rest_forward, &r);
 }
 
 void ls_heads_backward(const ls_heads *a) {
-    ls_pool_run(a->compute->pool, run, &(pass){a, pack_backward, head_backward});
+    int64_t n = a->n * a->kv_heads;
+    ls_pool *pool = a->compute->pool;
+    rest r = rest_of(a, n, pack_backward);
+    bool teams = r.team > 1;
+    if (!teams) r.first = n;
+    if (r.first) ls_pool_run(pool, run, &(pass){a, pack_backward, head_backward, r.first});
+    if (!teams) return;
+    ls_pool_run_in(pool, (int)r.n, rest_pack, &r);
+    for (; r.at < r.blocks; r.at += r.team) {
+        ls_pool_run_in(pool, (int)(r.n * r.team), rest_backward, &r);
+        ls_pool_run_in(pool, (int)(r.n * r.team), rest_add, &r);
+    }
 }
 
 /* A causal block sees on average half of the keys and half a block more. */
