@@ -81,6 +81,7 @@ static ls_status set_up(ls_async *a, const ls_async_config *c, ls_error *e) {
     a->all = c->config->train.steps;
     crew->loader = c->loader;
     crew->threads = ls_config_threads(c->config, n, ls_cores());
+    crew->binds = ls_config_binds(c->config, n, crew->threads, ls_cores(), ls_cores_nodes());
     crew->clip = c->config->optim.clip;
     crew->heartbeat_s = c->config->survival.heartbeat_s;
     crew->nservers = (int)c->config->sync.servers;

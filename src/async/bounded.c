@@ -53,14 +53,16 @@ static ls_status set_up(ls_bounded *b, const ls_bounded_config *o, ls_error *e) 
                                      .drawn = c->sync.staleness_drawn,
                                      .seed = (uint64_t)c->train.seed};
     int threads = ls_config_threads(c, o->nworkers, ls_cores());
-    *w = (ls_clocked_crew){.gate.listen_fd = -1,
-                           .plan = o->plan,
-                           .world = o->world,
-                           .prepare = o->prepare,
-                           .prepare_arg = o->prepare_arg,
-                           .loader = o->loader,
-                           .threads = threads,
-                           .patience = ls_patience_for(o->nworkers * threads + 1, ls_cores())};
+    *w = (ls_clocked_crew){
+        .gate.listen_fd = -1,
+        .plan = o->plan,
+        .world = o->world,
+        .prepare = o->prepare,
+        .prepare_arg = o->prepare_arg,
+        .loader = o->loader,
+        .threads = threads,
+        .binds = ls_config_binds(c, o->nworkers, threads, ls_cores(), ls_cores_nodes()),
+        .patience = ls_patience_for(o->nworkers * threads + 1, ls_cores())};
     LS_TRY(ls_kernels_pick(&w->kernels, e));
     LS_TRY(ls_plan_solo(o->plan, &w->solo, e));
     LS_TRY(ls_clocks_open(&clocks, &w->clocks, e));

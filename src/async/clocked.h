@@ -22,6 +22,7 @@ typedef struct ls_clocked_crew {
     void *prepare_arg;
     ls_loader_config loader;
     int threads; /* that a worker has */
+    bool binds;  /* them to cores */
     const ls_kernels *kernels;
     unsigned char *grads; /* [cells][grads_nbytes] */
     unsigned char *parts; /* [cells][parts_nbytes] norms and losses */

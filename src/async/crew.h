@@ -26,6 +26,7 @@ typedef struct ls_async_crew {
     void *prepare_arg;
     ls_loader_config loader;
     int threads; /* that a worker has */
+    bool binds;  /* them to cores */
     double clip;
     unsigned char *grads; /* [nworkers][grads_nbytes] */
     size_t grads_nbytes;

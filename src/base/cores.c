@@ -4,10 +4,17 @@
 #include <hwloc.h>
 #include <math.h>
 #include <pthread.h>
-#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
 
 #include "base/cgroup.h"
+#include "base/core_parts.h"
+#include "base/hash.h"
+#include "base/mem.h"
 
+static const char *group_root = LS_CGROUP_ROOT, *group_self = LS_CGROUP_SELF;
 static hwloc_topology_t topology;
 static hwloc_cpuset_t allowed;
 static int ncores = 1, nall = 1; /* that this process may use; of the machine or its container */
@@ -22,11 +29,16 @@ static void look(void) {
     int threads = hwloc_bitmap_weight(allowed);
     if (n < 1) n = threads; /* half a core each, or hwloc reports no cores */
     if (n > 0) ncores = n;
-    double time = ls_cgroup_cores(LS_CGROUP_ROOT, LS_CGROUP_SELF);
+    double time = ls_cgroup_cores(group_root, group_self);
     limited = time > 0 && ceil(time) < ncores;
     if (limited) ncores = (int)ceil(time);
     nall = hwloc_get_nbobjs_by_type(topology, HWLOC_OBJ_CORE);
     if (nall < ncores) nall = ncores;
+}
+
+void ls_cores_set_groups(const char *root, const char *self) {
+    group_root = root;
+    group_self = self;
 }
 
 int ls_cores(void) {
@@ -40,15 +52,156 @@ int ls_cores_among(int workers) {
     return disjoint ? mine * workers : mine;
 }
 
-void ls_cores_bind(int i, int n) {
-    if (ls_cores() < n || limited) return;
-    hwloc_cpuset_t mine = hwloc_bitmap_alloc();
-    for (int k = i * ncores / n; k < (i + 1) * ncores / n; k++) {
-        hwloc_obj_t core =
-            hwloc_get_obj_inside_cpuset_by_type(topology, allowed, HWLOC_OBJ_CORE, (unsigned)k);
-        if (core) hwloc_bitmap_or(mine, mine, core->cpuset);
+/* ---- which cores other workers have ---- */
+
+static uint64_t hash_of_file(const char *path) {
+    char text[4096];
+    FILE *f = fopen(path, "r");
+    size_t n = f ? fread(text, 1, sizeof text, f) : 0;
+    if (f) fclose(f);
+    return ls_hash_bytes(text, n).lo;
+}
+
+/* Two containers may name their groups alike, but have other namespaces. */
+static uint64_t limit_number(void) {
+    struct stat namespace = {0};
+    (void)stat("/proc/self/ns/cgroup", &namespace);
+    return (hash_of_file(group_self) ^ (uint64_t) namespace.st_ino) | 1;
+}
+
+static hwloc_obj_t core_at(int k) {
+    return hwloc_get_obj_inside_cpuset_by_type(topology, allowed, HWLOC_OBJ_CORE, (unsigned)k);
+}
+
+void ls_cores_see(ls_cores_seen *s) {
+    *s = (ls_cores_seen){.n = (uint64_t)ls_cores()};
+    s->machine = hash_of_file("/proc/sys/kernel/random/boot_id");
+    if (limited) s->limit = limit_number();
+    for (int k = 0; !limited && k < ncores; k++) {
+        hwloc_obj_t core = topology ? core_at(k) : NULL;
+        unsigned bit = core ? (unsigned)hwloc_bitmap_first(core->cpuset) : (unsigned)k;
+        bit %= 64 * LS_CORES_WORDS;
+        s->cores[bit / 64] |= (uint64_t)1 << bit % 64;
     }
-    hwloc_bitmap_and(mine, mine, allowed);
-    if (!hwloc_bitmap_iszero(mine)) hwloc_set_cpubind(topology, mine, 0);
-    hwloc_bitmap_free(mine);
+}
+
+static bool meet(const ls_cores_seen *a, const ls_cores_seen *b) {
+    if (a->machine != b->machine || a->limit != b->limit) return false;
+    for (int i = 0; i < LS_CORES_WORDS; i++)
+        if (a->cores[i] & b->cores[i]) return true;
+    return a->limit != 0;
+}
+
+ls_cores_seat ls_cores_seat_of(const ls_cores_seen *w, int n, int worker) {
+    const ls_cores_seen *me = &w[worker];
+    ls_cores_seat s = {.cores = (int)me->n, .equal = true};
+    uint64_t seen[LS_CORES_WORDS] = {0};
+    for (int i = 0; i < n; i++) {
+        bool counted = false; /* its processor time, with another worker's */
+        if (w[i].machine != me->machine) continue;
+        for (int k = 0; k < i && w[i].limit; k++) counted |= meet(&w[i], &w[k]);
+        s.near++;
+        if (w[i].limit && !counted) s.all += (int)w[i].n;
+        for (int k = 0; k < LS_CORES_WORDS; k++) seen[k] |= w[i].cores[k];
+        if (!meet(me, &w[i])) continue;
+        if (i < worker) s.index++;
+        s.sharing++;
+        s.equal &= memcmp(me->cores, w[i].cores, sizeof me->cores) == 0;
+    }
+    for (int k = 0; k < LS_CORES_WORDS; k++) s.all += __builtin_popcountll(seen[k]);
+    return s;
+}
+
+/* ---- binding ---- */
+
+/* The NUMA node of each core, within its package, by numbers that do not descend. */
+static void find_nodes(int *node) {
+    hwloc_obj_t was = NULL;
+    for (int k = 0; k < ncores; k++) {
+        hwloc_obj_t core = core_at(k), package = NULL;
+        if (core) package = hwloc_get_ancestor_obj_by_type(topology, HWLOC_OBJ_PACKAGE, core);
+        hwloc_obj_t before =
+            was ? hwloc_get_ancestor_obj_by_type(topology, HWLOC_OBJ_PACKAGE, was) : NULL;
+        bool same = !was || !core ||
+                    (package == before && hwloc_bitmap_isequal(core->nodeset, was->nodeset));
+        node[k] = k == 0 ? 0 : node[k - 1] + !same;
+        was = core;
+    }
+}
+
+int ls_cores_nodes(void) {
+    if (ls_cores() < 2 || limited || !topology || !core_at(ncores - 1)) return 1;
+    int *node = LS_NEW_ARRAY(int, (size_t)ncores);
+    find_nodes(node);
+    int n = node[ncores - 1] + 1;
+    free(node);
+    return n;
+}
+
+bool ls_cores_divide(int n, int threads, int *worker_p) {
+    if (n * threads > ls_cores() || limited || !topology || !core_at(ncores - 1)) return false;
+    int *node = LS_NEW_ARRAY(int, (size_t)ncores);
+    find_nodes(node);
+    ls_core_parts(node, ncores, n, threads, worker_p);
+    free(node);
+    return true;
+}
+
+enum { WHOLE = -1 };
+
+/* Binds to the worker's cores, or to the t-th of these. */
+static void bind_to(const int *worker, int i, int t, int flags) {
+    hwloc_cpuset_t set = hwloc_bitmap_alloc();
+    for (int k = 0, place = 0; k < ncores; k++) {
+        if (worker[k] != i) continue;
+        if (t == WHOLE || t == place) hwloc_bitmap_or(set, set, core_at(k)->cpuset);
+        place++;
+    }
+    hwloc_bitmap_and(set, set, allowed);
+    if (!hwloc_bitmap_iszero(set)) hwloc_set_cpubind(topology, set, flags);
+    hwloc_bitmap_free(set);
+}
+
+static void bind_thread(int i, int n, int threads, int t) {
+    int *worker = LS_NEW_ARRAY(int, (size_t)ls_cores());
+    if (ls_cores_divide(n, threads, worker)) bind_to(worker, i, t, HWLOC_CPUBIND_THREAD);
+    free(worker);
+}
+
+void ls_cores_unbind(void) {
+    (void)ls_cores();
+    if (topology && !hwloc_bitmap_iszero(allowed))
+        hwloc_set_cpubind(topology, allowed, HWLOC_CPUBIND_THREAD);
+}
+
+void ls_cores_bind_worker(int i, int n, int threads) { bind_thread(i, n, threads, WHOLE); }
+
+void ls_cores_bind_thread(int i, int n, int threads, int t) { bind_thread(i, n, threads, t); }
+
+static bool place(void *memory, size_t nbytes, hwloc_const_cpuset_t cores, int policy) {
+    hwloc_nodeset_t nodes = hwloc_bitmap_alloc();
+    hwloc_cpuset_to_nodeset(topology, cores, nodes);
+    int failed = hwloc_set_area_membind(topology, memory, nbytes, nodes,
+                                        (hwloc_membind_policy_t)policy, HWLOC_MEMBIND_BYNODESET);
+    hwloc_bitmap_free(nodes);
+    return !failed;
+}
+
+bool ls_cores_interleave(void *memory, size_t nbytes) {
+    return ls_cores() > 0 && topology && place(memory, nbytes, allowed, HWLOC_MEMBIND_INTERLEAVE);
+}
+
+bool ls_cores_keep_near(void *memory, size_t nbytes) {
+    if (ls_cores() < 1 || !topology) return false;
+    hwloc_cpuset_t own = hwloc_bitmap_alloc();
+    bool known = hwloc_get_cpubind(topology, own, HWLOC_CPUBIND_THREAD) == 0;
+    known = known && place(memory, nbytes, own, HWLOC_MEMBIND_BIND);
+    hwloc_bitmap_free(own);
+    return known;
+}
+
+void ls_cores_bind(int i, int n) {
+    int *worker = LS_NEW_ARRAY(int, (size_t)ls_cores());
+    if (n <= ncores && ls_cores_divide(n, ncores / n, worker)) bind_to(worker, i, WHOLE, 0);
+    free(worker);
 }

@@ -142,6 +142,10 @@ typedef enum ls_executor_kind { ls_executor_kind_words(LS_CHOICE_VALUE) } ls_exe
     IS(LS_OVERLAP_AUTO, "auto") IS(LS_OVERLAP_ON, "on") IS(LS_OVERLAP_OFF, "off")
 typedef enum ls_overlap_kind { ls_overlap_kind_words(LS_CHOICE_VALUE) } ls_overlap_kind;
 
+#define ls_bind_kind_words(IS)                                                                     \
+    IS(LS_BIND_AUTO, "auto") IS(LS_BIND_ON, "on") IS(LS_BIND_OFF, "off")
+typedef enum ls_bind_kind { ls_bind_kind_words(LS_CHOICE_VALUE) } ls_bind_kind;
+
 /* auto: decided before a run begins (perf/mesh_search.h). */
 #define ls_mesh_kind_words(IS) IS(LS_MESH_GIVEN, "given") IS(LS_MESH_AUTO, "auto")
 typedef enum ls_mesh_kind { ls_mesh_kind_words(LS_CHOICE_VALUE) } ls_mesh_kind;

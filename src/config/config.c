@@ -76,6 +76,12 @@ int ls_config_threads(const ls_config *c, int workers, int cores) {
     return each < 1 ? 1 : each < LS_CONFIG_MOST_THREADS ? each : LS_CONFIG_MOST_THREADS;
 }
 
+bool ls_config_binds(const ls_config *c, int workers, int threads, int cores, int nodes) {
+    bool alone = 2 * workers * threads > cores;
+    return c->parallel.bind == LS_BIND_ON ||
+           (c->parallel.bind == LS_BIND_AUTO && nodes > 1 && alone);
+}
+
 int ls_config_workers_on(const ls_config *c, int cores) {
     int n = c->parallel.threads == LS_AUTO ? cores : cores / (int)c->parallel.threads;
     return n > 1 ? n : 1;

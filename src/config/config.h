@@ -194,6 +194,7 @@ typedef struct ls_config {
         ls_executor_kind executor;
         ls_overlap_kind overlap;
         int64_t threads; /* of a worker; LS_AUTO: ls_config_threads() */
+        ls_bind_kind bind;
         double bucket_mb;
         int64_t zero, shard_group, prefetch;
         ls_accumulate_kind accumulate;
@@ -308,6 +309,9 @@ int64_t ls_config_most_workers(const ls_config *);
 /* The threads of each of `workers` workers on a host with so many cores: parallel.threads, or, with
  * auto, the cores divided among the workers; at least 1. The bits don't depend on it. */
 int ls_config_threads(const ls_config *, int workers, int cores);
+/* Are the threads of `workers` workers bound to the cores of a machine of so many NUMA nodes? With
+ * auto only where memory may be far, and where no other run would have the cores, too. */
+bool ls_config_binds(const ls_config *, int workers, int threads, int cores, int nodes);
 /* The most workers whose threads have a core each, at least 1; with auto one per core. */
 int ls_config_workers_on(const ls_config *, int cores);
 /* Workers that have a model together: parallel.mesh pipe, tensor, context and expert, multiplied. */

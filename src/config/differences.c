@@ -60,7 +60,7 @@ static bool may_differ(const ls_config_key *k) {
         "parallel.threads",   "parallel.overlap",  "parallel.state_dir", "parallel.fit",
         "survival.rejoin_s",  "survival.etcd_ca",  "survival.etcd_cert", "survival.membership",
         "survival.etcd_user", "survival.etcd_key", "log.every",          "train.sample_file",
-        "sync.servers",
+        "sync.servers",       "parallel.bind",
     };
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
         if (strcmp(keys[i], k->name) == 0) return true;

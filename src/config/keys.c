@@ -433,6 +433,11 @@ static const ls_config_key keys[] = {
     INT_OR_AUTO("parallel.threads", parallel.threads, 1, LS_CONFIG_MOST_THREADS, LS_AUTO, FREE,
                 "threads per worker; auto: the cores that the program may use, divided among the "
                 "workers of the host"),
+    ONE_OF("parallel.bind", parallel.bind, ls_bind_kind, FREE,
+           "is each thread bound to a core, and each worker to cores that lie together? auto: on a "
+           "machine with several NUMA nodes or packages, if the run takes more than half of its "
+           "cores; off: "
+           "for one that other programs use, too"),
     NUM("parallel.bucket_mb", parallel.bucket_mb, 0.0001, 4096, 25, FREE,
         "megabytes of gradient that are reduced at once"),
     INT("parallel.zero", parallel.zero, 0, 3, 1, FREE,

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/cores.h"
 #include "coll/request.h"
 #include "coll/virtual.h"
 #include "exec/exec_state.h"
@@ -480,6 +481,27 @@ int64_t ls_exec_data_wait_ns(const ls_exec *x) { return ls_loader_time(x->loader
 void ls_exec_trace(ls_exec *x, ls_trace *t) { x->trace = t; }
 void ls_exec_reset_times(ls_exec *x) { memset(x->times, 0, sizeof x->times); }
 bool ls_exec_gave_up(const ls_exec *x) { return x->gave_up; }
+typedef struct place {
+    int i, n;
+} place;
+
+/* The calling thread has all cores of the worker, since threads that it starts later inherit them;
+ * with the others at theirs it stays at the first. */
+static void bind_one(void *arg, int thread, int nthreads) {
+    const place *p = arg;
+    if (p->i < 0)
+        ls_cores_unbind();
+    else if (thread == 0)
+        ls_cores_bind_worker(p->i, p->n, nthreads);
+    else
+        ls_cores_bind_thread(p->i, p->n, nthreads, thread);
+}
+
+void ls_exec_bind(const ls_exec *x, int i, int n) {
+    place p = {i, n};
+    ls_pool_run(x->compute.pool, bind_one, &p);
+}
+
 const ls_compute *ls_exec_compute(const ls_exec *x) { return &x->compute; }
 
 float *ls_exec_arena(const ls_exec *x, size_t *nbytes_p) {

@@ -124,6 +124,10 @@ void ls_exec_reset_times(ls_exec *);
  * The caller calls ls_trace_begin_step() before each step. */
 void ls_exec_trace(ls_exec *, ls_trace *t);
 
+/* Between steps, by the thread that runs them: binds this thread and the executor's others to the
+ * cores of worker i of n of this machine; i < 0: to none. */
+void ls_exec_bind(const ls_exec *, int i, int n);
+
 /* The executor's threads and memory, which evaluation may use between steps. */
 const ls_compute *ls_exec_compute(const ls_exec *);
 float *ls_exec_arena(const ls_exec *, size_t *nbytes_p);

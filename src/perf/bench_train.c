@@ -6,7 +6,6 @@
 
 #include "base/clock.h"
 #include "base/median.h"
-#include "coll/virtual.h"
 #include "config/phases.h"
 #include "perf/export_bench.h"
 #include "perf/fake.h"
@@ -35,8 +34,7 @@ static ls_status measure_peak(const ls_member *m, double *peak_p, ls_error *e) {
     const ls_config *c = &m->run->config;
     const ls_kernels *k = NULL;
     LS_TRY(ls_kernels_pick(&k, e));
-    *peak_p = ls_peak_together(k, c->train.compute == LS_COMPUTE_BF16,
-                               ls_host_threads(m->host, ls_group_near(m->group)));
+    *peak_p = ls_peak_together(k, c->train.compute == LS_COMPUTE_BF16, ls_member_threads(m));
     return ls_all_reduce(m->group, peak_p, peak_p, 1, LS_F64, LS_SUM, e);
 }
 
@@ -183,14 +181,13 @@ static ls_status bench_worker(ls_group *g, ls_board_slot *me, void *arg, ls_erro
     const bench_job *b = arg;
     ls_dataset data = own_data(b);
     ls_member m = ls_member_of(&b->host, g, me, &data);
-    ls_bench_train out = {.nworkers = b->host.run->nworkers,
-                          .threads = ls_host_threads(&b->host, ls_group_near(g)),
-                          .steps = b->steps,
-                          .warmup = b->warmup};
+    ls_bench_train out = {
+        .nworkers = b->host.run->nworkers, .steps = b->steps, .warmup = b->warmup};
     out.losses = LS_NEW_ARRAY(double, 2 * (size_t)(b->warmup + b->steps));
     out.all_seconds = out.losses + b->warmup + b->steps;
     ls_status s = ls_tracer_check(&b->trace, g, e);
     if (s == LS_OK) s = ls_member_join(&m, e);
+    if (s == LS_OK) out.threads = ls_member_threads(&m);
     if (s == LS_OK) s = ls_member_begin(&m, 0, NULL, e);
     const char *dir = b->export_dir;
     if (s == LS_OK && dir) s = ls_export_weights(&m, dir, "weights.safetensors", e);

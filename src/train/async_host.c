@@ -30,6 +30,7 @@
 /* A worker of this host, in a process of its own. */
 typedef struct worker {
     const ls_run *run;
+    int number;              /* of those of this host; -1: the standby */
     ls_alone *alone;         /* NULL: the run's data is not open yet */
     bool has_reference;      /* of pairs: looked for */
     void *grads;             /* of one batch, or of one virtual worker */
@@ -136,6 +137,12 @@ static ls_status begin_solo(worker *w, ls_remote_job *job, ls_error *e) {
 
 static bool is_ahead(const worker *w) { return w->run->config.sync.mode == LS_SYNC_SSP; }
 
+static bool binds(const worker *w) {
+    const ls_config *c = &w->run->config;
+    int n = w->run->nasync, threads = ls_config_threads(c, n, ls_cores_among(n));
+    return ls_config_binds(c, n, threads, ls_cores(), ls_cores_nodes());
+}
+
 static ls_status begin(void *arg, ls_remote_job *job, ls_error *e) {
     worker *w = arg;
     LS_TRY(ls_identity_require(w->run->dir, e));
@@ -143,7 +150,10 @@ static ls_status begin(void *arg, ls_remote_job *job, ls_error *e) {
     w->alone->run.config = w->run->config;
     w->alone->run.dir = w->run->dir;
     LS_TRY(ls_alone_open(w->alone, e));
-    return is_ahead(w) ? begin_solo(w, job, e) : begin_batches(w, job, e);
+    LS_TRY(is_ahead(w) ? begin_solo(w, job, e) : begin_batches(w, job, e));
+    const ls_exec *x = is_ahead(w) ? w->solo.exec : w->batch.exec;
+    if (w->number >= 0 && binds(w)) ls_exec_bind(x, w->number, w->run->nasync);
+    return LS_OK;
 }
 
 /* The plan of one virtual worker alone says it. */
@@ -163,10 +173,11 @@ static ls_status identity(void *arg, ls_buf *out, ls_error *e) {
 }
 
 /* Returns the exit code of the process, which has logged why it failed. */
-static int work(const ls_host *h, const char *settings) {
+static int work(const ls_host *h, const char *settings, int number) {
     const ls_plan *p = &h->layout.plan;
     worker *w = LS_NEW(worker);
     w->run = h->run;
+    w->number = number;
     ls_error e = {0};
     ls_remote_config c = {.addresses = h->run->join,
                           .settings = settings,
@@ -215,6 +226,7 @@ static int stand_by(const ls_host *h, const char *settings) {
     const ls_config *c = &h->run->config;
     worker *w = LS_NEW(worker);
     w->run = h->run;
+    w->number = -1;
     ls_error e = {0};
     size_t result = 0;
     bool lost = false, copies = c->sync.copies > 1;
@@ -258,7 +270,7 @@ typedef struct crew {
 static ls_status start(const crew *c, int i, ls_error *e) {
     bool stands_by = i == c->nworkers;
     pid_t pid = ls_child_start(&c->children[i], NULL);
-    if (pid == 0) _exit(stands_by ? stand_by(c->host, c->settings) : work(c->host, c->settings));
+    if (pid == 0) _exit(stands_by ? stand_by(c->host, c->settings) : work(c->host, c->settings, i));
     return pid > 0 ? LS_OK
                    : ls_fail(e, LS_ENOMEM, "a worker can't be started: %s", strerror(errno));
 }

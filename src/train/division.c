@@ -10,17 +10,24 @@
  * uses this much more is worth a line. */
 static const double ENOUGH = 0.9, MORE = 0.05;
 
-/* The share of the cores' time that has work, where V virtual workers take the same time each. */
+/* The share of the cores' time that has work with n workers, where V virtual workers take the same
+ * time each. */
+static double use_with(const ls_config *c, int64_t V, int n, int cores) {
+    ls_config with = *c;
+    with.train.virtual_workers = V;
+    int64_t ranks = ls_config_most_workers(&with) / V;
+    if (n < ranks) return 0;
+    int64_t groups = n / ranks, rounds = (V + groups - 1) / groups;
+    double busy = (double)(n * ls_config_threads(&with, n, cores));
+    return busy / cores * (double)V / (double)(groups * rounds);
+}
+
+/* With as many workers as a run with V virtual workers chooses. */
 static double use_of(const ls_config *c, int64_t V, int cores) {
     ls_config with = *c;
     with.train.virtual_workers = V;
-    int64_t most = ls_config_most_workers(&with), ranks = most / V;
-    int workers = ls_config_workers_on(&with, cores);
-    if (workers > most) workers = (int)most;
-    if (workers < ranks) return 0;
-    int64_t groups = workers / ranks, rounds = (V + groups - 1) / groups;
-    double busy = (double)(workers * ls_config_threads(&with, workers, cores));
-    return busy / cores * (double)V / (double)(groups * rounds);
+    int64_t most = ls_config_most_workers(&with), n = ls_config_workers_on(&with, cores);
+    return use_with(c, V, (int)(n < most ? n : most), cores);
 }
 
 static bool is_possible(const ls_config *c, int64_t V) {
@@ -47,6 +54,21 @@ int64_t ls_division_better(const ls_config *c, const ls_division *d) {
     return best;
 }
 
+/* Not fewer than half: threads divide each product, and wait for each other in each. */
+int ls_division_fewer(const ls_config *c, const ls_division *d) {
+    int64_t V = c->train.virtual_workers;
+    double use = use_of(c, V, d->cores), most = use + MORE;
+    int best = 0;
+    if (!d->free || !d->all || use >= ENOUGH || ls_config_ranks(c) > 1) return 0;
+    for (int n = d->workers - 1; 2 * n >= d->workers; n--) {
+        double x = use_with(c, V, n, d->cores);
+        if (x <= most) continue;
+        most = x;
+        best = n;
+    }
+    return best;
+}
+
 /* More threads than cores take turns: steps get slower, not faster. */
 static void write_crowded(const ls_division *d, ls_buf *out) {
     int fit = d->cores / d->workers;
@@ -63,6 +85,7 @@ static void write_crowded(const ls_division *d, ls_buf *out) {
 void ls_division_write(const ls_config *c, const ls_division *d, ls_buf *out) {
     int used = d->workers * d->threads;
     int64_t better = ls_division_better(c, d);
+    int fewer = better ? 0 : ls_division_fewer(c, d);
     if (used > d->cores) {
         write_crowded(d, out);
         return;
@@ -73,4 +96,5 @@ void ls_division_write(const ls_config *c, const ls_division *d, ls_buf *out) {
     ls_buf_printf(out, " core%s%s", ls_plural(d->cores), d->all ? "" : " of this machine");
     if (better)
         ls_buf_printf(out, "; train.virtual_workers=%lld would use them better", (long long)better);
+    if (fewer) ls_buf_printf(out, "; -n %d would use them better", fewer);
 }

@@ -18,6 +18,9 @@ typedef struct ls_division {
 /* Virtual workers with which such a run would use the cores better; 0: there are none. */
 int64_t ls_division_better(const ls_config *, const ls_division *);
 
+/* Fewer workers with more threads, with which it would; 0: there are none. */
+int ls_division_fewer(const ls_config *, const ls_division *);
+
 /* Appends "4 workers x 2 threads = 8 cores", with the advice if there is any; if there are more
  * threads than cores, a warning. */
 void ls_division_write(const ls_config *, const ls_division *, ls_buf *out);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cores.h"
 #include "coll/virtual.h"
 #include "model/frozen.h"
 #include "plan/memory.h"
@@ -55,10 +56,11 @@ static ls_status take_memory(ls_member *m, ls_frozen_values *v, void **p_p, bool
     if (h->runtime->survives) {
         *p_p = ls_store_frozen(h->store);
         *fills_p = m->worker == h->survival.view.first && !atomic_load(&h->notes->has_frozen);
-        return LS_OK;
+    } else {
+        LS_TRY(ls_group_alloc_one(m->group, nbytes, p_p, e));
+        *fills_p = !*p_p || m->worker == 0;
     }
-    LS_TRY(ls_group_alloc_one(m->group, nbytes, p_p, e));
-    *fills_p = !*p_p || m->worker == 0;
+    if (*p_p && *fills_p && ls_member_spans_nodes(m)) ls_cores_interleave(*p_p, nbytes);
     if (*p_p) return LS_OK;
     LS_TRY(ls_map(nbytes, "frozen parameters", &v->own, e));
     v->own_nbytes = nbytes;

@@ -105,12 +105,8 @@ ls_status ls_host_launch(ls_host *h, ls_worker_main *worker_main, void *arg, ls_
                     .where = where,
                     .survival = h->runtime->survives ? &h->survival : NULL};
     LS_TRY(check_transport(r, e));
+    h->binds = !alone;
     return ls_workers_run(&w, worker_main, arg, e);
-}
-
-int ls_host_threads(const ls_host *h, int near) {
-    int n = ls_config_threads(&h->run->config, near, ls_cores_among(near));
-    return n < h->threads ? n : h->threads;
 }
 
 void *ls_host_tables(const ls_host *h) {

@@ -25,6 +25,7 @@
 typedef struct ls_host {
     const ls_run *run;
     int threads; /* of a worker, at most: the store has room for these */
+    bool binds;  /* workers may bind their threads to cores: they are this program's alone */
     ls_layout layout;
     const ls_runtime *runtime;
     ls_run_notes *notes;    /* for the workers of later views: the store's, else own_notes */
@@ -51,10 +52,6 @@ ls_status ls_host_launch(ls_host *, ls_worker_main *main, void *arg, ls_error *)
 /* Waits for a checkpoint that is being written, and ends the control socket and the store. */
 void ls_host_close(ls_host *);
 void ls_host_free(ls_host *);
-
-/* The threads of a worker, of which there are `near` on this machine: those of other runs of it, which
- * join this one, among them. */
-int ls_host_threads(const ls_host *, int near);
 
 /* Memory for tables of which parameters are windows, in the store; NULL: there is no store. */
 void *ls_host_tables(const ls_host *);

@@ -6,11 +6,11 @@
 
 #include "async/bounded.h"
 #include "base/clock.h"
-#include "base/cores.h"
 #include "coll/virtual.h"
 #include "config/relations.h"
 #include "optim/learning_rate.h"
 #include "plan/memory.h"
+#include "state/placement.h"
 #include "table/step_rows.h"
 #include "train/backup.h"
 #include "train/member_state.h"
@@ -40,14 +40,14 @@ static ls_status create_exec(ls_member *m, int i, ls_exec **x_p, ls_error *e) {
     const ls_plan *p = &m->layout->plan;
     bool survives = m->host->runtime->survives;
     int worker = ls_member_played(m, i), near = ls_group_near(m->group);
-    int threads = ls_host_threads(m->host, near);
+    int threads = ls_member_threads(m);
     ls_exec_config x = {.plan = p,
                         .world = &m->worlds[i],
                         .slot = m->slot,
                         .worker = worker,
                         .threads = threads,
-                        .busy = near * threads,
-                        .cores = ls_cores_among(near),
+                        .busy = m->seat.sharing * threads,
+                        .cores = m->seat.cores,
                         .overlap = ls_layout_has_overlap(c, p, survives, near, ls_cores()),
                         .first_step = m->first_step,
                         .rows = ls_step_rows_of_layers(m->rows),
@@ -116,11 +116,49 @@ ls_member ls_member_of(const ls_host *h, ls_group *g, ls_board_slot *slot, const
         .host = h, .run = h->run, .layout = &h->layout, .group = g, .slot = slot, .data = d};
 }
 
+int ls_member_threads(const ls_member *m) {
+    int n = ls_config_threads(&m->run->config, m->seat.sharing, m->seat.cores);
+    bool fixed = m->run->config.parallel.threads != LS_AUTO;
+    return fixed || n < m->host->threads ? n : m->host->threads;
+}
+
+/* Workers compare their cores: a launcher may have bound them, and several hosts of a run may be one
+ * machine. */
+static ls_status take_seat(ls_member *m, ls_error *e) {
+    ls_cores_seen own, *all = LS_NEW_ARRAY(ls_cores_seen, (size_t)m->nworkers);
+    ls_cores_see(&own);
+    ls_status s = ls_all_gather(m->group, &own, all, sizeof own, LS_U8, e);
+    if (s == LS_OK) m->seat = ls_cores_seat_of(all, m->nworkers, m->worker);
+    free(all);
+    return s;
+}
+
+/* Before this thread touches memory, and starts others: these and the memory are where it is. The
+ * threads of executors stay from one view to the next, but other workers may have come. */
+static void bind_worker(ls_member *m) {
+    const ls_cores_seat *s = &m->seat;
+    int threads = ls_member_threads(m), nodes = ls_cores_nodes();
+    bool binds = m->host->binds && s->equal && s->sharing * threads <= s->cores &&
+                 ls_config_binds(&m->run->config, s->sharing, threads, s->cores, nodes);
+    if (m->bound) ls_cores_unbind();
+    if (binds) ls_cores_bind_worker(s->index, s->sharing, threads);
+    for (int i = 0; m->bound && !binds && i < m->nexecs; i++)
+        if (m->execs[i]) ls_exec_bind(m->execs[i], -1, 1);
+    m->bound = binds;
+}
+
+bool ls_member_spans_nodes(const ls_member *m) { return m->bound && ls_cores_nodes() > 1; }
+
 ls_status ls_member_join(ls_member *m, ls_error *e) {
     m->worker = ls_group_rank(m->group);
     m->nworkers = ls_group_size(m->group);
+    LS_TRY(take_seat(m, e));
+    bind_worker(m);
     LS_TRY(ls_agree(m->group, compare_plans(m, e), e));
+    bool opened = m->worlds && m->worlds[0].params; /* by an earlier view */
     ls_status s = open_worlds(m, e);
+    if (s == LS_OK && !opened && ls_member_spans_nodes(m))
+        ls_place_world(&m->worlds[0], &m->layout->plan.share);
     if (s == LS_OK) s = ls_sync_check(&m->layout->plan, &m->worlds[0], e);
     return ls_agree(m->group, s, e);
 }
@@ -226,6 +264,8 @@ ls_status ls_member_begin(ls_member *m, int64_t first_step, const char *path, ls
     if (m->layout->model.table_floats && !m->rows) LS_TRY(open_rows(m, e));
     for (int i = 0; s == LS_OK && i < m->nexecs; i++)
         if (!m->execs[i]) s = create_exec(m, i, &m->execs[i], e);
+    for (int i = 0; s == LS_OK && m->bound && i < m->nexecs; i++)
+        ls_exec_bind(m->execs[i], m->seat.index, m->seat.sharing);
     if (m->layout->model.frozen_count) LS_TRY(open_frozen(m, s, e));
     if (s == LS_OK && !found) s = ls_member_make_state(m, path, e);
     if (s == LS_OK && !found) runtime->has_made(m);
@@ -245,7 +285,7 @@ ls_solo_config ls_member_solo(const ls_member *m, const ls_plan *solo) {
                             .frozen = m->worlds[0].frozen,
                             .rows = ls_step_rows_of_layers(m->rows),
                             .loader = ls_dataset_loader(m->data, &m->run->config),
-                            .threads = ls_host_threads(m->host, ls_group_near(m->group)),
+                            .threads = ls_member_threads(m),
                             .busy = 1};
 }
 
@@ -257,6 +297,7 @@ void ls_member_part(ls_member *m) {
 }
 
 void ls_member_leave(ls_member *m) {
+    if (m->bound) ls_cores_unbind(); /* of a program's thread that was a worker */
     ls_sync_free(m->sync);
     for (int i = 0; i < m->nexecs; i++) {
         if (m->execs) ls_exec_free(m->execs[i]);

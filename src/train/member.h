@@ -2,6 +2,7 @@
 #ifndef LS_TRAIN_MEMBER_H
 #define LS_TRAIN_MEMBER_H
 
+#include "base/cores.h"
 #include "exec/solo.h"
 #include "infer/infer.h"
 #include "optim/learning_rate.h"
@@ -27,6 +28,8 @@ typedef struct ls_member {
     ls_group *group;
     ls_board_slot *slot;
     int worker, nworkers; /* of the group */
+    ls_cores_seat seat;   /* which cores this worker has */
+    bool bound;           /* its threads are bound to them */
     const ls_dataset *data;
     int64_t first_step;
     int64_t step_began_ns;
@@ -67,6 +70,12 @@ ls_status ls_member_step(ls_member *, const ls_step_in *, ls_step_out *out_p, ls
 
 /* Collective, where a member begins in the middle of a step (train/replica_sync.h): runs the rest of it. */
 ls_status ls_member_finish_step(ls_member *, const ls_step_in *, ls_step_out *out_p, ls_error *);
+
+/* Its threads: parallel.threads, or its part of the cores. */
+int ls_member_threads(const ls_member *);
+
+/* Are its threads bound to cores, on a machine of several NUMA nodes? */
+bool ls_member_spans_nodes(const ls_member *);
 
 /* How the gradient of one virtual worker is computed alone, by ls_plan_solo()'s plan of the
  * member's. The member has all parameters, and retains them meanwhile. */

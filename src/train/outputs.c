@@ -5,7 +5,6 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
-#include "base/cores.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "base/plural.h"
@@ -60,13 +59,13 @@ static void log_memory(const ls_host *h) {
  * have other virtual workers, and only a number of workers that nobody asked for follows them. */
 static void log_division(const ls_loop *l) {
     const ls_run *r = l->run;
-    int n = 0, near = r->nasync ? r->nasync : ls_group_near(l->m.group);
+    int n = 0, near = r->nasync ? r->nasync : l->m.seat.near;
     bool usual = !r->started && !ls_config_has_crew(&r->config) && !ls_run_is_sequential(r) &&
                  !r->listen && !r->join && ls_run_workers_here(&r->config, 0, &n, NULL) == LS_OK &&
                  n == r->nworkers;
     const ls_division d = {.workers = near,
-                           .threads = ls_host_threads(l->host, near),
-                           .cores = ls_cores_among(near),
+                           .threads = ls_member_threads(&l->m),
+                           .cores = l->m.seat.all,
                            .all = r->nasync || near == l->m.nworkers,
                            .free = usual && l->steps == 0};
     ls_buf text = {0};

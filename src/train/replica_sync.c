@@ -3,7 +3,6 @@
 
 #include <stdlib.h>
 
-#include "base/cores.h"
 #include "coll/virtual.h"
 #include "plan/memory.h"
 #include "share/config.h"
@@ -254,14 +253,14 @@ struct ls_sync {
 };
 
 static ls_status make_exec(ls_member *m, piece *x, int i, ls_error *e) {
-    int near = ls_group_near(m->group), threads = ls_host_threads(m->host, near);
+    int threads = ls_member_threads(m);
     ls_exec_config ec = {.plan = &x->plan,
                          .world = &m->worlds[i],
                          .slot = m->slot,
                          .worker = ls_run_is_sequential(m->run) ? i : m->worker,
                          .threads = threads,
-                         .busy = near * threads,
-                         .cores = ls_cores_among(near),
+                         .busy = m->seat.sharing * threads,
+                         .cores = m->seat.cores,
                          .compute = ls_exec_compute(m->execs[i])};
     m->host->runtime->connect(m, &ec);
     ec.gives_up = NULL; /* what is left of a step takes no time worth saving */

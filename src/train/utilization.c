@@ -21,9 +21,9 @@ double ls_utilization_core(const ls_config *c, int workers) {
  * are taken to be like this one. */
 static double cores_of(const ls_member *m) {
     const ls_run *r = m->run;
-    int near = r->nasync ? r->nasync : ls_group_near(m->group);
+    int near = r->nasync ? r->nasync : m->seat.near;
     int all = r->nasync ? r->nasync : ls_group_size(m->group);
-    double wanted = (double)near * ls_host_threads(m->host, near), here = ls_cores_among(near);
+    double wanted = (double)near * ls_member_threads(m), here = m->seat.all;
     return (wanted < here ? wanted : here) * all / near;
 }
 

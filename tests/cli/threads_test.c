@@ -58,8 +58,39 @@ static void test_resumed(void **state) {
     assert_same("parts", "whole");
 }
 
+/* Threads that are bound, and memory that is placed, as on two NUMA nodes: hwloc takes the first two
+ * hardware threads of this machine for their cores. */
+static void test_bound(void **state) {
+    (void)state;
+    static const char *const ways[] = {"", "--set parallel.transport=thread",
+                                       "--set parallel.zero=3 --set parallel.overlap=on"};
+    setenv("HWLOC_SYNTHETIC", "package:2 numa:1 core:1 pu:1", 1);
+    setenv("HWLOC_THISSYSTEM", "1", 1);
+    for (int type = 0; type < 2; type++) {
+        const char *compute = type ? "--set train.compute=bf16" : "";
+        expectf(
+            0, ": 1 worker x 1 thread = 1 of 2 cores\n",
+            "train configs/tiny.yaml -n 1 -o @/one-%d --set train.steps=4 --set optim.warmup=0 %s",
+            type, compute);
+        for (int i = 0; i < 3; i++) {
+            char run[32], one[32];
+            snprintf(run, sizeof run, "bound-%d-%d", type, i);
+            snprintf(one, sizeof one, "one-%d", type);
+            for (int step = 2; step <= 4; step += 2) /* the second time the state is read */
+                expectf(step == 4 ? 0 : 75, ": 2 workers x 1 thread = 2 cores\n",
+                        "train configs/tiny.yaml -n 2 -o @/%s --resume --until %d "
+                        "--set train.steps=4 --set optim.warmup=0 " AUTO " %s %s",
+                        run, step, compute, ways[i]);
+            assert_same(run, one);
+        }
+    }
+    unsetenv("HWLOC_SYNTHETIC");
+    unsetenv("HWLOC_THISSYSTEM");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_line_and_bits),
-                                       cmocka_unit_test(test_resumed)};
+                                       cmocka_unit_test(test_resumed),
+                                       cmocka_unit_test(test_bound)};
     return cmocka_run_group_tests(tests, folder_make, folder_remove);
 }

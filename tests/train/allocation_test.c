@@ -193,7 +193,7 @@ ls_status __wrap_ls_member_step(ls_member *, const ls_step_in *, ls_step_out *, 
 
 ls_status __wrap_ls_member_step(ls_member *m, const ls_step_in *in, ls_step_out *out_p,
                                 ls_error *e) {
-    bool last = in->step == STEPS - 1;
+    bool last = in->step >= STEPS - 1, more = in->step >= STEPS; /* bench train counts threads */
     is_worker = true;
     if (last) atomic_store(&measures, false);
     in_step = in->step > 0 && !last;
@@ -201,7 +201,7 @@ ls_status __wrap_ls_member_step(ls_member *m, const ls_step_in *in, ls_step_out 
     ls_status s = __real_ls_member_step(m, in, out_p, e);
     if (in_step) atomic_fetch_add(&shared->tls_unfreed, tls_live);
     in_step = false;
-    if (backs_up && m->worker == 0 && in->step > 0) back_up(m, in);
+    if (backs_up && m->worker == 0 && in->step > 0 && !more) back_up(m, in);
     if (in->step > 0 && !last) atomic_fetch_add(&shared->steps, 1);
     if (in->step == 0 && atomic_fetch_add(&nready, 1) + 1 == (with_processes ? 1 : nworkers))
         atomic_store(&measures, true);

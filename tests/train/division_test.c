@@ -33,6 +33,21 @@ static void test_threads(void **state) {
     assert_int_equal(c.parallel.threads, LS_AUTO);
 }
 
+static void test_binding(void **state) {
+    (void)state;
+    ls_config c = CONFIG("parallel.bind=auto");
+    assert_true(ls_config_binds(&c, 8, 8, 64, 2));
+    assert_true(ls_config_binds(&c, 8, 5, 64, 2));
+    assert_false(ls_config_binds(&c, 8, 4, 64, 2)); /* another run may take the other half */
+    assert_false(ls_config_binds(&c, 8, 8, 64, 1));
+    c = CONFIG("parallel.bind=on");
+    assert_true(ls_config_binds(&c, 1, 1, 64, 1));
+    c = CONFIG("parallel.bind=off");
+    assert_false(ls_config_binds(&c, 8, 8, 64, 2));
+    ls_config_defaults(&c);
+    assert_int_equal(c.parallel.bind, LS_BIND_AUTO);
+}
+
 static void assert_line(const ls_config *c, ls_division d, const char *wanted) {
     ls_buf text = {0};
     ls_division_write(c, &d, &text);
@@ -75,8 +90,22 @@ static void test_better(void **state) {
     assert_int_equal(ls_division_better(&c, &(ls_division){8, 1, 12, true, true}), 0);
 }
 
+/* Where no number of virtual workers helps: 4 workers with 3 threads each have work for 12 cores. */
+static void test_fewer(void **state) {
+    (void)state;
+    ls_config c = CONFIG(AUTO), fixed = CONFIG("parallel.threads=1"); /* batch 16 */
+    assert_line(&c, (ls_division){8, 1, 12, true, true},
+                "8 workers x 1 thread = 8 of 12 cores; -n 4 would use them better");
+    assert_int_equal(ls_division_fewer(&c, &(ls_division){8, 1, 12, true, false}), 0);
+    assert_int_equal(ls_division_fewer(&c, &(ls_division){8, 1, 8, true, true}), 0);
+    assert_int_equal(ls_division_fewer(&c, &(ls_division){7, 1, 7, true, true}), 0); /* but 1 */
+    assert_int_equal(ls_division_fewer(&c, &(ls_division){8, 8, 64, true, true}), 0);
+    assert_int_equal(ls_division_fewer(&fixed, &(ls_division){8, 1, 12, true, true}), 0);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_threads), cmocka_unit_test(test_lines),
-                                       cmocka_unit_test(test_better)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_threads),
+                                       cmocka_unit_test(test_binding), cmocka_unit_test(test_lines),
+                                       cmocka_unit_test(test_better), cmocka_unit_test(test_fewer)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
