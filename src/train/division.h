@@ -13,6 +13,7 @@ typedef struct ls_division {
     int cores;
     bool all;  /* the run has no other machine */
     bool free; /* a new run that chose its number of workers: it could have other virtual workers */
+    bool talks; /* each worker has one more thread, for communication */
 } ls_division;
 
 /* Virtual workers with which such a run would use the cores better; 0: there are none. */

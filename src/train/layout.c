@@ -386,10 +386,23 @@ bool ls_layout_has_backups(const ls_config *c, const ls_plan *p, bool survives) 
            p->share.ncells == 1;
 }
 
+static bool may_overlap(const ls_config *c, const ls_plan *p, bool survives) {
+    return c->parallel.executor != LS_EXECUTOR_SEQUENTIAL && p->share.ncells == 1 &&
+           !ls_layout_has_backups(c, p, survives);
+}
+
+int ls_layout_threads(const ls_config *c, const ls_plan *p, bool survives, int near, int cores) {
+    enum { SPARE_OF = 8 };
+    int n = ls_config_threads(c, near, cores);
+    bool spares = c->parallel.threads == LS_AUTO && c->parallel.overlap != LS_OVERLAP_OFF &&
+                  p->share.nworkers > 1 && may_overlap(c, p, survives);
+    return spares && n >= SPARE_OF && (n + 1) * near > cores ? n - 1 : n;
+}
+
 bool ls_layout_has_overlap(const ls_config *c, const ls_plan *p, bool survives, int near,
                            int cores) {
-    bool room = p->share.nworkers > 1 && 2 * near * ls_config_threads(c, near, cores) <= cores;
-    if (c->parallel.executor == LS_EXECUTOR_SEQUENTIAL) return false;
-    if (ls_layout_has_backups(c, p, survives) || p->share.ncells > 1) return false;
+    int threads = ls_layout_threads(c, p, survives, near, cores);
+    bool room = p->share.nworkers > 1 && (threads + 1) * near <= cores;
+    if (!may_overlap(c, p, survives)) return false;
     return c->parallel.overlap == LS_OVERLAP_ON || (c->parallel.overlap == LS_OVERLAP_AUTO && room);
 }

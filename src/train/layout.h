@@ -55,6 +55,9 @@ int64_t ls_layout_least_zero(const ls_config *);
 /* Do waiting workers compute the gradients of slow ones (backup.h)? survives: the workers' state
  * lies in memory that outlives them. */
 bool ls_layout_has_backups(const ls_config *, const ls_plan *, bool survives);
+/* The threads that compute in each of `near` workers, which share `cores`: parallel.threads, but with
+ * auto one of eight or more is left to communication. */
+int ls_layout_threads(const ls_config *, const ls_plan *, bool survives, int near, int cores);
 /* Does the communication of each worker run in its own thread? `near` workers of one host share
  * `cores`. A worker of a run with backups has none: it helps others while it waits for them. */
 bool ls_layout_has_overlap(const ls_config *, const ls_plan *, bool survives, int near, int cores);

@@ -36,10 +36,8 @@ int ls_member_played(const ls_member *m, int i) {
 }
 
 static ls_status create_exec(ls_member *m, int i, ls_exec **x_p, ls_error *e) {
-    const ls_config *c = &m->run->config;
     const ls_plan *p = &m->layout->plan;
-    bool survives = m->host->runtime->survives;
-    int worker = ls_member_played(m, i), near = ls_group_near(m->group);
+    int worker = ls_member_played(m, i);
     int threads = ls_member_threads(m);
     ls_exec_config x = {.plan = p,
                         .world = &m->worlds[i],
@@ -48,7 +46,7 @@ static ls_status create_exec(ls_member *m, int i, ls_exec **x_p, ls_error *e) {
                         .threads = threads,
                         .busy = m->seat.sharing * threads,
                         .cores = m->seat.cores,
-                        .overlap = ls_layout_has_overlap(c, p, survives, near, ls_cores()),
+                        .overlap = ls_member_has_overlap(m),
                         .first_step = m->first_step,
                         .rows = ls_step_rows_of_layers(m->rows),
                         .loader = ls_dataset_loader(m->data, &m->run->config)};
@@ -116,8 +114,14 @@ ls_member ls_member_of(const ls_host *h, ls_group *g, ls_board_slot *slot, const
         .host = h, .run = h->run, .layout = &h->layout, .group = g, .slot = slot, .data = d};
 }
 
+bool ls_member_has_overlap(const ls_member *m) {
+    return ls_layout_has_overlap(&m->run->config, &m->layout->plan, m->host->runtime->survives,
+                                 m->seat.sharing, m->seat.cores);
+}
+
 int ls_member_threads(const ls_member *m) {
-    int n = ls_config_threads(&m->run->config, m->seat.sharing, m->seat.cores);
+    int n = ls_layout_threads(&m->run->config, &m->layout->plan, m->host->runtime->survives,
+                              m->seat.sharing, m->seat.cores);
     bool fixed = m->run->config.parallel.threads != LS_AUTO;
     return fixed || n < m->host->threads ? n : m->host->threads;
 }

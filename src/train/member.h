@@ -73,6 +73,8 @@ ls_status ls_member_finish_step(ls_member *, const ls_step_in *, ls_step_out *ou
 
 /* Its threads: parallel.threads, or its part of the cores. */
 int ls_member_threads(const ls_member *);
+/* Has it a thread for communication? */
+bool ls_member_has_overlap(const ls_member *);
 
 /* Are its threads bound to cores, on a machine of several NUMA nodes? */
 bool ls_member_spans_nodes(const ls_member *);

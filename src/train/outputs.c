@@ -67,7 +67,8 @@ static void log_division(const ls_loop *l) {
                            .threads = ls_member_threads(&l->m),
                            .cores = l->m.seat.all,
                            .all = r->nasync || near == l->m.nworkers,
-                           .free = usual && l->steps == 0};
+                           .free = usual && l->steps == 0,
+                           .talks = !r->nasync && ls_member_has_overlap(&l->m)};
     ls_buf text = {0};
     ls_division_write(&r->config, &d, &text);
     ls_log("%s", text.data);

@@ -58,14 +58,18 @@ static void assert_line(const ls_config *c, ls_division d, const char *wanted) {
 static void test_lines(void **state) {
     (void)state;
     ls_config c = CONFIG(AUTO);
-    assert_line(&c, (ls_division){8, 8, 64, true, true}, "8 workers x 8 threads = 64 cores");
-    assert_line(&c, (ls_division){1, 1, 1, true, true}, "1 worker x 1 thread = 1 core");
-    assert_line(&c, (ls_division){2, 3, 7, false, false},
+    assert_line(&c, (ls_division){8, 8, 64, true, true, false}, "8 workers x 8 threads = 64 cores");
+    assert_line(&c, (ls_division){1, 1, 1, true, true, false}, "1 worker x 1 thread = 1 core");
+    assert_line(&c, (ls_division){2, 3, 7, false, false, false},
                 "2 workers x 3 threads = 6 of 7 cores of this machine");
-    assert_line(&c, (ls_division){3, 1, 2, true, true},
+    assert_line(&c, (ls_division){8, 7, 64, true, true, true},
+                "8 workers x 8 threads (one for communication) = 64 cores");
+    assert_line(&c, (ls_division){2, 1, 2, true, true, true}, /* parallel.overlap: on */
+                "2 workers x 1 thread = 2 cores");
+    assert_line(&c, (ls_division){3, 1, 2, true, true, false},
                 "warning: 3 workers with 1 thread each, on 2 cores: they take turns; 2 workers "
                 "would fit");
-    assert_line(&c, (ls_division){2, 3, 4, true, true},
+    assert_line(&c, (ls_division){2, 3, 4, true, true, false},
                 "warning: 2 workers with 3 threads each, on 4 cores: they take turns; "
                 "parallel.threads=2 would fit");
 }
@@ -75,32 +79,33 @@ static void test_lines(void **state) {
 static void test_better(void **state) {
     (void)state;
     ls_config c = CONFIG(AUTO), fixed = CONFIG("parallel.threads=1"); /* batch 16 */
-    assert_int_equal(ls_division_better(&c, &(ls_division){6, 1, 6, true, true}), 16);
-    assert_int_equal(ls_division_better(&c, &(ls_division){8, 1, 12, true, true}), 0);
-    assert_int_equal(ls_division_better(&c, &(ls_division){8, 1, 8, true, true}), 0);
-    assert_int_equal(ls_division_better(&c, &(ls_division){8, 8, 64, true, true}), 0);
-    assert_int_equal(ls_division_better(&fixed, &(ls_division){8, 1, 64, true, true}), 16);
+    assert_int_equal(ls_division_better(&c, &(ls_division){6, 1, 6, true, true, false}), 16);
+    assert_int_equal(ls_division_better(&c, &(ls_division){8, 1, 12, true, true, false}), 0);
+    assert_int_equal(ls_division_better(&c, &(ls_division){8, 1, 8, true, true, false}), 0);
+    assert_int_equal(ls_division_better(&c, &(ls_division){8, 8, 64, true, true, false}), 0);
+    assert_int_equal(ls_division_better(&fixed, &(ls_division){8, 1, 64, true, true, false}), 16);
     c = CONFIG(AUTO, "train.batch=24");
-    assert_line(&c, (ls_division){8, 1, 12, true, true},
+    assert_line(&c, (ls_division){8, 1, 12, true, true, false},
                 "8 workers x 1 thread = 8 of 12 cores; train.virtual_workers=12 would use them "
                 "better");
-    assert_int_equal(ls_division_better(&c, &(ls_division){8, 1, 12, true, false}), 0);
-    assert_int_equal(ls_division_better(&c, &(ls_division){8, 1, 12, false, true}), 0);
+    assert_int_equal(ls_division_better(&c, &(ls_division){8, 1, 12, true, false, false}), 0);
+    assert_int_equal(ls_division_better(&c, &(ls_division){8, 1, 12, false, true, false}), 0);
     c = CONFIG(AUTO, "train.batch=24", "train.micro_batch=3"); /* 12 would have 2 samples each */
-    assert_int_equal(ls_division_better(&c, &(ls_division){8, 1, 12, true, true}), 0);
+    assert_int_equal(ls_division_better(&c, &(ls_division){8, 1, 12, true, true, false}), 0);
 }
 
 /* Where no number of virtual workers helps: 4 workers with 3 threads each have work for 12 cores. */
 static void test_fewer(void **state) {
     (void)state;
     ls_config c = CONFIG(AUTO), fixed = CONFIG("parallel.threads=1"); /* batch 16 */
-    assert_line(&c, (ls_division){8, 1, 12, true, true},
+    assert_line(&c, (ls_division){8, 1, 12, true, true, false},
                 "8 workers x 1 thread = 8 of 12 cores; -n 4 would use them better");
-    assert_int_equal(ls_division_fewer(&c, &(ls_division){8, 1, 12, true, false}), 0);
-    assert_int_equal(ls_division_fewer(&c, &(ls_division){8, 1, 8, true, true}), 0);
-    assert_int_equal(ls_division_fewer(&c, &(ls_division){7, 1, 7, true, true}), 0); /* but 1 */
-    assert_int_equal(ls_division_fewer(&c, &(ls_division){8, 8, 64, true, true}), 0);
-    assert_int_equal(ls_division_fewer(&fixed, &(ls_division){8, 1, 12, true, true}), 0);
+    assert_int_equal(ls_division_fewer(&c, &(ls_division){8, 1, 12, true, false, false}), 0);
+    assert_int_equal(ls_division_fewer(&c, &(ls_division){8, 1, 8, true, true, false}), 0);
+    assert_int_equal(ls_division_fewer(&c, &(ls_division){7, 1, 7, true, true, false}),
+                     0); /* but 1 */
+    assert_int_equal(ls_division_fewer(&c, &(ls_division){8, 8, 64, true, true, false}), 0);
+    assert_int_equal(ls_division_fewer(&fixed, &(ls_division){8, 1, 12, true, true, false}), 0);
 }
 
 int main(void) {

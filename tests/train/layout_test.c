@@ -70,7 +70,7 @@ static bool overlaps(const char *const *sets, int n, bool survives, int near, in
     return overlap;
 }
 
-/* auto: overlap if each worker has a second free core and communicates. */
+/* auto: overlap if each worker has a core beside those of its threads, and communicates. */
 static void test_overlap(void **state) {
     (void)state;
     const char *const plain[] = {NULL};
@@ -81,11 +81,40 @@ static void test_overlap(void **state) {
     assert_true(overlaps(plain, 2, true, 2, 4));
     assert_false(overlaps(plain, 2, true, 2, 3));
     assert_false(overlaps(plain, 1, true, 1, 4));
-    assert_false(overlaps(threads, 2, true, 2, 4));
+    assert_false(overlaps(threads, 2, true, 2, 5));
     assert_true(overlaps(threads, 2, true, 1, 4)); /* the other is on another host */
+    assert_true(overlaps(threads, 2, true, 2, 6)); /* a core beside those that compute */
     assert_true(overlaps(on, 2, true, 2, 1));
     assert_false(overlaps(off, 2, true, 2, 64));
     assert_false(overlaps(sequential, 2, true, 2, 64));
+}
+
+static int threads_of(const char *const *sets, int n, int near, int cores) {
+    ls_config c = config_with(sets);
+    ls_layout l;
+    ls_error e = {0};
+    assert_ls_ok(ls_layout_make(&c, n, NULL, &l, &e), e);
+    int threads = ls_layout_threads(&c, &l.plan, true, near, cores);
+    ls_layout_free(&l);
+    return threads;
+}
+
+/* With auto, a worker with many cores leaves one to communication, if there is any. */
+static void test_threads(void **state) {
+    (void)state;
+    const char *const many[] = {"parallel.threads=auto", NULL};
+    const char *const off[] = {"parallel.threads=auto", "parallel.overlap=off", NULL};
+    const char *const eight[] = {"parallel.threads=8", NULL};
+    assert_int_equal(threads_of(many, 8, 8, 64), 7);
+    assert_int_equal(threads_of(many, 8, 8, 63), 7); /* there is one more core */
+    assert_int_equal(threads_of(many, 2, 1, 56), 55);
+    assert_int_equal(threads_of(many, 2, 2, 4), 2);
+    assert_int_equal(threads_of(many, 1, 1, 64), 64);
+    assert_int_equal(threads_of(off, 8, 8, 64), 8);
+    assert_int_equal(threads_of(eight, 8, 8, 64), 8);
+    assert_true(overlaps(many, 8, true, 8, 64));
+    assert_false(overlaps(many, 2, true, 2, 4));
+    assert_false(overlaps(eight, 8, true, 8, 64));
 }
 
 /* A worker that helps others has no thread for communication, even where one is asked for. */
@@ -105,8 +134,9 @@ static void test_backups(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_groups),  cmocka_unit_test(test_early),   cmocka_unit_test(test_none),
-        cmocka_unit_test(test_overlap), cmocka_unit_test(test_backups),
+        cmocka_unit_test(test_groups),  cmocka_unit_test(test_early),
+        cmocka_unit_test(test_none),    cmocka_unit_test(test_overlap),
+        cmocka_unit_test(test_backups), cmocka_unit_test(test_threads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
