@@ -147,6 +147,17 @@ bool ls_cores_divide(int n, int threads, int *worker_p) {
     return true;
 }
 
+bool ls_cores_nodes_of(int n, int threads, int *node_p) {
+    size_t ncores_here = (size_t)ls_cores();
+    int *worker = LS_NEW_ARRAY(int, ncores_here), *node = LS_NEW_ARRAY(int, ncores_here);
+    bool possible = ls_cores_divide(n, threads, worker);
+    if (possible) find_nodes(node);
+    for (int k = ncores - 1; possible && k >= 0; k--)
+        if (worker[k] >= 0) node_p[worker[k]] = node[k];
+    free(worker), free(node);
+    return possible;
+}
+
 enum { WHOLE = -1 };
 
 /* Binds to the worker's cores, or to the t-th of these. */

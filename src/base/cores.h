@@ -51,6 +51,9 @@ int ls_cores_nodes(void);
  * time is limited, so that other processes may use the same cores. */
 bool ls_cores_divide(int n, int threads, int *worker_p);
 
+/* Sets node_p [n] to the NUMA node of each worker's first core. False as above. */
+bool ls_cores_nodes_of(int n, int threads, int *node_p);
+
 /* Binds the calling thread, and threads and processes that it starts, to the cores of worker i of n
  * that ls_cores_divide() gives it; does nothing if there are none. */
 void ls_cores_bind_worker(int i, int n, int threads);

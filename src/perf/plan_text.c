@@ -5,6 +5,7 @@
 #include "base/wrap.h"
 #include "model/print_model.h"
 #include "optim/learning_rate.h"
+#include "perf/far.h"
 #include "share/mesh.h"
 #include "train/layout.h"
 #include "train/replica_sync.h"
@@ -170,6 +171,17 @@ static void print_sync(const ls_config *c, const ls_plan *p, ls_buf *out) {
     if (c->sync.mode == LS_SYNC_GOSSIP) print_gossip(c, t.mean, out);
 }
 
+static void print_far(const ls_config *c, const ls_plan *p, ls_buf *out) {
+    ls_far f = ls_far_of(c, p);
+    if (f.nodes < 2) return;
+    ls_buf_printf(out,
+                  "\n  this machine has %d NUMA nodes, and the run binds its threads\n"
+                  "  MB that a step reads from other nodes, all workers together\n"
+                  "  parameters, by layers        %14.6f\n"
+                  "  from other workers           %14.6f\n",
+                  f.nodes, f.parameters / 1e6, f.moved / 1e6);
+}
+
 void ls_plan_print_rest(const ls_config *c, const ls_plan *p, int workers, int near, ls_buf *out) {
     ls_memory memory;
     ls_memory_config how = ls_layout_memory_config(c, p->share.nworkers, p->share.nworkers);
@@ -179,6 +191,7 @@ void ls_plan_print_rest(const ls_config *c, const ls_plan *p, int workers, int n
     ls_memory_print(p, &how, &memory, out);
     print_copy(c, p, out);
     print_rows(p, near, out);
+    print_far(c, p, out);
     print_async(c, p, out);
     print_ssp(c, p, workers, out);
     if (p->share.islands) print_sync(c, p, out);
@@ -273,6 +286,15 @@ static ls_json *mesh_json(const ls_config *c, const ls_plan *p) {
     return o;
 }
 
+static ls_json *far_json(const ls_config *c, const ls_plan *p) {
+    ls_json *o = ls_json_new_object();
+    ls_far f = ls_far_of(c, p);
+    ls_json_set_integer(o, "nodes", f.nodes);
+    ls_json_set_number(o, "far_parameter_bytes", f.parameters);
+    ls_json_set_number(o, "far_moved_bytes", f.moved);
+    return o;
+}
+
 ls_json *ls_plan_json(const ls_config *c, const ls_plan *p) {
     ls_json *o = ls_json_new_object();
     ls_json_set_integer(o, "parameters", (int64_t)p->share.model->count);
@@ -285,6 +307,7 @@ ls_json *ls_plan_json(const ls_config *c, const ls_plan *p) {
     ls_json_set(o, "memory", memory_json(c, p));
     if (p->share.islands) ls_json_set(o, "sync", sync_json(c, p));
     if (p->share.ncells > 1) ls_json_set(o, "mesh", mesh_json(c, p));
+    if (ls_far_of(c, p).nodes > 1) ls_json_set(o, "numa", far_json(c, p));
     if (c->train.nphases) ls_json_set(o, "phases", ls_phases_json(c, NULL));
     return o;
 }
