@@ -189,26 +189,66 @@ void ls_cores_bind_worker(int i, int n, int threads) { bind_thread(i, n, threads
 
 void ls_cores_bind_thread(int i, int n, int threads, int t) { bind_thread(i, n, threads, t); }
 
-static bool place(void *memory, size_t nbytes, hwloc_const_cpuset_t cores, int policy) {
+static bool place(void *memory, size_t nbytes, hwloc_const_cpuset_t cores, int policy, int flags) {
     hwloc_nodeset_t nodes = hwloc_bitmap_alloc();
     hwloc_cpuset_to_nodeset(topology, cores, nodes);
-    int failed = hwloc_set_area_membind(topology, memory, nbytes, nodes,
-                                        (hwloc_membind_policy_t)policy, HWLOC_MEMBIND_BYNODESET);
+    int failed =
+        hwloc_set_area_membind(topology, memory, nbytes, nodes, (hwloc_membind_policy_t)policy,
+                               HWLOC_MEMBIND_BYNODESET | flags);
     hwloc_bitmap_free(nodes);
     return !failed;
 }
 
 bool ls_cores_interleave(void *memory, size_t nbytes) {
-    return ls_cores() > 0 && topology && place(memory, nbytes, allowed, HWLOC_MEMBIND_INTERLEAVE);
+    return ls_cores() > 0 && topology &&
+           place(memory, nbytes, allowed, HWLOC_MEMBIND_INTERLEAVE, 0);
 }
 
 bool ls_cores_keep_near(void *memory, size_t nbytes) {
     if (ls_cores() < 1 || !topology) return false;
     hwloc_cpuset_t own = hwloc_bitmap_alloc();
     bool known = hwloc_get_cpubind(topology, own, HWLOC_CPUBIND_THREAD) == 0;
-    known = known && place(memory, nbytes, own, HWLOC_MEMBIND_BIND);
+    known = known && place(memory, nbytes, own, HWLOC_MEMBIND_BIND, 0);
     hwloc_bitmap_free(own);
     return known;
+}
+
+/* The hardware threads of the node's t-th core, or of all its cores; free it. *n_p: its cores. */
+static hwloc_cpuset_t cores_of_node(int wanted, int t, int *n_p) {
+    int *node = LS_NEW_ARRAY(int, (size_t)ls_cores());
+    hwloc_cpuset_t set = hwloc_bitmap_alloc();
+    *n_p = 0;
+    if (ls_cores_nodes() > 1) find_nodes(node);
+    for (int k = 0; topology && k < ncores; k++) {
+        hwloc_obj_t core = core_at(k);
+        if (!core || node[k] != wanted) continue;
+        if (t == WHOLE || t == *n_p) hwloc_bitmap_or(set, set, core->cpuset);
+        ++*n_p;
+    }
+    hwloc_bitmap_and(set, set, allowed);
+    free(node);
+    return set;
+}
+
+int ls_cores_of_node(int node) {
+    int n = 0;
+    hwloc_bitmap_free(cores_of_node(node, WHOLE, &n));
+    return n;
+}
+
+void ls_cores_bind_node(int node, int t) {
+    int n = 0;
+    hwloc_cpuset_t set = cores_of_node(node, t, &n);
+    if (!hwloc_bitmap_iszero(set)) hwloc_set_cpubind(topology, set, HWLOC_CPUBIND_THREAD);
+    hwloc_bitmap_free(set);
+}
+
+bool ls_cores_place_on(void *memory, size_t nbytes, int node) {
+    int n = 0;
+    hwloc_cpuset_t set = cores_of_node(node, WHOLE, &n);
+    bool placed = n > 0 && place(memory, nbytes, set, HWLOC_MEMBIND_BIND, HWLOC_MEMBIND_STRICT);
+    hwloc_bitmap_free(set);
+    return placed;
 }
 
 void ls_cores_bind(int i, int n) {

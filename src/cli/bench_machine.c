@@ -9,6 +9,7 @@
 #include "base/print.h"
 #include "cli/cli.h"
 #include "perf/calibrate.h"
+#include "perf/node_rates.h"
 #include "tensor/kernels.h"
 
 /* The speed of the largest work of a kind. */
@@ -45,6 +46,23 @@ static ls_machine_prices prices_of(const char *save, const ls_machine_prices *gi
     return p;
 }
 
+/* The memory of NUMA nodes: no part of the file, since predictions do not use it. */
+static void print_nodes(void) {
+    ls_node_rates r = {0};
+    ls_error e = {0};
+    if (ls_node_rates_measure(&r, &e) != LS_OK)
+        ls_print("memory of NUMA nodes: not measured, since %s\n", e.msg);
+    else if (r.nodes < 2)
+        ls_print("memory: of one NUMA node\n");
+    for (int i = 0; r.nodes > 1 && i < r.nodes; i++) {
+        ls_print("cores of node %-3d   ", i);
+        for (int k = 0; k < r.nodes; k++)
+            ls_print("%s%.1f", k ? " " : "", r.rate[i * r.nodes + k] / 1e9);
+        ls_print(" GB/s, from the memory of nodes 0 to %d\n", r.nodes - 1);
+    }
+    ls_node_rates_free(&r);
+}
+
 static ls_status print_kernels(ls_error *e) {
     const ls_kernels *k = NULL;
     LS_TRY(ls_kernels_pick(&k, e));
@@ -59,6 +77,7 @@ int cli_bench_machine_run(const char *save, const ls_machine_prices *prices) {
     if (s == LS_OK) s = print_kernels(&e);
     if (s == LS_OK) s = ls_calibrate(&m, &e);
     if (s == LS_OK) print(&m);
+    if (s == LS_OK) print_nodes();
     if (s == LS_OK && save) m.prices = prices_of(save, prices);
     if (s == LS_OK && save) s = ls_machine_write(save, &m, "lockstep bench machine", &e);
     if (s == LS_OK && save) ls_print("saved to %s\n", save);

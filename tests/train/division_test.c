@@ -2,7 +2,14 @@
  * virtual workers that it recommends. */
 #include "train/division.h"
 
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/cores.h"
+#include "folder.h"
 #include "test.h"
+#include "train/run.h"
 
 static ls_config config_with(const char *const *sets) {
     ls_config c;
@@ -108,9 +115,58 @@ static void test_fewer(void **state) {
     assert_int_equal(ls_division_fewer(&fixed, &(ls_division){8, 1, 12, true, true, false}), 0);
 }
 
+/* ---- machines that are described to hwloc ---- */
+
+/* In a child, since a process looks at its machine once: what a run of the config chooses there. limit:
+ * a control group's cpu.max; NULL: none. */
+static void on_machine(const char *machine, const char *limit, const char *wanted) {
+    char *max = ls_format("%s/cpu.max", folder), *self = ls_format("%s/self", folder);
+    ls_config c = CONFIG(AUTO);
+    ls_error e = {0};
+    const char *text = limit ? limit : "max 100000\n";
+    assert_ls_ok(ls_file_replace(max, text, strlen(text), &e), e);
+    assert_ls_ok(ls_file_replace(self, "0::/\n", 5, &e), e);
+    pid_t pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        int n = 0;
+        ls_buf line = {0};
+        setenv("HWLOC_SYNTHETIC", machine, 1);
+        setenv("HWLOC_THISSYSTEM", "0", 1);
+        ls_cores_set_groups(folder, self);
+        if (ls_run_workers_here(&c, 0, &n, NULL) != LS_OK) _exit(1);
+        int cores = ls_cores(), threads = ls_config_threads(&c, n, cores);
+        bool binds = ls_config_binds(&c, n, threads, cores, ls_cores_nodes());
+        ls_division_write(&c, &(ls_division){n, threads, cores, true, true}, &line);
+        ls_buf_printf(&line, binds ? ", bound" : "");
+        if (strcmp(line.data, wanted) != 0)
+            print_error("%s: %s\nexpected: %s\n", machine, line.data, wanted);
+        _exit(strcmp(line.data, wanted) != 0);
+    }
+    int how = 0;
+    assert_int_equal(waitpid(pid, &how, 0), pid);
+    assert_int_equal(how, 0);
+    free(max), free(self);
+}
+
+/* With 8 virtual workers. */
+static void test_machines(void **state) {
+    (void)state;
+    on_machine("package:2 numa:1 core:32 pu:2", NULL, "8 workers x 8 threads = 64 cores, bound");
+    on_machine("package:1 numa:1 core:128 pu:2", NULL, "8 workers x 16 threads = 128 cores");
+    on_machine("package:2 numa:4 core:8 pu:2", NULL, "8 workers x 8 threads = 64 cores, bound");
+    on_machine("package:2 numa:1 core:3 pu:1", NULL,
+               "6 workers x 1 thread = 6 cores; train.virtual_workers=16 would use them better, "
+               "bound");
+    on_machine("package:1 numa:1 core:1 pu:2", NULL, "1 worker x 1 thread = 1 core");
+    on_machine("package:2 numa:1 core:32 pu:2", "650000 100000\n",
+               "7 workers x 1 thread = 7 cores; train.virtual_workers=16 would use them better");
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_threads),
-                                       cmocka_unit_test(test_binding), cmocka_unit_test(test_lines),
-                                       cmocka_unit_test(test_better), cmocka_unit_test(test_fewer)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_threads), cmocka_unit_test(test_binding),
+        cmocka_unit_test(test_lines),   cmocka_unit_test(test_better),
+        cmocka_unit_test(test_fewer),   cmocka_unit_test(test_machines)};
+    return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }
