@@ -91,6 +91,10 @@ static void test_threads(void **state) {
     assert_ls_ok(ls_layout_make(&c, 2, NULL, &l, &e), e);
     assert_int_equal(ls_forecast_site(&c, &l.plan, &w).threads, 2);
     assert_int_equal(ls_forecast_site(&c, &l.plan, &hosts).threads, 4);
+    const ls_forecast_world limited = {.machine = &one};
+    assert_int_equal(ls_forecast_site(&c, &l.plan, &limited).threads, 1);
+    assert_true(ls_forecast_site(&c, &l.plan, &limited).overlap); /* each has a second core */
+    assert_false(ls_forecast_site(&c, &l.plan, &w).overlap);
     assert_ls_ok(ls_forecast_plan(&c, &l.plan, &w, &f[0], &e), e);
     c.parallel.threads = 2;
     assert_ls_ok(ls_forecast_plan(&c, &l.plan, &w, &f[1], &e), e);

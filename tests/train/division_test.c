@@ -9,6 +9,7 @@
 #include "base/cores.h"
 #include "folder.h"
 #include "test.h"
+#include "train/layout.h"
 #include "train/run.h"
 
 static ls_config config_with(const char *const *sets) {
@@ -135,9 +136,13 @@ static void on_machine(const char *machine, const char *limit, const char *wante
         setenv("HWLOC_THISSYSTEM", "0", 1);
         ls_cores_set_groups(folder, self);
         if (ls_run_workers_here(&c, 0, &n, NULL) != LS_OK) _exit(1);
-        int cores = ls_cores(), threads = ls_config_threads(&c, n, cores);
+        ls_layout l;
+        int cores = ls_cores();
+        if (ls_layout_make(&c, n, NULL, &l, NULL) != LS_OK) _exit(1);
+        int threads = ls_layout_threads(&c, &l.plan, true, n, cores);
+        bool talks = ls_layout_has_overlap(&c, &l.plan, true, n, cores);
         bool binds = ls_config_binds(&c, n, threads, cores, ls_cores_nodes());
-        ls_division_write(&c, &(ls_division){n, threads, cores, true, true}, &line);
+        ls_division_write(&c, &(ls_division){n, threads, cores, true, true, talks}, &line);
         ls_buf_printf(&line, binds ? ", bound" : "");
         if (strcmp(line.data, wanted) != 0)
             print_error("%s: %s\nexpected: %s\n", machine, line.data, wanted);
@@ -152,9 +157,12 @@ static void on_machine(const char *machine, const char *limit, const char *wante
 /* With 8 virtual workers. */
 static void test_machines(void **state) {
     (void)state;
-    on_machine("package:2 numa:1 core:32 pu:2", NULL, "8 workers x 8 threads = 64 cores, bound");
-    on_machine("package:1 numa:1 core:128 pu:2", NULL, "8 workers x 16 threads = 128 cores");
-    on_machine("package:2 numa:4 core:8 pu:2", NULL, "8 workers x 8 threads = 64 cores, bound");
+    on_machine("package:2 numa:1 core:32 pu:2", NULL,
+               "8 workers x 8 threads (one for communication) = 64 cores, bound");
+    on_machine("package:1 numa:1 core:128 pu:2", NULL,
+               "8 workers x 16 threads (one for communication) = 128 cores");
+    on_machine("package:2 numa:4 core:8 pu:2", NULL,
+               "8 workers x 8 threads (one for communication) = 64 cores, bound");
     on_machine("package:2 numa:1 core:3 pu:1", NULL,
                "6 workers x 1 thread = 6 cores; train.virtual_workers=16 would use them better, "
                "bound");
