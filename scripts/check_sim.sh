@@ -39,7 +39,7 @@ settings() { # settings TYPE LAYERS WIDTH HEADS CONTEXT BATCH MICRO V ZERO RECOM
     shift
     echo "--set model.layers=$1 --set model.width=$2 --set model.heads=$3 --set model.context=$4" \
         "--set train.batch=$5 --set train.micro_batch=$6 --set train.virtual_workers=$7" \
-        "--set parallel.zero=$8 --set parallel.recompute=$9"
+        "--set parallel.zero=$8 --set parallel.recompute=$9 --set parallel.threads=1"
 }
 
 echo "$configs" | while read -r line; do

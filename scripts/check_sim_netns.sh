@@ -46,7 +46,7 @@ machine=${MACHINE:-$dir/machine.yaml}
 
 common="--set model.layers=4 --set model.width=256 --set model.heads=8 --set model.context=128
     --set train.batch=8 --set train.micro_batch=2 --set train.virtual_workers=2
-    --set parallel.bucket_mb=2 --set parallel.transport=tcp"
+    --set parallel.bucket_mb=2 --set parallel.transport=tcp --set parallel.threads=1"
 
 run() { # run SETTINGS...: the step in seconds
     for r in 0 1; do
