@@ -52,6 +52,8 @@ int ls_cores_among(int workers) {
     return disjoint ? mine * workers : mine;
 }
 
+int ls_cores_unbound(void) { return ls_cores() && limited ? ncores : nall; }
+
 /* ---- which cores other workers have ---- */
 
 static uint64_t hash_of_file(const char *path) {

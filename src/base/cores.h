@@ -19,6 +19,10 @@ int ls_cores(void);
  * those. */
 int ls_cores_among(int workers);
 
+/* The cores of the machine, or of the container, that this process could use if no launcher and no user
+ * had bound it to some; where processor time is limited, as ls_cores(). */
+int ls_cores_unbound(void);
+
 /* ---- which cores other workers have ---- */
 
 /* What a process says of its cores, for others to compare with theirs. */

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/clock.h"
+#include "base/cores.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "base/plural.h"
@@ -71,6 +72,9 @@ static void log_division(const ls_loop *l) {
                            .talks = !r->nasync && ls_member_has_overlap(&l->m)};
     ls_buf text = {0};
     ls_division_write(&r->config, &d, &text);
+    if (ls_cores_unbound() > d.cores)
+        ls_buf_printf(&text, "; the machine has %d, but %s to these", ls_cores_unbound(),
+                      r->started ? "the launcher has bound the workers" : "this process is bound");
     ls_log("%s", text.data);
     ls_buf_free(&text);
 }

@@ -2,6 +2,8 @@
  * has the bits of one worker with one thread. The machine is described to hwloc: its cores are not
  * there, so threads share those that are.
  */
+#include <sched.h>
+
 #include "cli/program.h"
 
 /* A run of two steps on a machine that is described so (NULL: on this one) must end with the exit
@@ -58,6 +60,31 @@ static void test_resumed(void **state) {
     assert_same("parts", "whole");
 }
 
+/* A process that may use one core only says that the machine has more. */
+static void test_bound_by_others(void **state) {
+    (void)state;
+    cpu_set_t all, one;
+    assert_int_equal(sched_getaffinity(0, sizeof all, &all), 0);
+    if (!CPU_ISSET(0, &all) || !CPU_ISSET(1, &all))
+        skip_because("this process may not use the first two processors");
+    CPU_ZERO(&one);
+    CPU_SET(0, &one);
+    setenv("HWLOC_SYNTHETIC", "package:1 numa:1 core:2 pu:1",
+           1); /* a processor is a core of its own */
+    setenv("HWLOC_THISSYSTEM", "1", 1);
+    assert_int_equal(sched_setaffinity(0, sizeof one, &one), 0);
+    expect(
+        "train configs/tiny.yaml -n 1 -o @/alone --set train.steps=1 --set optim.warmup=0", 0,
+        ": 1 worker x 1 thread = 1 core; the machine has 2, but this process is bound to these\n");
+    expectf(0, "= 1 core; the machine has 2, but the launcher has bound the workers to these\n",
+            "run -n 1 %s train configs/tiny.yaml -o @/launched --set train.steps=1 "
+            "--set optim.warmup=0",
+            LOCKSTEP_PROGRAM);
+    assert_int_equal(sched_setaffinity(0, sizeof all, &all), 0);
+    unsetenv("HWLOC_SYNTHETIC");
+    unsetenv("HWLOC_THISSYSTEM");
+}
+
 /* Threads that are bound, and memory that is placed, as on two NUMA nodes: hwloc takes the first two
  * hardware threads of this machine for their cores. */
 static void test_bound(void **state) {
@@ -89,8 +116,8 @@ static void test_bound(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_line_and_bits),
-                                       cmocka_unit_test(test_resumed),
-                                       cmocka_unit_test(test_bound)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_line_and_bits), cmocka_unit_test(test_resumed),
+        cmocka_unit_test(test_bound_by_others), cmocka_unit_test(test_bound)};
     return cmocka_run_group_tests(tests, folder_make, folder_remove);
 }
