@@ -3,7 +3,7 @@
  * bits of the whole text; and what is refused. */
 /* ctest: busy seconds=8 */
 /* ctest: long-asan: networks/llama and exec/exec run the same code */
-/* ctest: long-tsan: minutes; the workers of exec_test are threads, which divide slices */
+/* ctest: no-tsan: an hour; the workers of exec_test are threads, which divide slices */
 #include "networks/sliced.h"
 
 #include <math.h>
