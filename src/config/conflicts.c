@@ -97,7 +97,7 @@ const ls_config_conflict ls_config_conflicts[] = {
      "sync.mode: all_reduce"},
     {APART,
      "parallel.zero > 1 or " GROUPED " or " FASTEST " or " HALF " or " WHOLE
-     " or model.kind: cnn, resnet; model.norm: batch or no "
+     ", rowwise_adagrad or model.kind: cnn, resnet; model.norm: batch or no "
      "model.from; model.router_bias_rate > 0",
      "each replica takes steps of its own, and their sums are taken in f32 and by elements; leave "
      "the other key out"},

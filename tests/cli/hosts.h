@@ -43,6 +43,7 @@ static inline __attribute__((format(printf, 1, 2))) host host_start(const char *
         int fd = open(h.log, O_WRONLY | O_CREAT | O_APPEND, 0600);
         dup2(fd, 1);
         dup2(fd, 2);
+        close_range(3, ~0U, 0); /* what the test's parent has left open; tests limit descriptors */
         prctl(PR_SET_PDEATHSIG, SIGKILL);
         if (getppid() == parent) exec_program(argv);
         _exit(127);

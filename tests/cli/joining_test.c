@@ -63,7 +63,7 @@ static const kind kinds[] = {
     {"another batch", NULL, "--set train.batch=32", "this host has train.batch 32, the leading", 0},
     {"another mode", NULL, "OTHER", "this host has sync.mode ", 0},
     {"no descriptors", NULL, "", "Too many open files", 9},
-    {"few descriptors", NULL, "", "Too many open files", 14},
+    {"few descriptors", NULL, "", "Too many open files", 12},
 };
 enum { NKINDS = sizeof kinds / sizeof *kinds };
 

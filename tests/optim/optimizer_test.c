@@ -6,6 +6,7 @@
 #include <math.h>
 
 #include "base/mem.h"
+#include "config/relations.h"
 #include "networks/gpt2.h"
 #include "optim/gradient_norm.h"
 #include "test.h"
@@ -475,13 +476,41 @@ static void test_bad_groups(void **arg) {
                   "'adamax' is not one of adamw, adam, sgd, lion, adagrad, schedule-free, lars");
 }
 
+/* Replicas that take steps of their own update parts of parameters: a rule that needs a whole one is
+ * refused. */
+static void test_whole_apart(void **arg) {
+    (void)arg;
+    static const char *const modes[] = {"sync.mode=local", "sync.mode=diloco", "sync.mode=gossip"};
+    int n = 0;
+    for (int r = 0; r < LS_NRULES; r++) {
+        char set[64];
+        ls_config c;
+        ls_error e = {0};
+        if (!ls_optim_rules[r].whole) continue;
+        snprintf(set, sizeof set, "optim.optimizer=%s", ls_optim_rules[r].name);
+        ls_config_defaults(&c);
+        assert_ls_ok(ls_config_set(&c, set, &e), e);
+        assert_ls_ok(ls_config_set(&c, "parallel.zero=0", &e), e); /* for onebit_lamb */
+        assert_ls_ok(ls_config_set(&c, modes[n++ % 3], &e), e);
+        assert_ls_fails(ls_config_check(&c, "config", &e), LS_EINVAL, ls_optim_rules[r].name, e);
+        assert_non_null(strstr(e.msg, "sync.mode"));
+    }
+    assert_int_equal(n, 7);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_against_double), cmocka_unit_test(test_same_bits),
-        cmocka_unit_test(test_decay),          cmocka_unit_test(test_first_step),
-        cmocka_unit_test(test_known_steps),    cmocka_unit_test(test_groups),
-        cmocka_unit_test(test_states),         cmocka_unit_test(test_bad_groups),
-        cmocka_unit_test(test_running_values), cmocka_unit_test(test_groups_of_running),
+        cmocka_unit_test(test_whole_apart),
+        cmocka_unit_test(test_against_double),
+        cmocka_unit_test(test_same_bits),
+        cmocka_unit_test(test_decay),
+        cmocka_unit_test(test_first_step),
+        cmocka_unit_test(test_known_steps),
+        cmocka_unit_test(test_groups),
+        cmocka_unit_test(test_states),
+        cmocka_unit_test(test_bad_groups),
+        cmocka_unit_test(test_running_values),
+        cmocka_unit_test(test_groups_of_running),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }
