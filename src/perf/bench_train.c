@@ -119,11 +119,36 @@ static ls_status measure(ls_member *m, const bench_job *b, ls_bench_train *out, 
     return s;
 }
 
+/* The number of steps that trace_steps() takes: one, then those that are traced. */
+static int64_t traced_steps(const bench_job *b) {
+    int64_t n = b->trace.steps ? b->trace.steps : LS_TRACE_STEPS;
+    return b->trace.path ? 1 + n : 0;
+}
+
+/* Traces steps after the measured ones, so that tracing does not slow these down. */
+static ls_status trace_steps(ls_member *m, const bench_job *b, ls_error *e) {
+    int64_t first = b->warmup + b->steps, end = first + traced_steps(b);
+    ls_tracer tracer = {0};
+    ls_step_out step;
+    if (!b->trace.path) return LS_OK;
+    ls_status s = LS_OK;
+    ls_traced_workers traced = ls_member_traced(m);
+    ls_tracer_open(&tracer, &b->trace, &traced, first, end);
+    for (int64_t i = first; s == LS_OK && i < end; i++) {
+        ls_step_in in = ls_member_inputs(m, i);
+        s = ls_tracer_before(&tracer, i, e);
+        if (s == LS_OK) s = ls_member_step(m, &in, &step, e);
+        if (s == LS_OK) s = ls_tracer_after(&tracer, i, e);
+    }
+    ls_tracer_close(&tracer);
+    return s;
+}
+
 static ls_pool *pool_of(const ls_member *m, int x) { return ls_exec_compute(m->execs[x])->pool; }
 
-/* Counts what threads do in a step after the measured ones, since counting takes time. */
+/* Counts what threads do in a step after all others, since counting takes time. */
 static ls_status count_threads(ls_member *m, const bench_job *b, ls_bench_train *out, ls_error *e) {
-    ls_step_in in = ls_member_inputs(m, b->warmup + b->steps);
+    ls_step_in in = ls_member_inputs(m, b->warmup + b->steps + traced_steps(b));
     ls_step_out step;
     double sums[3] = {0}; /* alone, together, of the longest parts if all were as long */
     if (out->threads == 1) return LS_OK;
@@ -139,25 +164,6 @@ static ls_status count_threads(ls_member *m, const bench_job *b, ls_bench_train 
     out->alone = sums[0] / (sums[0] + sums[1]);
     out->uneven = sums[2] / sums[1] - 1;
     return LS_OK;
-}
-
-/* Traces steps after the others, so that tracing does not slow these down. */
-static ls_status trace_steps(ls_member *m, const bench_job *b, ls_error *e) {
-    int64_t first = b->warmup + b->steps + 1, n = b->trace.steps ? b->trace.steps : LS_TRACE_STEPS;
-    ls_tracer tracer = {0};
-    ls_step_out step;
-    if (!b->trace.path) return LS_OK;
-    ls_status s = LS_OK;
-    ls_traced_workers traced = ls_member_traced(m);
-    ls_tracer_open(&tracer, &b->trace, &traced, first, first + 1 + n);
-    for (int64_t i = first; s == LS_OK && i < first + 1 + n; i++) {
-        ls_step_in in = ls_member_inputs(m, i);
-        s = ls_tracer_before(&tracer, i, e);
-        if (s == LS_OK) s = ls_member_step(m, &in, &step, e);
-        if (s == LS_OK) s = ls_tracer_after(&tracer, i, e);
-    }
-    ls_tracer_close(&tracer);
-    return s;
 }
 
 /* Samples of pairs have their reference, which is computed with the weights before the first step. */
@@ -194,8 +200,8 @@ static ls_status bench_worker(ls_group *g, ls_board_slot *me, void *arg, ls_erro
     if (s == LS_OK && dir) s = export_pairs(&m, b, &data, e);
     if (s == LS_OK) s = measure(&m, b, &out, e);
     if (s == LS_OK && dir) s = ls_export_weights(&m, dir, "trained.safetensors", e);
-    if (s == LS_OK) s = count_threads(&m, b, &out, e);
     if (s == LS_OK) s = trace_steps(&m, b, e);
+    if (s == LS_OK) s = count_threads(&m, b, &out, e);
     if (s == LS_OK && m.worker == 0) b->report(&b->host.run->config, &out);
     ls_member_leave(&m);
     free(data.text.chats.reference);
