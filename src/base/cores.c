@@ -64,7 +64,7 @@ static uint64_t hash_of_file(const char *path) {
     return ls_hash_bytes(text, n).lo;
 }
 
-/* Two containers may name their groups alike, but have other namespaces. */
+/* Two containers may use the same name for their groups: their namespaces differ. */
 static uint64_t limit_number(void) {
     struct stat namespace = {0};
     (void)stat("/proc/self/ns/cgroup", &namespace);

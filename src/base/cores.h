@@ -71,10 +71,11 @@ void ls_cores_bind_thread(int i, int n, int threads, int t);
 bool ls_cores_interleave(void *memory, size_t nbytes);
 bool ls_cores_keep_near(void *memory, size_t nbytes);
 
-/* Of the NUMA nodes, numbered from 0 to ls_cores_nodes() - 1: its cores; binds the calling thread to the
- * t-th of these; puts untouched pages on it, or nowhere. False: the system refuses. */
+/* NUMA nodes have numbers from 0 to ls_cores_nodes() - 1. Returns how many cores the node has. */
 int ls_cores_of_node(int node);
+/* Binds the calling thread to the node's t-th core. */
 void ls_cores_bind_node(int node, int t);
+/* Makes the system put untouched pages on the node, or nowhere. False: it refuses. */
 bool ls_cores_place_on(void *memory, size_t nbytes, int node);
 
 /* Binds this process, and the processes that it starts, to the cores of worker i of n. Does nothing

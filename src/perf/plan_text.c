@@ -286,13 +286,14 @@ static ls_json *mesh_json(const ls_config *c, const ls_plan *p) {
     return o;
 }
 
-static ls_json *far_json(const ls_config *c, const ls_plan *p) {
-    ls_json *o = ls_json_new_object();
+static void set_far(const ls_config *c, const ls_plan *p, ls_json *plan) {
     ls_far f = ls_far_of(c, p);
+    if (f.nodes < 2) return;
+    ls_json *o = ls_json_new_object();
     ls_json_set_integer(o, "nodes", f.nodes);
     ls_json_set_number(o, "far_parameter_bytes", f.parameters);
     ls_json_set_number(o, "far_moved_bytes", f.moved);
-    return o;
+    ls_json_set(plan, "numa", o);
 }
 
 ls_json *ls_plan_json(const ls_config *c, const ls_plan *p) {
@@ -307,7 +308,7 @@ ls_json *ls_plan_json(const ls_config *c, const ls_plan *p) {
     ls_json_set(o, "memory", memory_json(c, p));
     if (p->share.islands) ls_json_set(o, "sync", sync_json(c, p));
     if (p->share.ncells > 1) ls_json_set(o, "mesh", mesh_json(c, p));
-    if (ls_far_of(c, p).nodes > 1) ls_json_set(o, "numa", far_json(c, p));
+    set_far(c, p, o);
     if (c->train.nphases) ls_json_set(o, "phases", ls_phases_json(c, NULL));
     return o;
 }

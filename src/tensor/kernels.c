@@ -95,8 +95,7 @@ const char *ls_kernels_why(const ls_kernels *k) {
     if (k == &ls_kernels_avx512bf16) return "the widest, with a fast instruction for pairs of bf16";
     if (pairs_are_slow())
         return "the widest; products in bf16 use multiply-adds of f32, since only AMD's "
-               "instruction "
-               "for pairs of bf16 is faster";
+               "instruction for pairs of bf16 is faster";
 #endif
     return k == &ls_kernels_portable ? "this processor has no vectors that others need"
                                      : "the widest that run here";
