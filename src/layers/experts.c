@@ -17,6 +17,7 @@
 #include "layers/layers.h"
 #include "layers/moe.h"
 #include "layers/routing.h"
+#include "model/row_ops.h"
 #include "tensor/gemm.h"
 #include "tensor/gemv.h"
 
@@ -126,6 +127,14 @@ static void multiply_back(const mixture *f, int param, const float *dy, ls_gemm_
                                           .start = start});
 }
 
+/* The units of the expert's rows, which are choices of the call's rows. */
+static ls_gemm_units units_of(const mixture *f) {
+    ls_gemm_units u = ls_rows_units(f->c);
+    u.rows *= f->r.k;
+    u.row = f->r.choice + f->first;
+    return u;
+}
+
 /* The gradient of the expert's part: dy^T . x; an expert without rows has none. */
 static void sum_products(const mixture *f, int param, const float *dy, const float *x) {
     int64_t in = param == DOWN ? f->F : f->C, out = param == DOWN ? f->C : f->F;
@@ -139,6 +148,7 @@ static void sum_products(const mixture *f, int param, const float *dy, const flo
                            .b = ls_matrix_of(x, in),
                            .c = ls_layer_grad(f->l, f->c, param) + (f->e - f->own) * f->F * f->C,
                            .ldc = in,
+                           .units = units_of(f),
                            .start = f->c->grads_start ? LS_GEMM_ZERO : LS_GEMM_ADD});
 }
 

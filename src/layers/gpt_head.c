@@ -45,10 +45,12 @@ static void block_open(const ls_layer *l, const ls_layer_call *whole, const ls_l
                            .start = first == 0,
                            .end = first + rows == whole->n * whole->T,
                            .rows = rows,
+                           .units = ls_rows_units(whole),
                            .losses = (double *)(void *)part->work,
                            .target = target_of,
                            .scale = scale_of,
                            .arg = b};
+    b->v.units.first = first;
     b->h = part->work + 2 * rows;
     b->v.h = b->h;
     b->v.dh = ls_rows_norm_has_back(l, part) ? b->h + rows * l->C : NULL;
@@ -102,9 +104,11 @@ static void forward(const ls_layer *l, const ls_layer_call *c) {
 
 static void backward(const ls_layer *l, const ls_layer_call *c) {
     int64_t rows = c->n * c->T, most = ls_layer_block(l, rows, ls_mixed_rounds(c));
-    int64_t first = 0;
+    int64_t first = 0, end = 0;
+    ls_gemm_units units = ls_rows_units(c);
     do { /* also for no rows: gradients are set to 0 */
-        ls_layer_call part = part_of(l, c, first, rows - first < most ? rows - first : most);
+        end = ls_rows_block_end(&units, first, rows, most);
+        ls_layer_call part = part_of(l, c, first, end - first);
         block b;
         block_open(l, c, &part, first, &b);
         ls_rows_norm(l, &part, ls_numbers_f32(b.h), b.mean, b.rstd);
@@ -112,7 +116,7 @@ static void backward(const ls_layer *l, const ls_layer_call *c) {
         find_losses(&b);
         ls_vocabulary_back(&b.v);
         if (b.v.dh) ls_rows_norm_back(l, &part, b.mean, b.rstd, b.v.dh, false);
-        first += most;
+        first = end;
     } while (first < rows);
 }
 

@@ -55,8 +55,17 @@ int64_t ls_label_rows_find(ls_label_rows *b, bool all) {
     return b->all;
 }
 
-int64_t ls_label_rows_most(const ls_layer *l, const ls_layer_call *c) {
-    return ls_layer_block(l, c->n * l->T, ls_mixed_rounds(c));
+static ls_gemm_units units_of(const ls_layer_call *c, const int32_t *row) {
+    ls_gemm_units u = ls_rows_units(c);
+    u.row = row;
+    return u;
+}
+
+int64_t ls_label_rows_count(const ls_label_rows *b, const int32_t *row) {
+    const int32_t *list = ls_label_rows_list(b->c);
+    ls_gemm_units u = units_of(b->c, list);
+    int64_t most = ls_layer_block(b->l, b->c->n * b->l->T, ls_mixed_rounds(b->c));
+    return ls_rows_block_end(&u, row - list, b->all, most) - (row - list);
 }
 
 static int64_t target_of(const void *arg, int64_t r) {
@@ -81,6 +90,7 @@ static void open_block(ls_label_rows *b, const int32_t *row, int64_t rows) {
                            .start = row == ls_label_rows_list(c),
                            .end = row + rows == ls_label_rows_list(c) + b->all,
                            .rows = rows,
+                           .units = units_of(c, row),
                            .h = room + 2 * rows,
                            .dh = c->dx[0] ? room + (2 + l->C) * rows : NULL,
                            .stat = room + (2 + 2 * l->C) * rows,
@@ -132,9 +142,10 @@ void ls_label_rows_declare(ls_layer *l, int64_t C, int64_t V) {
 void ls_label_rows_logits(ls_label_rows *b) {
     const ls_layer *l = b->l;
     int32_t *row = ls_label_rows_list(b->c);
-    int64_t all = ls_label_rows_find(b, true), most = ls_label_rows_most(l, b->c);
-    for (int64_t first = 0; first < all; first += most) {
-        open_block(b, row + first, all - first < most ? all - first : most);
+    int64_t all = ls_label_rows_find(b, true);
+    for (int64_t first = 0, n; first < all; first += n) {
+        n = ls_label_rows_count(b, row + first);
+        open_block(b, row + first, n);
         b->v.logits = (float *)b->c->y + first * l->V;
         ls_vocabulary_logits(&b->v);
     }

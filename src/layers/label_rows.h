@@ -35,8 +35,8 @@ size_t ls_label_rows_block(int64_t C, int64_t V);
 int32_t *ls_label_rows_list(const ls_layer_call *);
 /* Writes those of the rows with a label, or of all rows, and sets b->all; returns it. */
 int64_t ls_label_rows_find(ls_label_rows *b, bool all);
-/* The most rows of a block. */
-int64_t ls_label_rows_most(const ls_layer *, const ls_layer_call *);
+/* The rows of the block that begins with `row`, a part of the list. */
+int64_t ls_label_rows_count(const ls_label_rows *, const int32_t *row);
 
 int32_t ls_label_of(const ls_layer *, const ls_layer_call *, int64_t row);
 

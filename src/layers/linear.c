@@ -88,6 +88,7 @@ void ls_linear_product_dw(const ls_layer *l, const ls_layer_call *c, ls_matrix d
                                            .b = ls_rows_x(l, c, 0, l->C),
                                            .c = ls_layer_grad(l, c, W),
                                            .ldc = l->C,
+                                           .units = ls_rows_units(c),
                                            .start = c->grads_start ? LS_GEMM_ZERO : LS_GEMM_ADD});
 }
 

@@ -55,10 +55,11 @@ static void forward(const ls_layer *l, const ls_layer_call *c) {
         return;
     }
     const int32_t *row = ls_label_rows_list(c);
-    int64_t all = ls_label_rows_find(&b, false), most = ls_label_rows_most(l, c);
+    int64_t all = ls_label_rows_find(&b, false);
     for (int64_t i = 0; i < c->n; i++) c->losses[i] = 0;
-    for (int64_t first = 0; first < all; first += most) {
-        ls_label_rows_open(&b, row + first, all - first < most ? all - first : most);
+    for (int64_t first = 0, n; first < all; first += n) {
+        n = ls_label_rows_count(&b, row + first);
+        ls_label_rows_open(&b, row + first, n);
         add_losses(&b);
     }
     end_losses(l, c);
@@ -67,15 +68,16 @@ static void forward(const ls_layer *l, const ls_layer_call *c) {
 static void backward(const ls_layer *l, const ls_layer_call *c) {
     ls_label_rows b = rows_of(l, c);
     const int32_t *row = ls_label_rows_list(c);
-    int64_t all = ls_label_rows_find(&b, false), most = ls_label_rows_most(l, c), first = 0;
+    int64_t all = ls_label_rows_find(&b, false), first = 0, n = 0;
     for (int64_t i = 0; i < c->n; i++) c->losses[i] = 0;
     ls_label_rows_clear(l, c);
     find_scales(l, c);
     do { /* also for no rows: gradients are set to 0 */
-        ls_label_rows_open(&b, row + first, all - first < most ? all - first : most);
+        n = ls_label_rows_count(&b, row + first);
+        ls_label_rows_open(&b, row + first, n);
         add_losses(&b);
         ls_label_rows_back(&b);
-        first += most;
+        first += n;
     } while (first < all);
     end_losses(l, c);
 }

@@ -153,12 +153,13 @@ static void add_losses(const ls_label_rows *b) {
 /* Returns the number of rows that count. *b: the last block, with its logits. */
 static int64_t find_losses(const ls_layer *l, const ls_layer_call *c, ls_label_rows *b) {
     const int32_t *row = ls_label_rows_list(c);
-    int64_t all = ls_label_rows_find(b, false), most = ls_label_rows_most(l, c), first = 0;
+    int64_t all = ls_label_rows_find(b, false), first = 0, n = 0;
     memset(pairs_of(l, c), 0, (size_t)c->n * sizeof(pair));
     do { /* also for no rows, so that there is a block */
-        ls_label_rows_open(b, row + first, all - first < most ? all - first : most);
+        n = ls_label_rows_count(b, row + first);
+        ls_label_rows_open(b, row + first, n);
         add_losses(b);
-        first += most;
+        first += n;
     } while (first < all);
     for (int64_t i = 0; i < c->n; i++) finish_pair(l, c, i);
     return all;
@@ -175,11 +176,13 @@ static void forward(const ls_layer *l, const ls_layer_call *c) {
 static void backward(const ls_layer *l, const ls_layer_call *c) {
     ls_label_rows b = rows_of(l, c);
     const int32_t *row = ls_label_rows_list(c);
-    int64_t all = find_losses(l, c, &b), most = ls_label_rows_most(l, c);
+    int64_t all = find_losses(l, c, &b);
+    bool whole = b.v.rows == all;
     ls_label_rows_clear(l, c);
-    if (all <= most) ls_label_rows_back(&b);
-    for (int64_t first = 0; all > most && first < all; first += most) {
-        ls_label_rows_open(&b, row + first, all - first < most ? all - first : most);
+    if (whole) ls_label_rows_back(&b);
+    for (int64_t first = 0, n; !whole && first < all; first += n) {
+        n = ls_label_rows_count(&b, row + first);
+        ls_label_rows_open(&b, row + first, n);
         ls_vocabulary_losses(&b.v);
         ls_label_rows_back(&b);
     }

@@ -98,7 +98,7 @@ static void add_b(const lora *f, float *y) {
                                .start = LS_GEMM_ADD});
 }
 
-/* grad [M, N] = p [rows, M]^T . q [rows, N], a chain over all rows; these are contiguous. */
+/* grad [M, N] = p [rows, M]^T . q [rows, N], a sum over all rows; these are contiguous. */
 static void sum_products(const lora *f, ls_matrix p, ls_matrix q, float *grad) {
     ls_gemm(f->c->compute, &(ls_gemm_job){.M = p.rs,
                                           .bf16 = ls_layer_in_bf16(f->c),
@@ -108,6 +108,7 @@ static void sum_products(const lora *f, ls_matrix p, ls_matrix q, float *grad) {
                                           .b = q,
                                           .c = grad,
                                           .ldc = q.rs,
+                                          .units = ls_rows_units(f->c),
                                           .start = f->c->grads_start ? LS_GEMM_ZERO : LS_GEMM_ADD});
 }
 

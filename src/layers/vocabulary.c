@@ -112,6 +112,7 @@ static void add_to_table(const ls_vocabulary *b, int64_t v, int64_t n) {
                            .b = ls_matrix_of(b->h, l->C),
                            .c = g.p,
                            .ldc = l->C,
+                           .units = b->units,
                            .start = g.start && b->start ? LS_GEMM_ZERO : LS_GEMM_ADD});
     ls_table_grad_end(l, &c, b->table, v, n, &g);
 }

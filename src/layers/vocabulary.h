@@ -2,8 +2,8 @@
  *
  * The logits [rows, V] are the largest tensor, and are never in memory as a whole: backward
  * computes a block of rows from the input to its gradient before the next block (as in Hsu et al.,
- * "Liger Kernel", arXiv 2410.10989). Chains over rows continue from block to block, so the size of
- * a block does not affect the bits.
+ * "Liger Kernel", arXiv 2410.10989). Sums over rows continue from block to block, which end where
+ * ls_rows_block_end() says, so the size of a block does not affect the bits.
  *
  * Shapes: a block of rows; C width, V tokens.
  */
@@ -11,19 +11,21 @@
 #define LS_LAYERS_VOCABULARY_H
 
 #include "model/layer.h"
+#include "tensor/gemm.h"
 
 typedef struct ls_vocabulary {
     const ls_layer *l;
     const ls_layer_call *c;
-    int table;      /* the layer's parameter [V, C] */
-    bool start;     /* the table's gradient begins with this block */
-    bool end;       /* and is complete with it, as far as the call computes it */
-    int64_t rows;   /* of the block */
-    const float *h; /* [rows, C] */
-    float *dh;      /* [rows, C]; NULL: it is not wanted */
-    float *stat;    /* [rows, 2] */
-    float *logits;  /* [rows, V] the gradient replaces them, in bf16 for products in bf16 */
-    double *losses; /* [rows] nats */
+    int table;           /* the layer's parameter [V, C] */
+    bool start;          /* the table's gradient begins with this block */
+    bool end;            /* and is complete with it, as far as the call computes it */
+    int64_t rows;        /* of the block */
+    ls_gemm_units units; /* of its rows, for a sum over them */
+    const float *h;      /* [rows, C] */
+    float *dh;           /* [rows, C]; NULL: it is not wanted */
+    float *stat;         /* [rows, 2] */
+    float *logits;       /* [rows, V] the gradient replaces them, in bf16 for products in bf16 */
+    double *losses;      /* [rows] nats */
     /* For a slice of a vocabulary: [rows, 2] the gradient of a row's log-sum-exp, and of its
      * target's logit; a target below 0 is another slice's. NULL: the gradients are those of a
      * cross-entropy. A second call finds the gradient where the first one has left it. */

@@ -11,6 +11,7 @@
 #include "layers/label_rows.h"
 #include "layers/layers.h"
 #include "layers/vocabulary_slices.h"
+#include "model/row_ops.h"
 #include "model/tensor_part.h"
 
 enum { TABLE, BLOCK = 64 }; /* rows of a sample */
@@ -39,6 +40,7 @@ static void open(const ls_layer *l, const ls_layer_call *c, int64_t first, int64
                            .start = true,
                            .end = true,
                            .rows = rows,
+                           .units = ls_rows_units(c),
                            .h = (const float *)c->x[0] + first * l->C,
                            .dh = c->dx[0],
                            .logits = memory,

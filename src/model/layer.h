@@ -297,6 +297,13 @@ static inline bool ls_layer_trains(const ls_layer *l, int i) { return !l->link.f
 static inline bool ls_layer_in_bf16(const ls_layer_call *c) {
     return c->given && c->given->type == LS_BF16;
 }
+/* The samples of T rows whose rows are one unit of a sum over rows in bf16 (tensor/gemm.h): the
+ * fewest, as a power of two, that have a block's rows. */
+static inline int64_t ls_layer_unit_samples(int64_t T) {
+    int64_t n = 1;
+    while (n < LS_SUM_BLOCK && n * T < LS_SUM_BLOCK) n *= 2;
+    return n;
+}
 /* Is the operand in bf16 as the layer's own functions see it? */
 static inline bool ls_layer_has_bf16(const ls_layer *l, const ls_layer_call *c, unsigned operand) {
     return l->half.as_stored & operand && ls_layer_in_bf16(c);

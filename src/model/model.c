@@ -353,6 +353,22 @@ const ls_layer *ls_model_find_joining(const ls_model *m) {
     return NULL;
 }
 
+static bool has_gradient_product(const ls_layer *l) {
+    const ls_works *w = &l->cost.backward;
+    for (int i = 0; i < w->n; i++)
+        if (w->list[i].kind == LS_WORK_PRODUCT_DW && !w->list[i].in_f32) return true;
+    return false;
+}
+
+int64_t ls_model_unit_samples(const ls_model *m, ls_dtype compute) {
+    int64_t most = 1;
+    for (int i = 0; i < m->nlayers && compute == LS_BF16; i++) {
+        int64_t n = has_gradient_product(&m->layers[i]) ? ls_layer_unit_samples(m->layers[i].T) : 1;
+        if (n > most) most = n;
+    }
+    return most * (m->together > 1 ? m->together : 1);
+}
+
 /* ---- cost ---- */
 
 bool ls_model_has_dx(const ls_model *m, const ls_layer *l) {

@@ -118,6 +118,10 @@ bool ls_model_joins(const ls_model *, const ls_layer *);
 /* The first layer that joins samples; NULL: no layer does. */
 const ls_layer *ls_model_find_joining(const ls_model *);
 
+/* A micro-batch is a multiple of this number of samples, or all of a virtual worker's, so that the
+ * bits don't depend on its size: 1, or more if layers with few rows a sample sum over rows in bf16. */
+int64_t ls_model_unit_samples(const ls_model *, ls_dtype compute);
+
 /* Does the layer compute gradients of its inputs? */
 bool ls_model_has_dx(const ls_model *, const ls_layer *);
 /* Floating-point operations for one sample: of a layer's backward, without the forward that is part

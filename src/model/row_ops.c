@@ -324,6 +324,22 @@ void ls_rows_linear(const ls_layer *l, const ls_layer_call *c, int w, ls_matrix 
                            .bias = has_bias(l, w) ? ls_layer_param(l, c, w + 1) : NULL});
 }
 
+ls_gemm_units ls_rows_units(const ls_layer_call *c) {
+    if (!ls_layer_in_bf16(c)) return (ls_gemm_units){0};
+    return (ls_gemm_units){.rows = ls_layer_unit_samples(c->T) * c->T};
+}
+
+int64_t ls_rows_block_end(const ls_gemm_units *u, int64_t first, int64_t rows, int64_t most) {
+    int64_t last = min64(first + most, rows), begin = first, end = first;
+    if (!u->rows) return last;
+    while (begin > 0 && !ls_gemm_begins_unit(u, begin)) begin--;
+    for (int64_t k = first + 1; k <= last; k++) {
+        if (k < rows && ls_gemm_begins_unit(u, k)) begin = k;
+        if (k == rows || (k - begin) % LS_SUM_BLOCK == 0) end = k;
+    }
+    return end;
+}
+
 typedef struct column_sum_job {
     const ls_kernels *k;
     int64_t rows;
@@ -386,6 +402,7 @@ void ls_rows_linear_dw(const ls_layer *l, const ls_layer_call *c, int w, ls_matr
                                            .b = dy,
                                            .c = ls_layer_grad(l, c, w),
                                            .ldc = out,
+                                           .units = ls_rows_units(c),
                                            .start = c->grads_start ? LS_GEMM_ZERO : LS_GEMM_ADD});
     if (has_bias(l, w) && ls_layer_trains(l, w + 1))
         ls_rows_column_sum(c, rows, dy, ls_layer_grad(l, c, w + 1));

@@ -8,6 +8,14 @@
 #include "model/layer.h"
 #include "tensor/gemm.h"
 
+/* The units (tensor/gemm.h) of a product in bf16 that sums over the call's rows: of
+ * ls_layer_unit_samples() samples. In f32 there are none. */
+ls_gemm_units ls_rows_units(const ls_layer_call *);
+
+/* The end of a block of rows from `first` on, later and at most `most` (two blocks of a sum or more),
+ * such that sums over blocks of rows are those over all rows. */
+int64_t ls_rows_block_end(const ls_gemm_units *, int64_t first, int64_t rows, int64_t most);
+
 /* Numbers in memory, in f32 or bf16. */
 typedef struct ls_numbers {
     void *p;

@@ -9,6 +9,7 @@
 #include "config/needs.h"
 #include "layers/moe.h"
 #include "model/frozen.h"
+#include "model/types.h"
 #include "networks/adapters.h"
 #include "networks/chunked.h"
 #include "networks/cut_gpt.h"
@@ -339,8 +340,11 @@ void ls_network_choose_micro(ls_config *c) {
     ls_model m;
     bool written = c->written[ls_config_key_index(ls_config_key_find("train.micro_batch"))];
     int64_t samples = c->train.batch / c->train.virtual_workers;
-    if (written || c->train.nphases || samples <= 1 || ls_config_has_tokens(c)) return;
+    bool f32 = ls_config_compute(c) != LS_BF16;
+    if (written || c->train.nphases || samples <= 1 || (ls_config_has_tokens(c) && f32)) return;
     if (ls_network_create(c, &m, NULL) != LS_OK) return;
-    if (ls_model_find_joining(&m)) c->train.micro_batch = samples;
+    int64_t unit = ls_model_unit_samples(&m, ls_config_compute(c));
+    bool all = ls_model_find_joining(&m) || unit > samples;
+    if (all || unit > 1) c->train.micro_batch = all ? samples : unit;
     ls_model_free(&m);
 }

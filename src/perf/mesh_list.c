@@ -21,7 +21,7 @@ typedef struct listing {
     const ls_config *c;
     int nworkers;
     int most_stages;
-    int64_t least_micro, most_recomputed;
+    int64_t micro_unit, most_recomputed;
     ls_mesh *list;
     int n, capacity;
 } listing;
@@ -104,9 +104,9 @@ static void list_recomputes(const listing *l, const ls_mesh *m, values *v) {
 static void list_micros(const listing *l, const ls_mesh *m, values *v) {
     (void)m;
     int64_t samples = l->c->train.batch / l->c->train.virtual_workers;
-    if (l->least_micro > 1) add_value(v, l->c->train.micro_batch);
-    for (int64_t x = samples; l->least_micro == 1 && x >= 1; x /= 2)
-        if (x % l->c->parallel.expert_virtual == 0) add_value(v, x);
+    for (int64_t x = samples; x >= 1; x /= 2)
+        if (x % l->c->parallel.expert_virtual == 0 && ls_layout_takes_micro(l->c, l->micro_unit, x))
+            add_value(v, x);
 }
 
 static const struct {
@@ -159,7 +159,7 @@ void ls_mesh_list(const ls_config *c, int n, int most_stages, ls_mesh **list_p, 
     listing l = {.c = c,
                  .nworkers = n,
                  .most_stages = most_stages,
-                 .least_micro = ls_layout_least_micro(c),
+                 .micro_unit = ls_layout_micro_unit(c),
                  .most_recomputed = ls_layout_most_recomputed(c)};
     choose_from(&l, 0, (ls_mesh){0});
     *list_p = l.list;

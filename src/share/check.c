@@ -1,5 +1,6 @@
 /* check.c - what a plan's config can't be; and the names and numbers that follow from it. */
 #include <math.h>
+#include <stdio.h>
 
 #include "base/plural.h"
 #include "compress/codec.h"
@@ -149,6 +150,22 @@ static ls_status check_compress(const ls_share_config *c, ls_error *e) {
             "optim.optimizer onebit_adam and onebit_lamb: the samples have weights, and a "
             "sum of momenta can't be divided by those of one batch; use another one");
     return c->compress.how.kind == LS_COMPRESS_POWERSGD ? check_factors(c, e) : LS_OK;
+}
+
+/* Sums over rows in bf16 are in blocks, which begin anew at each unit of samples: a micro-batch has
+ * whole units. */
+static ls_status check_units(const ls_share_config *c, ls_error *e) {
+    int64_t unit = ls_model_unit_samples(c->model, c->compute), samples = c->batch / c->V;
+    if (c->micro_batch % unit == 0 || c->micro_batch == samples) return LS_OK;
+    char multiple[48] = "";
+    if (unit < samples)
+        snprintf(multiple, sizeof multiple, "a multiple of %lld, or ", (long long)unit);
+    return ls_fail(e, LS_EINVAL,
+                   "train.micro_batch %lld: in bf16 gradients are summed in blocks of %d rows, and "
+                   "%lld samples make whole ones; set train.micro_batch to %s%lld (all samples of "
+                   "a virtual worker), or train.compute to f32",
+                   (long long)c->micro_batch, LS_SUM_BLOCK, (long long)unit, multiple,
+                   (long long)samples);
 }
 
 /* A layer that joins samples needs those of a virtual worker in one call, and a variance of more
@@ -339,6 +356,7 @@ ls_status ls_share_check(const ls_share_config *c, ls_error *e) {
     LS_TRY(check_islands(c, e));
     LS_TRY(check_mesh(c, e));
     LS_TRY(check_joining(c, e));
+    LS_TRY(check_units(c, e));
     LS_TRY(check_calls(c, e));
     return check_buckets(c, e);
 }

@@ -3,8 +3,8 @@
  * Goto's scheme: b is packed in panels of KC x NC (strips of tile_n columns), a in blocks of MC x
  * KC (strips of tile_m rows); a tile of c stays in registers while k runs over the panel. Panels
  * are taken in the order of k, and a tile continues from the values in c, so each element remains
- * one chain. Products in bf16 pack words of one or two values of k (kernels.h). Threads cut c into a
- * grid, and each packs its own operands.
+ * one chain. Products in bf16 pack words of one or two values of k, and panels are whole blocks
+ * (kernels.h). Threads cut c into a grid, and each packs its own operands.
  *
  * Source: Goto & van de Geijn, "Anatomy of high-performance matrix multiplication", ACM TOMS 34
  * (2008), article 12.
@@ -26,8 +26,8 @@ static int64_t min64(int64_t a, int64_t b) { return a < b ? a : b; }
 /* A block of a, a strip of packed b, and the place of their product. */
 typedef struct column {
     bool bf16;
-    int64_t m, n, depth; /* depth in packed words */
-    const float *a;      /* row i begins at i * a_row; values of a tile are rs, cs apart */
+    int64_t m, n, depth;
+    const float *a; /* row i begins at i * a_row; values of a tile are rs, cs apart */
     int64_t a_row, rs, cs;
     const float *rest; /* packed: the rows that do not fill a tile */
     const float *b;
@@ -118,7 +118,7 @@ static void start_only(const ls_gemm_job *g) {
 
 /* The number of packed words of `depth` values. */
 static int64_t words_of(const ls_kernels *k, bool bf16, int64_t depth) {
-    return bf16 ? (depth + k->bf16_depth - 1) / k->bf16_depth : depth;
+    return bf16 ? k->bf16_words(depth) : depth;
 }
 
 static void pack_a(const ls_kernels *k, bool bf16, int64_t M, int64_t K, ls_matrix a, float *out) {
@@ -141,7 +141,7 @@ static column rows_of(const ls_kernels *k, const ls_gemm_job *g, int64_t i, int6
                       int64_t depth, float *packed) {
     ls_matrix a = ls_matrix_from(g->a, i, p);
     int64_t words = words_of(k, g->bf16, depth);
-    column x = {.bf16 = g->bf16, .m = min64(LS_GEMM_MC, g->M - i), .depth = words, .ldc = g->ldc};
+    column x = {.bf16 = g->bf16, .m = min64(LS_GEMM_MC, g->M - i), .depth = depth, .ldc = g->ldc};
     int64_t full = x.m / k->tile_m * k->tile_m;
     bool in_place = !g->bf16 && g->N <= FEW_STRIPS * k->tile_n && (a.rs == 1 || a.cs == 1);
     if (in_place) {
@@ -178,7 +178,8 @@ static void pack_weight_rows(const ls_kernels *k, const ls_gemm_job *g, panel of
 static void pack_weight_columns(const ls_kernels *k, const ls_gemm_job *g, panel of, float *out) {
     const ls_weight_matrix *w = &g->w;
     float room[ROOM];
-    int64_t most = ROOM / of.n / 2 * 2, words = words_of(k, g->bf16, of.depth);
+    int64_t most = ROOM / of.n / LS_SUM_BLOCK * LS_SUM_BLOCK,
+            words = words_of(k, g->bf16, of.depth);
     for (int64_t i = 0; i < of.depth; i += most) {
         int64_t depth = min64(most, of.depth - i);
         for (int64_t r = 0; r < depth; r++)
@@ -237,6 +238,16 @@ static void run_panel(const ls_kernels *k, const ls_gemm_job *g, panel of, float
     }
 }
 
+/* The end of the panel from p on: at most `most`, whole blocks, later. A unit that begins in the
+ * middle of a block begins a panel. */
+static int64_t panel_end(const ls_gemm_job *g, int64_t p, int64_t most) {
+    int64_t end = min64(p + most, g->K);
+    if (!g->bf16 || !g->units.rows) return end;
+    for (int64_t k = p + 1; k < end; k++)
+        if ((k - p) % LS_SUM_BLOCK && ls_gemm_begins_unit(&g->units, k)) return k;
+    return end;
+}
+
 void ls_gemm_in_thread(const ls_compute *compute, int thread, const ls_gemm_job *g) {
     float *packed_a = ls_compute_gemm_work(compute, thread);
     float *packed_b = packed_a + LS_GEMM_MC * LS_GEMM_KALL;
@@ -244,10 +255,11 @@ void ls_gemm_in_thread(const ls_compute *compute, int thread, const ls_gemm_job 
     int64_t most = (g->K <= LS_GEMM_KALL * in_word ? LS_GEMM_KALL : LS_GEMM_KC) * in_word;
     if (g->K == 0) start_only(g);
     for (int64_t j = 0; j < g->N; j += LS_GEMM_NC)
-        for (int64_t p = 0; p < g->K; p += most)
-            run_panel(compute->k, g,
-                      (panel){p, min64(most, g->K - p), j, min64(LS_GEMM_NC, g->N - j)}, packed_a,
+        for (int64_t p = 0, end; p < g->K; p = end) {
+            end = panel_end(g, p, most);
+            run_panel(compute->k, g, (panel){p, end - p, j, min64(LS_GEMM_NC, g->N - j)}, packed_a,
                       packed_b);
+        }
 }
 
 int64_t ls_gemm_packed_floats(int64_t K, int64_t N) { return K * (N + LS_TILE_WIDEST - 1); }

@@ -1,13 +1,13 @@
-/* gemm.h - matrix products in which every element is one chain of multiply-adds over k, in order.
+/* gemm.h - matrix products in which every element is a sum over k in a fixed order: one chain of
+ * multiply-adds, or in bf16 blocks of LS_SUM_BLOCK (kernels.h).
  *
  * Products in bf16 round their operands to bf16 (to nearest, ties to even; NaN stays NaN) and sum
- * in f32; there, operands, start values and results below 1.2e-38 are zeros, as processors with an
- * instruction for pairs of bf16 have it.
+ * in f32; there, operands, start values and results below 1.2e-38 are zeros.
  *
  * So an element's bits do not depend on blocking, threads or other elements, and a product that is
- * continued over further rows (LS_GEMM_ADD) has the bits of one product over all rows. Weights may
- * be in 16 bits or in blocks: they are widened as they are packed, and the bits are those of their
- * values in f32.
+ * continued over further rows (LS_GEMM_ADD) has the bits of one product over all rows, in bf16 if it
+ * is continued where blocks begin. Weights may be in 16 bits or in blocks: they are widened as they
+ * are packed, and the bits are those of their values in f32.
  */
 #ifndef LS_TENSOR_GEMM_H
 #define LS_TENSOR_GEMM_H
@@ -19,7 +19,8 @@
 
 enum {
     LS_GEMM_MC = 192,   /* rows of a that are packed at a time: with KC, 192 KB, a part of L2 */
-    LS_GEMM_KC = 256,   /* depth of a packed panel, in words: a strip of b is 24 KB, a part of L1 */
+    LS_GEMM_KC = 256,   /* depth of a packed panel, in words: a strip of b is 24 KB, a part of L1;
+                           whole blocks of LS_SUM_BLOCK, as LS_GEMM_KALL is */
     LS_GEMM_KALL = 384, /* up to this depth one panel is used, which saves another pass over c */
     LS_GEMM_NC = 1536,  /* columns of b that are packed at a time: 1.5 MB, a part of L3 */
     LS_GEMM_WORK = LS_GEMM_KALL * (LS_GEMM_MC + LS_GEMM_NC), /* floats of work memory a thread */
@@ -47,6 +48,21 @@ typedef enum ls_gemm_start {
     LS_GEMM_ADD,  /* chains continue from the values in c */
 } ls_gemm_start;
 
+/* Where blocks begin anew, so that a sum over rows of a batch does not depend on which of them come in
+ * a call: at each row of another unit than the row before it. Row k is in unit (first + k) / rows or,
+ * of rows that were chosen among others, row[k] / rows. */
+typedef struct ls_gemm_units {
+    int64_t rows;       /* 0: all rows are one unit */
+    int64_t first;      /* the number of row 0 */
+    const int32_t *row; /* [K] their numbers, ascending, or NULL */
+} ls_gemm_units;
+
+/* Does a unit begin at k > 0? */
+static inline bool ls_gemm_begins_unit(const ls_gemm_units *u, int64_t k) {
+    if (!u->rows) return false;
+    return u->row ? u->row[k] / u->rows != u->row[k - 1] / u->rows : (u->first + k) % u->rows == 0;
+}
+
 typedef struct ls_gemm_job {
     int64_t M, N, K;
     bool bf16;          /* the product is in bf16 */
@@ -58,7 +74,8 @@ typedef struct ls_gemm_job {
     ls_gemm_start start;
     const float *bias;     /* [N] for LS_GEMM_BIAS */
     const float *packed_b; /* NULL, or the output of ls_gemm_pack() for a b [packed_K, >= N] */
-    int64_t packed_K;      /* >= K; the first K rows are used; in bf16 K is it, or even */
+    int64_t packed_K;      /* >= K; the first K rows are used; in bf16 K is it, or whole blocks */
+    ls_gemm_units units;   /* of k, for bf16 */
 } ls_gemm_job;
 
 /* A row-major matrix with rows `ld` apart, and its transpose. */

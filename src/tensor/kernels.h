@@ -25,6 +25,13 @@
 /* The most elements and columns of the GEMM's tile. */
 enum { LS_TILE_MOST = 512, LS_TILE_WIDEST = 48 };
 
+/* The order of sums of products in bf16: k is cut into blocks of LS_SUM_BLOCK from its first value;
+ * a last, shorter block is a block. For each block in order c = c + (E + O), E and O being the chains
+ * of multiply-adds over the block's even and odd places, from +0, in order. Each operation rounds to
+ * f32; operands and results below 1.2e-38 are zeros. TDPBF16PS of Intel's AMX computes just that
+ * (Intel 64 and IA-32 Architectures Software Developer's Manual, volume 2). */
+enum { LS_SUM_BLOCK = 32 };
+
 /* The scalars of an optimizer's update, the same for all elements of a parameter group in a step.
  * Each update reads its own. */
 typedef struct ls_update_scalars {
@@ -144,12 +151,14 @@ typedef struct ls_kernels {
     void (*pack_b)(int64_t K, int64_t N, const float *b, int64_t rs, int64_t cs, float *out);
 
     /* Products in bf16: operands, rounded to bf16, are packed as strips of words of 32 bits, each
-     * of bf16_depth values of k, the last word of a line padded. Lines are rows of a, columns of
-     * b. */
+     * of bf16_depth values of k or, at the end of a block, fewer; the blocks of a strip follow each
+     * other. bf16_words: words of a line of K values. Lines are rows of a, columns of b. A tile
+     * adds K values. */
     int bf16_depth;
+    int64_t (*bf16_words)(int64_t K);
     void (*pack_a_bf16)(int64_t M, int64_t K, const ls_gemm_lines *a, float *out);
     void (*pack_b_bf16)(int64_t K, int64_t N, const ls_gemm_lines *b, float *out);
-    void (*bf16_tile)(int64_t words, const float *a, const float *b, const float *start, float *c,
+    void (*bf16_tile)(int64_t K, const float *a, const float *b, const float *start, float *c,
                       int64_t ldc);
 
     /* c[p][k] += a[o * a_outer + i * a_inner + p * a_row] * b[o * b_outer + i * b_inner + k]. */

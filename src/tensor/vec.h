@@ -23,12 +23,15 @@
  *    v_flush_end, which returns false if the results since then are not those that x86-64 has;
  *    V_FLUSH_REPEATS: it may. What is computed in between is a call of a function in another file, or the
  *    compiler could move it;
- *  - for the GEMM's tile: vr, a register of LS_VR lanes, and r_set1, r_load, r_store, r_fma. The
- *    tile has LS_TILE_ROWS rows of LS_TILE_REGS registers: a multiple of 4 rows and of 4 columns;
+ *  - for the GEMM's tile: vr, a register of LS_VR lanes, and r_set1, r_load, r_store, r_fma,
+ *    r_add. The tile has LS_TILE_ROWS rows of LS_TILE_REGS registers: a multiple of 4 rows and of 4 columns;
  *  - if it has an instruction for pairs of bf16: V_PAIRS; r_dot: c + the product of the high halves,
- *    then + that of the low halves; r_line_f32 and r_line_bf16, 32 values as 16 pairs; r_rows_f32 and
- *    r_rows_bf16, 16 values of two rows as pairs; r_first_high: words of two values, as v_rows4 has them, as pairs; r_store_half, lanes 0 to 7 or 8 to 15. The first value is in the high half.
- *    r_store_line_bf16 writes 32 values as bf16 in their order.
+ *    then + that of the low halves. A word has the first value in its high half, and in the low one
+ *    the second next, the other one of a chain (LS_SUM_BLOCK in kernels.h). r_line_f32 and
+ *    r_line_bf16: 32 values as 16 words, eight of the even places, then eight of the odd ones;
+ *    r_rows_f32 and r_rows_bf16: 16 values of two rows as words; r_even_words, r_odd_words: of four
+ *    values, as v_rows4 has them, the first and the third, the second and the fourth; r_store_half:
+ *    lanes 0 to 7 or 8 to 15; r_store_line_bf16 writes 32 values as bf16 in their order.
  *
  * Included by src/tensor/kernels/ only.
  */

@@ -161,6 +161,7 @@ static inline vr r_load(const float *p) { return _mm256_loadu_ps(p); }
 static inline void r_store(float *p, vr a) { _mm256_storeu_ps(p, a); }
 /* a * b + c, in assembly: compilers would read b from memory again for each use, and load ports are
  * the bottleneck of the tile. */
+static inline vr r_add(vr a, vr b) { return _mm256_add_ps(a, b); }
 static inline vr r_fma(vr a, vr b, vr c) {
     __asm__("vfmadd231ps %2, %1, %0" : "+x"(c) : "x"(a), "x"(b));
     return c;

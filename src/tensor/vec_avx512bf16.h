@@ -41,15 +41,31 @@ static inline vr r_pairs_f32(vr high, vr low) {
 static inline vr r_pairs_bf16(__m256i high, __m256i low) {
     return r_interleave(_mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1));
 }
-static inline vr r_swap_halves(__m512i words) {
-    return _mm512_castsi512_ps(_mm512_rol_epi32(words, 16));
+/* 32 values in memory order: words of values 4 i and 4 i + 2, then of 4 i + 1 and 4 i + 3; the first
+ * value in the high half. */
+static inline vr r_block_words(__m512i values) {
+    const __m512i order =
+        _mm512_set_epi32(0x001d001f, 0x0019001b, 0x00150017, 0x00110013, 0x000d000f, 0x0009000b,
+                         0x00050007, 0x00010003, 0x001c001e, 0x0018001a, 0x00140016, 0x00100012,
+                         0x000c000e, 0x0008000a, 0x00040006, 0x00000002);
+    return _mm512_castsi512_ps(_mm512_permutexvar_epi16(order, values));
 }
-/* Values in memory order become pairs. */
-static inline vr r_first_high(v16 a) { return r_swap_halves(_mm512_castps_si512(a.all)); }
 static inline vr r_line_f32(const float *p) {
-    return r_swap_halves(r_words(_mm512_cvtne2ps_pbh(_mm512_loadu_ps(p + 16), _mm512_loadu_ps(p))));
+    return r_block_words(r_words(_mm512_cvtne2ps_pbh(_mm512_loadu_ps(p + 16), _mm512_loadu_ps(p))));
 }
-static inline vr r_line_bf16(const uint16_t *p) { return r_swap_halves(_mm512_loadu_si512(p)); }
+static inline vr r_line_bf16(const uint16_t *p) { return r_block_words(_mm512_loadu_si512(p)); }
+/* Of words of two values in memory order, k and k + 1 in a, k + 2 and k + 3 in b: the words of k and
+ * k + 2, and of k + 1 and k + 3. */
+static inline vr r_even_words(v16 a, v16 b) {
+    __m512i first = _mm512_castps_si512(a.all), second = _mm512_castps_si512(b.all);
+    return _mm512_castsi512_ps(
+        _mm512_mask_blend_epi16(0x55555555, _mm512_slli_epi32(first, 16), second));
+}
+static inline vr r_odd_words(v16 a, v16 b) {
+    __m512i first = _mm512_castps_si512(a.all), second = _mm512_castps_si512(b.all);
+    return _mm512_castsi512_ps(
+        _mm512_mask_blend_epi16(0x55555555, first, _mm512_srli_epi32(second, 16)));
+}
 static inline void r_store_line_bf16(const float *x, void *p) {
     __m512i words = r_words(_mm512_cvtne2ps_pbh(_mm512_loadu_ps(x + 16), _mm512_loadu_ps(x)));
     memcpy(p, &words, sizeof words);
@@ -61,13 +77,16 @@ static inline vr r_rows_bf16(const uint16_t *high, const uint16_t *low) {
     return r_pairs_bf16(_mm256_loadu_si256((const __m256i *)high),
                         _mm256_loadu_si256((const __m256i *)low));
 }
-/* sum + x[0] * w0, then + x[1] * w1, the weights rounded to bf16; x has bf16 values. */
-static inline v16 r_add_two(const float *x, v16 w0, v16 w1, v16 sum) {
+/* The word of x[0] and x[2], which have bf16 values, in all lanes. */
+static inline vr r_set1_word(const float *x) {
     uint32_t first, second;
     memcpy(&first, x, sizeof first);
-    memcpy(&second, x + 1, sizeof second);
-    __m512i pair = _mm512_set1_epi32((int)(first | second >> 16));
-    return (v16){r_dot(_mm512_castsi512_ps(pair), r_pairs_f32(w0.all, w1.all), sum.all)};
+    memcpy(&second, x + 2, sizeof second);
+    return _mm512_castsi512_ps(_mm512_set1_epi32((int)(first | second >> 16)));
+}
+/* sum + x[0] * w0, then + x[2] * w2, the weights rounded to bf16; x has bf16 values. */
+static inline v16 r_add_two(const float *x, v16 w0, v16 w2, v16 sum) {
+    return (v16){r_dot(r_set1_word(x), r_pairs_f32(w0.all, w2.all), sum.all)};
 }
 static inline void r_store_half(float *p, vr a, int half) {
     __m512i all = _mm512_castps_si512(a);

@@ -63,6 +63,10 @@ static inline vr r_load(const float *p) {
     return r;
 }
 static inline void r_store(float *p, vr a) { memcpy(p, a.f, sizeof a.f); }
+static inline vr r_add(vr a, vr b) {
+    for (int i = 0; i < LS_VR; i++) a.f[i] = a.f[i] + b.f[i];
+    return a;
+}
 static inline vr r_fma(vr a, vr b, vr c) {
     for (int i = 0; i < LS_VR; i++) c.f[i] = fmaf(a.f[i], b.f[i], c.f[i]);
     return c;

@@ -146,14 +146,15 @@ static ls_status try_all(const ls_config *c, int nworkers, size_t limit, ls_fit 
     ls_config with = *c;
     set(&with, &f);
     int64_t least = ls_layout_least_zero(&with), most = ls_layout_most_recomputed(c);
-    int64_t least_micro = ls_layout_least_micro(c);
+    int64_t unit = ls_layout_micro_unit(c);
     for (int64_t i = 0; i < states * 4 * NSEGMENTS; i++) {
         f.zero = i / NSEGMENTS % 4;
         f.recompute = segments[i % NSEGMENTS];
         f.state = states == 1 || i >= 4 * NSEGMENTS ? LS_STATE_FILE : LS_STATE_MEMORY;
         if (f.recompute > most || f.zero < least) continue;
-        for (f.micro_batch = c->train.micro_batch; f.micro_batch >= least_micro; f.micro_batch /= 2)
-            LS_TRY(try_fit(c, nworkers, limit, f, all, e));
+        for (f.micro_batch = c->train.micro_batch; f.micro_batch >= 1; f.micro_batch /= 2)
+            if (ls_layout_takes_micro(c, unit, f.micro_batch))
+                LS_TRY(try_fit(c, nworkers, limit, f, all, e));
     }
     return LS_OK;
 }

@@ -71,9 +71,9 @@ static void list_largest(ls_memory m, char *text, size_t nbytes) {
     }
 }
 
-static const char *advice(const ls_config *c, const ls_model *m, ls_purpose most) {
+static const char *advice(const ls_config *c, ls_purpose most) {
     bool calls = most == LS_MEM_ACTIVATIONS || most == LS_MEM_WORK;
-    if (calls && c->train.micro_batch > 1 && !ls_model_find_joining(m))
+    if (calls && c->train.micro_batch > ls_layout_micro_unit(c))
         return "a smaller train.micro_batch";
     if (calls && !ls_config_has_tokens(c)) return "parallel.recompute=2, or a smaller model";
     if (calls) return "parallel.recompute=2, or a smaller model.context";
@@ -122,5 +122,5 @@ ls_status ls_host_memory_for_plan(const ls_config *c, const ls_plan *p, int work
         e, LS_ENOMEM, "%d worker%s need%s %s of memory: each %s at most (%s)%s%s; %s %s; use %s",
         workers, ls_plural(workers), workers == 1 ? "s" : "", ls_host_memory_text(x.all, wanted),
         ls_host_memory_text((double)x.most.peak, each), largest, among, beside, x.where,
-        ls_host_memory_text(x.has, has), advice(c, p->share.model, ls_memory_worst(&x.most)));
+        ls_host_memory_text(x.has, has), advice(c, ls_memory_worst(&x.most)));
 }

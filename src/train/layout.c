@@ -365,12 +365,19 @@ int64_t ls_layout_most_recomputed(const ls_config *c) {
     return n > 0 ? n : 0;
 }
 
-int64_t ls_layout_least_micro(const ls_config *c) {
+static int64_t samples_of(const ls_config *c) { return c->train.batch / c->train.virtual_workers; }
+
+int64_t ls_layout_micro_unit(const ls_config *c) {
     ls_model m;
     if (ls_network_create(c, &m, NULL) != LS_OK) return 1;
-    bool joins = ls_model_find_joining(&m) != NULL;
+    int64_t unit =
+        ls_model_find_joining(&m) ? samples_of(c) : ls_model_unit_samples(&m, ls_config_compute(c));
     ls_model_free(&m);
-    return joins ? c->train.micro_batch : 1;
+    return unit;
+}
+
+bool ls_layout_takes_micro(const ls_config *c, int64_t unit, int64_t micro_batch) {
+    return micro_batch % unit == 0 || micro_batch == samples_of(c);
 }
 
 int64_t ls_layout_least_zero(const ls_config *c) {

@@ -46,9 +46,11 @@ bool ls_layout_shares_memory(const ls_config *, int nworkers, int near);
 ls_memory_config ls_layout_memory_config(const ls_config *, int nworkers, int near);
 /* The most layers that can be computed again in Backward; 0: the config has no model. */
 int64_t ls_layout_most_recomputed(const ls_config *);
-/* The smallest train.micro_batch that is possible: 1, or if a layer joins samples (model/layer.h)
- * the config's own. */
-int64_t ls_layout_least_micro(const ls_config *);
+/* Values of train.micro_batch are multiples of this number or all samples of a virtual worker: 1,
+ * ls_model_unit_samples(), or if a layer joins samples (model/layer.h) all. */
+int64_t ls_layout_micro_unit(const ls_config *);
+/* Is this one possible, with this unit? */
+bool ls_layout_takes_micro(const ls_config *, int64_t unit, int64_t micro_batch);
 /* The lowest parallel.zero with which the config's other settings are possible. */
 int64_t ls_layout_least_zero(const ls_config *);
 

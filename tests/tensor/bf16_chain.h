@@ -1,6 +1,6 @@
 /* bf16_chain.h - the arithmetic of products in bf16, written from the rule and not from the
  * kernels: one multiply-add is the exact sum, rounded to 24 digits as if exponents had no end; what
- * is then below 2^-126 is zero, and so are such operands. */
+ * is then below 2^-126 is zero, and so are such operands. A product's sum is in blocks of 32. */
 #ifndef LS_TEST_BF16_CHAIN_H
 #define LS_TEST_BF16_CHAIN_H
 
@@ -54,6 +54,32 @@ static inline float chain_step(float a, float b, float c) {
     if (fabs(sum) > 0x1p-100 || isnan(sum) || sum == 0) return (float)sum;
     float scaled = (float)(sum * 0x1p60);
     return fabsf(scaled) < 0x1p-66f ? copysignf(0, scaled) : scaled * 0x1p-60f;
+}
+
+static inline float flushed_sum(float a, float b) {
+    return normal_or_zero(normal_or_zero(a) + normal_or_zero(b));
+}
+
+/* A sum in blocks of 32: the blocks before, and of this one the chains of even and of odd places. */
+typedef struct block_sum {
+    float before, chains[2];
+    int64_t n;
+} block_sum;
+
+static inline block_sum block_sum_from(float start) { return (block_sum){.before = start}; }
+
+static inline float block_sum_value(const block_sum *s) {
+    return s->n % 32 ? flushed_sum(s->before, flushed_sum(s->chains[0], s->chains[1])) : s->before;
+}
+
+/* The next block begins. */
+static inline void block_sum_restart(block_sum *s) { *s = block_sum_from(block_sum_value(s)); }
+
+static inline void block_sum_add(block_sum *s, float a, float b) {
+    float *chain = &s->chains[s->n % 2];
+    *chain = chain_step(a, b, *chain);
+    if (++s->n < 32) return;
+    *s = block_sum_from(flushed_sum(s->before, flushed_sum(s->chains[0], s->chains[1])));
 }
 
 static inline int same_or_nan(float a, float b) {

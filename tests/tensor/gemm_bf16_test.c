@@ -1,4 +1,4 @@
-/* gemm_bf16_test.c - products in bf16, bit by bit against a chain over k for every element. */
+/* gemm_bf16_test.c - products in bf16, bit by bit against a sum in blocks over k for every element. */
 #include "tensor/gemm.h"
 
 #include "tensor/bf16_chain.h"
@@ -15,12 +15,16 @@ static float at(ls_matrix m, int64_t i, int64_t j) {
     return nearest_bf16(*(const float *)ls_matrix_from(m, i, j).p);
 }
 
-static float chain(const problem *p, int64_t i, int64_t j) {
-    float s = p->start == LS_GEMM_ADD    ? p->c[i * p->ldc + j]
-              : p->start == LS_GEMM_BIAS ? p->bias[j]
-                                         : 0.0f;
-    for (int64_t k = 0; k < p->K; k++) s = chain_step(at(a_of(p), i, k), at(b_of(p), k, j), s);
-    return s;
+static float at_a(const problem *p, int64_t i, int64_t k) { return at(a_of(p), i, k); }
+static float at_b(const problem *p, int64_t k, int64_t j) { return at(b_of(p), k, j); }
+
+static float sum_of(const problem *p, int64_t i, int64_t j) {
+    float start = p->start == LS_GEMM_ADD    ? p->c[i * p->ldc + j]
+                  : p->start == LS_GEMM_BIAS ? p->bias[j]
+                                             : 0.0f;
+    block_sum s = block_sum_from(start);
+    for (int64_t k = 0; k < p->K; k++) block_sum_add(&s, at_a(p, i, k), at_b(p, k, j));
+    return block_sum_value(&s);
 }
 
 static ls_matrix halves_of(ls_matrix m, size_t n, uint16_t *room) {
@@ -67,7 +71,7 @@ static void check_problem(const ls_compute *c, const problem *p) {
     float *want = malloc(nbytes + 4), *got = malloc(nbytes + 4);
     memcpy(want, p->c, nbytes);
     for (int64_t i = 0; i < p->M; i++)
-        for (int64_t j = 0; j < p->N && p->K; j++) want[i * p->ldc + j] = chain(p, i, j);
+        for (int64_t j = 0; j < p->N && p->K; j++) want[i * p->ldc + j] = sum_of(p, i, j);
     for (int64_t i = 0; i < p->M && !p->K && p->start != LS_GEMM_ADD; i++)
         for (int64_t j = 0; j < p->N; j++)
             want[i * p->ldc + j] = p->start == LS_GEMM_BIAS ? p->bias[j] : 0;
@@ -150,7 +154,7 @@ static void extreme_numbers(const ls_compute *c) {
         memcpy(want, p.c, (size_t)(p.M * p.ldc) * sizeof(float));
         memcpy(got, p.c, (size_t)(p.M * p.ldc) * sizeof(float));
         for (int64_t r = 0; r < p.M; r++)
-            for (int64_t j = 0; j < p.N; j++) want[r * p.ldc + j] = chain(&p, r, j);
+            for (int64_t j = 0; j < p.N; j++) want[r * p.ldc + j] = sum_of(&p, r, j);
         run(c, &p, (subject){.halves = i % 2}, got);
         compare(&p, want, got);
         free(want);
@@ -164,15 +168,16 @@ static void test_extreme(void **state) {
     each_kernel(extreme_numbers, 1);
 }
 
-/* A product that is continued after any k, odd ones too, has the bits of the whole, with sums that
- * are -0, too. */
+/* A product that is continued where a block begins has the bits of the whole, with sums that are -0,
+ * too. */
 static void in_parts(const ls_compute *c) {
     for (int kind = 0; kind < 3; kind++)
-        for (int64_t step = 1; step < 80; step += 1 + step / 3) {
+        for (int64_t step = LS_SUM_BLOCK; step <= 3 * LS_SUM_BLOCK; step += LS_SUM_BLOCK) {
             problem p = make_problem(13, 21, 101, 2);
+            bool zeros = step == LS_SUM_BLOCK;
             fill_wild(&p, kind, (uint64_t)step);
-            if (step == 1) memset(p.a, 0, (size_t)(p.M * p.K) * sizeof *p.a);
-            for (int64_t i = 0; step == 1 && i < p.M * p.ldc; i++) p.c[i] = -0.0f;
+            if (zeros) memset(p.a, 0, (size_t)(p.M * p.K) * sizeof *p.a);
+            for (int64_t i = 0; zeros && i < p.M * p.ldc; i++) p.c[i] = -0.0f;
             float *whole = calloc((size_t)(p.M * p.ldc), sizeof(float));
             memcpy(whole, p.c, (size_t)(p.M * p.ldc) * sizeof(float));
             run(c, &p, (subject){.halves = kind == 1}, whole);
@@ -194,6 +199,60 @@ static void in_parts(const ls_compute *c) {
 static void test_parts(void **state) {
     (void)state;
     each_kernel(in_parts, 1);
+}
+
+/* All depths, with edges of tiles, in each way of packing. */
+static void all_depths(const ls_compute *c) {
+    for (int64_t K = 1; K <= 97; K++) check(c, 9, 49, K, (int)K);
+}
+
+static void test_depths(void **state) {
+    (void)state;
+    each_kernel(all_depths, 1);
+}
+
+/* k in units of some rows: of all rows, and of some of them. */
+static void check_units(const ls_compute *c, int64_t K, int64_t rows, bool chosen) {
+    problem p = make_problem(5, 50, K, (int)rows % 12);
+    int32_t *row = malloc((size_t)K * sizeof *row);
+    float *want = malloc((size_t)(p.M * p.ldc) * sizeof(float));
+    float *got = malloc((size_t)(p.M * p.ldc) * sizeof(float));
+    for (int64_t k = 0, at = 0; k < K; k++, at += 1 + k % 3) row[k] = (int32_t)at;
+    memcpy(want, p.c, (size_t)(p.M * p.ldc) * sizeof(float));
+    memcpy(got, p.c, (size_t)(p.M * p.ldc) * sizeof(float));
+    for (int64_t i = 0; i < p.M; i++)
+        for (int64_t j = 0; j < p.N; j++) {
+            block_sum s = block_sum_from(p.start == LS_GEMM_ADD    ? p.c[i * p.ldc + j]
+                                         : p.start == LS_GEMM_BIAS ? p.bias[j]
+                                                                   : 0);
+            for (int64_t k = 0; k < K; k++) {
+                int64_t at = chosen ? row[k] : k, before = !k ? at : chosen ? row[k - 1] : k - 1;
+                if (at / rows != before / rows) block_sum_restart(&s);
+                block_sum_add(&s, at_a(&p, i, k), at_b(&p, k, j));
+            }
+            want[i * p.ldc + j] = block_sum_value(&s);
+        }
+    ls_gemm_job job = job_of(&p, got);
+    job.bf16 = true;
+    job.units = (ls_gemm_units){.rows = rows, .row = chosen ? row : NULL};
+    ls_gemm(c, &job);
+    compare(&p, want, got);
+    free(row), free(want), free(got);
+    drop_problem(&p);
+}
+
+static void units(const ls_compute *c) {
+    static const int64_t rows[] = {32, 33, 36, 64, 100, 1000};
+    for (int i = 0; i < 6; i++)
+        for (int64_t K = 1; K < 1300; K += 1 + K / 2) {
+            check_units(c, K, rows[i], false);
+            check_units(c, K, rows[i], true);
+        }
+}
+
+static void test_units(void **state) {
+    (void)state;
+    each_kernel(units, 2);
 }
 
 /* Numbers of all kinds, rounded into other memory and in their own place. */
@@ -227,7 +286,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_small),    cmocka_unit_test(test_large),
         cmocka_unit_test(test_extreme),  cmocka_unit_test(test_parts),
-        cmocka_unit_test(test_rounding),
+        cmocka_unit_test(test_rounding), cmocka_unit_test(test_depths),
+        cmocka_unit_test(test_units),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

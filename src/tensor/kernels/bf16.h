@@ -12,6 +12,7 @@
 #include <math.h>
 #include <stdint.h>
 
+#include "tensor/kernels.h"
 #include "tensor/kernels/half.h"
 
 /* Rounded to a bf16, to nearest, ties to even. Denormals become zeros; a NaN stays one. */
@@ -33,6 +34,23 @@ INLINE float bf16_fma(float a, float b, float c) {
     if (fabsf(r) != FLT_MIN) return flushed(r);
     double exact = (double)x * (double)y + (double)z;
     return fabs(exact) < 0x1p-126 * (1 - 0x1p-25) ? copysignf(0.0f, r) : r;
+}
+
+/* A sum in blocks (LS_SUM_BLOCK in kernels.h), value by value; at its end, bf16_sum_of(). Sums of
+ * two numbers below 1.2e-38 are exact, so it does not matter when they are found to be so. */
+typedef struct bf16_sum {
+    float sum, even, odd;
+    int n; /* values of the block */
+} bf16_sum;
+
+INLINE float bf16_sum_of(const bf16_sum *s) {
+    return s->n ? flushed(flushed(s->sum) + flushed(s->even + s->odd)) : s->sum;
+}
+
+INLINE void bf16_add(bf16_sum *s, float a, float b) {
+    float *chain = s->n % 2 ? &s->odd : &s->even;
+    *chain = bf16_fma(a, b, *chain);
+    if (++s->n == LS_SUM_BLOCK) *s = (bf16_sum){.sum = bf16_sum_of(s)};
 }
 
 #endif

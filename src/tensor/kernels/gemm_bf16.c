@@ -1,11 +1,11 @@
-/* gemm_bf16.c - the innermost part of products in bf16: every element is one chain of multiply-adds
- * in f32 over k, in order, in which operands and results below 1.2e-38 are zeros.
+/* gemm_bf16.c - packing for products in bf16, and their tile (blocks_tile.c) in the mode that it
+ * needs, or in plain C.
  *
  * With an instruction for pairs (V_PAIRS), a packed word has the bf16 of k in its high half and
- * that of k + 1 in its low half. An odd last k gets a partner: -0 in a and 0 in b, whose product -0
- * changes no sum, not even one that is -0. Without the instruction, a packed word is an operand
- * that was rounded to bf16, as f32, and the tile is that of f32 while the processor flushes
- * denormals.
+ * that of k + 2 in its low half; a block has the words of its even places, then those of its odd
+ * ones. A k without a partner gets one: -0 in a and 0 in b, whose product -0 changes no sum, not
+ * even one that is -0. Without the instruction, a packed word is an operand that was rounded to
+ * bf16, as f32.
  */
 #include <assert.h>
 
@@ -13,7 +13,9 @@
 #include "tensor/kernels/pack_strip.h"
 
 enum { TILE_M = LS_TILE_ROWS, TILE_N = LS_TILE_REGS * LS_VR };
-enum { LINE = 32 }; /* values of a line that are rounded or packed at a time */
+enum { LINE = LS_SUM_BLOCK }; /* values of a line that are rounded or packed at a time */
+
+INLINE int64_t min64(int64_t a, int64_t b) { return a < b ? a : b; }
 
 static inline const void *value_at(const ls_gemm_lines *x, int64_t line, int64_t k) {
     return (const char *)x->p + (line * x->line + k * x->step) * (x->bf16 ? 2 : 4);
@@ -43,12 +45,26 @@ void LS_K(to_bf16)(int64_t n, const float *x, void *y) {
 
 #define UNROLL _Pragma("GCC unroll 16")
 
+/* Words of the even places, or of the odd ones, of a block of n values. */
+INLINE int64_t words_of(int64_t n, int odd) { return ((n + 1 - odd) / 2 + 1) / 2; }
+
+int64_t LS_K(bf16_words)(int64_t K) {
+    int64_t whole = K / LINE, rest = K % LINE;
+    return whole * LINE / 2 + words_of(rest, 0) + words_of(rest, 1);
+}
+
+/* The first value of word w of a block of n values. The word's other value is the second next. */
+INLINE int64_t value_of(int64_t w, int64_t n) {
+    int64_t even = words_of(n, 0);
+    return w < even ? 4 * w : 4 * (w - even) + 1;
+}
+
 /* A strip: `n` lines of `depth` values, `width` lines with the zeros after them. n may be up to two
  * strips' (pack_across). */
 typedef struct strip {
     const ls_gemm_lines *from;
     int64_t first, n, depth, width; /* first: its first line */
-    uint16_t pad;                   /* the bf16 after an odd last one */
+    uint16_t pad;                   /* the bf16 of a missing value */
 } strip;
 
 INLINE uint16_t bf16_at(const strip *s, int64_t i, int64_t k) {
@@ -66,27 +82,23 @@ INLINE uint16_t bf16_at(const strip *s, int64_t i, int64_t k) {
 
 /* Values in any places. */
 static void pack_any(const strip *s, float *restrict out) {
-    for (int64_t k = 0; k < s->depth; k += 2, out += s->width)
-        for (int64_t i = 0; i < s->width; i++) {
-            uint32_t word = i < s->n ? (uint32_t)bf16_at(s, i, k) << 16 | bf16_at(s, i, k + 1) : 0;
-            memcpy(out + i, &word, sizeof word);
-        }
+    for (int64_t k = 0; k < s->depth; k += LINE) {
+        int64_t n = min64(LINE, s->depth - k), words = words_of(n, 0) + words_of(n, 1);
+        for (int64_t w = 0; w < words; w++, out += s->width)
+            for (int64_t i = 0; i < s->width; i++) {
+                int64_t v = k + value_of(w, n);
+                uint32_t word =
+                    i < s->n ? (uint32_t)bf16_at(s, i, v) << 16 | bf16_at(s, i, v + 2) : 0;
+                memcpy(out + i, &word, sizeof word);
+            }
+    }
 }
 
 /* The last values of a line, from k on, fewer than LINE. */
 static vr last_pairs(const strip *s, int64_t i, int64_t k) {
-    uint16_t halves[LINE] = {0};
-    float floats[LINE] = {0};
-    const void *p = value_at(s->from, s->first + i, k);
-    int64_t n = s->depth - k;
-    if (s->from->bf16) {
-        memcpy(halves, p, (size_t)n * sizeof *halves);
-        halves[n] = s->pad;
-        return r_line_bf16(halves);
-    }
-    memcpy(floats, p, (size_t)n * sizeof *floats);
-    floats[n] = f32_of((uint32_t)s->pad << 16);
-    return r_line_f32(floats);
+    uint16_t halves[LINE];
+    for (int64_t v = 0; v < LINE; v++) halves[v] = bf16_at(s, i, k + v);
+    return r_line_bf16(halves);
 }
 
 /* Lines of LINE / 2 words, side by side. */
@@ -115,45 +127,52 @@ INLINE void pack_contiguous(const strip *s, bool bf16, float *restrict out) {
         }
         interleave(room, s->width, out);
     }
-    int64_t left = s->depth - k;
+    int64_t left = s->depth - k, even = words_of(left, 0), words = even + words_of(left, 1);
     for (int64_t i = 0; left > 0 && i < s->n; i++)
         r_store(room + i * LINE / 2, last_pairs(s, i, k));
-    for (int64_t w = 0; w < (left + 1) / 2; w++)
-        for (int64_t i = 0; i < s->width; i++)
-            memcpy(out + w * s->width + i, room + i * LINE / 2 + w, sizeof *out);
+    for (int64_t w = 0; w < words; w++)
+        for (int64_t i = 0; i < s->width; i++) {
+            const float *line = room + i * LINE / 2;
+            memcpy(out + w * s->width + i, w < even ? line + w : line + LINE / 4 + w - even,
+                   sizeof *out);
+        }
 }
 
-/* Values k and k + 1 of the lines from i on, of which there may be fewer than LS_VR. */
+/* Values k and k + 2 of the lines from i on, of which there may be fewer than LS_VR. */
 static vr some_pairs(const strip *s, int64_t i, int64_t k) {
     uint16_t high[LS_VR] = {0}, low[LS_VR] = {0};
     for (int64_t j = 0; j < LS_VR && i + j < s->n; j++) {
         high[j] = bf16_at(s, i + j, k);
-        low[j] = bf16_at(s, i + j, k + 1);
+        low[j] = bf16_at(s, i + j, k + 2);
     }
     return r_rows_bf16(high, low);
 }
 
 INLINE vr pairs_across(const strip *s, bool bf16, int64_t i, int64_t k) {
     enum { AHEAD = 16 };
-    if (s->n - i < LS_VR || k + 1 == s->depth) return some_pairs(s, i, k);
+    if (s->n - i < LS_VR || k + 2 >= s->depth) return some_pairs(s, i, k);
     const void *high = value_at(s->from, s->first + i, k);
-    const void *low = value_at(s->from, s->first + i, k + 1);
+    const void *low = value_at(s->from, s->first + i, k + 2);
     v_prefetch(value_at(s->from, s->first + i, k + AHEAD));
-    v_prefetch(value_at(s->from, s->first + i, k + 1 + AHEAD));
+    v_prefetch(value_at(s->from, s->first + i, k + 2 + AHEAD));
     return bf16 ? r_rows_bf16(high, low) : r_rows_f32(high, low);
 }
 
 /* Neighbouring lines have contiguous values: a strip of whole registers, or two strips of half a
  * register, of which the second may be missing. */
 INLINE void pack_across(const strip *s, bool bf16, float *restrict out) {
-    float *second = out + (s->depth + 1) / 2 * s->width;
-    for (int64_t k = 0; k < s->depth; k += 2, out += s->width) {
-        for (int64_t i = 0; i + LS_VR <= s->width; i += LS_VR)
-            r_store(out + i, pairs_across(s, bf16, i, k));
-        if (s->width >= LS_VR) continue;
-        vr two = pairs_across(s, bf16, 0, k);
-        r_store_half(out, two, 0);
-        if (s->n > s->width) r_store_half(second + k / 2 * s->width, two, 1);
+    float *second = out + LS_K(bf16_words)(s->depth) * s->width;
+    for (int64_t first = 0; first < s->depth; first += LINE) {
+        int64_t n = min64(LINE, s->depth - first), words = words_of(n, 0) + words_of(n, 1);
+        for (int64_t w = 0; w < words; w++, out += s->width, second += s->width) {
+            int64_t k = first + value_of(w, n);
+            for (int64_t i = 0; i + LS_VR <= s->width; i += LS_VR)
+                r_store(out + i, pairs_across(s, bf16, i, k));
+            if (s->width >= LS_VR) continue;
+            vr two = pairs_across(s, bf16, 0, k);
+            r_store_half(out, two, 0);
+            if (s->n > s->width) r_store_half(second, two, 1);
+        }
     }
 }
 
@@ -171,7 +190,7 @@ static void pack(const strip *s, float *out) {
 }
 
 static void pack_strips(int64_t n, int64_t depth, const ls_gemm_lines *from, strip s, float *out) {
-    int64_t words = (depth + 1) / 2;
+    int64_t words = LS_K(bf16_words)(depth);
     int64_t at_once = from->line == 1 && s.width < LS_VR ? 2 * s.width : s.width;
     s.from = from, s.depth = depth;
     for (int64_t i = 0; i < n; i += at_once, out += words * at_once) {
@@ -189,37 +208,12 @@ void LS_K(pack_b_bf16)(int64_t K, int64_t N, const ls_gemm_lines *b, float *out)
     pack_strips(N, K, b, (strip){.width = TILE_N}, out);
 }
 
-typedef struct tile {
-    vr c[TILE_M][LS_TILE_REGS];
-} tile;
-
-INLINE void tile_step(tile *t, const float *a, const float *b) {
-    vr row[LS_TILE_REGS];
-    UNROLL for (int j = 0; j < LS_TILE_REGS; j++) row[j] = r_load(b + j * LS_VR);
-    UNROLL for (int i = 0; i < TILE_M; i++) {
-        vr x = r_set1(a[i]);
-        UNROLL for (int j = 0; j < LS_TILE_REGS; j++) t->c[i][j] = r_dot(x, row[j], t->c[i][j]);
-    }
-}
-
-void LS_K(bf16_tile)(int64_t words, const float *restrict a, const float *restrict b,
+/* Pairs are flushed in any mode, sums of two numbers are not. */
+void LS_K(bf16_tile)(int64_t K, const float *restrict a, const float *restrict b,
                      const float *start, float *restrict c, int64_t ldc) {
-    tile t;
-    const float *from = start ? start : c;
-    int64_t step = start ? 0 : ldc;
-    UNROLL for (int i = 0; i < TILE_M; i++) {
-        UNROLL for (int j = 0; j < LS_TILE_REGS; j++) t.c[i][j] =
-            r_load(from + i * step + j * LS_VR);
-        const char *below = (const char *)c + (TILE_M + i) * ldc * (int64_t)sizeof *c;
-        for (int j = 0; j < LS_TILE_REGS; j++)
-            __builtin_prefetch(below + j * LS_VR * (int64_t)sizeof *c, 1);
-        __builtin_prefetch(below + (TILE_N - 1) * sizeof *c, 1);
-    }
-    for (; words >= 4; words -= 4, a += 4 * TILE_M, b += 4 * TILE_N)
-        UNROLL for (int k = 0; k < 4; k++) tile_step(&t, a + k * TILE_M, b + k * TILE_N);
-    for (; words > 0; words--, a += TILE_M, b += TILE_N) tile_step(&t, a, b);
-    UNROLL for (int i = 0; i < TILE_M; i++) UNROLL for (int j = 0; j < LS_TILE_REGS; j++)
-        r_store(c + i * ldc + j * LS_VR, t.c[i][j]);
+    v_flush_state mode = v_flush_begin();
+    LS_K(blocks_tile)(K, a, b, start, c, ldc);
+    v_flush_end(mode);
 }
 
 float LS_K(bf16_peak)(int64_t rounds) {
@@ -240,6 +234,8 @@ float LS_K(bf16_peak)(int64_t rounds) {
 #else
 
 float LS_K(bf16_peak)(int64_t rounds) { return LS_K(fma_peak)(rounds); }
+
+int64_t LS_K(bf16_words)(int64_t K) { return K; }
 
 enum { DEPTH = 64, LINES = 96 }; /* of operands in bf16 that are widened at a time */
 
@@ -298,20 +294,20 @@ void LS_K(pack_b_bf16)(int64_t K, int64_t N, const ls_gemm_lines *b, float *out)
     pack(N, K, b, TILE_N, out);
 }
 
-/* A tile's chains: from [TILE_M, TILE_N], rows from_row apart, where they begin. */
-typedef struct chains {
+/* A tile's sums: from [TILE_M, TILE_N], rows from_row apart, where they begin. */
+typedef struct sums {
     int64_t K;
     const float *a, *b, *from;
     int64_t from_row;
-} chains;
+} sums;
 
-static void exact_tile(const chains *x, float *c, int64_t ldc) {
+static void exact_tile(const sums *x, float *c, int64_t ldc) {
     for (int64_t i = 0; i < TILE_M; i++)
         for (int64_t j = 0; j < TILE_N; j++) {
-            float sum = x->from[i * x->from_row + j];
+            bf16_sum s = {.sum = x->from[i * x->from_row + j]};
             for (int64_t k = 0; k < x->K; k++)
-                sum = bf16_fma(x->a[k * TILE_M + i], x->b[k * TILE_N + j], sum);
-            c[i * ldc + j] = sum;
+                bf16_add(&s, x->a[k * TILE_M + i], x->b[k * TILE_N + j]);
+            c[i * ldc + j] = bf16_sum_of(&s);
         }
 }
 
@@ -319,22 +315,22 @@ static void exact_tile(const chains *x, float *c, int64_t ldc) {
 
 /* A processor that rounds after it has flushed says whether it has flushed anything; then the tile
  * is computed again. */
-void LS_K(bf16_tile)(int64_t words, const float *restrict a, const float *restrict b,
+void LS_K(bf16_tile)(int64_t K, const float *restrict a, const float *restrict b,
                      const float *start, float *restrict c, int64_t ldc) {
     float before[TILE_M * TILE_N];
-    chains again = {words, a, b, start ? start : before, start ? 0 : TILE_N};
+    sums again = {K, a, b, start ? start : before, start ? 0 : TILE_N};
     for (int64_t i = 0; V_FLUSH_REPEATS && !start && i < TILE_M; i++)
         memcpy(before + i * TILE_N, c + i * ldc, TILE_N * sizeof *before);
     v_flush_state mode = v_flush_begin();
-    LS_K(gemm_tile)(words, a, 1, TILE_M, b, start, c, ldc);
+    LS_K(blocks_tile)(K, a, b, start, c, ldc);
     if (!v_flush_end(mode)) exact_tile(&again, c, ldc);
 }
 
 #else
 
-void LS_K(bf16_tile)(int64_t words, const float *restrict a, const float *restrict b,
+void LS_K(bf16_tile)(int64_t K, const float *restrict a, const float *restrict b,
                      const float *start, float *restrict c, int64_t ldc) {
-    exact_tile(&(chains){words, a, b, start ? start : c, start ? 0 : ldc}, c, ldc);
+    exact_tile(&(sums){K, a, b, start ? start : c, start ? 0 : ldc}, c, ldc);
 }
 
 #endif

@@ -1,5 +1,5 @@
-/* gemv_bf16.c - products of one row in bf16, to the bits of gemm_bf16.c: the loops of f32 while the
- * processor flushes denormals, or plain C.
+/* gemv_bf16.c - products of one row in bf16, to the bits of gemm_bf16.c: loops in blocks while the
+ * processor takes numbers below 1.2e-38 as zeros, or plain C.
  *
  * All operands are bf16 already: those of x in f32, weights in either type.
  */
@@ -18,21 +18,26 @@ INLINE float weight(bool half, const void *w, int64_t i) {
     return half ? f32_of_bf16(((const uint16_t *)w)[i]) : ((const float *)w)[i];
 }
 
-/* A chain over weights that are `step` apart. */
-static float exact_chain(const ls_gemv_table_job *j, int64_t first, int64_t step, float sum) {
+/* Adds products with weights that are `step` apart. */
+static void exact_add(const ls_gemv_table_job *j, int64_t first, int64_t step, bf16_sum *s) {
     bool half = j->w.type == LS_BLOCK_BF16;
     const void *w = weight_at(half, j->w.data, first);
-    for (int64_t k = 0; k < j->C; k++) sum = bf16_fma(j->x[k], weight(half, w, k * step), sum);
-    return sum;
+    for (int64_t k = 0; k < j->C; k++) bf16_add(s, j->x[k], weight(half, w, k * step));
+}
+
+static float exact_sum(const ls_gemv_table_job *j, int64_t first, int64_t step, float start) {
+    bf16_sum s = {.sum = start};
+    exact_add(j, first, step, &s);
+    return bf16_sum_of(&s);
 }
 
 static void exact_columns(const ls_gemv_table_job *j, int64_t ld, const float *from) {
-    for (int64_t i = 0; i < j->V; i++) j->y[i] = exact_chain(j, i, ld, from[i]);
+    for (int64_t i = 0; i < j->V; i++) j->y[i] = exact_sum(j, i, ld, from[i]);
 }
 
 static void exact_rows(const ls_gemv_table_job *j) {
     for (int64_t i = 0; i < j->V; i++)
-        j->y[i] = exact_chain(j, i * j->C, 1, j->bias ? j->bias[i] : 0.0f);
+        j->y[i] = exact_sum(j, i * j->C, 1, j->bias ? j->bias[i] : 0.0f);
 }
 
 static void exact_scores(const ls_gemv_kept_job *j, int64_t first, int64_t end) {
@@ -41,14 +46,14 @@ static void exact_scores(const ls_gemv_kept_job *j, int64_t first, int64_t end) 
             const float *key = j->kept + t / LS_KEPT_PAGE * j->page + t % LS_KEPT_PAGE;
             const ls_gemv_table_job one = {
                 .w = {.data = key, .type = LS_BLOCK_F32}, .C = j->D, .x = j->q + i * j->D};
-            j->s[i * j->s_row + t] = exact_chain(&one, 0, LS_KEPT_PAGE, 0.0f);
+            j->s[i * j->s_row + t] = exact_sum(&one, 0, LS_KEPT_PAGE, 0.0f);
         }
 }
 
 static void exact_mix(const ls_gemv_kept_job *j, int64_t seen, int64_t first, int64_t end) {
     for (int64_t i = 0; i < j->queries; i++)
         for (int64_t c = first; c < end; c++) {
-            float sum = 0;
+            bf16_sum sum = {0};
             for (int64_t t = 0; t < seen; t += LS_KEPT_PAGE) {
                 const float *values =
                     j->kept + t / LS_KEPT_PAGE * j->page + LS_KEPT_PAGE * j->D + c;
@@ -56,9 +61,9 @@ static void exact_mix(const ls_gemv_kept_job *j, int64_t seen, int64_t first, in
                                                 .C = seen - t < LS_KEPT_PAGE ? seen - t
                                                                              : LS_KEPT_PAGE,
                                                 .x = j->s + i * j->s_row + t};
-                sum = exact_chain(&some, 0, j->D, sum);
+                exact_add(&some, 0, j->D, &sum);
             }
-            j->y[i * j->D + c] = sum;
+            j->y[i * j->D + c] = bf16_sum_of(&sum);
         }
 }
 
@@ -66,13 +71,13 @@ static void exact_mix(const ls_gemv_kept_job *j, int64_t seen, int64_t first, in
 
 void LS_K(kept_scores_bf16)(const ls_gemv_kept_job *j, int64_t first, int64_t end) {
     v_flush_state mode = v_flush_begin();
-    LS_K(kept_scores)(j, first, end);
+    LS_K(kept_scores_in_blocks)(j, first, end);
     if (!v_flush_end(mode)) exact_scores(j, first, end);
 }
 
 void LS_K(kept_mix_bf16)(const ls_gemv_kept_job *j, int64_t seen, int64_t first, int64_t end) {
     v_flush_state mode = v_flush_begin();
-    LS_K(kept_mix)(j, seen, first, end);
+    LS_K(kept_mix_in_blocks)(j, seen, first, end);
     if (!v_flush_end(mode)) exact_mix(j, seen, first, end);
 }
 
@@ -84,13 +89,13 @@ static void some_columns(const ls_gemv_table_job *j, int64_t ld) {
     bool half = j->w.type == LS_BLOCK_BF16;
     if (V_FLUSH_REPEATS) memcpy(before, j->y, (size_t)j->V * sizeof *before);
     v_flush_state mode = v_flush_begin();
-    LS_K(gemv)(half ? LS_BF16 : LS_F32, j->C, j->V, j->x, j->w.data, ld, j->y);
+    LS_K(gemv_in_blocks)(half ? LS_BF16 : LS_F32, j->C, j->V, j->x, j->w.data, ld, j->y);
     if (!v_flush_end(mode)) exact_columns(j, ld, before);
 }
 
 static void some_rows(const ls_gemv_table_job *j) {
     v_flush_state mode = v_flush_begin();
-    LS_K(gemv_table)(j);
+    LS_K(gemv_table_in_blocks)(j);
     if (!v_flush_end(mode)) exact_rows(j);
 }
 
@@ -125,61 +130,15 @@ void LS_K(gemv_bf16)(ls_dtype type, int64_t K, int64_t N, const float *x, const 
     }
 }
 
-#ifdef V_PAIRS
-
-/* Strips of sixteen rows of weights in bf16, a row a lane, by the instruction for pairs: four words
- * of each row at a time. */
-enum { STRIPS = 2, WORDS = 4 };
-#define UNROLL _Pragma("GCC unroll 16")
-
-INLINE void pair_words(const ls_gemv_table_job *j, int64_t k, const uint8_t *w, vr sum[STRIPS]) {
-    int64_t stride = j->C * 2;
-    v16 words[STRIPS][WORDS];
-    UNROLL for (int s = 0; s < STRIPS; s++)
-        v_rows4(w + s * LS_LANES * stride + k * 2, stride, words[s]);
-    UNROLL for (int i = 0; i < WORDS; i++) {
-        uint32_t pair = bits_f32(j->x[k + 2 * i]) | bits_f32(j->x[k + 2 * i + 1]) >> 16;
-        vr x = r_set1(f32_of(pair));
-        UNROLL for (int s = 0; s < STRIPS; s++) sum[s] =
-            r_dot(x, r_first_high(words[s][i]), sum[s]);
-    }
-}
-
-/* Returns the number of rows that it has computed. */
-static int64_t pair_rows(const ls_gemv_table_job *j) {
-    enum { ROWS_OF = STRIPS * LS_LANES };
-    int64_t v = 0, row = j->C * 2;
-    if (j->C % (2 * WORDS)) return 0;
-    for (; v + ROWS_OF <= j->V; v += ROWS_OF) {
-        const uint8_t *w = (const uint8_t *)j->w.data + v * row;
-        vr sum[STRIPS];
-        UNROLL for (int s = 0; s < STRIPS; s++) sum[s] =
-            j->bias ? r_load(j->bias + v + s * LS_LANES) : r_set1(0);
-        for (int64_t k = 0; k < j->C; k += 2 * WORDS) {
-            const uint8_t *ahead = w + ROWS_OF * (row + k * 2); /* of the strips that follow */
-            for (int i = 0; i < ROWS_OF * 4 * WORDS; i += 64) v_prefetch_far(ahead + i);
-            pair_words(j, k, w, sum);
-        }
-        UNROLL for (int s = 0; s < STRIPS; s++) r_store(j->y + v + s * LS_LANES, sum[s]);
-    }
-    return v;
-}
-
-#endif
-
 void LS_K(gemv_table_bf16)(const ls_gemv_table_job *whole) {
     bool half = whole->w.type == LS_BLOCK_BF16;
-    int64_t i = 0;
-#ifdef V_PAIRS
-    if (half) i = pair_rows(whole);
     if (!half && whole->w.type != LS_BLOCK_F32) {
         ls_gemv_table_job blocks = *whole;
         blocks.bf16 = true;
-        LS_K(gemv_table)(&blocks);
+        some_rows(&blocks);
         return;
     }
-#endif
-    for (; i < whole->V; i += ROWS) {
+    for (int64_t i = 0; i < whole->V; i += ROWS) {
         ls_gemv_table_job j = *whole;
         j.w.data = weight_at(half, j.w.data, i * j.C);
         j.V = j.V - i < ROWS ? j.V - i : ROWS;

@@ -11,7 +11,8 @@ enum { STRIPS = 2, GROUP = 32, PARTS = LS_BLOCK_MOST / 16 };
 /* A loop over the blocks of two strips: what is read of sixteen elements, and the chains. */
 typedef struct rows {
     int64_t stride, strip; /* bytes between rows, between strips */
-    v16 sum[STRIPS], d[STRIPS], m[STRIPS];
+    gemv_sums sum[STRIPS];
+    v16 d[STRIPS], m[STRIPS];
     v16 low[STRIPS][4]; /* the lower or the higher nibble of each byte counts */
     v16 high[STRIPS]
             [4]; /* the lowest bits of each byte; or the bits of the first words are those of
@@ -41,21 +42,26 @@ INLINE v16 number(const rows *r, int s, int i, above a) {
 
 /* d q + m: the product is exact. */
 INLINE void add_affine(int bf16, rows *r, const float *x, above a) {
-    UNROLL for (int i = 0; i < 16; i += 2) UNROLL for (int s = 0; s < STRIPS; s++) {
-        v16 w0 = v_fma(number(r, s, i, a), r->d[s], r->m[s]);
-        v16 w1 = v_fma(number(r, s, i + 1, a), r->d[s], r->m[s]);
-        r->sum[s] = gemv_two(bf16, x + i, w0, w1, r->sum[s]);
+    UNROLL for (int k = 0; k < 16; k += 4) UNROLL for (int s = 0; s < STRIPS; s++) {
+        v16 w[4];
+        UNROLL for (int i = 0; i < 4; i++) w[i] = v_fma(number(r, s, k + i, a), r->d[s], r->m[s]);
+        gemv_four(bf16, x + k, w[0], w[1], w[2], w[3], &r->sum[s]);
     }
 }
 
 /* d (q - middle) */
 INLINE void add_centred(int bf16, rows *r, const float *x, float middle, above a) {
-    UNROLL for (int i = 0; i < 16; i += 2) UNROLL for (int s = 0; s < STRIPS; s++) {
-        v16 q0 = v_sub(number(r, s, i, a), v_set1(middle));
-        v16 q1 = v_sub(number(r, s, i + 1, a), v_set1(middle));
-        v16 w0 = v_mul(q0, r->d[s]), w1 = v_mul(q1, r->d[s]);
-        r->sum[s] = gemv_two(bf16, x + i, w0, w1, r->sum[s]);
+    UNROLL for (int k = 0; k < 16; k += 4) UNROLL for (int s = 0; s < STRIPS; s++) {
+        v16 w[4];
+        UNROLL for (int i = 0; i < 4; i++) w[i] =
+            v_mul(v_sub(number(r, s, k + i, a), v_set1(middle)), r->d[s]);
+        gemv_four(bf16, x + k, w[0], w[1], w[2], w[3], &r->sum[s]);
     }
+}
+
+/* After each 32 elements. */
+INLINE void end_group(int bf16, rows *r) {
+    UNROLL for (int s = 0; s < STRIPS; s++) gemv_end_block(bf16, &r->sum[s]);
 }
 
 /* ---- blocks of 32 ---- */
@@ -71,6 +77,7 @@ INLINE void block_q5_0(int bf16, rows *r, const float *x, const uint8_t *p) {
         read_words(r, p + 6, 4 * half, r->low);
         add_centred(bf16, r, x + 16 * half, 16.0f, FIFTH);
     }
+    end_group(bf16, r);
 }
 
 INLINE void block_q5_1(int bf16, rows *r, const float *x, const uint8_t *p) {
@@ -85,6 +92,7 @@ INLINE void block_q5_1(int bf16, rows *r, const float *x, const uint8_t *p) {
         read_words(r, p + 8, 4 * half, r->low);
         add_affine(bf16, r, x + 16 * half, FIFTH);
     }
+    end_group(bf16, r);
 }
 
 /* ---- blocks of 256 ---- */
@@ -131,6 +139,7 @@ INLINE void block_q4_k(int bf16, rows *r, const float *x, const uint8_t *p) {
         take_scales(r, &all, i / 2);
         read_words(r, p + 16 + i / 4 * GROUP + i % 2 * 16, i / 2 % 2 * 4, r->low);
         add_affine(bf16, r, x + 16 * i, (above){0, 0});
+        if (i % 2) end_group(bf16, r);
     }
 }
 
@@ -142,6 +151,7 @@ INLINE void block_q5_k(int bf16, rows *r, const float *x, const uint8_t *p) {
         read_words(r, p + 48 + i / 4 * GROUP + i % 2 * 16, i / 2 % 2 * 4, r->low);
         read_words(r, p + 16 + i % 2 * 16, i / 2, r->high);
         add_affine(bf16, r, x + 16 * i, (above){1, 0});
+        if (i % 2) end_group(bf16, r);
     }
 }
 
@@ -163,6 +173,7 @@ INLINE void block_q6_k(int bf16, rows *r, const float *x, const uint8_t *p) {
         read_words(r, p + 64 * half + group % 2 * GROUP + i % 2 * 16, group / 2 * 4, r->low);
         read_words(r, p + 128 + half * GROUP + i % 2 * 16, 2 * group, r->high);
         add_centred(bf16, r, x + 16 * i, 32.0f, (above){2, 0});
+        if (i % 2) end_group(bf16, r);
     }
 }
 
@@ -181,12 +192,12 @@ INLINE void each_block(int bf16, block_fn *block, int64_t elements, int64_t nbyt
                        const rows_job *j) {
     int64_t nblocks = j->C / elements, stride = nblocks * nbytes;
     rows r = {.stride = stride, .strip = LS_LANES * stride};
-    for (int s = 0; s < STRIPS; s++) r.sum[s] = v_load(j->sum + s * LS_LANES);
+    for (int s = 0; s < STRIPS; s++) r.sum[s] = gemv_sums_from(j->sum + s * LS_LANES);
     for (int64_t i = 0; i < nblocks; i++) {
         gemv_prefetch(j->w + STRIPS * r.strip, STRIPS * LS_LANES * nbytes, i);
         block(bf16, &r, j->x + i * elements, j->w + i * nbytes);
     }
-    for (int s = 0; s < STRIPS; s++) v_store(j->sum + s * LS_LANES, r.sum[s]);
+    for (int s = 0; s < STRIPS; s++) v_store(j->sum + s * LS_LANES, r.sum[s].all);
 }
 
 #define ROWS(name, bf16, type, elements, nbytes)                                                   \

@@ -12,7 +12,8 @@ enum { STRIPS = LS_GEMV_STRIPS, GROUP = 32 };
  * elements need is read while sixteen are computed, and kept in memory until then. */
 typedef struct rows {
     int64_t stride, strip; /* bytes between rows, between strips */
-    v16 sum[STRIPS], d[STRIPS], m[STRIPS];
+    gemv_sums sum[STRIPS];
+    v16 d[STRIPS], m[STRIPS];
     v16 words[STRIPS][4];
     float next_scales[STRIPS][2][LS_LANES], next_words[STRIPS][4][LS_LANES];
 } rows;
@@ -56,41 +57,38 @@ INLINE void read_ahead(int n, int i, rows *r, ahead a) {
 }
 
 INLINE void add_bytes(int n, int bf16, rows *r, const float *x, ahead a) {
-    UNROLL for (int i = 0; i < 16; i += 2) {
+    UNROLL for (int k = 0; k < 4; k++) {
         UNROLL for (int s = 0; s < n; s++) {
-            v16 w0 = v_mul(v_pick_i8(r->words[s][i / 4], i % 4), r->d[s]);
-            v16 w1 = v_mul(v_pick_i8(r->words[s][i / 4], i % 4 + 1), r->d[s]);
-            r->sum[s] = gemv_two(bf16, x + i, w0, w1, r->sum[s]);
+            v16 w[4];
+            UNROLL for (int i = 0; i < 4; i++) w[i] = v_mul(v_pick_i8(r->words[s][k], i), r->d[s]);
+            gemv_four(bf16, x + 4 * k, w[0], w[1], w[2], w[3], &r->sum[s]);
         }
-        read_ahead(n, i, r, a);
-        read_ahead(n, i + 1, r, a);
+        UNROLL for (int i = 0; i < 4; i++) read_ahead(n, 4 * k + i, r, a);
     }
 }
 
 /* The low nibbles of 16 bytes, or the high ones. */
 INLINE void add_centred(int n, int bf16, int high, rows *r, const float *x, ahead a) {
-    UNROLL for (int i = 0; i < 16; i += 2) {
+    UNROLL for (int k = 0; k < 4; k++) {
         UNROLL for (int s = 0; s < n; s++) {
-            v16 q0 = v_pick_s4(r->words[s][i / 4], i % 4 * 2 + high);
-            v16 q1 = v_pick_s4(r->words[s][i / 4], i % 4 * 2 + 2 + high);
-            v16 w0 = v_mul(q0, r->d[s]), w1 = v_mul(q1, r->d[s]);
-            r->sum[s] = gemv_two(bf16, x + i, w0, w1, r->sum[s]);
+            v16 w[4];
+            UNROLL for (int i = 0; i < 4; i++) w[i] =
+                v_mul(v_pick_s4(r->words[s][k], 2 * i + high), r->d[s]);
+            gemv_four(bf16, x + 4 * k, w[0], w[1], w[2], w[3], &r->sum[s]);
         }
-        read_ahead(n, i, r, a);
-        read_ahead(n, i + 1, r, a);
+        UNROLL for (int i = 0; i < 4; i++) read_ahead(n, 4 * k + i, r, a);
     }
 }
 
 INLINE void add_affine(int n, int bf16, int high, rows *r, const float *x, ahead a) {
-    UNROLL for (int i = 0; i < 16; i += 2) {
+    UNROLL for (int k = 0; k < 4; k++) {
         UNROLL for (int s = 0; s < n; s++) {
-            v16 q0 = v_pick_u4(r->words[s][i / 4], i % 4 * 2 + high);
-            v16 q1 = v_pick_u4(r->words[s][i / 4], i % 4 * 2 + 2 + high);
-            v16 w0 = v_fma(q0, r->d[s], r->m[s]), w1 = v_fma(q1, r->d[s], r->m[s]);
-            r->sum[s] = gemv_two(bf16, x + i, w0, w1, r->sum[s]);
+            v16 w[4];
+            UNROLL for (int i = 0; i < 4; i++) w[i] =
+                v_fma(v_pick_u4(r->words[s][k], 2 * i + high), r->d[s], r->m[s]);
+            gemv_four(bf16, x + 4 * k, w[0], w[1], w[2], w[3], &r->sum[s]);
         }
-        read_ahead(n, i, r, a);
-        read_ahead(n, i + 1, r, a);
+        UNROLL for (int i = 0; i < 4; i++) read_ahead(n, 4 * k + i, r, a);
     }
 }
 
@@ -142,7 +140,7 @@ INLINE void each_block(int n, int bf16, block_fn *block, int64_t nbytes, int64_t
     rows r;
     r.stride = stride, r.strip = LS_LANES * stride;
     for (int s = 0; s < n; s++) {
-        r.sum[s] = v_load(j->sum + s * LS_LANES);
+        r.sum[s] = gemv_sums_from(j->sum + s * LS_LANES);
         read_scales(s, 1, &r, j->w);
         read_words(s, &r, j->w + first);
     }
@@ -150,8 +148,9 @@ INLINE void each_block(int n, int bf16, block_fn *block, int64_t nbytes, int64_t
         const uint8_t *p = j->w + i * nbytes, *next = i + 1 < nblocks ? p + nbytes : p;
         gemv_prefetch(j->w + n * r.strip, n * LS_LANES * nbytes, i);
         block(n, bf16, &r, j->x + i * GROUP, p, next);
+        UNROLL for (int s = 0; s < n; s++) gemv_end_block(bf16, &r.sum[s]);
     }
-    for (int s = 0; s < n; s++) v_store(j->sum + s * LS_LANES, r.sum[s]);
+    for (int s = 0; s < n; s++) v_store(j->sum + s * LS_LANES, r.sum[s].all);
 }
 
 #define ROWS(name, bf16, type, nbytes, first)                                                      \

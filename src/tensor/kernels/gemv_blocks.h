@@ -33,13 +33,34 @@ ls_gemv_rows LS_K(gemv_rows_q5_0_bf16), LS_K(gemv_rows_q5_1_bf16), LS_K(gemv_row
     LS_K(gemv_rows_q5_k_bf16), LS_K(gemv_rows_q6_k_bf16);
 #endif
 
-/* sum + x[0] w0, then + x[1] w1; in bf16 by the instruction for pairs. */
-INLINE v16 gemv_two(int bf16, const float *x, v16 w0, v16 w1, v16 sum) {
+/* Sums of rows, a row a lane: one chain; in bf16 the sum of the blocks before, and the chains of this
+ * one (LS_SUM_BLOCK in kernels.h). */
+typedef struct gemv_sums {
+    v16 all, even, odd;
+} gemv_sums;
+
+INLINE gemv_sums gemv_sums_from(const float *start) {
+    return (gemv_sums){v_load(start), v_set1(0.0f), v_set1(0.0f)};
+}
+
+/* Adds four products; in bf16 by the instruction for pairs. */
+INLINE void gemv_four(int bf16, const float *x, v16 w0, v16 w1, v16 w2, v16 w3, gemv_sums *s) {
 #ifdef V_PAIRS
-    if (bf16) return r_add_two(x, w0, w1, sum);
+    if (bf16) {
+        s->even = r_add_two(x, w0, w2, s->even);
+        s->odd = r_add_two(x + 1, w1, w3, s->odd);
+        return;
+    }
 #endif
     (void)bf16;
-    return v_fma(v_set1(x[1]), w1, v_fma(v_set1(x[0]), w0, sum));
+    s->all = v_fma(v_set1(x[1]), w1, v_fma(v_set1(x[0]), w0, s->all));
+    s->all = v_fma(v_set1(x[3]), w3, v_fma(v_set1(x[2]), w2, s->all));
+}
+
+INLINE void gemv_end_block(int bf16, gemv_sums *s) {
+    if (!bf16) return;
+    s->all = v_add(s->all, v_add(s->even, s->odd));
+    s->even = s->odd = v_set1(0.0f);
 }
 
 /* Prefetches part i, of nbytes, of the strips at w, which are the next. */

@@ -1,8 +1,9 @@
 /* gemv_kept.c - products of the queries of one position with the keys and values that are kept of
  * all positions (layers/kept.h).
  *
- * Every score is a chain over the elements of a key, and every element of a result a chain over
- * positions. Some queries and some vectors of keys or of values are computed at a time: each
+ * Every score is a sum over the elements of a key, and every element of a result a sum over
+ * positions: one chain, or blocks of LS_SUM_BLOCK (kernels.h), whose place among the positions is
+ * absolute. Some queries and some vectors of keys or of values are computed at a time: each
  * vector that is read serves all these queries, and there are enough chains to hide the time of a
  * multiply-add.
  */
@@ -10,58 +11,100 @@
 
 enum { QUERIES = LS_V16S < 32 ? 2 : 4, VECTORS = QUERIES, PAGE = LS_KEPT_PAGE };
 
+/* Sums of nq queries and nv vectors; in blocks, the chains of a block's even and odd places. */
+typedef struct sums {
+    v16 all[QUERIES][VECTORS], chain[2][QUERIES][VECTORS];
+} sums;
+
+INLINE void clear(int nq, int nv, v16 x[QUERIES][VECTORS]) {
+    UNROLL for (int a = 0; a < nq; a++) UNROLL for (int b = 0; b < nv; b++) x[a][b] = v_set1(0.0f);
+}
+
+INLINE void sums_begin(int nq, int nv, sums *s) {
+    clear(nq, nv, s->all);
+    clear(nq, nv, s->chain[0]);
+    clear(nq, nv, s->chain[1]);
+}
+
+/* Adds products of place `at`: query a has x[a * x_row]. */
+INLINE void sums_add(int blocks, int nq, int nv, sums *s, int64_t at, const float *x, int64_t x_row,
+                     const v16 w[VECTORS]) {
+    v16(*to)[VECTORS] = blocks ? s->chain[at & 1] : s->all;
+    UNROLL for (int a = 0; a < nq; a++) {
+        v16 one = v_set1(x[a * x_row]);
+        UNROLL for (int b = 0; b < nv; b++) to[a][b] = v_fma(one, w[b], to[a][b]);
+    }
+}
+
+INLINE void sums_end_block(int nq, int nv, sums *s) {
+    UNROLL for (int a = 0; a < nq; a++) UNROLL for (int b = 0; b < nv; b++) s->all[a][b] =
+        v_add(s->all[a][b], v_add(s->chain[0][a][b], s->chain[1][a][b]));
+    clear(nq, nv, s->chain[0]);
+    clear(nq, nv, s->chain[1]);
+}
+
+/* Sums that have got `n` places. */
+INLINE void sums_end(int blocks, int nq, int nv, sums *s, int64_t n) {
+    if (blocks && n % LS_SUM_BLOCK) sums_end_block(nq, nv, s);
+}
+
 /* Scores of 16 nv keys of a page, for nq queries. n: how many of them are stored. */
-INLINE void scores(int nq, int nv, const ls_gemv_kept_job *j, const float *q, const float *keys,
-                   int64_t n, float *s) {
-    v16 sum[QUERIES][VECTORS];
-    UNROLL for (int a = 0; a < nq; a++) UNROLL for (int b = 0; b < nv; b++) sum[a][b] =
-        v_set1(0.0f);
+INLINE void scores(int blocks, int nq, int nv, const ls_gemv_kept_job *j, const float *q,
+                   const float *keys, int64_t n, float *s) {
+    sums sum;
+    sums_begin(nq, nv, &sum);
     for (int64_t i = 0; i < j->D; i++) {
         v16 key[VECTORS];
         UNROLL for (int b = 0; b < nv; b++) key[b] = v_load(keys + i * PAGE + b * LS_LANES);
-        UNROLL for (int a = 0; a < nq; a++) {
-            v16 x = v_set1(q[a * j->D + i]);
-            UNROLL for (int b = 0; b < nv; b++) sum[a][b] = v_fma(x, key[b], sum[a][b]);
-        }
+        sums_add(blocks, nq, nv, &sum, i, q + i, j->D, key);
+        if (blocks && (i + 1) % LS_SUM_BLOCK == 0) sums_end_block(nq, nv, &sum);
     }
+    sums_end(blocks, nq, nv, &sum, j->D);
     UNROLL for (int a = 0; a < nq; a++) UNROLL for (int b = 0; b < nv; b++)
-        v_store_n(s + a * j->s_row + b * LS_LANES, sum[a][b], n - b * LS_LANES);
+        v_store_n(s + a * j->s_row + b * LS_LANES, sum.all[a][b], n - b * LS_LANES);
 }
 
 /* n keys of a page. */
-INLINE void page_scores(int nq, const ls_gemv_kept_job *j, const float *q, const float *keys,
-                        int64_t n, float *s) {
+INLINE void page_scores(int blocks, int nq, const ls_gemv_kept_job *j, const float *q,
+                        const float *keys, int64_t n, float *s) {
     int64_t i = 0;
     for (; i + VECTORS * LS_LANES <= n; i += VECTORS * LS_LANES)
-        scores(nq, VECTORS, j, q, keys + i, VECTORS * LS_LANES, s + i);
-    for (; i < n; i += LS_LANES) scores(nq, 1, j, q, keys + i, n - i, s + i);
+        scores(blocks, nq, VECTORS, j, q, keys + i, VECTORS * LS_LANES, s + i);
+    for (; i < n; i += LS_LANES) scores(blocks, nq, 1, j, q, keys + i, n - i, s + i);
 }
 
-INLINE void all_scores(int nq, const ls_gemv_kept_job *j, int64_t query, int64_t first,
-                       int64_t end) {
+INLINE void some_scores(int blocks, int nq, const ls_gemv_kept_job *j, int64_t query, int64_t first,
+                        int64_t end) {
     for (int64_t t = first; t < end; t += PAGE)
-        page_scores(nq, j, j->q + query * j->D, j->kept + t / PAGE * j->page,
+        page_scores(blocks, nq, j, j->q + query * j->D, j->kept + t / PAGE * j->page,
                     end - t < PAGE ? end - t : PAGE, j->s + query * j->s_row + t);
 }
 
-void LS_K(kept_scores)(const ls_gemv_kept_job *j, int64_t first, int64_t end) {
+INLINE void all_scores(int blocks, const ls_gemv_kept_job *j, int64_t first, int64_t end) {
     int64_t i = 0;
-    for (; i + QUERIES <= j->queries; i += QUERIES) all_scores(QUERIES, j, i, first, end);
+    for (; i + QUERIES <= j->queries; i += QUERIES) some_scores(blocks, QUERIES, j, i, first, end);
     switch (j->queries - i) {
-    case 3: all_scores(QUERIES > 3 ? 3 : 1, j, i, first, end); break;
-    case 2: all_scores(2, j, i, first, end); break;
-    case 1: all_scores(1, j, i, first, end); break;
+    case 3: some_scores(blocks, QUERIES > 3 ? 3 : 1, j, i, first, end); break;
+    case 2: some_scores(blocks, 2, j, i, first, end); break;
+    case 1: some_scores(blocks, 1, j, i, first, end); break;
     default: break;
     }
 }
 
+void LS_K(kept_scores)(const ls_gemv_kept_job *j, int64_t first, int64_t end) {
+    all_scores(0, j, first, end);
+}
+
+void LS_K(kept_scores_in_blocks)(const ls_gemv_kept_job *j, int64_t first, int64_t end) {
+    all_scores(1, j, first, end);
+}
+
 /* n columns of the results of nq queries: 16 nv, or at most 16. */
-INLINE void mixed(int nq, int nv, const ls_gemv_kept_job *j, int64_t query, int64_t seen,
-                  int64_t column, int64_t n) {
+INLINE void mixed(int blocks, int nq, int nv, const ls_gemv_kept_job *j, int64_t query,
+                  int64_t seen, int64_t column, int64_t n) {
     const float *s = j->s + query * j->s_row;
-    v16 sum[QUERIES][VECTORS];
-    UNROLL for (int a = 0; a < nq; a++) UNROLL for (int b = 0; b < nv; b++) sum[a][b] =
-        v_set1(0.0f);
+    sums sum;
+    sums_begin(nq, nv, &sum);
     for (int64_t t = 0; t < seen;) {
         const float *v = j->kept + t / PAGE * j->page + PAGE * j->D + column;
         int64_t end = t + PAGE < seen ? t + PAGE : seen;
@@ -69,31 +112,41 @@ INLINE void mixed(int nq, int nv, const ls_gemv_kept_job *j, int64_t query, int6
             v16 value[VECTORS];
             UNROLL for (int b = 0; b < nv; b++) value[b] =
                 nv > 1 ? v_load(v + b * LS_LANES) : v_load_n(v, n);
-            UNROLL for (int a = 0; a < nq; a++) {
-                v16 x = v_set1(s[a * j->s_row + t]);
-                UNROLL for (int b = 0; b < nv; b++) sum[a][b] = v_fma(x, value[b], sum[a][b]);
-            }
+            sums_add(blocks, nq, nv, &sum, t, s + t, j->s_row, value);
+            if (blocks && (t + 1) % LS_SUM_BLOCK == 0) sums_end_block(nq, nv, &sum);
         }
     }
-    UNROLL for (int a = 0; a < nq; a++) UNROLL for (int b = 0; b < nv; b++)
-        v_store_n(j->y + (query + a) * j->D + column + b * LS_LANES, sum[a][b], n - b * LS_LANES);
+    sums_end(blocks, nq, nv, &sum, seen);
+    UNROLL for (int a = 0; a < nq; a++) UNROLL for (int b = 0; b < nv; b++) v_store_n(
+        j->y + (query + a) * j->D + column + b * LS_LANES, sum.all[a][b], n - b * LS_LANES);
 }
 
-INLINE void all_mixed(int nq, const ls_gemv_kept_job *j, int64_t query, int64_t seen, int64_t first,
-                      int64_t end) {
+INLINE void some_mixed(int blocks, int nq, const ls_gemv_kept_job *j, int64_t query, int64_t seen,
+                       int64_t first, int64_t end) {
     for (; first + VECTORS * LS_LANES <= end; first += VECTORS * LS_LANES)
-        mixed(nq, VECTORS, j, query, seen, first, VECTORS * LS_LANES);
+        mixed(blocks, nq, VECTORS, j, query, seen, first, VECTORS * LS_LANES);
     for (; first < end; first += LS_LANES)
-        mixed(nq, 1, j, query, seen, first, end - first < LS_LANES ? end - first : LS_LANES);
+        mixed(blocks, nq, 1, j, query, seen, first,
+              end - first < LS_LANES ? end - first : LS_LANES);
+}
+
+INLINE void all_mixed(int blocks, const ls_gemv_kept_job *j, int64_t seen, int64_t first,
+                      int64_t end) {
+    int64_t i = 0;
+    for (; i + QUERIES <= j->queries; i += QUERIES)
+        some_mixed(blocks, QUERIES, j, i, seen, first, end);
+    switch (j->queries - i) {
+    case 3: some_mixed(blocks, QUERIES > 3 ? 3 : 1, j, i, seen, first, end); break;
+    case 2: some_mixed(blocks, 2, j, i, seen, first, end); break;
+    case 1: some_mixed(blocks, 1, j, i, seen, first, end); break;
+    default: break;
+    }
 }
 
 void LS_K(kept_mix)(const ls_gemv_kept_job *j, int64_t seen, int64_t first, int64_t end) {
-    int64_t i = 0;
-    for (; i + QUERIES <= j->queries; i += QUERIES) all_mixed(QUERIES, j, i, seen, first, end);
-    switch (j->queries - i) {
-    case 3: all_mixed(QUERIES > 3 ? 3 : 1, j, i, seen, first, end); break;
-    case 2: all_mixed(2, j, i, seen, first, end); break;
-    case 1: all_mixed(1, j, i, seen, first, end); break;
-    default: break;
-    }
+    all_mixed(0, j, seen, first, end);
+}
+
+void LS_K(kept_mix_in_blocks)(const ls_gemv_kept_job *j, int64_t seen, int64_t first, int64_t end) {
+    all_mixed(1, j, seen, first, end);
 }

@@ -83,38 +83,39 @@ INLINE v16 scale_at(const uint8_t *p, int s) {
 }
 
 /* What is added for a block of a group at p: 32 elements of each row. */
-typedef void block_fn(int bf16, const float *x, const uint8_t *p, v16 sum[STRIPS]);
+typedef void block_fn(int bf16, const float *x, const uint8_t *p, gemv_sums sum[STRIPS]);
 
-INLINE void block_q8_0(int bf16, const float *x, const uint8_t *p, v16 sum[STRIPS]) {
+INLINE void block_q8_0(int bf16, const float *x, const uint8_t *p, gemv_sums sum[STRIPS]) {
     v16 d[STRIPS];
     UNROLL for (int s = 0; s < STRIPS; s++) d[s] = scale_at(p, s);
     p += STRIPS * SCALES;
     UNROLL for (int k = 0; k < 8; k++) {
         v16 words[STRIPS];
         UNROLL for (int s = 0; s < STRIPS; s++) words[s] = words_at(p + (8 * s + k) * WORDS);
-        UNROLL for (int i = 0; i < 4; i += 2) UNROLL for (int s = 0; s < STRIPS; s++) {
-            v16 w0 = v_mul(v_pick_i8(words[s], i), d[s]);
-            v16 w1 = v_mul(v_pick_i8(words[s], i + 1), d[s]);
-            sum[s] = gemv_two(bf16, x + 4 * k + i, w0, w1, sum[s]);
+        UNROLL for (int s = 0; s < STRIPS; s++) {
+            v16 w[4];
+            UNROLL for (int i = 0; i < 4; i++) w[i] = v_mul(v_pick_i8(words[s], i), d[s]);
+            gemv_four(bf16, x + 4 * k, w[0], w[1], w[2], w[3], &sum[s]);
         }
     }
 }
 
 /* The low nibbles of sixteen bytes are elements 0 to 15, the high ones 16 to 31. */
 INLINE void add_centred(int bf16, int high, const float *x, const uint8_t *p, const v16 d[STRIPS],
-                        v16 sum[STRIPS]) {
+                        gemv_sums sum[STRIPS]) {
     UNROLL for (int k = 0; k < 4; k++) {
         v16 words[STRIPS];
         UNROLL for (int s = 0; s < STRIPS; s++) words[s] = words_at(p + (4 * s + k) * WORDS);
-        UNROLL for (int i = 0; i < 4; i += 2) UNROLL for (int s = 0; s < STRIPS; s++) {
-            v16 w0 = v_mul(v_pick_s4(words[s], 2 * i + high), d[s]);
-            v16 w1 = v_mul(v_pick_s4(words[s], 2 * i + 2 + high), d[s]);
-            sum[s] = gemv_two(bf16, x + 4 * k + i, w0, w1, sum[s]);
+        UNROLL for (int s = 0; s < STRIPS; s++) {
+            v16 w[4];
+            UNROLL for (int i = 0; i < 4; i++) w[i] =
+                v_mul(v_pick_s4(words[s], 2 * i + high), d[s]);
+            gemv_four(bf16, x + 4 * k, w[0], w[1], w[2], w[3], &sum[s]);
         }
     }
 }
 
-INLINE void block_q4_0(int bf16, const float *x, const uint8_t *p, v16 sum[STRIPS]) {
+INLINE void block_q4_0(int bf16, const float *x, const uint8_t *p, gemv_sums sum[STRIPS]) {
     v16 d[STRIPS];
     UNROLL for (int s = 0; s < STRIPS; s++) d[s] = scale_at(p, s);
     p += STRIPS * SCALES;
@@ -127,19 +128,20 @@ typedef struct affine {
 } affine;
 
 INLINE void add_affine(int bf16, int high, const float *x, const uint8_t *p, const affine *a,
-                       v16 sum[STRIPS]) {
+                       gemv_sums sum[STRIPS]) {
     UNROLL for (int k = 0; k < 4; k++) {
         v16 words[STRIPS];
         UNROLL for (int s = 0; s < STRIPS; s++) words[s] = words_at(p + (4 * s + k) * WORDS);
-        UNROLL for (int i = 0; i < 4; i += 2) UNROLL for (int s = 0; s < STRIPS; s++) {
-            v16 w0 = v_fma(v_pick_u4(words[s], 2 * i + high), a->d[s], a->m[s]);
-            v16 w1 = v_fma(v_pick_u4(words[s], 2 * i + 2 + high), a->d[s], a->m[s]);
-            sum[s] = gemv_two(bf16, x + 4 * k + i, w0, w1, sum[s]);
+        UNROLL for (int s = 0; s < STRIPS; s++) {
+            v16 w[4];
+            UNROLL for (int i = 0; i < 4; i++) w[i] =
+                v_fma(v_pick_u4(words[s], 2 * i + high), a->d[s], a->m[s]);
+            gemv_four(bf16, x + 4 * k, w[0], w[1], w[2], w[3], &sum[s]);
         }
     }
 }
 
-INLINE void block_q4_1(int bf16, const float *x, const uint8_t *p, v16 sum[STRIPS]) {
+INLINE void block_q4_1(int bf16, const float *x, const uint8_t *p, gemv_sums sum[STRIPS]) {
     affine a;
     UNROLL for (int s = 0; s < STRIPS; s++) {
         a.d[s] = scale_at(p, s);
@@ -154,13 +156,14 @@ INLINE void each_group(int bf16, block_fn *block, int64_t nbytes, const ls_gemv_
     const int64_t nblocks = j->C / GROUP;
     const uint8_t *p = j->w.strips;
     for (int64_t v = 0; v + STRIPS * LS_LANES <= j->V; v += STRIPS * LS_LANES) {
-        v16 sum[STRIPS];
-        UNROLL for (int s = 0; s < STRIPS; s++) sum[s] = v_load(j->y + v + s * LS_LANES);
+        gemv_sums sum[STRIPS];
+        UNROLL for (int s = 0; s < STRIPS; s++) sum[s] = gemv_sums_from(j->y + v + s * LS_LANES);
         for (int64_t i = 0; i < nblocks; i++, p += STRIPS * LS_LANES * nbytes) {
             for (int k = 0; k < STRIPS * LS_LANES * nbytes; k += LINE) v_prefetch(p + AHEAD + k);
             block(bf16, j->x + i * GROUP, p, sum);
+            UNROLL for (int s = 0; s < STRIPS; s++) gemv_end_block(bf16, &sum[s]);
         }
-        UNROLL for (int s = 0; s < STRIPS; s++) v_store(j->y + v + s * LS_LANES, sum[s]);
+        UNROLL for (int s = 0; s < STRIPS; s++) v_store(j->y + v + s * LS_LANES, sum[s].all);
     }
 }
 

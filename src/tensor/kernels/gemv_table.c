@@ -48,23 +48,39 @@ INLINE void transpose_pairs(const strip *s, int64_t k, int64_t n, float *across)
     }
 }
 
-/* Continues the sum over n values of each row, from value k on; n in 1..16. */
-INLINE v16 strip_values(ls_block_type type, const strip *s, int64_t k, int64_t n, const float *x,
-                        v16 sum) {
+/* The sums of sixteen rows: one chain each; or, in blocks, those of the blocks before, and the chains
+ * of this one. */
+typedef struct sums {
+    v16 all, even, odd;
+} sums;
+
+INLINE void sums_add(int blocks, sums *s, int64_t k, v16 x, v16 w) {
+    v16 *chain = !blocks ? &s->all : k & 1 ? &s->odd : &s->even;
+    *chain = v_fma(x, w, *chain);
+}
+
+INLINE void sums_end_block(sums *s) {
+    s->all = v_add(s->all, v_add(s->even, s->odd));
+    s->even = s->odd = v_set1(0.0f);
+}
+
+/* Goes on over n values of each row, from value k on, which is even; n in 1..16. */
+INLINE void strip_values(ls_block_type type, int blocks, const strip *s, int64_t k, int64_t n,
+                         const float *x, sums *sum) {
     float across[CELLS];
     if (type == LS_BLOCK_F32) {
         transpose_f32(s, k, n, across);
         for (int64_t i = 0; i < n; i++)
-            sum = v_fma(v_set1(x[k + i]), v_load(across + i * LS_LANES), sum);
-        return sum;
+            sums_add(blocks, sum, i, v_set1(x[k + i]), v_load(across + i * LS_LANES));
+    } else {
+        transpose_pairs(s, k, n, across);
+        for (int64_t i = 0; i < n; i++) {
+            v16 pair = v_load(across + i / 2 * LS_LANES);
+            v16 w = type == LS_BLOCK_BF16 ? v_pick_bf16(pair, i & 1) : v_pick_f16(pair, i & 1);
+            sums_add(blocks, sum, i, v_set1(x[k + i]), w);
+        }
     }
-    transpose_pairs(s, k, n, across);
-    for (int64_t i = 0; i < n; i++) {
-        v16 pair = v_load(across + i / 2 * LS_LANES);
-        v16 w = type == LS_BLOCK_BF16 ? v_pick_bf16(pair, i & 1) : v_pick_f16(pair, i & 1);
-        sum = v_fma(v_set1(x[k + i]), w, sum);
-    }
-    return sum;
+    if (blocks && (n < LS_LANES || (k + LS_LANES) % LS_SUM_BLOCK == 0)) sums_end_block(sum);
 }
 
 /* The rows after the strip follow it in memory, so prefetch one strip length ahead. */
@@ -77,7 +93,7 @@ INLINE v16 start_of(const float *start, int64_t n) {
     return start ? v_load_n(start, n < LS_LANES ? n : LS_LANES) : v_set1(0.0f);
 }
 
-INLINE void table_product(ls_block_type type, const ls_gemv_table_job *j) {
+INLINE void table_product(ls_block_type type, int blocks, const ls_gemv_table_job *j) {
     const float *x = j->x;
     const int64_t V = j->V, C = j->C;
     for (int64_t v = 0; v < V; v += LS_LANES) {
@@ -85,14 +101,85 @@ INLINE void table_product(ls_block_type type, const ls_gemv_table_job *j) {
         strip s;
         for (int i = 0; i < LS_LANES; i++)
             s.rows[i] = element(type, j->w.data, (i < n ? v + i : V - 1) * C);
-        v16 sum = start_of(j->bias ? j->bias + v : NULL, n);
+        sums sum = {start_of(j->bias ? j->bias + v : NULL, n), v_set1(0.0f), v_set1(0.0f)};
         for (; k + LS_LANES <= C; k += LS_LANES) {
             if (n >= 2 * LS_LANES) strip_prefetch(type, &s, k, C);
-            sum = strip_values(type, &s, k, LS_LANES, x, sum);
+            strip_values(type, blocks, &s, k, LS_LANES, x, &sum);
         }
-        if (k < C) sum = strip_values(type, &s, k, C - k, x, sum);
-        v_store_n(j->y + v, sum, n);
+        if (k < C)
+            strip_values(type, blocks, &s, k, C - k, x, &sum);
+        else if (blocks && C % LS_SUM_BLOCK)
+            sums_end_block(&sum);
+        v_store_n(j->y + v, sum.all, n);
     }
+}
+
+#ifdef V_PAIRS
+
+/* Strips of sixteen rows of weights in bf16, a row a lane, by the instruction for pairs: four words
+ * of each row at a time. Whole blocks. */
+enum { PAIR_STRIPS = 2, WORDS = 4, AT_ONCE = 2 * WORDS };
+
+INLINE void pair_words(const ls_gemv_table_job *j, int64_t k, const uint8_t *w,
+                       vr chains[2][PAIR_STRIPS]) {
+    int64_t stride = j->C * 2;
+    v16 words[PAIR_STRIPS][WORDS];
+    UNROLL for (int s = 0; s < PAIR_STRIPS; s++)
+        v_rows4(w + s * LS_LANES * stride + k * 2, stride, words[s]);
+    UNROLL for (int i = 0; i < WORDS; i += 2) {
+        const float *x = j->x + k + 2 * i;
+        const vr even = r_set1_word(x), odd = r_set1_word(x + 1);
+        UNROLL for (int s = 0; s < PAIR_STRIPS; s++) {
+            const v16 first = words[s][i], second = words[s][i + 1];
+            chains[0][s] = r_dot(even, r_even_words(first, second), chains[0][s]);
+            chains[1][s] = r_dot(odd, r_odd_words(first, second), chains[1][s]);
+        }
+    }
+}
+
+/* Returns the number of rows that it has computed. */
+static int64_t pair_rows(const ls_gemv_table_job *j) {
+    enum { ROWS_OF = PAIR_STRIPS * LS_LANES };
+    int64_t v = 0, row = j->C * 2;
+    if (j->C % LS_SUM_BLOCK) return 0;
+    for (; v + ROWS_OF <= j->V; v += ROWS_OF) {
+        const uint8_t *w = (const uint8_t *)j->w.data + v * row;
+        vr sum[PAIR_STRIPS], chains[2][PAIR_STRIPS];
+        UNROLL for (int s = 0; s < PAIR_STRIPS; s++) {
+            sum[s] = j->bias ? r_load(j->bias + v + s * LS_LANES) : r_set1(0);
+            chains[0][s] = chains[1][s] = r_set1(0);
+        }
+        for (int64_t k = 0; k < j->C; k += AT_ONCE) {
+            const uint8_t *ahead = w + ROWS_OF * (row + k * 2); /* of the strips that follow */
+            for (int i = 0; i < ROWS_OF * 4 * WORDS; i += 64) v_prefetch_far(ahead + i);
+            pair_words(j, k, w, chains);
+            if ((k + AT_ONCE) % LS_SUM_BLOCK) continue;
+            UNROLL for (int s = 0; s < PAIR_STRIPS; s++) {
+                sum[s] = r_add(sum[s], r_add(chains[0][s], chains[1][s]));
+                chains[0][s] = chains[1][s] = r_set1(0);
+            }
+        }
+        UNROLL for (int s = 0; s < PAIR_STRIPS; s++) r_store(j->y + v + s * LS_LANES, sum[s]);
+    }
+    return v;
+}
+
+#else
+static int64_t pair_rows(const ls_gemv_table_job *j) {
+    (void)j;
+    return 0;
+}
+#endif
+
+/* The first rows may be computed by pairs. */
+static void bf16_product(const ls_gemv_table_job *whole) {
+    ls_gemv_table_job j = *whole;
+    int64_t done = pair_rows(whole);
+    j.w.data = element(LS_BLOCK_BF16, j.w.data, done * j.C);
+    j.V -= done;
+    if (j.bias) j.bias += done;
+    j.y += done;
+    table_product(LS_BLOCK_BF16, 1, &j);
 }
 
 /* ---- blocks ---- */
@@ -168,9 +255,18 @@ static void block_product(const ls_gemv_table_job *j) {
 void LS_K(gemv_table)(const ls_gemv_table_job *j) {
     if (j->V == 0) return;
     switch (j->w.type) {
-    case LS_BLOCK_F32: table_product(LS_BLOCK_F32, j); break;
-    case LS_BLOCK_BF16: table_product(LS_BLOCK_BF16, j); break;
-    case LS_BLOCK_F16: table_product(LS_BLOCK_F16, j); break;
+    case LS_BLOCK_F32: table_product(LS_BLOCK_F32, 0, j); break;
+    case LS_BLOCK_BF16: table_product(LS_BLOCK_BF16, 0, j); break;
+    case LS_BLOCK_F16: table_product(LS_BLOCK_F16, 0, j); break;
+    default: block_product(j); break;
+    }
+}
+
+void LS_K(gemv_table_in_blocks)(const ls_gemv_table_job *j) {
+    if (j->V == 0) return;
+    switch (j->w.type) {
+    case LS_BLOCK_F32: table_product(LS_BLOCK_F32, 1, j); break;
+    case LS_BLOCK_BF16: bf16_product(j); break;
     default: block_product(j); break;
     }
 }

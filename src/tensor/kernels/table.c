@@ -20,6 +20,7 @@ const ls_kernels LS_K(ls_kernels) = {
     .pack_a = LS_K(pack_a),
     .pack_b = LS_K(pack_b),
     .bf16_depth = LS_BF16_DEPTH,
+    .bf16_words = LS_K(bf16_words),
     .pack_a_bf16 = LS_K(pack_a_bf16),
     .pack_b_bf16 = LS_K(pack_b_bf16),
     .bf16_tile = LS_K(bf16_tile),

@@ -15,8 +15,11 @@ void LS_K(pack_a)(int64_t M, int64_t K, const float *a, int64_t rs, int64_t cs, 
 void LS_K(pack_b)(int64_t K, int64_t N, const float *b, int64_t rs, int64_t cs, float *out);
 void LS_K(pack_a_bf16)(int64_t M, int64_t K, const ls_gemm_lines *a, float *out);
 void LS_K(pack_b_bf16)(int64_t K, int64_t N, const ls_gemm_lines *b, float *out);
-void LS_K(bf16_tile)(int64_t words, const float *a, const float *b, const float *start, float *c,
+int64_t LS_K(bf16_words)(int64_t K);
+void LS_K(bf16_tile)(int64_t K, const float *a, const float *b, const float *start, float *c,
                      int64_t ldc);
+void LS_K(blocks_tile)(int64_t K, const float *a, const float *b, const float *start, float *c,
+                       int64_t ldc);
 void LS_K(conv_tile)(const ls_conv_tile *w, const float *a, const float *b, float *c);
 void LS_K(conv_each)(const ls_conv_tile *w, const float *a, const float *b, float *c);
 void LS_K(gemv)(ls_dtype type, int64_t K, int64_t N, const float *x, const void *w, int64_t ld,
@@ -25,6 +28,12 @@ void LS_K(gemv_table)(const ls_gemv_table_job *j);
 void LS_K(gemv_strips)(ls_block_type type, int64_t V, int64_t C, const uint8_t *from, uint8_t *to);
 void LS_K(kept_scores)(const ls_gemv_kept_job *j, int64_t first, int64_t end);
 void LS_K(kept_mix)(const ls_gemv_kept_job *j, int64_t seen, int64_t first, int64_t end);
+/* These are in blocks of LS_SUM_BLOCK. */
+void LS_K(gemv_in_blocks)(ls_dtype type, int64_t K, int64_t N, const float *x, const void *w,
+                          int64_t ld, float *y);
+void LS_K(gemv_table_in_blocks)(const ls_gemv_table_job *j);
+void LS_K(kept_scores_in_blocks)(const ls_gemv_kept_job *j, int64_t first, int64_t end);
+void LS_K(kept_mix_in_blocks)(const ls_gemv_kept_job *j, int64_t seen, int64_t first, int64_t end);
 void LS_K(gemv_bf16)(ls_dtype type, int64_t K, int64_t N, const float *x, const void *w, int64_t ld,
                      float *y);
 void LS_K(gemv_table_bf16)(const ls_gemv_table_job *j);

@@ -52,7 +52,6 @@ static inline __m512 _mm512_loadu_ps(const void *p) {
     return r;
 }
 static inline void _mm512_storeu_ps(void *p, __m512 a) { memcpy(p, &a, sizeof a); }
-static inline __m512 _mm512_add_ps(__m512 a, __m512 b) { MOCK_512(a.f[i] + b.f[i]); }
 static inline __m512 _mm512_sub_ps(__m512 a, __m512 b) { MOCK_512(a.f[i] - b.f[i]); }
 static inline __m512 _mm512_mul_ps(__m512 a, __m512 b) { MOCK_512(a.f[i] * b.f[i]); }
 static inline __m512 _mm512_div_ps(__m512 a, __m512 b) { MOCK_512(a.f[i] / b.f[i]); }
@@ -89,7 +88,13 @@ enum { MOCK_FLUSH = 0x8040 };
 static inline unsigned _mm_getcsr(void) { return mock_mode; }
 static inline void _mm_setcsr(unsigned mode) { mock_mode = mode; }
 
-/* Only this instruction obeys the mode. */
+/* Only these two instructions obey the mode. */
+static inline __m512 _mm512_add_ps(__m512 a, __m512 b) {
+    if (mock_mode & MOCK_FLUSH) {
+        MOCK_512(flushed_sum(a.f[i], b.f[i]));
+    }
+    MOCK_512(a.f[i] + b.f[i]);
+}
 static inline __m512 _mm512_fmadd_ps(__m512 a, __m512 b, __m512 c) {
     if (mock_mode & MOCK_FLUSH) {
         MOCK_512(chain_step(a.f[i], b.f[i], c.f[i]));
@@ -258,8 +263,15 @@ static inline __m512i _mm512_loadu_si512(const void *p) {
     memcpy(&r, p, sizeof r);
     return r;
 }
-static inline __m512i _mm512_rol_epi32(__m512i a, int by) {
-    MOCK_512I(a.u[i] << (by & 31) | a.u[i] >> (32 - (by & 31)));
+/* 16-bit lanes of b where the mask's bit is set, else of a. */
+static inline __m512i _mm512_mask_blend_epi16(uint32_t mask, __m512i a, __m512i b) {
+    uint16_t of_a[32], of_b[32];
+    memcpy(of_a, &a, sizeof a);
+    memcpy(of_b, &b, sizeof b);
+    for (int i = 0; i < 32; i++)
+        if (mask >> i & 1) of_a[i] = of_b[i];
+    memcpy(&a, of_a, sizeof a);
+    return a;
 }
 static inline __m512i _mm512_inserti64x4(__m512i a, __m256i b, int half) {
     memcpy(a.u + (half & 1) * 8, &b, sizeof b);
