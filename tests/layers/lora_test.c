@@ -69,6 +69,7 @@ static void test_lora(void **state) {
     check("rslora", (ls_lora){.rank = RANK, .alpha = 3, .rs = true}, true, 1.5);
     check_rows("lora of one row", (ls_lora){.rank = RANK}, 1, false, 2);
     check("lora with dropout", (ls_lora){.rank = RANK, .dropout = 0.4f}, false, 2);
+    check_rows("lora of more rows than a block of a sum", (ls_lora){.rank = RANK}, 33, true, 2);
 }
 
 static void test_dora(void **state) {

@@ -4,7 +4,7 @@
 #include "layers/moe.h"
 #include "layers/routing.h"
 
-enum { T = 7, C = 19, E = 5, K = 2, F = 22 };
+enum { T = 37, C = 19, E = 5, K = 2, F = 22 };
 
 static const layer_field ROWS = {.type = LS_F32, .dims = {{T, C}}};
 static const layer_field LOGITS = {.type = LS_F32, .dims = {{T, E}}};
@@ -114,20 +114,20 @@ static void test_slices(void **state) {
     check_part("the last expert", (part){o, 4, E, T, 1});
 }
 
-/* An even part is 2.8 choices. */
+/* An even part is 14.8 choices. */
 static void test_capacity(void **state) {
     (void)state;
     ls_moe_options o = {.experts = E, .per_token = K, .width = F, .capacity = 0.5F};
-    check_part("capacity of 2", (part){o, 0, E, 2, 1});
-    check_part("of a slice", (part){o, 1, 3, 2, 1});
+    check_part("capacity of 8", (part){o, 0, E, 8, 1});
+    check_part("of a slice", (part){o, 1, 3, 8, 1});
     o.capacity = 1;
     o.normalize = true;
-    check_part("capacity of 3", (part){o, 0, E, 3, 1});
+    check_part("capacity of 15", (part){o, 0, E, 15, 1});
     o.capacity = 0.01F;
     check_part("at least one", (part){o, 0, E, 1, 1});
     check_part("rows of different samples", (part){o, 1, E, T, T});
-    assert_int_equal(ls_routing_capacity(0.5F, T, E, K), 2);
-    assert_int_equal(ls_routing_capacity(1, T, E, K), 3);
+    assert_int_equal(ls_routing_capacity(0.5F, T, E, K), 8);
+    assert_int_equal(ls_routing_capacity(1, T, E, K), 15);
     assert_int_equal(ls_routing_capacity(1.1F, 40, 8, 2), 11);
     assert_int_equal(ls_routing_capacity(1.2F, 50, 3, 1), 20);
     assert_int_equal(ls_routing_capacity(1e-9F, T, E, K), 1);
@@ -330,7 +330,7 @@ static void test_dropped(void **state) {
     static balance_result r;
     compute_balance(x, weights, (ls_moe_options){.balance = 1, .capacity = 1}, SAMPLES, &r);
     for (int s = 0; s < SAMPLES; s++)
-        assert_true(fabs(r.notes[(1 + E) * SAMPLES + s] - (double)(T - 3) / T) < 1e-11);
+        assert_true(fabs(r.notes[(1 + E) * SAMPLES + s] - (double)(T - 15) / T) < 1e-11);
 }
 
 /* ---- one loss of all routers ---- */
