@@ -339,12 +339,12 @@ ls_status ls_network_create_cut(const ls_config *c, ls_model *m_p, ls_error *e) 
 void ls_network_choose_micro(ls_config *c) {
     ls_model m;
     bool written = c->written[ls_config_key_index(ls_config_key_find("train.micro_batch"))];
-    int64_t samples = c->train.batch / c->train.virtual_workers;
-    bool f32 = ls_config_compute(c) != LS_BF16;
-    if (written || c->train.nphases || samples <= 1 || (ls_config_has_tokens(c) && f32)) return;
+    bool open = !written && !c->train.nphases && !ls_config_has_tokens(c);
+    int64_t samples = c->train.batch / c->train.virtual_workers, *micro = &c->train.micro_batch;
+    if (samples <= 1 || *micro > samples || !(open || ls_config_compute(c) == LS_BF16)) return;
     if (ls_network_create(c, &m, NULL) != LS_OK) return;
     int64_t unit = ls_model_unit_samples(&m, ls_config_compute(c));
-    bool all = ls_model_find_joining(&m) || unit > samples;
-    if (all || unit > 1) c->train.micro_batch = all ? samples : unit;
+    *micro = (*micro + unit - 1) / unit * unit;
+    if (*micro > samples || (open && ls_model_find_joining(&m))) *micro = samples;
     ls_model_free(&m);
 }

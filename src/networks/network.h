@@ -21,9 +21,9 @@ bool ls_network_is_open(const ls_config *);
 /* Sets model.input and model.classes as the data have them, where the config leaves them open.
  * LS_EINVAL: they don't have what the loss needs. */
 ls_status ls_network_resolve(ls_config *, const ls_source *, ls_error *);
-/* Sets train.micro_batch where the config leaves it out and the model needs more than one sample: to
- * the samples of a virtual worker if a layer joins samples (model/layer.h), or to those of a unit
- * (ls_model_unit_samples()). */
+/* Raises train.micro_batch to what the model needs: to whole units (ls_model_unit_samples()); and
+ * where the config leaves it out and a layer joins samples (model/layer.h), to the samples of a
+ * virtual worker. */
 void ls_network_choose_micro(ls_config *);
 
 #endif

@@ -79,6 +79,17 @@ static void log_division(const ls_loop *l) {
     ls_buf_free(&text);
 }
 
+/* Why micro-batches may be larger than the config says (ls_network_choose_micro()). */
+static void log_units(const ls_loop *l) {
+    const ls_share *sh = &l->m.layout->plan.share;
+    int64_t unit = ls_model_unit_samples(sh->model, sh->compute);
+    if (unit > 1)
+        ls_log(
+            "micro-batches of %lld samples: bf16 sums gradients in blocks of %d rows, which %lld "
+            "samples have",
+            (long long)sh->micro_batch, LS_SUM_BLOCK, (long long)unit);
+}
+
 /* Worker 0 logs the beginning of a run. Later views are logged by the process that starts
  * workers. */
 static void log_beginning(const ls_loop *l) {
@@ -96,6 +107,7 @@ static void log_beginning(const ls_loop *l) {
     ls_buf_free(&samples);
     log_memory(l->host);
     log_division(l);
+    log_units(l);
     ls_log("first step after %.2f s", (double)(ls_clock_ns() - r->began_ns) / 1e9);
 }
 

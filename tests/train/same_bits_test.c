@@ -31,13 +31,11 @@ typedef struct hashes {
     char weights[LS_HASH_TEXT], optimizer[LS_HASH_TEXT];
 } hashes;
 
-/* Trains with up to three settings and hashes the last checkpoint. */
-static hashes train(int nworkers, const char *a, const char *b, const char *c) {
-    const char *sets[6] = {"log.every=1000", width_set, steps_set};
+/* Trains with some settings, to the first NULL, and hashes the last checkpoint. */
+static hashes train_with(int nworkers, const char *const *more) {
+    const char *sets[12] = {"log.every=1000", width_set, steps_set};
     int nsets = 3;
-    if (a) sets[nsets++] = a;
-    if (b) sets[nsets++] = b;
-    if (c) sets[nsets++] = c;
+    while (*more) sets[nsets++] = *more++;
     char run[128];
     snprintf(run, sizeof run, "%s/run-%d", folder, nruns++);
     bool unfinished = false;
@@ -59,6 +57,15 @@ static hashes train(int nworkers, const char *a, const char *b, const char *c) {
     ls_hash_text(i.weights, h.weights);
     ls_hash_text(i.optimizer, h.optimizer);
     return h;
+}
+
+static hashes train(int nworkers, const char *a, const char *b, const char *c) {
+    const char *sets[4] = {NULL};
+    int n = 0;
+    if (a) sets[n++] = a;
+    if (b) sets[n++] = b;
+    if (c) sets[n++] = c;
+    return train_with(nworkers, sets);
 }
 
 static hashes expected; /* of one worker with one thread */
@@ -168,6 +175,29 @@ static void test_micro_batches(void **state) {
     }
 }
 
+/* Sums in bf16 are in blocks, which begin anew at each sample, or with fewer rows than a block at each
+ * unit of two. */
+static void test_blocks(void **state) {
+    (void)state;
+    static const char *const contexts[] = {"model.context=33", "model.context=100",
+                                           "model.context=20"};
+    static const char *const micros[] = {"train.micro_batch=4", "train.micro_batch=2",
+                                         "train.micro_batch=3", "train.micro_batch=1"};
+    for (int i = 0; i < 3; i++) {
+        const char *sets[] = {"train.compute=bf16", "train.batch=32",
+                              contexts[i],          micros[0],
+                              "parallel.threads=3", NULL};
+        hashes one = train_with(1, sets);
+        sets[4] = NULL;
+        for (int k = 1; k < 4; k++) {
+            sets[3] = micros[k];
+            hashes h = train_with(2, sets);
+            assert_string_equal(h.weights, one.weights);
+            assert_string_equal(h.optimizer, one.optimizer);
+        }
+    }
+}
+
 static void test_threads(void **state) {
     (void)state;
     same(train(1, "parallel.threads=2", THREAD, NULL));
@@ -219,13 +249,21 @@ static void test_can_fail(void **state) {
 int main(void) {
     if (!all_cases()) width_set = "model.width=12";
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_workers),       cmocka_unit_test(test_processes),
-        cmocka_unit_test(test_tcp),           cmocka_unit_test(test_sharding),
-        cmocka_unit_test(test_groups),        cmocka_unit_test(test_state_file),
-        cmocka_unit_test(test_mixed),         cmocka_unit_test(test_recompute),
-        cmocka_unit_test(test_micro_batches), cmocka_unit_test(test_threads),
-        cmocka_unit_test(test_kernels),       cmocka_unit_test(test_executors),
-        cmocka_unit_test(test_buckets),       cmocka_unit_test(test_odd_virtual_workers),
+        cmocka_unit_test(test_workers),
+        cmocka_unit_test(test_processes),
+        cmocka_unit_test(test_tcp),
+        cmocka_unit_test(test_sharding),
+        cmocka_unit_test(test_groups),
+        cmocka_unit_test(test_state_file),
+        cmocka_unit_test(test_mixed),
+        cmocka_unit_test(test_recompute),
+        cmocka_unit_test(test_micro_batches),
+        cmocka_unit_test(test_blocks),
+        cmocka_unit_test(test_threads),
+        cmocka_unit_test(test_kernels),
+        cmocka_unit_test(test_executors),
+        cmocka_unit_test(test_buckets),
+        cmocka_unit_test(test_odd_virtual_workers),
         cmocka_unit_test(test_can_fail),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
