@@ -342,7 +342,7 @@ void ls_network_choose_micro(ls_config *c) {
     bool open = !written && !c->train.nphases && !ls_config_has_tokens(c);
     int64_t samples = c->train.batch / c->train.virtual_workers, *micro = &c->train.micro_batch;
     if (samples <= 1 || *micro > samples || !(open || ls_config_compute(c) == LS_BF16)) return;
-    if (ls_network_create(c, &m, NULL) != LS_OK) return;
+    if (ls_network_create_cut(c, &m, NULL) != LS_OK) return;
     int64_t unit = ls_model_unit_samples(&m, ls_config_compute(c));
     *micro = (*micro + unit - 1) / unit * unit;
     if (*micro > samples || (open && ls_model_find_joining(&m))) *micro = samples;

@@ -28,7 +28,7 @@
  *  - if it has an instruction for pairs of bf16: V_PAIRS; r_dot: c + the product of the high halves,
  *    then + that of the low halves. A word has the first value in its high half, and in the low one
  *    the second next, the other one of a chain (LS_SUM_BLOCK in kernels.h). r_line_f32 and
- *    r_line_bf16: 32 values as 16 words, eight of the even places, then eight of the odd ones;
+ *    r_line_bf16: 32 values as 16 words, those of even and of odd places in turn;
  *    r_rows_f32 and r_rows_bf16: 16 values of two rows as words; r_even_words, r_odd_words: of four
  *    values, as v_rows4 has them, the first and the third, the second and the fourth; r_store_half:
  *    lanes 0 to 7 or 8 to 15; r_store_line_bf16 writes 32 values as bf16 in their order.

@@ -41,13 +41,13 @@ static inline vr r_pairs_f32(vr high, vr low) {
 static inline vr r_pairs_bf16(__m256i high, __m256i low) {
     return r_interleave(_mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1));
 }
-/* 32 values in memory order: words of values 4 i and 4 i + 2, then of 4 i + 1 and 4 i + 3; the first
- * value in the high half. */
+/* 32 values in memory order: the words of values 0 and 2, 1 and 3, 4 and 6 ...; the first value in the
+ * high half. */
 static inline vr r_block_words(__m512i values) {
     const __m512i order =
-        _mm512_set_epi32(0x001d001f, 0x0019001b, 0x00150017, 0x00110013, 0x000d000f, 0x0009000b,
-                         0x00050007, 0x00010003, 0x001c001e, 0x0018001a, 0x00140016, 0x00100012,
-                         0x000c000e, 0x0008000a, 0x00040006, 0x00000002);
+        _mm512_set_epi32(0x001d001f, 0x001c001e, 0x0019001b, 0x0018001a, 0x00150017, 0x00140016,
+                         0x00110013, 0x00100012, 0x000d000f, 0x000c000e, 0x0009000b, 0x0008000a,
+                         0x00050007, 0x00040006, 0x00010003, 0x00000002);
     return _mm512_castsi512_ps(_mm512_permutexvar_epi16(order, values));
 }
 static inline vr r_line_f32(const float *p) {

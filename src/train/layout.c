@@ -369,7 +369,7 @@ static int64_t samples_of(const ls_config *c) { return c->train.batch / c->train
 
 int64_t ls_layout_micro_unit(const ls_config *c) {
     ls_model m;
-    if (ls_network_create(c, &m, NULL) != LS_OK) return 1;
+    if (ls_network_create_cut(c, &m, NULL) != LS_OK) return 1;
     int64_t unit =
         ls_model_find_joining(&m) ? samples_of(c) : ls_model_unit_samples(&m, ls_config_compute(c));
     ls_model_free(&m);

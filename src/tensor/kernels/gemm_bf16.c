@@ -2,8 +2,7 @@
  * needs, or in plain C.
  *
  * With an instruction for pairs (V_PAIRS), a packed word has the bf16 of k in its high half and
- * that of k + 2 in its low half; a block has the words of its even places, then those of its odd
- * ones. A k without a partner gets one: -0 in a and 0 in b, whose product -0 changes no sum, not
+ * that of k + 2 in its low half. A k without a partner gets one: -0 in a and 0 in b, whose product -0 changes no sum, not
  * even one that is -0. Without the instruction, a packed word is an operand that was rounded to
  * bf16, as f32.
  */
@@ -45,19 +44,11 @@ void LS_K(to_bf16)(int64_t n, const float *x, void *y) {
 
 #define UNROLL _Pragma("GCC unroll 16")
 
-/* Words of the even places, or of the odd ones, of a block of n values. */
-INLINE int64_t words_of(int64_t n, int odd) { return ((n + 1 - odd) / 2 + 1) / 2; }
+/* Word w of a block has its values first_of(w) and first_of(w) + 2. */
+INLINE int64_t first_of(int64_t w) { return w / 2 * 4 + w % 2; }
+INLINE int64_t words_of(int64_t n) { return n / 4 * 2 + min64(n % 4, 2); }
 
-int64_t LS_K(bf16_words)(int64_t K) {
-    int64_t whole = K / LINE, rest = K % LINE;
-    return whole * LINE / 2 + words_of(rest, 0) + words_of(rest, 1);
-}
-
-/* The first value of word w of a block of n values. The word's other value is the second next. */
-INLINE int64_t value_of(int64_t w, int64_t n) {
-    int64_t even = words_of(n, 0);
-    return w < even ? 4 * w : 4 * (w - even) + 1;
-}
+int64_t LS_K(bf16_words)(int64_t K) { return words_of(K); }
 
 /* A strip: `n` lines of `depth` values, `width` lines with the zeros after them. n may be up to two
  * strips' (pack_across). */
@@ -83,10 +74,10 @@ INLINE uint16_t bf16_at(const strip *s, int64_t i, int64_t k) {
 /* Values in any places. */
 static void pack_any(const strip *s, float *restrict out) {
     for (int64_t k = 0; k < s->depth; k += LINE) {
-        int64_t n = min64(LINE, s->depth - k), words = words_of(n, 0) + words_of(n, 1);
+        int64_t words = words_of(min64(LINE, s->depth - k));
         for (int64_t w = 0; w < words; w++, out += s->width)
             for (int64_t i = 0; i < s->width; i++) {
-                int64_t v = k + value_of(w, n);
+                int64_t v = k + first_of(w);
                 uint32_t word =
                     i < s->n ? (uint32_t)bf16_at(s, i, v) << 16 | bf16_at(s, i, v + 2) : 0;
                 memcpy(out + i, &word, sizeof word);
@@ -127,15 +118,12 @@ INLINE void pack_contiguous(const strip *s, bool bf16, float *restrict out) {
         }
         interleave(room, s->width, out);
     }
-    int64_t left = s->depth - k, even = words_of(left, 0), words = even + words_of(left, 1);
+    int64_t left = s->depth - k;
     for (int64_t i = 0; left > 0 && i < s->n; i++)
         r_store(room + i * LINE / 2, last_pairs(s, i, k));
-    for (int64_t w = 0; w < words; w++)
-        for (int64_t i = 0; i < s->width; i++) {
-            const float *line = room + i * LINE / 2;
-            memcpy(out + w * s->width + i, w < even ? line + w : line + LINE / 4 + w - even,
-                   sizeof *out);
-        }
+    for (int64_t w = 0; w < words_of(left); w++)
+        for (int64_t i = 0; i < s->width; i++)
+            memcpy(out + w * s->width + i, room + i * LINE / 2 + w, sizeof *out);
 }
 
 /* Values k and k + 2 of the lines from i on, of which there may be fewer than LS_VR. */
@@ -163,9 +151,9 @@ INLINE vr pairs_across(const strip *s, bool bf16, int64_t i, int64_t k) {
 INLINE void pack_across(const strip *s, bool bf16, float *restrict out) {
     float *second = out + LS_K(bf16_words)(s->depth) * s->width;
     for (int64_t first = 0; first < s->depth; first += LINE) {
-        int64_t n = min64(LINE, s->depth - first), words = words_of(n, 0) + words_of(n, 1);
+        int64_t words = words_of(min64(LINE, s->depth - first));
         for (int64_t w = 0; w < words; w++, out += s->width, second += s->width) {
-            int64_t k = first + value_of(w, n);
+            int64_t k = first + first_of(w);
             for (int64_t i = 0; i + LS_VR <= s->width; i += LS_VR)
                 r_store(out + i, pairs_across(s, bf16, i, k));
             if (s->width >= LS_VR) continue;
