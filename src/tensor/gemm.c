@@ -17,6 +17,7 @@
 enum {
     STRIPS = 2,       /* strips of b packed together, for longer contiguous reads */
     FEW_STRIPS = 8,   /* with at most this many strips of b, packing a does not pay */
+    TILES = 8,        /* computed together in bf16 */
     AHEAD_ROWS = 512, /* with more rows, fetching b from memory is a small part of the time */
     LINE = 64
 };
@@ -36,11 +37,11 @@ typedef struct column {
     int64_t ldc;
 } column;
 
-/* A tile [tile_m, tile_n] of c. */
-static void tile(const ls_kernels *k, const column *x, const float *a, bool packed, float *c,
-                 int64_t ldc) {
+/* n tiles [tile_m, tile_n] of c, one below the other: one, but for bf16. */
+static void tiles(const ls_kernels *k, const column *x, int64_t n, const float *a, bool packed,
+                  float *c, int64_t ldc) {
     if (x->bf16)
-        k->bf16_tile(x->depth, a, x->b, x->start, c, ldc);
+        k->bf16_tiles(n, x->depth, a, x->b, x->start, c, ldc);
     else
         k->gemm_tile(x->depth, a, packed ? 1 : x->rs, packed ? k->tile_m : x->cs, x->b, x->start, c,
                      ldc);
@@ -53,7 +54,7 @@ static void tile_edge(const ls_kernels *k, const column *x, int64_t i, int64_t m
     size_t row = (size_t)x->n * sizeof *c;
     bool rest = m < k->tile_m;
     for (int64_t r = 0; r < m && !x->start; r++) memcpy(full + r * k->tile_n, c + r * x->ldc, row);
-    tile(k, x, rest ? x->rest : x->a + i * x->a_row, rest, full, k->tile_n);
+    tiles(k, x, 1, rest ? x->rest : x->a + i * x->a_row, rest, full, k->tile_n);
     for (int64_t r = 0; r < m; r++) memcpy(c + r * x->ldc, full + r * k->tile_n, row);
 }
 
@@ -87,8 +88,8 @@ static ahead ahead_of(const ls_kernels *k, const ls_gemm_job *g, const column *x
     return y;
 }
 
-static void fetch_ahead(ahead *x) {
-    for (int64_t i = 0; i < x->share && x->segment < x->count; i++) {
+static void fetch_ahead(ahead *x, int64_t tiles) {
+    for (int64_t i = 0; i < x->share * tiles && x->segment < x->count; i++) {
         __builtin_prefetch(x->p + x->segment * x->stride + x->at);
         x->at += LINE;
         if (x->at < x->nbytes + LINE) continue;
@@ -97,15 +98,21 @@ static void fetch_ahead(ahead *x) {
     }
 }
 
-static void run_column(const ls_kernels *k, const column *x, ahead *next) {
-    for (int64_t i = 0; i < x->m; i += k->tile_m) {
-        int64_t m = min64(k->tile_m, x->m - i);
-        if (next->count) fetch_ahead(next);
-        if (m == k->tile_m && x->n == k->tile_n)
-            tile(k, x, x->a + i * x->a_row, false, x->c + i * x->ldc, x->ldc);
-        else
-            tile_edge(k, x, i, m);
+/* Rows i to x->m: a tile at the edge, or some whole ones. Returns the number of rows. */
+static int64_t run_tiles(const ls_kernels *k, const column *x, int64_t i, ahead *next) {
+    int64_t n = min64(x->bf16 ? TILES : 1, (x->m - i) / k->tile_m);
+    if (next->count) fetch_ahead(next, n ? n : 1);
+    if (n && x->n == k->tile_n) {
+        tiles(k, x, n, x->a + i * x->a_row, false, x->c + i * x->ldc, x->ldc);
+        return n * k->tile_m;
     }
+    int64_t m = min64(k->tile_m, x->m - i);
+    tile_edge(k, x, i, m);
+    return m;
+}
+
+static void run_column(const ls_kernels *k, const column *x, ahead *next) {
+    for (int64_t i = 0; i < x->m; i += run_tiles(k, x, i, next)) continue;
 }
 
 /* K is 0: c gets the values that its chains start from. */

@@ -196,14 +196,6 @@ void LS_K(pack_b_bf16)(int64_t K, int64_t N, const ls_gemm_lines *b, float *out)
     pack_strips(N, K, b, (strip){.width = TILE_N}, out);
 }
 
-/* Pairs are flushed in any mode, sums of two numbers are not. */
-void LS_K(bf16_tile)(int64_t K, const float *restrict a, const float *restrict b,
-                     const float *start, float *restrict c, int64_t ldc) {
-    v_flush_state mode = v_flush_begin();
-    LS_K(blocks_tile)(K, a, b, start, c, ldc);
-    v_flush_end(mode);
-}
-
 float LS_K(bf16_peak)(int64_t rounds) {
     enum { CHAINS = 12 };
     const vr x = r_set1(f32_of(0x3f7f0000u)), y = r_set1(f32_of(0x33d60000u));
@@ -282,7 +274,7 @@ void LS_K(pack_b_bf16)(int64_t K, int64_t N, const ls_gemm_lines *b, float *out)
     pack(N, K, b, TILE_N, out);
 }
 
-/* A tile's sums: from [TILE_M, TILE_N], rows from_row apart, where they begin. */
+/* The sums of a tile, in plain C: from [TILE_M, TILE_N], rows from_row apart, where they begin. */
 typedef struct sums {
     int64_t K;
     const float *a, *b, *from;
@@ -299,27 +291,59 @@ static void exact_tile(const sums *x, float *c, int64_t ldc) {
         }
 }
 
+#endif
+
+/* ---- tiles ---- */
+
 #ifdef V_FLUSH
+static void some_tiles(int64_t n, int64_t K, const float *a, const float *b, const float *start,
+                       float *c, int64_t ldc) {
+    int64_t each = LS_K(bf16_words)(K) * TILE_M;
+    v_flush_state mode = v_flush_begin();
+    for (int64_t i = 0; i < n; i++)
+        LS_K(blocks_tile)(K, a + i * each, b, start, c + i * TILE_M * ldc, ldc);
+    v_flush_end(mode);
+}
+#endif
+
+#if defined(V_FLUSH) && !defined(V_PAIRS)
 
 /* A processor that rounds after it has flushed says whether it has flushed anything; then the tile
  * is computed again. */
-void LS_K(bf16_tile)(int64_t K, const float *restrict a, const float *restrict b,
-                     const float *start, float *restrict c, int64_t ldc) {
+static void checked_tile(int64_t K, const float *a, const float *b, const float *start, float *c,
+                         int64_t ldc) {
     float before[TILE_M * TILE_N];
     sums again = {K, a, b, start ? start : before, start ? 0 : TILE_N};
-    for (int64_t i = 0; V_FLUSH_REPEATS && !start && i < TILE_M; i++)
+    for (int64_t i = 0; !start && i < TILE_M; i++)
         memcpy(before + i * TILE_N, c + i * ldc, TILE_N * sizeof *before);
     v_flush_state mode = v_flush_begin();
     LS_K(blocks_tile)(K, a, b, start, c, ldc);
     if (!v_flush_end(mode)) exact_tile(&again, c, ldc);
 }
 
-#else
-
-void LS_K(bf16_tile)(int64_t K, const float *restrict a, const float *restrict b,
-                     const float *start, float *restrict c, int64_t ldc) {
-    exact_tile(&(sums){K, a, b, start ? start : c, start ? 0 : ldc}, c, ldc);
+void LS_K(bf16_tiles)(int64_t n, int64_t K, const float *a, const float *b, const float *start,
+                      float *c, int64_t ldc) {
+    if (!V_FLUSH_REPEATS) {
+        some_tiles(n, K, a, b, start, c, ldc);
+        return;
+    }
+    for (int64_t i = 0; i < n; i++)
+        checked_tile(K, a + i * K * TILE_M, b, start, c + i * TILE_M * ldc, ldc);
 }
 
-#endif
+#elif defined(V_FLUSH)
+
+void LS_K(bf16_tiles)(int64_t n, int64_t K, const float *a, const float *b, const float *start,
+                      float *c, int64_t ldc) {
+    some_tiles(n, K, a, b, start, c, ldc);
+}
+
+#else
+
+void LS_K(bf16_tiles)(int64_t n, int64_t K, const float *a, const float *b, const float *start,
+                      float *c, int64_t ldc) {
+    for (int64_t i = 0; i < n; i++, a += K * TILE_M, c += TILE_M * ldc)
+        exact_tile(&(sums){K, a, b, start ? start : c, start ? 0 : ldc}, c, ldc);
+}
+
 #endif

@@ -16,8 +16,8 @@ void LS_K(pack_b)(int64_t K, int64_t N, const float *b, int64_t rs, int64_t cs, 
 void LS_K(pack_a_bf16)(int64_t M, int64_t K, const ls_gemm_lines *a, float *out);
 void LS_K(pack_b_bf16)(int64_t K, int64_t N, const ls_gemm_lines *b, float *out);
 int64_t LS_K(bf16_words)(int64_t K);
-void LS_K(bf16_tile)(int64_t K, const float *a, const float *b, const float *start, float *c,
-                     int64_t ldc);
+void LS_K(bf16_tiles)(int64_t n, int64_t K, const float *a, const float *b, const float *start,
+                      float *c, int64_t ldc);
 void LS_K(blocks_tile)(int64_t K, const float *a, const float *b, const float *start, float *c,
                        int64_t ldc);
 void LS_K(conv_tile)(const ls_conv_tile *w, const float *a, const float *b, float *c);
