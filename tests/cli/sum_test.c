@@ -176,11 +176,30 @@ static void test_replay(void **state) {
                 "in bf16 in an older order, and this version does in blocks32");
 }
 
+/* A branch with other bits than the run: the order of another version is the reason, if it is one. */
+static void test_branch(void **state) {
+    (void)state;
+    static const char BATCH[] = "batch @/trunk --at 10 --branch 1,2 -n 1";
+    begin("trunk", "");
+    shell_of_run("trunk", "cp -r trunk other-rate");
+    expect("train --resume @/trunk", 0, NULL);
+    expect("train --resume @/other-rate --set optim.lr=0.01", 0, NULL);
+    shell_of_run("trunk", "rm -r $r/checkpoints/step-20 && "
+                          "cp -r other-rate/checkpoints/step-20 $r/checkpoints/");
+    expect(BATCH, 0, "branch 1 has OTHER bits than the run at its last step");
+    shell_of_run("trunk", "sed -i '/\"sum\"/d' $r/checkpoints/step-20/manifest.json");
+    expect(
+        BATCH, 0,
+        "branch 1 has other bits than the run at its last step, as one of them summed products in "
+        "bf16 in the order of another version (sum)");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_plan),    cmocka_unit_test(test_written),
         cmocka_unit_test(test_older),   cmocka_unit_test(test_unknown),
         cmocka_unit_test(test_compare), cmocka_unit_test(test_replay),
+        cmocka_unit_test(test_branch),
     };
     return cmocka_run_group_tests(tests, folder_make, folder_remove);
 }
