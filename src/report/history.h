@@ -65,8 +65,8 @@ typedef struct ls_run_history {
 ls_status ls_history_read(const char *run, ls_run_history *h_p, ls_error *);
 void ls_history_free(ls_run_history *);
 
-/* Calls use(arg, step, line) for each line of metrics.jsonl, in its order, those after step 0, too. Lines that are torn,
- * damaged or foreign are skipped. */
+/* Calls use(arg, step, line) for each line of metrics.jsonl, in its order, from step 0 on, which a
+ * start may have. Lines that are torn, damaged or foreign are skipped. */
 typedef void ls_history_use(void *arg, int64_t step, const ls_json *line);
 ls_status ls_history_scan(const char *run, ls_history_use *, void *arg, ls_error *);
 

@@ -91,7 +91,7 @@ bool ls_run_can_survive(const ls_config *c) {
            c->parallel.optimizer_state != LS_STATE_FILE;
 }
 
-/* The name has a dot, as those of keys: hosts without the line are refused (net/tcp/admission.h). */
+/* The name has a dot, as keys have, so hosts without the line are refused (net/tcp/admission.c). */
 void ls_run_must_match(const ls_config *c, ls_buf *out) {
     const char *order = ls_sum_order(ls_config_compute(c));
     ls_config_must_match(c, out);

@@ -1,5 +1,5 @@
-/* sum_test.c - the order in which products in bf16 are summed has a name, which plans, checkpoints and
- * records of a run in bf16 have; runs with the order of an older version, or of one that is not
+/* sum_test.c - the order in which products in bf16 are summed has a name, which plans, checkpoints
+ * and records of a run in bf16 have; runs with the order of an older version, or of one that is not
  * known. */
 /* ctest: seconds=5 */
 #include "cli/program.h"
@@ -124,12 +124,12 @@ static void test_unknown(void **state) {
     expect("train --resume @/number", 1, "manifest.json: its sum is not the name of an order");
 }
 
-/* Runs whose orders differ need not have the same bits, and the reason is named; the config `name` is
- * that of @/whole then. */
+/* The run then claims to have the config of @/whole. */
 static void take_config(const char *name) {
     shell_of_run(name, "cp whole/config.yaml $r/config.yaml");
 }
 
+/* Runs whose orders differ need not have the same bits, and the reason is named. */
 static void test_compare(void **state) {
     (void)state;
     static const char REASON[] =
@@ -176,7 +176,7 @@ static void test_replay(void **state) {
                 "in bf16 in an older order, and this version does in blocks32");
 }
 
-/* A branch with other bits than the run: the order of another version is the reason, if it is one. */
+/* The order of another version is named as the reason why a branch has other bits than the run. */
 static void test_branch(void **state) {
     (void)state;
     static const char BATCH[] = "batch @/trunk --at 10 --branch 1,2 -n 1";

@@ -200,8 +200,8 @@ static void test_damaged(void **state) {
                     e);
 }
 
-/* A run continues only from a checkpoint with its own order of products in bf16, or with none; a name
- * is refused in f32, too. */
+/* A run continues only from a checkpoint with its own order of products in bf16, or with none; a
+ * name is refused in f32, too. */
 static void test_order(void **state) {
     (void)state;
     static const struct {
