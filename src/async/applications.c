@@ -100,8 +100,10 @@ static ls_status write_all(ls_applications *a, const ls_buf *line, ls_error *e) 
 
 static ls_status write_part(ls_applications *a, const ls_applications_begin *b, ls_error *e) {
     ls_buf line = {0};
-    ls_buf_printf(&line, "{\"begins\": %lld, \"of\": %lld, \"workers\": %d, \"shards\": [",
-                  (long long)b->steps, (long long)b->of, b->nworkers);
+    ls_buf_printf(&line, "{\"begins\": %lld, \"of\": %lld, \"workers\": %d, ", (long long)b->steps,
+                  (long long)b->of, b->nworkers);
+    if (b->sum) ls_buf_printf(&line, "\"sum\": \"%s\", ", b->sum);
+    ls_buf_printf(&line, "\"shards\": [");
     for (int i = 0; i < b->nshards; i++)
         ls_buf_printf(&line, "%s%zu", i ? ", " : "", b->shards[i].end);
     ls_buf_printf(&line, "]}\n");

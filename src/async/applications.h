@@ -2,9 +2,11 @@
  *
  * From it the run can be repeated, bit for bit, by one worker (replay.h):
  *
- *     {"begins": 0, "of": 100, "workers": 4, "shards": [4096, 10240]}
+ *     {"begins": 0, "of": 100, "workers": 4, "sum": "blocks32", "shards": [4096, 10240]}
  *                                                            here workers begin, after 0 steps of
- *                                                            train.steps; where each shard ends
+ *                                                            train.steps; where each shard ends;
+ *                                                            the order of products in bf16
+ *                                                            (tensor/sum_order.h), if there are any
  *     {"step": 3, "worker": 1, "base": [0, 1], "at": [2, 2]} the gradient of the batch of step 3,
  *                                                            counted from 1: the versions with which
  *                                                            it was computed, and those to which it
@@ -35,6 +37,7 @@ typedef struct ls_applications_begin {
     const ls_async_shard *shards; /* [nshards] */
     int nshards, nworkers;
     int64_t steps, of;
+    const char *sum; /* the order of products in bf16; NULL: none is */
 } ls_applications_begin;
 
 /* The values of a step's line. */
@@ -74,9 +77,16 @@ typedef struct ls_applications_read {
     size_t n;
 } ls_applications_read;
 
-/* The first `steps` steps of a run with nfloats elements. LS_EINVAL: a line is missing or wrong. */
-ls_status ls_applications_load(const char *run, int64_t steps, size_t nfloats,
-                               ls_applications_read *r_p, ls_error *);
+/* The run that is replayed. */
+typedef struct ls_applications_run {
+    const char *dir;
+    int64_t steps;   /* the first of it, which are read */
+    size_t nfloats;  /* elements of its model */
+    const char *sum; /* as of ls_applications_begin, with which it is replayed */
+} ls_applications_run;
+
+/* LS_EINVAL: a line is missing or wrong, or steps have another `sum`. */
+ls_status ls_applications_load(const ls_applications_run *, ls_applications_read *r_p, ls_error *);
 void ls_applications_free(ls_applications_read *);
 
 #endif

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/cores.h"
 #include "plan/memory.h"
+#include "tensor/sum_order.h"
 
 struct ls_async {
     ls_async_crew crew;
@@ -149,7 +150,8 @@ ls_status ls_async_begin(ls_async *a, ls_error *e) {
                                          .nshards = b->nshards,
                                          .nworkers = b->nworkers,
                                          .steps = a->done,
-                                         .of = a->all};
+                                         .of = a->all,
+                                         .sum = ls_sum_order(a->crew.parameters.params_type)};
     LS_TRY(ls_applications_cut(a->run, a->done, e));
     return ls_applications_open(a->run, &begin, &a->log, e);
 }

@@ -6,9 +6,11 @@
 
 #include "async/applications.h"
 #include "async/async.h"
+#include "model/types.h"
 #include "plan/memory.h"
 #include "tensor/dtype.h"
 #include "tensor/kernels.h"
+#include "tensor/sum_order.h"
 
 ls_status ls_shard_copy_open(ls_shard_copy *c, const ls_config *config, const ls_plan *plan,
                              ls_world *world, ls_error *e) {
@@ -209,7 +211,8 @@ ls_status ls_shard_copy_log(const ls_shard_copy *c, const char *run, ls_error *e
                                          .nshards = c->nshards,
                                          .nworkers = 1,
                                          .steps = c->steps,
-                                         .of = c->config->train.steps};
+                                         .of = c->config->train.steps,
+                                         .sum = ls_sum_order(ls_config_compute(c->config))};
     if (!c->n) return LS_OK;
     LS_TRY(ls_applications_cut(run, c->steps, e));
     LS_TRY(ls_applications_open(run, &begin, &a, e));

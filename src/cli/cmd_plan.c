@@ -22,6 +22,7 @@
 #include "report/timeline.h"
 #include "storage/epochs.h"
 #include "storage/origin.h"
+#include "tensor/sum_order.h"
 #include "train/fit.h"
 #include "train/layout.h"
 #include "train/replica_sync.h"
@@ -185,11 +186,14 @@ enum { NO_ACTIONS = -2 };
 static void print_plan(const ls_config *c, const ls_plan *p, int workers, int worker, int near) {
     ls_buf out = {0};
     const ls_model *m = p->share.model;
+    const char *order = ls_sum_order(p->share.compute);
     ls_print("%zu parameters", m->count);
     if (m->frozen_count) ls_print(", of which %zu are trained", m->count - m->frozen_count);
-    ls_print("; %d worker%s, %d virtual worker%s, %d bucket%s, %d actions a step\n\n",
+    ls_print("; %d worker%s, %d virtual worker%s, %d bucket%s, %d actions a step\n",
              p->share.nworkers, ls_plural(p->share.nworkers), p->share.V, ls_plural(p->share.V),
              p->share.nbuckets, ls_plural(p->share.nbuckets), p->nactions);
+    if (order) ls_print("sum: %s, the order of products in bf16\n", order);
+    ls_print("\n");
     ls_model_print(p->share.model, p->share.compute, &out);
     ls_buf_printf(&out, "\n");
     if (worker != NO_ACTIONS) {

@@ -7,6 +7,7 @@
 #include "optim/learning_rate.h"
 #include "perf/far.h"
 #include "share/mesh.h"
+#include "tensor/sum_order.h"
 #include "train/layout.h"
 #include "train/replica_sync.h"
 #include "train/run.h"
@@ -304,6 +305,7 @@ ls_json *ls_plan_json(const ls_config *c, const ls_plan *p) {
     ls_json_set_integer(o, "virtual_workers", p->share.V);
     ls_json_set_integer(o, "buckets", p->share.nbuckets);
     ls_json_set_integer(o, "actions", p->nactions);
+    if (ls_sum_order(p->share.compute)) ls_json_set_text(o, "sum", ls_sum_order(p->share.compute));
     ls_json_set(o, "layers", layers_json(p));
     ls_json_set(o, "memory", memory_json(c, p));
     if (p->share.islands) ls_json_set(o, "sync", sync_json(c, p));

@@ -1,6 +1,7 @@
 /* print.c - prints a plan, one line an action (action.c), and hashes it. */
 #include "plan/plan.h"
 #include "share/config.h"
+#include "tensor/sum_order.h"
 
 enum { SOME_NBYTES = 1 << 16 };
 
@@ -19,6 +20,7 @@ ls_hash ls_plan_hash(const ls_plan *p) {
     ls_buf_printf(&text, "n %d V %d batch %lld micro %lld tree %d compute %s reduce %s\n",
                   sh->nworkers, sh->V, (long long)sh->batch, (long long)sh->micro_batch,
                   sh->config->tree, ls_dtype_name(sh->compute), ls_dtype_name(sh->reduce));
+    if (ls_sum_order(sh->compute)) ls_buf_printf(&text, "sum %s\n", ls_sum_order(sh->compute));
     for (int w = 0; sh->ranges && w < sh->nworkers; w++)
         ls_buf_printf(&text, "worker %d from %d\n", w, sh->ranges[w]);
     if (sh->ncells > 1)

@@ -35,11 +35,28 @@ static void add_step(ls_compare_run *r, int64_t step, const ls_json *line) {
     if (workers > r->workers[1]) r->workers[1] = workers;
 }
 
+/* A start has the order of the steps that follow. */
+static void add_start(ls_compare_run *r, int64_t step, const ls_json *line) {
+    const ls_json *sum = ls_json_get(line, "sum");
+    size_t n = ls_json_count(r->sums);
+    if (r->config.train.compute != LS_COMPUTE_BF16) return;
+    ls_json *now = sum ? ls_json_share(sum) : ls_json_new_null();
+    if (n > 0 && ls_json_equal(ls_json_get(ls_json_at(r->sums, n - 1), "sum"), now)) {
+        ls_json_free(now);
+        return;
+    }
+    ls_json *one = ls_json_new_object();
+    ls_json_set_integer(one, "step", step + 1);
+    ls_json_set(one, "sum", now);
+    ls_json_push(r->sums, one);
+}
+
 static void add_line(void *arg, int64_t step, const ls_json *line) {
     const reading *x = arg;
     ls_compare_run *r = x->run;
     double val = number_of(line, "val_loss"), value = number_of(line, x->metric);
     ls_ledger_add_changed(r->changed, step, line);
+    if (ls_json_get(line, "started")) add_start(r, step, line);
     if (ls_json_get(line, "lr")) add_step(r, step, line);
     if (isfinite(val) && (!r->val_step || val < r->val_loss)) {
         r->val_loss = val;
@@ -59,6 +76,7 @@ static ls_status read_run(const char *path, const char *metric, ls_compare_run *
     ls_status s = LS_OK;
     r->path = path;
     r->changed = ls_json_new_array();
+    r->sums = ls_json_new_array();
     if (!ls_file_exists(config))
         s = ls_fail(e, LS_EINVAL, "%s: is not a run directory (it has no config.yaml)", path);
     if (s == LS_OK) s = ls_config_read(config, &r->config, e);
@@ -138,6 +156,12 @@ static void compare_lines(const ls_compare_run *first, ls_compare_run *r) {
     }
 }
 
+/* Runs of which it is not known are taken to. */
+static bool have_same_sums(const ls_compare_run *a, const ls_compare_run *b) {
+    if (!ls_json_count(a->sums) || !ls_json_count(b->sums)) return true;
+    return ls_json_equal(a->sums, b->sums);
+}
+
 static bool keeps_bits(const ls_config *a, const ls_config *b) {
     const ls_config *both[] = {a, b};
     ls_json *list = ls_config_differences(both, 2);
@@ -151,6 +175,7 @@ static bool keeps_bits(const ls_config *a, const ls_config *b) {
 static ls_status compare_two(const ls_compare_run *first, ls_compare_run *r, ls_error *e) {
     r->same_config = keeps_bits(&first->config, &r->config);
     r->same_changes = ls_json_equal(first->changed, r->changed);
+    r->same_sums = have_same_sums(first, r);
     r->same_data = have_same_data(first->path, r->path);
     compare_lines(first, r);
     return ls_checkpoints_compare(first->path, r->path, &r->checkpoints, e);
@@ -160,7 +185,7 @@ bool ls_compare_parted(const ls_compare_run *r) { return r->parted || r->checkpo
 
 /* The bits of asynchronous runs are those of their logs. */
 bool ls_compare_must_match(const ls_compare_run *r) {
-    return r->same_config && r->same_changes && r->same_data &&
+    return r->same_config && r->same_changes && r->same_sums && r->same_data &&
            r->config.sync.mode != LS_SYNC_ASYNC;
 }
 
@@ -204,6 +229,7 @@ void ls_compare_free(ls_comparison *c) {
         free(c->runs[i].curve.steps);
         free(c->runs[i].curve.values);
         ls_json_free(c->runs[i].changed);
+        ls_json_free(c->runs[i].sums);
     }
     free(c->runs);
     ls_json_free(c->differences);

@@ -1,10 +1,11 @@
 /* compare.h - compares runs: the keys in which their configs differ, their curves, and the first
  * step at which their bits differ.
  *
- * Two runs must have the same bits if no key that affects the bits differs, and they have the same
- * data. Then the lines of metrics.jsonl (loss and norm of the gradient, of each step that both
- * have) and the hashes of checkpoints of the same step are equal. A number in a line has nine
- * digits, so runs whose bits differ may have some equal lines at first; checkpoints are exact.
+ * Two runs must have the same bits if no key that affects the bits differs, they have the same
+ * data, and their products in bf16 were summed in the same order. Then the lines of metrics.jsonl
+ * (loss and norm of the gradient, of each step that both have) and the hashes of checkpoints of the
+ * same step are equal. A number in a line has nine digits, so runs whose bits differ may have some
+ * equal lines at first; checkpoints are exact.
  */
 #ifndef LS_REPORT_COMPARE_H
 #define LS_REPORT_COMPARE_H
@@ -36,7 +37,11 @@ typedef struct ls_compare_run {
     int64_t workers[2];          /* fewest and most */
     ls_json *changed;            /* keys that changed when it was resumed, as of ls_ledger */
     bool same_config, same_data; /* as far as the bits go */
-    bool same_changes;
+    bool same_changes, same_sums;
+    /* Of a run in bf16, the orders in which it has summed products (tensor/sum_order.h): an array
+     * of objects, "step", from which one holds, and "sum", a text, or null for that of versions
+     * which did not record it. Empty: not known, or not in bf16. */
+    ls_json *sums;
     int64_t nlines;             /* steps that both have lines of */
     int64_t parted;             /* the first of these whose line differs; 0: none */
     double losses[2], norms[2]; /* in that line */

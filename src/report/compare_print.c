@@ -13,6 +13,9 @@ static char letter_of(const ls_comparison *c, const ls_compare_run *r) {
     return (char)('a' + (r - c->runs));
 }
 
+/* The order of versions that did not record it. */
+static const char OLDER[] = "that of an older version";
+
 /* ---- tables ---- */
 
 /* "3.4567 at 250". */
@@ -82,12 +85,31 @@ static void put_changes(const ls_comparison *c, ls_buf *out) {
     }
 }
 
+/* Of runs in bf16 whose orders differ. */
+static void put_sums(const ls_comparison *c, ls_buf *out) {
+    bool same = true;
+    for (int i = 1; i < c->n; i++) same = same && c->runs[i].same_sums;
+    for (int i = 0; i < c->n && !same; i++) {
+        const ls_compare_run *r = &c->runs[i];
+        for (size_t k = 0; k < ls_json_count(r->sums); k++) {
+            const ls_json *one = ls_json_at(r->sums, k);
+            const char *sum = ls_json_text(ls_json_get(one, "sum"));
+            int64_t step = 0;
+            ls_json_integer(ls_json_get(one, "step"), &step);
+            ls_buf_printf(out, "%c: from step %lld on sum is ", letter_of(c, r), (long long)step);
+            ls_buf_escape(out, LS_ESCAPE_LINE, sum ? sum : OLDER, strlen(sum ? sum : OLDER));
+            ls_buf_printf(out, "\n");
+        }
+    }
+}
+
 /* ---- bits ---- */
 
 /* Why a run need not have the bits of the first one. */
 static const char *reason_of(const ls_compare_run *r) {
     if (!r->same_config) return "keys differ that affect the bits";
     if (!r->same_changes) return "keys were changed when one of them was resumed";
+    if (!r->same_sums) return "their products in bf16 were summed in different orders";
     return r->same_data ? "asynchronous runs have the bits of their logs" : "their data differ";
 }
 
@@ -137,6 +159,7 @@ void ls_compare_print(const ls_comparison *c, ls_buf *out) {
     ls_buf_printf(out, "\n");
     put_differences(c, out);
     put_changes(c, out);
+    put_sums(c, out);
     ls_buf_printf(out, "\n");
     for (int i = 1; i < c->n; i++) put_bits(c, &c->runs[i], out);
 }
@@ -211,6 +234,7 @@ static ls_json *run_json(const ls_compare_run *r, bool is_first) {
     ls_json_set_integer(o, "min_workers", r->workers[0]);
     ls_json_set_integer(o, "max_workers", r->workers[1]);
     ls_json_set(o, "changed", ls_json_share(r->changed));
+    if (ls_json_count(r->sums)) ls_json_set(o, "sums", ls_json_share(r->sums));
     if (is_first) return o;
     ls_json_set(o, "must_match", ls_json_new_bool(ls_compare_must_match(r)));
     ls_json_set(o, "same", ls_json_new_bool(!ls_compare_parted(r)));

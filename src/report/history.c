@@ -13,12 +13,12 @@ enum { MOST_SEARCHED = 16 << 20, MOST_PARSED = 32 << 20 };
 
 char *ls_metrics_path(const char *run) { return ls_format("%s/metrics.jsonl", run); }
 
-/* NULL: the line is torn, damaged or foreign. */
-static ls_json *parse(const ls_line *line, int64_t *step_p) {
+/* NULL: the line is torn, damaged or foreign, or of a step before `least`. */
+static ls_json *parse(const ls_line *line, int64_t least, int64_t *step_p) {
     ls_json *j = NULL;
     if (!line->whole || line->too_long) return NULL;
     if (ls_json_parse(line->text, line->nbytes, "a line", &j, NULL) != LS_OK) return NULL;
-    if (ls_json_integer(ls_json_get(j, "step"), step_p) && *step_p > 0) return j;
+    if (ls_json_integer(ls_json_get(j, "step"), step_p) && *step_p >= least) return j;
     ls_json_free(j);
     return NULL;
 }
@@ -34,7 +34,7 @@ typedef struct cut {
 
 static void examine(cut *c, const ls_line *line) {
     int64_t step = 0;
-    ls_json *j = parse(line, &step);
+    ls_json *j = parse(line, 1, &step);
     bool stays = j && step <= c->steps;
     if (!c->found && !stays) c->end = line->at;
     c->found = c->found || stays;
@@ -105,7 +105,7 @@ static bool is_needed(const ls_line *line, int64_t every) {
 static void add_line(ls_run_history *h, const ls_line *line) {
     int64_t step = 0;
     double value = 0;
-    ls_json *j = parse(line, &step);
+    ls_json *j = parse(line, 1, &step);
     if (ls_json_number(ls_json_get(j, "loss"), &value)) add_point(&h->train, step, value);
     if (ls_json_get(j, "tokens_per_s")) h->has_tokens = !ls_json_get(j, "rewards/margins");
     if (ls_json_number(ls_json_get(j, "val_loss"), &value)) add_point(&h->val, step, value);
@@ -146,7 +146,7 @@ ls_status ls_history_scan(const char *run, ls_history_use *use, void *arg, ls_er
     LS_TRY(s);
     while ((s = ls_lines_next(l, &line, &there, e)) == LS_OK && there) {
         int64_t step = 0;
-        ls_json *j = parse(&line, &step);
+        ls_json *j = parse(&line, 0, &step);
         if (j) use(arg, step, j);
         ls_json_free(j);
     }

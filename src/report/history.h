@@ -12,8 +12,10 @@
  * host. mfu is the share of the processor's peak (train/utilization.h).
  *
  *   {"step": 20, "started": "2026-11-02T09:10:11Z", "started_s": 1793610611, "host": "red",
- *    "pid": 4711, "workers": 4, "peak_flops_per_s": ..., "command": "lockstep train ..."}
- *                                      training began after this step; after 0 in a new run
+ *    "pid": 4711, "workers": 4, "peak_flops_per_s": ..., "sum": "blocks32",
+ *    "command": "lockstep train ..."}  training began after this step; after 0 in a new run. sum:
+ *                                      the order of products in bf16 (tensor/sum_order.h), if the
+ *                                      run has any
  *   {"step": 33, "diverged": true}     the loss of this step was no number, and the run ended
  *   {"step": 40, "ended": true}        the program that has a loop of its own closed its trainer
  *   {"step": 57, "gap": [1, 57]}       lines of these steps were lost before step 58 was written
@@ -63,8 +65,8 @@ typedef struct ls_run_history {
 ls_status ls_history_read(const char *run, ls_run_history *h_p, ls_error *);
 void ls_history_free(ls_run_history *);
 
-/* Calls use(arg, step, line) for each line of metrics.jsonl, in its order. Lines that are torn,
- * damaged or foreign are skipped. */
+/* Calls use(arg, step, line) for each line of metrics.jsonl, in its order, from step 0 on, which a
+ * start may have. Lines that are torn, damaged or foreign are skipped. */
 typedef void ls_history_use(void *arg, int64_t step, const ls_json *line);
 ls_status ls_history_scan(const char *run, ls_history_use *, void *arg, ls_error *);
 

@@ -19,6 +19,7 @@
 #include "model/types.h"
 #include "report/events.h"
 #include "report/noise_line.h"
+#include "tensor/sum_order.h"
 
 /* MOST_COMMAND: bytes of a command line that are recorded; a line of the file has fewer than
  * LS_LONGEST_LINE. */
@@ -372,6 +373,7 @@ ls_status ls_metrics_missing(ls_metrics *m, const ls_store_note *n, ls_error *e)
 }
 
 void ls_metrics_started(ls_metrics *m, int64_t step, const char *command, int pid) {
+    const char *sum = ls_sum_order(ls_config_compute(m->config));
     double now = ls_clock_wall_s();
     time_t seconds = (time_t)now;
     char host[128] = "", text[32] = "";
@@ -386,6 +388,7 @@ void ls_metrics_started(ls_metrics *m, int64_t step, const char *command, int pi
     ls_json_set_integer(line, "pid", pid);
     ls_json_set_integer(line, "workers", m->nworkers);
     if (m->peak > 0) ls_json_set_number(line, "peak_flops_per_s", m->peak);
+    if (sum) ls_json_set_text(line, "sum", sum);
     if (command) {
         char *most = ls_format("%.*s", MOST_COMMAND, command);
         ls_json_set(line, "command", ls_json_new_path(most));

@@ -54,8 +54,9 @@ ls_status ls_metrics_step(ls_metrics *, int64_t steps, const ls_step_in *, const
 ls_status ls_metrics_missing(ls_metrics *, const ls_store_note *, ls_error *);
 /* The gradient noise scale so far (train.noise_scale). */
 ls_noise_scale ls_metrics_noise(const ls_metrics *);
-/* Training begins after `step` steps, by this command line (NULL: not known); the process `pid` of this
- * host holds the run directory. The line is written with the next one. */
+/* Training begins after `step` steps, by this command line (NULL: not known); the process `pid` of
+ * this host holds the run directory. The line also has the order of products in bf16; it is written
+ * with the next one. */
 void ls_metrics_started(ls_metrics *, int64_t step, const char *command, int pid);
 /* Records that the loss or the norm of the gradient of this step is not finite: the run ends. */
 /* LS_EINVAL: the loss or the norm of a step is not finite. advice: what to do beside a lower rate. */

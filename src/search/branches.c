@@ -161,8 +161,12 @@ const char *ls_branches_compare_bits(const ls_branches *w) {
         ls_checkpoint_verify(other, &b, NULL) == LS_OK) {
         bool same = memcmp(&a.weights, &b.weights, sizeof a.weights) == 0 &&
                     memcmp(&a.optimizer, &b.optimizer, sizeof a.optimizer) == 0;
+        bool ordered = strcmp(a.sum, b.sum) == 0;
         bool fastest = w->run->parallel.reduce == LS_REDUCE_FASTEST;
         text = same ? "branch 1 has the bits of the run at its last step"
+               : !ordered
+                   ? "branch 1 has other bits than the run at its last step, as one of them summed "
+                     "products in bf16 in the order of another version (sum)"
                : fastest
                    ? "branch 1 has other bits than the run at its last step, as they depend "
                      "on the workers with parallel.reduce fastest"

@@ -32,6 +32,8 @@ typedef struct ls_checkpoint_extra {
     const ls_data_files *data;
     const ls_buf *config;       /* the file's text */
     ls_hash frozen;             /* of the run's frozen parameters, at opening (frozen_file.h) */
+    const char *sum;            /* the order of products in bf16 (tensor/sum_order.h); NULL: the run
+                                   has none */
     int64_t keep;               /* number of the newest to retain; 0: all */
     double val_loss;            /* after this step */
     int64_t val_samples;        /* of that evaluation; 0: there was none */
@@ -98,6 +100,12 @@ char *ls_checkpoint_run(const char *path);
  * are loaded. The model must have the tensors' names and shapes. */
 ls_status ls_checkpoint_load(const char *path, ls_train_state *, ls_error *);
 
+/* Before a run continues from a checkpoint: are its products in bf16 still summed in the order in
+ * which those before were (tensor/sum_order.h)? If the checkpoint has no name of an order, an older
+ * version wrote it: a line of the log says what that means. LS_EINVAL: an order that this version
+ * does not have. Whoever only reads the weights need not ask. */
+ls_status ls_checkpoint_check_order(const char *path, const ls_config *, ls_error *);
+
 /* Sets errors [nerrors][ls_share.error_floats] to those of the virtual workers in wants [nerrors]. Checks the
  * checkpoint's files. */
 typedef struct ls_checkpoint_errors {
@@ -112,10 +120,13 @@ ls_status ls_checkpoint_load_errors(const char *path, const ls_checkpoint_errors
  * checkpoint's run has trained them or not. Checks its files. */
 ls_status ls_checkpoint_load_frozen(const char *path, const ls_model *, float *buffer, ls_error *);
 
+enum { LS_CHECKPOINT_SUM = 41 };
+
 typedef struct ls_checkpoint_info {
     int64_t step;
     ls_hash weights, optimizer; /* of the logical state, computed from the files */
     size_t ntensors, count, nbytes;
+    char sum[LS_CHECKPOINT_SUM]; /* of the manifest; "": it has none */
 } ls_checkpoint_info;
 
 /* Reads and checks everything; manifest, files and logical hashes must agree. */

@@ -334,6 +334,8 @@ ls_status ls_checkpoint_read_back(const char *path, ls_checkpoint_info *i_p, ls_
                                              &o.manifest.scaler);
     info.count = count_of(&o);
     info.nbytes = o.weights.map.nbytes + o.optimizer.map.nbytes + o.frozen.map.nbytes;
+    const char *sum = ls_manifest_sum(&o.manifest);
+    snprintf(info.sum, sizeof info.sum, "%s", sum ? sum : "");
     ls_status s = ls_manifest_check_hash(&o.manifest, path, "weights_hash", info.weights, e);
     if (s == LS_OK)
         s = ls_manifest_check_hash(&o.manifest, path, "optimizer_hash", info.optimizer, e);

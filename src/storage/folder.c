@@ -465,11 +465,16 @@ static ls_status note_published(ls_folder *f, ls_error *e) {
     return s;
 }
 
-static void log_start(const ls_folder_run *r, const char *checkpoint) {
-    if (checkpoint)
-        ls_log("continuing from %s", checkpoint);
-    else /* killed before its first checkpoint, maybe before all of its files were written */
+/* checkpoint NULL: the run was killed before its first one, maybe before all of its files were
+ * written. */
+static ls_status start_from(const ls_folder_run *r, const char *checkpoint, ls_error *e) {
+    if (!checkpoint) {
         ls_log("%s: has no checkpoint yet; beginning again", r->dir);
+        return LS_OK;
+    }
+    LS_TRY(ls_checkpoint_check_order(checkpoint, r->config, e));
+    ls_log("continuing from %s", checkpoint);
+    return LS_OK;
 }
 
 static bool lacks_files(const ls_folder *f) { return f->notes->old || !is_complete(&f->run); }
@@ -489,9 +494,9 @@ ls_status ls_folder_take_up(ls_folder *f, ls_error *e) {
     } else {
         ls_frozen_file_repair(f->run.dir, f->run.model, f->run.config);
         LS_TRY(ls_checkpoint_newest_good(f->run.dir, &path, &step, e));
-        log_start(&f->run, path);
-        log_changes(&f->run, path);
-        s = restore(&f->run, path, e);
+        s = start_from(&f->run, path, e);
+        if (s == LS_OK) log_changes(&f->run, path);
+        if (s == LS_OK) s = restore(&f->run, path, e);
         if (s == LS_OK && !path)
             s = ls_frozen_file_make(f->run.dir, f->run.model, f->run.config, e);
     }
@@ -536,7 +541,7 @@ static ls_status find_start(ls_folder *f, ls_error *e) {
     char *path = NULL;
     LS_TRY(check_config(r, e));
     ls_status s = ls_checkpoint_newest_good(r->dir, &path, &f->notes->step, e);
-    if (s == LS_OK) log_start(r, path);
+    if (s == LS_OK) s = start_from(r, path, e);
     free(path);
     if (s == LS_OK || atomic_load(&r->state->step) > 0) return s;
     f->notes->step = 0;

@@ -45,6 +45,7 @@ static ls_json *manifest_of(const ls_train_state *s, const ls_state_hashes *hash
     if (s->model->frozen_count)
         ls_json_set_integer(model, "frozen_parameters", (int64_t)s->model->frozen_count);
     ls_json_set(m, "model", model);
+    if (x->sum) ls_json_set_text(m, "sum", x->sum);
     if (s->scaler.scale > 0) {
         ls_json *scaler = ls_json_new_object();
         snprintf(text, sizeof text, "%.17g", s->scaler.scale); /* exact; JSON numbers are not */
@@ -107,6 +108,8 @@ static ls_status parse(ls_manifest *m, const char *path, ls_error *e) {
         !ls_json_is_array(files) || !ls_json_integer(ls_json_get(m->json, "step"), &m->step) ||
         m->step < 0)
         return ls_fail(e, LS_EINVAL, "%s: is not the manifest of a version 1 checkpoint", path);
+    if (ls_json_get(m->json, "sum") && !ls_manifest_sum(m))
+        return ls_fail(e, LS_EINVAL, "%s: its sum is not the name of an order", path);
     return read_scaler(m, path, e);
 }
 
@@ -129,6 +132,10 @@ ls_status ls_manifest_read(const char *folder, ls_manifest *m_p, ls_error *e) {
 void ls_manifest_free(ls_manifest *m) {
     ls_json_free(m->json);
     *m = (ls_manifest){0};
+}
+
+const char *ls_manifest_sum(const ls_manifest *m) {
+    return ls_json_text(ls_json_get(m->json, "sum"));
 }
 
 bool ls_manifest_val_loss(const ls_manifest *m, int64_t nsamples, double *loss_p) {

@@ -46,6 +46,8 @@ bool ls_manifest_listed(const ls_manifest *, const char *name, ls_hash *h_p);
 /* Checks that the manifest's hash `key` is this one. */
 ls_status ls_manifest_check_hash(const ls_manifest *, const char *folder, const char *key, ls_hash,
                                  ls_error *);
+/* The name of the order of products in bf16 (tensor/sum_order.h); NULL: it has none. */
+const char *ls_manifest_sum(const ls_manifest *);
 /* The validation loss over nsamples samples; false: it has none. */
 bool ls_manifest_val_loss(const ls_manifest *, int64_t nsamples, double *loss_p);
 

@@ -22,6 +22,7 @@
 #include "storage/best.h"
 #include "storage/checkpoint.h"
 #include "storage/part.h"
+#include "tensor/sum_order.h"
 
 enum { NICE = 10, MOST_TRIES = 20 };
 static const int64_t LOOK_NS = (int64_t)3 * 1000000000;
@@ -211,6 +212,7 @@ static ls_status write_all(const writing *w, ls_error *e) {
     ls_checkpoint_extra x = {.data = &data,
                              .config = r->config_text,
                              .frozen = ls_frozen_note_get(r->frozen),
+                             .sum = ls_sum_order(r->plan->share.compute),
                              .known = &known,
                              .keep = r->config->checkpoint.keep};
     ls_best_describe(&w->best, r->config, w->state.step, &x);

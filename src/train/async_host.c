@@ -16,7 +16,6 @@
 #include "base/cores.h"
 #include "base/log.h"
 #include "base/plural.h"
-#include "config/differences.h"
 #include "dataset/reference.h"
 #include "exec/solo.h"
 #include "net/address.h"
@@ -335,7 +334,7 @@ ls_status ls_async_host_run(const ls_host *h, bool *lost_p, ls_error *e) {
     int n = h->run->nasync;
     *lost_p = false;
     LS_TRY(check_listen(h->run, e));
-    ls_config_must_match(&h->run->config, &settings);
+    ls_run_must_match(&h->run->config, &settings);
     crew c = {h, settings.data, NULL, n + (h->run->listen != NULL), n};
     c.children = LS_NEW_ARRAY(ls_child, (size_t)c.n);
     ls_log("%d worker%s for the parameter servers at %s", n, ls_plural(n), h->run->join);

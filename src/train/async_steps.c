@@ -6,7 +6,6 @@
 #include "async/async.h"
 #include "async/bounded.h"
 #include "base/clock.h"
-#include "config/differences.h"
 #include "dataset/reference.h"
 #include "net/tcp/admission.h"
 #include "storage/identity.h"
@@ -50,7 +49,7 @@ static ls_status open_bounded(ls_loop *l, ls_error *e) {
 
 /* What hosts that join must have, too. */
 static ls_status write_settings(ls_loop *l, ls_error *e) {
-    ls_config_must_match(&l->run->config, &l->async.settings);
+    ls_run_must_match(&l->run->config, &l->async.settings);
     const ls_admission g = {.settings = l->async.settings.data};
     if (l->run->listen) LS_TRY(ls_admission_check_size(&g, e));
     return ls_identity_write(l->run->dir, &l->run->config, &l->async.settings, e);

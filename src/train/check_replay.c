@@ -9,6 +9,7 @@
 #include "storage/frozen_file.h"
 #include "storage/origin.h"
 #include "storage/unsaved.h"
+#include "tensor/sum_order.h"
 #include "train/alone.h"
 
 static ls_status read_config(const char *dir, ls_config *c, ls_error *e) {
@@ -67,7 +68,9 @@ static ls_status hash(const ls_alone *x, ls_replay *r, ls_error *e) {
 static ls_status run_replay(ls_alone *x, ls_replay *r, ls_error *e) {
     const ls_plan *p = &x->host.layout.plan;
     ls_applications_read log;
-    LS_TRY(ls_applications_load(x->run.dir, r->steps, p->share.model->nfloats, &log, e));
+    const ls_applications_run run = {x->run.dir, r->steps, p->share.model->nfloats,
+                                     ls_sum_order(p->share.compute)};
+    LS_TRY(ls_applications_load(&run, &log, e));
     const ls_async_replay_config c = {.config = &x->run.config,
                                       .plan = p,
                                       .world = &x->m.worlds[0],

@@ -24,8 +24,8 @@ static ls_status compare_plans(ls_member *m, ls_error *e) {
     for (int i = 0; s == LS_OK && i < m->nworkers; i++)
         if (memcmp(&all[i], &own, sizeof own) != 0)
             s = ls_fail(e, LS_EINVAL,
-                        "workers %d and %d have different plans; is the config the "
-                        "same on all hosts?",
+                        "workers %d and %d have different plans; are the config and the "
+                        "version of lockstep the same on all hosts?",
                         m->worker, i);
     free(all);
     return s;

@@ -12,6 +12,7 @@
 #include "storage/peft_read.h"
 #include "storage/pretrained.h"
 #include "table/step_rows.h"
+#include "tensor/sum_order.h"
 
 /* ---- a new state ---- */
 
@@ -210,6 +211,7 @@ ls_status ls_member_write(const ls_member *m, int64_t steps, const ls_best *best
     ls_checkpoint_extra x = {.data = &data,
                              .config = &r->config_text,
                              .frozen = m->frozen.file.hash,
+                             .sum = ls_sum_order(m->layout->plan.share.compute),
                              .known = known,
                              .keep = r->config.checkpoint.keep};
     ls_best_describe(best, &r->config, steps, &x);

@@ -4,8 +4,10 @@
 #include "base/cores.h"
 #include "base/plural.h"
 #include "cluster/workers.h"
+#include "config/differences.h"
 #include "model/types.h"
 #include "plan/memory.h"
+#include "tensor/sum_order.h"
 
 bool ls_run_is_sequential(const ls_run *r) {
     return r->config.parallel.executor == LS_EXECUTOR_SEQUENTIAL;
@@ -87,6 +89,13 @@ bool ls_run_can_survive(const ls_config *c) {
            c->parallel.transport != LS_TRANSPORT_THREAD &&
            c->parallel.transport != LS_TRANSPORT_MPI &&
            c->parallel.optimizer_state != LS_STATE_FILE;
+}
+
+/* The name has a dot, as keys have, so hosts without the line are refused (net/tcp/admission.c). */
+void ls_run_must_match(const ls_config *c, ls_buf *out) {
+    const char *order = ls_sum_order(ls_config_compute(c));
+    ls_config_must_match(c, out);
+    if (order) ls_buf_printf(out, "train.compute.sum %s\n", order);
 }
 
 void ls_run_free(ls_run *r) {

@@ -50,6 +50,9 @@ ls_status ls_run_workers_here(const ls_config *, int asked, int *n_p, ls_error *
 /* Are the workers (unless a launcher starts them) processes whose state is in memory that can
  * outlive them? */
 bool ls_run_can_survive(const ls_config *);
+/* Appends what hosts that train together must have in common: settings (config/differences.h), and
+ * the order of products in bf16. */
+void ls_run_must_match(const ls_config *, ls_buf *out);
 void ls_run_free(ls_run *);
 
 /* Does one process play all workers? */

@@ -10,7 +10,6 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/plural.h"
-#include "config/differences.h"
 #include "report/metrics.h"
 #include "share/config.h"
 #include "state/store_repair.h"
@@ -315,7 +314,7 @@ ls_status ls_host_supervise(ls_host *h, ls_error *e) {
     int64_t least = c->survival.min_workers;
     ls_config must_match = *c;
     must_match.survival.max_workers = most; /* boards and stores have room for this many */
-    ls_config_must_match(&must_match, &h->must_match);
+    ls_run_must_match(&must_match, &h->must_match);
     h->notes = ls_store_carried(h->store);
     ls_run_notes_begin(h->notes);
     h->survival = (ls_supervisor){.heartbeat_s = c->survival.heartbeat_s,

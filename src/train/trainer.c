@@ -150,6 +150,7 @@ static ls_status check_checkpoint(const ls_trainer *t, const char *path, ls_erro
     if (s == LS_OK) s = ls_data_record_read(path, &record, &there, e);
     if (s == LS_OK && there)
         s = ls_samples_check(t->m.data->samples, &t->run.config, &record, path, e);
+    if (s == LS_OK) s = ls_checkpoint_check_order(path, &t->run.config, e);
     free(unused);
     free(config);
     free(was);

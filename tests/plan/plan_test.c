@@ -531,6 +531,37 @@ static void test_whole_parameters(void **state) {
     ls_model_free(&m);
 }
 
+/* The hash of a plan that is not divided, with a line of what decides bits beside its actions. */
+static ls_hash hash_with(const ls_plan *p, const char *line) {
+    const ls_share *sh = &p->share;
+    ls_buf text = {0};
+    ls_buf_printf(&text, "n %d V %d batch %lld micro %lld tree %d compute %s reduce %s\n%s",
+                  sh->nworkers, sh->V, (long long)sh->batch, (long long)sh->micro_batch,
+                  sh->config->tree, ls_dtype_name(sh->compute), ls_dtype_name(sh->reduce), line);
+    for (int at = 0; at < p->nactions; at++) ls_plan_print_action(p, at, &text);
+    ls_hasher *h = ls_hasher_new();
+    ls_hasher_add(h, text.data, text.len);
+    ls_buf_free(&text);
+    return ls_hasher_finish(h);
+}
+
+/* The order of products in bf16 is part of it, and of no other plan. */
+static void test_hash_of_order(void **state) {
+    (void)state;
+    static const ls_dtype types[] = {LS_F32, LS_F16, LS_BF16};
+    ls_model m;
+    make_model(1, &m);
+    ls_plan p = make(&m, 2, 4, 2, 1, true);
+    for (int i = 0; i < 3; i++) {
+        p.share.compute = types[i];
+        ls_hash own = ls_plan_hash(&p), order = hash_with(&p, "sum blocks32\n");
+        assert_int_equal(ls_hash_same(own, order), types[i] == LS_BF16);
+        assert_int_equal(ls_hash_same(own, hash_with(&p, "")), types[i] != LS_BF16);
+    }
+    ls_plan_free(&p);
+    ls_model_free(&m);
+}
+
 static void test_hash(void **state) {
     (void)state;
     ls_model m;
@@ -610,13 +641,21 @@ static void test_in_flight(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_shapes),    cmocka_unit_test(test_random),
-        cmocka_unit_test(test_refused),   cmocka_unit_test(test_joined_samples),
-        cmocka_unit_test(test_in_flight), cmocka_unit_test(test_golden),
-        cmocka_unit_test(test_broken),    cmocka_unit_test(test_lanes),
-        cmocka_unit_test(test_arena),     cmocka_unit_test(test_whole_parameters),
-        cmocka_unit_test(test_shards),    cmocka_unit_test(test_large),
-        cmocka_unit_test(test_hash),      cmocka_unit_test(test_too_many_buckets),
+        cmocka_unit_test(test_shapes),
+        cmocka_unit_test(test_random),
+        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_joined_samples),
+        cmocka_unit_test(test_in_flight),
+        cmocka_unit_test(test_golden),
+        cmocka_unit_test(test_broken),
+        cmocka_unit_test(test_lanes),
+        cmocka_unit_test(test_arena),
+        cmocka_unit_test(test_whole_parameters),
+        cmocka_unit_test(test_shards),
+        cmocka_unit_test(test_large),
+        cmocka_unit_test(test_hash),
+        cmocka_unit_test(test_hash_of_order),
+        cmocka_unit_test(test_too_many_buckets),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

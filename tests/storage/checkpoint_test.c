@@ -200,6 +200,37 @@ static void test_damaged(void **state) {
                     e);
 }
 
+/* A run continues only from a checkpoint with its own order of products in bf16, or with none; a
+ * name is refused in f32, too. */
+static void test_order(void **state) {
+    (void)state;
+    static const struct {
+        const char *sum;
+        ls_compute_kind compute;
+        bool good;
+    } cases[] = {{"blocks32", LS_COMPUTE_BF16, true},  {NULL, LS_COMPUTE_BF16, true},
+                 {"blocks64", LS_COMPUTE_BF16, false}, {"blocks3", LS_COMPUTE_BF16, false},
+                 {"", LS_COMPUTE_BF16, false},         {NULL, LS_COMPUTE_F32, true},
+                 {"blocks32", LS_COMPUTE_F32, false},  {NULL, LS_COMPUTE_F16, true}};
+    ls_checkpoint_extra x = extra();
+    char *path = ls_checkpoint_path(run, 2), want[96];
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        ls_error e = {0};
+        ls_checkpoint_info info;
+        const ls_config c = {.train = {.compute = cases[i].compute, .steps = 9}};
+        x.sum = cases[i].sum;
+        write_with(2, &x);
+        assert_ls_ok(verify(2, &info, &e), e);
+        assert_string_equal(info.sum, x.sum ? x.sum : "");
+        snprintf(want, sizeof want, "in the order '%s' (sum in manifest.json)", info.sum);
+        if (cases[i].good)
+            assert_ls_ok(ls_checkpoint_check_order(path, &c, &e), e);
+        else
+            assert_ls_fails(ls_checkpoint_check_order(path, &c, &e), LS_EINVAL, want, e);
+    }
+    free(path);
+}
+
 /* A failed write leaves the previous checkpoint, and nothing half written. */
 static void test_failed(void **state) {
     (void)state;
@@ -287,8 +318,8 @@ static void test_best_is_remembered(void **state) {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, make_folder, remove_folder)
 
 int main(void) {
-    const struct CMUnitTest tests[] = {TEST(test_read_back), TEST(test_load_owned),
-                                       TEST(test_damaged),   TEST(test_failed),
-                                       TEST(test_keep),      TEST(test_best_is_remembered)};
+    const struct CMUnitTest tests[] = {
+        TEST(test_read_back), TEST(test_load_owned), TEST(test_damaged),           TEST(test_order),
+        TEST(test_failed),    TEST(test_keep),       TEST(test_best_is_remembered)};
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

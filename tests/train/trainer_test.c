@@ -216,6 +216,37 @@ static void test_resume(void **state) {
     free(dir);
 }
 
+/* Replaces `from` by `to`, which is as long, in the manifest of a run's checkpoint of step 7. */
+static void edit_manifest(const char *dir, const char *from, const char *to) {
+    ls_error e = {0};
+    ls_buf b = {0};
+    char *path = ls_format("%s/checkpoints/step-7/manifest.json", dir);
+    assert_ls_ok(ls_file_read(path, 1 << 20, &b, &e), e);
+    char *at = memmem(b.data, b.len, from, strlen(from));
+    assert_non_null(at);
+    memcpy(at, to, strlen(to));
+    assert_ls_ok(ls_file_replace(path, b.data, b.len, &e), e);
+    ls_buf_free(&b);
+    free(path);
+}
+
+/* A run whose products have an order of summation that is not known does not continue; one of a
+ * version that recorded no order does. */
+static void test_order(void **state) {
+    (void)state;
+    ls_error e = {0};
+    char *dir = path_of("order");
+    run begun = {.steps = 7, .dir = dir, .checkpoint = 7, .sets = {"train.compute=bf16"}};
+    assert_ls_ok(ls_run_threads(2, work, &begun, &e), e);
+    run rest = {.steps = STEPS, .dir = dir, .resume = true, .sets = {"train.compute=bf16"}};
+    edit_manifest(dir, "blocks32", "blocks64");
+    assert_int_equal(ls_run_threads(2, work, &rest, &e), LS_EINVAL);
+    if (!strstr(e.msg, "in the order 'blocks64'")) fail_msg("%s", e.msg);
+    edit_manifest(dir, "\"sum\"", "\"old\"");
+    assert_ls_ok(ls_run_threads(2, work, &rest, &e), e);
+    free(dir);
+}
+
 /* The mean loss and the accuracy of the model with these weights, in double precision. */
 static void reference(const char *file, double *loss_p, double *accuracy_p) {
     ls_safetensors w;
@@ -522,10 +553,10 @@ static void test_beyond(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_bits),       cmocka_unit_test(test_resume),
-        cmocka_unit_test(test_evaluation), cmocka_unit_test(test_frozen),
-        cmocka_unit_test(test_compare),    cmocka_unit_test(test_lines),
-        cmocka_unit_test(test_status),     cmocka_unit_test(test_beyond),
-        cmocka_unit_test(test_errors)};
+        cmocka_unit_test(test_bits),   cmocka_unit_test(test_resume),
+        cmocka_unit_test(test_order),  cmocka_unit_test(test_evaluation),
+        cmocka_unit_test(test_frozen), cmocka_unit_test(test_compare),
+        cmocka_unit_test(test_lines),  cmocka_unit_test(test_status),
+        cmocka_unit_test(test_beyond), cmocka_unit_test(test_errors)};
     return cmocka_run_group_tests(tests, folder_make, folder_remove);
 }

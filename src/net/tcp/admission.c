@@ -52,6 +52,9 @@ static ls_status fail_setting(line a, line b, const char *us, const char *them, 
     int name = a.n ? (int)strcspn(a.at, " \n") + 1 : 0;
     bool same_name = b.n >= name && strncmp(a.at, b.at, (size_t)name) == 0;
     int skip = same_name ? name : 0;
+    if (!b.n || is_of_run(b)) /* the end of their settings: another version */
+        return ls_fail(e, LS_EINVAL, "%s has %.*s, %s has no such setting; these must match", us,
+                       a.n < 80 ? a.n : 80, a.at, them);
     return ls_fail(e, LS_EINVAL, "%s has %.*s, %s has %.*s; these must match", us,
                    a.n < 80 ? a.n : 80, a.at, them, b.n - skip < 60 ? b.n - skip : 60, b.at + skip);
 }
