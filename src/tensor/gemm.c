@@ -38,8 +38,9 @@ typedef struct column {
 } column;
 
 /* n tiles [tile_m, tile_n] of c, one below the other: one, but for bf16. */
-static void tiles(const ls_kernels *k, const column *x, int64_t n, const float *a, bool packed,
-                  float *c, int64_t ldc) {
+static void tiles(const ls_kernels *k, const column *x, int64_t n, const float *a, float *c,
+                  int64_t ldc) {
+    bool packed = a == x->rest;
     if (x->bf16)
         k->bf16_tiles(n, x->depth, a, x->b, x->start, c, ldc);
     else
@@ -54,7 +55,7 @@ static void tile_edge(const ls_kernels *k, const column *x, int64_t i, int64_t m
     size_t row = (size_t)x->n * sizeof *c;
     bool rest = m < k->tile_m;
     for (int64_t r = 0; r < m && !x->start; r++) memcpy(full + r * k->tile_n, c + r * x->ldc, row);
-    tiles(k, x, 1, rest ? x->rest : x->a + i * x->a_row, rest, full, k->tile_n);
+    tiles(k, x, 1, rest ? x->rest : x->a + i * x->a_row, full, k->tile_n);
     for (int64_t r = 0; r < m; r++) memcpy(c + r * x->ldc, full + r * k->tile_n, row);
 }
 
@@ -103,7 +104,7 @@ static int64_t run_tiles(const ls_kernels *k, const column *x, int64_t i, ahead 
     int64_t n = min64(x->bf16 ? TILES : 1, (x->m - i) / k->tile_m);
     if (next->count) fetch_ahead(next, n ? n : 1);
     if (n && x->n == k->tile_n) {
-        tiles(k, x, n, x->a + i * x->a_row, false, x->c + i * x->ldc, x->ldc);
+        tiles(k, x, n, x->a + i * x->a_row, x->c + i * x->ldc, x->ldc);
         return n * k->tile_m;
     }
     int64_t m = min64(k->tile_m, x->m - i);

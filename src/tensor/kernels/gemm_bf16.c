@@ -295,19 +295,7 @@ static void exact_tile(const sums *x, float *c, int64_t ldc) {
 
 /* ---- tiles ---- */
 
-#ifdef V_FLUSH
-static void some_tiles(int64_t n, int64_t K, const float *a, const float *b, const float *start,
-                       float *c, int64_t ldc) {
-    int64_t each = LS_K(bf16_words)(K) * TILE_M;
-    v_flush_state mode = v_flush_begin();
-    for (int64_t i = 0; i < n; i++)
-        LS_K(blocks_tile)(K, a + i * each, b, start, c + i * TILE_M * ldc, ldc);
-    v_flush_end(mode);
-}
-#endif
-
 #if defined(V_FLUSH) && !defined(V_PAIRS)
-
 /* A processor that rounds after it has flushed says whether it has flushed anything; then the tile
  * is computed again. */
 static void checked_tile(int64_t K, const float *a, const float *b, const float *start, float *c,
@@ -320,30 +308,23 @@ static void checked_tile(int64_t K, const float *a, const float *b, const float 
     LS_K(blocks_tile)(K, a, b, start, c, ldc);
     if (!v_flush_end(mode)) exact_tile(&again, c, ldc);
 }
-
-void LS_K(bf16_tiles)(int64_t n, int64_t K, const float *a, const float *b, const float *start,
-                      float *c, int64_t ldc) {
-    if (!V_FLUSH_REPEATS) {
-        some_tiles(n, K, a, b, start, c, ldc);
-        return;
-    }
-    for (int64_t i = 0; i < n; i++)
-        checked_tile(K, a + i * K * TILE_M, b, start, c + i * TILE_M * ldc, ldc);
-}
-
-#elif defined(V_FLUSH)
-
-void LS_K(bf16_tiles)(int64_t n, int64_t K, const float *a, const float *b, const float *start,
-                      float *c, int64_t ldc) {
-    some_tiles(n, K, a, b, start, c, ldc);
-}
-
-#else
-
-void LS_K(bf16_tiles)(int64_t n, int64_t K, const float *a, const float *b, const float *start,
-                      float *c, int64_t ldc) {
-    for (int64_t i = 0; i < n; i++, a += K * TILE_M, c += TILE_M * ldc)
-        exact_tile(&(sums){K, a, b, start ? start : c, start ? 0 : ldc}, c, ldc);
-}
-
 #endif
+
+void LS_K(bf16_tiles)(int64_t n, int64_t K, const float *a, const float *b, const float *start,
+                      float *c, int64_t ldc) {
+    const int64_t a_strip = LS_K(bf16_words)(K) * TILE_M, below = TILE_M * ldc;
+#ifndef V_FLUSH
+    for (int64_t i = 0; i < n; i++, a += a_strip, c += below)
+        exact_tile(&(sums){K, a, b, start ? start : c, start ? 0 : ldc}, c, ldc);
+#else
+#ifndef V_PAIRS
+    for (int64_t i = 0; V_FLUSH_REPEATS && i < n; i++)
+        checked_tile(K, a + i * a_strip, b, start, c + i * below, ldc);
+    if (V_FLUSH_REPEATS) return;
+#endif
+    v_flush_state mode = v_flush_begin();
+    for (int64_t i = 0; i < n; i++)
+        LS_K(blocks_tile)(K, a + i * a_strip, b, start, c + i * below, ldc);
+    v_flush_end(mode);
+#endif
+}

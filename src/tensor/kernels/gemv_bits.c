@@ -45,7 +45,7 @@ INLINE void add_affine(int bf16, rows *r, const float *x, above a) {
     UNROLL for (int k = 0; k < 16; k += 4) UNROLL for (int s = 0; s < STRIPS; s++) {
         v16 w[4];
         UNROLL for (int i = 0; i < 4; i++) w[i] = v_fma(number(r, s, k + i, a), r->d[s], r->m[s]);
-        gemv_four(bf16, x + k, w[0], w[1], w[2], w[3], &r->sum[s]);
+        gemv_four(bf16, x + k, w, &r->sum[s]);
     }
 }
 
@@ -55,7 +55,7 @@ INLINE void add_centred(int bf16, rows *r, const float *x, float middle, above a
         v16 w[4];
         UNROLL for (int i = 0; i < 4; i++) w[i] =
             v_mul(v_sub(number(r, s, k + i, a), v_set1(middle)), r->d[s]);
-        gemv_four(bf16, x + k, w[0], w[1], w[2], w[3], &r->sum[s]);
+        gemv_four(bf16, x + k, w, &r->sum[s]);
     }
 }
 

@@ -61,7 +61,7 @@ INLINE void add_bytes(int n, int bf16, rows *r, const float *x, ahead a) {
         UNROLL for (int s = 0; s < n; s++) {
             v16 w[4];
             UNROLL for (int i = 0; i < 4; i++) w[i] = v_mul(v_pick_i8(r->words[s][k], i), r->d[s]);
-            gemv_four(bf16, x + 4 * k, w[0], w[1], w[2], w[3], &r->sum[s]);
+            gemv_four(bf16, x + 4 * k, w, &r->sum[s]);
         }
         UNROLL for (int i = 0; i < 4; i++) read_ahead(n, 4 * k + i, r, a);
     }
@@ -74,7 +74,7 @@ INLINE void add_centred(int n, int bf16, int high, rows *r, const float *x, ahea
             v16 w[4];
             UNROLL for (int i = 0; i < 4; i++) w[i] =
                 v_mul(v_pick_s4(r->words[s][k], 2 * i + high), r->d[s]);
-            gemv_four(bf16, x + 4 * k, w[0], w[1], w[2], w[3], &r->sum[s]);
+            gemv_four(bf16, x + 4 * k, w, &r->sum[s]);
         }
         UNROLL for (int i = 0; i < 4; i++) read_ahead(n, 4 * k + i, r, a);
     }
@@ -86,7 +86,7 @@ INLINE void add_affine(int n, int bf16, int high, rows *r, const float *x, ahead
             v16 w[4];
             UNROLL for (int i = 0; i < 4; i++) w[i] =
                 v_fma(v_pick_u4(r->words[s][k], 2 * i + high), r->d[s], r->m[s]);
-            gemv_four(bf16, x + 4 * k, w[0], w[1], w[2], w[3], &r->sum[s]);
+            gemv_four(bf16, x + 4 * k, w, &r->sum[s]);
         }
         UNROLL for (int i = 0; i < 4; i++) read_ahead(n, 4 * k + i, r, a);
     }

@@ -44,17 +44,17 @@ INLINE gemv_sums gemv_sums_from(const float *start) {
 }
 
 /* Adds four products; in bf16 by the instruction for pairs. */
-INLINE void gemv_four(int bf16, const float *x, v16 w0, v16 w1, v16 w2, v16 w3, gemv_sums *s) {
+INLINE void gemv_four(int bf16, const float *x, const v16 w[4], gemv_sums *s) {
 #ifdef V_PAIRS
     if (bf16) {
-        s->even = r_add_two(x, w0, w2, s->even);
-        s->odd = r_add_two(x + 1, w1, w3, s->odd);
+        s->even = r_add_two(x, w[0], w[2], s->even);
+        s->odd = r_add_two(x + 1, w[1], w[3], s->odd);
         return;
     }
 #endif
     (void)bf16;
-    s->all = v_fma(v_set1(x[1]), w1, v_fma(v_set1(x[0]), w0, s->all));
-    s->all = v_fma(v_set1(x[3]), w3, v_fma(v_set1(x[2]), w2, s->all));
+    s->all = v_fma(v_set1(x[1]), w[1], v_fma(v_set1(x[0]), w[0], s->all));
+    s->all = v_fma(v_set1(x[3]), w[3], v_fma(v_set1(x[2]), w[2], s->all));
 }
 
 INLINE void gemv_end_block(int bf16, gemv_sums *s) {

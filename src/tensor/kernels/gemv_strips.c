@@ -95,7 +95,7 @@ INLINE void block_q8_0(int bf16, const float *x, const uint8_t *p, gemv_sums sum
         UNROLL for (int s = 0; s < STRIPS; s++) {
             v16 w[4];
             UNROLL for (int i = 0; i < 4; i++) w[i] = v_mul(v_pick_i8(words[s], i), d[s]);
-            gemv_four(bf16, x + 4 * k, w[0], w[1], w[2], w[3], &sum[s]);
+            gemv_four(bf16, x + 4 * k, w, &sum[s]);
         }
     }
 }
@@ -110,7 +110,7 @@ INLINE void add_centred(int bf16, int high, const float *x, const uint8_t *p, co
             v16 w[4];
             UNROLL for (int i = 0; i < 4; i++) w[i] =
                 v_mul(v_pick_s4(words[s], 2 * i + high), d[s]);
-            gemv_four(bf16, x + 4 * k, w[0], w[1], w[2], w[3], &sum[s]);
+            gemv_four(bf16, x + 4 * k, w, &sum[s]);
         }
     }
 }
@@ -136,7 +136,7 @@ INLINE void add_affine(int bf16, int high, const float *x, const uint8_t *p, con
             v16 w[4];
             UNROLL for (int i = 0; i < 4; i++) w[i] =
                 v_fma(v_pick_u4(words[s], 2 * i + high), a->d[s], a->m[s]);
-            gemv_four(bf16, x + 4 * k, w[0], w[1], w[2], w[3], &sum[s]);
+            gemv_four(bf16, x + 4 * k, w, &sum[s]);
         }
     }
 }

@@ -13,6 +13,7 @@ INLINE const void *element(ls_block_type type, const void *w, int64_t i) {
 /* Sixteen rows of a table; if there are fewer, the last is repeated. */
 typedef struct strip {
     const void *rows[LS_LANES];
+    const float *x;
 } strip;
 
 enum { CELLS = LS_LANES * LS_LANES };
@@ -66,7 +67,8 @@ INLINE void sums_end_block(sums *s) {
 
 /* Goes on over n values of each row, from value k on, which is even; n in 1..16. */
 INLINE void strip_values(ls_block_type type, int blocks, const strip *s, int64_t k, int64_t n,
-                         const float *x, sums *sum) {
+                         sums *sum) {
+    const float *x = s->x;
     float across[CELLS];
     if (type == LS_BLOCK_F32) {
         transpose_f32(s, k, n, across);
@@ -94,20 +96,20 @@ INLINE v16 start_of(const float *start, int64_t n) {
 }
 
 INLINE void table_product(ls_block_type type, int blocks, const ls_gemv_table_job *j) {
-    const float *x = j->x;
     const int64_t V = j->V, C = j->C;
     for (int64_t v = 0; v < V; v += LS_LANES) {
         int64_t n = V - v, k = 0;
         strip s;
+        s.x = j->x;
         for (int i = 0; i < LS_LANES; i++)
             s.rows[i] = element(type, j->w.data, (i < n ? v + i : V - 1) * C);
         sums sum = {start_of(j->bias ? j->bias + v : NULL, n), v_set1(0.0f), v_set1(0.0f)};
         for (; k + LS_LANES <= C; k += LS_LANES) {
             if (n >= 2 * LS_LANES) strip_prefetch(type, &s, k, C);
-            strip_values(type, blocks, &s, k, LS_LANES, x, &sum);
+            strip_values(type, blocks, &s, k, LS_LANES, &sum);
         }
         if (k < C)
-            strip_values(type, blocks, &s, k, C - k, x, &sum);
+            strip_values(type, blocks, &s, k, C - k, &sum);
         else if (blocks && C % LS_SUM_BLOCK)
             sums_end_block(&sum);
         v_store_n(j->y + v, sum.all, n);
