@@ -102,7 +102,7 @@ static inline void set_up(setup *s, int n, int V, int64_t micro) {
                          .nworkers = n,
                          .V = V,
                          .batch = BATCH,
-                         .micro_batch = s->kind == NORMS ? BATCH / V : micro, /* batch norms */
+                         .micro_batch = micro,
                          .tree = true,
                          .bucket_nbytes = s->bucket_nbytes ? s->bucket_nbytes : 20000,
                          .zero = s->zero,
@@ -122,6 +122,9 @@ static inline void set_up(setup *s, int n, int V, int64_t micro) {
                          .schedule = s->schedule,
                          .compress = s->compress,
                          .noise = s->noise};
+    int64_t unit = ls_model_unit_samples(&s->model, p.compute);
+    p.micro_batch = (micro + unit - 1) / unit * unit;
+    if (s->kind == NORMS || p.micro_batch > BATCH / V) p.micro_batch = BATCH / V; /* batch norms */
     if (s->compress.how.kind == LS_COMPRESS_POWERSGD) ls_share_place_matrices(&s->model);
     if (s->rule) {
         p.optim = ls_optim_usual();

@@ -4,7 +4,7 @@
 #include "plan/plan.h"
 #include "share/config.h"
 
-enum { ROWS = 6, WORDS = 40, V = 4 };
+enum { ROWS = 96, WORDS = 40, V = 4 };
 
 static ls_share_config config_of(const ls_model *m, int n, int pipe, int context, int zero) {
     return (ls_share_config){.model = m,

@@ -48,11 +48,11 @@ static void open_frozen(const ls_gpt_config *shapes, ls_model *list) {
 /* Parameters of several blocks, and several parameters in a block. */
 static int open_models(void **state) {
     static const ls_gpt_config shapes[NSHAPES] = {
-        {.layers = 1, .width = 8, .heads = 2, .context = 4, .vocab = 256},
-        {.layers = 2, .width = 8, .heads = 2, .context = 4, .vocab = 300},
-        {.layers = 3, .width = 4, .heads = 1, .context = 3, .vocab = 70},
-        {.layers = 2, .width = 12, .heads = 3, .context = 2, .vocab = 90},
-        {.layers = 4, .width = 8, .heads = 4, .context = 4, .vocab = 33}};
+        {.layers = 1, .width = 8, .heads = 2, .context = 32, .vocab = 256},
+        {.layers = 2, .width = 8, .heads = 2, .context = 33, .vocab = 300},
+        {.layers = 3, .width = 4, .heads = 1, .context = 32, .vocab = 70},
+        {.layers = 2, .width = 12, .heads = 3, .context = 40, .vocab = 90},
+        {.layers = 4, .width = 8, .heads = 4, .context = 32, .vocab = 33}};
     static models all;
     ls_error e;
     for (int i = 0; i < NSHAPES; i++) {
@@ -124,6 +124,9 @@ static ls_share_config pick_config(uint64_t seed, const models *m, int *first) {
         c.compress.min_count = 10;
         c.model = &m->matrices[pick(seed, 27, NSHAPES)];
     }
+    int64_t unit = ls_model_unit_samples(c.model, c.compute); /* of models of few rows */
+    c.micro_batch = (c.micro_batch + unit - 1) / unit * unit;
+    if (c.micro_batch > part) c.micro_batch = part;
     if (!c.early && !c.shards && pick(seed, 21, 3) == 0) {
         pick_ranges(seed, c.nworkers, c.V, first);
         c.first = first;

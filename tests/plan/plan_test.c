@@ -12,11 +12,13 @@
 #include "sliced_model.h"
 #include "test.h"
 
-static void make_model(int64_t layers, ls_model *m) {
-    ls_gpt_config c = {.layers = layers, .width = 8, .heads = 2, .context = 4, .vocab = 256};
+static void make_model_of(int64_t layers, int64_t context, ls_model *m) {
+    ls_gpt_config c = {.layers = layers, .width = 8, .heads = 2, .context = context, .vocab = 256};
     ls_error e;
     assert_ls_ok(ls_gpt_create(&c, m, &e), e);
 }
+
+static void make_model(int64_t layers, ls_model *m) { make_model_of(layers, 4, m); }
 
 static ls_plan make_sharded(const ls_model *m, int n, int V, int64_t part, int64_t micro, bool tree,
                             int zero) {
@@ -79,7 +81,7 @@ static void test_random(void **state) {
     static const ls_dtype types[] = {LS_F32, LS_BF16, LS_F16};
     ls_model models[3];
     int made = 0, refused = 0;
-    for (int i = 0; i < 3; i++) make_model(i + 1, &models[i]);
+    for (int i = 0; i < 3; i++) make_model_of(i + 1, 32, &models[i]);
     const int cases = ncases(1000, 5000);
     for (uint64_t seed = 0; seed < (uint64_t)cases; seed++) {
         ls_share_config c = {.model = &models[pick(seed, 0, 3)],
@@ -576,6 +578,32 @@ static void test_hash(void **state) {
     ls_model_free(&m);
 }
 
+/* Of models with few rows a sample, a micro-batch in bf16 has whole blocks of rows. */
+static void test_whole_blocks(void **state) {
+    (void)state;
+    static const int64_t context[] = {4, 17, 31, 32, 33}, unit[] = {8, 2, 2, 1, 1};
+    for (int i = 0; i < 5; i++) {
+        ls_model m;
+        make_model_of(1, context[i], &m);
+        assert_int_equal(ls_model_unit_samples(&m, LS_BF16), unit[i]);
+        assert_int_equal(ls_model_unit_samples(&m, LS_F32), 1);
+        ls_share_config c = {.model = &m, .nworkers = 1, .V = 2, .batch = 24, .tree = true};
+        c.bucket_nbytes = 1000;
+        c.compute = c.reduce = LS_BF16;
+        for (c.micro_batch = 1; c.micro_batch <= 12; c.micro_batch++) {
+            ls_plan p;
+            ls_error e = {0};
+            bool whole = c.micro_batch % unit[i] == 0 || c.micro_batch == 12;
+            if (whole) assert_ls_ok(ls_plan_make(&c, &p, &e), e);
+            if (whole) ls_plan_free(&p);
+            if (!whole) assert_int_equal(ls_plan_make(&c, &p, &e), LS_EINVAL);
+            if (!whole && i == 0)
+                assert_non_null(strstr(e.msg, "a multiple of 8, or 12 (all samples of a virtual"));
+        }
+        ls_model_free(&m);
+    }
+}
+
 /* A layer that joins samples needs all of a virtual worker's in one call, more than one number, and
  * gradients in f32. */
 static void test_joined_samples(void **state) {
@@ -644,6 +672,7 @@ int main(void) {
         cmocka_unit_test(test_shapes),
         cmocka_unit_test(test_random),
         cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_whole_blocks),
         cmocka_unit_test(test_joined_samples),
         cmocka_unit_test(test_in_flight),
         cmocka_unit_test(test_golden),
