@@ -331,8 +331,11 @@ static ls_status open_and_converse(const ls_args *a, session *s, ls_error *e) {
     ls_trained t;
     LS_TRY(check_files(s, e));
     catch_interrupts(s);
-    LS_TRY(ls_trained_open(a->words[0],
-                           &(ls_trained_options){.ema = cli_given(a, EMA), .writes = true}, &t, e));
+    const ls_trained_options o = {.ema = cli_given(a, EMA),
+                                  .writes = true,
+                                  .sets = a->options[SEED + CLI_SET].values,
+                                  .nsets = a->options[SEED + CLI_SET].n};
+    LS_TRY(ls_trained_open(a->words[0], &o, &t, e));
     ls_status status = ls_chat_open(&t, cli_value(a, TEMPLATE), &s->chat, e);
     ls_trained_complete_rule(&t, &(ls_sampler_rule){.temperature = 0.7, .top_p = 0.95},
                              &s->how.rule);

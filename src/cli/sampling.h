@@ -1,4 +1,4 @@
-/* sampling.h - the options with which texts are sampled, of lockstep generate and chat: they stand one
+/* sampling.h - the options of writing texts that lockstep generate and chat share: they stand one
  * after the other in the tables of both. */
 #ifndef LS_CLI_SAMPLING_H
 #define LS_CLI_SAMPLING_H
@@ -15,6 +15,7 @@ enum {
     CLI_MIN_P,
     CLI_PENALTY,
     CLI_STOP,
+    CLI_SET,
     CLI_SAMPLING
 };
 
@@ -34,8 +35,10 @@ enum {
         {"repetition-penalty", 0, "X",                                                             \
          "above 1: tokens that were there become less likely (default: the "                       \
          "model's, else 1)"},                                                                      \
-    {                                                                                              \
-        "stop", 0, "TEXT", what_ends " before TEXT; may be given several times"                    \
+        {"stop", 0, "TEXT", what_ends " before TEXT; may be given several times"}, {               \
+        "set", 0, "KEY=VALUE",                                                                     \
+            "override a key of the config, e.g. infer.activations or a published model's "         \
+            "model.context; repeatable"                                                            \
     }
 
 /* Reads them; first: the place of --seed. False: bad usage, which is logged. */

@@ -96,6 +96,12 @@ typedef enum ls_eval_weights { ls_eval_weights_words(LS_CHOICE_VALUE) } ls_eval_
     IS(LS_COMPUTE_F32, "f32") IS(LS_COMPUTE_BF16, "bf16") IS(LS_COMPUTE_F16, "f16")
 typedef enum ls_compute_kind { ls_compute_kind_words(LS_CHOICE_VALUE) } ls_compute_kind;
 
+#define ls_infer_activations_words(IS)                                                             \
+    IS(LS_ACTIVATIONS_FLOAT, "float") IS(LS_ACTIVATIONS_INT8, "int8")
+typedef enum ls_infer_activations {
+    ls_infer_activations_words(LS_CHOICE_VALUE)
+} ls_infer_activations;
+
 #define ls_reduce_kind_words(IS)                                                                   \
     IS(LS_REDUCE_AUTO, "auto") IS(LS_REDUCE_F32, "f32") IS(LS_REDUCE_BF16, "bf16")                 \
     IS(LS_REDUCE_F16, "f16")

@@ -272,6 +272,9 @@ typedef struct ls_config {
     struct {
         int64_t every; /* steps between lines where the output is not a terminal */
     } log;
+    struct {
+        ls_infer_activations activations; /* of products with weights in blocks (tensor/int8.h) */
+    } infer;
     ls_config_own own;
 } ls_config;
 

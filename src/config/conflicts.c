@@ -87,6 +87,10 @@ const ls_config_conflict ls_config_conflicts[] = {
      "factors are of all virtual workers, and rounds are sums of some; set parallel.accumulate: "
      "late"},
 
+    /* models without training */
+    {"infer.activations: int8", "train.compute: bf16, f16",
+     "weights in blocks are rounded to 16 bits then; set train.compute: f32"},
+
     /* workers without common steps */
     {ASYNC, "train.compute: f16 or train.reduce_dtype: f16",
      "f16 needs a loss scale that all workers share; use train.compute: bf16 or f32"},

@@ -636,6 +636,10 @@ static const ls_config_key keys[] = {
            "such an evaluation writes one a tenth of checkpoint.minutes after the last"),
     INT("log.every", log.every, 1, BILLION, 10, FREE,
         "steps between lines of progress where the output is not a terminal"),
+    ONE_OF(
+        "infer.activations", infer.activations, ls_infer_activations, FREE,
+        "int8: generate, chat, eval and predict quantize what they multiply with weights in blocks "
+        "(Q8_0, Q4_K ...) to 8 bits: faster, with a result of its own; training does not"),
 };
 _Static_assert(sizeof keys / sizeof *keys == LS_NCONFIG_KEYS, "the number of keys in key.h");
 

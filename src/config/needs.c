@@ -192,6 +192,9 @@ const ls_config_need ls_config_needs[] = {
     {"compress.machine", "compress.kind: auto"},
     {"compress.links", "compress.kind: auto"},
 
+    /* models without training */
+    {"infer.activations", "model.from or train.from"},
+
     /* losing workers */
     {"survival.etcd_*", "survival.membership"},
     {"survival.audit", "sync.mode: all_reduce"},

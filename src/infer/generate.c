@@ -20,6 +20,7 @@
 #include "model/types.h"
 #include "networks/network.h"
 #include "storage/checkpoint.h"
+#include "tensor/int8.h"
 
 enum { EVAL_SAMPLES = 4 }; /* evaluated at once */
 
@@ -52,6 +53,28 @@ static ls_frozen_value *frozen_values(const ls_trained *t) {
     return t->frozen ? t->frozen : t->frozen_file.values;
 }
 
+/* Products with weights in blocks quantize their other operand, if the config asks for it. */
+static ls_status quantize_activations(ls_trained *t, ls_error *e) {
+    ls_frozen_value *values = frozen_values(t);
+    int n = 0;
+    if (t->config.infer.activations == LS_ACTIVATIONS_FLOAT) return LS_OK;
+    for (int i = 0; values && i < t->model.nparams; i++) {
+        bool quantized = t->model.params[i].frozen && ls_model_multiplies(&t->model, i) &&
+                         ls_int8_takes(values[i].type);
+        values[i].int8 = quantized;
+        n += quantized;
+    }
+    if (n > 0) return LS_OK;
+    return ls_fail(
+        e, LS_EINVAL,
+        "%s: infer.activations: int8 acts on weights in blocks (Q8_0, Q4_0 ...), and the "
+        "model has none%s; leave the key out",
+        t->path,
+        t->config.train.compute == LS_COMPUTE_F32 ? ""
+                                                  : ", since train.compute rounds "
+                                                    "them to 16 bits");
+}
+
 static ls_status map_activations(ls_trained *t, ls_error *e) {
     t->memory_nbytes = ls_infer_nbytes(&t->model, ls_config_compute(&t->config), EVAL_SAMPLES);
     return ls_map(t->memory_nbytes, "activations", &t->memory, e);
@@ -80,7 +103,7 @@ static ls_status load_weights(ls_trained *t, ls_error *e) {
                           .memory = t->memory,
                           .n = EVAL_SAMPLES,
                           .frozen = frozen_values(t)};
-    return LS_OK;
+    return quantize_activations(t, e);
 }
 
 /* Applies "KEY=VALUE" settings, of keys that may differ from those that the weights are trained
@@ -158,7 +181,10 @@ static ls_status open_trained(ls_trained *t, const ls_trained_options *o, ls_err
     if (s == LS_OK) ls_config_forget_written(&t->config);
     if (s == LS_OK && o->nsets) s = change_config(&t->config, o, e);
     if (s == LS_OK) s = ls_config_check(&t->config, config, e);
-    if (o->in_f32) t->config.train.compute = LS_COMPUTE_F32;
+    if (o->in_f32) {
+        t->config.train.compute = LS_COMPUTE_F32;
+        t->config.infer.activations = LS_ACTIVATIONS_FLOAT;
+    }
     bool has_text = s == LS_OK && ls_config_has_corpus(&t->config);
     if (has_text && o->samples == LS_READS_TEXT) t->config.data.format = LS_DATA_TEXT;
     if (o->samples != LS_READS_OWN_DATA) t->config.train.loss = LS_TRAIN_LOSS_AUTO;

@@ -9,25 +9,11 @@
 
 enum { LINE = 64, PART = 4 }; /* of memory */
 
-/* Does the layer multiply with its parameter k? Tables are multiplied with only by the last layer:
- * other layers look rows up. */
-static bool multiplies(const ls_layer *l, int k) {
-    return l->half.in_products[k] ||
-           ((l->traits.loss || l->traits.has_logits) && k >= l->nparams - l->half.ntables);
-}
-
-static bool is_multiplied(const ls_model *m, int param) {
-    for (int i = 0; i < m->nlayers; i++)
-        for (int k = 0; k < m->layers[i].nparams; k++)
-            if (m->layers[i].params[k] == param && multiplies(&m->layers[i], k)) return true;
-    return false;
-}
-
 /* Bytes of the strips of parameter i; 0: it has none. */
 static size_t nbytes_of(const ls_model *m, const ls_frozen_value *values, int i) {
     const ls_param *p = &m->params[i];
     if (!p->frozen || p->ndims != 2 || !ls_gemv_has_strips(values[i].type)) return 0;
-    if (!ls_model_reads_stored(m, i) || !is_multiplied(m, i)) return 0;
+    if (!ls_model_reads_stored(m, i) || !ls_model_multiplies(m, i)) return 0;
     return (ls_block_nbytes(values[i].type, (int64_t)p->count) + LINE - 1) / LINE * LINE;
 }
 

@@ -41,6 +41,18 @@ bool ls_model_reads_stored(const ls_model *m, int i) {
     return true;
 }
 
+static bool layer_multiplies(const ls_layer *l, int k) {
+    return l->half.in_products[k] ||
+           ((l->traits.loss || l->traits.has_logits) && k >= l->nparams - l->half.ntables);
+}
+
+bool ls_model_multiplies(const ls_model *m, int i) {
+    for (int l = 0; l < m->nlayers; l++)
+        for (int k = 0; k < m->layers[l].nparams; k++)
+            if (m->layers[l].params[k] == i && layer_multiplies(&m->layers[l], k)) return true;
+    return false;
+}
+
 void ls_frozen_init(const ls_model *m, uint64_t seed, float *buffer) {
     for (int i = 0; i < m->nparams; i++) {
         const ls_param *p = &m->params[i];

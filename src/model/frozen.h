@@ -22,6 +22,9 @@ void ls_frozen_place(const ls_model *, ls_dtype, const void *buffer, ls_frozen_v
 
 /* Do all layers read parameter i as it is stored, in any type? */
 bool ls_model_reads_stored(const ls_model *, int i);
+/* Does a layer multiply with parameter i? Of tables only the last layer does: others look rows
+ * up. */
+bool ls_model_multiplies(const ls_model *, int i);
 
 /* Sets the buffer to the initial weights, a function of the seed alone. */
 void ls_frozen_init(const ls_model *, uint64_t seed, float *buffer);

@@ -22,6 +22,7 @@
 #ifndef LS_TENSOR_BLOCK_H
 #define LS_TENSOR_BLOCK_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 typedef enum ls_block_type {
@@ -46,6 +47,7 @@ typedef struct ls_stored {
     const void *data; /* aligned to an element of f32 or 16 bits; blocks: to 2 bytes */
     ls_block_type type;
     const void *strips; /* the same in the order of products of one row (gemv.h), or NULL */
+    bool int8;          /* products quantize their other operand (int8.h) */
 } ls_stored;
 
 /* y = the values of n blocks at x, which is aligned to 2 bytes. A scale that is NaN gives NaN. */

@@ -14,6 +14,8 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "tensor/int8.h"
+
 enum {
     STRIPS = 2,       /* strips of b packed together, for longer contiguous reads */
     FEW_STRIPS = 8,   /* with at most this many strips of b, packing a does not pay */
@@ -351,7 +353,26 @@ static ls_gemm_job plain(const ls_gemm_job *g) {
     return j;
 }
 
+/* Rows of a with rows of weights. */
+static void in_int8(const ls_compute *compute, const ls_gemm_job *g) {
+    const ls_weight_matrix *w = &g->w;
+    ls_int8_multiply(compute, &(ls_int8_product){.M = g->M,
+                                                 .V = g->N,
+                                                 .C = g->K,
+                                                 .w = ls_stored_at(w->rows, w->first * w->width),
+                                                 .x = g->a.p,
+                                                 .ldx = g->a.rs,
+                                                 .bias = g->start == LS_GEMM_BIAS ? g->bias : NULL,
+                                                 .add = g->start == LS_GEMM_ADD,
+                                                 .y = g->c,
+                                                 .ldy = g->ldc});
+}
+
 void ls_gemm(const ls_compute *compute, const ls_gemm_job *g) {
+    if (g->w.rows.data && g->w.rows.int8 && g->w.transposed) {
+        in_int8(compute, g);
+        return;
+    }
     ls_gemm_job whole = plain(g);
     split_job s = {compute, &whole, grid_of(compute, &whole)};
     ls_pool_run_in(compute->pool, s.grid.rows * s.grid.columns, split_run, &s);

@@ -5,6 +5,7 @@
 
 #include "tensor/dtype.h"
 #include "tensor/gemm.h"
+#include "tensor/int8.h"
 
 enum {
     UNIT = 32,    /* columns: at least a cache line, also of 16-bit values */
@@ -86,8 +87,23 @@ static void by_gemm(const ls_compute *c, const ls_gemv_table_job *j) {
                               .bias = j->bias});
 }
 
+static void in_int8(const ls_compute *c, const ls_gemv_table_job *j) {
+    ls_int8_multiply(c, &(ls_int8_product){.M = 1,
+                                           .V = j->V,
+                                           .C = j->C,
+                                           .w = j->w,
+                                           .x = j->x,
+                                           .bias = j->bias,
+                                           .y = j->y,
+                                           .ldy = j->V});
+}
+
 void ls_gemv_table(const ls_compute *c, const ls_gemv_table_job *given) {
     ls_gemv_table_job rounded = *given;
+    if (given->w.int8) {
+        in_int8(c, given);
+        return;
+    }
     const ls_gemv_table_job *j = &rounded;
     if (j->bf16 && (!is_rounded(c->k, j) || j->C > LS_GEMM_WORK)) {
         by_gemm(c, given);

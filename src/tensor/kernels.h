@@ -18,6 +18,7 @@
 #include "lockstep/group.h"
 #include "tensor/block.h"
 #include "tensor/compress.h"
+#include "tensor/int8_block.h"
 #include "tensor/loss.h"
 #include "tensor/norm.h"
 #include "tensor/pooling.h"
@@ -195,6 +196,11 @@ typedef struct ls_kernels {
     void (*round_bf16)(int64_t n, const float *x, float *y);
     /* Rounds so, and stores the results as bf16: [n] 16-bit values at y, which may be x. */
     void (*to_bf16)(int64_t n, const float *x, void *y);
+
+    /* Products with activations in int8 (int8.h has the rule, and calls these). Quantizes x [C] as
+     * blocks `stride` apart. */
+    void (*int8_quantize)(int64_t C, const float *x, ls_int8_block *out, int64_t stride);
+    void (*int8_rows)(const ls_int8_job *);
 
     /* Layer norm over rows of C: y = (x - mean) * rstd * gamma + beta. x, y [rows, C];
      * mean, rstd [rows]. */

@@ -38,7 +38,8 @@ size_t ls_block_nbytes(ls_block_type t, int64_t count) {
 ls_stored ls_stored_at(ls_stored s, int64_t first) {
     return (ls_stored){.data = (const char *)s.data + ls_block_nbytes(s.type, first),
                        .type = s.type,
-                       .strips = first == 0 ? s.strips : NULL};
+                       .strips = first == 0 ? s.strips : NULL,
+                       .int8 = s.int8};
 }
 
 /* y [n] = elements from `first` on of one block. */

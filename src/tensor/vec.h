@@ -25,6 +25,12 @@
  *    compiler could move it;
  *  - for the GEMM's tile: vr, a register of LS_VR lanes, and r_set1, r_load, r_store, r_fma,
  *    r_add. The tile has LS_TILE_ROWS rows of LS_TILE_REGS registers: a multiple of 4 rows and of 4 columns;
+ *  - for products of bytes: vb, a register of LS_VR lanes of four bytes, and vsum, one of as many
+ *    integers: b_load; b_nibbles, the low or the high four bits of each byte; b_signed, bytes from
+ *    -128 to 127 as b_dot takes them, each plus LS_B_MIDDLE; b_dot, in each lane the exact sum of
+ *    the products of w [n], n at most 8, and x [4 n], which every lane has, -127 to 127. Bytes of w
+ *    are 0 to `most`, below 64; 128 stands for those of b_signed. r_of_sums: the sums, less one
+ *    integer, as floats; r_mul;
  *  - if it has an instruction for pairs of bf16: V_PAIRS; r_dot: c + the product of the high halves,
  *    then + that of the low halves. A word has the first value in its high half, and in the low one
  *    the second next, the other one of a chain (LS_SUM_BLOCK in kernels.h). r_line_f32 and
@@ -158,6 +164,29 @@ static inline v16 v_down(v16 a, int by) {
     uint32_t u[LS_LANES];
     memcpy(u, &a, sizeof u);
     for (int k = 0; k < LS_LANES; k++) u[k] >>= by;
+    memcpy(&a, u, sizeof u);
+    return a;
+}
+/* The bits of each lane: moved up, those of a mask, those of either. */
+static inline v16 v_up(v16 a, int by) {
+    uint32_t u[LS_LANES];
+    memcpy(u, &a, sizeof u);
+    for (int k = 0; k < LS_LANES; k++) u[k] <<= by;
+    memcpy(&a, u, sizeof u);
+    return a;
+}
+static inline v16 v_mask(v16 a, uint32_t bits) {
+    uint32_t u[LS_LANES];
+    memcpy(u, &a, sizeof u);
+    for (int k = 0; k < LS_LANES; k++) u[k] &= bits;
+    memcpy(&a, u, sizeof u);
+    return a;
+}
+static inline v16 v_join(v16 a, v16 b) {
+    uint32_t u[LS_LANES], w[LS_LANES];
+    memcpy(u, &a, sizeof u);
+    memcpy(w, &b, sizeof w);
+    for (int k = 0; k < LS_LANES; k++) u[k] |= w[k];
     memcpy(&a, u, sizeof u);
     return a;
 }

@@ -4,6 +4,7 @@
 
 #include <immintrin.h>
 
+#include "tensor/vec_dot.h"
 #include "tensor/vec_flush.h"
 #include "tensor/vec_transpose.h"
 
@@ -110,6 +111,17 @@ static inline __m256 v_half_down(__m256 a, int by) {
 static inline v16 v_down(v16 a, int by) {
     return (v16){v_half_down(a.lo, by), v_half_down(a.hi, by)};
 }
+static inline __m256 v_half_up(__m256 a, int by) {
+    return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_castps_si256(a), by));
+}
+static inline v16 v_up(v16 a, int by) { return (v16){v_half_up(a.lo, by), v_half_up(a.hi, by)}; }
+static inline v16 v_mask(v16 a, uint32_t bits) {
+    __m256 b = _mm256_castsi256_ps(_mm256_set1_epi32((int)bits));
+    return (v16){_mm256_and_ps(a.lo, b), _mm256_and_ps(a.hi, b)};
+}
+static inline v16 v_join(v16 a, v16 b) {
+    return (v16){_mm256_or_ps(a.lo, b.lo), _mm256_or_ps(a.hi, b.hi)};
+}
 static inline __m256 v_half_pick_bits(__m256 a, int at, int n) {
     __m256i down = _mm256_castps_si256(v_half_down(a, at));
     return _mm256_cvtepi32_ps(_mm256_and_si256(down, _mm256_set1_epi32((1 << n) - 1)));
@@ -165,6 +177,24 @@ static inline vr r_add(vr a, vr b) { return _mm256_add_ps(a, b); }
 static inline vr r_fma(vr a, vr b, vr c) {
     __asm__("vfmadd231ps %2, %1, %0" : "+x"(c) : "x"(a), "x"(b));
     return c;
+}
+
+static inline vr r_mul(vr a, vr b) { return _mm256_mul_ps(a, b); }
+typedef __m256i vb;
+typedef __m256i vsum;
+enum { LS_B_MIDDLE = 0 };
+
+static inline vb b_load(const uint8_t *p) { return _mm256_loadu_si256((const __m256i *)p); }
+static inline vb b_nibbles(vb a, int high) {
+    if (high) a = _mm256_srli_epi16(a, 4);
+    return _mm256_and_si256(a, _mm256_set1_epi8(15));
+}
+static inline vb b_signed(vb a) { return a; }
+static inline vsum b_dot(int most, int n, const vb *w, const int8_t *x) {
+    return b_dot_256(most, n, w, x);
+}
+static inline vr r_of_sums(vsum a, int32_t less) {
+    return _mm256_cvtepi32_ps(_mm256_sub_epi32(a, _mm256_set1_epi32(less)));
 }
 
 #endif

@@ -7,6 +7,7 @@
 
 #include <immintrin.h>
 
+#include "tensor/vec_dot.h"
 #include "tensor/vec_flush.h"
 #include "tensor/vec_transpose.h"
 
@@ -82,6 +83,17 @@ static inline v16 v_pick_bits(v16 a, int at, int n) { return v_pick(a, at, n, 0,
 static inline v16 v_down(v16 a, int by) {
     return (v16){_mm512_castsi512_ps(_mm512_srli_epi32(_mm512_castps_si512(a.all), (unsigned)by))};
 }
+static inline v16 v_up(v16 a, int by) {
+    return (v16){_mm512_castsi512_ps(_mm512_slli_epi32(_mm512_castps_si512(a.all), (unsigned)by))};
+}
+static inline v16 v_mask(v16 a, uint32_t bits) {
+    __m512i b = _mm512_set1_epi32((int)bits);
+    return (v16){_mm512_castsi512_ps(_mm512_and_si512(_mm512_castps_si512(a.all), b))};
+}
+static inline v16 v_join(v16 a, v16 b) {
+    return (v16){_mm512_castsi512_ps(
+        _mm512_or_si512(_mm512_castps_si512(a.all), _mm512_castps_si512(b.all)))};
+}
 /* Permuting reads the low four bits of an index. */
 static inline v16 v_pick_u4(v16 a, int i) {
     const __m512 of = _mm512_set_ps(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
@@ -136,5 +148,62 @@ static inline vr r_load(const float *p) { return _mm512_loadu_ps(p); }
 static inline void r_store(float *p, vr a) { _mm512_storeu_ps(p, a); }
 static inline vr r_add(vr a, vr b) { return _mm512_add_ps(a, b); }
 static inline vr r_fma(vr a, vr b, vr c) { return _mm512_fmadd_ps(a, b, c); }
+
+static inline vr r_mul(vr a, vr b) { return _mm512_mul_ps(a, b); }
+#ifdef LS_VNNI
+/* VPDPBUSD adds four products of unsigned and signed bytes to 32 bits. Signed bytes become unsigned
+ * ones by adding 128. */
+typedef __m512i vb;
+typedef __m512i vsum;
+enum { LS_B_MIDDLE = 128 };
+
+static inline vb b_load(const uint8_t *p) { return _mm512_loadu_si512(p); }
+static inline vb b_nibbles(vb a, int high) {
+    if (high) a = _mm512_srli_epi32(a, 4);
+    return _mm512_and_si512(a, _mm512_set1_epi32(0x0f0f0f0f));
+}
+static inline vb b_signed(vb a) { return _mm512_xor_si512(a, _mm512_set1_epi32((int)0x80808080u)); }
+static inline vsum b_dot(int most, int n, const vb *w, const int8_t *x) {
+    vsum sum = _mm512_setzero_si512();
+    (void)most;
+    _Pragma("GCC unroll 8") for (int k = 0; k < n; k++) {
+        int word = 0;
+        memcpy(&word, x + 4 * k, sizeof word);
+        sum = _mm512_dpbusd_epi32(sum, w[k], _mm512_set1_epi32(word));
+    }
+    return sum;
+}
+static inline vr r_of_sums(vsum a, int32_t less) {
+    return _mm512_cvtepi32_ps(_mm512_sub_epi32(a, _mm512_set1_epi32(less)));
+}
+#else
+/* AVX512F has no products of bytes: both halves as with AVX2. */
+typedef struct vb {
+    __m256i lo, hi;
+} vb;
+typedef vb vsum;
+enum { LS_B_MIDDLE = 0 };
+
+static inline vb b_load(const uint8_t *p) {
+    return (vb){_mm256_loadu_si256((const __m256i *)p), _mm256_loadu_si256((const __m256i *)p + 1)};
+}
+static inline __m256i b_half_nibbles(__m256i a, int high) {
+    if (high) a = _mm256_srli_epi16(a, 4);
+    return _mm256_and_si256(a, _mm256_set1_epi8(15));
+}
+static inline vb b_nibbles(vb a, int high) {
+    return (vb){b_half_nibbles(a.lo, high), b_half_nibbles(a.hi, high)};
+}
+static inline vb b_signed(vb a) { return a; }
+static inline vsum b_dot(int most, int n, const vb *w, const int8_t *x) {
+    __m256i lo[8], hi[8];
+    for (int k = 0; k < n; k++) lo[k] = w[k].lo, hi[k] = w[k].hi;
+    return (vsum){b_dot_256(most, n, lo, x), b_dot_256(most, n, hi, x)};
+}
+static inline vr r_of_sums(vsum a, int32_t less) {
+    __m512i all = _mm512_inserti64x4(_mm512_castsi256_si512(a.lo), a.hi, 1);
+    return _mm512_cvtepi32_ps(_mm512_sub_epi32(all, _mm512_set1_epi32(less)));
+}
+#endif
 
 #endif

@@ -9,6 +9,7 @@
 #include <arm_neon.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <string.h>
 
 typedef struct v16 {
     float32x4_t a, b, c, d;
@@ -100,6 +101,21 @@ static inline v16 v_down(v16 a, int by) {
     return (v16){v_quarter_down(a.a, by), v_quarter_down(a.b, by), v_quarter_down(a.c, by),
                  v_quarter_down(a.d, by)};
 }
+static inline v16 v_up(v16 a, int by) { return v_down(a, -by); }
+static inline float32x4_t v_quarter_mask(float32x4_t a, uint32_t bits) {
+    return vreinterpretq_f32_u32(vandq_u32(vreinterpretq_u32_f32(a), vdupq_n_u32(bits)));
+}
+static inline v16 v_mask(v16 a, uint32_t bits) {
+    return (v16){v_quarter_mask(a.a, bits), v_quarter_mask(a.b, bits), v_quarter_mask(a.c, bits),
+                 v_quarter_mask(a.d, bits)};
+}
+static inline float32x4_t v_quarter_join(float32x4_t a, float32x4_t b) {
+    return vreinterpretq_f32_u32(vorrq_u32(vreinterpretq_u32_f32(a), vreinterpretq_u32_f32(b)));
+}
+static inline v16 v_join(v16 a, v16 b) {
+    return (v16){v_quarter_join(a.a, b.a), v_quarter_join(a.b, b.b), v_quarter_join(a.c, b.c),
+                 v_quarter_join(a.d, b.d)};
+}
 static inline float32x4_t v_quarter_bits(float32x4_t a, int at, int n) {
     uint32x4_t down = vreinterpretq_u32_f32(v_quarter_down(a, at));
     return vcvtq_f32_u32(vandq_u32(down, vdupq_n_u32((1u << n) - 1)));
@@ -188,5 +204,42 @@ static inline vr r_load(const float *p) { return vld1q_f32(p); }
 static inline void r_store(float *p, vr a) { vst1q_f32(p, a); }
 static inline vr r_add(vr a, vr b) { return vaddq_f32(a, b); }
 static inline vr r_fma(vr a, vr b, vr c) { return vfmaq_f32(c, a, b); }
+
+static inline vr r_mul(vr a, vr b) { return vmulq_f32(a, b); }
+typedef int8x16_t vb;
+typedef int32x4_t vsum;
+enum { LS_B_MIDDLE = 0 };
+
+static inline vb b_load(const uint8_t *p) { return vreinterpretq_s8_u8(vld1q_u8(p)); }
+static inline vb b_nibbles(vb a, int high) {
+    uint8x16_t bytes = vreinterpretq_u8_s8(a);
+    return vreinterpretq_s8_u8(high ? vshrq_n_u8(bytes, 4) : vandq_u8(bytes, vdupq_n_u8(15)));
+}
+static inline vb b_signed(vb a) { return a; }
+/* SDOT where the compiler may use it. Else a product has 16 bits, and the sums of two are those of
+ * half a lane. */
+static inline vsum b_dot(int most, int n, const vb *w, const int8_t *x) {
+    vsum low = vdupq_n_s32(0), high = low;
+    (void)most;
+    for (int k = 0; k < n; k++) {
+        int32_t word = 0;
+        memcpy(&word, x + 4 * k, sizeof word);
+        int8x16_t all = vreinterpretq_s8_s32(vdupq_n_s32(word));
+#ifdef __ARM_FEATURE_DOTPROD
+        low = vdotq_s32(low, w[k], all);
+#else
+        low = vpadalq_s16(low, vmull_s8(vget_low_s8(w[k]), vget_low_s8(all)));
+        high = vpadalq_s16(high, vmull_high_s8(w[k], all));
+#endif
+    }
+#ifdef __ARM_FEATURE_DOTPROD
+    return vaddq_s32(low, high);
+#else
+    return vpaddq_s32(low, high);
+#endif
+}
+static inline vr r_of_sums(vsum a, int32_t less) {
+    return vcvtq_f32_s32(vsubq_s32(a, vdupq_n_s32(less)));
+}
 
 #endif

@@ -71,5 +71,40 @@ static inline vr r_fma(vr a, vr b, vr c) {
     for (int i = 0; i < LS_VR; i++) c.f[i] = fmaf(a.f[i], b.f[i], c.f[i]);
     return c;
 }
+static inline vr r_mul(vr a, vr b) {
+    for (int i = 0; i < LS_VR; i++) a.f[i] = a.f[i] * b.f[i];
+    return a;
+}
+
+typedef struct vb {
+    uint8_t b[4 * LS_VR];
+} vb;
+typedef struct vsum {
+    int32_t i[LS_VR];
+} vsum;
+enum { LS_B_MIDDLE = 0 };
+
+static inline vb b_load(const uint8_t *p) {
+    vb r;
+    memcpy(r.b, p, sizeof r.b);
+    return r;
+}
+static inline vb b_nibbles(vb a, int high) {
+    for (int i = 0; i < 4 * LS_VR; i++) a.b[i] = high ? a.b[i] >> 4 : a.b[i] & 15;
+    return a;
+}
+static inline vb b_signed(vb a) { return a; }
+static inline vsum b_dot(int most, int n, const vb *w, const int8_t *x) {
+    vsum sum = {{0}};
+    (void)most;
+    for (int k = 0; k < n; k++)
+        for (int i = 0; i < 4 * LS_VR; i++) sum.i[i / 4] += (int8_t)w[k].b[i] * x[4 * k + i % 4];
+    return sum;
+}
+static inline vr r_of_sums(vsum a, int32_t less) {
+    vr r;
+    for (int i = 0; i < LS_VR; i++) r.f[i] = (float)(a.i[i] - less);
+    return r;
+}
 
 #endif

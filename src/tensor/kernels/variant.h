@@ -41,6 +41,8 @@ void LS_K(kept_scores_bf16)(const ls_gemv_kept_job *j, int64_t first, int64_t en
 void LS_K(kept_mix_bf16)(const ls_gemv_kept_job *j, int64_t seen, int64_t first, int64_t end);
 void LS_K(round_bf16)(int64_t n, const float *x, float *y);
 void LS_K(to_bf16)(int64_t n, const float *x, void *y);
+void LS_K(int8_quantize)(int64_t C, const float *x, ls_int8_block *out, int64_t stride);
+void LS_K(int8_rows)(const ls_int8_job *j);
 void LS_K(layernorm)(int64_t rows, int64_t C, const float *x, const float *gamma, const float *beta,
                      float *y, float *mean, float *rstd);
 void LS_K(layernorm_dx)(int64_t rows, int64_t C, const float *dy, const float *x,

@@ -1,0 +1,268 @@
+/* int8_rows.h - products of weights in blocks with a panel of rows in int8, for int8.c; the rule is
+ * in tensor/int8.h.
+ *
+ * A row of weights is a lane. 32 elements of LS_VR rows are unpacked into eight registers, four
+ * bytes a lane; then each row of the panel continues its chains with them. So a weight is unpacked
+ * once for a panel, and all chains of a panel with some rows of weights stay in the nearest cache.
+ *
+ * Weights in strips (gemv_strips.c) are read in their order, as fast as memory delivers them, also
+ * for one row. Others are brought into lanes first, sixteen rows of a block at a time.
+ */
+#ifndef LS_TENSOR_KERNELS_INT8_ROWS_H
+#define LS_TENSOR_KERNELS_INT8_ROWS_H
+
+#include "tensor/kernels/gemv_blocks.h"
+#include "tensor/kernels/int8_lanes.h"
+
+enum {
+    WORDS = LS_INT8_WORDS,
+    REGISTERS = LS_LANES / LS_VR,           /* of a strip */
+    CHAINS = LS_INT8_ROWS * LS_LANES,       /* of a panel and a strip */
+    STRIP_BYTES = LS_LANES * LS_INT8_GROUP, /* the most of a block of a strip */
+    AHEAD = 8192                            /* bytes of strips that are prefetched */
+};
+
+/* The numbers of a type: in b_dot, 0 to `most`; less `middle`; their scales. */
+typedef struct numbers {
+    int most, middle;
+    bool affine, halves; /* with minima; each half of a group has a scale of its own */
+} numbers;
+
+/* Scales of the rows of a register. */
+typedef struct scales {
+    vr d[2], m;
+} scales;
+
+/* 32 activations of each row of the panel. */
+typedef struct panel {
+    int64_t R;
+    const ls_int8_block *x; /* [R] */
+} panel;
+
+INLINE vr add_products(vr chain, vr d, const ls_int8_block *x, vsum sum, int32_t less) {
+    return r_fma(r_mul(d, r_set1(x->d)), r_of_sums(sum, less), chain);
+}
+
+INLINE void add_group(numbers t, const vb w[WORDS], scales s, panel p, float *chains) {
+    for (int64_t r = 0; r < p.R; r++, chains += LS_VR) {
+        const ls_int8_block *x = p.x + r;
+        vr chain = r_load(chains);
+        if (t.halves) {
+            vsum first = b_dot(t.most, WORDS / 2, w, x->q);
+            vsum second = b_dot(t.most, WORDS / 2, w + WORDS / 2, x->q + LS_INT8_GROUP / 2);
+            chain = add_products(chain, s.d[0], x, first, t.middle * x->first);
+            chain = add_products(chain, s.d[1], x, second, t.middle * (x->sum - x->first));
+        } else {
+            chain =
+                add_products(chain, s.d[0], x, b_dot(t.most, WORDS, w, x->q), t.middle * x->sum);
+        }
+        if (t.affine) chain = r_fma(s.m, r_set1(x->shift), chain);
+        r_store(chains, chain);
+    }
+}
+
+/* ---- chains of whole strips of rows of weights: [registers][R][LS_VR] ---- */
+
+/* How many of a register's rows are among the n. */
+static size_t nlanes(int64_t n, int64_t first) {
+    return (size_t)(n - first < 0 ? 0 : n - first < LS_VR ? n - first : LS_VR);
+}
+
+static void begin_chains(const ls_int8_job *j, int64_t v, int64_t n, float *chains) {
+    for (int64_t first = 0; first < n || first % LS_LANES; first += LS_VR)
+        for (int64_t r = 0; r < j->R; r++, chains += LS_VR) {
+            const float *from = j->bias ? j->bias : j->y + r * j->ldy;
+            size_t some = j->bias || j->add ? nlanes(n, first) : 0;
+            memset(chains, 0, LS_VR * sizeof *chains);
+            if (some) memcpy(chains, from + v + first, some * sizeof *chains);
+        }
+}
+
+static void end_chains(const ls_int8_job *j, int64_t v, int64_t n, const float *chains) {
+    for (int64_t first = 0; first < n; first += LS_VR)
+        for (int64_t r = 0; r < j->R; r++, chains += LS_VR)
+            memcpy(j->y + r * j->ldy + v + first, chains, nlanes(n, first) * sizeof *chains);
+}
+
+/* ---- strips ---- */
+
+enum { STRIPS = LS_GEMV_STRIPS, SCALES = LS_LANES * 2 };
+
+/* A block of a group of strips: 32 elements of its rows. */
+typedef void strip_block(const uint8_t *p, panel x, float *chains);
+
+INLINE void scales_at(const uint8_t *p, float d[STRIPS * LS_LANES]) {
+    UNROLL for (int s = 0; s < STRIPS; s++, p += SCALES) {
+        uint16_t half[LS_LANES];
+        memcpy(half, p, sizeof half);
+        v_store(d + s * LS_LANES, v_load_f16(half));
+    }
+}
+
+INLINE void strips_q8_0(const uint8_t *p, panel x, float *chains) {
+    float d[STRIPS * LS_LANES];
+    scales_at(p, d);
+    p += STRIPS * SCALES;
+    for (int i = 0; i < STRIPS * REGISTERS; i++, chains += x.R * LS_VR) {
+        const uint8_t *words = p + i / REGISTERS * WORDS * 4 * LS_LANES + i % REGISTERS * 4 * LS_VR;
+        vb w[WORDS];
+        UNROLL for (int k = 0; k < WORDS; k++) w[k] = b_signed(b_load(words + k * 4 * LS_LANES));
+        add_group((numbers){.most = 128, .middle = LS_B_MIDDLE}, w,
+                  (scales){.d = {r_load(d + i * LS_VR)}}, x, chains);
+    }
+}
+
+INLINE void nibbles_at(const uint8_t *p, int i, vb w[WORDS]) {
+    p += i / REGISTERS * WORDS / 2 * 4 * LS_LANES + i % REGISTERS * 4 * LS_VR;
+    UNROLL for (int k = 0; k < WORDS / 2; k++) {
+        vb both = b_load(p + k * 4 * LS_LANES);
+        w[k] = b_nibbles(both, 0);
+        w[WORDS / 2 + k] = b_nibbles(both, 1);
+    }
+}
+
+INLINE void strips_q4_0(const uint8_t *p, panel x, float *chains) {
+    float d[STRIPS * LS_LANES];
+    scales_at(p, d);
+    for (int i = 0; i < STRIPS * REGISTERS; i++, chains += x.R * LS_VR) {
+        vb w[WORDS];
+        nibbles_at(p + STRIPS * SCALES, i, w);
+        add_group((numbers){.most = 15, .middle = 8}, w, (scales){.d = {r_load(d + i * LS_VR)}}, x,
+                  chains);
+    }
+}
+
+INLINE void strips_q4_1(const uint8_t *p, panel x, float *chains) {
+    float d[STRIPS * LS_LANES], m[STRIPS * LS_LANES];
+    scales_at(p, d);
+    scales_at(p + STRIPS * SCALES, m);
+    for (int i = 0; i < STRIPS * REGISTERS; i++, chains += x.R * LS_VR) {
+        vb w[WORDS];
+        nibbles_at(p + 2 * STRIPS * SCALES, i, w);
+        add_group((numbers){.most = 15, .affine = true}, w,
+                  (scales){.d = {r_load(d + i * LS_VR)}, .m = r_load(m + i * LS_VR)}, x, chains);
+    }
+}
+
+/* R: that of the job, as a constant if it is 1. Returns the number of rows. */
+INLINE int64_t each_strips(const ls_int8_job *j, int64_t R, strip_block *block, int64_t nbytes) {
+    enum { ROWS = STRIPS * LS_LANES };
+    float chains[STRIPS * CHAINS];
+    const uint8_t *p = j->w.strips;
+    const int64_t all = ROWS * nbytes, nblocks = j->C / LS_INT8_GROUP;
+    int64_t v = 0;
+    for (; v + ROWS <= j->V; v += ROWS) {
+        begin_chains(j, v, ROWS, chains);
+        for (int64_t i = 0; i < nblocks; i++, p += all) {
+            for (int64_t k = 0; k < all; k += 64) v_prefetch(p + AHEAD + k);
+            block(p, (panel){R, j->x + i * R}, chains);
+        }
+        end_chains(j, v, ROWS, chains);
+    }
+    return v;
+}
+
+INLINE int64_t all_strips(const ls_int8_job *j, int64_t R) {
+    switch (j->w.type) {
+    case LS_BLOCK_Q8_0: return each_strips(j, R, strips_q8_0, 34);
+    case LS_BLOCK_Q4_0: return each_strips(j, R, strips_q4_0, 18);
+    default: return each_strips(j, R, strips_q4_1, 20);
+    }
+}
+
+/* ---- rows as files have them ---- */
+
+/* A type's blocks. */
+typedef struct blocks {
+    int64_t elements, nbytes;
+    ls_int8_unpack *unpack;
+} blocks;
+
+INLINE void lanes_add(numbers t, const ls_int8_lanes *lanes, panel x, float *chains) {
+    for (int i = 0; i < REGISTERS; i++, chains += x.R * LS_VR) {
+        scales s = {.d = {r_load(lanes->d[0] + i * LS_VR)}};
+        if (t.halves) s.d[1] = r_load(lanes->d[1] + i * LS_VR);
+        if (t.affine) s.m = r_load(lanes->m + i * LS_VR);
+        vb w[WORDS];
+        UNROLL for (int k = 0; k < WORDS; k++) {
+            w[k] = b_load(lanes->words[k] + i * 4 * LS_VR);
+            if (t.most == 128) w[k] = b_signed(w[k]);
+        }
+        add_group(t, w, s, x, chains);
+    }
+}
+
+/* At most 16 rows from v on; `copy` has room for a block of each if there are fewer. */
+INLINE void sixteen_rows(const ls_int8_job *j, numbers t, blocks b, int64_t v, uint8_t *copy) {
+    const int64_t nblocks = j->C / b.elements, stride = nblocks * b.nbytes;
+    const int64_t ngroups = b.elements / LS_INT8_GROUP;
+    const int64_t n = j->V - v < LS_LANES ? j->V - v : LS_LANES;
+    const uint8_t *p = (const uint8_t *)j->w.data + v * stride;
+    float chains[CHAINS];
+    ls_int8_lanes lanes[LS_INT8_GROUPS];
+    begin_chains(j, v, n, chains);
+    for (int64_t i = 0; i < nblocks; i++, p += b.nbytes) {
+        for (int64_t r = 0; r < n && n < LS_LANES; r++)
+            memcpy(copy + r * b.nbytes, p + r * stride, (size_t)b.nbytes);
+        if (n == LS_LANES)
+            b.unpack(p, stride, lanes);
+        else
+            b.unpack(copy, b.nbytes, lanes);
+        if (v + 2 * LS_LANES <= j->V)
+            gemv_prefetch((const uint8_t *)j->w.data + (v + LS_LANES) * stride, LS_LANES * b.nbytes,
+                          i);
+        for (int64_t g = 0; g < ngroups; g++)
+            lanes_add(t, &lanes[g], (panel){j->R, j->x + (i * ngroups + g) * j->R}, chains);
+    }
+    end_chains(j, v, n, chains);
+}
+
+INLINE void each_rows(const ls_int8_job *j, numbers t, blocks b, int64_t v) {
+    uint8_t copy[LS_LANES * 256] = {0};
+    for (; v < j->V; v += LS_LANES) sixteen_rows(j, t, b, v, copy);
+}
+
+INLINE void all_rows(const ls_int8_job *j, int64_t v) {
+    switch (j->w.type) {
+    case LS_BLOCK_Q8_0:
+        each_rows(j, (numbers){.most = 128, .middle = LS_B_MIDDLE},
+                  (blocks){32, 34, LS_K(int8_lanes_q8_0)}, v);
+        break;
+    case LS_BLOCK_Q4_0:
+        each_rows(j, (numbers){.most = 15, .middle = 8}, (blocks){32, 18, LS_K(int8_lanes_q4_0)},
+                  v);
+        break;
+    case LS_BLOCK_Q4_1:
+        each_rows(j, (numbers){.most = 15, .affine = true}, (blocks){32, 20, LS_K(int8_lanes_q4_1)},
+                  v);
+        break;
+    case LS_BLOCK_Q5_0:
+        each_rows(j, (numbers){.most = 31, .middle = 16}, (blocks){32, 22, LS_K(int8_lanes_q5_0)},
+                  v);
+        break;
+    case LS_BLOCK_Q5_1:
+        each_rows(j, (numbers){.most = 31, .affine = true}, (blocks){32, 24, LS_K(int8_lanes_q5_1)},
+                  v);
+        break;
+    case LS_BLOCK_Q4_K:
+        each_rows(j, (numbers){.most = 15, .affine = true},
+                  (blocks){256, 144, LS_K(int8_lanes_q4_k)}, v);
+        break;
+    case LS_BLOCK_Q5_K:
+        each_rows(j, (numbers){.most = 31, .affine = true},
+                  (blocks){256, 176, LS_K(int8_lanes_q5_k)}, v);
+        break;
+    default:
+        each_rows(j, (numbers){.most = 63, .middle = 32, .halves = true},
+                  (blocks){256, 210, LS_K(int8_lanes_q6_k)}, v);
+        break;
+    }
+}
+
+INLINE void int8_rows(const ls_int8_job *j) {
+    int64_t v = 0;
+    if (j->w.strips) v = j->R == 1 ? all_strips(j, 1) : all_strips(j, j->R);
+    all_rows(j, v);
+}
+
+#endif
