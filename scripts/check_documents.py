@@ -69,6 +69,7 @@ RULES = [
     (r"(batch|tune|--seeds 3) (runs|configs)/(demo|fashion)|runs/(cnn|mlp)\b", lambda s: "parse " + s, "trains for minutes, with steps of that length"),
     (r"bench machine", lambda s: "parse " + s, "takes half a minute, in which nothing else should run"),
     (r"bench (kernels|comm)", lambda s: "parse " + s, "measures for a minute"),
+    (r"infer\.activations=int8", lambda s: "parse " + s, "the small model has no weights in blocks"),
     (r"MODEL\.gguf", lambda s: s.replace("MODEL.gguf", "model.gguf"), "a small one"),
     (r"train\.steps=\d{3}", lambda s: re.sub(r"train\.steps=\d{3,}", "train.steps=60", s), "fewer steps"),
     (r"bench train .*model\.width=256", lambda s: re.sub(r"model\.(layers|width)=(\d+)", lambda m: f"model.{m[1]}={int(m[2]) // 4}", s), "a smaller model"),

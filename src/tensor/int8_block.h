@@ -20,8 +20,8 @@ typedef struct ls_int8_block {
     int32_t sum, first; /* of q; of its first half */
 } ls_int8_block;
 
-/* y [R, V] = x [R, C] . w [V, C]^T, for a panel of at most LS_INT8_ROWS rows. The rows of w are whole
- * blocks; strips are as in ls_gemv_table_job. */
+/* y [R, V] = x [R, C] . w [V, C]^T, for a panel of at most LS_INT8_ROWS rows. The rows of w are
+ * whole blocks; strips are as in ls_gemv_table_job. */
 typedef struct ls_int8_job {
     ls_stored w;
     int64_t V, C, R;

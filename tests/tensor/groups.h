@@ -277,6 +277,28 @@ static inline void do_gemv_blocks_bf16(const ls_kernels *k, int64_t n, values *v
     do_blocks(k, n, v, blocks_in_bf16);
 }
 
+/* A panel of rows: x, and x turned around. */
+static inline void blocks_in_int8(const ls_kernels *k, const ls_gemv_table_job *j) {
+    enum { PANEL = 3, MOST = 2 * LS_BLOCK_MOST };
+    static ls_int8_block blocks[PANEL * MOST / LS_INT8_GROUP];
+    float x[MOST];
+    for (int r = 0; r < PANEL; r++) {
+        for (int64_t i = 0; i < j->C; i++) x[i] = j->x[(i + 37 * r) % j->C];
+        k->int8_quantize(j->C, x, blocks + r, PANEL);
+    }
+    k->int8_rows(&(ls_int8_job){.w = j->w,
+                                .V = j->V,
+                                .C = j->C,
+                                .R = PANEL,
+                                .x = blocks,
+                                .bias = j->bias,
+                                .y = j->y,
+                                .ldy = j->V});
+}
+static inline void do_int8(const ls_kernels *k, int64_t n, values *v) {
+    do_blocks(k, n, v, blocks_in_int8);
+}
+
 /* Four queries of n elements over a chunk of keys and values, and some of the next: scores from
  * each chunk on, and as many columns of the mixed values as there are. */
 static inline void do_kept(const ls_kernels *k, int64_t n, values *v, bool bf16) {

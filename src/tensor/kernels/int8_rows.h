@@ -14,6 +14,11 @@
 #include "tensor/kernels/gemv_blocks.h"
 #include "tensor/kernels/int8_lanes.h"
 
+#if defined(LS_VARIANT_avx512) || defined(LS_VARIANT_avx512bf16)
+#define LS_INT8_VNNI
+void LS_K(int8_rows_vnni)(const ls_int8_job *);
+#endif
+
 enum {
     WORDS = LS_INT8_WORDS,
     REGISTERS = LS_LANES / LS_VR,           /* of a strip */

@@ -8,6 +8,7 @@
 #define LS_TEST_IMMINTRIN_H
 
 #include <math.h>
+#include <stdbool.h>
 #include <stdint.h>
 #include <string.h>
 
@@ -290,6 +291,72 @@ static inline __m512i _mm512_castsi256_si512(__m256i a) {
     return r;
 }
 
+/* Products of bytes. In registers of 256 bits: those of AVX2. */
+static inline __m512i _mm512_setzero_si512(void) { MOCK_512I(0); }
+static inline __m512i _mm512_sub_epi32(__m512i a, __m512i b) { MOCK_512I(a.u[i] - b.u[i]); }
+static inline __m512i _mm512_and_si512(__m512i a, __m512i b) { MOCK_512I(a.u[i] & b.u[i]); }
+static inline __m512i _mm512_or_si512(__m512i a, __m512i b) { MOCK_512I(a.u[i] | b.u[i]); }
+static inline __m512i _mm512_xor_si512(__m512i a, __m512i b) { MOCK_512I(a.u[i] ^ b.u[i]); }
+static inline int mock_u8(uint32_t word, int i) { return (int)(word >> 8 * i & 255); }
+static inline int mock_i8(uint32_t word, int i) {
+    return mock_u8(word, i) < 128 ? mock_u8(word, i) : mock_u8(word, i) - 256;
+}
+static inline uint32_t mock_dot(uint32_t c, uint32_t a, uint32_t b) {
+    for (int i = 0; i < 4; i++) c += (uint32_t)(mock_u8(a, i) * mock_i8(b, i));
+    return c;
+}
+/* c + the products of the unsigned bytes of a and the signed ones of b. */
+static inline __m512i _mm512_dpbusd_epi32(__m512i c, __m512i a, __m512i b) {
+    MOCK_512I(mock_dot(c.u[i], a.u[i], b.u[i]));
+}
+/* Has the processor VPDPBUSD? Every other time, so both ways are compared. */
+__attribute__((weak)) _Thread_local bool mock_vnni = false;
+#define LS_HAS_VNNI() (mock_vnni = !mock_vnni)
+
+#define MOCK_256I(expression) MOCK_EACH(__m256i, h, 16, (uint16_t)(expression))
+static inline __m256i _mm256_setzero_si256(void) { MOCK_256I(0); }
+static inline __m256i _mm256_set1_epi16(short x) { MOCK_256I(x); }
+static inline __m256i _mm256_set1_epi8(char x) { MOCK_256I((x & 255) * 257); }
+static inline __m256i _mm256_set1_epi32(int x) { MOCK_256I((uint32_t)x >> 16 * (i & 1)); }
+static inline __m256i _mm256_and_si256(__m256i a, __m256i b) { MOCK_256I(a.h[i] & b.h[i]); }
+static inline __m256i _mm256_add_epi16(__m256i a, __m256i b) { MOCK_256I(a.h[i] + b.h[i]); }
+static inline __m256i _mm256_srli_epi16(__m256i a, int by) {
+    MOCK_256I(by < 16 ? a.h[i] >> by : 0);
+}
+/* Sums of two products of unsigned bytes of a and signed ones of b, cut to 16 bits. */
+static inline int mock_pair(uint16_t a, uint16_t b) {
+    int sum = mock_u8(a, 0) * mock_i8(b, 0) + mock_u8(a, 1) * mock_i8(b, 1);
+    return sum > 32767 ? 32767 : sum < -32768 ? -32768 : sum;
+}
+static inline __m256i _mm256_maddubs_epi16(__m256i a, __m256i b) {
+    MOCK_256I(mock_pair(a.h[i], b.h[i]));
+}
+/* |-128| is 128, and - -128 is -128. */
+static inline int mock_sign(int x, int of) { return of < 0 ? -x : of ? x : 0; }
+static inline int mock_both(int low, int high) { return (low & 255) | (high & 255) << 8; }
+static inline __m256i _mm256_sign_epi8(__m256i a, __m256i b) {
+    MOCK_256I(mock_both(mock_sign(mock_i8(a.h[i], 0), mock_i8(b.h[i], 0)),
+                        mock_sign(mock_i8(a.h[i], 1), mock_i8(b.h[i], 1))));
+}
+static inline __m256i _mm256_abs_epi8(__m256i a) { return _mm256_sign_epi8(a, a); }
+static inline int mock_i16(uint16_t x) { return x < 32768 ? x : x - 65536; }
+static inline int mock_product(__m256i a, __m256i b, int i) {
+    return mock_i16(a.h[i]) * mock_i16(b.h[i]);
+}
+/* Sums of two products, in 32 bits. */
+static inline __m256i _mm256_madd_epi16(__m256i a, __m256i b) {
+    MOCK_256I((uint32_t)(mock_product(a, b, i & ~1) + mock_product(a, b, i | 1)) >> 16 * (i & 1));
+}
+static inline __m256i _mm256_add_epi32(__m256i a, __m256i b) {
+    uint32_t x[8], y[8];
+    memcpy(x, &a, sizeof x);
+    memcpy(y, &b, sizeof y);
+    for (int i = 0; i < 8; i++) x[i] += y[i];
+    memcpy(&a, x, sizeof a);
+    return a;
+}
+
+#undef MOCK_256I
 #undef MOCK_EACH
 #undef MOCK_512
 #undef MOCK_512I
