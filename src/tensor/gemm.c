@@ -26,6 +26,10 @@ enum {
 
 static int64_t min64(int64_t a, int64_t b) { return a < b ? a : b; }
 
+/* Rows and columns of a tile, for products in bf16 or f32. */
+static int tile_m(const ls_kernels *k, bool bf16) { return bf16 ? k->bf16_m : k->tile_m; }
+static int tile_n(const ls_kernels *k, bool bf16) { return bf16 ? k->bf16_n : k->tile_n; }
+
 /* A block of a, a strip of packed b, and the place of their product. */
 typedef struct column {
     bool bf16;
@@ -39,7 +43,7 @@ typedef struct column {
     int64_t ldc;
 } column;
 
-/* n tiles [tile_m, tile_n] of c, one below the other: one, but for bf16. */
+/* n tiles of c, one below the other: one, but for bf16. */
 static void tiles(const ls_kernels *k, const column *x, int64_t n, const float *a, float *c,
                   int64_t ldc) {
     bool packed = a == x->rest;
@@ -55,10 +59,11 @@ static void tile_edge(const ls_kernels *k, const column *x, int64_t i, int64_t m
     float full[LS_TILE_MOST] = {0};
     float *c = x->c + i * x->ldc;
     size_t row = (size_t)x->n * sizeof *c;
-    bool rest = m < k->tile_m;
-    for (int64_t r = 0; r < m && !x->start; r++) memcpy(full + r * k->tile_n, c + r * x->ldc, row);
-    tiles(k, x, 1, rest ? x->rest : x->a + i * x->a_row, full, k->tile_n);
-    for (int64_t r = 0; r < m; r++) memcpy(c + r * x->ldc, full + r * k->tile_n, row);
+    bool rest = m < tile_m(k, x->bf16);
+    for (int64_t r = 0; r < m && !x->start; r++)
+        memcpy(full + r * tile_n(k, x->bf16), c + r * x->ldc, row);
+    tiles(k, x, 1, rest ? x->rest : x->a + i * x->a_row, full, tile_n(k, x->bf16));
+    for (int64_t r = 0; r < m; r++) memcpy(c + r * x->ldc, full + r * tile_n(k, x->bf16), row);
 }
 
 /* The part [p, p + depth) of k, for columns [j, j + n). */
@@ -86,7 +91,7 @@ static ahead ahead_of(const ls_kernels *k, const ls_gemm_job *g, const column *x
                .count = across ? of.depth : of.n,
                .nbytes = (across ? of.n : of.depth) * size,
                .stride = (across ? g->b.rs : g->b.cs) * size};
-    int64_t tiles = STRIPS * ((x->m + k->tile_m - 1) / k->tile_m);
+    int64_t tiles = STRIPS * ((x->m + tile_m(k, g->bf16) - 1) / tile_m(k, g->bf16));
     y.share = y.count * (y.nbytes / LINE + 1) / tiles + 1;
     return y;
 }
@@ -103,13 +108,13 @@ static void fetch_ahead(ahead *x, int64_t tiles) {
 
 /* Rows i to x->m: a tile at the edge, or some whole ones. Returns the number of rows. */
 static int64_t run_tiles(const ls_kernels *k, const column *x, int64_t i, ahead *next) {
-    int64_t n = min64(x->bf16 ? TILES : 1, (x->m - i) / k->tile_m);
+    int64_t n = min64(x->bf16 ? TILES : 1, (x->m - i) / tile_m(k, x->bf16));
     if (next->count) fetch_ahead(next, n ? n : 1);
-    if (n && x->n == k->tile_n) {
+    if (n && x->n == tile_n(k, x->bf16)) {
         tiles(k, x, n, x->a + i * x->a_row, x->c + i * x->ldc, x->ldc);
-        return n * k->tile_m;
+        return n * tile_m(k, x->bf16);
     }
-    int64_t m = min64(k->tile_m, x->m - i);
+    int64_t m = min64(tile_m(k, x->bf16), x->m - i);
     tile_edge(k, x, i, m);
     return m;
 }
@@ -152,15 +157,15 @@ static column rows_of(const ls_kernels *k, const ls_gemm_job *g, int64_t i, int6
     ls_matrix a = ls_matrix_from(g->a, i, p);
     int64_t words = words_of(k, g->bf16, depth);
     column x = {.bf16 = g->bf16, .m = min64(LS_GEMM_MC, g->M - i), .depth = depth, .ldc = g->ldc};
-    int64_t full = x.m / k->tile_m * k->tile_m;
-    bool in_place = !g->bf16 && g->N <= FEW_STRIPS * k->tile_n && (a.rs == 1 || a.cs == 1);
+    int64_t full = x.m / tile_m(k, g->bf16) * tile_m(k, g->bf16);
+    bool in_place = !g->bf16 && g->N <= FEW_STRIPS * tile_n(k, g->bf16) && (a.rs == 1 || a.cs == 1);
     if (in_place) {
         x.a = a.p, x.a_row = a.rs, x.rs = a.rs, x.cs = a.cs;
         if (full < x.m) pack_a(k, false, x.m - full, depth, ls_matrix_from(a, full, 0), packed);
         x.rest = packed;
     } else {
         pack_a(k, g->bf16, x.m, depth, a, packed);
-        x.a = packed, x.a_row = words, x.rs = 1, x.cs = k->tile_m;
+        x.a = packed, x.a_row = words, x.rs = 1, x.cs = tile_m(k, g->bf16);
         x.rest = packed + full * words;
     }
     return x;
@@ -180,7 +185,7 @@ static void pack_weight_rows(const ls_kernels *k, const ls_gemm_job *g, panel of
             ls_stored_read(k, w->rows, (w->first + of.j + j) * w->width + of.p + i, depth,
                            room + j * depth);
         ls_gemm_pack(k, g->bf16, depth, of.n, ls_matrix_transposed(room, depth),
-                     out + words_of(k, g->bf16, i) * k->tile_n);
+                     out + words_of(k, g->bf16, i) * tile_n(k, g->bf16));
     }
 }
 
@@ -195,10 +200,10 @@ static void pack_weight_columns(const ls_kernels *k, const ls_gemm_job *g, panel
         for (int64_t r = 0; r < depth; r++)
             ls_stored_read(k, w->rows, (of.p + i + r) * w->width + w->first + of.j, of.n,
                            room + r * of.n);
-        for (int64_t s = 0; s < of.n; s += k->tile_n)
-            ls_gemm_pack(k, g->bf16, depth, min64(k->tile_n, of.n - s),
+        for (int64_t s = 0; s < of.n; s += tile_n(k, g->bf16))
+            ls_gemm_pack(k, g->bf16, depth, min64(tile_n(k, g->bf16), of.n - s),
                          ls_matrix_of(room + s, of.n),
-                         out + s * words + words_of(k, g->bf16, i) * k->tile_n);
+                         out + s * words + words_of(k, g->bf16, i) * tile_n(k, g->bf16));
     }
 }
 
@@ -212,8 +217,9 @@ static void pack_strips(const ls_kernels *k, const ls_gemm_job *g, panel of, flo
         pack_weight_columns(k, g, of, out);
         return;
     }
-    for (int64_t s = 0; s < of.n; s += k->tile_n)
-        pack_weight_rows(k, g, (panel){of.p, of.depth, of.j + s, min64(k->tile_n, of.n - s)},
+    for (int64_t s = 0; s < of.n; s += tile_n(k, g->bf16))
+        pack_weight_rows(k, g,
+                         (panel){of.p, of.depth, of.j + s, min64(tile_n(k, g->bf16), of.n - s)},
                          out + s * words_of(k, g->bf16, of.depth));
 }
 
@@ -226,14 +232,15 @@ static void run_panel(const ls_kernels *k, const ls_gemm_job *g, panel of, float
     const int64_t packed_words = words_of(k, g->bf16, g->packed_K);
     float start[LS_TILE_MOST] = {0};
     bool first = p == 0 && g->start != LS_GEMM_ADD;
-    int64_t group = STRIPS * k->tile_n;
+    int64_t group = STRIPS * tile_n(k, g->bf16);
     for (int64_t i = 0; i < g->M; i += LS_GEMM_MC) {
         column x = rows_of(k, g, i, p, depth, packed_a);
         ahead next = {0};
-        for (int64_t s = 0; s < n; s += k->tile_n) {
+        for (int64_t s = 0; s < n; s += tile_n(k, g->bf16)) {
             float *strip = packed_b + (g->M > LS_GEMM_MC ? s : s % group) * words;
-            x.b = g->packed_b ? g->packed_b + (j + s) * packed_words + before * k->tile_n : strip;
-            x.n = min64(k->tile_n, n - s);
+            x.b = g->packed_b ? g->packed_b + (j + s) * packed_words + before * tile_n(k, g->bf16)
+                              : strip;
+            x.n = min64(tile_n(k, g->bf16), n - s);
             x.c = g->c + i * g->ldc + j + s;
             x.start = first ? start : NULL;
             if (first && g->start == LS_GEMM_BIAS)
@@ -272,7 +279,11 @@ void ls_gemm_in_thread(const ls_compute *compute, int thread, const ls_gemm_job 
         }
 }
 
-int64_t ls_gemm_packed_floats(int64_t K, int64_t N) { return K * (N + LS_TILE_WIDEST - 1); }
+/* With words of pairs a last block may be complete. */
+int64_t ls_gemm_packed_floats(int64_t K, int64_t N) {
+    int64_t pairs = (K + LS_SUM_BLOCK - 1) / LS_SUM_BLOCK * LS_SUM_BLOCK / 2;
+    return (K > pairs ? K : pairs) * (N + LS_TILE_WIDEST - 1);
+}
 
 /* ---- threads ---- */
 
@@ -289,8 +300,8 @@ static int64_t units_of(int64_t n, int64_t unit, int parts) {
  * is packed takes about as long as PACK multiply-adds. */
 static double time_of(const ls_kernels *k, const ls_gemm_job *g, grid x) {
     enum { PACK = 12 };
-    double m = (double)units_of(g->M, k->tile_m, x.rows);
-    double n = (double)units_of(g->N, k->tile_n, x.columns);
+    double m = (double)units_of(g->M, tile_m(k, g->bf16), x.rows);
+    double n = (double)units_of(g->N, tile_n(k, g->bf16), x.columns);
     return (m * n + PACK * (m + (g->packed_b ? 0 : n))) * (double)g->K;
 }
 
@@ -332,9 +343,11 @@ static void split_run(void *arg, int thread, int nthreads) {
     ls_gemm_job part = *s->whole;
     int64_t first = 0, end = 0;
     (void)nthreads;
-    ls_pool_share(part.N, k->tile_n, thread % s->grid.columns, s->grid.columns, &first, &end);
+    ls_pool_share(part.N, tile_n(k, s->whole->bf16), thread % s->grid.columns, s->grid.columns,
+                  &first, &end);
     take_columns(k, &part, first, end);
-    ls_pool_share(part.M, k->tile_m, thread / s->grid.columns, s->grid.rows, &first, &end);
+    ls_pool_share(part.M, tile_m(k, s->whole->bf16), thread / s->grid.columns, s->grid.rows, &first,
+                  &end);
     part.M = end - first;
     part.a = ls_matrix_from(part.a, first, 0);
     part.c += first * part.ldc;

@@ -4,11 +4,16 @@
 #ifdef LS_HAVE_AVX2
 #include <cpuid.h>
 #endif
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#ifdef LS_HAVE_AVX512BF16
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
 
 typedef struct variant {
     const ls_kernels *k;
@@ -30,6 +35,63 @@ static bool has_avx512bf16(void) {
  * others were not measured. */
 static bool pairs_are_fast(void) { return has_avx512bf16() && __builtin_cpu_is("amd"); }
 static bool pairs_are_slow(void) { return has_avx512bf16() && !__builtin_cpu_is("amd"); }
+
+/* ---- AMX ---- */
+
+void use_amx_avx512bf16(ls_kernels *);
+
+enum { LEAF = 7, AMX_BF16 = 1 << 22, AMX_TILE = 1 << 24 }; /* of CPUID; EDX */
+enum { ASK_FOR_STATE = 0x1023, TILE_DATA = 18 };           /* of arch_prctl() */
+
+static bool has_unit(void) {
+    unsigned a = 0, b = 0, c = 0, d = 0;
+    return has_avx512bf16() && __get_cpuid_count(LEAF, 0, &a, &b, &c, &d) && (d & AMX_BF16) &&
+           (d & AMX_TILE);
+}
+
+/* The system saves a process's tiles if it asks: an old kernel, or a sandbox, may refuse. */
+static bool is_permitted(void) { return syscall(SYS_arch_prctl, ASK_FOR_STATE, TILE_DATA) == 0; }
+
+/* A number of few digits, which may be any bf16's. */
+static float number(uint32_t i) { return (float)((int)(i * 2654435761u >> 24) - 128) / 64; }
+
+/* Does the unit compute the sums that the portable kernels do? */
+static bool computes_well(const ls_kernels *k) {
+    enum { SIDE = 32, DEPTH = 2 * LS_SUM_BLOCK + 5 };
+    static float a[SIDE * DEPTH], b[DEPTH * SIDE], packed_a[SIDE * 96], packed_b[SIDE * 96];
+    static float got[SIDE * SIDE], want[SIDE * SIDE];
+    for (int i = 0; i < SIDE * DEPTH; i++)
+        a[i] = number((uint32_t)i), b[i] = number((uint32_t)i + 9999) * 0x1p-9f;
+    const ls_kernels *both[] = {&ls_kernels_portable, k};
+    float *c[] = {want, got};
+    const float start[SIDE] = {0.5f};
+    for (int i = 0; i < 2; i++) {
+        const ls_kernels *one = both[i];
+        int64_t strip = one->bf16_words(DEPTH);
+        one->pack_a_bf16(SIDE, DEPTH, &(ls_gemm_lines){a, false, DEPTH, 1}, packed_a);
+        one->pack_b_bf16(DEPTH, SIDE, &(ls_gemm_lines){b, false, 1, SIDE}, packed_b);
+        for (int j = 0; j < SIDE; j += one->bf16_n)
+            one->bf16_tiles(SIDE / one->bf16_m, DEPTH, packed_a, packed_b + j * strip, start + j,
+                            c[i] + j, SIDE);
+    }
+    return memcmp(got, want, sizeof got) == 0;
+}
+
+static ls_kernels amx; /* those of AVX-512, but for products in bf16 */
+static bool amx_runs;
+
+static void find_amx(void) {
+    if (!has_unit() || !is_permitted()) return;
+    amx = ls_kernels_avx512bf16;
+    use_amx_avx512bf16(&amx);
+    amx_runs = computes_well(&amx);
+}
+
+static bool has_amx(void) {
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    pthread_once(&once, find_amx);
+    return amx_runs;
+}
 #endif
 #ifdef LS_HAVE_AVX512
 extern const ls_kernels ls_kernels_avx512;
@@ -85,6 +147,10 @@ const ls_kernels *ls_kernels_named(const char *name) {
     const ls_kernels *k = NULL;
     for (int i = 0; (k = ls_kernels_at(i)); i++)
         if (strcmp(k->name, name) == 0) return k;
+#ifdef LS_HAVE_AVX512BF16
+    if (strcmp(name, "amx") == 0 && has_amx())
+        return &amx; /* by name alone until it was measured */
+#endif
     return NULL;
 }
 

@@ -24,7 +24,7 @@
 #include "tensor/pooling.h"
 
 /* The most elements and columns of the GEMM's tile. */
-enum { LS_TILE_MOST = 512, LS_TILE_WIDEST = 48 };
+enum { LS_TILE_MOST = 1024, LS_TILE_WIDEST = 48 };
 
 /* The order of sums of products in bf16: k is cut into blocks of LS_SUM_BLOCK from its first value;
  * a last, shorter block is a block. For each block in order c = c + (E + O), E and O being the chains
@@ -156,7 +156,7 @@ typedef struct ls_kernels {
      * other. bf16_words: words of a line of K values. Lines are rows of a, columns of b.
      * bf16_tiles adds the products of K values to n tiles, one below the other, by n strips of a,
      * one after the other: setting the mode for each takes 3% of the time. */
-    int bf16_depth;
+    int bf16_m, bf16_n, bf16_depth; /* tiles and strips of these, as tile_m and tile_n are in f32 */
     int64_t (*bf16_words)(int64_t K);
     void (*pack_a_bf16)(int64_t M, int64_t K, const ls_gemm_lines *a, float *out);
     void (*pack_b_bf16)(int64_t K, int64_t N, const ls_gemm_lines *b, float *out);
@@ -321,7 +321,7 @@ typedef struct ls_kernels {
     ls_compress_kernels compress;
 } ls_kernels;
 
-/* Names: avx512bf16, avx512, avx2 (x86-64), neon (AArch64), portable (everywhere).
+/* Names: amx (where LOCKSTEP_CPU names it), avx512bf16, avx512, avx2 (x86-64), neon (AArch64), portable (everywhere).
  * LS_EINVAL: LOCKSTEP_CPU names a variant that does not exist or does not run here. */
 ls_status ls_kernels_pick(const ls_kernels **k_p, ls_error *);
 

@@ -5,7 +5,7 @@
  * the hash must be that of the portable variant. Then one hash per kernel is printed, which must be
  * the same on every machine: scripts/check_neon.sh compares those of two kinds of processors.
  * `avx512bf16_mock` is the AVX-512 variant with its instructions in plain C, those for bf16
- * included.
+ * included, and `amx_mock` has in addition those of AMX.
  *
  * Which NaN an operation on f32 or f64 produces is not defined (kernels.h), so all NaNs count as
  * the same, except where the operation only selects.
@@ -32,6 +32,7 @@ typedef struct subject {
 } subject;
 
 extern const ls_kernels ls_kernels_avx512bf16_mock;
+void use_amx_avx512bf16_mock(ls_kernels *);
 vec_probe_fn vec_probe_portable, vec_probe_avx2, vec_probe_avx512, vec_probe_avx512bf16,
     vec_probe_avx512bf16_mock, vec_probe_neon;
 
@@ -53,7 +54,7 @@ static const struct {
     {"neon", vec_probe_neon},
 #endif
 };
-enum { NPROBES = sizeof probes / sizeof *probes, MAX_SUBJECTS = NPROBES + 1 };
+enum { NPROBES = sizeof probes / sizeof *probes, MAX_SUBJECTS = NPROBES + 3 };
 
 /* Lists the variants, portable first; returns how many run here, and prints those that don't. */
 static int find_subjects(subject *s) {
@@ -67,6 +68,11 @@ static int find_subjects(subject *s) {
     }
 #ifdef LS_HAVE_AVX512BF16_MOCK
     s[n++] = (subject){&ls_kernels_avx512bf16_mock, vec_probe_avx512bf16_mock};
+    static ls_kernels amx;
+    amx = ls_kernels_avx512bf16_mock;
+    use_amx_avx512bf16_mock(&amx);
+    amx.name = "amx_mock";
+    s[n++] = (subject){&amx, vec_probe_avx512bf16_mock};
 #endif
     return n;
 }

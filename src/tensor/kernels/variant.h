@@ -28,6 +28,15 @@ void LS_K(gemv_table)(const ls_gemv_table_job *j);
 void LS_K(gemv_strips)(ls_block_type type, int64_t V, int64_t C, const uint8_t *from, uint8_t *to);
 void LS_K(kept_scores)(const ls_gemv_kept_job *j, int64_t first, int64_t end);
 void LS_K(kept_mix)(const ls_gemv_kept_job *j, int64_t seen, int64_t first, int64_t end);
+#ifdef V_PAIRS
+/* Replaces products in bf16 by those of the matrix unit. */
+void LS_K(use_amx)(ls_kernels *k);
+int64_t LS_K(amx_words)(int64_t K);
+void LS_K(amx_pack_a)(int64_t M, int64_t K, const ls_gemm_lines *a, float *out);
+void LS_K(amx_pack_b)(int64_t K, int64_t N, const ls_gemm_lines *b, float *out);
+void LS_K(amx_tiles)(int64_t n, int64_t K, const float *a, const float *b, const float *start,
+                     float *c, int64_t ldc);
+#endif
 /* These are in blocks of LS_SUM_BLOCK. */
 void LS_K(gemv_in_blocks)(ls_dtype type, int64_t K, int64_t N, const float *x, const void *w,
                           int64_t ld, float *y);
