@@ -519,6 +519,9 @@ ls_status ls_supervisor_run(ls_supervisor *s, ls_launch_options *o, ls_error *e)
         ls_crew_end(&h.crew, NULL);
         status = h.error.code;
         if (status != LS_OK) *e = h.error;
+        if (status != LS_OK && !e->msg[0]) /* nobody else would */
+            ls_fail(e, status, "the run has ended by an error that no worker has reported (%s)",
+                    ls_status_name(status));
     }
     ls_views_free(h.views);
     ls_links_close(h.links);
