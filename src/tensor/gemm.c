@@ -56,14 +56,15 @@ static void tiles(const ls_kernels *k, const column *x, int64_t n, const float *
 
 /* A tile at the edge of c is computed in a full tile in separate memory. */
 static void tile_edge(const ls_kernels *k, const column *x, int64_t i, int64_t m) {
-    float full[LS_TILE_MOST] = {0};
+    float full[LS_TILE_MOST];
     float *c = x->c + i * x->ldc;
     size_t row = (size_t)x->n * sizeof *c;
+    int64_t width = tile_n(k, x->bf16);
     bool rest = m < tile_m(k, x->bf16);
-    for (int64_t r = 0; r < m && !x->start; r++)
-        memcpy(full + r * tile_n(k, x->bf16), c + r * x->ldc, row);
-    tiles(k, x, 1, rest ? x->rest : x->a + i * x->a_row, full, tile_n(k, x->bf16));
-    for (int64_t r = 0; r < m; r++) memcpy(c + r * x->ldc, full + r * tile_n(k, x->bf16), row);
+    memset(full, 0, (size_t)(tile_m(k, x->bf16) * width) * sizeof *full);
+    for (int64_t r = 0; r < m && !x->start; r++) memcpy(full + r * width, c + r * x->ldc, row);
+    tiles(k, x, 1, rest ? x->rest : x->a + i * x->a_row, full, width);
+    for (int64_t r = 0; r < m; r++) memcpy(c + r * x->ldc, full + r * width, row);
 }
 
 /* The part [p, p + depth) of k, for columns [j, j + n). */
@@ -230,7 +231,7 @@ static void run_panel(const ls_kernels *k, const ls_gemm_job *g, panel of, float
     const int64_t p = of.p, depth = of.depth, j = of.j, n = of.n;
     const int64_t words = words_of(k, g->bf16, depth), before = words_of(k, g->bf16, p);
     const int64_t packed_words = words_of(k, g->bf16, g->packed_K);
-    float start[LS_TILE_MOST] = {0};
+    float start[LS_TILE_WIDEST] = {0};
     bool first = p == 0 && g->start != LS_GEMM_ADD;
     int64_t group = STRIPS * tile_n(k, g->bf16);
     for (int64_t i = 0; i < g->M; i += LS_GEMM_MC) {
