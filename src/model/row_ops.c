@@ -1,6 +1,7 @@
 /* row_ops.c - see row_ops.h. */
 #include "model/row_ops.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "tensor/gemm.h"
@@ -332,6 +333,7 @@ ls_gemm_units ls_rows_units(const ls_layer_call *c) {
 int64_t ls_rows_block_end(const ls_gemm_units *u, int64_t first, int64_t rows, int64_t most) {
     int64_t last = min64(first + most, rows), begin = first, end = first;
     if (!u->rows) return last;
+    assert(most >= 2 * LS_SUM_BLOCK || last == rows);
     while (begin > 0 && !ls_gemm_begins_unit(u, begin)) begin--;
     for (int64_t k = first + 1; k <= last; k++) {
         if (k < rows && ls_gemm_begins_unit(u, k)) begin = k;

@@ -9,7 +9,7 @@
 #include "model/stored_table.h"
 
 enum { EMBED, ATTENTION, MLP, HEAD, KINDS };
-enum { N = 3, T = 5, C = 12, V = 3000, ROWS = N * T }; /* V: more than a block of the head's */
+enum { N = 3, T = 33, C = 12, V = 3000, ROWS = N * T }; /* V: more than a block of the head's */
 
 typedef struct bench {
     ls_model model;
@@ -229,7 +229,7 @@ static void test_blocks(void **state) {
             bench_open(&b, HEAD, types[t], LS_BF16);
             result whole = run(&b, N, on), some = run(&b, 2, on);
             size_t most = ls_mixed_work_nbytes(b.l, 2, b.type, b.grads, true);
-            b.model.layers[HEAD].memory.block_rows = 3;
+            b.model.layers[HEAD].memory.block_rows = 2 * LS_SUM_BLOCK;
             assert_true(ls_mixed_work_nbytes(b.l, 2, b.type, b.grads, true) < most);
             result blocks = run(&b, 2, on), chained = run(&b, N, on);
             most = ls_mixed_work_nbytes(b.l, N, b.type, b.grads, false);
