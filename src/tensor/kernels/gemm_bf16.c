@@ -14,8 +14,6 @@
 enum { TILE_M = LS_TILE_ROWS, TILE_N = LS_TILE_REGS * LS_VR };
 enum { LINE = LS_SUM_BLOCK }; /* values of a line that are rounded or packed at a time */
 
-INLINE int64_t min64(int64_t a, int64_t b) { return a < b ? a : b; }
-
 static inline const void *value_at(const ls_gemm_lines *x, int64_t line, int64_t k) {
     return (const char *)x->p + (line * x->line + k * x->step) * (x->bf16 ? 2 : 4);
 }
@@ -43,6 +41,8 @@ void LS_K(to_bf16)(int64_t n, const float *x, void *y) {
 #ifdef V_PAIRS
 
 #define UNROLL _Pragma("GCC unroll 16")
+
+INLINE int64_t min64(int64_t a, int64_t b) { return a < b ? a : b; }
 
 /* Word w of a block has its values first_of(w) and first_of(w) + 2. */
 INLINE int64_t first_of(int64_t w) { return w / 2 * 4 + w % 2; }
