@@ -20,7 +20,7 @@ typedef struct ls_vocabulary {
     bool start;          /* the table's gradient begins with this block */
     bool end;            /* and is complete with it, as far as the call computes it */
     int64_t rows;        /* of the block */
-    ls_gemm_units units; /* of its rows, for a sum over them */
+    ls_gemm_units units; /* where sums over its rows begin a block */
     const float *h;      /* [rows, C] */
     float *dh;           /* [rows, C]; NULL: it is not wanted */
     float *stat;         /* [rows, 2] */

@@ -38,8 +38,8 @@ typedef struct ls_compare_run {
     ls_json *changed;            /* keys that changed when it was resumed, as of ls_ledger */
     bool same_config, same_data; /* as far as the bits go */
     bool same_changes, same_sums;
-    /* Of a run in bf16, the orders in which it has summed products (tensor/sum_order.h): an array
-     * of objects, "step", from which one holds, and "sum", a text, or null for that of versions
+    /* The orders in which a run in bf16 has summed products (tensor/sum_order.h): an array of
+     * objects, "step", from which one holds, and "sum", a text, or null for that of versions
      * which did not record it. Empty: not known, or not in bf16. */
     ls_json *sums;
     int64_t nlines;             /* steps that both have lines of */

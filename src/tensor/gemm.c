@@ -43,7 +43,7 @@ typedef struct column {
     int64_t ldc;
 } column;
 
-/* n tiles of c, one below the other: one, but for bf16. */
+/* n tiles of c, one below the other; in f32 n is 1. */
 static void tiles(const ls_kernels *k, const column *x, int64_t n, const float *a, float *c,
                   int64_t ldc) {
     bool packed = a == x->rest;

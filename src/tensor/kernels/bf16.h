@@ -26,6 +26,23 @@ INLINE float bf16_round(float x) {
     return f32_of((rounded & ~zero) | (u & zero & 0x80000000u));
 }
 
+INLINE uint16_t bf16_bits(float x) { return (uint16_t)(bits_f32(bf16_round(x)) >> 16); }
+
+/* Value k of a line of an operand: where it is, and the bf16 nearest to it. */
+INLINE const void *value_at(const ls_gemm_lines *x, int64_t line, int64_t k) {
+    return (const char *)x->p + (line * x->line + k * x->step) * (x->bf16 ? 2 : 4);
+}
+INLINE uint16_t value_bits(const ls_gemm_lines *x, int64_t line, int64_t k) {
+    uint16_t half = 0;
+    float f = 0;
+    const void *p = value_at(x, line, k);
+    if (x->bf16)
+        memcpy(&half, p, sizeof half);
+    else
+        memcpy(&f, p, sizeof f);
+    return x->bf16 ? half : bf16_bits(f);
+}
+
 INLINE float flushed(float x) { return fabsf(x) < FLT_MIN ? copysignf(0.0f, x) : x; }
 
 /* a * b + c for bf16 a and b. */

@@ -31,21 +31,10 @@ typedef struct part {
     uint16_t pad;
 } part;
 
-INLINE const char *value_at(const part *x, int64_t line, int64_t k) {
-    const ls_gemm_lines *f = x->from;
-    return (const char *)f->p +
-           ((x->line + line) * f->line + (x->k + k) * f->step) * (f->bf16 ? 2 : 4);
-}
-
 /* The bf16 of value k of a line; of a line that is missing 0. */
 static uint16_t bf16_at(const part *x, int64_t line, int64_t k) {
-    uint16_t half = 0;
-    float f = 0;
     if (line >= x->n) return 0;
-    if (k >= x->depth) return x->pad;
-    if (x->from->bf16) return memcpy(&half, value_at(x, line, k), sizeof half), half;
-    memcpy(&f, value_at(x, line, k), sizeof f);
-    return (uint16_t)(bits_f32(bf16_round(f)) >> 16);
+    return k >= x->depth ? x->pad : value_bits(x->from, x->line + line, x->k + k);
 }
 
 /* Lines as rows: to [LINES][PAIRS]. */
@@ -53,11 +42,11 @@ static void by_line(const part *x, uint32_t *to) {
     bool whole = x->from->step == 1 && x->depth == BLOCK;
     for (int64_t i = 0; i < LINES; i++, to += PAIRS) {
         if (whole && i < x->n) {
-            const char *p = value_at(x, i, 0);
+            const void *p = value_at(x->from, x->line + i, x->k);
             if (x->from->bf16)
                 memcpy(to, p, ROW);
             else
-                r_store_line_bf16((const void *)p, (void *)to);
+                r_store_line_bf16(p, (void *)to);
             continue;
         }
         for (int64_t k = 0; k < PAIRS; k++)
@@ -70,7 +59,8 @@ static void by_pair(const part *x, uint32_t *to) {
     bool whole = x->from->line == 1 && x->n == LINES;
     for (int64_t k = 0; k < PAIRS; k++, to += LINES) {
         if (whole && 2 * k + 1 < x->depth) {
-            const void *first = value_at(x, 0, 2 * k), *second = value_at(x, 0, 2 * k + 1);
+            const void *first = value_at(x->from, x->line, x->k + 2 * k);
+            const void *second = value_at(x->from, x->line, x->k + 2 * k + 1);
             vr words = x->from->bf16 ? r_rows_bf16(second, first) : r_rows_f32(second, first);
             r_store((float *)(void *)to, words);
             continue;

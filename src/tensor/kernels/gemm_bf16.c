@@ -14,14 +14,10 @@
 enum { TILE_M = LS_TILE_ROWS, TILE_N = LS_TILE_REGS * LS_VR };
 enum { LINE = LS_SUM_BLOCK }; /* values of a line that are rounded or packed at a time */
 
-static inline const void *value_at(const ls_gemm_lines *x, int64_t line, int64_t k) {
-    return (const char *)x->p + (line * x->line + k * x->step) * (x->bf16 ? 2 : 4);
-}
-
 /* n <= LINE values; y may be x. */
 INLINE void line_to_bf16(int64_t n, const float *x, char *y) {
     uint16_t some[LINE];
-    EACH for (int64_t i = 0; i < n; i++) some[i] = (uint16_t)(bits_f32(bf16_round(x[i])) >> 16);
+    EACH for (int64_t i = 0; i < n; i++) some[i] = bf16_bits(x[i]);
     memcpy(y, some, (size_t)n * sizeof *some);
 }
 
@@ -59,16 +55,7 @@ typedef struct strip {
 } strip;
 
 INLINE uint16_t bf16_at(const strip *s, int64_t i, int64_t k) {
-    if (k >= s->depth) return s->pad;
-    uint16_t h = 0;
-    float x = 0;
-    const void *p = value_at(s->from, s->first + i, k);
-    if (s->from->bf16) {
-        memcpy(&h, p, sizeof h);
-        return h;
-    }
-    memcpy(&x, p, sizeof x);
-    return (uint16_t)(bits_f32(bf16_round(x)) >> 16);
+    return k >= s->depth ? s->pad : value_bits(s->from, s->first + i, k);
 }
 
 /* Values in any places. */
