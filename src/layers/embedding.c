@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "layers/layers.h"
+#include "model/row_ops.h"
 #include "model/stored_table.h"
 
 enum { WEIGHT, POSITIONS };
@@ -76,31 +77,36 @@ static int64_t slot_of(const job *j, int32_t id) {
     return slot;
 }
 
+/* room [2 C]: a row of a table, and of y. */
 static void embed_each(const job *j, int64_t sample, float *room) {
+    const ls_kernels *k = j->c->compute->k;
+    ls_numbers all = ls_rows_y(j->l, j->c);
     int64_t C = j->l->C;
     for (int64_t i = 0; i < j->c->T; i++) {
-        float *y = (float *)j->c->y + (sample * j->c->T + i) * C;
+        int64_t at = (sample * j->c->T + i) * C;
+        float *y = ls_part_result(all, at, room + C);
         int32_t id = id_of(j, sample, i);
         if (id < 0)
             memset(y, 0, (size_t)C * sizeof *y);
         else
             memcpy(y, row_of(j, id, room), (size_t)C * sizeof *y);
-        if (!j->o->positions) continue;
-        const float *place = ls_table_row(j->l, j->c, POSITIONS, i, room);
-        j->c->compute->k->add(C, y, place, y);
+        if (j->o->positions) k->add(C, y, ls_table_row(j->l, j->c, POSITIONS, i, room), y);
+        ls_part_store(k, all, at, C, y);
     }
 }
 
 static void embed_sum(const job *j, int64_t sample, float *room) {
     const ls_kernels *k = j->c->compute->k;
     int64_t C = j->l->C, n = count_ids(j, sample);
-    float *y = (float *)j->c->y + sample * C;
+    ls_numbers all = ls_rows_y(j->l, j->c);
+    float *y = ls_part_result(all, sample * C, room + C);
     memset(y, 0, (size_t)C * sizeof *y);
     for (int64_t i = 0; i < n; i++) {
         int32_t id = id_of(j, sample, i);
         if (id >= 0) k->add(C, y, row_of(j, id, room), y);
     }
     if (j->o->mean) k->affine(C, y, factor_of(j, sample, n), 0, y);
+    ls_part_store(k, all, sample * C, C, y);
 }
 
 static void forward_run(void *arg, int thread, int nthreads) {
@@ -135,17 +141,19 @@ static void add_row(const ls_kernels *k, int64_t n, const float *x, float *sum) 
 static void add_sample(const job *j, int64_t sample, int64_t c0, int64_t c1, float *room) {
     const ls_kernels *k = j->c->compute->k;
     int64_t C = j->l->C, n = j->o->sums ? count_ids(j, sample) : j->o->n;
-    const float *dy = (const float *)j->c->dy + (j->o->sums ? sample : sample * n) * C + c0;
-    if (j->o->mean) {
-        k->affine(c1 - c0, dy, factor_of(j, sample, n), 0, room);
-        dy = room;
-    }
+    ls_matrix all = ls_rows_dy(j->l, j->c, C);
+    const float *dy = NULL;
     for (int64_t i = 0; i < n; i++) {
+        if (!j->o->sums || i == 0)
+            dy = ls_part_read(k, all, j->o->sums ? sample : sample * n + i, c0, c1 - c0, room);
+        if (j->o->mean && i == 0) {
+            k->affine(c1 - c0, dy, factor_of(j, sample, n), 0, room);
+            dy = room;
+        }
         int32_t id = id_of(j, sample, i);
         int64_t slot = j->weight.p ? slot_of(j, id) : -1;
         if (slot >= 0) add_row(k, c1 - c0, dy, j->weight.p + slot * C + c0);
         if (j->positions.p) add_row(k, c1 - c0, dy, j->positions.p + i * C + c0);
-        if (!j->o->sums) dy += C;
     }
 }
 
@@ -249,10 +257,15 @@ static ls_value *add_layer(ls_model *m, ls_value *ids, const wanted *w) {
     if (w->own.positions) ls_build_param(m, l, "positions", &p);
     l->half.ntables = l->nparams;
     l->traits.backward_alone = true;
-    l->memory.scratch = (size_t)C;
+    l->half.as_stored = LS_OPERAND_Y | LS_OPERAND_DY;
+    l->memory.scratch = (size_t)(2 * C);
     l->half.room_floats = (size_t)((l->V + (w->own.positions ? n : 0)) * C);
     for (int i = 0; i < l->nparams; i++) ls_works_pass(&l->cost.forward, LS_WORK_ADD, n * C);
     for (int i = 0; i < l->nparams; i++) ls_works_pass(&l->cost.backward, LS_WORK_ADD, n * C);
+    ls_conversion row = {.operand = LS_OPERAND_Y, .rounds = true, .numbers = l->T * C};
+    ls_conversions_add(&l->cost.forward_converts, row);
+    row = (ls_conversion){.operand = LS_OPERAND_DY, .numbers = l->T * C};
+    ls_conversions_add(&l->cost.backward_converts, row);
     ls_dims dims = w->own.sums ? (ls_dims){{0}} : ids->dims;
     if (w->own.sums || !ids->ndims) return ls_build_value(m, LS_DIMS(C));
     if (ids->ndims == LS_MAX_DIMS)
