@@ -25,12 +25,15 @@ static int64_t part_of(int64_t n) { return n < BLOCK ? n : BLOCK; }
 
 /* ---- the sum ---- */
 
-static void forward_run(void *arg, int thread, int nthreads) {
-    const job *j = arg;
+/* Numbers of input i, from number `at` on. */
+static const void *input_at(const job *j, int i, int64_t at) {
+    return ls_matrix_from(ls_rows_x(j->l, j->c, i, 0), 0, at).p;
+}
+
+/* A sum of several is rounded once. */
+static void sum_inputs(const job *j, ls_numbers y, int64_t at, int64_t n) {
     const ls_kernels *k = j->c->compute->k;
-    ls_numbers y = ls_rows_y(j->l, j->c);
     float one[BLOCK], other[BLOCK], room[BLOCK];
-    int64_t at = 0, n = share_of(j, thread, nthreads, &at);
     for (int64_t some; n > 0; n -= some, at += some) {
         some = part_of(n);
         float *sum = ls_part_result(y, at, room);
@@ -43,35 +46,30 @@ static void forward_run(void *arg, int thread, int nthreads) {
     }
 }
 
-/* To dx [n], from number `at` on. */
-static void add_to(const ls_kernels *k, ls_matrix dy, ls_numbers dx, int64_t at, int64_t n) {
-    float one[BLOCK], other[BLOCK];
-    for (int64_t some; n > 0; n -= some, at += some) {
-        some = part_of(n);
-        float *sum = ls_part_result(dx, at, one);
-        k->add(some, ls_part_read(k, (ls_matrix){dx.p, 0, 1, dx.bf16}, 0, at, some, one),
-               ls_part_read(k, dy, 0, at, some, other), sum);
-        ls_part_store(k, dx, at, some, sum);
-    }
+static void forward_run(void *arg, int thread, int nthreads) {
+    const job *j = arg;
+    ls_numbers y = ls_rows_y(j->l, j->c);
+    int64_t at = 0, n = share_of(j, thread, nthreads, &at);
+    if (j->l->ninputs == 2)
+        ls_part_add(j->c->compute->k, n, input_at(j, 0, at), input_at(j, 1, at),
+                    ls_numbers_at(y, at));
+    else
+        sum_inputs(j, y, at, n);
 }
 
+/* dy and the gradients of the inputs have one type. */
 static void backward_run(void *arg, int thread, int nthreads) {
     const job *j = arg;
-    const ls_kernels *k = j->c->compute->k;
-    ls_matrix dy = ls_rows_dy(j->l, j->c, 0);
     int64_t at = 0, n = share_of(j, thread, nthreads, &at);
+    const void *dy = ls_matrix_from(ls_rows_dy(j->l, j->c, 0), 0, at).p;
     for (int i = 0; i < j->l->ninputs; i++) {
         ls_numbers dx = ls_rows_dx(j->l, j->c, i);
         if (!dx.p) continue;
-        if (j->c->begun >> i & 1) {
-            add_to(k, dy, dx, at, n);
-            continue;
-        }
-        void *to = ls_numbers_at(dx, at).p;
-        if (dy.bf16 && !dx.bf16)
-            k->widen(LS_BF16, (size_t)n, ls_matrix_from(dy, 0, at).p, to);
+        dx = ls_numbers_at(dx, at);
+        if (j->c->begun >> i & 1)
+            ls_part_add(j->c->compute->k, n, dx.p, dy, dx);
         else
-            memcpy(to, ls_matrix_from(dy, 0, at).p, (size_t)n * (dx.bf16 ? 2 : sizeof(float)));
+            memcpy(dx.p, dy, (size_t)n * (dx.bf16 ? 2 : sizeof(float)));
     }
 }
 
@@ -85,15 +83,12 @@ static void backward(const ls_layer *l, const ls_layer_call *c) {
 
 static const ls_layer_ops ops = {.kind = "add", .forward = forward, .backward = backward};
 
-/* Backward copies. */
+/* Two are added in one pass, and backward copies. */
 static void declare_conversions(ls_layer *l, int64_t n) {
-    ls_conversions *f = &l->cost.forward_converts, *b = &l->cost.backward_converts;
+    ls_conversions *f = &l->cost.forward_converts;
+    if (l->ninputs == 2) return;
     ls_conversions_add(f, (ls_conversion){.operand = LS_OPERAND_X, .numbers = l->ninputs * n});
     ls_conversions_add(f, (ls_conversion){.operand = LS_OPERAND_Y, .rounds = true, .numbers = n});
-    ls_conversions_add(b, (ls_conversion){.operand = LS_OPERAND_DY,
-                                          .but_not = LS_OPERAND_DX,
-                                          .for_dx = true,
-                                          .numbers = l->ninputs * n});
 }
 
 void ls_add_declare(ls_layer *l, int64_t T, int64_t C, int ninputs) {

@@ -7,20 +7,6 @@
 
 static size_t size_of(const ls_copy *c) { return c->bf16 ? 2 : sizeof(float); }
 
-/* n numbers: to += from; in bf16 the sum is rounded as a layer's output. */
-static void add(const ls_kernels *k, bool bf16, const void *from, void *to, int64_t n) {
-    float one[LS_PART], other[LS_PART];
-    ls_matrix row = {from, n, 1, bf16}, before = {to, n, 1, bf16};
-    ls_numbers sum = {to, bf16};
-    for (int64_t i = 0, some; i < n; i += some) {
-        some = n - i < LS_PART ? n - i : LS_PART;
-        float *y = ls_part_result(sum, i, one);
-        k->add(some, ls_part_read(k, before, 0, i, some, one),
-               ls_part_read(k, row, 0, i, some, other), y);
-        ls_part_store(k, sum, i, some, y);
-    }
-}
-
 /* n numbers of row r, from column j on. */
 static void move(const ls_copy *c, int64_t r, int64_t j, int64_t n) {
     size_t size = size_of(c), nbytes = (size_t)n * size;
@@ -43,17 +29,18 @@ typedef struct job {
 static void run(void *arg, int thread, int nthreads) {
     const job *j = arg;
     const ls_copy *c = j->c;
-    size_t size = size_of(c);
+    ls_matrix from = {c->from, c->from_stride, 1, c->bf16};
+    ls_numbers to = {c->to, c->bf16};
     int64_t at = 0, end = 0;
     ls_pool_share(c->rows * c->width, 16, thread, nthreads, &at, &end);
     for (int64_t n; at < end; at += n) {
         int64_t r = at / c->width, i = at % c->width;
         n = end - at < c->width - i ? end - at : c->width - i;
+        ls_numbers sum = ls_numbers_at(to, r * c->to_stride + i);
         if (!c->adds)
             move(c, r, i, n);
         else if (c->from)
-            add(j->k, c->bf16, (const char *)c->from + (size_t)(r * c->from_stride + i) * size,
-                (char *)c->to + (size_t)(r * c->to_stride + i) * size, n);
+            ls_part_add(j->k, n, sum.p, ls_matrix_from(from, r, i).p, sum);
     }
 }
 

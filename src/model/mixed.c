@@ -44,6 +44,11 @@ static bool is_converted(const ls_layer *l, unsigned operand, ls_dtype type) {
     return ls_dtype_is_half(type) && !(type == LS_BF16 && l->half.as_stored & operand);
 }
 
+/* Does the layer's own function add to gradients that are begun? */
+static bool adds_in_place(const ls_layer *l, ls_dtype type) {
+    return l->traits.adds_itself && !is_converted(l, LS_OPERAND_DX, type);
+}
+
 /* Elements of input k, of all inputs, and of the output. */
 static size_t input_of(const ls_layer *l, int k, int64_t rows) {
     if (l->rowless >> k & 1) return (size_t)((rows + l->T - 1) / l->T) * l->input_floats[k];
@@ -110,8 +115,8 @@ static places places_of(const ls_layer *l, int64_t n, ls_dtype type, sums grads)
     p.saved = p.dy + (is_converted(l, LS_OPERAND_DY, type) ? output : 0);
     bool saved = l->half.saved_rough && is_converted(l, LS_OPERAND_SAVED, type);
     p.added = p.saved + (saved ? saved_of(l, rows) : 0);
-    bool in_place = l->traits.adds_itself && !is_converted(l, LS_OPERAND_DX, type);
-    p.end = p.added + (type == LS_BF16 || in_place ? 0 : (size_t)n * l->link.added_floats);
+    bool added = type != LS_BF16 && !adds_in_place(l, type);
+    p.end = p.added + (added ? (size_t)n * l->link.added_floats : 0);
     return p;
 }
 
@@ -246,7 +251,7 @@ static void begin_dx(const ls_layer *l, const ls_layer_call *m, inner *f) {
         if (is_converted(l, LS_OPERAND_DX, m->type)) {
             f->c.dx[k] = dx;
             dx += input_of(l, k, m->n * m->T);
-        } else if (l->link.adds[k] && l->traits.adds_itself) {
+        } else if (l->link.adds[k] && adds_in_place(l, m->type)) {
             f->c.begun |= 1u << k;
         } else if (l->link.adds[k]) {
             f->c.dx[k] = added;
@@ -312,8 +317,8 @@ static void count_parts(const ls_layer *l, const ls_conversions *list, int64_t n
     for (int i = 0; i < l->nparams; i++) trained |= (unsigned)!l->link.frozen[i] << i;
     for (int i = 0; i < list->n; i++) {
         const ls_conversion *c = &list->list[i];
-        if (!(l->half.as_stored & c->operand) || (l->half.as_stored & c->but_not)) continue;
-        if (c->for_dx && !dx) continue;
+        if (!(l->half.as_stored & c->operand)) continue;
+        if ((c->for_dx && !dx) || (c->adds && !l->link.adds[0])) continue;
         if (c->grads && !(c->grads & trained)) continue;
         *(c->rounds ? &f->narrowed_parts : &f->widened_parts) += (size_t)(n * c->numbers);
     }
@@ -329,19 +334,6 @@ ls_mixed_floats ls_mixed_forward_floats(const ls_layer *l, int64_t n, ls_dtype c
     return f;
 }
 
-/* What is added to the gradient of input k: all of it, or what its own function writes. */
-static void count_sum(const ls_layer *l, int k, int64_t rows, ls_dtype compute,
-                      ls_mixed_floats *f) {
-    size_t all = input_of(l, k, rows), y = output_of(l, rows), own = y < all ? y : all;
-    bool itself = l->traits.adds_itself && !is_converted(l, LS_OPERAND_DX, compute);
-    if (!itself) {
-        f->widened += all;
-        return;
-    }
-    f->widened_parts += 2 * own;
-    f->narrowed_parts += own;
-}
-
 ls_mixed_floats ls_mixed_backward_floats(const ls_layer *l, int64_t n, ls_dtype compute,
                                          ls_dtype grads, bool dx, bool last) {
     ls_mixed_floats f = {0};
@@ -354,7 +346,7 @@ ls_mixed_floats ls_mixed_backward_floats(const ls_layer *l, int64_t n, ls_dtype 
     if (!l->traits.loss) f.widened += converted_of(l, LS_OPERAND_DY, compute, output_of(l, rows));
     for (int k = 0; k < l->ninputs && dx; k++) {
         f.narrowed += converted_of(l, LS_OPERAND_DX, compute, input_of(l, k, rows));
-        if (l->link.adds[k]) count_sum(l, k, rows, compute, &f);
+        if (l->link.adds[k] && !adds_in_place(l, compute)) f.widened += input_of(l, k, rows);
     }
     if (compute == LS_BF16) count_parts(l, &l->cost.backward_converts, n, dx, &f);
     return f;

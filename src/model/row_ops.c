@@ -51,6 +51,10 @@ void ls_part_store(const ls_kernels *k, ls_numbers y, int64_t i, int64_t n, cons
     if (y.bf16) k->narrow(LS_BF16, (size_t)n, result, ls_numbers_at(y, i).p);
 }
 
+void ls_part_add(const ls_kernels *k, int64_t n, const void *a, const void *b, ls_numbers y) {
+    k->combine(y.bf16 ? LS_BF16 : LS_F32, LS_SUM, (size_t)n, a, b, y.p);
+}
+
 /* Stores results that only products read, in bf16 where y is. */
 static void store_operand(const ls_kernels *k, ls_numbers y, int64_t i, int64_t n,
                           const float *result) {

@@ -51,6 +51,9 @@ const float *ls_part_read(const ls_kernels *, ls_matrix x, int64_t r, int64_t j,
                           float *room);
 float *ls_part_result(ls_numbers y, int64_t i, float *room);
 void ls_part_store(const ls_kernels *, ls_numbers y, int64_t i, int64_t n, const float *result);
+/* y [n] = a + b, all in f32 or all in bf16, where the sum is rounded as layers' outputs are; y may be
+ * a or b. */
+void ls_part_add(const ls_kernels *, int64_t n, const void *a, const void *b, ls_numbers y);
 
 /* Results that only products read are rounded as these round their operands (tensor/gemm.h). */
 

@@ -99,9 +99,9 @@ static inline void ls_works_norm(ls_works *forward, ls_works *backward, int64_t 
  * stored: some at a time, from cache to cache. */
 typedef struct ls_conversion {
     unsigned operand; /* counts only if this is taken as stored (LS_OPERAND_X ..., layer.h) */
-    unsigned but_not; /* and none of these is */
     bool rounds;      /* f32 to bf16; false: bf16 to f32 */
     bool for_dx;      /* only if gradients of inputs are wanted */
+    bool adds;        /* only if the gradient of the first input is added to one that is begun */
     unsigned grads;   /* only if one of these parameters is trained (bit i: number i); 0: always */
     int64_t numbers;  /* per sample */
 } ls_conversion;

@@ -104,6 +104,29 @@ static void test_row_norms(void **state) {
                           .tolerance = 2e-5});
 }
 
+/* x is read by the sum, too, which begins its gradient: the norm adds to it. */
+static ls_value *build_residual(ls_model *m, ls_value **x, const void *arg) {
+    return ls_add(m, x[0], build_rms(m, x, arg));
+}
+
+static void reference_residual(const void *arg, double *const *x, double *const *p, double *y) {
+    const norm *n = arg;
+    reference_rms(arg, x, p, y);
+    for (int64_t i = 0; i < n->rows * n->C; i++) y[i] += x[0][i];
+}
+
+static void test_residual(void **state) {
+    (void)state;
+    static const norm n = {"x + its RMS norm", 3, 33, 0, false};
+    layer_check(&(layer_case){.name = n.name,
+                              .arg = &n,
+                              .fields = {{LS_F32, LS_DIMS(n.rows, n.C), 0, 0}},
+                              .nfields = 1,
+                              .build = build_residual,
+                              .reference = reference_residual,
+                              .tolerance = 2e-5});
+}
+
 /* ---- the same, by weights that are a value ---- */
 
 static ls_value *build_layer_by(ls_model *m, ls_value **x, const void *arg) {
@@ -222,7 +245,8 @@ static void test_errors(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_group_norm), cmocka_unit_test(test_row_norms),
-        cmocka_unit_test(test_norms_by),   cmocka_unit_test(test_normalize),
-        cmocka_unit_test(test_groups),     cmocka_unit_test(test_errors)};
+        cmocka_unit_test(test_residual),   cmocka_unit_test(test_norms_by),
+        cmocka_unit_test(test_normalize),  cmocka_unit_test(test_groups),
+        cmocka_unit_test(test_errors)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
