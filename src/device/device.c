@@ -1,0 +1,96 @@
+/* device.c - see device.h. */
+#include "device/device.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "device/kinds.h"
+
+static const ls_device_ops *const kinds[] = {&ls_device_c};
+enum { NKINDS = sizeof kinds / sizeof *kinds };
+
+static const ls_device_ops *kind_of(const char *name, size_t length) {
+    for (int i = 0; i < NKINDS; i++)
+        if (strlen(kinds[i]->kind) == length && !memcmp(kinds[i]->kind, name, length))
+            return kinds[i];
+    return NULL;
+}
+
+ls_status ls_device_open(const char *name, ls_device **d_p, ls_error *e) {
+    size_t length = strcspn(name, ":");
+    const ls_device_ops *ops = kind_of(name, length);
+    char *end = NULL;
+    long index = name[length] ? strtol(name + length + 1, &end, 10) : 0;
+    if (!ops || index < 0 || index > 1000000 ||
+        (name[length] && (*end || end == name + length + 1)))
+        return ls_fail(e, LS_EINVAL,
+                       "device %s: not known; devices are c, opencl and cuda, with a number as in "
+                       "cuda:1 where there are several",
+                       name);
+    LS_TRY(ops->open((int)index, d_p, e));
+    (*d_p)->ops = ops;
+    return LS_OK;
+}
+
+void ls_device_close(ls_device *d) {
+    if (d) d->ops->close(d);
+}
+
+ls_status ls_device_alloc(ls_device *d, size_t nbytes, const char *what, void **p_p, ls_error *e) {
+    return d->ops->alloc(d, nbytes, what, p_p, e);
+}
+
+void ls_device_free(ls_device *d, void *p) {
+    if (p) d->ops->free(d, p);
+}
+
+/* The first error stays. */
+static void keep(ls_device *d, ls_status s, const ls_error *e) {
+    if (s == LS_OK) return;
+    d->status = s;
+    d->error = *e;
+}
+
+void ls_device_copy_to(ls_device *d, ls_device_stream s, void *to, const void *from,
+                       size_t nbytes) {
+    ls_error e = {0};
+    if (d->status == LS_OK && nbytes) keep(d, d->ops->copy_to(d, s, to, from, nbytes, &e), &e);
+}
+
+void ls_device_copy_from(ls_device *d, ls_device_stream s, void *to, const void *from,
+                         size_t nbytes) {
+    ls_error e = {0};
+    if (d->status == LS_OK && nbytes) keep(d, d->ops->copy_from(d, s, to, from, nbytes, &e), &e);
+}
+
+void ls_device_clear(ls_device *d, ls_device_stream s, void *p, size_t nbytes) {
+    ls_error e = {0};
+    if (d->status == LS_OK && nbytes) keep(d, d->ops->clear(d, s, p, nbytes, &e), &e);
+}
+
+void ls_device_launch(ls_device *d, ls_device_stream s, const ls_device_call *l) {
+    ls_error e = {0};
+    assert(strlen(ls_device_kernels[l->kernel].params) <= LS_LAUNCH_ARGS);
+    if (d->status == LS_OK && l->groups_x > 0 && l->groups_y > 0)
+        keep(d, d->ops->launch(d, s, l, &e), &e);
+}
+
+void ls_device_record(ls_device *d, ls_device_stream s, int event) {
+    ls_error e = {0};
+    assert(event >= 0 && event < LS_DEVICE_EVENTS);
+    if (d->status == LS_OK) keep(d, d->ops->record(d, s, event, &e), &e);
+}
+
+void ls_device_wait(ls_device *d, ls_device_stream s, int event) {
+    ls_error e = {0};
+    assert(event >= 0 && event < LS_DEVICE_EVENTS);
+    if (d->status == LS_OK) keep(d, d->ops->wait(d, s, event, &e), &e);
+}
+
+ls_status ls_device_finish(ls_device *d, ls_device_stream s, ls_error *e) {
+    ls_error own = {0};
+    if (d->status == LS_OK) keep(d, d->ops->finish(d, s, &own), &own);
+    if (d->status != LS_OK && e) *e = d->error;
+    return d->status;
+}

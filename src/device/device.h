@@ -1,0 +1,100 @@
+/* device.h - a device that computes: memory of its own, kernels, and streams of work.
+ *
+ * What is queued on one stream runs in its order; streams run beside each other, and an event makes
+ * one wait for another. Queuing returns at once. So memory of the host that a copy uses must stay as
+ * it is until the copy is done, and so must memory of the device until all that use it are: after
+ * ls_device_finish(), or by an event.
+ *
+ * Addresses of a device's memory are pointers that the host must not follow. Arithmetic on them is
+ * allowed.
+ *
+ * An error of queued work is kept, and what is queued later has no effect; ls_device_finish()
+ * reports it.
+ */
+#ifndef LS_DEVICE_DEVICE_H
+#define LS_DEVICE_DEVICE_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "base/error.h"
+#include "device/kernels.h"
+
+typedef struct ls_device ls_device;
+
+typedef enum ls_device_stream {
+    LS_DEVICE_COMPUTE,
+    LS_DEVICE_COPY,
+    LS_DEVICE_NSTREAMS
+} ls_device_stream;
+
+enum { LS_DEVICE_EVENTS = 64, LS_LAUNCH_ARGS = 24 };
+
+/* A value of a kernel's parameter, of the type that the kernel's signature says (kernels.h). */
+typedef union ls_device_arg {
+    void *p;
+    const void *from; /* as p: memory that is only read */
+    int64_t l;
+    float f;
+} ls_device_arg;
+
+typedef struct ls_device_call {
+    ls_device_kernel kernel;
+    int64_t groups_x, groups_y; /* each of the kernel's number of items; 0: nothing runs */
+    ls_device_arg args[LS_LAUNCH_ARGS];
+} ls_device_call;
+
+/* What a kind of device does. Streams, events and sizes are right; no member is NULL. */
+typedef struct ls_device_ops {
+    const char *kind; /* "c", "opencl", "cuda" */
+    /* index: which of this kind. LS_EINVAL, LS_EINVAL: it can't be used, with what to do. */
+    ls_status (*open)(int index, ls_device **d_p, ls_error *);
+    ls_status (*alloc)(ls_device *, size_t nbytes, const char *what, void **p_p, ls_error *);
+    void (*free)(ls_device *, void *p);
+    ls_status (*copy_to)(ls_device *, ls_device_stream, void *to, const void *from, size_t,
+                         ls_error *);
+    ls_status (*copy_from)(ls_device *, ls_device_stream, void *to, const void *from, size_t,
+                           ls_error *);
+    ls_status (*clear)(ls_device *, ls_device_stream, void *p, size_t nbytes, ls_error *);
+    ls_status (*launch)(ls_device *, ls_device_stream, const ls_device_call *, ls_error *);
+    ls_status (*record)(ls_device *, ls_device_stream, int event, ls_error *);
+    ls_status (*wait)(ls_device *, ls_device_stream, int event, ls_error *);
+    ls_status (*finish)(ls_device *, ls_device_stream, ls_error *);
+    void (*close)(ls_device *); /* after all streams are finished, or failed */
+} ls_device_ops;
+
+/* A kind's own struct begins with this. */
+struct ls_device {
+    const ls_device_ops *ops;
+    char name[96];        /* for people: "NVIDIA H100 80GB HBM3" */
+    size_t memory_nbytes; /* that it has; 0: not known */
+    ls_status status;     /* } of the first work that could not be queued */
+    ls_error error;       /* } */
+};
+
+/* Opens "c", "cuda:1", "opencl" ... LS_EINVAL: no such kind or number; LS_EINVAL: it can't be used here.
+ * Both with one line that says why, and what to do. */
+ls_status ls_device_open(const char *name, ls_device **d_p, ls_error *);
+void ls_device_close(ls_device *); /* NULL is fine */
+
+/* Memory for nbytes > 0, of undefined contents, at a multiple of 256 bytes. LS_ENOMEM, with what it
+ * is for. */
+ls_status ls_device_alloc(ls_device *, size_t nbytes, const char *what, void **p_p, ls_error *);
+void ls_device_free(ls_device *, void *p); /* no work that uses it is queued; NULL is fine */
+
+/* Queue work. */
+void ls_device_copy_to(ls_device *, ls_device_stream, void *to, const void *from, size_t nbytes);
+void ls_device_copy_from(ls_device *, ls_device_stream, void *to, const void *from, size_t nbytes);
+void ls_device_clear(ls_device *, ls_device_stream, void *p, size_t nbytes); /* to bytes of 0 */
+void ls_device_launch(ls_device *, ls_device_stream, const ls_device_call *);
+
+/* Event number `event`: it happens when all that the stream has queued so far is done; and work that
+ * the stream queues from now on waits until it has happened, as it was recorded last. */
+void ls_device_record(ls_device *, ls_device_stream, int event);
+void ls_device_wait(ls_device *, ls_device_stream, int event);
+
+/* Waits until the stream has done all that it has queued. Reports the first error. */
+ls_status ls_device_finish(ls_device *, ls_device_stream, ls_error *);
+
+#endif

@@ -1,0 +1,226 @@
+/* device_c.c - device `c`: a stand-in for a GPU, on the host, that shows mistakes of its user.
+ *
+ * Its memory can't be touched by the host's code, begins with NaNs, and ends at a page that nobody can
+ * touch. Queued work runs late, in the thread that queues or waits, and what streams do beside each
+ * other in an order drawn from a seed, the device's number (c:7): a copy or an event that is missing
+ * shows as wrong numbers or as a fault.
+ */
+#include <assert.h>
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "base/random.h"
+#include "device/kinds.h"
+#include "device/run_c.h"
+
+enum { BLOCKS = 64, QUEUE = 1024, ALIGN = 256 };
+
+typedef enum work_kind { COPY, CLEAR, LAUNCH, RECORD, WAIT } work_kind;
+
+typedef struct work {
+    work_kind kind;
+    void *to;
+    const void *from;
+    size_t nbytes;
+    int event;
+    int64_t times; /* Record, Wait: how often the event was recorded then */
+    ls_device_call launch;
+} work;
+
+typedef struct queue {
+    work *works; /* [QUEUE], a ring */
+    int64_t begun, queued;
+} queue;
+
+/* Memory that was mapped: the part that a user got lies at its end, before a page that is never
+ * readable. */
+typedef struct block {
+    char *map;
+    size_t nbytes; /* that become readable */
+    void *p;
+} block;
+
+typedef struct device_c {
+    ls_device device;
+    pthread_mutex_t lock;
+    uint64_t seed, drawn;
+    size_t page;
+    queue queues[LS_DEVICE_NSTREAMS];
+    block blocks[BLOCKS];
+    int64_t recorded[LS_DEVICE_EVENTS], happened[LS_DEVICE_EVENTS];
+} device_c;
+
+static device_c *of(ls_device *d) { return (device_c *)(void *)d; }
+
+static uint32_t draw(device_c *d, uint32_t n) {
+    uint32_t words[4];
+    ls_random_words(d->seed, LS_STREAM_FAKE, 0, d->drawn++, words);
+    return words[0] % n;
+}
+
+/* ---- memory ---- */
+
+static void let_touch(const device_c *d, bool yes) {
+    for (int i = 0; i < BLOCKS; i++)
+        if (d->blocks[i].map)
+            mprotect(d->blocks[i].map, d->blocks[i].nbytes,
+                     yes ? PROT_READ | PROT_WRITE : PROT_NONE);
+}
+
+static ls_status alloc_block(ls_device *device, size_t nbytes, const char *what, void **p_p,
+                             ls_error *e) {
+    device_c *d = of(device);
+    block *b = d->blocks;
+    while (b < d->blocks + BLOCKS && b->map) b++;
+    size_t whole = (nbytes + d->page - 1) / d->page * d->page;
+    if (b == d->blocks + BLOCKS)
+        return ls_fail(e, LS_ENOMEM, "device c has no room for %s: it has %d blocks", what, BLOCKS);
+    void *map =
+        mmap(NULL, whole + d->page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (map == MAP_FAILED)
+        return ls_fail(e, LS_ENOMEM, "device c: no memory for %s, %zu bytes", what, nbytes);
+    mprotect(map, whole, PROT_READ | PROT_WRITE);
+    memset(map, 0xff, whole);
+    mprotect(map, whole, PROT_NONE);
+    *b = (block){map, whole, (char *)map + whole - (nbytes + ALIGN - 1) / ALIGN * ALIGN};
+    *p_p = b->p;
+    return LS_OK;
+}
+
+static void free_block(ls_device *device, void *p) {
+    device_c *d = of(device);
+    for (int i = 0; i < BLOCKS; i++) {
+        if (d->blocks[i].p != p || !p) continue;
+        munmap(d->blocks[i].map, d->blocks[i].nbytes + d->page);
+        d->blocks[i] = (block){0};
+    }
+}
+
+/* ---- work ---- */
+
+static work *first_of(const queue *q) { return &q->works[q->begun % QUEUE]; }
+
+static bool may_run(const device_c *d, const queue *q) {
+    if (q->begun == q->queued) return false;
+    const work *w = first_of(q);
+    return w->kind != WAIT || d->happened[w->event] >= w->times;
+}
+
+static void run_first(device_c *d, queue *q) {
+    const work *w = first_of(q);
+    let_touch(d, true);
+    switch (w->kind) {
+    case COPY: memcpy(w->to, w->from, w->nbytes); break;
+    case CLEAR: memset(w->to, 0, w->nbytes); break;
+    case LAUNCH: ls_run_c(&w->launch, draw(d, 2)); break;
+    case RECORD: d->happened[w->event] = w->times; break;
+    case WAIT: break;
+    }
+    let_touch(d, false);
+    q->begun++;
+}
+
+/* Runs the first work of some stream that may run. False: none may. */
+static bool run_some(device_c *d) {
+    int some = (int)draw(d, LS_DEVICE_NSTREAMS);
+    for (int i = 0; i < LS_DEVICE_NSTREAMS; i++) {
+        queue *q = &d->queues[(some + i) % LS_DEVICE_NSTREAMS];
+        if (!may_run(d, q)) continue;
+        run_first(d, q);
+        return true;
+    }
+    return false;
+}
+
+static ls_status queue_work(ls_device *device, ls_device_stream s, const work *w) {
+    device_c *d = of(device);
+    queue *q = &d->queues[s];
+    pthread_mutex_lock(&d->lock);
+    while (q->queued - q->begun == QUEUE && run_some(d)) continue;
+    q->works[q->queued % QUEUE] = *w;
+    work *own = &q->works[q->queued++ % QUEUE];
+    if (w->kind == RECORD) own->times = ++d->recorded[w->event];
+    if (w->kind == WAIT) own->times = d->recorded[w->event];
+    if (draw(d, 2)) run_some(d);
+    pthread_mutex_unlock(&d->lock);
+    return LS_OK;
+}
+
+static ls_status copy(ls_device *d, ls_device_stream s, void *to, const void *from, size_t nbytes,
+                      ls_error *e) {
+    (void)e;
+    return queue_work(d, s, &(work){.kind = COPY, .to = to, .from = from, .nbytes = nbytes});
+}
+
+static ls_status clear(ls_device *d, ls_device_stream s, void *p, size_t nbytes, ls_error *e) {
+    (void)e;
+    return queue_work(d, s, &(work){.kind = CLEAR, .to = p, .nbytes = nbytes});
+}
+
+static ls_status launch(ls_device *d, ls_device_stream s, const ls_device_call *l, ls_error *e) {
+    (void)e;
+    return queue_work(d, s, &(work){.kind = LAUNCH, .launch = *l});
+}
+
+static ls_status record(ls_device *d, ls_device_stream s, int event, ls_error *e) {
+    (void)e;
+    return queue_work(d, s, &(work){.kind = RECORD, .event = event});
+}
+
+static ls_status wait_for(ls_device *d, ls_device_stream s, int event, ls_error *e) {
+    (void)e;
+    return queue_work(d, s, &(work){.kind = WAIT, .event = event});
+}
+
+static ls_status finish(ls_device *device, ls_device_stream s, ls_error *e) {
+    device_c *d = of(device);
+    (void)e;
+    pthread_mutex_lock(&d->lock);
+    while (d->queues[s].begun < d->queues[s].queued && run_some(d)) continue;
+    pthread_mutex_unlock(&d->lock);
+    return LS_OK;
+}
+
+/* ---- opening, closing ---- */
+
+static void close_device(ls_device *device) {
+    device_c *d = of(device);
+    for (int i = 0; i < BLOCKS; i++)
+        if (d->blocks[i].map) munmap(d->blocks[i].map, d->blocks[i].nbytes + d->page);
+    for (int i = 0; i < LS_DEVICE_NSTREAMS; i++) free(d->queues[i].works);
+    pthread_mutex_destroy(&d->lock);
+    free(d);
+}
+
+static ls_status open_device(int index, ls_device **d_p, ls_error *e) {
+    device_c *d = calloc(1, sizeof *d);
+    if (!d) return ls_fail(e, LS_ENOMEM, "device c: no memory");
+    pthread_mutex_init(&d->lock, NULL);
+    d->seed = (uint64_t)index;
+    d->page = (size_t)sysconf(_SC_PAGESIZE);
+    strcpy(d->device.name, "the host's cores, in place of a GPU");
+    for (int i = 0; i < LS_DEVICE_NSTREAMS; i++) {
+        d->queues[i].works = calloc(QUEUE, sizeof(work));
+        if (d->queues[i].works) continue;
+        close_device(&d->device);
+        return ls_fail(e, LS_ENOMEM, "device c: no memory");
+    }
+    *d_p = &d->device;
+    return LS_OK;
+}
+
+const ls_device_ops ls_device_c = {.kind = "c",
+                                   .open = open_device,
+                                   .alloc = alloc_block,
+                                   .free = free_block,
+                                   .copy_to = copy,
+                                   .copy_from = copy,
+                                   .clear = clear,
+                                   .launch = launch,
+                                   .record = record,
+                                   .wait = wait_for,
+                                   .finish = finish,
+                                   .close = close_device};

@@ -1,0 +1,35 @@
+/* kernels.h - the kernels of devices: their names, items of a group, and parameters.
+ *
+ * One text, kernels/NAME.k, in a small dialect of C (kernels/dialect.h) is compiled as C, as OpenCL C
+ * and as CUDA. To the bit, a kernel computes what the CPU's kernel of the same name does
+ * (tensor/kernels.h); what it is given is described there, or in its text.
+ */
+#ifndef LS_DEVICE_KERNELS_H
+#define LS_DEVICE_KERNELS_H
+
+/* X(name, items of a group, parameters): a letter each: p a pointer, l a long, f a float. */
+#define LS_DEVICE_KERNELS(X)                                                                       \
+    X(add, 256, "lppp")                                                                            \
+    X(gemm, 256, "lllpllpllplp")
+
+typedef enum ls_device_kernel {
+#define LS_DEVICE_KERNEL_NUMBER(name, items, params) LS_KERNEL_##name,
+    LS_DEVICE_KERNELS(LS_DEVICE_KERNEL_NUMBER)
+#undef LS_DEVICE_KERNEL_NUMBER
+        LS_NDEVICE_KERNELS
+} ls_device_kernel;
+
+typedef struct ls_device_kernel_facts {
+    const char *name;
+    int items;
+    const char *params;
+} ls_device_kernel_facts;
+
+extern const ls_device_kernel_facts ls_device_kernels[LS_NDEVICE_KERNELS];
+
+/* The text of all kernels in the dialect, without the dialect's own header; ended by 0. */
+extern const char ls_device_kernels_text[];
+/* The header for a language: what comes before it. */
+extern const char ls_device_opencl_text[], ls_device_cuda_text[];
+
+#endif

@@ -1,0 +1,16 @@
+/* dialect.cu - the dialect of kernels (dialect.h) as CUDA. */
+typedef unsigned uint32_t;
+#define KERNEL(name) extern "C" __global__ void name
+#define HELPER __device__ static inline
+#define GLOBAL
+#define LOCAL __shared__
+#define PRIVATE(n, type, x, size) type x[size]
+#define MINE(x) x
+#define ITEM ((int)threadIdx.x)
+#define GROUP_X ((long)blockIdx.x)
+#define GROUP_Y ((long)blockIdx.y)
+#define FMA __fmaf_rn
+#define SQRT __fsqrt_rn
+#define BITS __float_as_uint
+#define FLOAT __uint_as_float
+#define ITEMS(n) for (int once_ = 1; once_; once_ = 0, __syncthreads())

@@ -1,0 +1,62 @@
+/* dialect.h - the dialect of kernels, as C: what dialect.cl and dialect.cu say for OpenCL and CUDA.
+ *
+ * A kernel is run by groups of items. What all items of a group do between two barriers stands in a
+ * block ITEMS(n) { ... }, with n the number of items of kernels.h: there ITEM is the item's number. At
+ * its end is a barrier: what one item has written in LOCAL or GLOBAL memory, others of its group read in
+ * the next block. Outside of such blocks stands only what all items do alike.
+ *
+ * C runs the items of a block one after the other, forwards or backwards: where the result depends on
+ * that, an ITEMS is missing. A group's own function is the same C as its caller's, so sanitizers see
+ * its memory.
+ *
+ *   KERNEL(name)(long n, GLOBAL float *x) { ... }   parameters: long, float, pointers
+ *   GLOBAL LOCAL          memory of all groups; of one
+ *   PRIVATE(n, type, x, size)   an array of each item that lives from block to block: MINE(x)[i]
+ *   GROUP_X GROUP_Y       the group's number, a long
+ *   FMA(a, b, c)          one rounding; the compiler makes none of its own
+ *   SQRT(x)               as IEEE says, as + - * / are
+ *   BITS(x), FLOAT(u)     of a float as unsigned, and back
+ *   HELPER                before a function that kernels call
+ */
+#ifndef LS_DEVICE_KERNELS_DIALECT_H
+#define LS_DEVICE_KERNELS_DIALECT_H
+
+#include <math.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <string.h>
+
+/* Set by who runs a group. */
+static _Thread_local long group_x, group_y;
+static _Thread_local bool backwards;
+
+#define KERNEL(name)               static void name##_kernel
+#define HELPER                     static inline
+#define GLOBAL
+#define LOCAL
+#define PRIVATE(n, type, x, size)  type x[n][size]
+#define MINE(x)                    x[ITEM]
+#define ITEM                       item_
+#define GROUP_X                    group_x
+#define GROUP_Y                    group_y
+#define FMA                        fmaf
+#define SQRT                       sqrtf
+#define BITS                       bits_of_float
+#define FLOAT                      float_of_bits
+
+#define ITEMS(n)                                                                                   \
+    for (int turn_ = 0; turn_ < (n); turn_++)                                                      \
+        for (int item_ = backwards ? (n) - 1 - turn_ : turn_, once_ = 1; once_; once_ = 0)
+
+static inline uint32_t bits_of_float(float x) {
+    uint32_t u = 0;
+    memcpy(&u, &x, sizeof u);
+    return u;
+}
+static inline float float_of_bits(uint32_t u) {
+    float x = 0;
+    memcpy(&x, &u, sizeof x);
+    return x;
+}
+
+#endif

@@ -1,0 +1,32 @@
+/* run_c.c - the kernels as C: a group's items one after the other (kernels/dialect.h). */
+#include "device/run_c.h"
+
+#include "kernels/dialect.h"
+
+#include "kernels/add.k"
+#include "kernels/gemm.k"
+
+typedef ls_device_arg arg;
+
+static void call_add(const arg *a) { add_kernel(a[0].l, a[1].p, a[2].p, a[3].p); }
+static void call_gemm(const arg *a) {
+    gemm_kernel(a[0].l, a[1].l, a[2].l, a[3].p, a[4].l, a[5].l, a[6].p, a[7].l, a[8].l, a[9].p,
+                a[10].l, a[11].l, a[12].p);
+}
+
+static void (*const calls[LS_NDEVICE_KERNELS])(const arg *) = {
+#define LS_DEVICE_KERNEL_CALL(name, items, params) [LS_KERNEL_##name] = call_##name,
+    LS_DEVICE_KERNELS(LS_DEVICE_KERNEL_CALL)
+#undef LS_DEVICE_KERNEL_CALL
+};
+
+void ls_run_c(const ls_device_call *l, bool last_first) {
+    int64_t n = l->groups_x * l->groups_y;
+    backwards = last_first;
+    for (int64_t i = 0; i < n; i++) {
+        int64_t group = last_first ? n - 1 - i : i;
+        group_x = group % l->groups_x;
+        group_y = group / l->groups_x;
+        calls[l->kernel](l->args);
+    }
+}

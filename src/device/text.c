@@ -1,0 +1,18 @@
+/* text.c - the text of the kernels, as files have it, for the compilers of devices. */
+#include "device/kernels.h"
+
+/* The assembler reads the files; LS_DEVICE_FOLDER is that of this file. */
+#define BEGIN(symbol)                                                                              \
+    ".section .rodata\n.global " #symbol "\n.type " #symbol ", %object\n" #symbol ":\n"
+#define FILE_OF(name) ".incbin \"" LS_DEVICE_FOLDER "/kernels/" name "\"\n"
+#define END           ".byte 0\n.previous\n"
+
+__asm__(BEGIN(ls_device_opencl_text) FILE_OF("dialect.cl") END);
+__asm__(BEGIN(ls_device_cuda_text) FILE_OF("dialect.cu") END);
+__asm__(BEGIN(ls_device_kernels_text)
+#define TEXT_OF(name, items, params) FILE_OF(#name ".k")
+            LS_DEVICE_KERNELS(TEXT_OF) END);
+
+const ls_device_kernel_facts ls_device_kernels[LS_NDEVICE_KERNELS] = {
+#define FACTS_OF(name, items, params) {#name, items, params},
+    LS_DEVICE_KERNELS(FACTS_OF)};

@@ -1,0 +1,152 @@
+/* device_test.c - device `c`: its streams and events, its memory, and mistakes of its user that it
+ * shows. */
+#include <signal.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "device/device.h"
+#include "test.h"
+
+static ls_device *opened(const char *name) {
+    ls_error e = {0};
+    ls_device *d = NULL;
+    assert_ls_ok(ls_device_open(name, &d, &e), e);
+    return d;
+}
+
+static float *memory(ls_device *d, int64_t n) {
+    ls_error e = {0};
+    void *p = NULL;
+    assert_ls_ok(ls_device_alloc(d, (size_t)n * sizeof(float), "numbers", &p, &e), e);
+    return p;
+}
+
+static void add(ls_device *d, ls_device_stream s, int64_t n, const float *a, const float *b,
+                float *out) {
+    ls_device_launch(d, s,
+                     &(ls_device_call){.kernel = LS_KERNEL_add,
+                                       .groups_x = (n + 255) / 256,
+                                       .groups_y = 1,
+                                       .args = {{.l = n}, {.from = a}, {.from = b}, {.p = out}}});
+}
+
+enum { N = 1000 };
+
+/* y = x + x is copied to the device on one stream, computed on the other, and copied back; without the
+ * event that is asked for, the copy and the sum may change places. Returns whether y is right. */
+static bool doubles(int seed, bool events) {
+    char name[32];
+    ls_error e = {0};
+    float x[N], y[N];
+    snprintf(name, sizeof name, "c:%d", seed);
+    ls_device *d = opened(name);
+    float *dx = memory(d, N), *dy = memory(d, N);
+    bool right = true;
+    for (int i = 0; i < N; i++) x[i] = (float)i;
+    ls_device_copy_to(d, LS_DEVICE_COPY, dx, x, sizeof x);
+    if (events) ls_device_record(d, LS_DEVICE_COPY, 0);
+    if (events) ls_device_wait(d, LS_DEVICE_COMPUTE, 0);
+    add(d, LS_DEVICE_COMPUTE, N, dx, dx, dy);
+    if (events) ls_device_record(d, LS_DEVICE_COMPUTE, 1);
+    if (events) ls_device_wait(d, LS_DEVICE_COPY, 1);
+    ls_device_copy_from(d, LS_DEVICE_COPY, y, dy, sizeof y);
+    assert_ls_ok(ls_device_finish(d, LS_DEVICE_COPY, &e), e);
+    assert_ls_ok(ls_device_finish(d, LS_DEVICE_COMPUTE, &e), e);
+    for (int i = 0; i < N; i++) right &= y[i] == 2 * (float)i;
+    ls_device_free(d, dx);
+    ls_device_free(d, dy);
+    ls_device_close(d);
+    return right;
+}
+
+static void test_events(void **state) {
+    int wrong = 0;
+    (void)state;
+    for (int seed = 0; seed < 20; seed++) assert_true(doubles(seed, true));
+    for (int seed = 0; seed < 20; seed++) wrong += !doubles(seed, false);
+    assert_true(wrong >= 5);
+}
+
+/* A copy runs late: what changes in the host's memory before it is done is what arrives. */
+static void test_late(void **state) {
+    int late = 0;
+    (void)state;
+    for (int seed = 0; seed < 20; seed++) {
+        char name[32];
+        ls_error e = {0};
+        float x = 1, y = 0;
+        snprintf(name, sizeof name, "c:%d", seed);
+        ls_device *d = opened(name);
+        float *dx = memory(d, 1);
+        ls_device_copy_to(d, LS_DEVICE_COMPUTE, dx, &x, sizeof x);
+        x = 2;
+        ls_device_copy_from(d, LS_DEVICE_COMPUTE, &y, dx, sizeof y);
+        assert_ls_ok(ls_device_finish(d, LS_DEVICE_COMPUTE, &e), e);
+        late += y == 2;
+        ls_device_close(d);
+    }
+    assert_in_range(late, 1, 19);
+}
+
+/* Memory of the device begins with NaNs, and `clear` sets it to 0. */
+static void test_contents(void **state) {
+    ls_error e = {0};
+    float x[2] = {0, 1};
+    ls_device *d = opened("c");
+    float *p = memory(d, 2);
+    (void)state;
+    ls_device_clear(d, LS_DEVICE_COMPUTE, p + 1, sizeof *p);
+    ls_device_copy_from(d, LS_DEVICE_COMPUTE, x, p, sizeof x);
+    assert_ls_ok(ls_device_finish(d, LS_DEVICE_COMPUTE, &e), e);
+    assert_true(x[0] != x[0]);
+    assert_true(x[1] == 0);
+    ls_device_close(d);
+}
+
+/* The signal by which a process ends that touches the device's memory; 0: none. */
+static int touches(bool behind) {
+    ls_device *d = opened("c");
+    float *p = memory(d, 64);
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        signal(SIGSEGV, SIG_DFL);
+        signal(SIGBUS, SIG_DFL);
+        if (behind) {
+            add(d, LS_DEVICE_COMPUTE, 65, p, p, p);
+            ls_device_finish(d, LS_DEVICE_COMPUTE, NULL);
+        } else {
+            *(volatile float *)p = 1;
+        }
+        _exit(0);
+    }
+    int status = 0;
+    waitpid(child, &status, 0);
+    ls_device_close(d);
+    return WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+}
+
+static void test_protected(void **state) {
+    (void)state;
+    assert_int_equal(touches(false), SIGSEGV);
+    assert_int_equal(touches(true), SIGSEGV); /* a kernel that writes beyond its memory */
+}
+
+static void test_names(void **state) {
+    ls_device *d = NULL;
+    ls_error e;
+    (void)state;
+    assert_ls_fails(ls_device_open("tpu", &d, &e), LS_EINVAL, "device tpu: not known", e);
+    assert_ls_fails(ls_device_open("c:x", &d, &e), LS_EINVAL, "device c:x", e);
+    assert_ls_fails(ls_device_open("c:-1", &d, &e), LS_EINVAL, "device c:-1", e);
+    assert_ls_fails(ls_device_open("c:", &d, &e), LS_EINVAL, "device c:", e);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_events),   cmocka_unit_test(test_late),
+        cmocka_unit_test(test_contents), cmocka_unit_test(test_protected),
+        cmocka_unit_test(test_names),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
