@@ -1,6 +1,6 @@
 /* kernels.h - the kernels of devices: their names, items of a group, and parameters.
  *
- * One text, kernels/NAME.k, in a small dialect of C (kernels/dialect.h) is compiled as C, as OpenCL C
+ * One text, kernels/NAME.k, in a small dialect of C (dialect.h) is compiled as C, as OpenCL C
  * and as CUDA. To the bit, a kernel computes what the CPU's kernel of the same name does
  * (tensor/kernels.h); what it is given is described there, or in its text.
  */

@@ -1,10 +1,10 @@
-/* run_c.c - the kernels as C: a group's items one after the other (kernels/dialect.h). */
+/* run_c.c - the kernels as C: a group's items one after the other (dialect.h). */
 #include "device/run_c.h"
 
-#include "kernels/dialect.h"
+#include "device/dialect.h"
 
-#include "kernels/add.k"
-#include "kernels/gemm.k"
+#include "device/kernels/add.k"
+#include "device/kernels/gemm.k"
 
 typedef ls_device_arg arg;
 

@@ -4,13 +4,13 @@
 /* The assembler reads the files; LS_DEVICE_FOLDER is that of this file. */
 #define BEGIN(symbol)                                                                              \
     ".section .rodata\n.global " #symbol "\n.type " #symbol ", %object\n" #symbol ":\n"
-#define FILE_OF(name) ".incbin \"" LS_DEVICE_FOLDER "/kernels/" name "\"\n"
+#define FILE_AT(path) ".incbin \"" LS_DEVICE_FOLDER path "\"\n"
 #define END           ".byte 0\n.previous\n"
 
-__asm__(BEGIN(ls_device_opencl_text) FILE_OF("dialect.cl") END);
-__asm__(BEGIN(ls_device_cuda_text) FILE_OF("dialect.cu") END);
+__asm__(BEGIN(ls_device_opencl_text) FILE_AT("/dialect.cl") END);
+__asm__(BEGIN(ls_device_cuda_text) FILE_AT("/dialect.cu") END);
 __asm__(BEGIN(ls_device_kernels_text)
-#define TEXT_OF(name, items, params) FILE_OF(#name ".k")
+#define TEXT_OF(name, items, params) FILE_AT("/kernels/" #name ".k")
             LS_DEVICE_KERNELS(TEXT_OF) END);
 
 const ls_device_kernel_facts ls_device_kernels[LS_NDEVICE_KERNELS] = {

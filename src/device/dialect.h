@@ -18,8 +18,8 @@
  *   BITS(x), FLOAT(u)     of a float as unsigned, and back
  *   HELPER                before a function that kernels call
  */
-#ifndef LS_DEVICE_KERNELS_DIALECT_H
-#define LS_DEVICE_KERNELS_DIALECT_H
+#ifndef LS_DEVICE_DIALECT_H
+#define LS_DEVICE_DIALECT_H
 
 #include <math.h>
 #include <stdbool.h>
