@@ -30,7 +30,7 @@ typedef struct lora {
     const ls_layer_call *c;
     const ls_linear_own *o;
     int64_t rows, in, out, r;
-    const float *a, *b;
+    ls_matrix a, b;
     float *z, *t;             /* saved; z NULL: no DoRA */
     float *dropped, *dt, *dz; /* work */
     float *inverse, *g;       /* [out] */
@@ -40,8 +40,8 @@ static lora lora_of(const ls_layer *l, const ls_layer_call *c) {
     const ls_linear_own *o = &LS_LAYER_OWN_OF(ls_linear_own, l);
     lora f = {.l = l, .c = c, .o = o, .rows = c->n * c->T, .in = l->C, .r = o->rank};
     f.out = ls_linear_outputs(l);
-    f.a = ls_layer_param(l, c, o->a);
-    f.b = ls_layer_param(l, c, o->b);
+    f.a = ls_rows_weights(l, c, o->a, f.in);
+    f.b = ls_rows_weights(l, c, o->b, f.r);
     f.t = c->saved;
     f.dt = c->work;
     f.dropped = f.dt + f.rows * f.r;
@@ -78,24 +78,22 @@ static bool is_row(const lora *f) { return f->rows == 1 && !ls_layer_in_bf16(f->
 /* t = x . a^T */
 static void multiply_a(const lora *f, ls_matrix x) {
     if (is_row(f))
-        multiply_row(f, x.p, f->a, (ls_gemv_table_job){.V = f->r, .C = f->in, .y = f->t});
+        multiply_row(f, x.p, f->a.p, (ls_gemv_table_job){.V = f->r, .C = f->in, .y = f->t});
     else
         multiply(f, x,
-                 (ls_gemm_job){
-                     .N = f->r, .K = f->in, .b = ls_matrix_transposed(f->a, f->in), .c = f->t});
+                 (ls_gemm_job){.N = f->r, .K = f->in, .b = ls_matrix_across(f->a), .c = f->t});
 }
 
 /* y += t . b^T */
 static void add_b(const lora *f, float *y) {
     if (is_row(f))
-        multiply_row(f, f->t, f->b, (ls_gemv_table_job){.V = f->out, .C = f->r, .bias = y, .y = y});
+        multiply_row(f, f->t, f->b.p,
+                     (ls_gemv_table_job){.V = f->out, .C = f->r, .bias = y, .y = y});
     else
-        multiply(f, ls_matrix_of(f->t, f->r),
-                 (ls_gemm_job){.N = f->out,
-                               .K = f->r,
-                               .b = ls_matrix_transposed(f->b, f->r),
-                               .c = y,
-                               .start = LS_GEMM_ADD});
+        multiply(
+            f, ls_matrix_of(f->t, f->r),
+            (ls_gemm_job){
+                .N = f->out, .K = f->r, .b = ls_matrix_across(f->b), .c = y, .start = LS_GEMM_ADD});
 }
 
 /* grad [M, N] = p [rows, M]^T . q [rows, N], a sum over all rows; these are contiguous. */
@@ -132,7 +130,7 @@ static void norms_run(void *arg, int thread, int nthreads) {
     const float *m = ls_layer_param(f->l, f->c, f->o->magnitude);
     ls_stored w = ls_layer_stored(f->l, f->c, W);
     float *sum = ls_compute_scratch(f->c->compute, thread), *b = sum + NORM_ROWS * f->in;
-    const ls_lora_values v = {f->l, f->a, f->b, NULL};
+    const ls_lora_values v = {f->l, f->a.p, f->b.p, NULL};
     int64_t j = 0, end = 0;
     ls_pool_share(f->out, NORM_ROWS, thread, nthreads, &j, &end);
     for (int64_t n; j < end; j += n) {
@@ -223,7 +221,7 @@ static void input_back(const lora *f, ls_matrix dz) {
     multiply(f, ls_matrix_of(f->dt, f->r),
              (ls_gemm_job){.N = f->in,
                            .K = f->r,
-                           .b = ls_matrix_of(f->a, f->in),
+                           .b = f->a,
                            .c = drops ? f->dropped : dx,
                            .start = drops ? LS_GEMM_ZERO : LS_GEMM_ADD});
     if (!drops) return;
@@ -240,7 +238,7 @@ static void backward(const ls_layer *l, const ls_layer_call *c) {
     ls_linear_product_dw(l, c, dz);
     if (ls_layer_trains(l, b)) sum_products(&f, dz, ls_matrix_of(f.t, f.r), ls_layer_grad(l, c, b));
     if (!ls_layer_trains(l, a) && !c->dx[0]) return;
-    multiply(&f, dz, (ls_gemm_job){.N = f.r, .K = f.out, .b = ls_matrix_of(f.b, f.r), .c = f.dt});
+    multiply(&f, dz, (ls_gemm_job){.N = f.r, .K = f.out, .b = f.b, .c = f.dt});
     scale(&f, f.dt);
     if (ls_layer_trains(l, a))
         sum_products(&f, ls_matrix_of(f.dt, f.r), input_of(&f), ls_layer_grad(l, c, a));
@@ -328,6 +326,7 @@ ls_layer *ls_lora_add(ls_model *m, ls_layer *l, const ls_lora *given) {
     ls_build_param(m, l, "lora_A.weight", &a);
     ls_build_param(m, l, "lora_B.weight", &b);
     if (given->dora) ls_build_param(m, l, "lora_magnitude_vector", &magnitude);
+    l->half.in_products[o->a] = l->half.in_products[o->b] = !given->dora; /* norms read them, too */
     int64_t dropped = given->dropout > 0 ? in : 0, scaled = given->dora ? out : 0;
     l->memory.saved = (size_t)(l->T * (r + scaled));
     l->half.saved_rough = (size_t)scaled;

@@ -274,11 +274,15 @@ static int64_t inputs_of(const ls_layer *l, int w) {
     return (int64_t)l->counts[w] / outputs_of(l, w);
 }
 
+ls_matrix ls_rows_weights(const ls_layer *l, const ls_layer_call *c, int w, int64_t width) {
+    if (ls_layer_trains(l, w) && l->half.in_products[w] && ls_layer_in_bf16(c))
+        return ls_matrix_bf16(ls_layer_stored(l, c, w).data, width);
+    return ls_matrix_of(ls_layer_param(l, c, w), width);
+}
+
 /* Parameter w [in, out] as an operand. */
 static ls_matrix weights_of(const ls_layer *l, const ls_layer_call *c, int w) {
-    if (ls_layer_trains(l, w) && l->half.in_products[w] && ls_layer_in_bf16(c))
-        return ls_matrix_bf16(ls_layer_stored(l, c, w).data, outputs_of(l, w));
-    return ls_matrix_of(ls_layer_param(l, c, w), outputs_of(l, w));
+    return ls_rows_weights(l, c, w, outputs_of(l, w));
 }
 
 /* The row x [n] as a product in bf16 reads it. As packing, this is a part of the product: the kernel

@@ -89,6 +89,9 @@ void ls_rows_round(const ls_compute *, int64_t n, const float *x, void *y);
  * call has begun. */
 void ls_rows_column_sum(const ls_layer_call *, int64_t rows, ls_matrix x, float *sum);
 
+/* Parameter w as rows of `width`, for products: as it is stored, or in f32. */
+ls_matrix ls_rows_weights(const ls_layer *, const ls_layer_call *, int w, int64_t width);
+
 /* Products with the layer's parameter number w, [in, out]; the next parameter is its bias [out]. A
  * weight that is the layer's last parameter has no bias, and `in` is the layer's C.
  * y [rows, out] = x [rows, in] . w + bias */
