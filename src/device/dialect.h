@@ -11,11 +11,13 @@
  *
  *   KERNEL(name)(long n, GLOBAL float *x) { ... }   parameters: long, float, pointers
  *   GLOBAL LOCAL          memory of all groups; of one
+ *   IN_LOCAL              before a helper's parameter that points to LOCAL memory
  *   PRIVATE(n, type, x, size)   an array of each item that lives from block to block: MINE(x)[i]
  *   GROUP_X GROUP_Y       the group's number, a long
  *   FMA(a, b, c)          one rounding; the compiler makes none of its own
  *   SQRT(x)               as IEEE says, as + - * / are
  *   BITS(x), FLOAT(u)     of a float as unsigned, and back
+ *   BITS64(x), DOUBLE(u)  the same of a double, as uint64_t
  *   HELPER                before a function that kernels call
  */
 #ifndef LS_DEVICE_DIALECT_H
@@ -30,23 +32,26 @@
 static _Thread_local long group_x, group_y;
 static _Thread_local bool backwards;
 
-#define KERNEL(name)               static void name##_kernel
-#define HELPER                     static inline
+#define KERNEL(name) static void name##_kernel
+#define HELPER       static inline
 #define GLOBAL
 #define LOCAL
-#define PRIVATE(n, type, x, size)  type x[n][size]
-#define MINE(x)                    x[ITEM]
-#define ITEM                       item_
-#define GROUP_X                    group_x
-#define GROUP_Y                    group_y
-#define FMA                        fmaf
-#define SQRT                       sqrtf
-#define BITS                       bits_of_float
-#define FLOAT                      float_of_bits
+#define IN_LOCAL
+#define PRIVATE(n, type, x, size) type x[n][size]
+#define MINE(x)                   x[ITEM]
+#define ITEM                      item_
+#define GROUP_X                   group_x
+#define GROUP_Y                   group_y
+#define FMA                       fmaf
+#define SQRT                      sqrtf
+#define BITS                      bits_of_float
+#define FLOAT                     float_of_bits
+#define BITS64                    bits_of_double
+#define DOUBLE                    double_of_bits
 
 #define ITEMS(n)                                                                                   \
     for (int turn_ = 0; turn_ < (n); turn_++)                                                      \
-        for (int item_ = backwards ? (n) - 1 - turn_ : turn_, once_ = 1; once_; once_ = 0)
+        for (int item_ = backwards ? (n)-1 - turn_ : turn_, once_ = 1; once_; once_ = 0)
 
 static inline uint32_t bits_of_float(float x) {
     uint32_t u = 0;
@@ -55,6 +60,16 @@ static inline uint32_t bits_of_float(float x) {
 }
 static inline float float_of_bits(uint32_t u) {
     float x = 0;
+    memcpy(&x, &u, sizeof x);
+    return x;
+}
+static inline uint64_t bits_of_double(double x) {
+    uint64_t u = 0;
+    memcpy(&u, &x, sizeof u);
+    return u;
+}
+static inline double double_of_bits(uint64_t u) {
+    double x = 0;
     memcpy(&x, &u, sizeof x);
     return x;
 }

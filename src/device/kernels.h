@@ -7,6 +7,9 @@
 #ifndef LS_DEVICE_KERNELS_H
 #define LS_DEVICE_KERNELS_H
 
+/* Texts of functions that kernels share, before all kernels: kernels/NAME.k. */
+#define LS_DEVICE_HELPERS(X) X(math)
+
 /* X(name, items of a group, parameters): a letter each: p a pointer, l a long, f a float. */
 #define LS_DEVICE_KERNELS(X)                                                                       \
     X(add, 256, "lppp")                                                                            \

@@ -3,6 +3,8 @@
 
 #include "device/dialect.h"
 
+#include "device/kernels/math.k"
+
 #include "device/kernels/add.k"
 #include "device/kernels/gemm.k"
 

@@ -10,8 +10,9 @@
 __asm__(BEGIN(ls_device_opencl_text) FILE_AT("/dialect.cl") END);
 __asm__(BEGIN(ls_device_cuda_text) FILE_AT("/dialect.cu") END);
 __asm__(BEGIN(ls_device_kernels_text)
+#define HELPER_OF(name)              FILE_AT("/kernels/" #name ".k")
 #define TEXT_OF(name, items, params) FILE_AT("/kernels/" #name ".k")
-            LS_DEVICE_KERNELS(TEXT_OF) END);
+            LS_DEVICE_HELPERS(HELPER_OF) LS_DEVICE_KERNELS(TEXT_OF) END);
 
 const ls_device_kernel_facts ls_device_kernels[LS_NDEVICE_KERNELS] = {
 #define FACTS_OF(name, items, params) {#name, items, params},
