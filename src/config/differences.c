@@ -55,12 +55,12 @@ ls_json *ls_config_changes(const ls_config *was, const ls_config *now) {
 /* Keys that may differ between hosts: paths on a host, and what a host decides for itself. */
 static bool may_differ(const ls_config_key *k) {
     static const char *const keys[] = {
-        "data.path",          "data.labels",       "data.val_path",      "data.val_labels",
-        "data.cache",         "data.cache_gb",     "data.threads",       "data.mix",
-        "parallel.threads",   "parallel.overlap",  "parallel.state_dir", "parallel.fit",
-        "survival.rejoin_s",  "survival.etcd_ca",  "survival.etcd_cert", "survival.membership",
-        "survival.etcd_user", "survival.etcd_key", "log.every",          "train.sample_file",
-        "sync.servers",       "parallel.bind",
+        "data.path",           "data.labels",        "data.val_path",     "data.val_labels",
+        "data.cache",          "data.cache_gb",      "data.threads",      "data.mix",
+        "parallel.device",     "parallel.threads",   "parallel.overlap",  "parallel.state_dir",
+        "parallel.fit",        "survival.rejoin_s",  "survival.etcd_ca",  "survival.etcd_cert",
+        "survival.membership", "survival.etcd_user", "survival.etcd_key", "log.every",
+        "train.sample_file",   "sync.servers",       "parallel.bind",
     };
     for (size_t i = 0; i < sizeof keys / sizeof *keys; i++)
         if (strcmp(keys[i], k->name) == 0) return true;

@@ -499,6 +499,9 @@ static const ls_config_key keys[] = {
            "memory"),
     STRING("parallel.state_dir", parallel.state_dir, FREE,
            "directory of that file, on a disk; empty: the run directory"),
+    STRING("parallel.device", parallel.device, FREE,
+           "what runs the layers: cuda, opencl, or c, which is made of cores and tests the other "
+           "two; with a number where there are several, e.g. cuda:1; empty: the cores"),
     NUM("parallel.whole_kb", parallel.whole_kb, 0, 1e9, 0, FREE,
         "zero 3: parameters in buckets up to this many kilobytes are not sharded"),
     NUM("parallel.memory_limit_mb", parallel.memory_limit_mb, 0, 1e9, 0, FREE,

@@ -80,6 +80,20 @@ static int64_t samples_in_call(const ls_model *m, const ls_layer *l, int64_t n) 
     return one ? ls_chunk_samples(n, m->together, sample) : ls_model_samples(m, n);
 }
 
+/* The operands that the device has. Those in the arena are there already. */
+static void run_there(const ls_exec *x, const ls_action *a, size_t base, ls_layer_call *c) {
+    const ls_share *sh = &x->c.plan->share;
+    const ls_on_device *on = &x->on;
+    const char *losses = (const char *)ls_share_scalars(sh, x->c.world->parts).losses;
+    c->compute = &on->compute;
+    c->work = (float *)(void *)on->work;
+    c->params = ls_flat_at(sh->compute, on->params, base);
+    c->grads = ls_flat_at_mut(sh->reduce, on->grads + (size_t)a->slot * on->grads_nbytes, base);
+    c->samples = on->samples + ((const char *)c->samples - (const char *)x->samples);
+    c->losses = (double *)(void *)(on->losses + ((const char *)c->losses - losses));
+    c->notes = NULL;
+}
+
 static ls_layer_call call_of(const ls_exec *x, const ls_action *a) {
     const ls_share *sh = &x->c.plan->share;
     uint64_t first = 0, end = 0;
@@ -125,6 +139,7 @@ static ls_layer_call call_of(const ls_exec *x, const ls_action *a) {
         call.wide = x->c.world->wide + ls_share_wide_at(sh, x->c.worker, a->layer);
     if (weights) call.weights = weights + first;
     for (int k = 0; k < l->ninputs; k++) call.x[k] = buffer(x, LS_BUF_ACT, a, l->inputs[k]);
+    if (x->on.compute.device) run_there(x, a, base, &call);
     return call;
 }
 
@@ -189,6 +204,48 @@ static ls_status run_backward(ls_exec *x, const ls_action *a) {
     else
         ls_mixed_backward(l, &call);
     return LS_OK;
+}
+
+/* The bytes of a buffer that the host and the device have, at the same places in theirs. */
+static size_t twins_of(const ls_exec *x, const ls_action *a, void **host_p, char **device_p) {
+    const ls_share *sh = &x->c.plan->share;
+    ls_buffer b = ls_plan_buffer_of(x->c.plan, a->buffer);
+    bool params = b.kind == LS_BUF_PARAM;
+    if (b.kind == LS_BUF_LOSSES) {
+        *host_p = ls_share_scalars(sh, x->c.world->parts).losses;
+        *device_p = x->on.losses;
+        return x->on.losses_nbytes;
+    }
+    ls_range r = ls_share_range(sh, b.index);
+    size_t size = ls_dtype_size(params ? sh->compute : sh->reduce);
+    *host_p =
+        params ? (char *)x->c.world->params + r.first * size : ls_exec_sum_at(x, b.slot, r.first);
+    *device_p = params ? x->on.params + r.first * size
+                       : x->on.grads + (size_t)b.slot * x->on.grads_nbytes + r.first * size;
+    return (r.end - r.first) * size;
+}
+
+/* With the samples go losses of 0. */
+static ls_status run_to_device(const ls_exec *x, const ls_action *a) {
+    void *host = NULL;
+    char *device = NULL;
+    if (ls_plan_buffer_of(x->c.plan, a->buffer).kind == LS_BUF_SAMPLES) {
+        ls_on_device_send(&x->on, x->on.samples, x->samples, x->on.samples_nbytes);
+        ls_on_device_send(&x->on, x->on.losses,
+                          ls_share_scalars(&x->c.plan->share, x->c.world->parts).losses,
+                          x->on.losses_nbytes);
+        return LS_OK;
+    }
+    size_t nbytes = twins_of(x, a, &host, &device);
+    ls_on_device_send(&x->on, device, host, nbytes);
+    return LS_OK;
+}
+
+static ls_status run_from_device(const ls_exec *x, const ls_action *a, ls_error *e) {
+    void *host = NULL;
+    char *device = NULL;
+    size_t nbytes = twins_of(x, a, &host, &device);
+    return ls_on_device_fetch(&x->on, host, device, nbytes, e);
 }
 
 static ls_factors_job factors_job(ls_exec *x, const ls_action *a) {
@@ -366,6 +423,8 @@ static ls_status run_compute(ls_exec *x, const ls_action *a, ls_error *e) {
     case LS_NORM: return ls_exec_norm(x);
     case LS_UPDATE: return run_update(x, a);
     case LS_TAKE: return run_take(x, a);
+    case LS_TO_DEVICE: return run_to_device(x, a);
+    case LS_FROM_DEVICE: return run_from_device(x, a, e);
     default: return ls_fail(e, LS_EINVAL, "%s is not a computation", ls_action_kind_name(a->kind));
     }
 }

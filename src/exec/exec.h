@@ -57,6 +57,7 @@ typedef struct ls_exec_config {
     bool overlap;    /* give the communication lane a thread */
     ls_loader_config loader;   /* not used by a plan that reads no samples */
     const ls_layer_rows *rows; /* of tables; NULL: the model has no windows of them */
+    const char *device;        /* that runs the layers, if the plan says so: ls_device_open() */
     const ls_compute *compute; /* another executor's, in whose place it runs; NULL: its own */
     int64_t first_step;
     ls_exec_decided *decided; /* may be NULL */

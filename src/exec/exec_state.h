@@ -10,6 +10,7 @@
 #include "exec/encode.h"
 #include "exec/exec.h"
 #include "exec/factors.h"
+#include "exec/on_device.h"
 #include "exec/squares.h"
 #include "net/local/bell.h"
 #include "plan/progress.h"
@@ -37,6 +38,8 @@ struct ls_exec {
     ls_lanes lanes;
     ls_arena_plan places;
     ls_compute compute;
+    ls_device *device; /* } where the plan's layers run on a device */
+    ls_on_device on;   /* } */
     ls_loader *loader;
     void *arena, *work;
     size_t arena_nbytes, work_nbytes;
@@ -106,7 +109,8 @@ static inline char *ls_exec_inbox_at(const ls_exec *x, int buffer, size_t first)
 /* A buffer in the arena; NULL: the worker has none. */
 static inline char *ls_exec_buffer(const ls_exec *x, int id) {
     size_t at = x->places.offsets[id];
-    return at == SIZE_MAX ? NULL : (char *)x->arena + at;
+    char *arena = x->on.compute.device ? x->on.arena : x->arena;
+    return at == SIZE_MAX ? NULL : arena + at;
 }
 /* The slot of its first sum over all workers. */
 static inline int ls_exec_sum_slot(const ls_exec *x, int bucket) {

@@ -147,6 +147,7 @@ static const ls_layer_ops ops = {
 
 void ls_gpt_embedding_declare(ls_layer *l, int64_t T, int64_t C, int64_t V) {
     l->ops = &ops;
+    l->traits.on_device = true;
     l->T = T;
     l->C = C;
     l->V = V;
@@ -164,6 +165,7 @@ void ls_gpt_embedding_declare(ls_layer *l, int64_t T, int64_t C, int64_t V) {
 }
 
 void ls_gpt_embedding_drop(ls_layer *l, float rate) {
+    l->traits.on_device = false;
     LS_LAYER_OWN_AS(ls_dropout_mask, l) =
         (ls_dropout_mask){.rate = rate, .number = LS_DROPOUT_EMBEDDING};
     ls_works_dropout(&l->cost.forward, l->T * l->C);

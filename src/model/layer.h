@@ -152,6 +152,7 @@ typedef struct ls_layer_traits {
     bool
         adds_itself : 1; /* it adds to gradients that are begun where ls_layer_call.begun says so */
     bool trains_all : 1; /* it can't leave out the gradients of frozen parameters */
+    bool on_device : 1;  /* it runs where its call's device is, in f32 (ls_compute.device) */
     /* of samples */
     bool joins_samples : 1; /* in training, results depend on the other samples of the call, which
                                has all samples of a virtual worker: the plan has one micro-batch */

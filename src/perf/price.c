@@ -316,6 +316,14 @@ static ls_price send_price(const ls_pricer *p, const ls_action *a) {
 /* The part of a bucket that another rank has sent. */
 static size_t taken_floats(const ls_action *a) { return a->part.end - a->part.first; }
 
+/* The floats that are copied to a device, or from there. */
+static size_t copied_floats(const ls_pricer *p, const ls_action *a) {
+    const ls_share *sh = &p->plan->share;
+    ls_buffer b = ls_plan_buffer_of(p->plan, a->buffer);
+    if (b.kind != LS_BUF_PARAM && b.kind != LS_BUF_GRAD) return 0; /* samples and losses are few */
+    return ls_share_range(sh, b.index).end - ls_share_range(sh, b.index).first;
+}
+
 /* A new kind of action without a case here does not compile. */
 static ls_price price_of(const ls_pricer *p, const ls_action *a, int worker) {
     const ls_plan *plan = p->plan;
@@ -354,6 +362,8 @@ static ls_price price_of(const ls_pricer *p, const ls_action *a, int worker) {
         return (ls_price){.cpu_s = update_s(p, b)};
     case LS_FREE: return (ls_price){.cpu_s = free_s(p, a, worker)};
     case LS_SEND: return send_price(p, a);
+    case LS_TO_DEVICE:
+    case LS_FROM_DEVICE: return (ls_price){.cpu_s = pass_s(p, LS_WORK_ADD, copied_floats(p, a))};
     case LS_TAKE: return (ls_price){.cpu_s = pass_s(p, LS_WORK_ADD, taken_floats(a))};
     case LS_EXCHANGE:
     case LS_SUM_FACTORS:

@@ -29,6 +29,8 @@ static const struct {
     [LS_ALL_GATHER] = {"AllGather", LS_LANE_COMM},
     [LS_SEND] = {"Send", LS_LANE_COMM},
     [LS_TAKE] = {"Take", LS_LANE_COMPUTE},
+    [LS_TO_DEVICE] = {"ToDevice", LS_LANE_COMPUTE},
+    [LS_FROM_DEVICE] = {"FromDevice", LS_LANE_COMPUTE},
     [LS_FREE] = {"Free", LS_LANE_COMPUTE},
 };
 
@@ -76,6 +78,12 @@ static void use(const use_list *u, ls_buffer_kind kind, int index, int slot, ls_
     u->fn(ls_plan_buffer(u->p, kind, index, slot), how, u->arg);
 }
 
+/* Of a layer's call: where it runs. */
+static void use_there(const use_list *u, ls_buffer_kind kind, int index, int slot, ls_use how) {
+    int id = ls_plan_buffer(u->p, kind, index, slot);
+    u->fn(u->p->has_copies ? ls_plan_twin(u->p, id) : id, how, u->arg);
+}
+
 static void use_call(const use_list *u, ls_buffer_kind kind, const ls_action *a, int layer,
                      ls_use how) {
     u->fn(ls_plan_layer_buffer(u->p, kind, a, layer), how, u->arg);
@@ -87,14 +95,14 @@ static void use_layer(const use_list *u, const ls_action *a) {
     bool forward = a->kind != LS_BACKWARD, has_y = !m->layers[l].traits.loss;
     bool inputs = !forward && a->back != LS_BACK_PARAMS;
     bool params = !forward && a->back != LS_BACK_INPUTS;
-    use(u, LS_BUF_SAMPLES, 0, 0, LS_USE_READ);
+    use_there(u, LS_BUF_SAMPLES, 0, 0, LS_USE_READ);
     use(u, LS_BUF_WORK, 0, 0, LS_USE_WRITE);
     const ls_layer *layer = &m->layers[l];
     for (int k = 0; k < layer->ninputs; k++)
         if (forward || !layer->unread[k]) use_call(u, LS_BUF_ACT, a, layer->inputs[k], LS_USE_READ);
     if (m->layers[l].memory.saved)
         use_call(u, LS_BUF_SAVED, a, l, forward ? LS_USE_WRITE : LS_USE_READ);
-    if (!has_y) use(u, LS_BUF_LOSSES, 0, 0, LS_USE_WRITE);
+    if (!has_y) use_there(u, LS_BUF_LOSSES, 0, 0, LS_USE_WRITE);
     if (forward && has_y) use_call(u, LS_BUF_ACT, a, l, LS_USE_WRITE);
     if (!forward && has_y) use_call(u, LS_BUF_DACT, a, l, LS_USE_READ);
     for (int k = 0; inputs && k < layer->ninputs; k++) {
@@ -108,9 +116,10 @@ static void use_layer(const use_list *u, const ls_action *a) {
     for (int i = 0, n = ls_share_touched(&u->p->share, l, &touched); i < n; i++) {
         int b =
             ls_share_bucket_in(&u->p->share, touched[i], ls_share_island_of(&u->p->share, a->vw));
-        if (forward || !m->layers[l].traits.backward_alone) use(u, LS_BUF_PARAM, b, 0, LS_USE_READ);
+        if (forward || !m->layers[l].traits.backward_alone)
+            use_there(u, LS_BUF_PARAM, b, 0, LS_USE_READ);
         bool opens = a->start && ls_share_opens(&u->p->share, touched[i], l);
-        if (params) use(u, LS_BUF_GRAD, b, a->slot, opens ? LS_USE_WRITE : LS_USE_UPDATE);
+        if (params) use_there(u, LS_BUF_GRAD, b, a->slot, opens ? LS_USE_WRITE : LS_USE_UPDATE);
     }
 }
 
@@ -174,6 +183,17 @@ static void use_decision(const use_list *u, int worker) {
         int changed = sh->task == LS_TASK_ADOPT ? ls_share_bucket_in(sh, k, 1) : k;
         if (ls_share_changes_bucket(sh, changed)) use(u, LS_BUF_SUM, k, 0, LS_USE_READ);
     }
+}
+
+/* With the samples go losses of 0. */
+static void use_copy(const use_list *u, const ls_action *a) {
+    int twin = ls_plan_twin(u->p, a->buffer);
+    bool to = a->kind == LS_TO_DEVICE;
+    u->fn(to ? a->buffer : twin, LS_USE_READ, u->arg);
+    u->fn(to ? twin : a->buffer, LS_USE_WRITE, u->arg);
+    if (ls_plan_buffer_of(u->p, a->buffer).kind != LS_BUF_SAMPLES) return;
+    use(u, LS_BUF_LOSSES, 0, 0, LS_USE_READ);
+    use(u, LS_BUF_DEVICE_LOSSES, 0, 0, LS_USE_WRITE);
 }
 
 void ls_action_uses(const ls_plan *p, const ls_action *a, int worker, ls_use_fn *fn, void *arg) {
@@ -275,6 +295,8 @@ void ls_action_uses(const ls_plan *p, const ls_action *a, int worker, ls_use_fn 
         fn(a->buffer, LS_USE_READ, arg);
         use(&u, LS_BUF_GRAD, a->bucket, a->slot, LS_USE_WRITE);
         break;
+    case LS_TO_DEVICE:
+    case LS_FROM_DEVICE: use_copy(&u, a); break;
     case LS_FREE: fn(a->buffer, LS_USE_WRITE, arg); break;
     case LS_NACTION_KINDS: break;
     }
@@ -391,6 +413,11 @@ static void print_details(const ls_plan *p, const ls_action *a, ls_buf *out) {
         ls_plan_buffer_name(p, a->buffer, name, sizeof name);
         ls_buf_printf(out, "  bucket %-3d vw %d  sum %d = %s, from w%d", a->bucket, a->vw, a->slot,
                       name, a->peer);
+        break;
+    case LS_TO_DEVICE:
+    case LS_FROM_DEVICE:
+        ls_plan_buffer_name(p, a->buffer, name, sizeof name);
+        ls_buf_printf(out, "  %s", name);
         break;
     case LS_FREE:
         ls_plan_buffer_name(p, a->buffer, name, sizeof name);

@@ -25,6 +25,10 @@ static int first_of(const ls_plan *p, ls_buffer_kind kind) {
     case LS_BUF_SUM: return LS_BUF_ACT + 3 * calls + 6 * buckets;
     case LS_BUF_GRAD: return LS_BUF_ACT + 3 * calls + (6 + sh->nsums) * buckets;
     case LS_BUF_INBOX: return LS_BUF_ACT + 3 * calls + (6 + sh->nsums + sh->nslots) * buckets;
+    case LS_BUF_DEVICE_SAMPLES: return first_of(p, LS_BUF_INBOX) + sh->ninbox * buckets;
+    case LS_BUF_DEVICE_LOSSES: return first_of(p, LS_BUF_DEVICE_SAMPLES) + 1;
+    case LS_BUF_DEVICE_PARAM: return first_of(p, LS_BUF_DEVICE_LOSSES) + 1;
+    case LS_BUF_DEVICE_GRAD: return first_of(p, LS_BUF_DEVICE_PARAM) + buckets;
     default: return (int)kind;
     }
 }
@@ -33,15 +37,16 @@ static int first_of(const ls_plan *p, ls_buffer_kind kind) {
 static int slots_of(const ls_plan *p, ls_buffer_kind kind) {
     const ls_share *sh = &p->share;
     if (ls_buffer_in_arena(kind)) return p->in_flight;
-    return kind == LS_BUF_GRAD    ? sh->nslots
-           : kind == LS_BUF_SUM   ? sh->nsums
-           : kind == LS_BUF_INBOX ? sh->ninbox
-                                  : 1;
+    return kind == LS_BUF_GRAD || kind == LS_BUF_DEVICE_GRAD ? sh->nslots
+           : kind == LS_BUF_SUM                              ? sh->nsums
+           : kind == LS_BUF_INBOX                            ? sh->ninbox
+                                                             : 1;
 }
 
 int ls_plan_nbuffers(const ls_plan *p) {
     const ls_share *sh = &p->share;
-    return first_of(p, LS_BUF_INBOX) + sh->nbuckets * sh->ninbox;
+    if (!sh->on_device) return first_of(p, LS_BUF_DEVICE_SAMPLES);
+    return first_of(p, LS_BUF_DEVICE_GRAD) + sh->nbuckets * sh->nslots;
 }
 
 int ls_plan_buffer(const ls_plan *p, ls_buffer_kind kind, int index, int slot) {
@@ -56,10 +61,22 @@ ls_buffer ls_plan_buffer_of(const ls_plan *p, int id) {
         ls_buffer_kind kind = (ls_buffer_kind)(LS_BUF_ACT + call / calls);
         return (ls_buffer){kind, at / p->in_flight, at % p->in_flight};
     }
-    int kind = LS_BUF_INBOX;
+    int kind = p->share.on_device ? LS_BUF_DEVICE_GRAD : LS_BUF_INBOX;
     while (id < first_of(p, (ls_buffer_kind)kind)) kind--;
     int at = id - first_of(p, (ls_buffer_kind)kind), slots = slots_of(p, (ls_buffer_kind)kind);
     return (ls_buffer){(ls_buffer_kind)kind, at / slots, at % slots};
+}
+
+int ls_plan_twin(const ls_plan *p, int id) {
+    static const ls_buffer_kind pairs[][2] = {{LS_BUF_SAMPLES, LS_BUF_DEVICE_SAMPLES},
+                                              {LS_BUF_LOSSES, LS_BUF_DEVICE_LOSSES},
+                                              {LS_BUF_PARAM, LS_BUF_DEVICE_PARAM},
+                                              {LS_BUF_GRAD, LS_BUF_DEVICE_GRAD}};
+    ls_buffer b = ls_plan_buffer_of(p, id);
+    for (int i = 0; p->share.on_device && i < 4; i++)
+        for (int k = 0; k < 2; k++)
+            if (b.kind == pairs[i][k]) return ls_plan_buffer(p, pairs[i][!k], b.index, b.slot);
+    return id;
 }
 
 /* A layer whose backward is whole collects the gradients of its output in one buffer. */
@@ -128,10 +145,27 @@ size_t ls_plan_buffer_nbytes(const ls_plan *p, int id, int worker) {
 
 void ls_plan_buffer_name(const ls_plan *p, int id, char *text, size_t nbytes) {
     const ls_share *sh = &p->share;
-    static const char *const names[] = {
-        "samples", "losses",          "norms",  "scalars",  "work",    "output",
-        "saved",   "output gradient", "params", "shard",    "moments", "errors",
-        "codes",   "codes of all",    "sum",    "gradient", "inbox"};
+    static const char *const names[] = {"samples",
+                                        "losses",
+                                        "norms",
+                                        "scalars",
+                                        "work",
+                                        "output",
+                                        "saved",
+                                        "output gradient",
+                                        "params",
+                                        "shard",
+                                        "moments",
+                                        "errors",
+                                        "codes",
+                                        "codes of all",
+                                        "sum",
+                                        "gradient",
+                                        "inbox",
+                                        "samples on the device",
+                                        "losses on the device",
+                                        "params on the device",
+                                        "gradient on the device"};
     ls_buffer b = ls_plan_buffer_of(p, id);
     if (ls_buffer_in_arena(b.kind) && p->in_flight > 1)
         snprintf(text, nbytes, "%s %s %d", sh->model->layers[b.index].name, names[b.kind], b.slot);
@@ -139,9 +173,12 @@ void ls_plan_buffer_name(const ls_plan *p, int id, char *text, size_t nbytes) {
         snprintf(text, nbytes, "%s %s", sh->model->layers[b.index].name, names[b.kind]);
     else if (b.kind == LS_BUF_GRAD)
         snprintf(text, nbytes, "bucket %d sum %d", b.index, b.slot);
+    else if (b.kind == LS_BUF_DEVICE_GRAD)
+        snprintf(text, nbytes, "bucket %d sum %d on the device", b.index, b.slot);
     else if (b.kind == LS_BUF_SUM && sh->nsums > 1)
         snprintf(text, nbytes, "bucket %d sum over workers %d", b.index, b.slot);
-    else if (b.kind >= LS_BUF_PARAM)
+    else if (b.kind >= LS_BUF_PARAM && b.kind != LS_BUF_DEVICE_SAMPLES &&
+             b.kind != LS_BUF_DEVICE_LOSSES)
         snprintf(text, nbytes, "bucket %d %s", b.index, names[b.kind]);
     else
         snprintf(text, nbytes, "%s", names[b.kind]);

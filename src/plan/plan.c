@@ -23,6 +23,7 @@ static ls_status order_training(ls_plan *p, ls_error *e) {
     LS_TRY(ls_plan_verify(p, LS_STAGE_REDUCTION, e));
     ls_plan_add_update(p);
     LS_TRY(ls_plan_verify(p, LS_STAGE_UPDATE, e));
+    if (p->share.on_device) ls_plan_add_copies(p);
     ls_plan_add_frees(p);
     return ls_plan_verify(p, LS_STAGE_WHOLE, e);
 }
@@ -60,6 +61,7 @@ ls_status ls_plan_solo(const ls_plan *p, ls_plan *solo_p, ls_error *e) {
     c.pipe = c.tensor = c.context = c.chunks = 0;
     c.schedule = LS_PIPE_1F1B;
     c.stages = NULL;
+    c.on_device = false;
     return ls_plan_make(&c, solo_p, e);
 }
 

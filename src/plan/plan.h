@@ -9,6 +9,7 @@
  *   ls_plan_add_reduction()  sums gradients over virtual workers, bucket by bucket, after encoding
  *                            each of them where gradients are compressed
  *   ls_plan_add_update()     adds norm, clipping, AdamW, and sends new parameters to all workers
+ *   ls_plan_add_copies()     copies what layers read to a device that runs them, and their results back
  *   ls_plan_add_frees()      ends the life of each transient buffer after its last use
  *
  * With islands (share/islands.c) a plan trains several replicas of its model side by side, and plans of
@@ -56,11 +57,13 @@ typedef enum ls_action_kind {
     LS_REPLICA_NORM, /* the workers of an island: each gets the norm of its gradient */
     /* all workers: each gets the sums of norms and losses; then all know whether the state changes */
     LS_DECIDE,
-    LS_UPDATE,     /* runs the optimizer on the part of a bucket that the worker owns */
-    LS_ALL_GATHER, /* all workers: each gets the parameters of all shards of a bucket */
-    LS_SEND,       /* two workers: `worker` sends what is in a buffer to `peer` */
-    LS_TAKE,       /* gradient slot = what another stage has sent, where only that one writes */
-    LS_FREE,       /* ends the life of a buffer: other buffers may take its memory */
+    LS_UPDATE,      /* runs the optimizer on the part of a bucket that the worker owns */
+    LS_ALL_GATHER,  /* all workers: each gets the parameters of all shards of a bucket */
+    LS_SEND,        /* two workers: `worker` sends what is in a buffer to `peer` */
+    LS_TAKE,        /* gradient slot = what another stage has sent, where only that one writes */
+    LS_TO_DEVICE,   /* copies a bucket's parameters, or the step's samples, to the device */
+    LS_FROM_DEVICE, /* copies a bucket's gradient, or the losses, from there */
+    LS_FREE,        /* ends the life of a buffer: other buffers may take its memory */
     LS_NACTION_KINDS
 } ls_action_kind;
 
@@ -119,7 +122,7 @@ typedef struct ls_action {
                        Encode (of factors, Decode): its last, which completes errors */
     int term;     /* Mix: which of the replicas in each mix, from 0 */
     int bucket;   /* Squares, Encode, Add, Update, communication; or LS_NO_BUCKET */
-    int buffer;   /* Free, Send; Take: what was received */
+    int buffer;   /* Free, Send; Take: what was received; ToDevice, FromDevice: the host's */
     int island;   /* communication: of which island; Mix: whose parameters are added; Send in a plan
                        of Mix: for whose mix */
     ls_range part; /* Send, Take of a part of a gradient: which floats */
@@ -129,8 +132,9 @@ typedef struct ls_action {
 } ls_action;
 
 typedef struct ls_plan {
-    ls_share share; /* who has what */
-    int in_flight;  /* micro-batches whose activations a worker has at one time, at most; else 1 */
+    ls_share share;  /* who has what */
+    bool has_copies; /* layers use memory of the device, and copies are in the plan (copies.c) */
+    int in_flight;   /* micro-batches whose activations a worker has at one time, at most; else 1 */
     ls_action *actions;
     int nactions, capacity;
 } ls_plan;
@@ -155,6 +159,7 @@ ls_status ls_plan_add_messages(ls_plan *, ls_error *);
 void ls_plan_add_gathers(ls_plan *);
 void ls_plan_add_reduction(ls_plan *);
 void ls_plan_add_update(ls_plan *);
+void ls_plan_add_copies(ls_plan *);
 void ls_plan_add_frees(ls_plan *);
 
 typedef enum ls_plan_stage {
@@ -241,6 +246,11 @@ typedef enum ls_buffer_kind {
     LS_BUF_SUM,
     LS_BUF_GRAD,  /* [bucket][slot] sum over the worker's virtual workers */
     LS_BUF_INBOX, /* [bucket][slot] what another stage has sent of a virtual worker's gradient */
+    /* in memory of the device, where it runs layers: */
+    LS_BUF_DEVICE_SAMPLES,
+    LS_BUF_DEVICE_LOSSES,
+    LS_BUF_DEVICE_PARAM, /* [bucket] */
+    LS_BUF_DEVICE_GRAD,  /* [bucket][slot] */
 } ls_buffer_kind;
 
 typedef struct ls_buffer {
@@ -251,6 +261,9 @@ typedef struct ls_buffer {
 int ls_plan_nbuffers(const ls_plan *);
 int ls_plan_buffer(const ls_plan *, ls_buffer_kind, int index, int slot);
 ls_buffer ls_plan_buffer_of(const ls_plan *, int id);
+/* The device's buffer in which a layer's call has this one of the host, and the other way round; itself:
+ * there is no other. */
+int ls_plan_twin(const ls_plan *, int id);
 /* The buffer of this kind for a layer's call on a micro-batch. */
 int ls_plan_layer_buffer(const ls_plan *, ls_buffer_kind, const ls_action *, int layer);
 /* Is the buffer in the arena? Activations and their gradients are. */

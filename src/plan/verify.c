@@ -94,6 +94,11 @@ static void on_use(int buffer, ls_use how, void *arg) {
     if (b.kind == LS_BUF_GRAD && (how & LS_USE_WRITE) && is_sent(w, b.index) &&
         w->p->actions[w->at].kind != LS_FREE)
         wrong(w, "writes a gradient after its reduction");
+    int twin = ls_plan_twin(w->p, buffer);
+    ls_action_kind kind = w->p->actions[w->at].kind;
+    bool copies = kind == LS_TO_DEVICE || kind == LS_FROM_DEVICE;
+    if ((how & LS_USE_WRITE) && w->p->has_copies && twin != buffer && !copies)
+        *(s - buffer + twin) = UNWRITTEN; /* what the other memory has is old */
     bool packs = how == LS_USE_UPDATE && w->p->actions[w->at].kind == LS_SEND;
     if (how & LS_USE_WRITE) *s = packs ? PACKED : WRITTEN;
 }
@@ -528,6 +533,14 @@ static void check_free(walk *w, const ls_action *a) {
     w->state[at] = FREED;
 }
 
+static void check_copy(walk *w, const ls_action *a) {
+    bool exists = a->buffer >= 0 && a->buffer < ls_plan_nbuffers(w->p) && w->p->has_copies;
+    ls_buffer_kind kind = exists ? ls_plan_buffer_of(w->p, a->buffer).kind : LS_BUF_WORK;
+    bool to = kind == LS_BUF_SAMPLES || kind == LS_BUF_PARAM;
+    bool from = kind == LS_BUF_LOSSES || kind == LS_BUF_GRAD;
+    if (a->kind == LS_TO_DEVICE ? !to : !from) wrong(w, "copies a buffer that stays where it is");
+}
+
 /* Sharded parameters are gathered before their use, others after the Update. */
 static void check_gather(walk *w, const ls_action *a) {
     bool before = w->p->share.buckets[a->bucket].is_gathered;
@@ -653,6 +666,8 @@ static void check_action(walk *w, const ls_action *a) {
     case LS_ALL_GATHER: check_gather(w, a); break;
     case LS_SEND: check_send(w, a); break;
     case LS_TAKE: check_take(w, a); break;
+    case LS_TO_DEVICE:
+    case LS_FROM_DEVICE: check_copy(w, a); break;
     case LS_FREE: check_free(w, a); return; /* its use does not count */
     default: break;
     }

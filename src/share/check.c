@@ -337,6 +337,29 @@ static ls_status check_buckets(const ls_share_config *c, ls_error *e) {
                    (double)kilobytes / 1e3);
 }
 
+/* What a device has no kernels for, or what would need more copies than copies.c makes. */
+static ls_status check_device(const ls_share_config *c, ls_error *e) {
+    const ls_model *m = c->model;
+    const char *what = NULL;
+    if (!c->on_device) return LS_OK;
+    if (c->compute != LS_F32 || c->reduce != LS_F32)
+        what = "train.compute and train.reduce_dtype other than f32";
+    if (c->pipe > 1 || c->tensor > 1 || c->context > 1 || m->nslices > 1 || m->nchunks > 1)
+        what = "models that are divided among workers";
+    if (c->islands || c->task != LS_TASK_TRAIN) what = "replicas";
+    if (c->compress.on) what = "compressed gradients";
+    if (c->noise) what = "the noise scale";
+    if (m->frozen_count || m->table_rows || ls_weighing_is_on(&m->weighing) || m->nnotes)
+        what = "frozen parameters, tables of rows, weights of samples and preferences";
+    if (what) return ls_fail(e, LS_EINVAL, "parallel.device does not know %s yet", what);
+    for (int i = 0; i < m->nlayers; i++)
+        if (!m->layers[i].traits.on_device)
+            return ls_fail(e, LS_EINVAL,
+                           "parallel.device: layer %s (%s) has no kernels for a device",
+                           m->layers[i].name, m->layers[i].ops->kind);
+    return LS_OK;
+}
+
 ls_status ls_share_check(const ls_share_config *c, ls_error *e) {
     int cells = ls_share_config_cells(c);
     if (c->nworkers < 1 || c->nworkers / cells > c->V)
@@ -357,6 +380,7 @@ ls_status ls_share_check(const ls_share_config *c, ls_error *e) {
     LS_TRY(check_mesh(c, e));
     LS_TRY(check_joining(c, e));
     LS_TRY(check_units(c, e));
+    LS_TRY(check_device(c, e));
     LS_TRY(check_calls(c, e));
     return check_buckets(c, e);
 }

@@ -212,6 +212,7 @@ ls_status ls_layout_make(const ls_config *c, int nworkers, const int *first, ls_
                             .schedule = c->parallel.schedule,
                             .stages = l_p->stages,
                             .compress = compress_of(c),
+                            .on_device = *c->parallel.device != 0,
                             .noise = c->train.noise_scale != 0};
     ls_gossip gossip = ls_sync_gossip(c);
     if (s == LS_OK && c->sync.mode == LS_SYNC_GOSSIP) s = ls_gossip_check(&gossip, e);
@@ -390,7 +391,7 @@ int64_t ls_layout_least_zero(const ls_config *c) {
 bool ls_layout_has_backups(const ls_config *c, const ls_plan *p, bool survives) {
     return survives && c->survival.backup_workers > 0 && p->share.config->tree &&
            !p->share.by_rounds && !p->share.shards_params && p->share.nworkers > 1 &&
-           p->share.ncells == 1;
+           p->share.ncells == 1 && !p->share.on_device;
 }
 
 static bool may_overlap(const ls_config *c, const ls_plan *p, bool survives) {

@@ -42,6 +42,7 @@ static ls_status create_exec(ls_member *m, int i, ls_exec **x_p, ls_error *e) {
     ls_exec_config x = {.plan = p,
                         .world = &m->worlds[i],
                         .slot = m->slot,
+                        .device = m->run->config.parallel.device,
                         .worker = worker,
                         .threads = threads,
                         .busy = m->seat.sharing * threads,

@@ -1,0 +1,58 @@
+/* on_device.c - see on_device.h. */
+#include "exec/on_device.h"
+
+enum { SENT, COMPUTED }; /* events */
+
+static ls_status get(const ls_on_device *x, size_t nbytes, const char *what, char **p_p,
+                     ls_error *e) {
+    void *p = NULL;
+    if (nbytes) LS_TRY(ls_device_alloc(x->compute.device, nbytes, what, &p, e));
+    *p_p = p;
+    return LS_OK;
+}
+
+static ls_status get_all(ls_on_device *x, const ls_on_device_sizes *n, ls_error *e) {
+    LS_TRY(get(x, n->params_nbytes, "parameters", &x->params, e));
+    LS_TRY(get(x, n->grads_nbytes * (size_t)n->slots, "gradients", &x->grads, e));
+    LS_TRY(get(x, n->arena_nbytes, "activations", &x->arena, e));
+    LS_TRY(get(x, n->work_nbytes, "a layer's work", &x->work, e));
+    LS_TRY(get(x, n->samples_nbytes, "samples", &x->samples, e));
+    return get(x, n->losses_nbytes, "losses", &x->losses, e);
+}
+
+ls_status ls_on_device_open(ls_on_device *x, ls_device *device, const ls_compute *host,
+                            const ls_on_device_sizes *n, ls_error *e) {
+    *x = (ls_on_device){.compute = *host,
+                        .grads_nbytes = n->grads_nbytes,
+                        .samples_nbytes = n->samples_nbytes,
+                        .losses_nbytes = n->losses_nbytes};
+    x->compute.device = device;
+    ls_status s = get_all(x, n, e);
+    if (s != LS_OK) ls_on_device_close(x);
+    return s;
+}
+
+void ls_on_device_close(ls_on_device *x) {
+    ls_device *d = x->compute.device;
+    if (!d) return;
+    for (int s = 0; s < LS_DEVICE_NSTREAMS; s++) ls_device_finish(d, (ls_device_stream)s, NULL);
+    char *const all[] = {x->params, x->grads, x->arena, x->work, x->samples, x->losses};
+    for (int i = 0; i < 6; i++) ls_device_free(d, all[i]);
+    *x = (ls_on_device){0};
+}
+
+void ls_on_device_send(const ls_on_device *x, void *to, const void *from, size_t nbytes) {
+    ls_device *d = x->compute.device;
+    ls_device_copy_to(d, LS_DEVICE_COPY, to, from, nbytes);
+    ls_device_record(d, LS_DEVICE_COPY, SENT);
+    ls_device_wait(d, LS_DEVICE_COMPUTE, SENT);
+}
+
+ls_status ls_on_device_fetch(const ls_on_device *x, void *to, const void *from, size_t nbytes,
+                             ls_error *e) {
+    ls_device *d = x->compute.device;
+    ls_device_record(d, LS_DEVICE_COMPUTE, COMPUTED);
+    ls_device_wait(d, LS_DEVICE_COPY, COMPUTED);
+    ls_device_copy_from(d, LS_DEVICE_COPY, to, from, nbytes);
+    return ls_device_finish(d, LS_DEVICE_COPY, e);
+}

@@ -1,0 +1,117 @@
+/* copies_test.c - plans in which a device runs the layers: every copy is needed, and the verifier
+ * misses each that is left out; what a device can't do is refused. */
+#include "plan/plan.h"
+
+#include "networks/gpt2.h"
+#include "share/config.h"
+#include "test.h"
+
+static void make_model(ls_model *m) {
+    ls_gpt_config c = {.layers = 2, .width = 8, .heads = 2, .context = 4, .vocab = 256};
+    ls_error e;
+    assert_ls_ok(ls_gpt_create(&c, m, &e), e);
+}
+
+static ls_share_config config_of(const ls_model *m, int n, int V, int zero) {
+    return (ls_share_config){.model = m,
+                             .nworkers = n,
+                             .V = V,
+                             .batch = 2 * V,
+                             .micro_batch = 1,
+                             .tree = true,
+                             .bucket_nbytes = 5000,
+                             .zero = zero,
+                             .recompute = zero,
+                             .prefetch = 1,
+                             .compute = LS_F32,
+                             .reduce = LS_F32,
+                             .on_device = true};
+}
+
+static bool is_copy(const ls_action *a) {
+    return a->kind == LS_TO_DEVICE || a->kind == LS_FROM_DEVICE;
+}
+
+/* Without action `out`, does the verifier object? */
+static bool is_missed(ls_plan *p, int out) {
+    ls_error e;
+    ls_action gone = p->actions[out];
+    size_t behind = (size_t)(p->nactions - out - 1) * sizeof gone;
+    memmove(p->actions + out, p->actions + out + 1, behind);
+    p->nactions--;
+    bool objects = ls_plan_verify(p, LS_STAGE_WHOLE, &e) != LS_OK;
+    memmove(p->actions + out + 1, p->actions + out, behind);
+    p->actions[out] = gone;
+    p->nactions++;
+    return objects;
+}
+
+static void test_copies(void **state) {
+    ls_model m;
+    ls_error e;
+    (void)state;
+    make_model(&m);
+    for (int n = 1; n <= 3; n++)
+        for (int zero = 0; zero <= 3; zero++) {
+            ls_share_config c = config_of(&m, n, n + 1, zero);
+            ls_plan p;
+            int to = 0, from = 0;
+            assert_ls_ok(ls_plan_make(&c, &p, &e), e);
+            for (int i = 0; i < p.nactions; i++) {
+                to += p.actions[i].kind == LS_TO_DEVICE;
+                from += p.actions[i].kind == LS_FROM_DEVICE;
+                if (is_copy(&p.actions[i])) assert_true(is_missed(&p, i));
+            }
+            /* the samples, and each bucket; the losses, and each bucket of each virtual worker */
+            int buckets = p.share.nbuckets;
+            assert_int_equal(from, n + buckets * c.V);
+            assert_true(zero == 3 ? to >= n * (1 + buckets) : to == n * (1 + buckets));
+            ls_plan_free(&p);
+        }
+    ls_model_free(&m);
+}
+
+/* A copy of what stays where it is. */
+static void test_wrong(void **state) {
+    ls_model m;
+    ls_plan p;
+    ls_error e;
+    (void)state;
+    make_model(&m);
+    ls_share_config c = config_of(&m, 1, 2, 0);
+    assert_ls_ok(ls_plan_make(&c, &p, &e), e);
+    int at = 0;
+    while (p.actions[at].kind != LS_TO_DEVICE) at++;
+    p.actions[at].buffer = ls_plan_buffer(&p, LS_BUF_MOMENT, 0, 0);
+    assert_ls_fails(ls_plan_verify(&p, LS_STAGE_WHOLE, &e), LS_EINVAL, "stays where it is", e);
+    ls_plan_free(&p);
+    ls_model_free(&m);
+}
+
+static void test_refused(void **state) {
+    ls_model m, drops;
+    ls_plan p;
+    ls_error e;
+    (void)state;
+    make_model(&m);
+    make_model(&drops);
+    ls_gpt_drop(&drops, 0.5f);
+    ls_share_config half = config_of(&m, 2, 2, 0), pipe = half, dropout = half;
+    half.compute = half.reduce = LS_BF16;
+    pipe.pipe = 2;
+    dropout.model = &drops;
+    assert_ls_fails(ls_plan_make(&half, &p, &e), LS_EINVAL, "train.compute", e);
+    assert_ls_fails(ls_plan_make(&pipe, &p, &e), LS_EINVAL, "divided among workers", e);
+    assert_ls_fails(ls_plan_make(&dropout, &p, &e), LS_EINVAL, "layer embed (embedding)", e);
+    ls_model_free(&m);
+    ls_model_free(&drops);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_copies),
+        cmocka_unit_test(test_wrong),
+        cmocka_unit_test(test_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
