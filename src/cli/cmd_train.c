@@ -18,6 +18,7 @@ enum {
     WORKERS,
     LEAST,
     MOST,
+    DEVICE,
     OUTPUT,
     SET,
     UNTIL,
@@ -107,17 +108,19 @@ static void explain_abort(const char *run, const char *again) {
 typedef struct sets {
     const char **values; /* [n] */
     int n;
-    char *least, *most, *membership;
+    char *least, *most, *membership, *device;
 } sets;
 
 static sets sets_of(const ls_args *a, int64_t least, int64_t most) {
-    sets s = {.values = LS_NEW_ARRAY(const char *, (size_t)a->options[SET].n + 3)};
+    sets s = {.values = LS_NEW_ARRAY(const char *, (size_t)a->options[SET].n + 4)};
     for (int i = 0; i < a->options[SET].n; i++) s.values[s.n++] = a->options[SET].values[i];
     if (least) s.values[s.n++] = s.least = ls_format("survival.min_workers=%lld", (long long)least);
     if (most) s.values[s.n++] = s.most = ls_format("survival.max_workers=%lld", (long long)most);
     if (cli_given(a, MEMBERSHIP))
         s.values[s.n++] = s.membership =
             ls_format("survival.membership=%s", cli_value(a, MEMBERSHIP));
+    if (cli_given(a, DEVICE))
+        s.values[s.n++] = s.device = ls_format("parallel.device=%s", cli_value(a, DEVICE));
     return s;
 }
 
@@ -126,6 +129,7 @@ static void sets_free(sets *s) {
     free(s->least);
     free(s->most);
     free(s->membership);
+    free(s->device);
 }
 
 /* Reads one "org=NAME" of --submission. */
@@ -299,6 +303,10 @@ const ls_command cmd_train = {
                     "a worker that leaves is replaced if fewer than N would remain"},
          [MOST] = {"max-workers", 0, "N",
                    "number of workers to which `lockstep scale` may increase them"},
+         [DEVICE] =
+             {"device", 0, "DEVICE",
+              "what runs the layers: cuda, opencl or c, with a number as in cuda:1 (default: "
+              "the cores; see parallel.device)"},
          [OUTPUT] = {"output", 'o', "RUN", "the run directory (default: runs/NAME for NAME.yaml)"},
          [SET] = {"set", 0, "KEY=VALUE",
                   "set a key of the config, e.g. train.steps=50; repeatable"},

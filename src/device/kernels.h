@@ -8,12 +8,18 @@
 #define LS_DEVICE_KERNELS_H
 
 /* Texts of functions that kernels share, before all kernels: kernels/NAME.k. */
-#define LS_DEVICE_HELPERS(X) X(math)
+#define LS_DEVICE_HELPERS(X) X(math) X(sigmoid)
 
 /* X(name, items of a group, parameters): a letter each: p a pointer, l a long, f a float. */
 #define LS_DEVICE_KERNELS(X)                                                                       \
     X(add, 256, "lppp")                                                                            \
-    X(gemm, 256, "lllpllpllplp")
+    X(column_sum, 256, "llpllp")                                                                   \
+    X(gelu, 256, "lpp")                                                                            \
+    X(gelu_back, 256, "lppp")                                                                      \
+    X(gemm, 256, "lllpllpllpllp")                                                                  \
+    X(layernorm, 256, "llpppppp")                                                                  \
+    X(layernorm_dparams, 256, "llpppplpp")                                                         \
+    X(layernorm_dx, 256, "llppppppp")
 
 typedef enum ls_device_kernel {
 #define LS_DEVICE_KERNEL_NUMBER(name, items, params) LS_KERNEL_##name,

@@ -4,13 +4,35 @@
 #include "device/dialect.h"
 
 #include "device/kernels/math.k"
+#include "device/kernels/sigmoid.k"
 
 #include "device/kernels/add.k"
+#include "device/kernels/column_sum.k"
+#include "device/kernels/gelu.k"
+#include "device/kernels/gelu_back.k"
 #include "device/kernels/gemm.k"
+#include "device/kernels/layernorm.k"
+#include "device/kernels/layernorm_dparams.k"
+#include "device/kernels/layernorm_dx.k"
 
 typedef ls_device_arg arg;
 
 static void call_add(const arg *a) { add_kernel(a[0].l, a[1].p, a[2].p, a[3].p); }
+static void call_column_sum(const arg *a) {
+    column_sum_kernel(a[0].l, a[1].l, a[2].p, a[3].l, a[4].l, a[5].p);
+}
+static void call_gelu(const arg *a) { gelu_kernel(a[0].l, a[1].p, a[2].p); }
+static void call_gelu_back(const arg *a) { gelu_back_kernel(a[0].l, a[1].p, a[2].p, a[3].p); }
+static void call_layernorm(const arg *a) {
+    layernorm_kernel(a[0].l, a[1].l, a[2].p, a[3].p, a[4].p, a[5].p, a[6].p, a[7].p);
+}
+static void call_layernorm_dparams(const arg *a) {
+    layernorm_dparams_kernel(a[0].l, a[1].l, a[2].p, a[3].p, a[4].p, a[5].p, a[6].l, a[7].p,
+                             a[8].p);
+}
+static void call_layernorm_dx(const arg *a) {
+    layernorm_dx_kernel(a[0].l, a[1].l, a[2].p, a[3].p, a[4].p, a[5].p, a[6].p, a[7].p, a[8].p);
+}
 static void call_gemm(const arg *a) {
     gemm_kernel(a[0].l, a[1].l, a[2].l, a[3].p, a[4].l, a[5].l, a[6].p, a[7].l, a[8].l, a[9].p,
                 a[10].l, a[11].l, a[12].p);

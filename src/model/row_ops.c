@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "model/row_device.h"
 #include "tensor/gemm.h"
 #include "tensor/gemv.h"
 
@@ -93,6 +94,10 @@ size_t ls_rows_norm_scratch(int64_t C) { return (size_t)(NORM_ROWS * C); }
 void ls_rows_norm(const ls_layer *l, const ls_layer_call *c, ls_numbers h, float *mean,
                   float *rstd) {
     norm_job j = {l, c, ls_rows_x(l, c, 0, l->C), h, mean, rstd};
+    if (c->compute->device) {
+        ls_row_device_norm(l, c, h.p, mean, rstd);
+        return;
+    }
     ls_pool_run_sized(c->compute->pool, c->n * c->T * l->C, norm_run, &j);
 }
 
@@ -148,6 +153,10 @@ void ls_rows_norm_back(const ls_layer *l, const ls_layer_call *c, const float *m
     norm_back_job j = {
         .l = l, .c = c, .x = ls_rows_x(l, c, 0, l->C), .mean = mean, .rstd = rstd, .dh = dh};
     if (add_dy) j.residual = ls_rows_dy(l, c, l->C);
+    if (c->compute->device) {
+        ls_row_device_norm_back(l, c, mean, rstd, dh, j.residual.p);
+        return;
+    }
     if (ls_layer_trains(l, GAMMA) || ls_layer_trains(l, BETA))
         ls_pool_run(c->compute->pool, norm_dparams_run, &j);
     if (c->dx[0]) ls_pool_run(c->compute->pool, norm_dx_run, &j);
@@ -244,7 +253,10 @@ static void round_run(void *arg, int thread, int nthreads) {
 }
 
 void ls_rows_gelu(const ls_compute *c, int64_t n, ls_matrix x, ls_numbers y) {
-    ls_pool_run(c->pool, gelu_run, &(flat_job){.k = c->k, .n = n, .x = x, .y = y});
+    if (c->device)
+        ls_row_device_gelu(c, n, x.p, y.p);
+    else
+        ls_pool_run(c->pool, gelu_run, &(flat_job){.k = c->k, .n = n, .x = x, .y = y});
 }
 
 void ls_rows_gelu_keep(const ls_compute *c, int64_t n, ls_matrix x, ls_numbers y, void *kept) {
@@ -252,11 +264,18 @@ void ls_rows_gelu_keep(const ls_compute *c, int64_t n, ls_matrix x, ls_numbers y
 }
 
 void ls_rows_gelu_back(const ls_compute *c, int64_t n, ls_matrix x, float *d, ls_numbers y) {
-    ls_pool_run(c->pool, gelu_back_run, &(flat_job){.k = c->k, .n = n, .x = x, .y = y, .d = d});
+    if (c->device)
+        ls_row_device_gelu_back(c, n, x.p, d, y.p);
+    else
+        ls_pool_run(c->pool, gelu_back_run, &(flat_job){.k = c->k, .n = n, .x = x, .y = y, .d = d});
 }
 
 void ls_rows_add(const ls_compute *c, int64_t n, ls_matrix x, const float *a, ls_numbers y) {
-    ls_pool_run_sized(c->pool, n, add_run, &(flat_job){.k = c->k, .n = n, .x = x, .y = y, .a = a});
+    if (c->device)
+        ls_row_device_add(c, n, x.p, a, y.p);
+    else
+        ls_pool_run_sized(c->pool, n, add_run,
+                          &(flat_job){.k = c->k, .n = n, .x = x, .y = y, .a = a});
 }
 
 void ls_rows_round(const ls_compute *c, int64_t n, const float *x, void *y) {
@@ -319,7 +338,7 @@ static bool one_row(const ls_layer *l, const ls_layer_call *c, int w, ls_matrix 
 
 void ls_rows_linear(const ls_layer *l, const ls_layer_call *c, int w, ls_matrix x, float *y) {
     int64_t in = inputs_of(l, w), out = outputs_of(l, w);
-    if (c->n * c->T == 1 && one_row(l, c, w, x, y)) return;
+    if (c->n * c->T == 1 && !c->compute->device && one_row(l, c, w, x, y)) return;
     ls_gemm(c->compute,
             &(ls_gemm_job){.bf16 = ls_layer_in_bf16(c),
                            .M = c->n * c->T,
@@ -384,6 +403,10 @@ static void column_sum_run(void *arg, int thread, int nthreads) {
 }
 
 void ls_rows_column_sum(const ls_layer_call *c, int64_t rows, ls_matrix x, float *sum) {
+    if (c->compute->device) {
+        ls_row_device_column_sum(c->compute, rows, x, !c->grads_start, sum);
+        return;
+    }
     ls_pool_run(c->compute->pool, column_sum_run,
                 &(column_sum_job){c->compute->k, rows, x, sum, c->grads_start});
 }

@@ -14,6 +14,7 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "tensor/gemm_device.h"
 #include "tensor/int8.h"
 
 enum {
@@ -388,6 +389,10 @@ void ls_gemm(const ls_compute *compute, const ls_gemm_job *g) {
         return;
     }
     ls_gemm_job whole = plain(g);
+    if (compute->device) {
+        ls_gemm_device(compute, &whole);
+        return;
+    }
     split_job s = {compute, &whole, grid_of(compute, &whole)};
     ls_pool_run_in(compute->pool, s.grid.rows * s.grid.columns, split_run, &s);
 }

@@ -1,0 +1,175 @@
+/* row_kernels_test.c - kernels of devices beside the CPU's of the same name: the same bits, on ordinary
+ * and on extreme numbers, for rows of all lengths. */
+#include "device/device.h"
+
+#include "tensor/gemm_device.h"
+#include "tensor/groups.h"
+#include "test.h"
+
+static ls_device *device;
+static ls_compute host;
+static values v;
+
+enum { ARRAYS = 6 };
+static float *there[ARRAYS]; /* [CELLS] each, on the device */
+
+static int open_all(void **state) {
+    ls_error e;
+    (void)state;
+    if (ls_compute_init(&host, 1, 0, &e) != LS_OK) return -1;
+    if (ls_device_open("c:5", &device, &e) != LS_OK) return -1;
+    for (int i = 0; i < ARRAYS; i++) {
+        void *p = NULL;
+        if (ls_device_alloc(device, sizeof v.in[0], "numbers", &p, &e) != LS_OK) return -1;
+        there[i] = p;
+    }
+    return 0;
+}
+
+static int close_all(void **state) {
+    (void)state;
+    for (int i = 0; i < ARRAYS; i++) ls_device_free(device, there[i]);
+    ls_device_close(device);
+    ls_compute_close(&host);
+    return 0;
+}
+
+/* x may change when it is done. */
+static void send(int i, const float *x) {
+    ls_error e = {0};
+    ls_device_copy_to(device, LS_DEVICE_COMPUTE, there[i], x, sizeof v.in[0]);
+    assert_ls_ok(ls_device_finish(device, LS_DEVICE_COMPUTE, &e), e);
+}
+
+/* The device's array i must have the bits of x. */
+static void same(int i, const float *x) {
+    static float got[CELLS];
+    ls_error e = {0};
+    ls_device_copy_from(device, LS_DEVICE_COMPUTE, got, there[i], sizeof got);
+    assert_ls_ok(ls_device_finish(device, LS_DEVICE_COMPUTE, &e), e);
+    for (int k = 0; k < CELLS; k++)
+        if (memcmp(&got[k], &x[k], sizeof *x) && !(got[k] != got[k] && x[k] != x[k]))
+            fail_msg("number %d: %a, the CPU's is %a", k, (double)got[k], (double)x[k]);
+}
+
+static void launch(ls_device_kernel kernel, int64_t groups, const ls_device_arg *args, int n) {
+    ls_device_call c = {.kernel = kernel, .groups_x = groups, .groups_y = 1};
+    memcpy(c.args, args, (size_t)n * sizeof *args);
+    ls_device_launch(device, LS_DEVICE_COMPUTE, &c);
+}
+#define LAUNCH(kernel, groups, ...)                                                                \
+    launch(kernel, groups, (const ls_device_arg[]){__VA_ARGS__},                                   \
+           sizeof((const ls_device_arg[]){__VA_ARGS__}) / sizeof(ls_device_arg))
+
+static int64_t groups_of(int64_t n, int64_t each) { return (n + each - 1) / each; }
+
+static void norms(int64_t n) {
+    float *y = v.out[0], *mean = v.out[1], *rstd = v.out[2];
+    for (int i = 0; i < 3; i++) send(i, v.in[i]), send(3 + i, v.out[i]);
+    host.k->layernorm(ROWS, n, v.in[0], v.in[1], v.in[2], y, mean, rstd);
+    LAUNCH(LS_KERNEL_layernorm, groups_of(ROWS, 16), {.l = ROWS}, {.l = n}, {.p = there[0]},
+           {.p = there[1]}, {.p = there[2]}, {.p = there[3]}, {.p = there[4]}, {.p = there[5]});
+    for (int i = 0; i < 3; i++) same(3 + i, v.out[i]);
+    for (int residual = 0; residual < 2; residual++) {
+        send(2, v.in[3]);
+        send(3, v.in[2]);
+        memcpy(v.out[3], v.in[2], sizeof v.in[2]);
+        host.k->layernorm_dx(ROWS, n, v.in[3], v.in[0], v.in[1], mean, rstd,
+                             residual ? v.out[3] : NULL, v.out[3]);
+        LAUNCH(LS_KERNEL_layernorm_dx, groups_of(ROWS, 16), {.l = ROWS}, {.l = n}, {.p = there[2]},
+               {.p = there[0]}, {.p = there[1]}, {.p = there[4]}, {.p = there[5]},
+               {.p = residual ? there[3] : NULL}, {.p = there[3]});
+        same(3, v.out[3]);
+    }
+}
+
+static void dparams(int64_t n, bool add) {
+    float *dgamma = v.out[4], *dbeta = v.out[5];
+    memcpy(dgamma, v.in[1], sizeof v.in[1]);
+    memcpy(dbeta, v.in[2], sizeof v.in[2]);
+    send(0, v.in[0]), send(1, v.in[3]), send(2, v.out[1]), send(3, v.out[2]);
+    send(4, dgamma), send(5, dbeta);
+    for (int64_t i = 0; !add && i < n; i++) dgamma[i] = dbeta[i] = 0;
+    host.k->layernorm_dparams(ROWS, n, 0, n, v.in[3], v.in[0], v.out[1], v.out[2], dgamma, dbeta);
+    LAUNCH(LS_KERNEL_layernorm_dparams, groups_of(n, 256), {.l = ROWS}, {.l = n}, {.p = there[1]},
+           {.p = there[0]}, {.p = there[2]}, {.p = there[3]}, {.l = add}, {.p = there[4]},
+           {.p = there[5]});
+    same(4, dgamma);
+    same(5, dbeta);
+    memcpy(v.out[6], v.in[1], sizeof v.in[1]);
+    send(4, v.out[6]);
+    for (int64_t i = 0; !add && i < n; i++) v.out[6][i] = 0;
+    host.k->column_sum(ROWS, n, 0, n, v.in[0], v.out[6]);
+    LAUNCH(LS_KERNEL_column_sum, groups_of(n, 256), {.l = ROWS}, {.l = n}, {.p = there[0]},
+           {.l = n}, {.l = add}, {.p = there[4]});
+    same(4, v.out[6]);
+}
+
+static void elements(int64_t n) {
+    send(0, v.in[0]), send(1, v.in[1]), send(2, v.out[0]);
+    host.k->gelu(n, v.in[0], v.out[0]);
+    LAUNCH(LS_KERNEL_gelu, groups_of(n, 256), {.l = n}, {.p = there[0]}, {.p = there[2]});
+    same(2, v.out[0]);
+    memcpy(v.out[1], v.in[1], sizeof v.in[1]);
+    host.k->gelu_back(n, v.in[0], v.out[1], v.out[1], v.out[0]);
+    LAUNCH(LS_KERNEL_gelu_back, groups_of(n, 256), {.l = n}, {.p = there[0]}, {.p = there[1]},
+           {.p = there[2]});
+    same(1, v.out[1]);
+    same(2, v.out[0]);
+    send(1, v.in[1]);
+    host.k->add(n, v.in[0], v.in[1], v.out[0]);
+    LAUNCH(LS_KERNEL_add, groups_of(n, 256), {.l = n}, {.p = there[0]}, {.p = there[1]},
+           {.p = there[2]});
+    same(2, v.out[0]);
+}
+
+static void test_rows(void **state) {
+    (void)state;
+    for (int wild = 0; wild < 2; wild++)
+        for (int64_t n = 1; n <= 211; n += n < 40 ? 1 : 19) {
+            fill(&v, wild);
+            norms(n);
+            dparams(n, n % 2);
+            elements(n);
+        }
+}
+
+/* Products of all three kinds: as a layer's output, and the gradients of its input and weights. */
+static void product(int64_t M, int64_t N, int64_t K, int kind, ls_gemm_start start) {
+    ls_gemm_job g = {.M = M, .N = N, .K = K, .c = v.out[0], .ldc = N, .start = start};
+    ls_compute queues = host;
+    queues.device = device;
+    g.bias = v.in[2];
+    memcpy(v.out[0], v.in[3], sizeof v.in[3]);
+    send(0, v.in[0]), send(1, v.in[1]), send(2, v.in[2]), send(3, v.in[3]);
+    g.a = kind == 2 ? ls_matrix_transposed(v.in[0], M) : ls_matrix_of(v.in[0], K);
+    g.b = kind == 1 ? ls_matrix_transposed(v.in[1], K) : ls_matrix_of(v.in[1], N);
+    ls_gemm(&host, &g);
+    g.a.p = there[0];
+    g.b.p = there[1];
+    g.bias = there[2];
+    g.c = there[3];
+    ls_gemm(&queues, &g);
+    same(3, v.out[0]);
+}
+
+static void test_products(void **state) {
+    static const int64_t sizes[][3] = {{1, 1, 1},  {3, 5, 0},    {20, 30, 17}, {65, 7, 9},
+                                       {7, 65, 8}, {16, 16, 33}, {70, 3, 5},   {3, 70, 4}};
+    (void)state;
+    for (int wild = 0; wild < 2; wild++) {
+        fill(&v, wild);
+        for (int i = 0; i < 8; i++)
+            for (int kind = 0; kind < 3; kind++)
+                for (int start = LS_GEMM_ZERO; start <= LS_GEMM_ADD; start++)
+                    product(sizes[i][0], sizes[i][1], sizes[i][2], kind, (ls_gemm_start)start);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_rows),
+        cmocka_unit_test(test_products),
+    };
+    return cmocka_run_group_tests(tests, open_all, close_all);
+}
