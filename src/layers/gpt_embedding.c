@@ -147,7 +147,6 @@ static const ls_layer_ops ops = {
 
 void ls_gpt_embedding_declare(ls_layer *l, int64_t T, int64_t C, int64_t V) {
     l->ops = &ops;
-    l->traits.on_device = true;
     l->T = T;
     l->C = C;
     l->V = V;

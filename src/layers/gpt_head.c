@@ -131,7 +131,6 @@ static const ls_layer_ops ops = {
 void ls_gpt_head_declare(ls_layer *l, int64_t T, int64_t C, int64_t V) {
     ls_works unused = {0};
     l->ops = &ops;
-    l->traits.on_device = true;
     l->end.predicts = LS_CLASSES;
     l->traits.norms = true;
     l->T = T;

@@ -10,6 +10,7 @@ static void make_model(ls_model *m) {
     ls_gpt_config c = {.layers = 2, .width = 8, .heads = 2, .context = 4, .vocab = 256};
     ls_error e;
     assert_ls_ok(ls_gpt_create(&c, m, &e), e);
+    for (int i = 0; i < m->nlayers; i++) m->layers[i].traits.on_device = true;
 }
 
 static ls_share_config config_of(const ls_model *m, int n, int V, int zero) {
