@@ -8,18 +8,28 @@
 #define LS_DEVICE_KERNELS_H
 
 /* Texts of functions that kernels share, before all kernels: kernels/NAME.k. */
-#define LS_DEVICE_HELPERS(X) X(math) X(sigmoid)
+#define LS_DEVICE_HELPERS(X) X(math) X(sigmoid) X(heads)
 
 /* X(name, items of a group, parameters): a letter each: p a pointer, l a long, f a float. */
 #define LS_DEVICE_KERNELS(X)                                                                       \
     X(add, 256, "lppp")                                                                            \
     X(column_sum, 256, "llpllp")                                                                   \
+    X(cross_entropy, 256, "lpplllpp")                                                              \
+    X(cross_entropy_dx, 256, "lpplllpf")                                                           \
+    X(embedding, 256, "llplppp")                                                                   \
+    X(embedding_dwpe, 256, "lllplp")                                                               \
+    X(embedding_dwte, 256, "lllplpp")                                                              \
     X(gelu, 256, "lpp")                                                                            \
     X(gelu_back, 256, "lppp")                                                                      \
     X(gemm, 256, "lllpllpllpllp")                                                                  \
+    X(heads_dkv, 256, "lllllllfplpplplplpplppp")                                                   \
+    X(heads_dot, 256, "lllllllfplpplplplpplp")                                                     \
+    X(heads_dq, 256, "lllllllfplpplplplpplp")                                                      \
+    X(heads_forward, 256, "lllllllfplpplplplpp")                                                   \
     X(layernorm, 256, "llpppppp")                                                                  \
     X(layernorm_dparams, 256, "llpppplpp")                                                         \
-    X(layernorm_dx, 256, "llppppppp")
+    X(layernorm_dx, 256, "llppppppp")                                                              \
+    X(sum_losses, 256, "lllpp")
 
 typedef enum ls_device_kernel {
 #define LS_DEVICE_KERNEL_NUMBER(name, items, params) LS_KERNEL_##name,

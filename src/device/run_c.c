@@ -6,14 +6,26 @@
 #include "device/kernels/math.k"
 #include "device/kernels/sigmoid.k"
 
+#include "device/kernels/heads.k"
+
 #include "device/kernels/add.k"
 #include "device/kernels/column_sum.k"
+#include "device/kernels/cross_entropy.k"
+#include "device/kernels/cross_entropy_dx.k"
+#include "device/kernels/embedding.k"
+#include "device/kernels/embedding_dwpe.k"
+#include "device/kernels/embedding_dwte.k"
 #include "device/kernels/gelu.k"
 #include "device/kernels/gelu_back.k"
 #include "device/kernels/gemm.k"
+#include "device/kernels/heads_dkv.k"
+#include "device/kernels/heads_dot.k"
+#include "device/kernels/heads_dq.k"
+#include "device/kernels/heads_forward.k"
 #include "device/kernels/layernorm.k"
 #include "device/kernels/layernorm_dparams.k"
 #include "device/kernels/layernorm_dx.k"
+#include "device/kernels/sum_losses.k"
 
 typedef ls_device_arg arg;
 
@@ -36,6 +48,44 @@ static void call_layernorm_dx(const arg *a) {
 static void call_gemm(const arg *a) {
     gemm_kernel(a[0].l, a[1].l, a[2].l, a[3].p, a[4].l, a[5].l, a[6].p, a[7].l, a[8].l, a[9].p,
                 a[10].l, a[11].l, a[12].p);
+}
+static void call_cross_entropy(const arg *a) {
+    cross_entropy_kernel(a[0].l, a[1].p, a[2].p, a[3].l, a[4].l, a[5].l, a[6].p, a[7].p);
+}
+static void call_cross_entropy_dx(const arg *a) {
+    cross_entropy_dx_kernel(a[0].l, a[1].p, a[2].p, a[3].l, a[4].l, a[5].l, a[6].p, a[7].f);
+}
+static void call_embedding(const arg *a) {
+    embedding_kernel(a[0].l, a[1].l, a[2].p, a[3].l, a[4].p, a[5].p, a[6].p);
+}
+static void call_embedding_dwpe(const arg *a) {
+    embedding_dwpe_kernel(a[0].l, a[1].l, a[2].l, a[3].p, a[4].l, a[5].p);
+}
+static void call_embedding_dwte(const arg *a) {
+    embedding_dwte_kernel(a[0].l, a[1].l, a[2].l, a[3].p, a[4].l, a[5].p, a[6].p);
+}
+static void call_heads_dkv(const arg *a) {
+    heads_dkv_kernel(a[0].l, a[1].l, a[2].l, a[3].l, a[4].l, a[5].l, a[6].l, a[7].f, a[8].p, a[9].l,
+                     a[10].p, a[11].p, a[12].l, a[13].p, a[14].l, a[15].p, a[16].l, a[17].p,
+                     a[18].p, a[19].l, a[20].p, a[21].p, a[22].p);
+}
+static void call_heads_dot(const arg *a) {
+    heads_dot_kernel(a[0].l, a[1].l, a[2].l, a[3].l, a[4].l, a[5].l, a[6].l, a[7].f, a[8].p, a[9].l,
+                     a[10].p, a[11].p, a[12].l, a[13].p, a[14].l, a[15].p, a[16].l, a[17].p,
+                     a[18].p, a[19].l, a[20].p);
+}
+static void call_heads_dq(const arg *a) {
+    heads_dq_kernel(a[0].l, a[1].l, a[2].l, a[3].l, a[4].l, a[5].l, a[6].l, a[7].f, a[8].p, a[9].l,
+                    a[10].p, a[11].p, a[12].l, a[13].p, a[14].l, a[15].p, a[16].l, a[17].p, a[18].p,
+                    a[19].l, a[20].p);
+}
+static void call_heads_forward(const arg *a) {
+    heads_forward_kernel(a[0].l, a[1].l, a[2].l, a[3].l, a[4].l, a[5].l, a[6].l, a[7].f, a[8].p,
+                         a[9].l, a[10].p, a[11].p, a[12].l, a[13].p, a[14].l, a[15].p, a[16].l,
+                         a[17].p, a[18].p);
+}
+static void call_sum_losses(const arg *a) {
+    sum_losses_kernel(a[0].l, a[1].l, a[2].l, a[3].p, a[4].p);
 }
 
 static void (*const calls[LS_NDEVICE_KERNELS])(const arg *) = {

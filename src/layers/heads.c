@@ -5,6 +5,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include "layers/heads_device.h"
 #include "tensor/gemm.h"
 
 /* Gradients of keys and values sum over queries, in bf16 in blocks of LS_SUM_BLOCK; and a causal block
@@ -394,6 +395,10 @@ static void rest_add(void *arg, int thread, int nthreads) {
 void ls_heads_forward(const ls_heads *a) {
     int64_t n = a->n * a->kv_heads;
     ls_pool *pool = a->compute->pool;
+    if (a->compute->device) {
+        ls_heads_device_forward(a);
+        return;
+    }
     rest r = rest_of(a, n, pack_forward);
     if (r.first) ls_pool_run(pool, run, &(pass){a, pack_forward, head_forward, r.first});
     if (!r.n) return;
@@ -404,6 +409,10 @@ void ls_heads_forward(const ls_heads *a) {
 void ls_heads_backward(const ls_heads *a) {
     int64_t n = a->n * a->kv_heads;
     ls_pool *pool = a->compute->pool;
+    if (a->compute->device) {
+        ls_heads_device_backward(a);
+        return;
+    }
     rest r = rest_of(a, n, pack_backward);
     bool teams = r.team > 1;
     if (!teams) r.first = n;

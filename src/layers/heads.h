@@ -8,6 +8,8 @@
  * recomputes the probabilities from the scores and each row's maximum and sum. Dao, Fu, Ermon,
  * Rudra & Re, "FlashAttention", NeurIPS 2022, section 3.1, with blocks over queries only. Blocks
  * have a fixed size and begin at position 0, so the bits depend neither on T nor on threads.
+ *
+ * Where the compute has a device, the work is queued there (heads_device.h).
  */
 #ifndef LS_LAYERS_HEADS_H
 #define LS_LAYERS_HEADS_H

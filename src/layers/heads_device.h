@@ -1,0 +1,17 @@
+/* heads_device.h - attention by heads (heads.h) on a device: queued there, with the bits of the host.
+ *
+ * All pointers of ls_heads are addresses of the device. f32 alone, and no dropout.
+ *
+ * A group of the kernels has a block of 64 queries, the CPU's, and goes over tiles of 64 keys; scores
+ * are in registers, and are computed again for each sum that needs them. No memory is needed but that of
+ * the operands: sums over rows of probabilities and gradients wait in dq.
+ */
+#ifndef LS_LAYERS_HEADS_DEVICE_H
+#define LS_LAYERS_HEADS_DEVICE_H
+
+#include "layers/heads.h"
+
+void ls_heads_device_forward(const ls_heads *);
+void ls_heads_device_backward(const ls_heads *);
+
+#endif

@@ -1,0 +1,105 @@
+/* heads_test.c - attention by heads on a device has the bits of the host. */
+#include "layers/heads.h"
+
+#include "device/on_device.h"
+
+typedef struct shape {
+    int64_t n, T, S, heads, kv_heads, D, window;
+    bool causal, mask, positions;
+} shape;
+
+/* Lengths are odd, and beside multiples of a block of queries; the first key or more of a masked sample
+ * don't count, so causal queries see none. */
+static const shape shapes[] = {
+    {2, 1, 1, 1, 1, 1, 0, true, false, false},      {1, 65, 65, 2, 1, 5, 0, true, false, false},
+    {1, 131, 131, 1, 1, 33, 0, true, false, false}, {2, 30, 30, 4, 2, 67, 0, true, false, false},
+    {1, 37, 81, 4, 1, 16, 0, false, false, false},  {2, 70, 17, 2, 2, 3, 0, false, true, false},
+    {1, 70, 70, 2, 1, 4, 9, true, false, false},    {2, 67, 67, 1, 1, 7, 0, true, true, true},
+};
+enum { NSHAPES = sizeof shapes / sizeof *shapes };
+
+/* Each sample's keys of which some don't count; the places of positions in documents of 20. */
+static void fill_mask(sides *s, pair *mask) {
+    for (size_t i = 0; i < mask->nbytes; i++) ((char *)mask->host)[i] = i % 5 > 1;
+    pair_send(s, mask);
+}
+static void fill_positions(sides *s, pair *positions, int64_t T) {
+    for (size_t i = 0; i < positions->nbytes / 4; i++)
+        ((int32_t *)positions->host)[i] = (int32_t)((int64_t)i % T % 20);
+    pair_send(s, positions);
+}
+
+/* q, k and v are columns of rows, as attention has them, and their gradients too. */
+typedef struct operands {
+    pair q, kv, mask, positions, stat, y, dy, dq, dkv;
+} operands;
+
+static ls_heads heads_of(const shape *x, const ls_compute *c, const operands *o, bool device) {
+#define AT(pair) (device ? (pair).device : (pair).host)
+    int64_t q_row = x->heads * x->D + 3, width = x->kv_heads * x->D;
+    return (ls_heads){.compute = c,
+                      .n = x->n,
+                      .T = x->T,
+                      .S = x->S,
+                      .heads = x->heads,
+                      .kv_heads = x->kv_heads,
+                      .D = x->D,
+                      .causal = x->causal,
+                      .window = x->window,
+                      .q = AT(o->q),
+                      .k = AT(o->kv),
+                      .v = (float *)AT(o->kv) + width,
+                      .q_row = q_row,
+                      .kv_row = 2 * width,
+                      .mask = x->mask ? AT(o->mask) : NULL,
+                      .mask_nbytes = (size_t)x->S,
+                      .positions = x->positions ? AT(o->positions) : NULL,
+                      .positions_nbytes = (size_t)x->T * sizeof(int32_t),
+                      .stat = AT(o->stat),
+                      .y = AT(o->y),
+                      .dy = ls_matrix_of(AT(o->dy), x->heads * x->D),
+                      .dq = AT(o->dq),
+                      .dk = AT(o->dkv),
+                      .dv = (float *)AT(o->dkv) + width};
+#undef AT
+}
+
+static void check(const shape *x, uint64_t seed) {
+    sides s;
+    int64_t rows = x->n * x->T, C = x->heads * x->D, kv = x->n * x->S * 2 * x->kv_heads * x->D;
+    sides_open(&s, seed, ls_heads_scratch_floats(x->S, x->D));
+    operands o = {.q = pair_numbers(&s, rows * (C + 3), 3),
+                  .kv = pair_numbers(&s, kv, 2),
+                  .mask = pair_of(&s, (size_t)(x->n * x->S)),
+                  .positions = pair_of(&s, (size_t)rows * 4),
+                  .stat = pair_empty(&s, (size_t)(rows * x->heads * 2) * sizeof(float)),
+                  .y = pair_empty(&s, (size_t)(rows * C) * sizeof(float)),
+                  .dy = pair_numbers(&s, rows * C, 1),
+                  .dq = pair_empty(&s, (size_t)(rows * (C + 3)) * sizeof(float)),
+                  .dkv = pair_empty(&s, (size_t)kv * sizeof(float))};
+    fill_mask(&s, &o.mask);
+    fill_positions(&s, &o.positions, x->T);
+    ls_heads host = heads_of(x, &s.host, &o, false), device = heads_of(x, &s.device, &o, true);
+    ls_heads_forward(&host);
+    ls_heads_forward(&device);
+    assert_true(pair_same(&s, &o.stat, "stat"));
+    assert_true(pair_same(&s, &o.y, "y"));
+    ls_heads_backward(&host);
+    ls_heads_backward(&device);
+    assert_true(pair_same(&s, &o.dq, "dq"));
+    assert_true(pair_same(&s, &o.dkv, "dk, dv"));
+    pair *all[] = {&o.q, &o.kv, &o.mask, &o.positions, &o.stat, &o.y, &o.dy, &o.dq, &o.dkv};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) pair_free(&s, all[i]);
+    sides_close(&s);
+}
+
+static void test_bits(void **state) {
+    (void)state;
+    for (int i = 0; i < NSHAPES; i++)
+        for (int seed = 1; seed <= ncases(2, 6); seed++) check(&shapes[i], (uint64_t)seed);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_bits)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
