@@ -15,15 +15,12 @@
 #include "tensor/kernels.h"
 #include "tensor/kernels/half.h"
 
-/* Rounded to a bf16, to nearest, ties to even. Denormals become zeros; a NaN stays one. */
+/* Rounded to a bf16, to nearest, ties to even. Denormals become zeros; a NaN stays one. Infinity,
+ * whose lower half is 0, rounds to itself. */
 INLINE float bf16_round(float x) {
-    const uint32_t top = 0x7f800000u, upper = 0xffff0000u;
-    uint32_t u = bits_f32(x), exponent = u & top;
-    uint32_t zero = 0u - (exponent == 0), special = 0u - (exponent == top);
-    uint32_t nan = 0u - (x != x);
-    uint32_t rounded = (u + (0x7fffu & ~special) + (u >> 16 & 1 & ~special)) & upper;
-    rounded |= nan & 0x400000u;
-    return f32_of((rounded & ~zero) | (u & zero & 0x80000000u));
+    uint32_t u = bits_f32(x), nan = 0u - (x != x), zero = 0u - ((u & 0x7f800000u) == 0);
+    uint32_t rounded = (u + ((0x7fffu + (u >> 16 & 1)) & ~nan)) | (nan & 0x400000u);
+    return f32_of(rounded & 0xffff0000u & ~(zero & 0x7fffffffu));
 }
 
 INLINE uint16_t bf16_bits(float x) { return (uint16_t)(bits_f32(bf16_round(x)) >> 16); }
