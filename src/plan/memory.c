@@ -243,6 +243,18 @@ static void count_state(const ls_plan *p, const ls_memory_config *c, ls_memory *
     m->nbytes[LS_MEM_OPTIMIZER] = 0;
 }
 
+/* Parameters, gradients, what layers use, samples and losses: all that the executor gets there. */
+static size_t device_nbytes(const ls_plan *p, int worker, size_t arena_nbytes) {
+    const ls_share *sh = &p->share;
+    size_t slots = (size_t)sh->workers[worker].all_slots;
+    if (!sh->on_device) return 0;
+    return sh->floats * (ls_dtype_size(sh->compute) + slots * ls_dtype_size(sh->reduce)) +
+           arena_nbytes + ls_plan_work_nbytes(p) +
+           (size_t)(sh->batch / sh->V) * (size_t)sh->workers[worker].nvws *
+               sh->model->sample_nbytes +
+           (size_t)sh->model->nlosses * (size_t)sh->batch * sizeof(double);
+}
+
 static ls_memory memory_of(const ls_plan *p, const ls_memory_config *c, int worker) {
     const ls_share *sh = &p->share;
     const ls_model *model = sh->model;
@@ -263,6 +275,7 @@ static ls_memory memory_of(const ls_plan *p, const ls_memory_config *c, int work
         2 * (whole * (size_t)sh->workers[m.worker].nvws + 1) * model->sample_nbytes;
     m.nbytes[LS_MEM_SUMS] = 2 * sh->nbytes.scalars;
     m.nbytes[LS_MEM_ROOM] = sh->nbytes.room;
+    m.device = device_nbytes(p, worker, arena.nbytes);
     if (sh->sync.gossips) m.nbytes[LS_MEM_ARRIVALS] = ls_share_received(sh) * sizeof(float);
     m.peak = w.both;
     for (int i = 0; i < LS_NPURPOSES; i++) m.peak += m.nbytes[i];
@@ -380,5 +393,7 @@ void ls_memory_print(const ls_plan *p, const ls_memory_config *c, const ls_memor
     put_row(sh->nworkers == 1 ? "1 worker" : "all workers", m->peak * (size_t)sh->nworkers, NULL,
             out);
     if (sh->nbytes.tables) put_tables(p, c, out);
+    if (m->device)
+        put_row("device of a worker", m->device, "parameters, gradients, activations", out);
     ls_buf_free(&text);
 }

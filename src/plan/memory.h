@@ -31,6 +31,7 @@ typedef struct ls_memory {
     int peak_action;             /* -1: the same throughout the step */
     size_t extra[2];             /* of nbytes, what is transient: parameters, gradients */
     size_t file;                 /* bytes in a file, not counted above */
+    size_t device;               /* of the worker's device, not counted above; 0: it has none */
 } ls_memory;
 
 typedef struct ls_memory_config {
