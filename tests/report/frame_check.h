@@ -22,7 +22,9 @@ typedef struct frame {
     double width, height, size; /* size: of letters, now */
     double outer;               /* that of the picture */
     bool middle;                /* texts of the group that is open are anchored in the middle */
-    frame_box *texts;           /* [ntexts] */
+    bool outside[8];            /* [depth] and those of the groups around it */
+    int depth;
+    frame_box *texts; /* [ntexts] */
     int ntexts;
 } frame;
 
@@ -149,10 +151,17 @@ static inline void frame_element(frame *f, const char *s, const char *end) {
     if (strncmp(s, "<text", 5) == 0) frame_text(f, s, end);
     if (strncmp(s, "<g", 2) == 0 && frame_value(s, end, "font-size"))
         f->size = frame_number(s, end, "font-size");
-    const char *anchor = strncmp(s, "<g", 2) == 0 ? frame_value(s, end, "text-anchor") : NULL;
-    if (anchor) f->middle = strncmp(anchor, "middle", 6) == 0;
-    if (strncmp(s, "</g>\n", 5) == 0) f->middle = false;
-    if (strncmp(s, "</g>", 4) == 0) f->size = f->outer;
+    if (strncmp(s, "<g", 2) == 0) {
+        const char *anchor = frame_value(s, end, "text-anchor");
+        assert_in_range(f->depth, 0, 7);
+        f->outside[f->depth++] = f->middle;
+        if (anchor) f->middle = strncmp(anchor, "middle", 6) == 0;
+    }
+    if (strncmp(s, "</g>", 4) == 0) {
+        assert_true(f->depth > 0);
+        f->middle = f->outside[--f->depth];
+        f->size = f->outer;
+    }
 }
 
 static inline void frame_check(const char *svg) {
