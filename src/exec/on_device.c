@@ -29,6 +29,9 @@ ls_status ls_on_device_open(ls_on_device *x, ls_device *device, const ls_compute
     x->compute.device = device;
     ls_status s = get_all(x, n, e);
     if (s != LS_OK) ls_on_device_close(x);
+    /* No layer writes what lies between the gradients of two parameters: it is 0, as on the host. */
+    if (s == LS_OK)
+        ls_device_clear(device, LS_DEVICE_COMPUTE, x->grads, n->grads_nbytes * (size_t)n->slots);
     return s;
 }
 

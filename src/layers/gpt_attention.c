@@ -130,6 +130,7 @@ static void declare_conversions(ls_layer *l, int64_t T, int64_t C) {
 
 void ls_gpt_attention_declare(ls_layer *l, int64_t T, int64_t C, int64_t heads) {
     l->ops = &ops;
+    l->traits.on_device = true;
     l->T = T;
     l->C = C;
     l->ninputs = 1;

@@ -9,9 +9,11 @@
  */
 #include "layers/gpt.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "layers/dropout.h"
+#include "layers/embedding_device.h"
 #include "model/row_ops.h"
 #include "model/stored_table.h"
 #include "tensor/dtype.h"
@@ -50,7 +52,18 @@ static void forward_run(void *arg, int thread, int nthreads) {
     }
 }
 
+/* A table as a device reads it. */
+static const float *whole_table(const ls_layer *l, const ls_layer_call *c, int table) {
+    ls_stored t = ls_table_stored(l, c, table, 0);
+    assert(t.type == LS_BLOCK_F32);
+    return t.data;
+}
+
 static void forward(const ls_layer *l, const ls_layer_call *c) {
+    if (c->compute->device) {
+        ls_embedding_device_forward(l, c, whole_table(l, c, WTE), whole_table(l, c, WPE));
+        return;
+    }
     ls_pool_run(c->compute->pool, forward_run, &(job){l, c});
 }
 
@@ -134,6 +147,10 @@ static void backward(const ls_layer *l, const ls_layer_call *c) {
     sums j = {.l = l, .c = c};
     if (ls_layer_trains(l, WTE)) j.dwte = grads + l->link.offsets[WTE];
     if (ls_layer_trains(l, WPE)) j.dwpe = grads + l->link.offsets[WPE];
+    if (c->compute->device) {
+        ls_embedding_device_backward(l, c, j.dwte, j.dwpe);
+        return;
+    }
     ls_pool_run(c->compute->pool, sums_run, &j);
 }
 
@@ -147,6 +164,7 @@ static const ls_layer_ops ops = {
 
 void ls_gpt_embedding_declare(ls_layer *l, int64_t T, int64_t C, int64_t V) {
     l->ops = &ops;
+    l->traits.on_device = true;
     l->T = T;
     l->C = C;
     l->V = V;

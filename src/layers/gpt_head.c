@@ -6,7 +6,9 @@
  */
 #include "layers/gpt.h"
 
-#include "layers/vocabulary.h"
+#include <assert.h>
+
+#include "layers/vocabulary_device.h"
 #include "lockstep/infer.h"
 #include "model/mixed.h"
 #include "model/row_ops.h"
@@ -34,6 +36,15 @@ static float scale_of(const void *arg, int64_t r) {
     return b->c->loss_scale;
 }
 
+static ls_vocabulary_tokens tokens_of(const ls_layer_call *whole, int64_t first) {
+    if (!whole->compute->device) return (ls_vocabulary_tokens){0};
+    assert(whole->sample_nbytes % sizeof(uint32_t) == 0);
+    return (ls_vocabulary_tokens){.p = ls_layer_tokens(whole, 0),
+                                  .row = (int64_t)(whole->sample_nbytes / sizeof(uint32_t)),
+                                  .T = whole->T,
+                                  .first = first};
+}
+
 /* `b` must stay where it is. */
 static void block_open(const ls_layer *l, const ls_layer_call *whole, const ls_layer_call *part,
                        int64_t first, block *b) {
@@ -47,6 +58,7 @@ static void block_open(const ls_layer *l, const ls_layer_call *whole, const ls_l
                            .rows = rows,
                            .units = ls_rows_units(whole),
                            .losses = (double *)(void *)part->work,
+                           .tokens = tokens_of(whole, first),
                            .target = target_of,
                            .scale = scale_of,
                            .arg = b};
@@ -78,6 +90,10 @@ static ls_layer_call part_of(const ls_layer *l, const ls_layer_call *c, int64_t 
 static void find_losses(const block *b) {
     const ls_layer_call *whole = b->whole;
     ls_vocabulary_losses(&b->v);
+    if (whole->compute->device) {
+        ls_vocabulary_device_sum(&b->v, whole->losses);
+        return;
+    }
     for (int64_t r = 0; r < b->c->T; r++) {
         int64_t row = b->first + r;
         double *loss = &whole->losses[row / whole->T];
@@ -131,6 +147,7 @@ static const ls_layer_ops ops = {
 void ls_gpt_head_declare(ls_layer *l, int64_t T, int64_t C, int64_t V) {
     ls_works unused = {0};
     l->ops = &ops;
+    l->traits.on_device = true;
     l->end.predicts = LS_CLASSES;
     l->traits.norms = true;
     l->T = T;

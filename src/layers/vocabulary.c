@@ -2,6 +2,7 @@
 #include "layers/vocabulary.h"
 
 #include "base/math.h"
+#include "layers/vocabulary_device.h"
 #include "model/mixed.h"
 #include "model/stored_table.h"
 #include "tensor/gemm.h"
@@ -22,7 +23,7 @@ static int64_t gradient_rows(const ls_vocabulary *b) {
 void ls_vocabulary_logits(const ls_vocabulary *b) {
     const ls_layer *l = b->l;
     ls_stored w = ls_table_stored(l, b->c, b->table, 0);
-    if (b->rows == 1)
+    if (b->rows == 1 && !b->c->compute->device)
         ls_gemv_table(b->c->compute, &(ls_gemv_table_job){.w = w,
                                                           .V = l->V,
                                                           .C = l->C,
@@ -54,7 +55,10 @@ static void losses_run(void *arg, int thread, int nthreads) {
 
 void ls_vocabulary_losses(const ls_vocabulary *b) {
     ls_vocabulary job = *b;
-    ls_pool_run(b->c->compute->pool, losses_run, &job);
+    if (b->c->compute->device)
+        ls_vocabulary_device_losses(b);
+    else
+        ls_pool_run(b->c->compute->pool, losses_run, &job);
 }
 
 /* Replaces the row's logits of a slice by their gradient. A stat below 0 marks a row where that is
@@ -121,7 +125,10 @@ void ls_vocabulary_back(const ls_vocabulary *b) {
     const ls_layer *l = b->l;
     int64_t C = l->C, V = l->V, most = gradient_rows(b);
     ls_vocabulary job = *b;
-    ls_pool_run(b->c->compute->pool, dlogits_run, &job);
+    if (b->c->compute->device)
+        ls_vocabulary_device_dlogits(b);
+    else
+        ls_pool_run(b->c->compute->pool, dlogits_run, &job);
     for (int64_t v = 0; v < V; v += most) add_to_table(b, v, V - v < most ? V - v : most);
     if (!b->dh) return;
     ls_stored w = ls_table_stored(l, b->c, b->table, 0);

@@ -1,0 +1,83 @@
+/* device_test.c - a run whose layers are computed by a device has the bits of a run on cores: on device
+ * `c`, whose copies and kernels run late and in an order drawn from a seed. */
+/* ctest: slow */
+#include "base/hash.h"
+#include "folder.h"
+#include "storage/checkpoint.h"
+#include "test.h"
+#include "train/train.h"
+
+static int nruns;
+
+typedef struct hashes {
+    char weights[LS_HASH_TEXT], optimizer[LS_HASH_TEXT];
+} hashes;
+
+static ls_status train(int nworkers, const char *a, const char *b, char *run, ls_error *e) {
+    const char *sets[10] = {
+        "log.every=1000", "model.width=12",          "train.steps=3",  "train.eval_every=3",
+        "train.batch=6",  "train.virtual_workers=3", "optim.warmup=1", "data.val_fraction=0.01"};
+    int n = 8;
+    if (a) sets[n++] = a;
+    if (b) sets[n++] = b;
+    bool unfinished = false;
+    ls_train_options o = {
+        .config = "configs/tiny.yaml", .sets = sets, .nsets = n, .nworkers = nworkers, .run = run};
+    snprintf(run, 128, "%s/run-%d", folder, nruns++);
+    return ls_train(&o, &unfinished, e);
+}
+
+static hashes hashes_of(int nworkers, const char *a, const char *b) {
+    char run[128], *path = NULL;
+    ls_error e = {0};
+    ls_checkpoint_info i;
+    hashes h;
+    assert_ls_ok(train(nworkers, a, b, run, &e), e);
+    assert_ls_ok(ls_checkpoint_newest(run, &path, NULL, &e), e);
+    assert_ls_ok(ls_checkpoint_verify(path, &i, &e), e);
+    ls_hash_text(i.weights, h.weights);
+    ls_hash_text(i.optimizer, h.optimizer);
+    free(path);
+    return h;
+}
+
+static void same(hashes a, hashes b) {
+    assert_string_equal(a.weights, b.weights);
+    assert_string_equal(a.optimizer, b.optimizer);
+}
+
+static void test_same_bits(void **state) {
+    hashes cores = hashes_of(1, NULL, NULL);
+    (void)state;
+    same(hashes_of(1, "parallel.device=c:1", NULL), cores);
+    same(hashes_of(2, "parallel.device=c:2", NULL), cores);
+    same(hashes_of(3, "parallel.device=c:3", "parallel.zero=2"), cores);
+    same(hashes_of(2, "parallel.device=c:4", "parallel.zero=3"), cores);
+    same(hashes_of(2, "parallel.device=c:5", "parallel.recompute=2"), cores);
+}
+
+/* Two samples a virtual worker, in micro-batches of one or both. */
+static void test_micro_batches(void **state) {
+    hashes cores = hashes_of(1, "train.micro_batch=1", NULL);
+    (void)state;
+    same(hashes_of(1, "parallel.device=c:6", "train.micro_batch=1"), cores);
+    same(hashes_of(1, "parallel.device=c:7", "train.micro_batch=2"), cores);
+}
+
+static void test_refused(void **state) {
+    char run[128];
+    ls_error e = {0};
+    (void)state;
+    assert_ls_fails(train(1, "parallel.device=tpu", NULL, run, &e), LS_EINVAL, "device tpu", e);
+    assert_ls_fails(train(1, "parallel.device=c", "model.dropout=0.1", run, &e), LS_EINVAL,
+                    "no kernels for a device", e);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_same_bits),
+        cmocka_unit_test(test_micro_batches),
+        cmocka_unit_test(test_refused),
+    };
+    return cmocka_run_group_tests(tests, make_folder, remove_folder);
+}
