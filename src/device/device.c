@@ -7,7 +7,7 @@
 
 #include "device/kinds.h"
 
-static const ls_device_ops *const kinds[] = {&ls_device_c};
+static const ls_device_ops *const kinds[] = {&ls_device_c, &ls_device_opencl};
 enum { NKINDS = sizeof kinds / sizeof *kinds };
 
 static const ls_device_ops *kind_of(const char *name, size_t length) {
@@ -69,11 +69,23 @@ void ls_device_clear(ls_device *d, ls_device_stream s, void *p, size_t nbytes) {
     if (d->status == LS_OK && nbytes) keep(d, d->ops->clear(d, s, p, nbytes, &e), &e);
 }
 
+/* What CUDA allows; the other kinds refuse the same. */
+static ls_status check_groups(const ls_device_call *l, ls_error *e) {
+    if (l->groups_x <= INT32_MAX && l->groups_y <= UINT16_MAX) return LS_OK;
+    return ls_fail(e, LS_EINVAL,
+                   "kernel %s: %lld x %lld groups; at most %d x %d are possible on a device: a "
+                   "smaller micro-batch needs fewer",
+                   ls_device_kernels[l->kernel].name, (long long)l->groups_x,
+                   (long long)l->groups_y, INT32_MAX, UINT16_MAX);
+}
+
 void ls_device_launch(ls_device *d, ls_device_stream s, const ls_device_call *l) {
     ls_error e = {0};
     assert(strlen(ls_device_kernels[l->kernel].params) <= LS_LAUNCH_ARGS);
-    if (d->status == LS_OK && l->groups_x > 0 && l->groups_y > 0)
-        keep(d, d->ops->launch(d, s, l, &e), &e);
+    if (d->status != LS_OK || l->groups_x <= 0 || l->groups_y <= 0) return;
+    ls_status got = check_groups(l, &e);
+    if (got == LS_OK) got = d->ops->launch(d, s, l, &e);
+    keep(d, got, &e);
 }
 
 void ls_device_record(ls_device *d, ls_device_stream s, int event) {

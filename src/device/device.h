@@ -41,14 +41,15 @@ typedef union ls_device_arg {
 
 typedef struct ls_device_call {
     ls_device_kernel kernel;
-    int64_t groups_x, groups_y; /* each of the kernel's number of items; 0: nothing runs */
+    /* Each of the kernel's number of items; 0: nothing runs. At most 2^31 - 1 and 65535. */
+    int64_t groups_x, groups_y;
     ls_device_arg args[LS_LAUNCH_ARGS];
 } ls_device_call;
 
 /* What a kind of device does. Streams, events and sizes are right; no member is NULL. */
 typedef struct ls_device_ops {
     const char *kind; /* "c", "opencl", "cuda" */
-    /* index: which of this kind. LS_EINVAL, LS_EINVAL: it can't be used, with what to do. */
+    /* index: which of this kind. Errors: those of ls_device_open(). */
     ls_status (*open)(int index, ls_device **d_p, ls_error *);
     ls_status (*alloc)(ls_device *, size_t nbytes, const char *what, void **p_p, ls_error *);
     void (*free)(ls_device *, void *p);
@@ -73,8 +74,8 @@ struct ls_device {
     ls_error error;       /* } */
 };
 
-/* Opens "c", "cuda:1", "opencl" ... LS_EINVAL: no such kind or number; LS_EINVAL: it can't be used here.
- * Both with one line that says why, and what to do. */
+/* Opens "c", "cuda:1", "opencl" ... LS_EINVAL: there is no such kind or number, or it can't
+ * be used here; LS_EIO: it fails. One line says why, and what to do. */
 ls_status ls_device_open(const char *name, ls_device **d_p, ls_error *);
 void ls_device_close(ls_device *); /* NULL is fine */
 

@@ -4,6 +4,6 @@
 
 #include "device/device.h"
 
-extern const ls_device_ops ls_device_c;
+extern const ls_device_ops ls_device_c, ls_device_opencl;
 
 #endif

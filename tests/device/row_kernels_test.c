@@ -1,10 +1,8 @@
-/* row_kernels_test.c - kernels of devices beside the CPU's of the same name: the same bits, on ordinary
- * and on extreme numbers, for rows of all lengths. */
-#include "device/device.h"
-
+/* row_kernels_test.c - kernels of devices, of every kind, beside the CPU's of the same name: the same
+ * bits, on ordinary and on extreme numbers, for rows of all lengths. */
+#include "device/drivers.h"
 #include "tensor/gemm_device.h"
 #include "tensor/groups.h"
-#include "test.h"
 
 static ls_device *device;
 static ls_compute host;
@@ -17,7 +15,7 @@ static int open_all(void **state) {
     ls_error e;
     (void)state;
     if (ls_compute_init(&host, 1, 0, &e) != LS_OK) return -1;
-    if (ls_device_open("c:5", &device, &e) != LS_OK) return -1;
+    if (ls_device_open(device_name, &device, &e) != LS_OK) return -1;
     for (int i = 0; i < ARRAYS; i++) {
         void *p = NULL;
         if (ls_device_alloc(device, sizeof v.in[0], "numbers", &p, &e) != LS_OK) return -1;
@@ -171,5 +169,5 @@ int main(void) {
         cmocka_unit_test(test_rows),
         cmocka_unit_test(test_products),
     };
-    return cmocka_run_group_tests(tests, open_all, close_all);
+    return run_on_devices(tests, sizeof tests / sizeof *tests, open_all, close_all);
 }
