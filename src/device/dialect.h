@@ -9,6 +9,9 @@
  * that, an ITEMS is missing. A group's own function is the same C as its caller's, so sanitizers see
  * its memory.
  *
+ * The condition of a loop around such blocks is one comparison: pocl 3.1 runs such a loop with && in its
+ * condition wrongly.
+ *
  *   KERNEL(name)(long n, GLOBAL float *x) { ... }   parameters: long, float, pointers
  *   GLOBAL LOCAL          memory of all groups; of one
  *   IN_LOCAL              before a helper's parameter that points to LOCAL memory

@@ -61,6 +61,7 @@ static const float *whole_table(const ls_layer *l, const ls_layer_call *c, int t
 
 static void forward(const ls_layer *l, const ls_layer_call *c) {
     if (c->compute->device) {
+        assert(!ls_dropout_acts(&LS_LAYER_OWN_OF(ls_dropout_mask, l), c));
         ls_embedding_device_forward(l, c, whole_table(l, c, WTE), whole_table(l, c, WPE));
         return;
     }

@@ -1,5 +1,5 @@
-/* gpt_layers_test.c - forward and backward of GPT-2's fused layers on a device have the bits of the
- * host. */
+/* gpt_layers_test.c - forward and backward of GPT-2's fused layers on a device, of every kind, have the bits
+ * of the host. */
 #include "device/on_device.h"
 #include "model/fixture.h"
 
@@ -116,5 +116,5 @@ int main(void) {
         cmocka_unit_test(test_mlp),
         cmocka_unit_test(test_head),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_on_devices(tests, sizeof tests / sizeof *tests, NULL, NULL);
 }

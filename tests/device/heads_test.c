@@ -1,4 +1,4 @@
-/* heads_test.c - attention by heads on a device has the bits of the host. */
+/* heads_test.c - attention by heads on a device, of every kind, has the bits of the host. */
 #include "layers/heads.h"
 
 #include "device/on_device.h"
@@ -101,5 +101,5 @@ static void test_bits(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_bits)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    return run_on_devices(tests, sizeof tests / sizeof *tests, NULL, NULL);
 }

@@ -1,11 +1,10 @@
-/* on_device.h - operands of layers' steps on the device `c`, and their results. */
+/* on_device.h - operands of layers' steps on a device, and their results. */
 #ifndef LS_TEST_ON_DEVICE_H
 #define LS_TEST_ON_DEVICE_H
 
 #include "base/random.h"
-#include "device/device.h"
+#include "device/drivers.h"
 #include "tensor/compute.h"
-#include "test.h"
 
 /* Two computes: of the host, and of a device. */
 typedef struct sides {
@@ -18,7 +17,10 @@ static inline void sides_open(sides *s, uint64_t seed, size_t scratch_floats) {
     ls_error e = {0};
     *s = (sides){.seed = seed};
     assert_ls_ok(ls_compute_init(&s->host, 1, scratch_floats, &e), e);
-    snprintf(name, sizeof name, "c:%d", (int)seed);
+    if (strncmp(device_name, "c:", 2) == 0)
+        snprintf(name, sizeof name, "c:%d", (int)seed); /* in another order */
+    else
+        snprintf(name, sizeof name, "%s", device_name);
     s->device = s->host;
     assert_ls_ok(ls_device_open(name, &s->device.device, &e), e);
 }
