@@ -16,7 +16,7 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "data/braces.h"
-#include "source/cache.h"
+#include "base/cache.h"
 #include "source/index.h"
 #include "source/response.h"
 

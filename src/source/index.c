@@ -17,7 +17,7 @@
 
 #include "base/file.h"
 #include "base/log.h"
-#include "source/cache.h"
+#include "base/cache.h"
 #include "source/options.h"
 
 enum {

@@ -13,7 +13,7 @@
 
 #include "base/file.h"
 #include "source/bytes.h"
-#include "source/cache.h"
+#include "base/cache.h"
 #include "source/note.h"
 
 enum { VERSION = 1 }; /* another whenever the same file becomes other pixels */

@@ -1,7 +1,7 @@
 /* cache.h - the cache directory, which processes share: what is in it can be removed at any time,
  * and is made again. */
-#ifndef LS_SOURCE_CACHE_H
-#define LS_SOURCE_CACHE_H
+#ifndef LS_BASE_CACHE_H
+#define LS_BASE_CACHE_H
 
 #include "base/hash.h"
 #include "base/mem.h"

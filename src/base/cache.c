@@ -1,6 +1,6 @@
 /* cache.c - see cache.h. A file's access time tells when it was used: it is set here, since a
  * filesystem may not. */
-#include "source/cache.h"
+#include "base/cache.h"
 
 #include <dirent.h>
 #include <errno.h>
