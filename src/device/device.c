@@ -7,7 +7,7 @@
 
 #include "device/kinds.h"
 
-static const ls_device_ops *const kinds[] = {&ls_device_c, &ls_device_opencl};
+static const ls_device_ops *const kinds[] = {&ls_device_c, &ls_device_opencl, &ls_device_cuda};
 enum { NKINDS = sizeof kinds / sizeof *kinds };
 
 static const ls_device_ops *kind_of(const char *name, size_t length) {

@@ -4,6 +4,6 @@
 
 #include "device/device.h"
 
-extern const ls_device_ops ls_device_c, ls_device_opencl;
+extern const ls_device_ops ls_device_c, ls_device_opencl, ls_device_cuda;
 
 #endif

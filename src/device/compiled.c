@@ -1,0 +1,101 @@
+/* compiled.c - see compiled.h. */
+#include "device/compiled.h"
+
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/cache.h"
+#include "base/file.h"
+#include "base/log.h"
+#include "device/kernels.h"
+
+enum { MAX_NBYTES = 256 << 20, HEAD = LS_HASH_TEXT }; /* the hash, and a line's end */
+
+static void add_text(ls_hasher *h, const char *s) { ls_hasher_add(h, s, strlen(s) + 1); }
+
+/* Of all that decides the code. */
+static ls_hash key_of(const ls_nvrtc *c, const char *architecture) {
+    ls_hasher *h = ls_hasher_new();
+    char *version = ls_format("%d.%d", c->major, c->minor);
+    add_text(h, version);
+    add_text(h, architecture);
+    for (int i = 0; ls_nvrtc_options[i]; i++) add_text(h, ls_nvrtc_options[i]);
+    add_text(h, ls_device_cuda_text);
+    add_text(h, ls_device_kernels_text);
+    free(version);
+    return ls_hasher_finish(h);
+}
+
+/* Appends the code of a file to *code; false: there is none, or it is damaged. */
+static bool read_code(const char *path, ls_buf *code) {
+    ls_buf all = {0};
+    char want[LS_HASH_TEXT];
+    bool whole = false;
+    if (ls_file_read(path, MAX_NBYTES, &all, NULL) == LS_OK && all.len > HEAD) {
+        ls_hash_text(ls_hash_bytes(all.data + HEAD, all.len - HEAD), want);
+        whole = memcmp(all.data, want, HEAD - 1) == 0 && all.data[HEAD - 1] == '\n';
+    }
+    if (whole) ls_buf_append(code, all.data + HEAD, all.len - HEAD);
+    ls_buf_free(&all);
+    return whole;
+}
+
+static ls_status write_code(const char *path, const ls_buf *code, ls_error *e) {
+    ls_buf all = {0};
+    char hash[LS_HASH_TEXT];
+    ls_hash_text(ls_hash_bytes(code->data, code->len), hash);
+    ls_buf_printf(&all, "%s\n", hash);
+    ls_buf_append(&all, code->data, code->len);
+    ls_status s = ls_file_replace(path, all.data, all.len, e);
+    ls_buf_free(&all);
+    return s;
+}
+
+static ls_status compile(const ls_nvrtc *c, const char *architecture, ls_buf *code_p, ls_error *e) {
+    ls_buf text = {0};
+    ls_nvrtc_made made;
+    ls_buf_printf(&text, "%s%s", ls_device_cuda_text, ls_device_kernels_text);
+    ls_status s = ls_nvrtc_compile(c, text.data, architecture, &made, e);
+    if (s == LS_OK) {
+        *code_p = made.code;
+        made.code = (ls_buf){0};
+    }
+    ls_nvrtc_made_free(&made);
+    ls_buf_free(&text);
+    return s;
+}
+
+/* With the lock for `path`, if it could be had. */
+static ls_status read_or_compile(const ls_nvrtc *c, const char *architecture, const char *path,
+                                 ls_buf *code_p, ls_error *e) {
+    ls_error why = {0};
+    if (read_code(path, code_p)) return LS_OK;
+    LS_TRY(compile(c, architecture, code_p, e));
+    if (write_code(path, code_p, &why) != LS_OK)
+        ls_log("%s; the GPU's kernels are compiled again each time (XDG_CACHE_HOME=DIR is another "
+               "place for them)",
+               why.msg);
+    return LS_OK;
+}
+
+ls_status ls_compiled_kernels(const ls_nvrtc *c, const char *architecture, ls_buf *code_p,
+                              ls_error *e) {
+    ls_hash key = key_of(c, architecture);
+    char name[LS_HASH_TEXT];
+    ls_buf code = {0};
+    int lock = -1;
+    ls_hash_text(key, name);
+    char *dir = ls_cache_dir(NULL, "kernels"), *path = ls_format("%s/%s.cubin", dir, name);
+    bool locked = ls_cache_lock(dir, key, &lock, NULL) == LS_OK;
+    ls_status s = read_or_compile(c, architecture, path, &code, e);
+    if (locked) {
+        ls_cache_remove_old(dir);
+        close(lock);
+    }
+    if (s == LS_OK) *code_p = code;
+    free(dir);
+    free(path);
+    return s;
+}

@@ -1,0 +1,263 @@
+/* device_cuda.c - device `cuda`: NVIDIA's GPUs, by the driver's own calls. cuda:N is number N of those that
+ * the driver shows (CUDA_VISIBLE_DEVICES).
+ *
+ * The driver and the compiler are loaded when a device is opened. A process that is forked after that
+ * can't use the driver: it must be opened there. Copies run beside kernels only if the host's memory
+ * is pinned; else the driver copies through memory of its own, and may wait.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "device/compiled.h"
+#include "device/cuda.h"
+#include "device/kinds.h"
+
+typedef struct device_cuda {
+    ls_device device;
+    const ls_cuda *cuda;
+    int index, id;
+    ls_cuda_context context; /* NULL: not yet retained */
+    ls_cuda_module module;
+    ls_cuda_function kernels[LS_NDEVICE_KERNELS];
+    ls_cuda_stream streams[LS_DEVICE_NSTREAMS];
+    ls_cuda_event events[LS_DEVICE_EVENTS];
+} device_cuda;
+
+static device_cuda *of(ls_device *d) { return (device_cuda *)(void *)d; }
+static ls_cuda_address address(const void *p) { return (ls_cuda_address)(uintptr_t)p; }
+
+/* After these the driver refuses this process. */
+static bool is_lost(int code) {
+    return code == 46 || code == 214 || code == 220 || code == 700 || code == 702 ||
+           (code >= 709 && code <= 719) || code == 999;
+}
+
+static ls_status check(const device_cuda *d, int got, const char *what, ls_error *e) {
+    const char *name = NULL, *text = NULL;
+    if (got == 0) return LS_OK;
+    d->cuda->error_name(got, &name);
+    d->cuda->error_text(got, &text);
+    if (is_lost(got))
+        return ls_fail(e, LS_EIO,
+                       "device cuda:%d (%s) is lost: %s: %s (%s); this process can't use it again: "
+                       "dmesg may have an Xid that says why, and a run continues from its last "
+                       "checkpoint with --resume",
+                       d->index, d->device.name, what, name ? name : "error", text ? text : "?");
+    return ls_fail(e, got == LS_CUDA_OUT_OF_MEMORY ? LS_ENOMEM : LS_EIO,
+                   "device cuda:%d (%s): %s failed: %s (%s)", d->index, d->device.name, what,
+                   name ? name : "error", text ? text : "?");
+}
+
+/* The driver's calls use the thread's own context: between these two it is the device's. */
+static ls_status enter(const device_cuda *d, ls_error *e) {
+    return check(d, d->cuda->context_push(d->context), "cuCtxPushCurrent", e);
+}
+
+static void leave(const device_cuda *d) {
+    ls_cuda_context before = NULL;
+    d->cuda->context_pop(&before);
+}
+
+/* ---- memory ---- */
+
+static ls_status alloc_block(ls_device *device, size_t nbytes, const char *what, void **p_p,
+                             ls_error *e) {
+    device_cuda *d = of(device);
+    ls_cuda_address p = 0;
+    size_t left = 0, all = 0;
+    LS_TRY(enter(d, e));
+    int got = d->cuda->alloc(&p, nbytes); /* at a multiple of 256 */
+    if (got == LS_CUDA_OUT_OF_MEMORY) d->cuda->memory_info(&left, &all);
+    leave(d);
+    if (got == LS_CUDA_OUT_OF_MEMORY)
+        return ls_fail(
+            e, LS_ENOMEM,
+            "device cuda:%d (%s) has no room for %s, %zu bytes: %zu of its %zu bytes are "
+            "free",
+            d->index, device->name, what, nbytes, left, all);
+    LS_TRY(check(d, got, what, e));
+    *p_p = (void *)(uintptr_t)p;
+    return LS_OK;
+}
+
+static void free_block(ls_device *device, void *p) {
+    device_cuda *d = of(device);
+    if (enter(d, NULL) != LS_OK) return;
+    d->cuda->free(address(p));
+    leave(d);
+}
+
+/* ---- work ---- */
+
+/* Leaves the context, and checks. */
+static ls_status done(const device_cuda *d, int got, const char *what, ls_error *e) {
+    leave(d);
+    return check(d, got, what, e);
+}
+
+static ls_status copy_to(ls_device *device, ls_device_stream s, void *to, const void *from,
+                         size_t nbytes, ls_error *e) {
+    device_cuda *d = of(device);
+    LS_TRY(enter(d, e));
+    return done(d, d->cuda->copy_to(address(to), from, nbytes, d->streams[s]), "a copy to it", e);
+}
+
+static ls_status copy_from(ls_device *device, ls_device_stream s, void *to, const void *from,
+                           size_t nbytes, ls_error *e) {
+    device_cuda *d = of(device);
+    LS_TRY(enter(d, e));
+    return done(d, d->cuda->copy_from(to, address(from), nbytes, d->streams[s]), "a copy from it",
+                e);
+}
+
+static ls_status clear(ls_device *device, ls_device_stream s, void *p, size_t nbytes, ls_error *e) {
+    device_cuda *d = of(device);
+    LS_TRY(enter(d, e));
+    return done(d, d->cuda->set(address(p), 0, nbytes, d->streams[s]), "clearing memory", e);
+}
+
+static ls_status launch(ls_device *device, ls_device_stream s, const ls_device_call *l,
+                        ls_error *e) {
+    device_cuda *d = of(device);
+    const ls_device_kernel_facts *facts = &ls_device_kernels[l->kernel];
+    ls_device_arg args[LS_LAUNCH_ARGS];
+    void *params[LS_LAUNCH_ARGS];
+    memcpy(args, l->args, sizeof args);
+    for (int i = 0; i < LS_LAUNCH_ARGS; i++) params[i] = &args[i]; /* each of its own size */
+    LS_TRY(enter(d, e));
+    return done(d,
+                d->cuda->launch(d->kernels[l->kernel], (unsigned)l->groups_x, (unsigned)l->groups_y,
+                                1, (unsigned)facts->items, 1, 1, 0, d->streams[s], params, NULL),
+                facts->name, e);
+}
+
+static ls_status record(ls_device *device, ls_device_stream s, int event, ls_error *e) {
+    device_cuda *d = of(device);
+    LS_TRY(enter(d, e));
+    return done(d, d->cuda->event_record(d->events[event], d->streams[s]), "cuEventRecord", e);
+}
+
+static ls_status wait_for(ls_device *device, ls_device_stream s, int event, ls_error *e) {
+    device_cuda *d = of(device);
+    LS_TRY(enter(d, e));
+    return done(d, d->cuda->stream_wait(d->streams[s], d->events[event], 0), "cuStreamWaitEvent",
+                e);
+}
+
+static ls_status finish(ls_device *device, ls_device_stream s, ls_error *e) {
+    device_cuda *d = of(device);
+    LS_TRY(enter(d, e));
+    return done(d, d->cuda->stream_finish(d->streams[s]), "queued work", e);
+}
+
+/* ---- opening, closing ---- */
+
+static void close_device(ls_device *device) {
+    device_cuda *d = of(device);
+    if (d->context && enter(d, NULL) == LS_OK) {
+        for (int i = 0; i < LS_DEVICE_EVENTS; i++)
+            if (d->events[i]) d->cuda->event_destroy(d->events[i]);
+        for (int i = 0; i < LS_DEVICE_NSTREAMS; i++)
+            if (d->streams[i]) d->cuda->stream_destroy(d->streams[i]);
+        if (d->module) d->cuda->module_unload(d->module);
+        leave(d);
+    }
+    if (d->context) d->cuda->context_release(d->id);
+    free(d);
+}
+
+static ls_status find(device_cuda *d, ls_error *e) {
+    const char *visible = getenv("CUDA_VISIBLE_DEVICES");
+    int n = 0;
+    if (d->cuda->device_count(&n) != 0) n = 0;
+    if (n == 0)
+        return ls_fail(
+            e, LS_EINVAL, "device cuda:%d: NVIDIA's driver shows no GPU%s%s; nvidia-smi lists them",
+            d->index, visible ? ", with CUDA_VISIBLE_DEVICES=" : "", visible ? visible : "");
+    if (d->index >= n)
+        return ls_fail(e, LS_EINVAL, "device cuda:%d: the highest is cuda:%d%s%s", d->index, n - 1,
+                       visible ? ", with CUDA_VISIBLE_DEVICES=" : "", visible ? visible : "");
+    LS_TRY(check(d, d->cuda->device_get(&d->id, d->index), "cuDeviceGet", e));
+    LS_TRY(check(d, d->cuda->device_name(d->device.name, sizeof d->device.name, d->id),
+                 "cuDeviceGetName", e));
+    return check(d, d->cuda->device_memory(&d->device.memory_nbytes, d->id), "cuDeviceTotalMem", e);
+}
+
+/* Hopper has code of its own kind: sm_90a. */
+static ls_status architecture(const device_cuda *d, char *to, size_t size, ls_error *e) {
+    int major = 0, minor = 0;
+    LS_TRY(check(d, d->cuda->device_attribute(&major, LS_CUDA_MAJOR, d->id), "cuDeviceGetAttribute",
+                 e));
+    LS_TRY(check(d, d->cuda->device_attribute(&minor, LS_CUDA_MINOR, d->id), "cuDeviceGetAttribute",
+                 e));
+    snprintf(to, size, "sm_%d%d%s", major, minor, major == 9 && minor == 0 ? "a" : "");
+    return LS_OK;
+}
+
+static ls_status load_kernels(device_cuda *d, ls_error *e) {
+    const ls_nvrtc *compiler = NULL;
+    char target[32];
+    ls_buf code = {0};
+    LS_TRY(architecture(d, target, sizeof target, e));
+    LS_TRY(ls_nvrtc_load(d->cuda->driver / 1000, &compiler, e));
+    LS_TRY(ls_compiled_kernels(compiler, target, &code, e));
+    int got = d->cuda->module_load(&d->module, code.data);
+    ls_buf_free(&code);
+    LS_TRY(check(d, got, "loading the kernels", e));
+    for (int i = 0; i < LS_NDEVICE_KERNELS; i++) {
+        const char *name = ls_device_kernels[i].name;
+        LS_TRY(check(d, d->cuda->module_function(&d->kernels[i], d->module, name), name, e));
+    }
+    return LS_OK;
+}
+
+/* In the device's context. */
+static ls_status create(device_cuda *d, ls_error *e) {
+    for (int i = 0; i < LS_DEVICE_NSTREAMS; i++)
+        LS_TRY(check(d, d->cuda->stream_create(&d->streams[i], LS_CUDA_STREAM_NON_BLOCKING),
+                     "cuStreamCreate", e));
+    for (int i = 0; i < LS_DEVICE_EVENTS; i++)
+        LS_TRY(check(d, d->cuda->event_create(&d->events[i], LS_CUDA_EVENT_DISABLE_TIMING),
+                     "cuEventCreate", e));
+    return load_kernels(d, e);
+}
+
+static ls_status set_up(device_cuda *d, ls_error *e) {
+    ls_cuda_context context = NULL;
+    LS_TRY(find(d, e));
+    LS_TRY(check(d, d->cuda->context_retain(&context, d->id), "cuDevicePrimaryCtxRetain", e));
+    d->context = context;
+    LS_TRY(enter(d, e));
+    ls_status s = create(d, e);
+    leave(d);
+    return s;
+}
+
+static ls_status open_device(int index, ls_device **d_p, ls_error *e) {
+    const ls_cuda *cuda = NULL;
+    LS_TRY(ls_cuda_load(&cuda, e));
+    device_cuda *d = LS_NEW(device_cuda);
+    d->cuda = cuda;
+    d->index = index;
+    ls_status s = set_up(d, e);
+    if (s == LS_OK)
+        *d_p = &d->device;
+    else
+        close_device(&d->device);
+    return s;
+}
+
+const ls_device_ops ls_device_cuda = {.kind = "cuda",
+                                      .open = open_device,
+                                      .alloc = alloc_block,
+                                      .free = free_block,
+                                      .copy_to = copy_to,
+                                      .copy_from = copy_from,
+                                      .clear = clear,
+                                      .launch = launch,
+                                      .record = record,
+                                      .wait = wait_for,
+                                      .finish = finish,
+                                      .close = close_device};

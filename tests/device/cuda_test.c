@@ -1,0 +1,270 @@
+/* cuda_test.c - device `cuda` on a driver and a compiler of our own (fake_cuda.c, fake_nvrtc.c): loading,
+ * caching, streams, events, and every error. The program starts itself again with LD_LIBRARY_PATH
+ * leading to them, since libraries are loaded once. */
+#include <dirent.h>
+#include <fcntl.h>
+#include <stdint.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "base/file.h"
+#include "device/calls.h"
+#include "folder.h"
+
+static const char *own;
+
+/* The folder is the cache. */
+static int make_cache(void **state) {
+    if (make_folder(state) != 0) return -1;
+    return setenv("XDG_CACHE_HOME", folder, 1);
+}
+
+static int compiled(void) {
+    const char *n = getenv("FAKE_NVRTC_COMPILED");
+    return n ? atoi(n) : 0;
+}
+
+/* The one file of the cache. */
+static char *cached_file(void) {
+    char *dir = ls_format("%s/lockstep/kernels", folder), *path = NULL;
+    DIR *d = opendir(dir);
+    assert_non_null(d);
+    for (struct dirent *x; (x = readdir(d));)
+        if (strstr(x->d_name, ".cubin")) {
+            assert_null(path);
+            path = ls_format("%s/%s", dir, x->d_name);
+        }
+    closedir(d);
+    free(dir);
+    assert_non_null(path);
+    return path;
+}
+
+static void test_events(void **state) {
+    (void)state;
+    for (int seed = 0; seed < 20; seed++) {
+        char text[16];
+        snprintf(text, sizeof text, "%d", seed);
+        setenv("FAKE_CUDA_SEED", text, 1);
+        ls_device *d = opened("cuda");
+        assert_string_equal(d->name, "Fake H100 0");
+        assert_int_equal(d->memory_nbytes, 1 << 30);
+        assert_true(doubles(d, true));
+        ls_device_close(d);
+    }
+    unsetenv("FAKE_CUDA_SEED");
+    assert_int_equal(compiled(), 1); /* and then it was in the cache */
+}
+
+/* The device is another one than that of the number before; memory is cleared, and freed. */
+static void test_memory(void **state) {
+    ls_error e = {0};
+    float x = 3, y = 4;
+    (void)state;
+    setenv("FAKE_CUDA_DEVICES", "2", 1);
+    ls_device *d = opened("cuda:1"), *other = opened("cuda:0");
+    assert_string_equal(d->name, "Fake H100 1");
+    float *p = memory(d, 8), *q = memory(other, 8);
+    ls_device_copy_to(d, LS_DEVICE_COMPUTE, p, &x, sizeof x);
+    ls_device_copy_to(d, LS_DEVICE_COMPUTE, p + 1, &x, sizeof x);
+    ls_device_clear(d, LS_DEVICE_COMPUTE, p, sizeof *p);
+    ls_device_clear(other, LS_DEVICE_COMPUTE, q, 8 * sizeof *q);
+    ls_device_copy_from(d, LS_DEVICE_COMPUTE, &x, p + 1, sizeof x);
+    ls_device_copy_from(d, LS_DEVICE_COMPUTE, &y, p, sizeof y);
+    assert_ls_ok(ls_device_finish(d, LS_DEVICE_COMPUTE, &e), e);
+    assert_ls_ok(ls_device_finish(other, LS_DEVICE_COMPUTE, &e), e);
+    assert_true(x == 3 && y == 0);
+    ls_device_free(d, p);
+    ls_device_free(other, q);
+    ls_device_close(d);
+    ls_device_close(other);
+    unsetenv("FAKE_CUDA_DEVICES");
+}
+
+/* A file of the cache that is damaged is made anew, and then used. */
+static void test_damaged(void **state) {
+    (void)state;
+    char *path = cached_file();
+    for (int way = 0; way < 3; way++) {
+        int before = compiled();
+        ls_buf whole = {0};
+        assert_int_equal(ls_file_read(path, 1 << 20, &whole, NULL), LS_OK);
+        size_t keep = way == 0 ? whole.len - 5 : way == 1 ? 0 : whole.len;
+        if (way == 2) whole.data[whole.len - 3] ^= 1;
+        assert_int_equal(ls_file_replace(path, whole.data, keep, NULL), LS_OK);
+        ls_device_close(opened("cuda"));
+        assert_int_equal(compiled(), before + 1);
+        ls_device_close(opened("cuda"));
+        assert_int_equal(compiled(), before + 1);
+        ls_buf_free(&whole);
+    }
+    free(path);
+}
+
+/* A cache that can't be written costs time, not the run. */
+static void test_no_cache(void **state) {
+    int before = compiled();
+    (void)state;
+    setenv("XDG_CACHE_HOME", "/dev/null/none", 1);
+    ls_device_close(opened("cuda"));
+    ls_device_close(opened("cuda"));
+    assert_int_equal(compiled(), before + 2);
+    setenv("XDG_CACHE_HOME", folder, 1);
+}
+
+static void test_numbers(void **state) {
+    ls_device *d = NULL;
+    ls_error e;
+    (void)state;
+    setenv("FAKE_CUDA_DEVICES", "2", 1);
+    assert_ls_fails(ls_device_open("cuda:7", &d, &e), LS_EINVAL,
+                    "device cuda:7: the highest is cuda:1", e);
+    setenv("FAKE_CUDA_DEVICES", "0", 1);
+    setenv("CUDA_VISIBLE_DEVICES", "5", 1);
+    assert_ls_fails(ls_device_open("cuda", &d, &e), LS_EINVAL,
+                    "shows no GPU, with CUDA_VISIBLE_DEVICES=5", e);
+    unsetenv("CUDA_VISIBLE_DEVICES");
+    unsetenv("FAKE_CUDA_DEVICES");
+}
+
+static void test_no_room(void **state) {
+    ls_error e;
+    void *p = NULL;
+    (void)state;
+    setenv("FAKE_CUDA_MEMORY", "1000", 1);
+    ls_device *d = opened("cuda");
+    float *some = memory(d, 100);
+    assert_ls_fails(ls_device_alloc(d, 900, "weights", &p, &e), LS_ENOMEM,
+                    "has no room for weights, 900 bytes: 600 of its 1000 bytes are free", e);
+    ls_device_free(d, some);
+    ls_device_close(d);
+    unsetenv("FAKE_CUDA_MEMORY");
+}
+
+/* Whatever fails while a device is opened, all that was made is given back: the fake aborts if not. */
+static void test_opening_fails(void **state) {
+    static const char *const names[] = {"cuDevicePrimaryCtxRetain", "cuCtxPushCurrent",
+                                        "cuStreamCreate", "cuEventCreate", "cuModuleLoadData"};
+    ls_device *d = NULL;
+    ls_error e;
+    (void)state;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        char *fault = ls_format("%s:801", names[i]);
+        setenv("FAKE_CUDA_FAIL", fault, 1);
+        assert_ls_fails(ls_device_open("cuda", &d, &e), LS_EIO,
+                        "CUDA_ERROR_OF_THE_FAKE (as asked for)", e);
+        free(fault);
+    }
+    unsetenv("FAKE_CUDA_FAIL");
+}
+
+/* A device that is lost: the first error stays. */
+static void test_lost(void **state) {
+    ls_error e;
+    float x = 1;
+    (void)state;
+    ls_device *d = opened("cuda");
+    float *p = memory(d, 1);
+    ls_device_copy_to(d, LS_DEVICE_COMPUTE, p, &x, sizeof x);
+    setenv("FAKE_CUDA_FAIL", "cuStreamSynchronize:719", 1);
+    assert_ls_fails(ls_device_finish(d, LS_DEVICE_COMPUTE, &e), LS_EIO,
+                    "device cuda:0 (Fake H100 0) is lost: queued work: CUDA_ERROR_LAUNCH_FAILED "
+                    "(unspecified launch failure); this process can't use it again",
+                    e);
+    unsetenv("FAKE_CUDA_FAIL");
+    add(d, LS_DEVICE_COMPUTE, 1, p, p, p);
+    assert_ls_fails(ls_device_finish(d, LS_DEVICE_COMPUTE, &e), LS_EIO, "is lost", e);
+    ls_device_free(d, p);
+    ls_device_close(d);
+}
+
+static void test_compiler_errors(void **state) {
+    ls_device *d = NULL;
+    ls_error e;
+    (void)state;
+    setenv("XDG_CACHE_HOME", "/dev/null/none", 1);
+    setenv("FAKE_NVRTC_FAIL", "warning: a\nkernels.cu(7): error: b is not declared\n1 error", 1);
+    assert_ls_fails(ls_device_open("cuda", &d, &e), LS_EIO,
+                    "can't be compiled for sm_90a by libnvrtc 13.0 (error 6): kernels.cu(7): "
+                    "error: b is not declared",
+                    e);
+    unsetenv("FAKE_NVRTC_FAIL");
+    setenv("FAKE_NVRTC_NEWEST", "86", 1);
+    assert_ls_fails(ls_device_open("cuda", &d, &e), LS_EINVAL,
+                    "libnvrtc 13.0 compiles for sm_75 to sm_86, and this GPU is sm_90a", e);
+    unsetenv("FAKE_NVRTC_NEWEST");
+    setenv("XDG_CACHE_HOME", folder, 1);
+}
+
+/* What opening a device says in a process of its own, with this environment. */
+static void says(const char *environment, const char *text) {
+    char line[1024] = "";
+    char *command = ls_format("CUDA_HOME=/nowhere %s %s --open", environment, own);
+    FILE *f = popen(command, "r");
+    assert_non_null(f);
+    assert_non_null(fgets(line, sizeof line, f));
+    pclose(f);
+    if (!strstr(line, text)) {
+        print_error("%s: '%s' does not say '%s'\n", environment, line, text);
+        fail();
+    }
+    free(command);
+}
+
+/* Files in the place of libraries that can't be loaded hide those of the machine. */
+static void test_libraries(void **state) {
+    char *none = ls_format("%s/none", folder);
+    static const char *const files[] = {"libcuda.so.1", "libnvrtc.so.13", "libnvrtc.so.12",
+                                        "libnvrtc.so"};
+    (void)state;
+    assert_int_equal(mkdir(none, 0777), 0);
+    for (int i = 0; i < 4; i++) {
+        char *path = ls_format("%s/%s", none, files[i]);
+        assert_int_equal(ls_file_write(path, "none", 4, NULL), LS_OK);
+        free(path);
+    }
+    char *nothing = ls_format("LD_LIBRARY_PATH=%s", none);
+    says(nothing, "device cuda needs an NVIDIA GPU and its driver, 525 or newer, which can't be");
+    char *driver = ls_format("LD_LIBRARY_PATH=%s:%s", FAKE_CUDA, none);
+    says(driver, "device cuda needs NVIDIA's compiler libnvrtc.so.12 or .13");
+    says("FAKE_CUDA_DRIVER=11040", "too old: it supports CUDA 11.4, and 12.0 is needed");
+    says("FAKE_CUDA_FAIL=cuInit:803", "NVIDIA's driver can't be used: as asked for (error 803)");
+    char *newer = ls_format("LD_LIBRARY_PATH=%s:%s:%s FAKE_CUDA_DRIVER=12040 "
+                            "FAKE_NVRTC_VERSION=13.1",
+                            FAKE_CUDA, FAKE_NVRTC, none);
+    says(newer, "libnvrtc is of CUDA 13.1, and NVIDIA's driver supports 12.x");
+    says("FAKE_CUDA_DRIVER=12040 FAKE_NVRTC_VERSION=12.2", "opened: Fake H100 0");
+    free(newer);
+    free(nothing);
+    free(driver);
+    free(none);
+}
+
+static int print_opened(void) {
+    ls_error e = {0};
+    ls_device *d = NULL;
+    if (ls_device_open("cuda", &d, &e) != LS_OK) return printf("%s\n", e.msg), 1;
+    printf("opened: %s\n", d->name);
+    ls_device_close(d);
+    return 0;
+}
+
+int main(int argc, char **argv) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_events),          cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_damaged),         cmocka_unit_test(test_no_cache),
+        cmocka_unit_test(test_numbers),         cmocka_unit_test(test_no_room),
+        cmocka_unit_test(test_opening_fails),   cmocka_unit_test(test_lost),
+        cmocka_unit_test(test_compiler_errors), cmocka_unit_test(test_libraries),
+    };
+    own = argv[0];
+    if (argc > 1) return print_opened();
+    const char *path = getenv("LD_LIBRARY_PATH");
+    if (!path || strcmp(path, FAKE_CUDA ":" FAKE_NVRTC) != 0) {
+        setenv("LD_LIBRARY_PATH", FAKE_CUDA ":" FAKE_NVRTC, 1);
+        execv("/proc/self/exe", argv);
+        return 1;
+    }
+    return cmocka_run_group_tests(tests, make_cache, remove_folder);
+}

@@ -1,0 +1,298 @@
+/* fake_cuda.c - libcuda.so.1 for tests on a machine without a GPU: its GPUs are devices `c`, so kernels run as C, late
+ * and in an order of chance, and memory can't be touched by the host. It has the functions that
+ * src/device/cuda.h names.
+ *
+ * Variables of the environment, read at each call, make it fail:
+ *   FAKE_CUDA_DRIVER=11040        the version of CUDA that it supports
+ *   FAKE_CUDA_DEVICES=2           how many GPUs there are
+ *   FAKE_CUDA_MEMORY=1000         bytes of a GPU
+ *   FAKE_CUDA_SEED=3              the number of the device `c`
+ *   FAKE_CUDA_FAIL=NAME:CODE      the function that returns an error
+ */
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "device/cuda.h"
+#include "device/device.h"
+
+enum { INVALID_VALUE = 1, INVALID_CONTEXT = 201, INVALID_IMAGE = 200, NOT_FOUND = 500, LOST = 719 };
+enum { MAX_CONTEXTS = 4, MAX_BLOCKS = 64 };
+
+struct ls_cuda_context {
+    ls_device *d; /* NULL: not retained */
+    int streams, events;
+    size_t used;
+    struct {
+        void *p;
+        size_t nbytes;
+    } blocks[MAX_BLOCKS];
+};
+struct ls_cuda_stream {
+    ls_cuda_context context;
+    ls_device_stream s;
+};
+struct ls_cuda_event {
+    ls_cuda_context context;
+    int i;
+};
+struct ls_cuda_module {
+    int functions;
+};
+struct ls_cuda_function {
+    ls_device_kernel kernel;
+};
+
+static struct ls_cuda_context contexts[MAX_CONTEXTS];
+static _Thread_local ls_cuda_context stack[8];
+static _Thread_local int depth;
+
+static long setting(const char *name, long otherwise) {
+    const char *x = getenv(name);
+    return x ? atol(x) : otherwise;
+}
+
+static int fails(const char *name) {
+    const char *x = getenv("FAKE_CUDA_FAIL");
+    size_t n = strlen(name);
+    return x && strncmp(x, name, n) == 0 && x[n] == ':' ? atoi(x + n + 1) : 0;
+}
+
+#define FUNCTION(name, symbol, parameters) int fake_##name parameters __asm__(symbol);
+LS_CUDA_FUNCTIONS(FUNCTION)
+
+int fake_init(unsigned flags) {
+    if (fails("cuInit")) return fails("cuInit");
+    return flags ? INVALID_VALUE : 0;
+}
+
+int fake_version(int *version_p) {
+    *version_p = (int)setting("FAKE_CUDA_DRIVER", 13000);
+    return 0;
+}
+
+int fake_error_name(int error, const char **name_p) {
+    *name_p = error == LOST ? "CUDA_ERROR_LAUNCH_FAILED" : "CUDA_ERROR_OF_THE_FAKE";
+    return 0;
+}
+
+int fake_error_text(int error, const char **text_p) {
+    *text_p = error == LOST ? "unspecified launch failure" : "as asked for";
+    return 0;
+}
+
+int fake_device_count(int *n_p) {
+    *n_p = (int)setting("FAKE_CUDA_DEVICES", 1);
+    return 0;
+}
+
+int fake_device_get(int *device_p, int index) {
+    *device_p = index;
+    return 0;
+}
+
+int fake_device_name(char *name, int size, int device) {
+    snprintf(name, (size_t)size, "Fake H100 %d", device);
+    return 0;
+}
+
+int fake_device_memory(size_t *nbytes_p, int device) {
+    (void)device;
+    *nbytes_p = (size_t)setting("FAKE_CUDA_MEMORY", 1 << 30);
+    return 0;
+}
+
+int fake_device_attribute(int *value_p, int attribute, int device) {
+    (void)device;
+    *value_p = attribute == LS_CUDA_MAJOR ? 9 : 0;
+    return attribute == LS_CUDA_MAJOR || attribute == LS_CUDA_MINOR ? 0 : INVALID_VALUE;
+}
+
+int fake_context_retain(ls_cuda_context *context_p, int device) {
+    char name[32];
+    ls_cuda_context c = &contexts[device];
+    if (fails("cuDevicePrimaryCtxRetain")) return fails("cuDevicePrimaryCtxRetain");
+    snprintf(name, sizeof name, "c:%d", (int)setting("FAKE_CUDA_SEED", device));
+    *c = (struct ls_cuda_context){0};
+    if (ls_device_open(name, &c->d, NULL) != LS_OK) return LS_CUDA_OUT_OF_MEMORY;
+    *context_p = c;
+    return 0;
+}
+
+/* All that was made must have been given back. */
+int fake_context_release(int device) {
+    ls_cuda_context c = &contexts[device];
+    if (!c->d || c->streams || c->events || c->used) abort();
+    ls_device_close(c->d);
+    c->d = NULL;
+    return 0;
+}
+
+int fake_context_push(ls_cuda_context c) {
+    if (fails("cuCtxPushCurrent")) return fails("cuCtxPushCurrent");
+    if (!c->d || depth == 8) return INVALID_CONTEXT;
+    stack[depth++] = c;
+    return 0;
+}
+
+int fake_context_pop(ls_cuda_context *context_p) {
+    if (depth == 0) return INVALID_CONTEXT;
+    *context_p = stack[--depth];
+    return 0;
+}
+
+static int in_context(const char *name) { return depth == 0 ? INVALID_CONTEXT : fails(name); }
+static ls_cuda_context now(void) { return stack[depth - 1]; }
+
+int fake_memory_info(size_t *free_p, size_t *all_p) {
+    *all_p = (size_t)setting("FAKE_CUDA_MEMORY", 1 << 30);
+    *free_p = *all_p - now()->used;
+    return 0;
+}
+
+int fake_alloc(ls_cuda_address *p_p, size_t nbytes) {
+    void *p = NULL;
+    size_t left = 0, all = 0;
+    int i = 0, got = in_context("cuMemAlloc");
+    if (got) return got;
+    fake_memory_info(&left, &all);
+    while (i < MAX_BLOCKS && now()->blocks[i].p) i++;
+    if (i == MAX_BLOCKS || nbytes > left) return LS_CUDA_OUT_OF_MEMORY;
+    if (ls_device_alloc(now()->d, nbytes, "fake", &p, NULL) != LS_OK) return LS_CUDA_OUT_OF_MEMORY;
+    now()->blocks[i].p = p;
+    now()->blocks[i].nbytes = nbytes;
+    now()->used += nbytes;
+    *p_p = (ls_cuda_address)(uintptr_t)p;
+    return 0;
+}
+
+int fake_free(ls_cuda_address p) {
+    int got = in_context("cuMemFree");
+    for (int i = 0; !got && i < MAX_BLOCKS; i++) {
+        if ((ls_cuda_address)(uintptr_t)now()->blocks[i].p != p) continue;
+        now()->used -= now()->blocks[i].nbytes;
+        ls_device_free(now()->d, now()->blocks[i].p);
+        now()->blocks[i].p = NULL;
+        return 0;
+    }
+    return got ? got : INVALID_VALUE;
+}
+
+static int in_stream(const char *name, ls_cuda_stream s) {
+    int got = in_context(name);
+    return !got && s->context != now() ? INVALID_VALUE : got;
+}
+
+int fake_copy_to(ls_cuda_address to, const void *from, size_t nbytes, ls_cuda_stream s) {
+    int got = in_stream("cuMemcpyHtoDAsync", s);
+    if (!got) ls_device_copy_to(s->context->d, s->s, (void *)(uintptr_t)to, from, nbytes);
+    return got;
+}
+
+int fake_copy_from(void *to, ls_cuda_address from, size_t nbytes, ls_cuda_stream s) {
+    int got = in_stream("cuMemcpyDtoHAsync", s);
+    if (!got) ls_device_copy_from(s->context->d, s->s, to, (void *)(uintptr_t)from, nbytes);
+    return got;
+}
+
+int fake_set(ls_cuda_address to, unsigned char value, size_t nbytes, ls_cuda_stream s) {
+    int got = in_stream("cuMemsetD8Async", s);
+    if (value) return INVALID_VALUE;
+    if (!got) ls_device_clear(s->context->d, s->s, (void *)(uintptr_t)to, nbytes);
+    return got;
+}
+
+int fake_stream_create(ls_cuda_stream *stream_p, unsigned flags) {
+    int got = in_context("cuStreamCreate");
+    if (got) return got;
+    if (flags != LS_CUDA_STREAM_NON_BLOCKING || now()->streams == LS_DEVICE_NSTREAMS)
+        return INVALID_VALUE;
+    *stream_p = malloc(sizeof **stream_p);
+    **stream_p = (struct ls_cuda_stream){now(), (ls_device_stream)now()->streams++};
+    return 0;
+}
+
+int fake_stream_destroy(ls_cuda_stream s) {
+    s->context->streams--;
+    free(s);
+    return 0;
+}
+
+int fake_stream_finish(ls_cuda_stream s) {
+    int got = in_stream("cuStreamSynchronize", s);
+    if (got) return got;
+    return ls_device_finish(s->context->d, s->s, NULL) == LS_OK ? 0 : LOST;
+}
+
+int fake_stream_wait(ls_cuda_stream s, ls_cuda_event e, unsigned flags) {
+    int got = in_stream("cuStreamWaitEvent", s);
+    if (flags) return INVALID_VALUE;
+    if (!got) ls_device_wait(s->context->d, s->s, e->i);
+    return got;
+}
+
+int fake_event_create(ls_cuda_event *event_p, unsigned flags) {
+    int got = in_context("cuEventCreate");
+    if (got) return got;
+    if (flags != LS_CUDA_EVENT_DISABLE_TIMING || now()->events == LS_DEVICE_EVENTS)
+        return INVALID_VALUE;
+    *event_p = malloc(sizeof **event_p);
+    **event_p = (struct ls_cuda_event){now(), now()->events++};
+    return 0;
+}
+
+int fake_event_destroy(ls_cuda_event e) {
+    e->context->events--;
+    free(e);
+    return 0;
+}
+
+int fake_event_record(ls_cuda_event e, ls_cuda_stream s) {
+    int got = in_stream("cuEventRecord", s);
+    if (!got) ls_device_record(s->context->d, s->s, e->i);
+    return got;
+}
+
+/* The image is what fake_nvrtc.c made. */
+int fake_module_load(ls_cuda_module *module_p, const void *image) {
+    int got = in_context("cuModuleLoadData");
+    if (got) return got;
+    if (strcmp(image, "code of the fake for sm_90a") != 0) return INVALID_IMAGE;
+    *module_p = malloc(sizeof **module_p);
+    (*module_p)->functions = 0;
+    return 0;
+}
+
+int fake_module_unload(ls_cuda_module m) {
+    free(m);
+    return 0;
+}
+
+int fake_module_function(ls_cuda_function *function_p, ls_cuda_module m, const char *name) {
+    static struct ls_cuda_function functions[LS_NDEVICE_KERNELS];
+    m->functions++;
+    for (int i = 0; i < LS_NDEVICE_KERNELS; i++) {
+        if (strcmp(ls_device_kernels[i].name, name) != 0) continue;
+        functions[i].kernel = (ls_device_kernel)i;
+        *function_p = &functions[i];
+        return 0;
+    }
+    return NOT_FOUND;
+}
+
+int fake_launch(ls_cuda_function f, unsigned groups_x, unsigned groups_y, unsigned groups_z,
+                unsigned items_x, unsigned items_y, unsigned items_z, unsigned shared_nbytes,
+                ls_cuda_stream s, void **params, void **extra) {
+    const ls_device_kernel_facts *facts = &ls_device_kernels[f->kernel];
+    ls_device_call l = {.kernel = f->kernel, .groups_x = groups_x, .groups_y = groups_y};
+    int got = in_stream("cuLaunchKernel", s);
+    if (got) return got;
+    if (groups_z != 1 || items_x != (unsigned)facts->items || items_y != 1 || items_z != 1 ||
+        shared_nbytes || extra || groups_y > 65535)
+        return INVALID_VALUE;
+    for (int i = 0; facts->params[i]; i++)
+        memcpy(&l.args[i], params[i], facts->params[i] == 'f' ? sizeof(float) : sizeof(void *));
+    ls_device_launch(s->context->d, s->s, &l);
+    return 0;
+}
