@@ -5,16 +5,13 @@
  * its end is a barrier: what one item has written in LOCAL or GLOBAL memory, others of its group read in
  * the next block. Outside of such blocks stands only what all items do alike.
  *
- * A loop around ITEMS ends by one condition, which all items share: with a second one (&&, break) PoCL
- * runs it wrongly. An array of PRIVATE is indexed by numbers that are known when it is compiled, as in
- * loops of a fixed length: else CUDA keeps it in memory.
- *
  * C runs the items of a block one after the other, forwards or backwards: where the result depends on
  * that, an ITEMS is missing. A group's own function is the same C as its caller's, so sanitizers see
  * its memory.
  *
  * The condition of a loop around such blocks is one comparison: pocl 3.1 runs such a loop with && in its
- * condition wrongly.
+ * condition wrongly. PRIVATE arrays are indexed by numbers that are known when they are compiled, as in
+ * loops of a fixed length: CUDA keeps others in memory (tests/device/nvrtc_test.c).
  *
  *   KERNEL(name)(long n, GLOBAL float *x) { ... }   parameters: long, float, pointers
  *   GLOBAL LOCAL          memory of all groups; of one

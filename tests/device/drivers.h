@@ -27,7 +27,7 @@ static inline void device_is_there(void **state) {
 
 static inline int run_on_devices(const struct CMUnitTest *tests, size_t n, CMFixtureFunction open,
                                  CMFixtureFunction close) {
-    static const char *const names[] = {"c:5", "opencl"};
+    static const char *const names[] = {"c:5", "opencl", "cuda"};
     const struct CMUnitTest there[] = {cmocka_unit_test(device_is_there)};
     int failed = 0;
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
