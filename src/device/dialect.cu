@@ -1,7 +1,8 @@
 /* dialect.cu - the dialect of kernels (dialect.h) as CUDA. */
 typedef unsigned uint32_t;
 typedef unsigned long uint64_t;
-#define KERNEL(name) extern "C" __global__ void name
+/* Groups have up to 256 items; the registers of a multiprocessor hold two groups. */
+#define KERNEL(name) extern "C" __global__ __launch_bounds__(256, 2) void name
 #define HELPER __device__ static inline
 #define GLOBAL
 #define LOCAL __shared__
