@@ -1,6 +1,8 @@
 /* nvrtc_test.c - NVIDIA's compiler makes of every kernel what its bits and its speed need: where there is
  * one, which needs no GPU. */
 /* ctest: seconds=6 */
+#include <elf.h>
+
 #include "device/kernels.h"
 #include "device/nvrtc.h"
 #include "test.h"
@@ -62,6 +64,53 @@ static void check_product(const ls_nvrtc_made *made) {
     free(text);
 }
 
+/* A section of the code, an ELF file, and its number of bytes. */
+static const char *section_of(const ls_buf *code, const char *name, size_t *nbytes_p) {
+    Elf64_Ehdr head;
+    memcpy(&head, code->data, sizeof head);
+    Elf64_Shdr *all = malloc(head.e_shnum * sizeof *all);
+    assert_non_null(all);
+    memcpy(all, code->data + head.e_shoff, head.e_shnum * sizeof *all);
+    const char *found = NULL, *names = code->data + all[head.e_shstrndx].sh_offset;
+    for (int i = 0; i < head.e_shnum && !found; i++) {
+        if (strcmp(names + all[i].sh_name, name) != 0) continue;
+        found = code->data + all[i].sh_offset;
+        *nbytes_p = all[i].sh_size;
+    }
+    free(all);
+    assert_non_null(found);
+    return found;
+}
+
+/* No kernel has so many numbers that registers don't hold them: it has no memory of its own ("frame"),
+ * but for a few that the limit of registers (dialect.cu) pushes out. Section .nv.info is a list of records: a format (4: with a
+ * size), an attribute, a size, and here the function's symbol and the number of bytes. */
+static void check_frames(const ls_buf *code) {
+    enum { WITH_SIZE = 4, FRAME_SIZE = 0x11, SAVED = 32 };
+    size_t nbytes = 0, nnames = 0, nsymbols = 0;
+    int n = 0;
+    const char *info = section_of(code, ".nv.info", &nbytes);
+    const char *names = section_of(code, ".strtab", &nnames);
+    const char *symbols = section_of(code, ".symtab", &nsymbols);
+    for (size_t at = 0; at + 4 <= nbytes;) {
+        uint16_t size = 0;
+        uint32_t values[2];
+        const char *record = info + at;
+        memcpy(&size, record + 2, sizeof size);
+        at += 4u + (record[0] == WITH_SIZE ? size : 0u);
+        if (record[0] != WITH_SIZE || record[1] != FRAME_SIZE) continue;
+        Elf64_Sym symbol;
+        memcpy(values, record + 4, sizeof values);
+        memcpy(&symbol, symbols + values[0] * sizeof symbol, sizeof symbol);
+        if (names[symbol.st_name] == '$') continue; /* a part of a division */
+        n++;
+        if (values[1] <= SAVED) continue;
+        print_error("%s keeps %u bytes in memory\n", names + symbol.st_name, values[1]);
+        fail();
+    }
+    assert_int_equal(n, LS_NDEVICE_KERNELS);
+}
+
 static void test_kernels(void **state) {
     const ls_nvrtc *c = compiler_or_skip();
     (void)state;
@@ -76,6 +125,7 @@ static void test_kernels(void **state) {
             free(text);
         }
         check_product(&made);
+        check_frames(&made.code);
         ls_nvrtc_made_free(&made);
     }
 }
