@@ -83,8 +83,9 @@ static const char *section_of(const ls_buf *code, const char *name, size_t *nbyt
 }
 
 /* No kernel has so many numbers that registers don't hold them: it has no memory of its own ("frame"),
- * but for a few that the limit of registers (dialect.cu) pushes out. Section .nv.info is a list of records: a format (4: with a
- * size), an attribute, a size, and here the function's symbol and the number of bytes. */
+ * but for a few that the limit of registers (dialect.cu) pushes out. Section .nv.info is a list of
+ * records: a format (4: with a size), an attribute, a size, and here the function's symbol and the
+ * number of bytes. */
 static void check_frames(const ls_buf *code) {
     enum { WITH_SIZE = 4, FRAME_SIZE = 0x11, SAVED = 32 };
     size_t nbytes = 0, nnames = 0, nsymbols = 0;
