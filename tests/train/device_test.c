@@ -1,7 +1,10 @@
 /* device_test.c - a run whose layers are computed by a device has the bits of a run on cores: on device
  * `c`, whose copies and kernels run late and in an order drawn from a seed. */
 /* ctest: slow */
+#include <unistd.h>
+
 #include "base/hash.h"
+#include "device/drivers.h"
 #include "folder.h"
 #include "storage/checkpoint.h"
 #include "test.h"
@@ -64,6 +67,20 @@ static void test_micro_batches(void **state) {
     same(hashes_of(1, "parallel.device=c:7", "train.micro_batch=2"), cores);
 }
 
+/* A driver and a compiler that stand before devices `c` (fake_cuda.c). */
+static void test_cuda(void **state) {
+    hashes cores = hashes_of(1, NULL, NULL);
+    (void)state;
+    same(hashes_of(2, "parallel.device=cuda", NULL), cores);
+}
+
+/* Its compiler takes tens of seconds, once. */
+static void test_opencl(void **state) {
+    (void)state;
+    ls_device_close(opencl_or_skip());
+    same(hashes_of(2, "parallel.device=opencl", NULL), hashes_of(1, NULL, NULL));
+}
+
 static void test_refused(void **state) {
     char run[128];
     ls_error e = {0};
@@ -73,11 +90,23 @@ static void test_refused(void **state) {
                     "no kernels for a device", e);
 }
 
-int main(void) {
+static int make_cache(void **state) {
+    return make_folder(state) ? -1 : setenv("XDG_CACHE_HOME", folder, 1);
+}
+
+/* Starts itself again, so that the driver for tests is found. */
+int main(int argc, char **argv) {
+    if (argc == 1) {
+        char *again[] = {argv[0], "found", NULL};
+        setenv("LD_LIBRARY_PATH", FAKE_CUDA ":" FAKE_NVRTC, 1);
+        execv("/proc/self/exe", again);
+        perror(argv[0]);
+        return 1;
+    }
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_same_bits),
-        cmocka_unit_test(test_micro_batches),
+        cmocka_unit_test(test_same_bits), cmocka_unit_test(test_micro_batches),
+        cmocka_unit_test(test_cuda),      slow_unit_test(test_opencl),
         cmocka_unit_test(test_refused),
     };
-    return cmocka_run_group_tests(tests, make_folder, remove_folder);
+    return cmocka_run_group_tests(tests, make_cache, remove_folder);
 }
