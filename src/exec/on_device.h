@@ -28,7 +28,8 @@ ls_status ls_on_device_open(ls_on_device *, ls_device *, const ls_compute *host,
                             const ls_on_device_sizes *, ls_error *);
 void ls_on_device_close(ls_on_device *); /* of {0}, too */
 
-/* Queue the copy of some bytes, of samples and losses from their beginning. */
+/* Queues a copy, for which layers that are queued later wait. It does not wait for those before: until
+ * other samples or parameters come, the losses are copied back, for which all layers are waited for. */
 void ls_on_device_send(const ls_on_device *, void *to, const void *from, size_t nbytes);
 /* Copies, and waits. Reports the first error of what was queued before. */
 ls_status ls_on_device_fetch(const ls_on_device *, void *to, const void *from, size_t nbytes,
