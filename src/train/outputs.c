@@ -54,6 +54,9 @@ static void log_memory(const ls_host *h) {
     ls_purpose most = ls_memory_worst(&m);
     ls_log("memory of a worker: %.1f MB at most, %.1f of it %s", (double)m.peak / 1e6,
            (double)m.nbytes[most] / 1e6, ls_purpose_name(most));
+    if (m.device)
+        ls_log("layers run on a device of each worker, %s, with %.1f MB of its memory",
+               h->run->config.parallel.device, (double)m.device / 1e6);
 }
 
 /* How the cores of this machine are used, or a warning that there are too few. Only a new run can

@@ -35,7 +35,8 @@ void ls_utilization_set(const ls_member *m, ls_metrics *to, bool logs) {
     const ls_model *model = ls_layout_evaluated(m->layout);
     const ls_layer *unknown = ls_model_without_flops(model);
     double flops = ls_model_flops(model);
-    bool known = r->core_flops > 0 && !unknown && !has_guests(r) && flops > 0;
+    bool device = *r->config.parallel.device != 0;
+    bool known = r->core_flops > 0 && !unknown && !has_guests(r) && flops > 0 && !device;
     ls_metrics_set_peak(to, known ? flops : 0, known ? r->core_flops * cores_of(m) : 0);
     if (!logs || known) return;
     if (unknown)
@@ -43,6 +44,9 @@ void ls_utilization_set(const ls_member *m, ls_metrics *to, bool logs) {
             "metrics have no mfu, the share of the processor's peak: layer '%s' does not say how "
             "many operations it takes (flops of ls_layer_sizes)",
             unknown->name);
+    else if (device)
+        ls_log("metrics have no mfu, the share of the processor's peak: that of a device is not "
+               "known");
     else if (has_guests(r))
         ls_log(
             "metrics have no mfu, the share of the processor's peak: it is not known which cores "
