@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/clock.h"
 #include "base/cores.h"
@@ -45,7 +46,7 @@ ls_status ls_outputs_take_folder(ls_loop *l, ls_error *e) {
 /* ---- the log ---- */
 
 /* The largest line of the memory table; `lockstep plan` prints all of it. */
-static void log_memory(const ls_host *h) {
+static void log_memory(const ls_host *h, int near) {
     const ls_plan *p = &h->layout.plan;
     ls_memory_config how =
         ls_layout_memory_config(&h->run->config, p->share.nworkers, p->share.nworkers);
@@ -57,6 +58,12 @@ static void log_memory(const ls_host *h) {
     if (m.device)
         ls_log("layers run on a device of each worker, %s, with %.1f MB of its memory",
                h->run->config.parallel.device, (double)m.device / 1e6);
+    if (m.device && near > 1 && strncmp(h->run->config.parallel.device, "c:", 2) != 0 &&
+        strcmp(h->run->config.parallel.device, "c") != 0)
+        ls_log(
+            "warning: the %d workers of this host share that one device; with a launcher that sets "
+            "CUDA_VISIBLE_DEVICES, each has its own",
+            near);
 }
 
 /* How the cores of this machine are used, or a warning that there are too few. Only a new run can
@@ -108,7 +115,7 @@ static void log_beginning(const ls_loop *l) {
            samples.data, n, n == 1 ? "" : "s", ls_run_workers_name(r),
            (long long)r->config.train.virtual_workers, ls_plural(r->config.train.virtual_workers));
     ls_buf_free(&samples);
-    log_memory(l->host);
+    log_memory(l->host, l->m.seat.near);
     log_division(l);
     log_units(l);
     ls_log("first step after %.2f s", (double)(ls_clock_ns() - r->began_ns) / 1e9);
