@@ -11,12 +11,12 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/cache.h"
 #include "base/curl.h"
 #include "base/file.h"
 #include "base/hash.h"
 #include "base/log.h"
 #include "data/braces.h"
-#include "base/cache.h"
 #include "source/index.h"
 #include "source/response.h"
 
