@@ -15,9 +15,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/cache.h"
 #include "base/file.h"
 #include "base/log.h"
-#include "base/cache.h"
 #include "source/options.h"
 
 enum {

@@ -11,9 +11,9 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "base/cache.h"
 #include "base/file.h"
 #include "source/bytes.h"
-#include "base/cache.h"
 #include "source/note.h"
 
 enum { VERSION = 1 }; /* another whenever the same file becomes other pixels */

@@ -7,10 +7,10 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/cache.h"
 #include "base/file.h"
 #include "base/guard.h"
 #include "base/scratch.h"
-#include "base/cache.h"
 #include "source/note.h"
 
 #define MOST_NBYTES ((uint64_t)1000 * 1000 * 1000 * 1000)
