@@ -4,75 +4,47 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/hash.h"
 #include "device/drivers.h"
-#include "folder.h"
-#include "storage/checkpoint.h"
-#include "test.h"
-#include "train/train.h"
+#include "train/tiny_run.h"
 
-static int nruns;
+static const char *const usual[] = {
+    "log.every=1000",     "model.width=12",         "train.steps=3",
+    "train.eval_every=3", "train.batch=6",          "train.virtual_workers=3",
+    "optim.warmup=1",     "data.val_fraction=0.01", NULL};
 
-typedef struct hashes {
-    char weights[LS_HASH_TEXT], optimizer[LS_HASH_TEXT];
-} hashes;
-
-static ls_status train(int nworkers, const char *a, const char *b, char *run, ls_error *e) {
-    const char *sets[10] = {
-        "log.every=1000", "model.width=12",          "train.steps=3",  "train.eval_every=3",
-        "train.batch=6",  "train.virtual_workers=3", "optim.warmup=1", "data.val_fraction=0.01"};
-    int n = 8;
-    if (a) sets[n++] = a;
-    if (b) sets[n++] = b;
-    bool unfinished = false;
-    ls_train_options o = {
-        .config = "configs/tiny.yaml", .sets = sets, .nsets = n, .nworkers = nworkers, .run = run};
-    snprintf(run, 128, "%s/run-%d", folder, nruns++);
-    return ls_train(&o, &unfinished, e);
+static result trained(int nworkers, const char *a, const char *b) {
+    return train_new(nworkers, usual, (const char *const[]){a, b, NULL});
 }
 
-static hashes hashes_of(int nworkers, const char *a, const char *b) {
-    char run[128], *path = NULL;
+static void refused(const char *a, const char *b, const char *why) {
     ls_error e = {0};
-    ls_checkpoint_info i;
-    hashes h;
-    assert_ls_ok(train(nworkers, a, b, run, &e), e);
-    assert_ls_ok(ls_checkpoint_newest(run, &path, NULL, &e), e);
-    assert_ls_ok(ls_checkpoint_verify(path, &i, &e), e);
-    ls_hash_text(i.weights, h.weights);
-    ls_hash_text(i.optimizer, h.optimizer);
-    free(path);
-    return h;
-}
-
-static void same(hashes a, hashes b) {
-    assert_string_equal(a.weights, b.weights);
-    assert_string_equal(a.optimizer, b.optimizer);
+    assert_ls_fails(try_number(nruns++, 1, usual, (const char *const[]){a, b, NULL}, &e), LS_EINVAL,
+                    why, e);
 }
 
 static void test_same_bits(void **state) {
-    hashes cores = hashes_of(1, NULL, NULL);
+    result cores = trained(1, NULL, NULL);
     (void)state;
-    same(hashes_of(1, "parallel.device=c:1", NULL), cores);
-    same(hashes_of(2, "parallel.device=c:2", NULL), cores);
-    same(hashes_of(3, "parallel.device=c:3", "parallel.zero=2"), cores);
-    same(hashes_of(2, "parallel.device=c:4", "parallel.zero=3"), cores);
-    same(hashes_of(2, "parallel.device=c:5", "parallel.recompute=2"), cores);
+    same(trained(1, "parallel.device=c:1", NULL), cores);
+    same(trained(2, "parallel.device=c:2", NULL), cores);
+    same(trained(3, "parallel.device=c:3", "parallel.zero=2"), cores);
+    same(trained(2, "parallel.device=c:4", "parallel.zero=3"), cores);
+    same(trained(2, "parallel.device=c:5", "parallel.recompute=2"), cores);
 }
 
 /* Two samples a virtual worker, in micro-batches of one or both. */
 static void test_micro_batches(void **state) {
-    hashes cores = hashes_of(1, "train.micro_batch=1", NULL);
+    result cores = trained(1, "train.micro_batch=1", NULL);
     (void)state;
-    same(hashes_of(1, "parallel.device=c:6", "train.micro_batch=1"), cores);
-    same(hashes_of(1, "parallel.device=c:7", "train.micro_batch=2"), cores);
+    same(trained(1, "parallel.device=c:6", "train.micro_batch=1"), cores);
+    same(trained(1, "parallel.device=c:7", "train.micro_batch=2"), cores);
 }
 
 /* A driver and a compiler that stand before devices `c` (fake_cuda.c). */
 static void test_cuda(void **state) {
-    hashes cores = hashes_of(1, NULL, NULL);
+    result cores = trained(1, NULL, NULL);
     (void)state;
-    same(hashes_of(2, "parallel.device=cuda", NULL), cores);
+    same(trained(2, "parallel.device=cuda", NULL), cores);
 }
 
 /* Its compiler takes tens of seconds, once. A driver that has threads can't be used after a fork: a child
@@ -88,16 +60,13 @@ static void test_opencl(void **state) {
     }
     waitpid(child, &status, 0);
     if (status) skip_because("there is no device of OpenCL");
-    same(hashes_of(2, "parallel.device=opencl", NULL), hashes_of(1, NULL, NULL));
+    same(trained(2, "parallel.device=opencl", NULL), trained(1, NULL, NULL));
 }
 
 static void test_refused(void **state) {
-    char run[128];
-    ls_error e = {0};
     (void)state;
-    assert_ls_fails(train(1, "parallel.device=tpu", NULL, run, &e), LS_EINVAL, "device tpu", e);
-    assert_ls_fails(train(1, "parallel.device=c", "model.dropout=0.1", run, &e), LS_EINVAL,
-                    "no kernels for a device", e);
+    refused("parallel.device=tpu", NULL, "device tpu");
+    refused("parallel.device=c", "model.dropout=0.1", "no kernels for a device");
 }
 
 static int make_cache(void **state) {
