@@ -1,8 +1,6 @@
 /* curl.c - see curl.h. */
 #include "base/curl.h"
 
-#include <pthread.h>
-
 #include "base/library.h"
 
 static const ls_symbol symbols[] = {
@@ -26,25 +24,20 @@ static const ls_symbol symbols[] = {
     {"curl_slist_free_all", offsetof(ls_curl, slist_free_all)},
 };
 
-static pthread_once_t once = PTHREAD_ONCE_INIT;
+static ls_library library = LS_LIBRARY;
 static ls_curl functions;
-static ls_error trouble; /* code LS_OK: it is loaded */
 
 static void load(void) {
     ls_error why = {0};
     size_t n = sizeof symbols / sizeof *symbols;
     if (ls_library_load("libcurl.so.4", symbols, n, &functions, &why) != LS_OK)
-        ls_fail(&trouble, LS_EIO, "libcurl can't be loaded: %s", why.msg);
+        ls_fail(&library.trouble, LS_EIO, "libcurl can't be loaded: %s", why.msg);
     else if (functions.global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
-        ls_fail(&trouble, LS_EIO, "libcurl can't be set up");
+        ls_fail(&library.trouble, LS_EIO, "libcurl can't be set up");
 }
 
 ls_status ls_curl_load(const ls_curl **curl_p, ls_error *e) {
-    pthread_once(&once, load);
-    if (trouble.code != LS_OK) {
-        if (e) *e = trouble;
-        return trouble.code;
-    }
+    LS_TRY(ls_library_need(&library, load, e));
     *curl_p = &functions;
     return LS_OK;
 }

@@ -15,3 +15,9 @@ ls_status ls_library_load(const char *file, const ls_symbol *symbols, size_t n, 
     }
     return LS_OK;
 }
+
+ls_status ls_library_need(ls_library *library, void (*load)(void), ls_error *e) {
+    pthread_once(&library->once, load);
+    if (library->trouble.code != LS_OK && e) *e = library->trouble;
+    return library->trouble.code;
+}

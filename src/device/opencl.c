@@ -1,34 +1,27 @@
 /* opencl.c - see opencl.h. */
 #include "device/opencl.h"
 
-#include <pthread.h>
-
 #include "base/library.h"
 
 static const ls_symbol symbols[] = {
 #define SYMBOL(name) {"cl" #name, offsetof(ls_opencl, name)},
     LS_OPENCL_FUNCTIONS(SYMBOL)};
 
-static pthread_once_t once = PTHREAD_ONCE_INIT;
+static ls_library library = LS_LIBRARY;
 static ls_opencl functions;
-static ls_error trouble; /* code LS_OK: it is loaded */
 
 static void load(void) {
     ls_error why = {0};
     size_t n = sizeof symbols / sizeof *symbols;
     if (ls_library_load("libOpenCL.so.1", symbols, n, &functions, &why) != LS_OK)
-        ls_fail(&trouble, LS_EINVAL,
+        ls_fail(&library.trouble, LS_EINVAL,
                 "device opencl needs OpenCL's loader and the driver of a device, such as Debian's "
                 "packages ocl-icd-libopencl1 and pocl-opencl-icd: %s",
                 why.msg);
 }
 
 ls_status ls_opencl_load(const ls_opencl **cl_p, ls_error *e) {
-    pthread_once(&once, load);
-    if (trouble.code != LS_OK) {
-        if (e) *e = trouble;
-        return trouble.code;
-    }
+    LS_TRY(ls_library_need(&library, load, e));
     *cl_p = &functions;
     return LS_OK;
 }

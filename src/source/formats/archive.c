@@ -3,7 +3,6 @@
 
 #include <archive.h>
 #include <archive_entry.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -41,14 +40,13 @@ static const ls_symbol symbols[] = {
     SYMBOL(entry_sparse_count),
 };
 
-static pthread_once_t once = PTHREAD_ONCE_INIT;
-static ls_error trouble; /* code LS_OK: it is loaded */
+static ls_library library = LS_LIBRARY;
 
 static void load(void) {
     ls_error why = {0};
     size_t n = sizeof symbols / sizeof *symbols;
     if (ls_library_load("libarchive.so.13", symbols, n, &lib, &why) != LS_OK)
-        ls_fail(&trouble, LS_EIO, "tar archives need libarchive: %s", why.msg);
+        ls_fail(&library.trouble, LS_EIO, "tar archives need libarchive: %s", why.msg);
 }
 
 struct ls_archive {
@@ -67,8 +65,9 @@ void ls_archive_close(ls_archive *t) {
 
 ls_status ls_archive_open(const uint8_t *data, size_t nbytes, const char *path, ls_archive **a_p,
                           ls_error *e) {
-    pthread_once(&once, load);
-    if (trouble.code != LS_OK) return ls_fail(e, trouble.code, "%s: %s", path, trouble.msg);
+    ls_error why = {0};
+    ls_status loaded = ls_library_need(&library, load, &why);
+    if (loaded != LS_OK) return ls_fail(e, loaded, "%s: %s", path, why.msg);
     if (nbytes == 0) return ls_fail(e, LS_EINVAL, "%s: is empty (0 bytes)", path);
     ls_archive *t = LS_NEW(ls_archive);
     *t = (ls_archive){lib.read_new(), data, nbytes, ls_strdup(path)};
