@@ -46,6 +46,9 @@ typedef struct ls_device_call {
     ls_device_arg args[LS_LAUNCH_ARGS];
 } ls_device_call;
 
+/* The groups that n items, rows or numbers need if each has `each` of them. */
+static inline int64_t ls_device_groups(int64_t n, int64_t each) { return (n + each - 1) / each; }
+
 /* What a kind of device does. Streams, events and sizes are right; no member is NULL. */
 typedef struct ls_device_ops {
     const char *kind; /* "c", "opencl", "cuda" */

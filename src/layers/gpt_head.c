@@ -6,8 +6,6 @@
  */
 #include "layers/gpt.h"
 
-#include <assert.h>
-
 #include "layers/vocabulary_device.h"
 #include "lockstep/infer.h"
 #include "model/mixed.h"
@@ -38,9 +36,8 @@ static float scale_of(const void *arg, int64_t r) {
 
 static ls_vocabulary_tokens tokens_of(const ls_layer_call *whole, int64_t first) {
     if (!whole->compute->device) return (ls_vocabulary_tokens){0};
-    assert(whole->sample_nbytes % sizeof(uint32_t) == 0);
     return (ls_vocabulary_tokens){.p = ls_layer_tokens(whole, 0),
-                                  .row = (int64_t)(whole->sample_nbytes / sizeof(uint32_t)),
+                                  .row = ls_layer_tokens_row(whole),
                                   .T = whole->T,
                                   .first = first};
 }

@@ -6,7 +6,7 @@
 
 enum { TILE = 64, COMMON = 17 }; /* COMMON: parameters that all kernels begin with */
 
-static int64_t tiles_of(int64_t n) { return (n + TILE - 1) / TILE; }
+static int64_t tiles_of(int64_t n) { return ls_device_groups(n, TILE); }
 
 static ls_device_call call_of(const ls_heads *a, ls_device_kernel kernel, int64_t groups) {
     assert(!a->bf16 && !a->stored && !(a->drop && ls_dropout_acts(a->drop, a->call)));
@@ -33,16 +33,12 @@ static ls_device_call call_of(const ls_heads *a, ls_device_kernel kernel, int64_
                                      {.l = (int64_t)(a->positions_nbytes / sizeof(int32_t))}}};
 }
 
-static void queue(const ls_heads *a, const ls_device_call *call) {
-    ls_device_launch(a->compute->device, LS_DEVICE_COMPUTE, call);
-}
-
 void ls_heads_device_forward(const ls_heads *a) {
     ls_device_call call =
         call_of(a, LS_KERNEL_heads_forward, a->n * a->heads * tiles_of(a->T) * tiles_of(a->D));
     call.args[COMMON].p = a->stat;
     call.args[COMMON + 1].p = a->y;
-    queue(a, &call);
+    ls_compute_launch(a->compute, &call);
 }
 
 static ls_device_call back_call(const ls_heads *a, ls_device_kernel kernel, int64_t groups) {
@@ -63,7 +59,7 @@ void ls_heads_device_backward(const ls_heads *a) {
     ls_device_call dot = back_call(a, LS_KERNEL_heads_dot, queries);
     ls_device_call dkv = back_call(a, LS_KERNEL_heads_dkv, keys);
     ls_device_call dq = back_call(a, LS_KERNEL_heads_dq, queries);
-    queue(a, &dot);
-    queue(a, &dkv);
-    queue(a, &dq);
+    ls_compute_launch(a->compute, &dot);
+    ls_compute_launch(a->compute, &dkv);
+    ls_compute_launch(a->compute, &dq);
 }

@@ -3,48 +3,45 @@
 
 #include <assert.h>
 
-static void queue(const ls_vocabulary *b, const ls_device_call *call) {
-    ls_device_launch(b->c->compute->device, LS_DEVICE_COMPUTE, call);
-}
-
 void ls_vocabulary_device_losses(const ls_vocabulary *b) {
     const ls_vocabulary_tokens *t = &b->tokens;
     assert(t->p);
-    queue(b, &(ls_device_call){.kernel = LS_KERNEL_cross_entropy,
-                               .groups_x = b->rows,
-                               .groups_y = 1,
-                               .args = {{.l = b->l->V},
-                                        {.from = b->logits},
-                                        {.from = t->p},
-                                        {.l = t->row},
-                                        {.l = t->T},
-                                        {.l = t->first},
-                                        {.p = b->stat},
-                                        {.p = b->losses}}});
+    ls_compute_launch(b->c->compute, &(ls_device_call){.kernel = LS_KERNEL_cross_entropy,
+                                                       .groups_x = b->rows,
+                                                       .groups_y = 1,
+                                                       .args = {{.l = b->l->V},
+                                                                {.from = b->logits},
+                                                                {.from = t->p},
+                                                                {.l = t->row},
+                                                                {.l = t->T},
+                                                                {.l = t->first},
+                                                                {.p = b->stat},
+                                                                {.p = b->losses}}});
 }
 
 void ls_vocabulary_device_dlogits(const ls_vocabulary *b) {
     enum { COLUMNS = 1024 }; /* of a group */
     const ls_vocabulary_tokens *t = &b->tokens;
     assert(t->p && !b->gradient);
-    queue(b, &(ls_device_call){.kernel = LS_KERNEL_cross_entropy_dx,
-                               .groups_x = b->rows,
-                               .groups_y = (b->l->V + COLUMNS - 1) / COLUMNS,
-                               .args = {{.l = b->l->V},
-                                        {.p = b->logits},
-                                        {.from = t->p},
-                                        {.l = t->row},
-                                        {.l = t->T},
-                                        {.l = t->first},
-                                        {.from = b->stat},
-                                        {.f = b->c->loss_scale}}});
+    ls_compute_launch(b->c->compute,
+                      &(ls_device_call){.kernel = LS_KERNEL_cross_entropy_dx,
+                                        .groups_x = b->rows,
+                                        .groups_y = ls_device_groups(b->l->V, COLUMNS),
+                                        .args = {{.l = b->l->V},
+                                                 {.p = b->logits},
+                                                 {.from = t->p},
+                                                 {.l = t->row},
+                                                 {.l = t->T},
+                                                 {.l = t->first},
+                                                 {.from = b->stat},
+                                                 {.f = b->c->loss_scale}}});
 }
 
 void ls_vocabulary_device_sum(const ls_vocabulary *b, double *losses) {
     const ls_vocabulary_tokens *t = &b->tokens;
     int64_t samples = b->rows ? (t->first + b->rows - 1) / t->T - t->first / t->T + 1 : 0;
-    queue(
-        b,
+    ls_compute_launch(
+        b->c->compute,
         &(ls_device_call){
             .kernel = LS_KERNEL_sum_losses,
             .groups_x = samples,

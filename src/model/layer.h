@@ -18,6 +18,7 @@
 #ifndef LS_MODEL_LAYER_H
 #define LS_MODEL_LAYER_H
 
+#include <assert.h>
 #include <stdbool.h>
 
 #include "model/facts.h"
@@ -286,6 +287,12 @@ static inline ls_facts ls_layer_facts(const ls_layer *l) {
 static inline const uint32_t *ls_layer_tokens(const ls_layer_call *c, int64_t sample) {
     const char *samples = c->samples;
     return (const uint32_t *)(const void *)(samples + (size_t)sample * c->sample_nbytes);
+}
+
+/* The distance of samples' tokens, in tokens. */
+static inline int64_t ls_layer_tokens_row(const ls_layer_call *c) {
+    assert(c->sample_nbytes % sizeof(uint32_t) == 0);
+    return (int64_t)(c->sample_nbytes / sizeof(uint32_t));
 }
 
 /* A parameter of the layer that is not a table, and its gradient; NULL: it is frozen, and has none.

@@ -28,6 +28,11 @@ typedef struct ls_compute {
 ls_status ls_compute_init(ls_compute *, int nthreads, size_t scratch_floats, ls_error *);
 void ls_compute_close(ls_compute *);
 
+/* Queues a kernel on the device. */
+static inline void ls_compute_launch(const ls_compute *c, const ls_device_call *call) {
+    ls_device_launch(c->device, LS_DEVICE_COMPUTE, call);
+}
+
 float *ls_compute_scratch(const ls_compute *, int thread);   /* [scratch_floats] */
 float *ls_compute_gemm_work(const ls_compute *, int thread); /* see gemm.c */
 
