@@ -88,7 +88,7 @@ static void run_there(const ls_exec *x, const ls_action *a, size_t base, ls_laye
     c->compute = &on->compute;
     c->work = (float *)(void *)on->work;
     c->params = ls_flat_at(sh->compute, on->params, base);
-    c->grads = ls_flat_at_mut(sh->reduce, on->grads + (size_t)a->slot * on->grads_nbytes, base);
+    c->grads = ls_flat_at_mut(sh->reduce, on->grads, (size_t)a->slot * sh->floats + base);
     c->samples = on->samples + ((const char *)c->samples - (const char *)x->samples);
     c->losses = (double *)(void *)(on->losses + ((const char *)c->losses - losses));
     c->notes = NULL;
@@ -214,14 +214,14 @@ static size_t twins_of(const ls_exec *x, const ls_action *a, void **host_p, char
     if (b.kind == LS_BUF_LOSSES) {
         *host_p = ls_share_scalars(sh, x->c.world->parts).losses;
         *device_p = x->on.losses;
-        return x->on.losses_nbytes;
+        return x->on.nbytes.losses;
     }
     ls_range r = ls_share_range(sh, b.index);
     size_t size = ls_dtype_size(params ? sh->compute : sh->reduce);
     *host_p =
         params ? (char *)x->c.world->params + r.first * size : ls_exec_sum_at(x, b.slot, r.first);
     *device_p = params ? x->on.params + r.first * size
-                       : x->on.grads + (size_t)b.slot * x->on.grads_nbytes + r.first * size;
+                       : x->on.grads + ((size_t)b.slot * sh->floats + r.first) * size;
     return (r.end - r.first) * size;
 }
 
@@ -230,10 +230,10 @@ static ls_status run_to_device(const ls_exec *x, const ls_action *a) {
     void *host = NULL;
     char *device = NULL;
     if (ls_plan_buffer_of(x->c.plan, a->buffer).kind == LS_BUF_SAMPLES) {
-        ls_on_device_send(&x->on, x->on.samples, x->samples, x->on.samples_nbytes);
+        ls_on_device_send(&x->on, x->on.samples, x->samples, x->on.nbytes.samples);
         ls_on_device_send(&x->on, x->on.losses,
                           ls_share_scalars(&x->c.plan->share, x->c.world->parts).losses,
-                          x->on.losses_nbytes);
+                          x->on.nbytes.losses);
         return LS_OK;
     }
     size_t nbytes = twins_of(x, a, &host, &device);

@@ -1,6 +1,7 @@
 /* exec.c - see exec.h. */
 #include "exec/exec.h"
 
+#include <assert.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -382,21 +383,6 @@ static ls_status open_codes(ls_exec *x, ls_error *e) {
     return sh->sends_codes ? ls_codes_open(&x->codes, sh, x->c.worker, e) : LS_OK;
 }
 
-static ls_status open_device(ls_exec *x, ls_error *e) {
-    const ls_share *sh = &x->c.plan->share;
-    const ls_loader_config *c = &x->c.loader;
-    ls_on_device_sizes n = {.arena_nbytes = x->arena_nbytes,
-                            .work_nbytes = x->work_nbytes,
-                            .params_nbytes = sh->floats * ls_dtype_size(sh->compute),
-                            .grads_nbytes = sh->floats * ls_dtype_size(sh->reduce),
-                            .slots = sh->workers[x->c.worker].all_slots,
-                            .samples_nbytes = ls_loader_place(c, c->batch, c->b) * c->sample_nbytes,
-                            .losses_nbytes =
-                                (size_t)sh->model->nlosses * (size_t)sh->batch * sizeof(double)};
-    LS_TRY(ls_device_open(x->c.device, &x->device, e));
-    return ls_on_device_open(&x->on, x->device, &x->compute, &n, e);
-}
-
 static ls_status set_up(ls_exec *x, ls_error *e) {
     const ls_plan *p = x->c.plan;
     const ls_share *sh = &p->share;
@@ -425,7 +411,9 @@ static ls_status set_up(ls_exec *x, ls_error *e) {
     LS_TRY(ls_compute_init(&x->compute, x->c.threads, ls_model_scratch_floats(sh->model), e));
     if (x->c.busy > x->c.cores) ls_pool_share_cores(x->compute.pool);
     LS_TRY(ls_loader_create(&x->c.loader, (uint64_t)x->c.first_step, &x->loader, e));
-    if (sh->on_device) LS_TRY(open_device(x, e));
+    assert(!sh->on_device || x->c.loader.sample_nbytes == sh->model->sample_nbytes);
+    const ls_device_memory there = ls_plan_device_memory(p, x->c.worker);
+    if (sh->on_device) LS_TRY(ls_on_device_open(&x->on, x->c.device, &x->compute, &there, e));
     return x->c.overlap ? start_comm_thread(x, e) : LS_OK;
 }
 
@@ -452,7 +440,6 @@ void ls_exec_free(ls_exec *x) {
         pthread_join(x->comm_thread, NULL);
     }
     ls_on_device_close(&x->on);
-    ls_device_close(x->device);
     ls_loader_free(x->loader);
     if (!x->c.compute) ls_compute_close(&x->compute);
     ls_unmap(x->arena, x->arena_nbytes);

@@ -38,8 +38,7 @@ struct ls_exec {
     ls_lanes lanes;
     ls_arena_plan places;
     ls_compute compute;
-    ls_device *device; /* } where the plan's layers run on a device */
-    ls_on_device on;   /* } */
+    ls_on_device on; /* where the plan's layers run on a device */
     ls_loader *loader;
     void *arena, *work;
     size_t arena_nbytes, work_nbytes;

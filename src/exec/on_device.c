@@ -11,28 +11,28 @@ static ls_status get(const ls_on_device *x, size_t nbytes, const char *what, cha
     return LS_OK;
 }
 
-static ls_status get_all(ls_on_device *x, const ls_on_device_sizes *n, ls_error *e) {
-    LS_TRY(get(x, n->params_nbytes, "parameters", &x->params, e));
-    LS_TRY(get(x, n->grads_nbytes * (size_t)n->slots, "gradients", &x->grads, e));
-    LS_TRY(get(x, n->arena_nbytes, "activations", &x->arena, e));
-    LS_TRY(get(x, n->work_nbytes, "a layer's work", &x->work, e));
-    LS_TRY(get(x, n->samples_nbytes, "samples", &x->samples, e));
-    return get(x, n->losses_nbytes, "losses", &x->losses, e);
+static ls_status get_all(ls_on_device *x, ls_error *e) {
+    const ls_device_memory *n = &x->nbytes;
+    LS_TRY(get(x, n->params, "parameters", &x->params, e));
+    LS_TRY(get(x, n->grads, "gradients", &x->grads, e));
+    LS_TRY(get(x, n->arena, "activations", &x->arena, e));
+    LS_TRY(get(x, n->work, "a layer's work", &x->work, e));
+    LS_TRY(get(x, n->samples, "samples", &x->samples, e));
+    return get(x, n->losses, "losses", &x->losses, e);
 }
 
-ls_status ls_on_device_open(ls_on_device *x, ls_device *device, const ls_compute *host,
-                            const ls_on_device_sizes *n, ls_error *e) {
-    *x = (ls_on_device){.compute = *host,
-                        .grads_nbytes = n->grads_nbytes,
-                        .samples_nbytes = n->samples_nbytes,
-                        .losses_nbytes = n->losses_nbytes};
-    x->compute.device = device;
-    ls_status s = get_all(x, n, e);
-    if (s != LS_OK) ls_on_device_close(x);
+ls_status ls_on_device_open(ls_on_device *x, const char *device, const ls_compute *host,
+                            const ls_device_memory *n, ls_error *e) {
+    *x = (ls_on_device){.compute = *host, .nbytes = *n};
+    LS_TRY(ls_device_open(device, &x->compute.device, e));
+    ls_status s = get_all(x, e);
+    if (s != LS_OK) {
+        ls_on_device_close(x);
+        return s;
+    }
     /* No layer writes what lies between the gradients of two parameters: it is 0, as on the host. */
-    if (s == LS_OK)
-        ls_device_clear(device, LS_DEVICE_COMPUTE, x->grads, n->grads_nbytes * (size_t)n->slots);
-    return s;
+    ls_device_clear(x->compute.device, LS_DEVICE_COMPUTE, x->grads, n->grads);
+    return LS_OK;
 }
 
 void ls_on_device_close(ls_on_device *x) {
@@ -41,6 +41,7 @@ void ls_on_device_close(ls_on_device *x) {
     for (int s = 0; s < LS_DEVICE_NSTREAMS; s++) ls_device_finish(d, (ls_device_stream)s, NULL);
     char *const all[] = {x->params, x->grads, x->arena, x->work, x->samples, x->losses};
     for (int i = 0; i < 6; i++) ls_device_free(d, all[i]);
+    ls_device_close(d);
     *x = (ls_on_device){0};
 }
 

@@ -7,25 +7,19 @@
 #ifndef LS_EXEC_ON_DEVICE_H
 #define LS_EXEC_ON_DEVICE_H
 
-#include "plan/plan.h"
+#include "plan/memory.h"
 #include "tensor/compute.h"
 
 typedef struct ls_on_device {
     ls_compute compute; /* the worker's, with its device; device NULL: the host runs the layers */
     char *arena, *work; /* as those of the executor */
     char *params, *grads, *samples, *losses; /* as the world's and the loader's */
-    size_t grads_nbytes;                     /* of a slot */
-    size_t samples_nbytes, losses_nbytes;
+    ls_device_memory nbytes;                 /* of these */
 } ls_on_device;
 
-typedef struct ls_on_device_sizes {
-    size_t arena_nbytes, work_nbytes, params_nbytes, grads_nbytes, samples_nbytes, losses_nbytes;
-    int slots; /* of grads */
-} ls_on_device_sizes;
-
-/* LS_ENOMEM: what does not fit. `compute` without a device is that of the host. */
-ls_status ls_on_device_open(ls_on_device *, ls_device *, const ls_compute *host,
-                            const ls_on_device_sizes *, ls_error *);
+/* Opens the device (ls_device_open()). LS_ENOMEM: what does not fit. */
+ls_status ls_on_device_open(ls_on_device *, const char *device, const ls_compute *host,
+                            const ls_device_memory *, ls_error *);
 void ls_on_device_close(ls_on_device *); /* of {0}, too */
 
 /* Queues a copy, for which layers that are queued later wait. It does not wait for those before: until

@@ -243,16 +243,29 @@ static void count_state(const ls_plan *p, const ls_memory_config *c, ls_memory *
     m->nbytes[LS_MEM_OPTIMIZER] = 0;
 }
 
-/* Parameters, gradients, what layers use, samples and losses: all that the executor gets there. */
-static size_t device_nbytes(const ls_plan *p, int worker, size_t arena_nbytes) {
+static size_t samples_count(const ls_plan *p, int worker) {
+    return (size_t)(p->share.batch / p->share.V) * (size_t)p->share.workers[worker].nvws;
+}
+
+ls_device_memory ls_plan_device_memory(const ls_plan *p, int worker) {
     const ls_share *sh = &p->share;
-    size_t slots = (size_t)sh->workers[worker].all_slots;
-    if (!sh->on_device) return 0;
-    return sh->floats * (ls_dtype_size(sh->compute) + slots * ls_dtype_size(sh->reduce)) +
-           arena_nbytes + ls_plan_work_nbytes(p) +
-           (size_t)(sh->batch / sh->V) * (size_t)sh->workers[worker].nvws *
-               sh->model->sample_nbytes +
-           (size_t)sh->model->nlosses * (size_t)sh->batch * sizeof(double);
+    ls_arena_plan arena;
+    if (!sh->on_device) return (ls_device_memory){0};
+    ls_plan_arena(p, worker, &arena);
+    ls_device_memory m = {
+        .params = sh->floats * ls_dtype_size(sh->compute),
+        .grads = (size_t)sh->workers[worker].all_slots * sh->floats * ls_dtype_size(sh->reduce),
+        .arena = arena.nbytes,
+        .work = ls_plan_work_nbytes(p),
+        .samples = samples_count(p, worker) * sh->model->sample_nbytes,
+        .losses = (size_t)sh->model->nlosses * (size_t)sh->batch * sizeof(double)};
+    ls_arena_plan_free(&arena);
+    return m;
+}
+
+static size_t device_nbytes(const ls_plan *p, int worker) {
+    ls_device_memory m = ls_plan_device_memory(p, worker);
+    return m.params + m.grads + m.arena + m.work + m.samples + m.losses;
 }
 
 static ls_memory memory_of(const ls_plan *p, const ls_memory_config *c, int worker) {
@@ -265,17 +278,15 @@ static ls_memory memory_of(const ls_plan *p, const ls_memory_config *c, int work
     free(w.live);
     ls_arena_plan arena;
     ls_plan_arena(p, m.worker, &arena);
-    size_t whole = (size_t)(sh->batch / sh->V);
     count_state(p, c, &m);
     m.nbytes[LS_MEM_ACTIVATIONS] = arena.nbytes;
     m.nbytes[LS_MEM_WORK] = ls_plan_work_nbytes(p);
     m.nbytes[LS_MEM_SCRATCH] = ls_compute_nbytes(c->threads, ls_model_scratch_floats(model));
     if (c->writing_nbytes > arena.nbytes) m.nbytes[LS_MEM_WRITING] = c->writing_nbytes;
-    m.nbytes[LS_MEM_SAMPLES] =
-        2 * (whole * (size_t)sh->workers[m.worker].nvws + 1) * model->sample_nbytes;
+    m.nbytes[LS_MEM_SAMPLES] = 2 * (samples_count(p, m.worker) + 1) * model->sample_nbytes;
     m.nbytes[LS_MEM_SUMS] = 2 * sh->nbytes.scalars;
     m.nbytes[LS_MEM_ROOM] = sh->nbytes.room;
-    m.device = device_nbytes(p, worker, arena.nbytes);
+    m.device = device_nbytes(p, worker);
     if (sh->sync.gossips) m.nbytes[LS_MEM_ARRIVALS] = ls_share_received(sh) * sizeof(float);
     m.peak = w.both;
     for (int i = 0; i < LS_NPURPOSES; i++) m.peak += m.nbytes[i];

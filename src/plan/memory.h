@@ -47,6 +47,12 @@ typedef struct ls_memory_config {
     int table_workers; /* workers of a host, which share its part of the tables; 0: all workers */
 } ls_memory_config;
 
+/* What a worker gets of its device's memory, in bytes; all 0: it has no device. */
+typedef struct ls_device_memory {
+    size_t params, grads, arena, work, samples, losses;
+} ls_device_memory;
+ls_device_memory ls_plan_device_memory(const ls_plan *, int worker);
+
 void ls_plan_memory(const ls_plan *, const ls_memory_config *, ls_memory *m_p);
 
 /* "parameters", "gradients", ... */
