@@ -72,8 +72,9 @@ int ls_plan_twin(const ls_plan *p, int id) {
                                               {LS_BUF_LOSSES, LS_BUF_DEVICE_LOSSES},
                                               {LS_BUF_PARAM, LS_BUF_DEVICE_PARAM},
                                               {LS_BUF_GRAD, LS_BUF_DEVICE_GRAD}};
+    if (!p->share.on_device) return id;
     ls_buffer b = ls_plan_buffer_of(p, id);
-    for (int i = 0; p->share.on_device && i < 4; i++)
+    for (int i = 0; i < 4; i++)
         for (int k = 0; k < 2; k++)
             if (b.kind == pairs[i][k]) return ls_plan_buffer(p, pairs[i][!k], b.index, b.slot);
     return id;

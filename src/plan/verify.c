@@ -74,6 +74,18 @@ static bool is_trained(const walk *w, int vw, int bucket) {
     return ls_share_island_of(&w->p->share, vw) == w->p->share.buckets[bucket].island;
 }
 
+static char *state_of(const walk *w, int buffer) {
+    return &w->state[(size_t)w->worker * (size_t)ls_plan_nbuffers(w->p) + (size_t)buffer];
+}
+
+/* What the other memory has of a buffer is old once this one is written, unless it is copied. */
+static void make_twin_old(const walk *w, int buffer) {
+    int twin = ls_plan_twin(w->p, buffer);
+    ls_action_kind kind = w->p->actions[w->at].kind;
+    if (twin != buffer && kind != LS_TO_DEVICE && kind != LS_FROM_DEVICE)
+        *state_of(w, twin) = UNWRITTEN;
+}
+
 static void on_use(int buffer, ls_use how, void *arg) {
     walk *w = arg;
     if (buffer < 0 || buffer >= ls_plan_nbuffers(w->p)) {
@@ -81,7 +93,7 @@ static void on_use(int buffer, ls_use how, void *arg) {
         return;
     }
     ls_buffer b = ls_plan_buffer_of(w->p, buffer);
-    char *s = &w->state[(size_t)w->worker * (size_t)ls_plan_nbuffers(w->p) + (size_t)buffer];
+    char *s = state_of(w, buffer);
     bool persistent = b.kind == LS_BUF_SHARD || b.kind == LS_BUF_MOMENT || b.kind == LS_BUF_ERROR ||
                       (b.kind == LS_BUF_PARAM && !ls_plan_transient(w->p, b));
     if ((how & LS_USE_READ) && *s == FREED) wrong(w, "reads a buffer after its Free");
@@ -94,11 +106,7 @@ static void on_use(int buffer, ls_use how, void *arg) {
     if (b.kind == LS_BUF_GRAD && (how & LS_USE_WRITE) && is_sent(w, b.index) &&
         w->p->actions[w->at].kind != LS_FREE)
         wrong(w, "writes a gradient after its reduction");
-    int twin = ls_plan_twin(w->p, buffer);
-    ls_action_kind kind = w->p->actions[w->at].kind;
-    bool copies = kind == LS_TO_DEVICE || kind == LS_FROM_DEVICE;
-    if ((how & LS_USE_WRITE) && w->p->has_copies && twin != buffer && !copies)
-        *(s - buffer + twin) = UNWRITTEN; /* what the other memory has is old */
+    if ((how & LS_USE_WRITE) && w->p->has_copies) make_twin_old(w, buffer);
     bool packs = how == LS_USE_UPDATE && w->p->actions[w->at].kind == LS_SEND;
     if (how & LS_USE_WRITE) *s = packs ? PACKED : WRITTEN;
 }
