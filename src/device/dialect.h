@@ -3,7 +3,7 @@
  * A kernel is run by groups of items. What all items of a group do between two barriers stands in a
  * block ITEMS(n) { ... }, with n the number of items of kernels.h: there ITEM is the item's number. At
  * its end is a barrier: what one item has written in LOCAL or GLOBAL memory, others of its group read in
- * the next block. Outside of such blocks stands only what all items do alike.
+ * the next block. Outside of these blocks a kernel has only what all items do alike.
  *
  * C runs the items of a block one after the other, forwards or backwards: where the result depends on
  * that, an ITEMS is missing. A group's own function is the same C as its caller's, so sanitizers see

@@ -78,7 +78,7 @@ static void use(const use_list *u, ls_buffer_kind kind, int index, int slot, ls_
     u->fn(ls_plan_buffer(u->p, kind, index, slot), how, u->arg);
 }
 
-/* Of a layer's call: where it runs. */
+/* As use(), for a layer's call: of the two buffers, the one in the memory that the call uses. */
 static void use_there(const use_list *u, ls_buffer_kind kind, int index, int slot, ls_use how) {
     int id = ls_plan_buffer(u->p, kind, index, slot);
     u->fn(u->p->has_copies ? ls_plan_twin(u->p, id) : id, how, u->arg);
