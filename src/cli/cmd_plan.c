@@ -92,6 +92,7 @@ static ls_status make(const ls_args *a, int *n_p, ls_config *c, ls_layout *l, ls
 
 /* A line for each. */
 static void print_fits_json(const ls_fit *fits, int n, int workers) {
+    static const char *const states[] = {"memory", "file", "device"};
     for (int i = 0; i < n; i++) {
         const ls_fit *f = &fits[i];
         ls_json *o = ls_json_new_object();
@@ -102,7 +103,7 @@ static void print_fits_json(const ls_fit *fits, int n, int workers) {
         ls_json_set_integer(o, "micro_batch", f->micro_batch);
         ls_json_set_number(o, "bucket_mb", f->bucket_mb);
         ls_json_set_text(o, "accumulate", f->accumulate ? "early" : "late");
-        ls_json_set_text(o, "optimizer_state", f->state ? "file" : "memory");
+        ls_json_set_text(o, "optimizer_state", states[f->state]);
         ls_json_set_integer(o, "memory_bytes", (int64_t)f->nbytes);
         ls_json_set_number(o, "computing", f->compute);
         ls_json_set_number(o, "sent", f->sent);

@@ -165,7 +165,7 @@ typedef enum ls_pipe_kind { ls_pipe_kind_words(LS_CHOICE_VALUE) } ls_pipe_kind;
 #define ls_accumulate_kind_words(IS) IS(LS_ACCUMULATE_LATE, "late") IS(LS_ACCUMULATE_EARLY, "early")
 typedef enum ls_accumulate_kind { ls_accumulate_kind_words(LS_CHOICE_VALUE) } ls_accumulate_kind;
 
-#define ls_state_kind_words(IS) IS(LS_STATE_MEMORY, "memory") IS(LS_STATE_FILE, "file")
+#define ls_state_kind_words(IS) IS(LS_STATE_MEMORY, "memory") IS(LS_STATE_FILE, "file") IS(LS_STATE_DEVICE, "device")
 typedef enum ls_state_kind { ls_state_kind_words(LS_CHOICE_VALUE) } ls_state_kind;
 
 #define ls_fit_kind_words(IS) IS(LS_FIT_OFF, "off") IS(LS_FIT_AUTO, "auto")

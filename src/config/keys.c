@@ -496,7 +496,8 @@ static const ls_config_key keys[] = {
         "number of layers, from the first on, that are in such segments; 0: all"),
     ONE_OF("parallel.optimizer_state", parallel.optimizer_state, ls_state_kind, FREE,
            "file: moments and master weights are in a mapped file, which may be larger than "
-           "memory"),
+           "memory; device: parallel.device has them and updates them, and a worker that is lost "
+           "ends the run"),
     STRING("parallel.state_dir", parallel.state_dir, FREE,
            "directory of that file, on a disk; empty: the run directory"),
     STRING("parallel.device", parallel.device, FREE,

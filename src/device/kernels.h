@@ -8,14 +8,18 @@
 #define LS_DEVICE_KERNELS_H
 
 /* Texts of functions that kernels share, before all kernels: kernels/NAME.k. */
-#define LS_DEVICE_HELPERS(X) X(math) X(sigmoid) X(heads)
+#define LS_DEVICE_HELPERS(X) X(math) X(sigmoid) X(heads) X(adam_ratio)
 
 /* X(name, items of a group, parameters): a letter each: p a pointer, l a long, f a float. */
 #define LS_DEVICE_KERNELS(X)                                                                       \
+    X(adagrad, 256, "lffffppp")                                                                    \
+    X(adam, 256, "lffffffffffpppp")                                                                \
+    X(adamw, 256, "lffffffffffpppp")                                                               \
     X(add, 256, "lppp")                                                                            \
     X(column_sum, 256, "llpllp")                                                                   \
     X(cross_entropy, 256, "lpplllpp")                                                              \
     X(cross_entropy_dx, 256, "lpplllpf")                                                           \
+    X(ema, 256, "lflpp")                                                                           \
     X(embedding, 256, "llplppp")                                                                   \
     X(embedding_dwpe, 256, "lllplp")                                                               \
     X(embedding_dwte, 256, "lllplpp")                                                              \
@@ -29,6 +33,11 @@
     X(layernorm, 256, "llpppppp")                                                                  \
     X(layernorm_dparams, 256, "llpppplpp")                                                         \
     X(layernorm_dx, 256, "llppppppp")                                                              \
+    X(lion, 256, "lfffffffppp")                                                                    \
+    X(momentum, 256, "lfffflppp")                                                                  \
+    X(schedule_free, 256, "lffffffffflppppp")                                                      \
+    X(sgd, 256, "lfffpp")                                                                          \
+    X(squares, 256, "llpp")                                                                        \
     X(sum_losses, 256, "lllpp")
 
 typedef enum ls_device_kernel {

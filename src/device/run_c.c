@@ -6,12 +6,17 @@
 #include "device/kernels/math.k"
 #include "device/kernels/sigmoid.k"
 
+#include "device/kernels/adam_ratio.k"
 #include "device/kernels/heads.k"
 
+#include "device/kernels/adagrad.k"
+#include "device/kernels/adam.k"
+#include "device/kernels/adamw.k"
 #include "device/kernels/add.k"
 #include "device/kernels/column_sum.k"
 #include "device/kernels/cross_entropy.k"
 #include "device/kernels/cross_entropy_dx.k"
+#include "device/kernels/ema.k"
 #include "device/kernels/embedding.k"
 #include "device/kernels/embedding_dwpe.k"
 #include "device/kernels/embedding_dwte.k"
@@ -25,6 +30,11 @@
 #include "device/kernels/layernorm.k"
 #include "device/kernels/layernorm_dparams.k"
 #include "device/kernels/layernorm_dx.k"
+#include "device/kernels/lion.k"
+#include "device/kernels/momentum.k"
+#include "device/kernels/schedule_free.k"
+#include "device/kernels/sgd.k"
+#include "device/kernels/squares.k"
 #include "device/kernels/sum_losses.k"
 
 typedef ls_device_arg arg;
@@ -87,6 +97,31 @@ static void call_heads_forward(const arg *a) {
 static void call_sum_losses(const arg *a) {
     sum_losses_kernel(a[0].l, a[1].l, a[2].l, a[3].p, a[4].p);
 }
+static void call_adamw(const arg *a) {
+    adamw_kernel(a[0].l, a[1].f, a[2].f, a[3].f, a[4].f, a[5].f, a[6].f, a[7].f, a[8].f, a[9].f,
+                 a[10].f, a[11].p, a[12].p, a[13].p, a[14].p);
+}
+static void call_adam(const arg *a) {
+    adam_kernel(a[0].l, a[1].f, a[2].f, a[3].f, a[4].f, a[5].f, a[6].f, a[7].f, a[8].f, a[9].f,
+                a[10].f, a[11].p, a[12].p, a[13].p, a[14].p);
+}
+static void call_sgd(const arg *a) { sgd_kernel(a[0].l, a[1].f, a[2].f, a[3].f, a[4].p, a[5].p); }
+static void call_momentum(const arg *a) {
+    momentum_kernel(a[0].l, a[1].f, a[2].f, a[3].f, a[4].f, a[5].l, a[6].p, a[7].p, a[8].p);
+}
+static void call_lion(const arg *a) {
+    lion_kernel(a[0].l, a[1].f, a[2].f, a[3].f, a[4].f, a[5].f, a[6].f, a[7].f, a[8].p, a[9].p,
+                a[10].p);
+}
+static void call_adagrad(const arg *a) {
+    adagrad_kernel(a[0].l, a[1].f, a[2].f, a[3].f, a[4].f, a[5].p, a[6].p, a[7].p);
+}
+static void call_schedule_free(const arg *a) {
+    schedule_free_kernel(a[0].l, a[1].f, a[2].f, a[3].f, a[4].f, a[5].f, a[6].f, a[7].f, a[8].f,
+                         a[9].f, a[10].l, a[11].p, a[12].p, a[13].p, a[14].p, a[15].p);
+}
+static void call_ema(const arg *a) { ema_kernel(a[0].l, a[1].f, a[2].l, a[3].p, a[4].p); }
+static void call_squares(const arg *a) { squares_kernel(a[0].l, a[1].l, a[2].p, a[3].p); }
 
 static void (*const calls[LS_NDEVICE_KERNELS])(const arg *) = {
 #define LS_DEVICE_KERNEL_CALL(name, items, params) [LS_KERNEL_##name] = call_##name,

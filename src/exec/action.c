@@ -6,6 +6,7 @@
 #include "exec/decode.h"
 #include "exec/exec_state.h"
 #include "exec/replicas.h"
+#include "model/row_device.h"
 #include "model/split.h"
 #include "share/codes.h"
 #include "state/errors.h"
@@ -40,6 +41,7 @@ ls_status ls_exec_load(ls_exec *x, ls_error *e) {
     const ls_share *sh = &x->c.plan->share;
     LS_TRY(ls_loader_next(x->loader, &x->batch, &x->samples, e));
     x->next_load = x->in->step + 1;
+    ls_exec_send_state(x);
     double *losses = ls_share_scalars(sh, x->c.world->parts).losses;
     const ls_model *m = sh->model;
     size_t nlosses = (size_t)((m->nlosses + m->nnotes) * sh->batch);
@@ -206,48 +208,6 @@ static ls_status run_backward(ls_exec *x, const ls_action *a) {
     return LS_OK;
 }
 
-/* The bytes of a buffer that the host and the device have, at the same places in theirs. */
-static size_t twins_of(const ls_exec *x, const ls_action *a, void **host_p, char **device_p) {
-    const ls_share *sh = &x->c.plan->share;
-    ls_buffer b = ls_plan_buffer_of(x->c.plan, a->buffer);
-    bool params = b.kind == LS_BUF_PARAM;
-    if (b.kind == LS_BUF_LOSSES) {
-        *host_p = ls_share_scalars(sh, x->c.world->parts).losses;
-        *device_p = x->on.losses;
-        return x->on.nbytes.losses;
-    }
-    ls_range r = ls_share_range(sh, b.index);
-    size_t size = ls_dtype_size(params ? sh->compute : sh->reduce);
-    *host_p =
-        params ? (char *)x->c.world->params + r.first * size : ls_exec_sum_at(x, b.slot, r.first);
-    *device_p = params ? x->on.params + r.first * size
-                       : x->on.grads + ((size_t)b.slot * sh->floats + r.first) * size;
-    return (r.end - r.first) * size;
-}
-
-/* With the samples go losses of 0. */
-static ls_status run_to_device(const ls_exec *x, const ls_action *a) {
-    void *host = NULL;
-    char *device = NULL;
-    if (ls_plan_buffer_of(x->c.plan, a->buffer).kind == LS_BUF_SAMPLES) {
-        ls_on_device_send(&x->on, x->on.samples, x->samples, x->on.nbytes.samples);
-        ls_on_device_send(&x->on, x->on.losses,
-                          ls_share_scalars(&x->c.plan->share, x->c.world->parts).losses,
-                          x->on.nbytes.losses);
-        return LS_OK;
-    }
-    size_t nbytes = twins_of(x, a, &host, &device);
-    ls_on_device_send(&x->on, device, host, nbytes);
-    return LS_OK;
-}
-
-static ls_status run_from_device(const ls_exec *x, const ls_action *a, ls_error *e) {
-    void *host = NULL;
-    char *device = NULL;
-    size_t nbytes = twins_of(x, a, &host, &device);
-    return ls_on_device_fetch(&x->on, host, device, nbytes, e);
-}
-
 static ls_factors_job factors_job(ls_exec *x, const ls_action *a) {
     return (ls_factors_job){.factors = &x->factors,
                             .bucket = a->bucket,
@@ -348,6 +308,12 @@ static ls_status run_add(ls_exec *x, const ls_action *a) {
     ls_range b = ls_share_range(sh, a->bucket);
     if (a->summed) b = ls_share_shard(sh, a->bucket, x->c.worker);
     int base = a->summed ? ls_exec_sum_slot(x, a->bucket) : 0;
+    if (ls_action_on_device(sh, a)) {
+        float *sum = (float *)(void *)ls_exec_sum_there(x, a->slot, b.first);
+        const float *from = (const float *)(const void *)ls_exec_sum_there(x, a->from, b.first);
+        ls_row_device_add(&x->on.compute, (int64_t)(b.end - b.first), sum, from, sum);
+        return LS_OK;
+    }
     add_job j = {x, ls_exec_sum_at(x, base + a->slot, b.first),
                  ls_exec_sum_at(x, base + a->from, b.first), b.end - b.first};
     ls_pool_run(x->compute.pool, add_run, &j);
@@ -360,19 +326,26 @@ int64_t ls_exec_changes(const ls_exec *x) {
 
 static ls_status run_update(ls_exec *x, const ls_action *a) {
     const ls_world *w = x->c.world;
-    const ls_update u = {.share = &x->c.plan->share,
-                         .worker = x->c.worker,
-                         .grads = w->grads,
-                         .params = w->params,
-                         .flat = w->flat,
-                         .journal = w->store ? &w->journal : NULL,
-                         .room = w->room,
-                         .step = x->update,
-                         .islands = x->islands,
-                         .skipped = x->out.skipped && x->c.plan->share.task == LS_TASK_TRAIN,
-                         .apart = x->in->apart,
-                         .steps = ls_exec_changes(x)};
-    ls_update_bucket(&u, &x->compute, a->bucket);
+    ls_update u = {.share = &x->c.plan->share,
+                   .worker = x->c.worker,
+                   .grads = w->grads,
+                   .params = w->params,
+                   .flat = w->flat,
+                   .journal = w->store ? &w->journal : NULL,
+                   .room = w->room,
+                   .step = x->update,
+                   .islands = x->islands,
+                   .skipped = x->out.skipped && x->c.plan->share.task == LS_TASK_TRAIN,
+                   .apart = x->in->apart,
+                   .steps = ls_exec_changes(x)};
+    bool there = ls_action_on_device(u.share, a);
+    if (there) {
+        u.grads = x->on.grads;
+        u.params = x->on.params;
+        u.flat = ls_exec_flat_there(x, a->bucket);
+        x->on.state_is_newer = true;
+    }
+    ls_update_bucket(&u, there ? &x->on.compute : &x->compute, a->bucket);
     return LS_OK;
 }
 
@@ -423,8 +396,8 @@ static ls_status run_compute(ls_exec *x, const ls_action *a, ls_error *e) {
     case LS_NORM: return ls_exec_norm(x);
     case LS_UPDATE: return run_update(x, a);
     case LS_TAKE: return run_take(x, a);
-    case LS_TO_DEVICE: return run_to_device(x, a);
-    case LS_FROM_DEVICE: return run_from_device(x, a, e);
+    case LS_TO_DEVICE: ls_exec_send(x, a); return LS_OK;
+    case LS_FROM_DEVICE: return ls_exec_fetch(x, a, e);
     default: return ls_fail(e, LS_EINVAL, "%s is not a computation", ls_action_kind_name(a->kind));
     }
 }
@@ -498,6 +471,8 @@ static ls_status start_reduction(ls_exec *x, const ls_action *a, ls_request **r_
                                            r_p, e);
     }
     ls_virtual_sum sum = sum_of(x, a);
+    if (ls_action_on_device(&x->c.plan->share, a))
+        sum.count = 0; /* of one worker, it is in place */
     if (a->kind == LS_ALL_REDUCE) return ls_all_reduce_virtual_start(g, &sum, r_p, e);
     sum.out = own_sum(x, a, own);
     sum.counts = counts_of(x, a->bucket);

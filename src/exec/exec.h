@@ -129,6 +129,10 @@ void ls_exec_trace(ls_exec *, ls_trace *t);
  * cores of worker i of n of this machine; i < 0: to none. */
 void ls_exec_bind(const ls_exec *, int i, int n);
 
+/* Between steps: the world gets the parameters and states that the executor's device has, if these are
+ * newer (ls_world.fetch). */
+ls_status ls_exec_fetch_state(ls_exec *, ls_error *);
+
 /* The executor's threads and memory, which evaluation may use between steps. */
 const ls_compute *ls_exec_compute(const ls_exec *);
 float *ls_exec_arena(const ls_exec *, size_t *nbytes_p);

@@ -1,5 +1,6 @@
 /* exec_state.h - the internals of the executor, for its files: action.c runs an action, result.c has
- * what a step comes to, exec.c one worker's two lanes, exec_all.c all workers in one thread.
+ * what a step comes to, copies.c what goes to a device, exec.c one worker's two lanes, exec_all.c all
+ * workers in one thread.
  */
 #ifndef LS_EXEC_EXEC_STATE_H
 #define LS_EXEC_EXEC_STATE_H
@@ -100,6 +101,11 @@ static inline char *ls_exec_sum_at(const ls_exec *x, int slot, size_t first) {
     return (char *)x->c.world->grads +
            ((size_t)slot * p->share.floats + first) * ls_dtype_size(p->share.reduce);
 }
+/* The same on the device. */
+static inline char *ls_exec_sum_there(const ls_exec *x, int slot, size_t first) {
+    const ls_share *sh = &x->c.plan->share;
+    return x->on.grads + ((size_t)slot * sh->floats + first) * ls_dtype_size(sh->reduce);
+}
 /* Behind all sums are those that other ranks have sent parts of. */
 static inline char *ls_exec_inbox_at(const ls_exec *x, int buffer, size_t first) {
     int slot = ls_plan_buffer_of(x->c.plan, buffer).slot;
@@ -139,6 +145,16 @@ void ls_exec_leave(ls_exec *, int index, int64_t begin, bool complete);
 /* ls_exec_leave() in two parts: adds the time since `begin`; the communication that ran then is done. */
 void ls_exec_spend(ls_exec *, int index, int64_t begin);
 void ls_exec_leave_comm(ls_exec *, int index, int64_t begin, int64_t end);
+
+/* ---- copies.c ---- */
+
+/* ToDevice and FromDevice. */
+void ls_exec_send(const ls_exec *, const ls_action *);
+ls_status ls_exec_fetch(const ls_exec *, const ls_action *, ls_error *);
+/* Where the state is on the device: sends it there, the first time. */
+void ls_exec_send_state(ls_exec *);
+/* What an update of a bucket changes there, where the worker owns it. */
+ls_flat ls_exec_flat_there(const ls_exec *, int bucket);
 
 /* ---- result.c ---- */
 

@@ -14,9 +14,11 @@ static ls_status get(const ls_on_device *x, size_t nbytes, const char *what, cha
 static ls_status get_all(ls_on_device *x, ls_error *e) {
     const ls_device_memory *n = &x->nbytes;
     LS_TRY(get(x, n->params, "parameters", &x->params, e));
+    LS_TRY(get(x, n->state, "the optimizer's states", &x->state, e));
     LS_TRY(get(x, n->grads, "gradients", &x->grads, e));
     LS_TRY(get(x, n->arena, "activations", &x->arena, e));
     LS_TRY(get(x, n->work, "a layer's work", &x->work, e));
+    LS_TRY(get(x, n->norms, "norms", &x->norms, e));
     LS_TRY(get(x, n->samples, "samples", &x->samples, e));
     return get(x, n->losses, "losses", &x->losses, e);
 }
@@ -32,6 +34,8 @@ ls_status ls_on_device_open(ls_on_device *x, const char *device, const ls_comput
     }
     /* No layer writes what lies between the gradients of two parameters: it is 0, as on the host. */
     ls_device_clear(x->compute.device, LS_DEVICE_COMPUTE, x->grads, n->grads);
+    if (n->norms) /* nor does the worker write the norms of others */
+        ls_device_clear(x->compute.device, LS_DEVICE_COMPUTE, x->norms, n->norms);
     return LS_OK;
 }
 
@@ -39,8 +43,9 @@ void ls_on_device_close(ls_on_device *x) {
     ls_device *d = x->compute.device;
     if (!d) return;
     for (int s = 0; s < LS_DEVICE_NSTREAMS; s++) ls_device_finish(d, (ls_device_stream)s, NULL);
-    char *const all[] = {x->params, x->grads, x->arena, x->work, x->samples, x->losses};
-    for (int i = 0; i < 6; i++) ls_device_free(d, all[i]);
+    char *const all[] = {x->params, x->state, x->grads,   x->arena,
+                         x->work,   x->norms, x->samples, x->losses};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) ls_device_free(d, all[i]);
     ls_device_close(d);
     *x = (ls_on_device){0};
 }

@@ -1,6 +1,6 @@
 /* on_device.h - the memory of a worker's device, where layers run there, and its copies (plan/copies.c).
  *
- * Parameters and gradients are where the world has them, in buffers of the same length; samples and
+ * Parameters, states and gradients are where the world has them, in buffers of the same length; samples and
  * losses likewise. Layers and copies to the device are queued; a copy from there is waited for, and with
  * it all that was queued before.
  */
@@ -13,8 +13,10 @@
 typedef struct ls_on_device {
     ls_compute compute; /* the worker's, with its device; device NULL: the host runs the layers */
     char *arena, *work; /* as those of the executor */
-    char *params, *grads, *samples, *losses; /* as the world's and the loader's */
-    ls_device_memory nbytes;                 /* of these */
+    char *params, *state, *grads, *norms, *samples, *losses; /* as the world's and the loader's */
+    bool has_state;          /* parameters and states that outlive a step have been sent here */
+    bool state_is_newer;     /* than the host's */
+    ls_device_memory nbytes; /* of these */
 } ls_on_device;
 
 /* Opens the device (ls_device_open()). LS_ENOMEM: what does not fit. */

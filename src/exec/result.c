@@ -29,13 +29,17 @@ ls_status ls_exec_norm(ls_exec *x) {
     double *weights = ls_share_scalars(sh, x->c.world->parts).weights;
     if (weights && sh->workers[x->c.worker].cell > 0)
         memset(weights, 0, (size_t)sh->batch * sizeof *weights);
+    bool there = sh->state_on_device;
+    double *norms = there ? (double *)(void *)x->on.norms : x->c.world->parts;
     for (int k = 0; k < sh->nbuckets; k++) {
         ls_range s = ls_share_normed(sh, k, x->c.worker);
         size_t base = ls_share_base(sh, k);
+        int slot = ls_exec_sum_slot(x, k);
         const ls_norm_input sum = {sh->model, sh->reduce,
-                                   ls_exec_sum_at(x, ls_exec_sum_slot(x, k), base)};
-        ls_norm_blocks(&x->compute, &sum, s.first - base, s.end - base,
-                       x->c.world->parts + base / LS_BLOCK);
+                                   there ? ls_exec_sum_there(x, slot, base)
+                                         : ls_exec_sum_at(x, slot, base)};
+        ls_norm_blocks(there ? &x->on.compute : &x->compute, &sum, s.first - base, s.end - base,
+                       norms + base / LS_BLOCK);
     }
     if (atomic_load(&x->not_finite)) x->c.world->parts[0] = NAN;
     return LS_OK;

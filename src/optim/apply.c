@@ -12,11 +12,13 @@
 #include <string.h>
 
 #include "tensor/dtype.h"
+#include "tensor/update_device.h"
 
 /* ---- ranges of elements ---- */
 
 typedef struct job {
     const ls_optim_update *u;
+    const ls_compute *c;
     const ls_kernels *k;
     size_t first, end;
     ls_update_scalars scalars[LS_OPTIM_GROUPS][2]; /* without weight decay, and with it */
@@ -50,6 +52,21 @@ static void update_running(const job *j, const ls_param *p, size_t from, size_t 
     j->k->ema((int64_t)n, p->momentum, batch, x);
 }
 
+/* Queues the update of elements [from, to) of one parameter on the device that has all buffers. */
+static void update_there(const job *j, const ls_param *p, size_t from, size_t to) {
+    const ls_optim_update *u = j->u;
+    const ls_optim_group *g = &u->optim->groups[p->group];
+    int ema = ls_optim_ema(u->optim);
+    float *states[LS_OPTIM_STATES] = {0}, *params = u->flat.of[0] + from;
+    for (int i = 1; i < u->flat.n; i++) states[i - 1] = u->flat.of[i] + from;
+    ls_update_device(j->c, g->rule, (int64_t)(to - from),
+                     &j->scalars[p->group][p->decay || g->decays_all],
+                     ls_flat_at(u->grads_type, u->grads, from), params, states);
+    if (ema >= 0)
+        ls_update_device_ema(j->c, (int64_t)(to - from), (float)(1 - u->optim->ema),
+                             u->step.updates == 0, params, u->flat.of[1 + ema] + from);
+}
+
 /* Updates elements [from, to) of one parameter, at most LS_BLOCK. */
 static void update_range(const job *j, const ls_param *p, size_t from, size_t to) {
     const ls_optim_update *u = j->u;
@@ -71,8 +88,8 @@ static void update_range(const job *j, const ls_param *p, size_t from, size_t to
     finish_range(u, j->k, from, n);
 }
 
-/* Updates elements [first, end), at most LS_BLOCK. *param_p: the first parameter that may have
- * elements in the range, on return that of the next block. */
+/* Updates elements [first, end), at most LS_BLOCK but on a device. *param_p: the first parameter that
+ * may have elements in the range, on return that of the next block. */
 static void update_block(const job *j, size_t first, size_t end, int *param_p) {
     const ls_model *m = j->u->model;
     size_t base = j->u->base;
@@ -85,7 +102,7 @@ static void update_block(const job *j, size_t first, size_t end, int *param_p) {
         if (p->offset >= end) break;
         size_t from = p->offset > first ? p->offset : first;
         size_t to = p->offset + p->count < end ? p->offset + p->count : end;
-        if (from < to) update_range(j, p, base + from, base + to);
+        if (from < to) (j->c->device ? update_there : update_range)(j, p, base + from, base + to);
         if (p->offset + p->count <= end) *param_p = i + 1;
     }
 }
@@ -108,12 +125,16 @@ static void update_run(void *arg, int thread, int nthreads) {
 /* Updates elements [first, end), which have no whole parameter. */
 static void update_elements(const ls_optim_update *u, const ls_compute *c, size_t first,
                             size_t end) {
-    job j = {.u = u, .k = c->k, .first = first, .end = end};
+    job j = {.u = u, .c = c, .k = c->k, .first = first, .end = end};
+    int param = 0;
     if (first >= end) return;
     for (int g = 0; g < u->optim->ngroups; g++)
         for (int decay = 0; decay < 2; decay++)
             j.scalars[g][decay] = ls_optim_scalars(&u->optim->groups[g], &u->step, decay);
-    ls_pool_run(c->pool, update_run, &j);
+    if (c->device)
+        update_block(&j, first, end, &param);
+    else
+        ls_pool_run(c->pool, update_run, &j);
 }
 
 /* ---- whole parameters ---- */

@@ -22,7 +22,8 @@ typedef struct ls_optim_update {
     void *room;                /* ls_whole_nbytes(); NULL where that is 0 */
 } ls_optim_update;
 
-/* Updates elements [first, end). With a journal these are multiples of LS_BLOCK, and blocks that
+/* Updates elements [first, end). On a device, which has all buffers, the update is queued: no parameter
+ * is whole there, there are no running values and no journal. With a journal these are multiples of LS_BLOCK, and blocks that
  * have had the step are skipped. */
 void ls_optim_apply(const ls_optim_update *, const ls_compute *, size_t first, size_t end);
 

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "tensor/dtype.h"
+#include "tensor/update_device.h"
 
 typedef struct job {
     const ls_kernels *k;
@@ -53,6 +54,11 @@ static void blocks_run(void *arg, int thread, int nthreads) {
 void ls_norm_blocks(const ls_compute *c, const ls_norm_input *in, size_t first, size_t end,
                     double *sums) {
     job j = {c->k, in, first / LS_BLOCK, (end - first) / LS_BLOCK, sums};
+    if (c->device) {
+        ls_update_device_squares(c, (int64_t)j.nblocks, LS_BLOCK,
+                                 ls_flat_at(in->type, in->x, first), sums + j.first);
+        return;
+    }
     ls_pool_run(c->pool, blocks_run, &j);
 }
 

@@ -320,7 +320,9 @@ static size_t taken_floats(const ls_action *a) { return a->part.end - a->part.fi
 static size_t copied_floats(const ls_pricer *p, const ls_action *a) {
     const ls_share *sh = &p->plan->share;
     ls_buffer b = ls_plan_buffer_of(p->plan, a->buffer);
-    if (b.kind != LS_BUF_PARAM && b.kind != LS_BUF_GRAD) return 0; /* samples and losses are few */
+    bool large = b.kind == LS_BUF_PARAM || b.kind == LS_BUF_GRAD || b.kind == LS_BUF_SUM ||
+                 b.kind == LS_BUF_SHARD;
+    if (!large) return 0; /* samples, losses and norms are few */
     return ls_share_range(sh, b.index).end - ls_share_range(sh, b.index).first;
 }
 

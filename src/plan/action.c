@@ -41,6 +41,20 @@ bool ls_action_calls_layer(const ls_action *a) {
     return a->kind == LS_FORWARD || a->kind == LS_RECOMPUTE || a->kind == LS_BACKWARD;
 }
 
+/* A sum over one worker is where it was. */
+bool ls_action_on_device(const ls_share *sh, const ls_action *a) {
+    switch (a->kind) {
+    case LS_FORWARD:
+    case LS_RECOMPUTE:
+    case LS_BACKWARD: return sh->on_device;
+    case LS_ADD: return sh->on_device && !a->summed;
+    case LS_NORM:
+    case LS_UPDATE: return sh->state_on_device;
+    case LS_ALL_REDUCE: return sh->state_on_device && sh->nworkers == 1;
+    default: return false;
+    }
+}
+
 bool ls_action_reduces(const ls_action *a) {
     return a->kind == LS_REDUCE_SCATTER || a->kind == LS_EXCHANGE || a->kind == LS_SUM_FACTORS;
 }
@@ -70,18 +84,15 @@ bool ls_plan_runs(const ls_plan *p, const ls_action *a, int64_t step) {
 
 typedef struct use_list {
     const ls_plan *p;
+    bool there; /* the action uses the device's memory */
     ls_use_fn *fn;
     void *arg;
 } use_list;
 
+/* Of two twins, the one in the memory that the action uses. */
 static void use(const use_list *u, ls_buffer_kind kind, int index, int slot, ls_use how) {
-    u->fn(ls_plan_buffer(u->p, kind, index, slot), how, u->arg);
-}
-
-/* As use(), for a layer's call: of the two buffers, the one in the memory that the call uses. */
-static void use_there(const use_list *u, ls_buffer_kind kind, int index, int slot, ls_use how) {
     int id = ls_plan_buffer(u->p, kind, index, slot);
-    u->fn(u->p->has_copies ? ls_plan_twin(u->p, id) : id, how, u->arg);
+    u->fn(u->there ? ls_plan_twin(u->p, id) : id, how, u->arg);
 }
 
 static void use_call(const use_list *u, ls_buffer_kind kind, const ls_action *a, int layer,
@@ -95,14 +106,14 @@ static void use_layer(const use_list *u, const ls_action *a) {
     bool forward = a->kind != LS_BACKWARD, has_y = !m->layers[l].traits.loss;
     bool inputs = !forward && a->back != LS_BACK_PARAMS;
     bool params = !forward && a->back != LS_BACK_INPUTS;
-    use_there(u, LS_BUF_SAMPLES, 0, 0, LS_USE_READ);
+    use(u, LS_BUF_SAMPLES, 0, 0, LS_USE_READ);
     use(u, LS_BUF_WORK, 0, 0, LS_USE_WRITE);
     const ls_layer *layer = &m->layers[l];
     for (int k = 0; k < layer->ninputs; k++)
         if (forward || !layer->unread[k]) use_call(u, LS_BUF_ACT, a, layer->inputs[k], LS_USE_READ);
     if (m->layers[l].memory.saved)
         use_call(u, LS_BUF_SAVED, a, l, forward ? LS_USE_WRITE : LS_USE_READ);
-    if (!has_y) use_there(u, LS_BUF_LOSSES, 0, 0, LS_USE_WRITE);
+    if (!has_y) use(u, LS_BUF_LOSSES, 0, 0, LS_USE_WRITE);
     if (forward && has_y) use_call(u, LS_BUF_ACT, a, l, LS_USE_WRITE);
     if (!forward && has_y) use_call(u, LS_BUF_DACT, a, l, LS_USE_READ);
     for (int k = 0; inputs && k < layer->ninputs; k++) {
@@ -116,10 +127,9 @@ static void use_layer(const use_list *u, const ls_action *a) {
     for (int i = 0, n = ls_share_touched(&u->p->share, l, &touched); i < n; i++) {
         int b =
             ls_share_bucket_in(&u->p->share, touched[i], ls_share_island_of(&u->p->share, a->vw));
-        if (forward || !m->layers[l].traits.backward_alone)
-            use_there(u, LS_BUF_PARAM, b, 0, LS_USE_READ);
+        if (forward || !m->layers[l].traits.backward_alone) use(u, LS_BUF_PARAM, b, 0, LS_USE_READ);
         bool opens = a->start && ls_share_opens(&u->p->share, touched[i], l);
-        if (params) use_there(u, LS_BUF_GRAD, b, a->slot, opens ? LS_USE_WRITE : LS_USE_UPDATE);
+        if (params) use(u, LS_BUF_GRAD, b, a->slot, opens ? LS_USE_WRITE : LS_USE_UPDATE);
     }
 }
 
@@ -198,7 +208,7 @@ static void use_copy(const use_list *u, const ls_action *a) {
 
 void ls_action_uses(const ls_plan *p, const ls_action *a, int worker, ls_use_fn *fn, void *arg) {
     const ls_share *sh = &p->share;
-    use_list u = {p, fn, arg};
+    use_list u = {p, p->has_copies && ls_action_on_device(sh, a), fn, arg};
     switch (a->kind) {
     case LS_LOAD:
         use(&u, LS_BUF_SAMPLES, 0, 0, LS_USE_WRITE);

@@ -27,8 +27,12 @@ static int first_of(const ls_plan *p, ls_buffer_kind kind) {
     case LS_BUF_INBOX: return LS_BUF_ACT + 3 * calls + (6 + sh->nsums + sh->nslots) * buckets;
     case LS_BUF_DEVICE_SAMPLES: return first_of(p, LS_BUF_INBOX) + sh->ninbox * buckets;
     case LS_BUF_DEVICE_LOSSES: return first_of(p, LS_BUF_DEVICE_SAMPLES) + 1;
-    case LS_BUF_DEVICE_PARAM: return first_of(p, LS_BUF_DEVICE_LOSSES) + 1;
-    case LS_BUF_DEVICE_GRAD: return first_of(p, LS_BUF_DEVICE_PARAM) + buckets;
+    case LS_BUF_DEVICE_NORMS: return first_of(p, LS_BUF_DEVICE_SAMPLES) + 2;
+    case LS_BUF_DEVICE_PARAM: return first_of(p, LS_BUF_DEVICE_SAMPLES) + 3;
+    case LS_BUF_DEVICE_SHARD: return first_of(p, LS_BUF_DEVICE_PARAM) + buckets;
+    case LS_BUF_DEVICE_MOMENT: return first_of(p, LS_BUF_DEVICE_PARAM) + 2 * buckets;
+    case LS_BUF_DEVICE_SUM: return first_of(p, LS_BUF_DEVICE_PARAM) + 3 * buckets;
+    case LS_BUF_DEVICE_GRAD: return first_of(p, LS_BUF_DEVICE_PARAM) + (3 + sh->nsums) * buckets;
     default: return (int)kind;
     }
 }
@@ -38,7 +42,7 @@ static int slots_of(const ls_plan *p, ls_buffer_kind kind) {
     const ls_share *sh = &p->share;
     if (ls_buffer_in_arena(kind)) return p->in_flight;
     return kind == LS_BUF_GRAD || kind == LS_BUF_DEVICE_GRAD ? sh->nslots
-           : kind == LS_BUF_SUM                              ? sh->nsums
+           : kind == LS_BUF_SUM || kind == LS_BUF_DEVICE_SUM ? sh->nsums
            : kind == LS_BUF_INBOX                            ? sh->ninbox
                                                              : 1;
 }
@@ -67,17 +71,30 @@ ls_buffer ls_plan_buffer_of(const ls_plan *p, int id) {
     return (ls_buffer){(ls_buffer_kind)kind, at / slots, at % slots};
 }
 
+static const ls_buffer_kind twins[][2] = {
+    {LS_BUF_SAMPLES, LS_BUF_DEVICE_SAMPLES}, {LS_BUF_LOSSES, LS_BUF_DEVICE_LOSSES},
+    {LS_BUF_NORMS, LS_BUF_DEVICE_NORMS},     {LS_BUF_PARAM, LS_BUF_DEVICE_PARAM},
+    {LS_BUF_SHARD, LS_BUF_DEVICE_SHARD},     {LS_BUF_MOMENT, LS_BUF_DEVICE_MOMENT},
+    {LS_BUF_SUM, LS_BUF_DEVICE_SUM},         {LS_BUF_GRAD, LS_BUF_DEVICE_GRAD}};
+
 int ls_plan_twin(const ls_plan *p, int id) {
-    static const ls_buffer_kind pairs[][2] = {{LS_BUF_SAMPLES, LS_BUF_DEVICE_SAMPLES},
-                                              {LS_BUF_LOSSES, LS_BUF_DEVICE_LOSSES},
-                                              {LS_BUF_PARAM, LS_BUF_DEVICE_PARAM},
-                                              {LS_BUF_GRAD, LS_BUF_DEVICE_GRAD}};
     if (!p->share.on_device) return id;
     ls_buffer b = ls_plan_buffer_of(p, id);
-    for (int i = 0; i < 4; i++)
+    for (size_t i = 0; i < sizeof twins / sizeof *twins; i++)
         for (int k = 0; k < 2; k++)
-            if (b.kind == pairs[i][k]) return ls_plan_buffer(p, pairs[i][!k], b.index, b.slot);
+            if (b.kind == twins[i][k]) return ls_plan_buffer(p, twins[i][!k], b.index, b.slot);
     return id;
+}
+
+bool ls_plan_outlives(const ls_plan *p, int id) {
+    ls_buffer_kind kind = ls_plan_buffer_of(p, id).kind;
+    if (kind == LS_BUF_PARAM || kind == LS_BUF_DEVICE_PARAM) {
+        bool gathered = p->share.shards_moments; /* by the host, after the Update */
+        return (kind == LS_BUF_DEVICE_PARAM) == (p->share.state_on_device && !gathered);
+    }
+    if (p->share.state_on_device)
+        return kind == LS_BUF_DEVICE_SHARD || kind == LS_BUF_DEVICE_MOMENT;
+    return kind == LS_BUF_SHARD || kind == LS_BUF_MOMENT;
 }
 
 /* A layer whose backward is whole collects the gradients of its output in one buffer. */
@@ -165,7 +182,11 @@ void ls_plan_buffer_name(const ls_plan *p, int id, char *text, size_t nbytes) {
                                         "inbox",
                                         "samples on the device",
                                         "losses on the device",
+                                        "norms on the device",
                                         "params on the device",
+                                        "shard on the device",
+                                        "moments on the device",
+                                        "sum on the device",
                                         "gradient on the device"};
     ls_buffer b = ls_plan_buffer_of(p, id);
     if (ls_buffer_in_arena(b.kind) && p->in_flight > 1)
@@ -179,7 +200,7 @@ void ls_plan_buffer_name(const ls_plan *p, int id, char *text, size_t nbytes) {
     else if (b.kind == LS_BUF_SUM && sh->nsums > 1)
         snprintf(text, nbytes, "bucket %d sum over workers %d", b.index, b.slot);
     else if (b.kind >= LS_BUF_PARAM && b.kind != LS_BUF_DEVICE_SAMPLES &&
-             b.kind != LS_BUF_DEVICE_LOSSES)
+             b.kind != LS_BUF_DEVICE_LOSSES && b.kind != LS_BUF_DEVICE_NORMS)
         snprintf(text, nbytes, "bucket %d %s", b.index, names[b.kind]);
     else
         snprintf(text, nbytes, "%s", names[b.kind]);

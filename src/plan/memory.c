@@ -119,6 +119,16 @@ static int neediest(const ls_plan *p) {
     return most;
 }
 
+/* The number of elements that a worker updates. */
+static size_t updated_count(const ls_plan *p, int worker) {
+    size_t own = 0;
+    for (int k = 0; k < p->share.nbuckets; k++) {
+        ls_range s = ls_share_owned(&p->share, k, worker);
+        own += s.end - s.first;
+    }
+    return own;
+}
+
 /* The number of elements in a worker's shards. */
 static size_t own_count(const ls_plan *p, int worker) {
     const ls_share *sh = &p->share;
@@ -254,6 +264,9 @@ ls_device_memory ls_plan_device_memory(const ls_plan *p, int worker) {
     ls_plan_arena(p, worker, &arena);
     ls_device_memory m = {
         .params = sh->floats * ls_dtype_size(sh->compute),
+        .state =
+            sh->state_on_device ? (size_t)sh->nflats * updated_count(p, worker) * sizeof(float) : 0,
+        .norms = sh->state_on_device ? sh->floats / LS_BLOCK * sizeof(double) : 0,
         .grads = (size_t)sh->workers[worker].all_slots * sh->floats * ls_dtype_size(sh->reduce),
         .arena = arena.nbytes,
         .work = ls_plan_work_nbytes(p),
@@ -265,7 +278,7 @@ ls_device_memory ls_plan_device_memory(const ls_plan *p, int worker) {
 
 static size_t device_nbytes(const ls_plan *p, int worker) {
     ls_device_memory m = ls_plan_device_memory(p, worker);
-    return m.params + m.grads + m.arena + m.work + m.samples + m.losses;
+    return m.params + m.state + m.grads + m.arena + m.work + m.samples + m.losses + m.norms;
 }
 
 static ls_memory memory_of(const ls_plan *p, const ls_memory_config *c, int worker) {
@@ -405,6 +418,9 @@ void ls_memory_print(const ls_plan *p, const ls_memory_config *c, const ls_memor
             out);
     if (sh->nbytes.tables) put_tables(p, c, out);
     if (m->device)
-        put_row("device of a worker", m->device, "parameters, gradients, activations", out);
+        put_row("device of a worker", m->device,
+                sh->state_on_device ? "parameters, optimizer, gradients, activations"
+                                    : "parameters, gradients, activations",
+                out);
     ls_buf_free(&text);
 }

@@ -61,8 +61,8 @@ typedef enum ls_action_kind {
     LS_ALL_GATHER,  /* all workers: each gets the parameters of all shards of a bucket */
     LS_SEND,        /* two workers: `worker` sends what is in a buffer to `peer` */
     LS_TAKE,        /* gradient slot = what another stage has sent, where only that one writes */
-    LS_TO_DEVICE,   /* copies a bucket's parameters, or the step's samples, to the device */
-    LS_FROM_DEVICE, /* copies a bucket's gradient, or the losses, from there */
+    LS_TO_DEVICE,   /* copies a bucket's parameters or sum, or the step's samples, to the device */
+    LS_FROM_DEVICE, /* copies a bucket's gradient or shard, the losses or the norms from there */
     LS_FREE,        /* ends the life of a buffer: other buffers may take its memory */
     LS_NACTION_KINDS
 } ls_action_kind;
@@ -133,7 +133,7 @@ typedef struct ls_action {
 
 typedef struct ls_plan {
     ls_share share;  /* who has what */
-    bool has_copies; /* layers use memory of the device, and copies are in the plan (copies.c) */
+    bool has_copies; /* what a device runs uses its memory, and copies are in the plan (copies.c) */
     int in_flight;   /* micro-batches whose activations a worker has at one time, at most; else 1 */
     ls_action *actions;
     int nactions, capacity;
@@ -211,6 +211,9 @@ void ls_plan_append_decide(ls_plan *);
 void ls_plan_take_turns(ls_plan *, ls_plan *lists);
 /* Is it a call of a layer? */
 bool ls_action_calls_layer(const ls_action *);
+/* Does the worker's device run it, if the plan is for devices (copies.c)? Layers and folds; where the
+ * optimizer's states are on the device, norms and updates too. */
+bool ls_action_on_device(const ls_share *, const ls_action *);
 /* Does it begin to bring the workers' gradients of a bucket together? */
 bool ls_action_reduces(const ls_action *);
 static inline bool ls_action_concerns(const ls_action *a, int worker) {
@@ -249,8 +252,12 @@ typedef enum ls_buffer_kind {
     /* in memory of the device, where it runs layers: */
     LS_BUF_DEVICE_SAMPLES,
     LS_BUF_DEVICE_LOSSES,
-    LS_BUF_DEVICE_PARAM, /* [bucket] */
-    LS_BUF_DEVICE_GRAD,  /* [bucket][slot] */
+    LS_BUF_DEVICE_NORMS,
+    LS_BUF_DEVICE_PARAM,  /* [bucket] */
+    LS_BUF_DEVICE_SHARD,  /* [bucket] part of DEVICE_PARAM */
+    LS_BUF_DEVICE_MOMENT, /* [bucket] */
+    LS_BUF_DEVICE_SUM,    /* [bucket][slot] part of DEVICE_GRAD */
+    LS_BUF_DEVICE_GRAD,   /* [bucket][slot] */
 } ls_buffer_kind;
 
 typedef struct ls_buffer {
@@ -261,9 +268,11 @@ typedef struct ls_buffer {
 int ls_plan_nbuffers(const ls_plan *);
 int ls_plan_buffer(const ls_plan *, ls_buffer_kind, int index, int slot);
 ls_buffer ls_plan_buffer_of(const ls_plan *, int id);
-/* The device's buffer in which a layer's call has this one of the host, and the other way round; itself:
- * there is no other. */
+/* The device's buffer that has what this one of the host has, and the other way round; itself: there is
+ * no other. */
 int ls_plan_twin(const ls_plan *, int id);
+/* Of twins that outlive a step: is it the one that has the newest contents where a step begins and ends? */
+bool ls_plan_outlives(const ls_plan *, int id);
 /* The buffer of this kind for a layer's call on a micro-batch. */
 int ls_plan_layer_buffer(const ls_plan *, ls_buffer_kind, const ls_action *, int layer);
 /* Is the buffer in the arena? Activations and their gradients are. */

@@ -33,7 +33,13 @@ typedef struct walk {
     ls_error *e;
 } walk;
 
-enum { UNWRITTEN, WRITTEN, FREED, PACKED /* as a message of some rows */ };
+enum {
+    UNWRITTEN,
+    WRITTEN,
+    FREED,
+    PACKED, /* as a message of some rows */
+    OLD     /* its twin has newer contents */
+};
 
 ls_status ls_plan_wrong(const ls_plan *p, int action, const char *what, ls_error *e) {
     ls_buf line = {0};
@@ -82,8 +88,17 @@ static char *state_of(const walk *w, int buffer) {
 static void make_twin_old(const walk *w, int buffer) {
     int twin = ls_plan_twin(w->p, buffer);
     ls_action_kind kind = w->p->actions[w->at].kind;
-    if (twin != buffer && kind != LS_TO_DEVICE && kind != LS_FROM_DEVICE)
-        *state_of(w, twin) = UNWRITTEN;
+    if (twin != buffer && kind != LS_TO_DEVICE && kind != LS_FROM_DEVICE) *state_of(w, twin) = OLD;
+}
+
+/* Does a buffer have contents where a step begins? */
+static bool is_persistent(const ls_plan *p, int buffer) {
+    ls_buffer b = ls_plan_buffer_of(p, buffer);
+    if (p->has_copies && ls_plan_twin(p, buffer) != buffer && !ls_plan_outlives(p, buffer))
+        return false;
+    return b.kind == LS_BUF_SHARD || b.kind == LS_BUF_MOMENT || b.kind == LS_BUF_ERROR ||
+           b.kind == LS_BUF_DEVICE_PARAM || b.kind == LS_BUF_DEVICE_SHARD ||
+           b.kind == LS_BUF_DEVICE_MOMENT || (b.kind == LS_BUF_PARAM && !ls_plan_transient(p, b));
 }
 
 static void on_use(int buffer, ls_use how, void *arg) {
@@ -94,17 +109,16 @@ static void on_use(int buffer, ls_use how, void *arg) {
     }
     ls_buffer b = ls_plan_buffer_of(w->p, buffer);
     char *s = state_of(w, buffer);
-    bool persistent = b.kind == LS_BUF_SHARD || b.kind == LS_BUF_MOMENT || b.kind == LS_BUF_ERROR ||
-                      (b.kind == LS_BUF_PARAM && !ls_plan_transient(w->p, b));
     if ((how & LS_USE_READ) && *s == FREED) wrong(w, "reads a buffer after its Free");
     if ((how & LS_USE_READ) && *s == PACKED) wrong(w, "reads a buffer after its Send");
-    if ((how & LS_USE_READ) && *s == UNWRITTEN && !persistent)
+    if ((how & LS_USE_READ) && *s == UNWRITTEN && !is_persistent(w->p, buffer))
         wrong(w, "reads a buffer before it was written");
+    if ((how & LS_USE_READ) && *s == OLD) wrong(w, "reads a buffer whose twin has newer contents");
     if (how == LS_USE_WRITE && (*s == WRITTEN || *s == PACKED) && w->stage == LS_STAGE_WHOLE &&
         ls_plan_transient(w->p, b))
         wrong(w, "begins a buffer that is in use");
-    if (b.kind == LS_BUF_GRAD && (how & LS_USE_WRITE) && is_sent(w, b.index) &&
-        w->p->actions[w->at].kind != LS_FREE)
+    bool grad = b.kind == LS_BUF_GRAD || b.kind == LS_BUF_DEVICE_GRAD;
+    if (grad && (how & LS_USE_WRITE) && is_sent(w, b.index) && w->p->actions[w->at].kind != LS_FREE)
         wrong(w, "writes a gradient after its reduction");
     if ((how & LS_USE_WRITE) && w->p->has_copies) make_twin_old(w, buffer);
     bool packs = how == LS_USE_UPDATE && w->p->actions[w->at].kind == LS_SEND;
@@ -544,8 +558,9 @@ static void check_free(walk *w, const ls_action *a) {
 static void check_copy(walk *w, const ls_action *a) {
     bool exists = a->buffer >= 0 && a->buffer < ls_plan_nbuffers(w->p) && w->p->has_copies;
     ls_buffer_kind kind = exists ? ls_plan_buffer_of(w->p, a->buffer).kind : LS_BUF_WORK;
-    bool to = kind == LS_BUF_SAMPLES || kind == LS_BUF_PARAM;
-    bool from = kind == LS_BUF_LOSSES || kind == LS_BUF_GRAD;
+    bool to = kind == LS_BUF_SAMPLES || kind == LS_BUF_PARAM || kind == LS_BUF_SUM;
+    bool from = kind == LS_BUF_LOSSES || kind == LS_BUF_GRAD || kind == LS_BUF_NORMS ||
+                kind == LS_BUF_SHARD;
     if (a->kind == LS_TO_DEVICE ? !to : !from) wrong(w, "copies a buffer that stays where it is");
 }
 
@@ -684,13 +699,16 @@ static void check_action(walk *w, const ls_action *a) {
         ls_action_uses(w->p, a, w->worker, on_use, w);
 }
 
-/* No transient buffer is in use at the end. */
-static void check_freed(walk *w) {
+/* No transient buffer is in use at the end, and the state is where the next step wants it. */
+static void check_buffers(walk *w) {
     int nbuffers = ls_plan_nbuffers(w->p);
-    for (int i = 0; i < w->p->share.nworkers * nbuffers; i++)
+    for (int i = 0; i < w->p->share.nworkers * nbuffers; i++) {
         if ((w->state[i] == WRITTEN || w->state[i] == PACKED) &&
             ls_plan_transient(w->p, ls_plan_buffer_of(w->p, i % nbuffers)))
             wrong(w, "ends a plan that leaves a buffer in use");
+        if (w->state[i] == OLD && ls_plan_outlives(w->p, i % nbuffers))
+            wrong(w, "ends a plan that leaves the newest state elsewhere");
+    }
 }
 
 /* A worker takes a part of each virtual worker from each other cell that has one, or gets the new
@@ -735,7 +753,7 @@ static void check_end(walk *w) {
             if (w->messages[i * sh->nbuckets + k] != expected_messages(p, k, i))
                 wrong(w, "ends a plan that leaves out a part of a gradient, or parameters");
     if (w->stage >= LS_STAGE_UPDATE && w->decisions != 1) wrong(w, "ends a plan without a norm");
-    if (w->stage == LS_STAGE_WHOLE) check_freed(w);
+    if (w->stage == LS_STAGE_WHOLE) check_buffers(w);
 }
 
 ls_status ls_plan_verify(const ls_plan *p, ls_plan_stage stage, ls_error *e) {

@@ -7,6 +7,7 @@
 #include "share/codes.h"
 #include "share/config.h"
 #include "tensor/dtype.h"
+#include "tensor/update_device.h"
 
 const char *ls_share_context_name(const ls_model *m) {
     return m->together > 1 ? "expert" : "context";
@@ -360,6 +361,23 @@ static ls_status check_device(const ls_share_config *c, ls_error *e) {
     return LS_OK;
 }
 
+/* What the optimizer on a device does not do. */
+static ls_status check_state_on_device(const ls_share_config *c, ls_error *e) {
+    const char *what = NULL;
+    if (!c->state_on_device) return LS_OK;
+    if (!c->on_device)
+        return ls_fail(e, LS_EINVAL,
+                       "parallel.optimizer_state: device needs parallel.device (--device)");
+    for (int g = 0; g < c->optim.ngroups; g++)
+        if (!ls_update_device_has(c->optim.groups[g].rule))
+            what = ls_optim_rules[c->optim.groups[g].rule].name;
+    for (int i = 0; i < c->model->nparams; i++)
+        if (c->model->params[i].momentum > 0) what = "running values of a layer";
+    if (!what) return LS_OK;
+    return ls_fail(e, LS_EINVAL,
+                   "parallel.optimizer_state: device does not know %s yet; use memory", what);
+}
+
 ls_status ls_share_check(const ls_share_config *c, ls_error *e) {
     int cells = ls_share_config_cells(c);
     if (c->nworkers < 1 || c->nworkers / cells > c->V)
@@ -381,6 +399,7 @@ ls_status ls_share_check(const ls_share_config *c, ls_error *e) {
     LS_TRY(check_joining(c, e));
     LS_TRY(check_units(c, e));
     LS_TRY(check_device(c, e));
+    LS_TRY(check_state_on_device(c, e));
     LS_TRY(check_calls(c, e));
     return check_buckets(c, e);
 }

@@ -49,7 +49,8 @@ typedef struct ls_share_config {
     int context; /* workers that divide the chunks of each sample (ls_model.nchunks); 0, 1: none */
     int chunks;  /* stages of a worker; 0: 1 */
     ls_pipe_kind schedule;
-    bool on_device;    /* a device of each worker runs the layers */
+    bool on_device;       /* a device of each worker runs the layers */
+    bool state_on_device; /* and has the parameters and the optimizer's states */
     const int *stages; /* [pipe * chunks - 1] outlives the plan: the first layers of all stages but
                            the first; NULL: stages of about the same work */
 } ls_share_config;

@@ -63,6 +63,7 @@ static void set_sharding(ls_share *sh, const ls_share_config *c) {
     sh->nshards = c->shards ? c->shards : members;
     sh->nreplicas = members / sh->nshards;
     sh->on_device = c->on_device;
+    sh->state_on_device = c->state_on_device;
     sh->has_masters = c->compute != LS_F32;
     sh->nflats = ls_optim_nflats(&sh->optim) - !sh->has_masters;
 }

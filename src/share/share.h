@@ -214,10 +214,11 @@ typedef struct ls_share {
     int vw_step;       /* between two consecutive ones of a worker */
     bool by_rounds;    /* each bucket is reduced after each round, in which every worker runs one */
     int nrounds, round_vws; /* reductions of a bucket, and the virtual workers in each */
-    bool restarts;  /* what a worker has of a step that is interrupted can be used after it */
-    int nslots;     /* gradient sums of a worker, at most */
-    bool on_device; /* a device of each worker runs the layers */
-    int nsums;      /* sums over all workers of a worker's shards, at most; 1 without rounds */
+    bool restarts;        /* what a worker has of a step that is interrupted can be used after it */
+    int nslots;           /* gradient sums of a worker, at most */
+    bool on_device;       /* a device of each worker runs the layers */
+    bool state_on_device; /* and has the parameters and the optimizer's states */
+    int nsums;  /* sums over all workers of a worker's shards, at most; 1 without rounds */
     int ninbox; /* gradients that another stage has sent and that wait, of a bucket, at most: set by
                     the pass that adds messages */
 

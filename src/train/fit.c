@@ -142,7 +142,8 @@ enum { NSEGMENTS = sizeof segments / sizeof *segments };
 /* Tries every zero, recompute, optimizer_state and micro_batch with f's other settings. */
 static ls_status try_all(const ls_config *c, int nworkers, size_t limit, ls_fit f, found *all,
                          ls_error *e) {
-    int64_t states = c->parallel.optimizer_state == LS_STATE_FILE ? 1 : 2;
+    ls_state_kind own = c->parallel.optimizer_state;
+    int64_t states = own == LS_STATE_MEMORY ? 2 : 1;
     ls_config with = *c;
     set(&with, &f);
     int64_t least = ls_layout_least_zero(&with), most = ls_layout_most_recomputed(c);
@@ -150,7 +151,7 @@ static ls_status try_all(const ls_config *c, int nworkers, size_t limit, ls_fit 
     for (int64_t i = 0; i < states * 4 * NSEGMENTS; i++) {
         f.zero = i / NSEGMENTS % 4;
         f.recompute = segments[i % NSEGMENTS];
-        f.state = states == 1 || i >= 4 * NSEGMENTS ? LS_STATE_FILE : LS_STATE_MEMORY;
+        f.state = i >= 4 * NSEGMENTS ? LS_STATE_FILE : own;
         if (f.recompute > most || f.zero < least) continue;
         for (f.micro_batch = c->train.micro_batch; f.micro_batch >= 1; f.micro_batch /= 2)
             if (ls_layout_takes_micro(c, unit, f.micro_batch))

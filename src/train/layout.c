@@ -213,6 +213,7 @@ ls_status ls_layout_make(const ls_config *c, int nworkers, const int *first, ls_
                             .stages = l_p->stages,
                             .compress = compress_of(c),
                             .on_device = *c->parallel.device != 0,
+                            .state_on_device = c->parallel.optimizer_state == LS_STATE_DEVICE,
                             .noise = c->train.noise_scale != 0};
     ls_gossip gossip = ls_sync_gossip(c);
     if (s == LS_OK && c->sync.mode == LS_SYNC_GOSSIP) s = ls_gossip_check(&gossip, e);

@@ -35,6 +35,13 @@ int ls_member_played(const ls_member *m, int i) {
     return ls_run_is_sequential(m->run) ? i : m->worker;
 }
 
+/* What this member's workers have on their devices. */
+static ls_status fetch_states(void *member, ls_error *e) {
+    ls_member *m = member;
+    for (int i = 0; i < m->nexecs; i++) LS_TRY(ls_exec_fetch_state(m->execs[i], e));
+    return LS_OK;
+}
+
 static ls_status create_exec(ls_member *m, int i, ls_exec **x_p, ls_error *e) {
     const ls_plan *p = &m->layout->plan;
     int worker = ls_member_played(m, i);
@@ -55,7 +62,11 @@ static ls_status create_exec(ls_member *m, int i, ls_exec **x_p, ls_error *e) {
     x.loader.step = p->share.vw_step;
     x.loader.a = ls_share_vw(&p->share, worker, 0);
     x.loader.b = ls_share_vw(&p->share, worker, p->share.workers[worker].nvws - 1) + 1;
-    return ls_exec_create(&x, x_p, e);
+    LS_TRY(ls_exec_create(&x, x_p, e));
+    if (!p->share.state_on_device) return LS_OK;
+    m->worlds[i].fetch = fetch_states;
+    m->worlds[i].fetch_arg = m;
+    return LS_OK;
 }
 
 static ls_status lend_arena(ls_member *m, ls_error *e) {
@@ -86,7 +97,7 @@ static ls_status lend_arena(ls_member *m, ls_error *e) {
 
 /* The directory for the file with the optimizer's state; NULL: the state is in memory. */
 static const char *state_dir(const ls_run *r) {
-    if (r->config.parallel.optimizer_state == LS_STATE_MEMORY) return NULL;
+    if (r->config.parallel.optimizer_state != LS_STATE_FILE) return NULL;
     if (*r->config.parallel.state_dir) return r->config.parallel.state_dir;
     return r->dir ? r->dir : ".";
 }

@@ -88,7 +88,7 @@ bool ls_run_can_survive(const ls_config *c) {
     return !ls_config_has_crew(c) && c->parallel.executor != LS_EXECUTOR_SEQUENTIAL &&
            c->parallel.transport != LS_TRANSPORT_THREAD &&
            c->parallel.transport != LS_TRANSPORT_MPI &&
-           c->parallel.optimizer_state != LS_STATE_FILE;
+           c->parallel.optimizer_state == LS_STATE_MEMORY;
 }
 
 /* The name has a dot, as keys have, so hosts without the line are refused (net/tcp/admission.c). */

@@ -304,11 +304,12 @@ ls_status ls_host_supervise(ls_host *h, ls_error *e) {
     LS_TRY(check_least(c, e));
     if (r->started || !ls_run_can_survive(c)) {
         if (!r->listen && !r->join && !*c->survival.membership) return LS_OK;
-        return ls_fail(e, LS_EINVAL,
-                       "--listen, --join and survival.membership are for workers that are "
-                       "processes of hosts, with "
-                       "their state in memory: not with a launcher, parallel.transport thread or "
-                       "mpi, parallel.executor sequential, or parallel.optimizer_state file");
+        return ls_fail(
+            e, LS_EINVAL,
+            "--listen, --join and survival.membership are for workers that are "
+            "processes of hosts, with "
+            "their state in memory: not with a launcher, parallel.transport thread or "
+            "mpi, parallel.executor sequential, or parallel.optimizer_state file or device");
     }
     LS_TRY(make_store(h, &most, e));
     int64_t least = c->survival.min_workers;

@@ -15,6 +15,7 @@ static void make_model(ls_model *m) {
 
 static ls_share_config config_of(const ls_model *m, int n, int V, int zero) {
     return (ls_share_config){.model = m,
+                             .optim = ls_optim_usual(),
                              .nworkers = n,
                              .V = V,
                              .batch = 2 * V,
@@ -47,6 +48,23 @@ static bool is_missed(ls_plan *p, int out) {
     return objects;
 }
 
+/* Sums that all workers have of a bucket. */
+static int sums_of(const ls_plan *p) {
+    int n = 0;
+    for (int w = 0; w < p->share.nworkers; w++) n += ls_share_sums(&p->share, 0, w);
+    return n;
+}
+
+/* Leaves out each copy of a plan, and counts them. */
+static void try_each(ls_plan *p, int *to_p, int *from_p) {
+    *to_p = *from_p = 0;
+    for (int i = 0; i < p->nactions; i++) {
+        *to_p += p->actions[i].kind == LS_TO_DEVICE;
+        *from_p += p->actions[i].kind == LS_FROM_DEVICE;
+        if (is_copy(&p->actions[i])) assert_true(is_missed(p, i));
+    }
+}
+
 static void test_copies(void **state) {
     ls_model m;
     ls_error e;
@@ -58,15 +76,41 @@ static void test_copies(void **state) {
             ls_plan p;
             int to = 0, from = 0;
             assert_ls_ok(ls_plan_make(&c, &p, &e), e);
-            for (int i = 0; i < p.nactions; i++) {
-                to += p.actions[i].kind == LS_TO_DEVICE;
-                from += p.actions[i].kind == LS_FROM_DEVICE;
-                if (is_copy(&p.actions[i])) assert_true(is_missed(&p, i));
-            }
-            /* the samples, and each bucket; the losses, and each bucket of each virtual worker */
+            try_each(&p, &to, &from);
+            /* the samples, and each bucket; the losses, and the sums of each bucket, which a worker
+             * with two virtual workers has folded, but where rounds are reduced */
             int buckets = p.share.nbuckets;
-            assert_int_equal(from, n + buckets * c.V);
+            assert_int_equal(from, n + buckets * (p.share.by_rounds ? c.V : sums_of(&p)));
             assert_true(zero == 3 ? to >= n * (1 + buckets) : to == n * (1 + buckets));
+            ls_plan_free(&p);
+        }
+    ls_model_free(&m);
+}
+
+/* States stay on the device, and without shards parameters, too; one worker copies neither gradients
+ * nor sums. */
+static void test_state_there(void **state) {
+    ls_model m;
+    ls_error e;
+    (void)state;
+    make_model(&m);
+    for (int n = 1; n <= 3; n++)
+        for (int zero = 0; zero <= 3; zero++) {
+            ls_share_config c = config_of(&m, n, n + 1, zero);
+            ls_plan p;
+            int to = 0, from = 0;
+            c.state_on_device = true;
+            assert_ls_ok(ls_plan_make(&c, &p, &e), e);
+            try_each(&p, &to, &from);
+            int buckets = p.share.nbuckets, summed = n > 1 ? buckets : 0;
+            if (zero == 0) {
+                assert_int_equal(to, n * (1 + summed));
+                assert_int_equal(from, n * 2 + summed * sums_of(&p));
+            } else {
+                assert_true(to >= n * (1 + 2 * buckets));
+                assert_int_equal(from, n * (2 + buckets) +
+                                           buckets * (p.share.by_rounds ? c.V : sums_of(&p)));
+            }
             ls_plan_free(&p);
         }
     ls_model_free(&m);
@@ -104,6 +148,12 @@ static void test_refused(void **state) {
     assert_ls_fails(ls_plan_make(&half, &p, &e), LS_EINVAL, "train.compute", e);
     assert_ls_fails(ls_plan_make(&pipe, &p, &e), LS_EINVAL, "divided among workers", e);
     assert_ls_fails(ls_plan_make(&dropout, &p, &e), LS_EINVAL, "layer embed (embedding)", e);
+    ls_share_config host = config_of(&m, 2, 2, 0), muon = host;
+    host.state_on_device = muon.state_on_device = true;
+    host.on_device = false;
+    muon.optim.groups[0].rule = LS_RULE_MUON;
+    assert_ls_fails(ls_plan_make(&host, &p, &e), LS_EINVAL, "needs parallel.device", e);
+    assert_ls_fails(ls_plan_make(&muon, &p, &e), LS_EINVAL, "muon", e);
     ls_model_free(&m);
     ls_model_free(&drops);
 }
@@ -111,6 +161,7 @@ static void test_refused(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_copies),
+        cmocka_unit_test(test_state_there),
         cmocka_unit_test(test_wrong),
         cmocka_unit_test(test_refused),
     };

@@ -1,0 +1,94 @@
+/* copies.c - what a worker copies to its device and from there (exec_state.h): in a step what the plan
+ * says; before the first step the state, which comes back when the host reads it.
+ */
+#include "exec/exec_state.h"
+#include "tensor/dtype.h"
+
+/* The bytes of a buffer that the host and the device have, at the same places in theirs. */
+static size_t twins_of(const ls_exec *x, const ls_action *a, void **host_p, char **device_p) {
+    const ls_share *sh = &x->c.plan->share;
+    ls_buffer b = ls_plan_buffer_of(x->c.plan, a->buffer);
+    bool params = b.kind == LS_BUF_PARAM || b.kind == LS_BUF_SHARD;
+    if (b.kind == LS_BUF_LOSSES) {
+        *host_p = ls_share_scalars(sh, x->c.world->parts).losses;
+        *device_p = x->on.losses;
+        return x->on.nbytes.losses;
+    }
+    if (b.kind == LS_BUF_NORMS) {
+        *host_p = ls_share_scalars(sh, x->c.world->parts).norms;
+        *device_p = x->on.norms;
+        return x->on.nbytes.norms;
+    }
+    bool part = b.kind == LS_BUF_SHARD || (b.kind == LS_BUF_SUM && sh->shards_moments);
+    ls_range r = part ? ls_share_shard(sh, b.index, x->c.worker) : ls_share_range(sh, b.index);
+    size_t size = ls_dtype_size(params ? sh->compute : sh->reduce);
+    int slot = b.kind == LS_BUF_SUM ? ls_exec_sum_slot(x, b.index) + b.slot : b.slot;
+    *host_p =
+        params ? (char *)x->c.world->params + r.first * size : ls_exec_sum_at(x, slot, r.first);
+    *device_p = params ? x->on.params + r.first * size : ls_exec_sum_there(x, slot, r.first);
+    return (r.end - r.first) * size;
+}
+
+/* The states of what the worker owns lie bucket after bucket. */
+ls_flat ls_exec_flat_there(const ls_exec *x, int bucket) {
+    const ls_share *sh = &x->c.plan->share;
+    ls_flat f = {.n = x->c.world->flat.n, .of = {(float *)(void *)x->on.params}};
+    size_t all = x->on.nbytes.state / sizeof(float) / (f.n > 1 ? (size_t)f.n - 1 : 1), before = 0;
+    for (int k = 0; k < bucket; k++) {
+        ls_range own = ls_share_owned(sh, k, x->c.worker);
+        before += own.end - own.first;
+    }
+    float *state =
+        (float *)(void *)x->on.state + before - ls_share_owned(sh, bucket, x->c.worker).first;
+    for (int i = 1; i < f.n; i++) f.of[i] = state + (size_t)(i - 1) * all;
+    return f;
+}
+
+/* The state comes from the host once: from then on the device's is the newest. */
+void ls_exec_send_state(ls_exec *x) {
+    const ls_share *sh = &x->c.plan->share;
+    if (!sh->state_on_device || x->on.has_state) return;
+    for (int k = 0; k < sh->nbuckets; k++) {
+        ls_range own = ls_share_owned(sh, k, x->c.worker);
+        ls_flat here = x->c.world->flat, there = ls_exec_flat_there(x, k);
+        for (int i = 0; i < here.n && own.first < own.end; i++)
+            ls_on_device_send(&x->on, there.of[i] + own.first, here.of[i] + own.first,
+                              (own.end - own.first) * sizeof(float));
+    }
+    x->on.has_state = true;
+}
+
+ls_status ls_exec_fetch_state(ls_exec *x, ls_error *e) {
+    const ls_share *sh = &x->c.plan->share;
+    for (int k = 0; x->on.state_is_newer && k < sh->nbuckets; k++) {
+        ls_range own = ls_share_owned(sh, k, x->c.worker);
+        ls_flat here = x->c.world->flat, there = ls_exec_flat_there(x, k);
+        for (int i = 0; i < here.n && own.first < own.end; i++)
+            LS_TRY(ls_on_device_fetch(&x->on, here.of[i] + own.first, there.of[i] + own.first,
+                                      (own.end - own.first) * sizeof(float), e));
+    }
+    x->on.state_is_newer = false;
+    return LS_OK;
+}
+
+/* With the samples go losses of 0. */
+void ls_exec_send(const ls_exec *x, const ls_action *a) {
+    void *host = NULL;
+    char *device = NULL;
+    if (ls_plan_buffer_of(x->c.plan, a->buffer).kind == LS_BUF_SAMPLES) {
+        ls_on_device_send(&x->on, x->on.samples, x->samples, x->on.nbytes.samples);
+        ls_on_device_send(&x->on, x->on.losses,
+                          ls_share_scalars(&x->c.plan->share, x->c.world->parts).losses,
+                          x->on.nbytes.losses);
+        return;
+    }
+    size_t nbytes = twins_of(x, a, &host, &device);
+    ls_on_device_send(&x->on, device, host, nbytes);
+}
+
+ls_status ls_exec_fetch(const ls_exec *x, const ls_action *a, ls_error *e) {
+    void *host = NULL;
+    char *device = NULL;
+    size_t nbytes = twins_of(x, a, &host, &device);
+    return ls_on_device_fetch(&x->on, host, device, nbytes, e);
+}

@@ -1,0 +1,18 @@
+/* update_device.h - updates of optimizers (kernels.h), queued on the device of a compute, in f32. */
+#ifndef LS_TENSOR_UPDATE_DEVICE_H
+#define LS_TENSOR_UPDATE_DEVICE_H
+
+#include "tensor/compute.h"
+
+/* Does a device have a kernel for the rule? */
+bool ls_update_device_has(ls_update_rule);
+void ls_update_device(const ls_compute *, ls_update_rule, int64_t n, const ls_update_scalars *,
+                      const float *grad, float *param, float *const *states);
+/* first: the mean begins with x. */
+void ls_update_device_ema(const ls_compute *, int64_t n, float weight, bool first, const float *x,
+                          float *mean);
+/* sums[b] = the sum of the squares of block b of x, for nblocks blocks of `size` numbers. */
+void ls_update_device_squares(const ls_compute *, int64_t nblocks, int64_t size, const float *x,
+                              double *sums);
+
+#endif
