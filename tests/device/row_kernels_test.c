@@ -3,6 +3,7 @@
 #include "device/drivers.h"
 #include "tensor/gemm_device.h"
 #include "tensor/groups.h"
+#include "tensor/update_device.h"
 
 static ls_device *device;
 static ls_compute host;
@@ -164,9 +165,76 @@ static void test_products(void **state) {
     }
 }
 
+/* The parameter in array 0, its gradient in 1, states of squares and others behind them. */
+static void update(int64_t n, ls_update_rule rule, const ls_update_scalars *s) {
+    ls_compute queues = host;
+    queues.device = device;
+    for (int i = 0; i < 4; i++) memcpy(v.out[i], v.in[i], sizeof v.in[i]);
+    memcpy(v.out[4], v.in[0], sizeof v.in[0]);
+    for (int i = 0; i < 5; i++) send(i, v.out[i]);
+    host.k->update[rule](n, s, v.out[1], v.out[0], (float *[]){v.out[2], v.out[3], v.out[4]});
+    ls_update_device(&queues, rule, n, s, there[1], there[0],
+                     (float *[]){there[2], there[3], there[4]});
+    for (int i = 0; i < 5; i++) same(i, v.out[i]);
+    for (int first = 0; first < 2; first++) {
+        if (first)
+            memcpy(v.out[2], v.out[0], (size_t)n * sizeof *v.out[0]);
+        else
+            host.k->ema(n, 0.3f, v.out[0], v.out[2]);
+        ls_update_device_ema(&queues, n, 0.3f, first, there[0], there[2]);
+        same(2, v.out[2]);
+    }
+}
+
+static void test_updates(void **state) {
+    ls_update_scalars s = {.lr = 0.03f,
+                           .beta1 = 0.9f,
+                           .beta2 = 0.95f,
+                           .eps = 1e-8f,
+                           .weight_decay = 0.1f,
+                           .momentum = 0.8f,
+                           .correct1 = 2.7f,
+                           .correct2 = 9.1f,
+                           .grad_scale = 0.7f,
+                           .weight = 0.4f};
+    (void)state;
+    assert_false(ls_update_device_has(LS_RULE_ONEBIT_ADAM));
+    assert_false(ls_update_device_has(LS_RULE_MUON));
+    for (int64_t n = 1; n <= CELLS; n += n < 3 ? 1 : 251)
+        for (int kind = 0; kind < 8; kind++) {
+            fill(&v, kind & 1);
+            s.nesterov = s.first = (kind & 2) != 0;
+            s.weight_decay = kind & 4 ? 0 : 0.1f;
+            for (int rule = 0; rule < LS_NUPDATES; rule++)
+                if (ls_update_device_has((ls_update_rule)rule)) update(n, (ls_update_rule)rule, &s);
+        }
+}
+
+/* Sums of squares of whole blocks, in double. */
+static void test_squares(void **state) {
+    enum { SIZE = 41, BLOCKS = 19 };
+    double sums[BLOCKS] = {0}, got[BLOCKS];
+    ls_error e = {0};
+    ls_compute queues = host;
+    (void)state;
+    queues.device = device;
+    for (int wild = 0; wild < 2; wild++) {
+        fill(&v, wild);
+        send(0, v.in[0]);
+        for (int b = 0; b < BLOCKS; b++)
+            sums[b] = (double)host.k->sum_squares(SIZE, v.in[0] + b * SIZE);
+        ls_update_device_squares(&queues, BLOCKS, SIZE, there[0], (double *)(void *)there[1]);
+        ls_device_copy_from(device, LS_DEVICE_COMPUTE, got, there[1], sizeof got);
+        assert_ls_ok(ls_device_finish(device, LS_DEVICE_COMPUTE, &e), e);
+        assert_memory_equal(got, sums, sizeof got);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_rows),
+        cmocka_unit_test(test_updates),
+        cmocka_unit_test(test_squares),
         cmocka_unit_test(test_products),
     };
     return run_on_devices(tests, sizeof tests / sizeof *tests, open_all, close_all);

@@ -40,6 +40,45 @@ static void test_micro_batches(void **state) {
     same(trained(1, "parallel.device=c:7", "train.micro_batch=2"), cores);
 }
 
+static result with(int nworkers, const char *const *sets) {
+    return train_new(nworkers, usual, sets);
+}
+
+/* The optimizer's states on the device, too: evaluations and checkpoints read what it has. */
+static void test_state_there(void **state) {
+    (void)state;
+    result cores = with(1, (const char *const[]){"optim.ema=0.9", "train.eval_every=1", NULL});
+    for (int n = 1; n <= 3; n++)
+        for (int zero = n - 1; zero <= 3; zero += 3) {
+            char *device = ls_format("parallel.device=c:%d", n + zero);
+            char *sharded = ls_format("parallel.zero=%d", zero);
+            same(with(n, (const char *const[]){"optim.ema=0.9", "train.eval_every=1",
+                                               "parallel.optimizer_state=device", device, sharded,
+                                               NULL}),
+                 cores);
+            free(device);
+            free(sharded);
+        }
+}
+
+/* Ends after two steps on a device; cores continue, and the other way round. */
+static void test_resumed(void **state) {
+    static const char *const there[] = {"parallel.device=c:9", "parallel.optimizer_state=device"};
+    result cores = trained(1, NULL, NULL);
+    (void)state;
+    for (int first = 0; first < 2; first++) {
+        int number = nruns++;
+        for (int part = 0; part < 2; part++) {
+            ls_error e = {0};
+            bool on = part == first;
+            const char *sets[4] = {part ? "train.steps=3" : "train.steps=2", on ? there[0] : NULL,
+                                   on ? there[1] : NULL};
+            assert_ls_ok(try_number(number, 1, usual, sets, &e), e);
+        }
+        same(last_of_number(number), cores);
+    }
+}
+
 /* A driver and a compiler that stand before devices `c` (fake_cuda.c). */
 static void test_cuda(void **state) {
     result cores = trained(1, NULL, NULL);
@@ -67,6 +106,7 @@ static void test_refused(void **state) {
     (void)state;
     refused("parallel.device=tpu", NULL, "device tpu");
     refused("parallel.device=c", "model.dropout=0.1", "no kernels for a device");
+    refused("parallel.optimizer_state=device", NULL, "needs parallel.device");
 }
 
 static int make_cache(void **state) {
@@ -83,8 +123,9 @@ int main(int argc, char **argv) {
         return 1;
     }
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_same_bits), cmocka_unit_test(test_micro_batches),
-        cmocka_unit_test(test_cuda),      slow_unit_test(test_opencl),
+        cmocka_unit_test(test_same_bits),   cmocka_unit_test(test_micro_batches),
+        cmocka_unit_test(test_state_there), cmocka_unit_test(test_resumed),
+        cmocka_unit_test(test_cuda),        slow_unit_test(test_opencl),
         cmocka_unit_test(test_refused),
     };
     return cmocka_run_group_tests(tests, make_cache, remove_folder);
