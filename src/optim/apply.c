@@ -59,9 +59,13 @@ static void update_there(const job *j, const ls_param *p, size_t from, size_t to
     int ema = ls_optim_ema(u->optim);
     float *states[LS_OPTIM_STATES] = {0}, *params = u->flat.of[0] + from;
     for (int i = 1; i < u->flat.n; i++) states[i - 1] = u->flat.of[i] + from;
-    ls_update_device(j->c, g->rule, (int64_t)(to - from),
-                     &j->scalars[p->group][p->decay || g->decays_all],
-                     ls_flat_at(u->grads_type, u->grads, from), params, states);
+    ls_update_device(
+        j->c, &(ls_update_device_call){.rule = g->rule,
+                                       .n = (int64_t)(to - from),
+                                       .scalars = &j->scalars[p->group][p->decay || g->decays_all],
+                                       .grad = ls_flat_at(u->grads_type, u->grads, from),
+                                       .param = params,
+                                       .states = states});
     if (ema >= 0)
         ls_update_device_ema(j->c, (int64_t)(to - from), (float)(1 - u->optim->ema),
                              u->step.updates == 0, params, u->flat.of[1 + ema] + from);

@@ -16,8 +16,8 @@ static void launch(const ls_compute *c, ls_device_call call, int64_t n) {
     ls_compute_launch(c, &call);
 }
 
-static ls_device_call adam_call(const ls_update_scalars *s, const float *grad, float *param,
-                                float *const *states, bool decoupled) {
+static ls_device_call adam_call(const ls_update_device_call *u, bool decoupled) {
+    const ls_update_scalars *s = u->scalars;
     return (ls_device_call){
         .kernel = decoupled ? LS_KERNEL_adamw : LS_KERNEL_adam,
         .args = {{0},
@@ -31,24 +31,25 @@ static ls_device_call adam_call(const ls_update_scalars *s, const float *grad, f
                  {.f = s->eps},
                  {.f = -s->lr},
                  {.f = decoupled ? 1.0f - s->lr * s->weight_decay : s->weight_decay},
-                 {.from = grad},
-                 {.p = param},
-                 {.p = states[0]},
-                 {.p = states[1]}}};
+                 {.from = u->grad},
+                 {.p = u->param},
+                 {.p = u->states[0]},
+                 {.p = u->states[1]}}};
 }
 
-static ls_device_call sgd_call(const ls_update_scalars *s, const float *grad, float *param) {
+static ls_device_call sgd_call(const ls_update_device_call *u) {
+    const ls_update_scalars *s = u->scalars;
     return (ls_device_call){.kernel = LS_KERNEL_sgd,
                             .args = {{0},
                                      {.f = s->grad_scale},
                                      {.f = s->weight_decay},
                                      {.f = -s->lr},
-                                     {.from = grad},
-                                     {.p = param}}};
+                                     {.from = u->grad},
+                                     {.p = u->param}}};
 }
 
-static ls_device_call momentum_call(const ls_update_scalars *s, const float *grad, float *param,
-                                    float *const *states) {
+static ls_device_call momentum_call(const ls_update_device_call *u) {
+    const ls_update_scalars *s = u->scalars;
     return (ls_device_call){.kernel = LS_KERNEL_momentum,
                             .args = {{0},
                                      {.f = s->grad_scale},
@@ -56,13 +57,13 @@ static ls_device_call momentum_call(const ls_update_scalars *s, const float *gra
                                      {.f = -s->lr},
                                      {.f = s->momentum},
                                      {.l = s->nesterov},
-                                     {.from = grad},
-                                     {.p = param},
-                                     {.p = states[0]}}};
+                                     {.from = u->grad},
+                                     {.p = u->param},
+                                     {.p = u->states[0]}}};
 }
 
-static ls_device_call lion_call(const ls_update_scalars *s, const float *grad, float *param,
-                                float *const *states) {
+static ls_device_call lion_call(const ls_update_device_call *u) {
+    const ls_update_scalars *s = u->scalars;
     return (ls_device_call){.kernel = LS_KERNEL_lion,
                             .args = {{0},
                                      {.f = s->grad_scale},
@@ -72,26 +73,26 @@ static ls_device_call lion_call(const ls_update_scalars *s, const float *grad, f
                                      {.f = 1.0f - s->beta2},
                                      {.f = -s->lr},
                                      {.f = 1.0f - s->lr * s->weight_decay},
-                                     {.from = grad},
-                                     {.p = param},
-                                     {.p = states[0]}}};
+                                     {.from = u->grad},
+                                     {.p = u->param},
+                                     {.p = u->states[0]}}};
 }
 
-static ls_device_call adagrad_call(const ls_update_scalars *s, const float *grad, float *param,
-                                   float *const *states) {
+static ls_device_call adagrad_call(const ls_update_device_call *u) {
+    const ls_update_scalars *s = u->scalars;
     return (ls_device_call){.kernel = LS_KERNEL_adagrad,
                             .args = {{0},
                                      {.f = s->grad_scale},
                                      {.f = s->weight_decay},
                                      {.f = -s->lr},
                                      {.f = s->eps},
-                                     {.from = grad},
-                                     {.p = param},
-                                     {.p = states[0]}}};
+                                     {.from = u->grad},
+                                     {.p = u->param},
+                                     {.p = u->states[0]}}};
 }
 
-static ls_device_call schedule_free_call(const ls_update_scalars *s, const float *grad,
-                                         float *param, float *const *states) {
+static ls_device_call schedule_free_call(const ls_update_device_call *u) {
+    const ls_update_scalars *s = u->scalars;
     return (ls_device_call){.kernel = LS_KERNEL_schedule_free,
                             .args = {{0},
                                      {.f = s->grad_scale},
@@ -104,25 +105,23 @@ static ls_device_call schedule_free_call(const ls_update_scalars *s, const float
                                      {.f = s->weight_decay},
                                      {.f = s->weight},
                                      {.l = s->first},
-                                     {.from = grad},
-                                     {.p = param},
-                                     {.p = states[0]},
-                                     {.p = states[1]},
-                                     {.p = states[2]}}};
+                                     {.from = u->grad},
+                                     {.p = u->param},
+                                     {.p = u->states[0]},
+                                     {.p = u->states[1]},
+                                     {.p = u->states[2]}}};
 }
 
-void ls_update_device(const ls_compute *c, ls_update_rule rule, int64_t n,
-                      const ls_update_scalars *s, const float *grad, float *param,
-                      float *const *states) {
-    switch (rule) {
-    case LS_RULE_ADAMW: launch(c, adam_call(s, grad, param, states, true), n); return;
-    case LS_RULE_ADAM: launch(c, adam_call(s, grad, param, states, false), n); return;
-    case LS_RULE_SGD: launch(c, sgd_call(s, grad, param), n); return;
-    case LS_RULE_MOMENTUM: launch(c, momentum_call(s, grad, param, states), n); return;
-    case LS_RULE_LION: launch(c, lion_call(s, grad, param, states), n); return;
-    case LS_RULE_ADAGRAD: launch(c, adagrad_call(s, grad, param, states), n); return;
-    case LS_RULE_SCHEDULE_FREE: launch(c, schedule_free_call(s, grad, param, states), n); return;
-    default: assert(!ls_update_device_has(rule));
+void ls_update_device(const ls_compute *c, const ls_update_device_call *u) {
+    switch (u->rule) {
+    case LS_RULE_ADAMW: launch(c, adam_call(u, true), u->n); return;
+    case LS_RULE_ADAM: launch(c, adam_call(u, false), u->n); return;
+    case LS_RULE_SGD: launch(c, sgd_call(u), u->n); return;
+    case LS_RULE_MOMENTUM: launch(c, momentum_call(u), u->n); return;
+    case LS_RULE_LION: launch(c, lion_call(u), u->n); return;
+    case LS_RULE_ADAGRAD: launch(c, adagrad_call(u), u->n); return;
+    case LS_RULE_SCHEDULE_FREE: launch(c, schedule_free_call(u), u->n); return;
+    default: assert(!ls_update_device_has(u->rule));
     }
 }
 

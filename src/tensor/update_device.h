@@ -6,8 +6,16 @@
 
 /* Does a device have a kernel for the rule? */
 bool ls_update_device_has(ls_update_rule);
-void ls_update_device(const ls_compute *, ls_update_rule, int64_t n, const ls_update_scalars *,
-                      const float *grad, float *param, float *const *states);
+/* Of n elements, as ls_update_kernel. */
+typedef struct ls_update_device_call {
+    ls_update_rule rule;
+    int64_t n;
+    const ls_update_scalars *scalars;
+    const float *grad;
+    float *param;
+    float *const *states;
+} ls_update_device_call;
+void ls_update_device(const ls_compute *, const ls_update_device_call *);
 /* first: the mean begins with x. */
 void ls_update_device_ema(const ls_compute *, int64_t n, float weight, bool first, const float *x,
                           float *mean);

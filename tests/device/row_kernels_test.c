@@ -173,8 +173,13 @@ static void update(int64_t n, ls_update_rule rule, const ls_update_scalars *s) {
     memcpy(v.out[4], v.in[0], sizeof v.in[0]);
     for (int i = 0; i < 5; i++) send(i, v.out[i]);
     host.k->update[rule](n, s, v.out[1], v.out[0], (float *[]){v.out[2], v.out[3], v.out[4]});
-    ls_update_device(&queues, rule, n, s, there[1], there[0],
-                     (float *[]){there[2], there[3], there[4]});
+    ls_update_device(&queues,
+                     &(ls_update_device_call){.rule = rule,
+                                              .n = n,
+                                              .scalars = s,
+                                              .grad = there[1],
+                                              .param = there[0],
+                                              .states = (float *[]){there[2], there[3], there[4]}});
     for (int i = 0; i < 5; i++) same(i, v.out[i]);
     for (int first = 0; first < 2; first++) {
         if (first)
