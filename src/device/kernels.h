@@ -17,8 +17,9 @@
     X(adamw, 256, "lffffffffffpppp")                                                               \
     X(add, 256, "lppp")                                                                            \
     X(column_sum, 256, "llpllp")                                                                   \
-    X(cross_entropy, 256, "lpplllpp")                                                              \
-    X(cross_entropy_dx, 256, "lpplllpf")                                                           \
+    X(copy, 256, "lpp")                                                                            \
+    X(cross_entropy, 256, "lpplllppp")                                                             \
+    X(cross_entropy_dx, 256, "lpplllppfp")                                                         \
     X(ema, 256, "lflpp")                                                                           \
     X(embedding, 256, "llplppp")                                                                   \
     X(embedding_dwpe, 256, "lllplp")                                                               \
@@ -30,13 +31,25 @@
     X(heads_dot, 256, "lllllllfplpplplplpplp")                                                     \
     X(heads_dq, 256, "lllllllfplpplplplpplp")                                                      \
     X(heads_forward, 256, "lllllllfplpplplplpp")                                                   \
+    X(label_counts, 256, "lplpfp")                                                                 \
+    X(label_losses, 256, "llpppllp")                                                               \
+    X(label_rows, 256, "llplp")                                                                    \
     X(layernorm, 256, "llpppppp")                                                                  \
     X(layernorm_dparams, 256, "llpppplpp")                                                         \
     X(layernorm_dx, 256, "llppppppp")                                                              \
     X(lion, 256, "lfffffffppp")                                                                    \
     X(momentum, 256, "lfffflppp")                                                                  \
+    X(multiply, 256, "lppp")                                                                       \
+    X(rms_norm, 256, "llfpppp")                                                                    \
+    X(rms_norm_dparams, 256, "llppplp")                                                            \
+    X(rms_norm_dx, 256, "llpppplp")                                                                \
+    X(rope, 256, "lllfplplpp")                                                                     \
+    X(rows_gather, 256, "lppp")                                                                    \
+    X(rows_scatter, 256, "lppp")                                                                   \
     X(schedule_free, 256, "lffffffffflppppp")                                                      \
     X(sgd, 256, "lfffpp")                                                                          \
+    X(silu_gate, 256, "lppp")                                                                      \
+    X(silu_gate_dx, 256, "lppppp")                                                                 \
     X(squares, 256, "llpp")                                                                        \
     X(sum_losses, 256, "lllpp")
 

@@ -14,6 +14,7 @@
 #include "device/kernels/adamw.k"
 #include "device/kernels/add.k"
 #include "device/kernels/column_sum.k"
+#include "device/kernels/copy.k"
 #include "device/kernels/cross_entropy.k"
 #include "device/kernels/cross_entropy_dx.k"
 #include "device/kernels/ema.k"
@@ -27,13 +28,25 @@
 #include "device/kernels/heads_dot.k"
 #include "device/kernels/heads_dq.k"
 #include "device/kernels/heads_forward.k"
+#include "device/kernels/label_counts.k"
+#include "device/kernels/label_losses.k"
+#include "device/kernels/label_rows.k"
 #include "device/kernels/layernorm.k"
 #include "device/kernels/layernorm_dparams.k"
 #include "device/kernels/layernorm_dx.k"
 #include "device/kernels/lion.k"
 #include "device/kernels/momentum.k"
+#include "device/kernels/multiply.k"
+#include "device/kernels/rms_norm.k"
+#include "device/kernels/rms_norm_dparams.k"
+#include "device/kernels/rms_norm_dx.k"
+#include "device/kernels/rope.k"
+#include "device/kernels/rows_gather.k"
+#include "device/kernels/rows_scatter.k"
 #include "device/kernels/schedule_free.k"
 #include "device/kernels/sgd.k"
+#include "device/kernels/silu_gate.k"
+#include "device/kernels/silu_gate_dx.k"
 #include "device/kernels/squares.k"
 #include "device/kernels/sum_losses.k"
 
@@ -43,6 +56,7 @@ static void call_add(const arg *a) { add_kernel(a[0].l, a[1].p, a[2].p, a[3].p);
 static void call_column_sum(const arg *a) {
     column_sum_kernel(a[0].l, a[1].l, a[2].p, a[3].l, a[4].l, a[5].p);
 }
+static void call_copy(const arg *a) { copy_kernel(a[0].l, a[1].p, a[2].p); }
 static void call_gelu(const arg *a) { gelu_kernel(a[0].l, a[1].p, a[2].p); }
 static void call_gelu_back(const arg *a) { gelu_back_kernel(a[0].l, a[1].p, a[2].p, a[3].p); }
 static void call_layernorm(const arg *a) {
@@ -60,10 +74,11 @@ static void call_gemm(const arg *a) {
                 a[10].l, a[11].l, a[12].p);
 }
 static void call_cross_entropy(const arg *a) {
-    cross_entropy_kernel(a[0].l, a[1].p, a[2].p, a[3].l, a[4].l, a[5].l, a[6].p, a[7].p);
+    cross_entropy_kernel(a[0].l, a[1].p, a[2].p, a[3].l, a[4].l, a[5].l, a[6].p, a[7].p, a[8].p);
 }
 static void call_cross_entropy_dx(const arg *a) {
-    cross_entropy_dx_kernel(a[0].l, a[1].p, a[2].p, a[3].l, a[4].l, a[5].l, a[6].p, a[7].f);
+    cross_entropy_dx_kernel(a[0].l, a[1].p, a[2].p, a[3].l, a[4].l, a[5].l, a[6].p, a[7].p, a[8].f,
+                            a[9].p);
 }
 static void call_embedding(const arg *a) {
     embedding_kernel(a[0].l, a[1].l, a[2].p, a[3].l, a[4].p, a[5].p, a[6].p);
@@ -94,6 +109,34 @@ static void call_heads_forward(const arg *a) {
                          a[9].l, a[10].p, a[11].p, a[12].l, a[13].p, a[14].l, a[15].p, a[16].l,
                          a[17].p, a[18].p);
 }
+static void call_multiply(const arg *a) { multiply_kernel(a[0].l, a[1].p, a[2].p, a[3].p); }
+static void call_rms_norm(const arg *a) {
+    rms_norm_kernel(a[0].l, a[1].l, a[2].f, a[3].p, a[4].p, a[5].p, a[6].p);
+}
+static void call_rms_norm_dparams(const arg *a) {
+    rms_norm_dparams_kernel(a[0].l, a[1].l, a[2].p, a[3].p, a[4].p, a[5].l, a[6].p);
+}
+static void call_rms_norm_dx(const arg *a) {
+    rms_norm_dx_kernel(a[0].l, a[1].l, a[2].p, a[3].p, a[4].p, a[5].p, a[6].l, a[7].p);
+}
+static void call_rope(const arg *a) {
+    rope_kernel(a[0].l, a[1].l, a[2].l, a[3].f, a[4].p, a[5].l, a[6].p, a[7].l, a[8].p, a[9].p);
+}
+static void call_silu_gate(const arg *a) { silu_gate_kernel(a[0].l, a[1].p, a[2].p, a[3].p); }
+static void call_silu_gate_dx(const arg *a) {
+    silu_gate_dx_kernel(a[0].l, a[1].p, a[2].p, a[3].p, a[4].p, a[5].p);
+}
+static void call_label_counts(const arg *a) {
+    label_counts_kernel(a[0].l, a[1].p, a[2].l, a[3].p, a[4].f, a[5].p);
+}
+static void call_label_losses(const arg *a) {
+    label_losses_kernel(a[0].l, a[1].l, a[2].p, a[3].p, a[4].p, a[5].l, a[6].l, a[7].p);
+}
+static void call_label_rows(const arg *a) {
+    label_rows_kernel(a[0].l, a[1].l, a[2].p, a[3].l, a[4].p);
+}
+static void call_rows_gather(const arg *a) { rows_gather_kernel(a[0].l, a[1].p, a[2].p, a[3].p); }
+static void call_rows_scatter(const arg *a) { rows_scatter_kernel(a[0].l, a[1].p, a[2].p, a[3].p); }
 static void call_sum_losses(const arg *a) {
     sum_losses_kernel(a[0].l, a[1].l, a[2].l, a[3].p, a[4].p);
 }

@@ -45,6 +45,8 @@ ls_status ls_exec_load(ls_exec *x, ls_error *e) {
     double *losses = ls_share_scalars(sh, x->c.world->parts).losses;
     const ls_model *m = sh->model;
     size_t nlosses = (size_t)((m->nlosses + m->nnotes) * sh->batch);
+    if (x->on.compute.device)
+        LS_TRY(ls_held_open(&x->held, &x->on, m, x->c.world->frozen, x->on.nbytes.weights, e));
     if (x->has == LS_HAS_ALL) return LS_OK;
     memset(losses, 0, nlosses * sizeof *losses);
     if (sh->noise)
@@ -91,6 +93,12 @@ static void run_there(const ls_exec *x, const ls_action *a, size_t base, ls_laye
     c->work = (float *)(void *)on->work;
     c->params = ls_flat_at(sh->compute, on->params, base);
     c->grads = ls_flat_at_mut(sh->reduce, on->grads, (size_t)a->slot * sh->floats + base);
+    c->frozen = x->held.frozen;
+    c->constants = x->held.constants;
+    if (c->weights)
+        c->weights =
+            x->held.weights + (c->weights - ls_share_scalars(sh, x->c.world->parts).weights);
+    c->host_samples = c->samples;
     c->samples = on->samples + ((const char *)c->samples - (const char *)x->samples);
     c->losses = (double *)(void *)(on->losses + ((const char *)c->losses - losses));
     c->notes = NULL;

@@ -71,12 +71,16 @@ ls_status ls_exec_fetch_state(ls_exec *x, ls_error *e) {
     return LS_OK;
 }
 
-/* With the samples go losses of 0. */
+/* With the samples go their weights, and losses of 0. */
 void ls_exec_send(const ls_exec *x, const ls_action *a) {
     void *host = NULL;
     char *device = NULL;
     if (ls_plan_buffer_of(x->c.plan, a->buffer).kind == LS_BUF_SAMPLES) {
         ls_on_device_send(&x->on, x->on.samples, x->samples, x->on.nbytes.samples);
+        if (x->held.weights)
+            ls_on_device_send(&x->on, x->held.weights,
+                              ls_share_scalars(&x->c.plan->share, x->c.world->parts).weights,
+                              x->on.nbytes.weights);
         ls_on_device_send(&x->on, x->on.losses,
                           ls_share_scalars(&x->c.plan->share, x->c.world->parts).losses,
                           x->on.nbytes.losses);

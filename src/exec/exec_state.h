@@ -11,6 +11,7 @@
 #include "exec/encode.h"
 #include "exec/exec.h"
 #include "exec/factors.h"
+#include "exec/held.h"
 #include "exec/on_device.h"
 #include "exec/squares.h"
 #include "net/local/bell.h"
@@ -40,6 +41,7 @@ struct ls_exec {
     ls_arena_plan places;
     ls_compute compute;
     ls_on_device on; /* where the plan's layers run on a device */
+    ls_held held;    /* } */
     ls_loader *loader;
     void *arena, *work;
     size_t arena_nbytes, work_nbytes;

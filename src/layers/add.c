@@ -73,11 +73,45 @@ static void backward_run(void *arg, int thread, int nthreads) {
     }
 }
 
+/* On the call's device: y = a + b, or a copy of a where b is NULL. */
+static void launch(const ls_layer *l, const ls_layer_call *c, const void *a, const void *b,
+                   void *y) {
+    enum { ITEMS = 256 };
+    int64_t n = c->n * c->T * l->C;
+    ls_device_call call = {.kernel = b ? LS_KERNEL_add : LS_KERNEL_copy,
+                           .groups_x = ls_device_groups(n, ITEMS),
+                           .groups_y = 1,
+                           .args = {{.l = n}, {.from = a}}};
+    if (b) call.args[2].from = b;
+    call.args[b ? 3 : 2].p = y;
+    ls_compute_launch(c->compute, &call);
+}
+
+static void launch_forward(const ls_layer *l, const ls_layer_call *c) {
+    if (l->ninputs == 1) launch(l, c, c->x[0], NULL, c->y);
+    for (int i = 1; i < l->ninputs; i++) launch(l, c, i == 1 ? c->x[0] : c->y, c->x[i], c->y);
+}
+
+static void launch_backward(const ls_layer *l, const ls_layer_call *c) {
+    for (int i = 0; i < l->ninputs; i++) {
+        bool adds = c->begun >> i & 1;
+        if (c->dx[i]) launch(l, c, adds ? c->dx[i] : c->dy, adds ? c->dy : NULL, c->dx[i]);
+    }
+}
+
 static void forward(const ls_layer *l, const ls_layer_call *c) {
+    if (c->compute->device) {
+        launch_forward(l, c);
+        return;
+    }
     ls_pool_run_sized(c->compute->pool, c->n * c->T * l->C, forward_run, &(job){l, c});
 }
 
 static void backward(const ls_layer *l, const ls_layer_call *c) {
+    if (c->compute->device) {
+        launch_backward(l, c);
+        return;
+    }
     ls_pool_run_sized(c->compute->pool, c->n * c->T * l->C, backward_run, &(job){l, c});
 }
 
@@ -100,7 +134,7 @@ void ls_add_declare(ls_layer *l, int64_t T, int64_t C, int ninputs) {
     for (int k = 0; k < ninputs; k++) l->unread[k] = true;
     l->y_floats = (size_t)(T * C);
     l->half.as_stored = LS_OPERAND_ALL;
-    l->traits.adds_itself = true;
+    l->traits.adds_itself = l->traits.on_device = true;
     l->cost.flops = (double)((ninputs - 1) * T * C);
     for (int k = 1; k < ninputs; k++) ls_works_pass(&l->cost.forward, LS_WORK_ADD, T * C);
     for (int k = 0; k < ninputs; k++) ls_works_pass(&l->cost.backward, LS_WORK_ADD, T * C);
@@ -118,7 +152,7 @@ static ls_value *add_two(ls_model *m, ls_value *a, ls_value *b, const ls_layer_o
     ls_add_declare(l, T, ls_value_count(a) / T, 2);
     l->ops = of;
     if (of != &ops) l->half.as_stored = 0;
-    l->traits.adds_itself = of == &ops;
+    l->traits.adds_itself = l->traits.on_device = of == &ops;
     l->unread[0] = l->unread[1] = of == &ops;
     return ls_build_value(m, a->dims);
 }

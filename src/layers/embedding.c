@@ -11,6 +11,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "layers/embedding_device.h"
 #include "layers/layers.h"
 #include "model/row_ops.h"
 #include "model/stored_table.h"
@@ -122,7 +123,20 @@ static void forward_run(void *arg, int thread, int nthreads) {
     }
 }
 
+/* A table as a device reads it; NULL: the layer has none. */
+static const float *whole_table(const ls_layer *l, const ls_layer_call *c, int table) {
+    if (table >= l->nparams) return NULL;
+    ls_stored t = ls_table_stored(l, c, table, 0);
+    assert(t.type == LS_BLOCK_F32);
+    return t.data;
+}
+
 static void forward(const ls_layer *l, const ls_layer_call *c) {
+    if (c->compute->device) {
+        ls_embedding_device_forward(l, c, ls_layer_field(l, c, 0, 0), whole_table(l, c, WEIGHT),
+                                    whole_table(l, c, POSITIONS));
+        return;
+    }
     ls_pool_run(c->compute->pool, forward_run,
                 &(job){.l = l, .c = c, .o = &LS_LAYER_OWN_OF(options, l)});
 }
@@ -169,6 +183,17 @@ static void backward_run(void *arg, int thread, int nthreads) {
     for (int64_t i = 0; i < j->c->n; i++) add_sample(j, i, c0, c1, room);
 }
 
+/* On the call's device. */
+static void add_there(const job *j) {
+    const ls_layer *l = j->l;
+    const ls_layer_call *c = j->c;
+    if (j->weight.p && j->weight.start)
+        ls_device_clear(c->compute->device, LS_DEVICE_COMPUTE, j->weight.p,
+                        l->counts[WEIGHT] * sizeof *j->weight.p);
+    ls_embedding_device_backward(l, c, ls_layer_field(l, c, 0, 0), c->dy, j->weight.p,
+                                 j->positions.p);
+}
+
 /* room: the gradients of weight, then of positions, if they are stored in 16 bits. */
 static void backward(const ls_layer *l, const ls_layer_call *c) {
     job j = {.l = l, .c = c, .o = &LS_LAYER_OWN_OF(options, l)};
@@ -177,7 +202,10 @@ static void backward(const ls_layer *l, const ls_layer_call *c) {
     j.weight = ls_table_grad_begin(l, &begun, WEIGHT, 0, l->V, c->room);
     float *room = c->room ? c->room + l->V * l->C : NULL;
     if (j.o->positions) j.positions = ls_table_grad_begin(l, c, POSITIONS, 0, j.o->n, room);
-    ls_pool_run(c->compute->pool, backward_run, &j);
+    if (c->compute->device)
+        add_there(&j);
+    else
+        ls_pool_run(c->compute->pool, backward_run, &j);
     ls_table_grad_end(l, c, WEIGHT, 0, l->V, &j.weight);
     if (j.o->positions) ls_table_grad_end(l, c, POSITIONS, 0, j.o->n, &j.positions);
 }
@@ -257,6 +285,7 @@ static ls_value *add_layer(ls_model *m, ls_value *ids, const wanted *w) {
     if (w->own.positions) ls_build_param(m, l, "positions", &p);
     l->half.ntables = l->nparams;
     l->traits.backward_alone = true;
+    l->traits.on_device = !w->own.sums && !w->own.all;
     l->half.as_stored = LS_OPERAND_Y | LS_OPERAND_DY;
     l->memory.scratch = (size_t)(2 * C);
     l->half.room_floats = (size_t)((l->V + (w->own.positions ? n : 0)) * C);

@@ -62,7 +62,8 @@ static const float *whole_table(const ls_layer *l, const ls_layer_call *c, int t
 static void forward(const ls_layer *l, const ls_layer_call *c) {
     if (c->compute->device) {
         assert(!ls_dropout_acts(&LS_LAYER_OWN_OF(ls_dropout_mask, l), c));
-        ls_embedding_device_forward(l, c, whole_table(l, c, WTE), whole_table(l, c, WPE));
+        ls_embedding_device_forward(l, c, c->samples, whole_table(l, c, WTE),
+                                    whole_table(l, c, WPE));
         return;
     }
     ls_pool_run(c->compute->pool, forward_run, &(job){l, c});
@@ -149,7 +150,7 @@ static void backward(const ls_layer *l, const ls_layer_call *c) {
     if (ls_layer_trains(l, WTE)) j.dwte = grads + l->link.offsets[WTE];
     if (ls_layer_trains(l, WPE)) j.dwpe = grads + l->link.offsets[WPE];
     if (c->compute->device) {
-        ls_embedding_device_backward(l, c, j.dwte, j.dwpe);
+        ls_embedding_device_backward(l, c, c->samples, c->dy, j.dwte, j.dwpe);
         return;
     }
     ls_pool_run(c->compute->pool, sums_run, &j);

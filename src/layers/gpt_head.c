@@ -34,12 +34,12 @@ static float scale_of(const void *arg, int64_t r) {
     return b->c->loss_scale;
 }
 
-static ls_vocabulary_tokens tokens_of(const ls_layer_call *whole, int64_t first) {
-    if (!whole->compute->device) return (ls_vocabulary_tokens){0};
-    return (ls_vocabulary_tokens){.p = ls_layer_tokens(whole, 0),
-                                  .row = ls_layer_tokens_row(whole),
-                                  .T = whole->T,
-                                  .first = first};
+static ls_vocabulary_targets targets_of(const ls_layer_call *whole, int64_t first) {
+    if (!whole->compute->device) return (ls_vocabulary_targets){0};
+    return (ls_vocabulary_targets){.p = ls_layer_tokens(whole, 0) + 1,
+                                   .row = ls_layer_tokens_row(whole),
+                                   .T = whole->T,
+                                   .first = first};
 }
 
 /* `b` must stay where it is. */
@@ -55,7 +55,7 @@ static void block_open(const ls_layer *l, const ls_layer_call *whole, const ls_l
                            .rows = rows,
                            .units = ls_rows_units(whole),
                            .losses = (double *)(void *)part->work,
-                           .tokens = tokens_of(whole, first),
+                           .targets = targets_of(whole, first),
                            .target = target_of,
                            .scale = scale_of,
                            .arg = b};

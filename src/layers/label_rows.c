@@ -1,8 +1,10 @@
 /* label_rows.c - see label_rows.h. */
 #include "layers/label_rows.h"
 
+#include <assert.h>
 #include <string.h>
 
+#include "layers/label_rows_device.h"
 #include "model/mixed.h"
 #include "model/row_ops.h"
 
@@ -47,8 +49,20 @@ int64_t ls_labels_count(const ls_layer *l, const ls_layer_call *c, int64_t sampl
     return n;
 }
 
+/* The rows with a label, which the call's device lists. */
+static int64_t find_there(const ls_layer *l, const ls_layer_call *c) {
+    ls_layer_call here = *c;
+    int64_t n = 0;
+    here.samples = c->host_samples;
+    ls_label_rows_device_find(l, c);
+    for (int64_t r = 0; r < c->n * c->T; r++) n += ls_label_of(l, &here, r) >= 0;
+    return n;
+}
+
 int64_t ls_label_rows_find(ls_label_rows *b, bool all) {
     int32_t *row = ls_label_rows_list(b->c);
+    assert(!all || !b->c->compute->device);
+    if (b->c->compute->device) return b->all = find_there(b->l, b->c);
     b->all = 0;
     for (int64_t r = 0; r < b->c->n * b->c->T; r++)
         if (all || ls_label_of(b->l, b->c, r) >= 0) row[b->all++] = (int32_t)r;
@@ -78,6 +92,26 @@ static float scale_of(const void *arg, int64_t r) {
     return b->scale(b, b->row[r]);
 }
 
+static void gather(const ls_label_rows *b, float *h) {
+    const ls_layer *l = b->l;
+    const ls_layer_call *c = b->c;
+    for (int64_t r = 0; r < b->v.rows; r++, h += l->C) {
+        const float *x =
+            ls_part_read(c->compute->k, ls_rows_x(l, c, 0, l->C), b->row[r], 0, l->C, h);
+        if (x != h) memcpy(h, x, (size_t)l->C * sizeof *h);
+    }
+}
+
+static ls_vocabulary_targets targets_of(const ls_label_rows *b) {
+    const ls_layer_call *c = b->c;
+    if (!c->compute->device) return (ls_vocabulary_targets){0};
+    return (ls_vocabulary_targets){.p = ls_layer_field(b->l, c, 0, 0),
+                                   .row = (int64_t)(c->sample_nbytes / sizeof(int32_t)),
+                                   .T = c->T,
+                                   .list = b->row,
+                                   .scales = b->scales};
+}
+
 /* The block without its logits. */
 static void open_block(ls_label_rows *b, const int32_t *row, int64_t rows) {
     const ls_layer *l = b->l;
@@ -96,14 +130,14 @@ static void open_block(ls_label_rows *b, const int32_t *row, int64_t rows) {
                            .stat = room + (2 + 2 * l->C) * rows,
                            .logits = room + (4 + 2 * l->C) * rows,
                            .losses = (double *)(void *)room,
+                           .targets = targets_of(b),
                            .target = target_of,
                            .scale = scale_of,
                            .arg = b};
-    for (int64_t r = 0; r < rows; r++) {
-        float *h = room + 2 * rows + r * l->C;
-        const float *x = ls_part_read(c->compute->k, ls_rows_x(l, c, 0, l->C), row[r], 0, l->C, h);
-        if (x != h) memcpy(h, x, (size_t)l->C * sizeof *h);
-    }
+    if (c->compute->device)
+        ls_label_rows_device_gather(b, room + 2 * rows);
+    else
+        gather(b, room + 2 * rows);
 }
 
 void ls_label_rows_open(ls_label_rows *b, const int32_t *row, int64_t rows) {
@@ -115,6 +149,10 @@ void ls_label_rows_back(const ls_label_rows *b) {
     const ls_layer *l = b->l;
     ls_numbers dx = ls_rows_dx(l, b->c, 0);
     ls_vocabulary_back(&b->v);
+    if (b->c->compute->device) {
+        if (dx.p) ls_label_rows_device_scatter(b);
+        return;
+    }
     for (int64_t r = 0; dx.p && r < b->v.rows; r++) {
         int64_t at = b->row[r] * l->C;
         const float *dh = b->v.dh + r * l->C;
@@ -125,8 +163,11 @@ void ls_label_rows_back(const ls_label_rows *b) {
 
 void ls_label_rows_clear(const ls_layer *l, const ls_layer_call *c) {
     ls_numbers dx = ls_rows_dx(l, c, 0);
-    size_t n = (size_t)(c->n * l->T * l->C);
-    if (dx.p) memset(dx.p, 0, n * (dx.bf16 ? sizeof(uint16_t) : sizeof(float)));
+    size_t nbytes = (size_t)(c->n * l->T * l->C) * (dx.bf16 ? sizeof(uint16_t) : sizeof(float));
+    if (dx.p && c->compute->device)
+        ls_device_clear(c->compute->device, LS_DEVICE_COMPUTE, dx.p, nbytes);
+    else if (dx.p)
+        memset(dx.p, 0, nbytes);
 }
 
 void ls_label_rows_declare(ls_layer *l, int64_t C, int64_t V) {

@@ -19,8 +19,10 @@ struct ls_label_rows {
     const ls_layer_call *c;
     size_t own;  /* floats, in this call */
     int64_t all; /* rows in the list */
-    /* The factor of the gradient of a row of the call. */
+    /* The factor of the gradient of a row of the call; on a device, scales has those of samples
+     * (ls_vocabulary_targets). */
     float (*scale)(const ls_label_rows *, int64_t row);
+    const float *scales;
     const int32_t *row; /* [v.rows] the numbers of the block's rows */
     ls_vocabulary v;    /* the block */
 };
@@ -33,7 +35,8 @@ size_t ls_label_rows_block(int64_t C, int64_t V);
 
 /* The numbers of the call's rows, at the beginning of its work memory. */
 int32_t *ls_label_rows_list(const ls_layer_call *);
-/* Writes those of the rows with a label, or of all rows, and sets b->all; returns it. */
+/* Writes those of the rows with a label, or of all rows, which no device does, and sets b->all; returns
+ * it. */
 int64_t ls_label_rows_find(ls_label_rows *b, bool all);
 /* The rows of the block that begins with `row`, a part of the list. */
 int64_t ls_label_rows_count(const ls_label_rows *, const int32_t *row);

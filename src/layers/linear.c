@@ -43,7 +43,7 @@ void ls_linear_product(const ls_layer *l, const ls_layer_call *c, bool with_bias
     ls_stored w = ls_layer_stored(l, c, W);
     const float *bias = with_bias && bias_of(l) ? ls_layer_param(l, c, bias_of(l)) : NULL;
     ls_matrix x = ls_rows_x(l, c, 0, l->C);
-    if (rows == 1)
+    if (rows == 1 && !c->compute->device)
         ls_gemv_table(c->compute, &(ls_gemv_table_job){.w = w,
                                                        .V = out,
                                                        .C = l->C,
@@ -132,6 +132,7 @@ ls_value *(ls_linear)(ls_model *m, ls_value *x, ls_linear_options o) {
     l->T = rows;
     l->C = in;
     l->traits.only_first_reads = true;
+    l->traits.on_device = true;
     l->cost.flops = 2.0 * (double)(rows * in * o.out);
     ls_works_linear(&l->cost.forward, &l->cost.backward, W, rows, in, o.out);
     ls_param w = {.ndims = 2, .dims = {in, o.out}, .decay = true};

@@ -8,11 +8,13 @@
  */
 #include <string.h>
 
-#include "layers/label_rows.h"
+#include "layers/label_rows_device.h"
 #include "layers/layers.h"
 #include "lockstep/infer.h"
 
-enum { OWN = 2 }; /* floats of work memory for each sample, of which the first is used */
+/* Floats of work memory for each sample: the factor of its rows' gradients, and on a device their
+ * number. */
+enum { OWN = 2 };
 
 static float *scales_of(const ls_layer *l, const ls_layer_call *c) {
     return c->work + (size_t)c->n * ls_label_rows_numbers(l->T);
@@ -32,16 +34,32 @@ static float scale_of(const ls_label_rows *b, int64_t row) {
 }
 
 static ls_label_rows rows_of(const ls_layer *l, const ls_layer_call *c) {
-    return (ls_label_rows){.l = l, .c = c, .own = OWN * (size_t)c->n, .scale = scale_of};
+    return (ls_label_rows){
+        .l = l, .c = c, .own = OWN * (size_t)c->n, .scale = scale_of, .scales = scales_of(l, c)};
+}
+
+/* scales: the gradient will be computed, too. */
+static void begin_losses(const ls_layer *l, const ls_layer_call *c, bool scales) {
+    if (c->compute->device) {
+        ls_label_rows_device_count(l, c, scales_of(l, c));
+        return;
+    }
+    for (int64_t i = 0; i < c->n; i++) c->losses[i] = 0;
+    if (scales) find_scales(l, c);
 }
 
 /* A sample's loss is one chain over its rows, continued from block to block. */
 static void add_losses(const ls_label_rows *b) {
     ls_vocabulary_losses(&b->v);
+    if (b->c->compute->device) {
+        ls_label_rows_device_sum(b, b->scales, b->v.start, b->v.end);
+        return;
+    }
     for (int64_t r = 0; r < b->v.rows; r++) b->c->losses[b->row[r] / b->l->T] += b->v.losses[r];
 }
 
 static void end_losses(const ls_layer *l, const ls_layer_call *c) {
+    if (c->compute->device) return; /* add_losses() has done it */
     for (int64_t i = 0; i < c->n; i++) {
         int64_t n = ls_labels_count(l, c, i);
         c->losses[i] = n ? c->losses[i] / (double)n : 0;
@@ -55,13 +73,14 @@ static void forward(const ls_layer *l, const ls_layer_call *c) {
         return;
     }
     const int32_t *row = ls_label_rows_list(c);
-    int64_t all = ls_label_rows_find(&b, false);
-    for (int64_t i = 0; i < c->n; i++) c->losses[i] = 0;
-    for (int64_t first = 0, n; first < all; first += n) {
+    int64_t all = ls_label_rows_find(&b, false), first = 0, n = 0;
+    begin_losses(l, c, false);
+    do {
         n = ls_label_rows_count(&b, row + first);
         ls_label_rows_open(&b, row + first, n);
         add_losses(&b);
-    }
+        first += n;
+    } while (first < all);
     end_losses(l, c);
 }
 
@@ -69,9 +88,8 @@ static void backward(const ls_layer *l, const ls_layer_call *c) {
     ls_label_rows b = rows_of(l, c);
     const int32_t *row = ls_label_rows_list(c);
     int64_t all = ls_label_rows_find(&b, false), first = 0, n = 0;
-    for (int64_t i = 0; i < c->n; i++) c->losses[i] = 0;
+    begin_losses(l, c, true);
     ls_label_rows_clear(l, c);
-    find_scales(l, c);
     do { /* also for no rows: gradients are set to 0 */
         n = ls_label_rows_count(&b, row + first);
         ls_label_rows_open(&b, row + first, n);
@@ -106,6 +124,7 @@ static void add_layer(ls_model *m, ls_value *x, ls_value *label, ls_value *all_l
     int64_t V = tied >= 0 ? m->params[tied].dims[0] : o.classes;
     if (!ls_build_is_good(m) || !look(m, x, label, V)) return;
     l->ops = &ops;
+    l->traits.on_device = !all_labels;
     l->end.predicts = LS_CLASSES;
     l->T = x->dims.of[0];
     ls_label_rows_declare(l, ls_value_last(x), V);

@@ -308,7 +308,7 @@ ls_layer *ls_lora_add(ls_model *m, ls_layer *l, const ls_lora *given) {
     float alpha = given->alpha > 0 ? given->alpha : 8;
     if (!check(m, given)) return NULL;
     l->ops = &ops;
-    l->traits.only_first_reads = false;
+    l->traits.only_first_reads = l->traits.on_device = false;
     if (given->dropout > 0) l->half.as_stored &= ~(unsigned)LS_OPERAND_X;
     if (given->dora) l->half.as_stored &= ~(unsigned)LS_OPERAND_DY;
     o->rank = r;

@@ -1,4 +1,6 @@
 /* multiply.c - products by element: y = a b, and y = SiLU(gate) x. */
+#include <string.h>
+
 #include "model/builder.h"
 #include "model/row_ops.h"
 
@@ -22,16 +24,35 @@ static void run(void *arg, int thread, int nthreads) {
     j->compute->k->multiply(end - i, j->a + i, j->b + i, j->out + i);
 }
 
+/* On the call's device: a kernel of n numbers, and its arrays (NULL: not wanted). */
+static void launch(const ls_compute *c, ls_device_kernel kernel, int64_t n,
+                   const ls_device_arg arrays[5]) {
+    enum { ITEMS = 256 };
+    ls_device_call call = {.kernel = kernel,
+                           .groups_x = ls_device_groups(n, ITEMS),
+                           .groups_y = 1,
+                           .args = {{.l = n}}};
+    memcpy(call.args + 1, arrays, 5 * sizeof *arrays);
+    ls_compute_launch(c, &call);
+}
+
+static void multiply(const ls_layer *l, const ls_layer_call *c, const void *a, const void *b,
+                     void *out) {
+    int64_t n = numbers_of(l, c);
+    if (c->compute->device)
+        launch(c->compute, LS_KERNEL_multiply, n,
+               (const ls_device_arg[5]){{.from = a}, {.from = b}, {.p = out}});
+    else
+        ls_pool_run(c->compute->pool, run, &(job){c->compute, n, a, b, out});
+}
+
 static void forward(const ls_layer *l, const ls_layer_call *c) {
-    ls_pool_run(c->compute->pool, run,
-                &(job){c->compute, numbers_of(l, c), c->x[0], c->x[1], c->y});
+    multiply(l, c, c->x[0], c->x[1], c->y);
 }
 
 static void backward(const ls_layer *l, const ls_layer_call *c) {
     for (int k = 0; k < 2; k++)
-        if (c->dx[k])
-            ls_pool_run(c->compute->pool, run,
-                        &(job){c->compute, numbers_of(l, c), c->dy, c->x[1 - k], c->dx[k]});
+        if (c->dx[k]) multiply(l, c, c->dy, c->x[1 - k], c->dx[k]);
 }
 
 static const ls_layer_ops ops = {.kind = "multiply", .forward = forward, .backward = backward};
@@ -46,6 +67,7 @@ static ls_layer *add_layer(ls_model *m, const ls_layer_ops *which, ls_value *a, 
         return NULL;
     }
     l->ops = which;
+    l->traits.on_device = true;
     l->T = a->ndims == 2 ? a->dims.of[0] : 1; /* positions, if these are rows */
     return l;
 }
@@ -113,6 +135,11 @@ static gate_job gate_of(const ls_layer *l, const ls_layer_call *c) {
 
 static void gate_forward(const ls_layer *l, const ls_layer_call *c) {
     gate_job j = gate_of(l, c);
+    if (c->compute->device) {
+        launch(c->compute, LS_KERNEL_silu_gate, j.n,
+               (const ls_device_arg[5]){{.from = c->x[0]}, {.from = c->x[1]}, {.p = c->y}});
+        return;
+    }
     j.y = ls_rows_y(l, c);
     ls_pool_run_sized(c->compute->pool, j.n, gate_run, &j);
 }
@@ -120,6 +147,15 @@ static void gate_forward(const ls_layer *l, const ls_layer_call *c) {
 static void gate_backward(const ls_layer *l, const ls_layer_call *c) {
     if (!c->dx[0] && !c->dx[1]) return;
     gate_job j = gate_of(l, c);
+    if (c->compute->device) {
+        launch(c->compute, LS_KERNEL_silu_gate_dx, j.n,
+               (const ls_device_arg[5]){{.from = c->x[0]},
+                                        {.from = c->x[1]},
+                                        {.from = c->dy},
+                                        {.p = c->dx[0]},
+                                        {.p = c->dx[1]}});
+        return;
+    }
     j.dy = ls_rows_dy(l, c, j.n);
     j.dgate = ls_rows_dx(l, c, 0);
     j.dx = ls_rows_dx(l, c, 1);

@@ -18,6 +18,7 @@ typedef struct frequencies {
 typedef struct options {
     frequencies f;
     const float *turns; /* [T][D] for each place the cosines, then the sines */
+    int constants;      /* their number in the model */
     int64_t first;      /* the place of row 0 */
     bool positions;
 } options;
@@ -54,13 +55,40 @@ static void run(void *arg, int thread, int nthreads) {
     }
 }
 
+/* On the call's device. */
+static void launch(const ls_layer *l, const ls_layer_call *c, const void *x, void *y, bool back) {
+    enum { ITEMS = 256 };
+    const options *o = &LS_LAYER_OWN_OF(options, l);
+    ls_compute_launch(
+        c->compute,
+        &(ls_device_call){.kernel = LS_KERNEL_rope,
+                          .groups_x = c->n * c->T,
+                          .groups_y = ls_device_groups(l->C / 2, ITEMS),
+                          .args = {{.l = l->C},
+                                   {.l = o->f.D},
+                                   {.l = c->T},
+                                   {.f = back ? -1.0f : 1.0f},
+                                   {.from = ls_layer_constants(c, o->constants, o->turns)},
+                                   {.l = c->past.n + o->first},
+                                   {.from = o->positions ? ls_layer_field(l, c, 0, 0) : NULL},
+                                   {.l = (int64_t)(c->sample_nbytes / sizeof(int32_t))},
+                                   {.from = x},
+                                   {.p = y}}});
+}
+
 static void forward(const ls_layer *l, const ls_layer_call *c) {
+    if (c->compute->device) {
+        launch(l, c, c->x[0], c->y, false);
+        return;
+    }
     ls_pool_run_sized(c->compute->pool, c->n * c->T * l->C, run,
                       &(job){l, c, false, ls_rows_x(l, c, 0, l->C), ls_rows_y(l, c)});
 }
 
 static void backward(const ls_layer *l, const ls_layer_call *c) {
-    if (c->dx[0])
+    if (c->dx[0] && c->compute->device)
+        launch(l, c, c->dy, c->dx[0], true);
+    else if (c->dx[0])
         ls_pool_run(c->compute->pool, run,
                     &(job){l, c, true, ls_rows_dy(l, c, l->C), ls_rows_dx(l, c, 0)});
 }
@@ -106,8 +134,8 @@ static double cos_of(double turns) {
     return part <= 0.5 ? ls_math_cospi(2 * part) : ls_math_cospi(2 - 2 * part);
 }
 
-static const float *make_turns(ls_model *m, const frequencies *f) {
-    float *turns = ls_build_constants(m, (size_t)(f->T * f->D));
+static const float *make_turns(ls_model *m, const frequencies *f, int *constants_p) {
+    float *turns = ls_build_constants(m, (size_t)(f->T * f->D), constants_p);
     int64_t half = f->D / 2;
     for (int64_t i = 0; i < half; i++) {
         float frequency = frequency_of(f, i);
@@ -125,13 +153,16 @@ static bool is_same(const frequencies *a, const frequencies *b) {
            memcmp(&a->base, &b->base, 4 * sizeof a->base) == 0;
 }
 
-static const float *find_turns(ls_model *m, const frequencies *f) {
+static void find_turns(ls_model *m, options *own) {
     for (int i = 0; i < m->nlayers; i++) {
         const ls_layer *l = &m->layers[i];
-        if (l->ops != &ops || !LS_LAYER_OWN_OF(options, l).turns) continue;
-        if (is_same(&LS_LAYER_OWN_OF(options, l).f, f)) return LS_LAYER_OWN_OF(options, l).turns;
+        const options *o = &LS_LAYER_OWN_OF(options, l);
+        if (l->ops != &ops || !o->turns || !is_same(&o->f, &own->f)) continue;
+        own->turns = o->turns;
+        own->constants = o->constants;
+        return;
     }
-    return make_turns(m, f);
+    own->turns = make_turns(m, &own->f, &own->constants);
 }
 
 /* ---- adding it ---- */
@@ -186,8 +217,10 @@ ls_value *ls_layers_rope(ls_model *m, ls_value *x, ls_rope_options o, ls_row_ran
         ls_build_field(m, l, o.positions);
         ls_build_classes(m, o.positions, f.T, false);
     }
-    LS_LAYER_OWN_AS(options, l) = (options){
-        .f = f, .turns = find_turns(m, &f), .first = of.first, .positions = o.positions != NULL};
+    options own = {.f = f, .first = of.first, .positions = o.positions != NULL};
+    find_turns(m, &own);
+    LS_LAYER_OWN_AS(options, l) = own;
+    l->traits.on_device = true;
     ls_works_pass(&l->cost.forward, LS_WORK_ADD, ls_value_count(x));
     ls_works_pass(&l->cost.backward, LS_WORK_ADD, ls_value_count(x));
     declare_conversions(l, ls_value_count(x));

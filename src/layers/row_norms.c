@@ -111,11 +111,66 @@ static void rms_dparams_run(void *arg, int thread, int nthreads) {
     }
 }
 
+/* ---- on a device ---- */
+
+enum { ITEMS = 256, GROUP_ROWS = 16 }; /* of a group */
+
+static void rms_launch(const ls_layer *l, const ls_layer_call *c) {
+    int64_t rows = c->n * c->T;
+    ls_compute_launch(c->compute, &(ls_device_call){.kernel = LS_KERNEL_rms_norm,
+                                                    .groups_x = ls_device_groups(rows, GROUP_ROWS),
+                                                    .groups_y = 1,
+                                                    .args = {{.l = rows},
+                                                             {.l = l->C},
+                                                             {.f = LS_LAYER_OWN_OF(float, l)},
+                                                             {.from = c->x[0]},
+                                                             {.from = ls_layer_param(l, c, 0)},
+                                                             {.p = c->y},
+                                                             {.p = c->saved}}});
+}
+
+static void rms_launch_dparams(const ls_layer *l, const ls_layer_call *c) {
+    ls_compute_launch(c->compute, &(ls_device_call){.kernel = LS_KERNEL_rms_norm_dparams,
+                                                    .groups_x = ls_device_groups(l->C, ITEMS),
+                                                    .groups_y = 1,
+                                                    .args = {{.l = c->n * c->T},
+                                                             {.l = l->C},
+                                                             {.from = c->dy},
+                                                             {.from = c->x[0]},
+                                                             {.from = c->saved},
+                                                             {.l = !c->grads_start},
+                                                             {.p = ls_layer_grad(l, c, 0)}}});
+}
+
+static void rms_launch_dx(const ls_layer *l, const ls_layer_call *c) {
+    int64_t rows = c->n * c->T;
+    ls_compute_launch(c->compute, &(ls_device_call){.kernel = LS_KERNEL_rms_norm_dx,
+                                                    .groups_x = ls_device_groups(rows, GROUP_ROWS),
+                                                    .groups_y = 1,
+                                                    .args = {{.l = rows},
+                                                             {.l = l->C},
+                                                             {.from = c->dy},
+                                                             {.from = c->x[0]},
+                                                             {.from = ls_layer_param(l, c, 0)},
+                                                             {.from = c->saved},
+                                                             {.l = c->begun & 1},
+                                                             {.p = c->dx[0]}}});
+}
+
 static void rms_forward(const ls_layer *l, const ls_layer_call *c) {
+    if (c->compute->device) {
+        rms_launch(l, c);
+        return;
+    }
     ls_pool_run_sized(c->compute->pool, c->n * c->T * l->C, rms_forward_run, &(job){l, c});
 }
 
 static void rms_backward(const ls_layer *l, const ls_layer_call *c) {
+    if (c->compute->device) {
+        if (ls_layer_trains(l, 0)) rms_launch_dparams(l, c);
+        if (c->dx[0]) rms_launch_dx(l, c);
+        return;
+    }
     if (ls_layer_trains(l, 0)) ls_pool_run(c->compute->pool, rms_dparams_run, &(job){l, c});
     if (c->dx[0]) ls_pool_run(c->compute->pool, rms_dx_run, &(job){l, c});
 }
@@ -151,6 +206,7 @@ static ls_layer *add(ls_model *m, ls_value *x, const ls_layer_ops *ops, const ch
     l->ops = ops;
     l->C = ls_value_last(x);
     l->T = ls_value_count(x) / l->C;
+    l->traits.on_device = true;
     ls_works_norm(&l->cost.forward, &l->cost.backward, l->T, l->C);
     ls_build_param(m, l, "weight", &(ls_param){.ndims = 1, .dims = {l->C}, .init.value = 1});
     return l;

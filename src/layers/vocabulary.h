@@ -13,13 +13,16 @@
 #include "model/layer.h"
 #include "tensor/gemm.h"
 
-/* The targets of a block of a language model's rows, for a device: row r is position (first + r) % T of
- * sample (first + r) / T, and predicts the token after its own. */
-typedef struct ls_vocabulary_tokens {
-    const uint32_t *p; /* those of sample 0; NULL: no device is used */
-    int64_t row;       /* between samples */
+/* The targets of a block of rows, for a device: row r is row n = first + r of the call or, with a list,
+ * n = list[r]: position n % T of sample n / T. */
+typedef struct ls_vocabulary_targets {
+    const void *p; /* i32 [T] those of sample 0; NULL: no device is used */
+    int64_t row;   /* between samples */
     int64_t T, first;
-} ls_vocabulary_tokens;
+    const int32_t *list; /* [rows] or NULL */
+    const float *scales; /* [n][2] the first is the factor of the gradients of a sample's rows, or
+                            NULL: the call's loss_scale */
+} ls_vocabulary_targets;
 
 typedef struct ls_vocabulary {
     const ls_layer *l;
@@ -38,9 +41,9 @@ typedef struct ls_vocabulary {
      * target's logit; a target below 0 is another slice's. NULL: the gradients are those of a
      * cross-entropy. A second call finds the gradient where the first one has left it. */
     const float *gradient;
-    ls_vocabulary_tokens tokens;
-    /* The token that row r is to predict, and the factor of its gradient; on a device `tokens` says the
-     * first, and the factor is the call's loss_scale. */
+    ls_vocabulary_targets targets;
+    /* The token that row r is to predict, and the factor of its gradient; on a device `targets` says
+     * both. */
     int64_t (*target)(const void *arg, int64_t r);
     float (*scale)(const void *arg, int64_t r);
     const void *arg;

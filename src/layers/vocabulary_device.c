@@ -4,7 +4,7 @@
 #include <assert.h>
 
 void ls_vocabulary_device_losses(const ls_vocabulary *b) {
-    const ls_vocabulary_tokens *t = &b->tokens;
+    const ls_vocabulary_targets *t = &b->targets;
     assert(t->p);
     ls_compute_launch(b->c->compute, &(ls_device_call){.kernel = LS_KERNEL_cross_entropy,
                                                        .groups_x = b->rows,
@@ -15,13 +15,14 @@ void ls_vocabulary_device_losses(const ls_vocabulary *b) {
                                                                 {.l = t->row},
                                                                 {.l = t->T},
                                                                 {.l = t->first},
+                                                                {.from = t->list},
                                                                 {.p = b->stat},
                                                                 {.p = b->losses}}});
 }
 
 void ls_vocabulary_device_dlogits(const ls_vocabulary *b) {
     enum { COLUMNS = 1024 }; /* of a group */
-    const ls_vocabulary_tokens *t = &b->tokens;
+    const ls_vocabulary_targets *t = &b->targets;
     assert(t->p && !b->gradient);
     ls_compute_launch(b->c->compute,
                       &(ls_device_call){.kernel = LS_KERNEL_cross_entropy_dx,
@@ -33,12 +34,14 @@ void ls_vocabulary_device_dlogits(const ls_vocabulary *b) {
                                                  {.l = t->row},
                                                  {.l = t->T},
                                                  {.l = t->first},
+                                                 {.from = t->list},
                                                  {.from = b->stat},
-                                                 {.f = b->c->loss_scale}}});
+                                                 {.f = b->c->loss_scale},
+                                                 {.from = t->scales}}});
 }
 
 void ls_vocabulary_device_sum(const ls_vocabulary *b, double *losses) {
-    const ls_vocabulary_tokens *t = &b->tokens;
+    const ls_vocabulary_targets *t = &b->targets;
     int64_t samples = b->rows ? (t->first + b->rows - 1) / t->T - t->first / t->T + 1 : 0;
     ls_compute_launch(
         b->c->compute,

@@ -379,10 +379,12 @@ void ls_build_shared(ls_model *m, ls_layer *l, int param) {
     l->link.offsets[l->nparams++] = m->params[param].offset;
 }
 
-float *ls_build_constants(ls_model *m, size_t n) {
+float *ls_build_constants(ls_model *m, size_t n, int *number_p) {
     ls_draft *d = draft_of(m);
     d->constants = ls_grow(d->constants, (size_t)d->nconstants, sizeof *d->constants);
-    return d->constants[d->nconstants++] = LS_NEW_ARRAY(float, n);
+    d->constants[d->nconstants] = (ls_constants){LS_NEW_ARRAY(float, n), n};
+    *number_p = d->nconstants;
+    return d->constants[d->nconstants++].p;
 }
 
 /* ---- fields ---- */

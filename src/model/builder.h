@@ -60,8 +60,9 @@ ls_value *ls_build_view(ls_model *, const ls_value *, ls_dims dims);
 void ls_build_param(ls_model *, ls_layer *, const char *suffix, const ls_param *);
 /* The layer uses this parameter of the model, too, which another layer has added. */
 void ls_build_shared(ls_model *, ls_layer *, int param);
-/* Memory [n] for numbers that a layer computes once, when it is added; freed with the model. */
-float *ls_build_constants(ls_model *, size_t n);
+/* Memory [n] for numbers that a layer computes once, when it is added; freed with the model. *number_p:
+ * that of ls_layer_constants(). */
+float *ls_build_constants(ls_model *, size_t n, int *number_p);
 /* Numbers [first, first + n) of a field of one dimension, for layers that read fields
  * themselves. */
 ls_value *ls_build_part(ls_model *, const ls_value *field, int64_t first, int64_t n);

@@ -3,7 +3,7 @@
 #define LS_MODEL_DRAFT_H
 
 #include "lockstep/model.h"
-#include "model/param.h"
+#include "model/model.h"
 
 enum { LS_DRAFT_DEPTH = 8 };
 
@@ -16,7 +16,7 @@ typedef struct ls_frozen_pattern {
 struct ls_draft {
     ls_value **values; /* [nvalues] */
     int nvalues;
-    float **constants; /* [nconstants] */
+    ls_constants *constants; /* [nconstants] */
     int nconstants;
     int *
         names; /* [nplaces] a hash table of the first nnames layers' names: 1 + the layer; 0: free */

@@ -72,7 +72,11 @@ typedef struct ls_layer_call {
     const ls_frozen_value *frozen; /* [nparams of the model] by number in its table; of a model
                                       without frozen parameters NULL */
     const ls_layer_rows *rows;     /* of a model without windows NULL */
-    void *grads;                   /* flat */
+    /* Of a call on a device: where it has the model's constants (ls_layer_constants()), and the samples
+     * as the host has them. */
+    const float *const *constants;
+    const void *host_samples;
+    void *grads;      /* flat */
     float *wide;      /* flat: with gradients in 16 bits, chains in f32 from the first to the last
                            micro-batch of a virtual worker; NULL where it has only one */
     bool first, last; /* the call computes the virtual worker's first, or last, micro-batch */
@@ -287,6 +291,12 @@ static inline ls_facts ls_layer_facts(const ls_layer *l) {
 static inline const uint32_t *ls_layer_tokens(const ls_layer_call *c, int64_t sample) {
     const char *samples = c->samples;
     return (const uint32_t *)(const void *)(samples + (size_t)sample * c->sample_nbytes);
+}
+
+/* Constants of the model (ls_build_constants()), of which the host has those at `host`. */
+static inline const float *ls_layer_constants(const ls_layer_call *c, int number,
+                                              const float *host) {
+    return c->compute->device ? c->constants[number] : host;
 }
 
 /* The distance of samples' tokens, in tokens. */

@@ -286,10 +286,30 @@ int ls_model_cut(const ls_model *m, int layer, int *values) {
     return n;
 }
 
+const ls_constants *ls_model_constants(const ls_model *m, int *n_p) {
+    *n_p = m->draft ? m->draft->nconstants : 0;
+    return m->draft ? m->draft->constants : NULL;
+}
+
+size_t ls_model_constants_at(const ls_model *m, int i) {
+    enum { ALIGNED = 64 };
+    int n = 0;
+    const ls_constants *list = ls_model_constants(m, &n);
+    size_t at = (m->frozen_floats + ALIGNED - 1) / ALIGNED * ALIGNED;
+    for (int k = 0; k < i && k < n; k++) at += (list[k].n + ALIGNED - 1) / ALIGNED * ALIGNED;
+    return at;
+}
+
+size_t ls_model_held_floats(const ls_model *m) {
+    int n = 0;
+    ls_model_constants(m, &n);
+    return ls_model_constants_at(m, n);
+}
+
 static void free_draft(ls_draft *d) {
     if (!d) return;
     for (int i = 0; i < d->nvalues; i++) free(d->values[i]);
-    for (int i = 0; i < d->nconstants; i++) free(d->constants[i]);
+    for (int i = 0; i < d->nconstants; i++) free(d->constants[i].p);
     for (int i = 0; i < d->nfrozen; i++) free(d->frozen[i].text);
     free(d->failed);
     free(d->names);

@@ -22,6 +22,12 @@ enum { LS_MODEL_MAX_SLOTS = 4096 };
 typedef struct ls_model ls_model;
 typedef struct ls_draft ls_draft; /* draft.h */
 
+/* Numbers that a layer computes once, when it is added (ls_build_constants()). */
+typedef struct ls_constants {
+    float *p;
+    size_t n;
+} ls_constants;
+
 struct ls_model {
     ls_param *params; /* [nparams] */
     int nparams;
@@ -130,6 +136,13 @@ double ls_model_backward_flops(const ls_model *, const ls_layer *);
 double ls_model_flops(const ls_model *);
 /* The first layer whose operations are not known (ls_layer_sizes); NULL: those of all are. */
 const ls_layer *ls_model_without_flops(const ls_model *);
+
+/* All of the layers' constants, in their order. */
+const ls_constants *ls_model_constants(const ls_model *, int *n_p);
+/* What a device holds of the model while it trains: floats of a buffer, in which the frozen parameters
+ * are at their offsets, and constants number i after them, at a place of their own. */
+size_t ls_model_held_floats(const ls_model *);
+size_t ls_model_constants_at(const ls_model *, int i);
 
 /* The largest scratch_floats of its layers. */
 size_t ls_model_scratch_floats(const ls_model *);

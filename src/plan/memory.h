@@ -50,6 +50,8 @@ typedef struct ls_memory_config {
 /* What a worker gets of its device's memory, in bytes; all 0: it has no device. */
 typedef struct ls_device_memory {
     size_t params, state, grads, arena, work, samples, losses, norms; /* state, norms: or 0 */
+    size_t weights;                                                   /* of samples, or 0 */
+    size_t held; /* frozen parameters, constants (ls_model_held_floats()) */
 } ls_device_memory;
 ls_device_memory ls_plan_device_memory(const ls_plan *, int worker);
 

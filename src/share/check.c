@@ -350,8 +350,7 @@ static ls_status check_device(const ls_share_config *c, ls_error *e) {
     if (c->islands || c->task != LS_TASK_TRAIN) what = "replicas";
     if (c->compress.on) what = "compressed gradients";
     if (c->noise) what = "the noise scale";
-    if (m->frozen_count || m->table_rows || ls_weighing_is_on(&m->weighing) || m->nnotes)
-        what = "frozen parameters, tables of rows, weights of samples and preferences";
+    if (m->table_rows || m->nnotes) what = "tables of rows and preferences";
     if (what) return ls_fail(e, LS_EINVAL, "parallel.device does not know %s yet", what);
     for (int i = 0; i < m->nlayers; i++)
         if (!m->layers[i].traits.on_device)

@@ -82,6 +82,58 @@ static void norms(int64_t n) {
     }
 }
 
+static void rms_norms(int64_t n, bool add) {
+    ls_rms_norm_job m = {.rows = ROWS, .C = n, .to = n, .eps = 1e-5f, .x = v.in[0], .dy = v.in[3]};
+    m.gamma = v.in[1], m.y = v.out[0], m.rstd = v.out[1], m.dx = v.out[2], m.dgamma = v.out[3];
+    send(0, v.in[0]), send(1, v.in[1]), send(2, v.out[0]), send(3, v.out[1]);
+    host.k->norm.rms_norm(&m);
+    LAUNCH(LS_KERNEL_rms_norm, groups_of(ROWS, 16), {.l = ROWS}, {.l = n}, {.f = m.eps},
+           {.p = there[0]}, {.p = there[1]}, {.p = there[2]}, {.p = there[3]});
+    same(2, v.out[0]);
+    same(3, v.out[1]);
+    memcpy(v.out[2], v.in[2], sizeof v.in[2]);
+    memcpy(v.out[3], v.in[2], sizeof v.in[2]);
+    send(2, v.in[3]), send(4, v.in[2]), send(5, v.in[2]);
+    host.k->norm.rms_norm_dx(&m);
+    if (add) host.k->add(ROWS * n, v.in[2], v.out[2], v.out[2]);
+    LAUNCH(LS_KERNEL_rms_norm_dx, groups_of(ROWS, 16), {.l = ROWS}, {.l = n}, {.p = there[2]},
+           {.p = there[0]}, {.p = there[1]}, {.p = there[3]}, {.l = add}, {.p = there[4]});
+    same(4, v.out[2]);
+    for (int64_t i = 0; !add && i < n; i++) v.out[3][i] = 0;
+    host.k->norm.rms_norm_dparams(&m);
+    LAUNCH(LS_KERNEL_rms_norm_dparams, groups_of(n, 256), {.l = ROWS}, {.l = n}, {.p = there[2]},
+           {.p = there[0]}, {.p = there[3]}, {.l = add}, {.p = there[5]});
+    same(5, v.out[3]);
+}
+
+static void gates(int64_t n) {
+    for (int i = 0; i < 3; i++) send(i, v.in[i]), send(3 + i, v.out[i]);
+    host.k->silu_gate(n, v.in[0], v.in[1], v.out[0]);
+    LAUNCH(LS_KERNEL_silu_gate, groups_of(n, 256), {.l = n}, {.p = there[0]}, {.p = there[1]},
+           {.p = there[3]});
+    same(3, v.out[0]);
+    host.k->silu_gate_dx(n, v.in[0], v.in[1], v.in[2], v.out[1], v.out[2]);
+    LAUNCH(LS_KERNEL_silu_gate_dx, groups_of(n, 256), {.l = n}, {.p = there[0]}, {.p = there[1]},
+           {.p = there[2]}, {.p = there[4]}, {.p = there[5]});
+    same(4, v.out[1]);
+    same(5, v.out[2]);
+    host.k->multiply(n, v.in[0], v.in[1], v.out[0]);
+    LAUNCH(LS_KERNEL_multiply, groups_of(n, 256), {.l = n}, {.p = there[0]}, {.p = there[1]},
+           {.p = there[3]});
+    same(3, v.out[0]);
+}
+
+/* A head of n numbers, if that is even; a row's place is its number + 1. */
+static void turns(int64_t n, bool back) {
+    if (n % 2) return;
+    send(0, v.in[0]), send(1, v.in[1]), send(2, v.out[0]);
+    for (int64_t r = 0; r < ROWS; r++)
+        host.k->rope(1, n, v.in[1] + (r + 1) * n, back, v.in[0] + r * n, v.out[0] + r * n);
+    LAUNCH(LS_KERNEL_rope, ROWS, {.l = n}, {.l = n}, {.l = ROWS}, {.f = back ? -1 : 1},
+           {.p = there[1]}, {.l = 1}, {.p = NULL}, {.l = 0}, {.p = there[0]}, {.p = there[2]});
+    same(2, v.out[0]);
+}
+
 static void dparams(int64_t n, bool add) {
     float *dgamma = v.out[4], *dbeta = v.out[5];
     memcpy(dgamma, v.in[1], sizeof v.in[1]);
@@ -130,6 +182,9 @@ static void test_rows(void **state) {
             norms(n);
             dparams(n, n % 2);
             elements(n);
+            rms_norms(n, n % 2);
+            gates(n);
+            turns(n, n % 4);
         }
 }
 

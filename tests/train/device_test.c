@@ -16,6 +16,13 @@ static result trained(int nworkers, const char *a, const char *b) {
     return train_new(nworkers, usual, (const char *const[]){a, b, NULL});
 }
 
+/* A model of the shape of Llama's. */
+static result llama(int nworkers, const char *a, const char *b, const char *c) {
+    return train_new(nworkers, usual,
+                     (const char *const[]){"model.kind=llama", "model.heads=6", "model.kv_heads=2",
+                                           "model.width=24", a, b, c, NULL});
+}
+
 static void refused(const char *a, const char *b, const char *why) {
     ls_error e = {0};
     assert_ls_fails(try_number(nruns++, 1, usual, (const char *const[]){a, b, NULL}, &e), LS_EINVAL,
@@ -30,6 +37,20 @@ static void test_same_bits(void **state) {
     same(trained(3, "parallel.device=c:3", "parallel.zero=2"), cores);
     same(trained(2, "parallel.device=c:4", "parallel.zero=3"), cores);
     same(trained(2, "parallel.device=c:5", "parallel.recompute=2"), cores);
+}
+
+static void test_llama(void **state) {
+    static const char OWN[] = "model.head=own", NORM[] = "model.qk_norm=on";
+    result cores = llama(1, NULL, NULL, NULL), own = llama(1, OWN, NORM, "model.bias=all");
+    (void)state;
+    same(llama(1, "parallel.device=c:1", NULL, NULL), cores);
+    same(llama(2, "parallel.device=c:2", "parallel.zero=3", "parallel.recompute=2"), cores);
+    same(train_new(1, usual,
+                   (const char *const[]){"model.kind=llama", "model.heads=6", "model.kv_heads=2",
+                                         "model.width=24", OWN, NORM, "model.bias=all",
+                                         "train.micro_batch=1", "parallel.device=c:3", NULL}),
+         own);
+    same(llama(2, "parallel.device=cuda", NULL, NULL), cores);
 }
 
 /* Two samples a virtual worker, in micro-batches of one or both. */
@@ -123,10 +144,10 @@ int main(int argc, char **argv) {
         return 1;
     }
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_same_bits),   cmocka_unit_test(test_micro_batches),
-        cmocka_unit_test(test_state_there), cmocka_unit_test(test_resumed),
-        cmocka_unit_test(test_cuda),        slow_unit_test(test_opencl),
-        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_same_bits), cmocka_unit_test(test_micro_batches),
+        cmocka_unit_test(test_llama),     cmocka_unit_test(test_state_there),
+        cmocka_unit_test(test_resumed),   cmocka_unit_test(test_cuda),
+        slow_unit_test(test_opencl),      cmocka_unit_test(test_refused),
     };
     return cmocka_run_group_tests(tests, make_cache, remove_folder);
 }
