@@ -1,4 +1,4 @@
-/* held.h - what a worker's device has beside parameters and operands: the model's frozen parameters, in
+/* held.h - what a device has beside parameters and operands: the model's frozen parameters, in
  * f32, and its layers' constants, which are sent once; and the weights of a step's samples.
  */
 #ifndef LS_EXEC_HELD_H
