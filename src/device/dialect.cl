@@ -13,6 +13,20 @@ typedef ulong uint64_t;
 #define ITEM ((int)get_local_id(0))
 #define GROUP_X ((long)get_group_id(0))
 #define GROUP_Y ((long)get_group_id(1))
+#define ALIGNED __attribute__((aligned(16)))
+#define LOAD4(space, p, r)                                                                         \
+    do {                                                                                           \
+        float4 four_ = *(space const float4 *)(p);                                                 \
+        (r)[0] = four_.x, (r)[1] = four_.y, (r)[2] = four_.z, (r)[3] = four_.w;                    \
+    } while (0)
+#define STORE4(space, p, r)                                                                        \
+    (*(space float4 *)(p) = (float4)((r)[0], (r)[1], (r)[2], (r)[3]))
+#define COPY(to, from) (*(to) = *(from))
+#define COPY4(to, from) (*(__local float4 *)(to) = *(__global const float4 *)(from))
+#define COPIED() ((void)0)
+#define UNROLL
+#define ROLLED
+#define FRESH(i) ((void)0)
 #define FMA fma
 #define SQRT sqrt
 #define BITS as_uint

@@ -12,6 +12,30 @@ typedef unsigned long uint64_t;
 #define ITEM ((int)threadIdx.x)
 #define GROUP_X ((long)blockIdx.x)
 #define GROUP_Y ((long)blockIdx.y)
+#define ALIGNED __align__(16)
+#define LOAD4(space, p, r)                                                                         \
+    do {                                                                                           \
+        float4 four_ = *(const float4 *)(p);                                                       \
+        (r)[0] = four_.x, (r)[1] = four_.y, (r)[2] = four_.z, (r)[3] = four_.w;                    \
+    } while (0)
+#define STORE4(space, p, r) (*(float4 *)(p) = make_float4((r)[0], (r)[1], (r)[2], (r)[3]))
+#if __CUDA_ARCH__ >= 800
+#define COPY_ASYNC(kind, to, from, n)                                                              \
+    asm volatile("cp.async." kind ".shared.global [%0], [%1], " n ";" ::"r"(                       \
+                     (unsigned)__cvta_generic_to_shared(to)),                                      \
+                 "l"(from)                                                                         \
+                 : "memory")
+#define COPY(to, from) COPY_ASYNC("ca", to, from, "4")
+#define COPY4(to, from) COPY_ASYNC("cg", to, from, "16")
+#define COPIED() asm volatile("cp.async.wait_all;" ::: "memory")
+#else
+#define COPY(to, from) (*(to) = *(from))
+#define COPY4(to, from) (*(float4 *)(to) = *(const float4 *)(from))
+#define COPIED() ((void)0)
+#endif
+#define UNROLL _Pragma("unroll")
+#define ROLLED _Pragma("unroll 1")
+#define FRESH(i) asm volatile("" : "+r"(i))
 #define FMA __fmaf_rn
 #define SQRT __fsqrt_rn
 #define BITS __float_as_uint

@@ -18,6 +18,16 @@
  *   IN_LOCAL              before a helper's parameter that points to LOCAL memory
  *   PRIVATE(n, type, x, size)   an array of each item that lives from block to block: MINE(x)[i]
  *   GROUP_X GROUP_Y       the group's number, a long
+ *   ALIGNED               before an array in LOCAL memory: at a multiple of 16 bytes
+ *   LOAD4(space, p, r), STORE4(space, p, r)   four floats r from or to an address in `space`, GLOBAL or
+ *                         IN_LOCAL, that is a multiple of 16
+ *   COPY(to, from), COPY4(to, from)   begin to copy a float, or four at multiples of 16 bytes, from GLOBAL
+ *                         to LOCAL memory
+ *   COPIED()              waits for the item's copies, at the end of the block that began them
+ *   FRESH(i)              an int, of which a GPU's compiler forgets where it comes from: what is computed
+ *                         from it here is not kept in registers since an earlier place
+ *   UNROLL, ROLLED        before a loop of a fixed length that a GPU is to have as straight code; that is
+ *                         to stay a loop
  *   FMA(a, b, c)          one rounding; the compiler makes none of its own
  *   SQRT(x)               as IEEE says, as + - * / are
  *   BITS(x), FLOAT(u)     of a float as unsigned, and back
@@ -46,12 +56,21 @@ static _Thread_local bool backwards;
 #define ITEM                      item_
 #define GROUP_X                   group_x
 #define GROUP_Y                   group_y
-#define FMA                       fmaf
-#define SQRT                      sqrtf
-#define BITS                      bits_of_float
-#define FLOAT                     float_of_bits
-#define BITS64                    bits_of_double
-#define DOUBLE                    double_of_bits
+#define ALIGNED
+#define LOAD4(space, p, r)  memcpy(r, p, 4 * sizeof(float))
+#define STORE4(space, p, r) memcpy(p, r, 4 * sizeof(float))
+#define COPY(to, from)      (*(to) = *(from))
+#define COPY4(to, from)     memcpy(to, from, 4 * sizeof(float))
+#define COPIED()            ((void)0)
+#define UNROLL
+#define ROLLED
+#define FRESH(i) ((void)0)
+#define FMA      fmaf
+#define SQRT     sqrtf
+#define BITS     bits_of_float
+#define FLOAT    float_of_bits
+#define BITS64   bits_of_double
+#define DOUBLE   double_of_bits
 
 #define ITEMS(n)                                                                                   \
     for (int turn_ = 0; turn_ < (n); turn_++)                                                      \

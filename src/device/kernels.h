@@ -8,7 +8,7 @@
 #define LS_DEVICE_KERNELS_H
 
 /* Texts of functions that kernels share, before all kernels: kernels/NAME.k. */
-#define LS_DEVICE_HELPERS(X) X(math) X(sigmoid) X(heads) X(adam_ratio)
+#define LS_DEVICE_HELPERS(X) X(math) X(sigmoid) X(product) X(heads) X(adam_ratio)
 
 /* X(name, items of a group, parameters): a letter each: p a pointer, l a long, f a float. */
 #define LS_DEVICE_KERNELS(X)                                                                       \
@@ -26,7 +26,8 @@
     X(embedding_dwte, 256, "lllplpp")                                                              \
     X(gelu, 256, "lpp")                                                                            \
     X(gelu_back, 256, "lppp")                                                                      \
-    X(gemm, 256, "lllpllpllpllp")                                                                  \
+    X(gemm, 256, "lllpllpllpllpl")                                                                 \
+    X(gemm_small, 128, "lllpllpllpllpl")                                                           \
     X(heads_dkv, 256, "lllllllfplpplplplpplppp")                                                   \
     X(heads_dot, 256, "lllllllfplpplplplpplp")                                                     \
     X(heads_dq, 256, "lllllllfplpplplplpplp")                                                      \

@@ -7,6 +7,8 @@
 #include "device/kernels/sigmoid.k"
 
 #include "device/kernels/adam_ratio.k"
+#include "device/kernels/product.k"
+
 #include "device/kernels/heads.k"
 
 #include "device/kernels/adagrad.k"
@@ -24,6 +26,7 @@
 #include "device/kernels/gelu.k"
 #include "device/kernels/gelu_back.k"
 #include "device/kernels/gemm.k"
+#include "device/kernels/gemm_small.k"
 #include "device/kernels/heads_dkv.k"
 #include "device/kernels/heads_dot.k"
 #include "device/kernels/heads_dq.k"
@@ -71,7 +74,11 @@ static void call_layernorm_dx(const arg *a) {
 }
 static void call_gemm(const arg *a) {
     gemm_kernel(a[0].l, a[1].l, a[2].l, a[3].p, a[4].l, a[5].l, a[6].p, a[7].l, a[8].l, a[9].p,
-                a[10].l, a[11].l, a[12].p);
+                a[10].l, a[11].l, a[12].p, a[13].l);
+}
+static void call_gemm_small(const arg *a) {
+    gemm_small_kernel(a[0].l, a[1].l, a[2].l, a[3].p, a[4].l, a[5].l, a[6].p, a[7].l, a[8].l,
+                      a[9].p, a[10].l, a[11].l, a[12].p, a[13].l);
 }
 static void call_cross_entropy(const arg *a) {
     cross_entropy_kernel(a[0].l, a[1].p, a[2].p, a[3].l, a[4].l, a[5].l, a[6].p, a[7].p, a[8].p);

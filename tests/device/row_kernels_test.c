@@ -1,7 +1,6 @@
 /* row_kernels_test.c - kernels of devices, of every kind, beside the CPU's of the same name: the same
  * bits, on ordinary and on extreme numbers, for rows of all lengths. */
 #include "device/drivers.h"
-#include "tensor/gemm_device.h"
 #include "tensor/groups.h"
 #include "tensor/update_device.h"
 
@@ -188,38 +187,6 @@ static void test_rows(void **state) {
         }
 }
 
-/* Products of all three kinds: as a layer's output, and the gradients of its input and weights. */
-static void product(int64_t M, int64_t N, int64_t K, int kind, ls_gemm_start start) {
-    ls_gemm_job g = {.M = M, .N = N, .K = K, .c = v.out[0], .ldc = N, .start = start};
-    ls_compute queues = host;
-    queues.device = device;
-    g.bias = v.in[2];
-    memcpy(v.out[0], v.in[3], sizeof v.in[3]);
-    send(0, v.in[0]), send(1, v.in[1]), send(2, v.in[2]), send(3, v.in[3]);
-    g.a = kind == 2 ? ls_matrix_transposed(v.in[0], M) : ls_matrix_of(v.in[0], K);
-    g.b = kind == 1 ? ls_matrix_transposed(v.in[1], K) : ls_matrix_of(v.in[1], N);
-    ls_gemm(&host, &g);
-    g.a.p = there[0];
-    g.b.p = there[1];
-    g.bias = there[2];
-    g.c = there[3];
-    ls_gemm(&queues, &g);
-    same(3, v.out[0]);
-}
-
-static void test_products(void **state) {
-    static const int64_t sizes[][3] = {{1, 1, 1},  {3, 5, 0},    {20, 30, 17}, {65, 7, 9},
-                                       {7, 65, 8}, {16, 16, 33}, {70, 3, 5},   {3, 70, 4}};
-    (void)state;
-    for (int wild = 0; wild < 2; wild++) {
-        fill(&v, wild);
-        for (int i = 0; i < 8; i++)
-            for (int kind = 0; kind < 3; kind++)
-                for (int start = LS_GEMM_ZERO; start <= LS_GEMM_ADD; start++)
-                    product(sizes[i][0], sizes[i][1], sizes[i][2], kind, (ls_gemm_start)start);
-    }
-}
-
 /* The parameter in array 0, its gradient in 1, states of squares and others behind them. */
 static void update(int64_t n, ls_update_rule rule, const ls_update_scalars *s) {
     ls_compute queues = host;
@@ -295,7 +262,6 @@ int main(void) {
         cmocka_unit_test(test_rows),
         cmocka_unit_test(test_updates),
         cmocka_unit_test(test_squares),
-        cmocka_unit_test(test_products),
     };
     return run_on_devices(tests, sizeof tests / sizeof *tests, open_all, close_all);
 }

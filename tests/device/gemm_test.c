@@ -1,0 +1,140 @@
+/* gemm_test.c - products on a device, of every kind, have the bits of the host: by each kernel, for
+ * operands that lie in all ways, and for tiles that are whole, cut and beside many others. */
+#include "tensor/gemm_device.h"
+
+#include "device/on_device.h"
+
+/* How a and b lie: as for a layer's output, and for the gradients of its input and weights; and with
+ * elements apart in both directions. */
+typedef enum layout { OUTPUT, INPUT, WEIGHTS, APART, NLAYOUTS } layout;
+
+typedef struct product {
+    int64_t M, N, K;
+    layout layout;
+    int64_t gap; /* numbers before each operand and after each row: with 1, none is at 16 bytes */
+    ls_gemm_start start;
+} product;
+
+static ls_matrix matrix_of(const void *p, int64_t rows, int64_t columns, bool across,
+                           const product *x) {
+    const float *first = (const float *)p + x->gap;
+    if (x->layout == APART) return (ls_matrix){first, 2 * (columns + x->gap) - 1, 2, false};
+    return across ? ls_matrix_transposed(first, rows + x->gap)
+                  : ls_matrix_of(first, columns + x->gap);
+}
+
+/* Room for any layout. */
+static int64_t floats_of(int64_t rows, int64_t columns, const product *x) {
+    return x->gap + (rows + x->gap) * (columns + x->gap) * (x->layout == APART ? 2 : 1);
+}
+
+/* Ordinary numbers; mostly zeros of both signs; or many sizes, below the least normal number too. */
+typedef enum numbers { ORDINARY, ZEROS, SIZES, NNUMBERS } numbers;
+
+static pair numbers_of(sides *s, int64_t n, numbers kind) {
+    static const float zeros[] = {0.0f, -0.0f, 0.0f, -0.0f, -0.0f, 0x1p-149f, -1.0f, 0.5f};
+    static const float sizes[] = {1e-30f, -1e-39f, 3e8f, -1e12f, 1.0f, -0.0f, 1e-20f, -7.25f};
+    pair p = pair_numbers(s, n, 1);
+    for (int64_t i = 0; kind != ORDINARY && i < n; i++) {
+        uint32_t words[4];
+        ls_random_words(s->seed, LS_STREAM_FAKE, 2, (uint64_t)i, words);
+        ((float *)p.host)[i] = (kind == ZEROS ? zeros : sizes)[(words[0] ^ words[1]) % 8];
+    }
+    pair_send(s, &p);
+    return p;
+}
+
+typedef struct operands {
+    pair a, b, c, bias;
+} operands;
+
+static ls_gemm_job job_of(const product *x, const operands *o, bool device) {
+#define AT(pair) (device ? (pair).device : (pair).host)
+    return (ls_gemm_job){.M = x->M,
+                         .N = x->N,
+                         .K = x->K,
+                         .a = matrix_of(AT(o->a), x->M, x->K, x->layout == WEIGHTS, x),
+                         .b = matrix_of(AT(o->b), x->K, x->N, x->layout == INPUT, x),
+                         .c = (float *)AT(o->c) + x->gap,
+                         .ldc = x->N + x->gap,
+                         .start = x->start,
+                         .bias = AT(o->bias)};
+#undef AT
+}
+
+static void check(sides *s, const product *x, numbers kind) {
+    static const ls_device_kernel kernels[] = {LS_KERNEL_gemm, LS_KERNEL_gemm_small};
+    operands o = {.a = numbers_of(s, floats_of(x->M, x->K, x), kind),
+                  .b = numbers_of(s, floats_of(x->K, x->N, x), kind),
+                  .c = numbers_of(s, floats_of(x->M, x->N, x), kind),
+                  .bias = numbers_of(s, x->N, kind)};
+    void *before = malloc(o.c.nbytes), *after = malloc(o.c.nbytes);
+    assert_true(before && after);
+    memcpy(before, o.c.host, o.c.nbytes);
+    ls_gemm_job host = job_of(x, &o, false), device = job_of(x, &o, true);
+    ls_gemm(&s->host, &host);
+    memcpy(after, o.c.host, o.c.nbytes);
+    for (int i = 0; i < 2; i++) {
+        memcpy(o.c.host, before, o.c.nbytes);
+        pair_send(s, &o.c);
+        ls_gemm_device_by(&s->device, &device, kernels[i]);
+        memcpy(o.c.host, after, o.c.nbytes);
+        if (pair_same(s, &o.c, "c")) continue;
+        fail_msg("%s of %d x %d x %d, layout %d, gap %d, start %d, numbers %d",
+                 ls_device_kernels[kernels[i]].name, (int)x->M, (int)x->N, (int)x->K, x->layout,
+                 (int)x->gap, x->start, kind);
+    }
+    pair *all[] = {&o.a, &o.b, &o.c, &o.bias};
+    for (size_t i = 0; i < sizeof all / sizeof *all; i++) pair_free(s, all[i]);
+    free(before);
+    free(after);
+}
+
+/* Every layout, start and kind of numbers with small sizes, and with tiles that are whole or cut. */
+static void test_layouts(void **state) {
+    static const int64_t sizes[][3] = {{1, 1, 1},    {3, 5, 0},      {20, 30, 17},
+                                       {65, 7, 9},   {7, 68, 16},    {132, 4, 33},
+                                       {64, 64, 32}, {128, 136, 19}, {129, 127, 48}};
+    const int64_t n = sizeof sizes / sizeof *sizes;
+    sides s;
+    (void)state;
+    sides_open(&s, 1, 0);
+    for (int64_t i = 0; i < n * NLAYOUTS * ncases(2, 6); i++) {
+        const int64_t *size = sizes[i % n];
+        product x = {
+            .M = size[0], .N = size[1], .K = size[2], .layout = (layout)(i / n % NLAYOUTS)};
+        x.gap = i / n / NLAYOUTS % 2 * (i % 2 ? 1 : 4);
+        x.start = (ls_gemm_start)((i + i / n) % 3);
+        check(&s, &x, (numbers)((i / 3 + i / n) % NNUMBERS));
+    }
+    sides_close(&s);
+}
+
+/* More tiles down than a band has, and a last band that is lower. */
+static void test_many_tiles(void **state) {
+    sides s;
+    (void)state;
+    sides_open(&s, 2, 0);
+    check(&s, &(product){.M = 11 * 64 + 1, .N = 3 * 64 + 5, .K = 2}, ORDINARY);
+    check(&s, &(product){.M = 9 * 128 + 3, .N = 2 * 128 + 1, .K = 1}, ORDINARY);
+    sides_close(&s);
+}
+
+/* A product that has enough large tiles for a GPU's multiprocessors has them, and no other. */
+static void test_choice(void **state) {
+    (void)state;
+    assert_int_equal(ls_gemm_device_kernel(8192, 768), LS_KERNEL_gemm);
+    assert_int_equal(ls_gemm_device_kernel(768, 3072), LS_KERNEL_gemm);
+    assert_int_equal(ls_gemm_device_kernel(768, 768), LS_KERNEL_gemm_small);
+    assert_int_equal(ls_gemm_device_kernel(98 * 128, 128), LS_KERNEL_gemm_small);
+    assert_int_equal(ls_gemm_device_kernel(98 * 128 + 1, 128), LS_KERNEL_gemm);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_layouts),
+        cmocka_unit_test(test_many_tiles),
+        cmocka_unit_test(test_choice),
+    };
+    return run_on_devices(tests, sizeof tests / sizeof *tests, NULL, NULL);
+}
