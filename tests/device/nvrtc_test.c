@@ -54,11 +54,16 @@ static void check_kernel(const char *architecture, const char *name, const char 
     }
 }
 
-/* A product is multiply-adds alone: nothing is multiplied or added with a rounding of its own. */
-static void check_product(const ls_nvrtc_made *made) {
-    char *text = kernel_of(made, "gemm");
+/* A product is multiply-adds alone: nothing is multiplied or added with a rounding of its own. An item
+ * has `elements` of them, and a step of 16 of k is straight code, whose numbers come from LOCAL memory
+ * four at a time; the next step's are copied there beside it. */
+static void check_product(const ls_nvrtc_made *made, const char *name, int elements, int loads) {
+    char *text = kernel_of(made, name);
     assert_non_null(text);
-    assert_true(count(text, "fma.rn.f32") >= 16); /* of a step of k, an item has 16 elements */
+    assert_int_equal(count(text, "fma.rn.f32"), 16 * elements);
+    assert_int_equal(count(text, "ld.shared.v4"), 16 * loads);
+    assert_int_equal(count(text, "ld.shared.f32"), 0);
+    assert_true(count(text, "cp.async.cg.shared.global") > 0);
     assert_int_equal(count(text, "mul.f32") + count(text, "mul.rn.f32"), 0);
     assert_int_equal(count(text, "add.f32") + count(text, "add.rn.f32"), 0);
     free(text);
@@ -125,7 +130,8 @@ static void test_kernels(void **state) {
             check_kernel(architectures[a], ls_device_kernels[i].name, text);
             free(text);
         }
-        check_product(&made);
+        check_product(&made, "gemm", 8 * 8, 2 + 2);
+        check_product(&made, "gemm_small", 8 * 4, 2 + 1);
         check_frames(&made.code);
         ls_nvrtc_made_free(&made);
     }
