@@ -168,6 +168,11 @@ typedef enum ls_accumulate_kind { ls_accumulate_kind_words(LS_CHOICE_VALUE) } ls
 #define ls_state_kind_words(IS) IS(LS_STATE_MEMORY, "memory") IS(LS_STATE_FILE, "file") IS(LS_STATE_DEVICE, "device")
 typedef enum ls_state_kind { ls_state_kind_words(LS_CHOICE_VALUE) } ls_state_kind;
 
+#define ls_device_link_words(IS)                                                                   \
+    IS(LS_DEVICE_LINK_AUTO, "auto") IS(LS_DEVICE_LINK_HOST, "host")                                \
+    IS(LS_DEVICE_LINK_PEERS, "peers")
+typedef enum ls_device_link { ls_device_link_words(LS_CHOICE_VALUE) } ls_device_link;
+
 #define ls_fit_kind_words(IS) IS(LS_FIT_OFF, "off") IS(LS_FIT_AUTO, "auto")
 typedef enum ls_fit_kind { ls_fit_kind_words(LS_CHOICE_VALUE) } ls_fit_kind;
 

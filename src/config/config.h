@@ -203,6 +203,7 @@ typedef struct ls_config {
         int64_t recompute_layers;
         ls_state_kind optimizer_state;
         const char *state_dir;
+        ls_device_link device_link;
         const char *device; /* that runs the layers (device/device.h); "": the cores */
         ls_mesh_kind mesh;
         int64_t mesh_data, mesh_pipe, mesh_tensor; /* workers; data 0: as many as there are */

@@ -503,6 +503,10 @@ static const ls_config_key keys[] = {
     STRING("parallel.device", parallel.device, FREE,
            "what runs the layers: cuda, opencl, or c, which is made of cores and tests the other "
            "two; with a number where there are several, e.g. cuda:1; empty: the cores"),
+    ONE_OF("parallel.device_link", parallel.device_link, ls_device_link, FREE,
+           "how gradients and parameters go between devices, where these have the optimizer's "
+           "states; peers: devices of a host read each other's memory; host: its cores sum; auto: "
+           "peers, where all workers are started on one host, on devices that can"),
     NUM("parallel.whole_kb", parallel.whole_kb, 0, 1e9, 0, FREE,
         "zero 3: parameters in buckets up to this many kilobytes are not sharded"),
     NUM("parallel.memory_limit_mb", parallel.memory_limit_mb, 0, 1e9, 0, FREE,

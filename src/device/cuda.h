@@ -14,6 +14,11 @@ typedef struct ls_cuda_event *ls_cuda_event;
 typedef struct ls_cuda_module *ls_cuda_module;
 typedef struct ls_cuda_function *ls_cuda_function;
 
+/* Names memory for other processes. */
+typedef struct ls_cuda_ipc {
+    char bytes[64];
+} ls_cuda_ipc;
+
 /* CUresult and other values, as cuda.h of CUDA has them. */
 enum {
     LS_CUDA_OUT_OF_MEMORY = 2,
@@ -21,7 +26,8 @@ enum {
     LS_CUDA_MAJOR = 75, /* CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR */
     LS_CUDA_MINOR = 76,
     LS_CUDA_STREAM_NON_BLOCKING = 1, /* it does not wait for other programs' default stream */
-    LS_CUDA_EVENT_DISABLE_TIMING = 2
+    LS_CUDA_EVENT_DISABLE_TIMING = 2,
+    LS_CUDA_IPC_LAZY_PEERS = 1 /* access to another device's memory begins when it is used */
 };
 
 /* X(name, symbol, parameters): functions of libcuda, which return a CUresult. */
@@ -46,6 +52,11 @@ enum {
       (ls_cuda_address to, const void *from, size_t nbytes, ls_cuda_stream))                       \
     X(copy_from, "cuMemcpyDtoHAsync_v2",                                                           \
       (void *to, ls_cuda_address from, size_t nbytes, ls_cuda_stream))                             \
+    X(copy, "cuMemcpyAsync",                                                                       \
+      (ls_cuda_address to, ls_cuda_address from, size_t nbytes, ls_cuda_stream))                   \
+    X(ipc_handle, "cuIpcGetMemHandle", (ls_cuda_ipc * h_p, ls_cuda_address))                       \
+    X(ipc_open, "cuIpcOpenMemHandle_v2", (ls_cuda_address * p_p, ls_cuda_ipc, unsigned flags))     \
+    X(ipc_close, "cuIpcCloseMemHandle", (ls_cuda_address))                                         \
     X(set, "cuMemsetD8Async",                                                                      \
       (ls_cuda_address to, unsigned char value, size_t nbytes, ls_cuda_stream))                    \
     X(stream_create, "cuStreamCreate", (ls_cuda_stream * stream_p, unsigned flags))                \

@@ -64,6 +64,11 @@ void ls_device_copy_from(ls_device *d, ls_device_stream s, void *to, const void 
     if (d->status == LS_OK && nbytes) keep(d, d->ops->copy_from(d, s, to, from, nbytes, &e), &e);
 }
 
+void ls_device_copy(ls_device *d, ls_device_stream s, void *to, const void *from, size_t nbytes) {
+    ls_error e = {0};
+    if (d->status == LS_OK && nbytes) keep(d, d->ops->copy(d, s, to, from, nbytes, &e), &e);
+}
+
 void ls_device_clear(ls_device *d, ls_device_stream s, void *p, size_t nbytes) {
     ls_error e = {0};
     if (d->status == LS_OK && nbytes) keep(d, d->ops->clear(d, s, p, nbytes, &e), &e);
@@ -105,4 +110,23 @@ ls_status ls_device_finish(ls_device *d, ls_device_stream s, ls_error *e) {
     if (d->status == LS_OK) keep(d, d->ops->finish(d, s, &own), &own);
     if (d->status != LS_OK && e) *e = d->error;
     return d->status;
+}
+
+bool ls_device_shares(const char *name) {
+    const ls_device_ops *ops = kind_of(name, strcspn(name, ":"));
+    return ops && ops->shares;
+}
+
+ls_status ls_device_share(ls_device *d, const void *p, ls_device_handle *h, ls_error *e) {
+    *h = (ls_device_handle){0};
+    if (d->ops->shares) return d->ops->share(d, p, h, e);
+    return ls_fail(e, LS_EINVAL, "devices %s can't read each other's memory", d->ops->kind);
+}
+
+ls_status ls_device_open_shared(ls_device *d, const ls_device_handle *h, void **p_p, ls_error *e) {
+    return d->ops->open_shared(d, h, p_p, e);
+}
+
+void ls_device_close_shared(ls_device *d, void *p) {
+    if (p) d->ops->close_shared(d, p);
 }

@@ -49,9 +49,16 @@ typedef struct ls_device_call {
 /* The groups that n items, rows or numbers need if each has `each` of them. */
 static inline int64_t ls_device_groups(int64_t n, int64_t each) { return (n + each - 1) / each; }
 
-/* What a kind of device does. Streams, events and sizes are right; no member is NULL. */
+/* Names memory of a device for other processes of its host. */
+typedef struct ls_device_handle {
+    unsigned char bytes[96];
+} ls_device_handle;
+
+/* What a kind of device does. Streams, events and sizes are right; no member is NULL but those for shared
+ * memory, of a kind that does not share. */
 typedef struct ls_device_ops {
     const char *kind; /* "c", "opencl", "cuda" */
+    bool shares;      /* devices of different processes read each other's memory */
     /* index: which of this kind. Errors: those of ls_device_open(). */
     ls_status (*open)(int index, ls_device **d_p, ls_error *);
     ls_status (*alloc)(ls_device *, size_t nbytes, const char *what, void **p_p, ls_error *);
@@ -60,11 +67,16 @@ typedef struct ls_device_ops {
                          ls_error *);
     ls_status (*copy_from)(ls_device *, ls_device_stream, void *to, const void *from, size_t,
                            ls_error *);
+    ls_status (*copy)(ls_device *, ls_device_stream, void *to, const void *from, size_t,
+                      ls_error *);
     ls_status (*clear)(ls_device *, ls_device_stream, void *p, size_t nbytes, ls_error *);
     ls_status (*launch)(ls_device *, ls_device_stream, const ls_device_call *, ls_error *);
     ls_status (*record)(ls_device *, ls_device_stream, int event, ls_error *);
     ls_status (*wait)(ls_device *, ls_device_stream, int event, ls_error *);
     ls_status (*finish)(ls_device *, ls_device_stream, ls_error *);
+    ls_status (*share)(ls_device *, const void *p, ls_device_handle *h_p, ls_error *);
+    ls_status (*open_shared)(ls_device *, const ls_device_handle *, void **p_p, ls_error *);
+    void (*close_shared)(ls_device *, void *p);
     void (*close)(ls_device *); /* after all streams are finished, or failed */
 } ls_device_ops;
 
@@ -90,6 +102,8 @@ void ls_device_free(ls_device *, void *p); /* no work that uses it is queued; NU
 /* Queue work. */
 void ls_device_copy_to(ls_device *, ls_device_stream, void *to, const void *from, size_t nbytes);
 void ls_device_copy_from(ls_device *, ls_device_stream, void *to, const void *from, size_t nbytes);
+/* Between two places of the device, or of one and another whose memory is shared. */
+void ls_device_copy(ls_device *, ls_device_stream, void *to, const void *from, size_t nbytes);
 void ls_device_clear(ls_device *, ls_device_stream, void *p, size_t nbytes); /* to bytes of 0 */
 void ls_device_launch(ls_device *, ls_device_stream, const ls_device_call *);
 
@@ -100,5 +114,14 @@ void ls_device_wait(ls_device *, ls_device_stream, int event);
 
 /* Waits until the stream has done all that it has queued. Reports the first error. */
 ls_status ls_device_finish(ls_device *, ls_device_stream, ls_error *);
+
+/* Memory of several devices of a host. A kind, or a device of it ("cuda:1"), shares if its memory can be
+ * opened by devices of its kind in other processes. */
+bool ls_device_shares(const char *name);
+/* p: what ls_device_alloc() gave. It must stay until all that have opened it have closed it. */
+ls_status ls_device_share(ls_device *, const void *p, ls_device_handle *h_p, ls_error *);
+/* LS_EINVAL: the device can't read that memory; LS_EIO: it is gone. *p_p: its address on this device. */
+ls_status ls_device_open_shared(ls_device *, const ls_device_handle *, void **p_p, ls_error *);
+void ls_device_close_shared(ls_device *, void *p); /* NULL is fine */
 
 #endif

@@ -3,10 +3,14 @@
  * Its memory can't be touched by the host's code, begins with NaNs, and ends at a page that nobody can
  * touch. Queued work runs late, in the thread that queues or waits, and what streams do beside each
  * other in an order drawn from a seed, the device's number (c:7): a copy or an event that is missing
- * shows as wrong numbers or as a fault.
+ * shows as wrong numbers or as a fault. Its memory is files without a name, which devices of other
+ * processes map.
  */
 #include <assert.h>
+#include <errno.h>
+#include <fcntl.h>
 #include <pthread.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -41,7 +45,17 @@ typedef struct block {
     char *map;
     size_t nbytes; /* that become readable */
     void *p;
+    int file;
 } block;
+
+/* Of a handle. */
+typedef struct shared_c {
+    char kind[8]; /* "c" */
+    pid_t pid;
+    int file;
+    size_t nbytes, at; /* where p lies in the file */
+} shared_c;
+_Static_assert(sizeof(shared_c) <= sizeof(ls_device_handle), "it fits");
 
 typedef struct device_c {
     ls_device device;
@@ -70,33 +84,95 @@ static void let_touch(const device_c *d, bool yes) {
                      yes ? PROT_READ | PROT_WRITE : PROT_NONE);
 }
 
+/* Maps a file as a block, with a page behind it. NULL: there is no room, or no memory. */
+static block *map_block(device_c *d, int file, size_t nbytes) {
+    block *b = d->blocks;
+    while (b < d->blocks + BLOCKS && b->map) b++;
+    if (b == d->blocks + BLOCKS) return NULL;
+    void *map =
+        mmap(NULL, nbytes + d->page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (map == MAP_FAILED) return NULL;
+    if (mmap(map, nbytes, PROT_NONE, MAP_SHARED | MAP_FIXED, file, 0) == MAP_FAILED) {
+        munmap(map, nbytes + d->page);
+        return NULL;
+    }
+    *b = (block){.map = map, .nbytes = nbytes, .file = file};
+    return b;
+}
+
 static ls_status alloc_block(ls_device *device, size_t nbytes, const char *what, void **p_p,
                              ls_error *e) {
     device_c *d = of(device);
-    block *b = d->blocks;
-    while (b < d->blocks + BLOCKS && b->map) b++;
     size_t whole = (nbytes + d->page - 1) / d->page * d->page;
-    if (b == d->blocks + BLOCKS)
-        return ls_fail(e, LS_ENOMEM, "device c has no room for %s: it has %d blocks", what, BLOCKS);
-    void *map =
-        mmap(NULL, whole + d->page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (map == MAP_FAILED)
-        return ls_fail(e, LS_ENOMEM, "device c: no memory for %s, %zu bytes", what, nbytes);
-    mprotect(map, whole, PROT_READ | PROT_WRITE);
-    memset(map, 0xff, whole);
-    mprotect(map, whole, PROT_NONE);
-    *b = (block){map, whole, (char *)map + whole - (nbytes + ALIGN - 1) / ALIGN * ALIGN};
-    *p_p = b->p;
-    return LS_OK;
+    int file = memfd_create("lockstep-device-c", MFD_CLOEXEC);
+    bool has = file >= 0 && ftruncate(file, (off_t)whole) == 0;
+    pthread_mutex_lock(&d->lock);
+    block *b = has ? map_block(d, file, whole) : NULL;
+    if (b) {
+        b->p = b->map + whole - (nbytes + ALIGN - 1) / ALIGN * ALIGN;
+        mprotect(b->map, whole, PROT_READ | PROT_WRITE);
+        memset(b->map, 0xff, whole);
+        mprotect(b->map, whole, PROT_NONE);
+        *p_p = b->p;
+    }
+    pthread_mutex_unlock(&d->lock);
+    if (b) return LS_OK;
+    if (file >= 0) close(file);
+    return ls_fail(e, LS_ENOMEM,
+                   "device c: no memory for %s, %zu bytes (it has room for %d blocks)", what,
+                   nbytes, BLOCKS);
+}
+
+static void unmap_block(const device_c *d, block *b) {
+    munmap(b->map, b->nbytes + d->page);
+    if (b->file >= 0) close(b->file);
+    *b = (block){0};
 }
 
 static void free_block(ls_device *device, void *p) {
     device_c *d = of(device);
+    pthread_mutex_lock(&d->lock);
+    for (int i = 0; i < BLOCKS; i++)
+        if (d->blocks[i].p == p && p) unmap_block(d, &d->blocks[i]);
+    pthread_mutex_unlock(&d->lock);
+}
+
+static ls_status share(ls_device *device, const void *p, ls_device_handle *h, ls_error *e) {
+    const device_c *d = of(device);
     for (int i = 0; i < BLOCKS; i++) {
-        if (d->blocks[i].p != p || !p) continue;
-        munmap(d->blocks[i].map, d->blocks[i].nbytes + d->page);
-        d->blocks[i] = (block){0};
+        const block *b = &d->blocks[i];
+        if (b->p != p || !p) continue;
+        const shared_c s = {.kind = "c",
+                            .pid = getpid(),
+                            .file = b->file,
+                            .nbytes = b->nbytes,
+                            .at = (size_t)((const char *)p - b->map)};
+        memcpy(h->bytes, &s, sizeof s);
+        return LS_OK;
     }
+    return ls_fail(e, LS_EINVAL, "device c: this memory is not its own");
+}
+
+static ls_status open_shared(ls_device *device, const ls_device_handle *h, void **p_p,
+                             ls_error *e) {
+    device_c *d = of(device);
+    shared_c s;
+    char path[64];
+    memcpy(&s, h->bytes, sizeof s);
+    if (strcmp(s.kind, "c") != 0)
+        return ls_fail(e, LS_EINVAL, "device c can read memory of devices c alone");
+    snprintf(path, sizeof path, "/proc/%ld/fd/%d", (long)s.pid, s.file);
+    int file = open(path, O_RDWR | O_CLOEXEC);
+    if (file < 0)
+        return ls_fail(e, LS_EIO, "device c: memory of process %ld can't be opened: %s",
+                       (long)s.pid, strerror(errno));
+    pthread_mutex_lock(&d->lock);
+    block *b = map_block(d, file, s.nbytes);
+    if (b) *p_p = b->p = b->map + s.at;
+    pthread_mutex_unlock(&d->lock);
+    if (b) return LS_OK;
+    close(file);
+    return ls_fail(e, LS_ENOMEM, "device c: no memory to map that of process %ld", (long)s.pid);
 }
 
 /* ---- work ---- */
@@ -189,7 +265,7 @@ static ls_status finish(ls_device *device, ls_device_stream s, ls_error *e) {
 static void close_device(ls_device *device) {
     device_c *d = of(device);
     for (int i = 0; i < BLOCKS; i++)
-        if (d->blocks[i].map) munmap(d->blocks[i].map, d->blocks[i].nbytes + d->page);
+        if (d->blocks[i].map) unmap_block(d, &d->blocks[i]);
     for (int i = 0; i < LS_DEVICE_NSTREAMS; i++) free(d->queues[i].works);
     pthread_mutex_destroy(&d->lock);
     free(d);
@@ -213,14 +289,19 @@ static ls_status open_device(int index, ls_device **d_p, ls_error *e) {
 }
 
 const ls_device_ops ls_device_c = {.kind = "c",
+                                   .shares = true,
                                    .open = open_device,
                                    .alloc = alloc_block,
                                    .free = free_block,
                                    .copy_to = copy,
                                    .copy_from = copy,
+                                   .copy = copy,
                                    .clear = clear,
                                    .launch = launch,
                                    .record = record,
                                    .wait = wait_for,
                                    .finish = finish,
+                                   .share = share,
+                                   .open_shared = open_shared,
+                                   .close_shared = free_block,
                                    .close = close_device};

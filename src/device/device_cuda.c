@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/mem.h"
 #include "device/compiled.h"
@@ -89,6 +90,60 @@ static void free_block(ls_device *device, void *p) {
     leave(d);
 }
 
+/* Of a handle. Within a process an address is the same for all of a device. */
+typedef struct shared_cuda {
+    char kind[8]; /* "cuda" */
+    ls_cuda_address p;
+    int pid, index;
+    ls_cuda_ipc ipc;
+} shared_cuda;
+_Static_assert(sizeof(shared_cuda) <= sizeof(ls_device_handle), "it fits");
+
+static ls_status share(ls_device *device, const void *p, ls_device_handle *h, ls_error *e) {
+    const device_cuda *d = of(device);
+    shared_cuda s = {.kind = "cuda", .p = address(p), .pid = (int)getpid(), .index = d->index};
+    LS_TRY(enter(d, e));
+    int got = d->cuda->ipc_handle(&s.ipc, s.p);
+    leave(d);
+    LS_TRY(check(d, got, "cuIpcGetMemHandle", e));
+    memcpy(h->bytes, &s, sizeof s);
+    return LS_OK;
+}
+
+static ls_status open_shared(ls_device *device, const ls_device_handle *h, void **p_p,
+                             ls_error *e) {
+    const device_cuda *d = of(device);
+    ls_cuda_address p = 0;
+    shared_cuda s;
+    memcpy(&s, h->bytes, sizeof s);
+    if (strcmp(s.kind, "cuda") != 0)
+        return ls_fail(e, LS_EINVAL, "device cuda:%d can read memory of devices cuda alone",
+                       d->index);
+    if (s.pid == (int)getpid() && s.index != d->index)
+        return ls_fail(e, LS_EINVAL,
+                       "devices cuda:%d and cuda:%d of one process can't read each other's memory: "
+                       "each worker must be a process (parallel.transport)",
+                       d->index, s.index);
+    if (s.pid == (int)getpid()) {
+        *p_p = (void *)(uintptr_t)s.p;
+        return LS_OK;
+    }
+    LS_TRY(enter(d, e));
+    int got = d->cuda->ipc_open(&p, s.ipc, LS_CUDA_IPC_LAZY_PEERS);
+    leave(d);
+    LS_TRY(check(d, got, "cuIpcOpenMemHandle", e));
+    *p_p = (void *)(uintptr_t)p;
+    return LS_OK;
+}
+
+/* The driver refuses an address of this process, which needs no more. */
+static void close_shared(ls_device *device, void *p) {
+    const device_cuda *d = of(device);
+    if (enter(d, NULL) != LS_OK) return;
+    d->cuda->ipc_close(address(p));
+    leave(d);
+}
+
 /* ---- work ---- */
 
 /* Leaves the context, and checks. */
@@ -110,6 +165,13 @@ static ls_status copy_from(ls_device *device, ls_device_stream s, void *to, cons
     LS_TRY(enter(d, e));
     return done(d, d->cuda->copy_from(to, address(from), nbytes, d->streams[s]), "a copy from it",
                 e);
+}
+
+static ls_status copy(ls_device *device, ls_device_stream s, void *to, const void *from,
+                      size_t nbytes, ls_error *e) {
+    device_cuda *d = of(device);
+    LS_TRY(enter(d, e));
+    return done(d, d->cuda->copy(address(to), address(from), nbytes, d->streams[s]), "a copy", e);
 }
 
 static ls_status clear(ls_device *device, ls_device_stream s, void *p, size_t nbytes, ls_error *e) {
@@ -250,14 +312,19 @@ static ls_status open_device(int index, ls_device **d_p, ls_error *e) {
 }
 
 const ls_device_ops ls_device_cuda = {.kind = "cuda",
+                                      .shares = true,
                                       .open = open_device,
                                       .alloc = alloc_block,
                                       .free = free_block,
                                       .copy_to = copy_to,
                                       .copy_from = copy_from,
+                                      .copy = copy,
                                       .clear = clear,
                                       .launch = launch,
                                       .record = record,
                                       .wait = wait_for,
                                       .finish = finish,
+                                      .share = share,
+                                      .open_shared = open_shared,
+                                      .close_shared = close_shared,
                                       .close = close_device};

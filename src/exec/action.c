@@ -479,8 +479,6 @@ static ls_status start_reduction(ls_exec *x, const ls_action *a, ls_request **r_
                                            r_p, e);
     }
     ls_virtual_sum sum = sum_of(x, a);
-    if (ls_action_on_device(&x->c.plan->share, a))
-        sum.count = 0; /* of one worker, it is in place */
     if (a->kind == LS_ALL_REDUCE) return ls_all_reduce_virtual_start(g, &sum, r_p, e);
     sum.out = own_sum(x, a, own);
     sum.counts = counts_of(x, a->bucket);
@@ -505,6 +503,8 @@ static ls_status start_gather(ls_exec *x, const ls_action *a, ls_request **r_p, 
 ls_status ls_exec_start_comm(ls_exec *x, const ls_action *a, ls_request **r_p, ls_error *e) {
     const ls_world *w = x->c.world;
     if (atomic_load(&x->gives_up)) be_patient(x);
+    if (ls_action_on_device(&x->c.plan->share, a))
+        return ls_exec_start_peers(x, group_of(x, a), r_p, e);
     switch (a->kind) {
     case LS_SEND: return ls_exec_start_message(x, a, r_p, e);
     case LS_REPLICA_NORM: return ls_exec_start_norm(x, a, r_p, e);
@@ -521,6 +521,7 @@ ls_status ls_exec_start_comm(ls_exec *x, const ls_action *a, ls_request **r_p, l
 
 ls_status ls_exec_finish_comm(ls_exec *x, const ls_action *a, ls_error *e) {
     if (a->kind == LS_SEND) return ls_exec_finish_message(x, a, e);
+    if (ls_action_on_device(&x->c.plan->share, a)) ls_exec_finish_peers(x, a);
     if (a->kind == LS_REPLICA_NORM) ls_exec_finish_norm(x, a);
     if (a->kind == LS_DECIDE) ls_exec_finish_decision(x);
     return LS_OK;

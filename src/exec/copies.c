@@ -44,28 +44,44 @@ ls_flat ls_exec_flat_there(const ls_exec *x, int bucket) {
     return f;
 }
 
+/* What of a bucket's parameters outlives a step there: all, where no gather precedes their use. */
+static ls_range params_there(const ls_exec *x, int bucket) {
+    const ls_plan *p = x->c.plan;
+    bool all = ls_plan_outlives(p, ls_plan_buffer(p, LS_BUF_DEVICE_PARAM, bucket, 0)) &&
+               !p->share.buckets[bucket].is_gathered;
+    return all ? ls_share_range(&p->share, bucket) : ls_share_owned(&p->share, bucket, x->c.worker);
+}
+
 /* The state comes from the host once: from then on the device's is the newest. */
 void ls_exec_send_state(ls_exec *x) {
     const ls_share *sh = &x->c.plan->share;
     if (!sh->state_on_device || x->on.has_state) return;
     for (int k = 0; k < sh->nbuckets; k++) {
-        ls_range own = ls_share_owned(sh, k, x->c.worker);
+        ls_range own = ls_share_owned(sh, k, x->c.worker), params = params_there(x, k);
         ls_flat here = x->c.world->flat, there = ls_exec_flat_there(x, k);
-        for (int i = 0; i < here.n && own.first < own.end; i++)
-            ls_on_device_send(&x->on, there.of[i] + own.first, here.of[i] + own.first,
-                              (own.end - own.first) * sizeof(float));
+        for (int i = 0; i < here.n; i++) {
+            ls_range r = i ? own : params;
+            ls_on_device_send(&x->on, there.of[i] + r.first, here.of[i] + r.first,
+                              (r.end - r.first) * sizeof(float));
+        }
     }
     x->on.has_state = true;
 }
 
+/* Of parameters in one copy each worker brings its own. */
 ls_status ls_exec_fetch_state(ls_exec *x, ls_error *e) {
     const ls_share *sh = &x->c.plan->share;
+    const ls_world *w = x->c.world;
     for (int k = 0; x->on.state_is_newer && k < sh->nbuckets; k++) {
         ls_range own = ls_share_owned(sh, k, x->c.worker);
-        ls_flat here = x->c.world->flat, there = ls_exec_flat_there(x, k);
-        for (int i = 0; i < here.n && own.first < own.end; i++)
-            LS_TRY(ls_on_device_fetch(&x->on, here.of[i] + own.first, there.of[i] + own.first,
-                                      (own.end - own.first) * sizeof(float), e));
+        ls_range params = w->shares_params ? own : params_there(x, k);
+        ls_flat there = ls_exec_flat_there(x, k);
+        for (int i = 0; i < w->flat.n; i++) {
+            ls_range r = i ? own : params;
+            if (r.first < r.end)
+                LS_TRY(ls_on_device_fetch(&x->on, w->flat.of[i] + r.first, there.of[i] + r.first,
+                                          (r.end - r.first) * sizeof(float), e));
+        }
     }
     x->on.state_is_newer = false;
     return LS_OK;

@@ -1,6 +1,6 @@
 /* exec_state.h - the internals of the executor, for its files: action.c runs an action, result.c has
- * what a step comes to, copies.c what goes to a device, exec.c one worker's two lanes, exec_all.c all
- * workers in one thread.
+ * what a step comes to, copies.c what goes to a device, peers.c sums there, exec.c one worker's two
+ * lanes, exec_all.c all workers in one thread.
  */
 #ifndef LS_EXEC_EXEC_STATE_H
 #define LS_EXEC_EXEC_STATE_H
@@ -13,6 +13,7 @@
 #include "exec/factors.h"
 #include "exec/held.h"
 #include "exec/on_device.h"
+#include "exec/peers.h"
 #include "exec/squares.h"
 #include "net/local/bell.h"
 #include "plan/progress.h"
@@ -42,6 +43,7 @@ struct ls_exec {
     ls_compute compute;
     ls_on_device on; /* where the plan's layers run on a device */
     ls_held held;    /* } */
+    ls_peers peers;  /* of the other workers' devices, where sums are there */
     ls_loader *loader;
     void *arena, *work;
     size_t arena_nbytes, work_nbytes;
@@ -157,6 +159,12 @@ ls_status ls_exec_fetch(const ls_exec *, const ls_action *, ls_error *);
 void ls_exec_send_state(ls_exec *);
 /* What an update of a bucket changes there, where the worker owns it. */
 ls_flat ls_exec_flat_there(const ls_exec *, int bucket);
+
+/* ---- peers.c ---- */
+
+/* Begins a sum or a gather on devices, and queues it when the request is done. */
+ls_status ls_exec_start_peers(ls_exec *, ls_group *, ls_request **r_p, ls_error *);
+void ls_exec_finish_peers(const ls_exec *, const ls_action *);
 
 /* ---- result.c ---- */
 

@@ -19,6 +19,7 @@ static ls_status get_all(ls_on_device *x, ls_error *e) {
     LS_TRY(get(x, n->arena, "activations", &x->arena, e));
     LS_TRY(get(x, n->work, "a layer's work", &x->work, e));
     LS_TRY(get(x, n->norms, "norms", &x->norms, e));
+    LS_TRY(get(x, n->sums, "sums over workers", &x->sums, e));
     LS_TRY(get(x, n->samples, "samples", &x->samples, e));
     return get(x, n->losses, "losses", &x->losses, e);
 }
@@ -43,8 +44,8 @@ void ls_on_device_close(ls_on_device *x) {
     ls_device *d = x->compute.device;
     if (!d) return;
     for (int s = 0; s < LS_DEVICE_NSTREAMS; s++) ls_device_finish(d, (ls_device_stream)s, NULL);
-    char *const all[] = {x->params, x->state, x->grads,   x->arena,
-                         x->work,   x->norms, x->samples, x->losses};
+    char *const all[] = {x->params, x->state, x->grads,   x->arena, x->work,
+                         x->norms,  x->sums,  x->samples, x->losses};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) ls_device_free(d, all[i]);
     ls_device_close(d);
     *x = (ls_on_device){0};

@@ -41,7 +41,6 @@ bool ls_action_calls_layer(const ls_action *a) {
     return a->kind == LS_FORWARD || a->kind == LS_RECOMPUTE || a->kind == LS_BACKWARD;
 }
 
-/* A sum over one worker is where it was. */
 bool ls_action_on_device(const ls_share *sh, const ls_action *a) {
     switch (a->kind) {
     case LS_FORWARD:
@@ -50,7 +49,9 @@ bool ls_action_on_device(const ls_share *sh, const ls_action *a) {
     case LS_ADD: return sh->on_device && !a->summed;
     case LS_NORM:
     case LS_UPDATE: return sh->state_on_device;
-    case LS_ALL_REDUCE: return sh->state_on_device && sh->nworkers == 1;
+    case LS_REDUCE_SCATTER:
+    case LS_ALL_REDUCE:
+    case LS_ALL_GATHER: return sh->sums_on_device;
     default: return false;
     }
 }

@@ -89,7 +89,7 @@ int ls_plan_twin(const ls_plan *p, int id) {
 bool ls_plan_outlives(const ls_plan *p, int id) {
     ls_buffer_kind kind = ls_plan_buffer_of(p, id).kind;
     if (kind == LS_BUF_PARAM || kind == LS_BUF_DEVICE_PARAM) {
-        bool gathered = p->share.shards_moments; /* by the host, after the Update */
+        bool gathered = p->share.shards_moments && !p->share.sums_on_device; /* by the host */
         return (kind == LS_BUF_DEVICE_PARAM) == (p->share.state_on_device && !gathered);
     }
     if (p->share.state_on_device)

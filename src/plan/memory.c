@@ -257,6 +257,20 @@ static size_t samples_count(const ls_plan *p, int worker) {
     return (size_t)(p->share.batch / p->share.V) * (size_t)p->share.workers[worker].nvws;
 }
 
+/* A sum waits at each level of the tree (coll/algo/tree.h). */
+static size_t sums_nbytes(const ls_plan *p, int worker) {
+    const ls_share *sh = &p->share;
+    size_t most = 0, levels = 2;
+    if (!sh->sums_on_device || sh->nworkers == 1) return 0;
+    for (int k = 0; k < sh->nbuckets; k++) {
+        ls_range own = ls_share_shard(sh, k, worker);
+        if (own.end - own.first > most) most = own.end - own.first;
+    }
+    if (most > LS_DEVICE_PIECE) most = LS_DEVICE_PIECE;
+    for (int n = 1; n<sh->V; n = n> sh->V / 2 ? sh->V : 2 * n) levels++;
+    return levels * most * sizeof(float);
+}
+
 ls_device_memory ls_plan_device_memory(const ls_plan *p, int worker) {
     const ls_share *sh = &p->share;
     ls_arena_plan arena;
@@ -266,6 +280,7 @@ ls_device_memory ls_plan_device_memory(const ls_plan *p, int worker) {
         .params = sh->floats * ls_dtype_size(sh->compute),
         .state =
             sh->state_on_device ? (size_t)sh->nflats * updated_count(p, worker) * sizeof(float) : 0,
+        .sums = sums_nbytes(p, worker),
         .norms = sh->state_on_device ? sh->floats / LS_BLOCK * sizeof(double) : 0,
         .grads = (size_t)sh->workers[worker].all_slots * sh->floats * ls_dtype_size(sh->reduce),
         .arena = arena.nbytes,
@@ -281,7 +296,7 @@ ls_device_memory ls_plan_device_memory(const ls_plan *p, int worker) {
 static size_t device_nbytes(const ls_plan *p, int worker) {
     ls_device_memory m = ls_plan_device_memory(p, worker);
     return m.params + m.state + m.grads + m.arena + m.work + m.samples + m.losses + m.norms +
-           m.weights + m.held;
+           m.weights + m.held + m.sums;
 }
 
 static ls_memory memory_of(const ls_plan *p, const ls_memory_config *c, int worker) {

@@ -47,11 +47,15 @@ typedef struct ls_memory_config {
     int table_workers; /* workers of a host, which share its part of the tables; 0: all workers */
 } ls_memory_config;
 
+/* The floats that a device sums at a time over workers. */
+enum { LS_DEVICE_PIECE = 1 << 20 };
+
 /* What a worker gets of its device's memory, in bytes; all 0: it has no device. */
 typedef struct ls_device_memory {
     size_t params, state, grads, arena, work, samples, losses, norms; /* state, norms: or 0 */
     size_t weights;                                                   /* of samples, or 0 */
     size_t held; /* frozen parameters, constants (ls_model_held_floats()) */
+    size_t sums; /* of LS_DEVICE_PIECE floats each, for sums over workers; or 0 */
 } ls_device_memory;
 ls_device_memory ls_plan_device_memory(const ls_plan *, int worker);
 

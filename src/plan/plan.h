@@ -212,7 +212,8 @@ void ls_plan_take_turns(ls_plan *, ls_plan *lists);
 /* Is it a call of a layer? */
 bool ls_action_calls_layer(const ls_action *);
 /* Does the worker's device run it, if the plan is for devices (copies.c)? Layers and folds; where the
- * optimizer's states are on the device, norms and updates too. */
+ * optimizer's states are on the device, norms and updates; where it reads other devices, or there is one
+ * worker, sums and gathers. */
 bool ls_action_on_device(const ls_share *, const ls_action *);
 /* Does it begin to bring the workers' gradients of a bucket together? */
 bool ls_action_reduces(const ls_action *);

@@ -51,6 +51,7 @@ typedef struct ls_share_config {
     ls_pipe_kind schedule;
     bool on_device;       /* a device of each worker runs the layers */
     bool state_on_device; /* and has the parameters and the optimizer's states */
+    bool peers;           /* and reads the memory of the others: all workers are on one host */
     const int *stages; /* [pipe * chunks - 1] outlives the plan: the first layers of all stages but
                            the first; NULL: stages of about the same work */
 } ls_share_config;

@@ -176,6 +176,16 @@ static ls_status make_plan(const ls_config *c, const ls_share_config *how, ls_pl
     return s;
 }
 
+/* Do the workers' devices sum, from each other's memory? */
+static bool links_peers(const ls_config *c) {
+    if (c->parallel.device_link != LS_DEVICE_LINK_AUTO)
+        return c->parallel.device_link == LS_DEVICE_LINK_PEERS;
+    return c->parallel.optimizer_state == LS_STATE_DEVICE && ls_device_shares(c->parallel.device) &&
+           c->parallel.zero > 0 && c->parallel.accumulate == LS_ACCUMULATE_LATE &&
+           c->parallel.shard_group == 0 && c->parallel.executor != LS_EXECUTOR_SEQUENTIAL &&
+           c->parallel.transport != LS_TRANSPORT_THREAD;
+}
+
 ls_status ls_layout_make(const ls_config *c, int nworkers, const int *first, ls_layout *l_p,
                          ls_error *e) {
     if (c->compress.kind == LS_COMPRESS_AUTO)
@@ -214,6 +224,7 @@ ls_status ls_layout_make(const ls_config *c, int nworkers, const int *first, ls_
                             .compress = compress_of(c),
                             .on_device = *c->parallel.device != 0,
                             .state_on_device = c->parallel.optimizer_state == LS_STATE_DEVICE,
+                            .peers = links_peers(c),
                             .noise = c->train.noise_scale != 0};
     ls_gossip gossip = ls_sync_gossip(c);
     if (s == LS_OK && c->sync.mode == LS_SYNC_GOSSIP) s = ls_gossip_check(&gossip, e);
@@ -244,6 +255,8 @@ void ls_layout_config_distributed(ls_config *c) {
     bool compresses = c->compress.kind != LS_COMPRESS_OFF || ls_config_sends_momentum(&c->optim);
     if (compresses && c->compress.send == LS_COMPRESS_SEND_AUTO)
         c->compress.send = LS_COMPRESS_SEND_CODES;
+    if (c->parallel.device_link == LS_DEVICE_LINK_AUTO)
+        c->parallel.device_link = LS_DEVICE_LINK_HOST;
 }
 
 void ls_layout_free(ls_layout *l) {

@@ -2,6 +2,9 @@
 #ifndef LS_TEST_DEVICE_CALLS_H
 #define LS_TEST_DEVICE_CALLS_H
 
+#include <sys/wait.h>
+#include <unistd.h>
+
 #include "device/device.h"
 #include "test.h"
 
@@ -49,6 +52,49 @@ static inline bool doubles(ls_device *d, bool events) {
     ls_device_free(d, dx);
     ls_device_free(d, dy);
     return right;
+}
+
+/* A child process has numbers on a device, and this process adds them to its own, on another. */
+static inline void read_of_child(const char *name, const char *other) {
+    enum { N = 3000 };
+    ls_device_handle h;
+    ls_error e = {0};
+    float x[N], y[N] = {0};
+    void *there = NULL;
+    int out[2], in[2], status = 0;
+    assert_int_equal(pipe(out) | pipe(in), 0);
+    for (int i = 0; i < N; i++) x[i] = (float)i;
+    pid_t child = fork();
+    assert_true(child >= 0);
+    if (child == 0) {
+        ls_device *d = opened(name);
+        float *p = memory(d, N);
+        ls_device_copy_to(d, LS_DEVICE_COMPUTE, p, x, sizeof x);
+        bool ok = ls_device_finish(d, LS_DEVICE_COMPUTE, NULL) == LS_OK &&
+                  ls_device_share(d, p, &h, NULL) == LS_OK &&
+                  write(out[1], &h, sizeof h) == (ssize_t)sizeof h;
+        close(in[1]);
+        _exit(!ok || read(in[0], y, 1) != 0); /* until the other end is closed */
+    }
+    close(in[0]);
+    close(out[1]);
+    assert_int_equal(read(out[0], &h, sizeof h), sizeof h);
+    ls_device *d = opened(other);
+    float *p = memory(d, N), *q = memory(d, N);
+    assert_ls_ok(ls_device_open_shared(d, &h, &there, &e), e);
+    ls_device_copy(d, LS_DEVICE_COMPUTE, q, there, sizeof x);
+    add(d, LS_DEVICE_COMPUTE, N, q, there, p);
+    ls_device_copy_from(d, LS_DEVICE_COMPUTE, y, p, sizeof y);
+    assert_ls_ok(ls_device_finish(d, LS_DEVICE_COMPUTE, &e), e);
+    for (int i = 0; i < N; i++) assert_true(y[i] == 2 * (float)i);
+    ls_device_close_shared(d, there);
+    close(in[1]);
+    close(out[0]);
+    assert_true(waitpid(child, &status, 0) == child && status == 0);
+    assert_int_not_equal(ls_device_open_shared(d, &h, &there, &e), LS_OK); /* it is gone */
+    ls_device_free(d, p);
+    ls_device_free(d, q);
+    ls_device_close(d);
 }
 
 #endif

@@ -57,6 +57,11 @@ static void test_events(void **state) {
     assert_int_equal(compiled(), 1); /* and then it was in the cache */
 }
 
+static void test_shared(void **state) {
+    (void)state;
+    read_of_child("cuda", "cuda");
+}
+
 /* The device is another one than that of the number before; memory is cleared, and freed. */
 static void test_memory(void **state) {
     ls_error e = {0};
@@ -252,11 +257,12 @@ static int print_opened(void) {
 
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_events),          cmocka_unit_test(test_memory),
-        cmocka_unit_test(test_damaged),         cmocka_unit_test(test_no_cache),
-        cmocka_unit_test(test_numbers),         cmocka_unit_test(test_no_room),
-        cmocka_unit_test(test_opening_fails),   cmocka_unit_test(test_lost),
-        cmocka_unit_test(test_compiler_errors), cmocka_unit_test(test_libraries),
+        cmocka_unit_test(test_events),    cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_shared),    cmocka_unit_test(test_damaged),
+        cmocka_unit_test(test_no_cache),  cmocka_unit_test(test_numbers),
+        cmocka_unit_test(test_no_room),   cmocka_unit_test(test_opening_fails),
+        cmocka_unit_test(test_lost),      cmocka_unit_test(test_compiler_errors),
+        cmocka_unit_test(test_libraries),
     };
     own = argv[0];
     if (argc > 1) return print_opened();

@@ -88,6 +88,13 @@ static void test_protected(void **state) {
     assert_int_equal(touches(true), SIGSEGV); /* a kernel that writes beyond its memory */
 }
 
+static void test_shared(void **state) {
+    (void)state;
+    read_of_child("c:1", "c:2");
+    assert_true(ls_device_shares("c:7") && ls_device_shares("cuda"));
+    assert_false(ls_device_shares("opencl"));
+}
+
 static void test_names(void **state) {
     ls_device *d = NULL;
     ls_error e;
@@ -102,7 +109,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_events),   cmocka_unit_test(test_late),
         cmocka_unit_test(test_contents), cmocka_unit_test(test_protected),
-        cmocka_unit_test(test_names),
+        cmocka_unit_test(test_names),    cmocka_unit_test(test_shared),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -22,7 +22,7 @@ enum { MAX_CONTEXTS = 4, MAX_BLOCKS = 64 };
 
 struct ls_cuda_context {
     ls_device *d; /* NULL: not retained */
-    int streams, events;
+    int streams, events, opened;
     size_t used;
     struct {
         void *p;
@@ -123,7 +123,7 @@ int fake_context_retain(ls_cuda_context *context_p, int device) {
 /* All that was made must have been given back. */
 int fake_context_release(int device) {
     ls_cuda_context c = &contexts[device];
-    if (!c->d || c->streams || c->events || c->used) abort();
+    if (!c->d || c->streams || c->events || c->opened || c->used) abort();
     ls_device_close(c->d);
     c->d = NULL;
     return 0;
@@ -194,6 +194,48 @@ int fake_copy_from(void *to, ls_cuda_address from, size_t nbytes, ls_cuda_stream
     int got = in_stream("cuMemcpyDtoHAsync", s);
     if (!got) ls_device_copy_from(s->context->d, s->s, to, (void *)(uintptr_t)from, nbytes);
     return got;
+}
+
+int fake_copy(ls_cuda_address to, ls_cuda_address from, size_t nbytes, ls_cuda_stream s) {
+    int got = in_stream("cuMemcpyAsync", s);
+    if (!got)
+        ls_device_copy(s->context->d, s->s, (void *)(uintptr_t)to, (const void *)(uintptr_t)from,
+                       nbytes);
+    return got;
+}
+
+/* What device `c` needs of a handle fits. */
+int fake_ipc_handle(ls_cuda_ipc *h_p, ls_cuda_address p) {
+    ls_device_handle h;
+    int got = in_context("cuIpcGetMemHandle");
+    if (got) return got;
+    if (ls_device_share(now()->d, (const void *)(uintptr_t)p, &h, NULL) != LS_OK)
+        return INVALID_VALUE;
+    memcpy(h_p->bytes, h.bytes, sizeof h_p->bytes);
+    return 0;
+}
+
+int fake_ipc_open(ls_cuda_address *p_p, ls_cuda_ipc ipc, unsigned flags) {
+    ls_device_handle h = {0};
+    void *p = NULL;
+    int got = in_context("cuIpcOpenMemHandle");
+    if (got) return got;
+    memcpy(h.bytes, ipc.bytes, sizeof ipc.bytes);
+    if (flags != LS_CUDA_IPC_LAZY_PEERS || ls_device_open_shared(now()->d, &h, &p, NULL) != LS_OK)
+        return INVALID_VALUE;
+    now()->opened++;
+    *p_p = (ls_cuda_address)(uintptr_t)p;
+    return 0;
+}
+
+int fake_ipc_close(ls_cuda_address p) {
+    int got = in_context("cuIpcCloseMemHandle");
+    if (got) return got;
+    for (int i = 0; i < MAX_BLOCKS; i++)
+        if ((ls_cuda_address)(uintptr_t)now()->blocks[i].p == p) return INVALID_VALUE;
+    now()->opened--;
+    ls_device_close_shared(now()->d, (void *)(uintptr_t)p);
+    return 0;
 }
 
 int fake_set(ls_cuda_address to, unsigned char value, size_t nbytes, ls_cuda_stream s) {

@@ -87,9 +87,36 @@ static void test_copies(void **state) {
     ls_model_free(&m);
 }
 
-/* States stay on the device, and without shards parameters, too; one worker copies neither gradients
- * nor sums. */
+/* States stay on the device, and without shards parameters, too. */
 static void test_state_there(void **state) {
+    ls_model m;
+    ls_error e;
+    (void)state;
+    make_model(&m);
+    for (int n = 2; n <= 3; n++)
+        for (int zero = 0; zero <= 3; zero++) {
+            ls_share_config c = config_of(&m, n, n + 1, zero);
+            ls_plan p;
+            int to = 0, from = 0;
+            c.state_on_device = true;
+            assert_ls_ok(ls_plan_make(&c, &p, &e), e);
+            try_each(&p, &to, &from);
+            int buckets = p.share.nbuckets;
+            if (zero == 0) {
+                assert_int_equal(to, n * (1 + buckets));
+                assert_int_equal(from, n * 2 + buckets * sums_of(&p));
+            } else {
+                assert_true(to >= n * (1 + 2 * buckets));
+                assert_int_equal(from, n * (2 + buckets) +
+                                           buckets * (p.share.by_rounds ? c.V : sums_of(&p)));
+            }
+            ls_plan_free(&p);
+        }
+    ls_model_free(&m);
+}
+
+/* Devices that read each other's memory copy samples, losses and norms alone. */
+static void test_peers(void **state) {
     ls_model m;
     ls_error e;
     (void)state;
@@ -100,19 +127,18 @@ static void test_state_there(void **state) {
             ls_plan p;
             int to = 0, from = 0;
             c.state_on_device = true;
+            c.peers = zero > 0;
+            if (n > 1 && !c.peers) continue;
             assert_ls_ok(ls_plan_make(&c, &p, &e), e);
             try_each(&p, &to, &from);
-            int buckets = p.share.nbuckets, summed = n > 1 ? buckets : 0;
-            if (zero == 0) {
-                assert_int_equal(to, n * (1 + summed));
-                assert_int_equal(from, n * 2 + summed * sums_of(&p));
-            } else {
-                assert_true(to >= n * (1 + 2 * buckets));
-                assert_int_equal(from, n * (2 + buckets) +
-                                           buckets * (p.share.by_rounds ? c.V : sums_of(&p)));
-            }
+            assert_int_equal(to, n);
+            assert_int_equal(from, 2 * n);
             ls_plan_free(&p);
         }
+    ls_share_config c = config_of(&m, 2, 2, 0);
+    ls_plan p;
+    c.peers = true;
+    assert_ls_fails(ls_plan_make(&c, &p, &e), LS_EINVAL, "needs parallel.zero", e);
     ls_model_free(&m);
 }
 
@@ -160,9 +186,8 @@ static void test_refused(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_copies),
-        cmocka_unit_test(test_state_there),
-        cmocka_unit_test(test_wrong),
+        cmocka_unit_test(test_copies),  cmocka_unit_test(test_state_there),
+        cmocka_unit_test(test_peers),   cmocka_unit_test(test_wrong),
         cmocka_unit_test(test_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

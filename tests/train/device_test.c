@@ -82,6 +82,23 @@ static void test_state_there(void **state) {
         }
 }
 
+/* Sums by the host, by the devices of processes, and of threads. */
+static void test_links(void **state) {
+    static const char *const links[][2] = {
+        {"parallel.device_link=host", "parallel.zero=2"},
+        {"parallel.device_link=host", "parallel.zero=3"},
+        {"parallel.device_link=peers", "parallel.overlap=on"},
+        {"parallel.device_link=peers", "parallel.transport=thread"},
+        {"parallel.device_link=peers", "parallel.zero=3"},
+        {"parallel.device_link=peers", "train.micro_batch=1"}};
+    (void)state;
+    result cores = trained(1, NULL, NULL), parts = trained(1, "train.micro_batch=1", NULL);
+    for (int i = 0; i < 6; i++)
+        same(with(3, (const char *const[]){"parallel.device=c:8", "parallel.optimizer_state=device",
+                                           links[i][0], links[i][1], NULL}),
+             i == 5 ? parts : cores);
+}
+
 /* Ends after two steps on a device; cores continue, and the other way round. */
 static void test_resumed(void **state) {
     static const char *const there[] = {"parallel.device=c:9", "parallel.optimizer_state=device"};
@@ -105,6 +122,7 @@ static void test_cuda(void **state) {
     result cores = trained(1, NULL, NULL);
     (void)state;
     same(trained(2, "parallel.device=cuda", NULL), cores);
+    same(trained(2, "parallel.device=cuda", "parallel.optimizer_state=device"), cores);
 }
 
 /* Its compiler takes tens of seconds, once. A driver that has threads can't be used after a fork: a child
@@ -128,6 +146,7 @@ static void test_refused(void **state) {
     refused("parallel.device=tpu", NULL, "device tpu");
     refused("parallel.device=c", "model.dropout=0.1", "no kernels for a device");
     refused("parallel.optimizer_state=device", NULL, "needs parallel.device");
+    refused("parallel.device=c", "parallel.device_link=peers", "optimizer_state: device");
 }
 
 static int make_cache(void **state) {
@@ -146,8 +165,9 @@ int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_same_bits), cmocka_unit_test(test_micro_batches),
         cmocka_unit_test(test_llama),     cmocka_unit_test(test_state_there),
-        cmocka_unit_test(test_resumed),   cmocka_unit_test(test_cuda),
-        slow_unit_test(test_opencl),      cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_links),     cmocka_unit_test(test_resumed),
+        cmocka_unit_test(test_cuda),      slow_unit_test(test_opencl),
+        cmocka_unit_test(test_refused),
     };
     return cmocka_run_group_tests(tests, make_cache, remove_folder);
 }
