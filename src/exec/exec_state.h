@@ -41,8 +41,8 @@ struct ls_exec {
     ls_lanes lanes;
     ls_arena_plan places;
     ls_compute compute;
-    ls_on_device on; /* where the plan's layers run on a device */
-    ls_held held;    /* } */
+    ls_on_device on; /* where the plan runs layers on a device */
+    ls_held held;    /* what it has beside their operands */
     ls_peers peers;  /* of the other workers' devices, where sums are there */
     ls_loader *loader;
     void *arena, *work;
