@@ -64,6 +64,9 @@ enum {
     X(stream_finish, "cuStreamSynchronize", (ls_cuda_stream))                                      \
     X(stream_wait, "cuStreamWaitEvent", (ls_cuda_stream, ls_cuda_event, unsigned flags))           \
     X(event_create, "cuEventCreate", (ls_cuda_event * event_p, unsigned flags))                    \
+    X(event_await, "cuEventSynchronize", (ls_cuda_event))                                          \
+    X(host_pin, "cuMemHostRegister_v2", (void *p, size_t nbytes, unsigned flags))                  \
+    X(host_unpin, "cuMemHostUnregister", (void *p))                                                \
     X(event_destroy, "cuEventDestroy_v2", (ls_cuda_event))                                         \
     X(event_record, "cuEventRecord", (ls_cuda_event, ls_cuda_stream))                              \
     X(module_load, "cuModuleLoadData", (ls_cuda_module * module_p, const void *image))             \

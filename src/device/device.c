@@ -45,6 +45,12 @@ void ls_device_free(ls_device *d, void *p) {
     if (p) d->ops->free(d, p);
 }
 
+ls_status ls_device_pin(ls_device *d, void *p, size_t nbytes, ls_error *e) {
+    return d->ops->pin(d, p, nbytes, e);
+}
+
+void ls_device_unpin(ls_device *d, void *p) { d->ops->unpin(d, p); }
+
 /* The first error stays. */
 static void keep(ls_device *d, ls_status s, const ls_error *e) {
     if (s == LS_OK) return;
@@ -103,6 +109,14 @@ void ls_device_wait(ls_device *d, ls_device_stream s, int event) {
     ls_error e = {0};
     assert(event >= 0 && event < LS_DEVICE_EVENTS);
     if (d->status == LS_OK) keep(d, d->ops->wait(d, s, event, &e), &e);
+}
+
+ls_status ls_device_await(ls_device *d, int event, ls_error *e) {
+    ls_error own = {0};
+    assert(event >= 0 && event < LS_DEVICE_EVENTS);
+    if (d->status == LS_OK) keep(d, d->ops->await(d, event, &own), &own);
+    if (d->status != LS_OK && e) *e = d->error;
+    return d->status;
 }
 
 ls_status ls_device_finish(ls_device *d, ls_device_stream s, ls_error *e) {

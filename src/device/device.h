@@ -73,7 +73,11 @@ typedef struct ls_device_ops {
     ls_status (*launch)(ls_device *, ls_device_stream, const ls_device_call *, ls_error *);
     ls_status (*record)(ls_device *, ls_device_stream, int event, ls_error *);
     ls_status (*wait)(ls_device *, ls_device_stream, int event, ls_error *);
+    ls_status (*await)(ls_device *, int event, ls_error *);
     ls_status (*finish)(ls_device *, ls_device_stream, ls_error *);
+    /* Of the host's memory, for copies; the kinds that need none do nothing. */
+    ls_status (*pin)(ls_device *, void *p, size_t nbytes, ls_error *);
+    void (*unpin)(ls_device *, void *p);
     ls_status (*share)(ls_device *, const void *p, ls_device_handle *h_p, ls_error *);
     ls_status (*open_shared)(ls_device *, const ls_device_handle *, void **p_p, ls_error *);
     void (*close_shared)(ls_device *, void *p);
@@ -99,6 +103,11 @@ void ls_device_close(ls_device *); /* NULL is fine */
 ls_status ls_device_alloc(ls_device *, size_t nbytes, const char *what, void **p_p, ls_error *);
 void ls_device_free(ls_device *, void *p); /* no work that uses it is queued; NULL is fine */
 
+/* Pins memory of the host, whole pages: copies of it then run beside kernels, at the bus's speed. If it
+ * fails, copies are slower, and right. Unpin it before it is freed. */
+ls_status ls_device_pin(ls_device *, void *p, size_t nbytes, ls_error *);
+void ls_device_unpin(ls_device *, void *p);
+
 /* Queue work. */
 void ls_device_copy_to(ls_device *, ls_device_stream, void *to, const void *from, size_t nbytes);
 void ls_device_copy_from(ls_device *, ls_device_stream, void *to, const void *from, size_t nbytes);
@@ -112,6 +121,8 @@ void ls_device_launch(ls_device *, ls_device_stream, const ls_device_call *);
 void ls_device_record(ls_device *, ls_device_stream, int event);
 void ls_device_wait(ls_device *, ls_device_stream, int event);
 
+/* Waits until an event that was recorded has happened. Reports the first error. */
+ls_status ls_device_await(ls_device *, int event, ls_error *);
 /* Waits until the stream has done all that it has queued. Reports the first error. */
 ls_status ls_device_finish(ls_device *, ls_device_stream, ls_error *);
 

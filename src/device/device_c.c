@@ -251,6 +251,22 @@ static ls_status wait_for(ls_device *d, ls_device_stream s, int event, ls_error 
     return queue_work(d, s, &(work){.kind = WAIT, .event = event});
 }
 
+static ls_status await(ls_device *device, int event, ls_error *e) {
+    device_c *d = of(device);
+    (void)e;
+    pthread_mutex_lock(&d->lock);
+    while (d->happened[event] < d->recorded[event] && run_some(d)) continue;
+    pthread_mutex_unlock(&d->lock);
+    return LS_OK;
+}
+
+/* Copies are the processor's. */
+static ls_status pin(ls_device *d, void *p, size_t nbytes, ls_error *e) {
+    (void)d, (void)p, (void)nbytes, (void)e;
+    return LS_OK;
+}
+static void unpin(ls_device *d, void *p) { (void)d, (void)p; }
+
 static ls_status finish(ls_device *device, ls_device_stream s, ls_error *e) {
     device_c *d = of(device);
     (void)e;
@@ -300,7 +316,10 @@ const ls_device_ops ls_device_c = {.kind = "c",
                                    .launch = launch,
                                    .record = record,
                                    .wait = wait_for,
+                                   .await = await,
                                    .finish = finish,
+                                   .pin = pin,
+                                   .unpin = unpin,
                                    .share = share,
                                    .open_shared = open_shared,
                                    .close_shared = free_block,

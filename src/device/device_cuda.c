@@ -208,6 +208,25 @@ static ls_status wait_for(ls_device *device, ls_device_stream s, int event, ls_e
                 e);
 }
 
+static ls_status await(ls_device *device, int event, ls_error *e) {
+    device_cuda *d = of(device);
+    LS_TRY(enter(d, e));
+    return done(d, d->cuda->event_await(d->events[event]), "queued work", e);
+}
+
+static ls_status pin(ls_device *device, void *p, size_t nbytes, ls_error *e) {
+    device_cuda *d = of(device);
+    LS_TRY(enter(d, e));
+    return done(d, d->cuda->host_pin(p, nbytes, 0), "cuMemHostRegister", e);
+}
+
+static void unpin(ls_device *device, void *p) {
+    device_cuda *d = of(device);
+    if (enter(d, NULL) != LS_OK) return;
+    d->cuda->host_unpin(p);
+    leave(d);
+}
+
 static ls_status finish(ls_device *device, ls_device_stream s, ls_error *e) {
     device_cuda *d = of(device);
     LS_TRY(enter(d, e));
@@ -323,7 +342,10 @@ const ls_device_ops ls_device_cuda = {.kind = "cuda",
                                       .launch = launch,
                                       .record = record,
                                       .wait = wait_for,
+                                      .await = await,
                                       .finish = finish,
+                                      .pin = pin,
+                                      .unpin = unpin,
                                       .share = share,
                                       .open_shared = open_shared,
                                       .close_shared = close_shared,

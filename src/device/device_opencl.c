@@ -154,6 +154,25 @@ static ls_status wait_for(ls_device *device, ls_device_stream s, int event, ls_e
     return check(d, got, "clEnqueueBarrierWithWaitList", e);
 }
 
+static ls_status await(ls_device *device, int event, ls_error *e) {
+    device_opencl *d = of(device);
+    pthread_mutex_lock(&d->lock);
+    cl_event now = d->events[event];
+    if (now) d->cl->RetainEvent(now);
+    pthread_mutex_unlock(&d->lock);
+    if (!now) return LS_OK;
+    cl_int got = d->cl->WaitForEvents(1, &now);
+    d->cl->ReleaseEvent(now);
+    return check(d, got, "queued work", e);
+}
+
+/* Drivers pin what they need. */
+static ls_status pin(ls_device *d, void *p, size_t nbytes, ls_error *e) {
+    (void)d, (void)p, (void)nbytes, (void)e;
+    return LS_OK;
+}
+static void unpin(ls_device *d, void *p) { (void)d, (void)p; }
+
 static ls_status finish(ls_device *device, ls_device_stream s, ls_error *e) {
     device_opencl *d = of(device);
     return check(d, d->cl->Finish(d->queues[s]), "queued work", e);
@@ -323,5 +342,8 @@ const ls_device_ops ls_device_opencl = {.kind = "opencl",
                                         .launch = launch,
                                         .record = record,
                                         .wait = wait_for,
+                                        .await = await,
                                         .finish = finish,
+                                        .pin = pin,
+                                        .unpin = unpin,
                                         .close = close_device};

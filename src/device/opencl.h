@@ -32,6 +32,8 @@
     X(EnqueueNDRangeKernel)                                                                        \
     X(EnqueueMarkerWithWaitList)                                                                   \
     X(EnqueueBarrierWithWaitList)                                                                  \
+    X(RetainEvent)                                                                                 \
+    X(WaitForEvents)                                                                               \
     X(ReleaseEvent)                                                                                \
     X(Flush)                                                                                       \
     X(Finish)

@@ -505,6 +505,7 @@ ls_status ls_exec_start_comm(ls_exec *x, const ls_action *a, ls_request **r_p, l
     if (atomic_load(&x->gives_up)) be_patient(x);
     if (ls_action_on_device(&x->c.plan->share, a))
         return ls_exec_start_peers(x, group_of(x, a), r_p, e);
+    LS_TRY(ls_exec_await_copies(x, a, e));
     switch (a->kind) {
     case LS_SEND: return ls_exec_start_message(x, a, r_p, e);
     case LS_REPLICA_NORM: return ls_exec_start_norm(x, a, r_p, e);

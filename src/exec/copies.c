@@ -1,6 +1,7 @@
 /* copies.c - what a worker copies to its device and from there (exec_state.h): in a step what the plan
  * says; before the first step the state, which comes back when the host reads it.
  */
+#include "base/mem.h"
 #include "exec/exec_state.h"
 #include "tensor/dtype.h"
 
@@ -106,9 +107,48 @@ void ls_exec_send(const ls_exec *x, const ls_action *a) {
     ls_on_device_send(&x->on, device, host, nbytes);
 }
 
-ls_status ls_exec_fetch(const ls_exec *x, const ls_action *a, ls_error *e) {
+/* A gradient is waited for by who reads it (ls_exec_await_copies()), unless another one takes its place
+ * on the device in the same step. The losses come after all gradients, and are waited for. */
+ls_status ls_exec_fetch(ls_exec *x, const ls_action *a, ls_error *e) {
     void *host = NULL;
     char *device = NULL;
     size_t nbytes = twins_of(x, a, &host, &device);
+    bool grad = ls_plan_buffer_of(x->c.plan, a->buffer).kind == LS_BUF_GRAD;
+    if (grad && !x->c.plan->share.by_rounds) {
+        x->fetches[a->buffer] = ls_on_device_begin_fetch(&x->on, host, device, nbytes);
+        return LS_OK;
+    }
     return ls_on_device_fetch(&x->on, host, device, nbytes, e);
+}
+
+typedef struct awaiting {
+    ls_exec *x;
+    ls_status status;
+    ls_error *e;
+} awaiting;
+
+static void await_copy(int buffer, ls_use how, void *arg) {
+    awaiting *w = arg;
+    int event = w->x->fetches[buffer];
+    if (event < 0 || !(how & LS_USE_READ) || w->status != LS_OK) return;
+    w->status = ls_device_await(w->x->on.compute.device, event, w->e);
+    w->x->fetches[buffer] = -1;
+}
+
+ls_status ls_exec_await_copies(ls_exec *x, const ls_action *a, ls_error *e) {
+    awaiting w = {x, LS_OK, e};
+    if (x->fetches) ls_action_uses(x->c.plan, a, x->c.worker, await_copy, &w);
+    return w.status;
+}
+
+void ls_exec_open_copies(ls_exec *x) {
+    const ls_world *w = x->c.world;
+    const ls_share *sh = &x->c.plan->share;
+    int n = ls_plan_nbuffers(x->c.plan);
+    x->fetches = LS_NEW_ARRAY(int, (size_t)n);
+    for (int i = 0; i < n; i++) x->fetches[i] = -1;
+    if (sh->sums_on_device) return; /* few copies */
+    ls_on_device_pin(&x->on, 0, w->params, sh->nbytes.params);
+    ls_on_device_pin(&x->on, 1, w->grads,
+                     (size_t)sh->workers[x->c.worker].all_slots * sh->nbytes.slot);
 }

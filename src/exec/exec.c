@@ -413,7 +413,10 @@ static ls_status set_up(ls_exec *x, ls_error *e) {
     LS_TRY(ls_loader_create(&x->c.loader, (uint64_t)x->c.first_step, &x->loader, e));
     assert(!sh->on_device || x->c.loader.sample_nbytes == sh->model->sample_nbytes);
     const ls_device_memory there = ls_plan_device_memory(p, x->c.worker);
-    if (sh->on_device) LS_TRY(ls_on_device_open(&x->on, x->c.device, &x->compute, &there, e));
+    if (sh->on_device) {
+        LS_TRY(ls_on_device_open(&x->on, x->c.device, &x->compute, &there, e));
+        ls_exec_open_copies(x);
+    }
     return x->c.overlap ? start_comm_thread(x, e) : LS_OK;
 }
 
@@ -453,6 +456,7 @@ void ls_exec_free(ls_exec *x) {
     ls_arena_plan_free(&x->places);
     ls_lanes_free(&x->lanes);
     free(x->counts);
+    free(x->fetches);
     ls_exec_close_messages(x);
     free(x);
 }

@@ -43,7 +43,8 @@ struct ls_exec {
     ls_compute compute;
     ls_on_device on; /* where the plan runs layers on a device */
     ls_held held;    /* what it has beside their operands */
-    ls_peers peers;  /* of the other workers' devices, where sums are there */
+    int *fetches;   /* [buffers of the plan] the event of a copy that comes to the host; -1: none */
+    ls_peers peers; /* of the other workers' devices, where sums are there */
     ls_loader *loader;
     void *arena, *work;
     size_t arena_nbytes, work_nbytes;
@@ -154,7 +155,11 @@ void ls_exec_leave_comm(ls_exec *, int index, int64_t begin, int64_t end);
 
 /* ToDevice and FromDevice. */
 void ls_exec_send(const ls_exec *, const ls_action *);
-ls_status ls_exec_fetch(const ls_exec *, const ls_action *, ls_error *);
+ls_status ls_exec_fetch(ls_exec *, const ls_action *, ls_error *);
+/* Waits for copies of what the action reads on the host. */
+ls_status ls_exec_await_copies(ls_exec *, const ls_action *, ls_error *);
+/* Once the device is open. */
+void ls_exec_open_copies(ls_exec *);
 /* Where the state is on the device: sends it there, the first time. */
 void ls_exec_send_state(ls_exec *);
 /* What an update of a bucket changes there, where the worker owns it. */

@@ -1,8 +1,8 @@
 /* on_device.h - the memory of a worker's device, where layers run there, and its copies (plan/copies.c).
  *
  * Parameters, states and gradients are where the world has them, in buffers of the same length; samples and
- * losses likewise. Layers and copies to the device are queued; a copy from there is waited for, and with
- * it all that was queued before.
+ * losses likewise. Layers and copies are queued; most copies from there are waited for at once, and with
+ * them all that was queued before.
  */
 #ifndef LS_EXEC_ON_DEVICE_H
 #define LS_EXEC_ON_DEVICE_H
@@ -18,6 +18,8 @@ typedef struct ls_on_device {
     bool has_state;          /* parameters and states that outlive a step have been sent here */
     bool state_is_newer;     /* than the host's */
     ls_device_memory nbytes; /* of these */
+    int64_t nfetches;        /* begun so far */
+    void *pinned[2];         /* the host's memory; NULL: none */
 } ls_on_device;
 
 /* Opens the device (ls_device_open()). LS_ENOMEM: what does not fit. */
@@ -28,6 +30,11 @@ void ls_on_device_close(ls_on_device *); /* of {0}, too */
 /* Queues a copy, for which layers that are queued later wait. It does not wait for those before: until
  * other samples or parameters come, the losses are copied back, for which all layers are waited for. */
 void ls_on_device_send(const ls_on_device *, void *to, const void *from, size_t nbytes);
+/* Pins memory of the host, if it can be, until the device is closed. */
+void ls_on_device_pin(ls_on_device *, int i, void *p, size_t nbytes);
+/* Queues a copy of what is queued to be computed, and returns its event, for ls_device_await(). What is
+ * copied must stay until then. */
+int ls_on_device_begin_fetch(ls_on_device *, void *to, const void *from, size_t nbytes);
 /* Copies, and waits. Reports the first error of what was queued before. */
 ls_status ls_on_device_fetch(const ls_on_device *, void *to, const void *from, size_t nbytes,
                              ls_error *);

@@ -46,7 +46,8 @@ static inline bool doubles(ls_device *d, bool events) {
     if (events) ls_device_record(d, LS_DEVICE_COMPUTE, 1);
     if (events) ls_device_wait(d, LS_DEVICE_COPY, 1);
     ls_device_copy_from(d, LS_DEVICE_COPY, y, dy, sizeof y);
-    assert_ls_ok(ls_device_finish(d, LS_DEVICE_COPY, &e), e);
+    ls_device_record(d, LS_DEVICE_COPY, 2);
+    assert_ls_ok(ls_device_await(d, 2, &e), e);
     assert_ls_ok(ls_device_finish(d, LS_DEVICE_COMPUTE, &e), e);
     for (int i = 0; i < N; i++) right &= y[i] == 2 * (float)i;
     ls_device_free(d, dx);

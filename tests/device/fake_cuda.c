@@ -22,7 +22,7 @@ enum { MAX_CONTEXTS = 4, MAX_BLOCKS = 64 };
 
 struct ls_cuda_context {
     ls_device *d; /* NULL: not retained */
-    int streams, events, opened;
+    int streams, events, opened, pinned;
     size_t used;
     struct {
         void *p;
@@ -123,7 +123,7 @@ int fake_context_retain(ls_cuda_context *context_p, int device) {
 /* All that was made must have been given back. */
 int fake_context_release(int device) {
     ls_cuda_context c = &contexts[device];
-    if (!c->d || c->streams || c->events || c->opened || c->used) abort();
+    if (!c->d || c->streams || c->events || c->opened || c->pinned || c->used) abort();
     ls_device_close(c->d);
     c->d = NULL;
     return 0;
@@ -281,6 +281,29 @@ int fake_event_create(ls_cuda_event *event_p, unsigned flags) {
         return INVALID_VALUE;
     *event_p = malloc(sizeof **event_p);
     **event_p = (struct ls_cuda_event){now(), now()->events++};
+    return 0;
+}
+
+int fake_event_await(ls_cuda_event e) {
+    int got = in_context("cuEventSynchronize");
+    if (got) return got;
+    return ls_device_await(e->context->d, e->i, NULL) == LS_OK ? 0 : LOST;
+}
+
+/* A range once, and before it is freed. */
+int fake_host_pin(void *p, size_t nbytes, unsigned flags) {
+    int got = in_context("cuMemHostRegister");
+    if (got) return got;
+    if (flags || !p || !nbytes) return INVALID_VALUE;
+    now()->pinned++;
+    return 0;
+}
+
+int fake_host_unpin(void *p) {
+    int got = in_context("cuMemHostUnregister");
+    if (got) return got;
+    if (!p || now()->pinned == 0) return INVALID_VALUE;
+    now()->pinned--;
     return 0;
 }
 
