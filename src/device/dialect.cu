@@ -3,6 +3,8 @@ typedef unsigned uint32_t;
 typedef unsigned long uint64_t;
 /* Groups have up to 256 items; the registers of a multiprocessor hold two groups. */
 #define KERNEL(name) extern "C" __global__ __launch_bounds__(256, 2) void name
+/* Those of 128 items have half as many again; of three groups. */
+#define KERNEL128(name) extern "C" __global__ __launch_bounds__(128, 3) void name
 #define HELPER __device__ static inline
 #define GLOBAL
 #define LOCAL __shared__

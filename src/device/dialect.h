@@ -14,6 +14,7 @@
  * loops of a fixed length: CUDA keeps others in memory (tests/device/nvrtc_test.c).
  *
  *   KERNEL(name)(long n, GLOBAL float *x) { ... }   parameters: long, float, pointers
+ *   KERNEL128(name)       the same, of groups of 128 items, which have more registers
  *   GLOBAL LOCAL          memory of all groups; of one
  *   IN_LOCAL              before a helper's parameter that points to LOCAL memory
  *   PRIVATE(n, type, x, size)   an array of each item that lives from block to block: MINE(x)[i]
@@ -46,8 +47,9 @@
 static _Thread_local long group_x, group_y;
 static _Thread_local bool backwards;
 
-#define KERNEL(name) static void name##_kernel
-#define HELPER       static inline
+#define KERNEL(name)    static void name##_kernel
+#define KERNEL128(name) static void name##_kernel
+#define HELPER          static inline
 #define GLOBAL
 #define LOCAL
 #define IN_LOCAL

@@ -28,10 +28,10 @@
     X(gelu_back, 256, "lppp")                                                                      \
     X(gemm, 256, "lllpllpllpllpl")                                                                 \
     X(gemm_small, 128, "lllpllpllpllpl")                                                           \
-    X(heads_dkv, 256, "lllllllfplpplplplpplppp")                                                   \
-    X(heads_dot, 256, "lllllllfplpplplplpplp")                                                     \
-    X(heads_dq, 256, "lllllllfplpplplplpplp")                                                      \
-    X(heads_forward, 256, "lllllllfplpplplplpp")                                                   \
+    X(heads_dkv, 128, "lllllllfplpplplplpplppp")                                                   \
+    X(heads_dot, 128, "lllllllfplpplplplpplp")                                                     \
+    X(heads_dq, 128, "lllllllfplpplplplpplp")                                                      \
+    X(heads_forward, 128, "lllllllfplpplplplpp")                                                   \
     X(label_counts, 256, "lplpfp")                                                                 \
     X(label_losses, 256, "llpppllp")                                                               \
     X(label_rows, 256, "llplp")                                                                    \
