@@ -27,6 +27,7 @@
 #include "train/layout.h"
 #include "train/replica_sync.h"
 #include "train/run.h"
+#include "train/worker_device.h"
 
 enum {
     WORKERS,
@@ -58,6 +59,7 @@ static void log_absent(const ls_config *c) {
 static ls_status read_config(const ls_args *a, ls_config *c, ls_error *e) {
     LS_TRY(ls_config_load(a->words[0], a->options[SET].values, a->options[SET].n, c, e));
     LS_TRY(ls_origin_complete(c, NULL, e));
+    ls_worker_device_resolve(c);
     log_absent(c);
     return ls_epochs_replace(c, e);
 }

@@ -305,8 +305,8 @@ const ls_command cmd_train = {
                    "number of workers to which `lockstep scale` may increase them"},
          [DEVICE] =
              {"device", 0, "DEVICE",
-              "what runs the layers: cuda, opencl or c, with a number as in cuda:1 (default: "
-              "the cores; see parallel.device)"},
+              "what runs the layers: cuda, opencl, c, auto, or one for all workers as cuda:1 "
+              "(default: the cores; see parallel.device)"},
          [OUTPUT] = {"output", 'o', "RUN", "the run directory (default: runs/NAME for NAME.yaml)"},
          [SET] = {"set", 0, "KEY=VALUE",
                   "set a key of the config, e.g. train.steps=50; repeatable"},

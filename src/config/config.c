@@ -100,6 +100,14 @@ bool ls_config_has_crew(const ls_config *c) {
     return c->sync.mode == LS_SYNC_ASYNC || c->sync.mode == LS_SYNC_SSP;
 }
 
+bool ls_config_device_is_auto(const ls_config *c) {
+    return strcmp(c->parallel.device, "auto") == 0;
+}
+
+bool ls_config_has_device(const ls_config *c) {
+    return *c->parallel.device && !ls_config_device_is_auto(c);
+}
+
 bool ls_config_has_replicas(const ls_config *c) {
     return c->sync.mode == LS_SYNC_LOCAL || c->sync.mode == LS_SYNC_DILOCO ||
            c->sync.mode == LS_SYNC_GOSSIP;

@@ -326,6 +326,10 @@ int64_t ls_config_ranks(const ls_config *);
 int64_t ls_config_expert_of(const ls_config *, int64_t workers);
 /* Are gradients computed by processes that wait for no common step (sync.mode async and ssp)? */
 bool ls_config_has_crew(const ls_config *);
+
+/* Does a device run the layers? `auto` does not say, and is then replaced (train/worker_device.h). */
+bool ls_config_has_device(const ls_config *);
+bool ls_config_device_is_auto(const ls_config *);
 /* Steps between two synchronizations of these. */
 int64_t ls_config_sync_every(const ls_config *);
 /* Does a sample have several texts, each with its own positions? */

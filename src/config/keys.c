@@ -502,7 +502,9 @@ static const ls_config_key keys[] = {
            "directory of that file, on a disk; empty: the run directory"),
     STRING("parallel.device", parallel.device, FREE,
            "what runs the layers: cuda, opencl, or c, which is made of cores and tests the other "
-           "two; with a number where there are several, e.g. cuda:1; empty: the cores"),
+           "two; each worker of a host has a device of its own, but with a number, e.g. cuda:1, "
+           "all have this one; auto: cuda or a GPU of OpenCL, where there is one, else the cores; "
+           "empty: the cores"),
     ONE_OF("parallel.device_link", parallel.device_link, ls_device_link, FREE,
            "how gradients and parameters go between devices, where these have the optimizer's "
            "states; peers: devices of a host read each other's memory; host: its cores sum; auto: "

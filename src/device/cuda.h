@@ -39,6 +39,7 @@ enum {
     X(device_count, "cuDeviceGetCount", (int *n_p))                                                \
     X(device_get, "cuDeviceGet", (int *device_p, int index))                                       \
     X(device_name, "cuDeviceGetName", (char *name, int size, int device))                          \
+    X(device_uuid, "cuDeviceGetUuid_v2", (unsigned char uuid[16], int device))                     \
     X(device_memory, "cuDeviceTotalMem_v2", (size_t * nbytes_p, int device))                       \
     X(device_attribute, "cuDeviceGetAttribute", (int *value_p, int attribute, int device))         \
     X(context_retain, "cuDevicePrimaryCtxRetain", (ls_cuda_context * context_p, int device))       \

@@ -17,18 +17,53 @@ static const ls_device_ops *kind_of(const char *name, size_t length) {
     return NULL;
 }
 
-ls_status ls_device_open(const char *name, ls_device **d_p, ls_error *e) {
+bool ls_device_is_numbered(const char *name) { return strchr(name, ':') != NULL; }
+
+/* *index_p: 0 without a number. */
+static ls_status read_name(const char *name, const ls_device_ops **ops_p, int *index_p,
+                           ls_error *e) {
     size_t length = strcspn(name, ":");
-    const ls_device_ops *ops = kind_of(name, length);
     char *end = NULL;
     long index = name[length] ? strtol(name + length + 1, &end, 10) : 0;
-    if (!ops || index < 0 || index > 1000000 ||
+    *ops_p = kind_of(name, length);
+    if (!*ops_p || index < 0 || index > 1000000 ||
         (name[length] && (*end || end == name + length + 1)))
         return ls_fail(e, LS_EINVAL,
                        "device %s: not known; devices are c, opencl and cuda, with a number as in "
                        "cuda:1 where there are several",
                        name);
-    LS_TRY(ops->open((int)index, d_p, e));
+    *index_p = (int)index;
+    return LS_OK;
+}
+
+ls_status ls_device_list(const char *name, ls_device_seen list[LS_DEVICE_LIST], int *n_p,
+                         ls_error *e) {
+    const ls_device_ops *ops = NULL;
+    int index = 0, all = 0, n = 0;
+    bool others = false;
+    LS_TRY(read_name(name, &ops, &index, e));
+    LS_TRY(ops->list(list, LS_DEVICE_LIST, &all, e));
+    for (int i = 0; i < all; i++) others |= !list[i].is_cores;
+    for (int i = 0; i < all; i++) {
+        bool fits =
+            ls_device_is_numbered(name) ? list[i].number == index : !list[i].is_cores || !others;
+        if (fits) list[n++] = list[i];
+    }
+    *n_p = n;
+    return LS_OK;
+}
+
+ls_status ls_device_open(const char *name, ls_device **d_p, ls_error *e) {
+    const ls_device_ops *ops = NULL;
+    int index = 0;
+    ls_device_seen list[LS_DEVICE_LIST];
+    int n = 0;
+    LS_TRY(read_name(name, &ops, &index, e));
+    if (!ls_device_is_numbered(name)) {
+        LS_TRY(ls_device_list(name, list, &n, e));
+        if (n > 0) index = list[0].number; /* else open() says what is missing */
+    }
+    LS_TRY(ops->open(index, d_p, e));
     (*d_p)->ops = ops;
     return LS_OK;
 }

@@ -49,6 +49,14 @@ typedef struct ls_device_call {
 /* The groups that n items, rows or numbers need if each has `each` of them. */
 static inline int64_t ls_device_groups(int64_t n, int64_t each) { return (n + each - 1) / each; }
 
+/* A device that a process can open. */
+typedef struct ls_device_seen {
+    int number;    /* as in cuda:1 */
+    uint64_t id;   /* of the same device, in all processes of a machine; 0: any number of them may
+                     have it, as each makes its own */
+    bool is_cores; /* the driver runs it on the host's cores */
+} ls_device_seen;
+
 /* Names memory of a device for other processes of its host. */
 typedef struct ls_device_handle {
     unsigned char bytes[96];
@@ -59,6 +67,8 @@ typedef struct ls_device_handle {
 typedef struct ls_device_ops {
     const char *kind; /* "c", "opencl", "cuda" */
     bool shares;      /* devices of different processes read each other's memory */
+    /* At most `room` of them. Errors: the driver can't be used. */
+    ls_status (*list)(ls_device_seen *list, int room, int *n_p, ls_error *);
     /* index: which of this kind. Errors: those of ls_device_open(). */
     ls_status (*open)(int index, ls_device **d_p, ls_error *);
     ls_status (*alloc)(ls_device *, size_t nbytes, const char *what, void **p_p, ls_error *);
@@ -93,7 +103,16 @@ struct ls_device {
     ls_error error;       /* } */
 };
 
-/* Opens "c", "cuda:1", "opencl" ... LS_EINVAL: there is no such kind or number, or it can't
+/* The devices [n] of which a process may choose one if it is given this name: for "cuda" all of its
+ * kind, but if some of them are not the host's cores, these alone; for "cuda:1" the one, or none.
+ * LS_EINVAL: there is no such kind, or it can't be used here. */
+enum { LS_DEVICE_LIST = 64 };
+ls_status ls_device_list(const char *name, ls_device_seen list[LS_DEVICE_LIST], int *n_p,
+                         ls_error *);
+/* Has the name a number, as cuda:1 has? */
+bool ls_device_is_numbered(const char *name);
+
+/* Opens "c", "cuda:1", "opencl" ...; without a number, the first of the list. LS_EINVAL: there is no such kind or number, or it can't
  * be used here; LS_EIO: it fails. One line says why, and what to do. */
 ls_status ls_device_open(const char *name, ls_device **d_p, ls_error *);
 void ls_device_close(ls_device *); /* NULL is fine */

@@ -10,6 +10,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/hash.h"
 #include "base/mem.h"
 #include "device/compiled.h"
 #include "device/cuda.h"
@@ -249,10 +250,30 @@ static void close_device(ls_device *device) {
     free(d);
 }
 
+static int count(const ls_cuda *cuda) {
+    int n = 0;
+    return cuda->device_count(&n) == 0 ? n : 0;
+}
+
+/* Their ids are parts of the driver's, which a MIG instance has, too. */
+static ls_status list_devices(ls_device_seen *list, int room, int *n_p, ls_error *e) {
+    const ls_cuda *cuda = NULL;
+    LS_TRY(ls_cuda_load(&cuda, e));
+    int n = count(cuda);
+    *n_p = n < room ? n : room;
+    for (int i = 0; i < *n_p; i++) {
+        unsigned char uuid[16] = {0};
+        int id = 0;
+        if (cuda->device_get(&id, i) != 0 || cuda->device_uuid(uuid, id) != 0)
+            uuid[0] = (unsigned char)i;
+        list[i] = (ls_device_seen){.number = i, .id = ls_hash_bytes(uuid, sizeof uuid).lo | 1};
+    }
+    return LS_OK;
+}
+
 static ls_status find(device_cuda *d, ls_error *e) {
     const char *visible = getenv("CUDA_VISIBLE_DEVICES");
-    int n = 0;
-    if (d->cuda->device_count(&n) != 0) n = 0;
+    int n = count(d->cuda);
     if (n == 0)
         return ls_fail(
             e, LS_EINVAL, "device cuda:%d: NVIDIA's driver shows no GPU%s%s; nvidia-smi lists them",
@@ -332,6 +353,7 @@ static ls_status open_device(int index, ls_device **d_p, ls_error *e) {
 
 const ls_device_ops ls_device_cuda = {.kind = "cuda",
                                       .shares = true,
+                                      .list = list_devices,
                                       .open = open_device,
                                       .alloc = alloc_block,
                                       .free = free_block,

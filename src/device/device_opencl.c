@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "base/mem.h"
 #include "device/compiler_log.h"
 #include "device/kinds.h"
@@ -196,10 +197,9 @@ static void close_device(ls_device *device) {
     free(d);
 }
 
-/* Device `index` of all platforms. */
-static ls_status find(const ls_opencl *cl, int index, cl_device_id *id_p, ls_error *e) {
+/* The devices of all platforms; returns their number. */
+static int all_ids(const ls_opencl *cl, cl_device_id ids[MAX_DEVICES], cl_uint *nplatforms_p) {
     cl_platform_id platforms[MAX_DEVICES];
-    cl_device_id ids[MAX_DEVICES];
     cl_uint nplatforms = 0;
     int nids = 0;
     if (cl->GetPlatformIDs(MAX_DEVICES, platforms, &nplatforms) != CL_SUCCESS) nplatforms = 0;
@@ -209,6 +209,49 @@ static ls_status find(const ls_opencl *cl, int index, cl_device_id *id_p, ls_err
             CL_SUCCESS)
             nids += (int)(got < room ? got : room);
     }
+    *nplatforms_p = nplatforms;
+    return nids;
+}
+
+/* The same for the same device in all processes: the driver's own, or else its number among those that
+ * the process sees. */
+static uint64_t number_of_device(const ls_opencl *cl, cl_device_id id, int i) {
+    static const char *const limits[] = {"CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES",
+                                         "GPU_DEVICE_ORDINAL", "ZE_AFFINITY_MASK"};
+    unsigned char uuid[CL_UUID_SIZE_KHR];
+    ls_buf text = {0};
+    if (cl->GetDeviceInfo(id, CL_DEVICE_UUID_KHR, sizeof uuid, uuid, NULL) == CL_SUCCESS)
+        return ls_hash_bytes(uuid, sizeof uuid).lo | 1;
+    ls_buf_printf(&text, "%d", i);
+    for (size_t k = 0; k < sizeof limits / sizeof *limits; k++)
+        ls_buf_printf(&text, " %s", getenv(limits[k]) ? getenv(limits[k]) : "");
+    uint64_t hash = ls_hash_bytes(text.data, text.len).lo | 1;
+    ls_buf_free(&text);
+    return hash;
+}
+
+static ls_status list_devices(ls_device_seen *list, int room, int *n_p, ls_error *e) {
+    const ls_opencl *cl = NULL;
+    cl_device_id ids[MAX_DEVICES];
+    cl_uint nplatforms = 0;
+    LS_TRY(ls_opencl_load(&cl, e));
+    int n = all_ids(cl, ids, &nplatforms);
+    *n_p = n < room ? n : room;
+    for (int i = 0; i < *n_p; i++) {
+        cl_device_type type = 0;
+        cl->GetDeviceInfo(ids[i], CL_DEVICE_TYPE, sizeof type, &type, NULL);
+        list[i] = (ls_device_seen){.number = i,
+                                   .id = number_of_device(cl, ids[i], i),
+                                   .is_cores = (type & CL_DEVICE_TYPE_CPU) != 0};
+    }
+    return LS_OK;
+}
+
+/* Device `index` of all platforms. */
+static ls_status find(const ls_opencl *cl, int index, cl_device_id *id_p, ls_error *e) {
+    cl_device_id ids[MAX_DEVICES];
+    cl_uint nplatforms = 0;
+    int nids = all_ids(cl, ids, &nplatforms);
     if (nids == 0)
         return ls_fail(e, LS_EINVAL,
                        "device opencl:%d: no OpenCL device was found (platforms: %u); install the "
@@ -332,6 +375,7 @@ static ls_status open_device(int index, ls_device **d_p, ls_error *e) {
 }
 
 const ls_device_ops ls_device_opencl = {.kind = "opencl",
+                                        .list = list_devices,
                                         .open = open_device,
                                         .alloc = alloc_block,
                                         .free = free_block,

@@ -231,6 +231,7 @@ ls_status ls_bench_train_run(const ls_config *c, const ls_bench_request *q, ls_b
                        "model.sparse: its rows are those of a run's samples, and a benchmark has "
                        "random ones; set model.sparse: off, or time `lockstep train`");
     ls_run run = {.config = *c};
+    ls_worker_device_resolve(&run.config);
     ls_config_set_batch(&run.config, c->train.batch);
     bench_job b = {.data = &data, .report = report, .trace = q->trace, .export_dir = q->export_dir};
     b.warmup = q->warmup;

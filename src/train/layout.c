@@ -222,7 +222,7 @@ ls_status ls_layout_make(const ls_config *c, int nworkers, const int *first, ls_
                             .schedule = c->parallel.schedule,
                             .stages = l_p->stages,
                             .compress = compress_of(c),
-                            .on_device = *c->parallel.device != 0,
+                            .on_device = ls_config_has_device(c),
                             .state_on_device = c->parallel.optimizer_state == LS_STATE_DEVICE,
                             .peers = links_peers(c),
                             .noise = c->train.noise_scale != 0};

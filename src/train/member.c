@@ -49,7 +49,7 @@ static ls_status create_exec(ls_member *m, int i, ls_exec **x_p, ls_error *e) {
     ls_exec_config x = {.plan = p,
                         .world = &m->worlds[i],
                         .slot = m->slot,
-                        .device = m->run->config.parallel.device,
+                        .device = m->device.name,
                         .worker = worker,
                         .threads = threads,
                         .busy = m->seat.sharing * threads,
@@ -171,6 +171,8 @@ ls_status ls_member_join(ls_member *m, ls_error *e) {
     LS_TRY(take_seat(m, e));
     bind_worker(m);
     LS_TRY(ls_agree(m->group, compare_plans(m, e), e));
+    if (m->layout->plan.share.on_device)
+        LS_TRY(ls_worker_device_choose(m->group, m->run->config.parallel.device, &m->device, e));
     bool opened = m->worlds && m->worlds[0].params; /* by an earlier view */
     ls_status s = open_worlds(m, e);
     if (s == LS_OK && !opened && ls_member_spans_nodes(m))

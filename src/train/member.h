@@ -10,6 +10,7 @@
 #include "storage/state.h"
 #include "train/frozen_values.h"
 #include "train/host.h"
+#include "train/worker_device.h"
 
 /* A part of each step that only some runs have; chosen when a member begins. */
 struct ls_member;
@@ -29,6 +30,7 @@ typedef struct ls_member {
     ls_board_slot *slot;
     int worker, nworkers; /* of the group */
     ls_cores_seat seat;   /* which cores this worker has */
+    ls_worker_device device; /* that runs its layers, if the plan says so */
     bool bound;           /* its threads are bound to them */
     const ls_dataset *data;
     int64_t first_step;

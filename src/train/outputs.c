@@ -46,7 +46,8 @@ ls_status ls_outputs_take_folder(ls_loop *l, ls_error *e) {
 /* ---- the log ---- */
 
 /* The largest line of the memory table; `lockstep plan` prints all of it. */
-static void log_memory(const ls_host *h, int near) {
+static void log_memory(const ls_member *member) {
+    const ls_host *h = member->host;
     const ls_plan *p = &h->layout.plan;
     ls_memory_config how =
         ls_layout_memory_config(&h->run->config, p->share.nworkers, p->share.nworkers);
@@ -58,12 +59,10 @@ static void log_memory(const ls_host *h, int near) {
     if (m.device)
         ls_log("layers run on a device of each worker, %s, with %.1f MB of its memory",
                h->run->config.parallel.device, (double)m.device / 1e6);
-    if (m.device && near > 1 && strncmp(h->run->config.parallel.device, "c:", 2) != 0 &&
-        strcmp(h->run->config.parallel.device, "c") != 0)
-        ls_log(
-            "warning: the %d workers of this host share that one device; with a launcher that sets "
-            "CUDA_VISIBLE_DEVICES, each has its own",
-            near);
+    if (member->device.sharing > 1)
+        ls_log("warning: %d workers of this host share device %s; without its number, each has its "
+               "own",
+               member->device.sharing, member->device.name);
 }
 
 /* How the cores of this machine are used, or a warning that there are too few. Only a new run can
@@ -115,7 +114,7 @@ static void log_beginning(const ls_loop *l) {
            samples.data, n, n == 1 ? "" : "s", ls_run_workers_name(r),
            (long long)r->config.train.virtual_workers, ls_plural(r->config.train.virtual_workers));
     ls_buf_free(&samples);
-    log_memory(l->host, l->m.seat.near);
+    log_memory(&l->m);
     log_division(l);
     log_units(l);
     ls_log("first step after %.2f s", (double)(ls_clock_ns() - r->began_ns) / 1e9);

@@ -22,6 +22,7 @@
 #include "train/host_memory.h"
 #include "train/utilization.h"
 #include "train/worker.h"
+#include "train/worker_device.h"
 
 /* What the run has decided, which this host joins. */
 static ls_status take_choice(const char *path, ls_config *c, ls_error *e) {
@@ -95,13 +96,23 @@ static int workers_here(const ls_run *r) {
     return r->started ? 1 : r->nasync ? r->nasync : r->nworkers;
 }
 
+/* The run continues elsewhere with the device that was asked for, which may be `auto`. */
+static void write_config(ls_run *r, const char *asked) {
+    const char *chosen = r->config.parallel.device;
+    r->config.parallel.device = asked;
+    ls_config_write(&r->config, &r->config_text);
+    r->config.parallel.device = chosen;
+}
+
 /* Planning may take long, so it is announced, but not by each worker of a launcher. */
 static ls_status make_plan(ls_run *r, ls_host *h, ls_error *e) {
+    const char *device = r->config.parallel.device;
+    ls_worker_device_resolve(&r->config);
     if (!r->started) ls_waiting_begin(LS_WAITING_NS, LS_LAYOUT_PLANNING, r->nworkers);
     ls_status s = LS_OK;
     if (!r->started) s = ls_host_memory_for_model(&r->config, e); /* it may have no plan */
     if (s == LS_OK) s = ls_fit_limit(&r->config, r->nworkers, e);
-    ls_config_write(&r->config, &r->config_text);
+    write_config(r, device);
     if (s == LS_OK) s = ls_host_open(h, r, e);
     if (!r->started) ls_waiting_end();
     return s;

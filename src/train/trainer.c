@@ -264,6 +264,7 @@ static ls_status open_trainer(const ls_trainer_options *o, ls_trainer *t, ls_err
     ls_network_choose_micro(&t->run.config);
     LS_TRY(count_workers(o, &t->run, e));
     ls_config_write(&t->run.config, &t->run.config_text);
+    ls_worker_device_resolve(&t->run.config);
     LS_TRY(ls_host_open(&t->host, &t->run, e));
     t->host.threads = ls_config_threads(&t->run.config, 1, ls_cores()); /* a group may have hosts */
     if (!group) LS_TRY(open_group(t, &group, e));

@@ -35,7 +35,7 @@ void ls_utilization_set(const ls_member *m, ls_metrics *to, bool logs) {
     const ls_model *model = ls_layout_evaluated(m->layout);
     const ls_layer *unknown = ls_model_without_flops(model);
     double flops = ls_model_flops(model);
-    bool device = *r->config.parallel.device != 0;
+    bool device = ls_config_has_device(&r->config);
     bool known = r->core_flops > 0 && !unknown && !has_guests(r) && flops > 0 && !device;
     ls_metrics_set_peak(to, known ? flops : 0, known ? r->core_flops * cores_of(m) : 0);
     if (!logs || known) return;

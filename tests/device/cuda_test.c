@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "device/auto.h"
 #include "device/calls.h"
 #include "folder.h"
 
@@ -131,6 +132,46 @@ static void test_numbers(void **state) {
                     "shows no GPU, with CUDA_VISIBLE_DEVICES=5", e);
     unsetenv("CUDA_VISIBLE_DEVICES");
     unsetenv("FAKE_CUDA_DEVICES");
+}
+
+/* A name without a number has all of them, and each has an id of its own, unlike those that a process
+ * sees with another CUDA_VISIBLE_DEVICES. */
+static void test_list(void **state) {
+    ls_device_seen list[LS_DEVICE_LIST], other[LS_DEVICE_LIST];
+    ls_error e = {0};
+    int n = 0;
+    (void)state;
+    setenv("FAKE_CUDA_DEVICES", "3", 1);
+    assert_ls_ok(ls_device_list("cuda", list, &n, &e), e);
+    assert_int_equal(n, 3);
+    for (int i = 0; i < 3; i++) {
+        assert_true(list[i].number == i && list[i].id && !list[i].is_cores);
+        for (int k = 0; k < i; k++) assert_true(list[i].id != list[k].id);
+    }
+    assert_ls_ok(ls_device_list("cuda:2", other, &n, &e), e);
+    assert_true(n == 1 && other[0].id == list[2].id);
+    assert_ls_ok(ls_device_list("cuda:3", other, &n, &e), e);
+    assert_int_equal(n, 0);
+    setenv("CUDA_VISIBLE_DEVICES", "5", 1);
+    assert_ls_ok(ls_device_list("cuda:2", other, &n, &e), e);
+    assert_true(n == 1 && other[0].id != list[2].id);
+    unsetenv("CUDA_VISIBLE_DEVICES");
+    unsetenv("FAKE_CUDA_DEVICES");
+    assert_ls_fails(ls_device_list("tpu", list, &n, &e), LS_EINVAL, "device tpu: not known", e);
+}
+
+/* What this host would use: the fake, or what fails. */
+static void test_auto(void **state) {
+    ls_device_auto found;
+    (void)state;
+    ls_device_auto_find(&found);
+    assert_string_equal(found.name, "cuda");
+    assert_string_equal(found.text, "Fake H100 0");
+    setenv("FAKE_CUDA_FAIL", "cuStreamCreate:801", 1);
+    ls_device_auto_find(&found);
+    assert_true(strstr(found.text, "cuStreamCreate failed: CUDA_ERROR_OF_THE_FAKE") || *found.name);
+    assert_true(strcmp(found.name, "cuda") != 0);
+    unsetenv("FAKE_CUDA_FAIL");
 }
 
 static void test_no_room(void **state) {
@@ -260,6 +301,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(test_events),    cmocka_unit_test(test_memory),
         cmocka_unit_test(test_shared),    cmocka_unit_test(test_damaged),
         cmocka_unit_test(test_no_cache),  cmocka_unit_test(test_numbers),
+        cmocka_unit_test(test_list),      cmocka_unit_test(test_auto),
         cmocka_unit_test(test_no_room),   cmocka_unit_test(test_opening_fails),
         cmocka_unit_test(test_lost),      cmocka_unit_test(test_compiler_errors),
         cmocka_unit_test(test_libraries),

@@ -97,6 +97,13 @@ int fake_device_name(char *name, int size, int device) {
     return 0;
 }
 
+/* That of another GPU with another CUDA_VISIBLE_DEVICES, as for processes that see one each. */
+int fake_device_uuid(unsigned char uuid[16], int device) {
+    const char *visible = getenv("CUDA_VISIBLE_DEVICES");
+    snprintf((char *)uuid, 16, "%d of %s", device, visible ? visible : "all");
+    return 0;
+}
+
 int fake_device_memory(size_t *nbytes_p, int device) {
     (void)device;
     *nbytes_p = (size_t)setting("FAKE_CUDA_MEMORY", 1 << 30);

@@ -121,8 +121,27 @@ static void test_resumed(void **state) {
 static void test_cuda(void **state) {
     result cores = trained(1, NULL, NULL);
     (void)state;
-    same(trained(2, "parallel.device=cuda", NULL), cores);
+    setenv("FAKE_CUDA_DEVICES", "2", 1);
+    same(trained(2, "parallel.device=cuda", NULL), cores); /* one each */
     same(trained(2, "parallel.device=cuda", "parallel.optimizer_state=device"), cores);
+    same(trained(1, "parallel.device=auto", NULL), cores);
+    unsetenv("FAKE_CUDA_DEVICES");
+    same(trained(2, "parallel.device=cuda:0", NULL), cores); /* one for both */
+}
+
+/* Of fewer devices than workers none is given to two of them. */
+static void test_too_few(void **state) {
+    ls_error e = {0};
+    const char *const sets[] = {"parallel.device=cuda", NULL};
+    (void)state;
+    setenv("FAKE_CUDA_DEVICES", "2", 1);
+    assert_ls_fails(try_number(nruns++, 3, usual, sets, &e), LS_EINVAL,
+                    "device cuda: 3 workers are on the host of worker 2, which sees 2: start no "
+                    "more workers there than it has devices, or let them share one by its number, "
+                    "as in cuda:0",
+                    e);
+    unsetenv("FAKE_CUDA_DEVICES");
+    refused("parallel.device=cuda:1", NULL, "device cuda:1: the highest is cuda:0");
 }
 
 /* Its compiler takes tens of seconds, once. A driver that has threads can't be used after a fork: a child
@@ -138,7 +157,7 @@ static void test_opencl(void **state) {
     }
     waitpid(child, &status, 0);
     if (status) skip_because("there is no device of OpenCL");
-    same(trained(2, "parallel.device=opencl", NULL), trained(1, NULL, NULL));
+    same(trained(2, "parallel.device=opencl:0", NULL), trained(1, NULL, NULL));
 }
 
 static void test_refused(void **state) {
@@ -166,8 +185,8 @@ int main(int argc, char **argv) {
         cmocka_unit_test(test_same_bits), cmocka_unit_test(test_micro_batches),
         cmocka_unit_test(test_llama),     cmocka_unit_test(test_state_there),
         cmocka_unit_test(test_links),     cmocka_unit_test(test_resumed),
-        cmocka_unit_test(test_cuda),      slow_unit_test(test_opencl),
-        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_cuda),      cmocka_unit_test(test_too_few),
+        slow_unit_test(test_opencl),      cmocka_unit_test(test_refused),
     };
     return cmocka_run_group_tests(tests, make_cache, remove_folder);
 }

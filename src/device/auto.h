@@ -1,0 +1,15 @@
+/* auto.h - which device this process would use if it had the choice. */
+#ifndef LS_DEVICE_AUTO_H
+#define LS_DEVICE_AUTO_H
+
+typedef struct ls_device_auto {
+    char name[32];   /* for ls_device_open(): "cuda", "opencl:2"; "": no device, so the cores */
+    char text[1100]; /* for people: the device's own name, or why there is none */
+} ls_device_auto;
+
+/* Device cuda if there is one that can be used, else a GPU of OpenCL, else none. Devices are opened in
+ * a process of their own: drivers can't be used in a process that is forked later. Must not run beside
+ * other threads. */
+void ls_device_auto_find(ls_device_auto *);
+
+#endif
