@@ -50,7 +50,7 @@ static void test_llama(void **state) {
                                          "model.width=24", OWN, NORM, "model.bias=all",
                                          "train.micro_batch=1", "parallel.device=c:3", NULL}),
          own);
-    same(llama(2, "parallel.device=cuda", NULL, NULL), cores);
+    same(llama(2, "parallel.device=cuda:0", NULL, NULL), cores);
 }
 
 /* Two samples a virtual worker, in micro-batches of one or both. */
