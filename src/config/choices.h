@@ -170,7 +170,7 @@ typedef enum ls_state_kind { ls_state_kind_words(LS_CHOICE_VALUE) } ls_state_kin
 
 #define ls_device_link_words(IS)                                                                   \
     IS(LS_DEVICE_LINK_AUTO, "auto") IS(LS_DEVICE_LINK_HOST, "host")                                \
-    IS(LS_DEVICE_LINK_PEERS, "peers")
+    IS(LS_DEVICE_LINK_PEERS, "peers") IS(LS_DEVICE_LINK_NCCL, "nccl")
 typedef enum ls_device_link { ls_device_link_words(LS_CHOICE_VALUE) } ls_device_link;
 
 #define ls_fit_kind_words(IS) IS(LS_FIT_OFF, "off") IS(LS_FIT_AUTO, "auto")

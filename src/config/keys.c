@@ -505,10 +505,12 @@ static const ls_config_key keys[] = {
            "two; each worker of a host has a device of its own, but with a number, e.g. cuda:1, "
            "all have this one; auto: cuda or a GPU of OpenCL, where there is one, else the cores; "
            "empty: the cores"),
-    ONE_OF("parallel.device_link", parallel.device_link, ls_device_link, FREE,
-           "how gradients and parameters go between devices, where these have the optimizer's "
-           "states; peers: devices of a host read each other's memory; host: its cores sum; auto: "
-           "peers, where all workers are started on one host, on devices that can"),
+    ONE_OF(
+        "parallel.device_link", parallel.device_link, ls_device_link, FREE,
+        "how gradients and parameters go between devices, where these have the optimizer's "
+        "states; peers: devices of a host read each other's memory; nccl: GPUs of NVIDIA's on any "
+        "hosts send it by NCCL, which does not sum; host: cores sum; auto: peers, where all "
+        "workers are started on one host, on devices that can"),
     NUM("parallel.whole_kb", parallel.whole_kb, 0, 1e9, 0, FREE,
         "zero 3: parameters in buckets up to this many kilobytes are not sharded"),
     NUM("parallel.memory_limit_mb", parallel.memory_limit_mb, 0, 1e9, 0, FREE,

@@ -14,6 +14,7 @@
 #include "base/mem.h"
 #include "device/compiled.h"
 #include "device/cuda.h"
+#include "device/device_cuda.h"
 #include "device/kinds.h"
 
 typedef struct device_cuda {
@@ -61,6 +62,10 @@ static void leave(const device_cuda *d) {
     ls_cuda_context before = NULL;
     d->cuda->context_pop(&before);
 }
+
+ls_status ls_device_cuda_enter(ls_device *d, ls_error *e) { return enter(of(d), e); }
+void ls_device_cuda_leave(ls_device *d) { leave(of(d)); }
+ls_cuda_stream ls_device_cuda_stream(ls_device *d, ls_device_stream s) { return of(d)->streams[s]; }
 
 /* ---- memory ---- */
 

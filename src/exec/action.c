@@ -522,7 +522,7 @@ ls_status ls_exec_start_comm(ls_exec *x, const ls_action *a, ls_request **r_p, l
 
 ls_status ls_exec_finish_comm(ls_exec *x, const ls_action *a, ls_error *e) {
     if (a->kind == LS_SEND) return ls_exec_finish_message(x, a, e);
-    if (ls_action_on_device(&x->c.plan->share, a)) ls_exec_finish_peers(x, a);
+    if (ls_action_on_device(&x->c.plan->share, a)) return ls_exec_finish_peers(x, a, e);
     if (a->kind == LS_REPLICA_NORM) ls_exec_finish_norm(x, a);
     if (a->kind == LS_DECIDE) ls_exec_finish_decision(x);
     return LS_OK;

@@ -169,7 +169,7 @@ ls_flat ls_exec_flat_there(const ls_exec *, int bucket);
 
 /* Begins a sum or a gather on devices, and queues it when the request is done. */
 ls_status ls_exec_start_peers(ls_exec *, ls_group *, ls_request **r_p, ls_error *);
-void ls_exec_finish_peers(const ls_exec *, const ls_action *);
+ls_status ls_exec_finish_peers(const ls_exec *, const ls_action *, ls_error *);
 
 /* ---- result.c ---- */
 

@@ -20,6 +20,7 @@ static ls_status get_all(ls_on_device *x, ls_error *e) {
     LS_TRY(get(x, n->work, "a layer's work", &x->work, e));
     LS_TRY(get(x, n->norms, "norms", &x->norms, e));
     LS_TRY(get(x, n->sums, "sums over workers", &x->sums, e));
+    LS_TRY(get(x, n->incoming, "sums of other workers", &x->incoming, e));
     LS_TRY(get(x, n->samples, "samples", &x->samples, e));
     return get(x, n->losses, "losses", &x->losses, e);
 }
@@ -46,8 +47,8 @@ void ls_on_device_close(ls_on_device *x) {
     for (int s = 0; s < LS_DEVICE_NSTREAMS; s++) ls_device_finish(d, (ls_device_stream)s, NULL);
     for (int i = 0; i < 2; i++)
         if (x->pinned[i]) ls_device_unpin(d, x->pinned[i]);
-    char *const all[] = {x->params, x->state, x->grads,   x->arena, x->work,
-                         x->norms,  x->sums,  x->samples, x->losses};
+    char *const all[] = {x->params, x->state, x->grads,    x->arena,   x->work,
+                         x->norms,  x->sums,  x->incoming, x->samples, x->losses};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) ls_device_free(d, all[i]);
     ls_device_close(d);
     *x = (ls_on_device){0};

@@ -14,7 +14,7 @@ typedef struct ls_on_device {
     ls_compute compute; /* the worker's, with its device; device NULL: the host runs the layers */
     char *arena, *work; /* as those of the executor */
     char *params, *state, *grads, *norms, *samples, *losses; /* as the world's and the loader's */
-    char *sums;                                              /* that wait (peers.c) */
+    char *sums, *incoming;   /* sums over workers: those that wait, those of others (peers.c) */
     bool has_state;          /* parameters and states that outlive a step have been sent here */
     bool state_is_newer;     /* than the host's */
     ls_device_memory nbytes; /* of these */

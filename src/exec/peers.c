@@ -48,23 +48,43 @@ static ls_status take_offer(ls_peers *p, const ls_on_device *on, const offer *al
 }
 
 /* Collective. */
-static ls_status open_peers(ls_peers *p, const ls_on_device *on, ls_group *g, ls_error *e) {
-    int n = ls_group_size(g);
-    offer own = {.status = LS_OK}, *all = LS_NEW_ARRAY(offer, (size_t)n);
-    ls_status made = make_offer(on, &own, e);
-    *p = (ls_peers){.n = n, .own = ls_group_rank(g)};
-    p->grads = LS_NEW_ARRAY(char *, (size_t)n);
-    p->params = LS_NEW_ARRAY(char *, (size_t)n);
-    own.status = made;
+static ls_status open_memory(ls_peers *p, const ls_on_device *on, ls_group *g, ls_error *e) {
+    size_t n = (size_t)p->n;
+    offer own = {.status = LS_OK}, *all = LS_NEW_ARRAY(offer, n);
     ls_error other = {0};
+    ls_status made = make_offer(on, &own, e);
+    p->grads = LS_NEW_ARRAY(char *, n);
+    p->params = LS_NEW_ARRAY(char *, n);
+    own.status = made;
     ls_status s = ls_all_gather(g, &own, all, sizeof own, LS_U8, made == LS_OK ? e : &other);
-    for (int i = 0; s == LS_OK && made == LS_OK && i < n; i++) s = take_offer(p, on, all, i, e);
+    for (int i = 0; s == LS_OK && made == LS_OK && i < p->n; i++) s = take_offer(p, on, all, i, e);
     free(all);
     return made == LS_OK ? s : made;
 }
 
+/* Collective. Without an id the others fail, too, and say that it was worker 0's. */
+static ls_status open_nccl(ls_peers *p, const ls_on_device *on, ls_group *g, ls_error *e) {
+    struct {
+        int status;
+        ls_nccl_id id;
+    } it = {.status = LS_OK};
+    ls_status s = p->own == 0 ? ls_device_nccl_id(&it.id, e) : LS_OK;
+    it.status = s;
+    LS_TRY(ls_broadcast(g, &it, sizeof it, LS_U8, 0, s == LS_OK ? e : NULL));
+    if (s != LS_OK) return s;
+    if (it.status != LS_OK) return ls_fail(e, (ls_status)it.status, "worker 0 can't use NCCL");
+    return ls_device_nccl_open(on->compute.device, &it.id, p->own, p->n, &p->nccl, e);
+}
+
+static ls_status open_peers(ls_exec *x, ls_group *g, ls_error *e) {
+    x->peers = (ls_peers){.n = ls_group_size(g), .own = ls_group_rank(g)};
+    return x->c.plan->share.receives ? open_nccl(&x->peers, &x->on, g, e)
+                                     : open_memory(&x->peers, &x->on, g, e);
+}
+
 void ls_peers_close(ls_peers *p, const ls_on_device *on) {
-    for (int i = 0; i < p->n; i++) {
+    ls_device_nccl_close(p->nccl);
+    for (int i = 0; p->grads && i < p->n; i++) {
         if (i == p->own) continue;
         ls_device_close_shared(on->compute.device, p->grads[i]);
         ls_device_close_shared(on->compute.device, p->params[i]);
@@ -76,10 +96,10 @@ void ls_peers_close(ls_peers *p, const ls_on_device *on) {
 
 /* ---- the call ---- */
 
-/* This device has done what the others will read. */
+/* This device has done what the others will read. Messages wait in the device's own order. */
 ls_status ls_exec_start_peers(ls_exec *x, ls_group *g, ls_request **r_p, ls_error *e) {
-    if (ls_group_size(g) > 1 && !x->peers.n) LS_TRY(open_peers(&x->peers, &x->on, g, e));
-    if (ls_group_size(g) > 1) LS_TRY(ls_device_finish(x->on.compute.device, LS_DEVICE_COMPUTE, e));
+    if (ls_group_size(g) > 1 && !x->peers.n) LS_TRY(open_peers(x, g, e));
+    if (x->peers.grads) LS_TRY(ls_device_finish(x->on.compute.device, LS_DEVICE_COMPUTE, e));
     return ls_barrier_start(g, r_p, e);
 }
 
@@ -87,22 +107,28 @@ typedef struct walk {
     const ls_exec *x;
     const ls_leaves *leaves;
     int bucket, leaf; /* the next leaf, from left to right */
+    ls_range own;
     size_t at, n, room;
 } walk;
 
-static const float *leaf_at(const walk *w, int leaf) {
+/* A worker's sum of a bucket that is a leaf: this device's own, or where it reads it. */
+static const float *leaf_at(const walk *w, int leaf, size_t at) {
     const ls_share *sh = &w->x->c.plan->share;
+    const ls_peers *p = &w->x->peers;
     int worker = w->leaves->worker[leaf];
+    if (p->nccl && worker != p->own)
+        return (const float *)(const void *)w->x->on.incoming +
+               (size_t)leaf * (w->own.end - w->own.first) + (at - w->own.first);
     int slot = ls_share_first_slot(sh, w->bucket, worker) + w->leaves->slot[leaf];
-    const float *grads = (const float *)(const void *)w->x->peers.grads[worker];
-    return grads + (size_t)slot * sh->floats + w->at;
+    const char *grads = p->nccl ? w->x->on.grads : p->grads[worker];
+    return (const float *)(const void *)grads + (size_t)slot * sh->floats + at;
 }
 
 /* The sum of node [lo, hi): a leaf, or queued to be computed into out. The left child's sum waits at
  * `depth` while the right child uses what is behind it. */
 static const float *sum_node(walk *w, int lo, int hi, int depth, float *out) {
     const ls_node *leaf = &w->leaves->nodes[w->leaf];
-    if (leaf->lo == lo && leaf->hi == hi) return leaf_at(w, w->leaf++);
+    if (leaf->lo == lo && leaf->hi == hi) return leaf_at(w, w->leaf++, w->at);
     int middle = ls_tree_split(lo, hi);
     float *wait = (float *)(void *)w->x->on.sums + (size_t)depth * w->room;
     const float *left = sum_node(w, lo, middle, depth, wait);
@@ -114,10 +140,48 @@ static const float *sum_node(walk *w, int lo, int hi, int depth, float *out) {
 static size_t smaller(size_t a, size_t b) { return a < b ? a : b; }
 
 /* The worker's shard of a bucket's sum, in the place of that of its own lowest sum. */
-static void sum_shard(const ls_exec *x, const ls_action *a) {
+static void sum_shard(walk *w) {
+    const ls_exec *x = w->x;
+    int slot = ls_exec_sum_slot(x, w->bucket);
+    w->room = smaller(w->own.end - w->own.first, LS_DEVICE_PIECE);
+    for (w->at = w->own.first; w->at < w->own.end; w->at += w->n) {
+        w->n = smaller(w->own.end - w->at, LS_DEVICE_PIECE);
+        w->leaf = 0;
+        float *out = (float *)(void *)ls_exec_sum_there(x, slot, w->at);
+        const float *sum = sum_node(w, 0, w->leaves->V, 0, out);
+        if (sum != out)
+            ls_device_copy(x->on.compute.device, LS_DEVICE_COMPUTE, out, sum, w->n * sizeof *out);
+    }
+}
+
+/* Each worker's shard of this one's sums goes to it, and this one's shard of the others' comes. */
+static ls_status exchange_sums(const walk *w, ls_error *e) {
+    const ls_share *sh = &w->x->c.plan->share;
+    const ls_peers *p = &w->x->peers;
+    size_t most = (size_t)w->leaves->n * (size_t)p->n;
+    ls_device_message *list = LS_NEW_ARRAY(ls_device_message, most);
+    int n = 0;
+    for (int leaf = 0; leaf < w->leaves->n; leaf++) {
+        int from = w->leaves->worker[leaf];
+        for (int to = 0; to < p->n; to++) {
+            ls_range r = ls_share_shard(sh, w->bucket, to);
+            bool sends = from == p->own;
+            if (to == from || r.first == r.end || (!sends && to != p->own)) continue;
+            const float *at = leaf_at(w, leaf, r.first);
+            list[n++] = (ls_device_message){.peer = sends ? to : from,
+                                            .from = sends ? at : NULL,
+                                            .to = sends ? NULL : (void *)(uintptr_t)at,
+                                            .nbytes = (r.end - r.first) * sizeof(float)};
+        }
+    }
+    ls_status s = ls_device_nccl_exchange(p->nccl, LS_DEVICE_COMPUTE, list, n, e);
+    free(list);
+    return s;
+}
+
+static ls_status reduce(const ls_exec *x, const ls_action *a, ls_error *e) {
     const ls_share *sh = &x->c.plan->share;
     ls_tree_parts parts = sh->buckets[a->bucket].leaves;
-    ls_range own = ls_share_shard(sh, a->bucket, x->c.worker);
     ls_leaves leaves;
     parts.V = a->comm.V;
     parts.first = sh->ranges;
@@ -125,35 +189,43 @@ static void sum_shard(const ls_exec *x, const ls_action *a) {
     walk w = {.x = x,
               .leaves = &leaves,
               .bucket = a->bucket,
-              .room = smaller(own.end - own.first, LS_DEVICE_PIECE)};
-    for (w.at = own.first; w.at < own.end; w.at += w.n) {
-        w.n = smaller(own.end - w.at, LS_DEVICE_PIECE);
-        w.leaf = 0;
-        float *out = (float *)(void *)ls_exec_sum_there(x, ls_exec_sum_slot(x, a->bucket), w.at);
-        const float *sum = sum_node(&w, 0, leaves.V, 0, out);
-        if (sum != out)
-            ls_device_copy(x->on.compute.device, LS_DEVICE_COMPUTE, out, sum, w.n * sizeof *out);
-    }
+              .own = ls_share_shard(sh, a->bucket, x->c.worker)};
+    ls_status s = x->peers.nccl ? exchange_sums(&w, e) : LS_OK;
+    if (s == LS_OK) sum_shard(&w);
     ls_leaves_free(&leaves);
+    return s;
 }
 
 /* The other workers' shards of a bucket's parameters. */
-static void gather(const ls_exec *x, const ls_action *a) {
+static ls_status gather(const ls_exec *x, const ls_action *a, ls_error *e) {
     const ls_share *sh = &x->c.plan->share;
-    for (int i = 0; i < x->peers.n; i++) {
+    const ls_peers *p = &x->peers;
+    ls_range own = ls_share_shard(sh, a->bucket, p->own);
+    ls_device_message *list = LS_NEW_ARRAY(ls_device_message, 2 * (size_t)p->n);
+    int n = 0;
+    for (int i = 0; i < p->n; i++) {
         ls_range r = ls_share_shard(sh, a->bucket, i);
         size_t at = r.first * sizeof(float), nbytes = (r.end - r.first) * sizeof(float);
-        if (i != x->peers.own)
+        if (i == p->own) continue;
+        if (!p->nccl) {
             ls_device_copy(x->on.compute.device, LS_DEVICE_COMPUTE, x->on.params + at,
-                           x->peers.params[i] + at, nbytes);
+                           p->params[i] + at, nbytes);
+            continue;
+        }
+        if (own.first < own.end)
+            list[n++] = (ls_device_message){.peer = i,
+                                            .from = x->on.params + own.first * sizeof(float),
+                                            .nbytes = (own.end - own.first) * sizeof(float)};
+        if (nbytes)
+            list[n++] = (ls_device_message){.peer = i, .to = x->on.params + at, .nbytes = nbytes};
     }
+    ls_status s = p->nccl ? ls_device_nccl_exchange(p->nccl, LS_DEVICE_COMPUTE, list, n, e) : LS_OK;
+    free(list);
+    return s;
 }
 
 /* All have come to the barrier. */
-void ls_exec_finish_peers(const ls_exec *x, const ls_action *a) {
-    if (!x->peers.n) return; /* one worker: it is in place */
-    if (a->kind == LS_ALL_GATHER)
-        gather(x, a);
-    else
-        sum_shard(x, a);
+ls_status ls_exec_finish_peers(const ls_exec *x, const ls_action *a, ls_error *e) {
+    if (!x->peers.n) return LS_OK; /* one worker: it is in place */
+    return a->kind == LS_ALL_GATHER ? gather(x, a, e) : reduce(x, a, e);
 }

@@ -271,6 +271,19 @@ static size_t sums_nbytes(const ls_plan *p, int worker) {
     return levels * most * sizeof(float);
 }
 
+/* A worker's shard of all sums of the bucket that has most of them. */
+static size_t incoming_nbytes(const ls_plan *p, int worker) {
+    const ls_share *sh = &p->share;
+    size_t most = 0;
+    for (int k = 0; sh->receives && k < sh->nbuckets; k++) {
+        ls_range own = ls_share_shard(sh, k, worker);
+        size_t sums = 0;
+        for (int w = 0; w < sh->nworkers; w++) sums += (size_t)ls_share_sums(sh, k, w);
+        if (sums * (own.end - own.first) > most) most = sums * (own.end - own.first);
+    }
+    return most * sizeof(float);
+}
+
 ls_device_memory ls_plan_device_memory(const ls_plan *p, int worker) {
     const ls_share *sh = &p->share;
     ls_arena_plan arena;
@@ -281,6 +294,7 @@ ls_device_memory ls_plan_device_memory(const ls_plan *p, int worker) {
         .state =
             sh->state_on_device ? (size_t)sh->nflats * updated_count(p, worker) * sizeof(float) : 0,
         .sums = sums_nbytes(p, worker),
+        .incoming = incoming_nbytes(p, worker),
         .norms = sh->state_on_device ? sh->floats / LS_BLOCK * sizeof(double) : 0,
         .grads = (size_t)sh->workers[worker].all_slots * sh->floats * ls_dtype_size(sh->reduce),
         .arena = arena.nbytes,
@@ -296,7 +310,7 @@ ls_device_memory ls_plan_device_memory(const ls_plan *p, int worker) {
 static size_t device_nbytes(const ls_plan *p, int worker) {
     ls_device_memory m = ls_plan_device_memory(p, worker);
     return m.params + m.state + m.grads + m.arena + m.work + m.samples + m.losses + m.norms +
-           m.weights + m.held + m.sums;
+           m.weights + m.held + m.sums + m.incoming;
 }
 
 static ls_memory memory_of(const ls_plan *p, const ls_memory_config *c, int worker) {

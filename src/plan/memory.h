@@ -54,8 +54,9 @@ enum { LS_DEVICE_PIECE = 1 << 20 };
 typedef struct ls_device_memory {
     size_t params, state, grads, arena, work, samples, losses, norms; /* state, norms: or 0 */
     size_t weights;                                                   /* of samples, or 0 */
-    size_t held; /* frozen parameters, constants (ls_model_held_floats()) */
-    size_t sums; /* of LS_DEVICE_PIECE floats each, for sums over workers; or 0 */
+    size_t held;     /* frozen parameters, constants (ls_model_held_floats()) */
+    size_t sums;     /* of LS_DEVICE_PIECE floats each, for sums over workers; or 0 */
+    size_t incoming; /* what other workers send of a bucket's sums; or 0 */
 } ls_device_memory;
 ls_device_memory ls_plan_device_memory(const ls_plan *, int worker);
 

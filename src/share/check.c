@@ -361,15 +361,16 @@ static ls_status check_device(const ls_share_config *c, ls_error *e) {
 }
 
 /* Each worker sums its shards once, when all gradients are complete. */
-static ls_status check_peers(const ls_share_config *c, ls_error *e) {
+static ls_status check_sums_on_device(const ls_share_config *c, ls_error *e) {
     const char *what = NULL;
-    if (!c->peers) return LS_OK;
+    if (!c->sums_on_device) return LS_OK;
     if (!c->state_on_device) what = "parallel.optimizer_state: device";
     if (c->zero == 0) what = "parallel.zero: 1, 2 or 3";
     if (c->early) what = "parallel.accumulate: late";
     if (c->shards) what = "no parallel.shard_group";
     if (!what) return LS_OK;
-    return ls_fail(e, LS_EINVAL, "parallel.device_link: peers needs %s", what);
+    return ls_fail(e, LS_EINVAL, "parallel.device_link: %s needs %s",
+                   c->receives ? "nccl" : "peers", what);
 }
 
 /* What the optimizer on a device does not do. */
@@ -411,7 +412,7 @@ ls_status ls_share_check(const ls_share_config *c, ls_error *e) {
     LS_TRY(check_units(c, e));
     LS_TRY(check_device(c, e));
     LS_TRY(check_state_on_device(c, e));
-    LS_TRY(check_peers(c, e));
+    LS_TRY(check_sums_on_device(c, e));
     LS_TRY(check_calls(c, e));
     return check_buckets(c, e);
 }

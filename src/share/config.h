@@ -51,7 +51,8 @@ typedef struct ls_share_config {
     ls_pipe_kind schedule;
     bool on_device;       /* a device of each worker runs the layers */
     bool state_on_device; /* and has the parameters and the optimizer's states */
-    bool peers;           /* and reads the memory of the others: all workers are on one host */
+    bool sums_on_device;  /* and sums over workers, whose shards come from device to device */
+    bool receives;        /* by messages; else devices read each other's memory */
     const int *stages; /* [pipe * chunks - 1] outlives the plan: the first layers of all stages but
                            the first; NULL: stages of about the same work */
 } ls_share_config;

@@ -64,7 +64,8 @@ static void set_sharding(ls_share *sh, const ls_share_config *c) {
     sh->nreplicas = members / sh->nshards;
     sh->on_device = c->on_device;
     sh->state_on_device = c->state_on_device;
-    sh->sums_on_device = c->state_on_device && (c->peers || c->nworkers == 1);
+    sh->sums_on_device = c->state_on_device && (c->sums_on_device || c->nworkers == 1);
+    sh->receives = c->receives && c->nworkers > 1;
     sh->has_masters = c->compute != LS_F32;
     sh->nflats = ls_optim_nflats(&sh->optim) - !sh->has_masters;
 }

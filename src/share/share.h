@@ -218,7 +218,8 @@ typedef struct ls_share {
     int nslots;           /* gradient sums of a worker, at most */
     bool on_device;       /* a device of each worker runs the layers */
     bool state_on_device; /* and has the parameters and the optimizer's states */
-    bool sums_on_device;  /* and computes sums over workers, from the memory of their devices */
+    bool sums_on_device;  /* and computes sums over workers */
+    bool receives;        /* of what it receives; else it reads the memory of the others' devices */
     int nsums;  /* sums over all workers of a worker's shards, at most; 1 without rounds */
     int ninbox; /* gradients that another stage has sent and that wait, of a bucket, at most: set by
                     the pass that adds messages */

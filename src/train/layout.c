@@ -176,10 +176,10 @@ static ls_status make_plan(const ls_config *c, const ls_share_config *how, ls_pl
     return s;
 }
 
-/* Do the workers' devices sum, from each other's memory? */
-static bool links_peers(const ls_config *c) {
+/* Do the workers' devices sum? */
+static bool links_devices(const ls_config *c) {
     if (c->parallel.device_link != LS_DEVICE_LINK_AUTO)
-        return c->parallel.device_link == LS_DEVICE_LINK_PEERS;
+        return c->parallel.device_link != LS_DEVICE_LINK_HOST;
     return c->parallel.optimizer_state == LS_STATE_DEVICE && ls_device_shares(c->parallel.device) &&
            c->parallel.zero > 0 && c->parallel.accumulate == LS_ACCUMULATE_LATE &&
            c->parallel.shard_group == 0 && c->parallel.executor != LS_EXECUTOR_SEQUENTIAL &&
@@ -224,7 +224,8 @@ ls_status ls_layout_make(const ls_config *c, int nworkers, const int *first, ls_
                             .compress = compress_of(c),
                             .on_device = ls_config_has_device(c),
                             .state_on_device = c->parallel.optimizer_state == LS_STATE_DEVICE,
-                            .peers = links_peers(c),
+                            .sums_on_device = links_devices(c),
+                            .receives = c->parallel.device_link == LS_DEVICE_LINK_NCCL,
                             .noise = c->train.noise_scale != 0};
     ls_gossip gossip = ls_sync_gossip(c);
     if (s == LS_OK && c->sync.mode == LS_SYNC_GOSSIP) s = ls_gossip_check(&gossip, e);

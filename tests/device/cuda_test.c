@@ -11,6 +11,7 @@
 #include "base/file.h"
 #include "device/auto.h"
 #include "device/calls.h"
+#include "device/device_nccl.h"
 #include "folder.h"
 
 static const char *own;
@@ -244,9 +245,9 @@ static void test_compiler_errors(void **state) {
 }
 
 /* What opening a device says in a process of its own, with this environment. */
-static void says(const char *environment, const char *text) {
+static void says_how(const char *how, const char *environment, const char *text) {
     char line[1024] = "";
-    char *command = ls_format("CUDA_HOME=/nowhere %s %s --open", environment, own);
+    char *command = ls_format("CUDA_HOME=/nowhere %s %s %s", environment, own, how);
     FILE *f = popen(command, "r");
     assert_non_null(f);
     assert_non_null(fgets(line, sizeof line, f));
@@ -256,6 +257,26 @@ static void says(const char *environment, const char *text) {
         fail();
     }
     free(command);
+}
+
+static void says(const char *environment, const char *text) {
+    says_how("--open", environment, text);
+}
+
+static void test_nccl(void **state) {
+    char *none = ls_format("LD_LIBRARY_PATH=%s", folder);
+    char *there = ls_format("LD_LIBRARY_PATH=%s FAKE_NCCL_VERSION=2604", FAKE_NCCL);
+    char *fails = ls_format("LD_LIBRARY_PATH=%s FAKE_NCCL_FAIL=ncclGetUniqueId:3", FAKE_NCCL);
+    char *path = ls_format("%s/libnccl.so.2", folder);
+    (void)state;
+    assert_int_equal(ls_file_write(path, "none", 4, NULL), LS_OK);
+    says_how("--nccl", none, "nccl needs libnccl.so.2, 2.7 or newer, which can't be loaded");
+    says_how("--nccl", there, "nccl needs NCCL 2.7 or newer, and this is number 2604");
+    says_how("--nccl", fails, "ncclGetUniqueId failed: as asked for (NCCL's error 3");
+    free(none);
+    free(there);
+    free(fails);
+    free(path);
 }
 
 /* Files in the place of libraries that can't be loaded hide those of the machine. */
@@ -296,6 +317,12 @@ static int print_opened(void) {
     return 0;
 }
 
+static int print_nccl(void) {
+    ls_error e = {0};
+    ls_nccl_id id;
+    return printf("%s\n", ls_device_nccl_id(&id, &e) == LS_OK ? "found" : e.msg) < 0;
+}
+
 int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_events),    cmocka_unit_test(test_memory),
@@ -304,10 +331,10 @@ int main(int argc, char **argv) {
         cmocka_unit_test(test_list),      cmocka_unit_test(test_auto),
         cmocka_unit_test(test_no_room),   cmocka_unit_test(test_opening_fails),
         cmocka_unit_test(test_lost),      cmocka_unit_test(test_compiler_errors),
-        cmocka_unit_test(test_libraries),
+        cmocka_unit_test(test_libraries), cmocka_unit_test(test_nccl),
     };
     own = argv[0];
-    if (argc > 1) return print_opened();
+    if (argc > 1) return strcmp(argv[1], "--nccl") == 0 ? print_nccl() : print_opened();
     const char *path = getenv("LD_LIBRARY_PATH");
     if (!path || strcmp(path, FAKE_CUDA ":" FAKE_NVRTC) != 0) {
         setenv("LD_LIBRARY_PATH", FAKE_CUDA ":" FAKE_NVRTC, 1);

@@ -127,8 +127,8 @@ static void test_peers(void **state) {
             ls_plan p;
             int to = 0, from = 0;
             c.state_on_device = true;
-            c.peers = zero > 0;
-            if (n > 1 && !c.peers) continue;
+            c.sums_on_device = zero > 0;
+            if (n > 1 && !c.sums_on_device) continue;
             assert_ls_ok(ls_plan_make(&c, &p, &e), e);
             try_each(&p, &to, &from);
             assert_int_equal(to, n);
@@ -137,7 +137,7 @@ static void test_peers(void **state) {
         }
     ls_share_config c = config_of(&m, 2, 2, 0);
     ls_plan p;
-    c.peers = true;
+    c.sums_on_device = true;
     assert_ls_fails(ls_plan_make(&c, &p, &e), LS_EINVAL, "needs parallel.zero", e);
     ls_model_free(&m);
 }

@@ -144,6 +144,19 @@ static void test_too_few(void **state) {
     refused("parallel.device=cuda:1", NULL, "device cuda:1: the highest is cuda:0");
 }
 
+/* Bytes go by NCCL (fake_nccl.c), and devices sum. */
+static void test_nccl(void **state) {
+    static const char *const sets[][6] = {
+        {"parallel.device=cuda:0", "parallel.optimizer_state=device", "parallel.device_link=nccl"},
+        {"parallel.device=cuda:0", "parallel.optimizer_state=device", "parallel.device_link=nccl",
+         "parallel.zero=3", "parallel.bucket_mb=0.01"}};
+    (void)state;
+    result cores = trained(1, NULL, NULL);
+    same(with(2, sets[0]), cores);
+    same(with(3, sets[1]), cores);
+    refused("parallel.device=c", "parallel.device_link=nccl", "nccl needs");
+}
+
 /* Its compiler takes tens of seconds, once. A driver that has threads can't be used after a fork: a child
  * finds out whether there is one. */
 static void test_opencl(void **state) {
@@ -176,7 +189,7 @@ static int make_cache(void **state) {
 int main(int argc, char **argv) {
     if (argc == 1) {
         char *again[] = {argv[0], "found", NULL};
-        setenv("LD_LIBRARY_PATH", FAKE_CUDA ":" FAKE_NVRTC, 1);
+        setenv("LD_LIBRARY_PATH", FAKE_CUDA ":" FAKE_NVRTC ":" FAKE_NCCL, 1);
         execv("/proc/self/exe", again);
         perror(argv[0]);
         return 1;
@@ -186,7 +199,8 @@ int main(int argc, char **argv) {
         cmocka_unit_test(test_llama),     cmocka_unit_test(test_state_there),
         cmocka_unit_test(test_links),     cmocka_unit_test(test_resumed),
         cmocka_unit_test(test_cuda),      cmocka_unit_test(test_too_few),
-        slow_unit_test(test_opencl),      cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_nccl),      slow_unit_test(test_opencl),
+        cmocka_unit_test(test_refused),
     };
     return cmocka_run_group_tests(tests, make_cache, remove_folder);
 }
