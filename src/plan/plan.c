@@ -61,7 +61,7 @@ ls_status ls_plan_solo(const ls_plan *p, ls_plan *solo_p, ls_error *e) {
     c.pipe = c.tensor = c.context = c.chunks = 0;
     c.schedule = LS_PIPE_1F1B;
     c.stages = NULL;
-    c.on_device = false;
+    c.on_device = c.state_on_device = c.sums_on_device = c.receives = false;
     return ls_plan_make(&c, solo_p, e);
 }
 

@@ -99,6 +99,14 @@ static void test_links(void **state) {
              i == 5 ? parts : cores);
 }
 
+/* Cores compute the gradients that are compared, from the parameters that the devices have. */
+static void test_audit(void **state) {
+    (void)state;
+    same(with(2, (const char *const[]){"parallel.device=c:9", "parallel.optimizer_state=device",
+                                       "parallel.zero=0", "survival.audit=1", NULL}),
+         trained(1, NULL, NULL));
+}
+
 /* Ends after two steps on a device; cores continue, and the other way round. */
 static void test_resumed(void **state) {
     static const char *const there[] = {"parallel.device=c:9", "parallel.optimizer_state=device"};
@@ -199,8 +207,8 @@ int main(int argc, char **argv) {
         cmocka_unit_test(test_llama),     cmocka_unit_test(test_state_there),
         cmocka_unit_test(test_links),     cmocka_unit_test(test_resumed),
         cmocka_unit_test(test_cuda),      cmocka_unit_test(test_too_few),
-        cmocka_unit_test(test_nccl),      slow_unit_test(test_opencl),
-        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_nccl),      cmocka_unit_test(test_audit),
+        slow_unit_test(test_opencl),      cmocka_unit_test(test_refused),
     };
     return cmocka_run_group_tests(tests, make_cache, remove_folder);
 }
