@@ -3,6 +3,7 @@
 #define LS_CLI_BENCH_H
 
 #include "perf/bench_comm.h"
+#include "perf/bench_device.h"
 #include "perf/bench_kernels.h"
 #include "perf/machine.h"
 
@@ -33,5 +34,9 @@ extern const ls_bench_view cli_bench_view;
 bool cli_bench_kernels_read(const char *rows, const char *dtype, ls_bench_kernels *, char **why_p);
 /* Measures, and prints tables, or lines of JSON. */
 ls_status cli_bench_kernels_run(ls_bench_kernels *, bool json, ls_error *);
+
+/* kernels and machine of a device; return the exit code. */
+int cli_bench_device_kernels(ls_bench_device *, bool json);
+int cli_bench_device_machine(const ls_bench_device *, bool json);
 
 #endif

@@ -21,9 +21,13 @@ static void print(const ls_config *c, const ls_bench_train *b) {
              context, (long long)b->steps, ls_plural(b->steps), (long long)b->warmup);
     ls_print("  step             %10.4f s (median)\n", b->step_seconds);
     ls_print("  %-16s %10.1f\n", rate, b->units_per_s);
-    ls_print("  model FLOP/s     %10.2f G, %.1f%% of the measured FMA peak%s of %.1f G\n",
-             b->flops_per_s / 1e9, 100 * b->flops_per_s / b->peak_flops_per_s,
-             c->train.compute == LS_COMPUTE_BF16 ? " in bf16" : "", b->peak_flops_per_s / 1e9);
+    if (b->peak_flops_per_s == 0)
+        ls_print("  model FLOP/s     %10.2f G, on device %s\n", b->flops_per_s / 1e9,
+                 c->parallel.device);
+    else
+        ls_print("  model FLOP/s     %10.2f G, %.1f%% of the measured FMA peak%s of %.1f G\n",
+                 b->flops_per_s / 1e9, 100 * b->flops_per_s / b->peak_flops_per_s,
+                 c->train.compute == LS_COMPUTE_BF16 ? " in bf16" : "", b->peak_flops_per_s / 1e9);
     ls_print("  state            %10.3f MB a worker: parameters, gradients, moments\n",
              b->state_nbytes / 1e6);
     ls_print("  planned          %10.3f MB a worker; resident %.3f MB a process, at most\n",
@@ -69,7 +73,10 @@ static void print_json(const ls_config *c, const ls_bench_train *b) {
     snprintf(rate, sizeof rate, "%s_per_s", ls_config_unit(c));
     ls_json_set_number(o, rate, b->units_per_s);
     ls_json_set_number(o, "flops_per_s", b->flops_per_s);
-    ls_json_set_number(o, "peak_flops_per_s", b->peak_flops_per_s);
+    if (b->peak_flops_per_s > 0)
+        ls_json_set_number(o, "peak_flops_per_s", b->peak_flops_per_s);
+    else
+        ls_json_set_text(o, "device", c->parallel.device);
     ls_json_set_number(o, "least_wait", b->least_wait);
     ls_json_set_number(o, "most_wait", b->most_wait);
     ls_json_set_number(o, "alone", b->alone);

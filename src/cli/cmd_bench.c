@@ -41,6 +41,8 @@ enum {
     PRICE,
     CURRENCY,
     WATTS,
+    DEVICE,
+    SMALL,
     NOPTIONS
 };
 
@@ -62,8 +64,8 @@ static const int belongs[NOPTIONS] = {[WORKERS] = TRAIN | COMM,
                                       [TRANSPORT] = COMM,
                                       [ALGORITHM] = COMM,
                                       [PRIVATE] = COMM,
-                                      [ROUNDS] = COMM | KERNELS,
-                                      [JSON] = COMM | TRAIN | KERNELS | GENERATE,
+                                      [ROUNDS] = COMM | KERNELS | MACHINE,
+                                      [JSON] = COMM | TRAIN | KERNELS | GENERATE | MACHINE,
                                       [INSECURE] = COMM,
                                       [SAVE] = COMM | MACHINE,
                                       [PRICE] = MACHINE,
@@ -74,7 +76,9 @@ static const int belongs[NOPTIONS] = {[WORKERS] = TRAIN | COMM,
                                       [ROWS] = KERNELS,
                                       [TOKENS] = GENERATE,
                                       [PROMPT] = GENERATE,
-                                      [BUSY] = COMM};
+                                      [BUSY] = COMM,
+                                      [DEVICE] = TRAIN | KERNELS | MACHINE,
+                                      [SMALL] = KERNELS | MACHINE};
 
 static const char default_sizes[] = "8,64,512,4K,32K,256K,2M,16M,128M,256M";
 static const char *const transports[] = {"shm", "thread", "tcp", "mpi"};
@@ -113,15 +117,24 @@ static int run_train(const ls_args *a) {
     if (!cli_integer(&cmd_bench, a, WORKERS, 1, 4096, &workers) ||
         !cli_integer(&cmd_bench, a, STEPS, 1, 10000, &steps))
         return CLI_USAGE;
+    int nset = a->options[SET].n;
+    const char **set = LS_NEW_ARRAY(const char *, (size_t)nset + 1);
+    char *device =
+        cli_given(a, DEVICE) ? ls_format("parallel.device=%s", cli_value(a, DEVICE)) : NULL;
+    for (int i = 0; i < nset; i++) set[i] = a->options[SET].values[i];
+    if (device) set[nset++] = device;
     cli_bench_train o = {.config = a->words[1],
-                         .set = a->options[SET].values,
-                         .nset = a->options[SET].n,
+                         .set = set,
+                         .nset = nset,
                          .workers = (int)workers,
                          .steps = steps,
                          .trace = cli_value(a, TRACE),
                          .export_dir = cli_value(a, EXPORT),
                          .json = cli_given(a, JSON)};
-    return cli_bench_train_run(&o);
+    int code = cli_bench_train_run(&o);
+    free(set);
+    free(device);
+    return code;
 }
 
 /* ---- generate ---- */
@@ -339,6 +352,40 @@ static int run_comm(const ls_args *a) {
     return run_measure(&o);
 }
 
+/* ---- of a device ---- */
+
+/* Those that act only with --device, or do not act with it. */
+static bool device_options(const ls_args *a, const char *bench) {
+    static const int without[] = {SAVE, PRICE, CURRENCY, WATTS, DTYPE};
+    bool device = cli_given(a, DEVICE);
+    if (cli_given(a, SMALL) && !device) return usage("%s: --small belongs to --device", bench);
+    for (size_t i = 0; i < sizeof without / sizeof *without && device; i++)
+        if (cli_given(a, without[i]))
+            return usage("%s: --%s does not go with --device: %s", bench,
+                         cmd_bench.options[without[i]].name,
+                         without[i] == DTYPE ? "its kernels compute in f32"
+                                             : "`lockstep plan` predicts from figures of cores");
+    return true;
+}
+
+static int run_device_kernels(const ls_args *a, const ls_bench_kernels *read) {
+    ls_bench_device o = {.device = cli_value(a, DEVICE),
+                         .nrows = 1,
+                         .rounds = read->rounds,
+                         .small = cli_given(a, SMALL)};
+    if (cli_given(a, ROWS)) {
+        memcpy(o.rows, read->rows, sizeof o.rows);
+        o.nrows = read->nrows;
+    }
+    return cli_bench_device_kernels(&o, cli_given(a, JSON));
+}
+
+static int run_device_machine(const ls_args *a, int rounds) {
+    const ls_bench_device o = {
+        .device = cli_value(a, DEVICE), .rounds = rounds, .small = cli_given(a, SMALL)};
+    return cli_bench_device_machine(&o, cli_given(a, JSON));
+}
+
 /* ---- kernels ---- */
 
 static int run_kernels(const ls_args *a) {
@@ -351,6 +398,7 @@ static int run_kernels(const ls_args *a) {
         usage("kernels: '%.60s' is one argument too many", a->words[1]);
         return CLI_USAGE;
     }
+    if (!device_options(a, "kernels")) return CLI_USAGE;
     if (!cli_bench_kernels_read(cli_given(a, ROWS) ? cli_value(a, ROWS) : "256,1024",
                                 cli_given(a, DTYPE) ? cli_value(a, DTYPE) : "f32", &o, &why)) {
         usage("%s", why);
@@ -359,6 +407,7 @@ static int run_kernels(const ls_args *a) {
     }
     if (!cli_integer(&cmd_bench, a, ROUNDS, 1, LS_BENCH_ROUNDS, &rounds)) return CLI_USAGE;
     o.rounds = (int)rounds;
+    if (cli_given(a, DEVICE)) return run_device_kernels(a, &o);
     return cli_bench_kernels_run(&o, cli_given(a, JSON), &e) == LS_OK ? 0 : cli_fail(&e);
 }
 
@@ -366,6 +415,15 @@ static int run_machine(const ls_args *a) {
     if (!options_belong(a, MACHINE)) return CLI_USAGE;
     if (a->nwords > 1) {
         usage("machine: '%.60s' is one argument too many", a->words[1]);
+        return CLI_USAGE;
+    }
+    int64_t rounds = 5;
+    if (!device_options(a, "machine") ||
+        !cli_integer(&cmd_bench, a, ROUNDS, 1, LS_BENCH_ROUNDS, &rounds))
+        return CLI_USAGE;
+    if (cli_given(a, DEVICE)) return run_device_machine(a, (int)rounds);
+    if (cli_given(a, JSON) || cli_given(a, ROUNDS)) {
+        usage("machine: --json and --rounds belong to --device");
         return CLI_USAGE;
     }
     ls_machine_prices p = {0};
@@ -416,7 +474,10 @@ const ls_command cmd_bench = {
         "       of its memory's speed\n"
         "machine  the speed of this machine's kernels, shared memory and TCP, for `lockstep plan\n"
         "       --machine`. Takes about 45 seconds of processor time, longer on a busy machine;\n"
-        "       nothing else should run meanwhile",
+        "       nothing else should run meanwhile\n"
+        "With --device, kernels are all that training a GPT-2 runs, on the device; machine "
+        "measures\n"
+        "its memory, copies to and from it, and products",
     .options =
         {[WORKERS] = {"workers", 'n', "N",
                       "number of workers (default: one per core; comm: at least 2)"},
@@ -450,8 +511,10 @@ const ls_command cmd_bench = {
          [ROUNDS] =
              {"rounds", 0, "N",
               "comm: times that each size is measured (default: 20); kernels: times that each "
-              "product is (default: 5)"},
-         [JSON] = {"json", 0, NULL, "train, generate, comm, kernels: one JSON object a line"},
+              "product is (default: 5), and machine with --device"},
+         [JSON] =
+             {"json", 0, NULL,
+              "train, generate, comm, kernels, and machine with --device: one JSON object a line"},
          [INSECURE] = {"insecure", 0, NULL,
                        "comm: TCP without a key and encryption: anyone who reaches a port can "
                        "join, read and change what is sent"},
@@ -466,7 +529,7 @@ const ls_command cmd_bench = {
                      "config's files, or random tokens for a text) and the settings, so that "
                      "another program can train on them"},
          [ROWS] = {"rows", 0, "LIST",
-                   "kernels: numbers of rows of activations (default: 256,1024)"},
+                   "kernels: numbers of rows of activations (default: 256,1024; of a device 4096)"},
          [TOKENS] = {"tokens", 0, "N", "generate: tokens to measure (default: 64)"},
          [PROMPT] = {"prompt", 0, "N", "generate: tokens of the prompt (default: 8)"},
          [BUSY] = {"busy", 0, "N",
@@ -475,6 +538,12 @@ const ls_command cmd_bench = {
          [PRICE] = {"price", 0, "P",
                     "machine: the price of a worker for an hour, for `lockstep plan --budget`"},
          [CURRENCY] = {"currency", 0, "NAME", "machine: of --price, e.g. USD"},
-         [WATTS] = {"watts", 0, "W", "machine: the power of a worker"}},
+         [WATTS] = {"watts", 0, "W", "machine: the power of a worker"},
+         [DEVICE] = {"device", 0, "DEVICE",
+                     "train, kernels, machine: measure this device, e.g. cuda or c, in place of "
+                     "the cores"},
+         [SMALL] = {"small", 0, NULL,
+                    "kernels, machine: with --device, sizes of a small model, as they are on "
+                    "devices that the cores run"}},
     .run = run,
 };

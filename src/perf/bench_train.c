@@ -33,6 +33,8 @@ typedef struct bench_job {
 static ls_status measure_peak(const ls_member *m, double *peak_p, ls_error *e) {
     const ls_config *c = &m->run->config;
     const ls_kernels *k = NULL;
+    *peak_p = 0;
+    if (ls_config_has_device(c)) return LS_OK; /* that of a device is not known */
     LS_TRY(ls_kernels_pick(&k, e));
     *peak_p = ls_peak_together(k, c->train.compute == LS_COMPUTE_BF16, ls_member_threads(m));
     return ls_all_reduce(m->group, peak_p, peak_p, 1, LS_F64, LS_SUM, e);

@@ -14,7 +14,7 @@ typedef struct ls_bench_train {
     double units_per_s;           /* of the whole batch: ls_config_unit() names them */
     double flops_per_s;           /* model FLOPs: products of forward and backward, causal */
     double peak_flops_per_s;      /* measured: all workers run only multiply-adds, in
-                                         bf16 with that train.compute */
+                                         bf16 with that train.compute. 0: a device computes */
     double state_nbytes;          /* of a worker in memory: parameters, gradients, moments */
     double planned_nbytes;        /* memory of a worker, by the plan's table */
     double peak_nbytes;           /* largest resident memory of a worker's process */
