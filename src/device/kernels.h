@@ -8,16 +8,39 @@
 #define LS_DEVICE_KERNELS_H
 
 /* Texts of functions that kernels share, before all kernels: kernels/NAME.k. */
-#define LS_DEVICE_HELPERS(X) X(math) X(sigmoid) X(product) X(heads) X(adam_ratio)
+#define LS_DEVICE_HELPERS(X)                                                                       \
+    X(math)                                                                                        \
+    X(sigmoid)                                                                                     \
+    X(product)                                                                                     \
+    X(heads)                                                                                       \
+    X(adam_ratio)                                                                                  \
+    X(activations)                                                                                 \
+    X(conv_windows)                                                                                \
+    X(fields)                                                                                      \
+    X(pooling)
 
 /* X(name, items of a group, parameters): a letter each: p a pointer, l a long, f a float. */
 #define LS_DEVICE_KERNELS(X)                                                                       \
+    X(activation, 256, "llpp")                                                                     \
+    X(activation_dx, 256, "llppp")                                                                 \
     X(adagrad, 256, "lffffppp")                                                                    \
     X(adam, 256, "lffffffffffpppp")                                                                \
     X(adamw, 256, "lffffffffffpppp")                                                               \
     X(add, 256, "lppp")                                                                            \
+    X(add_relu, 256, "lppp")                                                                       \
+    X(add_relu_dx, 256, "lppppp")                                                                  \
+    X(affine, 256, "lpffp")                                                                        \
+    X(average_pooling, 256, "lllllllllllllpp")                                                     \
+    X(average_pooling_dx, 256, "lllllllllllllpp")                                                  \
+    X(batch_norm_dx, 256, "llflpppppppp")                                                          \
+    X(binary_cross_entropy, 256, "lpplllp")                                                        \
+    X(binary_cross_entropy_dx, 256, "llfpplllpp")                                                  \
     X(column_sum, 256, "llpllp")                                                                   \
+    X(conv, 256, "llllllllllllpppp")                                                               \
+    X(conv_dw, 256, "lllllllllllllppp")                                                            \
+    X(conv_dx, 256, "llllllllllllllpppp")                                                          \
     X(copy, 256, "lpp")                                                                            \
+    X(copy_rows, 256, "llplpll")                                                                   \
     X(cross_entropy, 256, "lpplllppp")                                                             \
     X(cross_entropy_dx, 256, "lpplllppfp")                                                         \
     X(ema, 256, "lflpp")                                                                           \
@@ -28,10 +51,13 @@
     X(gelu_back, 256, "lppp")                                                                      \
     X(gemm, 256, "lllpllpllpllpl")                                                                 \
     X(gemm_small, 128, "lllpllpllpllpl")                                                           \
+    X(gradient_add, 256, "lfplp")                                                                  \
+    X(group_norm_dx, 256, "lllflpppppppp")                                                         \
     X(heads_dkv, 128, "lllllllfplpplplplpplppp")                                                   \
     X(heads_dot, 128, "lllllllfplpplplplpplp")                                                     \
     X(heads_dq, 128, "lllllllfplpplplplpplp")                                                      \
     X(heads_forward, 128, "lllllllfplpplplplpp")                                                   \
+    X(input, 256, "llpllffp")                                                                      \
     X(label_counts, 256, "lplpfp")                                                                 \
     X(label_losses, 256, "llpppllp")                                                               \
     X(label_rows, 256, "llplp")                                                                    \
@@ -39,8 +65,23 @@
     X(layernorm_dparams, 256, "llpppplpp")                                                         \
     X(layernorm_dx, 256, "llppppppp")                                                              \
     X(lion, 256, "lfffffffppp")                                                                    \
+    X(loss_samples, 256, "lplfpp")                                                                 \
+    X(loss_weights, 256, "lplllfppp")                                                              \
+    X(max_pooling, 256, "llllllllllllppp")                                                         \
+    X(max_pooling_dx, 256, "llllllllllllppp")                                                      \
+    X(mean, 256, "lllpp")                                                                          \
+    X(mean_dx, 256, "lllpp")                                                                       \
+    X(mean_pooling, 256, "lllpp")                                                                  \
+    X(mean_pooling_dx, 256, "lllpp")                                                               \
     X(momentum, 256, "lfffflppp")                                                                  \
     X(multiply, 256, "lppp")                                                                       \
+    X(norm_apply, 256, "lllllpppppp")                                                              \
+    X(norm_join, 256, "lllflfplp")                                                                 \
+    X(norm_sums, 256, "llllfpppl")                                                                 \
+    X(norm_sums_back, 256, "lllllppppppp")                                                         \
+    X(normalize_channel, 256, "llllpllffp")                                                        \
+    X(normalize_channel_dx, 256, "lllpfp")                                                         \
+    X(patches, 256, "llllllpp")                                                                    \
     X(rms_norm, 256, "llfpppp")                                                                    \
     X(rms_norm_dparams, 256, "llppplp")                                                            \
     X(rms_norm_dx, 256, "llpppplp")                                                                \
@@ -51,6 +92,10 @@
     X(sgd, 256, "lfffpp")                                                                          \
     X(silu_gate, 256, "lppp")                                                                      \
     X(silu_gate_dx, 256, "lppppp")                                                                 \
+    X(smoothed_cross_entropy, 256, "llfpppp")                                                      \
+    X(smoothed_cross_entropy_dx, 256, "llffppppp")                                                 \
+    X(squared_error, 256, "lpplllp")                                                               \
+    X(squared_error_dx, 256, "llfpplllpp")                                                         \
     X(squares, 256, "llpp")                                                                        \
     X(sum_losses, 256, "lllpp")
 

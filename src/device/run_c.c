@@ -6,17 +6,35 @@
 #include "device/kernels/math.k"
 #include "device/kernels/sigmoid.k"
 
+#include "device/kernels/activations.k"
 #include "device/kernels/adam_ratio.k"
 #include "device/kernels/product.k"
 
+#include "device/kernels/conv_windows.k"
+#include "device/kernels/fields.k"
 #include "device/kernels/heads.k"
+#include "device/kernels/pooling.k"
 
+#include "device/kernels/activation.k"
+#include "device/kernels/activation_dx.k"
 #include "device/kernels/adagrad.k"
 #include "device/kernels/adam.k"
 #include "device/kernels/adamw.k"
 #include "device/kernels/add.k"
+#include "device/kernels/add_relu.k"
+#include "device/kernels/add_relu_dx.k"
+#include "device/kernels/affine.k"
+#include "device/kernels/average_pooling.k"
+#include "device/kernels/average_pooling_dx.k"
+#include "device/kernels/batch_norm_dx.k"
+#include "device/kernels/binary_cross_entropy.k"
+#include "device/kernels/binary_cross_entropy_dx.k"
 #include "device/kernels/column_sum.k"
+#include "device/kernels/conv.k"
+#include "device/kernels/conv_dw.k"
+#include "device/kernels/conv_dx.k"
 #include "device/kernels/copy.k"
+#include "device/kernels/copy_rows.k"
 #include "device/kernels/cross_entropy.k"
 #include "device/kernels/cross_entropy_dx.k"
 #include "device/kernels/ema.k"
@@ -27,10 +45,13 @@
 #include "device/kernels/gelu_back.k"
 #include "device/kernels/gemm.k"
 #include "device/kernels/gemm_small.k"
+#include "device/kernels/gradient_add.k"
+#include "device/kernels/group_norm_dx.k"
 #include "device/kernels/heads_dkv.k"
 #include "device/kernels/heads_dot.k"
 #include "device/kernels/heads_dq.k"
 #include "device/kernels/heads_forward.k"
+#include "device/kernels/input.k"
 #include "device/kernels/label_counts.k"
 #include "device/kernels/label_losses.k"
 #include "device/kernels/label_rows.k"
@@ -38,8 +59,23 @@
 #include "device/kernels/layernorm_dparams.k"
 #include "device/kernels/layernorm_dx.k"
 #include "device/kernels/lion.k"
+#include "device/kernels/loss_samples.k"
+#include "device/kernels/loss_weights.k"
+#include "device/kernels/max_pooling.k"
+#include "device/kernels/max_pooling_dx.k"
+#include "device/kernels/mean.k"
+#include "device/kernels/mean_dx.k"
+#include "device/kernels/mean_pooling.k"
+#include "device/kernels/mean_pooling_dx.k"
 #include "device/kernels/momentum.k"
 #include "device/kernels/multiply.k"
+#include "device/kernels/norm_apply.k"
+#include "device/kernels/norm_join.k"
+#include "device/kernels/norm_sums.k"
+#include "device/kernels/norm_sums_back.k"
+#include "device/kernels/normalize_channel.k"
+#include "device/kernels/normalize_channel_dx.k"
+#include "device/kernels/patches.k"
 #include "device/kernels/rms_norm.k"
 #include "device/kernels/rms_norm_dparams.k"
 #include "device/kernels/rms_norm_dx.k"
@@ -50,6 +86,10 @@
 #include "device/kernels/sgd.k"
 #include "device/kernels/silu_gate.k"
 #include "device/kernels/silu_gate_dx.k"
+#include "device/kernels/smoothed_cross_entropy.k"
+#include "device/kernels/smoothed_cross_entropy_dx.k"
+#include "device/kernels/squared_error.k"
+#include "device/kernels/squared_error_dx.k"
 #include "device/kernels/squares.k"
 #include "device/kernels/sum_losses.k"
 
@@ -172,6 +212,119 @@ static void call_schedule_free(const arg *a) {
 }
 static void call_ema(const arg *a) { ema_kernel(a[0].l, a[1].f, a[2].l, a[3].p, a[4].p); }
 static void call_squares(const arg *a) { squares_kernel(a[0].l, a[1].l, a[2].p, a[3].p); }
+static void call_activation(const arg *a) { activation_kernel(a[0].l, a[1].l, a[2].p, a[3].p); }
+static void call_activation_dx(const arg *a) {
+    activation_dx_kernel(a[0].l, a[1].l, a[2].p, a[3].p, a[4].p);
+}
+static void call_add_relu(const arg *a) { add_relu_kernel(a[0].l, a[1].p, a[2].p, a[3].p); }
+static void call_add_relu_dx(const arg *a) {
+    add_relu_dx_kernel(a[0].l, a[1].p, a[2].p, a[3].p, a[4].p, a[5].p);
+}
+static void call_affine(const arg *a) { affine_kernel(a[0].l, a[1].p, a[2].f, a[3].f, a[4].p); }
+static void call_average_pooling(const arg *a) {
+    average_pooling_kernel(a[0].l, a[1].l, a[2].l, a[3].l, a[4].l, a[5].l, a[6].l, a[7].l, a[8].l,
+                           a[9].l, a[10].l, a[11].l, a[12].l, a[13].p, a[14].p);
+}
+static void call_average_pooling_dx(const arg *a) {
+    average_pooling_dx_kernel(a[0].l, a[1].l, a[2].l, a[3].l, a[4].l, a[5].l, a[6].l, a[7].l,
+                              a[8].l, a[9].l, a[10].l, a[11].l, a[12].l, a[13].p, a[14].p);
+}
+static void call_batch_norm_dx(const arg *a) {
+    batch_norm_dx_kernel(a[0].l, a[1].l, a[2].f, a[3].l, a[4].p, a[5].p, a[6].p, a[7].p, a[8].p,
+                         a[9].p, a[10].p, a[11].p);
+}
+static void call_binary_cross_entropy(const arg *a) {
+    binary_cross_entropy_kernel(a[0].l, a[1].p, a[2].p, a[3].l, a[4].l, a[5].l, a[6].p);
+}
+static void call_binary_cross_entropy_dx(const arg *a) {
+    binary_cross_entropy_dx_kernel(a[0].l, a[1].l, a[2].f, a[3].p, a[4].p, a[5].l, a[6].l, a[7].l,
+                                   a[8].p, a[9].p);
+}
+static void call_conv(const arg *a) {
+    conv_kernel(a[0].l, a[1].l, a[2].l, a[3].l, a[4].l, a[5].l, a[6].l, a[7].l, a[8].l, a[9].l,
+                a[10].l, a[11].l, a[12].p, a[13].p, a[14].p, a[15].p);
+}
+static void call_conv_dw(const arg *a) {
+    conv_dw_kernel(a[0].l, a[1].l, a[2].l, a[3].l, a[4].l, a[5].l, a[6].l, a[7].l, a[8].l, a[9].l,
+                   a[10].l, a[11].l, a[12].l, a[13].p, a[14].p, a[15].p);
+}
+static void call_conv_dx(const arg *a) {
+    conv_dx_kernel(a[0].l, a[1].l, a[2].l, a[3].l, a[4].l, a[5].l, a[6].l, a[7].l, a[8].l, a[9].l,
+                   a[10].l, a[11].l, a[12].l, a[13].l, a[14].p, a[15].p, a[16].p, a[17].p);
+}
+static void call_copy_rows(const arg *a) {
+    copy_rows_kernel(a[0].l, a[1].l, a[2].p, a[3].l, a[4].p, a[5].l, a[6].l);
+}
+static void call_gradient_add(const arg *a) {
+    gradient_add_kernel(a[0].l, a[1].f, a[2].p, a[3].l, a[4].p);
+}
+static void call_group_norm_dx(const arg *a) {
+    group_norm_dx_kernel(a[0].l, a[1].l, a[2].l, a[3].f, a[4].l, a[5].p, a[6].p, a[7].p, a[8].p,
+                         a[9].p, a[10].p, a[11].p, a[12].p);
+}
+static void call_input(const arg *a) {
+    input_kernel(a[0].l, a[1].l, a[2].p, a[3].l, a[4].l, a[5].f, a[6].f, a[7].p);
+}
+static void call_loss_samples(const arg *a) {
+    loss_samples_kernel(a[0].l, a[1].p, a[2].l, a[3].f, a[4].p, a[5].p);
+}
+static void call_loss_weights(const arg *a) {
+    loss_weights_kernel(a[0].l, a[1].p, a[2].l, a[3].l, a[4].l, a[5].f, a[6].p, a[7].p, a[8].p);
+}
+static void call_max_pooling(const arg *a) {
+    max_pooling_kernel(a[0].l, a[1].l, a[2].l, a[3].l, a[4].l, a[5].l, a[6].l, a[7].l, a[8].l,
+                       a[9].l, a[10].l, a[11].l, a[12].p, a[13].p, a[14].p);
+}
+static void call_max_pooling_dx(const arg *a) {
+    max_pooling_dx_kernel(a[0].l, a[1].l, a[2].l, a[3].l, a[4].l, a[5].l, a[6].l, a[7].l, a[8].l,
+                          a[9].l, a[10].l, a[11].l, a[12].p, a[13].p, a[14].p);
+}
+static void call_mean(const arg *a) { mean_kernel(a[0].l, a[1].l, a[2].l, a[3].p, a[4].p); }
+static void call_mean_dx(const arg *a) { mean_dx_kernel(a[0].l, a[1].l, a[2].l, a[3].p, a[4].p); }
+static void call_mean_pooling(const arg *a) {
+    mean_pooling_kernel(a[0].l, a[1].l, a[2].l, a[3].p, a[4].p);
+}
+static void call_mean_pooling_dx(const arg *a) {
+    mean_pooling_dx_kernel(a[0].l, a[1].l, a[2].l, a[3].p, a[4].p);
+}
+static void call_norm_apply(const arg *a) {
+    norm_apply_kernel(a[0].l, a[1].l, a[2].l, a[3].l, a[4].l, a[5].p, a[6].p, a[7].p, a[8].p,
+                      a[9].p, a[10].p);
+}
+static void call_norm_join(const arg *a) {
+    norm_join_kernel(a[0].l, a[1].l, a[2].l, a[3].f, a[4].l, a[5].f, a[6].p, a[7].l, a[8].p);
+}
+static void call_norm_sums(const arg *a) {
+    norm_sums_kernel(a[0].l, a[1].l, a[2].l, a[3].l, a[4].f, a[5].p, a[6].p, a[7].p, a[8].l);
+}
+static void call_norm_sums_back(const arg *a) {
+    norm_sums_back_kernel(a[0].l, a[1].l, a[2].l, a[3].l, a[4].l, a[5].p, a[6].p, a[7].p, a[8].p,
+                          a[9].p, a[10].p, a[11].p);
+}
+static void call_normalize_channel(const arg *a) {
+    normalize_channel_kernel(a[0].l, a[1].l, a[2].l, a[3].l, a[4].p, a[5].l, a[6].l, a[7].f, a[8].f,
+                             a[9].p);
+}
+static void call_normalize_channel_dx(const arg *a) {
+    normalize_channel_dx_kernel(a[0].l, a[1].l, a[2].l, a[3].p, a[4].f, a[5].p);
+}
+static void call_patches(const arg *a) {
+    patches_kernel(a[0].l, a[1].l, a[2].l, a[3].l, a[4].l, a[5].l, a[6].p, a[7].p);
+}
+static void call_smoothed_cross_entropy(const arg *a) {
+    smoothed_cross_entropy_kernel(a[0].l, a[1].l, a[2].f, a[3].p, a[4].p, a[5].p, a[6].p);
+}
+static void call_smoothed_cross_entropy_dx(const arg *a) {
+    smoothed_cross_entropy_dx_kernel(a[0].l, a[1].l, a[2].f, a[3].f, a[4].p, a[5].p, a[6].p, a[7].p,
+                                     a[8].p);
+}
+static void call_squared_error(const arg *a) {
+    squared_error_kernel(a[0].l, a[1].p, a[2].p, a[3].l, a[4].l, a[5].l, a[6].p);
+}
+static void call_squared_error_dx(const arg *a) {
+    squared_error_dx_kernel(a[0].l, a[1].l, a[2].f, a[3].p, a[4].p, a[5].l, a[6].l, a[7].l, a[8].p,
+                            a[9].p);
+}
 
 static void (*const calls[LS_NDEVICE_KERNELS])(const arg *) = {
 #define LS_DEVICE_KERNEL_CALL(name, items, params) [LS_KERNEL_##name] = call_##name,

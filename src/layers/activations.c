@@ -62,16 +62,36 @@ static job job_of(const ls_layer *l, const ls_layer_call *c, ls_numbers y) {
                  .y = y};
 }
 
+/* On the call's device, where `which` is the same (device/kernels/activations.k). */
+static void launch(const ls_layer_call *c, const job *j) {
+    enum { ITEMS = 256 };
+    bool back = j->dy.p != NULL;
+    ls_device_call call = {.kernel = back ? LS_KERNEL_activation_dx : LS_KERNEL_activation,
+                           .groups_x = ls_device_groups(j->n, ITEMS),
+                           .groups_y = 1,
+                           .args = {{.l = j->which}, {.l = j->n}, {.from = j->x.p}}};
+    if (back) call.args[3].from = j->dy.p;
+    call.args[back ? 4 : 3].p = j->y.p;
+    ls_compute_launch(c->compute, &call);
+}
+
+static void run_all(const ls_layer_call *c, job *j) {
+    if (c->compute->device)
+        launch(c, j);
+    else
+        ls_pool_run(c->compute->pool, run, j);
+}
+
 static void forward(const ls_layer *l, const ls_layer_call *c) {
     job j = job_of(l, c, ls_rows_y(l, c));
-    ls_pool_run(c->compute->pool, run, &j);
+    run_all(c, &j);
 }
 
 static void backward(const ls_layer *l, const ls_layer_call *c) {
     if (!c->dx[0]) return;
     job j = job_of(l, c, ls_rows_dx(l, c, 0));
     j.dy = ls_rows_dy(l, c, j.n);
-    ls_pool_run(c->compute->pool, run, &j);
+    run_all(c, &j);
 }
 
 static const ls_layer_ops ops[] = {
@@ -98,6 +118,7 @@ static ls_value *add(ls_model *m, ls_value *x, int which) {
     int64_t count = ls_value_count(x);
     bool cheap = which == LS_RELU;
     l->ops = &ops[which];
+    l->traits.on_device = true;
     LS_LAYER_OWN_AS(int, l) = which;
     if (which == GELU) l->T = count / ls_value_last(x);
     l->half.as_stored = LS_OPERAND_ALL;

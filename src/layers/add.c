@@ -152,7 +152,7 @@ static ls_value *add_two(ls_model *m, ls_value *a, ls_value *b, const ls_layer_o
     ls_add_declare(l, T, ls_value_count(a) / T, 2);
     l->ops = of;
     if (of != &ops) l->half.as_stored = 0;
-    l->traits.adds_itself = l->traits.on_device = of == &ops;
+    l->traits.adds_itself = of == &ops;
     l->unread[0] = l->unread[1] = of == &ops;
     return ls_build_value(m, a->dims);
 }
@@ -189,12 +189,34 @@ static void relu_backward_run(void *arg, int thread, int nthreads) {
     }
 }
 
+static void relu_launch(const ls_layer *l, const ls_layer_call *c, bool back) {
+    enum { ITEMS = 256 };
+    int64_t n = c->n * c->T * l->C;
+    ls_device_call call = {.kernel = back ? LS_KERNEL_add_relu_dx : LS_KERNEL_add_relu,
+                           .groups_x = ls_device_groups(n, ITEMS),
+                           .groups_y = 1,
+                           .args = {{.l = n}, {.from = c->x[0]}, {.from = c->x[1]}}};
+    if (back)
+        call.args[3].from = c->dy, call.args[4].p = c->dx[0], call.args[5].p = c->dx[1];
+    else
+        call.args[3].p = c->y;
+    ls_compute_launch(c->compute, &call);
+}
+
 static void relu_forward(const ls_layer *l, const ls_layer_call *c) {
+    if (c->compute->device) {
+        relu_launch(l, c, false);
+        return;
+    }
     ls_pool_run(c->compute->pool, relu_forward_run, &(job){l, c});
 }
 
 static void relu_backward(const ls_layer *l, const ls_layer_call *c) {
-    if (c->dx[0] || c->dx[1]) ls_pool_run(c->compute->pool, relu_backward_run, &(job){l, c});
+    if (!c->dx[0] && !c->dx[1]) return;
+    if (c->compute->device)
+        relu_launch(l, c, true);
+    else
+        ls_pool_run(c->compute->pool, relu_backward_run, &(job){l, c});
 }
 
 static const ls_layer_ops relu_ops = {

@@ -21,17 +21,30 @@ static void run(void *arg, int thread, int nthreads) {
     j->compute->k->affine(end - i, j->x + i, j->scale, j->shift, j->y + i);
 }
 
+static void run_all(job *j) {
+    enum { ITEMS = 256 };
+    if (j->compute->device)
+        ls_compute_launch(
+            j->compute,
+            &(ls_device_call){
+                .kernel = LS_KERNEL_affine,
+                .groups_x = ls_device_groups(j->n, ITEMS),
+                .groups_y = 1,
+                .args = {
+                    {.l = j->n}, {.from = j->x}, {.f = j->scale}, {.f = j->shift}, {.p = j->y}}});
+    else
+        ls_pool_run(j->compute->pool, run, j);
+}
+
 static void forward(const ls_layer *l, const ls_layer_call *c) {
     const options *o = &LS_LAYER_OWN_OF(options, l);
-    ls_pool_run(c->compute->pool, run,
-                &(job){c->compute, c->n * (int64_t)l->y_floats, o->scale, o->shift, c->x[0], c->y});
+    run_all(&(job){c->compute, c->n * (int64_t)l->y_floats, o->scale, o->shift, c->x[0], c->y});
 }
 
 static void backward(const ls_layer *l, const ls_layer_call *c) {
     const options *o = &LS_LAYER_OWN_OF(options, l);
     if (!c->dx[0]) return;
-    ls_pool_run(c->compute->pool, run,
-                &(job){c->compute, c->n * (int64_t)l->y_floats, o->scale, 0, c->dy, c->dx[0]});
+    run_all(&(job){c->compute, c->n * (int64_t)l->y_floats, o->scale, 0, c->dy, c->dx[0]});
 }
 
 static void describe(const ls_layer *l, ls_facts *f) {
@@ -47,6 +60,7 @@ ls_value *(ls_affine)(ls_model *m, ls_value *x, float scale, float shift) {
     ls_layer *l = ls_build_layer(m, "affine", NULL, &x, 1);
     if (!l) return ls_build_failed(m);
     l->ops = &ops;
+    l->traits.on_device = true;
     ls_build_unread(l);
     LS_LAYER_OWN_AS(options, l) = (options){scale, shift};
     ls_works_pass(&l->cost.forward, LS_WORK_ADD, ls_value_count(x));

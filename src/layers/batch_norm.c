@@ -6,6 +6,8 @@
  * The normalized value h is computed again from x; so is the sign of what ReLU reads. */
 #include <string.h>
 
+#include "layers/channels_device.h"
+#include "layers/copy.h"
 #include "model/builder.h"
 #include "model/row_ops.h"
 
@@ -65,11 +67,71 @@ static void run(void *arg, int thread, int nthreads) {
     if (j->second) j->second(&b);
 }
 
+/* ---- on the call's device ---- */
+
+static ls_channels channels_of(const ls_layer *l, const ls_layer_call *c) {
+    enum { RUN = 64 };
+    const options *o = &LS_LAYER_OWN_OF(options, l);
+    float *saved = c->saved;
+    return (ls_channels){.compute = c->compute,
+                         .samples = 1,
+                         .rows = rows_of(l, c),
+                         .C = l->C,
+                         .size = 1,
+                         .run = RUN,
+                         .eps = o->eps,
+                         .relu = o->relu,
+                         .gamma = ls_layer_param(l, c, GAMMA),
+                         .beta = ls_layer_param(l, c, BETA),
+                         .x = c->x[0],
+                         .y = c->y,
+                         .mean = saved,
+                         .rstd = saved + 2 * l->C,
+                         .dy = c->dy,
+                         .dx = c->dx[0],
+                         .sums = c->work};
+}
+
+/* sum [C] = factor x (NULL: zeros), or that is added to it. */
+static void launch_add(const ls_layer *l, const ls_layer_call *c, const float *x, float factor,
+                       bool adds, float *sum) {
+    enum { ITEMS = 256 };
+    ls_compute_launch(
+        c->compute,
+        &(ls_device_call){
+            .kernel = LS_KERNEL_gradient_add,
+            .groups_x = ls_device_groups(l->C, ITEMS),
+            .groups_y = 1,
+            .args = {{.l = l->C}, {.f = factor}, {.from = x}, {.l = adds}, {.p = sum}}});
+}
+
+static void launch_copy(const ls_layer *l, const ls_layer_call *c, const float *x, float *y) {
+    ls_copy_run(c->compute, &(ls_copy){.rows = 1, .width = l->C, .from = x, .to = y});
+}
+
+static void launch_forward(const ls_layer *l, const ls_layer_call *c) {
+    ls_channels n = channels_of(l, c);
+    float *variance = n.mean + l->C;
+    if (uses_batch(l, c)) {
+        ls_channels_sum(&n, NULL, (float)n.rows, n.mean, l->C);
+        ls_channels_sum(&n, n.mean, (float)n.rows, variance, l->C);
+    } else {
+        launch_copy(l, c, ls_layer_param(l, c, MEAN), n.mean);
+        launch_copy(l, c, ls_layer_param(l, c, VARIANCE), variance);
+    }
+    ls_channels_join(&n, variance, l->C, 1, true, n.rstd);
+    ls_channels_apply(&n);
+}
+
 static void forward(const ls_layer *l, const ls_layer_call *c) {
     const ls_norm_kernels *k = &c->compute->k->norm;
     bool own = uses_batch(l, c);
     size_t nbytes = (size_t)l->C * sizeof(float);
     if (c->n == 0) return;
+    if (c->compute->device) {
+        launch_forward(l, c);
+        return;
+    }
     if (!own) memcpy(c->saved, ls_layer_param(l, c, MEAN), nbytes);
     if (!own) memcpy((float *)c->saved + l->C, ls_layer_param(l, c, VARIANCE), nbytes);
     ls_pool_run(c->compute->pool, run,
@@ -82,6 +144,10 @@ static void add_grad(const ls_layer *l, const ls_layer_call *c, int param, const
                      float factor) {
     float *sum = ls_layer_grad(l, c, param);
     if (!sum) return; /* it is frozen */
+    if (c->compute->device) {
+        launch_add(l, c, c->n ? x : NULL, factor, !c->grads_start, sum);
+        return;
+    }
     for (int64_t i = 0; i < l->C; i++) {
         float more = c->n ? factor * x[i] : 0;
         sum[i] = c->grads_start ? more : sum[i] + more;
@@ -96,13 +162,32 @@ static void add_running(const ls_layer *l, const ls_layer_call *c) {
     add_grad(l, c, VARIANCE, saved + l->C, uses_batch(l, c) ? n * (rows / (rows - 1)) : n);
 }
 
+static void launch_sums(const ls_layer *l, const ls_layer_call *c) {
+    ls_channels n = channels_of(l, c);
+    ls_channels_sum_back(&n);
+}
+
+static void launch_dx(const ls_layer *l, const ls_layer_call *c) {
+    ls_channels n = channels_of(l, c);
+    size_t nbytes = 2 * (size_t)l->C * sizeof(float);
+    if (!uses_batch(l, c)) ls_device_clear(c->compute->device, LS_DEVICE_COMPUTE, c->work, nbytes);
+    ls_channels_batch_dx(&n);
+}
+
 static void backward(const ls_layer *l, const ls_layer_call *c) {
     const ls_norm_kernels *k = &c->compute->k->norm;
-    if (c->n) ls_pool_run(c->compute->pool, run, &(job){l, c, k->batch_norm_sums, NULL, false});
+    bool there = c->compute->device;
+    if (c->n && there) launch_sums(l, c);
+    if (c->n && !there)
+        ls_pool_run(c->compute->pool, run, &(job){l, c, k->batch_norm_sums, NULL, false});
     add_grad(l, c, GAMMA, c->work, 1);
     add_grad(l, c, BETA, c->work + l->C, 1);
     add_running(l, c);
     if (!c->n || !c->dx[0]) return;
+    if (there) {
+        launch_dx(l, c);
+        return;
+    }
     if (!uses_batch(l, c)) memset(c->work, 0, 2 * (size_t)l->C * sizeof(float));
     ls_pool_run(c->compute->pool, run, &(job){l, c, k->batch_norm_dx, NULL, true});
 }
@@ -126,6 +211,7 @@ ls_value *(ls_batch_norm)(ls_model *m, ls_value *x, ls_batch_norm_options given)
     if (o.eps == 0) o.eps = 1e-5f;
     float momentum = given.momentum > 0 ? given.momentum : 0.1f;
     l->ops = &ops;
+    l->traits.on_device = true;
     l->C = C;
     LS_LAYER_OWN_AS(options, l) = o;
     l->traits.joins_samples = true;

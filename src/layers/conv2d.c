@@ -144,6 +144,7 @@ static ls_value *add(ls_model *m, ls_layer *l, const ls_conv *v, const ls_conv2d
     if (ls_conv_check(v, &e) != LS_OK) return ls_build_fail(m, "%s", e.msg);
     LS_LAYER_OWN_AS(ls_conv, l) = *v;
     l->traits.only_first_reads = true;
+    l->traits.on_device = true;
     ls_build_param(m, l, "weight",
                    &(ls_param){.ndims = 4,
                                .dims = {v->kernel_h, v->kernel_w, v->in / v->groups, v->out},

@@ -17,7 +17,7 @@ typedef struct ls_copy {
 } ls_copy;
 
 void ls_copy_in_thread(const ls_copy *); /* by the calling thread alone; adds nothing */
-void ls_copy_run(const ls_compute *, const ls_copy *); /* by all threads */
+void ls_copy_run(const ls_compute *, const ls_copy *); /* by all threads, or the device */
 
 /* A sample's value as [outer, size, inner], around its dimension `dim`. */
 typedef struct ls_around {

@@ -3,6 +3,7 @@
  * params: weight, bias [C]
  * saved, per sample: mean [groups] | 1 / deviation [groups]
  * The normalized value is computed again from x; so is the sign of what ReLU reads. */
+#include "layers/channels_device.h"
 #include "model/builder.h"
 #include "model/row_ops.h"
 
@@ -61,12 +62,76 @@ static void backward_run(void *arg, int thread, int nthreads) {
     c->compute->k->norm.group_norm_dx(&g);
 }
 
+/* ---- on the call's device ---- */
+
+static ls_channels channels_of(const ls_layer *l, const ls_layer_call *c) {
+    const options *o = &LS_LAYER_OWN_OF(options, l);
+    float *saved = c->saved;
+    return (ls_channels){.compute = c->compute,
+                         .samples = c->n,
+                         .rows = o->pixels,
+                         .C = l->C,
+                         .size = l->C / o->groups,
+                         .run = o->pixels,
+                         .eps = o->eps,
+                         .relu = o->relu,
+                         .gamma = ls_layer_param(l, c, GAMMA),
+                         .beta = ls_layer_param(l, c, BETA),
+                         .x = c->x[0],
+                         .y = c->y,
+                         .mean = saved,
+                         .rstd = saved + c->n * o->groups,
+                         .dy = c->dy,
+                         .dx = c->dx[0],
+                         .sums = c->work};
+}
+
+/* A sample's sums by channel lie in the first pixel of y until y is computed. */
+static void launch_forward(const ls_layer *l, const ls_layer_call *c) {
+    ls_channels n = channels_of(l, c);
+    int64_t row = n.rows * n.C;
+    float count = (float)n.size * (float)n.rows;
+    ls_channels_sum(&n, NULL, 1, n.y, row);
+    ls_channels_join(&n, n.y, row, count, false, n.mean);
+    ls_channels_sum(&n, n.mean, 1, n.y, row);
+    ls_channels_join(&n, n.y, row, count, true, n.rstd);
+    ls_channels_apply(&n);
+}
+
+static void launch_backward(const ls_layer *l, const ls_layer_call *c) {
+    enum { ITEMS = 256 };
+    ls_channels n = channels_of(l, c);
+    ls_channels_sum_back(&n);
+    if (n.dx) ls_channels_group_dx(&n);
+    for (int p = GAMMA; p <= BETA; p++) {
+        float *sum = ls_layer_grad(l, c, p);
+        if (!sum) continue;
+        ls_compute_launch(c->compute, &(ls_device_call){.kernel = LS_KERNEL_column_sum,
+                                                        .groups_x = ls_device_groups(l->C, ITEMS),
+                                                        .groups_y = 1,
+                                                        .args = {{.l = c->n},
+                                                                 {.l = l->C},
+                                                                 {.from = c->work + p * l->C},
+                                                                 {.l = 2 * l->C},
+                                                                 {.l = !c->grads_start},
+                                                                 {.p = sum}}});
+    }
+}
+
 static void forward(const ls_layer *l, const ls_layer_call *c) {
+    if (c->compute->device) {
+        launch_forward(l, c);
+        return;
+    }
     ls_pool_run(c->compute->pool, forward_run, &(job){l, c});
 }
 
 /* The gradients of the parameters are chains over samples. */
 static void backward(const ls_layer *l, const ls_layer_call *c) {
+    if (c->compute->device) {
+        launch_backward(l, c);
+        return;
+    }
     ls_pool_run(c->compute->pool, backward_run, &(job){l, c});
     for (int p = GAMMA; p <= BETA; p++) {
         float *sum = ls_layer_grad(l, c, p);
@@ -102,6 +167,7 @@ ls_value *(ls_group_norm)(ls_model *m, ls_value *x, ls_group_norm_options given)
     if (!(o.eps >= 0)) return ls_build_fail(m, "eps is %g; it is at least 0", (double)o.eps);
     if (o.eps == 0) o.eps = 1e-5f;
     l->ops = &ops;
+    l->traits.on_device = true;
     l->C = C;
     LS_LAYER_OWN_AS(options, l) = o;
     l->memory.saved = (size_t)(2 * o.groups);

@@ -40,8 +40,31 @@ static void run(void *arg, int thread, int nthreads) {
                 (float *)j->c->y + i * LS_LAYER_OWN_OF(options, j->l).count);
 }
 
+int ls_layers_device_type(ls_dtype type) { return type == LS_U8 ? 2 : type == LS_I32; }
+
+static void launch(const ls_layer *l, const ls_layer_call *c) {
+    enum { ITEMS = 256 };
+    const options *o = &LS_LAYER_OWN_OF(options, l);
+    int64_t n = c->n * o->count;
+    ls_compute_launch(c->compute, &(ls_device_call){.kernel = LS_KERNEL_input,
+                                                    .groups_x = ls_device_groups(n, ITEMS),
+                                                    .groups_y = 1,
+                                                    .args = {{.l = n},
+                                                             {.l = o->count},
+                                                             {.from = ls_layer_field(l, c, 0, 0)},
+                                                             {.l = ls_layers_device_type(o->type)},
+                                                             {.l = (int64_t)c->sample_nbytes},
+                                                             {.f = o->scale},
+                                                             {.f = o->shift},
+                                                             {.p = c->y}}});
+}
+
 static void forward(const ls_layer *l, const ls_layer_call *c) {
     const options *o = &LS_LAYER_OWN_OF(options, l);
+    if (c->compute->device) {
+        launch(l, c);
+        return;
+    }
     job j = {.l = l, .c = c};
     for (int i = 0; i < 256; i++) j.values[i] = fmaf((float)i, o->scale, o->shift);
     ls_pool_run(c->compute->pool, run, &j);
@@ -62,6 +85,7 @@ ls_value *ls_layers_input(ls_model *m, const ls_value *x, float scale, float shi
     ls_layer *l = ls_build_layer(m, name, NULL, NULL, 0);
     if (!l) return ls_build_failed(m);
     l->ops = &ops;
+    l->traits.on_device = true;
     LS_LAYER_OWN_AS(options, l) = (options){x->type, scale, shift, ls_value_count(x)};
     ls_build_field(m, l, x);
     ls_works_pass(&l->cost.forward, LS_WORK_ADD, ls_value_count(x));

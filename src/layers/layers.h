@@ -9,6 +9,8 @@
 
 /* A field as numbers, each times scale, plus shift. */
 ls_value *ls_layers_input(ls_model *, const ls_value *field, float scale, float shift);
+/* What kernels of devices call a field's type (device/kernels/fields.k). */
+int ls_layers_device_type(ls_dtype);
 
 /* The measure behind accuracy; `ignored`: a class that does not count, as negative ones. */
 ls_value *ls_layers_is_top(ls_model *, ls_value *logits, ls_value *label, int64_t k,

@@ -33,10 +33,29 @@ static void backward_run(void *arg, int thread, int nthreads) {
     j->c->compute->k->column_sum(j->c->n, j->l->C, c0, c1, j->dy, sum);
 }
 
+static void launch_backward(const ls_layer *l, const ls_layer_call *c, int param, const float *dy) {
+    enum { ITEMS = 256 };
+    int64_t count = (int64_t)l->counts[param];
+    ls_compute_launch(c->compute, &(ls_device_call){.kernel = LS_KERNEL_column_sum,
+                                                    .groups_x = ls_device_groups(count, ITEMS),
+                                                    .groups_y = 1,
+                                                    .args = {{.l = c->n},
+                                                             {.l = count},
+                                                             {.from = dy},
+                                                             {.l = l->C},
+                                                             {.l = !c->grads_start},
+                                                             {.p = ls_layer_grad(l, c, param)}}});
+}
+
 static void backward(const ls_layer *l, const ls_layer_call *c) {
     const float *dy = c->dy;
-    for (int i = 0; i < l->nparams; dy += l->counts[i++])
-        if (ls_layer_trains(l, i)) ls_pool_run(c->compute->pool, backward_run, &(job){l, c, i, dy});
+    for (int i = 0; i < l->nparams; dy += l->counts[i++]) {
+        if (!ls_layer_trains(l, i)) continue;
+        if (c->compute->device)
+            launch_backward(l, c, i, dy);
+        else
+            ls_pool_run(c->compute->pool, backward_run, &(job){l, c, i, dy});
+    }
 }
 
 static const ls_layer_ops ops = {.kind = "learned", .forward = forward, .backward = backward};
@@ -46,6 +65,7 @@ static void add_param(ls_model *m, ls_layer *l, const char *suffix, const ls_par
     int64_t count = 1;
     for (int i = 0; i < p->ndims; i++) count *= p->dims[i];
     l->ops = &ops;
+    l->traits.on_device = true;
     l->C = l->nparams ? l->C + count : count;
     ls_works_pass(&l->cost.forward, LS_WORK_ADD, count);
     ls_works_pass(&l->cost.backward, LS_WORK_COLUMN_SUM, count);

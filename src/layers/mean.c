@@ -35,7 +35,27 @@ static void forward_run(void *arg, int thread, int nthreads) {
     }
 }
 
+/* On the call's device: n numbers of y, or of dx. */
+static void launch(const ls_layer *l, const ls_layer_call *c, bool back) {
+    enum { ITEMS = 256 };
+    const ls_around *o = &LS_LAYER_OWN_OF(ls_around, l);
+    int64_t n = c->n * o->outer * o->inner * (back ? o->size : 1);
+    ls_compute_launch(c->compute,
+                      &(ls_device_call){.kernel = back ? LS_KERNEL_mean_dx : LS_KERNEL_mean,
+                                        .groups_x = ls_device_groups(n, ITEMS),
+                                        .groups_y = 1,
+                                        .args = {{.l = n},
+                                                 {.l = o->size},
+                                                 {.l = o->inner},
+                                                 {.from = back ? c->dy : c->x[0]},
+                                                 {.p = back ? c->dx[0] : c->y}}});
+}
+
 static void forward(const ls_layer *l, const ls_layer_call *c) {
+    if (c->compute->device) {
+        launch(l, c, false);
+        return;
+    }
     ls_pool_run(c->compute->pool, forward_run, &(job){&LS_LAYER_OWN_OF(ls_around, l), c});
 }
 
@@ -53,6 +73,10 @@ static void backward_run(void *arg, int thread, int nthreads) {
 
 static void backward(const ls_layer *l, const ls_layer_call *c) {
     if (!c->dx[0]) return;
+    if (c->compute->device) {
+        launch(l, c, true);
+        return;
+    }
     ls_pool_run(c->compute->pool, backward_run, &(job){&LS_LAYER_OWN_OF(ls_around, l), c});
 }
 
@@ -69,6 +93,7 @@ ls_value *(ls_mean)(ls_model *m, ls_value *x, int dim) {
     ls_around a = {0};
     if (!l || !ls_around_dim(m, x, dim, &a)) return ls_build_failed(m);
     l->ops = &ops;
+    l->traits.on_device = true;
     ls_build_unread(l);
     LS_LAYER_OWN_AS(ls_around, l) = a;
     ls_dims dims = {{0}};

@@ -1,6 +1,6 @@
 /* normalize.c - y = (x - mean) / deviation by channel, as scale * x + shift; the numbers of an
  * image of bytes are 0 to 1. */
-#include "model/builder.h"
+#include "layers/layers.h"
 #include "model/row_ops.h"
 
 typedef struct options {
@@ -44,7 +44,52 @@ static void forward_run(void *arg, int thread, int nthreads) {
     }
 }
 
+/* ---- on the call's device: a channel after the other ---- */
+
+enum { ITEMS = 256 };
+
+static void launch_forward(const ls_layer *l, const ls_layer_call *c) {
+    const options *o = &LS_LAYER_OWN_OF(options, l);
+    int64_t n = c->n * o->count / o->C;
+    const void *from = o->is_field ? ls_layer_field(l, c, 0, 0) : c->x[0];
+    int64_t nbytes = o->is_field ? (int64_t)c->sample_nbytes : o->count * (int64_t)sizeof(float);
+    for (int64_t k = 0; k < o->C; k++)
+        ls_compute_launch(c->compute,
+                          &(ls_device_call){.kernel = LS_KERNEL_normalize_channel,
+                                            .groups_x = ls_device_groups(n, ITEMS),
+                                            .groups_y = 1,
+                                            .args = {{.l = n},
+                                                     {.l = o->C},
+                                                     {.l = k},
+                                                     {.l = o->count},
+                                                     {.from = from},
+                                                     {.l = ls_layers_device_type(o->type)},
+                                                     {.l = nbytes},
+                                                     {.f = o->scale[k]},
+                                                     {.f = o->shift[k]},
+                                                     {.p = c->y}}});
+}
+
+static void launch_backward(const ls_layer *l, const ls_layer_call *c) {
+    const options *o = &LS_LAYER_OWN_OF(options, l);
+    int64_t n = c->n * o->count / o->C;
+    for (int64_t k = 0; k < o->C; k++)
+        ls_compute_launch(c->compute, &(ls_device_call){.kernel = LS_KERNEL_normalize_channel_dx,
+                                                        .groups_x = ls_device_groups(n, ITEMS),
+                                                        .groups_y = 1,
+                                                        .args = {{.l = n},
+                                                                 {.l = o->C},
+                                                                 {.l = k},
+                                                                 {.from = c->dy},
+                                                                 {.f = o->scale[k]},
+                                                                 {.p = c->dx[0]}}});
+}
+
 static void forward(const ls_layer *l, const ls_layer_call *c) {
+    if (c->compute->device) {
+        launch_forward(l, c);
+        return;
+    }
     ls_pool_run(c->compute->pool, forward_run, &(job){l, c});
 }
 
@@ -60,7 +105,11 @@ static void backward_run(void *arg, int thread, int nthreads) {
 }
 
 static void backward(const ls_layer *l, const ls_layer_call *c) {
-    if (c->dx[0]) ls_pool_run(c->compute->pool, backward_run, &(job){l, c});
+    if (!c->dx[0]) return;
+    if (c->compute->device)
+        launch_backward(l, c);
+    else
+        ls_pool_run(c->compute->pool, backward_run, &(job){l, c});
 }
 
 static void describe(const ls_layer *l, ls_facts *f) {
@@ -93,6 +142,7 @@ ls_value *(ls_normalize)(ls_model *m, ls_value *x, ls_normalize_options given) {
         o.shift[k] = -given.mean[k] / deviation;
     }
     l->ops = &ops;
+    l->traits.on_device = true;
     ls_build_unread(l);
     LS_LAYER_OWN_AS(options, l) = o;
     if (is_field) ls_build_field(m, l, x);

@@ -33,13 +33,38 @@ static void run(void *arg, int thread, int nthreads) {
     }
 }
 
+static void launch(const ls_layer *l, const ls_layer_call *c, bool back) {
+    enum { ITEMS = 256 };
+    const options *o = &LS_LAYER_OWN_OF(options, l);
+    int64_t n = c->n * (int64_t)l->y_floats;
+    ls_compute_launch(c->compute, &(ls_device_call){.kernel = LS_KERNEL_patches,
+                                                    .groups_x = ls_device_groups(n, ITEMS),
+                                                    .groups_y = 1,
+                                                    .args = {{.l = n},
+                                                             {.l = o->down},
+                                                             {.l = o->across},
+                                                             {.l = o->p},
+                                                             {.l = o->c},
+                                                             {.l = back},
+                                                             {.from = back ? c->dy : c->x[0]},
+                                                             {.p = back ? c->dx[0] : c->y}}});
+}
+
 static void forward(const ls_layer *l, const ls_layer_call *c) {
+    if (c->compute->device) {
+        launch(l, c, false);
+        return;
+    }
     ls_pool_run(c->compute->pool, run,
                 &(job){&LS_LAYER_OWN_OF(options, l), c->n, .image = c->x[0], .to = c->y});
 }
 
 static void backward(const ls_layer *l, const ls_layer_call *c) {
     if (!c->dx[0]) return;
+    if (c->compute->device) {
+        launch(l, c, true);
+        return;
+    }
     ls_pool_run(c->compute->pool, run,
                 &(job){&LS_LAYER_OWN_OF(options, l), c->n, .patches = c->dy, .to = c->dx[0]});
 }
@@ -63,6 +88,7 @@ ls_value *(ls_patches)(ls_model *m, ls_value *x, int64_t size) {
         return ls_build_fail(m, "%s is no whole number of patches of %lld x %lld",
                              ls_dims_write(x->dims).text, (long long)size, (long long)size);
     l->ops = &ops;
+    l->traits.on_device = true;
     ls_build_unread(l);
     LS_LAYER_OWN_AS(options, l) = (options){d[0] / size, d[1] / size, size, d[2]};
     ls_works_pass(&l->cost.forward, LS_WORK_ADD, ls_value_count(x));

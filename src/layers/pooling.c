@@ -83,22 +83,114 @@ static void mean_back_run(void *arg, int thread, int nthreads) {
                                       (float *)j->c->dx[0] + i * inputs_of(j));
 }
 
+/* ---- on the call's device ---- */
+
+enum { ITEMS = 256, SHAPE = 12 };
+
+/* A kernel for windows, and n numbers that it writes; its arrays are the arguments from number SHAPE on. */
+static ls_device_call window_call(const ls_layer *l, ls_device_kernel kernel, int64_t n) {
+    const ls_pooling *p = &LS_LAYER_OWN_OF(ls_pooling, l);
+    return (ls_device_call){.kernel = kernel,
+                            .groups_x = ls_device_groups(n, ITEMS),
+                            .groups_y = 1,
+                            .args = {{.l = n},
+                                     {.l = p->C},
+                                     {.l = p->in[0]},
+                                     {.l = p->in[1]},
+                                     {.l = p->out[0]},
+                                     {.l = p->out[1]},
+                                     {.l = p->window[0]},
+                                     {.l = p->window[1]},
+                                     {.l = p->stride[0]},
+                                     {.l = p->stride[1]},
+                                     {.l = p->padding[0]},
+                                     {.l = p->padding[1]}}};
+}
+
+static void launch_max(const ls_layer *l, const ls_layer_call *c) {
+    ls_device_call call = window_call(l, LS_KERNEL_max_pooling, c->n * (int64_t)l->y_floats);
+    call.args[SHAPE].from = c->x[0];
+    call.args[SHAPE + 1].p = c->y;
+    call.args[SHAPE + 2].p = c->saved;
+    ls_compute_launch(c->compute, &call);
+}
+
+static void launch_max_back(const ls_layer *l, const ls_layer_call *c) {
+    int64_t n = c->n * (int64_t)l->input_floats[0];
+    ls_device_call call = window_call(l, LS_KERNEL_max_pooling_dx, n);
+    call.args[SHAPE].from = c->dy;
+    call.args[SHAPE + 1].from = c->saved;
+    call.args[SHAPE + 2].p = c->dx[0];
+    ls_compute_launch(c->compute, &call);
+}
+
+static void launch_average(const ls_layer *l, const ls_layer_call *c, bool back) {
+    ls_device_kernel kernel = back ? LS_KERNEL_average_pooling_dx : LS_KERNEL_average_pooling;
+    ls_device_call call =
+        window_call(l, kernel, c->n * (int64_t)(back ? l->input_floats[0] : l->y_floats));
+    call.args[SHAPE].l = LS_LAYER_OWN_OF(ls_pooling, l).count_padding;
+    call.args[SHAPE + 1].from = back ? c->dy : c->x[0];
+    call.args[SHAPE + 2].p = back ? c->dx[0] : c->y;
+    ls_compute_launch(c->compute, &call);
+}
+
+static void launch_mean(const ls_layer *l, const ls_layer_call *c, bool back) {
+    int64_t C = (int64_t)l->y_floats, inputs = (int64_t)l->input_floats[0];
+    int64_t n = c->n * (back ? inputs : C);
+    ls_compute_launch(c->compute, &(ls_device_call){.kernel = back ? LS_KERNEL_mean_pooling_dx
+                                                                   : LS_KERNEL_mean_pooling,
+                                                    .groups_x = ls_device_groups(n, ITEMS),
+                                                    .groups_y = 1,
+                                                    .args = {{.l = n},
+                                                             {.l = inputs / C},
+                                                             {.l = C},
+                                                             {.from = back ? c->dy : c->x[0]},
+                                                             {.p = back ? c->dx[0] : c->y}}});
+}
+
 /* ---- the layers ---- */
 
 static void run(const ls_layer *l, const ls_layer_call *c, ls_pool_fn *fn) {
     ls_pool_run(c->compute->pool, fn, &(job){l, c});
 }
-static void max_forward(const ls_layer *l, const ls_layer_call *c) { run(l, c, max_run); }
+static void max_forward(const ls_layer *l, const ls_layer_call *c) {
+    if (c->compute->device)
+        launch_max(l, c);
+    else
+        run(l, c, max_run);
+}
 static void max_backward(const ls_layer *l, const ls_layer_call *c) {
-    if (c->dx[0]) run(l, c, max_back_run);
+    if (!c->dx[0]) return;
+    if (c->compute->device)
+        launch_max_back(l, c);
+    else
+        run(l, c, max_back_run);
 }
-static void average_forward(const ls_layer *l, const ls_layer_call *c) { run(l, c, average_run); }
+static void average_forward(const ls_layer *l, const ls_layer_call *c) {
+    if (c->compute->device)
+        launch_average(l, c, false);
+    else
+        run(l, c, average_run);
+}
 static void average_backward(const ls_layer *l, const ls_layer_call *c) {
-    if (c->dx[0]) run(l, c, average_back_run);
+    if (!c->dx[0]) return;
+    if (c->compute->device)
+        launch_average(l, c, true);
+    else
+        run(l, c, average_back_run);
 }
-static void mean_forward(const ls_layer *l, const ls_layer_call *c) { run(l, c, mean_run); }
+static void mean_forward(const ls_layer *l, const ls_layer_call *c) {
+    if (c->compute->device)
+        launch_mean(l, c, false);
+    else
+        run(l, c, mean_run);
+}
 static void mean_backward(const ls_layer *l, const ls_layer_call *c) {
-    if (c->dx[0]) run(l, c, mean_back_run);
+    if (!c->dx[0]) return;
+    if (c->compute->device)
+        launch_mean(l, c, true);
+    else
+        run(l, c, mean_back_run);
 }
 
 static void describe(const ls_layer *l, ls_facts *f) {
@@ -154,6 +246,7 @@ static ls_value *add(ls_model *m, ls_value *x, const ls_layer_ops *ops, const ls
     if (!is_good(m, &p)) return ls_build_failed(m);
     int64_t count = p.out[0] * p.out[1] * p.C;
     l->ops = ops;
+    l->traits.on_device = true;
     ls_build_unread(l);
     LS_LAYER_OWN_AS(ls_pooling, l) = p;
     if (ops == &max_ops) l->memory.saved = (size_t)(count + 1) / 2;
@@ -174,6 +267,7 @@ ls_value *(ls_mean_pool)(ls_model *m, ls_value *x) {
     ls_layer *l = ls_build_layer(m, mean_ops.kind, NULL, &x, 1);
     if (!l) return ls_build_failed(m);
     l->ops = &mean_ops;
+    l->traits.on_device = true;
     ls_build_unread(l);
     ls_works_pass(&l->cost.forward, LS_WORK_ADD, ls_value_count(x));
     ls_works_pass(&l->cost.backward, LS_WORK_ADD, ls_value_count(x));

@@ -19,6 +19,8 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "tensor/conv_device.h"
+
 enum {
     EACH = 16,            /* channels of a block where each channel is a group */
     WEIGHTS = 384 * 1024, /* floats of work memory for packed weights, or dy */
@@ -428,6 +430,10 @@ static void forward_run(void *arg, int thread, int nthreads) {
 }
 
 void ls_conv_forward(const ls_compute *compute, const ls_conv *v, const ls_conv_job *job) {
+    if (compute->device) {
+        ls_conv_device_forward(compute, v, job);
+        return;
+    }
     call a = {compute, v, job};
     ls_pool_run(compute->pool, forward_run, &a);
 }
@@ -473,6 +479,10 @@ static void back_x_run(void *arg, int thread, int nthreads) {
 }
 
 void ls_conv_back_x(const ls_compute *compute, const ls_conv *v, const ls_conv_job *job) {
+    if (compute->device) {
+        ls_conv_device_back_x(compute, v, job);
+        return;
+    }
     call a = {compute, v, job};
     ls_pool_run(compute->pool, back_x_run, &a);
 }
@@ -610,6 +620,10 @@ static void back_w_run(void *arg, int thread, int nthreads) {
 }
 
 void ls_conv_back_w(const ls_compute *compute, const ls_conv *v, const ls_conv_job *job) {
+    if (compute->device) {
+        ls_conv_device_back_w(compute, v, job);
+        return;
+    }
     call a = {compute, v, job};
     ls_pool_run(compute->pool, back_w_run, &a);
 }
@@ -626,6 +640,10 @@ static void back_bias_run(void *arg, int thread, int nthreads) {
 }
 
 void ls_conv_back_bias(const ls_compute *compute, const ls_conv *v, const ls_conv_job *job) {
+    if (compute->device) {
+        ls_conv_device_back_bias(compute, v, job);
+        return;
+    }
     call a = {compute, v, job};
     ls_pool_run(compute->pool, back_bias_run, &a);
 }

@@ -173,6 +173,92 @@ static void elements(int64_t n) {
     same(2, v.out[0]);
 }
 
+static void activations(int64_t n) {
+    for (int64_t which = LS_RELU; which < LS_NACTIVATIONS; which++) {
+        bool of_x = which == LS_SILU || which == LS_RELU;
+        send(0, v.in[0]), send(1, v.in[1]), send(2, v.out[0]);
+        host.k->activation[which](n, v.in[0], v.out[0]);
+        LAUNCH(LS_KERNEL_activation, groups_of(n, 256), {.l = which}, {.l = n}, {.p = there[0]},
+               {.p = there[2]});
+        same(2, v.out[0]);
+        host.k->activation_dx[which](n, of_x ? v.in[0] : v.out[0], v.in[1], v.out[0]);
+        LAUNCH(LS_KERNEL_activation_dx, groups_of(n, 256), {.l = which}, {.l = n}, {.p = there[0]},
+               {.p = there[1]}, {.p = there[2]});
+        same(2, v.out[0]);
+    }
+}
+
+/* Losses of rows, as an array of the device. */
+static union {
+    double losses[ROWS];
+    float all[CELLS];
+} found;
+
+/* The losses and gradients of rows, of which some have no label. */
+static void cross_entropy(int64_t n, float smoothing) {
+    int32_t label[CELLS] = {(int32_t)n / 2, -1, (int32_t)n - 1};
+    ls_loss_rows r = {.rows = ROWS,
+                      .n = n,
+                      .x = v.in[0],
+                      .label = label,
+                      .smoothing = smoothing,
+                      .stat = v.out[0],
+                      .losses = found.losses,
+                      .scale = 0.3f,
+                      .weight = v.in[1],
+                      .dx = v.out[2]};
+    float labels[CELLS];
+    memcpy(labels, label, sizeof labels);
+    send(0, v.in[0]), send(1, labels), send(2, v.in[1]);
+    send(3, v.out[0]), send(4, found.all), send(5, v.out[2]);
+    host.k->loss[LS_LOSS_CROSS_ENTROPY](&r);
+    host.k->loss_dx[LS_LOSS_CROSS_ENTROPY](&r);
+    LAUNCH(LS_KERNEL_smoothed_cross_entropy, groups_of(ROWS, 16), {.l = ROWS}, {.l = n},
+           {.f = smoothing}, {.p = there[0]}, {.p = there[1]}, {.p = there[3]}, {.p = there[4]});
+    LAUNCH(LS_KERNEL_smoothed_cross_entropy_dx, groups_of(ROWS * n, 256), {.l = ROWS}, {.l = n},
+           {.f = smoothing}, {.f = r.scale}, {.p = there[0]}, {.p = there[1]}, {.p = there[3]},
+           {.p = there[2]}, {.p = there[5]});
+    same(3, v.out[0]);
+    same(4, found.all);
+    same(5, v.out[2]);
+}
+
+/* Targets are f32, of one sample of ROWS rows. */
+static void numbers(int64_t n, ls_loss kind) {
+    bool binary = kind == LS_LOSS_BINARY;
+    ls_loss_rows r = {.rows = ROWS,
+                      .n = n,
+                      .x = v.in[0],
+                      .target = v.in[2],
+                      .losses = found.losses,
+                      .scale = 0.3f,
+                      .weight = v.in[1],
+                      .dx = v.out[2]};
+    send(0, v.in[0]), send(1, v.in[1]), send(2, v.in[2]);
+    send(4, found.all), send(5, v.out[2]);
+    host.k->loss[kind](&r);
+    host.k->loss_dx[kind](&r);
+    LAUNCH(binary ? LS_KERNEL_binary_cross_entropy : LS_KERNEL_squared_error, ROWS, {.l = n},
+           {.p = there[0]}, {.p = there[2]}, {.l = 0}, {.l = ROWS}, {.l = 0}, {.p = there[4]});
+    LAUNCH(binary ? LS_KERNEL_binary_cross_entropy_dx : LS_KERNEL_squared_error_dx,
+           groups_of(ROWS * n, 256), {.l = ROWS}, {.l = n}, {.f = r.scale}, {.p = there[0]},
+           {.p = there[2]}, {.l = 0}, {.l = ROWS}, {.l = 0}, {.p = there[1]}, {.p = there[5]});
+    same(4, found.all);
+    same(5, v.out[2]);
+}
+
+static void test_losses(void **state) {
+    (void)state;
+    for (int wild = 0; wild < 2; wild++)
+        for (int64_t n = 1; n <= 211; n += n < 20 ? 1 : 19) {
+            fill(&v, wild);
+            activations(n);
+            cross_entropy(n, n % 2 ? 0.1f : 0);
+            numbers(n, LS_LOSS_BINARY);
+            numbers(n, LS_LOSS_SQUARES);
+        }
+}
+
 static void test_rows(void **state) {
     (void)state;
     for (int wild = 0; wild < 2; wild++)
@@ -260,6 +346,7 @@ static void test_squares(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_rows),
+        cmocka_unit_test(test_losses),
         cmocka_unit_test(test_updates),
         cmocka_unit_test(test_squares),
     };
