@@ -68,6 +68,7 @@ ls_value *ls_layers_columns(ls_model *m, const char *name, ls_value *const *x, i
     options *o = &LS_LAYER_OWN_AS(options, l);
     l->ops = &ops;
     l->T = x[0]->dims.of[0];
+    l->traits.on_device = true;
     ls_build_unread(l);
     *o = (options){.n = n};
     for (int i = 0; i < n; i++) o->of[i] = of[i];

@@ -89,7 +89,7 @@ ls_value *(ls_concat)(ls_model *m, int dim, ls_values x) {
     if (!l || !ls_around_dim(m, x.of[0], dim, &a)) return ls_build_failed(m);
     l->ops = &ops;
     l->half.as_stored = LS_OPERAND_ALL;
-    l->traits.adds_itself = true;
+    l->traits.adds_itself = l->traits.on_device = true;
     ls_build_unread(l);
     options *o = &LS_LAYER_OWN_AS(options, l);
     *o = (options){.outer = a.outer};

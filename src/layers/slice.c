@@ -91,7 +91,7 @@ ls_value *(ls_slice)(ls_model *m, ls_value *x, ls_slice_options o) {
                              ls_dims_write(x->dims).text, (long long)a.size);
     l->ops = &ops;
     l->half.as_stored = LS_OPERAND_ALL;
-    l->traits.adds_itself = true;
+    l->traits.adds_itself = l->traits.on_device = true;
     ls_build_unread(l);
     LS_LAYER_OWN_AS(options, l) = (options){a, o.first, count};
     ls_dims dims = x->dims;

@@ -130,11 +130,19 @@ static void means(ls_model *m) {
     end(m, label, ls_concat(m, 0, ls_mean(m, y, 0), ls_mean(m, y, 1)));
 }
 
+/* A value that is read twice: its gradient is begun. */
+static void parts(ls_model *m) {
+    ls_value *label = label_of(m), *x = ls_conv2d(m, image_of(m), .channels = 5, .kernel = 1);
+    ls_value *y = ls_slice(m, x, .dim = 1, .first = 2, .count = 4);
+    end(m, label, ls_concat(m, 1, y, x, ls_slice(m, x, .dim = 2, .count = 5)));
+}
+
 static void test_elements(void **state) {
     (void)state;
     check(elements, CLASSES);
     check(tokens, CLASSES);
     check(means, CLASSES);
+    check(parts, CLASSES);
 }
 
 /* ---- fields ---- */

@@ -119,7 +119,7 @@ static void test_vit(void **state) {
 /* A driver and a compiler that stand before devices `c` (fake_cuda.c). */
 static void test_cuda(void **state) {
     (void)state;
-    same(trained(RESNET, 2, "parallel.device=cuda", NULL), trained(RESNET, 1, NULL, NULL));
+    same(trained(RESNET, 2, "parallel.device=cuda:0", NULL), trained(RESNET, 1, NULL, NULL));
 }
 
 /* A driver that has threads can't be used after a fork: a child finds out whether there is one. */
@@ -135,7 +135,7 @@ static void test_opencl(void **state) {
     waitpid(child, &status, 0);
     if (status) skip_because("there is no device of OpenCL");
     for (int i = 0; i < NMODELS; i++)
-        same(trained(i, 2, "parallel.device=opencl", NULL), trained(i, 1, NULL, NULL));
+        same(trained(i, 2, "parallel.device=opencl:0", NULL), trained(i, 1, NULL, NULL));
 }
 
 /* Starts itself again, so that the driver for tests is found. */
