@@ -45,6 +45,18 @@ ls_status ls_outputs_take_folder(ls_loop *l, ls_error *e) {
 
 /* ---- the log ---- */
 
+/* What else a device runs, and what that means for the run. */
+static const char *beside_layers(const ls_host *h) {
+    const ls_share *sh = &h->layout.plan.share;
+    if (!sh->state_on_device && ls_run_can_survive(&h->run->config))
+        return "the optimizer runs on cores, which is slower, and a worker that is lost is "
+               "replaced "
+               "(parallel.optimizer_state: memory)";
+    if (!sh->state_on_device) return "the optimizer runs on cores (parallel.optimizer_state)";
+    if (sh->sums_on_device && sh->nworkers > 1) return "so do the optimizer and sums over workers";
+    return "so does the optimizer";
+}
+
 /* The largest line of the memory table; `lockstep plan` prints all of it. */
 static void log_memory(const ls_member *member) {
     const ls_host *h = member->host;
@@ -57,8 +69,8 @@ static void log_memory(const ls_member *member) {
     ls_log("memory of a worker: %.1f MB at most, %.1f of it %s", (double)m.peak / 1e6,
            (double)m.nbytes[most] / 1e6, ls_purpose_name(most));
     if (m.device)
-        ls_log("layers run on a device of each worker, %s, with %.1f MB of its memory",
-               h->run->config.parallel.device, (double)m.device / 1e6);
+        ls_log("layers run on a device of each worker, %s, with %.1f MB of its memory; %s",
+               h->run->config.parallel.device, (double)m.device / 1e6, beside_layers(h));
     if (member->device.sharing > 1)
         ls_log("warning: %d workers of this host share device %s; without its number, each has its "
                "own",
