@@ -88,6 +88,22 @@ ls_status ls_exec_fetch_state(ls_exec *x, ls_error *e) {
     return LS_OK;
 }
 
+size_t ls_exec_device_arena(const ls_exec *x) { return x->on.nbytes.arena; }
+
+ls_status ls_exec_lend_device(ls_exec *x, const void *params, size_t nbytes, ls_exec_device *d,
+                              ls_error *e) {
+    LS_TRY(ls_on_device_need(&x->on, nbytes, e));
+    LS_TRY(ls_held_open(&x->held, &x->on, x->c.plan->share.model, x->c.world->frozen,
+                        x->on.nbytes.weights, e));
+    ls_on_device_send(&x->on, x->on.params, params, x->on.nbytes.params);
+    *d = (ls_exec_device){.compute = &x->on.compute,
+                          .params = x->on.params,
+                          .frozen = x->held.frozen,
+                          .constants = x->held.constants,
+                          .memory = x->on.lent ? x->on.lent : x->on.arena};
+    return ls_device_finish(x->on.compute.device, LS_DEVICE_COPY, e);
+}
+
 /* With the samples go their weights, and losses of 0. */
 void ls_exec_send(const ls_exec *x, const ls_action *a) {
     void *host = NULL;

@@ -133,6 +133,20 @@ void ls_exec_bind(const ls_exec *, int i, int n);
  * newer (ls_world.fetch). */
 ls_status ls_exec_fetch_state(ls_exec *, ls_error *);
 
+/* What evaluation may use between steps of the device of an executor that has one: addresses there. */
+typedef struct ls_exec_device {
+    const ls_compute *compute;
+    const void *params; /* those that were given */
+    const ls_frozen_value *frozen;
+    const float *const *constants;
+    void *memory; /* its arena, or if that is too small, memory of its own */
+} ls_exec_device;
+size_t ls_exec_device_arena(const ls_exec *);
+/* Sends parameters [nfloats], which take the place of those that are there: where the state is there, the
+ * world's must follow. LS_ENOMEM: there is no room for nbytes; nothing was sent. */
+ls_status ls_exec_lend_device(ls_exec *, const void *params, size_t nbytes, ls_exec_device *d_p,
+                              ls_error *);
+
 /* The executor's threads and memory, which evaluation may use between steps. */
 const ls_compute *ls_exec_compute(const ls_exec *);
 float *ls_exec_arena(const ls_exec *, size_t *nbytes_p);

@@ -47,8 +47,8 @@ void ls_on_device_close(ls_on_device *x) {
     for (int s = 0; s < LS_DEVICE_NSTREAMS; s++) ls_device_finish(d, (ls_device_stream)s, NULL);
     for (int i = 0; i < 2; i++)
         if (x->pinned[i]) ls_device_unpin(d, x->pinned[i]);
-    char *const all[] = {x->params, x->state, x->grads,    x->arena,   x->work,
-                         x->norms,  x->sums,  x->incoming, x->samples, x->losses};
+    char *const all[] = {x->params, x->state,    x->grads, x->arena,   x->work,  x->norms,
+                         x->sums,   x->incoming, x->lent,  x->samples, x->losses};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) ls_device_free(d, all[i]);
     ls_device_close(d);
     *x = (ls_on_device){0};
@@ -59,6 +59,11 @@ void ls_on_device_send(const ls_on_device *x, void *to, const void *from, size_t
     ls_device_copy_to(d, LS_DEVICE_COPY, to, from, nbytes);
     ls_device_record(d, LS_DEVICE_COPY, SENT);
     ls_device_wait(d, LS_DEVICE_COMPUTE, SENT);
+}
+
+ls_status ls_on_device_need(ls_on_device *x, size_t nbytes, ls_error *e) {
+    if (nbytes <= x->nbytes.arena || x->lent) return LS_OK; /* it is the same each time */
+    return get(x, nbytes, "evaluation", &x->lent, e);
 }
 
 void ls_on_device_pin(ls_on_device *x, int i, void *p, size_t nbytes) {

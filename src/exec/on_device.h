@@ -15,6 +15,7 @@ typedef struct ls_on_device {
     char *arena, *work; /* as those of the executor */
     char *params, *state, *grads, *norms, *samples, *losses; /* as the world's and the loader's */
     char *sums, *incoming;   /* sums over workers: those that wait, those of others (peers.c) */
+    char *lent;              /* for evaluation; NULL: the arena is large enough */
     bool has_state;          /* parameters and states that outlive a step have been sent here */
     bool state_is_newer;     /* than the host's */
     ls_device_memory nbytes; /* of these */
@@ -30,6 +31,8 @@ void ls_on_device_close(ls_on_device *); /* of {0}, too */
 /* Queues a copy, for which layers that are queued later wait. It does not wait for those before: until
  * other samples or parameters come, the losses are copied back, for which all layers are waited for. */
 void ls_on_device_send(const ls_on_device *, void *to, const void *from, size_t nbytes);
+/* Memory of nbytes, if the arena has less (lent). LS_ENOMEM: there is none. */
+ls_status ls_on_device_need(ls_on_device *, size_t nbytes, ls_error *);
 /* Pins memory of the host, if it can be, until the device is closed. */
 void ls_on_device_pin(ls_on_device *, int i, void *p, size_t nbytes);
 /* Queues a copy of what is queued to be computed, and returns its event, for ls_device_await(). What is

@@ -4,6 +4,7 @@
  */
 #include "infer/infer.h"
 
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -59,6 +60,7 @@ static void begin_call(const ls_infer *f, const sizes *s, ls_layer_call *c) {
     c->params = f->params;
     c->frozen = f->frozen;
     c->rows = f->rows;
+    c->constants = f->constants;
     c->saved = memory;
     c->work = (float *)(void *)(memory + s->saved + s->losses);
 }
@@ -100,19 +102,46 @@ static double *losses_of(const ls_infer *f, const sizes *s) {
     return (double *)(void *)((char *)f->memory + (size_t)f->model->nslots * s->y + s->saved);
 }
 
-/* The losses of the call's samples. Runs layers [0, end): all, or those of training. */
-static void add_losses(const ls_infer *f, ls_layer_call *c, int end, double *losses) {
+/* Gives the device the call's samples, and losses of 0. */
+static void send_samples(const ls_infer *f, ls_layer_call *c, double *losses) {
+    ls_device *d = f->compute->device;
+    size_t nbytes = (size_t)((f->model->nlosses + f->model->nnotes) * f->n) * sizeof *losses;
+    c->host_samples = c->samples;
+    c->samples = f->samples;
+    ls_device_copy_to(d, LS_DEVICE_COMPUTE, f->samples, c->host_samples,
+                      (size_t)c->n * c->sample_nbytes);
+    ls_device_clear(d, LS_DEVICE_COMPUTE, losses, nbytes);
+}
+
+/* The losses of the call's samples, and all of them with the notes in `each`, which is memory of the
+ * host: losses_of(), or where there is a device, a copy of it. Runs layers [0, end): all, or those of
+ * training. */
+static ls_status add_losses(const ls_infer *f, ls_layer_call *c, int end, double *each,
+                            double *losses, ls_error *e) {
     sizes s = sizes_of(f->model, f->dtype, f->n);
-    double *each = losses_of(f, &s);
-    c->losses = each;
-    c->notes = each + f->model->nlosses * f->n;
+    ls_device *d = f->compute->device;
+    size_t n = (size_t)((f->model->nlosses + f->model->nnotes) * f->n);
+    c->losses = losses_of(f, &s);
+    if (d) send_samples(f, c, c->losses);
+    c->notes = c->losses + f->model->nlosses * f->n;
     c->notes_stride = f->n;
     forward(f, c, end, show_nothing, NULL);
+    if (d) {
+        ls_device_copy_from(d, LS_DEVICE_COMPUTE, each, losses_of(f, &s), n * sizeof *each);
+        LS_TRY(ls_device_finish(d, LS_DEVICE_COMPUTE, e));
+    }
     for (int64_t i = 0; i < c->n; i++) {
         losses[i] = each[i];
         for (int k = 1; k < f->model->nlosses - f->model->nauxiliary; k++)
             losses[i] += each[k * f->n + i];
     }
+    return LS_OK;
+}
+
+bool ls_infer_runs_on_device(const ls_model *m) {
+    bool runs = m->nmeasures == 0;
+    for (int i = 0; i < m->nlayers + m->nlate; i++) runs = runs && m->layers[i].traits.on_device;
+    return runs;
 }
 
 /* The call of the samples from i on, as many as fit. */
@@ -124,9 +153,11 @@ static ls_layer_call call_of(const ls_infer *f, int64_t i, int64_t n, const void
 }
 
 void ls_infer_losses(const ls_infer *f, int64_t n, const void *samples, double *losses) {
+    sizes s = sizes_of(f->model, f->dtype, f->n);
+    assert(!f->compute->device);
     for (int64_t i = 0; i < n; i += f->n) {
         ls_layer_call c = call_of(f, i, n, samples);
-        add_losses(f, &c, f->model->nlayers, losses + i);
+        add_losses(f, &c, f->model->nlayers, losses_of(f, &s), losses + i, NULL);
     }
 }
 
@@ -139,34 +170,46 @@ static void measure(const ls_infer *f, ls_layer_call *c, const ls_measure *x, do
     ls_mixed_forward(&x->layer, c);
 }
 
+/* The records of a call's samples. each: add_losses() */
+static ls_status record(const ls_infer *f, ls_layer_call *c, double *each, double *to,
+                        ls_error *e) {
+    const ls_model *m = f->model;
+    double *notes = each + m->nlosses * f->n, *values = notes + m->nnotes * f->n;
+    size_t size = ls_record_size(m);
+    const char *samples = c->samples;
+    if (f->fetch) LS_TRY(f->fetch(f->fetch_arg, c->n, c->samples, e));
+    LS_TRY(add_losses(f, c, m->nlayers + m->nlate, each, each, e));
+    for (int64_t j = 0; j < c->n; j++) {
+        const char *sample = samples + (size_t)j * c->sample_nbytes;
+        to[(size_t)j * size + LS_RECORD_LOSS] = each[j];
+        LS_TRY(ls_weigh(&m->weighing, sample, &to[(size_t)j * size + LS_RECORD_WEIGHT], e));
+        for (int k = 0; k < m->nnotes; k++)
+            to[(size_t)j * size + LS_RECORD_VALUES + (size_t)k] = notes[k * f->n + j];
+    }
+    for (int k = 0; k < m->nmeasures; k++) {
+        const ls_measure *x = &m->measures[k];
+        measure(f, c, x, values);
+        for (int64_t j = 0; j < c->n; j++)
+            memcpy(to + (size_t)j * size + x->at, values + j * x->nvalues,
+                   (size_t)x->nvalues * sizeof *values);
+    }
+    return LS_OK;
+}
+
 ls_status ls_infer_records(const ls_infer *f, int64_t n, const void *samples, double *records,
                            ls_error *e) {
     const ls_model *m = f->model;
     sizes s = sizes_of(m, f->dtype, f->n);
-    double *losses = losses_of(f, &s), *notes = losses + m->nlosses * f->n;
-    double *values = notes + m->nnotes * f->n;
-    size_t size = ls_record_size(m);
-    for (int64_t i = 0; i < n; i += f->n) {
+    size_t nlosses = (size_t)((m->nlosses + m->nnotes) * f->n);
+    double *here = f->compute->device ? LS_NEW_ARRAY(double, nlosses) : NULL;
+    ls_status status = LS_OK;
+    for (int64_t i = 0; status == LS_OK && i < n; i += f->n) {
         ls_layer_call c = call_of(f, i, n, samples);
-        double *to = records + (size_t)i * size;
-        if (f->fetch) LS_TRY(f->fetch(f->fetch_arg, c.n, c.samples, e));
-        add_losses(f, &c, m->nlayers + m->nlate, losses);
-        for (int64_t j = 0; j < c.n; j++) {
-            const char *sample = (const char *)c.samples + (size_t)j * c.sample_nbytes;
-            to[(size_t)j * size + LS_RECORD_LOSS] = losses[j];
-            LS_TRY(ls_weigh(&m->weighing, sample, &to[(size_t)j * size + LS_RECORD_WEIGHT], e));
-            for (int k = 0; k < m->nnotes; k++)
-                to[(size_t)j * size + LS_RECORD_VALUES + (size_t)k] = notes[k * f->n + j];
-        }
-        for (int k = 0; k < m->nmeasures; k++) {
-            const ls_measure *x = &m->measures[k];
-            measure(f, &c, x, values);
-            for (int64_t j = 0; j < c.n; j++)
-                memcpy(to + (size_t)j * size + x->at, values + j * x->nvalues,
-                       (size_t)x->nvalues * sizeof *values);
-        }
+        double *to = records + (size_t)i * ls_record_size(m);
+        status = record(f, &c, here ? here : losses_of(f, &s), to, e);
     }
-    return LS_OK;
+    free(here);
+    return status;
 }
 
 /* ---- predictions ---- */

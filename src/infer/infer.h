@@ -23,9 +23,15 @@ typedef struct ls_infer {
     ls_infer_fetch *fetch; /* for ls_infer_records(): called before rows are read, for at most as
                               many samples as a batch has; NULL: all rows are there */
     void *fetch_arg;
+    /* Where `compute` has a device, all these are addresses there, and so are: */
+    const float *const *constants; /* ls_layer_constants() */
+    void *samples;                 /* [n][model->sample_nbytes] room */
 } ls_infer;
 
 size_t ls_infer_nbytes(const ls_model *, ls_dtype, int64_t n);
+
+/* Can a device run ls_infer_records() of the model, in f32? All of its layers have kernels. */
+bool ls_infer_runs_on_device(const ls_model *);
 
 /* losses [n] of the samples, without their weights: of a text the sum over its tokens, or where
  * model->weighing.ntargets is not 0 the mean. samples [n][model->sample_nbytes]. n may be any
@@ -33,7 +39,7 @@ size_t ls_infer_nbytes(const ls_model *, ls_dtype, int64_t n);
 void ls_infer_losses(const ls_infer *, int64_t n, const void *samples, double *losses);
 
 /* The samples' records [n][ls_record_size()] (model/measure.h): losses, weights, what the loss
- * notes, and the model's measures. LS_EINVAL: a weight is not valid. */
+ * notes, and the model's measures. LS_EINVAL: a weight is not valid; LS_EIO: the device failed. */
 ls_status ls_infer_records(const ls_infer *, int64_t n, const void *samples, double *records,
                            ls_error *);
 

@@ -3,11 +3,52 @@
 
 #include <stdlib.h>
 
+#include "base/log.h"
 #include "infer/ranking.h"
 #include "table/step_rows.h"
 
 /* The i-th of n samples out of `all`: spread evenly over the validation part. */
 static uint64_t sample_at(uint64_t i, uint64_t n, uint64_t all) { return i * all / n; }
+
+/* The memory that a device needs for n samples. */
+static size_t device_nbytes(const ls_infer *f, int64_t n, size_t *samples_p) {
+    *samples_p = (ls_infer_nbytes(f->model, f->dtype, n) + 63) / 64 * 64;
+    return *samples_p + (size_t)n * f->model->sample_nbytes;
+}
+
+/* Where the worker's device can evaluate the model, and has room, *f becomes what does so. */
+static ls_status use_device(const ls_member *m, ls_infer *f, ls_error *e) {
+    ls_exec_device d;
+    ls_error why;
+    size_t samples = 0, arena = ls_exec_device_arena(m->execs[0]);
+    int64_t n = f->n;
+    if (!m->layout->plan.share.on_device || !ls_infer_runs_on_device(f->model)) return LS_OK;
+    while (n > 1 && device_nbytes(f, n, &samples) > arena) n--;
+    ls_status s =
+        ls_exec_lend_device(m->execs[0], f->params, device_nbytes(f, n, &samples), &d, &why);
+    if (s == LS_ENOMEM) {
+        ls_log("evaluation runs on cores: %s", why.msg);
+        return LS_OK;
+    }
+    if (s != LS_OK) *e = why;
+    LS_TRY(s);
+    f->compute = d.compute;
+    f->params = d.params;
+    f->frozen = d.frozen;
+    f->constants = d.constants;
+    f->memory = d.memory;
+    f->samples = (char *)d.memory + samples;
+    f->n = n;
+    return LS_OK;
+}
+
+/* The state on a device, where averages of the weights have been in its place. */
+static ls_status give_back(const ls_member *m, ls_error *e) {
+    ls_exec_device d;
+    bool other = m->infer.params != m->worlds[0].params;
+    if (!other || !m->layout->plan.share.state_on_device) return LS_OK;
+    return ls_exec_lend_device(m->execs[0], m->worlds[0].params, 0, &d, e);
+}
 
 /* records [n] of this worker's part of the samples; the rest stays 0. Returns early if the worker
  * is recalled. */
@@ -17,17 +58,17 @@ static ls_status compute_records(const ls_member *m, const ls_dataset *d, uint64
     uint64_t size = (uint64_t)m->nworkers, w = (uint64_t)m->worker;
     uint64_t first = n * w / size, end = n * (w + 1) / size, part = (uint64_t)m->infer.n;
     char *samples = ls_alloc(part * d->sample_nbytes);
-    ls_status s = LS_OK;
+    ls_infer f = m->infer;
+    ls_status s = use_device(m, &f, e);
     for (uint64_t i = first; s == LS_OK && i < end && !ls_board_recalled(m->slot); i += part) {
         uint64_t k = end - i < part ? end - i : part;
         for (uint64_t j = 0; s == LS_OK && j < k; j++)
             s = ls_dataset_val_sample(d, sample_at(i + j, n, d->nval),
                                       samples + j * d->sample_nbytes, e);
-        if (s == LS_OK)
-            s = ls_infer_records(&m->infer, (int64_t)k, samples, records + i * record, e);
+        if (s == LS_OK) s = ls_infer_records(&f, (int64_t)k, samples, records + i * record, e);
     }
     free(samples);
-    return s;
+    return s == LS_OK && f.compute->device ? give_back(m, e) : s;
 }
 
 /* The bytes of text in the targets of all n samples; 0: they are no text. */

@@ -4,6 +4,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "device/drivers.h"
 #include "train/tiny_run.h"
 
@@ -97,6 +98,44 @@ static void test_links(void **state) {
         same(with(3, (const char *const[]){"parallel.device=c:8", "parallel.optimizer_state=device",
                                            links[i][0], links[i][1], NULL}),
              i == 5 ? parts : cores);
+}
+
+/* The losses of all evaluations of the latest run, as metrics.jsonl has them. */
+static char *evaluated(const char *const *sets) {
+    ls_error e = {0};
+    ls_buf text = {0}, file = {0};
+    char *run = run_path(nruns), *path = ls_format("%s/metrics.jsonl", run);
+    with(2, sets);
+    assert_ls_ok(ls_file_read(path, 1 << 20, &file, &e), e);
+    for (char *x = file.data; (x = strstr(x, "\"val_loss\": ")); x += 12)
+        ls_buf_printf(&text, "%.*s ", (int)strcspn(x + 12, ",}"), x + 12);
+    ls_buf_free(&file);
+    free(path);
+    free(run);
+    return text.data;
+}
+
+/* Evaluations run on the device: of the weights and of their average; in memory that activations have, and
+ * where these are too few. */
+static void test_evaluations(void **state) {
+    (void)state;
+    for (int average = 0; average < 2; average++) {
+        const char *weights = average ? "train.eval_weights=ema" : "train.eval_weights=last";
+        char *cores =
+            evaluated((const char *const[]){"optim.ema=0.9", "train.eval_every=1", weights, NULL});
+        char *there = evaluated((const char *const[]){"optim.ema=0.9", "train.eval_every=1",
+                                                      weights, "parallel.device=c:4",
+                                                      "parallel.optimizer_state=device", NULL});
+        char *small =
+            evaluated((const char *const[]){"optim.ema=0.9", "train.eval_every=1", weights,
+                                            "parallel.device=c:5", "parallel.recompute=1", NULL});
+        assert_true(strlen(cores) > 20);
+        assert_string_equal(there, cores);
+        assert_string_equal(small, cores);
+        free(cores);
+        free(there);
+        free(small);
+    }
 }
 
 /* Cores compute the gradients that are compared, from the parameters that the devices have. */
@@ -203,12 +242,13 @@ int main(int argc, char **argv) {
         return 1;
     }
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_same_bits), cmocka_unit_test(test_micro_batches),
-        cmocka_unit_test(test_llama),     cmocka_unit_test(test_state_there),
-        cmocka_unit_test(test_links),     cmocka_unit_test(test_resumed),
-        cmocka_unit_test(test_cuda),      cmocka_unit_test(test_too_few),
-        cmocka_unit_test(test_nccl),      cmocka_unit_test(test_audit),
-        slow_unit_test(test_opencl),      cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_same_bits),   cmocka_unit_test(test_micro_batches),
+        cmocka_unit_test(test_llama),       cmocka_unit_test(test_state_there),
+        cmocka_unit_test(test_links),       cmocka_unit_test(test_resumed),
+        cmocka_unit_test(test_cuda),        cmocka_unit_test(test_too_few),
+        cmocka_unit_test(test_nccl),        cmocka_unit_test(test_audit),
+        cmocka_unit_test(test_evaluations), slow_unit_test(test_opencl),
+        cmocka_unit_test(test_refused),
     };
     return cmocka_run_group_tests(tests, make_cache, remove_folder);
 }
