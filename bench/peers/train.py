@@ -5,7 +5,7 @@ Lockstep's: the norm of the difference divided by that of the change in training
 those of models.py. PyTorch's fast paths are on: fused attention, fused optimizers, gradients as
 views of DDP's buckets.
 
-    train.py DIR [--workers N] [--threads N] [--compile] [--channels-last] [--bf16]
+    train.py DIR [--workers N] [--threads N] [--compile] [--channels-last] [--bf16] [--device cuda]
 
 N workers train with DistributedDataParallel over Gloo, each on its part of the batch. --bf16: the
 forward pass runs under torch.autocast in bf16, and frozen parameters are bf16.
@@ -76,7 +76,7 @@ def read_images(a, s, c):
 def distance(model, folder):
     """Of the trained weights from Lockstep's."""
     initial, ours = (read_weights(f"{folder}/{name}.safetensors") for name in ("weights", "trained"))
-    theirs = model.trained()
+    theirs = {name: w.cpu() for name, w in model.trained().items()}
     difference = sum(((theirs[n] - ours[n]).double() ** 2).sum() for n in ours)
     change = sum(((ours[n] - initial[n]).double() ** 2).sum() for n in ours)
     return (difference / change).sqrt().item()
@@ -97,6 +97,7 @@ def train(rank, a, s, c):
         model.names[name].requires_grad_(False)
         if a.bf16:
             model.names[name].data = model.names[name].data.bfloat16()
+    model, inputs, targets = model.to(a.device), inputs.to(a.device), targets.to(a.device)
     if a.channels_last:
         model = model.to(memory_format=torch.channels_last)
     mine = slice(s["batch"] * rank // n, s["batch"] * (rank + 1) // n)
@@ -111,7 +112,7 @@ def train(rank, a, s, c):
         begin = time.perf_counter()
         for group in optimizer.param_groups:
             group["lr"] = s["lr"][step]
-        with torch.autocast("cpu", dtype=torch.bfloat16, enabled=a.bf16):
+        with torch.autocast(a.device, dtype=torch.bfloat16, enabled=a.bf16):
             loss = run(inputs[step, mine], targets[step, mine])
         optimizer.zero_grad(set_to_none=n == 1)
         loss.backward()
@@ -125,7 +126,7 @@ def train(rank, a, s, c):
         seconds.append(time.perf_counter() - begin)
     if rank == 0:
         print(json.dumps({"system": "pytorch", "version": torch.__version__, "variant": variant(a),
-                          "step_seconds": seconds, "losses": losses,
+                          "step_seconds": seconds, "losses": losses, "tokens": targets[0].numel(),
                           "weights_differ_by": distance(model, a.folder)}), flush=True)
 
 
@@ -143,6 +144,7 @@ def main():
     p.add_argument("--compile", action="store_true")
     p.add_argument("--channels-last", action="store_true")
     p.add_argument("--bf16", action="store_true")
+    p.add_argument("--device", default="cpu")
     a = p.parse_args()
     with open(f"{a.folder}/settings.json") as f:
         s = json.load(f)

@@ -1,0 +1,292 @@
+#!/bin/bash
+# All that only a machine with a GPU can show, in one run of less than nine minutes, without a network:
+# do the kernels and a training have the cores' bits there, and how fast are they?
+#     device_run.sh [--device NAME] [--small] [--only PART]... [--limit SECONDS] [FOLDER]
+#     device_run.sh --pack [FOLDER]
+# Writes FOLDER/summary.txt (a line a part), log.txt and figures.jsonl; FOLDER is $OUT, else
+# build/device-run. A part that is done there is not done again unless --only names it, so a run that was
+# cut off continues. A part that can't run says why. Exits with 1 if a part failed.
+#
+# --device: cuda (default), opencl, c. --small: small models, in seconds, on device c or a driver for tests.
+# --pack: what build/ has (the program, tests of devices, their libraries) goes to a folder (build/device),
+# for a machine that has no compiler or lacks libraries: there it is used if it runs.
+# PYTHON: the one that has PyTorch (default: python3). Parts:
+parts="host build machine tests bits train kernels tokens torch sanitizer"
+set -u
+cd "$(dirname "$0")/.."
+device=cuda small= pack= limit=530 only= out=
+while [ $# -gt 0 ]; do
+    case $1 in
+    --device) device=${2-} && shift ;;
+    --only) only="$only ${2-}" && shift ;;
+    --limit) limit=${2-} && shift ;;
+    --small) small=--small ;;
+    --pack) pack=1 ;;
+    -*) sed -n '2,17s/^# \{0,1\}//p' "$0" >&2 && exit 2 ;;
+    *) out=$1 ;;
+    esac
+    shift
+done
+for part in $only; do
+    case " $parts " in
+    *" $part "*) ;;
+    *) echo "device_run.sh: there is no part $part; parts: $parts" >&2 && exit 2 ;;
+    esac
+done
+python=${PYTHON:-python3}
+tests="device_gemm_test device_row_kernels_test device_heads_test device_gpt_layers_test device_layers_test"
+
+# ---- a folder for another machine ----
+
+if [ "$pack" ]; then
+    to=${out:-build/device}
+    rm -rf "$to" && mkdir -p "$to/bin" "$to/lib" || exit 1
+    for program in build/lockstep $(printf 'build/tests/%s ' $tests); do
+        cp "$program" "$to/bin/" || exit 1
+        ldd "$program" | awk '$3 ~ "^/" {print $3}' |
+            grep -v '/\(libc\|libm\|libdl\|librt\|libpthread\)\.so' | xargs -r cp -Lu -t "$to/lib"
+    done
+    echo "packed: $to ($(du -sh "$to" | cut -f1))"
+    exit 0
+fi
+
+out=${out:-${OUT:-build/device-run}}
+mkdir -p "$out" || exit 1
+out=$(cd "$out" && pwd)
+done_file=$out/parts.tsv log=$out/log.txt figures=$out/figures.jsonl
+touch "$done_file" "$figures"
+work=$(mktemp -d) && trap 'rm -rf "$work"' EXIT
+begun=$SECONDS
+if [ -x build/device/bin/lockstep ] && LD_LIBRARY_PATH=build/device/lib build/device/bin/lockstep --version >/dev/null 2>&1; then
+    bin=$PWD/build/device/bin tests_bin=$bin
+    export LD_LIBRARY_PATH=$PWD/build/device/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+else
+    bin=$PWD/build tests_bin=$PWD/build/tests
+fi
+lockstep=$bin/lockstep
+
+# ---- running ----
+
+left() { echo $((limit - (SECONDS - begun))); }
+has() { command -v "$1" >/dev/null 2>&1; }
+# within SECONDS COMMAND...: its output goes to the log, and to $work/out. Fails after the time, too.
+within() {
+    local most=$1 rest
+    shift
+    rest=$(left)
+    [ "$rest" -lt "$most" ] && most=$rest
+    [ "$most" -gt 0 ] || { echo "no time is left" >"$work/out" && return 1; }
+    echo "\$ $*" >>"$log"
+    timeout -k 5 "$most" "$@" >"$work/out" 2>&1
+    local code=$?
+    cat "$work/out" >>"$log"
+    [ $code -ne 124 ] || echo "no end after $most s" >>"$work/out"
+    return $code
+}
+last() { grep -v '^ *$' "$work/out" | tail -n 1 | cut -c1-160; }
+# number KEY FILE: the number of this key of a JSON object
+number() { sed -n "s/.*\"$1\": \([0-9.e+-]*\).*/\1/p" "$2" | tail -n 1; }
+needs_program() { [ -x "$lockstep" ] || { note="there is no $lockstep: part build has failed" && return 77; }; }
+# Can the program use the device? The reason goes to $note.
+needs_device() {
+    needs_program || return
+    [ -e "$work/works" ] && return
+    within 120 "$lockstep" bench machine --device "$device" --small --rounds 1 && touch "$work/works" && return
+    note=$(last | sed 's/^lockstep: //')
+    return 77
+}
+
+# ---- parts: each sets note, and returns 0, 77 if it can't run, or another number ----
+
+part_host() {
+    uname -sr >>"$log" && nproc >>"$log"
+    note="$(uname -m), $(nproc) cores"
+    for tool in gcc cmake ninja nvcc compute-sanitizer "$python"; do has "$tool" && note="$note, $tool" || note="$note, no $tool"; done
+    if has nvidia-smi && within 20 nvidia-smi --query-gpu=name,memory.total,driver_version --format=csv,noheader; then
+        note="$(last); $note"
+    else
+        note="no nvidia-smi; $note"
+    fi
+}
+
+part_build() {
+    local tree=build make=Ninja missing=
+    if [ "$tests_bin" = "$bin" ]; then note="uses what was packed in build/device" && return 0; fi
+    for tool in cmake pkg-config; do has $tool || missing="$missing $tool"; done
+    has gcc || has cc || has clang || missing="$missing gcc"
+    has ninja || has make || missing="$missing ninja"
+    [ -z "$missing" ] || { note="not installed:$missing; pack a build elsewhere (--pack)" && return 77; }
+    has ninja || make="Unix Makefiles"
+    [ -e build/CMakeCache.txt ] || within 60 cmake -S . -B $tree -G "$make" -DCMAKE_BUILD_TYPE=Release || {
+        note="cmake: $(grep -m1 -E "not found|missing|No package|Could not" "$work/out" | cut -c1-120); pack a build elsewhere (--pack)"
+        return 77
+    }
+    # shellcheck disable=SC2086
+    within 300 cmake --build $tree -j "$(nproc)" --target lockstep $tests || { note=$(last) && return 1; }
+    note="$($lockstep --version)"
+}
+
+part_machine() {
+    needs_device || return
+    within 60 "$lockstep" bench machine --device "$device" $small --json || { note=$(last) && return 1; }
+    cp "$work/out" "$work/machine" && cat "$work/machine" >>"$figures"
+    within 60 "$lockstep" bench machine --device "$device" $small || { note=$(last) && return 1; }
+    note=$(awk -v to="$(number pinned_to_bytes_per_s "$work/machine")" -v from="$(number pinned_from_bytes_per_s "$work/machine")" \
+        -v memory="$(number memory_bytes_per_s "$work/machine")" -v flops="$(number product_flops_per_s "$work/machine")" \
+        'BEGIN {printf "to it %.2f GB/s, from it %.2f, its memory %.1f, products %.4g TFLOP/s", to/1e9, from/1e9, memory/1e9, flops/1e12}')
+}
+
+part_tests() {
+    local passed=0 failed=
+    needs_device || return
+    for test in $tests; do
+        [ -x "$tests_bin/$test" ] || { failed="$failed $test (not built)" && continue; }
+        within 90 env LOCKSTEP_TEST_DEVICE="$device" "$tests_bin/$test" || failed="$failed $test"
+        passed=$((passed + $(sed -n 's/.*PASSED.* \([0-9]*\) test.*/\1/p' "$work/out" | awk '{n += $1} END {print n + 0}')))
+    done
+    note="$passed test functions have the bits of the cores' kernels"
+    [ -z "$failed" ] || { note="failed:$failed" && return 1; }
+}
+
+# same_weights NAME CONFIG SET...: a few steps on the device and on the cores
+same_weights() {
+    local name=$1 config=$2 side
+    shift 2
+    for side in cores device; do
+        within 120 "$lockstep" bench train "$config" -n 1 --steps 1 --json "$@" --set train.batch=2 --set train.virtual_workers=2 \
+            --set train.micro_batch=1 --export "$work/$side" $([ $side = device ] && echo --device "$device") ||
+            { note="$name on $side: $(last)" && return 1; }
+        grep '^{' "$work/out" >"$work/$side.json"
+    done
+    cmp -s "$work/cores/trained.safetensors" "$work/device/trained.safetensors" ||
+        { note="$name: other weights than on the cores" && return 1; }
+    cmp -s "$work/cores/weights.safetensors" "$work/cores/trained.safetensors" && { note="$name: nothing was trained" && return 1; }
+    note="${note:+$note; }$name: $(sha256sum <"$work/device/trained.safetensors" | cut -c1-12) on both"
+    rm -rf "$work/cores" "$work/device"
+}
+
+part_bits() {
+    needs_device || return
+    if [ "$small" ]; then
+        same_weights "tiny" configs/tiny.yaml
+    else
+        same_weights "12 M" configs/gpt-12m.yaml && same_weights "124 M" configs/gpt2-124m.yaml --set model.context=256
+    fi
+}
+
+# The program's own run, with checkpoints: one worker, two that share the device, the optimizer there.
+part_train() {
+    local run=0 hashes
+    needs_device || return
+    for args in "" "--device $device" "-n 2 --device $device:0" "--device $device --set parallel.optimizer_state=device"; do
+        run=$((run + 1))
+        # shellcheck disable=SC2086
+        within 60 "$lockstep" train configs/tiny.yaml -n 1 $args --set train.steps=2 --set train.batch=4 --set train.virtual_workers=2 \
+            --set optim.warmup=1 --set data.val_fraction=0.02 --set train.eval_every=2 -o "$work/run-$run" || { note="train $args: $(last)" && return 1; }
+        within 20 "$lockstep" ckpt hash "$work/run-$run" && grep -o '[0-9a-f]\{32\}' "$work/out" | tr '\n' ' ' >"$work/hash-$run"
+    done
+    hashes=$(sort -u "$work"/hash-* | wc -l)
+    [ "$hashes" = 1 ] && [ -s "$work/hash-1" ] || { note="$run runs have $hashes hashes" && return 1; }
+    note="$run runs of configs/tiny.yaml have one hash: one and two workers, the optimizer on the device, the cores"
+}
+
+part_kernels() {
+    needs_device || return
+    within 100 "$lockstep" bench kernels --device "$device" $small --rounds 3 --json || { note=$(last) && return 1; }
+    grep '^{' "$work/out" >"$work/kernels" && cat "$work/kernels" >>"$figures"
+    note=$(awk -F'"gflops": ' '/"product"/ && !/attention"/ {split($2, x, "[,}]"); n++; sum += x[1]; if (x[1] > best) best = x[1]; if (!least || x[1] < least) least = x[1]}
+        END {printf "%d products: %.4g to %.4g TFLOP/s, mean %.4g", n, least/1e3, best/1e3, sum/n/1e3}' "$work/kernels")
+}
+
+# The largest memory of the GPU that is in use, sampled while a command runs.
+watch_memory() {
+    has nvidia-smi || return 0
+    while sleep 0.3; do nvidia-smi --query-gpu=memory.used --format=csv,noheader,nounits; done >"$work/used" 2>/dev/null &
+    watcher=$!
+}
+used_memory() {
+    has nvidia-smi || return 0
+    kill "$watcher" && wait "$watcher" 2>/dev/null
+    sort -n "$work/used" | tail -n 1 | sed 's/$/ MiB of the GPU in use/'
+}
+
+gpt2="configs/gpt2-124m.yaml --set train.batch=8 --set train.virtual_workers=1 --set train.micro_batch=8"
+[ -z "$small" ] || gpt2="configs/tiny.yaml --set train.batch=2 --set train.virtual_workers=1"
+part_tokens() {
+    local used
+    needs_device || return
+    watch_memory
+    # shellcheck disable=SC2086
+    within 120 "$lockstep" bench train $gpt2 -n 1 --steps 4 --device "$device" --json
+    local code=$?
+    used=$(used_memory)
+    [ $code -eq 0 ] || { note=$(last) && return 1; }
+    grep '^{' "$work/out" >"$work/tokens" && cat "$work/tokens" >>"$figures"
+    note="$(number tokens_per_s "$work/tokens" | cut -c1-9) tokens/s${used:+, $used}"
+}
+
+part_torch() {
+    local way failed=
+    needs_program || return
+    has "$python" || { note="there is no $python" && return 77; }
+    "$python" -c 'import torch' 2>/dev/null || { note="$python has no torch" && return 77; }
+    "$python" -c 'import torch; raise SystemExit(not torch.cuda.is_available())' 2>/dev/null || { note="torch sees no GPU" && return 77; }
+    # shellcheck disable=SC2086
+    within 120 "$lockstep" bench train $gpt2 -n 1 --steps 4 --device "$device" --export "$work/export" || { note="export: $(last)" && return 1; }
+    note=
+    for way in "" --compile; do
+        # shellcheck disable=SC2086
+        within 150 "$python" -W ignore bench/peers/train.py "$work/export" --device cuda $way || { failed="${way:-eager}: $(last)" && continue; }
+        grep '^{' "$work/out" >"$work/torch" && cat "$work/torch" >>"$figures"
+        note="${note:+$note; }${way:-eager}: $("$python" -c 'import json, statistics, sys
+x = json.load(open(sys.argv[1])); s = json.load(open(sys.argv[2] + "/settings.json"))
+print("%.0f tokens/s, weights differ by %.1e" % (x["tokens"] / statistics.median(x["step_seconds"][2:]), x["weights_differ_by"]))' "$work/torch" "$work/export")"
+    done
+    [ -z "$failed" ] || { note="${note:+$note; }$failed" && return 1; }
+}
+
+part_sanitizer() {
+    local tool
+    needs_device || return
+    [ "${device%%:*}" = cuda ] || { note="compute-sanitizer is for cuda" && return 77; }
+    tool=$(command -v compute-sanitizer || ls /usr/local/cuda*/bin/compute-sanitizer 2>/dev/null | head -n 1)
+    [ "$tool" ] || { note="there is no compute-sanitizer" && return 77; }
+    within 120 "$tool" --tool memcheck --error-exitcode 9 --target-processes all "$lockstep" bench train configs/tiny.yaml -n 1 --steps 1 --set train.batch=2 \
+        --set train.virtual_workers=1 --device "$device"
+    local code=$?
+    note=$(grep 'ERROR SUMMARY' "$work/out" | tail -n 1 | sed 's/=* //')
+    [ $code -eq 0 ] && [ "$note" ] || { note="${note:-$(last)}" && return 1; }
+}
+
+# ---- all parts ----
+
+summary() {
+    printf '%-10s %-8s %5s  %s\n' part result s what
+    for part in $parts; do
+        grep "^$part	" "$done_file" | tail -n 1 | awk -F'\t' '{printf "%-10s %-8s %5s  %s\n", $1, $2, $3, $4}'
+    done
+}
+
+status=0
+for part in $parts; do
+    if [ "$only" ]; then
+        case " $only " in *" $part "*) ;; *) continue ;; esac
+    elif grep -q "^$part	ok	" "$done_file"; then
+        continue
+    fi
+    before=$SECONDS note=
+    echo "==== $part" >>"$log"
+    if [ "$(left)" -le 0 ]; then
+        note="no time was left of $limit s; the next run does it" code=77
+    else
+        part_$part
+        code=$?
+    fi
+    case $code in 0) result=ok ;; 77) result=skipped ;; *) result=failed status=1 ;; esac
+    grep -v "^$part	" "$done_file" >"$work/parts"
+    printf '%s\t%s\t%s\t%s\n' "$part" $result $((SECONDS - before)) "$(echo "$note" | tr '\t\n' '  ')" >>"$work/parts"
+    cp "$work/parts" "$done_file"
+    summary >"$out/summary.txt"
+done
+cat "$out/summary.txt"
+exit $status
