@@ -1,28 +1,30 @@
 #!/bin/bash
 # All that only a machine with a GPU can show, in one run of less than nine minutes, without a network:
 # do the kernels and a training have the cores' bits there, and how fast are they?
-#     device_run.sh [--device NAME] [--small] [--only PART]... [--limit SECONDS] [FOLDER]
+#     device_run.sh [--device NAME] [--small] [--only PART]... [--limit SECONDS] [--tree BUILD] [FOLDER]
 #     device_run.sh --pack [FOLDER]
 # Writes FOLDER/summary.txt (a line a part), log.txt and figures.jsonl; FOLDER is $OUT, else
 # build/device-run. A part that is done there is not done again unless --only names it, so a run that was
-# cut off continues. A part that can't run says why. Exits with 1 if a part failed.
+# cut off continues. A part that can't run says why. Exits with 1 if a part failed, with 77 if the device
+# can't be used.
 #
 # --device: cuda (default), opencl, c. --small: small models, in seconds, on device c or a driver for tests.
 # --pack: what build/ has (the program, tests of devices, their libraries) goes to a folder (build/device),
 # for a machine that has no compiler or lacks libraries: there it is used if it runs.
-# PYTHON: the one that has PyTorch (default: python3). Parts:
+# --tree: where the program is built (default: build). PYTHON: the one that has PyTorch (default: python3). Parts:
 parts="host build machine tests bits train kernels tokens torch sanitizer"
 set -u
-cd "$(dirname "$0")/.."
-device=cuda small= pack= limit=530 only= out=
+cd "$(dirname "$0")/.." || exit 1
+device=cuda small="" pack="" limit=530 only="" out="" tree=build
 while [ $# -gt 0 ]; do
     case $1 in
     --device) device=${2-} && shift ;;
     --only) only="$only ${2-}" && shift ;;
     --limit) limit=${2-} && shift ;;
+    --tree) tree=${2-} && shift ;;
     --small) small=--small ;;
     --pack) pack=1 ;;
-    -*) sed -n '2,17s/^# \{0,1\}//p' "$0" >&2 && exit 2 ;;
+    -*) sed -n '2,18s/^# \{0,1\}//p' "$0" >&2 && exit 2 ;;
     *) out=$1 ;;
     esac
     shift
@@ -41,7 +43,7 @@ tests="device_gemm_test device_row_kernels_test device_heads_test device_gpt_lay
 if [ "$pack" ]; then
     to=${out:-build/device}
     rm -rf "$to" && mkdir -p "$to/bin" "$to/lib" || exit 1
-    for program in build/lockstep $(printf 'build/tests/%s ' $tests); do
+    for program in "$tree/lockstep" $(printf "$tree/tests/%s " $tests); do
         cp "$program" "$to/bin/" || exit 1
         ldd "$program" | awk '$3 ~ "^/" {print $3}' |
             grep -v '/\(libc\|libm\|libdl\|librt\|libpthread\)\.so' | xargs -r cp -Lu -t "$to/lib"
@@ -61,7 +63,7 @@ if [ -x build/device/bin/lockstep ] && LD_LIBRARY_PATH=build/device/lib build/de
     bin=$PWD/build/device/bin tests_bin=$bin
     export LD_LIBRARY_PATH=$PWD/build/device/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 else
-    bin=$PWD/build tests_bin=$PWD/build/tests
+    bin=$(realpath -m "$tree") && tests_bin=$bin/tests
 fi
 lockstep=$bin/lockstep
 
@@ -75,15 +77,15 @@ within() {
     shift
     rest=$(left)
     [ "$rest" -lt "$most" ] && most=$rest
-    [ "$most" -gt 0 ] || { echo "no time is left" >"$work/out" && return 1; }
+    [ "$most" -gt 0 ] || { cut_off=1 && return 1; }
     echo "\$ $*" >>"$log"
     timeout -k 5 "$most" "$@" >"$work/out" 2>&1
     local code=$?
     cat "$work/out" >>"$log"
-    [ $code -ne 124 ] || echo "no end after $most s" >>"$work/out"
+    [ $code -ne 124 ] || { echo "no end after $most s" >>"$work/out" && [ "$(left)" -gt 0 ] || cut_off=1; }
     return $code
 }
-last() { grep -v '^ *$' "$work/out" | tail -n 1 | cut -c1-160; }
+last() { grep -v '^ *$' "$work/out" | tail -n 1 | cut -c1-400; }
 # number KEY FILE: the number of this key of a JSON object
 number() { sed -n "s/.*\"$1\": \([0-9.e+-]*\).*/\1/p" "$2" | tail -n 1; }
 needs_program() { [ -x "$lockstep" ] || { note="there is no $lockstep: part build has failed" && return 77; }; }
@@ -92,7 +94,7 @@ needs_device() {
     needs_program || return
     [ -e "$work/works" ] && return
     within 120 "$lockstep" bench machine --device "$device" --small --rounds 1 && touch "$work/works" && return
-    note=$(last | sed 's/^lockstep: //')
+    note=$(last | sed 's/^lockstep: //') unusable=77
     return 77
 }
 
@@ -110,19 +112,19 @@ part_host() {
 }
 
 part_build() {
-    local tree=build make=Ninja missing=
+    local make=Ninja missing=
     if [ "$tests_bin" = "$bin" ]; then note="uses what was packed in build/device" && return 0; fi
     for tool in cmake pkg-config; do has $tool || missing="$missing $tool"; done
     has gcc || has cc || has clang || missing="$missing gcc"
     has ninja || has make || missing="$missing ninja"
     [ -z "$missing" ] || { note="not installed:$missing; pack a build elsewhere (--pack)" && return 77; }
     has ninja || make="Unix Makefiles"
-    [ -e build/CMakeCache.txt ] || within 60 cmake -S . -B $tree -G "$make" -DCMAKE_BUILD_TYPE=Release || {
+    [ -e "$tree/CMakeCache.txt" ] || within 60 cmake -S . -B "$tree" -G "$make" -DCMAKE_BUILD_TYPE=Release || {
         note="cmake: $(grep -m1 -E "not found|missing|No package|Could not" "$work/out" | cut -c1-120); pack a build elsewhere (--pack)"
         return 77
     }
     # shellcheck disable=SC2086
-    within 300 cmake --build $tree -j "$(nproc)" --target lockstep $tests || { note=$(last) && return 1; }
+    within 300 cmake --build "$tree" -j "$(nproc)" --target lockstep $tests || { note=$(last) && return 1; }
     note="$($lockstep --version)"
 }
 
@@ -176,9 +178,10 @@ part_bits() {
 
 # The program's own run, with checkpoints: one worker, two that share the device, the optimizer there.
 part_train() {
-    local run=0 hashes
+    local run=0 hashes one=$device
     needs_device || return
-    for args in "" "--device $device" "-n 2 --device $device:0" "--device $device --set parallel.optimizer_state=device"; do
+    case $one in *:*) ;; *) one=$one:0 ;; esac
+    for args in "" "--device $device" "-n 2 --device $one" "--device $device --set parallel.optimizer_state=device"; do
         run=$((run + 1))
         # shellcheck disable=SC2086
         within 60 "$lockstep" train configs/tiny.yaml -n 1 $args --set train.steps=2 --set train.batch=4 --set train.virtual_workers=2 \
@@ -267,14 +270,14 @@ summary() {
     done
 }
 
-status=0
+status=0 unusable=0
 for part in $parts; do
     if [ "$only" ]; then
         case " $only " in *" $part "*) ;; *) continue ;; esac
     elif grep -q "^$part	ok	" "$done_file"; then
         continue
     fi
-    before=$SECONDS note=
+    before=$SECONDS note="" cut_off=""
     echo "==== $part" >>"$log"
     if [ "$(left)" -le 0 ]; then
         note="no time was left of $limit s; the next run does it" code=77
@@ -282,11 +285,13 @@ for part in $parts; do
         part_$part
         code=$?
     fi
+    [ "$code" -eq 0 ] || [ -z "$cut_off" ] || { note="cut off after $limit s in all; the next run does it" code=77; }
     case $code in 0) result=ok ;; 77) result=skipped ;; *) result=failed status=1 ;; esac
     grep -v "^$part	" "$done_file" >"$work/parts"
-    printf '%s\t%s\t%s\t%s\n' "$part" $result $((SECONDS - before)) "$(echo "$note" | tr '\t\n' '  ')" >>"$work/parts"
+    printf '%s\t%s\t%s\t%s\n' "$part" $result $((SECONDS - before)) "$(printf %s "$note" | tr '\t\n' '  ')" >>"$work/parts"
     cp "$work/parts" "$done_file"
     summary >"$out/summary.txt"
 done
 cat "$out/summary.txt"
-exit $status
+[ $status -ne 0 ] || exit $unusable
+exit 1

@@ -17,6 +17,11 @@ static const char *device_name;
 
 /* LOCKSTEP_TEST_DEVICE: the one that is tested, which must be there (scripts/device_run.sh). */
 static inline const char *only_device(void) { return getenv("LOCKSTEP_TEST_DEVICE"); }
+static inline bool is_tested(const char *name) {
+    const char *only = only_device();
+    size_t n = strcspn(name, ":");
+    return !only || (strcspn(only, ":") == n && memcmp(only, name, n) == 0);
+}
 
 static inline void device_is_there(void **state) {
     ls_error e = {0};
@@ -36,8 +41,7 @@ static inline int run_on_devices(const struct CMUnitTest *tests, size_t n, CMFix
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         ls_device *d = NULL;
         device_name = names[i];
-        if (only_device() && strncmp(only_device(), names[i], strcspn(names[i], ":")) != 0)
-            continue;
+        if (!is_tested(device_name)) continue;
         failed += cmocka_run_group_tests_name(device_name, there, NULL, NULL);
         if (ls_device_open(device_name, &d, NULL) != LS_OK) continue;
         ls_device_close(d);
