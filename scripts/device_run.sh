@@ -36,7 +36,7 @@ for part in $only; do
     esac
 done
 python=${PYTHON:-python3}
-tests="device_gemm_test device_row_kernels_test device_heads_test device_gpt_layers_test device_layers_test"
+tests="device_gemm_test device_row_kernels_test device_heads_test device_gpt_layers_test device_layers_test device_vision_layers_test"
 
 # ---- a folder for another machine ----
 
@@ -152,11 +152,12 @@ part_tests() {
 
 # same_weights NAME CONFIG SET...: a few steps on the device and on the cores
 same_weights() {
-    local name=$1 config=$2 side
+    local name=$1 config=$2 side on
     shift 2
     for side in cores device; do
+        on=() && [ $side = cores ] || on=(--device "$device")
         within 120 "$lockstep" bench train "$config" -n 1 --steps 1 --json "$@" --set train.batch=2 --set train.virtual_workers=2 \
-            --set train.micro_batch=1 --export "$work/$side" $([ $side = device ] && echo --device "$device") ||
+            --set train.micro_batch=1 --export "$work/$side" "${on[@]}" ||
             { note="$name on $side: $(last)" && return 1; }
         grep '^{' "$work/out" >"$work/$side.json"
     done
