@@ -30,7 +30,7 @@ static void philox(uint32_t c[4], uint32_t k0, uint32_t k1) {
 /* The counter is (index, substream); the key is the seed, mixed with the stream. */
 void ls_random_words(uint64_t seed, ls_stream stream, uint64_t substream, uint64_t index,
                      uint32_t out[4]) {
-    uint64_t key = seed ^ ((uint64_t)stream << 56);
+    uint64_t key = ls_random_key(seed, stream);
     out[0] = (uint32_t)index;
     out[1] = (uint32_t)(index >> 32);
     out[2] = (uint32_t)substream;
@@ -80,7 +80,7 @@ static void draw_again(points *p, int i, uint64_t seed, ls_stream stream, uint64
 static inline __attribute__((always_inline)) void lanes_words(uint64_t seed, ls_stream stream,
                                                               uint64_t substream, uint64_t index,
                                                               uint32_t out[4][LANES]) {
-    uint64_t key = seed ^ ((uint64_t)stream << 56);
+    uint64_t key = ls_random_key(seed, stream);
     uint32_t k0 = (uint32_t)key, k1 = (uint32_t)(key >> 32);
     for (int i = 0; i < LANES; i++) {
         out[0][i] = (uint32_t)(index + (uint64_t)i);

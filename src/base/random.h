@@ -32,6 +32,10 @@ typedef enum ls_stream {
     LS_STREAM_PARTS = 21      /* parts of images, where several may not fit */
 } ls_stream;
 
+/* The key of a seed and a stream. */
+static inline uint64_t ls_random_key(uint64_t seed, ls_stream stream) {
+    return seed ^ ((uint64_t)stream << 56);
+}
 /* The four 32-bit words at place `index` of (seed, stream, substream). */
 void ls_random_words(uint64_t seed, ls_stream stream, uint64_t substream, uint64_t index,
                      uint32_t out[4]);

@@ -17,7 +17,9 @@
     X(activations)                                                                                 \
     X(conv_windows)                                                                                \
     X(fields)                                                                                      \
-    X(pooling)
+    X(pooling)                                                                                     \
+    X(label_place)                                                                                 \
+    X(random)
 
 /* X(name, items of a group, parameters): a letter each: p a pointer, l a long, f a float. */
 #define LS_DEVICE_KERNELS(X)                                                                       \
@@ -36,13 +38,17 @@
     X(binary_cross_entropy, 256, "lpplllp")                                                        \
     X(binary_cross_entropy_dx, 256, "llfpplllpp")                                                  \
     X(column_sum, 256, "llpllp")                                                                   \
+    X(columns_multiply, 256, "llppppp")                                                            \
     X(conv, 256, "llllllllllllpppp")                                                               \
     X(conv_dw, 256, "lllllllllllllppp")                                                            \
     X(conv_dx, 256, "llllllllllllllpppp")                                                          \
     X(copy, 256, "lpp")                                                                            \
     X(copy_rows, 256, "llplpll")                                                                   \
     X(cross_entropy, 256, "lpplllppp")                                                             \
-    X(cross_entropy_dx, 256, "lpplllppfp")                                                         \
+    X(cross_entropy_dx, 256, "lpplllppfpp")                                                        \
+    X(dpo_losses, 256, "llllfppplppplp")                                                           \
+    X(dpo_sums, 256, "llpppllpp")                                                                  \
+    X(dropout, 256, "lllllllllfpp")                                                                \
     X(ema, 256, "lflpp")                                                                           \
     X(embedding, 256, "llplppp")                                                                   \
     X(embedding_dwpe, 256, "lllplp")                                                               \
@@ -65,6 +71,7 @@
     X(layernorm_dparams, 256, "llpppplpp")                                                         \
     X(layernorm_dx, 256, "llppppppp")                                                              \
     X(lion, 256, "lfffffffppp")                                                                    \
+    X(lora_norms, 256, "lllfpppppp")                                                               \
     X(loss_samples, 256, "lplfpp")                                                                 \
     X(loss_weights, 256, "lplllfppp")                                                              \
     X(max_pooling, 256, "llllllllllllppp")                                                         \

@@ -13,7 +13,9 @@
 #include "device/kernels/conv_windows.k"
 #include "device/kernels/fields.k"
 #include "device/kernels/heads.k"
+#include "device/kernels/label_place.k"
 #include "device/kernels/pooling.k"
+#include "device/kernels/random.k"
 
 #include "device/kernels/activation.k"
 #include "device/kernels/activation_dx.k"
@@ -30,6 +32,7 @@
 #include "device/kernels/binary_cross_entropy.k"
 #include "device/kernels/binary_cross_entropy_dx.k"
 #include "device/kernels/column_sum.k"
+#include "device/kernels/columns_multiply.k"
 #include "device/kernels/conv.k"
 #include "device/kernels/conv_dw.k"
 #include "device/kernels/conv_dx.k"
@@ -37,6 +40,9 @@
 #include "device/kernels/copy_rows.k"
 #include "device/kernels/cross_entropy.k"
 #include "device/kernels/cross_entropy_dx.k"
+#include "device/kernels/dpo_losses.k"
+#include "device/kernels/dpo_sums.k"
+#include "device/kernels/dropout.k"
 #include "device/kernels/ema.k"
 #include "device/kernels/embedding.k"
 #include "device/kernels/embedding_dwpe.k"
@@ -59,6 +65,7 @@
 #include "device/kernels/layernorm_dparams.k"
 #include "device/kernels/layernorm_dx.k"
 #include "device/kernels/lion.k"
+#include "device/kernels/lora_norms.k"
 #include "device/kernels/loss_samples.k"
 #include "device/kernels/loss_weights.k"
 #include "device/kernels/max_pooling.k"
@@ -125,7 +132,7 @@ static void call_cross_entropy(const arg *a) {
 }
 static void call_cross_entropy_dx(const arg *a) {
     cross_entropy_dx_kernel(a[0].l, a[1].p, a[2].p, a[3].l, a[4].l, a[5].l, a[6].p, a[7].p, a[8].f,
-                            a[9].p);
+                            a[9].p, a[10].p);
 }
 static void call_embedding(const arg *a) {
     embedding_kernel(a[0].l, a[1].l, a[2].p, a[3].l, a[4].p, a[5].p, a[6].p);
@@ -184,6 +191,25 @@ static void call_label_rows(const arg *a) {
 }
 static void call_rows_gather(const arg *a) { rows_gather_kernel(a[0].l, a[1].p, a[2].p, a[3].p); }
 static void call_rows_scatter(const arg *a) { rows_scatter_kernel(a[0].l, a[1].p, a[2].p, a[3].p); }
+static void call_affine(const arg *a) { affine_kernel(a[0].l, a[1].p, a[2].f, a[3].f, a[4].p); }
+static void call_columns_multiply(const arg *a) {
+    columns_multiply_kernel(a[0].l, a[1].l, a[2].p, a[3].p, a[4].p, a[5].p, a[6].p);
+}
+static void call_dpo_losses(const arg *a) {
+    dpo_losses_kernel(a[0].l, a[1].l, a[2].l, a[3].l, a[4].f, a[5].p, a[6].p, a[7].p, a[8].l,
+                      a[9].p, a[10].p, a[11].p, a[12].l, a[13].p);
+}
+static void call_dpo_sums(const arg *a) {
+    dpo_sums_kernel(a[0].l, a[1].l, a[2].p, a[3].p, a[4].p, a[5].l, a[6].l, a[7].p, a[8].p);
+}
+static void call_dropout(const arg *a) {
+    dropout_kernel(a[0].l, a[1].l, a[2].l, a[3].l, a[4].l, a[5].l, a[6].l, a[7].l, a[8].l, a[9].f,
+                   a[10].p, a[11].p);
+}
+static void call_lora_norms(const arg *a) {
+    lora_norms_kernel(a[0].l, a[1].l, a[2].l, a[3].f, a[4].p, a[5].p, a[6].p, a[7].p, a[8].p,
+                      a[9].p);
+}
 static void call_sum_losses(const arg *a) {
     sum_losses_kernel(a[0].l, a[1].l, a[2].l, a[3].p, a[4].p);
 }
@@ -220,7 +246,6 @@ static void call_add_relu(const arg *a) { add_relu_kernel(a[0].l, a[1].p, a[2].p
 static void call_add_relu_dx(const arg *a) {
     add_relu_dx_kernel(a[0].l, a[1].p, a[2].p, a[3].p, a[4].p, a[5].p);
 }
-static void call_affine(const arg *a) { affine_kernel(a[0].l, a[1].p, a[2].f, a[3].f, a[4].p); }
 static void call_average_pooling(const arg *a) {
     average_pooling_kernel(a[0].l, a[1].l, a[2].l, a[3].l, a[4].l, a[5].l, a[6].l, a[7].l, a[8].l,
                            a[9].l, a[10].l, a[11].l, a[12].l, a[13].p, a[14].p);

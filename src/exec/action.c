@@ -101,7 +101,7 @@ static void run_there(const ls_exec *x, const ls_action *a, size_t base, ls_laye
     c->host_samples = c->samples;
     c->samples = on->samples + ((const char *)c->samples - (const char *)x->samples);
     c->losses = (double *)(void *)(on->losses + ((const char *)c->losses - losses));
-    c->notes = NULL;
+    c->notes = (double *)(void *)(on->losses + ((const char *)c->notes - losses));
 }
 
 static ls_layer_call call_of(const ls_exec *x, const ls_action *a) {

@@ -7,6 +7,7 @@
 
 #include <string.h>
 
+#include "base/random.h"
 #include "layers/layers.h"
 #include "model/row_ops.h"
 
@@ -54,8 +55,50 @@ static void run(void *arg, int thread, int nthreads) {
     }
 }
 
+/* On the call's device. */
+static void launch(const ls_dropout_mask *mask, const ls_layer_call *c, int64_t count,
+                   const float *x, float *y) {
+    enum { GROUP = 1024 };                                             /* numbers */
+    int64_t first = mask->first / LS_DROPOUT_BLOCK * LS_DROPOUT_BLOCK; /* of a block */
+    int64_t parts = ls_device_groups(mask->first + count - first, GROUP);
+    ls_dropout_place place = ls_dropout_place_of(mask, c, 0);
+    uint64_t key = ls_random_key(place.seed, LS_STREAM_DROPOUT);
+    ls_compute_launch(c->compute,
+                      &(ls_device_call){.kernel = LS_KERNEL_dropout,
+                                        .groups_x = c->n * parts,
+                                        .groups_y = 1,
+                                        .args = {{.l = parts},
+                                                 {.l = count},
+                                                 {.l = mask->first},
+                                                 {.l = (int64_t)key},
+                                                 {.l = place.step},
+                                                 {.l = place.sample},
+                                                 {.l = mask->together ? mask->together : 1},
+                                                 {.l = place.layer},
+                                                 {.l = ls_dropout_limit(&place)},
+                                                 {.f = ls_dropout_scale(&place)},
+                                                 {.from = x},
+                                                 {.p = y}}});
+}
+
+static void launch_copy(const ls_layer_call *c, int64_t n, const float *x, float *y) {
+    enum { ITEMS = 256 };
+    if (x == y) return;
+    ls_compute_launch(c->compute, &(ls_device_call){.kernel = LS_KERNEL_copy,
+                                                    .groups_x = ls_device_groups(n, ITEMS),
+                                                    .groups_y = 1,
+                                                    .args = {{.l = n}, {.from = x}, {.p = y}}});
+}
+
 void ls_dropout_run(const ls_dropout_mask *mask, const ls_layer_call *c, int64_t count, ls_matrix x,
                     float *y) {
+    if (c->compute->device) {
+        if (ls_dropout_acts(mask, c))
+            launch(mask, c, count, x.p, y);
+        else
+            launch_copy(c, c->n * count, x.p, y);
+        return;
+    }
     job j = {mask, c, count, (count + PART - 1) / PART, x, y};
     ls_pool_run_sized(c->compute->pool, c->n * count, run, &j);
 }
@@ -102,6 +145,7 @@ static ls_value *add_layer(ls_model *m, ls_value *x, const char *name, ls_dropou
     if (!(mask.rate >= 0 && mask.rate < 1))
         return ls_build_fail(m, "rate is %g; it is from 0 to below 1", (double)mask.rate);
     l->ops = &ops;
+    l->traits.on_device = true;
     ls_build_unread(l);
     LS_LAYER_OWN_AS(ls_dropout_mask, l) = mask;
     ls_works_dropout(&l->cost.forward, ls_value_count(x));

@@ -61,9 +61,9 @@ static const float *whole_table(const ls_layer *l, const ls_layer_call *c, int t
 
 static void forward(const ls_layer *l, const ls_layer_call *c) {
     if (c->compute->device) {
-        assert(!ls_dropout_acts(&LS_LAYER_OWN_OF(ls_dropout_mask, l), c));
         ls_embedding_device_forward(l, c, c->samples, whole_table(l, c, WTE),
                                     whole_table(l, c, WPE));
+        ls_dropout_rows(c, &LS_LAYER_OWN_OF(ls_dropout_mask, l), l->C, c->y);
         return;
     }
     ls_pool_run(c->compute->pool, forward_run, &(job){l, c});
@@ -150,7 +150,8 @@ static void backward(const ls_layer *l, const ls_layer_call *c) {
     if (ls_layer_trains(l, WTE)) j.dwte = grads + l->link.offsets[WTE];
     if (ls_layer_trains(l, WPE)) j.dwpe = grads + l->link.offsets[WPE];
     if (c->compute->device) {
-        ls_embedding_device_backward(l, c, c->samples, c->dy, j.dwte, j.dwpe);
+        ls_matrix dy = ls_dropout_of_dy(l, c, &LS_LAYER_OWN_OF(ls_dropout_mask, l), c->work);
+        ls_embedding_device_backward(l, c, c->samples, dy.p, j.dwte, j.dwpe);
         return;
     }
     ls_pool_run(c->compute->pool, sums_run, &j);
@@ -184,7 +185,7 @@ void ls_gpt_embedding_declare(ls_layer *l, int64_t T, int64_t C, int64_t V) {
 }
 
 void ls_gpt_embedding_drop(ls_layer *l, float rate) {
-    l->traits.on_device = false;
+    l->memory.work = (size_t)(l->T * l->C); /* a device's dy with the mask */
     LS_LAYER_OWN_AS(ls_dropout_mask, l) =
         (ls_dropout_mask){.rate = rate, .number = LS_DROPOUT_EMBEDDING};
     ls_works_dropout(&l->cost.forward, l->T * l->C);

@@ -122,7 +122,6 @@ void ls_gpt_mlp_declare(ls_layer *l, int64_t T, int64_t C) {
 }
 
 void ls_gpt_mlp_drop(ls_layer *l, float rate, int64_t block) {
-    l->traits.on_device = false;
     LS_LAYER_OWN_AS(ls_dropout_mask, l) = (ls_dropout_mask){
         .rate = rate, .number = ls_dropout_number(block, LS_DROPOUT_IN_FEED_FORWARD)};
     ls_dropout_declare_rows(l);

@@ -109,7 +109,8 @@ static ls_vocabulary_targets targets_of(const ls_label_rows *b) {
                                    .row = (int64_t)(c->sample_nbytes / sizeof(int32_t)),
                                    .T = c->T,
                                    .list = b->row,
-                                   .scales = b->scales};
+                                   .scales = b->scales,
+                                   .begins = b->begins};
 }
 
 /* The block without its logits. */

@@ -23,6 +23,7 @@ struct ls_label_rows {
      * (ls_vocabulary_targets). */
     float (*scale)(const ls_label_rows *, int64_t row);
     const float *scales;
+    const int32_t *begins;
     const int32_t *row; /* [v.rows] the numbers of the block's rows */
     ls_vocabulary v;    /* the block */
 };

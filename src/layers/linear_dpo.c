@@ -49,6 +49,7 @@ typedef struct pair {
     int64_t rows[2]; /* with a label */
 } pair;
 
+_Static_assert(LS_DPO_SIGMOID == 0 && LS_DPO_IPO == 1 && LS_DPO_HINGE == 2, "as dpo_losses.k");
 _Static_assert((int)LOGP_CHOSEN == (int)LS_DPO_LOGP, "as layers.h says");
 enum { PAIR_FLOATS = sizeof(pair) / sizeof(float) };
 
@@ -70,8 +71,27 @@ static float scale_of(const ls_label_rows *b, int64_t row) {
     return b->c->loss_scale * (float)p->scale[side_of(b->l, b->c, row)];
 }
 
+/* The same memory as a device has it: of each pair the nats, then of each the rows, then the scales. */
+typedef struct pairs_there {
+    double *nats;
+    int32_t *rows;
+    float *scales;
+} pairs_there;
+
+static pairs_there there_of(const ls_layer *l, const ls_layer_call *c) {
+    pairs_there p = {.nats = (double *)(void *)pairs_of(l, c)};
+    p.rows = (int32_t *)(void *)(p.nats + 2 * c->n);
+    p.scales = (float *)(void *)(p.rows + 2 * c->n);
+    return p;
+}
+
 static ls_label_rows rows_of(const ls_layer *l, const ls_layer_call *c) {
-    return (ls_label_rows){.l = l, .c = c, .own = (size_t)c->n * PAIR_FLOATS, .scale = scale_of};
+    ls_label_rows b = {.l = l, .c = c, .own = (size_t)c->n * PAIR_FLOATS, .scale = scale_of};
+    if (c->compute->device) {
+        b.scales = there_of(l, c).scales;
+        b.begins = ls_layer_field(l, c, BEGIN, 0);
+    }
+    return b;
 }
 
 /* ---- the loss of a pair ---- */
@@ -138,10 +158,61 @@ static void finish_pair(const ls_layer *l, const ls_layer_call *c, int64_t i) {
 
 /* ---- passes ---- */
 
+static int64_t numbers_of_sample(const ls_layer_call *c) {
+    return (int64_t)(c->sample_nbytes / sizeof(int32_t));
+}
+
+static void add_there(const ls_label_rows *b) {
+    pairs_there p = there_of(b->l, b->c);
+    ls_compute_launch(b->c->compute, &(ls_device_call){.kernel = LS_KERNEL_dpo_sums,
+                                                       .groups_x = b->c->n,
+                                                       .groups_y = 1,
+                                                       .args = {{.l = b->v.rows},
+                                                                {.l = b->c->T},
+                                                                {.from = b->row},
+                                                                {.from = b->v.losses},
+                                                                {.from = b->begins},
+                                                                {.l = numbers_of_sample(b->c)},
+                                                                {.l = b->v.start},
+                                                                {.p = p.nats},
+                                                                {.p = p.rows}}});
+}
+
+static void finish_there(const ls_layer *l, const ls_layer_call *c) {
+    enum { ITEMS = 256 };
+    ls_dpo_options o = options_of(l);
+    pairs_there p = there_of(l, c);
+    int64_t beta = 0, smoothing = 0;
+    memcpy(&beta, &o.beta, sizeof beta);
+    memcpy(&smoothing, &o.smoothing, sizeof smoothing);
+    ls_compute_launch(c->compute,
+                      &(ls_device_call){.kernel = LS_KERNEL_dpo_losses,
+                                        .groups_x = ls_device_groups(c->n, ITEMS),
+                                        .groups_y = 1,
+                                        .args = {{.l = c->n},
+                                                 {.l = o.loss},
+                                                 {.l = beta},
+                                                 {.l = smoothing},
+                                                 {.f = c->loss_scale},
+                                                 {.from = p.nats},
+                                                 {.from = p.rows},
+                                                 {.from = ls_layer_field(l, c, REFERENCE, 0)},
+                                                 {.l = numbers_of_sample(c)},
+                                                 {.from = c->weights},
+                                                 {.p = c->losses},
+                                                 {.p = c->notes},
+                                                 {.l = c->notes_stride},
+                                                 {.p = p.scales}}});
+}
+
 /* The losses of the block's rows, for their pairs: each sum is one chain over its rows. */
 static void add_losses(const ls_label_rows *b) {
-    pair *pairs = pairs_of(b->l, b->c);
     ls_vocabulary_losses(&b->v);
+    if (b->c->compute->device) {
+        add_there(b);
+        return;
+    }
+    pair *pairs = pairs_of(b->l, b->c);
     for (int64_t r = 0; r < b->v.rows; r++) {
         pair *p = &pairs[b->row[r] / b->l->T];
         int side = side_of(b->l, b->c, b->row[r]);
@@ -154,14 +225,15 @@ static void add_losses(const ls_label_rows *b) {
 static int64_t find_losses(const ls_layer *l, const ls_layer_call *c, ls_label_rows *b) {
     const int32_t *row = ls_label_rows_list(c);
     int64_t all = ls_label_rows_find(b, false), first = 0, n = 0;
-    memset(pairs_of(l, c), 0, (size_t)c->n * sizeof(pair));
+    if (!c->compute->device) memset(pairs_of(l, c), 0, (size_t)c->n * sizeof(pair));
     do { /* also for no rows, so that there is a block */
         n = ls_label_rows_count(b, row + first);
         ls_label_rows_open(b, row + first, n);
         add_losses(b);
         first += n;
     } while (first < all);
-    for (int64_t i = 0; i < c->n; i++) finish_pair(l, c, i);
+    if (c->compute->device) finish_there(l, c);
+    for (int64_t i = 0; i < c->n && !c->compute->device; i++) finish_pair(l, c, i);
     return all;
 }
 
@@ -220,6 +292,7 @@ void ls_linear_dpo(ls_model *m, ls_value *x, const ls_dpo_fields *f, ls_dpo_opti
     int64_t V = tied >= 0 ? m->params[tied].dims[0] : o.classes;
     if (!ls_build_is_good(m) || !look(m, x, f, &o, V)) return;
     l->ops = &ops;
+    l->traits.on_device = true;
     l->T = x->dims.of[0];
     ls_label_rows_declare(l, ls_value_last(x), V);
     l->memory.work = ls_label_rows_numbers(l->T) + PAIR_FLOATS;

@@ -17,6 +17,7 @@
 
 #include "layers/dropout.h"
 #include "layers/linear.h"
+#include "layers/lora_device.h"
 #include "layers/lora_merge.h"
 #include "model/row_ops.h"
 #include "tensor/gemm.h"
@@ -73,7 +74,9 @@ static void multiply_row(const lora *f, const float *x, const float *w, ls_gemv_
     ls_gemv_table(f->c->compute, &j);
 }
 
-static bool is_row(const lora *f) { return f->rows == 1 && !ls_layer_in_bf16(f->c); }
+static bool is_row(const lora *f) {
+    return f->rows == 1 && !ls_layer_in_bf16(f->c) && !f->c->compute->device;
+}
 
 /* t = x . a^T */
 static void multiply_a(const lora *f, ls_matrix x) {
@@ -111,7 +114,10 @@ static void sum_products(const lora *f, ls_matrix p, ls_matrix q, float *grad) {
 }
 
 static void scale(const lora *f, float *x) {
-    f->c->compute->k->affine(f->rows * f->r, x, f->o->scale, 0, x);
+    if (f->c->compute->device)
+        ls_lora_device_scale(f->c->compute, f->rows * f->r, x, f->o->scale);
+    else
+        f->c->compute->k->affine(f->rows * f->r, x, f->o->scale, 0, x);
 }
 
 /* The input of the adapter. */
@@ -145,13 +151,41 @@ static void norms_run(void *arg, int thread, int nthreads) {
     }
 }
 
-static void find_norms(lora *f) { ls_pool_run(f->c->compute->pool, norms_run, f); }
+static void find_norms(lora *f) {
+    const ls_compute *c = f->c->compute;
+    if (c->device)
+        ls_lora_device_norms(
+            c, &(ls_lora_norms){.out = f->out,
+                                .in = f->in,
+                                .rank = f->r,
+                                .scale = f->o->scale,
+                                .w = ls_layer_stored(f->l, f->c, W).data,
+                                .a = f->a.p,
+                                .b = f->b.p,
+                                .magnitude = ls_layer_param(f->l, f->c, f->o->magnitude),
+                                .inverse = f->inverse,
+                                .g = f->g});
+    else
+        ls_pool_run(c->pool, norms_run, f);
+}
+
+/* On a device: y = x [rows, out] with each column times its factor, times other or 1, plus bias or
+ * 0. */
+static void multiply_columns(const lora *f, const void *x, const float *factors, const float *other,
+                             const float *bias, float *y) {
+    ls_lora_device_columns(f->c->compute,
+                           &(ls_lora_columns){f->rows, f->out, x, factors, other, bias, y});
+}
+
+static const float *bias_of(const lora *f) {
+    return f->o->bias ? ls_layer_param(f->l, f->c, f->o->bias) : NULL;
+}
 
 /* y = g z + bias. */
 static void scale_run(void *arg, int thread, int nthreads) {
     const lora *f = arg;
     const ls_kernels *k = f->c->compute->k;
-    const float *bias = f->o->bias ? ls_layer_param(f->l, f->c, f->o->bias) : NULL;
+    const float *bias = bias_of(f);
     int64_t r = 0, end = 0;
     ls_pool_share(f->rows, 1, thread, nthreads, &r, &end);
     for (; r < end; r++) {
@@ -190,11 +224,17 @@ static ls_matrix magnitude_back(lora *f) {
     int m = f->o->magnitude;
     find_norms(f);
     if (ls_layer_trains(f->l, m)) {
-        ls_pool_run(compute->pool, magnitude_run, f);
+        if (compute->device)
+            multiply_columns(f, f->c->dy, f->inverse, f->z, NULL, f->dz);
+        else
+            ls_pool_run(compute->pool, magnitude_run, f);
         ls_rows_column_sum(f->c, f->rows, ls_matrix_of(f->dz, f->out),
                            ls_layer_grad(f->l, f->c, m));
     }
-    ls_pool_run(compute->pool, back_run, f);
+    if (compute->device)
+        multiply_columns(f, f->c->dy, f->g, NULL, NULL, f->dz);
+    else
+        ls_pool_run(compute->pool, back_run, f);
     return ls_matrix_of(f->dz, f->out);
 }
 
@@ -209,7 +249,10 @@ static void forward(const ls_layer *l, const ls_layer_call *c) {
     add_b(&f, y);
     if (!f.z) return;
     find_norms(&f);
-    ls_pool_run(c->compute->pool, scale_run, &f);
+    if (c->compute->device)
+        multiply_columns(&f, f.z, f.g, NULL, bias_of(&f), c->y);
+    else
+        ls_pool_run(c->compute->pool, scale_run, &f);
 }
 
 /* dx = dz . w + drop(dt . a), one chain without dropout. */
@@ -308,7 +351,7 @@ ls_layer *ls_lora_add(ls_model *m, ls_layer *l, const ls_lora *given) {
     float alpha = given->alpha > 0 ? given->alpha : 8;
     if (!check(m, given)) return NULL;
     l->ops = &ops;
-    l->traits.only_first_reads = l->traits.on_device = false;
+    l->traits.only_first_reads = false;
     if (given->dropout > 0) l->half.as_stored &= ~(unsigned)LS_OPERAND_X;
     if (given->dora) l->half.as_stored &= ~(unsigned)LS_OPERAND_DY;
     o->rank = r;

@@ -20,8 +20,11 @@ typedef struct ls_vocabulary_targets {
     int64_t row;   /* between samples */
     int64_t T, first;
     const int32_t *list; /* [rows] or NULL */
-    const float *scales; /* [n][2] the first is the factor of the gradients of a sample's rows, or
-                            NULL: the call's loss_scale */
+    const float *scales; /* [n][2] the factors of the gradients of a sample's rows, or NULL: the
+                            call's loss_scale */
+    const int32_t
+        *begins; /* `row` apart: the second factor is that of rows from this one on; NULL: of
+                              none */
 } ls_vocabulary_targets;
 
 typedef struct ls_vocabulary {

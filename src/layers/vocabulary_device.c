@@ -37,7 +37,8 @@ void ls_vocabulary_device_dlogits(const ls_vocabulary *b) {
                                                  {.from = t->list},
                                                  {.from = b->stat},
                                                  {.f = b->c->loss_scale},
-                                                 {.from = t->scales}}});
+                                                 {.from = t->scales},
+                                                 {.from = t->begins}}});
 }
 
 void ls_vocabulary_device_sum(const ls_vocabulary *b, double *losses) {

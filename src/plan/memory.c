@@ -300,7 +300,8 @@ ls_device_memory ls_plan_device_memory(const ls_plan *p, int worker) {
         .arena = arena.nbytes,
         .work = ls_plan_work_nbytes(p),
         .samples = samples_count(p, worker) * sh->model->sample_nbytes,
-        .losses = (size_t)sh->model->nlosses * (size_t)sh->batch * sizeof(double),
+        .losses =
+            (size_t)(sh->model->nlosses + sh->model->nnotes) * (size_t)sh->batch * sizeof(double),
         .held = ls_model_held_floats(sh->model) * sizeof(float)};
     if (ls_weighing_is_on(&sh->model->weighing)) m.weights = (size_t)sh->batch * sizeof(double);
     ls_arena_plan_free(&arena);

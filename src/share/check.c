@@ -350,7 +350,7 @@ static ls_status check_device(const ls_share_config *c, ls_error *e) {
     if (c->islands || c->task != LS_TASK_TRAIN) what = "replicas";
     if (c->compress.on) what = "compressed gradients";
     if (c->noise) what = "the noise scale";
-    if (m->table_rows || m->nnotes) what = "tables of rows and preferences";
+    if (m->table_rows) what = "tables of rows";
     if (what) return ls_fail(e, LS_EINVAL, "parallel.device does not know %s yet", what);
     for (int i = 0; i < m->nlayers; i++)
         if (!m->layers[i].traits.on_device)

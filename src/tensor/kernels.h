@@ -90,6 +90,13 @@ typedef struct ls_dropout_place {
     uint32_t layer;        /* which dropout of the model, < 2^24 */
     float p;
 } ls_dropout_place;
+/* Numbers whose words come from 16 places of the counter. */
+enum { LS_DROPOUT_BLOCK = 64 };
+/* A number is 0 where its word is below the limit, and else times the scale. */
+static inline uint32_t ls_dropout_limit(const ls_dropout_place *d) {
+    return (uint32_t)((double)d->p * 0x1p32);
+}
+static inline float ls_dropout_scale(const ls_dropout_place *d) { return 1.0f / (1.0f - d->p); }
 
 /* A tile of a convolution [rows, regs * conv_lanes], called by conv.c. Every element is one chain
  * of outer * inner multiply-adds, the inner loop first. Strides are in floats. */

@@ -18,7 +18,7 @@ typedef struct built {
 
 /* What all layers of a model use, and one layer's operands. */
 typedef struct shared {
-    pair samples, params, grads, losses, weights, frozen[PARAMS], constants[CONSTANTS];
+    pair samples, params, grads, losses, notes, weights, frozen[PARAMS], constants[CONSTANTS];
     ls_frozen_value values[2][PARAMS]; /* of the host, of the device */
     const float *there[CONSTANTS];
 } shared;
@@ -46,6 +46,7 @@ static inline shared shared_of(sides *s, const ls_model *m, uint32_t below) {
                 .params = floats_of(s, m->nfloats),
                 .grads = floats_of(s, m->nfloats),
                 .losses = pair_empty(s, N * (size_t)(m->nlosses + 1) * sizeof(double)),
+                .notes = pair_empty(s, N * (size_t)(m->nnotes + 1) * sizeof(double)),
                 .weights = pair_of(s, N * sizeof(double))};
     int n = 0;
     const ls_constants *list = ls_model_constants(m, &n);
@@ -68,7 +69,7 @@ static inline shared shared_of(sides *s, const ls_model *m, uint32_t below) {
 }
 
 static inline void shared_free(const sides *s, shared *h) {
-    pair *all[] = {&h->samples, &h->params, &h->grads, &h->losses, &h->weights};
+    pair *all[] = {&h->samples, &h->params, &h->grads, &h->losses, &h->notes, &h->weights};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) pair_free(s, all[i]);
     for (int i = 0; i < PARAMS; i++)
         if (h->frozen[i].host) pair_free(s, &h->frozen[i]);
@@ -120,6 +121,8 @@ static inline ls_layer_call call_of(const ls_model *m, const ls_layer *l, const 
                           .step = 5,
                           .first_sample = 7,
                           .losses = AT(h->losses),
+                          .notes = AT(h->notes),
+                          .notes_stride = N,
                           .weights = AT(h->weights)};
     for (int k = 0; k < l->ninputs; k++) call.x[k] = AT(o->x[k]), call.dx[k] = AT(o->dx[k]);
     return call;
@@ -138,7 +141,7 @@ static inline void check_layer(sides *s, const ls_model *m, const ls_layer *l, s
         if (l->ops->backward) ls_mixed_backward(l, &c);
     }
     bool same = pair_same(s, &o.y, "y") && pair_same(s, &h->grads, "a gradient") &&
-                pair_same(s, &h->losses, "a loss");
+                pair_same(s, &h->losses, "a loss") && pair_same(s, &h->notes, "a note");
     for (int k = 0; k < l->ninputs; k++) same = same && pair_same(s, &o.dx[k], "dx");
     if (!same) fail_msg("%s (%s)", l->name, l->ops->kind);
     operands_free(s, l, &o);

@@ -64,6 +64,40 @@ static void heads(ls_model *m) {
                      .window = 5, .positions = places);
     end(m, ls_linear(m, x, .out = WIDTH));
 }
+/* Preferences; the second text begins somewhere. */
+static void dpo(ls_model *m, ls_dpo_loss loss) {
+    ls_value *labels = ls_input(m, "labels", LS_I32, LS_DIMS(T));
+    ls_dpo_fields fields = {labels, ls_input(m, "rejected", LS_I32, LS_DIMS(1)),
+                            ls_input(m, "reference", LS_F32, LS_DIMS(2))};
+    ls_linear_dpo(m, ls_gelu(m, rows(m)), &fields,
+                  (ls_dpo_options){.classes = V, .loss = loss, .beta = 0.3, .smoothing = 0.1});
+}
+static void dpo_sigmoid(ls_model *m) { dpo(m, LS_DPO_SIGMOID); }
+static void dpo_hinge(ls_model *m) { dpo(m, LS_DPO_HINGE); }
+static void dpo_ipo(ls_model *m) { dpo(m, LS_DPO_IPO); }
+
+static void dropouts(ls_model *m) {
+    ls_value *x = ls_dropout(m, rows(m), .rate = 0.3f);
+    end(m, ls_dropout(m, x, LS_DEFAULTS));
+}
+/* Masks that begin within a block of a wider tensor. */
+static void dropout_parts(ls_model *m) {
+    ls_value *x = rows(m);
+    for (uint32_t i = 0; i < 3; i++)
+        x = ls_layers_dropout(
+            m, x, (ls_dropout_mask){.rate = 0.5f, .number = i, .first = 71 + (int64_t)(i << 30)});
+    end(m, x);
+}
+static void adapters(ls_model *m) {
+    ls_lora lora = {.rank = 4}, drops = {.rank = 3, .dropout = 0.4f, .rs = true};
+    ls_value *x = ls_linear(m, rows(m), .out = 33, .out_in = true, .lora = lora);
+    end(m, ls_linear(m, x, .out = WIDTH, .out_in = true, .no_bias = true, .lora = drops));
+}
+static void dora(ls_model *m) {
+    ls_lora lora = {.rank = 4, .dora = true}, drops = {.rank = 3, .dropout = 0.4f, .dora = true};
+    ls_value *x = ls_linear(m, rows(m), .out = 33, .out_in = true, .lora = lora);
+    end(m, ls_linear(m, x, .out = WIDTH, .out_in = true, .no_bias = true, .lora = drops));
+}
 
 static void test_embedding(void **state) {
     (void)state;
@@ -83,9 +117,25 @@ static void test_linear(void **state) {
     check(linears, V);
     check(one_row, 3);
 }
+static void test_preferences(void **state) {
+    (void)state;
+    check(dpo_sigmoid, T);
+    check(dpo_hinge, T);
+    check(dpo_ipo, T);
+}
+static void test_dropout(void **state) {
+    (void)state;
+    check(dropouts, V);
+    check(dropout_parts, V);
+}
+static void test_lora(void **state) {
+    (void)state;
+    check(adapters, V);
+    check(dora, V);
+}
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_embedding),
-                                       cmocka_unit_test(test_rows), cmocka_unit_test(test_linear)};
+                                       cmocka_unit_test(test_rows), cmocka_unit_test(test_linear), cmocka_unit_test(test_preferences), cmocka_unit_test(test_dropout), cmocka_unit_test(test_lora)};
     return run_on_devices(tests, sizeof tests / sizeof *tests, NULL, NULL);
 }

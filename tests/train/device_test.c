@@ -18,11 +18,10 @@ static result trained(int nworkers, const char *a, const char *b) {
 }
 
 /* A model of the shape of Llama's. */
-static result llama(int nworkers, const char *a, const char *b, const char *c) {
-    return train_new(nworkers, usual,
-                     (const char *const[]){"model.kind=llama", "model.heads=6", "model.kv_heads=2",
-                                           "model.width=24", a, b, c, NULL});
-}
+#define LLAMA(nworkers, ...)                                                                       \
+    train_new(nworkers, usual,                                                                     \
+              (const char *const[]){"model.kind=llama", "model.heads=6", "model.kv_heads=2",       \
+                                    "model.width=24", __VA_ARGS__, NULL})
 
 static void refused(const char *a, const char *b, const char *why) {
     ls_error e = {0};
@@ -42,16 +41,29 @@ static void test_same_bits(void **state) {
 
 static void test_llama(void **state) {
     static const char OWN[] = "model.head=own", NORM[] = "model.qk_norm=on";
-    result cores = llama(1, NULL, NULL, NULL), own = llama(1, OWN, NORM, "model.bias=all");
+    static const char BIAS[] = "model.bias=all", LOOKS[] = "model.window=9";
+    result cores = LLAMA(1, NULL), own = LLAMA(1, OWN, NORM, BIAS, LOOKS);
     (void)state;
-    same(llama(1, "parallel.device=c:1", NULL, NULL), cores);
-    same(llama(2, "parallel.device=c:2", "parallel.zero=3", "parallel.recompute=2"), cores);
-    same(train_new(1, usual,
-                   (const char *const[]){"model.kind=llama", "model.heads=6", "model.kv_heads=2",
-                                         "model.width=24", OWN, NORM, "model.bias=all",
-                                         "train.micro_batch=1", "parallel.device=c:3", NULL}),
-         own);
-    same(llama(2, "parallel.device=cuda:0", NULL, NULL), cores);
+    same(LLAMA(1, "parallel.device=c:1"), cores);
+    same(LLAMA(2, "parallel.device=c:2", "parallel.zero=3", "parallel.recompute=2"), cores);
+    same(LLAMA(1, OWN, NORM, BIAS, LOOKS, "train.micro_batch=1", "parallel.device=c:3"), own);
+    same(LLAMA(2, "parallel.device=cuda:0"), cores);
+}
+
+/* Adapters over weights that are frozen, and dropout. */
+static void test_adapters(void **state) {
+    static const char RANK[] = "lora.rank=4", ALL[] = "lora.targets=all-linear";
+    static const char DROP[] = "lora.dropout=0.2", DORA[] = "lora.dora=on";
+    static const char HEAD[] = "model.head=own", TRAIN[] = "lora.train=[lm_head, \"*norm.weight\"]";
+    result lora = LLAMA(1, RANK, ALL, DROP), dora = LLAMA(1, RANK, DORA, HEAD, TRAIN);
+    (void)state;
+    same(LLAMA(1, RANK, ALL, DROP, "parallel.device=c:1", "train.micro_batch=1"), lora);
+    same(LLAMA(2, RANK, ALL, DROP, "parallel.device=c:2", "parallel.zero=2"), lora);
+    same(LLAMA(2, RANK, ALL, DROP, "parallel.device=cuda:0"), lora);
+    same(LLAMA(2, RANK, DORA, HEAD, TRAIN, "parallel.device=c:4"), dora);
+    same(
+        LLAMA(1, RANK, DORA, HEAD, TRAIN, "parallel.device=c:5", "parallel.optimizer_state=device"),
+        dora);
 }
 
 /* Two samples a virtual worker, in micro-batches of one or both. */
@@ -218,6 +230,8 @@ static void test_opencl(void **state) {
     waitpid(child, &status, 0);
     if (status) skip_because("there is no device of OpenCL");
     same(trained(2, "parallel.device=opencl:0", NULL), trained(1, NULL, NULL));
+    same(LLAMA(2, "lora.rank=4", "lora.dropout=0.2", "parallel.device=opencl:0"),
+         LLAMA(1, "lora.rank=4", "lora.dropout=0.2"));
 }
 
 static void test_refused(void **state) {
@@ -243,7 +257,7 @@ int main(int argc, char **argv) {
     }
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_same_bits),   cmocka_unit_test(test_micro_batches),
-        cmocka_unit_test(test_llama),       cmocka_unit_test(test_state_there),
+        cmocka_unit_test(test_llama), cmocka_unit_test(test_adapters),       cmocka_unit_test(test_state_there),
         cmocka_unit_test(test_links),       cmocka_unit_test(test_resumed),
         cmocka_unit_test(test_cuda),        cmocka_unit_test(test_too_few),
         cmocka_unit_test(test_nccl),        cmocka_unit_test(test_audit),

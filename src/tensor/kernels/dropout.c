@@ -8,7 +8,7 @@
 #include "tensor/kernels/each.h"
 #include "tensor/kernels/variant.h"
 
-enum { BLOCK = 64 };
+enum { BLOCK = LS_DROPOUT_BLOCK };
 
 static void block_words(const ls_dropout_place *d, int64_t block, uint32_t words[BLOCK]) {
     uint32_t w[4][16];
@@ -21,8 +21,8 @@ static void block_words(const ls_dropout_place *d, int64_t block, uint32_t words
 }
 
 void LS_K(dropout)(const ls_dropout_place *d, int64_t first, int64_t n, const float *x, float *y) {
-    const uint32_t limit = (uint32_t)((double)d->p * 0x1p32);
-    const float scale = 1.0f / (1.0f - d->p);
+    const uint32_t limit = ls_dropout_limit(d);
+    const float scale = ls_dropout_scale(d);
     for (int64_t i = 0; i < n;) {
         uint32_t words[BLOCK];
         int64_t at = (first + i) % BLOCK;
