@@ -135,7 +135,9 @@ static void test_lora(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_embedding),
-                                       cmocka_unit_test(test_rows), cmocka_unit_test(test_linear), cmocka_unit_test(test_preferences), cmocka_unit_test(test_dropout), cmocka_unit_test(test_lora)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_embedding), cmocka_unit_test(test_rows),
+        cmocka_unit_test(test_linear),    cmocka_unit_test(test_preferences),
+        cmocka_unit_test(test_dropout),   cmocka_unit_test(test_lora)};
     return run_on_devices(tests, sizeof tests / sizeof *tests, NULL, NULL);
 }

@@ -173,7 +173,8 @@ static void test_refused(void **state) {
     dropout.model = &drops;
     assert_ls_fails(ls_plan_make(&half, &p, &e), LS_EINVAL, "train.compute", e);
     assert_ls_fails(ls_plan_make(&pipe, &p, &e), LS_EINVAL, "divided among workers", e);
-    assert_ls_fails(ls_plan_make(&dropout, &p, &e), LS_EINVAL, "(attention) has no kernels for a device", e);
+    assert_ls_fails(ls_plan_make(&dropout, &p, &e), LS_EINVAL,
+                    "(attention) has no kernels for a device", e);
     ls_share_config host = config_of(&m, 2, 2, 0), muon = host;
     host.state_on_device = muon.state_on_device = true;
     host.on_device = false;

@@ -257,12 +257,12 @@ int main(int argc, char **argv) {
     }
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_same_bits),   cmocka_unit_test(test_micro_batches),
-        cmocka_unit_test(test_llama), cmocka_unit_test(test_adapters),       cmocka_unit_test(test_state_there),
-        cmocka_unit_test(test_links),       cmocka_unit_test(test_resumed),
-        cmocka_unit_test(test_cuda),        cmocka_unit_test(test_too_few),
-        cmocka_unit_test(test_nccl),        cmocka_unit_test(test_audit),
-        cmocka_unit_test(test_evaluations), slow_unit_test(test_opencl),
-        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_llama),       cmocka_unit_test(test_adapters),
+        cmocka_unit_test(test_state_there), cmocka_unit_test(test_links),
+        cmocka_unit_test(test_resumed),     cmocka_unit_test(test_cuda),
+        cmocka_unit_test(test_too_few),     cmocka_unit_test(test_nccl),
+        cmocka_unit_test(test_audit),       cmocka_unit_test(test_evaluations),
+        slow_unit_test(test_opencl),        cmocka_unit_test(test_refused),
     };
     return cmocka_run_group_tests(tests, make_cache, remove_folder);
 }
