@@ -42,9 +42,15 @@ tests="device_gemm_test device_row_kernels_test device_heads_test device_gpt_lay
 
 if [ "$pack" ]; then
     to=${out:-build/device}
-    rm -rf "$to" && mkdir -p "$to/bin" "$to/lib" || exit 1
+    rm -rf "$to" && mkdir -p "$to/bin" "$to/exec" "$to/lib" || exit 1
     for program in "$tree/lockstep" $(printf "$tree/tests/%s " $tests); do
-        cp "$program" "$to/bin/" || exit 1
+        cp "$program" "$to/exec/" || exit 1
+        # Other programs of that machine need its own libraries.
+        cat >"$to/bin/${program##*/}" <<'WRAPPER' && chmod +x "$to/bin/${program##*/}" || exit 1
+#!/bin/sh
+to=$(dirname "$(dirname "$(realpath "$0")")")
+LD_LIBRARY_PATH=$to/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} exec "$to/exec/${0##*/}" "$@"
+WRAPPER
         ldd "$program" | awk '$3 ~ "^/" {print $3}' |
             grep -v '/\(libc\|libm\|libdl\|librt\|libpthread\)\.so' | xargs -r cp -Lu -t "$to/lib"
     done
@@ -59,9 +65,8 @@ done_file=$out/parts.tsv log=$out/log.txt figures=$out/figures.jsonl
 touch "$done_file" "$figures"
 work=$(mktemp -d) && trap 'rm -rf "$work"' EXIT
 begun=$SECONDS
-if [ -x build/device/bin/lockstep ] && LD_LIBRARY_PATH=build/device/lib build/device/bin/lockstep --version >/dev/null 2>&1; then
-    bin=$PWD/build/device/bin tests_bin=$bin
-    export LD_LIBRARY_PATH=$PWD/build/device/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+if [ "$tree" = build ] && build/device/bin/lockstep --version >/dev/null 2>&1; then
+    bin=$PWD/build/device/bin && tests_bin=$bin
 else
     bin=$(realpath -m "$tree") && tests_bin=$bin/tests
 fi
