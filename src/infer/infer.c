@@ -139,7 +139,7 @@ static ls_status add_losses(const ls_infer *f, ls_layer_call *c, int end, double
 }
 
 bool ls_infer_runs_on_device(const ls_model *m) {
-    bool runs = m->nmeasures == 0;
+    bool runs = true;
     for (int i = 0; i < m->nlayers + m->nlate; i++) runs = runs && m->layers[i].traits.on_device;
     return runs;
 }
@@ -170,6 +170,33 @@ static void measure(const ls_infer *f, ls_layer_call *c, const ls_measure *x, do
     ls_mixed_forward(&x->layer, c);
 }
 
+/* The same of layers that have run on a device: cores measure, after what they read has been copied. */
+static ls_status measure_copies(const ls_infer *f, const ls_layer_call *there, const ls_measure *x,
+                                double *values, ls_error *e) {
+    const ls_layer *l = &x->layer;
+    sizes s = sizes_of(f->model, f->dtype, f->n);
+    ls_compute host = *f->compute;
+    ls_layer_call c = *there;
+    char *memory = ls_alloc((size_t)l->ninputs * s.y + s.saved + s.work + 64);
+    char *at = memory + (64 - (uintptr_t)memory % 64);
+    host.device = NULL;
+    c.compute = &host;
+    c.samples = there->host_samples;
+    c.T = l->T;
+    c.losses = values;
+    for (int k = 0; k < l->ninputs; k++, at += s.y) {
+        c.x[k] = at;
+        ls_device_copy_from(f->compute->device, LS_DEVICE_COMPUTE, at,
+                            output_of(f, &s, l->inputs[k]), s.y);
+    }
+    c.saved = at;
+    c.work = (float *)(void *)(at + s.saved);
+    ls_status status = ls_device_finish(f->compute->device, LS_DEVICE_COMPUTE, e);
+    if (status == LS_OK) ls_mixed_forward(l, &c);
+    free(memory);
+    return status;
+}
+
 /* The records of a call's samples. each: add_losses() */
 static ls_status record(const ls_infer *f, ls_layer_call *c, double *each, double *to,
                         ls_error *e) {
@@ -188,7 +215,10 @@ static ls_status record(const ls_infer *f, ls_layer_call *c, double *each, doubl
     }
     for (int k = 0; k < m->nmeasures; k++) {
         const ls_measure *x = &m->measures[k];
-        measure(f, c, x, values);
+        if (f->compute->device)
+            LS_TRY(measure_copies(f, c, x, values, e));
+        else
+            measure(f, c, x, values);
         for (int64_t j = 0; j < c->n; j++)
             memcpy(to + (size_t)j * size + x->at, values + j * x->nvalues,
                    (size_t)x->nvalues * sizeof *values);
@@ -200,8 +230,7 @@ ls_status ls_infer_records(const ls_infer *f, int64_t n, const void *samples, do
                            ls_error *e) {
     const ls_model *m = f->model;
     sizes s = sizes_of(m, f->dtype, f->n);
-    size_t nlosses = (size_t)((m->nlosses + m->nnotes) * f->n);
-    double *here = f->compute->device ? LS_NEW_ARRAY(double, nlosses) : NULL;
+    double *here = f->compute->device ? LS_NEW_ARRAY(double, s.losses / sizeof(double)) : NULL;
     ls_status status = LS_OK;
     for (int64_t i = 0; status == LS_OK && i < n; i += f->n) {
         ls_layer_call c = call_of(f, i, n, samples);

@@ -30,7 +30,7 @@ typedef struct ls_infer {
 
 size_t ls_infer_nbytes(const ls_model *, ls_dtype, int64_t n);
 
-/* Can a device run ls_infer_records() of the model, in f32? All of its layers have kernels. */
+/* Can a device run the layers of ls_infer_records(), in f32? Measures are the cores'. */
 bool ls_infer_runs_on_device(const ls_model *);
 
 /* losses [n] of the samples, without their weights: of a text the sum over its tokens, or where

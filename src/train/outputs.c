@@ -71,6 +71,8 @@ static void log_memory(const ls_member *member) {
     if (m.device)
         ls_log("layers run on a device of each worker, %s, with %.1f MB of its memory; %s",
                h->run->config.parallel.device, (double)m.device / 1e6, beside_layers(h));
+    if (m.device && !ls_infer_runs_on_device(ls_layout_evaluated(&h->layout)))
+        ls_log("evaluations run on cores: they need layers that have no kernels for a device");
     if (member->device.sharing > 1)
         ls_log("warning: %d workers of this host share device %s; without its number, each has its "
                "own",

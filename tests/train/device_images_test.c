@@ -92,6 +92,7 @@ static result trained(int model, int nworkers, const char *a, const char *b) {
 static void check(int model) {
     result cores = trained(model, 1, NULL, NULL);
     same(trained(model, 1, "parallel.device=c:1", NULL), cores);
+    same_evaluations(nruns - 1, nruns - 2);
     same(trained(model, 2, "parallel.device=c:2", NULL), cores);
 }
 

@@ -3,6 +3,7 @@
 #ifndef LS_TEST_TRAIN_TINY_RUN_H
 #define LS_TEST_TRAIN_TINY_RUN_H
 
+#include "base/file.h"
 #include "base/mem.h"
 #include "folder.h"
 #include "storage/checkpoint.h"
@@ -79,6 +80,28 @@ static inline result last_of_number(int number) {
     result r = last_of(run);
     free(run);
     return r;
+}
+
+/* What a run's evaluations measured: the rest of each line of metrics.jsonl from "val_loss" on. */
+static inline char *evaluations_of(int number) {
+    ls_error e = {0};
+    ls_buf text = {0}, file = {0};
+    char *run = run_path(number), *path = ls_format("%s/metrics.jsonl", run);
+    assert_ls_ok(ls_file_read(path, 1 << 20, &file, &e), e);
+    for (char *x = file.data; (x = strstr(x, "\"val_loss\": ")); x++)
+        ls_buf_printf(&text, "%.*s\n", (int)strcspn(x, "}"), x);
+    ls_buf_free(&file);
+    free(path);
+    free(run);
+    assert_non_null(text.data);
+    return text.data;
+}
+
+static inline void same_evaluations(int number, int other) {
+    char *a = evaluations_of(number), *b = evaluations_of(other);
+    assert_string_equal(a, b);
+    free(a);
+    free(b);
 }
 
 /* A new one on n workers; break_at: it ends after these steps, and n + 1 workers continue; 0: it does
