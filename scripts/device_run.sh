@@ -12,7 +12,7 @@
 # --pack: what build/ has (the program, tests of devices, their libraries) goes to a folder (build/device),
 # for a machine that has no compiler or lacks libraries: there it is used if it runs.
 # --tree: where the program is built (default: build). PYTHON: the one that has PyTorch (default: python3). Parts:
-parts="host build machine tests bits train kernels tokens torch sanitizer"
+parts="host build machine tests fused16 bits train kernels tokens torch sanitizer"
 set -u
 cd "$(dirname "$0")/.." || exit 1
 device=cuda small="" pack="" limit=530 only="" out="" tree=build
@@ -37,13 +37,14 @@ for part in $only; do
 done
 python=${PYTHON:-python3}
 tests="device_gemm_test device_row_kernels_test device_heads_test device_gpt_layers_test device_layers_test device_vision_layers_test"
+fused16=device_fused16_test
 
 # ---- a folder for another machine ----
 
 if [ "$pack" ]; then
     to=${out:-build/device}
     rm -rf "$to" && mkdir -p "$to/bin" "$to/exec" "$to/lib" || exit 1
-    for program in "$tree/lockstep" $(printf "$tree/tests/%s " $tests); do
+    for program in "$tree/lockstep" $(printf "$tree/tests/%s " $tests $fused16); do
         cp "$program" "$to/exec/" || exit 1
         # Other programs of that machine need its own libraries.
         cat >"$to/bin/${program##*/}" <<'WRAPPER' && chmod +x "$to/bin/${program##*/}" || exit 1
@@ -129,7 +130,7 @@ part_build() {
         return 77
     }
     # shellcheck disable=SC2086
-    within 300 cmake --build "$tree" -j "$(nproc)" --target lockstep $tests || { note=$(last) && return 1; }
+    within 300 cmake --build "$tree" -j "$(nproc)" --target lockstep $tests $fused16 || { note=$(last) && return 1; }
     note="$($lockstep --version)"
 }
 
@@ -153,6 +154,18 @@ part_tests() {
     done
     note="$passed test functions have the bits of the cores' kernels"
     [ -z "$failed" ] || { note="failed:$failed" && return 1; }
+}
+
+# Do tensor cores compute what their model in C says?
+part_fused16() {
+    needs_device || return
+    [ "${device%%:*}" = cuda ] || { note="tensor cores are for cuda" && return 77; }
+    [ -x "$tests_bin/$fused16" ] || { note="$fused16 is not built" && return 1; }
+    within 120 "$tests_bin/$fused16"
+    local code=$?
+    note=$(grep -a 'differ\|skipped' "$work/out" | tr '\n' ';' | cut -c1-300)
+    [ $code -eq 0 ] || return 1
+    ! grep -q '^skipped' "$work/out" || return 77
 }
 
 # same_weights NAME CONFIG SET...: a few steps on the device and on the cores
