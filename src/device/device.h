@@ -29,7 +29,7 @@ typedef enum ls_device_stream {
     LS_DEVICE_NSTREAMS
 } ls_device_stream;
 
-enum { LS_DEVICE_EVENTS = 64, LS_LAUNCH_ARGS = 24 };
+enum { LS_DEVICE_EVENTS = 64, LS_LAUNCH_ARGS = 32 };
 
 /* A value of a kernel's parameter, of the type that the kernel's signature says (kernels.h). */
 typedef union ls_device_arg {

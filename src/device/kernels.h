@@ -12,14 +12,14 @@
     X(math)                                                                                        \
     X(sigmoid)                                                                                     \
     X(product)                                                                                     \
+    X(random)                                                                                      \
     X(heads)                                                                                       \
     X(adam_ratio)                                                                                  \
     X(activations)                                                                                 \
     X(conv_windows)                                                                                \
     X(fields)                                                                                      \
     X(pooling)                                                                                     \
-    X(label_place)                                                                                 \
-    X(random)
+    X(label_place)
 
 /* X(name, items of a group, parameters): a letter each: p a pointer, l a long, f a float. */
 #define LS_DEVICE_KERNELS(X)                                                                       \
@@ -59,10 +59,10 @@
     X(gemm_small, 128, "lllpllpllpllpl")                                                           \
     X(gradient_add, 256, "lfplp")                                                                  \
     X(group_norm_dx, 256, "lllflpppppppp")                                                         \
-    X(heads_dkv, 128, "lllllllfplpplplplpplppp")                                                   \
-    X(heads_dot, 128, "lllllllfplpplplplpplp")                                                     \
-    X(heads_dq, 128, "lllllllfplpplplplpplp")                                                      \
-    X(heads_forward, 128, "lllllllfplpplplplpp")                                                   \
+    X(heads_dkv, 128, "lllllllfplpplplplpplppplllllf")                                             \
+    X(heads_dot, 128, "lllllllfplpplplplpplplllllf")                                               \
+    X(heads_dq, 128, "lllllllfplpplplplpplplllllf")                                                \
+    X(heads_forward, 128, "lllllllfplpplplplpplllllf")                                             \
     X(input, 256, "llpllffp")                                                                      \
     X(label_counts, 256, "lplpfp")                                                                 \
     X(label_losses, 256, "llpppllp")                                                               \

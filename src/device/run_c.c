@@ -9,13 +9,13 @@
 #include "device/kernels/activations.k"
 #include "device/kernels/adam_ratio.k"
 #include "device/kernels/product.k"
+#include "device/kernels/random.k"
 
 #include "device/kernels/conv_windows.k"
 #include "device/kernels/fields.k"
 #include "device/kernels/heads.k"
 #include "device/kernels/label_place.k"
 #include "device/kernels/pooling.k"
-#include "device/kernels/random.k"
 
 #include "device/kernels/activation.k"
 #include "device/kernels/activation_dx.k"
@@ -146,22 +146,24 @@ static void call_embedding_dwte(const arg *a) {
 static void call_heads_dkv(const arg *a) {
     heads_dkv_kernel(a[0].l, a[1].l, a[2].l, a[3].l, a[4].l, a[5].l, a[6].l, a[7].f, a[8].p, a[9].l,
                      a[10].p, a[11].p, a[12].l, a[13].p, a[14].l, a[15].p, a[16].l, a[17].p,
-                     a[18].p, a[19].l, a[20].p, a[21].p, a[22].p);
+                     a[18].p, a[19].l, a[20].p, a[21].p, a[22].p, a[23].l, a[24].l, a[25].l,
+                     a[26].l, a[27].l, a[28].f);
 }
 static void call_heads_dot(const arg *a) {
     heads_dot_kernel(a[0].l, a[1].l, a[2].l, a[3].l, a[4].l, a[5].l, a[6].l, a[7].f, a[8].p, a[9].l,
                      a[10].p, a[11].p, a[12].l, a[13].p, a[14].l, a[15].p, a[16].l, a[17].p,
-                     a[18].p, a[19].l, a[20].p);
+                     a[18].p, a[19].l, a[20].p, a[21].l, a[22].l, a[23].l, a[24].l, a[25].l,
+                     a[26].f);
 }
 static void call_heads_dq(const arg *a) {
     heads_dq_kernel(a[0].l, a[1].l, a[2].l, a[3].l, a[4].l, a[5].l, a[6].l, a[7].f, a[8].p, a[9].l,
                     a[10].p, a[11].p, a[12].l, a[13].p, a[14].l, a[15].p, a[16].l, a[17].p, a[18].p,
-                    a[19].l, a[20].p);
+                    a[19].l, a[20].p, a[21].l, a[22].l, a[23].l, a[24].l, a[25].l, a[26].f);
 }
 static void call_heads_forward(const arg *a) {
     heads_forward_kernel(a[0].l, a[1].l, a[2].l, a[3].l, a[4].l, a[5].l, a[6].l, a[7].f, a[8].p,
                          a[9].l, a[10].p, a[11].p, a[12].l, a[13].p, a[14].l, a[15].p, a[16].l,
-                         a[17].p, a[18].p);
+                         a[17].p, a[18].p, a[19].l, a[20].l, a[21].l, a[22].l, a[23].l, a[24].f);
 }
 static void call_multiply(const arg *a) { multiply_kernel(a[0].l, a[1].p, a[2].p, a[3].p); }
 static void call_rms_norm(const arg *a) {

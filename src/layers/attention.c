@@ -236,7 +236,7 @@ ls_value *ls_layers_attention(ls_model *m, ls_value *x, ls_attention_options o,
     if (o.mask) ls_build_field(m, l, o.mask), own.mask = l->nfields - 1;
     if (o.positions) ls_build_field(m, l, o.positions), own.positions = l->nfields - 1;
     LS_LAYER_OWN_AS(options, l) = own;
-    l->traits.on_device = !(drop.rate > 0);
+    l->traits.on_device = true;
     l->memory.saved = (size_t)(2 * o.heads * own.T);
     l->half.as_stored = LS_OPERAND_X | LS_OPERAND_Y | LS_OPERAND_DY;
     if (own.causal) l->memory.past = ls_kept_floats(own.S, own.kv_heads, own.Q / o.heads);

@@ -161,7 +161,6 @@ void ls_gpt_attention_declare(ls_layer *l, int64_t T, int64_t C, int64_t heads) 
 }
 
 void ls_gpt_attention_drop(ls_layer *l, float rate, int64_t block) {
-    l->traits.on_device = false;
     own *o = &LS_LAYER_OWN_AS(own, l);
     o->in_heads =
         (ls_dropout_mask){.rate = rate, .number = ls_dropout_number(block, LS_DROPOUT_IN_HEADS)};

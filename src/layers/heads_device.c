@@ -4,12 +4,14 @@
 #include <assert.h>
 #include <math.h>
 
+#include "base/random.h"
+
 enum { TILE = 64, COMMON = 17 }; /* COMMON: parameters that all kernels begin with */
 
 static int64_t tiles_of(int64_t n) { return ls_device_groups(n, TILE); }
 
 static ls_device_call call_of(const ls_heads *a, ls_device_kernel kernel, int64_t groups) {
-    assert(!a->bf16 && !a->stored && !(a->drop && ls_dropout_acts(a->drop, a->call)));
+    assert(!a->bf16 && !a->stored);
     assert(a->positions_nbytes % sizeof(int32_t) == 0);
     return (ls_device_call){.kernel = kernel,
                             .groups_x = groups,
@@ -33,11 +35,27 @@ static ls_device_call call_of(const ls_heads *a, ls_device_kernel kernel, int64_
                                      {.l = (int64_t)(a->positions_nbytes / sizeof(int32_t))}}};
 }
 
+/* The mask of the probabilities, as a kernel's last parameters, from number `at` on. */
+static void set_mask(const ls_heads *a, int at, ls_device_call *call) {
+    if (!a->drop || !ls_dropout_acts(a->drop, a->call)) return; /* a limit of 0: none */
+    ls_dropout_place place = ls_dropout_place_of(a->drop, a->call, 0);
+    int64_t row = ls_device_groups(a->S, LS_DROPOUT_BLOCK) * (LS_DROPOUT_BLOCK / 4); /* places */
+    uint64_t base = ((uint64_t)place.layer << 40) + (uint64_t)(a->drop->first * a->T * row);
+    ls_device_arg *args = call->args + at;
+    args[0].l = (int64_t)ls_random_key(place.seed, LS_STREAM_DROPOUT);
+    args[1].l = (int64_t)((uint64_t)place.step << 32 | place.sample);
+    args[2].l = a->drop->together ? a->drop->together : 1;
+    args[3].l = (int64_t)base;
+    args[4].l = ls_dropout_limit(&place);
+    args[5].f = ls_dropout_scale(&place);
+}
+
 void ls_heads_device_forward(const ls_heads *a) {
     ls_device_call call =
         call_of(a, LS_KERNEL_heads_forward, a->n * a->heads * tiles_of(a->T) * tiles_of(a->D));
     call.args[COMMON].p = a->stat;
     call.args[COMMON + 1].p = a->y;
+    set_mask(a, COMMON + 2, &call);
     ls_compute_launch(a->compute, &call);
 }
 
@@ -48,8 +66,6 @@ static ls_device_call back_call(const ls_heads *a, ls_device_kernel kernel, int6
     call.args[COMMON + 1].from = a->dy.p;
     call.args[COMMON + 2].l = a->dy.rs;
     call.args[COMMON + 3].p = a->dq;
-    call.args[COMMON + 4].p = a->dk; /* of heads_dkv alone, as the next */
-    call.args[COMMON + 5].p = a->dv;
     return call;
 }
 
@@ -59,6 +75,11 @@ void ls_heads_device_backward(const ls_heads *a) {
     ls_device_call dot = back_call(a, LS_KERNEL_heads_dot, queries);
     ls_device_call dkv = back_call(a, LS_KERNEL_heads_dkv, keys);
     ls_device_call dq = back_call(a, LS_KERNEL_heads_dq, queries);
+    dkv.args[COMMON + 4].p = a->dk;
+    dkv.args[COMMON + 5].p = a->dv;
+    set_mask(a, COMMON + 4, &dot);
+    set_mask(a, COMMON + 6, &dkv);
+    set_mask(a, COMMON + 4, &dq);
     ls_compute_launch(a->compute, &dot);
     ls_compute_launch(a->compute, &dkv);
     ls_compute_launch(a->compute, &dq);

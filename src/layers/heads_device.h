@@ -1,6 +1,6 @@
 /* heads_device.h - attention by heads (heads.h) on a device: queued there, with the bits of the host.
  *
- * All pointers of ls_heads are addresses of the device. f32 alone, and no dropout.
+ * All pointers of ls_heads are addresses of the device. f32 alone.
  *
  * A group of the kernels has a block of 64 queries, the CPU's, and goes over tiles of 64 keys; scores
  * are in registers, and are computed again for each sum that needs them. No memory is needed but that of

@@ -88,6 +88,22 @@ static void dropout_parts(ls_model *m) {
             m, x, (ls_dropout_mask){.rate = 0.5f, .number = i, .first = 71 + (int64_t)(i << 30)});
     end(m, x);
 }
+/* Probabilities with a mask: of grouped heads, with a window, and of more queries than keys. */
+static void heads_dropout(ls_model *m) {
+    ls_value *places = ls_input(m, "places", LS_I32, LS_DIMS(T)), *x = rows(m);
+    ls_value *q = ls_linear(m, x, .out = 24), *kv = ls_linear(m, x, .out = 24);
+    x = ls_attention(m, q, .heads = 4, .kv_heads = 2, .keys = kv, .causal = true, .window = 5,
+                     .positions = places, .dropout = 0.4f);
+    end(m, ls_linear(m, x, .out = WIDTH));
+}
+static void long_heads_dropout(ls_model *m) {
+    ls_value *x = ls_input(m, "x", LS_F32, LS_DIMS(130, 6));
+    ls_value *y = ls_input(m, "y", LS_F32, LS_DIMS(70, 12));
+    ls_value *labels = ls_input(m, "labels", LS_I32, LS_DIMS(130));
+    x = ls_attention(m, x, .heads = 2, .keys = ls_gelu(m, y), .dropout = 0.3f);
+    x = ls_attention(m, ls_linear(m, x, .out = 18), .heads = 2, .causal = true, .dropout = 0.2f);
+    ls_linear_cross_entropy(m, x, labels, .classes = 5);
+}
 static void adapters(ls_model *m) {
     ls_lora lora = {.rank = 4}, drops = {.rank = 3, .dropout = 0.4f, .rs = true};
     ls_value *x = ls_linear(m, rows(m), .out = 33, .out_in = true, .lora = lora);
@@ -127,6 +143,8 @@ static void test_dropout(void **state) {
     (void)state;
     check(dropouts, V);
     check(dropout_parts, V);
+    check(heads_dropout, T);
+    check(long_heads_dropout, 5);
 }
 static void test_lora(void **state) {
     (void)state;

@@ -160,21 +160,16 @@ static void test_wrong(void **state) {
 }
 
 static void test_refused(void **state) {
-    ls_model m, drops;
+    ls_model m;
     ls_plan p;
     ls_error e;
     (void)state;
     make_model(&m);
-    make_model(&drops);
-    ls_gpt_drop(&drops, 0.5f);
-    ls_share_config half = config_of(&m, 2, 2, 0), pipe = half, dropout = half;
+    ls_share_config half = config_of(&m, 2, 2, 0), pipe = half;
     half.compute = half.reduce = LS_BF16;
     pipe.pipe = 2;
-    dropout.model = &drops;
     assert_ls_fails(ls_plan_make(&half, &p, &e), LS_EINVAL, "train.compute", e);
     assert_ls_fails(ls_plan_make(&pipe, &p, &e), LS_EINVAL, "divided among workers", e);
-    assert_ls_fails(ls_plan_make(&dropout, &p, &e), LS_EINVAL,
-                    "(attention) has no kernels for a device", e);
     ls_share_config host = config_of(&m, 2, 2, 0), muon = host;
     host.state_on_device = muon.state_on_device = true;
     host.on_device = false;
@@ -182,7 +177,6 @@ static void test_refused(void **state) {
     assert_ls_fails(ls_plan_make(&host, &p, &e), LS_EINVAL, "needs parallel.device", e);
     assert_ls_fails(ls_plan_make(&muon, &p, &e), LS_EINVAL, "muon", e);
     ls_model_free(&m);
-    ls_model_free(&drops);
 }
 
 int main(void) {

@@ -59,6 +59,9 @@ static void test_adapters(void **state) {
     same(LLAMA(1, RANK, ALL, DROP, "parallel.device=c:1", "train.micro_batch=1"), lora);
     same(LLAMA(2, RANK, ALL, DROP, "parallel.device=c:2", "parallel.zero=2"), lora);
     same(LLAMA(2, RANK, ALL, DROP, "parallel.device=cuda:0"), lora);
+    same(LLAMA(2, "model.dropout=0.1", "parallel.device=c:6"), LLAMA(1, "model.dropout=0.1"));
+    same(trained(2, "model.dropout=0.1", "parallel.device=c:7"),
+         trained(1, "model.dropout=0.1", NULL));
     same(LLAMA(2, RANK, DORA, HEAD, TRAIN, "parallel.device=c:4"), dora);
     same(
         LLAMA(1, RANK, DORA, HEAD, TRAIN, "parallel.device=c:5", "parallel.optimizer_state=device"),
@@ -216,7 +219,13 @@ static void test_opencl(void **state) {
 static void test_refused(void **state) {
     (void)state;
     refused("parallel.device=tpu", NULL, "device tpu");
-    refused("parallel.device=c", "model.dropout=0.1", "no kernels for a device");
+    refused("parallel.device=c", "train.compute=bf16", "train.compute");
+    ls_error e = {0};
+    assert_ls_fails(try_number(nruns++, 1, usual,
+                               (const char *const[]){"model.kind=llama", "model.experts=4",
+                                                     "parallel.device=c", NULL},
+                               &e),
+                    LS_EINVAL, "no kernels for a device", e);
     refused("parallel.optimizer_state=device", NULL, "needs parallel.device");
     refused("parallel.device=c", "parallel.device_link=peers", "optimizer_state: device");
 }
