@@ -28,10 +28,10 @@ typedef struct ls_member {
     const ls_layout *layout; /* } */
     ls_group *group;
     ls_board_slot *slot;
-    int worker, nworkers; /* of the group */
-    ls_cores_seat seat;   /* which cores this worker has */
+    int worker, nworkers;    /* of the group */
+    ls_cores_seat seat;      /* which cores this worker has */
     ls_worker_device device; /* that runs its layers, if the plan says so */
-    bool bound;           /* its threads are bound to them */
+    bool bound;              /* its threads are bound to them */
     const ls_dataset *data;
     int64_t first_step;
     int64_t step_began_ns;
