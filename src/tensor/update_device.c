@@ -16,113 +16,59 @@ static void launch(const ls_compute *c, ls_device_call call, int64_t n) {
     ls_compute_launch(c, &call);
 }
 
-static ls_device_call adam_call(const ls_update_device_call *u, bool decoupled) {
-    const ls_update_scalars *s = u->scalars;
-    return (ls_device_call){
-        .kernel = decoupled ? LS_KERNEL_adamw : LS_KERNEL_adam,
-        .args = {{0},
-                 {.f = s->grad_scale},
-                 {.f = s->beta1},
-                 {.f = 1.0f - s->beta1},
-                 {.f = s->beta2},
-                 {.f = 1.0f - s->beta2},
-                 {.f = s->correct1},
-                 {.f = s->correct2},
-                 {.f = s->eps},
-                 {.f = -s->lr},
-                 {.f = decoupled ? 1.0f - s->lr * s->weight_decay : s->weight_decay},
-                 {.from = u->grad},
-                 {.p = u->param},
-                 {.p = u->states[0]},
-                 {.p = u->states[1]}}};
-}
+/* A rule's kernel takes n, scalars, perhaps a flag (below 0: it takes none), the gradient, the parameter, and
+ * its states. */
+typedef struct rule {
+    ls_device_kernel kernel;
+    float scalars[LS_LAUNCH_ARGS];
+    int nscalars, flag, nstates;
+} rule;
 
-static ls_device_call sgd_call(const ls_update_device_call *u) {
-    const ls_update_scalars *s = u->scalars;
-    return (ls_device_call){.kernel = LS_KERNEL_sgd,
-                            .args = {{0},
-                                     {.f = s->grad_scale},
-                                     {.f = s->weight_decay},
-                                     {.f = -s->lr},
-                                     {.from = u->grad},
-                                     {.p = u->param}}};
-}
-
-static ls_device_call momentum_call(const ls_update_device_call *u) {
-    const ls_update_scalars *s = u->scalars;
-    return (ls_device_call){.kernel = LS_KERNEL_momentum,
-                            .args = {{0},
-                                     {.f = s->grad_scale},
-                                     {.f = s->weight_decay},
-                                     {.f = -s->lr},
-                                     {.f = s->momentum},
-                                     {.l = s->nesterov},
-                                     {.from = u->grad},
-                                     {.p = u->param},
-                                     {.p = u->states[0]}}};
-}
-
-static ls_device_call lion_call(const ls_update_device_call *u) {
-    const ls_update_scalars *s = u->scalars;
-    return (ls_device_call){.kernel = LS_KERNEL_lion,
-                            .args = {{0},
-                                     {.f = s->grad_scale},
-                                     {.f = s->beta1},
-                                     {.f = 1.0f - s->beta1},
-                                     {.f = s->beta2},
-                                     {.f = 1.0f - s->beta2},
-                                     {.f = -s->lr},
-                                     {.f = 1.0f - s->lr * s->weight_decay},
-                                     {.from = u->grad},
-                                     {.p = u->param},
-                                     {.p = u->states[0]}}};
-}
-
-static ls_device_call adagrad_call(const ls_update_device_call *u) {
-    const ls_update_scalars *s = u->scalars;
-    return (ls_device_call){.kernel = LS_KERNEL_adagrad,
-                            .args = {{0},
-                                     {.f = s->grad_scale},
-                                     {.f = s->weight_decay},
-                                     {.f = -s->lr},
-                                     {.f = s->eps},
-                                     {.from = u->grad},
-                                     {.p = u->param},
-                                     {.p = u->states[0]}}};
-}
-
-static ls_device_call schedule_free_call(const ls_update_device_call *u) {
-    const ls_update_scalars *s = u->scalars;
-    return (ls_device_call){.kernel = LS_KERNEL_schedule_free,
-                            .args = {{0},
-                                     {.f = s->grad_scale},
-                                     {.f = s->beta1},
-                                     {.f = s->beta2},
-                                     {.f = 1.0f - s->beta2},
-                                     {.f = s->correct2},
-                                     {.f = s->eps},
-                                     {.f = -s->lr},
-                                     {.f = s->weight_decay},
-                                     {.f = s->weight},
-                                     {.l = s->first},
-                                     {.from = u->grad},
-                                     {.p = u->param},
-                                     {.p = u->states[0]},
-                                     {.p = u->states[1]},
-                                     {.p = u->states[2]}}};
+static void launch_rule(const ls_compute *c, const ls_update_device_call *u, const rule *r) {
+    ls_device_call call = {.kernel = r->kernel};
+    int n = 1; /* args[0]: launch() */
+    for (int i = 0; i < r->nscalars; i++) call.args[n++].f = r->scalars[i];
+    if (r->flag >= 0) call.args[n++].l = r->flag;
+    call.args[n++].from = u->grad;
+    call.args[n++].p = u->param;
+    for (int i = 0; i < r->nstates; i++) call.args[n++].p = u->states[i];
+    launch(c, call, u->n);
 }
 
 void ls_update_device(const ls_compute *c, const ls_update_device_call *u) {
-    switch (u->rule) {
-    case LS_RULE_ADAMW: launch(c, adam_call(u, true), u->n); return;
-    case LS_RULE_ADAM: launch(c, adam_call(u, false), u->n); return;
-    case LS_RULE_SGD: launch(c, sgd_call(u), u->n); return;
-    case LS_RULE_MOMENTUM: launch(c, momentum_call(u), u->n); return;
-    case LS_RULE_LION: launch(c, lion_call(u), u->n); return;
-    case LS_RULE_ADAGRAD: launch(c, adagrad_call(u), u->n); return;
-    case LS_RULE_SCHEDULE_FREE: launch(c, schedule_free_call(u), u->n); return;
-    default: assert(!ls_update_device_has(u->rule));
-    }
+    const ls_update_scalars *s = u->scalars;
+    const float rest1 = 1.0f - s->beta1, rest2 = 1.0f - s->beta2, decay = s->weight_decay;
+    const float keep = 1.0f - s->lr * s->weight_decay;
+    const rule rules[LS_NUPDATES] = {
+        [LS_RULE_ADAMW] = {LS_KERNEL_adamw,
+                           {s->grad_scale, s->beta1, rest1, s->beta2, rest2, s->correct1,
+                            s->correct2, s->eps, -s->lr, keep},
+                           10,
+                           -1,
+                           2},
+        [LS_RULE_ADAM] = {LS_KERNEL_adam,
+                          {s->grad_scale, s->beta1, rest1, s->beta2, rest2, s->correct1,
+                           s->correct2, s->eps, -s->lr, decay},
+                          10,
+                          -1,
+                          2},
+        [LS_RULE_SGD] = {LS_KERNEL_sgd, {s->grad_scale, decay, -s->lr}, 3, -1, 0},
+        [LS_RULE_MOMENTUM] =
+            {LS_KERNEL_momentum, {s->grad_scale, decay, -s->lr, s->momentum}, 4, s->nesterov, 1},
+        [LS_RULE_LION] = {LS_KERNEL_lion,
+                          {s->grad_scale, s->beta1, rest1, s->beta2, rest2, -s->lr, keep},
+                          7,
+                          -1,
+                          1},
+        [LS_RULE_ADAGRAD] = {LS_KERNEL_adagrad, {s->grad_scale, decay, -s->lr, s->eps}, 4, -1, 1},
+        [LS_RULE_SCHEDULE_FREE] = {LS_KERNEL_schedule_free,
+                                   {s->grad_scale, s->beta1, s->beta2, rest2, s->correct2, s->eps,
+                                    -s->lr, decay, s->weight},
+                                   9,
+                                   s->first,
+                                   3}};
+    assert(ls_update_device_has(u->rule));
+    launch_rule(c, u, &rules[u->rule]);
 }
 
 void ls_update_device_ema(const ls_compute *c, int64_t n, float weight, bool first, const float *x,
