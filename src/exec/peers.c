@@ -35,7 +35,7 @@ static ls_status take_offer(ls_peers *p, const ls_on_device *on, const offer *al
     if (strcmp(o->host, all[p->own].host) != 0)
         return ls_fail(e, LS_EINVAL,
                        "parallel.device_link: peers is for workers of one host; worker %d is on "
-                       "%s and worker %d on %s: use host",
+                       "%s and worker %d on %s",
                        p->own, all[p->own].host, worker, o->host);
     if (worker != p->own) {
         LS_TRY(ls_device_open_shared(on->compute.device, &o->grads, &grads, e));
@@ -47,17 +47,25 @@ static ls_status take_offer(ls_peers *p, const ls_on_device *on, const offer *al
     return LS_OK;
 }
 
+/* Some machines do not let devices read each other. */
+static ls_status advise(ls_status s, ls_error *e) {
+    if (s == LS_OK) return LS_OK;
+    const ls_error why = *e;
+    return ls_fail(e, s, "%s; parallel.device_link: host does without", why.msg);
+}
+
 /* Collective. */
 static ls_status open_memory(ls_peers *p, const ls_on_device *on, ls_group *g, ls_error *e) {
     size_t n = (size_t)p->n;
     offer own = {.status = LS_OK}, *all = LS_NEW_ARRAY(offer, n);
     ls_error other = {0};
-    ls_status made = make_offer(on, &own, e);
+    ls_status made = advise(make_offer(on, &own, e), e);
     p->grads = LS_NEW_ARRAY(char *, n);
     p->params = LS_NEW_ARRAY(char *, n);
     own.status = made;
     ls_status s = ls_all_gather(g, &own, all, sizeof own, LS_U8, made == LS_OK ? e : &other);
-    for (int i = 0; s == LS_OK && made == LS_OK && i < p->n; i++) s = take_offer(p, on, all, i, e);
+    for (int i = 0; s == LS_OK && made == LS_OK && i < p->n; i++)
+        s = advise(take_offer(p, on, all, i, e), e);
     free(all);
     return made == LS_OK ? s : made;
 }

@@ -166,6 +166,12 @@ static void test_cuda(void **state) {
     same(trained(2, "parallel.device=cuda", NULL), cores); /* one each */
     same(trained(2, "parallel.device=cuda", "parallel.optimizer_state=device"), cores);
     same(trained(1, "parallel.device=auto", NULL), cores);
+    setenv("FAKE_CUDA_FAIL", "cuIpcGetMemHandle:217", 1);
+    ls_error e = {0};
+    const char *const sets[] = {"parallel.device=cuda", "parallel.optimizer_state=device", NULL};
+    assert_ls_fails(try_number(nruns++, 2, usual, sets, &e), LS_EIO,
+                    "parallel.device_link: host does without", e);
+    unsetenv("FAKE_CUDA_FAIL");
     unsetenv("FAKE_CUDA_DEVICES");
     same(trained(2, "parallel.device=cuda:0", NULL), cores); /* one for both */
 }
