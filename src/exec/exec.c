@@ -442,8 +442,8 @@ void ls_exec_free(ls_exec *x) {
         ls_bell_ring(&x->lanes_state[LS_LANE_COMM].bell);
         pthread_join(x->comm_thread, NULL);
     }
-    ls_held_close(&x->held, &x->on);
     ls_peers_close(&x->peers, &x->on);
+    ls_held_close(&x->held, &x->on);
     ls_on_device_close(&x->on);
     ls_loader_free(x->loader);
     if (!x->c.compute) ls_compute_close(&x->compute);

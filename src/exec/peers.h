@@ -23,6 +23,7 @@ typedef struct ls_peers {
     char **grads, **params; /* [n] where this device reads those of each worker */
 } ls_peers;
 
+/* Before all else that waits for the device: what it still sends to a worker that is lost is given up. */
 void ls_peers_close(ls_peers *, const ls_on_device *);
 
 #endif
