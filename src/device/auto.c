@@ -32,6 +32,16 @@ static bool finds_opencl(ls_device_auto *out, ls_error *e) {
     return false;
 }
 
+/* GPUs, if there are any. */
+static int count(const char *name) {
+    ls_device_seen list[LS_DEVICE_LIST];
+    int n = 0, gpus = 0;
+    if (ls_device_list(name, list, &n, NULL) != LS_OK || n == 0 || list[0].id == 0) return 0;
+    if (ls_device_is_numbered(name)) return 1;
+    for (int i = 0; i < n; i++) gpus += !list[i].is_cores;
+    return gpus ? gpus : n;
+}
+
 static void find(ls_device_auto *out) {
     ls_error cuda = {0}, opencl = {0};
     if (opens("cuda", out, &cuda) || finds_opencl(out, &opencl)) return;
@@ -52,22 +62,34 @@ static bool read_answer(int from, pid_t child, ls_device_auto *out) {
     return got == sizeof *out;
 }
 
-static void answer(int to) {
+static void answer(int to, const char *name) {
     ls_device_auto out = {0};
-    find(&out);
+    if (name)
+        out.n = count(name);
+    else
+        find(&out);
     _exit(write(to, &out, sizeof out) != (ssize_t)sizeof out);
 }
 
-void ls_device_auto_find(ls_device_auto *out) {
+/* name: whose devices are counted; NULL: a device is looked for. */
+static void look(const char *name, ls_device_auto *out) {
     int ends[2];
     bool answered = false;
     if (pipe(ends) == 0) {
         pid_t child = fork();
-        if (child == 0) answer(ends[1]);
+        if (child == 0) answer(ends[1], name);
         close(ends[1]);
         if (child > 0) answered = read_answer(ends[0], child, out);
         close(ends[0]);
     }
     if (answered) return;
     *out = (ls_device_auto){.text = "the process that looked for devices died"};
+}
+
+void ls_device_auto_find(ls_device_auto *out) { look(NULL, out); }
+
+int ls_device_auto_count(const char *name) {
+    ls_device_auto out;
+    look(name, &out);
+    return out.n;
 }

@@ -8,6 +8,7 @@
 #include "model/types.h"
 #include "plan/memory.h"
 #include "tensor/sum_order.h"
+#include "train/worker_device.h"
 
 bool ls_run_is_sequential(const ls_run *r) {
     return r->config.parallel.executor == LS_EXECUTOR_SEQUENTIAL;
@@ -25,7 +26,9 @@ static ls_status check_workers(const ls_config *c, int n, ls_error *e) {
 
 ls_status ls_run_workers_here(const ls_config *c, int asked, int *n_p, ls_error *e) {
     int64_t most = ls_config_most_workers(c), cores = ls_config_workers_on(c, ls_cores());
+    int devices = asked ? 0 : ls_worker_device_count(c);
     *n_p = asked ? asked : (int)(cores < most ? cores : most);
+    if (devices && devices < *n_p) *n_p = devices;
     return check_workers(c, *n_p, e);
 }
 

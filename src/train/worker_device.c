@@ -30,6 +30,19 @@ void ls_worker_device_resolve(ls_config *c) {
         ls_log("device auto: the cores run the layers: %s", found.text);
 }
 
+int ls_worker_device_count(const ls_config *c) {
+    static char asked[64];
+    static int n;
+    const char *name = c->parallel.device;
+    ls_device_auto found = {0};
+    if (!*name) return 0;
+    if (strcmp(asked, name) == 0) return n;
+    snprintf(asked, sizeof asked, "%s", name);
+    if (ls_config_device_is_auto(c)) ls_device_auto_find(&found);
+    if (*found.name) name = found.name;
+    return n = ls_config_device_is_auto(c) && !*found.name ? 0 : ls_device_auto_count(name);
+}
+
 /* ---- all workers' claims ---- */
 
 static bool is_taken(const ls_device_claim *all, int n, uint64_t machine, uint64_t id) {
