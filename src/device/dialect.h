@@ -13,6 +13,8 @@
  * condition wrongly. PRIVATE arrays are indexed by numbers that are known when they are compiled, as in
  * loops of a fixed length: CUDA keeps others in memory (tests/device/nvrtc_test.c).
  *
+ * A kernel's name is none of OpenCL's own functions, such as dot and normalize.
+ *
  *   KERNEL(name)(long n, GLOBAL float *x) { ... }   parameters: long, float, pointers
  *   KERNEL128(name)       the same, of groups of 128 items, which have more registers
  *   GLOBAL LOCAL          memory of all groups; of one

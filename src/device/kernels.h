@@ -37,6 +37,7 @@
     X(batch_norm_dx, 256, "llflpppppppp")                                                          \
     X(binary_cross_entropy, 256, "lpplllp")                                                        \
     X(binary_cross_entropy_dx, 256, "llfpplllpp")                                                  \
+    X(bpr, 256, "lppllfpfpp")                                                                      \
     X(column_sum, 256, "llpllp")                                                                   \
     X(columns_multiply, 256, "llppppp")                                                            \
     X(conv, 256, "llllllllllllpppp")                                                               \
@@ -46,6 +47,9 @@
     X(copy_rows, 256, "llplpll")                                                                   \
     X(cross_entropy, 256, "lpplllppp")                                                             \
     X(cross_entropy_dx, 256, "lpplllppfpp")                                                        \
+    X(dot_rows, 256, "lllppp")                                                                     \
+    X(dot_rows_da, 256, "lllppp")                                                                  \
+    X(dot_rows_db, 256, "lllppp")                                                                  \
     X(dpo_losses, 256, "llllfppplppplp")                                                           \
     X(dpo_sums, 256, "llpppllpp")                                                                  \
     X(dropout, 256, "lllllllllfpp")                                                                \
@@ -64,6 +68,8 @@
     X(heads_dq, 128, "lllllllfplpplplplpplplllllf")                                                \
     X(heads_forward, 128, "lllllllfplpplplplpplllllf")                                             \
     X(input, 256, "llpllffp")                                                                      \
+    X(interaction, 256, "lllpp")                                                                   \
+    X(interaction_dx, 256, "lllppp")                                                               \
     X(label_counts, 256, "lplpfp")                                                                 \
     X(label_losses, 256, "llpppllp")                                                               \
     X(label_rows, 256, "llplp")                                                                    \

@@ -31,6 +31,7 @@
 #include "device/kernels/batch_norm_dx.k"
 #include "device/kernels/binary_cross_entropy.k"
 #include "device/kernels/binary_cross_entropy_dx.k"
+#include "device/kernels/bpr.k"
 #include "device/kernels/column_sum.k"
 #include "device/kernels/columns_multiply.k"
 #include "device/kernels/conv.k"
@@ -40,6 +41,9 @@
 #include "device/kernels/copy_rows.k"
 #include "device/kernels/cross_entropy.k"
 #include "device/kernels/cross_entropy_dx.k"
+#include "device/kernels/dot_rows.k"
+#include "device/kernels/dot_rows_da.k"
+#include "device/kernels/dot_rows_db.k"
 #include "device/kernels/dpo_losses.k"
 #include "device/kernels/dpo_sums.k"
 #include "device/kernels/dropout.k"
@@ -58,6 +62,8 @@
 #include "device/kernels/heads_dq.k"
 #include "device/kernels/heads_forward.k"
 #include "device/kernels/input.k"
+#include "device/kernels/interaction.k"
+#include "device/kernels/interaction_dx.k"
 #include "device/kernels/label_counts.k"
 #include "device/kernels/label_losses.k"
 #include "device/kernels/label_rows.k"
@@ -351,6 +357,24 @@ static void call_squared_error(const arg *a) {
 static void call_squared_error_dx(const arg *a) {
     squared_error_dx_kernel(a[0].l, a[1].l, a[2].f, a[3].p, a[4].p, a[5].l, a[6].l, a[7].l, a[8].p,
                             a[9].p);
+}
+static void call_bpr(const arg *a) {
+    bpr_kernel(a[0].l, a[1].p, a[2].p, a[3].l, a[4].l, a[5].f, a[6].p, a[7].f, a[8].p, a[9].p);
+}
+static void call_dot_rows(const arg *a) {
+    dot_rows_kernel(a[0].l, a[1].l, a[2].l, a[3].p, a[4].p, a[5].p);
+}
+static void call_dot_rows_da(const arg *a) {
+    dot_rows_da_kernel(a[0].l, a[1].l, a[2].l, a[3].p, a[4].p, a[5].p);
+}
+static void call_dot_rows_db(const arg *a) {
+    dot_rows_db_kernel(a[0].l, a[1].l, a[2].l, a[3].p, a[4].p, a[5].p);
+}
+static void call_interaction(const arg *a) {
+    interaction_kernel(a[0].l, a[1].l, a[2].l, a[3].p, a[4].p);
+}
+static void call_interaction_dx(const arg *a) {
+    interaction_dx_kernel(a[0].l, a[1].l, a[2].l, a[3].p, a[4].p, a[5].p);
 }
 
 static void (*const calls[LS_NDEVICE_KERNELS])(const arg *) = {

@@ -97,7 +97,28 @@ static void run(void *arg, int thread, int nthreads) {
         j->c->losses[i] = loss_of(j, i, j->c->dx[0] ? (float *)j->c->dx[0] + i * j->l->V : NULL);
 }
 
+static void launch(const ls_layer *l, const ls_layer_call *c) {
+    const options *o = &LS_LAYER_OWN_OF(options, l);
+    ls_compute_launch(c->compute, &(ls_device_call){.kernel = LS_KERNEL_bpr,
+                                                    .groups_x = c->n,
+                                                    .groups_y = 1,
+                                                    .args = {{.l = l->V},
+                                                             {.from = c->x[0]},
+                                                             {.from = ls_layer_field(l, c, 0, 0)},
+                                                             {.l = ls_layers_device_type(o->type)},
+                                                             {.l = (int64_t)c->sample_nbytes},
+                                                             {.f = o->factor},
+                                                             {.from = c->weights},
+                                                             {.f = c->loss_scale},
+                                                             {.p = c->dx[0]},
+                                                             {.p = c->losses}}});
+}
+
 static void compute(const ls_layer *l, const ls_layer_call *c) {
+    if (c->compute->device) {
+        launch(l, c);
+        return;
+    }
     ls_pool_run(c->compute->pool, run, &(job){l, c});
 }
 
@@ -118,7 +139,7 @@ void(ls_bpr)(ls_model *m, ls_value *scores, ls_value *chosen, ls_loss_options o)
     LS_LAYER_OWN_AS(options, l) = (options){o.factor > 0 ? o.factor : 1, chosen->type};
     l->ops = &ops;
     l->V = ls_value_count(scores);
-    l->traits.loss = true;
+    l->traits.loss = l->traits.on_device = true;
     l->end.predicts = LS_SCORES;
     l->memory.work = work_floats(l->V);
     ls_build_field(m, l, chosen);

@@ -27,6 +27,8 @@ static void set_scaled(int64_t n, float by, const float *x, float *y) {
     for (int64_t i = 0; i < n; i++) y[i] = by * x[i];
 }
 
+static const ls_layer_ops rows_ops;
+
 typedef struct job {
     const ls_layer *l;
     const ls_layer_call *c;
@@ -47,6 +49,23 @@ static float *output(const job *j, int64_t sample) {
 
 static const float *output_gradient(const job *j, int64_t sample) {
     return (const float *)j->c->dy + (size_t)sample * j->l->y_floats;
+}
+
+/* ---- on the call's device ---- */
+
+enum { ITEMS = 256, PRODUCTS = 16 }; /* of a group */
+
+/* A kernel that writes n numbers, of which a group has `each`, and its arrays. */
+static void launch(const job *j, ls_device_kernel kernel, int64_t n, int64_t each,
+                   const ls_device_arg arrays[3]) {
+    int64_t rows = j->l->ops == &rows_ops ? (int64_t)j->l->y_floats : j->l->V;
+    ls_compute_launch(
+        j->c->compute,
+        &(ls_device_call){
+            .kernel = kernel,
+            .groups_x = ls_device_groups(n, each),
+            .groups_y = 1,
+            .args = {{.l = n}, {.l = rows}, {.l = j->l->C}, arrays[0], arrays[1], arrays[2]}});
 }
 
 /* ---- a vector with each row: x[0] [C], x[1] [rows, C] ---- */
@@ -77,12 +96,30 @@ static void rows_backward_run(void *arg, int thread, int nthreads) {
     }
 }
 
+static void rows_launch_back(const job *j) {
+    const ls_layer_call *c = j->c;
+    int64_t n = c->n * j->l->C;
+    if (c->dx[0])
+        launch(j, LS_KERNEL_dot_rows_da, n, ITEMS,
+               (const ls_device_arg[3]){{.from = c->x[1]}, {.from = c->dy}, {.p = c->dx[0]}});
+    if (c->dx[1])
+        launch(j, LS_KERNEL_dot_rows_db, n * (int64_t)j->l->y_floats, ITEMS,
+               (const ls_device_arg[3]){{.from = c->x[0]}, {.from = c->dy}, {.p = c->dx[1]}});
+}
+
 static void rows_forward(const ls_layer *l, const ls_layer_call *c) {
-    ls_pool_run(c->compute->pool, rows_forward_run, &(job){l, c});
+    if (c->compute->device)
+        launch(&(job){l, c}, LS_KERNEL_dot_rows, c->n * (int64_t)l->y_floats, PRODUCTS,
+               (const ls_device_arg[3]){{.from = c->x[0]}, {.from = c->x[1]}, {.p = c->y}});
+    else
+        ls_pool_run(c->compute->pool, rows_forward_run, &(job){l, c});
 }
 
 static void rows_backward(const ls_layer *l, const ls_layer_call *c) {
-    ls_pool_run(c->compute->pool, rows_backward_run, &(job){l, c});
+    if (c->compute->device)
+        rows_launch_back(&(job){l, c});
+    else
+        ls_pool_run(c->compute->pool, rows_backward_run, &(job){l, c});
 }
 
 static const ls_layer_ops rows_ops = {
@@ -96,6 +133,7 @@ ls_value *(ls_dot)(ls_model *m, ls_value *a, ls_value *b) {
         return ls_build_fail(m, "the inputs are %s and %s; [C] and [C] or [rows, C] are needed",
                              ls_dims_write(a->dims).text, ls_dims_write(b->dims).text);
     l->ops = &rows_ops;
+    l->traits.on_device = true;
     l->C = ls_value_last(a);
     int64_t n = ls_value_count(b);
     ls_works_pass(&l->cost.forward, LS_WORK_ADD, n);
@@ -134,11 +172,20 @@ static void pairs_backward_run(void *arg, int thread, int nthreads) {
 }
 
 static void pairs_forward(const ls_layer *l, const ls_layer_call *c) {
-    ls_pool_run(c->compute->pool, pairs_forward_run, &(job){l, c});
+    if (c->compute->device)
+        launch(&(job){l, c}, LS_KERNEL_interaction, c->n * (int64_t)l->y_floats, PRODUCTS,
+               (const ls_device_arg[3]){{.from = c->x[0]}, {.p = c->y}});
+    else
+        ls_pool_run(c->compute->pool, pairs_forward_run, &(job){l, c});
 }
 
 static void pairs_backward(const ls_layer *l, const ls_layer_call *c) {
-    if (c->dx[0]) ls_pool_run(c->compute->pool, pairs_backward_run, &(job){l, c});
+    if (!c->dx[0]) return;
+    if (c->compute->device)
+        launch(&(job){l, c}, LS_KERNEL_interaction_dx, c->n * (int64_t)l->input_floats[0], ITEMS,
+               (const ls_device_arg[3]){{.from = c->x[0]}, {.from = c->dy}, {.p = c->dx[0]}});
+    else
+        ls_pool_run(c->compute->pool, pairs_backward_run, &(job){l, c});
 }
 
 static const ls_layer_ops pairs_ops = {
@@ -152,6 +199,7 @@ ls_value *(ls_interaction)(ls_model *m, ls_value *x) {
                              ls_dims_write(x->dims).text);
     int64_t rows = x->dims.of[0], pairs = rows * (rows - 1) / 2;
     l->ops = &pairs_ops;
+    l->traits.on_device = true;
     l->C = x->dims.of[1];
     l->V = rows;
     ls_works_pass(&l->cost.forward, LS_WORK_ADD, pairs * l->C);

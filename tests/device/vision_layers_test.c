@@ -1,5 +1,5 @@
-/* vision_layers_test.c - layers of models of images: forward and backward on a device, of every kind, have
- * the bits of the host. */
+/* vision_layers_test.c - layers of models of images, and of recommenders: forward and backward on a device, of
+ * every kind, have the bits of the host. */
 #include "device/both_sides.h"
 
 enum { H = 9, W = 7, C = 6, CLASSES = 37, REALS = 0x40000000 }; /* REALS: below 2, as bits of f32 */
@@ -213,10 +213,37 @@ static void test_losses(void **state) {
     check(values, 200);
 }
 
+/* ---- recommenders ---- */
+
+static void scores(ls_model *m) {
+    ls_value *u = ls_linear(m, ls_input(m, "u", LS_U8, LS_DIMS(4)), .out = 21);
+    ls_value *v = ls_linear(m, ls_input(m, "v", LS_U8, LS_DIMS(5, 4)), .out = 21);
+    ls_bpr(m, ls_dot(m, u, v), ls_input(m, "chosen", LS_I32, LS_DIMS(5)), .factor = 0.7f);
+}
+/* Most samples have scores of both kinds. */
+static void many_scores(ls_model *m) {
+    ls_value *x = ls_linear(m, ls_input(m, "x", LS_U8, LS_DIMS(4)), .out = 300);
+    ls_bpr(m, x, ls_input(m, "chosen", LS_U8, LS_DIMS(300)), LS_DEFAULTS);
+}
+static void pairs(ls_model *m) {
+    ls_value *to = ls_input(m, "to", LS_I32, LS_DIMS(1));
+    ls_value *x = ls_linear(m, ls_input(m, "x", LS_U8, LS_DIMS(7, 4)), .out = 19);
+    x = ls_linear(m, ls_interaction(m, x), .out = 1);
+    ls_binary_cross_entropy(m, x, to, LS_DEFAULTS);
+}
+
+static void test_recommenders(void **state) {
+    (void)state;
+    check(scores, 2);
+    check(many_scores, 1u << 31);
+    check(pairs, 2);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_convolutions), cmocka_unit_test(test_pooling),
         cmocka_unit_test(test_norms),        cmocka_unit_test(test_elements),
-        cmocka_unit_test(test_fields),       cmocka_unit_test(test_losses)};
+        cmocka_unit_test(test_fields),       cmocka_unit_test(test_losses),
+        cmocka_unit_test(test_recommenders)};
     return run_on_devices(tests, sizeof tests / sizeof *tests, NULL, NULL);
 }
