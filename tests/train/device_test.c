@@ -173,7 +173,7 @@ static void test_cuda(void **state) {
                     "parallel.device_link: host does without", e);
     unsetenv("FAKE_CUDA_FAIL");
     unsetenv("FAKE_CUDA_DEVICES");
-    same(trained(0, "parallel.device=cuda", NULL), cores); /* as many workers as have one: 1 */
+    same(trained(0, "parallel.device=cuda", NULL), cores);   /* as many workers as have one: 1 */
     same(trained(2, "parallel.device=cuda:0", NULL), cores); /* one for both */
 }
 
