@@ -66,7 +66,7 @@ static void test_continued(void **state) {
     static const char done[] =
         "host\tok\t0\t\nbuild\tok\t0\t\ntests\tok\t0\t\nbits\tfailed\t0\twrong\n"
         "train\tok\t0\t\nkernels\tok\t0\t\ntokens\tok\t0\t\n"
-        "machine\tok\t0\t\ntorch\tok\t0\t\nsanitizer\tok\t0\t\n";
+        "machine\tok\t0\t\nfused16\tok\t0\t\ntorch\tok\t0\t\nsanitizer\tok\t0\t\n";
     (void)state;
     char *log = ls_format("%s/results/log.txt", folder), *to = ls_format("%s/results", folder);
     assert_true(mkdir(to, 0777) == 0 || errno == EEXIST);
