@@ -9,10 +9,12 @@
 
 __asm__(BEGIN(ls_device_opencl_text) FILE_AT("/dialect.cl") END);
 __asm__(BEGIN(ls_device_cuda_text) FILE_AT("/dialect.cu") END);
-__asm__(BEGIN(ls_device_kernels_text)
-#define HELPER_OF(name)              FILE_AT("/kernels/" #name ".k")
-#define TEXT_OF(name, items, params) FILE_AT("/kernels/" #name ".k")
-            LS_DEVICE_HELPERS(HELPER_OF) LS_DEVICE_KERNELS(TEXT_OF) END);
+/* A literal may have 4095 characters, so the assembler repeats what the files have in common. */
+__asm__(BEGIN(ls_device_kernels_text) ".irp kernel"
+#define HELPER_OF(name)              "," #name
+#define NAME_OF(name, items, params) "," #name
+        LS_DEVICE_HELPERS(HELPER_OF)
+            LS_DEVICE_KERNELS(NAME_OF) "\n" FILE_AT("/kernels/\\kernel\\().k") ".endr\n" END);
 
 const ls_device_kernel_facts ls_device_kernels[LS_NDEVICE_KERNELS] = {
 #define FACTS_OF(name, items, params) {#name, items, params},
