@@ -33,12 +33,11 @@ static inline void device_is_there(void **state) {
     ls_device_close(d);
 }
 
-static inline int run_on_devices(const struct CMUnitTest *tests, size_t n, CMFixtureFunction open,
-                                 CMFixtureFunction close) {
-    static const char *const names[] = {"c:5", "opencl", "cuda"};
+static inline int run_on(int nnames, const char *const *names, const struct CMUnitTest *tests,
+                         size_t n, CMFixtureFunction open, CMFixtureFunction close) {
     const struct CMUnitTest there[] = {cmocka_unit_test(device_is_there)};
     int failed = 0;
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+    for (int i = 0; i < nnames; i++) {
         ls_device *d = NULL;
         device_name = names[i];
         if (!is_tested(device_name)) continue;
@@ -48,6 +47,20 @@ static inline int run_on_devices(const struct CMUnitTest *tests, size_t n, CMFix
         failed += _cmocka_run_group_tests(device_name, tests, n, open, close);
     }
     return failed;
+}
+
+static inline int run_on_devices(const struct CMUnitTest *tests, size_t n, CMFixtureFunction open,
+                                 CMFixtureFunction close) {
+    return run_on(3, (const char *const[]){"c:5", "opencl", "cuda"}, tests, n, open, close);
+}
+
+/* As run_on_devices(), for tests of layers: OpenCL's compiler takes minutes for all their kernels, so it is
+ * left to make check-slow. */
+static inline int run_layers_on_devices(const struct CMUnitTest *tests, size_t n) {
+    const struct CMUnitTest left[] = {cmocka_unit_test(left_to_slow)};
+    if (all_cases() || only_device()) return run_on_devices(tests, n, NULL, NULL);
+    return run_on(2, (const char *const[]){"c:5", "cuda"}, tests, n, NULL, NULL) +
+           cmocka_run_group_tests_name("opencl", left, NULL, NULL);
 }
 
 /* The device `opencl`; skips the test function where there is none. */

@@ -116,5 +116,5 @@ int main(void) {
         cmocka_unit_test(test_mlp),
         cmocka_unit_test(test_head),
     };
-    return run_on_devices(tests, sizeof tests / sizeof *tests, NULL, NULL);
+    return run_layers_on_devices(tests, sizeof tests / sizeof *tests);
 }

@@ -101,5 +101,5 @@ static void test_bits(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_bits)};
-    return run_on_devices(tests, sizeof tests / sizeof *tests, NULL, NULL);
+    return run_layers_on_devices(tests, sizeof tests / sizeof *tests);
 }

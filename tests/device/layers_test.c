@@ -157,5 +157,5 @@ int main(void) {
         cmocka_unit_test(test_embedding), cmocka_unit_test(test_rows),
         cmocka_unit_test(test_linear),    cmocka_unit_test(test_preferences),
         cmocka_unit_test(test_dropout),   cmocka_unit_test(test_lora)};
-    return run_on_devices(tests, sizeof tests / sizeof *tests, NULL, NULL);
+    return run_layers_on_devices(tests, sizeof tests / sizeof *tests);
 }

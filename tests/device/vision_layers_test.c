@@ -245,5 +245,5 @@ int main(void) {
         cmocka_unit_test(test_norms),        cmocka_unit_test(test_elements),
         cmocka_unit_test(test_fields),       cmocka_unit_test(test_losses),
         cmocka_unit_test(test_recommenders)};
-    return run_on_devices(tests, sizeof tests / sizeof *tests, NULL, NULL);
+    return run_layers_on_devices(tests, sizeof tests / sizeof *tests);
 }
