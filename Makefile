@@ -1,5 +1,5 @@
 # Short names for common tasks. CMake and Ninja build; see CMakePresets.json.
-.PHONY: all build install demo demo-vision demo-chat check check-peers check-onnx bench bench-kernels bench-peers bench-table bench-stragglers bench-compress format clean check-slow check-netns check-fuzz check-hurt check-sim check-megatron check-bubble check-slurm check-deploy check-attack check-bf16 check-debian build-tests
+.PHONY: all build install demo demo-vision demo-chat check check-peers check-onnx bench bench-kernels bench-peers bench-table bench-stragglers bench-compress format clean check-slow check-netns check-fuzz check-hurt check-sim check-megatron check-bubble check-slurm check-deploy check-attack check-bf16 check-debian build-tests python check-python
 
 PREFIX ?= /usr/local
 
@@ -45,6 +45,17 @@ check:
 check-slow:
 	@scripts/install.sh build check
 	@scripts/check.sh slow
+
+# The wheel of the Python package, in build/dist (scikit-build-core from PyPI into build/python-venv).
+python:
+	@scripts/install.sh build peers
+	@scripts/build_wheel.sh
+
+# Tests the wheel (NumPy, ml_dtypes and mypy from PyPI into build/python-venv), or, with PYTHON=python3
+# or without PyPI, the package of the source tree.
+check-python:
+	@scripts/install.sh build peers
+	@scripts/check_python.sh
 
 # Reads our files with other programs, and starts workers with torchrun (Python packages, from PyPI
 # into build/peers-venv and build/torch-venv).

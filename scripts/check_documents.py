@@ -73,6 +73,7 @@ RULES = [
     (r"MODEL\.gguf", lambda s: s.replace("MODEL.gguf", "model.gguf"), "a small one"),
     (r"train\.steps=\d{3}", lambda s: re.sub(r"train\.steps=\d{3,}", "train.steps=60", s), "fewer steps"),
     (r"bench train .*model\.width=256", lambda s: re.sub(r"model\.(layers|width)=(\d+)", lambda m: f"model.{m[1]}={int(m[2]) // 4}", s), "a smaller model"),
+    (r"\bpython3? \S+\.py", lambda s: re.sub(r"\bpython3? \S+\.py", "./hello", s), "NumPy may be missing; make check-python runs the program"),
     (r"LOCKSTEP_LINKS=", lambda s: s.replace("LOCKSTEP_LINKS=links.yaml ", ""), "not measured here"),
 ]
 MPIRUN = ("mpirun --oversubscribe" + (" --allow-run-as-root" if os.getuid() == 0 else "")

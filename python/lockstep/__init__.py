@@ -1,0 +1,47 @@
+"""Lockstep's collectives on NumPy arrays: the same bits for any number of workers and transport.
+
+    import lockstep, numpy as np
+
+    with lockstep.Group.open() as g:
+        total = g.all_reduce(np.ones(4, np.float32))  # the sum, [4], at all workers
+
+Start it as several workers: `lockstep run -n 4 python program.py`, mpirun, srun or torchrun.
+"""
+
+from __future__ import annotations
+
+import importlib
+from typing import TYPE_CHECKING, Any
+
+from lockstep.errors import Error, Status
+from lockstep.ops import Op
+
+if TYPE_CHECKING:
+    from lockstep.arrays import pair
+    from lockstep.future import Future
+    from lockstep.group import Counters, Group
+
+    __version__: str
+
+SUM, AVG, PROD, MIN, MAX = Op.SUM, Op.AVG, Op.PROD, Op.MIN, Op.MAX
+LAND, LOR, LXOR, BAND, BOR, BXOR = Op.LAND, Op.LOR, Op.LXOR, Op.BAND, Op.BOR, Op.BXOR
+MINLOC, MAXLOC = Op.MINLOC, Op.MAXLOC
+
+__all__ = [
+    "AVG", "BAND", "BOR", "BXOR", "LAND", "LOR", "LXOR", "MAX", "MAXLOC", "MIN", "MINLOC", "PROD",
+    "SUM",
+    "Counters", "Error", "Future", "Group", "Op", "Status", "pair",
+]  # fmt: skip
+
+# NumPy and the library are loaded when they are first needed: the program `lockstep` needs neither.
+_LATER = {"Counters": "group", "Group": "group", "Future": "future", "pair": "arrays"}
+
+
+def __getattr__(name: str) -> Any:
+    if name == "__version__":
+        return importlib.import_module("lockstep._c").library.ls_version().decode()
+    if name not in _LATER:
+        raise AttributeError(f"module 'lockstep' has no attribute {name!r}")
+    value = getattr(importlib.import_module(f"lockstep.{_LATER[name]}"), name)
+    globals()[name] = value
+    return value

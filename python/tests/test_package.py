@@ -1,0 +1,63 @@
+"""The package as a whole: its types, and the first example of docs/guide/python.md."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+from pathlib import Path
+
+from launch import ROOT, run
+
+import lockstep
+
+FOLDER = os.path.dirname(lockstep.__file__)
+
+
+class Package(unittest.TestCase):
+    @unittest.skipUnless(importlib.util.find_spec("mypy"), "mypy is not installed")
+    def test_types(self) -> None:
+        with tempfile.TemporaryDirectory() as top:  # not beside NumPy's sources
+            copy = shutil.copytree(FOLDER, os.path.join(top, "lockstep"))
+            line = [sys.executable, "-m", "mypy", "--strict", copy]
+            r = subprocess.run(
+                line, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, cwd=top
+            )
+        self.assertEqual(r.returncode, 0, r.stdout)
+
+    def test_typed(self) -> None:
+        self.assertTrue(os.path.exists(os.path.join(FOLDER, "py.typed")))
+
+    def test_all(self) -> None:
+        for name in lockstep.__all__:
+            self.assertTrue(hasattr(lockstep, name), name)
+        self.assertFalse(hasattr(lockstep, "no_such_name"))
+        self.assertRegex(lockstep.__version__, r"^0\.1\.\d+$")
+
+    def test_import_is_small(self) -> None:
+        """The program `lockstep` of a wheel imports it, and needs neither NumPy nor the library."""
+        text = (
+            "import lockstep, sys; print([m for m in ('numpy', 'lockstep._c') if m in sys.modules])"
+        )
+        r = subprocess.run([sys.executable, "-c", text], text=True, stdout=subprocess.PIPE)
+        self.assertEqual(r.stdout, "[]\n")
+
+    def test_first_example(self) -> None:
+        page = (ROOT / "docs/guide/python.md").read_text()
+        program = re.search(r"```python\n(.*?)```", page, re.S)
+        printed = re.search(r"```\n(worker 0.*?)```", page, re.S)
+        assert program and printed
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder) / "first.py"
+            path.write_text(program[1])
+            r = run(3, str(path))
+        self.assertEqual(sorted(r.stdout.splitlines()), printed[1].splitlines())
+
+
+if __name__ == "__main__":
+    unittest.main()
