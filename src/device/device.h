@@ -52,8 +52,8 @@ static inline int64_t ls_device_groups(int64_t n, int64_t each) { return (n + ea
 /* A device that a process can open. */
 typedef struct ls_device_seen {
     int number;    /* as in cuda:1 */
-    uint64_t id;   /* of the same device, in all processes of a machine; 0: any number of them may
-                     have it, as each makes its own */
+    uint64_t id;   /* all processes of a machine see the same one; 0: each process makes a device of
+                     its own */
     bool is_cores; /* the driver runs it on the host's cores */
 } ls_device_seen;
 
@@ -85,7 +85,7 @@ typedef struct ls_device_ops {
     ls_status (*wait)(ls_device *, ls_device_stream, int event, ls_error *);
     ls_status (*await)(ls_device *, int event, ls_error *);
     ls_status (*finish)(ls_device *, ls_device_stream, ls_error *);
-    /* Of the host's memory, for copies; the kinds that need none do nothing. */
+    /* Pin and unpin the host's memory; a kind that need not do so does nothing. */
     ls_status (*pin)(ls_device *, void *p, size_t nbytes, ls_error *);
     void (*unpin)(ls_device *, void *p);
     ls_status (*share)(ls_device *, const void *p, ls_device_handle *h_p, ls_error *);
@@ -112,8 +112,8 @@ ls_status ls_device_list(const char *name, ls_device_seen list[LS_DEVICE_LIST], 
 /* Has the name a number, as cuda:1 has? */
 bool ls_device_is_numbered(const char *name);
 
-/* Opens "c", "cuda:1", "opencl" ...; without a number, the first of the list. LS_EINVAL: there is no such kind or number, or it can't
- * be used here; LS_EIO: it fails. One line says why, and what to do. */
+/* Opens "c", "cuda:1", "opencl" ...; without a number, the first of the list. LS_EINVAL: there is no
+ * such kind or number, or it can't be used here; LS_EIO: it fails. One line says why, and what to do. */
 ls_status ls_device_open(const char *name, ls_device **d_p, ls_error *);
 void ls_device_close(ls_device *); /* NULL is fine */
 

@@ -48,7 +48,7 @@ typedef struct block {
     int file;
 } block;
 
-/* Of a handle. */
+/* What a handle says. */
 typedef struct shared_c {
     char kind[8]; /* "c" */
     pid_t pid;

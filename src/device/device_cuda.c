@@ -96,7 +96,7 @@ static void free_block(ls_device *device, void *p) {
     leave(d);
 }
 
-/* Of a handle. Within a process an address is the same for all of a device. */
+/* What a handle says. Within a process all users of a device have the same addresses. */
 typedef struct shared_cuda {
     char kind[8]; /* "cuda" */
     ls_cuda_address p;

@@ -44,7 +44,7 @@ struct ls_exec {
     ls_on_device on; /* where the plan runs layers on a device */
     ls_held held;    /* what it has beside their operands */
     int *fetches;   /* [buffers of the plan] the event of a copy that comes to the host; -1: none */
-    ls_peers peers; /* of the other workers' devices, where sums are there */
+    ls_peers peers; /* how this device reaches those of other workers, to sum there */
     ls_loader *loader;
     void *arena, *work;
     size_t arena_nbytes, work_nbytes;
