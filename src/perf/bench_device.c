@@ -326,7 +326,7 @@ static ls_status run_products(const ls_bench_device *o, const bench *b, ls_error
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
         for (int k = FORWARD; k <= DW; k++) {
             product p = shapes[i];
-            p.pass = k;
+            p.pass = k == FORWARD ? FORWARD : k == DX ? DX : DW;
             ls_bench_launch r = {.name = names[k], .shape = p.shape, .is_product = true};
             LS_TRY(measure(b, queue_product, &p, &r.seconds, e));
             double flops = 2.0 * (double)b->rows * (double)p.in * (double)p.out;
