@@ -24,14 +24,8 @@ static void run(void *arg, int thread, int nthreads) {
 static void run_all(job *j) {
     enum { ITEMS = 256 };
     if (j->compute->device)
-        ls_compute_launch(
-            j->compute,
-            &(ls_device_call){
-                .kernel = LS_KERNEL_affine,
-                .groups_x = ls_device_groups(j->n, ITEMS),
-                .groups_y = 1,
-                .args = {
-                    {.l = j->n}, {.from = j->x}, {.f = j->scale}, {.f = j->shift}, {.p = j->y}}});
+        LS_LAUNCH(j->compute, LS_KERNEL_affine, ls_device_groups(j->n, ITEMS), 1, {.l = j->n},
+                  {.from = j->x}, {.f = j->scale}, {.f = j->shift}, {.p = j->y});
     else
         ls_pool_run(j->compute->pool, run, j);
 }

@@ -96,13 +96,8 @@ static ls_channels channels_of(const ls_layer *l, const ls_layer_call *c) {
 static void launch_add(const ls_layer *l, const ls_layer_call *c, const float *x, float factor,
                        bool adds, float *sum) {
     enum { ITEMS = 256 };
-    ls_compute_launch(
-        c->compute,
-        &(ls_device_call){
-            .kernel = LS_KERNEL_gradient_add,
-            .groups_x = ls_device_groups(l->C, ITEMS),
-            .groups_y = 1,
-            .args = {{.l = l->C}, {.f = factor}, {.from = x}, {.l = adds}, {.p = sum}}});
+    LS_LAUNCH(c->compute, LS_KERNEL_gradient_add, ls_device_groups(l->C, ITEMS), 1, {.l = l->C},
+              {.f = factor}, {.from = x}, {.l = adds}, {.p = sum});
 }
 
 static void launch_copy(const ls_layer *l, const ls_layer_call *c, const float *x, float *y) {

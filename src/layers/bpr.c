@@ -99,19 +99,10 @@ static void run(void *arg, int thread, int nthreads) {
 
 static void launch(const ls_layer *l, const ls_layer_call *c) {
     const options *o = &LS_LAYER_OWN_OF(options, l);
-    ls_compute_launch(c->compute, &(ls_device_call){.kernel = LS_KERNEL_bpr,
-                                                    .groups_x = c->n,
-                                                    .groups_y = 1,
-                                                    .args = {{.l = l->V},
-                                                             {.from = c->x[0]},
-                                                             {.from = ls_layer_field(l, c, 0, 0)},
-                                                             {.l = ls_layers_device_type(o->type)},
-                                                             {.l = (int64_t)c->sample_nbytes},
-                                                             {.f = o->factor},
-                                                             {.from = c->weights},
-                                                             {.f = c->loss_scale},
-                                                             {.p = c->dx[0]},
-                                                             {.p = c->losses}}});
+    LS_LAUNCH(c->compute, LS_KERNEL_bpr, c->n, 1, {.l = l->V}, {.from = c->x[0]},
+              {.from = ls_layer_field(l, c, 0, 0)}, {.l = ls_layers_device_type(o->type)},
+              {.l = (int64_t)c->sample_nbytes}, {.f = o->factor}, {.from = c->weights},
+              {.f = c->loss_scale}, {.p = c->dx[0]}, {.p = c->losses});
 }
 
 static void compute(const ls_layer *l, const ls_layer_call *c) {

@@ -47,17 +47,9 @@ static void run(void *arg, int thread, int nthreads) {
 static void launch(const ls_compute *compute, const ls_copy *c) {
     enum { ITEMS = 256 };
     if (c->adds && !c->from) return;
-    ls_compute_launch(compute,
-                      &(ls_device_call){.kernel = LS_KERNEL_copy_rows,
-                                        .groups_x = ls_device_groups(c->rows * c->width, ITEMS),
-                                        .groups_y = 1,
-                                        .args = {{.l = c->rows},
-                                                 {.l = c->width},
-                                                 {.from = c->from},
-                                                 {.l = c->from_stride},
-                                                 {.p = c->to},
-                                                 {.l = c->to_stride},
-                                                 {.l = c->adds}}});
+    LS_LAUNCH(compute, LS_KERNEL_copy_rows, ls_device_groups(c->rows * c->width, ITEMS), 1,
+              {.l = c->rows}, {.l = c->width}, {.from = c->from}, {.l = c->from_stride},
+              {.p = c->to}, {.l = c->to_stride}, {.l = c->adds});
 }
 
 void ls_copy_run(const ls_compute *compute, const ls_copy *c) {

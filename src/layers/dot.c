@@ -59,13 +59,8 @@ enum { ITEMS = 256, PRODUCTS = 16 }; /* of a group */
 static void launch(const job *j, ls_device_kernel kernel, int64_t n, int64_t each,
                    const ls_device_arg arrays[3]) {
     int64_t rows = j->l->ops == &rows_ops ? (int64_t)j->l->y_floats : j->l->V;
-    ls_compute_launch(
-        j->c->compute,
-        &(ls_device_call){
-            .kernel = kernel,
-            .groups_x = ls_device_groups(n, each),
-            .groups_y = 1,
-            .args = {{.l = n}, {.l = rows}, {.l = j->l->C}, arrays[0], arrays[1], arrays[2]}});
+    LS_LAUNCH(j->c->compute, kernel, ls_device_groups(n, each), 1, {.l = n}, {.l = rows},
+              {.l = j->l->C}, arrays[0], arrays[1], arrays[2]);
 }
 
 /* ---- a vector with each row: x[0] [C], x[1] [rows, C] ---- */

@@ -63,31 +63,18 @@ static void launch(const ls_dropout_mask *mask, const ls_layer_call *c, int64_t 
     int64_t parts = ls_device_groups(mask->first + count - first, GROUP);
     ls_dropout_place place = ls_dropout_place_of(mask, c, 0);
     uint64_t key = ls_random_key(place.seed, LS_STREAM_DROPOUT);
-    ls_compute_launch(c->compute,
-                      &(ls_device_call){.kernel = LS_KERNEL_dropout,
-                                        .groups_x = c->n * parts,
-                                        .groups_y = 1,
-                                        .args = {{.l = parts},
-                                                 {.l = count},
-                                                 {.l = mask->first},
-                                                 {.l = (int64_t)key},
-                                                 {.l = place.step},
-                                                 {.l = place.sample},
-                                                 {.l = mask->together ? mask->together : 1},
-                                                 {.l = place.layer},
-                                                 {.l = ls_dropout_limit(&place)},
-                                                 {.f = ls_dropout_scale(&place)},
-                                                 {.from = x},
-                                                 {.p = y}}});
+    LS_LAUNCH(c->compute, LS_KERNEL_dropout, c->n * parts, 1, {.l = parts}, {.l = count},
+              {.l = mask->first}, {.l = (int64_t)key}, {.l = place.step}, {.l = place.sample},
+              {.l = mask->together ? mask->together : 1}, {.l = place.layer},
+              {.l = ls_dropout_limit(&place)}, {.f = ls_dropout_scale(&place)}, {.from = x},
+              {.p = y});
 }
 
 static void launch_copy(const ls_layer_call *c, int64_t n, const float *x, float *y) {
     enum { ITEMS = 256 };
     if (x == y) return;
-    ls_compute_launch(c->compute, &(ls_device_call){.kernel = LS_KERNEL_copy,
-                                                    .groups_x = ls_device_groups(n, ITEMS),
-                                                    .groups_y = 1,
-                                                    .args = {{.l = n}, {.from = x}, {.p = y}}});
+    LS_LAUNCH(c->compute, LS_KERNEL_copy, ls_device_groups(n, ITEMS), 1, {.l = n}, {.from = x},
+              {.p = y});
 }
 
 void ls_dropout_run(const ls_dropout_mask *mask, const ls_layer_call *c, int64_t count, ls_matrix x,

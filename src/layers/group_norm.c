@@ -106,15 +106,9 @@ static void launch_backward(const ls_layer *l, const ls_layer_call *c) {
     for (int p = GAMMA; p <= BETA; p++) {
         float *sum = ls_layer_grad(l, c, p);
         if (!sum) continue;
-        ls_compute_launch(c->compute, &(ls_device_call){.kernel = LS_KERNEL_column_sum,
-                                                        .groups_x = ls_device_groups(l->C, ITEMS),
-                                                        .groups_y = 1,
-                                                        .args = {{.l = c->n},
-                                                                 {.l = l->C},
-                                                                 {.from = c->work + p * l->C},
-                                                                 {.l = 2 * l->C},
-                                                                 {.l = !c->grads_start},
-                                                                 {.p = sum}}});
+        LS_LAUNCH(c->compute, LS_KERNEL_column_sum, ls_device_groups(l->C, ITEMS), 1, {.l = c->n},
+                  {.l = l->C}, {.from = c->work + p * l->C}, {.l = 2 * l->C},
+                  {.l = !c->grads_start}, {.p = sum});
     }
 }
 

@@ -46,17 +46,9 @@ static void launch(const ls_layer *l, const ls_layer_call *c) {
     enum { ITEMS = 256 };
     const options *o = &LS_LAYER_OWN_OF(options, l);
     int64_t n = c->n * o->count;
-    ls_compute_launch(c->compute, &(ls_device_call){.kernel = LS_KERNEL_input,
-                                                    .groups_x = ls_device_groups(n, ITEMS),
-                                                    .groups_y = 1,
-                                                    .args = {{.l = n},
-                                                             {.l = o->count},
-                                                             {.from = ls_layer_field(l, c, 0, 0)},
-                                                             {.l = ls_layers_device_type(o->type)},
-                                                             {.l = (int64_t)c->sample_nbytes},
-                                                             {.f = o->scale},
-                                                             {.f = o->shift},
-                                                             {.p = c->y}}});
+    LS_LAUNCH(c->compute, LS_KERNEL_input, ls_device_groups(n, ITEMS), 1, {.l = n}, {.l = o->count},
+              {.from = ls_layer_field(l, c, 0, 0)}, {.l = ls_layers_device_type(o->type)},
+              {.l = (int64_t)c->sample_nbytes}, {.f = o->scale}, {.f = o->shift}, {.p = c->y});
 }
 
 static void forward(const ls_layer *l, const ls_layer_call *c) {

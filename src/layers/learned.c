@@ -36,15 +36,9 @@ static void backward_run(void *arg, int thread, int nthreads) {
 static void launch_backward(const ls_layer *l, const ls_layer_call *c, int param, const float *dy) {
     enum { ITEMS = 256 };
     int64_t count = (int64_t)l->counts[param];
-    ls_compute_launch(c->compute, &(ls_device_call){.kernel = LS_KERNEL_column_sum,
-                                                    .groups_x = ls_device_groups(count, ITEMS),
-                                                    .groups_y = 1,
-                                                    .args = {{.l = c->n},
-                                                             {.l = count},
-                                                             {.from = dy},
-                                                             {.l = l->C},
-                                                             {.l = !c->grads_start},
-                                                             {.p = ls_layer_grad(l, c, param)}}});
+    LS_LAUNCH(c->compute, LS_KERNEL_column_sum, ls_device_groups(count, ITEMS), 1, {.l = c->n},
+              {.l = count}, {.from = dy}, {.l = l->C}, {.l = !c->grads_start},
+              {.p = ls_layer_grad(l, c, param)});
 }
 
 static void backward(const ls_layer *l, const ls_layer_call *c) {

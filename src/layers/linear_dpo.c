@@ -164,18 +164,9 @@ static int64_t numbers_of_sample(const ls_layer_call *c) {
 
 static void add_there(const ls_label_rows *b) {
     pairs_there p = there_of(b->l, b->c);
-    ls_compute_launch(b->c->compute, &(ls_device_call){.kernel = LS_KERNEL_dpo_sums,
-                                                       .groups_x = b->c->n,
-                                                       .groups_y = 1,
-                                                       .args = {{.l = b->v.rows},
-                                                                {.l = b->c->T},
-                                                                {.from = b->row},
-                                                                {.from = b->v.losses},
-                                                                {.from = b->begins},
-                                                                {.l = numbers_of_sample(b->c)},
-                                                                {.l = b->v.start},
-                                                                {.p = p.nats},
-                                                                {.p = p.rows}}});
+    LS_LAUNCH(b->c->compute, LS_KERNEL_dpo_sums, b->c->n, 1, {.l = b->v.rows}, {.l = b->c->T},
+              {.from = b->row}, {.from = b->v.losses}, {.from = b->begins},
+              {.l = numbers_of_sample(b->c)}, {.l = b->v.start}, {.p = p.nats}, {.p = p.rows});
 }
 
 static void finish_there(const ls_layer *l, const ls_layer_call *c) {
@@ -185,24 +176,11 @@ static void finish_there(const ls_layer *l, const ls_layer_call *c) {
     int64_t beta = 0, smoothing = 0;
     memcpy(&beta, &o.beta, sizeof beta);
     memcpy(&smoothing, &o.smoothing, sizeof smoothing);
-    ls_compute_launch(c->compute,
-                      &(ls_device_call){.kernel = LS_KERNEL_dpo_losses,
-                                        .groups_x = ls_device_groups(c->n, ITEMS),
-                                        .groups_y = 1,
-                                        .args = {{.l = c->n},
-                                                 {.l = o.loss},
-                                                 {.l = beta},
-                                                 {.l = smoothing},
-                                                 {.f = c->loss_scale},
-                                                 {.from = p.nats},
-                                                 {.from = p.rows},
-                                                 {.from = ls_layer_field(l, c, REFERENCE, 0)},
-                                                 {.l = numbers_of_sample(c)},
-                                                 {.from = c->weights},
-                                                 {.p = c->losses},
-                                                 {.p = c->notes},
-                                                 {.l = c->notes_stride},
-                                                 {.p = p.scales}}});
+    LS_LAUNCH(c->compute, LS_KERNEL_dpo_losses, ls_device_groups(c->n, ITEMS), 1, {.l = c->n},
+              {.l = o.loss}, {.l = beta}, {.l = smoothing}, {.f = c->loss_scale}, {.from = p.nats},
+              {.from = p.rows}, {.from = ls_layer_field(l, c, REFERENCE, 0)},
+              {.l = numbers_of_sample(c)}, {.from = c->weights}, {.p = c->losses}, {.p = c->notes},
+              {.l = c->notes_stride}, {.p = p.scales});
 }
 
 /* The losses of the block's rows, for their pairs: each sum is one chain over its rows. */

@@ -4,39 +4,19 @@
 enum { ITEMS = 256, GROUP_ROWS = 16 }; /* of a group */
 
 void ls_lora_device_scale(const ls_compute *c, int64_t n, float *x, float scale) {
-    ls_compute_launch(
-        c, &(ls_device_call){.kernel = LS_KERNEL_affine,
-                             .groups_x = ls_device_groups(n, ITEMS),
-                             .groups_y = 1,
-                             .args = {{.l = n}, {.from = x}, {.f = scale}, {.f = 0}, {.p = x}}});
+    LS_LAUNCH(c, LS_KERNEL_affine, ls_device_groups(n, ITEMS), 1, {.l = n}, {.from = x},
+              {.f = scale}, {.f = 0}, {.p = x});
 }
 
 void ls_lora_device_norms(const ls_compute *c, const ls_lora_norms *f) {
-    ls_compute_launch(c, &(ls_device_call){.kernel = LS_KERNEL_lora_norms,
-                                           .groups_x = ls_device_groups(f->out, GROUP_ROWS),
-                                           .groups_y = 1,
-                                           .args = {{.l = f->out},
-                                                    {.l = f->in},
-                                                    {.l = f->rank},
-                                                    {.f = f->scale},
-                                                    {.from = f->w},
-                                                    {.from = f->a},
-                                                    {.from = f->b},
-                                                    {.from = f->magnitude},
-                                                    {.p = f->inverse},
-                                                    {.p = f->g}}});
+    LS_LAUNCH(c, LS_KERNEL_lora_norms, ls_device_groups(f->out, GROUP_ROWS), 1, {.l = f->out},
+              {.l = f->in}, {.l = f->rank}, {.f = f->scale}, {.from = f->w}, {.from = f->a},
+              {.from = f->b}, {.from = f->magnitude}, {.p = f->inverse}, {.p = f->g});
 }
 
 void ls_lora_device_columns(const ls_compute *c, const ls_lora_columns *f) {
     int64_t n = f->rows * f->C;
-    ls_compute_launch(c, &(ls_device_call){.kernel = LS_KERNEL_columns_multiply,
-                                           .groups_x = ls_device_groups(n, ITEMS),
-                                           .groups_y = 1,
-                                           .args = {{.l = n},
-                                                    {.l = f->C},
-                                                    {.from = f->x},
-                                                    {.from = f->factors},
-                                                    {.from = f->other},
-                                                    {.from = f->bias},
-                                                    {.p = f->y}}});
+    LS_LAUNCH(c, LS_KERNEL_columns_multiply, ls_device_groups(n, ITEMS), 1, {.l = n}, {.l = f->C},
+              {.from = f->x}, {.from = f->factors}, {.from = f->other}, {.from = f->bias},
+              {.p = f->y});
 }

@@ -134,47 +134,22 @@ static void launch_weights(const job *j) {
     const options *o = &LS_LAYER_OWN_OF(options, j->l);
     bool labels = o->kind == LS_LOSS_CROSS_ENTROPY;
     const void *field = labels ? ls_layer_field(j->l, j->c, 0, 0) : NULL;
-    ls_compute_launch(j->c->compute, &(ls_device_call){.kernel = LS_KERNEL_loss_weights,
-                                                       .groups_x = j->c->n,
-                                                       .groups_y = 1,
-                                                       .args = {{.l = j->l->T},
-                                                                {.from = field},
-                                                                {.l = ls_layer_tokens_row(j->c)},
-                                                                {.l = o->ignored},
-                                                                {.l = j->l->T * j->l->V},
-                                                                {.f = o->factor},
-                                                                {.from = j->c->weights},
-                                                                {.p = j->m.labels},
-                                                                {.p = j->m.weights}}});
+    LS_LAUNCH(j->c->compute, LS_KERNEL_loss_weights, j->c->n, 1, {.l = j->l->T}, {.from = field},
+              {.l = ls_layer_tokens_row(j->c)}, {.l = o->ignored}, {.l = j->l->T * j->l->V},
+              {.f = o->factor}, {.from = j->c->weights}, {.p = j->m.labels}, {.p = j->m.weights});
 }
 
 static void launch_cross_entropy(const job *j) {
     const ls_layer_call *c = j->c;
     const options *o = &LS_LAYER_OWN_OF(options, j->l);
     int64_t rows = c->n * j->l->T, V = j->l->V;
-    ls_compute_launch(c->compute, &(ls_device_call){.kernel = LS_KERNEL_smoothed_cross_entropy,
-                                                    .groups_x = ls_device_groups(rows, LOSS_ROWS),
-                                                    .groups_y = 1,
-                                                    .args = {{.l = rows},
-                                                             {.l = V},
-                                                             {.f = o->smoothing},
-                                                             {.from = c->x[0]},
-                                                             {.from = j->m.labels},
-                                                             {.p = j->m.stat},
-                                                             {.p = j->m.losses}}});
+    LS_LAUNCH(c->compute, LS_KERNEL_smoothed_cross_entropy, ls_device_groups(rows, LOSS_ROWS), 1,
+              {.l = rows}, {.l = V}, {.f = o->smoothing}, {.from = c->x[0]}, {.from = j->m.labels},
+              {.p = j->m.stat}, {.p = j->m.losses});
     if (!c->dx[0]) return;
-    ls_compute_launch(c->compute, &(ls_device_call){.kernel = LS_KERNEL_smoothed_cross_entropy_dx,
-                                                    .groups_x = ls_device_groups(rows * V, ITEMS),
-                                                    .groups_y = 1,
-                                                    .args = {{.l = rows},
-                                                             {.l = V},
-                                                             {.f = o->smoothing},
-                                                             {.f = c->loss_scale},
-                                                             {.from = c->x[0]},
-                                                             {.from = j->m.labels},
-                                                             {.from = j->m.stat},
-                                                             {.from = j->m.weights},
-                                                             {.p = c->dx[0]}}});
+    LS_LAUNCH(c->compute, LS_KERNEL_smoothed_cross_entropy_dx, ls_device_groups(rows * V, ITEMS), 1,
+              {.l = rows}, {.l = V}, {.f = o->smoothing}, {.f = c->loss_scale}, {.from = c->x[0]},
+              {.from = j->m.labels}, {.from = j->m.stat}, {.from = j->m.weights}, {.p = c->dx[0]});
 }
 
 /* The losses between numbers: targets are a field's, or a value's as one. */
@@ -186,34 +161,14 @@ static void launch_numbers(const job *j) {
     const void *targets = o->is_field ? ls_layer_field(j->l, c, 0, 0) : c->x[1];
     int64_t type = o->is_field ? ls_layers_device_type(o->type) : ls_layers_device_type(LS_F32);
     int64_t nbytes = o->is_field ? (int64_t)c->sample_nbytes : T * V * (int64_t)sizeof(float);
-    ls_compute_launch(c->compute,
-                      &(ls_device_call){.kernel = binary ? LS_KERNEL_binary_cross_entropy
-                                                         : LS_KERNEL_squared_error,
-                                        .groups_x = rows,
-                                        .groups_y = 1,
-                                        .args = {{.l = V},
-                                                 {.from = c->x[0]},
-                                                 {.from = targets},
-                                                 {.l = type},
-                                                 {.l = T},
-                                                 {.l = nbytes},
-                                                 {.p = j->m.losses}}});
+    LS_LAUNCH(c->compute, binary ? LS_KERNEL_binary_cross_entropy : LS_KERNEL_squared_error, rows,
+              1, {.l = V}, {.from = c->x[0]}, {.from = targets}, {.l = type}, {.l = T},
+              {.l = nbytes}, {.p = j->m.losses});
     if (!c->dx[0]) return;
-    ls_compute_launch(c->compute,
-                      &(ls_device_call){.kernel = binary ? LS_KERNEL_binary_cross_entropy_dx
-                                                         : LS_KERNEL_squared_error_dx,
-                                        .groups_x = ls_device_groups(rows * V, ITEMS),
-                                        .groups_y = 1,
-                                        .args = {{.l = rows},
-                                                 {.l = V},
-                                                 {.f = c->loss_scale},
-                                                 {.from = c->x[0]},
-                                                 {.from = targets},
-                                                 {.l = type},
-                                                 {.l = T},
-                                                 {.l = nbytes},
-                                                 {.from = j->m.weights},
-                                                 {.p = c->dx[0]}}});
+    LS_LAUNCH(c->compute, binary ? LS_KERNEL_binary_cross_entropy_dx : LS_KERNEL_squared_error_dx,
+              ls_device_groups(rows * V, ITEMS), 1, {.l = rows}, {.l = V}, {.f = c->loss_scale},
+              {.from = c->x[0]}, {.from = targets}, {.l = type}, {.l = T}, {.l = nbytes},
+              {.from = j->m.weights}, {.p = c->dx[0]});
 }
 
 static void launch(const ls_layer *l, const ls_layer_call *c) {
@@ -225,15 +180,9 @@ static void launch(const ls_layer *l, const ls_layer_call *c) {
         launch_cross_entropy(&j);
     else
         launch_numbers(&j);
-    ls_compute_launch(c->compute, &(ls_device_call){.kernel = LS_KERNEL_loss_samples,
-                                                    .groups_x = c->n,
-                                                    .groups_y = 1,
-                                                    .args = {{.l = l->T},
-                                                             {.from = labels ? j.m.labels : NULL},
-                                                             {.l = l->T * l->V},
-                                                             {.f = o->factor},
-                                                             {.from = j.m.losses},
-                                                             {.p = c->losses}}});
+    LS_LAUNCH(c->compute, LS_KERNEL_loss_samples, c->n, 1, {.l = l->T},
+              {.from = labels ? j.m.labels : NULL}, {.l = l->T * l->V}, {.f = o->factor},
+              {.from = j.m.losses}, {.p = c->losses});
 }
 
 static void compute(const ls_layer *l, const ls_layer_call *c) {

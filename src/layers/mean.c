@@ -40,15 +40,9 @@ static void launch(const ls_layer *l, const ls_layer_call *c, bool back) {
     enum { ITEMS = 256 };
     const ls_around *o = &LS_LAYER_OWN_OF(ls_around, l);
     int64_t n = c->n * o->outer * o->inner * (back ? o->size : 1);
-    ls_compute_launch(c->compute,
-                      &(ls_device_call){.kernel = back ? LS_KERNEL_mean_dx : LS_KERNEL_mean,
-                                        .groups_x = ls_device_groups(n, ITEMS),
-                                        .groups_y = 1,
-                                        .args = {{.l = n},
-                                                 {.l = o->size},
-                                                 {.l = o->inner},
-                                                 {.from = back ? c->dy : c->x[0]},
-                                                 {.p = back ? c->dx[0] : c->y}}});
+    LS_LAUNCH(c->compute, back ? LS_KERNEL_mean_dx : LS_KERNEL_mean, ls_device_groups(n, ITEMS), 1,
+              {.l = n}, {.l = o->size}, {.l = o->inner}, {.from = back ? c->dy : c->x[0]},
+              {.p = back ? c->dx[0] : c->y});
 }
 
 static void forward(const ls_layer *l, const ls_layer_call *c) {

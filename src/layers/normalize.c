@@ -54,35 +54,19 @@ static void launch_forward(const ls_layer *l, const ls_layer_call *c) {
     const void *from = o->is_field ? ls_layer_field(l, c, 0, 0) : c->x[0];
     int64_t nbytes = o->is_field ? (int64_t)c->sample_nbytes : o->count * (int64_t)sizeof(float);
     for (int64_t k = 0; k < o->C; k++)
-        ls_compute_launch(c->compute,
-                          &(ls_device_call){.kernel = LS_KERNEL_normalize_channel,
-                                            .groups_x = ls_device_groups(n, ITEMS),
-                                            .groups_y = 1,
-                                            .args = {{.l = n},
-                                                     {.l = o->C},
-                                                     {.l = k},
-                                                     {.l = o->count},
-                                                     {.from = from},
-                                                     {.l = ls_layers_device_type(o->type)},
-                                                     {.l = nbytes},
-                                                     {.f = o->scale[k]},
-                                                     {.f = o->shift[k]},
-                                                     {.p = c->y}}});
+        LS_LAUNCH(c->compute, LS_KERNEL_normalize_channel, ls_device_groups(n, ITEMS), 1, {.l = n},
+                  {.l = o->C}, {.l = k}, {.l = o->count}, {.from = from},
+                  {.l = ls_layers_device_type(o->type)}, {.l = nbytes}, {.f = o->scale[k]},
+                  {.f = o->shift[k]}, {.p = c->y});
 }
 
 static void launch_backward(const ls_layer *l, const ls_layer_call *c) {
     const options *o = &LS_LAYER_OWN_OF(options, l);
     int64_t n = c->n * o->count / o->C;
     for (int64_t k = 0; k < o->C; k++)
-        ls_compute_launch(c->compute, &(ls_device_call){.kernel = LS_KERNEL_normalize_channel_dx,
-                                                        .groups_x = ls_device_groups(n, ITEMS),
-                                                        .groups_y = 1,
-                                                        .args = {{.l = n},
-                                                                 {.l = o->C},
-                                                                 {.l = k},
-                                                                 {.from = c->dy},
-                                                                 {.f = o->scale[k]},
-                                                                 {.p = c->dx[0]}}});
+        LS_LAUNCH(c->compute, LS_KERNEL_normalize_channel_dx, ls_device_groups(n, ITEMS), 1,
+                  {.l = n}, {.l = o->C}, {.l = k}, {.from = c->dy}, {.f = o->scale[k]},
+                  {.p = c->dx[0]});
 }
 
 static void forward(const ls_layer *l, const ls_layer_call *c) {

@@ -37,17 +37,9 @@ static void launch(const ls_layer *l, const ls_layer_call *c, bool back) {
     enum { ITEMS = 256 };
     const options *o = &LS_LAYER_OWN_OF(options, l);
     int64_t n = c->n * (int64_t)l->y_floats;
-    ls_compute_launch(c->compute, &(ls_device_call){.kernel = LS_KERNEL_patches,
-                                                    .groups_x = ls_device_groups(n, ITEMS),
-                                                    .groups_y = 1,
-                                                    .args = {{.l = n},
-                                                             {.l = o->down},
-                                                             {.l = o->across},
-                                                             {.l = o->p},
-                                                             {.l = o->c},
-                                                             {.l = back},
-                                                             {.from = back ? c->dy : c->x[0]},
-                                                             {.p = back ? c->dx[0] : c->y}}});
+    LS_LAUNCH(c->compute, LS_KERNEL_patches, ls_device_groups(n, ITEMS), 1, {.l = n},
+              {.l = o->down}, {.l = o->across}, {.l = o->p}, {.l = o->c}, {.l = back},
+              {.from = back ? c->dy : c->x[0]}, {.p = back ? c->dx[0] : c->y});
 }
 
 static void forward(const ls_layer *l, const ls_layer_call *c) {

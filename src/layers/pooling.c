@@ -137,15 +137,9 @@ static void launch_average(const ls_layer *l, const ls_layer_call *c, bool back)
 static void launch_mean(const ls_layer *l, const ls_layer_call *c, bool back) {
     int64_t C = (int64_t)l->y_floats, inputs = (int64_t)l->input_floats[0];
     int64_t n = c->n * (back ? inputs : C);
-    ls_compute_launch(c->compute, &(ls_device_call){.kernel = back ? LS_KERNEL_mean_pooling_dx
-                                                                   : LS_KERNEL_mean_pooling,
-                                                    .groups_x = ls_device_groups(n, ITEMS),
-                                                    .groups_y = 1,
-                                                    .args = {{.l = n},
-                                                             {.l = inputs / C},
-                                                             {.l = C},
-                                                             {.from = back ? c->dy : c->x[0]},
-                                                             {.p = back ? c->dx[0] : c->y}}});
+    LS_LAUNCH(c->compute, back ? LS_KERNEL_mean_pooling_dx : LS_KERNEL_mean_pooling,
+              ls_device_groups(n, ITEMS), 1, {.l = n}, {.l = inputs / C}, {.l = C},
+              {.from = back ? c->dy : c->x[0]}, {.p = back ? c->dx[0] : c->y});
 }
 
 /* ---- the layers ---- */

@@ -117,44 +117,22 @@ enum { ITEMS = 256, GROUP_ROWS = 16 }; /* of a group */
 
 static void rms_launch(const ls_layer *l, const ls_layer_call *c) {
     int64_t rows = c->n * c->T;
-    ls_compute_launch(c->compute, &(ls_device_call){.kernel = LS_KERNEL_rms_norm,
-                                                    .groups_x = ls_device_groups(rows, GROUP_ROWS),
-                                                    .groups_y = 1,
-                                                    .args = {{.l = rows},
-                                                             {.l = l->C},
-                                                             {.f = LS_LAYER_OWN_OF(float, l)},
-                                                             {.from = c->x[0]},
-                                                             {.from = ls_layer_param(l, c, 0)},
-                                                             {.p = c->y},
-                                                             {.p = c->saved}}});
+    LS_LAUNCH(c->compute, LS_KERNEL_rms_norm, ls_device_groups(rows, GROUP_ROWS), 1, {.l = rows},
+              {.l = l->C}, {.f = LS_LAYER_OWN_OF(float, l)}, {.from = c->x[0]},
+              {.from = ls_layer_param(l, c, 0)}, {.p = c->y}, {.p = c->saved});
 }
 
 static void rms_launch_dparams(const ls_layer *l, const ls_layer_call *c) {
-    ls_compute_launch(c->compute, &(ls_device_call){.kernel = LS_KERNEL_rms_norm_dparams,
-                                                    .groups_x = ls_device_groups(l->C, ITEMS),
-                                                    .groups_y = 1,
-                                                    .args = {{.l = c->n * c->T},
-                                                             {.l = l->C},
-                                                             {.from = c->dy},
-                                                             {.from = c->x[0]},
-                                                             {.from = c->saved},
-                                                             {.l = !c->grads_start},
-                                                             {.p = ls_layer_grad(l, c, 0)}}});
+    LS_LAUNCH(c->compute, LS_KERNEL_rms_norm_dparams, ls_device_groups(l->C, ITEMS), 1,
+              {.l = c->n * c->T}, {.l = l->C}, {.from = c->dy}, {.from = c->x[0]},
+              {.from = c->saved}, {.l = !c->grads_start}, {.p = ls_layer_grad(l, c, 0)});
 }
 
 static void rms_launch_dx(const ls_layer *l, const ls_layer_call *c) {
     int64_t rows = c->n * c->T;
-    ls_compute_launch(c->compute, &(ls_device_call){.kernel = LS_KERNEL_rms_norm_dx,
-                                                    .groups_x = ls_device_groups(rows, GROUP_ROWS),
-                                                    .groups_y = 1,
-                                                    .args = {{.l = rows},
-                                                             {.l = l->C},
-                                                             {.from = c->dy},
-                                                             {.from = c->x[0]},
-                                                             {.from = ls_layer_param(l, c, 0)},
-                                                             {.from = c->saved},
-                                                             {.l = c->begun & 1},
-                                                             {.p = c->dx[0]}}});
+    LS_LAUNCH(c->compute, LS_KERNEL_rms_norm_dx, ls_device_groups(rows, GROUP_ROWS), 1, {.l = rows},
+              {.l = l->C}, {.from = c->dy}, {.from = c->x[0]}, {.from = ls_layer_param(l, c, 0)},
+              {.from = c->saved}, {.l = c->begun & 1}, {.p = c->dx[0]});
 }
 
 static void rms_forward(const ls_layer *l, const ls_layer_call *c) {

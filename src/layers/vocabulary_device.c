@@ -6,50 +6,24 @@
 void ls_vocabulary_device_losses(const ls_vocabulary *b) {
     const ls_vocabulary_targets *t = &b->targets;
     assert(t->p);
-    ls_compute_launch(b->c->compute, &(ls_device_call){.kernel = LS_KERNEL_cross_entropy,
-                                                       .groups_x = b->rows,
-                                                       .groups_y = 1,
-                                                       .args = {{.l = b->l->V},
-                                                                {.from = b->logits},
-                                                                {.from = t->p},
-                                                                {.l = t->row},
-                                                                {.l = t->T},
-                                                                {.l = t->first},
-                                                                {.from = t->list},
-                                                                {.p = b->stat},
-                                                                {.p = b->losses}}});
+    LS_LAUNCH(b->c->compute, LS_KERNEL_cross_entropy, b->rows, 1, {.l = b->l->V},
+              {.from = b->logits}, {.from = t->p}, {.l = t->row}, {.l = t->T}, {.l = t->first},
+              {.from = t->list}, {.p = b->stat}, {.p = b->losses});
 }
 
 void ls_vocabulary_device_dlogits(const ls_vocabulary *b) {
     enum { COLUMNS = 1024 }; /* of a group */
     const ls_vocabulary_targets *t = &b->targets;
     assert(t->p && !b->gradient);
-    ls_compute_launch(b->c->compute,
-                      &(ls_device_call){.kernel = LS_KERNEL_cross_entropy_dx,
-                                        .groups_x = b->rows,
-                                        .groups_y = ls_device_groups(b->l->V, COLUMNS),
-                                        .args = {{.l = b->l->V},
-                                                 {.p = b->logits},
-                                                 {.from = t->p},
-                                                 {.l = t->row},
-                                                 {.l = t->T},
-                                                 {.l = t->first},
-                                                 {.from = t->list},
-                                                 {.from = b->stat},
-                                                 {.f = b->c->loss_scale},
-                                                 {.from = t->scales},
-                                                 {.from = t->begins}}});
+    LS_LAUNCH(b->c->compute, LS_KERNEL_cross_entropy_dx, b->rows,
+              ls_device_groups(b->l->V, COLUMNS), {.l = b->l->V}, {.p = b->logits}, {.from = t->p},
+              {.l = t->row}, {.l = t->T}, {.l = t->first}, {.from = t->list}, {.from = b->stat},
+              {.f = b->c->loss_scale}, {.from = t->scales}, {.from = t->begins});
 }
 
 void ls_vocabulary_device_sum(const ls_vocabulary *b, double *losses) {
     const ls_vocabulary_targets *t = &b->targets;
     int64_t samples = b->rows ? (t->first + b->rows - 1) / t->T - t->first / t->T + 1 : 0;
-    ls_compute_launch(
-        b->c->compute,
-        &(ls_device_call){
-            .kernel = LS_KERNEL_sum_losses,
-            .groups_x = samples,
-            .groups_y = 1,
-            .args = {
-                {.l = b->rows}, {.l = t->T}, {.l = t->first}, {.from = b->losses}, {.p = losses}}});
+    LS_LAUNCH(b->c->compute, LS_KERNEL_sum_losses, samples, 1, {.l = b->rows}, {.l = t->T},
+              {.l = t->first}, {.from = b->losses}, {.p = losses});
 }

@@ -32,6 +32,11 @@ void ls_compute_close(ls_compute *);
 static inline void ls_compute_launch(const ls_compute *c, const ls_device_call *call) {
     ls_device_launch(c->device, LS_DEVICE_COMPUTE, call);
 }
+/* The same in a line: LS_LAUNCH(c, LS_KERNEL_add, groups, 1, {.l = n}, {.from = a}, {.p = y}). */
+#define LS_LAUNCH(c, kernel_, x, y, ...)                                                           \
+    ls_compute_launch(                                                                             \
+        c, &(ls_device_call){                                                                      \
+               .kernel = (kernel_), .groups_x = (x), .groups_y = (y), .args = {__VA_ARGS__}})
 
 float *ls_compute_scratch(const ls_compute *, int thread);   /* [scratch_floats] */
 float *ls_compute_gemm_work(const ls_compute *, int thread); /* see gemm.c */

@@ -75,14 +75,7 @@ void ls_conv_device_back_w(const ls_compute *c, const ls_conv *v, const ls_conv_
 
 void ls_conv_device_back_bias(const ls_compute *c, const ls_conv *v, const ls_conv_job *j) {
     enum { ITEMS = 256 };
-    ls_compute_launch(c,
-                      &(ls_device_call){.kernel = LS_KERNEL_column_sum,
-                                        .groups_x = ls_device_groups(v->out, ITEMS),
-                                        .groups_y = 1,
-                                        .args = {{.l = j->n * ls_conv_out_h(v) * ls_conv_out_w(v)},
-                                                 {.l = v->out},
-                                                 {.from = j->dy},
-                                                 {.l = v->out},
-                                                 {.l = j->start == LS_GEMM_ADD},
-                                                 {.p = j->db}}});
+    LS_LAUNCH(c, LS_KERNEL_column_sum, ls_device_groups(v->out, ITEMS), 1,
+              {.l = j->n * ls_conv_out_h(v) * ls_conv_out_w(v)}, {.l = v->out}, {.from = j->dy},
+              {.l = v->out}, {.l = j->start == LS_GEMM_ADD}, {.p = j->db});
 }

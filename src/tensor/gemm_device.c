@@ -29,24 +29,11 @@ void ls_gemm_device_by(const ls_compute *c, const ls_gemm_job *g, ls_device_kern
     assert(g->M <= INT32_MAX / 2 && g->N <= INT32_MAX / 2 && g->K <= INT32_MAX / 2);
     int64_t wide = is_wide(g->a.p, g->a.rs, g->a.cs, g->M) |
                    is_wide(g->b.p, g->b.cs, g->b.rs, g->N) << 1 | at_16_bytes(g->c, g->ldc) << 2;
-    ls_compute_launch(
-        c, &(ls_device_call){.kernel = kernel,
-                             .groups_x = ls_device_groups(g->N, tile),
-                             .groups_y = ls_device_groups(g->M, tile),
-                             .args = {{.l = g->M},
-                                      {.l = g->N},
-                                      {.l = g->K},
-                                      {.from = g->a.p},
-                                      {.l = g->a.rs},
-                                      {.l = g->a.cs},
-                                      {.from = g->b.p},
-                                      {.l = g->b.rs},
-                                      {.l = g->b.cs},
-                                      {.p = g->c},
-                                      {.l = g->ldc},
-                                      {.l = g->start == LS_GEMM_ADD},
-                                      {.from = g->start == LS_GEMM_BIAS ? g->bias : NULL},
-                                      {.l = wide}}});
+    LS_LAUNCH(c, kernel, ls_device_groups(g->N, tile), ls_device_groups(g->M, tile), {.l = g->M},
+              {.l = g->N}, {.l = g->K}, {.from = g->a.p}, {.l = g->a.rs}, {.l = g->a.cs},
+              {.from = g->b.p}, {.l = g->b.rs}, {.l = g->b.cs}, {.p = g->c}, {.l = g->ldc},
+              {.l = g->start == LS_GEMM_ADD}, {.from = g->start == LS_GEMM_BIAS ? g->bias : NULL},
+              {.l = wide});
 }
 
 void ls_gemm_device(const ls_compute *c, const ls_gemm_job *g) {

@@ -81,9 +81,6 @@ void ls_update_device_ema(const ls_compute *c, int64_t n, float weight, bool fir
 
 void ls_update_device_squares(const ls_compute *c, int64_t nblocks, int64_t size, const float *x,
                               double *sums) {
-    ls_compute_launch(
-        c, &(ls_device_call){.kernel = LS_KERNEL_squares,
-                             .groups_x = ls_device_groups(nblocks, NORM_BLOCKS),
-                             .groups_y = 1,
-                             .args = {{.l = nblocks}, {.l = size}, {.from = x}, {.p = sums}}});
+    LS_LAUNCH(c, LS_KERNEL_squares, ls_device_groups(nblocks, NORM_BLOCKS), 1, {.l = nblocks},
+              {.l = size}, {.from = x}, {.p = sums});
 }
