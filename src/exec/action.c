@@ -351,7 +351,7 @@ static ls_status run_update(ls_exec *x, const ls_action *a) {
         u.grads = x->on.grads;
         u.params = x->on.params;
         u.flat = ls_exec_flat_there(x, a->bucket);
-        x->on.state_is_newer = true;
+        x->on.params_are_newer = x->on.states_are_newer = true;
     }
     ls_update_bucket(&u, there ? &x->on.compute : &x->compute, a->bucket);
     return LS_OK;

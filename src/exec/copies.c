@@ -70,22 +70,36 @@ void ls_exec_send_state(ls_exec *x) {
 }
 
 /* Of parameters in one copy each worker brings its own. */
-ls_status ls_exec_fetch_state(ls_exec *x, ls_error *e) {
+ls_status ls_exec_fetch_state(ls_exec *x, bool states, ls_error *e) {
     const ls_share *sh = &x->c.plan->share;
     const ls_world *w = x->c.world;
-    for (int k = 0; x->on.state_is_newer && k < sh->nbuckets; k++) {
+    int first = x->on.params_are_newer ? 0 : 1,
+        end = x->on.states_are_newer && states ? w->flat.n : 1;
+    for (int k = 0; first < end && k < sh->nbuckets; k++) {
         ls_range own = ls_share_owned(sh, k, x->c.worker);
         ls_range params = w->shares_params ? own : params_there(x, k);
         ls_flat there = ls_exec_flat_there(x, k);
-        for (int i = 0; i < w->flat.n; i++) {
+        for (int i = first; i < end; i++) {
             ls_range r = i ? own : params;
             if (r.first < r.end)
                 LS_TRY(ls_on_device_fetch(&x->on, w->flat.of[i] + r.first, there.of[i] + r.first,
                                           (r.end - r.first) * sizeof(float), e));
         }
     }
-    x->on.state_is_newer = false;
+    x->on.params_are_newer = false;
+    if (states) x->on.states_are_newer = false;
     return LS_OK;
+}
+
+/* Does the device have the state's parameters, all of them? */
+static bool has_params(const ls_exec *x) {
+    const ls_share *sh = &x->c.plan->share;
+    bool has = sh->state_on_device && x->on.has_state && !x->on.has_other_params;
+    for (int k = 0; has && k < sh->nbuckets; k++) {
+        ls_range all = ls_share_range(sh, k), there = params_there(x, k);
+        has = there.first == all.first && there.end == all.end;
+    }
+    return has;
 }
 
 size_t ls_exec_device_arena(const ls_exec *x) { return x->on.nbytes.arena; }
@@ -95,7 +109,10 @@ ls_status ls_exec_lend_device(ls_exec *x, const void *params, size_t nbytes, ls_
     LS_TRY(ls_on_device_need(&x->on, nbytes, e));
     LS_TRY(ls_held_open(&x->held, &x->on, x->c.plan->share.model, x->c.world->frozen,
                         x->on.nbytes.weights, e));
-    ls_on_device_send(&x->on, x->on.params, params, x->on.nbytes.params);
+    bool other = params != x->c.world->params;
+    if (other || !has_params(x))
+        ls_on_device_send(&x->on, x->on.params, params, x->on.nbytes.params);
+    x->on.has_other_params = other;
     *d = (ls_exec_device){.compute = &x->on.compute,
                           .params = x->on.params,
                           .frozen = x->held.frozen,

@@ -129,9 +129,9 @@ void ls_exec_trace(ls_exec *, ls_trace *t);
  * cores of worker i of n of this machine; i < 0: to none. */
 void ls_exec_bind(const ls_exec *, int i, int n);
 
-/* Between steps: the world gets the parameters and states that the executor's device has, if these are
- * newer (ls_world.fetch). */
-ls_status ls_exec_fetch_state(ls_exec *, ls_error *);
+/* Between steps: the world gets the parameters that the executor's device has, and with `states` the
+ * optimizer's states, if these are newer (ls_world.fetch). */
+ls_status ls_exec_fetch_state(ls_exec *, bool states, ls_error *);
 
 /* What evaluation may use between steps of the device of an executor that has one: addresses there. */
 typedef struct ls_exec_device {
@@ -142,8 +142,8 @@ typedef struct ls_exec_device {
     void *memory; /* its arena, or if that is too small, memory of its own */
 } ls_exec_device;
 size_t ls_exec_device_arena(const ls_exec *);
-/* Sends parameters [nfloats], which take the place of those that are there: where the state is there, the
- * world's must follow. LS_ENOMEM: there is no room for nbytes; nothing was sent. */
+/* The device gets parameters [nfloats], if it does not have them. They take the place of those that are
+ * there: where the state is there, the world's must follow. LS_ENOMEM: there is no room for nbytes; nothing was sent. */
 ls_status ls_exec_lend_device(ls_exec *, const void *params, size_t nbytes, ls_exec_device *d_p,
                               ls_error *);
 

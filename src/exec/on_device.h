@@ -14,13 +14,14 @@ typedef struct ls_on_device {
     ls_compute compute; /* the worker's, with its device; device NULL: the host runs the layers */
     char *arena, *work; /* as those of the executor */
     char *params, *state, *grads, *norms, *samples, *losses; /* as the world's and the loader's */
-    char *sums, *incoming;   /* sums over workers: those that wait, those of others (peers.c) */
-    char *lent;              /* for evaluation; NULL: the arena is large enough */
-    bool has_state;          /* parameters and states that outlive a step have been sent here */
-    bool state_is_newer;     /* than the host's */
-    ls_device_memory nbytes; /* of these */
-    int64_t nfetches;        /* begun so far */
-    void *pinned[2];         /* the host's memory; NULL: none */
+    char *sums, *incoming; /* sums over workers: those that wait, those of others (peers.c) */
+    char *lent;            /* for evaluation; NULL: the arena is large enough */
+    bool has_state;        /* parameters and states that outlive a step have been sent here */
+    bool params_are_newer, states_are_newer; /* than the host's */
+    bool has_other_params;                   /* an evaluation's, in place of the state's */
+    ls_device_memory nbytes;                 /* of these */
+    int64_t nfetches;                        /* begun so far */
+    void *pinned[2];                         /* the host's memory; NULL: none */
 } ls_on_device;
 
 /* Opens the device (ls_device_open()). LS_ENOMEM: what does not fit. */

@@ -374,12 +374,12 @@ static ls_status share_all(const ls_world *w, const ls_share *sh, void *params, 
     return ls_barrier(w->group, e);
 }
 
-static ls_status fetch(ls_world *w, ls_error *e) {
-    return w->fetch ? w->fetch(w->fetch_arg, e) : LS_OK;
+static ls_status fetch(ls_world *w, bool states, ls_error *e) {
+    return w->fetch ? w->fetch(w->fetch_arg, states, e) : LS_OK;
 }
 
 ls_status ls_world_gather_params(ls_world *w, const ls_share *sh, ls_error *e) {
-    LS_TRY(fetch(w, e));
+    LS_TRY(fetch(w, false, e));
     if (w->in_one_thread) return LS_OK;
     bool divides = sh->divides;
     if (divides || w->shares_params) /* until all have written their shards */
@@ -415,7 +415,7 @@ static void round_average(const ls_world *w, const ls_share *sh, const ls_comput
 ls_status ls_world_gather_average(ls_world *w, const ls_share *sh, const ls_compute *c, bool ema,
                                   void **params_p, ls_error *e) {
     bool one = w->in_one_thread || w->shares_state, gathers = !one && sh->shards_moments;
-    LS_TRY(fetch(w, e));
+    LS_TRY(fetch(w, true, e));
     size_t *counts = LS_NEW_ARRAY(size_t, (size_t)sh->nshards);
     void *params = NULL;
     ls_status s = ls_map(sh->nbytes.params, "the average of the weights", &params, e);
@@ -500,7 +500,7 @@ static ls_status collect_stages(ls_world *w, const ls_share *sh, ls_error *e) {
 }
 
 ls_status ls_world_collect(ls_world *w, const ls_share *sh, ls_error *e) {
-    LS_TRY(fetch(w, e));
+    LS_TRY(fetch(w, true, e));
     if (sh->islands) return w->in_one_thread ? LS_OK : collect_islands(w, sh, e);
     if (sh->divides) return w->in_one_thread ? LS_OK : collect_stages(w, sh, e);
     if (w->in_one_thread || !sh->shards_moments) return LS_OK;

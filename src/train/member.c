@@ -36,9 +36,9 @@ int ls_member_played(const ls_member *m, int i) {
 }
 
 /* What this member's workers have on their devices. */
-static ls_status fetch_states(void *member, ls_error *e) {
+static ls_status fetch_states(void *member, bool states, ls_error *e) {
     ls_member *m = member;
-    for (int i = 0; i < m->nexecs; i++) LS_TRY(ls_exec_fetch_state(m->execs[i], e));
+    for (int i = 0; i < m->nexecs; i++) LS_TRY(ls_exec_fetch_state(m->execs[i], states, e));
     return LS_OK;
 }
 

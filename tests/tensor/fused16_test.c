@@ -158,7 +158,7 @@ typedef struct one_link {
     uint16_t a[LINK], b[LINK];
 } one_link;
 
-static one_link link_of(uint64_t i, int kind) {
+static one_link link_of(uint64_t i, link_kind kind) {
     uint32_t words[2][2 * LINK + 4];
     one_link x;
     for (int w = 0; w < 2; w++)
@@ -178,7 +178,7 @@ static void test_reference(void **state) {
     int n = ncases(4000, 400000), infinite = 0, small = 0;
     (void)state;
     for (int i = 0; i < n; i++) {
-        one_link x = link_of((uint64_t)i, i % NKINDS);
+        one_link x = link_of((uint64_t)i, (link_kind)(i % NKINDS));
         float want = reference(x.c, x.a, x.b), got = ls_fused16_link(x.c, LINK, x.a, x.b);
         infinite += isinf(want) != 0;
         small += want != 0 && fabsf(want) < 0x1p-126f;
@@ -196,7 +196,7 @@ static void test_reference(void **state) {
 static void test_symmetry(void **state) {
     (void)state;
     for (int i = 0; i < ncases(500, 20000); i++) {
-        one_link x = link_of((uint64_t)i, i % NKINDS), y = x;
+        one_link x = link_of((uint64_t)i, (link_kind)(i % NKINDS)), y = x;
         float d = ls_fused16_link(x.c, LINK, x.a, x.b);
         for (int k = 0; k < LINK; k++) y.a[k] = x.b[k * 5 % LINK], y.b[k] = x.a[k * 5 % LINK];
         assert_int_equal(bits_of(ls_fused16_link(x.c, LINK, y.a, y.b)), bits_of(d));
