@@ -1,0 +1,252 @@
+/* server.c - see server.h. */
+#include "http/server.h"
+
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "http/listener.h"
+#include "http/microhttpd.h"
+#include "http/visitor.h"
+
+/* CONNECTION_BYTES: memory of a connection, for its headers and what it sends next. */
+enum { CONNECTION_BYTES = 32 << 10, BLOCK_BYTES = 16 << 10, IDLE_S = 30 };
+
+static const char COOKIE[] = "lockstep_token";
+
+/* What a browser may do with any answer: load what comes from this server, and nothing else; show it
+ * in no frame of another page; and take it for what its type says. */
+static const char *const headers[][2] = {
+    {"Content-Security-Policy", "default-src 'self'; img-src 'self' data:; base-uri 'none'; "
+                                "form-action 'none'; frame-ancestors 'none'"},
+    {"X-Content-Type-Options", "nosniff"},
+    {"Referrer-Policy", "no-referrer"},
+    {"Cross-Origin-Resource-Policy", "same-origin"},
+};
+
+typedef struct stream stream;
+struct stream {
+    ls_http *server;
+    struct MHD_Connection *connection;
+    const ls_http_source *source;
+    void *own;
+    bool rests; /* it has no bytes, and its connection is suspended */
+    stream *next, **at;
+};
+
+struct ls_http {
+    const ls_microhttpd *lib;
+    ls_http_options o;
+    ls_listener listener;
+    struct MHD_Daemon *daemon;
+    stream *streams;
+    int nstreams;
+};
+
+struct ls_http_request {
+    const ls_http *server;
+    struct MHD_Connection *connection;
+    const char *path;
+};
+
+const char *ls_http_path(const ls_http_request *r) { return r->path; }
+
+const char *ls_http_query(const ls_http_request *r, const char *name) {
+    return r->server->lib->lookup_connection_value(r->connection, MHD_GET_ARGUMENT_KIND, name);
+}
+
+const char *ls_http_header(const ls_http_request *r, const char *name) {
+    return r->server->lib->lookup_connection_value(r->connection, MHD_HEADER_KIND, name);
+}
+
+/* ---- streams ---- */
+
+static ssize_t stream_read(void *arg, uint64_t at, char *bytes, size_t most) {
+    stream *s = arg;
+    (void)at;
+    size_t n = s->source->next(s->own, bytes, most);
+    if (n) return (ssize_t)n;
+    s->rests = true;
+    s->server->lib->suspend_connection(s->connection);
+    return 0;
+}
+
+static void stream_close(void *arg) {
+    stream *s = arg;
+    s->source->close(s->own);
+    s->server->nstreams--;
+    *s->at = s->next;
+    if (s->next) s->next->at = s->at;
+    free(s);
+}
+
+static struct MHD_Response *stream_open(ls_http *h, struct MHD_Connection *c,
+                                        const ls_http_answer *a) {
+    stream *s = LS_NEW(stream);
+    *s = (stream){.server = h, .connection = c, .source = a->source, .own = a->stream};
+    s->next = h->streams;
+    s->at = &h->streams;
+    if (s->next) s->next->at = &s->next;
+    h->streams = s;
+    h->nstreams++;
+    return h->lib->create_response_from_callback(MHD_SIZE_UNKNOWN, BLOCK_BYTES, stream_read, s,
+                                                 stream_close);
+}
+
+void ls_http_wake(ls_http *h) {
+    for (stream *s = h->streams; s; s = s->next) {
+        if (!s->rests) continue;
+        s->rests = false;
+        h->lib->resume_connection(s->connection);
+    }
+}
+
+/* ---- answers ---- */
+
+static struct MHD_Response *response_of(ls_http *h, struct MHD_Connection *c, ls_http_answer *a) {
+    if (a->source) return stream_open(h, c, a);
+    if (a->text)
+        return h->lib->create_response_from_buffer(a->ntext, (void *)(uintptr_t)a->text,
+                                                   MHD_RESPMEM_PERSISTENT);
+    struct MHD_Response *r = h->lib->create_response_from_buffer(
+        a->body.len, a->body.data, a->body.data ? MHD_RESPMEM_MUST_FREE : MHD_RESPMEM_PERSISTENT);
+    a->body = (ls_buf){0};
+    return r;
+}
+
+static enum MHD_Result queue(ls_http *h, struct MHD_Connection *c, ls_http_answer *a,
+                             bool gives_token) {
+    struct MHD_Response *r = response_of(h, c, a);
+    if (!r) return MHD_NO;
+    for (size_t i = 0; i < sizeof headers / sizeof *headers; i++)
+        h->lib->add_response_header(r, headers[i][0], headers[i][1]);
+    h->lib->add_response_header(r, "Content-Type", a->type ? a->type : "text/plain; charset=utf-8");
+    h->lib->add_response_header(r, "Cache-Control", a->tag ? "no-cache" : "no-store");
+    if (a->tag) h->lib->add_response_header(r, "ETag", a->tag);
+    if (a->source) h->lib->add_response_header(r, "X-Accel-Buffering", "no");
+    if (a->status == MHD_HTTP_METHOD_NOT_ALLOWED)
+        h->lib->add_response_header(r, "Allow", "GET, HEAD");
+    if (a->status == MHD_HTTP_UNAUTHORIZED)
+        h->lib->add_response_header(r, "WWW-Authenticate", "Bearer");
+    if (gives_token) {
+        char *cookie = ls_format("%s=%s; HttpOnly; SameSite=Strict", COOKIE, h->o.token);
+        h->lib->add_response_header(r, "Set-Cookie", cookie);
+        free(cookie);
+    }
+    enum MHD_Result result =
+        h->lib->queue_response(c, (unsigned)(a->status ? a->status : MHD_HTTP_OK), r);
+    h->lib->destroy_response(r);
+    return result;
+}
+
+static enum MHD_Result refuse(ls_http *h, struct MHD_Connection *c, int status, const char *why) {
+    ls_http_answer a = {.status = status, .text = why, .ntext = strlen(why)};
+    return queue(h, c, &a, false);
+}
+
+/* ---- requests ---- */
+
+static enum MHD_Result count_hosts(void *n_p, enum MHD_ValueKind kind, const char *key,
+                                   const char *value) {
+    (void)kind;
+    (void)value;
+    *(int *)n_p += strcasecmp(key, "Host") == 0;
+    return MHD_YES;
+}
+
+static bool host_is_ours(const ls_http *h, const ls_http_request *r) {
+    int n = 0;
+    h->lib->get_connection_values(r->connection, MHD_HEADER_KIND, count_hosts, &n);
+    return n == 1 && ls_visitor_host_is_ours(ls_http_header(r, "Host"), h->o.names, h->o.nnames);
+}
+
+/* *new_p: the token came in the URL, and a cookie is to replace it there. */
+static bool has_token(const ls_http *h, const ls_http_request *r, bool *new_p) {
+    static const char scheme[] = "Bearer ";
+    *new_p = false;
+    if (!h->o.token) return true;
+    const char *bearer = ls_http_header(r, "Authorization");
+    if (bearer && strncasecmp(bearer, scheme, sizeof scheme - 1) == 0 &&
+        ls_visitor_token_is(bearer + sizeof scheme - 1, h->o.token))
+        return true;
+    if (ls_visitor_token_is(h->lib->lookup_connection_value(r->connection, MHD_COOKIE_KIND, COOKIE),
+                            h->o.token))
+        return true;
+    *new_p = ls_visitor_token_is(ls_http_query(r, "token"), h->o.token);
+    return *new_p;
+}
+
+static enum MHD_Result on_request(void *arg, struct MHD_Connection *c, const char *url,
+                                  const char *method, const char *version, const char *upload,
+                                  size_t *nupload, void **state) {
+    ls_http *h = arg;
+    const ls_http_request r = {h, c, url};
+    bool new_token = false;
+    (void)version, (void)upload, (void)nupload, (void)state;
+    if (!host_is_ours(h, &r))
+        return refuse(h, c, MHD_HTTP_FORBIDDEN,
+                      "This server does not have the name in your request. Use localhost, or start "
+                      "it with --host NAME.\n");
+    if (strcmp(method, "GET") != 0 && strcmp(method, "HEAD") != 0)
+        return refuse(h, c, MHD_HTTP_METHOD_NOT_ALLOWED, "This server only reads: GET or HEAD.\n");
+    if (!has_token(h, &r, &new_token))
+        return refuse(h, c, MHD_HTTP_UNAUTHORIZED,
+                      "The token is missing or wrong: use the URL that the program printed.\n");
+    ls_http_answer a = {0};
+    h->o.answer(h->o.arg, &r, &a);
+    if (a.source && (h->nstreams >= LS_HTTP_STREAMS || strcmp(method, "HEAD") == 0)) {
+        a.source->close(a.stream);
+        a.source = NULL;
+        if (strcmp(method, "GET") == 0)
+            return refuse(h, c, MHD_HTTP_SERVICE_UNAVAILABLE, "There are too many streams.\n");
+    }
+    return queue(h, c, &a, new_token);
+}
+
+/* ---- the server ---- */
+
+ls_status ls_http_open(const ls_http_options *o, ls_http **h_p, ls_error *e) {
+    const ls_microhttpd *lib = NULL;
+    ls_listener listener;
+    LS_TRY(ls_microhttpd_load(&lib, e));
+    LS_TRY(ls_listener_open(o->address ? o->address : "127.0.0.1", o->port, &listener, e));
+    ls_http *h = LS_NEW(ls_http);
+    *h = (ls_http){.lib = lib, .o = *o, .listener = listener};
+    h->daemon = lib->start_daemon(MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL,
+                                  on_request, h, MHD_OPTION_LISTEN_SOCKET, listener.fd,
+                                  MHD_OPTION_CONNECTION_LIMIT, (unsigned)LS_HTTP_CONNECTIONS,
+                                  MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_BYTES,
+                                  MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE_S, MHD_OPTION_END);
+    if (!h->daemon) {
+        close(listener.fd);
+        free(h);
+        return ls_fail(e, LS_EIO, "the HTTP server can't be started (too many open files?)");
+    }
+    *h_p = h;
+    return LS_OK;
+}
+
+int ls_http_port(const ls_http *h) { return h->listener.port; }
+
+int ls_http_nstreams(const ls_http *h) { return h->nstreams; }
+
+void ls_http_run(ls_http *h, int ms) {
+    const union MHD_DaemonInfo *info = h->lib->get_daemon_info(h->daemon, MHD_DAEMON_INFO_EPOLL_FD);
+    MHD_UNSIGNED_LONG_LONG due = 0;
+    if (h->lib->get_timeout(h->daemon, &due) == MHD_YES && due < (unsigned)ms) ms = (int)due;
+    struct pollfd p = {.fd = info ? info->epoll_fd : -1, .events = POLLIN};
+    poll(&p, 1, ms);
+    h->lib->run(h->daemon);
+}
+
+void ls_http_close(ls_http *h) {
+    if (!h) return;
+    ls_http_wake(h); /* a daemon must not be stopped while connections are suspended */
+    h->lib->run(h->daemon);
+    /* These may have found no bytes, and rest again. */
+    ls_http_wake(h);
+    h->lib->stop_daemon(h->daemon); /* closes the socket, too */
+    free(h);
+}

@@ -1,0 +1,76 @@
+/* server.h - a small HTTP server, read only, in one thread of its user.
+ *
+ * The user calls ls_http_run() again and again; requests are answered there, by a function that
+ * looks at the path as a word and never opens it. Only GET and HEAD are answered (others: 405), only
+ * under the names of visitor.h (others: 403), and only with the token, if there is one (others:
+ * 401). Every answer has the headers that keep a browser from loading anything from elsewhere.
+ *
+ * A stream is an answer without an end, such as server-sent events: the server asks it for bytes when
+ * its client can take some. A stream that has none rests until ls_http_wake(). So a slow client
+ * costs no memory: what it has not read was not made.
+ *
+ * Everything in libmicrohttpd that the project uses is in server.c and microhttpd.c.
+ */
+#ifndef LS_HTTP_SERVER_H
+#define LS_HTTP_SERVER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "base/mem.h"
+
+/* Connections at a time; of these, streams: the others stay for short answers. */
+enum { LS_HTTP_CONNECTIONS = 512, LS_HTTP_STREAMS = 256 };
+
+typedef struct ls_http ls_http;
+typedef struct ls_http_request ls_http_request;
+
+/* The path, with its escapes resolved: "/", "/series". */
+const char *ls_http_path(const ls_http_request *);
+/* A value of the query, or of a header; NULL: there is none. Valid until the answer is given. */
+const char *ls_http_query(const ls_http_request *, const char *name);
+const char *ls_http_header(const ls_http_request *, const char *name);
+
+/* Where a stream's bytes come from. */
+typedef struct ls_http_source {
+    /* Writes at most `most` bytes (at least 4096); 0: there are none now. */
+    size_t (*next)(void *stream, char *bytes, size_t most);
+    void (*close)(void *stream); /* the client or the server has ended it */
+} ls_http_source;
+
+typedef struct ls_http_answer {
+    int status;       /* 200 by default */
+    const char *type; /* of the content; text/plain by default */
+    const char *tag;  /* ETag, quoted; NULL: none. The content may be stored while it is the same */
+    ls_buf body;      /* the server frees it */
+    const void *text; /* [ntext] instead: a constant of the program */
+    size_t ntext;
+    const ls_http_source *source; /* instead: a stream */
+    void *stream;
+} ls_http_answer;
+
+/* Answers a request. The answer is {0} when it is called. */
+typedef void ls_http_answerer(void *arg, const ls_http_request *, ls_http_answer *);
+
+typedef struct ls_http_options {
+    const char *address;      /* NULL: 127.0.0.1 */
+    int port;                 /* 0: a free one */
+    const char *const *names; /* [nnames] of this host, beside those of the loopback interface */
+    int nnames;
+    const char *token; /* NULL: none is needed */
+    ls_http_answerer *answer;
+    void *arg;
+} ls_http_options;
+
+/* Listens. The options' texts must outlive the server. LS_EIO, LS_EINVAL: it can't. */
+ls_status ls_http_open(const ls_http_options *, ls_http **h_p, ls_error *);
+int ls_http_port(const ls_http *);
+/* Streams that clients have open. */
+int ls_http_nstreams(const ls_http *);
+/* Answers what has come; waits for at most `ms` milliseconds until something comes, or a signal. */
+void ls_http_run(ls_http *, int ms);
+/* Asks all streams for bytes again, in the next ls_http_run(). */
+void ls_http_wake(ls_http *);
+void ls_http_close(ls_http *); /* ends all connections; NULL is fine */
+
+#endif

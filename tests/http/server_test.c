@@ -1,0 +1,369 @@
+/* server_test.c - the server, asked by raw sockets in the same thread. */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "http/server.h"
+#include "test.h"
+
+enum { MOST = 1 << 20 };
+
+static char reply[MOST];
+static char asked[256]; /* the path of the last request that was answered */
+
+/* ---- what is served: a path is answered by itself; /stream, bytes as they come ---- */
+
+static int nopen;        /* streams */
+static size_t available; /* bytes that each stream may still give */
+static size_t given;     /* by all */
+static const char byte = 's';
+
+static size_t stream_next(void *arg, char *bytes, size_t most) {
+    size_t *left = arg;
+    size_t n = available - *left < most ? available - *left : most;
+    memset(bytes, byte, n);
+    *left += n;
+    given += n;
+    return n;
+}
+
+static void stream_close(void *arg) {
+    free(arg);
+    nopen--;
+}
+
+static const ls_http_source source = {stream_next, stream_close};
+
+static void answer(void *arg, const ls_http_request *r, ls_http_answer *a) {
+    assert_null(arg);
+    snprintf(asked, sizeof asked, "%s", ls_http_path(r));
+    if (strcmp(ls_http_path(r), "/stream") == 0) {
+        *a = (ls_http_answer){
+            .type = "text/event-stream", .source = &source, .stream = calloc(1, sizeof(size_t))};
+        nopen++;
+        return;
+    }
+    if (strcmp(ls_http_path(r), "/none") == 0) {
+        a->status = 404;
+        return;
+    }
+    const char *x = ls_http_query(r, "x");
+    ls_buf_printf(&a->body, "path=%s x=%s", ls_http_path(r), x ? x : "-");
+}
+
+static ls_http *server_open(const char *token) {
+    static const char *const names[] = {"red.example"};
+    ls_http *h = NULL;
+    ls_error e = {0};
+    nopen = 0;
+    available = given = 0;
+    assert_ls_ok(
+        ls_http_open(
+            &(ls_http_options){.names = names, .nnames = 1, .token = token, .answer = answer}, &h,
+            &e),
+        e);
+    assert_true(ls_http_port(h) > 0);
+    return h;
+}
+
+/* ---- a client ---- */
+
+static int client_open(const ls_http *h) {
+    struct sockaddr_in a = {.sin_family = AF_INET,
+                            .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+                            .sin_port = htons((uint16_t)ls_http_port(h))};
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_true(fd >= 0);
+    assert_int_equal(connect(fd, (struct sockaddr *)&a, sizeof a), 0);
+    assert_int_equal(fcntl(fd, F_SETFL, O_NONBLOCK), 0);
+    return fd;
+}
+
+static void client_send(int fd, const char *text) {
+    size_t n = strlen(text);
+    assert_int_equal(send(fd, text, n, MSG_NOSIGNAL), n);
+}
+
+/* Serves until the server closes the connection, or `want` is in the reply. */
+static void client_receive(ls_http *h, int fd, const char *want) {
+    size_t n = 0;
+    for (int i = 0; i < 2000; i++) {
+        ls_http_run(h, 5);
+        ssize_t got = recv(fd, reply + n, MOST - 1 - n, 0);
+        if (got > 0) n += (size_t)got;
+        reply[n] = 0;
+        if (got == 0 || (got < 0 && errno != EAGAIN) || (want && strstr(reply, want))) return;
+    }
+    fail_msg("no end of the reply: '%s'", reply);
+}
+
+static int status_of_reply(void) {
+    int status = 0;
+    assert_int_equal(sscanf(reply, "HTTP/1.1 %d", &status), 1);
+    return status;
+}
+
+/* Sends a request that closes its connection; returns the status. */
+static int ask(ls_http *h, const char *request) {
+    int fd = client_open(h);
+    client_send(fd, request);
+    client_receive(h, fd, NULL);
+    close(fd);
+    return status_of_reply();
+}
+
+static int get(ls_http *h, const char *path, const char *more) {
+    char text[1024];
+    snprintf(text, sizeof text, "GET %s HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n%s\r\n",
+             path, more);
+    return ask(h, text);
+}
+
+static const char *body(void) { return strstr(reply, "\r\n\r\n") + 4; }
+
+/* ---- */
+
+static void test_get(void **state) {
+    ls_http *h = server_open(NULL);
+    (void)state;
+    assert_int_equal(get(h, "/", ""), 200);
+    assert_string_equal(body(), "path=/ x=-");
+    assert_int_equal(get(h, "/a%20b?x=%C3%A4&y=2", ""), 200);
+    assert_string_equal(body(), "path=/a b x=\xc3\xa4");
+    /* The path is a word: nothing resolves it. */
+    assert_int_equal(get(h, "/../../etc/passwd", ""), 200);
+    assert_string_equal(body(), "path=/../../etc/passwd x=-");
+    assert_int_equal(get(h, "/none", ""), 404);
+    ls_http_close(h);
+}
+
+static void test_headers(void **state) {
+    static const char *const wanted[] = {
+        "\r\nContent-Security-Policy: default-src 'self'; ", "frame-ancestors 'none'\r\n",
+        "\r\nX-Content-Type-Options: nosniff\r\n", "\r\nCache-Control: no-store\r\n"};
+    ls_http *h = server_open(NULL);
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        get(h, i ? "/none" : "/", "");
+        for (size_t k = 0; k < sizeof wanted / sizeof *wanted; k++)
+            if (!strstr(reply, wanted[k])) fail_msg("no '%s' in '%s'", wanted[k], reply);
+        assert_null(strstr(reply, "Access-Control-Allow"));
+    }
+    ls_http_close(h);
+}
+
+static void test_hosts(void **state) {
+    static const struct {
+        const char *lines;
+        int status;
+    } cases[] = {{"Host: localhost\r\n", 200},
+                 {"Host: 127.0.0.1:8080\r\n", 200},
+                 {"hOST: red.example\r\n", 200},
+                 {"Host: evil.example\r\n", 403},
+                 {"Host: localhost\r\nHost: evil.example\r\n", 403},
+                 {"Host: evil.example\r\nHost: localhost\r\n", 403},
+                 {"Host:\r\n", 403},
+                 {"X-Forwarded-Host: localhost\r\n", 403}};
+    ls_http *h = server_open(NULL);
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char text[512];
+        *asked = 0;
+        /* HTTP/1.0 allows that there is no Host. */
+        snprintf(text, sizeof text, "GET /secret HTTP/1.%d\r\n%sConnection: close\r\n\r\n",
+                 i == 7 ? 0 : 1, cases[i].lines);
+        int status = ask(h, text);
+        if (status != cases[i].status) fail_msg("%s: %d", cases[i].lines, status);
+        assert_int_equal(strcmp(asked, "/secret") == 0, status == 200);
+    }
+    ls_http_close(h);
+}
+
+static void test_methods(void **state) {
+    static const char *const others[] = {"POST", "PUT", "DELETE", "OPTIONS", "TRACE", "PATCH", "X"};
+    ls_http *h = server_open(NULL);
+    char text[512];
+    (void)state;
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
+        *asked = 0;
+        snprintf(text, sizeof text,
+                 "%s / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: "
+                 "0\r\n\r\n",
+                 others[i]);
+        assert_int_equal(ask(h, text), 405);
+        assert_non_null(strstr(reply, "\r\nAllow: GET, HEAD\r\n"));
+        assert_string_equal(asked, "");
+    }
+    assert_int_equal(ask(h, "HEAD / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"),
+                     200);
+    assert_non_null(strstr(reply, "\r\nContent-Length: 10\r\n"));
+    assert_string_equal(body(), "");
+    available = 100;
+    assert_int_equal(
+        ask(h, "HEAD /stream HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n"), 200);
+    assert_int_equal(given, 0);
+    assert_int_equal(nopen, 0);
+    ls_http_close(h);
+}
+
+static void test_token(void **state) {
+    ls_http *h = server_open("00ff00ff00ff00ff00ff00ff00ff00ff");
+    (void)state;
+    assert_int_equal(get(h, "/", ""), 401);
+    assert_non_null(strstr(reply, "\r\nWWW-Authenticate: Bearer\r\n"));
+    assert_int_equal(get(h, "/?token=00ff", ""), 401);
+    assert_null(strstr(reply, "Set-Cookie"));
+    assert_int_equal(get(h, "/?token=00ff00ff00ff00ff00ff00ff00ff00ff", ""), 200);
+    assert_non_null(strstr(reply, "\r\nSet-Cookie: "
+                                  "lockstep_token=00ff00ff00ff00ff00ff00ff00ff00ff; HttpOnly; "
+                                  "SameSite=Strict\r\n"));
+    assert_int_equal(
+        get(h, "/", "Cookie: a=b; lockstep_token=00ff00ff00ff00ff00ff00ff00ff00ff\r\n"), 200);
+    assert_int_equal(get(h, "/", "Cookie: lockstep_token=11ff00ff00ff00ff00ff00ff00ff00ff\r\n"),
+                     401);
+    assert_int_equal(get(h, "/", "Authorization: Bearer 00ff00ff00ff00ff00ff00ff00ff00ff\r\n"),
+                     200);
+    assert_int_equal(get(h, "/", "Authorization: Basic 00ff00ff00ff00ff00ff00ff00ff00ff\r\n"), 401);
+    ls_http_close(h);
+}
+
+static void test_port_in_use(void **state) {
+    ls_http *h = server_open(NULL), *other = NULL;
+    ls_error e = {0};
+    (void)state;
+    ls_http_options o = {.port = ls_http_port(h), .answer = answer};
+    assert_ls_fails(ls_http_open(&o, &other, &e), LS_EIO, "in use by another program: --port 0", e);
+    o = (ls_http_options){.address = "no address", .answer = answer};
+    assert_ls_fails(ls_http_open(&o, &other, &e), LS_EINVAL, "'no address' is no address", e);
+    assert_null(other);
+    ls_http_close(h);
+}
+
+static const char STREAM[] = "GET /stream HTTP/1.1\r\nHost: localhost\r\n\r\n";
+
+static size_t count_of(char c) {
+    size_t n = 0;
+    for (const char *s = body(); *s; s++) n += *s == c;
+    return n;
+}
+
+static void test_stream(void **state) {
+    ls_http *h = server_open(NULL);
+    int fd = client_open(h);
+    (void)state;
+    client_send(fd, STREAM);
+    available = 3;
+    client_receive(h, fd, "sss");
+    assert_non_null(strstr(reply, "\r\nContent-Type: text/event-stream\r\n"));
+    assert_non_null(strstr(reply, "\r\nX-Accel-Buffering: no\r\n"));
+    assert_int_equal(count_of(byte), 3);
+    /* What comes later is sent once the stream is woken. */
+    available = 8;
+    for (int i = 0; i < 20; i++) ls_http_run(h, 1);
+    assert_int_equal(given, 3);
+    ls_http_wake(h);
+    client_receive(h, fd, "sssss");
+    assert_int_equal(given, 8);
+    assert_int_equal(ls_http_nstreams(h), 1);
+    /* A client that is gone is noticed when something is sent. */
+    close(fd);
+    for (int i = 0; i < 200 && nopen; i++) {
+        available++;
+        ls_http_wake(h);
+        ls_http_run(h, 5);
+    }
+    assert_int_equal(nopen, 0);
+    assert_int_equal(ls_http_nstreams(h), 0);
+    ls_http_close(h);
+}
+
+/* A client that reads nothing: no more is made for it than the sockets hold. */
+static void test_slow_reader(void **state) {
+    ls_http *h = server_open(NULL);
+    int fd = client_open(h);
+    (void)state;
+    available = (size_t)1 << 40;
+    client_send(fd, STREAM);
+    size_t before = 0;
+    for (int i = 0, still = 0; i < 100000 && still < 50; i++) {
+        ls_http_run(h, 1);
+        still = given == before ? still + 1 : 0;
+        before = given;
+    }
+    assert_true(given > 0);
+    assert_true(given < (size_t)64 << 20);
+    assert_int_equal(get(h, "/", ""), 200); /* others are served meanwhile */
+    close(fd);
+    ls_http_close(h);
+    assert_int_equal(nopen, 0);
+}
+
+static void test_many_streams(void **state) {
+    enum { N = LS_HTTP_STREAMS };
+    ls_http *h = server_open(NULL);
+    int fds[N + 1];
+    (void)state;
+    available = 1;
+    for (int i = 0; i < N; i++) {
+        fds[i] = client_open(h);
+        client_send(fds[i], STREAM);
+        ls_http_run(h, 0);
+    }
+    for (int i = 0; i < 2000 && given < N; i++) ls_http_run(h, 1);
+    assert_int_equal(given, N);
+    assert_int_equal(ls_http_nstreams(h), N);
+    fds[N] = client_open(h);
+    client_send(fds[N], STREAM);
+    client_receive(h, fds[N], "There are too many streams.");
+    assert_int_equal(status_of_reply(), 503);
+    assert_int_equal(get(h, "/", ""), 200);
+    ls_http_close(h); /* while all of them rest */
+    assert_int_equal(nopen, 0);
+    for (int i = 0; i <= N; i++) close(fds[i]);
+}
+
+/* xorshift64* */
+static uint64_t random_next(uint64_t *state) {
+    *state ^= *state >> 12;
+    *state ^= *state << 25;
+    *state ^= *state >> 27;
+    return (*state * 0x2545f4914f6cdd1dULL) >> 16;
+}
+
+/* Requests of random bytes, and good ones with random damage. */
+static void test_damaged_requests(void **state) {
+    static const char good[] = "GET /a?x=1&token=2 HTTP/1.1\r\nHost: localhost\r\nCookie: "
+                               "a=b\r\nRange: bytes=0-1\r\nConnection: close\r\n\r\n";
+    ls_http *h = server_open(NULL);
+    uint64_t r = 7;
+    (void)state;
+    for (int i = 0; i < ncases(300, 10000); i++) {
+        char text[sizeof good];
+        size_t n = sizeof good - 1;
+        memcpy(text, good, n);
+        int damages = i % 10 == 0 ? (int)n : 1 + (int)(random_next(&r) % 4);
+        for (int k = 0; k < damages; k++) text[random_next(&r) % n] = (char)random_next(&r);
+        int fd = client_open(h);
+        assert_int_equal(send(fd, text, n, MSG_NOSIGNAL), n);
+        shutdown(fd, SHUT_WR);
+        ls_http_run(h, 0);
+        ls_http_run(h, 0);
+        close(fd);
+    }
+    assert_int_equal(get(h, "/", ""), 200);
+    ls_http_close(h);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_get),          cmocka_unit_test(test_headers),
+        cmocka_unit_test(test_hosts),        cmocka_unit_test(test_methods),
+        cmocka_unit_test(test_token),        cmocka_unit_test(test_port_in_use),
+        cmocka_unit_test(test_stream),       cmocka_unit_test(test_slow_reader),
+        cmocka_unit_test(test_many_streams), cmocka_unit_test(test_damaged_requests),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
