@@ -61,7 +61,7 @@ int cli_bench_device_kernels(ls_bench_device *o, bool json) {
 
 /* ---- machine ---- */
 
-static void print_figures(const ls_device_figures *f) {
+void cli_bench_device_print(const ls_device_figures *f) {
     ls_print("%s", f->name);
     if (f->memory_nbytes) ls_print(", %.1f GB of memory", (double)f->memory_nbytes / 1e9);
     ls_print("\n  copies to it     %10.2f GB/s, from pinned memory %.2f\n", f->to / 1e9,
@@ -93,6 +93,6 @@ int cli_bench_device_machine(const ls_bench_device *o, bool json) {
     ls_device_figures f;
     ls_error e = {0};
     if (ls_bench_device_machine(o, &f, &e) != LS_OK) return cli_fail(&e);
-    (json ? print_figures_json : print_figures)(&f);
+    (json ? print_figures_json : cli_bench_device_print)(&f);
     return 0;
 }

@@ -34,16 +34,27 @@ static void print(const ls_machine *m) {
              1e-9 / m->link.byte_s);
 }
 
-/* Prices that are not given stay as they are in the old file. */
-static ls_machine_prices prices_of(const char *save, const ls_machine_prices *given) {
+static void set_prices(ls_machine_prices *p, const ls_machine_prices *given) {
+    if (given->worker_hour > 0) p->worker_hour = given->worker_hour;
+    if (given->watts > 0) p->watts = given->watts;
+    if (*given->currency) memcpy(p->currency, given->currency, sizeof p->currency);
+}
+
+/* What is not measured, and prices that are not given, stay as they are in the old file. */
+static void keep_old(const char *save, const ls_machine_prices *given, ls_machine *m) {
     ls_machine old = {0};
-    ls_machine_prices p = {0};
-    if (ls_file_exists(save) && ls_machine_read(save, &old, NULL) == LS_OK) p = old.prices;
+    if (ls_file_exists(save) && ls_machine_read(save, &old, NULL) == LS_OK) {
+        m->prices = old.prices;
+        m->device = old.device;
+    }
     ls_machine_free(&old);
-    if (given->worker_hour > 0) p.worker_hour = given->worker_hour;
-    if (given->watts > 0) p.watts = given->watts;
-    if (*given->currency) memcpy(p.currency, given->currency, sizeof p.currency);
-    return p;
+    set_prices(&m->prices, given);
+}
+
+static ls_status write_machine(const char *save, const ls_machine *m, ls_error *e) {
+    LS_TRY(ls_machine_write(save, m, "lockstep bench machine", e));
+    ls_print("saved to %s\n", save);
+    return LS_OK;
 }
 
 /* The memory of NUMA nodes: no part of the file, since predictions do not use it. */
@@ -78,9 +89,41 @@ int cli_bench_machine_run(const char *save, const ls_machine_prices *prices) {
     if (s == LS_OK) s = ls_calibrate(&m, &e);
     if (s == LS_OK) print(&m);
     if (s == LS_OK) print_nodes();
-    if (s == LS_OK && save) m.prices = prices_of(save, prices);
-    if (s == LS_OK && save) s = ls_machine_write(save, &m, "lockstep bench machine", &e);
-    if (s == LS_OK && save) ls_print("saved to %s\n", save);
+    if (s == LS_OK && save) keep_old(save, prices, &m);
+    if (s == LS_OK && save) s = write_machine(save, &m, &e);
+    ls_machine_free(&m);
+    return s == LS_OK ? 0 : cli_fail(&e);
+}
+
+static ls_machine_device device_of(const ls_device_figures *f) {
+    ls_machine_device d = {.memory_nbytes = (double)f->memory_nbytes,
+                           .product = f->product,
+                           .memory = f->memory,
+                           .to = f->pinned_to,
+                           .from = f->pinned_from,
+                           .launch_s = f->launch_s};
+    memcpy(d.name, f->name, sizeof d.name);
+    for (char *c = d.name; *c; c++)
+        if (*c == '"' || *c == '\\' || *c < ' ') *c = ' ';
+    return d;
+}
+
+int cli_bench_machine_device(const ls_bench_device *o, const char *save,
+                             const ls_machine_prices *prices) {
+    ls_machine m = {0};
+    ls_device_figures f;
+    ls_error e = {0};
+    bool measured = ls_file_exists(save);
+    ls_status s = ls_output_check(save, &e);
+    if (s == LS_OK) s = ls_bench_device_machine(o, &f, &e);
+    if (s == LS_OK) cli_bench_device_print(&f);
+    if (s == LS_OK) s = measured ? ls_machine_read(save, &m, &e) : ls_calibrate(&m, &e);
+    if (s == LS_OK && !measured) print(&m);
+    if (s == LS_OK) {
+        m.device = device_of(&f);
+        set_prices(&m.prices, prices);
+        s = write_machine(save, &m, &e);
+    }
     ls_machine_free(&m);
     return s == LS_OK ? 0 : cli_fail(&e);
 }

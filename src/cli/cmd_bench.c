@@ -356,15 +356,10 @@ static int run_comm(const ls_args *a) {
 
 /* Those that act only with --device, or do not act with it. */
 static bool device_options(const ls_args *a, const char *bench) {
-    static const int without[] = {SAVE, PRICE, CURRENCY, WATTS, DTYPE};
     bool device = cli_given(a, DEVICE);
     if (cli_given(a, SMALL) && !device) return usage("%s: --small belongs to --device", bench);
-    for (size_t i = 0; i < sizeof without / sizeof *without && device; i++)
-        if (cli_given(a, without[i]))
-            return usage("%s: --%s does not go with --device: %s", bench,
-                         cmd_bench.options[without[i]].name,
-                         without[i] == DTYPE ? "its kernels compute in f32"
-                                             : "`lockstep plan` predicts from figures of cores");
+    if (device && cli_given(a, DTYPE))
+        return usage("%s: --dtype does not go with --device: its kernels compute in f32", bench);
     return true;
 }
 
@@ -380,10 +375,16 @@ static int run_device_kernels(const ls_args *a, const ls_bench_kernels *read) {
     return cli_bench_device_kernels(&o, cli_given(a, JSON));
 }
 
-static int run_device_machine(const ls_args *a, int rounds) {
+static int run_device_machine(const ls_args *a, int rounds, const ls_machine_prices *p) {
     const ls_bench_device o = {
         .device = cli_value(a, DEVICE), .rounds = rounds, .small = cli_given(a, SMALL)};
-    return cli_bench_device_machine(&o, cli_given(a, JSON));
+    const char *save = cli_value(a, SAVE);
+    if (save && cli_given(a, JSON)) {
+        usage("machine: --json does not go with --save, whose file has the figures");
+        return CLI_USAGE;
+    }
+    return save ? cli_bench_machine_device(&o, save, p)
+                : cli_bench_device_machine(&o, cli_given(a, JSON));
 }
 
 /* ---- kernels ---- */
@@ -421,8 +422,7 @@ static int run_machine(const ls_args *a) {
     if (!device_options(a, "machine") ||
         !cli_integer(&cmd_bench, a, ROUNDS, 1, LS_BENCH_ROUNDS, &rounds))
         return CLI_USAGE;
-    if (cli_given(a, DEVICE)) return run_device_machine(a, (int)rounds);
-    if (cli_given(a, JSON) || cli_given(a, ROUNDS)) {
+    if (!cli_given(a, DEVICE) && (cli_given(a, JSON) || cli_given(a, ROUNDS))) {
         usage("machine: --json and --rounds belong to --device");
         return CLI_USAGE;
     }
@@ -441,6 +441,7 @@ static int run_machine(const ls_args *a) {
         return CLI_USAGE;
     }
     if (currency) snprintf(p.currency, sizeof p.currency, "%s", currency);
+    if (cli_given(a, DEVICE)) return run_device_machine(a, (int)rounds, &p);
     return cli_bench_machine_run(cli_value(a, SAVE), &p);
 }
 
@@ -477,7 +478,7 @@ const ls_command cmd_bench = {
         "       nothing else should run meanwhile\n"
         "With --device, kernels are all that training a GPT-2 runs, on the device; machine "
         "measures\n"
-        "its memory, copies to and from it, and products",
+        "its memory, copies to and from it, and products, which --save adds to the machine's file",
     .options =
         {[WORKERS] = {"workers", 'n', "N",
                       "number of workers (default: one per core; comm: at least 2)"},
@@ -520,7 +521,8 @@ const ls_command cmd_bench = {
                        "join, read and change what is sent"},
          [SAVE] = {"save", 0, "FILE",
                    "comm: measure the links (tcp, mpi) thoroughly and write their speeds, which "
-                   "LOCKSTEP_LINKS=FILE reads; machine: write everything that was measured"},
+                   "LOCKSTEP_LINKS=FILE reads; machine: write everything that was measured, with "
+                   "--device also to a file that has the machine already"},
          [TRACE] = {"trace", 0, "FILE",
                     "train: write a timeline of three more steps to FILE.json (for Perfetto) or "
                     "FILE.svg"},

@@ -60,10 +60,6 @@ static ls_status read_config(const ls_args *a, ls_config *c, ls_error *e) {
     LS_TRY(ls_config_load(a->words[0], a->options[SET].values, a->options[SET].n, c, e));
     LS_TRY(ls_origin_complete(c, NULL, e));
     ls_worker_device_resolve(c);
-    if (ls_config_has_device(c))
-        ls_log("times are predicted for the cores: the speed of device %s is not in a machine's "
-               "file",
-               c->parallel.device);
     log_absent(c);
     return ls_epochs_replace(c, e);
 }

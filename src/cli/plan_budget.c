@@ -74,6 +74,7 @@ ls_status cli_budget_print(const cli_forecast *f, const ls_config *c, const int 
     ls_forecast_world w;
     ls_offer offers[CLI_MAX_COUNTS];
     ls_status s = ls_forecast_world_open(&f->world, &m, &w, e);
+    if (s == LS_OK) ls_forecast_note_device(c, &m);
     if (s == LS_OK && m.prices.worker_hour <= 0)
         s = ls_fail(e, LS_EINVAL,
                     "%s: has no cost.worker_hour, so --budget can't be compared; `lockstep bench "

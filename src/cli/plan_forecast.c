@@ -40,6 +40,7 @@ void cli_forecast_print_world(const ls_forecast_world_options *o, const ls_machi
     ls_print("predicted for machines as in %s\n  (%s, %d core%s)\n",
              o->machine ? o->machine : "this one, just measured", m->name, m->cores,
              ls_plural(m->cores));
+    if (m->device.product > 0) ls_print("  (device of a worker: %s)\n", m->device.name);
     if (o->link) ls_print("  %d worker%s a host, %s between hosts\n", n, ls_plural(n), o->link);
     if (o->algorithm) ls_print("  %s where possible\n", o->algorithm);
 }
@@ -89,7 +90,10 @@ static void print_forecast(const ls_forecast *f) {
         ls_print("  predicted reference    %12.6f s  a pair, before the first step\n",
                  f->reference_s);
     ls_print("  predicted memory       %12.3f MB a worker%s\n", (double)f->memory_nbytes / 1e6,
-             f->fits ? "" : ": exceeds parallel.memory_limit_mb");
+             f->fits_host ? "" : ": exceeds parallel.memory_limit_mb");
+    if (f->device_nbytes)
+        ls_print("  predicted on device    %12.3f MB a worker%s\n", (double)f->device_nbytes / 1e6,
+                 f->fits_device ? "" : ": exceeds the device's memory");
     ls_print("  predicted seconds of the step by action kind\n");
     for (int k = 0; k < LS_NACTION_KINDS; k++)
         if (f->kinds_s[k] > 0)
@@ -299,6 +303,7 @@ ls_status cli_forecast_table(const cli_forecast *o, const ls_config *c, const in
     ls_forecast_world w;
     ls_status s = ls_forecast_world_open(&o->world, &m, &w, e);
     for (int i = 0; s == LS_OK && i < n; i++) s = ls_forecast_world_check(&w, counts[i], e);
+    if (s == LS_OK) ls_forecast_note_device(c, &m);
     if (s == LS_OK && !o->json) {
         cli_forecast_print_world(&o->world, &m);
         print_head(o, c);

@@ -185,7 +185,11 @@ ls_status ls_forecast_plan(const ls_config *c, const ls_plan *p, const ls_foreca
     ls_plan_memory(p, &how, &memory);
     f.memory_nbytes = memory.peak;
     double limit = c->parallel.memory_limit_mb * 1e6;
-    f.fits = limit == 0 || (double)memory.peak <= limit;
+    double room = w->machine->device.memory_nbytes;
+    f.device_nbytes = memory.device;
+    f.fits_host = limit == 0 || (double)memory.peak <= limit;
+    f.fits_device = room == 0 || (double)memory.device <= room;
+    f.fits = f.fits_host && f.fits_device;
     *f_p = f;
     return LS_OK;
 }
@@ -286,6 +290,7 @@ ls_json *ls_forecast_json(const ls_forecast *f) {
     if (f->sync_s > 0) ls_json_set_number(o, "synchronization_s", f->sync_s);
     if (f->reference_s > 0) ls_json_set_number(o, "reference_pair_s", f->reference_s);
     ls_json_set_integer(o, "memory_bytes", (int64_t)f->memory_nbytes);
+    if (f->device_nbytes) ls_json_set_integer(o, "device_memory_bytes", (int64_t)f->device_nbytes);
     ls_json_set(o, "fits", ls_json_new_bool(f->fits));
     ls_json_set_text(o, "algorithm", f->algorithm);
     for (int k = 0; k < LS_NACTION_KINDS; k++)

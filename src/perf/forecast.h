@@ -28,7 +28,10 @@ typedef struct ls_forecast {
     double reference_s; /* of each pair, by all workers, before the first step (train.loss: dpo) */
     double kinds_s[LS_NACTION_KINDS];
     size_t memory_nbytes;  /* of the worker that needs most */
-    bool fits;             /* into parallel.memory_limit_mb */
+    size_t device_nbytes;  /* of its device; 0: it has none */
+    bool fits_host;        /* into parallel.memory_limit_mb */
+    bool fits_device;      /* into the device's memory, as far as the machine's file has it */
+    bool fits;             /* both */
     const char *algorithm; /* of the largest communication; "none" for one worker */
 } ls_forecast;
 

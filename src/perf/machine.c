@@ -59,7 +59,15 @@ static const struct {
     {"links.busy_message_us", offsetof(ls_machine, link.busy_message_s), 1e-6},
     {"links.busy_byte_ns", offsetof(ls_machine, link.busy_byte_s), 1e-9},
     {"links.reduce_ns", offsetof(ls_machine, link.reduce_s), 1e-9},
+    {"device.memory_gb", offsetof(ls_machine, device.memory_nbytes), 1e9},
+    {"device.product_gflops", offsetof(ls_machine, device.product), 1e9},
+    {"device.memory_gb_per_s", offsetof(ls_machine, device.memory), 1e9},
+    {"device.to_gb_per_s", offsetof(ls_machine, device.to), 1e9},
+    {"device.from_gb_per_s", offsetof(ls_machine, device.from), 1e9},
+    {"device.launch_us", offsetof(ls_machine, device.launch_s), 1e-6},
 };
+/* A file without a device has none of those from DEVICE on; of one with a device, RATES are above 0. */
+enum { DEVICE = 10, RATES = 11, RATES_END = 15 };
 enum { NNUMBERS = sizeof numbers / sizeof *numbers, MAX_CORES = 4096 };
 
 static const char how_made[] = "`lockstep bench machine --save FILE` measures them all";
@@ -214,12 +222,17 @@ static ls_status read_item(reader *r, const ls_yaml_item *item, ls_error *e) {
         snprintf(r->m.name, sizeof r->m.name, "%s", item->value);
         return LS_OK;
     }
+    if (strcmp(item->key, "device.name") == 0) {
+        snprintf(r->m.device.name, sizeof r->m.device.name, "%s", item->value);
+        return LS_OK;
+    }
     for (int i = 0; i < NNUMBERS; i++) {
         double x = 0;
         if (strcmp(item->key, numbers[i].key) != 0) continue;
         LS_TRY(twice(r, item, &r->seen[i], e));
-        if (!read_real(&text, 0, 1e9, &x) || *text)
-            return bad(r, item, "a number from 0 to 1e9", e);
+        bool rate = i >= RATES && i < RATES_END;
+        if (!read_real(&text, rate ? 1e-9 : 0, 1e9, &x) || *text)
+            return bad(r, item, rate ? "a number from 1e-9 to 1e9" : "a number from 0 to 1e9", e);
         *number_at(&r->m, i) = x * numbers[i].unit;
         return LS_OK;
     }
@@ -230,7 +243,7 @@ static ls_status read_item(reader *r, const ls_yaml_item *item, ls_error *e) {
     return ls_fail(
         e, LS_EINVAL,
         "%s:%d: '%.60s' is not a key of a machine file; its groups are machine, cost, "
-        "overhead, shared, links, and one for each kind of work (docs/design/simulator.md)",
+        "overhead, shared, links, device, and one for each kind of work (docs/design/simulator.md)",
         r->path, item->line, item->key);
 }
 
@@ -300,9 +313,15 @@ static ls_status fill_table(const reader *r, ls_work_kind k, ls_speeds *t, ls_er
 
 static ls_status check(reader *r, ls_error *e) {
     const char *missing = r->version ? r->cores ? NULL : "machine.cores" : "machine.version";
-    for (int i = 0; i < NNUMBERS && !missing; i++)
+    bool device = *r->m.device.name != 0;
+    for (int i = DEVICE; i < NNUMBERS; i++) device = device || r->seen[i];
+    for (int i = 0; i < (device ? NNUMBERS : DEVICE) && !missing; i++)
         if (!r->seen[i]) missing = numbers[i].key;
-    if (missing) return ls_fail(e, LS_EINVAL, "%s: %s is missing; %s", r->path, missing, how_made);
+    if (missing)
+        return ls_fail(e, LS_EINVAL, "%s: %s is missing; %s", r->path, missing,
+                       strncmp(missing, "device.", 7) == 0
+                           ? "`lockstep bench machine --device DEVICE --save FILE` measures it"
+                           : how_made);
     for (int k = 0; k < LS_NWORK_KINDS; k++)
         LS_TRY(fill_table(r, (ls_work_kind)k, &r->m.speeds[k], e));
     return LS_OK;
@@ -355,12 +374,13 @@ ls_status ls_machine_write(const char *path, const ls_machine *m, const char *ti
                   LS_MACHINE_VERSION, m->name, m->cores);
     if (m->threads) ls_buf_printf(&text, "  threads: %d\n", m->threads);
     write_prices(&text, &m->prices);
-    for (int i = 0; i < NNUMBERS; i++) {
+    for (int i = 0; i < (m->device.product > 0 ? NNUMBERS : DEVICE); i++) {
         const char *dot = strchr(numbers[i].key, '.');
         size_t n = (size_t)(dot - numbers[i].key);
         if (strncmp(group, numbers[i].key, n + 1) != 0)
             ls_buf_printf(&text, "%.*s:\n", (int)n, numbers[i].key);
         snprintf(group, sizeof group, "%.*s.", (int)n, numbers[i].key);
+        if (i == DEVICE) ls_buf_printf(&text, "  name: \"%s\"\n", m->device.name);
         ls_buf_printf(&text, "  %s: %.6g\n", dot + 1, *number_at(&copy, i) / numbers[i].unit);
     }
     ls_buf_printf(&text,

@@ -32,6 +32,16 @@ typedef struct ls_machine_prices {
     char currency[16];  /* of worker_hour; "": not known */
 } ls_machine_prices;
 
+/* A device, as `lockstep bench machine --device` measures it; product 0: not known. */
+typedef struct ls_machine_device {
+    char name[96];
+    double memory_nbytes; /* 0: not known */
+    double product;       /* FLOP/s of large products in f32 */
+    double memory;        /* bytes a second that it reads and writes */
+    double to, from;      /* bytes a second, from and to pinned memory of the host */
+    double launch_s;      /* of a kernel that does next to nothing */
+} ls_machine_device;
+
 typedef struct ls_machine {
     char name[128];
     int cores;
@@ -44,6 +54,7 @@ typedef struct ls_machine {
     double shared_copy_byte_s; /* per byte that is copied */
     ls_link link;              /* between two processes of the machine, over TCP */
     ls_machine_prices prices;  /* from the file alone: they are not measured */
+    ls_machine_device device;  /* of each worker */
     ls_speeds speeds[LS_NWORK_KINDS];
 } ls_machine;
 

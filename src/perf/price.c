@@ -6,6 +6,7 @@
 #include "model/mixed.h"
 #include "model/row_ops.h"
 #include "optim/apply.h"
+#include "perf/device_price.h"
 #include "share/codes.h"
 #include "share/config.h"
 #include "tensor/dtype.h"
@@ -42,6 +43,12 @@ ls_status ls_pricer_open(const ls_plan *p, const ls_site *s, ls_pricer *p_p, ls_
 }
 
 /* ---- computing ---- */
+
+/* What the action runs on, if that is a device whose speed the machine's file has; else NULL: cores. */
+static const ls_machine_device *device_of(const ls_pricer *p, const ls_action *a) {
+    const ls_machine_device *d = &p->site->machine->device;
+    return d->product > 0 && ls_action_on_device(&p->plan->share, a) ? d : NULL;
+}
 
 static ls_work_kind kind_of(const ls_pricer *p, const ls_work *w) {
     bool bf16 = p->plan->share.compute == LS_BF16 && w->kind < LS_NPRODUCTS && !w->in_f32;
@@ -81,11 +88,17 @@ static double parts_s(const ls_pricer *p, ls_work_kind k, size_t floats) {
     return part * (double)floats / p->site->threads;
 }
 
-/* A pass over `floats` floats. */
+/* A pass over `floats` floats, on cores. */
 static double pass_s(const ls_pricer *p, ls_work_kind k, size_t floats) {
     return floats
                ? ls_machine_pass_s(p->site->machine, k, (double)floats / p->site->threads, p->busy)
                : 0;
+}
+
+/* The same where the action runs. */
+static double pass_of(const ls_pricer *p, const ls_action *a, ls_work_kind k, size_t floats) {
+    const ls_machine_device *d = device_of(p, a);
+    return d ? ls_device_pass_s(d, k, (double)floats) : pass_s(p, k, floats);
 }
 
 /* Operands in 16 bits (model/mixed.h). */
@@ -120,6 +133,7 @@ static bool is_other_part(const ls_works *w, int i, ls_back back) {
 
 static double layer_s(const ls_pricer *p, const ls_action *a) {
     const ls_plan *plan = p->plan;
+    const ls_machine_device *d = device_of(p, a);
     const ls_layer *l = &plan->share.model->layers[a->layer];
     const ls_works *works = a->kind == LS_BACKWARD ? &l->cost.backward : &l->cost.forward;
     int64_t n = ls_share_samples(&plan->share, a->micro);
@@ -127,7 +141,8 @@ static double layer_s(const ls_pricer *p, const ls_action *a) {
     bool dx = ls_model_has_dx(plan->share.model, l);
     for (int i = 0; i < works->n; i++) {
         if (is_left_out(l, works, i, dx) || is_other_part(works, i, a->back)) continue;
-        sum += work_s(p, &works->list[i], (double)l->T, (double)n) + p->site->machine->call_s;
+        sum += d ? ls_device_work_s(d, &works->list[i], (double)l->T, (double)n)
+                 : work_s(p, &works->list[i], (double)l->T, (double)n) + p->site->machine->call_s;
     }
     return sum + convert_s(p, l, a, n);
 }
@@ -172,12 +187,12 @@ static double update_products_s(const ls_pricer *p, ls_range own) {
 }
 
 /* It rounds the weights that layers read. */
-static double update_s(const ls_pricer *p, ls_range own) {
+static double update_s(const ls_pricer *p, const ls_action *a, ls_range own) {
     bool half = ls_dtype_is_half(p->plan->share.compute);
     size_t floats = own.end - own.first;
     if (p->plan->share.shards_moments) floats /= (size_t)p->copies;
-    return update_share(p->plan) * pass_s(p, LS_WORK_UPDATE, floats) + update_products_s(p, own) +
-           (half ? pass_s(p, LS_WORK_NARROW, floats) : 0);
+    return update_share(p->plan) * pass_of(p, a, LS_WORK_UPDATE, floats) +
+           update_products_s(p, own) + (half ? pass_s(p, LS_WORK_NARROW, floats) : 0);
 }
 
 /* Codes as passes of additions: adding the errors, decoding, keeping what is left; and encoding, by
@@ -198,13 +213,13 @@ static int codes_of(const ls_pricer *p, int worker) {
                                    : ls_share_coded_before(&plan->share, plan->share.V);
 }
 
-static double norm_s(const ls_pricer *p, int worker) {
+static double norm_s(const ls_pricer *p, const ls_action *a, int worker) {
     size_t floats = 0;
     for (int k = 0; k < p->plan->share.nbuckets; k++) {
         ls_range s = ls_share_normed(&p->plan->share, k, worker);
         floats += s.end - s.first;
     }
-    return pass_s(p, LS_WORK_SQUARES, floats / (size_t)p->copies);
+    return pass_of(p, a, LS_WORK_SQUARES, floats / (size_t)p->copies);
 }
 
 /* Memory that is returned to the system is faulted in at its next use: both are priced here. */
@@ -269,9 +284,24 @@ static bool is_shared(const ls_pricer *p) {
            (p->site->shared && p->fabric.host_workers == p->fabric.nworkers);
 }
 
+/* Devices read each other's memory as fast as the host's: links between them are not measured. */
+static ls_price device_price(const ls_pricer *p, const ls_machine_device *d,
+                             const ls_fabric_call *c, int workers) {
+    const ls_machine *m = p->site->machine;
+    double part = (double)(c->count * ls_dtype_size(c->dtype)) / workers, foreign = workers - 1;
+    double sum = m->shared_start_s * log2(workers);
+    if (c->what != LS_FABRIC_GATHER && c->nleaves > 1)
+        sum += ls_device_pass_s(d, LS_WORK_ADD, part / sizeof(float) * (c->nleaves - 1)) +
+               ls_device_to_s(d, part * c->nleaves * foreign / workers);
+    if (c->what != LS_FABRIC_SUM) sum += ls_device_to_s(d, part * foreign);
+    return (ls_price){.cpu_s = sum};
+}
+
 static ls_price comm_price(const ls_pricer *p, const ls_action *a) {
     ls_fabric_call c = call_of(p, a);
     ls_fabric f = fabric_of(p, a);
+    const ls_machine_device *d = device_of(p, a);
+    if (d && is_shared(p)) return device_price(p, d, &c, f.nworkers);
     if (is_shared(p) || f.nworkers == 1) return shared_price(p, &c, f.nworkers);
     ls_fabric_price x = ls_fabric_price_of(&f, &c);
     return (ls_price){x.cpu_s, x.wire_s};
@@ -326,6 +356,14 @@ static size_t copied_floats(const ls_pricer *p, const ls_action *a) {
     return ls_share_range(sh, b.index).end - ls_share_range(sh, b.index).first;
 }
 
+static double copy_s(const ls_pricer *p, const ls_action *a) {
+    const ls_machine_device *d = &p->site->machine->device;
+    size_t floats = copied_floats(p, a);
+    double nbytes = (double)(floats * sizeof(float));
+    if (d->product <= 0) return pass_s(p, LS_WORK_ADD, floats);
+    return a->kind == LS_TO_DEVICE ? ls_device_to_s(d, nbytes) : ls_device_from_s(d, nbytes);
+}
+
 /* A new kind of action without a case here does not compile. */
 static ls_price price_of(const ls_pricer *p, const ls_action *a, int worker) {
     const ls_plan *plan = p->plan;
@@ -350,7 +388,7 @@ static ls_price price_of(const ls_pricer *p, const ls_action *a, int worker) {
     case LS_ADD:
         b = a->summed ? ls_share_shard(&plan->share, a->bucket, worker)
                       : ls_share_range(&plan->share, a->bucket);
-        return (ls_price){.cpu_s = pass_s(p, LS_WORK_ADD, b.end - b.first)};
+        return (ls_price){.cpu_s = pass_of(p, a, LS_WORK_ADD, b.end - b.first)};
     case LS_DELTA:
     case LS_COPY:
         b = ls_share_range(&plan->share, a->bucket);
@@ -358,14 +396,14 @@ static ls_price price_of(const ls_pricer *p, const ls_action *a, int worker) {
     case LS_MIX:
         b = ls_share_owned(&plan->share, a->bucket, worker);
         return (ls_price){.cpu_s = pass_s(p, LS_WORK_ADD, b.end - b.first)};
-    case LS_NORM: return (ls_price){.cpu_s = norm_s(p, worker)};
+    case LS_NORM: return (ls_price){.cpu_s = norm_s(p, a, worker)};
     case LS_UPDATE:
         b = ls_share_owned(&plan->share, a->bucket, worker);
-        return (ls_price){.cpu_s = update_s(p, b)};
+        return (ls_price){.cpu_s = update_s(p, a, b)};
     case LS_FREE: return (ls_price){.cpu_s = free_s(p, a, worker)};
     case LS_SEND: return send_price(p, a);
     case LS_TO_DEVICE:
-    case LS_FROM_DEVICE: return (ls_price){.cpu_s = pass_s(p, LS_WORK_ADD, copied_floats(p, a))};
+    case LS_FROM_DEVICE: return (ls_price){.cpu_s = copy_s(p, a)};
     case LS_TAKE: return (ls_price){.cpu_s = pass_s(p, LS_WORK_ADD, taken_floats(a))};
     case LS_EXCHANGE:
     case LS_SUM_FACTORS:

@@ -94,6 +94,13 @@ ls_status ls_forecast_world_check(const ls_forecast_world *w, int n, ls_error *e
                    w->host_workers, n);
 }
 
+void ls_forecast_note_device(const ls_config *c, const ls_machine *m) {
+    if (!ls_config_has_device(c) || m->device.product > 0) return;
+    ls_log("times are predicted for the cores; `lockstep bench machine --device %s --save FILE` "
+           "measures the device, for --machine FILE",
+           c->parallel.device);
+}
+
 /* ---- one plan ---- */
 
 static ls_status predict_plan(const ls_config *c, const ls_plan *p, ls_prospect *x, ls_error *e) {
@@ -127,6 +134,7 @@ ls_status ls_prospect_make(const ls_forecast_world_options *o, bool estimate, co
         LS_TRY(ls_machine_estimate(ls_config_compute(c) == LS_BF16, &x->machine, e));
         x->world.machine = &x->machine;
     }
+    ls_forecast_note_device(c, &x->machine);
     return ls_config_has_crew(c) ? predict_crew(c, p, x, e) : predict_plan(c, p, x, e);
 }
 

@@ -24,6 +24,9 @@ ls_status ls_forecast_world_read(const ls_forecast_world_options *, ls_forecast_
 /* LS_EINVAL: n workers don't fill whole hosts. */
 ls_status ls_forecast_world_check(const ls_forecast_world *, int n, ls_error *);
 
+/* Logs that times are those of cores where the config has a device whose speed the machine's file lacks. */
+void ls_forecast_note_device(const ls_config *, const ls_machine *);
+
 /* With sync.mode ssp and async the plan is that of one process, and the prediction is for nworkers. */
 typedef struct ls_prospect {
     int nworkers; /* set by the caller */

@@ -147,6 +147,42 @@ static void test_threads(void **state) {
     ls_buf_free(&text);
 }
 
+/* A device is optional, and is written as it was read; of one, nothing may be missing or 0. */
+static void test_device(void **state) {
+    static const char device[] = "device:\n  name: \"a GPU\"\n  memory_gb: 80\n"
+                                 "  product_gflops: 30000\n  memory_gb_per_s: 2000\n"
+                                 "  to_gb_per_s: 25\n  from_gb_per_s: 20\n  launch_us: 3\n";
+    static const char *const wrong[][3] = {
+        {"  to_gb_per_s: 25\n", "",
+         "device.to_gb_per_s is missing; `lockstep bench machine --device DEVICE"},
+        {"_gflops: 30000", "_gflops: 0", "device.product_gflops is '0'; a number from 1e-9"},
+        {"launch_us: 3", "launch_us: x", "device.launch_us is 'x'; a number from 0"}};
+    ls_buf text = {0};
+    ls_machine m, again;
+    ls_error e;
+    (void)state;
+    round_machine_text(&text);
+    assert_ls_ok(read_text(text.data, &m, &e), e);
+    assert_true(m.device.product == 0);
+    ls_machine_free(&m);
+    ls_buf_printf(&text, "%s", device);
+    assert_ls_ok(read_text(text.data, &m, &e), e);
+    assert_ls_ok(ls_machine_write(path, &m, "a test", &e), e);
+    assert_ls_ok(ls_machine_read(path, &again, &e), e);
+    assert_string_equal(again.device.name, "a GPU");
+    assert_true(near(again.device.memory_nbytes, 80e9) && near(again.device.product, 3e13));
+    assert_true(near(again.device.memory, 2e12) && near(again.device.to, 25e9));
+    assert_true(near(again.device.from, 20e9) && near(again.device.launch_s, 3e-6));
+    ls_machine_free(&m);
+    ls_machine_free(&again);
+    for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+        char *with = changed(text.data, wrong[i][0], wrong[i][1]);
+        assert_ls_fails(read_text(with, &m, &e), LS_EINVAL, wrong[i][2], e);
+        free(with);
+    }
+    ls_buf_free(&text);
+}
+
 /* Each change gives one line that names the error. */
 static void test_wrong(void **state) {
     (void)state;
@@ -255,6 +291,7 @@ int main(void) {
         cmocka_unit_test(test_round),   cmocka_unit_test(test_between),
         cmocka_unit_test(test_threads), cmocka_unit_test(test_prices),
         cmocka_unit_test(test_again),   cmocka_unit_test(test_wrong),
-        cmocka_unit_test(test_16_bits), cmocka_unit_test(test_hostile)};
+        cmocka_unit_test(test_16_bits), cmocka_unit_test(test_hostile),
+        cmocka_unit_test(test_device)};
     return cmocka_run_group_tests(tests, make_path, remove_path);
 }

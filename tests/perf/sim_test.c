@@ -597,15 +597,76 @@ static void test_pipelines(void **state) {
     ls_model_free(&m);
 }
 
+/* ---- devices ---- */
+
+static ls_plan make_on_device(ls_model *m, bool state) {
+    ls_share_config c = {.model = m,
+                         .optim = ls_optim_usual(),
+                         .nworkers = 1,
+                         .V = 2,
+                         .batch = 2,
+                         .micro_batch = 1,
+                         .tree = true,
+                         .bucket_nbytes = 1 << 20,
+                         .compute = LS_F32,
+                         .reduce = LS_F32,
+                         .on_device = true,
+                         .state_on_device = state};
+    ls_plan p;
+    ls_error e;
+    for (int i = 0; i < m->nlayers; i++) m->layers[i].traits.on_device = true;
+    assert_ls_ok(ls_plan_make(&c, &p, &e), e);
+    return p;
+}
+
+/* Seconds of all actions of a kind. */
+static double kind_s(const ls_plan *p, ls_action_kind kind) {
+    ls_site site = site_of(0);
+    ls_sim s = simulate(p, &site);
+    double seconds = s.kinds_s[kind];
+    ls_sim_free(&s);
+    return seconds;
+}
+
+/* Without a device's figures all is priced as if it ran on cores. With them each product takes a
+ * nanosecond an operation, each pass one a byte, each kernel and each copy 1000 more. */
+static void test_device(void **state) {
+    enum { LAUNCH = 1000, BYTES = 4 * FLOATS };
+    ls_model m;
+    (void)state;
+    make_model(1, 8, &m);
+    ls_plan p = make_on_device(&m, false), all = make_on_device(&m, true);
+    assert_ns(kind_s(&p, LS_FORWARD), 2 * (EMBED + ATT + MLP)); /* a head is a Backward */
+    assert_ns(kind_s(&p, LS_UPDATE), FLOATS);
+    machine.device = (ls_machine_device){
+        .product = 1e9, .memory = 1e15, .to = 1e9, .from = 0.5e9, .launch_s = LAUNCH / 1e9};
+    double kernels = 0;
+    for (int i = 0; i + 1 < m.nlayers; i++) kernels += 2.0 * m.layers[i].cost.forward.n;
+    double products = 2 * (QKV + 2 * SCORES + OUT + 2 * WIDE);
+    double forward = 1e9 * kind_s(&p, LS_FORWARD);
+    assert_true(forward > products + LAUNCH * kernels && forward < products + LAUNCH * kernels + 1);
+    assert_ns(kind_s(&p, LS_UPDATE), FLOATS);                      /* still on cores */
+    assert_ns(kind_s(&p, LS_TO_DEVICE), 2 * LAUNCH + BYTES);       /* and samples */
+    assert_ns(kind_s(&p, LS_FROM_DEVICE), 2 * LAUNCH + 2 * BYTES); /* and losses */
+    machine.device.memory = 1e9;
+    assert_ns(kind_s(&p, LS_ADD), LAUNCH + 3 * BYTES);
+    assert_ns(kind_s(&all, LS_UPDATE), LAUNCH + 7 * BYTES);
+    assert_ns(kind_s(&all, LS_NORM), LAUNCH + BYTES);
+    machine.device = (ls_machine_device){0};
+    ls_plan_free(&p);
+    ls_plan_free(&all);
+    ls_model_free(&m);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_one),          cmocka_unit_test(test_graph),
-        cmocka_unit_test(test_bf16),         cmocka_unit_test(test_convolution),
-        cmocka_unit_test(test_threads),      cmocka_unit_test(test_shared),
-        cmocka_unit_test(test_crowd),        cmocka_unit_test(test_overlap),
-        cmocka_unit_test(test_card),         cmocka_unit_test(test_kinds),
-        cmocka_unit_test(test_spans),        cmocka_unit_test(test_monotone),
-        cmocka_unit_test(test_hosts),        cmocka_unit_test(test_pipelines),
-        cmocka_unit_test(test_crowded_lanes)};
+        cmocka_unit_test(test_one),           cmocka_unit_test(test_graph),
+        cmocka_unit_test(test_bf16),          cmocka_unit_test(test_convolution),
+        cmocka_unit_test(test_threads),       cmocka_unit_test(test_shared),
+        cmocka_unit_test(test_crowd),         cmocka_unit_test(test_overlap),
+        cmocka_unit_test(test_card),          cmocka_unit_test(test_kinds),
+        cmocka_unit_test(test_spans),         cmocka_unit_test(test_monotone),
+        cmocka_unit_test(test_hosts),         cmocka_unit_test(test_pipelines),
+        cmocka_unit_test(test_crowded_lanes), cmocka_unit_test(test_device)};
     return cmocka_run_group_tests(tests, make_machine, free_machine);
 }
