@@ -104,6 +104,7 @@ ls_status ls_shared_open(ls_shared *s, ls_commons *c, const ls_kernels *k,
     unsigned opened = atomic_load(&mine->opened) + 1;
     memset(mine, 0, sizeof *mine); /* the area may have served another group before */
     mine->history.group = m->identity;
+    s->remote = ls_shared_remote_new(s);
     atomic_store_explicit(&mine->opened, opened ? opened : 1, memory_order_release);
     mine->small = ls_commons_offset(c, s->small);
     mine->stage = ls_commons_offset(c, s->stage);
@@ -121,6 +122,7 @@ void ls_shared_close(ls_shared *s) {
         if (s->pairs) ls_commons_free(s->commons, s->pairs);
     }
     ls_shared_scratch_free(s->scratch);
+    ls_shared_remote_free(s->remote);
     free(s->ranks);
     free(s->opened);
     free(s->pages);
@@ -207,9 +209,13 @@ static void show_buffers(const ls_shared *s, const ls_shared_call *x) {
     bool out = pairwise || x->nout == 0 || ls_commons_readable(c, x->out, x->nout);
     /* In place, others would read what this worker has written: all go through the stages. */
     bool in_place = x->call.what == LS_CALL_ALL_TO_ALL && x->in == x->out;
-    mine->readable = in && out && !in_place;
+    mine->ways = in_place ? 0
+                          : (in ? (uint32_t)IN_SHARED : 0u) | (out ? (uint32_t)OUT_SHARED : 0u) |
+                                (ls_shared_reaches(s) ? (uint32_t)REACHES : 0u);
     mine->in = ls_commons_offset(c, from);
     mine->out = ls_commons_offset(c, x->out);
+    mine->in_at = (uintptr_t)from;
+    mine->out_at = (uintptr_t)x->out;
     /* A value left by a call 2^31 calls ago would seem to be ahead. */
     atomic_store_explicit(&mine->done, x->number, memory_order_relaxed);
     atomic_store_explicit(&mine->filled, 0, memory_order_relaxed);
@@ -304,7 +310,8 @@ static bool all_at(ls_shared *s, ls_shared_call *x, size_t offset, unsigned want
 
 static bool all_direct(const ls_shared *s, const ls_shared_call *x) {
     for (int i = 0; i < s->size; i++)
-        if (!slot_of(s, x, i)->readable) return false;
+        if ((slot_of(s, x, i)->ways & (IN_SHARED | OUT_SHARED)) != (IN_SHARED | OUT_SHARED))
+            return false;
     return true;
 }
 
@@ -319,7 +326,7 @@ static void reduce_marked(ls_shared *s, ls_shared_call *x) {
 
 static void work(ls_shared *s, ls_shared_call *x, bool small) {
     if (!ls_collective_reduces(x->call.what))
-        ls_shared_copy_parts(s, x);
+        (void)ls_shared_copy_parts(s, x); /* from memory of the commons, which can't be lost */
     else if (small)
         ls_shared_reduce_small(s, x);
     else
@@ -341,6 +348,32 @@ static bool finish(ls_shared *s, ls_shared_call *x) {
 
 /* Each of these functions makes the progress that its state allows; false: none is possible yet. */
 
+static bool leave(ls_shared *s, ls_shared_call *x) {
+    x->state = LS_SHARED_LEAVING;
+    post(s, &slot_of(s, x, s->rank)->done, x->number + 1);
+    return true;
+}
+
+static bool get_stuck(ls_shared_call *x) {
+    x->state = LS_SHARED_STUCK;
+    return false;
+}
+
+static bool work_remotely(ls_shared *s, ls_shared_call *x) {
+    if (!ls_collective_reduces(x->call.what))
+        return ls_shared_copy_parts(s, x) ? leave(s, x) : get_stuck(x);
+    if (!ls_shared_reduce_remote(s, x)) return get_stuck(x);
+    if (x->call.what == LS_CALL_REDUCE_SCATTER) return leave(s, x);
+    x->state = LS_SHARED_COLLECTING;
+    post(s, &slot_of(s, x, s->rank)->summed, 1);
+    return true;
+}
+
+static bool step_collecting(ls_shared *s, ls_shared_call *x) {
+    if (!all_at(s, x, offsetof(slot, summed), 1)) return false;
+    return ls_shared_collect_remote(s, x) ? leave(s, x) : get_stuck(x);
+}
+
 static bool step_coming(ls_shared *s, ls_shared_call *x) {
     if (!all_come(s, x)) return false;
     if (is_small(s, x)) {
@@ -349,10 +382,10 @@ static bool step_coming(ls_shared *s, ls_shared_call *x) {
     }
     if (all_direct(s, x)) {
         work(s, x, false);
-        x->state = LS_SHARED_LEAVING;
-        post(s, &slot_of(s, x, s->rank)->done, x->number + 1);
-        return true;
+        return leave(s, x);
     }
+    ls_shared_reach(s);
+    if (ls_shared_goes_remote(s, x)) return work_remotely(s, x);
     if (x->number != s->finished) return false; /* (3) */
     fill_stage(s, x);
     x->state = LS_SHARED_STAGING;
@@ -394,6 +427,8 @@ bool ls_shared_step(ls_shared *s, ls_shared_call *x) {
         case LS_SHARED_COMING: moved = step_coming(s, x); break;
         case LS_SHARED_STAGING: moved = step_staging(s, x); break;
         case LS_SHARED_SUMMING: moved = step_summing(s, x); break;
+        case LS_SHARED_COLLECTING: moved = step_collecting(s, x); break;
+        case LS_SHARED_STUCK: moved = false; break;
         case LS_SHARED_LEAVING:
             moved = all_at(s, x, offsetof(slot, done), x->number + 1) && finish(s, x);
             break;

@@ -8,10 +8,14 @@
  *   direct   The buffers can be read: each worker reduces one block of all inputs and writes it to
  *            every output, or copies what it needs from the inputs. A second wait, until all are
  *            done. An all-reduce reads (n-1)/n of the bytes from others and writes as many to them.
- *   staged   Some buffer can't be read: inputs go piece by piece through memory that can, two
- *            alternating halves.
+ *   remote   Some buffer is a process's own memory, and the kernel lets every member read the
+ *            others': as direct, but the kernel copies, and nothing is written to others' memory.
+ *            In an all-reduce each worker then reads the blocks that the others have reduced: a
+ *            third wait.
+ *   staged   Otherwise: inputs go piece by piece through memory that can be read, two alternating
+ *            halves.
  *
- * In all three ways, sums are made in tree order (tree.h), one leaf a worker. Halves are summed in
+ * In all four ways, sums are made in tree order (tree.h), one leaf a worker. Halves are summed in
  * f32 and rounded once.
  *
  * Invariants:
@@ -53,6 +57,8 @@ typedef struct ls_shared_call {
         LS_SHARED_COMING,
         LS_SHARED_STAGING,
         LS_SHARED_SUMMING,
+        LS_SHARED_COLLECTING, /* remote: what the others have reduced */
+        LS_SHARED_STUCK,      /* remote: `left` can't be read, which is lost; its loss is found */
         LS_SHARED_LEAVING,
         LS_SHARED_DONE
     } state;
@@ -86,6 +92,7 @@ typedef struct ls_shared {
     size_t pairs_nbytes;
     struct scratch *scratch;
     size_t staged; /* rounds of all calls so far: the halves alternate */
+    struct remote *remote;
     uint64_t bytes_read;
 } ls_shared;
 

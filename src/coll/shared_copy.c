@@ -83,15 +83,15 @@ static extent part_of(const ls_shared *s, const ls_shared_call *x, int from) {
     }
 }
 
-void ls_shared_copy_parts(ls_shared *s, ls_shared_call *x) {
+bool ls_shared_copy_parts(ls_shared *s, ls_shared_call *x) {
     for (int k = 0; k < s->size; k++) {
         int from = (s->rank + k) % s->size;
         extent p = part_of(s, x, from);
         if (!p.nbytes) continue; /* there may be no buffer */
-        const unsigned char *src = input_of(s, x, from) + p.from;
-        if (src != x->out + p.to) memcpy(x->out + p.to, src, p.nbytes);
-        if (from != s->rank) s->bytes_read += p.nbytes;
+        reading input = {.member = from, .at = p.from, .nbytes = p.nbytes};
+        if (!ls_shared_read(s, x, input, x->out + p.to)) return false;
     }
+    return true;
 }
 
 /* ---- staged ---- */

@@ -1,6 +1,7 @@
 /* shared_inside.h - what the files of shared.h share: a worker's page, and where inputs lie.
  *
  *     shared.c         opening and closing, a call's states
+ *     shared_remote.c  reading other processes' own memory
  *     shared_copy.c    what each collective copies from which worker
  *     shared_reduce.c  sums
  */
@@ -17,18 +18,27 @@ enum {
     INLINE = 48,               /* bytes of an input that fit on the page's line */
     SMALL = 1024,              /* bytes of one that fit beside the page */
     HALF = LS_SHARED_ELEMENTS, /* of the stage */
+    REMOTE_PIECE = 65536,      /* bytes of one member's memory that are read at a time */
     PIECE = 4096,              /* bytes that are worked on at a time, in the first-level cache */
 };
+
+/* How the other workers can come at this worker's buffers, and it at theirs. */
+typedef enum way {
+    IN_SHARED = 1, /* in the commons */
+    OUT_SHARED = 2,
+    REACHES = 4, /* this worker can read the memory of all others' processes */
+} way;
 
 /* What a worker shows of one call. The first line is all that a call with a short input needs. */
 typedef struct slot {
     _Alignas(64) atomic_uint arrived; /* call number + 1 */
-    uint32_t readable;                /* can `in` and `out` be read? */
+    uint32_t ways;                    /* flags of `way` */
     uint64_t print;
     unsigned char data[INLINE];
     int64_t in, out; /* offsets in the commons */
     atomic_uint done;
-    atomic_uint filled, summed; /* rounds of a staged call */
+    atomic_uint filled, summed; /* rounds of a staged call; remote: 1 */
+    uint64_t in_at, out_at;     /* addresses in this worker's process */
 } slot;
 static_assert(sizeof(slot) == 128, "two cache lines");
 
@@ -36,7 +46,8 @@ typedef struct page {
     slot slots[LS_SHARED_SLOTS];
     _Alignas(64) atomic_uint finished;
     int64_t small, stage, pairs; /* offsets */
-    atomic_uint opened;          /* how often; the page serves many groups */
+    uint64_t mark, mark_at; /* a random number, and where it lies in the process's own memory */
+    atomic_uint opened;     /* how often; the page serves many groups */
     /* Read by others only when something is wrong. */
     _Alignas(64) atomic_uint version; /* odd while `history` is written */
     ls_history history;
@@ -123,14 +134,36 @@ static inline unsigned char *half_of(const ls_shared *s, const ls_shared_call *x
     return stage + x->half * HALF;
 }
 
+/* ---- shared_remote.c ---- */
+
+/* Shows this worker's mark on its page. */
+struct remote *ls_shared_remote_new(const ls_shared *);
+void ls_shared_remote_free(struct remote *);
+/* Has this worker found that it can read all others' memory? Found out by the second, which is
+ * called when all have come. */
+bool ls_shared_reaches(const ls_shared *);
+void ls_shared_reach(ls_shared *);
+/* Is it a call that can be made the remote way? Every member gets the same answer. */
+bool ls_shared_goes_remote(const ls_shared *, const ls_shared_call *);
+/* A part of a member's input, or of its output. */
+typedef struct reading {
+    int member;
+    bool of_output;
+    size_t at, nbytes;
+} reading;
+/* Copies it, unless it lies there already. False: the member is lost. */
+bool ls_shared_read(ls_shared *, ls_shared_call *, reading, unsigned char *to);
+/* Where this worker's copies of others' pieces lie: REMOTE_PIECE bytes for each. */
+unsigned char *ls_shared_remote_piece(ls_shared *, int member);
+
 /* ---- shared_copy.c ---- */
 
 /* The first shows what a pairwise call sends and expects; the second, when all have shown it, fills
  * in x->miscount if two members' counts differ. Every member finds the same. */
 void ls_shared_pairs_show(ls_shared *, const ls_shared_call *);
 bool ls_shared_pairs_differ(const ls_shared *, ls_shared_call *);
-/* Copies this worker's output straight from the others' inputs. */
-void ls_shared_copy_parts(ls_shared *, ls_shared_call *);
+/* Copies this worker's output straight from the others' inputs. False: a member is lost. */
+bool ls_shared_copy_parts(ls_shared *, ls_shared_call *);
 /* Through the stage: the number of rounds; copies this round's part of this worker's input into its
  * stage; copies what this worker needs in this round from all stages. */
 size_t ls_shared_copy_rounds(const ls_shared *, const ls_shared_call *);
@@ -146,6 +179,10 @@ void ls_shared_scratch_free(struct scratch *);
 void ls_shared_reduce_small(ls_shared *, ls_shared_call *);
 /* Reduces this worker's block of all inputs, and writes it to every output that needs it. */
 void ls_shared_reduce_direct(ls_shared *, ls_shared_call *);
+/* The remote way: reduces this worker's block of all inputs into its output; copies the others'
+ * blocks from their outputs. False: a member is lost. */
+bool ls_shared_reduce_remote(ls_shared *, ls_shared_call *);
+bool ls_shared_collect_remote(ls_shared *, ls_shared_call *);
 /* Through the stage: the number of rounds; copies this round's part of this worker's inputs into
  * its stage; reduces this worker's block; copies the others' sums from their owners. */
 size_t ls_shared_reduce_rounds(const ls_shared *, const ls_call *);

@@ -241,6 +241,40 @@ void ls_shared_reduce_direct(ls_shared *s, ls_shared_call *x) {
     }
 }
 
+/* ---- remote ---- */
+
+bool ls_shared_reduce_remote(ls_shared *s, ls_shared_call *x) {
+    const ls_call *c = &x->call;
+    size_t first, end, size = ls_dtype_size(c->dtype), most = REMOTE_PIECE / size;
+    block_of(s, c, s->rank, &first, &end);
+    make_leaves_of(s, c);
+    const unsigned char **base = s->scratch->now->base;
+    unsigned char *out = c->what == LS_CALL_REDUCE_SCATTER ? x->out : x->out + first * size;
+    for (size_t at = first; at < end; at += most) {
+        size_t n = end - at < most ? end - at : most;
+        for (int i = 0; i < s->size; i++) {
+            reading input = {.member = i, .at = at * size, .nbytes = n * size};
+            base[i] = x->in + at * size;
+            if (i == s->rank) continue;
+            base[i] = ls_shared_remote_piece(s, i);
+            if (!ls_shared_read(s, x, input, ls_shared_remote_piece(s, i))) return false;
+        }
+        reduce_first(s, c, s->size, 0, n, out + (at - first) * size);
+    }
+    return true;
+}
+
+bool ls_shared_collect_remote(ls_shared *s, ls_shared_call *x) {
+    size_t first, end, size = ls_dtype_size(x->call.dtype);
+    for (int k = 1; k < s->size; k++) {
+        int from = (s->rank + k) % s->size;
+        block_of(s, &x->call, from, &first, &end);
+        reading output = {from, true, first * size, (end - first) * size};
+        if (end > first && !ls_shared_read(s, x, output, x->out + first * size)) return false;
+    }
+    return true;
+}
+
 /* ---- staged ---- */
 
 /* Elements of a block that go through the stage in one round. The half holds the parts of all

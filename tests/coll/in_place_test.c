@@ -109,6 +109,7 @@ static ls_status try_all(ls_group *g, void *arg, ls_error *e) {
                     t.place = p < 2 ? p * (ptrdiff_t)t.count : (ptrdiff_t)first_of(&t, n) - 1;
                     if (way && (what == GATHER || what == SCATTER)) continue;
                     LS_TRY(try(g, &t, c % 2, e));
+                    if (c == 3) LS_TRY(try(g, &t, false, e));
                 }
     return LS_OK;
 }
