@@ -51,7 +51,7 @@ python:
 	@scripts/install.sh build peers
 	@scripts/build_wheel.sh
 
-# Tests the wheel (NumPy, ml_dtypes and mypy from PyPI into build/python-venv), or, with PYTHON=python3
+# Tests the wheel (NumPy and what some tests need from PyPI into build/python-venv), or, with PYTHON=python3
 # or without PyPI, the package of the source tree.
 check-python:
 	@scripts/install.sh build peers

@@ -1,6 +1,6 @@
 #!/bin/sh
-# Tests the Python package: the wheel, installed into build/python-venv beside NumPy, ml_dtypes and mypy
-# from PyPI. Where PyPI can't be reached, or with PYTHON=python3, the package of the source tree is
+# Tests the Python package: the wheel, installed into build/python-venv beside NumPy and the packages that
+# some tests need, from PyPI. Where PyPI can't be reached, or with PYTHON=python3, the package of the source tree is
 # tested by PYTHON, if that has NumPy (Debian's package python3-numpy).
 #     check_python.sh [NAME...]    tests whose names contain NAME
 set -eu
@@ -11,7 +11,7 @@ for name in "$@"; do names="$names -k $name"; done
 
 fetch() {
     { [ -x $venv/bin/python ] || python3 -m venv $venv; } &&
-        $venv/bin/python -m pip install -q numpy ml_dtypes mypy
+        $venv/bin/python -m pip install -q numpy ml_dtypes mypy pandas matplotlib nbclient ipykernel
 }
 if [ -z "${PYTHON:-}" ] && fetch; then
     scripts/build_wheel.sh

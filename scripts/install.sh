@@ -11,7 +11,7 @@ for group in "$@"; do
         libyaml-dev libjansson-dev libxxhash-dev libpcre2-dev libutf8proc-dev libssl-dev libhwloc-dev libdw-dev
         libcurl4-openssl-dev libedit-dev libjpeg62-turbo-dev libpng-dev libarchive-dev libmicrohttpd-dev zlib1g-dev libzstd-dev
         libprotobuf-c-dev protobuf-c-compiler opencl-c-headers" ;;
-    check) packages="$packages libcmocka-dev clang libclang-rt-dev lld git procps openssl python3 etcd-server
+    check) packages="$packages libcmocka-dev clang libclang-rt-dev lld git procps openssl python3 python3-numpy etcd-server
         dataset-fashion-mnist gzip zstd
         openmpi-bin libopenmpi-dev mpich libmpich-dev
         gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user-static valgrind pocl-opencl-icd" ;;

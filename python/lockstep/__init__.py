@@ -1,4 +1,5 @@
-"""Lockstep's collectives on NumPy arrays: the same bits for any number of workers and transport.
+"""Lockstep in Python: collectives on NumPy arrays, with the same bits for any number of workers and
+transport; runs on disk.
 
     import lockstep, numpy as np
 
@@ -6,6 +7,9 @@
         total = g.all_reduce(np.ones(4, np.float32))  # the sum, [4], at all workers
 
 Start it as several workers: `lockstep run -n 4 python program.py`, mpirun, srun or torchrun.
+
+    run = lockstep.open("runs/mine")
+    run.metrics["loss"], run.weights["wte.weight"], run.config["train"]["batch"]
 """
 
 from __future__ import annotations
@@ -20,6 +24,11 @@ if TYPE_CHECKING:
     from lockstep.arrays import pair
     from lockstep.future import Future
     from lockstep.group import Counters, Group
+    from lockstep.run import Checkpoint, Comparison, Run, compare
+    from lockstep.run import open_path as open
+    from lockstep.table import Table
+    from lockstep.timeline import Timeline
+    from lockstep.weights import Weights
 
     __version__: str
 
@@ -30,11 +39,16 @@ MINLOC, MAXLOC = Op.MINLOC, Op.MAXLOC
 __all__ = [
     "AVG", "BAND", "BOR", "BXOR", "LAND", "LOR", "LXOR", "MAX", "MAXLOC", "MIN", "MINLOC", "PROD",
     "SUM",
-    "Counters", "Error", "Future", "Group", "Op", "Status", "pair",
+    "Checkpoint", "Comparison", "Counters", "Error", "Future", "Group", "Op", "Run", "Status",
+    "Table", "Timeline", "Weights", "compare", "open", "pair",
 ]  # fmt: skip
 
 # NumPy and the library are loaded when they are first needed: the program `lockstep` needs neither.
-_LATER = {"Counters": "group", "Group": "group", "Future": "future", "pair": "arrays"}
+_LATER = {
+    "Counters": "group", "Group": "group", "Future": "future", "pair": "arrays", "Run": "run",
+    "Checkpoint": "run", "Comparison": "run", "compare": "run", "open": "run:open_path",
+    "Table": "table", "Timeline": "timeline", "Weights": "weights",
+}  # fmt: skip
 
 
 def __getattr__(name: str) -> Any:
@@ -42,6 +56,7 @@ def __getattr__(name: str) -> Any:
         return importlib.import_module("lockstep._c").library.ls_version().decode()
     if name not in _LATER:
         raise AttributeError(f"module 'lockstep' has no attribute {name!r}")
-    value = getattr(importlib.import_module(f"lockstep.{_LATER[name]}"), name)
+    module, _, attribute = _LATER[name].partition(":")
+    value = getattr(importlib.import_module(f"lockstep.{module}"), attribute or name)
     globals()[name] = value
     return value
