@@ -1,0 +1,297 @@
+/* watched.c - see watched.h. */
+#include "watch/watched.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+#include "report/history.h"
+
+enum { MOST_MARKS = 20000, MOST_POINTS = 2000000 };
+
+static const char *const x_names[LS_NX] = {"step", "units", "hours"};
+
+void ls_watched_open(ls_watched *w, const char *run) {
+    *w = (ls_watched){.path = ls_strdup(run), .view = NAN};
+    char *path = ls_metrics_path(run);
+    ls_follower_open(&w->file, path);
+    free(path);
+    for (int i = 0; i < LS_NX; i++) {
+        w->series[i] = LS_NEW(ls_watched_series);
+        snprintf(w->series[i]->name, LS_WATCHED_NAME, "%s", x_names[i]);
+        w->series[i]->values.rises = true;
+    }
+    w->nseries = LS_NX;
+    memset(w->guess, -1, sizeof w->guess);
+}
+
+static void drop_marks(ls_watched *w, uint64_t at) {
+    while (w->nmarks && w->marks[w->nmarks - 1].at >= at) ls_json_free(w->marks[--w->nmarks].line);
+}
+
+void ls_watched_close(ls_watched *w) {
+    drop_marks(w, 0);
+    for (int i = 0; i < w->nseries; i++) {
+        ls_pyramid_free(&w->series[i]->values);
+        free(w->series[i]);
+    }
+    free(w->marks);
+    free(w->points);
+    free(w->places);
+    free(w->path);
+    ls_follower_close(&w->file);
+    *w = (ls_watched){0};
+}
+
+/* ---- steps ---- */
+
+static bool is(const ls_step_field *f, const char *name) {
+    size_t n = strlen(name);
+    return f->n == n && memcmp(f->name, name, n) == 0;
+}
+
+/* Numbers that say where a step stands, or which samples it had: no curves. */
+static bool is_no_curve(const ls_step_field *f) {
+    static const char *const names[] = {"step", "epoch", "first", "samples", "view", "worker"};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (is(f, names[i])) return true;
+    return f->n >= LS_WATCHED_NAME;
+}
+
+static int find_series(const ls_watched *w, const ls_step_field *f) {
+    for (int i = LS_NX; i < w->nseries; i++)
+        if (is(f, w->series[i]->name)) return i;
+    return -1;
+}
+
+static int add_series(ls_watched *w, const ls_step_field *f) {
+    if (w->nseries == LS_WATCHED_SERIES) return -1;
+    ls_watched_series *s = LS_NEW(ls_watched_series);
+    memcpy(s->name, f->name, f->n);
+    ls_pyramid_pad(&s->values, w->nrows);
+    w->series[w->nseries] = s;
+    return w->nseries++;
+}
+
+/* Lines of steps are alike: the i-th field is mostly that of the line before. */
+static int series_of(ls_watched *w, const ls_step_line *line, int i) {
+    const ls_step_field *f = &line->fields[i];
+    int guess = w->guess[i];
+    if (guess >= 0 && is(f, w->series[guess]->name)) return guess;
+    int found = is_no_curve(f) ? -1 : find_series(w, f);
+    if (found < 0 && !is_no_curve(f)) found = add_series(w, f);
+    w->guess[i] = (signed char)found;
+    return found;
+}
+
+/* Adds what the step did to the x axes. */
+static void advance(double x[LS_NX], const ls_step_line *line, bool *counts_tokens_p) {
+    double step = ls_step_line_get(line, "step"), seconds = ls_step_line_get(line, "seconds");
+    double rate = ls_step_line_get(line, "tokens_per_s"),
+           samples = ls_step_line_get(line, "samples");
+    *counts_tokens_p = !isnan(rate);
+    double units = isnan(rate) ? samples : round(rate * seconds);
+    if (step > x[LS_X_STEP]) x[LS_X_STEP] = step; /* an axis never goes back */
+    if (units > 0) x[LS_X_UNITS] += units;
+    if (seconds > 0) x[LS_X_HOURS] += seconds / 3600;
+}
+
+static ls_watched_mark *add_mark(ls_watched *w, const char *kind, uint64_t at) {
+    if (w->nmarks == MOST_MARKS) return NULL;
+    w->marks = ls_grow(w->marks, w->nmarks, sizeof *w->marks);
+    ls_watched_mark *m = &w->marks[w->nmarks++];
+    *m = (ls_watched_mark){.at = at};
+    memcpy(m->x, w->x, sizeof m->x);
+    snprintf(m->kind, sizeof m->kind, "%s", kind);
+    return m;
+}
+
+static void add_view(ls_watched *w, const ls_step_line *line, uint64_t at) {
+    double view = ls_step_line_get(line, "view"), workers = ls_step_line_get(line, "workers");
+    bool changed = !isnan(w->view) && !isnan(view) && view != w->view;
+    if (!isnan(view)) w->view = view;
+    ls_watched_mark *m = changed ? add_mark(w, "view", at) : NULL;
+    if (m && workers >= 0 && workers < 1e9) m->workers = (int)workers;
+}
+
+static void add_step(ls_watched *w, const ls_step_line *line, uint64_t at) {
+    if (w->nrows % LS_CHUNK_ROWS == 0) {
+        size_t n = (size_t)(w->nrows / LS_CHUNK_ROWS);
+        w->places = ls_grow(w->places, n, sizeof *w->places);
+        w->places[n].at = at;
+        ls_follower_mark(&w->file, &w->places[n]);
+    }
+    add_view(w, line, at);
+    advance(w->x, line, &w->counts_tokens);
+    for (int i = 0; i < LS_NX; i++) ls_pyramid_add(&w->series[i]->values, w->x[i]);
+    for (int i = 0; i < line->n; i++) {
+        int k = series_of(w, line, i);
+        if (k >= 0 && w->series[k]->values.nrows == w->nrows)
+            ls_pyramid_add(&w->series[k]->values, line->fields[i].value);
+    }
+    w->nrows++;
+    for (int i = LS_NX; i < w->nseries; i++) ls_pyramid_pad(&w->series[i]->values, w->nrows);
+}
+
+/* ---- other lines ---- */
+
+static int name_of(ls_watched *w, const ls_step_field *f) {
+    for (int i = 0; i < w->nnames; i++)
+        if (is(f, w->names[i])) return i;
+    if (w->nnames == LS_WATCHED_SERIES || f->n >= LS_WATCHED_NAME) return -1;
+    memcpy(w->names[w->nnames], f->name, f->n);
+    return w->nnames++;
+}
+
+static void add_evaluation(ls_watched *w, const ls_step_line *line, uint64_t at) {
+    for (int i = 0; i < line->n && w->npoints < MOST_POINTS; i++) {
+        const ls_step_field *f = &line->fields[i];
+        if (f->n < 4 || memcmp(f->name, "val_", 4) != 0 || is(f, "val_samples")) continue;
+        int series = name_of(w, f);
+        if (series < 0) continue;
+        w->points = ls_grow(w->points, w->npoints, sizeof *w->points);
+        ls_watched_point *p = &w->points[w->npoints++];
+        *p = (ls_watched_point){.at = at, .series = series, .value = f->value};
+        memcpy(p->x, w->x, sizeof p->x);
+        p->x[LS_X_STEP] = ls_step_line_get(line, "step");
+    }
+}
+
+static void add_event(ls_watched *w, const char *text, size_t n, uint64_t at) {
+    static const char *const kinds[] = {"started", "gap", "changed", "diverged", "ended"};
+    ls_json *j = NULL;
+    if (ls_json_parse(text, n, "a line", &j, NULL) != LS_OK) return;
+    for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++) {
+        if (!ls_json_get(j, kinds[i])) continue;
+        ls_watched_mark *m = add_mark(w, kinds[i], at);
+        if (m) m->line = ls_json_share(j);
+        if (m) ls_json_number(ls_json_get(j, "step"), &m->x[LS_X_STEP]);
+        break;
+    }
+    w->diverged = ls_json_get(j, "diverged");
+    ls_json_free(j);
+}
+
+static void use_line(void *arg, const char *text, size_t n, uint64_t at) {
+    ls_watched *w = arg;
+    ls_step_line line;
+    if (!ls_step_line_read(text, n, &line) || isnan(ls_step_line_get(&line, "step"))) return;
+    bool is_step = false, is_evaluation = false;
+    for (int i = 0; i < line.n; i++) {
+        is_step = is_step || is(&line.fields[i], "loss");
+        is_evaluation = is_evaluation || is(&line.fields[i], "val_loss");
+    }
+    if (is_step || is_evaluation) w->diverged = false;
+    if (is_step)
+        add_step(w, &line, at);
+    else if (is_evaluation)
+        add_evaluation(w, &line, at);
+    else if (line.has_others)
+        add_event(w, text, n, at);
+}
+
+/* ---- lines that were taken back ---- */
+
+static void go_back(ls_watched *w, int64_t rows) {
+    static const ls_follow_place beginning;
+    const ls_follow_place place = rows ? w->places[rows / LS_CHUNK_ROWS] : beginning;
+    for (int i = 0; i < w->nseries; i++) ls_pyramid_cut(&w->series[i]->values, rows);
+    for (int i = 0; i < LS_NX; i++)
+        w->x[i] = rows ? ls_pyramid_extent(&w->series[i]->values, rows - LS_STRETCH, rows).last : 0;
+    while (w->npoints && w->points[w->npoints - 1].at >= place.at) w->npoints--;
+    drop_marks(w, place.at);
+    w->nrows = w->kept = rows;
+    w->view = NAN;
+    w->diverged = false;
+    w->generation++;
+    ls_follower_move(&w->file, &place);
+}
+
+/* To the last place whose bytes are as they were. */
+static void find_back(ls_watched *w) {
+    int64_t rows = (w->nrows + LS_CHUNK_ROWS - 1) / LS_CHUNK_ROWS * LS_CHUNK_ROWS;
+    while (rows > 0) {
+        rows -= LS_CHUNK_ROWS;
+        if (rows && ls_follower_holds(&w->file, &w->places[rows / LS_CHUNK_ROWS])) break;
+    }
+    go_back(w, rows);
+}
+
+bool ls_watched_read(ls_watched *w, double now_s, uint64_t most) {
+    ls_followed how = ls_follower_read(&w->file, now_s, most, use_line, w);
+    if (how == LS_FOLLOWED_BACK) find_back(w);
+    return how != LS_FOLLOWED_NOTHING;
+}
+
+/* ---- looking ---- */
+
+const ls_watched_series *ls_watched_find(const ls_watched *w, const char *name) {
+    for (int i = 0; i < w->nseries; i++)
+        if (strcmp(w->series[i]->name, name) == 0) return w->series[i];
+    return NULL;
+}
+
+double ls_watched_last(const ls_watched *w, const char *name) {
+    const ls_watched_series *s = ls_watched_find(w, name);
+    for (int64_t at = s ? s->values.nrows : 0; at > 0;) {
+        int64_t from = (at - 1) / LS_STRETCH * LS_STRETCH;
+        ls_extent x = ls_pyramid_extent(&s->values, from, at);
+        if (!isnan(x.last)) return x.last;
+        at = from;
+    }
+    return NAN;
+}
+
+typedef struct rows_wanted {
+    const ls_watched *w;
+    const int *series;
+    int nseries;
+    int64_t row, from, to; /* the next line is this row */
+    double x[LS_NX];
+    double *values;
+} rows_wanted;
+
+static void use_row(void *arg, const char *text, size_t n, uint64_t at) {
+    rows_wanted *r = arg;
+    ls_step_line line;
+    bool tokens = false;
+    (void)at;
+    if (r->row >= r->to || !ls_step_line_read(text, n, &line)) return;
+    bool is_step = false;
+    for (int i = 0; i < line.n; i++) is_step = is_step || is(&line.fields[i], "loss");
+    if (!is_step || isnan(ls_step_line_get(&line, "step"))) return;
+    advance(r->x, &line, &tokens);
+    int64_t row = r->row++;
+    if (row < r->from) return;
+    for (int i = 0; i < r->nseries; i++) {
+        int k = r->series[i];
+        r->values[i * (r->to - r->from) + row - r->from] =
+            k < LS_NX ? r->x[k] : ls_step_line_get(&line, r->w->series[k]->name);
+    }
+}
+
+int64_t ls_watched_rows(const ls_watched *w, const int *series, int nseries, int64_t from,
+                        int64_t to, double *values) {
+    if (to > w->nrows) to = w->nrows;
+    if (from >= to) return 0;
+    int64_t chunk = from / LS_CHUNK_ROWS;
+    rows_wanted r = {.w = w,
+                     .series = series,
+                     .nseries = nseries,
+                     .row = chunk * LS_CHUNK_ROWS,
+                     .from = from,
+                     .to = to,
+                     .values = values};
+    for (int i = 0; i < LS_NX && r.row; i++)
+        r.x[i] = ls_pyramid_extent(&w->series[i]->values, r.row - LS_STRETCH, r.row).last;
+    ls_follower f;
+    ls_follower_open(&f, w->file.path);
+    ls_follower_move(&f, &w->places[chunk]);
+    enum { ROUGHLY = 512 }; /* bytes of a line: what more there is, is passed over */
+    uint64_t most = (uint64_t)(to - r.row) * ROUGHLY;
+    while (r.row < to && ls_follower_read(&f, 0, most, use_row, &r) == LS_FOLLOWED_LINES) continue;
+    ls_follower_close(&f);
+    return r.row > from ? r.row - from : 0;
+}
