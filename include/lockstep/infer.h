@@ -25,6 +25,9 @@
 #ifndef LOCKSTEP_INFER_H
 #define LOCKSTEP_INFER_H
 
+#include <stddef.h>
+#include <stdint.h>
+
 #include "lockstep/program.h"
 
 #ifdef __cplusplus
@@ -96,6 +99,103 @@ ls_predictor_output ls_predictor_get_output(const ls_predictor *, int i); /* i <
  *          has changed. out is undefined after an error. */
 ls_status ls_predict(ls_predictor *, int64_t n, const void *const *fields, float *const *out,
                      ls_error *e);
+
+/* ---- language models that write text ---- */
+
+/* A language model with its tokenizer: a run on texts or conversations, a checkpoint, or a published
+ * model, loaded for writing. One thread at a time uses it. Text is UTF-8.
+ *
+ *     ls_language *l;
+ *     ls_language_text w;
+ *     ls_language_open("runs/tuned", NULL, &l, &e);
+ *     ls_language_message m = {"user", "Who are you?"};
+ *     ls_language_chat(l, &m, 1, NULL, &w, &e);
+ *     fwrite(w.text, 1, w.nbytes, stdout);
+ *     ls_language_close(l);
+ *
+ * What is written has the same bits on any machine, with any number of threads; `lockstep generate`
+ * and `chat` write the same. */
+typedef struct ls_language ls_language;
+
+typedef struct ls_language_options {
+    int ema LS_UNSET; /* 1: the average of the weights (optim.ema) */
+    /* path of a chat template (Jinja) in place of the model's */
+    const char *template_file LS_UNSET;
+    /* "key=value": changes of the config, e.g. "infer.activations=int8", or "model.context=512" of a
+     * published model; NULL ends them; NULL: none */
+    const char *const *sets LS_UNSET;
+} ls_language_options;
+
+/* options may be NULL.
+ *
+ * Errors   LS_EINVAL: the model is damaged, has no tokenizer, or can't have these options. LS_EIO: a
+ *          file. LS_ENOMEM: it does not fit. */
+ls_status ls_language_open(const char *path, const ls_language_options *options, ls_language **l_p,
+                           ls_error *e);
+void ls_language_close(ls_language *); /* NULL is fine */
+
+int64_t ls_language_vocab(const ls_language *);   /* logits of a position */
+int64_t ls_language_context(const ls_language *); /* tokens that it reads at most */
+
+/* The tokens of a text. begin: 1: also what the tokenizer puts before a text (often one token),
+ * as before a prompt. Names of special tokens are ordinary text. *ids_p [*n_p] is valid until the
+ * next call. */
+ls_status ls_language_encode(ls_language *, const char *text, size_t nbytes, int begin,
+                             const uint32_t **ids_p, size_t *n_p, ls_error *e);
+/* The text of tokens [n]; special tokens have none. Where a token is a part of a character whose
+ * rest does not follow, its bytes are no UTF-8. *text_p [*nbytes_p] is valid until the next call. */
+ls_status ls_language_decode(ls_language *, const uint32_t *ids, size_t n, const char **text_p,
+                             size_t *nbytes_p, ls_error *e);
+
+/* The logits after each of the tokens [n], 1 <= n <= context: out [n][vocab]. */
+ls_status ls_language_logits(ls_language *, const uint32_t *ids, int64_t n, float *out,
+                             ls_error *e);
+
+/* How a text is written. With all 0 it has 100 tokens (an answer 512), always the likeliest ones. A
+ * number below 0 is the model's own, of its generation_config.json, else that of `lockstep generate`
+ * (`chat`). */
+typedef struct ls_writing_options {
+    int64_t tokens LS_UNSET; /* at most; 0: 100, of an answer 512 */
+    uint64_t seed LS_UNSET;
+    double temperature LS_UNSET;       /* up to 1000; 0: always the likeliest */
+    int64_t top_k LS_UNSET;            /* among the k likeliest; 0: all */
+    double top_p LS_UNSET;             /* whose probabilities add up to p; 0, 1: all */
+    double min_p LS_UNSET;             /* at least p times as likely as the likeliest; 0: all */
+    double penalty LS_UNSET;           /* of repetition, 0.01 to 100; 0, 1: none */
+    const char *const *stops LS_UNSET; /* texts that end it, and are not written; NULL ends */
+    /* Called with the text as it is written; if it does not return 0, the writing ends. NULL: none */
+    int (*write)(void *arg, const char *text, size_t nbytes) LS_UNSET;
+    void *arg LS_UNSET;
+} ls_writing_options;
+
+typedef struct ls_language_text {
+    const char *text; /* [nbytes] without the prompt; valid until the next call */
+    size_t nbytes;
+    int64_t ntokens; /* a token that ended the text is one of them */
+    /* Why it ended: "length" (it has `tokens`, or the context is full), "end" (the model ended it),
+     * "stop", "asked" (write() did) */
+    const char *end;
+} ls_language_text;
+
+/* Continues a prompt; an empty one stands for a line end. o may be NULL.
+ *
+ * Errors   LS_EINVAL: the prompt is no UTF-8, or the options or the context don't allow it. LS_EIO: a
+ *          file of weights has changed. */
+ls_status ls_language_generate(ls_language *, const char *prompt, const ls_writing_options *o,
+                               ls_language_text *w_p, ls_error *e);
+
+typedef struct ls_language_message {
+    const char *role; /* "system", "user" or "assistant" */
+    const char *text;
+} ls_language_message;
+
+/* Answers the last of messages [n], which is the user's, as the model's chat template has it. The
+ * answer depends on the messages and the options alone. What messages share with those of the last
+ * call is not computed again. o may be NULL.
+ *
+ * Errors   LS_EINVAL: there is no template, it refuses the messages, or the context has no room. */
+ls_status ls_language_chat(ls_language *, const ls_language_message *messages, int n,
+                           const ls_writing_options *o, ls_language_text *w_p, ls_error *e);
 
 #ifdef __cplusplus
 }

@@ -1,5 +1,5 @@
 """Lockstep in Python: collectives on NumPy arrays, with the same bits for any number of workers and
-transport; runs on disk.
+transport; runs on disk; trained models that write and predict.
 
     import lockstep, numpy as np
 
@@ -10,6 +10,9 @@ Start it as several workers: `lockstep run -n 4 python program.py`, mpirun, srun
 
     run = lockstep.open("runs/mine")
     run.metrics["loss"], run.weights["wte.weight"], run.config["train"]["batch"]
+
+    model = lockstep.load("runs/tuned")
+    print(model.chat("Who are you?"))
 """
 
 from __future__ import annotations
@@ -24,6 +27,7 @@ if TYPE_CHECKING:
     from lockstep.arrays import pair
     from lockstep.future import Future
     from lockstep.group import Counters, Group
+    from lockstep.model import LanguageModel, Network, load
     from lockstep.run import Checkpoint, Comparison, Run, compare
     from lockstep.run import open_path as open
     from lockstep.table import Table
@@ -39,15 +43,17 @@ MINLOC, MAXLOC = Op.MINLOC, Op.MAXLOC
 __all__ = [
     "AVG", "BAND", "BOR", "BXOR", "LAND", "LOR", "LXOR", "MAX", "MAXLOC", "MIN", "MINLOC", "PROD",
     "SUM",
-    "Checkpoint", "Comparison", "Counters", "Error", "Future", "Group", "Op", "Run", "Status",
-    "Table", "Timeline", "Weights", "compare", "open", "pair",
+    "Checkpoint", "Comparison", "Counters", "Error", "Future", "Group", "LanguageModel",
+    "Network", "Op", "Run", "Status", "Table", "Timeline", "Weights", "compare", "load", "open",
+    "pair",
 ]  # fmt: skip
 
 # NumPy and the library are loaded when they are first needed: the program `lockstep` needs neither.
 _LATER = {
     "Counters": "group", "Group": "group", "Future": "future", "pair": "arrays", "Run": "run",
     "Checkpoint": "run", "Comparison": "run", "compare": "run", "open": "run:open_path",
-    "Table": "table", "Timeline": "timeline", "Weights": "weights",
+    "LanguageModel": "model", "Network": "model", "load": "model", "Table": "table",
+    "Timeline": "timeline", "Weights": "weights",
 }  # fmt: skip
 
 

@@ -118,6 +118,13 @@ def find() -> str:
     return os.environ.get("LOCKSTEP_LIBRARY") or "liblockstep.so.0"
 
 
+def declare(opened: ctypes.CDLL, prototypes: dict[str, tuple[Any, list[Any]]]) -> None:
+    """Gives functions of the library their types. Raises AttributeError if one is not there."""
+    for name, (result, arguments) in prototypes.items():
+        function = getattr(opened, name)
+        function.restype, function.argtypes = result, arguments
+
+
 def load(path: str) -> ctypes.CDLL:
     """Opens the library, and declares the functions of PROTOTYPES. Raises ImportError."""
     try:
@@ -128,9 +135,7 @@ def load(path: str) -> ctypes.CDLL:
             "set LOCKSTEP_LIBRARY to the path of liblockstep.so"
         ) from None
     try:
-        for name, (result, arguments) in PROTOTYPES.items():
-            function = getattr(library, name)
-            function.restype, function.argtypes = result, arguments
+        declare(library, PROTOTYPES)
     except AttributeError as error:
         raise ImportError(f"lockstep: {path} is not this package's library: {error}") from None
     version = library.ls_version().decode()

@@ -10,13 +10,13 @@ from typing import Any
 import numpy as np
 from launch import ROOT
 
-from lockstep import Op, Status, _c, arrays
+from lockstep import Op, Status, _c, _infer, arrays
 
 HEADERS = {
     name: re.sub(
         r"/\*.*?\*/|//[^\n]*", "", (ROOT / "include/lockstep" / name).read_text(), flags=re.S
     )
-    for name in ("lockstep.h", "group.h")
+    for name in ("lockstep.h", "group.h", "infer.h", "model.h")
 }
 NUMBERS = {
     "int": ctypes.c_int,
@@ -27,13 +27,25 @@ NUMBERS = {
     "uint64_t": ctypes.c_uint64,
     "double": ctypes.c_double,
     "bool": ctypes.c_bool,
+    "int64_t": ctypes.c_int64,
+    "ls_output_kind": ctypes.c_int,
+    "ls_dims": _infer.Dims,
     "ls_counters": _c.CountersStruct,
+    "ls_predictor_input": _infer.Input,
+    "ls_predictor_output": _infer.Output,
     "void": None,
+}
+STRUCTS = {
+    "ls_error": _c.ErrorStruct,
+    "ls_group_options": _c.Options,
+    "ls_counters": _c.CountersStruct,
+    **_infer.STRUCTS,
 }
 
 
 def is_pointer(kind: Any) -> bool:
-    return kind in (ctypes.c_void_p, ctypes.c_char_p) or hasattr(kind, "contents")
+    is_function = isinstance(kind, type) and issubclass(kind, ctypes._CFuncPtr)
+    return is_function or kind in (ctypes.c_void_p, ctypes.c_char_p) or hasattr(kind, "contents")
 
 
 def declared(name: str) -> tuple[str, list[str]]:
@@ -55,8 +67,9 @@ class Prototypes(unittest.TestCase):
             self.assertIs(kind, NUMBERS[word], f"{where}: {text}")
 
     def test_functions(self) -> None:
-        self.assertGreater(len(_c.PROTOTYPES), 30)
-        for name, (result, arguments) in _c.PROTOTYPES.items():
+        prototypes = {**_c.PROTOTYPES, **_infer.PROTOTYPES}
+        self.assertGreater(len(prototypes), 45)
+        for name, (result, arguments) in prototypes.items():
             want, texts = declared(name)
             self.matches(result, want, name)
             self.assertEqual(len(arguments), len(texts), name)
@@ -64,14 +77,14 @@ class Prototypes(unittest.TestCase):
                 self.matches(kind, text, name)
 
     def test_structs(self) -> None:
-        for name, struct in (("ls_error", _c.ErrorStruct), ("ls_group_options", _c.Options),
-                             ("ls_counters", _c.CountersStruct)):  # fmt: skip
+        for name, struct in STRUCTS.items():
             body = next(
                 m[1]
                 for t in HEADERS.values()
                 for m in re.finditer(r"\{([^{}]*)\} (\w+);", t)
                 if m[2] == name
             )
+            body = re.sub(r"\w+ \(\*(\w+)\)\([^()]*\)", r"void *\1", body)  # to a function
             fields = []
             for line in body.replace("LS_UNSET", "").split(";"):
                 kind, *names = re.split(r"[\s,]+", line.strip().replace("const ", ""))
@@ -84,6 +97,10 @@ class Prototypes(unittest.TestCase):
                     self.assertEqual(ctypes.sizeof(mine), int(re.findall(r"\d+", field)[0]))
                 else:
                     self.matches(mine, f"{kind} {field}", f"{name}.{field}")
+
+    def test_dims(self) -> None:
+        self.assertIn(f"enum {{ LS_MAX_DIMS = {_infer.MAX_DIMS} }};", HEADERS["model.h"])
+        self.assertIn("int64_t of[LS_MAX_DIMS];", HEADERS["model.h"])
 
 
 class Codes(unittest.TestCase):

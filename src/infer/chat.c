@@ -45,6 +45,11 @@ void ls_chat_begin(ls_chat *c, const char *system) {
     if (system && *system) add_message(c, "system", system);
 }
 
+void ls_chat_restart(ls_chat *c) {
+    drop_messages(c, 0);
+    c->ndrawn = 0;
+}
+
 bool ls_chat_add(ls_chat *c, const char *role, const char *text) {
     static const char *const roles[] = {"system", "user", "assistant"};
     for (size_t i = 0; i < sizeof roles / sizeof *roles; i++) {

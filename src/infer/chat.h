@@ -26,6 +26,10 @@ void ls_chat_close(ls_chat *);
 /* Begins a new conversation, with a message of the system if that is not NULL or empty. */
 void ls_chat_begin(ls_chat *, const char *system);
 
+/* Begins a new conversation without messages, whose answers are drawn from the first random number
+ * on. Keys and values stay: tokens with which both conversations begin are not computed again. */
+void ls_chat_restart(ls_chat *);
+
 /* Adds a message that has been said already. False: the role is not system, user or assistant. */
 bool ls_chat_add(ls_chat *, const char *role, const char *text);
 

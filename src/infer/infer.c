@@ -307,8 +307,8 @@ const float *ls_infer_next(const ls_infer *f, const uint32_t *tokens, int64_t T)
     return ls_infer_next_shown(f, tokens, T, show_nothing, NULL);
 }
 
-/* The slices of the vocabulary, from layer `head` on, at the last position. */
-static const float *sliced_logits(const ls_infer *f, ls_layer_call *c, int head, int64_t T) {
+/* The slices of the vocabulary, from layer `head` on, at position t. */
+static const float *sliced_logits(const ls_infer *f, ls_layer_call *c, int head, int64_t t) {
     sizes s = sizes_of(f->model, f->dtype, f->n);
     float *logits = output_of(f, &s, head);
     c->T = 1;
@@ -316,7 +316,7 @@ static const float *sliced_logits(const ls_infer *f, ls_layer_call *c, int head,
         const ls_layer *l = &f->model->layers[i];
         if (!l->traits.has_logits) continue;
         size_t row = (size_t)l->C * ls_dtype_size(f->dtype);
-        c->x[0] = (const char *)output_of(f, &s, l->inputs[0]) + (size_t)(T - 1) * row;
+        c->x[0] = (const char *)output_of(f, &s, l->inputs[0]) + (size_t)t * row;
         c->logits = logits + l->end.first_logit;
         ls_mixed_forward(l, c);
     }
@@ -330,21 +330,33 @@ int ls_infer_head(const ls_model *m) {
     return head;
 }
 
-/* The logits after the call's positions, of one sample. */
-static const float *last_logits(const ls_infer *f, ls_layer_call *c, ls_infer_show *show,
-                                void *arg) {
+/* The logits of position t, from x [T][C], the values of the layers before the head. */
+static const float *logits_at(const ls_infer *f, ls_layer_call *c, const char *x, int64_t t) {
     int last = ls_infer_head(f->model);
-    int64_t T = c->T;
-    const char *x = forward(f, c, last, show, arg);
-    if (f->model->layers[last].traits.has_logits) return sliced_logits(f, c, last, T);
     const ls_layer *head = &f->model->layers[last];
+    if (head->traits.has_logits) return sliced_logits(f, c, last, t);
     size_t row = (size_t)head->C * ls_dtype_size(f->dtype);
-    c->x[0] = x + (size_t)(T - 1) * row; /* the head needs only the last position */
+    c->x[0] = x + (size_t)t * row;
     c->T = 1;
     sizes s = sizes_of(f->model, f->dtype, f->n);
     c->y = output_of(f, &s, last);
     ls_mixed_forward(head, c);
     return c->y;
+}
+
+/* The logits after the call's positions, of one sample: the head needs only the last position. */
+static const float *last_logits(const ls_infer *f, ls_layer_call *c, ls_infer_show *show,
+                                void *arg) {
+    int64_t T = c->T;
+    const char *x = forward(f, c, ls_infer_head(f->model), show, arg);
+    return logits_at(f, c, x, T - 1);
+}
+
+void ls_infer_logits(const ls_infer *f, const uint32_t *tokens, int64_t T, size_t V, float *out) {
+    ls_layer_call c = {.n = 1, .T = T, .samples = tokens};
+    const char *x = forward(f, &c, ls_infer_head(f->model), show_nothing, NULL);
+    for (int64_t t = 0; t < T; t++)
+        memcpy(out + (size_t)t * V, logits_at(f, &c, x, t), V * sizeof *out);
 }
 
 const float *ls_infer_next_shown(const ls_infer *f, const uint32_t *tokens, int64_t T,

@@ -59,6 +59,9 @@ ls_status ls_infer_predictions(const ls_infer *, const ls_infer_predicted *, int
 /* The logits [V] after tokens [T], 1 <= T <= context; valid until the next call. */
 const float *ls_infer_next(const ls_infer *, const uint32_t *tokens, int64_t T);
 
+/* The logits after each of the tokens [T], 1 <= T <= context: out [T][V], of the vocabulary. */
+void ls_infer_logits(const ls_infer *, const uint32_t *tokens, int64_t T, size_t V, float *out);
+
 /* The first layer of a language model's end, which makes the logits. */
 int ls_infer_head(const ls_model *);
 
