@@ -1,8 +1,7 @@
 /* verify.c - checks the invariants of plan.h on any plan. */
 #include <stdlib.h>
-#include <string.h>
 
-#include "plan/plan.h"
+#include "plan/verify_buffers.h"
 #include "share/mesh.h"
 #include "tensor/dtype.h"
 
@@ -11,7 +10,7 @@ typedef struct walk {
     ls_plan_stage stage;
     int at; /* action */
     int worker;
-    char *state;           /* [nworkers][nbuffers] */
+    ls_buffer_states buffers;
     int *forwards, *backs; /* [V][nlayers] micro-batches so far */
     int *recomputes;       /* [V][nlayers] micro-batches computed again */
     int *inputs; /* [V][nlayers] micro-batches whose gradient of inputs alone is computed */
@@ -33,14 +32,6 @@ typedef struct walk {
     ls_error *e;
 } walk;
 
-enum {
-    UNWRITTEN,
-    WRITTEN,
-    FREED,
-    PACKED, /* as a message of some rows */
-    OLD     /* its twin has newer contents */
-};
-
 ls_status ls_plan_wrong(const ls_plan *p, int action, const char *what, ls_error *e) {
     ls_buf line = {0};
     ls_plan_print_action(p, action, &line);
@@ -50,9 +41,9 @@ ls_status ls_plan_wrong(const ls_plan *p, int action, const char *what, ls_error
     return s;
 }
 
-/* Reports the first failure. */
+/* Reports the first failure; what: NULL, there is none. */
 static void wrong(walk *w, const char *what) {
-    if (w->status == LS_OK) w->status = ls_plan_wrong(w->p, w->at, what, w->e);
+    if (what && w->status == LS_OK) w->status = ls_plan_wrong(w->p, w->at, what, w->e);
 }
 
 /* The number of communications that sum a bucket, in each round. */
@@ -80,49 +71,15 @@ static bool is_trained(const walk *w, int vw, int bucket) {
     return ls_share_island_of(&w->p->share, vw) == w->p->share.buckets[bucket].island;
 }
 
-static char *state_of(const walk *w, int buffer) {
-    return &w->state[(size_t)w->worker * (size_t)ls_plan_nbuffers(w->p) + (size_t)buffer];
-}
-
-/* What the other memory has of a buffer is old once this one is written, unless it is copied. */
-static void make_twin_old(const walk *w, int buffer) {
-    int twin = ls_plan_twin(w->p, buffer);
-    ls_action_kind kind = w->p->actions[w->at].kind;
-    if (twin != buffer && kind != LS_TO_DEVICE && kind != LS_FROM_DEVICE) *state_of(w, twin) = OLD;
-}
-
-/* Does a buffer have contents where a step begins? */
-static bool is_persistent(const ls_plan *p, int buffer) {
-    ls_buffer b = ls_plan_buffer_of(p, buffer);
-    if (p->has_copies && ls_plan_twin(p, buffer) != buffer && !ls_plan_outlives(p, buffer))
-        return false;
-    return b.kind == LS_BUF_SHARD || b.kind == LS_BUF_MOMENT || b.kind == LS_BUF_ERROR ||
-           b.kind == LS_BUF_DEVICE_PARAM || b.kind == LS_BUF_DEVICE_SHARD ||
-           b.kind == LS_BUF_DEVICE_MOMENT || (b.kind == LS_BUF_PARAM && !ls_plan_transient(p, b));
-}
-
 static void on_use(int buffer, ls_use how, void *arg) {
     walk *w = arg;
-    if (buffer < 0 || buffer >= ls_plan_nbuffers(w->p)) {
-        wrong(w, "uses a buffer that does not exist");
-        return;
-    }
+    const ls_action *a = &w->p->actions[w->at];
+    wrong(w, ls_buffer_states_use(&w->buffers, a, w->worker, buffer, how));
+    if (w->status != LS_OK) return;
     ls_buffer b = ls_plan_buffer_of(w->p, buffer);
-    char *s = state_of(w, buffer);
-    if ((how & LS_USE_READ) && *s == FREED) wrong(w, "reads a buffer after its Free");
-    if ((how & LS_USE_READ) && *s == PACKED) wrong(w, "reads a buffer after its Send");
-    if ((how & LS_USE_READ) && *s == UNWRITTEN && !is_persistent(w->p, buffer))
-        wrong(w, "reads a buffer before it was written");
-    if ((how & LS_USE_READ) && *s == OLD) wrong(w, "reads a buffer whose twin has newer contents");
-    if (how == LS_USE_WRITE && (*s == WRITTEN || *s == PACKED) && w->stage == LS_STAGE_WHOLE &&
-        ls_plan_transient(w->p, b))
-        wrong(w, "begins a buffer that is in use");
     bool grad = b.kind == LS_BUF_GRAD || b.kind == LS_BUF_DEVICE_GRAD;
-    if (grad && (how & LS_USE_WRITE) && is_sent(w, b.index) && w->p->actions[w->at].kind != LS_FREE)
+    if (grad && (how & LS_USE_WRITE) && is_sent(w, b.index) && a->kind != LS_FREE)
         wrong(w, "writes a gradient after its reduction");
-    if ((how & LS_USE_WRITE) && w->p->has_copies) make_twin_old(w, buffer);
-    bool packs = how == LS_USE_UPDATE && w->p->actions[w->at].kind == LS_SEND;
-    if (how & LS_USE_WRITE) *s = packs ? PACKED : WRITTEN;
 }
 
 static bool is_own(const walk *w, const ls_action *a) {
@@ -543,27 +500,6 @@ static void check_folds(walk *w, int worker) {
                 wrong(w, "comes before a fold");
 }
 
-static void check_free(walk *w, const ls_action *a) {
-    if (a->buffer < 0 || a->buffer >= ls_plan_nbuffers(w->p)) {
-        wrong(w, "frees a buffer that does not exist");
-        return;
-    }
-    size_t at = (size_t)a->worker * (size_t)ls_plan_nbuffers(w->p) + (size_t)a->buffer;
-    bool transient = ls_plan_transient(w->p, ls_plan_buffer_of(w->p, a->buffer));
-    bool used = w->state[at] == WRITTEN || w->state[at] == PACKED;
-    if (!used || !transient) wrong(w, "frees a buffer that is not in use");
-    w->state[at] = FREED;
-}
-
-static void check_copy(walk *w, const ls_action *a) {
-    bool exists = a->buffer >= 0 && a->buffer < ls_plan_nbuffers(w->p) && w->p->has_copies;
-    ls_buffer_kind kind = exists ? ls_plan_buffer_of(w->p, a->buffer).kind : LS_BUF_WORK;
-    bool to = kind == LS_BUF_SAMPLES || kind == LS_BUF_PARAM || kind == LS_BUF_SUM;
-    bool from = kind == LS_BUF_LOSSES || kind == LS_BUF_GRAD || kind == LS_BUF_NORMS ||
-                kind == LS_BUF_SHARD;
-    if (a->kind == LS_TO_DEVICE ? !to : !from) wrong(w, "copies a buffer that stays where it is");
-}
-
 /* Sharded parameters are gathered before their use, others after the Update. */
 static void check_gather(walk *w, const ls_action *a) {
     bool before = w->p->share.buckets[a->bucket].is_gathered;
@@ -690,25 +626,13 @@ static void check_action(walk *w, const ls_action *a) {
     case LS_SEND: check_send(w, a); break;
     case LS_TAKE: check_take(w, a); break;
     case LS_TO_DEVICE:
-    case LS_FROM_DEVICE: check_copy(w, a); break;
-    case LS_FREE: check_free(w, a); return; /* its use does not count */
+    case LS_FROM_DEVICE: wrong(w, ls_buffer_states_copy(&w->buffers, a)); break;
+    case LS_FREE: wrong(w, ls_buffer_states_free(&w->buffers, a)); return;
     default: break;
     }
     ls_worker_set of = ls_action_concerned(a);
     for (w->worker = of.from; w->worker < of.to; w->worker += of.step)
         ls_action_uses(w->p, a, w->worker, on_use, w);
-}
-
-/* No transient buffer is in use at the end, and the state is where the next step wants it. */
-static void check_buffers(walk *w) {
-    int nbuffers = ls_plan_nbuffers(w->p);
-    for (int i = 0; i < w->p->share.nworkers * nbuffers; i++) {
-        if ((w->state[i] == WRITTEN || w->state[i] == PACKED) &&
-            ls_plan_transient(w->p, ls_plan_buffer_of(w->p, i % nbuffers)))
-            wrong(w, "ends a plan that leaves a buffer in use");
-        if (w->state[i] == OLD && ls_plan_outlives(w->p, i % nbuffers))
-            wrong(w, "ends a plan that leaves the newest state elsewhere");
-    }
 }
 
 /* A worker takes a part of each virtual worker from each other cell that has one, or gets the new
@@ -753,14 +677,14 @@ static void check_end(walk *w) {
             if (w->messages[i * sh->nbuckets + k] != expected_messages(p, k, i))
                 wrong(w, "ends a plan that leaves out a part of a gradient, or parameters");
     if (w->stage >= LS_STAGE_UPDATE && w->decisions != 1) wrong(w, "ends a plan without a norm");
-    if (w->stage == LS_STAGE_WHOLE) check_buffers(w);
+    if (w->stage == LS_STAGE_WHOLE) wrong(w, ls_buffer_states_end(&w->buffers));
 }
 
 ls_status ls_plan_verify(const ls_plan *p, ls_plan_stage stage, ls_error *e) {
     const ls_share *sh = &p->share;
     walk w = {.p = p, .stage = stage, .e = e};
     size_t n = (size_t)sh->nworkers, cells = (size_t)(sh->V * sh->model->nlayers);
-    w.state = LS_NEW_ARRAY(char, n *(size_t)ls_plan_nbuffers(p));
+    ls_buffer_states_open(&w.buffers, p, stage == LS_STAGE_WHOLE);
     w.forwards = LS_NEW_ARRAY(int, cells);
     w.backs = LS_NEW_ARRAY(int, cells);
     w.recomputes = LS_NEW_ARRAY(int, cells);
@@ -784,7 +708,7 @@ ls_status ls_plan_verify(const ls_plan *p, ls_plan_stage stage, ls_error *e) {
     for (w.at = 0; w.at < p->nactions && w.status == LS_OK; w.at++)
         check_action(&w, &p->actions[w.at]);
     if (w.status == LS_OK) check_end(&w);
-    free(w.state);
+    ls_buffer_states_close(&w.buffers);
     free(w.forwards);
     free(w.backs);
     free(w.recomputes);
