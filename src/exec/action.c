@@ -15,9 +15,11 @@
 #include "state/update_bucket.h"
 #include "tensor/dtype.h"
 
-/* The buffer of a layer for an action's micro-batch. */
+/* The buffer of a layer for an action's micro-batch, where the layer runs. */
 static char *buffer(const ls_exec *x, ls_buffer_kind kind, const ls_action *a, int layer) {
-    return ls_exec_buffer(x, ls_plan_layer_buffer(x->c.plan, kind, a, layer));
+    const ls_plan *p = x->c.plan;
+    int id = ls_plan_layer_buffer(p, kind, a, layer);
+    return ls_exec_buffer(x, p->has_copies ? ls_plan_twin(p, id) : id);
 }
 
 /* The weights of this worker's samples. */
@@ -39,6 +41,7 @@ static ls_status weigh(ls_exec *x, ls_error *e) {
 
 ls_status ls_exec_load(ls_exec *x, ls_error *e) {
     const ls_share *sh = &x->c.plan->share;
+    LS_TRY(ls_exec_await_device(x, e)); /* of a step that was given up */
     LS_TRY(ls_loader_next(x->loader, &x->batch, &x->samples, e));
     x->next_load = x->in->step + 1;
     ls_exec_send_state(x);
@@ -305,9 +308,14 @@ static void add_run(void *arg, int thread, int nthreads) {
 }
 
 /* Copies a part of a bucket from the inbox to a sum. */
-static ls_status run_take(ls_exec *x, const ls_action *a) {
-    memcpy(ls_exec_sum_at(x, a->slot, a->part.first), ls_exec_inbox_at(x, a->buffer, a->part.first),
-           (a->part.end - a->part.first) * ls_dtype_size(x->c.plan->share.reduce));
+static ls_status run_take(ls_exec *x, const ls_action *a, ls_error *e) {
+    const ls_share *sh = &x->c.plan->share;
+    const void *from = ls_exec_inbox_at(x, a->buffer, a->part.first);
+    size_t nbytes = (a->part.end - a->part.first) * ls_dtype_size(sh->reduce);
+    if (ls_action_on_device(sh, a))
+        return ls_on_device_give(&x->on, ls_exec_sum_there(x, a->slot, a->part.first), from, nbytes,
+                                 e);
+    memcpy(ls_exec_sum_at(x, a->slot, a->part.first), from, nbytes);
     return LS_OK;
 }
 
@@ -401,10 +409,12 @@ static ls_status run_compute(ls_exec *x, const ls_action *a, ls_error *e) {
     case LS_DELTA: return ls_replicas_delta(x, a);
     case LS_COPY: return ls_replicas_copy(x, a);
     case LS_MIX: return ls_replicas_mix(x, a);
-    case LS_NORM: return ls_exec_norm(x);
+    case LS_NORM: /* then the host's copies of what layers read may change */
+        LS_TRY(ls_exec_await_device(x, e));
+        return ls_exec_norm(x);
     case LS_UPDATE: return run_update(x, a);
-    case LS_TAKE: return run_take(x, a);
-    case LS_TO_DEVICE: ls_exec_send(x, a); return LS_OK;
+    case LS_TAKE: return run_take(x, a, e);
+    case LS_TO_DEVICE: return ls_exec_send(x, a, e);
     case LS_FROM_DEVICE: return ls_exec_fetch(x, a, e);
     default: return ls_fail(e, LS_EINVAL, "%s is not a computation", ls_action_kind_name(a->kind));
     }

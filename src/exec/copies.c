@@ -10,6 +10,11 @@ static size_t twins_of(const ls_exec *x, const ls_action *a, void **host_p, char
     const ls_share *sh = &x->c.plan->share;
     ls_buffer b = ls_plan_buffer_of(x->c.plan, a->buffer);
     bool params = b.kind == LS_BUF_PARAM || b.kind == LS_BUF_SHARD;
+    if (ls_buffer_in_arena(b.kind)) {
+        *host_p = ls_exec_buffer(x, a->buffer);
+        *device_p = ls_exec_buffer(x, ls_plan_twin(x->c.plan, a->buffer));
+        return ls_plan_buffer_nbytes(x->c.plan, a->buffer, x->c.worker);
+    }
     if (b.kind == LS_BUF_LOSSES) {
         *host_p = ls_share_scalars(sh, x->c.world->parts).losses;
         *device_p = x->on.losses;
@@ -121,11 +126,13 @@ ls_status ls_exec_lend_device(ls_exec *x, const void *params, size_t nbytes, ls_
     return ls_device_finish(x->on.compute.device, LS_DEVICE_COPY, e);
 }
 
-/* With the samples go their weights, and losses of 0. */
-void ls_exec_send(const ls_exec *x, const ls_action *a) {
+/* With the samples go their weights, and losses of 0. What other workers have sent of layers is waited
+ * for: more of it may come to its place. */
+ls_status ls_exec_send(const ls_exec *x, const ls_action *a, ls_error *e) {
     void *host = NULL;
     char *device = NULL;
-    if (ls_plan_buffer_of(x->c.plan, a->buffer).kind == LS_BUF_SAMPLES) {
+    ls_buffer_kind kind = ls_plan_buffer_of(x->c.plan, a->buffer).kind;
+    if (kind == LS_BUF_SAMPLES) {
         ls_on_device_send(&x->on, x->on.samples, x->samples, x->on.nbytes.samples);
         if (x->held.weights)
             ls_on_device_send(&x->on, x->held.weights,
@@ -134,20 +141,24 @@ void ls_exec_send(const ls_exec *x, const ls_action *a) {
         ls_on_device_send(&x->on, x->on.losses,
                           ls_share_scalars(&x->c.plan->share, x->c.world->parts).losses,
                           x->on.nbytes.losses);
-        return;
+        return LS_OK;
     }
     size_t nbytes = twins_of(x, a, &host, &device);
+    if (ls_buffer_in_arena(kind)) return ls_on_device_give(&x->on, device, host, nbytes, e);
     ls_on_device_send(&x->on, device, host, nbytes);
+    return LS_OK;
 }
 
 /* A gradient is waited for by who reads it (ls_exec_await_copies()), unless another one takes its place
- * on the device in the same step. The losses come after all gradients, and are waited for. */
+ * on the device in the same step, as of what belongs to another stage. All else is waited for here. */
 ls_status ls_exec_fetch(ls_exec *x, const ls_action *a, ls_error *e) {
     void *host = NULL;
     char *device = NULL;
     size_t nbytes = twins_of(x, a, &host, &device);
-    bool grad = ls_plan_buffer_of(x->c.plan, a->buffer).kind == LS_BUF_GRAD;
-    if (grad && !x->c.plan->share.by_rounds) {
+    const ls_share *sh = &x->c.plan->share;
+    ls_buffer b = ls_plan_buffer_of(x->c.plan, a->buffer);
+    bool last = b.kind == LS_BUF_GRAD && ls_share_has(sh, b.index, x->c.worker);
+    if (last && !sh->by_rounds) {
         x->fetches[a->buffer] = ls_on_device_begin_fetch(&x->on, host, device, nbytes);
         return LS_OK;
     }
@@ -172,6 +183,13 @@ ls_status ls_exec_await_copies(ls_exec *x, const ls_action *a, ls_error *e) {
     awaiting w = {x, LS_OK, e};
     if (x->fetches) ls_action_uses(x->c.plan, a, x->c.worker, await_copy, &w);
     return w.status;
+}
+
+ls_status ls_exec_await_device(const ls_exec *x, ls_error *e) {
+    ls_device *d = x->on.compute.device;
+    if (!d) return LS_OK;
+    LS_TRY(ls_device_finish(d, LS_DEVICE_COMPUTE, e));
+    return ls_device_finish(d, LS_DEVICE_COPY, e);
 }
 
 void ls_exec_open_copies(ls_exec *x) {

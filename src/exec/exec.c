@@ -147,7 +147,9 @@ static ls_status run_both(ls_exec *x, ls_error *e) {
         if (!ready) continue;
         LS_TRY(ls_exec_compute_next(x, e));
         bool all = x->at.at[LS_LANE_COMPUTE] == x->norm_at && !atomic_load(&x->gives_up);
-        if (all && x->restarts) ls_store_set_computed(x->c.world->store, x->c.worker, x->in->step);
+        if (!all || !x->restarts) continue;
+        LS_TRY(ls_exec_await_device(x, e));
+        ls_store_set_computed(x->c.world->store, x->c.worker, x->in->step);
     }
     x->at_step = -1;
     return LS_OK;
@@ -387,13 +389,14 @@ static ls_status set_up(ls_exec *x, ls_error *e) {
     const ls_plan *p = x->c.plan;
     const ls_share *sh = &p->share;
     ls_plan_project(p, x->c.worker, &x->lanes);
-    ls_plan_arena(p, x->c.worker, &x->places);
+    ls_plan_arena(p, x->c.worker, false, &x->places);
+    if (sh->on_device) ls_plan_arena(p, x->c.worker, true, &x->there);
     count_shards(x);
     ls_exec_open_messages(x);
     plan_restart(x);
     x->runs_all = !sh->compress.on && !sh->islands;
     x->patience = ls_patience_for(x->c.busy, x->c.cores);
-    x->arena_nbytes = x->places.nbytes;
+    x->arena_nbytes = ls_plan_arena_nbytes(p, x->c.worker);
     x->work_nbytes = ls_plan_work_nbytes(p);
     if (sh->task != LS_TASK_TRAIN) {
         x->compute = *x->c.compute;
@@ -454,6 +457,7 @@ void ls_exec_free(ls_exec *x) {
     ls_factors_close(&x->factors);
     ls_squares_close(&x->squares);
     ls_arena_plan_free(&x->places);
+    ls_arena_plan_free(&x->there);
     ls_lanes_free(&x->lanes);
     free(x->counts);
     free(x->fetches);

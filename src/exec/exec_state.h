@@ -39,7 +39,8 @@ typedef enum ls_exec_has {
 struct ls_exec {
     ls_exec_config c;
     ls_lanes lanes;
-    ls_arena_plan places;
+    ls_arena_plan places; /* in its arena */
+    ls_arena_plan there;  /* in that of its device */
     ls_compute compute;
     ls_on_device on; /* where the plan runs layers on a device */
     ls_held held;    /* what it has beside their operands */
@@ -116,11 +117,12 @@ static inline char *ls_exec_inbox_at(const ls_exec *x, int buffer, size_t first)
     int slot = ls_plan_buffer_of(x->c.plan, buffer).slot;
     return ls_exec_sum_at(x, x->c.plan->share.workers[x->c.worker].all_slots + slot, first);
 }
-/* A buffer in the arena; NULL: the worker has none. */
+/* A buffer in the arena, or in the device's; NULL: the worker has none. */
 static inline char *ls_exec_buffer(const ls_exec *x, int id) {
-    size_t at = x->places.offsets[id];
-    char *arena = x->on.compute.device ? x->on.arena : x->arena;
-    return at == SIZE_MAX ? NULL : arena + at;
+    size_t here = x->places.offsets[id];
+    if (here != SIZE_MAX) return (char *)x->arena + here;
+    size_t there = x->there.offsets ? x->there.offsets[id] : SIZE_MAX;
+    return there == SIZE_MAX ? NULL : x->on.arena + there;
 }
 /* The slot of its first sum over all workers. */
 static inline int ls_exec_sum_slot(const ls_exec *x, int bucket) {
@@ -154,10 +156,12 @@ void ls_exec_leave_comm(ls_exec *, int index, int64_t begin, int64_t end);
 /* ---- copies.c ---- */
 
 /* ToDevice and FromDevice. */
-void ls_exec_send(const ls_exec *, const ls_action *);
+ls_status ls_exec_send(const ls_exec *, const ls_action *, ls_error *);
 ls_status ls_exec_fetch(ls_exec *, const ls_action *, ls_error *);
 /* Waits for copies of what the action reads on the host. */
 ls_status ls_exec_await_copies(ls_exec *, const ls_action *, ls_error *);
+/* Waits for all that the device has queued: layers, and copies both ways. */
+ls_status ls_exec_await_device(const ls_exec *, ls_error *);
 /* Once the device is open. */
 void ls_exec_open_copies(ls_exec *);
 /* Where the state is on the device: sends it there, the first time. */

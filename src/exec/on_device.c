@@ -61,6 +61,15 @@ void ls_on_device_send(const ls_on_device *x, void *to, const void *from, size_t
     ls_device_wait(d, LS_DEVICE_COMPUTE, SENT);
 }
 
+ls_status ls_on_device_give(const ls_on_device *x, void *to, const void *from, size_t nbytes,
+                            ls_error *e) {
+    ls_device *d = x->compute.device;
+    ls_device_record(d, LS_DEVICE_COMPUTE, COMPUTED);
+    ls_device_wait(d, LS_DEVICE_COPY, COMPUTED);
+    ls_on_device_send(x, to, from, nbytes);
+    return ls_device_await(d, SENT, e);
+}
+
 ls_status ls_on_device_need(ls_on_device *x, size_t nbytes, ls_error *e) {
     if (nbytes <= x->nbytes.arena || x->lent) return LS_OK; /* it is the same each time */
     return get(x, nbytes, "evaluation", &x->lent, e);

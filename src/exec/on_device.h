@@ -32,6 +32,9 @@ void ls_on_device_close(ls_on_device *); /* of {0}, too */
 /* Queues a copy, for which layers that are queued later wait. It does not wait for those before: until
  * other samples or parameters come, the losses are copied back, for which all layers are waited for. */
 void ls_on_device_send(const ls_on_device *, void *to, const void *from, size_t nbytes);
+/* Copies to where what was queued before may compute, and waits: then `from` may be written anew. */
+ls_status ls_on_device_give(const ls_on_device *, void *to, const void *from, size_t nbytes,
+                            ls_error *);
 /* Memory of nbytes, if the arena has less (lent). LS_ENOMEM: there is none. */
 ls_status ls_on_device_need(ls_on_device *, size_t nbytes, ls_error *);
 /* Pins memory of the host, if it can be, until the device is closed. */

@@ -350,6 +350,8 @@ static size_t taken_floats(const ls_action *a) { return a->part.end - a->part.fi
 static size_t copied_floats(const ls_pricer *p, const ls_action *a) {
     const ls_share *sh = &p->plan->share;
     ls_buffer b = ls_plan_buffer_of(p->plan, a->buffer);
+    if (ls_buffer_in_arena(b.kind))
+        return ls_plan_buffer_nbytes(p->plan, a->buffer, a->worker) / sizeof(float);
     bool large = b.kind == LS_BUF_PARAM || b.kind == LS_BUF_GRAD || b.kind == LS_BUF_SUM ||
                  b.kind == LS_BUF_SHARD;
     if (!large) return 0; /* samples, losses and norms are few */

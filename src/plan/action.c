@@ -45,6 +45,7 @@ bool ls_action_on_device(const ls_share *sh, const ls_action *a) {
     switch (a->kind) {
     case LS_FORWARD:
     case LS_RECOMPUTE:
+    case LS_TAKE:
     case LS_BACKWARD: return sh->on_device;
     case LS_ADD: return sh->on_device && !a->summed;
     case LS_NORM:
@@ -98,7 +99,8 @@ static void use(const use_list *u, ls_buffer_kind kind, int index, int slot, ls_
 
 static void use_call(const use_list *u, ls_buffer_kind kind, const ls_action *a, int layer,
                      ls_use how) {
-    u->fn(ls_plan_layer_buffer(u->p, kind, a, layer), how, u->arg);
+    int id = ls_plan_layer_buffer(u->p, kind, a, layer);
+    u->fn(u->there ? ls_plan_twin(u->p, id) : id, how, u->arg);
 }
 
 static void use_layer(const use_list *u, const ls_action *a) {

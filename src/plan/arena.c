@@ -20,7 +20,8 @@ typedef struct walk {
     int worker;
     int *actions; /* [nactions] that name the worker */
     int nactions;
-    int nall;        /* buffers of all workers that may be in the arena */
+    int nall;        /* buffers of all workers that may be in an arena */
+    int first, end;  /* of these, those that may be in this one */
     int *numbers;    /* [nall] among those that the worker writes; -1: it is none of them */
     int *buffers;    /* [n] */
     int n, nwords;   /* buffers that it writes; words of a set of them */
@@ -40,13 +41,13 @@ typedef struct walk {
 static bool has(const uint64_t *set, int i) { return set[i / WORD] >> (i % WORD) & 1; }
 
 static int number_of(const walk *w, int buffer) {
-    return buffer >= LS_BUF_ACT && buffer < w->nall ? w->numbers[buffer] : -1;
+    return buffer >= w->first && buffer < w->end ? w->numbers[buffer] : -1;
 }
 
 /* Numbers the buffer when it is written first. */
 static void on_first_use(int buffer, ls_use how, void *arg) {
     walk *w = arg;
-    bool may = buffer >= LS_BUF_ACT && buffer < w->nall && how != LS_USE_READ;
+    bool may = buffer >= w->first && buffer < w->end && how != LS_USE_READ;
     if (!may || w->numbers[buffer] >= 0) return;
     w->numbers[buffer] = w->n;
     w->buffers[w->n++] = buffer;
@@ -136,9 +137,11 @@ static bool concerns(const walk *w, const ls_action *a) {
     return a->worker == w->worker || (a->peer == w->worker && ls_plan_arrives_late(w->p, a));
 }
 
-static void list_buffers(walk *w) {
+static void list_buffers(walk *w, bool there) {
     const ls_plan *p = w->p;
     w->nall = ls_plan_buffer(p, LS_BUF_PARAM, 0, 0);
+    w->first = there ? ls_plan_buffer(p, LS_BUF_DEVICE_ACT, 0, 0) : LS_BUF_ACT;
+    w->end = there || !p->share.on_device ? w->nall : ls_plan_buffer(p, LS_BUF_DEVICE_ACT, 0, 0);
     w->numbers = LS_NEW_ARRAY(int, (size_t)w->nall);
     w->buffers = LS_NEW_ARRAY(int, (size_t)w->nall);
     for (int i = 0; i < w->nall; i++) w->numbers[i] = -1;
@@ -170,9 +173,9 @@ static void follow(walk *w) {
     }
 }
 
-void ls_plan_arena(const ls_plan *p, int worker, ls_arena_plan *a_p) {
+void ls_plan_arena(const ls_plan *p, int worker, bool there, ls_arena_plan *a_p) {
     walk w = {.p = p, .worker = worker};
-    list_buffers(&w);
+    list_buffers(&w, there);
     size_t n = (size_t)w.n + 1;
     w.nbytes = LS_NEW_ARRAY(size_t, n);
     w.live = LS_NEW_ARRAY(uint64_t, (size_t)w.nwords + 1);

@@ -6,25 +6,33 @@
 #include "share/mesh.h"
 #include "tensor/dtype.h"
 
-/* ---- numbers: a fixed few; three for each layer and micro-batch in flight; seven a bucket; and the
- * sums of each bucket ---- */
+/* ---- numbers: a fixed few; three for each layer and micro-batch in flight, and three on a device; seven a
+ * bucket; and the sums of each bucket ---- */
+
+static int kinds_of_calls(const ls_plan *p) {
+    return (p->share.on_device ? LS_BUF_DEVICE_DACT : LS_BUF_DACT) + 1 - LS_BUF_ACT;
+}
 
 static int first_of(const ls_plan *p, ls_buffer_kind kind) {
     const ls_share *sh = &p->share;
     int calls = sh->model->nlayers * p->in_flight, buckets = sh->nbuckets;
+    int params = LS_BUF_ACT + kinds_of_calls(p) * calls;
     switch (kind) {
-    case LS_BUF_ACT: return LS_BUF_ACT;
-    case LS_BUF_SAVED: return LS_BUF_ACT + calls;
-    case LS_BUF_DACT: return LS_BUF_ACT + 2 * calls;
-    case LS_BUF_PARAM: return LS_BUF_ACT + 3 * calls;
-    case LS_BUF_SHARD: return LS_BUF_ACT + 3 * calls + buckets;
-    case LS_BUF_MOMENT: return LS_BUF_ACT + 3 * calls + 2 * buckets;
-    case LS_BUF_ERROR: return LS_BUF_ACT + 3 * calls + 3 * buckets;
-    case LS_BUF_CODE: return LS_BUF_ACT + 3 * calls + 4 * buckets;
-    case LS_BUF_CODES: return LS_BUF_ACT + 3 * calls + 5 * buckets;
-    case LS_BUF_SUM: return LS_BUF_ACT + 3 * calls + 6 * buckets;
-    case LS_BUF_GRAD: return LS_BUF_ACT + 3 * calls + (6 + sh->nsums) * buckets;
-    case LS_BUF_INBOX: return LS_BUF_ACT + 3 * calls + (6 + sh->nsums + sh->nslots) * buckets;
+    case LS_BUF_ACT:
+    case LS_BUF_SAVED:
+    case LS_BUF_DACT:
+    case LS_BUF_DEVICE_ACT:
+    case LS_BUF_DEVICE_SAVED:
+    case LS_BUF_DEVICE_DACT: return LS_BUF_ACT + (int)(kind - LS_BUF_ACT) * calls;
+    case LS_BUF_PARAM: return params;
+    case LS_BUF_SHARD: return params + buckets;
+    case LS_BUF_MOMENT: return params + 2 * buckets;
+    case LS_BUF_ERROR: return params + 3 * buckets;
+    case LS_BUF_CODE: return params + 4 * buckets;
+    case LS_BUF_CODES: return params + 5 * buckets;
+    case LS_BUF_SUM: return params + 6 * buckets;
+    case LS_BUF_GRAD: return params + (6 + sh->nsums) * buckets;
+    case LS_BUF_INBOX: return params + (6 + sh->nsums + sh->nslots) * buckets;
     case LS_BUF_DEVICE_SAMPLES: return first_of(p, LS_BUF_INBOX) + sh->ninbox * buckets;
     case LS_BUF_DEVICE_LOSSES: return first_of(p, LS_BUF_DEVICE_SAMPLES) + 1;
     case LS_BUF_DEVICE_NORMS: return first_of(p, LS_BUF_DEVICE_SAMPLES) + 2;
@@ -60,7 +68,7 @@ int ls_plan_buffer(const ls_plan *p, ls_buffer_kind kind, int index, int slot) {
 ls_buffer ls_plan_buffer_of(const ls_plan *p, int id) {
     int calls = p->share.model->nlayers * p->in_flight, call = id - LS_BUF_ACT;
     if (call < 0) return (ls_buffer){.kind = (ls_buffer_kind)id};
-    if (call < 3 * calls) { /* output, saved, output gradient: most of all buffers */
+    if (call < kinds_of_calls(p) * calls) { /* most of all buffers */
         int at = call % calls;
         ls_buffer_kind kind = (ls_buffer_kind)(LS_BUF_ACT + call / calls);
         return (ls_buffer){kind, at / p->in_flight, at % p->in_flight};
@@ -72,10 +80,12 @@ ls_buffer ls_plan_buffer_of(const ls_plan *p, int id) {
 }
 
 static const ls_buffer_kind twins[][2] = {
-    {LS_BUF_SAMPLES, LS_BUF_DEVICE_SAMPLES}, {LS_BUF_LOSSES, LS_BUF_DEVICE_LOSSES},
-    {LS_BUF_NORMS, LS_BUF_DEVICE_NORMS},     {LS_BUF_PARAM, LS_BUF_DEVICE_PARAM},
-    {LS_BUF_SHARD, LS_BUF_DEVICE_SHARD},     {LS_BUF_MOMENT, LS_BUF_DEVICE_MOMENT},
-    {LS_BUF_SUM, LS_BUF_DEVICE_SUM},         {LS_BUF_GRAD, LS_BUF_DEVICE_GRAD}};
+    {LS_BUF_ACT, LS_BUF_DEVICE_ACT},       {LS_BUF_SAVED, LS_BUF_DEVICE_SAVED},
+    {LS_BUF_DACT, LS_BUF_DEVICE_DACT},     {LS_BUF_SAMPLES, LS_BUF_DEVICE_SAMPLES},
+    {LS_BUF_LOSSES, LS_BUF_DEVICE_LOSSES}, {LS_BUF_NORMS, LS_BUF_DEVICE_NORMS},
+    {LS_BUF_PARAM, LS_BUF_DEVICE_PARAM},   {LS_BUF_SHARD, LS_BUF_DEVICE_SHARD},
+    {LS_BUF_MOMENT, LS_BUF_DEVICE_MOMENT}, {LS_BUF_SUM, LS_BUF_DEVICE_SUM},
+    {LS_BUF_GRAD, LS_BUF_DEVICE_GRAD}};
 
 int ls_plan_twin(const ls_plan *p, int id) {
     if (!p->share.on_device) return id;
@@ -106,7 +116,7 @@ int ls_plan_layer_buffer(const ls_plan *p, ls_buffer_kind kind, const ls_action 
 }
 
 bool ls_buffer_in_arena(ls_buffer_kind kind) {
-    return kind == LS_BUF_ACT || kind == LS_BUF_SAVED || kind == LS_BUF_DACT;
+    return kind >= LS_BUF_ACT && kind <= LS_BUF_DEVICE_DACT;
 }
 
 /* All gradients of a worker are in use at once if a second micro-batch adds to them, or a second
@@ -128,8 +138,10 @@ static size_t arena_nbytes(const ls_plan *p, const ls_buffer *b) {
     const ls_share *sh = &p->share;
     const ls_layer *l = &sh->model->layers[b->index];
     int64_t n = ls_model_samples(sh->model, sh->micro_batch);
-    if (b->kind == LS_BUF_DACT && l->traits.backward_whole) n = ls_share_samples(sh, -1);
-    if (b->kind == LS_BUF_SAVED) return ls_mixed_saved_nbytes(l, n, sh->compute);
+    bool gradient = b->kind == LS_BUF_DACT || b->kind == LS_BUF_DEVICE_DACT;
+    if (gradient && l->traits.backward_whole) n = ls_share_samples(sh, -1);
+    if (b->kind == LS_BUF_SAVED || b->kind == LS_BUF_DEVICE_SAVED)
+        return ls_mixed_saved_nbytes(l, n, sh->compute);
     return (size_t)n * l->y_floats * ls_dtype_size(sh->compute);
 }
 
@@ -171,6 +183,9 @@ void ls_plan_buffer_name(const ls_plan *p, int id, char *text, size_t nbytes) {
                                         "output",
                                         "saved",
                                         "output gradient",
+                                        "output on the device",
+                                        "saved on the device",
+                                        "output gradient on the device",
                                         "params",
                                         "shard",
                                         "moments",

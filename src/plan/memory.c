@@ -284,11 +284,22 @@ static size_t incoming_nbytes(const ls_plan *p, int worker) {
     return most * sizeof(float);
 }
 
+size_t ls_plan_arena_nbytes(const ls_plan *p, int worker) {
+    size_t most = 0;
+    for (int there = 0; there <= p->share.on_device; there++) {
+        ls_arena_plan arena;
+        ls_plan_arena(p, worker, there, &arena);
+        if (arena.nbytes > most) most = arena.nbytes;
+        ls_arena_plan_free(&arena);
+    }
+    return most;
+}
+
 ls_device_memory ls_plan_device_memory(const ls_plan *p, int worker) {
     const ls_share *sh = &p->share;
     ls_arena_plan arena;
     if (!sh->on_device) return (ls_device_memory){0};
-    ls_plan_arena(p, worker, &arena);
+    ls_plan_arena(p, worker, true, &arena);
     ls_device_memory m = {
         .params = sh->floats * ls_dtype_size(sh->compute),
         .state =
@@ -322,13 +333,12 @@ static ls_memory memory_of(const ls_plan *p, const ls_memory_config *c, int work
     w.live = LS_NEW_ARRAY(bool, (size_t)ls_plan_nbuffers(p));
     follow(&w);
     free(w.live);
-    ls_arena_plan arena;
-    ls_plan_arena(p, m.worker, &arena);
+    size_t arena = ls_plan_arena_nbytes(p, m.worker);
     count_state(p, c, &m);
-    m.nbytes[LS_MEM_ACTIVATIONS] = arena.nbytes;
+    m.nbytes[LS_MEM_ACTIVATIONS] = arena;
     m.nbytes[LS_MEM_WORK] = ls_plan_work_nbytes(p);
     m.nbytes[LS_MEM_SCRATCH] = ls_compute_nbytes(c->threads, ls_model_scratch_floats(model));
-    if (c->writing_nbytes > arena.nbytes) m.nbytes[LS_MEM_WRITING] = c->writing_nbytes;
+    if (c->writing_nbytes > arena) m.nbytes[LS_MEM_WRITING] = c->writing_nbytes;
     m.nbytes[LS_MEM_SAMPLES] = 2 * (samples_count(p, m.worker) + 1) * model->sample_nbytes;
     m.nbytes[LS_MEM_SUMS] = 2 * sh->nbytes.scalars;
     m.nbytes[LS_MEM_ROOM] = sh->nbytes.room;
@@ -341,7 +351,6 @@ static ls_memory memory_of(const ls_plan *p, const ls_memory_config *c, int work
         m.extra[i] = w.most[i];
         m.nbytes[i ? LS_MEM_GRADS : LS_MEM_PARAMS] += w.most[i];
     }
-    ls_arena_plan_free(&arena);
     return m;
 }
 

@@ -57,13 +57,16 @@ typedef enum ls_action_kind {
     LS_REPLICA_NORM, /* the workers of an island: each gets the norm of its gradient */
     /* all workers: each gets the sums of norms and losses; then all know whether the state changes */
     LS_DECIDE,
-    LS_UPDATE,      /* runs the optimizer on the part of a bucket that the worker owns */
-    LS_ALL_GATHER,  /* all workers: each gets the parameters of all shards of a bucket */
-    LS_SEND,        /* two workers: `worker` sends what is in a buffer to `peer` */
-    LS_TAKE,        /* gradient slot = what another stage has sent, where only that one writes */
-    LS_TO_DEVICE,   /* copies a bucket's parameters or sum, or the step's samples, to the device */
-    LS_FROM_DEVICE, /* copies a bucket's gradient or shard, the losses or the norms from there */
-    LS_FREE,        /* ends the life of a buffer: other buffers may take its memory */
+    LS_UPDATE,     /* runs the optimizer on the part of a bucket that the worker owns */
+    LS_ALL_GATHER, /* all workers: each gets the parameters of all shards of a bucket */
+    LS_SEND,       /* two workers: `worker` sends what is in a buffer to `peer` */
+    LS_TAKE,       /* gradient slot = what another stage has sent, where only that one writes */
+    /* copies a bucket's parameters or sum, the step's samples, or what another worker has sent of a
+     * layer's output or its gradient, to the device */
+    LS_TO_DEVICE,
+    /* copies a bucket's gradient or shard, the losses, the norms, or what is sent of a layer, from there */
+    LS_FROM_DEVICE,
+    LS_FREE, /* ends the life of a buffer: other buffers may take its memory */
     LS_NACTION_KINDS
 } ls_action_kind;
 
@@ -239,18 +242,22 @@ typedef enum ls_buffer_kind {
     LS_BUF_ACT,     /* [layer][slot] output; slot: of the micro-batch in flight */
     LS_BUF_SAVED,   /* [layer][slot] saved for Backward */
     LS_BUF_DACT,    /* [layer][slot] gradient of the output */
-    LS_BUF_PARAM,   /* [bucket] all its parameters */
-    LS_BUF_SHARD,   /* [bucket] parameters of the worker's shard; part of PARAM */
-    LS_BUF_MOMENT,  /* [bucket] masters and the optimizer's states */
-    LS_BUF_ERROR,   /* [bucket] errors of the worker's virtual workers */
-    LS_BUF_CODE,    /* [bucket] codes of the worker's virtual workers */
-    LS_BUF_CODES,   /* [bucket] codes of all virtual workers, of what the worker decodes */
+    /* the same in memory of the device, where it runs layers: */
+    LS_BUF_DEVICE_ACT,
+    LS_BUF_DEVICE_SAVED,
+    LS_BUF_DEVICE_DACT,
+    LS_BUF_PARAM,  /* [bucket] all its parameters */
+    LS_BUF_SHARD,  /* [bucket] parameters of the worker's shard; part of PARAM */
+    LS_BUF_MOMENT, /* [bucket] masters and the optimizer's states */
+    LS_BUF_ERROR,  /* [bucket] errors of the worker's virtual workers */
+    LS_BUF_CODE,   /* [bucket] codes of the worker's virtual workers */
+    LS_BUF_CODES,  /* [bucket] codes of all virtual workers, of what the worker decodes */
     /* [bucket][slot] sum over all workers; part of GRAD, slot 0, or where rounds are reduced, in
      * slots of its own */
     LS_BUF_SUM,
     LS_BUF_GRAD,  /* [bucket][slot] sum over the worker's virtual workers */
     LS_BUF_INBOX, /* [bucket][slot] what another stage has sent of a virtual worker's gradient */
-    /* in memory of the device, where it runs layers: */
+    /* in memory of the device, too: */
     LS_BUF_DEVICE_SAMPLES,
     LS_BUF_DEVICE_LOSSES,
     LS_BUF_DEVICE_NORMS,
@@ -276,7 +283,8 @@ int ls_plan_twin(const ls_plan *, int id);
 bool ls_plan_outlives(const ls_plan *, int id);
 /* The buffer of this kind for a layer's call on a micro-batch. */
 int ls_plan_layer_buffer(const ls_plan *, ls_buffer_kind, const ls_action *, int layer);
-/* Is the buffer in the arena? Activations and their gradients are. */
+/* Is the buffer in the arena? Activations and their gradients are, the host's and the device's each in
+ * one of their own. */
 bool ls_buffer_in_arena(ls_buffer_kind);
 /* Does the buffer live only for part of a step? Those in the arena do, gathered parameters, and
  * gradients that are freed once they are summed. */
@@ -323,7 +331,8 @@ typedef struct ls_arena_plan {
     int peak_action; /* when */
 } ls_arena_plan;
 
-void ls_plan_arena(const ls_plan *, int worker, ls_arena_plan *a_p);
+/* there: the arena of the worker's device. */
+void ls_plan_arena(const ls_plan *, int worker, bool there, ls_arena_plan *a_p);
 void ls_arena_plan_free(ls_arena_plan *);
 
 /* ---- printing ---- */

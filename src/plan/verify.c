@@ -527,7 +527,7 @@ static void check_send(walk *w, const ls_action *a) {
         int layer = b.index,
             reader = ls_share_crosses(sh, layer) ? sh->crossings[layer].reader : layer;
         bool on = b.kind == LS_BUF_ACT;
-        fits = reader != layer && b.kind != LS_BUF_SAVED &&
+        fits = reader != layer && (on || b.kind == LS_BUF_DACT) &&
                ls_share_runner(sh, a->worker, on ? layer : reader) == a->worker &&
                ls_share_runner(sh, a->worker, on ? reader : layer) == a->peer;
         nbytes = ls_share_samples(sh, a->micro) * (int64_t)sh->model->layers[layer].y_floats *

@@ -92,8 +92,9 @@ const char *ls_buffer_states_free(ls_buffer_states *s, const ls_action *a) {
 const char *ls_buffer_states_copy(const ls_buffer_states *s, const ls_action *a) {
     bool may = exists(s, a->buffer) && s->p->has_copies;
     ls_buffer_kind kind = may ? ls_plan_buffer_of(s->p, a->buffer).kind : LS_BUF_WORK;
-    bool to = kind == LS_BUF_SAMPLES || kind == LS_BUF_PARAM || kind == LS_BUF_SUM;
-    bool from = kind == LS_BUF_LOSSES || kind == LS_BUF_GRAD || kind == LS_BUF_NORMS ||
+    bool sent = kind == LS_BUF_ACT || kind == LS_BUF_DACT;
+    bool to = sent || kind == LS_BUF_SAMPLES || kind == LS_BUF_PARAM || kind == LS_BUF_SUM;
+    bool from = sent || kind == LS_BUF_LOSSES || kind == LS_BUF_GRAD || kind == LS_BUF_NORMS ||
                 kind == LS_BUF_SHARD;
     bool fits = a->kind == LS_TO_DEVICE ? to : from;
     return fits ? NULL : "copies a buffer that stays where it is";

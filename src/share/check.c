@@ -345,8 +345,6 @@ static ls_status check_device(const ls_share_config *c, ls_error *e) {
     if (!c->on_device) return LS_OK;
     if (c->compute != LS_F32 || c->reduce != LS_F32)
         what = "train.compute and train.reduce_dtype other than f32";
-    if (c->pipe > 1 || c->tensor > 1 || c->context > 1 || m->nslices > 1 || m->nchunks > 1)
-        what = "models that are divided among workers";
     if (c->islands || c->task != LS_TASK_TRAIN) what = "replicas";
     if (c->compress.on) what = "compressed gradients";
     if (c->noise) what = "the noise scale";
@@ -383,6 +381,7 @@ static ls_status check_state_on_device(const ls_share_config *c, ls_error *e) {
     for (int g = 0; g < c->optim.ngroups; g++)
         if (!ls_update_device_has(c->optim.groups[g].rule))
             what = ls_optim_rules[c->optim.groups[g].rule].name;
+    if (ls_share_config_cells(c) > 1) what = "models that are divided among workers";
     for (int i = 0; i < c->model->nparams; i++)
         if (c->model->params[i].momentum > 0) what = "running values of a layer";
     if (!what) return LS_OK;

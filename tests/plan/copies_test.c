@@ -2,15 +2,22 @@
  * misses each that is left out; what a device can't do is refused. */
 #include "plan/plan.h"
 
+#include "chunked_model.h"
 #include "networks/gpt2.h"
 #include "share/config.h"
-#include "test.h"
+#include "share/mesh.h"
+#include "sliced_model.h"
+
+/* As if there were kernels for all layers. */
+static void set_on_device(ls_model *m) {
+    for (int i = 0; i < m->nlayers; i++) m->layers[i].traits.on_device = true;
+}
 
 static void make_model(ls_model *m) {
     ls_gpt_config c = {.layers = 2, .width = 8, .heads = 2, .context = 4, .vocab = 256};
     ls_error e;
     assert_ls_ok(ls_gpt_create(&c, m, &e), e);
-    for (int i = 0; i < m->nlayers; i++) m->layers[i].traits.on_device = true;
+    set_on_device(m);
 }
 
 static ls_share_config config_of(const ls_model *m, int n, int V, int zero) {
@@ -55,13 +62,14 @@ static int sums_of(const ls_plan *p) {
     return n;
 }
 
-/* Leaves out each copy of a plan, and counts them. */
-static void try_each(ls_plan *p, int *to_p, int *from_p) {
+/* Leaves out each copy of a plan, or in make check every n-th, and counts them. */
+static void try_each(ls_plan *p, int n, int *to_p, int *from_p) {
     *to_p = *from_p = 0;
     for (int i = 0; i < p->nactions; i++) {
         *to_p += p->actions[i].kind == LS_TO_DEVICE;
         *from_p += p->actions[i].kind == LS_FROM_DEVICE;
-        if (is_copy(&p->actions[i])) assert_true(is_missed(p, i));
+        if (!is_copy(&p->actions[i]) || !runs_case(*to_p + *from_p, n)) continue;
+        assert_true(is_missed(p, i));
     }
 }
 
@@ -76,7 +84,7 @@ static void test_copies(void **state) {
             ls_plan p;
             int to = 0, from = 0;
             assert_ls_ok(ls_plan_make(&c, &p, &e), e);
-            try_each(&p, &to, &from);
+            try_each(&p, 1, &to, &from);
             /* the samples, and each bucket; the losses, and the sums of each bucket, which a worker
              * with two virtual workers has folded, but where rounds are reduced */
             int buckets = p.share.nbuckets;
@@ -100,7 +108,7 @@ static void test_state_there(void **state) {
             int to = 0, from = 0;
             c.state_on_device = true;
             assert_ls_ok(ls_plan_make(&c, &p, &e), e);
-            try_each(&p, &to, &from);
+            try_each(&p, 1, &to, &from);
             int buckets = p.share.nbuckets;
             if (zero == 0) {
                 assert_int_equal(to, n * (1 + buckets));
@@ -130,7 +138,7 @@ static void test_peers(void **state) {
             c.sums_on_device = zero > 0;
             if (n > 1 && !c.sums_on_device) continue;
             assert_ls_ok(ls_plan_make(&c, &p, &e), e);
-            try_each(&p, &to, &from);
+            try_each(&p, 1, &to, &from);
             assert_int_equal(to, n);
             assert_int_equal(from, 2 * n);
             ls_plan_free(&p);
@@ -140,6 +148,128 @@ static void test_peers(void **state) {
     c.sums_on_device = true;
     assert_ls_fails(ls_plan_make(&c, &p, &e), LS_EINVAL, "needs parallel.zero", e);
     ls_model_free(&m);
+}
+
+/* ---- meshes ---- */
+
+/* What the host sends between workers: of layers, and parts of sums; and how often it looks at scores. */
+static void count_messages(const ls_plan *p, int *values_p, int *parts_p, int *scores_p) {
+    *values_p = *parts_p = *scores_p = 0;
+    for (int i = 0; i < p->nactions; i++) {
+        const ls_action *a = &p->actions[i];
+        if (a->kind != LS_SEND) continue;
+        ls_buffer_kind kind = ls_plan_buffer_of(p, a->buffer).kind;
+        *values_p += kind == LS_BUF_ACT || kind == LS_BUF_DACT;
+        *parts_p += kind == LS_BUF_INBOX;
+        *scores_p += ls_plan_scores(p, a) >= 0;
+    }
+}
+
+/* The buckets whose parameters the layers of a worker read. */
+static int read_by(const ls_plan *p, int worker) {
+    const ls_share *sh = &p->share;
+    int n = 0;
+    for (int k = 0; k < sh->nbuckets; k++) {
+        bool reads = false;
+        for (int l = 0; l < sh->model->nlayers; l++) {
+            const int *touched = NULL;
+            if (ls_share_runner(sh, worker, l) != worker) continue;
+            for (int i = 0, m = ls_share_touched(sh, l, &touched); i < m; i++)
+                reads = reads || touched[i] == k;
+        }
+        n += reads;
+    }
+    return n;
+}
+
+/* Copies of a mesh: as of its workers alone, and for each message one on either side; a part of a sum
+ * goes on from its inbox. Parameters that are gathered may be copied twice. */
+static void check_mesh(const ls_share_config *c) {
+    ls_plan p;
+    ls_error e;
+    int to = 0, from = 0, values = 0, parts = 0, reads = 0, sums = 0, losses = 0, scores = 0;
+    assert_ls_ok(ls_plan_make(c, &p, &e), e);
+    const ls_share *sh = &p.share;
+    try_each(&p, 31, &to, &from);
+    count_messages(&p, &values, &parts, &scores);
+    for (int w = 0; w < c->nworkers; w++) {
+        bool loses = false;
+        reads += read_by(&p, w);
+        for (int k = 0; k < sh->nbuckets; k++)
+            if (ls_share_has(sh, k, w)) sums += ls_share_sums(sh, k, w);
+        for (int l = 0; l < sh->model->nlayers; l++)
+            loses = loses || (sh->model->layers[l].traits.loss && ls_share_runner(sh, w, l) == w);
+        losses += loses;
+    }
+    assert_true(values > 0);
+    from -= values + parts + sums + losses; /* scores may be there */
+    assert_true(from >= 0 && from <= scores);
+    assert_true(c->zero == 3 ? to >= c->nworkers + values : to == c->nworkers + values + reads);
+    ls_plan_free(&p);
+}
+
+static ls_share_config mesh_of(const ls_model *m, int data, int pipe, int zero) {
+    ls_share_config c = config_of(m, data * pipe, 4, zero);
+    c.pipe = pipe;
+    return c;
+}
+
+/* The tied embedding's gradient, and blocks in which stages meet, go to another stage. */
+static void test_pipelines(void **state) {
+    ls_model m;
+    (void)state;
+    make_model(&m);
+    for (int pipe = 2; pipe <= 4; pipe++)
+        for (int zero = 0; zero <= 3; zero++) {
+            ls_share_config c = mesh_of(&m, 1 + zero % 2, pipe, zero);
+            check_mesh(&c);
+        }
+    ls_share_config c = mesh_of(&m, 1, 3, 0);
+    c.schedule = LS_PIPE_ZB_H1;
+    check_mesh(&c);
+    ls_model_free(&m);
+}
+
+/* Slices and experts of a layer. */
+static void test_slices(void **state) {
+    ls_model m;
+    (void)state;
+    sliced_make(6, 40, &m);
+    set_on_device(&m);
+    for (int tensor = 2; tensor <= SLICES; tensor++)
+        for (int pipe = 1; pipe <= 2; pipe++) {
+            ls_share_config c = mesh_of(&m, 1, pipe, 1);
+            c.tensor = tensor;
+            c.nworkers *= tensor;
+            check_mesh(&c);
+        }
+    ls_model_free(&m);
+}
+
+/* Chunks of a sample, and messages of the rows that choose experts. */
+static void test_chunks(void **state) {
+    static const mixed_parts parts[] = {{2, 1, 1, false}, {1, 2, 1, false}, {2, 1, 2, true}};
+    ls_model m;
+    (void)state;
+    own_make(96, 40, &m);
+    set_on_device(&m);
+    ls_share_config c = mesh_of(&m, 1, 1, 0);
+    c.context = c.nworkers = CHUNKS;
+    c.bucket_nbytes = 20000;
+    check_mesh(&c);
+    ls_model_free(&m);
+    for (int i = 0; i < 3; i++) {
+        mixed_make(12, 40, parts[i], true, &m);
+        set_on_device(&m);
+        c = mesh_of(&m, 2, 1, i);
+        c.recompute = 0;
+        c.micro_batch = parts[i].samples;
+        c.context = 2;
+        c.tensor = parts[i].slices;
+        c.nworkers *= c.context * c.tensor;
+        check_mesh(&c);
+        ls_model_free(&m);
+    }
 }
 
 /* A copy of what stays where it is. */
@@ -168,6 +298,7 @@ static void test_refused(void **state) {
     ls_share_config half = config_of(&m, 2, 2, 0), pipe = half;
     half.compute = half.reduce = LS_BF16;
     pipe.pipe = 2;
+    pipe.state_on_device = true;
     assert_ls_fails(ls_plan_make(&half, &p, &e), LS_EINVAL, "train.compute", e);
     assert_ls_fails(ls_plan_make(&pipe, &p, &e), LS_EINVAL, "divided among workers", e);
     ls_share_config host = config_of(&m, 2, 2, 0), muon = host;
@@ -183,7 +314,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_copies),  cmocka_unit_test(test_state_there),
         cmocka_unit_test(test_peers),   cmocka_unit_test(test_wrong),
-        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_refused), cmocka_unit_test(test_pipelines),
+        cmocka_unit_test(test_slices),  cmocka_unit_test(test_chunks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

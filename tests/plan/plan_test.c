@@ -291,7 +291,7 @@ static void test_large(void **state) {
         ls_memory memory;
         ls_memory_config how = {.threads = 1};
         ls_lanes l;
-        ls_plan_arena(&p, 7, &a);
+        ls_plan_arena(&p, 7, false, &a);
         assert_true(a.nbytes >= a.peak && a.peak > 0);
         ls_arena_plan_free(&a);
         ls_plan_memory(&p, &how, &memory);
@@ -426,7 +426,7 @@ static void test_arena(void **state) {
     ls_plan p = make(&m, 2, 3, 4, 2, true);
     for (int w = 0; w < 2; w++) {
         ls_arena_plan a;
-        ls_plan_arena(&p, w, &a);
+        ls_plan_arena(&p, w, false, &a);
         assert_true(a.peak <= a.nbytes && a.nbytes > 0);
         int n = ls_plan_buffer(&p, LS_BUF_PARAM, 0, 0);
         bool *live = calloc((size_t)n, sizeof *live);
