@@ -19,7 +19,8 @@
     X(conv_windows)                                                                                \
     X(fields)                                                                                      \
     X(pooling)                                                                                     \
-    X(label_place)
+    X(label_place)                                                                                 \
+    X(exact)
 
 /* X(name, items of a group, parameters): a letter each: p a pointer, l a long, f a float. */
 #define LS_DEVICE_KERNELS(X)                                                                       \
@@ -45,8 +46,9 @@
     X(conv_dx, 256, "llllllllllllllpppp")                                                          \
     X(copy, 256, "lpp")                                                                            \
     X(copy_rows, 256, "llplpll")                                                                   \
-    X(cross_entropy, 256, "lpplllppp")                                                             \
+    X(cross_entropy, 256, "lpplllppplp")                                                           \
     X(cross_entropy_dx, 256, "lpplllppfpp")                                                        \
+    X(cross_entropy_part_dx, 256, "lpplllpp")                                                      \
     X(dot_rows, 256, "lllppp")                                                                     \
     X(dot_rows_da, 256, "lllppp")                                                                  \
     X(dot_rows_db, 256, "lllppp")                                                                  \
@@ -54,9 +56,9 @@
     X(dpo_sums, 256, "llpppllpp")                                                                  \
     X(dropout, 256, "lllllllllfpp")                                                                \
     X(ema, 256, "lflpp")                                                                           \
-    X(embedding, 256, "llplppp")                                                                   \
+    X(embedding, 256, "llplllppp")                                                                 \
     X(embedding_dwpe, 256, "lllplp")                                                               \
-    X(embedding_dwte, 256, "lllplpp")                                                              \
+    X(embedding_dwte, 256, "lllplllpp")                                                            \
     X(gelu, 256, "lpp")                                                                            \
     X(gelu_back, 256, "lppp")                                                                      \
     X(gemm, 256, "lllpllpllpllpl")                                                                 \
@@ -110,7 +112,10 @@
     X(squared_error, 256, "lpplllp")                                                               \
     X(squared_error_dx, 256, "llfpplllpp")                                                         \
     X(squares, 256, "llpp")                                                                        \
-    X(sum_losses, 256, "lllpp")
+    X(sum_losses, 256, "lllpp")                                                                    \
+    X(vocabulary_join, 256, "lppp")                                                                \
+    X(vocabulary_join_dx, 256, "lpppp")                                                            \
+    X(vocabulary_loss, 256, "lpplppp")
 
 typedef enum ls_device_kernel {
 #define LS_DEVICE_KERNEL_NUMBER(name, items, params) LS_KERNEL_##name,

@@ -12,6 +12,7 @@
 #include "device/kernels/random.k"
 
 #include "device/kernels/conv_windows.k"
+#include "device/kernels/exact.k"
 #include "device/kernels/fields.k"
 #include "device/kernels/heads.k"
 #include "device/kernels/label_place.k"
@@ -41,6 +42,7 @@
 #include "device/kernels/copy_rows.k"
 #include "device/kernels/cross_entropy.k"
 #include "device/kernels/cross_entropy_dx.k"
+#include "device/kernels/cross_entropy_part_dx.k"
 #include "device/kernels/dot_rows.k"
 #include "device/kernels/dot_rows_da.k"
 #include "device/kernels/dot_rows_db.k"
@@ -105,6 +107,9 @@
 #include "device/kernels/squared_error_dx.k"
 #include "device/kernels/squares.k"
 #include "device/kernels/sum_losses.k"
+#include "device/kernels/vocabulary_join.k"
+#include "device/kernels/vocabulary_join_dx.k"
+#include "device/kernels/vocabulary_loss.k"
 
 typedef ls_device_arg arg;
 
@@ -134,20 +139,24 @@ static void call_gemm_small(const arg *a) {
                       a[9].p, a[10].l, a[11].l, a[12].p, a[13].l);
 }
 static void call_cross_entropy(const arg *a) {
-    cross_entropy_kernel(a[0].l, a[1].p, a[2].p, a[3].l, a[4].l, a[5].l, a[6].p, a[7].p, a[8].p);
+    cross_entropy_kernel(a[0].l, a[1].p, a[2].p, a[3].l, a[4].l, a[5].l, a[6].p, a[7].p, a[8].p,
+                         a[9].l, a[10].p);
 }
 static void call_cross_entropy_dx(const arg *a) {
     cross_entropy_dx_kernel(a[0].l, a[1].p, a[2].p, a[3].l, a[4].l, a[5].l, a[6].p, a[7].p, a[8].f,
                             a[9].p, a[10].p);
 }
+static void call_cross_entropy_part_dx(const arg *a) {
+    cross_entropy_part_dx_kernel(a[0].l, a[1].p, a[2].p, a[3].l, a[4].l, a[5].l, a[6].p, a[7].p);
+}
 static void call_embedding(const arg *a) {
-    embedding_kernel(a[0].l, a[1].l, a[2].p, a[3].l, a[4].p, a[5].p, a[6].p);
+    embedding_kernel(a[0].l, a[1].l, a[2].p, a[3].l, a[4].l, a[5].l, a[6].p, a[7].p, a[8].p);
 }
 static void call_embedding_dwpe(const arg *a) {
     embedding_dwpe_kernel(a[0].l, a[1].l, a[2].l, a[3].p, a[4].l, a[5].p);
 }
 static void call_embedding_dwte(const arg *a) {
-    embedding_dwte_kernel(a[0].l, a[1].l, a[2].l, a[3].p, a[4].l, a[5].p, a[6].p);
+    embedding_dwte_kernel(a[0].l, a[1].l, a[2].l, a[3].p, a[4].l, a[5].l, a[6].l, a[7].p, a[8].p);
 }
 static void call_heads_dkv(const arg *a) {
     heads_dkv_kernel(a[0].l, a[1].l, a[2].l, a[3].l, a[4].l, a[5].l, a[6].l, a[7].f, a[8].p, a[9].l,
@@ -375,6 +384,15 @@ static void call_interaction(const arg *a) {
 }
 static void call_interaction_dx(const arg *a) {
     interaction_dx_kernel(a[0].l, a[1].l, a[2].l, a[3].p, a[4].p, a[5].p);
+}
+static void call_vocabulary_join(const arg *a) {
+    vocabulary_join_kernel(a[0].l, a[1].p, a[2].p, a[3].p);
+}
+static void call_vocabulary_join_dx(const arg *a) {
+    vocabulary_join_dx_kernel(a[0].l, a[1].p, a[2].p, a[3].p, a[4].p);
+}
+static void call_vocabulary_loss(const arg *a) {
+    vocabulary_loss_kernel(a[0].l, a[1].p, a[2].p, a[3].l, a[4].p, a[5].p, a[6].p);
 }
 
 static void (*const calls[LS_NDEVICE_KERNELS])(const arg *) = {

@@ -131,9 +131,14 @@ static const float *whole_table(const ls_layer *l, const ls_layer_call *c, int t
     return t.data;
 }
 
+static ls_device_ids ids_of(const ls_layer *l, const ls_layer_call *c) {
+    return (ls_device_ids){ls_layer_field(l, c, 0, 0), LS_LAYER_OWN_OF(options, l).first};
+}
+
 static void forward(const ls_layer *l, const ls_layer_call *c) {
     if (c->compute->device) {
-        ls_embedding_device_forward(l, c, ls_layer_field(l, c, 0, 0), whole_table(l, c, WEIGHT),
+        const ls_device_ids ids = ids_of(l, c);
+        ls_embedding_device_forward(l, c, &ids, whole_table(l, c, WEIGHT),
                                     whole_table(l, c, POSITIONS));
         return;
     }
@@ -190,8 +195,8 @@ static void add_there(const job *j) {
     if (j->weight.p && j->weight.start)
         ls_device_clear(c->compute->device, LS_DEVICE_COMPUTE, j->weight.p,
                         l->counts[WEIGHT] * sizeof *j->weight.p);
-    ls_embedding_device_backward(l, c, ls_layer_field(l, c, 0, 0), c->dy, j->weight.p,
-                                 j->positions.p);
+    const ls_device_ids ids = ids_of(l, c);
+    ls_embedding_device_backward(l, c, &ids, c->dy, j->weight.p, j->positions.p);
 }
 
 /* room: the gradients of weight, then of positions, if they are stored in 16 bits. */
@@ -285,7 +290,7 @@ static ls_value *add_layer(ls_model *m, ls_value *ids, const wanted *w) {
     if (w->own.positions) ls_build_param(m, l, "positions", &p);
     l->half.ntables = l->nparams;
     l->traits.backward_alone = true;
-    l->traits.on_device = !w->own.sums && !w->own.all;
+    l->traits.on_device = !w->own.sums;
     l->half.as_stored = LS_OPERAND_Y | LS_OPERAND_DY;
     l->memory.scratch = (size_t)(2 * C);
     l->half.room_floats = (size_t)((l->V + (w->own.positions ? n : 0)) * C);

@@ -3,17 +3,18 @@
 
 enum { ITEMS = 256 };
 
-void ls_embedding_device_forward(const ls_layer *l, const ls_layer_call *c, const void *ids,
-                                 const float *wte, const float *wpe) {
+void ls_embedding_device_forward(const ls_layer *l, const ls_layer_call *c,
+                                 const ls_device_ids *ids, const float *wte, const float *wpe) {
     LS_LAUNCH(c->compute, LS_KERNEL_embedding, c->n * c->T, ls_device_groups(l->C, ITEMS),
-              {.l = l->C}, {.l = c->T}, {.from = ids}, {.l = ls_layer_tokens_row(c)}, {.from = wte},
-              {.from = wpe}, {.p = c->y});
+              {.l = l->C}, {.l = c->T}, {.from = ids->p}, {.l = ls_layer_tokens_row(c)},
+              {.l = ids->first}, {.l = l->V}, {.from = wte}, {.from = wpe}, {.p = c->y});
 }
 
-static void add_to_rows(const ls_layer *l, const ls_layer_call *c, const void *ids, const float *dy,
-                        float *dwte) {
+static void add_to_rows(const ls_layer *l, const ls_layer_call *c, const ls_device_ids *ids,
+                        const float *dy, float *dwte) {
     LS_LAUNCH(c->compute, LS_KERNEL_embedding_dwte, c->n * c->T, 1, {.l = c->n * c->T}, {.l = l->C},
-              {.l = c->T}, {.from = ids}, {.l = ls_layer_tokens_row(c)}, {.from = dy}, {.p = dwte});
+              {.l = c->T}, {.from = ids->p}, {.l = ls_layer_tokens_row(c)}, {.l = ids->first},
+              {.l = l->V}, {.from = dy}, {.p = dwte});
 }
 
 static void add_to_positions(const ls_layer *l, const ls_layer_call *c, const float *dy,
@@ -23,8 +24,9 @@ static void add_to_positions(const ls_layer *l, const ls_layer_call *c, const fl
               {.p = dwpe});
 }
 
-void ls_embedding_device_backward(const ls_layer *l, const ls_layer_call *c, const void *ids,
-                                  const float *dy, float *dwte, float *dwpe) {
+void ls_embedding_device_backward(const ls_layer *l, const ls_layer_call *c,
+                                  const ls_device_ids *ids, const float *dy, float *dwte,
+                                  float *dwpe) {
     if (dwte) add_to_rows(l, c, ids, dy, dwte);
     if (dwpe) add_to_positions(l, c, dy, dwpe);
 }

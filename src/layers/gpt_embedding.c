@@ -61,7 +61,7 @@ static const float *whole_table(const ls_layer *l, const ls_layer_call *c, int t
 
 static void forward(const ls_layer *l, const ls_layer_call *c) {
     if (c->compute->device) {
-        ls_embedding_device_forward(l, c, c->samples, whole_table(l, c, WTE),
+        ls_embedding_device_forward(l, c, &(ls_device_ids){c->samples, 0}, whole_table(l, c, WTE),
                                     whole_table(l, c, WPE));
         ls_dropout_rows(c, &LS_LAYER_OWN_OF(ls_dropout_mask, l), l->C, c->y);
         return;
@@ -151,7 +151,7 @@ static void backward(const ls_layer *l, const ls_layer_call *c) {
     if (ls_layer_trains(l, WPE)) j.dwpe = grads + l->link.offsets[WPE];
     if (c->compute->device) {
         ls_matrix dy = ls_dropout_of_dy(l, c, &LS_LAYER_OWN_OF(ls_dropout_mask, l), c->work);
-        ls_embedding_device_backward(l, c, c->samples, dy.p, j.dwte, j.dwpe);
+        ls_embedding_device_backward(l, c, &(ls_device_ids){c->samples, 0}, dy.p, j.dwte, j.dwpe);
         return;
     }
     ls_pool_run(c->compute->pool, sums_run, &j);

@@ -38,10 +38,17 @@ void ls_labels_weigh(ls_model *m, ls_layer *l, ls_value *all) {
     m->weighing.ignored = -1;
 }
 
+int64_t ls_labels_all(const ls_layer *l, int *field_p) {
+    int64_t all = LS_LAYER_OWN_OF(options, l).all;
+    *field_p = all ? 1 : 0;
+    return all ? all : l->T;
+}
+
 int64_t ls_labels_count(const ls_layer *l, const ls_layer_call *c, int64_t sample) {
-    int64_t n = 0, all = LS_LAYER_OWN_OF(options, l).all;
-    const char *labels = ls_layer_field(l, c, all ? 1 : 0, sample);
-    for (int64_t t = 0; t < (all ? all : l->T); t++) {
+    int field = 0;
+    int64_t n = 0, all = ls_labels_all(l, &field);
+    const char *labels = ls_layer_field(l, c, field, sample);
+    for (int64_t t = 0; t < all; t++) {
         int32_t label = 0;
         memcpy(&label, labels + (size_t)t * sizeof label, sizeof label);
         n += label >= 0;

@@ -33,8 +33,11 @@ void ls_label_rows_device_scatter(const ls_label_rows *b) {
 }
 
 void ls_label_rows_device_count(const ls_layer *l, const ls_layer_call *c, float *pairs) {
-    LS_LAUNCH(c->compute, LS_KERNEL_label_counts, c->n, 1, {.l = c->T}, {.from = labels_of(l, c)},
-              {.l = labels_row(c)}, {.from = c->weights}, {.f = c->loss_scale}, {.p = pairs});
+    int field = 0;
+    int64_t all = ls_labels_all(l, &field);
+    LS_LAUNCH(c->compute, LS_KERNEL_label_counts, c->n, 1, {.l = all},
+              {.from = ls_layer_field(l, c, field, 0)}, {.l = labels_row(c)}, {.from = c->weights},
+              {.f = c->loss_scale}, {.p = pairs});
 }
 
 void ls_label_rows_device_sum(const ls_label_rows *b, const float *pairs, bool start, bool last) {

@@ -124,7 +124,7 @@ static void add_layer(ls_model *m, ls_value *x, ls_value *label, ls_value *all_l
     int64_t V = tied >= 0 ? m->params[tied].dims[0] : o.classes;
     if (!ls_build_is_good(m) || !look(m, x, label, V)) return;
     l->ops = &ops;
-    l->traits.on_device = !all_labels;
+    l->traits.on_device = true;
     l->end.predicts = LS_CLASSES;
     l->T = x->dims.of[0];
     ls_label_rows_declare(l, ls_value_last(x), V);

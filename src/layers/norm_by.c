@@ -124,11 +124,64 @@ static void dweight_run(void *arg, int thread, int nthreads) {
     }
 }
 
+/* ---- on a device: the kernels of a sample's rows ---- */
+
+enum { ITEMS = 256, GROUP_ROWS = 16 }; /* of a group */
+
+static void launch_forward(const job *j, int64_t r) {
+    int64_t T = j->c->T, C = j->l->C, groups = ls_device_groups(T, GROUP_ROWS);
+    const float *weight = weight_of(j, r);
+    float *y = (float *)j->c->y + r * C;
+    if (is_rms(j))
+        LS_LAUNCH(j->c->compute, LS_KERNEL_rms_norm, groups, 1, {.l = T}, {.l = C},
+                  {.f = LS_LAYER_OWN_OF(float, j->l)}, {.from = x_of(j, r)}, {.from = weight},
+                  {.p = y}, {.p = (float *)j->c->saved + r});
+    else
+        LS_LAUNCH(j->c->compute, LS_KERNEL_layernorm, groups, 1, {.l = T}, {.l = C},
+                  {.from = x_of(j, r)}, {.from = weight}, {.from = weight + C}, {.p = y},
+                  {.p = mean_of(j, r)}, {.p = rstd_of(j, r)});
+}
+
+static void launch_dx(const job *j, int64_t r) {
+    int64_t T = j->c->T, C = j->l->C, groups = ls_device_groups(T, GROUP_ROWS);
+    if (is_rms(j))
+        LS_LAUNCH(j->c->compute, LS_KERNEL_rms_norm_dx, groups, 1, {.l = T}, {.l = C},
+                  {.from = dy_of(j, r)}, {.from = x_of(j, r)}, {.from = weight_of(j, r)},
+                  {.from = (float *)j->c->saved + r}, {.l = 0}, {.p = dx_of(j, r)});
+    else
+        LS_LAUNCH(j->c->compute, LS_KERNEL_layernorm_dx, groups, 1, {.l = T}, {.l = C},
+                  {.from = dy_of(j, r)}, {.from = x_of(j, r)}, {.from = weight_of(j, r)},
+                  {.from = mean_of(j, r)}, {.from = rstd_of(j, r)}, {.p = NULL},
+                  {.p = dx_of(j, r)});
+}
+
+static void launch_dweight(const job *j, int64_t r) {
+    int64_t T = j->c->T, C = j->l->C, groups = ls_device_groups(C, ITEMS);
+    float *dweight = (float *)j->c->dx[1] + r / T * (int64_t)j->l->input_floats[1];
+    if (is_rms(j))
+        LS_LAUNCH(j->c->compute, LS_KERNEL_rms_norm_dparams, groups, 1, {.l = T}, {.l = C},
+                  {.from = dy_of(j, r)}, {.from = x_of(j, r)}, {.from = (float *)j->c->saved + r},
+                  {.l = 0}, {.p = dweight});
+    else
+        LS_LAUNCH(j->c->compute, LS_KERNEL_layernorm_dparams, groups, 1, {.l = T}, {.l = C},
+                  {.from = dy_of(j, r)}, {.from = x_of(j, r)}, {.from = mean_of(j, r)},
+                  {.from = rstd_of(j, r)}, {.l = 0}, {.p = dweight}, {.p = dweight + C});
+}
+
 static void forward(const ls_layer *l, const ls_layer_call *c) {
+    const job j = {l, c};
+    for (int64_t i = 0; c->compute->device && i < c->n; i++) launch_forward(&j, i * c->T);
+    if (c->compute->device) return;
     ls_pool_run(c->compute->pool, forward_run, &(job){l, c});
 }
 
 static void backward(const ls_layer *l, const ls_layer_call *c) {
+    const job j = {l, c};
+    for (int64_t i = 0; c->compute->device && i < c->n; i++) {
+        if (c->dx[1]) launch_dweight(&j, i * c->T);
+        if (c->dx[0]) launch_dx(&j, i * c->T);
+    }
+    if (c->compute->device) return;
     if (c->dx[1]) ls_pool_run(c->compute->pool, dweight_run, &(job){l, c});
     if (c->dx[0]) ls_pool_run(c->compute->pool, dx_run, &(job){l, c});
 }
@@ -146,6 +199,7 @@ static ls_layer *add(ls_model *m, ls_value *x, ls_value *weight, const ls_layer_
     l->C = ls_value_last(x);
     l->T = ls_value_count(x) / l->C;
     l->rowless = 1u << 1;
+    l->traits.on_device = true;
     ls_works_pass(&l->cost.forward, LS_WORK_NORM, l->T * l->C);
     ls_works_pass(&l->cost.backward, LS_WORK_NORM_DPARAMS, l->T * l->C);
     ls_works_pass(&l->cost.backward, LS_WORK_NORM_DX, l->T * l->C);

@@ -3,6 +3,9 @@
 
 #include <string.h>
 
+#include "layers/copy.h"
+#include "model/row_device.h"
+
 typedef struct job {
     const ls_layer *l;
     const ls_layer_call *c;
@@ -21,7 +24,37 @@ static void forward_run(void *arg, int thread, int nthreads) {
                            (float *)c->y + r * C);
 }
 
+/* On the call's device: a sample at a time. */
+static void launch_forward(const ls_layer *l, const ls_layer_call *c) {
+    const float *weight = ls_layer_param(l, c, 0) + (first_of(l) + c->past.n) * l->C;
+    int64_t n = c->T * l->C;
+    for (int64_t i = 0; i < c->n; i++)
+        ls_row_device_add(c->compute, n, (const float *)c->x[0] + i * n, weight,
+                          (float *)c->y + i * n);
+}
+
+static void launch_backward(const ls_layer *l, const ls_layer_call *c) {
+    float *sum = ls_layer_grad(l, c, 0);
+    int64_t n = l->T * l->C;
+    if (c->dx[0])
+        ls_copy_run(c->compute, &(ls_copy){.rows = c->n,
+                                           .width = n,
+                                           .from = c->dy,
+                                           .from_stride = n,
+                                           .to = c->dx[0],
+                                           .to_stride = n});
+    if (!sum) return;
+    if (c->grads_start)
+        ls_device_clear(c->compute->device, LS_DEVICE_COMPUTE, sum, l->counts[0] * sizeof *sum);
+    ls_row_device_column_sum(c->compute, c->n, ls_matrix_of(c->dy, n), true,
+                             sum + first_of(l) * l->C);
+}
+
 static void forward(const ls_layer *l, const ls_layer_call *c) {
+    if (c->compute->device) {
+        launch_forward(l, c);
+        return;
+    }
     ls_pool_run(c->compute->pool, forward_run, &(job){l, c});
 }
 
@@ -52,6 +85,10 @@ static void backward_run(void *arg, int thread, int nthreads) {
 }
 
 static void backward(const ls_layer *l, const ls_layer_call *c) {
+    if (c->compute->device) {
+        launch_backward(l, c);
+        return;
+    }
     ls_pool_run(c->compute->pool, backward_run, &(job){l, c});
 }
 
@@ -67,6 +104,7 @@ ls_value *ls_layers_positions(ls_model *m, ls_value *x, ls_row_range rows, const
     if (x->ndims != 2)
         return ls_build_fail(m, "the input is %s; [T, C] is needed", ls_dims_write(x->dims).text);
     l->ops = &ops;
+    l->traits.on_device = true;
     l->T = x->dims.of[0];
     l->C = x->dims.of[1];
     LS_LAYER_OWN_AS(int64_t, l) = rows.first;

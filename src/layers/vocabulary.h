@@ -19,6 +19,7 @@ typedef struct ls_vocabulary_targets {
     const void *p; /* i32 [T] those of sample 0; NULL: no device is used */
     int64_t row;   /* between samples */
     int64_t T, first;
+    int64_t token;       /* the first one of the table, of a slice */
     const int32_t *list; /* [rows] or NULL */
     const float *scales; /* [n][2] the factors of the gradients of a sample's rows, or NULL: the
                             call's loss_scale */
@@ -42,8 +43,11 @@ typedef struct ls_vocabulary {
     double *losses;      /* [rows] nats */
     /* For a slice of a vocabulary: [rows, 2] the gradient of a row's log-sum-exp, and of its
      * target's logit; a target below 0 is another slice's. NULL: the gradients are those of a
-     * cross-entropy. A second call finds the gradient where the first one has left it. */
+     * cross-entropy. A second call finds the gradient where the first one has left it. On a device:
+     * [rows, LS_ROW_SUMS], as vocabulary_slices.h has them, and what the slice knows of each row,
+     * which takes the place of its loss. */
     const float *gradient;
+    float *sums;
     ls_vocabulary_targets targets;
     /* The token that row r is to predict, and the factor of its gradient; on a device `targets` says
      * both. */

@@ -8,13 +8,19 @@ void ls_vocabulary_device_losses(const ls_vocabulary *b) {
     assert(t->p);
     LS_LAUNCH(b->c->compute, LS_KERNEL_cross_entropy, b->rows, 1, {.l = b->l->V},
               {.from = b->logits}, {.from = t->p}, {.l = t->row}, {.l = t->T}, {.l = t->first},
-              {.from = t->list}, {.p = b->stat}, {.p = b->losses});
+              {.from = t->list}, {.p = b->stat}, {.p = b->losses}, {.l = t->token}, {.p = b->sums});
 }
 
 void ls_vocabulary_device_dlogits(const ls_vocabulary *b) {
     enum { COLUMNS = 1024 }; /* of a group */
     const ls_vocabulary_targets *t = &b->targets;
-    assert(t->p && !b->gradient);
+    assert(t->p);
+    if (b->gradient) {
+        LS_LAUNCH(b->c->compute, LS_KERNEL_cross_entropy_part_dx, b->rows, 1, {.l = b->l->V},
+                  {.p = b->logits}, {.from = t->p}, {.l = t->row}, {.l = t->T}, {.l = t->token},
+                  {.p = b->stat}, {.from = b->gradient});
+        return;
+    }
     LS_LAUNCH(b->c->compute, LS_KERNEL_cross_entropy_dx, b->rows,
               ls_device_groups(b->l->V, COLUMNS), {.l = b->l->V}, {.p = b->logits}, {.from = t->p},
               {.l = t->row}, {.l = t->T}, {.l = t->first}, {.from = t->list}, {.from = b->stat},

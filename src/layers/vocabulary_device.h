@@ -5,6 +5,7 @@
 
 #include "layers/vocabulary.h"
 
+/* Of a slice: what it knows of each row. */
 void ls_vocabulary_device_losses(const ls_vocabulary *);
 /* Replaces the logits by their gradients. */
 void ls_vocabulary_device_dlogits(const ls_vocabulary *);

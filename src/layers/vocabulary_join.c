@@ -2,7 +2,7 @@
  * vocabulary_slices.h. Both save nothing: backward reads the inputs. */
 #include "base/math.h"
 #include "layers/fork.h"
-#include "layers/label_rows.h"
+#include "layers/label_rows_device.h"
 #include "layers/vocabulary_slices.h"
 
 typedef struct job {
@@ -54,11 +54,36 @@ static void join_back_run(void *arg, int thread, int nthreads) {
             if (j->c->dx[k]) join_back(j, k, r);
 }
 
+enum { ITEMS = 256 }; /* of a device's group */
+
+static void launch_join(const ls_layer_call *c) {
+    int64_t rows = c->n * c->T;
+    LS_LAUNCH(c->compute, LS_KERNEL_vocabulary_join, ls_device_groups(rows, ITEMS), 1, {.l = rows},
+              {.from = c->x[0]}, {.from = c->x[1]}, {.p = c->y});
+}
+
+static void launch_join_back(const ls_layer_call *c) {
+    int64_t rows = c->n * c->T;
+    for (int k = 0; k < 2; k++)
+        if (c->dx[k])
+            LS_LAUNCH(c->compute, LS_KERNEL_vocabulary_join_dx, ls_device_groups(rows, ITEMS), 1,
+                      {.l = rows}, {.from = c->dy}, {.from = c->x[k]}, {.from = c->x[1 - k]},
+                      {.p = c->dx[k]});
+}
+
 static void join_forward(const ls_layer *l, const ls_layer_call *c) {
+    if (c->compute->device) {
+        launch_join(c);
+        return;
+    }
     ls_pool_run(c->compute->pool, join_run, &(job){l, c});
 }
 
 static void join_backward(const ls_layer *l, const ls_layer_call *c) {
+    if (c->compute->device) {
+        launch_join_back(c);
+        return;
+    }
     ls_pool_run(c->compute->pool, join_back_run, &(job){l, c});
 }
 
@@ -71,6 +96,7 @@ static ls_value *add_join(ls_model *m, ls_value *a, ls_value *b) {
     ls_layer *l = ls_build_layer(m, "vocabulary_join", NULL, x, 2);
     if (!l) return ls_build_failed(m);
     l->ops = &join;
+    l->traits.on_device = true;
     l->T = a->dims.of[0];
     l->y_parts = LS_EXACT;
     ls_works_pass(&l->cost.forward, LS_WORK_LOSS, l->T * LS_ROW_SUMS);
@@ -110,7 +136,20 @@ static void loss_run(void *arg, int thread, int nthreads) {
     }
 }
 
+/* work: of each sample, as ls_label_rows_device_count() counts. */
+static void launch_loss(const ls_layer *l, const ls_layer_call *c) {
+    ls_label_rows_device_count(l, c, c->work);
+    LS_LAUNCH(c->compute, LS_KERNEL_vocabulary_loss, c->n, 1, {.l = l->T}, {.from = c->x[0]},
+              {.from = ls_layer_field(l, c, 0, 0)},
+              {.l = (int64_t)(c->sample_nbytes / sizeof(int32_t))}, {.from = c->work},
+              {.p = c->losses}, {.p = c->dx[0]});
+}
+
 static void loss_both(const ls_layer *l, const ls_layer_call *c) {
+    if (c->compute->device) {
+        launch_loss(l, c);
+        return;
+    }
     ls_pool_run(c->compute->pool, loss_run, &(job){l, c});
 }
 
@@ -121,9 +160,10 @@ static void add_loss(ls_model *m, ls_value *sums, ls_value *label, const ls_voca
     ls_layer *l = ls_build_layer(m, "vocabulary_loss", NULL, &sums, 1);
     if (!l) return;
     l->ops = &loss;
-    l->traits.loss = true;
+    l->traits.loss = l->traits.on_device = true;
     l->T = sums->dims.of[0];
     l->V = o->classes;
+    l->memory.work = 2;
     ls_works_pass(&l->cost.backward, LS_WORK_LOSS, l->T * LS_ROW_SUMS);
     ls_build_field(m, l, label);
     ls_labels_weigh(m, l, o->all_labels);

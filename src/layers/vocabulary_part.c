@@ -10,6 +10,7 @@
 #include "base/math.h"
 #include "layers/label_rows.h"
 #include "layers/layers.h"
+#include "layers/vocabulary_device.h"
 #include "layers/vocabulary_slices.h"
 #include "model/row_ops.h"
 #include "model/tensor_part.h"
@@ -47,6 +48,13 @@ static void open(const ls_layer *l, const ls_layer_call *c, int64_t first, int64
                            .stat = memory + rows * l->V,
                            .target = target_of,
                            .arg = p};
+    if (!c->compute->device) return;
+    p->v.targets = (ls_vocabulary_targets){.p = ls_layer_field(l, c, 0, 0),
+                                           .row = (int64_t)(c->sample_nbytes / sizeof(int32_t)),
+                                           .T = c->T,
+                                           .first = first,
+                                           .token = l->end.first_logit};
+    p->v.sums = (float *)c->y + first * LS_ROW_SUMS;
 }
 
 static void sums_run(void *arg, int thread, int nthreads) {
@@ -76,7 +84,10 @@ static void forward(const ls_layer *l, const ls_layer_call *c) {
     for (int64_t first = 0; first < rows; first += most) {
         open(l, c, first, rows - first < most ? rows - first : most, &p);
         ls_vocabulary_logits(&p.v);
-        ls_pool_run(c->compute->pool, sums_run, &p);
+        if (c->compute->device)
+            ls_vocabulary_device_losses(&p.v);
+        else
+            ls_pool_run(c->compute->pool, sums_run, &p);
     }
 }
 
@@ -86,10 +97,11 @@ static void backward(const ls_layer *l, const ls_layer_call *c) {
     const float *dy = c->dy;
     part p;
     open(l, c, 0, rows, &p);
-    for (int64_t i = 0; i < 2 * rows; i++) c->work[i] = ls_exact_get(dy + i * LS_EXACT);
+    bool there = c->compute->device;
+    for (int64_t i = 0; !there && i < 2 * rows; i++) c->work[i] = ls_exact_get(dy + i * LS_EXACT);
     p.v.logits = c->saved;
     p.v.stat = (float *)c->saved + rows * l->V;
-    p.v.gradient = c->work;
+    p.v.gradient = there ? dy : c->work;
     ls_vocabulary_back(&p.v);
 }
 
@@ -102,7 +114,7 @@ static void declare(ls_layer *l, int64_t T, int64_t C, int64_t V) {
     l->ops = &ops;
     ls_vocabulary_declare(l, C, V);
     l->traits.loss = false;
-    l->traits.has_logits = true;
+    l->traits.has_logits = l->traits.on_device = true;
     l->memory.block_rows = 0;
     l->half.chain_floats = 0;
     l->T = T;

@@ -1,6 +1,9 @@
 /* layers_test.c - layers that calls of lockstep/model.h add: forward and backward on a device, of every
  * kind, have the bits of the host. */
 #include "device/both_sides.h"
+#include "layers/fork.h"
+#include "layers/positions.h"
+#include "layers/vocabulary_slices.h"
 
 /* ---- models ---- */
 
@@ -115,6 +118,52 @@ static void dora(ls_model *m) {
     end(m, ls_linear(m, x, .out = WIDTH, .out_in = true, .no_bias = true, .lora = drops));
 }
 
+/* ---- slices and chunks ---- */
+
+enum { SLICES = 3 };
+
+/* An embedding and the end of a model, which are cut into slices; the weights are tied. */
+static void sliced(ls_model *m, ls_value *labels, ls_value *all) {
+    static const char *const names[] = {"words.0", "words.1", "words.2"};
+    ls_value *ids = ls_input(m, "ids", LS_I32, LS_DIMS(T)), *words[SLICES], *x[SLICES];
+    for (int k = 0; k < SLICES; k++) {
+        int64_t first = V * k / SLICES, end = V * (k + 1) / SLICES;
+        ls_embedding_options o = {.name = names[k], .rows = end - first, .width = WIDTH};
+        ls_build_slice(m, k, SLICES);
+        words[k] = ls_layers_embedding_slice(m, ids, o, first, V);
+        x[k] = ls_layers_copy(m, words[k]);
+    }
+    ls_layers_fork(m, ls_layers_join(m, x, SLICES), SLICES, x);
+    ls_layers_vocabulary(
+        m, x, labels,
+        &(ls_vocabulary_slices){
+            .n = SLICES, .classes = V, .tied = words, .name = "head", .all_labels = all});
+}
+static void vocabulary(ls_model *m) { sliced(m, ls_input(m, "labels", LS_I32, LS_DIMS(T)), NULL); }
+/* The rows are the second half of a sample's. */
+static void vocabulary_chunk(ls_model *m) {
+    ls_value *labels = ls_input(m, "labels", LS_I32, LS_DIMS(2 * T));
+    sliced(m, ls_build_part(m, labels, T, T), labels);
+}
+static void chunk(ls_model *m) {
+    ls_value *labels = ls_input(m, "labels", LS_I32, LS_DIMS(2 * T));
+    ls_linear_cross_entropy_options o = {.name = "head", .classes = V};
+    ls_layers_chunk_cross_entropy(m, rows(m), ls_build_part(m, labels, T, T), labels, o);
+}
+/* Norms by weights that are values, and positions of rows that begin at the fourth. */
+static void rows_of_slices(ls_model *m) {
+    ls_value *x = ls_layers_rms_norm_by(m, rows(m), ls_layers_ones(m, "rms", WIDTH), 1e-3f);
+    x = ls_layers_layer_norm_by(m, x, ls_layers_ones_zeros(m, "layer", WIDTH));
+    end(m, ls_layers_positions(m, x, (ls_row_range){3, T + 9}, "places", 0.1f));
+}
+
+static void test_slices(void **state) {
+    (void)state;
+    check(vocabulary, V);
+    check(vocabulary_chunk, V);
+    check(chunk, V);
+    check(rows_of_slices, V);
+}
 static void test_embedding(void **state) {
     (void)state;
     check(embeddings, V);
@@ -156,6 +205,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_embedding), cmocka_unit_test(test_rows),
         cmocka_unit_test(test_linear),    cmocka_unit_test(test_preferences),
-        cmocka_unit_test(test_dropout),   cmocka_unit_test(test_lora)};
+        cmocka_unit_test(test_dropout),   cmocka_unit_test(test_lora),
+        cmocka_unit_test(test_slices)};
     return run_layers_on_devices(tests, sizeof tests / sizeof *tests);
 }
