@@ -4,8 +4,8 @@
  * A model is cut in each way that is possible (parallel.tensor_virtual, context_virtual, expert_virtual);
  * a cut that another one contains is left out. For each cut all meshes are listed that fit it, and for
  * each mesh all schedules. What does not decide how workers divide the model (ZeRO, recomputation,
- * micro-batches, types, optimizers, transport, devices) is chosen such that every two values of any two keys meet
- * in some run. What is possible the program itself says (ls_config_load(), ls_layout_make()): nothing
+ * micro-batches, types, optimizers, transport, devices) is chosen such that every two values of any two keys
+ * meet in some run. What is possible the program itself says (ls_config_load(), ls_layout_make()): nothing
  * here knows what goes with what. The last lines printed say what ran, and how often what was refused.
  *
  * `make check` runs a few of these. */
