@@ -37,7 +37,7 @@ static const float *continued(ls_decode *d, const uint32_t *tokens, int64_t T) {
                   .memory = kept + kept_floats(d->model),
                   .n = 1,
                   .frozen = d->frozen};
-    return ls_infer_continued(&f, tokens, T, (ls_past){d->npositions, kept});
+    return ls_infer_continued(&f, tokens, T, (ls_past){.n = d->npositions, .kept = kept});
 }
 
 const float *ls_decode_prompt(ls_decode *d, const uint32_t *tokens, int64_t T) {

@@ -72,6 +72,18 @@ static void place_layer(const ls_infer *f, const sizes *s, int i, ls_layer_call 
     c->y = output_of(f, s, i);
 }
 
+/* Floats of a layer's part of a page of LS_KEPT_PAGE positions. */
+static size_t part_floats(const ls_model *m, const ls_layer *l) {
+    int64_t T = m->layers[m->nlayers - 1].T, pages = (T + LS_KEPT_PAGE - 1) / LS_KEPT_PAGE;
+    return (l->memory.past / (size_t)pages + 15) / 16 * 16;
+}
+
+size_t ls_infer_page_floats(const ls_model *m) {
+    size_t floats = 0;
+    for (int i = 0; i < m->nlayers; i++) floats += part_floats(m, &m->layers[i]);
+    return floats;
+}
+
 /* Layers [0, end), each from its inputs, at the call's positions (0: at all of the model's);
  * returns the last output. A layer may have several rows for a position, e.g. one for each head. */
 static const void *forward(const ls_infer *f, ls_layer_call *c, int end, ls_infer_show *show,
@@ -81,10 +93,13 @@ static const void *forward(const ls_infer *f, ls_layer_call *c, int end, ls_infe
     begin_call(f, &s, c);
     double *losses = c->losses;
     float *kept = c->past.kept;
+    size_t at = 0;
     for (int i = 0; i < end; i++) {
         const ls_layer *l = &f->model->layers[i];
         if (kept) c->past.kept = kept;
         if (kept) kept += (l->memory.past + 15) / 16 * 16;
+        c->past.at = at;
+        at += part_floats(f->model, l);
         bool whole =
             l->T < all && !l->traits.loss; /* it has no positions: a weight that is a value */
         c->T = T && !whole ? T * (l->T / all) : l->T;
@@ -307,27 +322,43 @@ const float *ls_infer_next(const ls_infer *f, const uint32_t *tokens, int64_t T)
     return ls_infer_next_shown(f, tokens, T, show_nothing, NULL);
 }
 
-/* The slices of the vocabulary, from layer `head` on, at position t. */
-static const float *sliced_logits(const ls_infer *f, ls_layer_call *c, int head, int64_t t) {
-    sizes s = sizes_of(f->model, f->dtype, f->n);
-    float *logits = output_of(f, &s, head);
-    c->T = 1;
-    for (int i = head; i < f->model->nlayers; i++) {
-        const ls_layer *l = &f->model->layers[i];
-        if (!l->traits.has_logits) continue;
-        size_t row = (size_t)l->C * ls_dtype_size(f->dtype);
-        c->x[0] = (const char *)output_of(f, &s, l->inputs[0]) + (size_t)t * row;
-        c->logits = logits + l->end.first_logit;
-        ls_mixed_forward(l, c);
-    }
-    return logits;
-}
-
 /* The last layer, or the first slice of the vocabulary. */
 int ls_infer_head(const ls_model *m) {
     int head = 0;
     while (head < m->nlayers - 1 && !m->layers[head].traits.has_logits) head++;
     return head;
+}
+
+int64_t ls_infer_nlogits(const ls_model *m) {
+    int64_t V = 0;
+    for (int i = ls_infer_head(m); i < m->nlayers; i++) {
+        const ls_layer *l = &m->layers[i];
+        int64_t end = (l->traits.has_logits ? l->end.first_logit : 0) + l->V;
+        if ((l->traits.has_logits || l->traits.loss) && end > V) V = end;
+    }
+    return V;
+}
+
+/* The slices of the vocabulary, of one row. */
+static void slice_logits(const ls_infer *f, ls_layer_call *c, const void *row, float *logits) {
+    c->T = 1;
+    for (int i = ls_infer_head(f->model); i < f->model->nlayers; i++) {
+        const ls_layer *l = &f->model->layers[i];
+        if (!l->traits.has_logits) continue;
+        c->x[0] = row;
+        c->logits = logits + l->end.first_logit;
+        ls_mixed_forward(l, c);
+    }
+}
+
+/* The same of position t, from layer `head` on. */
+static const float *sliced_logits(const ls_infer *f, ls_layer_call *c, int head, int64_t t) {
+    sizes s = sizes_of(f->model, f->dtype, f->n);
+    const ls_layer *l = &f->model->layers[head];
+    float *logits = output_of(f, &s, head);
+    size_t row = (size_t)l->C * ls_dtype_size(f->dtype);
+    slice_logits(f, c, (const char *)output_of(f, &s, l->inputs[0]) + (size_t)t * row, logits);
+    return logits;
 }
 
 /* The logits of position t, from x [T][C], the values of the layers before the head. */
@@ -369,6 +400,37 @@ const float *ls_infer_continued(const ls_infer *f, const uint32_t *tokens, int64
                                 ls_past past) {
     ls_layer_call c = {.n = 1, .T = T, .samples = tokens, .past = past};
     return last_logits(f, &c, show_nothing, NULL);
+}
+
+/* The rows `wanted` of x, one after the other. */
+static void *gather_rows(const void *x, size_t row, const int64_t *wanted, int64_t n) {
+    char *rows = ls_alloc((size_t)n * row + 64);
+    for (int64_t i = 0; i < n; i++)
+        memcpy(rows + (size_t)i * row, (const char *)x + (size_t)wanted[i] * row, row);
+    return rows;
+}
+
+void ls_infer_texts(const ls_infer *f, const uint32_t *tokens, int64_t T, const ls_past *past,
+                    const int64_t *wanted, int64_t n, float *logits) {
+    ls_layer_call c = {.n = 1, .T = T, .samples = tokens, .past = *past};
+    int head = ls_infer_head(f->model);
+    const ls_layer *first = &f->model->layers[head];
+    c.past.page = ls_infer_page_floats(f->model);
+    const void *x = forward(f, &c, head, show_nothing, NULL);
+    size_t row = (size_t)first->C * ls_dtype_size(f->dtype);
+    if (n == 0) return;
+    char *rows = gather_rows(x, row, wanted, n);
+    c.past = (ls_past){0};
+    if (first->traits.has_logits) { /* slices of the vocabulary: a row at a time */
+        for (int64_t r = 0; r < n; r++)
+            slice_logits(f, &c, rows + (size_t)r * row, logits + r * ls_infer_nlogits(f->model));
+    } else {
+        c.T = n;
+        c.x[0] = rows;
+        c.y = logits;
+        ls_mixed_forward(first, &c);
+    }
+    free(rows);
 }
 
 void ls_infer_hidden(const ls_infer *f, const uint32_t *tokens, int64_t T, float *out) {

@@ -64,6 +64,8 @@ void ls_infer_logits(const ls_infer *, const uint32_t *tokens, int64_t T, size_t
 
 /* The first layer of a language model's end, which makes the logits. */
 int ls_infer_head(const ls_model *);
+/* The logits of a position. */
+int64_t ls_infer_nlogits(const ls_model *);
 
 /* The values from which that layer makes the logits: out [T][its C], behind the model's last norm,
  * also where the layer itself has that norm (GPT's). */
@@ -75,6 +77,15 @@ void ls_infer_mean(const ls_infer *, const uint32_t *tokens, int64_t T, float *o
  * fields and losses are not read); past.kept has the parts of all layers, one after the other, each
  * of past_floats, rounded up to 16. A model whose layers work on positions (decode.h). */
 const float *ls_infer_continued(const ls_infer *, const uint32_t *tokens, int64_t T, ls_past);
+
+/* Floats of a page of what layers keep of LS_KEPT_PAGE positions, in which each layer has a part; 0: the
+ * model can't continue texts. */
+size_t ls_infer_page_floats(const ls_model *);
+/* Continues several texts in one call, each with the bits that it has alone: tokens [T] are theirs, one
+ * text after the other (past->texts, whose pages follow each other). wanted [n]: the rows of the call whose
+ * logits [n][ls_infer_nlogits()] are computed. T and n are at most the context. */
+void ls_infer_texts(const ls_infer *, const uint32_t *tokens, int64_t T, const ls_past *,
+                    const int64_t *wanted, int64_t n, float *logits);
 
 /* As ls_infer_next(); also calls the function for each layer but the head, with what its forward
  * saved (ls_mixed_shown()). */

@@ -3,6 +3,7 @@
  *
  * x: q, k, v as columns of one value; or q, and k and v as columns of another; or one value each.
  * saved: of each query and head the maximum and 1/sum. work: gradients that are not wanted. */
+#include "layers/continued.h"
 #include "layers/heads.h"
 #include "layers/kept.h"
 #include "layers/layers.h"
@@ -63,62 +64,12 @@ static ls_heads heads_of(const ls_layer *l, const ls_layer_call *c) {
     return h;
 }
 
-/* ---- continuing a text: the keys and values of earlier positions are kept ---- */
-
-typedef struct past_job {
-    const ls_layer_call *c;
-    const ls_heads *h;
-    ls_kept kept;
-} past_job;
-
-static void keep_run(void *arg, int thread, int nthreads) {
-    const past_job *j = arg;
-    const ls_heads *h = j->h;
-    int64_t head = 0, end = 0;
-    ls_pool_share(h->kv_heads, 1, thread, nthreads, &head, &end);
-    for (; head < end; head++)
-        for (int64_t i = 0; i < j->c->T; i++) {
-            int64_t at = i * h->kv_row + head * h->D;
-            ls_matrix key = {h->k, h->D, 1, h->stored}, value = {h->v, h->D, 1, h->stored};
-            ls_kept_put(&j->kept, h->compute->k,
-                        &(ls_kept_position){head, j->c->past.n + i, ls_matrix_from(key, 0, at),
-                                            ls_matrix_from(value, 0, at)});
-        }
-}
-
-/* One position after the other. In scratch memory: q and y [heads, D], if they are stored in bf16 |
- * the room of the call. */
-static void attend(const past_job *j) {
-    const ls_heads *h = j->h;
-    const ls_kernels *k = h->compute->k;
-    int64_t C = h->heads * h->D;
-    float *room = ls_compute_scratch(h->compute, 0);
-    ls_matrix q = {h->q, h->q_row, 1, h->stored};
-    ls_numbers y = {h->y, h->stored};
-    for (int64_t i = 0; i < j->c->T; i++) {
-        int64_t t = j->c->past.n + i;
-        float *result = ls_part_result(y, i * C, room + C);
-        ls_kept_attend(
-            &j->kept, h->compute,
-            &(ls_kept_query){.heads = h->heads,
-                             .first = h->window && h->window <= t ? t - h->window + 1 : 0,
-                             .t = t,
-                             .q = ls_part_read(k, q, i, 0, C, room),
-                             .room = room + 2 * C,
-                             .y = result});
-        ls_part_store(k, y, i * C, C, result);
-    }
-}
-
 static void forward(const ls_layer *l, const ls_layer_call *c) {
     ls_heads h = heads_of(l, c);
-    bool alone = !c->past.kept, begins = !alone && c->past.n == 0 && c->T > 1;
-    if (alone || begins) ls_heads_forward(&h);
-    if (alone) return;
-    const options *o = &LS_LAYER_OWN_OF(options, l);
-    past_job j = {c, &h, {c->past.kept, o->S, h.kv_heads, h.D, h.bf16}};
-    ls_pool_run_sized(c->compute->pool, c->T * o->K, keep_run, &j);
-    if (!begins) attend(&j);
+    if (c->past.kept || c->past.texts)
+        ls_heads_continue(&h);
+    else
+        ls_heads_forward(&h);
 }
 
 static void backward(const ls_layer *l, const ls_layer_call *c) {

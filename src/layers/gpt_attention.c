@@ -8,6 +8,7 @@
  */
 #include "layers/gpt.h"
 
+#include "layers/continued.h"
 #include "layers/dropout.h"
 #include "layers/heads.h"
 #include "layers/kept.h"
@@ -78,7 +79,10 @@ static void forward(const ls_layer *l, const ls_layer_call *c) {
     ls_rows_linear(l, c, W_QKV, ls_numbers_rows(s.h, C), qkv);
     if (stored) ls_rows_round(c->compute, rows * 3 * C, qkv, s.qkv.p);
     ls_heads heads = heads_of(l, c, &s);
-    ls_heads_forward(&heads);
+    if (c->past.texts)
+        ls_heads_continue(&heads);
+    else
+        ls_heads_forward(&heads);
     ls_rows_linear(l, c, W_OUT, ls_numbers_rows(s.att, C), y);
     ls_dropout_rows(c, &own_of(l)->in_rows, C, y);
     ls_rows_add(c->compute, rows * C, ls_rows_x(l, c, 0, C), y, (ls_numbers){c->y, stored});
@@ -142,8 +146,10 @@ void ls_gpt_attention_declare(ls_layer *l, int64_t T, int64_t C, int64_t heads) 
     l->half.saved_rough = (size_t)(5 * C);
     l->memory.saved = (size_t)(T * (5 * C + 2 + 2 * heads));
     l->memory.work = (size_t)(T * 4 * C);
+    l->memory.past = ls_kept_floats(T, heads, C / heads);
     const size_t scratch[] = {ls_heads_scratch_floats(T, C / heads),
-                              ls_kept_room(heads, T, C / heads), ls_rows_norm_scratch(C)};
+                              (size_t)(2 * C) + ls_kept_room(heads, T, C / heads),
+                              ls_rows_norm_scratch(C)};
     for (int i = 0; i < 3; i++)
         if (scratch[i] > l->memory.scratch) l->memory.scratch = scratch[i];
     /* 8 C^2 per position for the products with weights; causal scores and mixing: 2 T C */

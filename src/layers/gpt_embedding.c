@@ -46,7 +46,7 @@ static void forward_run(void *arg, int thread, int nthreads) {
         int64_t sample = r / c->T, t = r % c->T;
         int64_t token = ls_layer_tokens(c, sample)[t];
         const float *word = ls_table_row(j->l, c, WTE, token, room);
-        const float *place = ls_table_row(j->l, c, WPE, t, room + C);
+        const float *place = ls_table_row(j->l, c, WPE, ls_past_place(&c->past, t), room + C);
         c->compute->k->add(C, word, place, y + r * C);
         drop(j, r, 0, C, y + r * C, y + r * C);
     }

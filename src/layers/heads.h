@@ -35,7 +35,7 @@ typedef struct ls_heads {
      * in the whole model, in whose mask row t of head h begins at (h T + t) S, S in multiples of
      * 64. */
     const ls_dropout_mask *drop;
-    const ls_layer_call *call; /* with `drop` */
+    const ls_layer_call *call; /* with `drop`, or that continues texts (continued.h) */
     float *stat;               /* [n, heads, T, 2] from forward to backward */
     void *y;                   /* [n, T, C]; 0 for a query that sees no key */
     ls_matrix dy;              /* [n T, C] */

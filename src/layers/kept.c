@@ -19,7 +19,7 @@ size_t ls_kept_room(int64_t heads, int64_t T, int64_t D) {
 
 /* A head's part of the page of position t. */
 static float *part_of(const ls_kept *k, int64_t head, int64_t t) {
-    return k->p + (t / PAGE * k->heads + head) * 2 * PAGE * k->D;
+    return k->p + t / PAGE * (int64_t)k->page + head * 2 * PAGE * k->D;
 }
 
 /* A row of it as products in bf16 or f32 read it: in place, or in room. */
@@ -52,7 +52,7 @@ static ls_gemv_kept_job shared_of(const attend_job *j, int64_t head) {
     return (ls_gemv_kept_job){.queries = j->shared,
                               .D = D,
                               .kept = part_of(j->kept, head, 0),
-                              .page = j->kept->heads * 2 * PAGE * D,
+                              .page = (int64_t)j->kept->page,
                               .q = j->q + query * D,
                               .s = j->a->room + query * j->s_row,
                               .s_row = j->s_row,
@@ -76,19 +76,20 @@ static void scores_run(void *arg, int thread, int nthreads) {
 
 /* A score that does not count is set as ls_heads_forward() sets it, before and after the
  * softmax. */
-static void weights_run(void *arg, int thread, int nthreads) {
-    const attend_job *j = arg;
+static void weigh(const attend_job *j, float *s) {
     const ls_kept_query *a = j->a;
     float stat[2], scale = 1.0f / sqrtf((float)j->kept->D);
+    for (int64_t i = 0; i < a->first; i++) s[i] = -INFINITY;
+    j->k->softmax_causal(1, a->t + 1, a->t, scale, s, stat);
+    for (int64_t i = 0; i < a->first; i++) s[i] = 0;
+    if (j->kept->bf16) j->k->round_bf16(a->t + 1, s, s);
+}
+
+static void weights_run(void *arg, int thread, int nthreads) {
+    const attend_job *j = arg;
     int64_t head = 0, end = 0;
-    ls_pool_share(a->heads, 1, thread, nthreads, &head, &end);
-    for (; head < end; head++) {
-        float *s = a->room + head * j->s_row;
-        for (int64_t i = 0; i < a->first; i++) s[i] = -INFINITY;
-        j->k->softmax_causal(1, a->t + 1, a->t, scale, s, stat);
-        for (int64_t i = 0; i < a->first; i++) s[i] = 0;
-        if (j->kept->bf16) j->k->round_bf16(a->t + 1, s, s);
-    }
+    ls_pool_share(j->a->heads, 1, thread, nthreads, &head, &end);
+    for (; head < end; head++) weigh(j, j->a->room + head * j->s_row);
 }
 
 /* Threads split heads times columns. */
@@ -106,13 +107,35 @@ static void mix_run(void *arg, int thread, int nthreads) {
     }
 }
 
+/* The rounded queries are behind the scores. */
+static const float *queries_of(const attend_job *j, int64_t heads) {
+    const ls_kept_query *a = j->a;
+    if (!j->kept->bf16) return a->q;
+    float *rounded = a->room + heads * j->s_row;
+    j->k->round_bf16(heads * j->kept->D, a->q, rounded);
+    return rounded;
+}
+
+void ls_kept_attend_head(const ls_kept *kept, const ls_kernels *k, int64_t head,
+                         const ls_kept_query *a) {
+    attend_job j = {kept, k, a, a->q, a->heads / kept->heads, pages_of(a->t + 1) * PAGE};
+    j.q = queries_of(&j, j.shared);
+    ls_gemv_kept_job g = {.queries = j.shared,
+                          .D = kept->D,
+                          .kept = part_of(kept, head, 0),
+                          .page = (int64_t)kept->page,
+                          .q = j.q,
+                          .s = a->room,
+                          .s_row = j.s_row,
+                          .y = a->y};
+    (kept->bf16 ? k->kept_scores_bf16 : k->kept_scores)(&g, 0, a->t + 1);
+    for (int64_t i = 0; i < j.shared; i++) weigh(&j, a->room + i * j.s_row);
+    (kept->bf16 ? k->kept_mix_bf16 : k->kept_mix)(&g, a->t + 1, 0, kept->D);
+}
+
 void ls_kept_attend(const ls_kept *kept, const ls_compute *c, const ls_kept_query *a) {
     attend_job j = {kept, c->k, a, a->q, a->heads / kept->heads, pages_of(a->t + 1) * PAGE};
-    if (kept->bf16) {
-        float *rounded = a->room + a->heads * j.s_row;
-        c->k->round_bf16(a->heads * kept->D, a->q, rounded);
-        j.q = rounded;
-    }
+    j.q = queries_of(&j, a->heads);
     ls_pool_run(c->pool, scores_run, &j);
     ls_pool_run_sized(c->pool, a->heads * (a->t + 1), weights_run, &j);
     ls_pool_run(c->pool, mix_run, &j);

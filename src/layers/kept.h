@@ -14,9 +14,14 @@ typedef struct ls_kept {
     float *p;            /* [ls_kept_floats()] */
     int64_t T, heads, D; /* the most positions; heads of keys and values, of size D */
     bool bf16;           /* products are in bf16 */
+    size_t page;         /* floats from one page to the next */
 } ls_kept;
 
 size_t ls_kept_floats(int64_t T, int64_t heads, int64_t D);
+/* Of pages that follow each other. */
+static inline size_t ls_kept_page(int64_t heads, int64_t D) {
+    return ls_kept_floats(LS_KEPT_PAGE, heads, D);
+}
 
 /* Position t's key and value [D] of a head. */
 typedef struct ls_kept_position {
@@ -37,6 +42,10 @@ typedef struct ls_kept_query {
 } ls_kept_query;
 
 size_t ls_kept_room(int64_t heads, int64_t T, int64_t D);
+
+/* For one of the heads of keys and values, in one thread: the query's q, room and y are those of the
+ * heads that share it. */
+void ls_kept_attend_head(const ls_kept *, const ls_kernels *, int64_t head, const ls_kept_query *);
 
 /* Uses all threads of the worker. Must not be called inside ls_pool_run(). */
 void ls_kept_attend(const ls_kept *, const ls_compute *, const ls_kept_query *);

@@ -17,11 +17,11 @@ static void forward_run(void *arg, int thread, int nthreads) {
     const job *j = arg;
     const ls_layer_call *c = j->c;
     int64_t C = j->l->C, r = 0, end = 0;
-    const float *weight = ls_layer_param(j->l, c, 0) + (first_of(j->l) + c->past.n) * C;
+    const float *weight = ls_layer_param(j->l, c, 0) + first_of(j->l) * C;
     ls_pool_share(c->n * c->T, 1, thread, nthreads, &r, &end);
     for (; r < end; r++)
-        c->compute->k->add(C, (const float *)c->x[0] + r * C, weight + r % c->T * C,
-                           (float *)c->y + r * C);
+        c->compute->k->add(C, (const float *)c->x[0] + r * C,
+                           weight + ls_past_place(&c->past, r % c->T) * C, (float *)c->y + r * C);
 }
 
 /* On the call's device: a sample at a time. */

@@ -34,7 +34,7 @@ typedef struct job {
 static int64_t place_of(const job *j, int64_t sample, int64_t t) {
     const options *o = &LS_LAYER_OWN_OF(options, j->l);
     int32_t place = 0;
-    if (!o->positions) return j->c->past.n + o->first + t;
+    if (!o->positions) return ls_past_place(&j->c->past, t) + o->first;
     const char *places = ls_layer_field(j->l, j->c, 0, sample);
     memcpy(&place, places + (size_t)t * sizeof place, sizeof place);
     return place;

@@ -49,11 +49,37 @@ static inline int32_t ls_row_dropped(int32_t slot) { return -2 - slot; }
 
 typedef struct ls_layer ls_layer;
 
-/* Generating token by token: a call of one sample continues earlier ones. */
+/* A text that a call continues among others. */
+typedef struct ls_past_text {
+    int64_t first; /* its first row in the call; they end where those of the next text begin */
+    int64_t n;     /* positions that earlier calls have computed */
+    float *kept;   /* what layers keep of positions: pages of LS_KEPT_PAGE of them, each with a part
+                      for each layer */
+} ls_past_text;
+
+/* Generating token by token: a call of one sample continues earlier ones; or its rows are those of
+ * several texts, one text after the other. */
 typedef struct ls_past {
     int64_t n;   /* positions that they have computed: the call's first one is position n */
     float *kept; /* [past_floats of the layer] what it keeps of them; NULL: the call stands alone */
+    const ls_past_text *texts; /* [ntexts] instead; NULL: one text */
+    int ntexts;
+    size_t at, page; /* floats: where the layer's part is in a page, and the size of one */
 } ls_past;
+
+/* The text of row r of a call with several. */
+static inline int ls_past_text_of(const ls_past *p, int64_t r) {
+    int i = 0;
+    while (i + 1 < p->ntexts && p->texts[i + 1].first <= r) i++;
+    return i;
+}
+
+/* The position of row r in its text. */
+static inline int64_t ls_past_place(const ls_past *p, int64_t r) {
+    if (!p->texts) return p->n + r;
+    const ls_past_text *t = &p->texts[ls_past_text_of(p, r)];
+    return t->n + r - t->first;
+}
 
 /* One call of a layer, with operands in f32 or in 16 bits, for ls_mixed_forward() and
  * ls_mixed_backward() (mixed.h). These pass it on to the layer's own functions with all operands

@@ -1,0 +1,148 @@
+/* together_test.c - texts that are continued in one call have the bits that each has alone, however
+ * they are cut into calls and whatever others are there. */
+/* ctest: seconds=5 */
+#include "infer/infer.h"
+
+#include "model/fixture.h"
+#include "networks/llama.h"
+#include "tensor/gemm.h"
+
+enum { TEXTS = 5, CONTEXT = 40, ROWS = 24 };
+
+typedef struct setup {
+    ls_model model;
+    ls_compute compute;
+    ls_infer infer;
+    float *params;
+    void *half;
+    int64_t V, page, npages;
+    uint32_t *tokens[TEXTS]; /* [CONTEXT] */
+    float *want[TEXTS];      /* [CONTEXT][V] the logits after each token */
+    float *kept[TEXTS];      /* its pages */
+    int64_t done[TEXTS];     /* tokens that are computed */
+} setup;
+
+static void set_up(setup *s, ls_dtype type, int threads) {
+    const void *params = s->params = fix_params(&s->model, 3);
+    fix_compute(&s->compute, &s->model, threads, NULL);
+    if (type != LS_F32) {
+        params = s->half = malloc(s->model.nfloats * 2);
+        s->compute.k->narrow(type, s->model.nfloats, s->params, s->half);
+    }
+    s->infer = (ls_infer){.model = &s->model, .compute = &s->compute, .dtype = type, .n = 1};
+    s->infer.params = params;
+    s->infer.memory = fix_nans(ls_infer_nbytes(&s->model, type, 1) / sizeof(float) + 1);
+    s->V = ls_infer_nlogits(&s->model);
+    s->page = (int64_t)ls_infer_page_floats(&s->model);
+    s->npages = (CONTEXT + LS_KEPT_PAGE - 1) / LS_KEPT_PAGE;
+    for (int i = 0; i < TEXTS; i++) {
+        s->tokens[i] = fix_tokens(CONTEXT, s->V, 50 + (uint64_t)i);
+        s->want[i] = fix_nans((size_t)(CONTEXT * s->V));
+        for (int64_t n = 1; n <= CONTEXT; n++)
+            memcpy(s->want[i] + (n - 1) * s->V, ls_infer_next(&s->infer, s->tokens[i], n),
+                   (size_t)s->V * sizeof(float));
+        s->kept[i] = fix_nans((size_t)(s->npages * s->page));
+        s->done[i] = 0;
+    }
+}
+
+static void tear_down(setup *s) {
+    for (int i = 0; i < TEXTS; i++) free(s->tokens[i]), free(s->want[i]), free(s->kept[i]);
+    free(s->infer.memory), free(s->params), free(s->half);
+    ls_compute_close(&s->compute);
+    ls_model_free(&s->model);
+}
+
+/* A call of some rows of some texts, in any order of texts; all rows' logits are compared. */
+static void call(setup *s, uint64_t *random) {
+    ls_past_text texts[TEXTS];
+    uint32_t tokens[ROWS];
+    int64_t rows = 0, wanted[ROWS];
+    int of[ROWS], n = 0, first = (int)((fix_random(random) + 1) / 2 * TEXTS);
+    for (int k = 0; k < TEXTS && rows < ROWS; k++) {
+        int i = (first + k) % TEXTS;
+        int64_t left = CONTEXT - s->done[i], room = ROWS - rows;
+        int64_t most = left < room ? left : room;
+        int64_t count = (int64_t)((fix_random(random) + 1) / 2 * (double)(most + 1));
+        if (fix_random(random) < 0) count = count > 1 ? 1 : count; /* as those that are written */
+        if (count < 1) continue;
+        texts[n++] = (ls_past_text){rows, s->done[i], s->kept[i]};
+        for (int64_t r = 0; r < count; r++, rows++) {
+            tokens[rows] = s->tokens[i][s->done[i]++];
+            of[rows] = i;
+            wanted[rows] = rows;
+        }
+    }
+    if (n == 0) return;
+    float *logits = fix_nans((size_t)(rows * s->V));
+    ls_infer_texts(&s->infer, tokens, rows, &(ls_past){.texts = texts, .ntexts = n}, wanted, rows,
+                   logits);
+    for (int k = 0; k < n; k++) {
+        int64_t end = k + 1 < n ? texts[k + 1].first : rows;
+        for (int64_t r = texts[k].first; r < end; r++) {
+            const float *want = s->want[of[r]] + (texts[k].n + r - texts[k].first) * s->V;
+            assert_true(want[0] == want[0]);
+            if (memcmp(logits + r * s->V, want, (size_t)s->V * sizeof *want) != 0)
+                fail_msg("type %d: row %lld of %lld, position %lld of its text, of %d texts",
+                         (int)s->infer.dtype, (long long)r, (long long)rows,
+                         (long long)(texts[k].n + r - texts[k].first), n);
+        }
+    }
+    free(logits);
+}
+
+static void try_all(setup *s, uint64_t random) {
+    for (int round = 0; round < 6; round++) {
+        int64_t left = 1;
+        for (int i = 0; i < TEXTS; i++) s->done[i] = 0;
+        while (left) {
+            call(s, &random);
+            left = 0;
+            for (int i = 0; i < TEXTS; i++) left += CONTEXT - s->done[i];
+        }
+    }
+}
+
+static const ls_dtype types[] = {LS_F32, LS_BF16, LS_F16};
+
+static void test_gpt(void **state) {
+    static const ls_gpt_config configs[] = {{2, 24, 3, CONTEXT, 40}, {1, 15, 5, CONTEXT, 7}};
+    (void)state;
+    for (int i = 0; i < 6; i++) {
+        setup s = {0};
+        ls_error e;
+        assert_ls_ok(ls_gpt_create(&configs[i % 2], &s.model, &e), e);
+        set_up(&s, types[i / 2], 1 + i % 3);
+        try_all(&s, 9 + (uint64_t)i);
+        tear_down(&s);
+    }
+}
+
+/* Heads that share keys; with a window; threads beyond the heads. */
+static void test_llama(void **state) {
+    (void)state;
+    for (int i = 0; i < 12; i++) {
+        setup s = {0};
+        ls_config c;
+        ls_error e;
+        ls_config_defaults(&c);
+        c.model.kind = LS_MODEL_LLAMA;
+        c.model.layers = 2;
+        c.model.width = 24;
+        c.model.heads = 4;
+        c.model.kv_heads = i % 2 ? 2 : 4;
+        c.model.ffn = 40;
+        c.model.context = CONTEXT;
+        c.model.vocab = 61;
+        c.model.window = i % 4 >= 2 ? 7 : 0;
+        assert_ls_ok(ls_llama_create(&c, false, &s.model, &e), e);
+        set_up(&s, types[i % 3], 1 + i % 5);
+        try_all(&s, 90 + (uint64_t)i);
+        tear_down(&s);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_gpt), cmocka_unit_test(test_llama)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
