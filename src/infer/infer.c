@@ -73,14 +73,14 @@ static void place_layer(const ls_infer *f, const sizes *s, int i, ls_layer_call 
 }
 
 /* Floats of a layer's part of a page of LS_KEPT_PAGE positions. */
-static size_t part_floats(const ls_model *m, const ls_layer *l) {
-    int64_t T = m->layers[m->nlayers - 1].T, pages = (T + LS_KEPT_PAGE - 1) / LS_KEPT_PAGE;
+static size_t part_floats(const ls_layer *l) {
+    int64_t pages = (l->T + LS_KEPT_PAGE - 1) / LS_KEPT_PAGE;
     return (l->memory.past / (size_t)pages + 15) / 16 * 16;
 }
 
 size_t ls_infer_page_floats(const ls_model *m) {
     size_t floats = 0;
-    for (int i = 0; i < m->nlayers; i++) floats += part_floats(m, &m->layers[i]);
+    for (int i = 0; i < m->nlayers; i++) floats += part_floats(&m->layers[i]);
     return floats;
 }
 
@@ -99,7 +99,7 @@ static const void *forward(const ls_infer *f, ls_layer_call *c, int end, ls_infe
         if (kept) c->past.kept = kept;
         if (kept) kept += (l->memory.past + 15) / 16 * 16;
         c->past.at = at;
-        at += part_floats(f->model, l);
+        at += part_floats(l);
         bool whole =
             l->T < all && !l->traits.loss; /* it has no positions: a weight that is a value */
         c->T = T && !whole ? T * (l->T / all) : l->T;
