@@ -9,6 +9,7 @@ static const ls_symbol symbols[] = {
     {"MHD_run", offsetof(ls_microhttpd, run)},
     {"MHD_get_timeout", offsetof(ls_microhttpd, get_timeout)},
     {"MHD_get_daemon_info", offsetof(ls_microhttpd, get_daemon_info)},
+    {"MHD_get_connection_info", offsetof(ls_microhttpd, get_connection_info)},
     {"MHD_get_connection_values", offsetof(ls_microhttpd, get_connection_values)},
     {"MHD_lookup_connection_value", offsetof(ls_microhttpd, lookup_connection_value)},
     {"MHD_suspend_connection", offsetof(ls_microhttpd, suspend_connection)},

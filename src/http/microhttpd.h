@@ -19,6 +19,8 @@ typedef struct ls_microhttpd {
                                                    ...);
     int (*get_connection_values)(struct MHD_Connection *, enum MHD_ValueKind, MHD_KeyValueIterator,
                                  void *);
+    const union MHD_ConnectionInfo *(*get_connection_info)(struct MHD_Connection *,
+                                                           enum MHD_ConnectionInfoType, ...);
     const char *(*lookup_connection_value)(struct MHD_Connection *, enum MHD_ValueKind,
                                            const char *key);
     void (*suspend_connection)(struct MHD_Connection *);

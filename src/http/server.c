@@ -32,7 +32,9 @@ struct stream {
     struct MHD_Connection *connection;
     const ls_http_source *source;
     void *own;
-    bool rests; /* it has no bytes, and its connection is suspended */
+    int fd;      /* of a POST's connection; -1: of another one */
+    bool rests;  /* it has no bytes, and its connection is suspended */
+    bool closed; /* its client has gone away */
     stream *next, **at;
 };
 
@@ -45,10 +47,17 @@ struct ls_http {
     int nstreams;
 };
 
+/* The body of a POST, as it comes. */
+typedef struct upload {
+    ls_buf body;
+    bool too_large;
+} upload;
+
 struct ls_http_request {
     const ls_http *server;
     struct MHD_Connection *connection;
     const char *path;
+    const upload *posted; /* NULL: the method is another one */
 };
 
 const char *ls_http_path(const ls_http_request *r) { return r->path; }
@@ -61,12 +70,20 @@ const char *ls_http_header(const ls_http_request *r, const char *name) {
     return r->server->lib->lookup_connection_value(r->connection, MHD_HEADER_KIND, name);
 }
 
+const char *ls_http_posted(const ls_http_request *r, size_t *n_p) {
+    if (!r->posted) return NULL;
+    *n_p = r->posted->body.len;
+    return r->posted->body.data ? r->posted->body.data : "";
+}
+
 /* ---- streams ---- */
 
 static ssize_t stream_read(void *arg, uint64_t at, char *bytes, size_t most) {
     stream *s = arg;
     (void)at;
+    if (s->closed) return MHD_CONTENT_READER_END_WITH_ERROR;
     size_t n = s->source->next(s->own, bytes, most);
+    if (n == LS_HTTP_END) return MHD_CONTENT_READER_END_OF_STREAM;
     if (n) return (ssize_t)n;
     s->rests = true;
     s->server->lib->suspend_connection(s->connection);
@@ -83,9 +100,12 @@ static void stream_close(void *arg) {
 }
 
 static struct MHD_Response *stream_open(ls_http *h, struct MHD_Connection *c,
-                                        const ls_http_answer *a) {
+                                        const ls_http_answer *a, bool posted) {
     stream *s = LS_NEW(stream);
-    *s = (stream){.server = h, .connection = c, .source = a->source, .own = a->stream};
+    *s = (stream){.server = h, .connection = c, .source = a->source, .own = a->stream, .fd = -1};
+    const union MHD_ConnectionInfo *info =
+        h->lib->get_connection_info(c, MHD_CONNECTION_INFO_CONNECTION_FD);
+    if (posted && info) s->fd = info->connect_fd;
     s->next = h->streams;
     s->at = &h->streams;
     if (s->next) s->next->at = &s->next;
@@ -93,6 +113,17 @@ static struct MHD_Response *stream_open(ls_http *h, struct MHD_Connection *c,
     h->nstreams++;
     return h->lib->create_response_from_callback(MHD_SIZE_UNKNOWN, BLOCK_BYTES, stream_read, s,
                                                  stream_close);
+}
+
+/* While a connection is suspended, the library does not see that its client has gone. */
+static void end_closed(ls_http *h) {
+    for (stream *s = h->streams; s; s = s->next) {
+        struct pollfd p = {.fd = s->fd, .events = POLLRDHUP};
+        if (s->fd < 0 || !s->rests || poll(&p, 1, 0) < 1) continue;
+        s->closed = true;
+        s->rests = false;
+        h->lib->resume_connection(s->connection);
+    }
 }
 
 void ls_http_wake(ls_http *h) {
@@ -105,8 +136,9 @@ void ls_http_wake(ls_http *h) {
 
 /* ---- answers ---- */
 
-static struct MHD_Response *response_of(ls_http *h, struct MHD_Connection *c, ls_http_answer *a) {
-    if (a->source) return stream_open(h, c, a);
+static struct MHD_Response *response_of(ls_http *h, struct MHD_Connection *c, ls_http_answer *a,
+                                        bool posted) {
+    if (a->source) return stream_open(h, c, a, posted);
     if (a->text)
         return h->lib->create_response_from_buffer(a->ntext, (void *)(uintptr_t)a->text,
                                                    MHD_RESPMEM_PERSISTENT);
@@ -116,9 +148,13 @@ static struct MHD_Response *response_of(ls_http *h, struct MHD_Connection *c, ls
     return r;
 }
 
+typedef struct delivery {
+    bool gives_token, posted;
+} delivery;
+
 static enum MHD_Result queue(ls_http *h, struct MHD_Connection *c, ls_http_answer *a,
-                             bool gives_token) {
-    struct MHD_Response *r = response_of(h, c, a);
+                             delivery how) {
+    struct MHD_Response *r = response_of(h, c, a, how.posted);
     if (!r) return MHD_NO;
     for (size_t i = 0; i < sizeof headers / sizeof *headers; i++)
         h->lib->add_response_header(r, headers[i][0], headers[i][1]);
@@ -127,10 +163,13 @@ static enum MHD_Result queue(ls_http *h, struct MHD_Connection *c, ls_http_answe
     if (a->tag) h->lib->add_response_header(r, "ETag", a->tag);
     if (a->source) h->lib->add_response_header(r, "X-Accel-Buffering", "no");
     if (a->status == MHD_HTTP_METHOD_NOT_ALLOWED)
-        h->lib->add_response_header(r, "Allow", "GET, HEAD");
+        h->lib->add_response_header(r, "Allow",
+                                    h->o.posts_nbytes ? "GET, HEAD, POST" : "GET, HEAD");
+    for (int i = 0; i < a->nheaders; i++)
+        h->lib->add_response_header(r, a->headers[i][0], a->headers[i][1]);
     if (a->status == MHD_HTTP_UNAUTHORIZED)
         h->lib->add_response_header(r, "WWW-Authenticate", "Bearer");
-    if (gives_token) {
+    if (how.gives_token) {
         char *cookie = ls_format("%s=%s; HttpOnly; SameSite=Strict", COOKIE, h->o.token);
         h->lib->add_response_header(r, "Set-Cookie", cookie);
         free(cookie);
@@ -143,7 +182,7 @@ static enum MHD_Result queue(ls_http *h, struct MHD_Connection *c, ls_http_answe
 
 static enum MHD_Result refuse(ls_http *h, struct MHD_Connection *c, int status, const char *why) {
     ls_http_answer a = {.status = status, .text = why, .ntext = strlen(why)};
-    return queue(h, c, &a, false);
+    return queue(h, c, &a, (delivery){0});
 }
 
 /* ---- requests ---- */
@@ -178,31 +217,64 @@ static bool has_token(const ls_http *h, const ls_http_request *r, bool *new_p) {
     return *new_p;
 }
 
+/* More of a body has come. */
+static void take_upload(const ls_http *h, upload *u, const char *bytes, size_t *n) {
+    if (u->body.len + *n > h->o.posts_nbytes) u->too_large = true;
+    if (!u->too_large) ls_buf_append(&u->body, bytes, *n);
+    *n = 0;
+}
+
+static void on_completed(void *arg, struct MHD_Connection *c, void **state,
+                         enum MHD_RequestTerminationCode why) {
+    upload *u = *state;
+    (void)arg, (void)c, (void)why;
+    if (u) ls_buf_free(&u->body);
+    free(u);
+    *state = NULL;
+}
+
 static enum MHD_Result on_request(void *arg, struct MHD_Connection *c, const char *url,
-                                  const char *method, const char *version, const char *upload,
+                                  const char *method, const char *version, const char *bytes,
                                   size_t *nupload, void **state) {
     ls_http *h = arg;
-    const ls_http_request r = {h, c, url};
-    bool new_token = false;
-    (void)version, (void)upload, (void)nupload, (void)state;
+    upload *posted = *state;
+    const ls_http_request r = {h, c, url, posted};
+    bool new_token = false, posts = h->o.posts_nbytes && strcmp(method, "POST") == 0;
+    (void)version;
+    if (posted && *nupload) {
+        take_upload(h, posted, bytes, nupload);
+        return MHD_YES;
+    }
     if (!host_is_ours(h, &r))
         return refuse(h, c, MHD_HTTP_FORBIDDEN,
                       "This server does not have the name in your request. Use localhost, or start "
                       "it with --host NAME.\n");
-    if (strcmp(method, "GET") != 0 && strcmp(method, "HEAD") != 0)
-        return refuse(h, c, MHD_HTTP_METHOD_NOT_ALLOWED, "This server only reads: GET or HEAD.\n");
+    if (!posts && strcmp(method, "GET") != 0 && strcmp(method, "HEAD") != 0)
+        return refuse(h, c, MHD_HTTP_METHOD_NOT_ALLOWED,
+                      h->o.posts_nbytes ? "This server knows GET, HEAD and POST.\n"
+                                        : "This server only reads: GET or HEAD.\n");
     if (!has_token(h, &r, &new_token))
-        return refuse(h, c, MHD_HTTP_UNAUTHORIZED,
-                      "The token is missing or wrong: use the URL that the program printed.\n");
+        return refuse(
+            h, c, MHD_HTTP_UNAUTHORIZED,
+            h->o.posts_nbytes
+                ? "The key is missing or wrong: Authorization: Bearer KEY.\n"
+                : "The token is missing or wrong: use the URL that the program printed.\n");
+    if (posts && !posted) {
+        *state = LS_NEW(upload);
+        return MHD_YES;
+    }
+    if (posted && posted->too_large)
+        return refuse(h, c, MHD_HTTP_CONTENT_TOO_LARGE, "The request is too large.\n");
     ls_http_answer a = {0};
     h->o.answer(h->o.arg, &r, &a);
-    if (a.source && (h->nstreams >= LS_HTTP_STREAMS || strcmp(method, "HEAD") == 0)) {
+    bool head = strcmp(method, "HEAD") == 0;
+    if (a.source && (h->nstreams >= LS_HTTP_STREAMS || head)) {
         a.source->close(a.stream);
         a.source = NULL;
-        if (strcmp(method, "GET") == 0)
+        if (!head)
             return refuse(h, c, MHD_HTTP_SERVICE_UNAVAILABLE, "There are too many streams.\n");
     }
-    return queue(h, c, &a, new_token);
+    return queue(h, c, &a, (delivery){new_token, posts});
 }
 
 /* ---- the server ---- */
@@ -214,11 +286,12 @@ ls_status ls_http_open(const ls_http_options *o, ls_http **h_p, ls_error *e) {
     LS_TRY(ls_listener_open(o->address ? o->address : "127.0.0.1", o->port, &listener, e));
     ls_http *h = LS_NEW(ls_http);
     *h = (ls_http){.lib = lib, .o = *o, .listener = listener};
-    h->daemon = lib->start_daemon(MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL,
-                                  on_request, h, MHD_OPTION_LISTEN_SOCKET, listener.fd,
-                                  MHD_OPTION_CONNECTION_LIMIT, (unsigned)LS_HTTP_CONNECTIONS,
-                                  MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_BYTES,
-                                  MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE_S, MHD_OPTION_END);
+    h->daemon =
+        lib->start_daemon(MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL, on_request, h,
+                          MHD_OPTION_LISTEN_SOCKET, listener.fd, MHD_OPTION_CONNECTION_LIMIT,
+                          (unsigned)LS_HTTP_CONNECTIONS, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+                          (size_t)CONNECTION_BYTES, MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE_S,
+                          MHD_OPTION_NOTIFY_COMPLETED, on_completed, NULL, MHD_OPTION_END);
     if (!h->daemon) {
         close(listener.fd);
         free(h);
@@ -232,12 +305,17 @@ int ls_http_port(const ls_http *h) { return h->listener.port; }
 
 int ls_http_nstreams(const ls_http *h) { return h->nstreams; }
 
-void ls_http_run(ls_http *h, int ms) {
+int ls_http_fd(const ls_http *h) {
     const union MHD_DaemonInfo *info = h->lib->get_daemon_info(h->daemon, MHD_DAEMON_INFO_EPOLL_FD);
+    return info ? info->epoll_fd : -1;
+}
+
+void ls_http_run(ls_http *h, int ms) {
     MHD_UNSIGNED_LONG_LONG due = 0;
     if (h->lib->get_timeout(h->daemon, &due) == MHD_YES && due < (unsigned)ms) ms = (int)due;
-    struct pollfd p = {.fd = info ? info->epoll_fd : -1, .events = POLLIN};
+    struct pollfd p = {.fd = ls_http_fd(h), .events = POLLIN};
     poll(&p, 1, ms);
+    end_closed(h);
     h->lib->run(h->daemon);
 }
 

@@ -1,13 +1,14 @@
-/* server.h - a small HTTP server, read only, in one thread of its user.
+/* server.h - a small HTTP server in one thread of its user.
  *
  * The user calls ls_http_run() again and again; requests are answered there, by a function that
- * looks at the path as a word and never opens it. Only GET and HEAD are answered (others: 405), only
- * under the names of visitor.h (others: 403), and only with the token, if there is one (others:
- * 401). Every answer has the headers that keep a browser from loading anything from elsewhere.
+ * looks at the path as a word and never opens it. Only GET and HEAD are answered, and POST where the
+ * user wants it (others: 405), only under the names of visitor.h (others: 403), and only with the
+ * token, if there is one (others: 401). Every answer has the headers that keep a browser from loading anything from elsewhere.
  *
- * A stream is an answer without an end, such as server-sent events: the server asks it for bytes when
- * its client can take some. A stream that has none rests until ls_http_wake(). So a slow client
- * costs no memory: what it has not read was not made.
+ * A stream is an answer that comes bit by bit, such as server-sent events: the server asks it for bytes
+ * when its client can take some. A stream that has none rests until ls_http_wake(). So a slow client
+ * costs no memory: what it has not read was not made. The answer to a POST is closed as soon as its
+ * client has gone away.
  *
  * Everything in libmicrohttpd that the project uses is in server.c and microhttpd.c.
  */
@@ -31,9 +32,13 @@ const char *ls_http_path(const ls_http_request *);
 const char *ls_http_query(const ls_http_request *, const char *name);
 const char *ls_http_header(const ls_http_request *, const char *name);
 
+/* The method is POST, with this body [*n_p], which is valid until the answer is given; else NULL. */
+const char *ls_http_posted(const ls_http_request *, size_t *n_p);
+
 /* Where a stream's bytes come from. */
+#define LS_HTTP_END ((size_t)-1)
 typedef struct ls_http_source {
-    /* Writes at most `most` bytes (at least 4096); 0: there are none now. */
+    /* Writes at most `most` bytes (at least 4096); 0: there are none now; LS_HTTP_END: there will be none. */
     size_t (*next)(void *stream, char *bytes, size_t most);
     void (*close)(void *stream); /* the client or the server has ended it */
 } ls_http_source;
@@ -47,6 +52,8 @@ typedef struct ls_http_answer {
     size_t ntext;
     const ls_http_source *source; /* instead: a stream */
     void *stream;
+    const char *headers[2][2]; /* [nheaders] further ones: name, value; constants */
+    int nheaders;
 } ls_http_answer;
 
 /* Answers a request. The answer is {0} when it is called. */
@@ -57,7 +64,8 @@ typedef struct ls_http_options {
     int port;                 /* 0: a free one */
     const char *const *names; /* [nnames] of this host, beside those of the loopback interface */
     int nnames;
-    const char *token; /* NULL: none is needed */
+    const char *token;   /* NULL: none is needed */
+    size_t posts_nbytes; /* the largest body of a POST (others: 413); 0: there are none */
     ls_http_answerer *answer;
     void *arg;
 } ls_http_options;
@@ -67,6 +75,8 @@ ls_status ls_http_open(const ls_http_options *, ls_http **h_p, ls_error *);
 int ls_http_port(const ls_http *);
 /* Streams that clients have open. */
 int ls_http_nstreams(const ls_http *);
+/* Readable when ls_http_run() has something to do, besides time limits. */
+int ls_http_fd(const ls_http *);
 /* Answers what has come; waits for at most `ms` milliseconds until something comes, or a signal. */
 void ls_http_run(ls_http *, int ms);
 /* Asks all streams for bytes again, in the next ls_http_run(). */
