@@ -410,24 +410,25 @@ static void *gather_rows(const void *x, size_t row, const int64_t *wanted, int64
     return rows;
 }
 
-void ls_infer_texts(const ls_infer *f, const uint32_t *tokens, int64_t T, const ls_past *past,
-                    const int64_t *wanted, int64_t n, float *logits) {
-    ls_layer_call c = {.n = 1, .T = T, .samples = tokens, .past = *past};
+void ls_infer_texts(const ls_infer *f, const ls_infer_together *o) {
+    ls_layer_call c = {.n = 1, .T = o->T, .samples = o->tokens};
+    int64_t n = o->nwanted;
     int head = ls_infer_head(f->model);
     const ls_layer *first = &f->model->layers[head];
-    c.past.page = ls_infer_page_floats(f->model);
+    c.past = (ls_past){.texts = o->texts, .ntexts = o->ntexts};
+    c.past.page = o->page ? o->page : ls_infer_page_floats(f->model);
     const void *x = forward(f, &c, head, show_nothing, NULL);
-    size_t row = (size_t)first->C * ls_dtype_size(f->dtype);
     if (n == 0) return;
-    char *rows = gather_rows(x, row, wanted, n);
+    size_t row = (size_t)first->C * ls_dtype_size(f->dtype);
+    char *rows = gather_rows(x, row, o->wanted, n);
     c.past = (ls_past){0};
     if (first->traits.has_logits) { /* slices of the vocabulary: a row at a time */
         for (int64_t r = 0; r < n; r++)
-            slice_logits(f, &c, rows + (size_t)r * row, logits + r * ls_infer_nlogits(f->model));
+            slice_logits(f, &c, rows + (size_t)r * row, o->logits + r * ls_infer_nlogits(f->model));
     } else {
         c.T = n;
         c.x[0] = rows;
-        c.y = logits;
+        c.y = o->logits;
         ls_mixed_forward(first, &c);
     }
     free(rows);

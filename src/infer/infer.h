@@ -81,11 +81,21 @@ const float *ls_infer_continued(const ls_infer *, const uint32_t *tokens, int64_
 /* Floats of a page of what layers keep of LS_KEPT_PAGE positions, in which each layer has a part; 0: the
  * model can't continue texts. */
 size_t ls_infer_page_floats(const ls_model *);
-/* Continues several texts in one call, each with the bits that it has alone: tokens [T] are theirs, one
- * text after the other (past->texts, whose pages follow each other). wanted [n]: the rows of the call whose
- * logits [n][ls_infer_nlogits()] are computed. T and n are at most the context. */
-void ls_infer_texts(const ls_infer *, const uint32_t *tokens, int64_t T, const ls_past *,
-                    const int64_t *wanted, int64_t n, float *logits);
+/* A call that continues several texts. */
+typedef struct ls_infer_together {
+    const uint32_t
+        *tokens; /* [T] those of the texts, one text after the other; T is at most the context */
+    int64_t T;
+    const ls_past_text *texts; /* [ntexts] */
+    int ntexts;
+    size_t page; /* floats from one page of a text to the next; 0: ls_infer_page_floats() */
+    const int64_t *wanted; /* [nwanted] the rows of the call whose logits are computed */
+    int64_t nwanted;
+    float *logits; /* [nwanted][ls_infer_nlogits()] */
+} ls_infer_together;
+
+/* The logits have the bits that each text has alone. */
+void ls_infer_texts(const ls_infer *, const ls_infer_together *);
 
 /* As ls_infer_next(); also calls the function for each layer but the head, with what its forward
  * saved (ls_mixed_shown()). */

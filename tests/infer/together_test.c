@@ -75,8 +75,14 @@ static void call(setup *s, uint64_t *random) {
     }
     if (n == 0) return;
     float *logits = fix_nans((size_t)(rows * s->V));
-    ls_infer_texts(&s->infer, tokens, rows, &(ls_past){.texts = texts, .ntexts = n}, wanted, rows,
-                   logits);
+    const ls_infer_together together = {.tokens = tokens,
+                                        .T = rows,
+                                        .texts = texts,
+                                        .ntexts = n,
+                                        .wanted = wanted,
+                                        .nwanted = rows,
+                                        .logits = logits};
+    ls_infer_texts(&s->infer, &together);
     for (int k = 0; k < n; k++) {
         int64_t end = k + 1 < n ? texts[k + 1].first : rows;
         for (int64_t r = texts[k].first; r < end; r++) {
