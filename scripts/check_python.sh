@@ -11,7 +11,8 @@ for name in "$@"; do names="$names -k $name"; done
 
 fetch() {
     { [ -x $venv/bin/python ] || python3 -m venv $venv; } &&
-        $venv/bin/python -m pip install -q numpy ml_dtypes mypy pandas matplotlib nbclient ipykernel
+        $venv/bin/python -m pip install -q numpy ml_dtypes mypy pandas pyarrow pillow matplotlib nbclient \
+            ipykernel datasets
 }
 if [ -z "${PYTHON:-}" ] && fetch; then
     scripts/build_wheel.sh

@@ -8,7 +8,7 @@ export LOCKSTEP_PROGRAM="$1" LOCKSTEP_LIBRARY="$2" PYTHONPATH="$PWD/python" PYTH
 for python in "${PYTHON:-python3}" /usr/bin/python3; do
     $python -c 'import sys, numpy; sys.exit(sys.version_info < (3, 9))' 2>/dev/null || continue
     cd python/tests
-    $python short.py test_c test_package test_run test_model
+    $python short.py test_c test_package test_run test_model test_data
     exit
 done
 echo "skipped: Python: python3 has no NumPy (Debian: python3-numpy)"

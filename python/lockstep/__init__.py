@@ -24,6 +24,7 @@ from lockstep.errors import Error, Status
 from lockstep.ops import Op
 
 if TYPE_CHECKING:
+    from lockstep import data
     from lockstep.arrays import pair
     from lockstep.future import Future
     from lockstep.group import Counters, Group
@@ -44,8 +45,8 @@ __all__ = [
     "AVG", "BAND", "BOR", "BXOR", "LAND", "LOR", "LXOR", "MAX", "MAXLOC", "MIN", "MINLOC", "PROD",
     "SUM",
     "Checkpoint", "Comparison", "Counters", "Error", "Future", "Group", "LanguageModel",
-    "Network", "Op", "Run", "Status", "Table", "Timeline", "Weights", "compare", "load", "open",
-    "pair",
+    "Network", "Op", "Run", "Status", "Table", "Timeline", "Weights", "compare", "data", "load",
+    "open", "pair",
 ]  # fmt: skip
 
 # NumPy and the library are loaded when they are first needed: the program `lockstep` needs neither.
@@ -57,7 +58,12 @@ _LATER = {
 }  # fmt: skip
 
 
+_MODULES = {"data"}
+
+
 def __getattr__(name: str) -> Any:
+    if name in _MODULES:
+        return importlib.import_module(f"lockstep.{name}")
     if name == "__version__":
         return importlib.import_module("lockstep._c").library.ls_version().decode()
     if name not in _LATER:

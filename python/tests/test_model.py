@@ -23,10 +23,6 @@ TEMPLATE = (
 )
 
 
-def tearDownModule() -> None:
-    trained.clean()
-
-
 def generated(run: Path, *options: str) -> dict[str, Any]:
     found: dict[str, Any] = json.loads(trained.lockstep("generate", str(run), "--json", *options))
     return found

@@ -22,10 +22,6 @@ from launch import ROOT
 import lockstep
 
 
-def tearDownModule() -> None:
-    trained.clean()
-
-
 def lines(folder: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in (folder / "metrics.jsonl").read_text().splitlines()]
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import functools
 import os
 import shutil
@@ -12,13 +13,7 @@ from pathlib import Path
 from launch import LIMIT_S, PROGRAM, ROOT
 
 TOP = Path(tempfile.mkdtemp(prefix="lockstep-runs-"))
-
-
-def clean() -> None:
-    """For tearDownModule()."""
-    shutil.rmtree(TOP, ignore_errors=True)
-    for maker in (text_run, network_run):
-        maker.cache_clear()
+atexit.register(shutil.rmtree, TOP, ignore_errors=True)
 
 
 def lockstep(*arguments: str, code: int = 0) -> str:

@@ -26,8 +26,8 @@ static const format formats[] = {
     {BYTES("\xd0\xcf\x11\xe0"), 0, "an office document",
      "convert it, e.g. soffice --convert-to txt FILE (LibreOffice)"},
     {BYTES("PAR1"), 0, "a Parquet file",
-     "convert it to JSON lines, e.g. pandas.read_parquet(FILE).to_json(OUT, orient='records', "
-     "lines=True) in Python"},
+     "in Python, lockstep.data.write(\"DIR\", \"FILE\") writes its texts as JSON lines "
+     "(docs/guide/python_data.md)"},
     {BYTES("SQLite format 3"), 0, "an SQLite database", "write its texts as JSON lines"},
 };
 

@@ -57,6 +57,21 @@ static void test_damage(void **state) {
     expect_line("data", 2, "FILE... is missing");
 }
 
+/* What writes a data set of them is named. */
+static void test_tables_of_others(void **state) {
+    (void)state;
+    static const char parquet[] = "PAR1\x15\0\x15\xff...PAR1", arrow[] = "ARROW1\0\0\xff\xff";
+    write_file("x.parquet", parquet, sizeof parquet - 1);
+    write_file("x.arrow", arrow, sizeof arrow - 1);
+    expect_line("data @/x.parquet", 1,
+                "x.parquet: is a Parquet file, which is not read; in Python, "
+                "lockstep.data.write(\"DIR\", \"FILE\") writes a data set that is");
+    expect_line("data @/x.parquet --set data.columns=[a]", 1, "is a Parquet file, which is not");
+    expect_line("data @/x.arrow", 1, "is an Arrow file, which is not read; in Python, ");
+    expect("train configs/tiny.yaml -o @/none --set data.path=@/x.parquet", 1,
+           "x.parquet: is a Parquet file, not a text; in Python, lockstep.data.write(");
+}
+
 /* Files are read as the keys of a config say. */
 static void test_set(void **state) {
     (void)state;
@@ -241,7 +256,7 @@ int main(void) {
         cmocka_unit_test(test_set),      cmocka_unit_test(test_json),
         cmocka_unit_test(test_sheet),    cmocka_unit_test(test_decoders),
         cmocka_unit_test(test_balanced), cmocka_unit_test(test_texts),
-        cmocka_unit_test(test_table),
+        cmocka_unit_test(test_table),    cmocka_unit_test(test_tables_of_others),
     };
     return cmocka_run_group_tests(tests, make, folder_remove);
 }

@@ -63,6 +63,21 @@ static void list_formats(ls_buf *b) {
         ls_buf_printf(b, "%s%s", i == 0 ? "" : i + 1 < NFORMATS ? ", " : " or ", formats[i]->name);
 }
 
+/* Tables of other programs that a line of Python writes as a data set. */
+static ls_status refuse_table(const char *path, const uint8_t *first, size_t n, ls_error *e) {
+    static const char *const tables[][2] = {{"PAR1", "a Parquet file"},
+                                            {"ARROW1", "an Arrow file"}};
+    for (int i = 0; i < 2; i++) {
+        size_t length = strlen(tables[i][0]);
+        if (n < length || memcmp(first, tables[i][0], length) != 0) continue;
+        return ls_fail(e, LS_EINVAL,
+                       "%s: is %s, which is not read; in Python, lockstep.data.write(\"DIR\", %s) "
+                       "writes a data set that is (docs/guide/python_data.md)",
+                       path, tables[i][1], i == 0 ? "\"FILE\"" : "TABLE");
+    }
+    return LS_OK;
+}
+
 /* asks_csv: a file of no known format is CSV. */
 static ls_status by_contents(const char *path, bool asks_csv, const ls_data_format **f_p,
                              ls_error *e) {
@@ -71,6 +86,7 @@ static ls_status by_contents(const char *path, bool asks_csv, const ls_data_form
     ls_first_file file = {.path = path, .name = name, .bytes = first};
     file.is_dir = ls_file_is_dir(path);
     ls_status s = file.is_dir ? LS_OK : ls_plain_first(path, first, &file.nbytes, &file.size, e);
+    if (s == LS_OK) s = refuse_table(path, first, file.nbytes, e);
     const ls_data_format *f = s == LS_OK ? recognize(&file) : NULL;
     if (s == LS_OK && !f && asks_csv && !file.is_dir) f = &ls_format_csv;
     if (s == LS_OK && !f) {
