@@ -4,7 +4,8 @@
  * The samples and a bucket's parameters go to the device before the first call that reads them; a
  * bucket's gradient comes back before the host reduces it, and the losses before the norm, with which
  * the gradient is complete. Where the optimizer's states are on the device, parameters stay there; the
- * sum over workers goes there before the norm, and the norms come back.
+ * sum over workers goes there before the norm, and the norms come back; the new parameters that
+ * another stage has sent go there at the end.
  */
 #include <stdlib.h>
 
@@ -52,6 +53,16 @@ static void add_before(walk *w, const ls_action *a) {
     }
 }
 
+/* New parameters of another stage come to the host. */
+static void add_end(walk *w) {
+    const ls_plan *p = w->from;
+    for (w->worker = 0; w->worker < p->share.nworkers; w->worker++)
+        for (int k = 0; k < p->share.nbuckets; k++) {
+            int params = ls_plan_buffer(p, LS_BUF_PARAM, k, 0);
+            if (ls_plan_outlives(p, ls_plan_twin(p, params))) use(w, true, params, LS_USE_READ);
+        }
+}
+
 void ls_plan_add_copies(ls_plan *p) {
     ls_plan to = *p;
     size_t n = (size_t)p->share.nworkers * (size_t)ls_plan_nbuffers(p);
@@ -67,6 +78,7 @@ void ls_plan_add_copies(ls_plan *p) {
         add_before(&w, &p->actions[i]);
         ls_plan_append(&to, &p->actions[i]);
     }
+    add_end(&w);
     free(w.stale[0]);
     free(w.stale[1]);
     free(p->actions);

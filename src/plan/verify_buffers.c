@@ -95,7 +95,7 @@ const char *ls_buffer_states_copy(const ls_buffer_states *s, const ls_action *a)
     bool sent = kind == LS_BUF_ACT || kind == LS_BUF_DACT;
     bool to = sent || kind == LS_BUF_SAMPLES || kind == LS_BUF_PARAM || kind == LS_BUF_SUM;
     bool from = sent || kind == LS_BUF_LOSSES || kind == LS_BUF_GRAD || kind == LS_BUF_NORMS ||
-                kind == LS_BUF_SHARD;
+                kind == LS_BUF_SHARD || kind == LS_BUF_PARAM;
     bool fits = a->kind == LS_TO_DEVICE ? to : from;
     return fits ? NULL : "copies a buffer that stays where it is";
 }

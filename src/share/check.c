@@ -366,6 +366,7 @@ static ls_status check_sums_on_device(const ls_share_config *c, ls_error *e) {
     if (c->zero == 0) what = "parallel.zero: 1, 2 or 3";
     if (c->early) what = "parallel.accumulate: late";
     if (c->shards) what = "no parallel.shard_group";
+    if (ls_share_config_cells(c) > 1) what = "workers that have the whole model: no parallel.mesh";
     if (!what) return LS_OK;
     return ls_fail(e, LS_EINVAL, "parallel.device_link: %s needs %s",
                    c->receives ? "nccl" : "peers", what);
@@ -381,7 +382,6 @@ static ls_status check_state_on_device(const ls_share_config *c, ls_error *e) {
     for (int g = 0; g < c->optim.ngroups; g++)
         if (!ls_update_device_has(c->optim.groups[g].rule))
             what = ls_optim_rules[c->optim.groups[g].rule].name;
-    if (ls_share_config_cells(c) > 1) what = "models that are divided among workers";
     for (int i = 0; i < c->model->nparams; i++)
         if (c->model->params[i].momentum > 0) what = "running values of a layer";
     if (!what) return LS_OK;

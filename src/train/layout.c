@@ -176,12 +176,17 @@ static ls_status make_plan(const ls_config *c, const ls_share_config *how, ls_pl
     return s;
 }
 
+static bool has_mesh(const ls_config *c) {
+    return c->parallel.mesh_pipe > 1 || c->parallel.mesh_tensor > 1 ||
+           c->parallel.mesh_context > 1 || c->parallel.mesh_expert > 1;
+}
+
 /* Do the workers' devices sum? */
 static bool links_devices(const ls_config *c) {
     if (c->parallel.device_link != LS_DEVICE_LINK_AUTO)
         return c->parallel.device_link != LS_DEVICE_LINK_HOST;
     return c->parallel.optimizer_state == LS_STATE_DEVICE && ls_device_shares(c->parallel.device) &&
-           c->parallel.zero > 0 && c->parallel.accumulate == LS_ACCUMULATE_LATE &&
+           !has_mesh(c) && c->parallel.zero > 0 && c->parallel.accumulate == LS_ACCUMULATE_LATE &&
            c->parallel.shard_group == 0 && c->parallel.executor != LS_EXECUTOR_SEQUENTIAL &&
            c->parallel.transport != LS_TRANSPORT_THREAD;
 }

@@ -230,6 +230,26 @@ static void test_pipelines(void **state) {
     ls_model_free(&m);
 }
 
+/* Where the optimizer is on the devices, what a stage shares with another goes from one to the other. */
+static void test_states_of_pipelines(void **state) {
+    ls_model m;
+    (void)state;
+    make_model(&m);
+    for (int pipe = 2; pipe <= 3; pipe++)
+        for (int zero = 0; zero <= 3; zero++) {
+            ls_share_config c = mesh_of(&m, 1 + zero % 2, pipe, zero);
+            ls_plan p;
+            ls_error e;
+            int to = 0, from = 0;
+            c.state_on_device = true;
+            assert_ls_ok(ls_plan_make(&c, &p, &e), e);
+            try_each(&p, 7, &to, &from);
+            assert_true(to > 0 && from > 0);
+            ls_plan_free(&p);
+        }
+    ls_model_free(&m);
+}
+
 /* Slices and experts of a layer. */
 static void test_slices(void **state) {
     ls_model m;
@@ -298,9 +318,10 @@ static void test_refused(void **state) {
     ls_share_config half = config_of(&m, 2, 2, 0), pipe = half;
     half.compute = half.reduce = LS_BF16;
     pipe.pipe = 2;
-    pipe.state_on_device = true;
+    pipe.zero = 1;
+    pipe.state_on_device = pipe.sums_on_device = true;
     assert_ls_fails(ls_plan_make(&half, &p, &e), LS_EINVAL, "train.compute", e);
-    assert_ls_fails(ls_plan_make(&pipe, &p, &e), LS_EINVAL, "divided among workers", e);
+    assert_ls_fails(ls_plan_make(&pipe, &p, &e), LS_EINVAL, "no parallel.mesh", e);
     ls_share_config host = config_of(&m, 2, 2, 0), muon = host;
     host.state_on_device = muon.state_on_device = true;
     host.on_device = false;
@@ -312,10 +333,15 @@ static void test_refused(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_copies),  cmocka_unit_test(test_state_there),
-        cmocka_unit_test(test_peers),   cmocka_unit_test(test_wrong),
-        cmocka_unit_test(test_refused), cmocka_unit_test(test_pipelines),
-        cmocka_unit_test(test_slices),  cmocka_unit_test(test_chunks),
+        cmocka_unit_test(test_copies),
+        cmocka_unit_test(test_state_there),
+        cmocka_unit_test(test_peers),
+        cmocka_unit_test(test_wrong),
+        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_pipelines),
+        cmocka_unit_test(test_slices),
+        cmocka_unit_test(test_chunks),
+        cmocka_unit_test(test_states_of_pipelines),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
