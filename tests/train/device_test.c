@@ -114,6 +114,37 @@ static void test_links(void **state) {
              i == 5 ? parts : cores);
 }
 
+/* Workers that divide a model: its stages, slices of its layers, chunks of its samples. The optimizer is on
+ * cores, or on the devices. */
+static void test_meshes(void **state) {
+    static const char *const cuts[][4] = {
+        {NULL},
+        {"parallel.tensor_virtual=2", "parallel.sequence=on"},
+        {"parallel.context_virtual=2", "train.batch=8", "train.virtual_workers=4"}};
+    static const char *const meshes[] = {"parallel.mesh.pipe=2", "parallel.mesh.tensor=2",
+                                         "parallel.mesh.context=2"};
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        result cores = with(1, cuts[i]);
+        for (int there = 0; there < 2; there++) {
+            const char *const where[] = {"parallel.optimizer_state=memory",
+                                         "parallel.optimizer_state=device"};
+            const char *sets[8] = {"parallel.device=c:10", where[there], meshes[i]};
+            if (there != i % 2 && !all_cases()) continue;
+            for (int k = 0; cuts[i][k]; k++) sets[3 + k] = cuts[i][k];
+            same(with(2, sets), cores);
+        }
+    }
+}
+
+/* Four workers share a device of another kind. */
+static void test_mesh_on_cuda(void **state) {
+    static const char *const sets[] = {"parallel.device=cuda:0", "parallel.mesh.pipe=2",
+                                       "parallel.zero=3", "train.micro_batch=1", NULL};
+    (void)state;
+    same(with(4, sets), trained(1, "train.micro_batch=1", NULL));
+}
+
 /* Evaluations run on the device: of the weights and of their average; in memory that activations have, and
  * where these are too few. */
 static void test_evaluations(void **state) {
@@ -235,6 +266,9 @@ static void test_refused(void **state) {
                     LS_EINVAL, "no kernels for a device", e);
     refused("parallel.optimizer_state=device", NULL, "needs parallel.device");
     refused("parallel.device=c", "parallel.device_link=peers", "optimizer_state: device");
+    const char *const peers[] = {"parallel.device=c", "parallel.optimizer_state=device",
+                                 "parallel.device_link=peers", "parallel.mesh.pipe=2", NULL};
+    assert_ls_fails(try_number(nruns++, 2, usual, peers, &e), LS_EINVAL, "no parallel.mesh", e);
 }
 
 static int make_cache(void **state) {
@@ -258,6 +292,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(test_too_few),     cmocka_unit_test(test_nccl),
         cmocka_unit_test(test_audit),       cmocka_unit_test(test_evaluations),
         slow_unit_test(test_opencl),        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_meshes),      slow_unit_test(test_mesh_on_cuda),
     };
     return cmocka_run_group_tests(tests, make_cache, remove_folder);
 }
