@@ -83,9 +83,9 @@ int cli_main(int argc, char **argv, const ls_command *const *commands) {
 /* `generate` is of language models. */
 int ls_program_main(int argc, char **argv, const ls_program *p) {
     static const ls_command *const commands[] = {
-        &cmd_train,  &cmd_eval,  &cmd_predict, &cmd_plan,   &cmd_bench,  &cmd_run,
-        &cmd_ckpt,   &cmd_scale, &cmd_data,    &cmd_check,  &cmd_replay, &cmd_compare,
-        &cmd_report, &cmd_batch, &cmd_tune,    &cmd_status, &cmd_help,   NULL};
+        &cmd_train, &cmd_eval,   &cmd_predict, &cmd_plan,   &cmd_bench,   &cmd_run,    &cmd_ckpt,
+        &cmd_scale, &cmd_data,   &cmd_check,   &cmd_replay, &cmd_compare, &cmd_report, &cmd_batch,
+        &cmd_tune,  &cmd_status, &cmd_watch,   &cmd_help,   NULL};
     ls_error e = {0};
     if (ls_program_use(p, &e) != LS_OK) return cli_fail(&e);
     ls_name_set(p->name);

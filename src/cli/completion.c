@@ -52,6 +52,7 @@ static const struct {
     {"batch", "_lockstep_configs_or_runs", ""},
     {"tune", "_lockstep_configs", ""},
     {"status", "_lockstep_dirs", "_lockstep_dirs"},
+    {"watch", "_lockstep_dirs", "_lockstep_dirs"},
     {"data", "_lockstep_files", "_lockstep_files"},
     {"weights", "_lockstep_files", ""},
     {"tokens", "_lockstep_tokenizers", ""},

@@ -238,8 +238,8 @@ static enum MHD_Result on_request(void *arg, struct MHD_Connection *c, const cha
                                   size_t *nupload, void **state) {
     ls_http *h = arg;
     upload *posted = *state;
-    const ls_http_request r = {h, c, url, posted};
     bool new_token = false, posts = h->o.posts_nbytes && strcmp(method, "POST") == 0;
+    const ls_http_request r = {h, c, url, posts ? posted : NULL};
     (void)version;
     if (posted && *nupload) {
         take_upload(h, posted, bytes, nupload);
@@ -259,11 +259,12 @@ static enum MHD_Result on_request(void *arg, struct MHD_Connection *c, const cha
             h->o.posts_nbytes
                 ? "The key is missing or wrong: Authorization: Bearer KEY.\n"
                 : "The token is missing or wrong: use the URL that the program printed.\n");
-    if (posts && !posted) {
+    /* An answer before the end of the request would close the connection. */
+    if (!posted) {
         *state = LS_NEW(upload);
         return MHD_YES;
     }
-    if (posted && posted->too_large)
+    if (posted->too_large)
         return refuse(h, c, MHD_HTTP_CONTENT_TOO_LARGE, "The request is too large.\n");
     ls_http_answer a = {0};
     h->o.answer(h->o.arg, &r, &a);

@@ -86,18 +86,23 @@ void ls_follower_move(ls_follower *f, const ls_follow_place *p) {
 
 /* ---- lines ---- */
 
-/* Uses the lines of a block [n]; returns the bytes that are done with. full: there are more bytes
- * behind it. */
-static size_t use_lines(ls_follower *f, const char *block, size_t n, bool full, double now_s,
-                        ls_follow_use *use, void *arg) {
+typedef struct block {
+    char *text; /* [n] from the follower's place */
+    size_t n;
+    bool full; /* there are more bytes behind it */
+} block;
+
+/* Uses the lines of a block; returns the bytes that are done with. */
+static size_t use_lines(ls_follower *f, const block *b, double now_s, ls_follow_use *use,
+                        void *arg) {
     size_t done = 0;
-    while (done < n) {
-        const char *line = block + done, *end = memchr(line, '\n', n - done);
-        size_t length = end ? (size_t)(end - line) : n - done;
+    while (done < b->n) {
+        const char *line = b->text + done, *end = memchr(line, '\n', b->n - done);
+        size_t length = end ? (size_t)(end - line) : b->n - done;
         bool has_zeros = memchr(line, 0, length);
         if (has_zeros && !f->zeros_s) f->zeros_s = now_s;
         if (has_zeros && now_s - f->zeros_s < ZEROS_S) break;
-        bool too_long = !end && (length > LS_LONGEST_LINE || (has_zeros && full));
+        bool too_long = !end && (length > LS_LONGEST_LINE || (has_zeros && b->full));
         if (!end && !too_long) break;
         bool whole = end && !f->passes && !has_zeros && length <= LS_LONGEST_LINE;
         f->zeros_s = 0;
@@ -110,17 +115,18 @@ static size_t use_lines(ls_follower *f, const char *block, size_t n, bool full, 
 
 static ls_followed read_lines(ls_follower *f, int fd, double now_s, uint64_t most,
                               ls_follow_use *use, void *arg) {
-    char *block = ls_alloc(BLOCK);
+    block b = {.text = ls_alloc(BLOCK)};
     uint64_t from = f->place.at;
     bool more = true;
     while (more && f->place.at - from < most) {
-        size_t n = read_at(fd, block, BLOCK, f->place.at);
-        size_t done = use_lines(f, block, n, n == BLOCK, now_s, use, arg);
+        b.n = read_at(fd, b.text, BLOCK, f->place.at);
+        b.full = b.n == BLOCK;
+        size_t done = use_lines(f, &b, now_s, use, arg);
         f->place.at += done;
-        f->unsettled = done < n || f->passes;
-        more = done && n == BLOCK;
+        f->unsettled = done < b.n || f->passes;
+        more = done && b.full;
     }
-    free(block);
+    free(b.text);
     if (f->place.at > from) mark(fd, &f->place);
     if (more) f->unsettled = true;
     return f->place.at > from ? LS_FOLLOWED_LINES : LS_FOLLOWED_NOTHING;

@@ -7,7 +7,7 @@
 
 #include "base/mem.h"
 
-const ls_extent ls_no_extent = {NAN, NAN, NAN, NAN};
+const ls_extent ls_no_extent = {NAN, NAN, NAN, NAN, 0, 0};
 
 int64_t ls_stretch_rows(int level) { return (int64_t)LS_STRETCH << (4 * level); }
 
@@ -17,20 +17,33 @@ void ls_extent_add(ls_extent *x, double value) {
     if (value < x->low) x->low = value;
     if (value > x->high) x->high = value;
     x->last = value;
+    x->sum += value;
+    x->n++;
 }
 
 static void join(ls_extent *x, const ls_extent *next) {
     if (isnan(next->first)) return;
-    double first = isnan(x->first) ? next->first : x->first;
-    ls_extent_add(x, next->low);
-    ls_extent_add(x, next->high);
-    x->first = first;
+    if (isnan(x->first)) {
+        *x = *next;
+        return;
+    }
+    x->low = fmin(x->low, next->low);
+    x->high = fmax(x->high, next->high);
     x->last = next->last;
+    x->sum += next->sum;
+    x->n += next->n;
 }
 
-static ls_extent unpack(const ls_pyramid *p, const ls_stretch *s) {
-    if (p->rises) return (ls_extent){s->begin, s->end, s->begin, s->end};
-    return (ls_extent){(double)s->low, (double)s->high, (double)s->first, (double)s->last};
+static ls_extent unpack(const ls_pyramid *p, const ls_stretch *s, int64_t rows) {
+    if (p->rises)
+        return (ls_extent){
+            s->begin, s->end, s->begin, s->end, (s->begin + s->end) / 2 * (double)rows, rows};
+    return (ls_extent){(double)s->low,
+                       (double)s->high,
+                       (double)s->first,
+                       (double)s->last,
+                       (double)s->mean * (double)rows,
+                       rows};
 }
 
 static ls_stretch pack(const ls_pyramid *p, const ls_extent *x) {
@@ -44,6 +57,7 @@ static ls_stretch pack(const ls_pyramid *p, const ls_extent *x) {
     s.high = (float)x->high;
     s.first = (float)x->first;
     s.last = (float)x->last;
+    s.mean = (float)(x->sum / (double)x->n);
     return s;
 }
 
@@ -65,7 +79,7 @@ static void complete(ls_pyramid *p, int level) {
     size_t at = (size_t)(p->nrows / ls_stretch_rows(level)) - 1;
     ls_extent x = ls_no_extent;
     for (size_t i = 0; level && i < 16; i++) {
-        ls_extent below = unpack(p, &p->levels[level - 1][16 * at + i]);
+        ls_extent below = unpack(p, &p->levels[level - 1][16 * at + i], ls_stretch_rows(level - 1));
         join(&x, &below);
     }
     for (int i = 0; !level && i < LS_STRETCH; i++) ls_extent_add(&x, p->tail[i]);
@@ -106,7 +120,7 @@ ls_extent ls_pyramid_extent(const ls_pyramid *p, int64_t from, int64_t to) {
         int level = 0;
         int64_t rows = largest(p, from, to, &level);
         if (!rows) break;
-        ls_extent next = unpack(p, &p->levels[level][from / rows]);
+        ls_extent next = unpack(p, &p->levels[level][from / rows], rows);
         join(&x, &next);
         from += rows;
     }

@@ -1,7 +1,7 @@
 /* pyramid.h - a series of numbers that only grows at its end, at several resolutions.
  *
  * Row i is the i-th step of a run. A stretch is 16, 256 or 4096 rows (a level each); of each complete
- * one its lowest, highest, first and last value are kept, as floats. A picture of any part of the
+ * one its lowest, highest, first and last value and the mean are kept, as floats. A picture of any part of the
  * series takes as many stretches as it has columns of pixels, and no value that stands out is lost.
  * The values themselves are not kept, but for those of the last, incomplete stretch: who wants
  * single values reads the file again. So a value takes about a byte.
@@ -19,7 +19,7 @@ enum { LS_STRETCH = 16, LS_LEVELS = 3 };
 
 typedef union ls_stretch {
     struct {
-        float low, high, first, last; /* NaN: no row has a value */
+        float low, high, first, last, mean; /* NaN: no row has a value */
     };
     struct {
         double begin, end; /* of a series that rises */
@@ -31,7 +31,8 @@ int64_t ls_stretch_rows(int level);
 
 /* The extent of any rows, in doubles. NaN: they have no value. */
 typedef struct ls_extent {
-    double low, high, first, last;
+    double low, high, first, last, sum;
+    int64_t n; /* rows that have a value, about: sum / n is their mean */
 } ls_extent;
 
 typedef struct ls_pyramid {

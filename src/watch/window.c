@@ -99,73 +99,143 @@ static void put_extents(ls_buf *out, const ls_extent *x, size_t n, int which, do
     put_numbers(out, space, n);
 }
 
-static void put_series(ls_buf *out, const ls_extent *x, size_t n, bool single, double *space) {
-    static const char *const names[] = {"low", "high", "first", "last"};
-    if (single) {
-        put_extents(out, x, n, FIRST, space);
+/* ---- smoothed ---- */
+
+typedef struct mean {
+    double decay; /* in a step */
+    double sum, weight;
+} mean;
+
+/* Adds `rows` rows of this mean value. */
+static void mean_add(mean *m, double value, int64_t rows) {
+    if (isnan(value)) return;
+    double old = rows == 1 ? m->decay : pow(m->decay, (double)rows);
+    m->sum = old * m->sum + (1 - old) * value;
+    m->weight = old * m->weight + (1 - old);
+}
+
+static double mean_of(const ls_extent *x) { return x->n ? x->sum / (double)x->n : NAN; }
+
+/* The mean after each stretch of the part, from row 0 on. */
+static void put_smooth(ls_buf *out, const ls_pyramid *values, const part *p, const double *rows,
+                       double steps, double *space) {
+    mean m = {.decay = 1 - 1 / steps};
+    int64_t at = 0, from = p->from / LS_STRETCH * LS_STRETCH;
+    size_t n = 0;
+    for (; at < from; at += LS_STRETCH) {
+        ls_extent x = ls_pyramid_extent(values, at, at + LS_STRETCH);
+        mean_add(&m, mean_of(&x), LS_STRETCH);
+    }
+    for (at = p->from; at < p->to; at += p->every) {
+        int64_t end = at + p->every < p->to ? at + p->every : p->to;
+        for (int64_t i = at; rows && i < end; i++) mean_add(&m, rows[i - p->from], 1);
+        for (int64_t i = at; !rows && i < end; i += LS_STRETCH) {
+            int64_t stop = i + LS_STRETCH < end ? i + LS_STRETCH : end;
+            ls_extent x = ls_pyramid_extent(values, i, stop);
+            mean_add(&m, mean_of(&x), stop - i);
+        }
+        space[n++] = m.weight > 0 ? m.sum / m.weight : NAN;
+    }
+    put_numbers(out, space, n);
+}
+
+/* ---- all series ---- */
+
+typedef struct picture {
+    const ls_watched *w;
+    const ls_window *q;
+    part p;
+    int series[LS_WATCHED_SERIES + LS_NX], n; /* the axes, and those that are wanted */
+    double *rows;                             /* single rows [n][nrows], or NULL */
+    size_t nrows;
+    ls_extent *extents;
+    double *space;
+} picture;
+
+static void put_one(const picture *v, int i, ls_buf *out) {
+    const ls_pyramid *values = &v->w->series[v->series[i]]->values;
+    const double *rows = v->rows ? v->rows + (size_t)i * v->nrows : NULL;
+    size_t n = extents_of(values, &v->p, rows, v->extents);
+    bool smooth = v->q->smooth > 1 && i >= LS_NX;
+    if (v->p.every == 1 && !smooth) {
+        put_extents(out, v->extents, n, FIRST, v->space);
         return;
     }
     ls_buf_printf(out, "{");
-    for (int i = 0; i < 4; i++) {
-        ls_buf_printf(out, "%s\"%s\":", i ? "," : "", names[i]);
-        put_extents(out, x, n, i, space);
+    for (int which = values->rises ? FIRST : LOW; which <= LAST; which++) {
+        static const char *const names[] = {"low", "high", "first", "last"};
+        ls_buf_printf(out, "\"%s\":", names[which]);
+        put_extents(out, v->extents, n, which, v->space);
+        ls_buf_printf(out, which < LAST ? "," : "");
     }
+    if (smooth) ls_buf_printf(out, ",\"smooth\":");
+    if (smooth) put_smooth(out, values, &v->p, rows, v->q->smooth, v->space);
     ls_buf_printf(out, "}");
 }
 
 static void put_rows(const ls_watched *w, const ls_window *q, ls_buf *out) {
-    part p = part_of(w, q);
-    int series[LS_WATCHED_SERIES + 1], n = 1 + wanted_series(w, q->names, series + 1);
-    series[0] = q->x;
-    size_t nrows = (size_t)(p.to - p.from);
-    bool reads = p.every < LS_STRETCH && nrows;
-    double *rows = reads ? LS_NEW_ARRAY(double, (size_t)n *nrows) : NULL;
-    if (reads && ls_watched_rows(w, series, n, p.from, p.to, rows) < (int64_t)nrows)
-        p.to = p.from; /* the file changes: what follows will say so */
-    size_t most = nrows / (size_t)p.every + 2;
-    ls_extent *extents = LS_NEW_ARRAY(ls_extent, most);
-    double *space = LS_NEW_ARRAY(double, most);
-    ls_buf_printf(out, "\"every\":%lld,\"begin\":%lld,", (long long)p.every, (long long)p.from);
-    for (int i = 0; i < n; i++) {
-        const ls_watched_series *s = w->series[series[i]];
-        const double *own = reads ? rows + (size_t)i * nrows : NULL;
-        size_t got = extents_of(&s->values, &p, own, extents);
-        if (i) put_comma(out);
-        if (i) put_name(out, s->name);
-        if (!i) ls_buf_printf(out, "\"x\":");
-        put_series(out, extents, got, p.every == 1, space);
-        if (!i) ls_buf_printf(out, ",\"series\":{");
+    picture v = {.w = w, .q = q, .p = part_of(w, q), .n = LS_NX};
+    for (int i = 0; i < LS_NX; i++) v.series[i] = i;
+    v.n += wanted_series(w, q->names, v.series + LS_NX);
+    v.nrows = (size_t)(v.p.to - v.p.from);
+    bool reads = v.p.every < LS_STRETCH && v.nrows;
+    if (reads) v.rows = LS_NEW_ARRAY(double, (size_t)v.n *v.nrows);
+    if (reads && ls_watched_rows(w, v.series, v.n, v.p.from, v.p.to, v.rows) < (int64_t)v.nrows)
+        v.p.to = v.p.from; /* the file changes: what follows will say so */
+    size_t most = v.nrows / (size_t)v.p.every + 2;
+    v.extents = LS_NEW_ARRAY(ls_extent, most);
+    v.space = LS_NEW_ARRAY(double, most);
+    ls_buf_printf(out, "\"every\":%lld,\"begin\":%lld,\"count\":%lld,\"x\":{", (long long)v.p.every,
+                  (long long)v.p.from, (long long)(v.p.to - v.p.from));
+    for (int i = 0; i < v.n; i++) {
+        if (i == LS_NX) ls_buf_printf(out, "},\"series\":{");
+        put_comma(out);
+        put_name(out, w->series[v.series[i]]->name);
+        put_one(&v, i, out);
     }
-    ls_buf_printf(out, "}");
-    free(rows);
-    free(extents);
-    free(space);
+    ls_buf_printf(out, v.n > LS_NX ? "}" : "},\"series\":{}");
+    free(v.rows);
+    free(v.extents);
+    free(v.space);
 }
 
 /* ---- evaluations ---- */
 
-typedef struct place_of_point {
-    double x, y;
-} place_of_point;
-
-/* Lowest and highest of each group, in their order, if there are more than a picture shows. */
-static size_t thin(place_of_point *p, size_t n, size_t groups) {
+/* Lowest and highest of each group of points [n], in their order, if there are more than a picture shows. */
+static size_t thin(const ls_watched_point **p, size_t n, size_t groups) {
     if (n <= 4 * groups) return n;
     size_t kept = 0;
     for (size_t g = 0; g < groups; g++) {
         size_t from = n * g / groups, to = n * (g + 1) / groups, low = from, high = from;
         for (size_t i = from; i < to; i++) {
-            if (p[i].y < p[low].y) low = i;
-            if (p[i].y > p[high].y) high = i;
+            if (p[i]->value < p[low]->value) low = i;
+            if (p[i]->value > p[high]->value) high = i;
         }
-        p[kept++] = p[low < high ? low : high];
-        if (low != high) p[kept++] = p[low < high ? high : low];
+        size_t first = low < high ? low : high, second = low < high ? high : low;
+        const ls_watched_point *next = p[second];
+        p[kept++] = p[first];
+        if (first != second) p[kept++] = next;
     }
     return kept;
 }
 
+static void put_points_of(const ls_watched_point *const *list, size_t n, double *space,
+                          ls_buf *out) {
+    ls_buf_printf(out, "{");
+    for (int k = 0; k < LS_NX; k++) {
+        for (size_t i = 0; i < n; i++) space[i] = list[i]->x[k];
+        ls_buf_printf(out, "\"%s\":", axes[k]);
+        put_numbers(out, space, n);
+        ls_buf_printf(out, ",");
+    }
+    for (size_t i = 0; i < n; i++) space[i] = list[i]->value;
+    ls_buf_printf(out, "\"y\":");
+    put_numbers(out, space, n);
+    ls_buf_printf(out, "}");
+}
+
 static void put_points(const ls_watched *w, const ls_window *q, ls_buf *out) {
-    place_of_point *list = LS_NEW_ARRAY(place_of_point, w->npoints + 1);
+    const ls_watched_point **list = LS_NEW_ARRAY(const ls_watched_point *, w->npoints + 1);
     double *space = LS_NEW_ARRAY(double, w->npoints + 1);
     ls_buf_printf(out, "\"points\":{");
     for (int k = 0; k < w->nnames; k++) {
@@ -174,18 +244,12 @@ static void put_points(const ls_watched *w, const ls_window *q, ls_buf *out) {
         for (size_t i = 0; i < w->npoints; i++) {
             const ls_watched_point *p = &w->points[i];
             bool outside = p->x[q->x] < q->from || p->x[q->x] > q->to;
-            if (p->series == k && !outside) list[n++] = (place_of_point){p->x[q->x], p->value};
+            if (p->series == k && !outside) list[n++] = p;
         }
         n = thin(list, n, (size_t)q->columns);
         put_comma(out);
         put_name(out, w->names[k]);
-        for (size_t i = 0; i < n; i++) space[i] = list[i].x;
-        ls_buf_printf(out, "{\"x\":");
-        put_numbers(out, space, n);
-        for (size_t i = 0; i < n; i++) space[i] = list[i].y;
-        ls_buf_printf(out, ",\"y\":");
-        put_numbers(out, space, n);
-        ls_buf_printf(out, "}");
+        put_points_of(list, n, space, out);
     }
     ls_buf_printf(out, "}");
     free(list);

@@ -3,6 +3,10 @@
  * A picture of `columns` columns gets as many stretches of rows, of each series the lowest, highest, first and
  * last value; or single rows, where there are no more of them than columns. The stretches of a picture begin at
  * multiples of their length, so that they stay the same while the run goes on.
+ *
+ * A smoothed curve is an exponential mean over steps, from the first step on whatever the picture shows, and not
+ * over what is drawn: a zoom does not change it. It is divided by the sum of its weights, so that it begins
+ * at the first values.
  */
 #ifndef LS_WATCH_WINDOW_H
 #define LS_WATCH_WINDOW_H
@@ -16,6 +20,7 @@ typedef struct ls_window {
     int x;             /* LS_X_STEP, ... */
     double from, to;   /* on this axis; NaN: from the beginning, to the end */
     int columns;       /* 1 to LS_WINDOW_COLUMNS */
+    double smooth;     /* steps over which means are taken, too; below 1: none */
     const char *names; /* of series and of evaluations' numbers, with commas between; NULL: all */
 } ls_window;
 

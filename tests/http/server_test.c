@@ -140,6 +140,20 @@ static void test_get(void **state) {
     ls_http_close(h);
 }
 
+/* A connection serves one request after the other. */
+static void test_keep_alive(void **state) {
+    ls_http *h = server_open(NULL);
+    int fd = client_open(h);
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        client_send(fd, "GET /again HTTP/1.1\r\nHost: localhost\r\n\r\n");
+        client_receive(h, fd, "path=/again x=-");
+        assert_int_equal(status_of_reply(), 200);
+    }
+    close(fd);
+    ls_http_close(h);
+}
+
 static void test_headers(void **state) {
     static const char *const wanted[] = {
         "\r\nContent-Security-Policy: default-src 'self'; ", "frame-ancestors 'none'\r\n",
@@ -359,11 +373,17 @@ static void test_damaged_requests(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_get),          cmocka_unit_test(test_headers),
-        cmocka_unit_test(test_hosts),        cmocka_unit_test(test_methods),
-        cmocka_unit_test(test_token),        cmocka_unit_test(test_port_in_use),
-        cmocka_unit_test(test_stream),       cmocka_unit_test(test_slow_reader),
-        cmocka_unit_test(test_many_streams), cmocka_unit_test(test_damaged_requests),
+        cmocka_unit_test(test_get),
+        cmocka_unit_test(test_keep_alive),
+        cmocka_unit_test(test_headers),
+        cmocka_unit_test(test_hosts),
+        cmocka_unit_test(test_methods),
+        cmocka_unit_test(test_token),
+        cmocka_unit_test(test_port_in_use),
+        cmocka_unit_test(test_stream),
+        cmocka_unit_test(test_slow_reader),
+        cmocka_unit_test(test_many_streams),
+        cmocka_unit_test(test_damaged_requests),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -65,7 +65,7 @@ static void read_all(ls_watched *w) {
 
 static char *text_of(const ls_watched *w, int columns) {
     ls_buf b = {0};
-    ls_window_write(w, &(ls_window){LS_X_STEP, NAN, NAN, columns, NULL}, &b);
+    ls_window_write(w, &(ls_window){LS_X_STEP, NAN, NAN, columns, 0, NULL}, &b);
     return b.data;
 }
 

@@ -1,0 +1,52 @@
+/* service.c - see service.h. */
+#include "watch/service.h"
+
+#include "base/clock.h"
+#include "watch/site.h"
+
+/* Seconds between two looks at the runs, while a page is open and while none is. Streams are woken at
+ * least every WAKE, so that one whose client is gone is noticed. */
+static const double LOOK = 0.2, IDLE_LOOK = 1, WAKE = 5;
+
+ls_status ls_service_open(const ls_service_options *o, ls_service *s_p, ls_error *e) {
+    ls_service s = {0};
+    ls_status status = ls_watcher_open(o->dirs, o->ndirs, o->may_come, &s.watcher, e);
+    if (status == LS_OK)
+        status = ls_http_open(&(ls_http_options){.address = o->address,
+                                                 .port = o->port,
+                                                 .names = o->names,
+                                                 .nnames = o->nnames,
+                                                 .token = o->token,
+                                                 .answer = ls_site_answer,
+                                                 .arg = s.watcher},
+                              &s.http, e);
+    if (status == LS_OK)
+        *s_p = s;
+    else
+        ls_service_close(&s);
+    return status;
+}
+
+void ls_service_run(ls_service *s, const volatile sig_atomic_t *stop) {
+    double looked = 0, woken = 0;
+    while (!*stop) {
+        double now = (double)ls_clock_ns() / 1e9,
+               every = ls_http_nstreams(s->http) ? LOOK : IDLE_LOOK;
+        if (now - looked >= every) {
+            bool changed = ls_watcher_look(s->watcher, ls_clock_wall_s());
+            looked = now;
+            if (changed || now - woken >= WAKE) {
+                ls_http_wake(s->http);
+                woken = now;
+            }
+        }
+        double left = looked + LOOK - now;
+        ls_http_run(s->http, left > 0 ? (int)(left * 1000) + 1 : 0);
+    }
+}
+
+void ls_service_close(ls_service *s) {
+    ls_http_close(s->http);
+    ls_watcher_close(s->watcher);
+    *s = (ls_service){0};
+}

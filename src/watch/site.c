@@ -1,0 +1,99 @@
+/* site.c - see site.h. */
+#include "watch/site.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "watch/live.h"
+#include "watch/page_text.h"
+#include "watch/window.h"
+
+static const char JSON[] = "application/json";
+
+static void refuse(ls_http_answer *a, int status, const char *why) {
+    a->status = status;
+    a->text = why;
+    a->ntext = strlen(why);
+}
+
+/* ---- values of a query ---- */
+
+/* A number of the query; `missing` if it is not there, or is none. */
+static double number_of(const ls_http_request *r, const char *name, double missing) {
+    const char *text = ls_http_query(r, name);
+    char *end = NULL;
+    double x = text ? strtod(text, &end) : missing;
+    return text && (end == text || *end) ? missing : x;
+}
+
+/* False: it names no run, and that is answered. */
+static bool read_run(const ls_watcher *w, const ls_http_request *r, ls_http_answer *a,
+                     const ls_watcher_run **run_p) {
+    double run = number_of(r, "run", -1);
+    bool ok = run >= 0 && run < w->nruns && run == floor(run);
+    if (ok)
+        *run_p = w->runs[(int)run];
+    else
+        refuse(a, 404, "There is no such run.\n");
+    return ok;
+}
+
+static int axis_of(const ls_http_request *r) {
+    const char *x = ls_http_query(r, "x");
+    if (x && strcmp(x, "units") == 0) return LS_X_UNITS;
+    return x && strcmp(x, "hours") == 0 ? LS_X_HOURS : LS_X_STEP;
+}
+
+/* ---- answers ---- */
+
+static void answer_runs(ls_watcher *w, const ls_http_request *r, ls_http_answer *a) {
+    (void)r;
+    ls_watcher_write(w, &a->body);
+}
+
+static void answer_series(ls_watcher *w, const ls_http_request *r, ls_http_answer *a) {
+    const ls_watcher_run *run = NULL;
+    if (!read_run(w, r, a, &run)) return;
+    double columns = number_of(r, "columns", 1000);
+    columns = columns >= 1 ? fmin(columns, LS_WINDOW_COLUMNS) : 1;
+    const ls_window q = {.x = axis_of(r),
+                         .from = number_of(r, "from", NAN),
+                         .to = number_of(r, "to", NAN),
+                         .columns = (int)columns,
+                         .smooth = number_of(r, "smooth", 0),
+                         .names = ls_http_query(r, "names")};
+    ls_window_write(&run->lines, &q, &a->body);
+}
+
+static void answer_events(ls_watcher *w, const ls_http_request *r, ls_http_answer *a) {
+    const char *after = ls_http_header(r, "Last-Event-ID");
+    a->type = "text/event-stream";
+    a->source = &ls_live_source;
+    a->stream = ls_live_open(w, after ? after : ls_http_query(r, "after"));
+}
+
+static const struct {
+    const char *path;
+    void (*answer)(ls_watcher *, const ls_http_request *, ls_http_answer *);
+} routes[] = {{"/runs", answer_runs}, {"/series", answer_series}, {"/events", answer_events}};
+
+void ls_site_answer(void *watcher, const ls_http_request *r, ls_http_answer *a) {
+    const char *path = ls_http_path(r);
+    for (int i = 0; i < LS_NPAGE_FILES; i++) {
+        const ls_page_file *f = &ls_page_files[i];
+        if (path[0] != '/' || strcmp(path + 1, f->name) != 0) continue;
+        a->type = f->type;
+        a->text = f->text;
+        a->ntext = (size_t)(f->end - f->text);
+        return;
+    }
+    for (size_t i = 0; i < sizeof routes / sizeof *routes; i++) {
+        if (strcmp(path, routes[i].path) != 0) continue;
+        a->type = JSON;
+        routes[i].answer(watcher, r, a);
+        if (a->status) a->type = NULL;
+        return;
+    }
+    refuse(a, 404, "There is nothing at this path.\n");
+}
