@@ -7,12 +7,14 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "cli/cli.h"
+#include "net/launch/environment.h"
 #include "perf/choose_code.h"
 #include "perf/mesh_search.h"
 #include "report/mllog.h"
 #include "report/tracer.h"
 #include "storage/checkpoint.h"
 #include "train/train.h"
+#include "watch/beside.h"
 
 enum {
     WORKERS,
@@ -34,7 +36,9 @@ enum {
     TRACE_STEPS,
     MLLOG,
     TARGET,
-    SUBMISSION
+    SUBMISSION,
+    WATCH,
+    METRICS_PORT
 };
 
 /* ---- the run ---- */
@@ -206,8 +210,44 @@ static bool may_overwrite(const ls_args *a, const char *run, int *code_p) {
     return !has || ask(run, step);
 }
 
+/* ---- watched meanwhile ---- */
+
+enum { WATCH_PORT = 7007, MOST_PORT = 65535 };
+
+/* The port of --watch or --metrics-port; -1: neither is given. False: bad usage, which is logged. */
+static bool read_port(const ls_args *a, int64_t *port_p) {
+    const char *watch = cli_value(a, WATCH);
+    *port_p = -1;
+    if (cli_given(a, WATCH) && cli_given(a, METRICS_PORT)) {
+        ls_log("train: --watch and --metrics-port are one server, with the page and the metrics; "
+               "leave one of them out");
+        return false;
+    }
+    if (watch && !*watch) *port_p = WATCH_PORT;
+    if (watch && !*watch) return true;
+    return cli_integer(&cmd_train, a, cli_given(a, WATCH) ? WATCH : METRICS_PORT, 0, MOST_PORT,
+                       port_p);
+}
+
+/* Of the workers of a launcher one alone serves. False: it can't, which is logged. */
+static bool begin_watching(const ls_args *a, int64_t port, const char *const *run, ls_beside *b_p) {
+    ls_environment env = {0};
+    ls_error e = {0};
+    *b_p = (ls_beside){0};
+    if (port < 0 || (ls_environment_read(&env, NULL) == LS_OK && env.rank > 0)) return true;
+    const ls_service_options o = {.dirs = run, .ndirs = 1, .may_come = true, .port = (int)port};
+    if (ls_beside_begin(&o, b_p, &e) != LS_OK) {
+        cli_fail(&e);
+        return false;
+    }
+    ls_log(cli_given(a, WATCH) ? "watch it at http://localhost:%d/"
+                               : "metrics: http://localhost:%d/metrics",
+           b_p->port);
+    return true;
+}
+
 static int run(const ls_args *a) {
-    int64_t workers = 0, trace_steps = 0, least = 0, most = 0, hosts = 0, until = 0;
+    int64_t port = 0, workers = 0, trace_steps = 0, least = 0, most = 0, hosts = 0, until = 0;
     if (!cli_integer(&cmd_train, a, WORKERS, 1, 4096, &workers) ||
         !cli_integer(&cmd_train, a, LEAST, 1, 4096, &least) ||
         !cli_integer(&cmd_train, a, MOST, 1, 4096, &most) ||
@@ -216,7 +256,7 @@ static int run(const ls_args *a) {
         !cli_integer(&cmd_train, a, TRACE_STEPS, 1, LS_TRACE_MOST_STEPS, &trace_steps))
         return CLI_USAGE;
     ls_mllog_request mllog;
-    if (!read_mllog(a, &mllog)) return CLI_USAGE;
+    if (!read_mllog(a, &mllog) || !read_port(a, &port)) return CLI_USAGE;
     if (cli_given(a, INSECURE)) cli_make_insecure();
     char *run_dir = NULL, *config = NULL;
     int refused = 0;
@@ -225,6 +265,13 @@ static int run(const ls_args *a) {
         free(run_dir);
         free(config);
         return refused;
+    }
+    ls_beside beside;
+    const char *const watched[] = {run_dir};
+    if (!begin_watching(a, port, watched, &beside)) {
+        free(run_dir);
+        free(config);
+        return CLI_FAILED;
     }
     char *command = cli_command_line(a);
     char *again = resume_command(a, run_dir, true), *first = resume_command(a, run_dir, false);
@@ -254,6 +301,7 @@ static int run(const ls_args *a) {
                            &unfinished, &e);
     int code = s != LS_OK ? cli_fail(&e) : unfinished ? CLI_UNFINISHED : 0;
     if (s == LS_EABORT && e.msg[0]) explain_abort(run_dir, again);
+    ls_beside_end(&beside);
     sets_free(&all);
     free(run_dir);
     free(config);
@@ -339,6 +387,11 @@ const ls_command cmd_train = {
                      "of --mllog: an evaluation's number, 'val_loss<=2.5' or 'val_accuracy>=0.93'"},
          [SUBMISSION] = {"submission", 0, "WORD=NAME",
                          "of --mllog: what a new log says of benchmark, division, org, platform or "
-                         "status; repeatable"}},
+                         "status; repeatable"},
+         [WATCH] = {"watch", 0, "[PORT]",
+                    "serve a page about the run while it trains, as `lockstep watch` does "
+                    "(default: port 7007)"},
+         [METRICS_PORT] = {"metrics-port", 0, "PORT",
+                           "serve metrics for Prometheus at this port of 127.0.0.1, at /metrics"}},
     .run = run,
 };

@@ -7,6 +7,7 @@
 
 #include "watch/live.h"
 #include "watch/page_text.h"
+#include "watch/prometheus.h"
 #include "watch/window.h"
 
 static const char JSON[] = "application/json";
@@ -73,10 +74,19 @@ static void answer_events(ls_watcher *w, const ls_http_request *r, ls_http_answe
     a->stream = ls_live_open(w, after ? after : ls_http_query(r, "after"));
 }
 
+static void answer_metrics(ls_watcher *w, const ls_http_request *r, ls_http_answer *a) {
+    (void)r;
+    a->type = LS_PROMETHEUS_TYPE;
+    ls_prometheus_write(w, &a->body);
+}
+
 static const struct {
     const char *path;
     void (*answer)(ls_watcher *, const ls_http_request *, ls_http_answer *);
-} routes[] = {{"/runs", answer_runs}, {"/series", answer_series}, {"/events", answer_events}};
+} routes[] = {{"/runs", answer_runs},
+              {"/series", answer_series},
+              {"/events", answer_events},
+              {"/metrics", answer_metrics}};
 
 void ls_site_answer(void *watcher, const ls_http_request *r, ls_http_answer *a) {
     const char *path = ls_http_path(r);

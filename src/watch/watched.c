@@ -11,6 +11,9 @@
 
 enum { MOST_MARKS = 20000, MOST_POINTS = 2000000 };
 
+const double ls_durations[LS_NDURATIONS] = {0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25,
+                                            0.5,   1,      2.5,   5,    10,    25,   60,  300};
+
 static const char *const x_names[LS_NX] = {"step", "units", "hours"};
 
 void ls_watched_open(ls_watched *w, const char *run) {
@@ -40,6 +43,7 @@ void ls_watched_close(ls_watched *w) {
     free(w->marks);
     free(w->points);
     free(w->places);
+    free(w->placed);
     free(w->path);
     ls_follower_close(&w->file);
     *w = (ls_watched){0};
@@ -70,6 +74,7 @@ static int add_series(ls_watched *w, const ls_step_field *f) {
     if (w->nseries == LS_WATCHED_SERIES) return -1;
     ls_watched_series *s = LS_NEW(ls_watched_series);
     memcpy(s->name, f->name, f->n);
+    s->last = NAN;
     ls_pyramid_pad(&s->values, w->nrows);
     w->series[w->nseries] = s;
     return w->nseries++;
@@ -108,10 +113,21 @@ static ls_watched_mark *add_mark(ls_watched *w, const char *kind, uint64_t at) {
     return m;
 }
 
+static void add_totals(ls_watched_totals *t, const ls_step_line *line) {
+    double seconds = ls_step_line_get(line, "seconds"),
+           wait = ls_step_line_get(line, "data_wait_s");
+    int i = 0;
+    while (i < LS_NDURATIONS && seconds > ls_durations[i]) i++;
+    if (seconds >= 0) t->durations[i]++;
+    if (seconds > 0) t->seconds += seconds;
+    if (wait > 0) t->waited_s += wait;
+}
+
 static void add_view(ls_watched *w, const ls_step_line *line, uint64_t at) {
     double view = ls_step_line_get(line, "view"), workers = ls_step_line_get(line, "workers");
     bool changed = !isnan(w->view) && !isnan(view) && view != w->view;
     if (!isnan(view)) w->view = view;
+    if (changed) w->totals.views++;
     ls_watched_mark *m = changed ? add_mark(w, "view", at) : NULL;
     if (m && workers >= 0 && workers < 1e9) m->workers = (int)workers;
 }
@@ -122,14 +138,18 @@ static void add_step(ls_watched *w, const ls_step_line *line, uint64_t at) {
         w->places = ls_grow(w->places, n, sizeof *w->places);
         w->places[n].at = at;
         ls_follower_mark(&w->file, &w->places[n]);
+        w->placed = ls_grow(w->placed, n, sizeof *w->placed);
+        w->placed[n] = w->totals;
     }
+    add_totals(&w->totals, line);
     add_view(w, line, at);
     advance(w->x, line, &w->counts_tokens);
     for (int i = 0; i < LS_NX; i++) ls_pyramid_add(&w->series[i]->values, w->x[i]);
     for (int i = 0; i < line->n; i++) {
         int k = series_of(w, line, i);
-        if (k >= 0 && w->series[k]->values.nrows == w->nrows)
-            ls_pyramid_add(&w->series[k]->values, line->fields[i].value);
+        if (k < 0 || w->series[k]->values.nrows != w->nrows) continue;
+        ls_pyramid_add(&w->series[k]->values, line->fields[i].value);
+        if (!isnan(line->fields[i].value)) w->series[k]->last = line->fields[i].value;
     }
     w->nrows++;
     for (int i = LS_NX; i < w->nseries; i++) ls_pyramid_pad(&w->series[i]->values, w->nrows);
@@ -202,6 +222,7 @@ static void go_back(ls_watched *w, int64_t rows) {
         w->x[i] = rows ? ls_pyramid_extent(&w->series[i]->values, rows - LS_STRETCH, rows).last : 0;
     while (w->npoints && w->points[w->npoints - 1].at >= place.at) w->npoints--;
     drop_marks(w, place.at);
+    w->totals = rows ? w->placed[rows / LS_CHUNK_ROWS] : (ls_watched_totals){0};
     w->nrows = w->kept = rows;
     w->view = NAN;
     w->diverged = false;
@@ -235,13 +256,7 @@ const ls_watched_series *ls_watched_find(const ls_watched *w, const char *name) 
 
 double ls_watched_last(const ls_watched *w, const char *name) {
     const ls_watched_series *s = ls_watched_find(w, name);
-    for (int64_t at = s ? s->values.nrows : 0; at > 0;) {
-        int64_t from = (at - 1) / LS_STRETCH * LS_STRETCH;
-        ls_extent x = ls_pyramid_extent(&s->values, from, at);
-        if (!isnan(x.last)) return x.last;
-        at = from;
-    }
-    return NAN;
+    return s ? s->last : NAN;
 }
 
 typedef struct rows_wanted {

@@ -24,6 +24,7 @@ enum { LS_X_STEP, LS_X_UNITS, LS_X_HOURS, LS_NX };
 typedef struct ls_watched_series {
     char name[LS_WATCHED_NAME];
     ls_pyramid values;
+    double last; /* value that is a number; NaN: none */
 } ls_watched_series;
 
 /* A number of an evaluation. */
@@ -42,6 +43,15 @@ typedef struct ls_watched_mark {
     int workers;
 } ls_watched_mark;
 
+/* What all steps took together. Steps of ls_durations[i] seconds or fewer: durations[0] + ... + durations[i]. */
+enum { LS_NDURATIONS = 16 };
+extern const double ls_durations[LS_NDURATIONS];
+typedef struct ls_watched_totals {
+    uint64_t durations[LS_NDURATIONS + 1];
+    double seconds, waited_s;
+    uint64_t views; /* changes */
+} ls_watched_totals;
+
 typedef struct ls_watched {
     char *path; /* of the run directory */
     ls_follower file;
@@ -50,8 +60,10 @@ typedef struct ls_watched {
     int64_t kept;                                 /* rows that were the same then */
     ls_watched_series *series[LS_WATCHED_SERIES]; /* [nseries] */
     int nseries;
-    ls_follow_place *places;  /* [(nrows + 1023) / 1024] the lines of rows 0, 1024, ... */
-    ls_watched_point *points; /* [npoints] */
+    ls_watched_totals totals;
+    ls_watched_totals *placed; /* [(nrows + 1023) / 1024] before the rows of places */
+    ls_follow_place *places;   /* [(nrows + 1023) / 1024] the lines of rows 0, 1024, ... */
+    ls_watched_point *points;  /* [npoints] */
     size_t npoints;
     char names[LS_WATCHED_SERIES][LS_WATCHED_NAME]; /* [nnames] of evaluations' numbers */
     int nnames;

@@ -9,6 +9,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "config/choices.h"
 #include "config/differences.h"
 #include "report/run_list.h"
 
@@ -135,12 +136,31 @@ static void read_status(ls_watcher *w, int i, double now_s) {
     r->status_revision = w->revision;
 }
 
+static const char *const kinds[] = {ls_model_kind_words(LS_CHOICE_WORD)};
+
+/* What metrics say of the run. */
+static void read_config(ls_watcher_run *r) {
+    enum { MOST = 1 << 20 };
+    char *path = ls_format("%s/config.yaml", r->lines.path);
+    ls_buf text = {0};
+    ls_config *c = LS_NEW(ls_config);
+    if (ls_file_read(path, MOST, &text, NULL) == LS_OK)
+        ls_hash_text(ls_hash_bytes(text.data, text.len), r->config);
+    r->model = ls_config_read(path, c, NULL) == LS_OK ? kinds[c->model.kind] : "";
+    ls_buf_free(&text);
+    free(c);
+    free(path);
+}
+
 static void add_and_read(ls_watcher *w, const ls_run_list *l, double now_s) {
     int from = w->nruns;
     if (!add_new(w, l)) return;
     read_first(w, from, now_s);
     name_runs(w);
-    for (int i = from; i < w->nruns; i++) read_status(w, i, now_s);
+    for (int i = from; i < w->nruns; i++) {
+        read_config(w->runs[i]);
+        read_status(w, i, now_s);
+    }
     w->list_revision = w->revision;
 }
 

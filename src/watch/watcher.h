@@ -9,13 +9,16 @@
 #ifndef LS_WATCH_WATCHER_H
 #define LS_WATCH_WATCHER_H
 
+#include "base/hash.h"
 #include "report/run_status.h"
 #include "watch/watched.h"
 
 enum { LS_WATCHER_CHANGES = 4096, LS_WATCHER_RUNS = 4096 };
 
 typedef struct ls_watcher_run {
-    char *name; /* the path, without what all runs' paths begin with */
+    char *name;                /* the path, without what all runs' paths begin with */
+    const char *model;         /* model.kind; "": the config can't be read */
+    char config[LS_HASH_TEXT]; /* the hash of config.yaml; "": it can't be read */
     ls_watched lines;
     ls_run_status status;
     double read_s;            /* when the status was read */

@@ -80,7 +80,7 @@ static void test_commands(void **state) {
 static void test_options(void **state) {
     (void)state;
     gives("train a.yaml --res", "--resume ");
-    gives("train a.yaml --me", "--membership ");
+    gives("train a.yaml --mem", "--membership ");
     gives("ckpt hash --he", "--help ");
     gives("bench comm --op all_r", "all_reduce ");
     gives("bench comm --op = all_g", "all_gather ");

@@ -177,11 +177,57 @@ static void test_token(void **state) {
     end(&p, 0);
 }
 
+/* What `ckpt hash` prints: free() it. */
+static char *hashes_of(const char *run) {
+    char line[100];
+    snprintf(line, sizeof line, "ckpt hash @/%s/checkpoints/latest", run);
+    char *output = NULL;
+    assert_int_equal(run_program(line, &output), 0);
+    return output;
+}
+
+/* A run that is watched has the same bits, and its page ends with it. */
+static void test_beside_train(void **state) {
+    char *output = NULL, *log;
+    int port = 0;
+    (void)state;
+    int code = run_program("train configs/tiny.yaml -n 2 -o @/watched --set train.steps=20 --set "
+                           "optim.lr=0.001 --watch=0 " SMALLER,
+                           &output);
+    if (code) fail_msg("%s", output);
+    log = strstr(output, "watch it at http://localhost:");
+    assert_non_null(log);
+    assert_int_equal(sscanf(log, "watch it at http://localhost:%d/", &port), 1);
+    free(output);
+    struct sockaddr_in a = {.sin_family = AF_INET,
+                            .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
+                            .sin_port = htons((uint16_t)port)};
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(connect(fd, (struct sockaddr *)&a, sizeof a), -1);
+    close(fd);
+    char *watched = hashes_of("watched"), *alone = hashes_of("runs/b");
+    assert_non_null(strstr(alone, "weights"));
+    assert_string_equal(strstr(watched, "weights"), strstr(alone, "weights"));
+    free(watched);
+    free(alone);
+    expect("train configs/tiny.yaml -o @/x --watch --metrics-port 0", 2, "leave one of them out");
+    expect("train configs/tiny.yaml -o @/x --metrics-port 70000", 2, "--metrics-port");
+    /* A port that is in use is refused before anything begins. */
+    program p;
+    char line[200];
+    port = watch_start("watch @/runs --port 0", &p);
+    assert_has(get(port, "/metrics", 200), "\nlockstep_step{run=\"a\"} 30\n");
+    snprintf(line, sizeof line, "train configs/tiny.yaml -o @/x --metrics-port %d", port);
+    expect(line, 1, "in use by another program");
+    kill(p.pid, SIGTERM);
+    end(&p, 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_served), cmocka_unit_test(test_ends_with_streams),
         cmocka_unit_test(test_export), cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_token),
+        cmocka_unit_test(test_token),  cmocka_unit_test(test_beside_train),
     };
     return cmocka_run_group_tests(tests, runs_make, folder_remove);
 }
