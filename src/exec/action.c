@@ -420,9 +420,10 @@ static ls_status run_compute(ls_exec *x, const ls_action *a, ls_error *e) {
     }
 }
 
-/* A buffer in the arena has a fixed place, and needs no Free. */
+/* A buffer in the arena has a fixed place, and needs no Free but for copies of it. */
 static void run_free(ls_exec *x, const ls_action *a) {
     ls_buffer b = ls_plan_buffer_of(x->c.plan, a->buffer);
+    if (ls_buffer_in_arena(b.kind)) ls_exec_end_copy(x, a->buffer);
     if (b.kind == LS_BUF_PARAM) ls_world_drop_gathered(x->c.world, &x->c.plan->share, b.index);
     if (b.kind == LS_BUF_GRAD) ls_world_drop_sum(x->c.world, &x->c.plan->share, b.index, b.slot);
 }

@@ -131,9 +131,8 @@ ls_status ls_exec_lend_device(ls_exec *x, const void *params, size_t nbytes, ls_
     return ls_device_finish(x->on.compute.device, LS_DEVICE_COPY, e);
 }
 
-/* With the samples go their weights, and losses of 0. What other workers have sent of layers is waited
- * for: more of it may come to its place. */
-ls_status ls_exec_send(const ls_exec *x, const ls_action *a, ls_error *e) {
+/* With the samples go their weights, and losses of 0. */
+ls_status ls_exec_send(ls_exec *x, const ls_action *a, ls_error *e) {
     void *host = NULL;
     char *device = NULL;
     ls_buffer_kind kind = ls_plan_buffer_of(x->c.plan, a->buffer).kind;
@@ -149,13 +148,18 @@ ls_status ls_exec_send(const ls_exec *x, const ls_action *a, ls_error *e) {
         return LS_OK;
     }
     size_t nbytes = twins_of(x, a, &host, &device);
-    if (ls_buffer_in_arena(kind)) return ls_on_device_give(&x->on, device, host, nbytes, e);
-    ls_on_device_send(&x->on, device, host, nbytes);
+    if (!ls_buffer_in_arena(kind))
+        ls_on_device_send(&x->on, device, host, nbytes);
+    else if (x->late[a->buffer])
+        return ls_on_device_give(&x->on, device, host, nbytes, e);
+    else
+        x->copies[a->buffer] = ls_on_device_begin_give(&x->on, device, host, nbytes);
     return LS_OK;
 }
 
-/* A gradient is waited for by who reads it (ls_exec_await_copies()), unless another one takes its place
- * on the device in the same step, as of what belongs to another stage. All else is waited for here. */
+/* A gradient, and what is sent of a layer, is waited for by who reads it (ls_exec_await_copies()), unless
+ * another gradient takes its place on the device in the same step, as of what belongs to another stage. All
+ * else is waited for here. */
 ls_status ls_exec_fetch(ls_exec *x, const ls_action *a, ls_error *e) {
     void *host = NULL;
     char *device = NULL;
@@ -163,8 +167,11 @@ ls_status ls_exec_fetch(ls_exec *x, const ls_action *a, ls_error *e) {
     const ls_share *sh = &x->c.plan->share;
     ls_buffer b = ls_plan_buffer_of(x->c.plan, a->buffer);
     bool last = b.kind == LS_BUF_GRAD && ls_share_has(sh, b.index, x->c.worker);
-    if (last && !sh->by_rounds) {
-        x->fetches[a->buffer] = ls_on_device_begin_fetch(&x->on, host, device, nbytes);
+    bool layer = ls_buffer_in_arena(b.kind);
+    if (layer || (last && !sh->by_rounds)) {
+        int event = ls_on_device_begin_fetch(&x->on, host, device, nbytes);
+        x->copies[a->buffer] = event;
+        if (layer) x->copies[ls_plan_twin(x->c.plan, a->buffer)] = event;
         return LS_OK;
     }
     return ls_on_device_fetch(&x->on, host, device, nbytes, e);
@@ -178,16 +185,24 @@ typedef struct awaiting {
 
 static void await_copy(int buffer, ls_use how, void *arg) {
     awaiting *w = arg;
-    int event = w->x->fetches[buffer];
-    if (event < 0 || !(how & LS_USE_READ) || w->status != LS_OK) return;
+    int event = w->x->copies[buffer];
+    (void)how;
+    if (event < 0 || w->status != LS_OK) return;
     w->status = ls_device_await(w->x->on.compute.device, event, w->e);
-    w->x->fetches[buffer] = -1;
+    w->x->copies[buffer] = -1;
 }
 
 ls_status ls_exec_await_copies(ls_exec *x, const ls_action *a, ls_error *e) {
     awaiting w = {x, LS_OK, e};
-    if (x->fetches) ls_action_uses(x->c.plan, a, x->c.worker, await_copy, &w);
+    if (x->copies) ls_action_uses(x->c.plan, a, x->c.worker, await_copy, &w);
     return w.status;
+}
+
+void ls_exec_end_copy(ls_exec *x, int buffer) {
+    bool there = x->there.offsets && x->there.offsets[buffer] != SIZE_MAX;
+    if (!there || x->copies[buffer] < 0) return;
+    ls_device_wait(x->on.compute.device, LS_DEVICE_COMPUTE, x->copies[buffer]);
+    x->copies[buffer] = -1;
 }
 
 ls_status ls_exec_await_device(const ls_exec *x, ls_error *e) {
@@ -199,10 +214,18 @@ ls_status ls_exec_await_device(const ls_exec *x, ls_error *e) {
 
 void ls_exec_open_copies(ls_exec *x) {
     const ls_world *w = x->c.world;
-    const ls_share *sh = &x->c.plan->share;
-    int n = ls_plan_nbuffers(x->c.plan);
-    x->fetches = LS_NEW_ARRAY(int, (size_t)n);
-    for (int i = 0; i < n; i++) x->fetches[i] = -1;
+    const ls_plan *p = x->c.plan;
+    const ls_share *sh = &p->share;
+    int n = ls_plan_nbuffers(p);
+    x->copies = LS_NEW_ARRAY(int, (size_t)n);
+    x->late = LS_NEW_ARRAY(bool, (size_t)n);
+    for (int i = 0; i < n; i++) x->copies[i] = -1;
+    for (int i = 0; i < p->nactions; i++) {
+        const ls_action *a = &p->actions[i];
+        bool comes = a->kind == LS_SEND && a->peer == x->c.worker;
+        if (comes && ls_plan_arrives_late(p, a)) x->late[a->buffer] = true;
+    }
+    if (x->places.nbytes) ls_on_device_pin(&x->on, 2, x->arena, x->places.nbytes);
     if (sh->sums_on_device) return; /* few copies */
     ls_on_device_pin(&x->on, 0, w->params, sh->nbytes.params);
     ls_on_device_pin(&x->on, 1, w->grads,

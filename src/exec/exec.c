@@ -460,7 +460,8 @@ void ls_exec_free(ls_exec *x) {
     ls_arena_plan_free(&x->there);
     ls_lanes_free(&x->lanes);
     free(x->counts);
-    free(x->fetches);
+    free(x->copies);
+    free(x->late);
     ls_exec_close_messages(x);
     free(x);
 }

@@ -44,8 +44,9 @@ struct ls_exec {
     ls_compute compute;
     ls_on_device on; /* where the plan runs layers on a device */
     ls_held held;    /* what it has beside their operands */
-    int *fetches;   /* [buffers of the plan] the event of a copy that comes to the host; -1: none */
-    ls_peers peers; /* how this device reaches those of other workers, to sum there */
+    int *copies;     /* [buffers of the plan] the event of a copy that is in flight; -1: none */
+    bool *late;      /* [buffers of the plan] in memory that others take (ls_plan_arrives_late()) */
+    ls_peers peers;  /* how this device reaches those of other workers, to sum there */
     ls_loader *loader;
     void *arena, *work;
     size_t arena_nbytes, work_nbytes;
@@ -156,10 +157,12 @@ void ls_exec_leave_comm(ls_exec *, int index, int64_t begin, int64_t end);
 /* ---- copies.c ---- */
 
 /* ToDevice and FromDevice. */
-ls_status ls_exec_send(const ls_exec *, const ls_action *, ls_error *);
+ls_status ls_exec_send(ls_exec *, const ls_action *, ls_error *);
 ls_status ls_exec_fetch(ls_exec *, const ls_action *, ls_error *);
-/* Waits for copies of what the action reads on the host. */
+/* Waits for copies of what the action uses on the host. */
 ls_status ls_exec_await_copies(ls_exec *, const ls_action *, ls_error *);
+/* Free of a buffer in the device's arena: what is queued from now on may use its place. */
+void ls_exec_end_copy(ls_exec *, int buffer);
 /* Waits for all that the device has queued: layers, and copies both ways. */
 ls_status ls_exec_await_device(const ls_exec *, ls_error *);
 /* Once the device is open. */

@@ -1,7 +1,7 @@
 /* on_device.c - see on_device.h. */
 #include "exec/on_device.h"
 
-enum { SENT, COMPUTED, FETCHED }; /* events; all from FETCHED on are of fetches */
+enum { SENT, COMPUTED, BEGUN }; /* events; all from BEGUN on are of single copies */
 
 static ls_status get(const ls_on_device *x, size_t nbytes, const char *what, char **p_p,
                      ls_error *e) {
@@ -45,7 +45,7 @@ void ls_on_device_close(ls_on_device *x) {
     ls_device *d = x->compute.device;
     if (!d) return;
     for (int s = 0; s < LS_DEVICE_NSTREAMS; s++) ls_device_finish(d, (ls_device_stream)s, NULL);
-    for (int i = 0; i < 2; i++)
+    for (size_t i = 0; i < sizeof x->pinned / sizeof *x->pinned; i++)
         if (x->pinned[i]) ls_device_unpin(d, x->pinned[i]);
     char *const all[] = {x->params, x->state,    x->grads, x->arena,   x->work,  x->norms,
                          x->sums,   x->incoming, x->lent,  x->samples, x->losses};
@@ -61,13 +61,30 @@ void ls_on_device_send(const ls_on_device *x, void *to, const void *from, size_t
     ls_device_wait(d, LS_DEVICE_COMPUTE, SENT);
 }
 
-ls_status ls_on_device_give(const ls_on_device *x, void *to, const void *from, size_t nbytes,
-                            ls_error *e) {
+/* An event for a copy, which waits for what was queued. It is used again when it has happened. */
+static int begin(ls_on_device *x) {
+    enum { EVENTS = LS_DEVICE_EVENTS - BEGUN };
     ls_device *d = x->compute.device;
+    int event = BEGUN + (int)(x->nbegun % EVENTS);
+    if (x->nbegun++ >= EVENTS) ls_device_await(d, event, NULL);
     ls_device_record(d, LS_DEVICE_COMPUTE, COMPUTED);
     ls_device_wait(d, LS_DEVICE_COPY, COMPUTED);
-    ls_on_device_send(x, to, from, nbytes);
-    return ls_device_await(d, SENT, e);
+    return event;
+}
+
+int ls_on_device_begin_give(ls_on_device *x, void *to, const void *from, size_t nbytes) {
+    ls_device *d = x->compute.device;
+    int event = begin(x);
+    ls_device_copy_to(d, LS_DEVICE_COPY, to, from, nbytes);
+    ls_device_record(d, LS_DEVICE_COPY, event);
+    ls_device_wait(d, LS_DEVICE_COMPUTE, event);
+    return event;
+}
+
+ls_status ls_on_device_give(ls_on_device *x, void *to, const void *from, size_t nbytes,
+                            ls_error *e) {
+    int event = ls_on_device_begin_give(x, to, from, nbytes);
+    return ls_device_await(x->compute.device, event, e);
 }
 
 ls_status ls_on_device_need(ls_on_device *x, size_t nbytes, ls_error *e) {
@@ -79,14 +96,9 @@ void ls_on_device_pin(ls_on_device *x, int i, void *p, size_t nbytes) {
     if (ls_device_pin(x->compute.device, p, nbytes, NULL) == LS_OK) x->pinned[i] = p;
 }
 
-/* An event is used again when it has happened. */
 int ls_on_device_begin_fetch(ls_on_device *x, void *to, const void *from, size_t nbytes) {
-    enum { FETCHES = LS_DEVICE_EVENTS - FETCHED };
     ls_device *d = x->compute.device;
-    int event = FETCHED + (int)(x->nfetches % FETCHES);
-    if (x->nfetches++ >= FETCHES) ls_device_await(d, event, NULL);
-    ls_device_record(d, LS_DEVICE_COMPUTE, COMPUTED);
-    ls_device_wait(d, LS_DEVICE_COPY, COMPUTED);
+    int event = begin(x);
     ls_device_copy_from(d, LS_DEVICE_COPY, to, from, nbytes);
     ls_device_record(d, LS_DEVICE_COPY, event);
     return event;

@@ -20,8 +20,8 @@ typedef struct ls_on_device {
     bool params_are_newer, states_are_newer; /* than the host's */
     bool has_other_params;                   /* an evaluation's, in place of the state's */
     ls_device_memory nbytes;                 /* of these */
-    int64_t nfetches;                        /* begun so far */
-    void *pinned[2];                         /* the host's memory; NULL: none */
+    int64_t nbegun;                          /* copies so far that have events of their own */
+    void *pinned[3];                         /* the host's memory; NULL: none */
 } ls_on_device;
 
 /* Opens the device (ls_device_open()). LS_ENOMEM: what does not fit. */
@@ -32,9 +32,11 @@ void ls_on_device_close(ls_on_device *); /* of {0}, too */
 /* Queues a copy, for which layers that are queued later wait. It does not wait for those before: until
  * other samples or parameters come, the losses are copied back, for which all layers are waited for. */
 void ls_on_device_send(const ls_on_device *, void *to, const void *from, size_t nbytes);
-/* Copies to where what was queued before may compute, and waits: then `from` may be written anew. */
-ls_status ls_on_device_give(const ls_on_device *, void *to, const void *from, size_t nbytes,
-                            ls_error *);
+/* Queues a copy to where what was queued before may still compute, for which layers that are queued later
+ * wait. Returns its event, for ls_device_await(): then `from` may be written anew. */
+int ls_on_device_begin_give(ls_on_device *, void *to, const void *from, size_t nbytes);
+/* The same, and waits. */
+ls_status ls_on_device_give(ls_on_device *, void *to, const void *from, size_t nbytes, ls_error *);
 /* Memory of nbytes, if the arena has less (lent). LS_ENOMEM: there is none. */
 ls_status ls_on_device_need(ls_on_device *, size_t nbytes, ls_error *);
 /* Pins memory of the host, if it can be, until the device is closed. */

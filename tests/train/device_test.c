@@ -137,6 +137,47 @@ static void test_meshes(void **state) {
     }
 }
 
+/* Meshes of several kinds at once, with what goes beside them. */
+static void test_all_meshes(void **state) {
+    static const char *const cut[] = {"parallel.tensor_virtual=2",
+                                      "parallel.context_virtual=2",
+                                      "train.batch=8",
+                                      "train.virtual_workers=4",
+                                      "train.micro_batch=1",
+                                      "model.layers=4",
+                                      "model.kind=llama",
+                                      "model.qk_norm=on",
+                                      "model.heads=6",
+                                      "model.kv_heads=2",
+                                      "model.width=24",
+                                      NULL};
+    static const struct {
+        int n;
+        const char *sets[6];
+    } meshes[] = {
+        {3, {"parallel.mesh.pipe=3", "parallel.schedule=zb-h1", "parallel.recompute=2"}},
+        {2, {"parallel.mesh.pipe=2", "parallel.schedule=zb-v", "parallel.chunks=2"}},
+        {2, {"parallel.mesh.pipe=2", "parallel.schedule=interleaved", "parallel.chunks=2"}},
+        {2, {"parallel.mesh.pipe=2", "parallel.schedule=gpipe", "parallel.transport=tcp"}},
+        {4, {"parallel.mesh.pipe=2", "parallel.mesh.tensor=2", "parallel.optimizer_state=device"}},
+        {4, {"parallel.mesh.tensor=2", "parallel.mesh.context=2", "parallel.overlap=on"}},
+        {4, {"parallel.mesh.pipe=2", "parallel.zero=3", "parallel.optimizer_state=device"}},
+        {4, {"parallel.mesh.context=2", "parallel.zero=0", "parallel.optimizer_state=device"}},
+        {2, {"parallel.mesh.tensor=2", "parallel.executor=sequential"}},
+    };
+    result cores = with(1, cut);
+    (void)state;
+    for (size_t i = 0; i < sizeof meshes / sizeof *meshes; i++) {
+        char *device = ls_format("parallel.device=c:%zu", 11 + i);
+        const char *sets[20] = {device};
+        int n = 1;
+        for (int k = 0; cut[k]; k++) sets[n++] = cut[k];
+        for (int k = 0; meshes[i].sets[k]; k++) sets[n++] = meshes[i].sets[k];
+        same(with(meshes[i].n, sets), cores);
+        free(device);
+    }
+}
+
 /* Four workers share a device of another kind. */
 static void test_mesh_on_cuda(void **state) {
     static const char *const sets[] = {"parallel.device=cuda:0", "parallel.mesh.pipe=2",
@@ -293,6 +334,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(test_audit),       cmocka_unit_test(test_evaluations),
         slow_unit_test(test_opencl),        cmocka_unit_test(test_refused),
         cmocka_unit_test(test_meshes),      slow_unit_test(test_mesh_on_cuda),
+        slow_unit_test(test_all_meshes),
     };
     return cmocka_run_group_tests(tests, make_cache, remove_folder);
 }

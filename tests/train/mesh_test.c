@@ -4,8 +4,8 @@
  * A model is cut in each way that is possible (parallel.tensor_virtual, context_virtual, expert_virtual);
  * a cut that another one contains is left out. For each cut all meshes are listed that fit it, and for
  * each mesh all schedules. What does not decide how workers divide the model (ZeRO, recomputation,
- * micro-batches, types, optimizers, transport, devices) is chosen such that every two values of any two keys
- * meet in some run. What is possible the program itself says (ls_config_load(), ls_layout_make()): nothing
+ * micro-batches, types, optimizers, transport) is chosen such that every two values of any two keys meet
+ * in some run. What is possible the program itself says (ls_config_load(), ls_layout_make()): nothing
  * here knows what goes with what. The last lines printed say what ran, and how often what was refused.
  *
  * `make check` runs a few of these. */
@@ -25,7 +25,7 @@ enum { EACH = 200, ALL_EACH = 20 };
 enum { EACH = 96, ALL_EACH = 1 };
 #endif
 
-enum { WORKERS = 8, TRIES = 8, MOST_VALUES = 5, MOST_SETS = 36, TEXT = 160, MOST_REASONS = 40 };
+enum { WORKERS = 8, TRIES = 8, MOST_VALUES = 5, MOST_SETS = 32, TEXT = 160, MOST_REASONS = 40 };
 enum {
     PIPE,
     TENSOR,
@@ -39,7 +39,6 @@ enum {
     COMPUTE,
     OPTIMIZER,
     TRANSPORT,
-    DEVICE,
     NKEYS,
     FIRST_FREE = ZERO /* the keys before are enumerated, the others chosen */
 };
@@ -65,7 +64,6 @@ static const key keys[NKEYS] = {
 #else
     [TRANSPORT] = {"parallel.transport", {"thread", "shm", "tcp"}},
 #endif
-    [DEVICE] = {"parallel.device", {"", "c:5"}},
 };
 
 /* A value for each key, as its place in keys[]. */
