@@ -396,7 +396,8 @@ static ls_status set_up(ls_exec *x, ls_error *e) {
     plan_restart(x);
     x->runs_all = !sh->compress.on && !sh->islands;
     x->patience = ls_patience_for(x->c.busy, x->c.cores);
-    x->arena_nbytes = ls_plan_arena_nbytes(p, x->c.worker);
+    x->arena_nbytes = /* beside a device, for evaluations */
+        x->there.nbytes > x->places.nbytes ? x->there.nbytes : x->places.nbytes;
     x->work_nbytes = ls_plan_work_nbytes(p);
     if (sh->task != LS_TASK_TRAIN) {
         x->compute = *x->c.compute;

@@ -284,7 +284,8 @@ static size_t incoming_nbytes(const ls_plan *p, int worker) {
     return most * sizeof(float);
 }
 
-size_t ls_plan_arena_nbytes(const ls_plan *p, int worker) {
+/* The host's memory for activations: beside a device, as much as there, for evaluations. */
+static size_t arena_nbytes(const ls_plan *p, int worker) {
     size_t most = 0;
     for (int there = 0; there <= p->share.on_device; there++) {
         ls_arena_plan arena;
@@ -333,7 +334,7 @@ static ls_memory memory_of(const ls_plan *p, const ls_memory_config *c, int work
     w.live = LS_NEW_ARRAY(bool, (size_t)ls_plan_nbuffers(p));
     follow(&w);
     free(w.live);
-    size_t arena = ls_plan_arena_nbytes(p, m.worker);
+    size_t arena = arena_nbytes(p, m.worker);
     count_state(p, c, &m);
     m.nbytes[LS_MEM_ACTIVATIONS] = arena;
     m.nbytes[LS_MEM_WORK] = ls_plan_work_nbytes(p);

@@ -60,9 +60,6 @@ typedef struct ls_device_memory {
 } ls_device_memory;
 ls_device_memory ls_plan_device_memory(const ls_plan *, int worker);
 
-/* The host's memory for activations: beside a device, where evaluations may need what it has for them. */
-size_t ls_plan_arena_nbytes(const ls_plan *, int worker);
-
 void ls_plan_memory(const ls_plan *, const ls_memory_config *, ls_memory *m_p);
 
 /* "parameters", "gradients", ... */
