@@ -1,11 +1,12 @@
 #!/bin/sh
 # Tests the Python package: the wheel, installed into build/python-venv beside NumPy and the packages that
-# some tests need, from PyPI. Where PyPI can't be reached, or with PYTHON=python3, the package of the source tree is
-# tested by PYTHON, if that has NumPy (Debian's package python3-numpy).
+# some tests need, from PyPI; then again beside NumPy 1, in build/numpy1-venv. Where PyPI can't be reached,
+# or with PYTHON=python3, the package of the source tree is tested by PYTHON, if that has NumPy (Debian's
+# package python3-numpy).
 #     check_python.sh [NAME...]    tests whose names contain NAME
 set -eu
 cd "$(dirname "$0")/.."
-venv=build/python-venv
+venv=build/python-venv old=build/numpy1-venv
 names=
 for name in "$@"; do names="$names -k $name"; done
 
@@ -14,13 +15,25 @@ fetch() {
         $venv/bin/python -m pip install -q numpy ml_dtypes mypy pandas pyarrow pillow matplotlib nbclient \
             ipykernel datasets
 }
-if [ -z "${PYTHON:-}" ] && fetch; then
-    scripts/build_wheel.sh
-    PYTHON=$PWD/$venv/bin/python
-    $PYTHON -m pip install -q --no-deps --force-reinstall build/dist/lockstep-*.whl
-    unset LOCKSTEP_LIBRARY PYTHONPATH
-    export LOCKSTEP_PROGRAM="$PWD/$venv/bin/lockstep"
-else
+fetch_numpy1() {
+    { [ -x $old/bin/python ] || python3 -m venv $old; } &&
+        $old/bin/python -m pip install -q --only-binary :all: 'numpy<2' 2>/dev/null
+}
+# The wheel's size is limited: 6 MB.
+check_wheel() {
+    nbytes=$(wc -c <"$1")
+    echo "$1: $nbytes bytes"
+    [ "$nbytes" -lt 6000000 ] || { echo "check_python.sh: the wheel has $nbytes bytes; 6,000,000 are allowed" >&2; exit 1; }
+}
+test_with() { # test_with PYTHON [OPTION...]
+    python=$1
+    shift
+    $python -c 'import sys, numpy; print(f"== Python {sys.version.split()[0]}, NumPy {numpy.__version__}")'
+    # shellcheck disable=SC2086
+    $python -m unittest discover "$@" -s python/tests $names
+}
+
+if [ -n "${PYTHON:-}" ] || ! fetch; then
     PYTHON=${PYTHON:-python3}
     if ! $PYTHON -c 'import numpy' 2>/dev/null; then
         echo "skipped: $PYTHON has no numpy (Debian: python3-numpy), and PyPI was not asked or reached"
@@ -28,6 +41,17 @@ else
     fi
     scripts/build.sh release lockstep liblockstep_shared
     export LOCKSTEP_LIBRARY="$PWD/build/liblockstep.so" PYTHONPATH="$PWD/python"
+    test_with "$PYTHON" -v
+    exit
 fi
-# shellcheck disable=SC2086
-exec $PYTHON -m unittest discover -v -s python/tests $names
+scripts/build_wheel.sh
+check_wheel build/dist/lockstep-*.whl
+unset LOCKSTEP_LIBRARY PYTHONPATH
+$venv/bin/python -m pip install -q --no-deps --force-reinstall build/dist/lockstep-*.whl
+LOCKSTEP_PROGRAM="$PWD/$venv/bin/lockstep" test_with $venv/bin/python -v
+if fetch_numpy1; then
+    $old/bin/python -m pip install -q --no-deps --force-reinstall build/dist/lockstep-*.whl
+    LOCKSTEP_PROGRAM="$PWD/$old/bin/lockstep" test_with $old/bin/python
+else
+    echo "skipped: NumPy 1: PyPI has none for this Python"
+fi
