@@ -118,6 +118,19 @@ const char *ls_op_name(ls_op op);
 /* The workers that act together. */
 typedef struct ls_group ls_group;
 
+/* Who meets where, for programs that have agreed on it by means of their own: in place of what a
+ * launcher's variables say. Workers meet over TCP, and those of one host share memory. A process
+ * may open any number of such groups, with some of its fellows each. */
+typedef struct ls_meeting {
+    int rank, size;
+    const char *address; /* worker 0's: "host:port", "[ipv6]:port" */
+    /* the join key, 16 characters at least; NULL: LOCKSTEP_KEY, or the file of LOCKSTEP_KEY_FILE */
+    const char *key LS_UNSET;
+    /* at worker 0: a socket that listens there, of which the library makes itself a copy; 0: none,
+     * and worker 0 makes one */
+    int listen_fd LS_UNSET;
+} ls_meeting;
+
 /* How a group is opened; {0} is the default everywhere. */
 typedef struct ls_group_options {
     /* "shm", "tcp", "mpi"; NULL: LOCKSTEP_TRANSPORT, or shm between workers of one host and tcp
@@ -139,12 +152,13 @@ typedef struct ls_group_options {
     /* a file of the links' speeds (`lockstep bench comm --save` writes it); NULL: LOCKSTEP_LINKS,
      * else they are measured while the group opens. Worker 0's file counts for all */
     const char *links LS_UNSET;
+    const ls_meeting *meeting LS_UNSET; /* NULL: the environment says who meets where */
 } ls_group_options;
 
 /* Opens the group of all workers that were started together, according to the environment; a group
  * of one where it names none. Collective. options may be NULL.
  *
- * Errors   LS_EINVAL: an option or a variable of the environment (named).
+ * Errors   LS_EINVAL: an option, the meeting, or a variable of the environment (named).
  *          LS_ETIMEOUT: workers (named) did not come.
  *          LS_EPEER: a worker that came was lost. */
 ls_status ls_group_open(const ls_group_options *options, ls_group **g_p, ls_error *e);

@@ -28,6 +28,18 @@ class ErrorStruct(ctypes.Structure):
     ]
 
 
+class Meeting(ctypes.Structure):
+    """ls_meeting."""
+
+    _fields_ = [
+        ("rank", ctypes.c_int),
+        ("size", ctypes.c_int),
+        ("address", ctypes.c_char_p),
+        ("key", ctypes.c_char_p),
+        ("listen_fd", ctypes.c_int),
+    ]
+
+
 class Options(ctypes.Structure):
     """ls_group_options."""
 
@@ -39,6 +51,7 @@ class Options(ctypes.Structure):
         ("arena_nbytes", Size),
         ("insecure", ctypes.c_bool),
         ("links", ctypes.c_char_p),
+        ("meeting", ctypes.POINTER(Meeting)),
     ]
 
 

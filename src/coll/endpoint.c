@@ -1,6 +1,7 @@
 /* endpoint.c - see endpoint.h. */
 #include "coll/endpoint.h"
 
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -198,6 +199,38 @@ static ls_status choose_ports(const ls_environment *env, ls_join *j, ls_error *e
         PORTS);
 }
 
+static const ls_meeting *meeting_of(const ls_group_options *o) { return o ? o->meeting : NULL; }
+
+static int copied_fd(const ls_meeting *m) {
+    return m->listen_fd ? fcntl(m->listen_fd, F_DUPFD_CLOEXEC, 3) : -1;
+}
+
+static ls_status find_key(const ls_group_options *o, ls_key *key_p, bool *found_p, ls_error *e) {
+    const ls_meeting *m = meeting_of(o);
+    if (!m || !m->key) return ls_key_require(o && o->insecure, key_p, found_p, e);
+    LS_TRY(ls_key_of(m->key, "meeting", key_p, e));
+    *found_p = true;
+    return LS_OK;
+}
+
+/* What the environment would say. */
+static ls_status read_meeting(const ls_group_options *o, ls_environment *env_p, ls_error *e) {
+    const ls_meeting *m = o->meeting;
+    const char *name = transport_of(o);
+    ls_address at;
+    if (m->size < 1 || m->size > LS_MAX_WORKERS || m->rank < 0 || m->rank >= m->size)
+        return ls_fail(e, LS_EINVAL, "meeting: rank %d of %d workers does not exist", m->rank,
+                       m->size);
+    if (name && strcmp(name, "mpi") == 0)
+        return ls_fail(e, LS_EINVAL, "meeting: workers meet over TCP; transport mpi is for mpirun");
+    if (!m->address) return ls_fail(e, LS_EINVAL, "meeting: address is NULL");
+    LS_TRY(ls_address_parse(m->address, &at, e));
+    *env_p = (ls_environment){.rank = m->rank, .size = m->size, .port = at.port};
+    env_p->local_rank = env_p->local_size = -1;
+    memcpy(env_p->host, at.host, sizeof at.host);
+    return LS_OK;
+}
+
 static ls_status open_tcp(const ls_group_options *o, const ls_environment *env, const ls_kernels *k,
                           ls_endpoint **p_p, ls_error *e) {
     ls_key key;
@@ -207,11 +240,11 @@ static ls_status open_tcp(const ls_group_options *o, const ls_environment *env, 
                        "%s does not give worker 0's address: set LOCKSTEP_ADDR=HOST:PORT, or "
                        "MASTER_ADDR and MASTER_PORT, the same on all workers",
                        ls_launcher_name(env->launcher));
-    LS_TRY(ls_key_require(o && o->insecure, &key, &keyed, e));
+    LS_TRY(find_key(o, &key, &keyed, e));
     ls_join j = {.rank = env->rank, .size = env->size, .host = env->host, .port = env->port};
     j.nports = 1;
     if (env->port_taken) LS_TRY(choose_ports(env, &j, e));
-    j.inherited_fd = listening_fd(env);
+    j.inherited_fd = meeting_of(o) ? copied_fd(o->meeting) : listening_fd(env);
     j.key = keyed ? &key : NULL;
     j.timeout_s = timeout_of(o);
     ls_roster r;
@@ -267,7 +300,10 @@ ls_status ls_endpoint_open(const ls_group_options *o, ls_endpoint **p_p, ls_erro
     const ls_kernels *k = NULL;
     ls_environment env;
     LS_TRY(ls_kernels_pick(&k, e));
-    LS_TRY(ls_environment_read(&env, e));
+    if (meeting_of(o))
+        LS_TRY(read_meeting(o, &env, e));
+    else
+        LS_TRY(ls_environment_read(&env, e));
     const char *fd = env.launcher == LS_LAUNCHER_LOCKSTEP ? getenv("LOCKSTEP_SHM") : NULL;
     const char *name = transport_of(o);
     bool any = !name;

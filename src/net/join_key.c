@@ -91,6 +91,16 @@ static ls_status secret_read(const char *path, secret *t, ls_error *e) {
     return s;
 }
 
+ls_status ls_key_of(const char *text, const char *name, ls_key *key_p, ls_error *e) {
+    secret t = {.len = strlen(text)};
+    if (t.len > sizeof t.text) t.len = sizeof t.text;
+    memcpy(t.text, text, t.len);
+    ls_status s = secret_check(&t, name, e);
+    if (s == LS_OK) s = derive(&t, key_p, e);
+    OPENSSL_cleanse(&t, sizeof t);
+    return s;
+}
+
 ls_status ls_key_find(ls_key *key_p, bool *found_p, ls_error *e) {
     const char *text = getenv("LOCKSTEP_KEY"), *path = getenv("LOCKSTEP_KEY_FILE");
     if (text && path)
@@ -100,18 +110,15 @@ ls_status ls_key_find(ls_key *key_p, bool *found_p, ls_error *e) {
         *found_p = false;
         return LS_OK;
     }
-    secret t = {.len = 0};
     ls_status s = LS_OK;
     if (text) {
-        size_t len = strlen(text);
-        t.len = len < sizeof t.text ? len : sizeof t.text;
-        memcpy(t.text, text, t.len);
-        s = secret_check(&t, "LOCKSTEP_KEY", e);
+        s = ls_key_of(text, "LOCKSTEP_KEY", key_p, e);
     } else {
+        secret t = {.len = 0};
         s = secret_read(path, &t, e);
+        if (s == LS_OK) s = derive(&t, key_p, e);
+        OPENSSL_cleanse(&t, sizeof t);
     }
-    if (s == LS_OK) s = derive(&t, key_p, e);
-    OPENSSL_cleanse(&t, sizeof t);
     if (s == LS_OK) *found_p = true;
     return s;
 }
