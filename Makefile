@@ -1,5 +1,5 @@
 # Short names for common tasks. CMake and Ninja build; see CMakePresets.json.
-.PHONY: all build install demo demo-vision demo-chat check check-peers check-onnx bench bench-kernels bench-peers bench-table bench-stragglers bench-compress format clean check-slow check-netns check-fuzz check-hurt check-sim check-megatron check-bubble check-slurm check-deploy check-attack check-bf16 check-debian build-tests python check-python
+.PHONY: all build install demo demo-vision demo-chat check check-peers check-onnx bench bench-kernels bench-peers bench-table bench-stragglers bench-compress format clean check-slow check-netns check-fuzz check-hurt check-sim check-megatron check-bubble check-slurm check-deploy check-attack check-bf16 check-debian build-tests python check-python check-torch bench-torch
 
 PREFIX ?= /usr/local
 
@@ -56,6 +56,21 @@ python:
 check-python:
 	@scripts/install.sh build peers
 	@scripts/check_python.sh
+
+# Tests the backend of torch.distributed (PyTorch and NumPy from PyPI into build/torch-venv): every
+# collective, DDP, FSDP2, DTensor and checkpoints beside Gloo, faults, and PyTorch's own tests of DDP. A
+# quarter of an hour on two quiet cores.
+check-torch:
+	@scripts/install.sh build peers
+	@scripts/build.sh release lockstep liblockstep_shared
+	@scripts/check_torch.sh $(TORCH_TESTS)
+
+# Times torch.distributed over Lockstep and over Gloo: all-reduces, and steps of a GPT of 12 million
+# parameters by DDP and FSDP2; some minutes on a quiet machine.
+bench-torch:
+	@scripts/install.sh build peers
+	@scripts/build.sh release lockstep liblockstep_shared
+	@scripts/bench_torch.sh
 
 # Reads our files with other programs, and starts workers with torchrun (Python packages, from PyPI
 # into build/peers-venv and build/torch-venv).

@@ -116,6 +116,7 @@ PROTOTYPES: dict[str, tuple[Any, list[Any]]] = {
     "ls_group_at": (Pointer, [Pointer, ctypes.c_char_p, _INT]),
     "ls_test": (Status, [_OUT, ctypes.POINTER(ctypes.c_bool), _ERROR]),
     "ls_wait": (Status, [_OUT, ctypes.c_double, _ERROR]),
+    "ls_wait_any": (Status, [_OUT, _INT, ctypes.c_double, ctypes.POINTER(_INT), _ERROR]),
     **{
         f"ls_{name}_start": (Status, [Pointer, *args, _OUT, _ERROR])
         for name, args in STARTS.items()

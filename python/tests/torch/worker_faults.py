@@ -1,0 +1,119 @@
+"""What goes wrong, and what is said of it.
+
+    worker_faults.py WHAT
+"""
+
+from __future__ import annotations
+
+import datetime
+import os
+import signal
+import sys
+import threading
+import time
+
+import torch
+import torch.distributed as dist
+
+import lockstep
+import lockstep.torch  # noqa: F401
+
+what = sys.argv[1]
+limit = datetime.timedelta(seconds=2 if what == "late" else 60)
+dist.init_process_group("lockstep", timeout=limit)
+rank, size = dist.get_rank(), dist.get_world_size()
+
+
+def killed(n: int) -> None:
+    """Worker 2 is killed while the others wait for it."""
+    x = torch.ones(n)
+    for _ in range(20):
+        dist.all_reduce(x)
+    if rank == 2:
+        os.kill(os.getpid(), signal.SIGKILL)
+    begin = time.monotonic()
+    try:
+        while True:
+            dist.all_reduce(x)
+    except lockstep.Error as e:
+        print(f"worker {rank}: Error after {time.monotonic() - begin:.2f} s: {e}", flush=True)
+        assert e.code == lockstep.Status.EPEER
+
+
+def disagree() -> None:
+    x = torch.ones(3)
+    dist.barrier()
+    try:
+        if rank == 0:
+            dist.all_reduce(x)
+        else:
+            dist.broadcast(x, 0)
+        dist.barrier()
+    except lockstep.Error as e:
+        print(e, flush=True)
+
+
+def late() -> None:
+    """Worker 1 comes after the time-out of the group."""
+    if rank == 1:
+        time.sleep(4)
+        print("right", flush=True)
+        os._exit(0)
+    begin = time.monotonic()
+    try:
+        dist.all_reduce(torch.ones(3))
+    except lockstep.Error as e:
+        assert e.code == lockstep.Status.ETIMEOUT and "Timed out" in str(e), e
+        assert time.monotonic() - begin >= 2
+        try:
+            dist.all_reduce(torch.ones(3))
+        except lockstep.Error as again:
+            assert "the group can only be closed, since: worker 0: Timed out" in str(again), again
+            print("right", flush=True)
+    time.sleep(3)  # torchrun ends the others when one has ended
+
+
+def monitored() -> None:
+    """Worker 1 does not come to a monitored barrier."""
+    short = datetime.timedelta(seconds=2)
+    try:
+        if rank != 1:
+            dist.monitored_barrier(timeout=short, wait_all_ranks=True)
+            return
+        time.sleep(4)
+    except RuntimeError as e:
+        assert "Rank 1 failed to pass monitoredBarrier in 2000 ms" in str(e), e
+    time.sleep(3)
+    print("right", flush=True)
+
+
+def memory_and_descriptors() -> tuple[int, int]:
+    with open("/proc/self/statm") as f:
+        pages = int(f.read().split()[1])
+    return pages * 4096, len(os.listdir("/proc/self/fd"))
+
+
+def groups() -> None:
+    """A hundred groups, opened and closed, leave nothing."""
+    before = (0, 0)
+    for i in range(100):
+        group = dist.new_group()
+        x = torch.ones(1000)
+        dist.all_reduce(x, group=group, async_op=True).wait()
+        assert float(x[0]) == size
+        dist.destroy_process_group(group)
+        if i == 19:
+            before = memory_and_descriptors()
+            threads = threading.active_count()
+    after = memory_and_descriptors()
+    assert after[1] == before[1], (before, after)
+    assert after[0] - before[0] < 8 << 20, (before, after)
+    assert threading.active_count() == threads
+    print("right", flush=True)
+
+
+WHAT = {
+    "killed": lambda: killed(10), "killed_large": lambda: killed(1 << 20), "disagree": disagree,
+    "late": late, "monitored": monitored, "groups": groups,
+}  # fmt: skip
+WHAT[what]()

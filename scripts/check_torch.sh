@@ -1,0 +1,16 @@
+#!/bin/sh
+# Tests the backend of torch.distributed: python/tests/torch, then PyTorch's own tests of DDP and
+# collectives (scripts/torch_tests.py), which its wheel contains.
+#     check_torch.sh [NAME...]    tests of ours whose names contain NAME
+set -eu
+cd "$(dirname "$0")/.."
+. scripts/torch_venv.sh
+if ! "$PYTHON" -c 'import torch' 2>/dev/null; then
+    echo "skipped: $PYTHON has no torch, and PyPI was not reached"
+    exit 0
+fi
+names=
+for name in "$@"; do names="$names -k $name"; done
+# shellcheck disable=SC2086
+"$PYTHON" -m unittest discover -v -s python/tests/torch $names
+[ $# -gt 0 ] || "$PYTHON" scripts/torch_tests.py
