@@ -62,14 +62,14 @@ check-python:
 # quarter of an hour on two quiet cores.
 check-torch:
 	@scripts/install.sh build peers
-	@scripts/build.sh release lockstep liblockstep_shared
+	@scripts/build.sh release lockstep
 	@scripts/check_torch.sh $(TORCH_TESTS)
 
 # Times torch.distributed over Lockstep and over Gloo: all-reduces, and steps of a GPT of 12 million
 # parameters by DDP and FSDP2; some minutes on a quiet machine.
 bench-torch:
 	@scripts/install.sh build peers
-	@scripts/build.sh release lockstep liblockstep_shared
+	@scripts/build.sh release lockstep
 	@scripts/bench_torch.sh
 
 # Reads our files with other programs, and starts workers with torchrun (Python packages, from PyPI

@@ -57,6 +57,7 @@ def make_case(gloo):
 
         def setUp(self):
             super().setUp()
+            distributed_test.INIT_METHOD = os.environ["INIT_METHOD"]  # read when it is imported
             self._start_processes(multiprocessing.get_context("fork").Process)
 
     return Case

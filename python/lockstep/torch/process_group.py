@@ -7,6 +7,7 @@ import ctypes
 import itertools
 import os
 import threading
+import time
 import weakref
 from collections.abc import Sequence
 from datetime import timedelta
@@ -476,7 +477,9 @@ class ProcessGroup(dist.ProcessGroup):
         self, timeout: timedelta | None = None, wait_all_ranks: bool = False
     ) -> None:
         """A barrier at which rank 0 says which ranks have not come, by the store."""
-        limit = getattr(timeout, "timeout", timeout) or timedelta(seconds=self._timeout)
+        limit = getattr(timeout, "timeout", timeout)
+        if limit is None:
+            limit = timedelta(seconds=self._timeout)
         prefix = f"lockstep/monitored/{next(self._nmonitored)}"
         ms = int(limit / timedelta(milliseconds=1))
         if self._rank:
@@ -492,15 +495,19 @@ class ProcessGroup(dist.ProcessGroup):
                 )
             return
         late: list[int] = []
+        end = time.monotonic() + limit.total_seconds()
         for rank in range(1, self._size):
+            left = timedelta(seconds=max(end - time.monotonic(), 0.001))
             try:
-                self._store.wait([f"{prefix}/{rank}"], timedelta(milliseconds=1) if late else limit)
+                self._store.wait([f"{prefix}/{rank}"], left)
             except Exception:
                 late.append(rank)
                 if not wait_all_ranks:
                     break
         names = ", ".join(map(str, late))
         text = f"Rank{'s' * (len(late) > 1)} {names} failed to pass monitoredBarrier in {ms} ms"
+        if ms <= 0:
+            late, text = [0], f"Rank 0 timed out in monitoredBarrier after {ms} ms"
         self._store.set(f"{prefix}/passed", text.encode() if late else b"")
         if late:
             raise RuntimeError(f"[Rank 0]: {text}")
