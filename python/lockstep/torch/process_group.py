@@ -491,7 +491,8 @@ class ProcessGroup(dist.ProcessGroup):
                 verdict = f"Rank 0 did not pass it in {ms} ms"
             if verdict:
                 raise RuntimeError(
-                    f"[Rank {self._rank}]: failed to pass monitoredBarrier in {ms} ms: {verdict}"
+                    f"[Rank {self._rank}]: Rank {self._rank} successfully reached monitoredBarrier, "
+                    f"but received errors while waiting for send/recv from rank 0: {verdict}"
                 )
             return
         late: list[int] = []
