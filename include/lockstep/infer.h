@@ -48,12 +48,15 @@ typedef struct ls_predictor_options {
      * the first prediction; for a language model the mean over the tokens of the vectors behind its
      * last norm */
     int vectors LS_UNSET;
+    /* a device that computes, in f32: "cuda", "cuda:1", "opencl", "c"; NULL: cores. Calls then take
+     * turns. The text lives as long as the predictor */
+    const char *device LS_UNSET;
 } ls_predictor_options;
 
 /* path: a run directory, a checkpoint, or a published language model. options may be NULL.
  *
- * Errors   LS_EINVAL: the model predicts nothing, or it is damaged. LS_EIO: a file.
- *          LS_ENOMEM: it does not fit. */
+ * Errors   LS_EINVAL: the model predicts nothing, or it is damaged; the device can't be used, or has no
+ *          kernels for a layer. LS_EIO: a file. LS_ENOMEM: it does not fit. */
 ls_status ls_predictor_open(const char *path, const ls_predictor_options *options,
                             ls_predictor **p_p, ls_error *e);
 /* Not while a call runs. NULL is fine. */

@@ -330,11 +330,13 @@ static ls_status check_files(const session *s, ls_error *e) {
 static ls_status open_and_converse(const ls_args *a, session *s, ls_error *e) {
     ls_trained t;
     LS_TRY(check_files(s, e));
+    const char *device = cli_device(a, SEED + CLI_DEVICE);
     catch_interrupts(s);
     const ls_trained_options o = {.ema = cli_given(a, EMA),
                                   .writes = true,
                                   .sets = a->options[SEED + CLI_SET].values,
-                                  .nsets = a->options[SEED + CLI_SET].n};
+                                  .nsets = a->options[SEED + CLI_SET].n,
+                                  .device = device};
     LS_TRY(ls_trained_open(a->words[0], &o, &t, e));
     ls_status status = ls_chat_open(&t, cli_value(a, TEMPLATE), &s->chat, e);
     ls_trained_complete_rule(&t, &(ls_sampler_rule){.temperature = 0.7, .top_p = 0.95},

@@ -1,10 +1,10 @@
 /* cmd_eval.c - lockstep eval */
 #include <stdlib.h>
 
-#include "cli/cli.h"
+#include "cli/device_option.h"
 #include "cli/eval_print.h"
 
-enum { DATA, LABELS, CHAT, BEFORE, REFERENCE, OUTPUT, EMA, SET, JSON };
+enum { DATA, LABELS, CHAT, BEFORE, REFERENCE, OUTPUT, EMA, SET, DEVICE, JSON };
 enum { MOST_MODELS = 16 };
 
 static int run(const ls_args *a) {
@@ -18,7 +18,8 @@ static int run(const ls_args *a) {
                                     .sets = a->options[SET].values,
                                     .nsets = a->options[SET].n,
                                     .before = cli_given(a, BEFORE),
-                                    .ema = cli_given(a, EMA)};
+                                    .ema = cli_given(a, EMA),
+                                    .device = cli_device(a, DEVICE)};
     ls_evaluated *results = LS_NEW_ARRAY(ls_evaluated, MOST_MODELS + 1);
     ls_error e = {0};
     int n = 0;
@@ -71,6 +72,7 @@ const ls_command cmd_eval = {
          [SET] = {"set", 0, "KEY=VALUE",
                   "override a key of the run's config, e.g. data.path or model.metrics; "
                   "repeatable"},
+         [DEVICE] = CLI_DEVICE_OPTION,
          [JSON] = {"json", 0, NULL,
                    "for programs: a JSON object a model (docs/reference/json.md)"}},
     .run = run,

@@ -92,7 +92,8 @@ static int run(const ls_args *a) {
     ls_trained_options o = {.ema = cli_given(a, EMA),
                             .writes = prompts || w.ntokens >= FEW,
                             .sets = a->options[SEED + CLI_SET].values,
-                            .nsets = a->options[SEED + CLI_SET].n};
+                            .nsets = a->options[SEED + CLI_SET].n,
+                            .device = cli_device(a, SEED + CLI_DEVICE)};
     if (ls_trained_open(a->words[0], &o, &t, &e) != LS_OK) return cli_fail(&e);
     ls_trained_complete_rule(&t, &(ls_sampler_rule){.temperature = 1}, &w.rule);
     write_fn *fn = cli_given(a, JSON) ? write_json : write_text;

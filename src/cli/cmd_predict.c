@@ -5,13 +5,14 @@
 #include "base/bar.h"
 #include "base/cores.h"
 #include "base/output.h"
-#include "cli/cli.h"
+#include "cli/device_option.h"
 #include "cli/stream_text.h"
 #include "cluster/workers.h"
 #include "coll/virtual.h"
 #include "infer/predicted.h"
 #include "infer/rater.h"
 #include "infer/recommend.h"
+#include "train/worker_device.h"
 
 enum {
     OUTPUT,
@@ -26,7 +27,8 @@ enum {
     WORKERS,
     LABELS,
     EMA,
-    SET
+    SET,
+    DEVICE
 };
 /* Samples that a worker predicts at a time, unless the batch of the predictor is larger. */
 enum { ROWS = 64 };
@@ -43,6 +45,8 @@ typedef struct work {
     ls_predictions form;
     cli_stream stream;
     ls_output *file; /* of -o, at worker 0 */
+    const char *device;
+    ls_worker_device own; /* under a launcher: this worker's */
 } work;
 
 /* ---- opening ---- */
@@ -139,7 +143,8 @@ static ls_status open_work(work *w, ls_error *e) {
     ls_predictor_options o = {.ema = cli_given(a, EMA),
                               .threads = w->workers > 1 && threads < 1 ? 1 : threads,
                               .logits = cli_given(a, LOGITS),
-                              .vectors = cli_given(a, VECTORS)};
+                              .vectors = cli_given(a, VECTORS),
+                              .device = w->device};
     LS_TRY(ls_predictor_open_with(a->words[0], &o, a->options[SET].values, a->options[SET].n,
                                   &w->predictor, e));
     if (ls_rater_is_possible(w->predictor) && a->nwords == 1) return open_recommender(w, e);
@@ -229,6 +234,10 @@ static ls_status work_main(ls_group *g, ls_board_slot *me, void *arg, ls_error *
     work *w = arg;
     (void)me;
     if (w->workers) return predict_all(w, g, e);
+    if (w->device) {
+        LS_TRY(ls_worker_device_choose(g, w->device, &w->own, e));
+        w->device = w->own.name;
+    }
     ls_status s = ls_agree(g, open_work(w, e), e);
     return s == LS_OK ? predict_all(w, g, e) : s;
 }
@@ -268,6 +277,7 @@ static int run(const ls_args *a) {
         return CLI_USAGE;
     }
     w.workers = (int)workers;
+    w.device = cli_device(a, DEVICE);
     ls_status s = run_work(&w, &e);
     close_work(&w);
     return s == LS_OK ? 0 : cli_fail(&e);
@@ -319,6 +329,7 @@ const ls_command cmd_predict = {
                             "files of labels, where the format has them apart; not needed"},
                 [EMA] = {"ema", 0, NULL, "use the average of the weights (optim.ema)"},
                 [SET] = {"set", 0, "KEY=VALUE",
-                         "override a key of the run's config, e.g. data.format; repeatable"}},
+                         "override a key of the run's config, e.g. data.format; repeatable"},
+                [DEVICE] = CLI_DEVICE_OPTION},
     .run = run,
 };

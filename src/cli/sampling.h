@@ -3,7 +3,7 @@
 #ifndef LS_CLI_SAMPLING_H
 #define LS_CLI_SAMPLING_H
 
-#include "cli/cli.h"
+#include "cli/device_option.h"
 #include "infer/text_writer.h"
 
 /* The places of the options of sampling, from the first one on. */
@@ -16,6 +16,7 @@ enum {
     CLI_PENALTY,
     CLI_STOP,
     CLI_SET,
+    CLI_DEVICE,
     CLI_SAMPLING
 };
 
@@ -35,11 +36,11 @@ enum {
         {"repetition-penalty", 0, "X",                                                             \
          "above 1: tokens that were there become less likely (default: the "                       \
          "model's, else 1)"},                                                                      \
-        {"stop", 0, "TEXT", what_ends " before TEXT; may be given several times"}, {               \
-        "set", 0, "KEY=VALUE",                                                                     \
-            "override a key of the config, e.g. infer.activations or a published model's "         \
-            "model.context; repeatable"                                                            \
-    }
+        {"stop", 0, "TEXT", what_ends " before TEXT; may be given several times"},                 \
+        {"set", 0, "KEY=VALUE",                                                                    \
+         "override a key of the config, e.g. infer.activations or a published model's "            \
+         "model.context; repeatable"},                                                             \
+        CLI_DEVICE_OPTION
 
 /* Reads them; first: the place of --seed. False: bad usage, which is logged. */
 bool cli_sampling_read(const ls_command *, const ls_args *, int first, ls_writing *);

@@ -68,7 +68,7 @@
     X(heads_dkv, 128, "lllllllfplpplplplpplppplllllf")                                             \
     X(heads_dot, 128, "lllllllfplpplplplpplplllllf")                                               \
     X(heads_dq, 128, "lllllllfplpplplplpplplllllf")                                                \
-    X(heads_forward, 128, "lllllllfplpplplplpplllllf")                                             \
+    X(heads_forward, 128, "lllllllfplpplplplpplllllfl")                                            \
     X(input, 256, "llpllffp")                                                                      \
     X(interaction, 256, "lllpp")                                                                   \
     X(interaction_dx, 256, "lllppp")                                                               \

@@ -178,7 +178,8 @@ static void call_heads_dq(const arg *a) {
 static void call_heads_forward(const arg *a) {
     heads_forward_kernel(a[0].l, a[1].l, a[2].l, a[3].l, a[4].l, a[5].l, a[6].l, a[7].f, a[8].p,
                          a[9].l, a[10].p, a[11].p, a[12].l, a[13].p, a[14].l, a[15].p, a[16].l,
-                         a[17].p, a[18].p, a[19].l, a[20].l, a[21].l, a[22].l, a[23].l, a[24].f);
+                         a[17].p, a[18].p, a[19].l, a[20].l, a[21].l, a[22].l, a[23].l, a[24].f,
+                         a[25].l);
 }
 static void call_multiply(const arg *a) { multiply_kernel(a[0].l, a[1].p, a[2].p, a[3].p); }
 static void call_rms_norm(const arg *a) {

@@ -49,7 +49,8 @@ ls_status ls_exec_load(ls_exec *x, ls_error *e) {
     const ls_model *m = sh->model;
     size_t nlosses = (size_t)((m->nlosses + m->nnotes) * sh->batch);
     if (x->on.compute.device)
-        LS_TRY(ls_held_open(&x->held, &x->on, m, x->c.world->frozen, x->on.nbytes.weights, e));
+        LS_TRY(
+            ls_held_open(&x->held, &x->on.compute, m, x->c.world->frozen, x->on.nbytes.weights, e));
     if (x->has == LS_HAS_ALL) return LS_OK;
     memset(losses, 0, nlosses * sizeof *losses);
     if (sh->noise)

@@ -117,7 +117,7 @@ size_t ls_exec_device_arena(const ls_exec *x) { return x->on.nbytes.arena; }
 ls_status ls_exec_lend_device(ls_exec *x, const void *params, size_t nbytes, ls_exec_device *d,
                               ls_error *e) {
     LS_TRY(ls_on_device_need(&x->on, nbytes, e));
-    LS_TRY(ls_held_open(&x->held, &x->on, x->c.plan->share.model, x->c.world->frozen,
+    LS_TRY(ls_held_open(&x->held, &x->on.compute, x->c.plan->share.model, x->c.world->frozen,
                         x->on.nbytes.weights, e));
     bool other = params != x->c.world->params;
     if (other || !has_params(x))

@@ -447,7 +447,7 @@ void ls_exec_free(ls_exec *x) {
         pthread_join(x->comm_thread, NULL);
     }
     ls_peers_close(&x->peers, &x->on);
-    ls_held_close(&x->held, &x->on);
+    ls_held_close(&x->held, &x->on.compute);
     ls_on_device_close(&x->on);
     ls_loader_free(x->loader);
     if (!x->c.compute) ls_compute_close(&x->compute);

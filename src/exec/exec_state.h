@@ -11,10 +11,10 @@
 #include "exec/encode.h"
 #include "exec/exec.h"
 #include "exec/factors.h"
-#include "exec/held.h"
 #include "exec/on_device.h"
 #include "exec/peers.h"
 #include "exec/squares.h"
+#include "model/held.h"
 #include "net/local/bell.h"
 #include "plan/progress.h"
 

@@ -1,6 +1,6 @@
 /* decode.c - see decode.h.
  *
- * GPT's fused layers have a decoder of their own. Other models run their layers on the new positions
+ * On cores GPT's fused layers have a decoder of their own. Other models run their layers on the new positions
  * alone; memory: what layers keep of all positions | ls_infer's.
  */
 #include "infer/decode.h"
@@ -10,6 +10,9 @@
 #include "tensor/dtype.h"
 
 static bool is_gpt(const ls_model *m) { return ls_layer_facts(&m->layers[0]).is_gpt; }
+
+/* On a device all layers continue a text themselves. */
+static bool by_decoder(const ls_decode *d) { return is_gpt(d->model) && !d->compute->device; }
 
 /* The last layer has logits of all tokens, at all positions. */
 static const ls_layer *head_of(const ls_decode *d) {
@@ -27,6 +30,34 @@ size_t ls_decode_nbytes(const ls_model *m, ls_dtype dtype) {
     return kept_floats(m) * sizeof(float) + ls_infer_nbytes(m, dtype, 1);
 }
 
+ls_status ls_decode_open(const ls_infer *f, ls_decode *d_p, ls_error *e) {
+    size_t nbytes = ls_decode_nbytes(f->model, f->dtype);
+    ls_decode d = {.model = f->model,
+                   .compute = f->compute,
+                   .dtype = f->dtype,
+                   .params = f->params,
+                   .frozen = f->frozen,
+                   .constants = f->constants,
+                   .samples = f->samples,
+                   .logits = f->logits};
+    if (f->compute->device)
+        LS_TRY(ls_device_alloc(f->compute->device, nbytes, "keys and values", &d.memory, e));
+    else
+        LS_TRY(ls_map(nbytes, "keys and values", &d.memory, e));
+    *d_p = d;
+    return LS_OK;
+}
+
+void ls_decode_close(ls_decode *d) {
+    if (d->memory && d->compute->device) {
+        ls_device_finish(d->compute->device, LS_DEVICE_COMPUTE, NULL);
+        ls_device_free(d->compute->device, d->memory);
+    } else if (d->memory) {
+        ls_unmap(d->memory, ls_decode_nbytes(d->model, d->dtype));
+    }
+    *d = (ls_decode){0};
+}
+
 /* The logits after T more tokens. */
 static const float *continued(ls_decode *d, const uint32_t *tokens, int64_t T) {
     float *kept = d->memory;
@@ -36,27 +67,30 @@ static const float *continued(ls_decode *d, const uint32_t *tokens, int64_t T) {
                   .params = d->params,
                   .memory = kept + kept_floats(d->model),
                   .n = 1,
-                  .frozen = d->frozen};
+                  .frozen = d->frozen,
+                  .constants = d->constants,
+                  .samples = d->samples,
+                  .logits = d->logits};
     return ls_infer_continued(&f, tokens, T, (ls_past){.n = d->npositions, .kept = kept});
 }
 
 const float *ls_decode_prompt(ls_decode *d, const uint32_t *tokens, int64_t T) {
     d->npositions = 0;
     const float *logits =
-        is_gpt(d->model) ? ls_decode_gpt_prompt(d, tokens, T) : continued(d, tokens, T);
+        by_decoder(d) ? ls_decode_gpt_prompt(d, tokens, T) : continued(d, tokens, T);
     d->npositions = T;
     return logits;
 }
 
 const float *ls_decode_next(ls_decode *d, uint32_t token) {
-    const float *logits = is_gpt(d->model) ? ls_decode_gpt_next(d, token) : continued(d, &token, 1);
+    const float *logits = by_decoder(d) ? ls_decode_gpt_next(d, token) : continued(d, &token, 1);
     d->npositions++;
     return logits;
 }
 
 const float *ls_decode_more(ls_decode *d, const uint32_t *tokens, int64_t T) {
     const float *logits = NULL;
-    for (int64_t i = 0; (is_gpt(d->model) || T == 1) && i < T; i++)
+    for (int64_t i = 0; (by_decoder(d) || T == 1) && i < T; i++)
         logits = ls_decode_next(d, tokens[i]);
     if (logits) return logits;
     logits = continued(d, tokens, T);

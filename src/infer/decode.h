@@ -21,11 +21,21 @@ typedef struct ls_decode {
     int64_t ntext;      /* tokens of the text of ls_decode_text()'s latest call; initially 0 */
     const ls_frozen_value
         *frozen; /* [nparams] of dtype; of a model without frozen parameters NULL */
+    /* Where `compute` has a device, as in ls_infer: */
+    const float *const *constants;
+    void *samples;
+    float *logits;
 } ls_decode;
 
 size_t ls_decode_nbytes(const ls_model *, ls_dtype);
 
-/* The functions below return logits [V], valid until the next call. */
+/* What decodes as the infer computes, whose memory must stay: with memory of its own, of the host or of
+ * the device. LS_ENOMEM. */
+ls_status ls_decode_open(const ls_infer *, ls_decode *d_p, ls_error *);
+void ls_decode_close(ls_decode *); /* of {0}, too */
+
+/* The functions below return logits [V], valid until the next call; where a device has failed
+ * (ls_infer_check()), they are undefined. */
 
 /* The logits after tokens [T], 1 <= T <= context. Clears the cache first. */
 const float *ls_decode_prompt(ls_decode *, const uint32_t *tokens, int64_t T);

@@ -140,11 +140,13 @@ static ls_status eval_before(const ls_evaluated_request *q, const ls_trained *t,
     char *context = ls_format("model.context=%lld", (long long)t->config.model.context);
     const char *const sets[] = {context};
     bool published = ls_published_is(path);
-    ls_trained_options o = {.samples = !published                        ? LS_READS_OWN_DATA
+    ls_trained_options o = {.evaluates = true,
+                            .samples = !published                        ? LS_READS_OWN_DATA
                                        : ls_config_has_chats(&t->config) ? LS_READS_CHATS
                                                                          : LS_READS_TEXT,
                             .sets = sets,
-                            .nsets = published ? 1 : 0};
+                            .nsets = published ? 1 : 0,
+                            .device = q->device};
     ls_trained before;
     ls_status s = ls_trained_open(path, &o, &before, e);
     free(context);
@@ -226,7 +228,8 @@ static ls_status refer(const char *path, const ls_trained *t, ls_dataset *d, ls_
                     ls_format("train.compute=%s", ls_dtype_name(ls_config_compute(&t->config)))};
     ls_trained_options o = {.samples = LS_READS_PAIRS,
                             .sets = (const char *const *)sets,
-                            .nsets = ls_published_is(path) ? 2 : 0};
+                            .nsets = ls_published_is(path) ? 2 : 0,
+                            .device = t->device};
     ls_status s = ls_trained_open(path, &o, &r, e);
     if (s == LS_OK) {
         s = ls_trained_shorten(&r, t->config.model.context, e);
@@ -310,7 +313,8 @@ static ls_status eval_model(const ls_evaluated_request *q, const char *path,
                             ls_trained_samples samples, int64_t context, ls_evaluated *m,
                             ls_error *e) {
     ls_trained t;
-    const ls_trained_options o = {.ema = q->ema, .samples = samples};
+    const ls_trained_options o = {
+        .ema = q->ema, .evaluates = true, .samples = samples, .device = q->device};
     const char *data = q->data;
     LS_TRY(open_model(q, path, &o, context, &t, e));
     *m = (ls_evaluated){.checkpoint = ls_strdup(t.path), .ema = t.ema};

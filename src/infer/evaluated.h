@@ -17,8 +17,9 @@ typedef struct ls_evaluated_request {
     const char *output;        /* a directory for pictures; NULL: none */
     const char *const *sets;   /* [nsets] KEY=VALUE, of the configs */
     int nsets;
-    bool before; /* also the model that the run began with */
-    bool ema;    /* with the average of the weights */
+    bool before;        /* also the model that the run began with */
+    bool ema;           /* with the average of the weights */
+    const char *device; /* that computes (ls_trained_options); NULL: cores */
 } ls_evaluated_request;
 
 /* The result of an evaluation. */

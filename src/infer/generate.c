@@ -22,7 +22,8 @@
 #include "storage/checkpoint.h"
 #include "tensor/int8.h"
 
-enum { EVAL_SAMPLES = 4 }; /* evaluated at once */
+enum { EVAL_SAMPLES = 4 };                               /* evaluated at once, by cores */
+enum { DEVICE_SAMPLES = 64, DEVICE_NBYTES = 256 << 20 }; /* by a device, if they need no more */
 
 /* Frozen parameters stay in the mapped files, unless they are rounded. */
 static ls_status open_frozen(ls_trained *t, ls_error *e) {
@@ -75,9 +76,22 @@ static ls_status quantize_activations(ls_trained *t, ls_error *e) {
                                                     "them to 16 bits");
 }
 
-static ls_status map_activations(ls_trained *t, ls_error *e) {
-    t->memory_nbytes = ls_infer_nbytes(&t->model, ls_config_compute(&t->config), EVAL_SAMPLES);
-    return ls_map(t->memory_nbytes, "activations", &t->memory, e);
+static int64_t choose_samples(const ls_trained *t) {
+    int64_t n = t->evaluates ? DEVICE_SAMPLES : 1;
+    if (!t->device) return EVAL_SAMPLES;
+    while (n > 1 && ls_infer_nbytes(&t->model, LS_F32, n) > DEVICE_NBYTES) n /= 2;
+    return n;
+}
+
+/* What computes, with its memory. */
+static ls_status open_infer(ls_trained *t, ls_error *e) {
+    t->infer = (ls_infer){.model = &t->model,
+                          .compute = &t->compute,
+                          .dtype = ls_config_compute(&t->config),
+                          .params = t->params,
+                          .frozen = frozen_values(t)};
+    if (t->device) LS_TRY(ls_placed_open(&t->placed, t->device, &t->infer, e));
+    return ls_infer_open_memory(&t->infer, choose_samples(t), "activations", e);
 }
 
 static ls_status load_weights(ls_trained *t, ls_error *e) {
@@ -95,15 +109,8 @@ static ls_status load_weights(ls_trained *t, ls_error *e) {
         LS_TRY(
             ls_table_round(&t->compute, type, t->model.nfloats, &t->params, &t->params_nbytes, e));
     LS_TRY(open_frozen(t, e));
-    LS_TRY(map_activations(t, e));
-    t->infer = (ls_infer){.model = &t->model,
-                          .compute = &t->compute,
-                          .dtype = type,
-                          .params = t->params,
-                          .memory = t->memory,
-                          .n = EVAL_SAMPLES,
-                          .frozen = frozen_values(t)};
-    return quantize_activations(t, e);
+    LS_TRY(quantize_activations(t, e));
+    return open_infer(t, e);
 }
 
 /* Applies "KEY=VALUE" settings, of keys that may differ from those that the weights are trained
@@ -220,22 +227,27 @@ static ls_status open_strips(ls_trained *t, ls_error *e) {
 
 ls_status ls_trained_open(const char *path, const ls_trained_options *o, ls_trained *t_p,
                           ls_error *e) {
-    ls_trained t = {.ema = o->ema, .is_published = ls_published_is(path)};
+    ls_trained t = {.ema = o->ema,
+                    .evaluates = o->evaluates,
+                    .device = o->device,
+                    .is_published = ls_published_is(path)};
     if (t.is_published)
         t.path = ls_strdup(path);
     else
         LS_TRY(ls_checkpoint_resolve(path, &t.path, e));
     *t_p = t;
     ls_status s = t.is_published ? open_published(t_p, o, e) : open_trained(t_p, o, e);
-    if (s == LS_OK && o->writes && t_p->model.frozen_count > 0) s = open_strips(t_p, e);
+    if (s == LS_OK && o->writes && !o->device && t_p->model.frozen_count > 0)
+        s = open_strips(t_p, e);
     if (s != LS_OK && !t.is_published) s = report_damage(t.path, s, e);
     if (s != LS_OK) ls_trained_close(t_p);
     return s;
 }
 
 void ls_trained_close(ls_trained *t) {
+    ls_infer_close_memory(&t->infer);
+    ls_placed_close(&t->placed);
     if (t->compute.pool) ls_compute_close(&t->compute);
-    ls_unmap(t->memory, t->memory_nbytes);
     ls_unmap(t->params, t->params_nbytes);
     ls_unmap(t->rounded, t->rounded_nbytes);
     ls_strips_close(&t->strips);
@@ -251,14 +263,11 @@ void ls_trained_close(ls_trained *t) {
 /* The parameters of this kind don't depend on the context: the weights stay where they are. */
 ls_status ls_trained_shorten(ls_trained *t, int64_t context, ls_error *e) {
     if (context >= t->config.model.context) return LS_OK;
-    ls_unmap(t->memory, t->memory_nbytes);
-    t->memory = NULL;
+    ls_infer_close_memory(&t->infer);
     ls_model_free(&t->model);
     t->config.model.context = context;
     LS_TRY(create_model(t, e));
-    LS_TRY(map_activations(t, e));
-    t->infer.memory = t->memory;
-    return LS_OK;
+    return open_infer(t, e);
 }
 
 ls_status ls_trained_needs_text(const ls_trained *t, const char *what, ls_error *e) {
@@ -321,12 +330,13 @@ static ls_status add_ranks(const ls_trained *t, const ls_dataset *d, ls_evaluati
 ls_status ls_trained_evaluate_data(const ls_trained *t, const ls_dataset *d, ls_evaluation *v_p,
                                    double **records_p, ls_error *e) {
     size_t record = ls_record_size(&t->model);
-    char *samples = ls_alloc(EVAL_SAMPLES * d->sample_nbytes);
+    uint64_t most = (uint64_t)t->infer.n;
+    char *samples = ls_alloc(most * d->sample_nbytes);
     double *records = LS_NEW_ARRAY(double, d->nval *record), nbytes = 0;
     ls_status s = LS_OK;
     ls_bar bar = ls_bar_begin("evaluating", d->nval);
-    for (uint64_t i = 0; s == LS_OK && i < d->nval; i += EVAL_SAMPLES) {
-        uint64_t k = d->nval - i < EVAL_SAMPLES ? d->nval - i : EVAL_SAMPLES;
+    for (uint64_t i = 0; s == LS_OK && i < d->nval; i += most) {
+        uint64_t k = d->nval - i < most ? d->nval - i : most;
         for (uint64_t j = 0; s == LS_OK && j < k; j++) {
             char *sample = samples + j * d->sample_nbytes;
             s = ls_dataset_val_sample(d, i + j, sample, e);
@@ -357,11 +367,12 @@ ls_status ls_trained_evaluate(const ls_trained *t, const uint32_t *tokens, size_
                        what, n, (long long)T,
                        t->is_published ? "; --set model.context=N sets a shorter one" : "");
     size_t nsamples = (n - 1) / (size_t)T;
-    uint32_t *samples = LS_NEW_ARRAY(uint32_t, EVAL_SAMPLES * (size_t)(T + 1));
-    double nats = 0, nbytes = 0, losses[EVAL_SAMPLES];
+    size_t most = (size_t)t->infer.n;
+    uint32_t *samples = LS_NEW_ARRAY(uint32_t, most * (size_t)(T + 1));
+    double nats = 0, nbytes = 0, *losses = LS_NEW_ARRAY(double, most);
     ls_bar bar = ls_bar_begin("evaluating", nsamples);
-    for (size_t i = 0; i < nsamples; i += EVAL_SAMPLES) {
-        size_t k = nsamples - i < EVAL_SAMPLES ? nsamples - i : EVAL_SAMPLES;
+    for (size_t i = 0; i < nsamples; i += most) {
+        size_t k = nsamples - i < most ? nsamples - i : most;
         for (size_t j = 0; j < k; j++)
             memcpy(samples + j * (size_t)(T + 1), tokens + (i + j) * (size_t)T,
                    (size_t)(T + 1) * sizeof *samples);
@@ -374,6 +385,8 @@ ls_status ls_trained_evaluate(const ls_trained *t, const uint32_t *tokens, size_
     for (size_t i = 1; i <= nsamples * (size_t)T; i++)
         nbytes += (double)ls_tokenizer_text_nbytes(t->tokenizer, tokens[i]);
     free(samples);
+    free(losses);
+    LS_TRY(ls_infer_check(&t->infer, e));
     LS_TRY(ls_guard_check(e));
     LS_TRY(check_loss(nats, what, e));
     *v_p = ls_evaluation_of(nats, nbytes, nsamples, T);

@@ -7,6 +7,7 @@
 #include "data/tokenizer.h"
 #include "dataset/dataset.h"
 #include "infer/infer.h"
+#include "infer/placed.h"
 #include "infer/sampler.h"
 #include "infer/strips.h"
 #include "report/evaluation.h"
@@ -20,8 +21,11 @@ typedef struct ls_trained {
     ls_config config;
     ls_tokenizer *tokenizer; /* NULL: the run was trained on samples, not on a text */
     ls_model model;
-    ls_compute compute;
-    ls_infer infer;
+    ls_compute compute; /* of the cores */
+    ls_placed placed;   /* the device, if one computes */
+    const char *device; /* its name; NULL: cores compute */
+    bool evaluates;
+    ls_infer infer; /* of what computes */
     void *params;
     ls_frozen_file frozen_file;
     ls_pretrained published; /* weights of files as they are; values NULL: they are in params */
@@ -31,8 +35,7 @@ typedef struct ls_trained {
     uint32_t ends[LS_MAX_EOS]; /* [nends] tokens that end a text of a published model */
     int nends;
     ls_generation generation; /* how that model's makers draw text */
-    void *memory;
-    size_t params_nbytes, rounded_nbytes, memory_nbytes;
+    size_t params_nbytes, rounded_nbytes;
 } ls_trained;
 
 /* Which samples the model reads. */
@@ -45,16 +48,18 @@ typedef enum ls_trained_samples {
 } ls_trained_samples;
 
 typedef struct ls_trained_options {
-    bool ema;    /* the average of the weights */
-    bool in_f32; /* weights as they are, whatever type the run computes in */
-    bool writes; /* it writes text: weights are prepared for tokens one by one (strips.h) */
+    bool ema;       /* the average of the weights */
+    bool in_f32;    /* weights as they are, whatever type the run computes in */
+    bool writes;    /* it writes text: weights are prepared for tokens one by one (strips.h) */
+    bool evaluates; /* many samples: a device gets memory for as many as suit it */
     ls_trained_samples samples;
     const char *const *sets; /* [nsets] "KEY=VALUE": changes of the run's config */
     int nsets;
+    const char *device; /* for ls_device_open(), which computes; it lives on; NULL: cores compute */
 } ls_trained_options;
 
 /* `path`: a run, a checkpoint, or a published model (published.h). Uses all cores. LS_EINVAL: a set
- * changes what the run's weights are trained for. */
+ * changes what the run's weights are trained for; or as ls_placed_open() says. */
 ls_status ls_trained_open(const char *path, const ls_trained_options *, ls_trained *t_p,
                           ls_error *);
 void ls_trained_close(ls_trained *);

@@ -42,6 +42,37 @@ size_t ls_infer_nbytes(const ls_model *m, ls_dtype dtype, int64_t n) {
     return (size_t)m->nslots * s.y + s.saved + s.losses + s.work;
 }
 
+ls_status ls_infer_open_memory(ls_infer *f, int64_t n, const char *what, ls_error *e) {
+    ls_device *d = f->compute->device;
+    size_t nbytes = (ls_infer_nbytes(f->model, f->dtype, n) + 63) / 64 * 64;
+    f->n = n;
+    f->memory = f->samples = f->logits = NULL;
+    if (!d) return ls_map(nbytes, what, &f->memory, e);
+    LS_TRY(
+        ls_device_alloc(d, nbytes + (size_t)n * f->model->sample_nbytes + 64, what, &f->memory, e));
+    f->samples = (char *)f->memory + nbytes;
+    f->logits = LS_NEW_ARRAY(float, (size_t)ls_infer_nlogits(f->model) + 1);
+    return LS_OK;
+}
+
+void ls_infer_close_memory(ls_infer *f) {
+    ls_device *d = f->compute ? f->compute->device : NULL;
+    if (!f->memory) return;
+    if (d) {
+        ls_device_finish(d, LS_DEVICE_COMPUTE, NULL);
+        ls_device_free(d, f->memory);
+    } else {
+        ls_unmap(f->memory, (ls_infer_nbytes(f->model, f->dtype, f->n) + 63) / 64 * 64);
+    }
+    free(f->logits);
+    f->memory = f->samples = f->logits = NULL;
+}
+
+ls_status ls_infer_check(const ls_infer *f, ls_error *e) {
+    ls_device *d = f->compute->device;
+    return d ? ls_device_finish(d, LS_DEVICE_COMPUTE, e) : LS_OK;
+}
+
 /* The place of layer i's output. */
 static void *output_of(const ls_infer *f, const sizes *s, int i) {
     return (char *)f->memory + (size_t)f->model->layers[i].link.slot * s->y;
@@ -117,15 +148,16 @@ static double *losses_of(const ls_infer *f, const sizes *s) {
     return (double *)(void *)((char *)f->memory + (size_t)f->model->nslots * s->y + s->saved);
 }
 
-/* Gives the device the call's samples, and losses of 0. */
-static void send_samples(const ls_infer *f, ls_layer_call *c, double *losses) {
-    ls_device *d = f->compute->device;
-    size_t nbytes = (size_t)((f->model->nlosses + f->model->nnotes) * f->n) * sizeof *losses;
+/* Gives the device nbytes of the call's samples. */
+static void send_samples(const ls_infer *f, ls_layer_call *c, size_t nbytes) {
     c->host_samples = c->samples;
     c->samples = f->samples;
-    ls_device_copy_to(d, LS_DEVICE_COMPUTE, f->samples, c->host_samples,
-                      (size_t)c->n * c->sample_nbytes);
-    ls_device_clear(d, LS_DEVICE_COMPUTE, losses, nbytes);
+    ls_device_copy_to(f->compute->device, LS_DEVICE_COMPUTE, f->samples, c->host_samples, nbytes);
+}
+
+/* Queues a copy of what the device computes. */
+static void fetch(const ls_infer *f, void *to, const void *from, size_t nbytes) {
+    ls_device_copy_from(f->compute->device, LS_DEVICE_COMPUTE, to, from, nbytes);
 }
 
 /* The losses of the call's samples, and all of them with the notes in `each`, which is memory of the
@@ -137,12 +169,13 @@ static ls_status add_losses(const ls_infer *f, ls_layer_call *c, int end, double
     ls_device *d = f->compute->device;
     size_t n = (size_t)((f->model->nlosses + f->model->nnotes) * f->n);
     c->losses = losses_of(f, &s);
-    if (d) send_samples(f, c, c->losses);
+    if (d) send_samples(f, c, (size_t)c->n * c->sample_nbytes);
+    if (d) ls_device_clear(d, LS_DEVICE_COMPUTE, c->losses, n * sizeof *each);
     c->notes = c->losses + f->model->nlosses * f->n;
     c->notes_stride = f->n;
     forward(f, c, end, show_nothing, NULL);
     if (d) {
-        ls_device_copy_from(d, LS_DEVICE_COMPUTE, each, losses_of(f, &s), n * sizeof *each);
+        fetch(f, each, losses_of(f, &s), n * sizeof *each);
         LS_TRY(ls_device_finish(d, LS_DEVICE_COMPUTE, e));
     }
     for (int64_t i = 0; i < c->n; i++) {
@@ -167,13 +200,20 @@ static ls_layer_call call_of(const ls_infer *f, int64_t i, int64_t n, const void
                            .sample_nbytes = nbytes};
 }
 
+/* A copy of losses_of() that a device has; NULL: they are the host's. Free it. */
+static double *make_copies(const ls_infer *f, const sizes *s) {
+    return f->compute->device ? LS_NEW_ARRAY(double, s->losses / sizeof(double)) : NULL;
+}
+
 void ls_infer_losses(const ls_infer *f, int64_t n, const void *samples, double *losses) {
     sizes s = sizes_of(f->model, f->dtype, f->n);
-    assert(!f->compute->device);
+    double *here = make_copies(f, &s);
+    memset(losses, 0, (size_t)n * sizeof *losses);
     for (int64_t i = 0; i < n; i += f->n) {
         ls_layer_call c = call_of(f, i, n, samples);
-        add_losses(f, &c, f->model->nlayers, losses_of(f, &s), losses + i, NULL);
+        add_losses(f, &c, f->model->nlayers, here ? here : losses_of(f, &s), losses + i, NULL);
     }
+    free(here);
 }
 
 /* After the layers: the values of a measure. */
@@ -201,8 +241,7 @@ static ls_status measure_copies(const ls_infer *f, const ls_layer_call *there, c
     c.losses = values;
     for (int k = 0; k < l->ninputs; k++, at += s.y) {
         c.x[k] = at;
-        ls_device_copy_from(f->compute->device, LS_DEVICE_COMPUTE, at,
-                            output_of(f, &s, l->inputs[k]), s.y);
+        fetch(f, at, output_of(f, &s, l->inputs[k]), s.y);
     }
     c.saved = at;
     c.work = (float *)(void *)(at + s.saved);
@@ -245,7 +284,7 @@ ls_status ls_infer_records(const ls_infer *f, int64_t n, const void *samples, do
                            ls_error *e) {
     const ls_model *m = f->model;
     sizes s = sizes_of(m, f->dtype, f->n);
-    double *here = f->compute->device ? LS_NEW_ARRAY(double, s.losses / sizeof(double)) : NULL;
+    double *here = make_copies(f, &s);
     ls_status status = LS_OK;
     for (int64_t i = 0; status == LS_OK && i < n; i += f->n) {
         ls_layer_call c = call_of(f, i, n, samples);
@@ -263,6 +302,7 @@ typedef struct predicting {
     int n;
     float *const *out; /* [n] of all samples */
     int64_t first;     /* the call's first one */
+    void *fused;       /* on a device: room for the logits of a loss */
 } predicting;
 
 static float *place_of(const predicting *p, int k) {
@@ -274,7 +314,9 @@ static void take_output(const ls_infer *f, const ls_layer_call *c, const predict
     for (int k = 0; k < p->n; k++) {
         if (p->list[k].layer != i || p->list[k].is_fused) continue;
         size_t n = (size_t)c->n * (size_t)ls_prediction_count(&p->list[k]);
-        if (f->dtype == LS_F32)
+        if (f->compute->device)
+            fetch(f, place_of(p, k), c->y, n * sizeof(float));
+        else if (f->dtype == LS_F32)
             memcpy(place_of(p, k), c->y, n * sizeof(float));
         else
             f->compute->k->widen(f->dtype, n, c->y, place_of(p, k));
@@ -288,32 +330,61 @@ static bool is_fused(const predicting *p, int i, int *k_p) {
     return false;
 }
 
+/* Runs the loss that writes the logits of prediction k. */
+static void predict_fused(const ls_infer *f, ls_layer_call *c, const ls_layer *l,
+                          const predicting *p, int k) {
+    c->y = f->compute->device ? p->fused : place_of(p, k);
+    ls_mixed_forward(l, c);
+    if (f->compute->device)
+        fetch(f, place_of(p, k), p->fused,
+              (size_t)(c->n * ls_prediction_count(&p->list[k])) * sizeof(float));
+}
+
 static void predict(const ls_infer *f, ls_layer_call *c, const bool *needed, const predicting *p) {
     sizes s = sizes_of(f->model, f->dtype, f->n);
     begin_call(f, &s, c);
+    if (f->compute->device) send_samples(f, c, (size_t)c->n * c->sample_nbytes);
     for (int i = 0; i < f->model->nlayers; i++) {
         const ls_layer *l = &f->model->layers[i];
         int k = 0;
         if (!needed[i]) continue;
         c->T = l->T;
         place_layer(f, &s, i, c);
-        if (is_fused(p, i, &k)) c->y = place_of(p, k);
+        if (is_fused(p, i, &k)) {
+            predict_fused(f, c, l, p, k);
+            continue;
+        }
         ls_mixed_forward(l, c);
         take_output(f, c, p, i);
     }
 }
 
+/* A device's memory for the logits that losses write. */
+static ls_status open_fused(const ls_infer *f, const ls_infer_predicted *w, void **p_p,
+                            ls_error *e) {
+    size_t most = 0;
+    for (int k = 0; k < w->n; k++)
+        if (w->list[k].is_fused) most = larger(most, (size_t)ls_prediction_count(&w->list[k]));
+    *p_p = NULL;
+    if (!f->compute->device || !most) return LS_OK;
+    return ls_device_alloc(f->compute->device, most * (size_t)f->n * sizeof(float), "predictions",
+                           p_p, e);
+}
+
 ls_status ls_infer_predictions(const ls_infer *f, const ls_infer_predicted *w, int64_t n,
                                const void *samples, ls_error *e) {
     bool *needed = ls_alloc((size_t)f->model->nlayers), fields[LS_SOURCE_FIELDS];
-    ls_status status = LS_OK;
+    void *fused = NULL;
+    ls_status status = open_fused(f, w, &fused, e);
     ls_predictions_need(f->model, w->list, w->n, needed, fields);
     for (int64_t i = 0; status == LS_OK && i < n; i += f->n) {
         ls_layer_call c = call_of(f, i, n, samples);
-        predicting p = {w->list, w->n, w->out, i};
+        predicting p = {w->list, w->n, w->out, i, fused};
         if (f->fetch) status = f->fetch(f->fetch_arg, c.n, c.samples, e);
         if (status == LS_OK) predict(f, &c, needed, &p);
+        if (status == LS_OK) status = ls_infer_check(f, e);
     }
+    if (fused) ls_device_free(f->compute->device, fused);
     free(needed);
     return status;
 }
@@ -375,19 +446,35 @@ static const float *logits_at(const ls_infer *f, ls_layer_call *c, const char *x
     return c->y;
 }
 
+/* Gives the device the tokens of the call's positions. */
+static void send_tokens(const ls_infer *f, ls_layer_call *c) {
+    if (f->compute->device) send_samples(f, c, (size_t)c->T * sizeof(uint32_t));
+}
+
+/* logits_at() in the host's memory. */
+static const float *fetched_logits(const ls_infer *f, ls_layer_call *c, const char *x, int64_t t) {
+    const float *logits = logits_at(f, c, x, t);
+    if (!f->compute->device) return logits;
+    fetch(f, f->logits, logits, (size_t)ls_infer_nlogits(f->model) * sizeof *logits);
+    ls_infer_check(f, NULL);
+    return f->logits;
+}
+
 /* The logits after the call's positions, of one sample: the head needs only the last position. */
 static const float *last_logits(const ls_infer *f, ls_layer_call *c, ls_infer_show *show,
                                 void *arg) {
     int64_t T = c->T;
+    send_tokens(f, c);
     const char *x = forward(f, c, ls_infer_head(f->model), show, arg);
-    return logits_at(f, c, x, T - 1);
+    return fetched_logits(f, c, x, T - 1);
 }
 
 void ls_infer_logits(const ls_infer *f, const uint32_t *tokens, int64_t T, size_t V, float *out) {
     ls_layer_call c = {.n = 1, .T = T, .samples = tokens};
+    send_tokens(f, &c);
     const char *x = forward(f, &c, ls_infer_head(f->model), show_nothing, NULL);
     for (int64_t t = 0; t < T; t++)
-        memcpy(out + (size_t)t * V, logits_at(f, &c, x, t), V * sizeof *out);
+        memcpy(out + (size_t)t * V, fetched_logits(f, &c, x, t), V * sizeof *out);
 }
 
 const float *ls_infer_next_shown(const ls_infer *f, const uint32_t *tokens, int64_t T,
@@ -415,6 +502,7 @@ void ls_infer_texts(const ls_infer *f, const ls_infer_together *o) {
     int64_t n = o->nwanted;
     int head = ls_infer_head(f->model);
     const ls_layer *first = &f->model->layers[head];
+    assert(!f->compute->device); /* which has no pages */
     c.past = (ls_past){.texts = o->texts, .ntexts = o->ntexts};
     c.past.page = o->page ? o->page : ls_infer_page_floats(f->model);
     const void *x = forward(f, &c, head, show_nothing, NULL);
@@ -436,15 +524,26 @@ void ls_infer_texts(const ls_infer *f, const ls_infer_together *o) {
 
 void ls_infer_hidden(const ls_infer *f, const uint32_t *tokens, int64_t T, float *out) {
     ls_layer_call c = {.n = 1, .T = T, .samples = tokens};
-    const ls_layer *head = &f->model->layers[ls_infer_head(f->model)];
+    int last = ls_infer_head(f->model);
+    const ls_layer *head = &f->model->layers[last];
     size_t n = (size_t)(T * head->C);
-    const void *rows = forward(f, &c, (int)(head - f->model->layers), show_nothing, NULL);
+    sizes s = sizes_of(f->model, f->dtype, f->n);
+    bool there = f->compute->device;
+    send_tokens(f, &c);
+    const void *rows = forward(f, &c, last, show_nothing, NULL);
     if (head->traits.norms) {
         c.x[0] = rows;
         c.y = NULL;
         c.T = T;
-        c.hidden = out;
+        c.hidden = there ? output_of(f, &s, last) : out;
         ls_mixed_forward(head, &c);
+        rows = c.hidden;
+    }
+    if (there) {
+        fetch(f, out, rows, n * sizeof *out);
+        ls_infer_check(f, NULL);
+    } else if (head->traits.norms) {
+        return;
     } else if (f->dtype == LS_F32) {
         memcpy(out, rows, n * sizeof *out);
     } else {

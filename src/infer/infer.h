@@ -26,12 +26,20 @@ typedef struct ls_infer {
     /* Where `compute` has a device, all these are addresses there, and so are: */
     const float *const *constants; /* ls_layer_constants() */
     void *samples;                 /* [n][model->sample_nbytes] room */
+    float *logits; /* the host's [V] for calls that return logits; NULL: there are no such calls */
 } ls_infer;
 
 size_t ls_infer_nbytes(const ls_model *, ls_dtype, int64_t n);
+/* Sets n, and memory for so many samples: `memory`, and for a device `samples` and `logits`. The model
+ * must stay as it is until it is closed. LS_ENOMEM, with what it is for. */
+ls_status ls_infer_open_memory(ls_infer *, int64_t n, const char *what, ls_error *);
+void ls_infer_close_memory(ls_infer *); /* if there is none, too */
 
 /* Can a device run the layers of ls_infer_records(), in f32? Measures are the cores'. */
 bool ls_infer_runs_on_device(const ls_model *);
+/* What failed on the device in calls that return no status: their results are undefined. LS_OK of
+ * cores. */
+ls_status ls_infer_check(const ls_infer *, ls_error *);
 
 /* losses [n] of the samples, without their weights: of a text the sum over its tokens, or where
  * model->weighing.ntargets is not 0 the mean. samples [n][model->sample_nbytes]. n may be any

@@ -19,8 +19,6 @@ enum { MOST_SAMPLES = 1024, MOST_NBYTES = 64 << 20 }; /* of a call, unless one s
 struct ls_predictor_memory {
     ls_compute compute;
     ls_infer infer;
-    void *memory;
-    size_t memory_nbytes;
     char *samples; /* [batch][sample_nbytes] */
     ls_predictor_memory *next;
 };
@@ -28,8 +26,8 @@ struct ls_predictor_memory {
 /* ---- memory of calls ---- */
 
 static void free_memory(ls_predictor_memory *m) {
+    ls_infer_close_memory(&m->infer);
     if (m->compute.pool) ls_compute_close(&m->compute);
-    if (m->memory) ls_unmap(m->memory, m->memory_nbytes);
     free(m->samples);
     free(m);
 }
@@ -37,28 +35,32 @@ static void free_memory(ls_predictor_memory *m) {
 static ls_status make_memory(ls_predictor *p, ls_predictor_memory **m_p, ls_error *e) {
     const ls_trained *t = &p->trained;
     ls_predictor_memory *m = LS_NEW(ls_predictor_memory);
-    m->memory_nbytes = ls_infer_nbytes(&t->model, t->infer.dtype, p->batch);
-    ls_status s = ls_compute_init(&m->compute, p->nthreads, ls_model_scratch_floats(&t->model), e);
-    if (s == LS_OK) s = ls_map(m->memory_nbytes, "activations", &m->memory, e);
+    size_t scratch = ls_model_scratch_floats(&t->model);
+    ls_status s = LS_OK;
+    m->infer = t->infer;
+    m->infer.memory = NULL;
+    if (!t->device) {
+        s = ls_compute_init(&m->compute, p->nthreads, scratch, e);
+        m->infer.compute = &m->compute;
+    }
+    if (s == LS_OK) s = ls_infer_open_memory(&m->infer, p->batch, "activations", e);
     if (s != LS_OK) {
         free_memory(m);
         return s;
     }
     m->samples = ls_alloc((size_t)p->batch * t->model.sample_nbytes);
-    m->infer = t->infer;
-    m->infer.compute = &m->compute;
-    m->infer.memory = m->memory;
-    m->infer.n = p->batch;
     *m_p = m;
     return LS_OK;
 }
 
+/* Calls take turns on a device. */
 static ls_status take_memory(ls_predictor *p, ls_predictor_memory **m_p, ls_error *e) {
+    if (p->trained.device) pthread_mutex_lock(&p->turn);
     pthread_mutex_lock(&p->lock);
     ls_predictor_memory *m = p->idle;
     if (m) p->idle = m->next;
     pthread_mutex_unlock(&p->lock);
-    if (!m) return make_memory(p, m_p, e);
+    if (!m) return make_memory(p, m_p, e); /* never on a device, which has one */
     *m_p = m;
     return LS_OK;
 }
@@ -68,6 +70,7 @@ static void give_memory(ls_predictor *p, ls_predictor_memory *m) {
     m->next = p->idle;
     p->idle = m;
     pthread_mutex_unlock(&p->lock);
+    if (p->trained.device) pthread_mutex_unlock(&p->turn);
 }
 
 /* The samples of a call: as many as fit. */
@@ -130,8 +133,12 @@ static ls_status name_classes(ls_predictor *p, ls_error *e) {
 }
 
 static ls_status open_model(ls_predictor *p, const char *path, const char *const *sets, int nsets,
-                            bool ema, ls_error *e) {
-    ls_trained_options o = {.ema = ema, .samples = LS_READS_TEXT, .sets = sets, .nsets = nsets};
+                            const ls_predictor_options *given, ls_error *e) {
+    ls_trained_options o = {.ema = given->ema,
+                            .samples = LS_READS_TEXT,
+                            .sets = sets,
+                            .nsets = nsets,
+                            .device = given->device};
     ls_predictor_memory *m = NULL;
     LS_TRY(ls_trained_open(path, &o, &p->trained, e));
     p->is_text = p->trained.tokenizer || ls_config_has_token_losses(&p->trained.config);
@@ -142,7 +149,7 @@ static ls_status open_model(ls_predictor *p, const char *path, const char *const
         LS_TRY(set_network(p, e));
     if (!p->is_text) LS_TRY(name_classes(p, e));
     LS_TRY(make_memory(p, &m, e)); /* what does not fit fails here */
-    give_memory(p, m);
+    p->idle = m;
     return LS_OK;
 }
 
@@ -157,10 +164,11 @@ ls_status ls_predictor_open_with(const char *path, const ls_predictor_options *o
     if (o->program) LS_TRY(ls_program_use_model(o->program, e));
     ls_predictor *p = LS_NEW(ls_predictor);
     pthread_mutex_init(&p->lock, NULL);
+    pthread_mutex_init(&p->turn, NULL);
     p->nthreads = o->threads ? o->threads : ls_cores();
     p->logits = o->logits;
     p->vectors = o->vectors;
-    ls_status s = open_model(p, path, sets, nsets, o->ema, e);
+    ls_status s = open_model(p, path, sets, nsets, o, e);
     if (s == LS_OK)
         *p_p = p;
     else
@@ -183,6 +191,7 @@ void ls_predictor_close(ls_predictor *p) {
     for (int k = 0; k < p->n; k++) ls_classes_free(&p->classes[k]);
     if (p->trained.path) ls_trained_close(&p->trained);
     pthread_mutex_destroy(&p->lock);
+    pthread_mutex_destroy(&p->turn);
     free(p);
 }
 
@@ -294,7 +303,8 @@ ls_status ls_predictor_run_text(ls_predictor *p, const uint32_t *tokens, int64_t
         ls_infer_mean(&m->infer, tokens, n, out);
     else
         memcpy(out, ls_infer_next(&m->infer, tokens, n), (size_t)p->list[0].width * sizeof *out);
-    ls_status s = ls_guard_check(e);
+    ls_status s = ls_infer_check(&m->infer, e);
+    if (s == LS_OK) s = ls_guard_check(e);
     if (s == LS_OK) finish(p, &p->list[0], 1, out);
     give_memory(p, m);
     return s;

@@ -27,6 +27,7 @@ struct ls_predictor {
     int ninputs;
     ls_classes classes[LS_PREDICTIONS]; /* names of each prediction's classes; empty: none */
     pthread_mutex_t lock;
+    pthread_mutex_t turn;      /* held by the call that uses the device */
     ls_predictor_memory *idle; /* no call uses them */
 };
 

@@ -12,7 +12,6 @@ enum { SAMPLES = 64 }; /* computed at once */
 
 struct ls_ranking {
     ls_infer infer; /* with memory of its own */
-    size_t memory_nbytes;
     const ls_model *model;
     const ls_ratings *ratings;
     const ls_field *user, *items; /* of a sample */
@@ -234,16 +233,14 @@ ls_status ls_ranking_open(const ls_infer *f, const ls_dataset *d, uint64_t nuser
     r->items = ls_model_field(m, "items");
     if (r->items) r->width = (int64_t)(r->items->nbytes / sizeof(int32_t));
     for (int i = 0; i < m->nmeasures; i++) r->nmeasures += is_ranking(&m->measures[i]);
-    r->infer.n = f->fetch && m->sparse_batch < SAMPLES ? m->sparse_batch : SAMPLES;
     r->infer.memory = NULL;
+    int64_t most = f->fetch && m->sparse_batch < SAMPLES ? m->sparse_batch : SAMPLES;
     ls_status s = check(r, e);
-    size_t nbytes = ls_infer_nbytes(m, f->dtype, r->infer.n);
-    if (s == LS_OK) s = ls_map(nbytes, "scores of items", &r->infer.memory, e);
+    if (s == LS_OK) s = ls_infer_open_memory(&r->infer, most, "scores of items", e);
     if (s != LS_OK) {
         ls_ranking_close(r);
         return s;
     }
-    r->memory_nbytes = nbytes;
     r->samples = ls_alloc(SAMPLES * m->sample_nbytes);
     r->records = LS_NEW_ARRAY(double, SAMPLES *ls_record_size(m));
     r->list = LS_NEW_ARRAY(int32_t, (size_t)ratings->nitems);
@@ -255,7 +252,7 @@ ls_status ls_ranking_open(const ls_infer *f, const ls_dataset *d, uint64_t nuser
 
 void ls_ranking_close(ls_ranking *r) {
     if (!r) return;
-    if (r->memory_nbytes) ls_unmap(r->infer.memory, r->memory_nbytes);
+    ls_infer_close_memory(&r->infer);
     free(r->samples);
     free(r->records);
     free(r->users);

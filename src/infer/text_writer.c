@@ -15,21 +15,15 @@ static size_t tokens_of(const ls_trained *t) {
 }
 
 ls_status ls_writer_open(const ls_trained *t, ls_writer *w_p, ls_error *e) {
-    ls_dtype type = ls_config_compute(&t->config);
-    ls_writer w = {.trained = t, .memory_nbytes = ls_decode_nbytes(&t->model, type)};
-    w.decode = (ls_decode){.model = &t->model,
-                           .compute = &t->compute,
-                           .dtype = type,
-                           .params = t->params,
-                           .frozen = t->infer.frozen};
-    LS_TRY(ls_map(w.memory_nbytes, "keys and values", &w.decode.memory, e));
+    ls_writer w = {.trained = t};
+    LS_TRY(ls_decode_open(&t->infer, &w.decode, e));
     w.sampler = ls_sampler_create(tokens_of(t), t->compute.k);
     *w_p = w;
     return LS_OK;
 }
 
 void ls_writer_close(ls_writer *w) {
-    if (w->decode.memory) ls_unmap(w->decode.memory, w->memory_nbytes);
+    ls_decode_close(&w->decode);
     ls_sampler_free(&w->sampler);
     free(w->text);
     *w = (ls_writer){0};
@@ -131,10 +125,13 @@ static bool is_end(const ls_writing *o, uint32_t token) {
     return false;
 }
 
-static uint32_t draw(ls_writer *w, const ls_writing *o, int64_t i) {
+static ls_status draw(ls_writer *w, const ls_writing *o, int64_t i, uint32_t *token_p,
+                      ls_error *e) {
     const float *logits = ls_decode_text(&w->decode, w->text, w->n);
     double u = ls_random_uniform(o->seed, LS_STREAM_SAMPLE, o->number, o->first + (uint64_t)i);
-    return ls_sampler_draw(&w->sampler, logits, &o->rule, (ls_sampler_seen){w->text, w->n}, u);
+    LS_TRY(ls_infer_check(&w->trained->infer, e));
+    *token_p = ls_sampler_draw(&w->sampler, logits, &o->rule, (ls_sampler_seen){w->text, w->n}, u);
+    return LS_OK;
 }
 
 ls_status ls_writer_write(ls_writer *w, const ls_writing *o, ls_generated *g_p, ls_error *e) {
@@ -147,8 +144,10 @@ ls_status ls_writer_write(ls_writer *w, const ls_writing *o, ls_generated *g_p, 
     reserve(w, o->ntokens);
     while (s == LS_OK && done.end == LS_END_LENGTH && done.ntokens < o->ntokens &&
            (grows || w->n < context)) {
-        uint32_t token = draw(w, o, done.ntokens++);
+        uint32_t token = 0;
         bool stopped = false;
+        s = draw(w, o, done.ntokens++, &token, e);
+        if (s != LS_OK) break;
         w->text[w->n++] = token;
         if (is_end(o, token)) {
             done.end = LS_END_TOKEN;

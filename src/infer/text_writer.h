@@ -16,7 +16,6 @@
 typedef struct ls_writer {
     const ls_trained *trained;
     ls_decode decode;
-    size_t memory_nbytes;
     ls_sampler sampler;
     uint32_t *text; /* [n] its tokens, in room for `room` */
     int64_t n, room;

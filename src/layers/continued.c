@@ -1,6 +1,7 @@
 /* continued.c - see continued.h. */
 #include "layers/continued.h"
 
+#include "layers/heads_device.h"
 #include "layers/kept.h"
 #include "model/row_ops.h"
 
@@ -143,6 +144,10 @@ static void attend_run(void *arg, int thread, int nthreads) {
 void ls_heads_continue(const ls_heads *h) {
     job j = {h, &h->call->past};
     ls_pool *pool = h->compute->pool;
+    if (h->compute->device) {
+        ls_heads_device_continue(h);
+        return;
+    }
     bool single = h->T == 1;
     ls_pool_run_sized(pool, h->T * h->kv_heads * h->D, keep_run, &j);
     for (int i = 0; i < ntexts_of(&j); i++)

@@ -10,7 +10,7 @@
 #include "layers/heads.h"
 
 /* Keeps the keys and values of the call's rows, and computes y. Of the heads, n is 1 and `call` is set:
- * its past says which texts there are. */
+ * its past says which texts there are; on a device it is one (heads_device.h). */
 void ls_heads_continue(const ls_heads *);
 
 #endif

@@ -79,7 +79,7 @@ static void forward(const ls_layer *l, const ls_layer_call *c) {
     ls_rows_linear(l, c, W_QKV, ls_numbers_rows(s.h, C), qkv);
     if (stored) ls_rows_round(c->compute, rows * 3 * C, qkv, s.qkv.p);
     ls_heads heads = heads_of(l, c, &s);
-    if (c->past.texts)
+    if (c->past.texts || c->past.kept)
         ls_heads_continue(&heads);
     else
         ls_heads_forward(&heads);

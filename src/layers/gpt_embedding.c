@@ -62,7 +62,7 @@ static const float *whole_table(const ls_layer *l, const ls_layer_call *c, int t
 static void forward(const ls_layer *l, const ls_layer_call *c) {
     if (c->compute->device) {
         ls_embedding_device_forward(l, c, &(ls_device_ids){c->samples, 0}, whole_table(l, c, WTE),
-                                    whole_table(l, c, WPE));
+                                    whole_table(l, c, WPE) + c->past.n * l->C);
         ls_dropout_rows(c, &LS_LAYER_OWN_OF(ls_dropout_mask, l), l->C, c->y);
         return;
     }

@@ -5,6 +5,7 @@
 #include <math.h>
 
 #include "base/random.h"
+#include "layers/copy.h"
 
 enum { TILE = 64, COMMON = 17 }; /* COMMON: parameters that all kernels begin with */
 
@@ -56,7 +57,30 @@ void ls_heads_device_forward(const ls_heads *a) {
     call.args[COMMON].p = a->stat;
     call.args[COMMON + 1].p = a->y;
     set_mask(a, COMMON + 2, &call);
+    assert(!a->first || (a->causal && a->n == 1 && !a->mask && !a->positions));
+    call.args[COMMON + 8].l = a->first;
     ls_compute_launch(a->compute, &call);
+}
+
+void ls_heads_device_continue(const ls_heads *a) {
+    const ls_past *past = &a->call->past;
+    int64_t C = a->kv_heads * a->D, row = 2 * C;
+    ls_heads all = *a;
+    assert(past->kept && !past->texts && !a->stored);
+    float *keys = past->kept, *values = keys + C, *to[] = {keys, values};
+    for (int i = 0; i < 2; i++)
+        ls_copy_run(a->compute, &(ls_copy){.rows = a->T,
+                                           .width = C,
+                                           .from = i ? a->v : a->k,
+                                           .from_stride = a->kv_row,
+                                           .to = to[i] + past->n * row,
+                                           .to_stride = row});
+    all.first = past->n;
+    all.S = past->n + a->T;
+    all.k = keys;
+    all.v = values;
+    all.kv_row = row;
+    ls_heads_device_forward(&all);
 }
 
 static ls_device_call back_call(const ls_heads *a, ls_device_kernel kernel, int64_t groups) {

@@ -14,4 +14,8 @@
 void ls_heads_device_forward(const ls_heads *);
 void ls_heads_device_backward(const ls_heads *);
 
+/* ls_heads_continue() of one text: the call's past.kept has, and gets, a row of each position, its keys
+ * [kv_heads D], then its values. They fit into ls_kept_floats(). */
+void ls_heads_device_continue(const ls_heads *);
+
 #endif

@@ -188,8 +188,28 @@ void ls_label_rows_declare(ls_layer *l, int64_t C, int64_t V) {
                .operand = LS_OPERAND_DX, .rounds = true, .for_dx = true, .numbers = l->T * C});
 }
 
+/* A device has no list of all rows: they lie one after the other. */
+static void logits_there(ls_label_rows *b) {
+    const ls_layer *l = b->l;
+    const ls_layer_call *c = b->c;
+    int64_t all = c->n * c->T, most = ls_layer_block(l, all, false);
+    for (int64_t first = 0; first < all; first += most) {
+        b->v = (ls_vocabulary){.l = l,
+                               .c = c,
+                               .table = TABLE,
+                               .rows = all - first < most ? all - first : most,
+                               .h = (const float *)c->x[0] + first * l->C,
+                               .logits = (float *)c->y + first * l->V};
+        ls_vocabulary_logits(&b->v);
+    }
+}
+
 void ls_label_rows_logits(ls_label_rows *b) {
     const ls_layer *l = b->l;
+    if (b->c->compute->device) {
+        logits_there(b);
+        return;
+    }
     int32_t *row = ls_label_rows_list(b->c);
     int64_t all = ls_label_rows_find(b, true);
     for (int64_t first = 0, n; first < all; first += n) {

@@ -1,5 +1,5 @@
 /* heads_test.c - attention by heads on a device, of every kind, has the bits of the host. */
-#include "layers/heads.h"
+#include "layers/continued.h"
 
 #include "device/on_device.h"
 
@@ -99,7 +99,59 @@ static void test_bits(void **state) {
         for (int seed = 1; seed <= ncases(2, 6); seed++) check(&shapes[i], (uint64_t)seed);
 }
 
+/* ---- a text in parts, whose keys and values the device keeps ---- */
+
+typedef struct text {
+    int64_t heads, kv_heads, D, window;
+    int64_t parts[6]; /* positions of each part, ended by 0 */
+} text;
+
+/* Parts that begin at, before and behind multiples of a block of 64 queries. */
+static const text texts[] = {
+    {1, 1, 1, 0, {1, 1, 1}},         {4, 2, 5, 0, {3, 1, 60, 1, 66}}, {2, 2, 16, 0, {64, 64, 1}},
+    {2, 1, 67, 0, {65, 1, 1, 70}},   {2, 1, 4, 9, {20, 1, 1, 62, 1}}, {6, 3, 8, 70, {1, 127, 5}},
+    {1, 1, 33, 1, {63, 1, 1, 1, 1}},
+};
+enum { NTEXTS = sizeof texts / sizeof *texts };
+
+/* The host computes the whole text at once. Memory of the device has room for a longer one, and begins as
+ * NaNs. */
+static void check_parts(const text *x, uint64_t seed) {
+    sides s;
+    int64_t T = 0, C = x->heads * x->D, width = x->kv_heads * x->D;
+    for (int i = 0; x->parts[i]; i++) T += x->parts[i];
+    const shape all = {1, T, T, x->heads, x->kv_heads, x->D, x->window, true, false, false};
+    sides_open(&s, seed, ls_heads_scratch_floats(T, x->D));
+    operands o = {.q = pair_numbers(&s, T * (C + 3), 3),
+                  .kv = pair_numbers(&s, T * 2 * width, 2),
+                  .stat = pair_empty(&s, (size_t)(T * x->heads * 2) * sizeof(float)),
+                  .y = pair_empty(&s, (size_t)(T * C) * sizeof(float))};
+    pair kept = pair_empty(&s, (size_t)((T + 5) * 2 * width) * sizeof(float));
+    ls_heads host = heads_of(&all, &s.host, &o, false);
+    ls_heads_forward(&host);
+    for (int64_t i = 0, at = 0; x->parts[i]; at += x->parts[i++]) {
+        ls_heads part = heads_of(&all, &s.device, &o, true);
+        part.T = part.S = x->parts[i];
+        part.q = (const float *)part.q + at * part.q_row;
+        part.k = (const float *)part.k + at * part.kv_row;
+        part.v = (const float *)part.v + at * part.kv_row;
+        part.y = (float *)part.y + at * C;
+        part.call = &(ls_layer_call){.past = {.n = at, .kept = kept.device}};
+        ls_heads_continue(&part);
+    }
+    assert_true(pair_same(&s, &o.y, "y"));
+    pair *mine[] = {&o.q, &o.kv, &o.stat, &o.y, &kept};
+    for (size_t i = 0; i < sizeof mine / sizeof *mine; i++) pair_free(&s, mine[i]);
+    sides_close(&s);
+}
+
+static void test_parts(void **state) {
+    (void)state;
+    for (int i = 0; i < NTEXTS; i++)
+        for (int seed = 1; seed <= ncases(2, 6); seed++) check_parts(&texts[i], (uint64_t)seed);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_bits)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_bits), cmocka_unit_test(test_parts)};
     return run_layers_on_devices(tests, sizeof tests / sizeof *tests);
 }

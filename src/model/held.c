@@ -1,5 +1,5 @@
 /* held.c - see held.h. */
-#include "exec/held.h"
+#include "model/held.h"
 
 #include <stdlib.h>
 
@@ -9,26 +9,26 @@
 
 enum { PART = 1 << 16 }; /* numbers that are sent at a time */
 
-static ls_status send(const ls_on_device *on, const float *from, size_t n, float *to, ls_error *e) {
-    ls_device_copy_to(on->compute.device, LS_DEVICE_COMPUTE, to, from, n * sizeof *to);
-    return ls_device_finish(on->compute.device, LS_DEVICE_COMPUTE, e);
+static ls_status send(const ls_compute *on, const float *from, size_t n, float *to, ls_error *e) {
+    ls_device_copy_to(on->device, LS_DEVICE_COMPUTE, to, from, n * sizeof *to);
+    return ls_device_finish(on->device, LS_DEVICE_COMPUTE, e);
 }
 
 /* Whatever type the value has, results have the bits of its numbers in f32. */
-static ls_status send_frozen(const ls_on_device *on, ls_frozen_value value, size_t count, float *to,
+static ls_status send_frozen(const ls_compute *on, ls_frozen_value value, size_t count, float *to,
                              ls_error *e) {
     float *part = LS_NEW_ARRAY(float, PART);
     ls_status s = LS_OK;
     for (size_t at = 0; at < count && s == LS_OK; at += PART) {
         size_t n = count - at < PART ? count - at : PART;
-        ls_stored_read(on->compute.k, value, (int64_t)at, (int64_t)n, part);
+        ls_stored_read(on->k, value, (int64_t)at, (int64_t)n, part);
         s = send(on, part, n, to + at, e);
     }
     free(part);
     return s;
 }
 
-static ls_status send_all(ls_held *h, const ls_on_device *on, const ls_model *m,
+static ls_status send_all(ls_held *h, const ls_compute *on, const ls_model *m,
                           const ls_frozen_value *frozen, ls_error *e) {
     int n = 0;
     const ls_constants *constants = ls_model_constants(m, &n);
@@ -47,9 +47,9 @@ static ls_status send_all(ls_held *h, const ls_on_device *on, const ls_model *m,
     return LS_OK;
 }
 
-ls_status ls_held_open(ls_held *h, const ls_on_device *on, const ls_model *m,
+ls_status ls_held_open(ls_held *h, const ls_compute *on, const ls_model *m,
                        const ls_frozen_value *frozen, size_t weights, ls_error *e) {
-    ls_device *d = on->compute.device;
+    ls_device *d = on->device;
     size_t nbytes = ls_model_held_floats(m) * sizeof(float);
     void *p = NULL;
     if (h->frozen) return LS_OK;
@@ -60,8 +60,8 @@ ls_status ls_held_open(ls_held *h, const ls_on_device *on, const ls_model *m,
     return send_all(h, on, m, frozen, e);
 }
 
-void ls_held_close(ls_held *h, const ls_on_device *on) {
-    ls_device *d = on->compute.device;
+void ls_held_close(ls_held *h, const ls_compute *on) {
+    ls_device *d = on->device;
     if (!d) return;
     for (int s = 0; s < LS_DEVICE_NSTREAMS; s++) ls_device_finish(d, (ls_device_stream)s, NULL);
     ls_device_free(d, h->memory);

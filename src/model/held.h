@@ -1,10 +1,9 @@
 /* held.h - what a device has beside parameters and operands: the model's frozen parameters, in
  * f32, and its layers' constants, which are sent once; and the weights of a step's samples.
  */
-#ifndef LS_EXEC_HELD_H
-#define LS_EXEC_HELD_H
+#ifndef LS_MODEL_HELD_H
+#define LS_MODEL_HELD_H
 
-#include "exec/on_device.h"
 #include "model/model.h"
 
 typedef struct ls_held {
@@ -14,10 +13,10 @@ typedef struct ls_held {
     double *weights;         /* [batch] on the device; NULL: samples have none */
 } ls_held;
 
-/* Sends the frozen values, which are any types' that the host has, and the constants; does nothing if they
- * are there. weights: bytes of those. */
-ls_status ls_held_open(ls_held *, const ls_on_device *, const ls_model *,
+/* Sends the frozen values, which are any types' that the host has, and the constants to the compute's
+ * device; does nothing if they are there. weights: bytes of those. */
+ls_status ls_held_open(ls_held *, const ls_compute *, const ls_model *,
                        const ls_frozen_value *frozen, size_t weights, ls_error *);
-void ls_held_close(ls_held *, const ls_on_device *); /* before the device's; of {0}, too */
+void ls_held_close(ls_held *, const ls_compute *); /* before the device's; of {0}, too */
 
 #endif
