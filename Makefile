@@ -1,5 +1,5 @@
 # Short names for common tasks. CMake and Ninja build; see CMakePresets.json.
-.PHONY: all build install demo demo-vision demo-chat check check-peers check-onnx bench bench-kernels bench-peers bench-table bench-stragglers bench-compress format clean check-slow check-netns check-fuzz check-hurt check-sim check-megatron check-bubble check-slurm check-deploy check-attack check-bf16 check-debian build-tests python check-python check-torch bench-torch
+.PHONY: all build install demo demo-vision demo-chat check check-peers check-onnx bench bench-kernels bench-peers bench-table bench-stragglers bench-compress format clean check-slow check-netns check-fuzz check-hurt check-sim check-megatron check-bubble check-slurm check-deploy check-attack check-bf16 check-debian build-tests python check-python check-torch bench-torch check-page
 
 PREFIX ?= /usr/local
 
@@ -71,6 +71,15 @@ bench-torch:
 	@scripts/install.sh build peers
 	@scripts/build.sh release lockstep
 	@scripts/bench_torch.sh
+
+# The page of `lockstep watch` in headless Chromium, driven by selenium (from PyPI into build/page-venv).
+# PICTURES=DIR: with screenshots.
+check-page:
+	@scripts/install.sh build page
+	@scripts/build.sh release lockstep
+	@test -x build/page-venv/bin/python || python3 -m venv build/page-venv
+	@build/page-venv/bin/pip install -q selenium axe-selenium-python
+	@build/page-venv/bin/python scripts/check_page.py build/lockstep $(PICTURES)
 
 # Reads our files with other programs, and starts workers with torchrun (Python packages, from PyPI
 # into build/peers-venv and build/torch-venv).

@@ -1,7 +1,7 @@
 #!/bin/sh
 # Installs the Debian packages of groups that are missing. Prints their names; uses sudo if it does
 # not run as root.
-#     install.sh build [check] [netns] [slurm] [debian] [demo] [demo-vision] [demo-chat] [peers] [bench] [kernels]
+#     install.sh build [check] [page] [netns] [slurm] [debian] [demo] [demo-vision] [demo-chat] [peers] [bench] [kernels]
 set -eu
 
 packages=
@@ -15,6 +15,7 @@ for group in "$@"; do
         dataset-fashion-mnist gzip zstd
         openmpi-bin libopenmpi-dev mpich libmpich-dev
         gcc-aarch64-linux-gnu libc6-dev-arm64-cross qemu-user-static valgrind pocl-opencl-icd" ;;
+    page) packages="$packages chromium chromium-driver python3 python3-venv" ;;
     netns) packages="$packages iproute2 iptables" ;;
     slurm) packages="$packages munge slurmctld slurmd slurm-client" ;;
     debian) packages="$packages debootstrap git util-linux" ;;

@@ -6,7 +6,7 @@
 
 /* Seconds between two looks at the runs, while a page is open and while none is. Streams are woken at
  * least every WAKE, so that one whose client is gone is noticed. */
-static const double LOOK = 0.2, IDLE_LOOK = 1, WAKE = 5;
+static const double LOOK = 0.1, IDLE_LOOK = 1, WAKE = 5;
 
 ls_status ls_service_open(const ls_service_options *o, ls_service *s_p, ls_error *e) {
     ls_service s = {0};

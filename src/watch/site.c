@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "watch/details.h"
 #include "watch/live.h"
 #include "watch/page_text.h"
 #include "watch/prometheus.h"
@@ -74,6 +75,36 @@ static void answer_events(ls_watcher *w, const ls_http_request *r, ls_http_answe
     a->stream = ls_live_open(w, after ? after : ls_http_query(r, "after"));
 }
 
+static void answer_samples(ls_watcher *w, const ls_http_request *r, ls_http_answer *a) {
+    const ls_watcher_run *run = NULL;
+    if (read_run(w, r, a, &run)) ls_details_samples(run->lines.path, &a->body);
+}
+
+static void answer_ledger(ls_watcher *w, const ls_http_request *r, ls_http_answer *a) {
+    const ls_watcher_run *run = NULL;
+    if (read_run(w, r, a, &run)) ls_details_ledger(run->lines.path, &a->body);
+}
+
+static void answer_timeline(ls_watcher *w, const ls_http_request *r, ls_http_answer *a) {
+    const ls_watcher_run *run = NULL;
+    double step = fmin(fmax(number_of(r, "step", 0), 0), 1e6);
+    if (read_run(w, r, a, &run)) ls_details_timeline(run->lines.path, (int)step, &a->body);
+}
+
+static void answer_compare(ls_watcher *w, const ls_http_request *r, ls_http_answer *a) {
+    const char *text = ls_http_query(r, "runs"), *paths[LS_DETAILS_COMPARED];
+    int n = 0;
+    for (char *end = NULL; text && n < LS_DETAILS_COMPARED; text = *end == ',' ? end + 1 : NULL) {
+        long run = strtol(text, &end, 10);
+        if (end == text || run < 0 || run >= w->nruns) break;
+        paths[n++] = w->runs[run]->lines.path;
+    }
+    if (n < 2)
+        refuse(a, 404, "Name two runs at least.\n");
+    else
+        ls_details_compare(paths, n, &a->body);
+}
+
 static void answer_metrics(ls_watcher *w, const ls_http_request *r, ls_http_answer *a) {
     (void)r;
     a->type = LS_PROMETHEUS_TYPE;
@@ -83,10 +114,10 @@ static void answer_metrics(ls_watcher *w, const ls_http_request *r, ls_http_answ
 static const struct {
     const char *path;
     void (*answer)(ls_watcher *, const ls_http_request *, ls_http_answer *);
-} routes[] = {{"/runs", answer_runs},
-              {"/series", answer_series},
-              {"/events", answer_events},
-              {"/metrics", answer_metrics}};
+} routes[] = {{"/runs", answer_runs},       {"/series", answer_series},
+              {"/events", answer_events},   {"/metrics", answer_metrics},
+              {"/samples", answer_samples}, {"/ledger", answer_ledger},
+              {"/compare", answer_compare}, {"/timeline", answer_timeline}};
 
 void ls_site_answer(void *watcher, const ls_http_request *r, ls_http_answer *a) {
     const char *path = ls_http_path(r);

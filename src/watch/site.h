@@ -4,6 +4,7 @@
  *     runs                      the list of runs, with the differences of their configs
  *     series?run=N&x=step|units|hours&from=&to=&columns=&smooth=&names=     a window of a run
  *     events                    the stream (live.h)
+ *     samples?run=N  ledger?run=N  timeline?run=N&step=  compare?runs=N,M    details (details.h)
  *     metrics                   for Prometheus (prometheus.h)
  *
  * Runs have numbers there: no path comes from a URL.

@@ -118,7 +118,7 @@ static bool differ(double a, double b) { return !(a == b || (isnan(a) && isnan(b
 
 static bool has_changed(const ls_run_status *a, const ls_run_status *b) {
     bool notes = (a->note == NULL) != (b->note == NULL) || (a->note && strcmp(a->note, b->note));
-    return a->state != b->state || a->pid != b->pid || a->steps != b->steps ||
+    return a->state != b->state || a->pid != b->pid || a->step != b->step || a->steps != b->steps ||
            a->checkpoint != b->checkpoint || a->workers != b->workers || a->nbytes != b->nbytes ||
            differ(a->left_s, b->left_s) || notes;
 }

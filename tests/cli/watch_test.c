@@ -98,6 +98,34 @@ static void test_served(void **state) {
     end(&p, 0);
 }
 
+static void test_details(void **state) {
+    program p;
+    (void)state;
+    expect(
+        "train configs/tiny.yaml -n 2 -o @/traced --set train.steps=30 --set train.eval_every=10 "
+        "--set train.sample_prompts=And --set train.sample_tokens=4 --trace @/traced/trace.json "
+        "--set parallel.transport=shm " SMALLER,
+        0, NULL);
+    int port = watch_start("watch @/runs @/traced --port 0", &p);
+    assert_has(get(port, "/compare?runs=0,1", 200), "optim.lr");
+    assert_has(get(port, "/compare?runs=0,2", 200), "\"text\"");
+    get(port, "/compare?runs=0", 404);
+    get(port, "/compare?runs=0,9", 404);
+    get(port, "/compare?runs=0,../x", 404);
+    assert_has(get(port, "/ledger?run=0", 200), "30 steps of 1 to 1 workers");
+    assert_has(get(port, "/samples?run=0", 200), "\"samples\": []");
+    const char *samples = get(port, "/samples?run=2", 200);
+    assert_has(samples, "{\"step\": 10, \"prompt\": \"And\"");
+    assert_has(samples, "{\"step\": 30, \"prompt\": \"And\"");
+    assert_has(get(port, "/timeline?run=0", 200), "\"error\": \"no traced steps");
+    const char *timeline = get(port, "/timeline?run=2&step=1", 200);
+    assert_has(timeline, "\"workers\": 2");
+    assert_has(timeline, "\"step\": 1,");
+    assert_has(timeline, "Forward");
+    kill(p.pid, SIGTERM);
+    end(&p, 0);
+}
+
 /* Streams that nobody reads keep nothing open. */
 static void test_ends_with_streams(void **state) {
     program p;
@@ -225,9 +253,13 @@ static void test_beside_train(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_served), cmocka_unit_test(test_ends_with_streams),
-        cmocka_unit_test(test_export), cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_token),  cmocka_unit_test(test_beside_train),
+        cmocka_unit_test(test_served),
+        cmocka_unit_test(test_details),
+        cmocka_unit_test(test_ends_with_streams),
+        cmocka_unit_test(test_export),
+        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_token),
+        cmocka_unit_test(test_beside_train),
     };
     return cmocka_run_group_tests(tests, runs_make, folder_remove);
 }

@@ -105,6 +105,7 @@ async function loadList() {
     drawList();
     makeCharts();
     loadAll();
+    listRuns();
 }
 
 /* What a run's config has that others do not. */
@@ -220,6 +221,7 @@ function hide(run, alone) {
     else if (!view.hidden.delete(run.name)) view.hidden.add(run.name);
     drawList();
     loadAll();
+    if (!exported) showPanel();
 }
 
 function drawList() {
@@ -251,7 +253,7 @@ function drawList() {
 
 /* ---- what is said aloud, and in the title ---- */
 
-let saidAt = 0;
+let saidAt = -1e9;
 function news() {
     const going = runs.filter(r => r.info.state === "running"), run = going[0] || runs[0];
     if (!run) { $("news").textContent = "no runs yet"; return; }
@@ -475,7 +477,7 @@ class Chart {
         this.py = v => this.bottom - (this.bottom - this.top) * ((log ? Math.log10(v) : v) - (y ? y[0] : 0)) / (y ? y[1] - y[0] : 1);
         this.drawAxes(g, x0, x1, y, log, ink, grid);
         g.save();
-        g.beginPath(); g.rect(this.left, this.top, this.right - this.left, this.bottom - this.top); g.clip();
+        g.beginPath(); g.rect(this.left - 1, this.top - 4, this.right - this.left + 6, this.bottom - this.top + 8); g.clip();
         if (y) { this.drawMarks(g, ink); for (const run of visible()) this.drawRun(g, run, log); }
         g.restore();
         if (this.band) { g.globalAlpha = .18; g.fillStyle = style.getPropertyValue("--accent"); g.fillRect(Math.min(...this.band), this.top, Math.abs(this.band[1] - this.band[0]), this.bottom - this.top); g.globalAlpha = 1; }
@@ -487,7 +489,7 @@ class Chart {
         this.drawKey();
         c.setAttribute("aria-label", `${this.title} by ${axisNames[view.x]}, ${xText(x0)} to ${xText(x1)}. ` +
             visible().slice(0, 8).map(r => `${r.name}: ${this.valueText(r)}`).join("; "));
-        if (this.table.open && performance.now() - (this.tabledAt || 0) > 1000) this.drawTable();
+        if (this.table.open && !this.tabling) this.tabling = setTimeout(() => { this.tabling = null; this.drawTable(); }, 500);
     }
 
     drawAxes(g, x0, x1, y, log, ink, grid) {
@@ -582,7 +584,6 @@ class Chart {
     /* For those who can't see the curve: about 20 rows of it. */
     drawTable() {
         if (!this.table.open) return;
-        this.tabledAt = performance.now();
         const [x0, x1] = range(), before = cursor, list = visible().slice(0, 8), rows = [];
         for (let i = 0; i <= 20; i++) {
             cursor = x0 + (x1 - x0) * i / 20;
@@ -608,6 +609,144 @@ function zoom(from, to) {
     view.to = to;
     redraw();
     loadSoon();
+}
+
+/* ---- one run: what is asked for when someone looks ---- */
+
+const tabs = [["what it writes", showSamples], ["time of a step", showTimeline], ["same bits?", showComparison], ["ledger", showLedger], ["config", showConfig]];
+let tab = 0, chosen = null, asked = 0;
+
+function makeTabs() {
+    $("tabs").replaceChildren(...tabs.map(([name], i) => make("button", {type: "button", role: "tab", id: "tab" + i, "aria-selected": String(i === tab),
+        "aria-controls": "panel", tabIndex: i === tab ? 0 : -1, onclick: () => choose(i), onkeydown: e => {
+            const step = {ArrowLeft: -1, ArrowRight: 1}[e.key];
+            if (step) { choose((tab + step + tabs.length) % tabs.length); $("tab" + tab).focus(); e.preventDefault(); }
+        }}, name)));
+    $("panel").setAttribute("aria-labelledby", "tab" + tab);
+}
+function choose(i) { tab = i; makeTabs(); showPanel(); }
+
+function listRuns() {
+    if (!runs.includes(chosen)) chosen = runs.find(r => r.info.state === "running") || runs[0] || null;
+    $("which").replaceChildren(...runs.map(r => make("option", {value: r.id, selected: r === chosen}, r.name)));
+    $("details").hidden = !runs.length || !!exported;
+    if (chosen && !exported) showPanel();
+}
+
+async function showPanel() {
+    const mine = ++asked;
+    let parts;
+    try { parts = await tabs[tab][1](chosen); } catch (e) { parts = [String(e.message)]; }
+    if (mine === asked) $("panel").replaceChildren(...parts);
+}
+const plain = d => [d.error ? make("p", {}, d.error) : make("pre", {}, d.text)];
+const table = (head, rows, kind) => make("table", {className: kind || ""}, make("thead", {}, make("tr", {}, ...head.map(h => make("th", {scope: "col"}, h)))),
+    make("tbody", {}, ...rows.map(r => make("tr", {}, ...r.map((c, i) => make(i ? "td" : "th", i ? {} : {scope: "row"}, c))))));
+
+/* A row a step, a column a prompt; of the visible runs, so that they can be compared. */
+async function showSamples(run) {
+    const list = [run, ...visible().filter(r => r !== run)].slice(0, 4), prompts = new Set(), steps = new Map();
+    for (const r of list) for (const x of (await ask("samples?run=" + r.id)).samples) {
+        const key = `${r.name}: ${x.prompt}`;
+        prompts.add(key);
+        if (!steps.has(x.step)) steps.set(x.step, {});
+        steps.get(x.step)[key] = x.text;
+    }
+    if (!prompts.size) return [make("p", {}, "No samples: train.sample_prompts makes a run write after each evaluation.")];
+    const rows = [...steps].sort((a, b) => b[0] - a[0]);
+    return [table(["step", ...prompts], rows.map(([step, x]) => [String(step), ...[...prompts].map(p => x[p] || "")]), "texts")];
+}
+
+async function showComparison(run) {
+    const others = visible().filter(r => r !== run).slice(0, 7);
+    if (!others.length) return [make("p", {}, "Show another run beside this one: then this says up to which step both have the same bits.")];
+    return plain(await ask("compare?runs=" + [run, ...others].map(r => r.id).join(",")));
+}
+async function showLedger(run) { return plain(await ask("ledger?run=" + run.id)); }
+async function showConfig(run) {
+    const keys = differencesOf(run), i = run.info;
+    const facts = [["directory", i.run], ["started", i.started || "–"], ["command", i.command || "–"], ["host", i.host ? `${i.host}, process ${i.pid}` : "–"], ["checkpoint", i.checkpoint === null ? "none" : "step " + i.checkpoint]];
+    return [table(["", "this run"], facts, "texts"), make("h3", {}, "Keys in which runs differ"), keys.length ? table(["key", "value"], keys, "texts") : make("p", {}, "none")];
+}
+
+/* What the time of each worker went to, and the actions of one traced step. */
+const kinds = [["computes", "#0072b2"], ["communicates, and computes nothing", "#c24e00"], ["waits for others", "#b9a26a"], ["nothing", "transparent"]];
+function merged(spans) {
+    const list = [];
+    for (const [a, b] of spans.filter(s => s[1] > s[0]).sort((x, y) => x[0] - y[0])) {
+        const last = list[list.length - 1];
+        if (last && a <= last[1]) last[1] = Math.max(last[1], b); else list.push([a, b]);
+    }
+    return list;
+}
+const length = list => list.reduce((n, [a, b]) => n + b - a, 0);
+function timesOf(d, worker) {
+    const own = d.events.filter(e => e[0] === worker), compute = own.filter(e => e[1] === 0).map(e => [e[2], e[4]]);
+    const moving = own.filter(e => e[1] === 1).map(e => [e[3], e[4]]), waits = own.filter(e => e[1] === 1).map(e => [e[2], e[3]]);
+    const c = length(merged(compute)), cm = length(merged(compute.concat(moving))), all = length(merged(compute.concat(moving, waits)));
+    return [c, cm - c, all - cm, Math.max(0, d.step_s * 1e6 - all)];
+}
+
+async function showTimeline(run, step = 0) {
+    const d = await ask(`timeline?run=${run.id}&step=${step}`);
+    if (d.error) return [make("p", {}, d.error)];
+    const whole = d.step_s * 1e6, times = [...Array(d.workers).keys()].map(w => timesOf(d, w));
+    const wait = times.map(t => t[2]), slow = d.workers > 1 && Math.max(...wait) > .1 * whole ? wait.indexOf(Math.min(...wait)) : -1;
+    const share = x => duration(x / 1e6) + ` (${Math.round(100 * x / whole)}%)`;
+    const rows = times.map((t, w) => [`worker ${w}` + (w === slow ? " – the others wait for it" : ""), ...t.map(share)]);
+    const pick = make("select", {onchange: async () => $("panel").replaceChildren(...await showTimeline(run, +pick.value))},
+        ...[...Array(d.steps).keys()].map(i => make("option", {value: i, selected: i === d.step}, `step ${d.first_step + i}`)));
+    const canvas = make("canvas", {className: "lanes", tabIndex: 0, role: "img", "aria-label": `actions of ${d.workers} workers in a step of ${duration(d.step_s)}; the table below has their sums`});
+    const said = make("p", {className: "hint", role: "status"}, "Drag to zoom, double-click for the whole step; arrows, + and − do the same.");
+    drawLanes(canvas, said, d);
+    return [make("label", {}, "traced ", pick), make("ul", {className: "kinds"}, ...kinds.slice(0, 3).map(([name, colour]) => { const i = make("i"); i.style.background = colour; return make("li", {}, i, name); })),
+        canvas, said, table(["", ...kinds.map(k => k[0])], rows)];
+}
+
+function drawLanes(canvas, said, d) {
+    const rowHeight = 15, height = d.workers * (2 * rowHeight + 8) + 24, left = 74;
+    let from = 0, to = d.step_s * 1e6, start = null, end = null, here = null;
+    canvas.style.height = height + "px";
+    const draw = () => {
+        const scale = devicePixelRatio || 1, W = canvas.clientWidth, g = canvas.getContext("2d"), style = getComputedStyle(document.documentElement);
+        if (!W) return;
+        canvas.width = W * scale; canvas.height = height * scale;
+        g.scale(scale, scale);
+        g.font = "12px system-ui, sans-serif"; g.textBaseline = "middle";
+        const px = t => left + (W - left) * (t - from) / (to - from);
+        for (let w = 0; w < d.workers; w++) { g.fillStyle = style.getPropertyValue("--ink"); g.fillText("worker " + w, 0, w * (2 * rowHeight + 8) + rowHeight); }
+        g.save(); g.beginPath(); g.rect(left, 0, W - left, height); g.clip();
+        for (const [w, lane, a, b, c] of d.events) {
+            if (c < from || a > to) continue;
+            const y = w * (2 * rowHeight + 8) + lane * rowHeight;
+            if (b > a) { g.fillStyle = kinds[2][1]; g.fillRect(px(a), y, Math.max(.5, px(b) - px(a)), rowHeight - 2); }
+            g.fillStyle = kinds[lane][1]; g.fillRect(px(b), y, Math.max(.7, px(c) - px(b) - .3), rowHeight - 2);
+        }
+        g.fillStyle = g.strokeStyle = style.getPropertyValue("--soft"); g.textAlign = "center";
+        for (const t of ticks(from, to, W / 130)) g.fillText(duration(t / 1e6), px(t), height - 9);
+        if (start !== null && end !== null) { g.globalAlpha = .2; g.fillRect(Math.min(start, end), 0, Math.abs(end - start), height - 20); g.globalAlpha = 1; }
+        if (here !== null) { g.beginPath(); g.moveTo(px(here), 0); g.lineTo(px(here), height - 20); g.stroke(); }
+        g.restore();
+    };
+    const at = e => e.clientX - canvas.getBoundingClientRect().left, time = x => from + (to - from) * Math.max(0, x - left) / (canvas.clientWidth - left);
+    const say = () => { const on = d.events.filter(e => e[2] <= here && e[4] >= here); said.textContent = duration(here / 1e6) + ": " + (on.map(e => `worker ${e[0]} ${here < e[3] ? "waits for" : "runs"} ${e[5]}`).join("; ") || "nothing runs"); };
+    const part = (a, b) => { const whole = d.step_s * 1e6; from = Math.max(0, a); to = Math.min(whole, Math.max(b, from + whole / 1e5)); draw(); };
+    canvas.onpointerdown = e => { start = at(e); canvas.setPointerCapture(e.pointerId); };
+    canvas.onpointermove = e => { if (start !== null) end = at(e); here = time(at(e)); say(); draw(); };
+    canvas.onpointerup = e => { const a = start, b = at(e); start = end = null; if (a !== null && Math.abs(b - a) > 6) part(time(Math.min(a, b)), time(Math.max(a, b))); else draw(); };
+    canvas.ondblclick = () => part(0, Infinity);
+    canvas.onkeydown = e => {
+        const step = {ArrowLeft: -1, ArrowRight: 1}[e.key], wide = to - from;
+        if (here === null) here = (from + to) / 2;
+        if (step && e.shiftKey) part(from + step * wide / 4, to + step * wide / 4);
+        else if (step) { here = Math.min(to, Math.max(from, here + step * wide / 200)); say(); draw(); }
+        else if (e.key === "+" || e.key === "=") part(here - wide / 4, here + wide / 4);
+        else if (e.key === "-") part(here - wide, here + wide);
+        else if (e.key === "Escape") part(0, Infinity);
+        else return;
+        e.preventDefault();
+    };
+    new ResizeObserver(draw).observe(canvas);
 }
 
 /* ---- live ---- */
@@ -673,6 +812,8 @@ $("pause").onclick = () => {
     redraw();
 };
 $("more").ontoggle = loadSoon;
+$("which").onchange = () => { chosen = runs[+$("which").value]; showPanel(); };
+makeTabs();
 onresize = () => { redraw(); loadSoon(); };
 onhashchange = () => { readUrl(); applyView(); drawList(); loadAll(); };
 darkness.addEventListener("change", () => { drawList(); redraw(); });
