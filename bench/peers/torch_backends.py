@@ -22,7 +22,7 @@ from torch.nn.parallel import DistributedDataParallel
 
 import lockstep.torch  # noqa: F401
 
-SIZES = [8, 1 << 10, 64 << 10, 1 << 20, 16 << 20, 256 << 20]
+SIZES = [8, 1 << 10, 64 << 10, 1 << 20, 16 << 20, 64 << 20, 256 << 20]
 BACKENDS = ("lockstep", "gloo")
 WIDTH, LAYERS, HEADS, VOCABULARY, CONTEXT, BATCH, STEPS = 384, 6, 6, 2048, 128, 4, 10
 

@@ -55,19 +55,21 @@ class Job:
     calls      (function that starts it, arguments between the group and the request)
     after      copies results to where they belong, or None
     uses       tensors and counts that the library reads and writes
+    blocking   the functions return when the call is done
     """
 
-    __slots__ = ("after", "calls", "name", "result", "site", "timeout", "uses", "work")
+    __slots__ = ("after", "blocking", "calls", "name", "result", "site", "timeout", "uses", "work")
 
     def __init__(
         self, name: str, calls: list[tuple[Any, tuple[Any, ...]]], result: list[torch.Tensor],
-        uses: Any = None, after: Callable[[], None] | None = None,
+        uses: Any = None, after: Callable[[], None] | None = None, blocking: bool = False,
     ) -> None:  # fmt: skip
         self.name = name
         self.calls = calls
         self.result = result
         self.uses = uses
         self.after = after
+        self.blocking = blocking
         self.timeout = 0.0
         self.site: tuple[bytes, int] = (b"", 0)
         self.work: Work | None = None
@@ -155,7 +157,7 @@ class Lane:
             self._site = job.site
         for function, arguments in job.calls:
             status = function(self.pointer, *arguments, self._request_ref, self._error_ref)
-            if not status:
+            if not status and not job.blocking:
                 status = _wait(self._request_ref, _SLICE_S, self._error_ref)
             if status:
                 self._await(job, status)

@@ -33,6 +33,7 @@ _START: dict[str, Any] = {
 _VERDICT = timedelta(seconds=10)  # rank 0 says which ranks are late when its own time is over
 _open_groups: weakref.WeakSet[ProcessGroup] = weakref.WeakSet()
 _Tensors = list[Tensor]
+_DONE = done()  # of a call that its caller has waited for
 
 
 def _counts(n: Sequence[int]) -> Any:
@@ -187,7 +188,7 @@ class ProcessGroup(dist.ProcessGroup):
         asynchronous = getattr(opts, "asyncOp", True) or self._coalesced is not None
         work = self._lane.submit(job, asynchronous, timeout)
         if work is None:
-            return done(job.result)
+            return done(job.result) if asynchronous else _DONE
         if self._coalesced is not None:
             self._coalesced.append(work)
         return work

@@ -85,6 +85,17 @@ class Training(Workers):
     def test_ddp_hook(self) -> None:
         self.compare("ddp_hook", 2e-2)  # in 16 bits, and of low rank
 
+    def test_compressed(self) -> None:
+        """Losses after 15 steps are about those without compression, and the same each time."""
+        found = self.train(2, "lockstep", "compressed")
+        self.assertEqual(self.train(2, "lockstep", "compressed"), found)
+        losses = [float.fromhex(s.split()[1]) for s in found if s.startswith("loss")]
+        self.assertEqual(len(losses), 5 * 15)
+        ends = [sum(losses[15 * i + 10 : 15 * i + 15]) / 5 for i in range(5)]
+        self.assertLess(ends[0], losses[0] / 3)
+        for end, bound in zip(ends[1:], (1.1, 1.1, 2.0, 2.0)):
+            self.assertLess(end, bound * ends[0], ends)
+
     def test_fsdp2(self) -> None:
         self.compare("fsdp2")
 
