@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -61,8 +62,14 @@ def code_of(dtype: np.dtype[Any], call: str) -> int:
     return code
 
 
+_addressof, _char_at = ctypes.addressof, ctypes.c_char.from_buffer
+
+
 def address(array: Array) -> int:
     """Where its elements are."""
+    # A fifth of the time of the dictionary; ml_dtypes has no buffers.
+    if array.dtype.kind != "V" and array.nbytes and array.flags.writeable:
+        return _addressof(_char_at(array))
     return int(array.__array_interface__["data"][0])
 
 

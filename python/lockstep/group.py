@@ -226,8 +226,9 @@ class Group:
         call = "all_reduce"
         a, o = arrays.as_input(x, call), op_of(op, call)
         r = arrays.result_for(out, a.shape, a.dtype, call)
-        code = arrays.code_of(a.dtype, call)
-        return self._start(call, r, (a, r), arrays.address(a), arrays.address(r), a.size, code, o)
+        code, at = arrays.code_of(a.dtype, call), arrays.address(a)
+        to = at if r is a else arrays.address(r)
+        return self._start(call, r, (a, r), at, to, a.size, code, o)
 
     def all_reduce(self, x: ArrayLike, op: OpLike = Op.SUM, *, out: Any = None) -> Array:
         """The reduction of every worker's x, at all workers: an array like x. `out` may be x."""
