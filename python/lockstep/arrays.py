@@ -62,7 +62,8 @@ def code_of(dtype: np.dtype[Any], call: str) -> int:
     return code
 
 
-_addressof, _char_at = ctypes.addressof, ctypes.c_char.from_buffer
+_addressof = ctypes.addressof
+_char_at: Any = ctypes.c_char.from_buffer
 
 
 def address(array: Array) -> int:
