@@ -181,7 +181,7 @@ static void test_all_meshes(void **state) {
 /* Four workers share a device of another kind. */
 static void test_mesh_on_cuda(void **state) {
     static const char *const sets[] = {"parallel.device=cuda:0", "parallel.mesh.pipe=2",
-                                       "parallel.zero=3", "train.micro_batch=1", NULL};
+                                       "parallel.zero=2", "train.micro_batch=1", NULL};
     (void)state;
     same(with(4, sets), trained(1, "train.micro_batch=1", NULL));
 }
