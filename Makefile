@@ -1,5 +1,5 @@
 # Short names for common tasks. CMake and Ninja build; see CMakePresets.json.
-.PHONY: all build install demo demo-vision demo-chat check check-peers check-onnx bench bench-kernels bench-peers bench-table bench-stragglers bench-compress format clean check-slow check-netns check-fuzz check-hurt check-sim check-megatron check-bubble check-slurm check-deploy check-attack check-bf16 check-debian build-tests python check-python check-torch bench-torch check-page
+.PHONY: all build install demo demo-vision demo-chat check check-peers check-onnx bench bench-kernels bench-peers bench-table bench-stragglers bench-compress format clean check-slow check-netns check-fuzz check-hurt check-sim check-megatron check-bubble check-slurm check-deploy check-attack check-bf16 check-debian build-tests python check-python check-torch bench-torch check-page check-ray
 
 PREFIX ?= /usr/local
 
@@ -51,7 +51,7 @@ python:
 	@scripts/install.sh build peers
 	@scripts/build_wheel.sh
 
-# Tests the wheel (NumPy and what some tests need from PyPI into build/python-venv), or, with PYTHON=python3
+# Tests the wheel (NumPy and what some tests need from PyPI into build/python-venv; then with NumPy 1), or, with PYTHON=python3
 # or without PyPI, the package of the source tree.
 check-python:
 	@scripts/install.sh build peers
@@ -80,6 +80,12 @@ check-page:
 	@test -x build/page-venv/bin/python || python3 -m venv build/page-venv
 	@build/page-venv/bin/pip install -q selenium axe-selenium-python
 	@build/page-venv/bin/python scripts/check_page.py build/lockstep $(PICTURES)
+
+# Trains on Ray clusters of this machine, whose nodes are lost (Ray and NumPy from PyPI into
+# build/ray-venv).
+check-ray:
+	@scripts/install.sh build peers
+	@scripts/check_ray.sh
 
 # Reads our files with other programs, and starts workers with torchrun (Python packages, from PyPI
 # into build/peers-venv and build/torch-venv).
