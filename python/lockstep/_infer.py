@@ -32,6 +32,7 @@ class PredictorOptions(ctypes.Structure):
         ("threads", _INT),
         ("logits", _INT),
         ("vectors", _INT),
+        ("device", _TEXT),
     ]
 
 

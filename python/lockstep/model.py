@@ -299,10 +299,19 @@ class Network:
     """
 
     def __init__(
-        self, path: Path, *, ema: bool = False, threads: int = 0, logits: bool = False
+        self,
+        path: Path,
+        *,
+        ema: bool = False,
+        threads: int = 0,
+        logits: bool = False,
+        device: str | None = None,
     ) -> None:
         """As load() describes it."""
-        options = _infer.PredictorOptions(ema=ema, threads=threads, logits=logits)
+        self._device = None if device is None else device.encode()  # as long as the predictor
+        options = _infer.PredictorOptions(
+            ema=ema, threads=threads, logits=logits, device=self._device
+        )
         pointer, error = Pointer(), ErrorStruct()
         status = library.ls_predictor_open(
             os.fsencode(path), ctypes.byref(options), ctypes.byref(pointer), ctypes.byref(error)
@@ -396,6 +405,7 @@ def load(path: Path, **options: Any) -> Any:
     settings    of a language model: changes of the config, {"infer.activations": "int8"}
     threads     of a network: of a call; 0: one for each core
     logits      of a network: outputs as the losses read them, not as probabilities
+    device      of a network: what computes: "cuda", "opencl"; None: cores
     """
     kind = LanguageModel if _writes(os.fspath(path)) else Network
     return kind(path, **options)

@@ -26,7 +26,8 @@ NUMBERS = {"int": "i", "uint": "u", "float": "f"}
 
 
 def needs(*names: str) -> Any:
-    missing = [n for n in names if not importlib.util.find_spec(n)]
+    specs = {n: importlib.util.find_spec(n) for n in names}
+    missing = [n for n, s in specs.items() if not s or not s.origin]  # a folder is no package
     return unittest.skipIf(missing, f"{', '.join(missing)} is not installed")
 
 

@@ -226,6 +226,10 @@ class Network(unittest.TestCase):
         e = np.exp(logits.astype(np.float64))
         self.assertTrue(np.allclose(found, e / e.sum(1, keepdims=True), atol=1e-6))
         self.assertEqual(network.predict(x=x[:0], city=city[:0])["label"].shape, (0, 2))
+        on_device = lockstep.load(folder, device="c").predict(x=x, city=city)["label"]
+        self.assertTrue(np.array_equal(on_device, found))
+        with self.assertRaisesRegex(lockstep.Error, "device"):
+            lockstep.load(folder, device="abacus")
 
     def test_refused(self) -> None:
         network = lockstep.load(trained.network_run())
