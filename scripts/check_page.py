@@ -27,7 +27,7 @@ except ImportError:
 
 PROGRAM = os.path.abspath(sys.argv[1])
 PICTURES = sys.argv[2] if len(sys.argv) > 2 else None
-LIMIT = 30  # seconds until something that must happen is given up; no measure of speed
+LIMIT = 60  # seconds until something that must happen is given up; no measure of speed
 HOSTILE = "<img src=x onerror=document.title='hostile'>\"'&"
 SPIKE = 71234
 

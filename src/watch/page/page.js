@@ -352,7 +352,7 @@ class Chart {
         Object.assign(this, {title, series, points, parent});
         this.name = series.concat(points)[0] || "loss";
         this.format = formats[this.name] || compact;
-        this.canvas = make("canvas", {className: "plot", tabIndex: 0, role: "img"});
+        this.canvas = make("canvas", {className: "plot", tabIndex: 0, role: "img", "aria-label": title});
         this.log = make("button", {type: "button", onclick: () => this.toggleLog(), "aria-label": title + ": logarithmic axis"}, "log");
         this.key = make("ul", {className: "key"});
         this.table = make("details", {ontoggle: () => this.drawTable()}, make("summary", {}, "Table"));
