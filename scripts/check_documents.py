@@ -63,7 +63,7 @@ RULES = [
     (r"\bmpirun\b", lambda s: s.replace("mpirun", MPIRUN) if MPIRUN else
      s.replace("mpirun", "lockstep run"), "any number of slots; root may"),
     (r"RANK=0 .*\.\.\.", lambda s: "parse " + s.replace("...", "configs/tiny.yaml"), "other hosts"),
-    (r"lockstep watch(?!.*--export)", lambda s: "parse " + s, "serves until it is stopped"),
+    (r"lockstep (serve|watch)(?!.*--export)", lambda s: "parse " + s, "serves until it is stopped"),
     (r"train .*--(watch|metrics-port)", lambda s: "parse " + s, "listens at a port that may be in use"),
     (r"lockstep watch.*--export", lambda s: "mkdir -p runs; " + s, "no runs here"),
     (r"lockstep status runs/mine", lambda s: s.replace(" runs/mine", ""), "no such run here"),

@@ -17,12 +17,10 @@ static ls_json *as_json(const ls_chat_prompt *p) {
     return messages;
 }
 
-ls_status ls_chat_prompt_encode(const ls_chat_format *f, const ls_chat_prompt *p,
-                                ls_token_list *list_p, ls_error *e) {
+ls_status ls_chat_text_encode(const ls_chat_format *f, const ls_chat_text *t, ls_token_list *list_p,
+                              ls_error *e) {
     ls_chat_rendering r = {0};
-    ls_json *messages = as_json(p);
-    ls_chat_text t = {.messages = messages, .n = p->n, .prompt = true, .now = p->now};
-    ls_status s = ls_chat_render(f, &t, &r, e);
+    ls_status s = ls_chat_render(f, t, &r, e);
     if (s == LS_OK) {
         ls_encoding how = {
             .what = "the conversation", .special = true, .plain = r.plain, .nplain = r.nplain};
@@ -31,6 +29,14 @@ ls_status ls_chat_prompt_encode(const ls_chat_format *f, const ls_chat_prompt *p
         if (s == LS_OK) ls_token_list_log_dropped(list_p, how.what);
     }
     ls_chat_rendering_free(&r);
+    return s;
+}
+
+ls_status ls_chat_prompt_encode(const ls_chat_format *f, const ls_chat_prompt *p,
+                                ls_token_list *list_p, ls_error *e) {
+    ls_json *messages = as_json(p);
+    ls_chat_text t = {.messages = messages, .n = p->n, .prompt = true, .now = p->now};
+    ls_status s = ls_chat_text_encode(f, &t, list_p, e);
     ls_json_free(messages);
     return s;
 }

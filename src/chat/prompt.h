@@ -22,4 +22,8 @@ typedef struct ls_chat_prompt {
 ls_status ls_chat_prompt_encode(const ls_chat_format *, const ls_chat_prompt *,
                                 ls_token_list *list_p, ls_error *);
 
+/* The same of a text with any messages (chat/message.h). */
+ls_status ls_chat_text_encode(const ls_chat_format *, const ls_chat_text *, ls_token_list *list_p,
+                              ls_error *);
+
 #endif

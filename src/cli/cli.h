@@ -49,10 +49,10 @@ typedef struct ls_command {
     int (*run)(const ls_args *);        /* exit code */
 } ls_command;
 
-extern const ls_command cmd_train, cmd_eval, cmd_predict, cmd_generate, cmd_chat, cmd_plan,
-    cmd_bench, cmd_run, cmd_ckpt, cmd_scale, cmd_data, cmd_weights, cmd_tokens, cmd_import,
-    cmd_export, cmd_check, cmd_replay, cmd_compare, cmd_report, cmd_batch, cmd_tune, cmd_status,
-    cmd_watch, cmd_help;
+extern const ls_command cmd_train, cmd_eval, cmd_predict, cmd_generate, cmd_chat, cmd_serve,
+    cmd_plan, cmd_bench, cmd_run, cmd_ckpt, cmd_scale, cmd_data, cmd_weights, cmd_tokens,
+    cmd_import, cmd_export, cmd_check, cmd_replay, cmd_compare, cmd_report, cmd_batch, cmd_tune,
+    cmd_status, cmd_watch, cmd_help;
 /* The commands of this program; ends with NULL. */
 extern const ls_command *const *cli_commands;
 

@@ -68,8 +68,12 @@ size_t ls_decode_gpt_kept(const ls_model *m) {
 static ls_kept cache_of(const ls_decode *d, int64_t block) {
     sizes s = sizes_of(d->model);
     places p = places_of(d->model);
-    return (ls_kept){(float *)d->memory + p.cache + (size_t)block * p.block, s.T, s.heads,
-                     s.C / s.heads, d->dtype == LS_BF16, ls_kept_page(s.heads, s.C / s.heads)};
+    return (ls_kept){(float *)d->memory + p.cache + (size_t)block * p.block,
+                     s.T,
+                     s.heads,
+                     s.C / s.heads,
+                     d->dtype == LS_BF16,
+                     ls_kept_page(s.heads, s.C / s.heads)};
 }
 
 static bool is_attention(int layer) { return layer % 2 == 1; }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/random.h"
+#include "infer/text_output.h"
 #include "model/types.h"
 
 /* The tokens that may be drawn: a published model may have more rows than its tokenizer has
@@ -55,65 +56,29 @@ void ls_writer_clear(ls_writer *w) {
 
 /* ---- output ---- */
 
-/* Text on its way to the caller's function. What may be the beginning of a stop is held back. */
+/* Text on its way to the caller's function. */
 typedef struct output {
     const ls_writing *o;
-    ls_decoding decoding;
-    ls_buf held;
+    ls_text_output text;
 } output;
-
-/* The place of the first stop in the text, or its length. */
-static size_t find_stop(const output *x) {
-    size_t first = x->held.len;
-    for (int i = 0; i < x->o->nstops; i++) {
-        const char *at = memmem(x->held.data, x->held.len, x->o->stops[i], strlen(x->o->stops[i]));
-        if (at && (size_t)(at - x->held.data) < first) first = (size_t)(at - x->held.data);
-    }
-    return first;
-}
-
-/* How many bytes at the text's end may be the beginning of a stop. */
-static size_t possible_stop(const output *x) {
-    size_t most = 0;
-    for (int i = 0; i < x->o->nstops; i++) {
-        size_t n = strlen(x->o->stops[i]);
-        n = n > x->held.len + 1 ? x->held.len : n - 1;
-        while (n > most && memcmp(x->held.data + x->held.len - n, x->o->stops[i], n) != 0) n--;
-        if (n > most) most = n;
-    }
-    return most;
-}
 
 /* Writes the first n bytes that are held. */
 static ls_status put(output *x, size_t n, ls_error *e) {
     if (n == 0) return LS_OK;
-    ls_status s = x->o->fn((const uint8_t *)x->held.data, n, x->o->arg, e);
-    memmove(x->held.data, x->held.data + n, x->held.len - n);
-    x->held.len -= n;
+    ls_status s = x->o->fn((const uint8_t *)x->text.held.data, n, x->o->arg, e);
+    ls_text_output_took(&x->text, n);
     return s;
 }
 
 /* *stopped_p: a stop has come, which is not written. */
 static ls_status emit(output *x, uint32_t token, bool *stopped_p, ls_error *e) {
-    size_t nbytes = 0;
-    if (x->o->special) {
-        const uint8_t *bytes = ls_tokenizer_bytes(x->decoding.tokenizer, token, &nbytes);
-        ls_buf_append(&x->held, bytes, nbytes);
-    } else {
-        ls_decoding_add(&x->decoding, token, &x->held);
-    }
-    size_t stop = find_stop(x);
-    *stopped_p = stop < x->held.len;
-    return put(x, *stopped_p ? stop : x->held.len - possible_stop(x), e);
+    return put(x, ls_text_output_add(&x->text, token, stopped_p), e);
 }
 
 /* What is held is written, unless it began a stop that came. */
 static ls_status end_output(output *x, bool stopped, ls_status s, ls_error *e) {
-    if (s == LS_OK && !stopped) {
-        ls_decoding_end(&x->decoding, &x->held);
-        s = put(x, x->held.len, e);
-    }
-    ls_buf_free(&x->held);
+    if (s == LS_OK && !stopped) s = put(x, ls_text_output_end(&x->text), e);
+    ls_buf_free(&x->text.held);
     return s;
 }
 
@@ -135,12 +100,13 @@ static ls_status draw(ls_writer *w, const ls_writing *o, int64_t i, uint32_t *to
 }
 
 ls_status ls_writer_write(ls_writer *w, const ls_writing *o, ls_generated *g_p, ls_error *e) {
-    output x = {.o = o, .decoding = {.tokenizer = w->trained->tokenizer, .skip_special = true}};
+    output x = {.o = o, .text = {.special = o->special, .stops = o->stops, .nstops = o->nstops}};
     ls_generated done = {0, LS_END_LENGTH};
     ls_status s = LS_OK;
     int64_t context = w->trained->config.model.context;
     bool grows = !w->trained->is_published;
-    x.decoding.begun = true;
+    x.text.decoding =
+        (ls_decoding){.tokenizer = w->trained->tokenizer, .skip_special = true, .begun = true};
     reserve(w, o->ntokens);
     while (s == LS_OK && done.end == LS_END_LENGTH && done.ntokens < o->ntokens &&
            (grows || w->n < context)) {

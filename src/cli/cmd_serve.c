@@ -1,0 +1,155 @@
+/* cmd_serve.c - lockstep serve */
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/log.h"
+#include "base/print.h"
+#include "cli/cli.h"
+#include "http/visitor.h"
+#include "infer/conversations.h"
+#include "serve/front.h"
+
+enum { PORT, ADDRESS, HOST, KEY, NAME, TEXTS, CACHE, CONTEXT, QUEUE, STEP, TEMPLATE, EMA, SET };
+enum { DEFAULT_PORT = 8000, MOST_PORT = 65535 };
+static const double GRACE_S = 30;
+
+static volatile int stopped;
+
+static void stop(int number) {
+    if (stopped) _exit(128 + number); /* the second one ends at once */
+    stopped = number;
+}
+
+static void heed_signals(void) {
+    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        sigaction(numbers[i], &(struct sigaction){.sa_handler = stop}, NULL);
+}
+
+/* The last part of the model's path, without what checkpoints and files end in. */
+static char *name_of(const char *path) {
+    char *name = ls_strdup(path);
+    size_t n = strlen(name);
+    while (n > 1 && name[n - 1] == '/') name[--n] = 0;
+    char *slash = strrchr(name, '/'), *last = ls_strdup(slash && slash[1] ? slash + 1 : name);
+    char *dot = strrchr(last, '.');
+    if (dot && strcmp(dot, ".gguf") == 0) *dot = 0;
+    free(name);
+    return last;
+}
+
+static bool read_numbers(const ls_args *a, ls_front_options *o, double *cache_mb) {
+    int64_t port = DEFAULT_PORT, texts = 16, queue = 1024;
+    if (!cli_integer(&cmd_serve, a, PORT, 0, MOST_PORT, &port) ||
+        !cli_integer(&cmd_serve, a, TEXTS, 1, 1024, &texts) ||
+        !cli_integer(&cmd_serve, a, CONTEXT, 1, 1 << 30, &o->engine.context) ||
+        !cli_integer(&cmd_serve, a, QUEUE, 0, 1 << 20, &queue) ||
+        !cli_integer(&cmd_serve, a, STEP, 1, 1 << 20, &o->engine.rows) ||
+        !cli_real(&cmd_serve, a, CACHE, 1, 1e9, cache_mb))
+        return false;
+    o->http.port = (int)port;
+    o->engine.texts = (int)texts;
+    o->queue = (int)queue;
+    return true;
+}
+
+/* Another address than this host's alone needs a key. */
+static bool check_address(const ls_args *a, ls_front_options *o) {
+    o->http.address = cli_value(a, ADDRESS);
+    o->http.names = (const char *const *)a->options[HOST].values;
+    o->http.nnames = a->options[HOST].n;
+    o->http.token = cli_given(a, KEY) ? cli_value(a, KEY) : getenv("LOCKSTEP_SERVE_KEY");
+    if (!o->http.address || ls_visitor_is_loopback(o->http.address) || o->http.token) return true;
+    ls_log("serve: --address %s lets other computers in: give a key by --key or LOCKSTEP_SERVE_KEY",
+           o->http.address);
+    return false;
+}
+
+static ls_status open_model(const ls_args *a, ls_trained *t, ls_chat_format *f, ls_error *e) {
+    const ls_trained_options how = {.ema = cli_given(a, EMA),
+                                    .writes = true,
+                                    .sets = (const char *const *)a->options[SET].values,
+                                    .nsets = a->options[SET].n};
+    LS_TRY(ls_trained_open(a->words[0], &how, t, e));
+    ls_status s = ls_trained_needs_text(t, "serve", e);
+    if (s == LS_OK) s = ls_trained_chat_format(t, cli_value(a, TEMPLATE), f, e);
+    if (s != LS_OK) ls_trained_close(t);
+    return s;
+}
+
+static int serve(ls_front_options *o) {
+    ls_front *f = NULL;
+    ls_error e = {0};
+    heed_signals();
+    if (ls_front_open(o, &f, &e) != LS_OK) return cli_fail(&e);
+    ls_print("http://%s:%d/v1\n", o->http.address ? o->http.address : "localhost",
+             ls_front_port(f));
+    fflush(stdout);
+    ls_log("serving %s%s; Ctrl-C ends", o->name,
+           o->format ? "" : ", which has no chat template: completions alone");
+    ls_front_run(f, &stopped, GRACE_S);
+    ls_front_close(f);
+    return 0;
+}
+
+static int run(const ls_args *a) {
+    ls_front_options o = {.engine.rows = 256};
+    double cache_mb = 1024;
+    ls_trained t;
+    ls_chat_format format = {0};
+    ls_error e = {0};
+    if (!read_numbers(a, &o, &cache_mb) || !check_address(a, &o)) return CLI_USAGE;
+    if (open_model(a, &t, &format, &e) != LS_OK) return cli_fail(&e);
+    char *name = cli_given(a, NAME) ? ls_strdup(cli_value(a, NAME)) : name_of(a->words[0]);
+    o.trained = &t;
+    o.format = format.template ? &format : NULL;
+    o.name = name;
+    o.engine.memory_nbytes = (size_t)(cache_mb * 1e6);
+    int code = serve(&o);
+    free(name);
+    ls_chat_format_free(&format);
+    ls_trained_close(&t);
+    return code;
+}
+
+const ls_command cmd_serve = {
+    .name = "serve",
+    .words = "RUN|CHECKPOINT|MODEL",
+    .min_words = 1,
+    .max_words = 1,
+    .summary = "answer requests for a model's text over HTTP, as OpenAI's API has them",
+    .about =
+        "Answers POST /v1/completions and /v1/chat/completions, also as streams, and\n"
+        "/tokenize, /detokenize, /v1/models, /health, /metrics (docs/guide/serve.md).\n"
+        "\n"
+        "Requests are written together. A reply has the same bytes alone and among others,\n"
+        "whatever the cache had, with any limit of memory, and after a restart: it depends on\n"
+        "the request and its seed alone.\n"
+        "\n"
+        "SIGTERM or Ctrl-C ends it when the replies that have begun are complete, after 30\n"
+        "seconds at most; a second one at once.",
+    .options =
+        {[PORT] = {"port", 'p', "PORT", "listen here (default 8000; 0: a free port)"},
+         [ADDRESS] = {"address", 0, "ADDRESS",
+                      "listen at this address (default 127.0.0.1, for this computer alone)"},
+         [HOST] = {"host", 0, "NAME", "a further name of this computer in URLs; repeatable"},
+         [KEY] = {"key", 0, "KEY",
+                  "requests need Authorization: Bearer KEY (or LOCKSTEP_SERVE_KEY)"},
+         [NAME] = {"name", 0, "NAME",
+                   "of the model in requests (default: of its directory or file)"},
+         [TEXTS] = {"texts", 0, "N", "replies that are written at a time (default 16)"},
+         [CACHE] = {"cache-mb", 0, "MB", "memory of keys and values (default 1024)"},
+         [CONTEXT] = {"context", 0, "N",
+                      "tokens of a reply with its prompt (default: what the model reads)"},
+         [QUEUE] = {"queue", 0, "N", "replies that may wait; others get 429 (default 1024)"},
+         [STEP] = {"step-tokens", 0, "N",
+                   "tokens that a step computes: more make prompts faster, and streams less even "
+                   "(default 256)"},
+         [TEMPLATE] = {"template", 0, "FILE", "a chat template in place of the model's"},
+         [EMA] = {"ema", 0, NULL, "use the average of the weights (optim.ema)"},
+         [SET] = {"set", 0, "KEY=VALUE", "override a key of the run's config; repeatable"}},
+    .run = run,
+};

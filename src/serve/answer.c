@@ -1,0 +1,285 @@
+/* answer.c - see answer.h. */
+#include "serve/answer.h"
+
+#include <math.h>
+#include <string.h>
+
+static const ls_request_prompt *prompt_of(const ls_text_answer *a, size_t i) {
+    return &a->request->prompts[i / (size_t)a->request->n];
+}
+
+bool ls_answer_is_complete(const ls_text_answer *a) {
+    for (size_t i = 0; i < a->n; i++)
+        if (a->replies[i].state != LS_REPLY_ENDED) return false;
+    return true;
+}
+
+/* ---- parts ---- */
+
+static ls_json *finish_of(const ls_reply *r) {
+    if (r->state != LS_REPLY_ENDED) return ls_json_new_null();
+    return ls_json_new_text(r->end == LS_END_LENGTH ? "length" : "stop");
+}
+
+/* vLLM's: the stop that came. */
+static void set_stop(ls_json *choice, const ls_reply *r) {
+    ls_json_set(choice, "stop_reason",
+                r->stop ? ls_json_new_bytes(r->stop, strlen(r->stop)) : ls_json_new_null());
+}
+
+static ls_json *usage_of(const ls_text_answer *a) {
+    int64_t prompt = 0, written = 0, found = 0;
+    ls_json *o = ls_json_new_object(), *details = ls_json_new_object();
+    for (size_t i = 0; i < a->n; i++) {
+        const ls_reply *r = &a->replies[i];
+        if (i % (size_t)a->request->n == 0) prompt += r->nprompt;
+        if (i % (size_t)a->request->n == 0) found += r->nfound;
+        written += r->n - r->nprompt;
+    }
+    ls_json_set_integer(o, "prompt_tokens", prompt);
+    ls_json_set_integer(o, "completion_tokens", written);
+    ls_json_set_integer(o, "total_tokens", prompt + written);
+    ls_json_set_integer(details, "cached_tokens", found);
+    ls_json_set(o, "prompt_tokens_details", details);
+    return o;
+}
+
+static ls_json *head_of(const ls_text_answer *a, const char *object) {
+    ls_json *o = ls_json_new_object();
+    ls_json_set_text(o, "id", a->id);
+    ls_json_set_text(o, "object", object);
+    ls_json_set_integer(o, "created", a->created);
+    ls_json_set_text(o, "model", a->model->name);
+    ls_json_set_integer(o, "seed", (int64_t)a->request->seed);
+    return o;
+}
+
+/* ---- logarithms of probabilities ---- */
+
+static ls_json *token_text(const ls_text_answer *a, uint32_t token) {
+    size_t n = 0;
+    const uint8_t *bytes = ls_tokenizer_bytes(a->model->trained->tokenizer, token, &n);
+    return ls_json_new_bytes((const char *)bytes, n);
+}
+
+static ls_json *token_bytes(const ls_text_answer *a, uint32_t token) {
+    size_t n = 0;
+    const uint8_t *bytes = ls_tokenizer_bytes(a->model->trained->tokenizer, token, &n);
+    ls_json *list = ls_json_new_array();
+    for (size_t i = 0; i < n; i++) ls_json_push(list, ls_json_new_integer(bytes[i]));
+    return list;
+}
+
+static ls_json *chat_token(const ls_text_answer *a, uint32_t token, float logprob) {
+    ls_json *o = ls_json_new_object();
+    ls_json_set(o, "token", token_text(a, token));
+    ls_json_set_number(o, "logprob", (double)logprob);
+    ls_json_set(o, "bytes", token_bytes(a, token));
+    return o;
+}
+
+static ls_json *chat_logprobs(const ls_text_answer *a, const ls_reply *r, size_t first) {
+    ls_json *o = ls_json_new_object(), *content = ls_json_new_array();
+    for (size_t i = first; i < r->nnotes; i++) {
+        const ls_reply_note *x = &r->notes[i];
+        ls_json *token = chat_token(a, x->token, x->logprob), *top = ls_json_new_array();
+        for (int k = 0; k < x->ntop; k++)
+            ls_json_push(top, chat_token(a, x->top[k], x->logprobs[k]));
+        ls_json_set(token, "top_logprobs", top);
+        ls_json_push(content, token);
+    }
+    ls_json_set(o, "content", content);
+    return o;
+}
+
+/* The likeliest tokens by their texts; of two with one text the likelier one stays. The token itself is
+ * always there. */
+static ls_json *top_of(const ls_text_answer *a, const ls_reply_note *x) {
+    if (isnan(x->logprob)) return ls_json_new_null();
+    ls_json *o = ls_json_new_object();
+    for (int k = -1; k < x->ntop; k++) {
+        ls_json *text = token_text(a, k < 0 ? x->token : x->top[k]);
+        if (!ls_json_get(o, ls_json_text(text)))
+            ls_json_set_number(o, ls_json_text(text),
+                               (double)(k < 0 ? x->logprob : x->logprobs[k]));
+        ls_json_free(text);
+    }
+    return o;
+}
+
+/* offset: characters before the first token. */
+static ls_json *text_logprobs(const ls_text_answer *a, const ls_reply *r, size_t first) {
+    ls_json *o = ls_json_new_object(), *tokens = ls_json_new_array(),
+            *logprobs = ls_json_new_array(), *top = ls_json_new_array(),
+            *offsets = ls_json_new_array();
+    int64_t offset = 0;
+    for (size_t i = 0; i < r->nnotes; i++) {
+        const ls_reply_note *x = &r->notes[i];
+        size_t n = ls_tokenizer_text_nbytes(a->model->trained->tokenizer, x->token);
+        if (i >= first) {
+            ls_json_push(tokens, token_text(a, x->token));
+            ls_json_push(logprobs, ls_json_new_number((double)x->logprob));
+            ls_json_push(top, top_of(a, x));
+            ls_json_push(offsets, ls_json_new_integer(offset));
+        }
+        offset += (int64_t)n;
+    }
+    ls_json_set(o, "tokens", tokens);
+    ls_json_set(o, "token_logprobs", logprobs);
+    ls_json_set(o, "top_logprobs", top);
+    ls_json_set(o, "text_offset", offsets);
+    return o;
+}
+
+static void set_logprobs(ls_json *choice, const ls_text_answer *a, const ls_reply *r,
+                         size_t first) {
+    if (a->request->rule.top < 0)
+        ls_json_set(choice, "logprobs", ls_json_new_null());
+    else
+        ls_json_set(choice, "logprobs",
+                    a->request->chat ? chat_logprobs(a, r, first) : text_logprobs(a, r, first));
+}
+
+/* ---- one object ---- */
+
+/* The text of a prompt, for echo. */
+static void put_prompt(const ls_text_answer *a, const ls_request_prompt *p, ls_buf *out) {
+    ls_decoding d = {.tokenizer = a->model->trained->tokenizer, .begun = true};
+    if (p->text) {
+        ls_buf_append(out, p->text, strlen(p->text));
+        return;
+    }
+    for (int64_t i = 0; i < p->n; i++) ls_decoding_add(&d, p->tokens[i], out);
+    ls_decoding_end(&d, out);
+}
+
+static ls_json *text_of(const ls_text_answer *a, size_t i) {
+    ls_buf all = {0};
+    const ls_reply *r = &a->replies[i];
+    if (a->request->echo) put_prompt(a, prompt_of(a, i), &all);
+    ls_buf_append(&all, r->text.data, r->text.len);
+    ls_json *text = ls_json_new_bytes(all.data ? all.data : "", all.len);
+    ls_buf_free(&all);
+    return text;
+}
+
+static ls_json *choice_of(const ls_text_answer *a, size_t i) {
+    const ls_reply *r = &a->replies[i];
+    ls_json *choice = ls_json_new_object();
+    ls_json_set_integer(choice, "index", (int64_t)i);
+    if (a->request->chat) {
+        ls_json *message = ls_json_new_object();
+        ls_json_set_text(message, "role", "assistant");
+        ls_json_set(message, "content", text_of(a, i));
+        ls_json_set(message, "refusal", ls_json_new_null());
+        ls_json_set(choice, "message", message);
+    } else {
+        ls_json_set(choice, "text", text_of(a, i));
+    }
+    set_logprobs(choice, a, r, 0);
+    ls_json_set(choice, "finish_reason", finish_of(r));
+    set_stop(choice, r);
+    return choice;
+}
+
+void ls_answer_write(const ls_text_answer *a, ls_buf *out) {
+    ls_json *o = head_of(a, a->request->chat ? "chat.completion" : "text_completion");
+    ls_json *choices = ls_json_new_array();
+    for (size_t i = 0; i < a->n; i++) ls_json_push(choices, choice_of(a, i));
+    ls_json_set(o, "choices", choices);
+    ls_json_set(o, "usage", usage_of(a));
+    ls_json_write(o, 0, out);
+    ls_json_free(o);
+}
+
+/* ---- a stream ---- */
+
+static void put_event(ls_json *o, ls_buf *out) {
+    ls_buf_printf(out, "data: ");
+    ls_json_write(o, 0, out);
+    ls_buf_printf(out, "\n\n");
+    ls_json_free(o);
+}
+
+static ls_json *chunk_of(const ls_text_answer *a) {
+    ls_json *o = head_of(a, a->request->chat ? "chat.completion.chunk" : "text_completion");
+    if (a->request->usage) ls_json_set(o, "usage", ls_json_new_null());
+    return o;
+}
+
+/* An event of reply i; text: its bytes [n]. */
+static void put_choice(const ls_text_answer *a, size_t i, ls_json *text, ls_answer_sent *sent,
+                       bool ends, ls_buf *out) {
+    const ls_reply *r = &a->replies[i];
+    ls_json *o = chunk_of(a), *choices = ls_json_new_array(), *choice = ls_json_new_object();
+    ls_json_set_integer(choice, "index", (int64_t)i);
+    if (a->request->chat) {
+        ls_json *delta = ls_json_new_object();
+        if (!sent->begun) ls_json_set_text(delta, "role", "assistant");
+        if (text) ls_json_set(delta, "content", text);
+        ls_json_set(choice, "delta", delta);
+    } else {
+        ls_json_set(choice, "text", text ? text : ls_json_new_text(""));
+    }
+    bool notes = r->nnotes > sent->notes;
+    if (notes)
+        set_logprobs(choice, a, r, sent->notes);
+    else
+        ls_json_set(choice, "logprobs", ls_json_new_null());
+    sent->notes = r->nnotes;
+    ls_json_set(choice, "finish_reason", ends ? finish_of(r) : ls_json_new_null());
+    if (ends) set_stop(choice, r);
+    ls_json_push(choices, choice);
+    ls_json_set(o, "choices", choices);
+    put_event(o, out);
+    sent->begun = true;
+}
+
+static void stream_reply(const ls_text_answer *a, size_t i, ls_answer_sent *sent, ls_buf *out) {
+    const ls_reply *r = &a->replies[i];
+    if (sent->ended) return;
+    if (!sent->begun && a->request->chat) put_choice(a, i, ls_json_new_text(""), sent, false, out);
+    if (!sent->begun && a->request->echo) {
+        ls_buf prompt = {0};
+        put_prompt(a, prompt_of(a, i), &prompt);
+        put_choice(a, i, ls_json_new_bytes(prompt.data, prompt.len), sent, false, out);
+        ls_buf_free(&prompt);
+    }
+    if (r->text.len > sent->text) {
+        size_t n = r->text.len - sent->text;
+        put_choice(a, i, ls_json_new_bytes(r->text.data + sent->text, n), sent, false, out);
+        sent->text = r->text.len;
+    }
+    if (r->state != LS_REPLY_ENDED) return;
+    put_choice(a, i, NULL, sent, true, out);
+    sent->ended = true;
+}
+
+void ls_answer_stream(const ls_text_answer *a, ls_answer_sent *sent, ls_buf *out) {
+    bool ended = true;
+    for (size_t i = 0; i < a->n; i++) {
+        stream_reply(a, i, &sent[i], out);
+        ended = ended && sent[i].ended;
+    }
+    if (!ended) return;
+    if (a->request->usage) {
+        ls_json *o = chunk_of(a);
+        ls_json_set(o, "choices", ls_json_new_array());
+        ls_json_set(o, "usage", usage_of(a));
+        put_event(o, out);
+    }
+    ls_buf_printf(out, "data: [DONE]\n\n");
+}
+
+/* ---- errors ---- */
+
+void ls_answer_refuse(const ls_refusal *why, ls_buf *out) {
+    ls_json *o = ls_json_new_object(), *error = ls_json_new_object();
+    ls_json_set(error, "message", ls_json_new_bytes(why->error.msg, strlen(why->error.msg)));
+    ls_json_set_text(error, "type", why->type);
+    ls_json_set(error, "param", why->param ? ls_json_new_text(why->param) : ls_json_new_null());
+    ls_json_set(error, "code", why->code ? ls_json_new_text(why->code) : ls_json_new_null());
+    ls_json_set(o, "error", error);
+    ls_json_write(o, 0, out);
+    ls_json_free(o);
+}

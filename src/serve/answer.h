@@ -1,0 +1,33 @@
+/* answer.h - replies as OpenAI's JSON: one object, or the events of a stream. */
+#ifndef LS_SERVE_ANSWER_H
+#define LS_SERVE_ANSWER_H
+
+#include "serve/request.h"
+
+/* The replies to a request, [request->n] to each prompt, one prompt after the other. */
+typedef struct ls_text_answer {
+    const ls_text_request *request;
+    const ls_request_model *model;
+    const ls_reply *replies; /* [n] */
+    size_t n;
+    char id[48];
+    int64_t created; /* seconds since 1970 */
+} ls_text_answer;
+
+/* How much of a reply a stream has sent. */
+typedef struct ls_answer_sent {
+    bool begun, ended;
+    size_t text, notes;
+} ls_answer_sent;
+
+bool ls_answer_is_complete(const ls_text_answer *);
+/* Appends the object of an answer that is complete. */
+void ls_answer_write(const ls_text_answer *, ls_buf *out);
+/* Appends events for what is new of each reply; sent [n]. After the last reply has ended, also the events that
+ * end the stream. */
+void ls_answer_stream(const ls_text_answer *, ls_answer_sent *sent, ls_buf *out);
+
+/* Appends {"error": ...}. */
+void ls_answer_refuse(const ls_refusal *, ls_buf *out);
+
+#endif

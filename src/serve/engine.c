@@ -1,0 +1,408 @@
+/* engine.c - see engine.h. */
+#include "serve/engine.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "base/clock.h"
+#include "base/mem.h"
+#include "infer/infer.h"
+#include "model/types.h"
+#include "serve/page_name.h"
+#include "tensor/gemm.h"
+
+enum { PAGE = LS_KEPT_PAGE, NOTED_ROWS = 64 }; /* NOTED_ROWS: of prompts whose logits are wanted */
+
+struct ls_engine {
+    const ls_trained *t;
+    ls_engine_options o;
+    ls_infer infer;
+    size_t infer_nbytes;
+    ls_sampler sampler;
+    ls_pages *pages;
+    float *logits; /* [nlogits][V] */
+    int64_t nlogits, V;
+    pthread_t thread;
+    pthread_mutex_t lock;
+    pthread_cond_t work;
+    bool ends;
+    ls_reply **list; /* [n] those that have not ended, in the order in which they came */
+    size_t n;
+    ls_engine_counts counts;
+};
+
+/* A reply's part of a step. */
+typedef struct part {
+    ls_reply *reply;
+    int64_t rows, nwanted, first_wanted; /* of the step's logits */
+} part;
+
+typedef struct step {
+    part *parts; /* [n] */
+    ls_past_text *texts;
+    int n;
+    uint32_t *tokens; /* [rows] */
+    int64_t *wanted;
+    int64_t rows, nwanted;
+} step;
+
+/* ---- a reply's pages ---- */
+
+static void give_back(ls_engine *g, ls_reply *r) {
+    ls_page_view_clear(g->pages, &r->view);
+    r->computed = 0;
+    r->nnamed = 0;
+    r->state = LS_REPLY_WAITS;
+}
+
+static ls_page_name name_after(const ls_reply *r) {
+    return ls_page_name_of(r->nnamed ? &r->name : NULL, r->tokens + (int64_t)r->nnamed * PAGE,
+                           PAGE);
+}
+
+/* Pages with the beginning of the text; at least one token is left to compute. Where the prompt's tokens
+ * are noted, all are computed. False: the system has no addresses for them. */
+static bool find_pages(ls_engine *g, ls_reply *r) {
+    int room = (int)((r->nprompt + r->rule->most + PAGE - 1) / PAGE);
+    ls_error e;
+    if (!r->view.memory && ls_page_view_open(g->pages, room, &r->view, &e) != LS_OK) return false;
+    bool all = r->rule->echo && r->rule->top >= 0 && r->noted < r->nprompt;
+    while (!all && (int64_t)(r->nnamed + 1) * PAGE < r->n) {
+        ls_page_name name = name_after(r);
+        if (!ls_page_view_find(g->pages, &r->view, &name)) break;
+        r->name = name;
+        r->nnamed++;
+    }
+    r->computed = (int64_t)r->nnamed * PAGE;
+    if (r->nfound) return true;
+    r->nfound = r->computed < r->nprompt ? r->computed : r->nprompt - 1;
+    g->counts.found_tokens += r->nfound;
+    return true;
+}
+
+/* Pages that are full can be found by others. */
+static void name_pages(ls_engine *g, ls_reply *r) {
+    while ((int64_t)(r->nnamed + 1) * PAGE <= r->computed) {
+        ls_page_name name = name_after(r);
+        ls_page_view_name(g->pages, &r->view, r->nnamed, &name);
+        r->name = name;
+        r->nnamed++;
+    }
+}
+
+/* Room for positions [0, n). Returns for how many there is. */
+static int64_t make_room(ls_engine *g, ls_reply *r, int64_t n) {
+    while ((int64_t)r->view.n * PAGE < n && ls_page_view_grow(g->pages, &r->view)) continue;
+    int64_t room = (int64_t)r->view.n * PAGE;
+    return room < n ? room : n;
+}
+
+/* The same; replies that came later give their pages back if there is no room. False: it has none. */
+static bool force_room(ls_engine *g, const ls_reply *r, int64_t n) {
+    ls_reply *own = (ls_reply *)(uintptr_t)r;
+    for (size_t i = g->n; make_room(g, own, n) < n; g->counts.preempted++) {
+        while (i > 0 && g->list[i - 1] != r && g->list[i - 1]->view.n == 0) i--;
+        if (i == 0 || g->list[i - 1] == r) return false;
+        give_back(g, g->list[--i]);
+    }
+    return true;
+}
+
+/* ---- what a step computes ---- */
+
+static void add_part(step *s, ls_reply *r, int64_t rows) {
+    bool noted = r->rule->echo && r->rule->top >= 0 && r->computed < r->nprompt - 1 &&
+                 r->computed >= r->noted;
+    bool whole = r->computed + rows == r->n;
+    part *p = &s->parts[s->n];
+    *p = (part){.reply = r, .rows = rows, .first_wanted = s->nwanted};
+    s->texts[s->n++] = (ls_past_text){s->rows, r->computed, (float *)(void *)r->view.memory};
+    memcpy(s->tokens + s->rows, r->tokens + r->computed, (size_t)rows * sizeof *r->tokens);
+    for (int64_t i = 0; i < rows; i++)
+        if (noted || (whole && i + 1 == rows)) s->wanted[s->nwanted++] = s->rows + i;
+    p->nwanted = s->nwanted - p->first_wanted;
+    s->rows += rows;
+}
+
+/* One token of each reply that is being written. */
+static void plan_tokens(ls_engine *g, step *s) {
+    for (size_t i = 0; i < g->n && s->rows < g->o.rows; i++) {
+        ls_reply *r = g->list[i];
+        if (r->state != LS_REPLY_RUNS || r->computed + 1 != r->n) continue;
+        if (force_room(g, r, r->n))
+            add_part(s, r, 1);
+        else
+            give_back(g, r);
+    }
+}
+
+static int64_t rows_of(const ls_engine *g, const step *s, const ls_reply *r) {
+    int64_t left = r->n - r->computed, room = g->o.rows - s->rows;
+    int64_t logits = g->nlogits - s->nwanted;
+    if (r->rule->echo && r->rule->top >= 0) {
+        if (room > logits) room = logits;
+        if (r->computed < r->noted && left > r->noted - r->computed) left = r->noted - r->computed;
+    }
+    if (logits < 1) room = 0;
+    return left < room ? left : room;
+}
+
+static int count_running(const ls_engine *g) {
+    int n = 0;
+    for (size_t i = 0; i < g->n; i++) n += g->list[i]->state == LS_REPLY_RUNS;
+    return n;
+}
+
+/* Parts of prompts, in their order. A reply that finds no room keeps its place. */
+static void plan_prompts(ls_engine *g, step *s) {
+    int running = count_running(g);
+    int64_t preempted = g->counts.preempted;
+    for (size_t i = 0; i < g->n && s->rows < g->o.rows; i++) {
+        ls_reply *r = g->list[i];
+        bool waits = r->state == LS_REPLY_WAITS;
+        if (waits && running >= g->o.texts) return;
+        if (!waits && r->computed + 1 == r->n) continue; /* plan_tokens() */
+        if (waits && !find_pages(g, r)) return;
+        int64_t rows = rows_of(g, s, r);
+        if (rows < 1) return;
+        rows = make_room(g, r, r->computed + rows) - r->computed;
+        if (rows < 1 && !waits && force_room(g, r, r->computed + 1)) rows = 1;
+        if (rows < 1) {
+            if (waits) give_back(g, r);
+            return;
+        }
+        running += waits;
+        r->state = LS_REPLY_RUNS;
+        add_part(s, r, rows);
+        if (g->counts.preempted > preempted) return; /* those wait for the next step */
+    }
+}
+
+/* Replies whose pages were given back after they had been planned are in no step. */
+static void drop_preempted(step *s) {
+    int n = 0;
+    int64_t rows = 0, nwanted = 0;
+    for (int i = 0; i < s->n; i++) {
+        part p = s->parts[i];
+        ls_past_text text = s->texts[i];
+        if (p.reply->view.n == 0) continue;
+        memmove(s->tokens + rows, s->tokens + text.first, (size_t)p.rows * sizeof *s->tokens);
+        for (int64_t k = 0; k < p.nwanted; k++)
+            s->wanted[nwanted + k] = s->wanted[p.first_wanted + k] - text.first + rows;
+        text.first = rows;
+        p.first_wanted = nwanted;
+        s->parts[n] = p;
+        s->texts[n++] = text;
+        rows += p.rows;
+        nwanted += p.nwanted;
+    }
+    s->n = n;
+    s->rows = rows;
+    s->nwanted = nwanted;
+}
+
+static void remove_reply(ls_engine *g, size_t i) {
+    ls_reply *r = g->list[i];
+    ls_page_view_close(g->pages, &r->view);
+    memmove(g->list + i, g->list + i + 1, (--g->n - i) * sizeof(ls_reply *));
+    r->left(r->arg, r);
+}
+
+static void remove_ended(ls_engine *g) {
+    for (size_t i = g->n; i-- > 0;)
+        if (g->list[i]->dropped || g->list[i]->state == LS_REPLY_ENDED) remove_reply(g, i);
+}
+
+static void plan_step(ls_engine *g, step *s) {
+    s->n = 0;
+    s->rows = s->nwanted = 0;
+    remove_ended(g);
+    plan_tokens(g, s);
+    plan_prompts(g, s);
+    drop_preempted(s);
+}
+
+/* ---- steps ---- */
+
+static void compute(ls_engine *g, const step *s) {
+    const ls_infer_together o = {.tokens = s->tokens,
+                                 .T = s->rows,
+                                 .texts = s->texts,
+                                 .ntexts = s->n,
+                                 .page = ls_pages_stride(g->pages) / sizeof(float),
+                                 .wanted = s->wanted,
+                                 .nwanted = s->nwanted,
+                                 .logits = g->logits};
+    ls_infer_texts(&g->infer, &o);
+}
+
+/* With the lock. */
+static void take_results(ls_engine *g, const step *s) {
+    for (int i = 0; i < s->n; i++) {
+        const part *p = &s->parts[i];
+        ls_reply *r = p->reply;
+        const float *logits = g->logits + p->first_wanted * g->V;
+        int64_t first = r->computed;
+        bool noted = p->nwanted == p->rows && r->rule->echo && r->rule->top >= 0 &&
+                     first < r->nprompt && first >= r->noted;
+        r->computed += p->rows;
+        if (first < r->nprompt) g->counts.prompt_tokens += p->rows;
+        for (int64_t k = 0; k < p->rows && noted; k++)
+            ls_reply_note_prompt(r, g->sampler.V, first + k, logits + k * g->V);
+        name_pages(g, r);
+        if (r->computed < r->n || r->dropped) continue;
+        if (r->rule->most == 0) {
+            ls_reply_finish(r, LS_END_LENGTH);
+            continue;
+        }
+        ls_reply_write(r, &g->sampler, logits + (p->nwanted - 1) * g->V);
+        g->counts.written_tokens++;
+    }
+    g->counts.steps++;
+}
+
+/* Replies that wait while none is written can only wait for memory of the system. */
+static void wait_for_work(ls_engine *g) {
+    struct timespec end;
+    if (g->n == 0) {
+        pthread_cond_wait(&g->work, &g->lock);
+        return;
+    }
+    clock_gettime(CLOCK_REALTIME, &end);
+    end.tv_sec++;
+    pthread_cond_timedwait(&g->work, &g->lock, &end);
+}
+
+static void *engine_main(void *arg) {
+    ls_engine *g = arg;
+    step s = {.parts = LS_NEW_ARRAY(part, (size_t)g->o.rows)};
+    s.texts = LS_NEW_ARRAY(ls_past_text, (size_t)g->o.rows);
+    s.tokens = LS_NEW_ARRAY(uint32_t, (size_t)g->o.rows);
+    s.wanted = LS_NEW_ARRAY(int64_t, (size_t)g->nlogits + 1);
+    pthread_mutex_lock(&g->lock);
+    while (!g->ends) {
+        plan_step(g, &s);
+        if (s.n == 0) {
+            wait_for_work(g);
+            continue;
+        }
+        pthread_mutex_unlock(&g->lock);
+        compute(g, &s);
+        pthread_mutex_lock(&g->lock);
+        take_results(g, &s);
+        remove_ended(g);
+        pthread_mutex_unlock(&g->lock);
+        g->o.progress(g->o.arg);
+        pthread_mutex_lock(&g->lock);
+    }
+    while (g->n) {
+        g->list[g->n - 1]->dropped = true;
+        remove_reply(g, g->n - 1);
+    }
+    pthread_mutex_unlock(&g->lock);
+    free(s.parts), free(s.texts), free(s.tokens), free(s.wanted);
+    return NULL;
+}
+
+/* ---- opening ---- */
+
+static ls_status open_pages(ls_engine *g, ls_error *e) {
+    size_t page = ls_infer_page_floats(&g->t->model) * sizeof(float);
+    int64_t context = (g->o.context + PAGE - 1) / PAGE;
+    if (page == 0)
+        return ls_fail(e, LS_EINVAL, "%s: its layers do not continue texts, so it can't be served",
+                       g->t->path);
+    size_t most = g->o.memory_nbytes / page, texts = (size_t)context * (size_t)g->o.texts;
+    int64_t n = (int64_t)(most < texts ? most : texts);
+    if (n < context)
+        return ls_fail(
+            e, LS_EINVAL,
+            "keys and values of one text of %lld tokens need %.1f MB, and there are %.1f "
+            "(--cache-mb); or give a shorter --context",
+            (long long)g->o.context, (double)context * (double)page / 1e6,
+            (double)g->o.memory_nbytes / 1e6);
+    return ls_pages_open(page, (int)n, &g->pages, e);
+}
+
+static ls_status open_memory(ls_engine *g, ls_error *e) {
+    const ls_trained *t = g->t;
+    ls_dtype type = ls_config_compute(&t->config);
+    LS_TRY(open_pages(g, e));
+    g->infer = (ls_infer){.model = &t->model,
+                          .compute = &t->compute,
+                          .dtype = type,
+                          .params = t->params,
+                          .n = 1,
+                          .frozen = t->infer.frozen};
+    g->infer_nbytes = ls_infer_nbytes(&t->model, type, 1);
+    LS_TRY(ls_map(g->infer_nbytes, "activations", &g->infer.memory, e));
+    g->V = ls_infer_nlogits(&t->model);
+    g->nlogits = g->o.texts > NOTED_ROWS ? g->o.texts : NOTED_ROWS;
+    g->logits = LS_NEW_ARRAY(float, (size_t)(g->nlogits * g->V));
+    size_t tokens = ls_tokenizer_used(t->tokenizer);
+    g->sampler = ls_sampler_create(tokens < (size_t)g->V ? tokens : (size_t)g->V, t->compute.k);
+    return LS_OK;
+}
+
+static void free_engine(ls_engine *g) {
+    if (g->infer.memory) ls_unmap(g->infer.memory, g->infer_nbytes);
+    ls_pages_close(g->pages);
+    if (g->logits) ls_sampler_free(&g->sampler);
+    free(g->logits);
+    free(g->list);
+    free(g);
+}
+
+ls_status ls_engine_open(const ls_trained *t, const ls_engine_options *o, ls_engine **g_p,
+                         ls_error *e) {
+    ls_engine *g = LS_NEW(ls_engine);
+    int64_t context = t->config.model.context;
+    *g = (ls_engine){.t = t, .o = *o};
+    if (!g->o.context || g->o.context > context) g->o.context = context;
+    if (g->o.rows > context) g->o.rows = context;
+    ls_status s = open_memory(g, e);
+    pthread_mutex_init(&g->lock, NULL);
+    pthread_cond_init(&g->work, NULL);
+    if (s == LS_OK && pthread_create(&g->thread, NULL, engine_main, g))
+        s = ls_fail(e, LS_EIO, "the engine's thread can't be started");
+    if (s == LS_OK)
+        *g_p = g;
+    else
+        free_engine(g);
+    return s;
+}
+
+void ls_engine_close(ls_engine *g) {
+    if (!g) return;
+    ls_engine_lock(g);
+    g->ends = true;
+    pthread_cond_signal(&g->work);
+    ls_engine_unlock(g);
+    pthread_join(g->thread, NULL);
+    pthread_mutex_destroy(&g->lock);
+    pthread_cond_destroy(&g->work);
+    free_engine(g);
+}
+
+int64_t ls_engine_context(const ls_engine *g) { return g->o.context; }
+
+void ls_engine_lock(ls_engine *g) { pthread_mutex_lock(&g->lock); }
+void ls_engine_unlock(ls_engine *g) { pthread_mutex_unlock(&g->lock); }
+
+void ls_engine_add(ls_engine *g, ls_reply *r) {
+    r->begun_ns = ls_clock_ns();
+    g->list = ls_grow(g->list, g->n, sizeof(ls_reply *));
+    g->list[g->n++] = r;
+    pthread_cond_signal(&g->work);
+}
+
+ls_engine_counts ls_engine_count(const ls_engine *g) {
+    ls_engine_counts c = g->counts;
+    c.running = count_running(g);
+    c.waiting = (int)g->n - c.running;
+    c.pages = ls_pages_count(g->pages);
+    c.pages_used = ls_pages_used(g->pages);
+    return c;
+}

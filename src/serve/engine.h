@@ -1,0 +1,53 @@
+/* engine.h - writes the replies to many requests at a time, in a thread of its own.
+ *
+ * Each step computes one more token of all replies that are being written, and with the rest of its rows
+ * parts of prompts, in the order in which they came. Keys and values are in pages (pages.h); if there are
+ * none left, the reply that came last gives its own back, and is computed again later. None of this changes
+ * a byte of a reply: its logits have the bits that they have alone (ls_infer_texts()), and its random
+ * numbers depend on its seed, its number and the token's place. Source of the scheduling: Yu et al.,
+ * "Orca", OSDI 2022; Agrawal et al., "Sarathi-Serve", OSDI 2024 (prompts in parts, beside decoding).
+ */
+#ifndef LS_SERVE_ENGINE_H
+#define LS_SERVE_ENGINE_H
+
+#include "serve/reply.h"
+
+typedef struct ls_engine ls_engine;
+
+typedef struct ls_engine_options {
+    int texts;            /* replies that are written at a time, at most */
+    int64_t rows;         /* tokens of a step, at most */
+    int64_t context;      /* of a reply with its prompt, at most; 0: the model's */
+    size_t memory_nbytes; /* of keys and values */
+    /* Called by the engine's thread after each step, without the lock. */
+    void (*progress)(void *arg);
+    void *arg;
+} ls_engine_options;
+
+/* What it has done since it was opened. */
+typedef struct ls_engine_counts {
+    int64_t prompt_tokens, found_tokens; /* those of prompts; of these, found in pages */
+    int64_t written_tokens, steps, preempted;
+    int running, waiting, pages, pages_used;
+} ls_engine_counts;
+
+/* The model must outlive it. LS_EINVAL: the memory has no room for one text, or the model's layers do not
+ * continue texts. */
+ls_status ls_engine_open(const ls_trained *, const ls_engine_options *, ls_engine **e_p,
+                         ls_error *);
+/* Ends all replies that are not complete: their `left` is called. */
+void ls_engine_close(ls_engine *);
+
+int64_t ls_engine_context(const ls_engine *);
+
+/* Held by who reads replies, or sets `dropped`. */
+void ls_engine_lock(ls_engine *);
+void ls_engine_unlock(ls_engine *);
+
+/* With the lock: the reply waits behind those that were added before. Its `left` is called when the engine
+ * does not know it any more: when it has ended, or soon after it was dropped. */
+void ls_engine_add(ls_engine *, ls_reply *);
+/* With the lock. */
+ls_engine_counts ls_engine_count(const ls_engine *);
+
+#endif

@@ -1,0 +1,369 @@
+/* front.c - see front.h.
+ *
+ * The engine's thread writes replies, this one sends them: each step of the engine wakes it by an eventfd.
+ */
+#include "serve/front.h"
+
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/base64.h"
+#include "base/clock.h"
+#include "serve/answer.h"
+#include "serve/meter.h"
+
+struct ls_front {
+    ls_front_options o;
+    ls_request_model model;
+    ls_engine *engine;
+    ls_http *http;
+    int woken; /* an eventfd */
+    uint64_t nrequests;
+    int64_t started_s;
+    ls_meter meter;
+    bool ending;
+};
+
+/* A request that is being answered. Its memory is freed by whoever leaves it last: the connection, or the
+ * engine. */
+typedef struct asked {
+    ls_front *front;
+    ls_text_request request;
+    ls_reply *replies; /* [answer.n] */
+    ls_text_answer answer;
+    ls_answer_sent *sent; /* [answer.n] */
+    size_t nheld;         /* replies that the engine has */
+    bool gone, written;   /* the connection has left; all that will be sent is in `ready` */
+    ls_buf ready;         /* from `taken` on not yet sent */
+    size_t taken;
+} asked;
+
+/* ---- answers as JSON at once ---- */
+
+static void answer_json(ls_http_answer *a, int status, ls_json *o) {
+    a->status = status;
+    a->type = "application/json";
+    ls_json_write(o, 0, &a->body);
+    ls_json_free(o);
+}
+
+static void answer_refusal(ls_front *f, ls_http_answer *a, const ls_refusal *why) {
+    a->status = why->status;
+    a->type = "application/json";
+    ls_answer_refuse(why, &a->body);
+    ls_meter_refused(&f->meter, why->status);
+}
+
+static void refuse(ls_front *f, ls_http_answer *a, int status, const char *type,
+                   const char *message) {
+    ls_refusal why = {.status = status, .type = type};
+    ls_fail(&why.error, LS_EINVAL, "%s", message);
+    answer_refusal(f, a, &why);
+}
+
+/* ---- requests for texts ---- */
+
+static void free_asked(asked *x) {
+    for (size_t i = 0; i < x->answer.n; i++) ls_reply_free(&x->replies[i]);
+    free(x->replies);
+    free(x->sent);
+    ls_buf_free(&x->ready);
+    ls_request_free(&x->request);
+    free(x);
+}
+
+/* The engine leaves a reply. It holds the lock. */
+static void left(void *arg, ls_reply *r) {
+    asked *x = arg;
+    if (!r->dropped) ls_meter_reply(&x->front->meter, r);
+    if (r->state != LS_REPLY_ENDED) ls_reply_finish(r, LS_END_ASKED);
+    if (--x->nheld == 0 && x->gone) free_asked(x);
+}
+
+/* Puts what is new into `ready`. With the engine's lock. */
+static void prepare(asked *x) {
+    if (x->request.stream) {
+        ls_answer_stream(&x->answer, x->sent, &x->ready);
+        x->written = ls_answer_is_complete(&x->answer);
+    } else if (ls_answer_is_complete(&x->answer)) {
+        ls_answer_write(&x->answer, &x->ready);
+        x->written = true;
+    }
+}
+
+static size_t next_bytes(void *arg, char *bytes, size_t most) {
+    asked *x = arg;
+    if (x->taken == x->ready.len) {
+        x->ready.len = x->taken = 0;
+        if (x->written) return LS_HTTP_END;
+        ls_engine_lock(x->front->engine);
+        prepare(x);
+        ls_engine_unlock(x->front->engine);
+    }
+    size_t n = x->ready.len - x->taken < most ? x->ready.len - x->taken : most;
+    memcpy(bytes, x->ready.data ? x->ready.data + x->taken : "", n);
+    x->taken += n;
+    return n;
+}
+
+static void close_asked(void *arg) {
+    asked *x = arg;
+    ls_engine *g = x->front->engine;
+    ls_engine_lock(g);
+    x->gone = true;
+    for (size_t i = 0; i < x->answer.n; i++) x->replies[i].dropped = true;
+    bool last = x->nheld == 0;
+    ls_engine_unlock(g);
+    if (last) free_asked(x);
+}
+
+static const ls_http_source source = {next_bytes, close_asked};
+
+/* False: too many replies wait already. */
+static bool queue_replies(ls_front *f, asked *x) {
+    ls_engine_lock(f->engine);
+    ls_engine_counts c = ls_engine_count(f->engine);
+    bool fits = c.waiting == 0 || c.waiting + (int)x->answer.n <= f->o.queue;
+    for (size_t i = 0; fits && i < x->answer.n; i++) {
+        x->replies[i].left = left;
+        x->replies[i].arg = x;
+        x->nheld++;
+        ls_engine_add(f->engine, &x->replies[i]);
+    }
+    ls_engine_unlock(f->engine);
+    return fits;
+}
+
+static void make_replies(ls_front *f, asked *x) {
+    ls_text_request *q = &x->request;
+    size_t n = q->nprompts * (size_t)q->n;
+    x->replies = LS_NEW_ARRAY(ls_reply, n);
+    x->sent = LS_NEW_ARRAY(ls_answer_sent, n);
+    for (size_t i = 0; i < n; i++) {
+        const ls_request_prompt *p = &q->prompts[i / (size_t)q->n];
+        ls_reply_make(&x->replies[i], &q->rule, f->model.trained->tokenizer, p->tokens, p->n);
+        x->replies[i].seed = q->seed;
+        x->replies[i].number = i;
+    }
+    x->answer = (ls_text_answer){.request = q,
+                                 .model = &f->model,
+                                 .replies = x->replies,
+                                 .n = n,
+                                 .created = (int64_t)time(NULL)};
+    snprintf(x->answer.id, sizeof x->answer.id, "%s-%llx-%llx", q->chat ? "chatcmpl" : "cmpl",
+             (unsigned long long)f->started_s, (unsigned long long)++f->nrequests);
+}
+
+static void answer_texts(ls_front *f, const ls_http_request *r, bool chat, ls_http_answer *a) {
+    ls_refusal why;
+    size_t n = 0;
+    const char *body = ls_http_posted(r, &n);
+    asked *x = LS_NEW(asked);
+    x->front = f;
+    if (f->ending) {
+        free(x);
+        refuse(f, a, 503, "unavailable_error", "the server is about to end");
+        return;
+    }
+    if (!ls_request_read(&f->model, chat, body, n, &x->request, &why)) {
+        free_asked(x);
+        answer_refusal(f, a, &why);
+        return;
+    }
+    make_replies(f, x);
+    if (!queue_replies(f, x)) {
+        free_asked(x);
+        refuse(f, a, 429, "rate_limit_error", "too many requests wait already; try again later");
+        a->headers[0][0] = "Retry-After";
+        a->headers[0][1] = "1";
+        a->nheaders = 1;
+        return;
+    }
+    a->type = x->request.stream ? "text/event-stream" : "application/json";
+    a->source = &source;
+    a->stream = x;
+}
+
+/* ---- tokens, vectors ---- */
+
+/* The body as an object; else *a refuses it. */
+static ls_json *read_body(ls_front *f, const ls_http_request *r, ls_http_answer *a) {
+    size_t n = 0;
+    const char *body = ls_http_posted(r, &n);
+    ls_json *j = NULL;
+    ls_error e = {0};
+    if (ls_json_parse(body, n, "the body", &j, &e) == LS_OK && ls_json_is_object(j)) return j;
+    refuse(f, a, 400, "invalid_request_error", j ? "the body is no JSON object" : e.msg);
+    ls_json_free(j);
+    return NULL;
+}
+
+static void answer_tokens(ls_front *f, const ls_http_request *r, ls_http_answer *a) {
+    ls_json *body = read_body(f, r, a), *o;
+    if (!body) return;
+    const char *text = ls_json_text(ls_json_get(body, "prompt"));
+    const ls_json *begin = ls_json_get(body, "add_special_tokens");
+    if (!text) text = ls_json_text(ls_json_get(body, "content"));
+    ls_token_list list = {0};
+    ls_error e = {0};
+    if (!text) {
+        refuse(f, a, 400, "invalid_request_error", "prompt: a text is expected");
+    } else if (ls_request_tokens(&f->model, text, !begin || ls_json_is_true(begin), &list, &e) !=
+               LS_OK) {
+        refuse(f, a, 400, "invalid_request_error", e.msg);
+    } else {
+        ls_json *ids = ls_json_new_array();
+        for (size_t i = 0; i < list.n; i++) ls_json_push(ids, ls_json_new_integer(list.ids[i]));
+        o = ls_json_new_object();
+        ls_json_set(o, "tokens", ids);
+        ls_json_set_integer(o, "count", (int64_t)list.n);
+        ls_json_set_integer(o, "max_model_len", f->model.context);
+        answer_json(a, 200, o);
+        free(list.ids);
+    }
+    ls_json_free(body);
+}
+
+static void answer_text_of(ls_front *f, const ls_http_request *r, ls_http_answer *a) {
+    ls_json *body = read_body(f, r, a);
+    if (!body) return;
+    const ls_json *ids = ls_json_get(body, "tokens");
+    ls_decoding d = {.tokenizer = f->model.trained->tokenizer, .begun = true};
+    ls_buf text = {0};
+    bool good = ls_json_is_array(ids);
+    for (size_t i = 0; good && i < ls_json_count(ids); i++) {
+        int64_t id = 0;
+        good = ls_json_integer(ls_json_at(ids, i), &id) && id >= 0 &&
+               id < f->model.trained->config.model.vocab;
+        if (good) ls_decoding_add(&d, (uint32_t)id, &text);
+    }
+    ls_decoding_end(&d, &text);
+    if (good) {
+        ls_json *o = ls_json_new_object(),
+                *as = ls_json_new_bytes(text.data ? text.data : "", text.len);
+        ls_json_set(o, "prompt", as);
+        ls_json_set(o, "content", ls_json_share(as));
+        answer_json(a, 200, o);
+    } else {
+        refuse(f, a, 400, "invalid_request_error",
+               "tokens: a list of the model's tokens is expected");
+    }
+    ls_buf_free(&text);
+    ls_json_free(body);
+}
+
+/* ---- what is there ---- */
+
+static void answer_models(ls_front *f, ls_http_answer *a) {
+    ls_json *o = ls_json_new_object(), *list = ls_json_new_array(), *m = ls_json_new_object();
+    ls_json_set_text(m, "id", f->model.name);
+    ls_json_set_text(m, "object", "model");
+    ls_json_set_integer(m, "created", f->started_s);
+    ls_json_set_text(m, "owned_by", "lockstep");
+    ls_json_set_text(m, "root", f->model.name);
+    ls_json_set_integer(m, "max_model_len", f->model.context);
+    ls_json_push(list, m);
+    ls_json_set_text(o, "object", "list");
+    ls_json_set(o, "data", list);
+    answer_json(a, 200, o);
+}
+
+static void answer_metrics(ls_front *f, ls_http_answer *a) {
+    ls_engine_lock(f->engine);
+    ls_engine_counts c = ls_engine_count(f->engine);
+    ls_meter_write(&f->meter, &c, f->model.name, &a->body);
+    ls_engine_unlock(f->engine);
+    a->type = "text/plain; version=0.0.4; charset=utf-8";
+}
+
+static void answer(void *arg, const ls_http_request *r, ls_http_answer *a) {
+    ls_front *f = arg;
+    size_t n = 0;
+    const char *path = ls_http_path(r);
+    bool post = ls_http_posted(r, &n) != NULL;
+    static const char *const posts[] = {"/v1/completions", "/v1/chat/completions", "/tokenize",
+                                        "/detokenize"};
+    size_t i = 0;
+    while (i < sizeof posts / sizeof *posts && strcmp(posts[i], path) != 0) i++;
+    bool wants_post = i < sizeof posts / sizeof *posts;
+    if (wants_post && !post) {
+        refuse(f, a, 405, "invalid_request_error", "this path is for POST");
+    } else if (wants_post) {
+        if (i < 2) answer_texts(f, r, i == 1, a);
+        if (i == 2) answer_tokens(f, r, a);
+        if (i == 3) answer_text_of(f, r, a);
+    } else if (strcmp(path, "/health") == 0) {
+        ls_json *o = ls_json_new_object();
+        ls_json_set_text(o, "status", "ok");
+        answer_json(a, 200, o);
+    } else if (strcmp(path, "/v1/models") == 0) {
+        answer_models(f, a);
+    } else if (strcmp(path, "/metrics") == 0) {
+        answer_metrics(f, a);
+    } else {
+        refuse(f, a, 404, "not_found_error", "there is no such path here");
+    }
+}
+
+/* ---- opening, running ---- */
+
+static void progress(void *arg) {
+    const ls_front *f = arg;
+    uint64_t one = 1;
+    (void)!write(f->woken, &one, sizeof one);
+}
+
+ls_status ls_front_open(const ls_front_options *o, ls_front **f_p, ls_error *e) {
+    ls_front *f = LS_NEW(ls_front);
+    *f = (ls_front){.o = *o, .started_s = (int64_t)time(NULL)};
+    f->woken = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    f->o.engine.progress = progress;
+    f->o.engine.arg = f;
+    f->o.http.answer = answer;
+    f->o.http.arg = f;
+    f->o.http.posts_nbytes = LS_FRONT_BODY;
+    ls_status s = f->woken < 0 ? ls_fail(e, LS_EIO, "no eventfd: too many files are open") : LS_OK;
+    if (s == LS_OK) s = ls_engine_open(o->trained, &f->o.engine, &f->engine, e);
+    if (s == LS_OK) s = ls_http_open(&f->o.http, &f->http, e);
+    if (s != LS_OK) {
+        ls_front_close(f);
+        return s;
+    }
+    f->model = (ls_request_model){.trained = o->trained,
+                                  .format = o->format,
+                                  .name = o->name,
+                                  .context = ls_engine_context(f->engine)};
+    *f_p = f;
+    return LS_OK;
+}
+
+int ls_front_port(const ls_front *f) { return ls_http_port(f->http); }
+
+static void run_once(ls_front *f) {
+    struct pollfd p[2] = {{.fd = ls_http_fd(f->http), .events = POLLIN},
+                          {.fd = f->woken, .events = POLLIN}};
+    uint64_t steps = 0;
+    poll(p, 2, 200);
+    if (read(f->woken, &steps, sizeof steps) > 0) ls_http_wake(f->http);
+    ls_http_run(f->http, 0);
+}
+
+void ls_front_run(ls_front *f, const volatile int *asked_p, double grace_s) {
+    while (!*asked_p) run_once(f);
+    f->ending = true;
+    int64_t end = ls_clock_ns() + (int64_t)(grace_s * 1e9);
+    while (ls_http_nstreams(f->http) > 0 && ls_clock_ns() < end) run_once(f);
+}
+
+void ls_front_close(ls_front *f) {
+    if (!f) return;
+    ls_http_close(f->http);
+    ls_engine_close(f->engine);
+    if (f->woken >= 0) close(f->woken);
+    free(f);
+}

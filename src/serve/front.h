@@ -1,0 +1,30 @@
+/* front.h - what clients of a served model ask: OpenAI's paths, and those of health, metrics and tokens. */
+#ifndef LS_SERVE_FRONT_H
+#define LS_SERVE_FRONT_H
+
+#include "http/server.h"
+#include "serve/engine.h"
+#include "serve/request.h"
+
+typedef struct ls_front ls_front;
+
+typedef struct ls_front_options {
+    const ls_trained *trained;
+    const ls_chat_format *format; /* NULL: there are no chats */
+    const char *name;             /* of the model */
+    ls_engine_options engine;     /* without `progress` */
+    int queue;                    /* replies that may wait; further requests are refused */
+    ls_http_options http;         /* without `answer` */
+} ls_front_options;
+
+enum { LS_FRONT_BODY = 8 << 20 }; /* the largest body of a request */
+
+/* LS_EINVAL, LS_EIO, LS_ENOMEM: the model can't be served, or not at this address. The options' texts must
+ * outlive it. */
+ls_status ls_front_open(const ls_front_options *, ls_front **f_p, ls_error *);
+int ls_front_port(const ls_front *);
+/* Serves until *asked_p is not 0; then begun replies have grace_s seconds to end. */
+void ls_front_run(ls_front *, const volatile int *asked_p, double grace_s);
+void ls_front_close(ls_front *);
+
+#endif

@@ -1,0 +1,12 @@
+/* messages.h - the conversation of a request, as the model reads it before it answers. */
+#ifndef LS_SERVE_MESSAGES_H
+#define LS_SERVE_MESSAGES_H
+
+#include "chat/prompt.h"
+
+/* The tokens of body's "messages", and of an answer's beginning; the caller frees list_p->ids. A template
+ * that writes a date writes today's. LS_EINVAL: a message is damaged, or the template refuses them. */
+ls_status ls_messages_encode(const ls_chat_format *, const ls_json *body, ls_token_list *list_p,
+                             ls_error *);
+
+#endif

@@ -1,0 +1,13 @@
+/* page_name.h - names of pages by what they hold: SHA-256 of the page before, and of their tokens.
+ *
+ * Prompts come from strangers, so the hash must be one for which nobody can make two texts of one name.
+ */
+#ifndef LS_SERVE_PAGE_NAME_H
+#define LS_SERVE_PAGE_NAME_H
+
+#include "serve/pages.h"
+
+/* before: the name of the page before; NULL: it is a text's first one. */
+ls_page_name ls_page_name_of(const ls_page_name *before, const uint32_t *tokens, int n);
+
+#endif

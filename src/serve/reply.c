@@ -1,0 +1,154 @@
+/* reply.c - see reply.h. */
+#include "serve/reply.h"
+
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/clock.h"
+#include "base/math.h"
+#include "base/random.h"
+
+void ls_reply_make(ls_reply *r, const ls_reply_rule *rule, const ls_tokenizer *t,
+                   const uint32_t *prompt, int64_t n) {
+    *r = (ls_reply){.rule = rule, .n = n, .nprompt = n};
+    r->tokens = LS_NEW_ARRAY(uint32_t, (size_t)(n + rule->most));
+    memcpy(r->tokens, prompt, (size_t)n * sizeof *prompt);
+    r->output =
+        (ls_text_output){.special = rule->special, .stops = rule->stops, .nstops = rule->nstops};
+    r->output.decoding = (ls_decoding){.tokenizer = t, .skip_special = true, .begun = true};
+}
+
+void ls_reply_free(ls_reply *r) {
+    free(r->tokens);
+    free(r->notes);
+    ls_buf_free(&r->output.held);
+    ls_buf_free(&r->text);
+    *r = (ls_reply){0};
+}
+
+/* ---- probabilities ---- */
+
+/* The logarithm of the sum of exponentials: of all terms in order, in double. */
+static double log_sum(const float *logits, size_t V) {
+    double most = (double)logits[0], sum = 0;
+    for (size_t i = 1; i < V; i++)
+        if ((double)logits[i] > most) most = (double)logits[i];
+    for (size_t i = 0; i < V; i++) sum += ls_math_exp((double)logits[i] - most);
+    return most + ls_math_log(sum);
+}
+
+/* Inserts token i among the likeliest, if it is one of them; equal ones stay in their order. */
+static void rank(ls_reply_note *x, int room, uint32_t token, float logit) {
+    int at = x->ntop;
+    while (at > 0 && x->logprobs[at - 1] < logit) at--;
+    if (at == room) return;
+    if (x->ntop < room) x->ntop++;
+    for (int i = x->ntop - 1; i > at; i--) {
+        x->top[i] = x->top[i - 1];
+        x->logprobs[i] = x->logprobs[i - 1];
+    }
+    x->top[at] = token;
+    x->logprobs[at] = logit;
+}
+
+static ls_reply_note *new_note(ls_reply *r, uint32_t token) {
+    r->notes = ls_grow(r->notes, r->nnotes, sizeof *r->notes);
+    ls_reply_note *x = &r->notes[r->nnotes++];
+    *x = (ls_reply_note){.token = token, .logprob = NAN, .offset = r->text.len};
+    return x;
+}
+
+/* Of a token that follows these logits. */
+static void note(ls_reply *r, uint32_t token, const float *logits, size_t V) {
+    ls_reply_note *x = new_note(r, token);
+    double sum = log_sum(logits, V);
+    x->logprob = (float)((double)logits[token] - sum);
+    for (size_t i = 0; i < V && r->rule->top > 0; i++)
+        rank(x, r->rule->top, (uint32_t)i, logits[i]);
+    for (int i = 0; i < x->ntop; i++) x->logprobs[i] = (float)((double)x->logprobs[i] - sum);
+}
+
+void ls_reply_note_prompt(ls_reply *r, size_t V, int64_t i, const float *logits) {
+    if (i == 0) new_note(r, r->tokens[0]);
+    if (i + 1 < r->nprompt) note(r, r->tokens[i + 1], logits, V);
+    r->noted = i + 1;
+}
+
+/* ---- tokens ---- */
+
+/* The logits with what the rule adds to them, in `changed` [V] if it adds anything. */
+static const float *change(const ls_reply *r, const float *logits, size_t V, float *changed) {
+    const ls_reply_rule *o = r->rule;
+    bool penalizes = (o->frequency != 0 || o->presence != 0) && r->n > r->nprompt;
+    bool waits = r->n - r->nprompt < o->least;
+    if (!penalizes && !o->nbias && !waits) return logits;
+    memcpy(changed, logits, V * sizeof *logits);
+    for (size_t i = 0; i < o->nbias; i++)
+        if (o->bias[i].token < V) changed[o->bias[i].token] += o->bias[i].by;
+    for (int64_t i = r->nprompt; penalizes && i < r->n; i++) {
+        bool again = false;
+        for (int64_t k = r->nprompt; k < i && !again; k++) again = r->tokens[k] == r->tokens[i];
+        double by = o->frequency + (again ? 0 : o->presence);
+        changed[r->tokens[i]] = (float)((double)changed[r->tokens[i]] - by);
+    }
+    for (int i = 0; i < o->nends && waits; i++)
+        if (o->ends[i] < V) changed[o->ends[i]] = -INFINITY;
+    return changed;
+}
+
+static bool is_end(const ls_reply_rule *o, uint32_t token) {
+    for (int i = 0; i < o->nends; i++)
+        if (o->ends[i] == token) return true;
+    return false;
+}
+
+static void give_out(ls_reply *r, size_t nbytes) {
+    ls_buf_append(&r->text, r->output.held.data, nbytes);
+    ls_text_output_took(&r->output, nbytes);
+}
+
+/* The stop whose text begins what is held. */
+static const char *stop_of(const ls_reply *r) {
+    const ls_buf *held = &r->output.held;
+    for (int i = 0; i < r->rule->nstops; i++) {
+        size_t n = strlen(r->rule->stops[i]);
+        if (held->len >= n && memcmp(held->data, r->rule->stops[i], n) == 0)
+            return r->rule->stops[i];
+    }
+    return NULL;
+}
+
+void ls_reply_finish(ls_reply *r, ls_written_end end) {
+    if (end != LS_END_STOP) give_out(r, ls_text_output_end(&r->output));
+    r->end = end;
+    r->state = LS_REPLY_ENDED;
+}
+
+void ls_reply_write(ls_reply *r, ls_sampler *s, const float *logits) {
+    const ls_reply_rule *o = r->rule;
+    float *changed = o->nbias || o->least || o->frequency != 0 || o->presence != 0
+                         ? LS_NEW_ARRAY(float, s->V)
+                         : NULL;
+    double u =
+        ls_random_uniform(r->seed, LS_STREAM_SAMPLE, r->number, (uint64_t)(r->n - r->nprompt));
+    uint32_t token = ls_sampler_draw(s, change(r, logits, s->V, changed), &o->sampler,
+                                     (ls_sampler_seen){r->tokens, r->n}, u);
+    free(changed);
+    r->last_ns = ls_clock_ns();
+    if (!r->first_ns) r->first_ns = r->last_ns;
+    bool stopped = false, ends = is_end(o, token);
+    if (o->top >= 0 && !ends) note(r, token, logits, s->V);
+    r->tokens[r->n++] = token;
+    if (ends) {
+        ls_reply_finish(r, LS_END_TOKEN);
+        return;
+    }
+    give_out(r, ls_text_output_add(&r->output, token, &stopped));
+    if (stopped) {
+        r->stop = stop_of(r);
+        ls_reply_finish(r, LS_END_STOP);
+    } else if (r->n - r->nprompt == o->most) {
+        ls_reply_finish(r, LS_END_LENGTH);
+    }
+}

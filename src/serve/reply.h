@@ -1,0 +1,89 @@
+/* reply.h - one text that a request asks for: its prompt, the rules by which it is written, and what has
+ * been written so far.
+ *
+ * The request's thread makes it, and reads it under the engine's lock (engine.h); the engine writes it.
+ */
+#ifndef LS_SERVE_REPLY_H
+#define LS_SERVE_REPLY_H
+
+#include "infer/generate.h"
+#include "infer/text_output.h"
+#include "serve/pages.h"
+
+enum { LS_REPLY_STOPS = 16, LS_REPLY_TOP = 20 };
+
+/* A token's logit gets `by` added. */
+typedef struct ls_reply_bias {
+    uint32_t token;
+    float by;
+} ls_reply_bias;
+
+/* How a reply is written; the same for all replies to a request. */
+typedef struct ls_reply_rule {
+    ls_sampler_rule sampler;
+    double frequency, presence; /* subtracted from the logit of a token that was written: times the
+                                   number of its places; once */
+    ls_reply_bias *bias;        /* [nbias] */
+    size_t nbias;
+    const char *stops[LS_REPLY_STOPS]; /* [nstops] */
+    int nstops;
+    const uint32_t *ends; /* [nends] tokens that end the text */
+    int nends;
+    bool special;        /* special tokens are written by their names */
+    int64_t most, least; /* tokens to write: at most, and at least before one may end the text */
+    int top;             /* the likeliest tokens to note for each; -1: none, and no probabilities */
+    bool echo;           /* the prompt's tokens are noted, too */
+} ls_reply_rule;
+
+/* A token of the text, and its logarithms of probabilities. */
+typedef struct ls_reply_note {
+    uint32_t token;
+    size_t offset, nbytes; /* of its bytes in the text, as far as they are given out */
+    float logprob;         /* NaN: not known, of a text's first token */
+    uint32_t top[LS_REPLY_TOP];
+    float logprobs[LS_REPLY_TOP]; /* [rule->top] in order */
+    int ntop;
+} ls_reply_note;
+
+typedef enum ls_reply_state { LS_REPLY_WAITS, LS_REPLY_RUNS, LS_REPLY_ENDED } ls_reply_state;
+
+typedef struct ls_reply {
+    const ls_reply_rule *rule;
+    uint64_t seed, number; /* random numbers: those of text `number` */
+    /* Set by the engine: */
+    ls_reply_state state;
+    uint32_t *tokens; /* [n] the prompt's [nprompt], then those that are written */
+    int64_t n, nprompt;
+    ls_text_output output;
+    ls_buf text;          /* what has been given out, without the prompt */
+    ls_reply_note *notes; /* [nnotes] with rule->top >= 0 */
+    size_t nnotes;
+    ls_written_end end;
+    const char *stop;          /* the one that came; NULL: none */
+    int64_t nfound;            /* tokens of the prompt whose keys and values were there */
+    int64_t first_ns, last_ns; /* when its first and its latest token were written; 0: not yet */
+    int64_t begun_ns;          /* when it was added */
+    bool dropped;              /* nobody wants it any more */
+    /* The engine's own: */
+    ls_page_view view;
+    int64_t computed;  /* tokens whose keys and values are in the view */
+    int nnamed;        /* pages of the view that have a name */
+    ls_page_name name; /* of the last of them */
+    int64_t noted;     /* prompt tokens that are noted */
+    void (*left)(void *arg,
+                 struct ls_reply *); /* under the lock: the engine does not know it any more */
+    void *arg;
+} ls_reply;
+
+/* Copies the prompt [n], n >= 1. The rule must outlive the reply. */
+void ls_reply_make(ls_reply *, const ls_reply_rule *, const ls_tokenizer *, const uint32_t *prompt,
+                   int64_t n);
+void ls_reply_free(ls_reply *);
+
+/* The token after these logits [V] is written: drawn, noted, given out. May end the reply. */
+void ls_reply_write(ls_reply *, ls_sampler *, const float *logits);
+/* The logits [V] after a prompt's token i: the next one is noted, if there is one. They come in order. */
+void ls_reply_note_prompt(ls_reply *, size_t V, int64_t i, const float *logits);
+void ls_reply_finish(ls_reply *, ls_written_end);
+
+#endif

@@ -1,0 +1,58 @@
+/* request.h - what a body of POST /v1/completions or /v1/chat/completions asks for.
+ *
+ * The fields are OpenAI's, and of vLLM's further ones those that are named here. A field that would change
+ * the answer and is not supported is refused by name; others that are unknown are left out, and named in
+ * the log once.
+ */
+#ifndef LS_SERVE_REQUEST_H
+#define LS_SERVE_REQUEST_H
+
+#include "base/json.h"
+#include "chat/chat_format.h"
+#include "serve/reply.h"
+
+enum { LS_REQUEST_REPLIES = 128 };
+
+/* What requests are made for. */
+typedef struct ls_request_model {
+    const ls_trained *trained;
+    const ls_chat_format *format; /* with a template, or NULL: there are no chats */
+    const char *name;             /* of the model */
+    int64_t context;
+} ls_request_model;
+
+typedef struct ls_request_prompt {
+    uint32_t *tokens; /* [n] */
+    int64_t n;
+    char *text; /* of completions, for echo: as it was sent; NULL: it was tokens */
+} ls_request_prompt;
+
+typedef struct ls_text_request {
+    bool chat, stream, usage, echo; /* usage: a stream ends with it */
+    ls_request_prompt *prompts;     /* [nprompts] */
+    size_t nprompts;
+    int64_t n; /* replies to each prompt */
+    uint64_t seed;
+    ls_reply_rule rule;
+    char *stops[LS_REPLY_STOPS];
+} ls_text_request;
+
+/* Why a request is refused. */
+typedef struct ls_refusal {
+    int status;        /* of HTTP */
+    const char *type;  /* "invalid_request_error" */
+    const char *param; /* the field; NULL: none */
+    const char *code;  /* NULL: none */
+    ls_error error;    /* its message */
+} ls_refusal;
+
+/* False: it is refused. The caller calls ls_request_free() in any case. */
+bool ls_request_read(const ls_request_model *, bool chat, const char *body, size_t nbytes,
+                     ls_text_request *, ls_refusal *);
+void ls_request_free(ls_text_request *);
+
+/* The tokens of {"prompt" or "content": text}, as /tokenize has it. The caller frees list_p->ids. */
+ls_status ls_request_tokens(const ls_request_model *, const char *text, bool begin,
+                            ls_token_list *list_p, ls_error *);
+
+#endif

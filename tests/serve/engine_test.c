@@ -1,0 +1,241 @@
+/* engine_test.c - a reply has the same tokens alone and among others, with any size of steps, and with
+ * so little memory that pages are taken away and found again. */
+/* ctest: seconds=3 */
+#include "serve/engine.h"
+
+#include <unistd.h>
+
+#include "folder.h"
+#include "test.h"
+#include "train/tiny_run.h"
+#include "weights/small_text.h"
+
+enum { REPLIES = 9, TOKENS = 140, MOST = 20 };
+
+static ls_trained trained;
+static int64_t longer; /* prompts are as much longer as the model's context is than 48 tokens */
+
+static void open_model(const char *path) {
+    ls_error e = {0};
+    assert_ls_ok(ls_trained_open(path, &(ls_trained_options){.writes = true}, &trained, &e), e);
+    longer = trained.config.model.context / 48;
+}
+
+/* A published model, whose texts fit in a page; and a run, whose texts need several. */
+static void open_small(void) {
+    char *path = ls_format("%s/m.gguf", folder);
+    small_write_whole(&small_models[0], path);
+    open_model(path);
+    free(path);
+}
+
+static void open_run(void) {
+    static const char *const usual[] = {"model.context=240", "train.steps=1", "optim.warmup=0",
+                                        NULL};
+    static const char *const none[] = {NULL};
+    char *path = ls_format("%s/run", folder);
+    ls_error e = {0};
+    assert_ls_ok(try_run(path, 1, usual, none, &e), e);
+    open_model(path);
+    free(path);
+}
+
+/* Half of the replies sample, half take the likeliest; some note probabilities, also of the prompt. All
+ * but a few prompts begin alike. */
+typedef struct asked {
+    ls_reply_rule rules[REPLIES];
+    ls_reply replies[REPLIES];
+    int nleft;
+} asked;
+
+static void left(void *arg, ls_reply *r) {
+    asked *x = arg;
+    (void)r;
+    x->nleft++;
+}
+
+static int64_t prompt_of(int i, uint32_t *tokens) {
+    int64_t n = (4 + 3 * i) * longer;
+    for (int64_t t = 0; t < n; t++) tokens[t] = (uint32_t)(3 + (t * 7 + (i % 4 == 3 ? i : 0)) % 50);
+    return n;
+}
+
+static void make(asked *x, int i) {
+    uint32_t tokens[TOKENS + 8];
+    int64_t n = prompt_of(i, tokens);
+    ls_reply_rule *o = &x->rules[i];
+    *o = (ls_reply_rule){.most = MOST - i, .top = i % 3 == 0 ? 2 : -1, .echo = i % 6 == 0};
+    o->sampler.temperature = i % 2;
+    o->frequency = i == 5 ? 0.5 : 0;
+    ls_reply_make(&x->replies[i], o, trained.tokenizer, tokens, n);
+    x->replies[i].seed = 11;
+    x->replies[i].number = (uint64_t)i;
+    x->replies[i].left = left;
+    x->replies[i].arg = x;
+}
+
+static void nothing(void *arg) { (void)arg; }
+
+static ls_engine *open_engine(int texts, int64_t rows, int npages) {
+    ls_engine *g = NULL;
+    ls_error e = {0};
+    size_t page = ls_infer_page_floats(&trained.model) * sizeof(float);
+    ls_engine_options o = {.texts = texts, .rows = rows, .progress = nothing};
+    o.memory_nbytes = page * (size_t)npages;
+    assert_ls_ok(ls_engine_open(&trained, &o, &g, &e), e);
+    return g;
+}
+
+static void wait_for(ls_engine *g, const asked *x, int n) {
+    for (int i = 0;; i++) {
+        ls_engine_lock(g);
+        bool done = x->nleft == n;
+        ls_engine_unlock(g);
+        if (done) return;
+        assert_true(i < 60000);
+        usleep(1000);
+    }
+}
+
+static asked *write_alone(void) {
+    asked *x = LS_NEW(asked);
+    for (int i = 0; i < REPLIES; i++) {
+        ls_engine *g = open_engine(1, 64, 100);
+        make(x, i);
+        ls_engine_lock(g);
+        ls_engine_add(g, &x->replies[i]);
+        ls_engine_unlock(g);
+        wait_for(g, x, i + 1);
+        ls_engine_close(g);
+        assert_true(x->replies[i].n - x->replies[i].nprompt <= MOST - i);
+    }
+    return x;
+}
+
+static asked *write_together(ls_engine *g) {
+    asked *x = LS_NEW(asked);
+    for (int i = 0; i < REPLIES; i++) {
+        make(x, i);
+        ls_engine_lock(g);
+        ls_engine_add(g, &x->replies[i]);
+        ls_engine_unlock(g);
+        if (i % 3 == 0) usleep(2000);
+    }
+    wait_for(g, x, REPLIES);
+    return x;
+}
+
+static void free_all(asked *x) {
+    for (int i = 0; i < REPLIES; i++) ls_reply_free(&x->replies[i]);
+    free(x);
+}
+
+static void same_reply(const ls_reply *a, const ls_reply *b) {
+    assert_int_equal(a->n, b->n);
+    assert_memory_equal(a->tokens, b->tokens, (size_t)a->n * sizeof *a->tokens);
+    assert_int_equal(a->end, b->end);
+    assert_int_equal(a->text.len, b->text.len);
+    if (a->text.len) assert_memory_equal(a->text.data, b->text.data, a->text.len);
+    assert_int_equal(a->nnotes, b->nnotes);
+    for (size_t i = 0; i < a->nnotes; i++) {
+        const ls_reply_note *p = &a->notes[i], *q = &b->notes[i];
+        assert_int_equal(p->token, q->token);
+        assert_memory_equal(&p->logprob, &q->logprob, sizeof p->logprob);
+        assert_int_equal(p->ntop, q->ntop);
+        assert_memory_equal(p->logprobs, q->logprobs, (size_t)p->ntop * sizeof *p->logprobs);
+    }
+}
+
+/* npages: as many as a text needs, and some. */
+typedef struct way {
+    int texts;
+    int64_t rows;
+    int npages;
+    bool preempts, finds;
+} way;
+
+static void write_each_way(const way *ways, int n) {
+    asked *want = write_alone();
+    for (int i = 0; i < n; i++) {
+        ls_engine *g = open_engine(ways[i].texts, ways[i].rows, ways[i].npages);
+        for (int round = 0; round < 2; round++) {
+            asked *x = write_together(g);
+            for (int k = 0; k < REPLIES; k++) same_reply(&x->replies[k], &want->replies[k]);
+            free_all(x);
+        }
+        ls_engine_lock(g);
+        ls_engine_counts c = ls_engine_count(g);
+        ls_engine_unlock(g);
+        assert_int_equal(c.pages_used, 0);
+        assert_int_equal(c.written_tokens, 2 * (REPLIES * MOST - REPLIES * (REPLIES - 1) / 2));
+        if (ways[i].preempts) assert_true(c.preempted > 0);
+        if (ways[i].finds) assert_true(c.found_tokens > 0);
+        ls_engine_close(g);
+    }
+    free_all(want);
+}
+
+static void test_published(void **state) {
+    static const way ways[] = {{16, 256, 100, false, false},
+                               {16, 7, 100, false, false},
+                               {3, 64, 100, false, false},
+                               {1, 5, 100, false, false},
+                               {16, 64, 2, false, false}};
+    (void)state;
+    open_small();
+    write_each_way(ways, 5);
+    ls_trained_close(&trained);
+}
+
+static void test_run(void **state) {
+    static const way ways[] = {{16, 256, 100, false, true}, {16, 7, 100, false, true},
+                               {3, 64, 100, false, true},   {1, 5, 100, false, true},
+                               {16, 64, 6, true, false},    {16, 90, 4, true, false}};
+    (void)state;
+    open_run();
+    write_each_way(ways, 6);
+    ls_trained_close(&trained);
+}
+
+/* Replies that nobody wants any more leave, also those that wait; so do all when the engine ends. */
+static void test_dropped(void **state) {
+    (void)state;
+    open_small();
+    ls_engine *g = open_engine(2, 8, 100);
+    asked *x = LS_NEW(asked);
+    for (int i = 0; i < REPLIES; i++) make(x, i);
+    ls_engine_lock(g);
+    for (int i = 0; i < REPLIES; i++) ls_engine_add(g, &x->replies[i]);
+    for (int i = 0; i < REPLIES; i += 2) x->replies[i].dropped = true;
+    ls_engine_unlock(g);
+    wait_for(g, x, REPLIES);
+    for (int i = 0; i < REPLIES; i++)
+        assert_true((x->replies[i].state == LS_REPLY_ENDED) == (i % 2 == 1));
+    for (int i = 0; i < REPLIES; i++) ls_reply_free(&x->replies[i]);
+    x->nleft = 0;
+    for (int i = 0; i < REPLIES; i++) make(x, i);
+    ls_engine_lock(g);
+    for (int i = 0; i < REPLIES; i++) ls_engine_add(g, &x->replies[i]);
+    ls_engine_unlock(g);
+    ls_engine_close(g);
+    assert_int_equal(x->nleft, REPLIES);
+    free_all(x);
+    ls_trained_close(&trained);
+}
+
+static void test_refused(void **state) {
+    ls_engine *g = NULL;
+    ls_error e = {0};
+    const ls_engine_options o = {.texts = 2, .rows = 8, .memory_nbytes = 1000, .progress = nothing};
+    (void)state;
+    open_small();
+    assert_ls_fails(ls_engine_open(&trained, &o, &g, &e), LS_EINVAL, "--cache-mb", e);
+    ls_trained_close(&trained);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_published), cmocka_unit_test(test_run),
+                                       cmocka_unit_test(test_dropped),
+                                       cmocka_unit_test(test_refused)};
+    return cmocka_run_group_tests(tests, make_folder, remove_folder);
+}

@@ -1,0 +1,322 @@
+/* front_test.c - requests for a model's text, by sockets: answers, streams, refusals, clients that go. */
+/* ctest: seconds=3 */
+#include "serve/front.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <pthread.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/json.h"
+#include "folder.h"
+#include "infer/conversations.h"
+#include "test.h"
+#include "weights/small_text.h"
+
+enum { MOST = 1 << 20 };
+
+static const char TEMPLATE[] =
+    "{% for m in messages %}{{ m.role[0] }}{{ m.content | trim }}\n{% endfor %}a";
+static ls_trained trained;
+static ls_chat_format format;
+static ls_front *front;
+static pthread_t thread;
+static volatile int asked;
+static char reply[MOST];
+
+static void *run(void *arg) {
+    (void)arg;
+    ls_front_run(front, &asked, 1);
+    return NULL;
+}
+
+static int open_front(void **state) {
+    if (make_folder(state) != 0) return -1;
+    ls_error e = {0};
+    char *path = ls_format("%s/m.gguf", folder), *chat = ls_format("%s/t.jinja", folder);
+    small_write_whole(&small_models[0], path);
+    assert_ls_ok(ls_file_write(chat, TEMPLATE, sizeof TEMPLATE - 1, &e), e);
+    assert_ls_ok(ls_trained_open(path, &(ls_trained_options){.writes = true}, &trained, &e), e);
+    assert_ls_ok(ls_trained_chat_format(&trained, chat, &format, &e), e);
+    ls_front_options o = {.trained = &trained, .format = &format, .name = "small", .queue = 4};
+    o.engine = (ls_engine_options){.texts = 4, .rows = 16, .memory_nbytes = 64 << 20};
+    assert_ls_ok(ls_front_open(&o, &front, &e), e);
+    assert_int_equal(pthread_create(&thread, NULL, run, NULL), 0);
+    free(path);
+    free(chat);
+    return 0;
+}
+
+static int close_front(void **state) {
+    asked = 1;
+    pthread_join(thread, NULL);
+    ls_front_close(front);
+    ls_chat_format_free(&format);
+    ls_trained_close(&trained);
+    return remove_folder(state);
+}
+
+/* ---- a client ---- */
+
+static int send_request(const char *method, const char *path, const char *body) {
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+    struct sockaddr_in to = {.sin_family = AF_INET,
+                             .sin_port = htons((uint16_t)ls_front_port(front))};
+    to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    assert_int_equal(connect(fd, (const struct sockaddr *)&to, sizeof to), 0);
+    char *text = ls_format("%s %s HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
+                           "Content-Length: %zu\r\n\r\n%s",
+                           method, path, strlen(body), body);
+    assert_int_equal(write(fd, text, strlen(text)), (ssize_t)strlen(text));
+    free(text);
+    return fd;
+}
+
+/* The status; `reply` has the body, without the marks of chunks. */
+static int ask_by(const char *method, const char *path, const char *body) {
+    int fd = send_request(method, path, body), status = 0;
+    size_t n = 0;
+    for (ssize_t k; (k = read(fd, reply + n, MOST - 1 - n)) > 0;) n += (size_t)k;
+    reply[n] = 0;
+    close(fd);
+    assert_int_equal(sscanf(reply, "HTTP/1.1 %d", &status), 1);
+    bool chunked = strcasestr(reply, "chunked") != NULL;
+    char *from = strstr(reply, "\r\n\r\n") + 4, *to = reply;
+    while (chunked) {
+        char *end = NULL;
+        size_t size = strtoul(from, &end, 16);
+        if (size == 0) break;
+        memmove(to, end + 2, size);
+        to += size;
+        from = end + 2 + size + 2;
+    }
+    if (chunked)
+        *to = 0;
+    else
+        memmove(reply, from, strlen(from) + 1);
+    return status;
+}
+
+static int ask(const char *path, const char *body) { return ask_by("POST", path, body); }
+
+static ls_json *parsed(void) {
+    ls_json *j = NULL;
+    ls_error e = {0};
+    assert_ls_ok(ls_json_parse(reply, strlen(reply), "the reply", &j, &e), e);
+    return j;
+}
+
+static const ls_json *choice_of(const ls_json *o, size_t i) {
+    return ls_json_at(ls_json_get(o, "choices"), i);
+}
+
+/* ---- answers ---- */
+
+static void test_answers(void **state) {
+    (void)state;
+    char text[4][256];
+    static const char body[] = "{\"model\": \"small\", \"prompt\": [\"the\", \"a man\"], \"n\": 2,"
+                               "\"max_tokens\": 6, \"seed\": 5, \"temperature\": 1}";
+    for (int round = 0; round < 2; round++) {
+        assert_int_equal(ask("/v1/completions", body), 200);
+        ls_json *o = parsed();
+        assert_string_equal(ls_json_text(ls_json_get(o, "object")), "text_completion");
+        for (size_t i = 0; i < 4; i++) {
+            const char *got = ls_json_text(ls_json_get(choice_of(o, i), "text"));
+            if (round) assert_string_equal(got, text[i]);
+            snprintf(text[i], sizeof text[i], "%s", got);
+        }
+        int64_t written = 0;
+        assert_true(
+            ls_json_integer(ls_json_get(ls_json_get(o, "usage"), "completion_tokens"), &written));
+        assert_true(written > 0 && written <= 24);
+        ls_json_free(o);
+    }
+    assert_string_not_equal(text[0], text[1]); /* other random numbers */
+}
+
+/* The pieces of a stream are the text of the whole answer. */
+static void test_stream(void **state) {
+    (void)state;
+    char whole[256], pieces[256] = "";
+    assert_int_equal(ask("/v1/chat/completions",
+                         "{\"messages\": [{\"role\": \"user\", \"content\": \"hi\"}], \"seed\": 3,"
+                         "\"max_tokens\": 9, \"ignore_eos\": true}"),
+                     200);
+    ls_json *o = parsed();
+    snprintf(whole, sizeof whole, "%s",
+             ls_json_text(ls_json_get(ls_json_get(choice_of(o, 0), "message"), "content")));
+    ls_json_free(o);
+    assert_int_equal(ask("/v1/chat/completions",
+                         "{\"messages\": [{\"role\": \"user\", \"content\": \"hi\"}], \"seed\": 3,"
+                         "\"max_tokens\": 9, \"ignore_eos\": true, \"stream\": true,"
+                         "\"stream_options\": {\"include_usage\": true}}"),
+                     200);
+    int events = 0, ends = 0;
+    for (char *line = reply, *next; (next = strstr(line, "\n\n")); line = next + 2) {
+        ls_error e = {0};
+        ls_json *j = NULL;
+        *next = 0;
+        assert_memory_equal(line, "data: ", 6);
+        if (strcmp(line + 6, "[DONE]") == 0) {
+            assert_int_equal(next[2], 0);
+            ends++;
+            continue;
+        }
+        assert_ls_ok(ls_json_parse(line + 6, strlen(line + 6), "an event", &j, &e), e);
+        const char *text =
+            ls_json_text(ls_json_get(ls_json_get(choice_of(j, 0), "delta"), "content"));
+        if (text) strcat(pieces, text);
+        if (events++ == 0)
+            assert_string_equal(
+                ls_json_text(ls_json_get(ls_json_get(choice_of(j, 0), "delta"), "role")),
+                "assistant");
+        ls_json_free(j);
+    }
+    assert_int_equal(ends, 1);
+    assert_true(events > 4);
+    assert_string_equal(pieces, whole);
+}
+
+/* What lm-eval asks for: the logarithms of a prompt's own tokens are those of the tokens when they were
+ * written. */
+static void test_echo(void **state) {
+    (void)state;
+    assert_int_equal(ask("/v1/completions",
+                         "{\"prompt\": [5, 9, 17], \"max_tokens\": 4, \"logprobs\": 1,"
+                         "\"temperature\": 0, \"ignore_eos\": true,"
+                         "\"skip_special_tokens\": false}"),
+                     200);
+    ls_json *o = parsed();
+    const ls_json *notes = ls_json_get(choice_of(o, 0), "logprobs");
+    double written[4], prompt = 0;
+    for (size_t i = 0; i < 4; i++)
+        assert_true(
+            ls_json_number(ls_json_at(ls_json_get(notes, "token_logprobs"), i), &written[i]));
+    /* the likeliest token has the largest logarithm */
+    const char *first = ls_json_text(ls_json_at(ls_json_get(notes, "tokens"), 0));
+    double top = 0;
+    assert_true(ls_json_number(
+        ls_json_get(ls_json_at(ls_json_get(notes, "top_logprobs"), 0), first), &top));
+    assert_true(top == written[0]);
+    ls_json_free(o);
+    assert_int_equal(ask("/v1/completions",
+                         "{\"prompt\": [5, 9, 17], \"max_tokens\": 0, \"logprobs\": 1,"
+                         "\"echo\": true, \"temperature\": 0}"),
+                     200);
+    o = parsed();
+    notes = ls_json_get(choice_of(o, 0), "logprobs");
+    assert_int_equal(ls_json_count(ls_json_get(notes, "token_logprobs")), 3);
+    assert_true(ls_json_is_null(ls_json_at(ls_json_get(notes, "token_logprobs"), 0)));
+    assert_true(ls_json_number(ls_json_at(ls_json_get(notes, "token_logprobs"), 2), &prompt));
+    assert_true(prompt < 0);
+    ls_json_free(o);
+}
+
+static void test_tokens(void **state) {
+    (void)state;
+    assert_int_equal(ask("/tokenize", "{\"prompt\": \"the man\", \"add_special_tokens\": false}"),
+                     200);
+    ls_json *o = parsed();
+    ls_buf body = {0};
+    ls_buf_printf(&body, "{\"tokens\": ");
+    ls_json_write(ls_json_get(o, "tokens"), 0, &body);
+    ls_buf_printf(&body, "}%c", 0);
+    ls_json_free(o);
+    assert_int_equal(ask("/detokenize", body.data), 200);
+    o = parsed();
+    assert_string_equal(ls_json_text(ls_json_get(o, "prompt")), "the man");
+    ls_json_free(o);
+    ls_buf_free(&body);
+    assert_int_equal(ask_by("GET", "/health", ""), 200);
+    assert_int_equal(ask_by("GET", "/v1/models", ""), 200);
+    assert_non_null(strstr(reply, "\"small\""));
+    assert_int_equal(ask_by("GET", "/metrics", ""), 200);
+    assert_non_null(strstr(reply, "lockstep_serve_generated_tokens_total{model=\"small\"} "));
+}
+
+/* ---- refusals ---- */
+
+static void test_refused(void **state) {
+    static const struct {
+        const char *path, *body, *why;
+        int status;
+    } cases[] = {
+        {"/v1/completions", "{", "the body", 400},
+        {"/v1/completions", "[1]", "no JSON object", 400},
+        {"/v1/completions", "{}", "prompt: a text", 400},
+        {"/v1/completions", "{\"prompt\": []}", "prompt: a text", 400},
+        {"/v1/completions", "{\"prompt\": [-1]}", "a token from 0", 400},
+        {"/v1/completions", "{\"prompt\": [1e9]}", "prompt", 400},
+        {"/v1/completions", "{\"prompt\": \"a\", \"temperature\": -1}", "temperature: a number",
+         400},
+        {"/v1/completions", "{\"prompt\": \"a\", \"n\": 0}", "n: a whole number", 400},
+        {"/v1/completions", "{\"prompt\": \"a\", \"max_tokens\": 1000}", "context has 48", 400},
+        {"/v1/completions", "{\"prompt\": \"a\", \"tools\": [{}]}", "tools is not supported", 400},
+        {"/v1/completions", "{\"prompt\": \"a\", \"stop\": 3}", "stop: a text", 400},
+        {"/v1/completions", "{\"prompt\": \"a\", \"logit_bias\": {\"x\": 1}}", "no token", 400},
+        {"/v1/completions", "{\"prompt\": \"a\", \"model\": \"other\"}", "'other' is not here",
+         404},
+        {"/v1/completions", "{\"prompt\": \"a\", \"response_format\": {\"type\": \"json_object\"}}",
+         "response_format", 400},
+        {"/v1/chat/completions", "{\"messages\": []}", "messages: a list", 400},
+        {"/v1/chat/completions", "{\"messages\": [{\"role\": \"king\", \"content\": \"a\"}]}",
+         "role", 400},
+        {"/nothing", "{}", "no such path", 404},
+    };
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        int status = ask(cases[i].path, cases[i].body);
+        if (status != cases[i].status || !strstr(reply, cases[i].why))
+            fail_msg("%s %s: %d %s", cases[i].path, cases[i].body, status, reply);
+        ls_json *o = parsed();
+        assert_non_null(ls_json_text(ls_json_get(ls_json_get(o, "error"), "message")));
+        ls_json_free(o);
+    }
+    assert_int_equal(ask_by("GET", "/v1/completions", ""), 405);
+}
+
+/* ---- many, and those that go ---- */
+
+static int running(void) {
+    int n = -1;
+    assert_int_equal(ask_by("GET", "/metrics", ""), 200);
+    const char *at = strstr(reply, "\nlockstep_serve_replies_running{");
+    assert_non_null(at);
+    assert_int_equal(sscanf(strchr(at, '}'), "} %d", &n), 1);
+    const char *waits = strstr(reply, "\nlockstep_serve_replies_waiting{");
+    int more = 0;
+    assert_int_equal(sscanf(strchr(waits, '}'), "} %d", &more), 1);
+    return n + more;
+}
+
+/* Requests of clients that have gone are not written to their end; and where too many wait, further ones
+ * are told so at once. */
+static void test_gone(void **state) {
+    enum { CLIENTS = 12 };
+    static const char body[] =
+        "{\"prompt\": \"a\", \"n\": 1, \"max_tokens\": 40, \"ignore_eos\": true, \"seed\": 1}";
+    int fds[CLIENTS];
+    (void)state;
+    for (int i = 0; i < CLIENTS; i++) fds[i] = send_request("POST", "/v1/completions", body);
+    for (int i = 0; i < CLIENTS; i++) close(fds[i]);
+    int left = 1;
+    for (int i = 0; left && i < 600; i++) {
+        left = running();
+        usleep(10000);
+    }
+    assert_int_equal(left, 0);
+    assert_int_equal(ask("/v1/completions",
+                         "{\"prompt\": \"a\", \"n\": 100, \"max_tokens\": 40, \"ignore_eos\": true,"
+                         "\"seed\": 1}"),
+                     200);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_answers), cmocka_unit_test(test_stream),
+        cmocka_unit_test(test_echo),    cmocka_unit_test(test_tokens),
+        cmocka_unit_test(test_refused), cmocka_unit_test(test_gone)};
+    return cmocka_run_group_tests(tests, open_front, close_front);
+}
