@@ -23,6 +23,7 @@ from lockstep.torch.types import U8
 from lockstep.torch.work import Work
 
 _Header = ctypes.c_int64 * 2  # tag, bytes
+_LEAVING_S = 1.0
 _SLICE_S = 0.0005  # new commands wait that long while others are in flight
 
 
@@ -101,7 +102,17 @@ class Messages:
         if self._thread is not None:
             self._commands.put(None)
             self._thread.join()
+        if self._end is None and self._size > 1:
+            self._wait_for_others()
         library.ls_group_close(self._pointer)
+
+    def _wait_for_others(self) -> None:
+        """A worker that leaves is lost to those that are still in their last call. So it waits until
+        they leave, too, but not long: they may have more to do. Whatever comes of it is right."""
+        request = Pointer()
+        request_ref = ctypes.byref(request)
+        if not library.ls_barrier_start(self._pointer, request_ref, self._error_ref):
+            library.ls_wait(request_ref, _LEAVING_S, self._error_ref)
 
     # ---- the thread ----
 
