@@ -3,7 +3,6 @@
  */
 #include "base/mem.h"
 #include "exec/exec_state.h"
-#include "share/mesh.h"
 #include "tensor/dtype.h"
 
 /* The bytes of a buffer that the host and the device have, at the same places in theirs. */
@@ -55,9 +54,7 @@ ls_flat ls_exec_flat_there(const ls_exec *x, int bucket) {
  * workers divide the model, none of what the worker's layers don't read. */
 static ls_range params_there(const ls_exec *x, int bucket) {
     const ls_plan *p = x->c.plan;
-    bool has = ls_share_has(&p->share, bucket, x->c.worker) ||
-               ls_share_touches(&p->share, bucket, p->share.workers[x->c.worker].cell);
-    if (p->share.divides && !has) return (ls_range){0};
+    if (p->share.divides && !ls_plan_knows(p, x->c.worker, bucket)) return (ls_range){0};
     bool all = ls_plan_outlives(p, ls_plan_buffer(p, LS_BUF_DEVICE_PARAM, bucket, 0)) &&
                !p->share.buckets[bucket].is_gathered;
     return all ? ls_share_range(&p->share, bucket) : ls_share_owned(&p->share, bucket, x->c.worker);

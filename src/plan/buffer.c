@@ -107,6 +107,11 @@ bool ls_plan_outlives(const ls_plan *p, int id) {
     return kind == LS_BUF_SHARD || kind == LS_BUF_MOMENT;
 }
 
+bool ls_plan_knows(const ls_plan *p, int worker, int bucket) {
+    return ls_share_has(&p->share, bucket, worker) ||
+           ls_share_touches(&p->share, bucket, p->share.workers[worker].cell);
+}
+
 /* A layer whose backward is whole collects the gradients of its output in one buffer. */
 int ls_plan_layer_buffer(const ls_plan *p, ls_buffer_kind kind, const ls_action *a, int layer) {
     const ls_share *sh = &p->share;

@@ -281,6 +281,8 @@ ls_buffer ls_plan_buffer_of(const ls_plan *, int id);
 int ls_plan_twin(const ls_plan *, int id);
 /* Of twins that outlive a step: is it the one that has the newest contents where a step begins and ends? */
 bool ls_plan_outlives(const ls_plan *, int id);
+/* Does a worker have the bucket's parameters, or read them? */
+bool ls_plan_knows(const ls_plan *, int worker, int bucket);
 /* The buffer of this kind for a layer's call on a micro-batch. */
 int ls_plan_layer_buffer(const ls_plan *, ls_buffer_kind, const ls_action *, int layer);
 /* Is the buffer in the arena? Activations and their gradients are, the host's and the device's each in
