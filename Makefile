@@ -85,6 +85,8 @@ check-page:
 # build/ray-venv).
 check-ray:
 	@scripts/install.sh build peers
+	@scripts/build.sh release lockstep
+	@scripts/build.sh release liblockstep_shared
 	@scripts/check_ray.sh
 
 # Reads our files with other programs, and starts workers with torchrun (Python packages, from PyPI

@@ -9,7 +9,6 @@ if ! $venv/bin/python -m pip install -q ray numpy; then
     echo "skipped: Ray: PyPI was not reached"
     exit 0
 fi
-scripts/build.sh release lockstep liblockstep_shared
 export LOCKSTEP_LIBRARY="$PWD/build/liblockstep.so" LOCKSTEP_PROGRAM="$PWD/build/lockstep" PYTHONPATH="$PWD/python"
 export RAY_USAGE_STATS_ENABLED=0
 python=$PWD/$venv/bin/python
