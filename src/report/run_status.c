@@ -110,13 +110,13 @@ static void add_line(tail *t, const ls_line *line) {
     ls_json_free(j);
 }
 
-static void read_tail(const char *path, tail *t) {
+static void read_tail(const char *path, uint64_t most, tail *t) {
     ls_lines *l = NULL;
     ls_line line;
     bool there = true;
     if (ls_lines_open(path, true, &l, NULL) != LS_OK) return;
     uint64_t size = ls_lines_size(l);
-    ls_lines_stop_at(l, size > MOST_SEARCHED ? size - MOST_SEARCHED : 0);
+    ls_lines_stop_at(l, size > most ? size - most : 0);
     while (ls_lines_next(l, &line, &there, NULL) == LS_OK && there) {
         add_line(t, &line);
         if (t->nsteps >= RATED && t->s->val_step && t->s->start) break;
@@ -124,13 +124,13 @@ static void read_tail(const char *path, tail *t) {
     ls_lines_close(l);
 }
 
-static void read_metrics(ls_run_status *s, tail *t) {
+static void read_metrics(ls_run_status *s, uint64_t most, tail *t) {
     char *path = ls_metrics_path(s->run);
     struct stat st;
     if (stat(path, &st) == 0) {
         double written = (double)st.st_mtim.tv_sec + (double)st.st_mtim.tv_nsec / 1e9;
         s->age_s = fmax(ls_clock_wall_s() - written, 0);
-        read_tail(path, t);
+        read_tail(path, most, t);
     }
     if (t->seconds > 0) s->rate = t->units / t->seconds;
     if (t->used_s > 0) s->mfu = t->used / t->used_s;
@@ -249,7 +249,7 @@ static double left_of(const ls_run_status *s, const ls_config *c, const tail *t)
     return t->seconds / t->samples * (double)(all - done);
 }
 
-void ls_run_status_read(const char *run, ls_run_status *s_p) {
+static void read_status(const char *run, const ls_json *start, uint64_t most, ls_run_status *s_p) {
     ls_run_status s = {.run = ls_strdup(run),
                        .steps = -1,
                        .step = 0,
@@ -269,7 +269,8 @@ void ls_run_status_read(const char *run, ls_run_status *s_p) {
     if (known) s.steps = c->train.steps;
     ls_lock_named n = ls_lock_read(run);
     if (ls_checkpoint_below(run, INT64_MAX, &s.checkpoint, NULL) != LS_OK) s.checkpoint = -1;
-    read_metrics(&s, &t);
+    read_metrics(&s, most, &t);
+    if (!s.start && start) s.start = ls_json_share(start);
     if (!t.nsteps && s.checkpoint > 0) s.step = s.checkpoint;
     if (n.unreadable) take_start(&s, &n);
     s.pid = n.pid;
@@ -281,6 +282,15 @@ void ls_run_status_read(const char *run, ls_run_status *s_p) {
     free(path);
     free(c);
     *s_p = s;
+}
+
+void ls_run_status_read(const char *run, ls_run_status *s_p) {
+    read_status(run, NULL, MOST_SEARCHED, s_p);
+}
+
+void ls_run_status_read_end(const char *run, const ls_json *start, ls_run_status *s_p) {
+    enum { MOST = 32 << 10 };
+    read_status(run, start, MOST, s_p);
 }
 
 void ls_run_status_free(ls_run_status *s) {

@@ -46,6 +46,9 @@ typedef struct ls_run_status {
 bool ls_run_status_is_run(const char *dir);
 /* The caller frees *s_p with ls_run_status_free(). */
 void ls_run_status_read(const char *run, ls_run_status *s_p);
+/* The same by the last 32 kB of metrics.jsonl alone, for who asks often and knows the last start
+ * (NULL: it has none). An evaluation before them is not known. */
+void ls_run_status_read_end(const char *run, const ls_json *start, ls_run_status *s_p);
 void ls_run_status_free(ls_run_status *);
 /* The status as JSON (docs/reference/json.md). The caller frees it. */
 ls_json *ls_run_status_json(const ls_run_status *);

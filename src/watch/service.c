@@ -40,7 +40,7 @@ void ls_service_run(ls_service *s, const volatile sig_atomic_t *stop) {
                 woken = now;
             }
         }
-        double left = looked + LOOK - now;
+        double left = looked + every - now;
         ls_http_run(s->http, left > 0 ? (int)(left * 1000) + 1 : 0);
     }
 }

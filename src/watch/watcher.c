@@ -123,10 +123,23 @@ static bool has_changed(const ls_run_status *a, const ls_run_status *b) {
            differ(a->left_s, b->left_s) || notes;
 }
 
+/* The status, with what the lines further from the end say. */
+static void read_end(const ls_watched *w, ls_run_status *s_p) {
+    const ls_json *start = NULL;
+    for (size_t i = w->nmarks; i-- > 0 && !start;)
+        if (strcmp(w->marks[i].kind, "started") == 0) start = w->marks[i].line;
+    ls_run_status_read_end(w->path, start, s_p);
+    for (size_t i = w->npoints; i-- > 0 && !s_p->val_step;)
+        if (strcmp(w->names[w->points[i].series], "val_loss") == 0) {
+            s_p->val_step = (int64_t)w->points[i].x[LS_X_STEP];
+            s_p->val_loss = w->points[i].value;
+        }
+}
+
 static void read_status(ls_watcher *w, int i, double now_s) {
     ls_watcher_run *r = w->runs[i];
     ls_run_status s;
-    ls_run_status_read(r->lines.path, &s);
+    read_end(&r->lines, &s);
     bool changed = !r->read_s || has_changed(&s, &r->status);
     if (r->read_s) ls_run_status_free(&r->status);
     r->status = s;
