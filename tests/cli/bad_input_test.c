@@ -139,7 +139,7 @@ static void test_usage(void **state) {
     expect("train a.yaml --outptu x", 2, "unknown option --outptu (did you mean --output?); see");
     expect("train a.yaml --m 3", 2,
            "unknown option --m (did you mean --min-workers or --max-workers or --membership or "
-           "--mllog?); see");
+           "--mllog or --metrics-port?); see");
     expect("train a.yaml --resume=3", 2, "train: --resume takes no value; see");
     expect("plan a.yaml -o x", 2, "unknown option -o (did you mean --svg?); see");
     expect("train a.yaml --nproc 3", 2, "unknown option --nproc (did you mean --workers?); see");

@@ -175,7 +175,7 @@ static void test_stream(void **state) {
         ls_json_free(j);
     }
     assert_int_equal(ends, 1);
-    assert_true(events > 4);
+    assert_true(events >= 3); /* the role, the text in any number of pieces, the end */
     assert_string_equal(pieces, whole);
 }
 
