@@ -140,8 +140,8 @@ static void read_status(ls_watcher *w, int i, double now_s) {
     ls_watcher_run *r = w->runs[i];
     ls_run_status s;
     read_end(&r->lines, &s);
-    bool changed = !r->read_s || has_changed(&s, &r->status);
-    if (r->read_s) ls_run_status_free(&r->status);
+    bool changed = r->read_s <= 0 || has_changed(&s, &r->status);
+    if (r->read_s > 0) ls_run_status_free(&r->status);
     r->status = s;
     r->read_s = now_s;
     if (!changed) return;
@@ -205,7 +205,7 @@ void ls_watcher_close(ls_watcher *w) {
     if (!w) return;
     for (int i = 0; i < w->nruns; i++) {
         ls_watched_close(&w->runs[i]->lines);
-        if (w->runs[i]->read_s) ls_run_status_free(&w->runs[i]->status);
+        if (w->runs[i]->read_s > 0) ls_run_status_free(&w->runs[i]->status);
         free(w->runs[i]->name);
         free(w->runs[i]);
     }
