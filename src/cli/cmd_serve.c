@@ -16,7 +16,7 @@ enum { PORT, ADDRESS, HOST, KEY, NAME, TEXTS, CACHE, CONTEXT, QUEUE, STEP, TEMPL
 enum { DEFAULT_PORT = 8000, MOST_PORT = 65535 };
 static const double GRACE_S = 30;
 
-static volatile int stopped;
+static atomic_int stopped;
 
 static void stop(int number) {
     if (stopped) _exit(128 + number); /* the second one ends at once */

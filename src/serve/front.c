@@ -353,7 +353,7 @@ static void run_once(ls_front *f) {
     ls_http_run(f->http, 0);
 }
 
-void ls_front_run(ls_front *f, const volatile int *asked_p, double grace_s) {
+void ls_front_run(ls_front *f, const atomic_int *asked_p, double grace_s) {
     while (!*asked_p) run_once(f);
     f->ending = true;
     int64_t end = ls_clock_ns() + (int64_t)(grace_s * 1e9);

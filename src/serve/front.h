@@ -2,6 +2,8 @@
 #ifndef LS_SERVE_FRONT_H
 #define LS_SERVE_FRONT_H
 
+#include <stdatomic.h>
+
 #include "http/server.h"
 #include "serve/engine.h"
 #include "serve/request.h"
@@ -24,7 +26,7 @@ enum { LS_FRONT_BODY = 8 << 20 }; /* the largest body of a request */
 ls_status ls_front_open(const ls_front_options *, ls_front **f_p, ls_error *);
 int ls_front_port(const ls_front *);
 /* Serves until *asked_p is not 0; then begun replies have grace_s seconds to end. */
-void ls_front_run(ls_front *, const volatile int *asked_p, double grace_s);
+void ls_front_run(ls_front *, const atomic_int *asked_p, double grace_s);
 void ls_front_close(ls_front *);
 
 #endif

@@ -22,7 +22,7 @@ static ls_trained trained;
 static ls_chat_format format;
 static ls_front *front;
 static pthread_t thread;
-static volatile int asked;
+static atomic_int asked;
 static char reply[MOST];
 
 static void *run(void *arg) {
