@@ -177,32 +177,10 @@ static column rows_of(const ls_kernels *k, const ls_gemm_job *g, int64_t i, int6
 
 enum { ROOM = LS_TILE_WIDEST * LS_BLOCK_MOST }; /* values that are widened at a time */
 
-/* Where weights are also in strips (gemv.h), a strip of columns is there as it is packed. False: this
- * one is not, since it is not whole there. */
-static bool pack_from_strips(const ls_kernels *k, const ls_gemm_job *g, panel of, float *out) {
-    enum { LANES = 16, BLOCK = 32 };
-    const ls_weight_matrix *w = &g->w;
-    int64_t first = w->first + of.j, whole = (w->first + g->N) / LS_GEMV_GROUP * LS_GEMV_GROUP;
-    if (g->bf16 || !w->rows.strips || of.n != k->tile_n || of.n % LANES || first % LANES ||
-        first + of.n > whole || of.p % BLOCK || of.depth % BLOCK)
-        return false;
-    for (int64_t j = 0; j < of.n; j += LANES)
-        k->unpack_strip(&(ls_strip_part){.type = w->rows.type,
-                                         .strips = w->rows.strips,
-                                         .C = w->width,
-                                         .v = first + j,
-                                         .k = of.p,
-                                         .depth = of.depth,
-                                         .width = of.n},
-                        out + j);
-    return true;
-}
-
 /* A strip of n columns, each a row of weights: some values of each are widened, then packed. */
 static void pack_weight_rows(const ls_kernels *k, const ls_gemm_job *g, panel of, float *out) {
     const ls_weight_matrix *w = &g->w;
     float room[ROOM];
-    if (pack_from_strips(k, g, of, out)) return;
     for (int64_t i = 0; i < of.depth; i += LS_BLOCK_MOST) {
         int64_t depth = min64(LS_BLOCK_MOST, of.depth - i);
         for (int64_t j = 0; j < of.n; j++)

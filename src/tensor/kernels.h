@@ -129,15 +129,6 @@ typedef struct ls_gemv_table_job {
     const void *x_bf16; /* of ls_gemv_table(), if it is: x in bf16; NULL: x is in f32 */
 } ls_gemv_table_job;
 
-/* Values k to k + depth of rows v to v + 16 of a table [V, C] that is in strips: depth, k and v are
- * multiples of 32, 32 and 16, and the rows are in whole groups. */
-typedef struct ls_strip_part {
-    ls_block_type type;
-    const void *strips; /* of the table's first row */
-    int64_t C, v, k, depth;
-    int64_t width; /* of a line of the result */
-} ls_strip_part;
-
 enum { LS_MAXIMA = 256 };
 
 /* Queries of one position, and the head of keys and values that they share, kept in pages of
@@ -196,8 +187,6 @@ typedef struct ls_kernels {
     /* Writes rows of whole blocks [V, C] in the order of gemv_table(), at their own offsets: V is a
      * multiple of LS_GEMV_GROUP, or the last rows are among these. Types: ls_gemv_has_strips(). */
     void (*gemv_strips)(ls_block_type, int64_t V, int64_t C, const uint8_t *from, uint8_t *to);
-    /* out[i * width + r] = value k + i of row v + r, as pack_b() has it, with the bits of unpack. */
-    void (*unpack_strip)(const ls_strip_part *, float *out);
     /* Positions [first, end) of s = q . keys^T; first is a multiple of LS_KEPT_PAGE. Columns
      * [first, end) of y = s . values over `seen` positions. */
     void (*kept_scores)(const ls_gemv_kept_job *, int64_t first, int64_t end);

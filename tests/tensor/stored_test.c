@@ -143,39 +143,6 @@ static void check_gemv(const ls_compute *c, const table *t) {
     free(x), free(bias), free(got), free(want), free(second.bytes), free(second.strips);
 }
 
-/* Whole groups, as products pack them: from values k on, some at a time. */
-static void check_unpack(const ls_compute *c, const table *t) {
-    enum { LANES = 16, WIDTH = 24, BLOCK = 32 };
-    copy x = with_strips(c, t);
-    float *out = malloc((size_t)(t->width * WIDTH) * sizeof *out);
-    for (int64_t v = 0; v + LANES <= t->rows / LS_GEMV_GROUP * LS_GEMV_GROUP; v += LANES)
-        for (int64_t k = 0; k < t->width; k += BLOCK)
-            for (int64_t depth = BLOCK; k + depth <= t->width; depth += 2 * BLOCK) {
-                c->k->unpack_strip(&(ls_strip_part){.type = t->w.type,
-                                                    .strips = x.strips,
-                                                    .C = t->width,
-                                                    .v = v,
-                                                    .k = k,
-                                                    .depth = depth,
-                                                    .width = WIDTH},
-                                   out);
-                for (int64_t i = 0; i < depth; i++)
-                    for (int64_t r = 0; r < LANES; r++)
-                        same(t, 1, "a strip", 1, &out[i * WIDTH + r],
-                             &t->values[(v + r) * t->width + k + i]);
-            }
-    free(out), free(x.bytes), free(x.strips);
-}
-
-/* A product that packs strips where they are whole, else rows. */
-static void check_gemm_of_strips(const ls_compute *c, const table *t, int64_t M) {
-    copy x = with_strips(c, t);
-    table both = *t;
-    both.w.strips = x.strips;
-    check_gemm(c, &both, M);
-    free(x.bytes), free(x.strips);
-}
-
 static void check(const ls_compute *c) {
     static const int64_t rows[] = {1, 16, 33, 130}, blocks[] = {1, 5};
     for (int type = 0; type < LS_NBLOCK_TYPES; type++)
@@ -192,11 +159,6 @@ static void check(const ls_compute *c) {
                 check_gemv(c, &t);
                 check_gemm(c, &t, 3);
                 if (b == 1 && r == 2) check_gemm(c, &t, 200); /* more than are packed at a time */
-                if (ls_gemv_has_strips(t.w.type)) {
-                    check_unpack(c, &t);
-                    check_gemm_of_strips(c, &t, 3);
-                    if (r == 3) check_gemm_of_strips(c, &t, 20);
-                }
                 drop(&t);
             }
 }

@@ -67,6 +67,8 @@ void LS_K(gemv_strips)(ls_block_type type, int64_t V, int64_t C, const uint8_t *
         }
 }
 
+/* ---- products ---- */
+
 INLINE v16 words_at(const uint8_t *p) {
     float lanes[LS_LANES];
     memcpy(lanes, p, sizeof lanes);
@@ -79,66 +81,6 @@ INLINE v16 scale_at(const uint8_t *p, int s) {
     memcpy(lanes, p + s * SCALES, sizeof lanes);
     return v_load_f16(lanes);
 }
-
-/* ---- one strip as floats ---- */
-
-/* Block p of a group: the 32 elements of strip s, each sixteen rows. */
-typedef void unpack_fn(const uint8_t *p, int s, int64_t width, float *out);
-
-INLINE void put4(const v16 w[4], int64_t width, float *out) {
-    UNROLL for (int i = 0; i < 4; i++) v_store(out + i * width, w[i]);
-}
-
-INLINE void unpack_q8_0(const uint8_t *p, int s, int64_t width, float *out) {
-    const v16 d = scale_at(p, s);
-    p += STRIPS * SCALES + 8 * s * WORDS;
-    UNROLL for (int k = 0; k < 8; k++) {
-        const v16 words = words_at(p + k * WORDS);
-        v16 w[4];
-        UNROLL for (int i = 0; i < 4; i++) w[i] = v_mul(v_pick_i8(words, i), d);
-        put4(w, width, out + 4 * k * width);
-    }
-}
-
-INLINE void unpack_q4_0(const uint8_t *p, int s, int64_t width, float *out) {
-    const v16 d = scale_at(p, s);
-    p += STRIPS * SCALES + 4 * s * WORDS;
-    UNROLL for (int k = 0; k < 4; k++) UNROLL for (int high = 0; high < 2; high++) {
-        const v16 words = words_at(p + k * WORDS);
-        v16 w[4];
-        UNROLL for (int i = 0; i < 4; i++) w[i] = v_mul(v_pick_s4(words, 2 * i + high), d);
-        put4(w, width, out + (high * GROUP / 2 + 4 * k) * width);
-    }
-}
-
-INLINE void unpack_q4_1(const uint8_t *p, int s, int64_t width, float *out) {
-    const v16 d = scale_at(p, s), m = scale_at(p + STRIPS * SCALES, s);
-    p += 2 * STRIPS * SCALES + 4 * s * WORDS;
-    UNROLL for (int k = 0; k < 4; k++) UNROLL for (int high = 0; high < 2; high++) {
-        const v16 words = words_at(p + k * WORDS);
-        v16 w[4];
-        UNROLL for (int i = 0; i < 4; i++) w[i] = v_fma(v_pick_u4(words, 2 * i + high), d, m);
-        put4(w, width, out + (high * GROUP / 2 + 4 * k) * width);
-    }
-}
-
-INLINE void each_block(unpack_fn *unpack, int64_t nbytes, const ls_strip_part *j, float *out) {
-    const int64_t group = j->v / (STRIPS * LS_LANES), step = STRIPS * LS_LANES * nbytes;
-    const int s = (int)(j->v / LS_LANES % STRIPS);
-    const uint8_t *p = (const uint8_t *)j->strips + (group * (j->C / GROUP) + j->k / GROUP) * step;
-    for (int64_t i = 0; i < j->depth; i += GROUP, p += step)
-        unpack(p, s, j->width, out + i * j->width);
-}
-
-void LS_K(unpack_strip)(const ls_strip_part *j, float *out) {
-    switch (j->type) {
-    case LS_BLOCK_Q8_0: each_block(unpack_q8_0, 34, j, out); break;
-    case LS_BLOCK_Q4_0: each_block(unpack_q4_0, 18, j, out); break;
-    default: each_block(unpack_q4_1, 20, j, out); break;
-    }
-}
-
-/* ---- products ---- */
 
 /* What is added for a block of a group at p: 32 elements of each row. */
 typedef void block_fn(int bf16, const float *x, const uint8_t *p, gemv_sums sum[STRIPS]);

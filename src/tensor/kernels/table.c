@@ -34,7 +34,6 @@ const ls_kernels LS_K(ls_kernels) = {
     .gemv = LS_K(gemv),
     .gemv_table = LS_K(gemv_table),
     .gemv_strips = LS_K(gemv_strips),
-    .unpack_strip = LS_K(unpack_strip),
     .kept_scores = LS_K(kept_scores),
     .kept_mix = LS_K(kept_mix),
     .gemv_bf16 = LS_K(gemv_bf16),
