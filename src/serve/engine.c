@@ -37,6 +37,7 @@ struct ls_engine {
 typedef struct part {
     ls_reply *reply;
     int64_t rows, nwanted, first_wanted; /* of the step's logits */
+    bool noted;                          /* its rows are those of a prompt that is noted */
 } part;
 
 typedef struct step {
@@ -47,6 +48,9 @@ typedef struct step {
     int64_t *wanted;
     int64_t rows, nwanted;
 } step;
+
+/* Are the prompt's tokens noted? */
+static bool notes_prompt(const ls_reply *r) { return r->rule->echo && r->rule->top >= 0; }
 
 /* ---- a reply's pages ---- */
 
@@ -68,7 +72,7 @@ static bool find_pages(ls_engine *g, ls_reply *r) {
     int room = (int)((r->nprompt + r->rule->most + PAGE - 1) / PAGE);
     ls_error e;
     if (!r->view.memory && ls_page_view_open(g->pages, room, &r->view, &e) != LS_OK) return false;
-    bool all = r->rule->echo && r->rule->top >= 0 && r->noted < r->nprompt;
+    bool all = notes_prompt(r) && r->noted < r->nprompt;
     while (!all && (int64_t)(r->nnamed + 1) * PAGE < r->n) {
         ls_page_name name = name_after(r);
         if (!ls_page_view_find(g->pages, &r->view, &name)) break;
@@ -113,11 +117,10 @@ static bool force_room(ls_engine *g, const ls_reply *r, int64_t n) {
 /* ---- what a step computes ---- */
 
 static void add_part(step *s, ls_reply *r, int64_t rows) {
-    bool noted = r->rule->echo && r->rule->top >= 0 && r->computed < r->nprompt - 1 &&
-                 r->computed >= r->noted;
+    bool noted = notes_prompt(r) && r->computed < r->nprompt && r->computed >= r->noted;
     bool whole = r->computed + rows == r->n;
     part *p = &s->parts[s->n];
-    *p = (part){.reply = r, .rows = rows, .first_wanted = s->nwanted};
+    *p = (part){.reply = r, .rows = rows, .first_wanted = s->nwanted, .noted = noted};
     s->texts[s->n++] = (ls_past_text){s->rows, r->computed, (float *)(void *)r->view.memory};
     memcpy(s->tokens + s->rows, r->tokens + r->computed, (size_t)rows * sizeof *r->tokens);
     for (int64_t i = 0; i < rows; i++)
@@ -141,7 +144,7 @@ static void plan_tokens(ls_engine *g, step *s) {
 static int64_t rows_of(const ls_engine *g, const step *s, const ls_reply *r) {
     int64_t left = r->n - r->computed, room = g->o.rows - s->rows;
     int64_t logits = g->nlogits - s->nwanted;
-    if (r->rule->echo && r->rule->top >= 0) {
+    if (notes_prompt(r)) {
         if (room > logits) room = logits;
         if (r->computed < r->noted && left > r->noted - r->computed) left = r->noted - r->computed;
     }
@@ -245,11 +248,9 @@ static void take_results(ls_engine *g, const step *s) {
         ls_reply *r = p->reply;
         const float *logits = g->logits + p->first_wanted * g->V;
         int64_t first = r->computed;
-        bool noted = p->nwanted == p->rows && r->rule->echo && r->rule->top >= 0 &&
-                     first < r->nprompt && first >= r->noted;
         r->computed += p->rows;
         if (first < r->nprompt) g->counts.prompt_tokens += p->rows;
-        for (int64_t k = 0; k < p->rows && noted; k++)
+        for (int64_t k = 0; k < p->rows && p->noted; k++)
             ls_reply_note_prompt(r, g->sampler.V, first + k, logits + k * g->V);
         name_pages(g, r);
         if (r->computed < r->n || r->dropped) continue;

@@ -55,7 +55,7 @@ static void rank(ls_reply_note *x, int room, uint32_t token, float logit) {
 static ls_reply_note *new_note(ls_reply *r, uint32_t token) {
     r->notes = ls_grow(r->notes, r->nnotes, sizeof *r->notes);
     ls_reply_note *x = &r->notes[r->nnotes++];
-    *x = (ls_reply_note){.token = token, .logprob = NAN, .offset = r->text.len};
+    *x = (ls_reply_note){.token = token, .logprob = NAN};
     return x;
 }
 

@@ -38,8 +38,7 @@ typedef struct ls_reply_rule {
 /* A token of the text, and its logarithms of probabilities. */
 typedef struct ls_reply_note {
     uint32_t token;
-    size_t offset, nbytes; /* of its bytes in the text, as far as they are given out */
-    float logprob;         /* NaN: not known, of a text's first token */
+    float logprob; /* NaN: not known, of a text's first token */
     uint32_t top[LS_REPLY_TOP];
     float logprobs[LS_REPLY_TOP]; /* [rule->top] in order */
     int ntop;
