@@ -36,6 +36,7 @@ static int export_page(const char *const *dirs, int ndirs, const char *path, int
     ls_status s = ls_output_check(path, &e);
     if (s == LS_OK) s = ls_watcher_open(dirs, ndirs, false, &w, &e);
     if (s == LS_OK) {
+        ls_watcher_settle(w);
         ls_export_page(w, (int)columns, &page);
         s = ls_output_write(path, page.data, page.len, &e);
     }

@@ -249,48 +249,63 @@ static double left_of(const ls_run_status *s, const ls_config *c, const tail *t)
     return t->seconds / t->samples * (double)(all - done);
 }
 
-static void read_status(const char *run, const ls_json *start, uint64_t most, ls_run_status *s_p) {
-    ls_run_status s = {.run = ls_strdup(run),
-                       .steps = -1,
-                       .step = 0,
-                       .loss = NAN,
-                       .val_loss = NAN,
-                       .rate = NAN,
-                       .mfu = NAN,
-                       .workers = -1,
-                       .nbytes = -1,
-                       .checkpoint = -1,
-                       .age_s = -1};
-    ls_config *c = LS_NEW(ls_config);
-    char *path = ls_format("%s/config.yaml", run);
+void ls_run_status_unread(const char *run, ls_run_status *s_p) {
+    *s_p = (ls_run_status){.run = ls_strdup(run),
+                           .state = LS_RUN_UNKNOWN,
+                           .steps = -1,
+                           .step = 0,
+                           .loss = NAN,
+                           .val_loss = NAN,
+                           .rate = NAN,
+                           .mfu = NAN,
+                           .left_s = NAN,
+                           .workers = -1,
+                           .nbytes = -1,
+                           .checkpoint = -1,
+                           .age_s = -1};
+}
+
+/* What is known before metrics.jsonl is read. */
+typedef struct known {
+    const ls_json *start;
+    const ls_config *config; /* NULL: it can't be read */
+    const char *why;
+} known;
+
+static void read_status(const char *run, const known *k, uint64_t most, ls_run_status *s_p) {
+    ls_run_status s;
+    ls_run_status_unread(run, &s);
     tail t = {.s = &s};
-    ls_error why;
-    bool known = ls_config_read(path, c, &why) == LS_OK;
-    if (known) s.steps = c->train.steps;
+    if (k->config) s.steps = k->config->train.steps;
     ls_lock_named n = ls_lock_read(run);
     if (ls_checkpoint_below(run, INT64_MAX, &s.checkpoint, NULL) != LS_OK) s.checkpoint = -1;
     read_metrics(&s, most, &t);
-    if (!s.start && start) s.start = ls_json_share(start);
+    if (!s.start && k->start) s.start = ls_json_share(k->start);
     if (!t.nsteps && s.checkpoint > 0) s.step = s.checkpoint;
     if (n.unreadable) take_start(&s, &n);
     s.pid = n.pid;
     snprintf(s.host, sizeof s.host, "%s", n.host);
-    s.state = state_of(&s, &n, known ? c : NULL, &t);
+    s.state = state_of(&s, &n, k->config, &t);
     if (s.state == LS_RUN_RUNNING) s.nbytes = ls_process_command_nbytes(s.pid);
-    s.left_s = left_of(&s, known ? c : NULL, &t);
-    s.note = note_of(&s, &n, &t, known ? NULL : why.msg);
-    free(path);
-    free(c);
+    s.left_s = left_of(&s, k->config, &t);
+    s.note = note_of(&s, &n, &t, k->config ? NULL : k->why);
     *s_p = s;
 }
 
 void ls_run_status_read(const char *run, ls_run_status *s_p) {
-    read_status(run, NULL, MOST_SEARCHED, s_p);
+    ls_config *c = LS_NEW(ls_config);
+    char *path = ls_format("%s/config.yaml", run);
+    ls_error why = {0};
+    bool ok = ls_config_read(path, c, &why) == LS_OK;
+    read_status(run, &(known){NULL, ok ? c : NULL, why.msg}, MOST_SEARCHED, s_p);
+    free(path);
+    free(c);
 }
 
-void ls_run_status_read_end(const char *run, const ls_json *start, ls_run_status *s_p) {
+void ls_run_status_read_end(const char *run, const ls_json *start, const ls_config *config,
+                            const char *why, ls_run_status *s_p) {
     enum { MOST = 32 << 10 };
-    read_status(run, start, MOST, s_p);
+    read_status(run, &(known){start, config, why}, MOST, s_p);
 }
 
 void ls_run_status_free(ls_run_status *s) {

@@ -9,6 +9,7 @@
 
 #include "base/json.h"
 #include "base/mem.h"
+#include "config/config.h"
 
 typedef enum ls_run_state {
     LS_RUN_RUNNING,  /* the process that the lock names is there and has the lock */
@@ -46,9 +47,12 @@ typedef struct ls_run_status {
 bool ls_run_status_is_run(const char *dir);
 /* The caller frees *s_p with ls_run_status_free(). */
 void ls_run_status_read(const char *run, ls_run_status *s_p);
-/* The same by the last 32 kB of metrics.jsonl alone, for who asks often and knows the last start
- * (NULL: it has none). An evaluation before them is not known. */
-void ls_run_status_read_end(const char *run, const ls_json *start, ls_run_status *s_p);
+/* The same by the last 32 kB of metrics.jsonl alone, for callers that ask often and know the last start (NULL: it
+ * has none) and the config (NULL: it can't be read, for the reason `why`). An evaluation before them is not known. */
+void ls_run_status_read_end(const char *run, const ls_json *start, const ls_config *,
+                            const char *why, ls_run_status *s_p);
+/* That of a run that was not read yet. */
+void ls_run_status_unread(const char *run, ls_run_status *s_p);
 void ls_run_status_free(ls_run_status *);
 /* The status as JSON (docs/reference/json.md). The caller frees it. */
 ls_json *ls_run_status_json(const ls_run_status *);

@@ -30,11 +30,12 @@ static _Noreturn void serve(const ls_service_options *o, int out) {
     ls_process_ignore(SIGHUP);
     sigemptyset(&none);
     sigprocmask(SIG_SETMASK, &none, NULL);
+    bool nicer = nice(NICE) != -1; /* before it has threads */
     r.status = ls_service_open(o, &s, &r.e);
     if (r.status == LS_OK) r.port = ls_http_port(s.http);
     bool told = write(out, &r, sizeof r) == (ssize_t)sizeof r;
     close(out);
-    if (told && r.status == LS_OK && nice(NICE) != -1) ls_service_run(&s, &stopped);
+    if (told && nicer && r.status == LS_OK) ls_service_run(&s, &stopped);
     ls_service_close(&s);
     _exit(0);
 }

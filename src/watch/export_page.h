@@ -4,7 +4,7 @@
 
 #include "watch/watcher.h"
 
-/* Appends the page, with each run's curves in `columns` stretches. */
+/* Appends the page, with each run's curves in `columns` stretches, of a watcher that is settled. */
 void ls_export_page(const ls_watcher *, int columns, ls_buf *out);
 
 #endif

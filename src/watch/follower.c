@@ -12,7 +12,7 @@
 #include "base/mem.h"
 
 /* A block holds the longest line. Zeros that stay for ZEROS_S are not waited for. */
-enum { BLOCK = 4 * LS_LONGEST_LINE, ZEROS_S = 5 };
+enum { BLOCK = 4 * LS_LONGEST_LINE, SPARE = 32, ZEROS_S = 5 };
 
 void ls_follower_open(ls_follower *f, const char *path) {
     *f = (ls_follower){.path = ls_strdup(path)};
@@ -115,7 +115,7 @@ static size_t use_lines(ls_follower *f, const block *b, double now_s, ls_follow_
 
 static ls_followed read_lines(ls_follower *f, int fd, double now_s, uint64_t most,
                               ls_follow_use *use, void *arg) {
-    block b = {.text = ls_alloc(BLOCK)};
+    block b = {.text = ls_alloc(BLOCK + SPARE)};
     uint64_t from = f->place.at;
     bool more = true;
     while (more && f->place.at - from < most) {

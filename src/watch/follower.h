@@ -36,7 +36,7 @@ typedef struct ls_follower {
     int64_t changed_ns;
 } ls_follower;
 
-/* Takes a line [n] without its line break, which begins at place `at`. */
+/* Takes a line [n] without its line break, which begins at place `at`. 32 bytes behind it can be read. */
 typedef void ls_follow_use(void *arg, const char *line, size_t n, uint64_t at);
 
 typedef enum ls_followed {

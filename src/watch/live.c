@@ -15,6 +15,7 @@ static const double PING_S = 15;
 typedef struct sent {
     int64_t rows;
     uint64_t at, generation, status;
+    bool lines; /* it knows that the run's lines are read, and asks for them */
 } sent;
 
 struct ls_live {
@@ -29,7 +30,8 @@ struct ls_live {
 };
 
 static sent sent_of(const ls_watcher_run *r, uint64_t status) {
-    return (sent){r->lines.nrows, r->lines.file.place.at, r->lines.generation, status};
+    if (r->stage != LS_RUN_READ) return (sent){.status = status};
+    return (sent){r->lines.nrows, r->lines.file.place.at, r->lines.generation, status, true};
 }
 
 /* Runs that a page does not know yet: it asks for them, once it has the list. */
@@ -47,7 +49,7 @@ static void resume(ls_live *l, uint64_t from) {
         const ls_watcher_change *c = &w->changes[r % LS_WATCHER_CHANGES];
         if (c->run >= l->nruns) continue;
         uint64_t status = l->runs[c->run].status;
-        l->runs[c->run] = (sent){c->rows, c->at, c->generation, status};
+        l->runs[c->run] = (sent){c->rows, c->at, c->generation, status, c->read};
     }
     for (int i = 0; i < l->nruns; i++) l->runs[i].status = from;
     l->revision = l->list = from;
@@ -94,11 +96,14 @@ static void put_rows(const ls_live *l, int i, ls_buf *out) {
 static bool put_run(ls_live *l, int i, ls_buf *out) {
     const ls_watcher_run *r = l->w->runs[i];
     sent *s = &l->runs[i];
-    bool status = r->status_revision > s->status, back = r->lines.generation != s->generation;
-    bool lines = r->lines.file.place.at != s->at || r->lines.nrows != s->rows;
+    bool status = r->status_revision > s->status, back = false, lines = false;
+    if (s->lines && r->stage == LS_RUN_READ) {
+        back = r->lines.generation != s->generation;
+        lines = r->lines.file.place.at != s->at || r->lines.nrows != s->rows;
+    }
     if (status) {
         ls_buf_printf(out, "event: status\ndata: ");
-        ls_watcher_write_run(l->w, i, out);
+        ls_watcher_run_write(r, i, out);
         ls_buf_printf(out, "\n\n");
     }
     if (back)

@@ -104,17 +104,19 @@ static void put_info(const ls_watcher *w, ls_buf *out) {
     put_head(out, "lockstep_run_info", "gauge", "A run: its model, and the hash of its config.");
     for (int i = 0; i < w->nruns; i++) {
         const ls_watcher_run *r = w->runs[i];
+        if (r->stage == LS_RUN_FOUND) continue;
         put_name(out, "lockstep_run_info", r);
         ls_buf_printf(out, ",model=\"");
-        put_label(out, r->model);
-        ls_buf_printf(out, "\",config_hash=\"%s\"} 1\n", r->config);
+        put_label(out, ls_watcher_run_model(r));
+        ls_buf_printf(out, "\",config_hash=\"%s\"} 1\n", r->hash);
     }
 }
 
 static void put_states(const ls_watcher *w, ls_buf *out) {
     put_head(out, "lockstep_run_state", "gauge", "1 for the state that the run is in, else 0.");
     for (int i = 0; i < w->nruns; i++)
-        for (ls_run_state s = LS_RUN_RUNNING; s <= LS_RUN_UNKNOWN; s++) {
+        for (ls_run_state s = LS_RUN_RUNNING;
+             w->runs[i]->stage != LS_RUN_FOUND && s <= LS_RUN_UNKNOWN; s++) {
             put_name(out, "lockstep_run_state", w->runs[i]);
             ls_buf_printf(out, ",state=\"%s\"} %d\n", ls_run_state_name(s),
                           w->runs[i]->status.state == s);
@@ -125,6 +127,7 @@ static void put_durations(const ls_watcher *w, ls_buf *out) {
     static const char name[] = "lockstep_step_duration_seconds";
     put_head(out, name, "histogram", "Time of a step.");
     for (int i = 0; i < w->nruns; i++) {
+        if (w->runs[i]->stage != LS_RUN_READ) continue;
         const ls_watched_totals *t = &w->runs[i]->lines.totals;
         uint64_t n = 0;
         for (int k = 0; k <= LS_NDURATIONS; k++) {
@@ -149,7 +152,8 @@ void ls_prometheus_write(const ls_watcher *w, ls_buf *out) {
     for (size_t k = 0; k < sizeof figures / sizeof *figures; k++) {
         bool begun = false;
         for (int i = 0; i < w->nruns; i++) {
-            double value = figures[k].value(w->runs[i]);
+            const ls_watcher_run *r = w->runs[i];
+            double value = r->stage == LS_RUN_READ ? figures[k].value(r) : NAN;
             if (isnan(value)) continue;
             if (!begun) put_head(out, figures[k].name, figures[k].type, figures[k].help);
             begun = true;

@@ -74,21 +74,34 @@ static void push(ls_pyramid *p, int level, size_t at, const ls_extent *x) {
     p->levels[level][at] = pack(p, x);
 }
 
+/* The extent of the last 16 rows: mostly all have values, or none. */
+static ls_extent tail_extent(const double *tail) {
+    ls_extent x = ls_no_extent;
+    double low = tail[0], high = tail[0], sum = 0;
+    bool all = true;
+    for (int i = 0; i < LS_STRETCH; i++) {
+        low = tail[i] < low ? tail[i] : low;
+        high = tail[i] > high ? tail[i] : high;
+        sum += tail[i];
+        all = all && !isnan(tail[i]);
+    }
+    if (all) return (ls_extent){low, high, tail[0], tail[LS_STRETCH - 1], sum, LS_STRETCH};
+    for (int i = 0; i < LS_STRETCH; i++) ls_extent_add(&x, tail[i]);
+    return x;
+}
+
 /* A level's last stretch is complete: its extent is that of 16 of the level below. */
 static void complete(ls_pyramid *p, int level) {
     size_t at = (size_t)(p->nrows / ls_stretch_rows(level)) - 1;
-    ls_extent x = ls_no_extent;
+    ls_extent x = level ? ls_no_extent : tail_extent(p->tail);
     for (size_t i = 0; level && i < 16; i++) {
         ls_extent below = unpack(p, &p->levels[level - 1][16 * at + i], ls_stretch_rows(level - 1));
         join(&x, &below);
     }
-    for (int i = 0; !level && i < LS_STRETCH; i++) ls_extent_add(&x, p->tail[i]);
     push(p, level, at, &x);
 }
 
-void ls_pyramid_add(ls_pyramid *p, double value) {
-    p->tail[p->nrows % LS_STRETCH] = value;
-    p->nrows++;
+void ls_pyramid_complete(ls_pyramid *p) {
     for (int level = 0; level < LS_LEVELS && p->nrows % ls_stretch_rows(level) == 0; level++)
         complete(p, level);
 }

@@ -44,8 +44,13 @@ typedef struct ls_pyramid {
 } ls_pyramid;
 
 void ls_pyramid_free(ls_pyramid *);
+/* The last stretch of 16 rows is complete. */
+void ls_pyramid_complete(ls_pyramid *);
 /* Adds a row; NaN: it has no value. */
-void ls_pyramid_add(ls_pyramid *, double value);
+static inline void ls_pyramid_add(ls_pyramid *p, double value) {
+    p->tail[p->nrows++ % LS_STRETCH] = value;
+    if (p->nrows % LS_STRETCH == 0) ls_pyramid_complete(p);
+}
 /* Adds rows without a value until there are nrows. */
 void ls_pyramid_pad(ls_pyramid *, int64_t nrows);
 /* Removes all rows from this one on, which is a multiple of ls_stretch_rows(1). */

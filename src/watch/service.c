@@ -4,9 +4,9 @@
 #include "base/clock.h"
 #include "watch/site.h"
 
-/* Seconds between two looks at the runs, while a page is open and while none is. Streams are woken at
- * least every WAKE, so that one whose client is gone is noticed. */
-static const double LOOK = 0.1, IDLE_LOOK = 1, WAKE = 5;
+/* Seconds between two looks at the runs, while a page is open, while none is, and while runs are read for the first
+ * time. Streams are woken at least every WAKE, so that one whose client is gone is noticed. */
+static const double LOOK = 0.1, IDLE_LOOK = 1, FIRST_LOOK = 0.02, WAKE = 5;
 
 ls_status ls_service_open(const ls_service_options *o, ls_service *s_p, ls_error *e) {
     ls_service s = {0};
@@ -30,8 +30,9 @@ ls_status ls_service_open(const ls_service_options *o, ls_service *s_p, ls_error
 void ls_service_run(ls_service *s, const volatile sig_atomic_t *stop) {
     double looked = 0, woken = 0;
     while (!*stop) {
-        double now = (double)ls_clock_ns() / 1e9,
-               every = ls_http_nstreams(s->http) ? LOOK : IDLE_LOOK;
+        double now = (double)ls_clock_ns() / 1e9, every = s->watcher->nunread         ? FIRST_LOOK
+                                                          : ls_http_nstreams(s->http) ? LOOK
+                                                                                      : IDLE_LOOK;
         if (now - looked >= every) {
             bool changed = ls_watcher_look(s->watcher, ls_clock_wall_s());
             looked = now;

@@ -57,6 +57,12 @@ static void answer_runs(ls_watcher *w, const ls_http_request *r, ls_http_answer 
 static void answer_series(ls_watcher *w, const ls_http_request *r, ls_http_answer *a) {
     const ls_watcher_run *run = NULL;
     if (!read_run(w, r, a, &run)) return;
+    if (run->stage != LS_RUN_READ) {
+        /* The stream says when it can be asked for. */
+        ls_first_reading_want(w->first, run);
+        ls_buf_printf(&a->body, "{\"reading\":true}");
+        return;
+    }
     double columns = number_of(r, "columns", 1000);
     columns = columns >= 1 ? fmin(columns, LS_WINDOW_COLUMNS) : 1;
     const ls_window q = {.x = axis_of(r),

@@ -57,19 +57,34 @@ static bool read_exponent(cursor *c, int *exponent_p) {
     return true;
 }
 
+/* Reads digits behind those in *digits; returns their number. More than MOST_DIGITS overflow. */
+static int read_digits(cursor *c, uint64_t *digits) {
+    static const uint64_t tens[] = {1, 10, 100, 1000, 10000, 100000, 1000000, 10000000, 100000000};
+    const char *from = c->at;
+    while (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ && c->end - c->at >= 8) {
+        uint64_t value = 0;
+        int n = ls_eight_digits(c->at, &value);
+        *digits = *digits * tens[n] + value;
+        c->at += n;
+        if (n < 8) return (int)(c->at - from);
+    }
+    for (; is_digit(c); c->at++) *digits = *digits * 10 + (uint64_t)(*c->at - '0');
+    return (int)(c->at - from);
+}
+
 static bool read_number(cursor *c, double *value_p) {
     const char *from = c->at;
     uint64_t digits = 0;
-    int ndigits = 0, power = 0;
-    bool negative = *c->at == '-';
+    int power = 0;
+    bool negative = c->at < c->end && *c->at == '-';
     if (negative) c->at++;
-    if (!is_digit(c)) return false;
-    for (; is_digit(c); c->at++, ndigits++) digits = digits * 10 + (uint64_t)(*c->at - '0');
+    int ndigits = read_digits(c, &digits);
+    if (!ndigits) return false;
     if (c->at < c->end && *c->at == '.') {
         c->at++;
-        if (!is_digit(c)) return false;
-        for (; is_digit(c); c->at++, ndigits++, power--)
-            digits = digits * 10 + (uint64_t)(*c->at - '0');
+        power = -read_digits(c, &digits);
+        if (!power) return false;
+        ndigits -= power;
     }
     if (c->at < c->end && (*c->at == 'e' || *c->at == 'E')) {
         c->at++;
@@ -82,6 +97,13 @@ static bool read_number(cursor *c, double *value_p) {
     value = power < 0 ? value / powers[-power] : value * powers[power];
     *value_p = negative ? -value : value;
     return true;
+}
+
+bool ls_step_number_read(const char **at_p, const char *end, double *value_p) {
+    cursor c = {*at_p, end};
+    bool ok = read_number(&c, value_p);
+    *at_p = c.at;
+    return ok;
 }
 
 /* ---- other values ---- */
@@ -146,6 +168,7 @@ static bool read_field(cursor *c, ls_step_line *line) {
     if (!take(c, ':')) return false;
     pass_space(c);
     if (c->at == c->end) return false;
+    f.number = c->at;
     bool is_null = *c->at == 'n';
     if (is_null) {
         if (!pass_word(c, "null")) return false;
@@ -156,6 +179,7 @@ static bool read_field(cursor *c, ls_step_line *line) {
         line->has_others = true;
         return pass_other(c);
     }
+    f.nnumber = (size_t)(c->at - f.number);
     if (plain && line->n < LS_STEP_FIELDS) line->fields[line->n++] = f;
     return true;
 }

@@ -10,13 +10,17 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
+#include <string.h>
 
-enum { LS_STEP_FIELDS = 64 };
+enum { LS_STEP_FIELDS = 64, LS_SPARE = 32 };
 
 typedef struct ls_step_field {
     const char *name; /* [n] in the line, without quotes; names with escapes are passed over */
     size_t n;
-    double value; /* NaN: null */
+    double value;       /* NaN: null */
+    const char *number; /* [nnumber] the value in the line */
+    size_t nnumber;
 } ls_step_field;
 
 typedef struct ls_step_line {
@@ -29,7 +33,67 @@ typedef struct ls_step_line {
  * bits that strtod() gives it. */
 bool ls_step_line_read(const char *text, size_t n, ls_step_line *line_p);
 
+/* Reads the number at *at_p, which it moves behind it. False: there is none before `end`. */
+bool ls_step_number_read(const char **at_p, const char *end, double *value_p);
+
+/* The same, faster, for most numbers, behind which LS_SPARE bytes can be read. */
+static inline bool ls_step_number_read_fast(const char **at_p, const char *end, double *value_p);
+
 /* The field's value; NaN: there is none. */
 double ls_step_line_get(const ls_step_line *, const char *name);
+
+/* ---- */
+
+/* The number of digits that eight bytes begin with; *value_p: what they say. Digits are the bytes of which
+ * `byte ^ '0'` is below 10; the value is summed in pairs, then in fours (D. Lemire, Quickly parsing eight digits,
+ * 2018). */
+static inline int ls_eight_digits(const char *text, uint64_t *value_p) {
+    uint64_t x;
+    memcpy(&x, text, sizeof x);
+    x ^= 0x3030303030303030;
+    uint64_t others = (((x & 0x7f7f7f7f7f7f7f7f) + 0x7676767676767676) | x) & 0x8080808080808080;
+    int n = others ? __builtin_ctzll(others) / 8 : 8;
+    if (n == 0) return 0;
+    x <<= 8 * (8 - n);
+    x = (x & 0x0f0f0f0f0f0f0f0f) * 2561 >> 8;
+    x = (x & 0x00ff00ff00ff00ff) * 6553601 >> 16;
+    *value_p = (x & 0x0000ffff0000ffff) * 42949672960001 >> 32;
+    return n;
+}
+
+/* The digits behind a point: *digits_p is what is before it, and becomes the whole number without the point. Returns
+ * their number; -1: there are more than a number below 2^53 has. */
+static inline int ls_digits_behind_point(const char *at, uint64_t *digits_p) {
+    static const uint64_t tens[] = {1, 10, 100, 1000, 10000, 100000, 1000000, 10000000, 100000000};
+    uint64_t part = 0;
+    int k = ls_eight_digits(at, &part), more = 0;
+    *digits_p = *digits_p * tens[k] + part;
+    if (k < 8) return k;
+    if (*digits_p < 100000000000) more = ls_eight_digits(at + 8, &part);
+    if (more) *digits_p = *digits_p * tens[more] + part;
+    bool ends = at[k + more] < '0' || at[k + more] > '9';
+    return ends && *digits_p <= (uint64_t)1 << 53 ? k + more : -1;
+}
+
+/* Up to seven digits, and up to sixteen behind the point: the quotient of two exact doubles is rounded once. */
+static inline bool ls_step_number_read_fast(const char **at_p, const char *end, double *value_p) {
+    static const double tens[] = {1e0, 1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7, 1e8,
+                                  1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16};
+    if (__BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__) return ls_step_number_read(at_p, end, value_p);
+    uint64_t digits = 0;
+    bool negative = **at_p == '-';
+    const char *at = *at_p + negative;
+    int n = ls_eight_digits(at, &digits), k = 0;
+    at += n;
+    if (*at == '.') k = ls_digits_behind_point(at + 1, &digits);
+    if (k > 0) at += 1 + k;
+    if (n == 0 || n == 8 || k < 0 || *at == '.' || *at == 'e' || *at == 'E' || at > end)
+        return ls_step_number_read(at_p, end, value_p);
+    double value = (double)digits;
+    if (k) value /= tens[k];
+    *value_p = negative ? -value : value;
+    *at_p = at;
+    return true;
+}
 
 #endif

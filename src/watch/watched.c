@@ -27,7 +27,6 @@ void ls_watched_open(ls_watched *w, const char *run) {
         w->series[i]->values.rises = true;
     }
     w->nseries = LS_NX;
-    memset(w->guess, -1, sizeof w->guess);
 }
 
 static void drop_marks(ls_watched *w, uint64_t at) {
@@ -39,6 +38,10 @@ void ls_watched_close(ls_watched *w) {
     for (int i = 0; i < w->nseries; i++) {
         ls_pyramid_free(&w->series[i]->values);
         free(w->series[i]);
+    }
+    for (int i = 0; i < w->nforms; i++) {
+        ls_line_form_free(&w->forms[i]->form);
+        free(w->forms[i]);
     }
     free(w->marks);
     free(w->points);
@@ -80,22 +83,43 @@ static int add_series(ls_watched *w, const ls_step_field *f) {
     return w->nseries++;
 }
 
-/* Lines of steps are alike: the i-th field is mostly that of the line before. */
-static int series_of(ls_watched *w, const ls_step_line *line, int i) {
-    const ls_step_field *f = &line->fields[i];
-    int guess = w->guess[i];
-    if (guess >= 0 && is(f, w->series[guess]->name)) return guess;
+static int series_of(ls_watched *w, const ls_step_field *f) {
     int found = is_no_curve(f) ? -1 : find_series(w, f);
-    if (found < 0 && !is_no_curve(f)) found = add_series(w, f);
-    w->guess[i] = (signed char)found;
-    return found;
+    return found < 0 && !is_no_curve(f) ? add_series(w, f) : found;
+}
+
+static const char *const role_names[LS_NROLES] = {[LS_ROLE_STEP] = "step",
+                                                  [LS_ROLE_SECONDS] = "seconds",
+                                                  [LS_ROLE_TOKENS_RATE] = "tokens_per_s",
+                                                  [LS_ROLE_SAMPLES] = "samples",
+                                                  [LS_ROLE_VIEW] = "view",
+                                                  [LS_ROLE_WORKERS] = "workers",
+                                                  [LS_ROLE_WAIT] = "data_wait_s"};
+
+static void find_roles(const ls_step_line *line, ls_step_meaning *m) {
+    m->n = line->n;
+    for (int role = 0; role < LS_NROLES; role++) {
+        m->roles[role] = -1;
+        for (int i = line->n; i-- > 0;)
+            if (is(&line->fields[i], role_names[role])) m->roles[role] = (signed char)i;
+    }
+}
+
+/* The numbers of a step, and what they are. */
+typedef struct step_values {
+    const ls_step_meaning *meaning;
+    const double *values; /* [meaning->n] */
+} step_values;
+
+static double role_of(const step_values *v, ls_step_role role) {
+    int i = v->meaning->roles[role];
+    return i < 0 ? NAN : v->values[i];
 }
 
 /* Adds what the step did to the x axes. */
-static void advance(double x[LS_NX], const ls_step_line *line, bool *counts_tokens_p) {
-    double step = ls_step_line_get(line, "step"), seconds = ls_step_line_get(line, "seconds");
-    double rate = ls_step_line_get(line, "tokens_per_s"),
-           samples = ls_step_line_get(line, "samples");
+static void advance(double x[LS_NX], const step_values *v, bool *counts_tokens_p) {
+    double step = role_of(v, LS_ROLE_STEP), seconds = role_of(v, LS_ROLE_SECONDS);
+    double rate = role_of(v, LS_ROLE_TOKENS_RATE), samples = role_of(v, LS_ROLE_SAMPLES);
     *counts_tokens_p = !isnan(rate);
     double units = isnan(rate) ? samples : round(rate * seconds);
     if (step > x[LS_X_STEP]) x[LS_X_STEP] = step; /* an axis never goes back */
@@ -113,9 +137,8 @@ static ls_watched_mark *add_mark(ls_watched *w, const char *kind, uint64_t at) {
     return m;
 }
 
-static void add_totals(ls_watched_totals *t, const ls_step_line *line) {
-    double seconds = ls_step_line_get(line, "seconds"),
-           wait = ls_step_line_get(line, "data_wait_s");
+static void add_totals(ls_watched_totals *t, const step_values *v) {
+    double seconds = role_of(v, LS_ROLE_SECONDS), wait = role_of(v, LS_ROLE_WAIT);
     int i = 0;
     while (i < LS_NDURATIONS && seconds > ls_durations[i]) i++;
     if (seconds >= 0) t->durations[i]++;
@@ -123,8 +146,8 @@ static void add_totals(ls_watched_totals *t, const ls_step_line *line) {
     if (wait > 0) t->waited_s += wait;
 }
 
-static void add_view(ls_watched *w, const ls_step_line *line, uint64_t at) {
-    double view = ls_step_line_get(line, "view"), workers = ls_step_line_get(line, "workers");
+static void add_view(ls_watched *w, const step_values *v, uint64_t at) {
+    double view = role_of(v, LS_ROLE_VIEW), workers = role_of(v, LS_ROLE_WORKERS);
     bool changed = !isnan(w->view) && !isnan(view) && view != w->view;
     if (!isnan(view)) w->view = view;
     if (changed) w->totals.views++;
@@ -132,27 +155,72 @@ static void add_view(ls_watched *w, const ls_step_line *line, uint64_t at) {
     if (m && workers >= 0 && workers < 1e9) m->workers = (int)workers;
 }
 
-static void add_step(ls_watched *w, const ls_step_line *line, uint64_t at) {
-    if (w->nrows % LS_CHUNK_ROWS == 0) {
-        size_t n = (size_t)(w->nrows / LS_CHUNK_ROWS);
-        w->places = ls_grow(w->places, n, sizeof *w->places);
-        w->places[n].at = at;
-        ls_follower_mark(&w->file, &w->places[n]);
-        w->placed = ls_grow(w->placed, n, sizeof *w->placed);
-        w->placed[n] = w->totals;
-    }
-    add_totals(&w->totals, line);
-    add_view(w, line, at);
-    advance(w->x, line, &w->counts_tokens);
+static void add_place(ls_watched *w, uint64_t at) {
+    size_t n = (size_t)(w->nrows / LS_CHUNK_ROWS);
+    w->places = ls_grow(w->places, n, sizeof *w->places);
+    w->places[n].at = at;
+    ls_follower_mark(&w->file, &w->places[n]);
+    w->placed = ls_grow(w->placed, n, sizeof *w->placed);
+    w->placed[n] = w->totals;
+}
+
+static void add_step(ls_watched *w, const step_values *v, uint64_t at) {
+    if (w->nrows % LS_CHUNK_ROWS == 0) add_place(w, at);
+    add_totals(&w->totals, v);
+    add_view(w, v, at);
+    advance(w->x, v, &w->counts_tokens);
     for (int i = 0; i < LS_NX; i++) ls_pyramid_add(&w->series[i]->values, w->x[i]);
-    for (int i = 0; i < line->n; i++) {
-        int k = series_of(w, line, i);
+    for (int i = 0; i < v->meaning->n; i++) {
+        int k = v->meaning->series[i];
         if (k < 0 || w->series[k]->values.nrows != w->nrows) continue;
-        ls_pyramid_add(&w->series[k]->values, line->fields[i].value);
-        if (!isnan(line->fields[i].value)) w->series[k]->last = line->fields[i].value;
+        ls_pyramid_add(&w->series[k]->values, v->values[i]);
+        if (!isnan(v->values[i])) w->series[k]->last = v->values[i];
     }
     w->nrows++;
-    for (int i = LS_NX; i < w->nseries; i++) ls_pyramid_pad(&w->series[i]->values, w->nrows);
+    for (int i = LS_NX; i < w->nseries; i++)
+        if (w->series[i]->values.nrows < w->nrows) ls_pyramid_pad(&w->series[i]->values, w->nrows);
+    w->diverged = false;
+}
+
+/* A line whose form is known. False: it is another line. */
+static bool use_known_form(ls_watched *w, const char *text, size_t n, uint64_t at) {
+    double values[LS_STEP_FIELDS];
+    for (int i = 0; i < w->nforms; i++) {
+        ls_known_form *f = w->forms[i];
+        if (!ls_line_form_read(&f->form, text, n, values)) continue;
+        for (; i > 0; i--) w->forms[i] = w->forms[i - 1];
+        w->forms[0] = f;
+        const step_values v = {&f->meaning, values};
+        if (!isnan(role_of(&v, LS_ROLE_STEP))) add_step(w, &v, at);
+        return true;
+    }
+    return false;
+}
+
+/* The form that was not used for longest gives way. */
+static void add_form(ls_watched *w, ls_line_form form, const ls_step_meaning *meaning) {
+    if (w->nforms == LS_WATCHED_FORMS) {
+        ls_line_form_free(&w->forms[--w->nforms]->form);
+        free(w->forms[w->nforms]);
+    }
+    ls_known_form *f = LS_NEW(ls_known_form);
+    *f = (ls_known_form){form, *meaning};
+    w->forms[w->nforms++] = f;
+}
+
+static void use_new_form(ls_watched *w, const char *text, size_t n, const ls_step_line *line,
+                         uint64_t at) {
+    double values[LS_STEP_FIELDS];
+    ls_step_meaning m;
+    ls_line_form form;
+    find_roles(line, &m);
+    for (int i = 0; i < line->n; i++) {
+        m.series[i] = (signed char)series_of(w, &line->fields[i]);
+        values[i] = line->fields[i].value;
+    }
+    if (ls_line_form_of(text, n, line, &form)) add_form(w, form, &m);
+    const step_values v = {&m, values};
+    add_step(w, &v, at);
 }
 
 /* ---- other lines ---- */
@@ -194,22 +262,25 @@ static void add_event(ls_watched *w, const char *text, size_t n, uint64_t at) {
     ls_json_free(j);
 }
 
+static bool has_field(const ls_step_line *line, const char *name) {
+    for (int i = 0; i < line->n; i++)
+        if (is(&line->fields[i], name)) return true;
+    return false;
+}
+
 static void use_line(void *arg, const char *text, size_t n, uint64_t at) {
     ls_watched *w = arg;
     ls_step_line line;
+    if (use_known_form(w, text, n, at)) return;
     if (!ls_step_line_read(text, n, &line) || isnan(ls_step_line_get(&line, "step"))) return;
-    bool is_step = false, is_evaluation = false;
-    for (int i = 0; i < line.n; i++) {
-        is_step = is_step || is(&line.fields[i], "loss");
-        is_evaluation = is_evaluation || is(&line.fields[i], "val_loss");
-    }
-    if (is_step || is_evaluation) w->diverged = false;
-    if (is_step)
-        add_step(w, &line, at);
-    else if (is_evaluation)
+    if (has_field(&line, "loss")) {
+        use_new_form(w, text, n, &line, at);
+    } else if (has_field(&line, "val_loss")) {
+        w->diverged = false;
         add_evaluation(w, &line, at);
-    else if (line.has_others)
+    } else if (line.has_others) {
         add_event(w, text, n, at);
+    }
 }
 
 /* ---- lines that were taken back ---- */
@@ -274,10 +345,12 @@ static void use_row(void *arg, const char *text, size_t n, uint64_t at) {
     bool tokens = false;
     (void)at;
     if (r->row >= r->to || !ls_step_line_read(text, n, &line)) return;
-    bool is_step = false;
-    for (int i = 0; i < line.n; i++) is_step = is_step || is(&line.fields[i], "loss");
-    if (!is_step || isnan(ls_step_line_get(&line, "step"))) return;
-    advance(r->x, &line, &tokens);
+    if (!has_field(&line, "loss") || isnan(ls_step_line_get(&line, "step"))) return;
+    ls_step_meaning m;
+    double values[LS_STEP_FIELDS];
+    find_roles(&line, &m);
+    for (int i = 0; i < line.n; i++) values[i] = line.fields[i].value;
+    advance(r->x, &(step_values){&m, values}, &tokens);
     int64_t row = r->row++;
     if (row < r->from) return;
     for (int i = 0; i < r->nseries; i++) {

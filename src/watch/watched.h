@@ -13,8 +13,8 @@
 
 #include "base/json.h"
 #include "watch/follower.h"
+#include "watch/line_form.h"
 #include "watch/pyramid.h"
-#include "watch/step_line.h"
 
 enum { LS_WATCHED_SERIES = 64, LS_WATCHED_NAME = 64, LS_CHUNK_ROWS = 1024 };
 
@@ -52,6 +52,32 @@ typedef struct ls_watched_totals {
     uint64_t views; /* changes */
 } ls_watched_totals;
 
+/* Numbers of a step that are looked at by their names. */
+typedef enum ls_step_role {
+    LS_ROLE_STEP,
+    LS_ROLE_SECONDS,
+    LS_ROLE_TOKENS_RATE,
+    LS_ROLE_SAMPLES,
+    LS_ROLE_VIEW,
+    LS_ROLE_WORKERS,
+    LS_ROLE_WAIT,
+    LS_NROLES
+} ls_step_role;
+
+/* What the numbers of a step's line are. */
+typedef struct ls_step_meaning {
+    int n;
+    signed char series[LS_STEP_FIELDS]; /* of each number; -1: none */
+    signed char roles[LS_NROLES];       /* the number of each role; -1: the line has none */
+} ls_step_meaning;
+
+typedef struct ls_known_form {
+    ls_line_form form;
+    ls_step_meaning meaning;
+} ls_known_form;
+
+enum { LS_WATCHED_FORMS = 6 };
+
 typedef struct ls_watched {
     char *path; /* of the run directory */
     ls_follower file;
@@ -69,11 +95,12 @@ typedef struct ls_watched {
     int nnames;
     ls_watched_mark *marks; /* [nmarks] */
     size_t nmarks;
-    double x[LS_NX];                   /* of the last row */
-    double view;                       /* of the last row; NaN: none */
-    bool counts_tokens;                /* units are tokens, not samples */
-    bool diverged;                     /* its last line says so */
-    signed char guess[LS_STEP_FIELDS]; /* the series of the i-th field of the last line; -1: none */
+    double x[LS_NX];                        /* of the last row */
+    double view;                            /* of the last row; NaN: none */
+    bool counts_tokens;                     /* units are tokens, not samples */
+    bool diverged;                          /* its last line says so */
+    ls_known_form *forms[LS_WATCHED_FORMS]; /* [nforms] of steps' lines, the last used first */
+    int nforms;
 } ls_watched;
 
 void ls_watched_open(ls_watched *, const char *run);

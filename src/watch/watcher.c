@@ -1,29 +1,31 @@
 /* watcher.c - see watcher.h. */
 #include "watch/watcher.h"
 
-#include <math.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/file.h"
-#include "config/choices.h"
 #include "config/differences.h"
 #include "report/run_list.h"
 
 /* Seconds: LIST between searches for new runs; STATUS between looks at the state of a run that goes on, and
- * QUIET of one that does not. QUICK: a run with a line since then goes on. */
-static const double LIST = 5, STATUS = 1, QUIET = 10, QUICK = 60;
-enum { ALL = 1 << 30, MOST_A_LOOK = 8 << 20, MOST_THREADS = 16 };
+ * QUIET of one that does not. QUICK: a run with a line since then goes on. REST between looks for lines of others. */
+static const double LIST = 5, STATUS = 1, QUIET = 10, QUICK = 60, REST = 1;
+enum { MOST_A_LOOK = 8 << 20 };
 
 /* ---- changes ---- */
 
+/* before: what a page had of the lines; NULL: the run was not read yet. */
 static void note(ls_watcher *w, int run, const ls_watched *before) {
+    static const ls_watched none;
     uint64_t r = ++w->revision;
+    bool read = before;
+    if (!read) before = &none;
     w->changes[r % LS_WATCHER_CHANGES] = (ls_watcher_change){.revision = r,
                                                              .run = run,
+                                                             .read = read,
                                                              .rows = before->nrows,
                                                              .at = before->file.place.at,
                                                              .generation = before->generation};
@@ -60,10 +62,8 @@ static bool has_run(const ls_watcher *w, const char *path) {
 }
 
 static void add_run(ls_watcher *w, const char *path) {
-    ls_watcher_run *r = LS_NEW(ls_watcher_run);
-    ls_watched_open(&r->lines, path);
     w->runs = ls_grow(w->runs, (size_t)w->nruns, sizeof *w->runs);
-    w->runs[w->nruns++] = r;
+    w->runs[w->nruns++] = ls_watcher_run_open(path);
 }
 
 /* Adds runs that are new; returns their number. */
@@ -83,98 +83,46 @@ static ls_status list_runs(const ls_watcher *w, bool may_come, ls_run_list *l, l
     return LS_OK;
 }
 
-/* ---- the first reading ---- */
-
-typedef struct first_reading {
-    ls_watcher *w;
-    int from, next; /* runs from `from` on; the next that nobody reads, atomically */
-    double now_s;
-} first_reading;
-
-static void *read_runs(void *arg) {
-    first_reading *f = arg;
-    for (;;) {
-        int i = __atomic_fetch_add(&f->next, 1, __ATOMIC_RELAXED);
-        if (i >= f->w->nruns) return NULL;
-        while (ls_watched_read(&f->w->runs[i]->lines, f->now_s, ALL)) continue;
-    }
-}
-
-static void read_first(ls_watcher *w, int from, double now_s) {
-    first_reading f = {w, from, from, now_s};
-    pthread_t threads[MOST_THREADS];
-    long cores = sysconf(_SC_NPROCESSORS_ONLN);
-    int n = 0, want = w->nruns - from;
-    if (want > cores) want = (int)cores;
-    for (; n < want - 1 && n < MOST_THREADS; n++)
-        if (pthread_create(&threads[n], NULL, read_runs, &f) != 0) break;
-    read_runs(&f);
-    for (int i = 0; i < n; i++) pthread_join(threads[i], NULL);
-}
-
 /* ---- states ---- */
-
-static bool differ(double a, double b) { return !(a == b || (isnan(a) && isnan(b))); }
-
-static bool has_changed(const ls_run_status *a, const ls_run_status *b) {
-    bool notes = (a->note == NULL) != (b->note == NULL) || (a->note && strcmp(a->note, b->note));
-    return a->state != b->state || a->pid != b->pid || a->step != b->step || a->steps != b->steps ||
-           a->checkpoint != b->checkpoint || a->workers != b->workers || a->nbytes != b->nbytes ||
-           differ(a->left_s, b->left_s) || notes;
-}
-
-/* The status, with what the lines further from the end say. */
-static void read_end(const ls_watched *w, ls_run_status *s_p) {
-    const ls_json *start = NULL;
-    for (size_t i = w->nmarks; i-- > 0 && !start;)
-        if (strcmp(w->marks[i].kind, "started") == 0) start = w->marks[i].line;
-    ls_run_status_read_end(w->path, start, s_p);
-    for (size_t i = w->npoints; i-- > 0 && !s_p->val_step;)
-        if (strcmp(w->names[w->points[i].series], "val_loss") == 0) {
-            s_p->val_step = (int64_t)w->points[i].x[LS_X_STEP];
-            s_p->val_loss = w->points[i].value;
-        }
-}
 
 static void read_status(ls_watcher *w, int i, double now_s) {
     ls_watcher_run *r = w->runs[i];
-    ls_run_status s;
-    read_end(&r->lines, &s);
-    bool changed = r->read_s <= 0 || has_changed(&s, &r->status);
-    if (r->read_s > 0) ls_run_status_free(&r->status);
-    r->status = s;
-    r->read_s = now_s;
-    if (!changed) return;
-    note(w, i, &r->lines);
+    if (!ls_watcher_run_know(r, now_s)) return;
+    note(w, i, r->stage == LS_RUN_READ ? &r->lines : NULL);
     r->status_revision = w->revision;
 }
 
-static const char *const kinds[] = {ls_model_kind_words(LS_CHOICE_WORD)};
-
-/* What metrics say of the run. */
-static void read_config(ls_watcher_run *r) {
-    enum { MOST = 1 << 20 };
-    char *path = ls_format("%s/config.yaml", r->lines.path);
-    ls_buf text = {0};
-    ls_config *c = LS_NEW(ls_config);
-    if (ls_file_read(path, MOST, &text, NULL) == LS_OK)
-        ls_hash_text(ls_hash_bytes(text.data, text.len), r->config);
-    r->model = ls_config_read(path, c, NULL) == LS_OK ? kinds[c->model.kind] : "";
-    ls_buf_free(&text);
-    free(c);
-    free(path);
-}
-
-static void add_and_read(ls_watcher *w, const ls_run_list *l, double now_s) {
-    int from = w->nruns;
-    if (!add_new(w, l)) return;
-    read_first(w, from, now_s);
+static void find_new(ls_watcher *w, const ls_run_list *l) {
+    int from = w->nruns, n = add_new(w, l);
+    if (!n) return;
     name_runs(w);
     for (int i = from; i < w->nruns; i++) {
-        read_config(w->runs[i]);
-        read_status(w, i, now_s);
+        note(w, i, NULL);
+        w->runs[i]->status_revision = w->revision;
     }
     w->list_revision = w->revision;
+    w->nunread += n;
+    w->nunknown += n;
+    ls_first_reading_add(w->first, w->runs + from, n);
+}
+
+/* Takes what has been read in the background. */
+static void take_read(ls_watcher *w, double now_s) {
+    if (!w->nunread) return;
+    int unknown = w->nunknown;
+    ls_run_stage *before = LS_NEW_ARRAY(ls_run_stage, (size_t)w->nruns);
+    for (int i = 0; i < w->nruns; i++) before[i] = w->runs[i]->stage;
+    bool any = ls_first_reading_take(w->first, &w->nunread, &w->nunknown);
+    for (int i = 0; any && i < w->nruns; i++) {
+        ls_watcher_run *r = w->runs[i];
+        if (r->stage == before[i]) continue;
+        note(w, i, NULL);
+        r->status_revision = w->revision;
+        if (r->stage == LS_RUN_READ) read_status(w, i, now_s); /* with what the lines say */
+    }
+    free(before);
+    /* The list has what configs differ in. */
+    if (unknown && !w->nunknown) w->list_revision = ++w->revision;
 }
 
 /* ---- */
@@ -186,12 +134,13 @@ ls_status ls_watcher_open(const char *const *dirs, int ndirs, bool may_come, ls_
     w->dirs = dirs;
     w->ndirs = ndirs;
     w->boot = (uint64_t)(now_s * 1000) ^ ((uint64_t)getpid() << 44 >> 12);
+    w->first = ls_first_reading_open();
     ls_run_list l = {0};
     ls_status s = list_runs(w, may_come, &l, e);
     if (s == LS_OK && l.n > LS_WATCHER_RUNS)
         s = ls_fail(e, LS_EINVAL, "there are %zu runs, of at most %d: name fewer of them", l.n,
                     LS_WATCHER_RUNS);
-    if (s == LS_OK) add_and_read(w, &l, now_s);
+    if (s == LS_OK) find_new(w, &l);
     ls_run_list_free(&l);
     w->listed_s = now_s;
     if (s == LS_OK)
@@ -203,20 +152,34 @@ ls_status ls_watcher_open(const char *const *dirs, int ndirs, bool may_come, ls_
 
 void ls_watcher_close(ls_watcher *w) {
     if (!w) return;
-    for (int i = 0; i < w->nruns; i++) {
-        ls_watched_close(&w->runs[i]->lines);
-        if (w->runs[i]->read_s > 0) ls_run_status_free(&w->runs[i]->status);
-        free(w->runs[i]->name);
-        free(w->runs[i]);
-    }
+    ls_first_reading_close(w->first);
+    for (int i = 0; i < w->nruns; i++) ls_watcher_run_close(w->runs[i]);
     free(w->runs);
     free(w);
+}
+
+void ls_watcher_settle(ls_watcher *w) {
+    ls_first_reading_wait(w->first);
+    take_read(w, ls_clock_wall_s());
+}
+
+/* May it get new lines? */
+static bool may_go_on(const ls_watcher_run *r) {
+    return r->status.state == LS_RUN_RUNNING || r->status.state == LS_RUN_UNKNOWN;
+}
+
+/* Of a run that has ended a look each REST is enough. */
+static bool rests(const ls_watcher_run *r, double now_s) {
+    double since = now_s - r->looked_s;
+    return since >= 0 && since < REST && !may_go_on(r) && now_s - r->lines_s >= QUICK;
 }
 
 /* Reads new lines of a run; not too many at a look, so that others have their turn. */
 static bool look_at(ls_watcher *w, int i, double now_s) {
     ls_watcher_run *r = w->runs[i];
+    if (r->stage != LS_RUN_READ || rests(r, now_s)) return false;
     const ls_watched before = r->lines;
+    r->looked_s = now_s;
     if (!ls_watched_read(&r->lines, now_s, MOST_A_LOOK)) return false;
     r->lines_s = now_s;
     note(w, i, &before);
@@ -224,9 +187,9 @@ static bool look_at(ls_watcher *w, int i, double now_s) {
 }
 
 static bool is_due(const ls_watcher_run *r, double now_s, bool had_lines) {
-    bool goes_on = r->status.state == LS_RUN_RUNNING || r->status.state == LS_RUN_UNKNOWN;
-    double every = had_lines || (goes_on && now_s - r->lines_s < QUICK) ? STATUS : QUIET;
-    return now_s - r->read_s >= every || now_s < r->read_s;
+    bool goes_on = may_go_on(r) && now_s - r->lines_s < QUICK;
+    double every = had_lines || goes_on || r->stage == LS_RUN_KNOWN ? STATUS : QUIET;
+    return r->stage != LS_RUN_FOUND && (now_s - r->read_s >= every || now_s < r->read_s);
 }
 
 bool ls_watcher_look(ls_watcher *w, double now_s) {
@@ -234,78 +197,34 @@ bool ls_watcher_look(ls_watcher *w, double now_s) {
     if (now_s - w->listed_s >= LIST || now_s < w->listed_s) {
         ls_run_list l = {0};
         list_runs(w, true, &l, NULL);
-        add_and_read(w, &l, now_s);
+        find_new(w, &l);
         ls_run_list_free(&l);
         w->listed_s = now_s;
     }
+    take_read(w, now_s);
     for (int i = 0; i < w->nruns; i++) {
-        const ls_watcher_run *r = w->runs[i];
         bool had_lines = look_at(w, i, now_s);
-        if (is_due(r, now_s, had_lines)) read_status(w, i, now_s);
+        if (is_due(w->runs[i], now_s, had_lines)) read_status(w, i, now_s);
     }
     return w->revision != before;
 }
 
-bool ls_watcher_run_is_silent(const ls_watcher_run *r, double now_s) {
-    double step = ls_watched_last(&r->lines, "seconds");
-    double age = r->status.age_s + (now_s - r->read_s);
-    return r->status.state == LS_RUN_RUNNING && age > 60 + 5 * (isnan(step) ? 0 : step);
-}
-
 /* ---- JSON ---- */
-
-static ls_json *name_json(const char *name) { return ls_json_new_bytes(name, strlen(name)); }
-
-static ls_json *series_of(const ls_watched *w) {
-    ls_json *list = ls_json_new_array();
-    for (int i = LS_NX; i < w->nseries; i++) ls_json_push(list, name_json(w->series[i]->name));
-    return list;
-}
-
-static ls_json *evaluations_of(const ls_watched *w) {
-    ls_json *list = ls_json_new_array();
-    for (int i = 0; i < w->nnames; i++) ls_json_push(list, name_json(w->names[i]));
-    return list;
-}
-
-void ls_watcher_write_run(const ls_watcher *w, int i, ls_buf *out) {
-    const ls_watcher_run *r = w->runs[i];
-    ls_json *o = ls_run_status_json(&r->status);
-    ls_json_set_integer(o, "id", i);
-    ls_json_set(o, "name", ls_json_new_path(r->name));
-    ls_json_set_integer(o, "rows", r->lines.nrows);
-    ls_json_set_integer(o, "generation", (int64_t)r->lines.generation);
-    ls_json_set_number(o, "units", r->lines.x[LS_X_UNITS]);
-    ls_json_set_number(o, "hours", r->lines.x[LS_X_HOURS]);
-    ls_json_set_number(o, "step_s", ls_watched_last(&r->lines, "seconds"));
-    ls_json_set(o, "series", series_of(&r->lines));
-    ls_json_set(o, "evaluations", evaluations_of(&r->lines));
-    /* The page counts on from here, by its own clock. */
-    ls_json_set_number(o, "age_s", r->status.age_s + (ls_clock_wall_s() - r->read_s));
-    ls_json_write(o, 0, out);
-    ls_json_free(o);
-}
 
 /* The keys in which the configs differ, of runs whose config can be read. */
 static ls_json *differences_of(const ls_watcher *w) {
-    ls_config *configs = LS_NEW_ARRAY(ls_config, (size_t)w->nruns + 1);
     const ls_config **list = LS_NEW_ARRAY(const ls_config *, (size_t)w->nruns + 1);
-    int *ids = LS_NEW_ARRAY(int, (size_t)w->nruns + 1), n = 0;
-    for (int i = 0; i < w->nruns; i++) {
-        char *path = ls_format("%s/config.yaml", w->runs[i]->lines.path);
-        if (ls_config_read(path, &configs[n], NULL) == LS_OK) {
-            list[n] = &configs[n];
-            ids[n++] = i;
-        }
-        free(path);
-    }
     ls_json *all = ls_json_new_object(), *runs = ls_json_new_array();
-    for (int i = 0; i < n; i++) ls_json_push(runs, ls_json_new_integer(ids[i]));
+    int n = 0;
+    for (int i = 0; i < w->nruns; i++) {
+        const ls_watcher_run *r = w->runs[i];
+        if (r->stage == LS_RUN_FOUND || !r->config) continue;
+        list[n++] = r->config;
+        ls_json_push(runs, ls_json_new_integer(i));
+    }
     ls_json_set(all, "runs", runs);
     ls_json_set(all, "keys", n > 1 ? ls_config_differences(list, n) : ls_json_new_array());
-    free(configs);
     free(list);
-    free(ids);
     return all;
 }
 
@@ -314,7 +233,7 @@ void ls_watcher_write(const ls_watcher *w, ls_buf *out) {
                   (unsigned long long)w->boot, (unsigned long long)w->revision);
     for (int i = 0; i < w->nruns; i++) {
         if (i) ls_buf_printf(out, ",");
-        ls_watcher_write_run(w, i, out);
+        ls_watcher_run_write(w->runs[i], i, out);
     }
     ls_buf_printf(out, "],\"differences\":");
     ls_json *differences = differences_of(w);

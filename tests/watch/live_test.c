@@ -37,6 +37,8 @@ static void run_steps(const char *name, int from, int to) {
 
 static void look(ls_watcher *w) {
     now += 6; /* directories are looked through, too */
+    ls_watcher_look(w, now);
+    ls_watcher_settle(w);
     while (ls_watcher_look(w, now)) now += 0.1;
 }
 
@@ -46,6 +48,7 @@ static ls_watcher *watcher_open(void) {
     dirs[0] = folder;
     now = 1e10; /* later than any clock */
     assert_ls_ok(ls_watcher_open(dirs, 1, false, &w, &e), e);
+    ls_watcher_settle(w);
     return w;
 }
 

@@ -34,6 +34,7 @@ static ls_buf metrics(void) {
     ls_buf b = {0};
     dirs[0] = folder;
     assert_ls_ok(ls_watcher_open(dirs, 1, false, &w, &e), e);
+    ls_watcher_settle(w);
     ls_prometheus_write(w, &b);
     ls_watcher_close(w);
     return b;

@@ -137,7 +137,7 @@ function pump() {
         ask(`series?run=${run.id}&x=${view.x}&columns=${columns()}&smooth=${view.smooth}&names=${encodeURIComponent(names())}` +
             (view.from === null ? "" : `&from=${view.from}`) + (view.to === null ? "" : `&to=${view.to}`))
             .then(w => {
-                if (mine !== run.request) return;
+                if (mine !== run.request || w.reading) return;
                 run.window = w;
                 w.tail = 0; /* steps that came since, one by one */
                 run.loaded = performance.now();
@@ -210,6 +210,7 @@ function isSilent(run) {
 
 function stateText(run) {
     const i = run.info;
+    if (i.reading !== null) return `reading its lines, ${Math.round(100 * i.reading)}%`;
     if (isSilent(run)) return "running, but no step for " + duration(age(run));
     if (i.state === "stopped" && i.checkpoint !== null) return "stopped; checkpoint of step " + i.checkpoint;
     return i.state;
@@ -767,10 +768,11 @@ function listen() {
     on("status", d => {
         const run = runs[d.id];
         if (!run) return;
-        const known = run.info.series.length + run.info.evaluations.length;
+        const known = run.info.series.length + run.info.evaluations.length, arrived = run.info.reading !== null && d.reading === null;
         run.info = d;
         run.heard = performance.now();
-        if (known !== d.series.length + d.evaluations.length) { makeCharts(); loadAgain(run); }
+        if (arrived) { makeCharts(); if (shown(run)) load(run); }
+        else if (known !== d.series.length + d.evaluations.length) { makeCharts(); loadAgain(run); }
         listSoon();
     });
     on("rows", addRows);
