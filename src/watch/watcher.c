@@ -12,7 +12,7 @@
 
 /* Seconds: LIST between searches for new runs; STATUS between looks at the state of a run that goes on, and
  * QUIET of one that does not. QUICK: a run with a line since then goes on. REST between looks for lines of others. */
-static const double LIST = 5, STATUS = 1, QUIET = 10, QUICK = 60, REST = 1;
+static const double LIST = 5, STATUS = 1, QUIET = 10, QUICK = 60, REST = 0.5;
 enum { MOST_A_LOOK = 8 << 20 };
 
 /* ---- changes ---- */
@@ -168,7 +168,7 @@ static bool may_go_on(const ls_watcher_run *r) {
     return r->status.state == LS_RUN_RUNNING || r->status.state == LS_RUN_UNKNOWN;
 }
 
-/* Of a run that has ended a look each REST is enough. */
+/* Of a run that has ended, a look each REST is enough. */
 static bool rests(const ls_watcher_run *r, double now_s) {
     double since = now_s - r->looked_s;
     return since >= 0 && since < REST && !may_go_on(r) && now_s - r->lines_s >= QUICK;
