@@ -177,10 +177,30 @@ static column rows_of(const ls_kernels *k, const ls_gemm_job *g, int64_t i, int6
 
 enum { ROOM = LS_TILE_WIDEST * LS_BLOCK_MOST }; /* values that are widened at a time */
 
+/* Where weights are also in strips (gemv.h), columns are there as they are packed. False: not these. */
+static bool pack_from_strips(const ls_kernels *k, const ls_gemm_job *g, panel of, float *out) {
+    enum { BLOCK = 32 };
+    const ls_weight_matrix *w = &g->w;
+    int64_t first = w->first + of.j, whole = w->end / LS_GEMV_GROUP * LS_GEMV_GROUP;
+    if (g->bf16 || !w->rows.strips || of.n != k->tile_n || first % k->strip_rows ||
+        first + of.n > whole || of.p % BLOCK || of.depth % BLOCK)
+        return false;
+    k->unpack_strips(&(ls_strip_part){.type = w->rows.type,
+                                      .strips = w->rows.strips,
+                                      .C = w->width,
+                                      .v = first,
+                                      .n = of.n,
+                                      .k = of.p,
+                                      .depth = of.depth},
+                     out);
+    return true;
+}
+
 /* A strip of n columns, each a row of weights: some values of each are widened, then packed. */
 static void pack_weight_rows(const ls_kernels *k, const ls_gemm_job *g, panel of, float *out) {
     const ls_weight_matrix *w = &g->w;
     float room[ROOM];
+    if (pack_from_strips(k, g, of, out)) return;
     for (int64_t i = 0; i < of.depth; i += LS_BLOCK_MOST) {
         int64_t depth = min64(LS_BLOCK_MOST, of.depth - i);
         for (int64_t j = 0; j < of.n; j++)
@@ -389,6 +409,7 @@ void ls_gemm(const ls_compute *compute, const ls_gemm_job *g) {
         return;
     }
     ls_gemm_job whole = plain(g);
+    whole.w.end = whole.w.first + whole.N;
     if (compute->device) {
         ls_gemm_device(compute, &whole);
         return;

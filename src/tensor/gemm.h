@@ -40,6 +40,7 @@ typedef struct ls_weight_matrix {
     int64_t width;   /* whole blocks */
     bool transposed; /* each row is a column of the matrix */
     int64_t first;   /* the matrix's first column: of its rows, or a row */
+    int64_t end;     /* of what all threads take, set by ls_gemm() */
 } ls_weight_matrix;
 
 typedef enum ls_gemm_start {

@@ -129,6 +129,14 @@ typedef struct ls_gemv_table_job {
     const void *x_bf16; /* of ls_gemv_table(), if it is: x in bf16; NULL: x is in f32 */
 } ls_gemv_table_job;
 
+/* Values k to k + depth of rows v to v + n of a table [V, C] that is in strips: depth and k are
+ * multiples of 32, v and n of strip_rows, and the rows are in whole groups. */
+typedef struct ls_strip_part {
+    ls_block_type type;
+    const void *strips; /* of the table's first row */
+    int64_t C, v, n, k, depth;
+} ls_strip_part;
+
 enum { LS_MAXIMA = 256 };
 
 /* Queries of one position, and the head of keys and values that they share, kept in pages of
@@ -187,6 +195,10 @@ typedef struct ls_kernels {
     /* Writes rows of whole blocks [V, C] in the order of gemv_table(), at their own offsets: V is a
      * multiple of LS_GEMV_GROUP, or the last rows are among these. Types: ls_gemv_has_strips(). */
     void (*gemv_strips)(ls_block_type, int64_t V, int64_t C, const uint8_t *from, uint8_t *to);
+    /* out [depth, n]: value k + i of row v + j is out[i * n + j], as pack_b() has it, with the bits
+     * of unpack. tile_n is a multiple of strip_rows. */
+    int strip_rows;
+    void (*unpack_strips)(const ls_strip_part *, float *out);
     /* Positions [first, end) of s = q . keys^T; first is a multiple of LS_KEPT_PAGE. Columns
      * [first, end) of y = s . values over `seen` positions. */
     void (*kept_scores)(const ls_gemv_kept_job *, int64_t first, int64_t end);

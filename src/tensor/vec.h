@@ -24,7 +24,7 @@
  *    V_FLUSH_REPEATS: it may. What is computed in between is a call of a function in another file, or the
  *    compiler could move it;
  *  - for the GEMM's tile: vr, a register of LS_VR lanes, and r_set1, r_load, r_store, r_fma,
- *    r_add. The tile has LS_TILE_ROWS rows of LS_TILE_REGS registers: a multiple of 4 rows and of 4 columns;
+ *    r_add; v_first, the first lanes of a v16; v_of_first, a v16 of them, whose others are zeros. The tile has LS_TILE_ROWS rows of LS_TILE_REGS registers: a multiple of 4 rows and of 4 columns;
  *  - for products of bytes: vb, a register of LS_VR lanes of four bytes, and vsum, one of as many
  *    integers: b_load; b_nibbles, the low or the high four bits of each byte; b_signed, bytes from
  *    -128 to 127 as b_dot takes them, each plus LS_B_MIDDLE; b_dot, in each lane the exact sum of

@@ -171,6 +171,8 @@ enum { LS_VR = 8, LS_TILE_ROWS = 4, LS_TILE_REGS = 3 };
 static inline vr r_set1(float x) { return _mm256_set1_ps(x); }
 static inline vr r_load(const float *p) { return _mm256_loadu_ps(p); }
 static inline void r_store(float *p, vr a) { _mm256_storeu_ps(p, a); }
+static inline vr v_first(v16 a) { return a.lo; }
+static inline v16 v_of_first(vr a) { return (v16){a, _mm256_setzero_ps()}; }
 /* a * b + c, in assembly: compilers would read b from memory again for each use, and load ports are
  * the bottleneck of the tile. */
 static inline vr r_add(vr a, vr b) { return _mm256_add_ps(a, b); }

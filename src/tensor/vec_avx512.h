@@ -146,6 +146,8 @@ enum { LS_VR = 16, LS_TILE_ROWS = 8, LS_TILE_REGS = 3 };
 static inline vr r_set1(float x) { return _mm512_set1_ps(x); }
 static inline vr r_load(const float *p) { return _mm512_loadu_ps(p); }
 static inline void r_store(float *p, vr a) { _mm512_storeu_ps(p, a); }
+static inline vr v_first(v16 a) { return a.all; }
+static inline v16 v_of_first(vr a) { return (v16){a}; }
 static inline vr r_add(vr a, vr b) { return _mm512_add_ps(a, b); }
 static inline vr r_fma(vr a, vr b, vr c) { return _mm512_fmadd_ps(a, b, c); }
 

@@ -202,6 +202,10 @@ enum { LS_VR = 4, LS_TILE_ROWS = 8, LS_TILE_REGS = 3 };
 static inline vr r_set1(float x) { return vdupq_n_f32(x); }
 static inline vr r_load(const float *p) { return vld1q_f32(p); }
 static inline void r_store(float *p, vr a) { vst1q_f32(p, a); }
+static inline vr v_first(v16 a) { return a.a; }
+static inline v16 v_of_first(vr a) {
+    return (v16){a, vdupq_n_f32(0), vdupq_n_f32(0), vdupq_n_f32(0)};
+}
 static inline vr r_add(vr a, vr b) { return vaddq_f32(a, b); }
 static inline vr r_fma(vr a, vr b, vr c) { return vfmaq_f32(c, a, b); }
 

@@ -63,6 +63,12 @@ static inline vr r_load(const float *p) {
     return r;
 }
 static inline void r_store(float *p, vr a) { memcpy(p, a.f, sizeof a.f); }
+static inline vr v_first(v16 a) { return r_load(a.f); }
+static inline v16 v_of_first(vr a) {
+    v16 r = {{0}};
+    memcpy(r.f, a.f, sizeof a.f);
+    return r;
+}
 static inline vr r_add(vr a, vr b) {
     for (int i = 0; i < LS_VR; i++) a.f[i] = a.f[i] + b.f[i];
     return a;

@@ -143,6 +143,41 @@ static void check_gemv(const ls_compute *c, const table *t) {
     free(x), free(bias), free(got), free(want), free(second.bytes), free(second.strips);
 }
 
+/* Whole groups, as products pack them: from values k on, some at a time; from each row on, one
+ * column of a tile or several, also over the end of a group. */
+static void check_unpack(const ls_compute *c, const table *t) {
+    enum { BLOCK = 32 };
+    copy x = with_strips(c, t);
+    const int64_t few = c->k->strip_rows, whole = t->rows / LS_GEMV_GROUP * LS_GEMV_GROUP;
+    float *out = malloc((size_t)(t->width * c->k->tile_n) * sizeof *out);
+    for (int64_t n = few; n <= c->k->tile_n; n += few)
+        for (int64_t v = 0; v + n <= whole; v += few)
+            for (int64_t k = 0; k < t->width; k += BLOCK) {
+                ls_strip_part part = {.type = t->w.type,
+                                      .strips = x.strips,
+                                      .C = t->width,
+                                      .v = v,
+                                      .n = n,
+                                      .k = k,
+                                      .depth = k ? BLOCK : t->width};
+                c->k->unpack_strips(&part, out);
+                for (int64_t i = 0; i < part.depth; i++)
+                    for (int64_t r = 0; r < n; r++)
+                        same(t, 1, "from strips", 1, &out[i * n + r],
+                             &t->values[(v + r) * t->width + k + i]);
+            }
+    free(out), free(x.bytes), free(x.strips);
+}
+
+/* A product that packs strips where they are whole, else rows. */
+static void check_gemm_of_strips(const ls_compute *c, const table *t, int64_t M) {
+    copy x = with_strips(c, t);
+    table both = *t;
+    both.w.strips = x.strips;
+    check_gemm(c, &both, M);
+    free(x.bytes), free(x.strips);
+}
+
 static void check(const ls_compute *c) {
     static const int64_t rows[] = {1, 16, 33, 130}, blocks[] = {1, 5};
     for (int type = 0; type < LS_NBLOCK_TYPES; type++)
@@ -159,6 +194,11 @@ static void check(const ls_compute *c) {
                 check_gemv(c, &t);
                 check_gemm(c, &t, 3);
                 if (b == 1 && r == 2) check_gemm(c, &t, 200); /* more than are packed at a time */
+                if (ls_gemv_has_strips(t.w.type)) {
+                    check_unpack(c, &t);
+                    check_gemm_of_strips(c, &t, 3);
+                    if (r == 3) check_gemm_of_strips(c, &t, 20);
+                }
                 drop(&t);
             }
 }

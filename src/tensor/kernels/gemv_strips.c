@@ -28,7 +28,7 @@ typedef struct layout {
     int nbytes;          /* of a row's block */
 } layout;
 
-static layout layout_of(ls_block_type type) {
+INLINE layout layout_of(ls_block_type type) {
     switch (type) {
     case LS_BLOCK_Q8_0: return (layout){1, 8, 34};
     case LS_BLOCK_Q4_0: return (layout){1, 4, 18};
@@ -67,19 +67,99 @@ void LS_K(gemv_strips)(ls_block_type type, int64_t V, int64_t C, const uint8_t *
         }
 }
 
+/* ---- a tile's columns as floats ---- */
+
+/* LS_VR rows of a strip: their words or scales are the first lanes, the others are zeros. */
+INLINE v16 some_words(const uint8_t *p) {
+    return v_of_first(r_load((const float *)(const void *)p));
+}
+
+INLINE v16 some_scales(const uint8_t *p) {
+    uint16_t lanes[LS_LANES] = {0};
+    memcpy(lanes, p, LS_VR * sizeof *lanes);
+    return v_load_f16(lanes);
+}
+
+/* Four values of k of LS_VR rows. */
+INLINE void put4(const v16 w[4], int64_t width, float *out) {
+    UNROLL for (int i = 0; i < 4; i++) r_store(out + i * width, v_first(w[i]));
+}
+
+/* The 32 elements of rows from `row` on of a block of a group at p. */
+typedef void unpack_fn(const uint8_t *p, int64_t row, int64_t width, float *out);
+
+INLINE const uint8_t *words_of(const uint8_t *p, int64_t row, int nwords) {
+    return p + row / LS_LANES * nwords * WORDS + row % LS_LANES * 4;
+}
+
+INLINE void unpack_q8_0(const uint8_t *p, int64_t row, int64_t width, float *out) {
+    const v16 d = some_scales(p + 2 * row);
+    p = words_of(p + STRIPS * SCALES, row, 8);
+    UNROLL for (int k = 0; k < 8; k++) {
+        const v16 words = some_words(p + k * WORDS);
+        v16 w[4];
+        UNROLL for (int i = 0; i < 4; i++) w[i] = v_mul(v_pick_i8(words, i), d);
+        put4(w, width, out + 4 * k * width);
+    }
+}
+
+INLINE void unpack_q4_0(const uint8_t *p, int64_t row, int64_t width, float *out) {
+    const v16 d = some_scales(p + 2 * row);
+    p = words_of(p + STRIPS * SCALES, row, 4);
+    UNROLL for (int k = 0; k < 4; k++) UNROLL for (int high = 0; high < 2; high++) {
+        const v16 words = some_words(p + k * WORDS);
+        v16 w[4];
+        UNROLL for (int i = 0; i < 4; i++) w[i] = v_mul(v_pick_s4(words, 2 * i + high), d);
+        put4(w, width, out + (high * GROUP / 2 + 4 * k) * width);
+    }
+}
+
+INLINE void unpack_q4_1(const uint8_t *p, int64_t row, int64_t width, float *out) {
+    const v16 d = some_scales(p + 2 * row), m = some_scales(p + STRIPS * SCALES + 2 * row);
+    p = words_of(p + 2 * STRIPS * SCALES, row, 4);
+    UNROLL for (int k = 0; k < 4; k++) UNROLL for (int high = 0; high < 2; high++) {
+        const v16 words = some_words(p + k * WORDS);
+        v16 w[4];
+        UNROLL for (int i = 0; i < 4; i++) w[i] = v_fma(v_pick_u4(words, 2 * i + high), d, m);
+        put4(w, width, out + (high * GROUP / 2 + 4 * k) * width);
+    }
+}
+
+/* The words and scales of rows from `row` on, which are read some blocks later. */
+INLINE void fetch(const uint8_t *p, int64_t row, layout l) {
+    for (int i = 0; i < l.nscales; i++) v_prefetch(p + i * STRIPS * SCALES + 2 * row);
+    p = words_of(p + l.nscales * STRIPS * SCALES, row, l.nwords);
+    for (int i = 0; i < l.nwords; i++) v_prefetch(p + i * WORDS);
+}
+
+INLINE void each_block(unpack_fn *unpack, layout l, const ls_strip_part *j, float *out) {
+    enum { ROWS = STRIPS * LS_LANES, BLOCKS = 4 };
+    const int64_t step = ROWS * l.nbytes, group = j->C / GROUP * step;
+    const uint8_t *p = (const uint8_t *)j->strips + j->k / GROUP * step;
+    for (int64_t i = 0; i < j->depth; i += GROUP, p += step)
+        for (int64_t n = 0, v = j->v; n < j->n; n += LS_VR, v += LS_VR) {
+            const uint8_t *at = p + v / ROWS * group;
+            if (v % LS_LANES == 0) fetch(at + BLOCKS * step, v % ROWS, l);
+            unpack(at, v % ROWS, j->n, out + i * j->n + n);
+        }
+}
+
+void LS_K(unpack_strips)(const ls_strip_part *j, float *out) {
+    switch (j->type) {
+    case LS_BLOCK_Q8_0: each_block(unpack_q8_0, layout_of(LS_BLOCK_Q8_0), j, out); break;
+    case LS_BLOCK_Q4_0: each_block(unpack_q4_0, layout_of(LS_BLOCK_Q4_0), j, out); break;
+    default: each_block(unpack_q4_1, layout_of(LS_BLOCK_Q4_1), j, out); break;
+    }
+}
+
 /* ---- products ---- */
 
-INLINE v16 words_at(const uint8_t *p) {
-    float lanes[LS_LANES];
-    memcpy(lanes, p, sizeof lanes);
-    return v_load(lanes);
-}
+/* Not by memcpy() to lanes: compilers copy these in halves of a register, for which its load waits. */
+INLINE v16 words_at(const uint8_t *p) { return v_load((const float *)(const void *)p); }
 
 /* Strip s of scales, or of minima. */
 INLINE v16 scale_at(const uint8_t *p, int s) {
-    uint16_t lanes[LS_LANES];
-    memcpy(lanes, p + s * SCALES, sizeof lanes);
-    return v_load_f16(lanes);
+    return v_load_f16((const uint16_t *)(const void *)(p + s * SCALES));
 }
 
 /* What is added for a block of a group at p: 32 elements of each row. */
