@@ -311,11 +311,14 @@ int ls_http_fd(const ls_http *h) {
     return info ? info->epoll_fd : -1;
 }
 
-void ls_http_run(ls_http *h, int ms) {
+int ls_http_rests(const ls_http *h, int ms) {
     MHD_UNSIGNED_LONG_LONG due = 0;
-    if (h->lib->get_timeout(h->daemon, &due) == MHD_YES && due < (unsigned)ms) ms = (int)due;
+    return h->lib->get_timeout(h->daemon, &due) == MHD_YES && due < (unsigned)ms ? (int)due : ms;
+}
+
+void ls_http_run(ls_http *h, int ms) {
     struct pollfd p = {.fd = ls_http_fd(h), .events = POLLIN};
-    poll(&p, 1, ms);
+    poll(&p, 1, ls_http_rests(h, ms));
     end_closed(h);
     h->lib->run(h->daemon);
 }

@@ -75,8 +75,10 @@ ls_status ls_http_open(const ls_http_options *, ls_http **h_p, ls_error *);
 int ls_http_port(const ls_http *);
 /* Streams that clients have open. */
 int ls_http_nstreams(const ls_http *);
-/* Readable when ls_http_run() has something to do, besides time limits. */
+/* Readable when ls_http_run() has something to do, besides what ls_http_rests() tells. */
 int ls_http_fd(const ls_http *);
+/* For how many milliseconds, at most `ms`, ls_http_run() has nothing to do unless something comes. */
+int ls_http_rests(const ls_http *, int ms);
 /* Answers what has come; waits for at most `ms` milliseconds until something comes, or a signal. */
 void ls_http_run(ls_http *, int ms);
 /* Asks all streams for bytes again, in the next ls_http_run(). */

@@ -348,7 +348,7 @@ static void run_once(ls_front *f) {
     struct pollfd p[2] = {{.fd = ls_http_fd(f->http), .events = POLLIN},
                           {.fd = f->woken, .events = POLLIN}};
     uint64_t steps = 0;
-    poll(p, 2, 200);
+    poll(p, 2, ls_http_rests(f->http, 200));
     if (read(f->woken, &steps, sizeof steps) > 0) ls_http_wake(f->http);
     ls_http_run(f->http, 0);
 }
