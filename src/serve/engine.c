@@ -62,37 +62,51 @@ static void give_back(ls_engine *g, ls_reply *r) {
 }
 
 static ls_page_name name_after(const ls_reply *r) {
-    return ls_page_name_of(r->nnamed ? &r->name : NULL, r->tokens + (int64_t)r->nnamed * PAGE,
-                           PAGE);
+    return ls_page_name_of(r->nnamed ? &r->name : NULL, r->tokens + r->nnamed * LS_PAGE_PART,
+                           LS_PAGE_PART);
 }
 
-/* Pages with the beginning of the text; at least one token is left to compute. Where the prompt's tokens
- * are noted, all are computed. False: the system has no addresses for them. */
+/* The names of the text's next parts, at most a page's; at least one token is left to compute. */
+static int names_after(const ls_reply *r, ls_page_name names[LS_PAGE_PARTS]) {
+    ls_reply x = *r;
+    int n = 0;
+    for (; n < LS_PAGE_PARTS && (x.nnamed + 1) * LS_PAGE_PART < r->n; x.nnamed++, n++)
+        x.name = names[n] = name_after(&x);
+    return n;
+}
+
+static void has_parts(ls_reply *r, int n, const ls_page_name *last) {
+    r->nnamed += n;
+    r->name = *last;
+}
+
+/* Pages with the beginning of the text, and a copy of one that begins as the next one does. Where the
+ * prompt's tokens are noted, all are computed. False: the system has no addresses for them. */
 static bool find_pages(ls_engine *g, ls_reply *r) {
     int room = (int)((r->nprompt + r->rule->most + PAGE - 1) / PAGE);
     ls_error e;
     if (!r->view.memory && ls_page_view_open(g->pages, room, &r->view, &e) != LS_OK) return false;
     bool all = notes_prompt(r) && r->noted < r->nprompt;
-    while (!all && (int64_t)(r->nnamed + 1) * PAGE < r->n) {
-        ls_page_name name = name_after(r);
-        if (!ls_page_view_find(g->pages, &r->view, &name)) break;
-        r->name = name;
-        r->nnamed++;
-    }
-    r->computed = (int64_t)r->nnamed * PAGE;
+    ls_page_name names[LS_PAGE_PARTS];
+    int n = all ? 0 : names_after(r, names);
+    for (; n == LS_PAGE_PARTS && ls_page_view_find(g->pages, &r->view, &names[n - 1]);
+         n = names_after(r, names))
+        has_parts(r, n, &names[n - 1]);
+    while (n > 0 && !ls_page_view_copy(g->pages, &r->view, &names[n - 1])) n--;
+    if (n > 0) has_parts(r, n, &names[n - 1]);
+    r->computed = r->nnamed * LS_PAGE_PART;
     if (r->nfound) return true;
     r->nfound = r->computed < r->nprompt ? r->computed : r->nprompt - 1;
     g->counts.found_tokens += r->nfound;
     return true;
 }
 
-/* Pages that are full can be found by others. */
-static void name_pages(ls_engine *g, ls_reply *r) {
-    while ((int64_t)(r->nnamed + 1) * PAGE <= r->computed) {
+/* What has been computed can be found by others. */
+static void name_parts(ls_engine *g, ls_reply *r) {
+    while ((r->nnamed + 1) * LS_PAGE_PART <= r->computed) {
         ls_page_name name = name_after(r);
         ls_page_view_name(g->pages, &r->view, r->nnamed, &name);
-        r->name = name;
-        r->nnamed++;
+        has_parts(r, 1, &name);
     }
 }
 
@@ -252,7 +266,7 @@ static void take_results(ls_engine *g, const step *s) {
         if (first < r->nprompt) g->counts.prompt_tokens += p->rows;
         for (int64_t k = 0; k < p->rows && p->noted; k++)
             ls_reply_note_prompt(r, g->sampler.V, first + k, logits + k * g->V);
-        name_pages(g, r);
+        name_parts(g, r);
         if (r->computed < r->n || r->dropped) continue;
         if (r->rule->most == 0) {
             ls_reply_finish(r, LS_END_LENGTH);

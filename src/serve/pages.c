@@ -9,24 +9,24 @@
 
 #include "base/mem.h"
 
-enum { NONE = -1 };
+enum { NONE = -1, PARTS = LS_PAGE_PARTS };
 
 /* Pages that nobody uses are in a list: those without a name, then in the order in which they were
  * left. */
 typedef struct page {
-    ls_page_name name;
-    bool named;
+    ls_page_name name[PARTS];
+    bool named[PARTS];
+    int same[PARTS]; /* the next part of its slot */
     int users;
     int before, after; /* in the list of pages without users */
-    int same;          /* the next one of its slot */
 } page;
 
 struct ls_pages {
     int fd, n, used;
     size_t stride;
-    page *list;      /* [n] */
-    int *slots;      /* [nslots] the first page of each, by name */
-    int nslots;      /* a power of two */
+    page *list; /* [n] */
+    int *slots; /* [nslots] the first part of each, by name: PARTS * its page + its place there */
+    int nslots; /* a power of two */
     int first, last; /* of the list */
 };
 
@@ -39,10 +39,16 @@ static void leave_list(ls_pages *p, int i) {
     p->used++;
 }
 
+static bool has_name(const page *x) {
+    bool has = false;
+    for (int k = 0; k < PARTS; k++) has |= x->named[k];
+    return has;
+}
+
 /* At its end; or at its beginning, if the page has nothing that could be used again. */
 static void join_list(ls_pages *p, int i) {
     page *x = &p->list[i];
-    bool last = x->named;
+    bool last = has_name(x);
     x->before = last ? p->last : NONE;
     x->after = last ? NONE : p->first;
     *(x->before == NONE ? &p->first : &p->list[x->before].after) = i;
@@ -58,19 +64,23 @@ static int *slot_of(const ls_pages *p, const ls_page_name *name) {
     return &p->slots[word & (uint64_t)(p->nslots - 1)];
 }
 
+/* The part of this name, or NONE. */
 static int find(const ls_pages *p, const ls_page_name *name) {
     int i = *slot_of(p, name);
-    while (i != NONE && memcmp(&p->list[i].name, name, sizeof *name) != 0) i = p->list[i].same;
+    while (i != NONE && memcmp(&p->list[i / PARTS].name[i % PARTS], name, sizeof *name) != 0)
+        i = p->list[i / PARTS].same[i % PARTS];
     return i;
 }
 
 static void forget(ls_pages *p, int i) {
     page *x = &p->list[i];
-    if (!x->named) return;
-    int *at = slot_of(p, &x->name);
-    while (*at != i) at = &p->list[*at].same;
-    *at = x->same;
-    x->named = false;
+    for (int k = 0; k < PARTS; k++) {
+        if (!x->named[k]) continue;
+        int *at = slot_of(p, &x->name[k]);
+        while (*at != PARTS * i + k) at = &p->list[*at / PARTS].same[*at % PARTS];
+        *at = x->same[k];
+        x->named[k] = false;
+    }
 }
 
 /* ---- pages ---- */
@@ -140,6 +150,12 @@ static bool append(ls_pages *p, ls_page_view *v, int i) {
     return true;
 }
 
+/* The last ones first: a page without those before it can't be found. */
+static void drop_last(ls_pages *p, ls_page_view *v) {
+    int i = v->of[--v->n];
+    if (--p->list[i].users == 0) join_list(p, i);
+}
+
 bool ls_page_view_grow(ls_pages *p, ls_page_view *v) {
     int i = p->first;
     if (i == NONE || !append(p, v, i)) return false;
@@ -149,25 +165,42 @@ bool ls_page_view_grow(ls_pages *p, ls_page_view *v) {
 
 bool ls_page_view_find(ls_pages *p, ls_page_view *v, const ls_page_name *name) {
     int i = find(p, name);
-    return i != NONE && append(p, v, i);
+    return i != NONE && i % PARTS == PARTS - 1 && append(p, v, i / PARTS);
 }
 
-void ls_page_view_name(ls_pages *p, const ls_page_view *v, int i, const ls_page_name *name) {
-    page *x = &p->list[v->of[i]];
-    if (x->named || find(p, name) != NONE) return; /* one of them is enough */
+bool ls_page_view_copy(ls_pages *p, ls_page_view *v, const ls_page_name *name) {
+    int i = find(p, name);
+    if (i == NONE || !ls_page_view_grow(p, v)) return false;
+    int from = i / PARTS, to = v->of[v->n - 1];
+    if (from == to) return true; /* it was the next free one */
+    char *at = v->memory + (size_t)(v->n - 1) * p->stride;
+    off_t source = (off_t)((size_t)from * p->stride);
+    for (size_t done = 0; done < p->stride;) {
+        ssize_t n = pread(p->fd, at + done, p->stride - done, source + (off_t)done);
+        if (n < 1) {
+            drop_last(p, v);
+            return false;
+        }
+        done += (size_t)n;
+    }
+    return true;
+}
+
+void ls_page_view_name(ls_pages *p, const ls_page_view *v, int64_t i, const ls_page_name *name) {
+    int at = v->of[i / PARTS], k = (int)(i % PARTS);
+    page *x = &p->list[at];
+    if (x->named[k] || find(p, name) != NONE) return; /* one of them is enough */
     int *slot = slot_of(p, name);
-    x->name = *name;
-    x->named = true;
-    x->same = *slot;
-    *slot = v->of[i];
+    x->name[k] = *name;
+    x->named[k] = true;
+    x->same[k] = *slot;
+    *slot = PARTS * at + k;
 }
 
-/* The last ones first: a page without those before it can't be found. */
 void ls_page_view_clear(ls_pages *p, ls_page_view *v) {
     if (v->n == 0) return;
-    for (int i = v->n - 1; i >= 0; i--)
-        if (--p->list[v->of[i]].users == 0) join_list(p, v->of[i]);
-    (void)!mmap(v->memory, p->stride * (size_t)v->n, PROT_NONE,
+    size_t nbytes = p->stride * (size_t)v->n;
+    while (v->n) drop_last(p, v);
+    (void)!mmap(v->memory, nbytes, PROT_NONE,
                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
-    v->n = 0;
 }

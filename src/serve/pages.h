@@ -5,8 +5,10 @@
  * with is there once (as in vAttention, Prabhu et al., ASPLOS 2025; pages and counts of users: Kwon et al.,
  * "PagedAttention", SOSP 2023).
  *
- * A full page is named by a hash of all tokens up to its end and of what else decides its contents. When
- * no text uses it any more it stays, until its memory is needed; the one that was left first goes first.
+ * Each LS_PAGE_PART positions of a page that have been computed get a name, a hash of all tokens up to their
+ * end and of what else decides the contents. A text shares a full page that has its name; of a page whose
+ * beginning has its name it gets a copy. When no text uses a page any more it stays, until its memory is
+ * needed; the one that was left first goes first.
  */
 #ifndef LS_SERVE_PAGES_H
 #define LS_SERVE_PAGES_H
@@ -16,8 +18,9 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "tensor/kernels.h"
 
-enum { LS_PAGE_NAME = 16 };
+enum { LS_PAGE_NAME = 16, LS_PAGE_PART = 16, LS_PAGE_PARTS = LS_KEPT_PAGE / LS_PAGE_PART };
 
 /* The name of a page's contents. */
 typedef struct ls_page_name {
@@ -45,10 +48,14 @@ ls_status ls_page_view_open(const ls_pages *, int room, ls_page_view *v_p, ls_er
 void ls_page_view_close(ls_pages *, ls_page_view *);
 /* The view's last page is followed by a free one. False: there is none, or the system refuses it. */
 bool ls_page_view_grow(ls_pages *, ls_page_view *);
-/* The same with the page of this name, which was left by others or is theirs, too. False: there is none. */
+/* The same with the page of whose last part this is the name, which was left by others or is theirs, too.
+ * False: there is none. */
 bool ls_page_view_find(ls_pages *, ls_page_view *, const ls_page_name *);
-/* The view's page i is full, and nobody writes to it any more. */
-void ls_page_view_name(ls_pages *, const ls_page_view *, int i, const ls_page_name *);
+/* The same with a page of its own, into which one is copied that has a part of this name. */
+bool ls_page_view_copy(ls_pages *, ls_page_view *, const ls_page_name *);
+/* All positions of the view up to the end of part i, counted from its first page's first part, are
+ * computed, and nobody writes to them any more. */
+void ls_page_view_name(ls_pages *, const ls_page_view *, int64_t i, const ls_page_name *);
 /* Leaves all pages. */
 void ls_page_view_clear(ls_pages *, ls_page_view *);
 

@@ -66,7 +66,7 @@ typedef struct ls_reply {
     /* The engine's own: */
     ls_page_view view;
     int64_t computed;  /* tokens whose keys and values are in the view */
-    int nnamed;        /* pages of the view that have a name */
+    int64_t nnamed;    /* parts of the view's pages that have a name */
     ls_page_name name; /* of the last of them */
     int64_t noted;     /* prompt tokens that are noted */
     void (*left)(void *arg,
