@@ -56,9 +56,10 @@ class Job:
     after      copies results to where they belong, or None
     uses       tensors and counts that the library reads and writes
     blocking   the functions return when the call is done
+    limit      a function and its argument: the seconds of a call; most are done before that matters
     """
 
-    __slots__ = ("after", "blocking", "calls", "name", "result", "site", "timeout", "uses", "work")
+    __slots__ = ("after", "blocking", "calls", "limit", "name", "result", "site", "uses", "work")
 
     def __init__(
         self, name: str, calls: list[tuple[Any, tuple[Any, ...]]], result: list[torch.Tensor],
@@ -70,8 +71,8 @@ class Job:
         self.uses = uses
         self.after = after
         self.blocking = blocking
-        self.timeout = 0.0
-        self.site: tuple[bytes, int] = (b"", 0)
+        self.limit: tuple[Callable[[Any], float], Any]
+        self.site: tuple[bytes, int]
         self.work: Work | None = None
 
 
@@ -95,23 +96,27 @@ class Lane:
 
     # ---- submitting ----
 
-    def submit(self, job: Job, asynchronous: bool, timeout: float) -> Work | None:
+    def run(self, job: Job) -> bool:
+        """Makes its calls in the caller's thread; False: others are in flight."""
+        if self._nqueued or self.end is not None or not self._turn.acquire(False):
+            return False
+        try:
+            job.site = call_site()
+            self._run(job)
+        finally:
+            self._turn.release()
+        return True
+
+    def submit(self, job: Job, asynchronous: bool) -> Work | None:
         """None: the job is done."""
         if self.end is not None:
             raise self._refusal()
-        job.timeout = timeout
         job.site = call_site()
         # A callback of a future runs between two jobs, so its own calls come before those that are
         # queued: at every worker, however far the others' queues are.
         if threading.current_thread() is self._thread:
             with self._turn:
                 self._run(job)
-            return None
-        if not asynchronous and not self._nqueued and self._turn.acquire(False):
-            try:
-                self._run(job)
-            finally:
-                self._turn.release()
             return None
         work = job.work = Work(job.result)
         with self._count:
@@ -172,7 +177,9 @@ class Lane:
 
     def _await(self, job: Job, status: int) -> None:
         """Goes on after a first slice of waiting."""
-        deadline = time.monotonic() + job.timeout - _SLICE_S
+        function, opts = job.limit
+        limit = function(opts)
+        deadline = time.monotonic() + limit - _SLICE_S
         while status == Status.EPENDING:
             left = deadline - time.monotonic()
             if left <= 0:
@@ -180,7 +187,7 @@ class Lane:
                 rank = library.ls_group_rank(self.pointer)
                 self.end = Error(
                     Status.ETIMEOUT,
-                    f"worker {rank}: Timed out waiting {1000 * job.timeout:.0f}ms in {job.name}, at "
+                    f"worker {rank}: Timed out waiting {1000 * limit:.0f}ms in {job.name}, at "
                     f"{file.decode(errors='replace')}:{line}",
                 )
                 raise self.end

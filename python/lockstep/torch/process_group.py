@@ -23,7 +23,7 @@ from lockstep.torch.lane import Job, Lane
 from lockstep.torch.messages import Messages
 from lockstep.torch.sparse import all_reduce_sparse
 from lockstep.torch.types import copyable, flat, op_for, real, reducible
-from lockstep.torch.work import AllWork, Work, done
+from lockstep.torch.work import AllWork, Done, Work, done
 
 _START: dict[str, Any] = {
     name: getattr(library, f"ls_{name}_start")
@@ -33,7 +33,7 @@ _START: dict[str, Any] = {
 _VERDICT = timedelta(seconds=10)  # rank 0 says which ranks are late when its own time is over
 _open_groups: weakref.WeakSet[ProcessGroup] = weakref.WeakSet()
 _Tensors = list[Tensor]
-_DONE = done()  # of a call that its caller has waited for
+_DONE = Done()  # of a call that its caller has waited for
 
 
 def _counts(n: Sequence[int]) -> Any:
@@ -179,14 +179,19 @@ class ProcessGroup(dist.ProcessGroup):
 
     # ---- what the calls have in common ----
 
-    def _start(self, job: Job, opts: Any) -> Work:
+    def _limit(self, opts: Any) -> float:
+        """Seconds of a call."""
         limit = getattr(opts, "timeout", None)
-        timeout = limit.total_seconds() if limit is not None and limit > timedelta(0) else 0.0
-        if not timeout:
-            timeout = self._timeout
+        given = limit.total_seconds() if limit is not None else 0.0
+        return given if given > 0 else self._timeout
+
+    def _start(self, job: Job, opts: Any) -> Work:
         self._sequence += 1
+        job.limit = self._limit, opts
         asynchronous = getattr(opts, "asyncOp", True) or self._coalesced is not None
-        work = self._lane.submit(job, asynchronous, timeout)
+        if not asynchronous and self._lane.run(job):
+            return _DONE
+        work = self._lane.submit(job, asynchronous)
         if work is None:
             return done(job.result) if asynchronous else _DONE
         if self._coalesced is not None:
@@ -214,7 +219,7 @@ class ProcessGroup(dist.ProcessGroup):
         opts = opts if opts is not None else dist.AllreduceOptions()
         op = getattr(opts, "reduceOp", opts)
         tensor = _one(tensors, "all_reduce")
-        if tensor.layout == torch.sparse_coo:
+        if tensor.layout is torch.sparse_coo:
             return all_reduce_sparse(self, tensor, op, opts)
         call = self._reduction(tensor, op, "all_reduce")
         return self._start(Job("all_reduce", [call], [tensor], tensor), opts)

@@ -52,8 +52,18 @@ _OF_BOOL = {
 }
 
 
+_op_codes: dict[tuple[Any, int], int] = {}  # what op_for() has found
+
+
 def op_for(reduce_op: Any, dtype: int, call: str) -> int:
     """The ls_op of a ReduceOp on elements of a type. Raises NotImplementedError."""
+    code = _op_codes.get((reduce_op, dtype))
+    if code is None:
+        code = _op_codes[reduce_op, dtype] = _find_op(reduce_op, dtype, call)
+    return code
+
+
+def _find_op(reduce_op: Any, dtype: int, call: str) -> int:
     kind = getattr(reduce_op, "op", reduce_op)
     op = _OPS.get(kind)
     if op is None:
@@ -70,11 +80,11 @@ def op_for(reduce_op: Any, dtype: int, call: str) -> int:
 
 
 def check(tensor: Tensor, call: str) -> None:
-    if tensor.device.type != "cpu":
+    if not tensor.is_cpu:
         raise NotImplementedError(
             f"lockstep: {call}: a tensor on {tensor.device}; the backend is for CPUs"
         )
-    if tensor.layout != torch.strided:
+    if tensor.layout is not torch.strided:
         raise NotImplementedError(f"lockstep: {call}: a tensor of layout {tensor.layout}")
     if not tensor.is_contiguous():
         raise ValueError(f"lockstep: {call}: Tensors must be contiguous")

@@ -106,6 +106,17 @@ class AllWork(Work):
         return collect_all([w.get_future() for w in self._works]).then(lambda _: result)
 
 
+class Done(Work):
+    """A call without a result that is over."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.finish()
+
+    def wait(self, timeout: timedelta | None = None) -> bool:
+        return True
+
+
 def done(result: list[Tensor] | None = None) -> Work:
     work = Work(result)
     work.finish()
