@@ -12,6 +12,9 @@
 #include "net/native.h"
 
 enum { SLICE_NS = 20 * 1000 * 1000, MIXED_SLICE_NS = 200 * 1000, SINGLE = 0xffffff };
+/* In a call of so many bytes the workers wait for each other's work, some 100 us: a worker that
+ * yields its core on a busy machine loses milliseconds. */
+enum { LONG_CALL = 16384, LONG_LOOKS = 16 };
 
 /* ---- fingerprints ---- */
 
@@ -398,7 +401,10 @@ static void wait_slice(wait *w, int64_t slice) {
     if (w->r ? w->r->shared != NULL : ls_goes_shared(g)) {
         ls_bell *bell = &ls_commons_worker_of(p->commons, p->commons->rank)->bell;
         bool looks = must_fly(p) || !w->r || is_mixed(w);
-        ls_bell_wait(bell, should_wake, w, &p->patience, looks ? brief : slice);
+        ls_patience patience = p->patience;
+        if (w->r && (w->r->shared->nin > LONG_CALL || w->r->shared->nout > LONG_CALL))
+            patience.looks *= LONG_LOOKS;
+        ls_bell_wait(bell, should_wake, w, &patience, looks ? brief : slice);
         return;
     }
     bool mixed = (g->shared && g->first != w->r) || is_mixed(w) ||

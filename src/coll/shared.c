@@ -80,8 +80,11 @@ ls_status ls_shared_open(ls_shared *s, ls_commons *c, const ls_kernels *k,
     int size = m->size;
     *s = (ls_shared){.commons = c, .k = k, .area = m->id, .rank = m->rank, .size = size};
     release_retained(c);
+    s->part = c->head->arena_nbytes / PARTS_OF_ARENA;
+    if (s->part < LS_SHARED_ELEMENTS) s->part = LS_SHARED_ELEMENTS;
+    if (s->part > MOST_PART) s->part = MOST_PART;
     s->small = ls_commons_alloc(c, (size_t)LS_SHARED_SLOTS * SMALL);
-    s->stage = ls_commons_alloc(c, (size_t)2 * HALF);
+    s->stage = ls_commons_alloc(c, PARTS * s->part);
     s->pairs_nbytes = (sizeof(pairs) + (size_t)size * sizeof(pair) + 63) / 64 * 64;
     s->pairs = ls_commons_alloc(c, LS_SHARED_SLOTS * s->pairs_nbytes);
     if (!s->small || !s->stage || !s->pairs) {
@@ -269,14 +272,22 @@ static size_t rounds(const ls_shared *s, const ls_shared_call *x) {
                                                : ls_shared_copy_rounds(s, x);
 }
 
-/* A half is filled again two rounds later. By then all members have read it: they show that they
- * have filled the next half only after reading this one, and this worker has waited for that. */
-static void fill_stage(ls_shared *s, ls_shared_call *x) {
-    x->half = s->staged++ % 2;
+/* Fills a part of the stage for a round, and shows it. The part was last used three rounds before.
+ * By now all members have read it: this worker has seen that they have filled the part for the last
+ * round, which they do only after reading that of the round three before this one. */
+static void fill_stage(ls_shared *s, ls_shared_call *x, size_t round) {
+    size_t now = x->round;
+    x->round = round;
     if (ls_collective_reduces(x->call.what))
         ls_shared_reduce_fill(s, x);
     else
         ls_shared_copy_fill(s, x);
+    x->round = now;
+    post(s, &slot_of(s, x, s->rank)->filled, (unsigned)round + 1);
+}
+
+static void fill_next(ls_shared *s, ls_shared_call *x) {
+    if (x->round + 1 < rounds(s, x)) fill_stage(s, x, x->round + 1);
 }
 
 /* ---- the states ---- */
@@ -359,21 +370,6 @@ static bool get_stuck(ls_shared_call *x) {
     return false;
 }
 
-static bool work_remotely(ls_shared *s, ls_shared_call *x) {
-    if (!ls_collective_reduces(x->call.what))
-        return ls_shared_copy_parts(s, x) ? leave(s, x) : get_stuck(x);
-    if (!ls_shared_reduce_remote(s, x)) return get_stuck(x);
-    if (x->call.what == LS_CALL_REDUCE_SCATTER) return leave(s, x);
-    x->state = LS_SHARED_COLLECTING;
-    post(s, &slot_of(s, x, s->rank)->summed, 1);
-    return true;
-}
-
-static bool step_collecting(ls_shared *s, ls_shared_call *x) {
-    if (!all_at(s, x, offsetof(slot, summed), 1)) return false;
-    return ls_shared_collect_remote(s, x) ? leave(s, x) : get_stuck(x);
-}
-
 static bool step_coming(ls_shared *s, ls_shared_call *x) {
     if (!all_come(s, x)) return false;
     if (is_small(s, x)) {
@@ -385,19 +381,18 @@ static bool step_coming(ls_shared *s, ls_shared_call *x) {
         return leave(s, x);
     }
     ls_shared_reach(s);
-    if (ls_shared_goes_remote(s, x)) return work_remotely(s, x);
+    if (ls_shared_goes_remote(s, x)) return ls_shared_copy_parts(s, x) ? leave(s, x) : get_stuck(x);
     if (x->number != s->finished) return false; /* (3) */
-    fill_stage(s, x);
+    x->base = s->staged;
+    s->staged += rounds(s, x);
     x->state = LS_SHARED_STAGING;
-    post(s, &slot_of(s, x, s->rank)->filled, 1);
+    fill_stage(s, x, 0);
     return true;
 }
 
 static bool next_round(ls_shared *s, ls_shared_call *x) {
     if (++x->round == rounds(s, x)) return finish(s, x);
-    fill_stage(s, x);
     x->state = LS_SHARED_STAGING;
-    post(s, &slot_of(s, x, s->rank)->filled, (unsigned)x->round + 1);
     return true;
 }
 
@@ -405,12 +400,14 @@ static bool step_staging(ls_shared *s, ls_shared_call *x) {
     unsigned round = (unsigned)x->round + 1;
     if (!all_at(s, x, offsetof(slot, filled), round)) return false;
     if (!ls_collective_reduces(x->call.what)) {
+        fill_next(s, x);
         ls_shared_copy_staged(s, x);
         return next_round(s, x);
     }
     ls_shared_reduce_staged(s, x);
     x->state = LS_SHARED_SUMMING;
     post(s, &slot_of(s, x, s->rank)->summed, round);
+    fill_next(s, x);
     return true;
 }
 
@@ -427,7 +424,6 @@ bool ls_shared_step(ls_shared *s, ls_shared_call *x) {
         case LS_SHARED_COMING: moved = step_coming(s, x); break;
         case LS_SHARED_STAGING: moved = step_staging(s, x); break;
         case LS_SHARED_SUMMING: moved = step_summing(s, x); break;
-        case LS_SHARED_COLLECTING: moved = step_collecting(s, x); break;
         case LS_SHARED_STUCK: moved = false; break;
         case LS_SHARED_LEAVING:
             moved = all_at(s, x, offsetof(slot, done), x->number + 1) && finish(s, x);

@@ -8,12 +8,10 @@
  *   direct   The buffers can be read: each worker reduces one block of all inputs and writes it to
  *            every output, or copies what it needs from the inputs. A second wait, until all are
  *            done. An all-reduce reads (n-1)/n of the bytes from others and writes as many to them.
- *   remote   Some buffer is a process's own memory, and the kernel lets every member read the
- *            others': as direct, but the kernel copies, and nothing is written to others' memory.
- *            In an all-reduce each worker then reads the blocks that the others have reduced: a
- *            third wait.
- *   staged   Otherwise: inputs go piece by piece through memory that can be read, two alternating
- *            halves.
+ *   remote   A call that only copies, some buffer is a process's own memory, and the kernel lets
+ *            every member read the others': as direct, but the kernel copies.
+ *   staged   Otherwise: inputs go piece by piece through memory that can be read, three parts
+ *            in turn: a worker fills the next one before it waits for the others.
  *
  * In all four ways, sums are made in tree order (tree.h), one leaf a worker. Halves are summed in
  * f32 and rounded once.
@@ -51,14 +49,13 @@ typedef struct ls_shared_call {
     int come;         /* members that have been seen to come */
     int left;         /* members that have been seen to be done */
     size_t round;     /* of a staged call */
-    size_t half;      /* of the stage, that this round uses */
+    size_t base;      /* rounds of all calls before it */
     enum {
         LS_SHARED_FREE,
         LS_SHARED_COMING,
         LS_SHARED_STAGING,
         LS_SHARED_SUMMING,
-        LS_SHARED_COLLECTING, /* remote: what the others have reduced */
-        LS_SHARED_STUCK,      /* remote: `left` can't be read, which is lost; its loss is found */
+        LS_SHARED_STUCK, /* remote: `left` can't be read, which is lost; its loss is found */
         LS_SHARED_LEAVING,
         LS_SHARED_DONE
     } state;
@@ -87,11 +84,12 @@ typedef struct ls_shared {
     uint32_t all_finished;      /* as last looked up */
     ls_shared_call calls[LS_SHARED_SLOTS];
     unsigned char *small; /* [LS_SHARED_SLOTS][LS_SHARED_SMALL] in the arena */
-    unsigned char *stage; /* in the arena */
-    struct pairs *pairs;  /* [LS_SHARED_SLOTS] in the arena, pairs_nbytes each */
+    unsigned char *stage; /* in the arena: parts of `part` bytes */
+    size_t part;
+    struct pairs *pairs; /* [LS_SHARED_SLOTS] in the arena, pairs_nbytes each */
     size_t pairs_nbytes;
     struct scratch *scratch;
-    size_t staged; /* rounds of all calls so far: the halves alternate */
+    size_t staged; /* rounds of all calls so far: the parts of the stage take turns */
     struct remote *remote;
     uint64_t bytes_read;
 } ls_shared;

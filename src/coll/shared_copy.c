@@ -99,7 +99,7 @@ bool ls_shared_copy_parts(ls_shared *s, ls_shared_call *x) {
 /* Elements of each block that a round of an all-to-all takes. A round takes a part of every block,
  * so that an in-place call overwrites only what is in its stage already. */
 static size_t part_of_blocks(const ls_shared *s, const ls_call *c) {
-    return (size_t)HALF / ls_dtype_size(c->dtype) / (size_t)s->size;
+    return s->part / ls_dtype_size(c->dtype) / (size_t)s->size;
 }
 
 /* This round's part of each block: bytes, and where it begins in the block. */
@@ -114,7 +114,7 @@ static void fill_blocks(ls_shared *s, ls_shared_call *x) {
     size_t size = ls_dtype_size(x->call.dtype), block = x->call.count * size, at;
     size_t n = block_part(s, x, &at), part = part_of_blocks(s, &x->call) * size;
     for (int i = 0; i < s->size; i++)
-        memcpy(half_of(s, x, s->rank) + (size_t)i * part, x->in + (size_t)i * block + at, n);
+        memcpy(stage_of(s, x, s->rank) + (size_t)i * part, x->in + (size_t)i * block + at, n);
 }
 
 static void copy_blocks(ls_shared *s, ls_shared_call *x) {
@@ -122,7 +122,8 @@ static void copy_blocks(ls_shared *s, ls_shared_call *x) {
     size_t n = block_part(s, x, &at), part = part_of_blocks(s, &x->call) * size;
     for (int k = 0; k < s->size; k++) {
         int from = (s->rank + k) % s->size;
-        memcpy(x->out + (size_t)from * block + at, half_of(s, x, from) + (size_t)s->rank * part, n);
+        memcpy(x->out + (size_t)from * block + at, stage_of(s, x, from) + (size_t)s->rank * part,
+               n);
         if (from != s->rank) s->bytes_read += n;
     }
 }
@@ -135,7 +136,7 @@ size_t ls_shared_copy_rounds(const ls_shared *s, const ls_shared_call *x) {
         size_t nbytes = pairs_of(s, x, i)->nin * size;
         if (nbytes > longest) longest = nbytes;
     }
-    return (longest + HALF - 1) / HALF;
+    return (longest + s->part - 1) / s->part;
 }
 
 void ls_shared_copy_fill(ls_shared *s, ls_shared_call *x) {
@@ -143,8 +144,9 @@ void ls_shared_copy_fill(ls_shared *s, ls_shared_call *x) {
         fill_blocks(s, x);
         return;
     }
-    size_t at = x->round * HALF, n = source_nbytes(s, x);
-    if (at < n) memcpy(half_of(s, x, s->rank), source(x) + at, n - at < HALF ? n - at : HALF);
+    size_t at = x->round * s->part, n = source_nbytes(s, x);
+    if (at < n)
+        memcpy(stage_of(s, x, s->rank), source(x) + at, n - at < s->part ? n - at : s->part);
 }
 
 /* Copies the parts of this worker's output that lie in this round's stages. */
@@ -153,13 +155,13 @@ void ls_shared_copy_staged(ls_shared *s, ls_shared_call *x) {
         copy_blocks(s, x);
         return;
     }
-    size_t lo = x->round * HALF, hi = lo + HALF;
+    size_t lo = x->round * s->part, hi = lo + s->part;
     for (int k = 0; k < s->size; k++) {
         int from = (s->rank + k) % s->size;
         extent p = part_of(s, x, from);
         size_t a = p.from > lo ? p.from : lo, b = p.from + p.nbytes < hi ? p.from + p.nbytes : hi;
         if (a >= b) continue;
-        memcpy(x->out + p.to + (a - p.from), half_of(s, x, from) + (a - lo), b - a);
+        memcpy(x->out + p.to + (a - p.from), stage_of(s, x, from) + (a - lo), b - a);
         if (from != s->rank) s->bytes_read += b - a;
     }
 }

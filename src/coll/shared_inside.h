@@ -15,11 +15,12 @@
 #include "tensor/dtype.h"
 
 enum {
-    INLINE = 48,               /* bytes of an input that fit on the page's line */
-    SMALL = 1024,              /* bytes of one that fit beside the page */
-    HALF = LS_SHARED_ELEMENTS, /* of the stage */
-    REMOTE_PIECE = 65536,      /* bytes of one member's memory that are read at a time */
-    PIECE = 4096,              /* bytes that are worked on at a time, in the first-level cache */
+    INLINE = 48,  /* bytes of an input that fit on the page's line */
+    SMALL = 1024, /* bytes of one that fit beside the page */
+    PARTS = 3,    /* of the stage; the longer, the fewer waits */
+    PARTS_OF_ARENA = 256,
+    MOST_PART = 1 << 20,
+    PIECE = 4096, /* bytes that are worked on at a time, in the first-level cache */
 };
 
 /* How the other workers can come at this worker's buffers, and it at theirs. */
@@ -37,7 +38,7 @@ typedef struct slot {
     unsigned char data[INLINE];
     int64_t in, out; /* offsets in the commons */
     atomic_uint done;
-    atomic_uint filled, summed; /* rounds of a staged call; remote: 1 */
+    atomic_uint filled, summed; /* rounds of a staged call */
     uint64_t in_at, out_at;     /* addresses in this worker's process */
 } slot;
 static_assert(sizeof(slot) == 128, "two cache lines");
@@ -129,9 +130,10 @@ static inline const unsigned char *input_of(const ls_shared *s, const ls_shared_
     return ls_commons_at(s->commons, slot_of(s, x, member)->in);
 }
 
-static inline unsigned char *half_of(const ls_shared *s, const ls_shared_call *x, int member) {
+/* The part of a member's stage that this round uses. */
+static inline unsigned char *stage_of(const ls_shared *s, const ls_shared_call *x, int member) {
     unsigned char *stage = ls_commons_at(s->commons, s->pages[member]->stage);
-    return stage + x->half * HALF;
+    return stage + (x->base + x->round) % PARTS * s->part;
 }
 
 /* ---- shared_remote.c ---- */
@@ -153,8 +155,6 @@ typedef struct reading {
 } reading;
 /* Copies it, unless it lies there already. False: the member is lost. */
 bool ls_shared_read(ls_shared *, ls_shared_call *, reading, unsigned char *to);
-/* Where this worker's copies of others' pieces lie: REMOTE_PIECE bytes for each. */
-unsigned char *ls_shared_remote_piece(ls_shared *, int member);
 
 /* ---- shared_copy.c ---- */
 
@@ -179,10 +179,6 @@ void ls_shared_scratch_free(struct scratch *);
 void ls_shared_reduce_small(ls_shared *, ls_shared_call *);
 /* Reduces this worker's block of all inputs, and writes it to every output that needs it. */
 void ls_shared_reduce_direct(ls_shared *, ls_shared_call *);
-/* The remote way: reduces this worker's block of all inputs into its output; copies the others'
- * blocks from their outputs. False: a member is lost. */
-bool ls_shared_reduce_remote(ls_shared *, ls_shared_call *);
-bool ls_shared_collect_remote(ls_shared *, ls_shared_call *);
 /* Through the stage: the number of rounds; copies this round's part of this worker's inputs into
  * its stage; reduces this worker's block; copies the others' sums from their owners. */
 size_t ls_shared_reduce_rounds(const ls_shared *, const ls_call *);

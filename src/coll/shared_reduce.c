@@ -241,48 +241,14 @@ void ls_shared_reduce_direct(ls_shared *s, ls_shared_call *x) {
     }
 }
 
-/* ---- remote ---- */
-
-bool ls_shared_reduce_remote(ls_shared *s, ls_shared_call *x) {
-    const ls_call *c = &x->call;
-    size_t first, end, size = ls_dtype_size(c->dtype), most = REMOTE_PIECE / size;
-    block_of(s, c, s->rank, &first, &end);
-    make_leaves_of(s, c);
-    const unsigned char **base = s->scratch->now->base;
-    unsigned char *out = c->what == LS_CALL_REDUCE_SCATTER ? x->out : x->out + first * size;
-    for (size_t at = first; at < end; at += most) {
-        size_t n = end - at < most ? end - at : most;
-        for (int i = 0; i < s->size; i++) {
-            reading input = {.member = i, .at = at * size, .nbytes = n * size};
-            base[i] = x->in + at * size;
-            if (i == s->rank) continue;
-            base[i] = ls_shared_remote_piece(s, i);
-            if (!ls_shared_read(s, x, input, ls_shared_remote_piece(s, i))) return false;
-        }
-        reduce_first(s, c, s->size, 0, n, out + (at - first) * size);
-    }
-    return true;
-}
-
-bool ls_shared_collect_remote(ls_shared *s, ls_shared_call *x) {
-    size_t first, end, size = ls_dtype_size(x->call.dtype);
-    for (int k = 1; k < s->size; k++) {
-        int from = (s->rank + k) % s->size;
-        block_of(s, &x->call, from, &first, &end);
-        reading output = {from, true, first * size, (end - first) * size};
-        if (end > first && !ls_shared_read(s, x, output, x->out + first * size)) return false;
-    }
-    return true;
-}
-
 /* ---- staged ---- */
 
-/* Elements of a block that go through the stage in one round. The half holds the parts of all
- * blocks of a worker's first leaf, then those of the next. */
+/* Elements of a block that go through the stage in one round. It holds the parts of all blocks of a
+ * worker's first leaf, then those of the next. */
 static size_t staged_part(const ls_shared *s, const ls_call *c) {
     make_leaves_of(s, c);
     size_t parts = (size_t)s->size * (size_t)s->scratch->now->leaves.most;
-    return (size_t)HALF / parts / ls_dtype_size(c->dtype);
+    return s->part / parts / ls_dtype_size(c->dtype);
 }
 
 size_t ls_shared_reduce_rounds(const ls_shared *s, const ls_call *c) {
@@ -306,11 +272,12 @@ static void staged_range(const ls_shared *s, const ls_shared_call *x, int block,
 }
 
 void ls_shared_reduce_fill(ls_shared *s, ls_shared_call *x) {
-    unsigned char *to = half_of(s, x, s->rank);
+    unsigned char *to = stage_of(s, x, s->rank);
     size_t size = ls_dtype_size(x->call.dtype), part = staged_part(s, &x->call);
     int inputs = ls_leaves_of(&s->scratch->now->leaves, s->rank);
     for (int i = 0; i < inputs * s->size; i++, to += part * size) {
         size_t first, n, input = (size_t)(i / s->size) * x->call.stride;
+        if (i % s->size == s->rank) continue; /* only this worker needs it, from where it lies */
         staged_range(s, x, i % s->size, &first, &n);
         if (n) memcpy(to, x->in + (input + first) * size, n * size);
     }
@@ -319,7 +286,7 @@ void ls_shared_reduce_fill(ls_shared *s, ls_shared_call *x) {
 /* This worker's part of a member's stage. */
 static unsigned char *my_part_of(ls_shared *s, const ls_shared_call *x, int member) {
     size_t size = ls_dtype_size(x->call.dtype);
-    return half_of(s, x, member) + (size_t)s->rank * staged_part(s, &x->call) * size;
+    return stage_of(s, x, member) + (size_t)s->rank * staged_part(s, &x->call) * size;
 }
 
 /* The sum of this worker's block goes into its own stage (where no other worker reads this block),
@@ -330,10 +297,13 @@ void ls_shared_reduce_staged(ls_shared *s, ls_shared_call *x) {
     size_t part = staged_part(s, &x->call) * size, at = (size_t)s->rank * part;
     staged_range(s, x, s->rank, &first, &n);
     const ls_leaves *l = &s->scratch->now->leaves;
-    for (int i = 0; i < l->n; i++)
-        s->scratch->now->base[i] =
-            half_of(s, x, l->worker[i]) + (size_t)(l->slot[i] * s->size) * part + at;
-    unsigned char *to = half_of(s, x, s->rank) + at;
+    for (int i = 0; i < l->n; i++) {
+        size_t input = (size_t)l->slot[i] * x->call.stride, theirs = (size_t)(l->slot[i] * s->size);
+        s->scratch->now->base[i] = l->worker[i] == s->rank
+                                       ? x->in + (input + first) * size
+                                       : stage_of(s, x, l->worker[i]) + theirs * part + at;
+    }
+    unsigned char *to = stage_of(s, x, s->rank) + at;
     if (ls_collective_is_prefix(x->call.what)) {
         reduce_prefixes(s, x, 0, n, my_part_of);
         return;
@@ -353,7 +323,7 @@ void ls_shared_reduce_collect(ls_shared *s, ls_shared_call *x) {
         staged_range(s, x, b, &first, &n);
         int from = prefix ? s->rank : b;
         if (n)
-            memcpy(x->out + first * size, half_of(s, x, from) + (size_t)b * part * size, n * size);
+            memcpy(x->out + first * size, stage_of(s, x, from) + (size_t)b * part * size, n * size);
         if (from != s->rank) s->bytes_read += n * size;
     }
 }

@@ -1,11 +1,12 @@
 /* shared_remote.c - the remote way: other processes' own memory, read by process_vm_readv(2).
  *
- * Between processes of one user the kernel copies at the speed of memcpy() plus a few microseconds
- * for each call, if the system allows it (Yama's ptrace_scope 0, no seccomp filter against it). Each
- * member tries when all members have come to a call for the first time, and shows in its later calls
- * whether it can read all others: the same calls go the remote way at every member. A member's
- * process number may mean another process (in another namespace): so its page shows a random number,
- * which must be found in its memory.
+ * Between processes of one user the kernel copies at half the speed of memcpy() in the caches: once,
+ * where the stage needs two copies, but sums are faster through the stage. The system must allow it
+ * (Yama's ptrace_scope 0, no seccomp filter against it). Each member tries when all members have
+ * come to a call for the first time, and shows in its later calls whether it can read all others:
+ * the same calls go the remote way at every member. A member's process number may mean another
+ * process (in another namespace): so its page shows a random number, which must be found in its
+ * memory.
  *
  * Nothing is ever written to another process's own memory: a worker whose call has failed may have
  * given its buffers other uses. One that reads such a buffer never ends its call, since it waits for
@@ -25,7 +26,6 @@ enum { LEAST = 65536 };
 struct remote {
     uint64_t mark;
     enum { UNKNOWN, REACHED, OUT_OF_REACH } state;
-    unsigned char *pieces; /* [size][REMOTE_PIECE], or NULL */
 };
 
 struct remote *ls_shared_remote_new(const ls_shared *s) {
@@ -39,10 +39,7 @@ struct remote *ls_shared_remote_new(const ls_shared *s) {
     return r;
 }
 
-void ls_shared_remote_free(struct remote *r) {
-    if (r) free(r->pieces);
-    free(r);
-}
+void ls_shared_remote_free(struct remote *r) { free(r); }
 
 bool ls_shared_reaches(const ls_shared *s) { return s->remote->state == REACHED; }
 
@@ -71,13 +68,8 @@ void ls_shared_reach(ls_shared *s) {
     }
 }
 
-static bool has_remote_way(const ls_call *c) {
-    if (c->V || c->by || ls_collective_is_prefix(c->what)) return false;
-    return c->what != LS_CALL_REDUCE;
-}
-
 bool ls_shared_goes_remote(const ls_shared *s, const ls_shared_call *x) {
-    if (!has_remote_way(&x->call)) return false;
+    if (ls_collective_reduces(x->call.what)) return false;
     bool pairwise = ls_collective_is_pairwise(x->call.what);
     if (!pairwise && longest_nbytes(s, &x->call) <= LEAST) return false;
     for (int i = 0; i < s->size; i++)
@@ -100,10 +92,4 @@ bool ls_shared_read(ls_shared *s, ls_shared_call *x, reading p, unsigned char *t
         return true;
     x->left = p.member;
     return false;
-}
-
-unsigned char *ls_shared_remote_piece(ls_shared *s, int member) {
-    struct remote *r = s->remote;
-    if (!r->pieces) r->pieces = ls_alloc((size_t)s->size * REMOTE_PIECE);
-    return r->pieces + (size_t)member * REMOTE_PIECE;
 }

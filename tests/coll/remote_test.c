@@ -1,6 +1,6 @@
-/* remote_test.c - collectives of processes on memory of their own, which others read through the
- * kernel (coll/shared_remote.c): the first call of a group goes through the stage, later ones the
- * remote way, with the same results; some workers have memory of the group.
+/* remote_test.c - collectives of processes on memory of their own: sums go through the stage in
+ * rounds, and others read the inputs of copies through the kernel (coll/shared_remote.c), with the
+ * same results; some workers have memory of the group.
  */
 /* ctest: long-asan: coll/in_place and coll/ops run the same code */
 #include <stdlib.h>
@@ -11,7 +11,7 @@
 
 enum { MOST = 5 };
 static const int sizes[] = {2, 3, 5};
-static const size_t counts[] = {30000, 65536, 100003};
+static const size_t counts[] = {30000, 65536, 400003};
 
 static int32_t value(int rank, int to, size_t i) {
     return (int32_t)(i * 7 + (size_t)rank * 1000003 + (size_t)to * 31);
