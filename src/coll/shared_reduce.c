@@ -248,7 +248,9 @@ void ls_shared_reduce_direct(ls_shared *s, ls_shared_call *x) {
 static size_t staged_part(const ls_shared *s, const ls_call *c) {
     make_leaves_of(s, c);
     size_t parts = (size_t)s->size * (size_t)s->scratch->now->leaves.most;
-    return s->part / parts / ls_dtype_size(c->dtype);
+    /* A call of a few parts has more rounds of less: filling one and adding the last overlap. */
+    bool few = longest_nbytes(s, c) <= 4 * s->part;
+    return (few ? LS_SHARED_ELEMENTS : s->part) / parts / ls_dtype_size(c->dtype);
 }
 
 size_t ls_shared_reduce_rounds(const ls_shared *s, const ls_call *c) {

@@ -13,11 +13,12 @@ from __future__ import annotations
 import torch.distributed as _dist
 
 from lockstep.torch.compress import Compression, compressed
+from lockstep.torch.memory import empty
 from lockstep.torch.launcher import serve_launchers as _serve_launchers
 from lockstep.torch.process_group import ProcessGroup
 from lockstep.torch.process_group import create as _create
 
-__all__ = ["Compression", "ProcessGroup", "compressed"]
+__all__ = ["Compression", "ProcessGroup", "compressed", "empty"]
 
 _dist.Backend.register_backend("lockstep", _create, devices=["cpu"])
 _serve_launchers()

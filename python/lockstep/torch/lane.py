@@ -1,4 +1,4 @@
-"""A group of the library, and the thread that makes its calls in order.
+"""The thread that makes a group's calls in order.
 
 A call that its caller waits for is made in the caller's own thread, unless calls before it are still
 in flight. Other calls are made by the lane's thread: so communication goes on while the caller
@@ -77,11 +77,10 @@ class Job:
 
 
 class Lane:
-    """Owns a group of the library."""
+    """Calls a group of the library, which it does not own."""
 
-    def __init__(self, pointer: int, timeout: float) -> None:
+    def __init__(self, pointer: int) -> None:
         self.pointer = pointer
-        self.timeout = timeout  # seconds of a call
         self.end: Exception | None = None  # why no more calls can be made
         self._turn = threading.Lock()  # held while the library is called
         self._count = threading.Lock()
@@ -204,6 +203,4 @@ class Lane:
             if self._thread is not threading.current_thread():
                 self._thread.join()
         with self._turn:
-            pointer, self.pointer = self.pointer, 0
-            if pointer:
-                library.ls_group_close(pointer)
+            self.pointer = 0

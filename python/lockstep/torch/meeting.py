@@ -17,6 +17,7 @@ from lockstep._c import ErrorStruct, Meeting, Options, Pointer, library
 from lockstep.errors import Error
 
 _KEY = "lockstep/meeting"
+_ARENA_MIB = 1024  # of addresses; what is not used takes no memory
 
 
 def _own_address() -> str:
@@ -63,8 +64,8 @@ def open_group(options: Options) -> int:
 
 
 def options_for(timeout: float) -> Options:
-    arena = os.environ.get("LOCKSTEP_TORCH_ARENA_MIB")
-    return Options(timeout_s=timeout, arena_nbytes=int(arena) << 20 if arena else 0)
+    arena = int(os.environ.get("LOCKSTEP_TORCH_ARENA_MIB") or _ARENA_MIB)
+    return Options(timeout_s=timeout, arena_nbytes=arena << 20)
 
 
 def meet(store: Any, rank: int, size: int, timeout: float) -> int:

@@ -20,6 +20,7 @@ from torch import Tensor
 from lockstep._c import library
 from lockstep.torch import launcher, meeting
 from lockstep.torch.lane import Job, Lane
+from lockstep.torch.memory import Memory
 from lockstep.torch.messages import Messages
 from lockstep.torch.sparse import all_reduce_sparse
 from lockstep.torch.types import copyable, flat, op_for, real, reducible
@@ -90,7 +91,8 @@ class ProcessGroup(dist.ProcessGroup):
         self._nmonitored = itertools.count()
         self._coalesced: list[Work] | None = None
         pointer = launcher.take_opened() or meeting.meet(store, rank, size, self._timeout)
-        self._lane = Lane(pointer, self._timeout)
+        self._lane = Lane(pointer)
+        self._memory = Memory(pointer)
         self._messages = Messages(meeting.duplicate(pointer), rank, size)
         self._closing = threading.Lock()
         _open_groups.add(self)
@@ -172,7 +174,15 @@ class ProcessGroup(dist.ProcessGroup):
         return dist.ProcessGroup.Options("lockstep", timedelta(seconds=self._timeout))
 
     def supports_tensor_alloc(self, device: Any) -> bool:
-        return False
+        return bool(torch.device(device).type == "cpu")
+
+    def allocate_tensor(
+        self, size: int | Sequence[int], *, dtype: torch.dtype, device: Any = "cpu"
+    ) -> Tensor:
+        """lockstep.torch.empty(); FSDP2 calls it, too."""
+        if not self.supports_tensor_alloc(device):
+            raise NotImplementedError(f"lockstep: allocate_tensor on {device}")
+        return self._memory.empty((size,) if isinstance(size, int) else tuple(size), dtype)
 
     def __repr__(self) -> str:
         return f"<lockstep.torch.ProcessGroup: worker {self._rank} of {self._size}>"
@@ -540,14 +550,15 @@ class ProcessGroup(dist.ProcessGroup):
 
     # ---- the end ----
 
-    def shutdown(self) -> None:
-        """Leaves the group. Not a barrier."""
+    def shutdown(self, at_exit: bool = False) -> None:
+        """Leaves the group, after the last of its tensors is gone. Not a barrier."""
         with self._closing:
             if self in _open_groups:
                 _open_groups.discard(self)
                 if self._pid == os.getpid():
                     self._messages.close()
                     self._lane.close()
+                    self._memory.close(at_exit)
 
     def abort(self) -> None:
         self.shutdown()
@@ -571,7 +582,7 @@ class ProcessGroup(dist.ProcessGroup):
 @atexit.register
 def _close_all() -> None:
     for group in list(_open_groups):
-        group.shutdown()
+        group.shutdown(at_exit=True)
 
 
 def create(store: Any, rank: int, size: int, timeout: timedelta) -> ProcessGroup:

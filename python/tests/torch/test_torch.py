@@ -99,6 +99,9 @@ class Training(Workers):
     def test_fsdp2(self) -> None:
         self.compare("fsdp2")
 
+    def test_fsdp2_group_memory(self) -> None:
+        self.compare("fsdp2_memory")
+
     def test_zero(self) -> None:
         self.compare("zero")
 

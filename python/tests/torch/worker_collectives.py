@@ -234,6 +234,27 @@ def groups() -> None:
             dist.destroy_process_group(group)
 
 
+def group_memory() -> None:
+    for group in (None, dist.new_group()):
+        x = lockstep.torch.empty(size, 3000, group=group)
+        same(x, torch.zeros(size, 3000), "empty")
+        x.fill_(rank)
+        dist.all_reduce(x, group=group)
+        same(x, torch.full((size, 3000), float(sum(range(size)))), "all_reduce of group memory")
+        out = lockstep.torch.empty((3000,), dtype=torch.int64, group=group)
+        dist.reduce_scatter_tensor(out, torch.ones(size * 3000, dtype=torch.int64), group=group)
+        same(out, torch.full((3000,), size), "reduce_scatter into group memory")
+        for i in range(300):  # memory that is free again is used again
+            lockstep.torch.empty(1 << 22, group=group)[i] = 1
+        part = x[0]
+        del x
+        if group is not None:
+            dist.destroy_process_group(group)
+        part += 1  # its memory is there as long as a tensor is
+        same(part, torch.full((3000,), float(sum(range(size)) + 1)), "after the end of its group")
+    assert lockstep.torch.empty(0, 5).shape == (0, 5)
+
+
 def barriers() -> None:
     dist.barrier()
     dist.barrier(async_op=True).wait()
@@ -263,7 +284,7 @@ def refused() -> None:
 
 
 TESTS = [reductions, booleans_and_complex, sparse, copies, all_to_alls, objects, futures, coalesced,
-         messages, groups, barriers, refused]  # fmt: skip
+         messages, groups, group_memory, barriers, refused]  # fmt: skip
 for test in TESTS:
     if len(sys.argv) < 2 or test.__name__ in sys.argv[1:]:
         test()

@@ -93,13 +93,16 @@ def compressed() -> None:
         same_weights(list(net.parameters()))
 
 
-def fsdp2() -> None:
+def fsdp2(group_memory: bool = False) -> None:
     from torch.distributed.fsdp import fully_shard
 
     net = model()
     for block in net:
         fully_shard(block)
     fully_shard(net)
+    if group_memory:
+        for block in [*net, net]:
+            block.set_allocate_memory_from_process_group_for_comm(True)
     train(net, adam(net))
     same_weights([p.full_tensor() for p in net.parameters()])
 
@@ -175,7 +178,8 @@ WAYS = {
     "ddp": ddp, "ddp_view": lambda: ddp(gradient_as_bucket_view=True),
     "ddp_unused": lambda: ddp(find_unused_parameters=True),
     "ddp_static": lambda: ddp(static_graph=True), "ddp_hook": ddp_hook,
-    "compressed": compressed, "fsdp2": fsdp2, "zero": zero, "checkpoint": checkpoint, "dtensor": dtensor, "mesh_2d": mesh_2d,
+    "compressed": compressed, "fsdp2": fsdp2,
+    "fsdp2_memory": lambda: fsdp2(group_memory=backend == "lockstep"), "zero": zero, "checkpoint": checkpoint, "dtensor": dtensor, "mesh_2d": mesh_2d,
 }  # fmt: skip
 WAYS[way]()
 dist.barrier()

@@ -1,0 +1,87 @@
+"""Tensors in the memory of a process group, which the other workers of the host can read: the library
+adds and copies them where they lie.
+
+The library frees this memory when its group is closed. So the group is closed only after the last of
+the tensors is gone.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import math
+import threading
+import weakref
+from typing import Any
+
+import torch
+import torch.distributed as dist
+from torch import Tensor
+
+from lockstep._c import library
+
+
+class Memory:
+    """The memory of a group of the library, which it closes in the end."""
+
+    def __init__(self, pointer: int) -> None:
+        self._pointer = pointer
+        self._lock = threading.RLock()  # a collection may free a tensor while one is made
+        self._nblocks = 0
+        self._closed = False
+
+    def empty(self, shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
+        n = math.prod(shape)
+        if n == 0:
+            return torch.empty(shape, dtype=dtype)
+        nbytes = n * dtype.itemsize
+        with self._lock:
+            if self._closed:
+                raise RuntimeError("lockstep: the process group is closed")
+            address = library.ls_group_alloc(self._pointer, nbytes)
+            if not address:
+                raise MemoryError(f"lockstep: no memory for {nbytes} bytes")
+            self._nblocks += 1
+        block = (ctypes.c_ubyte * nbytes).from_address(address)
+        # At exit the group is closed with all its memory.
+        weakref.finalize(block, self._free, address).atexit = False
+        return torch.frombuffer(block, dtype=dtype).view(shape)
+
+    def _free(self, address: int) -> None:
+        with self._lock:
+            if not self._pointer:
+                return
+            library.ls_group_free(self._pointer, address)
+            self._nblocks -= 1
+        self._close_if_unused()
+
+    def close(self, at_once: bool = False) -> None:
+        """Closes the group: now, if it has no tensors, or at_once is set."""
+        self._closed = True
+        self._close_if_unused(at_once)
+
+    def _close_if_unused(self, at_once: bool = False) -> None:
+        with self._lock:
+            if not self._closed or (self._nblocks and not at_once):
+                return
+            pointer, self._pointer = self._pointer, 0
+        if pointer:
+            library.ls_group_close(pointer)
+
+
+def empty(*shape: Any, dtype: torch.dtype | None = None, group: Any = None) -> Tensor:
+    """A zeroed tensor in the memory of a process group: the sums and copies of this group read and
+    write it where it lies, without copies in between. Not collective.
+
+    shape    numbers, or a tuple
+    dtype    None: PyTorch's default
+    group    None: the default process group
+
+    It has ordinary memory, which works as well, where the group's has no room left
+    (LOCKSTEP_TORCH_ARENA_MIB), and for workers that don't share memory.
+    """
+    sizes = tuple(shape[0]) if len(shape) == 1 and not isinstance(shape[0], int) else shape
+    group = group if group is not None else dist.group.WORLD
+    found: Tensor = group.allocate_tensor(
+        sizes, dtype=dtype if dtype is not None else torch.get_default_dtype()
+    )
+    return found
