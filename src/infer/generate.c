@@ -221,7 +221,8 @@ static ls_status report_damage(const char *path, ls_status s, ls_error *e) {
 
 /* A file that is truncated while it is read is an error. */
 static ls_status open_strips(ls_trained *t, ls_error *e) {
-    LS_TRY(ls_strips_open(&t->model, &t->compute, frozen_values(t), &t->strips, e));
+    LS_TRY(ls_strips_open(&t->model, &t->compute, ls_config_compute(&t->config), frozen_values(t),
+                          &t->strips, e));
     return ls_guard_check(e);
 }
 

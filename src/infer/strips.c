@@ -10,9 +10,11 @@
 enum { LINE = 64, PART = 4 }; /* of memory */
 
 /* Bytes of the strips of parameter i; 0: it has none. */
-static size_t nbytes_of(const ls_model *m, const ls_frozen_value *values, int i) {
+static size_t nbytes_of(const ls_model *m, ls_dtype computes, const ls_frozen_value *values,
+                        int i) {
     const ls_param *p = &m->params[i];
-    if (!p->frozen || p->ndims != 2 || !ls_gemv_has_strips(values[i].type)) return 0;
+    if (!p->frozen || p->ndims != 2 || !ls_gemv_has_strips(values[i].type, p->dims[1])) return 0;
+    if (computes != LS_F32 && ls_block_elements(values[i].type) == 1) return 0;
     if (!ls_model_reads_stored(m, i) || !ls_model_multiplies(m, i)) return 0;
     return (ls_block_nbytes(values[i].type, (int64_t)p->count) + LINE - 1) / LINE * LINE;
 }
@@ -23,15 +25,15 @@ static double memory_allowed(void) {
     return group > 0 && group < machine ? group : machine;
 }
 
-ls_status ls_strips_open(const ls_model *m, const ls_compute *c, ls_frozen_value *values,
-                         ls_strips *s_p, ls_error *e) {
+ls_status ls_strips_open(const ls_model *m, const ls_compute *c, ls_dtype computes,
+                         ls_frozen_value *values, ls_strips *s_p, ls_error *e) {
     ls_strips s = {0};
-    for (int i = 0; i < m->nparams; i++) s.nbytes += nbytes_of(m, values, i);
+    for (int i = 0; i < m->nparams; i++) s.nbytes += nbytes_of(m, computes, values, i);
     if (s.nbytes == 0 || (double)s.nbytes > memory_allowed() / PART) return LS_OK;
     LS_TRY(ls_map(s.nbytes, "weights in strips", &s.memory, e));
     char *to = s.memory;
     for (int i = 0; i < m->nparams; i++) {
-        size_t nbytes = nbytes_of(m, values, i);
+        size_t nbytes = nbytes_of(m, computes, values, i);
         if (nbytes == 0) continue;
         ls_gemv_strips(c, values[i], m->params[i].dims[0], m->params[i].dims[1], to);
         values[i].strips = to;

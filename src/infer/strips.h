@@ -1,7 +1,8 @@
 /* strips.h - a second copy of the weights of a model, in the order in which products of one row
- * read them (tensor/gemv.h), so that a token takes only the time in which memory delivers them.
+ * read them (tensor/gemv.h), so that a token takes only the time in which memory delivers them, and in which
+ * products of more rows pack them.
  *
- * Prompts and rows of tables are read from the weights as the files have them, so both stay in use.
+ * Rows of tables are read from the weights as the files have them, so both stay in use.
  */
 #ifndef LS_INFER_STRIPS_H
 #define LS_INFER_STRIPS_H
@@ -15,10 +16,10 @@ typedef struct ls_strips {
 } ls_strips;
 
 /* Makes the strips of all matrices that a token is multiplied with and whose types have strips, and
- * sets them in values [nparams]. Makes none if they need more than a quarter of the memory that
+ * sets them in values [nparams]. Products in bf16 (computes) have none of 16-bit floats. Makes none if they need more than a quarter of the memory that
  * this process may use: tokens then take longer, with the same bits. */
-ls_status ls_strips_open(const ls_model *, const ls_compute *, ls_frozen_value *values,
-                         ls_strips *s_p, ls_error *);
+ls_status ls_strips_open(const ls_model *, const ls_compute *, ls_dtype computes,
+                         ls_frozen_value *values, ls_strips *s_p, ls_error *);
 void ls_strips_close(ls_strips *);
 
 #endif

@@ -196,16 +196,27 @@ static bool pack_from_strips(const ls_kernels *k, const ls_gemm_job *g, panel of
     return true;
 }
 
-/* A strip of n columns, each a row of weights: some values of each are widened, then packed. */
+/* n values from `first` on will be read soon. */
+static void fetch_stored(ls_stored w, int64_t first, int64_t n) {
+    int64_t elements = ls_block_elements(w.type);
+    const char *p = (const char *)w.data + ls_block_nbytes(w.type, first / elements * elements);
+    const char *end = p + ls_block_nbytes(w.type, n / elements * elements);
+    for (; p < end; p += LINE) __builtin_prefetch(p);
+}
+
+/* A strip of n columns, each a row of weights: some values of each are widened, then packed. Those of the
+ * next strip are fetched meanwhile: the processor does not foresee parts of rows. */
 static void pack_weight_rows(const ls_kernels *k, const ls_gemm_job *g, panel of, float *out) {
     const ls_weight_matrix *w = &g->w;
     float room[ROOM];
     if (pack_from_strips(k, g, of, out)) return;
     for (int64_t i = 0; i < of.depth; i += LS_BLOCK_MOST) {
         int64_t depth = min64(LS_BLOCK_MOST, of.depth - i);
-        for (int64_t j = 0; j < of.n; j++)
-            ls_stored_read(k, w->rows, (w->first + of.j + j) * w->width + of.p + i, depth,
-                           room + j * depth);
+        for (int64_t j = 0; j < of.n; j++) {
+            int64_t at = (w->first + of.j + j) * w->width + of.p + i;
+            fetch_stored(w->rows, at + of.n * w->width, depth);
+            ls_stored_read(k, w->rows, at, depth, room + j * depth);
+        }
         ls_gemm_pack(k, g->bf16, depth, of.n, ls_matrix_transposed(room, depth),
                      out + words_of(k, g->bf16, i) * tile_n(k, g->bf16));
     }

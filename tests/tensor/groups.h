@@ -243,7 +243,7 @@ static inline void do_blocks(const ls_kernels *k, int64_t n, values *v, blocks_f
                 w[j * types[i].nbytes + types[i].at + 2 * s + 1] &= 0xbf;
         const float *bias = i % 2 ? v->in[2] : NULL;
         ls_stored table = {.data = w, .type = types[i].type};
-        if (n % 2 && ls_gemv_has_strips(types[i].type)) {
+        if (n % 2 && ls_gemv_has_strips(types[i].type, DEPTH)) {
             k->gemv_strips(types[i].type, n, DEPTH, w, strips);
             table.strips = strips;
         }

@@ -187,7 +187,7 @@ static problem make(const ls_compute *c, ls_block_type type, const int64_t size[
     fill_activations(&p, kind);
     ls_random_normal((ls_random_place){4, LS_STREAM_SAMPLE, 2, 0}, (size_t)p.V, 1.0f, p.bias);
     ls_random_normal((ls_random_place){4, LS_STREAM_SAMPLE, 3, 0}, ny, 1.0f, p.y);
-    if (strips && ls_gemv_has_strips(type)) {
+    if (strips && ls_gemv_has_strips(type, p.C)) {
         ls_error e;
         p.strips_nbytes = nbytes;
         assert_ls_ok(ls_map(nbytes, "strips", &p.strips, &e), e);
@@ -259,7 +259,7 @@ static void alone(const ls_compute *c, const problem *p, bool bias) {
 }
 
 static void check(const ls_compute *c, ls_block_type t, const int64_t size[3], int kind) {
-    for (int strips = 0; strips < (ls_gemv_has_strips(t) ? 2 : 1); strips++) {
+    for (int strips = 0; strips < (ls_gemv_has_strips(t, 64) ? 2 : 1); strips++) {
         problem p = make(c, t, size, strips, kind);
         product(c, &p, LS_GEMM_ADD);
         alone(c, &p, false);

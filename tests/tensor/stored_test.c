@@ -121,7 +121,7 @@ static void check_gemv(const ls_compute *c, const table *t) {
     float *x = normal(t->width, 4), *bias = normal(t->rows, 5);
     float *got = normal(t->rows, 6), *want = normal(t->rows, 6);
     copy second = {.w = t->w};
-    if (ls_gemv_has_strips(t->w.type)) second = with_strips(c, t);
+    if (ls_gemv_has_strips(t->w.type, t->width)) second = with_strips(c, t);
     for (int i = 0; i < 2; i++) {
         for (int64_t r = 0; r < t->rows; r++) {
             want[r] = i ? bias[r] : 0.0f;
@@ -184,7 +184,7 @@ static void check(const ls_compute *c) {
         for (size_t r = 0; r < sizeof rows / sizeof *rows; r++)
             for (size_t b = 0; b < sizeof blocks / sizeof *blocks; b++) {
                 int64_t elements = ls_block_elements((ls_block_type)type);
-                int64_t width = elements > 1 ? elements * blocks[b] : 37 * blocks[b];
+                int64_t width = elements > 1 ? elements * blocks[b] : b ? 160 : 37;
                 table t = elements > 1 ? make_table(c->k, (ls_block_type)type, rows[r], width)
                                        : make_halves(c->k,
                                                      type == LS_BLOCK_F32   ? LS_F32
@@ -194,7 +194,7 @@ static void check(const ls_compute *c) {
                 check_gemv(c, &t);
                 check_gemm(c, &t, 3);
                 if (b == 1 && r == 2) check_gemm(c, &t, 200); /* more than are packed at a time */
-                if (ls_gemv_has_strips(t.w.type)) {
+                if (ls_gemv_has_strips(t.w.type, t.width)) {
                     check_unpack(c, &t);
                     check_gemm_of_strips(c, &t, 3);
                     if (r == 3) check_gemm_of_strips(c, &t, 20);

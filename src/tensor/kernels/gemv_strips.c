@@ -1,5 +1,5 @@
-/* gemv_strips.c - products of one row with tables of blocks of 32 whose bytes are stored a second
- * time, in the order in which these products read them: as fast as memory delivers them.
+/* gemv_strips.c - products of one row with tables of blocks of 32, or of 32 values in 16 bits, whose bytes
+ * are stored a second time, in the order in which these products read them: as fast as memory delivers them.
  *
  * Rows are stored in groups of LS_GEMV_STRIPS strips of sixteen rows. A group has its rows' blocks
  * one after the other; a block of a group has the scales of all strips (16 x f16: one of each row;
@@ -32,7 +32,8 @@ INLINE layout layout_of(ls_block_type type) {
     switch (type) {
     case LS_BLOCK_Q8_0: return (layout){1, 8, 34};
     case LS_BLOCK_Q4_0: return (layout){1, 4, 18};
-    default: return (layout){2, 4, 20};
+    case LS_BLOCK_Q4_1: return (layout){2, 4, 20};
+    default: return (layout){0, 16, 64};
     }
 }
 
@@ -88,6 +89,11 @@ INLINE void put4(const v16 w[4], int64_t width, float *out) {
 /* The 32 elements of rows from `row` on of a block of a group at p. */
 typedef void unpack_fn(const uint8_t *p, int64_t row, int64_t width, float *out);
 
+/* One of a word's two values. */
+INLINE v16 half_of(ls_block_type type, v16 word, int odd) {
+    return type == LS_BLOCK_BF16 ? v_pick_bf16(word, odd) : v_pick_f16(word, odd);
+}
+
 INLINE const uint8_t *words_of(const uint8_t *p, int64_t row, int nwords) {
     return p + row / LS_LANES * nwords * WORDS + row % LS_LANES * 4;
 }
@@ -125,6 +131,25 @@ INLINE void unpack_q4_1(const uint8_t *p, int64_t row, int64_t width, float *out
     }
 }
 
+INLINE void unpack_halves(ls_block_type type, const uint8_t *p, int64_t row, int64_t width,
+                          float *out) {
+    p = words_of(p, row, 16);
+    UNROLL for (int k = 0; k < 16; k += 2) {
+        const v16 first = some_words(p + k * WORDS), second = some_words(p + (k + 1) * WORDS);
+        v16 w[4];
+        UNROLL for (int i = 0; i < 4; i++) w[i] = half_of(type, i < 2 ? first : second, i & 1);
+        put4(w, width, out + 2 * k * width);
+    }
+}
+
+INLINE void unpack_bf16(const uint8_t *p, int64_t row, int64_t width, float *out) {
+    unpack_halves(LS_BLOCK_BF16, p, row, width, out);
+}
+
+INLINE void unpack_f16(const uint8_t *p, int64_t row, int64_t width, float *out) {
+    unpack_halves(LS_BLOCK_F16, p, row, width, out);
+}
+
 /* The words and scales of rows from `row` on, which are read some blocks later. */
 INLINE void fetch(const uint8_t *p, int64_t row, layout l) {
     for (int i = 0; i < l.nscales; i++) v_prefetch(p + i * STRIPS * SCALES + 2 * row);
@@ -148,7 +173,9 @@ void LS_K(unpack_strips)(const ls_strip_part *j, float *out) {
     switch (j->type) {
     case LS_BLOCK_Q8_0: each_block(unpack_q8_0, layout_of(LS_BLOCK_Q8_0), j, out); break;
     case LS_BLOCK_Q4_0: each_block(unpack_q4_0, layout_of(LS_BLOCK_Q4_0), j, out); break;
-    default: each_block(unpack_q4_1, layout_of(LS_BLOCK_Q4_1), j, out); break;
+    case LS_BLOCK_Q4_1: each_block(unpack_q4_1, layout_of(LS_BLOCK_Q4_1), j, out); break;
+    case LS_BLOCK_BF16: each_block(unpack_bf16, layout_of(LS_BLOCK_BF16), j, out); break;
+    default: each_block(unpack_f16, layout_of(LS_BLOCK_F16), j, out); break;
     }
 }
 
@@ -232,6 +259,25 @@ INLINE void block_q4_1(int bf16, const float *x, const uint8_t *p, gemv_sums sum
     add_affine(bf16, 1, x + GROUP / 2, p, &a, sum);
 }
 
+INLINE void block_halves(ls_block_type type, int bf16, const float *x, const uint8_t *p,
+                         gemv_sums sum[STRIPS]) {
+    UNROLL for (int k = 0; k < 16; k += 2) UNROLL for (int s = 0; s < STRIPS; s++) {
+        const uint8_t *at = p + (16 * s + k) * WORDS;
+        const v16 first = words_at(at), second = words_at(at + WORDS);
+        v16 w[4];
+        UNROLL for (int i = 0; i < 4; i++) w[i] = half_of(type, i < 2 ? first : second, i & 1);
+        gemv_four(bf16, x + 2 * k, w, &sum[s]);
+    }
+}
+
+INLINE void block_bf16(int bf16, const float *x, const uint8_t *p, gemv_sums sum[STRIPS]) {
+    block_halves(LS_BLOCK_BF16, bf16, x, p, sum);
+}
+
+INLINE void block_f16(int bf16, const float *x, const uint8_t *p, gemv_sums sum[STRIPS]) {
+    block_halves(LS_BLOCK_F16, bf16, x, p, sum);
+}
+
 INLINE void each_group(int bf16, block_fn *block, int64_t nbytes, const ls_gemv_table_job *j) {
     const int64_t nblocks = j->C / GROUP;
     const uint8_t *p = j->w.strips;
@@ -251,7 +297,9 @@ INLINE void all_groups(int bf16, const ls_gemv_table_job *j) {
     switch (j->w.type) {
     case LS_BLOCK_Q8_0: each_group(bf16, block_q8_0, 34, j); break;
     case LS_BLOCK_Q4_0: each_group(bf16, block_q4_0, 18, j); break;
-    default: each_group(bf16, block_q4_1, 20, j); break;
+    case LS_BLOCK_Q4_1: each_group(bf16, block_q4_1, 20, j); break;
+    case LS_BLOCK_BF16: each_group(bf16, block_bf16, 64, j); break;
+    default: each_group(bf16, block_f16, 64, j); break;
     }
 }
 

@@ -184,6 +184,34 @@ static void bf16_product(const ls_gemv_table_job *whole) {
     table_product(LS_BLOCK_BF16, 1, &j);
 }
 
+/* ---- rows whose chains are in y ---- */
+
+static void begin_chains(const ls_gemv_table_job *j) {
+    if (j->bias && j->bias != j->y)
+        memcpy(j->y, j->bias, (size_t)j->V * sizeof *j->y);
+    else if (!j->bias)
+        memset(j->y, 0, (size_t)j->V * sizeof *j->y);
+}
+
+/* 16-bit floats in f32: the rows that strips have, then the others. */
+static void half_product(const ls_gemv_table_job *whole) {
+    ls_gemv_table_job j = *whole;
+    int64_t done = 0;
+    if (j.w.strips) {
+        begin_chains(&j);
+        done = LS_K(gemv_strip_rows)(&j);
+        j.bias = j.y;
+    }
+    j.w.data = element(j.w.type, j.w.data, done * j.C);
+    j.V -= done;
+    if (j.bias) j.bias += done;
+    j.y += done;
+    if (j.w.type == LS_BLOCK_BF16)
+        table_product(LS_BLOCK_BF16, 0, &j);
+    else
+        table_product(LS_BLOCK_F16, 0, &j);
+}
+
 /* ---- blocks ---- */
 
 typedef struct block_rows {
@@ -240,10 +268,7 @@ static void block_product(const ls_gemv_table_job *j) {
     const uint8_t *w = j->w.data;
     const int64_t V = j->V, C = j->C, row = C / b.elements * b.nbytes;
     int64_t v = 0;
-    if (j->bias && j->bias != j->y)
-        memcpy(j->y, j->bias, (size_t)V * sizeof *j->y);
-    else if (!j->bias)
-        memset(j->y, 0, (size_t)V * sizeof *j->y);
+    begin_chains(j);
     if (j->w.strips) v = LS_K(gemv_strip_rows)(j);
     /* The strips that follow are prefetched while these are computed. */
     const int64_t begin = b.strips * LS_LANES * row, left = (V - v) * row;
@@ -258,8 +283,8 @@ void LS_K(gemv_table)(const ls_gemv_table_job *j) {
     if (j->V == 0) return;
     switch (j->w.type) {
     case LS_BLOCK_F32: table_product(LS_BLOCK_F32, 0, j); break;
-    case LS_BLOCK_BF16: table_product(LS_BLOCK_BF16, 0, j); break;
-    case LS_BLOCK_F16: table_product(LS_BLOCK_F16, 0, j); break;
+    case LS_BLOCK_BF16:
+    case LS_BLOCK_F16: half_product(j); break;
     default: block_product(j); break;
     }
 }
