@@ -12,7 +12,22 @@
 #include "infer/conversations.h"
 #include "serve/front.h"
 
-enum { PORT, ADDRESS, HOST, KEY, NAME, TEXTS, CACHE, CONTEXT, QUEUE, STEP, TEMPLATE, EMA, SET };
+enum {
+    PORT,
+    ADDRESS,
+    HOST,
+    KEY,
+    NAME,
+    TEXTS,
+    CACHE,
+    CONTEXT,
+    QUEUE,
+    STEP,
+    TEMPLATE,
+    ADAPTER,
+    EMA,
+    SET
+};
 enum { DEFAULT_PORT = 8000, MOST_PORT = 65535 };
 static const double GRACE_S = 30;
 
@@ -80,6 +95,56 @@ static ls_status open_model(const ls_args *a, ls_trained *t, ls_chat_format *f, 
     return s;
 }
 
+/* ---- adapters ---- */
+
+/* --adapter NAME=DIR ... */
+typedef struct adapters {
+    ls_adapter *list; /* [n] */
+    const char **names;
+    int n;
+} adapters;
+
+static void close_adapters(adapters *x) {
+    for (int i = 0; i < x->n; i++) {
+        ls_adapter_close(&x->list[i]);
+        free((char *)(uintptr_t)x->names[i]);
+    }
+    free(x->list);
+    free(x->names);
+}
+
+static ls_status open_adapter(const ls_trained *t, const char *given, adapters *x, ls_error *e) {
+    const char *equals = strchr(given, '=');
+    if (!equals || equals == given || !equals[1])
+        return ls_fail(e, LS_EINVAL, "--adapter %s: NAME=DIRECTORY is expected", given);
+    char *name = ls_format("%.*s", (int)(equals - given), given);
+    ls_status s = LS_OK;
+    for (int i = 0; s == LS_OK && i < x->n; i++)
+        if (strcmp(name, x->names[i]) == 0)
+            s = ls_fail(e, LS_EINVAL, "--adapter %s: there are two of this name", name);
+    if (s == LS_OK) s = ls_adapter_open(t, equals + 1, &x->list[x->n], e);
+    if (s == LS_OK)
+        x->names[x->n++] = name;
+    else
+        free(name);
+    return s;
+}
+
+static ls_status open_adapters(const ls_args *a, const ls_trained *t, ls_front_options *o,
+                               adapters *x, ls_error *e) {
+    int n = a->options[ADAPTER].n;
+    x->list = LS_NEW_ARRAY(ls_adapter, (size_t)n + 1);
+    x->names = LS_NEW_ARRAY(const char *, (size_t)n + 1);
+    for (int i = 0; i < n; i++) LS_TRY(open_adapter(t, a->options[ADAPTER].values[i], x, e));
+    for (int i = 0; i < n; i++)
+        if (strcmp(x->names[i], o->name) == 0)
+            return ls_fail(e, LS_EINVAL, "--adapter %s: the model has this name", o->name);
+    o->adapters = x->names;
+    o->engine.adapters = x->list;
+    o->engine.nadapters = n;
+    return LS_OK;
+}
+
 static int serve(ls_front_options *o) {
     ls_front *f = NULL;
     ls_error e = {0};
@@ -108,7 +173,9 @@ static int run(const ls_args *a) {
     o.format = format.template ? &format : NULL;
     o.name = name;
     o.engine.memory_nbytes = (size_t)(cache_mb * 1e6);
-    int code = serve(&o);
+    adapters beside = {0};
+    int code = open_adapters(a, &t, &o, &beside, &e) == LS_OK ? serve(&o) : cli_fail(&e);
+    close_adapters(&beside);
     free(name);
     ls_chat_format_free(&format);
     ls_trained_close(&t);
@@ -123,7 +190,8 @@ const ls_command cmd_serve = {
     .summary = "answer requests for a model's text over HTTP, as OpenAI's API has them",
     .about =
         "Answers POST /v1/completions and /v1/chat/completions, also as streams, and\n"
-        "/tokenize, /detokenize, /v1/models, /health, /metrics (docs/guide/serve.md).\n"
+        "/v1/embeddings, /tokenize, /detokenize, /v1/models, /health, /metrics\n"
+        "(docs/guide/serve.md).\n"
         "\n"
         "Requests are written together. A reply has the same bytes alone and among others,\n"
         "whatever the cache had, with any limit of memory, and after a restart: it depends on\n"
@@ -149,6 +217,9 @@ const ls_command cmd_serve = {
                    "tokens that a step computes: more make prompts faster, and streams less even "
                    "(default 256)"},
          [TEMPLATE] = {"template", 0, "FILE", "a chat template in place of the model's"},
+         [ADAPTER] = {"adapter", 0, "NAME=DIR",
+                      "an adapter that requests choose by this name: a run with lora.rank, or a "
+                      "directory of peft's; repeatable"},
          [EMA] = {"ema", 0, NULL, "use the average of the weights (optim.ema)"},
          [SET] = {"set", 0, "KEY=VALUE", "override a key of the run's config; repeatable"}},
     .run = run,

@@ -497,23 +497,48 @@ static void *gather_rows(const void *x, size_t row, const int64_t *wanted, int64
     return rows;
 }
 
+int64_t ls_infer_width(const ls_model *m) { return m->layers[ls_infer_head(m)].C; }
+
+/* The last values of rows of x. */
+static void show_hidden(const ls_infer *f, ls_layer_call *c, const void *x,
+                        const ls_infer_together *o) {
+    const ls_layer *head = &f->model->layers[ls_infer_head(f->model)];
+    size_t width = (size_t)head->C, n = (size_t)o->nshown * width;
+    void *rows = gather_rows(x, width * ls_dtype_size(f->dtype), o->shown, o->nshown);
+    if (head->traits.norms) {
+        c->T = o->nshown;
+        c->x[0] = rows;
+        c->y = NULL;
+        c->hidden = o->hidden;
+        ls_mixed_forward(head, c);
+        c->hidden = NULL;
+    } else if (f->dtype == LS_F32) {
+        memcpy(o->hidden, rows, n * sizeof *o->hidden);
+    } else {
+        f->compute->k->widen(f->dtype, n, rows, o->hidden);
+    }
+    free(rows);
+}
+
 void ls_infer_texts(const ls_infer *f, const ls_infer_together *o) {
     ls_layer_call c = {.n = 1, .T = o->T, .samples = o->tokens};
     int64_t n = o->nwanted;
     int head = ls_infer_head(f->model);
     const ls_layer *first = &f->model->layers[head];
     assert(!f->compute->device); /* which has no pages */
+    c.adapters = o->adapters;
     c.past = (ls_past){.texts = o->texts, .ntexts = o->ntexts};
     c.past.page = o->page ? o->page : ls_infer_page_floats(f->model);
     const void *x = forward(f, &c, head, show_nothing, NULL);
-    if (n == 0) return;
     size_t row = (size_t)first->C * ls_dtype_size(f->dtype);
     char *rows = gather_rows(x, row, o->wanted, n);
     c.past = (ls_past){0};
-    if (first->traits.has_logits) { /* slices of the vocabulary: a row at a time */
+    c.adapters = NULL;
+    if (o->nshown) show_hidden(f, &c, x, o);
+    if (n > 0 && first->traits.has_logits) { /* slices of the vocabulary: a row at a time */
         for (int64_t r = 0; r < n; r++)
             slice_logits(f, &c, rows + (size_t)r * row, o->logits + r * ls_infer_nlogits(f->model));
-    } else {
+    } else if (n > 0) {
         c.T = n;
         c.x[0] = rows;
         c.y = o->logits;

@@ -78,6 +78,7 @@ int64_t ls_infer_nlogits(const ls_model *);
 /* The values from which that layer makes the logits: out [T][its C], behind the model's last norm,
  * also where the layer itself has that norm (GPT's). */
 void ls_infer_hidden(const ls_infer *, const uint32_t *tokens, int64_t T, float *out);
+int64_t ls_infer_width(const ls_model *); /* that C */
 /* The mean of these values over the tokens: out [its C]. */
 void ls_infer_mean(const ls_infer *, const uint32_t *tokens, int64_t T, float *out);
 
@@ -100,6 +101,11 @@ typedef struct ls_infer_together {
     const int64_t *wanted; /* [nwanted] the rows of the call whose logits are computed */
     int64_t nwanted;
     float *logits; /* [nwanted][ls_infer_nlogits()] */
+    const int64_t
+        *shown; /* [nshown] the rows whose last values are wanted, as of ls_infer_hidden() */
+    int64_t nshown;
+    float *hidden; /* [nshown][ls_infer_width()] */
+    const ls_row_adapters *adapters; /* of the texts' rows; NULL: none */
 } ls_infer_together;
 
 /* The logits have the bits that each text has alone. */

@@ -8,6 +8,7 @@
 
 #include <math.h>
 
+#include "layers/row_adapters.h"
 #include "model/row_ops.h"
 #include "tensor/gemm.h"
 #include "tensor/gemv.h"
@@ -35,13 +36,13 @@ static const ls_layer_ops ops = {
 
 /* ---- w [out, in] ---- */
 
-/* The number of the bias among the parameters; 0: there is none. */
-static int bias_of(const ls_layer *l) { return LS_LAYER_OWN_OF(ls_linear_own, l).bias; }
+int ls_linear_bias(const ls_layer *l) { return LS_LAYER_OWN_OF(ls_linear_own, l).bias; }
 
 void ls_linear_product(const ls_layer *l, const ls_layer_call *c, bool with_bias, float *y) {
     int64_t rows = c->n * c->T, out = ls_linear_outputs(l);
     ls_stored w = ls_layer_stored(l, c, W);
-    const float *bias = with_bias && bias_of(l) ? ls_layer_param(l, c, bias_of(l)) : NULL;
+    const float *bias =
+        with_bias && ls_linear_bias(l) ? ls_layer_param(l, c, ls_linear_bias(l)) : NULL;
     ls_matrix x = ls_rows_x(l, c, 0, l->C);
     if (rows == 1 && !c->compute->device)
         ls_gemv_table(c->compute, &(ls_gemv_table_job){.w = w,
@@ -93,7 +94,7 @@ void ls_linear_product_dw(const ls_layer *l, const ls_layer_call *c, ls_matrix d
 }
 
 void ls_linear_bias_back(const ls_layer *l, const ls_layer_call *c) {
-    int bias = bias_of(l);
+    int bias = ls_linear_bias(l);
     if (bias && ls_layer_trains(l, bias))
         ls_rows_column_sum(c, c->n * c->T, ls_rows_dy(l, c, ls_linear_outputs(l)),
                            ls_layer_grad(l, c, bias));
@@ -101,6 +102,7 @@ void ls_linear_bias_back(const ls_layer *l, const ls_layer_call *c) {
 
 static void forward_out_in(const ls_layer *l, const ls_layer_call *c) {
     ls_linear_product(l, c, true, c->y);
+    if (c->adapters) ls_row_adapters_add(l, c, c->y);
 }
 
 static void backward_out_in(const ls_layer *l, const ls_layer_call *c) {
@@ -111,13 +113,15 @@ static void backward_out_in(const ls_layer *l, const ls_layer_call *c) {
 }
 
 static void describe_out_in(const ls_layer *l, ls_facts *f) {
-    *f = (ls_facts){.out_in = true, .bias = bias_of(l)};
+    *f = (ls_facts){.out_in = true, .bias = ls_linear_bias(l)};
 }
 
 static const ls_layer_ops ops_out_in = {.kind = "linear",
                                         .forward = forward_out_in,
                                         .backward = backward_out_in,
                                         .describe = describe_out_in};
+
+bool ls_linear_takes_adapters(const ls_layer *l) { return l->ops == &ops_out_in; }
 
 ls_value *(ls_linear)(ls_model *m, ls_value *x, ls_linear_options o) {
     ls_layer *l = ls_build_layer(m, "linear", o.name, &x, 1);

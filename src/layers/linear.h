@@ -16,6 +16,9 @@ typedef struct ls_linear_own {
 } ls_linear_own;
 
 int64_t ls_linear_outputs(const ls_layer *);
+int ls_linear_bias(const ls_layer *); /* its number; 0: there is none */
+/* Can its rows have adapters that it does not have itself (row_adapters.h)? */
+bool ls_linear_takes_adapters(const ls_layer *);
 
 /* y = x . w^T, plus the bias if it is wanted and there is one. */
 void ls_linear_product(const ls_layer *, const ls_layer_call *, bool with_bias, float *y);

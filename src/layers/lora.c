@@ -23,7 +23,7 @@
 #include "tensor/gemm.h"
 #include "tensor/gemv.h"
 
-enum { W, NORM_ROWS = 48 }; /* rows of w whose norms a thread computes at a time */
+enum { W };
 
 /* The layer's call, with its parts of memory. */
 typedef struct lora {
@@ -130,27 +130,6 @@ static ls_matrix input_of(const lora *f) {
 
 /* ---- DoRA ---- */
 
-static void norms_run(void *arg, int thread, int nthreads) {
-    const lora *f = arg;
-    const ls_kernels *k = f->c->compute->k;
-    const float *m = ls_layer_param(f->l, f->c, f->o->magnitude);
-    ls_stored w = ls_layer_stored(f->l, f->c, W);
-    float *sum = ls_compute_scratch(f->c->compute, thread), *b = sum + NORM_ROWS * f->in;
-    const ls_lora_values v = {f->l, f->a.p, f->b.p, NULL};
-    int64_t j = 0, end = 0;
-    ls_pool_share(f->out, NORM_ROWS, thread, nthreads, &j, &end);
-    for (int64_t n; j < end; j += n) {
-        n = end - j < NORM_ROWS ? end - j : NORM_ROWS;
-        ls_stored_read(k, w, j * f->in, n * f->in, sum);
-        ls_lora_add_to(&v, &(ls_lora_rows){f->c->compute, thread, j, n, sum, b});
-        for (int64_t i = 0; i < n; i++) {
-            float norm = sqrtf(k->sum_squares(f->in, sum + i * f->in));
-            f->inverse[j + i] = norm > 0 ? 1 / norm : 0;
-            f->g[j + i] = m[j + i] * f->inverse[j + i];
-        }
-    }
-}
-
 static void find_norms(lora *f) {
     const ls_compute *c = f->c->compute;
     if (c->device)
@@ -166,7 +145,9 @@ static void find_norms(lora *f) {
                                 .inverse = f->inverse,
                                 .g = f->g});
     else
-        ls_pool_run(c->pool, norms_run, f);
+        ls_lora_norms_find(
+            &(ls_lora_values){f->l, f->a.p, f->b.p, ls_layer_param(f->l, f->c, f->o->magnitude)}, c,
+            ls_layer_stored(f->l, f->c, W), f->inverse, f->g);
 }
 
 /* On a device: y = x [rows, out] with each column times its factor, times other or 1, plus bias or
@@ -374,7 +355,7 @@ ls_layer *ls_lora_add(ls_model *m, ls_layer *l, const ls_lora *given) {
     l->memory.saved = (size_t)(l->T * (r + scaled));
     l->half.saved_rough = (size_t)scaled;
     l->memory.work = (size_t)(l->T * (r + dropped + scaled) + 2 * scaled);
-    if (given->dora) l->memory.scratch = (size_t)(NORM_ROWS * (in + r));
+    if (given->dora) l->memory.scratch = ls_lora_norms_scratch(in, r);
     add_works(l, o, in, out);
     return l;
 }

@@ -23,6 +23,44 @@ void ls_lora_add_to(const ls_lora_values *v, const ls_lora_rows *r) {
                                      .start = LS_GEMM_ADD});
 }
 
+/* ---- norms ---- */
+
+enum { NORM_ROWS = 48 }; /* rows of w whose norms a thread computes at a time */
+
+size_t ls_lora_norms_scratch(int64_t in, int64_t rank) { return (size_t)(NORM_ROWS * (in + rank)); }
+
+typedef struct norms {
+    const ls_lora_values *v;
+    const ls_compute *compute;
+    ls_stored w;
+    float *inverse, *g;
+} norms;
+
+static void norms_run(void *arg, int thread, int nthreads) {
+    const norms *f = arg;
+    const ls_kernels *k = f->compute->k;
+    int64_t in = f->v->layer->C, j = 0, end = 0;
+    float *sum = ls_compute_scratch(f->compute, thread), *b = sum + NORM_ROWS * in;
+    ls_pool_share(ls_linear_outputs(f->v->layer), NORM_ROWS, thread, nthreads, &j, &end);
+    for (int64_t n; j < end; j += n) {
+        n = end - j < NORM_ROWS ? end - j : NORM_ROWS;
+        ls_stored_read(k, f->w, j * in, n * in, sum);
+        ls_lora_add_to(f->v, &(ls_lora_rows){f->compute, thread, j, n, sum, b});
+        for (int64_t i = 0; i < n; i++) {
+            float norm = sqrtf(k->sum_squares(in, sum + i * in));
+            f->inverse[j + i] = norm > 0 ? 1 / norm : 0;
+            f->g[j + i] = f->v->magnitude[j + i] * f->inverse[j + i];
+        }
+    }
+}
+
+void ls_lora_norms_find(const ls_lora_values *v, const ls_compute *c, ls_stored w, float *inverse,
+                        float *g) {
+    ls_pool_run(c->pool, norms_run, &(norms){v, c, w, inverse, g});
+}
+
+/* ---- one weight ---- */
+
 void ls_lora_merge(const ls_lora_values *v, const ls_compute *c, int64_t first, int64_t n,
                    float *rows) {
     const ls_linear_own *o = &LS_LAYER_OWN_OF(ls_linear_own, v->layer);

@@ -21,6 +21,11 @@ typedef struct ls_lora_rows {
 
 /* Adds scale b . a to the rows, one chain an element. */
 void ls_lora_add_to(const ls_lora_values *, const ls_lora_rows *);
+/* DoRA: inverse [out] = 1 / the norms of the rows of w + scale b . a, and g [out] = magnitude times
+ * these. Uses all threads, each of which needs scratch [ls_lora_norms_scratch()]. */
+void ls_lora_norms_find(const ls_lora_values *, const ls_compute *, ls_stored w, float *inverse,
+                        float *g);
+size_t ls_lora_norms_scratch(int64_t in, int64_t rank);
 /* Adds scale b . a to rows [first, first + n), by thread 0; with DoRA each row is also divided by
  * its norm and multiplied by its magnitude. */
 void ls_lora_merge(const ls_lora_values *, const ls_compute *, int64_t first, int64_t n,

@@ -23,6 +23,7 @@
 
 #include "model/facts.h"
 #include "model/param.h"
+#include "model/row_adapter.h"
 #include "model/work.h"
 #include "tensor/compute.h"
 #include "tensor/stored.h"
@@ -134,6 +135,7 @@ typedef struct ls_layer_call {
     float
         *logits;  /* of a layer that has logits: it writes these instead of y [n * T, V]; NULL: y */
     ls_past past; /* positions before the call's, in a forward without losses */
+    const ls_row_adapters *adapters; /* that the model does not have; NULL: none */
 
     /* For a layer's own functions: its parameters in f32, without tables; NULL: the parameter is in
      * `params` as f32, or only products read it. */

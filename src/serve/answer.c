@@ -49,7 +49,7 @@ static ls_json *head_of(const ls_text_answer *a, const char *object) {
     ls_json_set_text(o, "id", a->id);
     ls_json_set_text(o, "object", object);
     ls_json_set_integer(o, "created", a->created);
-    ls_json_set_text(o, "model", a->model->name);
+    ls_json_set_text(o, "model", ls_request_model_name(a->model, a->request->adapter));
     ls_json_set_integer(o, "seed", (int64_t)a->request->seed);
     return o;
 }
@@ -107,7 +107,19 @@ static ls_json *top_of(const ls_text_answer *a, const ls_reply_note *x) {
     return o;
 }
 
-/* offset: characters before the first token. */
+/* Characters of the text that begin in a token; *begins_p: is its first byte the first of one? */
+static int64_t count_begun(const ls_text_answer *a, uint32_t token, bool *begins_p) {
+    const ls_tokenizer *t = a->model->trained->tokenizer;
+    size_t n = 0;
+    const uint8_t *bytes = ls_tokenizer_bytes(t, token, &n);
+    int64_t begun = 0;
+    if (!a->request->rule.special) n = ls_tokenizer_text_nbytes(t, token);
+    for (size_t i = 0; i < n; i++) begun += (bytes[i] & 0xC0) != 0x80;
+    *begins_p = n == 0 || (bytes[0] & 0xC0) != 0x80;
+    return begun;
+}
+
+/* text_offset: the place in the text, in characters, of the one in which a token begins. */
 static ls_json *text_logprobs(const ls_text_answer *a, const ls_reply *r, size_t first) {
     ls_json *o = ls_json_new_object(), *tokens = ls_json_new_array(),
             *logprobs = ls_json_new_array(), *top = ls_json_new_array(),
@@ -115,14 +127,15 @@ static ls_json *text_logprobs(const ls_text_answer *a, const ls_reply *r, size_t
     int64_t offset = 0;
     for (size_t i = 0; i < r->nnotes; i++) {
         const ls_reply_note *x = &r->notes[i];
-        size_t n = ls_tokenizer_text_nbytes(a->model->trained->tokenizer, x->token);
+        bool begins = true;
+        int64_t n = count_begun(a, x->token, &begins);
         if (i >= first) {
             ls_json_push(tokens, token_text(a, x->token));
             ls_json_push(logprobs, ls_json_new_number((double)x->logprob));
             ls_json_push(top, top_of(a, x));
-            ls_json_push(offsets, ls_json_new_integer(offset));
+            ls_json_push(offsets, ls_json_new_integer(begins || !offset ? offset : offset - 1));
         }
-        offset += (int64_t)n;
+        offset += n;
     }
     ls_json_set(o, "tokens", tokens);
     ls_json_set(o, "token_logprobs", logprobs);

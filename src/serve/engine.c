@@ -23,6 +23,9 @@ struct ls_engine {
     ls_sampler sampler;
     ls_pages *pages;
     float *logits; /* [nlogits][V] */
+    float *adapter_room;
+    float *hidden; /* [rows][width] */
+    int64_t width;
     int64_t nlogits, V;
     pthread_t thread;
     pthread_mutex_t lock;
@@ -36,8 +39,10 @@ struct ls_engine {
 /* A reply's part of a step. */
 typedef struct part {
     ls_reply *reply;
-    int64_t rows, nwanted, first_wanted; /* of the step's logits */
-    bool noted;                          /* its rows are those of a prompt that is noted */
+    int64_t first, rows;           /* of the step */
+    int64_t first_wanted, nwanted; /* of the step's logits */
+    bool noted;                    /* its rows are those of a prompt that is noted */
+    int64_t first_shown, nshown;   /* of the rows whose values are summed */
 } part;
 
 typedef struct step {
@@ -46,11 +51,19 @@ typedef struct step {
     int n;
     uint32_t *tokens; /* [rows] */
     int64_t *wanted;
-    int64_t rows, nwanted;
+    int64_t rows, nwanted, nshown;
+    int64_t *shown;           /* [nshown] */
+    uint32_t *sorted_tokens;  /* } room for a copy, while parts are sorted */
+    part *sorted;             /* } */
+    ls_adapted_rows *adapted; /* [nadapted] */
+    int nadapted;
 } step;
 
 /* Are the prompt's tokens noted? */
 static bool notes_prompt(const ls_reply *r) { return r->rule->echo && r->rule->top >= 0; }
+
+/* Are all of the prompt's tokens computed, since something of each is wanted? */
+static bool reads_prompt(const ls_reply *r) { return notes_prompt(r) || r->rule->embeds; }
 
 /* ---- a reply's pages ---- */
 
@@ -58,12 +71,12 @@ static void give_back(ls_engine *g, ls_reply *r) {
     ls_page_view_clear(g->pages, &r->view);
     r->computed = 0;
     r->nnamed = 0;
+    r->name = ls_page_name_start(r->adapter);
     r->state = LS_REPLY_WAITS;
 }
 
 static ls_page_name name_after(const ls_reply *r) {
-    return ls_page_name_of(r->nnamed ? &r->name : NULL, r->tokens + r->nnamed * LS_PAGE_PART,
-                           LS_PAGE_PART);
+    return ls_page_name_of(&r->name, r->tokens + r->nnamed * LS_PAGE_PART, LS_PAGE_PART);
 }
 
 /* The names of the text's next parts, at most a page's; at least one token is left to compute. */
@@ -86,7 +99,7 @@ static bool find_pages(ls_engine *g, ls_reply *r) {
     int room = (int)((r->nprompt + r->rule->most + PAGE - 1) / PAGE);
     ls_error e;
     if (!r->view.memory && ls_page_view_open(g->pages, room, &r->view, &e) != LS_OK) return false;
-    bool all = notes_prompt(r) && r->noted < r->nprompt;
+    bool all = reads_prompt(r) && r->noted < r->nprompt;
     ls_page_name names[LS_PAGE_PARTS];
     int n = all ? 0 : names_after(r, names);
     for (; n == LS_PAGE_PARTS && ls_page_view_find(g->pages, &r->view, &names[n - 1]);
@@ -131,15 +144,19 @@ static bool force_room(ls_engine *g, const ls_reply *r, int64_t n) {
 /* ---- what a step computes ---- */
 
 static void add_part(step *s, ls_reply *r, int64_t rows) {
-    bool noted = notes_prompt(r) && r->computed < r->nprompt && r->computed >= r->noted;
+    bool read = reads_prompt(r) && r->computed < r->nprompt && r->computed >= r->noted;
+    bool noted = read && !r->rule->embeds;
     bool whole = r->computed + rows == r->n;
     part *p = &s->parts[s->n];
-    *p = (part){.reply = r, .rows = rows, .first_wanted = s->nwanted, .noted = noted};
-    s->texts[s->n++] = (ls_past_text){s->rows, r->computed, (float *)(void *)r->view.memory};
+    *p = (part){
+        .reply = r, .first = s->rows, .rows = rows, .first_wanted = s->nwanted, .noted = noted};
+    s->n++;
     memcpy(s->tokens + s->rows, r->tokens + r->computed, (size_t)rows * sizeof *r->tokens);
     for (int64_t i = 0; i < rows; i++)
-        if (noted || (whole && i + 1 == rows)) s->wanted[s->nwanted++] = s->rows + i;
+        if (noted || (whole && i + 1 == rows && !r->rule->embeds))
+            s->wanted[s->nwanted++] = s->rows + i;
     p->nwanted = s->nwanted - p->first_wanted;
+    p->nshown = read && r->rule->embeds ? rows : 0;
     s->rows += rows;
 }
 
@@ -158,10 +175,9 @@ static void plan_tokens(ls_engine *g, step *s) {
 static int64_t rows_of(const ls_engine *g, const step *s, const ls_reply *r) {
     int64_t left = r->n - r->computed, room = g->o.rows - s->rows;
     int64_t logits = g->nlogits - s->nwanted;
-    if (notes_prompt(r)) {
-        if (room > logits) room = logits;
-        if (r->computed < r->noted && left > r->noted - r->computed) left = r->noted - r->computed;
-    }
+    if (notes_prompt(r) && room > logits) room = logits;
+    if (reads_prompt(r) && r->computed < r->noted && left > r->noted - r->computed)
+        left = r->noted - r->computed;
     if (logits < 1) room = 0;
     return left < room ? left : room;
 }
@@ -197,27 +213,43 @@ static void plan_prompts(ls_engine *g, step *s) {
     }
 }
 
-/* Replies whose pages were given back after they had been planned are in no step. */
-static void drop_preempted(step *s) {
-    int n = 0;
-    int64_t rows = 0, nwanted = 0;
-    for (int i = 0; i < s->n; i++) {
-        part p = s->parts[i];
-        ls_past_text text = s->texts[i];
-        if (p.reply->view.n == 0) continue;
-        memmove(s->tokens + rows, s->tokens + text.first, (size_t)p.rows * sizeof *s->tokens);
-        for (int64_t k = 0; k < p.nwanted; k++)
-            s->wanted[nwanted + k] = s->wanted[p.first_wanted + k] - text.first + rows;
-        text.first = rows;
-        p.first_wanted = nwanted;
-        s->parts[n] = p;
-        s->texts[n++] = text;
-        rows += p.rows;
-        nwanted += p.nwanted;
+/* Adds what part p has of the step before it was arranged: its rows, and those of them that are wanted. */
+static void move_part(step *s, part p, const int64_t *wanted) {
+    int64_t by = s->rows - p.first;
+    memcpy(s->sorted_tokens + s->rows, s->tokens + p.first, (size_t)p.rows * sizeof *s->tokens);
+    for (int64_t k = 0; k < p.nwanted; k++)
+        s->wanted[s->nwanted + k] = wanted[p.first_wanted + k] + by;
+    p.first = s->rows;
+    p.first_wanted = s->nwanted;
+    p.first_shown = s->nshown;
+    for (int64_t k = 0; k < p.nshown; k++) s->shown[s->nshown++] = p.first + k;
+    s->texts[s->n] =
+        (ls_past_text){p.first, p.reply->computed, (float *)(void *)p.reply->view.memory};
+    s->parts[s->n++] = p;
+    s->rows += p.rows;
+    s->nwanted += p.nwanted;
+}
+
+/* Texts with one adapter come one after the other. Replies whose pages were given back after they had been
+ * planned are in no step. */
+static void arrange(const ls_engine *g, step *s) {
+    int n = s->n;
+    memcpy(s->sorted, s->parts, (size_t)n * sizeof *s->parts);
+    memcpy(s->wanted + g->nlogits, s->wanted, (size_t)s->nwanted * sizeof *s->wanted);
+    s->n = s->nadapted = 0;
+    s->rows = s->nwanted = s->nshown = 0;
+    for (int adapter = 0; adapter <= g->o.nadapters; adapter++) {
+        int64_t first = s->rows;
+        for (int i = 0; i < n; i++)
+            if (s->sorted[i].reply->adapter == adapter && s->sorted[i].reply->view.n > 0)
+                move_part(s, s->sorted[i], s->wanted + g->nlogits);
+        if (adapter > 0 && s->rows > first)
+            s->adapted[s->nadapted++] =
+                (ls_adapted_rows){first, s->rows, g->o.adapters[adapter - 1].of};
     }
-    s->n = n;
-    s->rows = rows;
-    s->nwanted = nwanted;
+    uint32_t *tokens = s->tokens;
+    s->tokens = s->sorted_tokens;
+    s->sorted_tokens = tokens;
 }
 
 static void remove_reply(ls_engine *g, size_t i) {
@@ -238,12 +270,13 @@ static void plan_step(ls_engine *g, step *s) {
     remove_ended(g);
     plan_tokens(g, s);
     plan_prompts(g, s);
-    drop_preempted(s);
+    arrange(g, s);
 }
 
 /* ---- steps ---- */
 
 static void compute(ls_engine *g, const step *s) {
+    const ls_row_adapters adapters = {s->adapted, s->nadapted, s->rows, g->adapter_room};
     const ls_infer_together o = {.tokens = s->tokens,
                                  .T = s->rows,
                                  .texts = s->texts,
@@ -251,7 +284,11 @@ static void compute(ls_engine *g, const step *s) {
                                  .page = ls_pages_stride(g->pages) / sizeof(float),
                                  .wanted = s->wanted,
                                  .nwanted = s->nwanted,
-                                 .logits = g->logits};
+                                 .logits = g->logits,
+                                 .shown = s->shown,
+                                 .nshown = s->nshown,
+                                 .hidden = g->hidden,
+                                 .adapters = s->nadapted ? &adapters : NULL};
     ls_infer_texts(&g->infer, &o);
 }
 
@@ -266,6 +303,8 @@ static void take_results(ls_engine *g, const step *s) {
         if (first < r->nprompt) g->counts.prompt_tokens += p->rows;
         for (int64_t k = 0; k < p->rows && p->noted; k++)
             ls_reply_note_prompt(r, g->sampler.V, first + k, logits + k * g->V);
+        for (int64_t k = 0; k < p->nshown; k++)
+            ls_reply_sum(r, g->width, first + k, g->hidden + (p->first_shown + k) * g->width);
         name_parts(g, r);
         if (r->computed < r->n || r->dropped) continue;
         if (r->rule->most == 0) {
@@ -290,12 +329,26 @@ static void wait_for_work(ls_engine *g) {
     pthread_cond_timedwait(&g->work, &g->lock, &end);
 }
 
+static step make_step(const ls_engine *g) {
+    size_t rows = (size_t)g->o.rows;
+    return (step){.parts = LS_NEW_ARRAY(part, rows),
+                  .texts = LS_NEW_ARRAY(ls_past_text, rows),
+                  .tokens = LS_NEW_ARRAY(uint32_t, rows),
+                  .wanted = LS_NEW_ARRAY(int64_t, 2 * (size_t)g->nlogits),
+                  .shown = LS_NEW_ARRAY(int64_t, rows),
+                  .sorted_tokens = LS_NEW_ARRAY(uint32_t, rows),
+                  .sorted = LS_NEW_ARRAY(part, rows),
+                  .adapted = LS_NEW_ARRAY(ls_adapted_rows, (size_t)g->o.nadapters + 1)};
+}
+
+static void free_step(step *s) {
+    free(s->parts), free(s->texts), free(s->tokens), free(s->wanted);
+    free(s->sorted_tokens), free(s->sorted), free(s->adapted), free(s->shown);
+}
+
 static void *engine_main(void *arg) {
     ls_engine *g = arg;
-    step s = {.parts = LS_NEW_ARRAY(part, (size_t)g->o.rows)};
-    s.texts = LS_NEW_ARRAY(ls_past_text, (size_t)g->o.rows);
-    s.tokens = LS_NEW_ARRAY(uint32_t, (size_t)g->o.rows);
-    s.wanted = LS_NEW_ARRAY(int64_t, (size_t)g->nlogits + 1);
+    step s = make_step(g);
     pthread_mutex_lock(&g->lock);
     while (!g->ends) {
         plan_step(g, &s);
@@ -317,7 +370,7 @@ static void *engine_main(void *arg) {
         remove_reply(g, g->n - 1);
     }
     pthread_mutex_unlock(&g->lock);
-    free(s.parts), free(s.texts), free(s.tokens), free(s.wanted);
+    free_step(&s);
     return NULL;
 }
 
@@ -354,8 +407,14 @@ static ls_status open_memory(ls_engine *g, ls_error *e) {
     g->infer_nbytes = ls_infer_nbytes(&t->model, type, 1);
     LS_TRY(ls_map(g->infer_nbytes, "activations", &g->infer.memory, e));
     g->V = ls_infer_nlogits(&t->model);
+    g->width = ls_infer_width(&t->model);
+    g->hidden = LS_NEW_ARRAY(float, (size_t)(g->o.rows * g->width));
     g->nlogits = g->o.texts > NOTED_ROWS ? g->o.texts : NOTED_ROWS;
     g->logits = LS_NEW_ARRAY(float, (size_t)(g->nlogits * g->V));
+    int64_t rank = 0;
+    for (int i = 0; i < g->o.nadapters; i++)
+        if (g->o.adapters[i].rank > rank) rank = g->o.adapters[i].rank;
+    g->adapter_room = LS_NEW_ARRAY(float, (size_t)(g->o.rows * rank) + 1);
     size_t tokens = ls_tokenizer_used(t->tokenizer);
     g->sampler = ls_sampler_create(tokens < (size_t)g->V ? tokens : (size_t)g->V, t->compute.k);
     return LS_OK;
@@ -366,6 +425,8 @@ static void free_engine(ls_engine *g) {
     ls_pages_close(g->pages);
     if (g->logits) ls_sampler_free(&g->sampler);
     free(g->logits);
+    free(g->adapter_room);
+    free(g->hidden);
     free(g->list);
     free(g);
 }
@@ -408,6 +469,7 @@ void ls_engine_unlock(ls_engine *g) { pthread_mutex_unlock(&g->lock); }
 
 void ls_engine_add(ls_engine *g, ls_reply *r) {
     r->begun_ns = ls_clock_ns();
+    r->name = ls_page_name_start(r->adapter);
     g->list = ls_grow(g->list, g->n, sizeof(ls_reply *));
     g->list[g->n++] = r;
     pthread_cond_signal(&g->work);

@@ -10,15 +10,18 @@
 #ifndef LS_SERVE_ENGINE_H
 #define LS_SERVE_ENGINE_H
 
+#include "infer/adapter.h"
 #include "serve/reply.h"
 
 typedef struct ls_engine ls_engine;
 
 typedef struct ls_engine_options {
-    int texts;            /* replies that are written at a time, at most */
-    int64_t rows;         /* tokens of a step, at most */
-    int64_t context;      /* of a reply with its prompt, at most; 0: the model's */
-    size_t memory_nbytes; /* of keys and values */
+    int texts;                  /* replies that are written at a time, at most */
+    int64_t rows;               /* tokens of a step, at most */
+    int64_t context;            /* of a reply with its prompt, at most; 0: the model's */
+    size_t memory_nbytes;       /* of keys and values */
+    const ls_adapter *adapters; /* [nadapters] of texts that want one; they outlive it */
+    int nadapters;
     /* Called by the engine's thread after each step, without the lock. */
     void (*progress)(void *arg);
     void *arg;

@@ -15,6 +15,7 @@
 #include "base/base64.h"
 #include "base/clock.h"
 #include "serve/answer.h"
+#include "serve/embedding.h"
 #include "serve/meter.h"
 
 struct ls_front {
@@ -91,7 +92,7 @@ static void prepare(asked *x) {
         ls_answer_stream(&x->answer, x->sent, &x->ready);
         x->written = ls_answer_is_complete(&x->answer);
     } else if (ls_answer_is_complete(&x->answer)) {
-        ls_answer_write(&x->answer, &x->ready);
+        (x->request.rule.embeds ? ls_embedding_write : ls_answer_write)(&x->answer, &x->ready);
         x->written = true;
     }
 }
@@ -149,6 +150,7 @@ static void make_replies(ls_front *f, asked *x) {
         ls_reply_make(&x->replies[i], &q->rule, f->model.trained->tokenizer, p->tokens, p->n);
         x->replies[i].seed = q->seed;
         x->replies[i].number = i;
+        x->replies[i].adapter = q->adapter;
     }
     x->answer = (ls_text_answer){.request = q,
                                  .model = &f->model,
@@ -159,7 +161,8 @@ static void make_replies(ls_front *f, asked *x) {
              (unsigned long long)f->started_s, (unsigned long long)++f->nrequests);
 }
 
-static void answer_texts(ls_front *f, const ls_http_request *r, bool chat, ls_http_answer *a) {
+static void answer_texts(ls_front *f, const ls_http_request *r, ls_request_kind kind,
+                         ls_http_answer *a) {
     ls_refusal why;
     size_t n = 0;
     const char *body = ls_http_posted(r, &n);
@@ -170,7 +173,7 @@ static void answer_texts(ls_front *f, const ls_http_request *r, bool chat, ls_ht
         refuse(f, a, 503, "unavailable_error", "the server is about to end");
         return;
     }
-    if (!ls_request_read(&f->model, chat, body, n, &x->request, &why)) {
+    if (!ls_request_read(&f->model, kind, body, n, &x->request, &why)) {
         free_asked(x);
         answer_refusal(f, a, &why);
         return;
@@ -259,15 +262,24 @@ static void answer_text_of(ls_front *f, const ls_http_request *r, ls_http_answer
 
 /* ---- what is there ---- */
 
-static void answer_models(ls_front *f, ls_http_answer *a) {
-    ls_json *o = ls_json_new_object(), *list = ls_json_new_array(), *m = ls_json_new_object();
-    ls_json_set_text(m, "id", f->model.name);
+/* The model, or an adapter of it, as vLLM lists them. */
+static ls_json *model_of(const ls_front *f, int adapter) {
+    ls_json *m = ls_json_new_object();
+    ls_json_set_text(m, "id", ls_request_model_name(&f->model, adapter));
     ls_json_set_text(m, "object", "model");
     ls_json_set_integer(m, "created", f->started_s);
     ls_json_set_text(m, "owned_by", "lockstep");
     ls_json_set_text(m, "root", f->model.name);
+    ls_json_set(m, "parent",
+                adapter ? ls_json_new_bytes(f->model.name, strlen(f->model.name))
+                        : ls_json_new_null());
     ls_json_set_integer(m, "max_model_len", f->model.context);
-    ls_json_push(list, m);
+    return m;
+}
+
+static void answer_models(ls_front *f, ls_http_answer *a) {
+    ls_json *o = ls_json_new_object(), *list = ls_json_new_array();
+    for (int i = 0; i <= f->model.nadapters; i++) ls_json_push(list, model_of(f, i));
     ls_json_set_text(o, "object", "list");
     ls_json_set(o, "data", list);
     answer_json(a, 200, o);
@@ -286,17 +298,17 @@ static void answer(void *arg, const ls_http_request *r, ls_http_answer *a) {
     size_t n = 0;
     const char *path = ls_http_path(r);
     bool post = ls_http_posted(r, &n) != NULL;
-    static const char *const posts[] = {"/v1/completions", "/v1/chat/completions", "/tokenize",
-                                        "/detokenize"};
+    static const char *const posts[] = {"/v1/completions", "/v1/chat/completions", "/v1/embeddings",
+                                        "/tokenize", "/detokenize"};
     size_t i = 0;
     while (i < sizeof posts / sizeof *posts && strcmp(posts[i], path) != 0) i++;
     bool wants_post = i < sizeof posts / sizeof *posts;
     if (wants_post && !post) {
         refuse(f, a, 405, "invalid_request_error", "this path is for POST");
     } else if (wants_post) {
-        if (i < 2) answer_texts(f, r, i == 1, a);
-        if (i == 2) answer_tokens(f, r, a);
-        if (i == 3) answer_text_of(f, r, a);
+        if (i < 3) answer_texts(f, r, (ls_request_kind)i, a);
+        if (i == 3) answer_tokens(f, r, a);
+        if (i == 4) answer_text_of(f, r, a);
     } else if (strcmp(path, "/health") == 0) {
         ls_json *o = ls_json_new_object();
         ls_json_set_text(o, "status", "ok");
@@ -337,6 +349,8 @@ ls_status ls_front_open(const ls_front_options *o, ls_front **f_p, ls_error *e) 
     f->model = (ls_request_model){.trained = o->trained,
                                   .format = o->format,
                                   .name = o->name,
+                                  .adapters = o->adapters,
+                                  .nadapters = o->engine.nadapters,
                                   .context = ls_engine_context(f->engine)};
     *f_p = f;
     return LS_OK;

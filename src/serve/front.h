@@ -14,6 +14,7 @@ typedef struct ls_front_options {
     const ls_trained *trained;
     const ls_chat_format *format; /* NULL: there are no chats */
     const char *name;             /* of the model */
+    const char *const *adapters;  /* [engine.nadapters] the names of its adapters */
     ls_engine_options engine;     /* without `progress` */
     int queue;                    /* replies that may wait; further requests are refused */
     ls_http_options http;         /* without `answer` */

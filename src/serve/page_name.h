@@ -1,4 +1,5 @@
-/* page_name.h - names of pages by what they hold: SHA-256 of the page before, and of their tokens.
+/* page_name.h - names of pages by what they hold: SHA-256 of the page before, and of their tokens. The name
+ * before a text's first page says which adapter the text has.
  *
  * Prompts come from strangers, so the hash must be one for which nobody can make two texts of one name.
  */
@@ -7,7 +8,8 @@
 
 #include "serve/pages.h"
 
-/* before: the name of the page before; NULL: it is a text's first one. */
+/* The name before a text's first page. adapter: its number; 0: none. */
+ls_page_name ls_page_name_start(int adapter);
 ls_page_name ls_page_name_of(const ls_page_name *before, const uint32_t *tokens, int n);
 
 #endif

@@ -22,6 +22,8 @@ void ls_reply_make(ls_reply *r, const ls_reply_rule *rule, const ls_tokenizer *t
 void ls_reply_free(ls_reply *r) {
     free(r->tokens);
     free(r->notes);
+    free(r->sums);
+    free(r->vector);
     ls_buf_free(&r->output.held);
     ls_buf_free(&r->text);
     *r = (ls_reply){0};
@@ -73,6 +75,29 @@ void ls_reply_note_prompt(ls_reply *r, size_t V, int64_t i, const float *logits)
     if (i == 0) new_note(r, r->tokens[0]);
     if (i + 1 < r->nprompt) note(r, r->tokens[i + 1], logits, V);
     r->noted = i + 1;
+}
+
+/* ---- a vector ---- */
+
+/* In double, and in the order of the tokens. A vector of zeros stays one. */
+static float *make_vector(const ls_reply *r, int64_t width) {
+    float *vector = LS_NEW_ARRAY(float, (size_t)width);
+    double squares = 0, n = (double)r->nprompt;
+    for (int64_t k = 0; k < width; k++) squares += r->sums[k] / n * (r->sums[k] / n);
+    double length = sqrt(squares);
+    for (int64_t k = 0; k < width; k++)
+        vector[k] = (float)(length > 0 ? r->sums[k] / n / length : 0);
+    return vector;
+}
+
+void ls_reply_sum(ls_reply *r, int64_t width, int64_t i, const float *values) {
+    if (!r->sums) r->sums = LS_NEW_ARRAY(double, (size_t)width);
+    for (int64_t k = 0; k < width; k++) r->sums[k] += (double)values[k];
+    r->noted = i + 1;
+    if (r->noted < r->nprompt) return;
+    r->vector = make_vector(r, width);
+    free(r->sums);
+    r->sums = NULL;
 }
 
 /* ---- tokens ---- */

@@ -33,6 +33,7 @@ typedef struct ls_reply_rule {
     int64_t most, least; /* tokens to write: at most, and at least before one may end the text */
     int top;             /* the likeliest tokens to note for each; -1: none, and no probabilities */
     bool echo;           /* the prompt's tokens are noted, too */
+    bool embeds;         /* nothing is written: the vector of the prompt is wanted */
 } ls_reply_rule;
 
 /* A token of the text, and its logarithms of probabilities. */
@@ -49,6 +50,7 @@ typedef enum ls_reply_state { LS_REPLY_WAITS, LS_REPLY_RUNS, LS_REPLY_ENDED } ls
 typedef struct ls_reply {
     const ls_reply_rule *rule;
     uint64_t seed, number; /* random numbers: those of text `number` */
+    int adapter;           /* from 1 on, of the engine's; 0: none */
     /* Set by the engine: */
     ls_reply_state state;
     uint32_t *tokens; /* [n] the prompt's [nprompt], then those that are written */
@@ -57,6 +59,8 @@ typedef struct ls_reply {
     ls_buf text;          /* what has been given out, without the prompt */
     ls_reply_note *notes; /* [nnotes] with rule->top >= 0 */
     size_t nnotes;
+    double *sums;  /* [width] of the prompt's values, with rule->embeds; then NULL, and: */
+    float *vector; /* [width] their mean, of length 1 */
     ls_written_end end;
     const char *stop;          /* the one that came; NULL: none */
     int64_t nfound;            /* tokens of the prompt whose keys and values were there */
@@ -67,8 +71,8 @@ typedef struct ls_reply {
     ls_page_view view;
     int64_t computed;  /* tokens whose keys and values are in the view */
     int64_t nnamed;    /* parts of the view's pages that have a name */
-    ls_page_name name; /* of the last of them */
-    int64_t noted;     /* prompt tokens that are noted */
+    ls_page_name name; /* of the last of them; with none, that before the first */
+    int64_t noted;     /* prompt tokens that are noted, or summed */
     void (*left)(void *arg,
                  struct ls_reply *); /* under the lock: the engine does not know it any more */
     void *arg;
@@ -83,6 +87,8 @@ void ls_reply_free(ls_reply *);
 void ls_reply_write(ls_reply *, ls_sampler *, const float *logits);
 /* The logits [V] after a prompt's token i: the next one is noted, if there is one. They come in order. */
 void ls_reply_note_prompt(ls_reply *, size_t V, int64_t i, const float *logits);
+/* The values [width] at a prompt's token i, of a reply that is a vector. They come in order. */
+void ls_reply_sum(ls_reply *, int64_t width, int64_t i, const float *values);
 void ls_reply_finish(ls_reply *, ls_written_end);
 
 #endif

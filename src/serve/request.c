@@ -16,6 +16,7 @@ typedef struct reader {
     const ls_json *body;
     ls_text_request *r;
     ls_refusal *why;
+    const char *input; /* the field of its texts */
 } reader;
 
 /* ---- refusals ---- */
@@ -320,39 +321,40 @@ static bool add_text(const reader *x, const char *text) {
     ls_request_prompt *p = new_prompt(x->r);
     ls_token_list list = {0};
     ls_status s = ls_request_tokens(x->m, text, true, &list, &x->why->error);
-    if (s != LS_OK) return refuse(x, "prompt", s);
+    if (s != LS_OK) return refuse(x, x->input, s);
     p->tokens = list.ids;
     p->n = (int64_t)list.n;
     p->text = ls_strdup(text);
-    if (p->n == 0) return REFUSE(x, "prompt", "prompt: it has no tokens");
+    if (p->n == 0) return REFUSE(x, x->input, "%s: it has no tokens", x->input);
     return true;
 }
 
 static bool add_tokens(const reader *x, const ls_json *ids) {
     ls_request_prompt *p = new_prompt(x->r);
     size_t n = ls_json_count(ids);
-    if (n == 0) return REFUSE(x, "prompt", "prompt: it has no tokens");
+    if (n == 0) return REFUSE(x, x->input, "%s: it has no tokens", x->input);
     p->tokens = LS_NEW_ARRAY(uint32_t, n);
     for (; (size_t)p->n < n; p->n++)
-        if (!read_token(x, "prompt", ls_json_at(ids, (size_t)p->n), &p->tokens[p->n])) return false;
+        if (!read_token(x, x->input, ls_json_at(ids, (size_t)p->n), &p->tokens[p->n])) return false;
     return true;
 }
 
 static bool read_prompt(const reader *x) {
-    const ls_json *j = given(x, "prompt"), *first = ls_json_at(j, 0);
+    const ls_json *j = given(x, x->input), *first = ls_json_at(j, 0);
     int64_t id = 0;
     static const char wanted[] =
-        "prompt: a text, a list of texts, a list of tokens, or a list of such lists is expected";
+        "a text, a list of texts, a list of tokens, or a list of such lists is expected";
     if (ls_json_text(j)) return add_text(x, ls_json_text(j));
-    if (!ls_json_is_array(j) || !first) return REFUSE(x, "prompt", "%s", wanted);
+    if (!ls_json_is_array(j) || !first) return REFUSE(x, x->input, "%s: %s", x->input, wanted);
     if (ls_json_integer(first, &id)) return add_tokens(x, j);
-    if (ls_json_count(j) > LS_REQUEST_REPLIES)
-        return REFUSE(x, "prompt", "prompt: at most %d texts are expected", LS_REQUEST_REPLIES);
+    int most = x->r->rule.embeds ? LS_REQUEST_VECTORS : LS_REQUEST_REPLIES;
+    if (ls_json_count(j) > (size_t)most)
+        return REFUSE(x, x->input, "%s: at most %d texts are expected", x->input, most);
     for (size_t i = 0; i < ls_json_count(j); i++) {
         const ls_json *one = ls_json_at(j, i);
         if (ls_json_text(one)       ? !add_text(x, ls_json_text(one))
             : ls_json_is_array(one) ? !add_tokens(x, one)
-                                    : !REFUSE(x, "prompt", "%s", wanted))
+                                    : !REFUSE(x, x->input, "%s: %s", x->input, wanted))
             return false;
     }
     return true;
@@ -409,12 +411,22 @@ static bool read_stream(const reader *x) {
     return true;
 }
 
+const char *ls_request_model_name(const ls_request_model *m, int adapter) {
+    return adapter ? m->adapters[adapter - 1] : m->name;
+}
+
 static bool read_model(const reader *x) {
     const ls_json *j = given(x, "model");
     const char *name = ls_json_text(j);
-    if (!j || (name && strcmp(name, x->m->name) == 0)) return true;
-    ls_fail(&x->why->error, LS_EINVAL, "the model '%.80s' is not here; this is '%.80s'",
-            name ? name : "?", x->m->name);
+    if (!j) return true;
+    for (int i = 0; name && i <= x->m->nadapters; i++) {
+        if (strcmp(name, ls_request_model_name(x->m, i)) != 0) continue;
+        x->r->adapter = i;
+        return true;
+    }
+    ls_fail(&x->why->error, LS_EINVAL, "the model '%.80s' is not here; this is '%.80s'%s",
+            name ? name : "?", x->m->name,
+            x->m->nadapters ? ", and GET /v1/models lists its adapters" : "");
     x->why->status = 404;
     x->why->type = "not_found_error";
     x->why->param = "model";
@@ -435,15 +447,59 @@ static bool read_all(const reader *x) {
            read_lengths(x);
 }
 
-bool ls_request_read(const ls_request_model *m, bool chat, const char *body, size_t nbytes,
-                     ls_text_request *r, ls_refusal *why) {
+/* ---- vectors ---- */
+
+static bool read_encoding(const reader *x) {
+    const ls_json *j = given(x, "encoding_format");
+    const char *name = ls_json_text(j);
+    int64_t width = ls_infer_width(&x->m->trained->model), wanted = width;
+    x->r->base64 = name && strcmp(name, "base64") == 0;
+    if (j && !x->r->base64 && (!name || strcmp(name, "float") != 0))
+        return REFUSE(x, "encoding_format", "encoding_format: float or base64 is expected");
+    if (given(x, "dimensions") &&
+        (!ls_json_integer(given(x, "dimensions"), &wanted) || wanted != width))
+        return REFUSE(x, "dimensions",
+                      "dimensions: the model's vectors have %lld numbers, and are "
+                      "not shortened",
+                      (long long)width);
+    return true;
+}
+
+static void note_names(const reader *x) {
+    static const char *const of[] = {"model", "input", "encoding_format", "dimensions", "user"};
+    const char *key = NULL;
+    const ls_json *value = NULL;
+    for (void *it = NULL; (it = ls_json_next(x->body, it, &key, &value));)
+        if (!is_one_of(key, of, sizeof of / sizeof *of)) note_unknown(key);
+}
+
+static bool read_embedding(const reader *x) {
+    int64_t context = x->m->context;
+    if (!ls_json_is_object(x->body)) return REFUSE(x, NULL, "the body is no JSON object");
+    x->r->n = 1;
+    x->r->rule.embeds = true;
+    x->r->rule.top = -1;
+    note_names(x);
+    if (!read_model(x) || !read_encoding(x) || !read_prompt(x)) return false;
+    for (size_t i = 0; i < x->r->nprompts; i++) {
+        if (x->r->prompts[i].n <= context) continue;
+        x->why->code = "context_length_exceeded";
+        return REFUSE(x, x->input, "text %zu has %lld tokens; the context has %lld", i,
+                      (long long)x->r->prompts[i].n, (long long)context);
+    }
+    return true;
+}
+
+bool ls_request_read(const ls_request_model *m, ls_request_kind kind, const char *body,
+                     size_t nbytes, ls_text_request *r, ls_refusal *why) {
     ls_json *j = NULL;
-    *r = (ls_text_request){.chat = chat};
+    bool embeds = kind == LS_REQUEST_EMBEDDING;
+    *r = (ls_text_request){.chat = kind == LS_REQUEST_CHAT};
     *why = (ls_refusal){0};
-    reader x = {m, NULL, r, why};
+    reader x = {m, NULL, r, why, embeds ? "input" : "prompt"};
     ls_status s = ls_json_parse(body, nbytes, "the body", &j, &why->error);
     x.body = j;
-    bool read = s == LS_OK ? read_all(&x) : refuse(&x, NULL, s);
+    bool read = s != LS_OK ? refuse(&x, NULL, s) : embeds ? read_embedding(&x) : read_all(&x);
     ls_json_free(j);
     return read;
 }

@@ -1,4 +1,4 @@
-/* request.h - what a body of POST /v1/completions or /v1/chat/completions asks for.
+/* request.h - what a body of POST /v1/completions, /v1/chat/completions or /v1/embeddings asks for.
  *
  * The fields are OpenAI's, and of vLLM's further ones those that are named here. A field that would change
  * the answer and is not supported is refused by name; others that are unknown are left out, and named in
@@ -11,13 +11,21 @@
 #include "chat/chat_format.h"
 #include "serve/reply.h"
 
-enum { LS_REQUEST_REPLIES = 128 };
+enum { LS_REQUEST_REPLIES = 128, LS_REQUEST_VECTORS = 2048 };
+
+typedef enum ls_request_kind {
+    LS_REQUEST_TEXT,
+    LS_REQUEST_CHAT,
+    LS_REQUEST_EMBEDDING /* vectors of texts, without any that are written */
+} ls_request_kind;
 
 /* What requests are made for. */
 typedef struct ls_request_model {
     const ls_trained *trained;
     const ls_chat_format *format; /* with a template, or NULL: there are no chats */
     const char *name;             /* of the model */
+    const char *const *adapters;  /* [nadapters] the names of adapters beside it */
+    int nadapters;
     int64_t context;
 } ls_request_model;
 
@@ -29,10 +37,12 @@ typedef struct ls_request_prompt {
 
 typedef struct ls_text_request {
     bool chat, stream, usage, echo; /* usage: a stream ends with it */
+    bool base64;                    /* vectors are written so */
     ls_request_prompt *prompts;     /* [nprompts] */
     size_t nprompts;
     int64_t n; /* replies to each prompt */
     uint64_t seed;
+    int adapter; /* from 1 on; 0: the model itself */
     ls_reply_rule rule;
     char *stops[LS_REPLY_STOPS];
 } ls_text_request;
@@ -46,8 +56,11 @@ typedef struct ls_refusal {
     ls_error error;    /* its message */
 } ls_refusal;
 
+/* The name by which a request asked for the model, or for an adapter of it. */
+const char *ls_request_model_name(const ls_request_model *, int adapter);
+
 /* False: it is refused. The caller calls ls_request_free() in any case. */
-bool ls_request_read(const ls_request_model *, bool chat, const char *body, size_t nbytes,
+bool ls_request_read(const ls_request_model *, ls_request_kind, const char *body, size_t nbytes,
                      ls_text_request *, ls_refusal *);
 void ls_request_free(ls_text_request *);
 

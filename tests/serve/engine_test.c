@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "folder.h"
+#include "serve/replies.h"
 #include "test.h"
 #include "train/tiny_run.h"
 #include "weights/small_text.h"
@@ -48,12 +49,6 @@ typedef struct asked {
     int nleft;
 } asked;
 
-static void left(void *arg, ls_reply *r) {
-    asked *x = arg;
-    (void)r;
-    x->nleft++;
-}
-
 static int64_t prompt_of(int i, uint32_t *tokens) {
     int64_t n = (4 + 3 * i) * longer;
     for (int64_t t = 0; t < n; t++) tokens[t] = (uint32_t)(3 + (t * 7 + (i % 4 == 3 ? i : 0)) % 50);
@@ -70,11 +65,9 @@ static void make(asked *x, int i) {
     ls_reply_make(&x->replies[i], o, trained.tokenizer, tokens, n);
     x->replies[i].seed = 11;
     x->replies[i].number = (uint64_t)i;
-    x->replies[i].left = left;
-    x->replies[i].arg = x;
+    x->replies[i].left = count_left;
+    x->replies[i].arg = &x->nleft;
 }
-
-static void nothing(void *arg) { (void)arg; }
 
 static ls_engine *open_engine(int texts, int64_t rows, int npages) {
     ls_engine *g = NULL;
@@ -86,17 +79,6 @@ static ls_engine *open_engine(int texts, int64_t rows, int npages) {
     return g;
 }
 
-static void wait_for(ls_engine *g, const asked *x, int n) {
-    for (int i = 0;; i++) {
-        ls_engine_lock(g);
-        bool done = x->nleft == n;
-        ls_engine_unlock(g);
-        if (done) return;
-        assert_true(i < 60000);
-        usleep(1000);
-    }
-}
-
 static asked *write_alone(void) {
     asked *x = LS_NEW(asked);
     for (int i = 0; i < REPLIES; i++) {
@@ -105,7 +87,7 @@ static asked *write_alone(void) {
         ls_engine_lock(g);
         ls_engine_add(g, &x->replies[i]);
         ls_engine_unlock(g);
-        wait_for(g, x, i + 1);
+        wait_until_left(g, &x->nleft, i + 1);
         ls_engine_close(g);
         assert_true(x->replies[i].n - x->replies[i].nprompt <= MOST - i);
     }
@@ -125,29 +107,13 @@ static asked *write_together(ls_engine *g, bool at_once) {
         ls_engine_lock(g);
     }
     ls_engine_unlock(g);
-    wait_for(g, x, REPLIES);
+    wait_until_left(g, &x->nleft, REPLIES);
     return x;
 }
 
 static void free_all(asked *x) {
     for (int i = 0; i < REPLIES; i++) ls_reply_free(&x->replies[i]);
     free(x);
-}
-
-static void same_reply(const ls_reply *a, const ls_reply *b) {
-    assert_int_equal(a->n, b->n);
-    assert_memory_equal(a->tokens, b->tokens, (size_t)a->n * sizeof *a->tokens);
-    assert_int_equal(a->end, b->end);
-    assert_int_equal(a->text.len, b->text.len);
-    if (a->text.len) assert_memory_equal(a->text.data, b->text.data, a->text.len);
-    assert_int_equal(a->nnotes, b->nnotes);
-    for (size_t i = 0; i < a->nnotes; i++) {
-        const ls_reply_note *p = &a->notes[i], *q = &b->notes[i];
-        assert_int_equal(p->token, q->token);
-        assert_memory_equal(&p->logprob, &q->logprob, sizeof p->logprob);
-        assert_int_equal(p->ntop, q->ntop);
-        assert_memory_equal(p->logprobs, q->logprobs, (size_t)p->ntop * sizeof *p->logprobs);
-    }
 }
 
 /* npages: as many as a text needs, and some. */
@@ -212,7 +178,7 @@ static void test_dropped(void **state) {
     for (int i = 0; i < REPLIES; i++) ls_engine_add(g, &x->replies[i]);
     for (int i = 0; i < REPLIES; i += 2) x->replies[i].dropped = true;
     ls_engine_unlock(g);
-    wait_for(g, x, REPLIES);
+    wait_until_left(g, &x->nleft, REPLIES);
     for (int i = 0; i < REPLIES; i++)
         assert_true((x->replies[i].state == LS_REPLY_ENDED) == (i % 2 == 1));
     for (int i = 0; i < REPLIES; i++) ls_reply_free(&x->replies[i]);

@@ -3,11 +3,13 @@
 #include "serve/front.h"
 
 #include <arpa/inet.h>
+#include <math.h>
 #include <netinet/in.h>
 #include <pthread.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/base64.h"
 #include "base/json.h"
 #include "folder.h"
 #include "infer/conversations.h"
@@ -24,6 +26,8 @@ static ls_front *front;
 static pthread_t thread;
 static atomic_int asked;
 static char reply[MOST];
+static ls_adapter none; /* an adapter of no layer */
+static const char *const names[] = {"plain"};
 
 static void *run(void *arg) {
     (void)arg;
@@ -40,7 +44,10 @@ static int open_front(void **state) {
     assert_ls_ok(ls_trained_open(path, &(ls_trained_options){.writes = true}, &trained, &e), e);
     assert_ls_ok(ls_trained_chat_format(&trained, chat, &format, &e), e);
     ls_front_options o = {.trained = &trained, .format = &format, .name = "small", .queue = 4};
-    o.engine = (ls_engine_options){.texts = 4, .rows = 16, .memory_nbytes = 64 << 20};
+    none.of = LS_NEW_ARRAY(ls_row_adapter, (size_t)trained.model.nparams);
+    o.adapters = names;
+    o.engine = (ls_engine_options){
+        .texts = 4, .rows = 16, .memory_nbytes = 64 << 20, .adapters = &none, .nadapters = 1};
     assert_ls_ok(ls_front_open(&o, &front, &e), e);
     assert_int_equal(pthread_create(&thread, NULL, run, NULL), 0);
     free(path);
@@ -52,6 +59,7 @@ static int close_front(void **state) {
     asked = 1;
     pthread_join(thread, NULL);
     ls_front_close(front);
+    ls_adapter_close(&none);
     ls_chat_format_free(&format);
     ls_trained_close(&trained);
     return remove_folder(state);
@@ -136,6 +144,22 @@ static void test_answers(void **state) {
     assert_string_not_equal(text[0], text[1]); /* other random numbers */
 }
 
+/* A request names an adapter as its model. */
+static void test_adapter(void **state) {
+    (void)state;
+    assert_int_equal(ask_by("GET", "/v1/models", ""), 200);
+    ls_json *o = parsed();
+    const ls_json *one = ls_json_at(ls_json_get(o, "data"), 1);
+    assert_int_equal(ls_json_count(ls_json_get(o, "data")), 2);
+    assert_string_equal(ls_json_text(ls_json_get(one, "id")), "plain");
+    assert_string_equal(ls_json_text(ls_json_get(one, "parent")), "small");
+    ls_json_free(o);
+    assert_int_equal(ask("/v1/completions", "{\"model\": \"plain\", \"prompt\": \"a\"}"), 200);
+    o = parsed();
+    assert_string_equal(ls_json_text(ls_json_get(o, "model")), "plain");
+    ls_json_free(o);
+}
+
 /* The pieces of a stream are the text of the whole answer. */
 static void test_stream(void **state) {
     (void)state;
@@ -214,6 +238,77 @@ static void test_echo(void **state) {
     ls_json_free(o);
 }
 
+/* Offsets count characters: that of a token is the place of the character in which it begins. */
+static void test_offsets(void **state) {
+    static const int64_t want[] = {0, 1, 1, 2, 3, 3};
+    (void)state;
+    assert_int_equal(ask("/v1/completions",
+                         "{\"prompt\": [33, 95, 96, 34, 95, 96], \"max_tokens\": 0,"
+                         "\"logprobs\": 0, \"echo\": true}"),
+                     200);
+    ls_json *o = parsed();
+    const ls_json *notes = ls_json_get(choice_of(o, 0), "logprobs");
+    assert_string_equal(ls_json_text(ls_json_get(choice_of(o, 0), "text")), "A\xc3\xa9"
+                                                                            "B\xc3\xa9");
+    for (size_t i = 0; i < 6; i++) {
+        int64_t at = -1;
+        assert_true(ls_json_integer(ls_json_at(ls_json_get(notes, "text_offset"), i), &at));
+        assert_int_equal(at, want[i]);
+    }
+    ls_json_free(o);
+}
+
+static const ls_json *vector_of(const ls_json *o, size_t i) {
+    return ls_json_get(ls_json_at(ls_json_get(o, "data"), i), "embedding");
+}
+
+/* The mean of the last values, of length 1: of a text, of its tokens, alone and among others, as numbers and as
+ * bytes, whatever parts it was computed in. */
+static void test_embeddings(void **state) {
+    enum { N = 40 };
+    uint32_t tokens[N];
+    ls_buf ids = {0};
+    (void)state;
+    for (int i = 0; i < N; i++) {
+        tokens[i] = (uint32_t)(i * 7 % 90);
+        ls_buf_printf(&ids, "%s%u", i ? "," : "", tokens[i]);
+    }
+    int64_t width = ls_infer_width(&trained.model);
+    float *want = LS_NEW_ARRAY(float, (size_t)width);
+    double length = 0;
+    ls_infer_mean(&trained.infer, tokens, N, want);
+    for (int64_t k = 0; k < width; k++) length += (double)want[k] * (double)want[k];
+    char *alone = ls_format("{\"input\": [%.*s]}", (int)ids.len, ids.data);
+    char *among = ls_format("{\"input\": [[5], [%.*s], [6, 7, 8]]}", (int)ids.len, ids.data);
+    char *bytes =
+        ls_format("{\"input\": [%.*s], \"encoding_format\": \"base64\"}", (int)ids.len, ids.data);
+    assert_int_equal(ask("/v1/embeddings", alone), 200);
+    ls_json *a = parsed();
+    assert_int_equal(ask("/v1/embeddings", among), 200);
+    ls_json *b = parsed();
+    assert_int_equal(ask("/v1/embeddings", bytes), 200);
+    ls_json *c = parsed();
+    size_t n = 0;
+    char *packed = ls_base64_decode(ls_json_text(vector_of(c, 0)), &n);
+    assert_int_equal(n, (size_t)width * sizeof(float));
+    assert_int_equal(ls_json_count(vector_of(a, 0)), width);
+    assert_int_equal(ls_json_count(ls_json_get(b, "data")), 3);
+    for (int64_t k = 0; k < width; k++) {
+        double x = 0, y = 0;
+        float z = 0;
+        assert_true(ls_json_number(ls_json_at(vector_of(a, 0), (size_t)k), &x));
+        assert_true(ls_json_number(ls_json_at(vector_of(b, 1), (size_t)k), &y));
+        memcpy(&z, packed + (size_t)k * sizeof z, sizeof z);
+        assert_true(x == y && (float)x == z); /* nine digits are all of a float */
+        assert_true(fabs(x - (double)want[k] / sqrt(length)) < 1e-6);
+    }
+    ls_json_free(a), ls_json_free(b), ls_json_free(c);
+    free(alone), free(among), free(bytes), free(packed), free(want);
+    ls_buf_free(&ids);
+    assert_int_equal(ask("/v1/embeddings", "{\"input\": [\"the\", \"a man\"]}"), 200);
+    assert_non_null(strstr(reply, "\"total_tokens\""));
+}
+
 static void test_tokens(void **state) {
     (void)state;
     assert_int_equal(ask("/tokenize", "{\"prompt\": \"the man\", \"add_special_tokens\": false}"),
@@ -263,6 +358,12 @@ static void test_refused(void **state) {
         {"/v1/chat/completions", "{\"messages\": []}", "messages: a list", 400},
         {"/v1/chat/completions", "{\"messages\": [{\"role\": \"king\", \"content\": \"a\"}]}",
          "role", 400},
+        {"/v1/embeddings", "{}", "input: a text", 400},
+        {"/v1/embeddings", "{\"input\": []}", "input: a text", 400},
+        {"/v1/embeddings", "{\"input\": \"a\", \"encoding_format\": \"int8\"}", "float or base64",
+         400},
+        {"/v1/embeddings", "{\"input\": \"a\", \"dimensions\": 3}", "not shortened", 400},
+        {"/v1/embeddings", "{\"input\": \"a\", \"model\": \"other\"}", "'other' is not here", 404},
         {"/nothing", "{}", "no such path", 404},
     };
     (void)state;
@@ -315,8 +416,10 @@ static void test_gone(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_answers), cmocka_unit_test(test_stream),
-        cmocka_unit_test(test_echo),    cmocka_unit_test(test_tokens),
-        cmocka_unit_test(test_refused), cmocka_unit_test(test_gone)};
+        cmocka_unit_test(test_answers), cmocka_unit_test(test_adapter),
+        cmocka_unit_test(test_stream),  cmocka_unit_test(test_echo),
+        cmocka_unit_test(test_offsets), cmocka_unit_test(test_embeddings),
+        cmocka_unit_test(test_tokens),  cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_gone)};
     return cmocka_run_group_tests(tests, open_front, close_front);
 }
