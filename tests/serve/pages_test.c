@@ -9,7 +9,7 @@ enum { NBYTES = 5000, PAGES = 4, PART = LS_PAGE_PART, PARTS = LS_PAGE_PARTS };
 static ls_page_name name_of(uint32_t text, int part) {
     ls_page_name name = {0};
     for (uint32_t k = 0; k <= (uint32_t)part; k++)
-        name = ls_page_name_of(k ? &name : NULL, (uint32_t[]){text, k}, 2);
+        name = ls_page_name_of(&name, (uint32_t[]){text, k}, 2);
     return name;
 }
 
