@@ -3,6 +3,7 @@
 
 #include <dirent.h>
 #include <limits.h>
+#include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -166,4 +167,29 @@ int64_t ls_process_command_nbytes(int pid) {
     if (at.parent > 0) each_child(at.parent, add_if_same, &s);
     if (!s.n) add_tree(pid, &s); /* the parent is another user's */
     return s.n ? s.own + s.shared : -1;
+}
+
+int64_t ls_process_proportional_nbytes(int pid) {
+    char path[PATH], line[256];
+    long long kb = -1;
+    snprintf(path, sizeof path, "/proc/%d/smaps_rollup", pid);
+    FILE *f = pid > 0 ? fopen(path, "re") : NULL;
+    while (f && kb < 0 && fgets(line, sizeof line, f)) sscanf(line, "Pss: %lld kB", &kb);
+    if (f) fclose(f);
+    return kb < 0 ? -1 : kb * 1024;
+}
+
+double ls_process_cpu_s(int pid) {
+    char path[PATH], text[1024] = "";
+    long long user = 0, system = 0;
+    snprintf(path, sizeof path, "/proc/%d/stat", pid);
+    FILE *f = pid > 0 ? fopen(path, "re") : NULL;
+    size_t n = f ? fread(text, 1, sizeof text - 1, f) : 0;
+    if (f) fclose(f);
+    text[n] = 0;
+    const char *at = strrchr(text, ')'); /* the name may contain anything */
+    if (!at || sscanf(at + 1, " %*c %*d %*d %*d %*d %*d %*u %*u %*u %*u %*u %lld %lld", &user,
+                      &system) != 2)
+        return NAN;
+    return (double)(user + system) / (double)sysconf(_SC_CLK_TCK);
 }

@@ -48,7 +48,8 @@ static bool is_of_run(const char *name) {
         "corpus.json",      "reference.json", "data.json",      "frozen.safetensors",
         "published.json",   "metrics.jsonl",  "samples.jsonl",  "applications.jsonl",
         "loss.svg",         "confusion.svg",  "mistakes.csv",   "mistakes.svg",
-        "predictions.json", "log.txt",        "log.txt.1",      "control"};
+        "predictions.json", "log.txt",        "log.txt.1",      "control",
+        "workers.json"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (strcmp(name, names[i]) == 0) return true;
     return begins(name, "events.out.tfevents.");

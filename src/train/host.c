@@ -39,6 +39,7 @@ ls_status ls_host_open(ls_host *h, const ls_run *r, ls_error *e) {
 void ls_host_close(ls_host *h) {
     ls_snapshot_run own = ls_host_snapshot_run(h);
     if (h->runtime->survives) ls_snapshot_close(&h->snapshot, &own);
+    ls_worker_states_end(&h->states, h->run->dir);
     ls_control_close(h->control);
     ls_store_free(h->store);
     ls_ranges_free(&h->ranges);
@@ -59,22 +60,15 @@ void ls_host_free(ls_host *h) {
 /* Describes what a killed worker was doing, for the message about it. */
 static void where(const ls_board_slot *slot, const void *arg, char *text, size_t nbytes) {
     const ls_host *h = arg;
-    const ls_plan *p = &h->layout.plan;
     const char *after = h->runtime->when_lost;
     int action = atomic_load(&slot->action);
-    if (action < 0 || action >= p->nactions) {
-        snprintf(text, nbytes, " between steps%s", after);
-        return;
-    }
-    const ls_action *a = &p->actions[action];
-    bool layer = ls_action_calls_layer(a);
-    bool bucket = !layer && a->kind != LS_FREE && a->bucket > 0;
-    char what[64] = "";
-    if (layer) snprintf(what, sizeof what, " %.60s", h->layout.model.layers[a->layer].name);
-    if (bucket) snprintf(what, sizeof what, " bucket %d", a->bucket);
-    snprintf(text, nbytes, " in step %lld, action %d (%s%s)%s",
-             (long long)atomic_load(&slot->step) + 1, action, ls_action_kind_name(a->kind), what,
-             after);
+    char doing[128];
+    ls_worker_states_doing(&h->layout, action, doing, sizeof doing);
+    if (action < 0 || action >= h->layout.plan.nactions)
+        snprintf(text, nbytes, " %s%s", doing, after);
+    else
+        snprintf(text, nbytes, " in step %lld, action %d (%s)%s",
+                 (long long)atomic_load(&slot->step) + 1, action, doing, after);
 }
 
 static ls_status check_transport(const ls_run *r, ls_error *e) {

@@ -21,6 +21,7 @@
 #include "train/ranges.h"
 #include "train/run.h"
 #include "train/runtime.h"
+#include "train/worker_states.h"
 
 typedef struct ls_host {
     const ls_run *run;
@@ -38,6 +39,7 @@ typedef struct ls_host {
     ls_ranges ranges;
     ls_control *control; /* NULL: not open yet */
     ls_snapshot snapshot;
+    ls_worker_states states;
 } ls_host;
 
 /* Makes the layout, and compares the memory that it needs with the machine's. *h_p must not move

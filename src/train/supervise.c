@@ -192,6 +192,14 @@ static void attend(void *arg) {
     ls_host *h = arg;
     if (h->survival.leads) ls_scale_answer(h);
     check_ranges(h);
+    const ls_worker_states_view v = {.dir = h->run->dir,
+                                     .config = &h->run->config,
+                                     .layout = &h->layout,
+                                     .board = h->survival.board,
+                                     .number = h->survival.view.id.number,
+                                     .first = h->survival.view.first,
+                                     .n = h->survival.view.n};
+    ls_worker_states_look(&h->states, &v);
     ls_snapshot_run own = ls_host_snapshot_run(h);
     ls_snapshot_prepare(&h->snapshot, &own);
     ls_snapshot_attend(&h->snapshot, &own);

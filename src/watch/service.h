@@ -5,10 +5,11 @@
 #include <signal.h>
 
 #include "http/server.h"
-#include "watch/watcher.h"
+#include "watch/site.h"
 
 typedef struct ls_service {
     ls_watcher *watcher;
+    ls_watch_site *site;
     ls_http *http;
 } ls_service;
 

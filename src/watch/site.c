@@ -2,6 +2,7 @@
 #include "watch/site.h"
 
 #include <math.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -81,34 +82,68 @@ static void answer_events(ls_watcher *w, const ls_http_request *r, ls_http_answe
     a->stream = ls_live_open(w, after ? after : ls_http_query(r, "after"));
 }
 
-static void answer_samples(ls_watcher *w, const ls_http_request *r, ls_http_answer *a) {
-    const ls_watcher_run *run = NULL;
-    if (read_run(w, r, a, &run)) ls_details_samples(run->lines.path, &a->body);
+/* ---- details ---- */
+
+static void free_query(void *arg) {
+    ls_details_query *q = arg;
+    for (int i = 0; i < q->nruns; i++) free(q->runs[i]);
+    free(q);
 }
 
-static void answer_ledger(ls_watcher *w, const ls_http_request *r, ls_http_answer *a) {
-    const ls_watcher_run *run = NULL;
-    if (read_run(w, r, a, &run)) ls_details_ledger(run->lines.path, &a->body);
-}
-
-static void answer_timeline(ls_watcher *w, const ls_http_request *r, ls_http_answer *a) {
-    const ls_watcher_run *run = NULL;
-    double step = fmin(fmax(number_of(r, "step", 0), 0), 1e6);
-    if (read_run(w, r, a, &run)) ls_details_timeline(run->lines.path, (int)step, &a->body);
-}
-
-static void answer_compare(ls_watcher *w, const ls_http_request *r, ls_http_answer *a) {
-    const char *text = ls_http_query(r, "runs"), *paths[LS_DETAILS_COMPARED];
-    int n = 0;
-    for (char *end = NULL; text && n < LS_DETAILS_COMPARED; text = *end == ',' ? end + 1 : NULL) {
+/* Numbers of runs, with commas between them. */
+static void read_runs(const ls_watcher *w, const char *text, ls_details_query *q) {
+    for (char *end = NULL; text && q->nruns < LS_DETAILS_RUNS;
+         text = *end == ',' ? end + 1 : NULL) {
         long run = strtol(text, &end, 10);
-        if (end == text || run < 0 || run >= w->nruns) break;
-        paths[n++] = w->runs[run]->lines.path;
+        if (end == text || run < 0 || run >= w->nruns) return;
+        q->runs[q->nruns++] = ls_strdup(w->runs[run]->lines.path);
     }
-    if (n < 2)
-        refuse(a, 404, "Name two runs at least.\n");
-    else
-        ls_details_compare(paths, n, &a->body);
+}
+
+static const struct detail {
+    const char *path;
+    ls_details_write *write;
+    int least; /* runs */
+} details[] = {
+    {"/samples", ls_details_samples, 1},       {"/ledger", ls_details_ledger, 1},
+    {"/compare", ls_details_compare, 2},       {"/timeline", ls_details_timeline, 1},
+    {"/workers", ls_details_workers, 1},       {"/checkpoints", ls_details_checkpoints, 1},
+    {"/difference", ls_details_difference, 2}, {"/lost", ls_details_lost, 1}};
+
+typedef struct detail_errand {
+    ls_details_query *query;
+    ls_details_write *write;
+} detail_errand;
+
+static void run_detail(void *arg, ls_buf *out) {
+    const detail_errand *d = arg;
+    d->write(d->query, out);
+}
+
+static void free_detail(void *arg) {
+    detail_errand *d = arg;
+    free_query(d->query);
+    free(d);
+}
+
+static void answer_detail(const ls_watch_site *site, const struct detail *d,
+                          const ls_http_request *r, ls_http_answer *a) {
+    ls_details_query *q = LS_NEW(ls_details_query);
+    const char *runs = ls_http_query(r, "run"), *name = ls_http_query(r, "name");
+    read_runs(site->watcher, runs, q);
+    if (q->nruns < d->least) {
+        refuse(a, 404, d->least == 1 ? "There is no such run.\n" : "Name two runs at least.\n");
+        free_query(q);
+        return;
+    }
+    q->step = (int)fmin(fmax(number_of(r, "step", 0), 0), 1e6);
+    q->columns = (int)fmin(fmax(number_of(r, "columns", 1000), 1), LS_WINDOW_COLUMNS);
+    snprintf(q->name, sizeof q->name, "%s", name ? name : "loss");
+    detail_errand *x = LS_NEW(detail_errand);
+    *x = (detail_errand){q, d->write};
+    if (ls_errands_ask(site->errands, run_detail, free_detail, x, a)) return;
+    free_detail(x);
+    refuse(a, 503, "Too many questions wait for their answers.\n");
 }
 
 static void answer_metrics(ls_watcher *w, const ls_http_request *r, ls_http_answer *a) {
@@ -120,12 +155,13 @@ static void answer_metrics(ls_watcher *w, const ls_http_request *r, ls_http_answ
 static const struct {
     const char *path;
     void (*answer)(ls_watcher *, const ls_http_request *, ls_http_answer *);
-} routes[] = {{"/runs", answer_runs},       {"/series", answer_series},
-              {"/events", answer_events},   {"/metrics", answer_metrics},
-              {"/samples", answer_samples}, {"/ledger", answer_ledger},
-              {"/compare", answer_compare}, {"/timeline", answer_timeline}};
+} routes[] = {{"/runs", answer_runs},
+              {"/series", answer_series},
+              {"/events", answer_events},
+              {"/metrics", answer_metrics}};
 
-void ls_site_answer(void *watcher, const ls_http_request *r, ls_http_answer *a) {
+void ls_site_answer(void *arg, const ls_http_request *r, ls_http_answer *a) {
+    const ls_watch_site *site = arg;
     const char *path = ls_http_path(r);
     for (int i = 0; i < LS_NPAGE_FILES; i++) {
         const ls_page_file *f = &ls_page_files[i];
@@ -138,7 +174,14 @@ void ls_site_answer(void *watcher, const ls_http_request *r, ls_http_answer *a) 
     for (size_t i = 0; i < sizeof routes / sizeof *routes; i++) {
         if (strcmp(path, routes[i].path) != 0) continue;
         a->type = JSON;
-        routes[i].answer(watcher, r, a);
+        routes[i].answer(site->watcher, r, a);
+        if (a->status) a->type = NULL;
+        return;
+    }
+    for (size_t i = 0; i < sizeof details / sizeof *details; i++) {
+        if (strcmp(path, details[i].path) != 0) continue;
+        a->type = JSON;
+        answer_detail(site, &details[i], r, a);
         if (a->status) a->type = NULL;
         return;
     }

@@ -4,7 +4,8 @@
  *     runs                      the list of runs, with the differences of their configs
  *     series?run=N&x=step|units|hours&from=&to=&columns=&smooth=&names=     a window of a run
  *     events                    the stream (live.h)
- *     samples?run=N  ledger?run=N  timeline?run=N&step=  compare?runs=N,M    details (details.h)
+ *     samples?run=N  ledger?run=N  timeline?run=N&step=  workers?run=N  checkpoints?run=N  lost?run=N
+ *     compare?run=N,M  difference?run=N,M&name=&columns=    details (details.h)
  *     metrics                   for Prometheus (prometheus.h)
  *
  * Runs have numbers there: no path comes from a URL.
@@ -13,9 +14,15 @@
 #define LS_WATCH_SITE_H
 
 #include "http/server.h"
+#include "watch/errands.h"
 #include "watch/watcher.h"
 
-/* The answerer of a server; arg: the watcher. */
-void ls_site_answer(void *watcher, const ls_http_request *, ls_http_answer *);
+typedef struct ls_watch_site {
+    ls_watcher *watcher;
+    ls_errands *errands;
+} ls_watch_site;
+
+/* The answerer of a server; arg: the ls_watch_site. */
+void ls_site_answer(void *arg, const ls_http_request *, ls_http_answer *);
 
 #endif

@@ -153,6 +153,7 @@ static void add_view(ls_watched *w, const step_values *v, uint64_t at) {
     if (changed) w->totals.views++;
     ls_watched_mark *m = changed ? add_mark(w, "view", at) : NULL;
     if (m && workers >= 0 && workers < 1e9) m->workers = (int)workers;
+    if (m && view >= 0 && view < 1e9) m->view = (int)view;
 }
 
 static void add_place(ls_watched *w, uint64_t at) {

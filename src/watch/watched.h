@@ -39,8 +39,8 @@ typedef struct ls_watched_mark {
     uint64_t at;
     double x[LS_NX];
     char kind[16]; /* started, view, gap, changed, diverged, ended */
-    ls_json *line; /* the line; NULL for a view: then `workers` */
-    int workers;
+    ls_json *line; /* the line; NULL for a view: then `workers`, `view` */
+    int workers, view;
 } ls_watched_mark;
 
 /* What all steps took together. Steps of ls_durations[i] seconds or fewer: durations[0] + ... + durations[i]. */

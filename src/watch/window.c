@@ -24,7 +24,7 @@ static void put_digits(ls_buf *out, bool negative, uint64_t whole, uint64_t part
     ls_buf_append(out, text + at, sizeof text - (size_t)at);
 }
 
-/* Nine digits; in the usual range by a product, since printf() takes most of the time of a window. */
+/* Nine digits; in the usual range by a product, since formats take most of the time of a window. */
 static void put_number(ls_buf *out, double x) {
     static const double tens[] = {1e0, 1e1, 1e2, 1e3,  1e4,  1e5, 1e6,
                                   1e7, 1e8, 1e9, 1e10, 1e11, 1e12};
@@ -43,7 +43,7 @@ static void put_number(ls_buf *out, double x) {
     }
 }
 
-static void put_numbers(ls_buf *out, const double *values, size_t n) {
+void ls_window_put_numbers(ls_buf *out, const double *values, size_t n) {
     ls_buf_printf(out, "[");
     for (size_t i = 0; i < n; i++) {
         if (i) ls_buf_append(out, ",", 1);
@@ -123,7 +123,7 @@ static void put_extents(ls_buf *out, const ls_extent *x, size_t n, int which, do
                    : which == HIGH ? x[i].high
                    : which == LAST ? x[i].last
                                    : x[i].first;
-    put_numbers(out, space, n);
+    ls_window_put_numbers(out, space, n);
 }
 
 /* ---- smoothed ---- */
@@ -163,7 +163,7 @@ static void put_smooth(ls_buf *out, const ls_pyramid *values, const part *p, con
         }
         space[n++] = m.weight > 0 ? m.sum / m.weight : NAN;
     }
-    put_numbers(out, space, n);
+    ls_window_put_numbers(out, space, n);
 }
 
 /* ---- all series ---- */
@@ -252,12 +252,12 @@ static void put_points_of(const ls_watched_point *const *list, size_t n, double 
     for (int k = 0; k < LS_NX; k++) {
         for (size_t i = 0; i < n; i++) space[i] = list[i]->x[k];
         ls_buf_printf(out, "\"%s\":", axes[k]);
-        put_numbers(out, space, n);
+        ls_window_put_numbers(out, space, n);
         ls_buf_printf(out, ",");
     }
     for (size_t i = 0; i < n; i++) space[i] = list[i]->value;
     ls_buf_printf(out, "\"y\":");
-    put_numbers(out, space, n);
+    ls_window_put_numbers(out, space, n);
     ls_buf_printf(out, "}");
 }
 
@@ -294,7 +294,7 @@ static void put_marks(const ls_watched *w, uint64_t at, ls_buf *out) {
             ls_buf_printf(out, ",\"%s\":", axes[k]);
             put_number(out, m->x[k]);
         }
-        if (m->workers) ls_buf_printf(out, ",\"workers\":%d", m->workers);
+        if (!m->line) ls_buf_printf(out, ",\"workers\":%d,\"view\":%d", m->workers, m->view);
         if (m->line) ls_buf_printf(out, ",\"line\":");
         if (m->line) ls_json_write(m->line, 0, out);
         ls_buf_printf(out, "}");
@@ -327,7 +327,7 @@ void ls_window_write_rows(const ls_watched *w, int64_t from, int64_t to, uint64_
         if (i == LS_NX) ls_buf_printf(out, "},\"series\":{");
         put_comma(out);
         put_name(out, w->series[i]->name);
-        put_numbers(out, rows + (size_t)i * (size_t)(to - from), nrows);
+        ls_window_put_numbers(out, rows + (size_t)i * (size_t)(to - from), nrows);
     }
     ls_buf_printf(out, n > LS_NX ? "},\"points\":[" : "},\"series\":{},\"points\":[");
     for (size_t i = 0; i < w->npoints; i++) {

@@ -30,4 +30,7 @@ void ls_window_write(const ls_watched *, const ls_window *, ls_buf *out);
 /* Appends rows [from, to) of all series, with all axes, and the points and marks of lines from offset `at` on. */
 void ls_window_write_rows(const ls_watched *, int64_t from, int64_t to, uint64_t at, ls_buf *out);
 
+/* Appends an array of numbers [n], with nine digits; null: they are not finite. */
+void ls_window_put_numbers(ls_buf *out, const double *values, size_t n);
+
 #endif

@@ -31,6 +31,7 @@ static void *run(void *arg) {
 
 ls_status ls_beat_start(ls_board_slot *slot, ls_beat **b_p, ls_error *e) {
     ls_beat *b = LS_NEW(ls_beat);
+    atomic_store(&slot->pid, (int)getpid());
     *b = (ls_beat){.slot = slot, .stop_fd = eventfd(0, EFD_CLOEXEC)};
     sigset_t all, before;
     sigfillset(&all);

@@ -30,6 +30,7 @@ typedef struct ls_board_slot {
     atomic_int gives_up;             /* by the parent: abandon the step in flight */
     atomic_int leaves;               /* the worker was asked to leave; do not replace it */
     atomic_int renews;               /* it has ended so that new workers continue */
+    atomic_int pid;                  /* of its process; 0: none yet. It may have ended */
     /* For a worker that survives the failure of its view (cluster/rest.h). */
     ls_bell bell;
     atomic_int recalled; /* by the parent: it must rest */
@@ -49,7 +50,7 @@ typedef struct ls_board {
 /* Made before the workers are forked. */
 ls_status ls_board_open(int nworkers, ls_board **b_p, ls_error *);
 void ls_board_close(ls_board *);
-/* Resets all but the fields about resting, for the next workers. */
+/* Resets all but the processes and the fields about resting, for the next workers. */
 void ls_board_reset(ls_board *);
 
 static inline bool ls_board_recalled(const ls_board_slot *s) {
