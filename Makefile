@@ -1,5 +1,5 @@
 # Short names for common tasks. CMake and Ninja build; see CMakePresets.json.
-.PHONY: all build install demo demo-vision demo-chat check check-peers check-onnx bench bench-kernels bench-peers bench-table bench-stragglers bench-compress format clean check-slow check-netns check-fuzz check-hurt check-sim check-megatron check-bubble check-slurm check-deploy check-attack check-bf16 check-debian build-tests python check-python check-torch bench-torch check-page check-ray
+.PHONY: all build install demo demo-vision demo-chat check check-peers check-onnx bench bench-kernels bench-peers bench-table bench-stragglers bench-compress format clean check-slow check-netns check-fuzz check-hurt check-sim check-megatron check-bubble check-slurm check-deploy check-attack check-bf16 check-debian build-tests python check-python check-torch bench-torch check-page check-ray check-serve
 
 PREFIX ?= /usr/local
 
@@ -80,6 +80,13 @@ check-page:
 	@test -x build/page-venv/bin/python || python3 -m venv build/page-venv
 	@build/page-venv/bin/pip install -q selenium axe-selenium-python
 	@build/page-venv/bin/python scripts/check_page.py build/lockstep $(PICTURES)
+
+# Attacks `lockstep serve` with 100,000 requests at random, slow readers and clients that go away, and
+# compares its answers; five minutes.
+check-serve:
+	@scripts/install.sh build
+	@scripts/build.sh release lockstep
+	@scripts/check_serve.py build/lockstep --seconds 240 --requests 100000
 
 # Trains on Ray clusters of this machine, whose nodes are lost (Ray and NumPy from PyPI into
 # build/ray-venv).

@@ -27,7 +27,8 @@ static int port_of(int fd) {
 }
 
 ls_status ls_listener_open(const char *address, int port, ls_listener *l_p, ls_error *e) {
-    enum { BACKLOG = 128 };
+    /* The system may take fewer. A client that finds no place tries again after a second. */
+    enum { BACKLOG = 4096 };
     const struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE};
     struct addrinfo *found = NULL;
     char service[16];
