@@ -177,7 +177,9 @@ static bool read_stops(const reader *x) {
         return REFUSE(x, "stop", "stop: at most %d texts are expected", LS_REPLY_STOPS);
     for (size_t i = 0; i < n; i++) {
         const char *text = ls_json_text(list ? ls_json_at(j, i) : j);
-        if (!text) return REFUSE(x, "stop", "stop: a text, or a list of texts, is expected");
+        if (!text || !*text)
+            return REFUSE(x, "stop",
+                          "stop: a text of at least a character, or a list of such, is expected");
         if (!*text) continue;
         o->stops[o->nstops] = x->r->stops[o->nstops] = ls_strdup(text);
         o->nstops++;
