@@ -350,6 +350,7 @@ static void test_refused(void **state) {
         {"/v1/completions", "{\"prompt\": \"a\", \"max_tokens\": 1000}", "context has 48", 400},
         {"/v1/completions", "{\"prompt\": \"a\", \"tools\": [{}]}", "tools is not supported", 400},
         {"/v1/completions", "{\"prompt\": \"a\", \"stop\": 3}", "stop: a text", 400},
+        {"/v1/completions", "{\"prompt\": \"a\", \"stop\": [\"b\", \"\"]}", "stop: a text", 400},
         {"/v1/completions", "{\"prompt\": \"a\", \"logit_bias\": {\"x\": 1}}", "no token", 400},
         {"/v1/completions", "{\"prompt\": \"a\", \"model\": \"other\"}", "'other' is not here",
          404},
