@@ -7,6 +7,7 @@
  */
 #include "infer/sampler.h"
 
+#include <math.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -78,11 +79,11 @@ static void sort_few(ls_sampler *s) {
 }
 
 /* Adds the tokens of one part of the logits, [first, first + LS_MAXIMA), that are at least `least`,
- * or all. */
+ * or all that may be drawn. */
 static void add_choices(ls_sampler *s, const float *logits, size_t first, float least, bool all) {
     size_t end = s->V - first < LS_MAXIMA ? s->V : first + LS_MAXIMA;
     for (size_t i = first; i < end; i++)
-        if (all || logits[i] >= least)
+        if (all ? logits[i] > -INFINITY : logits[i] >= least)
             s->choices[s->nchoices++] = (ls_choice){key_of(logits[i]), (uint32_t)i};
 }
 
@@ -131,7 +132,7 @@ static double weight_of(const ls_sampler *s, size_t i) {
 }
 
 static bool admit_top_k(const ls_sampler *s, int64_t top_k, admitted *a) {
-    if (top_k <= 0 || (size_t)top_k >= s->V) return true;
+    if (top_k <= 0 || (size_t)top_k >= a->n) return true;
     if (s->nchoices < (size_t)top_k) return false;
     *a = (admitted){(size_t)top_k, 0};
     for (size_t i = 0; i < a->n; i++) a->sum += weight_of(s, i);
@@ -165,10 +166,9 @@ static bool admit_min_p(const ls_sampler *s, double min_p, admitted *a) {
     return true;
 }
 
-/* False: more choices are needed. */
-static bool draw(const ls_sampler *s, const ls_sampler_rule *rule, double total, double u,
+/* Draws among the n tokens of `a`, all that may be drawn. False: more choices are needed. */
+static bool draw(const ls_sampler *s, const ls_sampler_rule *rule, admitted a, double u,
                  uint32_t *token_p) {
-    admitted a = {s->V, total};
     if (!s->nchoices || !admit_top_k(s, rule->top_k, &a) || !admit_top_p(s, rule->top_p, &a) ||
         !admit_min_p(s, rule->min_p, &a))
         return false;
@@ -192,9 +192,9 @@ uint32_t ls_sampler_draw(ls_sampler *s, const float *given, const ls_sampler_rul
     double total = s->k->draw_weights((int64_t)s->V, logits, logits[best], (float)by, s->weights);
     for (double distance = NEAR; distance <= FAR; distance *= 2) {
         choose(s, logits, (float)(top - distance * rule->temperature), false);
-        if (draw(s, rule, total, u, &token)) return token;
+        if (draw(s, rule, (admitted){s->V, total}, u, &token)) return token;
     }
     choose(s, logits, 0, true);
-    draw(s, rule, total, u, &token);
+    draw(s, rule, (admitted){s->nchoices, total}, u, &token);
     return token;
 }

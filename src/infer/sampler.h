@@ -43,7 +43,8 @@ typedef struct ls_sampler_seen {
 
 /* Draws from softmax(logits / temperature) over the tokens that the rule admits, with u uniform in
  * [0, 1): the likeliest token has the first part of [0, 1). Among equal logits the token with the
- * lower number comes first. The token is the same on any machine. */
+ * lower number comes first. A token whose logit is -INFINITY is never drawn, unless all are. The token is
+ * the same on any machine. */
 uint32_t ls_sampler_draw(ls_sampler *, const float *logits, const ls_sampler_rule *,
                          ls_sampler_seen, double u);
 

@@ -14,6 +14,7 @@
 
 #include "base/base64.h"
 #include "base/clock.h"
+#include "infer/infer.h"
 #include "serve/answer.h"
 #include "serve/embedding.h"
 #include "serve/meter.h"
@@ -346,12 +347,16 @@ ls_status ls_front_open(const ls_front_options *o, ls_front **f_p, ls_error *e) 
         ls_front_close(f);
         return s;
     }
+    size_t V = (size_t)ls_infer_nlogits(&o->trained->model),
+           used = ls_tokenizer_used(o->trained->tokenizer);
     f->model = (ls_request_model){.trained = o->trained,
                                   .format = o->format,
                                   .name = o->name,
                                   .adapters = o->adapters,
                                   .nadapters = o->engine.nadapters,
                                   .context = ls_engine_context(f->engine)};
+    f->model.constraints =
+        ls_constraint_store_new(o->trained->tokenizer, (uint32_t)(used < V ? used : V));
     *f_p = f;
     return LS_OK;
 }
@@ -378,6 +383,7 @@ void ls_front_close(ls_front *f) {
     if (!f) return;
     ls_http_close(f->http);
     ls_engine_close(f->engine);
+    ls_constraint_store_free(f->model.constraints);
     if (f->woken >= 0) close(f->woken);
     free(f);
 }

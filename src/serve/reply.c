@@ -102,12 +102,32 @@ void ls_reply_sum(ls_reply *r, int64_t width, int64_t i, const float *values) {
 
 /* ---- tokens ---- */
 
+/* What may follow the text; NULL: no rule says so. */
+static const ls_allowed *find_allowed(ls_reply *r, ls_allowed *a) {
+    const ls_reply_rule *o = r->rule;
+    if (!o->constraint) return NULL;
+    *a = ls_constraint_after(o->constraint, &r->at, r->tokens + r->nprompt, r->n - r->nprompt);
+    return a;
+}
+
+/* Tokens that end the reply are allowed where the text may end, and there alone. */
+static void forbid(const ls_reply_rule *o, const ls_allowed *a, size_t V, float *logits) {
+    float ends[LS_REPLY_ENDS];
+    int n = o->nends < LS_REPLY_ENDS ? o->nends : LS_REPLY_ENDS;
+    for (int i = 0; i < n; i++) ends[i] = a->end && o->ends[i] < V ? logits[o->ends[i]] : -INFINITY;
+    for (size_t i = 0; i < V; i++)
+        if (!ls_allowed_has(a, (uint32_t)i)) logits[i] = -INFINITY;
+    for (int i = 0; i < n; i++)
+        if (o->ends[i] < V) logits[o->ends[i]] = ends[i];
+}
+
 /* The logits with what the rule adds to them, in `changed` [V] if it adds anything. */
-static const float *change(const ls_reply *r, const float *logits, size_t V, float *changed) {
+static const float *change(const ls_reply *r, const ls_allowed *allowed, const float *logits,
+                           size_t V, float *changed) {
     const ls_reply_rule *o = r->rule;
     bool penalizes = (o->frequency != 0 || o->presence != 0) && r->n > r->nprompt;
     bool waits = r->n - r->nprompt < o->least;
-    if (!penalizes && !o->nbias && !waits) return logits;
+    if (!penalizes && !o->nbias && !waits && !allowed) return logits;
     memcpy(changed, logits, V * sizeof *logits);
     for (size_t i = 0; i < o->nbias; i++)
         if (o->bias[i].token < V) changed[o->bias[i].token] += o->bias[i].by;
@@ -119,6 +139,7 @@ static const float *change(const ls_reply *r, const float *logits, size_t V, flo
     }
     for (int i = 0; i < o->nends && waits; i++)
         if (o->ends[i] < V) changed[o->ends[i]] = -INFINITY;
+    if (allowed) forbid(o, allowed, V, changed);
     return changed;
 }
 
@@ -152,12 +173,17 @@ void ls_reply_finish(ls_reply *r, ls_written_end end) {
 
 void ls_reply_write(ls_reply *r, ls_sampler *s, const float *logits) {
     const ls_reply_rule *o = r->rule;
-    float *changed = o->nbias || o->least || o->frequency != 0 || o->presence != 0
-                         ? LS_NEW_ARRAY(float, s->V)
-                         : NULL;
+    ls_allowed a;
+    const ls_allowed *allowed = find_allowed(r, &a);
+    if (allowed && allowed->n == 0) { /* the empty text is allowed, and no other */
+        ls_reply_finish(r, LS_END_TOKEN);
+        return;
+    }
+    bool changes = o->nbias || o->least || o->frequency != 0 || o->presence != 0 || o->constraint;
+    float *changed = changes ? LS_NEW_ARRAY(float, s->V) : NULL;
     double u =
         ls_random_uniform(r->seed, LS_STREAM_SAMPLE, r->number, (uint64_t)(r->n - r->nprompt));
-    uint32_t token = ls_sampler_draw(s, change(r, logits, s->V, changed), &o->sampler,
+    uint32_t token = ls_sampler_draw(s, change(r, allowed, logits, s->V, changed), &o->sampler,
                                      (ls_sampler_seen){r->tokens, r->n}, u);
     free(changed);
     r->last_ns = ls_clock_ns();
@@ -173,6 +199,8 @@ void ls_reply_write(ls_reply *r, ls_sampler *s, const float *logits) {
     if (stopped) {
         r->stop = stop_of(r);
         ls_reply_finish(r, LS_END_STOP);
+    } else if ((allowed = find_allowed(r, &a)) && allowed->n == 0) { /* the text is complete */
+        ls_reply_finish(r, LS_END_TOKEN);
     } else if (r->n - r->nprompt == o->most) {
         ls_reply_finish(r, LS_END_LENGTH);
     }

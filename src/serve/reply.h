@@ -6,11 +6,12 @@
 #ifndef LS_SERVE_REPLY_H
 #define LS_SERVE_REPLY_H
 
+#include "grammar/constraint.h"
 #include "infer/generate.h"
 #include "infer/text_output.h"
 #include "serve/pages.h"
 
-enum { LS_REPLY_STOPS = 16, LS_REPLY_TOP = 20 };
+enum { LS_REPLY_STOPS = 16, LS_REPLY_TOP = 20, LS_REPLY_ENDS = 64 };
 
 /* A token's logit gets `by` added. */
 typedef struct ls_reply_bias {
@@ -27,9 +28,11 @@ typedef struct ls_reply_rule {
     size_t nbias;
     const char *stops[LS_REPLY_STOPS]; /* [nstops] */
     int nstops;
-    const uint32_t *ends; /* [nends] tokens that end the text */
+    const uint32_t *ends; /* [nends] tokens that end the text; of a constraint's,
+                              at most LS_REPLY_ENDS */
     int nends;
-    bool special;        /* special tokens are written by their names */
+    ls_constraint *constraint; /* which texts are allowed; NULL: all */
+    bool special;              /* special tokens are written by their names */
     int64_t most, least; /* tokens to write: at most, and at least before one may end the text */
     int top;             /* the likeliest tokens to note for each; -1: none, and no probabilities */
     bool echo;           /* the prompt's tokens are noted, too */
@@ -66,6 +69,7 @@ typedef struct ls_reply {
     int64_t nfound;            /* tokens of the prompt whose keys and values were there */
     int64_t first_ns, last_ns; /* when its first and its latest token were written; 0: not yet */
     int64_t begun_ns;          /* when it was added */
+    ls_constrained at;         /* where its text stands in the rule's constraint */
     bool dropped;              /* nobody wants it any more */
     /* The engine's own: */
     ls_page_view view;
@@ -83,7 +87,8 @@ void ls_reply_make(ls_reply *, const ls_reply_rule *, const ls_tokenizer *, cons
                    int64_t n);
 void ls_reply_free(ls_reply *);
 
-/* The token after these logits [V] is written: drawn, noted, given out. May end the reply. */
+/* The token after these logits [V] is written: drawn from those that the rule allows, noted, given out. May end
+ * the reply. Probabilities that are noted are the model's own: of all tokens, without the rule. */
 void ls_reply_write(ls_reply *, ls_sampler *, const float *logits);
 /* The logits [V] after a prompt's token i: the next one is noted, if there is one. They come in order. */
 void ls_reply_note_prompt(ls_reply *, size_t V, int64_t i, const float *logits);

@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "base/log.h"
+#include "serve/answer_form.h"
 #include "serve/messages.h"
 
 typedef struct reader {
@@ -88,7 +89,6 @@ static const char *const refused[][2] = {{"suffix", "null"},
                                          {"tool_choice", "\"none\""},
                                          {"function_call", "null"},
                                          {"guided_json", "null"},
-                                         {"guided_regex", "null"},
                                          {"guided_grammar", "null"},
                                          {"prompt_logprobs", "null"},
                                          {"logits_processors", "null"},
@@ -122,7 +122,9 @@ static const char *const known[] = {"model",
                                     "min_tokens",
                                     "skip_special_tokens",
                                     "stop_token_ids",
-                                    "response_format"};
+                                    "response_format",
+                                    "structured_outputs",
+                                    "guided_regex"};
 
 static bool is_one_of(const char *name, const char *const *list, size_t n) {
     for (size_t i = 0; i < n; i++)
@@ -230,6 +232,9 @@ static bool read_ends(const reader *x) {
         return REFUSE(x, "stop_token_ids", "stop_token_ids: a list of tokens is expected");
     int own = ignores ? 0 : x->r->chat ? f->nends : t->nends;
     size_t n = more ? ls_json_count(more) : 0;
+    if (n > LS_REPLY_ENDS / 2)
+        return REFUSE(x, "stop_token_ids", "stop_token_ids: at most %d tokens are expected",
+                      LS_REPLY_ENDS / 2);
     uint32_t *ends = LS_NEW_ARRAY(uint32_t, (size_t)own + n + 1);
     o->ends = ends;
     for (int i = 0; i < own; i++) ends[o->nends++] = x->r->chat ? f->ends[i] : t->ends[i];
@@ -296,11 +301,12 @@ static bool read_logprobs(const reader *x) {
     return true;
 }
 
-static bool read_format(const reader *x) {
-    const ls_json *j = given(x, "response_format");
-    const char *type = ls_json_text(ls_json_get(j, "type"));
-    if (!j || (type && strcmp(type, "text") == 0)) return true;
-    return REFUSE(x, "response_format", "response_format: only {\"type\": \"text\"} is supported");
+static bool read_form(const reader *x) {
+    const char *field = NULL;
+    x->r->constraints = x->m->constraints;
+    ls_status s = ls_answer_form_read(x->m->constraints, x->body, &x->r->rule.constraint, &field,
+                                      &x->why->error);
+    return s == LS_OK || refuse(x, field, s);
 }
 
 /* ---- prompts ---- */
@@ -445,8 +451,7 @@ static bool read_all(const reader *x) {
     if (x->r->n * (int64_t)x->r->nprompts > LS_REQUEST_REPLIES)
         return REFUSE(x, "n", "n: at most %d replies to all prompts are expected",
                       LS_REQUEST_REPLIES);
-    return read_sampling(x) && read_seed(x) && read_logprobs(x) && read_format(x) &&
-           read_lengths(x);
+    return read_sampling(x) && read_seed(x) && read_logprobs(x) && read_form(x) && read_lengths(x);
 }
 
 /* ---- vectors ---- */
@@ -512,6 +517,7 @@ void ls_request_free(ls_text_request *r) {
         free(r->prompts[i].text);
     }
     for (int i = 0; i < r->rule.nstops; i++) free(r->stops[i]);
+    ls_constraint_store_give(r->constraints, r->rule.constraint);
     free(r->prompts);
     free(r->rule.bias);
     free((void *)(uintptr_t)r->rule.ends);

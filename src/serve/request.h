@@ -9,6 +9,7 @@
 
 #include "base/json.h"
 #include "chat/chat_format.h"
+#include "grammar/constraint_store.h"
 #include "serve/reply.h"
 
 enum { LS_REQUEST_REPLIES = 128, LS_REQUEST_VECTORS = 2048 };
@@ -27,6 +28,7 @@ typedef struct ls_request_model {
     const char *const *adapters;  /* [nadapters] the names of adapters beside it */
     int nadapters;
     int64_t context;
+    ls_constraint_store *constraints; /* of earlier requests */
 } ls_request_model;
 
 typedef struct ls_request_prompt {
@@ -45,6 +47,7 @@ typedef struct ls_text_request {
     int adapter; /* from 1 on; 0: the model itself */
     ls_reply_rule rule;
     char *stops[LS_REPLY_STOPS];
+    ls_constraint_store *constraints; /* that the rule's constraint is from */
 } ls_text_request;
 
 /* Why a request is refused. */

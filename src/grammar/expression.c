@@ -1,0 +1,86 @@
+/* expression.c - see expression.h. */
+#include "grammar/expression.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/mem.h"
+
+static ls_expression *new_node(ls_expressions *p, ls_expression_kind kind) {
+    ls_expression *x = LS_NEW(ls_expression);
+    x->kind = kind;
+    x->next = p->first;
+    p->first = x;
+    p->n++;
+    return x;
+}
+
+void ls_expressions_free(ls_expressions *p) {
+    for (ls_expression *x = p->first, *next; x; x = next) {
+        next = x->next;
+        free(x->bytes);
+        ls_char_set_free(&x->chars);
+        free(x);
+    }
+    *p = (ls_expressions){0};
+}
+
+const ls_expression *ls_expression_bytes(ls_expressions *p, const char *bytes, size_t n) {
+    ls_expression *x = new_node(p, LS_EXPRESSION_TEXT);
+    x->bytes = ls_alloc(n + 1);
+    memcpy(x->bytes, bytes, n);
+    x->nbytes = n;
+    return x;
+}
+
+const ls_expression *ls_expression_text(ls_expressions *p, const char *text) {
+    return ls_expression_bytes(p, text, strlen(text));
+}
+
+const ls_expression *ls_expression_chars(ls_expressions *p, ls_char_set *chars, bool quoted) {
+    ls_expression *x = new_node(p, quoted ? LS_EXPRESSION_QUOTED : LS_EXPRESSION_CHARS);
+    x->chars = *chars;
+    *chars = (ls_char_set){0};
+    return x;
+}
+
+const ls_expression *ls_expression_range(ls_expressions *p, uint32_t first, uint32_t last,
+                                         bool quoted) {
+    ls_char_set chars = {0};
+    ls_char_set_add(&chars, first, last);
+    return ls_expression_chars(p, &chars, quoted);
+}
+
+static const ls_expression *join(ls_expressions *p, ls_expression_kind kind, const ls_expression *a,
+                                 const ls_expression *b) {
+    if (!a) return b;
+    ls_expression *x = new_node(p, kind);
+    x->a = a;
+    x->b = b;
+    return x;
+}
+
+const ls_expression *ls_expression_then(ls_expressions *p, const ls_expression *a,
+                                        const ls_expression *b) {
+    return join(p, LS_EXPRESSION_SEQUENCE, a, b);
+}
+
+const ls_expression *ls_expression_or(ls_expressions *p, const ls_expression *a,
+                                      const ls_expression *b) {
+    return join(p, LS_EXPRESSION_EITHER, a, b);
+}
+
+const ls_expression *ls_expression_repeat(ls_expressions *p, const ls_expression *a, int64_t least,
+                                          int64_t most) {
+    ls_expression *x = new_node(p, LS_EXPRESSION_REPEAT);
+    x->a = a;
+    x->least = least;
+    x->most = most;
+    return x;
+}
+
+const ls_expression *ls_expression_call(ls_expressions *p, uint32_t rule) {
+    ls_expression *x = new_node(p, LS_EXPRESSION_CALL);
+    x->rule = rule;
+    return x;
+}

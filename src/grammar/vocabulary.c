@@ -1,0 +1,85 @@
+/* vocabulary.c - see vocabulary.h. */
+#include "grammar/vocabulary.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+enum { LONGEST = 1000 }; /* bytes of a token that is used */
+
+typedef struct token_text {
+    const uint8_t *bytes;
+    size_t n;
+    uint32_t token;
+} token_text;
+
+static int compare_texts(const void *a, const void *b) {
+    const token_text *x = a, *y = b;
+    size_t n = x->n < y->n ? x->n : y->n;
+    int order = memcmp(x->bytes, y->bytes, n);
+    if (order) return order;
+    if (x->n != y->n) return x->n < y->n ? -1 : 1;
+    return (x->token > y->token) - (x->token < y->token);
+}
+
+static token_text *sorted_texts(const ls_tokenizer *t, uint32_t V, uint32_t *n_p) {
+    token_text *texts = LS_NEW_ARRAY(token_text, (size_t)V + 1);
+    uint32_t n = 0;
+    for (uint32_t i = 0; i < V; i++) {
+        token_text x = {.token = i};
+        if (ls_tokenizer_text_nbytes(t, i) == 0) continue;
+        x.bytes = ls_tokenizer_bytes(t, i, &x.n);
+        if (x.n && x.n <= LONGEST) texts[n++] = x;
+    }
+    qsort(texts, n, sizeof *texts, compare_texts);
+    *n_p = n;
+    return texts;
+}
+
+static size_t common(const token_text *a, const token_text *b) {
+    size_t n = 0, most = a->n < b->n ? a->n : b->n;
+    while (n < most && a->bytes[n] == b->bytes[n]) n++;
+    return n;
+}
+
+static void add_token(ls_vocabulary *v, const token_text *before, const token_text *x) {
+    for (size_t i = before ? common(before, x) : 0; i < x->n; i++) {
+        v->nodes = ls_grow(v->nodes, v->n, sizeof *v->nodes);
+        v->nodes[v->n++] = (ls_vocabulary_node){
+            .tokens = v->ntokens, .depth = (uint16_t)(i + 1), .byte = x->bytes[i]};
+    }
+    v->tokens[v->ntokens++] = x->token;
+    if (x->n == 1) v->bytes.has[x->bytes[0]] = true;
+    if ((int)x->n > v->depth) v->depth = (int)x->n;
+}
+
+/* A node ends where the next one that is not deeper begins. */
+static void set_ends(ls_vocabulary *v) {
+    uint32_t open[LONGEST + 1], n = 0;
+    for (uint32_t i = 0; i < v->n; i++) {
+        while (n && v->nodes[open[n - 1]].depth >= v->nodes[i].depth) v->nodes[open[--n]].end = i;
+        open[n++] = i;
+    }
+    while (n) v->nodes[open[--n]].end = v->n;
+}
+
+ls_vocabulary *ls_vocabulary_new(const ls_tokenizer *t, uint32_t V) {
+    ls_vocabulary *v = LS_NEW(ls_vocabulary);
+    uint32_t n = 0;
+    token_text *texts = sorted_texts(t, V, &n);
+    v->tokenizer = t;
+    v->V = V;
+    v->tokens = LS_NEW_ARRAY(uint32_t, (size_t)n + 1);
+    for (uint32_t i = 0; i < n; i++) add_token(v, i ? &texts[i - 1] : NULL, &texts[i]);
+    v->nodes = ls_grow(v->nodes, v->n, sizeof *v->nodes);
+    v->nodes[v->n] = (ls_vocabulary_node){.end = v->n, .tokens = v->ntokens};
+    set_ends(v);
+    free(texts);
+    return v;
+}
+
+void ls_vocabulary_free(ls_vocabulary *v) {
+    if (!v) return;
+    free(v->nodes);
+    free(v->tokens);
+    free(v);
+}
