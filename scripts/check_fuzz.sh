@@ -70,6 +70,9 @@ text() { long ${#1}; printf '%s' "$1"; }
 { printf '\002\003'; text general.alignment; word 4; word 8; text words; word 9; word 8; long 2; text a; text bc
   text x; word 6; word 1; text w; word 2; long 32; long 2; word 2; long 0; text n; word 1; long 3; word 0; long 40
   printf '%080d' 0; } >"$seeds/gguf/tensors"
+mkdir "$seeds/grammar"
+printf '\000^(a|[^b-d]{2,3}.)*\\d\\x41?$' >"$seeds/grammar/regex"
+printf '\001{"type":"object","properties":{"a":{"$ref":"#/$defs/t"},"b":{"type":["integer","null"],"minimum":-3}},"required":["a"],"$defs":{"t":{"anyOf":[{"type":"array","items":{"$ref":"#"},"maxItems":3},{"type":"string","pattern":"^x"},{"enum":[1,"y"]}]}},"additionalProperties":{"type":"number","exclusiveMaximum":9}}' >"$seeds/grammar/schema"
 mkdir "$seeds/weights" "$seeds/template"
 cp tests/fuzz/chat.jinja "$seeds/template"
 mkdir "$seeds/chat"
@@ -154,6 +157,7 @@ target safetensors 9000
 target gguf 12000
 target weights 12000
 target tokenizer 12000
+target grammar 8000
 target template 12000
 target chat 8000
 target adapter 500

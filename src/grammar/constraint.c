@@ -12,7 +12,7 @@ typedef struct token_mask {
 } token_mask;
 
 struct ls_constraint {
-    const ls_vocabulary *v;
+    const ls_token_tree *v;
     ls_grammar *g;
     ls_walker *walker;
     uint32_t epoch;    /* of the walker's states */
@@ -21,7 +21,7 @@ struct ls_constraint {
     uint32_t *states; /* [v->depth + 1] of a walk: after the bytes of each depth */
 };
 
-ls_constraint *ls_constraint_new(const ls_vocabulary *v, ls_grammar *g) {
+ls_constraint *ls_constraint_new(const ls_token_tree *v, ls_grammar *g) {
     ls_constraint *c = LS_NEW(ls_constraint);
     *c = (ls_constraint){.v = v, .g = g, .epoch = 1, .nwords = ((size_t)v->V + 63) / 64};
     c->walker = ls_walker_new(g);
@@ -47,7 +47,7 @@ void ls_constraint_free(ls_constraint *c) {
 
 /* ---- masks ---- */
 
-static void add_tokens(const ls_constraint *c, token_mask *m, const ls_vocabulary_node *node) {
+static void add_tokens(const ls_constraint *c, token_mask *m, const ls_token_node *node) {
     for (uint32_t i = node->tokens; i < node[1].tokens; i++) {
         uint32_t token = c->v->tokens[i];
         m->bits[token / 64] |= (uint64_t)1 << (token % 64);
@@ -56,11 +56,11 @@ static void add_tokens(const ls_constraint *c, token_mask *m, const ls_vocabular
 }
 
 static token_mask make_mask(ls_constraint *c, uint32_t state) {
-    const ls_vocabulary *v = c->v;
+    const ls_token_tree *v = c->v;
     token_mask m = {.bits = LS_NEW_ARRAY(uint64_t, c->nwords + 1)};
     c->states[0] = state;
     for (uint32_t i = 0; i < v->n;) {
-        const ls_vocabulary_node *node = &v->nodes[i];
+        const ls_token_node *node = &v->nodes[i];
         uint32_t next = ls_walker_step(c->walker, c->states[node->depth - 1], node->byte);
         if (next == LS_WALKER_DEAD) {
             i = node->end;

@@ -8,7 +8,7 @@
 #ifndef LS_GRAMMAR_CONSTRAINT_H
 #define LS_GRAMMAR_CONSTRAINT_H
 
-#include "grammar/vocabulary.h"
+#include "grammar/token_tree.h"
 
 enum { LS_CONSTRAINT_NBYTES = 64 << 20 }; /* of states and masks; then they are made anew */
 
@@ -17,7 +17,7 @@ typedef struct ls_constraint ls_constraint;
 
 /* Owns the grammar from now on, which must have been made with the vocabulary's bytes. The vocabulary must
  * outlive it. */
-ls_constraint *ls_constraint_new(const ls_vocabulary *, ls_grammar *);
+ls_constraint *ls_constraint_new(const ls_token_tree *, ls_grammar *);
 void ls_constraint_free(ls_constraint *); /* NULL is allowed */
 
 /* Where a text stands. Initially {0}. */

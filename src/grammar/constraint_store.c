@@ -16,7 +16,7 @@ typedef struct stored_constraint {
 struct ls_constraint_store {
     const ls_tokenizer *tokenizer;
     uint32_t V;
-    ls_vocabulary *vocabulary;
+    ls_token_tree *tree; /* NULL: not yet made */
     pthread_mutex_t lock;
     stored_constraint *list; /* [n] */
     size_t n;
@@ -41,15 +41,15 @@ void ls_constraint_store_free(ls_constraint_store *s) {
     if (!s) return;
     while (s->n) drop(s, s->n - 1);
     free(s->list);
-    ls_vocabulary_free(s->vocabulary);
+    ls_token_tree_free(s->tree);
     pthread_mutex_destroy(&s->lock);
     free(s);
 }
 
-const ls_vocabulary *ls_constraint_store_vocabulary(ls_constraint_store *s) {
+const ls_token_tree *ls_constraint_store_tokens(ls_constraint_store *s) {
     pthread_mutex_lock(&s->lock);
-    if (!s->vocabulary) s->vocabulary = ls_vocabulary_new(s->tokenizer, s->V);
-    const ls_vocabulary *v = s->vocabulary;
+    if (!s->tree) s->tree = ls_token_tree_new(s->tokenizer, s->V);
+    const ls_token_tree *v = s->tree;
     pthread_mutex_unlock(&s->lock);
     return v;
 }
@@ -85,7 +85,7 @@ static void drop_old(ls_constraint_store *s) {
 
 ls_constraint *ls_constraint_store_add(ls_constraint_store *s, const char *key, size_t n,
                                        ls_grammar *g) {
-    ls_constraint *c = ls_constraint_new(ls_constraint_store_vocabulary(s), g);
+    ls_constraint *c = ls_constraint_new(ls_constraint_store_tokens(s), g);
     stored_constraint x = {.key = ls_alloc(n + 1), .n = n, .c = c, .users = 1};
     memcpy(x.key, key, n);
     pthread_mutex_lock(&s->lock);

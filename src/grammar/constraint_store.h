@@ -17,7 +17,7 @@ ls_constraint_store *ls_constraint_store_new(const ls_tokenizer *, uint32_t V);
 void ls_constraint_store_free(ls_constraint_store *); /* NULL is allowed; none may be in use */
 
 /* Made when it is first asked for. */
-const ls_vocabulary *ls_constraint_store_vocabulary(ls_constraint_store *);
+const ls_token_tree *ls_constraint_store_tokens(ls_constraint_store *);
 
 /* The constraint of this key [n], in use once more; NULL: it is not there. */
 ls_constraint *ls_constraint_store_find(ls_constraint_store *, const char *key, size_t n);

@@ -79,6 +79,15 @@ const ls_expression *ls_expression_repeat(ls_expressions *p, const ls_expression
     return x;
 }
 
+const ls_expression *ls_expression_list(ls_expressions *p, const ls_expression *before,
+                                        const ls_expression *b, bool required) {
+    ls_expression *x = new_node(p, LS_EXPRESSION_LIST);
+    x->a = before;
+    x->b = b;
+    x->least = required;
+    return x;
+}
+
 const ls_expression *ls_expression_call(ls_expressions *p, uint32_t rule) {
     ls_expression *x = new_node(p, LS_EXPRESSION_CALL);
     x->rule = rule;

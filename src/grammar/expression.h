@@ -17,7 +17,9 @@ typedef enum ls_expression_kind {
     LS_EXPRESSION_SEQUENCE, /* a, then b */
     LS_EXPRESSION_EITHER,   /* a or b */
     LS_EXPRESSION_REPEAT,   /* a, at least `least` times, at most `most`, or LS_NO_LIMIT */
-    LS_EXPRESSION_CALL      /* what the rule allows */
+    LS_EXPRESSION_LIST, /* the list a, if there is one, then b, which may be missing if `least` is 0;
+                             with commas between those that are there */
+    LS_EXPRESSION_CALL  /* what the rule allows */
 } ls_expression_kind;
 
 typedef struct ls_expression ls_expression;
@@ -54,6 +56,8 @@ const ls_expression *ls_expression_or(ls_expressions *, const ls_expression *a,
                                       const ls_expression *b);
 const ls_expression *ls_expression_repeat(ls_expressions *, const ls_expression *, int64_t least,
                                           int64_t most);
+const ls_expression *ls_expression_list(ls_expressions *, const ls_expression *before,
+                                        const ls_expression *, bool required);
 const ls_expression *ls_expression_call(ls_expressions *, uint32_t rule);
 
 #endif

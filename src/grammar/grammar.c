@@ -95,10 +95,25 @@ static uint32_t add_chars(grammar_maker *m, const ls_char_set *s, uint32_t next)
     return first_of(&a);
 }
 
+/* What follows a \\ in JSON's strings: a letter, or u00 and two digits. */
+static void add_escapes(grammar_maker *m, const ls_char_set *s, nfa_alternatives *a) {
+    static const char from[] = "\"\\\b\f\n\r\t", to[] = "\"\\bfnrt", digits[] = "0123456789abcdef";
+    for (size_t i = 0; i < sizeof from - 1; i++)
+        if (ls_char_set_has(s, (uint32_t)from[i]))
+            add_alternative(a, add_text(m, &to[i], 1, a->next));
+    for (uint32_t high = 0; high < 2; high++) {
+        const char before[] = {'u', '0', '0', digits[high]};
+        nfa_alternatives low = {.m = m, .next = a->next};
+        for (uint32_t c = high ? 16 : 1; c < (high + 1) * 16; c++)
+            if (ls_char_set_has(s, c) && !strchr(from, (int)c))
+                add_alternative(&low, add_text(m, &digits[c & 15], 1, a->next));
+        if (low.any) add_alternative(a, add_text(m, before, sizeof before, low.first));
+    }
+}
+
 /* A character as JSON writes it. */
 static uint32_t add_quoted(grammar_maker *m, const ls_char_set *s, uint32_t next) {
-    static const char from[] = "\"\\\b\f\n\r\t", to[] = "\"\\bfnrt";
-    nfa_alternatives a = {.m = m, .next = next};
+    nfa_alternatives a = {.m = m, .next = next}, escapes = a;
     ls_char_set plain = {0};
     ls_char_set_add_all(&plain, s);
     ls_char_set_remove(&plain, 0, 0x1f);
@@ -106,14 +121,8 @@ static uint32_t add_quoted(grammar_maker *m, const ls_char_set *s, uint32_t next
     ls_char_set_remove(&plain, '\\', '\\');
     ls_char_set_bytes(&plain, add_bytes, &a);
     ls_char_set_free(&plain);
-    for (uint32_t c = 1; c <= '\\' && !m->full; c++) {
-        static const char digits[] = "0123456789abcdef";
-        const char *known = strchr(from, (int)c);
-        char text[] = {'\\', 'u', '0', '0', digits[c >> 4], digits[c & 15]};
-        if ((c >= 0x20 && !known) || !ls_char_set_has(s, c)) continue;
-        if (known) text[1] = to[known - from];
-        add_alternative(&a, add_text(m, text, known ? 2 : sizeof text, next));
-    }
+    add_escapes(m, s, &escapes);
+    if (escapes.any) add_alternative(&a, add_text(m, "\\", 1, escapes.first));
     return first_of(&a);
 }
 
@@ -129,6 +138,17 @@ static uint32_t add_repeat(grammar_maker *m, const ls_expression *x, uint32_t ne
     for (int64_t i = x->least; i < x->most && !m->full; i++)
         first = add_split(m, add_expression(m, x->a, first), next);
     for (int64_t i = 0; i < x->least && !m->full; i++) first = add_expression(m, x->a, first);
+    return first;
+}
+
+/* From the last item back: where one follows others there is a comma before it. */
+static uint32_t add_list(grammar_maker *m, const ls_expression *x, uint32_t next) {
+    uint32_t first = next, later = next; /* before this item: none was there; one was */
+    for (; x && !m->full; x = x->a) {
+        uint32_t item = add_expression(m, x->b, later), after = add_text(m, ",", 1, item);
+        first = x->least ? item : add_split(m, item, first);
+        later = x->least ? after : add_split(m, after, later);
+    }
     return first;
 }
 
@@ -148,6 +168,7 @@ static uint32_t add_expression(grammar_maker *m, const ls_expression *x, uint32_
     case LS_EXPRESSION_CHARS: first = add_chars(m, &x->chars, next); break;
     case LS_EXPRESSION_QUOTED: first = add_quoted(m, &x->chars, next); break;
     case LS_EXPRESSION_REPEAT: first = add_repeat(m, x, next); break;
+    case LS_EXPRESSION_LIST: first = add_list(m, x, next); break;
     case LS_EXPRESSION_SEQUENCE: first = m->full ? 0 : add_expression(m, x, next); break;
     case LS_EXPRESSION_EITHER: break; /* it is full */
     case LS_EXPRESSION_CALL:
@@ -428,11 +449,12 @@ static ls_status rank_rules(ls_grammar *g, ls_error *e) {
 static ls_status make_all(grammar_maker *m, const ls_expression *const *rules, ls_error *e) {
     ls_grammar *g = m->g;
     for (uint32_t i = 0; i < g->nrules; i++) LS_TRY(make_rule(m, rules[i], &g->rules[i], e));
+    LS_TRY(rank_rules(g, e));
     LS_TRY(find_depths(g, e));
     remove_dead(g);
     if (g->nodes[g->rules[0].start].depth > LS_GRAMMAR_DEPTH)
         return ls_fail(e, LS_EINVAL, "no text is allowed by it");
-    return rank_rules(g, e);
+    return LS_OK;
 }
 
 ls_status ls_grammar_make(const ls_expression *const *rules, uint32_t nrules,

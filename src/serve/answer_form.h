@@ -1,6 +1,9 @@
-/* answer_form.h - which texts a request wants: a regular expression.
+/* answer_form.h - which texts a request wants: JSON, by a schema or not, or what a regular expression matches.
  *
- *     {"guided_regex": "..."}, {"structured_outputs": {"regex": "..."}}     vLLM's fields
+ *     {"response_format": {"type": "json_object"}}                                   OpenAI's
+ *     {"response_format": {"type": "json_schema", "json_schema": {"schema": {...}}}}
+ *     {"structured_outputs": {"regex", "json", "json_object" or "choice": ...}}      vLLM's
+ *     {"guided_regex": "..."}, {"guided_json": {...}}                                 its older ones
  */
 #ifndef LS_SERVE_ANSWER_FORM_H
 #define LS_SERVE_ANSWER_FORM_H

@@ -110,15 +110,21 @@ static const ls_allowed *find_allowed(ls_reply *r, ls_allowed *a) {
     return a;
 }
 
-/* Tokens that end the reply are allowed where the text may end, and there alone. */
+/* Tokens that end the reply, and are no text, are allowed where the text may end. */
 static void forbid(const ls_reply_rule *o, const ls_allowed *a, size_t V, float *logits) {
     float ends[LS_REPLY_ENDS];
-    int n = o->nends < LS_REPLY_ENDS ? o->nends : LS_REPLY_ENDS;
-    for (int i = 0; i < n; i++) ends[i] = a->end && o->ends[i] < V ? logits[o->ends[i]] : -INFINITY;
+    int n = a->end ? o->nends < LS_REPLY_ENDS ? o->nends : LS_REPLY_ENDS : 0;
+    for (int i = 0; i < n; i++) ends[i] = o->ends[i] < V ? logits[o->ends[i]] : -INFINITY;
     for (size_t i = 0; i < V; i++)
         if (!ls_allowed_has(a, (uint32_t)i)) logits[i] = -INFINITY;
     for (int i = 0; i < n; i++)
         if (o->ends[i] < V) logits[o->ends[i]] = ends[i];
+}
+
+static bool any_left(const float *logits, size_t V) {
+    size_t i = 0;
+    while (i < V && logits[i] == -INFINITY) i++;
+    return i < V;
 }
 
 /* The logits with what the rule adds to them, in `changed` [V] if it adds anything. */
@@ -183,9 +189,15 @@ void ls_reply_write(ls_reply *r, ls_sampler *s, const float *logits) {
     float *changed = changes ? LS_NEW_ARRAY(float, s->V) : NULL;
     double u =
         ls_random_uniform(r->seed, LS_STREAM_SAMPLE, r->number, (uint64_t)(r->n - r->nprompt));
-    uint32_t token = ls_sampler_draw(s, change(r, allowed, logits, s->V, changed), &o->sampler,
-                                     (ls_sampler_seen){r->tokens, r->n}, u);
+    const float *drawn_from = change(r, allowed, logits, s->V, changed);
+    bool stuck = allowed && !any_left(drawn_from, s->V); /* min_tokens forbids the only one */
+    uint32_t token =
+        ls_sampler_draw(s, drawn_from, &o->sampler, (ls_sampler_seen){r->tokens, r->n}, u);
     free(changed);
+    if (stuck) {
+        ls_reply_finish(r, LS_END_TOKEN);
+        return;
+    }
     r->last_ns = ls_clock_ns();
     if (!r->first_ns) r->first_ns = r->last_ns;
     bool stopped = false, ends = is_end(o, token);

@@ -88,7 +88,6 @@ static const char *const refused[][2] = {{"suffix", "null"},
                                          {"functions", "null"},
                                          {"tool_choice", "\"none\""},
                                          {"function_call", "null"},
-                                         {"guided_json", "null"},
                                          {"guided_grammar", "null"},
                                          {"prompt_logprobs", "null"},
                                          {"logits_processors", "null"},
@@ -124,7 +123,9 @@ static const char *const known[] = {"model",
                                     "stop_token_ids",
                                     "response_format",
                                     "structured_outputs",
-                                    "guided_regex"};
+                                    "guided_regex",
+                                    "guided_json",
+                                    "guided_choice"};
 
 static bool is_one_of(const char *name, const char *const *list, size_t n) {
     for (size_t i = 0; i < n; i++)

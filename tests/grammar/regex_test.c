@@ -102,7 +102,7 @@ static ls_walker *walker_of(const char *regex, ls_grammar **g_p) {
 }
 
 static void compare(const char *regex) {
-    int code = 0, nmatched = 0;
+    int code = 0;
     PCRE2_SIZE at = 0;
     ls_grammar *g = NULL;
     ls_walker *w = walker_of(regex, &g);
@@ -115,7 +115,6 @@ static void compare(const char *regex) {
         size_t n = put_text(text);
         bool matches = pcre2_match(p, (PCRE2_SPTR)text, n, 0, 0, m, NULL) > 0;
         if (matches != allows(w, text, n)) fail_msg("%s on '%.*s'", regex, (int)n, text);
-        nmatched += matches;
     }
     check_completable(w);
     pcre2_match_data_free(m);

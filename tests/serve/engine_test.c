@@ -14,12 +14,25 @@
 enum { REPLIES = 9, TOKENS = 140, MOST = 20 };
 
 static ls_trained trained;
+static ls_token_tree *tree;
+static ls_constraint *constraint;
 static int64_t longer; /* prompts are as much longer as the model's context is than 48 tokens */
 
 static void open_model(const char *path) {
     ls_error e = {0};
     assert_ls_ok(ls_trained_open(path, &(ls_trained_options){.writes = true}, &trained, &e), e);
     longer = trained.config.model.context / 48;
+    tree = ls_token_tree_new(trained.tokenizer, ls_tokenizer_used(trained.tokenizer));
+    ls_grammar *g = NULL;
+    static const char regex[] = "([a-e]+ [0-9]*)*";
+    assert_ls_ok(ls_grammar_of_regex(regex, sizeof regex - 1, &tree->bytes, &g, &e), e);
+    constraint = ls_constraint_new(tree, g);
+}
+
+static void close_model(void) {
+    ls_constraint_free(constraint);
+    ls_token_tree_free(tree);
+    ls_trained_close(&trained);
 }
 
 /* A published model, whose texts fit in a page; and a run, whose texts need several. */
@@ -42,7 +55,7 @@ static void open_run(void) {
 }
 
 /* Half of the replies sample, half take the likeliest; some note probabilities, also of the prompt. All
- * but a few prompts begin alike. */
+ * but a few prompts begin alike. Two must match an expression, which they can for ever. */
 typedef struct asked {
     ls_reply_rule rules[REPLIES];
     ls_reply replies[REPLIES];
@@ -62,6 +75,7 @@ static void make(asked *x, int i) {
     *o = (ls_reply_rule){.most = MOST - i, .top = i % 3 == 0 ? 2 : -1, .echo = i % 6 == 0};
     o->sampler.temperature = i % 2;
     o->frequency = i == 5 ? 0.5 : 0;
+    o->constraint = i == 4 || i == 7 ? constraint : NULL;
     ls_reply_make(&x->replies[i], o, trained.tokenizer, tokens, n);
     x->replies[i].seed = 11;
     x->replies[i].number = (uint64_t)i;
@@ -154,7 +168,7 @@ static void test_published(void **state) {
     (void)state;
     open_small();
     write_each_way(ways, 5);
-    ls_trained_close(&trained);
+    close_model();
 }
 
 static void test_run(void **state) {
@@ -164,7 +178,7 @@ static void test_run(void **state) {
     (void)state;
     open_run();
     write_each_way(ways, 6);
-    ls_trained_close(&trained);
+    close_model();
 }
 
 /* Replies that nobody wants any more leave, also those that wait; so do all when the engine ends. */
@@ -190,7 +204,7 @@ static void test_dropped(void **state) {
     ls_engine_close(g);
     assert_int_equal(x->nleft, REPLIES);
     free_all(x);
-    ls_trained_close(&trained);
+    close_model();
 }
 
 static void test_refused(void **state) {
@@ -200,7 +214,7 @@ static void test_refused(void **state) {
     (void)state;
     open_small();
     assert_ls_fails(ls_engine_open(&trained, &o, &g, &e), LS_EINVAL, "--cache-mb", e);
-    ls_trained_close(&trained);
+    close_model();
 }
 
 int main(void) {

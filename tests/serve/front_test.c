@@ -331,6 +331,82 @@ static void test_tokens(void **state) {
     assert_non_null(strstr(reply, "lockstep_serve_generated_tokens_total{model=\"small\"} "));
 }
 
+/* ---- texts that are wanted ---- */
+
+#define FORM                                                                                       \
+    "\"ignore_eos\": true, \"seed\": 5, \"temperature\": 1, \"response_format\": {\"type\": "      \
+    "\"json_schema\", "                                                                            \
+    "\"json_schema\": "                                                                            \
+    "{\"name\": \"x\", \"strict\": true, \"schema\": {\"type\": \"object\", \"properties\": "      \
+    "{\"a\": "                                                                                     \
+    "{\"type\": \"boolean\"}, \"b\": {\"enum\": [\"x\", \"yy\"]}}, \"required\": [\"a\", \"b\"], " \
+    "\"additionalProperties\": false}}}"
+
+/* The model's weights are random, so that only the constraint makes these texts. */
+static void test_json(void **state) {
+    (void)state;
+    char text[4][64];
+    bool differ = false;
+    for (int round = 0; round < 2; round++) {
+        assert_int_equal(
+            ask("/v1/completions", "{\"prompt\": \"the\", \"n\": 4, \"max_tokens\": 40," FORM "}"),
+            200);
+        ls_json *o = parsed();
+        for (size_t i = 0; i < 4; i++) {
+            const ls_json *choice = choice_of(o, i);
+            const char *got = ls_json_text(ls_json_get(choice, "text"));
+            ls_json *value = NULL;
+            ls_error e = {0};
+            assert_string_equal(ls_json_text(ls_json_get(choice, "finish_reason")), "stop");
+            assert_ls_ok(ls_json_parse(got, strlen(got), "it", &value, &e), e);
+            assert_true(ls_json_is_bool(ls_json_get(value, "a")));
+            assert_int_equal(ls_json_count(value), 2);
+            const char *b = ls_json_text(ls_json_get(value, "b"));
+            assert_true(strcmp(b, "x") == 0 || strcmp(b, "yy") == 0);
+            ls_json_free(value);
+            if (round) assert_string_equal(got, text[i]);
+            snprintf(text[i], sizeof text[i], "%s", got);
+            differ = differ || strcmp(text[i], text[0]) != 0;
+        }
+        ls_json_free(o);
+    }
+    assert_true(differ);
+}
+
+static const char *only_text(ls_json **o_p, const char *body) {
+    assert_int_equal(ask("/v1/completions", body), 200);
+    *o_p = parsed();
+    return ls_json_text(ls_json_get(choice_of(*o_p, 0), "text"));
+}
+
+/* A text that is cut is a beginning; biases do not lead out of what is wanted; a text that can't go on ends. */
+static void test_wanted(void **state) {
+    (void)state;
+    ls_json *o = NULL;
+    const char *text = only_text(&o, "{\"prompt\": \"the\", \"max_tokens\": 3," FORM "}");
+    assert_string_equal(text, "{\"a");
+    assert_string_equal(ls_json_text(ls_json_get(choice_of(o, 0), "finish_reason")), "length");
+    ls_json_free(o);
+    text = only_text(&o, "{\"prompt\": \"a\", \"guided_regex\": \"x{3}|y\", \"ignore_eos\": true, "
+                         "\"logit_bias\": {\"5\": 100}, \"min_tokens\": 9, \"top_k\": 40, "
+                         "\"logprobs\": 2}");
+    assert_true(strcmp(text, "xxx") == 0 || strcmp(text, "y") == 0);
+    assert_string_equal(ls_json_text(ls_json_get(choice_of(o, 0), "finish_reason")), "stop");
+    ls_json_free(o);
+    text = only_text(&o, "{\"prompt\": \"a\", \"ignore_eos\": true, \"structured_outputs\": "
+                         "{\"choice\": [\"no way\"]}}");
+    assert_string_equal(text, "no way");
+    ls_json_free(o);
+    text = only_text(&o, "{\"prompt\": \"a\", \"guided_regex\": \"\"}");
+    assert_string_equal(text, "");
+    ls_json_free(o);
+    text = only_text(&o, "{\"prompt\": \"a\", \"max_tokens\": 6, \"ignore_eos\": true, \"seed\": "
+                         "1, \"response_format\":"
+                         "{\"type\": \"json_object\"}}");
+    assert_true(strncmp(text, "{\"", 2) == 0 || strncmp(text, "{}", 2) == 0);
+    ls_json_free(o);
+}
+
 /* ---- refusals ---- */
 
 static void test_refused(void **state) {
@@ -354,8 +430,20 @@ static void test_refused(void **state) {
         {"/v1/completions", "{\"prompt\": \"a\", \"logit_bias\": {\"x\": 1}}", "no token", 400},
         {"/v1/completions", "{\"prompt\": \"a\", \"model\": \"other\"}", "'other' is not here",
          404},
-        {"/v1/completions", "{\"prompt\": \"a\", \"response_format\": {\"type\": \"json_object\"}}",
-         "response_format", 400},
+        {"/v1/completions", "{\"prompt\": \"a\", \"response_format\": {\"type\": \"xml\"}}",
+         "response_format: type: text", 400},
+        {"/v1/completions",
+         "{\"prompt\": \"a\", \"response_format\": {\"type\": \"json_schema\", \"json_schema\":"
+         "{\"name\": \"x\", \"schema\": {\"type\": \"object\", \"minProperties\": 1}}}}",
+         "'minProperties' is not supported", 400},
+        {"/v1/completions", "{\"prompt\": \"a\", \"guided_regex\": \"(a\"}",
+         "guided_regex: character 1", 400},
+        {"/v1/completions", "{\"prompt\": \"a\", \"guided_regex\": \"a\", \"guided_json\": {}}",
+         "guided_json: guided_regex already", 400},
+        {"/v1/completions", "{\"prompt\": \"a\", \"structured_outputs\": {\"grammar\": \"a\"}}",
+         "structured_outputs: 'grammar'", 400},
+        {"/v1/completions", "{\"prompt\": \"a\", \"guided_regex\": \"(a|b)*a(a|b){40}\"}",
+         "too large", 400},
         {"/v1/chat/completions", "{\"messages\": []}", "messages: a list", 400},
         {"/v1/chat/completions", "{\"messages\": [{\"role\": \"king\", \"content\": \"a\"}]}",
          "role", 400},
@@ -420,6 +508,7 @@ int main(void) {
         cmocka_unit_test(test_answers), cmocka_unit_test(test_adapter),
         cmocka_unit_test(test_stream),  cmocka_unit_test(test_echo),
         cmocka_unit_test(test_offsets), cmocka_unit_test(test_embeddings),
+        cmocka_unit_test(test_json),    cmocka_unit_test(test_wanted),
         cmocka_unit_test(test_tokens),  cmocka_unit_test(test_refused),
         cmocka_unit_test(test_gone)};
     return cmocka_run_group_tests(tests, open_front, close_front);

@@ -1,32 +1,32 @@
-/* vocabulary.h - a tokenizer's tokens as a tree of their bytes, in the order of a walk through it.
+/* token_tree.h - a tokenizer's tokens as a tree of their bytes, in the order of a walk through it.
  *
  * Without special tokens, which are no text. */
-#ifndef LS_GRAMMAR_VOCABULARY_H
-#define LS_GRAMMAR_VOCABULARY_H
+#ifndef LS_GRAMMAR_TOKEN_TREE_H
+#define LS_GRAMMAR_TOKEN_TREE_H
 
 #include "data/tokenizer.h"
 #include "grammar/grammar.h"
 
-typedef struct ls_vocabulary_node {
+typedef struct ls_token_node {
     uint32_t end;    /* the first node that is not below this one */
     uint32_t tokens; /* its first token */
     uint16_t depth;  /* bytes from the root, with its own */
     uint8_t byte;
-} ls_vocabulary_node;
+} ls_token_node;
 
 /* Constant once it is made: any threads may use it. */
-typedef struct ls_vocabulary {
+typedef struct ls_token_tree {
     const ls_tokenizer *tokenizer;
-    ls_vocabulary_node *nodes; /* [n], and one behind them */
+    ls_token_node *nodes; /* [n], and one behind them */
     uint32_t n;
     uint32_t *tokens;    /* [ntokens] in the order of the nodes */
     uint32_t ntokens, V; /* V: all tokens have numbers below it */
     int depth;           /* the longest token's bytes */
     ls_byte_set bytes;   /* those that are tokens of their own: any text of them can be written */
-} ls_vocabulary;
+} ls_token_tree;
 
 /* Of the tokens below V. The tokenizer must outlive it. */
-ls_vocabulary *ls_vocabulary_new(const ls_tokenizer *, uint32_t V);
-void ls_vocabulary_free(ls_vocabulary *); /* NULL is allowed */
+ls_token_tree *ls_token_tree_new(const ls_tokenizer *, uint32_t V);
+void ls_token_tree_free(ls_token_tree *); /* NULL is allowed */
 
 #endif

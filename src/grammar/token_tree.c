@@ -1,5 +1,5 @@
-/* vocabulary.c - see vocabulary.h. */
-#include "grammar/vocabulary.h"
+/* token_tree.c - see token_tree.h. */
+#include "grammar/token_tree.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -41,11 +41,11 @@ static size_t common(const token_text *a, const token_text *b) {
     return n;
 }
 
-static void add_token(ls_vocabulary *v, const token_text *before, const token_text *x) {
+static void add_token(ls_token_tree *v, const token_text *before, const token_text *x) {
     for (size_t i = before ? common(before, x) : 0; i < x->n; i++) {
         v->nodes = ls_grow(v->nodes, v->n, sizeof *v->nodes);
-        v->nodes[v->n++] = (ls_vocabulary_node){
-            .tokens = v->ntokens, .depth = (uint16_t)(i + 1), .byte = x->bytes[i]};
+        v->nodes[v->n++] =
+            (ls_token_node){.tokens = v->ntokens, .depth = (uint16_t)(i + 1), .byte = x->bytes[i]};
     }
     v->tokens[v->ntokens++] = x->token;
     if (x->n == 1) v->bytes.has[x->bytes[0]] = true;
@@ -53,7 +53,7 @@ static void add_token(ls_vocabulary *v, const token_text *before, const token_te
 }
 
 /* A node ends where the next one that is not deeper begins. */
-static void set_ends(ls_vocabulary *v) {
+static void set_ends(ls_token_tree *v) {
     uint32_t open[LONGEST + 1], n = 0;
     for (uint32_t i = 0; i < v->n; i++) {
         while (n && v->nodes[open[n - 1]].depth >= v->nodes[i].depth) v->nodes[open[--n]].end = i;
@@ -62,8 +62,8 @@ static void set_ends(ls_vocabulary *v) {
     while (n) v->nodes[open[--n]].end = v->n;
 }
 
-ls_vocabulary *ls_vocabulary_new(const ls_tokenizer *t, uint32_t V) {
-    ls_vocabulary *v = LS_NEW(ls_vocabulary);
+ls_token_tree *ls_token_tree_new(const ls_tokenizer *t, uint32_t V) {
+    ls_token_tree *v = LS_NEW(ls_token_tree);
     uint32_t n = 0;
     token_text *texts = sorted_texts(t, V, &n);
     v->tokenizer = t;
@@ -71,13 +71,13 @@ ls_vocabulary *ls_vocabulary_new(const ls_tokenizer *t, uint32_t V) {
     v->tokens = LS_NEW_ARRAY(uint32_t, (size_t)n + 1);
     for (uint32_t i = 0; i < n; i++) add_token(v, i ? &texts[i - 1] : NULL, &texts[i]);
     v->nodes = ls_grow(v->nodes, v->n, sizeof *v->nodes);
-    v->nodes[v->n] = (ls_vocabulary_node){.end = v->n, .tokens = v->ntokens};
+    v->nodes[v->n] = (ls_token_node){.end = v->n, .tokens = v->ntokens};
     set_ends(v);
     free(texts);
     return v;
 }
 
-void ls_vocabulary_free(ls_vocabulary *v) {
+void ls_token_tree_free(ls_token_tree *v) {
     if (!v) return;
     free(v->nodes);
     free(v->tokens);
