@@ -387,6 +387,54 @@ static void split_run(void *arg, int thread, int nthreads) {
     if (part.M && part.N) ls_gemm_in_thread(s->compute, thread, &part);
 }
 
+/* ---- two or three rows with weights in strips ---- */
+
+/* Reading a weight takes longer than multiplying it with a few rows, so that packing it does not pay. */
+static bool is_few(const ls_gemm_job *g) {
+    const ls_weight_matrix *w = &g->w;
+    return g->M > 1 && g->M <= LS_GEMV_FEW && !g->bf16 && !g->a.bf16 && g->a.cs == 1 &&
+           w->transposed && w->rows.data && w->rows.strips && w->first % LS_GEMV_GROUP == 0 &&
+           g->K == w->width;
+}
+
+static void begin_chains(const ls_gemm_job *g) {
+    for (int64_t i = 0; i < g->M && g->start != LS_GEMM_ADD; i++) {
+        float *c = g->c + i * g->ldc;
+        size_t row = (size_t)g->N * sizeof *c;
+        if (g->start == LS_GEMM_BIAS)
+            memcpy(c, g->bias, row);
+        else
+            memset(c, 0, row);
+    }
+}
+
+/* Whole groups from the strips; the last thread has the columns that fill none. */
+static void few_run(void *arg, int thread, int nthreads) {
+    const split_job *s = arg;
+    ls_gemm_job part = *s->whole, rest;
+    int64_t first = 0, end = 0;
+    ls_pool_share(part.N, LS_GEMV_GROUP, thread, nthreads, &first, &end);
+    take_columns(s->compute->k, &part, first, end);
+    rest = part;
+    int64_t whole = part.N / LS_GEMV_GROUP * LS_GEMV_GROUP;
+    take_columns(s->compute->k, &rest, whole, part.N);
+    part.N = whole;
+    begin_chains(&part);
+    const ls_weight_matrix *w = &part.w;
+    const char *strips = w->rows.strips;
+    s->compute->k->gemv_few(&(ls_gemv_few_job){
+        .table = {.w = {.type = w->rows.type,
+                        .strips = strips + ls_block_nbytes(w->rows.type, w->first * w->width)},
+                  .V = whole,
+                  .C = part.K,
+                  .x = part.a.p,
+                  .y = part.c},
+        .rows = part.M,
+        .ldx = part.a.rs,
+        .ldy = part.ldc});
+    if (rest.N) ls_gemm_in_thread(s->compute, thread, &rest);
+}
+
 /* Weights that a product can pack where they are. */
 static ls_gemm_job plain(const ls_gemm_job *g) {
     ls_gemm_job j = *g;
@@ -425,6 +473,11 @@ void ls_gemm(const ls_compute *compute, const ls_gemm_job *g) {
         ls_gemm_device(compute, &whole);
         return;
     }
-    split_job s = {compute, &whole, grid_of(compute, &whole)};
+    split_job s = {compute, &whole, {1, 1}};
+    if (is_few(&whole)) {
+        ls_pool_run(compute->pool, few_run, &s);
+        return;
+    }
+    s.grid = grid_of(compute, &whole);
     ls_pool_run_in(compute->pool, s.grid.rows * s.grid.columns, split_run, &s);
 }

@@ -129,6 +129,14 @@ typedef struct ls_gemv_table_job {
     const void *x_bf16; /* of ls_gemv_table(), if it is: x in bf16; NULL: x is in f32 */
 } ls_gemv_table_job;
 
+/* The same in f32 with a few rows of x, 2 or 3, rows ldx and ldy apart, where the table is in strips and V a
+ * multiple of LS_GEMV_GROUP: chains go on from the values of y, and the bias is not read. */
+enum { LS_GEMV_FEW = 3 };
+typedef struct ls_gemv_few_job {
+    ls_gemv_table_job table;
+    int64_t rows, ldx, ldy;
+} ls_gemv_few_job;
+
 /* Values k to k + depth of rows v to v + n of a table [V, C] that is in strips: depth and k are
  * multiples of 32, v and n of strip_rows, and the rows are in whole groups. */
 typedef struct ls_strip_part {
@@ -192,6 +200,7 @@ typedef struct ls_kernels {
     void (*gemv)(ls_dtype, int64_t K, int64_t N, const float *x, const void *w, int64_t ld,
                  float *y);
     void (*gemv_table)(const ls_gemv_table_job *);
+    void (*gemv_few)(const ls_gemv_few_job *);
     /* Writes rows of whole blocks [V, C] in the order of gemv_table(), at their own offsets: V is a
      * multiple of LS_GEMV_GROUP, or the last rows are among these. Types: ls_gemv_has_strips(). */
     void (*gemv_strips)(ls_block_type, int64_t V, int64_t C, const uint8_t *from, uint8_t *to);

@@ -196,7 +196,7 @@ static void check(const ls_compute *c) {
                 if (b == 1 && r == 2) check_gemm(c, &t, 200); /* more than are packed at a time */
                 if (ls_gemv_has_strips(t.w.type, t.width)) {
                     check_unpack(c, &t);
-                    check_gemm_of_strips(c, &t, 3);
+                    for (int64_t M = 2; M <= 4; M++) check_gemm_of_strips(c, &t, M);
                     if (r == 3) check_gemm_of_strips(c, &t, 20);
                 }
                 drop(&t);

@@ -189,10 +189,31 @@ INLINE v16 scale_at(const uint8_t *p, int s) {
     return v_load_f16((const uint16_t *)(const void *)(p + s * SCALES));
 }
 
-/* What is added for a block of a group at p: 32 elements of each row. */
-typedef void block_fn(int bf16, const float *x, const uint8_t *p, gemv_sums sum[STRIPS]);
+/* What weights are multiplied with: rows of x, 1 to FEW, all from the same value of k on. */
+enum { FEW = LS_GEMV_FEW };
+typedef struct factors {
+    const float *x;
+    int64_t ldx;
+    int rows, bf16; /* both constant where a loop over weights is compiled */
+} factors;
 
-INLINE void block_q8_0(int bf16, const float *x, const uint8_t *p, gemv_sums sum[STRIPS]) {
+/* The sums of a group: of each row of x, those of each strip. */
+typedef gemv_sums group_sums[FEW][STRIPS];
+
+INLINE factors factors_from(factors f, int64_t k) {
+    f.x += k;
+    return f;
+}
+
+/* Four weights of each row of strip s, for k to k + 4. */
+INLINE void add_four(factors f, int64_t k, const v16 w[4], int s, group_sums sum) {
+    UNROLL for (int r = 0; r < f.rows; r++) gemv_four(f.bf16, f.x + r * f.ldx + k, w, &sum[r][s]);
+}
+
+/* What is added for a block of a group at p: 32 elements of each row. */
+typedef void block_fn(factors f, const uint8_t *p, group_sums sum);
+
+INLINE void block_q8_0(factors f, const uint8_t *p, group_sums sum) {
     v16 d[STRIPS];
     UNROLL for (int s = 0; s < STRIPS; s++) d[s] = scale_at(p, s);
     p += STRIPS * SCALES;
@@ -202,14 +223,14 @@ INLINE void block_q8_0(int bf16, const float *x, const uint8_t *p, gemv_sums sum
         UNROLL for (int s = 0; s < STRIPS; s++) {
             v16 w[4];
             UNROLL for (int i = 0; i < 4; i++) w[i] = v_mul(v_pick_i8(words[s], i), d[s]);
-            gemv_four(bf16, x + 4 * k, w, &sum[s]);
+            add_four(f, 4 * k, w, s, sum);
         }
     }
 }
 
 /* The low nibbles of sixteen bytes are elements 0 to 15, the high ones 16 to 31. */
-INLINE void add_centred(int bf16, int high, const float *x, const uint8_t *p, const v16 d[STRIPS],
-                        gemv_sums sum[STRIPS]) {
+INLINE void add_centred(factors f, int high, const uint8_t *p, const v16 d[STRIPS],
+                        group_sums sum) {
     UNROLL for (int k = 0; k < 4; k++) {
         v16 words[STRIPS];
         UNROLL for (int s = 0; s < STRIPS; s++) words[s] = words_at(p + (4 * s + k) * WORDS);
@@ -217,25 +238,24 @@ INLINE void add_centred(int bf16, int high, const float *x, const uint8_t *p, co
             v16 w[4];
             UNROLL for (int i = 0; i < 4; i++) w[i] =
                 v_mul(v_pick_s4(words[s], 2 * i + high), d[s]);
-            gemv_four(bf16, x + 4 * k, w, &sum[s]);
+            add_four(f, 4 * k, w, s, sum);
         }
     }
 }
 
-INLINE void block_q4_0(int bf16, const float *x, const uint8_t *p, gemv_sums sum[STRIPS]) {
+INLINE void block_q4_0(factors f, const uint8_t *p, group_sums sum) {
     v16 d[STRIPS];
     UNROLL for (int s = 0; s < STRIPS; s++) d[s] = scale_at(p, s);
     p += STRIPS * SCALES;
-    add_centred(bf16, 0, x, p, d, sum);
-    add_centred(bf16, 1, x + GROUP / 2, p, d, sum);
+    add_centred(f, 0, p, d, sum);
+    add_centred(factors_from(f, GROUP / 2), 1, p, d, sum);
 }
 
 typedef struct affine {
     v16 d[STRIPS], m[STRIPS];
 } affine;
 
-INLINE void add_affine(int bf16, int high, const float *x, const uint8_t *p, const affine *a,
-                       gemv_sums sum[STRIPS]) {
+INLINE void add_affine(factors f, int high, const uint8_t *p, const affine *a, group_sums sum) {
     UNROLL for (int k = 0; k < 4; k++) {
         v16 words[STRIPS];
         UNROLL for (int s = 0; s < STRIPS; s++) words[s] = words_at(p + (4 * s + k) * WORDS);
@@ -243,72 +263,83 @@ INLINE void add_affine(int bf16, int high, const float *x, const uint8_t *p, con
             v16 w[4];
             UNROLL for (int i = 0; i < 4; i++) w[i] =
                 v_fma(v_pick_u4(words[s], 2 * i + high), a->d[s], a->m[s]);
-            gemv_four(bf16, x + 4 * k, w, &sum[s]);
+            add_four(f, 4 * k, w, s, sum);
         }
     }
 }
 
-INLINE void block_q4_1(int bf16, const float *x, const uint8_t *p, gemv_sums sum[STRIPS]) {
+INLINE void block_q4_1(factors f, const uint8_t *p, group_sums sum) {
     affine a;
     UNROLL for (int s = 0; s < STRIPS; s++) {
         a.d[s] = scale_at(p, s);
         a.m[s] = scale_at(p + STRIPS * SCALES, s);
     }
     p += 2 * STRIPS * SCALES;
-    add_affine(bf16, 0, x, p, &a, sum);
-    add_affine(bf16, 1, x + GROUP / 2, p, &a, sum);
+    add_affine(f, 0, p, &a, sum);
+    add_affine(factors_from(f, GROUP / 2), 1, p, &a, sum);
 }
 
-INLINE void block_halves(ls_block_type type, int bf16, const float *x, const uint8_t *p,
-                         gemv_sums sum[STRIPS]) {
+INLINE void block_halves(ls_block_type type, factors f, const uint8_t *p, group_sums sum) {
     UNROLL for (int k = 0; k < 16; k += 2) UNROLL for (int s = 0; s < STRIPS; s++) {
         const uint8_t *at = p + (16 * s + k) * WORDS;
         const v16 first = words_at(at), second = words_at(at + WORDS);
         v16 w[4];
         UNROLL for (int i = 0; i < 4; i++) w[i] = half_of(type, i < 2 ? first : second, i & 1);
-        gemv_four(bf16, x + 2 * k, w, &sum[s]);
+        add_four(f, 2 * k, w, s, sum);
     }
 }
 
-INLINE void block_bf16(int bf16, const float *x, const uint8_t *p, gemv_sums sum[STRIPS]) {
-    block_halves(LS_BLOCK_BF16, bf16, x, p, sum);
+INLINE void block_bf16(factors f, const uint8_t *p, group_sums sum) {
+    block_halves(LS_BLOCK_BF16, f, p, sum);
 }
 
-INLINE void block_f16(int bf16, const float *x, const uint8_t *p, gemv_sums sum[STRIPS]) {
-    block_halves(LS_BLOCK_F16, bf16, x, p, sum);
+INLINE void block_f16(factors f, const uint8_t *p, group_sums sum) {
+    block_halves(LS_BLOCK_F16, f, p, sum);
 }
 
-INLINE void each_group(int bf16, block_fn *block, int64_t nbytes, const ls_gemv_table_job *j) {
+/* y [rows, .], rows ldy apart: the chains go on from its values. */
+INLINE void each_group(factors f, block_fn *block, int64_t nbytes, const ls_gemv_table_job *j,
+                       int64_t ldy) {
     const int64_t nblocks = j->C / GROUP;
     const uint8_t *p = j->w.strips;
     for (int64_t v = 0; v + STRIPS * LS_LANES <= j->V; v += STRIPS * LS_LANES) {
-        gemv_sums sum[STRIPS];
-        UNROLL for (int s = 0; s < STRIPS; s++) sum[s] = gemv_sums_from(j->y + v + s * LS_LANES);
+        group_sums sum;
+        UNROLL for (int r = 0; r < f.rows; r++) UNROLL for (int s = 0; s < STRIPS; s++) sum[r][s] =
+            gemv_sums_from(j->y + r * ldy + v + s * LS_LANES);
         for (int64_t i = 0; i < nblocks; i++, p += STRIPS * LS_LANES * nbytes) {
             for (int k = 0; k < STRIPS * LS_LANES * nbytes; k += LINE) v_prefetch(p + AHEAD + k);
-            block(bf16, j->x + i * GROUP, p, sum);
-            UNROLL for (int s = 0; s < STRIPS; s++) gemv_end_block(bf16, &sum[s]);
+            block(factors_from(f, i * GROUP), p, sum);
+            UNROLL for (int r = 0; r < f.rows; r++) UNROLL for (int s = 0; s < STRIPS; s++)
+                gemv_end_block(f.bf16, &sum[r][s]);
         }
-        UNROLL for (int s = 0; s < STRIPS; s++) v_store(j->y + v + s * LS_LANES, sum[s].all);
+        UNROLL for (int r = 0; r < f.rows; r++) UNROLL for (int s = 0; s < STRIPS; s++)
+            v_store(j->y + r * ldy + v + s * LS_LANES, sum[r][s].all);
     }
 }
 
-INLINE void all_groups(int bf16, const ls_gemv_table_job *j) {
+INLINE void all_groups(factors f, const ls_gemv_table_job *j, int64_t ldy) {
     switch (j->w.type) {
-    case LS_BLOCK_Q8_0: each_group(bf16, block_q8_0, 34, j); break;
-    case LS_BLOCK_Q4_0: each_group(bf16, block_q4_0, 18, j); break;
-    case LS_BLOCK_Q4_1: each_group(bf16, block_q4_1, 20, j); break;
-    case LS_BLOCK_BF16: each_group(bf16, block_bf16, 64, j); break;
-    default: each_group(bf16, block_f16, 64, j); break;
+    case LS_BLOCK_Q8_0: each_group(f, block_q8_0, 34, j, ldy); break;
+    case LS_BLOCK_Q4_0: each_group(f, block_q4_0, 18, j, ldy); break;
+    case LS_BLOCK_Q4_1: each_group(f, block_q4_1, 20, j, ldy); break;
+    case LS_BLOCK_BF16: each_group(f, block_bf16, 64, j, ldy); break;
+    default: each_group(f, block_f16, 64, j, ldy); break;
     }
 }
 
 int64_t LS_K(gemv_strip_rows)(const ls_gemv_table_job *j) {
 #ifdef V_PAIRS
     if (j->bf16)
-        all_groups(1, j);
+        all_groups((factors){j->x, 0, 1, 1}, j, 0);
     else
 #endif
-        all_groups(0, j);
+        all_groups((factors){j->x, 0, 1, 0}, j, 0);
     return j->V / (STRIPS * LS_LANES) * (STRIPS * LS_LANES);
+}
+
+void LS_K(gemv_few)(const ls_gemv_few_job *j) {
+    if (j->rows == 2)
+        all_groups((factors){j->table.x, j->ldx, 2, 0}, &j->table, j->ldy);
+    else
+        all_groups((factors){j->table.x, j->ldx, 3, 0}, &j->table, j->ldy);
 }
