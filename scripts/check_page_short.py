@@ -1,0 +1,104 @@
+#!/usr/bin/env python3
+"""check_page_short.py LOCKSTEP - the page of `lockstep watch` in headless Chromium: it shows two runs, and a line that is
+written while it is open. Asks the driver itself, over HTTP, so that Debian's chromium and chromium-driver suffice; `make
+check-page` (scripts/check_page.py) checks all else. Exits with 77 if one of them is missing.
+"""
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import urllib.request
+
+PROGRAM = os.path.abspath(sys.argv[1])
+LIMIT = 120  # seconds until something that must happen is given up; no measure of speed
+OPTIONS = {"binary": shutil.which("chromium"), "args": ["--headless=new", "--no-sandbox", "--disable-gpu"]}
+
+
+def ask(url, body=None, method=None):
+    data = None if body is None else json.dumps(body).encode()
+    with urllib.request.urlopen(urllib.request.Request(url, data, method=method), timeout=LIMIT) as answer:
+        return json.load(answer)["value"]
+
+
+def wait_for(what, get):
+    end = time.monotonic() + LIMIT
+    last = None
+    while time.monotonic() < end:
+        try:
+            last = get()
+        except OSError:
+            last = None
+        if last:
+            print(f"ok: {what}")
+            return last
+        time.sleep(0.1)
+    print(f"check_page_short.py: {what}: it did not happen in {LIMIT} s")
+    sys.exit(1)
+
+
+def line(step, loss):
+    return json.dumps({"step": step, "samples": 8, "view": 1, "workers": 2, "loss": loss, "lr": 0.001, "seconds": 0.01,
+                       "tokens_per_s": 51200}) + "\n"
+
+
+def make_run(folder, name, steps):
+    path = os.path.join(folder, name)
+    os.makedirs(path)
+    open(os.path.join(path, "config.yaml"), "w").close()
+    with open(os.path.join(path, "metrics.jsonl"), "w") as f:
+        f.writelines(line(i, 3 + 2 / i) for i in range(1, steps + 1))
+    return os.path.join(path, "metrics.jsonl")
+
+
+def check(runs, url, driver):
+    live = make_run(runs, "a", 300)
+    make_run(runs, "<img src=x onerror=alert(1)>", 40)
+    session = wait_for("the browser starts", lambda: ask(driver + "/session", {"capabilities": {"alwaysMatch": {
+        "browserName": "chrome", "goog:chromeOptions": OPTIONS}}}))["sessionId"]
+    page = f"{driver}/session/{session}"
+
+    def js(text):
+        return ask(page + "/execute/sync", {"script": "return " + text, "args": []})
+
+    try:
+        ask(page + "/url", {"url": url})
+        wait_for("the page lists both runs", lambda: js("document.querySelectorAll('#list tbody tr').length === 2"))
+        wait_for("it has curves", lambda: js("[...document.querySelectorAll('#charts .key li')].length >= 2"))
+        if js("document.querySelectorAll('img').length"):
+            print("check_page_short.py: the name of a run became an element")
+            sys.exit(1)
+        with open(live, "a") as f:
+            f.write(line(301, 1.23456))
+        wait_for("a written line comes to the screen", lambda: js(
+            "document.querySelector('#charts .key').textContent.includes('1.2346')"))
+        js("document.querySelector('#tab8').click()")
+        wait_for("a run's details", lambda: js("document.querySelector('#panel').textContent.includes('directory')"))
+    finally:
+        ask(page, method="DELETE")
+
+
+def main():
+    for tool in ("chromium", "chromedriver"):
+        if not shutil.which(tool):
+            print(f"skipped: {tool} is not installed (Debian's packages chromium and chromium-driver)")
+            return 77
+    with tempfile.TemporaryDirectory() as folder:
+        runs = os.path.join(folder, "runs")
+        os.makedirs(runs)
+        watch = subprocess.Popen([PROGRAM, "watch", runs, "--port", "0"], stdout=subprocess.PIPE, text=True)
+        driver = subprocess.Popen(["chromedriver", "--port=0"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        try:
+            url = watch.stdout.readline().strip()
+            port = next(text.split("port ")[-1].strip(" .\n") for text in driver.stdout if "successfully on port" in text)
+            check(runs, url, f"http://127.0.0.1:{port}")
+        finally:
+            for p in (watch, driver):
+                p.terminate()
+                p.wait(LIMIT)
+    return 0
+
+
+sys.exit(main())
