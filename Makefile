@@ -1,5 +1,5 @@
 # Short names for common tasks. CMake and Ninja build; see CMakePresets.json.
-.PHONY: all build install demo demo-vision demo-chat check check-peers check-onnx bench bench-kernels bench-peers bench-table bench-stragglers bench-compress format clean check-slow check-netns check-fuzz check-hurt check-sim check-megatron check-bubble check-slurm check-deploy check-attack check-bf16 check-debian build-tests python check-python check-torch bench-torch check-page check-ray check-serve
+.PHONY: all build install demo demo-vision demo-chat check check-peers check-onnx bench bench-kernels bench-peers bench-table bench-stragglers bench-compress format clean check-slow check-netns check-fuzz check-hurt check-sim check-megatron check-bubble check-slurm check-deploy check-attack check-bf16 check-debian build-tests python check-python check-torch bench-torch check-page check-ray check-serve bench-watch
 
 PREFIX ?= /usr/local
 
@@ -71,6 +71,17 @@ bench-torch:
 	@scripts/install.sh build peers
 	@scripts/build.sh release lockstep
 	@scripts/bench_torch.sh
+
+# How long `lockstep watch` takes until the curves of 1, 50 and 250 runs are there, beside TensorBoard and MLflow (from
+# PyPI into build/watch-peers): minutes, and 20 GB in the folder for temporary files. RUNS=1,50: fewer.
+bench-watch:
+	@scripts/install.sh build peers
+	@scripts/build.sh release lockstep
+	@test -x build/watch-peers/tb/bin/python || python3 -m venv build/watch-peers/tb
+	@test -x build/watch-peers/ml/bin/python || python3 -m venv build/watch-peers/ml
+	@build/watch-peers/tb/bin/pip install -q tensorboard
+	@build/watch-peers/ml/bin/pip install -q mlflow
+	@bench/peers/watch.py build/lockstep --runs $(or $(RUNS),1,50,250)
 
 # The page of `lockstep watch` in headless Chromium, driven by selenium (from PyPI into build/page-venv).
 # PICTURES=DIR: with screenshots.

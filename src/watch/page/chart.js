@@ -18,8 +18,6 @@ class Chart {
         redraw();
     }
 
-    /* ---- the pointer and the keyboard ---- */
-
     xAt(px) { const [x0, x1] = range(); return x0 + (x1 - x0) * Math.min(1, Math.max(0, (px - this.left) / (this.right - this.left))); }
     listen() {
         const c = this.canvas, at = e => e.clientX - c.getBoundingClientRect().left;
@@ -64,8 +62,6 @@ class Chart {
         }, 300);
     }
 
-    /* ---- values ---- */
-
     seriesOf(run) {
         const w = run.window;
         for (const s of this.series) if (w && w.series[s]) return w.series[s];
@@ -99,8 +95,6 @@ class Chart {
         const near = cursor === null || visible().length > 3 ? [] : marksOf(run).filter(m => m.kind !== "gap" && Math.abs(this.px(m[view.x]) - this.px(cursor)) < 4);
         return near.length ? "  – " + markSaid(run, near[0]) : "";
     }
-
-    /* ---- drawing ---- */
 
     /* What the y axis shows: every value in the range, so that none is cut off. */
     extent(x0, x1, log) {
@@ -182,7 +176,9 @@ class Chart {
                 continue;
             }
             g.strokeStyle = g.fillStyle = ink; g.lineWidth = 1; g.setLineDash([2, 3]);
-            g.beginPath(); g.moveTo(x, this.top); g.lineTo(x, this.bottom); g.stroke();
+            const quiet = isQuiet(run, m);
+            g.beginPath(); g.moveTo(x, quiet ? this.bottom - 6 : this.top); g.lineTo(x, this.bottom); g.stroke();
+            if (quiet) continue;
             g.textAlign = "center"; g.textBaseline = "top";
             g.fillText(markSign(run, m), x, this.top);
         }

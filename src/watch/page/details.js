@@ -1,5 +1,5 @@
 /* details.js - one run: what is asked for when someone looks. */
-/* name, what shows it, is it shown again each second? */
+/* name, what shows it, again each second? */
 const tabs = [["workers", showWorkers, true], ["what it writes", showSamples], ["time of a step", showTimeline], ["same bits?", showComparison],
     ["difference", showDifference], ["checkpoints", showCheckpoints], ["events", showEvents], ["ledger", showLedger], ["config", showConfig]];
 let tab = 0, chosen = null, asked = 0, shownLast = 0;

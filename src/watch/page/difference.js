@@ -20,7 +20,6 @@ async function showDifference(run) {
     return [head, make("p", {}, same), canvas];
 }
 
-/* Of each stretch of steps the lowest and the highest difference. */
 function drawDifference(canvas, d) {
     const scale = devicePixelRatio || 1, W = canvas.clientWidth, H = canvas.clientHeight, g = canvas.getContext("2d"), style = getComputedStyle(document.documentElement);
     if (!W) return;

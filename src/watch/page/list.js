@@ -17,7 +17,6 @@ function stateText(run) {
     const i = run.info;
     if (i.reading !== null) return `reading its lines, ${Math.round(100 * i.reading)}%`;
     if (isSilent(run)) return "running, but no step for " + duration(age(run));
-    if (i.state === "stopped" && i.checkpoint !== null) return "stopped; checkpoint of step " + i.checkpoint;
     return i.state;
 }
 

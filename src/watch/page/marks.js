@@ -11,6 +11,12 @@ function lostOf(run, m) {
     return run.lost && run.lost.get(m.view - 1);
 }
 
+/* A view of as many workers as before has other ranges of virtual workers, and nobody was lost. */
+function isQuiet(run, m) {
+    const before = run.window.marks.filter(o => o.step < m.step && (o.workers || o.line && o.line.workers)).pop();
+    return m.kind === "view" && before && (before.workers || before.line.workers) === m.workers && !lostOf(run, m);
+}
+
 const markSign = (run, m) => m.kind === "view" && lostOf(run, m) ? "†" : {started: "▸", view: "⇄", changed: "✎", diverged: "✕", ended: "■"}[m.kind] || "|";
 
 function markSaid(run, m) {
