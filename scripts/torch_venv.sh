@@ -2,7 +2,7 @@
 # and imports the package of the source tree with the library of build/.
 if [ -z "${PYTHON:-}" ]; then
     PYTHON=$PWD/build/torch-venv/bin/python
-    { [ -x "$PYTHON" ] || python3 -m venv build/torch-venv; } && "$PYTHON" -m pip install -q torch numpy expecttest hypothesis pytest
+    { [ -x "$PYTHON" ] || python3 -m venv build/torch-venv; } && "$PYTHON" -m pip install -q torch numpy expecttest hypothesis pytest mypy
 fi
 scripts/build.sh release lockstep liblockstep_shared
 export PYTHONPATH="$PWD/python" LOCKSTEP_LIBRARY="$PWD/build/liblockstep.so"

@@ -74,13 +74,31 @@ def address(array: Array) -> int:
     return int(array.__array_interface__["data"][0])
 
 
+_NATIVE = ("__array__", "__array_interface__", "__array_struct__", "__buffer__")
+
+
+def _only_by_dlpack(x: Any) -> bool:
+    return hasattr(x, "__dlpack__") and not any(hasattr(x, name) for name in _NATIVE)
+
+
+def _from_dlpack(x: Any, call: str) -> Array:
+    """The array over x's memory. Raises TypeError, as for memory of a GPU."""
+    try:
+        array: Array = np.from_dlpack(x)
+    except (AttributeError, BufferError, RuntimeError, TypeError, ValueError) as error:
+        raise TypeError(
+            f"{call}: NumPy can't read a {type(x).__name__} by DLPack: {error}"
+        ) from None
+    return array
+
+
 def as_input(x: ArrayLike, call: str) -> Array:
     """x as a C-contiguous array, copied only where it has to be."""
     if type(x) is np.ndarray and x.flags.carray:
         return x
     if isinstance(x, (bytes, bytearray)):
         return np.frombuffer(x, np.uint8)
-    array = np.asarray(x)
+    array = _from_dlpack(x, call) if _only_by_dlpack(x) else np.asarray(x)
     code_of(array.dtype, call)
     return np.require(array, requirements=["C", "A"]).reshape(array.shape)
 
@@ -89,6 +107,8 @@ def _shared(out: Any, call: str) -> Array:
     """The array over out's memory."""
     if isinstance(out, np.ndarray):
         return out
+    if _only_by_dlpack(out):
+        return _from_dlpack(out, call)
     try:
         memory: Any = (
             out

@@ -11,7 +11,7 @@ import os
 import threading
 import weakref
 from collections.abc import Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Callable, NamedTuple, Union
+from typing import TYPE_CHECKING, Any, Callable, NamedTuple, TypedDict, Union
 
 import numpy as np
 
@@ -22,6 +22,7 @@ from lockstep.errors import Error, Status
 
 if TYPE_CHECKING:
     from numpy.typing import ArrayLike, NDArray
+    from typing_extensions import Unpack
 
     from lockstep.arrays import Array
 
@@ -40,6 +41,34 @@ class Text(str):
 
     tokens: int
     end: str
+
+
+class Writing(TypedDict, total=False):
+    """How a model writes.
+
+    seed           of what is drawn (1)
+    temperature    0: always the likeliest token
+    top_k, top_p, min_p, penalty
+                   which tokens may be drawn; None: the model's own
+    stop           texts that end it, and are not written
+    on_text        called with each piece as it is written; if it returns False, the text ends
+    """
+
+    seed: int
+    temperature: float | None
+    top_k: int | None
+    top_p: float | None
+    min_p: float | None
+    penalty: float | None
+    stop: str | Sequence[str]
+    on_text: OnText | None
+
+
+def _zero_ended(text: str, what: str) -> bytes:
+    """Raises ValueError where C would read only a part."""
+    if "\0" in text:
+        raise ValueError(f"{what} has a zero byte")
+    return text.encode()
 
 
 def _check(error: ErrorStruct, status: int) -> None:
@@ -164,49 +193,17 @@ class LanguageModel:
             self._call("ls_language_logits", address(array), array.size, address(out))
         return out
 
-    def generate(
-        self,
-        prompt: str = "",
-        *,
-        tokens: int = 100,
-        seed: int = 1,
-        temperature: float | None = None,
-        top_k: int | None = None,
-        top_p: float | None = None,
-        min_p: float | None = None,
-        penalty: float | None = None,
-        stop: str | Sequence[str] = (),
-        on_text: OnText | None = None,
-    ) -> Text:
+    def generate(self, prompt: str = "", *, tokens: int = 100, **how: Unpack[Writing]) -> Text:
         """The continuation of a prompt, as `lockstep generate` with the same options writes it.
 
-        tokens         at most
-        temperature    0: always the likeliest token
-        top_k, top_p, min_p, penalty
-                       which tokens may be drawn; None: the model's own
-        stop           texts that end it, and are not written
-        on_text        called with each piece as it is written; if it returns False, the text ends
+        tokens    at most
+        how       seed, temperature, top_k, top_p, min_p, penalty, stop, on_text: see Writing
         """
-        numbers = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "min_p": min_p,
-                   "penalty": penalty}  # fmt: skip
-        if "\0" in prompt:
-            raise ValueError("generate: the prompt has a zero byte")
-        data = prompt.encode()
-        return self._write("ls_language_generate", (data,), tokens, seed, numbers, stop, on_text)
+        prompt_bytes = _zero_ended(prompt, "generate: the prompt")
+        return self._write("ls_language_generate", (prompt_bytes,), tokens, **how)
 
     def chat(
-        self,
-        messages: str | Sequence[Message],
-        *,
-        tokens: int = 512,
-        seed: int = 1,
-        temperature: float | None = None,
-        top_k: int | None = None,
-        top_p: float | None = None,
-        min_p: float | None = None,
-        penalty: float | None = None,
-        stop: str | Sequence[str] = (),
-        on_text: OnText | None = None,
+        self, messages: str | Sequence[Message], *, tokens: int = 512, **how: Unpack[Writing]
     ) -> Text:
         """The answer to the last of messages, each {"role": ..., "content": ...} with the role
         system, user or assistant; or to a text, of the user. Arguments are those of generate().
@@ -214,29 +211,31 @@ class LanguageModel:
         The answer depends on messages and arguments alone. What messages share with those of the
         last call is not computed again.
         """
-        numbers = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "min_p": min_p,
-                   "penalty": penalty}  # fmt: skip
         listed = [{"role": "user", "content": messages}] if isinstance(messages, str) else messages
-        for i, message in enumerate(listed):
-            if any("\0" in message[key] for key in ("role", "content")):
-                raise ValueError(f"chat: message {i + 1} has a zero byte")
         array = (_infer.MessageStruct * len(listed))()
         for i, m in enumerate(listed):
-            array[i].role, array[i].text = m["role"].encode(), m["content"].encode()
-        return self._write(
-            "ls_language_chat", (array, len(listed)), tokens, seed, numbers, stop, on_text
-        )
+            where = f"chat: message {i + 1}"
+            array[i].role = _zero_ended(m["role"], where)
+            array[i].text = _zero_ended(m["content"], where)
+        return self._write("ls_language_chat", (array, len(listed)), tokens, **how)
 
     def _write(
         self,
         name: str,
         what: tuple[Any, ...],
         tokens: int,
-        seed: int,
-        numbers: Mapping[str, float | None],
-        stop: str | Sequence[str],
-        on_text: OnText | None,
+        *,
+        seed: int = 1,
+        stop: str | Sequence[str] = (),
+        on_text: OnText | None = None,
+        temperature: float | None = None,
+        top_k: int | None = None,
+        top_p: float | None = None,
+        min_p: float | None = None,
+        penalty: float | None = None,
     ) -> Text:
+        numbers = {"temperature": temperature, "top_k": top_k, "top_p": top_p, "min_p": min_p,
+                   "penalty": penalty}  # fmt: skip
         for key, value in numbers.items():
             if value is not None and value < 0:
                 raise ValueError(f"{key} is {value}; it must not be negative")

@@ -40,6 +40,9 @@ class Calls(Workers):
     def test_inputs(self) -> None:
         self.check(2, "worker_calls.py", "inputs")
 
+    def test_dlpack(self) -> None:
+        self.check(2, "worker_calls.py", "dlpack")
+
     def test_outputs(self) -> None:
         self.check(2, "worker_calls.py", "outputs")
 

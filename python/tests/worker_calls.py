@@ -53,6 +53,39 @@ def inputs() -> None:
         g.broadcast(frozen if g.rank == 0 else np.zeros(3), 0)
 
 
+class OnlyDLPack:
+    """An array that can be had by DLPack alone."""
+
+    def __init__(self, of: Any) -> None:
+        self.of = of
+
+    def __dlpack__(self, **named: Any) -> Any:
+        if self.of is None:
+            raise BufferError("it is on a GPU")
+        return self.of.__dlpack__(**named)
+
+    def __dlpack_device__(self) -> Any:
+        return self.of.__dlpack_device__()
+
+
+def dlpack() -> None:
+    with lockstep.Group.open() as g:
+        n = g.size
+        plain = np.arange(6.0).reshape(2, 3)
+        assert np.array_equal(g.all_reduce(OnlyDLPack(plain)), n * plain)
+        assert np.array_equal(g.all_reduce(OnlyDLPack(plain.T)), n * plain.T)
+        out = np.zeros((2, 3))
+        if np.lib.NumpyVersion(np.__version__) >= "2.1.0":
+            g.all_reduce(plain, out=OnlyDLPack(out))
+            assert np.array_equal(out, n * plain)
+        else:  # what it has by DLPack is read-only
+            fails(ValueError, "out is read-only", g.all_reduce, plain, out=OnlyDLPack(out))
+        for gone in ({"x": OnlyDLPack(None)}, {"x": plain, "out": OnlyDLPack(None)}):
+            fails(
+                TypeError, "can't read a OnlyDLPack by DLPack: it is on a GPU", g.all_reduce, **gone
+            )
+
+
 def outputs() -> None:
     """Outputs that are refused, before anything is sent: the group lives."""
     with lockstep.Group.open() as g:

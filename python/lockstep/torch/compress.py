@@ -21,6 +21,7 @@ from lockstep._c import ErrorStruct, library
 from lockstep.torch.lane import Job
 from lockstep.torch.types import check
 
+_GradBucket: Any = vars(dist)["GradBucket"]
 KINDS = ("topk", "onebit", "int8", "int4", "powersgd", "bf16")  # in the order of the library
 _AVG = 1
 
@@ -105,18 +106,18 @@ class Compression:
         b.how.step = b.step
         b.step += 1
         buffers = _Buffers(b.errors.data_ptr(), b.shared.data_ptr() if b.shared.numel() else None)
-        group = self.group or dist.group.WORLD
+        group: Any = self.group or dist.group.WORLD
         arguments = (x.data_ptr(), x.numel(), ctypes.byref(b.how), ctypes.byref(buffers))
         job = Job("all_reduce", [(_call, arguments)], [x], (x, b, buffers), blocking=True)
         return group._start(job, None).get_future()
 
 
-def compressed(state: Compression, bucket: dist.GradBucket) -> Any:
+def compressed(state: Compression, bucket: _GradBucket) -> Any:
     """A communication hook of DistributedDataParallel."""
     return state.start(bucket.index(), bucket.buffer()).then(lambda f: f.value()[0])
 
 
 # DDP compares a hook's annotations with the classes themselves, not with their names.
 compressed.__annotations__.update(
-    {"bucket": dist.GradBucket, "return": torch.futures.Future[torch.Tensor]}
+    {"bucket": _GradBucket, "return": torch.futures.Future[torch.Tensor]}
 )

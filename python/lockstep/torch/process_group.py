@@ -32,13 +32,24 @@ _START: dict[str, Any] = {
                  "all_gather_v", "broadcast", "gather", "scatter", "all_to_all_v", "barrier")
 }  # fmt: skip
 _VERDICT = timedelta(seconds=10)  # rank 0 says which ranks are late when its own time is over
-_open_groups: weakref.WeakSet[ProcessGroup] = weakref.WeakSet()
+# In the order in which they were opened, the same at all workers: each waits for the others as it is
+# closed.
+_open_groups: weakref.WeakValueDictionary[int, ProcessGroup] = weakref.WeakValueDictionary()
+_nopened = itertools.count()
 _Tensors = list[Tensor]
 _DONE = Done()  # of a call that its caller has waited for
 
 
 def _counts(n: Sequence[int]) -> Any:
     return (ctypes.c_size_t * len(n))(*n)
+
+
+def _rooted_options(kind: Any, opts: Any) -> Any:
+    """PyTorch's options of a call with a root, or its number."""
+    if opts is None or isinstance(opts, int):
+        root, opts = opts or 0, kind()
+        opts.rootRank = root
+    return opts
 
 
 def _list(tensors: Tensor | Sequence[Tensor]) -> _Tensors:
@@ -71,7 +82,11 @@ def _check_like(tensors: _Tensors, like: Tensor, call: str, sizes: bool = True) 
             )
 
 
-class ProcessGroup(dist.ProcessGroup):
+# PyTorch's stubs have the overloads of its own calls, of which a subclass in Python gets one.
+_Base: Any = dist.ProcessGroup
+
+
+class ProcessGroup(_Base):  # type: ignore[misc]
     """A process group over a group of the library. Made by init_process_group("lockstep"), and by
     new_group() of such a process.
 
@@ -95,7 +110,8 @@ class ProcessGroup(dist.ProcessGroup):
         self._memory = Memory(pointer)
         self._messages = Messages(meeting.duplicate(pointer), rank, size)
         self._closing = threading.Lock()
-        _open_groups.add(self)
+        self._number = next(_nopened)
+        _open_groups[self._number] = self
 
     # ---- what PyTorch asks of a group ----
 
@@ -171,7 +187,7 @@ class ProcessGroup(dist.ProcessGroup):
 
     @property
     def options(self) -> Any:
-        return dist.ProcessGroup.Options("lockstep", timedelta(seconds=self._timeout))
+        return _Base.Options("lockstep", timedelta(seconds=self._timeout))
 
     def supports_tensor_alloc(self, device: Any) -> bool:
         return bool(torch.device(device).type == "cpu")
@@ -243,11 +259,9 @@ class ProcessGroup(dist.ProcessGroup):
         return self._start(Job("all_reduce", calls, tensors, tensors), opts)
 
     def reduce(self, tensors: Any, opts: Any = None, *rest: Any) -> Work:
-        if opts is None or isinstance(opts, int):  # reduce(tensor, root, op)
-            root, opts = opts or 0, dist.ReduceOptions()
-            opts.rootRank = root
-            if rest:
-                opts.reduceOp = rest[0]
+        opts = _rooted_options(dist.ReduceOptions, opts)
+        if rest:  # reduce(tensor, root, op)
+            opts.reduceOp = rest[0]
         tensor = _one(tensors, "reduce")
         view = real(tensor, opts.reduceOp, "reduce")
         at, n, dtype = reducible(view, "reduce")
@@ -317,9 +331,7 @@ class ProcessGroup(dist.ProcessGroup):
     # ---- copies ----
 
     def broadcast(self, tensors: Any, opts: Any = None) -> Work:
-        if opts is None or isinstance(opts, int):
-            root, opts = opts or 0, dist.BroadcastOptions()
-            opts.rootRank = root
+        opts = _rooted_options(dist.BroadcastOptions, opts)
         tensor = _one(tensors, "broadcast")
         at, n, dtype = copyable(tensor, "broadcast")
         call = (_START["broadcast"], (at, n, dtype, opts.rootRank))
@@ -385,7 +397,7 @@ class ProcessGroup(dist.ProcessGroup):
 
         def after() -> None:
             with torch.no_grad():
-                for block, part in zip(blocks, whole.split([b.numel() for b in blocks])):
+                for block, part in zip(blocks, torch.split(whole, [b.numel() for b in blocks])):
                     block.detach().copy_(part.view(block.shape))
 
         return whole, after
@@ -396,21 +408,31 @@ class ProcessGroup(dist.ProcessGroup):
             whole = torch.cat([b.detach().reshape(-1) for b in blocks])
         return whole
 
+    def _rooted(self, name: str, own: Tensor, others: Any, opts: Any) -> Work:
+        """gather: each worker's `own` goes to `others` of the root; scatter: the other way."""
+        gathers = name == "gather"
+        at, n, dtype = copyable(own, name)
+        whole: Tensor | None = None
+        after, blocks = None, []
+        if self._rank == opts.rootRank:
+            blocks = _blocks(others, self._size, name)
+            _check_like(blocks, own, name)
+            if gathers:
+                whole, after = self._output_of(blocks, name)
+            else:
+                whole = self._whole_input(blocks)
+        elif others:
+            side = "output" if gathers else "input"
+            raise ValueError(f"lockstep: {name}: requires empty {side} on non-root")
+        far = None if whole is None else copyable(whole, name)[0]
+        ends = (at, far) if gathers else (far, at)
+        call = (_START[name], (*ends, n, dtype, opts.rootRank))
+        result = blocks if gathers else [own]
+        return self._start(Job(name, [call], result, (own, whole), after), opts)
+
     def gather(self, outputs: Any, inputs: Any, opts: Any = None) -> Work:
-        opts = opts if opts is not None else dist.GatherOptions()
-        name, root = "gather", opts.rootRank
-        input = _one(inputs, name)
-        at, n, dtype = copyable(input, name)
-        if self._rank != root:
-            if outputs:
-                raise ValueError(f"lockstep: {name}: requires empty output on non-root")
-            call = (_START[name], (at, None, n, dtype, root))
-            return self._start(Job(name, [call], [], input), opts)
-        blocks = _blocks(outputs, self._size, name)
-        _check_like(blocks, input, name)
-        whole, after = self._output_of(blocks, name)
-        call = (_START[name], (at, whole.data_ptr(), n, dtype, root))
-        return self._start(Job(name, [call], blocks, (whole, input), after), opts)
+        opts = _rooted_options(dist.GatherOptions, opts)
+        return self._rooted("gather", _one(inputs, "gather"), outputs, opts)
 
     def gather_single(self, output: Tensor, input: Tensor, opts: Any = None) -> Work:
         chunks = list(output.chunk(self._size)) if self._rank == opts.rootRank else []
@@ -419,20 +441,8 @@ class ProcessGroup(dist.ProcessGroup):
     gather_into_tensor = gather_single
 
     def scatter(self, outputs: Any, inputs: Any, opts: Any = None) -> Work:
-        opts = opts if opts is not None else dist.ScatterOptions()
-        name, root = "scatter", opts.rootRank
-        output = _one(outputs, name)
-        to, n, dtype = copyable(output, name)
-        if self._rank != root:
-            if inputs:
-                raise ValueError(f"lockstep: {name}: requires empty input on non-root")
-            call = (_START[name], (None, to, n, dtype, root))
-            return self._start(Job(name, [call], [output], output), opts)
-        blocks = _blocks(inputs, self._size, name)
-        _check_like(blocks, output, name)
-        whole = self._whole_input(blocks)
-        call = (_START[name], (copyable(whole, name)[0], to, n, dtype, root))
-        return self._start(Job(name, [call], [output], (whole, output)), opts)
+        opts = _rooted_options(dist.ScatterOptions, opts)
+        return self._rooted("scatter", _one(outputs, "scatter"), inputs, opts)
 
     def all_to_all_single(
         self, output: Tensor, input: Tensor, output_splits: Any, input_splits: Any, opts: Any = None
@@ -553,8 +563,7 @@ class ProcessGroup(dist.ProcessGroup):
     def shutdown(self, at_exit: bool = False) -> None:
         """Leaves the group, after the last of its tensors is gone. Not a barrier."""
         with self._closing:
-            if self in _open_groups:
-                _open_groups.discard(self)
+            if _open_groups.pop(self._number, None) is not None:
                 if self._pid == os.getpid():
                     self._messages.close()
                     self._lane.close()
@@ -581,7 +590,7 @@ class ProcessGroup(dist.ProcessGroup):
 
 @atexit.register
 def _close_all() -> None:
-    for group in list(_open_groups):
+    for _, group in sorted(_open_groups.items()):
         group.shutdown(at_exit=True)
 
 

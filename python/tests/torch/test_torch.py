@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import importlib.util
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
 import unittest
 
-from launching import has_open_mpi, lockstep_run, mpirun, run, torchrun
+from launching import HERE, LIMIT_S, ROOT, has_open_mpi, lockstep_run, mpirun, run, torchrun
 
 
 def lines(output: str) -> list[str]:
@@ -39,6 +45,9 @@ class Collectives(Workers):
         r = run(torchrun(2), "worker_two_hosts.py")
         self.assertEqual(r.returncode, 0, r.stdout)
         self.assertEqual(r.stdout.count("right\n"), 2, r.stdout)
+
+    def test_arrays(self) -> None:
+        self.check(lockstep_run(2), 2, "worker_arrays.py")
 
     def test_lockstep_run(self) -> None:
         self.check(lockstep_run(3), 3, "worker_collectives.py")
@@ -126,13 +135,20 @@ class Training(Workers):
             self.assertEqual(lines(r.stdout), ours, r.stdout)
 
 
+class Types(unittest.TestCase):
+    @unittest.skipUnless(importlib.util.find_spec("mypy"), "mypy is not installed")
+    def test_types(self) -> None:
+        with tempfile.TemporaryDirectory() as top:  # not beside the sources of other packages
+            copy = shutil.copytree(ROOT / "python/lockstep", os.path.join(top, "lockstep"))
+            line = [sys.executable, "-m", "mypy", "--strict", copy]
+            r = subprocess.run(
+                line, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, cwd=top
+            )
+        self.assertEqual(r.returncode, 0, r.stdout)
+
+
 class Starts(Workers):
     def test_start_methods(self) -> None:
-        import subprocess
-        import sys
-
-        from launching import HERE, LIMIT_S
-
         for method in ("fork", "spawn", "forkserver"):
             r = subprocess.run(
                 [sys.executable, str(HERE / "start_methods.py"), method], text=True,
