@@ -191,5 +191,19 @@ killed=$?
     cmp "$dir/loop-alone/weights" "$dir/loop/weights" >>"$dir/out.loop" 2>&1
 result $? "a worker of a program that owns its loop is killed, and the next srun continues"
 
+# ---- PyTorch ----
+
+torch=$PWD/build/torch-venv/bin/python # of make check-torch
+if [ -x "$torch" ]; then
+    export PYTHONPATH=$PWD/python LOCKSTEP_LIBRARY=$PWD/build/liblockstep.so OMP_NUM_THREADS=1
+    for layout in "1 2" "2 2"; do
+        set -- $layout
+        on_cluster timeout 240 srun -N$1 -n$2 "$torch" python/tests/torch/worker_collectives.py >"$dir/out.torch" 2>&1
+        [ "$(grep -c '^right$' "$dir/out.torch")" = "$2" ]
+        result $? "srun with $2 tasks of torch.distributed on $1 nodes"
+    done
+else
+    result 77 "srun of torch.distributed" "there is no build/torch-venv; make check-torch makes it"
+fi
 
 finish

@@ -3,7 +3,7 @@ calls with both, in alternation.
 
     torchrun --standalone --nproc-per-node 2 torch_backends.py [all_reduce] [ddp] [fsdp2]
 
-For all-reduces of f32 the median of a size's calls; for training the median of the steps of a GPT of
+For all-reduces of f32 the least and the median of a size's rounds; for training the median of the steps of a GPT of
 12 million parameters, whose losses must be equal.
 """
 
@@ -38,21 +38,30 @@ def say(text: str) -> None:
 
 
 def all_reduce() -> None:
-    say(f"\nall_reduce of f32, {size} workers: median of a call, us")
-    say(f"{'bytes':>10} {'lockstep':>10} {'gloo':>10} {'times':>7}")
+    """Rounds of calls one after the other, in alternation: in a tensor of PyTorch, and in one of the
+    group's memory."""
+    say(f"\nall_reduce of f32, {size} workers: us a call, least and median of the rounds")
+    say(f"{'bytes':>10} {'lockstep':>17} {'group memory':>17} {'gloo':>19}   times, of the least")
     for nbytes in SIZES:
-        x = torch.zeros(nbytes // 4)
-        rounds = max(5, min(200, (64 << 20) // nbytes))
-        times: dict[str, list[float]] = {name: [] for name in BACKENDS}
-        for i in range(rounds + 2):
-            for name in BACKENDS:
+        n, ours = nbytes // 4, groups["lockstep"]
+        tensors = {"lockstep": torch.zeros(n), "gloo": torch.zeros(n)}
+        tensors["memory"] = lockstep.torch.empty(n, group=ours)
+        calls = max(2, min(200, (64 << 20) // nbytes))
+        times: dict[str, list[float]] = {name: [] for name in tensors}
+        for i in range(12 if nbytes < 16 << 20 else 6):
+            for name, x in tensors.items():
+                group = groups.get(name, ours)
                 dist.barrier(groups["gloo"])
                 begin = time.perf_counter()
-                dist.all_reduce(x, group=groups[name])
-                if i >= 2:
-                    times[name].append(1e6 * (time.perf_counter() - begin))
-        ours, gloos = (statistics.median(times[name]) for name in BACKENDS)
-        say(f"{nbytes:10} {ours:10.1f} {gloos:10.1f} {gloos / ours:7.1f}")
+                for _ in range(calls):
+                    dist.all_reduce(x, group=group)
+                if i:
+                    times[name].append(1e6 * (time.perf_counter() - begin) / calls)
+        least = {name: min(t) for name, t in times.items()}
+        texts = {k: f"{least[k]:.1f} {statistics.median(t):.1f}" for k, t in times.items()}
+        ratios = [least["gloo"] / least[name] for name in ("lockstep", "memory")]
+        say(f"{nbytes:10} {texts['lockstep']:>17} {texts['memory']:>17} {texts['gloo']:>19}   "
+            f"{ratios[0]:.1f}, {ratios[1]:.1f}")  # fmt: skip
 
 
 class Block(nn.Module):
@@ -96,7 +105,11 @@ def make(way: str, group: dist.ProcessGroup) -> nn.Module:
     mesh = DeviceMesh.from_group(group, "cpu")
     for block in model.blocks:
         fully_shard(block, mesh=mesh)
-    return fully_shard(model, mesh=mesh)
+    fully_shard(model, mesh=mesh)
+    if group is groups["lockstep"]:
+        for part in [*model.blocks, model]:
+            part.set_allocate_memory_from_process_group_for_comm(True)
+    return model
 
 
 def train(way: str) -> None:

@@ -34,7 +34,7 @@ _STOPPED = 75  # exit code of a run that was stopped
 _PR_SET_PDEATHSIG = 1
 
 
-def _die_with_parent() -> None:
+def die_with_parent() -> None:
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
@@ -58,7 +58,7 @@ class Host:
         self._process = subprocess.Popen(
             [_program.path(), *arguments], env={**os.environ, **variables}, cwd=folder,
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-            preexec_fn=_die_with_parent,
+            preexec_fn=die_with_parent,
         )  # fmt: skip
         self._reader = threading.Thread(target=self._read, daemon=True)
         self._reader.start()
@@ -260,7 +260,3 @@ def main(words: list[str] | None = None) -> int:
     if options.workers < 1:
         parser.error("-n: at least one worker is needed")
     return Job(options, rest).run()
-
-
-if __name__ == "__main__":
-    sys.exit(main())
