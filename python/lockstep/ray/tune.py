@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Callable
 
 from lockstep import _program
+from lockstep.config import read_config
 from lockstep.ray.cluster import die_with_parent
 
 _POLL_S = 0.3
@@ -42,26 +43,36 @@ class _Run:
     def __init__(self, folder: str) -> None:
         self._folder = folder
         self._at = 0  # bytes of metrics.jsonl that were read
-        self._steps: dict[int, dict[str, Any]] = {}  # metrics that may be reported yet
-        self._saved = -1  # step of the last checkpoint that was reported
+        self._last = b""  # the line before them
+        self._steps: dict[int, dict[str, Any]] = {}  # metrics of steps that are not reported
+        self._reported = -1
+        self._saved = -1  # the last checkpoint that was reported
+        self._config: dict[str, dict[str, Any]] = {}
 
     def skip(self) -> None:
         """What is there was reported before."""
-        for _ in self._records():
-            pass
-        self._saved = max(self._checkpoints(), default=-1)
+        self._read()
+        self._reported = self._saved = max(self._checkpoints(), default=-1)
 
-    def _records(self) -> Any:
+    def _read(self) -> None:
+        """A run that continues may have replaced its last lines: then all are read again."""
         try:
             with open(os.path.join(self._folder, "metrics.jsonl"), "rb") as f:
-                f.seek(self._at)
+                f.seek(self._at - len(self._last))
+                if f.read(len(self._last)) != self._last:
+                    self._at = 0
+                    f.seek(0)
                 data = f.read()
         except FileNotFoundError:
             return
         data = data[: data.rfind(b"\n") + 1]
         self._at += len(data)
-        for line in data.splitlines():
-            yield json.loads(line)
+        for line in data.splitlines(keepends=True):
+            record = json.loads(line)
+            numbers = {k: v for k, v in record.items() if isinstance(v, (int, float))}
+            if record["step"] > self._reported:
+                self._steps.setdefault(record["step"], {}).update(numbers)
+            self._last = line
 
     def _checkpoints(self) -> list[int]:
         folder = os.path.join(self._folder, "checkpoints")
@@ -74,25 +85,42 @@ class _Run:
             and os.path.exists(os.path.join(folder, n, "manifest.json"))
         ]
 
-    def news(self) -> list[tuple[dict[str, Any], int | None]]:
-        """Metrics of steps that were evaluated or saved since the last call, and the steps of their
-        checkpoints."""
-        due = set()
-        for record in self._records():
-            step = record["step"]
-            numbers = {k: v for k, v in record.items() if isinstance(v, (int, float))}
-            self._steps.setdefault(step, {}).update(numbers)
-            if any(key.startswith("val_") for key in record):
-                due.add(step)
-        saved = max(self._checkpoints(), default=-1)
-        if saved > self._saved and saved in self._steps:
-            due.add(saved)
-        found = []
-        for step in sorted(due):
-            found.append((dict(self._steps[step]), step if step == saved else None))
-        self._saved = max(self._saved, saved if saved in due else -1)
-        newest = max(self._steps, default=0)
-        self._steps = {s: m for s, m in self._steps.items() if s > saved or s == newest}
+    def _interval(self, group: str, key: str) -> int:
+        """A key of the resolved config: steps; 0: none."""
+        if not self._config:
+            self._config = read_config(os.path.join(self._folder, "config.yaml"))
+        return int(self._config[group][key])
+
+    def _due(self, step: int, checkpoints: list[int], over: bool) -> bool:
+        """Is it to be reported? An evaluated step waits for its checkpoint."""
+        newest = max(checkpoints, default=-1)
+        if not any(key.startswith("val_") for key in self._steps[step]):
+            return step in checkpoints and not self._interval("train", "eval_every")
+        every = self._interval("checkpoint", "every")
+        return over or not every or step % every != 0 or newest >= step
+
+    def news(self, over: bool) -> list[tuple[dict[str, Any], int | None]]:
+        """Metrics of steps that were evaluated, or, in a run that evaluates none, saved since the
+        last call; and the steps of their checkpoints.
+
+        over    the run has ended
+        """
+        checkpoints = self._checkpoints()  # before their metrics
+        self._read()
+        found: list[tuple[dict[str, Any], int | None]] = []
+        for step in sorted(self._steps):
+            evaluated = any(key.startswith("val_") for key in self._steps[step])
+            if self._due(step, checkpoints, over):
+                self._reported = step
+                found.append((self._steps[step], step if step in checkpoints else None))
+            elif evaluated:
+                break  # in order
+        self._saved = max([self._saved, *(s for _, s in found if s is not None)])
+        newest = max(checkpoints, default=-1)
+        if over and newest > self._saved and newest in self._steps:
+            found.append((self._steps[newest], newest))
+        for step in [s for s in self._steps if s < self._reported]:
+            del self._steps[step]
         return found
 
     def copy(self, step: int, to: str) -> None:
@@ -113,7 +141,7 @@ def _tail(path: str) -> str:
         return "\n".join(f.read().splitlines()[-_LINES:])
 
 
-def _train(line: list[str], folder: str, cwd: str, report: Callable[[_Run], None]) -> None:
+def _train(line: list[str], folder: str, cwd: str, report: Callable[[_Run, bool], None]) -> None:
     run, output = _Run(folder), folder + ".txt"
     if "--resume" in line:
         run.skip()
@@ -124,9 +152,9 @@ def _train(line: list[str], folder: str, cwd: str, report: Callable[[_Run], None
         )  # fmt: skip
     try:
         while process.poll() is None:
-            report(run)
+            report(run, False)
             time.sleep(_POLL_S)
-        report(run)
+        report(run, True)
     finally:  # Tune ends a trial by an exception in report()
         process.terminate()
         process.wait()
@@ -148,8 +176,8 @@ def trainable(
     options    more words of the command line: ["--set", "checkpoint.every=100"]
 
     Parameters are keys of the config: {"optim.lr": tune.loguniform(1e-4, 1e-2)}. Metrics are reported
-    at each evaluation and each checkpoint: `step`, `loss`, `val_loss` and whatever else the run
-    records. Their checkpoints continue a trial that was interrupted, or another one's, with other
+    at each evaluation, with the checkpoint of the step if there is one (in a run without evaluations,
+    at each checkpoint): `step`, `loss`, `val_loss` and whatever else the run records. Checkpoints continue a trial that was interrupted, or another one's, with other
     values of keys that may change (docs/guide/survival.md).
     """
     path, cwd = os.path.abspath(config), os.getcwd()
@@ -166,8 +194,8 @@ def trainable(
             checkpoint.to_directory(folder)
             line.append("--resume")
 
-        def report(run: _Run) -> None:
-            for metrics, step in run.news():
+        def report(run: _Run, over: bool) -> None:
+            for metrics, step in run.news(over):
                 if step is None:
                     tune.report(metrics)
                     continue
