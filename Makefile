@@ -99,7 +99,7 @@ check-serve:
 	@scripts/build.sh release lockstep
 	@scripts/check_serve.py build/lockstep --seconds 240 --requests 100000
 
-# Trains on Ray clusters of this machine, whose nodes are lost (Ray and NumPy from PyPI into
+# Trains on Ray clusters of this machine, whose nodes are lost; Ray Train and Ray Tune (Ray from PyPI into
 # build/ray-venv).
 check-ray:
 	@scripts/install.sh build peers

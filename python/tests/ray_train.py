@@ -18,11 +18,12 @@ import trained
 from launch import LIMIT_S, ROOT
 from ray.cluster_utils import Cluster  # type: ignore[import-not-found,unused-ignore]
 
-SETS = ["train.steps=600", "checkpoint.every=50", "train.eval_every=0", "optim.warmup=5"]
+STEPS, MANY_STEPS = 600, 3000
+SETS = ["checkpoint.every=50", "train.eval_every=0", "optim.warmup=5"]
 
 
-def sets() -> list[str]:
-    return [word for value in SETS for word in ("--set", value)]
+def sets(steps: int) -> list[str]:
+    return [word for value in [f"train.steps={steps}", *SETS] for word in ("--set", value)]
 
 
 def hash_of(run: Path) -> str:
@@ -42,9 +43,9 @@ class Nodes(unittest.TestCase):
     def tearDown(self) -> None:
         self.cluster.shutdown()
 
-    def start(self) -> subprocess.Popen[bytes]:
+    def start(self, steps: int = STEPS) -> subprocess.Popen[bytes]:
         line = [sys.executable, "-m", "lockstep.ray", "train", "configs/tiny.yaml", "-n", "4", "-o",
-                str(self.run_folder), *sets()]  # fmt: skip
+                str(self.run_folder), *sets(steps)]  # fmt: skip
         environment = {**os.environ, "RAY_ADDRESS": self.cluster.address}
         with open(self.output, "wb") as file:
             return subprocess.Popen(line, cwd=ROOT, env=environment, stdout=file, stderr=file)
@@ -69,10 +70,10 @@ class Nodes(unittest.TestCase):
         self.assertEqual(code, 0, text)
         return text
 
-    def same_as_one_worker(self) -> None:
-        alone = trained.TOP / "alone"
+    def same_as_one_worker(self, steps: int = STEPS) -> None:
+        alone = trained.TOP / f"alone-{steps}"
         if not alone.exists():
-            trained.lockstep("train", "configs/tiny.yaml", "-n", "1", "-o", str(alone), *sets())
+            trained.lockstep("train", "configs/tiny.yaml", "-n", "1", "-o", str(alone), *sets(steps))
         self.assertEqual(hash_of(self.run_folder), hash_of(alone))
 
     def leader(self, text: str) -> Any:
@@ -101,13 +102,13 @@ class Nodes(unittest.TestCase):
         self.assertIn('"workers": 2', (self.run_folder / "metrics.jsonl").read_text())
 
     def test_a_new_node(self) -> None:
-        """Workers that are lost get places on a node that comes later."""
-        process = self.start()
+        """Workers that are lost get places on a node that comes later, which takes Ray seconds."""
+        process = self.start(MANY_STEPS)
         self.wait_for_step(30, process)
         self.cluster.remove_node(self.leader("--join"), allow_graceful=False)
         self.cluster.add_node(num_cpus=2)
         self.assertIn("2 workers join on another node", self.ends(process))
-        self.same_as_one_worker()
+        self.same_as_one_worker(MANY_STEPS)
 
     def test_the_first_node_lost(self) -> None:
         process = self.start()
