@@ -15,6 +15,8 @@
 enum {
     PORT,
     ADDRESS,
+    CERTIFICATE,
+    TLS_KEY,
     HOST,
     KEY,
     NAME,
@@ -23,6 +25,8 @@ enum {
     CONTEXT,
     QUEUE,
     STEP,
+    BITS,
+    LOOKUP,
     TEMPLATE,
     ADAPTER,
     EMA,
@@ -57,23 +61,41 @@ static char *name_of(const char *path) {
 }
 
 static bool read_numbers(const ls_args *a, ls_front_options *o, double *cache_mb) {
-    int64_t port = DEFAULT_PORT, texts = 16, queue = 1024;
+    int64_t guesses = 4, port = DEFAULT_PORT, texts = 16, queue = 1024;
     if (!cli_integer(&cmd_serve, a, PORT, 0, MOST_PORT, &port) ||
         !cli_integer(&cmd_serve, a, TEXTS, 1, 1024, &texts) ||
         !cli_integer(&cmd_serve, a, CONTEXT, 1, 1 << 30, &o->engine.context) ||
         !cli_integer(&cmd_serve, a, QUEUE, 0, 1 << 20, &queue) ||
         !cli_integer(&cmd_serve, a, STEP, 1, 1 << 20, &o->engine.rows) ||
+        !cli_integer(&cmd_serve, a, LOOKUP, 0, 7, &guesses) ||
         !cli_real(&cmd_serve, a, CACHE, 1, 1e9, cache_mb))
         return false;
     o->http.port = (int)port;
     o->engine.texts = (int)texts;
     o->queue = (int)queue;
+    o->engine.guesses = (int)guesses;
     return true;
+}
+
+static bool read_bits(const ls_args *a, ls_kept_type *type_p) {
+    static const char *const names[] = {
+        [LS_KEPT_F32] = "f32", [LS_KEPT_F16] = "f16", [LS_KEPT_Q8] = "q8"};
+    const char *given = cli_value(a, BITS);
+    if (!given) return true;
+    for (int i = LS_KEPT_F32; i <= LS_KEPT_Q8; i++) {
+        if (strcmp(given, names[i]) != 0) continue;
+        *type_p = (ls_kept_type)i;
+        return true;
+    }
+    ls_log("serve: --cache %s: f32, f16 or q8 is expected", given);
+    return false;
 }
 
 /* Another address than this host's alone needs a key. */
 static bool check_address(const ls_args *a, ls_front_options *o) {
     o->http.address = cli_value(a, ADDRESS);
+    o->http.certificate = cli_value(a, CERTIFICATE);
+    o->http.key = cli_value(a, TLS_KEY);
     o->http.names = (const char *const *)a->options[HOST].values;
     o->http.nnames = a->options[HOST].n;
     o->http.token = cli_given(a, KEY) ? cli_value(a, KEY) : getenv("LOCKSTEP_SERVE_KEY");
@@ -150,8 +172,8 @@ static int serve(ls_front_options *o) {
     ls_error e = {0};
     heed_signals();
     if (ls_front_open(o, &f, &e) != LS_OK) return cli_fail(&e);
-    ls_print("http://%s:%d/v1\n", o->http.address ? o->http.address : "localhost",
-             ls_front_port(f));
+    ls_print("http%s://%s:%d/v1\n", o->http.key ? "s" : "",
+             o->http.address ? o->http.address : "localhost", ls_front_port(f));
     fflush(stdout);
     ls_log("serving %s%s; Ctrl-C ends", o->name,
            o->format ? "" : ", which has no chat template: completions alone");
@@ -166,7 +188,8 @@ static int run(const ls_args *a) {
     ls_trained t;
     ls_chat_format format = {0};
     ls_error e = {0};
-    if (!read_numbers(a, &o, &cache_mb) || !check_address(a, &o)) return CLI_USAGE;
+    if (!read_numbers(a, &o, &cache_mb) || !read_bits(a, &o.engine.kept) || !check_address(a, &o))
+        return CLI_USAGE;
     if (open_model(a, &t, &format, &e) != LS_OK) return cli_fail(&e);
     char *name = cli_given(a, NAME) ? ls_strdup(cli_value(a, NAME)) : name_of(a->words[0]);
     o.trained = &t;
@@ -203,6 +226,8 @@ const ls_command cmd_serve = {
         {[PORT] = {"port", 'p', "PORT", "listen here (default 8000; 0: a free port)"},
          [ADDRESS] = {"address", 0, "ADDRESS",
                       "listen at this address (default 127.0.0.1, for this computer alone)"},
+         [CERTIFICATE] = {"tls-cert", 0, "FILE", "answer by TLS, with this certificate in PEM"},
+         [TLS_KEY] = {"tls-key", 0, "FILE", "the certificate's key"},
          [HOST] = {"host", 0, "NAME", "a further name of this computer in URLs; repeatable"},
          [KEY] = {"key", 0, "KEY",
                   "requests need Authorization: Bearer KEY (or LOCKSTEP_SERVE_KEY)"},
@@ -216,6 +241,11 @@ const ls_command cmd_serve = {
          [STEP] = {"step-tokens", 0, "N",
                    "tokens that a step computes: more make prompts faster, and streams less even "
                    "(default 256)"},
+         [BITS] = {"cache", 0, "TYPE",
+                   "keys and values in f32 (default), f16 or q8: less memory, other replies"},
+         [LOOKUP] = {"lookup", 0, "N",
+                     "tokens guessed at a time where a text repeats itself: the same replies, "
+                     "sooner (default 4; 0: none)"},
          [TEMPLATE] = {"template", 0, "FILE", "a chat template in place of the model's"},
          [ADAPTER] = {"adapter", 0, "NAME=DIR",
                       "an adapter that requests choose by this name: a run with lora.rank, or a "

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "http/listener.h"
 #include "http/microhttpd.h"
 #include "http/visitor.h"
@@ -170,7 +171,8 @@ static enum MHD_Result queue(ls_http *h, struct MHD_Connection *c, ls_http_answe
     if (a->status == MHD_HTTP_UNAUTHORIZED)
         h->lib->add_response_header(r, "WWW-Authenticate", "Bearer");
     if (how.gives_token) {
-        char *cookie = ls_format("%s=%s; HttpOnly; SameSite=Strict", COOKIE, h->o.token);
+        char *cookie = ls_format("%s=%s; HttpOnly; SameSite=Strict%s", COOKIE, h->o.token,
+                                 h->o.key ? "; Secure" : "");
         h->lib->add_response_header(r, "Set-Cookie", cookie);
         free(cookie);
     }
@@ -278,24 +280,75 @@ static enum MHD_Result on_request(void *arg, struct MHD_Connection *c, const cha
     return queue(h, c, &a, (delivery){new_token, posts});
 }
 
+/* ---- TLS ---- */
+
+enum { PEM_BYTES = 1 << 20 };
+
+/* Texts of the certificate and of its key, both NULL without TLS. */
+typedef struct pems {
+    ls_buf certificate, key;
+} pems;
+
+static void free_pems(pems *p) {
+    if (p->key.data) explicit_bzero(p->key.data, p->key.len);
+    ls_buf_free(&p->certificate);
+    ls_buf_free(&p->key);
+}
+
+static ls_status read_pem(const char *path, const char *what, ls_buf *b, ls_error *e) {
+    LS_TRY(ls_file_read(path, PEM_BYTES, b, e));
+    ls_buf_append(b, "", 1);
+    if (strstr(b->data, "-----BEGIN ")) return LS_OK;
+    return ls_fail(e, LS_EINVAL, "%s: is no %s in PEM", path, what);
+}
+
+static ls_status read_pems(const ls_http_options *o, pems *p, ls_error *e) {
+    if (!o->certificate && !o->key) return LS_OK;
+    if (!o->certificate || !o->key)
+        return ls_fail(e, LS_EINVAL,
+                       "TLS needs both a certificate and its key (--tls-cert, --tls-key)");
+    LS_TRY(read_pem(o->certificate, "certificate", &p->certificate, e));
+    return read_pem(o->key, "key", &p->key, e);
+}
+
 /* ---- the server ---- */
+
+static struct MHD_Daemon *start(ls_http *h, const pems *p) {
+    struct MHD_OptionItem tls[] = {{MHD_OPTION_HTTPS_MEM_CERT, 0, p->certificate.data},
+                                   {MHD_OPTION_HTTPS_MEM_KEY, 0, p->key.data},
+                                   {MHD_OPTION_END, 0, NULL}};
+    if (!p->key.data) tls[0].option = MHD_OPTION_END;
+    unsigned flags = MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | (p->key.data ? MHD_USE_TLS : 0);
+    return h->lib->start_daemon(flags, 0, NULL, NULL, on_request, h, MHD_OPTION_LISTEN_SOCKET,
+                                h->listener.fd, MHD_OPTION_CONNECTION_LIMIT,
+                                (unsigned)LS_HTTP_CONNECTIONS, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
+                                (size_t)CONNECTION_BYTES, MHD_OPTION_CONNECTION_TIMEOUT,
+                                (unsigned)IDLE_S, MHD_OPTION_NOTIFY_COMPLETED, on_completed, NULL,
+                                MHD_OPTION_ARRAY, tls, MHD_OPTION_END);
+}
 
 ls_status ls_http_open(const ls_http_options *o, ls_http **h_p, ls_error *e) {
     const ls_microhttpd *lib = NULL;
     ls_listener listener;
     LS_TRY(ls_microhttpd_load(&lib, e));
-    LS_TRY(ls_listener_open(o->address ? o->address : "127.0.0.1", o->port, &listener, e));
+    pems p = {0};
+    ls_status s = read_pems(o, &p, e);
+    if (s == LS_OK)
+        s = ls_listener_open(o->address ? o->address : "127.0.0.1", o->port, &listener, e);
+    if (s != LS_OK) {
+        free_pems(&p);
+        return s;
+    }
     ls_http *h = LS_NEW(ls_http);
     *h = (ls_http){.lib = lib, .o = *o, .listener = listener};
-    h->daemon =
-        lib->start_daemon(MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME, 0, NULL, NULL, on_request, h,
-                          MHD_OPTION_LISTEN_SOCKET, listener.fd, MHD_OPTION_CONNECTION_LIMIT,
-                          (unsigned)LS_HTTP_CONNECTIONS, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
-                          (size_t)CONNECTION_BYTES, MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)IDLE_S,
-                          MHD_OPTION_NOTIFY_COMPLETED, on_completed, NULL, MHD_OPTION_END);
+    h->daemon = start(h, &p);
+    free_pems(&p);
     if (!h->daemon) {
         close(listener.fd);
         free(h);
+        if (o->key)
+            return ls_fail(e, LS_EINVAL, "%s and %s: TLS can't use this certificate and key",
+                           o->certificate, o->key);
         return ls_fail(e, LS_EIO, "the HTTP server can't be started (too many open files?)");
     }
     *h_p = h;

@@ -64,8 +64,9 @@ typedef struct ls_http_options {
     int port;                 /* 0: a free one */
     const char *const *names; /* [nnames] of this host, beside those of the loopback interface */
     int nnames;
-    const char *token;   /* NULL: none is needed */
-    size_t posts_nbytes; /* the largest body of a POST (others: 413); 0: there are none */
+    const char *token;             /* NULL: none is needed */
+    const char *certificate, *key; /* files in PEM: by TLS; NULL: not */
+    size_t posts_nbytes;           /* the largest body of a POST (others: 413); 0: there are none */
     ls_http_answerer *answer;
     void *arg;
 } ls_http_options;

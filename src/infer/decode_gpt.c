@@ -73,7 +73,8 @@ static ls_kept cache_of(const ls_decode *d, int64_t block) {
                      s.heads,
                      s.C / s.heads,
                      d->dtype == LS_BF16,
-                     ls_kept_page(s.heads, s.C / s.heads)};
+                     ls_kept_page(s.heads, s.C / s.heads),
+                     LS_KEPT_F32};
 }
 
 static bool is_attention(int layer) { return layer % 2 == 1; }

@@ -104,14 +104,17 @@ static void place_layer(const ls_infer *f, const sizes *s, int i, ls_layer_call 
 }
 
 /* Floats of a layer's part of a page of LS_KEPT_PAGE positions. */
-static size_t part_floats(const ls_layer *l) {
-    int64_t pages = (l->T + LS_KEPT_PAGE - 1) / LS_KEPT_PAGE;
-    return (l->memory.past / (size_t)pages + 15) / 16 * 16;
+static size_t part_floats(const ls_layer *l, ls_kept_type type) {
+    size_t pages = (size_t)((l->T + LS_KEPT_PAGE - 1) / LS_KEPT_PAGE), all = l->memory.past / pages;
+    size_t floats = type == LS_KEPT_F32   ? all
+                    : type == LS_KEPT_F16 ? all / 2
+                                          : all / 4 + l->memory.past_factors;
+    return (floats + 15) / 16 * 16;
 }
 
-size_t ls_infer_page_floats(const ls_model *m) {
+size_t ls_infer_page_floats(const ls_model *m, ls_kept_type type) {
     size_t floats = 0;
-    for (int i = 0; i < m->nlayers; i++) floats += part_floats(&m->layers[i]);
+    for (int i = 0; i < m->nlayers; i++) floats += part_floats(&m->layers[i], type);
     return floats;
 }
 
@@ -130,7 +133,7 @@ static const void *forward(const ls_infer *f, ls_layer_call *c, int end, ls_infe
         if (kept) c->past.kept = kept;
         if (kept) kept += (l->memory.past + 15) / 16 * 16;
         c->past.at = at;
-        at += part_floats(l);
+        at += part_floats(l, c->past.type);
         bool whole =
             l->T < all && !l->traits.loss; /* it has no positions: a weight that is a value */
         c->T = T && !whole ? T * (l->T / all) : l->T;
@@ -527,8 +530,8 @@ void ls_infer_texts(const ls_infer *f, const ls_infer_together *o) {
     const ls_layer *first = &f->model->layers[head];
     assert(!f->compute->device); /* which has no pages */
     c.adapters = o->adapters;
-    c.past = (ls_past){.texts = o->texts, .ntexts = o->ntexts};
-    c.past.page = o->page ? o->page : ls_infer_page_floats(f->model);
+    c.past = (ls_past){.texts = o->texts, .ntexts = o->ntexts, .type = o->kept};
+    c.past.page = o->page ? o->page : ls_infer_page_floats(f->model, o->kept);
     const void *x = forward(f, &c, head, show_nothing, NULL);
     size_t row = (size_t)first->C * ls_dtype_size(f->dtype);
     char *rows = gather_rows(x, row, o->wanted, n);

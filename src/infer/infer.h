@@ -89,7 +89,7 @@ const float *ls_infer_continued(const ls_infer *, const uint32_t *tokens, int64_
 
 /* Floats of a page of what layers keep of LS_KEPT_PAGE positions, in which each layer has a part; 0: the
  * model can't continue texts. */
-size_t ls_infer_page_floats(const ls_model *);
+size_t ls_infer_page_floats(const ls_model *, ls_kept_type);
 /* A call that continues several texts. */
 typedef struct ls_infer_together {
     const uint32_t
@@ -97,14 +97,15 @@ typedef struct ls_infer_together {
     int64_t T;
     const ls_past_text *texts; /* [ntexts] */
     int ntexts;
-    size_t page; /* floats from one page of a text to the next; 0: ls_infer_page_floats() */
+    size_t page;       /* floats from one page of a text to the next; 0: ls_infer_page_floats() */
+    ls_kept_type kept; /* in fewer bits than F32, results differ */
     const int64_t *wanted; /* [nwanted] the rows of the call whose logits are computed */
     int64_t nwanted;
     float *logits; /* [nwanted][ls_infer_nlogits()] */
     const int64_t
         *shown; /* [nshown] the rows whose last values are wanted, as of ls_infer_hidden() */
     int64_t nshown;
-    float *hidden; /* [nshown][ls_infer_width()] */
+    float *hidden;                   /* [nshown][ls_infer_width()] */
     const ls_row_adapters *adapters; /* of the texts' rows; NULL: none */
 } ls_infer_together;
 

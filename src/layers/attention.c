@@ -191,6 +191,7 @@ ls_value *ls_layers_attention(ls_model *m, ls_value *x, ls_attention_options o,
     l->memory.saved = (size_t)(2 * o.heads * own.T);
     l->half.as_stored = LS_OPERAND_X | LS_OPERAND_Y | LS_OPERAND_DY;
     if (own.causal) l->memory.past = ls_kept_floats(own.S, own.kv_heads, own.Q / o.heads);
+    if (own.causal) l->memory.past_factors = ls_kept_factors(own.kv_heads, own.Q / o.heads);
     for (int i = 0; i < l->ninputs && l->ninputs > 1; i++) l->memory.work += l->input_floats[i];
     ls_heads h = {.T = own.T,
                   .S = own.S,

@@ -31,6 +31,7 @@ static ls_kept kept_of(const job *j, int text) {
     const ls_past *past = j->past;
     ls_kept k = {.heads = h->kv_heads, .D = h->D, .bf16 = h->bf16};
     k.p = past->texts ? past->texts[text].kept + past->at : past->kept;
+    k.type = past->type;
     k.page = past->texts ? past->page : ls_kept_page(h->kv_heads, h->D);
     return k;
 }
@@ -64,11 +65,11 @@ static void keep_run(void *arg, int thread, int nthreads) {
         }
 }
 
-/* ---- a prompt's beginning: nothing was kept before ---- */
+/* ---- a prompt's beginning: nothing was kept before, and what is kept has the call's own bits ---- */
 
 static bool begins(const job *j, int text) {
     rows x = rows_of(j, text);
-    return x.n == 0 && x.end - x.first > 1;
+    return x.n == 0 && x.end - x.first > 1 && j->past->type == LS_KEPT_F32;
 }
 
 static void begin(const job *j, int text) {

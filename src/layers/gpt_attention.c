@@ -147,6 +147,7 @@ void ls_gpt_attention_declare(ls_layer *l, int64_t T, int64_t C, int64_t heads) 
     l->memory.saved = (size_t)(T * (5 * C + 2 + 2 * heads));
     l->memory.work = (size_t)(T * 4 * C);
     l->memory.past = ls_kept_floats(T, heads, C / heads);
+    l->memory.past_factors = ls_kept_factors(heads, C / heads);
     const size_t scratch[] = {ls_heads_scratch_floats(T, C / heads),
                               (size_t)(2 * C) + ls_kept_room(heads, T, C / heads),
                               ls_rows_norm_scratch(C)};

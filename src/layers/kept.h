@@ -4,6 +4,9 @@
  * text grows: a page has for each head its keys, transposed, so that scores of 16 keys are chains
  * in the lanes of a vector; then its values. Attention over them has the bits of ls_heads_forward()
  * over the whole text. For products in bf16 they are kept rounded, in f32.
+ *
+ * In fewer bits (ls_kept_type) they take less memory, and results differ; each vector is rounded by itself, so
+ * results do not depend on how a text was cut into calls. Products are then in f32.
  */
 #ifndef LS_LAYERS_KEPT_H
 #define LS_LAYERS_KEPT_H
@@ -13,11 +16,16 @@
 typedef struct ls_kept {
     float *p;            /* [ls_kept_floats()] */
     int64_t T, heads, D; /* the most positions; heads of keys and values, of size D */
-    bool bf16;           /* products are in bf16 */
-    size_t page;         /* floats from one page to the next */
+    bool bf16;   /* keys, values and queries are rounded to bf16; products of F32 are in bf16 */
+    size_t page; /* floats from one page to the next */
+    ls_kept_type type;
 } ls_kept;
 
-size_t ls_kept_floats(int64_t T, int64_t heads, int64_t D);
+size_t ls_kept_floats(int64_t T, int64_t heads, int64_t D); /* in F32 */
+/* The factors of 8 bits among those of a page. */
+static inline size_t ls_kept_factors(int64_t heads, int64_t D) {
+    return (size_t)(heads * 2 * LS_KEPT_PAGE * ls_kept_blocks(D));
+}
 /* Of pages that follow each other. */
 static inline size_t ls_kept_page(int64_t heads, int64_t D) {
     return ls_kept_floats(LS_KEPT_PAGE, heads, D);

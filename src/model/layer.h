@@ -65,7 +65,8 @@ typedef struct ls_past {
     float *kept; /* [past_floats of the layer] what it keeps of them; NULL: the call stands alone */
     const ls_past_text *texts; /* [ntexts] instead; NULL: one text */
     int ntexts;
-    size_t at, page; /* floats: where the layer's part is in a page, and the size of one */
+    size_t at, page;   /* floats: where the layer's part is in a page, and the size of one */
+    ls_kept_type type; /* of texts' keys and values; F32 of one text */
 } ls_past;
 
 /* The text of row r of a call with several. */
@@ -199,6 +200,7 @@ typedef struct ls_layer_memory {
     int64_t block_rows;  /* the most rows that are computed at a time; 0: all */
     size_t scratch;      /* per thread */
     size_t past;         /* what it keeps of all positions of a text, for generating (ls_past) */
+    size_t past_factors; /* where that has fewer bits: further floats of LS_KEPT_PAGE positions */
 } ls_layer_memory;
 
 /* What calls of the layer cost, for plans and prices. */

@@ -10,10 +10,12 @@
 #include "base/mem.h"
 #include "infer/infer.h"
 #include "model/types.h"
+#include "serve/lookup.h"
 #include "serve/page_name.h"
 #include "tensor/gemm.h"
 
-enum { PAGE = LS_KEPT_PAGE, NOTED_ROWS = 64 }; /* NOTED_ROWS: of prompts whose logits are wanted */
+/* NOTED_ROWS: of prompts whose logits are wanted; GUESSED_ROWS: of a step that has guesses, but for those of prompts. */
+enum { PAGE = LS_KEPT_PAGE, NOTED_ROWS = 64, GUESSED_ROWS = 8 };
 
 struct ls_engine {
     const ls_trained *t;
@@ -42,6 +44,7 @@ typedef struct part {
     int64_t first, rows;           /* of the step */
     int64_t first_wanted, nwanted; /* of the step's logits */
     bool noted;                    /* its rows are those of a prompt that is noted */
+    int64_t nguesses;              /* its last rows are guesses */
     int64_t first_shown, nshown;   /* of the rows whose values are summed */
 } part;
 
@@ -160,15 +163,47 @@ static void add_part(step *s, ls_reply *r, int64_t rows) {
     s->rows += rows;
 }
 
+static int count_running(const ls_engine *g) {
+    int n = 0;
+    for (size_t i = 0; i < g->n; i++) n += g->list[i]->state == LS_REPLY_RUNS;
+    return n;
+}
+
+/* Guesses of the tokens after a reply's last one, which is the last part of the step. They take no page from others, and
+ * the step stays as small as rows that take little longer than one. */
+static int64_t add_guesses(ls_engine *g, step *s, ls_reply *r, int64_t room) {
+    uint32_t guesses[GUESSED_ROWS];
+    part *p = &s->parts[s->n - 1];
+    int64_t most = r->nprompt + r->rule->most - r->n - 1;
+    if (r->rests > 0 && r->rests-- > 0) return 0;
+    if (most > g->o.guesses) most = g->o.guesses;
+    if (most > room) most = room;
+    if (most > g->o.rows - s->rows) most = g->o.rows - s->rows;
+    int64_t n = most > 0 && r->n > 3 ? ls_lookup(r->tokens, r->n, most, guesses) : 0;
+    if (n < 1) return 0;
+    n = make_room(g, r, r->n + n) - r->n;
+    for (int64_t i = 0; i < n; i++) {
+        s->tokens[s->rows] = guesses[i];
+        s->wanted[s->nwanted++] = s->rows++;
+    }
+    p->nguesses = n > 0 ? n : 0;
+    p->rows += p->nguesses;
+    p->nwanted += p->nguesses;
+    return p->nguesses;
+}
+
 /* One token of each reply that is being written. */
 static void plan_tokens(ls_engine *g, step *s) {
+    int64_t room = GUESSED_ROWS - count_running(g);
     for (size_t i = 0; i < g->n && s->rows < g->o.rows; i++) {
         ls_reply *r = g->list[i];
         if (r->state != LS_REPLY_RUNS || r->computed + 1 != r->n) continue;
-        if (force_room(g, r, r->n))
-            add_part(s, r, 1);
-        else
+        if (!force_room(g, r, r->n)) {
             give_back(g, r);
+            continue;
+        }
+        add_part(s, r, 1);
+        room -= add_guesses(g, s, r, room);
     }
 }
 
@@ -180,12 +215,6 @@ static int64_t rows_of(const ls_engine *g, const step *s, const ls_reply *r) {
         left = r->noted - r->computed;
     if (logits < 1) room = 0;
     return left < room ? left : room;
-}
-
-static int count_running(const ls_engine *g) {
-    int n = 0;
-    for (size_t i = 0; i < g->n; i++) n += g->list[i]->state == LS_REPLY_RUNS;
-    return n;
 }
 
 /* Parts of prompts, in their order. A reply that finds no room keeps its place. */
@@ -284,12 +313,33 @@ static void compute(ls_engine *g, const step *s) {
                                  .page = ls_pages_stride(g->pages) / sizeof(float),
                                  .wanted = s->wanted,
                                  .nwanted = s->nwanted,
+                                 .kept = g->o.kept,
                                  .logits = g->logits,
                                  .shown = s->shown,
                                  .nshown = s->nshown,
                                  .hidden = g->hidden,
                                  .adapters = s->nadapted ? &adapters : NULL};
     ls_infer_texts(&g->infer, &o);
+}
+
+/* The token after a part's last one, and those after its guesses as long as these are right. */
+static void write_tokens(ls_engine *g, const step *s, const part *p) {
+    ls_reply *r = p->reply;
+    int64_t first = p->nwanted - p->nguesses - 1, right = 0;
+    const uint32_t *guesses = s->tokens + p->first + p->rows - p->nguesses;
+    for (int64_t k = 0;; k++) {
+        ls_reply_write(r, &g->sampler, g->logits + (p->first_wanted + first + k) * g->V);
+        g->counts.written_tokens++;
+        bool ended = r->state == LS_REPLY_ENDED;
+        if (ended || k == p->nguesses || r->tokens[r->n - 1] != guesses[k]) break;
+        right++;
+    }
+    r->computed += right;
+    g->counts.guessed_tokens += p->nguesses;
+    g->counts.right_tokens += right;
+    if (p->nguesses == 0) return;
+    r->wrong = right ? 0 : r->wrong + 1;
+    r->rests = right ? 0 : 1 << (r->wrong < 6 ? r->wrong : 6);
 }
 
 /* With the lock. */
@@ -299,20 +349,17 @@ static void take_results(ls_engine *g, const step *s) {
         ls_reply *r = p->reply;
         const float *logits = g->logits + p->first_wanted * g->V;
         int64_t first = r->computed;
-        r->computed += p->rows;
-        if (first < r->nprompt) g->counts.prompt_tokens += p->rows;
+        r->computed += p->rows - p->nguesses;
+        if (first < r->nprompt) g->counts.prompt_tokens += p->rows - p->nguesses;
         for (int64_t k = 0; k < p->rows && p->noted; k++)
             ls_reply_note_prompt(r, g->sampler.V, first + k, logits + k * g->V);
         for (int64_t k = 0; k < p->nshown; k++)
             ls_reply_sum(r, g->width, first + k, g->hidden + (p->first_shown + k) * g->width);
-        name_parts(g, r);
-        if (r->computed < r->n || r->dropped) continue;
-        if (r->rule->most == 0) {
+        if (r->computed == r->n && !r->dropped && r->rule->most == 0)
             ls_reply_finish(r, LS_END_LENGTH);
-            continue;
-        }
-        ls_reply_write(r, &g->sampler, logits + (p->nwanted - 1) * g->V);
-        g->counts.written_tokens++;
+        else if (r->computed == r->n && !r->dropped)
+            write_tokens(g, s, p);
+        name_parts(g, r);
     }
     g->counts.steps++;
 }
@@ -377,7 +424,7 @@ static void *engine_main(void *arg) {
 /* ---- opening ---- */
 
 static ls_status open_pages(ls_engine *g, ls_error *e) {
-    size_t page = ls_infer_page_floats(&g->t->model) * sizeof(float);
+    size_t page = ls_infer_page_floats(&g->t->model, g->o.kept) * sizeof(float);
     int64_t context = (g->o.context + PAGE - 1) / PAGE;
     if (page == 0)
         return ls_fail(e, LS_EINVAL, "%s: its layers do not continue texts, so it can't be served",

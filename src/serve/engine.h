@@ -20,8 +20,10 @@ typedef struct ls_engine_options {
     int64_t rows;               /* tokens of a step, at most */
     int64_t context;            /* of a reply with its prompt, at most; 0: the model's */
     size_t memory_nbytes;       /* of keys and values */
+    ls_kept_type kept;          /* how these are stored: in fewer bits, replies differ */
     const ls_adapter *adapters; /* [nadapters] of texts that want one; they outlive it */
     int nadapters;
+    int guesses; /* tokens of a text that are guessed in a step, at most (lookup.h); 0: none */
     /* Called by the engine's thread after each step, without the lock. */
     void (*progress)(void *arg);
     void *arg;
@@ -31,6 +33,7 @@ typedef struct ls_engine_options {
 typedef struct ls_engine_counts {
     int64_t prompt_tokens, found_tokens; /* those of prompts; of these, found in pages */
     int64_t written_tokens, steps, preempted;
+    int64_t guessed_tokens, right_tokens; /* guesses, and those that were right */
     int running, waiting, pages, pages_used;
 } ls_engine_counts;
 

@@ -99,6 +99,10 @@ void ls_meter_write(const ls_meter *m, const ls_engine_counts *c, const char *mo
         c->found_tokens);
     put(&w, "lockstep_serve_generated_tokens_total", "counter", "Tokens written.",
         c->written_tokens);
+    put(&w, "lockstep_serve_guessed_tokens_total", "counter", "Tokens guessed by look-up.",
+        c->guessed_tokens);
+    put(&w, "lockstep_serve_right_tokens_total", "counter", "Guessed tokens that were right.",
+        c->right_tokens);
     put(&w, "lockstep_serve_steps_total", "counter", "Calls of the model.", c->steps);
     put(&w, "lockstep_serve_preemptions_total", "counter", "Replies whose pages were taken away.",
         c->preempted);

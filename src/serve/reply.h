@@ -77,6 +77,7 @@ typedef struct ls_reply {
     int64_t nnamed;    /* parts of the view's pages that have a name */
     ls_page_name name; /* of the last of them; with none, that before the first */
     int64_t noted;     /* prompt tokens that are noted, or summed */
+    int wrong, rests;  /* guesses (lookup.h) in a row that were wrong; steps without one */
     void (*left)(void *arg,
                  struct ls_reply *); /* under the lock: the engine does not know it any more */
     void *arg;

@@ -150,9 +150,21 @@ enum { LS_MAXIMA = 256 };
 /* Queries of one position, and the head of keys and values that they share, kept in pages of
  * LS_KEPT_PAGE positions: in each page the keys [D, LS_KEPT_PAGE], then the values
  * [LS_KEPT_PAGE, D]. */
-enum { LS_KEPT_PAGE = 64 };
+enum { LS_KEPT_PAGE = 64, LS_KEPT_BLOCK = 32 };
+/* How these are stored. Q8: in 8 bits, each LS_KEPT_BLOCK of a vector times a factor in f32; keys are followed by their
+ * factors [blocks, LS_KEPT_PAGE], values by theirs [LS_KEPT_PAGE, blocks]. */
+typedef enum ls_kept_type { LS_KEPT_F32, LS_KEPT_F16, LS_KEPT_Q8 } ls_kept_type;
+static inline int64_t ls_kept_blocks(int64_t D) { return (D + LS_KEPT_BLOCK - 1) / LS_KEPT_BLOCK; }
+/* Floats of the keys, or of the values, of a page. */
+static inline int64_t ls_kept_half(ls_kept_type type, int64_t D) {
+    int64_t n = LS_KEPT_PAGE * D;
+    return type == LS_KEPT_F32   ? n
+           : type == LS_KEPT_F16 ? n / 2
+                                 : n / 4 + LS_KEPT_PAGE * ls_kept_blocks(D);
+}
 typedef struct ls_gemv_kept_job {
     int64_t queries, D;
+    ls_kept_type type;
     const float *kept; /* the first page */
     int64_t page;      /* floats between pages */
     const float *q;    /* [queries, D] */

@@ -3,9 +3,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
+#include <openssl/pem.h>
+#include <openssl/ssl.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/file.h"
+#include "folder.h"
 #include "http/server.h"
 #include "test.h"
 
@@ -371,19 +375,86 @@ static void test_damaged_requests(void **state) {
     ls_http_close(h);
 }
 
+/* ---- TLS ---- */
+
+/* Writes a certificate that signs itself, and its key. */
+static void make_certificate(const char *certificate, const char *key) {
+    EVP_PKEY *k = EVP_EC_gen("P-256");
+    X509 *x = X509_new();
+    FILE *f = fopen(certificate, "w"), *g = fopen(key, "w");
+    X509_gmtime_adj(X509_getm_notBefore(x), 0);
+    X509_gmtime_adj(X509_getm_notAfter(x), 3600);
+    X509_set_pubkey(x, k);
+    assert_true(X509_sign(x, k, EVP_sha256()) > 0);
+    assert_true(PEM_write_X509(f, x) && PEM_write_PrivateKey(g, k, NULL, NULL, 0, NULL, NULL));
+    fclose(f), fclose(g);
+    X509_free(x);
+    EVP_PKEY_free(k);
+}
+
+/* Until a step of the client has done what it does; the server runs between its tries. */
+static int until_done(ls_http *h, SSL *ssl, int (*step)(SSL *)) {
+    int r = 0;
+    for (int i = 0; i < 2000 && (r = step(ssl)) <= 0; i++) {
+        int why = SSL_get_error(ssl, r);
+        if (why != SSL_ERROR_WANT_READ && why != SSL_ERROR_WANT_WRITE) return r;
+        ls_http_run(h, 5);
+    }
+    return r;
+}
+
+static int read_some(SSL *ssl) { return SSL_read(ssl, reply, MOST - 1); }
+
+static void test_tls(void **state) {
+    char *certificate = ls_format("%s/cert.pem", folder), *key = ls_format("%s/key.pem", folder);
+    char *other = ls_format("%s/other.pem", folder), *other_key = ls_format("%s/k.pem", folder);
+    ls_http *h = NULL;
+    ls_error e = {0};
+    ls_http_options o = {.answer = answer, .certificate = certificate};
+    (void)state;
+    make_certificate(certificate, key);
+    make_certificate(other, other_key);
+    assert_ls_fails(ls_http_open(&o, &h, &e), LS_EINVAL, "both", e);
+    o.key = other_key;
+    assert_ls_fails(ls_http_open(&o, &h, &e), LS_EINVAL, "can't use this certificate", e);
+    o.key = folder;
+    assert_int_not_equal(ls_http_open(&o, &h, &e), LS_OK);
+    o.key = key;
+    assert_ls_ok(ls_http_open(&o, &h, &e), e);
+    int fd = socket(AF_INET, SOCK_STREAM, 0);
+    struct sockaddr_in to = {.sin_family = AF_INET, .sin_port = htons((uint16_t)ls_http_port(h))};
+    to.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    assert_int_equal(connect(fd, (const struct sockaddr *)&to, sizeof to), 0);
+    assert_int_equal(fcntl(fd, F_SETFL, O_NONBLOCK), 0);
+    SSL_CTX *c = SSL_CTX_new(TLS_client_method());
+    SSL *ssl = SSL_new(c);
+    static const char request[] = "GET /safe HTTP/1.1\r\nHost: localhost\r\n\r\n";
+    SSL_set_fd(ssl, fd);
+    assert_int_equal(until_done(h, ssl, SSL_connect), 1);
+    assert_int_equal(SSL_write(ssl, request, sizeof request - 1), sizeof request - 1);
+    int n = until_done(h, ssl, read_some);
+    assert_true(n > 0);
+    reply[n] = 0;
+    assert_memory_equal(reply, "HTTP/1.1 200", 12);
+    SSL_free(ssl);
+    SSL_CTX_free(c);
+    close(fd);
+    ls_http_close(h);
+    free(certificate), free(key), free(other), free(other_key);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_get),
-        cmocka_unit_test(test_keep_alive),
-        cmocka_unit_test(test_headers),
-        cmocka_unit_test(test_hosts),
-        cmocka_unit_test(test_methods),
-        cmocka_unit_test(test_token),
-        cmocka_unit_test(test_port_in_use),
-        cmocka_unit_test(test_stream),
-        cmocka_unit_test(test_slow_reader),
-        cmocka_unit_test(test_many_streams),
-        cmocka_unit_test(test_damaged_requests),
-    };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_get),
+                                       cmocka_unit_test(test_keep_alive),
+                                       cmocka_unit_test(test_headers),
+                                       cmocka_unit_test(test_hosts),
+                                       cmocka_unit_test(test_methods),
+                                       cmocka_unit_test(test_token),
+                                       cmocka_unit_test(test_port_in_use),
+                                       cmocka_unit_test(test_stream),
+                                       cmocka_unit_test(test_slow_reader),
+                                       cmocka_unit_test(test_many_streams),
+                                       cmocka_unit_test(test_damaged_requests),
+                                       cmocka_unit_test(test_tls)};
+    return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

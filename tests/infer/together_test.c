@@ -15,12 +15,34 @@ typedef struct setup {
     ls_infer infer;
     float *params;
     void *half;
+    ls_kept_type type;
     int64_t V, page, npages;
     uint32_t *tokens[TEXTS]; /* [CONTEXT] */
     float *want[TEXTS];      /* [CONTEXT][V] the logits after each token */
     float *kept[TEXTS];      /* its pages */
     int64_t done[TEXTS];     /* tokens that are computed */
 } setup;
+
+/* The logits after each token of text i, which is computed alone. In f32 by the whole model; in fewer bits token by
+ * token. */
+static void write_want(setup *s, int i) {
+    for (int64_t n = 0; n < CONTEXT; n++) {
+        float *to = s->want[i] + n * s->V;
+        const ls_past_text text = {0, n, s->kept[i]};
+        const ls_infer_together one = {.tokens = s->tokens[i] + n,
+                                       .T = 1,
+                                       .texts = &text,
+                                       .ntexts = 1,
+                                       .kept = s->type,
+                                       .wanted = (const int64_t[]){0},
+                                       .nwanted = 1,
+                                       .logits = to};
+        if (s->type == LS_KEPT_F32)
+            memcpy(to, ls_infer_next(&s->infer, s->tokens[i], n + 1), (size_t)s->V * sizeof *to);
+        else
+            ls_infer_texts(&s->infer, &one);
+    }
+}
 
 static void set_up(setup *s, ls_dtype type, int threads) {
     const void *params = s->params = fix_params(&s->model, 3);
@@ -33,15 +55,13 @@ static void set_up(setup *s, ls_dtype type, int threads) {
     s->infer.params = params;
     s->infer.memory = fix_nans(ls_infer_nbytes(&s->model, type, 1) / sizeof(float) + 1);
     s->V = ls_infer_nlogits(&s->model);
-    s->page = (int64_t)ls_infer_page_floats(&s->model);
+    s->page = (int64_t)ls_infer_page_floats(&s->model, s->type);
     s->npages = (CONTEXT + LS_KEPT_PAGE - 1) / LS_KEPT_PAGE;
     for (int i = 0; i < TEXTS; i++) {
         s->tokens[i] = fix_tokens(CONTEXT, s->V, 50 + (uint64_t)i);
         s->want[i] = fix_nans((size_t)(CONTEXT * s->V));
-        for (int64_t n = 1; n <= CONTEXT; n++)
-            memcpy(s->want[i] + (n - 1) * s->V, ls_infer_next(&s->infer, s->tokens[i], n),
-                   (size_t)s->V * sizeof(float));
         s->kept[i] = fix_nans((size_t)(s->npages * s->page));
+        write_want(s, i);
         s->done[i] = 0;
     }
 }
@@ -79,6 +99,7 @@ static void call(setup *s, uint64_t *random) {
                                         .T = rows,
                                         .texts = texts,
                                         .ntexts = n,
+                                        .kept = s->type,
                                         .wanted = wanted,
                                         .nwanted = rows,
                                         .logits = logits};
@@ -114,11 +135,11 @@ static const ls_dtype types[] = {LS_F32, LS_BF16, LS_F16};
 static void test_gpt(void **state) {
     static const ls_gpt_config configs[] = {{2, 24, 3, CONTEXT, 40}, {1, 15, 5, CONTEXT, 7}};
     (void)state;
-    for (int i = 0; i < 6; i++) {
-        setup s = {0};
+    for (int i = 0; i < 8; i++) {
+        setup s = {.type = i < 6 ? LS_KEPT_F32 : i == 6 ? LS_KEPT_F16 : LS_KEPT_Q8};
         ls_error e;
         assert_ls_ok(ls_gpt_create(&configs[i % 2], &s.model, &e), e);
-        set_up(&s, types[i / 2], 1 + i % 3);
+        set_up(&s, types[i / 2 % 3], 1 + i % 3);
         try_all(&s, 9 + (uint64_t)i);
         tear_down(&s);
     }
@@ -127,8 +148,8 @@ static void test_gpt(void **state) {
 /* Heads that share keys; with a window; threads beyond the heads. */
 static void test_llama(void **state) {
     (void)state;
-    for (int i = 0; i < 12; i++) {
-        setup s = {0};
+    for (int i = 0; i < 18; i++) {
+        setup s = {.type = i < 12 ? LS_KEPT_F32 : i % 2 ? LS_KEPT_F16 : LS_KEPT_Q8};
         ls_config c;
         ls_error e;
         ls_config_defaults(&c);

@@ -16,6 +16,8 @@ enum { REPLIES = 9, TOKENS = 140, MOST = 20 };
 static ls_trained trained;
 static ls_token_tree *tree;
 static ls_constraint *constraint;
+static ls_kept_type kept;
+static int guesses;
 static int64_t longer; /* prompts are as much longer as the model's context is than 48 tokens */
 
 static void open_model(const char *path) {
@@ -86,8 +88,9 @@ static void make(asked *x, int i) {
 static ls_engine *open_engine(int texts, int64_t rows, int npages) {
     ls_engine *g = NULL;
     ls_error e = {0};
-    size_t page = ls_infer_page_floats(&trained.model) * sizeof(float);
-    ls_engine_options o = {.texts = texts, .rows = rows, .progress = nothing};
+    size_t page = ls_infer_page_floats(&trained.model, kept) * sizeof(float);
+    ls_engine_options o = {
+        .texts = texts, .rows = rows, .kept = kept, .guesses = guesses, .progress = nothing};
     o.memory_nbytes = page * (size_t)npages;
     assert_ls_ok(ls_engine_open(&trained, &o, &g, &e), e);
     return g;
@@ -181,6 +184,69 @@ static void test_run(void **state) {
     close_model();
 }
 
+/* Keys and values in fewer bits: replies differ from those of f32, but not from each other. */
+static void test_fewer_bits(void **state) {
+    static const way ways[] = {
+        {16, 256, 100, false, true}, {3, 7, 100, false, true}, {16, 64, 6, true, false}};
+    (void)state;
+    open_run();
+    asked *f32 = write_alone();
+    for (kept = LS_KEPT_F16; kept <= LS_KEPT_Q8; kept++) {
+        asked *x = write_alone();
+        int differ = 0;
+        for (size_t i = 1; i < x->replies[0].nnotes; i++)
+            differ += x->replies[0].notes[i].logprob != f32->replies[0].notes[i].logprob;
+        assert_true(differ > 0);
+        free_all(x);
+        write_each_way(ways, 3);
+    }
+    kept = LS_KEPT_F32;
+    free_all(f32);
+    close_model();
+}
+
+/* Guesses change no token. Those of a text that takes the likeliest token, and soon repeats itself, are right. */
+static void test_guesses(void **state) {
+    enum { LONG = 120 };
+    const ls_reply_rule rule = {.most = LONG, .top = 1};
+    ls_reply r[2];
+    (void)state;
+    open_run();
+    for (guesses = 0; guesses <= 7; guesses += 7) {
+        int left = 0;
+        ls_engine *g = open_engine(3, 64, 100);
+        ls_reply *x = &r[guesses > 0];
+        ls_reply_make(x, &rule, trained.tokenizer, (const uint32_t[]){5, 6, 7, 8, 5, 6, 7}, 7);
+        x->left = count_left;
+        x->arg = &left;
+        ls_engine_lock(g);
+        ls_engine_add(g, x);
+        ls_engine_unlock(g);
+        wait_until_left(g, &left, 1);
+        ls_engine_counts c = ls_engine_count(g);
+        assert_int_equal(c.written_tokens, LONG);
+        assert_int_equal(c.right_tokens > 0, guesses > 0);
+        assert_true(c.right_tokens <= c.guessed_tokens);
+        ls_engine_close(g);
+    }
+    same_reply(&r[1], &r[0]);
+    ls_reply_free(&r[0]);
+    ls_reply_free(&r[1]);
+    guesses = 0;
+    asked *want = write_alone();
+    for (guesses = 1; guesses <= 7; guesses += 3)
+        for (int npages = 6; npages <= 100; npages += 94) {
+            ls_engine *g = open_engine(16, 40, npages);
+            asked *x = write_together(g, true);
+            for (int k = 0; k < REPLIES; k++) same_reply(&x->replies[k], &want->replies[k]);
+            free_all(x);
+            ls_engine_close(g);
+        }
+    guesses = 0;
+    free_all(want);
+    close_model();
+}
+
 /* Replies that nobody wants any more leave, also those that wait; so do all when the engine ends. */
 static void test_dropped(void **state) {
     (void)state;
@@ -218,8 +284,9 @@ static void test_refused(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_published), cmocka_unit_test(test_run),
-                                       cmocka_unit_test(test_dropped),
-                                       cmocka_unit_test(test_refused)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_published),  cmocka_unit_test(test_run),
+        cmocka_unit_test(test_fewer_bits), cmocka_unit_test(test_guesses),
+        cmocka_unit_test(test_dropped),    cmocka_unit_test(test_refused)};
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

@@ -301,7 +301,8 @@ static inline void do_int8(const ls_kernels *k, int64_t n, values *v) {
 
 /* Four queries of n elements over a chunk of keys and values, and some of the next: scores from
  * each chunk on, and as many columns of the mixed values as there are. */
-static inline void do_kept(const ls_kernels *k, int64_t n, values *v, bool bf16) {
+static inline void do_kept(const ls_kernels *k, int64_t n, values *v, bool bf16,
+                           ls_kept_type type) {
     enum { QUERIES = 4, SEEN = LS_KEPT_PAGE + 21, S_ROW = 2 * LS_KEPT_PAGE };
     static float kept[2 * 2 * LS_KEPT_PAGE * MAX_N], q[QUERIES * MAX_N], s[QUERIES * S_ROW];
     for (size_t i = 0; i < sizeof kept / sizeof *kept; i++)
@@ -311,10 +312,13 @@ static inline void do_kept(const ls_kernels *k, int64_t n, values *v, bool bf16)
     for (int i = 0; i < QUERIES * S_ROW; i++) s[i] = UNTOUCHED;
     if (bf16) k->round_bf16((int64_t)(sizeof kept / sizeof *kept), kept, kept);
     if (bf16) k->round_bf16(QUERIES * n, q, q);
+    static uint16_t halves[2 * 2 * LS_KEPT_PAGE * MAX_N];
+    k->narrow(LS_F16, sizeof halves / sizeof *halves, kept, halves);
     ls_gemv_kept_job j = {.queries = QUERIES,
                           .D = n,
-                          .kept = kept,
-                          .page = 2 * LS_KEPT_PAGE * n,
+                          .type = type,
+                          .kept = type == LS_KEPT_F16 ? (const float *)(const void *)halves : kept,
+                          .page = 2 * ls_kept_half(type, n),
                           .q = q,
                           .s = s,
                           .s_row = S_ROW,
@@ -331,10 +335,16 @@ static inline void do_kept(const ls_kernels *k, int64_t n, values *v, bool bf16)
 }
 
 static inline void do_gemv_kept(const ls_kernels *k, int64_t n, values *v) {
-    do_kept(k, n, v, false);
+    do_kept(k, n, v, false, LS_KEPT_F32);
 }
 static inline void do_kept_bf16(const ls_kernels *k, int64_t n, values *v) {
-    do_kept(k, n, v, true);
+    do_kept(k, n, v, true, LS_KEPT_F32);
+}
+static inline void do_kept_f16(const ls_kernels *k, int64_t n, values *v) {
+    do_kept(k, n, v, false, LS_KEPT_F16);
+}
+static inline void do_kept_q8(const ls_kernels *k, int64_t n, values *v) {
+    do_kept(k, n, v, false, LS_KEPT_Q8);
 }
 
 /* Tiles [tile_m, tile_n] of a matrix with rows 4 longer. */

@@ -190,6 +190,8 @@ static const struct {
       "int8_rows"}},
     {do_kept_bf16, {"kept_scores_bf16", "kept_mix_bf16", "kept_mix_bf16"}},
     {do_gemv_kept, {"kept_scores", "kept_mix", "kept_mix"}},
+    {do_kept_f16, {"kept_scores f16", "kept_mix f16", "kept_mix f16"}},
+    {do_kept_q8, {"kept_scores q8", "kept_mix q8", "kept_mix q8"}},
     {do_compress_passes,
      {"add_error", "add_error", "subtract", "abs_max and abs_sum", "dot", "subtract_scaled",
       "above", "above"}},
