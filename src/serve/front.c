@@ -16,6 +16,7 @@
 #include "base/clock.h"
 #include "infer/infer.h"
 #include "serve/answer.h"
+#include "serve/chat_page.h"
 #include "serve/embedding.h"
 #include "serve/meter.h"
 
@@ -310,6 +311,8 @@ static void answer(void *arg, const ls_http_request *r, ls_http_answer *a) {
         if (i < 3) answer_texts(f, r, (ls_request_kind)i, a);
         if (i == 3) answer_tokens(f, r, a);
         if (i == 4) answer_text_of(f, r, a);
+    } else if (ls_chat_page_answer(path, a)) {
+        return;
     } else if (strcmp(path, "/health") == 0) {
         ls_json *o = ls_json_new_object();
         ls_json_set_text(o, "status", "ok");

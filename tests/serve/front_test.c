@@ -309,6 +309,15 @@ static void test_embeddings(void **state) {
     assert_non_null(strstr(reply, "\"total_tokens\""));
 }
 
+static void test_page(void **state) {
+    (void)state;
+    assert_int_equal(ask_by("GET", "/", ""), 200);
+    assert_non_null(strstr(reply, "chat.js"));
+    assert_int_equal(ask_by("GET", "/chat.js", ""), 200);
+    assert_non_null(strstr(reply, "v1/chat/completions"));
+    assert_int_equal(ask_by("GET", "/chat.css", ""), 200);
+}
+
 static void test_tokens(void **state) {
     (void)state;
     assert_int_equal(ask("/tokenize", "{\"prompt\": \"the man\", \"add_special_tokens\": false}"),
@@ -508,8 +517,8 @@ int main(void) {
         cmocka_unit_test(test_answers), cmocka_unit_test(test_adapter),
         cmocka_unit_test(test_stream),  cmocka_unit_test(test_echo),
         cmocka_unit_test(test_offsets), cmocka_unit_test(test_embeddings),
-        cmocka_unit_test(test_json),    cmocka_unit_test(test_wanted),
-        cmocka_unit_test(test_tokens),  cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_gone)};
+        cmocka_unit_test(test_page),    cmocka_unit_test(test_json),
+        cmocka_unit_test(test_wanted),  cmocka_unit_test(test_tokens),
+        cmocka_unit_test(test_refused), cmocka_unit_test(test_gone)};
     return cmocka_run_group_tests(tests, open_front, close_front);
 }

@@ -22,10 +22,11 @@ typedef struct shape {
 typedef struct stored {
     const float *p;       /* the page's keys, or values */
     const float *factors; /* of 8 bits */
+    int64_t first;        /* the first key that is wanted */
 } stored;
 
 INLINE stored stored_of(const ls_gemv_kept_job *j, const float *part) {
-    return (stored){part, part + PAGE * j->D / 4};
+    return (stored){part, part + PAGE * j->D / 4, 0};
 }
 
 INLINE v16 load_bytes(const int8_t *p) {
@@ -97,8 +98,8 @@ INLINE void sums_end(shape h, sums *s, int64_t n) {
 }
 
 /* Scores of 16 nv keys of a page. n: how many of them are stored. */
-INLINE void scores(shape h, const ls_gemv_kept_job *j, const float *q, stored keys, int64_t first,
-                   int64_t n, float *s) {
+INLINE void scores(shape h, const ls_gemv_kept_job *j, const float *q, stored keys, int64_t n,
+                   float *s) {
     sums sum;
     v16 factors[VECTORS];
     UNROLL for (int b = 0; b < VECTORS; b++) factors[b] = v_set1(1.0f);
@@ -106,7 +107,7 @@ INLINE void scores(shape h, const ls_gemv_kept_job *j, const float *q, stored ke
     for (int64_t i = 0; i < j->D; i++) {
         v16 key[VECTORS];
         UNROLL for (int b = 0; b < h.nv; b++) {
-            int64_t at = first + b * LS_LANES;
+            int64_t at = keys.first + b * LS_LANES;
             key[b] = load(h, keys, i * PAGE + at);
             if (h.type != LS_KEPT_Q8) continue;
             if (i % LS_KEPT_BLOCK == 0)
@@ -125,10 +126,14 @@ INLINE void scores(shape h, const ls_gemv_kept_job *j, const float *q, stored ke
 INLINE void page_scores(shape h, const ls_gemv_kept_job *j, const float *q, stored keys, int64_t n,
                         float *s) {
     int64_t i = 0;
-    for (; i + VECTORS * LS_LANES <= n; i += VECTORS * LS_LANES)
-        scores((shape){h.blocks, h.type, h.nq, VECTORS}, j, q, keys, i, VECTORS * LS_LANES, s + i);
-    for (; i < n; i += LS_LANES)
-        scores((shape){h.blocks, h.type, h.nq, 1}, j, q, keys, i, n - i, s + i);
+    for (; i + VECTORS * LS_LANES <= n; i += VECTORS * LS_LANES) {
+        keys.first = i;
+        scores((shape){h.blocks, h.type, h.nq, VECTORS}, j, q, keys, VECTORS * LS_LANES, s + i);
+    }
+    for (; i < n; i += LS_LANES) {
+        keys.first = i;
+        scores((shape){h.blocks, h.type, h.nq, 1}, j, q, keys, n - i, s + i);
+    }
 }
 
 INLINE void some_scores(shape h, const ls_gemv_kept_job *j, int64_t query, int64_t first,

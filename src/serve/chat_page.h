@@ -1,0 +1,12 @@
+/* chat_page.h - a page to chat with, as parts of the program: its files. */
+#ifndef LS_SERVE_CHAT_PAGE_H
+#define LS_SERVE_CHAT_PAGE_H
+
+#include <stdbool.h>
+
+#include "http/server.h"
+
+/* Answers with the file of this path, e.g. "/". False: there is none. */
+bool ls_chat_page_answer(const char *path, ls_http_answer *);
+
+#endif
