@@ -14,7 +14,7 @@
 #include "watch/export_page.h"
 #include "watch/service.h"
 
-enum { PORT, ADDRESS, HOST, EXPORT, COLUMNS };
+enum { PORT, ADDRESS, HOST, CERTIFICATE, TLS_KEY, EXPORT, COLUMNS };
 enum { DEFAULT_PORT = 7007, DEFAULT_COLUMNS = 1000, MOST_PORT = 65535 };
 
 static volatile sig_atomic_t stopped;
@@ -55,8 +55,8 @@ static void print_places(const ls_service_options *o, int port, int nruns) {
     bool loopback = !o->address || ls_visitor_is_loopback(o->address);
     const char *name = loopback ? "localhost" : o->nnames ? o->names[0] : o->address;
     bool brackets = strchr(name, ':');
-    ls_print("http://%s%s%s:%d/%s%s\n", brackets ? "[" : "", name, brackets ? "]" : "", port,
-             o->token ? "?token=" : "", o->token ? o->token : "");
+    ls_print("http%s://%s%s%s:%d/%s%s\n", o->key ? "s" : "", brackets ? "[" : "", name,
+             brackets ? "]" : "", port, o->token ? "?token=" : "", o->token ? o->token : "");
     if (loopback)
         ls_print("from another computer: ssh -N -L %d:localhost:%d %s, and then this URL there\n",
                  port, port, host);
@@ -112,6 +112,8 @@ static int run(const ls_args *a) {
     ls_service_options o = {.dirs = dirs,
                             .ndirs = ndirs,
                             .address = cli_value(a, ADDRESS),
+                            .certificate = cli_value(a, CERTIFICATE),
+                            .key = cli_value(a, TLS_KEY),
                             .port = (int)port,
                             .names = a->options[HOST].values,
                             .nnames = a->options[HOST].n};
@@ -148,6 +150,8 @@ const ls_command cmd_watch = {
                       "listen at this address of the host; needs a token (default: 127.0.0.1)"},
          [HOST] = {"host", 0, "NAME",
                    "a further name under which it may be asked, e.g. that of a proxy; repeatable"},
+         [CERTIFICATE] = {"tls-cert", 0, "FILE", "answer by TLS, with this certificate in PEM"},
+         [TLS_KEY] = {"tls-key", 0, "FILE", "the certificate's key"},
          [EXPORT] = {"export", 0, "FILE", "write the page to FILE.html, and serve nothing"},
          [COLUMNS] = {"columns", 0, "N", "of --export: stretches of each curve (default: 1000)"}},
     .run = run,

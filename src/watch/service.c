@@ -22,6 +22,8 @@ ls_status ls_service_open(const ls_service_options *o, ls_service *s_p, ls_error
                                                  .names = o->names,
                                                  .nnames = o->nnames,
                                                  .token = o->token,
+                                                 .certificate = o->certificate,
+                                                 .key = o->key,
                                                  .answer = ls_site_answer,
                                                  .arg = s.site},
                               &s.http, e);

@@ -21,7 +21,8 @@ typedef struct ls_service_options {
     int port;
     const char *const *names;
     int nnames;
-    const char *token; /* } */
+    const char *token;             /* } */
+    const char *certificate, *key; /* } */
 } ls_service_options;
 
 ls_status ls_service_open(const ls_service_options *, ls_service *s_p, ls_error *);
