@@ -12,12 +12,14 @@
     X(math)                                                                                        \
     X(sigmoid)                                                                                     \
     X(product)                                                                                     \
+    X(blocks)                                                                                      \
     X(random)                                                                                      \
     X(heads)                                                                                       \
     X(adam_ratio)                                                                                  \
     X(activations)                                                                                 \
     X(conv_windows)                                                                                \
     X(fields)                                                                                      \
+    X(halves)                                                                                      \
     X(pooling)                                                                                     \
     X(label_place)                                                                                 \
     X(exact)
@@ -62,13 +64,18 @@
     X(gelu, 256, "lpp")                                                                            \
     X(gelu_back, 256, "lppp")                                                                      \
     X(gemm, 256, "lllpllpllpllpl")                                                                 \
+    X(gemm_blocks, 128, "lllpllpllpllplllp")                                                       \
     X(gemm_small, 128, "lllpllpllpllpl")                                                           \
     X(gradient_add, 256, "lfplp")                                                                  \
     X(group_norm_dx, 256, "lllflpppppppp")                                                         \
     X(heads_dkv, 128, "lllllllfplpplplplpplppplllllf")                                             \
+    X(heads_dkv_blocks, 128, "lllllllfplpplplplpplppplllllf")                                      \
     X(heads_dot, 128, "lllllllfplpplplplpplplllllf")                                               \
+    X(heads_dot_blocks, 128, "lllllllfplpplplplpplplllllf")                                        \
     X(heads_dq, 128, "lllllllfplpplplplpplplllllf")                                                \
+    X(heads_dq_blocks, 128, "lllllllfplpplplplpplplllllf")                                         \
     X(heads_forward, 128, "lllllllfplpplplplpplllllfl")                                            \
+    X(heads_forward_blocks, 128, "lllllllfplpplplplpplllllfl")                                     \
     X(input, 256, "llpllffp")                                                                      \
     X(interaction, 256, "lllpp")                                                                   \
     X(interaction_dx, 256, "lllppp")                                                               \
@@ -90,6 +97,7 @@
     X(mean_pooling_dx, 256, "lllpp")                                                               \
     X(momentum, 256, "lfffflppp")                                                                  \
     X(multiply, 256, "lppp")                                                                       \
+    X(narrow, 256, "llpp")                                                                         \
     X(norm_apply, 256, "lllllpppppp")                                                              \
     X(norm_join, 256, "lllflfplp")                                                                 \
     X(norm_sums, 256, "llllfpppl")                                                                 \
@@ -101,6 +109,7 @@
     X(rms_norm_dparams, 256, "llppplp")                                                            \
     X(rms_norm_dx, 256, "llpppplp")                                                                \
     X(rope, 256, "lllfplplpp")                                                                     \
+    X(round_to, 256, "llp")                                                                        \
     X(rows_gather, 256, "lppp")                                                                    \
     X(rows_scatter, 256, "lppp")                                                                   \
     X(schedule_free, 256, "lffffffffflppppp")                                                      \
@@ -115,7 +124,8 @@
     X(sum_losses, 256, "lllpp")                                                                    \
     X(vocabulary_join, 256, "lppp")                                                                \
     X(vocabulary_join_dx, 256, "lpppp")                                                            \
-    X(vocabulary_loss, 256, "lpplppp")
+    X(vocabulary_loss, 256, "lpplppp")                                                             \
+    X(widen, 256, "llpp")
 
 typedef enum ls_device_kernel {
 #define LS_DEVICE_KERNEL_NUMBER(name, items, params) LS_KERNEL_##name,

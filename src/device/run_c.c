@@ -11,9 +11,12 @@
 #include "device/kernels/product.k"
 #include "device/kernels/random.k"
 
+#include "device/kernels/blocks.k"
+
 #include "device/kernels/conv_windows.k"
 #include "device/kernels/exact.k"
 #include "device/kernels/fields.k"
+#include "device/kernels/halves.k"
 #include "device/kernels/heads.k"
 #include "device/kernels/label_place.k"
 #include "device/kernels/pooling.k"
@@ -56,13 +59,18 @@
 #include "device/kernels/gelu.k"
 #include "device/kernels/gelu_back.k"
 #include "device/kernels/gemm.k"
+#include "device/kernels/gemm_blocks.k"
 #include "device/kernels/gemm_small.k"
 #include "device/kernels/gradient_add.k"
 #include "device/kernels/group_norm_dx.k"
 #include "device/kernels/heads_dkv.k"
+#include "device/kernels/heads_dkv_blocks.k"
 #include "device/kernels/heads_dot.k"
+#include "device/kernels/heads_dot_blocks.k"
 #include "device/kernels/heads_dq.k"
+#include "device/kernels/heads_dq_blocks.k"
 #include "device/kernels/heads_forward.k"
+#include "device/kernels/heads_forward_blocks.k"
 #include "device/kernels/input.k"
 #include "device/kernels/interaction.k"
 #include "device/kernels/interaction_dx.k"
@@ -84,6 +92,7 @@
 #include "device/kernels/mean_pooling_dx.k"
 #include "device/kernels/momentum.k"
 #include "device/kernels/multiply.k"
+#include "device/kernels/narrow.k"
 #include "device/kernels/norm_apply.k"
 #include "device/kernels/norm_join.k"
 #include "device/kernels/norm_sums.k"
@@ -95,6 +104,7 @@
 #include "device/kernels/rms_norm_dparams.k"
 #include "device/kernels/rms_norm_dx.k"
 #include "device/kernels/rope.k"
+#include "device/kernels/round_to.k"
 #include "device/kernels/rows_gather.k"
 #include "device/kernels/rows_scatter.k"
 #include "device/kernels/schedule_free.k"
@@ -110,6 +120,7 @@
 #include "device/kernels/vocabulary_join.k"
 #include "device/kernels/vocabulary_join_dx.k"
 #include "device/kernels/vocabulary_loss.k"
+#include "device/kernels/widen.k"
 
 typedef ls_device_arg arg;
 
@@ -395,6 +406,37 @@ static void call_vocabulary_join_dx(const arg *a) {
 static void call_vocabulary_loss(const arg *a) {
     vocabulary_loss_kernel(a[0].l, a[1].p, a[2].p, a[3].l, a[4].p, a[5].p, a[6].p);
 }
+static void call_gemm_blocks(const arg *a) {
+    gemm_blocks_kernel(a[0].l, a[1].l, a[2].l, a[3].p, a[4].l, a[5].l, a[6].p, a[7].l, a[8].l,
+                       a[9].p, a[10].l, a[11].l, a[12].p, a[13].l, a[14].l, a[15].l, a[16].p);
+}
+static void call_heads_dkv_blocks(const arg *a) {
+    heads_dkv_blocks_kernel(a[0].l, a[1].l, a[2].l, a[3].l, a[4].l, a[5].l, a[6].l, a[7].f, a[8].p,
+                            a[9].l, a[10].p, a[11].p, a[12].l, a[13].p, a[14].l, a[15].p, a[16].l,
+                            a[17].p, a[18].p, a[19].l, a[20].p, a[21].p, a[22].p, a[23].l, a[24].l,
+                            a[25].l, a[26].l, a[27].l, a[28].f);
+}
+static void call_heads_dot_blocks(const arg *a) {
+    heads_dot_blocks_kernel(a[0].l, a[1].l, a[2].l, a[3].l, a[4].l, a[5].l, a[6].l, a[7].f, a[8].p,
+                            a[9].l, a[10].p, a[11].p, a[12].l, a[13].p, a[14].l, a[15].p, a[16].l,
+                            a[17].p, a[18].p, a[19].l, a[20].p, a[21].l, a[22].l, a[23].l, a[24].l,
+                            a[25].l, a[26].f);
+}
+static void call_heads_dq_blocks(const arg *a) {
+    heads_dq_blocks_kernel(a[0].l, a[1].l, a[2].l, a[3].l, a[4].l, a[5].l, a[6].l, a[7].f, a[8].p,
+                           a[9].l, a[10].p, a[11].p, a[12].l, a[13].p, a[14].l, a[15].p, a[16].l,
+                           a[17].p, a[18].p, a[19].l, a[20].p, a[21].l, a[22].l, a[23].l, a[24].l,
+                           a[25].l, a[26].f);
+}
+static void call_heads_forward_blocks(const arg *a) {
+    heads_forward_blocks_kernel(a[0].l, a[1].l, a[2].l, a[3].l, a[4].l, a[5].l, a[6].l, a[7].f,
+                                a[8].p, a[9].l, a[10].p, a[11].p, a[12].l, a[13].p, a[14].l,
+                                a[15].p, a[16].l, a[17].p, a[18].p, a[19].l, a[20].l, a[21].l,
+                                a[22].l, a[23].l, a[24].f, a[25].l);
+}
+static void call_narrow(const arg *a) { narrow_kernel(a[0].l, a[1].l, a[2].p, a[3].p); }
+static void call_round_to(const arg *a) { round_to_kernel(a[0].l, a[1].l, a[2].p); }
+static void call_widen(const arg *a) { widen_kernel(a[0].l, a[1].l, a[2].p, a[3].p); }
 
 static void (*const calls[LS_NDEVICE_KERNELS])(const arg *) = {
 #define LS_DEVICE_KERNEL_CALL(name, items, params) [LS_KERNEL_##name] = call_##name,

@@ -6,6 +6,7 @@
 #include "exec/decode.h"
 #include "exec/exec_state.h"
 #include "exec/replicas.h"
+#include "model/mixed_device.h"
 #include "model/row_device.h"
 #include "model/split.h"
 #include "share/codes.h"
@@ -95,8 +96,8 @@ static void run_there(const ls_exec *x, const ls_action *a, size_t base, ls_laye
     const char *losses = (const char *)ls_share_scalars(sh, x->c.world->parts).losses;
     c->compute = &on->compute;
     c->work = (float *)(void *)on->work;
-    c->params = ls_flat_at(sh->compute, on->params, base);
-    c->grads = ls_flat_at_mut(sh->reduce, on->grads, (size_t)a->slot * sh->floats + base);
+    c->params = on->params + base * sizeof(float);
+    c->grads = ls_exec_sum_there(x, a->slot, base);
     c->frozen = x->held.frozen;
     c->constants = x->held.constants;
     if (c->weights)
@@ -206,7 +207,8 @@ static ls_status run_backward(ls_exec *x, const ls_action *a) {
     for (int k = 0; k < l->ninputs; k++) {
         const ls_layer *below = &m->layers[l->inputs[k]];
         if (below->link.is_constant) continue;
-        size_t sample = below->y_floats * ls_dtype_size(call.type);
+        bool there = x->on.compute.device;
+        size_t sample = below->y_floats * ls_dtype_size(there ? LS_F32 : call.type);
         int64_t before = ls_model_samples(m, a->micro * x->c.plan->share.micro_batch);
         size_t part = below->traits.backward_whole ? (size_t)before : 0;
         call.dx[k] = buffer(x, LS_BUF_DACT, a, l->inputs[k]) + part * sample;
@@ -313,9 +315,7 @@ static ls_status run_take(ls_exec *x, const ls_action *a, ls_error *e) {
     const ls_share *sh = &x->c.plan->share;
     const void *from = ls_exec_inbox_at(x, a->buffer, a->part.first);
     size_t nbytes = (a->part.end - a->part.first) * ls_dtype_size(sh->reduce);
-    if (ls_action_on_device(sh, a))
-        return ls_on_device_give(&x->on, ls_exec_sum_there(x, a->slot, a->part.first), from, nbytes,
-                                 e);
+    if (ls_action_on_device(sh, a)) return ls_exec_take_there(x, a, from, e);
     memcpy(ls_exec_sum_at(x, a->slot, a->part.first), from, nbytes);
     return LS_OK;
 }
@@ -329,6 +329,8 @@ static ls_status run_add(ls_exec *x, const ls_action *a) {
         float *sum = (float *)(void *)ls_exec_sum_there(x, a->slot, b.first);
         const float *from = (const float *)(const void *)ls_exec_sum_there(x, a->from, b.first);
         ls_row_device_add(&x->on.compute, (int64_t)(b.end - b.first), sum, from, sum);
+        if (ls_dtype_is_half(sh->reduce))
+            ls_device_round(&x->on.compute, sh->reduce, b.end - b.first, sum);
         return LS_OK;
     }
     add_job j = {x, ls_exec_sum_at(x, base + a->slot, b.first),

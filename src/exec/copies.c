@@ -3,36 +3,73 @@
  */
 #include "base/mem.h"
 #include "exec/exec_state.h"
+#include "model/mixed_device.h"
 #include "tensor/dtype.h"
 
-/* The bytes of a buffer that the host and the device have, at the same places in theirs. */
-static size_t twins_of(const ls_exec *x, const ls_action *a, void **host_p, char **device_p) {
+/* Numbers that the host has in `type`, and the device in f32 if that has 16 bits, else as they are. */
+typedef struct twins {
+    void *host;
+    char *device;
+    size_t nbytes; /* of the host's */
+    ls_dtype type;
+} twins;
+
+/* A buffer that the host and the device have, at the same places in theirs. */
+static twins twins_of(const ls_exec *x, const ls_action *a) {
     const ls_share *sh = &x->c.plan->share;
     ls_buffer b = ls_plan_buffer_of(x->c.plan, a->buffer);
+    ls_scalars scalars = ls_share_scalars(sh, x->c.world->parts);
     bool params = b.kind == LS_BUF_PARAM || b.kind == LS_BUF_SHARD;
-    if (ls_buffer_in_arena(b.kind)) {
-        *host_p = ls_exec_buffer(x, a->buffer);
-        *device_p = ls_exec_buffer(x, ls_plan_twin(x->c.plan, a->buffer));
-        return ls_plan_buffer_nbytes(x->c.plan, a->buffer, x->c.worker);
-    }
-    if (b.kind == LS_BUF_LOSSES) {
-        *host_p = ls_share_scalars(sh, x->c.world->parts).losses;
-        *device_p = x->on.losses;
-        return x->on.nbytes.losses;
-    }
-    if (b.kind == LS_BUF_NORMS) {
-        *host_p = ls_share_scalars(sh, x->c.world->parts).norms;
-        *device_p = x->on.norms;
-        return x->on.nbytes.norms;
-    }
+    if (ls_buffer_in_arena(b.kind))
+        return (twins){ls_exec_buffer(x, a->buffer),
+                       ls_exec_buffer(x, ls_plan_twin(x->c.plan, a->buffer)),
+                       ls_plan_buffer_nbytes(x->c.plan, a->buffer, x->c.worker), sh->compute};
+    if (b.kind == LS_BUF_LOSSES)
+        return (twins){scalars.losses, x->on.losses, x->on.nbytes.losses, LS_F32};
+    if (b.kind == LS_BUF_NORMS)
+        return (twins){scalars.norms, x->on.norms, x->on.nbytes.norms, LS_F32};
     bool part = b.kind == LS_BUF_SHARD || (b.kind == LS_BUF_SUM && sh->shards_moments);
     ls_range r = part ? ls_share_shard(sh, b.index, x->c.worker) : ls_share_range(sh, b.index);
-    size_t size = ls_dtype_size(params ? sh->compute : sh->reduce);
     int slot = b.kind == LS_BUF_SUM ? ls_exec_sum_slot(x, b.index) + b.slot : b.slot;
-    *host_p =
-        params ? (char *)x->c.world->params + r.first * size : ls_exec_sum_at(x, slot, r.first);
-    *device_p = params ? x->on.params + r.first * size : ls_exec_sum_there(x, slot, r.first);
-    return (r.end - r.first) * size;
+    twins t = {ls_exec_sum_at(x, slot, r.first), ls_exec_sum_there(x, slot, r.first),
+               (r.end - r.first) * ls_dtype_size(sh->reduce), sh->reduce};
+    if (!params) return t;
+    return (twins){ls_flat_at_mut(sh->compute, x->c.world->params, r.first),
+                   x->on.params + r.first * sizeof(float),
+                   (r.end - r.first) * ls_dtype_size(sh->compute), sh->compute};
+}
+
+/* Where the host's bytes are on the device: between the copy and the conversion, if there is one. */
+static void *copied_there(const ls_exec *x, const twins *t) {
+    return ls_dtype_is_half(t->type) ? ls_on_device_half(&x->on, t->device) : t->device;
+}
+
+/* Before the copy from the device; and after the copy to it. */
+static void narrow_there(const ls_exec *x, const twins *t) {
+    if (ls_dtype_is_half(t->type))
+        ls_device_narrow(&x->on.compute, t->type, t->nbytes / sizeof(uint16_t),
+                         (const float *)(const void *)t->device, copied_there(x, t));
+}
+static void widen_there(const ls_exec *x, const twins *t) {
+    if (ls_dtype_is_half(t->type))
+        ls_device_widen(&x->on.compute, t->type, t->nbytes / sizeof(uint16_t), copied_there(x, t),
+                        (float *)(void *)t->device);
+}
+
+static void send(const ls_exec *x, const twins *t) {
+    ls_on_device_send(&x->on, copied_there(x, t), t->host, t->nbytes);
+    widen_there(x, t);
+}
+
+ls_status ls_exec_take_there(ls_exec *x, const ls_action *a, const void *from, ls_error *e) {
+    const ls_share *sh = &x->c.plan->share;
+    size_t n = a->part.end - a->part.first;
+    twins t = {.device = ls_exec_sum_there(x, a->slot, a->part.first),
+               .nbytes = n * ls_dtype_size(sh->reduce),
+               .type = sh->reduce};
+    ls_status s = ls_on_device_give(&x->on, copied_there(x, &t), from, t.nbytes, e);
+    if (s == LS_OK) widen_there(x, &t);
+    return s;
 }
 
 /* The states of what the worker owns lie bucket after bucket. */
@@ -116,9 +153,13 @@ ls_status ls_exec_lend_device(ls_exec *x, const void *params, size_t nbytes, ls_
     LS_TRY(ls_on_device_need(&x->on, nbytes, e));
     LS_TRY(ls_held_open(&x->held, &x->on.compute, x->c.plan->share.model, x->c.world->frozen,
                         x->on.nbytes.weights, e));
+    const ls_share *sh = &x->c.plan->share;
     bool other = params != x->c.world->params;
-    if (other || !has_params(x))
-        ls_on_device_send(&x->on, x->on.params, params, x->on.nbytes.params);
+    twins all = {.host = (void *)(uintptr_t)params,
+                 .device = x->on.params,
+                 .nbytes = sh->nbytes.params,
+                 .type = sh->compute};
+    if (other || !has_params(x)) send(x, &all);
     x->on.has_other_params = other;
     *d = (ls_exec_device){.compute = &x->on.compute,
                           .params = x->on.params,
@@ -130,8 +171,6 @@ ls_status ls_exec_lend_device(ls_exec *x, const void *params, size_t nbytes, ls_
 
 /* With the samples go their weights, and losses of 0. */
 ls_status ls_exec_send(ls_exec *x, const ls_action *a, ls_error *e) {
-    void *host = NULL;
-    char *device = NULL;
     ls_buffer_kind kind = ls_plan_buffer_of(x->c.plan, a->buffer).kind;
     if (kind == LS_BUF_SAMPLES) {
         ls_on_device_send(&x->on, x->on.samples, x->samples, x->on.nbytes.samples);
@@ -144,34 +183,39 @@ ls_status ls_exec_send(ls_exec *x, const ls_action *a, ls_error *e) {
                           x->on.nbytes.losses);
         return LS_OK;
     }
-    size_t nbytes = twins_of(x, a, &host, &device);
-    if (!ls_buffer_in_arena(kind))
-        ls_on_device_send(&x->on, device, host, nbytes);
-    else if (x->late[a->buffer])
-        return ls_on_device_give(&x->on, device, host, nbytes, e);
+    twins t = twins_of(x, a);
+    if (!ls_buffer_in_arena(kind)) {
+        send(x, &t);
+        return LS_OK;
+    }
+    void *to = copied_there(x, &t);
+    ls_status s = LS_OK;
+    if (x->late[a->buffer])
+        s = ls_on_device_give(&x->on, to, t.host, t.nbytes, e);
     else
-        x->copies[a->buffer] = ls_on_device_begin_give(&x->on, device, host, nbytes);
-    return LS_OK;
+        x->copies[a->buffer] = ls_on_device_begin_give(&x->on, to, t.host, t.nbytes);
+    widen_there(x, &t);
+    return s;
 }
 
 /* A gradient, and what is sent of a layer, is waited for by who reads it (ls_exec_await_copies()), unless
  * another gradient takes its place on the device in the same step, as of what belongs to another stage. All
  * else is waited for here. */
 ls_status ls_exec_fetch(ls_exec *x, const ls_action *a, ls_error *e) {
-    void *host = NULL;
-    char *device = NULL;
-    size_t nbytes = twins_of(x, a, &host, &device);
+    twins t = twins_of(x, a);
     const ls_share *sh = &x->c.plan->share;
     ls_buffer b = ls_plan_buffer_of(x->c.plan, a->buffer);
     bool last = b.kind == LS_BUF_GRAD && ls_share_has(sh, b.index, x->c.worker);
     bool layer = ls_buffer_in_arena(b.kind);
+    const void *from = copied_there(x, &t);
+    narrow_there(x, &t);
     if (layer || (last && !sh->by_rounds)) {
-        int event = ls_on_device_begin_fetch(&x->on, host, device, nbytes);
+        int event = ls_on_device_begin_fetch(&x->on, t.host, from, t.nbytes);
         x->copies[a->buffer] = event;
         if (layer) x->copies[ls_plan_twin(x->c.plan, a->buffer)] = event;
         return LS_OK;
     }
-    return ls_on_device_fetch(&x->on, host, device, nbytes, e);
+    return ls_on_device_fetch(&x->on, t.host, from, t.nbytes, e);
 }
 
 typedef struct awaiting {

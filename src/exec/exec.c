@@ -398,7 +398,7 @@ static ls_status set_up(ls_exec *x, ls_error *e) {
     x->patience = ls_patience_for(x->c.busy, x->c.cores);
     x->arena_nbytes = /* beside a device, for evaluations */
         x->there.nbytes > x->places.nbytes ? x->there.nbytes : x->places.nbytes;
-    x->work_nbytes = ls_plan_work_nbytes(p);
+    x->work_nbytes = ls_plan_work_nbytes(p, false);
     if (sh->task != LS_TASK_TRAIN) {
         x->compute = *x->c.compute;
         x->work_nbytes = sh->task == LS_TASK_MIX ? ls_share_received(sh) * sizeof(float) : 0;

@@ -108,10 +108,10 @@ static inline char *ls_exec_sum_at(const ls_exec *x, int slot, size_t first) {
     return (char *)x->c.world->grads +
            ((size_t)slot * p->share.floats + first) * ls_dtype_size(p->share.reduce);
 }
-/* The same on the device. */
+/* The same on the device, in f32. */
 static inline char *ls_exec_sum_there(const ls_exec *x, int slot, size_t first) {
     const ls_share *sh = &x->c.plan->share;
-    return x->on.grads + ((size_t)slot * sh->floats + first) * ls_dtype_size(sh->reduce);
+    return x->on.grads + ((size_t)slot * sh->floats + first) * sizeof(float);
 }
 /* Behind all sums are those that other ranks have sent parts of. */
 static inline char *ls_exec_inbox_at(const ls_exec *x, int buffer, size_t first) {
@@ -159,6 +159,8 @@ void ls_exec_leave_comm(ls_exec *, int index, int64_t begin, int64_t end);
 /* ToDevice and FromDevice. */
 ls_status ls_exec_send(ls_exec *, const ls_action *, ls_error *);
 ls_status ls_exec_fetch(ls_exec *, const ls_action *, ls_error *);
+/* Writes a part of a sum, as the host has received it, to the device's. */
+ls_status ls_exec_take_there(ls_exec *, const ls_action *, const void *from, ls_error *);
 /* Waits for copies of what the action uses on the host. */
 ls_status ls_exec_await_copies(ls_exec *, const ls_action *, ls_error *);
 /* Free of a buffer in the device's arena: what is queued from now on may use its place. */

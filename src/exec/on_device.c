@@ -21,6 +21,7 @@ static ls_status get_all(ls_on_device *x, ls_error *e) {
     LS_TRY(get(x, n->norms, "norms", &x->norms, e));
     LS_TRY(get(x, n->sums, "sums over workers", &x->sums, e));
     LS_TRY(get(x, n->incoming, "sums of other workers", &x->incoming, e));
+    LS_TRY(get(x, n->halves, "numbers in 16 bits", &x->halves, e));
     LS_TRY(get(x, n->samples, "samples", &x->samples, e));
     return get(x, n->losses, "losses", &x->losses, e);
 }
@@ -47,11 +48,20 @@ void ls_on_device_close(ls_on_device *x) {
     for (int s = 0; s < LS_DEVICE_NSTREAMS; s++) ls_device_finish(d, (ls_device_stream)s, NULL);
     for (size_t i = 0; i < sizeof x->pinned / sizeof *x->pinned; i++)
         if (x->pinned[i]) ls_device_unpin(d, x->pinned[i]);
-    char *const all[] = {x->params, x->state,    x->grads, x->arena,   x->work,  x->norms,
-                         x->sums,   x->incoming, x->lent,  x->samples, x->losses};
+    char *const all[] = {x->params, x->state,    x->grads, x->arena,   x->work,   x->norms,
+                         x->sums,   x->incoming, x->lent,  x->samples, x->losses, x->halves};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) ls_device_free(d, all[i]);
     ls_device_close(d);
     *x = (ls_on_device){0};
+}
+
+void *ls_on_device_half(const ls_on_device *x, const char *p) {
+    const char *const all[] = {x->params, x->grads, x->arena};
+    const size_t nbytes[] = {x->nbytes.params, x->nbytes.grads, x->nbytes.arena};
+    size_t before = 0;
+    int i = 0;
+    while (i < 2 && !(p >= all[i] && p < all[i] + nbytes[i])) before += nbytes[i++];
+    return x->halves + (before + (size_t)(p - all[i])) / 2;
 }
 
 void ls_on_device_send(const ls_on_device *x, void *to, const void *from, size_t nbytes) {

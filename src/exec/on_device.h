@@ -15,6 +15,7 @@ typedef struct ls_on_device {
     char *arena, *work; /* as those of the executor */
     char *params, *state, *grads, *norms, *samples, *losses; /* as the world's and the loader's */
     char *sums, *incoming; /* sums over workers: those that wait, those of others (peers.c) */
+    char *halves;          /* what goes between it and the host in 16 bits (ls_on_device_half()) */
     char *lent;            /* for evaluation; NULL: the arena is large enough */
     bool has_state;        /* parameters and states that outlive a step have been sent here */
     bool params_are_newer, states_are_newer; /* than the host's */
@@ -23,6 +24,10 @@ typedef struct ls_on_device {
     int64_t nbegun;                          /* copies so far that have events of their own */
     void *pinned[3];                         /* the host's memory; NULL: none */
 } ls_on_device;
+
+/* Where numbers in 16 bits lie on their way from or to memory in f32 of parameters, gradients or
+ * activations; a place of its own for each. */
+void *ls_on_device_half(const ls_on_device *, const char *p);
 
 /* Opens the device (ls_device_open()). LS_ENOMEM: what does not fit. */
 ls_status ls_on_device_open(ls_on_device *, const char *device, const ls_compute *host,

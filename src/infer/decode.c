@@ -25,13 +25,19 @@ static size_t kept_floats(const ls_model *m) {
     return floats;
 }
 
-size_t ls_decode_nbytes(const ls_model *m, ls_dtype dtype) {
-    if (is_gpt(m)) return ls_decode_gpt_nbytes(m, dtype);
+/* Layers that continue a text: what they keep of it, and their operands. */
+static size_t continued_nbytes(const ls_model *m, ls_dtype dtype) {
     return kept_floats(m) * sizeof(float) + ls_infer_nbytes(m, dtype, 1);
 }
 
+size_t ls_decode_nbytes(const ls_model *m, ls_dtype dtype) {
+    return is_gpt(m) ? ls_decode_gpt_nbytes(m, dtype) : continued_nbytes(m, dtype);
+}
+
 ls_status ls_decode_open(const ls_infer *f, ls_decode *d_p, ls_error *e) {
-    size_t nbytes = ls_decode_nbytes(f->model, f->dtype);
+    bool there = f->compute->device;
+    size_t nbytes = there ? continued_nbytes(f->model, LS_F32) /* model/mixed_device.h */
+                          : ls_decode_nbytes(f->model, f->dtype);
     ls_decode d = {.model = f->model,
                    .compute = f->compute,
                    .dtype = f->dtype,
@@ -40,7 +46,7 @@ ls_status ls_decode_open(const ls_infer *f, ls_decode *d_p, ls_error *e) {
                    .constants = f->constants,
                    .samples = f->samples,
                    .logits = f->logits};
-    if (f->compute->device)
+    if (there)
         LS_TRY(ls_device_alloc(f->compute->device, nbytes, "keys and values", &d.memory, e));
     else
         LS_TRY(ls_map(nbytes, "keys and values", &d.memory, e));

@@ -37,6 +37,11 @@ static sizes sizes_of(const ls_model *m, ls_dtype dtype, int64_t n) {
     return s;
 }
 
+/* The type of what layers compute: a device has all numbers in f32 (model/mixed_device.h). */
+static ls_dtype type_of(const ls_infer *f) { return f->compute->device ? LS_F32 : f->dtype; }
+
+static sizes sizes_for(const ls_infer *f) { return sizes_of(f->model, type_of(f), f->n); }
+
 size_t ls_infer_nbytes(const ls_model *m, ls_dtype dtype, int64_t n) {
     sizes s = sizes_of(m, dtype, n);
     return (size_t)m->nslots * s.y + s.saved + s.losses + s.work;
@@ -44,7 +49,7 @@ size_t ls_infer_nbytes(const ls_model *m, ls_dtype dtype, int64_t n) {
 
 ls_status ls_infer_open_memory(ls_infer *f, int64_t n, const char *what, ls_error *e) {
     ls_device *d = f->compute->device;
-    size_t nbytes = (ls_infer_nbytes(f->model, f->dtype, n) + 63) / 64 * 64;
+    size_t nbytes = (ls_infer_nbytes(f->model, type_of(f), n) + 63) / 64 * 64;
     f->n = n;
     f->memory = f->samples = f->logits = NULL;
     if (!d) return ls_map(nbytes, what, &f->memory, e);
@@ -122,7 +127,7 @@ size_t ls_infer_page_floats(const ls_model *m, ls_kept_type type) {
  * returns the last output. A layer may have several rows for a position, e.g. one for each head. */
 static const void *forward(const ls_infer *f, ls_layer_call *c, int end, ls_infer_show *show,
                            void *arg) {
-    sizes s = sizes_of(f->model, f->dtype, f->n);
+    sizes s = sizes_for(f);
     int64_t T = c->T, all = f->model->layers[f->model->nlayers - 1].T;
     begin_call(f, &s, c);
     double *losses = c->losses;
@@ -168,7 +173,7 @@ static void fetch(const ls_infer *f, void *to, const void *from, size_t nbytes) 
  * training. */
 static ls_status add_losses(const ls_infer *f, ls_layer_call *c, int end, double *each,
                             double *losses, ls_error *e) {
-    sizes s = sizes_of(f->model, f->dtype, f->n);
+    sizes s = sizes_for(f);
     ls_device *d = f->compute->device;
     size_t n = (size_t)((f->model->nlosses + f->model->nnotes) * f->n);
     c->losses = losses_of(f, &s);
@@ -209,7 +214,7 @@ static double *make_copies(const ls_infer *f, const sizes *s) {
 }
 
 void ls_infer_losses(const ls_infer *f, int64_t n, const void *samples, double *losses) {
-    sizes s = sizes_of(f->model, f->dtype, f->n);
+    sizes s = sizes_for(f);
     double *here = make_copies(f, &s);
     memset(losses, 0, (size_t)n * sizeof *losses);
     for (int64_t i = 0; i < n; i += f->n) {
@@ -221,7 +226,7 @@ void ls_infer_losses(const ls_infer *f, int64_t n, const void *samples, double *
 
 /* After the layers: the values of a measure. */
 static void measure(const ls_infer *f, ls_layer_call *c, const ls_measure *x, double *values) {
-    sizes s = sizes_of(f->model, f->dtype, f->n);
+    sizes s = sizes_for(f);
     for (int k = 0; k < x->layer.ninputs; k++) c->x[k] = output_of(f, &s, x->layer.inputs[k]);
     c->T = x->layer.T;
     c->losses = values;
@@ -232,13 +237,14 @@ static void measure(const ls_infer *f, ls_layer_call *c, const ls_measure *x, do
 static ls_status measure_copies(const ls_infer *f, const ls_layer_call *there, const ls_measure *x,
                                 double *values, ls_error *e) {
     const ls_layer *l = &x->layer;
-    sizes s = sizes_of(f->model, f->dtype, f->n);
+    sizes s = sizes_for(f);
     ls_compute host = *f->compute;
     ls_layer_call c = *there;
     char *memory = ls_alloc((size_t)l->ninputs * s.y + s.saved + s.work + 64);
     char *at = memory + (64 - (uintptr_t)memory % 64);
     host.device = NULL;
     c.compute = &host;
+    c.type = LS_F32;
     c.samples = there->host_samples;
     c.T = l->T;
     c.losses = values;
@@ -286,7 +292,7 @@ static ls_status record(const ls_infer *f, ls_layer_call *c, double *each, doubl
 ls_status ls_infer_records(const ls_infer *f, int64_t n, const void *samples, double *records,
                            ls_error *e) {
     const ls_model *m = f->model;
-    sizes s = sizes_of(m, f->dtype, f->n);
+    sizes s = sizes_for(f);
     double *here = make_copies(f, &s);
     ls_status status = LS_OK;
     for (int64_t i = 0; status == LS_OK && i < n; i += f->n) {
@@ -344,7 +350,7 @@ static void predict_fused(const ls_infer *f, ls_layer_call *c, const ls_layer *l
 }
 
 static void predict(const ls_infer *f, ls_layer_call *c, const bool *needed, const predicting *p) {
-    sizes s = sizes_of(f->model, f->dtype, f->n);
+    sizes s = sizes_for(f);
     begin_call(f, &s, c);
     if (f->compute->device) send_samples(f, c, (size_t)c->n * c->sample_nbytes);
     for (int i = 0; i < f->model->nlayers; i++) {
@@ -427,10 +433,10 @@ static void slice_logits(const ls_infer *f, ls_layer_call *c, const void *row, f
 
 /* The same of position t, from layer `head` on. */
 static const float *sliced_logits(const ls_infer *f, ls_layer_call *c, int head, int64_t t) {
-    sizes s = sizes_of(f->model, f->dtype, f->n);
+    sizes s = sizes_for(f);
     const ls_layer *l = &f->model->layers[head];
     float *logits = output_of(f, &s, head);
-    size_t row = (size_t)l->C * ls_dtype_size(f->dtype);
+    size_t row = (size_t)l->C * ls_dtype_size(type_of(f));
     slice_logits(f, c, (const char *)output_of(f, &s, l->inputs[0]) + (size_t)t * row, logits);
     return logits;
 }
@@ -440,10 +446,10 @@ static const float *logits_at(const ls_infer *f, ls_layer_call *c, const char *x
     int last = ls_infer_head(f->model);
     const ls_layer *head = &f->model->layers[last];
     if (head->traits.has_logits) return sliced_logits(f, c, last, t);
-    size_t row = (size_t)head->C * ls_dtype_size(f->dtype);
+    size_t row = (size_t)head->C * ls_dtype_size(type_of(f));
     c->x[0] = x + (size_t)t * row;
     c->T = 1;
-    sizes s = sizes_of(f->model, f->dtype, f->n);
+    sizes s = sizes_for(f);
     c->y = output_of(f, &s, last);
     ls_mixed_forward(head, c);
     return c->y;
@@ -533,7 +539,7 @@ void ls_infer_texts(const ls_infer *f, const ls_infer_together *o) {
     c.past = (ls_past){.texts = o->texts, .ntexts = o->ntexts, .type = o->kept};
     c.past.page = o->page ? o->page : ls_infer_page_floats(f->model, o->kept);
     const void *x = forward(f, &c, head, show_nothing, NULL);
-    size_t row = (size_t)first->C * ls_dtype_size(f->dtype);
+    size_t row = (size_t)first->C * ls_dtype_size(type_of(f));
     char *rows = gather_rows(x, row, o->wanted, n);
     c.past = (ls_past){0};
     c.adapters = NULL;
@@ -555,7 +561,7 @@ void ls_infer_hidden(const ls_infer *f, const uint32_t *tokens, int64_t T, float
     int last = ls_infer_head(f->model);
     const ls_layer *head = &f->model->layers[last];
     size_t n = (size_t)(T * head->C);
-    sizes s = sizes_of(f->model, f->dtype, f->n);
+    sizes s = sizes_for(f);
     bool there = f->compute->device;
     send_tokens(f, &c);
     const void *rows = forward(f, &c, last, show_nothing, NULL);

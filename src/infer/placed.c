@@ -13,11 +13,6 @@ static const ls_layer *without_kernels(const ls_model *m) {
 static ls_status check(const char *device, const ls_infer *f, ls_error *e) {
     const ls_model *m = f->model;
     const ls_layer *l = without_kernels(m);
-    if (f->dtype != LS_F32)
-        return ls_fail(e, LS_EINVAL,
-                       "device %s: computes in f32 alone, and train.compute of this model is %s: "
-                       "cores compute it",
-                       device, ls_dtype_name(f->dtype));
     for (int i = 0; i < m->nparams; i++)
         if (m->params[i].frozen && f->frozen[i].int8)
             return ls_fail(e, LS_EINVAL, "device %s: does not know infer.activations: int8",
@@ -36,11 +31,11 @@ static void empty(ls_placed *p) {
 
 static ls_status send(ls_placed *p, const ls_infer *f, ls_error *e) {
     ls_device *d = p->compute.device;
-    size_t nbytes = f->model->nfloats * sizeof(float);
-    if (nbytes) LS_TRY(ls_device_alloc(d, nbytes, "parameters", &p->params, e));
-    ls_device_copy_to(d, LS_DEVICE_COMPUTE, p->params, f->params, nbytes);
-    LS_TRY(ls_held_open(&p->held, &p->compute, f->model, f->frozen, 0, e));
-    return ls_device_finish(d, LS_DEVICE_COMPUTE, e);
+    size_t n = f->model->nfloats;
+    ls_stored params = {.data = f->params, .type = ls_block_of_dtype(f->dtype)};
+    if (n) LS_TRY(ls_device_alloc(d, n * sizeof(float), "parameters", &p->params, e));
+    LS_TRY(ls_held_send(&p->compute, params, n, p->params, e));
+    return ls_held_open(&p->held, &p->compute, f->model, f->frozen, 0, e);
 }
 
 ls_status ls_placed_open(ls_placed *p, const char *device, ls_infer *f, ls_error *e) {

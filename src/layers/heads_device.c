@@ -11,8 +11,11 @@ enum { TILE = 64, COMMON = 17 }; /* COMMON: parameters that all kernels begin wi
 
 static int64_t tiles_of(int64_t n) { return ls_device_groups(n, TILE); }
 
+/* A kernel in f32, or the same with products in bf16. */
+#define KERNEL_OF(a, name) ((a)->bf16 ? LS_KERNEL_##name##_blocks : LS_KERNEL_##name)
+
 static ls_device_call call_of(const ls_heads *a, ls_device_kernel kernel, int64_t groups) {
-    assert(!a->bf16 && !a->stored);
+    assert(!a->stored);
     assert(a->positions_nbytes % sizeof(int32_t) == 0);
     return (ls_device_call){.kernel = kernel,
                             .groups_x = groups,
@@ -53,7 +56,7 @@ static void set_mask(const ls_heads *a, int at, ls_device_call *call) {
 
 void ls_heads_device_forward(const ls_heads *a) {
     ls_device_call call =
-        call_of(a, LS_KERNEL_heads_forward, a->n * a->heads * tiles_of(a->T) * tiles_of(a->D));
+        call_of(a, KERNEL_OF(a, heads_forward), a->n * a->heads * tiles_of(a->T) * tiles_of(a->D));
     call.args[COMMON].p = a->stat;
     call.args[COMMON + 1].p = a->y;
     set_mask(a, COMMON + 2, &call);
@@ -96,9 +99,9 @@ static ls_device_call back_call(const ls_heads *a, ls_device_kernel kernel, int6
 void ls_heads_device_backward(const ls_heads *a) {
     int64_t queries = a->n * a->heads * tiles_of(a->T);
     int64_t keys = a->n * a->kv_heads * tiles_of(a->S) * tiles_of(a->D);
-    ls_device_call dot = back_call(a, LS_KERNEL_heads_dot, queries);
-    ls_device_call dkv = back_call(a, LS_KERNEL_heads_dkv, keys);
-    ls_device_call dq = back_call(a, LS_KERNEL_heads_dq, queries);
+    ls_device_call dot = back_call(a, KERNEL_OF(a, heads_dot), queries);
+    ls_device_call dkv = back_call(a, KERNEL_OF(a, heads_dkv), keys);
+    ls_device_call dq = back_call(a, KERNEL_OF(a, heads_dq), queries);
     dkv.args[COMMON + 4].p = a->dk;
     dkv.args[COMMON + 5].p = a->dv;
     set_mask(a, COMMON + 4, &dot);

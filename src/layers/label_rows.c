@@ -66,6 +66,25 @@ static int64_t find_there(const ls_layer *l, const ls_layer_call *c) {
     return n;
 }
 
+/* ls_rows_block_end() of rows with a label, from number `first` of them on, where a device has their
+ * list. */
+static int64_t end_there(const ls_label_rows *b, int64_t first, int64_t most) {
+    ls_layer_call here = *b->c;
+    int64_t last = first + most < b->all ? first + most : b->all;
+    int64_t unit = ls_rows_units(b->c).rows, k = 0, begin = 0, end = first, before = -1;
+    here.samples = b->c->host_samples;
+    if (!unit) return last;
+    for (int64_t r = 0; k <= last; r++) {
+        bool ends = k == b->all;
+        if (!ends && ls_label_of(b->l, &here, r) < 0) continue;
+        if (!ends && r / unit != before) begin = k;
+        if (k > first && (ends || (k - begin) % LS_SUM_BLOCK == 0)) end = k;
+        before = r / unit;
+        k++;
+    }
+    return end;
+}
+
 int64_t ls_label_rows_find(ls_label_rows *b, bool all) {
     int32_t *row = ls_label_rows_list(b->c);
     assert(!all || !b->c->compute->device);
@@ -86,6 +105,7 @@ int64_t ls_label_rows_count(const ls_label_rows *b, const int32_t *row) {
     const int32_t *list = ls_label_rows_list(b->c);
     ls_gemm_units u = units_of(b->c, list);
     int64_t most = ls_layer_block(b->l, b->c->n * b->l->T, ls_mixed_rounds(b->c));
+    if (b->c->compute->device) return end_there(b, row - list, most) - (row - list);
     return ls_rows_block_end(&u, row - list, b->all, most) - (row - list);
 }
 

@@ -14,9 +14,8 @@ static ls_status send(const ls_compute *on, const float *from, size_t n, float *
     return ls_device_finish(on->device, LS_DEVICE_COMPUTE, e);
 }
 
-/* Whatever type the value has, results have the bits of its numbers in f32. */
-static ls_status send_frozen(const ls_compute *on, ls_frozen_value value, size_t count, float *to,
-                             ls_error *e) {
+ls_status ls_held_send(const ls_compute *on, ls_stored value, size_t count, float *to,
+                       ls_error *e) {
     float *part = LS_NEW_ARRAY(float, PART);
     ls_status s = LS_OK;
     for (size_t at = 0; at < count && s == LS_OK; at += PART) {
@@ -38,7 +37,7 @@ static ls_status send_all(ls_held *h, const ls_compute *on, const ls_model *m,
     ls_frozen_place(m, LS_F32, to, h->frozen);
     for (int i = 0; i < m->nparams; i++)
         if (m->params[i].frozen)
-            LS_TRY(send_frozen(on, frozen[i], m->params[i].count, to + m->params[i].offset, e));
+            LS_TRY(ls_held_send(on, frozen[i], m->params[i].count, to + m->params[i].offset, e));
     for (int i = 0; i < n; i++) {
         float *there = to + ls_model_constants_at(m, i);
         h->constants[i] = there;

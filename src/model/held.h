@@ -17,6 +17,8 @@ typedef struct ls_held {
  * device; does nothing if they are there. weights: bytes of those. */
 ls_status ls_held_open(ls_held *, const ls_compute *, const ls_model *,
                        const ls_frozen_value *frozen, size_t weights, ls_error *);
+/* Sends numbers of any type, as f32, to the compute's device, and waits. */
+ls_status ls_held_send(const ls_compute *, ls_stored, size_t count, float *to, ls_error *);
 void ls_held_close(ls_held *, const ls_compute *); /* before the device's; of {0}, too */
 
 #endif

@@ -141,6 +141,7 @@ typedef struct ls_layer_call {
     /* For a layer's own functions: its parameters in f32, without tables; NULL: the parameter is in
      * `params` as f32, or only products read it. */
     const float *held[LS_LAYER_MAX_PARAMS];
+    bool in_bf16; /* its products are in bf16 (tensor/gemm.h) */
     /* Set for a layer's own functions if any operand was in 16 bits: */
     const struct ls_layer_call *given; /* the original call; NULL: all operands were in f32 */
     float *room;     /* [room_floats + n * room_each] within one call; NULL: none is
@@ -342,7 +343,9 @@ static inline const float *ls_layer_param(const ls_layer *l, const ls_layer_call
 }
 static inline bool ls_layer_trains(const ls_layer *l, int i) { return !l->link.frozen[i]; }
 /* Are products of the call in bf16 (tensor/gemm.h)? */
-static inline bool ls_layer_in_bf16(const ls_layer_call *c) {
+static inline bool ls_layer_in_bf16(const ls_layer_call *c) { return c->in_bf16; }
+/* Are the operands of the given call in bf16? On a device none is (mixed.h). */
+static inline bool ls_layer_given_bf16(const ls_layer_call *c) {
     return c->given && c->given->type == LS_BF16;
 }
 /* The samples of T rows whose rows are one unit of a sum over rows in bf16 (tensor/gemm.h): the
@@ -354,7 +357,7 @@ static inline int64_t ls_layer_unit_samples(int64_t T) {
 }
 /* Is the operand in bf16 as the layer's own functions see it? */
 static inline bool ls_layer_has_bf16(const ls_layer *l, const ls_layer_call *c, unsigned operand) {
-    return l->half.as_stored & operand && ls_layer_in_bf16(c);
+    return l->half.as_stored & operand && ls_layer_given_bf16(c);
 }
 /* Bytes of n numbers that a layer saves rounded to 16 bits, with the padding behind them. */
 static inline size_t ls_layer_rounded_nbytes(size_t n) { return (n * 2 + 63) / 64 * 64; }
@@ -368,7 +371,7 @@ static inline float *ls_layer_saved_exact(const ls_layer *l, const ls_layer_call
 /* Parameter i in the type that it is stored in, for a matrix that the layer reads as it is. */
 static inline ls_stored ls_layer_stored(const ls_layer *l, const ls_layer_call *c, int i) {
     if (l->link.frozen[i]) return c->frozen[l->params[i]];
-    if (l->half.in_products[i] && ls_layer_in_bf16(c))
+    if (l->half.in_products[i] && ls_layer_given_bf16(c))
         return (ls_stored){.data = (const uint16_t *)c->given->params + l->link.offsets[i],
                            .type = LS_BLOCK_BF16};
     return (ls_stored){.data = ls_layer_param(l, c, i), .type = LS_BLOCK_F32};

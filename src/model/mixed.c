@@ -9,6 +9,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "model/mixed_device.h"
 #include "model/row_ops.h"
 #include "model/stored_table.h"
 #include "tensor/dtype.h"
@@ -50,16 +51,16 @@ static bool adds_in_place(const ls_layer *l, ls_dtype type) {
 }
 
 /* Elements of input k, of all inputs, and of the output. */
-static size_t input_of(const ls_layer *l, int k, int64_t rows) {
+size_t ls_mixed_input(const ls_layer *l, int k, int64_t rows) {
     if (l->rowless >> k & 1) return (size_t)((rows + l->T - 1) / l->T) * l->input_floats[k];
     return (size_t)rows * (l->input_floats[k] / (size_t)l->T);
 }
 static size_t inputs_of(const ls_layer *l, int64_t rows) {
     size_t sum = 0;
-    for (int k = 0; k < l->ninputs; k++) sum += input_of(l, k, rows);
+    for (int k = 0; k < l->ninputs; k++) sum += ls_mixed_input(l, k, rows);
     return sum;
 }
-static size_t output_of(const ls_layer *l, int64_t rows) {
+size_t ls_mixed_output(const ls_layer *l, int64_t rows) {
     return (size_t)rows * (l->y_floats / (size_t)l->T);
 }
 
@@ -67,12 +68,12 @@ static size_t output_of(const ls_layer *l, int64_t rows) {
 static size_t saved_of(const ls_layer *l, int64_t rows) {
     return (size_t)rows * (l->memory.saved / (size_t)l->T);
 }
-static size_t rough_of(const ls_layer *l, int64_t rows) {
+size_t ls_mixed_rough(const ls_layer *l, int64_t rows) {
     return (size_t)rows * l->half.saved_rough;
 }
 
 size_t ls_mixed_saved_nbytes(const ls_layer *l, int64_t n, ls_dtype compute) {
-    size_t all = saved_of(l, n * l->T), rough = rough_of(l, n * l->T);
+    size_t all = saved_of(l, n * l->T), rough = ls_mixed_rough(l, n * l->T);
     if (!ls_dtype_is_half(compute)) return all * sizeof(float);
     return ls_layer_rounded_nbytes(rough) + (all - rough) * sizeof(float);
 }
@@ -98,7 +99,7 @@ bool ls_mixed_rounds(const ls_layer_call *c) {
 
 static places places_of(const ls_layer *l, int64_t n, ls_dtype type, sums grads) {
     int64_t rows = n * l->T;
-    size_t inputs = inputs_of(l, rows), output = output_of(l, rows);
+    size_t inputs = inputs_of(l, rows), output = ls_mixed_output(l, rows);
     size_t y = is_converted(l, LS_OPERAND_Y, type) ? output : 0;
     size_t dx = is_converted(l, LS_OPERAND_DX, type) ? inputs : 0;
     bool half = ls_dtype_is_half(type), rounds = grads.half && !grads.wide;
@@ -154,7 +155,7 @@ static void hold_params(const ls_layer *l, const ls_layer_call *m, inner *f) {
 static void begin_inputs(const ls_layer *l, const ls_layer_call *m, bool backward, inner *f) {
     float *x = m->work + f->at.x;
     for (int k = 0; k < l->ninputs; k++) {
-        size_t n = input_of(l, k, m->n * m->T);
+        size_t n = ls_mixed_input(l, k, m->n * m->T);
         if (backward && l->unread[k]) {
             f->c.x[k] = NULL;
         } else if (is_converted(l, LS_OPERAND_X, m->type)) {
@@ -169,6 +170,7 @@ static inner begin(const ls_layer *l, const ls_layer_call *m, bool backward) {
     inner f = {
         .c = *m, .half = ls_dtype_is_half(m->type), .half_grads = ls_dtype_is_half(m->grads_type)};
     f.at = places_of(l, m->n, m->type, sums_of(m));
+    f.c.in_bf16 = m->in_bf16 || m->type == LS_BF16;
     f.c.type = f.c.grads_type = LS_F32;
     hold_params(l, m, &f);
     begin_inputs(l, m, backward, &f);
@@ -182,13 +184,17 @@ static inner begin(const ls_layer *l, const ls_layer_call *m, bool backward) {
 }
 
 void ls_mixed_forward(const ls_layer *l, const ls_layer_call *m) {
+    if (ls_mixed_there(m)) {
+        ls_mixed_device_forward(l, m);
+        return;
+    }
     inner f = begin(l, m, false);
     bool y = !l->traits.loss && !m->logits && is_converted(l, LS_OPERAND_Y, m->type);
     if (y) f.c.y = m->work + f.at.y;
     l->ops->forward(l, &f.c);
     int64_t rows = m->n * m->T;
-    size_t rough = rough_of(l, rows), exact = saved_of(l, rows) - rough;
-    if (y) ls_table_narrow(m->compute, m->type, output_of(l, rows), f.c.y, m->y);
+    size_t rough = ls_mixed_rough(l, rows), exact = saved_of(l, rows) - rough;
+    if (y) ls_table_narrow(m->compute, m->type, ls_mixed_output(l, rows), f.c.y, m->y);
     if (f.c.saved == m->saved) return;
     ls_table_narrow(m->compute, m->type, rough, f.c.saved, m->saved);
     memcpy((char *)m->saved + ls_layer_rounded_nbytes(rough), (float *)f.c.saved + rough,
@@ -197,6 +203,7 @@ void ls_mixed_forward(const ls_layer *l, const ls_layer_call *m) {
 
 const void *ls_mixed_shown(const ls_layer *l, const ls_layer_call *m) {
     if (!l->half.saved_rough || !is_converted(l, LS_OPERAND_SAVED, m->type)) return m->saved;
+    if (ls_mixed_there(m)) return m->saved;
     return m->work + places_of(l, m->n, m->type, sums_of(m)).saved;
 }
 
@@ -228,10 +235,10 @@ static void end_grads(const ls_layer *l, const ls_layer_call *m, const inner *f)
 /* Widens dy and the values that forward saved. */
 static void widen_operands(const ls_layer *l, const ls_layer_call *m, inner *f) {
     int64_t rows = m->n * m->T;
-    size_t rough = rough_of(l, rows), exact = saved_of(l, rows) - rough;
+    size_t rough = ls_mixed_rough(l, rows), exact = saved_of(l, rows) - rough;
     float *work = m->work;
     if (!l->traits.loss && is_converted(l, LS_OPERAND_DY, m->type)) {
-        ls_table_widen(m->compute, m->type, output_of(l, rows), m->dy, work + f->at.dy);
+        ls_table_widen(m->compute, m->type, ls_mixed_output(l, rows), m->dy, work + f->at.dy);
         f->c.dy = work + f->at.dy;
     }
     if (f->c.saved == m->saved) return;
@@ -250,12 +257,12 @@ static void begin_dx(const ls_layer *l, const ls_layer_call *m, inner *f) {
         if (!m->dx[k]) continue;
         if (is_converted(l, LS_OPERAND_DX, m->type)) {
             f->c.dx[k] = dx;
-            dx += input_of(l, k, m->n * m->T);
+            dx += ls_mixed_input(l, k, m->n * m->T);
         } else if (l->link.adds[k] && adds_in_place(l, m->type)) {
             f->c.begun |= 1u << k;
         } else if (l->link.adds[k]) {
             f->c.dx[k] = added;
-            added += input_of(l, k, m->n * m->T);
+            added += ls_mixed_input(l, k, m->n * m->T);
         }
     }
 }
@@ -268,7 +275,7 @@ static void add_stored(const ls_layer_call *m, size_t n, const float *x, void *y
 
 static void end_dx(const ls_layer *l, const ls_layer_call *m, const inner *f) {
     for (int k = 0; k < l->ninputs; k++) {
-        size_t n = input_of(l, k, m->n * m->T);
+        size_t n = ls_mixed_input(l, k, m->n * m->T);
         float *dx = f->c.dx[k], *sum = f->half ? m->work + f->at.added : m->dx[k];
         if (!dx || dx == m->dx[k]) continue;
         if (l->link.adds[k] && m->type == LS_BF16) {
@@ -284,6 +291,10 @@ static void end_dx(const ls_layer *l, const ls_layer_call *m, const inner *f) {
 }
 
 void ls_mixed_backward(const ls_layer *l, const ls_layer_call *m) {
+    if (ls_mixed_there(m)) {
+        ls_mixed_device_backward(l, m);
+        return;
+    }
     inner f = begin(l, m, true);
     if (f.half) widen_operands(l, m, &f);
     begin_dx(l, m, &f);
@@ -301,7 +312,7 @@ static size_t begin_floats(const ls_layer *l, int64_t n, ls_dtype compute, bool 
     for (int i = 0; i < l->nparams - l->half.ntables; i++)
         if (is_widened(l, i, compute)) sum += l->counts[i];
     for (int k = 0; k < l->ninputs && is_converted(l, LS_OPERAND_X, compute); k++)
-        if (!backward || !l->unread[k]) sum += input_of(l, k, n * l->T);
+        if (!backward || !l->unread[k]) sum += ls_mixed_input(l, k, n * l->T);
     return sum;
 }
 
@@ -327,8 +338,9 @@ static void count_parts(const ls_layer *l, const ls_conversions *list, int64_t n
 ls_mixed_floats ls_mixed_forward_floats(const ls_layer *l, int64_t n, ls_dtype compute) {
     if (!ls_dtype_is_half(compute)) return (ls_mixed_floats){0};
     int64_t rows = n * l->T;
-    size_t y = l->traits.loss ? 0 : converted_of(l, LS_OPERAND_Y, compute, output_of(l, rows));
-    size_t saved = converted_of(l, LS_OPERAND_SAVED, compute, rough_of(l, rows));
+    size_t y =
+        l->traits.loss ? 0 : converted_of(l, LS_OPERAND_Y, compute, ls_mixed_output(l, rows));
+    size_t saved = converted_of(l, LS_OPERAND_SAVED, compute, ls_mixed_rough(l, rows));
     ls_mixed_floats f = {.widened = begin_floats(l, n, compute, false), .narrowed = y + saved};
     if (compute == LS_BF16) count_parts(l, &l->cost.forward_converts, n, false, &f);
     return f;
@@ -342,11 +354,12 @@ ls_mixed_floats ls_mixed_backward_floats(const ls_layer *l, int64_t n, ls_dtype 
         if (!l->link.frozen[i]) f.narrowed += l->counts[i];
     if (!ls_dtype_is_half(compute)) return f;
     f.widened = begin_floats(l, n, compute, true);
-    f.widened += converted_of(l, LS_OPERAND_SAVED, compute, rough_of(l, rows));
-    if (!l->traits.loss) f.widened += converted_of(l, LS_OPERAND_DY, compute, output_of(l, rows));
+    f.widened += converted_of(l, LS_OPERAND_SAVED, compute, ls_mixed_rough(l, rows));
+    if (!l->traits.loss)
+        f.widened += converted_of(l, LS_OPERAND_DY, compute, ls_mixed_output(l, rows));
     for (int k = 0; k < l->ninputs && dx; k++) {
-        f.narrowed += converted_of(l, LS_OPERAND_DX, compute, input_of(l, k, rows));
-        if (l->link.adds[k] && !adds_in_place(l, compute)) f.widened += input_of(l, k, rows);
+        f.narrowed += converted_of(l, LS_OPERAND_DX, compute, ls_mixed_input(l, k, rows));
+        if (l->link.adds[k] && !adds_in_place(l, compute)) f.widened += ls_mixed_input(l, k, rows);
     }
     if (compute == LS_BF16) count_parts(l, &l->cost.backward_converts, n, dx, &f);
     return f;

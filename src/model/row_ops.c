@@ -294,7 +294,7 @@ static int64_t inputs_of(const ls_layer *l, int w) {
 }
 
 ls_matrix ls_rows_weights(const ls_layer *l, const ls_layer_call *c, int w, int64_t width) {
-    if (ls_layer_trains(l, w) && l->half.in_products[w] && ls_layer_in_bf16(c))
+    if (ls_layer_trains(l, w) && l->half.in_products[w] && ls_layer_given_bf16(c))
         return ls_matrix_bf16(ls_layer_stored(l, c, w).data, width);
     return ls_matrix_of(ls_layer_param(l, c, w), width);
 }

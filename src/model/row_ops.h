@@ -8,8 +8,8 @@
 #include "model/layer.h"
 #include "tensor/gemm.h"
 
-/* Where the call's compute has a device, each of these steps is queued there (row_device.h); then there
- * is no bf16.
+/* Where the call's compute has a device, each of these steps is queued there (row_device.h); then no
+ * operand is in bf16.
  *
  * The units (tensor/gemm.h) of a product in bf16 that sums over the call's rows: of
  * ls_layer_unit_samples() samples. In f32 there are none. */

@@ -29,12 +29,13 @@ static ls_layer frozen_of(const ls_layer *l) {
 void ls_split_inputs(const ls_layer *l, const ls_layer_call *c) {
     ls_frozen_value values[LS_LAYER_MAX_PARAMS];
     const ls_layer frozen = frozen_of(l);
+    ls_dtype type = c->compute->device ? LS_F32 : c->type;
     ls_layer_call call = *c;
     for (int k = 0; k < l->nparams; k++)
         values[k] = l->link.frozen[k]
                         ? c->frozen[l->params[k]]
-                        : (ls_stored){.data = ls_flat_at(c->type, c->params, l->link.offsets[k]),
-                                      .type = ls_block_of_dtype(c->type)};
+                        : (ls_stored){.data = ls_flat_at(type, c->params, l->link.offsets[k]),
+                                      .type = ls_block_of_dtype(type)};
     call.frozen = values;
     ls_mixed_backward(&frozen, &call);
 }

@@ -144,23 +144,26 @@ static size_t arena_nbytes(const ls_plan *p, const ls_buffer *b) {
     const ls_layer *l = &sh->model->layers[b->index];
     int64_t n = ls_model_samples(sh->model, sh->micro_batch);
     bool gradient = b->kind == LS_BUF_DACT || b->kind == LS_BUF_DEVICE_DACT;
+    ls_dtype type = b->kind >= LS_BUF_DEVICE_ACT ? LS_F32 : sh->compute;
     if (gradient && l->traits.backward_whole) n = ls_share_samples(sh, -1);
     if (b->kind == LS_BUF_SAVED || b->kind == LS_BUF_DEVICE_SAVED)
-        return ls_mixed_saved_nbytes(l, n, sh->compute);
-    return (size_t)n * l->y_floats * ls_dtype_size(sh->compute);
+        return ls_mixed_saved_nbytes(l, n, type);
+    return (size_t)n * l->y_floats * ls_dtype_size(type);
 }
 
-size_t ls_plan_work_nbytes(const ls_plan *p) {
+size_t ls_plan_work_nbytes(const ls_plan *p, bool there) {
     const ls_share *sh = &p->share;
+    ls_dtype compute = there ? LS_F32 : sh->compute, grads = there ? LS_F32 : sh->reduce;
+    bool wide = sh->wide && !there;
     size_t most = 0;
     for (int i = 0; i < sh->model->nlayers; i++) {
         const ls_layer *l = &sh->model->layers[i];
         int64_t n = l->traits.backward_whole ? ls_share_samples(sh, -1)
                                              : ls_model_samples(sh->model, sh->micro_batch);
-        size_t nbytes = ls_mixed_work_nbytes(l, n, sh->compute, sh->reduce, sh->wide);
+        size_t nbytes = ls_mixed_work_nbytes(l, n, compute, grads, wide);
         if (nbytes > most) most = nbytes;
         if (!ls_share_splits(sh, i)) continue;
-        nbytes = ls_split_work_nbytes(l, n, sh->compute, sh->reduce, sh->wide);
+        nbytes = ls_split_work_nbytes(l, n, compute, grads, wide);
         if (nbytes > most) most = nbytes;
     }
     return most;

@@ -302,20 +302,22 @@ ls_device_memory ls_plan_device_memory(const ls_plan *p, int worker) {
     if (!sh->on_device) return (ls_device_memory){0};
     ls_plan_arena(p, worker, true, &arena);
     ls_device_memory m = {
-        .params = sh->floats * ls_dtype_size(sh->compute),
+        .params = sh->floats * sizeof(float),
         .state =
             sh->state_on_device ? (size_t)sh->nflats * updated_count(p, worker) * sizeof(float) : 0,
         .sums = sums_nbytes(p, worker),
         .incoming = incoming_nbytes(p, worker),
         .norms = sh->state_on_device ? sh->floats / LS_BLOCK * sizeof(double) : 0,
-        .grads = (size_t)sh->workers[worker].all_slots * sh->floats * ls_dtype_size(sh->reduce),
+        .grads = (size_t)sh->workers[worker].all_slots * sh->floats * sizeof(float),
         .arena = arena.nbytes,
-        .work = ls_plan_work_nbytes(p),
+        .work = ls_plan_work_nbytes(p, true),
         .samples = samples_count(p, worker) * sh->model->sample_nbytes,
         .losses =
             (size_t)(sh->model->nlosses + sh->model->nnotes) * (size_t)sh->batch * sizeof(double),
         .held = ls_model_held_floats(sh->model) * sizeof(float)};
     if (ls_weighing_is_on(&sh->model->weighing)) m.weights = (size_t)sh->batch * sizeof(double);
+    if (ls_dtype_is_half(sh->compute) || ls_dtype_is_half(sh->reduce))
+        m.halves = (m.params + m.grads + m.arena) / 2;
     ls_arena_plan_free(&arena);
     return m;
 }
@@ -323,7 +325,7 @@ ls_device_memory ls_plan_device_memory(const ls_plan *p, int worker) {
 static size_t device_nbytes(const ls_plan *p, int worker) {
     ls_device_memory m = ls_plan_device_memory(p, worker);
     return m.params + m.state + m.grads + m.arena + m.work + m.samples + m.losses + m.norms +
-           m.weights + m.held + m.sums + m.incoming;
+           m.weights + m.held + m.sums + m.incoming + m.halves;
 }
 
 static ls_memory memory_of(const ls_plan *p, const ls_memory_config *c, int worker) {
@@ -337,7 +339,7 @@ static ls_memory memory_of(const ls_plan *p, const ls_memory_config *c, int work
     size_t arena = arena_nbytes(p, m.worker);
     count_state(p, c, &m);
     m.nbytes[LS_MEM_ACTIVATIONS] = arena;
-    m.nbytes[LS_MEM_WORK] = ls_plan_work_nbytes(p);
+    m.nbytes[LS_MEM_WORK] = ls_plan_work_nbytes(p, false);
     m.nbytes[LS_MEM_SCRATCH] = ls_compute_nbytes(c->threads, ls_model_scratch_floats(model));
     if (c->writing_nbytes > arena) m.nbytes[LS_MEM_WRITING] = c->writing_nbytes;
     m.nbytes[LS_MEM_SAMPLES] = 2 * (samples_count(p, m.worker) + 1) * model->sample_nbytes;

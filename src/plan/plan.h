@@ -291,8 +291,8 @@ bool ls_buffer_in_arena(ls_buffer_kind);
 /* Does the buffer live only for part of a step? Those in the arena do, gathered parameters, and
  * gradients that are freed once they are summed. */
 bool ls_plan_transient(const ls_plan *, ls_buffer);
-/* Work memory of one layer call, at most. */
-size_t ls_plan_work_nbytes(const ls_plan *);
+/* Work memory of one layer call, at most; there: on a device, which has all numbers in f32. */
+size_t ls_plan_work_nbytes(const ls_plan *, bool there);
 /* Bytes of a buffer in the arena, or those of another transient buffer that its Free releases. */
 size_t ls_plan_buffer_nbytes(const ls_plan *, int id, int worker);
 void ls_plan_buffer_name(const ls_plan *, int id, char *text, size_t nbytes);

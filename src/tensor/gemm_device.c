@@ -25,7 +25,8 @@ static bool is_wide(const void *p, int64_t line, int64_t along, int64_t nlines) 
 
 void ls_gemm_device_by(const ls_compute *c, const ls_gemm_job *g, ls_device_kernel kernel) {
     int64_t tile = kernel == LS_KERNEL_gemm ? TILE : SMALL_TILE;
-    assert(!g->bf16 && !g->a.bf16 && !g->b.bf16 && !g->packed_b && !g->w.rows.data);
+    assert(!g->a.bf16 && !g->b.bf16 && !g->packed_b && !g->w.rows.data);
+    assert(g->bf16 == (kernel == LS_KERNEL_gemm_blocks));
     assert(g->M <= INT32_MAX / 2 && g->N <= INT32_MAX / 2 && g->K <= INT32_MAX / 2);
     int64_t wide = is_wide(g->a.p, g->a.rs, g->a.cs, g->M) |
                    is_wide(g->b.p, g->b.cs, g->b.rs, g->N) << 1 | at_16_bytes(g->c, g->ldc) << 2;
@@ -33,9 +34,9 @@ void ls_gemm_device_by(const ls_compute *c, const ls_gemm_job *g, ls_device_kern
               {.l = g->N}, {.l = g->K}, {.from = g->a.p}, {.l = g->a.rs}, {.l = g->a.cs},
               {.from = g->b.p}, {.l = g->b.rs}, {.l = g->b.cs}, {.p = g->c}, {.l = g->ldc},
               {.l = g->start == LS_GEMM_ADD}, {.from = g->start == LS_GEMM_BIAS ? g->bias : NULL},
-              {.l = wide});
+              {.l = wide}, {.l = g->units.rows}, {.l = g->units.first}, {.from = g->units.row});
 }
 
 void ls_gemm_device(const ls_compute *c, const ls_gemm_job *g) {
-    ls_gemm_device_by(c, g, ls_gemm_device_kernel(g->M, g->N));
+    ls_gemm_device_by(c, g, g->bf16 ? LS_KERNEL_gemm_blocks : ls_gemm_device_kernel(g->M, g->N));
 }

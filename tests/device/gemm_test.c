@@ -13,6 +13,7 @@ typedef struct product {
     layout layout;
     int64_t gap; /* numbers before each operand and after each row: with 1, none is at 16 bytes */
     ls_gemm_start start;
+    ls_gemm_units units;
 } product;
 
 static ls_matrix matrix_of(const void *p, int64_t rows, int64_t columns, bool across,
@@ -28,17 +29,22 @@ static int64_t floats_of(int64_t rows, int64_t columns, const product *x) {
     return x->gap + (rows + x->gap) * (columns + x->gap) * (x->layout == APART ? 2 : 1);
 }
 
-/* Ordinary numbers; mostly zeros of both signs; or many sizes, below the least normal number too. */
-typedef enum numbers { ORDINARY, ZEROS, SIZES, NNUMBERS } numbers;
+/* Ordinary numbers; mostly zeros of both signs; many sizes, below the least normal number too; or of which
+ * products are about that size. */
+typedef enum numbers { ORDINARY, ZEROS, SIZES, SMALL, NNUMBERS } numbers;
 
 static pair numbers_of(sides *s, int64_t n, numbers kind) {
     static const float zeros[] = {0.0f, -0.0f, 0.0f, -0.0f, -0.0f, 0x1p-149f, -1.0f, 0.5f};
     static const float sizes[] = {1e-30f, -1e-39f, 3e8f, -1e12f, 1.0f, -0.0f, 1e-20f, -7.25f};
+    /* products and sums about 2^-126, of which some are below it only before they are rounded */
+    static const float small[] = {0x1p-63f, -0x1.fep-64f, 0x1p-100f, -0x1.02p-63f,
+                                  0x1p-30f, 0x1.fep-64f,  -0.0f,     -0x1.fcp-97f};
     pair p = pair_numbers(s, n, 1);
     for (int64_t i = 0; kind != ORDINARY && i < n; i++) {
         uint32_t words[4];
         ls_random_words(s->seed, LS_STREAM_FAKE, 2, (uint64_t)i, words);
-        ((float *)p.host)[i] = (kind == ZEROS ? zeros : sizes)[(words[0] ^ words[1]) % 8];
+        const float *list = kind == ZEROS ? zeros : kind == SIZES ? sizes : small;
+        ((float *)p.host)[i] = list[(words[0] ^ words[1]) % 8];
     }
     pair_send(s, &p);
     return p;
@@ -46,11 +52,15 @@ static pair numbers_of(sides *s, int64_t n, numbers kind) {
 
 typedef struct operands {
     pair a, b, c, bias;
+    bool bf16;
+    pair rows; /* numbers of the rows of k; NULL: k itself */
 } operands;
 
 static ls_gemm_job job_of(const product *x, const operands *o, bool device) {
 #define AT(pair) (device ? (pair).device : (pair).host)
     return (ls_gemm_job){.M = x->M,
+                         .bf16 = o->bf16,
+                         .units = {x->units.rows, x->units.first, AT(o->rows)},
                          .N = x->N,
                          .K = x->K,
                          .a = matrix_of(AT(o->a), x->M, x->K, x->layout == WEIGHTS, x),
@@ -62,19 +72,34 @@ static ls_gemm_job job_of(const product *x, const operands *o, bool device) {
 #undef AT
 }
 
-static void check(sides *s, const product *x, numbers kind) {
-    static const ls_device_kernel kernels[] = {LS_KERNEL_gemm, LS_KERNEL_gemm_small};
-    operands o = {.a = numbers_of(s, floats_of(x->M, x->K, x), kind),
+/* Those of about three quarters of all rows. */
+static pair some_rows(sides *s, int64_t n) {
+    pair p = pair_of(s, (size_t)n * sizeof(int32_t) + 4);
+    for (int64_t i = 0, row = 0; i < n; i++, row++) {
+        uint32_t words[4];
+        ls_random_words(s->seed, LS_STREAM_FAKE, 3, (uint64_t)i, words);
+        if (words[0] % 3 == 0) row++;
+        ((int32_t *)p.host)[i] = (int32_t)row;
+    }
+    pair_send(s, &p);
+    return p;
+}
+
+static void check_by(sides *s, const product *x, numbers kind, const ls_device_kernel *kernels,
+                     int nkernels) {
+    operands o = {.bf16 = kernels[0] == LS_KERNEL_gemm_blocks,
+                  .a = numbers_of(s, floats_of(x->M, x->K, x), kind),
                   .b = numbers_of(s, floats_of(x->K, x->N, x), kind),
                   .c = numbers_of(s, floats_of(x->M, x->N, x), kind),
                   .bias = numbers_of(s, x->N, kind)};
+    if (x->units.row) o.rows = some_rows(s, x->K);
     void *before = malloc(o.c.nbytes), *after = malloc(o.c.nbytes);
     assert_true(before && after);
     memcpy(before, o.c.host, o.c.nbytes);
     ls_gemm_job host = job_of(x, &o, false), device = job_of(x, &o, true);
     ls_gemm(&s->host, &host);
     memcpy(after, o.c.host, o.c.nbytes);
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < nkernels; i++) {
         memcpy(o.c.host, before, o.c.nbytes);
         pair_send(s, &o.c);
         ls_gemm_device_by(&s->device, &device, kernels[i]);
@@ -84,10 +109,21 @@ static void check(sides *s, const product *x, numbers kind) {
                  ls_device_kernels[kernels[i]].name, (int)x->M, (int)x->N, (int)x->K, x->layout,
                  (int)x->gap, x->start, kind);
     }
-    pair *all[] = {&o.a, &o.b, &o.c, &o.bias};
-    for (size_t i = 0; i < sizeof all / sizeof *all; i++) pair_free(s, all[i]);
+    pair *all[] = {&o.a, &o.b, &o.c, &o.bias, &o.rows};
+    for (size_t i = 0; i < sizeof all / sizeof *all - !x->units.row; i++) pair_free(s, all[i]);
     free(before);
     free(after);
+}
+
+static void check(sides *s, const product *x, numbers kind) {
+    static const ls_device_kernel kernels[] = {LS_KERNEL_gemm, LS_KERNEL_gemm_small};
+    check_by(s, x, kind, kernels, 2);
+}
+
+/* In bf16. */
+static void check_blocks(sides *s, const product *x, numbers kind) {
+    static const ls_device_kernel kernel = LS_KERNEL_gemm_blocks;
+    check_by(s, x, kind, &kernel, 1);
 }
 
 /* Every layout, start and kind of numbers with small sizes, and with tiles that are whole or cut. */
@@ -107,6 +143,43 @@ static void test_layouts(void **state) {
         x.start = (ls_gemm_start)((i + i / n) % 3);
         check(&s, &x, (numbers)((i / 3 + i / n) % NNUMBERS));
     }
+    sides_close(&s);
+}
+
+/* The same in bf16: blocks that are whole and cut. */
+static void test_blocks(void **state) {
+    static const int64_t sizes[][3] = {{1, 1, 1},   {3, 5, 0},     {20, 30, 17}, {65, 7, 31},
+                                       {7, 68, 32}, {132, 4, 33},  {64, 64, 64}, {12, 9, 97},
+                                       {5, 66, 2},  {129, 127, 48}};
+    const int64_t n = sizeof sizes / sizeof *sizes;
+    sides s;
+    (void)state;
+    sides_open(&s, 3, 0);
+    for (int64_t i = 0; i < n * NLAYOUTS * ncases(2, 6); i++) {
+        const int64_t *size = sizes[i % n];
+        product x = {
+            .M = size[0], .N = size[1], .K = size[2], .layout = (layout)(i / n % NLAYOUTS)};
+        x.gap = i / n / NLAYOUTS % 2 * (i % 2 ? 1 : 4);
+        x.start = (ls_gemm_start)((i + i / n) % 3);
+        check_blocks(&s, &x, (numbers)((i / 3 + i / n) % NNUMBERS));
+    }
+    sides_close(&s);
+}
+
+/* Blocks that begin anew in a sum over rows: at multiples of a unit from its first row on, or where the
+ * numbers of rows say so. */
+static void test_units(void **state) {
+    static const int32_t some = 0;
+    static const int64_t units[][2] = {{32, 0}, {33, 0}, {33, 32}, {5, 3}, {100, 64}, {64, 0}};
+    sides s;
+    (void)state;
+    sides_open(&s, 4, 0);
+    for (int i = 0; i < 6; i++)
+        for (int listed = 0; listed < 2; listed++) {
+            product x = {.M = 9, .N = 70, .K = 131, .layout = WEIGHTS, .start = LS_GEMM_ADD};
+            x.units = (ls_gemm_units){units[i][0], units[i][1], listed ? &some : NULL};
+            check_blocks(&s, &x, i % 2 ? ORDINARY : SIZES);
+        }
     sides_close(&s);
 }
 
@@ -132,8 +205,8 @@ static void test_choice(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_layouts),
-        cmocka_unit_test(test_many_tiles),
+        cmocka_unit_test(test_layouts), cmocka_unit_test(test_blocks),
+        cmocka_unit_test(test_units),   cmocka_unit_test(test_many_tiles),
         cmocka_unit_test(test_choice),
     };
     return run_on_devices(tests, sizeof tests / sizeof *tests, NULL, NULL);

@@ -1,4 +1,5 @@
-/* heads_test.c - attention by heads on a device, of every kind, has the bits of the host. */
+/* heads_test.c - attention by heads on a device, of every kind, has the bits of the host, in f32 and
+ * with products in bf16. */
 #include "layers/continued.h"
 
 #include "device/on_device.h"
@@ -6,15 +7,20 @@
 typedef struct shape {
     int64_t n, T, S, heads, kv_heads, D, window;
     bool causal, mask, positions;
+    bool bf16; /* products are in bf16 */
 } shape;
 
 /* Lengths are odd, and beside multiples of a block of queries; the first key or more of a masked sample
  * don't count, so causal queries see none. */
 static const shape shapes[] = {
-    {2, 1, 1, 1, 1, 1, 0, true, false, false},      {1, 65, 65, 2, 1, 5, 0, true, false, false},
-    {1, 131, 131, 1, 1, 33, 0, true, false, false}, {2, 30, 30, 4, 2, 67, 0, true, false, false},
-    {1, 37, 81, 4, 1, 16, 0, false, false, false},  {2, 70, 17, 2, 2, 3, 0, false, true, false},
-    {1, 70, 70, 2, 1, 4, 9, true, false, false},    {2, 67, 67, 1, 1, 7, 0, true, true, true},
+    {2, 1, 1, 1, 1, 1, 0, true, false, false, false},
+    {1, 65, 65, 2, 1, 5, 0, true, false, false, false},
+    {1, 131, 131, 1, 1, 33, 0, true, false, false, false},
+    {2, 30, 30, 4, 2, 67, 0, true, false, false, false},
+    {1, 37, 81, 4, 1, 16, 0, false, false, false, false},
+    {2, 70, 17, 2, 2, 3, 0, false, true, false, false},
+    {1, 70, 70, 2, 1, 4, 9, true, false, false, false},
+    {2, 67, 67, 1, 1, 7, 0, true, true, true, false},
 };
 enum { NSHAPES = sizeof shapes / sizeof *shapes };
 
@@ -45,6 +51,7 @@ static ls_heads heads_of(const shape *x, const ls_compute *c, const operands *o,
                       .kv_heads = x->kv_heads,
                       .D = x->D,
                       .causal = x->causal,
+                      .bf16 = x->bf16,
                       .window = x->window,
                       .q = AT(o->q),
                       .k = AT(o->kv),
@@ -99,6 +106,16 @@ static void test_bits(void **state) {
         for (int seed = 1; seed <= ncases(2, 6); seed++) check(&shapes[i], (uint64_t)seed);
 }
 
+static void test_bf16(void **state) {
+    (void)state;
+    for (int i = 0; i < NSHAPES; i++)
+        for (int seed = 1; seed <= ncases(1, 6); seed++) {
+            shape x = shapes[i];
+            x.bf16 = true;
+            check(&x, (uint64_t)seed);
+        }
+}
+
 /* ---- a text in parts, whose keys and values the device keeps ---- */
 
 typedef struct text {
@@ -116,11 +133,11 @@ enum { NTEXTS = sizeof texts / sizeof *texts };
 
 /* The host computes the whole text at once. Memory of the device has room for a longer one, and begins as
  * NaNs. */
-static void check_parts(const text *x, uint64_t seed) {
+static void check_parts(const text *x, bool bf16, uint64_t seed) {
     sides s;
     int64_t T = 0, C = x->heads * x->D, width = x->kv_heads * x->D;
     for (int i = 0; x->parts[i]; i++) T += x->parts[i];
-    const shape all = {1, T, T, x->heads, x->kv_heads, x->D, x->window, true, false, false};
+    const shape all = {1, T, T, x->heads, x->kv_heads, x->D, x->window, true, false, false, bf16};
     sides_open(&s, seed, ls_heads_scratch_floats(T, x->D));
     operands o = {.q = pair_numbers(&s, T * (C + 3), 3),
                   .kv = pair_numbers(&s, T * 2 * width, 2),
@@ -148,10 +165,12 @@ static void check_parts(const text *x, uint64_t seed) {
 static void test_parts(void **state) {
     (void)state;
     for (int i = 0; i < NTEXTS; i++)
-        for (int seed = 1; seed <= ncases(2, 6); seed++) check_parts(&texts[i], (uint64_t)seed);
+        for (int seed = 1; seed <= ncases(3, 8); seed++)
+            check_parts(&texts[i], seed % 2 == 0, (uint64_t)seed);
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_bits), cmocka_unit_test(test_parts)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_bits), cmocka_unit_test(test_bf16),
+                                       cmocka_unit_test(test_parts)};
     return run_layers_on_devices(tests, sizeof tests / sizeof *tests);
 }

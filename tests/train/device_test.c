@@ -16,6 +16,10 @@ static result trained(int nworkers, const char *a, const char *b) {
     return train_new(nworkers, usual, (const char *const[]){a, b, NULL});
 }
 
+static result with(int nworkers, const char *const *sets) {
+    return train_new(nworkers, usual, sets);
+}
+
 /* A model of the shape of Llama's. */
 #define LLAMA(nworkers, ...)                                                                       \
     train_new(nworkers, usual,                                                                     \
@@ -68,16 +72,39 @@ static void test_adapters(void **state) {
         dora);
 }
 
+/* In 16 bits: products in blocks; what the host stores is rounded there. Gradients are sums over one call
+ * or several, over virtual workers of one worker, and in a type of their own. */
+static void test_halves(void **state) {
+    static const char BF16[] = "train.compute=bf16", F16[] = "train.compute=f16";
+    static const char RANK[] = "lora.rank=4", DORA[] = "lora.dora=on", DROP[] = "lora.dropout=0.2";
+    static const char OWN[] = "model.head=own", BIAS[] = "model.bias=all";
+    result gpt = trained(1, BF16, NULL), llama = LLAMA(1, BF16);
+    result parts = trained(1, BF16, "train.micro_batch=1");
+    (void)state;
+    same(trained(1, "parallel.device=c:1", BF16), gpt);
+    same(with(2, (const char *const[]){"parallel.device=c:2", BF16, "parallel.zero=2", NULL}), gpt);
+    same(with(1, (const char *const[]){"parallel.device=c:3", BF16, "train.micro_batch=1", NULL}),
+         parts);
+    same(LLAMA(2, BF16, "parallel.device=c:4", "parallel.zero=3", "parallel.recompute=2"), llama);
+    same(LLAMA(1, BF16, RANK, DROP, "parallel.device=c:5"), LLAMA(1, BF16, RANK, DROP));
+    if (!all_cases()) return;
+    same(LLAMA(1, BF16, OWN, BIAS, "model.window=9", "parallel.device=c:6"),
+         LLAMA(1, BF16, OWN, BIAS, "model.window=9"));
+    same(LLAMA(2, BF16, RANK, DORA, "parallel.device=c:7"), LLAMA(1, BF16, RANK, DORA));
+    same(LLAMA(2, F16, "parallel.device=c:8"), LLAMA(1, F16));
+    same(trained(2, "parallel.device=c:9", "train.reduce_dtype=bf16"),
+         trained(1, "train.reduce_dtype=bf16", NULL));
+    same(LLAMA(2, BF16, "train.reduce_dtype=f32", "parallel.device=c:10", "model.dropout=0.1"),
+         LLAMA(1, BF16, "train.reduce_dtype=f32", "model.dropout=0.1"));
+    same(trained(2, "parallel.device=cuda:0", BF16), gpt);
+}
+
 /* Two samples a virtual worker, in micro-batches of one or both. */
 static void test_micro_batches(void **state) {
     result cores = trained(1, "train.micro_batch=1", NULL);
     (void)state;
     same(trained(1, "parallel.device=c:6", "train.micro_batch=1"), cores);
     same(trained(1, "parallel.device=c:7", "train.micro_batch=2"), cores);
-}
-
-static result with(int nworkers, const char *const *sets) {
-    return train_new(nworkers, usual, sets);
 }
 
 /* The optimizer's states on the device, too: evaluations and checkpoints read what it has. */
@@ -298,7 +325,6 @@ static void test_opencl(void **state) {
 static void test_refused(void **state) {
     (void)state;
     refused("parallel.device=tpu", NULL, "device tpu");
-    refused("parallel.device=c", "train.compute=bf16", "train.compute");
     ls_error e = {0};
     assert_ls_fails(try_number(nruns++, 1, usual,
                                (const char *const[]){"model.kind=llama", "model.experts=4",
@@ -306,6 +332,10 @@ static void test_refused(void **state) {
                                &e),
                     LS_EINVAL, "no kernels for a device", e);
     refused("parallel.optimizer_state=device", NULL, "needs parallel.device");
+    const char *const state_there[] = {"parallel.device=c", "parallel.optimizer_state=device",
+                                       "train.compute=bf16", NULL};
+    assert_ls_fails(try_number(nruns++, 1, usual, state_there, &e), LS_EINVAL,
+                    "optimizer_state: device does not know train.compute", e);
     refused("parallel.device=c", "parallel.device_link=peers", "optimizer_state: device");
     const char *const peers[] = {"parallel.device=c", "parallel.optimizer_state=device",
                                  "parallel.device_link=peers", "parallel.mesh.pipe=2", NULL};
@@ -329,12 +359,12 @@ int main(int argc, char **argv) {
         cmocka_unit_test(test_same_bits),   cmocka_unit_test(test_micro_batches),
         cmocka_unit_test(test_llama),       cmocka_unit_test(test_adapters),
         cmocka_unit_test(test_state_there), cmocka_unit_test(test_links),
-        cmocka_unit_test(test_resumed),     cmocka_unit_test(test_cuda),
-        cmocka_unit_test(test_too_few),     cmocka_unit_test(test_nccl),
-        cmocka_unit_test(test_audit),       cmocka_unit_test(test_evaluations),
-        slow_unit_test(test_opencl),        cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_meshes),      slow_unit_test(test_mesh_on_cuda),
-        slow_unit_test(test_all_meshes),
+        cmocka_unit_test(test_halves),      cmocka_unit_test(test_resumed),
+        cmocka_unit_test(test_cuda),        cmocka_unit_test(test_too_few),
+        cmocka_unit_test(test_nccl),        cmocka_unit_test(test_audit),
+        cmocka_unit_test(test_evaluations), slow_unit_test(test_opencl),
+        cmocka_unit_test(test_refused),     cmocka_unit_test(test_meshes),
+        slow_unit_test(test_mesh_on_cuda),  slow_unit_test(test_all_meshes),
     };
     return cmocka_run_group_tests(tests, make_cache, remove_folder);
 }

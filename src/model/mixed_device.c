@@ -1,0 +1,58 @@
+/* mixed_device.c - see mixed_device.h. */
+#include "model/mixed_device.h"
+
+#include "model/mixed.h"
+
+enum { ITEMS = 256 };
+
+/* As the kernels number them. */
+static int64_t number_of(ls_dtype type) { return type == LS_F16; }
+
+void ls_device_round(const ls_compute *c, ls_dtype type, size_t n, float *x) {
+    LS_LAUNCH(c, LS_KERNEL_round_to, ls_device_groups((int64_t)n, ITEMS), 1, {.l = (int64_t)n},
+              {.l = number_of(type)}, {.p = x});
+}
+
+void ls_device_narrow(const ls_compute *c, ls_dtype type, size_t n, const float *x, void *y) {
+    LS_LAUNCH(c, LS_KERNEL_narrow, ls_device_groups((int64_t)n, ITEMS), 1, {.l = (int64_t)n},
+              {.l = number_of(type)}, {.from = x}, {.p = y});
+}
+
+void ls_device_widen(const ls_compute *c, ls_dtype type, size_t n, const void *x, float *y) {
+    LS_LAUNCH(c, LS_KERNEL_widen, ls_device_groups((int64_t)n, ITEMS), 1, {.l = (int64_t)n},
+              {.l = number_of(type)}, {.from = x}, {.p = y});
+}
+
+static ls_layer_call in_f32(const ls_layer_call *m) {
+    ls_layer_call c = *m;
+    c.type = c.grads_type = LS_F32;
+    c.wide = NULL;
+    c.in_bf16 = m->type == LS_BF16;
+    return c;
+}
+
+void ls_mixed_device_forward(const ls_layer *l, const ls_layer_call *m) {
+    ls_layer_call c = in_f32(m);
+    int64_t rows = m->n * m->T;
+    bool y = !l->traits.loss && !m->logits;
+    ls_mixed_forward(l, &c);
+    if (!ls_dtype_is_half(m->type)) return;
+    if (y) ls_device_round(m->compute, m->type, ls_mixed_output(l, rows), m->y);
+    ls_device_round(m->compute, m->type, ls_mixed_rough(l, rows), m->saved);
+}
+
+/* The finished chains. */
+static void round_grads(const ls_layer *l, const ls_layer_call *m) {
+    for (int i = 0; i < l->nparams; i++)
+        if (ls_layer_trains(l, i))
+            ls_device_round(m->compute, m->grads_type, l->counts[i], ls_layer_grad(l, m, i));
+}
+
+void ls_mixed_device_backward(const ls_layer *l, const ls_layer_call *m) {
+    ls_layer_call c = in_f32(m);
+    ls_mixed_backward(l, &c);
+    if (ls_dtype_is_half(m->grads_type) && m->last) round_grads(l, m);
+    for (int k = 0; k < l->ninputs && ls_dtype_is_half(m->type); k++)
+        if (m->dx[k])
+            ls_device_round(m->compute, m->type, ls_mixed_input(l, k, m->n * m->T), m->dx[k]);
+}
