@@ -5,6 +5,7 @@ typedef uint uint32_t;
 typedef ulong uint64_t;
 #define KERNEL(name) __kernel void name
 #define KERNEL128(name) __kernel void name
+#define KERNEL128_2(name) __kernel void name
 #define HELPER
 #define GLOBAL __global
 #define LOCAL __local

@@ -5,6 +5,7 @@ typedef unsigned long uint64_t;
 #define KERNEL(name) extern "C" __global__ __launch_bounds__(256, 2) void name
 /* Those of 128 items have half as many again; of three groups. */
 #define KERNEL128(name) extern "C" __global__ __launch_bounds__(128, 3) void name
+#define KERNEL128_2(name) extern "C" __global__ __launch_bounds__(128, 2) void name
 #define HELPER __device__ static inline
 #define GLOBAL
 #define LOCAL __shared__

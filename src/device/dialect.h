@@ -17,6 +17,7 @@
  *
  *   KERNEL(name)(long n, GLOBAL float *x) { ... }   parameters: long, float, pointers
  *   KERNEL128(name)       the same, of groups of 128 items, which have more registers
+ *   KERNEL128_2(name)     the same, with as many as there are: two groups of 128 on a multiprocessor
  *   GLOBAL LOCAL          memory of all groups; of one
  *   IN_LOCAL              before a helper's parameter that points to LOCAL memory
  *   PRIVATE(n, type, x, size)   an array of each item that lives from block to block: MINE(x)[i]
@@ -49,9 +50,10 @@
 static _Thread_local long group_x, group_y;
 static _Thread_local bool backwards;
 
-#define KERNEL(name)    static void name##_kernel
-#define KERNEL128(name) static void name##_kernel
-#define HELPER          static inline
+#define KERNEL(name)      static void name##_kernel
+#define KERNEL128(name)   static void name##_kernel
+#define KERNEL128_2(name) static void name##_kernel
+#define HELPER            static inline
 #define GLOBAL
 #define LOCAL
 #define IN_LOCAL

@@ -1,6 +1,7 @@
 /* row_kernels_test.c - kernels of devices, of every kind, beside the CPU's of the same name: the same
  * bits, on ordinary and on extreme numbers, for rows of all lengths. */
 #include "device/drivers.h"
+#include "model/mixed_device.h"
 #include "tensor/groups.h"
 #include "tensor/update_device.h"
 
@@ -343,11 +344,48 @@ static void test_squares(void **state) {
     }
 }
 
+/* Conversions to a type of 16 bits and back, and both: every number of 16 bits, and floats of all sizes that are
+ * beside the middle of two of them. */
+static void test_halves(void **state) {
+    enum { ALL = 1 << 16 };
+    static float x[CELLS], wide[CELLS];
+    uint16_t halves[CELLS] = {0};
+    ls_compute queues = host;
+    (void)state;
+    queues.device = device;
+    for (int type = 0; type < 2; type++) {
+        ls_dtype dtype = type ? LS_F16 : LS_BF16;
+        for (int first = 0; first < ALL; first += CELLS) {
+            for (int i = 0; i < CELLS; i++) halves[i] = (uint16_t)(first + i);
+            host.k->widen(dtype, CELLS, halves, wide);
+            memset(x, 0, sizeof x);
+            memcpy(x, halves, sizeof halves);
+            send(0, x);
+            ls_device_widen(&queues, dtype, CELLS, there[0], there[1]);
+            same(1, wide);
+            for (int i = 0; i < CELLS; i++) {
+                uint32_t bits = 0, last = type ? 0x1000 : 0x8000;
+                memcpy(&bits, &wide[i], sizeof bits);
+                bits += last + (uint32_t)(i % 3) - 1;
+                memcpy(&x[i], &bits, sizeof bits);
+            }
+            send(0, x);
+            send(1, wide);
+            ls_device_narrow(&queues, dtype, CELLS, there[0], there[1]);
+            ls_device_round(&queues, dtype, CELLS, there[0]);
+            host.k->narrow(dtype, CELLS, x, halves);
+            memcpy(wide, halves, sizeof halves);
+            same(1, wide);
+            host.k->widen(dtype, CELLS, halves, wide);
+            same(0, wide);
+        }
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_rows),
-        cmocka_unit_test(test_losses),
-        cmocka_unit_test(test_updates),
+        cmocka_unit_test(test_rows),    cmocka_unit_test(test_halves),
+        cmocka_unit_test(test_losses),  cmocka_unit_test(test_updates),
         cmocka_unit_test(test_squares),
     };
     return run_on_devices(tests, sizeof tests / sizeof *tests, open_all, close_all);

@@ -97,6 +97,12 @@ static void test_halves(void **state) {
     same(LLAMA(2, BF16, "train.reduce_dtype=f32", "parallel.device=c:10", "model.dropout=0.1"),
          LLAMA(1, BF16, "train.reduce_dtype=f32", "model.dropout=0.1"));
     same(trained(2, "parallel.device=cuda:0", BF16), gpt);
+    same(with(2, (const char *const[]){"parallel.device=c:11", BF16, "parallel.mesh.pipe=2",
+                                       "train.micro_batch=1", NULL}),
+         parts);
+    same(LLAMA(2, BF16, "parallel.tensor_virtual=2", "parallel.mesh.tensor=2",
+               "parallel.device=c:12"),
+         LLAMA(1, BF16, "parallel.tensor_virtual=2"));
 }
 
 /* Two samples a virtual worker, in micro-batches of one or both. */
@@ -320,6 +326,10 @@ static void test_opencl(void **state) {
     same(trained(2, "parallel.device=opencl:0", NULL), trained(1, NULL, NULL));
     same(LLAMA(2, "lora.rank=4", "lora.dropout=0.2", "parallel.device=opencl:0"),
          LLAMA(1, "lora.rank=4", "lora.dropout=0.2"));
+    same(trained(1, "parallel.device=opencl:0", "train.compute=bf16"),
+         trained(1, "train.compute=bf16", NULL));
+    same(LLAMA(2, "lora.rank=4", "train.compute=bf16", "parallel.device=opencl:0"),
+         LLAMA(1, "lora.rank=4", "train.compute=bf16"));
 }
 
 static void test_refused(void **state) {
