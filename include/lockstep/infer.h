@@ -48,7 +48,7 @@ typedef struct ls_predictor_options {
      * the first prediction; for a language model the mean over the tokens of the vectors behind its
      * last norm */
     int vectors LS_UNSET;
-    /* a device that computes, in f32: "cuda", "cuda:1", "opencl", "c"; NULL: cores. Calls then take
+    /* a device that computes: "cuda", "cuda:1", "opencl", "c"; NULL: cores. Calls then take
      * turns. The text lives as long as the predictor */
     const char *device LS_UNSET;
 } ls_predictor_options;
@@ -127,6 +127,9 @@ typedef struct ls_language_options {
     /* "key=value": changes of the config, e.g. "infer.activations=int8", or "model.context=512" of a
      * published model; NULL ends them; NULL: none */
     const char *const *sets LS_UNSET;
+    /* a device that computes: "cuda", "cuda:1", "opencl", "c"; NULL: cores. The text lives as long as the
+     * model */
+    const char *device LS_UNSET;
 } ls_language_options;
 
 /* options may be NULL.

@@ -66,7 +66,7 @@ class Output(ctypes.Structure):
 class LanguageOptions(ctypes.Structure):
     """ls_language_options."""
 
-    _fields_ = [("ema", _INT), ("template_file", _TEXT), ("sets", _TEXTS)]
+    _fields_ = [("ema", _INT), ("template_file", _TEXT), ("sets", _TEXTS), ("device", _TEXT)]
 
 
 class WritingOptions(ctypes.Structure):

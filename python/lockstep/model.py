@@ -121,10 +121,14 @@ class LanguageModel:
         ema: bool = False,
         template: Path | None = None,
         settings: Mapping[str, object] | None = None,
+        device: str | None = None,
     ) -> None:
         """As load() describes it."""
         file = None if template is None else os.fsencode(template)
-        options = _infer.LanguageOptions(ema=ema, template_file=file, sets=_sets(settings))
+        self._device = None if device is None else device.encode()  # as long as the model
+        options = _infer.LanguageOptions(
+            ema=ema, template_file=file, sets=_sets(settings), device=self._device
+        )
         pointer, error = Pointer(), ErrorStruct()
         status = library.ls_language_open(
             os.fsencode(path), ctypes.byref(options), ctypes.byref(pointer), ctypes.byref(error)
@@ -404,7 +408,7 @@ def load(path: Path, **options: Any) -> Any:
     settings    of a language model: changes of the config, {"infer.activations": "int8"}
     threads     of a network: of a call; 0: one for each core
     logits      of a network: outputs as the losses read them, not as probabilities
-    device      of a network: what computes: "cuda", "opencl"; None: cores
+    device      what computes: "cuda", "opencl"; None: cores
     """
     kind = LanguageModel if _writes(os.fspath(path)) else Network
     return kind(path, **options)

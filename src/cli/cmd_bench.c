@@ -11,6 +11,7 @@
 #include "base/print.h"
 #include "cli/bench.h"
 #include "cli/cli.h"
+#include "cli/device_option.h"
 #include "coll/algo/algorithm.h"
 #include "net/launch/environment.h"
 #include "perf/bench_generate.h"
@@ -77,7 +78,7 @@ static const int belongs[NOPTIONS] = {[WORKERS] = TRAIN | COMM,
                                       [TOKENS] = GENERATE,
                                       [PROMPT] = GENERATE,
                                       [BUSY] = COMM,
-                                      [DEVICE] = TRAIN | KERNELS | MACHINE,
+                                      [DEVICE] = TRAIN | KERNELS | GENERATE | MACHINE,
                                       [SMALL] = KERNELS | MACHINE};
 
 static const char default_sizes[] = "8,64,512,4K,32K,256K,2M,16M,128M,256M";
@@ -145,15 +146,19 @@ static double read_by_token(const ls_bench_generate *f) {
 
 static void print_generate(const ls_bench_generate *f, int64_t ntokens) {
     double speed = read_by_token(f);
-    ls_print("%zu parameters in %s, %d thread%s, %lld token%s after a prompt of %lld\n",
-             f->parameters, ls_dtype_name(f->type), f->nthreads, ls_plural(f->nthreads),
-             (long long)ntokens, ls_plural(ntokens), (long long)f->nprompt);
+    char *where = *f->device ? ls_format("device %s", f->device)
+                             : ls_format("%d thread%s", f->nthreads, ls_plural(f->nthreads));
+    ls_print("%zu parameters in %s, %s, %lld token%s after a prompt of %lld\n", f->parameters,
+             ls_dtype_name(f->type), where, (long long)ntokens, ls_plural(ntokens),
+             (long long)f->nprompt);
+    free(where);
     if (*f->stored) ls_print("  weights as stored: %s\n", f->stored);
     ls_print("  prompt           %10.2f ms, %.1f tokens/s\n", f->prompt_s * 1e3,
              (double)f->nprompt / f->prompt_s);
     ls_print("  token            %10.3f ms (median), including %.3f ms for sampling\n",
              f->token_s * 1e3, (f->token_s - f->decode_s) * 1e3);
     ls_print("  tokens/s         %10.1f\n", 1 / f->token_s);
+    if (*f->device) return;
     ls_print("  a token reads    %10.2f MB of weights, %.2f MB of keys and values\n",
              f->weights_nbytes / 1e6, f->cache_nbytes / 1e6);
     ls_print("  that is          %10.2f GB/s, %.1f%% of the %.2f GB/s of a sum over memory\n",
@@ -168,16 +173,19 @@ static void print_generate_json(const ls_bench_generate *f, int64_t ntokens) {
     ls_json_set_integer(o, "parameters", (int64_t)f->parameters);
     ls_json_set_text(o, "dtype", ls_dtype_name(f->type));
     ls_json_set_integer(o, "threads", f->nthreads);
+    if (*f->device) ls_json_set_text(o, "device", f->device);
     ls_json_set_integer(o, "tokens", ntokens);
     ls_json_set_integer(o, "prompt_tokens", f->nprompt);
     ls_json_set_number(o, "prompt_seconds", f->prompt_s);
     ls_json_set_number(o, "token_seconds", f->token_s);
     ls_json_set_number(o, "decode_seconds", f->decode_s);
     ls_json_set_number(o, "tokens_per_s", 1 / f->token_s);
-    ls_json_set_integer(o, "weights_nbytes", (int64_t)f->weights_nbytes);
-    ls_json_set_integer(o, "cache_nbytes", (int64_t)f->cache_nbytes);
-    ls_json_set_number(o, "read_bytes_per_s", read_by_token(f));
-    ls_json_set_number(o, "memory_bytes_per_s", f->read_per_s);
+    if (!*f->device) {
+        ls_json_set_integer(o, "weights_nbytes", (int64_t)f->weights_nbytes);
+        ls_json_set_integer(o, "cache_nbytes", (int64_t)f->cache_nbytes);
+        ls_json_set_number(o, "read_bytes_per_s", read_by_token(f));
+        ls_json_set_number(o, "memory_bytes_per_s", f->read_per_s);
+    }
     ls_print_json(o);
     ls_json_free(o);
 }
@@ -196,7 +204,8 @@ static int run_generate(const ls_args *a) {
                                          .set = a->options[SET].values,
                                          .nset = a->options[SET].n,
                                          .nprompt = nprompt,
-                                         .ntokens = ntokens};
+                                         .ntokens = ntokens,
+                                         .device = cli_device(a, DEVICE)};
     ls_bench_generate f;
     ls_error e = {0};
     if (ls_bench_generate_run(&q, &f, &e) != LS_OK) return cli_fail(&e);
@@ -542,8 +551,8 @@ const ls_command cmd_bench = {
          [CURRENCY] = {"currency", 0, "NAME", "machine: of --price, e.g. USD"},
          [WATTS] = {"watts", 0, "W", "machine: the power of a worker"},
          [DEVICE] = {"device", 0, "DEVICE",
-                     "train, kernels, machine: measure this device, e.g. cuda or c, in place of "
-                     "the cores"},
+                     "train, generate, kernels, machine: measure this device, e.g. cuda or c, in "
+                     "place of the cores"},
          [SMALL] = {"small", 0, NULL,
                     "kernels, machine: with --device, sizes of a small model, as they are on "
                     "devices that the cores run"}},

@@ -13,6 +13,7 @@
     X(sigmoid)                                                                                     \
     X(product)                                                                                     \
     X(blocks)                                                                                      \
+    X(rows)                                                                                        \
     X(random)                                                                                      \
     X(heads)                                                                                       \
     X(adam_ratio)                                                                                  \
@@ -65,6 +66,8 @@
     X(gelu_back, 256, "lppp")                                                                      \
     X(gemm, 256, "lllpllpllpllpl")                                                                 \
     X(gemm_blocks, 128, "lllpllpllpllplllp")                                                       \
+    X(gemm_rows, 128, "lllpllpllpllp")                                                             \
+    X(gemm_rows_blocks, 128, "lllpllpllpllp")                                                      \
     X(gemm_small, 128, "lllpllpllpllpl")                                                           \
     X(gradient_add, 256, "lfplp")                                                                  \
     X(group_norm_dx, 256, "lllflpppppppp")                                                         \

@@ -12,6 +12,7 @@
 #include "device/kernels/random.k"
 
 #include "device/kernels/blocks.k"
+#include "device/kernels/rows.k"
 
 #include "device/kernels/conv_windows.k"
 #include "device/kernels/exact.k"
@@ -60,6 +61,8 @@
 #include "device/kernels/gelu_back.k"
 #include "device/kernels/gemm.k"
 #include "device/kernels/gemm_blocks.k"
+#include "device/kernels/gemm_rows.k"
+#include "device/kernels/gemm_rows_blocks.k"
 #include "device/kernels/gemm_small.k"
 #include "device/kernels/gradient_add.k"
 #include "device/kernels/group_norm_dx.k"
@@ -437,6 +440,14 @@ static void call_heads_forward_blocks(const arg *a) {
 static void call_narrow(const arg *a) { narrow_kernel(a[0].l, a[1].l, a[2].p, a[3].p); }
 static void call_round_to(const arg *a) { round_to_kernel(a[0].l, a[1].l, a[2].p); }
 static void call_widen(const arg *a) { widen_kernel(a[0].l, a[1].l, a[2].p, a[3].p); }
+static void call_gemm_rows(const arg *a) {
+    gemm_rows_kernel(a[0].l, a[1].l, a[2].l, a[3].p, a[4].l, a[5].l, a[6].p, a[7].l, a[8].l, a[9].p,
+                     a[10].l, a[11].l, a[12].p);
+}
+static void call_gemm_rows_blocks(const arg *a) {
+    gemm_rows_blocks_kernel(a[0].l, a[1].l, a[2].l, a[3].p, a[4].l, a[5].l, a[6].p, a[7].l, a[8].l,
+                            a[9].p, a[10].l, a[11].l, a[12].p);
+}
 
 static void (*const calls[LS_NDEVICE_KERNELS])(const arg *) = {
 #define LS_DEVICE_KERNEL_CALL(name, items, params) [LS_KERNEL_##name] = call_##name,

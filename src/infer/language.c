@@ -32,8 +32,11 @@ ls_status ls_language_open(const char *path, const ls_language_options *options,
     static const ls_language_options none;
     const ls_language_options *o = options ? options : &none;
     if (!path) return ls_fail(e, LS_EINVAL, "ls_language_open(): there is no path");
-    const ls_trained_options how = {
-        .ema = o->ema, .writes = true, .sets = o->sets, .nsets = count_sets(o->sets)};
+    const ls_trained_options how = {.ema = o->ema,
+                                    .writes = true,
+                                    .sets = o->sets,
+                                    .nsets = count_sets(o->sets),
+                                    .device = o->device};
     ls_language *l = LS_NEW(ls_language);
     ls_status s = ls_trained_open(path, &how, &l->trained, e);
     if (s == LS_OK) s = ls_trained_needs_text(&l->trained, "writing", e);

@@ -4,7 +4,7 @@
  * sampling are those of `lockstep generate`. After every few tokens the same threads read memory
  * once, which measures its speed under the same conditions. Several tokens are measured in a row,
  * since a small model's weights stay in caches, as in normal use. A figure is the median over all
- * tokens or all readings.
+ * tokens or all readings. Of a device times alone are measured.
  */
 #include "perf/bench_generate.h"
 
@@ -19,6 +19,7 @@
 #include "config/relations.h"
 #include "infer/decode.h"
 #include "infer/generate.h"
+#include "infer/placed.h"
 #include "infer/published.h"
 #include "infer/sampler.h"
 #include "model/stored_table.h"
@@ -38,7 +39,9 @@ typedef struct bench {
     ls_decode decode;
     ls_sampler sampler;
     void *params, *read;
-    size_t params_nbytes, decode_nbytes;
+    size_t params_nbytes;
+    ls_infer infer;
+    ls_placed placed; /* of random weights */
     uint32_t *text;
     int64_t context, nprompt;
     ls_trained trained; /* a published model; path NULL: random weights */
@@ -59,12 +62,13 @@ static ls_status random_weights(bench *b, ls_error *e) {
 
 /* A published model with its own weights. */
 static ls_status open_published(bench *b, ls_error *e) {
-    ls_trained_options o = {.sets = b->o->set, .nsets = b->o->nset, .writes = true};
+    ls_trained_options o = {
+        .sets = b->o->set, .nsets = b->o->nset, .writes = true, .device = b->o->device};
     LS_TRY(ls_trained_open(b->o->config, &o, &b->trained, e));
     b->config = b->trained.config;
     b->model = b->trained.model;
     b->compute = b->trained.compute;
-    b->params = b->trained.params;
+    b->infer = b->trained.infer;
     return LS_OK;
 }
 
@@ -76,7 +80,12 @@ static ls_status open_random(bench *b, ls_error *e) {
     LS_TRY(ls_network_create(&b->config, &b->model, e));
     b->type = ls_config_compute(&b->config);
     LS_TRY(ls_compute_init(&b->compute, ls_cores(), ls_model_scratch_floats(&b->model), e));
-    return random_weights(b, e);
+    LS_TRY(random_weights(b, e));
+    b->infer = (ls_infer){
+        .model = &b->model, .compute = &b->compute, .dtype = b->type, .params = b->params};
+    if (!b->o->device) return LS_OK;
+    LS_TRY(ls_placed_open(&b->placed, b->o->device, &b->infer, e));
+    return ls_infer_open_memory(&b->infer, 1, "activations", e);
 }
 
 static ls_status open_bench(bench *b, ls_error *e) {
@@ -84,13 +93,7 @@ static ls_status open_bench(bench *b, ls_error *e) {
     b->type = ls_config_compute(&b->config);
     b->context = b->config.model.context;
     b->nprompt = b->o->nprompt < b->context ? b->o->nprompt : b->context;
-    b->decode_nbytes = ls_decode_nbytes(&b->model, b->type);
-    b->decode = (ls_decode){.model = &b->model,
-                            .compute = &b->compute,
-                            .dtype = b->type,
-                            .params = b->params,
-                            .frozen = b->trained.infer.frozen};
-    LS_TRY(ls_map(b->decode_nbytes, "keys and values", &b->decode.memory, e));
+    LS_TRY(ls_decode_open(&b->infer, &b->decode, e));
     LS_TRY(ls_map(read_nbytes, "measuring", &b->read, e));
     float *x = b->read;
     for (size_t i = 0; i < read_nbytes / sizeof *x; i++) x[i] = 1.0f;
@@ -103,11 +106,13 @@ static void close_bench(bench *b) {
     free(b->text);
     ls_sampler_free(&b->sampler);
     ls_unmap(b->read, read_nbytes);
-    ls_unmap(b->decode.memory, b->decode_nbytes);
+    if (b->decode.memory) ls_decode_close(&b->decode);
     if (b->trained.path) {
         ls_trained_close(&b->trained);
         return;
     }
+    if (b->placed.compute.device) ls_infer_close_memory(&b->infer);
+    ls_placed_close(&b->placed);
     ls_unmap(b->params, b->params_nbytes);
     if (b->compute.pool) ls_compute_close(&b->compute);
     ls_model_free(&b->model);
@@ -162,14 +167,14 @@ static void measure(bench *b, ls_bench_generate *f) {
     for (int64_t i = 0; i < prompt; i++) b->text[i] = (uint32_t)i % (uint32_t)b->config.model.vocab;
     f->prompt_s = measure_prompt(b, prompt);
     for (int64_t i = 0; i < N; i++) {
-        if (i % TURN == 0) reads[nreads++] = read_memory(b);
-        f->cache_nbytes += (double)ls_decode_cache_read(&b->decode) / (double)N;
+        if (i % TURN == 0 && !b->o->device) reads[nreads++] = read_memory(b);
+        if (!b->o->device) f->cache_nbytes += (double)ls_decode_cache_read(&b->decode) / (double)N;
         times[i] = next_token(b, prompt + 1 + i, decodes + i);
     }
-    f->weights_nbytes = (double)ls_decode_weights_read(&b->decode);
+    if (!b->o->device) f->weights_nbytes = (double)ls_decode_weights_read(&b->decode);
     f->token_s = ls_median(times, (size_t)N);
     f->decode_s = ls_median(decodes, (size_t)N);
-    f->read_per_s = ls_median(reads, (size_t)nreads);
+    if (nreads) f->read_per_s = ls_median(reads, (size_t)nreads);
     free(times);
 }
 
@@ -180,6 +185,11 @@ ls_status ls_bench_generate_run(const ls_bench_generate_request *o, ls_bench_gen
     ls_status s = open_bench(&b, e);
     if (s == LS_OK) {
         measure(&b, f_p);
+        s = ls_infer_check(&b.infer, e);
+    }
+    if (s == LS_OK) {
+        if (o->device)
+            snprintf(f_p->device, sizeof f_p->device, "%s", b.infer.compute->device->name);
         f_p->parameters = b.model.count;
         f_p->type = b.type;
         f_p->nthreads = b.compute.nthreads;

@@ -12,6 +12,7 @@ typedef struct ls_bench_generate_request {
     const char *const *set;
     int nset; /* keys of the config, as KEY=VALUE */
     int64_t nprompt, ntokens;
+    const char *device; /* NULL: cores */
 } ls_bench_generate_request;
 
 typedef struct ls_bench_generate {
@@ -21,6 +22,7 @@ typedef struct ls_bench_generate {
     int64_t nprompt;  /* tokens, as far as the context has room */
     char stored[128]; /* types of a published model's weights; "": random weights */
     double prompt_s, token_s, decode_s; /* decode_s: without sampling the token */
+    char device[96]; /* its name; "": cores, of which alone the next are known */
     double weights_nbytes, cache_nbytes;
     double read_per_s; /* bytes of memory read per second */
 } ls_bench_generate;

@@ -7,10 +7,11 @@
 
 #include "tensor/gemm.h"
 
-/* In f32, with weights as b. */
+/* Operands are in f32, and weights are b. */
 void ls_gemm_device(const ls_compute *, const ls_gemm_job *);
 
-/* The kernel that it chooses; and the same by one of them: gemm or gemm_small. */
+/* The kernel that it chooses for a product in f32; and the same by one of them: gemm, gemm_small or, with up to four
+ * rows, gemm_rows; in bf16 gemm_blocks or gemm_rows_blocks. */
 ls_device_kernel ls_gemm_device_kernel(int64_t M, int64_t N);
 void ls_gemm_device_by(const ls_compute *, const ls_gemm_job *, ls_device_kernel);
 

@@ -289,6 +289,18 @@ static void test_recommenders(void **state) {
     same("predict @/factors --similar 3 --similar 4 --json");
 }
 
+/* ---- measuring ---- */
+
+static void test_bench(void **state) {
+    (void)state;
+    small_write_whole(&small_models[0], gguf);
+    expect("bench generate configs/tiny.yaml --device c --tokens 2 --prompt 4 --set "
+           "train.compute=bf16",
+           0, "parameters in bf16, device ");
+    expect("bench generate @/m.gguf --device c --tokens 2 --prompt 4 --json", 0, "\"device\": ");
+    expect_line("bench generate configs/tiny.yaml --device tpu", 1, "device tpu: not known");
+}
+
 /* ---- what is refused, in one line ---- */
 
 static void test_refused(void **state) {
@@ -333,8 +345,9 @@ static void test_opencl(void **state) {
 }
 
 int main(int argc, char **argv) {
-    static const ls_command *const commands[] = {
-        &cmd_train, &cmd_eval, &cmd_predict, &cmd_generate, &cmd_chat, &cmd_import, NULL};
+    static const ls_command *const commands[] = {&cmd_train,    &cmd_eval, &cmd_predict,
+                                                 &cmd_generate, &cmd_chat, &cmd_import,
+                                                 &cmd_bench,    NULL};
     if (argc > 1) return cli_main(argc, argv, commands);
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_gpt),           cmocka_unit_test(test_llama),
@@ -343,6 +356,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(test_conversations), cmocka_unit_test(test_images),
         cmocka_unit_test(test_recommenders),  cmocka_unit_test(test_refused),
         cmocka_unit_test(test_auto),          slow_unit_test(test_opencl),
+        cmocka_unit_test(test_bench),
     };
     return cmocka_run_group_tests(tests, make, folder_remove);
 }

@@ -91,6 +91,31 @@ static void test_logits(void **state) {
     }
 }
 
+/* A device gives the cores' logits, and text. */
+static void test_device(void **state) {
+    (void)state;
+    enum { T = 9, V = 280 };
+    static const char *const runs[] = {"gpt2", "llama", "sliced", "bf16"};
+    static float here[T][V], there[T][V];
+    const uint32_t ids[T] = {3, 270, 41, 41, 0, 279, 100, 7, 8};
+    ls_writing_options o = {.tokens = 12, .temperature = -1, .seed = 5};
+    for (size_t i = 0; i < sizeof runs / sizeof *runs; i++) {
+        ls_language *l = open_model(runs[i]);
+        ls_language *d = open_with(runs[i], &(ls_language_options){.device = "c:3"});
+        ls_language_text a, b;
+        ls_error e = {0};
+        assert_ls_ok(ls_language_logits(l, ids, T, here[0], &e), e);
+        assert_ls_ok(ls_language_logits(d, ids, T, there[0], &e), e);
+        assert_memory_equal(here, there, sizeof here);
+        assert_ls_ok(ls_language_generate(l, "The", &o, &a, &e), e);
+        assert_ls_ok(ls_language_generate(d, "The", &o, &b, &e), e);
+        assert_int_equal(a.nbytes, b.nbytes);
+        assert_memory_equal(a.text, b.text, a.nbytes);
+        ls_language_close(l);
+        ls_language_close(d);
+    }
+}
+
 /* ---- texts ---- */
 
 /* A member of the i-th object that a command has printed. */
@@ -331,11 +356,11 @@ static void test_messages(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_tokens),   cmocka_unit_test(test_logits),
-        cmocka_unit_test(test_texts),    cmocka_unit_test(test_average),
-        cmocka_unit_test(test_pieces),   cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_no_text),  cmocka_unit_test(test_conversations),
-        cmocka_unit_test(test_messages),
+        cmocka_unit_test(test_tokens),        cmocka_unit_test(test_logits),
+        cmocka_unit_test(test_device),        cmocka_unit_test(test_texts),
+        cmocka_unit_test(test_average),       cmocka_unit_test(test_pieces),
+        cmocka_unit_test(test_refused),       cmocka_unit_test(test_no_text),
+        cmocka_unit_test(test_conversations), cmocka_unit_test(test_messages),
     };
     return cmocka_run_group_tests(tests, make, folder_remove);
 }
