@@ -7,7 +7,7 @@
 #define CLI_DEVICE_OPTION                                                                          \
     {                                                                                              \
         "device", 0, "DEVICE",                                                                     \
-            "what runs the layers: cuda, cuda:1, opencl, c or auto (default: the cores)"   \
+            "what runs the layers: cuda, cuda:1, opencl, c or auto (default: the cores)"           \
     }
 
 /* The name of a device, which lives on, in place of auto the one that is there; NULL: the cores. Before

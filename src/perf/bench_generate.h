@@ -22,7 +22,7 @@ typedef struct ls_bench_generate {
     int64_t nprompt;  /* tokens, as far as the context has room */
     char stored[128]; /* types of a published model's weights; "": random weights */
     double prompt_s, token_s, decode_s; /* decode_s: without sampling the token */
-    char device[96]; /* its name; "": cores, of which alone the next are known */
+    char device[96];                    /* its name; "": cores, of which alone the next are known */
     double weights_nbytes, cache_nbytes;
     double read_per_s; /* bytes of memory read per second */
 } ls_bench_generate;
