@@ -57,9 +57,8 @@ typedef struct ls_device_memory {
     size_t held;     /* frozen parameters, constants (ls_model_held_floats()) */
     size_t sums;     /* of LS_DEVICE_PIECE floats each, for sums over workers; or 0 */
     size_t incoming; /* what other workers send of a bucket's sums; or 0 */
-    size_t
-        halves; /* room of half the size for parameters, gradients and activations, which are in f32
-                        there, on their way between the host, which has them in 16 bits; or 0 */
+    size_t halves;   /* numbers in 16 bits that come from the host or go there: half of the
+                        parameters, gradients and activations, which are in f32; or 0 */
 } ls_device_memory;
 ls_device_memory ls_plan_device_memory(const ls_plan *, int worker);
 
