@@ -11,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/bar.h"
 #include "base/cache.h"
 #include "base/curl.h"
 #include "base/file.h"
@@ -34,6 +35,7 @@ typedef struct fetch {
     ls_response response;   /* its validator is the part's, also before there is a response */
     char detail[CURL_ERROR_SIZE];
     ls_error local; /* the disk's or a limit's: no attempt helps */
+    ls_bar bar;
 } fetch;
 
 bool ls_is_url(const char *path) {
@@ -85,6 +87,16 @@ static size_t take_body(char *data, size_t size, size_t count, void *context) {
     return n;
 }
 
+static int show_progress(void *context, curl_off_t all, curl_off_t done, curl_off_t up_all,
+                         curl_off_t up) {
+    fetch *f = context;
+    (void)up_all, (void)up;
+    if (all <= 0 || done <= 0) return 0; /* the length is not known yet */
+    if (!f->bar.all) f->bar = ls_bar_begin("downloading: bytes", (uint64_t)all);
+    ls_bar_at(&f->bar, (uint64_t)done);
+    return 0;
+}
+
 /* range: of the bytes that are left, if there is a part. */
 static void set_options(fetch *f, struct curl_slist *headers, const char *range) {
     const ls_curl *lib = f->lib;
@@ -103,6 +115,9 @@ static void set_options(fetch *f, struct curl_slist *headers, const char *range)
     lib->easy_setopt(f->curl, CURLOPT_HEADERDATA, f);
     lib->easy_setopt(f->curl, CURLOPT_WRITEFUNCTION, take_body);
     lib->easy_setopt(f->curl, CURLOPT_WRITEDATA, f);
+    lib->easy_setopt(f->curl, CURLOPT_NOPROGRESS, 0L);
+    lib->easy_setopt(f->curl, CURLOPT_XFERINFOFUNCTION, show_progress);
+    lib->easy_setopt(f->curl, CURLOPT_XFERINFODATA, f);
     lib->easy_setopt(f->curl, CURLOPT_HTTPHEADER, headers);
     if (f->begin) lib->easy_setopt(f->curl, CURLOPT_RANGE, range);
     const char *authorities = getenv("SSL_CERT_FILE");
@@ -144,7 +159,9 @@ static outcome attempt(fetch *f, ls_error *e) {
     }
     snprintf(range, sizeof range, "%llu-", (unsigned long long)f->begin);
     set_options(f, headers, range);
+    f->bar = (ls_bar){0};
     CURLcode code = f->lib->easy_perform(f->curl);
+    ls_bar_end(&f->bar);
     const char *why = f->detail[0] ? f->detail : f->lib->easy_strerror(code);
     outcome o = DONE;
     if (f->local.code != LS_OK) {

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bar.h"
 #include "base/fresh.h"
 #include "base/log.h"
 #include "weights/gguf_model.h"
@@ -52,7 +53,12 @@ ls_status ls_weights_hash(const ls_weights *w, ls_hash *h_p, ls_error *e) {
     float *x = LS_NEW_ARRAY(float, (size_t)widest);
     ls_hasher *h = ls_hasher_new();
     ls_status s = LS_OK;
-    for (size_t i = 0; s == LS_OK && i < w->n; i++) s = hash_tensor(w, w->by_name[i], x, h, e);
+    ls_bar bar = ls_bar_begin("reading weights: tensors", w->n);
+    for (size_t i = 0; s == LS_OK && i < w->n; i++) {
+        s = hash_tensor(w, w->by_name[i], x, h, e);
+        ls_bar_at(&bar, i + 1);
+    }
+    ls_bar_end(&bar);
     ls_hash hash = ls_hasher_finish(h);
     if (s == LS_OK) *h_p = hash;
     free(x);

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/bar.h"
 #include "weights/blocks.h"
 #include "weights/config_json.h"
 #include "weights/gguf_model.h"
@@ -103,10 +104,13 @@ static ls_status write_shard(const ls_model_source *s, const char *path, shard p
     ls_status status = ls_safetensors_create(path, t, n, &f, e);
     free(t);
     if (status != LS_OK) return status;
+    ls_bar bar = ls_bar_begin("writing weights: tensors", n);
     for (int i = part.first; status == LS_OK && i < part.end; i++) {
         ls_name_at(s->arch, i, &id);
         status = put_tensor(s, &id, type, &f, e);
+        ls_bar_at(&bar, (uint64_t)(i - part.first) + 1);
     }
+    ls_bar_end(&bar);
     if (status == LS_OK) return ls_file_close(&f, e);
     ls_file_discard(&f);
     return status;
