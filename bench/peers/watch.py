@@ -17,6 +17,7 @@ import socket
 import sqlite3
 import struct
 import subprocess
+import sys
 import tempfile
 import time
 import urllib.parse
@@ -234,6 +235,7 @@ def main():
     p.add_argument("--steps", type=int, default=100000)
     p.add_argument("--rounds", type=int, default=1)
     a = p.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # servers are ended, too
     print(f"{a.steps} steps; load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
     print("| program | runs | listens, s | until all, s | processor, s | memory, MB |\n|---|---|---|---|---|---|")
     for nruns in map(int, a.runs.split(",")):
