@@ -107,11 +107,11 @@ static void test_details(void **state) {
         "--set parallel.transport=shm " SMALLER,
         0, NULL);
     int port = watch_start("watch @/runs @/traced --port 0", &p);
-    assert_has(get(port, "/compare?runs=0,1", 200), "optim.lr");
-    assert_has(get(port, "/compare?runs=0,2", 200), "\"text\"");
-    get(port, "/compare?runs=0", 404);
-    get(port, "/compare?runs=0,9", 404);
-    get(port, "/compare?runs=0,../x", 404);
+    assert_has(get(port, "/compare?run=0,1", 200), "optim.lr");
+    assert_has(get(port, "/compare?run=0,2", 200), "\"text\"");
+    get(port, "/compare?run=0", 404);
+    get(port, "/compare?run=0,9", 404);
+    get(port, "/compare?run=0,../x", 404);
     assert_has(get(port, "/ledger?run=0", 200), "30 steps of 1 to 1 workers");
     assert_has(get(port, "/samples?run=0", 200), "\"samples\": []");
     const char *samples = get(port, "/samples?run=2", 200);
