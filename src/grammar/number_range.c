@@ -30,8 +30,9 @@ static void put_whole(int64_t low, int64_t high, ls_buf *out) {
     int64_t first = 0, last = 9;
     const char *bar = "";
     ls_buf_printf(out, "(?:");
-    for (size_t n = 1; n <= 18; n++, first = last + 1, last = last * 10 + 9) {
+    for (size_t n = 1; n <= 18; n++) {
         char a[24], b[24];
+        if (n > 1) first = last + 1, last = last * 10 + 9;
         if (high < first || low > last) continue;
         snprintf(a, sizeof a, "%lld", (long long)(low > first ? low : first));
         snprintf(b, sizeof b, "%lld", (long long)(high < last ? high : last));

@@ -53,6 +53,7 @@ static void find_classes(ls_walker *w) {
 
 static const ls_grammar_edge *edge_of(const ls_grammar *g, const ls_grammar_node *node,
                                       uint8_t byte) {
+    if (node->nedges == 0) return NULL; /* no node has any: there is no list of them */
     const ls_grammar_edge *edges = g->edges + node->edges;
     uint32_t low = 0, high = node->nedges;
     while (low < high) {

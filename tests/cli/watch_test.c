@@ -37,8 +37,8 @@ static int watch_start(const char *line, program *p) {
     return port;
 }
 
-/* The body of the answer; the status must be `status`. */
-static const char *get(int port, const char *path, int status) {
+/* The status of the answer, which is then in `reply`. */
+static int ask(int port, const char *path) {
     struct sockaddr_in a = {.sin_family = AF_INET,
                             .sin_addr.s_addr = htonl(INADDR_LOOPBACK),
                             .sin_port = htons((uint16_t)port)};
@@ -55,8 +55,22 @@ static const char *get(int port, const char *path, int status) {
     reply[n] = 0;
     close(fd);
     assert_int_equal(sscanf(reply, "HTTP/1.1 %d", &got), 1);
-    if (got != status) fail_msg("%s: %s", path, reply);
+    return got;
+}
+
+/* The body of the answer; the status must be `status`. */
+static const char *get(int port, const char *path, int status) {
+    if (ask(port, path) != status) fail_msg("%s: %s", path, reply);
     return strstr(reply, "\r\n\r\n") + 4;
+}
+
+/* Runs are read while it answers. */
+static void wait_until_read(int port, int nruns) {
+    for (int run = 0; run < nruns; run++) {
+        char path[64];
+        snprintf(path, sizeof path, "/series?run=%d&columns=1", run);
+        while (strstr(get(port, path, 200), "\"reading\":true")) usleep(10000);
+    }
 }
 
 static void assert_has(const char *text, const char *part) {
@@ -74,6 +88,7 @@ static void test_served(void **state) {
     char listeners[200];
     (void)state;
     int port = watch_start("watch @/runs --port 0", &p);
+    wait_until_read(port, 2);
     assert_int_equal(listeners_of(p.pid, listeners, sizeof listeners), 1);
     assert_int_equal(strncmp(listeners, "127.0.0.1:", 10), 0);
     assert_has(get(port, "/", 200), "<title>Lockstep runs</title>");
@@ -107,6 +122,7 @@ static void test_details(void **state) {
         "--set parallel.transport=shm " SMALLER,
         0, NULL);
     int port = watch_start("watch @/runs @/traced --port 0", &p);
+    wait_until_read(port, 3);
     assert_has(get(port, "/compare?run=0,1", 200), "optim.lr");
     assert_has(get(port, "/compare?run=0,2", 200), "\"text\"");
     get(port, "/compare?run=0", 404);
@@ -244,6 +260,7 @@ static void test_beside_train(void **state) {
     program p;
     char line[200];
     port = watch_start("watch @/runs --port 0", &p);
+    wait_until_read(port, 2);
     assert_has(get(port, "/metrics", 200), "\nlockstep_step{run=\"a\"} 30\n");
     snprintf(line, sizeof line, "train configs/tiny.yaml -o @/x --metrics-port %d", port);
     expect(line, 1, "in use by another program");
