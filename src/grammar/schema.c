@@ -189,7 +189,7 @@ static const ls_json *find_target(const ls_json *root, const char *pointer) {
 static ls_status read_ref(ls_schema_rules *r, const ls_json *j, const ls_expression **x_p) {
     const char *ref = ls_json_text(ls_json_get(j, "$ref"));
     const ls_json *to =
-        ref && *ref == '#' && !strchr(ref, '%') ? find_target(r->list[0].schema, ref + 1) : NULL;
+        ref && *ref == '#' && !strchr(ref, '%') ? find_target(r->root, ref + 1) : NULL;
     if (!ls_json_is_object(to))
         return FAIL(r, "$ref: '%.80s' is not in the schema, as #/$defs/NAME", ref ? ref : "");
     *x_p = ls_schema_call(r, to, ref + 1);
@@ -563,6 +563,8 @@ static ls_status read_rules(ls_schema_rules *r) {
         const ls_expression *x = NULL;
         ls_schema_rule rule = r->list[i];
         r->path = rule.path;
+        r->root = rule.root;
+        if (rule.x) continue;
         if (rule.kind == LS_SCHEMA_OF)
             LS_TRY(read_schema(r, rule.schema, 0, &x));
         else
@@ -588,8 +590,29 @@ static ls_status make_grammar(ls_schema_rules *r, const ls_byte_set *bytes, ls_g
 
 ls_status ls_grammar_of_schema(const ls_json *schema, const ls_byte_set *bytes, ls_grammar **g_p,
                                ls_error *e) {
-    ls_schema_rules r = {.e = e};
+    ls_schema_rules r = {.e = e, .root = schema};
     ls_schema_call(&r, schema, "");
+    return make_grammar(&r, bytes, g_p);
+}
+
+ls_status ls_grammar_of_texts(const ls_schema_texts *t, const ls_byte_set *bytes, ls_grammar **g_p,
+                              ls_error *e) {
+    ls_schema_rules r = {.e = e};
+    const ls_expression *x = NULL, *more = NULL;
+    ls_schema_call_kind(&r, LS_SCHEMA_TEXTS); /* rule 0 */
+    for (size_t i = 0; i < t->n; i++) {
+        const ls_schema_text_part *p = &t->list[i];
+        r.root = p->schema;
+        x = ls_expression_or(&r.pool, x,
+                             ls_schema_between(&r, p->before,
+                                               p->schema
+                                                   ? ls_schema_call(&r, p->schema, "")
+                                                   : ls_schema_call_kind(&r, LS_SCHEMA_OBJECT),
+                                               p->after));
+    }
+    more = ls_expression_then(&r.pool, ls_expression_text(&r.pool, t->between), x);
+    more = ls_expression_repeat(&r.pool, more, 0, t->most - 1);
+    r.list[0].x = ls_expression_then(&r.pool, x, more);
     return make_grammar(&r, bytes, g_p);
 }
 

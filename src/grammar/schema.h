@@ -20,6 +20,23 @@
 /* LS_EINVAL: a keyword is not supported, or the grammar is too large; the message says where. */
 ls_status ls_grammar_of_schema(const ls_json *schema, const ls_byte_set *, ls_grammar **g_p,
                                ls_error *);
+/* Texts with a value between others. */
+typedef struct ls_schema_text_part {
+    char *before;
+    const ls_json *schema; /* NULL: any object */
+    const char *after;
+} ls_schema_text_part;
+
+/* One to `most` of them, with a text between two. */
+typedef struct ls_schema_texts {
+    const ls_schema_text_part *list; /* [n] */
+    size_t n;
+    const char *between;
+    int most;
+} ls_schema_texts;
+
+ls_status ls_grammar_of_texts(const ls_schema_texts *, const ls_byte_set *, ls_grammar **g_p,
+                              ls_error *);
 /* Any JSON object. */
 ls_status ls_grammar_of_object(const ls_byte_set *, ls_grammar **g_p, ls_error *);
 

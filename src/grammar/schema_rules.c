@@ -27,7 +27,8 @@ static const ls_expression *call(ls_schema_rules *r, ls_schema_rule rule) {
 }
 
 const ls_expression *ls_schema_call(ls_schema_rules *r, const ls_json *schema, const char *path) {
-    return call(r, (ls_schema_rule){.schema = schema, .path = (char *)(uintptr_t)path});
+    return call(
+        r, (ls_schema_rule){.schema = schema, .root = r->root, .path = (char *)(uintptr_t)path});
 }
 
 const ls_expression *ls_schema_call_kind(ls_schema_rules *r, ls_schema_rule_kind kind) {

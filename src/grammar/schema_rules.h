@@ -13,12 +13,14 @@ typedef enum ls_schema_rule_kind {
     LS_SCHEMA_OF, /* what a schema does */
     LS_SCHEMA_VALUE,
     LS_SCHEMA_OBJECT,
-    LS_SCHEMA_STRING
+    LS_SCHEMA_STRING,
+    LS_SCHEMA_TEXTS /* what its maker sets */
 } ls_schema_rule_kind;
 
 typedef struct ls_schema_rule {
     ls_schema_rule_kind kind;
     const ls_json *schema;  /* of LS_SCHEMA_OF */
+    const ls_json *root;    /* the whole that the schema is in */
     char *path;             /* of the schema within the whole */
     const ls_expression *x; /* NULL: not yet made */
 } ls_schema_rule;
@@ -27,7 +29,8 @@ typedef struct ls_schema_rules {
     ls_expressions pool;
     ls_schema_rule *list; /* [n] */
     uint32_t n;
-    char *path; /* of what is being read; not owned */
+    char *path;          /* of what is being read; not owned */
+    const ls_json *root; /* the whole that it is in */
     ls_error *e;
 } ls_schema_rules;
 

@@ -4,6 +4,8 @@
 #include <math.h>
 #include <string.h>
 
+#include "serve/call_answer.h"
+
 static const ls_request_prompt *prompt_of(const ls_text_answer *a, size_t i) {
     return &a->request->prompts[i / (size_t)a->request->n];
 }
@@ -16,9 +18,9 @@ bool ls_answer_is_complete(const ls_text_answer *a) {
 
 /* ---- parts ---- */
 
-static ls_json *finish_of(const ls_reply *r) {
+static ls_json *finish_of(const ls_reply *r, bool calls) {
     if (r->state != LS_REPLY_ENDED) return ls_json_new_null();
-    return ls_json_new_text(r->end == LS_END_LENGTH ? "length" : "stop");
+    return ls_json_new_text(r->end == LS_END_LENGTH ? "length" : calls ? "tool_calls" : "stop");
 }
 
 /* vLLM's: the stop that came. */
@@ -176,21 +178,35 @@ static ls_json *text_of(const ls_text_answer *a, size_t i) {
     return text;
 }
 
+/* The content of calls alone is null. */
+static ls_json *message_of(const ls_text_answer *a, size_t i, bool *calls_p) {
+    const ls_reply *r = &a->replies[i];
+    ls_json *message = ls_json_new_object();
+    ls_tool_text t = ls_calls_of(a, r);
+    *calls_p = t.n > 0;
+    ls_json_set_text(message, "role", "assistant");
+    ls_json_set(message, "content",
+                t.n && t.ncontent == 0
+                    ? ls_json_new_null()
+                    : ls_json_new_bytes(r->text.data ? r->text.data : "", t.ncontent));
+    ls_json_set(message, "refusal", ls_json_new_null());
+    if (t.n) ls_json_set(message, "tool_calls", ls_calls_write(a, i, &t));
+    ls_tool_text_free(&t);
+    return message;
+}
+
 static ls_json *choice_of(const ls_text_answer *a, size_t i) {
     const ls_reply *r = &a->replies[i];
     ls_json *choice = ls_json_new_object();
+    bool calls = false;
     ls_json_set_integer(choice, "index", (int64_t)i);
     if (a->request->chat) {
-        ls_json *message = ls_json_new_object();
-        ls_json_set_text(message, "role", "assistant");
-        ls_json_set(message, "content", text_of(a, i));
-        ls_json_set(message, "refusal", ls_json_new_null());
-        ls_json_set(choice, "message", message);
+        ls_json_set(choice, "message", message_of(a, i, &calls));
     } else {
         ls_json_set(choice, "text", text_of(a, i));
     }
     set_logprobs(choice, a, r, 0);
-    ls_json_set(choice, "finish_reason", finish_of(r));
+    ls_json_set(choice, "finish_reason", finish_of(r, calls));
     set_stop(choice, r);
     return choice;
 }
@@ -220,7 +236,7 @@ static ls_json *chunk_of(const ls_text_answer *a) {
     return o;
 }
 
-/* An event of reply i; text: its bytes [n]. */
+/* An event of reply i; text: a piece of its text, or a list of pieces of calls. */
 static void put_choice(const ls_text_answer *a, size_t i, ls_json *text, ls_answer_sent *sent,
                        bool ends, ls_buf *out) {
     const ls_reply *r = &a->replies[i];
@@ -229,7 +245,7 @@ static void put_choice(const ls_text_answer *a, size_t i, ls_json *text, ls_answ
     if (a->request->chat) {
         ls_json *delta = ls_json_new_object();
         if (!sent->begun) ls_json_set_text(delta, "role", "assistant");
-        if (text) ls_json_set(delta, "content", text);
+        if (text) ls_json_set(delta, ls_json_is_array(text) ? "tool_calls" : "content", text);
         ls_json_set(choice, "delta", delta);
     } else {
         ls_json_set(choice, "text", text ? text : ls_json_new_text(""));
@@ -240,7 +256,7 @@ static void put_choice(const ls_text_answer *a, size_t i, ls_json *text, ls_answ
     else
         ls_json_set(choice, "logprobs", ls_json_new_null());
     sent->notes = r->nnotes;
-    ls_json_set(choice, "finish_reason", ends ? finish_of(r) : ls_json_new_null());
+    ls_json_set(choice, "finish_reason", ends ? finish_of(r, sent->calls) : ls_json_new_null());
     if (ends) set_stop(choice, r);
     ls_json_push(choices, choice);
     ls_json_set(o, "choices", choices);
@@ -258,11 +274,15 @@ static void stream_reply(const ls_text_answer *a, size_t i, ls_answer_sent *sent
         put_choice(a, i, ls_json_new_bytes(prompt.data, prompt.len), sent, false, out);
         ls_buf_free(&prompt);
     }
-    if (r->text.len > sent->text) {
-        size_t n = r->text.len - sent->text;
+    ls_tool_text t = ls_calls_of(a, r);
+    if (t.ncontent > sent->text) {
+        size_t n = t.ncontent - sent->text;
         put_choice(a, i, ls_json_new_bytes(r->text.data + sent->text, n), sent, false, out);
-        sent->text = r->text.len;
+        sent->text = t.ncontent;
     }
+    for (ls_json *piece; (piece = ls_calls_next(a, i, &t, sent));)
+        put_choice(a, i, piece, sent, false, out);
+    ls_tool_text_free(&t);
     if (r->state != LS_REPLY_ENDED) return;
     put_choice(a, i, NULL, sent, true, out);
     sent->ended = true;

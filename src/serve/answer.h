@@ -18,6 +18,7 @@ typedef struct ls_text_answer {
 typedef struct ls_answer_sent {
     bool begun, ended;
     size_t text, notes;
+    size_t calls, arguments; /* calls of tools that have begun; bytes of the last one's arguments */
 } ls_answer_sent;
 
 bool ls_answer_is_complete(const ls_text_answer *);

@@ -6,7 +6,7 @@
 #include "grammar/regex.h"
 #include "grammar/schema.h"
 
-typedef enum form_kind { FORM_REGEX, FORM_SCHEMA, FORM_OBJECT, FORM_CHOICE } form_kind;
+typedef enum form_kind { FORM_REGEX, FORM_SCHEMA, FORM_OBJECT, FORM_CHOICE, FORM_CALLS } form_kind;
 
 /* What is asked for, at one place of the body. */
 typedef struct wanted_form {
@@ -17,6 +17,7 @@ typedef struct wanted_form {
 
 typedef struct form_reader {
     const ls_json *body;
+    const ls_tools *tools;
     wanted_form wanted;
     ls_error *e;
 } form_reader;
@@ -98,6 +99,11 @@ static ls_status read_guided(form_reader *r) {
     return LS_OK;
 }
 
+static ls_status read_tools(form_reader *r) {
+    if (!r->tools->required) return LS_OK;
+    return want(r, (wanted_form){"tool_choice", FORM_CALLS, NULL});
+}
+
 /* ---- grammars ---- */
 
 static ls_status make_of_schema(const ls_json *schema, const ls_byte_set *bytes, ls_grammar **g_p,
@@ -139,6 +145,7 @@ static ls_status make_grammar(const form_reader *r, const ls_byte_set *bytes, ls
         break;
     case FORM_SCHEMA: s = make_of_schema(value, bytes, g_p, &why); break;
     case FORM_OBJECT: s = ls_grammar_of_object(bytes, g_p, &why); break;
+    case FORM_CALLS: s = ls_tools_grammar(r->tools, bytes, g_p, &why); break;
     case FORM_CHOICE: s = make_of_choice(value, bytes, g_p, &why); break;
     }
     return s == LS_OK ? s : ls_fail(r->e, s, "%s: %s", r->wanted.field, why.msg);
@@ -150,6 +157,7 @@ static ls_status find_constraint(const form_reader *r, ls_constraint_store *stor
     ls_buf key = {0};
     ls_buf_printf(&key, "%d ", (int)r->wanted.kind);
     if (r->wanted.value) ls_json_write(r->wanted.value, 0, &key);
+    if (r->wanted.kind == FORM_CALLS) ls_tools_key(r->tools, &key);
     *c_p = ls_constraint_store_find(store, key.data, key.len);
     ls_status s = *c_p ? LS_OK : make_grammar(r, &ls_constraint_store_tokens(store)->bytes, &g);
     if (s == LS_OK && !*c_p) *c_p = ls_constraint_store_add(store, key.data, key.len, g);
@@ -157,12 +165,14 @@ static ls_status find_constraint(const form_reader *r, ls_constraint_store *stor
     return s;
 }
 
-ls_status ls_answer_form_read(ls_constraint_store *store, const ls_json *body, ls_constraint **c_p,
-                              const char **field_p, ls_error *e) {
-    form_reader r = {.body = body, .e = e};
+ls_status ls_answer_form_read(ls_constraint_store *store, const ls_json *body,
+                              const ls_tools *tools, ls_constraint **c_p, const char **field_p,
+                              ls_error *e) {
+    form_reader r = {.body = body, .tools = tools, .e = e};
     ls_status s = read_response_format(&r);
     if (s == LS_OK) s = read_structured(&r);
     if (s == LS_OK) s = read_guided(&r);
+    if (s == LS_OK) s = read_tools(&r);
     if (s == LS_OK && r.wanted.field) s = find_constraint(&r, store, c_p);
     *field_p = r.wanted.field;
     return s;

@@ -10,10 +10,11 @@
 
 #include "base/json.h"
 #include "grammar/constraint_store.h"
+#include "serve/tools.h"
 
-/* The constraint that body's fields ask for, in use once more; NULL: none. LS_EINVAL: it is damaged or
+/* The constraint that body's fields, or tools that must be called, ask for, in use once more; NULL: none. LS_EINVAL: it is damaged or
  * not supported; *field_p is the field. */
-ls_status ls_answer_form_read(ls_constraint_store *, const ls_json *body, ls_constraint **c_p,
-                              const char **field_p, ls_error *);
+ls_status ls_answer_form_read(ls_constraint_store *, const ls_json *body, const ls_tools *,
+                              ls_constraint **c_p, const char **field_p, ls_error *);
 
 #endif

@@ -358,6 +358,7 @@ ls_status ls_front_open(const ls_front_options *o, ls_front **f_p, ls_error *e) 
                                   .adapters = o->adapters,
                                   .nadapters = o->engine.nadapters,
                                   .context = ls_engine_context(f->engine)};
+    if (o->format) f->model.tool_form = ls_tool_form_of(o->format);
     f->model.constraints =
         ls_constraint_store_new(o->trained->tokenizer, (uint32_t)(used < V ? used : V));
     *f_p = f;

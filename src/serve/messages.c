@@ -6,24 +6,51 @@
 
 #include "chat/message.h"
 
-/* "developer" is OpenAI's newer name of "system". */
-static ls_status read(const ls_json *one, size_t number, ls_json **m_p, ls_error *e) {
-    const char *role = ls_json_text(ls_json_get(one, "role"));
-    if (!role || strcmp(role, "developer") != 0) return ls_message_read(one, number, m_p, e);
+static ls_json *copy_of(const ls_json *object) {
     ls_json *copy = ls_json_new_object();
     const char *key;
     const ls_json *value;
-    for (void *it = ls_json_next(one, NULL, &key, &value); it;
-         it = ls_json_next(one, it, &key, &value))
+    for (void *it = ls_json_next(object, NULL, &key, &value); it;
+         it = ls_json_next(object, it, &key, &value))
         ls_json_set(copy, key, ls_json_share(value));
-    ls_json_set_text(copy, "role", "system");
+    return copy;
+}
+
+/* OpenAI has arguments as JSON in a text; templates read the object. */
+static ls_json *call_with_object(const ls_json *call) {
+    const ls_json *function = ls_json_get(call, "function");
+    const char *text = ls_json_text(ls_json_get(function, "arguments"));
+    ls_json *arguments = NULL;
+    ls_error e = {0};
+    if (!text || ls_json_parse(text, strlen(text), "", &arguments, &e) != LS_OK)
+        return ls_json_share(call);
+    ls_json *copy = copy_of(call), *inner = copy_of(function);
+    ls_json_set(inner, "arguments", arguments);
+    ls_json_set(copy, "function", inner);
+    return copy;
+}
+
+/* "developer" is OpenAI's newer name of "system". */
+static ls_status read(const ls_json *one, size_t number, ls_json **m_p, ls_error *e) {
+    const char *role = ls_json_text(ls_json_get(one, "role"));
+    const ls_json *calls = ls_json_get(one, "tool_calls");
+    bool developer = role && strcmp(role, "developer") == 0;
+    if (!developer && !ls_json_is_array(calls)) return ls_message_read(one, number, m_p, e);
+    ls_json *copy = copy_of(one);
+    if (developer) ls_json_set_text(copy, "role", "system");
+    if (ls_json_is_array(calls)) {
+        ls_json *list = ls_json_new_array();
+        for (size_t i = 0; i < ls_json_count(calls); i++)
+            ls_json_push(list, call_with_object(ls_json_at(calls, i)));
+        ls_json_set(copy, "tool_calls", list);
+    }
     ls_status s = ls_message_read(copy, number, m_p, e);
     ls_json_free(copy);
     return s;
 }
 
-ls_status ls_messages_encode(const ls_chat_format *f, const ls_json *body, ls_token_list *list_p,
-                             ls_error *e) {
+ls_status ls_messages_encode(const ls_chat_format *f, const ls_json *body, const ls_json *tools,
+                             ls_token_list *list_p, ls_error *e) {
     const ls_json *from = ls_json_get(body, "messages");
     ls_json *messages = ls_json_new_array();
     time_t now = time(NULL);
@@ -36,8 +63,11 @@ ls_status ls_messages_encode(const ls_chat_format *f, const ls_json *body, ls_to
         s = read(ls_json_at(from, i), i + 1, &m, e);
         if (s == LS_OK) ls_json_push(messages, m);
     }
-    ls_chat_text t = {
-        .messages = messages, .n = n, .prompt = true, .now = localtime_r(&now, &date)};
+    ls_chat_text t = {.messages = messages,
+                      .n = n,
+                      .tools = tools,
+                      .prompt = true,
+                      .now = localtime_r(&now, &date)};
     if (s == LS_OK) s = ls_chat_text_encode(f, &t, list_p, e);
     ls_json_free(messages);
     return s;

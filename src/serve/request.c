@@ -150,6 +150,7 @@ static bool read_names(const reader *x) {
     void *it = NULL;
     while ((it = ls_json_next(x->body, it, &key, &value))) {
         if (is_one_of(key, known, sizeof known / sizeof *known)) continue;
+        if (x->r->chat && ls_tools_has(key)) continue;
         if (is_one_of(key, harmless, sizeof harmless / sizeof *harmless)) continue;
         size_t i = 0, n = sizeof refused / sizeof *refused;
         while (i < n && strcmp(refused[i][0], key) != 0) i++;
@@ -305,8 +306,8 @@ static bool read_logprobs(const reader *x) {
 static bool read_form(const reader *x) {
     const char *field = NULL;
     x->r->constraints = x->m->constraints;
-    ls_status s = ls_answer_form_read(x->m->constraints, x->body, &x->r->rule.constraint, &field,
-                                      &x->why->error);
+    ls_status s = ls_answer_form_read(x->m->constraints, x->body, &x->r->tools,
+                                      &x->r->rule.constraint, &field, &x->why->error);
     return s == LS_OK || refuse(x, field, s);
 }
 
@@ -375,7 +376,11 @@ static bool read_messages(const reader *x) {
         return REFUSE(x, NULL,
                       "the model has no chat template, so it has no chats; use "
                       "/v1/completions");
-    ls_status s = ls_messages_encode(x->m->format, x->body, &list, &x->why->error);
+    const char *field = NULL;
+    ls_tools *tools = &x->r->tools;
+    ls_status s = ls_tools_read(x->m->tool_form, x->body, tools, &field, &x->why->error);
+    if (s != LS_OK) return refuse(x, field, s);
+    s = ls_messages_encode(x->m->format, x->body, tools->list, &list, &x->why->error);
     if (s != LS_OK) return refuse(x, "messages", s);
     ls_request_prompt *p = new_prompt(x->r);
     p->tokens = list.ids;
@@ -518,6 +523,7 @@ void ls_request_free(ls_text_request *r) {
         free(r->prompts[i].text);
     }
     for (int i = 0; i < r->rule.nstops; i++) free(r->stops[i]);
+    ls_tools_free(&r->tools);
     ls_constraint_store_give(r->constraints, r->rule.constraint);
     free(r->prompts);
     free(r->rule.bias);

@@ -11,6 +11,7 @@
 #include "chat/chat_format.h"
 #include "grammar/constraint_store.h"
 #include "serve/reply.h"
+#include "serve/tools.h"
 
 enum { LS_REQUEST_REPLIES = 128, LS_REQUEST_VECTORS = 2048 };
 
@@ -28,6 +29,7 @@ typedef struct ls_request_model {
     const char *const *adapters;  /* [nadapters] the names of adapters beside it */
     int nadapters;
     int64_t context;
+    ls_tool_form tool_form;           /* of the format */
     ls_constraint_store *constraints; /* of earlier requests */
 } ls_request_model;
 
@@ -47,6 +49,7 @@ typedef struct ls_text_request {
     int adapter; /* from 1 on; 0: the model itself */
     ls_reply_rule rule;
     char *stops[LS_REPLY_STOPS];
+    ls_tools tools;                   /* of chats */
     ls_constraint_store *constraints; /* that the rule's constraint is from */
 } ls_text_request;
 

@@ -1,0 +1,63 @@
+/* call_answer.c - see call_answer.h. */
+#include "serve/call_answer.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+ls_tool_text ls_calls_of(const ls_text_answer *a, const ls_reply *r) {
+    ls_tool_text t = {.ncontent = r->text.len};
+    if (a->request->tools.reads)
+        ls_tool_text_read(&a->request->tools.names, r->text.data ? r->text.data : "", r->text.len,
+                          r->state == LS_REPLY_ENDED, &t);
+    return t;
+}
+
+/* With its id and name; arguments [n]. */
+static ls_json *call_of(const ls_text_answer *a, size_t i, size_t call, const ls_tool_call *c,
+                        size_t n) {
+    ls_json *o = ls_json_new_object(), *function = ls_json_new_object();
+    char *id = ls_format("call-%s-%zu-%zu", a->id, i, call);
+    ls_json_set_text(o, "id", id);
+    ls_json_set_text(o, "type", "function");
+    ls_json_set_text(function, "name", c->name);
+    ls_json_set(function, "arguments", ls_json_new_bytes(n ? c->arguments.data : "", n));
+    ls_json_set(o, "function", function);
+    free(id);
+    return o;
+}
+
+ls_json *ls_calls_write(const ls_text_answer *a, size_t i, const ls_tool_text *t) {
+    ls_json *list = ls_json_new_array();
+    for (size_t k = 0; k < t->n; k++)
+        ls_json_push(list, call_of(a, i, k, &t->calls[k], t->calls[k].arguments.len));
+    return list;
+}
+
+static ls_json *piece_of(const ls_tool_call *c, size_t from) {
+    ls_json *o = ls_json_new_object(), *function = ls_json_new_object();
+    ls_json_set(function, "arguments",
+                ls_json_new_bytes(c->arguments.data + from, c->arguments.len - from));
+    ls_json_set(o, "function", function);
+    return o;
+}
+
+ls_json *ls_calls_next(const ls_text_answer *a, size_t i, const ls_tool_text *t,
+                       ls_answer_sent *sent) {
+    ls_json *list = ls_json_new_array(), *one = NULL;
+    size_t call = sent->calls;
+    if (call && t->calls[call - 1].arguments.len > sent->arguments) {
+        one = piece_of(&t->calls[--call], sent->arguments);
+        sent->arguments = t->calls[call].arguments.len;
+    } else if (call < t->n) {
+        one = call_of(a, i, call, &t->calls[call], 0);
+        sent->calls++;
+        sent->arguments = 0;
+    }
+    if (one) {
+        ls_json_set_integer(one, "index", (int64_t)call);
+        ls_json_push(list, one);
+        return list;
+    }
+    ls_json_free(list);
+    return NULL;
+}

@@ -1,0 +1,333 @@
+/* tools_test.c - requests with tools: a model with random weights writes calls where it must; the same whole and
+ * as a stream; conversations with calls; what is refused. */
+/* ctest: seconds=3 */
+#include "serve/call_answer.h"
+
+#include "folder.h"
+#include "infer/conversations.h"
+#include "serve/replies.h"
+#include "train/tiny_run.h"
+
+static const char TEMPLATE[] =
+    "{% for t in tools or [] %}{{ t.function.name }};{% endfor %}{% for m in messages %}"
+    "{{ m.role[0] }}{{ m.content or '' }}{% for c in m.tool_calls or [] %}<tool_call>\n{\"name\": "
+    "\"{{ "
+    "c.function.name }}\", \"arguments\": {{ c.function.arguments | tojson }}}\n</tool_call>"
+    "{% endfor %}{% endfor %}a";
+static ls_trained trained;
+static ls_chat_format format;
+static ls_request_model model;
+
+static int open_model(void **state) {
+    static const char *const usual[] = {"model.context=600", "train.steps=1", "optim.warmup=0",
+                                        NULL};
+    static const char *const none[] = {NULL};
+    if (make_folder(state) != 0) return -1;
+    ls_error e = {0};
+    char *path = ls_format("%s/run", folder), *chat = ls_format("%s/t.jinja", folder);
+    assert_ls_ok(try_run(path, 1, usual, none, &e), e);
+    assert_ls_ok(ls_file_write(chat, TEMPLATE, sizeof TEMPLATE - 1, &e), e);
+    assert_ls_ok(ls_trained_open(path, &(ls_trained_options){.writes = true}, &trained, &e), e);
+    assert_ls_ok(ls_trained_chat_format(&trained, chat, &format, &e), e);
+    model =
+        (ls_request_model){.trained = &trained, .format = &format, .name = "small", .context = 600};
+    model.tool_form = ls_tool_form_of(&format);
+    model.constraints =
+        ls_constraint_store_new(trained.tokenizer, ls_tokenizer_used(trained.tokenizer));
+    assert_int_equal(model.tool_form, LS_TOOLS_TAGGED);
+    free(path);
+    free(chat);
+    return 0;
+}
+
+static int close_model(void **state) {
+    ls_constraint_store_free(model.constraints);
+    ls_chat_format_free(&format);
+    ls_trained_close(&trained);
+    return remove_folder(state);
+}
+
+/* ---- a request ---- */
+
+#define TOOL(name, parameters)                                                                     \
+    "{\"type\": \"function\", \"function\": {\"name\": \"" name "\", \"parameters\": " parameters  \
+    "}}"
+#define TOOLS                                                                                      \
+    "\"tools\": [" TOOL(                                                                           \
+        "turn",                                                                                    \
+        "{\"type\": \"object\", \"properties\": {\"on\": {\"type\": "                              \
+        "\"boolean\"}, \"by\": {\"$ref\": \"#/$defs/d\"}}, \"required\": "                         \
+        "[\"on\", \"by\"], \"$defs\": {\"d\": {\"enum\": [1, \"\\n\"]}}}") ", " TOOL("wait",       \
+                                                                                     "{\"type\": " \
+                                                                                     "\"object\"," \
+                                                                                     " \"properti" \
+                                                                                     "es\": {}}") "]"
+#define ASK                                                                                        \
+    "\"messages\": [{\"role\": \"user\", \"content\": \"x\"}], \"seed\": 4, \"temperature\": 1.5"
+
+typedef struct asked {
+    ls_text_request request;
+    ls_reply *replies;
+    ls_text_answer answer;
+    ls_answer_sent *sent;
+    ls_engine *engine;
+    ls_buf stream;
+    int nleft;
+} asked;
+
+/* What is new goes into the stream. */
+static void send_new(void *arg) {
+    asked *x = arg;
+    ls_engine_lock(x->engine);
+    ls_answer_stream(&x->answer, x->sent, &x->stream);
+    ls_engine_unlock(x->engine);
+}
+
+static bool read_request(const char *body, ls_text_request *r, ls_refusal *why) {
+    return ls_request_read(&model, true, body, strlen(body), r, why);
+}
+
+/* The whole answer as JSON; x has the stream's events. */
+static ls_json *ask(asked *x, const char *body) {
+    ls_refusal why;
+    ls_error e = {0};
+    ls_json *j = NULL;
+    ls_buf whole = {0};
+    *x = (asked){.nleft = 0};
+    if (!read_request(body, &x->request, &why)) fail_msg("%s", why.error.msg);
+    size_t n = (size_t)x->request.n;
+    x->replies = LS_NEW_ARRAY(ls_reply, n);
+    x->sent = LS_NEW_ARRAY(ls_answer_sent, n);
+    x->answer = (ls_text_answer){
+        .request = &x->request, .model = &model, .replies = x->replies, .n = n, .id = "it"};
+    const ls_request_prompt *p = &x->request.prompts[0];
+    for (size_t i = 0; i < n; i++) {
+        ls_reply_make(&x->replies[i], &x->request.rule, trained.tokenizer, p->tokens, p->n);
+        x->replies[i].seed = x->request.seed;
+        x->replies[i].number = i;
+        x->replies[i].left = count_left;
+        x->replies[i].arg = &x->nleft;
+    }
+    ls_engine_options o = {.texts = 4, .rows = 64, .memory_nbytes = 64 << 20};
+    o.progress = send_new;
+    o.arg = x;
+    assert_ls_ok(ls_engine_open(&trained, &o, &x->engine, &e), e);
+    ls_engine_lock(x->engine);
+    for (size_t i = 0; i < n; i++) ls_engine_add(x->engine, &x->replies[i]);
+    ls_engine_unlock(x->engine);
+    wait_until_left(x->engine, &x->nleft, (int)n);
+    ls_engine_close(x->engine);
+    ls_answer_write(&x->answer, &whole);
+    assert_ls_ok(ls_json_parse(whole.data, whole.len, "it", &j, &e), e);
+    ls_buf_free(&whole);
+    return j;
+}
+
+static void free_asked(asked *x) {
+    for (size_t i = 0; i < x->answer.n; i++) ls_reply_free(&x->replies[i]);
+    free(x->replies);
+    free(x->sent);
+    ls_buf_free(&x->stream);
+    ls_request_free(&x->request);
+}
+
+static const ls_json *choice_of(const ls_json *o, size_t i) {
+    return ls_json_at(ls_json_get(o, "choices"), i);
+}
+
+static const char *text_at(const ls_json *o, const char *a, const char *b) {
+    return ls_json_text(ls_json_get(ls_json_get(o, a), b));
+}
+
+/* ---- calls ---- */
+
+static void check_call(const ls_json *call) {
+    const char *name = text_at(call, "function", "name");
+    const char *arguments = text_at(call, "function", "arguments");
+    ls_json *j = NULL;
+    ls_error e = {0};
+    assert_string_equal(ls_json_text(ls_json_get(call, "type")), "function");
+    assert_non_null(ls_json_text(ls_json_get(call, "id")));
+    assert_ls_ok(ls_json_parse(arguments, strlen(arguments), "it", &j, &e), e);
+    if (strcmp(name, "turn") == 0) {
+        assert_true(ls_json_is_bool(ls_json_get(j, "on")));
+        assert_int_equal(ls_json_count(j), 2);
+    } else {
+        assert_string_equal(name, "wait");
+        assert_string_equal(arguments, "{}");
+    }
+    ls_json_free(j);
+}
+
+/* Adds up the pieces of the stream's calls of choice 0, and compares them. */
+static void check_stream(asked *x, const ls_json *calls) {
+    ls_buf arguments[16] = {{0}};
+    size_t n = 0;
+    const char *finish = NULL;
+    char reason[20] = "";
+    ls_buf_append(&x->stream, "", 1);
+    for (char *line = x->stream.data, *next; (next = strstr(line, "\n\n")); line = next + 2) {
+        ls_json *j = NULL;
+        ls_error e = {0};
+        *next = 0;
+        if (strcmp(line, "data: [DONE]") == 0) break;
+        assert_ls_ok(ls_json_parse(line + 6, strlen(line + 6), "an event", &j, &e), e);
+        const ls_json *choice = choice_of(j, 0), *delta = ls_json_get(choice, "delta");
+        const ls_json *piece = ls_json_at(ls_json_get(delta, "tool_calls"), 0);
+        int64_t choice_index = 0, index = 0;
+        ls_json_integer(ls_json_get(choice, "index"), &choice_index);
+        if (choice_index == 0 && piece) {
+            assert_true(ls_json_integer(ls_json_get(piece, "index"), &index));
+            const char *name = text_at(piece, "function", "name");
+            if (name) {
+                assert_int_equal(index, n);
+                const ls_json *want = ls_json_at(calls, n++);
+                assert_string_equal(name, text_at(want, "function", "name"));
+                assert_string_equal(ls_json_text(ls_json_get(piece, "id")),
+                                    ls_json_text(ls_json_get(want, "id")));
+            }
+            const char *more = text_at(piece, "function", "arguments");
+            assert_int_equal(index, n - 1);
+            ls_buf_append(&arguments[index], more, strlen(more));
+        }
+        finish = ls_json_text(ls_json_get(choice, "finish_reason"));
+        if (choice_index == 0 && finish) snprintf(reason, sizeof reason, "%s", finish);
+        ls_json_free(j);
+    }
+    assert_string_equal(reason, "tool_calls");
+    assert_int_equal(n, ls_json_count(calls));
+    for (size_t i = 0; i < n; i++) {
+        assert_string_equal(arguments[i].data,
+                            text_at(ls_json_at(calls, i), "function", "arguments"));
+        ls_buf_free(&arguments[i]);
+    }
+}
+
+static void test_required(void **state) {
+    (void)state;
+    asked x;
+    ls_json *o =
+        ask(&x, "{" ASK ", " TOOLS
+                ", \"n\": 3, \"tool_choice\": \"required\", \"parallel_tool_calls\": false, "
+                "\"max_tokens\": 400, \"stream\": true}");
+    for (size_t i = 0; i < 3; i++) {
+        const ls_json *message = ls_json_get(choice_of(o, i), "message");
+        const ls_json *calls = ls_json_get(message, "tool_calls");
+        const char *reason = ls_json_text(ls_json_get(choice_of(o, i), "finish_reason"));
+        assert_int_equal(ls_json_count(calls), 1);
+        assert_true(ls_json_is_null(ls_json_get(message, "content")));
+        assert_string_equal(reason, "tool_calls");
+        check_call(ls_json_at(calls, 0));
+    }
+    ls_json_free(o);
+    free_asked(&x);
+}
+
+/* No token ends the model's texts, so that calls follow each other until the length cuts the last. */
+static void test_parallel(void **state) {
+    (void)state;
+    asked x;
+    ls_json *o =
+        ask(&x, "{" ASK ", " TOOLS ", \"tool_choice\": \"required\", \"max_tokens\": 250}");
+    const ls_json *calls = ls_json_get(ls_json_get(choice_of(o, 0), "message"), "tool_calls");
+    assert_string_equal(ls_json_text(ls_json_get(choice_of(o, 0), "finish_reason")), "length");
+    assert_true(ls_json_count(calls) >= 2);
+    for (size_t i = 0; i + 1 < ls_json_count(calls); i++) check_call(ls_json_at(calls, i));
+    ls_json_free(o);
+    free_asked(&x);
+}
+
+static void test_named(void **state) {
+    (void)state;
+    asked x;
+    ls_json *o =
+        ask(&x, "{" ASK ", " TOOLS ", \"tool_choice\": {\"type\": \"function\", \"function\": "
+                "{\"name\": \"turn\"}}, \"stream\": true}");
+    const ls_json *calls = ls_json_get(ls_json_get(choice_of(o, 0), "message"), "tool_calls");
+    assert_int_equal(ls_json_count(calls), 1);
+    assert_string_equal(text_at(ls_json_at(calls, 0), "function", "name"), "turn");
+    check_call(ls_json_at(calls, 0));
+    check_stream(&x, calls);
+    ls_json_free(o);
+    free_asked(&x);
+}
+
+/* The model is not led to calls, and its text is none. */
+static void test_auto(void **state) {
+    (void)state;
+    static const char *const choices[] = {"auto", "none"};
+    for (int i = 0; i < 2; i++) {
+        asked x;
+        char *body = ls_format("{%s, %s, \"tool_choice\": \"%s\", \"max_tokens\": 8}", ASK, TOOLS,
+                               choices[i]);
+        ls_json *o = ask(&x, body);
+        const ls_json *message = ls_json_get(choice_of(o, 0), "message");
+        assert_non_null(ls_json_text(ls_json_get(message, "content")));
+        assert_null(ls_json_get(message, "tool_calls"));
+        ls_json_free(o);
+        free_asked(&x);
+        free(body);
+    }
+}
+
+/* ---- conversations ---- */
+
+static void check_prompt(const char *body, const char *want) {
+    ls_text_request r;
+    ls_refusal why;
+    ls_buf text = {0};
+    ls_decoding d = {.tokenizer = trained.tokenizer, .begun = true};
+    if (!read_request(body, &r, &why)) fail_msg("%s", why.error.msg);
+    for (int64_t i = 0; i < r.prompts[0].n; i++) ls_decoding_add(&d, r.prompts[0].tokens[i], &text);
+    ls_buf_append(&text, "", 1);
+    assert_string_equal(text.data, want);
+    ls_buf_free(&text);
+    ls_request_free(&r);
+}
+
+static void test_prompts(void **state) {
+    (void)state;
+    check_prompt("{" ASK ", " TOOLS "}", "turn;wait;uxa");
+    check_prompt(
+        "{\"messages\": [{\"role\": \"user\", \"content\": \"x\"}, {\"role\": \"assistant\", "
+        "\"content\": null, \"tool_calls\": [{\"id\": \"c\", \"type\": \"function\", "
+        "\"function\": {\"name\": \"f\", \"arguments\": \"{\\\"a\\\": 1}\"}}]}, {\"role\": "
+        "\"tool\", \"tool_call_id\": \"c\", \"content\": \"z\"}]}",
+        "uxa<tool_call>\n{\"name\": \"f\", \"arguments\": {\"a\": 1}}\n</tool_call>tza");
+}
+
+static void test_refused(void **state) {
+    static const char *const cases[][2] = {
+        {"\"tools\": 3", "tools: a list"},
+        {"\"tools\": [{}]", "tools: {\"type\""},
+        {"\"tool_choice\": \"required\"", "there are no tools"},
+        {TOOLS ", \"tool_choice\": \"all\"", "tool_choice: none, auto"},
+        {TOOLS ", \"tool_choice\": {\"function\": {\"name\": \"x\"}}", "tool_choice: none, auto"},
+        {TOOLS ", \"tool_choice\": \"required\", \"guided_regex\": \"a\"", "guided_regex already"},
+        {"\"tools\": [" TOOL("f", "{\"oneOf\": []}") "], \"tool_choice\": \"required\"",
+         "tool_choice: the schema: the keyword 'oneOf'"}};
+    (void)state;
+    ls_text_request r;
+    ls_refusal why;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char *body = ls_format("{%s, %s}", ASK, cases[i][0]);
+        assert_false(read_request(body, &r, &why));
+        if (!strstr(why.error.msg, cases[i][1])) fail_msg("%s: %s", cases[i][0], why.error.msg);
+        assert_int_equal(why.status, 400);
+        ls_request_free(&r);
+        free(body);
+    }
+    model.tool_form = LS_TOOLS_UNKNOWN;
+    assert_false(read_request("{" ASK ", " TOOLS "}", &r, &why));
+    assert_non_null(strstr(why.error.msg, "does not write tools"));
+    ls_request_free(&r);
+    model.tool_form = LS_TOOLS_TAGGED;
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_required), cmocka_unit_test(test_parallel),
+        cmocka_unit_test(test_named),    cmocka_unit_test(test_auto),
+        cmocka_unit_test(test_prompts),  cmocka_unit_test(test_refused)};
+    return cmocka_run_group_tests(tests, open_model, close_model);
+}
