@@ -15,9 +15,10 @@ void ls_sequences_free(ls_sequences *s) {
 }
 
 const uint32_t *ls_sequences_get(const ls_sequences *s, uint32_t number, size_t *n_p) {
+    static const uint32_t none = 0;
     size_t from = number ? s->ends[number - 1] : 0;
     *n_p = s->ends[number] - from;
-    return s->words + from;
+    return *n_p ? s->words + from : &none; /* an empty one may be all that there is: no words */
 }
 
 size_t ls_sequences_nbytes(const ls_sequences *s) {
