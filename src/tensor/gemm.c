@@ -125,8 +125,8 @@ static void run_column(const ls_kernels *k, const column *x, ahead *next) {
     for (int64_t i = 0; i < x->m; i += run_tiles(k, x, i, next)) continue;
 }
 
-/* K is 0: c gets the values that its chains start from. */
-static void start_only(const ls_gemm_job *g) {
+/* c gets the values that its chains start from. */
+static void begin_chains(const ls_gemm_job *g) {
     if (g->start == LS_GEMM_ADD) return;
     for (int64_t i = 0; i < g->M; i++)
         for (int64_t j = 0; j < g->N; j++)
@@ -303,7 +303,7 @@ void ls_gemm_in_thread(const ls_compute *compute, int thread, const ls_gemm_job 
     float *packed_b = packed_a + LS_GEMM_MC * LS_GEMM_KALL;
     int64_t in_word = g->bf16 ? compute->k->bf16_depth : 1;
     int64_t most = (g->K <= LS_GEMM_KALL * in_word ? LS_GEMM_KALL : LS_GEMM_KC) * in_word;
-    if (g->K == 0) start_only(g);
+    if (g->K == 0) begin_chains(g);
     for (int64_t j = 0; j < g->N; j += LS_GEMM_NC)
         for (int64_t p = 0, end; p < g->K; p = end) {
             end = panel_end(g, p, most);
@@ -395,17 +395,6 @@ static bool is_few(const ls_gemm_job *g) {
     return g->M > 1 && g->M <= LS_GEMV_FEW && !g->bf16 && !g->a.bf16 && g->a.cs == 1 &&
            w->transposed && w->rows.data && w->rows.strips && w->first % LS_GEMV_GROUP == 0 &&
            g->K == w->width;
-}
-
-static void begin_chains(const ls_gemm_job *g) {
-    for (int64_t i = 0; i < g->M && g->start != LS_GEMM_ADD; i++) {
-        float *c = g->c + i * g->ldc;
-        size_t row = (size_t)g->N * sizeof *c;
-        if (g->start == LS_GEMM_BIAS)
-            memcpy(c, g->bias, row);
-        else
-            memset(c, 0, row);
-    }
 }
 
 /* Whole groups from the strips; the last thread has the columns that fill none. */
