@@ -110,27 +110,33 @@ static void add_line(tail *t, const ls_line *line) {
     ls_json_free(j);
 }
 
-static void read_tail(const char *path, uint64_t most, tail *t) {
+/* How far back the end is read. brief: no further than the steps whose time is shown. */
+typedef struct reach {
+    uint64_t most;
+    bool brief;
+} reach;
+
+static void read_tail(const char *path, reach far, tail *t) {
     ls_lines *l = NULL;
     ls_line line;
     bool there = true;
     if (ls_lines_open(path, true, &l, NULL) != LS_OK) return;
     uint64_t size = ls_lines_size(l);
-    ls_lines_stop_at(l, size > most ? size - most : 0);
+    ls_lines_stop_at(l, size > far.most ? size - far.most : 0);
     while (ls_lines_next(l, &line, &there, NULL) == LS_OK && there) {
         add_line(t, &line);
-        if (t->nsteps >= RATED && t->s->val_step && t->s->start) break;
+        if (t->nsteps >= RATED && (far.brief || (t->s->val_step && t->s->start))) break;
     }
     ls_lines_close(l);
 }
 
-static void read_metrics(ls_run_status *s, uint64_t most, tail *t) {
+static void read_metrics(ls_run_status *s, reach far, tail *t) {
     char *path = ls_metrics_path(s->run);
     struct stat st;
     if (stat(path, &st) == 0) {
         double written = (double)st.st_mtim.tv_sec + (double)st.st_mtim.tv_nsec / 1e9;
         s->age_s = fmax(ls_clock_wall_s() - written, 0);
-        read_tail(path, most, t);
+        read_tail(path, far, t);
     }
     if (t->seconds > 0) s->rate = t->units / t->seconds;
     if (t->used_s > 0) s->mfu = t->used / t->used_s;
@@ -272,14 +278,14 @@ typedef struct known {
     const char *why;
 } known;
 
-static void read_status(const char *run, const known *k, uint64_t most, ls_run_status *s_p) {
+static void read_status(const char *run, const known *k, reach far, ls_run_status *s_p) {
     ls_run_status s;
     ls_run_status_unread(run, &s);
     tail t = {.s = &s};
     if (k->config) s.steps = k->config->train.steps;
     ls_lock_named n = ls_lock_read(run);
     if (ls_checkpoint_below(run, INT64_MAX, &s.checkpoint, NULL) != LS_OK) s.checkpoint = -1;
-    read_metrics(&s, most, &t);
+    read_metrics(&s, far, &t);
     if (!s.start && k->start) s.start = ls_json_share(k->start);
     if (!t.nsteps && s.checkpoint > 0) s.step = s.checkpoint;
     if (n.unreadable) take_start(&s, &n);
@@ -297,7 +303,7 @@ void ls_run_status_read(const char *run, ls_run_status *s_p) {
     char *path = ls_format("%s/config.yaml", run);
     ls_error why = {0};
     bool ok = ls_config_read(path, c, &why) == LS_OK;
-    read_status(run, &(known){NULL, ok ? c : NULL, why.msg}, MOST_SEARCHED, s_p);
+    read_status(run, &(known){NULL, ok ? c : NULL, why.msg}, (reach){.most = MOST_SEARCHED}, s_p);
     free(path);
     free(c);
 }
@@ -305,7 +311,7 @@ void ls_run_status_read(const char *run, ls_run_status *s_p) {
 void ls_run_status_read_end(const char *run, const ls_json *start, const ls_config *config,
                             const char *why, ls_run_status *s_p) {
     enum { MOST = 32 << 10 };
-    read_status(run, &(known){start, config, why}, MOST, s_p);
+    read_status(run, &(known){start, config, why}, (reach){MOST, true}, s_p);
 }
 
 void ls_run_status_free(ls_run_status *s) {

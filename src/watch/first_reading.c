@@ -50,6 +50,7 @@ static int next_job(const ls_first_reading *f) {
 static void read_lines(ls_first_reading *f, ls_watcher_run *r) {
     while (!is_stopped(f) && ls_watched_read(&r->lines, ls_clock_wall_s(), PIECE))
         __atomic_store_n(&r->nread, r->lines.file.place.at, __ATOMIC_RELAXED);
+    ls_watched_shrink(&r->lines);
 }
 
 static void *read_runs(void *arg) {

@@ -96,10 +96,12 @@ typedef struct block {
 static size_t use_lines(ls_follower *f, const block *b, double now_s, ls_follow_use *use,
                         void *arg) {
     size_t done = 0;
+    const char *zero = memchr(b->text, 0, b->n); /* the next one; NULL: there is none */
     while (done < b->n) {
         const char *line = b->text + done, *end = memchr(line, '\n', b->n - done);
         size_t length = end ? (size_t)(end - line) : b->n - done;
-        bool has_zeros = memchr(line, 0, length);
+        if (zero && zero < line) zero = memchr(line, 0, b->n - done);
+        bool has_zeros = zero && zero < line + length;
         if (has_zeros && f->zeros_s <= 0) f->zeros_s = now_s;
         if (has_zeros && now_s - f->zeros_s < ZEROS_S) break;
         bool too_long = !end && (length > LS_LONGEST_LINE || (has_zeros && b->full));

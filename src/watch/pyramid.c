@@ -9,8 +9,6 @@
 
 const ls_extent ls_no_extent = {NAN, NAN, NAN, NAN, 0, 0};
 
-int64_t ls_stretch_rows(int level) { return (int64_t)LS_STRETCH << (4 * level); }
-
 void ls_extent_add(ls_extent *x, double value) {
     if (isnan(value)) return;
     if (isnan(x->first)) x->first = x->low = x->high = value;
@@ -34,76 +32,87 @@ static void join(ls_extent *x, const ls_extent *next) {
     x->n += next->n;
 }
 
-static ls_extent unpack(const ls_pyramid *p, const ls_stretch *s, int64_t rows) {
-    if (p->rises)
-        return (ls_extent){
-            s->begin, s->end, s->begin, s->end, (s->begin + s->end) / 2 * (double)rows, rows};
-    return (ls_extent){(double)s->low,
-                       (double)s->high,
-                       (double)s->first,
-                       (double)s->last,
-                       (double)s->mean * (double)rows,
-                       rows};
-}
-
-static ls_stretch pack(const ls_pyramid *p, const ls_extent *x) {
-    ls_stretch s;
+/* The extent of a complete stretch. */
+static ls_extent extent_at(const ls_pyramid *p, int level, size_t at) {
+    int64_t rows = ls_stretch_rows(level);
+    double n = (double)rows;
     if (p->rises) {
-        s.begin = x->first;
-        s.end = x->last;
-        return s;
+        const ls_rise *x = &p->levels[level].rises[at];
+        return (ls_extent){x->begin, x->end, x->begin, x->end, (x->begin + x->end) / 2 * n, rows};
     }
-    s.low = (float)x->low;
-    s.high = (float)x->high;
-    s.first = (float)x->first;
-    s.last = (float)x->last;
-    s.mean = (float)(x->sum / (double)x->n);
-    return s;
+    const ls_stretch *x = &p->levels[level].stretches[at];
+    return (ls_extent){(double)x->low,  (double)x->high,     (double)x->first,
+                       (double)x->last, (double)x->mean * n, rows};
 }
 
 void ls_pyramid_free(ls_pyramid *p) {
-    for (int i = 0; i < LS_LEVELS; i++) free(p->levels[i]);
+    for (int i = 0; i < LS_LEVELS; i++) free(p->levels[i].stretches);
     *p = (ls_pyramid){0};
 }
 
-static void push(ls_pyramid *p, int level, size_t at, const ls_extent *x) {
-    if (at == p->room[level]) {
-        p->room[level] += p->room[level] / 4 + 16;
-        p->levels[level] = ls_realloc(p->levels[level], p->room[level] * sizeof(ls_stretch));
+static void resize(ls_pyramid *p, int level, size_t room) {
+    size_t each = p->rises ? sizeof(ls_rise) : sizeof(ls_stretch);
+    p->levels[level].stretches = ls_realloc(p->levels[level].stretches, room * each);
+    p->room[level] = room;
+}
+
+void ls_pyramid_shrink(ls_pyramid *p) {
+    for (int level = 0; level < LS_LEVELS; level++) {
+        size_t n = (size_t)(p->nrows / ls_stretch_rows(level));
+        if (n && n < p->room[level]) resize(p, level, n);
     }
-    p->levels[level][at] = pack(p, x);
+}
+
+static void make_room(ls_pyramid *p, int level, size_t at) {
+    if (at == p->room[level]) resize(p, level, at + at / 4 + 16);
+}
+
+static ls_stretch stretch_of(const ls_extent *x) {
+    return (ls_stretch){(float)x->low, (float)x->high, (float)x->first, (float)x->last,
+                        (float)(x->sum / (double)x->n)};
 }
 
 /* The extent of the last 16 rows: mostly all have values, or none. */
 static ls_extent tail_extent(const double *tail) {
     ls_extent x = ls_no_extent;
     double low = tail[0], high = tail[0], sum = 0;
-    bool all = true;
     for (int i = 0; i < LS_STRETCH; i++) {
         low = tail[i] < low ? tail[i] : low;
         high = tail[i] > high ? tail[i] : high;
         sum += tail[i];
-        all = all && !isnan(tail[i]);
     }
-    if (all) return (ls_extent){low, high, tail[0], tail[LS_STRETCH - 1], sum, LS_STRETCH};
+    if (!isnan(sum)) return (ls_extent){low, high, tail[0], tail[LS_STRETCH - 1], sum, LS_STRETCH};
     for (int i = 0; i < LS_STRETCH; i++) ls_extent_add(&x, tail[i]);
     return x;
 }
 
 /* A level's last stretch is complete: its extent is that of 16 of the level below. */
-static void complete(ls_pyramid *p, int level) {
-    size_t at = (size_t)(p->nrows / ls_stretch_rows(level)) - 1;
+static void complete(ls_pyramid *p, int level, size_t at) {
     ls_extent x = level ? ls_no_extent : tail_extent(p->tail);
     for (size_t i = 0; level && i < 16; i++) {
-        ls_extent below = unpack(p, &p->levels[level - 1][16 * at + i], ls_stretch_rows(level - 1));
+        ls_extent below = extent_at(p, level - 1, 16 * at + i);
         join(&x, &below);
     }
-    push(p, level, at, &x);
+    p->levels[level].stretches[at] = stretch_of(&x);
+}
+
+static void complete_rise(ls_pyramid *p, int level, size_t at) {
+    const ls_rise *below = level ? &p->levels[level - 1].rises[16 * at] : NULL;
+    p->levels[level].rises[at] = level ? (ls_rise){below[0].begin, below[15].end}
+                                       : (ls_rise){p->tail[0], p->tail[LS_STRETCH - 1]};
 }
 
 void ls_pyramid_complete(ls_pyramid *p) {
-    for (int level = 0; level < LS_LEVELS && p->nrows % ls_stretch_rows(level) == 0; level++)
-        complete(p, level);
+    for (int level = 0; level < LS_LEVELS; level++) {
+        int64_t rows = ls_stretch_rows(level);
+        if (p->nrows & (rows - 1)) break;
+        size_t at = (size_t)(p->nrows >> (4 * level + 4)) - 1;
+        make_room(p, level, at);
+        if (p->rises)
+            complete_rise(p, level, at);
+        else
+            complete(p, level, at);
+    }
 }
 
 void ls_pyramid_pad(ls_pyramid *p, int64_t nrows) {
@@ -133,7 +142,7 @@ ls_extent ls_pyramid_extent(const ls_pyramid *p, int64_t from, int64_t to) {
         int level = 0;
         int64_t rows = largest(p, from, to, &level);
         if (!rows) break;
-        ls_extent next = unpack(p, &p->levels[level][from / rows], rows);
+        ls_extent next = extent_at(p, level, (size_t)(from / rows));
         join(&x, &next);
         from += rows;
     }
@@ -145,7 +154,7 @@ int64_t ls_pyramid_find(const ls_pyramid *p, double x) {
     int64_t low = 0, high = p->nrows / LS_STRETCH;
     while (low < high) {
         int64_t middle = low + (high - low) / 2;
-        if (p->levels[0][middle].end < x)
+        if (p->levels[0].rises[middle].end < x)
             low = middle + 1;
         else
             high = middle;

@@ -17,17 +17,17 @@
 
 enum { LS_STRETCH = 16, LS_LEVELS = 3 };
 
-typedef union ls_stretch {
-    struct {
-        float low, high, first, last, mean; /* NaN: no row has a value */
-    };
-    struct {
-        double begin, end; /* of a series that rises */
-    };
+typedef struct ls_stretch {
+    float low, high, first, last, mean; /* NaN: no row has a value */
 } ls_stretch;
 
+/* Of a series that rises. */
+typedef struct ls_rise {
+    double begin, end;
+} ls_rise;
+
 /* Rows of a stretch of a level: 16, 256, 4096. */
-int64_t ls_stretch_rows(int level);
+static inline int64_t ls_stretch_rows(int level) { return (int64_t)LS_STRETCH << (4 * level); }
 
 /* The extent of any rows, in doubles. NaN: they have no value. */
 typedef struct ls_extent {
@@ -36,10 +36,13 @@ typedef struct ls_extent {
 } ls_extent;
 
 typedef struct ls_pyramid {
-    bool rises;
+    bool rises; /* all rows have values */
     int64_t nrows;
-    double tail[LS_STRETCH];       /* of the last, incomplete stretch */
-    ls_stretch *levels[LS_LEVELS]; /* [nrows / ls_stretch_rows(level)] */
+    double tail[LS_STRETCH]; /* of the last, incomplete stretch */
+    union {
+        ls_stretch *stretches;
+        ls_rise *rises;
+    } levels[LS_LEVELS]; /* [nrows / ls_stretch_rows(level)] */
     size_t room[LS_LEVELS];
 } ls_pyramid;
 
@@ -48,13 +51,15 @@ void ls_pyramid_free(ls_pyramid *);
 void ls_pyramid_complete(ls_pyramid *);
 /* Adds a row; NaN: it has no value. */
 static inline void ls_pyramid_add(ls_pyramid *p, double value) {
-    p->tail[p->nrows++ % LS_STRETCH] = value;
-    if (p->nrows % LS_STRETCH == 0) ls_pyramid_complete(p);
+    p->tail[p->nrows & (LS_STRETCH - 1)] = value;
+    if ((++p->nrows & (LS_STRETCH - 1)) == 0) ls_pyramid_complete(p);
 }
 /* Adds rows without a value until there are nrows. */
 void ls_pyramid_pad(ls_pyramid *, int64_t nrows);
 /* Removes all rows from this one on, which is a multiple of ls_stretch_rows(1). */
 void ls_pyramid_cut(ls_pyramid *, int64_t nrows);
+/* Gives back the memory that it has for further rows. */
+void ls_pyramid_shrink(ls_pyramid *);
 
 /* The extent of rows [from, to): from is a multiple of LS_STRETCH, and so is to, or it is nrows. */
 ls_extent ls_pyramid_extent(const ls_pyramid *, int64_t from, int64_t to);

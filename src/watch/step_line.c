@@ -62,9 +62,9 @@ static int read_digits(cursor *c, uint64_t *digits) {
     static const uint64_t tens[] = {1, 10, 100, 1000, 10000, 100000, 1000000, 10000000, 100000000};
     const char *from = c->at;
     while (__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__ && c->end - c->at >= 8) {
-        uint64_t value = 0;
-        int n = ls_eight_digits(c->at, &value);
-        *digits = *digits * tens[n] + value;
+        uint64_t x = ls_digits_word(c->at);
+        int n = ls_digits_count(x);
+        if (n) *digits = *digits * tens[n] + ls_digits_value(x, n);
         c->at += n;
         if (n < 8) return (int)(c->at - from);
     }

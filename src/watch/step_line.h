@@ -36,60 +36,75 @@ bool ls_step_line_read(const char *text, size_t n, ls_step_line *line_p);
 /* Reads the number at *at_p, which it moves behind it. False: there is none before `end`. */
 bool ls_step_number_read(const char **at_p, const char *end, double *value_p);
 
-/* The same, faster, for most numbers, behind which LS_SPARE bytes can be read. */
-static inline bool ls_step_number_read_fast(const char **at_p, const char *end, double *value_p);
+/* The same, faster, for most numbers, behind which LS_SPARE bytes can be read; it may end behind the line. False: the
+ * number is for the other reader. */
+static inline bool ls_step_number_read_fast(const char **at_p, double *value_p);
 
 /* The field's value; NaN: there is none. */
 double ls_step_line_get(const ls_step_line *, const char *name);
 
 /* ---- */
 
-/* The number of digits that eight bytes begin with; *value_p: what they say. Digits are the bytes of which
- * `byte ^ '0'` is below 10; the value is summed in pairs, then in fours (D. Lemire, Quickly parsing eight digits,
- * 2018). */
-static inline int ls_eight_digits(const char *text, uint64_t *value_p) {
+/* Eight bytes of a text, of which the digits are 0 to 9 now. */
+static inline uint64_t ls_digits_word(const char *text) {
     uint64_t x;
     memcpy(&x, text, sizeof x);
-    x ^= 0x3030303030303030;
+    return x ^ 0x3030303030303030;
+}
+
+/* How many digits the word begins with. */
+static inline int ls_digits_count(uint64_t x) {
     uint64_t others = (((x & 0x7f7f7f7f7f7f7f7f) + 0x7676767676767676) | x) & 0x8080808080808080;
-    int n = others ? __builtin_ctzll(others) / 8 : 8;
-    if (n == 0) return 0;
-    x <<= 8 * (8 - n);
+    return others ? __builtin_ctzll(others) / 8 : 8;
+}
+
+/* The number that its first n digits are, 1 <= n <= 8: they are summed in pairs, then in fours (D. Lemire, Quickly
+ * parsing eight digits, 2018). */
+static inline uint64_t ls_digits_value(uint64_t x, int n) {
+    x <<= 64 - 8 * n;
     x = (x & 0x0f0f0f0f0f0f0f0f) * 2561 >> 8;
     x = (x & 0x00ff00ff00ff00ff) * 6553601 >> 16;
-    *value_p = (x & 0x0000ffff0000ffff) * 42949672960001 >> 32;
-    return n;
+    return (x & 0x0000ffff0000ffff) * 42949672960001 >> 32;
 }
 
-/* The digits behind a point: *digits_p is what is before it, and becomes the whole number without the point. Returns
- * their number; -1: there are more than a number below 2^53 has. */
+/* Reads the digits behind a point, which extend *digits_p; returns their number. 0: there are none, or more than a number
+ * below 2^53 has. */
 static inline int ls_digits_behind_point(const char *at, uint64_t *digits_p) {
     static const uint64_t tens[] = {1, 10, 100, 1000, 10000, 100000, 1000000, 10000000, 100000000};
-    uint64_t part = 0;
-    int k = ls_eight_digits(at, &part), more = 0;
-    *digits_p = *digits_p * tens[k] + part;
-    if (k < 8) return k;
-    if (*digits_p < 100000000000) more = ls_eight_digits(at + 8, &part);
-    if (more) *digits_p = *digits_p * tens[more] + part;
-    bool ends = at[k + more] < '0' || at[k + more] > '9';
-    return ends && *digits_p <= (uint64_t)1 << 53 ? k + more : -1;
+    uint64_t x = ls_digits_word(at), digits = *digits_p;
+    int k = ls_digits_count(x), more = 0;
+    if (k == 0) return 0;
+    digits = digits * tens[k] + ls_digits_value(x, k);
+    if (k == 8) {
+        x = ls_digits_word(at + 8);
+        more = ls_digits_count(x);
+        if (more == 8 || (more && digits >= 100000000000)) return 0;
+        if (more) digits = digits * tens[more] + ls_digits_value(x, more);
+        if (digits > (uint64_t)1 << 53) return 0;
+    }
+    *digits_p = digits;
+    return k + more;
 }
 
-/* Up to seven digits, and up to sixteen behind the point: the quotient of two exact doubles is rounded once. */
-static inline bool ls_step_number_read_fast(const char **at_p, const char *end, double *value_p) {
-    static const double tens[] = {1e0, 1e1,  1e2,  1e3,  1e4,  1e5,  1e6,  1e7, 1e8,
-                                  1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15, 1e16};
-    if (__BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__) return ls_step_number_read(at_p, end, value_p);
-    uint64_t digits = 0;
+/* Up to seven digits, and up to fifteen behind the point: the quotient of two exact doubles is rounded once. */
+static inline bool ls_step_number_read_fast(const char **at_p, double *value_p) {
+    static const double tens[] = {1e0, 1e1, 1e2,  1e3,  1e4,  1e5,  1e6,  1e7,
+                                  1e8, 1e9, 1e10, 1e11, 1e12, 1e13, 1e14, 1e15};
+    if (__BYTE_ORDER__ != __ORDER_LITTLE_ENDIAN__) return false;
     bool negative = **at_p == '-';
     const char *at = *at_p + negative;
-    int n = ls_eight_digits(at, &digits), k = 0;
+    uint64_t x = ls_digits_word(at);
+    int n = ls_digits_count(x), k = 0;
+    if (n == 0 || n == 8) return false;
+    uint64_t digits = n == 1 ? x & 0xff : ls_digits_value(x, n);
     at += n;
-    if (*at == '.') k = ls_digits_behind_point(at + 1, &digits);
-    if (k > 0) at += 1 + k;
-    if (n == 0 || n == 8 || k < 0 || *at == '.' || *at == 'e' || *at == 'E' || at > end)
-        return ls_step_number_read(at_p, end, value_p);
-    double value = (double)digits;
+    if (*at == '.') {
+        k = ls_digits_behind_point(at + 1, &digits);
+        if (k == 0) return false;
+        at += 1 + k;
+    }
+    if (*at == 'e' || *at == 'E' || *at == '.') return false;
+    double value = (double)(int64_t)digits;
     if (k) value /= tens[k];
     *value_p = negative ? -value : value;
     *at_p = at;

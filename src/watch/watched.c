@@ -88,6 +88,18 @@ static int series_of(ls_watched *w, const ls_step_field *f) {
     return found < 0 && !is_no_curve(f) ? add_series(w, f) : found;
 }
 
+/* Of a name that occurs twice, the first number counts. */
+static void find_series_of(ls_watched *w, const ls_step_line *line, ls_step_meaning *m) {
+    m->nseries = 0;
+    for (int i = 0; i < line->n; i++) {
+        int series = series_of(w, &line->fields[i]);
+        bool known = series < 0 || memchr(m->series, series, (size_t)m->nseries);
+        if (known) continue;
+        m->numbers[m->nseries] = (signed char)i;
+        m->series[m->nseries++] = (signed char)series;
+    }
+}
+
 static const char *const role_names[LS_NROLES] = {[LS_ROLE_STEP] = "step",
                                                   [LS_ROLE_SECONDS] = "seconds",
                                                   [LS_ROLE_TOKENS_RATE] = "tokens_per_s",
@@ -97,7 +109,6 @@ static const char *const role_names[LS_NROLES] = {[LS_ROLE_STEP] = "step",
                                                   [LS_ROLE_WAIT] = "data_wait_s"};
 
 static void find_roles(const ls_step_line *line, ls_step_meaning *m) {
-    m->n = line->n;
     for (int role = 0; role < LS_NROLES; role++) {
         m->roles[role] = -1;
         for (int i = line->n; i-- > 0;)
@@ -108,7 +119,7 @@ static void find_roles(const ls_step_line *line, ls_step_meaning *m) {
 /* The numbers of a step, and what they are. */
 typedef struct step_values {
     const ls_step_meaning *meaning;
-    const double *values; /* [meaning->n] */
+    const double *values; /* of the line's numbers */
 } step_values;
 
 static double role_of(const step_values *v, ls_step_role role) {
@@ -171,31 +182,33 @@ static void add_step(ls_watched *w, const step_values *v, uint64_t at) {
     add_view(w, v, at);
     advance(w->x, v, &w->counts_tokens);
     for (int i = 0; i < LS_NX; i++) ls_pyramid_add(&w->series[i]->values, w->x[i]);
-    for (int i = 0; i < v->meaning->n; i++) {
-        int k = v->meaning->series[i];
-        if (k < 0 || w->series[k]->values.nrows != w->nrows) continue;
-        ls_pyramid_add(&w->series[k]->values, v->values[i]);
-        if (!isnan(v->values[i])) w->series[k]->last = v->values[i];
+    const ls_step_meaning *m = v->meaning;
+    for (int i = 0; i < m->nseries; i++) {
+        ls_watched_series *s = w->series[m->series[i]];
+        double value = v->values[m->numbers[i]];
+        ls_pyramid_add(&s->values, value);
+        if (!isnan(value)) s->last = value;
     }
     w->nrows++;
-    for (int i = LS_NX; i < w->nseries; i++)
-        if (w->series[i]->values.nrows < w->nrows) ls_pyramid_pad(&w->series[i]->values, w->nrows);
+    bool all = LS_NX + m->nseries == w->nseries;
+    for (int i = LS_NX; !all && i < w->nseries; i++)
+        ls_pyramid_pad(&w->series[i]->values, w->nrows);
     w->diverged = false;
 }
 
-/* A line whose form is known. False: it is another line. */
-static bool use_known_form(ls_watched *w, const char *text, size_t n, uint64_t at) {
-    double values[LS_STEP_FIELDS];
-    for (int i = 0; i < w->nforms; i++) {
-        ls_known_form *f = w->forms[i];
-        if (!ls_line_form_read(&f->form, text, n, values)) continue;
-        for (; i > 0; i--) w->forms[i] = w->forms[i - 1];
-        w->forms[0] = f;
-        const step_values v = {&f->meaning, values};
-        if (!isnan(role_of(&v, LS_ROLE_STEP))) add_step(w, &v, at);
-        return true;
-    }
-    return false;
+static ls_known_form *to_front(ls_watched *w, int i) {
+    ls_known_form *f = w->forms[i];
+    for (; i > 0; i--) w->forms[i] = w->forms[i - 1];
+    return w->forms[0] = f;
+}
+
+/* The form that the line has, with its numbers; NULL: none of those that are known. */
+static const ls_known_form *read_form(ls_watched *w, const char *text, size_t n) {
+    for (int i = 0; i < w->nforms; i++)
+        if (ls_line_form_read(&w->forms[i]->form, text, n)) return to_front(w, i);
+    for (int i = 0; i < w->nforms; i++)
+        if (ls_line_form_learn(&w->forms[i]->form, text, n)) return to_front(w, i);
+    return NULL;
 }
 
 /* The form that was not used for longest gives way. */
@@ -215,10 +228,8 @@ static void use_new_form(ls_watched *w, const char *text, size_t n, const ls_ste
     ls_step_meaning m;
     ls_line_form form;
     find_roles(line, &m);
-    for (int i = 0; i < line->n; i++) {
-        m.series[i] = (signed char)series_of(w, &line->fields[i]);
-        values[i] = line->fields[i].value;
-    }
+    find_series_of(w, line, &m);
+    for (int i = 0; i < line->n; i++) values[i] = line->fields[i].value;
     if (ls_line_form_of(text, n, line, &form)) add_form(w, form, &m);
     const step_values v = {&m, values};
     add_step(w, &v, at);
@@ -272,7 +283,12 @@ static bool has_field(const ls_step_line *line, const char *name) {
 static void use_line(void *arg, const char *text, size_t n, uint64_t at) {
     ls_watched *w = arg;
     ls_step_line line;
-    if (use_known_form(w, text, n, at)) return;
+    const ls_known_form *known = read_form(w, text, n);
+    if (known) {
+        const step_values v = {&known->meaning, known->form.values};
+        if (!isnan(role_of(&v, LS_ROLE_STEP))) add_step(w, &v, at);
+        return;
+    }
     if (!ls_step_line_read(text, n, &line) || isnan(ls_step_line_get(&line, "step"))) return;
     if (has_field(&line, "loss")) {
         use_new_form(w, text, n, &line, at);
@@ -316,6 +332,10 @@ bool ls_watched_read(ls_watched *w, double now_s, uint64_t most) {
     ls_followed how = ls_follower_read(&w->file, now_s, most, use_line, w);
     if (how == LS_FOLLOWED_BACK) find_back(w);
     return how != LS_FOLLOWED_NOTHING;
+}
+
+void ls_watched_shrink(ls_watched *w) {
+    for (int i = 0; i < w->nseries; i++) ls_pyramid_shrink(&w->series[i]->values);
 }
 
 /* ---- looking ---- */

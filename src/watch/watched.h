@@ -66,9 +66,9 @@ typedef enum ls_step_role {
 
 /* What the numbers of a step's line are. */
 typedef struct ls_step_meaning {
-    int n;
-    signed char series[LS_STEP_FIELDS]; /* of each number; -1: none */
-    signed char roles[LS_NROLES];       /* the number of each role; -1: the line has none */
+    int nseries; /* numbers that are values of series: numbers[i] is one of series[i] */
+    signed char numbers[LS_STEP_FIELDS], series[LS_STEP_FIELDS];
+    signed char roles[LS_NROLES]; /* the number of each role; -1: the line has none */
 } ls_step_meaning;
 
 typedef struct ls_known_form {
@@ -108,6 +108,8 @@ void ls_watched_close(ls_watched *);
 
 /* Reads what is new, at most `most` bytes. True: something may have changed, and there may be more. */
 bool ls_watched_read(ls_watched *, double now_s, uint64_t most);
+/* Gives back memory, where few lines will follow. */
+void ls_watched_shrink(ls_watched *);
 
 /* The series of this name; NULL: there is none. */
 const ls_watched_series *ls_watched_find(const ls_watched *, const char *name);

@@ -187,8 +187,8 @@ static bool look_at(ls_watcher *w, int i, double now_s) {
 }
 
 static bool is_due(const ls_watcher_run *r, double now_s, bool had_lines) {
-    bool goes_on = may_go_on(r) && now_s - r->lines_s < QUICK;
-    double every = had_lines || goes_on || r->stage == LS_RUN_KNOWN ? STATUS : QUIET;
+    bool has_gone_on = now_s - r->lines_s < QUICK || r->stage == LS_RUN_KNOWN;
+    double every = had_lines || (may_go_on(r) && has_gone_on) ? STATUS : QUIET;
     return r->stage != LS_RUN_FOUND && (now_s - r->read_s >= every || now_s < r->read_s);
 }
 
