@@ -1,7 +1,7 @@
 /* line_form.h - the form of a step's line: the text between its numbers.
  *
  * The lines of a run have few forms. A line of a known form is compared with it, and its numbers are read, without
- * looking at names: a sixth of the time of step_line.h, which reads the other lines. Both have equal results.
+ * looking at names: a fraction of the time of step_line.h, which reads the other lines. Both have equal results.
  *
  * Most numbers of a line are those of the line before (its epoch, its workers): a form takes them as text until it is
  * told of a line in which they are others.
