@@ -64,6 +64,7 @@ RULES = [
      s.replace("mpirun", "lockstep run"), "any number of slots; root may"),
     (r"RANK=0 .*\.\.\.", lambda s: "parse " + s.replace("...", "configs/tiny.yaml"), "other hosts"),
     (r"lockstep (serve|watch)(?!.*--export)", lambda s: "parse " + s, "serves until it is stopped"),
+    (r"lockstep chat --url", lambda s: "parse " + s, "no server is there"),
     (r"train .*--(watch|metrics-port)", lambda s: "parse " + s, "listens at a port that may be in use"),
     (r"lockstep watch.*--export", lambda s: "mkdir -p runs; " + s, "no runs here"),
     (r"lockstep status runs/mine", lambda s: s.replace(" runs/mine", ""), "no such run here"),

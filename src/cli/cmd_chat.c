@@ -17,14 +17,27 @@
 #include "base/output.h"
 #include "base/print.h"
 #include "base/utf8.h"
+#include "cli/chat_partner.h"
 #include "cli/cli.h"
 #include "cli/edit_line.h"
 #include "cli/sampling.h"
 #include "cli/stream_text.h"
-#include "infer/chat.h"
 #include "infer/chat_file.h"
 
-enum { SYSTEM, TEMPLATE, CONTINUE, SAVE, TOKENS, SEED, EMA = SEED + CLI_SAMPLING, JSON };
+enum {
+    SYSTEM,
+    TEMPLATE,
+    CONTINUE,
+    SAVE,
+    TOKENS,
+    SEED,
+    EMA = SEED + CLI_SAMPLING,
+    JSON,
+    URL,
+    MODEL,
+    KEY_FILE,
+    AUTHORITIES
+};
 
 static volatile sig_atomic_t interrupted;
 
@@ -34,7 +47,8 @@ static void on_interrupt(int number) {
 }
 
 typedef struct session {
-    ls_chat chat;
+    cli_partner partner;
+    ls_talk *talk; /* the partner's */
     ls_writing how;
     const char *system, *save, *from; /* files; NULL: none */
     char *saved;                      /* the file of the last /save; NULL: none */
@@ -68,7 +82,8 @@ static void print_json(const char *user, const char *answer, const ls_generated 
     ls_json *line = ls_json_new_object();
     ls_json_set(line, "user", ls_json_new_bytes(user, strlen(user)));
     ls_json_set(line, "answer", ls_json_new_bytes(answer, strlen(answer)));
-    ls_json_set_integer(line, "tokens", g->ntokens);
+    ls_json_set(line, "tokens",
+                g->ntokens < 0 ? ls_json_new_null() : ls_json_new_integer(g->ntokens));
     ls_json_set_text(line, "end", ls_written_end_name(g->end));
     ls_print_json(line);
     ls_json_free(line);
@@ -83,12 +98,12 @@ static ls_status say(session *s, const char *text, ls_error *e) {
     s->how.arg = &out;
     sigset_t blocked;
     if (s->at_terminal) pthread_sigmask(SIG_SETMASK, &s->open, &blocked);
-    ls_status status = ls_chat_say(&s->chat, text, &s->how, &done, &answer, e);
+    ls_status status = cli_partner_say(&s->partner, text, &s->how, &done, &answer, e);
     if (s->at_terminal) pthread_sigmask(SIG_SETMASK, &blocked, NULL);
     if (s->json && status == LS_OK) print_json(text, answer, &done);
     if (!s->json && (status == LS_OK || out.begun)) cli_stream_end(&out);
     if (status != LS_OK) return status;
-    if (s->at_terminal && done.end == LS_END_LENGTH)
+    if (s->at_terminal && done.end == LS_END_LENGTH && done.ntokens >= 0)
         ls_print("(ended after %lld tokens)\n", (long long)done.ntokens);
     if (fflush(stdout) == 0 && !ferror(stdout)) return LS_OK;
     return ls_fail(e, LS_EIO, "standard output can't be written: %s", strerror(errno));
@@ -96,7 +111,7 @@ static ls_status say(session *s, const char *text, ls_error *e) {
 
 static ls_status save(session *s, const char *path, ls_error *e) {
     ls_error why = {0};
-    if (!path || ls_chat_file_write(&s->file, &s->chat, path, &why) == LS_OK) return LS_OK;
+    if (!path || ls_chat_file_write(&s->file, s->talk, path, &why) == LS_OK) return LS_OK;
     return ls_fail(e, LS_EINVAL, "%s", why.msg); /* the conversation can go on */
 }
 
@@ -104,8 +119,8 @@ static ls_status save(session *s, const char *path, ls_error *e) {
 
 static ls_status begin_again(session *s, const char *system, ls_error *e) {
     (void)e;
-    ls_chat_file_end(&s->file, &s->chat);
-    ls_chat_begin(&s->chat, system);
+    ls_chat_file_end(&s->file, s->talk);
+    ls_talk_begin(s->talk, system);
     return LS_OK;
 }
 
@@ -275,11 +290,11 @@ static ls_status answer(session *s, const char *text, ls_error *e) {
 }
 
 static ls_status begin(session *s, ls_error *e) {
-    ls_chat_begin(&s->chat, s->system);
+    ls_talk_begin(s->talk, s->system);
     if (!s->from) return LS_OK;
-    LS_TRY(ls_chat_file_read(&s->file, s->from, &s->chat, e));
+    LS_TRY(ls_chat_file_read(&s->file, s->from, s->talk, e));
     if (s->at_terminal)
-        ls_print("%s: continuing a conversation of %zu messages\n", s->from, s->chat.n);
+        ls_print("%s: continuing a conversation of %zu messages\n", s->from, s->talk->n);
     return LS_OK;
 }
 
@@ -327,43 +342,83 @@ static ls_status check_files(const session *s, ls_error *e) {
     return ls_output_check(s->save, e);
 }
 
-static ls_status open_and_converse(const ls_args *a, session *s, ls_error *e) {
-    ls_trained t;
-    LS_TRY(check_files(s, e));
-    const char *device = cli_device(a, SEED + CLI_DEVICE);
-    catch_interrupts(s);
-    const ls_trained_options o = {.ema = cli_given(a, EMA),
-                                  .writes = true,
-                                  .sets = a->options[SEED + CLI_SET].values,
-                                  .nsets = a->options[SEED + CLI_SET].n,
-                                  .device = device};
-    LS_TRY(ls_trained_open(a->words[0], &o, &t, e));
-    ls_status status = ls_chat_open(&t, cli_value(a, TEMPLATE), &s->chat, e);
-    ls_trained_complete_rule(&t, &(ls_sampler_rule){.temperature = 0.7, .top_p = 0.95},
-                             &s->how.rule);
-    if (status == LS_OK) {
-        s->how.asked = &interrupted;
-        if (s->at_terminal) ls_print("%s: /help lists commands\n", a->words[0]);
-        open_editor(s);
-        status = converse(s, e);
-        cli_editor_close(s->editor);
-        ls_chat_file_free(&s->file);
-        free(s->saved);
-        ls_chat_close(&s->chat);
+/* The model is here, or a server has it: what concerns the other one is refused. */
+static bool check_partner(const ls_args *a) {
+    static const struct {
+        int option;
+        bool of_server;
+        const char *name;
+    } options[] = {{TEMPLATE, false, "template"},  {EMA, false, "ema"},
+                   {SEED + CLI_SET, false, "set"}, {SEED + CLI_DEVICE, false, "device"},
+                   {MODEL, true, "model"},         {KEY_FILE, true, "api-key-file"},
+                   {AUTHORITIES, true, "ca"}};
+    bool remote = cli_given(a, URL);
+    if (remote == (a->nwords > 0)) {
+        ls_log(remote ? "chat: %s and --url: give one of them"
+                      : "chat: RUN|CHECKPOINT|DIR is missing, or --url",
+               remote ? a->words[0] : "");
+        return false;
     }
-    ls_trained_close(&t);
+    for (size_t i = 0; i < sizeof options / sizeof *options; i++) {
+        if (!cli_given(a, options[i].option) || options[i].of_server == remote) continue;
+        ls_log(remote ? "chat: --%s: with --url the server decides it; leave it out"
+                      : "chat: --%s is for --url; leave it out",
+               options[i].name);
+        return false;
+    }
+    return true;
+}
+
+static cli_partner_options partner_of(const ls_args *a) {
+    bool remote = cli_given(a, URL);
+    return (cli_partner_options){.path = remote ? NULL : a->words[0],
+                                 .template = cli_value(a, TEMPLATE),
+                                 .trained = {.ema = cli_given(a, EMA),
+                                             .writes = true,
+                                             .sets = a->options[SEED + CLI_SET].values,
+                                             .nsets = a->options[SEED + CLI_SET].n,
+                                             .device = cli_device(a, SEED + CLI_DEVICE)},
+                                 .server = {.url = cli_value(a, URL),
+                                            .model = cli_value(a, MODEL),
+                                            .key_file = cli_value(a, KEY_FILE),
+                                            .authorities = cli_value(a, AUTHORITIES)}};
+}
+
+static void greet(const session *s, const cli_partner_options *o) {
+    if (!s->at_terminal) return;
+    if (o->path)
+        ls_print("%s: /help lists commands\n", o->path);
+    else
+        ls_print("%s at %s: /help lists commands\n", ls_remote_model(s->partner.remote),
+                 o->server.url);
+}
+
+static ls_status open_and_converse(const ls_args *a, session *s, ls_error *e) {
+    LS_TRY(check_files(s, e));
+    const cli_partner_options o = partner_of(a);
+    catch_interrupts(s);
+    LS_TRY(cli_partner_open(&o, &s->how.rule, &s->partner, e));
+    s->talk = cli_partner_talk(&s->partner);
+    s->how.asked = &interrupted;
+    greet(s, &o);
+    open_editor(s);
+    ls_status status = converse(s, e);
+    cli_editor_close(s->editor);
+    ls_chat_file_free(&s->file);
+    free(s->saved);
+    cli_partner_close(&s->partner);
     return status;
 }
 
 static int run(const ls_args *a) {
-    session s = {.how.ntokens = 512,
+    session s = {.how.ntokens = cli_given(a, URL) ? LS_REMOTE_TOKENS : 512,
                  .system = cli_value(a, SYSTEM),
                  .save = cli_value(a, SAVE),
                  .from = cli_value(a, CONTINUE),
                  .json = cli_given(a, JSON)};
     ls_error e = {0};
     s.at_terminal = isatty(STDIN_FILENO) == 1 && isatty(STDOUT_FILENO) == 1 && !s.json;
-    if (!cli_integer(&cmd_chat, a, TOKENS, 1, 1000000, &s.how.ntokens) ||
+    if (!check_partner(a) || !cli_integer(&cmd_chat, a, TOKENS, 1, 1000000, &s.how.ntokens) ||
         !cli_sampling_read(&cmd_chat, a, SEED, &s.how))
         return CLI_USAGE;
     return open_and_converse(a, &s, &e) == LS_OK ? 0 : cli_fail(&e);
@@ -371,12 +426,14 @@ static int run(const ls_args *a) {
 
 const ls_command cmd_chat = {
     .name = "chat",
-    .words = "RUN|CHECKPOINT|DIR",
-    .min_words = 1,
+    .words = "[RUN|CHECKPOINT|DIR]",
+    .min_words = 0,
     .max_words = 1,
-    .summary = "talk with a model",
+    .summary = "talk with a model, here or on a server",
     .about =
-        "A conversation with a published model, or with one that a run has tuned: each line is\n"
+        "A conversation with a published model, with one that a run has tuned, or by --url with "
+        "one\n"
+        "that a server has (lockstep serve, or another one with OpenAI's API): each line is\n"
         "a message, and the model's answer is printed as it is written. Ctrl-C ends an answer,\n"
         "Ctrl-D the program. Lines that begin with a slash and a word are commands: /help lists\n"
         "them. At a terminal lines can be edited, and a line that ends in \\ continues in the "
@@ -386,15 +443,21 @@ const ls_command cmd_chat = {
         "so a turn costs what is new in it. With input from a pipe the answers alone are\n"
         "printed. The same lines and seed give the same answers on any machine, if the template\n"
         "does not ask for the date. Options that are not given have the values of the model's\n"
-        "generation_config.json.",
+        "generation_config.json; with --url the server has the template, and decides them.",
     .options =
         {[SYSTEM] = {"system", 0, "TEXT", "the system message (default: that of the template)"},
          [TEMPLATE] = {"template", 0, "FILE", "a chat template (Jinja) in place of the model's"},
          [CONTINUE] = {"continue", 0, "FILE", "continue the last conversation of FILE"},
          [SAVE] = {"save", 0, "FILE", "write the conversations after each answer, as JSON lines"},
-         [TOKENS] = {"tokens", 0, "N", "at most N tokens an answer (default: 512)"},
+         [TOKENS] = {"tokens", 0, "N",
+                     "at most N tokens an answer (default: 512; with --url the server's)"},
          [SEED] = CLI_SAMPLING_OPTIONS("0.7", "0.95", "end an answer"),
          [EMA] = {"ema", 0, NULL, "use the average of the weights (optim.ema)"},
-         [JSON] = {"json", 0, NULL, "one JSON object a turn: user, answer, tokens, end"}},
+         [JSON] = {"json", 0, NULL, "one JSON object a turn: user, answer, tokens, end"},
+         [URL] = {"url", 0, "URL", "the server that answers, as http://HOST:PORT or .../v1"},
+         [MODEL] = {"model", 0, "NAME", "of the server's models (default: the first it lists)"},
+         [KEY_FILE] = {"api-key-file", 0, "FILE", "the server's key is its first line"},
+         [AUTHORITIES] = {"ca", 0, "FILE",
+                          "certificates of authorities to trust, in PEM (default: the system's)"}},
     .run = run,
 };

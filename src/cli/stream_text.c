@@ -30,5 +30,6 @@ ls_status cli_stream_write(const uint8_t *bytes, size_t nbytes, void *arg, ls_er
 void cli_stream_end(cli_stream *w) {
     ls_print_text(w->text.data, w->text.len);
     ls_print("\n");
+    fflush(stdout); /* before an error is logged; later output finds that it failed */
     ls_buf_free(&w->text);
 }

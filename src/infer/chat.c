@@ -21,43 +21,16 @@ ls_status ls_chat_open(const ls_trained *t, const char *file, ls_chat *c_p, ls_e
     return s;
 }
 
-static void drop_messages(ls_chat *c, size_t from) {
-    for (size_t i = from; i < c->n; i++) free(c->messages[i].text);
-    if (c->n > from) c->n = from;
-}
-
 void ls_chat_close(ls_chat *c) {
-    drop_messages(c, 0);
-    free(c->messages);
+    ls_talk_free(&c->talk);
     ls_chat_format_free(&c->format);
     ls_writer_close(&c->writer);
     *c = (ls_chat){0};
 }
 
-static void add_message(ls_chat *c, const char *role, const char *text) {
-    c->messages = ls_realloc(c->messages, (c->n + 1) * sizeof *c->messages);
-    c->messages[c->n++] = (ls_chat_message){role, ls_strdup(text)};
-}
-
-void ls_chat_begin(ls_chat *c, const char *system) {
-    drop_messages(c, 0);
-    ls_writer_clear(&c->writer);
-    if (system && *system) add_message(c, "system", system);
-}
-
 void ls_chat_restart(ls_chat *c) {
-    drop_messages(c, 0);
+    ls_talk_begin(&c->talk, NULL);
     c->ndrawn = 0;
-}
-
-bool ls_chat_add(ls_chat *c, const char *role, const char *text) {
-    static const char *const roles[] = {"system", "user", "assistant"};
-    for (size_t i = 0; i < sizeof roles / sizeof *roles; i++) {
-        if (strcmp(role, roles[i]) != 0) continue;
-        add_message(c, roles[i], text);
-        return true;
-    }
-    return false;
 }
 
 /* ---- a turn ---- */
@@ -65,7 +38,7 @@ bool ls_chat_add(ls_chat *c, const char *role, const char *text) {
 static ls_status encode(const ls_chat *c, ls_token_list *list_p, ls_error *e) {
     time_t now = time(NULL);
     struct tm date;
-    ls_chat_prompt p = {c->messages, c->n, localtime_r(&now, &date)};
+    ls_chat_prompt p = {c->talk.messages, c->talk.n, localtime_r(&now, &date)};
     return ls_chat_prompt_encode(&c->format, &p, list_p, e);
 }
 
@@ -117,17 +90,17 @@ ls_status ls_chat_say(ls_chat *c, const char *text, const ls_writing *o, ls_gene
                       const char **answer_p, ls_error *e) {
     ls_token_list list = {0};
     tee t = {o, {0}};
-    size_t before = c->n;
-    add_message(c, "user", text);
+    size_t before = c->talk.n;
+    ls_talk_add(&c->talk, "user", text);
     ls_status s = encode(c, &list, e);
     if (s == LS_OK) s = give(c, &list, e);
     if (s == LS_OK) s = answer(c, o, &t, g_p, e);
     ls_buf_append(&t.answer, "", 1);
     if (s == LS_OK) {
-        add_message(c, "assistant", t.answer.data);
-        *answer_p = c->messages[c->n - 1].text;
+        ls_talk_add(&c->talk, "assistant", t.answer.data);
+        *answer_p = c->talk.messages[c->talk.n - 1].text;
     } else {
-        drop_messages(c, before);
+        ls_talk_cut(&c->talk, before);
     }
     free(list.ids);
     ls_buf_free(&t.answer);

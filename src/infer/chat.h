@@ -7,14 +7,13 @@
 #ifndef LS_INFER_CHAT_H
 #define LS_INFER_CHAT_H
 
-#include "chat/prompt.h"
+#include "infer/talk.h"
 #include "infer/text_writer.h"
 
 typedef struct ls_chat {
     ls_writer writer;
     ls_chat_format format;
-    ls_chat_message *messages; /* [n]; the first is the system's, if there is one */
-    size_t n;
+    ls_talk talk; /* a new one may begin at any time: what both begin with is not computed again */
     uint64_t ndrawn; /* random numbers that are used up */
 } ls_chat;
 
@@ -23,15 +22,8 @@ typedef struct ls_chat {
 ls_status ls_chat_open(const ls_trained *, const char *file, ls_chat *c_p, ls_error *);
 void ls_chat_close(ls_chat *);
 
-/* Begins a new conversation, with a message of the system if that is not NULL or empty. */
-void ls_chat_begin(ls_chat *, const char *system);
-
-/* Begins a new conversation without messages, whose answers are drawn from the first random number
- * on. Keys and values stay: tokens with which both conversations begin are not computed again. */
+/* Begins a new conversation, whose answers are drawn from the first random number on. */
 void ls_chat_restart(ls_chat *);
-
-/* Adds a message that has been said already. False: the role is not system, user or assistant. */
-bool ls_chat_add(ls_chat *, const char *role, const char *text);
 
 /* Adds the user's message, and writes the model's answer as ls_writer_write() does, whose fields
  * `ends`, `first` and `special` are not read. LS_EINVAL: the template refuses the conversation, or

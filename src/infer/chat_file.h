@@ -3,19 +3,20 @@
 #ifndef LS_INFER_CHAT_FILE_H
 #define LS_INFER_CHAT_FILE_H
 
-#include "infer/chat.h"
+#include "base/mem.h"
+#include "infer/talk.h"
 
 typedef struct ls_chat_file {
     ls_buf before; /* lines of conversations that have ended */
 } ls_chat_file;
 
-/* Reads the file's conversations; the last one becomes that of the chat. LS_EINVAL: the file has
+/* Reads the file's conversations; the last one becomes the talk. LS_EINVAL: the file has
  * none, or has a message of a kind that a chat does not have: "FILE:LINE: ..." */
-ls_status ls_chat_file_read(ls_chat_file *, const char *path, ls_chat *, ls_error *);
-/* The chat's conversation ends, and another one will begin. */
-void ls_chat_file_end(ls_chat_file *, const ls_chat *);
-/* Writes all conversations, that of the chat as the last one. */
-ls_status ls_chat_file_write(const ls_chat_file *, const ls_chat *, const char *path, ls_error *);
+ls_status ls_chat_file_read(ls_chat_file *, const char *path, ls_talk *, ls_error *);
+/* The conversation ends, and another one will begin. */
+void ls_chat_file_end(ls_chat_file *, const ls_talk *);
+/* Writes all conversations, the talk as the last one. */
+ls_status ls_chat_file_write(const ls_chat_file *, const ls_talk *, const char *path, ls_error *);
 void ls_chat_file_free(ls_chat_file *);
 
 #endif

@@ -198,7 +198,7 @@ ls_status ls_language_generate(ls_language *l, const char *prompt, const ls_writ
 
 /* ---- conversations ---- */
 
-static ls_status add_messages(ls_chat *c, const ls_language_message *messages, int n, ls_error *e) {
+static ls_status add_messages(ls_talk *t, const ls_language_message *messages, int n, ls_error *e) {
     for (int i = 0; i < n; i++) {
         const ls_language_message *m = &messages[i];
         bool is_last = i == n - 1;
@@ -208,7 +208,7 @@ static ls_status add_messages(ls_chat *c, const ls_language_message *messages, i
         if (is_last && strcmp(m->role, "user") != 0)
             return ls_fail(e, LS_EINVAL, "the last message is of '%s'; the user's is answered",
                            m->role);
-        if (!is_last && !ls_chat_add(c, m->role, m->text))
+        if (!is_last && !ls_talk_add(t, m->role, m->text))
             return ls_fail(e, LS_EINVAL,
                            "message %d is of '%s'; there are system, user and assistant", i + 1,
                            m->role);
@@ -226,7 +226,7 @@ ls_status ls_language_chat(ls_language *l, const ls_language_message *messages, 
     if (!l->has_chat) LS_TRY(ls_chat_open(&l->trained, l->template_file, &l->chat, e));
     l->has_chat = true;
     ls_chat_restart(&l->chat);
-    LS_TRY(add_messages(&l->chat, messages, n, e));
+    LS_TRY(add_messages(&l->chat.talk, messages, n, e));
     ls_writing w = writing_of(l, &(ls_sampler_rule){.temperature = 0.7, .top_p = 0.95}, &out);
     if (w.ntokens == 0) w.ntokens = ANSWER_TOKENS;
     l->text.len = 0;
