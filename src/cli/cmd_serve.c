@@ -27,6 +27,7 @@ enum {
     STEP,
     BITS,
     LOOKUP,
+    WORKERS,
     TEMPLATE,
     ADAPTER,
     EMA,
@@ -61,19 +62,21 @@ static char *name_of(const char *path) {
 }
 
 static bool read_numbers(const ls_args *a, ls_front_options *o, double *cache_mb) {
-    int64_t guesses = 4, port = DEFAULT_PORT, texts = 16, queue = 1024;
+    int64_t guesses = 4, port = DEFAULT_PORT, texts = 16, queue = 1024, workers = 1;
     if (!cli_integer(&cmd_serve, a, PORT, 0, MOST_PORT, &port) ||
         !cli_integer(&cmd_serve, a, TEXTS, 1, 1024, &texts) ||
         !cli_integer(&cmd_serve, a, CONTEXT, 1, 1 << 30, &o->engine.context) ||
         !cli_integer(&cmd_serve, a, QUEUE, 0, 1 << 20, &queue) ||
         !cli_integer(&cmd_serve, a, STEP, 1, 1 << 20, &o->engine.rows) ||
         !cli_integer(&cmd_serve, a, LOOKUP, 0, 7, &guesses) ||
+        !cli_integer(&cmd_serve, a, WORKERS, 1, LS_MOST_WORKERS, &workers) ||
         !cli_real(&cmd_serve, a, CACHE, 1, 1e9, cache_mb))
         return false;
     o->http.port = (int)port;
     o->engine.texts = (int)texts;
     o->queue = (int)queue;
     o->engine.guesses = (int)guesses;
+    o->workers = (int)workers;
     return true;
 }
 
@@ -177,9 +180,10 @@ static int serve(ls_front_options *o) {
     fflush(stdout);
     ls_log("serving %s%s; Ctrl-C ends", o->name,
            o->format ? "" : ", which has no chat template: completions alone");
-    ls_front_run(f, &stopped, GRACE_S);
+    bool served = ls_front_run(f, &stopped, GRACE_S);
+    if (!served) ls_log("serve: no worker is left, and none can be started");
     ls_front_close(f);
-    return 0;
+    return served ? 0 : 1;
 }
 
 static int run(const ls_args *a) {
@@ -246,6 +250,9 @@ const ls_command cmd_serve = {
          [LOOKUP] = {"lookup", 0, "N",
                      "tokens guessed at a time where a text repeats itself: the same replies, "
                      "sooner (default 4; 0: none)"},
+         [WORKERS] = {"workers", 'n', "N",
+                      "processes that write replies, each with its part of the cores and of "
+                      "--texts and --cache-mb: one that is killed loses none (default 1)"},
          [TEMPLATE] = {"template", 0, "FILE", "a chat template in place of the model's"},
          [ADAPTER] = {"adapter", 0, "NAME=DIR",
                       "an adapter that requests choose by this name: a run with lora.rank, or a "

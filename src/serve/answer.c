@@ -18,8 +18,10 @@ bool ls_answer_is_complete(const ls_text_answer *a) {
 
 /* ---- parts ---- */
 
+/* vLLM's "abort": the server ends, or its workers do. */
 static ls_json *finish_of(const ls_reply *r, bool calls) {
     if (r->state != LS_REPLY_ENDED) return ls_json_new_null();
+    if (r->end == LS_END_ASKED) return ls_json_new_text("abort");
     return ls_json_new_text(r->end == LS_END_LENGTH ? "length" : calls ? "tool_calls" : "stop");
 }
 

@@ -1,6 +1,6 @@
 /* front.c - see front.h.
  *
- * The engine's thread writes replies, this one sends them: each step of the engine wakes it by an eventfd.
+ * Workers write replies, this thread sends them: what is new wakes it by an eventfd.
  */
 #include "serve/front.h"
 
@@ -23,7 +23,7 @@
 struct ls_front {
     ls_front_options o;
     ls_request_model model;
-    ls_engine *engine;
+    ls_workers *workers;
     ls_http *http;
     int woken; /* an eventfd */
     uint64_t nrequests;
@@ -33,14 +33,14 @@ struct ls_front {
 };
 
 /* A request that is being answered. Its memory is freed by whoever leaves it last: the connection, or the
- * engine. */
+ * workers. */
 typedef struct asked {
     ls_front *front;
     ls_text_request request;
     ls_reply *replies; /* [answer.n] */
     ls_text_answer answer;
     ls_answer_sent *sent; /* [answer.n] */
-    size_t nheld;         /* replies that the engine has */
+    size_t nheld;         /* replies that the workers have */
     bool gone, written;   /* the connection has left; all that will be sent is in `ready` */
     ls_buf ready;         /* from `taken` on not yet sent */
     size_t taken;
@@ -80,15 +80,15 @@ static void free_asked(asked *x) {
     free(x);
 }
 
-/* The engine leaves a reply. It holds the lock. */
+/* The workers leave a reply. They hold the lock. */
 static void left(void *arg, ls_reply *r) {
     asked *x = arg;
-    if (!r->dropped) ls_meter_reply(&x->front->meter, r);
     if (r->state != LS_REPLY_ENDED) ls_reply_finish(r, LS_END_ASKED);
+    if (!r->dropped) ls_meter_reply(&x->front->meter, r);
     if (--x->nheld == 0 && x->gone) free_asked(x);
 }
 
-/* Puts what is new into `ready`. With the engine's lock. */
+/* Puts what is new into `ready`. With the workers' lock. */
 static void prepare(asked *x) {
     if (x->request.stream) {
         ls_answer_stream(&x->answer, x->sent, &x->ready);
@@ -104,9 +104,9 @@ static size_t next_bytes(void *arg, char *bytes, size_t most) {
     if (x->taken == x->ready.len) {
         x->ready.len = x->taken = 0;
         if (x->written) return LS_HTTP_END;
-        ls_engine_lock(x->front->engine);
+        ls_workers_lock(x->front->workers);
         prepare(x);
-        ls_engine_unlock(x->front->engine);
+        ls_workers_unlock(x->front->workers);
     }
     size_t n = x->ready.len - x->taken < most ? x->ready.len - x->taken : most;
     memcpy(bytes, x->ready.data ? x->ready.data + x->taken : "", n);
@@ -116,29 +116,30 @@ static size_t next_bytes(void *arg, char *bytes, size_t most) {
 
 static void close_asked(void *arg) {
     asked *x = arg;
-    ls_engine *g = x->front->engine;
-    ls_engine_lock(g);
+    ls_workers *w = x->front->workers;
+    ls_workers_lock(w);
     x->gone = true;
-    for (size_t i = 0; i < x->answer.n; i++) x->replies[i].dropped = true;
+    for (size_t i = 0; i < x->answer.n; i++) ls_workers_drop(w, &x->replies[i]);
     bool last = x->nheld == 0;
-    ls_engine_unlock(g);
+    ls_workers_unlock(w);
     if (last) free_asked(x);
 }
 
 static const ls_http_source source = {next_bytes, close_asked};
 
 /* False: too many replies wait already. */
-static bool queue_replies(ls_front *f, asked *x) {
-    ls_engine_lock(f->engine);
-    ls_engine_counts c = ls_engine_count(f->engine);
-    bool fits = c.waiting == 0 || c.waiting + (int)x->answer.n <= f->o.queue;
+static bool queue_replies(ls_front *f, asked *x, ls_request_kind kind, const char *body, size_t n) {
+    ls_workers_lock(f->workers);
+    int waiting = ls_workers_count(f->workers).engine.waiting;
+    bool fits = waiting == 0 || waiting + (int)x->answer.n <= f->o.queue;
+    uint64_t id = fits ? ls_workers_ask(f->workers, kind, body, n) : 0;
     for (size_t i = 0; fits && i < x->answer.n; i++) {
         x->replies[i].left = left;
         x->replies[i].arg = x;
         x->nheld++;
-        ls_engine_add(f->engine, &x->replies[i]);
+        ls_workers_add(f->workers, id, &x->replies[i]);
     }
-    ls_engine_unlock(f->engine);
+    ls_workers_unlock(f->workers);
     return fits;
 }
 
@@ -181,7 +182,7 @@ static void answer_texts(ls_front *f, const ls_http_request *r, ls_request_kind 
         return;
     }
     make_replies(f, x);
-    if (!queue_replies(f, x)) {
+    if (!queue_replies(f, x, kind, body, n)) {
         free_asked(x);
         refuse(f, a, 429, "rate_limit_error", "too many requests wait already; try again later");
         a->headers[0][0] = "Retry-After";
@@ -288,10 +289,10 @@ static void answer_models(ls_front *f, ls_http_answer *a) {
 }
 
 static void answer_metrics(ls_front *f, ls_http_answer *a) {
-    ls_engine_lock(f->engine);
-    ls_engine_counts c = ls_engine_count(f->engine);
+    ls_workers_lock(f->workers);
+    ls_workers_counts c = ls_workers_count(f->workers);
     ls_meter_write(&f->meter, &c, f->model.name, &a->body);
-    ls_engine_unlock(f->engine);
+    ls_workers_unlock(f->workers);
     a->type = "text/plain; version=0.0.4; charset=utf-8";
 }
 
@@ -344,23 +345,20 @@ ls_status ls_front_open(const ls_front_options *o, ls_front **f_p, ls_error *e) 
     f->o.http.arg = f;
     f->o.http.posts_nbytes = LS_FRONT_BODY;
     ls_status s = f->woken < 0 ? ls_fail(e, LS_EIO, "no eventfd: too many files are open") : LS_OK;
-    if (s == LS_OK) s = ls_engine_open(o->trained, &f->o.engine, &f->engine, e);
+    f->model = (ls_request_model){.trained = o->trained,
+                                  .format = o->format,
+                                  .name = o->name,
+                                  .adapters = o->adapters,
+                                  .nadapters = o->engine.nadapters};
+    const ls_worker_options w = {o->trained, f->model, f->o.engine, o->workers};
+    if (s == LS_OK) s = ls_workers_open(&w, &f->workers, e);
     if (s == LS_OK) s = ls_http_open(&f->o.http, &f->http, e);
     if (s != LS_OK) {
         ls_front_close(f);
         return s;
     }
-    size_t V = (size_t)ls_infer_nlogits(&o->trained->model),
-           used = ls_tokenizer_used(o->trained->tokenizer);
-    f->model = (ls_request_model){.trained = o->trained,
-                                  .format = o->format,
-                                  .name = o->name,
-                                  .adapters = o->adapters,
-                                  .nadapters = o->engine.nadapters,
-                                  .context = ls_engine_context(f->engine)};
-    if (o->format) f->model.tool_form = ls_tool_form_of(o->format);
-    f->model.constraints =
-        ls_constraint_store_new(o->trained->tokenizer, (uint32_t)(used < V ? used : V));
+    f->model.context = ls_workers_context(f->workers);
+    ls_request_model_open(&f->model);
     *f_p = f;
     return LS_OK;
 }
@@ -376,18 +374,20 @@ static void run_once(ls_front *f) {
     ls_http_run(f->http, 0);
 }
 
-void ls_front_run(ls_front *f, const atomic_int *asked_p, double grace_s) {
-    while (!*asked_p) run_once(f);
+bool ls_front_run(ls_front *f, const atomic_int *asked_p, double grace_s) {
+    while (!*asked_p && !ls_workers_failed(f->workers)) run_once(f);
     f->ending = true;
     int64_t end = ls_clock_ns() + (int64_t)(grace_s * 1e9);
-    while (ls_http_nstreams(f->http) > 0 && ls_clock_ns() < end) run_once(f);
+    while (ls_http_nstreams(f->http) > 0 && ls_clock_ns() < end && !ls_workers_failed(f->workers))
+        run_once(f);
+    return !ls_workers_failed(f->workers);
 }
 
 void ls_front_close(ls_front *f) {
     if (!f) return;
     ls_http_close(f->http);
-    ls_engine_close(f->engine);
-    ls_constraint_store_free(f->model.constraints);
+    ls_workers_close(f->workers);
+    ls_request_model_close(&f->model);
     if (f->woken >= 0) close(f->woken);
     free(f);
 }

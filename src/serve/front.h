@@ -5,17 +5,17 @@
 #include <stdatomic.h>
 
 #include "http/server.h"
-#include "serve/engine.h"
-#include "serve/request.h"
+#include "serve/workers.h"
 
 typedef struct ls_front ls_front;
 
 typedef struct ls_front_options {
-    const ls_trained *trained;
+    ls_trained *trained;
     const ls_chat_format *format; /* NULL: there are no chats */
     const char *name;             /* of the model */
     const char *const *adapters;  /* [engine.nadapters] the names of its adapters */
     ls_engine_options engine;     /* without `progress` */
+    int workers;                  /* processes that write replies; 1 or 0: this one */
     int queue;                    /* replies that may wait; further requests are refused */
     ls_http_options http;         /* without `answer` */
 } ls_front_options;
@@ -26,8 +26,8 @@ enum { LS_FRONT_BODY = 8 << 20 }; /* the largest body of a request */
  * outlive it. */
 ls_status ls_front_open(const ls_front_options *, ls_front **f_p, ls_error *);
 int ls_front_port(const ls_front *);
-/* Serves until *asked_p is not 0; then begun replies have grace_s seconds to end. */
-void ls_front_run(ls_front *, const atomic_int *asked_p, double grace_s);
+/* Serves until *asked_p is not 0; then begun replies have grace_s seconds to end. False: no worker is left. */
+bool ls_front_run(ls_front *, const atomic_int *asked_p, double grace_s);
 void ls_front_close(ls_front *);
 
 #endif

@@ -19,7 +19,7 @@ static void add(ls_histogram *h, double x) {
 
 void ls_meter_reply(ls_meter *m, const ls_reply *r) {
     int64_t written = r->n - r->nprompt;
-    m->ended[r->end == LS_END_LENGTH ? 0 : 1]++;
+    m->ended[r->end == LS_END_LENGTH ? 0 : r->end == LS_END_ASKED ? 2 : 1]++;
     add(&m->whole, (double)(ls_clock_ns() - r->begun_ns) / 1e9);
     if (r->first_ns) add(&m->first, (double)(r->first_ns - r->begun_ns) / 1e9);
     if (written > 1)
@@ -78,16 +78,21 @@ static void put_histogram(const writer *w, const char *name, const char *help,
 }
 
 static void put_ended(const writer *w, const ls_meter *m) {
-    static const char name[] = "lockstep_serve_replies_total", *const why[] = {"length", "stop"};
+    static const char name[] = "lockstep_serve_replies_total", *const why[] = {"length", "stop",
+                                                                               "abort"};
     put_help(w, name, "counter", "Replies that have ended, by why.");
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < 3; i++) {
         put_name(w, name);
         ls_buf_printf(w->out, ",finish_reason=\"%s\"} %lld\n", why[i], (long long)m->ended[i]);
     }
 }
 
-void ls_meter_write(const ls_meter *m, const ls_engine_counts *c, const char *model, ls_buf *out) {
+void ls_meter_write(const ls_meter *m, const ls_workers_counts *all, const char *model,
+                    ls_buf *out) {
     writer w = {out, model};
+    const ls_engine_counts *c = &all->engine;
+    put(&w, "lockstep_serve_workers", "gauge", "Workers that write replies.", all->alive);
+    put(&w, "lockstep_serve_lost_workers_total", "counter", "Workers that have died.", all->lost);
     put(&w, "lockstep_serve_replies_running", "gauge", "Replies that are being written.",
         c->running);
     put(&w, "lockstep_serve_replies_waiting", "gauge", "Replies that wait.", c->waiting);

@@ -3,7 +3,7 @@
 #define LS_SERVE_METER_H
 
 #include "base/mem.h"
-#include "serve/engine.h"
+#include "serve/workers.h"
 
 enum { LS_METER_BUCKETS = 14 };
 
@@ -13,15 +13,15 @@ typedef struct ls_histogram {
     double sum;
 } ls_histogram;
 
-/* Of replies that have ended. Guarded by the engine's lock, but for `refused`. */
+/* Of replies that have ended. Guarded by the workers' lock, but for `refused`. */
 typedef struct ls_meter {
-    int64_t ended[2];                /* by length, by a stop or the model */
+    int64_t ended[3];                /* by length, by a stop or the model, by the server */
     int64_t refused[6];              /* by the first digit of their status */
     ls_histogram first, each, whole; /* seconds to the first token; a token after it; to the end */
 } ls_meter;
 
 void ls_meter_reply(ls_meter *, const ls_reply *);
 void ls_meter_refused(ls_meter *, int status);
-void ls_meter_write(const ls_meter *, const ls_engine_counts *, const char *model, ls_buf *out);
+void ls_meter_write(const ls_meter *, const ls_workers_counts *, const char *model, ls_buf *out);
 
 #endif

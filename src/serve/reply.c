@@ -177,33 +177,12 @@ void ls_reply_finish(ls_reply *r, ls_written_end end) {
     r->state = LS_REPLY_ENDED;
 }
 
-void ls_reply_write(ls_reply *r, ls_sampler *s, const float *logits) {
-    const ls_reply_rule *o = r->rule;
-    ls_allowed a;
-    const ls_allowed *allowed = find_allowed(r, &a);
-    if (allowed && allowed->n == 0) { /* the empty text is allowed, and no other */
-        ls_reply_finish(r, LS_END_TOKEN);
-        return;
-    }
-    bool changes = o->nbias || o->least || o->frequency != 0 || o->presence != 0 || o->constraint;
-    float *changed = changes ? LS_NEW_ARRAY(float, s->V) : NULL;
-    double u =
-        ls_random_uniform(r->seed, LS_STREAM_SAMPLE, r->number, (uint64_t)(r->n - r->nprompt));
-    const float *drawn_from = change(r, allowed, logits, s->V, changed);
-    bool stuck = allowed && !any_left(drawn_from, s->V); /* min_tokens forbids the only one */
-    uint32_t token =
-        ls_sampler_draw(s, drawn_from, &o->sampler, (ls_sampler_seen){r->tokens, r->n}, u);
-    free(changed);
-    if (stuck) {
-        ls_reply_finish(r, LS_END_TOKEN);
-        return;
-    }
+void ls_reply_take(ls_reply *r, uint32_t token) {
+    bool stopped = false;
     r->last_ns = ls_clock_ns();
     if (!r->first_ns) r->first_ns = r->last_ns;
-    bool stopped = false, ends = is_end(o, token);
-    if (o->top >= 0 && !ends) note(r, token, logits, s->V);
     r->tokens[r->n++] = token;
-    if (ends) {
+    if (is_end(r->rule, token)) {
         ls_reply_finish(r, LS_END_TOKEN);
         return;
     }
@@ -211,9 +190,38 @@ void ls_reply_write(ls_reply *r, ls_sampler *s, const float *logits) {
     if (stopped) {
         r->stop = stop_of(r);
         ls_reply_finish(r, LS_END_STOP);
-    } else if ((allowed = find_allowed(r, &a)) && allowed->n == 0) { /* the text is complete */
-        ls_reply_finish(r, LS_END_TOKEN);
-    } else if (r->n - r->nprompt == o->most) {
+    } else if (r->n - r->nprompt == r->rule->most) {
         ls_reply_finish(r, LS_END_LENGTH);
     }
+}
+
+/* Draws the next token; false: there is none. */
+static bool draw(ls_reply *r, ls_sampler *s, const float *logits, uint32_t *token_p) {
+    const ls_reply_rule *o = r->rule;
+    ls_allowed a;
+    const ls_allowed *allowed = find_allowed(r, &a);
+    if (allowed && allowed->n == 0) return false; /* the empty text is allowed, and no other */
+    bool changes = o->nbias || o->least || o->frequency != 0 || o->presence != 0 || o->constraint;
+    float *changed = changes ? LS_NEW_ARRAY(float, s->V) : NULL;
+    double u =
+        ls_random_uniform(r->seed, LS_STREAM_SAMPLE, r->number, (uint64_t)(r->n - r->nprompt));
+    const float *drawn_from = change(r, allowed, logits, s->V, changed);
+    bool stuck = allowed && !any_left(drawn_from, s->V); /* min_tokens forbids the only one */
+    *token_p = ls_sampler_draw(s, drawn_from, &o->sampler, (ls_sampler_seen){r->tokens, r->n}, u);
+    free(changed);
+    return !stuck;
+}
+
+void ls_reply_write(ls_reply *r, ls_sampler *s, const float *logits) {
+    uint32_t token = 0;
+    ls_allowed a;
+    if (!draw(r, s, logits, &token)) {
+        ls_reply_finish(r, LS_END_TOKEN);
+        return;
+    }
+    if (r->rule->top >= 0 && !is_end(r->rule, token)) note(r, token, logits, s->V);
+    ls_reply_take(r, token);
+    bool may_go_on = r->state != LS_REPLY_ENDED || r->end == LS_END_LENGTH;
+    const ls_allowed *allowed = may_go_on ? find_allowed(r, &a) : NULL;
+    if (allowed && allowed->n == 0) ls_reply_finish(r, LS_END_TOKEN); /* the text is complete */
 }

@@ -91,6 +91,9 @@ void ls_reply_free(ls_reply *);
 /* The token after these logits [V] is written: drawn from those that the rule allows, noted, given out. May end
  * the reply. Probabilities that are noted are the model's own: of all tokens, without the rule. */
 void ls_reply_write(ls_reply *, ls_sampler *, const float *logits);
+/* The token follows, as somebody else has drawn it: given out, but not noted. May end the reply, but for the
+ * ends that a constraint makes. */
+void ls_reply_take(ls_reply *, uint32_t token);
 /* The logits [V] after a prompt's token i: the next one is noted, if there is one. They come in order. */
 void ls_reply_note_prompt(ls_reply *, size_t V, int64_t i, const float *logits);
 /* The values [width] at a prompt's token i, of a reply that is a vector. They come in order. */

@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "base/log.h"
+#include "infer/infer.h"
 #include "serve/answer_form.h"
 #include "serve/messages.h"
 
@@ -423,6 +424,19 @@ static bool read_stream(const reader *x) {
     if (!read_flag(x, "skip_special_tokens", &skips)) return false;
     x->r->rule.special = !skips;
     return true;
+}
+
+void ls_request_model_open(ls_request_model *m) {
+    size_t V = (size_t)ls_infer_nlogits(&m->trained->model),
+           used = ls_tokenizer_used(m->trained->tokenizer);
+    if (m->format) m->tool_form = ls_tool_form_of(m->format);
+    m->constraints =
+        ls_constraint_store_new(m->trained->tokenizer, (uint32_t)(used < V ? used : V));
+}
+
+void ls_request_model_close(ls_request_model *m) {
+    ls_constraint_store_free(m->constraints);
+    m->constraints = NULL;
 }
 
 const char *ls_request_model_name(const ls_request_model *m, int adapter) {

@@ -62,6 +62,9 @@ typedef struct ls_refusal {
     ls_error error;    /* its message */
 } ls_refusal;
 
+/* After the other fields are set: what it needs for itself. */
+void ls_request_model_open(ls_request_model *);
+void ls_request_model_close(ls_request_model *);
 /* The name by which a request asked for the model, or for an adapter of it. */
 const char *ls_request_model_name(const ls_request_model *, int adapter);
 

@@ -1,0 +1,542 @@
+/* workers.c - see workers.h.
+ *
+ * A thread sends orders to workers and reads what they say (worker_message.h). A reply waits until a worker has
+ * a place for it: so those who came first are written first, whichever worker is quick.
+ */
+#include "serve/workers.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <poll.h>
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "net/launch/fork_server.h"
+#include "serve/page_name.h"
+#include "serve/worker_message.h"
+
+/* BEGINNINGS: of prompts that a worker has had lately; BEGINNING: their tokens; NEAR: how many replies more a
+ * worker may have than others, and still get one whose beginning it has had; STARTS: in a row that fail before
+ * a worker is given up; LOSSES: workers that a reply may cost. */
+enum { BEGINNINGS = 256, BEGINNING = LS_KEPT_PAGE, NEAR = 2, STARTS = 3, LOSSES = 3 };
+
+typedef struct worker {
+    int number, fd; /* -1: it does not run */
+    bool ready;
+    int failures; /* starts in a row */
+    int nreplies;
+    ls_buf out, come;
+    size_t sent; /* of `out` */
+    ls_engine_counts counts;
+    ls_page_name begun[BEGINNINGS]; /* [nbegun], the latest ones; in a ring */
+    size_t nbegun;
+} worker;
+
+/* A request whose replies are not yet all written. */
+typedef struct request {
+    uint64_t id;
+    ls_request_kind kind;
+    char *body; /* [nbytes] */
+    size_t nbytes;
+    int nreplies;
+    bool *known; /* [n] by each worker */
+} request;
+
+/* A reply that is not complete. */
+typedef struct held {
+    uint64_t id;
+    ls_reply *reply;
+    request *request;
+    worker *at; /* NULL: it waits */
+    int lost;   /* workers that have died writing it */
+} held;
+
+struct ls_workers {
+    ls_engine *engine; /* of this process; NULL: there are others, and: */
+    ls_worker_options o;
+    int64_t context;
+    ls_fork_server *forks;
+    worker *list; /* [o.n] */
+    int places;   /* replies that a worker has at a time */
+    pthread_t thread;
+    bool has_thread;
+    pthread_mutex_t lock;
+    int woken; /* an eventfd */
+    bool ends;
+    atomic_bool failed;
+    uint64_t ids;
+    held *held; /* [nheld] in the order in which they came */
+    size_t nheld;
+    request **requests; /* [nrequests] */
+    size_t nrequests;
+    ls_engine_counts before; /* of workers that have died */
+    int64_t lost;
+    char part[1 << 16]; /* of what a worker says */
+};
+
+static void wake(const ls_workers *w) {
+    uint64_t one = 1;
+    (void)!write(w->woken, &one, sizeof one);
+}
+
+/* ---- requests ---- */
+
+static void send_request(worker *to, request *q) {
+    ls_worker_request head = {.kind = (int)q->kind};
+    if (q->known[to->number]) return;
+    size_t begin = ls_message_begin(&to->out, LS_SAYS_REQUEST, q->id);
+    ls_buf_append(&to->out, &head, sizeof head);
+    ls_buf_append(&to->out, q->body, q->nbytes);
+    ls_message_end(&to->out, begin);
+    q->known[to->number] = true;
+}
+
+static void forget_request(ls_workers *w, request *q) {
+    size_t i = 0;
+    for (int k = 0; k < w->o.n; k++)
+        if (q->known[k]) ls_message_put(&w->list[k].out, LS_SAYS_FORGET, q->id, NULL, 0);
+    while (w->requests[i] != q) i++;
+    w->requests[i] = w->requests[--w->nrequests];
+    free(q->known);
+    free(q->body);
+    free(q);
+}
+
+/* ---- replies ---- */
+
+static void remove_held(ls_workers *w, size_t i) {
+    held h = w->held[i];
+    memmove(&w->held[i], &w->held[i + 1], (--w->nheld - i) * sizeof *w->held);
+    if (h.at) h.at->nreplies--;
+    if (--h.request->nreplies == 0) forget_request(w, h.request);
+    h.reply->left(h.reply->arg, h.reply);
+}
+
+static void remove_dropped(ls_workers *w) {
+    for (size_t i = w->nheld; i-- > 0;) {
+        const held *h = &w->held[i];
+        if (!h->reply->dropped) continue;
+        if (h->at) ls_message_put(&h->at->out, LS_SAYS_DROP, h->id, NULL, 0);
+        remove_held(w, i);
+    }
+}
+
+static ls_page_name beginning_of(const ls_reply *r) {
+    ls_page_name start = ls_page_name_start(r->adapter);
+    return ls_page_name_of(&start, r->tokens, BEGINNING);
+}
+
+static bool has_begun(const worker *x, const ls_page_name *name) {
+    size_t n = x->nbegun < BEGINNINGS ? x->nbegun : BEGINNINGS;
+    for (size_t i = 0; i < n; i++)
+        if (memcmp(&x->begun[i], name, sizeof *name) == 0) return true;
+    return false;
+}
+
+/* The one with the fewest replies, or another that may have the keys and values of the prompt's beginning. NULL: none
+ * has a place. */
+static worker *choose_worker(const ls_workers *w, const ls_reply *r) {
+    worker *best = NULL;
+    int least = 0;
+    bool is_long = r->nprompt > BEGINNING;
+    ls_page_name name = {0};
+    if (is_long) name = beginning_of(r);
+    for (int i = 0; i < w->o.n; i++) {
+        worker *x = &w->list[i];
+        if (!x->ready || x->nreplies >= w->places) continue;
+        int n = x->nreplies - (is_long && has_begun(x, &name) ? NEAR : 0);
+        if (best && n >= least) continue;
+        best = x;
+        least = n;
+    }
+    if (best && is_long && !has_begun(best, &name)) best->begun[best->nbegun++ % BEGINNINGS] = name;
+    return best;
+}
+
+/* Tokens of the prompt whose probabilities have all come: a note is of the token after one that was read. */
+static int64_t noted_of(const ls_reply *r) {
+    int64_t n = (int64_t)r->nnotes;
+    if (!r->rule->echo || r->rule->top < 0) return 0;
+    return n >= r->nprompt ? r->nprompt : n > 0 ? n - 1 : 0;
+}
+
+static void send_reply(held *h, worker *to) {
+    const ls_reply *r = h->reply;
+    ls_worker_order o = {.request = h->request->id,
+                         .seed = r->seed,
+                         .number = r->number,
+                         .nprompt = r->nprompt,
+                         .n = r->n - r->nprompt,
+                         .most = r->rule->most,
+                         .noted = noted_of(r),
+                         .adapter = r->adapter};
+    send_request(to, h->request);
+    size_t begin = ls_message_begin(&to->out, LS_SAYS_WRITE, h->id);
+    ls_buf_append(&to->out, &o, sizeof o);
+    ls_buf_append(&to->out, r->tokens, (size_t)r->n * sizeof *r->tokens);
+    ls_message_end(&to->out, begin);
+    h->at = to;
+    to->nreplies++;
+}
+
+static void assign_waiting(ls_workers *w) {
+    for (size_t i = 0; i < w->nheld; i++) {
+        held *h = &w->held[i];
+        worker *to = h->at ? NULL : choose_worker(w, h->reply);
+        if (!h->at && !to) return;
+        if (to) send_reply(h, to);
+    }
+}
+
+/* ---- what workers say ---- */
+
+static void add_notes(ls_reply *r, ls_worker_message *m, int64_t n) {
+    for (int64_t i = 0; i < n; i++) {
+        r->notes = ls_grow(r->notes, r->nnotes, sizeof *r->notes);
+        ls_message_take(m, &r->notes[r->nnotes++], sizeof *r->notes);
+    }
+}
+
+static void take_news(ls_workers *w, ls_worker_message *m) {
+    ls_worker_news news;
+    size_t i = 0;
+    while (i < w->nheld && w->held[i].id != m->id) i++;
+    if (i == w->nheld) return; /* it was dropped */
+    ls_reply *r = w->held[i].reply;
+    ls_message_take(m, &news, sizeof news);
+    if (!r->nfound) r->nfound = news.nfound;
+    r->state = LS_REPLY_RUNS;
+    for (int64_t k = 0; k < news.ntokens; k++) {
+        uint32_t token = 0;
+        ls_message_take(m, &token, sizeof token);
+        ls_reply_take(r, token);
+    }
+    add_notes(r, m, news.nnotes);
+    if (news.nvector) {
+        r->vector = LS_NEW_ARRAY(float, (size_t)news.nvector);
+        ls_message_take(m, r->vector, (size_t)news.nvector * sizeof *r->vector);
+    }
+    if (!news.ended) return;
+    ls_reply_finish(r, news.end);
+    remove_held(w, i);
+}
+
+static void take_ready(ls_workers *w, worker *x, ls_worker_message *m, ls_error *e) {
+    ls_worker_ready ready;
+    ls_message_take(m, &ready, sizeof ready);
+    x->ready = ready.status == LS_OK;
+    if (x->ready) x->failures = 0;
+    if (!x->ready) *e = ready.error;
+    w->context = ready.context;
+}
+
+static void take_messages(ls_workers *w, worker *x, ls_error *e) {
+    ls_worker_message m;
+    size_t at = 0;
+    while (ls_message_next(&x->come, &at, &m)) {
+        if (m.says == LS_SAYS_READY) take_ready(w, x, &m, e);
+        if (m.says == LS_SAYS_NEWS) take_news(w, &m);
+        if (m.says == LS_SAYS_COUNTS) ls_message_take(&m, &x->counts, sizeof x->counts);
+    }
+    ls_message_remove(&x->come, at);
+}
+
+/* False: it has ended. */
+static bool hear(ls_workers *w, worker *x, ls_error *e) {
+    ssize_t n = 0;
+    while ((n = recv(x->fd, w->part, sizeof w->part, 0)) > 0 || (n < 0 && errno == EINTR))
+        if (n > 0) ls_buf_append(&x->come, w->part, (size_t)n);
+    bool lives = n < 0 && errno == EAGAIN;
+    take_messages(w, x, e);
+    return lives;
+}
+
+static void send_out(worker *x) {
+    while (x->sent < x->out.len) {
+        ssize_t n = send(x->fd, x->out.data + x->sent, x->out.len - x->sent, MSG_NOSIGNAL);
+        if (n <= 0) return; /* later; or it has ended, which hear() finds */
+        x->sent += (size_t)n;
+    }
+    x->sent = x->out.len = 0;
+}
+
+/* ---- workers that die ---- */
+
+static void add_counts(ls_engine_counts *to, const ls_engine_counts *c) {
+    to->prompt_tokens += c->prompt_tokens;
+    to->found_tokens += c->found_tokens;
+    to->written_tokens += c->written_tokens;
+    to->steps += c->steps;
+    to->preempted += c->preempted;
+    to->guessed_tokens += c->guessed_tokens;
+    to->right_tokens += c->right_tokens;
+}
+
+/* Its replies wait again, in their places in the queue. One that several workers have died of is given up: it may be
+ * the reason. */
+static void take_back_replies(ls_workers *w, const worker *x) {
+    int n = 0;
+    for (size_t i = w->nheld; i-- > 0;) {
+        held *h = &w->held[i];
+        if (h->at != x) continue;
+        h->at = NULL;
+        n++;
+        if (++h->lost < LOSSES) continue;
+        ls_log("serve: a reply is given up, after %d workers have died writing it", h->lost);
+        remove_held(w, i);
+        n--;
+    }
+    if (n) ls_log("serve: %d replies of worker %d are written on by others", n, x->number);
+}
+
+static void lose(ls_workers *w, worker *x) {
+    x->failures += !x->ready;
+    w->lost += x->ready;
+    x->ready = false;
+    close(x->fd);
+    x->fd = -1;
+    x->nreplies = 0;
+    x->out.len = x->sent = x->come.len = x->nbegun = 0;
+    add_counts(&w->before, &x->counts);
+    x->counts = (ls_engine_counts){0};
+    for (size_t i = 0; i < w->nrequests; i++) w->requests[i]->known[x->number] = false;
+    take_back_replies(w, x);
+}
+
+static int run_worker(void *arg, int number, int fd) {
+    const ls_workers *w = arg;
+    return ls_worker_run(&w->o, number, fd);
+}
+
+/* If the process that starts workers has been killed, too, there is a new one. */
+static void start(ls_workers *w, worker *x) {
+    ls_error e = {0};
+    ls_status s = ls_fork_server_start(w->forks, x->number, &x->fd, &e);
+    if (s != LS_OK) {
+        ls_fork_server_close(w->forks);
+        w->forks = NULL;
+        s = ls_fork_server_open("serve", w->o.n, run_worker, w, &w->forks, &e);
+        if (s == LS_OK) s = ls_fork_server_start(w->forks, x->number, &x->fd, &e);
+    }
+    if (s == LS_OK) return;
+    x->fd = -1;
+    x->failures++;
+    ls_log("serve: %s", e.msg);
+}
+
+static bool may_start(const worker *x) { return x->fd < 0 && x->failures < STARTS; }
+
+static void start_missing(ls_workers *w) {
+    bool any = false;
+    for (int i = 0; i < w->o.n; i++) {
+        worker *x = &w->list[i];
+        while (may_start(x)) {
+            start(w, x);
+            if (x->failures == STARTS) ls_log("serve: worker %d is given up", i);
+        }
+        any = any || x->fd >= 0;
+    }
+    if (!any) w->failed = true;
+}
+
+/* ---- the thread ---- */
+
+/* Waits for workers, or for something to do. polls [n + 1] */
+static void wait_for_news(ls_workers *w, struct pollfd *polls) {
+    uint64_t times = 0;
+    for (int i = 0; i < w->o.n; i++) {
+        const worker *x = &w->list[i];
+        short events = x->sent < x->out.len ? POLLIN | POLLOUT : POLLIN;
+        polls[i] = (struct pollfd){.fd = x->fd, .events = events};
+    }
+    polls[w->o.n] = (struct pollfd){.fd = w->woken, .events = POLLIN};
+    pthread_mutex_unlock(&w->lock);
+    poll(polls, (nfds_t)w->o.n + 1, -1);
+    (void)!read(w->woken, &times, sizeof times);
+    pthread_mutex_lock(&w->lock);
+}
+
+static bool take_all(ls_workers *w, const struct pollfd *polls) {
+    bool any = false;
+    for (int i = 0; i < w->o.n; i++) {
+        worker *x = &w->list[i];
+        ls_error e = {0};
+        if (x->fd < 0 || !(polls[i].revents & (POLLIN | POLLHUP | POLLERR))) continue;
+        any = true;
+        if (!hear(w, x, &e)) lose(w, x);
+        if (e.msg[0]) ls_log("serve: worker %d: %s", i, e.msg);
+    }
+    return any;
+}
+
+static void *workers_main(void *arg) {
+    ls_workers *w = arg;
+    struct pollfd *polls = LS_NEW_ARRAY(struct pollfd, (size_t)w->o.n + 1);
+    pthread_mutex_lock(&w->lock);
+    while (!w->ends) {
+        remove_dropped(w);
+        start_missing(w);
+        assign_waiting(w);
+        for (int i = 0; i < w->o.n; i++)
+            if (w->list[i].fd >= 0) send_out(&w->list[i]);
+        wait_for_news(w, polls);
+        if (!take_all(w, polls)) continue;
+        pthread_mutex_unlock(&w->lock);
+        w->o.engine.progress(w->o.engine.arg);
+        pthread_mutex_lock(&w->lock);
+    }
+    while (w->nheld) remove_held(w, w->nheld - 1);
+    pthread_mutex_unlock(&w->lock);
+    free(polls);
+    return NULL;
+}
+
+/* ---- opening ---- */
+
+/* All start, so that an error is known at once. */
+static ls_status start_all(ls_workers *w, ls_error *e) {
+    ls_error why = {0};
+    for (int i = 0; i < w->o.n; i++) LS_TRY(ls_fork_server_start(w->forks, i, &w->list[i].fd, e));
+    for (int i = 0; i < w->o.n; i++) {
+        worker *x = &w->list[i];
+        while (!x->ready) {
+            struct pollfd p = {.fd = x->fd, .events = POLLIN};
+            poll(&p, 1, -1);
+            bool lives = hear(w, x, &why);
+            if (why.msg[0]) return ls_fail(e, why.code, "%s", why.msg);
+            if (!lives) return ls_fail(e, LS_EIO, "worker %d has ended before it could begin", i);
+        }
+    }
+    return LS_OK;
+}
+
+static int part_of(int n, int parts) { return (n + parts - 1) / parts; }
+
+static ls_status open_several(ls_workers *w, ls_error *e) {
+    int n = w->o.n;
+    ls_engine_options *engine = &w->o.engine;
+    w->list = LS_NEW_ARRAY(worker, (size_t)n);
+    for (int i = 0; i < n; i++) w->list[i] = (worker){.number = i, .fd = -1};
+    engine->texts = w->places = part_of(engine->texts, n);
+    engine->memory_nbytes /= (size_t)n;
+    w->woken = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
+    if (w->woken < 0) return ls_fail(e, LS_EIO, "no eventfd: too many files are open");
+    LS_TRY(ls_fork_server_open("serve", n, run_worker, w, &w->forks, e));
+    LS_TRY(start_all(w, e));
+    w->has_thread = pthread_create(&w->thread, NULL, workers_main, w) == 0;
+    return w->has_thread ? LS_OK : ls_fail(e, LS_EIO, "the workers' thread can't be started");
+}
+
+ls_status ls_workers_open(const ls_worker_options *o, ls_workers **w_p, ls_error *e) {
+    ls_workers *w = LS_NEW(ls_workers);
+    w->o = *o;
+    w->woken = -1;
+    pthread_mutex_init(&w->lock, NULL);
+    ls_status s =
+        o->n > 1 ? open_several(w, e) : ls_engine_open(o->trained, &o->engine, &w->engine, e);
+    if (s == LS_OK)
+        *w_p = w;
+    else
+        ls_workers_close(w);
+    return s;
+}
+
+void ls_workers_close(ls_workers *w) {
+    if (!w) return;
+    ls_engine_close(w->engine);
+    if (w->has_thread) {
+        ls_workers_lock(w);
+        w->ends = true;
+        wake(w);
+        ls_workers_unlock(w);
+        pthread_join(w->thread, NULL);
+    }
+    ls_fork_server_close(w->forks);
+    for (int i = 0; w->list && i < w->o.n; i++) {
+        if (w->list[i].fd >= 0) close(w->list[i].fd);
+        ls_buf_free(&w->list[i].out);
+        ls_buf_free(&w->list[i].come);
+    }
+    if (w->woken >= 0) close(w->woken);
+    pthread_mutex_destroy(&w->lock);
+    free(w->list);
+    free(w->held);
+    free(w->requests);
+    free(w);
+}
+
+int64_t ls_workers_context(const ls_workers *w) {
+    return w->engine ? ls_engine_context(w->engine) : w->context;
+}
+
+/* ---- requests and replies ---- */
+
+void ls_workers_lock(ls_workers *w) {
+    if (w->engine)
+        ls_engine_lock(w->engine);
+    else
+        pthread_mutex_lock(&w->lock);
+}
+
+void ls_workers_unlock(ls_workers *w) {
+    if (w->engine)
+        ls_engine_unlock(w->engine);
+    else
+        pthread_mutex_unlock(&w->lock);
+}
+
+uint64_t ls_workers_ask(ls_workers *w, ls_request_kind kind, const char *body, size_t nbytes) {
+    if (w->engine) return 0;
+    request *q = LS_NEW(request);
+    *q = (request){.id = ++w->ids, .kind = kind, .body = ls_alloc(nbytes + 1), .nbytes = nbytes};
+    if (nbytes) memcpy(q->body, body, nbytes);
+    q->known = LS_NEW_ARRAY(bool, (size_t)w->o.n);
+    w->requests = ls_grow(w->requests, w->nrequests, sizeof *w->requests);
+    w->requests[w->nrequests++] = q;
+    return q->id;
+}
+
+void ls_workers_add(ls_workers *w, uint64_t asked, ls_reply *r) {
+    if (w->engine) {
+        ls_engine_add(w->engine, r);
+        return;
+    }
+    request *q = w->requests[w->nrequests - 1]; /* the latest */
+    assert(q->id == asked);
+    r->begun_ns = ls_clock_ns();
+    w->held = ls_grow(w->held, w->nheld, sizeof *w->held);
+    w->held[w->nheld++] = (held){.id = ++w->ids, .reply = r, .request = q};
+    q->nreplies++;
+    wake(w);
+}
+
+void ls_workers_drop(ls_workers *w, ls_reply *r) {
+    r->dropped = true;
+    if (!w->engine) wake(w);
+}
+
+/* Those that wait here wait for a worker. */
+ls_workers_counts ls_workers_count(const ls_workers *w) {
+    if (w->engine) return (ls_workers_counts){ls_engine_count(w->engine), 1, 0};
+    ls_workers_counts c = {w->before, 0, w->lost};
+    for (int i = 0; i < w->o.n; i++) {
+        const worker *x = &w->list[i];
+        add_counts(&c.engine, &x->counts);
+        c.engine.running += x->counts.running;
+        c.engine.pages += x->counts.pages;
+        c.engine.pages_used += x->counts.pages_used;
+        c.alive += x->ready;
+    }
+    c.engine.waiting = (int)w->nheld - c.engine.running;
+    if (c.engine.waiting < 0) c.engine.waiting = 0; /* some have just ended */
+    return c;
+}
+
+bool ls_workers_failed(const ls_workers *w) { return w->failed; }
