@@ -70,8 +70,9 @@ static void put_news(writing *x, ls_buf *out) {
     size_t begin = ls_message_begin(out, LS_SAYS_NEWS, x->id);
     ls_buf_append(out, &news, sizeof news);
     ls_buf_append(out, r->tokens + x->sent_tokens, (size_t)news.ntokens * sizeof *r->tokens);
-    ls_buf_append(out, r->notes + x->sent_notes, (size_t)news.nnotes * sizeof *r->notes);
-    ls_buf_append(out, r->vector, (size_t)news.nvector * sizeof *r->vector);
+    if (news.nnotes)
+        ls_buf_append(out, r->notes + x->sent_notes, (size_t)news.nnotes * sizeof *r->notes);
+    if (news.nvector) ls_buf_append(out, r->vector, (size_t)news.nvector * sizeof *r->vector);
     ls_message_end(out, begin);
     x->sent_tokens = r->n;
     x->sent_notes = r->nnotes;

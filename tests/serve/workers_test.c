@@ -218,6 +218,17 @@ static int64_t written(const asked *x) {
     return n;
 }
 
+static void wait_until_written(ls_workers *w, const asked *x, int64_t n) {
+    bool more = false;
+    for (int i = 0; !more; i++) {
+        assert_true(i < 600000);
+        usleep(50);
+        ls_workers_lock(w);
+        more = written(x) > n;
+        ls_workers_unlock(w);
+    }
+}
+
 /* One token a step, so that replies take a while: all workers are killed as soon as the first reply has
  * some. */
 static void test_killed(void **state) {
@@ -228,11 +239,7 @@ static void test_killed(void **state) {
     for (int round = 0; round < 4; round++) {
         ls_workers *w = open_workers(WORKERS, 1);
         ask_all(w, x);
-        for (bool begun = false; !begun;) {
-            ls_workers_lock(w);
-            begun = written(&x[0]) > 5 * round;
-            ls_workers_unlock(w);
-        }
+        wait_until_written(w, &x[0], 5 * round);
         kill_workers();
         early += !is_done(w, &x[0]);
         compare_all(w, x);
