@@ -8,7 +8,8 @@ back. Threads then send, for N seconds and until N requests are done, all at onc
 whose answers must be those that the server gave when it was asked nothing else; requests with fields of any
 type and size; bytes that are no HTTP; clients that go away in the middle; clients that read a stream by single
 bytes; connections that send half a request and stay. At the end the server has no more files and not much
-more memory than after the first part, answers as at the beginning, and ends by SIGTERM within seconds.
+more memory than after the first part, answers as at the beginning, and ends by SIGTERM within seconds. Then
+three workers write the replies, under the same attack, while again and again one of them is killed.
 """
 import argparse
 import http.client
@@ -42,11 +43,22 @@ def fail(text):
 # ---- the server ----
 
 
+def children(pid):
+    found = []
+    for task in os.listdir(f"/proc/{pid}/task"):
+        try:
+            with open(f"/proc/{pid}/task/{task}/children") as f:
+                found += [int(word) for word in f.read().split()]
+        except OSError:  # it has just ended
+            pass
+    return found
+
+
 class Server:
-    def __init__(self, lockstep, run, extra=()):
-        self.process = subprocess.Popen([lockstep, "serve", run, "--port", "0", "--cache-mb", "1", "--texts", "3", "--queue",
-                                         "4", "--name", "m", *extra], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
-                                        text=True)
+    def __init__(self, lockstep, run, extra=(), workers=1):
+        self.process = subprocess.Popen([lockstep, "serve", run, "--port", "0", "--cache-mb", str(workers), "--texts",
+                                         str(3 * workers), "--workers", str(workers), "--queue", "4", "--name", "m", *extra],
+                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
         line = self.process.stdout.readline()
         if PORT_LINE not in line:
             fail(f"the server says: {line}{self.process.stderr.read()}")
@@ -62,6 +74,13 @@ class Server:
 
     def alive(self):
         return self.process.poll() is None
+
+    def workers(self):
+        """The children of the process that forks them."""
+        pids = []
+        for child in children(self.process.pid):
+            pids += children(child)
+        return pids
 
     def end(self):
         begin = time.monotonic()
@@ -265,6 +284,36 @@ def check_all(server, want, what):
             fail(f"{what}: another answer ({status}) for {request}")
 
 
+def kill_workers(server, until, r, killed):
+    while not until.wait(0.2):
+        workers = server.workers()
+        if not workers:
+            continue
+        killed.append(r.choice(workers))
+        try:
+            os.kill(killed[-1], signal.SIGKILL)
+        except ProcessLookupError:  # it is the last one that was killed
+            killed.pop()
+
+
+def attack_workers(o, run, want):
+    """Returns how many answers were compared, and how many workers killed."""
+    server = Server(o.lockstep, run, workers=3)
+    until, killed = threading.Event(), []
+    killer = threading.Thread(target=kill_workers, args=(server, until, random.Random(o.seed), killed))
+    killer.start()
+    try:
+        a = attack(server, want, argparse.Namespace(seconds=o.seconds / 2, requests=o.requests // 2, seed=o.seed + 7))
+    finally:
+        until.set()
+        killer.join()
+    check_all(server, want, "after workers were killed")
+    code, _ = server.end()
+    if code != 0:
+        fail(f"exit code {code} after {len(killed)} workers were killed")
+    return a.compared, len(killed)
+
+
 def settled(server, files):
     end = time.monotonic() + 10
     while server.files() > files and time.monotonic() < end:
@@ -306,9 +355,11 @@ def main():
         again = Server(o.lockstep, run, ["--step-tokens", "7"])
         check_all(again, want, "after a restart, with other steps")
         again.end()
+        compared, killed = attack_workers(o, run, want)
         print(f"{first.done + second.done} requests, {first.compared + second.compared} answers compared, "
               f"{first.refused + second.refused} refused by the queue's limit, 500 connections held, "
-              f"{open_files - files:+d} files, {grown:+.1f} MB, ended in {seconds:.1f} s")
+              f"{open_files - files:+d} files, {grown:+.1f} MB, ended in {seconds:.1f} s; "
+              f"{compared} answers of three workers compared, of which {killed} were killed")
 
 
 main()

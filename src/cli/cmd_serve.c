@@ -69,7 +69,7 @@ static bool read_numbers(const ls_args *a, ls_front_options *o, double *cache_mb
         !cli_integer(&cmd_serve, a, QUEUE, 0, 1 << 20, &queue) ||
         !cli_integer(&cmd_serve, a, STEP, 1, 1 << 20, &o->engine.rows) ||
         !cli_integer(&cmd_serve, a, LOOKUP, 0, 7, &guesses) ||
-        !cli_integer(&cmd_serve, a, WORKERS, 1, LS_MOST_WORKERS, &workers) ||
+        !cli_integer(&cmd_serve, a, WORKERS, 1, LS_MOST_REPLY_WORKERS, &workers) ||
         !cli_real(&cmd_serve, a, CACHE, 1, 1e9, cache_mb))
         return false;
     o->http.port = (int)port;

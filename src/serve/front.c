@@ -23,7 +23,7 @@
 struct ls_front {
     ls_front_options o;
     ls_request_model model;
-    ls_workers *workers;
+    ls_reply_workers *workers;
     ls_http *http;
     int woken; /* an eventfd */
     uint64_t nrequests;
@@ -104,9 +104,9 @@ static size_t next_bytes(void *arg, char *bytes, size_t most) {
     if (x->taken == x->ready.len) {
         x->ready.len = x->taken = 0;
         if (x->written) return LS_HTTP_END;
-        ls_workers_lock(x->front->workers);
+        ls_reply_workers_lock(x->front->workers);
         prepare(x);
-        ls_workers_unlock(x->front->workers);
+        ls_reply_workers_unlock(x->front->workers);
     }
     size_t n = x->ready.len - x->taken < most ? x->ready.len - x->taken : most;
     memcpy(bytes, x->ready.data ? x->ready.data + x->taken : "", n);
@@ -116,12 +116,12 @@ static size_t next_bytes(void *arg, char *bytes, size_t most) {
 
 static void close_asked(void *arg) {
     asked *x = arg;
-    ls_workers *w = x->front->workers;
-    ls_workers_lock(w);
+    ls_reply_workers *w = x->front->workers;
+    ls_reply_workers_lock(w);
     x->gone = true;
-    for (size_t i = 0; i < x->answer.n; i++) ls_workers_drop(w, &x->replies[i]);
+    for (size_t i = 0; i < x->answer.n; i++) ls_reply_workers_drop(w, &x->replies[i]);
     bool last = x->nheld == 0;
-    ls_workers_unlock(w);
+    ls_reply_workers_unlock(w);
     if (last) free_asked(x);
 }
 
@@ -129,17 +129,17 @@ static const ls_http_source source = {next_bytes, close_asked};
 
 /* False: too many replies wait already. */
 static bool queue_replies(ls_front *f, asked *x, ls_request_kind kind, const char *body, size_t n) {
-    ls_workers_lock(f->workers);
-    int waiting = ls_workers_count(f->workers).engine.waiting;
+    ls_reply_workers_lock(f->workers);
+    int waiting = ls_reply_workers_count(f->workers).engine.waiting;
     bool fits = waiting == 0 || waiting + (int)x->answer.n <= f->o.queue;
-    uint64_t id = fits ? ls_workers_ask(f->workers, kind, body, n) : 0;
+    uint64_t id = fits ? ls_reply_workers_ask(f->workers, kind, body, n) : 0;
     for (size_t i = 0; fits && i < x->answer.n; i++) {
         x->replies[i].left = left;
         x->replies[i].arg = x;
         x->nheld++;
-        ls_workers_add(f->workers, id, &x->replies[i]);
+        ls_reply_workers_add(f->workers, id, &x->replies[i]);
     }
-    ls_workers_unlock(f->workers);
+    ls_reply_workers_unlock(f->workers);
     return fits;
 }
 
@@ -289,10 +289,10 @@ static void answer_models(ls_front *f, ls_http_answer *a) {
 }
 
 static void answer_metrics(ls_front *f, ls_http_answer *a) {
-    ls_workers_lock(f->workers);
-    ls_workers_counts c = ls_workers_count(f->workers);
+    ls_reply_workers_lock(f->workers);
+    ls_reply_workers_counts c = ls_reply_workers_count(f->workers);
     ls_meter_write(&f->meter, &c, f->model.name, &a->body);
-    ls_workers_unlock(f->workers);
+    ls_reply_workers_unlock(f->workers);
     a->type = "text/plain; version=0.0.4; charset=utf-8";
 }
 
@@ -351,13 +351,13 @@ ls_status ls_front_open(const ls_front_options *o, ls_front **f_p, ls_error *e) 
                                   .adapters = o->adapters,
                                   .nadapters = o->engine.nadapters};
     const ls_worker_options w = {o->trained, f->model, f->o.engine, o->workers};
-    if (s == LS_OK) s = ls_workers_open(&w, &f->workers, e);
+    if (s == LS_OK) s = ls_reply_workers_open(&w, &f->workers, e);
     if (s == LS_OK) s = ls_http_open(&f->o.http, &f->http, e);
     if (s != LS_OK) {
         ls_front_close(f);
         return s;
     }
-    f->model.context = ls_workers_context(f->workers);
+    f->model.context = ls_reply_workers_context(f->workers);
     ls_request_model_open(&f->model);
     *f_p = f;
     return LS_OK;
@@ -375,18 +375,19 @@ static void run_once(ls_front *f) {
 }
 
 bool ls_front_run(ls_front *f, const atomic_int *asked_p, double grace_s) {
-    while (!*asked_p && !ls_workers_failed(f->workers)) run_once(f);
+    while (!*asked_p && !ls_reply_workers_failed(f->workers)) run_once(f);
     f->ending = true;
     int64_t end = ls_clock_ns() + (int64_t)(grace_s * 1e9);
-    while (ls_http_nstreams(f->http) > 0 && ls_clock_ns() < end && !ls_workers_failed(f->workers))
+    while (ls_http_nstreams(f->http) > 0 && ls_clock_ns() < end &&
+           !ls_reply_workers_failed(f->workers))
         run_once(f);
-    return !ls_workers_failed(f->workers);
+    return !ls_reply_workers_failed(f->workers);
 }
 
 void ls_front_close(ls_front *f) {
     if (!f) return;
     ls_http_close(f->http);
-    ls_workers_close(f->workers);
+    ls_reply_workers_close(f->workers);
     ls_request_model_close(&f->model);
     if (f->woken >= 0) close(f->woken);
     free(f);

@@ -5,7 +5,7 @@
 #include <stdatomic.h>
 
 #include "http/server.h"
-#include "serve/workers.h"
+#include "serve/reply_workers.h"
 
 typedef struct ls_front ls_front;
 

@@ -87,7 +87,7 @@ static void put_ended(const writer *w, const ls_meter *m) {
     }
 }
 
-void ls_meter_write(const ls_meter *m, const ls_workers_counts *all, const char *model,
+void ls_meter_write(const ls_meter *m, const ls_reply_workers_counts *all, const char *model,
                     ls_buf *out) {
     writer w = {out, model};
     const ls_engine_counts *c = &all->engine;

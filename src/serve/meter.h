@@ -3,7 +3,7 @@
 #define LS_SERVE_METER_H
 
 #include "base/mem.h"
-#include "serve/workers.h"
+#include "serve/reply_workers.h"
 
 enum { LS_METER_BUCKETS = 14 };
 
@@ -22,6 +22,7 @@ typedef struct ls_meter {
 
 void ls_meter_reply(ls_meter *, const ls_reply *);
 void ls_meter_refused(ls_meter *, int status);
-void ls_meter_write(const ls_meter *, const ls_workers_counts *, const char *model, ls_buf *out);
+void ls_meter_write(const ls_meter *, const ls_reply_workers_counts *, const char *model,
+                    ls_buf *out);
 
 #endif

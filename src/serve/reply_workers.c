@@ -1,9 +1,9 @@
-/* workers.c - see workers.h.
+/* reply_workers.c - see reply_workers.h.
  *
  * A thread sends orders to workers and reads what they say (worker_message.h). A reply waits until a worker has
  * a place for it: so those who came first are written first, whichever worker is quick.
  */
-#include "serve/workers.h"
+#include "serve/reply_workers.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -58,7 +58,7 @@ typedef struct held {
     int lost;   /* workers that have died writing it */
 } held;
 
-struct ls_workers {
+struct ls_reply_workers {
     ls_engine *engine; /* of this process; NULL: there are others, and: */
     ls_worker_options o;
     int64_t context;
@@ -81,7 +81,7 @@ struct ls_workers {
     char part[1 << 16]; /* of what a worker says */
 };
 
-static void wake(const ls_workers *w) {
+static void wake(const ls_reply_workers *w) {
     uint64_t one = 1;
     (void)!write(w->woken, &one, sizeof one);
 }
@@ -98,7 +98,7 @@ static void send_request(worker *to, request *q) {
     q->known[to->number] = true;
 }
 
-static void forget_request(ls_workers *w, request *q) {
+static void forget_request(ls_reply_workers *w, request *q) {
     size_t i = 0;
     for (int k = 0; k < w->o.n; k++)
         if (q->known[k]) ls_message_put(&w->list[k].out, LS_SAYS_FORGET, q->id, NULL, 0);
@@ -111,7 +111,7 @@ static void forget_request(ls_workers *w, request *q) {
 
 /* ---- replies ---- */
 
-static void remove_held(ls_workers *w, size_t i) {
+static void remove_held(ls_reply_workers *w, size_t i) {
     held h = w->held[i];
     memmove(&w->held[i], &w->held[i + 1], (--w->nheld - i) * sizeof *w->held);
     if (h.at) h.at->nreplies--;
@@ -119,7 +119,7 @@ static void remove_held(ls_workers *w, size_t i) {
     h.reply->left(h.reply->arg, h.reply);
 }
 
-static void remove_dropped(ls_workers *w) {
+static void remove_dropped(ls_reply_workers *w) {
     for (size_t i = w->nheld; i-- > 0;) {
         const held *h = &w->held[i];
         if (!h->reply->dropped) continue;
@@ -142,7 +142,7 @@ static bool has_begun(const worker *x, const ls_page_name *name) {
 
 /* The one with the fewest replies, or another that may have the keys and values of the prompt's beginning. NULL: none
  * has a place. */
-static worker *choose_worker(const ls_workers *w, const ls_reply *r) {
+static worker *choose_worker(const ls_reply_workers *w, const ls_reply *r) {
     worker *best = NULL;
     int least = 0;
     bool is_long = r->nprompt > BEGINNING;
@@ -186,7 +186,7 @@ static void send_reply(held *h, worker *to) {
     to->nreplies++;
 }
 
-static void assign_waiting(ls_workers *w) {
+static void assign_waiting(ls_reply_workers *w) {
     for (size_t i = 0; i < w->nheld; i++) {
         held *h = &w->held[i];
         worker *to = h->at ? NULL : choose_worker(w, h->reply);
@@ -204,7 +204,7 @@ static void add_notes(ls_reply *r, ls_worker_message *m, int64_t n) {
     }
 }
 
-static void take_news(ls_workers *w, ls_worker_message *m) {
+static void take_news(ls_reply_workers *w, ls_worker_message *m) {
     ls_worker_news news;
     size_t i = 0;
     while (i < w->nheld && w->held[i].id != m->id) i++;
@@ -228,7 +228,7 @@ static void take_news(ls_workers *w, ls_worker_message *m) {
     remove_held(w, i);
 }
 
-static void take_ready(ls_workers *w, worker *x, ls_worker_message *m, ls_error *e) {
+static void take_ready(ls_reply_workers *w, worker *x, ls_worker_message *m, ls_error *e) {
     ls_worker_ready ready;
     ls_message_take(m, &ready, sizeof ready);
     x->ready = ready.status == LS_OK;
@@ -237,7 +237,7 @@ static void take_ready(ls_workers *w, worker *x, ls_worker_message *m, ls_error 
     w->context = ready.context;
 }
 
-static void take_messages(ls_workers *w, worker *x, ls_error *e) {
+static void take_messages(ls_reply_workers *w, worker *x, ls_error *e) {
     ls_worker_message m;
     size_t at = 0;
     while (ls_message_next(&x->come, &at, &m)) {
@@ -249,7 +249,7 @@ static void take_messages(ls_workers *w, worker *x, ls_error *e) {
 }
 
 /* False: it has ended. */
-static bool hear(ls_workers *w, worker *x, ls_error *e) {
+static bool hear(ls_reply_workers *w, worker *x, ls_error *e) {
     ssize_t n = 0;
     while ((n = recv(x->fd, w->part, sizeof w->part, 0)) > 0 || (n < 0 && errno == EINTR))
         if (n > 0) ls_buf_append(&x->come, w->part, (size_t)n);
@@ -281,7 +281,7 @@ static void add_counts(ls_engine_counts *to, const ls_engine_counts *c) {
 
 /* Its replies wait again, in their places in the queue. One that several workers have died of is given up: it may be
  * the reason. */
-static void take_back_replies(ls_workers *w, const worker *x) {
+static void take_back_replies(ls_reply_workers *w, const worker *x) {
     int n = 0;
     for (size_t i = w->nheld; i-- > 0;) {
         held *h = &w->held[i];
@@ -296,7 +296,7 @@ static void take_back_replies(ls_workers *w, const worker *x) {
     if (n) ls_log("serve: %d replies of worker %d are written on by others", n, x->number);
 }
 
-static void lose(ls_workers *w, worker *x) {
+static void lose(ls_reply_workers *w, worker *x) {
     x->failures += !x->ready;
     w->lost += x->ready;
     x->ready = false;
@@ -311,12 +311,12 @@ static void lose(ls_workers *w, worker *x) {
 }
 
 static int run_worker(void *arg, int number, int fd) {
-    const ls_workers *w = arg;
+    const ls_reply_workers *w = arg;
     return ls_worker_run(&w->o, number, fd);
 }
 
 /* If the process that starts workers has been killed, too, there is a new one. */
-static void start(ls_workers *w, worker *x) {
+static void start(ls_reply_workers *w, worker *x) {
     ls_error e = {0};
     ls_status s = ls_fork_server_start(w->forks, x->number, &x->fd, &e);
     if (s != LS_OK) {
@@ -333,7 +333,7 @@ static void start(ls_workers *w, worker *x) {
 
 static bool may_start(const worker *x) { return x->fd < 0 && x->failures < STARTS; }
 
-static void start_missing(ls_workers *w) {
+static void start_missing(ls_reply_workers *w) {
     bool any = false;
     for (int i = 0; i < w->o.n; i++) {
         worker *x = &w->list[i];
@@ -349,7 +349,7 @@ static void start_missing(ls_workers *w) {
 /* ---- the thread ---- */
 
 /* Waits for workers, or for something to do. polls [n + 1] */
-static void wait_for_news(ls_workers *w, struct pollfd *polls) {
+static void wait_for_news(ls_reply_workers *w, struct pollfd *polls) {
     uint64_t times = 0;
     for (int i = 0; i < w->o.n; i++) {
         const worker *x = &w->list[i];
@@ -363,7 +363,7 @@ static void wait_for_news(ls_workers *w, struct pollfd *polls) {
     pthread_mutex_lock(&w->lock);
 }
 
-static bool take_all(ls_workers *w, const struct pollfd *polls) {
+static bool take_all(ls_reply_workers *w, const struct pollfd *polls) {
     bool any = false;
     for (int i = 0; i < w->o.n; i++) {
         worker *x = &w->list[i];
@@ -377,7 +377,7 @@ static bool take_all(ls_workers *w, const struct pollfd *polls) {
 }
 
 static void *workers_main(void *arg) {
-    ls_workers *w = arg;
+    ls_reply_workers *w = arg;
     struct pollfd *polls = LS_NEW_ARRAY(struct pollfd, (size_t)w->o.n + 1);
     pthread_mutex_lock(&w->lock);
     while (!w->ends) {
@@ -401,7 +401,7 @@ static void *workers_main(void *arg) {
 /* ---- opening ---- */
 
 /* All start, so that an error is known at once. */
-static ls_status start_all(ls_workers *w, ls_error *e) {
+static ls_status start_all(ls_reply_workers *w, ls_error *e) {
     ls_error why = {0};
     for (int i = 0; i < w->o.n; i++) LS_TRY(ls_fork_server_start(w->forks, i, &w->list[i].fd, e));
     for (int i = 0; i < w->o.n; i++) {
@@ -419,7 +419,7 @@ static ls_status start_all(ls_workers *w, ls_error *e) {
 
 static int part_of(int n, int parts) { return (n + parts - 1) / parts; }
 
-static ls_status open_several(ls_workers *w, ls_error *e) {
+static ls_status open_several(ls_reply_workers *w, ls_error *e) {
     int n = w->o.n;
     ls_engine_options *engine = &w->o.engine;
     w->list = LS_NEW_ARRAY(worker, (size_t)n);
@@ -434,8 +434,8 @@ static ls_status open_several(ls_workers *w, ls_error *e) {
     return w->has_thread ? LS_OK : ls_fail(e, LS_EIO, "the workers' thread can't be started");
 }
 
-ls_status ls_workers_open(const ls_worker_options *o, ls_workers **w_p, ls_error *e) {
-    ls_workers *w = LS_NEW(ls_workers);
+ls_status ls_reply_workers_open(const ls_worker_options *o, ls_reply_workers **w_p, ls_error *e) {
+    ls_reply_workers *w = LS_NEW(ls_reply_workers);
     w->o = *o;
     w->woken = -1;
     pthread_mutex_init(&w->lock, NULL);
@@ -444,18 +444,18 @@ ls_status ls_workers_open(const ls_worker_options *o, ls_workers **w_p, ls_error
     if (s == LS_OK)
         *w_p = w;
     else
-        ls_workers_close(w);
+        ls_reply_workers_close(w);
     return s;
 }
 
-void ls_workers_close(ls_workers *w) {
+void ls_reply_workers_close(ls_reply_workers *w) {
     if (!w) return;
     ls_engine_close(w->engine);
     if (w->has_thread) {
-        ls_workers_lock(w);
+        ls_reply_workers_lock(w);
         w->ends = true;
         wake(w);
-        ls_workers_unlock(w);
+        ls_reply_workers_unlock(w);
         pthread_join(w->thread, NULL);
     }
     ls_fork_server_close(w->forks);
@@ -472,27 +472,28 @@ void ls_workers_close(ls_workers *w) {
     free(w);
 }
 
-int64_t ls_workers_context(const ls_workers *w) {
+int64_t ls_reply_workers_context(const ls_reply_workers *w) {
     return w->engine ? ls_engine_context(w->engine) : w->context;
 }
 
 /* ---- requests and replies ---- */
 
-void ls_workers_lock(ls_workers *w) {
+void ls_reply_workers_lock(ls_reply_workers *w) {
     if (w->engine)
         ls_engine_lock(w->engine);
     else
         pthread_mutex_lock(&w->lock);
 }
 
-void ls_workers_unlock(ls_workers *w) {
+void ls_reply_workers_unlock(ls_reply_workers *w) {
     if (w->engine)
         ls_engine_unlock(w->engine);
     else
         pthread_mutex_unlock(&w->lock);
 }
 
-uint64_t ls_workers_ask(ls_workers *w, ls_request_kind kind, const char *body, size_t nbytes) {
+uint64_t ls_reply_workers_ask(ls_reply_workers *w, ls_request_kind kind, const char *body,
+                              size_t nbytes) {
     if (w->engine) return 0;
     request *q = LS_NEW(request);
     *q = (request){.id = ++w->ids, .kind = kind, .body = ls_alloc(nbytes + 1), .nbytes = nbytes};
@@ -503,7 +504,7 @@ uint64_t ls_workers_ask(ls_workers *w, ls_request_kind kind, const char *body, s
     return q->id;
 }
 
-void ls_workers_add(ls_workers *w, uint64_t asked, ls_reply *r) {
+void ls_reply_workers_add(ls_reply_workers *w, uint64_t asked, ls_reply *r) {
     if (w->engine) {
         ls_engine_add(w->engine, r);
         return;
@@ -517,15 +518,15 @@ void ls_workers_add(ls_workers *w, uint64_t asked, ls_reply *r) {
     wake(w);
 }
 
-void ls_workers_drop(ls_workers *w, ls_reply *r) {
+void ls_reply_workers_drop(ls_reply_workers *w, ls_reply *r) {
     r->dropped = true;
     if (!w->engine) wake(w);
 }
 
 /* Those that wait here wait for a worker. */
-ls_workers_counts ls_workers_count(const ls_workers *w) {
-    if (w->engine) return (ls_workers_counts){ls_engine_count(w->engine), 1, 0};
-    ls_workers_counts c = {w->before, 0, w->lost};
+ls_reply_workers_counts ls_reply_workers_count(const ls_reply_workers *w) {
+    if (w->engine) return (ls_reply_workers_counts){ls_engine_count(w->engine), 1, 0};
+    ls_reply_workers_counts c = {w->before, 0, w->lost};
     for (int i = 0; i < w->o.n; i++) {
         const worker *x = &w->list[i];
         add_counts(&c.engine, &x->counts);
@@ -539,4 +540,4 @@ ls_workers_counts ls_workers_count(const ls_workers *w) {
     return c;
 }
 
-bool ls_workers_failed(const ls_workers *w) { return w->failed; }
+bool ls_reply_workers_failed(const ls_reply_workers *w) { return w->failed; }

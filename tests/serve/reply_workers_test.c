@@ -1,8 +1,8 @@
-/* workers_test.c - replies have the same bytes whoever writes them: this process or several workers, also if
+/* reply_workers_test.c - replies have the same bytes whoever writes them: this process or several workers, also if
  * these are killed while they do. */
 /* ctest: seconds=5 */
 /* ctest: no-tsan: its workers are processes, which the thread sanitizer does not see */
-#include "serve/workers.h"
+#include "serve/reply_workers.h"
 
 #include <signal.h>
 #include <unistd.h>
@@ -40,14 +40,14 @@ static int close_model(void **state) {
     return remove_folder(state);
 }
 
-static ls_workers *open_workers(int n, int64_t rows) {
-    ls_workers *w = NULL;
+static ls_reply_workers *open_workers(int n, int64_t rows) {
+    ls_reply_workers *w = NULL;
     ls_error e = {0};
     ls_engine_options engine = {.texts = PLACES, .rows = rows, .progress = nothing};
     engine.memory_nbytes = 256 << 20;
     const ls_worker_options o = {&trained, model, engine, n};
-    assert_ls_ok(ls_workers_open(&o, &w, &e), e);
-    assert_int_equal(ls_workers_context(w), 240);
+    assert_ls_ok(ls_reply_workers_open(&o, &w, &e), e);
+    assert_int_equal(ls_reply_workers_context(w), 240);
     return w;
 }
 
@@ -70,16 +70,16 @@ static void kill_workers(void) {
         for (int k = list_children(above[n], workers); k-- > 0;) kill(workers[k], SIGKILL);
 }
 
-static ls_workers_counts count(ls_workers *w) {
-    ls_workers_lock(w);
-    ls_workers_counts c = ls_workers_count(w);
-    ls_workers_unlock(w);
+static ls_reply_workers_counts count(ls_reply_workers *w) {
+    ls_reply_workers_lock(w);
+    ls_reply_workers_counts c = ls_reply_workers_count(w);
+    ls_reply_workers_unlock(w);
     return c;
 }
 
-static void wait_until_alive(ls_workers *w, int64_t lost) {
+static void wait_until_alive(ls_reply_workers *w, int64_t lost) {
     for (int i = 0;; i++) {
-        ls_workers_counts c = count(w);
+        ls_reply_workers_counts c = count(w);
         if (c.alive == WORKERS && c.lost >= lost) return;
         assert_true(i < 60000);
         usleep(1000);
@@ -95,7 +95,7 @@ typedef struct asked {
     int nleft;
 } asked;
 
-static void ask(ls_workers *w, ls_request_kind kind, const char *body, asked *x) {
+static void ask(ls_reply_workers *w, ls_request_kind kind, const char *body, asked *x) {
     ls_refusal why;
     *x = (asked){.nleft = 0};
     if (!ls_request_read(&model, kind, body, strlen(body), &x->request, &why))
@@ -104,8 +104,8 @@ static void ask(ls_workers *w, ls_request_kind kind, const char *body, asked *x)
     x->replies = LS_NEW_ARRAY(ls_reply, n);
     x->answer = (ls_text_answer){
         .request = &x->request, .model = &model, .replies = x->replies, .n = n, .id = "it"};
-    ls_workers_lock(w);
-    uint64_t id = ls_workers_ask(w, kind, body, strlen(body));
+    ls_reply_workers_lock(w);
+    uint64_t id = ls_reply_workers_ask(w, kind, body, strlen(body));
     for (size_t i = 0; i < n; i++) {
         const ls_request_prompt *p = &x->request.prompts[i / (size_t)x->request.n];
         ls_reply *r = &x->replies[i];
@@ -114,19 +114,19 @@ static void ask(ls_workers *w, ls_request_kind kind, const char *body, asked *x)
         r->number = i;
         r->left = count_left;
         r->arg = &x->nleft;
-        ls_workers_add(w, id, r);
+        ls_reply_workers_add(w, id, r);
     }
-    ls_workers_unlock(w);
+    ls_reply_workers_unlock(w);
 }
 
-static bool is_done(ls_workers *w, const asked *x) {
-    ls_workers_lock(w);
+static bool is_done(ls_reply_workers *w, const asked *x) {
+    ls_reply_workers_lock(w);
     bool done = x->nleft == (int)x->answer.n;
-    ls_workers_unlock(w);
+    ls_reply_workers_unlock(w);
     return done;
 }
 
-static void wait_for(ls_workers *w, const asked *x) {
+static void wait_for(ls_reply_workers *w, const asked *x) {
     for (int i = 0; !is_done(w, x); i++) {
         assert_true(i < 60000);
         usleep(1000);
@@ -173,18 +173,18 @@ enum { NREQUESTS = sizeof requests / sizeof *requests };
 
 static asked alone[NREQUESTS];
 
-static void ask_all(ls_workers *w, asked *x) {
+static void ask_all(ls_reply_workers *w, asked *x) {
     for (int i = 0; i < NREQUESTS; i++) ask(w, requests[i].kind, requests[i].body, &x[i]);
 }
 
 static void write_alone(void) {
-    ls_workers *w = open_workers(1, 64);
+    ls_reply_workers *w = open_workers(1, 64);
     ask_all(w, alone);
     for (int i = 0; i < NREQUESTS; i++) wait_for(w, &alone[i]);
-    ls_workers_close(w);
+    ls_reply_workers_close(w);
 }
 
-static void compare_all(ls_workers *w, asked *x) {
+static void compare_all(ls_reply_workers *w, asked *x) {
     for (int i = 0; i < NREQUESTS; i++) {
         wait_for(w, &x[i]);
         assert_same(&alone[i], &x[i]);
@@ -202,13 +202,13 @@ static void test_same(void **state) {
     asked x[NREQUESTS];
     (void)state;
     write_alone();
-    ls_workers *w = open_workers(WORKERS, 64);
+    ls_reply_workers *w = open_workers(WORKERS, 64);
     ask_all(w, x);
     compare_all(w, x);
-    ls_workers_counts c = count(w);
+    ls_reply_workers_counts c = count(w);
     assert_int_equal(c.alive, WORKERS);
     assert_int_equal(c.lost, 0);
-    ls_workers_close(w);
+    ls_reply_workers_close(w);
     free_alone();
 }
 
@@ -218,14 +218,14 @@ static int64_t written(const asked *x) {
     return n;
 }
 
-static void wait_until_written(ls_workers *w, const asked *x, int64_t n) {
+static void wait_until_written(ls_reply_workers *w, const asked *x, int64_t n) {
     bool more = false;
     for (int i = 0; !more; i++) {
         assert_true(i < 600000);
         usleep(50);
-        ls_workers_lock(w);
+        ls_reply_workers_lock(w);
         more = written(x) > n;
-        ls_workers_unlock(w);
+        ls_reply_workers_unlock(w);
     }
 }
 
@@ -237,14 +237,14 @@ static void test_killed(void **state) {
     (void)state;
     write_alone();
     for (int round = 0; round < 4; round++) {
-        ls_workers *w = open_workers(WORKERS, 1);
+        ls_reply_workers *w = open_workers(WORKERS, 1);
         ask_all(w, x);
         wait_until_written(w, &x[0], 5 * round);
         kill_workers();
         early += !is_done(w, &x[0]);
         compare_all(w, x);
         wait_until_alive(w, 1);
-        ls_workers_close(w);
+        ls_reply_workers_close(w);
     }
     assert_true(early > 0);
     free_alone();
@@ -256,7 +256,7 @@ static void test_killed_above(void **state) {
     int above[CHILDREN];
     (void)state;
     write_alone();
-    ls_workers *w = open_workers(WORKERS, 1);
+    ls_reply_workers *w = open_workers(WORKERS, 1);
     ask_all(w, x);
     assert_int_equal(list_children(getpid(), above), 1);
     kill(above[0], SIGKILL);
@@ -264,7 +264,7 @@ static void test_killed_above(void **state) {
     wait_until_alive(w, WORKERS);
     ask_all(w, x);
     compare_all(w, x);
-    ls_workers_close(w);
+    ls_reply_workers_close(w);
     free_alone();
 }
 
@@ -274,7 +274,7 @@ static void test_given_up(void **state) {
     int ngiven = 0;
     (void)state;
     static const char body[] = "{\"prompt\": \"the\", \"n\": 24, \"seed\": 7, \"max_tokens\": 200}";
-    ls_workers *w = open_workers(WORKERS, 1);
+    ls_reply_workers *w = open_workers(WORKERS, 1);
     ask(w, LS_REQUEST_TEXT, body, &x);
     for (int i = 1; i <= 3; i++) {
         kill_workers();
@@ -288,36 +288,36 @@ static void test_given_up(void **state) {
     wait_for(w, &x);
     for (size_t i = 0; i < x.answer.n; i++) assert_int_equal(x.replies[i].end, LS_END_LENGTH);
     free_asked(&x);
-    ls_workers_close(w);
+    ls_reply_workers_close(w);
 }
 
 /* Replies that nobody wants make room for others; those that are there at the end are given back. */
 static void test_dropped(void **state) {
     asked x, y;
     (void)state;
-    ls_workers *w = open_workers(WORKERS, 1);
+    ls_reply_workers *w = open_workers(WORKERS, 1);
     ask(w, LS_REQUEST_TEXT, requests[0].body, &x);
-    ls_workers_lock(w);
-    for (size_t i = 0; i < x.answer.n; i++) ls_workers_drop(w, &x.replies[i]);
-    ls_workers_unlock(w);
+    ls_reply_workers_lock(w);
+    for (size_t i = 0; i < x.answer.n; i++) ls_reply_workers_drop(w, &x.replies[i]);
+    ls_reply_workers_unlock(w);
     wait_for(w, &x);
     ask(w, LS_REQUEST_TEXT, requests[2].body, &y);
     wait_for(w, &y);
     free_asked(&x);
     free_asked(&y);
     ask(w, LS_REQUEST_TEXT, requests[0].body, &x);
-    ls_workers_close(w);
+    ls_reply_workers_close(w);
     assert_int_equal(x.nleft, x.answer.n);
     free_asked(&x);
 }
 
 static void test_refused(void **state) {
-    ls_workers *w = NULL;
+    ls_reply_workers *w = NULL;
     ls_error e = {0};
     (void)state;
     ls_engine_options engine = {.texts = 4, .rows = 16, .memory_nbytes = 1, .progress = nothing};
     const ls_worker_options o = {&trained, model, engine, WORKERS};
-    assert_ls_fails(ls_workers_open(&o, &w, &e), LS_EINVAL, "keys and values of one text", e);
+    assert_ls_fails(ls_reply_workers_open(&o, &w, &e), LS_EINVAL, "keys and values of one text", e);
 }
 
 int main(void) {
