@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
-"""watch.py LOCKSTEP [--peers FOLDER] [--runs 1,50] [--steps 100000] - how long until the curves of all runs are there, beside
-TensorBoard and MLflow.
+"""watch.py LOCKSTEP [--peers FOLDER] [--runs 1,50] [--steps 100000] [--big 1000000] - how long until the curves of all runs are
+there, beside TensorBoard and MLflow; and one run of many steps with 20 series: how long it is read, how long a zoom takes, and
+whether a spike of each series is seen.
 
 The same five curves are written as each program reads them: metrics.jsonl, events files, MLflow's SQLite store (its loss alone,
 which is what is asked for). Each server is started anew, with its files in the page cache, and asked over HTTP until it gives the
@@ -204,6 +205,65 @@ def measure(name, words, url, look, nruns):
             p.wait()
 
 
+# ---- one run of many steps and series ----
+
+def big_spike(series, steps):
+    return (7919 * series + SPIKE) % steps + 1
+
+
+def write_big(folder, steps, nseries):
+    os.makedirs(folder)
+    open(os.path.join(folder, "config.yaml"), "w").write(f"train:\n  steps: {steps}\n")
+    open(os.path.join(folder, "lock"), "w").close()
+    spikes = {big_spike(k, steps): k for k in range(nseries)}
+    form = '{"step": %d, "epoch": 0, "first": %d, "samples": 8, "view": 1, "workers": 2, "loss": %.9g, "seconds": 0.01, ' \
+           '"tokens_per_s": 51200, ' + ", ".join(f'"router/load/{k}": %.9g' for k in range(nseries - 3)) + "}\n"
+    with open(os.path.join(folder, "metrics.jsonl"), "w") as f:
+        for i in range(1, steps + 1):
+            values = [3 + (i * (7919 + 2 * k) % 9973) * 1.0001e-4 for k in range(nseries - 2)]
+            if spikes.get(i, nseries) < nseries - 2:
+                values[spikes[i]] = 97.25
+            f.write(form % (i, 8 * i - 8, *values))
+
+
+def measure_big(lockstep, folder, steps, nseries):
+    port = free_port()
+    url = f"http://127.0.0.1:{port}/"
+    p = subprocess.Popen([lockstep, "watch", folder, "--port", str(port)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    began = time.monotonic()
+    try:
+        while time.monotonic() - began < LIMIT:
+            try:
+                if get(url + "runs")["runs"][0]["rows"] == steps:
+                    break
+            except OSError:
+                pass
+            time.sleep(0.01)
+        took = time.monotonic() - began
+        cpu, memory = usage(p.pid)
+        print(f"one run of {steps} steps and {nseries} series, {os.path.getsize(os.path.join(folder, 'metrics.jsonl')) / 1e6:.0f} MB: "
+              f"read in {took:.2f} s ({cpu:.2f} s of processor time), {memory / 1e6:.0f} MB")
+        whole = get(url + "series?run=0&columns=1000")["series"]
+        seen = sum(max(x["high"]) == 97.25 for x in whole.values())
+        zooms, spikes = [], 0
+        for i in range(400):
+            length = steps // 4 ** (i % 8)
+            begin = min(max(big_spike(i % (nseries - 2), steps) - length // 2, 1), steps - length + 1)
+            asked = time.monotonic()
+            w = get(f"{url}series?run=0&columns=1000&from={begin}&to={begin + length - 1}")["series"]
+            zooms.append(time.monotonic() - asked)
+            x = w["loss" if i % (nseries - 2) == 0 else f"router/load/{i % (nseries - 2) - 1}"]
+            spikes += 97.25 in (x["high"] if isinstance(x, dict) else x)
+        zooms.sort()
+        print(f"a spike is seen in the whole run in {seen} of {nseries - 2} series that have one, and in {spikes} of {len(zooms)} zooms; "
+              f"a zoom of all series: median {zooms[len(zooms) // 2] * 1000:.0f} ms, 99% within {zooms[len(zooms) * 99 // 100] * 1000:.0f} ms")
+    finally:
+        p.terminate()
+        p.wait()
+
+
+# ---- ----
+
 def compare(a, folder, nruns):
     port = free_port()
     url = f"http://127.0.0.1:{port}/"
@@ -234,11 +294,17 @@ def main():
     p.add_argument("--runs", default="1,50,250")
     p.add_argument("--steps", type=int, default=100000)
     p.add_argument("--rounds", type=int, default=1)
+    p.add_argument("--big", type=int, default=1000000, help="steps of the one run with 20 series; 0: none")
     a = p.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(1))  # servers are ended, too
     print(f"{a.steps} steps; load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores")
+    if a.big:
+        with tempfile.TemporaryDirectory() as folder:
+            run = os.path.join(folder, "run")
+            write_big(run, a.big, 20)
+            measure_big(a.lockstep, run, a.big, 20)
     print("| program | runs | listens, s | until all, s | processor, s | memory, MB |\n|---|---|---|---|---|---|")
-    for nruns in map(int, a.runs.split(",")):
+    for nruns in map(int, filter(None, a.runs.split(","))):
         with tempfile.TemporaryDirectory() as folder:
             compare(a, folder, nruns)
 

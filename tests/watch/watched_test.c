@@ -131,6 +131,68 @@ static void test_extents(void **state) {
     ls_watched_close(&w);
 }
 
+/* Row of the spike of each of many series: low ones and high ones, all over the run. */
+enum { NSPIKES = 20, SPIKED = 20000 };
+
+static int64_t spike_row(int series) { return (7919 * (int64_t)series + 13) % SPIKED; }
+
+static double spiked(int series, int64_t row) {
+    double sign = series % 2 ? 1 : -1;
+    return row == spike_row(series) ? sign * (70000.5 + series)
+                                    : (double)((row * 31 + series * 7) % 997) / 64;
+}
+
+static void file_spikes(void) {
+    ls_buf b = {0};
+    for (int64_t row = 0; row < SPIKED; row++) {
+        ls_buf_printf(&b, "{\"step\": %lld, \"loss\": 1", (long long)row + 1);
+        for (int i = 0; i < NSPIKES; i++) ls_buf_printf(&b, ", \"s%d\": %.9g", i, spiked(i, row));
+        ls_buf_printf(&b, "}\n");
+    }
+    file_add(b.data, b.len);
+    ls_buf_free(&b);
+}
+
+/* A picture of any part has a series' spike exactly if it is in one of its stretches. */
+static void check_spike(const ls_watched *w, int series, int64_t from, int64_t to, int columns) {
+    ls_buf b = {0};
+    char name[16], want[32];
+    long long every = 0, begin = 0, count = 0;
+    snprintf(name, sizeof name, "s%d", series);
+    snprintf(want, sizeof want, "%.9g", spiked(series, spike_row(series)));
+    ls_window_write(w, &(ls_window){LS_X_STEP, (double)from, (double)to, columns, 0, name}, &b);
+    const char *stretch = strstr(b.data, "\"every\":");
+    assert_non_null(stretch);
+    assert_int_equal(
+        sscanf(stretch, "\"every\":%lld,\"begin\":%lld,\"count\":%lld", &every, &begin, &count), 3);
+    bool shown = strstr(b.data, want),
+         inside = spike_row(series) >= begin && spike_row(series) < begin + count;
+    assert_true(begin < from && begin + count >= to);
+    if (shown != inside)
+        fail_msg("%s from %lld to %lld: %s", name, (long long)from, (long long)to, b.data);
+    ls_buf_free(&b);
+}
+
+static void test_many_series(void **state) {
+    ls_watched w;
+    (void)state;
+    file_spikes();
+    ls_watched_open(&w, folder);
+    read_all(&w);
+    assert_int_equal(w.nrows, SPIKED);
+    for (int i = 0; i < NSPIKES; i++) {
+        int64_t row = spike_row(i) + 1;
+        for (int64_t length = 10; length <= SPIKED; length *= 5)
+            for (int k = 0; k < 4; k++) {
+                int64_t from = row - length * k / 3, to = from + length;
+                if (from < 1) from = 1;
+                if (to > SPIKED) to = SPIKED;
+                if (from < to) check_spike(&w, i, from, to, k % 2 ? 1000 : 7);
+            }
+    }
+    ls_watched_close(&w);
+}
+
 static void test_single_rows(void **state) {
     enum { N = 5000 };
     ls_watched w;
@@ -345,9 +407,10 @@ static void test_random(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        IN_FOLDER(test_extents),    IN_FOLDER(test_single_rows), IN_FOLDER(test_half_lines),
-        IN_FOLDER(test_cut),        IN_FOLDER(test_replaced),    IN_FOLDER(test_zeros),
-        IN_FOLDER(test_long_lines), IN_FOLDER(test_marks),       IN_FOLDER(test_random),
+        IN_FOLDER(test_extents),    IN_FOLDER(test_many_series), IN_FOLDER(test_single_rows),
+        IN_FOLDER(test_half_lines), IN_FOLDER(test_cut),         IN_FOLDER(test_replaced),
+        IN_FOLDER(test_zeros),      IN_FOLDER(test_long_lines),  IN_FOLDER(test_marks),
+        IN_FOLDER(test_random),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
