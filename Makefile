@@ -72,15 +72,17 @@ bench-torch:
 	@scripts/build.sh release lockstep
 	@scripts/bench_torch.sh
 
-# How long `lockstep watch` takes until the curves of 1, 50 and 250 runs are there, beside TensorBoard and MLflow (from
-# PyPI into build/watch-peers): minutes, and 20 GB in the folder for temporary files. RUNS=1,50: fewer.
+# How long `lockstep watch` takes until the curves of 1, 50 and 250 runs are there, beside TensorBoard, MLflow and Aim (from
+# PyPI into build/watch-peers): an hour, and 25 GB in the folder for temporary files. RUNS=1,50: fewer.
 bench-watch:
 	@scripts/install.sh build peers
 	@scripts/build.sh release lockstep
 	@test -x build/watch-peers/tb/bin/python || python3 -m venv build/watch-peers/tb
 	@test -x build/watch-peers/ml/bin/python || python3 -m venv build/watch-peers/ml
 	@build/watch-peers/tb/bin/pip install -q tensorboard
-	@build/watch-peers/ml/bin/pip install -q mlflow
+	@test -x build/watch-peers/aim/bin/python || python3 -m venv build/watch-peers/aim
+	@build/watch-peers/ml/bin/pip install -q mlflow==3.4.0 'sqlalchemy<2.1'
+	@build/watch-peers/aim/bin/pip install -q aim
 	@bench/peers/watch.py build/lockstep --runs $(or $(RUNS),1,50,250)
 
 # The page of `lockstep watch` in headless Chromium, driven by selenium (from PyPI into build/page-venv).

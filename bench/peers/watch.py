@@ -1,13 +1,13 @@
 #!/usr/bin/env python3
 """watch.py LOCKSTEP [--peers FOLDER] [--runs 1,50] [--steps 100000] [--big 1000000] - how long until the curves of all runs are
-there, beside TensorBoard and MLflow; and one run of many steps with 20 series: how long it is read, how long a zoom takes, and
+there, beside TensorBoard, MLflow and Aim; and one run of many steps with 20 series: how long it is read, how long a zoom takes, and
 whether a spike of each series is seen.
 
-The same five curves are written as each program reads them: metrics.jsonl, events files, MLflow's SQLite store (its loss alone,
-which is what is asked for). Each server is started anew, with its files in the page cache, and asked over HTTP until it gives the
+The same five curves are written as each program reads them: metrics.jsonl, events files; MLflow's SQLite store and Aim's
+directories have the loss alone, which is what is asked for. Each server is started anew, with its files in the page cache, and asked over HTTP until it gives the
 loss of every run up to its last step: "until all" is the time from its start, "processor" the processor time of all of its processes
-until then, and "memory" their resident memory, what they share counted in parts. FOLDER has a virtual environment `tb` with tensorboard
-and one `ml` with mlflow; what is missing is left out. Prints rows of a table.
+until then, and "memory" their resident memory, what they share counted in parts. FOLDER has a virtual environment `tb` with tensorboard,
+one `ml` with mlflow and one `aim` with aim; what is missing is left out. Prints rows of a table.
 """
 import argparse
 import json
@@ -105,6 +105,43 @@ def write_mlflow(python, folder, nruns, steps):
     return db, ids
 
 
+# Aim takes a minute to write 100,000 values: it writes one run and the names of the others, whose values are the first one's, in
+# its own database.
+AIM = """
+import os, sys, aimrocks
+from aim import Run
+folder, nruns, steps = sys.argv[1], int(sys.argv[2]), int(sys.argv[3])
+first = None
+for i in range(nruns):
+    run = Run(repo=folder, system_tracking_interval=None, log_system_params=False, capture_terminal_logs=False)
+    run.name = f"run{i:03d}"
+    for step, line in enumerate(open(sys.argv[4]) if not first else ["5"], 1):
+        run.track(float(line), name="loss", step=step)
+    mine = run.hash
+    run.close()
+    del run
+    first = first or mine
+    for kind in ("meta", "seqs") if mine != first else ():
+        chunks = os.path.join(folder, ".aim", kind, "chunks")
+        source = aimrocks.DB(os.path.join(chunks, first), aimrocks.Options(create_if_missing=False), read_only=True)
+        copy = aimrocks.DB(os.path.join(chunks, mine), aimrocks.Options(create_if_missing=True))
+        all = source.iteritems()
+        all.seek_to_first()
+        for key, value in all:
+            copy.put(key.replace(first.encode(), mine.encode()), value.replace(first.encode(), mine.encode()))
+"""
+
+
+def write_aim(folder, venv, nruns, steps):
+    os.makedirs(folder)
+    values = os.path.join(folder, "values")
+    with open(values, "w") as f:
+        f.writelines(f"{CURVES['loss'](i)!r}\n" for i in range(1, steps + 1))
+    quiet = {"check": True, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
+    subprocess.run([os.path.join(venv, "bin/python"), "-c", AIM, folder, str(nruns), str(steps), values], **quiet)
+    subprocess.run([os.path.join(venv, "bin/aim"), "storage", "--repo", folder, "reindex", "-y"], **quiet)
+
+
 # ---- servers ----
 
 def free_port():
@@ -175,6 +212,16 @@ def ask_mlflow(url, ids, steps):
     return look
 
 
+def ask_aim(url, nruns, steps):
+    """500 points of each run, the most that its page asks for."""
+    q = urllib.parse.urlencode({"q": 'metric.name == "loss"', "p": 500, "report_progress": "false"})
+
+    def look():
+        with urllib.request.urlopen(f"{url}api/runs/search/metric/?{q}", timeout=LIMIT) as answer:
+            return answer.read().count(struct.pack("<d", steps)) >= nruns
+    return look
+
+
 def measure(name, words, url, look, nruns):
     began = time.monotonic()
     listens = None
@@ -197,12 +244,17 @@ def measure(name, words, url, look, nruns):
         cpu, memory = usage(p.pid)
         print(f"| {name} | {nruns} | {listens:.2f} | {took:.2f} | {cpu:.2f} | {memory / 1e6:.0f} |", flush=True)
     finally:
-        os.killpg(p.pid, signal.SIGTERM)
-        try:
-            p.wait(10)
-        except subprocess.TimeoutExpired:
-            os.killpg(p.pid, signal.SIGKILL)
-            p.wait()
+        all = tree(p.pid)
+        for sign in (signal.SIGTERM, signal.SIGKILL):
+            for pid in all:  # some begin groups of their own
+                try:
+                    os.kill(pid, sign)
+                except ProcessLookupError:
+                    pass
+            try:
+                p.wait(10)
+            except subprocess.TimeoutExpired:
+                pass
 
 
 # ---- one run of many steps and series ----
@@ -262,29 +314,32 @@ def measure_big(lockstep, folder, steps, nseries):
         p.wait()
 
 
-# ---- ----
+# ---- all programs ----
 
 def compare(a, folder, nruns):
-    port = free_port()
-    url = f"http://127.0.0.1:{port}/"
     own = os.path.join(folder, "lockstep")
     copy_runs(write_lockstep, own, nruns, a.steps)
-    tb, ml = (os.path.join(a.peers, x) for x in ("tb/bin/tensorboard", "ml/bin/mlflow"))
-    has_tb, has_ml = os.path.exists(tb), os.path.exists(ml)
-    events = os.path.join(folder, "events")
-    if has_tb:
+    tb, ml, aim = (os.path.join(a.peers, x) for x in ("tb/bin/tensorboard", "ml/bin/mlflow", "aim/bin/aim"))
+    events, repo, db, ids = os.path.join(folder, "events"), os.path.join(folder, "aim"), "", []
+    if os.path.exists(tb):
         copy_runs(write_events, events, nruns, a.steps)
-    if has_ml:
+    if os.path.exists(ml):
         db, ids = write_mlflow(os.path.join(a.peers, "ml/bin/python"), os.path.join(folder, "ml"), nruns, a.steps)
+    if os.path.exists(aim):
+        write_aim(repo, os.path.join(a.peers, "aim"), nruns, a.steps)
+
+    def one(name, words, ask, *what):
+        port = free_port()
+        url = f"http://127.0.0.1:{port}/"
+        if os.path.exists(words[0]):
+            measure(name, words + ["--port", str(port)], url, ask(url, *what, a.steps), nruns)
+
     for _ in range(a.rounds):
-        measure("lockstep watch", [a.lockstep, "watch", own, "--port", str(port)], url, ask_lockstep(url, nruns, a.steps), nruns)
-        if has_tb:
-            for fast in ("true", "false") if nruns == 1 else ("true",):  # without its fast reader a run takes a minute and more
-                measure(f"TensorBoard, load_fast {fast}", [tb, "--logdir", events, "--port", str(port), "--load_fast", fast], url,
-                        ask_tensorboard(url, nruns, a.steps), nruns)
-        if has_ml:
-            measure("MLflow, the loss alone", [ml, "server", "--backend-store-uri", "sqlite:///" + db, "--port", str(port), "--workers", "1"], url,
-                    ask_mlflow(url, ids, a.steps), nruns)
+        one("lockstep watch", [a.lockstep, "watch", own], ask_lockstep, nruns)
+        for fast in ("true", "false") if nruns == 1 else ("true",):  # without its fast reader a run takes a minute and more
+            one(f"TensorBoard, load_fast {fast}", [tb, "--logdir", events, "--load_fast", fast], ask_tensorboard, nruns)
+        one("MLflow, the loss alone", [ml, "server", "--backend-store-uri", "sqlite:///" + db, "--workers", "1"], ask_mlflow, ids)
+        one("Aim, the loss alone", [aim, "up", "--repo", repo], ask_aim, nruns)
 
 
 def main():

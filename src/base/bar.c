@@ -21,7 +21,8 @@ static void clear(const ls_bar *p) {
 
 void ls_bar_at(ls_bar *p, uint64_t done) {
     int64_t now = ls_clock_ns();
-    if (!ls_log_is_terminal() || now - p->drawn_ns < NEXT_NS || done == 0) return;
+    if (!ls_log_is_terminal() || now - p->drawn_ns < NEXT_NS || done == 0 || p->all == 0) return;
+    if (done > p->all) done = p->all;
     double left = (double)(now - p->began_ns) / 1e9 / (double)done * (double)(p->all - done);
     int64_t seconds = (int64_t)(left + 0.5);
     clear(p);

@@ -1,5 +1,6 @@
 /* chat_lines.c - see chat_lines.h. */
 #include "chat/chat_lines.h"
+#include "base/bar.h"
 
 #include <string.h>
 
@@ -146,10 +147,15 @@ static ls_status leave_out(const ls_chat_lines *l, const ls_json_records *c, con
 
 ls_status ls_chat_lines_encode(const ls_chat_lines *l, ls_error *e) {
     ls_json_records c = ls_json_records_of(l->text, l->nbytes);
-    while (ls_json_records_next(&c)) {
+    ls_bar bar = ls_bar_begin("tokenizing: bytes", l->nbytes);
+    ls_status s = LS_OK;
+    while (s == LS_OK && ls_json_records_next(&c)) {
         ls_error why = {0};
-        if (encode_next(l, &c, &why) != LS_OK) LS_TRY(leave_out(l, &c, why.msg, e));
+        if (encode_next(l, &c, &why) != LS_OK) s = leave_out(l, &c, why.msg, e);
+        ls_bar_at(&bar, (uint64_t)(c.at - l->text));
     }
+    ls_bar_end(&bar);
+    LS_TRY(s);
     return c.wrong ? leave_out(l, &c, c.wrong, e) : LS_OK;
 }
 

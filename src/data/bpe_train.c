@@ -181,12 +181,18 @@ static void pair_merge(trainer *r, uint32_t p) {
 /* nends: tokens of the vocabulary that come behind those that are learned. */
 static ls_status merges_learn(trainer *r, const char *what, uint32_t vocab, uint32_t nends,
                               ls_error *e) {
-    while (r->t->tokens.n + nends < vocab) {
-        if (r->nheap == 0)
-            return ls_fail(e, LS_EINVAL,
-                           "%s: has only %u distinct tokens to learn; set model.vocab to at most "
-                           "%u, or give more text",
-                           what, r->t->tokens.n, r->t->tokens.n + nends);
+    const uint32_t first = r->t->tokens.n;
+    ls_bar bar = ls_bar_begin("training the tokenizer: tokens", vocab - nends - first);
+    ls_status s = LS_OK;
+    while (s == LS_OK && r->t->tokens.n + nends < vocab) {
+        ls_bar_at(&bar, r->t->tokens.n - first);
+        if (r->nheap == 0) {
+            s = ls_fail(e, LS_EINVAL,
+                        "%s: has only %u distinct tokens to learn; set model.vocab to at most "
+                        "%u, or give more text",
+                        what, r->t->tokens.n, r->t->tokens.n + nends);
+            break;
+        }
         entry top = heap_pop(r);
         uint64_t count = r->pairs[top.pair].count;
         if (count && count == top.count)
@@ -194,7 +200,8 @@ static ls_status merges_learn(trainer *r, const char *what, uint32_t vocab, uint
         else if (count && count < top.count)
             heap_push(r, top.pair);
     }
-    return LS_OK;
+    ls_bar_end(&bar);
+    return s;
 }
 
 /* Splits the words into symbols, one a byte, and counts the pairs. */

@@ -17,6 +17,7 @@ static void append(ls_text_cut *c, uint32_t word) {
 void ls_text_cut_append_token(ls_text_cut *c, uint32_t id) { append(c, id | LS_CUT_TOKEN); }
 
 ls_status ls_text_cut_append(ls_text_cut *c, ls_pretokens *p, const char *what, ls_error *e) {
+    enum { SHOWN = 1 << 14 }; /* words between two looks at the clock */
     for (;;) {
         const uint8_t *word = NULL;
         size_t nbytes = 0;
@@ -24,6 +25,8 @@ ls_status ls_text_cut_append(ls_text_cut *c, ls_pretokens *p, const char *what, 
         LS_TRY(ls_pretokens_next(p, what, &word, &nbytes, e));
         if (nbytes == 0) return LS_OK;
         append(c, ls_words_add(&c->words, word, nbytes, &fresh));
+        c->nread += nbytes;
+        if (c->bar && c->n % SHOWN == 0) ls_bar_at(c->bar, c->nread);
         if (c->words.n == LS_CUT_TOKEN)
             return ls_fail(e, LS_EINVAL, "%s: has more than %u distinct words", what, LS_CUT_TOKEN);
     }
@@ -56,8 +59,11 @@ ls_status ls_text_cut_documents(const uint8_t *text, const ls_documents *d, cons
     size_t nbytes = d->n ? d->list[d->n - 1].to : 0;
     if (!nbytes) text = (const uint8_t *)""; /* an empty file is mapped nowhere */
     LS_TRY(ls_utf8_check((const char *)text, nbytes, what, e));
-    *c_p = (ls_text_cut){0};
+    ls_bar bar = ls_bar_begin("tokenizing: bytes", nbytes);
+    *c_p = (ls_text_cut){.bar = &bar};
     ls_status s = gpt2_words(text, d, what, c_p, e);
+    ls_bar_end(&bar);
+    c_p->bar = NULL;
     if (s != LS_OK) ls_text_cut_free(c_p);
     return s;
 }

@@ -6,6 +6,7 @@
 #ifndef LS_DATA_TEXT_CUT_H
 #define LS_DATA_TEXT_CUT_H
 
+#include "base/bar.h"
 #include "base/error.h"
 #include "data/documents.h"
 #include "data/pretokens.h"
@@ -19,6 +20,8 @@ typedef struct ls_text_cut {
     size_t n, cap;
     size_t *marks; /* [nmarks] where each document ends in order[], behind its end-of-text token */
     size_t nmarks; /* 0: it is one text */
+    ls_bar *bar;   /* shows the bytes that were cut; NULL: nothing does */
+    uint64_t nread;
 } ls_text_cut;
 
 /* Cuts a text as GPT-2 does. The caller frees it with ls_text_cut_free(). Errors: LS_EINVAL: not UTF-8;

@@ -187,7 +187,10 @@ static ls_status split_documents(splitter *s, const uint8_t *text, ls_error *e) 
 ls_status ls_tokenizer_encode_as(const ls_tokenizer *t, const uint8_t *text, size_t nbytes,
                                  const ls_encoding *how, ls_token_list *list_p, ls_error *e) {
     LS_TRY(ls_utf8_check((const char *)text, nbytes, how->what, e));
-    splitter s = {.t = t, .how = how, .pretokens = ls_pretokens_create(&t->pretokenizer)};
+    splitter s = {.t = t,
+                  .how = how,
+                  .pretokens = ls_pretokens_create(&t->pretokenizer),
+                  .cut.bar = how->bar};
     id_list out = {0};
     size_t dropped = 0;
     if (how->begin) list_append(&out, t->begin.ids, (size_t)t->begin.n);

@@ -66,6 +66,7 @@ typedef struct ls_encoding {
     size_t nplain;
     bool begin, end; /* add what the tokenizer puts before a text (often BOS), and after it */
     const ls_documents *documents; /* each is a text of its own; NULL: all is one */
+    ls_bar *bar;                   /* shows the bytes that are done; NULL: nothing does */
 } ls_encoding;
 
 ls_status ls_tokenizer_encode_as(const ls_tokenizer *, const uint8_t *text, size_t nbytes,

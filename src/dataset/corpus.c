@@ -86,8 +86,12 @@ static ls_status find_end(const ls_corpus *c, const char *tokenizer, uint32_t *e
 static ls_status encode(const ls_tokenizer *t, const ls_text *text, uint32_t end,
                         ls_token_list *list_p, ls_error *e) {
     ls_documents d = {text->documents, text->ndocuments, end};
-    ls_encoding how = {.what = text->name, .documents = end == LS_NO_TOKEN ? NULL : &d};
-    return ls_tokenizer_encode_as(t, text->data, text->nbytes, &how, list_p, e);
+    ls_bar bar = ls_bar_begin("tokenizing: bytes", text->nbytes);
+    ls_encoding how = {
+        .what = text->name, .documents = end == LS_NO_TOKEN ? NULL : &d, .bar = &bar};
+    ls_status s = ls_tokenizer_encode_as(t, text->data, text->nbytes, &how, list_p, e);
+    ls_bar_end(&bar);
+    return s;
 }
 
 /* Encodes the text with the tokenizer of a file. */

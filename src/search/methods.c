@@ -310,3 +310,28 @@ int ls_search_best(const ls_search *s) {
     }
     return best;
 }
+
+/* ---- how long it takes ---- */
+
+/* Steps of a trial by what is decided so far; whole: one that goes on is trained to the end. */
+static int64_t decided_steps(const ls_search *s, int t, bool whole) {
+    int reached = ls_search_reached(s, t);
+    ls_search_state state = ls_search_state_of(s, t);
+    bool over = state == LS_SEARCH_STOPPED || state == LS_SEARCH_DIVERGED;
+    if (!over && whole) return s->steps[s->nrungs - 1];
+    if (!over && state == LS_SEARCH_READY) return s->steps[ls_search_next_rung(s, t)];
+    return reached < 0 ? 0 : s->steps[reached];
+}
+
+int64_t ls_search_expected_steps(const ls_search *s) {
+    bool whole = s->space->rules.method != LS_SPACE_ASHA;
+    double expected = 0, part = (double)s->ntrials;
+    int64_t decided = 0;
+    for (int t = 0; t < s->ntrials; t++) decided += decided_steps(s, t, whole);
+    if (whole) return decided;
+    for (int r = 0; r < s->nrungs; r++) {
+        expected += part * (double)(s->steps[r] - (r ? s->steps[r - 1] : 0));
+        part /= (double)s->space->rules.reduction;
+    }
+    return (int64_t)expected > decided ? (int64_t)expected : decided;
+}

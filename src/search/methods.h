@@ -69,6 +69,9 @@ const ls_search_part *ls_search_part_of(const ls_search *, int trial, int part);
 /* The part in which it is trained to this rung. */
 int ls_search_part_at(const ls_search *, int trial, int rung);
 
+/* Steps of all trials: about as many as the method will train, but no fewer than those that it has decided on. */
+int64_t ls_search_expected_steps(const ls_search *);
+
 /* How many trials came to a rung, so far. */
 int ls_search_count(const ls_search *, int rung);
 /* Is no trial ready or waiting? */

@@ -11,6 +11,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/bar.h"
 #include "base/clock.h"
 #include "base/cores.h"
 #include "base/file.h"
@@ -27,7 +28,7 @@ static const char PROGRAM[] = "/proc/self/exe";
 static const char DIVERGED[] = "the loss is ";
 static const int signals[] = {SIGINT, SIGTERM, SIGHUP};
 enum { NSIGNALS = 3, NO_PROGRAM = 127, UNFINISHED = 75, LOOK_MS = 100, MOST_WORDS = 20 };
-static const int64_t GRACE_NS = (int64_t)10 * 1000 * 1000 * 1000;
+static const int64_t GRACE_NS = (int64_t)10 * 1000 * 1000 * 1000, SHOW_NS = 1000000000;
 
 typedef struct process {
     pid_t pid;
@@ -40,6 +41,9 @@ struct ls_runner {
     int all, idle, jobs; /* workers, those that are idle, and trials at once; all 0: not known */
     char threads[32];    /* of each worker, where trials share the cores: KEY=VALUE; "": not set */
     sigset_t before, waited; /* signals that were blocked before; those that the runner waits for */
+    void (*show)(void *arg);
+    void *show_arg;
+    int64_t shown_ns;
 };
 
 ls_runner *ls_runner_open(const ls_sharing *s, const ls_config *c) {
@@ -115,12 +119,25 @@ static int wait_signal(const ls_runner *r) {
     return number > 0 ? number : 0;
 }
 
+void ls_runner_show(ls_runner *r, void (*show)(void *arg), void *arg) {
+    r->show = show;
+    r->show_arg = arg;
+}
+
+static void show_now(ls_runner *r) {
+    int64_t now = ls_clock_ns();
+    if (!r->show || now - r->shown_ns < SHOW_NS) return;
+    r->shown_ns = now;
+    r->show(r->show_arg);
+}
+
 /* Waits until one of the processes ends: its exit code, or 128 + its signal. */
 static ls_status wait_process(ls_runner *r, process *ended_p, int *code_p, ls_error *e) {
     while (!find_ended(r, ended_p, code_p)) {
         int number = wait_signal(r);
         if (number && number != SIGCHLD)
             return ls_fail(e, LS_EABORT, "interrupted; the same command continues");
+        show_now(r);
     }
     return LS_OK;
 }
@@ -261,7 +278,39 @@ ls_status ls_runner_wait(ls_runner *r, ls_trial **t_p, ls_error *e) {
     return s;
 }
 
-ls_status ls_runner_train(ls_runner *r, ls_trial *const *list, int n, ls_error *e) {
+/* ---- all of a list ---- */
+
+/* Steps of the trials of a list, of which some were trained before. */
+typedef struct list_bar {
+    ls_trial *const *list;
+    int n;
+    int64_t before;
+    ls_bar bar;
+} list_bar;
+
+static int64_t steps_now(const list_bar *b) {
+    int64_t sum = 0;
+    for (int i = 0; i < b->n; i++) {
+        const ls_trial *t = b->list[i];
+        int64_t now = t->diverged ? t->until : ls_trial_now(t);
+        sum += now < t->until ? now : t->until;
+    }
+    return sum;
+}
+
+static void show_list(void *arg) {
+    list_bar *b = arg;
+    ls_bar_at(&b->bar, (uint64_t)(steps_now(b) - b->before));
+}
+
+static void begin_list(list_bar *b) {
+    int64_t all = 0;
+    for (int i = 0; i < b->n; i++) all += b->list[i]->until;
+    b->before = steps_now(b);
+    b->bar = ls_bar_begin("training: steps", (uint64_t)(all - b->before));
+}
+
+static ls_status train_list(ls_runner *r, ls_trial *const *list, int n, ls_error *e) {
     ls_trial *ended = NULL;
     int i = 0;
     do {
@@ -273,6 +322,17 @@ ls_status ls_runner_train(ls_runner *r, ls_trial *const *list, int n, ls_error *
         LS_TRY(ls_runner_wait(r, &ended, e));
     } while (ended);
     return LS_OK;
+}
+
+ls_status ls_runner_train(ls_runner *r, ls_trial *const *list, int n, ls_error *e) {
+    list_bar b = {.list = list, .n = n};
+    bool shows = ls_log_is_terminal();
+    if (shows) begin_list(&b);
+    if (shows) ls_runner_show(r, show_list, &b);
+    ls_status s = train_list(r, list, n, e);
+    ls_runner_show(r, NULL, NULL);
+    if (shows) ls_bar_end(&b.bar);
+    return s;
 }
 
 ls_status ls_runner_evaluate(ls_runner *r, const ls_trial *t, double *loss_p, ls_error *e) {

@@ -30,6 +30,9 @@ ls_runner *ls_runner_open(const ls_sharing *, const ls_config *c);
  * is allowed. */
 void ls_runner_close(ls_runner *);
 
+/* Calls show(arg) about once a second while trials run. */
+void ls_runner_show(ls_runner *, void (*show)(void *arg), void *arg);
+
 /* Starts a trial, if there are workers for it; t->runs says so. nready: trials that could begin now,
  * which share the idle workers. Its output is appended to DIR.log. */
 ls_status ls_runner_begin(ls_runner *, ls_trial *, int nready, ls_error *);
@@ -37,7 +40,7 @@ ls_status ls_runner_begin(ls_runner *, ls_trial *, int nready, ls_error *);
  * loss that is no number. LS_EABORT: this process got a signal. */
 ls_status ls_runner_wait(ls_runner *, ls_trial **t_p, ls_error *);
 
-/* Trains all n, in order. A failure ends all. */
+/* Trains all n, in order; on a terminal with a bar of their steps. A failure ends all. */
 ls_status ls_runner_train(ls_runner *, ls_trial *const *trials, int n, ls_error *);
 /* The loss of a trial's checkpoint of step `until` on the whole validation part. LS_EINVAL: it is
  * gone, as another command has trained further. Nothing else runs. */

@@ -15,6 +15,7 @@
 #include "config/differences.h"
 #include "config/write_config.h"
 #include "report/history.h"
+#include "report/run_status.h"
 #include "storage/belongs.h"
 #include "storage/checkpoint.h"
 #include "storage/lock.h"
@@ -126,6 +127,14 @@ int64_t ls_trial_step(const ls_trial *t) {
     int64_t step = 0;
     if (ls_checkpoint_newest(t->dir, &path, &step, NULL) != LS_OK) step = 0;
     free(path);
+    return step;
+}
+
+int64_t ls_trial_now(const ls_trial *t) {
+    ls_run_status s;
+    ls_run_status_read_end(t->dir, NULL, NULL, "", &s);
+    int64_t step = s.step;
+    ls_run_status_free(&s);
     return step;
 }
 

@@ -26,6 +26,8 @@ ls_status ls_trial_begin_with(const ls_trial *, const char *checkpoint, ls_error
 ls_status ls_trial_wait_for_earlier(const ls_trial *, ls_error *);
 /* The step of its newest checkpoint; 0: there is none. */
 int64_t ls_trial_step(const ls_trial *);
+/* The last step of metrics.jsonl, while it is trained; 0: there is none. */
+int64_t ls_trial_now(const ls_trial *);
 /* Has the trial come to its last step? A training that was killed may have its last checkpoint, and
  * not its last evaluation. */
 bool ls_trial_is_trained(const ls_trial *);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "base/log.h"
 #include "config/write_config.h"
@@ -31,7 +32,8 @@ struct ls_tune {
     ls_trial_curves *curves;
     ls_runner *runner;
     ls_lock lock;
-    job *jobs; /* [trials] */
+    job *jobs;                /* [trials] */
+    int64_t began_ns, before; /* when training began, and the steps that there were then */
 };
 
 const ls_search_view *ls_tune_view(const ls_tune *w) { return &w->view; }
@@ -117,10 +119,32 @@ static ls_status write_picture(const ls_tune *w, ls_error *e) {
     return s;
 }
 
-static void show_progress(const ls_tune *w) {
+/* Steps of all trials so far, with those of trials that are trained now. */
+static int64_t steps_now(const ls_tune *w) {
+    int64_t sum = 0;
+    for (int t = 0; t < ls_search_ntrials(w->search); t++) {
+        int rung = ls_search_reached(w->search, t);
+        int64_t steps = rung < 0 ? 0 : ls_search_rung_steps(w->search, rung);
+        int64_t now = w->jobs[t].trial.runs ? ls_trial_now(&w->jobs[t].trial) : 0;
+        sum += now > steps ? now : steps;
+    }
+    return sum;
+}
+
+static void put_left(const ls_tune *w, ls_buf *out) {
+    int64_t now = steps_now(w), all = ls_search_expected_steps(w->search);
+    if (now <= w->before || all < now) return;
+    double each = (double)(ls_clock_ns() - w->began_ns) / 1e9 / (double)(now - w->before);
+    int64_t left = (int64_t)(each * (double)(all - now) + 0.5);
+    ls_buf_printf(out, "  left %lld:%02d", (long long)(left / 60), (int)(left % 60));
+}
+
+static void show_progress(void *tune) {
+    const ls_tune *w = tune;
     ls_buf text = {0};
     if (!ls_log_is_terminal()) return;
     ls_search_print_progress(&w->view, &text);
+    put_left(w, &text);
     ls_log_status("%s", text.data);
     ls_buf_free(&text);
 }
@@ -225,6 +249,9 @@ static ls_status start_ready(ls_tune *w, ls_error *e) {
 static ls_status train_all(ls_tune *w, ls_error *e) {
     ls_trial *ended = NULL;
     ls_log_result(" trial      step %12.12s  values", w->space.rules.metric);
+    w->began_ns = ls_clock_ns();
+    w->before = steps_now(w);
+    ls_runner_show(w->runner, show_progress, w);
     do {
         LS_TRY(start_ready(w, e));
         show_progress(w);

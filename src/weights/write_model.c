@@ -270,14 +270,19 @@ static ls_status add_divisors(const ls_architecture *a, int64_t n, ls_gguf_write
 static ls_status add_tensors(const ls_model_source *s, ls_block_type type, ls_gguf_writer *w,
                              ls_error *e) {
     ls_name id;
-    for (int i = 0; ls_name_at(s->arch, i, &id); i++) {
+    uint64_t n = 0;
+    while (ls_name_at(s->arch, (int)n, &id)) n++;
+    ls_bar bar = ls_bar_begin("writing weights: tensors", n);
+    ls_status status = LS_OK;
+    for (int i = 0; status == LS_OK && ls_name_at(s->arch, i, &id); i++) {
         const gguf_job j = {s, w, &id, type_of(&id, type)};
-        if (id.order == LS_ROWS_TRANSPOSED)
-            LS_TRY(add_transposed(&j, e));
-        else
-            LS_TRY(add_rows(&j, id.order == LS_ROWS_PAIRS ? s->arch->head_dim : 1, e));
+        status = id.order == LS_ROWS_TRANSPOSED
+                     ? add_transposed(&j, e)
+                     : add_rows(&j, id.order == LS_ROWS_PAIRS ? s->arch->head_dim : 1, e);
+        ls_bar_at(&bar, (uint64_t)i + 1);
     }
-    return LS_OK;
+    ls_bar_end(&bar);
+    return status;
 }
 
 ls_status ls_write_gguf(const ls_model_source *s, const char *path, ls_block_type type,

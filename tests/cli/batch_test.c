@@ -3,6 +3,7 @@
 /* ctest: busy seconds=60 */
 /* ctest: long-asan: half a minute; cli/checkpoint and cli/resume run the same code */
 #include "cli/program.h"
+#include "cli/terminal.h"
 #include "report/frame_check.h"
 
 #define TRAIN(name, more)                                                                          \
@@ -53,6 +54,25 @@ static void test_branches(void **state) {
     expect("ckpt verify @/run/branches/step-20-x2", 0, NULL);
     expect("batch @/run --at 20 --branch 1,2,4 -n 1 --json", 0,
            "\"branches\": [{\"k\": 1, \"batch\": 16, ");
+}
+
+/* A bar of the steps of all branches, on a terminal alone. */
+static void test_terminal(void **state) {
+    static const char line[] = "batch @/run --at 40 --branch 1,2 -n 2", bar[] = "training: steps  ";
+    char *output = NULL;
+    (void)state;
+    shell_of_run("run", "mkdir -p $r/branches");
+    pace("run/branches/step-40-x1", 40);
+    shown *x = terminal_start(line, 200, 24);
+    terminal_expect(x, bar);
+    terminal_expect(x, " of 30 (");
+    terminal_expect(x, "%), left 0:");
+    let_go("run/branches/step-40-x1");
+    assert_int_equal(terminal_end(x), 0);
+    shell_of_run("run", "rm -r $r/branches/step-40-*");
+    assert_int_equal(run_program(line, &output), 0);
+    assert_null(strstr(output, bar));
+    free(output);
 }
 
 /* Killed in the middle of a branch, it goes on where it was. */
@@ -277,12 +297,19 @@ static void test_refused(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_until),       cmocka_unit_test(test_branches),
-        cmocka_unit_test(test_killed),      cmocka_unit_test(test_gone),
-        cmocka_unit_test(test_jobs),        cmocka_unit_test(test_jobs_of_pipelines),
-        cmocka_unit_test(test_jobs_killed), cmocka_unit_test(test_full),
-        cmocka_unit_test(test_times),       cmocka_unit_test(test_steps_to),
-        cmocka_unit_test(test_few_steps),   cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_until),
+        cmocka_unit_test(test_branches),
+        cmocka_unit_test(test_terminal),
+        cmocka_unit_test(test_killed),
+        cmocka_unit_test(test_gone),
+        cmocka_unit_test(test_jobs),
+        cmocka_unit_test(test_jobs_of_pipelines),
+        cmocka_unit_test(test_jobs_killed),
+        cmocka_unit_test(test_full),
+        cmocka_unit_test(test_times),
+        cmocka_unit_test(test_steps_to),
+        cmocka_unit_test(test_few_steps),
+        cmocka_unit_test(test_refused),
     };
     return cmocka_run_group_tests(tests, make, folder_remove);
 }

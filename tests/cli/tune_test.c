@@ -3,6 +3,7 @@
 /* ctest: busy seconds=30 */
 /* ctest: long-asan: half a minute; perf and report have tests of what it reads */
 #include "cli/program.h"
+#include "cli/terminal.h"
 #include "report/frame_check.h"
 
 #define TINY                                                                                       \
@@ -270,6 +271,22 @@ static void test_refused(void **state) {
     expect_line(TINY "--space @/asha.yaml -o @/best", 1, "is a run directory");
 }
 
+/* On a terminal, how long all trials will take: known when the first has ended. */
+static void test_terminal(void **state) {
+    static const char line[] =
+        TINY "--lr 0.01,0.02,0.03 --set train.steps=8 -n 1 --parallel 1 -o @/shown";
+    (void)state;
+    shown *x = terminal_start(line, 200, 24);
+    terminal_expect(x, "3 trials  ");
+    terminal_expect(x, "  left 0:");
+    assert_int_equal(terminal_end(x), 0);
+    shell_of_run("shown", "rm -r shown");
+    char *output = NULL;
+    assert_int_equal(run_program(line, &output), 0);
+    assert_null(strstr(output, "  left 0:"));
+    free(output);
+}
+
 /* A metric that evaluations don't have is found at the first one. */
 static void test_metric(void **state) {
     (void)state;
@@ -285,12 +302,13 @@ static void test_metric(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_asha),    cmocka_unit_test(test_best),
-        cmocka_unit_test(test_more),    cmocka_unit_test(test_grid),
-        cmocka_unit_test(test_try),     cmocka_unit_test(test_killed),
-        cmocka_unit_test(test_pbt),     cmocka_unit_test(test_killed_trial),
-        cmocka_unit_test(test_full),    cmocka_unit_test(test_interrupted),
-        cmocka_unit_test(test_refused), cmocka_unit_test(test_metric),
+        cmocka_unit_test(test_asha),     cmocka_unit_test(test_best),
+        cmocka_unit_test(test_more),     cmocka_unit_test(test_grid),
+        cmocka_unit_test(test_try),      cmocka_unit_test(test_killed),
+        cmocka_unit_test(test_pbt),      cmocka_unit_test(test_killed_trial),
+        cmocka_unit_test(test_full),     cmocka_unit_test(test_interrupted),
+        cmocka_unit_test(test_refused),  cmocka_unit_test(test_metric),
+        cmocka_unit_test(test_terminal),
     };
     return cmocka_run_group_tests(tests, make, folder_remove);
 }
