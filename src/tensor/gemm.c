@@ -387,18 +387,57 @@ static void split_run(void *arg, int thread, int nthreads) {
     if (part.M && part.N) ls_gemm_in_thread(s->compute, thread, &part);
 }
 
-/* ---- two or three rows with weights in strips ---- */
+/* ---- some rows with weights in strips ---- */
 
-/* Reading a weight takes longer than multiplying it with a few rows, so that packing it does not pay. */
-static bool is_few(const ls_gemm_job *g) {
+/* Reading a weight takes longer than multiplying it with these rows, so that packing it does not pay. Each thread has a
+ * group of them. */
+static bool is_some(const ls_compute *c, const ls_gemm_job *g) {
     const ls_weight_matrix *w = &g->w;
-    return g->M > 1 && g->M <= LS_GEMV_FEW && !g->bf16 && !g->a.bf16 && g->a.cs == 1 &&
+    return g->M > 1 && g->M <= LS_GEMM_SOME && !g->bf16 && !g->a.bf16 && g->a.cs == 1 &&
            w->transposed && w->rows.data && w->rows.strips && w->first % LS_GEMV_GROUP == 0 &&
-           g->K == w->width;
+           g->K == w->width && LS_GEMM_SOME * g->K <= LS_GEMM_WORK &&
+           (g->M <= LS_GEMV_FEW || g->N >= LS_GEMV_GROUP * c->nthreads);
+}
+
+/* Rows of a, value by value. */
+static void pack_rows(const ls_gemm_job *g, int64_t room, float *out) {
+    const float *a = g->a.p;
+    for (int64_t k = 0; k < g->K; k++)
+        for (int64_t r = 0; r < room; r++) *out++ = r < g->M ? a[r * g->a.rs + k] : 0.0f;
+}
+
+/* A part whose columns are whole groups. */
+static void multiply_some(const ls_compute *c, int thread, const ls_gemm_job *g) {
+    const ls_weight_matrix *w = &g->w;
+    const void *strips =
+        (const char *)w->rows.strips + ls_block_nbytes(w->rows.type, w->first * w->width);
+    if (g->M <= LS_GEMV_FEW) {
+        c->k->gemv_few(&(ls_gemv_few_job){.table = {.w = {.type = w->rows.type, .strips = strips},
+                                                    .V = g->N,
+                                                    .C = g->K,
+                                                    .x = g->a.p,
+                                                    .y = g->c},
+                                          .rows = g->M,
+                                          .ldx = g->a.rs,
+                                          .ldy = g->ldc});
+        return;
+    }
+    int64_t room = g->M > 6 ? 8 : g->M > 4 ? 6 : 4;
+    float *x = ls_compute_gemm_work(c, thread);
+    pack_rows(g, room, x);
+    c->k->gemm_some(&(ls_gemm_some_job){.type = w->rows.type,
+                                        .strips = strips,
+                                        .V = g->N,
+                                        .C = g->K,
+                                        .M = g->M,
+                                        .room = room,
+                                        .x = x,
+                                        .y = g->c,
+                                        .ldy = g->ldc});
 }
 
 /* Whole groups from the strips; the last thread has the columns that fill none. */
-static void few_run(void *arg, int thread, int nthreads) {
+static void some_run(void *arg, int thread, int nthreads) {
     const split_job *s = arg;
     ls_gemm_job part = *s->whole, rest;
     int64_t first = 0, end = 0;
@@ -409,18 +448,7 @@ static void few_run(void *arg, int thread, int nthreads) {
     take_columns(s->compute->k, &rest, whole, part.N);
     part.N = whole;
     begin_chains(&part);
-    const ls_weight_matrix *w = &part.w;
-    const char *strips = w->rows.strips;
-    s->compute->k->gemv_few(&(ls_gemv_few_job){
-        .table = {.w = {.type = w->rows.type,
-                        .strips = strips + ls_block_nbytes(w->rows.type, w->first * w->width)},
-                  .V = whole,
-                  .C = part.K,
-                  .x = part.a.p,
-                  .y = part.c},
-        .rows = part.M,
-        .ldx = part.a.rs,
-        .ldy = part.ldc});
+    if (part.N) multiply_some(s->compute, thread, &part);
     if (rest.N) ls_gemm_in_thread(s->compute, thread, &rest);
 }
 
@@ -463,8 +491,8 @@ void ls_gemm(const ls_compute *compute, const ls_gemm_job *g) {
         return;
     }
     split_job s = {compute, &whole, {1, 1}};
-    if (is_few(&whole)) {
-        ls_pool_run(compute->pool, few_run, &s);
+    if (is_some(compute, &whole)) {
+        ls_pool_run(compute->pool, some_run, &s);
         return;
     }
     s.grid = grid_of(compute, &whole);

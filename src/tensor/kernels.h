@@ -137,6 +137,17 @@ typedef struct ls_gemv_few_job {
     int64_t rows, ldx, ldy;
 } ls_gemv_few_job;
 
+/* The same with some rows of x, more than LS_GEMV_FEW, up to LS_GEMM_SOME. There is room for 4, 6 or 8 of them; those
+ * that are not there are any numbers. */
+enum { LS_GEMM_SOME = 8 };
+typedef struct ls_gemm_some_job {
+    ls_block_type type;
+    const void *strips; /* [V, C] */
+    int64_t V, C, M, room, ldy;
+    const float *x; /* [C, room] */
+    float *y;       /* [M, V] */
+} ls_gemm_some_job;
+
 /* Values k to k + depth of rows v to v + n of a table [V, C] that is in strips: depth and k are
  * multiples of 32, v and n of strip_rows, and the rows are in whole groups. */
 typedef struct ls_strip_part {
@@ -213,6 +224,7 @@ typedef struct ls_kernels {
                  float *y);
     void (*gemv_table)(const ls_gemv_table_job *);
     void (*gemv_few)(const ls_gemv_few_job *);
+    void (*gemm_some)(const ls_gemm_some_job *);
     /* Writes rows of whole blocks [V, C] in the order of gemv_table(), at their own offsets: V is a
      * multiple of LS_GEMV_GROUP, or the last rows are among these. Types: ls_gemv_has_strips(). */
     void (*gemv_strips)(ls_block_type, int64_t V, int64_t C, const uint8_t *from, uint8_t *to);

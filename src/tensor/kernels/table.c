@@ -34,6 +34,7 @@ const ls_kernels LS_K(ls_kernels) = {
     .gemv = LS_K(gemv),
     .gemv_table = LS_K(gemv_table),
     .gemv_few = LS_K(gemv_few),
+    .gemm_some = LS_K(gemm_some),
     .gemv_strips = LS_K(gemv_strips),
     .strip_rows = LS_VR,
     .unpack_strips = LS_K(unpack_strips),

@@ -26,6 +26,7 @@ void LS_K(gemv)(ls_dtype type, int64_t K, int64_t N, const float *x, const void 
                 float *y);
 void LS_K(gemv_table)(const ls_gemv_table_job *j);
 void LS_K(gemv_few)(const ls_gemv_few_job *j);
+void LS_K(gemm_some)(const ls_gemm_some_job *j);
 void LS_K(gemv_strips)(ls_block_type type, int64_t V, int64_t C, const uint8_t *from, uint8_t *to);
 void LS_K(unpack_strips)(const ls_strip_part *part, float *out);
 void LS_K(kept_scores)(const ls_gemv_kept_job *j, int64_t first, int64_t end);
