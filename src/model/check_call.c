@@ -24,11 +24,13 @@ static ls_guarded guarded(size_t nbytes, unsigned char fill) {
     return g;
 }
 
+static bool is_guard(const unsigned char *p) {
+    return p[0] == GUARD_BYTE && memcmp(p, p + 1, GUARD - 1) == 0;
+}
+
 static bool is_whole(const ls_guarded *g) {
-    const unsigned char *before = g->base, *after = before + GUARD + g->nbytes;
-    for (int i = 0; i < GUARD; i++)
-        if (before[i] != GUARD_BYTE || after[i] != GUARD_BYTE) return false;
-    return true;
+    const unsigned char *before = g->base;
+    return is_guard(before) && is_guard(before + GUARD + g->nbytes);
 }
 
 __attribute__((format(printf, 2, 3))) static void note(ls_check_run *r, const char *fmt, ...) {
