@@ -44,6 +44,16 @@ static inline int ncases(int few, int all) { return all_cases() ? all : few; }
 /* Whether a test runs case i: `make check` every n-th, `make check-slow` all. */
 static inline bool runs_case(int i, int n) { return all_cases() || i % n == 0; }
 
+/* Under a sanitizer: what takes long runs fewer cases, as the same lines run in each. The thread
+ * sanitizer learns nothing from what computes in one thread. */
+#if defined(__SANITIZE_THREAD__)
+enum { SANITIZED = 1, ONLY_THREADS = 1 };
+#elif defined(__SANITIZE_ADDRESS__)
+enum { SANITIZED = 1, ONLY_THREADS = 0 };
+#else
+enum { SANITIZED = 0, ONLY_THREADS = 0 };
+#endif
+
 static inline void left_to_slow(void **state) {
     (void)state;
     print_message("left to make check-slow\n"); /* scripts/count_tests.py lists it */

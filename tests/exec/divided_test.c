@@ -4,6 +4,7 @@
  * The models of a config are in train/mesh_test.c. Workers are threads here, so that the thread
  * sanitizer sees them. */
 /* ctest: seconds=10 */
+/* ctest: long-tsan: what it runs in make check has one thread; exec_test has more */
 #include <math.h>
 
 #include "exec/setup.h"

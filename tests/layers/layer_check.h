@@ -546,30 +546,31 @@ static inline bool takes_micro(const layer_bench *b, layer_way way, int64_t micr
     return !b->c->joins && micro % ls_model_unit_samples(&b->model, way.type) == 0;
 }
 
+static inline void same_with(const layer_bench *b, const layer_result *r, layer_way way,
+                             const char *what) {
+    layer_result x = result_of(b, &way);
+    same_bits(b, &x, r, what);
+    result_free(&x);
+}
+
+static inline void check_threads(const layer_bench *b, const layer_result *r, layer_way way) {
+    way.threads = 3;
+    same_with(b, r, way, "threads");
+    way.threads = 2, way.micro = 2;
+    if (takes_micro(b, way, 2)) same_with(b, r, way, "threads");
+}
+
 static inline void check_bits(const layer_bench *b, const layer_result *r, layer_way way) {
-    const struct {
-        int64_t micro;
-        int threads;
-        const char *what;
-    } ways[] = {{1, 1, "micro-batch"},
-                {2, 1, "micro-batch"},
-                {CHECK_SAMPLES, 3, "threads"},
-                {2, 2, "threads"}};
-    for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+    check_threads(b, r, way);
+    for (int64_t micro = 1; micro <= 2; micro++) {
         layer_way w = way;
-        if (ways[i].micro < CHECK_SAMPLES && !takes_micro(b, way, ways[i].micro)) continue;
-        w.micro = ways[i].micro;
-        w.threads = ways[i].threads;
-        layer_result x = result_of(b, &w);
-        same_bits(b, &x, r, ways[i].what);
-        result_free(&x);
+        w.micro = micro;
+        if (takes_micro(b, way, micro)) same_with(b, r, w, "micro-batch");
     }
     for (int i = 0; ls_kernels_at(i); i++) {
         layer_way w = way;
         w.k = ls_kernels_at(i);
-        layer_result x = result_of(b, &w);
-        same_bits(b, &x, r, "variant of the kernels");
-        result_free(&x);
+        same_with(b, r, w, "variant of the kernels");
     }
 }
 
@@ -695,20 +696,27 @@ static inline void check_cost(const layer_bench *b) {
     }
 }
 
+static inline void check_all(const layer_bench *b, const layer_result *r, layer_way way) {
+    if (b->c->reference) check_reference(b, r);
+    check_bits(b, r, way);
+    check_frozen(b, r, way);
+    check_empty(b, way);
+    check_cost(b);
+}
+
 static inline void layer_check(const layer_case *c) {
     layer_bench b;
     layer_way way = {.micro = CHECK_SAMPLES, .threads = 1, .type = LS_F32, .grads = LS_F32};
     bench_open(&b, c);
     layer_result r = result_of(&b, &way);
-    if (c->reference) check_reference(&b, &r);
-    check_bits(&b, &r, way);
-    check_frozen(&b, &r, way);
-    check_empty(&b, way);
-    check_cost(&b);
+    if (ONLY_THREADS)
+        check_threads(&b, &r, way);
+    else
+        check_all(&b, &r, way);
     result_free(&r);
     bench_close(&b);
     static const ls_dtype types[][2] = {{LS_BF16, LS_F32}, {LS_F32, LS_BF16}, {LS_F16, LS_F16}};
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < 3 && !ONLY_THREADS; i++) {
         bench_open(&b, c);
         round_operands(&b, types[i][0] == LS_F32 ? LS_F16 : types[i][0]);
         check_half(&b, types[i][0], types[i][1]);

@@ -216,7 +216,7 @@ static void test_refused(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_f32), cmocka_unit_test(test_bf16),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_f32), plain_unit_test(test_bf16),
                                        cmocka_unit_test(test_refused)};
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

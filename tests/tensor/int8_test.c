@@ -281,8 +281,8 @@ static void each_type(const ls_compute *c, const int64_t (*sizes)[3], size_t n, 
 
 static void each_kernel(const int64_t (*sizes)[3], size_t n, int kind) {
     const ls_kernels *k = NULL;
-    for (int i = 0; (k = ls_kernels_at(i)); i++)
-        for (int threads = i == 0 ? 1 : 3; threads <= 3; threads += 2) {
+    for (int i = 0; (k = ls_kernels_at(i)) && (i == 0 || !ONLY_THREADS); i++)
+        for (int threads = i == 0 && !ONLY_THREADS ? 1 : 3; threads <= 3; threads += 2) {
             ls_compute c;
             ls_error e;
             assert_ls_ok(ls_compute_init(&c, threads, 0, &e), e);
