@@ -108,9 +108,12 @@ static bool check_address(const ls_args *a, ls_front_options *o) {
     return false;
 }
 
-static ls_status open_model(const ls_args *a, ls_trained *t, ls_chat_format *f, ls_error *e) {
+/* A single process answers before all strips are made; several share them. */
+static ls_status open_model(const ls_args *a, int workers, ls_trained *t, ls_chat_format *f,
+                            ls_error *e) {
     const ls_trained_options how = {.ema = cli_given(a, EMA),
                                     .writes = true,
+                                    .strips_later = workers == 1,
                                     .sets = (const char *const *)a->options[SET].values,
                                     .nsets = a->options[SET].n};
     LS_TRY(ls_trained_open(a->words[0], &how, t, e));
@@ -180,10 +183,9 @@ static int serve(ls_front_options *o) {
     fflush(stdout);
     ls_log("serving %s%s; Ctrl-C ends", o->name,
            o->format ? "" : ", which has no chat template: completions alone");
-    bool served = ls_front_run(f, &stopped, GRACE_S);
-    if (!served) ls_log("serve: no worker is left, and none can be started");
+    ls_status served = ls_front_run(f, &stopped, GRACE_S, &e);
     ls_front_close(f);
-    return served ? 0 : 1;
+    return served == LS_OK ? 0 : cli_fail(&e);
 }
 
 static int run(const ls_args *a) {
@@ -194,9 +196,10 @@ static int run(const ls_args *a) {
     ls_error e = {0};
     if (!read_numbers(a, &o, &cache_mb) || !read_bits(a, &o.engine.kept) || !check_address(a, &o))
         return CLI_USAGE;
-    if (open_model(a, &t, &format, &e) != LS_OK) return cli_fail(&e);
+    if (open_model(a, o.workers, &t, &format, &e) != LS_OK) return cli_fail(&e);
     char *name = cli_given(a, NAME) ? ls_strdup(cli_value(a, NAME)) : name_of(a->words[0]);
     o.trained = &t;
+    o.engine.strips = &t.strips;
     o.format = format.template ? &format : NULL;
     o.name = name;
     o.engine.memory_nbytes = (size_t)(cache_mb * 1e6);

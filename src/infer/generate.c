@@ -220,9 +220,11 @@ static ls_status report_damage(const char *path, ls_status s, ls_error *e) {
 }
 
 /* A file that is truncated while it is read is an error. */
-static ls_status open_strips(ls_trained *t, ls_error *e) {
+static ls_status open_strips(ls_trained *t, bool later, ls_error *e) {
     LS_TRY(ls_strips_open(&t->model, &t->compute, ls_config_compute(&t->config), frozen_values(t),
                           &t->strips, e));
+    while (!later && ls_strips_next(&t->strips)) {
+    }
     return ls_guard_check(e);
 }
 
@@ -239,7 +241,7 @@ ls_status ls_trained_open(const char *path, const ls_trained_options *o, ls_trai
     *t_p = t;
     ls_status s = t.is_published ? open_published(t_p, o, e) : open_trained(t_p, o, e);
     if (s == LS_OK && o->writes && !o->device && t_p->model.frozen_count > 0)
-        s = open_strips(t_p, e);
+        s = open_strips(t_p, o->strips_later, e);
     if (s != LS_OK && !t.is_published) s = report_damage(t.path, s, e);
     if (s != LS_OK) ls_trained_close(t_p);
     return s;

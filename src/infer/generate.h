@@ -48,10 +48,11 @@ typedef enum ls_trained_samples {
 } ls_trained_samples;
 
 typedef struct ls_trained_options {
-    bool ema;       /* the average of the weights */
-    bool in_f32;    /* weights as they are, whatever type the run computes in */
-    bool writes;    /* it writes text: weights are prepared for tokens one by one (strips.h) */
-    bool evaluates; /* many samples: a device gets memory for as many as suit it */
+    bool ema;          /* the average of the weights */
+    bool in_f32;       /* weights as they are, whatever type the run computes in */
+    bool writes;       /* it writes text: weights are prepared for tokens one by one (strips.h) */
+    bool strips_later; /* with `writes`: the caller makes these by ls_strips_next() */
+    bool evaluates;    /* many samples: a device gets memory for as many as suit it */
     ls_trained_samples samples;
     const char *const *sets; /* [nsets] "KEY=VALUE": changes of the run's config */
     int nsets;

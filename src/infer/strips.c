@@ -27,20 +27,27 @@ static double memory_allowed(void) {
 
 ls_status ls_strips_open(const ls_model *m, const ls_compute *c, ls_dtype computes,
                          ls_frozen_value *values, ls_strips *s_p, ls_error *e) {
-    ls_strips s = {0};
+    ls_strips s = {.model = m, .compute = c, .computes = computes, .values = values};
     for (int i = 0; i < m->nparams; i++) s.nbytes += nbytes_of(m, computes, values, i);
     if (s.nbytes == 0 || (double)s.nbytes > memory_allowed() / PART) return LS_OK;
     LS_TRY(ls_map(s.nbytes, "weights in strips", &s.memory, e));
-    char *to = s.memory;
-    for (int i = 0; i < m->nparams; i++) {
-        size_t nbytes = nbytes_of(m, computes, values, i);
-        if (nbytes == 0) continue;
-        ls_gemv_strips(c, values[i], m->params[i].dims[0], m->params[i].dims[1], to);
-        values[i].strips = to;
-        to += nbytes;
-    }
+    s.to = s.memory;
     *s_p = s;
     return LS_OK;
+}
+
+bool ls_strips_next(ls_strips *s) {
+    if (!s->memory) return false;
+    size_t nbytes = 0;
+    while (s->next < s->model->nparams &&
+           (nbytes = nbytes_of(s->model, s->computes, s->values, s->next)) == 0)
+        s->next++;
+    if (nbytes == 0) return false;
+    const int64_t *dims = s->model->params[s->next].dims;
+    ls_gemv_strips(s->compute, s->values[s->next], dims[0], dims[1], s->to);
+    s->values[s->next++].strips = s->to;
+    s->to += nbytes;
+    return true;
 }
 
 void ls_strips_close(ls_strips *s) {

@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "base/clock.h"
+#include "base/guard.h"
 #include "base/mem.h"
 #include "infer/infer.h"
 #include "model/types.h"
@@ -33,6 +34,7 @@ struct ls_engine {
     pthread_mutex_t lock;
     pthread_cond_t work;
     bool ends;
+    ls_error failed; /* its code is LS_OK as long as nothing has */
     ls_reply **list; /* [n] those that have not ended, in the order in which they came */
     size_t n;
     ls_engine_counts counts;
@@ -393,29 +395,55 @@ static void free_step(step *s) {
     free(s->sorted_tokens), free(s->sorted), free(s->adapted), free(s->shown);
 }
 
+static void remove_all(ls_engine *g) {
+    while (g->n) {
+        g->list[g->n - 1]->dropped = true;
+        remove_reply(g, g->n - 1);
+    }
+}
+
+/* What needs no lock: a step, and strips of one matrix. False: there is nothing to do, and the lock was held. */
+static bool work(ls_engine *g, const step *s) {
+    if (s->n == 0 && !g->o.strips) return false;
+    pthread_mutex_unlock(&g->lock);
+    if (s->n) compute(g, s);
+    bool more = g->o.strips && ls_strips_next(g->o.strips);
+    pthread_mutex_lock(&g->lock);
+    if (!more) g->o.strips = NULL;
+    return true;
+}
+
+/* What is computed of lost bytes is worthless. */
+static bool is_lost(ls_engine *g) {
+    ls_error e = {0};
+    if (ls_guard_check(&e) != LS_OK) g->failed = e;
+    return g->failed.code != LS_OK;
+}
+
+static void give_results(ls_engine *g, const step *s) {
+    if (!is_lost(g)) take_results(g, s);
+    remove_ended(g);
+    pthread_mutex_unlock(&g->lock);
+    g->o.progress(g->o.arg);
+    pthread_mutex_lock(&g->lock);
+}
+
 static void *engine_main(void *arg) {
     ls_engine *g = arg;
     step s = make_step(g);
     pthread_mutex_lock(&g->lock);
     while (!g->ends) {
-        plan_step(g, &s);
-        if (s.n == 0) {
-            wait_for_work(g);
+        if (g->failed.code != LS_OK) {
+            pthread_cond_wait(&g->work, &g->lock);
             continue;
         }
-        pthread_mutex_unlock(&g->lock);
-        compute(g, &s);
-        pthread_mutex_lock(&g->lock);
-        take_results(g, &s);
-        remove_ended(g);
-        pthread_mutex_unlock(&g->lock);
-        g->o.progress(g->o.arg);
-        pthread_mutex_lock(&g->lock);
+        plan_step(g, &s);
+        if (!work(g, &s))
+            wait_for_work(g);
+        else if (s.n || is_lost(g))
+            give_results(g, &s);
     }
-    while (g->n) {
-        g->list[g->n - 1]->dropped = true;
-        remove_reply(g, g->n - 1);
-    }
+    remove_all(g);
     pthread_mutex_unlock(&g->lock);
     free_step(&s);
     return NULL;
@@ -520,6 +548,11 @@ void ls_engine_add(ls_engine *g, ls_reply *r) {
     g->list = ls_grow(g->list, g->n, sizeof(ls_reply *));
     g->list[g->n++] = r;
     pthread_cond_signal(&g->work);
+}
+
+bool ls_engine_failed(const ls_engine *g, ls_error *e) {
+    if (g->failed.code != LS_OK && e) *e = g->failed;
+    return g->failed.code != LS_OK;
 }
 
 ls_engine_counts ls_engine_count(const ls_engine *g) {

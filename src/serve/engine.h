@@ -11,6 +11,7 @@
 #define LS_SERVE_ENGINE_H
 
 #include "infer/adapter.h"
+#include "infer/strips.h"
 #include "serve/reply.h"
 
 typedef struct ls_engine ls_engine;
@@ -23,6 +24,7 @@ typedef struct ls_engine_options {
     ls_kept_type kept;          /* how these are stored: in fewer bits, replies differ */
     const ls_adapter *adapters; /* [nadapters] of texts that want one; they outlive it */
     int nadapters;
+    ls_strips *strips; /* those that are left are made beside steps; NULL: none */
     int guesses; /* tokens of a text that are guessed in a step, at most (lookup.h); 0: none */
     /* Called by the engine's thread after each step, without the lock. */
     void (*progress)(void *arg);
@@ -55,5 +57,7 @@ void ls_engine_unlock(ls_engine *);
 void ls_engine_add(ls_engine *, ls_reply *);
 /* With the lock. */
 ls_engine_counts ls_engine_count(const ls_engine *);
+/* With the lock: bytes of the model's file were lost. Replies are left as they are, and no more are written. */
+bool ls_engine_failed(const ls_engine *, ls_error *);
 
 #endif

@@ -374,14 +374,17 @@ static void run_once(ls_front *f) {
     ls_http_run(f->http, 0);
 }
 
-bool ls_front_run(ls_front *f, const atomic_int *asked_p, double grace_s) {
-    while (!*asked_p && !ls_reply_workers_failed(f->workers)) run_once(f);
+ls_status ls_front_run(ls_front *f, const atomic_int *asked_p, double grace_s, ls_error *e) {
+    ls_error why = {0};
+    bool failed = false;
+    while (!*asked_p && !(failed = ls_reply_workers_failed(f->workers, &why))) run_once(f);
     f->ending = true;
     int64_t end = ls_clock_ns() + (int64_t)(grace_s * 1e9);
-    while (ls_http_nstreams(f->http) > 0 && ls_clock_ns() < end &&
-           !ls_reply_workers_failed(f->workers))
+    while (!failed && ls_http_nstreams(f->http) > 0 && ls_clock_ns() < end) {
         run_once(f);
-    return !ls_reply_workers_failed(f->workers);
+        failed = ls_reply_workers_failed(f->workers, &why);
+    }
+    return failed ? ls_fail(e, why.code, "%s", why.msg) : LS_OK;
 }
 
 void ls_front_close(ls_front *f) {

@@ -9,7 +9,6 @@
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
-#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -70,7 +69,7 @@ struct ls_reply_workers {
     pthread_mutex_t lock;
     int woken; /* an eventfd */
     bool ends;
-    atomic_bool failed;
+    ls_error failed; /* its code is LS_OK as long as nothing has */
     uint64_t ids;
     held *held; /* [nheld] in the order in which they came */
     size_t nheld;
@@ -244,6 +243,7 @@ static void take_messages(ls_reply_workers *w, worker *x, ls_error *e) {
         if (m.says == LS_SAYS_READY) take_ready(w, x, &m, e);
         if (m.says == LS_SAYS_NEWS) take_news(w, &m);
         if (m.says == LS_SAYS_COUNTS) ls_message_take(&m, &x->counts, sizeof x->counts);
+        if (m.says == LS_SAYS_FAILED) ls_message_take(&m, &w->failed, sizeof w->failed);
     }
     ls_message_remove(&x->come, at);
 }
@@ -343,7 +343,8 @@ static void start_missing(ls_reply_workers *w) {
         }
         any = any || x->fd >= 0;
     }
-    if (!any) w->failed = true;
+    if (!any && w->failed.code == LS_OK)
+        ls_fail(&w->failed, LS_EPEER, "serve: no worker is left, and none can be started");
 }
 
 /* ---- the thread ---- */
@@ -540,4 +541,10 @@ ls_reply_workers_counts ls_reply_workers_count(const ls_reply_workers *w) {
     return c;
 }
 
-bool ls_reply_workers_failed(const ls_reply_workers *w) { return w->failed; }
+bool ls_reply_workers_failed(ls_reply_workers *w, ls_error *e) {
+    ls_reply_workers_lock(w);
+    bool failed = w->engine ? ls_engine_failed(w->engine, e) : w->failed.code != LS_OK;
+    if (failed && !w->engine && e) *e = w->failed;
+    ls_reply_workers_unlock(w);
+    return failed;
+}

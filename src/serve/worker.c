@@ -104,8 +104,11 @@ static void progress(void *arg) {
         if (w->writings[i]->left) free_writing(w, i);
     }
     ls_engine_counts c = ls_engine_count(w->engine);
+    ls_error e = {0};
+    bool failed = ls_engine_failed(w->engine, &e);
     ls_engine_unlock(w->engine);
     ls_message_put(&w->out, LS_SAYS_COUNTS, 0, &c, sizeof c);
+    if (failed) ls_message_put(&w->out, LS_SAYS_FAILED, 0, &e, sizeof e);
     send_all(w);
 }
 

@@ -17,6 +17,7 @@ typedef enum ls_worker_says {
     LS_SAYS_READY,  /* ls_worker_ready */
     LS_SAYS_NEWS,   /* id: of a reply; ls_worker_news, tokens, notes, a vector */
     LS_SAYS_COUNTS, /* ls_engine_counts */
+    LS_SAYS_FAILED, /* ls_error: it writes no more */
 } ls_worker_says;
 
 typedef struct ls_worker_message {

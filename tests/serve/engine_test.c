@@ -283,10 +283,42 @@ static void test_refused(void **state) {
     close_model();
 }
 
+/* Another program truncates the model's file: nothing that is computed of it is given out. */
+static void test_lost(void **state) {
+    char *path = ls_format("%s/m.gguf", folder);
+    ls_error e = {0};
+    asked *x = LS_NEW(asked);
+    (void)state;
+    open_small();
+    ls_engine *g = open_engine(4, 64, 100);
+    make(x, 0);
+    assert_int_equal(truncate(path, 100), 0);
+    ls_engine_lock(g);
+    ls_engine_add(g, &x->replies[0]);
+    ls_engine_unlock(g);
+    for (int i = 0; e.code == LS_OK; i++) {
+        assert_true(i < 60000);
+        usleep(1000);
+        ls_engine_lock(g);
+        ls_engine_failed(g, &e);
+        ls_engine_unlock(g);
+    }
+    assert_non_null(strstr(e.msg, "m.gguf"));
+    assert_int_equal(x->replies[0].n, x->replies[0].nprompt);
+    assert_int_equal(x->nleft, 0);
+    ls_engine_close(g);
+    assert_int_equal(x->nleft, 1);
+    ls_reply_free(&x->replies[0]);
+    free(x);
+    close_model();
+    free(path);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_published),  cmocka_unit_test(test_run),
         cmocka_unit_test(test_fewer_bits), cmocka_unit_test(test_guesses),
-        cmocka_unit_test(test_dropped),    cmocka_unit_test(test_refused)};
+        cmocka_unit_test(test_dropped),    cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_lost)};
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

@@ -31,7 +31,8 @@ static const char *const names[] = {"plain"};
 
 static void *run(void *arg) {
     (void)arg;
-    ls_front_run(front, &asked, 1);
+    ls_error e = {0};
+    assert_ls_ok(ls_front_run(front, &asked, 1, &e), e);
     return NULL;
 }
 
