@@ -390,7 +390,6 @@ ls_status ls_trained_evaluate(const ls_trained *t, const uint32_t *tokens, size_
     free(samples);
     free(losses);
     LS_TRY(ls_infer_check(&t->infer, e));
-    LS_TRY(ls_guard_check(e));
     LS_TRY(check_loss(nats, what, e));
     *v_p = ls_evaluation_of(nats, nbytes, nsamples, T);
     return LS_OK;

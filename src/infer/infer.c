@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/guard.h"
 #include "model/mixed.h"
 
 /* Bytes for n samples: the maximum over layers. */
@@ -75,6 +76,7 @@ void ls_infer_close_memory(ls_infer *f) {
 
 ls_status ls_infer_check(const ls_infer *f, ls_error *e) {
     ls_device *d = f->compute->device;
+    LS_TRY(ls_guard_check(e));
     return d ? ls_device_finish(d, LS_DEVICE_COMPUTE, e) : LS_OK;
 }
 
@@ -301,7 +303,7 @@ ls_status ls_infer_records(const ls_infer *f, int64_t n, const void *samples, do
         status = record(f, &c, here ? here : losses_of(f, &s), to, e);
     }
     free(here);
-    return status;
+    return status == LS_OK ? ls_infer_check(f, e) : status;
 }
 
 /* ---- predictions ---- */

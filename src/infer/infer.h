@@ -37,8 +37,8 @@ void ls_infer_close_memory(ls_infer *); /* if there is none, too */
 
 /* Can a device run the layers of ls_infer_records(), in f32? Measures are the cores'. */
 bool ls_infer_runs_on_device(const ls_model *);
-/* What failed on the device in calls that return no status: their results are undefined. LS_OK of
- * cores. */
+/* What failed in calls that return no status: on the device, or bytes of a mapped file were lost (base/guard.h).
+ * Their results are undefined. */
 ls_status ls_infer_check(const ls_infer *, ls_error *);
 
 /* losses [n] of the samples, without their weights: of a text the sum over its tokens, or where

@@ -166,8 +166,28 @@ static void test_refused(void **state) {
     free(absent), free(bad);
 }
 
+/* The last one: another program truncates the model's file. */
+static void test_lost(void **state) {
+    (void)state;
+    ls_chat c = open_chat();
+    ls_error e = {0};
+    ls_generated g;
+    const char *answer = NULL;
+    heard h = {0};
+    ls_writing o = SHORT;
+    char *path = ls_format("%s/m.gguf", folder);
+    o.fn = hear, o.arg = &h;
+    ls_talk_begin(&c.talk, NULL);
+    assert_int_equal(truncate(path, 100), 0);
+    assert_ls_fails(ls_chat_say(&c, "to", &o, &g, &answer, &e), LS_EIO, "m.gguf", e);
+    assert_int_equal(h.n, 0);
+    ls_chat_close(&c);
+    free(path);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_turns), cmocka_unit_test(test_system),
-                                       cmocka_unit_test(test_ends), cmocka_unit_test(test_refused)};
+                                       cmocka_unit_test(test_ends), cmocka_unit_test(test_refused),
+                                       cmocka_unit_test(test_lost)};
     return cmocka_run_group_tests(tests, open_model, close_model);
 }
