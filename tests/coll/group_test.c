@@ -603,7 +603,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(test_threads),    cmocka_unit_test(test_processes),
         cmocka_unit_test(test_staged),     cmocka_unit_test(test_forced),
         cmocka_unit_test(test_neighbours), cmocka_unit_test(test_tcp),
-        cmocka_unit_test(test_tcp_plain),  cmocka_unit_test(test_tcp_forced),
+        cmocka_unit_test(test_tcp_plain),  plain_unit_test(test_tcp_forced),
         cmocka_unit_test(test_many),       cmocka_unit_test(test_cross),
         cmocka_unit_test(test_split),      cmocka_unit_test(test_bad_arguments),
         cmocka_unit_test(test_twice),      cmocka_unit_test(test_limit),

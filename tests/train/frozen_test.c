@@ -160,7 +160,7 @@ static void test_refused(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_bits),    cmocka_unit_test(test_no_rate),
+        cmocka_unit_test(test_bits),    plain_unit_test(test_no_rate),
         cmocka_unit_test(test_half),    cmocka_unit_test(test_origin),
         cmocka_unit_test(test_resume),  cmocka_unit_test(test_changed),
         cmocka_unit_test(test_refused),
