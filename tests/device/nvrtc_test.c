@@ -2,7 +2,7 @@
  * one, which needs no GPU. It takes half a minute: make check does it where the kernels' text or the
  * compiler is not that of the last run that was recorded (nvrtc_checked.txt); LOCKSTEP_UPDATE=1
  * records. */
-/* ctest: seconds=25 */
+/* ctest: seconds=2 */
 /* ctest: long-asan: NVIDIA's compiler takes minutes there, and little of the code is ours */
 #include <elf.h>
 
