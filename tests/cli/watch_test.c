@@ -268,6 +268,37 @@ static void test_beside_train(void **state) {
     end(&p, 0);
 }
 
+/* The steps and the checkpoint of a run that says what its workers do, and is watched meanwhile, are those of runs that
+ * are not; threads write no workers.json. */
+static void test_same_bits(void **state) {
+#define TRAIN_B                                                                                    \
+    "train configs/tiny.yaml --set train.steps=20 --set optim.lr=0.001 " SMALLER " -o @/"
+    static const char *const asked[] = {"/runs",         "/series?run=0",      "/workers?run=0",
+                                        "/ledger?run=0", "/checkpoints?run=0", "/metrics"};
+    program trains, watches;
+    char seen[256], alone[256];
+    (void)state;
+    pace("seen", 5);
+    trains = program_start(TRAIN_B "seen -n 2", 0);
+    wait_for_file("seen/workers.json");
+    int port = watch_start("watch @/seen --port 0", &watches);
+    wait_until_read(port, 1);
+    for (int i = 0; i < 12; i++) get(port, asked[i % 6], 200);
+    assert_has(get(port, "/workers?run=0", 200), "\"pid\"");
+    assert_true(file_exists("seen/workers.json"));
+    let_go("seen");
+    end(&trains, 0);
+    kill(watches.pid, SIGTERM);
+    end(&watches, 0);
+    expect(TRAIN_B "threads -n 2 --set parallel.transport=thread", 0, NULL);
+    hash_of("seen", seen);
+    hash_of("threads", alone);
+    assert_string_equal(seen, alone);
+    hash_of("runs/b", alone);
+    assert_string_equal(seen, alone);
+    expect("compare @/threads @/seen", 0, "the same bits as a, as it must be");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_served),
@@ -277,6 +308,7 @@ int main(void) {
         cmocka_unit_test(test_refused),
         cmocka_unit_test(test_token),
         cmocka_unit_test(test_beside_train),
+        cmocka_unit_test(test_same_bits),
     };
     return cmocka_run_group_tests(tests, runs_make, folder_remove);
 }
