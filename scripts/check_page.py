@@ -28,6 +28,7 @@ except ImportError:
 PROGRAM = os.path.abspath(sys.argv[1])
 PICTURES = sys.argv[2] if len(sys.argv) > 2 else None
 LIMIT = 60  # seconds until something that must happen is given up; no measure of speed
+LINES = 300  # whose way to the screen is timed
 HOSTILE = "<img src=x onerror=document.title='hostile'>\"'&"
 SPIKE = 71234
 
@@ -109,7 +110,7 @@ KEY = "(document.querySelector('#charts .key') || {textContent: ''}).textContent
 
 def check_live(page, path):
     took = []
-    for i in range(20):
+    for i in range(LINES):
         value = 1.0001 + i / 1000
         with open(path, "a") as f:
             f.write(step_line(301 + i, value))
@@ -120,7 +121,8 @@ def check_live(page, path):
             time.sleep(0.01)
         took.append(time.monotonic() - began)
     took.sort()
-    check(True, f"written lines come to the screen: median {took[10]:.2f} s, longest {took[-1]:.2f} s of {len(took)}")
+    check(True, f"{LINES} written lines come to the screen: median {took[LINES // 2]:.2f} s, 99 of 100 within "
+          f"{took[LINES * 99 // 100 - 1]:.2f} s, longest {took[-1]:.2f} s")
 
 
 def check_zoom(page):

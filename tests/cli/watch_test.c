@@ -271,15 +271,14 @@ static void test_beside_train(void **state) {
 /* The steps and the checkpoint of a run that says what its workers do, and is watched meanwhile, are those of runs that
  * are not; threads write no workers.json. */
 static void test_same_bits(void **state) {
-#define TRAIN_B                                                                                    \
-    "train configs/tiny.yaml --set train.steps=20 --set optim.lr=0.001 " SMALLER " -o @/"
+#define TRAIN "train configs/tiny.yaml --set train.steps=120 " SMALLER " -o @/"
     static const char *const asked[] = {"/runs",         "/series?run=0",      "/workers?run=0",
                                         "/ledger?run=0", "/checkpoints?run=0", "/metrics"};
     program trains, watches;
     char seen[256], alone[256];
     (void)state;
     pace("seen", 5);
-    trains = program_start(TRAIN_B "seen -n 2", 0);
+    trains = program_start(TRAIN "seen -n 2", 0);
     wait_for_file("seen/workers.json");
     int port = watch_start("watch @/seen --port 0", &watches);
     wait_until_read(port, 1);
@@ -290,11 +289,9 @@ static void test_same_bits(void **state) {
     end(&trains, 0);
     kill(watches.pid, SIGTERM);
     end(&watches, 0);
-    expect(TRAIN_B "threads -n 2 --set parallel.transport=thread", 0, NULL);
+    expect(TRAIN "threads -n 2 --set parallel.transport=thread", 0, NULL);
     hash_of("seen", seen);
     hash_of("threads", alone);
-    assert_string_equal(seen, alone);
-    hash_of("runs/b", alone);
     assert_string_equal(seen, alone);
     expect("compare @/threads @/seen", 0, "the same bits as a, as it must be");
 }

@@ -53,9 +53,9 @@ class Chart {
         };
     }
     say() {
-        if (cursor === null) return;
         clearTimeout(Chart.saying);
         Chart.saying = setTimeout(() => {
+            if (cursor === null) return;
             $("news").textContent = `${this.title}, ${axisNames[view.x]} ${xText(cursor)}: ` +
                 visible().slice(0, 6).map(r => `${r.name} ${this.valueText(r)}`).join("; ");
             saidAt = performance.now();
@@ -96,7 +96,7 @@ class Chart {
         return near.length ? "  – " + markSaid(run, near[0]) : "";
     }
 
-    /* What the y axis shows: every value in the range, so that none is cut off. */
+    /* What the y axis shows: every value in the range. */
     extent(x0, x1, log) {
         let low = Infinity, high = -Infinity;
         const see = v => { if (v !== null && v !== undefined && (!log || v > 0)) { if (v < low) low = v; if (v > high) high = v; } };
@@ -111,7 +111,7 @@ class Chart {
         }
         if (low > high) return null;
         if (log) { low = Math.log10(low); high = Math.log10(high); }
-        const pad = high > low ? (high - low) * .05 : Math.abs(high) * .05 || 1;
+        const pad = high - low > Math.abs(high) * 1e-6 ? (high - low) * .05 : Math.abs(high) * .05 || 1;
         return [low - pad, high + pad];
     }
 
