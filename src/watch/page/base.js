@@ -1,8 +1,7 @@
 /* base.js - elements, and numbers as people read them.
  *
- * page/*.js are one script, in the order of page_text.c. What it shows comes from the paths beside the page, and what is
- * new as server-sent events; an exported page has it inside, in #export. Names and texts of runs are only ever text.
- */
+ * page/*.js are one script, in the order of page_text.c. What is new comes as server-sent events; an exported page has all
+ * in #export. Names and texts of runs are only ever text. */
 const $ = id => document.getElementById(id);
 
 /* An element with properties and children; a text child is only text. */

@@ -184,7 +184,7 @@ class Chart {
         }
     }
 
-    /* A stretch is drawn from its first value over its lowest and highest to its last: the same pixels as all of its steps. */
+    /* A stretch goes from its first value over its lowest and highest to its last. */
     drawRun(g, run, log) {
         const s = this.seriesOf(run), p = this.pointsOf(run), ok = v => v !== null && v !== undefined && (!log || v > 0);
         g.strokeStyle = g.fillStyle = colourOf(run);
@@ -192,11 +192,13 @@ class Chart {
         g.lineJoin = "round";
         if (s) {
             const a = firsts(run.window.x[view.x]), b = lasts(run.window.x[view.x]), smooth = view.smooth && s.smooth;
+            const bands = visible().length > 8 && a.length > 100;
             g.globalAlpha = smooth ? .3 : 1;
             g.lineWidth = smooth ? 1 : 1.6;
             g.beginPath();
             let pen = false, alone = 0;
-            for (let i = 0; i < a.length; i++) {
+            if (bands) this.drawBands(g, s, a, b, ok);
+            else for (let i = 0; i < a.length; i++) {
                 const f = Array.isArray(s) ? s[i] : s.first[i];
                 if (!ok(f)) continue; /* not every line has every number */
                 const x = this.px(a[i]);
@@ -219,6 +221,17 @@ class Chart {
         }
         if (p && !s) { g.lineWidth = 1.2; g.beginPath(); p.y.forEach((v, i) => ok(v) && g.lineTo(this.px(p[view.x][i]), this.py(v))); g.stroke(); }
     }
+    /* The same of many runs, as rectangles: long lines up and down take a browser without a GPU 20 s. */
+    drawBands(g, s, a, b, ok) {
+        const firstOf = firsts(s), lastOf = lasts(s), low = s.low || s, high = s.high || s;
+        let from = null;
+        for (let i = 0; i < a.length; i++) {
+            if (!ok(firstOf[i])) continue;
+            const all = [from, low[i], high[i]].filter(ok).map(v => this.py(v)), x = this.px(a[i]), top = Math.min(...all);
+            g.fillRect(x, top - .8, Math.max(1.6, this.px(i + 1 < a.length ? a[i + 1] : b[i]) - x), Math.max(...all) - top + 1.6);
+            from = lastOf[i];
+        }
+    }
     drawSmooth(g, values, xs, ok) {
         g.lineWidth = 2.2;
         g.beginPath();
@@ -235,7 +248,7 @@ class Chart {
         list.forEach((run, i) => { this.key.children[i].lastChild.textContent = `${run.name}  ${this.valueText(run)}${this.markText(run)}`; });
     }
 
-    /* For those who can't see the curve: about 20 rows of it. */
+    /* About 20 rows, for those who can't see the curve. */
     drawTable() {
         if (!this.table.open) return;
         const [x0, x1] = range(), before = cursor, list = visible().slice(0, 8), rows = [];

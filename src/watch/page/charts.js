@@ -1,9 +1,14 @@
 /* charts.js - which charts there are, and the part that they show. */
-let charts = [], cursor = null, drawing = false;
+let charts = [], cursor = null, drawing = false, again = false;
+/* What takes long to draw rests as long before it is drawn again. */
 const redraw = () => {
+    again = drawing;
     if (drawing || paused) return;
     drawing = true;
-    requestAnimationFrame(() => { drawing = false; for (const c of charts) if (c.isOpen()) c.draw(); });
+    requestAnimationFrame(began => {
+        for (const c of charts) if (c.isOpen()) c.draw();
+        requestAnimationFrame(now => setTimeout(() => { drawing = false; if (again) redraw(); }, now - began > 100 ? now - began : 0));
+    });
 };
 
 /* The main curves, in this order; others follow. */

@@ -1,6 +1,5 @@
 /* runs.js - the runs that are watched, and windows of their curves. */
-/* Hues that people who confuse colours can tell (after M. Okabe, K. Ito 2008), each at 3:1 or more on its
- * background; dashes are a second sign. */
+/* Hues that the colour-blind can tell (after M. Okabe, K. Ito 2008), at 3:1 or more; dashes are a second sign. */
 const hues = {light: ["#0072b2", "#c24e00", "#007a5a", "#a8457f", "#5b5b5b", "#946200", "#2a7fb8", "#7a3fc2"],
     dark: ["#5ab4ef", "#ff8a3d", "#2cc99a", "#e79ac6", "#d0d0d0", "#e9b44c", "#9ad5ff", "#c4a3ff"]};
 const dashes = [[], [7, 3], [2, 3], [9, 3, 2, 3], [14, 4]];
@@ -41,7 +40,7 @@ function differencesOf(run) {
 
 let waiting = [], asking = 0;
 
-/* One after the other, since a browser opens six connections only, and one of them is the stream. */
+/* Four at once: a browser opens six connections, and one of them is the stream. */
 function load(run) {
     if (exported) {
         run.window = exported.windows[run.id];
