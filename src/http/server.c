@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "http/connections.h"
 #include "http/listener.h"
 #include "http/microhttpd.h"
 #include "http/visitor.h"
@@ -46,6 +47,7 @@ struct ls_http {
     struct MHD_Daemon *daemon;
     stream *streams;
     int nstreams;
+    ls_connections connections;
 };
 
 /* The body of a POST, as it comes. */
@@ -135,6 +137,32 @@ void ls_http_wake(ls_http *h) {
     }
 }
 
+/* ---- connections ---- */
+
+static ls_connection *connection_of(const ls_http *h, struct MHD_Connection *c) {
+    const union MHD_ConnectionInfo *info =
+        h->lib->get_connection_info(c, MHD_CONNECTION_INFO_SOCKET_CONTEXT);
+    return info ? info->socket_context : NULL;
+}
+
+static void set_answered(const ls_http *h, struct MHD_Connection *c, bool answered) {
+    ls_connection *x = connection_of(h, c);
+    if (x) x->answered = answered;
+}
+
+static void on_connection(void *arg, struct MHD_Connection *c, void **own,
+                          enum MHD_ConnectionNotificationCode what) {
+    ls_http *h = arg;
+    const union MHD_ConnectionInfo *info =
+        h->lib->get_connection_info(c, MHD_CONNECTION_INFO_CONNECTION_FD);
+    if (what == MHD_CONNECTION_NOTIFY_STARTED && info)
+        *own = ls_connections_add(&h->connections, info->connect_fd);
+    if (what == MHD_CONNECTION_NOTIFY_CLOSED && *own) {
+        ls_connections_remove(&h->connections, *own);
+        *own = NULL;
+    }
+}
+
 /* ---- answers ---- */
 
 static struct MHD_Response *response_of(ls_http *h, struct MHD_Connection *c, ls_http_answer *a,
@@ -179,6 +207,7 @@ static enum MHD_Result queue(ls_http *h, struct MHD_Connection *c, ls_http_answe
     enum MHD_Result result =
         h->lib->queue_response(c, (unsigned)(a->status ? a->status : MHD_HTTP_OK), r);
     h->lib->destroy_response(r);
+    set_answered(h, c, true);
     return result;
 }
 
@@ -229,7 +258,8 @@ static void take_upload(const ls_http *h, upload *u, const char *bytes, size_t *
 static void on_completed(void *arg, struct MHD_Connection *c, void **state,
                          enum MHD_RequestTerminationCode why) {
     upload *u = *state;
-    (void)arg, (void)c, (void)why;
+    (void)why;
+    set_answered(arg, c, false);
     if (u) ls_buf_free(&u->body);
     free(u);
     *state = NULL;
@@ -319,12 +349,12 @@ static struct MHD_Daemon *start(ls_http *h, const pems *p) {
                                    {MHD_OPTION_END, 0, NULL}};
     if (!p->key.data) tls[0].option = MHD_OPTION_END;
     unsigned flags = MHD_USE_EPOLL | MHD_ALLOW_SUSPEND_RESUME | (p->key.data ? MHD_USE_TLS : 0);
-    return h->lib->start_daemon(flags, 0, NULL, NULL, on_request, h, MHD_OPTION_LISTEN_SOCKET,
-                                h->listener.fd, MHD_OPTION_CONNECTION_LIMIT,
-                                (unsigned)LS_HTTP_CONNECTIONS, MHD_OPTION_CONNECTION_MEMORY_LIMIT,
-                                (size_t)CONNECTION_BYTES, MHD_OPTION_CONNECTION_TIMEOUT,
-                                (unsigned)IDLE_S, MHD_OPTION_NOTIFY_COMPLETED, on_completed, NULL,
-                                MHD_OPTION_ARRAY, tls, MHD_OPTION_END);
+    return h->lib->start_daemon(
+        flags, 0, NULL, NULL, on_request, h, MHD_OPTION_LISTEN_SOCKET, h->listener.fd,
+        MHD_OPTION_CONNECTION_LIMIT, (unsigned)LS_HTTP_CONNECTIONS,
+        MHD_OPTION_CONNECTION_MEMORY_LIMIT, (size_t)CONNECTION_BYTES, MHD_OPTION_CONNECTION_TIMEOUT,
+        (unsigned)IDLE_S, MHD_OPTION_NOTIFY_COMPLETED, on_completed, h,
+        MHD_OPTION_NOTIFY_CONNECTION, on_connection, h, MHD_OPTION_ARRAY, tls, MHD_OPTION_END);
 }
 
 ls_status ls_http_open(const ls_http_options *o, ls_http **h_p, ls_error *e) {
@@ -373,6 +403,7 @@ void ls_http_run(ls_http *h, int ms) {
     struct pollfd p = {.fd = ls_http_fd(h), .events = POLLIN};
     poll(&p, 1, ls_http_rests(h, ms));
     end_closed(h);
+    ls_connections_end_gone(&h->connections);
     h->lib->run(h->daemon);
 }
 
@@ -383,5 +414,6 @@ void ls_http_close(ls_http *h) {
     /* These may have found no bytes, and rest again. */
     ls_http_wake(h);
     h->lib->stop_daemon(h->daemon); /* closes the socket, too */
+    ls_connections_free(&h->connections);
     free(h);
 }

@@ -1,5 +1,6 @@
 /* server_test.c - the server, asked by raw sockets in the same thread. */
 #include <arpa/inet.h>
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -124,6 +125,15 @@ static int get(ls_http *h, const char *path, const char *more) {
     snprintf(text, sizeof text, "GET %s HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n%s\r\n",
              path, more);
     return ask(h, text);
+}
+
+static int count_files(void) {
+    int n = 0;
+    DIR *d = opendir("/proc/self/fd");
+    assert_non_null(d);
+    while (readdir(d)) n++;
+    closedir(d);
+    return n;
 }
 
 static const char *body(void) { return strstr(reply, "\r\n\r\n") + 4; }
@@ -375,6 +385,26 @@ static void test_damaged_requests(void **state) {
     ls_http_close(h);
 }
 
+/* A part of a request and the end of its connection come at once: nothing is kept of it. */
+static void test_gone_clients(void **state) {
+    static const char *const parts[] = {"", "POST /x HTT", "GET / HTTP/1.1\r\nHost: localhost\r\n",
+                                        "POST /x HTTP/1.1\r\nHost: localhost\r\n"
+                                        "Content-Length: 50\r\n\r\n{"};
+    ls_http *h = server_open(NULL);
+    (void)state;
+    ls_http_run(h, 0);
+    int before = count_files();
+    for (int i = 0; i < 40; i++) {
+        int fd = client_open(h);
+        client_send(fd, parts[i % 4]);
+        close(fd);
+    }
+    for (int i = 0; i < 200 && count_files() > before; i++) ls_http_run(h, 5);
+    assert_int_equal(count_files(), before);
+    assert_int_equal(get(h, "/", ""), 200);
+    ls_http_close(h);
+}
+
 /* ---- TLS ---- */
 
 /* Writes a certificate that signs itself, and its key. */
@@ -455,6 +485,7 @@ int main(void) {
                                        cmocka_unit_test(test_slow_reader),
                                        cmocka_unit_test(test_many_streams),
                                        cmocka_unit_test(test_damaged_requests),
+                                       cmocka_unit_test(test_gone_clients),
                                        cmocka_unit_test(test_tls)};
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

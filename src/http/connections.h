@@ -1,0 +1,33 @@
+/* connections.h - the open connections of a server, and which clients have gone away.
+ *
+ * libmicrohttpd learns by edge-triggered events what comes. If a client sends a part of a request and closes its
+ * connection before the part is read, both are one event, and the library may wait for the rest until its
+ * time limit (seen in 0.9.75). Many of these would fill the server.
+ */
+#ifndef LS_HTTP_CONNECTIONS_H
+#define LS_HTTP_CONNECTIONS_H
+
+#include <poll.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+typedef struct ls_connection {
+    int fd;
+    bool answered; /* there is an answer, which is being sent */
+    size_t place;  /* in the list */
+} ls_connection;
+
+typedef struct ls_connections {
+    ls_connection **list; /* [n] */
+    size_t n;
+    struct pollfd *polls; /* [n] */
+} ls_connections;
+
+ls_connection *ls_connections_add(ls_connections *, int fd);
+void ls_connections_remove(ls_connections *, ls_connection *);
+/* Shuts the connections down whose clients have gone, where nothing is left to be read and nothing to be sent: the
+ * library then closes them. */
+void ls_connections_end_gone(ls_connections *);
+void ls_connections_free(ls_connections *);
+
+#endif
