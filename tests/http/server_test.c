@@ -399,7 +399,7 @@ static void test_gone_clients(void **state) {
         client_send(fd, parts[i % 4]);
         close(fd);
     }
-    for (int i = 0; i < 200 && count_files() > before; i++) ls_http_run(h, 5);
+    for (int i = 0; i < 200; i++) ls_http_run(h, 0); /* they are taken, one a call, and closed */
     assert_int_equal(count_files(), before);
     assert_int_equal(get(h, "/", ""), 200);
     ls_http_close(h);
