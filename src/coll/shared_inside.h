@@ -20,7 +20,8 @@ enum {
     PARTS = 3,    /* of the stage; the longer, the fewer waits */
     PARTS_OF_ARENA = 256,
     MOST_PART = 1 << 20,
-    PIECE = 4096, /* bytes that are worked on at a time, in the first-level cache */
+    ROUND = 1 << 17, /* bytes; three of them stay in the second-level cache */
+    PIECE = 4096,    /* bytes that are worked on at a time, in the first-level cache */
 };
 
 /* How the other workers can come at this worker's buffers, and it at theirs. */

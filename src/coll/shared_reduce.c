@@ -207,12 +207,39 @@ void ls_shared_reduce_small(ls_shared *s, ls_shared_call *x) {
     s->bytes_read += (end - first) * ls_dtype_size(x->call.dtype) * (size_t)s->rank;
 }
 
+/* The all-reduce of two workers that is one addition: combine_both() writes both outputs. */
+static bool is_one_addition(const ls_shared *s, const ls_call *c) {
+    return s->size == 2 && c->what == LS_CALL_ALL_REDUCE && c->V == 0 && c->op != LS_AVG &&
+           !c->by && !ls_dtype_is_half(c->dtype);
+}
+
+/* Elements [first, end) of all inputs, reduced, at `to` and at `also`. Piece by piece, each of which
+ * is copied while it is in the cache. */
+static void reduce_twice(ls_shared *s, const ls_call *c, size_t first, size_t end,
+                         unsigned char *to, unsigned char *also) {
+    size_t size = ls_dtype_size(c->dtype), most = PIECE / size;
+    if (is_one_addition(s, c)) {
+        const unsigned char **base = s->scratch->now->base;
+        s->k->combine_both(c->dtype, c->op, end - first, base[0] + first * size,
+                           base[1] + first * size, to, also);
+        s->bytes_read += (end - first) * size;
+        return;
+    }
+    for (size_t at = first; at < end; at += most) {
+        size_t stop = end - at < most ? end : at + most, n = (stop - at) * size;
+        reduce_range(s, c, at, stop, to);
+        memcpy(also, to, n);
+        to += n;
+        also += n;
+    }
+}
+
 /* Piece by piece, each of which is copied to all outputs while it is in the cache. */
 void ls_shared_reduce_direct(ls_shared *s, ls_shared_call *x) {
     const ls_call *c = &x->call;
     size_t first, end, size = ls_dtype_size(c->dtype), most = PIECE / size;
     block_of(s, c, s->rank, &first, &end);
-    const unsigned char **base = find_inputs(s, x);
+    find_inputs(s, x);
     if (c->what == LS_CALL_REDUCE_SCATTER) {
         reduce_range(s, c, first, end, x->out);
         return;
@@ -223,12 +250,9 @@ void ls_shared_reduce_direct(ls_shared *s, ls_shared_call *x) {
     }
     int target = c->what == LS_CALL_REDUCE ? c->root : s->rank;
     unsigned char *out = ls_commons_at(s->commons, slot_of(s, x, target)->out);
-    if (s->size == 2 && c->what == LS_CALL_ALL_REDUCE && c->V == 0 && c->op != LS_AVG && !c->by &&
-        !ls_dtype_is_half(c->dtype)) {
+    if (is_one_addition(s, c)) {
         unsigned char *other = ls_commons_at(s->commons, slot_of(s, x, 1 - s->rank)->out);
-        s->k->combine_both(c->dtype, c->op, end - first, base[0] + first * size,
-                           base[1] + first * size, out + first * size, other + first * size);
-        s->bytes_read += (end - first) * size;
+        reduce_twice(s, c, first, end, out + first * size, other + first * size);
         return;
     }
     for (size_t at = first; at < end; at += most) {
@@ -248,9 +272,16 @@ void ls_shared_reduce_direct(ls_shared *s, ls_shared_call *x) {
 static size_t staged_part(const ls_shared *s, const ls_call *c) {
     make_leaves_of(s, c);
     size_t parts = (size_t)s->size * (size_t)s->scratch->now->leaves.most;
-    /* A call of a few parts has more rounds of less: filling one and adding the last overlap. */
-    bool few = longest_nbytes(s, c) <= 4 * s->part;
-    return (few ? LS_SHARED_ELEMENTS : s->part) / parts / ls_dtype_size(c->dtype);
+    size_t size = ls_dtype_size(c->dtype), round = ROUND;
+    if (s->size > s->commons->head->cores) {
+        /* Workers that take turns on the cores wait long for each other: few rounds. A call of a few
+         * parts has more rounds of less: filling one and adding the last overlap. */
+        bool few = longest_nbytes(s, c) <= 4 * s->part;
+        round = few ? LS_SHARED_ELEMENTS : s->part;
+    }
+    size_t least = size > PIECE ? size : PIECE; /* of each part */
+    if (round < parts * least) round = s->part;
+    return round / parts / size;
 }
 
 size_t ls_shared_reduce_rounds(const ls_shared *s, const ls_call *c) {
@@ -291,9 +322,14 @@ static unsigned char *my_part_of(ls_shared *s, const ls_shared_call *x, int memb
     return stage_of(s, x, member) + (size_t)s->rank * staged_part(s, &x->call) * size;
 }
 
-/* The sum of this worker's block goes into its own stage (where no other worker reads this block),
- * or to its output; in a scan, each worker's result for this block goes into that worker's
- * stage. */
+/* Does this worker's output have the sums of all blocks? */
+static bool has_all_sums(const ls_shared *s, const ls_call *c) {
+    return c->what == LS_CALL_ALL_REDUCE || (c->what == LS_CALL_REDUCE && s->rank == c->root);
+}
+
+/* The sum of this worker's block goes into its own stage (where no other worker reads this block)
+ * and to its output, if that has it; in a scan, each worker's result for this block goes into that
+ * worker's stage. */
 void ls_shared_reduce_staged(ls_shared *s, ls_shared_call *x) {
     size_t first, n, size = ls_dtype_size(x->call.dtype);
     size_t part = staged_part(s, &x->call) * size, at = (size_t)s->rank * part;
@@ -310,18 +346,21 @@ void ls_shared_reduce_staged(ls_shared *s, ls_shared_call *x) {
         reduce_prefixes(s, x, 0, n, my_part_of);
         return;
     }
+    if (has_all_sums(s, &x->call)) {
+        reduce_twice(s, &x->call, 0, n, to, x->out + first * size);
+        return;
+    }
     if (x->call.what == LS_CALL_REDUCE_SCATTER) to = x->out + x->round * part;
     reduce_range(s, &x->call, 0, n, to);
 }
 
 void ls_shared_reduce_collect(ls_shared *s, ls_shared_call *x) {
     bool prefix = ls_collective_is_prefix(x->call.what);
-    bool wanted = x->call.what == LS_CALL_ALL_REDUCE ||
-                  (prefix && prefix_leaves(&x->call, s->rank) > 0) ||
-                  (x->call.what == LS_CALL_REDUCE && s->rank == x->call.root);
+    bool wanted = prefix ? prefix_leaves(&x->call, s->rank) > 0 : has_all_sums(s, &x->call);
     size_t size = ls_dtype_size(x->call.dtype), part = staged_part(s, &x->call);
     for (int b = 0; b < s->size && wanted; b++) {
         size_t first, n;
+        if (b == s->rank && !prefix) continue; /* it is there already */
         staged_range(s, x, b, &first, &n);
         int from = prefix ? s->rank : b;
         if (n)

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "base/cores.h"
 #include "base/mem.h"
 #include "net/local/ring.h"
 
@@ -86,6 +87,7 @@ ls_status ls_commons_create(int size, size_t arena_nbytes, bool threads, ls_comm
     }
     ls_commons_head *h = base;
     *h = (ls_commons_head){.magic = MAGIC, .nbytes = l.end, .size = size};
+    h->cores = ls_cores_among(size);
     h->arena_nbytes = arena_nbytes;
     h->workers_at = l.workers;
     h->rings_at = l.rings;

@@ -32,7 +32,7 @@ enum {
 
 typedef struct ls_commons_head {
     uint64_t magic, nbytes;
-    int32_t size;
+    int32_t size, cores;   /* workers, and the cores that they have together */
     uint64_t arena_nbytes; /* of each worker */
     uint64_t workers_at, rings_at, calls_at, arenas_at;
     atomic_int views;                /* of threads: how many are not closed */
