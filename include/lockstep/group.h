@@ -200,6 +200,9 @@ ls_status ls_group_dup(ls_group *g, ls_group **g_p, ls_error *e);
  * slower). NULL if there is none at all. Not collective. */
 void *ls_group_alloc(ls_group *g, size_t nbytes);
 void ls_group_free(ls_group *g, void *p);
+/* Can the other workers of this host read [p, p + nbytes) where it lies? False where the arena had no
+ * room for ls_group_alloc(), and where workers share no memory. */
+bool ls_group_readable(const ls_group *g, const void *p, size_t nbytes);
 
 /* What this worker has sent since the group was opened. Reads of shared memory are not messages. */
 typedef struct ls_counters {

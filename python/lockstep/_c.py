@@ -108,6 +108,7 @@ PROTOTYPES: dict[str, tuple[Any, list[Any]]] = {
     "ls_group_dup": (Status, [Pointer, _OUT, _ERROR]),
     "ls_group_alloc": (Pointer, [Pointer, Size]),
     "ls_group_free": (None, [Pointer, Pointer]),
+    "ls_group_readable": (ctypes.c_bool, [Pointer, Pointer, Size]),
     "ls_group_counters": (CountersStruct, [Pointer]),
     "ls_group_explain": (
         Status,

@@ -417,6 +417,11 @@ void ls_group_free(ls_group *g, void *p) {
     if (!mine) free(p);
 }
 
+bool ls_group_readable(const ls_group *g, const void *p, size_t nbytes) {
+    const ls_commons *c = g->end ? g->end->commons : NULL;
+    return c && ls_commons_readable(c, p, nbytes);
+}
+
 void ls_group_attach(ls_group *g, void *p, size_t nbytes) {
     pthread_mutex_lock(&g->end->lock);
     if (g->end->commons) ls_commons_attach(g->end->commons, p, nbytes);

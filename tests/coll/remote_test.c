@@ -97,7 +97,9 @@ static ls_status try_bits(ls_group *g, size_t count, ls_dtype dtype, ls_error *e
         bool high = i % size == size - 1; /* an exponent that makes numbers about 1 */
         own[i] = shared[i] = high ? 0x3f : (unsigned char)(x >> 24);
     }
-    ls_status s = ls_all_reduce(g, own, own, count, dtype, LS_AVG, e);
+    bool right = ls_group_readable(g, shared, nbytes) && !ls_group_readable(g, own, nbytes);
+    ls_status s = check("readable", right, ls_group_rank(g), 0, e);
+    if (s == LS_OK) s = ls_all_reduce(g, own, own, count, dtype, LS_AVG, e);
     if (s == LS_OK) s = ls_all_reduce(g, shared, shared, count, dtype, LS_AVG, e);
     if (s == LS_OK) s = check("bits", memcmp(own, shared, nbytes) == 0, ls_group_rank(g), 0, e);
     if (s == LS_OK) s = ls_barrier(g, e);

@@ -29,11 +29,7 @@ class Memory:
         self._nblocks = 0
         self._closed = False
 
-    def empty(self, shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
-        n = math.prod(shape)
-        if n == 0:
-            return torch.empty(shape, dtype=dtype)
-        nbytes = n * dtype.itemsize
+    def _allocate(self, nbytes: int) -> int:
         with self._lock:
             if self._closed:
                 raise RuntimeError("lockstep: the process group is closed")
@@ -41,10 +37,42 @@ class Memory:
             if not address:
                 raise MemoryError(f"lockstep: no memory for {nbytes} bytes")
             self._nblocks += 1
-        block = (ctypes.c_ubyte * nbytes).from_address(address)
+        return int(address)
+
+    def _tensor(self, address: int, shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
+        block = (ctypes.c_ubyte * (math.prod(shape) * dtype.itemsize)).from_address(address)
         # At exit the group is closed with all its memory.
         weakref.finalize(block, self._free, address).atexit = False
         return torch.frombuffer(block, dtype=dtype).view(shape)
+
+    def empty(self, shape: tuple[int, ...], dtype: torch.dtype) -> Tensor:
+        n = math.prod(shape)
+        if n == 0:
+            return torch.empty(shape, dtype=dtype)
+        return self._tensor(self._allocate(n * dtype.itemsize), shape, dtype)
+
+    def holds(self, tensor: Tensor) -> bool:
+        """Do the other workers of the host read the tensor where it lies?"""
+        return self._readable(tensor.data_ptr(), tensor.nbytes)
+
+    def _readable(self, address: int, nbytes: int) -> bool:
+        with self._lock:
+            return bool(self._pointer and library.ls_group_readable(self._pointer, address, nbytes))
+
+    def move_here(self, tensor: Tensor) -> None:
+        """Gives the storage of a tensor memory of the group, if there is room. All tensors that share
+        the storage follow; an address taken before is invalid."""
+        storage: Any = tensor.untyped_storage()  # of which the stubs lack a part
+        nbytes = tensor.nbytes
+        if self._closed or storage.nbytes() != nbytes or storage.is_shared() or self.holds(tensor):
+            return
+        address = self._allocate(nbytes)
+        if not self._readable(address, nbytes):
+            self._free(address)
+            return
+        new = self._tensor(address, tuple(tensor.shape), tensor.dtype)
+        new.copy_(tensor)
+        storage._swap_data_ptr_(new.untyped_storage())
 
     def _free(self, address: int) -> None:
         with self._lock:

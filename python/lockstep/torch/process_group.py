@@ -19,6 +19,7 @@ from torch import Tensor
 
 from lockstep._c import library
 from lockstep.torch import launcher, meeting
+from lockstep.torch.buckets import is_bucket
 from lockstep.torch.lane import Job, Lane
 from lockstep.torch.memory import Memory
 from lockstep.torch.messages import Messages
@@ -247,6 +248,8 @@ class ProcessGroup(_Base):  # type: ignore[misc]
         tensor = _one(tensors, "all_reduce")
         if tensor.layout is torch.sparse_coo:
             return all_reduce_sparse(self, tensor, op, opts)
+        if is_bucket(tensor):
+            self._memory.move_here(tensor)
         call = self._reduction(tensor, op, "all_reduce")
         return self._start(Job("all_reduce", [call], [tensor], tensor), opts)
 

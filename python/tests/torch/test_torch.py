@@ -91,6 +91,13 @@ class Training(Workers):
     def test_ddp_static(self) -> None:
         self.compare("ddp_static")
 
+    def test_ddp_buckets(self) -> None:
+        self.compare("ddp_buckets")
+        ours = self.train(2, "lockstep", "ddp_buckets")
+        for variables in ({"LOCKSTEP_TRANSPORT": "tcp"}, {"LOCKSTEP_TORCH_ARENA_MIB": "2"}):
+            self.assertEqual(self.train(2, "lockstep", "ddp_buckets", **variables), ours)
+        self.compare("ddp_lazy")
+
     def test_ddp_hook(self) -> None:
         self.compare("ddp_hook", 2e-2)  # in 16 bits, and of low rank
 

@@ -6,7 +6,9 @@ of the weights, which is compared between the workers.
 
 from __future__ import annotations
 
+import gc
 import hashlib
+import os
 import sys
 import tempfile
 
@@ -66,6 +68,33 @@ def ddp(**options: bool) -> None:
     net = DistributedDataParallel(model(), bucket_cap_mb=0.01, **options)
     train(net, adam(net))
     same_weights(list(net.parameters()))
+
+
+def ddp_buckets(**options: bool) -> None:
+    """Buckets of 1 MB, which a group of the library takes into its memory."""
+    torch.manual_seed(0)
+    layers = [nn.Linear(48, 600), nn.GELU(), nn.Linear(600, 600), nn.GELU(), nn.Linear(600, 1)]
+    net = DistributedDataParallel(nn.Sequential(*layers), gradient_as_bucket_view=True, **options)
+    train(net, adam(net))
+    same_weights(list(net.parameters()))
+    group = dist.group.WORLD
+    large = net.module[2].weight.grad
+    if backend != "lockstep" or options:
+        return
+    tensor = torch.zeros_like(large)
+    dist.all_reduce(tensor)
+    shares = not {"LOCKSTEP_TRANSPORT", "LOCKSTEP_TORCH_ARENA_MIB"} & set(os.environ)
+    assert group._memory.holds(large) == shares, shares
+    assert not group._memory.holds(tensor), "a tensor of the user's has moved"
+    nblocks = group._memory._nblocks
+    assert (nblocks > 0) == shares, nblocks
+    kept = large.clone()
+    dist.destroy_process_group()
+    assert torch.equal(large, kept)
+    net.zero_grad()
+    del net, large
+    gc.collect()
+    assert group._memory._nblocks == 0 and not group._memory._pointer
 
 
 def ddp_hook() -> None:
@@ -178,9 +207,11 @@ WAYS = {
     "ddp": ddp, "ddp_view": lambda: ddp(gradient_as_bucket_view=True),
     "ddp_unused": lambda: ddp(find_unused_parameters=True),
     "ddp_static": lambda: ddp(static_graph=True), "ddp_hook": ddp_hook,
+    "ddp_buckets": ddp_buckets, "ddp_lazy": lambda: ddp_buckets(lazy_bucket_allocation=True),
     "compressed": compressed, "fsdp2": fsdp2,
     "fsdp2_memory": lambda: fsdp2(group_memory=backend == "lockstep"), "zero": zero, "checkpoint": checkpoint, "dtensor": dtensor, "mesh_2d": mesh_2d,
 }  # fmt: skip
 WAYS[way]()
-dist.barrier()
-dist.destroy_process_group()
+if dist.is_initialized():
+    dist.barrier()
+    dist.destroy_process_group()
