@@ -1,7 +1,8 @@
 #!/bin/sh
 # Tests the Python package: the wheel, installed into build/python-venv beside NumPy and the packages that
-# some tests need, from PyPI; then again beside NumPy 1, in build/numpy1-venv. Where PyPI can't be reached,
-# or with PYTHON=python3, the package of the source tree is tested by PYTHON, if that has NumPy (Debian's
+# some tests need, from PyPI; then again beside NumPy 1, in build/numpy1-venv, and by each other version of
+# Python that is on the PATH or in pyenv's folder, in build/pythonX.Y-venv. Where PyPI can't be reached, or
+# with PYTHON=python3, the package of the source tree is tested by PYTHON, if that has NumPy (Debian's
 # package python3-numpy).
 #     check_python.sh [NAME...]    tests whose names contain NAME
 set -eu
@@ -24,6 +25,13 @@ check_wheel() {
     nbytes=$(wc -c <"$1")
     echo "$1: $nbytes bytes"
     [ "$nbytes" -lt 6000000 ] || { echo "check_python.sh: the wheel has $nbytes bytes; 6,000,000 are allowed" >&2; exit 1; }
+}
+python_of() { # python_of VERSION: where it is, or nothing
+    for python in "$(command -v "python$1" || true)" "${PYENV_ROOT:-$HOME/.pyenv}"/versions/"$1".*/bin/python3; do
+        # A shim of pyenv is there for versions that are not chosen, too.
+        [ -x "$python" ] && "$python" -c 'import venv' 2>/dev/null && { echo "$python"; return; }
+    done
+    return 0
 }
 test_with() { # test_with PYTHON [OPTION...]
     python=$1
@@ -55,3 +63,17 @@ if fetch_numpy1; then
 else
     echo "skipped: NumPy 1: PyPI has none for this Python"
 fi
+own=$($venv/bin/python -c 'import sys; print("%d.%d" % sys.version_info[:2])')
+for version in 3.9 3.10 3.11 3.12 3.13; do
+    [ $version != "$own" ] || continue
+    python=$(python_of $version)
+    other=build/python$version-venv
+    if [ -z "$python" ]; then
+        echo "skipped: Python $version: it is not installed"
+    elif ! { [ -x $other/bin/python ] || "$python" -m venv $other; } || ! $other/bin/python -m pip install -q numpy; then
+        echo "skipped: Python $version: PyPI was not reached"
+    else
+        $other/bin/python -m pip install -q --no-deps --force-reinstall build/dist/lockstep-*.whl
+        LOCKSTEP_PROGRAM="$PWD/$other/bin/lockstep" test_with $other/bin/python
+    fi
+done

@@ -1,10 +1,11 @@
 """Times torch.distributed over Lockstep and over Gloo, side by side: the same processes make the same
 calls with both, in alternation.
 
-    torchrun --standalone --nproc-per-node 2 torch_backends.py [all_reduce] [ddp] [fsdp2]
+    torchrun --standalone --nproc-per-node 2 torch_backends.py [all_reduce] [ddp[-SIZE]] [fsdp2[-SIZE]]
 
-For all-reduces of f32 the least and the median of a size's rounds; for training the median of the steps of a GPT of
-12 million parameters, whose losses must be equal.
+For all-reduces of f32 the least and the median of a size's rounds; for training those of the steps of a GPT of 0.3, 12
+or 124 million parameters (SIZE: small, middle, large; all if none is given), whose losses must be equal. Communication
+takes what a step takes beyond one of the same model alone.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import math
 import statistics
 import sys
 import time
+from typing import NamedTuple
 
 import torch
 import torch.distributed as dist
@@ -24,7 +26,25 @@ import lockstep.torch  # noqa: F401
 
 SIZES = [8, 1 << 10, 64 << 10, 1 << 20, 16 << 20, 64 << 20, 256 << 20]
 BACKENDS = ("lockstep", "gloo")
-WIDTH, LAYERS, HEADS, VOCABULARY, CONTEXT, BATCH, STEPS = 384, 6, 6, 2048, 128, 4, 10
+
+
+class Shape(NamedTuple):
+    """Of a GPT, and how often it is trained for a time."""
+
+    width: int
+    layers: int
+    heads: int
+    vocabulary: int
+    context: int
+    batch: int
+    steps: int
+
+
+SHAPES = {
+    "small": Shape(64, 4, 4, 512, 64, 2, 60),
+    "middle": Shape(384, 6, 6, 2048, 128, 4, 12),
+    "large": Shape(768, 12, 12, 50257, 128, 1, 6),
+}
 
 dist.init_process_group("gloo")
 rank, size = dist.get_rank(), dist.get_world_size()
@@ -65,38 +85,41 @@ def all_reduce() -> None:
 
 
 class Block(nn.Module):
-    def __init__(self) -> None:
+    def __init__(self, shape: Shape) -> None:
         super().__init__()
-        self.norm1, self.norm2 = nn.LayerNorm(WIDTH), nn.LayerNorm(WIDTH)
-        self.qkv, self.out = nn.Linear(WIDTH, 3 * WIDTH), nn.Linear(WIDTH, WIDTH)
-        self.up, self.down = nn.Linear(WIDTH, 4 * WIDTH), nn.Linear(4 * WIDTH, WIDTH)
+        width, self.heads = shape.width, shape.heads
+        self.norm1, self.norm2 = nn.LayerNorm(width), nn.LayerNorm(width)
+        self.qkv, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
+        self.up, self.down = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         b, t, _ = x.shape
-        q, k, v = self.qkv(self.norm1(x)).view(b, t, 3, HEADS, -1).permute(2, 0, 3, 1, 4)
+        q, k, v = self.qkv(self.norm1(x)).view(b, t, 3, self.heads, -1).permute(2, 0, 3, 1, 4)
         y = F.scaled_dot_product_attention(q, k, v, is_causal=True)
-        x = x + self.out(y.transpose(1, 2).reshape(b, t, WIDTH))
+        x = x + self.out(y.transpose(1, 2).reshape(b, t, -1))
         return x + self.down(F.gelu(self.up(self.norm2(x))))
 
 
 class GPT(nn.Module):
-    def __init__(self) -> None:
+    def __init__(self, shape: Shape) -> None:
         super().__init__()
-        self.token = nn.Embedding(VOCABULARY, WIDTH)
-        self.place = nn.Embedding(CONTEXT, WIDTH)
-        self.blocks = nn.ModuleList(Block() for _ in range(LAYERS))
-        self.norm, self.head = nn.LayerNorm(WIDTH), nn.Linear(WIDTH, VOCABULARY, bias=False)
+        self.token = nn.Embedding(shape.vocabulary, shape.width)
+        self.place = nn.Embedding(shape.context, shape.width)
+        self.blocks = nn.ModuleList(Block(shape) for _ in range(shape.layers))
+        self.norm = nn.LayerNorm(shape.width)
 
     def forward(self, tokens: torch.Tensor) -> torch.Tensor:
         x = self.token(tokens) + self.place.weight[: tokens.shape[1]]
         for block in self.blocks:
             x = block(x)
-        return self.head(self.norm(x))
+        return self.norm(x) @ self.token.weight.T
 
 
-def make(way: str, group: dist.ProcessGroup) -> nn.Module:
+def make(way: str, shape: Shape, group: dist.ProcessGroup | None) -> nn.Module:
     torch.manual_seed(0)
-    model = GPT()
+    model = GPT(shape)
+    if group is None:
+        return model
     if way == "ddp":
         return DistributedDataParallel(model, process_group=group, gradient_as_bucket_view=True)
     from torch.distributed.device_mesh import DeviceMesh
@@ -112,37 +135,51 @@ def make(way: str, group: dist.ProcessGroup) -> nn.Module:
     return model
 
 
-def train(way: str) -> None:
-    models = {name: make(way, groups[name]) for name in BACKENDS}
-    optimizers = {name: torch.optim.AdamW(models[name].parameters(), 3e-4) for name in BACKENDS}
-    times: dict[str, list[float]] = {name: [] for name in BACKENDS}
-    losses: dict[str, list[float]] = {name: [] for name in BACKENDS}
-    for step in range(STEPS + 1):
+def train(way: str, name: str) -> None:
+    shape = SHAPES[name]
+    ways = {"alone": None, **groups}
+    models = {w: make(way, shape, group) for w, group in ways.items()}
+    optimizers = {w: torch.optim.AdamW(models[w].parameters(), 3e-4) for w in ways}
+    times: dict[str, list[float]] = {w: [] for w in ways}
+    losses: dict[str, list[float]] = {w: [] for w in ways}
+    for step in range(shape.steps + 2):
         g = torch.Generator().manual_seed(step * size + rank)
-        tokens = torch.randint(VOCABULARY, (BATCH, CONTEXT + 1), generator=g)
-        for name in BACKENDS:
+        tokens = torch.randint(shape.vocabulary, (shape.batch, shape.context + 1), generator=g)
+        for w in ways:
             dist.barrier(groups["gloo"])
             begin = time.perf_counter()
-            logits = models[name](tokens[:, :-1])
+            logits = models[w](tokens[:, :-1])
             loss = F.cross_entropy(logits.flatten(0, 1), tokens[:, 1:].flatten())
-            optimizers[name].zero_grad()
+            optimizers[w].zero_grad()
             loss.backward()
-            optimizers[name].step()
-            if step:
-                times[name].append(1e3 * (time.perf_counter() - begin))
-            losses[name].append(float(loss.detach()))
-    ours, gloos = (statistics.median(times[name]) for name in BACKENDS)
-    n = sum(p.numel() for p in GPT().parameters())
-    say(f"\n{way}, {n / 1e6:.1f} million parameters, {size} workers: median of a step, ms")
-    say(f"lockstep {ours:.1f}, gloo {gloos:.1f}: {gloos / ours:.2f} times as fast")
+            optimizers[w].step()
+            if step >= 2:  # DDP makes its buckets anew in the second step
+                times[w].append(1e3 * (time.perf_counter() - begin))
+            losses[w].append(float(loss.detach()))
+    n = sum(p.numel() for p in models["alone"].parameters())
+    say(f"\n{way}, {n / 1e6:.1f} million parameters, {size} workers: a step in ms, least and median")
+    median = {w: statistics.median(times[w]) for w in ways}
+    for w in ways:
+        share = statistics.median(1 - a / t for a, t in zip(times["alone"], times[w]))
+        say(f"{w:>9} {min(times[w]):9.1f} {median[w]:9.1f}   communication {100 * share:3.0f} %")
+    say(f"{median['gloo'] / median['lockstep']:.2f} times as fast as gloo")
     same = losses["lockstep"] == losses["gloo"]
-    close = all(math.isclose(*pair, rel_tol=1e-4) for pair in zip(*losses.values()))
+    close = all(math.isclose(*losses, rel_tol=1e-4)
+                for losses in zip(losses["lockstep"], losses["gloo"]))  # fmt: skip
     say(f"losses {'equal' if same else 'close' if close else 'DIFFER'}: {losses['lockstep'][-1]}")
     if not close:
         sys.exit(1)
 
 
-PARTS = {"all_reduce": all_reduce, "ddp": lambda: train("ddp"), "fsdp2": lambda: train("fsdp2")}
-for part in sys.argv[1:] or PARTS:
-    PARTS[part]()
+def run(part: str) -> None:
+    way, _, name = part.partition("-")
+    if way == "all_reduce":
+        all_reduce()
+        return
+    for shape in [name] if name else SHAPES:
+        train(way, shape)
+
+
+for part in sys.argv[1:] or ["all_reduce", "ddp", "fsdp2"]:
+    run(part)
 dist.destroy_process_group()
