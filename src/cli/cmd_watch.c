@@ -1,4 +1,5 @@
 /* cmd_watch.c - lockstep watch */
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -64,11 +65,17 @@ static void print_places(const ls_service_options *o, int port, int nruns) {
     ls_log(nruns == 1 ? "watching %d run; Ctrl-C ends" : "watching %d runs; Ctrl-C ends", nruns);
 }
 
+/* The run goes first. What nice() returns may be negative. */
+static void lower_priority(void) {
+    errno = 0;
+    if (nice(10) < 0 && errno) ls_log("watch: can't lower its own priority");
+}
+
 static int serve(const ls_service_options *o) {
     ls_service s = {0};
     ls_error e = {0};
     heed_signals();
-    if (nice(10) < 0) ls_log("watch: can't lower its own priority"); /* the run goes first */
+    lower_priority();
     if (ls_service_open(o, &s, &e) != LS_OK) return cli_fail(&e);
     print_places(o, ls_http_port(s.http), s.watcher->nruns);
     ls_service_run(&s, &stopped);
