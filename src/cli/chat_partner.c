@@ -1,17 +1,27 @@
 /* chat_partner.c - see chat_partner.h. */
 #include "cli/chat_partner.h"
 
-ls_status cli_partner_open(const cli_partner_options *o, ls_sampler_rule *rule, cli_partner *p_p,
+static ls_status open_remote(const cli_partner_options *o, cli_partner *p, ls_error *e) {
+    ls_remote_options server = o->server;
+    server.form = o->form;
+    return ls_remote_open(&server, &p->remote, e);
+}
+
+ls_status cli_partner_open(const cli_partner_options *o, ls_writing *w, cli_partner *p_p,
                            ls_error *e) {
     *p_p = (cli_partner){0};
-    if (!o->path) return ls_remote_open(&o->server, &p_p->remote, e);
+    if (!o->path) return open_remote(o, p_p, e);
     LS_TRY(ls_trained_open(o->path, &o->trained, &p_p->trained, e));
     ls_status s = ls_chat_open(&p_p->trained, o->template, &p_p->chat, e);
-    if (s != LS_OK) ls_trained_close(&p_p->trained);
-    if (s == LS_OK)
-        ls_trained_complete_rule(&p_p->trained,
-                                 &(ls_sampler_rule){.temperature = 0.7, .top_p = 0.95}, rule);
-    return s;
+    if (s == LS_OK) s = ls_text_form_prepare(o->form, &p_p->trained, e);
+    if (s != LS_OK) {
+        cli_partner_close(p_p);
+        return s;
+    }
+    w->constraint = o->form->constraint;
+    ls_trained_complete_rule(&p_p->trained, &(ls_sampler_rule){.temperature = 0.7, .top_p = 0.95},
+                             &w->rule);
+    return LS_OK;
 }
 
 void cli_partner_close(cli_partner *p) {

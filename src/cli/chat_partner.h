@@ -3,13 +3,15 @@
 #define LS_CLI_CHAT_PARTNER_H
 
 #include "infer/chat.h"
+#include "infer/text_form.h"
 #include "serve/remote.h"
 
 typedef struct cli_partner_options {
     const char *path; /* of the model; NULL: `server` has it */
     ls_trained_options trained;
-    const char *template; /* a file, or NULL */
-    ls_remote_options server;
+    const char *template;     /* a file, or NULL */
+    ls_remote_options server; /* without its form */
+    ls_text_form *form;       /* of answers; it outlives the partner */
 } cli_partner_options;
 
 /* One of the two: */
@@ -19,9 +21,8 @@ typedef struct cli_partner {
     ls_remote *remote; /* NULL: the model is here */
 } cli_partner;
 
-/* Completes the rule of a model that is here. It must stay where it is. */
-ls_status cli_partner_open(const cli_partner_options *, ls_sampler_rule *, cli_partner *p_p,
-                           ls_error *);
+/* Completes the writing's rule and constraint for a model that is here. The partner must stay where it is. */
+ls_status cli_partner_open(const cli_partner_options *, ls_writing *, cli_partner *p_p, ls_error *);
 void cli_partner_close(cli_partner *);
 
 ls_talk *cli_partner_talk(cli_partner *);

@@ -53,6 +53,7 @@ typedef struct session {
     const char *system, *save, *from; /* files; NULL: none */
     char *saved;                      /* the file of the last /save; NULL: none */
     ls_chat_file file;
+    ls_text_form form;  /* of answers */
     cli_editor *editor; /* NULL: lines are read as they come */
     bool at_terminal, json, ends;
     sigset_t open; /* the signals that the program lets through, an interrupt among them */
@@ -369,9 +370,10 @@ static bool check_partner(const ls_args *a) {
     return true;
 }
 
-static cli_partner_options partner_of(const ls_args *a) {
+static cli_partner_options partner_of(const ls_args *a, ls_text_form *form) {
     bool remote = cli_given(a, URL);
     return (cli_partner_options){.path = remote ? NULL : a->words[0],
+                                 .form = form,
                                  .template = cli_value(a, TEMPLATE),
                                  .trained = {.ema = cli_given(a, EMA),
                                              .writes = true,
@@ -395,9 +397,10 @@ static void greet(const session *s, const cli_partner_options *o) {
 
 static ls_status open_and_converse(const ls_args *a, session *s, ls_error *e) {
     LS_TRY(check_files(s, e));
-    const cli_partner_options o = partner_of(a);
+    LS_TRY(cli_form_read(a, SEED, &s->form, e));
+    const cli_partner_options o = partner_of(a, &s->form);
     catch_interrupts(s);
-    LS_TRY(cli_partner_open(&o, &s->how.rule, &s->partner, e));
+    LS_TRY(cli_partner_open(&o, &s->how, &s->partner, e));
     s->talk = cli_partner_talk(&s->partner);
     s->how.asked = &interrupted;
     greet(s, &o);
@@ -421,7 +424,9 @@ static int run(const ls_args *a) {
     if (!check_partner(a) || !cli_integer(&cmd_chat, a, TOKENS, 1, 1000000, &s.how.ntokens) ||
         !cli_sampling_read(&cmd_chat, a, SEED, &s.how))
         return CLI_USAGE;
-    return open_and_converse(a, &s, &e) == LS_OK ? 0 : cli_fail(&e);
+    ls_status status = open_and_converse(a, &s, &e);
+    ls_text_form_free(&s.form);
+    return status == LS_OK ? 0 : cli_fail(&e);
 }
 
 const ls_command cmd_chat = {

@@ -94,12 +94,20 @@ static int run(const ls_args *a) {
                             .sets = a->options[SEED + CLI_SET].values,
                             .nsets = a->options[SEED + CLI_SET].n,
                             .device = cli_device(a, SEED + CLI_DEVICE)};
-    if (ls_trained_open(a->words[0], &o, &t, &e) != LS_OK) return cli_fail(&e);
-    ls_trained_complete_rule(&t, &(ls_sampler_rule){.temperature = 1}, &w.rule);
-    write_fn *fn = cli_given(a, JSON) ? write_json : write_text;
-    ls_status status =
-        prompts ? write_all(&t, prompts, &w, fn, &e) : fn(&t, prompt ? prompt : "", &w, &e);
-    ls_trained_close(&t);
+    ls_text_form form = {0};
+    ls_status status = cli_form_read(a, SEED, &form, &e);
+    if (status == LS_OK) status = ls_trained_open(a->words[0], &o, &t, &e);
+    if (status == LS_OK) {
+        ls_trained_complete_rule(&t, &(ls_sampler_rule){.temperature = 1}, &w.rule);
+        write_fn *fn = cli_given(a, JSON) ? write_json : write_text;
+        status = ls_text_form_prepare(&form, &t, &e);
+        w.constraint = form.constraint;
+        if (status == LS_OK)
+            status =
+                prompts ? write_all(&t, prompts, &w, fn, &e) : fn(&t, prompt ? prompt : "", &w, &e);
+        ls_trained_close(&t);
+    }
+    ls_text_form_free(&form);
     return status == LS_OK ? 0 : cli_fail(&e);
 }
 
@@ -118,6 +126,12 @@ const ls_command cmd_generate = {
         "\n"
         "With --prompts each line has random numbers of its own; the first line gets the text\n"
         "that --prompt would get.\n"
+        "\n"
+        "--json-schema, --json-object and --regex give the continuation a form: at each place "
+        "only\n"
+        "tokens are drawn with which it can still be reached, and the text ends when it can't go "
+        "on.\n"
+        "--tokens may cut it (docs/guide/generate.md).\n"
         "\n"
         "A file or a pipe gets the bytes that the model writes; on a terminal, control\n"
         "characters except line ends and tabs are escaped (\\x1b).\n"

@@ -23,3 +23,10 @@ bool cli_sampling_read(const ls_command *c, const ls_args *a, int first, ls_writ
         }
     return good;
 }
+
+ls_status cli_form_read(const ls_args *a, int first, ls_text_form *f_p, ls_error *e) {
+    const ls_text_form_options o = {.schema_file = cli_value(a, first + CLI_SCHEMA),
+                                    .regex = cli_value(a, first + CLI_REGEX),
+                                    .object = cli_given(a, first + CLI_OBJECT)};
+    return ls_text_form_read(&o, f_p, e);
+}

@@ -4,6 +4,7 @@
 #define LS_CLI_SAMPLING_H
 
 #include "cli/device_option.h"
+#include "infer/text_form.h"
 #include "infer/text_writer.h"
 
 /* The places of the options of sampling, from the first one on. */
@@ -15,6 +16,9 @@ enum {
     CLI_MIN_P,
     CLI_PENALTY,
     CLI_STOP,
+    CLI_SCHEMA,
+    CLI_OBJECT,
+    CLI_REGEX,
     CLI_SET,
     CLI_DEVICE,
     CLI_SAMPLING
@@ -37,6 +41,9 @@ enum {
          "above 1: tokens that were there become less likely (default: the "                       \
          "model's, else 1)"},                                                                      \
         {"stop", 0, "TEXT", what_ends " before TEXT; may be given several times"},                 \
+        {"json-schema", 0, "FILE", "the text is JSON by this schema"},                             \
+        {"json-object", 0, NULL, "the text is a JSON object"},                                     \
+        {"regex", 0, "R", "the text is one that this regular expression matches, all of it"},      \
         {"set", 0, "KEY=VALUE",                                                                    \
          "override a key of the config, e.g. infer.activations or a published model's "            \
          "model.context; repeatable"},                                                             \
@@ -44,5 +51,7 @@ enum {
 
 /* Reads them; first: the place of --seed. False: bad usage, which is logged. */
 bool cli_sampling_read(const ls_command *, const ls_args *, int first, ls_writing *);
+/* The form that is asked for, as ls_text_form_read() reads it. */
+ls_status cli_form_read(const ls_args *, int first, ls_text_form *f_p, ls_error *);
 
 #endif

@@ -1,6 +1,7 @@
 /* constraint.c - see constraint.h. */
 #include "grammar/constraint.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 #include "base/mem.h"
@@ -116,4 +117,15 @@ ls_allowed ls_constraint_after(ls_constraint *c, ls_constrained *at, const uint3
 
 bool ls_allowed_has(const ls_allowed *a, uint32_t token) {
     return a->mask[token / 64] >> (token % 64) & 1;
+}
+
+void ls_allowed_forbid(const ls_allowed *a, const uint32_t *ends, int nends, float *logits,
+                       size_t V) {
+    float kept[LS_ALLOWED_ENDS];
+    int n = nends < LS_ALLOWED_ENDS ? nends : LS_ALLOWED_ENDS;
+    for (int i = 0; i < n; i++) kept[i] = a->end && ends[i] < V ? logits[ends[i]] : -INFINITY;
+    for (size_t i = 0; i < V; i++)
+        if (!ls_allowed_has(a, (uint32_t)i)) logits[i] = -INFINITY;
+    for (int i = 0; i < n; i++)
+        if (ends[i] < V) logits[ends[i]] = kept[i];
 }

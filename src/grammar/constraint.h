@@ -10,7 +10,10 @@
 
 #include "grammar/token_tree.h"
 
-enum { LS_CONSTRAINT_NBYTES = 64 << 20 }; /* of states and masks; then they are made anew */
+enum {
+    LS_CONSTRAINT_NBYTES = 64 << 20, /* of states and masks; then they are made anew */
+    LS_ALLOWED_ENDS = 64
+};
 
 /* One thread at a time; any number of texts. */
 typedef struct ls_constraint ls_constraint;
@@ -38,5 +41,9 @@ ls_allowed ls_constraint_after(ls_constraint *, ls_constrained *at, const uint32
                                int64_t n);
 size_t ls_constraint_nbytes(const ls_constraint *);
 bool ls_allowed_has(const ls_allowed *, uint32_t token);
+/* Logits [V] of tokens that may not follow become -INFINITY. ends [nends], of which the first LS_ALLOWED_ENDS count:
+ * tokens that end a text: they may follow where the text may end, and nowhere else. */
+void ls_allowed_forbid(const ls_allowed *, const uint32_t *ends, int nends, float *logits,
+                       size_t V);
 
 #endif

@@ -281,6 +281,11 @@ ls_status ls_trained_needs_text(const ls_trained *t, const char *what, ls_error 
                    t->path, what);
 }
 
+size_t ls_trained_ntokens(const ls_trained *t) {
+    size_t rows = (size_t)t->config.model.vocab, tokens = ls_tokenizer_used(t->tokenizer);
+    return rows < tokens ? rows : tokens;
+}
+
 const char *ls_written_end_name(ls_written_end end) {
     static const char *const names[] = {[LS_END_LENGTH] = "length",
                                         [LS_END_TOKEN] = "end",

@@ -94,6 +94,8 @@ extern const ls_sampler_rule LS_RULE_UNKNOWN;
 
 /* LS_EINVAL if the run was not trained on a text; `what` needs one, e.g. "generate". */
 ls_status ls_trained_needs_text(const ls_trained *, const char *what, ls_error *);
+/* The tokens that may be written: a published model may have more rows than its tokenizer has tokens. */
+size_t ls_trained_ntokens(const ls_trained *);
 /* Loss over the validation part of the run's data. records_p (or NULL): the record of each sample
  * (model/measure.h); the caller frees it. */
 ls_status ls_trained_evaluate_data(const ls_trained *, const ls_dataset *, ls_evaluation *v_p,

@@ -8,17 +8,10 @@
 #include "infer/text_output.h"
 #include "model/types.h"
 
-/* The tokens that may be drawn: a published model may have more rows than its tokenizer has
- * tokens. */
-static size_t tokens_of(const ls_trained *t) {
-    size_t rows = (size_t)t->config.model.vocab, tokens = ls_tokenizer_used(t->tokenizer);
-    return rows < tokens ? rows : tokens;
-}
-
 ls_status ls_writer_open(const ls_trained *t, ls_writer *w_p, ls_error *e) {
     ls_writer w = {.trained = t};
     LS_TRY(ls_decode_open(&t->infer, &w.decode, e));
-    w.sampler = ls_sampler_create(tokens_of(t), t->compute.k);
+    w.sampler = ls_sampler_create(ls_trained_ntokens(t), t->compute.k);
     *w_p = w;
     return LS_OK;
 }
@@ -90,40 +83,79 @@ static bool is_end(const ls_writing *o, uint32_t token) {
     return false;
 }
 
-static ls_status draw(ls_writer *w, const ls_writing *o, int64_t i, uint32_t *token_p,
-                      ls_error *e) {
+/* The text that is being written. */
+typedef struct writing {
+    ls_writer *w;
+    const ls_writing *o;
+    int64_t begin;     /* the text's first token of those that are written */
+    ls_constrained at; /* where it stands in the writing's constraint */
+    float *changed;    /* [V] logits without those of tokens that are not allowed; NULL: all are */
+} writing;
+
+/* Can the text not go on? Without a constraint it always can. */
+static bool is_complete(writing *x, ls_allowed *a) {
+    if (!x->o->constraint) return false;
+    *a = ls_constraint_after(x->o->constraint, &x->at, x->w->text + x->begin, x->w->n - x->begin);
+    return a->n == 0;
+}
+
+static ls_status draw(writing *x, const ls_allowed *a, int64_t i, uint32_t *token_p, ls_error *e) {
+    ls_writer *w = x->w;
+    const ls_writing *o = x->o;
     const float *logits = ls_decode_text(&w->decode, w->text, w->n);
     double u = ls_random_uniform(o->seed, LS_STREAM_SAMPLE, o->number, o->first + (uint64_t)i);
     LS_TRY(ls_infer_check(&w->trained->infer, e));
+    if (x->changed) {
+        memcpy(x->changed, logits, w->sampler.V * sizeof *logits);
+        ls_allowed_forbid(a, o->ends, o->nends, x->changed, w->sampler.V);
+        logits = x->changed;
+    }
     *token_p = ls_sampler_draw(&w->sampler, logits, &o->rule, (ls_sampler_seen){w->text, w->n}, u);
     return LS_OK;
 }
 
+/* Writes one token, or finds that the text is complete. */
+static ls_status write_token(writing *x, output *out, ls_generated *done, ls_error *e) {
+    const ls_writing *o = x->o;
+    ls_allowed a;
+    uint32_t token = 0;
+    bool stopped = false;
+    if (is_complete(x, &a)) {
+        done->end = LS_END_TOKEN;
+        return LS_OK;
+    }
+    LS_TRY(draw(x, &a, done->ntokens++, &token, e));
+    x->w->text[x->w->n++] = token;
+    if (is_end(o, token)) {
+        done->end = LS_END_TOKEN;
+        return LS_OK;
+    }
+    LS_TRY(emit(out, token, &stopped, e));
+    if (stopped)
+        done->end = LS_END_STOP;
+    else if (is_complete(x, &a))
+        done->end = LS_END_TOKEN;
+    else if (o->asked && *o->asked)
+        done->end = LS_END_ASKED;
+    return LS_OK;
+}
+
 ls_status ls_writer_write(ls_writer *w, const ls_writing *o, ls_generated *g_p, ls_error *e) {
-    output x = {.o = o, .text = {.special = o->special, .stops = o->stops, .nstops = o->nstops}};
+    output out = {.o = o, .text = {.special = o->special, .stops = o->stops, .nstops = o->nstops}};
     ls_generated done = {0, LS_END_LENGTH};
     ls_status s = LS_OK;
     int64_t context = w->trained->config.model.context;
     bool grows = !w->trained->is_published;
-    x.text.decoding =
+    writing x = {.w = w, .o = o, .begin = w->n};
+    if (o->constraint) x.changed = LS_NEW_ARRAY(float, w->sampler.V);
+    out.text.decoding =
         (ls_decoding){.tokenizer = w->trained->tokenizer, .skip_special = true, .begun = true};
     reserve(w, o->ntokens);
     while (s == LS_OK && done.end == LS_END_LENGTH && done.ntokens < o->ntokens &&
-           (grows || w->n < context)) {
-        uint32_t token = 0;
-        bool stopped = false;
-        s = draw(w, o, done.ntokens++, &token, e);
-        if (s != LS_OK) break;
-        w->text[w->n++] = token;
-        if (is_end(o, token)) {
-            done.end = LS_END_TOKEN;
-            break;
-        }
-        s = emit(&x, token, &stopped, e);
-        if (stopped) done.end = LS_END_STOP;
-        if (!stopped && o->asked && *o->asked) done.end = LS_END_ASKED;
-    }
-    s = end_output(&x, done.end == LS_END_STOP, s, e);
+           (grows || w->n < context))
+        s = write_token(&x, &out, &done, e);
+    s = end_output(&out, done.end == LS_END_STOP, s, e);
+    free(x.changed);
     if (s == LS_OK) *g_p = done;
     return s;
 }

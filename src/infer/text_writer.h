@@ -9,6 +9,7 @@
 
 #include <signal.h>
 
+#include "grammar/constraint.h"
 #include "infer/decode.h"
 #include "infer/generate.h"
 #include "infer/sampler.h"
@@ -41,7 +42,9 @@ typedef struct ls_writing {
     int nstops;
     const uint32_t *ends; /* [nends] tokens that do, too */
     int nends;
-    bool special;                       /* special tokens are written by their names */
+    ls_constraint *constraint; /* which texts are allowed; NULL: all. With it the writing ends where
+                                           the text can't go on, and an end token comes only where it may end */
+    bool special;              /* special tokens are written by their names */
     const volatile sig_atomic_t *asked; /* if not 0, the writing ends; may be NULL */
     ls_write_fn *fn;
     void *arg;

@@ -17,6 +17,7 @@ struct ls_remote {
     char *key;  /* NULL: none */
     char *model;
     ls_talk talk;
+    const ls_text_form *form;
     ls_buf models; /* that it has, as a list for people; empty: not known */
 };
 
@@ -136,7 +137,7 @@ static ls_status find_model(ls_remote *r, ls_error *e) {
 ls_status ls_remote_open(const ls_remote_options *o, ls_remote **r_p, ls_error *e) {
     LS_TRY(ls_http_client_check_url(o->url, e));
     ls_remote *r = LS_NEW(ls_remote);
-    *r = (ls_remote){.base = base_of(o->url)};
+    *r = (ls_remote){.base = base_of(o->url), .form = o->form};
     if (o->model) r->model = ls_strdup(o->model);
     ls_status s = o->key_file ? read_key(o->key_file, &r->key, e) : LS_OK;
     const ls_http_client_options c = {o->authorities, r->key};
@@ -190,6 +191,29 @@ static void set_rule(ls_json *o, const ls_writing *w) {
     ls_json_set(o, "stop", stops);
 }
 
+/* JSON as OpenAI's API has it, expressions as vLLM's. */
+static void set_form(ls_json *o, const ls_text_form *f) {
+    ls_json *format = ls_json_new_object(), *of = ls_json_new_object();
+    if (f->regex) {
+        ls_json_set_text(of, "regex", f->regex);
+        ls_json_set(o, "structured_outputs", of);
+        ls_json_free(format);
+        return;
+    }
+    ls_json_set_text(format, "type", f->schema ? "json_schema" : "json_object");
+    ls_json_set_text(of, "name", "answer");
+    if (f->schema) {
+        ls_json_set(of, "schema", ls_json_share(f->schema));
+        ls_json_set(of, "strict", ls_json_new_bool(true));
+        ls_json_set(format, "json_schema", of);
+    } else {
+        ls_json_free(of);
+    }
+    ls_json_set(o, "response_format", format);
+}
+
+static bool has_form(const ls_text_form *f) { return f && (f->regex || f->schema || f->object); }
+
 static void write_body(const ls_remote *r, const ls_writing *w, ls_buf *body) {
     ls_json *o = ls_json_new_object(), *options = ls_json_new_object();
     ls_json_set(o, "model", ls_json_new_bytes(r->model, strlen(r->model)));
@@ -197,6 +221,7 @@ static void write_body(const ls_remote *r, const ls_writing *w, ls_buf *body) {
     if (w->ntokens != LS_REMOTE_TOKENS) ls_json_set_integer(o, "max_tokens", w->ntokens);
     ls_json_set_integer(o, "seed", (int64_t)w->seed);
     set_rule(o, w);
+    if (has_form(r->form)) set_form(o, r->form);
     ls_json_set(o, "stream", ls_json_new_bool(true));
     ls_json_set(options, "include_usage", ls_json_new_bool(true));
     ls_json_set(o, "stream_options", options);
@@ -290,6 +315,16 @@ static ls_status take_bytes(void *arg, const char *bytes, size_t n, ls_error *e)
     return LS_OK;
 }
 
+/* A server that does not know the form leaves it out. What is cut has none. */
+static ls_status check_form(const stream *x, ls_error *e) {
+    ls_error why = {0};
+    if (!has_form(x->r->form) || x->done.end != LS_END_TOKEN) return LS_OK;
+    const char *text = x->answer.data ? x->answer.data : "";
+    if (ls_text_form_check(x->r->form, text, x->answer.len, &why) == LS_OK) return LS_OK;
+    return ls_fail(e, LS_EINVAL, "%s: the answer does not have the form that was asked for: %s",
+                   x->r->base, why.msg);
+}
+
 /* What came of it, as a whole. */
 static ls_status look_at_end(stream *x, const ls_http_reply *a, ls_error *e) {
     if (a->asked) {
@@ -297,7 +332,7 @@ static ls_status look_at_end(stream *x, const ls_http_reply *a, ls_error *e) {
         return LS_OK;
     }
     if (a->status != 200) return refused(x->r, a, e);
-    if (x->finished) return LS_OK;
+    if (x->finished) return check_form(x, e);
     if (!strstr(a->type, "text/event-stream"))
         return ls_fail(e, LS_EIO, "%s: does not answer by a stream of events, but with '%s'",
                        x->r->base, a->type);

@@ -4,6 +4,7 @@
 #define LS_SERVE_REMOTE_H
 
 #include "infer/talk.h"
+#include "infer/text_form.h"
 #include "infer/text_writer.h"
 
 enum { LS_REMOTE_TOKENS = 0 }; /* as many tokens as the server writes by itself */
@@ -11,10 +12,11 @@ enum { LS_REMOTE_TOKENS = 0 }; /* as many tokens as the server writes by itself 
 typedef struct ls_remote ls_remote;
 
 typedef struct ls_remote_options {
-    const char *url;         /* http://HOST:PORT, with or without /v1 */
-    const char *model;       /* NULL: the first that the server lists */
-    const char *key_file;    /* its first line is the key; NULL: none */
-    const char *authorities; /* a PEM file (http/client.h), or NULL */
+    const char *url;          /* http://HOST:PORT, with or without /v1 */
+    const char *model;        /* NULL: the first that the server lists */
+    const char *key_file;     /* its first line is the key; NULL: none */
+    const char *authorities;  /* a PEM file (http/client.h), or NULL */
+    const ls_text_form *form; /* of answers, which are checked; it outlives it */
 } ls_remote_options;
 
 /* Asks which models there are. Errors name the server, and what would help. */

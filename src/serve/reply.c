@@ -110,17 +110,6 @@ static const ls_allowed *find_allowed(ls_reply *r, ls_allowed *a) {
     return a;
 }
 
-/* Tokens that end the reply, and are no text, are allowed where the text may end. */
-static void forbid(const ls_reply_rule *o, const ls_allowed *a, size_t V, float *logits) {
-    float ends[LS_REPLY_ENDS];
-    int n = a->end ? o->nends < LS_REPLY_ENDS ? o->nends : LS_REPLY_ENDS : 0;
-    for (int i = 0; i < n; i++) ends[i] = o->ends[i] < V ? logits[o->ends[i]] : -INFINITY;
-    for (size_t i = 0; i < V; i++)
-        if (!ls_allowed_has(a, (uint32_t)i)) logits[i] = -INFINITY;
-    for (int i = 0; i < n; i++)
-        if (o->ends[i] < V) logits[o->ends[i]] = ends[i];
-}
-
 static bool any_left(const float *logits, size_t V) {
     size_t i = 0;
     while (i < V && logits[i] == -INFINITY) i++;
@@ -145,7 +134,7 @@ static const float *change(const ls_reply *r, const ls_allowed *allowed, const f
     }
     for (int i = 0; i < o->nends && waits; i++)
         if (o->ends[i] < V) changed[o->ends[i]] = -INFINITY;
-    if (allowed) forbid(o, allowed, V, changed);
+    if (allowed) ls_allowed_forbid(allowed, o->ends, o->nends, changed, V);
     return changed;
 }
 

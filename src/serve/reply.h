@@ -11,7 +11,7 @@
 #include "infer/text_output.h"
 #include "serve/pages.h"
 
-enum { LS_REPLY_STOPS = 16, LS_REPLY_TOP = 20, LS_REPLY_ENDS = 64 };
+enum { LS_REPLY_STOPS = 16, LS_REPLY_TOP = 20, LS_REPLY_ENDS = LS_ALLOWED_ENDS };
 
 /* A token's logit gets `by` added. */
 typedef struct ls_reply_bias {

@@ -95,6 +95,32 @@ static void test_same(void **state) {
     end_server(&s);
 }
 
+/* The form goes to the server, whose answers have it; those of one that does not know it are found. */
+static void test_forms(void **state) {
+    (void)state;
+    static const char schema[] = "{\"enum\": [12, 345]}";
+    served s = serve("");
+    write_file("schema", schema, sizeof schema - 1);
+    char *regex = ls_format("--url %s --regex (yes|no)[0-9]{3}", s.url);
+    char *json = ls_format("--url %s --json-schema @/schema", s.url);
+    for (int i = 0; i < 2; i++) {
+        char *a = chat(regex, "to\n", 0), *b = chat(json, "to\n", 0);
+        int n = 0, m = 0;
+        assert_true(sscanf(a, "%*[yesno]%3d%n", &m, &n) == 1 && a[n] == '\n');
+        assert_true(strcmp(b, "12\n") == 0 || strcmp(b, "345\n") == 0);
+        free(a), free(b);
+        if (i == 1) break;
+        free(regex), free(json);
+        regex = ls_strdup("@/m.gguf --regex (yes|no)[0-9]{3}");
+        json = ls_strdup("@/m.gguf --json-schema @/schema");
+    }
+    free(regex), free(json);
+    end_server(&s);
+    expect("generate @/m.gguf --prompt to --tokens 9 --regex ,[0-9]", 0, "to,");
+    expect("generate @/m.gguf --regex (a", 1, "--regex: ");
+    expect("chat @/m.gguf --regex a --json-object", 1, "not several");
+}
+
 /* Conversations are saved, and go on, as those with a model that is here. */
 static void test_saved(void **state) {
     (void)state;
@@ -244,7 +270,16 @@ static void test_odd_answers(void **state) {
         assert_output_has(output, cases[i].says);
         free(output);
     }
-    free(options);
+    char *form = ls_format("%s --regex b+", options),
+         *object = ls_format("%s --json-object", options);
+    canned = EVENTS PIECE(
+        "aaa") "data: {\"choices\": [{\"delta\": {}, \"finish_reason\": \"stop\"}]}\n\n";
+    free(chat(options, "to\n", 0));
+    char *a = chat(form, "to\n", 1), *b = chat(object, "to\n", 1);
+    assert_output_has(a, "the answer does not have the form that was asked for: --regex does not");
+    assert_output_has(b, "the answer does not have the form that was asked for: the answer");
+    free(a), free(b);
+    free(form), free(object), free(options);
     close_canned();
 }
 
@@ -288,9 +323,9 @@ static void test_refused(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_same),        cmocka_unit_test(test_saved),
-        cmocka_unit_test(test_key),         cmocka_unit_test(test_tls),
-        cmocka_unit_test(test_odd_answers), cmocka_unit_test(test_interrupt),
-        cmocka_unit_test(test_refused)};
+        cmocka_unit_test(test_same),      cmocka_unit_test(test_forms),
+        cmocka_unit_test(test_saved),     cmocka_unit_test(test_key),
+        cmocka_unit_test(test_tls),       cmocka_unit_test(test_odd_answers),
+        cmocka_unit_test(test_interrupt), cmocka_unit_test(test_refused)};
     return cmocka_run_group_tests(tests, make_model, folder_remove);
 }
