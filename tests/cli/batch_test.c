@@ -56,21 +56,21 @@ static void test_branches(void **state) {
            "\"branches\": [{\"k\": 1, \"batch\": 16, ");
 }
 
-/* A bar of the steps of all branches, on a terminal alone. */
+/* A bar of the steps of all branches, on a terminal alone. Of the run's checkpoints only the first is sure to be there:
+ * one that is due while another is being written is skipped. */
 static void test_terminal(void **state) {
-    static const char line[] = "batch @/run --at 40 --branch 1,2 -n 2", bar[] = "training: steps  ";
+    static const char bar[] = "training: steps  ";
     char *output = NULL;
     (void)state;
-    shell_of_run("run", "mkdir -p $r/branches");
-    pace("run/branches/step-40-x1", 40);
-    shown *x = terminal_start(line, 200, 24);
+    shell_of_run("run", "mkdir shown");
+    pace("shown/step-20-x1", 20);
+    shown *x = terminal_start("batch @/run --at 20 --branch 1,2 -o @/shown -n 2", 200, 24);
     terminal_expect(x, bar);
-    terminal_expect(x, " of 30 (");
+    terminal_expect(x, " of 60 (");
     terminal_expect(x, "%), left 0:");
-    let_go("run/branches/step-40-x1");
+    let_go("shown/step-20-x1");
     assert_int_equal(terminal_end(x), 0);
-    shell_of_run("run", "rm -r $r/branches/step-40-*");
-    assert_int_equal(run_program(line, &output), 0);
+    assert_int_equal(run_program("batch @/run --at 20 --branch 1,2 -o @/piped -n 2", &output), 0);
     assert_null(strstr(output, bar));
     free(output);
 }
