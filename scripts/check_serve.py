@@ -33,6 +33,7 @@ def options():
     p.add_argument("--seconds", type=float, default=20)
     p.add_argument("--requests", type=int, default=3000)
     p.add_argument("--seed", type=int, default=1)
+    p.set_defaults(killed=False)
     return p.parse_args()
 
 
@@ -120,18 +121,24 @@ def essence(answer):
     return json.dumps([d["choices"], d["usage"]["completion_tokens"]])
 
 
+def is_cut_off(answer):
+    """Has it lost so many workers that the server has given it up?"""
+    return any(c["finish_reason"] == "abort" for c in json.loads(answer)["choices"])
+
+
 def streamed(port, request):
-    """The texts of a stream, in one piece for each choice."""
+    """The texts of a stream, in one piece for each choice; None if one is cut off."""
     c = http.client.HTTPConnection("127.0.0.1", port, timeout=120)
     c.request("POST", "/v1/completions", json.dumps({**request, "stream": True}), {"Content-Type": "application/json"})
     r = c.getresponse()
-    texts = {}
+    texts, cut_off = {}, False
     for line in r:
         if line.startswith(b"data: {"):
+            cut_off = cut_off or is_cut_off(line[6:])
             for choice in json.loads(line[6:])["choices"]:
                 texts[choice["index"]] = texts.get(choice["index"], "") + choice["text"]
     c.close()
-    return r.status, [texts.get(i, "") for i in range(request.get("n", 1))]
+    return r.status, None if cut_off else [texts.get(i, "") for i in range(request.get("n", 1))]
 
 
 # ---- attacks ----
@@ -214,30 +221,35 @@ def reads_slowly(port, r):
 class Attack:
     def __init__(self, server, want, o):
         self.server, self.want, self.o = server, want, o
-        self.done, self.compared, self.refused = 0, 0, 0
+        self.done, self.compared, self.refused, self.cut_off = 0, 0, 0, 0
         self.lock = threading.Lock()
         self.failure = None
         self.end = time.monotonic() + o.seconds
 
-    def count(self, compared=0, refused=0):
+    def count(self, compared=0, refused=0, cut_off=0):
         with self.lock:
             self.done += 1
             self.compared += compared
             self.refused += refused
+            self.cut_off += cut_off
 
     def good(self, r):
         request, want = r.choice(self.want)
         if r.random() < 0.3 and "echo" not in request:
             status, texts = streamed(self.server.port, {k: v for k, v in request.items() if k != "logprobs"})
+            answer, cut_off = texts, status == 200 and texts is None
             same = status != 200 or texts == [c["text"] for c in json.loads(want)[0]]
         else:
             status, answer = post(self.server.port, "/v1/completions", request)
+            cut_off = status == 200 and is_cut_off(answer)
             same = status != 200 or essence(answer) == want
         if status not in (200, 429):
             fail(f"{status} for {request}")
-        if not same:
-            fail(f"another answer for {request}")
-        self.count(compared=status == 200, refused=status == 429)
+        if cut_off and not self.o.killed:
+            fail(f"{request} is cut off")
+        if not same and not cut_off:
+            fail(f"another answer for {request}: {answer}; {want} is right")
+        self.count(compared=status == 200 and not cut_off, refused=status == 429, cut_off=cut_off)
 
     def run(self, kind, seed):
         r = random.Random(seed)
@@ -297,13 +309,14 @@ def kill_workers(server, until, r, killed):
 
 
 def attack_workers(o, run, want):
-    """Returns how many answers were compared, and how many workers killed."""
+    """Returns how many answers were compared, how many had lost so many workers that they were given up, and how many
+    workers were killed."""
     server = Server(o.lockstep, run, workers=3)
     until, killed = threading.Event(), []
     killer = threading.Thread(target=kill_workers, args=(server, until, random.Random(o.seed), killed))
     killer.start()
     try:
-        a = attack(server, want, argparse.Namespace(seconds=o.seconds / 2, requests=o.requests // 2, seed=o.seed + 7))
+        a = attack(server, want, argparse.Namespace(seconds=o.seconds / 2, requests=o.requests // 2, seed=o.seed + 7, killed=True))
     finally:
         until.set()
         killer.join()
@@ -311,7 +324,7 @@ def attack_workers(o, run, want):
     code, _ = server.end()
     if code != 0:
         fail(f"exit code {code} after {len(killed)} workers were killed")
-    return a.compared, len(killed)
+    return a.compared, a.cut_off, len(killed)
 
 
 def settled(server, files):
@@ -335,7 +348,7 @@ def main():
             if status != 200:
                 fail(f"{status} for {request}: {answer[:300]}")
             want.append((request, essence(answer)))
-        first = attack(server, want, argparse.Namespace(seconds=o.seconds / 4, requests=o.requests // 4, seed=o.seed))
+        first = attack(server, want, argparse.Namespace(seconds=o.seconds / 4, requests=o.requests // 4, seed=o.seed, killed=False))
         memory = server.memory_kb()
         second = attack(server, want, o)
         held = half_open(server, 500)
@@ -355,11 +368,11 @@ def main():
         again = Server(o.lockstep, run, ["--step-tokens", "7"])
         check_all(again, want, "after a restart, with other steps")
         again.end()
-        compared, killed = attack_workers(o, run, want)
+        compared, cut_off, killed = attack_workers(o, run, want)
         print(f"{first.done + second.done} requests, {first.compared + second.compared} answers compared, "
               f"{first.refused + second.refused} refused by the queue's limit, 500 connections held, "
               f"{open_files - files:+d} files, {grown:+.1f} MB, ended in {seconds:.1f} s; "
-              f"{compared} answers of three workers compared, of which {killed} were killed")
+              f"{compared} answers of three workers compared, of which {killed} were killed, {cut_off} given up")
 
 
 main()

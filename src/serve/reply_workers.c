@@ -23,7 +23,8 @@
 
 /* BEGINNINGS: of prompts that a worker has had lately; BEGINNING: their tokens; NEAR: how many replies more a
  * worker may have than others, and still get one whose beginning it has had; STARTS: in a row that fail before
- * a worker is given up; LOSSES: workers that a reply may cost. */
+ * a worker is given up; LOSSES: workers that a
+ * token of a reply may cost. */
 enum { BEGINNINGS = 256, BEGINNING = LS_KEPT_PAGE, NEAR = 2, STARTS = 3, LOSSES = 3 };
 
 typedef struct worker {
@@ -54,7 +55,8 @@ typedef struct held {
     ls_reply *reply;
     request *request;
     worker *at; /* NULL: it waits */
-    int lost;   /* workers that have died writing it */
+    int lost;   /* workers that have died writing it, one after the other, without a token of it */
+    int64_t n;  /* its tokens when the last of them died */
 } held;
 
 struct ls_reply_workers {
@@ -279,17 +281,19 @@ static void add_counts(ls_engine_counts *to, const ls_engine_counts *c) {
     to->right_tokens += c->right_tokens;
 }
 
-/* Its replies wait again, in their places in the queue. One that several workers have died of is given up: it may be
- * the reason. */
+/* Its replies wait again, in their places in the queue. One that several workers have died of, at the same token, is
+ * given up: it may be the reason. */
 static void take_back_replies(ls_reply_workers *w, const worker *x) {
     int n = 0;
     for (size_t i = w->nheld; i-- > 0;) {
         held *h = &w->held[i];
         if (h->at != x) continue;
+        if (h->reply->n > h->n) h->lost = 0;
+        h->n = h->reply->n;
         h->at = NULL;
         n++;
         if (++h->lost < LOSSES) continue;
-        ls_log("serve: a reply is given up, after %d workers have died writing it", h->lost);
+        ls_log("serve: a reply is given up: %d workers have died writing its next token", h->lost);
         remove_held(w, i);
         n--;
     }
