@@ -322,7 +322,7 @@ static int run_worker(void *arg, int number, int fd) {
 /* If the process that starts workers has been killed, too, there is a new one. */
 static void start(ls_reply_workers *w, worker *x) {
     ls_error e = {0};
-    ls_status s = ls_fork_server_start(w->forks, x->number, &x->fd, &e);
+    ls_status s = w->forks ? ls_fork_server_start(w->forks, x->number, &x->fd, &e) : LS_EIO;
     if (s != LS_OK) {
         ls_fork_server_close(w->forks);
         w->forks = NULL;
