@@ -116,7 +116,7 @@ static void keep(keeper *k) {
     static const int ignored[] = {SIGINT, SIGTERM, SIGHUP, SIGUSR1, SIGPIPE};
     sigset_t held, open;
     int number = 0, fd = -1;
-    for (size_t i = 0; i < sizeof ignored / sizeof *ignored; i++) signal(ignored[i], SIG_IGN);
+    for (size_t i = 0; i < sizeof ignored / sizeof *ignored; i++) ls_process_ignore(ignored[i]);
     sigemptyset(&held);
     sigaddset(&held, SIGCHLD);
     sigprocmask(SIG_BLOCK, &held, &open);
