@@ -10,6 +10,10 @@
 
 enum { MOST_SCHEMA = 1 << 20 };
 
+bool ls_text_form_is_given(const ls_text_form *f) {
+    return f && (f->regex || f->object || f->schema);
+}
+
 ls_status ls_text_form_read(const ls_text_form_options *o, ls_text_form *f_p, ls_error *e) {
     *f_p = (ls_text_form){.regex = o->regex, .object = o->object};
     if ((o->schema_file != NULL) + (o->regex != NULL) + o->object > 1)
@@ -38,7 +42,7 @@ static ls_status make_grammar(const ls_text_form *f, const ls_byte_set *bytes, l
 
 ls_status ls_text_form_prepare(ls_text_form *f, const ls_trained *t, ls_error *e) {
     ls_grammar *g = NULL;
-    if (!f->regex && !f->object && !f->schema) return LS_OK;
+    if (!ls_text_form_is_given(f)) return LS_OK;
     LS_TRY(ls_trained_needs_text(t, "a text's form", e));
     f->tree = ls_token_tree_new(t->tokenizer, (uint32_t)ls_trained_ntokens(t));
     LS_TRY(make_grammar(f, &f->tree->bytes, &g, e));
@@ -67,13 +71,13 @@ static bool is_matched(const ls_grammar *g, const char *text, size_t n) {
 ls_status ls_text_form_check(const ls_text_form *f, const char *text, size_t n, ls_error *e) {
     ls_json *j = NULL;
     ls_grammar *g = NULL;
+    if (!ls_text_form_is_given(f)) return LS_OK;
     if (f->regex) {
         LS_TRY(make_grammar(f, NULL, &g, e));
         bool matched = is_matched(g, text, n);
         ls_grammar_free(g);
         return matched ? LS_OK : ls_fail(e, LS_EINVAL, "--regex does not match it");
     }
-    if (!f->object && !f->schema) return LS_OK;
     char *list = ls_format("[%.*s]", (int)n, text); /* a value alone is no document to the parser */
     ls_status s = ls_json_parse(list, strlen(list), "the answer", &j, e);
     free(list);

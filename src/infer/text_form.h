@@ -22,6 +22,9 @@ typedef struct ls_text_form {
         *constraint; /* of a model's tokens; NULL: not yet prepared, or any text is allowed */
 } ls_text_form;
 
+/* False: any text is allowed, as with NULL. */
+bool ls_text_form_is_given(const ls_text_form *);
+
 /* Reads the file. LS_EINVAL: it is damaged, or two forms are asked for. The form must be freed in any case. */
 ls_status ls_text_form_read(const ls_text_form_options *, ls_text_form *f_p, ls_error *);
 /* Makes the constraint for this model, which must outlive it. LS_EINVAL: the form is one that can't be kept. */

@@ -212,8 +212,6 @@ static void set_form(ls_json *o, const ls_text_form *f) {
     ls_json_set(o, "response_format", format);
 }
 
-static bool has_form(const ls_text_form *f) { return f && (f->regex || f->schema || f->object); }
-
 static void write_body(const ls_remote *r, const ls_writing *w, ls_buf *body) {
     ls_json *o = ls_json_new_object(), *options = ls_json_new_object();
     ls_json_set(o, "model", ls_json_new_bytes(r->model, strlen(r->model)));
@@ -221,7 +219,7 @@ static void write_body(const ls_remote *r, const ls_writing *w, ls_buf *body) {
     if (w->ntokens != LS_REMOTE_TOKENS) ls_json_set_integer(o, "max_tokens", w->ntokens);
     ls_json_set_integer(o, "seed", (int64_t)w->seed);
     set_rule(o, w);
-    if (has_form(r->form)) set_form(o, r->form);
+    if (ls_text_form_is_given(r->form)) set_form(o, r->form);
     ls_json_set(o, "stream", ls_json_new_bool(true));
     ls_json_set(options, "include_usage", ls_json_new_bool(true));
     ls_json_set(o, "stream_options", options);
@@ -318,7 +316,7 @@ static ls_status take_bytes(void *arg, const char *bytes, size_t n, ls_error *e)
 /* A server that does not know the form leaves it out. What is cut has none. */
 static ls_status check_form(const stream *x, ls_error *e) {
     ls_error why = {0};
-    if (!has_form(x->r->form) || x->done.end != LS_END_TOKEN) return LS_OK;
+    if (!ls_text_form_is_given(x->r->form) || x->done.end != LS_END_TOKEN) return LS_OK;
     const char *text = x->answer.data ? x->answer.data : "";
     if (ls_text_form_check(x->r->form, text, x->answer.len, &why) == LS_OK) return LS_OK;
     return ls_fail(e, LS_EINVAL, "%s: the answer does not have the form that was asked for: %s",
