@@ -1,5 +1,4 @@
 /* cmd_serve.c - lockstep serve */
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,6 +9,7 @@
 #include "cli/cli.h"
 #include "http/visitor.h"
 #include "infer/conversations.h"
+#include "net/launch/child.h"
 #include "serve/front.h"
 
 enum {
@@ -41,12 +41,6 @@ static atomic_int stopped;
 static void stop(int number) {
     if (stopped) _exit(128 + number); /* the second one ends at once */
     stopped = number;
-}
-
-static void heed_signals(void) {
-    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
-    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
-        sigaction(numbers[i], &(struct sigaction){.sa_handler = stop}, NULL);
 }
 
 /* The last part of the model's path, without what checkpoints and files end in. */
@@ -176,7 +170,7 @@ static ls_status open_adapters(const ls_args *a, const ls_trained *t, ls_front_o
 static int serve(ls_front_options *o) {
     ls_front *f = NULL;
     ls_error e = {0};
-    heed_signals();
+    ls_process_handle_stops(stop);
     if (ls_front_open(o, &f, &e) != LS_OK) return cli_fail(&e);
     ls_print("http%s://%s:%d/v1\n", o->http.key ? "s" : "",
              o->http.address ? o->http.address : "localhost", ls_front_port(f));

@@ -12,6 +12,7 @@
 #include "base/print.h"
 #include "cli/cli.h"
 #include "http/visitor.h"
+#include "net/launch/child.h"
 #include "watch/export_page.h"
 #include "watch/service.h"
 
@@ -21,12 +22,6 @@ enum { DEFAULT_PORT = 7007, DEFAULT_COLUMNS = 1000, MOST_PORT = 65535 };
 static volatile sig_atomic_t stopped;
 
 static void stop(int number) { stopped = number; }
-
-static void heed_signals(void) {
-    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
-    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
-        sigaction(numbers[i], &(struct sigaction){.sa_handler = stop}, NULL);
-}
 
 /* ---- one file ---- */
 
@@ -74,7 +69,7 @@ static void lower_priority(void) {
 static int serve(const ls_service_options *o) {
     ls_service s = {0};
     ls_error e = {0};
-    heed_signals();
+    ls_process_handle_stops(stop);
     lower_priority();
     if (ls_service_open(o, &s, &e) != LS_OK) return cli_fail(&e);
     print_places(o, ls_http_port(s.http), s.watcher->nruns);

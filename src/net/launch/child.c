@@ -61,6 +61,12 @@ void ls_process_restore(void) {
         if (sigismember(&ignored, i) == 1) signal(i, SIG_DFL);
 }
 
+void ls_process_handle_stops(void (*handler)(int number)) {
+    static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
+        sigaction(numbers[i], &(struct sigaction){.sa_handler = handler}, NULL);
+}
+
 static void on_usr1(int number) {
     (void)number;
     kill(getpid(), SIGTERM);

@@ -30,6 +30,10 @@ bool ls_process_ignores(int number);
 /* In a child, before it becomes another program: undoes ls_process_ignore(). */
 void ls_process_restore(void);
 
+/* From here on the signals that ask a program to end, SIGINT, SIGTERM and SIGHUP, call the handler,
+ * also those that were ignored. They interrupt system calls that wait. */
+void ls_process_handle_stops(void (*handler)(int number));
+
 /* From here on SIGUSR1 does to this process, and to those that it forks, what SIGTERM does:
  * schedulers and mpiruns send one or the other before they end a job. */
 void ls_process_heed_usr1(void);
