@@ -24,20 +24,19 @@ static const ls_symbol symbols[] = {
     {"curl_slist_free_all", offsetof(ls_curl, slist_free_all)},
 };
 
-static ls_library library = LS_LIBRARY;
 static ls_curl functions;
 
-static void load(void) {
-    ls_error why = {0};
-    size_t n = sizeof symbols / sizeof *symbols;
-    if (ls_library_load("libcurl.so.4", symbols, n, &functions, &why) != LS_OK)
-        ls_fail(&library.trouble, LS_EIO, "libcurl can't be loaded: %s", why.msg);
-    else if (functions.global_init(CURL_GLOBAL_DEFAULT) != CURLE_OK)
-        ls_fail(&library.trouble, LS_EIO, "libcurl can't be set up");
+static ls_status set_up(ls_error *e) {
+    if (functions.global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK) return LS_OK;
+    return ls_fail(e, LS_EIO, "libcurl can't be set up");
 }
 
+static ls_library library =
+    LS_LIBRARY("libcurl.so.4", symbols, functions, .refusal = "libcurl can't be loaded",
+               .code = LS_EIO, .set_up = set_up);
+
 ls_status ls_curl_load(const ls_curl **curl_p, ls_error *e) {
-    LS_TRY(ls_library_need(&library, load, e));
+    LS_TRY(ls_library_need(&library, e));
     *curl_p = &functions;
     return LS_OK;
 }

@@ -16,8 +16,19 @@ ls_status ls_library_load(const char *file, const ls_symbol *symbols, size_t n, 
     return LS_OK;
 }
 
-ls_status ls_library_need(ls_library *library, void (*load)(void), ls_error *e) {
-    pthread_once(&library->once, load);
-    if (library->trouble.code != LS_OK && e) *e = library->trouble;
-    return library->trouble.code;
+static void load(ls_library *l) {
+    ls_error why = {0};
+    if (ls_library_load(l->file, l->symbols, l->nsymbols, l->table, &why) != LS_OK)
+        ls_fail(&l->failed, l->code, "%s: %s", l->refusal, why.msg);
+    else if (l->set_up)
+        l->set_up(&l->failed);
+}
+
+ls_status ls_library_need(ls_library *l, ls_error *e) {
+    pthread_mutex_lock(&l->lock);
+    if (!l->tried) load(l);
+    l->tried = true;
+    pthread_mutex_unlock(&l->lock);
+    if (l->failed.code != LS_OK && e) *e = l->failed;
+    return l->failed.code;
 }

@@ -4,6 +4,7 @@
 #define LS_BASE_LIBRARY_H
 
 #include <pthread.h>
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "base/error.h"
@@ -21,13 +22,25 @@ ls_status ls_library_load(const char *file, const ls_symbol *symbols, size_t n, 
 
 /* A library that is loaded once, by whichever thread needs it first. */
 typedef struct ls_library {
-    pthread_once_t once;
-    ls_error trouble; /* set by load(); code LS_OK: it can be used */
+    const char *file;
+    const ls_symbol *symbols; /* [nsymbols] */
+    size_t nsymbols;
+    void *table;
+    const char *refusal; /* if it can't be loaded: this message, followed by the reason */
+    ls_status code;      /* of that error */
+    ls_status (*set_up)(ls_error *); /* called once after loading; NULL: nothing is to be set up */
+    pthread_mutex_t lock;
+    bool tried;
+    ls_error failed; /* code LS_OK: it can be used */
 } ls_library;
-#define LS_LIBRARY                                                                                 \
-    { .once = PTHREAD_ONCE_INIT }
+/* `symbols_` and `table_` are variables; the other members follow. */
+#define LS_LIBRARY(file_, symbols_, table_, ...)                                                   \
+    {                                                                                              \
+        .lock = PTHREAD_MUTEX_INITIALIZER, .file = (file_), .symbols = (symbols_),                 \
+        .nsymbols = sizeof(symbols_) / sizeof *(symbols_), .table = &(table_), __VA_ARGS__         \
+    }
 
-/* Calls load() unless that has been done, and returns the trouble. */
-ls_status ls_library_need(ls_library *, void (*load)(void), ls_error *);
+/* Loads it and sets it up if that has not been tried. Each call returns the first one's error. */
+ls_status ls_library_need(ls_library *, ls_error *);
 
 #endif

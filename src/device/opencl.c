@@ -7,21 +7,15 @@ static const ls_symbol symbols[] = {
 #define SYMBOL(name) {"cl" #name, offsetof(ls_opencl, name)},
     LS_OPENCL_FUNCTIONS(SYMBOL)};
 
-static ls_library library = LS_LIBRARY;
 static ls_opencl functions;
-
-static void load(void) {
-    ls_error why = {0};
-    size_t n = sizeof symbols / sizeof *symbols;
-    if (ls_library_load("libOpenCL.so.1", symbols, n, &functions, &why) != LS_OK)
-        ls_fail(&library.trouble, LS_EINVAL,
-                "device opencl needs OpenCL's loader and the driver of a device, such as Debian's "
-                "packages ocl-icd-libopencl1 and pocl-opencl-icd: %s",
-                why.msg);
-}
+static ls_library library =
+    LS_LIBRARY("libOpenCL.so.1", symbols, functions,
+               .refusal = "device opencl needs OpenCL's loader and the driver of a device, such as "
+                          "Debian's packages ocl-icd-libopencl1 and pocl-opencl-icd",
+               .code = LS_EINVAL);
 
 ls_status ls_opencl_load(const ls_opencl **cl_p, ls_error *e) {
-    LS_TRY(ls_library_need(&library, load, e));
+    LS_TRY(ls_library_need(&library, e));
     *cl_p = &functions;
     return LS_OK;
 }

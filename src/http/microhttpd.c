@@ -21,19 +21,13 @@ static const ls_symbol symbols[] = {
     {"MHD_destroy_response", offsetof(ls_microhttpd, destroy_response)},
 };
 
-static ls_library library = LS_LIBRARY;
 static ls_microhttpd functions;
-
-static void load(void) {
-    ls_error why = {0};
-    size_t n = sizeof symbols / sizeof *symbols;
-    if (ls_library_load("libmicrohttpd.so.12", symbols, n, &functions, &why) != LS_OK)
-        ls_fail(&library.trouble, LS_EIO,
-                "libmicrohttpd can't be loaded (Debian's package libmicrohttpd12): %s", why.msg);
-}
+static ls_library library = LS_LIBRARY(
+    "libmicrohttpd.so.12", symbols, functions,
+    .refusal = "libmicrohttpd can't be loaded (Debian's package libmicrohttpd12)", .code = LS_EIO);
 
 ls_status ls_microhttpd_load(const ls_microhttpd **m_p, ls_error *e) {
-    LS_TRY(ls_library_need(&library, load, e));
+    LS_TRY(ls_library_need(&library, e));
     *m_p = &functions;
     return LS_OK;
 }

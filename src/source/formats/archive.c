@@ -40,14 +40,8 @@ static const ls_symbol symbols[] = {
     SYMBOL(entry_sparse_count),
 };
 
-static ls_library library = LS_LIBRARY;
-
-static void load(void) {
-    ls_error why = {0};
-    size_t n = sizeof symbols / sizeof *symbols;
-    if (ls_library_load("libarchive.so.13", symbols, n, &lib, &why) != LS_OK)
-        ls_fail(&library.trouble, LS_EIO, "tar archives need libarchive: %s", why.msg);
-}
+static ls_library library = LS_LIBRARY("libarchive.so.13", symbols, lib,
+                                       .refusal = "tar archives need libarchive", .code = LS_EIO);
 
 struct ls_archive {
     struct archive *a;
@@ -66,7 +60,7 @@ void ls_archive_close(ls_archive *t) {
 ls_status ls_archive_open(const uint8_t *data, size_t nbytes, const char *path, ls_archive **a_p,
                           ls_error *e) {
     ls_error why = {0};
-    ls_status loaded = ls_library_need(&library, load, &why);
+    ls_status loaded = ls_library_need(&library, &why);
     if (loaded != LS_OK) return ls_fail(e, loaded, "%s: %s", path, why.msg);
     if (nbytes == 0) return ls_fail(e, LS_EINVAL, "%s: is empty (0 bytes)", path);
     ls_archive *t = LS_NEW(ls_archive);
