@@ -20,7 +20,7 @@ fetch_numpy1() {
     { [ -x $old/bin/python ] || python3 -m venv $old; } &&
         $old/bin/python -m pip install -q --only-binary :all: 'numpy<2' 2>/dev/null
 }
-# The wheel's size is limited: 6 MB.
+# The wheel's size is limited: 6 MB. It has the code of the library once, 3 MB.
 check_wheel() {
     nbytes=$(wc -c <"$1")
     echo "$1: $nbytes bytes"

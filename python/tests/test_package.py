@@ -17,6 +17,7 @@ from launch import ROOT, run
 import lockstep
 
 FOLDER = os.path.dirname(lockstep.__file__)
+PROGRAM = os.path.join(FOLDER, "bin/lockstep")
 
 
 class Package(unittest.TestCase):
@@ -47,6 +48,18 @@ class Package(unittest.TestCase):
         )
         r = subprocess.run([sys.executable, "-c", text], text=True, stdout=subprocess.PIPE)
         self.assertEqual(r.stdout, "[]\n")
+
+    @unittest.skipUnless(os.path.exists(PROGRAM), "not a wheel")
+    def test_program_uses_its_own_library(self) -> None:
+        """The program of a wheel has its code from the library beside it, never from another."""
+        self.assertLess(os.path.getsize(PROGRAM), 1000000)
+        with tempfile.TemporaryDirectory() as folder:
+            Path(folder, "liblockstep.so.0").write_text("another")
+            environment = {**os.environ, "LD_LIBRARY_PATH": folder}
+            r = subprocess.run(
+                [PROGRAM, "--version"], text=True, stdout=subprocess.PIPE, env=environment
+            )
+        self.assertEqual((r.returncode, r.stdout), (0, f"lockstep {lockstep.__version__}\n"))
 
     def test_first_example(self) -> None:
         page = (ROOT / "docs/guide/python.md").read_text()
