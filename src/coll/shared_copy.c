@@ -1,7 +1,6 @@
 /* shared_copy.c - what each collective copies from which worker, over shared memory; see
  * shared.h. */
-#include <string.h>
-
+#include "base/copy.h"
 #include "coll/shared_inside.h"
 
 typedef struct extent {
@@ -114,7 +113,7 @@ static void fill_blocks(ls_shared *s, ls_shared_call *x) {
     size_t size = ls_dtype_size(x->call.dtype), block = x->call.count * size, at;
     size_t n = block_part(s, x, &at), part = part_of_blocks(s, &x->call) * size;
     for (int i = 0; i < s->size; i++)
-        memcpy(stage_of(s, x, s->rank) + (size_t)i * part, x->in + (size_t)i * block + at, n);
+        ls_copy(stage_of(s, x, s->rank) + (size_t)i * part, x->in + (size_t)i * block + at, n);
 }
 
 static void copy_blocks(ls_shared *s, ls_shared_call *x) {
@@ -122,8 +121,8 @@ static void copy_blocks(ls_shared *s, ls_shared_call *x) {
     size_t n = block_part(s, x, &at), part = part_of_blocks(s, &x->call) * size;
     for (int k = 0; k < s->size; k++) {
         int from = (s->rank + k) % s->size;
-        memcpy(x->out + (size_t)from * block + at, stage_of(s, x, from) + (size_t)s->rank * part,
-               n);
+        ls_copy(x->out + (size_t)from * block + at, stage_of(s, x, from) + (size_t)s->rank * part,
+                n);
         if (from != s->rank) s->bytes_read += n;
     }
 }
@@ -146,7 +145,7 @@ void ls_shared_copy_fill(ls_shared *s, ls_shared_call *x) {
     }
     size_t at = x->round * s->part, n = source_nbytes(s, x);
     if (at < n)
-        memcpy(stage_of(s, x, s->rank), source(x) + at, n - at < s->part ? n - at : s->part);
+        ls_copy(stage_of(s, x, s->rank), source(x) + at, n - at < s->part ? n - at : s->part);
 }
 
 /* Copies the parts of this worker's output that lie in this round's stages. */
@@ -161,7 +160,7 @@ void ls_shared_copy_staged(ls_shared *s, ls_shared_call *x) {
         extent p = part_of(s, x, from);
         size_t a = p.from > lo ? p.from : lo, b = p.from + p.nbytes < hi ? p.from + p.nbytes : hi;
         if (a >= b) continue;
-        memcpy(x->out + p.to + (a - p.from), stage_of(s, x, from) + (a - lo), b - a);
+        ls_copy(x->out + p.to + (a - p.from), stage_of(s, x, from) + (a - lo), b - a);
         if (from != s->rank) s->bytes_read += b - a;
     }
 }

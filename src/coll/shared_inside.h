@@ -23,6 +23,8 @@ enum {
     ROUND = 1 << 17, /* bytes; three of them stay in the second-level cache */
     PIECE = 4096,    /* bytes that are worked on at a time, in the first-level cache */
 };
+static_assert((int)ROUND <= (int)LS_SHARED_ELEMENTS,
+              "a round fits into the shortest part of the stage");
 
 /* How the other workers can come at this worker's buffers, and it at theirs. */
 typedef enum way {

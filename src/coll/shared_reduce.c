@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/copy.h"
 #include "base/mem.h"
 #include "coll/shared_inside.h"
 
@@ -228,7 +229,7 @@ static void reduce_twice(ls_shared *s, const ls_call *c, size_t first, size_t en
     for (size_t at = first; at < end; at += most) {
         size_t stop = end - at < most ? end : at + most, n = (stop - at) * size;
         reduce_range(s, c, at, stop, to);
-        memcpy(also, to, n);
+        ls_copy(also, to, n);
         to += n;
         also += n;
     }
@@ -260,7 +261,7 @@ void ls_shared_reduce_direct(ls_shared *s, ls_shared_call *x) {
         reduce_range(s, c, at, stop, out + at * size);
         for (int i = 0; i < s->size && c->what == LS_CALL_ALL_REDUCE; i++) {
             unsigned char *to = ls_commons_at(s->commons, slot_of(s, x, i)->out);
-            if (i != s->rank) memcpy(to + at * size, out + at * size, (stop - at) * size);
+            if (i != s->rank) ls_copy(to + at * size, out + at * size, (stop - at) * size);
         }
     }
 }
@@ -312,7 +313,7 @@ void ls_shared_reduce_fill(ls_shared *s, ls_shared_call *x) {
         size_t first, n, input = (size_t)(i / s->size) * x->call.stride;
         if (i % s->size == s->rank) continue; /* only this worker needs it, from where it lies */
         staged_range(s, x, i % s->size, &first, &n);
-        if (n) memcpy(to, x->in + (input + first) * size, n * size);
+        if (n) ls_copy(to, x->in + (input + first) * size, n * size);
     }
 }
 
@@ -364,7 +365,7 @@ void ls_shared_reduce_collect(ls_shared *s, ls_shared_call *x) {
         staged_range(s, x, b, &first, &n);
         int from = prefix ? s->rank : b;
         if (n)
-            memcpy(x->out + first * size, stage_of(s, x, from) + (size_t)b * part * size, n * size);
+            ls_copy(x->out + first * size, stage_of(s, x, from) + (size_t)b * part * size, n * size);
         if (from != s->rank) s->bytes_read += n * size;
     }
 }

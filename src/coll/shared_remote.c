@@ -17,6 +17,7 @@
 #include <sys/random.h>
 #include <sys/uio.h>
 
+#include "base/copy.h"
 #include "base/mem.h"
 #include "coll/shared_inside.h"
 
@@ -84,7 +85,7 @@ bool ls_shared_read(ls_shared *s, ls_shared_call *x, reading p, unsigned char *t
     if (p.member == s->rank || is_small(s, x) || theirs->ways & shared) {
         const unsigned char *from =
             p.of_output ? ls_commons_at(s->commons, theirs->out) : input_of(s, x, p.member);
-        if (from + p.at != to) memcpy(to, from + p.at, p.nbytes);
+        if (from + p.at != to) ls_copy(to, from + p.at, p.nbytes);
         return true;
     }
     if (read_process(s, p.member, (p.of_output ? theirs->out_at : theirs->in_at) + p.at, p.nbytes,

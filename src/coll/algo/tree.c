@@ -2,8 +2,8 @@
 #include "coll/algo/tree.h"
 
 #include <stdlib.h>
-#include <string.h>
 
+#include "base/copy.h"
 #include "base/mem.h"
 
 enum { BLOCK = 4096, SCRATCH = 32 << 10 }; /* bytes */
@@ -171,6 +171,6 @@ void ls_tree_sum_run(const ls_tree_sum *s, const ls_kernels *k, size_t first, si
         w.count = count - at < most ? count - at : most;
         w.leaf = 0;
         const void *sum = walk_node(&w, 0, s->V, 0, to);
-        if (sum != to) memcpy(to, sum, w.count * size);
+        if (sum != to) ls_copy(to, sum, w.count * size);
     }
 }

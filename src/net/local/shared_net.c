@@ -18,6 +18,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/copy.h"
 #include "base/mem.h"
 #include "base/slab.h"
 #include "net/local/ring.h"
@@ -101,7 +102,7 @@ static unsigned char *copy_part(shared_net *x, const unsigned char *from, size_t
     unsigned char *copy = ls_commons_alloc(x->c, n);
     while (!copy && n > PART_MIN) copy = ls_commons_alloc(x->c, n /= 2);
     if (!copy) return NULL;
-    memcpy(copy, from, n);
+    ls_copy(copy, from, n);
     *n_p = n;
     return copy;
 }
@@ -223,7 +224,7 @@ static void read_part(shared_net *x, pending **link, const ls_note *note) {
     bool in_note = note->kind == LS_NOTE_INLINE_DATA;
     const void *from = in_note ? note->data : ls_commons_at(x->c, note->place);
     if (ls_message_fits(m, note->nbytes) && note->count)
-        memcpy((unsigned char *)m->data + note->first, from, note->count);
+        ls_copy((unsigned char *)m->data + note->first, from, note->count);
     if (!in_note) answer_part(x, m->peer, note->id);
     x->net.bytes_received += note->count;
     p->at += note->count;
