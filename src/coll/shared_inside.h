@@ -20,11 +20,8 @@ enum {
     PARTS = 3,    /* of the stage; the longer, the fewer waits */
     PARTS_OF_ARENA = 256,
     MOST_PART = 1 << 20,
-    ROUND = 1 << 17, /* bytes; three of them stay in the second-level cache */
-    PIECE = 4096,    /* bytes that are worked on at a time, in the first-level cache */
+    PIECE = 4096, /* bytes that are worked on at a time, in the first-level cache */
 };
-static_assert((int)ROUND <= (int)LS_SHARED_ELEMENTS,
-              "a round fits into the shortest part of the stage");
 
 /* How the other workers can come at this worker's buffers, and it at theirs. */
 typedef enum way {

@@ -273,13 +273,10 @@ void ls_shared_reduce_direct(ls_shared *s, ls_shared_call *x) {
 static size_t staged_part(const ls_shared *s, const ls_call *c) {
     make_leaves_of(s, c);
     size_t parts = (size_t)s->size * (size_t)s->scratch->now->leaves.most;
-    size_t size = ls_dtype_size(c->dtype), round = ROUND;
-    if (s->size > s->commons->head->cores) {
-        /* Workers that take turns on the cores wait long for each other: few rounds. A call of a few
-         * parts has more rounds of less: filling one and adding the last overlap. */
-        bool few = longest_nbytes(s, c) <= 4 * s->part;
-        round = few ? LS_SHARED_ELEMENTS : s->part;
-    }
+    size_t size = ls_dtype_size(c->dtype), round = LS_SHARED_ELEMENTS;
+    /* Workers that take turns on the cores wait long for each other: few rounds. A call of a few parts
+     * has more rounds of less: filling one and adding the last overlap. */
+    if (s->size > s->commons->head->cores && longest_nbytes(s, c) > 4 * s->part) round = s->part;
     size_t least = size > PIECE ? size : PIECE; /* of each part */
     if (round < parts * least) round = s->part;
     return round / parts / size;
@@ -365,7 +362,8 @@ void ls_shared_reduce_collect(ls_shared *s, ls_shared_call *x) {
         staged_range(s, x, b, &first, &n);
         int from = prefix ? s->rank : b;
         if (n)
-            ls_copy(x->out + first * size, stage_of(s, x, from) + (size_t)b * part * size, n * size);
+            ls_copy(x->out + first * size, stage_of(s, x, from) + (size_t)b * part * size,
+                    n * size);
         if (from != s->rank) s->bytes_read += n * size;
     }
 }
