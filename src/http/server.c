@@ -28,39 +28,47 @@ static const char *const headers[][2] = {
     {"Cross-Origin-Resource-Policy", "same-origin"},
 };
 
-typedef struct stream stream;
-struct stream {
+/* A connection that is suspended now and then. */
+typedef struct resting resting;
+struct resting {
     ls_http *server;
     struct MHD_Connection *connection;
+    int fd;      /* of a POST's connection; -1: of another one */
+    bool rests;  /* there is nothing to send, and the connection is suspended */
+    bool closed; /* its client has gone away */
+    resting *next, **at;
+};
+
+typedef struct stream {
+    resting r; /* first */
     const ls_http_source *source;
     void *own;
-    int fd;      /* of a POST's connection; -1: of another one */
-    bool rests;  /* it has no bytes, and its connection is suspended */
-    bool closed; /* its client has gone away */
-    stream *next, **at;
-};
+} stream;
 
 struct ls_http {
     const ls_microhttpd *lib;
     ls_http_options o;
     ls_listener listener;
     struct MHD_Daemon *daemon;
-    stream *streams;
-    int nstreams;
+    resting *list; /* streams, and requests whose answers are pending */
+    int nstreams, npending;
     ls_connections connections;
 };
 
-/* The body of a POST, as it comes. */
+/* A request: the body of a POST as it comes, then its answer while it is pending. */
 typedef struct upload {
+    resting r; /* first; in the list while `pending` is set */
     ls_buf body;
-    bool too_large;
+    bool too_large, new_token;
+    const ls_http_pending *pending;
+    void *job;
 } upload;
 
 struct ls_http_request {
     const ls_http *server;
     struct MHD_Connection *connection;
     const char *path;
-    const upload *posted; /* NULL: the method is another one */
+    upload *posted; /* NULL: the method is another one */
 };
 
 const char *ls_http_path(const ls_http_request *r) { return r->path; }
@@ -79,62 +87,82 @@ const char *ls_http_posted(const ls_http_request *r, size_t *n_p) {
     return r->posted->body.data ? r->posted->body.data : "";
 }
 
+ls_buf ls_http_take_posted(const ls_http_request *r) {
+    ls_buf body = r->posted->body;
+    r->posted->body = (ls_buf){0};
+    return body;
+}
+
+/* ---- connections that rest ---- */
+
+static void add_resting(resting *r, ls_http *h, struct MHD_Connection *c, bool posted) {
+    *r = (resting){.server = h, .connection = c, .fd = -1, .next = h->list, .at = &h->list};
+    const union MHD_ConnectionInfo *info =
+        h->lib->get_connection_info(c, MHD_CONNECTION_INFO_CONNECTION_FD);
+    if (posted && info) r->fd = info->connect_fd;
+    if (r->next) r->next->at = &r->next;
+    h->list = r;
+}
+
+static void remove_resting(resting *r) {
+    *r->at = r->next;
+    if (r->next) r->next->at = r->at;
+}
+
+static void rest(resting *r) {
+    r->rests = true;
+    r->server->lib->suspend_connection(r->connection);
+}
+
+static void resume(resting *r) {
+    r->rests = false;
+    r->server->lib->resume_connection(r->connection);
+}
+
+/* While a connection is suspended, the library does not see that its client has gone. */
+static void end_closed(ls_http *h) {
+    for (resting *r = h->list; r; r = r->next) {
+        struct pollfd p = {.fd = r->fd, .events = POLLRDHUP};
+        if (r->fd < 0 || !r->rests || poll(&p, 1, 0) < 1) continue;
+        r->closed = true;
+        resume(r);
+    }
+}
+
+void ls_http_wake(ls_http *h) {
+    for (resting *r = h->list; r; r = r->next)
+        if (r->rests) resume(r);
+}
+
 /* ---- streams ---- */
 
 static ssize_t stream_read(void *arg, uint64_t at, char *bytes, size_t most) {
     stream *s = arg;
     (void)at;
-    if (s->closed) return MHD_CONTENT_READER_END_WITH_ERROR;
+    if (s->r.closed) return MHD_CONTENT_READER_END_WITH_ERROR;
     size_t n = s->source->next(s->own, bytes, most);
     if (n == LS_HTTP_END) return MHD_CONTENT_READER_END_OF_STREAM;
     if (n) return (ssize_t)n;
-    s->rests = true;
-    s->server->lib->suspend_connection(s->connection);
+    rest(&s->r);
     return 0;
 }
 
 static void stream_close(void *arg) {
     stream *s = arg;
     s->source->close(s->own);
-    s->server->nstreams--;
-    *s->at = s->next;
-    if (s->next) s->next->at = s->at;
+    s->r.server->nstreams--;
+    remove_resting(&s->r);
     free(s);
 }
 
 static struct MHD_Response *stream_open(ls_http *h, struct MHD_Connection *c,
                                         const ls_http_answer *a, bool posted) {
     stream *s = LS_NEW(stream);
-    *s = (stream){.server = h, .connection = c, .source = a->source, .own = a->stream, .fd = -1};
-    const union MHD_ConnectionInfo *info =
-        h->lib->get_connection_info(c, MHD_CONNECTION_INFO_CONNECTION_FD);
-    if (posted && info) s->fd = info->connect_fd;
-    s->next = h->streams;
-    s->at = &h->streams;
-    if (s->next) s->next->at = &s->next;
-    h->streams = s;
+    *s = (stream){.source = a->source, .own = a->stream};
+    add_resting(&s->r, h, c, posted);
     h->nstreams++;
     return h->lib->create_response_from_callback(MHD_SIZE_UNKNOWN, BLOCK_BYTES, stream_read, s,
                                                  stream_close);
-}
-
-/* While a connection is suspended, the library does not see that its client has gone. */
-static void end_closed(ls_http *h) {
-    for (stream *s = h->streams; s; s = s->next) {
-        struct pollfd p = {.fd = s->fd, .events = POLLRDHUP};
-        if (s->fd < 0 || !s->rests || poll(&p, 1, 0) < 1) continue;
-        s->closed = true;
-        s->rests = false;
-        h->lib->resume_connection(s->connection);
-    }
-}
-
-void ls_http_wake(ls_http *h) {
-    for (stream *s = h->streams; s; s = s->next) {
-        if (!s->rests) continue;
-        s->rests = false;
-        h->lib->resume_connection(s->connection);
-    }
 }
 
 /* ---- connections ---- */
@@ -178,7 +206,7 @@ static struct MHD_Response *response_of(ls_http *h, struct MHD_Connection *c, ls
 }
 
 typedef struct delivery {
-    bool gives_token, posted;
+    bool gives_token, posted, head;
 } delivery;
 
 static enum MHD_Result queue(ls_http *h, struct MHD_Connection *c, ls_http_answer *a,
@@ -255,14 +283,47 @@ static void take_upload(const ls_http *h, upload *u, const char *bytes, size_t *
     *n = 0;
 }
 
+static void end_pending(upload *u) {
+    u->r.server->npending--;
+    remove_resting(&u->r);
+    u->pending = NULL;
+}
+
 static void on_completed(void *arg, struct MHD_Connection *c, void **state,
                          enum MHD_RequestTerminationCode why) {
     upload *u = *state;
     (void)why;
     set_answered(arg, c, false);
+    if (u && u->pending) {
+        u->pending->drop(u->job);
+        end_pending(u);
+    }
     if (u) ls_buf_free(&u->body);
     free(u);
     *state = NULL;
+}
+
+static enum MHD_Result deliver(ls_http *h, struct MHD_Connection *c, ls_http_answer *a,
+                               delivery how) {
+    if (a->source && (h->nstreams >= LS_HTTP_STREAMS || how.head)) {
+        a->source->close(a->stream);
+        a->source = NULL;
+        if (!how.head)
+            return refuse(h, c, MHD_HTTP_SERVICE_UNAVAILABLE, "There are too many streams.\n");
+    }
+    return queue(h, c, a, how);
+}
+
+/* The answer if it is there; else the connection rests. */
+static enum MHD_Result deliver_pending(ls_http *h, struct MHD_Connection *c, upload *u) {
+    ls_http_answer a = {0};
+    if (u->r.closed) return MHD_NO; /* on_completed() drops the answer */
+    if (!u->pending->ready(u->job, &a)) {
+        rest(&u->r);
+        return MHD_YES;
+    }
+    end_pending(u);
+    return deliver(h, c, &a, (delivery){.gives_token = u->new_token, .posted = true});
 }
 
 static enum MHD_Result on_request(void *arg, struct MHD_Connection *c, const char *url,
@@ -277,6 +338,7 @@ static enum MHD_Result on_request(void *arg, struct MHD_Connection *c, const cha
         take_upload(h, posted, bytes, nupload);
         return MHD_YES;
     }
+    if (posted && posted->pending) return deliver_pending(h, c, posted);
     if (!host_is_ours(h, &r))
         return refuse(h, c, MHD_HTTP_FORBIDDEN,
                       "This server does not have the name in your request. Use localhost, or start "
@@ -300,14 +362,16 @@ static enum MHD_Result on_request(void *arg, struct MHD_Connection *c, const cha
         return refuse(h, c, MHD_HTTP_CONTENT_TOO_LARGE, "The request is too large.\n");
     ls_http_answer a = {0};
     h->o.answer(h->o.arg, &r, &a);
-    bool head = strcmp(method, "HEAD") == 0;
-    if (a.source && (h->nstreams >= LS_HTTP_STREAMS || head)) {
-        a.source->close(a.stream);
-        a.source = NULL;
-        if (!head)
-            return refuse(h, c, MHD_HTTP_SERVICE_UNAVAILABLE, "There are too many streams.\n");
+    if (a.pending) {
+        posted->pending = a.pending;
+        posted->job = a.job;
+        posted->new_token = new_token;
+        add_resting(&posted->r, h, c, true);
+        h->npending++;
+        return deliver_pending(h, c, posted);
     }
-    return queue(h, c, &a, (delivery){new_token, posts});
+    bool head = strcmp(method, "HEAD") == 0;
+    return deliver(h, c, &a, (delivery){new_token, posts, head});
 }
 
 /* ---- TLS ---- */
@@ -387,7 +451,7 @@ ls_status ls_http_open(const ls_http_options *o, ls_http **h_p, ls_error *e) {
 
 int ls_http_port(const ls_http *h) { return h->listener.port; }
 
-int ls_http_nstreams(const ls_http *h) { return h->nstreams; }
+int ls_http_nstreams(const ls_http *h) { return h->nstreams + h->npending; }
 
 int ls_http_fd(const ls_http *h) {
     const union MHD_DaemonInfo *info = h->lib->get_daemon_info(h->daemon, MHD_DAEMON_INFO_EPOLL_FD);
@@ -411,7 +475,7 @@ void ls_http_close(ls_http *h) {
     if (!h) return;
     ls_http_wake(h); /* a daemon must not be stopped while connections are suspended */
     h->lib->run(h->daemon);
-    /* These may have found no bytes, and rest again. */
+    /* These may have had nothing to send, and rest again. */
     ls_http_wake(h);
     h->lib->stop_daemon(h->daemon); /* closes the socket, too */
     ls_connections_free(&h->connections);

@@ -10,6 +10,8 @@
  * costs no memory: what it has not read was not made. The answer to a POST is closed as soon as its
  * client has gone away.
  *
+ * An answer may be pending: another thread makes it. Its request rests, and each ls_http_wake() asks for it.
+ *
  * Everything in libmicrohttpd that the project uses is in server.c and microhttpd.c.
  */
 #ifndef LS_HTTP_SERVER_H
@@ -34,6 +36,8 @@ const char *ls_http_header(const ls_http_request *, const char *name);
 
 /* The method is POST, with this body [*n_p], which is valid until the answer is given; else NULL. */
 const char *ls_http_posted(const ls_http_request *, size_t *n_p);
+/* Moves that body to the caller, who frees it; the request's is empty then. */
+ls_buf ls_http_take_posted(const ls_http_request *);
 
 /* Where a stream's bytes come from. */
 #define LS_HTTP_END ((size_t)-1)
@@ -43,7 +47,17 @@ typedef struct ls_http_source {
     void (*close)(void *stream); /* the client or the server has ended it */
 } ls_http_source;
 
-typedef struct ls_http_answer {
+typedef struct ls_http_answer ls_http_answer;
+
+/* How an answer comes that another thread makes. One of the two is called last, and ends the job. */
+typedef struct ls_http_pending {
+    bool (*ready)(
+        void *job,
+        ls_http_answer *);   /* fills in the answer, which is {0}; false: it is not made yet */
+    void (*drop)(void *job); /* the client has gone, or the server ends */
+} ls_http_pending;
+
+struct ls_http_answer {
     int status;       /* 200 by default */
     const char *type; /* of the content; text/plain by default */
     const char *tag;  /* ETag, quoted; NULL: none. The content may be stored while it is the same */
@@ -54,7 +68,9 @@ typedef struct ls_http_answer {
     void *stream;
     const char *headers[2][2]; /* [nheaders] further ones: name, value; constants */
     int nheaders;
-} ls_http_answer;
+    const ls_http_pending *pending; /* instead of all: the answer to a POST will come later */
+    void *job;
+};
 
 /* Answers a request. The answer is {0} when it is called. */
 typedef void ls_http_answerer(void *arg, const ls_http_request *, ls_http_answer *);
@@ -74,7 +90,7 @@ typedef struct ls_http_options {
 /* Listens. The options' texts must outlive the server. LS_EIO, LS_EINVAL: it can't. */
 ls_status ls_http_open(const ls_http_options *, ls_http **h_p, ls_error *);
 int ls_http_port(const ls_http *);
-/* Streams that clients have open. */
+/* Streams that clients have open, and requests whose answers are pending. */
 int ls_http_nstreams(const ls_http *);
 /* Readable when ls_http_run() has something to do, besides what ls_http_rests() tells. */
 int ls_http_fd(const ls_http *);
@@ -82,7 +98,7 @@ int ls_http_fd(const ls_http *);
 int ls_http_rests(const ls_http *, int ms);
 /* Answers what has come; waits for at most `ms` milliseconds until something comes, or a signal. */
 void ls_http_run(ls_http *, int ms);
-/* Asks all streams for bytes again, in the next ls_http_run(). */
+/* Asks all streams for bytes again, and for pending answers, in the next ls_http_run(). */
 void ls_http_wake(ls_http *);
 void ls_http_close(ls_http *); /* ends all connections; NULL is fine */
 

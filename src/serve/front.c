@@ -1,6 +1,7 @@
 /* front.c - see front.h.
  *
- * Workers write replies, this thread sends them: what is new wakes it by an eventfd.
+ * Three kinds of threads: one reads requests (post_thread.h), workers write replies, and the one that calls
+ * ls_front_run() sends them: what is new wakes it by an eventfd.
  */
 #include "serve/front.h"
 
@@ -19,11 +20,13 @@
 #include "serve/chat_page.h"
 #include "serve/embedding.h"
 #include "serve/meter.h"
+#include "serve/post_thread.h"
 
 struct ls_front {
     ls_front_options o;
     ls_request_model model;
     ls_reply_workers *workers;
+    ls_post_thread *posts;
     ls_http *http;
     int woken; /* an eventfd */
     uint64_t nrequests;
@@ -59,7 +62,9 @@ static void answer_refusal(ls_front *f, ls_http_answer *a, const ls_refusal *why
     a->status = why->status;
     a->type = "application/json";
     ls_answer_refuse(why, &a->body);
+    ls_reply_workers_lock(f->workers);
     ls_meter_refused(&f->meter, why->status);
+    ls_reply_workers_unlock(f->workers);
 }
 
 static void refuse(ls_front *f, ls_http_answer *a, int status, const char *type,
@@ -127,11 +132,23 @@ static void close_asked(void *arg) {
 
 static const ls_http_source source = {next_bytes, close_asked};
 
+static void refuse_busy(ls_front *f, ls_http_answer *a) {
+    refuse(f, a, 429, "rate_limit_error", "too many requests wait already; try again later");
+    a->headers[0][0] = "Retry-After";
+    a->headers[0][1] = "1";
+    a->nheaders = 1;
+}
+
+/* Is there room for n more replies in the queue? With the workers' lock. */
+static bool has_room(const ls_front *f, int n) {
+    int waiting = ls_reply_workers_count(f->workers).engine.waiting;
+    return waiting == 0 || waiting + n <= f->o.queue;
+}
+
 /* False: too many replies wait already. */
 static bool queue_replies(ls_front *f, asked *x, ls_request_kind kind, const char *body, size_t n) {
     ls_reply_workers_lock(f->workers);
-    int waiting = ls_reply_workers_count(f->workers).engine.waiting;
-    bool fits = waiting == 0 || waiting + (int)x->answer.n <= f->o.queue;
+    bool fits = has_room(f, (int)x->answer.n);
     uint64_t id = fits ? ls_reply_workers_ask(f->workers, kind, body, n) : 0;
     for (size_t i = 0; fits && i < x->answer.n; i++) {
         x->replies[i].left = left;
@@ -164,18 +181,11 @@ static void make_replies(ls_front *f, asked *x) {
              (unsigned long long)f->started_s, (unsigned long long)++f->nrequests);
 }
 
-static void answer_texts(ls_front *f, const ls_http_request *r, ls_request_kind kind,
+static void answer_texts(ls_front *f, ls_request_kind kind, const char *body, size_t n,
                          ls_http_answer *a) {
     ls_refusal why;
-    size_t n = 0;
-    const char *body = ls_http_posted(r, &n);
     asked *x = LS_NEW(asked);
     x->front = f;
-    if (f->ending) {
-        free(x);
-        refuse(f, a, 503, "unavailable_error", "the server is about to end");
-        return;
-    }
     if (!ls_request_read(&f->model, kind, body, n, &x->request, &why)) {
         free_asked(x);
         answer_refusal(f, a, &why);
@@ -184,10 +194,7 @@ static void answer_texts(ls_front *f, const ls_http_request *r, ls_request_kind 
     make_replies(f, x);
     if (!queue_replies(f, x, kind, body, n)) {
         free_asked(x);
-        refuse(f, a, 429, "rate_limit_error", "too many requests wait already; try again later");
-        a->headers[0][0] = "Retry-After";
-        a->headers[0][1] = "1";
-        a->nheaders = 1;
+        refuse_busy(f, a);
         return;
     }
     a->type = x->request.stream ? "text/event-stream" : "application/json";
@@ -198,9 +205,7 @@ static void answer_texts(ls_front *f, const ls_http_request *r, ls_request_kind 
 /* ---- tokens, vectors ---- */
 
 /* The body as an object; else *a refuses it. */
-static ls_json *read_body(ls_front *f, const ls_http_request *r, ls_http_answer *a) {
-    size_t n = 0;
-    const char *body = ls_http_posted(r, &n);
+static ls_json *read_body(ls_front *f, const char *body, size_t n, ls_http_answer *a) {
     ls_json *j = NULL;
     ls_error e = {0};
     if (ls_json_parse(body, n, "the body", &j, &e) == LS_OK && ls_json_is_object(j)) return j;
@@ -209,8 +214,8 @@ static ls_json *read_body(ls_front *f, const ls_http_request *r, ls_http_answer 
     return NULL;
 }
 
-static void answer_tokens(ls_front *f, const ls_http_request *r, ls_http_answer *a) {
-    ls_json *body = read_body(f, r, a), *o;
+static void answer_tokens(ls_front *f, const char *posted, size_t n, ls_http_answer *a) {
+    ls_json *body = read_body(f, posted, n, a), *o;
     if (!body) return;
     const char *text = ls_json_text(ls_json_get(body, "prompt"));
     const ls_json *begin = ls_json_get(body, "add_special_tokens");
@@ -235,8 +240,8 @@ static void answer_tokens(ls_front *f, const ls_http_request *r, ls_http_answer 
     ls_json_free(body);
 }
 
-static void answer_text_of(ls_front *f, const ls_http_request *r, ls_http_answer *a) {
-    ls_json *body = read_body(f, r, a);
+static void answer_text_of(ls_front *f, const char *posted, size_t n, ls_http_answer *a) {
+    ls_json *body = read_body(f, posted, n, a);
     if (!body) return;
     const ls_json *ids = ls_json_get(body, "tokens");
     ls_decoding d = {.tokenizer = f->model.trained->tokenizer, .begun = true};
@@ -296,22 +301,52 @@ static void answer_metrics(ls_front *f, ls_http_answer *a) {
     a->type = "text/plain; version=0.0.4; charset=utf-8";
 }
 
+/* What is posted, by these paths. */
+enum { TOKENIZE = LS_REQUEST_EMBEDDING + 1, DETOKENIZE };
+static const char *const posts[] = {[LS_REQUEST_TEXT] = "/v1/completions",
+                                    [LS_REQUEST_CHAT] = "/v1/chat/completions",
+                                    [LS_REQUEST_EMBEDDING] = "/v1/embeddings",
+                                    [TOKENIZE] = "/tokenize",
+                                    [DETOKENIZE] = "/detokenize"};
+enum { NPOSTS = sizeof posts / sizeof *posts };
+
+/* In the thread that reads requests. */
+static void answer_posted(void *arg, int kind, const char *body, size_t n, ls_http_answer *a) {
+    if (kind == TOKENIZE)
+        answer_tokens(arg, body, n, a);
+    else if (kind == DETOKENIZE)
+        answer_text_of(arg, body, n, a);
+    else
+        answer_texts(arg, (ls_request_kind)kind, body, n, a);
+}
+
+/* What can be refused before the body is read is refused. */
+static void take_posted(ls_front *f, int kind, const ls_http_request *r, ls_http_answer *a) {
+    int unread = ls_post_thread_count(f->posts);
+    bool writes = kind < TOKENIZE;
+    ls_reply_workers_lock(f->workers);
+    bool room = !writes || has_room(f, 1);
+    ls_reply_workers_unlock(f->workers);
+    if (writes && f->ending) {
+        refuse(f, a, 503, "unavailable_error", "the server is about to end");
+    } else if (!room || (unread && unread >= f->o.queue)) {
+        refuse_busy(f, a);
+    } else {
+        ls_post_thread_add(f->posts, kind, r, a);
+    }
+}
+
 static void answer(void *arg, const ls_http_request *r, ls_http_answer *a) {
     ls_front *f = arg;
     size_t n = 0;
     const char *path = ls_http_path(r);
     bool post = ls_http_posted(r, &n) != NULL;
-    static const char *const posts[] = {"/v1/completions", "/v1/chat/completions", "/v1/embeddings",
-                                        "/tokenize", "/detokenize"};
-    size_t i = 0;
-    while (i < sizeof posts / sizeof *posts && strcmp(posts[i], path) != 0) i++;
-    bool wants_post = i < sizeof posts / sizeof *posts;
-    if (wants_post && !post) {
+    int kind = 0;
+    while (kind < NPOSTS && strcmp(posts[kind], path) != 0) kind++;
+    if (kind < NPOSTS && !post) {
         refuse(f, a, 405, "invalid_request_error", "this path is for POST");
-    } else if (wants_post) {
-        if (i < 3) answer_texts(f, r, (ls_request_kind)i, a);
-        if (i == 3) answer_tokens(f, r, a);
-        if (i == 4) answer_text_of(f, r, a);
+    } else if (kind < NPOSTS) {
+        take_posted(f, kind, r, a);
     } else if (ls_chat_page_answer(path, a)) {
         return;
     } else if (strcmp(path, "/health") == 0) {
@@ -352,6 +387,8 @@ ls_status ls_front_open(const ls_front_options *o, ls_front **f_p, ls_error *e) 
                                   .nadapters = o->engine.nadapters};
     const ls_worker_options w = {o->trained, f->model, f->o.engine, o->workers};
     if (s == LS_OK) s = ls_reply_workers_open(&w, &f->workers, e);
+    const ls_post_options posted = {answer_posted, progress, f};
+    if (s == LS_OK) s = ls_post_thread_open(&posted, &f->posts, e);
     if (s == LS_OK) s = ls_http_open(&f->o.http, &f->http, e);
     if (s != LS_OK) {
         ls_front_close(f);
@@ -390,6 +427,7 @@ ls_status ls_front_run(ls_front *f, const atomic_int *asked_p, double grace_s, l
 void ls_front_close(ls_front *f) {
     if (!f) return;
     ls_http_close(f->http);
+    ls_post_thread_close(f->posts);
     ls_reply_workers_close(f->workers);
     ls_request_model_close(&f->model);
     if (f->woken >= 0) close(f->woken);

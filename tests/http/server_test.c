@@ -42,8 +42,43 @@ static void stream_close(void *arg) {
 
 static const ls_http_source source = {stream_next, stream_close};
 
+/* ---- an answer that another makes ---- */
+
+static bool made;
+static int nwanted, ndropped;
+static char posted[64]; /* the body */
+
+static bool job_ready(void *job, ls_http_answer *a) {
+    assert_ptr_equal(job, posted);
+    if (!made) return false;
+    a->status = 201;
+    a->headers[0][0] = "X-Late";
+    a->headers[0][1] = "yes";
+    a->nheaders = 1;
+    ls_buf_printf(&a->body, "late: %s", posted);
+    nwanted--;
+    return true;
+}
+
+static void job_drop(void *job) {
+    assert_ptr_equal(job, posted);
+    nwanted--;
+    ndropped++;
+}
+
+static const ls_http_pending pending = {job_ready, job_drop};
+
 static void answer(void *arg, const ls_http_request *r, ls_http_answer *a) {
     assert_null(arg);
+    if (strcmp(ls_http_path(r), "/late") == 0) {
+        ls_buf body = ls_http_take_posted(r);
+        snprintf(posted, sizeof posted, "%.*s", (int)body.len, body.data);
+        ls_buf_free(&body);
+        a->pending = &pending;
+        a->job = posted;
+        nwanted++;
+        return;
+    }
     snprintf(asked, sizeof asked, "%s", ls_http_path(r));
     if (strcmp(ls_http_path(r), "/stream") == 0) {
         *a = (ls_http_answer){
@@ -59,20 +94,25 @@ static void answer(void *arg, const ls_http_request *r, ls_http_answer *a) {
     ls_buf_printf(&a->body, "path=%s x=%s", ls_http_path(r), x ? x : "-");
 }
 
-static ls_http *server_open(const char *token) {
+static ls_http *server_open_posts(const char *token, size_t posts_nbytes) {
     static const char *const names[] = {"red.example"};
     ls_http *h = NULL;
     ls_error e = {0};
-    nopen = 0;
+    nopen = nwanted = ndropped = 0;
+    made = false;
     available = given = 0;
-    assert_ls_ok(
-        ls_http_open(
-            &(ls_http_options){.names = names, .nnames = 1, .token = token, .answer = answer}, &h,
-            &e),
-        e);
+    assert_ls_ok(ls_http_open(&(ls_http_options){.names = names,
+                                                 .nnames = 1,
+                                                 .token = token,
+                                                 .posts_nbytes = posts_nbytes,
+                                                 .answer = answer},
+                              &h, &e),
+                 e);
     assert_true(ls_http_port(h) > 0);
     return h;
 }
+
+static ls_http *server_open(const char *token) { return server_open_posts(token, 0); }
 
 /* ---- a client ---- */
 
@@ -405,6 +445,59 @@ static void test_gone_clients(void **state) {
     ls_http_close(h);
 }
 
+/* ---- answers that are made later ---- */
+
+static int client_post_late(ls_http *h) {
+    int fd = client_open(h);
+    client_send(fd, "POST /late HTTP/1.1\r\nHost: localhost\r\nContent-Length: 4\r\n\r\nbody");
+    for (int i = 0; i < 200 && ls_http_nstreams(h) == 0; i++) ls_http_run(h, 5);
+    return fd;
+}
+
+static void test_pending(void **state) {
+    ls_http *h = server_open_posts(NULL, 100);
+    int fd = client_post_late(h);
+    (void)state;
+    assert_int_equal(ls_http_nstreams(h), 1);
+    assert_int_equal(get(h, "/", ""), 200); /* others are answered meanwhile */
+    for (int i = 0; i < 5; i++) {
+        ls_http_wake(h);
+        ls_http_run(h, 1);
+    }
+    assert_int_equal(nwanted, 1);
+    made = true;
+    ls_http_wake(h);
+    client_receive(h, fd, "late: body");
+    assert_int_equal(status_of_reply(), 201);
+    assert_non_null(strstr(reply, "\r\nX-Late: yes\r\n"));
+    assert_int_equal(nwanted, 0);
+    assert_int_equal(ls_http_nstreams(h), 0);
+    /* The connection goes on. */
+    client_send(fd, "GET /again HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    client_receive(h, fd, "path=/again x=-");
+    close(fd);
+    ls_http_close(h);
+    assert_int_equal(ndropped, 0);
+}
+
+/* A client that goes away before its answer is made, and a server that ends: the job is dropped. */
+static void test_pending_dropped(void **state) {
+    ls_http *h = server_open_posts(NULL, 100);
+    (void)state;
+    int fd = client_post_late(h);
+    close(fd);
+    for (int i = 0; i < 200 && nwanted; i++) ls_http_run(h, 5);
+    assert_int_equal(nwanted, 0);
+    assert_int_equal(ndropped, 1);
+    assert_int_equal(ls_http_nstreams(h), 0);
+    fd = client_post_late(h);
+    assert_int_equal(nwanted, 1);
+    ls_http_close(h);
+    assert_int_equal(nwanted, 0);
+    assert_int_equal(ndropped, 2);
+    close(fd);
+}
+
 /* ---- TLS ---- */
 
 /* Writes a certificate that signs itself, and its key. */
@@ -486,6 +579,8 @@ int main(void) {
                                        cmocka_unit_test(test_many_streams),
                                        cmocka_unit_test(test_damaged_requests),
                                        cmocka_unit_test(test_gone_clients),
+                                       cmocka_unit_test(test_pending),
+                                       cmocka_unit_test(test_pending_dropped),
                                        cmocka_unit_test(test_tls)};
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }
