@@ -54,6 +54,10 @@ static ls_json *head_of(const ls_text_answer *a, const char *object) {
     ls_json_set_text(o, "object", object);
     ls_json_set_integer(o, "created", a->created);
     ls_json_set_text(o, "model", ls_request_model_name(a->model, a->request->adapter));
+    if (a->system_fingerprint)
+        ls_json_set_text(o, "system_fingerprint", a->system_fingerprint);
+    else
+        ls_json_set(o, "system_fingerprint", ls_json_new_null());
     ls_json_set_integer(o, "seed", (int64_t)a->request->seed);
     return o;
 }

@@ -11,7 +11,8 @@ typedef struct ls_text_answer {
     const ls_reply *replies; /* [n] */
     size_t n;
     char id[48];
-    int64_t created; /* seconds since 1970 */
+    int64_t created;                /* seconds since 1970 */
+    const char *system_fingerprint; /* NULL: not known */
 } ls_text_answer;
 
 /* How much of a reply a stream has sent. */

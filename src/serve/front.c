@@ -19,6 +19,7 @@
 #include "serve/answer.h"
 #include "serve/chat_page.h"
 #include "serve/embedding.h"
+#include "serve/fingerprint.h"
 #include "serve/meter.h"
 #include "serve/post_thread.h"
 
@@ -27,6 +28,7 @@ struct ls_front {
     ls_request_model model;
     ls_reply_workers *workers;
     ls_post_thread *posts;
+    ls_fingerprint *fingerprint;
     ls_http *http;
     int woken; /* an eventfd */
     uint64_t nrequests;
@@ -172,11 +174,13 @@ static void make_replies(ls_front *f, asked *x) {
         x->replies[i].number = i;
         x->replies[i].adapter = q->adapter;
     }
-    x->answer = (ls_text_answer){.request = q,
-                                 .model = &f->model,
-                                 .replies = x->replies,
-                                 .n = n,
-                                 .created = (int64_t)time(NULL)};
+    x->answer =
+        (ls_text_answer){.request = q,
+                         .model = &f->model,
+                         .replies = x->replies,
+                         .n = n,
+                         .created = (int64_t)time(NULL),
+                         .system_fingerprint = ls_fingerprint_of(f->fingerprint, q->adapter)};
     snprintf(x->answer.id, sizeof x->answer.id, "%s-%llx-%llx", q->chat ? "chatcmpl" : "cmpl",
              (unsigned long long)f->started_s, (unsigned long long)++f->nrequests);
 }
@@ -396,6 +400,7 @@ ls_status ls_front_open(const ls_front_options *o, ls_front **f_p, ls_error *e) 
     }
     f->model.context = ls_reply_workers_context(f->workers);
     ls_request_model_open(&f->model);
+    f->fingerprint = ls_fingerprint_open(&f->model, o->engine.kept, o->engine.adapters);
     *f_p = f;
     return LS_OK;
 }
@@ -429,6 +434,7 @@ void ls_front_close(ls_front *f) {
     ls_http_close(f->http);
     ls_post_thread_close(f->posts);
     ls_reply_workers_close(f->workers);
+    ls_fingerprint_close(f->fingerprint);
     ls_request_model_close(&f->model);
     if (f->woken >= 0) close(f->woken);
     free(f);

@@ -13,6 +13,7 @@
 #include "base/json.h"
 #include "folder.h"
 #include "infer/conversations.h"
+#include "serve/fingerprint.h"
 #include "test.h"
 #include "weights/small_text.h"
 
@@ -146,6 +147,72 @@ static void test_answers(void **state) {
 }
 
 /* A request names an adapter as its model. */
+/* The fingerprint of an answer; it comes a moment after the start. */
+static char *fingerprint_of(const char *model) {
+    char body[128], *found = NULL;
+    snprintf(body, sizeof body, "{\"model\": \"%s\", \"prompt\": \"a\", \"max_tokens\": 1}", model);
+    for (int i = 0; !found && i < 1000; i++) {
+        assert_int_equal(ask("/v1/completions", body), 200);
+        ls_json *o = parsed();
+        const char *text = ls_json_text(ls_json_get(o, "system_fingerprint"));
+        assert_true(text || ls_json_is_null(ls_json_get(o, "system_fingerprint")));
+        if (text) found = ls_strdup(text);
+        ls_json_free(o);
+        if (!found) usleep(10000);
+    }
+    assert_non_null(found);
+    return found;
+}
+
+/* The fingerprint without a server. */
+static void hash_model(const ls_request_model *m, ls_kept_type kept,
+                       char text[LS_FINGERPRINT_TEXT]) {
+    const char *found = NULL;
+    ls_fingerprint *f = ls_fingerprint_open(m, kept, NULL);
+    while (!(found = ls_fingerprint_of(f, 0))) usleep(1000);
+    snprintf(text, LS_FINGERPRINT_TEXT, "%s", found);
+    ls_fingerprint_close(f);
+}
+
+/* The model's file with the last bit of its last weight changed. */
+static void open_changed(ls_trained *t) {
+    ls_error e = {0};
+    ls_buf bytes = {0};
+    char *path = ls_format("%s/m.gguf", folder), *other = ls_format("%s/changed.gguf", folder);
+    assert_ls_ok(ls_file_read(path, SIZE_MAX, &bytes, &e), e);
+    bytes.data[bytes.len - 1] ^= 1;
+    assert_ls_ok(ls_file_write(other, bytes.data, bytes.len, &e), e);
+    assert_ls_ok(ls_trained_open(other, &(ls_trained_options){.writes = true}, t, &e), e);
+    ls_buf_free(&bytes);
+    free(path), free(other);
+}
+
+/* It depends on what decides answers, and on nothing else. */
+static void test_fingerprint(void **state) {
+    (void)state;
+    ls_trained changed;
+    char text[LS_FINGERPRINT_TEXT];
+    ls_request_model m = {.trained = &trained, .format = &format};
+    char *a = fingerprint_of("small"), *b = fingerprint_of("small"), *c = fingerprint_of("plain");
+    assert_int_equal(strlen(a), LS_FINGERPRINT_TEXT - 1);
+    assert_memory_equal(a, "fp_", 3);
+    assert_string_equal(a, b);
+    assert_string_not_equal(a, c);
+    hash_model(&m, LS_KEPT_F32, text);
+    assert_string_equal(a, text);
+    hash_model(&m, LS_KEPT_Q8, text);
+    assert_string_not_equal(a, text);
+    m.format = NULL;
+    hash_model(&m, LS_KEPT_F32, text);
+    assert_string_not_equal(a, text);
+    open_changed(&changed);
+    m = (ls_request_model){.trained = &changed, .format = &format};
+    hash_model(&m, LS_KEPT_F32, text);
+    assert_string_not_equal(a, text);
+    ls_trained_close(&changed);
+    free(a), free(b), free(c);
+}
+
 static void test_adapter(void **state) {
     (void)state;
     assert_int_equal(ask_by("GET", "/v1/models", ""), 200);
@@ -515,11 +582,12 @@ static void test_gone(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_answers), cmocka_unit_test(test_adapter),
-        cmocka_unit_test(test_stream),  cmocka_unit_test(test_echo),
-        cmocka_unit_test(test_offsets), cmocka_unit_test(test_embeddings),
-        cmocka_unit_test(test_page),    cmocka_unit_test(test_json),
-        cmocka_unit_test(test_wanted),  cmocka_unit_test(test_tokens),
-        cmocka_unit_test(test_refused), cmocka_unit_test(test_gone)};
+        cmocka_unit_test(test_answers),    cmocka_unit_test(test_fingerprint),
+        cmocka_unit_test(test_adapter),    cmocka_unit_test(test_stream),
+        cmocka_unit_test(test_echo),       cmocka_unit_test(test_offsets),
+        cmocka_unit_test(test_embeddings), cmocka_unit_test(test_page),
+        cmocka_unit_test(test_json),       cmocka_unit_test(test_wanted),
+        cmocka_unit_test(test_tokens),     cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_gone)};
     return cmocka_run_group_tests(tests, open_front, close_front);
 }
