@@ -8,25 +8,14 @@ after a prompt of 8 tokens and one of 512. Lockstep and llama.cpp alternate; a f
 rounds, a token's time in a round the median of its tokens. Lockstep draws its tokens, llama.cpp takes
 the likeliest. OUT/generate.json has all samples, OUT/generate.md the table.
 """
-import argparse
 import json
 import os
 import statistics
 import subprocess
 
-HERE = os.path.dirname(os.path.abspath(__file__))
+from beside_llama import HERE, file_of, options, write
+
 SHORT, LONG = 8, 512
-
-
-def options():
-    p = argparse.ArgumentParser()
-    p.add_argument("lockstep")
-    p.add_argument("python")
-    p.add_argument("model")
-    p.add_argument("out")
-    p.add_argument("--rounds", type=int, default=5)
-    p.add_argument("--tokens", type=int, default=48)
-    return p.parse_args()
 
 
 def run(command, cores):
@@ -38,11 +27,8 @@ def prepare(o):
     """The model as it is and in Q8_0: for each a file of GGUF and an imported directory."""
     models = {}
     for name in ("as published", "Q8_0"):
-        file = o.model if name == "as published" else os.path.join(o.out, "q8_0.gguf")
+        file = o.model if name == "as published" else file_of(o, name)
         folder = os.path.join(o.out, "model-" + name.replace(" ", "-"))
-        if not os.path.exists(file):
-            subprocess.run([o.lockstep, "export", models["as published"][1], "--to", "gguf", "--type", "q8_0",
-                            "-o", file], check=True, stdout=subprocess.DEVNULL)
         if not os.path.exists(folder):
             subprocess.run([o.lockstep, "import", file, "-o", folder], check=True, stdout=subprocess.DEVNULL)
         models[name] = (file, folder)
@@ -91,8 +77,7 @@ def table(samples):
 
 
 def main():
-    o = options()
-    os.makedirs(o.out, exist_ok=True)
+    o = options(5, 48)
     models = prepare(o)
     threads = [t for t in (1, 2) if t <= len(os.sched_getaffinity(0))]
     samples = {name: {p: {t: [] for t in threads} for p in (SHORT, LONG)} for name in models}
@@ -101,11 +86,8 @@ def main():
             for prompt in (SHORT, LONG):
                 for t in threads:
                     samples[name][prompt][t].append(measure(o, file, folder, t, prompt))
-    with open(os.path.join(o.out, "generate.json"), "w") as f:
-        json.dump(samples, f, indent=1)
     text = table(samples)
-    with open(os.path.join(o.out, "generate.md"), "w") as f:
-        f.write(text)
+    write(o, "generate", samples, text)
     print(text, end="")
 
 

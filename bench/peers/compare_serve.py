@@ -9,9 +9,8 @@ Clients send chats, each with words that no other has, one after the other, and 
 and a figure is the median over rounds. Then: one request alone and among 3 and 15 others, repeated, at
 temperature 0 and at 1 with a seed, and how many different answers it got; a prompt of some 1,000 tokens, and
 the same beginning with another end; the time from the start to the first answer of /health; the memory.
-OUT/serve.json has all samples, OUT/serve.md the tables.
+--weights Q4_1 is MODEL.gguf as it is. OUT/serve.json has all samples, OUT/serve.md the tables.
 """
-import argparse
 import http.client
 import itertools
 import json
@@ -22,25 +21,13 @@ import subprocess
 import threading
 import time
 
-HERE = os.path.dirname(os.path.abspath(__file__))
+from beside_llama import HERE, file_of, options, write
+
 TEXTS = 16
 QUESTIONS = ("Tell me about the history of Rome.", "What is a prime number?", "Write a short poem on the sea.",
              "How do plants grow?", "Explain gravity to a child.", "Name five rivers of Europe.",
              "What did Newton find?", "How does a bicycle stay upright?")
 numbers = itertools.count(int(time.time()) % 100000 * 1000)
-
-
-def options():
-    p = argparse.ArgumentParser()
-    p.add_argument("lockstep")
-    p.add_argument("python")
-    p.add_argument("model")
-    p.add_argument("out")
-    p.add_argument("--rounds", type=int, default=3)
-    p.add_argument("--clients", default="1,2,4,8,16")
-    p.add_argument("--tokens", type=int, default=32)
-    p.add_argument("--weights", default="Q4_1,Q8_0,BF16", help="Q4_1: MODEL.gguf as it is")
-    return p.parse_args()
 
 
 # ---- servers ----
@@ -214,27 +201,13 @@ def tables(samples):
     return "\n".join(lines) + "\n"
 
 
-def file_of(o, weights):
-    if weights == "Q4_1":
-        return o.model
-    file = os.path.join(o.out, weights.lower() + ".gguf")
-    if not os.path.exists(file):
-        subprocess.run([o.lockstep, "export", o.model, "--to", "gguf", "--type", weights.lower(), "-o", file],
-                       check=True, stdout=subprocess.DEVNULL)
-    return file
-
-
 def main():
-    o = options()
-    os.makedirs(o.out, exist_ok=True)
+    o = options(3, 32, clients="1,2,4,8,16", weights="Q4_1,Q8_0,BF16")
     samples = {}
     for weights in o.weights.split(","):
-        samples[weights] = measure(o, file_of(o, weights))
+        samples[weights] = measure(o, o.model if weights == "Q4_1" else file_of(o, weights))
         print(tables({weights: samples[weights]}), flush=True)
-    with open(os.path.join(o.out, "serve.json"), "w") as f:
-        json.dump(samples, f, indent=1)
-    with open(os.path.join(o.out, "serve.md"), "w") as f:
-        f.write(tables(samples))
+    write(o, "serve", samples, tables(samples))
 
 
 main()
