@@ -9,6 +9,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "base/output.h"
+#include "base/plural.h"
 #include "base/print.h"
 #include "cli/cli.h"
 #include "http/visitor.h"
@@ -36,7 +37,8 @@ static int export_page(const char *const *dirs, int ndirs, const char *path, int
         ls_export_page(w, (int)columns, &page);
         s = ls_output_write(path, page.data, page.len, &e);
     }
-    if (s == LS_OK) ls_log("%s: %d runs, %zu bytes", path, w->nruns, page.len);
+    if (s == LS_OK)
+        ls_log("%s: %d run%s, %zu bytes", path, w->nruns, ls_plural(w->nruns), page.len);
     ls_buf_free(&page);
     ls_watcher_close(w);
     return s == LS_OK ? 0 : cli_fail(&e);
