@@ -1,6 +1,7 @@
 #!/bin/sh
-# Tests the backend of torch.distributed: python/tests/torch, then PyTorch's own tests of DDP and
-# collectives (scripts/torch_tests.py), which its wheel contains.
+# Tests the backend of torch.distributed: python/tests/torch, then PyTorch's own tests: of DDP and
+# collectives, which its wheel contains (scripts/torch_tests.py), and of process groups and Gloo, which
+# Debian's source package contains (scripts/torch_source_tests.py).
 #     check_torch.sh [NAME...]    tests of ours whose names contain NAME
 set -eu
 cd "$(dirname "$0")/.."
@@ -13,4 +14,6 @@ names=
 for name in "$@"; do names="$names -k $name"; done
 # shellcheck disable=SC2086
 "$PYTHON" -m unittest discover -v -s python/tests/torch $names
-[ $# -gt 0 ] || "$PYTHON" scripts/torch_tests.py
+[ $# -eq 0 ] || exit 0
+"$PYTHON" scripts/torch_tests.py
+"$PYTHON" scripts/torch_source_tests.py

@@ -72,9 +72,10 @@ def reason_of(text):
 
 
 class Result(unittest.TestResult):
-    def __init__(self, report):
+    def __init__(self, report, not_applicable):
         super().__init__()
         self.report = report
+        self.not_applicable = not_applicable
         self.rows = []
 
     def startTest(self, test):
@@ -98,8 +99,8 @@ class Result(unittest.TestResult):
 
     def failed(self, test, error):
         name = test.id().split(".")[-1]
-        if name in NOT_APPLICABLE:
-            self.note(test, "not", NOT_APPLICABLE[name])
+        if name in self.not_applicable:
+            self.note(test, "not", self.not_applicable[name])
         else:
             self.note(test, "failed", reason_of(self._exc_info_to_string(error, test)))
 
@@ -122,6 +123,15 @@ def print_table(rows):
         print(f"| {n} | {outcome.replace('not', 'not applicable')} | {why} |")
 
 
+def print_result(result):
+    """Prints the table and the counts. Returns whether a test failed."""
+    print_table(result.rows)
+    failed = sum(outcome == "failed" for _, outcome, _ in result.rows)
+    passed = sum(outcome == "passed" for _, outcome, _ in result.rows)
+    print(f"{passed} passed, {failed} failed, {len(result.rows) - passed - failed} skipped")
+    return failed > 0
+
+
 def main():
     o = options()
     os.environ.update(BACKEND="gloo", WORLD_SIZE=str(o.workers), OMP_NUM_THREADS="1")
@@ -134,13 +144,9 @@ def main():
     case = make_case(o.gloo)
     names = [n for n in unittest.TestLoader().getTestCaseNames(case)]
     names = [n for n in names if not o.names or any(part in n for part in o.names)]
-    result = Result(o.report)
+    result = Result(o.report, NOT_APPLICABLE)
     unittest.TestSuite(case(name) for name in names).run(result)
-    print_table(result.rows)
-    failed = sum(outcome == "failed" for _, outcome, _ in result.rows)
-    passed = sum(outcome == "passed" for _, outcome, _ in result.rows)
-    print(f"{passed} passed, {failed} failed, {len(result.rows) - passed - failed} skipped")
-    sys.exit(failed > 0)
+    sys.exit(print_result(result))
 
 
 if __name__ == "__main__":

@@ -18,7 +18,17 @@ import torch.distributed as dist
 from torch import Tensor
 
 from lockstep._c import library
-from lockstep.torch import launcher, meeting
+from lockstep.torch import launcher, meeting, several
+from lockstep.torch.arguments import (
+    BadType,
+    BadValue,
+    as_list,
+    blocks_of,
+    check_like,
+    check_root,
+    one,
+    rooted_options,
+)
 from lockstep.torch.buckets import is_bucket
 from lockstep.torch.lane import Job, Lane
 from lockstep.torch.memory import Memory
@@ -45,46 +55,9 @@ def _counts(n: Sequence[int]) -> Any:
     return (ctypes.c_size_t * len(n))(*n)
 
 
-def _rooted_options(kind: Any, opts: Any) -> Any:
-    """PyTorch's options of a call with a root, or its number."""
-    if opts is None or isinstance(opts, int):
-        root, opts = opts or 0, kind()
-        opts.rootRank = root
-    return opts
-
-
-def _list(tensors: Tensor | Sequence[Tensor]) -> _Tensors:
-    return [tensors] if isinstance(tensors, Tensor) else list(tensors)
-
-
-def _one(tensors: Tensor | Sequence[Tensor], call: str) -> Tensor:
-    if isinstance(tensors, Tensor):
-        return tensors
-    if len(tensors) != 1:
-        raise ValueError(f"lockstep: {call}: requires a single-element tensor list")
-    return tensors[0]
-
-
-def _blocks(tensors: Sequence[Any], size: int, call: str) -> _Tensors:
-    """The tensors of all workers; in a list of one list, as PyTorch gives them."""
-    inner = tensors[0] if len(tensors) == 1 and not isinstance(tensors[0], Tensor) else tensors
-    if len(inner) != size:
-        raise ValueError(f"lockstep: {call}: {len(inner)} tensors for {size} workers")
-    return list(inner)
-
-
-def _check_like(tensors: _Tensors, like: Tensor, call: str, sizes: bool = True) -> None:
-    for t in tensors:
-        if t.dtype != like.dtype:
-            raise TypeError(f"lockstep: {call}: tensors of {like.dtype} and {t.dtype}")
-        if sizes and t.numel() != like.numel():
-            raise ValueError(
-                f"lockstep: {call}: invalid tensor size: {t.numel()} elements beside {like.numel()}"
-            )
-
-
 # PyTorch's stubs have the overloads of its own calls, of which a subclass in Python gets one.
 _Base: Any = dist.ProcessGroup
+_Options: Any = getattr(dist, "_Backend").Options
 
 
 class ProcessGroup(_Base):  # type: ignore[misc]
@@ -188,7 +161,7 @@ class ProcessGroup(_Base):  # type: ignore[misc]
 
     @property
     def options(self) -> Any:
-        return _Base.Options("lockstep", timedelta(seconds=self._timeout))
+        return _Options("lockstep", timedelta(seconds=self._timeout))
 
     def supports_tensor_alloc(self, device: Any) -> bool:
         return bool(torch.device(device).type == "cpu")
@@ -242,10 +215,13 @@ class ProcessGroup(_Base):  # type: ignore[misc]
         at, n, dtype = reducible(tensor, call)
         return _START["all_reduce"], (at, at, n, dtype, op_for(op, dtype, call))
 
-    def allreduce(self, tensors: Any, opts: Any = None) -> Work:
-        opts = opts if opts is not None else dist.AllreduceOptions()
+    def allreduce(self, tensors: Any, opts: Any = None, op: Any = None) -> Work:
+        if opts is None:
+            opts = op if op is not None else dist.AllreduceOptions()
         op = getattr(opts, "reduceOp", opts)
-        tensor = _one(tensors, "all_reduce")
+        if not isinstance(tensors, Tensor) and len(tensors) != 1:
+            return self._allreduce_several(list(tensors), op, opts)
+        tensor = one(tensors, "all_reduce")
         if tensor.layout is torch.sparse_coo:
             return all_reduce_sparse(self, tensor, op, opts)
         if is_bucket(tensor):
@@ -253,23 +229,43 @@ class ProcessGroup(_Base):  # type: ignore[misc]
         call = self._reduction(tensor, op, "all_reduce")
         return self._start(Job("all_reduce", [call], [tensor], tensor), opts)
 
+    def _allreduce_several(self, tensors: _Tensors, op: Any, opts: Any) -> Work:
+        name = "all_reduce"
+        several.check_alike(tensors, name)
+        total = several.combined(tensors, op, name)
+        if total.layout is torch.sparse_coo:
+            all_reduce_sparse(self, total, op, opts)
+            several.copy_to(tensors, [total] * len(tensors))
+            return done(tensors)
+
+        def after() -> None:
+            several.copy_to(tensors, [total] * len(tensors))
+
+        call = self._reduction(total, op, name)
+        return self._start(Job(name, [call], tensors, total, after), opts)
+
     def allreduce_coalesced(self, tensors: Any, opts: Any = None) -> Work:
         opts = opts if opts is not None else dist.AllreduceCoalescedOptions()
-        tensors = _list(tensors)
+        tensors = as_list(tensors)
         if not tensors:
-            raise ValueError("lockstep: allreduce_coalesced: requires non-empty tensor list")
-        calls = [self._reduction(t, opts.reduceOp, "all_reduce") for t in tensors]
+            raise BadValue("lockstep: allreduce_coalesced: requires non-empty tensor list")
+        once = several.once(tensors)  # a tensor may be there twice
+        calls = [self._reduction(t, opts.reduceOp, "all_reduce") for t in once]
         return self._start(Job("all_reduce", calls, tensors, tensors), opts)
 
-    def reduce(self, tensors: Any, opts: Any = None, *rest: Any) -> Work:
-        opts = _rooted_options(dist.ReduceOptions, opts)
-        if rest:  # reduce(tensor, root, op)
-            opts.reduceOp = rest[0]
-        tensor = _one(tensors, "reduce")
+    def reduce(
+        self, tensors: Any, opts: Any = None, op: Any = None, *, root: int | None = None
+    ) -> Work:
+        opts = rooted_options(dist.ReduceOptions, opts, root)
+        if op is not None:  # reduce(tensor, root, op)
+            opts.reduceOp = op
+        tensors = as_list(tensors)
+        check_root(opts, self._size, "reduce", len(tensors))
+        tensor = one(tensors, "reduce")
         view = real(tensor, opts.reduceOp, "reduce")
         at, n, dtype = reducible(view, "reduce")
-        op = op_for(opts.reduceOp, dtype, "reduce")
-        arguments = (at, at if opts.rootRank == self._rank else None, n, dtype, op, opts.rootRank)
+        to = at if opts.rootRank == self._rank else None
+        arguments = (at, to, n, dtype, op_for(opts.reduceOp, dtype, "reduce"), opts.rootRank)
         return self._start(
             Job("reduce", [(_START["reduce"], arguments)], [tensor], tensor), opts
         )
@@ -277,11 +273,11 @@ class ProcessGroup(_Base):  # type: ignore[misc]
     def _scattered(self, output: Tensor, input: Tensor, op: Any) -> tuple[Any, tuple[Any, ...]]:
         call = "reduce_scatter"
         output, input = real(output, op, call), real(input, op, call)
-        _check_like([input], output, call, sizes=False)
+        check_like([input], output, call, sizes=False)
         at, n, dtype = reducible(input, call)
         to, m, _ = reducible(output, call)
         if n != m * self._size:
-            raise ValueError(
+            raise BadValue(
                 f"lockstep: {call}: input tensor must be the same size as output size times world "
                 f"size: {n} elements, {m} times {self._size}"
             )
@@ -300,10 +296,10 @@ class ProcessGroup(_Base):  # type: ignore[misc]
         opts = opts if opts is not None else dist.ReduceScatterOptions()
         calls = [
             self._scattered(o, i, opts.reduceOp)
-            for o, i in zip(_list(outputs), _list(inputs))
+            for o, i in zip(as_list(outputs), as_list(inputs))
         ]
         return self._start(
-            Job("reduce_scatter", calls, _list(outputs), (outputs, inputs)), opts
+            Job("reduce_scatter", calls, as_list(outputs), (outputs, inputs)), opts
         )
 
     reduce_scatter_tensor_coalesced = reduce_scatter_single_coalesced
@@ -311,11 +307,11 @@ class ProcessGroup(_Base):  # type: ignore[misc]
     def reduce_scatter(self, outputs: Any, inputs: Any, opts: Any = None) -> Work:
         opts = opts if opts is not None else dist.ReduceScatterOptions()
         name = "reduce_scatter"
-        output = _one(outputs, name)
-        blocks = _blocks(inputs, self._size, name)
-        _check_like(blocks, output, name, sizes=False)
+        output = one(outputs, name)
+        blocks = blocks_of(inputs, self._size, name, "input")
+        check_like(blocks, output, name, sizes=False)
         if blocks[self._rank].numel() != output.numel():
-            raise ValueError(f"lockstep: {name}: invalid tensor size: {output.numel()} elements "
+            raise BadValue(f"lockstep: {name}: invalid tensor size: {output.numel()} elements "
                              f"for a block of {blocks[self._rank].numel()}")  # fmt: skip
         whole = flat(blocks)
         if whole is None:
@@ -333,20 +329,28 @@ class ProcessGroup(_Base):  # type: ignore[misc]
 
     # ---- copies ----
 
-    def broadcast(self, tensors: Any, opts: Any = None) -> Work:
-        opts = _rooted_options(dist.BroadcastOptions, opts)
-        tensor = _one(tensors, "broadcast")
+    def broadcast(self, tensors: Any, opts: Any = None, *, root: int | None = None) -> Work:
+        opts = rooted_options(dist.BroadcastOptions, opts, root)
+        tensors = as_list(tensors)
+        check_root(opts, self._size, "broadcast", len(tensors))
+        tensor, after = tensors[opts.rootTensor if opts.rootRank == self._rank else 0], None
+        if len(tensors) > 1:
+            several.check_alike(tensors, "broadcast")
+
+            def after() -> None:
+                several.copy_to(tensors, [tensor] * len(tensors))
+
         at, n, dtype = copyable(tensor, "broadcast")
         call = (_START["broadcast"], (at, n, dtype, opts.rootRank))
-        return self._start(Job("broadcast", [call], [tensor], tensor), opts)
+        return self._start(Job("broadcast", [call], tensors, tensor, after), opts)
 
     def _gathered(self, output: Tensor, input: Tensor) -> tuple[Any, tuple[Any, ...]]:
         call = "all_gather"
-        _check_like([input], output, call, sizes=False)
+        check_like([input], output, call, sizes=False)
         at, n, dtype = copyable(input, call)
         to, m, _ = copyable(output, call)
         if m != n * self._size:
-            raise ValueError(
+            raise BadValue(
                 f"lockstep: {call}: output tensor size must be equal to world_size times input "
                 f"tensor size: {m} elements, {self._size} times {n}"
             )
@@ -359,49 +363,93 @@ class ProcessGroup(_Base):  # type: ignore[misc]
     _allgather_base = all_gather_single
 
     def all_gather_single_coalesced(self, outputs: Any, inputs: Any, opts: Any = None) -> Work:
-        calls = [self._gathered(o, i) for o, i in zip(_list(outputs), _list(inputs))]
-        return self._start(Job("all_gather", calls, _list(outputs), (outputs, inputs)), opts)
+        calls = [self._gathered(o, i) for o, i in zip(as_list(outputs), as_list(inputs))]
+        return self._start(Job("all_gather", calls, as_list(outputs), (outputs, inputs)), opts)
 
     allgather_into_tensor_coalesced = all_gather_single_coalesced
 
     def allgather(self, outputs: Any, inputs: Any, opts: Any = None) -> Work:
         """Blocks of different lengths, too, if each worker's list has them."""
         name = "all_gather"
-        input, blocks = _one(inputs, name), _blocks(outputs, self._size, name)
-        _check_like(blocks, input, name, sizes=False)
-        own = blocks[self._rank]
-        if own.numel() != input.numel():
-            raise ValueError(f"lockstep: {name}: invalid tensor size: {own.numel()} elements for "
-                             f"an input of {input.numel()}")  # fmt: skip
+        inputs = as_list(inputs)
+        several.check_alike(inputs, name, "input ")
+        if outputs and isinstance(outputs[0], Tensor):
+            outputs = [outputs]
+        if len(outputs) != len(inputs):
+            raise BadValue(
+                f"lockstep: {name}: requires input/output tensor lists to have the same length: "
+                f"{len(outputs)} and {len(inputs)}"
+            )
+        n = len(inputs)
+        for blocks in outputs:
+            if len(blocks) != n * self._size:
+                raise BadValue(
+                    f"lockstep: {name}: invalid output tensor list: {len(blocks)} tensors for "
+                    f"{self._size} workers with {n}"
+                )
+            check_like(blocks, inputs[0], name, sizes=n > 1)
+        blocks, input = list(outputs[0]), inputs[0].contiguous()
+        if n > 1:
+            input = self._whole_input(inputs)
+        own = sum(b.numel() for b in blocks[n * self._rank : n * (self._rank + 1)])
+        if own != input.numel():
+            raise BadValue(f"lockstep: {name}: invalid tensor size: {own} elements for an input "
+                           f"of {input.numel()}")  # fmt: skip
         at, _, dtype = copyable(input, name)
-        whole, after = self._output_of(blocks, name)
-        to, n, _ = copyable(whole, name)
-        width = n // max(whole.numel(), 1)
-        counts = _counts([b.numel() * width for b in blocks])
+        whole, after = self._output_of([b for blocks in outputs for b in blocks], name, len(outputs))
+        to, nelements, _ = copyable(whole, name)
+        width = nelements // max(whole.numel(), 1)
+        counts = _counts(
+            [sum(b.numel() for b in blocks[n * r : n * (r + 1)]) * width for r in range(self._size)]
+        )
         call = (_START["all_gather_v"], (at, to, counts, dtype))
-        return self._start(Job(name, [call], blocks, (whole, input, counts), after), opts)
+        result = blocks if n == 1 else list(outputs)
+        return self._start(Job(name, [call], result, (whole, input, counts), after), opts)
 
     def allgather_coalesced(self, output_lists: Any, inputs: Any, opts: Any = None) -> Work:
         """output_lists    [size][tensors]"""
+        if len(output_lists) != self._size:
+            raise BadValue(
+                f"lockstep: all_gather: output lists should be equal to world size: "
+                f"{len(output_lists)} for {self._size} workers"
+            )
+        inputs = as_list(inputs)
+        for lists in output_lists:
+            if len(lists) != len(inputs):
+                raise BadValue(
+                    f"lockstep: all_gather: invalid output size: {len(lists)} tensors for "
+                    f"{len(inputs)} inputs"
+                )
+            for i, (output, input) in enumerate(zip(lists, inputs)):
+                if output.shape != input.shape:
+                    raise BadValue(
+                        f"lockstep: all_gather: invalid size of output tensor at index {i}: "
+                        f"{list(output.shape)} for {list(input.shape)}"
+                    )
+                if output.dtype != input.dtype:
+                    raise BadType(
+                        f"lockstep: all_gather: invalid tensor type at index {i}: {output.dtype} "
+                        f"for {input.dtype}"
+                    )
         works = [
             self.allgather([[lists[i] for lists in output_lists]], [input], opts)
-            for i, input in enumerate(_list(inputs))
+            for i, input in enumerate(inputs)
         ]
         return AllWork(works)
 
-    def _output_of(self, blocks: _Tensors, call: str) -> tuple[Tensor, Any]:
-        """One tensor for all blocks, and what copies it to them (None: it is theirs)."""
-        whole = flat(blocks)
+    def _output_of(self, blocks: _Tensors, call: str, nlists: int = 1) -> tuple[Tensor, Any]:
+        """One tensor for all blocks, and what copies it to them (None: it is theirs). With several
+        lists, one for the blocks of the first, which each list gets."""
+        whole = flat(blocks) if nlists == 1 else None
         if whole is not None:
             return whole, None
         if any(b.device.type != "cpu" or b.layout != torch.strided for b in blocks):
             raise NotImplementedError(f"lockstep: {call}: tensors that are not dense ones of CPUs")
-        whole = torch.empty(sum(b.numel() for b in blocks), dtype=blocks[0].dtype)
+        sizes = [b.numel() for b in blocks[: len(blocks) // nlists]]
+        whole = torch.empty(sum(sizes), dtype=blocks[0].dtype)
 
         def after() -> None:
-            with torch.no_grad():
-                for block, part in zip(blocks, torch.split(whole, [b.numel() for b in blocks])):
-                    block.detach().copy_(part.view(block.shape))
+            several.copy_to(blocks, torch.split(whole, sizes) * nlists)
 
         return whole, after
 
@@ -411,31 +459,37 @@ class ProcessGroup(_Base):  # type: ignore[misc]
             whole = torch.cat([b.detach().reshape(-1) for b in blocks])
         return whole
 
-    def _rooted(self, name: str, own: Tensor, others: Any, opts: Any) -> Work:
-        """gather: each worker's `own` goes to `others` of the root; scatter: the other way."""
+    def _rooted(self, name: str, tensors: Any, others: Any, opts: Any) -> Work:
+        """gather: each worker's tensor goes to `others` of the root; scatter: the other way."""
         gathers = name == "gather"
+        side = "output" if gathers else "input"
+        check_root(opts, self._size, name)
+        own = one(tensors, name, "input " if gathers else "output ")
+        if gathers:
+            own = own.contiguous()
         at, n, dtype = copyable(own, name)
         whole: Tensor | None = None
         after, blocks = None, []
         if self._rank == opts.rootRank:
-            blocks = _blocks(others, self._size, name)
-            _check_like(blocks, own, name)
+            blocks = blocks_of(others, self._size, name, side)
+            check_like(blocks, own, name)
             if gathers:
                 whole, after = self._output_of(blocks, name)
             else:
                 whole = self._whole_input(blocks)
         elif others:
-            side = "output" if gathers else "input"
-            raise ValueError(f"lockstep: {name}: requires empty {side} on non-root")
+            raise BadValue(f"lockstep: {name}: requires empty {side} on non-root")
         far = None if whole is None else copyable(whole, name)[0]
         ends = (at, far) if gathers else (far, at)
         call = (_START[name], (*ends, n, dtype, opts.rootRank))
         result = blocks if gathers else [own]
         return self._start(Job(name, [call], result, (own, whole), after), opts)
 
-    def gather(self, outputs: Any, inputs: Any, opts: Any = None) -> Work:
-        opts = _rooted_options(dist.GatherOptions, opts)
-        return self._rooted("gather", _one(inputs, "gather"), outputs, opts)
+    def gather(
+        self, outputs: Any, inputs: Any, opts: Any = None, *, root: int | None = None
+    ) -> Work:
+        opts = rooted_options(dist.GatherOptions, opts, root)
+        return self._rooted("gather", inputs, outputs, opts)
 
     def gather_single(self, output: Tensor, input: Tensor, opts: Any = None) -> Work:
         chunks = list(output.chunk(self._size)) if self._rank == opts.rootRank else []
@@ -443,15 +497,17 @@ class ProcessGroup(_Base):  # type: ignore[misc]
 
     gather_into_tensor = gather_single
 
-    def scatter(self, outputs: Any, inputs: Any, opts: Any = None) -> Work:
-        opts = _rooted_options(dist.ScatterOptions, opts)
-        return self._rooted("scatter", _one(outputs, "scatter"), inputs, opts)
+    def scatter(
+        self, outputs: Any, inputs: Any, opts: Any = None, *, root: int | None = None
+    ) -> Work:
+        opts = rooted_options(dist.ScatterOptions, opts, root)
+        return self._rooted("scatter", outputs, inputs, opts)
 
     def all_to_all_single(
         self, output: Tensor, input: Tensor, output_splits: Any, input_splits: Any, opts: Any = None
     ) -> Work:
         name = "all_to_all"
-        _check_like([input], output, name, sizes=False)
+        check_like([input], output, name, sizes=False)
         to, _, dtype = copyable(output, name)
         at, _, _ = copyable(input, name)
         receives = self._split(output, output_splits, name)
@@ -470,12 +526,12 @@ class ProcessGroup(_Base):  # type: ignore[misc]
         length = tensor.shape[0] if tensor.dim() else 1
         if not rows:
             if length % size:
-                raise ValueError(
+                raise BadValue(
                     f"lockstep: {call}: Tensor's dim 0 does not divide equally across group size"
                 )
             return _counts([n // size * scale] * size)
         if len(rows) != size or sum(rows) != length:
-            raise ValueError(
+            raise BadValue(
                 f"lockstep: {call}: Split sizes doesn't match total dim 0 size: {list(rows)} for "
                 f"{length} rows and {size} workers"
             )
@@ -484,8 +540,9 @@ class ProcessGroup(_Base):  # type: ignore[misc]
 
     def alltoall(self, outputs: Any, inputs: Any, opts: Any = None) -> Work:
         name = "all_to_all"
-        outs, ins = _blocks(outputs, self._size, name), _blocks(inputs, self._size, name)
-        _check_like([*outs, *ins], outs[0], name, sizes=False)
+        outs = blocks_of(outputs, self._size, name, "output")
+        ins = blocks_of(inputs, self._size, name, "input")
+        check_like([*outs, *ins], outs[0], name, sizes=False)
         whole_in = self._whole_input(ins)
         whole_out, after = self._output_of(outs, name)
         at, n, dtype = copyable(whole_in, name)
@@ -545,17 +602,17 @@ class ProcessGroup(_Base):  # type: ignore[misc]
     # ---- from one worker to another ----
 
     def send(self, tensors: Any, destination: int, tag: int = 0) -> Work:
-        tensor = _one(tensors, "send")
+        tensor = one(tensors, "send")
         copyable(tensor, "send")
         return self._messages.send(tensor, destination, tag, self._timeout)
 
     def recv(self, tensors: Any, source: int, tag: int = 0) -> Work:
-        tensor = _one(tensors, "recv")
+        tensor = one(tensors, "recv")
         copyable(tensor, "recv")
         return self._messages.receive(tensor, source, tag, self._timeout)
 
     def recv_anysource(self, tensors: Any, tag: int = 0) -> Work:
-        tensor = _one(tensors, "recv")
+        tensor = one(tensors, "recv")
         copyable(tensor, "recv")
         return self._messages.receive(tensor, None, tag, self._timeout)
 

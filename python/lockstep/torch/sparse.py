@@ -14,7 +14,9 @@ from lockstep.torch.work import Work, done
 def all_reduce_sparse(group: Any, tensor: Tensor, op: Any, opts: Any) -> Work:
     """tensor becomes the sum at all workers. Waits for it."""
     if getattr(op, "op", op) != dist.ReduceOp.SUM:
-        raise NotImplementedError("lockstep: all_reduce: of sparse tensors only SUM")
+        raise NotImplementedError(
+            "lockstep: all_reduce: unsupported reduction operation: of sparse tensors only SUM"
+        )
     mine = tensor.coalesce()
     indices, values = mine.indices(), mine.values()
     counts = torch.zeros(group.size(), dtype=torch.int64)

@@ -135,6 +135,61 @@ def all_to_alls() -> None:
         same(out, want.contiguous(), "all_to_all_single with splits")
 
 
+def several() -> None:
+    """The process group's own calls, which take several tensors of a worker."""
+    group = dist.group.WORLD
+    both = [value(rank, 5), value(rank + size, 5)]
+    group.allreduce(both).wait()
+    total = sum(value(r, 5) for r in range(2 * size))
+    for t in both:
+        same(t, total, "all_reduce of two tensors")
+    both = [value(rank, 5), value(rank + size, 5)]
+    group.allreduce(both, op=dist.ReduceOp.MAX).wait()
+    same(both[1], torch.stack([value(r, 5) for r in range(2 * size)]).amax(0), "maximum of two")
+    sparse = [torch.sparse_coo_tensor([[k]], [1.0], (size + 1,)) for k in (rank, rank + 1)]
+    group.allreduce(sparse).wait()
+    want = torch.zeros(size + 1)
+    for r in range(size):
+        want[r] += 1
+        want[r + 1] += 1
+    same(sparse[1].to_dense(), want, "sparse all_reduce of two tensors")
+    opts = dist.BroadcastOptions()
+    opts.rootRank, opts.rootTensor = size - 1, 1
+    both = [value(2 * rank, 5), value(2 * rank + 1, 5)]
+    group.broadcast(both, opts).wait()
+    for t in both:
+        same(t, value(2 * size - 1, 5), "broadcast of the second tensor")
+    outputs = [[torch.empty(5) for _ in range(2 * size)] for _ in range(2)]
+    group.allgather(outputs, [value(2 * rank, 5), value(2 * rank + 1, 5)]).wait()
+    for blocks in outputs:
+        for r, t in enumerate(blocks):
+            same(t, value(r, 5), "all_gather of two tensors")
+    x = value(rank, 5)
+    group.broadcast(x, root=0).wait()
+    same(x, value(0, 5), "broadcast of root=0")
+    twice = [value(rank, 5)] * 2
+    group.allreduce_coalesced(twice).wait()
+    same(twice[0], sum(value(r, 5) for r in range(size)), "the same tensor twice")
+
+
+def strided() -> None:
+    """Inputs of all_gather and gather need not be contiguous."""
+    column = value(rank, 8).view(4, 2)[:, 1]
+    outputs = [torch.empty(4, 2)[:, 0] for _ in range(size)]
+    dist.all_gather(outputs, column)
+    for r, t in enumerate(outputs):
+        same(t, value(r, 8)[1::2], "all_gather of columns")
+    to = [torch.empty(4) for _ in range(size)] if rank == 0 else None
+    dist.gather(column, to, 0)
+    for r, t in enumerate(to or []):
+        same(t, value(r, 8)[1::2], "gather of columns")
+    with torch.inference_mode():
+        outputs = [torch.empty(4) for _ in range(size)]
+        dist.all_gather(outputs, column, async_op=True).wait()
+    for r, t in enumerate(outputs):
+        same(t, value(r, 8)[1::2], "all_gather of tensors of the inference mode")
+
+
 def objects() -> None:
     out: list[object] = [None] * size
     dist.all_gather_object(out, {"rank": rank, "text": "x" * (100 * rank)})
@@ -219,6 +274,11 @@ def messages() -> None:
 
 
 def groups() -> None:
+    group = dist.group.WORLD
+    before = group.options._timeout
+    group.set_timeout(datetime.timedelta(seconds=77))
+    assert group.options._timeout == datetime.timedelta(seconds=77), group.options._timeout
+    group.set_timeout(before)
     halves = [dist.new_group(list(range(k, size, 2))) for k in range(min(2, size))]
     mine = halves[rank % 2]
     x = torch.full((1000,), float(rank))
@@ -280,11 +340,22 @@ def refused() -> None:
            dist._make_nccl_premul_sum(2.0))  # fmt: skip
     refuse(ValueError, "contiguous", dist.all_reduce, torch.ones(4, 4).t()[:, 1:])
     refuse(NotImplementedError, "meta", dist.all_reduce, torch.ones(2, device="meta"))
+    group, x, y = dist.group.WORLD, torch.ones(2), torch.ones(2, dtype=torch.float64)
+    refuse(RuntimeError, "invalid root rank: 99", group.broadcast, x, 99)
+    refuse(ValueError, "invalid root rank: -1", group.reduce, x, -1)
+    refuse(RuntimeError, "invalid tensor type", group.allreduce, [x, y])
+    refuse(RuntimeError, "invalid tensor layout", group.allreduce, [x, x.to_sparse()])
+    refuse(RuntimeError, "invalid tensor size", group.broadcast, [x, torch.ones(3)])
+    refuse(RuntimeError, "requires non-empty tensor list", group.allreduce, [])
+    refuse(RuntimeError, "Incorrect output list size", group.gather, [[x] * (size + 1)], [x], rank)
+    refuse(RuntimeError, "single-element output list", group.gather, [], [x], rank)
+    refuse(RuntimeError, "invalid size of output tensor at index 0", group.allgather_coalesced,
+           [[torch.ones(3)]] * size, [x])  # fmt: skip
     refuse(ValueError, "3 elements", dist.all_gather_into_tensor, torch.empty(3), torch.empty(5))
 
 
-TESTS = [reductions, booleans_and_complex, sparse, copies, all_to_alls, objects, futures, coalesced,
-         messages, groups, group_memory, barriers, refused]  # fmt: skip
+TESTS = [reductions, booleans_and_complex, sparse, copies, several, strided, all_to_alls, objects,
+         futures, coalesced, messages, groups, group_memory, barriers, refused]  # fmt: skip
 for test in TESTS:
     if len(sys.argv) < 2 or test.__name__ in sys.argv[1:]:
         test()
