@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import math
+import os
 import threading
 import weakref
 from typing import Any
@@ -20,11 +21,23 @@ from torch import Tensor
 from lockstep._c import library
 
 
+_outliving: list[Memory] = []  # of process groups that are closed, with tensors that are left
+
+
+def close_outliving() -> None:
+    """At exit: the library's groups are closed, whatever tensors are left. Else a launcher such as
+    mpirun takes the worker for one that has failed."""
+    for memory in list(_outliving):
+        if memory._pid == os.getpid():  # not in a forked process
+            memory.close(at_once=True)
+
+
 class Memory:
     """The memory of a group of the library, which it closes in the end."""
 
     def __init__(self, pointer: int) -> None:
         self._pointer = pointer
+        self._pid = os.getpid()
         self._lock = threading.RLock()  # a collection may free a tensor while one is made
         self._nblocks = 0
         self._closed = False
@@ -83,8 +96,11 @@ class Memory:
         self._close_if_unused()
 
     def close(self, at_once: bool = False) -> None:
-        """Closes the group: now, if it has no tensors, or at_once is set."""
-        self._closed = True
+        """Closes the group: now, if it has no tensors, or at_once is set; else after the last of them."""
+        with self._lock:
+            if not self._closed:
+                _outliving.append(self)
+            self._closed = True
         self._close_if_unused(at_once)
 
     def _close_if_unused(self, at_once: bool = False) -> None:
@@ -93,6 +109,7 @@ class Memory:
                 return
             pointer, self._pointer = self._pointer, 0
         if pointer:
+            _outliving.remove(self)
             library.ls_group_close(pointer)
 
 

@@ -31,7 +31,7 @@ from lockstep.torch.arguments import (
 )
 from lockstep.torch.buckets import is_bucket
 from lockstep.torch.lane import Job, Lane
-from lockstep.torch.memory import Memory
+from lockstep.torch.memory import Memory, close_outliving
 from lockstep.torch.messages import Messages
 from lockstep.torch.sparse import all_reduce_sparse
 from lockstep.torch.types import copyable, flat, op_for, real, reducible
@@ -652,6 +652,7 @@ class ProcessGroup(_Base):  # type: ignore[misc]
 def _close_all() -> None:
     for _, group in sorted(_open_groups.items()):
         group.shutdown(at_exit=True)
+    close_outliving()
 
 
 def create(store: Any, rank: int, size: int, timeout: timedelta) -> ProcessGroup:
