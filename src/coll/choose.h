@@ -1,7 +1,7 @@
-/* choose.h - which algorithm for a call over a transport: the cheapest by the model of costs
- * (algo/cost.h) of those that keep the order of sums.
+/* choose.h - chooses the algorithm of a call over a transport: the cheapest by the cost model (algo/cost.h)
+ * among those that keep the order of sums.
  *
- * What it knows of an algorithm is in the algorithm's table (ls_algorithm).
+ * All that it uses of an algorithm is in the algorithm's table (ls_algorithm).
  */
 #ifndef LS_COLL_CHOOSE_H
 #define LS_COLL_CHOOSE_H

@@ -1,4 +1,4 @@
-/* flight.h - a program on its way: it runs over a transport, many at a time.
+/* flight.h - a program while it runs over a transport; many can run at a time.
  *
  * A flight posts every message whose waits are over, and combines what has arrived. It never
  * blocks: ls_flight_work() does one computation that is ready, ls_flight_done() takes the messages

@@ -1,7 +1,7 @@
 /* health.h - what can go wrong with a group's calls: workers that disagree, are late, or are lost.
  *
- * A worker that waits looks now and then at the members that it waits for: at their pages, where
- * all members share memory; else by asking the threads that answer for them (net/tcp/watch.h). Both
+ * A worker that waits checks from time to time on the members that it waits for: it reads their pages if
+ * all members share memory; else it asks the threads that answer for them (net/tcp/watch.h). Both
  * show the member's last call and its place, even while the member computes or is stuck.
  *
  * Histories are compared, not calls (call_record.h): one worker may be done with the call in which the

@@ -1,8 +1,8 @@
-/* request.h - a group from inside, and its calls on their way.
+/* request.h - the inside of a group, and its running calls.
  *
  * A call runs in one of three ways: straight from shared memory (shared.h), where all members of
  * the group share it and no algorithm is forced; by the transport's own collective (native.h),
- * where that is forced and can do it; else as a program over the transport (flight.h). Sends and
+ * where that is forced and possible; else as a program over the transport (flight.h). Sends and
  * receives are single messages.
  *
  * A thread that waits does the work of all groups of the endpoint: a message for one call may lie
@@ -11,7 +11,7 @@
  * locked, at shared calls with the group locked. Where the endpoint has no other group, there are
  * no other threads, and nothing needs to be locked: new groups come from calls of existing ones.
  *
- * Errors on the way are in health.h.
+ * health.h has the errors of running calls.
  */
 #ifndef LS_COLL_REQUEST_H
 #define LS_COLL_REQUEST_H

@@ -1,10 +1,10 @@
 /* shared.h - collectives of workers that share memory: each reads what it needs from the others.
  *
- * Every worker shows its call on its page: where its buffers lie, and a fingerprint. When all have
- * come, each does its part of the work by itself, straight from the others' memory. Three ways:
+ * Every worker publishes its call on its page: where its buffers lie, and a fingerprint. When all have
+ * done so, each does its part of the work alone, straight from the others' memory. Four ways:
  *
  *   small    The input lies on the page, or beside it: each worker reads all inputs and computes
- *            what it needs. One wait, for the others to come.
+ *            what it needs. One wait, for the others' calls.
  *   direct   The buffers can be read: each worker reduces one block of all inputs and writes it to
  *            every output, or copies what it needs from the inputs. A second wait, until all are
  *            done. An all-reduce reads (n-1)/n of the bytes from others and writes as many to them.

@@ -1,7 +1,7 @@
 /* client.h - asks an HTTP server, and takes its answer as it comes.
  *
  * Certificates are verified, redirects are not followed (a key would go to another server). One thread at a
- * time. An interrupt of this thread is noticed at once.
+ * time. A signal that interrupts this thread is noticed at once.
  */
 #ifndef LS_HTTP_CLIENT_H
 #define LS_HTTP_CLIENT_H
@@ -26,8 +26,8 @@ void ls_http_client_close(ls_http_client *); /* NULL is allowed */
 ls_status ls_http_client_check_url(const char *url, ls_error *);
 
 typedef struct ls_http_question {
-    const char *url, *body;             /* body: JSON to post; NULL: it is got */
-    const volatile sig_atomic_t *asked; /* if not 0, the answer ends; NULL: it does not */
+    const char *url, *body;             /* body: JSON to send by POST; NULL: GET */
+    const volatile sig_atomic_t *asked; /* the answer is ended when it is not 0; may be NULL */
     /* Takes bytes of an answer with status 200; an error ends it. NULL: they go to `body`. */
     ls_status (*take)(void *arg, const char *bytes, size_t n, ls_error *);
     void *arg;
@@ -35,10 +35,10 @@ typedef struct ls_http_question {
 
 typedef struct ls_http_reply {
     int status;
-    bool asked;            /* it was ended by the question's `asked` */
+    bool asked;            /* the question's `asked` has ended it */
     int64_t retry_after_s; /* 0: the server does not say */
     char type[64];         /* of its content */
-    ls_buf body; /* without those that were taken; the caller frees it, also after an error */
+    ls_buf body; /* without the bytes that `take` got; the caller frees it, also after an error */
 } ls_http_reply;
 
 /* LS_EIO: the server can't be reached, or its answer breaks off; reply_p->status is then 0 or that of the

@@ -1,6 +1,6 @@
 /* connections.h - the open connections of a server, and which clients have gone away.
  *
- * libmicrohttpd learns by edge-triggered events what comes. If a client sends a part of a request and closes its
+ * libmicrohttpd uses edge-triggered events. If a client sends a part of a request and closes its
  * connection before the part is read, both are one event, and the library may wait for the rest until its
  * time limit (seen in 0.9.75). Many of these would fill the server.
  */

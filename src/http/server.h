@@ -5,12 +5,13 @@
  * user wants it (others: 405), only under the names of visitor.h (others: 403), and only with the
  * token, if there is one (others: 401). Every answer has the headers that keep a browser from loading anything from elsewhere.
  *
- * A stream is an answer that comes bit by bit, such as server-sent events: the server asks it for bytes
- * when its client can take some. A stream that has none rests until ls_http_wake(). So a slow client
- * costs no memory: what it has not read was not made. The answer to a POST is closed as soon as its
- * client has gone away.
+ * A stream is an answer in pieces, such as server-sent events: the server asks it for bytes when its client
+ * can receive some. A stream that has none pauses until ls_http_wake(). So a slow client costs no memory:
+ * bytes that it can't receive yet are not made. The answer to a POST is closed as soon as its client has
+ * gone away.
  *
- * An answer may be pending: another thread makes it. Its request rests, and each ls_http_wake() asks for it.
+ * An answer may be pending: another thread makes it. Its request pauses, and after each
+ * ls_http_wake() the server asks for the answer.
  *
  * Everything in libmicrohttpd that the project uses is in server.c and microhttpd.c.
  */
@@ -36,7 +37,7 @@ const char *ls_http_header(const ls_http_request *, const char *name);
 
 /* The method is POST, with this body [*n_p], which is valid until the answer is given; else NULL. */
 const char *ls_http_posted(const ls_http_request *, size_t *n_p);
-/* Moves that body to the caller, who frees it; the request's is empty then. */
+/* Moves that body to the caller, which frees it; the request's body is then empty. */
 ls_buf ls_http_take_posted(const ls_http_request *);
 
 /* Where a stream's bytes come from. */
@@ -44,12 +45,12 @@ ls_buf ls_http_take_posted(const ls_http_request *);
 typedef struct ls_http_source {
     /* Writes at most `most` bytes (at least 4096); 0: there are none now; LS_HTTP_END: there will be none. */
     size_t (*next)(void *stream, char *bytes, size_t most);
-    void (*close)(void *stream); /* the client or the server has ended it */
+    void (*close)(void *stream); /* the client or the server has closed the stream */
 } ls_http_source;
 
 typedef struct ls_http_answer ls_http_answer;
 
-/* How an answer comes that another thread makes. One of the two is called last, and ends the job. */
+/* An answer that another thread makes. The last call is ready() that returns true, or drop(); it frees the job. */
 typedef struct ls_http_pending {
     bool (*ready)(
         void *job,
@@ -92,13 +93,13 @@ ls_status ls_http_open(const ls_http_options *, ls_http **h_p, ls_error *);
 int ls_http_port(const ls_http *);
 /* Streams that clients have open, and requests whose answers are pending. */
 int ls_http_nstreams(const ls_http *);
-/* Readable when ls_http_run() has something to do, besides what ls_http_rests() tells. */
+/* Readable when ls_http_run() has work to do; timeouts are not included: see ls_http_rests(). */
 int ls_http_fd(const ls_http *);
-/* For how many milliseconds, at most `ms`, ls_http_run() has nothing to do unless something comes. */
+/* How many milliseconds, at most `ms`, ls_http_run() has nothing to do unless data arrive. */
 int ls_http_rests(const ls_http *, int ms);
-/* Answers what has come; waits for at most `ms` milliseconds until something comes, or a signal. */
+/* Answers requests that have come; waits at most `ms` milliseconds for data or a signal. */
 void ls_http_run(ls_http *, int ms);
-/* Asks all streams for bytes again, and for pending answers, in the next ls_http_run(). */
+/* The next ls_http_run() asks all streams for bytes, and all jobs for pending answers. */
 void ls_http_wake(ls_http *);
 void ls_http_close(ls_http *); /* ends all connections; NULL is fine */
 

@@ -1,4 +1,4 @@
-/* placed.h - the weights of a model on a device, in f32, sent there once. */
+/* placed.h - the weights of a model on a device, in f32, copied there once. */
 #ifndef LS_INFER_PLACED_H
 #define LS_INFER_PLACED_H
 

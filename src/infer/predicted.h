@@ -1,5 +1,5 @@
-/* predicted.h - data of which a model predicts something: samples of files, as the model's run reads
- * its own, pairs of users and items (rated_pairs.h), or texts (texts.h).
+/* predicted.h - the input of predictions: samples of files, read as the model's run reads its own
+ * data, pairs of users and items (rated_pairs.h), or texts (texts.h).
  *
  * Only the fields of files that the predictions need are read: labels may be missing. Only the last
  * tokens of a text count, as many as the model's context has.

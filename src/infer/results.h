@@ -1,4 +1,4 @@
-/* results.h - pictures of a trained classifier: which classes it takes for which, and its worst
+/* results.h - pictures of a trained classifier: which classes it confuses, and its worst
  * mistakes. */
 #ifndef LS_INFER_RESULTS_H
 #define LS_INFER_RESULTS_H

@@ -1,4 +1,4 @@
-/* talk.h - what has been said in a conversation, whoever answers in it. */
+/* talk.h - the messages of a conversation, whether a local or a remote model answers. */
 #ifndef LS_INFER_TALK_H
 #define LS_INFER_TALK_H
 

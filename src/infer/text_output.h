@@ -1,4 +1,4 @@
-/* text_output.h - a text on its way from tokens to its reader: characters are given out whole, and what
+/* text_output.h - a text on its way from tokens to its reader: only whole characters are released, and what
  * may be the beginning of a stop is held back. */
 #ifndef LS_INFER_TEXT_OUTPUT_H
 #define LS_INFER_TEXT_OUTPUT_H

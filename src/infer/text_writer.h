@@ -1,6 +1,6 @@
 /* text_writer.h - continues a text token by token: what `generate` and `chat` share.
  *
- * Keys and values of what the model has seen are retained, so a token costs one position
+ * Keys and values of the tokens so far are retained, so a token costs one position
  * (decode.h). A text that outgrows the context loses its older half, unless the model is a
  * published one.
  */

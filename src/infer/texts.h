@@ -1,4 +1,4 @@
-/* texts.h - texts of which a language model predicts something: the lines of files, or the values of
+/* texts.h - texts as the input of predictions by a language model: the lines of files, or the values of
  * JSON files (FILE.jsonl, .ndjson or .json: one a line, or an array), each a text, or an object with
  * the member text, prompt or content (the first of these that it has). Files may be packed.
  *

@@ -12,8 +12,8 @@
 #include "grammar/constraint_store.h"
 #include "serve/tools.h"
 
-/* The constraint that body's fields, or tools that must be called, ask for, in use once more; NULL: none. LS_EINVAL: it is damaged or
- * not supported; *field_p is the field. */
+/* The constraint that body's fields or required tools ask for, with one more user in the store; NULL: none. LS_EINVAL: a
+ * field, *field_p, is damaged or not supported. */
 ls_status ls_answer_form_read(ls_constraint_store *, const ls_json *body, const ls_tools *,
                               ls_constraint **c_p, const char **field_p, ls_error *);
 

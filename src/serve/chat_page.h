@@ -1,4 +1,4 @@
-/* chat_page.h - a page to chat with, as parts of the program: its files. */
+/* chat_page.h - the files of a page to chat with, which are built into the program. */
 #ifndef LS_SERVE_CHAT_PAGE_H
 #define LS_SERVE_CHAT_PAGE_H
 

@@ -2,7 +2,7 @@
  *
  * Each step computes one more token of all replies that are being written, and with the rest of its rows
  * parts of prompts, in the order in which they came. Keys and values are in pages (pages.h); if there are
- * none left, the reply that came last gives its own back, and is computed again later. None of this changes
+ * none left, the newest reply gives its pages back, and is computed again later. None of this changes
  * a byte of a reply: its logits have the bits that they have alone (ls_infer_texts()), and its random
  * numbers depend on its seed, its number and the token's place. Source of the scheduling: Yu et al.,
  * "Orca", OSDI 2022; Agrawal et al., "Sarathi-Serve", OSDI 2024 (prompts in parts, beside decoding).
@@ -17,8 +17,8 @@
 typedef struct ls_engine ls_engine;
 
 typedef struct ls_engine_options {
-    int texts;                  /* replies that are written at a time, at most */
-    int64_t rows;               /* tokens of a step, at most */
+    int texts;                  /* most replies that are written at a time */
+    int64_t rows;               /* most tokens in a step */
     int64_t context;            /* of a reply with its prompt, at most; 0: the model's */
     size_t memory_nbytes;       /* of keys and values */
     ls_kept_type kept;          /* how these are stored: in fewer bits, replies differ */
@@ -31,11 +31,11 @@ typedef struct ls_engine_options {
     void *arg;
 } ls_engine_options;
 
-/* What it has done since it was opened. */
+/* Totals since the engine was opened, and its present state. */
 typedef struct ls_engine_counts {
-    int64_t prompt_tokens, found_tokens; /* those of prompts; of these, found in pages */
+    int64_t prompt_tokens, found_tokens; /* of prompts, and how many of these pages had */
     int64_t written_tokens, steps, preempted;
-    int64_t guessed_tokens, right_tokens; /* guesses, and those that were right */
+    int64_t guessed_tokens, right_tokens; /* guesses, and how many were right */
     int running, waiting, pages, pages_used;
 } ls_engine_counts;
 
@@ -48,16 +48,16 @@ void ls_engine_close(ls_engine *);
 
 int64_t ls_engine_context(const ls_engine *);
 
-/* Held by who reads replies, or sets `dropped`. */
+/* The lock must be held while replies are read or `dropped` is set. */
 void ls_engine_lock(ls_engine *);
 void ls_engine_unlock(ls_engine *);
 
-/* With the lock: the reply waits behind those that were added before. Its `left` is called when the engine
- * does not know it any more: when it has ended, or soon after it was dropped. */
+/* With the lock: adds the reply to the end of the queue. Its `left` is called when the engine no longer
+ * uses it: when it has ended, or soon after it was dropped. */
 void ls_engine_add(ls_engine *, ls_reply *);
 /* With the lock. */
 ls_engine_counts ls_engine_count(const ls_engine *);
-/* With the lock: bytes of the model's file were lost. Replies are left as they are, and no more are written. */
+/* With the lock: bytes of the model's file were lost. Replies stay as they are, and the engine writes no more. */
 bool ls_engine_failed(const ls_engine *, ls_error *);
 
 #endif

@@ -19,7 +19,7 @@ typedef struct ls_fingerprint ls_fingerprint;
  * and answers have no fingerprint. */
 ls_fingerprint *ls_fingerprint_open(const ls_request_model *, ls_kept_type,
                                     const ls_adapter *adapters);
-/* Of answers with an adapter, from 1 on, or 0: without one. NULL: it is not known yet. */
+/* The fingerprint of answers with this adapter (from 1 on; 0: without one). NULL: it is not computed yet. */
 const char *ls_fingerprint_of(const ls_fingerprint *, int adapter);
 void ls_fingerprint_close(ls_fingerprint *); /* NULL is fine */
 

@@ -1,4 +1,4 @@
-/* lookup.h - guesses how a text goes on: as it did where its last tokens were before.
+/* lookup.h - guesses the next tokens of a text: those that followed its last tokens at an earlier place.
  *
  * Several tokens of a text are then computed in one step, and each is right if the draw at its place gives it. Since a
  * draw is a function of the seed and the place, this changes no token, at any temperature. Source: Saxena, "Prompt
@@ -9,8 +9,8 @@
 
 #include <stdint.h>
 
-/* The tokens that followed the latest place before the end where the last three of tokens [n] were; returns how many: at
- * most `most`. */
+/* Finds the latest earlier place where the last three of tokens [n] stand, and copies up to `most` tokens that follow it.
+ * Returns how many. */
 int64_t ls_lookup(const uint32_t *tokens, int64_t n, int64_t most, uint32_t *guesses);
 
 #endif

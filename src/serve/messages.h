@@ -4,8 +4,9 @@
 
 #include "chat/prompt.h"
 
-/* The tokens of body's "messages", of the tools (NULL: none), and of an answer's beginning; the caller frees
- * list_p->ids. Arguments of calls that are a text are what is in it. A template that writes a date writes today's. LS_EINVAL: a message is damaged, or the template refuses them. */
+/* The tokens of body's "messages", of the tools (NULL: none), and of the beginning of an answer; the caller frees
+ * list_p->ids. Arguments of calls may be a text that contains the JSON. A template that writes a date writes today's.
+ * LS_EINVAL: a message is damaged, or the template refuses it. */
 ls_status ls_messages_encode(const ls_chat_format *, const ls_json *body, const ls_json *tools,
                              ls_token_list *list_p, ls_error *);
 

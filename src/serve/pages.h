@@ -6,9 +6,9 @@
  * "PagedAttention", SOSP 2023).
  *
  * Each LS_PAGE_PART positions of a page that have been computed get a name, a hash of all tokens up to their
- * end and of what else decides the contents. A text shares a full page that has its name; of a page whose
- * beginning has its name it gets a copy. When no text uses a page any more it stays, until its memory is
- * needed; the one that was left first goes first.
+ * end and of what else decides the contents. A text shares a full page that has the right name, and copies a
+ * page of which only the beginning has it. A page that no text uses stays until its memory is needed; the page that has
+ * been unused for longest is reused first.
  */
 #ifndef LS_SERVE_PAGES_H
 #define LS_SERVE_PAGES_H
@@ -48,10 +48,9 @@ ls_status ls_page_view_open(const ls_pages *, int room, ls_page_view *v_p, ls_er
 void ls_page_view_close(ls_pages *, ls_page_view *);
 /* The view's last page is followed by a free one. False: there is none, or the system refuses it. */
 bool ls_page_view_grow(ls_pages *, ls_page_view *);
-/* The same with the page of whose last part this is the name, which was left by others or is theirs, too.
- * False: there is none. */
+/* The same with the page whose last part has this name, whether or not other texts use it. False: there is none. */
 bool ls_page_view_find(ls_pages *, ls_page_view *, const ls_page_name *);
-/* The same with a page of its own, into which one is copied that has a part of this name. */
+/* The same with a new page, a copy of one that has a part of this name. */
 bool ls_page_view_copy(ls_pages *, ls_page_view *, const ls_page_name *);
 /* All positions of the view up to the end of part i, counted from its first page's first part, are
  * computed, and nobody writes to them any more. */

@@ -1,5 +1,4 @@
-/* remote.h - a model that another program serves, by OpenAI's API: lockstep serve, llama.cpp's server, vLLM.
- */
+/* remote.h - a model that another program serves over OpenAI's API: lockstep serve, llama.cpp's server, vLLM. */
 #ifndef LS_SERVE_REMOTE_H
 #define LS_SERVE_REMOTE_H
 
@@ -7,7 +6,7 @@
 #include "infer/text_form.h"
 #include "infer/text_writer.h"
 
-enum { LS_REMOTE_TOKENS = 0 }; /* as many tokens as the server writes by itself */
+enum { LS_REMOTE_TOKENS = 0 }; /* the server decides how many tokens it writes */
 
 typedef struct ls_remote ls_remote;
 
@@ -19,16 +18,17 @@ typedef struct ls_remote_options {
     const ls_text_form *form; /* of answers, which are checked; it outlives it */
 } ls_remote_options;
 
-/* Asks which models there are. Errors name the server, and what would help. */
+/* Asks the server for its models. Errors name the server and a remedy. */
 ls_status ls_remote_open(const ls_remote_options *, ls_remote **r_p, ls_error *);
 void ls_remote_close(ls_remote *); /* NULL is allowed */
 
 const char *ls_remote_model(const ls_remote *);
 ls_talk *ls_remote_talk(ls_remote *); /* the conversation with it */
 
-/* Adds the user's message, and takes the model's answer as it is written, as ls_chat_say() does. Of the
- * writing `number`, `first`, `ends` and `special` are not read, and numbers of its rule that are not known are the
- * server's. After an error the message is dropped, and so is one whose answer is ended before it begins. g_p->ntokens is -1 if the server does not say it. */
+/* Adds the user's message, and takes the model's answer as it is written, as ls_chat_say() does. Members `number`,
+ * `first`, `ends` and `special` of ls_writing are ignored, and where its rule leaves a number unset, the server decides.
+ * The message is dropped after an error, or if the answer is interrupted before it begins. g_p->ntokens is -1 if the
+ * server does not report it. */
 ls_status ls_remote_say(ls_remote *, const char *text, const ls_writing *, ls_generated *g_p,
                         const char **answer_p, ls_error *);
 

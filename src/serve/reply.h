@@ -34,7 +34,7 @@ typedef struct ls_reply_rule {
     ls_constraint *constraint; /* which texts are allowed; NULL: all */
     bool special;              /* special tokens are written by their names */
     int64_t most, least; /* tokens to write: at most, and at least before one may end the text */
-    int top;             /* the likeliest tokens to note for each; -1: none, and no probabilities */
+    int top;             /* likeliest tokens that are noted for each token; -1: nothing is noted */
     bool echo;           /* the prompt's tokens are noted, too */
     bool embeds;         /* nothing is written: the vector of the prompt is wanted */
 } ls_reply_rule;
@@ -42,7 +42,7 @@ typedef struct ls_reply_rule {
 /* A token of the text, and its logarithms of probabilities. */
 typedef struct ls_reply_note {
     uint32_t token;
-    float logprob; /* NaN: not known, of a text's first token */
+    float logprob; /* NaN for a text's first token, which has none */
     uint32_t top[LS_REPLY_TOP];
     float logprobs[LS_REPLY_TOP]; /* [rule->top] in order */
     int ntop;
@@ -59,18 +59,18 @@ typedef struct ls_reply {
     uint32_t *tokens; /* [n] the prompt's [nprompt], then those that are written */
     int64_t n, nprompt;
     ls_text_output output;
-    ls_buf text;          /* what has been given out, without the prompt */
+    ls_buf text;          /* the text that has been released, without the prompt */
     ls_reply_note *notes; /* [nnotes] with rule->top >= 0 */
     size_t nnotes;
     double *sums;  /* [width] of the prompt's values, with rule->embeds; then NULL, and: */
     float *vector; /* [width] their mean, of length 1 */
     ls_written_end end;
-    const char *stop;          /* the one that came; NULL: none */
+    const char *stop;          /* the stop that was found; NULL: none */
     int64_t nfound;            /* tokens of the prompt whose keys and values were there */
-    int64_t first_ns, last_ns; /* when its first and its latest token were written; 0: not yet */
+    int64_t first_ns, last_ns; /* times of its first and its latest token; 0: not yet */
     int64_t begun_ns;          /* when it was added */
     ls_constrained at;         /* where its text stands in the rule's constraint */
-    bool dropped;              /* nobody wants it any more */
+    bool dropped;              /* it is no longer needed */
     /* The engine's own: */
     ls_page_view view;
     int64_t computed;  /* tokens whose keys and values are in the view */
@@ -79,7 +79,7 @@ typedef struct ls_reply {
     int64_t noted;     /* prompt tokens that are noted, or summed */
     int wrong, rests;  /* guesses (lookup.h) in a row that were wrong; steps without one */
     void (*left)(void *arg,
-                 struct ls_reply *); /* under the lock: the engine does not know it any more */
+                 struct ls_reply *); /* called with the lock: the engine no longer uses the reply */
     void *arg;
 } ls_reply;
 
@@ -91,12 +91,13 @@ void ls_reply_free(ls_reply *);
 /* The token after these logits [V] is written: drawn from those that the rule allows, noted, given out. May end
  * the reply. Probabilities that are noted are the model's own: of all tokens, without the rule. */
 void ls_reply_write(ls_reply *, ls_sampler *, const float *logits);
-/* The token follows, as somebody else has drawn it: given out, but not noted. May end the reply, but for the
- * ends that a constraint makes. */
+/* Appends a token that another process has drawn; it is not noted. May end the reply, but not at an end that a
+ * constraint makes. */
 void ls_reply_take(ls_reply *, uint32_t token);
-/* The logits [V] after a prompt's token i: the next one is noted, if there is one. They come in order. */
+/* Notes the token after the prompt's token i, if there is one, from the logits [V] at i. Calls come in the order
+ * of i. */
 void ls_reply_note_prompt(ls_reply *, size_t V, int64_t i, const float *logits);
-/* The values [width] at a prompt's token i, of a reply that is a vector. They come in order. */
+/* For a reply that is a vector: adds the values [width] at the prompt's token i. Calls come in the order of i. */
 void ls_reply_sum(ls_reply *, int64_t width, int64_t i, const float *values);
 void ls_reply_finish(ls_reply *, ls_written_end);
 

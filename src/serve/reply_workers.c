@@ -1,7 +1,7 @@
 /* reply_workers.c - see reply_workers.h.
  *
- * A thread sends orders to workers and reads what they say (worker_message.h). A reply waits until a worker has
- * a place for it: so those who came first are written first, whichever worker is quick.
+ * A thread sends orders to the workers and reads their messages (worker_message.h). Replies wait in one queue until a
+ * worker has a place for them, so they begin in the order in which they came, however fast each worker is.
  */
 #include "serve/reply_workers.h"
 
@@ -21,10 +21,9 @@
 #include "serve/page_name.h"
 #include "serve/worker_message.h"
 
-/* BEGINNINGS: of prompts that a worker has had lately; BEGINNING: their tokens; NEAR: how many replies more a
- * worker may have than others, and still get one whose beginning it has had; STARTS: in a row that fail before
- * a worker is given up; LOSSES: workers that a
- * token of a reply may cost. */
+/* BEGINNINGS: the beginnings of prompts that are remembered for each worker; BEGINNING: their length in tokens; NEAR: a
+ * worker that has had a prompt's beginning is preferred to one with up to this many replies fewer; STARTS: failed starts
+ * in a row after which a worker is given up; LOSSES: workers that may die at one token before its reply is given up. */
 enum { BEGINNINGS = 256, BEGINNING = LS_KEPT_PAGE, NEAR = 2, STARTS = 3, LOSSES = 3 };
 
 typedef struct worker {
@@ -60,7 +59,7 @@ typedef struct held {
 } held;
 
 struct ls_reply_workers {
-    ls_engine *engine; /* of this process; NULL: there are others, and: */
+    ls_engine *engine; /* with one worker; NULL: there are several, and: */
     ls_worker_options o;
     int64_t context;
     ls_fork_server *forks;
@@ -71,7 +70,7 @@ struct ls_reply_workers {
     pthread_mutex_t lock;
     int woken; /* an eventfd */
     bool ends;
-    ls_error failed; /* its code is LS_OK as long as nothing has */
+    ls_error failed; /* code LS_OK: nothing has failed */
     uint64_t ids;
     held *held; /* [nheld] in the order in which they came */
     size_t nheld;
@@ -79,7 +78,7 @@ struct ls_reply_workers {
     size_t nrequests;
     ls_engine_counts before; /* of workers that have died */
     int64_t lost;
-    char part[1 << 16]; /* of what a worker says */
+    char part[1 << 16]; /* receives the bytes of one recv() */
 };
 
 static void wake(const ls_reply_workers *w) {
@@ -141,8 +140,8 @@ static bool has_begun(const worker *x, const ls_page_name *name) {
     return false;
 }
 
-/* The one with the fewest replies, or another that may have the keys and values of the prompt's beginning. NULL: none
- * has a place. */
+/* The worker with the fewest replies, or one that may still have the keys and values of the prompt's beginning. NULL: no
+ * worker has a place. */
 static worker *choose_worker(const ls_reply_workers *w, const ls_reply *r) {
     worker *best = NULL;
     int least = 0;
@@ -196,7 +195,7 @@ static void assign_waiting(ls_reply_workers *w) {
     }
 }
 
-/* ---- what workers say ---- */
+/* ---- messages of workers ---- */
 
 static void add_notes(ls_reply *r, ls_worker_message *m, int64_t n) {
     for (int64_t i = 0; i < n; i++) {
@@ -250,7 +249,7 @@ static void take_messages(ls_reply_workers *w, worker *x, ls_error *e) {
     ls_message_remove(&x->come, at);
 }
 
-/* False: it has ended. */
+/* False: the worker has ended. */
 static bool hear(ls_reply_workers *w, worker *x, ls_error *e) {
     ssize_t n = 0;
     while ((n = recv(x->fd, w->part, sizeof w->part, 0)) > 0 || (n < 0 && errno == EINTR))
@@ -263,7 +262,7 @@ static bool hear(ls_reply_workers *w, worker *x, ls_error *e) {
 static void send_out(worker *x) {
     while (x->sent < x->out.len) {
         ssize_t n = send(x->fd, x->out.data + x->sent, x->out.len - x->sent, MSG_NOSIGNAL);
-        if (n <= 0) return; /* later; or it has ended, which hear() finds */
+        if (n <= 0) return; /* try again later; if the worker has ended, hear() finds it */
         x->sent += (size_t)n;
     }
     x->sent = x->out.len = 0;
@@ -281,8 +280,8 @@ static void add_counts(ls_engine_counts *to, const ls_engine_counts *c) {
     to->right_tokens += c->right_tokens;
 }
 
-/* Its replies wait again, in their places in the queue. One that several workers have died of, at the same token, is
- * given up: it may be the reason. */
+/* The worker's replies wait again, at their places in the queue. A reply at whose next token several workers have died is
+ * given up, since it may be the cause. */
 static void take_back_replies(ls_reply_workers *w, const worker *x) {
     int n = 0;
     for (size_t i = w->nheld; i-- > 0;) {
@@ -319,7 +318,7 @@ static int run_worker(void *arg, int number, int fd) {
     return ls_worker_run(&w->o, number, fd);
 }
 
-/* If the process that starts workers has been killed, too, there is a new one. */
+/* If the process that forks workers was killed too, starts a new one. */
 static void start(ls_reply_workers *w, worker *x) {
     ls_error e = {0};
     ls_status s = w->forks ? ls_fork_server_start(w->forks, x->number, &x->fd, &e) : LS_EIO;
@@ -353,7 +352,7 @@ static void start_missing(ls_reply_workers *w) {
 
 /* ---- the thread ---- */
 
-/* Waits for workers, or for something to do. polls [n + 1] */
+/* Waits for messages of workers, or for wake(). polls [n + 1] */
 static void wait_for_news(ls_reply_workers *w, struct pollfd *polls) {
     uint64_t times = 0;
     for (int i = 0; i < w->o.n; i++) {
@@ -405,7 +404,7 @@ static void *workers_main(void *arg) {
 
 /* ---- opening ---- */
 
-/* All start, so that an error is known at once. */
+/* Starts all workers and waits until each is ready, so that an error ends the server at its start. */
 static ls_status start_all(ls_reply_workers *w, ls_error *e) {
     ls_error why = {0};
     for (int i = 0; i < w->o.n; i++) LS_TRY(ls_fork_server_start(w->forks, i, &w->list[i].fd, e));
@@ -528,7 +527,7 @@ void ls_reply_workers_drop(ls_reply_workers *w, ls_reply *r) {
     if (!w->engine) wake(w);
 }
 
-/* Those that wait here wait for a worker. */
+/* `waiting` includes replies that wait for a worker. */
 ls_reply_workers_counts ls_reply_workers_count(const ls_reply_workers *w) {
     if (w->engine) return (ls_reply_workers_counts){ls_engine_count(w->engine), 1, 0};
     ls_reply_workers_counts c = {w->before, 0, w->lost};

@@ -1,8 +1,8 @@
-/* reply_workers.h - who writes a server's replies: an engine of this process, or those of several processes that it
- * starts.
+/* reply_workers.h - what writes a server's replies: an engine in this process, or several worker processes, each with
+ * an engine.
  *
- * Of several workers each writes some of the replies. One that is killed loses none: others write its replies
- * on from the tokens that have come, to the same bytes, and it is started again.
+ * Each worker writes some of the replies. When a worker is killed no reply is lost: other workers continue its replies
+ * from the tokens received so far, to the same bytes, and a new process takes its place.
  */
 #ifndef LS_SERVE_REPLY_WORKERS_H
 #define LS_SERVE_REPLY_WORKERS_H
@@ -17,28 +17,28 @@ typedef struct ls_reply_workers ls_reply_workers;
 typedef struct ls_reply_workers_counts {
     ls_engine_counts engine; /* of all workers together */
     int alive;
-    int64_t lost; /* that have died */
+    int64_t lost; /* workers that have died */
 } ls_reply_workers_counts;
 
-/* worker.n workers; 1: this process. The limits of worker.engine are those of all together; `progress` is called
- * without the lock by a thread that is not the caller's. Several: called before there are threads that
- * hold locks (net/launch/fork_server.h). Errors as of ls_engine_open(), ls_fork_server_open(). */
+/* n workers; 1: this process is the worker. The limits of the options' engine hold for all workers together; another
+ * thread calls its `progress`, without the lock. With several workers, call it before there are threads that hold locks
+ * (net/launch/fork_server.h). Fails as ls_engine_open() and ls_fork_server_open() do. */
 ls_status ls_reply_workers_open(const ls_worker_options *, ls_reply_workers **w_p, ls_error *);
-/* Ends all replies that are not complete: their `left` is called. */
+/* Ends all replies that are not complete, and calls their `left`. */
 void ls_reply_workers_close(ls_reply_workers *);
 
 int64_t
 ls_reply_workers_context(const ls_reply_workers *); /* of a reply with its prompt, at most */
 
-/* Held by who reads replies. */
+/* The lock must be held while replies are read. */
 void ls_reply_workers_lock(ls_reply_workers *);
 void ls_reply_workers_unlock(ls_reply_workers *);
 
-/* With the lock: a request, whose replies are added before the lock is given back. */
+/* With the lock: adds a request. Its replies are added before the lock is released. Returns its number. */
 uint64_t ls_reply_workers_ask(ls_reply_workers *, ls_request_kind, const char *body, size_t nbytes);
-/* With the lock. Else as ls_engine_add(). */
+/* With the lock: as ls_engine_add(). */
 void ls_reply_workers_add(ls_reply_workers *, uint64_t request, ls_reply *);
-/* With the lock: nobody wants the reply any more. */
+/* With the lock: the reply is no longer needed. */
 void ls_reply_workers_drop(ls_reply_workers *, ls_reply *);
 /* With the lock. */
 ls_reply_workers_counts ls_reply_workers_count(const ls_reply_workers *);

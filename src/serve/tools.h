@@ -22,13 +22,13 @@ typedef struct ls_tools {
 /* Is it one of the fields above? */
 bool ls_tools_has(const char *field);
 
-/* form: that of the model's template. LS_EINVAL: a field is damaged, or the template knows no tools; *field_p
- * is the field. The caller calls ls_tools_free() in any case. */
+/* form: how the model's template writes calls. LS_EINVAL: a field, *field_p, is damaged, or the template does
+ * not support tools. The caller calls ls_tools_free() in any case. */
 ls_status ls_tools_read(ls_tool_form form, const ls_json *body, ls_tools *, const char **field_p,
                         ls_error *);
 void ls_tools_free(ls_tools *);
 
-/* Of required calls. LS_EINVAL: the parameters of a tool have a keyword that is not supported. */
+/* The grammar of required calls. LS_EINVAL: the parameters of a tool have a keyword that is not supported. */
 ls_status ls_tools_grammar(const ls_tools *, const ls_byte_set *, ls_grammar **g_p, ls_error *);
 /* Appends what the grammar depends on. */
 void ls_tools_key(const ls_tools *, ls_buf *);

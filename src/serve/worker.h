@@ -8,11 +8,11 @@
 typedef struct ls_worker_options {
     ls_trained *trained;      /* as it was when this process was forked */
     ls_request_model model;   /* without `context` and `constraints`: those are its own */
-    ls_engine_options engine; /* its part; without `progress` */
-    int n;                    /* workers; each has its part of the cores */
+    ls_engine_options engine; /* limits of one worker; without `progress` */
+    int n;                    /* workers; the cores are divided among them */
 } ls_worker_options;
 
-/* Returns when the socket ends. */
+/* Returns the exit code when the other end of the socket is closed. */
 int ls_worker_run(const ls_worker_options *, int number, int fd);
 
 #endif
