@@ -61,6 +61,13 @@ class Package(unittest.TestCase):
             )
         self.assertEqual((r.returncode, r.stdout), (0, f"lockstep {lockstep.__version__}\n"))
 
+    @unittest.skipIf(importlib.util.find_spec("ray"), "Ray is installed")
+    def test_without_ray(self) -> None:
+        line = [sys.executable, "-m", "lockstep.ray", "train", "a.yaml", "-n", "2", "-o", "a"]
+        r = subprocess.run(line, text=True, stderr=subprocess.PIPE)
+        self.assertEqual(r.returncode, 1)
+        self.assertEqual(r.stderr, "lockstep: Ray is not installed: pip install ray\n")
+
     def test_first_example(self) -> None:
         page = (ROOT / "docs/guide/python.md").read_text()
         program = re.search(r"```python\n(.*?)```", page, re.S)

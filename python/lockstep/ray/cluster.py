@@ -16,6 +16,7 @@ from __future__ import annotations
 import argparse
 import ctypes
 import importlib
+import importlib.util
 import os
 import secrets
 import signal
@@ -259,4 +260,7 @@ def main(words: list[str] | None = None) -> int:
     options, rest = parser.parse_known_args(words)
     if options.workers < 1:
         parser.error("-n: at least one worker is needed")
+    if importlib.util.find_spec("ray") is None:
+        print("lockstep: Ray is not installed: pip install ray", file=sys.stderr)
+        return 1
     return Job(options, rest).run()
