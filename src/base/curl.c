@@ -40,3 +40,14 @@ ls_status ls_curl_load(const ls_curl **curl_p, ls_error *e) {
     *curl_p = &functions;
     return LS_OK;
 }
+
+bool ls_curl_set_up(const ls_curl *lib, CURL *c, const char *protocols, const char *authorities,
+                    char *detail) {
+    bool bad = lib->easy_setopt(c, CURLOPT_PROTOCOLS_STR, protocols) != CURLE_OK;
+    bad |= lib->easy_setopt(c, CURLOPT_NOSIGNAL, 1L) != CURLE_OK;
+    bad |= lib->easy_setopt(c, CURLOPT_ERRORBUFFER, detail) != CURLE_OK;
+    if (!authorities || !*authorities) return !bad;
+    bad |= lib->easy_setopt(c, CURLOPT_CAPATH, NULL) != CURLE_OK; /* and no longer the system's */
+    bad |= lib->easy_setopt(c, CURLOPT_CAINFO, authorities) != CURLE_OK;
+    return !bad;
+}

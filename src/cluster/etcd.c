@@ -40,16 +40,13 @@ static ls_status unexpected(const ls_etcd *t, const char *path, ls_json *reply, 
 /* Sets the options that all requests share. */
 static ls_status set_up(ls_etcd *t, const ls_etcd_options *o, bool tls, ls_error *e) {
     CURL *c = t->curl;
-    bool bad = false;
-    bad |= t->lib->easy_setopt(c, CURLOPT_PROTOCOLS_STR, tls ? "https" : "http") != CURLE_OK;
+    bool bad = !ls_curl_set_up(t->lib, c, tls ? "https" : "http", o->ca, t->detail);
     bad |= t->lib->easy_setopt(c, CURLOPT_FOLLOWLOCATION, 0L) != CURLE_OK;
     bad |= t->lib->easy_setopt(c, CURLOPT_PROXY, "") != CURLE_OK; /* nor the environment's */
-    bad |= t->lib->easy_setopt(c, CURLOPT_NOSIGNAL, 1L) != CURLE_OK;
     /* A silent name server must not hold us up beyond the limit. */
     bad |= t->lib->easy_setopt(c, CURLOPT_QUICK_EXIT, 1L) != CURLE_OK;
     bad |= t->lib->easy_setopt(c, CURLOPT_HTTP_VERSION, (long)CURL_HTTP_VERSION_1_1) != CURLE_OK;
     bad |= t->lib->easy_setopt(c, CURLOPT_POST, 1L) != CURLE_OK;
-    bad |= t->lib->easy_setopt(c, CURLOPT_ERRORBUFFER, t->detail) != CURLE_OK;
     bad |= t->lib->easy_setopt(c, CURLOPT_WRITEFUNCTION, ls_etcd_take_body) != CURLE_OK;
     bad |= t->lib->easy_setopt(c, CURLOPT_WRITEDATA, t) != CURLE_OK;
     bad |= t->lib->easy_setopt(c, CURLOPT_HEADERFUNCTION, ls_etcd_take_header) != CURLE_OK;
@@ -62,10 +59,6 @@ static ls_status set_up(ls_etcd *t, const ls_etcd_options *o, bool tls, ls_error
             t->lib->easy_setopt(c, CURLOPT_SSLVERSION, (long)CURL_SSLVERSION_TLSv1_2) != CURLE_OK;
         bad |= t->lib->easy_setopt(c, CURLOPT_SSL_VERIFYPEER, 1L) != CURLE_OK;
         bad |= t->lib->easy_setopt(c, CURLOPT_SSL_VERIFYHOST, 2L) != CURLE_OK;
-    }
-    if (o->ca) { /* and no longer the system's authorities */
-        bad |= t->lib->easy_setopt(c, CURLOPT_CAPATH, NULL) != CURLE_OK;
-        bad |= t->lib->easy_setopt(c, CURLOPT_CAINFO, o->ca) != CURLE_OK;
     }
     if (o->cert) {
         bad |= t->lib->easy_setopt(c, CURLOPT_SSLCERT, o->cert) != CURLE_OK;

@@ -67,14 +67,14 @@ static size_t take_bytes(char *data, size_t size, size_t count, void *arg) {
 static void set_options(exchange *x) {
     const ls_curl *lib = x->client->lib;
     const ls_http_question *q = x->q;
+    const char *authorities = x->client->o.authorities;
+    if (!authorities) authorities = getenv("SSL_CERT_FILE");
+    ls_curl_set_up(lib, x->curl, "http,https", authorities, x->detail);
     lib->easy_setopt(x->curl, CURLOPT_URL, q->url);
-    lib->easy_setopt(x->curl, CURLOPT_PROTOCOLS_STR, "http,https");
-    lib->easy_setopt(x->curl, CURLOPT_NOSIGNAL, 1L);
     lib->easy_setopt(x->curl, CURLOPT_CONNECTTIMEOUT, (long)CONNECT_S);
     lib->easy_setopt(x->curl, CURLOPT_LOW_SPEED_LIMIT, 1L);
     lib->easy_setopt(x->curl, CURLOPT_LOW_SPEED_TIME, (long)SILENCE_S);
     lib->easy_setopt(x->curl, CURLOPT_USERAGENT, "lockstep");
-    lib->easy_setopt(x->curl, CURLOPT_ERRORBUFFER, x->detail);
     lib->easy_setopt(x->curl, CURLOPT_WRITEFUNCTION, take_bytes);
     lib->easy_setopt(x->curl, CURLOPT_WRITEDATA, x);
     lib->easy_setopt(x->curl, CURLOPT_HTTPHEADER, q->body ? x->client->posts : x->client->gets);
@@ -82,11 +82,6 @@ static void set_options(exchange *x) {
         lib->easy_setopt(x->curl, CURLOPT_POSTFIELDSIZE, (long)strlen(q->body));
         lib->easy_setopt(x->curl, CURLOPT_POSTFIELDS, q->body);
     }
-    const char *authorities = x->client->o.authorities;
-    if (!authorities) authorities = getenv("SSL_CERT_FILE");
-    if (!authorities || !*authorities) return;
-    lib->easy_setopt(x->curl, CURLOPT_CAPATH, NULL); /* and no longer the system's */
-    lib->easy_setopt(x->curl, CURLOPT_CAINFO, authorities);
 }
 
 /* Moves bytes until the answer is complete, or the user has asked for its end. */

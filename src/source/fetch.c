@@ -100,17 +100,15 @@ static int show_progress(void *context, curl_off_t all, curl_off_t done, curl_of
 /* range: of the bytes that are left, if there is a part. */
 static void set_options(fetch *f, struct curl_slist *headers, const char *range) {
     const ls_curl *lib = f->lib;
+    ls_curl_set_up(lib, f->curl, "http,https", getenv("SSL_CERT_FILE"), f->detail);
     lib->easy_setopt(f->curl, CURLOPT_URL, f->url);
-    lib->easy_setopt(f->curl, CURLOPT_PROTOCOLS_STR, "http,https");
     lib->easy_setopt(f->curl, CURLOPT_REDIR_PROTOCOLS_STR, "http,https");
     lib->easy_setopt(f->curl, CURLOPT_FOLLOWLOCATION, 1L);
     lib->easy_setopt(f->curl, CURLOPT_MAXREDIRS, 5L);
-    lib->easy_setopt(f->curl, CURLOPT_NOSIGNAL, 1L);
     lib->easy_setopt(f->curl, CURLOPT_CONNECTTIMEOUT, 30L);
     lib->easy_setopt(f->curl, CURLOPT_LOW_SPEED_LIMIT, 1L);
     lib->easy_setopt(f->curl, CURLOPT_LOW_SPEED_TIME, 60L);
     lib->easy_setopt(f->curl, CURLOPT_USERAGENT, "lockstep");
-    lib->easy_setopt(f->curl, CURLOPT_ERRORBUFFER, f->detail);
     lib->easy_setopt(f->curl, CURLOPT_HEADERFUNCTION, take_header);
     lib->easy_setopt(f->curl, CURLOPT_HEADERDATA, f);
     lib->easy_setopt(f->curl, CURLOPT_WRITEFUNCTION, take_body);
@@ -120,11 +118,6 @@ static void set_options(fetch *f, struct curl_slist *headers, const char *range)
     lib->easy_setopt(f->curl, CURLOPT_XFERINFODATA, f);
     lib->easy_setopt(f->curl, CURLOPT_HTTPHEADER, headers);
     if (f->begin) lib->easy_setopt(f->curl, CURLOPT_RANGE, range);
-    const char *authorities = getenv("SSL_CERT_FILE");
-    if (authorities && *authorities) { /* and no longer the system's */
-        lib->easy_setopt(f->curl, CURLOPT_CAPATH, NULL);
-        lib->easy_setopt(f->curl, CURLOPT_CAINFO, authorities);
-    }
 }
 
 /* The part's length and validator, from an earlier attempt or an earlier process. */
