@@ -1,4 +1,5 @@
-/* reply_workers.c - see reply_workers.h.
+/* reply_workers.c - see reply_workers.h. Requests, their replies, and the thread that hands them to workers;
+ * worker_list.h has the processes.
  *
  * A thread sends orders to the workers and reads their messages (worker_message.h). Replies wait in one queue until a
  * worker has a place for them, so they begin in the order in which they came, however fast each worker is.
@@ -6,37 +7,19 @@
 #include "serve/reply_workers.h"
 
 #include <assert.h>
-#include <errno.h>
 #include <poll.h>
 #include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
-#include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "net/launch/fork_server.h"
-#include "serve/page_name.h"
+#include "serve/worker_list.h"
 #include "serve/worker_message.h"
 
-/* BEGINNINGS: the beginnings of prompts that are remembered for each worker; BEGINNING: their length in tokens; NEAR: a
- * worker that has had a prompt's beginning is preferred to one with up to this many replies fewer; STARTS: failed starts
- * in a row after which a worker is given up; LOSSES: workers that may die at one token before its reply is given up. */
-enum { BEGINNINGS = 256, BEGINNING = LS_KEPT_PAGE, NEAR = 2, STARTS = 3, LOSSES = 3 };
-
-typedef struct worker {
-    int number, fd; /* -1: it does not run */
-    bool ready;
-    int failures; /* starts in a row */
-    int nreplies;
-    ls_buf out, come;
-    size_t sent; /* of `out` */
-    ls_engine_counts counts;
-    ls_page_name begun[BEGINNINGS]; /* [nbegun], the latest ones; in a ring */
-    size_t nbegun;
-} worker;
+enum { LOSSES = 3 }; /* workers that may die at one token before its reply is given up */
 
 /* A request whose replies are not yet all written. */
 typedef struct request {
@@ -53,18 +36,16 @@ typedef struct held {
     uint64_t id;
     ls_reply *reply;
     request *request;
-    worker *at; /* NULL: it waits */
-    int lost;   /* workers that have died writing it, one after the other, without a token of it */
-    int64_t n;  /* its tokens when the last of them died */
+    ls_worker_process *at; /* NULL: it waits */
+    int lost;  /* workers that have died writing it, one after the other, without a token of it */
+    int64_t n; /* its tokens when the last of them died */
 } held;
 
 struct ls_reply_workers {
     ls_engine *engine; /* with one worker; NULL: there are several, and: */
     ls_worker_options o;
     int64_t context;
-    ls_fork_server *forks;
-    worker *list; /* [o.n] */
-    int places;   /* replies that a worker has at a time */
+    ls_worker_list workers;
     pthread_t thread;
     bool has_thread;
     pthread_mutex_t lock;
@@ -78,7 +59,6 @@ struct ls_reply_workers {
     size_t nrequests;
     ls_engine_counts before; /* of workers that have died */
     int64_t lost;
-    char part[1 << 16]; /* receives the bytes of one recv() */
 };
 
 static void wake(const ls_reply_workers *w) {
@@ -88,7 +68,7 @@ static void wake(const ls_reply_workers *w) {
 
 /* ---- requests ---- */
 
-static void send_request(worker *to, request *q) {
+static void send_request(ls_worker_process *to, request *q) {
     ls_worker_request head = {.kind = (int)q->kind};
     if (q->known[to->number]) return;
     size_t begin = ls_message_begin(&to->out, LS_SAYS_REQUEST, q->id);
@@ -101,7 +81,7 @@ static void send_request(worker *to, request *q) {
 static void forget_request(ls_reply_workers *w, request *q) {
     size_t i = 0;
     for (int k = 0; k < w->o.n; k++)
-        if (q->known[k]) ls_message_put(&w->list[k].out, LS_SAYS_FORGET, q->id, NULL, 0);
+        if (q->known[k]) ls_message_put(&w->workers.list[k].out, LS_SAYS_FORGET, q->id, NULL, 0);
     while (w->requests[i] != q) i++;
     w->requests[i] = w->requests[--w->nrequests];
     free(q->known);
@@ -128,38 +108,6 @@ static void remove_dropped(ls_reply_workers *w) {
     }
 }
 
-static ls_page_name beginning_of(const ls_reply *r) {
-    ls_page_name start = ls_page_name_start(r->adapter);
-    return ls_page_name_of(&start, r->tokens, BEGINNING);
-}
-
-static bool has_begun(const worker *x, const ls_page_name *name) {
-    size_t n = x->nbegun < BEGINNINGS ? x->nbegun : BEGINNINGS;
-    for (size_t i = 0; i < n; i++)
-        if (memcmp(&x->begun[i], name, sizeof *name) == 0) return true;
-    return false;
-}
-
-/* The worker with the fewest replies, or one that may still have the keys and values of the prompt's beginning. NULL: no
- * worker has a place. */
-static worker *choose_worker(const ls_reply_workers *w, const ls_reply *r) {
-    worker *best = NULL;
-    int least = 0;
-    bool is_long = r->nprompt > BEGINNING;
-    ls_page_name name = {0};
-    if (is_long) name = beginning_of(r);
-    for (int i = 0; i < w->o.n; i++) {
-        worker *x = &w->list[i];
-        if (!x->ready || x->nreplies >= w->places) continue;
-        int n = x->nreplies - (is_long && has_begun(x, &name) ? NEAR : 0);
-        if (best && n >= least) continue;
-        best = x;
-        least = n;
-    }
-    if (best && is_long && !has_begun(best, &name)) best->begun[best->nbegun++ % BEGINNINGS] = name;
-    return best;
-}
-
 /* Tokens of the prompt whose probabilities have all come: a note is of the token after one that was read. */
 static int64_t noted_of(const ls_reply *r) {
     int64_t n = (int64_t)r->nnotes;
@@ -167,7 +115,7 @@ static int64_t noted_of(const ls_reply *r) {
     return n >= r->nprompt ? r->nprompt : n > 0 ? n - 1 : 0;
 }
 
-static void send_reply(held *h, worker *to) {
+static void send_reply(held *h, ls_worker_process *to) {
     const ls_reply *r = h->reply;
     ls_worker_order o = {.request = h->request->id,
                          .seed = r->seed,
@@ -189,7 +137,7 @@ static void send_reply(held *h, worker *to) {
 static void assign_waiting(ls_reply_workers *w) {
     for (size_t i = 0; i < w->nheld; i++) {
         held *h = &w->held[i];
-        worker *to = h->at ? NULL : choose_worker(w, h->reply);
+        ls_worker_process *to = h->at ? NULL : ls_worker_list_choose(&w->workers, h->reply);
         if (!h->at && !to) return;
         if (to) send_reply(h, to);
     }
@@ -228,7 +176,8 @@ static void take_news(ls_reply_workers *w, ls_worker_message *m) {
     remove_held(w, i);
 }
 
-static void take_ready(ls_reply_workers *w, worker *x, ls_worker_message *m, ls_error *e) {
+static void take_ready(ls_reply_workers *w, ls_worker_process *x, ls_worker_message *m,
+                       ls_error *e) {
     ls_worker_ready ready;
     ls_message_take(m, &ready, sizeof ready);
     x->ready = ready.status == LS_OK;
@@ -237,7 +186,7 @@ static void take_ready(ls_reply_workers *w, worker *x, ls_worker_message *m, ls_
     w->context = ready.context;
 }
 
-static void take_messages(ls_reply_workers *w, worker *x, ls_error *e) {
+static void take_messages(ls_reply_workers *w, ls_worker_process *x, ls_error *e) {
     ls_worker_message m;
     size_t at = 0;
     while (ls_message_next(&x->come, &at, &m)) {
@@ -250,22 +199,10 @@ static void take_messages(ls_reply_workers *w, worker *x, ls_error *e) {
 }
 
 /* False: the worker has ended. */
-static bool hear(ls_reply_workers *w, worker *x, ls_error *e) {
-    ssize_t n = 0;
-    while ((n = recv(x->fd, w->part, sizeof w->part, 0)) > 0 || (n < 0 && errno == EINTR))
-        if (n > 0) ls_buf_append(&x->come, w->part, (size_t)n);
-    bool lives = n < 0 && errno == EAGAIN;
+static bool hear(ls_reply_workers *w, ls_worker_process *x, ls_error *e) {
+    bool lives = ls_worker_receive(&w->workers, x);
     take_messages(w, x, e);
     return lives;
-}
-
-static void send_out(worker *x) {
-    while (x->sent < x->out.len) {
-        ssize_t n = send(x->fd, x->out.data + x->sent, x->out.len - x->sent, MSG_NOSIGNAL);
-        if (n <= 0) return; /* try again later; if the worker has ended, hear() finds it */
-        x->sent += (size_t)n;
-    }
-    x->sent = x->out.len = 0;
 }
 
 /* ---- workers that die ---- */
@@ -282,7 +219,7 @@ static void add_counts(ls_engine_counts *to, const ls_engine_counts *c) {
 
 /* The worker's replies wait again, at their places in the queue. A reply at whose next token several workers have died is
  * given up, since it may be the cause. */
-static void take_back_replies(ls_reply_workers *w, const worker *x) {
+static void take_back_replies(ls_reply_workers *w, const ls_worker_process *x) {
     int n = 0;
     for (size_t i = w->nheld; i-- > 0;) {
         held *h = &w->held[i];
@@ -299,54 +236,17 @@ static void take_back_replies(ls_reply_workers *w, const worker *x) {
     if (n) ls_log("serve: %d replies of worker %d are written on by others", n, x->number);
 }
 
-static void lose(ls_reply_workers *w, worker *x) {
+static void lose(ls_reply_workers *w, ls_worker_process *x) {
     x->failures += !x->ready;
     w->lost += x->ready;
-    x->ready = false;
-    close(x->fd);
-    x->fd = -1;
-    x->nreplies = 0;
-    x->out.len = x->sent = x->come.len = x->nbegun = 0;
     add_counts(&w->before, &x->counts);
-    x->counts = (ls_engine_counts){0};
+    ls_worker_clear(x);
     for (size_t i = 0; i < w->nrequests; i++) w->requests[i]->known[x->number] = false;
     take_back_replies(w, x);
 }
 
-static int run_worker(void *arg, int number, int fd) {
-    const ls_reply_workers *w = arg;
-    return ls_worker_run(&w->o, number, fd);
-}
-
-/* If the process that forks workers was killed too, starts a new one. */
-static void start(ls_reply_workers *w, worker *x) {
-    ls_error e = {0};
-    ls_status s = w->forks ? ls_fork_server_start(w->forks, x->number, &x->fd, &e) : LS_EIO;
-    if (s != LS_OK) {
-        ls_fork_server_close(w->forks);
-        w->forks = NULL;
-        s = ls_fork_server_open("serve", w->o.n, run_worker, w, &w->forks, &e);
-        if (s == LS_OK) s = ls_fork_server_start(w->forks, x->number, &x->fd, &e);
-    }
-    if (s == LS_OK) return;
-    x->fd = -1;
-    x->failures++;
-    ls_log("serve: %s", e.msg);
-}
-
-static bool may_start(const worker *x) { return x->fd < 0 && x->failures < STARTS; }
-
 static void start_missing(ls_reply_workers *w) {
-    bool any = false;
-    for (int i = 0; i < w->o.n; i++) {
-        worker *x = &w->list[i];
-        while (may_start(x)) {
-            start(w, x);
-            if (x->failures == STARTS) ls_log("serve: worker %d is given up", i);
-        }
-        any = any || x->fd >= 0;
-    }
-    if (!any && w->failed.code == LS_OK)
+    if (!ls_worker_list_restart(&w->workers) && w->failed.code == LS_OK)
         ls_fail(&w->failed, LS_EPEER, "serve: no worker is left, and none can be started");
 }
 
@@ -356,7 +256,7 @@ static void start_missing(ls_reply_workers *w) {
 static void wait_for_news(ls_reply_workers *w, struct pollfd *polls) {
     uint64_t times = 0;
     for (int i = 0; i < w->o.n; i++) {
-        const worker *x = &w->list[i];
+        const ls_worker_process *x = &w->workers.list[i];
         short events = x->sent < x->out.len ? POLLIN | POLLOUT : POLLIN;
         polls[i] = (struct pollfd){.fd = x->fd, .events = events};
     }
@@ -370,7 +270,7 @@ static void wait_for_news(ls_reply_workers *w, struct pollfd *polls) {
 static bool take_all(ls_reply_workers *w, const struct pollfd *polls) {
     bool any = false;
     for (int i = 0; i < w->o.n; i++) {
-        worker *x = &w->list[i];
+        ls_worker_process *x = &w->workers.list[i];
         ls_error e = {0};
         if (x->fd < 0 || !(polls[i].revents & (POLLIN | POLLHUP | POLLERR))) continue;
         any = true;
@@ -389,7 +289,7 @@ static void *workers_main(void *arg) {
         start_missing(w);
         assign_waiting(w);
         for (int i = 0; i < w->o.n; i++)
-            if (w->list[i].fd >= 0) send_out(&w->list[i]);
+            if (w->workers.list[i].fd >= 0) ls_worker_send(&w->workers.list[i]);
         wait_for_news(w, polls);
         if (!take_all(w, polls)) continue;
         pthread_mutex_unlock(&w->lock);
@@ -404,12 +304,11 @@ static void *workers_main(void *arg) {
 
 /* ---- opening ---- */
 
-/* Starts all workers and waits until each is ready, so that an error ends the server at its start. */
-static ls_status start_all(ls_reply_workers *w, ls_error *e) {
+/* Waits until each worker is ready, so that an error ends the server at its start. */
+static ls_status wait_for_all(ls_reply_workers *w, ls_error *e) {
     ls_error why = {0};
-    for (int i = 0; i < w->o.n; i++) LS_TRY(ls_fork_server_start(w->forks, i, &w->list[i].fd, e));
     for (int i = 0; i < w->o.n; i++) {
-        worker *x = &w->list[i];
+        ls_worker_process *x = &w->workers.list[i];
         while (!x->ready) {
             struct pollfd p = {.fd = x->fd, .events = POLLIN};
             poll(&p, 1, -1);
@@ -426,14 +325,12 @@ static int part_of(int n, int parts) { return (n + parts - 1) / parts; }
 static ls_status open_several(ls_reply_workers *w, ls_error *e) {
     int n = w->o.n;
     ls_engine_options *engine = &w->o.engine;
-    w->list = LS_NEW_ARRAY(worker, (size_t)n);
-    for (int i = 0; i < n; i++) w->list[i] = (worker){.number = i, .fd = -1};
-    engine->texts = w->places = part_of(engine->texts, n);
+    engine->texts = part_of(engine->texts, n);
     engine->memory_nbytes /= (size_t)n;
     w->woken = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
     if (w->woken < 0) return ls_fail(e, LS_EIO, "no eventfd: too many files are open");
-    LS_TRY(ls_fork_server_open("serve", n, run_worker, w, &w->forks, e));
-    LS_TRY(start_all(w, e));
+    LS_TRY(ls_worker_list_open(&w->workers, &w->o, e));
+    LS_TRY(wait_for_all(w, e));
     w->has_thread = pthread_create(&w->thread, NULL, workers_main, w) == 0;
     return w->has_thread ? LS_OK : ls_fail(e, LS_EIO, "the workers' thread can't be started");
 }
@@ -462,15 +359,9 @@ void ls_reply_workers_close(ls_reply_workers *w) {
         ls_reply_workers_unlock(w);
         pthread_join(w->thread, NULL);
     }
-    ls_fork_server_close(w->forks);
-    for (int i = 0; w->list && i < w->o.n; i++) {
-        if (w->list[i].fd >= 0) close(w->list[i].fd);
-        ls_buf_free(&w->list[i].out);
-        ls_buf_free(&w->list[i].come);
-    }
+    ls_worker_list_close(&w->workers);
     if (w->woken >= 0) close(w->woken);
     pthread_mutex_destroy(&w->lock);
-    free(w->list);
     free(w->held);
     free(w->requests);
     free(w);
@@ -532,7 +423,7 @@ ls_reply_workers_counts ls_reply_workers_count(const ls_reply_workers *w) {
     if (w->engine) return (ls_reply_workers_counts){ls_engine_count(w->engine), 1, 0};
     ls_reply_workers_counts c = {w->before, 0, w->lost};
     for (int i = 0; i < w->o.n; i++) {
-        const worker *x = &w->list[i];
+        const ls_worker_process *x = &w->workers.list[i];
         add_counts(&c.engine, &x->counts);
         c.engine.running += x->counts.running;
         c.engine.pages += x->counts.pages;
