@@ -85,14 +85,15 @@ bench-watch:
 	@build/watch-peers/aim/bin/pip install -q aim
 	@bench/peers/watch.py build/lockstep --runs $(or $(RUNS),1,50,250)
 
-# The page of `lockstep watch` in headless Chromium, driven by selenium (from PyPI into build/page-venv).
-# PICTURES=DIR: with screenshots.
+# The pages of `lockstep watch` and `lockstep serve` in headless Chromium, driven by selenium (from PyPI into
+# build/page-venv; the model that is served, too, 98 MB). PICTURES=DIR: with screenshots.
 check-page:
 	@scripts/install.sh build page
 	@scripts/build.sh release lockstep
 	@test -x build/page-venv/bin/python || python3 -m venv build/page-venv
 	@build/page-venv/bin/pip install -q selenium axe-selenium-python
 	@build/page-venv/bin/python scripts/check_page.py build/lockstep $(PICTURES)
+	@build/page-venv/bin/python scripts/check_chat_page.py build/lockstep "$$(scripts/small_model.sh build/page-venv/bin/python)" $(PICTURES)
 
 # Attacks `lockstep serve` with 100,000 requests at random, slow readers and clients that go away, and
 # compares its answers; five minutes.

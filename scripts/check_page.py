@@ -7,27 +7,20 @@ written line takes to the screen. Writes screenshots into the folder PICTURES. E
 """
 import json
 import os
-import shutil
 import subprocess
 import sys
 import tempfile
 import time
 
+from browser import LIMIT, Page, check, check_axe, missing
+
 try:
-    from selenium import webdriver
     from selenium.webdriver import ActionChains, Keys
-    from selenium.webdriver.chrome.options import Options
-    from selenium.webdriver.chrome.service import Service
-except ImportError:
-    webdriver = None
-try:
-    from axe_selenium_python import Axe
-except ImportError:
-    Axe = None
+except ImportError:  # missing() says so
+    pass
 
 PROGRAM = os.path.abspath(sys.argv[1])
 PICTURES = sys.argv[2] if len(sys.argv) > 2 else None
-LIMIT = 60  # seconds until something that must happen is given up; no measure of speed
 LINES = 300  # whose way to the screen is timed
 HOSTILE = "<img src=x onerror=document.title='hostile'>\"'&"
 SPIKE = 71234
@@ -47,57 +40,6 @@ def make_run(folder, name, steps, spike=None):
         for i in range(1, steps + 1):
             f.write(step_line(i, 97.25 if i == spike else 3 + 2 / (1 + i / 50) + i * 7919 % 97 * 1e-3))
     return os.path.join(path, "metrics.jsonl")
-
-
-def check(ok, what):
-    if not ok:
-        print(f"check_page.py: {what}")
-        sys.exit(1)
-    print(f"ok: {what}")
-
-
-class Page:
-    def __init__(self, url, width=1280, height=1000, dark=False):
-        options = Options()
-        for a in ("--headless=new", "--no-sandbox", "--disable-gpu", "--hide-scrollbars"):
-            options.add_argument(a)
-        options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-        options.binary_location = shutil.which("chromium")
-        self.driver = webdriver.Chrome(options=options, service=Service(shutil.which("chromedriver")))
-        self.size(width, height)
-        if dark:
-            self.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {
-                "features": [{"name": "prefers-color-scheme", "value": "dark"}]})
-        self.driver.get(url)
-
-    def size(self, width, height):
-        self.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {
-            "width": width, "height": height, "deviceScaleFactor": 1, "mobile": False})
-
-    def js(self, text):
-        return self.driver.execute_script("return " + text)
-
-    def wait(self, text, what):
-        end = time.monotonic() + LIMIT
-        while not self.js(text):
-            if time.monotonic() > end:
-                self.picture("failed")
-                check(False, what)
-            time.sleep(0.02)
-        print(f"ok: {what}")
-
-    def picture(self, name):
-        if PICTURES:
-            self.driver.save_screenshot(os.path.join(PICTURES, name + ".png"))
-
-    def complaints(self):
-        return [x["message"] for x in self.driver.get_log("browser") if x["level"] == "SEVERE"]
-
-    def hosts(self):
-        """The hosts of all requests."""
-        urls = [json.loads(x["message"])["message"] for x in self.driver.get_log("performance")]
-        return {u["params"]["request"]["url"].split("/")[2] for u in urls if u["method"] == "Network.requestWillBeSent"
-                and u["params"]["request"]["url"].startswith("http")}
 
 
 # A pixel of the first curve in the upper tenth of the loss chart.
@@ -163,20 +105,8 @@ def walk(page):
     check({"x", "smooth", "whole", "pause", "link", "plot", "run", "which"} <= seen, f"Tab reaches the controls: {sorted(seen)}")
 
 
-def check_axe(page, what):
-    if not Axe:
-        print("skipped: axe-selenium-python is not installed")
-        return
-    axe = Axe(page.driver)
-    axe.inject()
-    bad = [v for v in axe.run()["violations"] if v["impact"] in ("serious", "critical")]
-    check(not bad, f"axe finds nothing serious, {what}: " + "; ".join(
-        f"{v['id']} {v['nodes'][0]['html'][:150]}" for v in bad))
-
-
 def main():
-    if not webdriver or not shutil.which("chromium") or not shutil.which("chromedriver"):
-        print("skipped: Chromium, its driver or Python's selenium is missing")
+    if missing():
         return 77
     with tempfile.TemporaryDirectory() as folder:
         runs = os.path.join(folder, "runs")
@@ -197,7 +127,7 @@ def main():
 
 
 def check_all(url, folder, runs, live, pages):
-    page = Page(url + "#solo=a")
+    page = Page(url + "#solo=a", PICTURES)
     pages.append(page)
     page.wait(KEY + ".length > 3", "the first curve is there")
     page.wait(HIGH, "one spike of 100,000 steps is seen")
@@ -208,7 +138,7 @@ def check_all(url, folder, runs, live, pages):
     page.driver.get(url + "#solo=b")
     page.wait(KEY + ".startsWith('b ')", "the URL names the run that is shown alone")
     check_live(page, live)
-    other = Page(url + "#solo=b", 320, 900, dark=True)
+    other = Page(url + "#solo=b", PICTURES, 320, 900, dark=True)
     pages.append(other)
     other.wait(KEY + ".startsWith('b ')", "a second page")
     check_back(page, live)
@@ -229,7 +159,7 @@ def check_all(url, folder, runs, live, pages):
     check(not page.complaints() and not other.complaints(), "the browser complains of nothing")
     exported = os.path.join(folder, "page.html")
     subprocess.run([PROGRAM, "watch", runs, "--export", exported], check=True, stderr=subprocess.DEVNULL)
-    alone = Page("file://" + exported)
+    alone = Page("file://" + exported, PICTURES)
     pages.append(alone)
     alone.wait("document.querySelectorAll('#list tbody tr').length === 4", "the exported page has the runs")
     alone.wait(KEY + ".length > 3", "and their curves")

@@ -44,19 +44,21 @@
     at("stop").hidden = running === null;
   }
 
+  /* What a refused request is told: JSON with a message, or a plain text. */
+  async function accepted(response) {
+    if (response.ok) return response;
+    const told = await response.text();
+    let why = told;
+    try { why = JSON.parse(told).error.message; } catch { /* a plain text */ }
+    throw new Error(why);
+  }
+
   async function answer(words) {
     const { path, body } = request(words), p = show(body.model, "", "assistant");
     let whole = "";
     working(new AbortController());
     try {
-      const response = await fetch(path, { method: "POST", body: JSON.stringify(body), signal: running.signal });
-      if (!response.ok) {
-        const told = await response.text();
-        let why = told;
-        try { why = JSON.parse(told).error.message; } catch { /* a plain text */ }
-        throw new Error(why);
-      }
-      await read(response, (event) => {
+      await read(await accepted(await fetch(path, { method: "POST", body: JSON.stringify(body), signal: running.signal })), (event) => {
         const choice = event.choices[0];
         const low = turns.scrollTop + turns.clientHeight > turns.scrollHeight - 40;
         whole += (choice && (choice.text ?? choice.delta.content)) || "";
@@ -66,8 +68,9 @@
     } catch (error) {
       if (error.name !== "AbortError") show("error", error.message, "bad");
     }
-    if (body.messages && whole) messages.push({ role: "assistant", content: whole });
-    else if (body.messages) messages.pop();
+    if (!whole) p.parentNode.remove();
+    if (body.messages && whole) body.messages.push({ role: "assistant", content: whole });
+    else if (body.messages) body.messages.pop();
     working(null);
     text.focus();
   }
@@ -96,7 +99,7 @@
     turns.replaceChildren();
     text.focus();
   });
-  fetch("v1/models").then((response) => response.json()).then((list) => {
+  fetch("v1/models").then(accepted).then((response) => response.json()).then((list) => {
     for (const model of list.data) at("model").append(new Option(model.id));
   }).catch((error) => show("error", error.message, "bad"));
 })();
