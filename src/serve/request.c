@@ -401,11 +401,12 @@ static bool read_lengths(const reader *x) {
         !read_integer(x, "min_tokens", (range){0, 1e9}, &o->least))
         return false;
     if (longest + (most > 0 ? most : 0) > context || (longest == context && most != 0)) {
-        x->why->code = "context_length_exceeded";
+        x->why->code = "context_length_exceeded"; /* clients also know the words */
         return REFUSE(
             x, x->r->chat ? "messages" : "prompt",
-            "the prompt has %lld tokens, and %lld are to be written; the context has %lld",
-            (long long)longest, (long long)(most < 0 ? 1 : most), (long long)context);
+            "this model's maximum context length is %lld tokens; the prompt has %lld, and %lld are "
+            "to be written",
+            (long long)context, (long long)longest, (long long)(most < 0 ? 1 : most));
     }
     if (most < 0) most = x->r->chat || 16 > context - longest ? context - longest : 16;
     o->most = most;
@@ -511,8 +512,9 @@ static bool read_embedding(const reader *x) {
     for (size_t i = 0; i < x->r->nprompts; i++) {
         if (x->r->prompts[i].n <= context) continue;
         x->why->code = "context_length_exceeded";
-        return REFUSE(x, x->input, "text %zu has %lld tokens; the context has %lld", i,
-                      (long long)x->r->prompts[i].n, (long long)context);
+        return REFUSE(x, x->input,
+                      "this model's maximum context length is %lld tokens; text %zu has %lld",
+                      (long long)context, i, (long long)x->r->prompts[i].n);
     }
     return true;
 }
