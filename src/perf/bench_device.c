@@ -14,6 +14,7 @@
 #include "base/mem.h"
 #include "layers/heads_device.h"
 #include "model/row_device.h"
+#include "perf/probe.h"
 #include "tensor/gemm_device.h"
 #include "tensor/update_device.h"
 
@@ -206,19 +207,11 @@ static void queue_squares(const bench *b, const void *arg) {
 }
 
 static void queue_adamw(const bench *b, const void *arg) {
-    static const ls_update_scalars scalars = {.lr = 1e-3f,
-                                              .beta1 = 0.9f,
-                                              .beta2 = 0.95f,
-                                              .eps = 1e-8f,
-                                              .weight_decay = 0.1f,
-                                              .correct1 = 1,
-                                              .correct2 = 1,
-                                              .grad_scale = 1};
     float *const states[] = {b->weights[2], b->weights[3]};
     (void)arg;
     ls_update_device(&b->compute, &(ls_update_device_call){.rule = LS_RULE_ADAMW,
                                                            .n = table_floats(b->z),
-                                                           .scalars = &scalars,
+                                                           .scalars = &ls_probe_adamw,
                                                            .grad = b->weights[0],
                                                            .param = b->weights[1],
                                                            .states = states});

@@ -12,6 +12,7 @@
 #include "base/clock.h"
 #include "base/median.h"
 #include "base/mem.h"
+#include "perf/probe.h"
 #include "tensor/peak.h"
 
 enum {
@@ -186,16 +187,8 @@ static void pass_squares(const ls_kernels *k, int64_t rows, const arrays *x) {
         x->side[r] = k->sum_squares(PASS_WIDTH, x->a + r * PASS_WIDTH);
 }
 static void pass_adamw(const ls_kernels *k, int64_t rows, const arrays *x) {
-    static const ls_update_scalars scalars = {.lr = 1e-3f,
-                                              .beta1 = 0.9f,
-                                              .beta2 = 0.95f,
-                                              .eps = 1e-8f,
-                                              .weight_decay = 0.1f,
-                                              .correct1 = 1,
-                                              .correct2 = 1,
-                                              .grad_scale = 1};
     float *const states[] = {x->c, x->d};
-    k->update[LS_RULE_ADAMW](cells(rows), &scalars, x->a, x->b, states);
+    k->update[LS_RULE_ADAMW](cells(rows), &ls_probe_adamw, x->a, x->b, states);
 }
 
 /* Arrays that a pass reads or writes; one that is both read and written counts twice. */

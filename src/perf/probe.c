@@ -8,6 +8,15 @@
 #include "base/mem.h"
 #include "tensor/gemm.h"
 
+const ls_update_scalars ls_probe_adamw = {.lr = 1e-3f,
+                                          .beta1 = 0.9f,
+                                          .beta2 = 0.95f,
+                                          .eps = 1e-8f,
+                                          .weight_decay = 0.1f,
+                                          .correct1 = 1,
+                                          .correct2 = 1,
+                                          .grad_scale = 1};
+
 enum {
     PART = 4 << 20,  /* floats of an operand */
     RING = 16 << 20, /* floats: weights of successive runs, one after the other: */
@@ -143,14 +152,6 @@ static void run_logits(ls_probe_bench *b, const ls_probe *p) {
 
 static void run_flat(ls_probe_bench *b, const ls_probe *p) {
     const ls_kernels *k = b->compute.k;
-    static const ls_update_scalars scalars = {.lr = 1e-3f,
-                                              .beta1 = 0.9f,
-                                              .beta2 = 0.95f,
-                                              .eps = 1e-8f,
-                                              .weight_decay = 0.1f,
-                                              .correct1 = 1,
-                                              .correct2 = 1,
-                                              .grad_scale = 1};
     float *x = part(b, 0), *y = part(b, 1), *z = part(b, 2), *const states[] = {z, part(b, 3)};
     float sum = 0;
     switch (p->kind) {
@@ -159,7 +160,7 @@ static void run_flat(ls_probe_bench *b, const ls_probe *p) {
     case LS_WORK_ADD: k->add(p->n, x, y, z); break;
     case LS_WORK_WIDEN: k->widen(LS_BF16, (size_t)p->n, x, y); break;
     case LS_WORK_NARROW: k->narrow(LS_BF16, (size_t)p->n, x, y); break;
-    case LS_WORK_UPDATE: k->update[LS_RULE_ADAMW](p->n, &scalars, x, y, states); break;
+    case LS_WORK_UPDATE: k->update[LS_RULE_ADAMW](p->n, &ls_probe_adamw, x, y, states); break;
     default:
         for (int64_t i = 0; i < p->n; i += 1024) sum += k->sum_squares(1024, x + i);
         part(b, 3)[0] = sum; /* so that the compiler keeps the work */

@@ -25,6 +25,9 @@ typedef struct ls_probe_bench {
     int64_t turn;
 } ls_probe_bench;
 
+/* The update that is timed. */
+extern const ls_update_scalars ls_probe_adamw;
+
 /* The number of operations or elements of a probe. */
 double ls_probe_units(const ls_probe *);
 
