@@ -1,5 +1,5 @@
 # Short names for common tasks. CMake and Ninja build; see CMakePresets.json.
-.PHONY: all build install demo demo-vision demo-chat check check-peers check-onnx bench bench-kernels bench-peers bench-table bench-stragglers bench-compress format clean check-slow check-netns check-fuzz check-hurt check-sim check-megatron check-bubble check-slurm check-deploy check-attack check-bf16 check-debian build-tests python check-python check-torch bench-torch check-page check-ray check-serve bench-watch
+.PHONY: all build install demo demo-vision demo-chat check check-peers check-onnx bench bench-kernels bench-peers bench-table bench-stragglers bench-compress format clean check-slow check-netns check-fuzz check-hurt check-sim check-megatron check-bubble check-slurm check-deploy check-attack check-bf16 check-debian build-tests python check-python check-torch bench-torch check-page check-clients check-ray check-serve bench-watch
 
 PREFIX ?= /usr/local
 
@@ -101,6 +101,13 @@ check-serve:
 	@scripts/install.sh build
 	@scripts/build.sh release lockstep
 	@scripts/check_serve.py build/lockstep --seconds 240 --requests 100000
+
+# Asks `lockstep serve` with programs that people use: openai, lm-eval, litellm, llm (from PyPI into
+# build/clients-venv) and promtool, with a model of 98 MB from PyPI; some minutes.
+check-clients:
+	@scripts/install.sh build clients
+	@scripts/build.sh release lockstep
+	@scripts/check_clients.sh
 
 # Trains on Ray clusters of this machine, whose nodes are lost; Ray Train and Ray Tune (Ray from PyPI into
 # build/ray-venv).

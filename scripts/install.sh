@@ -1,7 +1,7 @@
 #!/bin/sh
 # Installs the Debian packages of groups that are missing. Prints their names; uses sudo if it does
 # not run as root.
-#     install.sh build [check] [page] [netns] [slurm] [debian] [demo] [demo-vision] [demo-chat] [peers] [bench] [kernels]
+#     install.sh build [check] [page] [netns] [slurm] [debian] [demo] [demo-vision] [demo-chat] [peers] [bench] [kernels] [clients]
 set -eu
 
 packages=
@@ -20,6 +20,7 @@ for group in "$@"; do
     slurm) packages="$packages munge slurmctld slurmd slurm-client" ;;
     debian) packages="$packages debootstrap git util-linux" ;;
     peers) packages="$packages python3 python3-venv" ;;
+    clients) packages="$packages python3 python3-venv prometheus" ;;
     bench) packages="$packages openmpi-bin libopenmpi-dev mpich libmpich-dev libgloo-dev g++ python3" ;;
     kernels) packages="$packages libopenblas0-pthread libdnnl2" ;;
     demo) packages="$packages bible-kjv bible-kjv-text" ;;
