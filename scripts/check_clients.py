@@ -176,7 +176,8 @@ def check_limits(_):
     """A key; a queue that is full, with and without patience: of a server of its own."""
     with Server("--texts", "1", "--queue", "1", "--context", "1024", "--key", KEY) as server:
         wrong = openai.OpenAI(base_url=server.url, api_key="wrong", max_retries=0)
-        raised(openai.AuthenticationError, "a wrong key", wrong.models.list)
+        e = raised(openai.AuthenticationError, "a wrong key", wrong.models.list)
+        check("key is missing or wrong" in e.message, f"openai: which says so: {e.message}")
         client = openai.OpenAI(base_url=server.url, api_key=KEY, max_retries=0)
         long = dict(model="m", messages=user("Count."), max_tokens=300, extra_body={"ignore_eos": True}, stream=True)
         streams = [client.chat.completions.create(**long)]

@@ -239,8 +239,14 @@ static enum MHD_Result queue(ls_http *h, struct MHD_Connection *c, ls_http_answe
     return result;
 }
 
+/* `why` is a sentence without the end of its line. */
 static enum MHD_Result refuse(ls_http *h, struct MHD_Connection *c, int status, const char *why) {
-    ls_http_answer a = {.status = status, .text = why, .ntext = strlen(why)};
+    ls_http_answer a = {.status = status};
+    const char *accepts = h->lib->lookup_connection_value(c, MHD_HEADER_KIND, "Accept");
+    if (h->o.refuse && !(accepts && strstr(accepts, "text/html")))
+        h->o.refuse(h->o.arg, status, why, &a);
+    else
+        ls_buf_printf(&a.body, "%s\n", why);
     return queue(h, c, &a, (delivery){0});
 }
 
@@ -309,7 +315,7 @@ static enum MHD_Result deliver(ls_http *h, struct MHD_Connection *c, ls_http_ans
         a->source->close(a->stream);
         a->source = NULL;
         if (!how.head)
-            return refuse(h, c, MHD_HTTP_SERVICE_UNAVAILABLE, "There are too many streams.\n");
+            return refuse(h, c, MHD_HTTP_SERVICE_UNAVAILABLE, "There are too many streams.");
     }
     return queue(h, c, a, how);
 }
@@ -342,24 +348,23 @@ static enum MHD_Result on_request(void *arg, struct MHD_Connection *c, const cha
     if (!host_is_ours(h, &r))
         return refuse(h, c, MHD_HTTP_FORBIDDEN,
                       "This server does not have the name in your request. Use localhost, or start "
-                      "it with --host NAME.\n");
+                      "it with --host NAME.");
     if (!posts && strcmp(method, "GET") != 0 && strcmp(method, "HEAD") != 0)
         return refuse(h, c, MHD_HTTP_METHOD_NOT_ALLOWED,
-                      h->o.posts_nbytes ? "This server knows GET, HEAD and POST.\n"
-                                        : "This server only reads: GET or HEAD.\n");
+                      h->o.posts_nbytes ? "This server knows GET, HEAD and POST."
+                                        : "This server only reads: GET or HEAD.");
     if (!has_token(h, &r, &new_token))
-        return refuse(
-            h, c, MHD_HTTP_UNAUTHORIZED,
-            h->o.posts_nbytes
-                ? "The key is missing or wrong: Authorization: Bearer KEY.\n"
-                : "The token is missing or wrong: use the URL that the program printed.\n");
+        return refuse(h, c, MHD_HTTP_UNAUTHORIZED,
+                      h->o.posts_nbytes
+                          ? "The key is missing or wrong: Authorization: Bearer KEY."
+                          : "The token is missing or wrong: use the URL that the program printed.");
     /* An answer before the end of the request would close the connection. */
     if (!posted) {
         *state = LS_NEW(upload);
         return MHD_YES;
     }
     if (posted->too_large)
-        return refuse(h, c, MHD_HTTP_CONTENT_TOO_LARGE, "The request is too large.\n");
+        return refuse(h, c, MHD_HTTP_CONTENT_TOO_LARGE, "The request is too large.");
     ls_http_answer a = {0};
     h->o.answer(h->o.arg, &r, &a);
     if (a.pending) {

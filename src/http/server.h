@@ -85,6 +85,9 @@ typedef struct ls_http_options {
     const char *certificate, *key; /* files in PEM: by TLS; NULL: not */
     size_t posts_nbytes;           /* the largest body of a POST (others: 413); 0: there are none */
     ls_http_answerer *answer;
+    /* Writes the answer to a request that the server refuses itself, unless a browser shows it (Accept has text/html).
+     * NULL: all of these are plain text. */
+    void (*refuse)(void *arg, int status, const char *why, ls_http_answer *);
     void *arg;
 } ls_http_options;
 

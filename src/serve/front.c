@@ -76,6 +76,16 @@ static void refuse(ls_front *f, ls_http_answer *a, int status, const char *type,
     answer_refusal(f, a, &why);
 }
 
+/* What the HTTP server refuses. */
+static void refuse_visitor(void *arg, int status, const char *why, ls_http_answer *a) {
+    refuse(arg, a, status,
+           status == 401   ? "authentication_error"
+           : status == 403 ? "permission_error"
+           : status == 503 ? "unavailable_error"
+                           : "invalid_request_error",
+           why);
+}
+
 /* ---- requests for texts ---- */
 
 static void free_asked(asked *x) {
@@ -381,6 +391,7 @@ ls_status ls_front_open(const ls_front_options *o, ls_front **f_p, ls_error *e) 
     f->o.engine.progress = progress;
     f->o.engine.arg = f;
     f->o.http.answer = answer;
+    f->o.http.refuse = refuse_visitor;
     f->o.http.arg = f;
     f->o.http.posts_nbytes = LS_FRONT_BODY;
     ls_status s = f->woken < 0 ? ls_fail(e, LS_EIO, "no eventfd: too many files are open") : LS_OK;

@@ -35,7 +35,9 @@ static char *message_of(const ls_buf *body) {
         if (!text) text = ls_json_text(ls_json_get(o, "message"));
         if (!text) text = ls_json_text(ls_json_get(o, "detail"));
     }
-    char *message = ls_format("%s%.600s", text && *text ? ": " : "", text ? text : "");
+    size_t n = text ? strnlen(text, 600) : 0;
+    if (n && text[n - 1] == '.') n--; /* ours goes on behind it */
+    char *message = ls_format("%s%.*s", n ? ": " : "", (int)n, text ? text : "");
     ls_json_free(o);
     return message;
 }

@@ -140,7 +140,9 @@ static void test_key(void **state) {
     served s = serve("--key secret");
     char *none = ls_format("--url %s", s.url),
          *options = ls_format("%s --api-key-file @/key", none);
-    chat_says(none, 1, ": needs a key (401); --api-key-file FILE has one");
+    chat_says(none, 1,
+              ": needs a key (401): The key is missing or wrong: Authorization: Bearer KEY; "
+              "--api-key-file FILE has one");
     write_file("key", "other\n", 6);
     chat_says(options, 1, ": refuses the key (401)");
     write_file("key", "sec ret\n", 8);

@@ -561,6 +561,18 @@ static int running(void) {
 
 /* Requests of clients that have gone are not written to their end; and where too many wait, further ones
  * are told so at once. */
+/* What the HTTP server refuses has the same form. */
+static void test_refused_visitor(void **state) {
+    (void)state;
+    assert_int_equal(ask_by("PUT", "/v1/models", ""), 405);
+    ls_json *o = parsed();
+    const ls_json *error = ls_json_get(o, "error");
+    assert_string_equal(ls_json_text(ls_json_get(error, "message")),
+                        "This server knows GET, HEAD and POST.");
+    assert_string_equal(ls_json_text(ls_json_get(error, "type")), "invalid_request_error");
+    ls_json_free(o);
+}
+
 static void test_gone(void **state) {
     enum { CLIENTS = 12 };
     static const char body[] =
@@ -582,13 +594,19 @@ static void test_gone(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_answers),    cmocka_unit_test(test_fingerprint),
-        cmocka_unit_test(test_adapter),    cmocka_unit_test(test_stream),
-        cmocka_unit_test(test_echo),       cmocka_unit_test(test_offsets),
-        cmocka_unit_test(test_embeddings), cmocka_unit_test(test_page),
-        cmocka_unit_test(test_json),       cmocka_unit_test(test_wanted),
-        cmocka_unit_test(test_tokens),     cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_gone)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_answers),
+                                       cmocka_unit_test(test_fingerprint),
+                                       cmocka_unit_test(test_adapter),
+                                       cmocka_unit_test(test_stream),
+                                       cmocka_unit_test(test_echo),
+                                       cmocka_unit_test(test_offsets),
+                                       cmocka_unit_test(test_embeddings),
+                                       cmocka_unit_test(test_page),
+                                       cmocka_unit_test(test_json),
+                                       cmocka_unit_test(test_wanted),
+                                       cmocka_unit_test(test_tokens),
+                                       cmocka_unit_test(test_refused),
+                                       cmocka_unit_test(test_refused_visitor),
+                                       cmocka_unit_test(test_gone)};
     return cmocka_run_group_tests(tests, open_front, close_front);
 }
