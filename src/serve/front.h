@@ -26,7 +26,7 @@ enum { LS_FRONT_BODY = 8 << 20 }; /* the largest body of a request */
  * outlive it. */
 ls_status ls_front_open(const ls_front_options *, ls_front **f_p, ls_error *);
 int ls_front_port(const ls_front *);
-/* Serves until *asked_p is not 0; then begun replies have grace_s seconds to end. LS_EIO, LS_EPEER: it can't go on, as
+/* Serves until *asked_p is not 0; then begun replies have grace_s seconds to end. LS_EIO: it can't go on, as
  * ls_reply_workers_failed() says. */
 ls_status ls_front_run(ls_front *, const atomic_int *asked_p, double grace_s, ls_error *);
 void ls_front_close(ls_front *);

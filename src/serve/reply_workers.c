@@ -237,7 +237,6 @@ static void take_back_replies(ls_reply_workers *w, const ls_worker_process *x) {
 }
 
 static void lose(ls_reply_workers *w, ls_worker_process *x) {
-    x->failures += !x->ready;
     w->lost += x->ready;
     add_counts(&w->before, &x->counts);
     ls_worker_clear(x);
@@ -245,14 +244,9 @@ static void lose(ls_reply_workers *w, ls_worker_process *x) {
     take_back_replies(w, x);
 }
 
-static void start_missing(ls_reply_workers *w) {
-    if (!ls_worker_list_restart(&w->workers) && w->failed.code == LS_OK)
-        ls_fail(&w->failed, LS_EPEER, "serve: no worker is left, and none can be started");
-}
-
 /* ---- the thread ---- */
 
-/* Waits for messages of workers, or for wake(). polls [n + 1] */
+/* Waits for messages of workers, for wake(), or until a worker is to be started. polls [n + 1] */
 static void wait_for_news(ls_reply_workers *w, struct pollfd *polls) {
     uint64_t times = 0;
     for (int i = 0; i < w->o.n; i++) {
@@ -261,8 +255,9 @@ static void wait_for_news(ls_reply_workers *w, struct pollfd *polls) {
         polls[i] = (struct pollfd){.fd = x->fd, .events = events};
     }
     polls[w->o.n] = (struct pollfd){.fd = w->woken, .events = POLLIN};
+    int ms = ls_worker_list_pause(&w->workers);
     pthread_mutex_unlock(&w->lock);
-    poll(polls, (nfds_t)w->o.n + 1, -1);
+    poll(polls, (nfds_t)w->o.n + 1, ms);
     (void)!read(w->woken, &times, sizeof times);
     pthread_mutex_lock(&w->lock);
 }
@@ -286,7 +281,7 @@ static void *workers_main(void *arg) {
     pthread_mutex_lock(&w->lock);
     while (!w->ends) {
         remove_dropped(w);
-        start_missing(w);
+        ls_worker_list_restart(&w->workers);
         assign_waiting(w);
         for (int i = 0; i < w->o.n; i++)
             if (w->workers.list[i].fd >= 0) ls_worker_send(&w->workers.list[i]);

@@ -42,7 +42,7 @@ void ls_reply_workers_add(ls_reply_workers *, uint64_t request, ls_reply *);
 void ls_reply_workers_drop(ls_reply_workers *, ls_reply *);
 /* With the lock. */
 ls_reply_workers_counts ls_reply_workers_count(const ls_reply_workers *);
-/* Without the lock: no worker is left and none can be started, or bytes of the model's file were lost. */
+/* Without the lock: bytes of the model's file were lost. */
 bool ls_reply_workers_failed(ls_reply_workers *, ls_error *);
 
 #endif

@@ -7,12 +7,13 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/log.h"
 #include "serve/page_name.h"
 
 /* NEAR: a worker that has had a prompt's beginning is preferred to one with up to this many replies fewer; STARTS:
- * failed starts in a row after which a worker is given up. */
-enum { NEAR = 2, STARTS = 3 };
+ * failed starts in a row before the first pause, of PAUSE_MS; it doubles with each further one, up to MOST_MS. */
+enum { NEAR = 2, STARTS = 3, PAUSE_MS = 100, MOST_MS = 10000 };
 
 /* ---- starting ---- */
 
@@ -41,6 +42,21 @@ void ls_worker_list_close(ls_worker_list *w) {
     free(w->list);
 }
 
+static int64_t pause_ms(int failures) {
+    int64_t ms = PAUSE_MS;
+    if (failures < STARTS) return 0;
+    for (int i = STARTS; i < failures && ms < MOST_MS; i++) ms *= 2;
+    return ms < MOST_MS ? ms : MOST_MS;
+}
+
+static void note_failure(ls_worker_process *x) {
+    int64_t ms = pause_ms(++x->failures);
+    x->start_at_ns = ls_clock_ns() + ms * 1000000;
+    if (ms)
+        ls_log("serve: worker %d has not begun %d times in a row; it is started again in %.1f s",
+               x->number, x->failures, (double)ms / 1e3);
+}
+
 /* If the process that forks workers was killed too, starts a new one. */
 static void start(ls_worker_list *w, ls_worker_process *x) {
     ls_error e = {0};
@@ -53,23 +69,23 @@ static void start(ls_worker_list *w, ls_worker_process *x) {
     }
     if (s == LS_OK) return;
     x->fd = -1;
-    x->failures++;
     ls_log("serve: %s", e.msg);
+    note_failure(x);
 }
 
-static bool may_start(const ls_worker_process *x) { return x->fd < 0 && x->failures < STARTS; }
-
-bool ls_worker_list_restart(ls_worker_list *w) {
-    bool any = false;
+void ls_worker_list_restart(ls_worker_list *w) {
     for (int i = 0; i < w->o->n; i++) {
         ls_worker_process *x = &w->list[i];
-        while (may_start(x)) {
-            start(w, x);
-            if (x->failures == STARTS) ls_log("serve: worker %d is given up", i);
-        }
-        any = any || x->fd >= 0;
+        if (x->fd < 0 && ls_clock_ns() >= x->start_at_ns) start(w, x);
     }
-    return any;
+}
+
+int ls_worker_list_pause(const ls_worker_list *w) {
+    int64_t least = INT64_MAX, now = ls_clock_ns();
+    for (int i = 0; i < w->o->n; i++)
+        if (w->list[i].fd < 0 && w->list[i].start_at_ns < least) least = w->list[i].start_at_ns;
+    if (least == INT64_MAX) return -1;
+    return least > now ? (int)((least - now) / 1000000 + 1) : 0;
 }
 
 /* ---- choosing ---- */
@@ -126,6 +142,7 @@ bool ls_worker_receive(ls_worker_list *w, ls_worker_process *x) {
 
 void ls_worker_clear(ls_worker_process *x) {
     close(x->fd);
+    if (!x->ready) note_failure(x);
     x->fd = -1;
     x->ready = false;
     x->nreplies = 0;

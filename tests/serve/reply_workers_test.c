@@ -268,6 +268,24 @@ static void test_killed_above(void **state) {
     free_alone();
 }
 
+/* Workers that are killed before they can write, more often than starts fail elsewhere: the server goes on. */
+static void test_killed_at_start(void **state) {
+    asked x[NREQUESTS];
+    ls_error e = {0};
+    (void)state;
+    write_alone();
+    ls_reply_workers *w = open_workers(WORKERS, 64);
+    for (int i = 0; i < 300; i++) {
+        kill_workers();
+        usleep(1000);
+    }
+    assert_false(ls_reply_workers_failed(w, &e));
+    ask_all(w, x);
+    compare_all(w, x);
+    ls_reply_workers_close(w);
+    free_alone();
+}
+
 /* A reply that has cost three workers is given up; others are written. */
 static void test_given_up(void **state) {
     asked x;
@@ -323,8 +341,9 @@ static void test_refused(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_same),         cmocka_unit_test(test_killed),
-        cmocka_unit_test(test_killed_above), cmocka_unit_test(test_given_up),
-        cmocka_unit_test(test_dropped),      cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_killed_above), cmocka_unit_test(test_killed_at_start),
+        cmocka_unit_test(test_given_up),     cmocka_unit_test(test_dropped),
+        cmocka_unit_test(test_refused),
     };
     return cmocka_run_group_tests(tests, open_model, close_model);
 }
