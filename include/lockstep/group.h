@@ -118,16 +118,16 @@ const char *ls_op_name(ls_op op);
 /* The workers that act together. */
 typedef struct ls_group ls_group;
 
-/* Who meets where, for programs that have agreed on it by means of their own: in place of what a
- * launcher's variables say. Workers meet over TCP, and those of one host share memory. A process
- * may open any number of such groups, with some of its fellows each. */
+/* The ranks and the meeting place of a group, for programs that agree on them by themselves, in
+ * place of a launcher's variables. Workers meet over TCP, and workers on one host share memory. A
+ * process may open any number of such groups, each with some of the other processes. */
 typedef struct ls_meeting {
     int rank, size;
     const char *address; /* worker 0's: "host:port", "[ipv6]:port" */
     /* the join key, 16 characters at least; NULL: LOCKSTEP_KEY, or the file of LOCKSTEP_KEY_FILE */
     const char *key LS_UNSET;
-    /* at worker 0: a socket that listens there, of which the library makes itself a copy; 0: none,
-     * and worker 0 makes one */
+    /* at worker 0: a socket that listens at the address, which the library duplicates; 0: worker 0
+     * opens one */
     int listen_fd LS_UNSET;
 } ls_meeting;
 
@@ -152,7 +152,7 @@ typedef struct ls_group_options {
     /* a file of the links' speeds (`lockstep bench comm --save` writes it); NULL: LOCKSTEP_LINKS,
      * else they are measured while the group opens. Worker 0's file counts for all */
     const char *links LS_UNSET;
-    const ls_meeting *meeting LS_UNSET; /* NULL: the environment says who meets where */
+    const ls_meeting *meeting LS_UNSET; /* NULL: as the environment says */
 } ls_group_options;
 
 /* Opens the group of all workers that were started together, according to the environment; a group

@@ -19,8 +19,8 @@
  * the text, and one output, "next", LS_CLASSES: the token that follows.
  *
  * The numbers have the same bits for any number of samples a call, threads, and processors. Once a
- * predictor is open, any threads may call ls_predict() at the same time; each call that runs then
- * has activations and threads of its own, which are kept for later calls.
+ * predictor is open, any threads may call ls_predict() at the same time; each such call
+ * has its own activations and threads, which are retained for later calls.
  */
 #ifndef LOCKSTEP_INFER_H
 #define LOCKSTEP_INFER_H
