@@ -7,7 +7,6 @@
 #include "cluster/membership.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,6 +14,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "base/thread.h"
 #include "cluster/etcd.h"
 
 /* A lease is renewed KEEPS times in its time; a leader stops 1/MARGIN of that time before the lease
@@ -143,11 +143,7 @@ static void *run(void *arg) {
 }
 
 static ls_status start_thread(ls_membership *m, ls_error *e) {
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before); /* the program's threads handle signals */
-    int why = pthread_create(&m->thread, NULL, run, m);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    int why = ls_thread_start(&m->thread, run, m);
     m->has_thread = why == 0;
     return why ? ls_fail(e, LS_ENOMEM, "no thread for etcd: %s", strerror(why)) : LS_OK;
 }

@@ -2,13 +2,13 @@
 #include "serve/fingerprint.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/hash.h"
+#include "base/thread.h"
 #include "lockstep/lockstep.h"
 #include "tensor/stored.h"
 
@@ -135,13 +135,9 @@ static void *run(void *arg) {
 ls_fingerprint *ls_fingerprint_open(const ls_request_model *model, ls_kept_type kept,
                                     const ls_adapter *adapters) {
     ls_fingerprint *f = LS_NEW(ls_fingerprint);
-    sigset_t all, before;
     *f = (ls_fingerprint){.model = model, .kept = kept, .adapters = adapters};
     f->texts = ls_alloc(((size_t)model->nadapters + 1) * sizeof *f->texts);
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before); /* signals are the program's */
-    bool ok = pthread_create(&f->thread, NULL, run, f) == 0;
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    bool ok = ls_thread_start(&f->thread, run, f) == 0;
     if (ok) return f;
     free(f->texts);
     free(f);

@@ -2,8 +2,9 @@
 #include "serve/post_thread.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
+
+#include "base/thread.h"
 
 /* A request. It is freed by whoever leaves it last: the thread, or the HTTP server. */
 typedef struct job {
@@ -105,15 +106,11 @@ static void *run(void *arg) {
 
 ls_status ls_post_thread_open(const ls_post_options *o, ls_post_thread **t_p, ls_error *e) {
     ls_post_thread *t = LS_NEW(ls_post_thread);
-    sigset_t all, before;
     *t = (ls_post_thread){.o = *o};
     t->last = &t->first;
     pthread_mutex_init(&t->lock, NULL);
     pthread_cond_init(&t->work, NULL);
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before); /* signals are the program's */
-    bool ok = pthread_create(&t->thread, NULL, run, t) == 0;
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    bool ok = ls_thread_start(&t->thread, run, t) == 0;
     if (ok) {
         *t_p = t;
         return LS_OK;

@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +13,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/thread.h"
 #include "cluster/workers.h"
 
 enum { CHECK_MS = 1000 };
@@ -79,13 +79,9 @@ static void *watch(void *arg) {
 
 ls_status ls_in_flight_open(const ls_in_flight_config *c, ls_in_flight **f_p, ls_error *e) {
     ls_in_flight *f = LS_NEW(ls_in_flight);
-    sigset_t all, before;
     f->c = *c;
     f->stop_fd = eventfd(0, EFD_CLOEXEC);
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before); /* the program handles signals */
-    int why = f->stop_fd < 0 ? errno : pthread_create(&f->thread, NULL, watch, f);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    int why = f->stop_fd < 0 ? errno : ls_thread_start(&f->thread, watch, f);
     if (why) {
         if (f->stop_fd >= 0) close(f->stop_fd);
         free(f);

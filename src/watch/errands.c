@@ -2,9 +2,10 @@
 #include "watch/errands.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+
+#include "base/thread.h"
 
 typedef struct errand errand;
 struct errand {
@@ -76,14 +77,9 @@ static void *run_errands(void *arg) {
     return NULL;
 }
 
-/* Signals are for the thread that serves. */
 static bool start_thread(ls_errands *e) {
-    sigset_t all, old;
     pthread_t thread;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &old);
-    bool ok = pthread_create(&thread, NULL, run_errands, e) == 0;
-    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    bool ok = ls_thread_start(&thread, run_errands, e) == 0;
     if (ok) pthread_detach(thread);
     return ok;
 }

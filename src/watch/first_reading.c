@@ -2,11 +2,11 @@
 #include "watch/first_reading.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/thread.h"
 
 enum { MOST_THREADS = 16, PIECE = 4 << 20 };
 
@@ -77,14 +77,9 @@ static void *read_runs(void *arg) {
     return NULL;
 }
 
-/* Signals are for the thread that serves. */
 static bool start_thread(ls_first_reading *f) {
-    sigset_t all, old;
     pthread_t thread;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &old);
-    bool ok = pthread_create(&thread, NULL, read_runs, f) == 0;
-    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    bool ok = ls_thread_start(&thread, read_runs, f) == 0;
     if (ok) pthread_detach(thread);
     return ok;
 }

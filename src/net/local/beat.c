@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -12,6 +11,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "base/thread.h"
 
 enum { BEAT_MS = 100 };
 
@@ -33,11 +33,7 @@ ls_status ls_beat_start(ls_board_slot *slot, ls_beat **b_p, ls_error *e) {
     ls_beat *b = LS_NEW(ls_beat);
     atomic_store(&slot->pid, (int)getpid());
     *b = (ls_beat){.slot = slot, .stop_fd = eventfd(0, EFD_CLOEXEC)};
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before); /* signals are the program's */
-    int why = b->stop_fd < 0 ? errno : pthread_create(&b->thread, NULL, run, b);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    int why = b->stop_fd < 0 ? errno : ls_thread_start(&b->thread, run, b);
     if (why) {
         if (b->stop_fd >= 0) close(b->stop_fd);
         free(b);

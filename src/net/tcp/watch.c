@@ -4,7 +4,6 @@
 #include <errno.h>
 #include <poll.h>
 #include <pthread.h>
-#include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -13,6 +12,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "base/thread.h"
 #include "net/tcp/guest.h"
 
 enum { MAX_GUESTS = 1024, AT_ONCE = 64 /* workers that are asked at a time */ };
@@ -198,11 +198,7 @@ ls_status ls_watch_start(const ls_roster *r, int rank, const ls_key *key, ls_wat
     pthread_mutex_init(&w->lock, NULL);
     w->ready_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     w->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    sigset_t all, before;
-    sigfillset(&all);
-    pthread_sigmask(SIG_SETMASK, &all, &before); /* signals are the program's */
-    int why = w->ready_fd < 0 || w->stop_fd < 0 ? errno : pthread_create(&w->thread, NULL, run, w);
-    pthread_sigmask(SIG_SETMASK, &before, NULL);
+    int why = w->ready_fd < 0 || w->stop_fd < 0 ? errno : ls_thread_start(&w->thread, run, w);
     if (why) {
         watch_free(w);
         return ls_fail(e, LS_EIO, "can't start the thread that answers for this worker: %s",

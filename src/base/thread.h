@@ -1,0 +1,10 @@
+/* thread.h - threads that take no signals: those are for the threads of the program. */
+#ifndef LS_BASE_THREAD_H
+#define LS_BASE_THREAD_H
+
+#include <pthread.h>
+
+/* As pthread_create() with default attributes, and with all signals blocked in the new thread. 0, or an errno. */
+int ls_thread_start(pthread_t *thread_p, void *(*run)(void *), void *arg);
+
+#endif
