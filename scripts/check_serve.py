@@ -122,7 +122,7 @@ def essence(answer):
 
 
 def is_cut_off(answer):
-    """Has it lost so many workers that the server has given it up?"""
+    """Did the server give the reply up after several workers died writing it?"""
     return any(c["finish_reason"] == "abort" for c in json.loads(answer)["choices"])
 
 
@@ -309,7 +309,7 @@ def kill_workers(server, until, r, killed):
 
 
 def attack_workers(o, run, want):
-    """Returns how many answers were compared, how many had lost so many workers that they were given up, and how many
+    """Returns how many answers were compared, how many were given up after several workers died writing them, and how many
     workers were killed."""
     server = Server(o.lockstep, run, workers=3)
     until, killed = threading.Event(), []

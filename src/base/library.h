@@ -27,7 +27,7 @@ typedef struct ls_library {
     size_t nsymbols;
     void *table;
     const char *refusal; /* if it can't be loaded: this message, followed by the reason */
-    ls_status code;      /* of that error */
+    ls_status code;      /* the status of that error */
     ls_status (*set_up)(ls_error *); /* called once after loading; NULL: nothing is to be set up */
     pthread_mutex_t lock;
     bool tried;

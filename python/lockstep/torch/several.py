@@ -1,5 +1,5 @@
-"""Calls with several tensors of one worker, which count as those of so many workers. The calls of
-torch.distributed give one; programs that call a process group itself may give more.
+"""Calls with several tensors of one worker, each of which counts as the tensor of a separate worker.
+The calls of torch.distributed give one; programs that call a process group itself may give more.
 """
 
 from __future__ import annotations
