@@ -3,6 +3,7 @@
 #define LS_TEST_H
 
 #include <setjmp.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -53,6 +54,13 @@ enum { SANITIZED = 1, ONLY_THREADS = 0 };
 #else
 enum { SANITIZED = 0, ONLY_THREADS = 0 };
 #endif
+
+/* A shell has its background commands ignore these signals, and nohup the last: tests, and programs
+ * that they start, begin as they would in the foreground. */
+__attribute__((constructor)) static void heed_signals(void) {
+    static const int numbers[] = {SIGINT, SIGQUIT, SIGHUP};
+    for (int i = 0; i < 3; i++) signal(numbers[i], SIG_DFL);
+}
 
 static inline void left_to_slow(void **state) {
     (void)state;
