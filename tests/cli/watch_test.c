@@ -142,6 +142,23 @@ static void test_details(void **state) {
     end(&p, 0);
 }
 
+/* A closed terminal ends it, but not under nohup. */
+static void test_terminal_closed(void **state) {
+    program p;
+    (void)state;
+    for (int nohup = 0; nohup < 2; nohup++) {
+        signal(SIGHUP, nohup ? SIG_IGN : SIG_DFL);
+        int port = watch_start("watch @/runs/a --port 0", &p);
+        signal(SIGHUP, SIG_DFL);
+        kill(p.pid, SIGHUP);
+        if (nohup) {
+            for (int i = 0; i < 3; i++) get(port, "/runs", 200);
+            kill(p.pid, SIGTERM);
+        }
+        end(&p, 0);
+    }
+}
+
 /* Streams that nobody reads keep nothing open. */
 static void test_ends_with_streams(void **state) {
     program p;
@@ -298,13 +315,10 @@ static void test_same_bits(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_served),
-        cmocka_unit_test(test_details),
-        cmocka_unit_test(test_ends_with_streams),
-        cmocka_unit_test(test_export),
-        cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_token),
-        cmocka_unit_test(test_beside_train),
+        cmocka_unit_test(test_served),          cmocka_unit_test(test_details),
+        cmocka_unit_test(test_terminal_closed), cmocka_unit_test(test_ends_with_streams),
+        cmocka_unit_test(test_export),          cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_token),           cmocka_unit_test(test_beside_train),
         cmocka_unit_test(test_same_bits),
     };
     return cmocka_run_group_tests(tests, runs_make, folder_remove);

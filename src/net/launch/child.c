@@ -63,8 +63,10 @@ void ls_process_restore(void) {
 
 void ls_process_handle_stops(void (*handler)(int number)) {
     static const int numbers[] = {SIGINT, SIGTERM, SIGHUP};
-    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
-        sigaction(numbers[i], &(struct sigaction){.sa_handler = handler}, NULL);
+    for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
+        bool nohup = numbers[i] == SIGHUP && ls_process_ignores(SIGHUP);
+        if (!nohup) sigaction(numbers[i], &(struct sigaction){.sa_handler = handler}, NULL);
+    }
 }
 
 static void on_usr1(int number) {
