@@ -55,11 +55,16 @@ struct ls_http {
     ls_connections connections;
 };
 
+typedef struct delivery {
+    bool gives_token, posted, head;
+} delivery;
+
 /* A request: the body of a POST as it comes, then its answer while it is pending. */
 typedef struct upload {
     resting r; /* first; in the list while `pending` is set */
     ls_buf body;
-    bool too_large, new_token;
+    bool too_large;
+    delivery how; /* will its answer be delivered */
     const ls_http_pending *pending;
     void *job;
 } upload;
@@ -205,10 +210,6 @@ static struct MHD_Response *response_of(ls_http *h, struct MHD_Connection *c, ls
     return r;
 }
 
-typedef struct delivery {
-    bool gives_token, posted, head;
-} delivery;
-
 static enum MHD_Result queue(ls_http *h, struct MHD_Connection *c, ls_http_answer *a,
                              delivery how) {
     struct MHD_Response *r = response_of(h, c, a, how.posted);
@@ -329,7 +330,7 @@ static enum MHD_Result deliver_pending(ls_http *h, struct MHD_Connection *c, upl
         return MHD_YES;
     }
     end_pending(u);
-    return deliver(h, c, &a, (delivery){.gives_token = u->new_token, .posted = true});
+    return deliver(h, c, &a, u->how);
 }
 
 static enum MHD_Result on_request(void *arg, struct MHD_Connection *c, const char *url,
@@ -367,16 +368,15 @@ static enum MHD_Result on_request(void *arg, struct MHD_Connection *c, const cha
         return refuse(h, c, MHD_HTTP_CONTENT_TOO_LARGE, "The request is too large.");
     ls_http_answer a = {0};
     h->o.answer(h->o.arg, &r, &a);
+    posted->how = (delivery){new_token, posts, strcmp(method, "HEAD") == 0};
     if (a.pending) {
         posted->pending = a.pending;
         posted->job = a.job;
-        posted->new_token = new_token;
         add_resting(&posted->r, h, c, true);
         h->npending++;
         return deliver_pending(h, c, posted);
     }
-    bool head = strcmp(method, "HEAD") == 0;
-    return deliver(h, c, &a, (delivery){new_token, posts, head});
+    return deliver(h, c, &a, posted->how);
 }
 
 /* ---- TLS ---- */

@@ -69,7 +69,7 @@ struct ls_http_answer {
     void *stream;
     const char *headers[2][2]; /* [nheaders] further ones: name, value; constants */
     int nheaders;
-    const ls_http_pending *pending; /* instead of all: the answer to a POST will come later */
+    const ls_http_pending *pending; /* instead of all: the answer will come later */
     void *job;
 };
 

@@ -1,7 +1,7 @@
 /* front.c - see front.h.
  *
- * Three kinds of threads: one reads requests (post_thread.h), workers write replies, and the one that calls
- * ls_front_run() sends them: what is new wakes it by an eventfd.
+ * Three kinds of threads: one reads requests (http/jobs.h), since a client decides how long its body takes to parse;
+ * workers write replies; and the one that calls ls_front_run() sends them: what is new wakes it by an eventfd.
  */
 #include "serve/front.h"
 
@@ -15,19 +15,19 @@
 
 #include "base/base64.h"
 #include "base/clock.h"
+#include "http/jobs.h"
 #include "infer/infer.h"
 #include "serve/answer.h"
 #include "serve/chat_page.h"
 #include "serve/embedding.h"
 #include "serve/fingerprint.h"
 #include "serve/meter.h"
-#include "serve/post_thread.h"
 
 struct ls_front {
     ls_front_options o;
     ls_request_model model;
     ls_reply_workers *workers;
-    ls_post_thread *posts;
+    ls_http_jobs *posts; /* requests that are to be read */
     ls_fingerprint *fingerprint;
     ls_http *http;
     int woken; /* an eventfd */
@@ -324,19 +324,35 @@ static const char *const posts[] = {[LS_REQUEST_TEXT] = "/v1/completions",
                                     [DETOKENIZE] = "/detokenize"};
 enum { NPOSTS = sizeof posts / sizeof *posts };
 
+typedef struct posted_request {
+    ls_front *front;
+    int kind;
+    ls_buf body;
+} posted_request;
+
 /* In the thread that reads requests. */
-static void answer_posted(void *arg, int kind, const char *body, size_t n, ls_http_answer *a) {
-    if (kind == TOKENIZE)
-        answer_tokens(arg, body, n, a);
-    else if (kind == DETOKENIZE)
-        answer_text_of(arg, body, n, a);
+static void answer_posted(void *arg, ls_http_answer *a) {
+    const posted_request *p = arg;
+    const char *body = p->body.data ? p->body.data : "";
+    if (p->kind == TOKENIZE)
+        answer_tokens(p->front, body, p->body.len, a);
+    else if (p->kind == DETOKENIZE)
+        answer_text_of(p->front, body, p->body.len, a);
     else
-        answer_texts(arg, (ls_request_kind)kind, body, n, a);
+        answer_texts(p->front, (ls_request_kind)p->kind, body, p->body.len, a);
 }
+
+static void free_posted(void *arg) {
+    posted_request *p = arg;
+    ls_buf_free(&p->body);
+    free(p);
+}
+
+static const ls_http_work read_posted = {answer_posted, free_posted};
 
 /* What can be refused before the body is read is refused. */
 static void take_posted(ls_front *f, int kind, const ls_http_request *r, ls_http_answer *a) {
-    int unread = ls_post_thread_count(f->posts);
+    int unread = ls_http_jobs_count(f->posts);
     bool writes = kind < TOKENIZE;
     ls_reply_workers_lock(f->workers);
     bool room = !writes || has_room(f, 1);
@@ -346,7 +362,9 @@ static void take_posted(ls_front *f, int kind, const ls_http_request *r, ls_http
     } else if (!room || (unread && unread >= f->o.queue)) {
         refuse_busy(f, a);
     } else {
-        ls_post_thread_add(f->posts, kind, r, a);
+        posted_request *p = LS_NEW(posted_request);
+        *p = (posted_request){f, kind, ls_http_take_posted(r)};
+        ls_http_jobs_add(f->posts, &read_posted, p, a);
     }
 }
 
@@ -402,8 +420,7 @@ ls_status ls_front_open(const ls_front_options *o, ls_front **f_p, ls_error *e) 
                                   .nadapters = o->engine.nadapters};
     const ls_worker_options w = {o->trained, f->model, f->o.engine, o->workers};
     if (s == LS_OK) s = ls_reply_workers_open(&w, &f->workers, e);
-    const ls_post_options posted = {answer_posted, progress, f};
-    if (s == LS_OK) s = ls_post_thread_open(&posted, &f->posts, e);
+    if (s == LS_OK) s = ls_http_jobs_open(1, progress, f, &f->posts, e);
     if (s == LS_OK) s = ls_http_open(&f->o.http, &f->http, e);
     if (s != LS_OK) {
         ls_front_close(f);
@@ -443,7 +460,7 @@ ls_status ls_front_run(ls_front *f, const atomic_int *asked_p, double grace_s, l
 void ls_front_close(ls_front *f) {
     if (!f) return;
     ls_http_close(f->http);
-    ls_post_thread_close(f->posts);
+    ls_http_jobs_close(f->posts, true);
     ls_reply_workers_close(f->workers);
     ls_fingerprint_close(f->fingerprint);
     ls_request_model_close(&f->model);

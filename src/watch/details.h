@@ -1,7 +1,7 @@
 /* details.h - what a page asks about a run when someone looks there: samples, its ledger, its traced steps, its workers,
  * its checkpoints, and how it compares with others. Each appends JSON; what is wrong is {"error": a line}.
  *
- * Some take seconds, so they are called by a thread of their own (errands.h).
+ * Some take seconds, so they are called by a thread of their own (http/jobs.h).
  */
 #ifndef LS_WATCH_DETAILS_H
 #define LS_WATCH_DETAILS_H

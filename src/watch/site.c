@@ -110,24 +110,33 @@ static const struct detail {
     {"/workers", ls_details_workers, 1},       {"/checkpoints", ls_details_checkpoints, 1},
     {"/difference", ls_details_difference, 2}, {"/lost", ls_details_lost, 1}};
 
-typedef struct detail_errand {
+enum { MOST_DETAILS = 32 }; /* that wait for their answers */
+
+typedef struct detail_job {
     ls_details_query *query;
     ls_details_write *write;
-} detail_errand;
+} detail_job;
 
-static void run_detail(void *arg, ls_buf *out) {
-    const detail_errand *d = arg;
-    d->write(d->query, out);
+static void make_detail(void *arg, ls_http_answer *a) {
+    const detail_job *d = arg;
+    a->type = JSON;
+    d->write(d->query, &a->body);
 }
 
 static void free_detail(void *arg) {
-    detail_errand *d = arg;
+    detail_job *d = arg;
     free_query(d->query);
     free(d);
 }
 
+static const ls_http_work detail_work = {make_detail, free_detail};
+
 static void answer_detail(const ls_watch_site *site, const struct detail *d,
                           const ls_http_request *r, ls_http_answer *a) {
+    if (ls_http_jobs_count(site->jobs) >= MOST_DETAILS) {
+        refuse(a, 503, "Too many questions wait for their answers.\n");
+        return;
+    }
     ls_details_query *q = LS_NEW(ls_details_query);
     const char *runs = ls_http_query(r, "run"), *name = ls_http_query(r, "name");
     read_runs(site->watcher, runs, q);
@@ -139,11 +148,9 @@ static void answer_detail(const ls_watch_site *site, const struct detail *d,
     q->step = (int)fmin(fmax(number_of(r, "step", 0), 0), 1e6);
     q->columns = (int)fmin(fmax(number_of(r, "columns", 1000), 1), LS_WINDOW_COLUMNS);
     snprintf(q->name, sizeof q->name, "%s", name ? name : "loss");
-    detail_errand *x = LS_NEW(detail_errand);
-    *x = (detail_errand){q, d->write};
-    if (ls_errands_ask(site->errands, run_detail, free_detail, x, a)) return;
-    free_detail(x);
-    refuse(a, 503, "Too many questions wait for their answers.\n");
+    detail_job *x = LS_NEW(detail_job);
+    *x = (detail_job){q, d->write};
+    ls_http_jobs_add(site->jobs, &detail_work, x, a);
 }
 
 static void answer_metrics(ls_watcher *w, const ls_http_request *r, ls_http_answer *a) {
@@ -180,9 +187,7 @@ void ls_site_answer(void *arg, const ls_http_request *r, ls_http_answer *a) {
     }
     for (size_t i = 0; i < sizeof details / sizeof *details; i++) {
         if (strcmp(path, details[i].path) != 0) continue;
-        a->type = JSON;
         answer_detail(site, &details[i], r, a);
-        if (a->status) a->type = NULL;
         return;
     }
     refuse(a, 404, "There is nothing at this path.\n");

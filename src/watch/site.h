@@ -13,13 +13,12 @@
 #ifndef LS_WATCH_SITE_H
 #define LS_WATCH_SITE_H
 
-#include "http/server.h"
-#include "watch/errands.h"
+#include "http/jobs.h"
 #include "watch/watcher.h"
 
 typedef struct ls_watch_site {
     ls_watcher *watcher;
-    ls_errands *errands;
+    ls_http_jobs *jobs; /* that write details */
 } ls_watch_site;
 
 /* The answerer of a server; arg: the ls_watch_site. */
