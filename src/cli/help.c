@@ -10,6 +10,7 @@
 #include "config/config.h"
 #include "config/key_help.h"
 #include "config/own.h"
+#include "device/compiled.h"
 
 enum { OPTION_COLUMNS = 29 };
 
@@ -175,7 +176,7 @@ static void man_page(ls_buf *out) {
     ls_buf_free(&keys);
 }
 
-enum { MAN, BASH };
+enum { MAN, BASH, CUDA };
 
 /* Appends the help on the keys of a group, or on all keys. */
 static bool help_config(const char *group, ls_buf *out) {
@@ -215,6 +216,8 @@ static int run(const ls_args *a) {
         man_page(&out);
     else if (cli_given(a, BASH))
         cli_completion(&out);
+    else if (cli_given(a, CUDA))
+        ls_compiled_text(&out);
     else
         good = help_topic(a, &out);
     if (good) fwrite(out.data, 1, out.len, stdout);
@@ -230,6 +233,7 @@ const ls_command cmd_help = {
     .about = "Prints help on a command, or the reference of all config keys or of one group's\n"
              "keys, e.g. 'lockstep help config optim'.",
     .options = {[MAN] = {"man", 0, NULL, "print the man page"},
-                [BASH] = {"bash", 0, NULL, "print the completion for bash"}},
+                [BASH] = {"bash", 0, NULL, "print the completion for bash"},
+                [CUDA] = {"cuda", 0, NULL, "print the kernels of GPUs for nvcc"}},
     .run = run,
 };

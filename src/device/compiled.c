@@ -9,11 +9,19 @@
 #include "base/cache.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "base/plugin.h"
 #include "device/kernels.h"
 
 enum { MAX_NBYTES = 256 << 20, HEAD = LS_HASH_TEXT }; /* the hash, and a line's end */
 
 static void add_text(ls_hasher *h, const char *s) { ls_hasher_add(h, s, strlen(s) + 1); }
+
+/* The text and the options, which decide what is computed. */
+static void add_source(ls_hasher *h) {
+    for (int i = 0; ls_nvrtc_options[i]; i++) add_text(h, ls_nvrtc_options[i]);
+    add_text(h, ls_device_cuda_text);
+    add_text(h, ls_device_kernels_text);
+}
 
 /* Of all that decides the code. */
 static ls_hash key_of(const ls_nvrtc *c, const char *architecture) {
@@ -21,11 +29,15 @@ static ls_hash key_of(const ls_nvrtc *c, const char *architecture) {
     char *version = ls_format("%d.%d", c->major, c->minor);
     add_text(h, version);
     add_text(h, architecture);
-    for (int i = 0; ls_nvrtc_options[i]; i++) add_text(h, ls_nvrtc_options[i]);
-    add_text(h, ls_device_cuda_text);
-    add_text(h, ls_device_kernels_text);
+    add_source(h);
     free(version);
     return ls_hasher_finish(h);
+}
+
+static void text_key(char text[LS_HASH_TEXT]) {
+    ls_hasher *h = ls_hasher_new();
+    add_source(h);
+    ls_hash_text(ls_hasher_finish(h), text);
 }
 
 /* Appends the code of a file to *code; false: there is none, or it is damaged. */
@@ -98,4 +110,20 @@ ls_status ls_compiled_kernels(const ls_nvrtc *c, const char *architecture, ls_bu
     free(dir);
     free(path);
     return s;
+}
+
+void ls_compiled_text(ls_buf *to) {
+    char key[LS_HASH_TEXT];
+    text_key(key);
+    ls_buf_printf(to, "// %s", key);
+    for (int i = 0; ls_nvrtc_options[i]; i++) ls_buf_printf(to, " %s", ls_nvrtc_options[i]);
+    ls_buf_printf(to, "\n%s%s", ls_device_cuda_text, ls_device_kernels_text);
+}
+
+char *ls_compiled_installed(void) {
+    char key[LS_HASH_TEXT];
+    text_key(key);
+    char *name = ls_format("lockstep-kernels-%s.fatbin", key), *path = ls_plugin_find(name);
+    free(name);
+    return path;
 }

@@ -5,12 +5,15 @@
  * can't use the driver: it must be opened there. Copies run beside kernels only if the host's memory
  * is pinned; else the driver copies through memory of its own, and may wait.
  */
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/hash.h"
+#include "base/log.h"
 #include "base/mem.h"
 #include "device/compiled.h"
 #include "device/cuda.h"
@@ -303,16 +306,41 @@ static ls_status architecture(const device_cuda *d, char *to, size_t size, ls_er
     return LS_OK;
 }
 
-static ls_status load_kernels(device_cuda *d, ls_error *e) {
-    const ls_nvrtc *compiler = NULL;
-    char target[32];
+/* True: the installed file has code for this GPU, and the module is loaded. */
+static bool load_installed(device_cuda *d, const char *target) {
+    enum { MAX_NBYTES = 1 << 30, NO_CODE = 209 }; /* CUDA_ERROR_NO_BINARY_FOR_GPU */
     ls_buf code = {0};
-    LS_TRY(architecture(d, target, sizeof target, e));
+    ls_error why = {0};
+    char *path = ls_compiled_installed();
+    if (!path) return false;
+    ls_status s = ls_file_read(path, MAX_NBYTES, &code, &why);
+    if (s == LS_OK) {
+        int got = d->cuda->module_load(&d->module, code.data);
+        if (got == NO_CODE)
+            s = ls_fail(&why, LS_EINVAL, "%s has no kernels for %s", path, target);
+        else
+            s = check(d, got, path, &why);
+    }
+    if (s != LS_OK) ls_log("%s; NVIDIA's compiler makes them", why.msg);
+    ls_buf_free(&code);
+    free(path);
+    return s == LS_OK;
+}
+
+static ls_status load_compiled(device_cuda *d, const char *target, ls_error *e) {
+    const ls_nvrtc *compiler = NULL;
+    ls_buf code = {0};
     LS_TRY(ls_nvrtc_load(d->cuda->driver / 1000, &compiler, e));
     LS_TRY(ls_compiled_kernels(compiler, target, &code, e));
     int got = d->cuda->module_load(&d->module, code.data);
     ls_buf_free(&code);
-    LS_TRY(check(d, got, "loading the kernels", e));
+    return check(d, got, "loading the kernels", e);
+}
+
+static ls_status load_kernels(device_cuda *d, ls_error *e) {
+    char target[32];
+    LS_TRY(architecture(d, target, sizeof target, e));
+    if (!load_installed(d, target)) LS_TRY(load_compiled(d, target, e));
     for (int i = 0; i < LS_NDEVICE_KERNELS; i++) {
         const char *name = ls_device_kernels[i].name;
         LS_TRY(check(d, d->cuda->module_function(&d->kernels[i], d->module, name), name, e));

@@ -15,6 +15,7 @@ static void test_help(void **state) {
     expect("help config", 0, "train.virtual_workers");
     expect("help --man", 0, ".TH LOCKSTEP 1");
     expect("help --bash", 0, "complete -F _lockstep lockstep");
+    expect("help --cuda", 0, "KERNEL(gemm)");
 }
 
 static void test_run(void **state) {

@@ -11,6 +11,7 @@
 #include "base/file.h"
 #include "device/auto.h"
 #include "device/calls.h"
+#include "device/compiled.h"
 #include "device/device_nccl.h"
 #include "folder.h"
 
@@ -308,6 +309,45 @@ static void test_libraries(void **state) {
     free(none);
 }
 
+/* Kernels that are installed need no compiler. Those of another text are not used; those that this GPU can't
+ * run are compiled, and a line says so. */
+static void test_installed(void **state) {
+    ls_buf text = {0};
+    char key[64] = "";
+    (void)state;
+    ls_compiled_text(&text);
+    assert_int_equal(sscanf(text.data, "// %32[0-9a-f] -fmad=false ", key), 1);
+    ls_buf_free(&text);
+    static const struct {
+        const char *key, *code;
+        const char *without, *with; /* what is said without a compiler, and with one */
+    } cases[] = {
+        {NULL, "code of the fake for sm_90a", "opened: Fake H100 0", "opened: Fake H100 0"},
+        {NULL, "code of the fake for sm_80", "libnvrtc.so.12",
+         ".fatbin has no kernels for sm_90a; NVIDIA's compiler makes them"},
+        {NULL, "damaged", "libnvrtc.so.12", ".fatbin failed: "},
+        {"of-another-text", "damaged", "libnvrtc.so.12", "opened: Fake H100 0"},
+    };
+    char *none = ls_format("%s/none", folder); /* with files that hide the machine's compiler */
+    char *without = ls_format("LD_LIBRARY_PATH=%s:%s LOCKSTEP_PLUGINS=%s", FAKE_CUDA, none, folder);
+    char *with = ls_format("LOCKSTEP_PLUGINS=%s", folder);
+    char *logged = ls_format("exec 2>&1; LOCKSTEP_PLUGINS=%s", folder);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char *path =
+            ls_format("%s/lockstep-kernels-%s.fatbin", folder, cases[i].key ? cases[i].key : key);
+        assert_int_equal(ls_file_write(path, cases[i].code, strlen(cases[i].code), NULL), LS_OK);
+        says(without, cases[i].without);
+        says(logged, cases[i].with);
+        says(with, "opened: Fake H100 0");
+        assert_int_equal(unlink(path), 0);
+        free(path);
+    }
+    free(none);
+    free(with);
+    free(logged);
+    free(without);
+}
+
 static int print_opened(void) {
     ls_error e = {0};
     ls_device *d = NULL;
@@ -332,6 +372,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(test_no_room),   cmocka_unit_test(test_opening_fails),
         cmocka_unit_test(test_lost),      cmocka_unit_test(test_compiler_errors),
         cmocka_unit_test(test_libraries), cmocka_unit_test(test_nccl),
+        cmocka_unit_test(test_installed),
     };
     own = argv[0];
     if (argc > 1) return strcmp(argv[1], "--nccl") == 0 ? print_nccl() : print_opened();

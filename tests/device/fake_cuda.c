@@ -17,7 +17,14 @@
 #include "device/cuda.h"
 #include "device/device.h"
 
-enum { INVALID_VALUE = 1, INVALID_CONTEXT = 201, INVALID_IMAGE = 200, NOT_FOUND = 500, LOST = 719 };
+enum {
+    INVALID_VALUE = 1,
+    INVALID_IMAGE = 200,
+    INVALID_CONTEXT = 201,
+    NO_BINARY_FOR_GPU = 209,
+    NOT_FOUND = 500,
+    LOST = 719
+};
 enum { MAX_CONTEXTS = 4, MAX_BLOCKS = 64 };
 
 struct ls_cuda_context {
@@ -326,10 +333,11 @@ int fake_event_record(ls_cuda_event e, ls_cuda_stream s) {
     return got;
 }
 
-/* The image is what fake_nvrtc.c made. */
+/* The image is what fake_nvrtc.c made, or has nothing for this GPU. */
 int fake_module_load(ls_cuda_module *module_p, const void *image) {
     int got = in_context("cuModuleLoadData");
     if (got) return got;
+    if (strcmp(image, "code of the fake for sm_80") == 0) return NO_BINARY_FOR_GPU;
     if (strcmp(image, "code of the fake for sm_90a") != 0) return INVALID_IMAGE;
     *module_p = malloc(sizeof **module_p);
     (*module_p)->functions = 0;

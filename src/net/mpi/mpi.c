@@ -2,12 +2,11 @@
 #include "net/mpi/mpi.h"
 
 #include <dlfcn.h>
-#include <limits.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/mem.h"
+#include "base/plugin.h"
 #include "base/plural.h"
 #include "net/launch/environment.h"
 
@@ -36,64 +35,11 @@ static ls_status which_started(const char **which_p, ls_error *e) {
     return LS_OK;
 }
 
-/* ---- where plugins are ---- */
-
-typedef struct places {
-    char *at[16]; /* [n] directories */
-    int n;
-} places;
-
-static void add_place(places *p, char *path) {
-    if (path && *path && p->n < (int)(sizeof p->at / sizeof *p->at))
-        p->at[p->n++] = path;
-    else
-        free(path);
-}
-
-/* The directory `lockstep` beside the shared library that contains this code; NULL: there is
- * none. */
-static char *beside_library(void) {
-    Dl_info info;
-    if (!dladdr(mpis, &info) || !info.dli_fname) return NULL;
-    const char *slash = strrchr(info.dli_fname, '/');
-    return slash ? ls_format("%.*s/lockstep", (int)(slash - info.dli_fname), info.dli_fname) : NULL;
-}
-
-/* In this order: $LOCKSTEP_PLUGINS; beside the program that runs; beside the shared library; then,
- * for a program that is linked statically and lies elsewhere, the prefix of `make install` and the
- * directories of $LD_LIBRARY_PATH. */
-static void list_places(places *p) {
-    char program[PATH_MAX] = "";
-    const char *asked = getenv("LOCKSTEP_PLUGINS"), *libraries = getenv("LD_LIBRARY_PATH");
-    ssize_t n = readlink("/proc/self/exe", program, sizeof program - 1);
-    char *slash = n > 0 ? strrchr(program, '/') : NULL;
-    if (slash) *slash = 0;
-    if (asked) add_place(p, ls_strdup(asked));
-    add_place(p, ls_format("%s/plugins", program));
-    add_place(p, ls_format("%s/../lib/lockstep", program));
-    add_place(p, beside_library());
-    add_place(p, ls_strdup(LOCKSTEP_PLUGIN_DIR));
-    while (libraries && *libraries) {
-        int length = (int)strcspn(libraries, ":");
-        if (length) add_place(p, ls_format("%.*s/lockstep", length, libraries));
-        libraries += length + (libraries[length] == ':');
-    }
-}
-
 /* The plugin's path, or NULL; the caller frees it. */
 static char *find_plugin(const char *which) {
-    places p = {.n = 0};
-    char *found = NULL;
-    list_places(&p);
-    for (int i = 0; i < p.n; i++) {
-        char *path = found ? NULL : ls_format("%s/lockstep-mpi-%s.so", p.at[i], which);
-        if (path && access(path, F_OK) == 0)
-            found = path;
-        else
-            free(path);
-        free(p.at[i]);
-    }
-    return found;
+    char *name = ls_format("lockstep-mpi-%s.so", which), *path = ls_plugin_find(name);
+    free(name);
+    return path;
 }
 
 static ls_status fail_missing(int mpi, ls_error *e) {
@@ -106,14 +52,13 @@ static ls_status fail_missing(int mpi, ls_error *e) {
     if (asked && *asked)
         return ls_fail(e, LS_EINVAL,
                        "the plugin lockstep-mpi-%s.so is not in LOCKSTEP_PLUGINS=%.200s, beside "
-                       "the program, or in " LOCKSTEP_PLUGIN_DIR,
-                       which, asked);
+                       "the program, or in %s",
+                       which, asked, ls_plugin_dir);
     return ls_fail(e, LS_EINVAL,
                    "the plugin lockstep-mpi-%s.so, which was built with this lockstep, is neither "
                    "beside the program (plugins/, ../lib/lockstep/) nor where it is installed "
-                   "(" LOCKSTEP_PLUGIN_DIR
-                   "): set LOCKSTEP_PLUGINS to the directory that contains it",
-                   which);
+                   "(%s): set LOCKSTEP_PLUGINS to the directory that contains it",
+                   which, ls_plugin_dir);
 }
 
 /* ---- opening ---- */
