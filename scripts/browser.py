@@ -1,7 +1,9 @@
-"""browser.py - a page in headless Chromium, as check_page.py and check_chat_page.py drive it by selenium."""
+"""browser.py - what the checks of pages share: a server, runs that it shows, and a page in headless Chromium, driven by selenium."""
+import contextlib
 import json
 import os
 import shutil
+import subprocess
 import sys
 import time
 
@@ -34,7 +36,37 @@ def check(ok, what):
     print(f"ok: {what}")
 
 
+@contextlib.contextmanager
+def served(*command):
+    """Starts a server for the block, and gives the URL that it prints; pages that were opened in the block are closed."""
+    server = subprocess.Popen(command, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+    try:
+        yield server.stdout.readline().strip()
+    finally:
+        while Page.opened:
+            Page.opened.pop().driver.quit()
+        server.terminate()
+        server.wait(LIMIT)
+
+
+def step_line(step, loss, seconds=0.01):
+    return json.dumps({"step": step, "samples": 8, "view": 1, "workers": 2, "loss": loss, "lr": 0.001, "grad_norm": 1.5,
+                       "seconds": seconds, "tokens_per_s": 51200}) + "\n"
+
+
+def make_run(folder, name, losses):
+    """A run as the page of `lockstep watch` sees one: a config, and lines. Returns their file."""
+    path = os.path.join(folder, name)
+    os.makedirs(path)
+    open(os.path.join(path, "config.yaml"), "w").close()
+    with open(os.path.join(path, "metrics.jsonl"), "w") as f:
+        f.writelines(step_line(i, loss) for i, loss in enumerate(losses, 1))
+    return f.name
+
+
 class Page:
+    opened = []
+
     def __init__(self, url, pictures=None, width=1280, height=1000, dark=False):
         self.pictures = pictures
         options = Options()
@@ -43,6 +75,7 @@ class Page:
         options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
         options.binary_location = shutil.which("chromium")
         self.driver = webdriver.Chrome(options=options, service=Service(shutil.which("chromedriver")))
+        Page.opened.append(self)
         self.sent = []
         self.size(width, height)
         if dark:

@@ -8,11 +8,10 @@ into the folder PICTURES. Exits with 77 if Chromium or selenium is missing.
 """
 import json
 import os
-import subprocess
 import sys
 import time
 
-from browser import LIMIT, Page, check, check_axe, missing
+from browser import LIMIT, Page, check, check_axe, missing, served
 
 try:
     from selenium.webdriver import ActionChains, Keys
@@ -156,9 +155,8 @@ def check_sizes(page, name):
     page.size(1280, 1000)
 
 
-def check_all(url, pages):
+def check_all(url):
     page = Page(f"{url}?token={KEY}", PICTURES)
-    pages.append(page)
     page.wait("document.querySelectorAll('#model option').length === 1", "the page knows the model")
     check_stream(page)
     check_turns(page)
@@ -168,7 +166,6 @@ def check_all(url, pages):
     check_axe(page, "light")
     check_sizes(page, "chat")
     dark = Page(f"{url}?token={KEY}", PICTURES, 900, 900, dark=True)
-    pages.append(dark)
     dark.wait("document.querySelectorAll('#model option').length === 1", "a second page")
     choose(dark, 1)
     write(dark, "Who are you?")
@@ -185,16 +182,8 @@ def check_all(url, pages):
 def main():
     if missing():
         return 77
-    serve = subprocess.Popen([PROGRAM, "serve", MODEL, "--port", "0", "--context", "1024", "--key", KEY],
-                             stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-    pages = []
-    try:
-        check_all(serve.stdout.readline().strip().removesuffix("v1"), pages)
-    finally:
-        for p in pages:
-            p.driver.quit()
-        serve.terminate()
-        serve.wait(LIMIT)
+    with served(PROGRAM, "serve", MODEL, "--port", "0", "--context", "1024", "--key", KEY) as url:
+        check_all(url.removesuffix("v1"))
     return 0
 
 

@@ -5,14 +5,13 @@ Checks live curves, zoom, a spike among many steps, a resumed run, hostile names
 narrow and dark screens, accessibility (with axe, if axe-selenium-python is installed) and the exported page. Prints how long a
 written line takes to the screen. Writes screenshots into the folder PICTURES. Exits with 77 if Chromium or selenium is missing.
 """
-import json
 import os
 import subprocess
 import sys
 import tempfile
 import time
 
-from browser import LIMIT, Page, check, check_axe, missing
+from browser import LIMIT, Page, check, check_axe, make_run, missing, served, step_line
 
 try:
     from selenium.webdriver import ActionChains, Keys
@@ -26,20 +25,8 @@ HOSTILE = "<img src=x onerror=document.title='hostile'>\"'&"
 SPIKE = 71234
 
 
-def step_line(step, loss, seconds=0.01):
-    return json.dumps({"step": step, "samples": 8, "view": 1, "workers": 2, "loss": loss, "lr": 0.001, "grad_norm": 1.5,
-                       "seconds": seconds, "tokens_per_s": 51200}) + "\n"
-
-
-def make_run(folder, name, steps, spike=None):
-    """A run as the page sees one: a config, and lines."""
-    path = os.path.join(folder, name)
-    os.makedirs(path)
-    open(os.path.join(path, "config.yaml"), "w").close()
-    with open(os.path.join(path, "metrics.jsonl"), "w") as f:
-        for i in range(1, steps + 1):
-            f.write(step_line(i, 97.25 if i == spike else 3 + 2 / (1 + i / 50) + i * 7919 % 97 * 1e-3))
-    return os.path.join(path, "metrics.jsonl")
+def losses(steps, spike=None):
+    return (97.25 if i == spike else 3 + 2 / (1 + i / 50) + i * 7919 % 97 * 1e-3 for i in range(1, steps + 1))
 
 
 # A pixel of the first curve in the upper tenth of the loss chart.
@@ -110,25 +97,16 @@ def main():
         return 77
     with tempfile.TemporaryDirectory() as folder:
         runs = os.path.join(folder, "runs")
-        live = make_run(runs, "b", 300)
-        make_run(runs, "a", 100000, SPIKE)
-        make_run(runs, HOSTILE.replace("/", ""), 50)
-        watch = subprocess.Popen([PROGRAM, "watch", runs, "--port", "0"], stdout=subprocess.PIPE, text=True)
-        pages = []
-        try:
-            url = watch.stdout.readline().strip()
-            check_all(url, folder, runs, live, pages)
-        finally:
-            for p in pages:
-                p.driver.quit()
-            watch.terminate()
-            watch.wait(LIMIT)
+        live = make_run(runs, "b", losses(300))
+        make_run(runs, "a", losses(100000, SPIKE))
+        make_run(runs, HOSTILE.replace("/", ""), losses(50))
+        with served(PROGRAM, "watch", runs, "--port", "0") as url:
+            check_all(url, folder, runs, live)
     return 0
 
 
-def check_all(url, folder, runs, live, pages):
+def check_all(url, folder, runs, live):
     page = Page(url + "#solo=a", PICTURES)
-    pages.append(page)
     page.wait(KEY + ".length > 3", "the first curve is there")
     page.wait(HIGH, "one spike of 100,000 steps is seen")
     page.picture("spike")
@@ -139,7 +117,6 @@ def check_all(url, folder, runs, live, pages):
     page.wait(KEY + ".startsWith('b ')", "the URL names the run that is shown alone")
     check_live(page, live)
     other = Page(url + "#solo=b", PICTURES, 320, 900, dark=True)
-    pages.append(other)
     other.wait(KEY + ".startsWith('b ')", "a second page")
     check_back(page, live)
     other.wait(KEY + ".includes('0.87654')", "both pages have the new step")
@@ -152,15 +129,13 @@ def check_all(url, folder, runs, live, pages):
     other.picture("narrow")
     check_axe(page, "light")
     check_axe(other, "dark and narrow")
-    run = os.path.join(runs, "c")
-    make_run(runs, "c", 40)
-    page.wait("document.querySelectorAll('#list tbody tr').length === 4", f"a new run appears: {os.path.basename(run)}")
+    make_run(runs, "c", losses(40))
+    page.wait("document.querySelectorAll('#list tbody tr').length === 4", "a new run appears: c")
     check(page.hosts() == {url.split("/")[2]}, "nothing is asked of another host")
     check(not page.complaints() and not other.complaints(), "the browser complains of nothing")
     exported = os.path.join(folder, "page.html")
     subprocess.run([PROGRAM, "watch", runs, "--export", exported], check=True, stderr=subprocess.DEVNULL)
     alone = Page("file://" + exported, PICTURES)
-    pages.append(alone)
     alone.wait("document.querySelectorAll('#list tbody tr').length === 4", "the exported page has the runs")
     alone.wait(KEY + ".length > 3", "and their curves")
     check(not alone.hosts() and not alone.complaints(), "without a server or a network")

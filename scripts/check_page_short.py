@@ -12,6 +12,8 @@ import tempfile
 import time
 import urllib.request
 
+from browser import make_run, served, step_line
+
 PROGRAM = os.path.abspath(sys.argv[1])
 LIMIT = 120  # seconds until something that must happen is given up; no measure of speed
 OPTIONS = {"binary": shutil.which("chromium"), "args": ["--headless=new", "--no-sandbox", "--disable-gpu"]}
@@ -39,23 +41,9 @@ def wait_for(what, get):
     sys.exit(1)
 
 
-def line(step, loss):
-    return json.dumps({"step": step, "samples": 8, "view": 1, "workers": 2, "loss": loss, "lr": 0.001, "seconds": 0.01,
-                       "tokens_per_s": 51200}) + "\n"
-
-
-def make_run(folder, name, steps):
-    path = os.path.join(folder, name)
-    os.makedirs(path)
-    open(os.path.join(path, "config.yaml"), "w").close()
-    with open(os.path.join(path, "metrics.jsonl"), "w") as f:
-        f.writelines(line(i, 3 + 2 / i) for i in range(1, steps + 1))
-    return os.path.join(path, "metrics.jsonl")
-
-
 def check(runs, url, driver):
-    live = make_run(runs, "a", 300)
-    make_run(runs, "<img src=x onerror=alert(1)>", 40)
+    live = make_run(runs, "a", (3 + 2 / i for i in range(1, 301)))
+    make_run(runs, "<img src=x onerror=alert(1)>", [3] * 40)
     session = wait_for("the browser starts", lambda: ask(driver + "/session", {"capabilities": {"alwaysMatch": {
         "browserName": "chrome", "goog:chromeOptions": OPTIONS}}}))["sessionId"]
     page = f"{driver}/session/{session}"
@@ -71,7 +59,7 @@ def check(runs, url, driver):
             print("check_page_short.py: the name of a run became an element")
             sys.exit(1)
         with open(live, "a") as f:
-            f.write(line(301, 1.23456))
+            f.write(step_line(301, 1.23456))
         wait_for("a written line comes to the screen", lambda: js(
             "document.querySelector('#charts .key').textContent.includes('1.2346')"))
         js("document.querySelector('#tab8').click()")
@@ -88,16 +76,14 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         runs = os.path.join(folder, "runs")
         os.makedirs(runs)
-        watch = subprocess.Popen([PROGRAM, "watch", runs, "--port", "0"], stdout=subprocess.PIPE, text=True)
         driver = subprocess.Popen(["chromedriver", "--port=0"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
         try:
-            url = watch.stdout.readline().strip()
             port = next(text.split("port ")[-1].strip(" .\n") for text in driver.stdout if "successfully on port" in text)
-            check(runs, url, f"http://127.0.0.1:{port}")
+            with served(PROGRAM, "watch", runs, "--port", "0") as url:
+                check(runs, url, f"http://127.0.0.1:{port}")
         finally:
-            for p in (watch, driver):
-                p.terminate()
-                p.wait(LIMIT)
+            driver.terminate()
+            driver.wait(LIMIT)
     return 0
 
 
