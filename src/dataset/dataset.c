@@ -29,13 +29,14 @@ ls_dataset ls_dataset_of_text(const ls_corpus *text, const ls_config *c) {
                                              : (size_t)(c->model.context + 1) * sizeof(uint32_t)};
 }
 
-ls_dataset ls_dataset_of_samples(ls_samples *s) {
+/* Takes the samples over. */
+static ls_dataset of_samples(ls_samples *s) {
     return (ls_dataset){
         .samples = s, .ntrain = s->order.n, .nval = s->nval, .sample_nbytes = s->source->nbytes};
 }
 
 ls_dataset ls_dataset_of_source(ls_source *source, const ls_config *c) {
-    return ls_dataset_of_samples(ls_samples_of(source, (uint64_t)c->train.seed));
+    return of_samples(ls_samples_of(source, (uint64_t)c->train.seed));
 }
 
 /* r: of a run that has begun; NULL: a new one. */
@@ -43,7 +44,7 @@ static ls_status open_samples(ls_dataset *d, const ls_config *c, const ls_model 
                               const ls_data_record *r, ls_error *e) {
     ls_samples *s = NULL;
     LS_TRY(ls_samples_open(c, m, r, &s, e));
-    *d = ls_dataset_of_samples(s);
+    *d = of_samples(s);
     return LS_OK;
 }
 
@@ -100,7 +101,7 @@ static ls_status open_numbered(ls_dataset *d, const ls_config *c, const ls_model
     ls_samples *samples = NULL;
     ls_status s = ls_samples_open_other(c, m, numbering, other, &samples, e);
     ls_numbering_free(numbering);
-    if (s == LS_OK) *d = ls_dataset_of_samples(samples);
+    if (s == LS_OK) *d = of_samples(samples);
     return s;
 }
 
@@ -180,7 +181,7 @@ static ls_order text_order(uint64_t ntrain, const ls_config *c) {
     return o;
 }
 
-ls_order ls_dataset_order(const ls_dataset *d, const ls_config *c) {
+static ls_order order_of(const ls_dataset *d, const ls_config *c) {
     return is_corpus(d) ? text_order(d->ntrain, c) : d->samples->order;
 }
 
@@ -270,7 +271,7 @@ ls_loader_config ls_dataset_loader(const ls_dataset *d, const ls_config *c) {
                           .data = &d->text.tokens,
                           .sample_nbytes = d->sample_nbytes,
                           .threads = threads_of(d, c),
-                          .order = ls_dataset_order(d, c),
+                          .order = order_of(d, c),
                           .batch = (uint64_t)c->train.batch,
                           .batches = ls_batches_of(c),
                           .V = (int)c->train.virtual_workers};

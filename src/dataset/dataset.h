@@ -23,8 +23,6 @@ typedef struct ls_dataset {
 ls_status ls_dataset_make(ls_dataset *, const ls_config *, const ls_model *, ls_error *);
 /* The data set of a text. Takes the corpus over. */
 ls_dataset ls_dataset_of_text(const ls_corpus *, const ls_config *);
-/* The data set of samples, which it takes over. */
-ls_dataset ls_dataset_of_samples(ls_samples *);
 /* Samples of other files, all as the validation part, as the run of other->dir reads its own.
  * LS_EINVAL, LS_EIO: they can't be read in this way, or the run has no record of its data. */
 ls_status ls_dataset_open_files(ls_dataset *, const ls_config *, const ls_model *,
@@ -65,7 +63,6 @@ void ls_dataset_describe(const ls_dataset *, ls_buf *);
 /* The copies for a checkpoint; the caller frees them. */
 void ls_dataset_files(const ls_dataset *, ls_data_files *f_p);
 
-ls_order ls_dataset_order(const ls_dataset *, const ls_config *);
 /* The training samples of all virtual workers. */
 ls_loader_config ls_dataset_loader(const ls_dataset *, const ls_config *);
 /* Reads sample i < nval of the validation part: out [sample_nbytes]. */

@@ -182,8 +182,7 @@ ls_status ls_exec_finish_peers(const ls_exec *, const ls_action *, ls_error *);
 
 /* ---- result.c ---- */
 
-/* The samples of an island, as places in the batch, and their number; island 0: the whole batch. */
-void ls_exec_island_samples(const ls_exec *, int island, uint64_t *first_p, uint64_t *end_p);
+/* How many samples of the batch an island has; island 0: the whole batch. */
 uint64_t ls_exec_island_count(const ls_exec *, int island);
 /* Sums the squares of the worker's shards. */
 ls_status ls_exec_norm(ls_exec *);

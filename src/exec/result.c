@@ -10,7 +10,8 @@
 #include "state/apart.h"
 #include "state/round.h"
 
-void ls_exec_island_samples(const ls_exec *x, int island, uint64_t *first_p, uint64_t *end_p) {
+/* The samples of an island, as places in the batch. */
+static void island_samples(const ls_exec *x, int island, uint64_t *first_p, uint64_t *end_p) {
     const ls_share *sh = &x->c.plan->share;
     int vws = sh->island_vws, at = island > 0 ? (island - 1) * vws : 0;
     ls_batch_share(x->batch.count, sh->V, at, at + vws, first_p, end_p);
@@ -18,7 +19,7 @@ void ls_exec_island_samples(const ls_exec *x, int island, uint64_t *first_p, uin
 
 uint64_t ls_exec_island_count(const ls_exec *x, int island) {
     uint64_t first = 0, end = 0;
-    ls_exec_island_samples(x, island, &first, &end);
+    island_samples(x, island, &first, &end);
     return end - first;
 }
 
@@ -153,7 +154,7 @@ static double mean_of_island(const ls_exec *x, int island) {
     const double *weights = ls_share_scalars(&p->share, x->c.world->sums).weights;
     uint64_t first = 0, end = 0;
     double weight = 0;
-    ls_exec_island_samples(x, island, &first, &end);
+    island_samples(x, island, &first, &end);
     if (!weights) return 1;
     for (uint64_t i = first; i < end; i++) weight += weights[i];
     return weight > 0 ? (double)(end - first) / weight : 0;

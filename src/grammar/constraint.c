@@ -115,7 +115,7 @@ ls_allowed ls_constraint_after(ls_constraint *c, ls_constrained *at, const uint3
     return (ls_allowed){m->bits, m->n, ls_walker_is_end(c->walker, at->state)};
 }
 
-bool ls_allowed_has(const ls_allowed *a, uint32_t token) {
+static bool allows(const ls_allowed *a, uint32_t token) {
     return a->mask[token / 64] >> (token % 64) & 1;
 }
 
@@ -125,7 +125,7 @@ void ls_allowed_forbid(const ls_allowed *a, const uint32_t *ends, int nends, flo
     int n = nends < LS_ALLOWED_ENDS ? nends : LS_ALLOWED_ENDS;
     for (int i = 0; i < n; i++) kept[i] = a->end && ends[i] < V ? logits[ends[i]] : -INFINITY;
     for (size_t i = 0; i < V; i++)
-        if (!ls_allowed_has(a, (uint32_t)i)) logits[i] = -INFINITY;
+        if (!allows(a, (uint32_t)i)) logits[i] = -INFINITY;
     for (int i = 0; i < n; i++)
         if (ends[i] < V) logits[ends[i]] = kept[i];
 }

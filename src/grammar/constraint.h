@@ -40,7 +40,6 @@ typedef struct ls_allowed {
 ls_allowed ls_constraint_after(ls_constraint *, ls_constrained *at, const uint32_t *tokens,
                                int64_t n);
 size_t ls_constraint_nbytes(const ls_constraint *);
-bool ls_allowed_has(const ls_allowed *, uint32_t token);
 /* Logits [V] of tokens that may not follow become -INFINITY. ends [nends], of which the first LS_ALLOWED_ENDS count:
  * tokens that end a text: they may follow where the text may end, and nowhere else. */
 void ls_allowed_forbid(const ls_allowed *, const uint32_t *ends, int nends, float *logits,

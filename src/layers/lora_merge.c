@@ -8,7 +8,16 @@
 #include "layers/linear.h"
 #include "tensor/gemm.h"
 
-void ls_lora_add_to(const ls_lora_values *v, const ls_lora_rows *r) {
+/* Rows [first, first + n) of the weight, which are in rows [n, in]. */
+typedef struct lora_rows {
+    const ls_compute *compute;
+    int thread; /* that computes, alone */
+    int64_t first, n;
+    float *rows, *room; /* room [n * rank] */
+} lora_rows;
+
+/* Adds scale b . a to the rows, one chain an element. */
+static void add_to(const ls_lora_values *v, const lora_rows *r) {
     const ls_linear_own *o = &LS_LAYER_OWN_OF(ls_linear_own, v->layer);
     int64_t in = v->layer->C;
     r->compute->k->affine(r->n * o->rank, v->b + r->first * o->rank, o->scale, 0, r->room);
@@ -45,7 +54,7 @@ static void norms_run(void *arg, int thread, int nthreads) {
     for (int64_t n; j < end; j += n) {
         n = end - j < NORM_ROWS ? end - j : NORM_ROWS;
         ls_stored_read(k, f->w, j * in, n * in, sum);
-        ls_lora_add_to(f->v, &(ls_lora_rows){f->compute, thread, j, n, sum, b});
+        add_to(f->v, &(lora_rows){f->compute, thread, j, n, sum, b});
         for (int64_t i = 0; i < n; i++) {
             float norm = sqrtf(k->sum_squares(in, sum + i * in));
             f->inverse[j + i] = norm > 0 ? 1 / norm : 0;
@@ -66,7 +75,7 @@ void ls_lora_merge(const ls_lora_values *v, const ls_compute *c, int64_t first, 
     const ls_linear_own *o = &LS_LAYER_OWN_OF(ls_linear_own, v->layer);
     int64_t in = v->layer->C;
     float *room = LS_NEW_ARRAY(float, (size_t)(n * o->rank));
-    ls_lora_add_to(v, &(ls_lora_rows){c, 0, first, n, rows, room});
+    add_to(v, &(lora_rows){c, 0, first, n, rows, room});
     free(room);
     for (int64_t i = 0; v->magnitude && i < n; i++) {
         float norm = sqrtf(c->k->sum_squares(in, rows + i * in));

@@ -11,16 +11,6 @@ typedef struct ls_lora_values {
     const float *a, *b, *magnitude; /* [rank, in], [out, rank], with DoRA [out] */
 } ls_lora_values;
 
-/* Rows [first, first + n) of the weight, which are in rows [n, in]. */
-typedef struct ls_lora_rows {
-    const ls_compute *compute;
-    int thread; /* that computes, alone */
-    int64_t first, n;
-    float *rows, *room; /* room [n * rank] */
-} ls_lora_rows;
-
-/* Adds scale b . a to the rows, one chain an element. */
-void ls_lora_add_to(const ls_lora_values *, const ls_lora_rows *);
 /* DoRA: inverse [out] = 1 / the norms of the rows of w + scale b . a, and g [out] = magnitude times
  * these. Uses all threads, each of which needs scratch [ls_lora_norms_scratch()]. */
 void ls_lora_norms_find(const ls_lora_values *, const ls_compute *, ls_stored w, float *inverse,

@@ -20,7 +20,8 @@ const char *ls_share_context_title(const ls_model *m) {
 
 const char *ls_share_chunk_name(const ls_model *m) { return m->together > 1 ? "parts" : "chunks"; }
 
-int ls_share_config_cells(const ls_share_config *c) {
+/* Workers that have one model together. */
+static int cells_of(const ls_share_config *c) {
     return ls_share_degree(c->pipe) * ls_share_degree(c->tensor) * ls_share_degree(c->context);
 }
 
@@ -284,7 +285,7 @@ static ls_status check_chunks(const ls_share_config *c, ls_error *e) {
 
 /* What workers that divide a model do not support. */
 static ls_status check_mesh(const ls_share_config *c, ls_error *e) {
-    int cells = ls_share_config_cells(c);
+    int cells = cells_of(c);
     LS_TRY(check_schedule(c, e));
     LS_TRY(check_tensor(c, e));
     LS_TRY(check_chunks(c, e));
@@ -364,7 +365,7 @@ static ls_status check_sums_on_device(const ls_share_config *c, ls_error *e) {
     if (c->zero == 0) what = "parallel.zero: 1, 2 or 3";
     if (c->early) what = "parallel.accumulate: late";
     if (c->shards) what = "no parallel.shard_group";
-    if (ls_share_config_cells(c) > 1) what = "workers that have the whole model: no parallel.mesh";
+    if (cells_of(c) > 1) what = "workers that have the whole model: no parallel.mesh";
     if (!what) return LS_OK;
     return ls_fail(e, LS_EINVAL, "parallel.device_link: %s needs %s",
                    c->receives ? "nccl" : "peers", what);
@@ -390,7 +391,7 @@ static ls_status check_state_on_device(const ls_share_config *c, ls_error *e) {
 }
 
 ls_status ls_share_check(const ls_share_config *c, ls_error *e) {
-    int cells = ls_share_config_cells(c);
+    int cells = cells_of(c);
     if (c->nworkers < 1 || c->nworkers / cells > c->V)
         return ls_fail(e, LS_EINVAL,
                        "%d workers for %d virtual workers; use at most %d workers, or raise "

@@ -66,8 +66,7 @@ const char *ls_share_context_title(const ls_model *); /* where samples, too, are
 const char *ls_share_chunk_name(const ls_model *);
 /* A degree of the mesh: 0 and 1 mean that nothing is divided. */
 static inline int ls_share_degree(int n) { return n > 1 ? n : 1; }
-/* Workers that have one model together; micro-batches of a virtual worker. */
-int ls_share_config_cells(const ls_share_config *);
+/* Micro-batches of a virtual worker. */
 int ls_share_config_micros(const ls_share_config *);
 /* Floats at whose multiples, from the end, pieces are cut; buckets end there, too. */
 size_t ls_share_chunk(const ls_share_config *);

@@ -75,7 +75,8 @@ ls_classes ls_classes_copy(const ls_classes *from) {
     return copy;
 }
 
-void ls_classes_unite(ls_classes *to, const ls_classes *from) {
+/* *to gets the names of `from`, too. */
+static void unite_classes(ls_classes *to, const ls_classes *from) {
     ls_classes all = {0};
     for (int i = 0, k = 0; i < to->n || k < from->n;) {
         int order = i == to->n ? 1 : k == from->n ? -1 : strcmp(to->names[i], from->names[k]);
@@ -93,7 +94,7 @@ static void unite_code(ls_numbered *to, size_t i, const ls_numbering *const *par
     for (int k = 1; k < n; k++) {
         const ls_numbered *c = ls_numbering_find(parts[k], to->name, i);
         if (!c) continue;
-        if (c->text) ls_classes_unite(&to->in, &c->in);
+        if (c->text) unite_classes(&to->in, &c->in);
         to->text = to->text || c->text;
         to->fills = to->fills || c->fills;
         to->nvalues += c->nvalues;

@@ -41,8 +41,6 @@ bool ls_numbering_same(const ls_numbering *, const ls_numbering *);
  * source. */
 ls_numbering ls_numbering_unite(const ls_numbering *const *parts, int n);
 
-/* *to gets the names of `from`, too. */
-void ls_classes_unite(ls_classes *to, const ls_classes *from);
 ls_classes ls_classes_copy(const ls_classes *);
 /* Are all names of `part` among these? LS_EINVAL: the message names those that are not, the file
  * `what` and the field. */

@@ -58,23 +58,6 @@ ls_sample_place ls_places_find(const ls_places *p, uint64_t i) {
     return (ls_sample_place){&p->files[file], p->at[i], i - p->first[file]};
 }
 
-ls_record_at ls_places_record(const ls_places *p, uint64_t i) {
-    uint64_t number = ls_gaps_record(&p->gaps, i);
-    return (ls_record_at){number, number - p->records[file_of(p, i)]};
-}
-
-void ls_places_put_name(const ls_places *p, uint64_t i, ls_buf *b) {
-    if (p->nfiles > 1) ls_buf_printf(b, "%s", ls_places_find(p, i).file->path);
-}
-
-ls_hash ls_places_hash(const ls_places *p) {
-    if (p->nfiles == 1) return p->files[0].hash;
-    ls_hasher *h = ls_hasher_new();
-    for (size_t i = 0; i < p->nfiles; i++)
-        ls_hasher_add(h, &p->files[i].hash, sizeof p->files[i].hash);
-    return ls_hasher_finish(h);
-}
-
 void ls_places_close(ls_places *p) {
     for (size_t i = 0; i < p->nfiles; i++) ls_plain_close(&p->files[i]);
     free(p->files);
@@ -94,12 +77,25 @@ ls_status ls_places_damaged(ls_places *p, ls_source *s, const ls_source_options 
 
 /* ---- sources of records ---- */
 
+/* The hash of all files, in their order: that of the file itself if there is one. */
+static ls_hash hash_of(const ls_places *p) {
+    if (p->nfiles == 1) return p->files[0].hash;
+    ls_hasher *h = ls_hasher_new();
+    for (size_t i = 0; i < p->nfiles; i++)
+        ls_hasher_add(h, &p->files[i].hash, sizeof p->files[i].hash);
+    return ls_hasher_finish(h);
+}
+
+/* The path of the file with sample i, if there are several. */
 static void put_name(const ls_source *s, uint64_t i, ls_buf *b) {
-    ls_places_put_name(&((const ls_records *)s)->places, i, b);
+    const ls_places *p = &((const ls_records *)s)->places;
+    if (p->nfiles > 1) ls_buf_printf(b, "%s", ls_places_find(p, i).file->path);
 }
 
 static ls_record_at record_of(const ls_source *s, uint64_t i) {
-    return ls_places_record(&((const ls_records *)s)->places, i);
+    const ls_places *p = &((const ls_records *)s)->places;
+    uint64_t number = ls_gaps_record(&p->gaps, i);
+    return (ls_record_at){number, number - p->records[file_of(p, i)]};
 }
 
 static ls_status follow(ls_source *s, const ls_numbering *numbering, const char *what,
@@ -120,7 +116,7 @@ ls_status ls_records_end(ls_records *r, ls_status s, ls_source **s_p) {
         return s;
     }
     r->base.count = r->places.n;
-    r->base.hash = ls_places_hash(&r->places);
+    r->base.hash = hash_of(&r->places);
     *s_p = &r->base;
     return LS_OK;
 }

@@ -38,11 +38,6 @@ void ls_places_forget(ls_places *);
 void ls_places_insert(ls_places *, uint64_t at);
 /* The place of sample i < n. */
 ls_sample_place ls_places_find(const ls_places *, uint64_t i);
-ls_record_at ls_places_record(const ls_places *, uint64_t i);
-/* Appends the path of the file with sample i, if there are several. */
-void ls_places_put_name(const ls_places *, uint64_t i, ls_buf *);
-/* The hash of all files, in their order: that of the file itself if there is one. */
-ls_hash ls_places_hash(const ls_places *);
 void ls_places_close(ls_places *);
 
 /* ls_source_leave_out() of the next record. */

@@ -17,7 +17,8 @@
 
 /* ---- building ---- */
 
-ls_status ls_text_builder_reserve(ls_text_builder *b, size_t n, ls_error *e) {
+/* Makes room for n more bytes. LS_ENOMEM. */
+static ls_status reserve(ls_text_builder *b, size_t n, ls_error *e) {
     ls_text *t = b->t;
     void *larger = NULL;
     if (t->size - t->nbytes >= n) return LS_OK;
@@ -45,7 +46,7 @@ static void add_document(ls_text_builder *b, const char *text, size_t n) {
 ls_status ls_text_builder_add(ls_text_builder *b, const char *text, size_t n, ls_error *e) {
     const char *separator = b->separator.data, *end = text + n;
     size_t m = b->separator.len;
-    LS_TRY(ls_text_builder_reserve(b, n, e));
+    LS_TRY(reserve(b, n, e));
     for (const char *at; m && (at = memmem(text, (size_t)(end - text), separator, m));) {
         add_document(b, text, (size_t)(at - text));
         text = at + m;

@@ -16,8 +16,6 @@ typedef struct ls_text_builder {
     ls_words columns; /* whose texts were taken */
 } ls_text_builder;
 
-/* Makes room for n more bytes. LS_ENOMEM. */
-ls_status ls_text_builder_reserve(ls_text_builder *, size_t n, ls_error *);
 /* Adds a text [n] of valid UTF-8, divided where the separator stands. LS_ENOMEM. */
 ls_status ls_text_builder_add(ls_text_builder *, const char *text, size_t n, ls_error *);
 /* What is damaged, as *why says: left out, or the error. */

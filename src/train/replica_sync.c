@@ -78,7 +78,8 @@ static int tasks_of(const ls_sync_due *due, ls_task tasks[2]) {
     return n;
 }
 
-int64_t ls_sync_changes(const ls_config *c, const ls_plan *p, int64_t step) {
+/* The number of changes with the training step `step`. */
+static int64_t changes_with(const ls_config *c, const ls_plan *p, int64_t step) {
     ls_task tasks[2];
     if (!p->share.islands) return step + 1;
     ls_sync_due due = ls_sync_due_after(c, step + 1);
@@ -389,7 +390,7 @@ ls_status ls_sync_after(ls_member *m, const ls_step_in *in, const ls_step_out *o
 static ls_status before(ls_member *m, ls_step_in *in, ls_error *e) {
     const ls_config *c = &m->run->config;
     (void)e;
-    in->changes = ls_sync_changes(c, &m->layout->plan, in->step);
+    in->changes = changes_with(c, &m->layout->plan, in->step);
     if (c->sync.mode != LS_SYNC_GOSSIP) return LS_OK;
     ls_sync *s = sync_of(m);
     seek_round(c, s, latest_round(c, in->step));

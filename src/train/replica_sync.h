@@ -49,9 +49,6 @@ typedef struct ls_sync_traffic {
 } ls_sync_traffic;
 ls_status ls_sync_traffic_of(const ls_config *, const ls_plan *, ls_sync_traffic *t_p, ls_error *);
 
-/* The number of changes with the training step `step`. */
-int64_t ls_sync_changes(const ls_config *, const ls_plan *, int64_t step);
-
 struct ls_member;
 /* For steps of replicas. */
 extern const struct ls_step_part ls_sync_part;

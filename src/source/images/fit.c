@@ -122,7 +122,8 @@ void ls_image_sizes_take(ls_image_sizes *s, ls_bytes *in) {
     if (s->n && s->median < 1) in->bad = true;
 }
 
-void ls_image_sizes_print(const ls_image_sizes *s, ls_buf *b) {
+/* Appends "120 sizes, 30x40 to 3024x4032 pixels", or "30x40 pixels". */
+static void print_sizes(const ls_image_sizes *s, ls_buf *b) {
     uint32_t first = s->n ? s->list[0] : 0, last = s->n ? s->list[s->n - 1] : 0;
     if (s->n > 1)
         ls_buf_printf(b, "%zu sizes, %lldx%lld to ", s->n, (long long)height_of(first),
@@ -219,7 +220,7 @@ static ls_status check_crop(const ls_image_fit *f, const ls_image_sizes *s, cons
 static void note_size(const ls_image_fit *f, const ls_image_sizes *s, const char *what,
                       bool usual) {
     ls_buf b = {0};
-    ls_image_sizes_print(s, &b);
+    print_sizes(s, &b);
     ls_note("%s: images of %s are read as %dx%d%s: scaled, and cut to the centre; data.resize sets "
             "another size",
             what, b.data, f->shape.height, f->shape.width,
@@ -271,7 +272,7 @@ ls_status ls_image_fit_decide(const ls_image_case *c, ls_image_fit *f_p, ls_sour
     f.shape.channels = choose_channels(w, s, wanted, what);
     if (s->n > 1) {
         ls_buf sizes = {0};
-        ls_image_sizes_print(s, &sizes);
+        print_sizes(s, &sizes);
         snprintf(source->form, sizeof source->form, "%s", sizes.data);
         ls_buf_free(&sizes);
     }

@@ -43,8 +43,6 @@ void ls_image_sizes_free(ls_image_sizes *);
 /* To an index, and from it: sizes that are not possible make the bytes bad. */
 void ls_image_sizes_put(const ls_image_sizes *, ls_buf *);
 void ls_image_sizes_take(ls_image_sizes *, ls_bytes *);
-/* Appends "120 sizes, 30x40 to 3024x4032 pixels", or "30x40 pixels". */
-void ls_image_sizes_print(const ls_image_sizes *, ls_buf *);
 
 typedef enum ls_image_scaling {
     LS_IMAGE_AS_IT_IS,

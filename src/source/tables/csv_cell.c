@@ -108,7 +108,8 @@ static bool parse_comma(const ls_csv_cell *cell, double *number_p) {
     return ls_number_parse(text, cell->nbytes, number_p);
 }
 
-bool ls_csv_parse_number(const ls_csv_cell *cell, const ls_csv_form *form, double *number_p) {
+/* Is it a number, with the decimal sign of the form? */
+static bool parse_number(const ls_csv_cell *cell, const ls_csv_form *form, double *number_p) {
     return form->comma ? parse_comma(cell, number_p)
                        : ls_number_parse(cell->text, cell->nbytes, number_p);
 }
@@ -116,7 +117,7 @@ bool ls_csv_parse_number(const ls_csv_cell *cell, const ls_csv_form *form, doubl
 ls_cell_value ls_csv_value(const ls_csv_cell *cell, const ls_csv_form *form) {
     ls_cell_value v = {.kind = LS_CELL_NUMBER};
     double number = 0;
-    bool is_number = ls_csv_parse_number(cell, form, &v.number);
+    bool is_number = parse_number(cell, form, &v.number);
     if (is_number && !(form->na && ls_csv_is_missing(cell, form))) return v;
     if (ls_csv_is_missing(cell, form))
         v.kind = LS_CELL_MISSING;

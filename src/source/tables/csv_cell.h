@@ -27,8 +27,6 @@ ls_cell_value ls_csv_value(const ls_csv_cell *, const ls_csv_form *);
 bool ls_csv_is_in(const char *list, const char *text, size_t n);
 /* Is it a mark of a missing value? */
 bool ls_csv_is_missing(const ls_csv_cell *, const ls_csv_form *);
-/* Is it a number, with the decimal sign of the form? */
-bool ls_csv_parse_number(const ls_csv_cell *, const ls_csv_form *, double *number_p);
 
 /* The numbers of a list, one after the other: *at is 0 at first. False: there are no more, or (kind
  * LS_CELL_BROKEN) the text is no list. */
