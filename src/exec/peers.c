@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "base/min.h"
 #include "coll/algo/tree.h"
 #include "exec/exec_state.h"
 #include "model/row_device.h"
@@ -146,15 +147,13 @@ static const float *sum_node(walk *w, int lo, int hi, int depth, float *out) {
     return out;
 }
 
-static size_t smaller(size_t a, size_t b) { return a < b ? a : b; }
-
 /* The worker's shard of a bucket's sum, in the place of that of its own lowest sum. */
 static void sum_shard(walk *w) {
     const ls_exec *x = w->x;
     int slot = ls_exec_sum_slot(x, w->bucket);
-    w->room = smaller(w->own.end - w->own.first, LS_DEVICE_PIECE);
+    w->room = ls_min_size(w->own.end - w->own.first, LS_DEVICE_PIECE);
     for (w->at = w->own.first; w->at < w->own.end; w->at += w->n) {
-        w->n = smaller(w->own.end - w->at, LS_DEVICE_PIECE);
+        w->n = ls_min_size(w->own.end - w->at, LS_DEVICE_PIECE);
         w->leaf = 0;
         float *out = (float *)(void *)ls_exec_sum_there(x, slot, w->at);
         const float *sum = sum_node(w, 0, w->leaves->V, 0, out);

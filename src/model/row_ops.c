@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "base/min.h"
 #include "model/row_device.h"
 #include "tensor/gemm.h"
 #include "tensor/gemv.h"
@@ -204,14 +205,12 @@ static int64_t flat_share(const flat_job *j, int thread, int nthreads, int64_t *
     return j->x.bf16 || j->y.bf16 ? CHUNK : *end_p - *first_p;
 }
 
-static int64_t min64(int64_t a, int64_t b) { return a < b ? a : b; }
-
 static void gelu_run(void *arg, int thread, int nthreads) {
     const flat_job *j = arg;
     int64_t i = 0, end = 0, most = flat_share(j, thread, nthreads, &i, &end);
     float from[CHUNK], to[CHUNK];
     for (int64_t n; i < end; i += n) {
-        n = min64(most, end - i);
+        n = ls_min(most, end - i);
         const float *x = ls_part_read(j->k, j->x, 0, i, n, from);
         float *y = ls_part_result(j->y, i, to);
         if (j->kept) j->k->narrow(LS_BF16, (size_t)n, x, (uint16_t *)j->kept + i);
@@ -225,7 +224,7 @@ static void gelu_back_run(void *arg, int thread, int nthreads) {
     int64_t i = 0, end = 0, most = flat_share(j, thread, nthreads, &i, &end);
     float from[CHUNK], to[CHUNK];
     for (int64_t n; i < end; i += n) {
-        n = min64(most, end - i);
+        n = ls_min(most, end - i);
         float *y = ls_part_result(j->y, i, to);
         j->k->gelu_back(n, ls_part_read(j->k, j->x, 0, i, n, from), j->d + i, j->d + i, y);
         store_operand(j->k, j->y, i, n, y);
@@ -238,7 +237,7 @@ static void add_run(void *arg, int thread, int nthreads) {
     int64_t i = 0, end = 0, most = flat_share(j, thread, nthreads, &i, &end);
     float from[CHUNK], to[CHUNK];
     for (int64_t n; i < end; i += n) {
-        n = min64(most, end - i);
+        n = ls_min(most, end - i);
         float *y = ls_part_result(j->y, i, to);
         j->k->add(n, ls_part_read(j->k, j->x, 0, i, n, from), j->a + i, y);
         ls_part_store(j->k, j->y, i, n, y);
@@ -358,7 +357,7 @@ ls_gemm_units ls_rows_units(const ls_layer_call *c) {
 }
 
 int64_t ls_rows_block_end(const ls_gemm_units *u, int64_t first, int64_t rows, int64_t most) {
-    int64_t last = min64(first + most, rows), begin = first, end = first;
+    int64_t last = ls_min(first + most, rows), begin = first, end = first;
     if (!u->rows) return last;
     assert(most >= 2 * LS_SUM_BLOCK || last == rows);
     while (begin > 0 && !ls_gemm_begins_unit(u, begin)) begin--;
@@ -382,9 +381,9 @@ static void column_sum_bf16(const column_sum_job *j, int64_t c0, int64_t c1) {
     enum { ROWS = 16, COLUMNS = CHUNK / ROWS };
     float room[CHUNK];
     for (int64_t col = c0, w; col < c1; col += w) {
-        w = min64(COLUMNS, c1 - col);
+        w = ls_min(COLUMNS, c1 - col);
         for (int64_t r = 0, n; r < j->rows; r += n) {
-            n = min64(ROWS, j->rows - r);
+            n = ls_min(ROWS, j->rows - r);
             for (int64_t i = 0; i < n; i++) ls_part_read(j->k, j->x, r + i, col, w, room + i * w);
             j->k->column_sum(n, w, 0, w, room, j->sum + col);
         }

@@ -1,13 +1,12 @@
 /* clocked.c - see clocked.h. */
 #include "perf/clocked.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 #include "base/mem.h"
 #include "plan/memory.h"
 #include "train/layout.h"
-
-static double max(double a, double b) { return a > b ? a : b; }
 
 /* Workers take gradients in order. The next one to be free takes the next gradient, and begins it
  * when its parameters are there. */
@@ -22,10 +21,10 @@ double ls_clocked_step_s(const ls_clocked *k) {
             int w = 0;
             for (int i = 1; i < k->nworkers; i++)
                 if (idle[i] < idle[w]) w = i;
-            idle[w] = max(idle[w], begins) + k->gradient_s * (w == 0 ? k->slow : 1);
-            last = max(last, idle[w]);
+            idle[w] = fmax(idle[w], begins) + k->gradient_s * (w == 0 ? k->slow : 1);
+            last = fmax(last, idle[w]);
         }
-        made[clock + 1] = max(made[clock], last) + k->update_s;
+        made[clock + 1] = fmax(made[clock], last) + k->update_s;
     }
     double s = steps > warm ? (made[steps] - made[warm]) / (double)(steps - warm)
                             : made[steps] / (double)steps;

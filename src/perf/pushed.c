@@ -1,10 +1,10 @@
 /* pushed.c - see pushed.h. */
 #include "perf/pushed.h"
 
+#include <math.h>
+
 #include "perf/clocked.h"
 #include "plan/memory.h"
-
-static double max(double a, double b) { return a > b ? a : b; }
 
 /* A worker computes, and waits until its gradient is applied. Where workers serve shards, each also
  * applies its shard's part of all gradients: together a whole update for each gradient of its own. */
@@ -12,7 +12,7 @@ double ls_pushed_step_s(const ls_pushed *k) {
     double part_s = k->nservers ? k->update_s / k->nservers : k->update_s;
     double workers_s = (k->gradient_s + part_s) / k->nworkers;
     double servers_s = k->nservers ? part_s : 0;
-    return max(max(workers_s, servers_s), k->link_s);
+    return fmax(fmax(workers_s, servers_s), k->link_s);
 }
 
 static ls_status price_update(const ls_config *c, const ls_plan *p, const ls_forecast_world *w,

@@ -1,6 +1,8 @@
 /* rows.c - what a step moves of tables that hosts divide (ls_param.rows): see ls_share_rows_moved(). */
 #include "share/share.h"
 
+#include <math.h>
+
 /* The most virtual workers that a worker runs. */
 static int most_vws(const ls_share *sh) {
     int most = 0;
@@ -8,8 +10,6 @@ static int most_vws(const ls_share *sh) {
         if (sh->workers[w].nvws > most) most = sh->workers[w].nvws;
     return most;
 }
-
-static double smaller(double a, double b) { return a < b ? a : b; }
 
 ls_rows_moved ls_share_rows_moved(const ls_share *sh, int near) {
     const ls_optim *o = &sh->optim;
@@ -25,7 +25,7 @@ ls_rows_moved ls_share_rows_moved(const ls_share *sh, int near) {
         double floats = 0, rows = elsewhere * (double)q->dims[0];
         if (!q->window.rows) continue;
         for (int k = 0; k < ls_optim_nflats(o); k++) floats += (double)ls_optim_row_floats(o, q, k);
-        double read = elsewhere * smaller(samples * (double)q->window.nids, (double)q->dims[0]);
+        double read = elsewhere * fmin(samples * (double)q->window.nids, (double)q->dims[0]);
         double row = (double)ls_optim_row_floats(o, q, 0) + ls_optim_sees(o);
         x.read += read * (sizeof(int64_t) + row * sizeof(float));
         x.updated += rows / owners * floats * sizeof(float);

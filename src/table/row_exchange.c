@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/min.h"
 #include "table/row_inside.h"
 
 typedef struct piece {
@@ -32,22 +33,20 @@ static ls_range part_of(const ls_step_rows *r, int bucket, int worker, direction
     return (ls_range){.first = b.first + n * w / all, .end = b.first + n * (w + 1) / all};
 }
 
-static size_t smaller(size_t a, size_t b) { return a < b ? a : b; }
-
 /* The floats of a window, from its begin, that lie in a bucket's part; empty: first >= end. */
 static ls_range in_window(const ls_step_rows *r, const ls_row_window *w, ls_range part) {
     const ls_param *p = ls_row_param(r, w);
     size_t first = part.first > p->offset ? part.first - p->offset : 0;
-    size_t end = part.end > p->offset ? smaller(part.end - p->offset, p->count) : 0;
+    size_t end = part.end > p->offset ? ls_min_size(part.end - p->offset, p->count) : 0;
     return (ls_range){.first = first, .end = end};
 }
 
 static void visit_window(ls_step_rows *r, const ls_row_window *w, ls_range b, visitor *f,
                          void *arg) {
     size_t C = w->floats[0], rows = (size_t)w->n * C;
-    b.end = smaller(b.end, rows);
+    b.end = ls_min_size(b.end, rows);
     for (size_t at = b.first; at < b.end;) {
-        size_t slot = at / C, next = smaller((slot + 1) * C, b.end);
+        size_t slot = at / C, next = ls_min_size((slot + 1) * C, b.end);
         f(r, &(piece){w, slot, at - slot * C, next - slot * C}, arg);
         at = next;
     }

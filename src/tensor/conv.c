@@ -19,6 +19,7 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "base/min.h"
 #include "tensor/conv_device.h"
 
 enum {
@@ -34,8 +35,6 @@ enum {
 };
 _Static_assert(WEIGHTS + PIXELS <= LS_GEMM_WORK, "both are parts of the GEMM's work memory");
 
-static int64_t min64(int64_t a, int64_t b) { return a < b ? a : b; }
-static int64_t max64(int64_t a, int64_t b) { return a > b ? a : b; }
 static int64_t up(int64_t a, int64_t unit) { return (a + unit - 1) / unit * unit; }
 
 /* ---- sizes ---- */
@@ -84,8 +83,8 @@ ls_status ls_conv_check(const ls_conv *v, ls_error *e) {
                        (long long)v->kernel_h, (long long)v->kernel_w,
                        (long long)(v->h + 2 * v->pad_h), (long long)(v->w + 2 * v->pad_w));
     /* A row of the kernel has MOST_RUN weights per output channel, a window has PIXELS floats. */
-    int64_t most = is_depthwise(v) ? up(v->in, EACH) : max64(v->in, v->out) / v->groups;
-    int64_t limit = min64(MOST_RUN / v->kernel_w, PIXELS / 2 / (v->kernel_w * v->kernel_h));
+    int64_t most = is_depthwise(v) ? up(v->in, EACH) : ls_max(v->in, v->out) / v->groups;
+    int64_t limit = ls_min(MOST_RUN / v->kernel_w, PIXELS / 2 / (v->kernel_w * v->kernel_h));
     if (most > limit)
         return ls_fail(e, LS_EINVAL,
                        "%lld channels of a group with a kernel of %lld x %lld; at "
@@ -124,15 +123,15 @@ static int64_t span_of(const axis *a, int64_t outputs) {
 
 /* The most outputs whose windows fit into `floats`, if an input costs `unit`; at least one. */
 static int64_t outputs_within(const axis *a, int64_t floats, int64_t unit) {
-    return max64(1, (floats / unit - a->taps) / a->stride + 1);
+    return ls_max(1, (floats / unit - a->taps) / a->stride + 1);
 }
 
 /* The columns and rows of outputs that are laid out at a time. */
 static int64_t cols_within(const source *s, int64_t cols) {
-    return min64(cols, outputs_within(&s->x, PIXELS, s->pixel * max64(1, s->y.taps)));
+    return ls_min(cols, outputs_within(&s->x, PIXELS, s->pixel * ls_max(1, s->y.taps)));
 }
 static int64_t rows_within(const source *s, int64_t cols, int64_t floats) {
-    return outputs_within(&s->y, floats, max64(1, span_of(&s->x, cols)) * s->pixel);
+    return outputs_within(&s->y, floats, ls_max(1, span_of(&s->x, cols)) * s->pixel);
 }
 
 static bool is_inside(const axis *a, int64_t begin, int64_t outputs, int64_t size) {
@@ -142,7 +141,7 @@ static bool is_inside(const axis *a, int64_t begin, int64_t outputs, int64_t siz
 
 /* One row: zeros outside of [0, w). */
 static void lay_row(const source *s, const float *row, int64_t first, int64_t n, float *out) {
-    int64_t begin = min64(n, max64(0, -first)), end = max64(begin, min64(n, s->w - first));
+    int64_t begin = ls_min(n, ls_max(0, -first)), end = ls_max(begin, ls_min(n, s->w - first));
     memset(out, 0, (size_t)(begin * s->pixel) * sizeof *out);
     const float *p = row + (first + begin) * s->c;
     float *q = out + begin * s->pixel;
@@ -209,7 +208,7 @@ typedef struct columns {
 
 static columns columns_at(const ls_kernels *k, bool each, int64_t first, int64_t width) {
     int64_t lanes = each ? EACH : k->conv_lanes;
-    int64_t n = min64(each ? EACH : 2 * lanes, width - first);
+    int64_t n = ls_min(each ? EACH : 2 * lanes, width - first);
     int regs = n > lanes ? 2 : 1;
     return (columns){each, first, n, regs, regs * lanes};
 }
@@ -299,13 +298,13 @@ static void sweep_block(const sweep *s, int64_t g, const block *b, const columns
                       .start = s->start == LS_GEMM_ADD ? NULL : start};
     int64_t y = s->y.first + b->i * s->y.step, x = s->x.first + b->j * s->x.step;
     float *to = s->to + ((b->sample * s->h + y) * s->w + x) * s->c + channel;
-    int64_t most = max64(1, KEPT / max64(1, t.b_outer)), parts = (t.b_outer + KEPT - 1) / KEPT;
-    int64_t run = max64(1, parts > 1 ? (inner + parts - 1) / parts : inner);
+    int64_t most = ls_max(1, KEPT / ls_max(1, t.b_outer)), parts = (t.b_outer + KEPT - 1) / KEPT;
+    int64_t run = ls_max(1, parts > 1 ? (inner + parts - 1) / parts : inner);
     const float *from = b->p + (s->each ? u->first : 0);
     for (int64_t r = 0; r == 0 || r < rows; r += most)
         for (int64_t at = 0; at == 0 || at < inner; at += run) {
-            t.outer = min64(most, rows - r);
-            t.inner = min64(run, inner - at);
+            t.outer = ls_min(most, rows - r);
+            t.inner = ls_min(run, inner - at);
             sweep_taps(s, b, u, &t,
                        &(kernel_part){weights + r * t.b_outer + at * u->wide,
                                       from + r * b->line + at * t.a_inner, to});
@@ -326,10 +325,10 @@ static void sweep_columns(const sweep *s, const work *w) {
     int64_t most_rows = most_cols < s->x.count ? 1 : rows_within(&s->from, most_cols, BLOCK);
     for (int64_t at = w->first, rows = 0; at < w->end; at += rows) {
         block b = {.sample = at / s->y.count, .i = at % s->y.count};
-        rows = min64(min64(most_rows, s->y.count - b.i), w->end - at);
+        rows = ls_min(ls_min(most_rows, s->y.count - b.i), w->end - at);
         b.rows = rows;
         for (; b.j < s->x.count; b.j += b.cols) {
-            b.cols = min64(most_cols, s->x.count - b.j);
+            b.cols = ls_min(most_cols, s->x.count - b.j);
             b.p = w->pixels;
             if (steps) lay_block(&s->from, w->g, &b, w->pixels);
             const float *weights = w->weights;
@@ -367,12 +366,12 @@ static void run_sweep(const ls_compute *compute, const sweep *s, int thread, int
     ls_pool_share(s->n * s->y.count, 1, thread, nthreads, &w.first, &w.end);
     if (w.first == w.end) return;
     int64_t run = s->from.x.taps * (s->each ? 1 : s->from.depth);
-    int64_t most = WEIGHTS / (max64(1, run) * WIDEST), taps = s->from.y.taps;
+    int64_t most = WEIGHTS / (ls_max(1, run) * WIDEST), taps = s->from.y.taps;
     for (w.g = 0; w.g < s->groups; w.g++)
         for (int64_t r = 0; r == 0 || r < taps; r += most) {
             sweep part = *s;
             part.from.y.first += r;
-            part.from.y.taps = min64(most, taps - r);
+            part.from.y.taps = ls_min(most, taps - r);
             part.weights += r * s->w_row;
             if (r) part.start = LS_GEMM_ADD;
             sweep_group(&part, &w);
@@ -548,7 +547,7 @@ static void gradient_columns(const gradient *d, int64_t g, const block *b, const
     int64_t most = rows_most(d->k, u);
     for (int64_t m = d->first, n = 0; m < d->end; m += n) {
         int64_t r = m / d->line, at = m % d->line;
-        int64_t left = min64(d->line - at, d->end - m);
+        int64_t left = ls_min(d->line - at, d->end - m);
         n = left / ((left + most - 1) / most);
         t.rows = (int)n;
         const float *a = b->p + r * b->line + at * unit + (d->each ? u->first : 0);
@@ -566,7 +565,7 @@ static void gradient_block(const gradient *d, int64_t g, const block *b, const f
         dy_pixels at = {dy, b->cols * u.wide, u.wide};
         if (in_place) at = (dy_pixels){dy_at(d, b, g * d->width + k), d->w * d->c, d->c};
         for (int64_t i = 0; i < b->rows; i += near.rows) {
-            near.rows = min64(max64(1, NEAR / row), b->rows - i);
+            near.rows = ls_min(ls_max(1, NEAR / row), b->rows - i);
             near.p = b->p + i * d->x.y.stride * b->line;
             gradient_columns(d, g, &near, &u, &at);
             at.p += near.rows * at.line;
@@ -578,15 +577,15 @@ static void gradient_block(const gradient *d, int64_t g, const block *b, const f
 
 static void gradient_group(const gradient *d, int64_t g, float *dy, float *pixels) {
     int64_t wide = up(d->width, WIDEST);
-    int64_t most_cols = min64(cols_within(&d->x, d->w), WEIGHTS / wide), most_rows = 1;
+    int64_t most_cols = ls_min(cols_within(&d->x, d->w), WEIGHTS / wide), most_rows = 1;
     if (most_cols == d->w)
-        most_rows = max64(1, min64(rows_within(&d->x, d->w, BLOCK), WEIGHTS / (wide * d->w)));
+        most_rows = ls_max(1, ls_min(rows_within(&d->x, d->w, BLOCK), WEIGHTS / (wide * d->w)));
     block b = {0};
     for (b.sample = 0; b.sample < d->n; b.sample++)
         for (b.i = 0; b.i < d->h; b.i += b.rows) {
-            b.rows = min64(most_rows, d->h - b.i);
+            b.rows = ls_min(most_rows, d->h - b.i);
             for (b.j = 0; b.j < d->w; b.j += b.cols) {
-                b.cols = min64(most_cols, d->w - b.j);
+                b.cols = ls_min(most_cols, d->w - b.j);
                 lay_block(&d->x, g, &b, pixels);
                 lay_dy(d, g, &b, dy);
                 gradient_block(d, g, &b, dy);

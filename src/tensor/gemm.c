@@ -14,6 +14,7 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "base/min.h"
 #include "tensor/gemm_device.h"
 #include "tensor/int8.h"
 
@@ -24,8 +25,6 @@ enum {
     AHEAD_ROWS = 512, /* with more rows, fetching b from memory is a small part of the time */
     LINE = 64
 };
-
-static int64_t min64(int64_t a, int64_t b) { return a < b ? a : b; }
 
 /* Rows and columns of a tile, for products in bf16 or f32. */
 static int tile_m(const ls_kernels *k, bool bf16) { return bf16 ? k->bf16_m : k->tile_m; }
@@ -110,13 +109,13 @@ static void fetch_ahead(ahead *x, int64_t tiles) {
 
 /* Rows i to x->m: a tile at the edge, or some whole ones. Returns the number of rows. */
 static int64_t run_tiles(const ls_kernels *k, const column *x, int64_t i, ahead *next) {
-    int64_t n = min64(x->bf16 ? TILES : 1, (x->m - i) / tile_m(k, x->bf16));
+    int64_t n = ls_min(x->bf16 ? TILES : 1, (x->m - i) / tile_m(k, x->bf16));
     if (next->count) fetch_ahead(next, n ? n : 1);
     if (n && x->n == tile_n(k, x->bf16)) {
         tiles(k, x, n, x->a + i * x->a_row, x->c + i * x->ldc, x->ldc);
         return n * tile_m(k, x->bf16);
     }
-    int64_t m = min64(tile_m(k, x->bf16), x->m - i);
+    int64_t m = ls_min(tile_m(k, x->bf16), x->m - i);
     tile_edge(k, x, i, m);
     return m;
 }
@@ -158,7 +157,7 @@ static column rows_of(const ls_kernels *k, const ls_gemm_job *g, int64_t i, int6
                       int64_t depth, float *packed) {
     ls_matrix a = ls_matrix_from(g->a, i, p);
     int64_t words = words_of(k, g->bf16, depth);
-    column x = {.bf16 = g->bf16, .m = min64(LS_GEMM_MC, g->M - i), .depth = depth, .ldc = g->ldc};
+    column x = {.bf16 = g->bf16, .m = ls_min(LS_GEMM_MC, g->M - i), .depth = depth, .ldc = g->ldc};
     int64_t full = x.m / tile_m(k, g->bf16) * tile_m(k, g->bf16);
     bool in_place = !g->bf16 && g->N <= FEW_STRIPS * tile_n(k, g->bf16) && (a.rs == 1 || a.cs == 1);
     if (in_place) {
@@ -211,7 +210,7 @@ static void pack_weight_rows(const ls_kernels *k, const ls_gemm_job *g, panel of
     float room[ROOM];
     if (pack_from_strips(k, g, of, out)) return;
     for (int64_t i = 0; i < of.depth; i += LS_BLOCK_MOST) {
-        int64_t depth = min64(LS_BLOCK_MOST, of.depth - i);
+        int64_t depth = ls_min(LS_BLOCK_MOST, of.depth - i);
         for (int64_t j = 0; j < of.n; j++) {
             int64_t at = (w->first + of.j + j) * w->width + of.p + i;
             fetch_stored(w->rows, at + of.n * w->width, depth);
@@ -229,12 +228,12 @@ static void pack_weight_columns(const ls_kernels *k, const ls_gemm_job *g, panel
     int64_t most = ROOM / of.n / LS_SUM_BLOCK * LS_SUM_BLOCK,
             words = words_of(k, g->bf16, of.depth);
     for (int64_t i = 0; i < of.depth; i += most) {
-        int64_t depth = min64(most, of.depth - i);
+        int64_t depth = ls_min(most, of.depth - i);
         for (int64_t r = 0; r < depth; r++)
             ls_stored_read(k, w->rows, (of.p + i + r) * w->width + w->first + of.j, of.n,
                            room + r * of.n);
         for (int64_t s = 0; s < of.n; s += tile_n(k, g->bf16))
-            ls_gemm_pack(k, g->bf16, depth, min64(tile_n(k, g->bf16), of.n - s),
+            ls_gemm_pack(k, g->bf16, depth, ls_min(tile_n(k, g->bf16), of.n - s),
                          ls_matrix_of(room + s, of.n),
                          out + s * words + words_of(k, g->bf16, i) * tile_n(k, g->bf16));
     }
@@ -252,7 +251,7 @@ static void pack_strips(const ls_kernels *k, const ls_gemm_job *g, panel of, flo
     }
     for (int64_t s = 0; s < of.n; s += tile_n(k, g->bf16))
         pack_weight_rows(k, g,
-                         (panel){of.p, of.depth, of.j + s, min64(tile_n(k, g->bf16), of.n - s)},
+                         (panel){of.p, of.depth, of.j + s, ls_min(tile_n(k, g->bf16), of.n - s)},
                          out + s * words_of(k, g->bf16, of.depth));
 }
 
@@ -273,15 +272,15 @@ static void run_panel(const ls_kernels *k, const ls_gemm_job *g, panel of, float
             float *strip = packed_b + (g->M > LS_GEMM_MC ? s : s % group) * words;
             x.b = g->packed_b ? g->packed_b + (j + s) * packed_words + before * tile_n(k, g->bf16)
                               : strip;
-            x.n = min64(tile_n(k, g->bf16), n - s);
+            x.n = ls_min(tile_n(k, g->bf16), n - s);
             x.c = g->c + i * g->ldc + j + s;
             x.start = first ? start : NULL;
             if (first && g->start == LS_GEMM_BIAS)
                 memcpy(start, g->bias + j + s, (size_t)x.n * sizeof *start);
             if (!g->packed_b && i == 0 && s % group == 0) {
-                pack_strips(k, g, (panel){p, depth, j + s, min64(group, n - s)}, strip);
+                pack_strips(k, g, (panel){p, depth, j + s, ls_min(group, n - s)}, strip);
                 next = ahead_of(k, g, &x,
-                                (panel){p, depth, j + s + group, min64(group, n - s - group)});
+                                (panel){p, depth, j + s + group, ls_min(group, n - s - group)});
             }
             run_column(k, &x, &next);
         }
@@ -291,7 +290,7 @@ static void run_panel(const ls_kernels *k, const ls_gemm_job *g, panel of, float
 /* The end of the panel from p on: at most `most`, whole blocks, later. A unit that begins in the
  * middle of a block begins a panel. */
 static int64_t panel_end(const ls_gemm_job *g, int64_t p, int64_t most) {
-    int64_t end = min64(p + most, g->K);
+    int64_t end = ls_min(p + most, g->K);
     if (!g->bf16 || !g->units.rows) return end;
     for (int64_t k = p + 1; k < end; k++)
         if ((k - p) % LS_SUM_BLOCK && ls_gemm_begins_unit(&g->units, k)) return k;
@@ -307,7 +306,7 @@ void ls_gemm_in_thread(const ls_compute *compute, int thread, const ls_gemm_job 
     for (int64_t j = 0; j < g->N; j += LS_GEMM_NC)
         for (int64_t p = 0, end; p < g->K; p = end) {
             end = panel_end(g, p, most);
-            run_panel(compute->k, g, (panel){p, end - p, j, min64(LS_GEMM_NC, g->N - j)}, packed_a,
+            run_panel(compute->k, g, (panel){p, end - p, j, ls_min(LS_GEMM_NC, g->N - j)}, packed_a,
                       packed_b);
         }
 }

@@ -8,6 +8,7 @@
 
 #include <assert.h>
 
+#include "base/min.h"
 #include "tensor/gemm.h"
 
 enum {
@@ -29,7 +30,6 @@ typedef struct part {
     ls_int8_block *blocks;
 } part;
 
-static int64_t min64(int64_t a, int64_t b) { return a < b ? a : b; }
 static int64_t ceil_of(int64_t n, int64_t by) { return (n + by - 1) / by; }
 
 static int64_t nblocks_of(const ls_int8_product *g) { return g->C / LS_INT8_GROUP; }
@@ -45,7 +45,7 @@ static void quantize_run(void *arg, int thread, int nthreads) {
     int64_t r = 0, end = 0;
     ls_pool_share(p->n, 1, thread, nthreads, &r, &end);
     for (; r < end; r++) {
-        int64_t first = r / p->panel * p->panel, R = min64(p->panel, p->n - first);
+        int64_t first = r / p->panel * p->panel, R = ls_min(p->panel, p->n - first);
         p->compute->k->int8_quantize(g->C, g->x + (p->first + r) * g->ldx,
                                      p->blocks + first * nblocks_of(g) + (r - first), R);
     }
@@ -68,7 +68,7 @@ static void product_run(void *arg, int thread, int nthreads) {
     if (strips) j.w.strips = strips + ls_block_nbytes(g->w.type, v * g->C);
     for (; panel < panel_end && v < v_end; panel++) {
         int64_t first = panel * p->panel;
-        j.R = min64(p->panel, p->n - first);
+        j.R = ls_min(p->panel, p->n - first);
         j.x = p->blocks + first * nblocks_of(g);
         j.y = g->y + (p->first + first) * g->ldy + v;
         p->compute->k->int8_rows(&j);
@@ -99,7 +99,7 @@ void ls_int8_multiply(const ls_compute *c, const ls_int8_product *g) {
         part p = {.compute = c,
                   .whole = g,
                   .first = first,
-                  .n = min64(fits, g->M - first),
+                  .n = ls_min(fits, g->M - first),
                   .blocks = (ls_int8_block *)(void *)ls_compute_gemm_work(c, 0)};
         double work = (double)p.n * (double)g->C * (double)g->V / PRODUCTS;
         int most =

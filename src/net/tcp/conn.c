@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "base/min.h"
 #include "net/address.h"
 #include "net/net.h"
 
@@ -141,8 +142,6 @@ ls_io ls_conn_put(ls_conn *c, const ls_frame *f, const void *data, size_t n, voi
 
 bool ls_conn_busy(const ls_conn *c) { return c->first != NULL; }
 
-static size_t least(size_t a, size_t b) { return a < b ? a : b; }
-
 /* Writes some of what is queued, *room_p bytes at most: several frames by one call. */
 static ls_io write_some(ls_conn *c, size_t *room_p, ls_error *e) {
     struct iovec parts[PARTS];
@@ -152,13 +151,13 @@ static ls_io write_some(ls_conn *c, size_t *room_p, ls_error *e) {
         size_t at = item->at;
         item->begun = true;
         if (at < item->ncopied) {
-            size_t head = least(item->ncopied - at, left);
+            size_t head = ls_min_size(item->ncopied - at, left);
             parts[n++] = (struct iovec){item->copied + at, head};
             at += head;
             left -= head;
         }
         if (at < item->ncopied || at == item->n) continue;
-        size_t data = least(item->n - at, left);
+        size_t data = ls_min_size(item->n - at, left);
         parts[n++] = (struct iovec){(void *)(uintptr_t)(item->data + (at - item->ncopied)), data};
         left -= data;
     }
@@ -166,7 +165,7 @@ static ls_io write_some(ls_conn *c, size_t *room_p, ls_error *e) {
     c->wants_write = io == LS_IO_AGAIN_WRITE;
     *room_p -= put;
     for (ls_conn_item *item = c->first; put; item = item->next) {
-        size_t some = least(item->n - item->at, put);
+        size_t some = ls_min_size(item->n - item->at, put);
         item->at += some;
         put -= some;
     }

@@ -13,6 +13,7 @@
 
 #ifdef V_PAIRS
 
+#include "base/min.h"
 #include "tensor/amx.h"
 #include "tensor/kernels/bf16.h"
 
@@ -93,15 +94,13 @@ static void pack_tile(const part *x, bool pairs, uint32_t *to) {
     transpose(other, to);
 }
 
-static int64_t min64(int64_t a, int64_t b) { return a < b ? a : b; }
-
 /* Strips of lines. pairs: for b. */
 static void pack(int64_t n, int64_t depth, const ls_gemm_lines *from, bool pairs, float *out) {
     uint32_t *to = (uint32_t *)(void *)out;
     for (int64_t s = 0; s < n; s += STRIP)
         for (int64_t k = 0; k < depth; k += BLOCK)
             for (int64_t i = s; i < s + STRIP; i += LINES, to += TILE) {
-                part x = {from, i, min64(LINES, n - i), k, min64(BLOCK, depth - k), 0x8000};
+                part x = {from, i, ls_min(LINES, n - i), k, ls_min(BLOCK, depth - k), 0x8000};
                 if (pairs) x.pad = 0;
                 pack_tile(&x, pairs, to);
             }
