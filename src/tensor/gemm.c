@@ -26,19 +26,24 @@ enum {
     LINE = 64
 };
 
-/* Rows and columns of a tile, for products in bf16 or f32. */
-static int tile_m(const ls_kernels *k, bool bf16) { return bf16 ? k->bf16_m : k->tile_m; }
-static int tile_n(const ls_kernels *k, bool bf16) { return bf16 ? k->bf16_n : k->tile_n; }
+typedef struct tile {
+    int m, n; /* rows, columns */
+} tile;
+
+static tile tile_of(const ls_kernels *k, bool bf16) {
+    return bf16 ? (tile){k->bf16_m, k->bf16_n} : (tile){k->tile_m, k->tile_n};
+}
 
 /* A block of a, a strip of packed b, and the place of their product. */
 typedef struct column {
     bool bf16;
+    tile tile;
     int64_t m, n, depth;
     const float *a; /* row i begins at i * a_row; values of a tile are rs, cs apart */
     int64_t a_row, rs, cs;
     const float *rest; /* packed: the rows that do not fill a tile */
     const float *b;
-    const float *start; /* [tile_n]; NULL: continue from c */
+    const float *start; /* [tile.n]; NULL: continue from c */
     float *c;
     int64_t ldc;
 } column;
@@ -59,9 +64,9 @@ static void tile_edge(const ls_kernels *k, const column *x, int64_t i, int64_t m
     float full[LS_TILE_MOST];
     float *c = x->c + i * x->ldc;
     size_t row = (size_t)x->n * sizeof *c;
-    int64_t width = tile_n(k, x->bf16);
-    bool rest = m < tile_m(k, x->bf16);
-    memset(full, 0, (size_t)(tile_m(k, x->bf16) * width) * sizeof *full);
+    int64_t width = x->tile.n;
+    bool rest = m < x->tile.m;
+    memset(full, 0, (size_t)(x->tile.m * width) * sizeof *full);
     for (int64_t r = 0; r < m && !x->start; r++) memcpy(full + r * width, c + r * x->ldc, row);
     tiles(k, x, 1, rest ? x->rest : x->a + i * x->a_row, full, width);
     for (int64_t r = 0; r < m; r++) memcpy(c + r * x->ldc, full + r * width, row);
@@ -84,7 +89,7 @@ typedef struct ahead {
 /* The prefetch for the next columns of b. None if b is multiplied with many rows, since fetching
  * it is then cheap beside the products; none for a gradient (a is transposed), whose rows were just
  * used. */
-static ahead ahead_of(const ls_kernels *k, const ls_gemm_job *g, const column *x, panel of) {
+static ahead ahead_of(const ls_gemm_job *g, const column *x, panel of) {
     if (of.n <= 0 || g->M > AHEAD_ROWS || g->a.rs == 1 || g->w.rows.data) return (ahead){0};
     int64_t size = g->b.bf16 ? 2 : 4;
     bool across = g->b.cs == 1;
@@ -92,7 +97,7 @@ static ahead ahead_of(const ls_kernels *k, const ls_gemm_job *g, const column *x
                .count = across ? of.depth : of.n,
                .nbytes = (across ? of.n : of.depth) * size,
                .stride = (across ? g->b.rs : g->b.cs) * size};
-    int64_t tiles = STRIPS * ((x->m + tile_m(k, g->bf16) - 1) / tile_m(k, g->bf16));
+    int64_t tiles = STRIPS * ((x->m + x->tile.m - 1) / x->tile.m);
     y.share = y.count * (y.nbytes / LINE + 1) / tiles + 1;
     return y;
 }
@@ -109,13 +114,13 @@ static void fetch_ahead(ahead *x, int64_t tiles) {
 
 /* Rows i to x->m: a tile at the edge, or some whole ones. Returns the number of rows. */
 static int64_t run_tiles(const ls_kernels *k, const column *x, int64_t i, ahead *next) {
-    int64_t n = ls_min(x->bf16 ? TILES : 1, (x->m - i) / tile_m(k, x->bf16));
+    int64_t n = ls_min(x->bf16 ? TILES : 1, (x->m - i) / x->tile.m);
     if (next->count) fetch_ahead(next, n ? n : 1);
-    if (n && x->n == tile_n(k, x->bf16)) {
+    if (n && x->n == x->tile.n) {
         tiles(k, x, n, x->a + i * x->a_row, x->c + i * x->ldc, x->ldc);
-        return n * tile_m(k, x->bf16);
+        return n * x->tile.m;
     }
-    int64_t m = ls_min(tile_m(k, x->bf16), x->m - i);
+    int64_t m = ls_min(x->tile.m, x->m - i);
     tile_edge(k, x, i, m);
     return m;
 }
@@ -157,16 +162,20 @@ static column rows_of(const ls_kernels *k, const ls_gemm_job *g, int64_t i, int6
                       int64_t depth, float *packed) {
     ls_matrix a = ls_matrix_from(g->a, i, p);
     int64_t words = words_of(k, g->bf16, depth);
-    column x = {.bf16 = g->bf16, .m = ls_min(LS_GEMM_MC, g->M - i), .depth = depth, .ldc = g->ldc};
-    int64_t full = x.m / tile_m(k, g->bf16) * tile_m(k, g->bf16);
-    bool in_place = !g->bf16 && g->N <= FEW_STRIPS * tile_n(k, g->bf16) && (a.rs == 1 || a.cs == 1);
+    column x = {.bf16 = g->bf16,
+                .tile = tile_of(k, g->bf16),
+                .m = ls_min(LS_GEMM_MC, g->M - i),
+                .depth = depth,
+                .ldc = g->ldc};
+    int64_t full = x.m / x.tile.m * x.tile.m;
+    bool in_place = !g->bf16 && g->N <= FEW_STRIPS * x.tile.n && (a.rs == 1 || a.cs == 1);
     if (in_place) {
         x.a = a.p, x.a_row = a.rs, x.rs = a.rs, x.cs = a.cs;
         if (full < x.m) pack_a(k, false, x.m - full, depth, ls_matrix_from(a, full, 0), packed);
         x.rest = packed;
     } else {
         pack_a(k, g->bf16, x.m, depth, a, packed);
-        x.a = packed, x.a_row = words, x.rs = 1, x.cs = tile_m(k, g->bf16);
+        x.a = packed, x.a_row = words, x.rs = 1, x.cs = x.tile.m;
         x.rest = packed + full * words;
     }
     return x;
@@ -217,7 +226,7 @@ static void pack_weight_rows(const ls_kernels *k, const ls_gemm_job *g, panel of
             ls_stored_read(k, w->rows, at, depth, room + j * depth);
         }
         ls_gemm_pack(k, g->bf16, depth, of.n, ls_matrix_transposed(room, depth),
-                     out + words_of(k, g->bf16, i) * tile_n(k, g->bf16));
+                     out + words_of(k, g->bf16, i) * tile_of(k, g->bf16).n);
     }
 }
 
@@ -225,6 +234,7 @@ static void pack_weight_rows(const ls_kernels *k, const ls_gemm_job *g, panel of
 static void pack_weight_columns(const ls_kernels *k, const ls_gemm_job *g, panel of, float *out) {
     const ls_weight_matrix *w = &g->w;
     float room[ROOM];
+    int width = tile_of(k, g->bf16).n;
     int64_t most = ROOM / of.n / LS_SUM_BLOCK * LS_SUM_BLOCK,
             words = words_of(k, g->bf16, of.depth);
     for (int64_t i = 0; i < of.depth; i += most) {
@@ -232,10 +242,9 @@ static void pack_weight_columns(const ls_kernels *k, const ls_gemm_job *g, panel
         for (int64_t r = 0; r < depth; r++)
             ls_stored_read(k, w->rows, (of.p + i + r) * w->width + w->first + of.j, of.n,
                            room + r * of.n);
-        for (int64_t s = 0; s < of.n; s += tile_n(k, g->bf16))
-            ls_gemm_pack(k, g->bf16, depth, ls_min(tile_n(k, g->bf16), of.n - s),
-                         ls_matrix_of(room + s, of.n),
-                         out + s * words + words_of(k, g->bf16, i) * tile_n(k, g->bf16));
+        for (int64_t s = 0; s < of.n; s += width)
+            ls_gemm_pack(k, g->bf16, depth, ls_min(width, of.n - s), ls_matrix_of(room + s, of.n),
+                         out + s * words + words_of(k, g->bf16, i) * width);
     }
 }
 
@@ -249,9 +258,9 @@ static void pack_strips(const ls_kernels *k, const ls_gemm_job *g, panel of, flo
         pack_weight_columns(k, g, of, out);
         return;
     }
-    for (int64_t s = 0; s < of.n; s += tile_n(k, g->bf16))
-        pack_weight_rows(k, g,
-                         (panel){of.p, of.depth, of.j + s, ls_min(tile_n(k, g->bf16), of.n - s)},
+    int width = tile_of(k, g->bf16).n;
+    for (int64_t s = 0; s < of.n; s += width)
+        pack_weight_rows(k, g, (panel){of.p, of.depth, of.j + s, ls_min(width, of.n - s)},
                          out + s * words_of(k, g->bf16, of.depth));
 }
 
@@ -264,23 +273,22 @@ static void run_panel(const ls_kernels *k, const ls_gemm_job *g, panel of, float
     const int64_t packed_words = words_of(k, g->bf16, g->packed_K);
     float start[LS_TILE_WIDEST] = {0};
     bool first = p == 0 && g->start != LS_GEMM_ADD;
-    int64_t group = STRIPS * tile_n(k, g->bf16);
+    int64_t width = tile_of(k, g->bf16).n, group = STRIPS * width;
     for (int64_t i = 0; i < g->M; i += LS_GEMM_MC) {
         column x = rows_of(k, g, i, p, depth, packed_a);
         ahead next = {0};
-        for (int64_t s = 0; s < n; s += tile_n(k, g->bf16)) {
+        for (int64_t s = 0; s < n; s += width) {
             float *strip = packed_b + (g->M > LS_GEMM_MC ? s : s % group) * words;
-            x.b = g->packed_b ? g->packed_b + (j + s) * packed_words + before * tile_n(k, g->bf16)
-                              : strip;
-            x.n = ls_min(tile_n(k, g->bf16), n - s);
+            x.b = g->packed_b ? g->packed_b + (j + s) * packed_words + before * width : strip;
+            x.n = ls_min(width, n - s);
             x.c = g->c + i * g->ldc + j + s;
             x.start = first ? start : NULL;
             if (first && g->start == LS_GEMM_BIAS)
                 memcpy(start, g->bias + j + s, (size_t)x.n * sizeof *start);
             if (!g->packed_b && i == 0 && s % group == 0) {
                 pack_strips(k, g, (panel){p, depth, j + s, ls_min(group, n - s)}, strip);
-                next = ahead_of(k, g, &x,
-                                (panel){p, depth, j + s + group, ls_min(group, n - s - group)});
+                next =
+                    ahead_of(g, &x, (panel){p, depth, j + s + group, ls_min(group, n - s - group)});
             }
             run_column(k, &x, &next);
         }
@@ -332,8 +340,9 @@ static int64_t units_of(int64_t n, int64_t unit, int parts) {
  * is packed takes about as long as PACK multiply-adds. */
 static double time_of(const ls_kernels *k, const ls_gemm_job *g, grid x) {
     enum { PACK = 12 };
-    double m = (double)units_of(g->M, tile_m(k, g->bf16), x.rows);
-    double n = (double)units_of(g->N, tile_n(k, g->bf16), x.columns);
+    tile t = tile_of(k, g->bf16);
+    double m = (double)units_of(g->M, t.m, x.rows);
+    double n = (double)units_of(g->N, t.n, x.columns);
     return (m * n + PACK * (m + (g->packed_b ? 0 : n))) * (double)g->K;
 }
 
@@ -373,13 +382,12 @@ static void split_run(void *arg, int thread, int nthreads) {
     const split_job *s = arg;
     const ls_kernels *k = s->compute->k;
     ls_gemm_job part = *s->whole;
+    tile t = tile_of(k, part.bf16);
     int64_t first = 0, end = 0;
     (void)nthreads;
-    ls_pool_share(part.N, tile_n(k, s->whole->bf16), thread % s->grid.columns, s->grid.columns,
-                  &first, &end);
+    ls_pool_share(part.N, t.n, thread % s->grid.columns, s->grid.columns, &first, &end);
     take_columns(k, &part, first, end);
-    ls_pool_share(part.M, tile_m(k, s->whole->bf16), thread / s->grid.columns, s->grid.rows, &first,
-                  &end);
+    ls_pool_share(part.M, t.m, thread / s->grid.columns, s->grid.rows, &first, &end);
     part.M = end - first;
     part.a = ls_matrix_from(part.a, first, 0);
     part.c += first * part.ldc;
