@@ -177,14 +177,32 @@ static void test_second_interrupt(void **state) {
     expect("ckpt verify @/twice", 0, "good: step");
 }
 
-/* Before the first checkpoint all steps are lost, and the same command begins again. */
+/* Waits for the line of a run's first step. */
+static void wait_for_first_step(const char *name) {
+    char path[128];
+    bool there = false;
+    wait_for_file(name);
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    for (int i = 0; i < 6000 && !there; i++) {
+        ls_buf lines = {0};
+        ls_error e = {0};
+        assert_ls_ok(ls_file_read(path, 1 << 24, &lines, &e), e);
+        there = strstr(lines.data, "{\"step\": 1,");
+        ls_buf_free(&lines);
+        if (!there) sleep_ms(10);
+    }
+    assert_true(there);
+}
+
+/* Before the first checkpoint all steps are lost, and the same command begins again. (An interrupt before
+ * the first step leaves no run at all.) */
 static void test_second_interrupt_early(void **state) {
     (void)state;
     char *output = NULL;
     program p = program_start("train configs/tiny.yaml -n 2 -o @/soon --set train.steps=1000000 "
                               "--set checkpoint.every=1000000 --set survival.heartbeat_s=60",
                               0);
-    wait_for_file("soon/metrics.jsonl");
+    wait_for_first_step("soon/metrics.jsonl");
     pid_t pids[8];
     assert_true(children_of(p.pid, pids, 8) >= 2);
     kill(pids[0], SIGSTOP);
