@@ -1,5 +1,5 @@
 # Short names for common tasks. CMake and Ninja build; see CMakePresets.json.
-.PHONY: all build install demo demo-vision demo-chat check check-peers check-onnx bench bench-kernels bench-peers bench-table bench-stragglers bench-compress format clean check-slow check-netns check-fuzz check-hurt check-sim check-megatron check-bubble check-slurm check-deploy check-attack check-bf16 check-debian build-tests python check-python check-torch bench-torch check-page check-clients check-ray check-serve bench-watch
+.PHONY: all build install demo demo-vision demo-chat check check-peers check-onnx bench bench-kernels bench-peers bench-table bench-stragglers bench-compress format clean check-sanitizers check-slow check-netns check-fuzz check-hurt check-sim check-megatron check-bubble check-slurm check-deploy check-attack check-bf16 check-debian build-tests python check-python check-torch bench-torch check-page check-clients check-ray check-serve bench-watch
 
 PREFIX ?= /usr/local
 
@@ -40,8 +40,12 @@ check:
 	@scripts/install.sh build check
 	@scripts/check.sh
 
-# All tests with all of their random cases, and all under the sanitizers; half an hour
-# on two quiet cores.
+# The tests with the address, undefined-behaviour and thread sanitizers, and clang's warnings.
+check-sanitizers:
+	@scripts/install.sh build check
+	@scripts/check.sh sanitizers
+
+# All tests with all of their random cases, with and without sanitizers.
 check-slow:
 	@scripts/install.sh build check
 	@scripts/check.sh slow

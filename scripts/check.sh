@@ -1,24 +1,25 @@
 #!/bin/bash
-#     check.sh [slow]
-# Builds with gcc and clang (warnings are errors), and runs the tests: plain (gcc), with the address
-# and undefined-behaviour sanitizers (clang, whose sanitizers are faster and find more), and, those
-# with threads, with the thread sanitizer (gcc). The last line counts test functions of cmocka; a
+#     check.sh [sanitizers|slow]
+# Builds (warnings are errors), and runs the tests. The last line counts test functions of cmocka; a
 # program without test functions, a script and a build count as one each. Each skipped test prints
 # its reason.
-# With `slow`, everything: the tests that take long, plain or under a sanitizer (tests/CMakeLists.txt:
-# long, long-asan, long-tsan), and all cases of those that otherwise try some (tests/test.h). Without,
-# the names of the tests that are left to it are printed.
+# With `sanitizers`, the tests run with the address and undefined-behaviour sanitizers (clang, whose
+# sanitizers are faster and find more), and, those with threads, with the thread sanitizer (gcc).
+# With `slow`, everything, with and without sanitizers: also the tests that take long
+# (tests/CMakeLists.txt: long, long-asan, long-tsan), and all cases of those that otherwise try some
+# (tests/test.h). Without, the names of the tests that are left to it are printed.
 set -u
 cd "$(dirname "$0")/.." || exit 1
 
+plain=true sanitizers=true set_of_tests=check all_variants=OFF patience_s=900
 case ${1:-} in
+'') sanitizers=false ;;
+sanitizers) plain=false ;;
 slow)
-    set_of_tests=all all_variants=ON
-    patience_s=3600
+    set_of_tests=all all_variants=ON patience_s=3600
     export LOCKSTEP_ALL_CASES=1
     ;;
-'') set_of_tests=check all_variants=OFF patience_s=900 ;;
-*) echo "check.sh: '$1' is not known; the word is slow" >&2; exit 2 ;;
+*) echo "check.sh: '$1' is not known; the words are sanitizers, slow" >&2; exit 2 ;;
 esac
 
 log=$(mktemp)
@@ -97,35 +98,41 @@ count() {
     [ "$3" -gt 0 ] || [ "$ended" -eq 0 ] || one "ctest of $suite ends with $ended" false
 }
 
-start_sanitizers
-one includes scripts/check_includes.sh
-one rooms scripts/check_rooms.py
-one "picture of the rooms" scripts/draw_rooms.py --check
-one tour scripts/check_tour.py
-one links scripts/document_links.py
-one parameters scripts/check_parameters.py
-one types scripts/check_types.py
-one output scripts/check_output.sh
-one executor scripts/check_executor.sh
-one tests scripts/check_tests.sh
-one "checks can fail" scripts/check_checks.sh
-one installs scripts/check_install.sh
-if build release; then
+check_plain() {
+    one includes scripts/check_includes.sh
+    one rooms scripts/check_rooms.py
+    one "picture of the rooms" scripts/draw_rooms.py --check
+    one tour scripts/check_tour.py
+    one links scripts/document_links.py
+    one parameters scripts/check_parameters.py
+    one types scripts/check_types.py
+    one output scripts/check_output.sh
+    one executor scripts/check_executor.sh
+    one tests scripts/check_tests.sh
+    one "checks can fail" scripts/check_checks.sh
+    one installs scripts/check_install.sh
+    build release || return
     one symbols scripts/check_symbols.sh
     echo "== test: release"
     run release no-test long -j "$jobs"
     count release
-fi
-echo "== test: asan, tsan"
-if one "build of asan" built asan; then
-    run asan slow 'long|long-asan' -j "$jobs"
-    count asan
-fi
-if one "build of tsan" built tsan; then
-    wait "$background"
-    count tsan
-fi
-background=
+}
+check_sanitizers() {
+    echo "== test: asan, tsan"
+    if one "build of asan" built asan; then
+        run asan slow 'long|long-asan' -j "$jobs"
+        count asan
+    fi
+    if one "build of tsan" built tsan; then
+        wait "$background"
+        count tsan
+    fi
+    background=
+}
+
+! $sanitizers || start_sanitizers
+! $plain || check_plain
+! $sanitizers || check_sanitizers
 
 echo
 echo "$passed passed, $failed failed, $skipped skipped"

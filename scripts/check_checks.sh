@@ -68,20 +68,23 @@ echo "$whole" >"$fake/src/one.c"
 try build || complain "make build fails"
 [ "$(wc -l <"$fake/out")" -eq 1 ] || complain "make build prints more than a line"
 try check || complain "make check fails"
-# functions.sh is in three suites, program.sh and long_asan.sh in two, slow_one.sh in one.
 most=$(closing | sed 's/ passed.*//')
-closes "$most passed, 0 failed, 4 skipped"
+closes "$most passed, 0 failed, 2 skipped"
 grep -qx 'release: 3 passed, 0 failed, 2 skipped' "$fake/out" || complain "the release suite has other counts"
 grep -qx 'skipped: part/functions: test_b: there is no b' "$fake/out" || complain "a skipped function's reason is missing"
 grep -qx 'skipped: part/slow_one: a peer: there is none' "$fake/out" || complain "a skipped program's reason is missing"
 
 grep -qx 'left to make check-slow: part/functions: test_c' "$fake/out" || complain "a function that is left is not named"
 grep -qx 'release: left to make check-slow: part/long_one ' "$fake/out" || complain "a long test is not named"
+try check-sanitizers || complain "make check-sanitizers fails"
+# functions.sh is in both suites, program.sh and long_asan.sh in one.
+sanitized=$(closing | sed 's/ passed.*//')
+closes "$sanitized passed, 0 failed, 2 skipped"
 grep -qx 'asan: left to make check-slow: part/long_one part/long_asan ' "$fake/out" || complain "a test that is long with asan is not named"
 
 # The tests that are left to it.
 try check-slow || complain "make check-slow fails"
-closes "$((most + 3)) passed, 0 failed, 4 skipped"
+closes "$((most + sanitized + 3)) passed, 0 failed, 4 skipped"
 grep -q 'left to' "$fake/out" && complain "make check-slow leaves tests"
 echo 'exit 1' >"$fake/long_one.sh"
 try check-slow && complain "make check-slow succeeds with a long test that fails"
@@ -91,11 +94,15 @@ echo 'exit 0' >"$fake/long_one.sh"
 # A test that fails, one that crashes, and one that is skipped without a reason.
 echo 'exit 1' >"$fake/program.sh"
 try check && complain "make check succeeds with a test that fails"
-closes "$((most - 2)) passed, 2 failed, 4 skipped"
+closes "$((most - 1)) passed, 1 failed, 2 skipped"
+try check-sanitizers && complain "make check-sanitizers succeeds with a test that fails"
+closes "$((sanitized - 1)) passed, 1 failed, 2 skipped"
 echo 'exit 0' >"$fake/program.sh"
 { echo 'echo "[ RUN      ] test_a"'; echo 'kill -SEGV $$'; } >"$fake/functions.sh"
 try check && complain "make check succeeds with a test that crashes"
-closes "$((most - 3)) passed, 3 failed, 1 skipped"
+closes "$((most - 1)) passed, 1 failed, 1 skipped"
+try check-sanitizers && complain "make check-sanitizers succeeds with a test that crashes"
+closes "$((sanitized - 2)) passed, 2 failed, 0 skipped"
 functions >"$fake/functions.sh"
 try check && complain "make check succeeds with a test that is skipped without a reason"
 grep -q 'test_b is skipped without a reason' "$fake/out" || complain "the missing reason is not reported"
@@ -152,9 +159,9 @@ links 'See `src/two.c`.' && complain "a path that does not exist is not detected
 # A warning from clang only.
 printf '#ifdef __clang__\n#warning of clang alone\n#endif\n%s\n' "$whole" >"$fake/src/one.c"
 try build || complain "make build fails"
-try check || complain "make check fails with a warning of a compiler that a user may have"
+try check-sanitizers || complain "make check-sanitizers fails with a warning of a compiler that a user may have"
 grep -q 'warning: of clang alone' "$fake/out" || complain "clang's warning is missing"
-LOCKSTEP_WERROR=1 try check && complain "make check succeeds with a warning of clang, though warnings are errors"
+LOCKSTEP_WERROR=1 try check-sanitizers && complain "make check-sanitizers succeeds with a warning of clang, though warnings are errors"
 grep -q 'error: of clang alone' "$fake/out" || complain "clang's message is missing"
 LOCKSTEP_WERROR=yes try check && complain "LOCKSTEP_WERROR=yes is not refused"
 
@@ -168,7 +175,7 @@ for target in $(sed -n 's/^\.PHONY: //p' Makefile); do
     try "$target" && complain "make $target succeeds with a broken file"
     grep -q "error: .*broken" "$fake/out" || complain "make $target does not print the compiler's message"
 done
-try check
+try check-slow
 closing | grep -qx '[0-9]* passed, 3 failed, 0 skipped' || complain "three broken builds are not all counted"
 
 # A missing library.
