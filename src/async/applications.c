@@ -8,8 +8,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "base/json.h"
-#include "base/lines.h"
+#include "base/json_records.h"
 
 struct ls_applications {
     char *path;
@@ -20,45 +19,27 @@ static char *path_in(const char *run) { return ls_format("%s/" LS_APPLICATIONS_F
 
 /* ---- cutting ---- */
 
-/* Does the line belong to the first `steps` steps? A line that is torn or damaged does not. */
-static bool remains(const ls_line *line, int64_t steps) {
-    ls_json *j = NULL;
+/* Does the line belong to the first *arg steps? A line that is torn or damaged does not. */
+static bool remains(void *arg, const ls_line *line) {
+    const int64_t *steps = arg;
     int64_t step = 0, begins = 0;
-    if (!line->whole || line->too_long) return false;
-    if (ls_json_parse(line->text, line->nbytes, "a line", &j, NULL) != LS_OK) return false;
+    ls_json *j = ls_json_of_line(line);
     bool is_step = ls_json_integer(ls_json_get(j, "step"), &step);
     bool is_part = ls_json_integer(ls_json_get(j, "begins"), &begins);
     ls_json_free(j);
-    return (is_step && step <= steps) || (is_part && begins < steps);
-}
-
-static ls_status cut_file(const char *path, int64_t steps, ls_error *e) {
-    ls_lines *l = NULL;
-    ls_line line;
-    bool there = true;
-    LS_TRY(ls_lines_open(path, true, &l, e));
-    ls_status s = LS_OK;
-    uint64_t size = ls_lines_size(l), end = size;
-    while ((s = ls_lines_next(l, &line, &there, e)) == LS_OK && there) {
-        if (remains(&line, steps)) break;
-        end = line.at;
-    }
-    ls_lines_close(l);
-    return s == LS_OK && end < size ? ls_file_cut(path, end, e) : s;
+    return (is_step && step <= *steps) || (is_part && begins < *steps);
 }
 
 ls_status ls_applications_cut(const char *run, int64_t steps, ls_error *e) {
     char *path = path_in(run);
-    ls_status s = ls_file_exists(path) ? cut_file(path, steps, e) : LS_OK;
+    ls_status s = ls_lines_cut(path, remains, &steps, e);
     free(path);
     return s;
 }
 
 static bool is_from(const ls_line *line, int64_t first) {
-    ls_json *j = NULL;
     int64_t step = 0;
-    if (!line->whole || line->too_long) return false;
-    if (ls_json_parse(line->text, line->nbytes, "a line", &j, NULL) != LS_OK) return false;
+    ls_json *j = ls_json_of_line(line);
     bool is_step = ls_json_integer(ls_json_get(j, "step"), &step);
     ls_json_free(j);
     return is_step && step > first;

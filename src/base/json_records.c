@@ -124,3 +124,10 @@ ls_status ls_json_records_fail(const ls_json_records *c, const char *name, const
     if (!c->array || c->wrong) return ls_fail(e, LS_EINVAL, "%s:%llu: %s", name, line, why);
     return ls_fail(e, LS_EINVAL, "%s:%llu: element %llu %s", name, line, number, why);
 }
+
+ls_json *ls_json_of_line(const ls_line *line) {
+    ls_json *j = NULL;
+    bool whole = line->whole && !line->too_long;
+    if (whole && ls_json_parse(line->text, line->nbytes, "a line", &j, NULL) != LS_OK) return NULL;
+    return j;
+}

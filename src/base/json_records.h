@@ -5,6 +5,7 @@
 #define LS_BASE_JSON_RECORDS_H
 
 #include "base/json.h"
+#include "base/lines.h"
 
 typedef struct ls_json_records {
     const char *at, *end;
@@ -29,5 +30,9 @@ ls_status ls_json_records_parse(const ls_json_records *, ls_json **j_p, ls_error
  * Returns LS_EINVAL. */
 ls_status ls_json_records_fail(const ls_json_records *, const char *name, const char *why,
                                ls_error *);
+
+/* The value of one line of a file, such as a line of a log; the caller frees it. NULL: the line is torn, too long or no
+ * JSON. */
+ls_json *ls_json_of_line(const ls_line *);
 
 #endif

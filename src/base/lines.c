@@ -150,6 +150,22 @@ ls_status ls_lines_next(ls_lines *l, ls_line *line_p, bool *there_p, ls_error *e
     return l->from_end ? next_backward(l, line_p, there_p, e) : next_forward(l, line_p, e);
 }
 
+ls_status ls_lines_cut(const char *path, bool (*stays)(void *arg, const ls_line *), void *arg,
+                       ls_error *e) {
+    ls_lines *l = NULL;
+    ls_line line;
+    bool there = true;
+    if (!ls_file_exists(path)) return LS_OK;
+    LS_TRY(ls_lines_open(path, true, &l, e));
+    ls_status s = LS_OK;
+    uint64_t end = l->size;
+    while ((s = ls_lines_next(l, &line, &there, e)) == LS_OK && there && !stays(arg, &line))
+        end = line.at;
+    bool cut = s == LS_OK && end < l->size;
+    ls_lines_close(l);
+    return cut ? ls_file_cut(path, end, e) : s;
+}
+
 char *ls_lines_split(char **text) {
     char *line = *text, *end = line + strcspn(line, "\r\n");
     if (!*line) return NULL;

@@ -35,6 +35,10 @@ void ls_lines_stop_at(ls_lines *, uint64_t at);
  * skipped. */
 ls_status ls_lines_next(ls_lines *, ls_line *line_p, bool *there_p, ls_error *);
 
+/* Cuts the file behind the last line for which stays() is true. Does nothing if there is no such file. */
+ls_status ls_lines_cut(const char *path, bool (*stays)(void *arg, const ls_line *), void *arg,
+                       ls_error *);
+
 /* The first line of the text at *text, without its end, which becomes 0; *text is moved behind it.
  * A line ends in LF, CR LF or CR. NULL: the text has no more lines. */
 char *ls_lines_split(char **text);

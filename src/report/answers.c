@@ -8,8 +8,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
-#include "base/json.h"
-#include "base/lines.h"
+#include "base/json_records.h"
 #include "base/log.h"
 #include "base/utf8.h"
 
@@ -19,42 +18,27 @@ static char *path_in(const char *run) { return ls_format("%s/" LS_ANSWERS_FILE, 
 
 /* ---- cutting ---- */
 
-/* The step of a line; 0: it is torn, damaged or foreign. */
-static int64_t step_of(const ls_line *line) {
-    ls_json *j = NULL;
-    int64_t step = 0;
-    if (!line->whole || line->too_long) return 0;
-    if (ls_json_parse(line->text, line->nbytes, "a line", &j, NULL) != LS_OK) return 0;
-    if (!ls_json_integer(ls_json_get(j, "step"), &step)) step = 0;
-    ls_json_free(j);
-    return step;
-}
+typedef struct cut {
+    int64_t steps, last; /* last: the step of the last line that stays */
+} cut;
 
-static ls_status cut_file(const char *path, int64_t steps, int64_t *step_p, ls_error *e) {
-    ls_lines *l = NULL;
-    ls_line line;
-    bool there = true;
-    LS_TRY(ls_lines_open(path, true, &l, e));
-    ls_status s = LS_OK;
-    uint64_t size = ls_lines_size(l), end = size;
-    while ((s = ls_lines_next(l, &line, &there, e)) == LS_OK && there) {
-        int64_t step = step_of(&line);
-        if (step > 0 && step <= steps) {
-            *step_p = step;
-            break;
-        }
-        end = line.at;
-    }
-    ls_lines_close(l);
-    return s == LS_OK && end < size ? ls_file_cut(path, end, e) : s;
+static bool stays(void *arg, const ls_line *line) {
+    cut *c = arg;
+    int64_t step = 0;
+    ls_json *j = ls_json_of_line(line);
+    bool is_step = ls_json_integer(ls_json_get(j, "step"), &step);
+    ls_json_free(j);
+    if (!is_step || step <= 0 || step > c->steps) return false;
+    c->last = step;
+    return true;
 }
 
 ls_status ls_answers_cut(const char *run, int64_t steps, int64_t *step_p, ls_error *e) {
     char *path = path_in(run);
-    int64_t step = 0;
-    ls_status s = ls_file_exists(path) ? cut_file(path, steps, &step, e) : LS_OK;
+    cut c = {.steps = steps};
+    ls_status s = ls_lines_cut(path, stays, &c, e);
     free(path);
-    if (s == LS_OK) *step_p = step;
+    if (s == LS_OK) *step_p = c.last;
     return s;
 }
 

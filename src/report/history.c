@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/file.h"
-#include "base/lines.h"
+#include "base/json_records.h"
 #include "report/noise_line.h"
 
 /* Evaluations further from the end are not found: one that is repeated may get a second line. */
@@ -15,9 +15,7 @@ char *ls_metrics_path(const char *run) { return ls_format("%s/metrics.jsonl", ru
 
 /* NULL: the line is torn, damaged or foreign, or of a step before `least`. */
 static ls_json *parse(const ls_line *line, int64_t least, int64_t *step_p) {
-    ls_json *j = NULL;
-    if (!line->whole || line->too_long) return NULL;
-    if (ls_json_parse(line->text, line->nbytes, "a line", &j, NULL) != LS_OK) return NULL;
+    ls_json *j = ls_json_of_line(line);
     if (ls_json_integer(ls_json_get(j, "step"), step_p) && *step_p >= least) return j;
     ls_json_free(j);
     return NULL;

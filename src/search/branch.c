@@ -6,8 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/json.h"
-#include "base/lines.h"
+#include "base/json_records.h"
 #include "base/math.h"
 #include "config/phases.h"
 #include "data/batches.h"
@@ -168,11 +167,9 @@ ls_status ls_branch_read(const char *dir, const ls_branch_span *span, int64_t en
     free(path);
     LS_TRY(status);
     while (next <= end && (status = ls_lines_next(lines, &line, &there, e)) == LS_OK && there) {
-        ls_json *j = NULL;
         int64_t step = 0, n = 0;
         double loss = 0;
-        if (line.too_long || !line.whole) continue;
-        if (ls_json_parse(line.text, line.nbytes, "a line", &j, NULL) != LS_OK) continue;
+        ls_json *j = ls_json_of_line(&line);
         bool is_step = ls_json_integer(ls_json_get(j, "step"), &step) && step == next &&
                        ls_json_integer(ls_json_get(j, "samples"), &n) &&
                        ls_json_number(ls_json_get(j, "loss"), &loss);

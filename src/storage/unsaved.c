@@ -4,8 +4,7 @@
 #include <stdlib.h>
 
 #include "base/file.h"
-#include "base/json.h"
-#include "base/lines.h"
+#include "base/json_records.h"
 #include "base/log.h"
 #include "storage/best.h"
 #include "storage/lock.h"
@@ -32,10 +31,8 @@ static int64_t last_step(const char *dir) {
     int64_t step = 0;
     free(path);
     while (there && !step && ls_lines_next(l, &line, &there, NULL) == LS_OK && there) {
-        ls_json *j = NULL;
-        if (!line.whole || line.too_long) continue;
-        if (ls_json_parse(line.text, line.nbytes, "a line", &j, NULL) == LS_OK)
-            ls_json_integer(ls_json_get(j, "step"), &step);
+        ls_json *j = ls_json_of_line(&line);
+        ls_json_integer(ls_json_get(j, "step"), &step);
         ls_json_free(j);
     }
     ls_lines_close(l);

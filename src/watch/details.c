@@ -12,7 +12,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
-#include "base/lines.h"
+#include "base/json_records.h"
 #include "report/answers.h"
 #include "report/compare.h"
 #include "report/ledger.h"
@@ -58,10 +58,9 @@ static bool read_samples(ls_lines *l, ls_json **lines, int *n_p) {
     bool there = true;
     *n_p = 0;
     while (ls_lines_next(l, &line, &there, NULL) == LS_OK && there) {
-        ls_json *j = NULL;
         if (*n_p == MOST_SAMPLES) return true;
-        if (!line.whole || line.too_long) continue;
-        if (ls_json_parse(line.text, line.nbytes, "a line", &j, NULL) == LS_OK) lines[(*n_p)++] = j;
+        ls_json *j = ls_json_of_line(&line);
+        if (j) lines[(*n_p)++] = j;
     }
     return false;
 }

@@ -4,6 +4,8 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "base/file.h"
+#include "base/json_records.h"
 #include "folder.h"
 #include "test.h"
 
@@ -158,11 +160,43 @@ static void test_split(void **state) {
     assert_null(ls_lines_split(&rest));
 }
 
+static bool is_json(void *arg, const ls_line *line) {
+    ls_json *j = ls_json_of_line(line);
+    bool is = j != NULL;
+    (void)arg;
+    ls_json_free(j);
+    return is;
+}
+
+/* What stands behind the last line that stays goes; lines before it stay, whatever they are. */
+static void test_cut(void **state) {
+    static const struct {
+        const char *text;
+        size_t stays;
+    } files[] = {{"", 0},         {"{}\n", 3},        {"{}", 0},
+                 {"x\ny\n", 0},   {"x\n{}\n[1\n", 5}, {"{}\n{}\nx\n{", 6},
+                 {"{}\n\n\n", 3}, {"x\n{}\n", 5}};
+    ls_error e = {0};
+    (void)state;
+    for (size_t i = 0; i < sizeof files / sizeof *files; i++) {
+        ls_buf b = {0}, left = {0};
+        ls_buf_printf(&b, "%s", files[i].text);
+        write_text(&b);
+        assert_ls_ok(ls_lines_cut(path, is_json, NULL, &e), e);
+        assert_ls_ok(ls_file_read(path, 100, &left, &e), e);
+        assert_int_equal(left.len, files[i].stays);
+        assert_memory_equal(left.data ? left.data : "", files[i].text, left.len);
+        ls_buf_free(&b);
+        ls_buf_free(&left);
+    }
+    assert_ls_ok(ls_lines_cut("/nowhere/at/all", is_json, NULL, &e), e);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_small),  cmocka_unit_test(test_random),
         cmocka_unit_test(test_sparse), cmocka_unit_test(test_no_file),
-        cmocka_unit_test(test_split),
+        cmocka_unit_test(test_split),  cmocka_unit_test(test_cut),
     };
     return cmocka_run_group_tests(tests, make_path, remove_folder);
 }
