@@ -359,6 +359,7 @@ static ls_status run_update(ls_exec *x, const ls_action *a) {
                    .steps = ls_exec_changes(x)};
     bool there = ls_action_on_device(u.share, a);
     if (there) {
+        u.there = true;
         u.grads = x->on.grads;
         u.params = x->on.params;
         u.flat = ls_exec_flat_there(x, a->bucket);

@@ -14,6 +14,14 @@ typedef struct twins {
     ls_dtype type;
 } twins;
 
+/* The host's parameters and the device's. */
+static twins params_at(const ls_exec *x, ls_range r) {
+    ls_dtype type = x->c.plan->share.compute;
+    return (twins){ls_flat_at_mut(type, x->c.world->params, r.first),
+                   x->on.params + r.first * sizeof(float), (r.end - r.first) * ls_dtype_size(type),
+                   type};
+}
+
 /* A buffer that the host and the device have, at the same places in theirs. */
 static twins twins_of(const ls_exec *x, const ls_action *a) {
     const ls_share *sh = &x->c.plan->share;
@@ -31,12 +39,9 @@ static twins twins_of(const ls_exec *x, const ls_action *a) {
     bool part = b.kind == LS_BUF_SHARD || (b.kind == LS_BUF_SUM && sh->shards_moments);
     ls_range r = part ? ls_share_shard(sh, b.index, x->c.worker) : ls_share_range(sh, b.index);
     int slot = b.kind == LS_BUF_SUM ? ls_exec_sum_slot(x, b.index) + b.slot : b.slot;
-    twins t = {ls_exec_sum_at(x, slot, r.first), ls_exec_sum_there(x, slot, r.first),
-               (r.end - r.first) * ls_dtype_size(sh->reduce), sh->reduce};
-    if (!params) return t;
-    return (twins){ls_flat_at_mut(sh->compute, x->c.world->params, r.first),
-                   x->on.params + r.first * sizeof(float),
-                   (r.end - r.first) * ls_dtype_size(sh->compute), sh->compute};
+    if (params) return params_at(x, r);
+    return (twins){ls_exec_sum_at(x, slot, r.first), ls_exec_sum_there(x, slot, r.first),
+                   (r.end - r.first) * ls_dtype_size(sh->reduce), sh->reduce};
 }
 
 /* Where the host's bytes are on the device: between the copy and the conversion, if there is one. */
@@ -72,18 +77,24 @@ ls_status ls_exec_take_there(ls_exec *x, const ls_action *a, const void *from, l
     return s;
 }
 
+/* The first of the flat buffers that is not the parameters: f32 masters beside parameters of 16 bits are
+ * a state. */
+static int first_state(const ls_share *sh) { return sh->has_masters ? 0 : 1; }
+
 /* The states of what the worker owns lie bucket after bucket. */
 ls_flat ls_exec_flat_there(const ls_exec *x, int bucket) {
     const ls_share *sh = &x->c.plan->share;
     ls_flat f = {.n = x->c.world->flat.n, .of = {(float *)(void *)x->on.params}};
-    size_t all = x->on.nbytes.state / sizeof(float) / (f.n > 1 ? (size_t)f.n - 1 : 1), before = 0;
+    int first = first_state(sh);
+    size_t all = x->on.nbytes.state / sizeof(float) / (f.n > first ? (size_t)(f.n - first) : 1);
+    size_t before = 0;
     for (int k = 0; k < bucket; k++) {
         ls_range own = ls_share_owned(sh, k, x->c.worker);
         before += own.end - own.first;
     }
     float *state =
         (float *)(void *)x->on.state + before - ls_share_owned(sh, bucket, x->c.worker).first;
-    for (int i = 1; i < f.n; i++) f.of[i] = state + (size_t)(i - 1) * all;
+    for (int i = first; i < f.n; i++) f.of[i] = state + (size_t)(i - first) * all;
     return f;
 }
 
@@ -102,32 +113,37 @@ void ls_exec_send_state(ls_exec *x) {
     const ls_share *sh = &x->c.plan->share;
     if (!sh->state_on_device || x->on.has_state) return;
     for (int k = 0; k < sh->nbuckets; k++) {
-        ls_range own = ls_share_owned(sh, k, x->c.worker), params = params_there(x, k);
+        ls_range own = ls_share_owned(sh, k, x->c.worker);
         ls_flat here = x->c.world->flat, there = ls_exec_flat_there(x, k);
-        for (int i = 0; i < here.n; i++) {
-            ls_range r = i ? own : params;
-            ls_on_device_send(&x->on, there.of[i] + r.first, here.of[i] + r.first,
-                              (r.end - r.first) * sizeof(float));
-        }
+        twins params = params_at(x, params_there(x, k));
+        send(x, &params);
+        for (int i = first_state(sh); i < here.n; i++)
+            ls_on_device_send(&x->on, there.of[i] + own.first, here.of[i] + own.first,
+                              (own.end - own.first) * sizeof(float));
     }
     x->on.has_state = true;
+}
+
+static ls_status fetch(const ls_exec *x, const twins *t, ls_error *e) {
+    if (!t->nbytes) return LS_OK;
+    narrow_there(x, t);
+    return ls_on_device_fetch(&x->on, t->host, copied_there(x, t), t->nbytes, e);
 }
 
 /* Of parameters in one copy each worker brings its own. */
 ls_status ls_exec_fetch_state(ls_exec *x, bool states, ls_error *e) {
     const ls_share *sh = &x->c.plan->share;
     const ls_world *w = x->c.world;
-    int first = x->on.params_are_newer ? 0 : 1,
-        end = x->on.states_are_newer && states ? w->flat.n : 1;
-    for (int k = 0; first < end && k < sh->nbuckets; k++) {
+    int end = x->on.states_are_newer && states ? w->flat.n : 0;
+    for (int k = 0; k < sh->nbuckets; k++) {
         ls_range own = ls_share_owned(sh, k, x->c.worker);
-        ls_range params = w->shares_params ? own : params_there(x, k);
+        twins params = params_at(x, w->shares_params ? own : params_there(x, k));
         ls_flat there = ls_exec_flat_there(x, k);
-        for (int i = first; i < end; i++) {
-            ls_range r = i ? own : params;
-            if (r.first < r.end)
-                LS_TRY(ls_on_device_fetch(&x->on, w->flat.of[i] + r.first, there.of[i] + r.first,
-                                          (r.end - r.first) * sizeof(float), e));
+        if (x->on.params_are_newer) LS_TRY(fetch(x, &params, e));
+        for (int i = first_state(sh); i < end; i++) {
+            const twins t = {w->flat.of[i] + own.first, (char *)(there.of[i] + own.first),
+                             (own.end - own.first) * sizeof(float), LS_F32};
+            LS_TRY(fetch(x, &t, e));
         }
     }
     x->on.params_are_newer = false;

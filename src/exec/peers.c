@@ -9,7 +9,9 @@
 #include "base/min.h"
 #include "coll/algo/tree.h"
 #include "exec/exec_state.h"
+#include "model/mixed_device.h"
 #include "model/row_device.h"
+#include "tensor/dtype.h"
 
 /* ---- memory ---- */
 
@@ -141,9 +143,11 @@ static const float *sum_node(walk *w, int lo, int hi, int depth, float *out) {
     if (leaf->lo == lo && leaf->hi == hi) return leaf_at(w, w->leaf++, w->at);
     int middle = ls_tree_split(lo, hi);
     float *wait = (float *)(void *)w->x->on.sums + (size_t)depth * w->room;
+    ls_dtype reduce = w->x->c.plan->share.reduce;
     const float *left = sum_node(w, lo, middle, depth, wait);
     const float *right = sum_node(w, middle, hi, depth + 1, wait + w->room);
     ls_row_device_add(&w->x->on.compute, (int64_t)w->n, left, right, out);
+    if (ls_dtype_is_half(reduce)) ls_device_round(&w->x->on.compute, reduce, w->n, out);
     return out;
 }
 

@@ -36,7 +36,7 @@ ls_status ls_exec_norm(ls_exec *x) {
         ls_range s = ls_share_normed(sh, k, x->c.worker);
         size_t base = ls_share_base(sh, k);
         int slot = ls_exec_sum_slot(x, k);
-        const ls_norm_input sum = {sh->model, sh->reduce,
+        const ls_norm_input sum = {sh->model, there ? LS_F32 : sh->reduce,
                                    there ? ls_exec_sum_there(x, slot, base)
                                          : ls_exec_sum_at(x, slot, base)};
         ls_norm_blocks(there ? &x->on.compute : &x->compute, &sum, s.first - base, s.end - base,

@@ -11,6 +11,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include "model/mixed_device.h"
 #include "tensor/dtype.h"
 #include "tensor/update_device.h"
 
@@ -126,6 +127,14 @@ static void update_run(void *arg, int thread, int nthreads) {
     }
 }
 
+/* Queues the rounding of n new parameters that layers read: in f32, as all that a device has. */
+static void round_there(const ls_optim_update *u, const ls_compute *c, size_t first, size_t n) {
+    float *params = (float *)u->params + first;
+    if (!ls_dtype_is_half(u->params_type)) return;
+    ls_device_copy(c->device, LS_DEVICE_COMPUTE, params, u->flat.of[0] + first, n * sizeof *params);
+    ls_device_round(c, u->params_type, n, params);
+}
+
 /* Updates elements [first, end), which have no whole parameter. */
 static void update_elements(const ls_optim_update *u, const ls_compute *c, size_t first,
                             size_t end) {
@@ -135,10 +144,12 @@ static void update_elements(const ls_optim_update *u, const ls_compute *c, size_
     for (int g = 0; g < u->optim->ngroups; g++)
         for (int decay = 0; decay < 2; decay++)
             j.scalars[g][decay] = ls_optim_scalars(&u->optim->groups[g], &u->step, decay);
-    if (c->device)
+    if (c->device) {
         update_block(&j, first, end, &param);
-    else
+        round_there(u, c, first, end - first);
+    } else {
         ls_pool_run(c->pool, update_run, &j);
+    }
 }
 
 /* ---- whole parameters ---- */

@@ -5,8 +5,8 @@
 #include "state/store.h"
 
 static const char *sum_of(const ls_update *u, int bucket) {
-    return (const char *)u->grads +
-           (size_t)ls_share_sum_slot(u->share, bucket, u->worker) * u->share->nbytes.slot;
+    size_t slot = u->there ? u->share->floats * sizeof(float) : u->share->nbytes.slot;
+    return (const char *)u->grads + (size_t)ls_share_sum_slot(u->share, bucket, u->worker) * slot;
 }
 
 static void train(const ls_update *u, const ls_compute *c, int bucket) {
@@ -16,7 +16,7 @@ static void train(const ls_update *u, const ls_compute *c, int bucket) {
                          .model = sh->model,
                          .base = ls_share_base(sh, bucket),
                          .step = u->step,
-                         .grads_type = sh->reduce,
+                         .grads_type = u->there ? LS_F32 : sh->reduce,
                          .params_type = sh->compute,
                          .grads = sum_of(u, bucket),
                          .params = u->params,

@@ -11,6 +11,7 @@
 typedef struct ls_update {
     const ls_share *share;
     int worker;
+    bool there; /* grads, params and flat are in the memory of the call's device, all in f32 */
     const void *grads; /* its slots, of the reduce type */
     void *params;      /* [nfloats] of the compute type */
     ls_flat flat;

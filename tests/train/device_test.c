@@ -105,6 +105,82 @@ static void test_halves(void **state) {
          LLAMA(1, BF16, "parallel.tensor_virtual=2"));
 }
 
+/* Of the latest run, whose gradients overflowed. */
+static bool has_skipped(void) {
+    ls_error e = {0};
+    ls_buf text = {0};
+    char *run = run_path(nruns - 1), *path = ls_format("%s/metrics.jsonl", run);
+    assert_ls_ok(ls_file_read(path, 1 << 20, &text, &e), e);
+    ls_buf_append(&text, "", 1);
+    bool has = strstr(text.data, "\"skipped\"") != NULL;
+    ls_buf_free(&text);
+    free(path);
+    free(run);
+    return has;
+}
+
+/* A run on n devices that have the optimizer's states, in types of 16 bits. */
+static result halves_there(int n, const char *const *types, const char *const *more) {
+    char *device = ls_format("parallel.device=c:%d", nruns);
+    const char *sets[20] = {device, "parallel.optimizer_state=device"};
+    int nsets = 2;
+    for (int i = 0; types[i]; i++) sets[nsets++] = types[i];
+    for (int i = 0; i < 5 && more[i]; i++) sets[nsets++] = more[i];
+    result r = with(n, sets);
+    free(device);
+    return r;
+}
+
+/* The device has f32 masters, and what layers read is rounded there. A step whose gradient overflows is
+ * skipped; averages; sums by the host and by devices. */
+static void test_halves_there(void **state) {
+    static const char *const types[][6] = {
+        {"train.compute=bf16", "optim.ema=0.9", "train.eval_every=1", "train.eval_weights=ema"},
+        {"train.compute=f16", "optim.loss_scale=1e6", "optim.loss_scale_hysteresis=1"},
+        {"train.compute=bf16", "train.reduce_dtype=f32", "optim.optimizer=lion"},
+        {"train.reduce_dtype=bf16", "optim.schedule=constant", "optim.optimizer=schedule-free"},
+        {"train.compute=f16", "train.reduce_dtype=bf16", "optim.optimizer=sgd"},
+        {"train.compute=bf16", "model.kind=llama", "model.width=24", "model.heads=6",
+         "lora.rank=4"}};
+    static const struct {
+        int n;
+        const char *sets[5];
+    } layouts[] = {
+        {1, {NULL}},
+        {3, {"parallel.zero=1", "parallel.device_link=peers"}},
+        {3, {"parallel.zero=3", "parallel.device_link=host"}},
+        {2, {"parallel.zero=0"}},
+        {2, {"parallel.zero=1", "parallel.device_link=host"}},
+        {3, {"parallel.zero=2", "parallel.device_link=host", "parallel.overlap=on"}},
+        {2, {"parallel.zero=3", "parallel.device_link=peers", "parallel.bucket_mb=0.01"}},
+        {2, {"parallel.zero=0", "survival.audit=1"}}};
+    (void)state;
+    for (int t = 0; t < ncases(2, 6); t++) {
+        result cores = with(1, types[t]);
+        int of_cores = nruns - 1;
+        assert_true(has_skipped() == (t == 1));
+        for (int i = 0; i < ncases(3, 8); i++) {
+            if (!all_cases() && t == 1 && i == 0) continue;
+            same(halves_there(layouts[i].n, types[t], layouts[i].sets), cores);
+            same_evaluations(nruns - 1, of_cores);
+        }
+    }
+}
+
+/* The same in several micro-batches, where workers divide a model, and by NCCL. */
+static void test_more_halves_there(void **state) {
+    static const char *const types[] = {"train.compute=bf16", "train.micro_batch=1", NULL};
+    static const char *const layouts[][5] = {
+        {"parallel.mesh.pipe=2", "parallel.zero=0"},
+        {"parallel.mesh.pipe=2", "parallel.zero=3"},
+        {"parallel.zero=2", "parallel.recompute=2"},
+        {"parallel.device_link=nccl", "parallel.device=cuda:0", "parallel.zero=1"},
+        {"parallel.device=cuda:0", "parallel.zero=3"}};
+    result cores = with(1, types);
+    (void)state;
+    for (int i = 0; i < 5; i++) same(halves_there(2, types, layouts[i]), cores);
+}
+
 /* Two samples a virtual worker, in micro-batches of one or both. */
 static void test_micro_batches(void **state) {
     result cores = trained(1, "train.micro_batch=1", NULL);
@@ -246,21 +322,26 @@ static void test_audit(void **state) {
 }
 
 /* Ends after two steps on a device; cores continue, and the other way round. */
-static void test_resumed(void **state) {
+static void check_resumed(const char *type) {
     static const char *const there[] = {"parallel.device=c:9", "parallel.optimizer_state=device"};
-    result cores = trained(1, NULL, NULL);
-    (void)state;
+    result cores = trained(1, type, NULL);
     for (int first = 0; first < 2; first++) {
         int number = nruns++;
         for (int part = 0; part < 2; part++) {
             ls_error e = {0};
             bool on = part == first;
-            const char *sets[4] = {part ? "train.steps=3" : "train.steps=2", on ? there[0] : NULL,
-                                   on ? there[1] : NULL};
+            const char *sets[5] = {part ? "train.steps=3" : "train.steps=2", type,
+                                   on ? there[0] : NULL, on ? there[1] : NULL};
             assert_ls_ok(try_number(number, 1, usual, sets, &e), e);
         }
         same(last_of_number(number), cores);
     }
+}
+
+static void test_resumed(void **state) {
+    (void)state;
+    check_resumed("train.compute=f32");
+    check_resumed("train.compute=bf16");
 }
 
 /* A driver and a compiler that stand before devices `c` (fake_cuda.c). */
@@ -342,10 +423,10 @@ static void test_refused(void **state) {
                                &e),
                     LS_EINVAL, "no kernels for a device", e);
     refused("parallel.optimizer_state=device", NULL, "needs parallel.device");
-    const char *const state_there[] = {"parallel.device=c", "parallel.optimizer_state=device",
-                                       "train.compute=bf16", NULL};
-    assert_ls_fails(try_number(nruns++, 1, usual, state_there, &e), LS_EINVAL,
-                    "optimizer_state: device does not know train.compute", e);
+    const char *const muon[] = {"parallel.device=c", "parallel.optimizer_state=device",
+                                "optim.optimizer=muon", NULL};
+    assert_ls_fails(try_number(nruns++, 1, usual, muon, &e), LS_EINVAL,
+                    "optimizer_state: device does not know muon", e);
     refused("parallel.device=c", "parallel.device_link=peers", "optimizer_state: device");
     const char *const peers[] = {"parallel.device=c", "parallel.optimizer_state=device",
                                  "parallel.device_link=peers", "parallel.mesh.pipe=2", NULL};
@@ -366,15 +447,16 @@ int main(int argc, char **argv) {
         return 1;
     }
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_same_bits),   cmocka_unit_test(test_micro_batches),
-        cmocka_unit_test(test_llama),       cmocka_unit_test(test_adapters),
-        cmocka_unit_test(test_state_there), cmocka_unit_test(test_links),
-        cmocka_unit_test(test_halves),      cmocka_unit_test(test_resumed),
-        cmocka_unit_test(test_cuda),        cmocka_unit_test(test_too_few),
-        cmocka_unit_test(test_nccl),        cmocka_unit_test(test_audit),
-        cmocka_unit_test(test_evaluations), slow_unit_test(test_opencl),
-        cmocka_unit_test(test_refused),     cmocka_unit_test(test_meshes),
-        slow_unit_test(test_mesh_on_cuda),  slow_unit_test(test_all_meshes),
+        cmocka_unit_test(test_same_bits),    cmocka_unit_test(test_micro_batches),
+        cmocka_unit_test(test_llama),        cmocka_unit_test(test_adapters),
+        cmocka_unit_test(test_state_there),  cmocka_unit_test(test_links),
+        cmocka_unit_test(test_halves),       cmocka_unit_test(test_resumed),
+        cmocka_unit_test(test_cuda),         cmocka_unit_test(test_too_few),
+        cmocka_unit_test(test_nccl),         cmocka_unit_test(test_audit),
+        cmocka_unit_test(test_evaluations),  slow_unit_test(test_opencl),
+        cmocka_unit_test(test_halves_there), slow_unit_test(test_more_halves_there),
+        cmocka_unit_test(test_refused),      cmocka_unit_test(test_meshes),
+        slow_unit_test(test_mesh_on_cuda),   slow_unit_test(test_all_meshes),
     };
     return cmocka_run_group_tests(tests, make_cache, remove_folder);
 }
