@@ -69,8 +69,9 @@ void cli_bench_device_print(const ls_device_figures *f) {
     ls_print("  copies from it   %10.2f GB/s, to pinned memory %.2f\n", f->from / 1e9,
              f->pinned_from / 1e9);
     ls_print("  its memory       %10.2f GB/s read and written by a copy\n", f->memory / 1e9);
-    ls_print("  matrix products  %10.1f GFLOP/s in f32, %lld x %lld x %lld\n", f->product / 1e9,
-             (long long)f->rows, (long long)f->out, (long long)f->in);
+    ls_print("  matrix products  %10.1f GFLOP/s in f32, %.1f in bf16, %lld x %lld x %lld\n",
+             f->product / 1e9, f->product_bf16 / 1e9, (long long)f->rows, (long long)f->out,
+             (long long)f->in);
     ls_print("  a small kernel   %10.2f us, queued among others\n", f->launch_s * 1e6);
 }
 
@@ -84,6 +85,7 @@ static void print_figures_json(const ls_device_figures *f) {
     ls_json_set_number(o, "pinned_from_bytes_per_s", f->pinned_from);
     ls_json_set_number(o, "memory_bytes_per_s", f->memory);
     ls_json_set_number(o, "product_flops_per_s", f->product);
+    ls_json_set_number(o, "product_bf16_flops_per_s", f->product_bf16);
     ls_json_set_number(o, "kernel_seconds", f->launch_s);
     ls_print_json(o);
     ls_json_free(o);

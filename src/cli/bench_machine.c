@@ -98,6 +98,7 @@ int cli_bench_machine_run(const char *save, const ls_machine_prices *prices) {
 static ls_machine_device device_of(const ls_device_figures *f) {
     ls_machine_device d = {.memory_nbytes = (double)f->memory_nbytes,
                            .product = f->product,
+                           .product_bf16 = f->product_bf16,
                            .memory = f->memory,
                            .to = f->pinned_to,
                            .from = f->pinned_from,

@@ -368,7 +368,8 @@ static bool device_options(const ls_args *a, const char *bench) {
     bool device = cli_given(a, DEVICE);
     if (cli_given(a, SMALL) && !device) return usage("%s: --small belongs to --device", bench);
     if (device && cli_given(a, DTYPE))
-        return usage("%s: --dtype does not go with --device: its kernels compute in f32", bench);
+        return usage("%s: --dtype does not go with --device: its kernels are measured in f32",
+                     bench);
     return true;
 }
 

@@ -56,3 +56,28 @@ void ls_mixed_device_backward(const ls_layer *l, const ls_layer_call *m) {
         if (m->dx[k])
             ls_device_round(m->compute, m->type, ls_mixed_input(l, k, m->n * m->T), m->dx[k]);
 }
+
+/* ---- for prices ---- */
+
+static void count(ls_device_rounds *r, size_t floats) {
+    r->floats += floats;
+    r->kernels += floats > 0;
+}
+
+ls_device_rounds ls_mixed_device_forward_rounds(const ls_layer *l, int64_t n, ls_dtype compute) {
+    ls_device_rounds r = {0};
+    if (!ls_dtype_is_half(compute)) return r;
+    if (!l->traits.loss) count(&r, ls_mixed_output(l, n * l->T));
+    count(&r, ls_mixed_rough(l, n * l->T));
+    return r;
+}
+
+ls_device_rounds ls_mixed_device_backward_rounds(const ls_layer *l, int64_t n, ls_dtype compute,
+                                                 ls_dtype grads, bool dx, bool last) {
+    ls_device_rounds r = {0};
+    for (int i = 0; i < l->nparams && ls_dtype_is_half(grads) && last; i++)
+        if (ls_layer_trains(l, i)) count(&r, l->counts[i]);
+    for (int k = 0; k < l->ninputs && dx && ls_dtype_is_half(compute); k++)
+        count(&r, ls_mixed_input(l, k, n * l->T));
+    return r;
+}

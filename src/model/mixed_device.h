@@ -19,6 +19,16 @@ static inline bool ls_mixed_there(const ls_layer_call *c) {
 void ls_mixed_device_forward(const ls_layer *, const ls_layer_call *);
 void ls_mixed_device_backward(const ls_layer *, const ls_layer_call *);
 
+/* What a call for n samples rounds in place, and in how many kernels: for prices, as the floats that cores
+ * convert (ls_mixed_forward_floats()). */
+typedef struct ls_device_rounds {
+    size_t floats;
+    int kernels;
+} ls_device_rounds;
+ls_device_rounds ls_mixed_device_forward_rounds(const ls_layer *, int64_t n, ls_dtype compute);
+ls_device_rounds ls_mixed_device_backward_rounds(const ls_layer *, int64_t n, ls_dtype compute,
+                                                 ls_dtype grads, bool dx, bool last);
+
 /* Queue: x [n] = the numbers nearest to them of a type of 16 bits; and conversions to and from it. */
 void ls_device_round(const ls_compute *, ls_dtype, size_t n, float *x);
 void ls_device_narrow(const ls_compute *, ls_dtype, size_t n, const float *x, void *y);

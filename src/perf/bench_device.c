@@ -89,6 +89,7 @@ typedef struct product {
     const char *shape, *name;
     int64_t in, out;
     bool table; /* it is stored transposed */
+    bool bf16;
     enum { FORWARD, DX, DW } pass;
 } product;
 
@@ -109,6 +110,7 @@ static void queue_product(const bench *b, const void *arg) {
     if (p->pass == DW && !p->table)
         g = (ls_gemm_job){.M = in, .N = out, .K = rows, .a = xt, .b = ym, .c = w, .ldc = out};
     if (p->pass == DW) g.c = b->weights[1]; /* sums would grow for ever */
+    g.bf16 = p->bf16;
     ls_gemm_device(&b->compute, &g);
 }
 
@@ -419,7 +421,8 @@ static ls_status measure_transfers(const bench *b, ls_device_figures *f, ls_erro
 }
 
 static ls_status measure_device(const bench *b, ls_device_figures *f, ls_error *e) {
-    const product p = {.in = b->z->C, .out = 4 * b->z->C};
+    product p = {.in = b->z->C, .out = 4 * b->z->C};
+    double flops = 2.0 * (double)b->rows * (double)p.in * (double)p.out;
     transfer within = {NULL, 0, WITHIN};
     double seconds = 0;
     LS_TRY(measure_transfers(b, f, e));
@@ -431,7 +434,10 @@ static ls_status measure_device(const bench *b, ls_device_figures *f, ls_error *
     f->rows = b->rows;
     f->in = p.in;
     f->out = p.out;
-    f->product = 2.0 * (double)b->rows * (double)p.in * (double)p.out / seconds;
+    f->product = flops / seconds;
+    p.bf16 = true;
+    LS_TRY(measure(b, queue_product, &p, &seconds, e));
+    f->product_bf16 = flops / seconds;
     return measure(b, queue_least, NULL, &f->launch_s, e);
 }
 

@@ -1,4 +1,4 @@
-/* bench_device.h - how fast a device is (device/device.h): its copies, and the kernels of GPT-2 in f32.
+/* bench_device.h - how fast a device is (device/device.h): its copies, the kernels of GPT-2 in f32, and a product in bf16.
  *
  * Sizes are those of GPT-2 124 M, but on a device that the host's cores run (`c`, PoCL) those of a small
  * model. Time is a clock's: work is queued until it takes long enough, and waited for.
@@ -16,7 +16,7 @@ typedef struct ls_device_figures {
     double to, from;               /* copies from and to the host's memory */
     double pinned_to, pinned_from; /* from and to pinned memory */
     double memory;                 /* read and written by a copy within the device */
-    double product;                /* FLOP/s of y = x W, of `rows` rows */
+    double product, product_bf16;  /* FLOP/s of y = x W, of `rows` rows, in f32 and in bf16 */
     int64_t rows, in, out;
     double launch_s; /* of a kernel that does next to nothing, among others */
 } ls_device_figures;

@@ -65,9 +65,11 @@ static const struct {
     {"device.to_gb_per_s", offsetof(ls_machine, device.to), 1e9},
     {"device.from_gb_per_s", offsetof(ls_machine, device.from), 1e9},
     {"device.launch_us", offsetof(ls_machine, device.launch_s), 1e-6},
+    {"device.product_bf16_gflops", offsetof(ls_machine, device.product_bf16), 1e9},
 };
-/* A file without a device has none of those from DEVICE on; of one with a device, RATES are above 0. */
-enum { DEVICE = 10, RATES = 11, RATES_END = 15 };
+/* A file without a device has none of those from DEVICE on; of one with a device, RATES are above 0, and
+ * all but those from OPTIONAL on must be there. */
+enum { DEVICE = 10, RATES = 11, RATES_END = 15, OPTIONAL = 16 };
 enum { NNUMBERS = sizeof numbers / sizeof *numbers, MAX_CORES = 4096 };
 
 static const char how_made[] = "`lockstep bench machine --save FILE` measures them all";
@@ -230,7 +232,7 @@ static ls_status read_item(reader *r, const ls_yaml_item *item, ls_error *e) {
         double x = 0;
         if (strcmp(item->key, numbers[i].key) != 0) continue;
         LS_TRY(twice(r, item, &r->seen[i], e));
-        bool rate = i >= RATES && i < RATES_END;
+        bool rate = (i >= RATES && i < RATES_END) || i >= OPTIONAL;
         if (!read_real(&text, rate ? 1e-9 : 0, 1e9, &x) || *text)
             return bad(r, item, rate ? "a number from 1e-9 to 1e9" : "a number from 0 to 1e9", e);
         *number_at(&r->m, i) = x * numbers[i].unit;
@@ -315,7 +317,7 @@ static ls_status check(reader *r, ls_error *e) {
     const char *missing = r->version ? r->cores ? NULL : "machine.cores" : "machine.version";
     bool device = *r->m.device.name != 0;
     for (int i = DEVICE; i < NNUMBERS; i++) device = device || r->seen[i];
-    for (int i = 0; i < (device ? NNUMBERS : DEVICE) && !missing; i++)
+    for (int i = 0; i < (device ? OPTIONAL : DEVICE) && !missing; i++)
         if (!r->seen[i]) missing = numbers[i].key;
     if (missing)
         return ls_fail(e, LS_EINVAL, "%s: %s is missing; %s", r->path, missing,
@@ -376,6 +378,7 @@ ls_status ls_machine_write(const char *path, const ls_machine *m, const char *ti
     write_prices(&text, &m->prices);
     for (int i = 0; i < (m->device.product > 0 ? NNUMBERS : DEVICE); i++) {
         const char *dot = strchr(numbers[i].key, '.');
+        if (i >= OPTIONAL && *number_at(&copy, i) <= 0) continue;
         size_t n = (size_t)(dot - numbers[i].key);
         if (strncmp(group, numbers[i].key, n + 1) != 0)
             ls_buf_printf(&text, "%.*s:\n", (int)n, numbers[i].key);
@@ -401,6 +404,15 @@ ls_status ls_machine_has(const ls_machine *m, ls_work_kind k, ls_error *e) {
                    "the machine file of '%s' has no speeds of '%s', which a step in 16 bits "
                    "(train.compute, train.reduce_dtype) needs; %s",
                    m->name, names[k], how_made);
+}
+
+ls_status ls_machine_device_has_bf16(const ls_machine *m, ls_error *e) {
+    if (m->device.product <= 0 || m->device.product_bf16 > 0) return LS_OK;
+    return ls_fail(e, LS_EINVAL,
+                   "the machine file of '%s' has no device.product_bf16_gflops, which a step with "
+                   "train.compute bf16 on a device needs; `lockstep bench machine --device DEVICE "
+                   "--save FILE` measures it",
+                   m->name);
 }
 
 /* Where x is on an axis: at point *i_p, plus the returned fraction of the way to the next. */

@@ -37,6 +37,7 @@ typedef struct ls_machine_device {
     char name[96];
     double memory_nbytes; /* 0: not known */
     double product;       /* FLOP/s of large products in f32 */
+    double product_bf16;  /* in bf16; 0: not known, as in older files */
     double memory;        /* bytes a second that it reads and writes */
     double to, from;      /* bytes a second, from and to pinned memory of the host */
     double launch_s;      /* of a kernel that does next to nothing */
@@ -67,6 +68,8 @@ void ls_machine_free(ls_machine *);
 
 /* LS_EINVAL: there are no speeds of this kind, which is of 16 bits: all others are in every file. */
 ls_status ls_machine_has(const ls_machine *, ls_work_kind, ls_error *);
+/* LS_EINVAL: the machine has a device, and not its speed of products in bf16. */
+ls_status ls_machine_device_has_bf16(const ls_machine *, ls_error *);
 /* "product", "norm", ...: the key in the file. */
 const char *ls_work_name(ls_work_kind);
 /* Creates a table with these axes, all speeds 0. */

@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "model/mixed.h"
+#include "model/mixed_device.h"
 #include "model/row_ops.h"
 #include "optim/apply.h"
 #include "perf/device_price.h"
@@ -18,7 +19,7 @@ static ls_status check_speeds(const ls_share *c, const ls_machine *m, ls_error *
     if (half || ls_dtype_is_half(c->reduce)) LS_TRY(ls_machine_has(m, LS_WORK_NARROW, e));
     for (int k = LS_WORK_PRODUCT_BF16; c->compute == LS_BF16 && k < LS_NPRODUCTS; k++)
         LS_TRY(ls_machine_has(m, (ls_work_kind)k, e));
-    return LS_OK;
+    return c->compute == LS_BF16 && c->on_device ? ls_machine_device_has_bf16(m, e) : LS_OK;
 }
 
 ls_status ls_pricer_open(const ls_plan *p, const ls_site *s, ls_pricer *p_p, ls_error *e) {
@@ -113,6 +114,18 @@ static double convert_s(const ls_pricer *p, const ls_layer *l, const ls_action *
            parts_s(p, LS_WORK_NARROW, f.narrowed_parts);
 }
 
+/* What a device rounds in place of that. */
+static double round_s(const ls_pricer *p, const ls_machine_device *d, const ls_layer *l,
+                      const ls_action *a, int64_t n) {
+    const ls_share *c = &p->plan->share;
+    bool dx = ls_model_has_dx(c->model, l);
+    ls_device_rounds r =
+        a->kind == LS_BACKWARD
+            ? ls_mixed_device_backward_rounds(l, n, c->compute, c->reduce, dx, a->last)
+            : ls_mixed_device_forward_rounds(l, n, c->compute);
+    return ls_device_round_s(d, (double)r.floats, r.kernels);
+}
+
 /* Does the work compute gradients that are not wanted? */
 static bool is_left_out(const ls_layer *l, const ls_works *w, int i, bool dx) {
     unsigned grads = 0, trained = 0;
@@ -138,13 +151,13 @@ static double layer_s(const ls_pricer *p, const ls_action *a) {
     const ls_works *works = a->kind == LS_BACKWARD ? &l->cost.backward : &l->cost.forward;
     int64_t n = ls_share_samples(&plan->share, a->micro);
     double sum = 0;
-    bool dx = ls_model_has_dx(plan->share.model, l);
+    bool dx = ls_model_has_dx(plan->share.model, l), bf16 = plan->share.compute == LS_BF16;
     for (int i = 0; i < works->n; i++) {
         if (is_left_out(l, works, i, dx) || is_other_part(works, i, a->back)) continue;
-        sum += d ? ls_device_work_s(d, &works->list[i], (double)l->T, (double)n)
+        sum += d ? ls_device_work_s(d, &works->list[i], (double)l->T, (double)n, bf16)
                  : work_s(p, &works->list[i], (double)l->T, (double)n) + p->site->machine->call_s;
     }
-    return sum + convert_s(p, l, a, n);
+    return sum + (d ? round_s(p, d, l, a, n) : convert_s(p, l, a, n));
 }
 
 double ls_price_rows(const ls_pricer *p) {
@@ -186,13 +199,17 @@ static double update_products_s(const ls_pricer *p, ls_range own) {
     return sum;
 }
 
-/* It rounds the weights that layers read. */
+/* It rounds the weights that layers read. A device copies them before. */
 static double update_s(const ls_pricer *p, const ls_action *a, ls_range own) {
+    const ls_machine_device *d = device_of(p, a);
     bool half = ls_dtype_is_half(p->plan->share.compute);
     size_t floats = own.end - own.first;
     if (p->plan->share.shards_moments) floats /= (size_t)p->copies;
+    double rounds = !half ? 0
+                    : d   ? ls_device_round_s(d, 2.0 * (double)floats, 2)
+                          : pass_s(p, LS_WORK_NARROW, floats);
     return update_share(p->plan) * pass_of(p, a, LS_WORK_UPDATE, floats) +
-           update_products_s(p, own) + (half ? pass_s(p, LS_WORK_NARROW, floats) : 0);
+           update_products_s(p, own) + rounds;
 }
 
 /* Codes as passes of additions: adding the errors, decoding, keeping what is left; and encoding, by
@@ -284,14 +301,21 @@ static bool is_shared(const ls_pricer *p) {
            (p->site->shared && p->fabric.host_workers == p->fabric.nworkers);
 }
 
-/* Devices read each other's memory as fast as the host's: links between them are not measured. */
+/* Additions on a device; sums in 16 bits are rounded. */
+static double adds_s(const ls_machine_device *d, ls_dtype type, double floats) {
+    double rounds = ls_dtype_is_half(type) && floats > 0 ? ls_device_round_s(d, floats, 1) : 0;
+    return ls_device_pass_s(d, LS_WORK_ADD, floats) + rounds;
+}
+
+/* Devices read each other's memory, which has all numbers in f32, as fast as the host's: links between
+ * them are not measured. */
 static ls_price device_price(const ls_pricer *p, const ls_machine_device *d,
                              const ls_fabric_call *c, int workers) {
     const ls_machine *m = p->site->machine;
-    double part = (double)(c->count * ls_dtype_size(c->dtype)) / workers, foreign = workers - 1;
+    double part = (double)(c->count * sizeof(float)) / workers, foreign = workers - 1;
     double sum = m->shared_start_s * log2(workers);
     if (c->what != LS_FABRIC_GATHER && c->nleaves > 1)
-        sum += ls_device_pass_s(d, LS_WORK_ADD, part / sizeof(float) * (c->nleaves - 1)) +
+        sum += adds_s(d, c->dtype, part / sizeof(float) * (c->nleaves - 1)) +
                ls_device_to_s(d, part * c->nleaves * foreign / workers);
     if (c->what != LS_FABRIC_SUM) sum += ls_device_to_s(d, part * foreign);
     return (ls_price){.cpu_s = sum};
@@ -343,27 +367,44 @@ static ls_price send_price(const ls_pricer *p, const ls_action *a) {
     return (ls_price){.wire_s = p->fabric.latency_s + nbytes * p->fabric.byte_s * share};
 }
 
+static double add_s(const ls_pricer *p, const ls_action *a, size_t floats) {
+    const ls_machine_device *d = device_of(p, a);
+    return d ? adds_s(d, p->plan->share.reduce, (double)floats) : pass_s(p, LS_WORK_ADD, floats);
+}
+
 /* The part of a bucket that another rank has sent. */
 static size_t taken_floats(const ls_action *a) { return a->part.end - a->part.first; }
 
-/* The floats that are copied to a device, or from there. */
-static size_t copied_floats(const ls_pricer *p, const ls_action *a) {
+/* What is copied to a device, or from there. */
+typedef struct copied {
+    size_t n;
+    ls_dtype type; /* of the host's */
+} copied;
+
+/* Samples, losses and norms are few. */
+static copied copied_of(const ls_pricer *p, const ls_action *a, int worker) {
     const ls_share *sh = &p->plan->share;
     ls_buffer b = ls_plan_buffer_of(p->plan, a->buffer);
+    bool params = b.kind == LS_BUF_PARAM || b.kind == LS_BUF_SHARD;
+    bool part = b.kind == LS_BUF_SHARD || (b.kind == LS_BUF_SUM && sh->shards_moments);
     if (ls_buffer_in_arena(b.kind))
-        return ls_plan_buffer_nbytes(p->plan, a->buffer, a->worker) / sizeof(float);
-    bool large = b.kind == LS_BUF_PARAM || b.kind == LS_BUF_GRAD || b.kind == LS_BUF_SUM ||
-                 b.kind == LS_BUF_SHARD;
-    if (!large) return 0; /* samples, losses and norms are few */
-    return ls_share_range(sh, b.index).end - ls_share_range(sh, b.index).first;
+        return (copied){ls_plan_buffer_nbytes(p->plan, a->buffer, a->worker) /
+                            ls_dtype_size(sh->compute),
+                        sh->compute};
+    if (!params && b.kind != LS_BUF_GRAD && b.kind != LS_BUF_SUM) return (copied){0};
+    ls_range r = part ? ls_share_shard(sh, b.index, worker) : ls_share_range(sh, b.index);
+    return (copied){r.end - r.first, params ? sh->compute : sh->reduce};
 }
 
-static double copy_s(const ls_pricer *p, const ls_action *a) {
+/* A device converts what goes in 16 bits. */
+static double copy_s(const ls_pricer *p, const ls_action *a, int worker) {
     const ls_machine_device *d = &p->site->machine->device;
-    size_t floats = copied_floats(p, a);
-    double nbytes = (double)(floats * sizeof(float));
-    if (d->product <= 0) return pass_s(p, LS_WORK_ADD, floats);
-    return a->kind == LS_TO_DEVICE ? ls_device_to_s(d, nbytes) : ls_device_from_s(d, nbytes);
+    copied c = copied_of(p, a, worker);
+    double nbytes = (double)(c.n * ls_dtype_size(c.type));
+    bool to = a->kind == LS_TO_DEVICE, half = ls_dtype_is_half(c.type);
+    if (d->product <= 0) return pass_s(p, LS_WORK_ADD, c.n);
+    double converts = half ? ls_device_pass_s(d, LS_WORK_NARROW, (double)c.n) : 0;
+    return converts + (to ? ls_device_to_s(d, nbytes) : ls_device_from_s(d, nbytes));
 }
 
 /* A new kind of action without a case here does not compile. */
@@ -390,7 +431,7 @@ static ls_price price_of(const ls_pricer *p, const ls_action *a, int worker) {
     case LS_ADD:
         b = a->summed ? ls_share_shard(&plan->share, a->bucket, worker)
                       : ls_share_range(&plan->share, a->bucket);
-        return (ls_price){.cpu_s = pass_of(p, a, LS_WORK_ADD, b.end - b.first)};
+        return (ls_price){.cpu_s = add_s(p, a, b.end - b.first)};
     case LS_DELTA:
     case LS_COPY:
         b = ls_share_range(&plan->share, a->bucket);
@@ -405,7 +446,7 @@ static ls_price price_of(const ls_pricer *p, const ls_action *a, int worker) {
     case LS_FREE: return (ls_price){.cpu_s = free_s(p, a, worker)};
     case LS_SEND: return send_price(p, a);
     case LS_TO_DEVICE:
-    case LS_FROM_DEVICE: return (ls_price){.cpu_s = copy_s(p, a)};
+    case LS_FROM_DEVICE: return (ls_price){.cpu_s = copy_s(p, a, worker)};
     case LS_TAKE: return (ls_price){.cpu_s = pass_s(p, LS_WORK_ADD, taken_floats(a))};
     case LS_EXCHANGE:
     case LS_SUM_FACTORS:

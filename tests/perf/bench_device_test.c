@@ -50,7 +50,7 @@ static void test_machine(void **state) {
     assert_ls_ok(ls_bench_device_machine(&o, &f, &e), e);
     assert_string_equal(f.name, "the host's cores, in place of a GPU");
     assert_true(f.to > 0 && f.from > 0 && f.pinned_to > 0 && f.pinned_from > 0);
-    assert_true(f.memory > 0 && f.product > 0 && f.launch_s > 0);
+    assert_true(f.memory > 0 && f.product > 0 && f.product_bf16 > 0 && f.launch_s > 0);
     assert_int_equal(f.rows * f.in * f.out, 64 * 64 * 256);
 }
 

@@ -147,7 +147,8 @@ static void test_threads(void **state) {
     ls_buf_free(&text);
 }
 
-/* A device is optional, and is written as it was read; of one, nothing may be missing or 0. */
+/* A device is optional, and is written as it was read; of one, nothing may be missing or 0, but its speed of
+ * products in bf16, which older files lack. */
 static void test_device(void **state) {
     static const char device[] = "device:\n  name: \"a GPU\"\n  memory_gb: 80\n"
                                  "  product_gflops: 30000\n  memory_gb_per_s: 2000\n"
@@ -156,7 +157,9 @@ static void test_device(void **state) {
         {"  to_gb_per_s: 25\n", "",
          "device.to_gb_per_s is missing; `lockstep bench machine --device DEVICE"},
         {"_gflops: 30000", "_gflops: 0", "device.product_gflops is '0'; a number from 1e-9"},
-        {"launch_us: 3", "launch_us: x", "device.launch_us is 'x'; a number from 0"}};
+        {"launch_us: 3", "launch_us: x", "device.launch_us is 'x'; a number from 0"},
+        {"launch_us: 3", "launch_us: 3\n  product_bf16_gflops: 0",
+         "device.product_bf16_gflops is '0'; a number from 1e-9"}};
     ls_buf text = {0};
     ls_machine m, again;
     ls_error e;
@@ -173,6 +176,14 @@ static void test_device(void **state) {
     assert_true(near(again.device.memory_nbytes, 80e9) && near(again.device.product, 3e13));
     assert_true(near(again.device.memory, 2e12) && near(again.device.to, 25e9));
     assert_true(near(again.device.from, 20e9) && near(again.device.launch_s, 3e-6));
+    assert_true(again.device.product_bf16 == 0);
+    assert_ls_fails(ls_machine_device_has_bf16(&again, &e), LS_EINVAL, "product_bf16_gflops", e);
+    ls_machine_free(&again);
+    m.device.product_bf16 = 1.5e13;
+    assert_ls_ok(ls_machine_write(path, &m, "a test", &e), e);
+    assert_ls_ok(ls_machine_read(path, &again, &e), e);
+    assert_true(near(again.device.product_bf16, 1.5e13));
+    assert_ls_ok(ls_machine_device_has_bf16(&again, &e), e);
     ls_machine_free(&m);
     ls_machine_free(&again);
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
