@@ -71,6 +71,7 @@ static void test_same_as_dense(void **state) {
         {"replicas", "-n 2 --set parallel.transport=tcp --set parallel.zero=0"},
         {"audit", "-n 3 --set survival.audit=50"}};
     for (size_t i = 0; i < sizeof layouts / sizeof *layouts; i++) {
+        if (!runs_case((int)i, 3)) continue;
         train(layouts[i][0], layouts[i][1]);
         has_bits(layouts[i][0], dense);
     }
@@ -107,12 +108,13 @@ static void killed(const char *run, const char *more, bool all, const char *want
 static void test_killed(void **state) {
     (void)state;
     char more[512];
+    killed("tcp", "-n 3 --set parallel.transport=tcp --set parallel.zero=0", false, dense);
+    killed("all", "-n 3", true, dense);
+    if (!all_cases()) return;
     killed("one-copy", "-n 4", false, dense);
     killed("areas", "-n 3 --set parallel.zero=0", false, dense);
-    killed("tcp", "-n 3 --set parallel.transport=tcp --set parallel.zero=0", false, dense);
     snprintf(more, sizeof more, "-n 3 %s", WITH_ADAM);
     killed("adam-killed", more, false, adam);
-    killed("all", "-n 3", true, dense);
 }
 
 static void test_resumed(void **state) {
@@ -163,6 +165,7 @@ static void test_rowwise(void **state) {
                                              {"rowwise-two", "-n 2 --set parallel.zero=0"},
                                              {"rowwise-five", "-n 5 --set parallel.zero=2"}};
     for (size_t i = 0; i < sizeof layouts / sizeof *layouts; i++) {
+        if (!runs_case((int)i, 3)) continue;
         snprintf(line, sizeof line, "%s %s", layouts[i][1], ROWWISE);
         train(layouts[i][0], line);
         has_bits(layouts[i][0], rowwise);

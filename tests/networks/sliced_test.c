@@ -290,34 +290,37 @@ static void check_gradients(ls_config c) {
     ls_model_free(&m);
 }
 
+static ls_config sequence_of(ls_config c) {
+    c.parallel.sequence = true;
+    return c;
+}
+
+static ls_config chunks_of(ls_config c) {
+    c.parallel.context_virtual = 2;
+    return c;
+}
+
 static void test_gradients(void **state) {
     (void)state;
-    check_gradients(config_of(LS_MODEL_GPT2, 3));
-    check_gradients(config_of(LS_MODEL_LLAMA, 3));
-    check_gradients(shared_of(1, 3));
-    check_gradients(normed_of(5, 3));
-    check_gradients(normed_of(2, 4));
-    check_gradients(shared_of(2, 4));
-    ls_config c = experts_of(3);
-    check_gradients(c);
-    c.model.expert_capacity = 0.5;
-    check_gradients(c);
-    c = config_of(LS_MODEL_GPT2, 2);
-    c.parallel.sequence = true;
-    check_gradients(c);
-    c = normed_of(2, 4);
-    c.parallel.sequence = true;
-    check_gradients(c);
-    c = config_of(LS_MODEL_GPT2, 1);
-    c.parallel.context_virtual = 2;
-    check_gradients(c);
-    c = config_of(LS_MODEL_GPT2, 2);
-    c.parallel.context_virtual = 2;
-    check_gradients(c);
-    c = experts_of(2);
-    c.parallel.context_virtual = 2;
-    c.parallel.sequence = true;
-    check_gradients(c);
+    ls_config crowded = experts_of(3);
+    crowded.model.expert_capacity = 0.5;
+    const ls_config all[] = {
+        config_of(LS_MODEL_GPT2, 3),
+        config_of(LS_MODEL_LLAMA, 3),
+        shared_of(1, 3),
+        normed_of(5, 3),
+        experts_of(3),
+        normed_of(2, 4),
+        shared_of(2, 4),
+        crowded,
+        sequence_of(normed_of(2, 4)),
+        chunks_of(config_of(LS_MODEL_GPT2, 1)),
+        sequence_of(config_of(LS_MODEL_GPT2, 2)),
+        chunks_of(config_of(LS_MODEL_GPT2, 2)),
+        chunks_of(sequence_of(experts_of(2))),
+    };
+    for (int i = 0; i < (int)(sizeof all / sizeof *all); i++)
+        if (runs_case(i, 4)) check_gradients(all[i]);
 }
 
 /* ---- tokens one by one ---- */
