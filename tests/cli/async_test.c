@@ -14,17 +14,9 @@ static program start(int workers, const char *run, const char *more) {
     return startf(START, workers, run, STEPS, more);
 }
 
-static void end(program *p, int code, const char *says) {
-    char *output = NULL;
-    int got = program_end(p, &output);
-    if (got != code || (says && !strstr(output, says)))
-        fail_msg("exit code %d, expected %d and '%s':\n%s", got, code, says ? says : "", output);
-    free(output);
-}
-
 static void train(int workers, const char *run, const char *more) {
     program p = start(workers, run, more);
-    end(&p, 0, "staleness of gradients: mean ");
+    program_expect(&p, 0, "staleness of gradients: mean ");
 }
 
 /* Each batch is used once, and one worker makes the same bits again. */
@@ -93,7 +85,7 @@ static void killed(int workers, const char *run, const char *more) {
     wait_for_file(name);
     int times = kill_some(&p, 12);
     let_go(run);
-    end(&p, 0, "another takes its place, and the others continue");
+    program_expect(&p, 0, "another takes its place, and the others continue");
     print_message("%s: %d processes were killed\n", run, times);
     assert_true(times > 6);
     check(run);
@@ -115,7 +107,7 @@ static void test_paused(void **arg) {
     assert_int_equal(crew_of(p.pid, &nursery, pids, 16), 3);
     kill(pids[1], SIGSTOP);
     let_go("paused");
-    end(&p, 0, "was killed by signal 9; another takes its place");
+    program_expect(&p, 0, "was killed by signal 9; another takes its place");
     check("paused");
 }
 
@@ -124,10 +116,10 @@ static void test_full(void **arg) {
     (void)arg;
     setenv("LOCKSTEP_FAULTS", "write applications.jsonl$ ENOSPC 90", 1);
     program p = start(2, "full", "");
-    end(&p, 1, "applications.jsonl: can't be written: No space left on device");
+    program_expect(&p, 1, "applications.jsonl: can't be written: No space left on device");
     unsetenv("LOCKSTEP_FAULTS");
     p = start(2, "full", "--resume");
-    end(&p, 0, NULL);
+    program_expect(&p, 0, NULL);
     check("full");
 }
 
@@ -141,11 +133,9 @@ static void test_lost(void **arg) {
     assert_true(crew_of(p.pid, &nursery, pids, 16) > 0);
     kill(nursery, SIGKILL);
     let_go("lost");
-    end(&p, 1, "continue from the last checkpoint with --resume");
-    char *output = NULL;
+    program_expect(&p, 1, "continue from the last checkpoint with --resume");
     p = start(2, "lost", "--set sync.servers=1 --resume");
-    assert_int_equal(program_end(&p, &output), 0);
-    free(output);
+    program_expect(&p, 0, NULL);
     check("lost");
 }
 
@@ -156,11 +146,11 @@ static void test_stopped(void **arg) {
     program p = start(3, "stopped", "");
     wait_for_file("stopped/checkpoints/step-80");
     kill(p.pid, SIGTERM);
-    end(&p, 75, "with a checkpoint");
+    program_expect(&p, 75, "with a checkpoint");
     let_go("stopped");
     expect("replay @/stopped", 0, ": the same bits after ");
     p = start(4, "stopped", "--resume");
-    end(&p, 0, NULL);
+    program_expect(&p, 0, NULL);
     check("stopped");
 }
 

@@ -182,12 +182,10 @@ static void test_worker_killed(void **state) {
 }
 
 static void test_all_killed(void **state) {
-    char *output = NULL;
     (void)state;
     program p = begin("killed", "-n 2 --set checkpoint.every=1");
     assert_int_equal(kill(p.pid, SIGKILL), 0);
-    assert_int_equal(program_end(&p, &output), 128 + SIGKILL);
-    free(output);
+    program_expect(&p, 128 + SIGKILL, NULL);
     let_go("killed");
     expect("train configs/tiny.yaml -n 3 -o @/killed --resume " ENDS, 0,
            "stopped early after step ");

@@ -12,8 +12,6 @@
     "train @/chat.yaml --set model.from=@/a --set data.path=@/chats.jsonl --set "                  \
     "data.template=@/chat.jinja --set train.patience=2 "
 
-static void write_text(const char *name, const char *text) { write_file(name, text, strlen(text)); }
-
 /* In validation the answers to the same questions are others: what is learned by heart is wrong
  * there. */
 static void write_chats(const char *name, int from, int n, const char *word) {
@@ -134,9 +132,7 @@ static void test_resumed(void **state) {
     wait_for_file(there);
     free(there);
     assert_int_equal(kill(p.pid, SIGKILL), 0);
-    char *output = NULL;
-    assert_int_equal(program_end(&p, &output), 128 + SIGKILL);
-    free(output);
+    program_expect(&p, 128 + SIGKILL, NULL);
     let_go("again");
     expect(ENDS "-n 3 -o @/again --resume", 0, "stopped early after step ");
     ended_the_same("again", "split");

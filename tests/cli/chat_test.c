@@ -14,8 +14,6 @@
     "train @/chat.yaml --set model.from=@/a --set data.path=@/chats.jsonl "                        \
     "--set data.template=@/chat.jinja "
 
-static void write_text(const char *name, const char *text) { write_file(name, text, strlen(text)); }
-
 static void write_model(void) {
     static bool done;
     ls_buf chats = {0};

@@ -34,10 +34,8 @@ static served serve(const char *options) {
 }
 
 static void end_server(served *s) {
-    char *output = NULL;
     kill(s->p.pid, SIGTERM);
-    assert_int_equal(program_end(&s->p, &output), 0);
-    free(output);
+    program_expect(&s->p, 0, NULL);
 }
 
 static int make_model(void **state) {
@@ -48,17 +46,8 @@ static int make_model(void **state) {
 
 /* Runs chat with this input, and expects this exit code; returns its output. */
 static char *chat(const char *options, const char *input, int code) {
-    char *path = ls_format("%s/input", folder), *line = ls_format("chat %s", options);
-    write_file("input", input, strlen(input));
-    int in = open(path, O_RDONLY), own = dup(0);
-    assert_true(in >= 0 && own >= 0);
-    dup2(in, 0);
-    char *output = NULL;
-    int got = run_program(line, &output);
-    dup2(own, 0);
-    close(in), close(own);
-    if (got != code) fail_msg("lockstep %s: exit code %d: %s", line, got, output);
-    free(path), free(line);
+    char *line = ls_format("chat %s", options), *output = output_with_input(line, input, code);
+    free(line);
     return output;
 }
 

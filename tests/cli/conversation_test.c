@@ -11,22 +11,13 @@ static int make_model(void **state) {
 
 /* Runs the command with this input, and expects this exit code; returns its output. */
 static char *chat_ends(const char *options, const char *input, int code) {
-    char *path = ls_format("%s/input", folder), *line = ls_format("chat @/m.gguf %s", options);
-    write_file("input", input, strlen(input));
-    int in = open(path, O_RDONLY), own = dup(0);
-    assert_true(in >= 0 && own >= 0);
-    dup2(in, 0);
-    char *output = NULL;
-    assert_int_equal(run_program(line, &output), code);
-    dup2(own, 0);
-    close(in), close(own);
-    free(path), free(line);
+    char *line = ls_format("chat @/m.gguf %s", options);
+    char *output = output_with_input(line, input, code);
+    free(line);
     return output;
 }
 
 static char *chat(const char *options, const char *input) { return chat_ends(options, input, 0); }
-
-static void write_text(const char *name, const char *text) { write_file(name, text, strlen(text)); }
 
 /* What is saved goes on with the same answers as without a break; earlier conversations stay. */
 static void test_saved(void **state) {

@@ -31,23 +31,16 @@ static void same_on_both(const char *line) {
 
 /* The same of a command that reads this input. */
 static void same_of_input(const char *line, const char *input) {
-    char *path = ls_format("%s/input", folder), *outputs[3] = {0};
+    char *outputs[3] = {0};
     static const char *const devices[] = {"", "--device c:3", "--device cuda"};
-    write_file("input", input, strlen(input));
     for (int i = 0; i < 3; i++) {
-        int in = open(path, O_RDONLY), own = dup(0);
-        assert_true(in >= 0 && own >= 0);
-        dup2(in, 0);
-        outputs[i] = output_of("%s %s", line, devices[i]);
-        dup2(own, 0);
-        close(in), close(own);
+        char *whole = ls_format("%s %s", line, devices[i]);
+        outputs[i] = output_with_input(whole, input, 0);
+        free(whole);
         assert_string_equal(outputs[i], outputs[0]);
     }
     for (int i = 0; i < 3; i++) free(outputs[i]);
-    free(path);
 }
-
-static void write_text(const char *name, const char *text) { write_file(name, text, strlen(text)); }
 
 static int make(void **state) {
     if (models_make(state)) return -1;

@@ -21,8 +21,6 @@ enum { MANY_LAYOUTS = 2 };
     "--set data.template=@/chat.jinja "
 #define LORA "--set lora.rank=4 --set lora.targets=all-linear "
 
-static void write_text(const char *name, const char *text) { write_file(name, text, strlen(text)); }
-
 static void write_model(void) {
     static bool done;
     ls_buf pairs = {0};
@@ -273,10 +271,7 @@ static void test_killed(void **state) {
     pace("killed", 12);
     host h = host_start(LONG "-n 3 -o @/killed --set parallel.zero=3");
     await_step("killed", 12, &h);
-    for (int i = 0; i < 2; i++) {
-        assert_true(host_signal_child(&h, SIGKILL));
-        sleep_ms(300);
-    }
+    host_kill_children(&h, 2);
     let_go("killed");
     host_expect(&h, 0, "was killed");
     hash_of("whole", want);

@@ -7,8 +7,6 @@
     "configs/tiny.yaml --set train.eval_every=0 --set log.every=1000 --set "                       \
     "optim.warmup=auto " SMALLER
 
-static void write_text(const char *name, const char *text) { write_file(name, text, strlen(text)); }
-
 static void same_hash(const char *a, const char *b) {
     char x[256], y[256];
     hash_of(a, x);

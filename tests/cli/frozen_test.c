@@ -37,10 +37,7 @@ static void killed(const char *run, int workers, const char *more, const char *u
     pace(run, 25);
     host h = start(workers, run, more);
     await_step(run, 25, &h);
-    for (int i = 0; i < 2; i++) {
-        assert_true(host_signal_child(&h, SIGKILL));
-        sleep_ms(300);
-    }
+    host_kill_children(&h, 2);
     let_go(run);
     host_expect(&h, 0, "was killed");
     check(run, undisturbed);

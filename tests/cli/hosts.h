@@ -127,6 +127,14 @@ static inline bool host_signal_child(const host *h, int number) {
     return n && kill(pids[draw((unsigned)n)], number) == 0;
 }
 
+/* Kills n children, one after the other. */
+static inline void host_kill_children(const host *h, int n) {
+    for (int i = 0; i < n; i++) {
+        assert_true(host_signal_child(h, SIGKILL));
+        sleep_ms(300);
+    }
+}
+
 /* A host of a run of the small model. */
 static inline host host_train(int workers, const char *run, const char *how, const char *settings) {
     return host_start("train configs/tiny.yaml -n %d -o @/%s %s %s", workers, run, how, settings);

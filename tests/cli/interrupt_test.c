@@ -22,8 +22,7 @@ static void test_stop_and_resume(void **state) {
     (void)state;
     char whole[256], cut[256], line[256], last[64], *output = NULL;
     program p = start(2, "whole", STEPS);
-    assert_int_equal(program_end(&p, &output), 0);
-    free(output);
+    program_expect(&p, 0, NULL);
     pace("cut", 30);
     p = start(3, "cut", STEPS);
     wait_for_file("cut/checkpoints/step-20");
@@ -286,15 +285,14 @@ static void test_step_completed(void **state) {
 
 static void test_in_use(void **state) {
     (void)state;
-    char *output = NULL, line[256];
+    char line[256];
     program p = start(2, "busy", 1000000);
     wait_for_file("busy/checkpoints/step-20");
     snprintf(line, sizeof line, START, 2, "busy", 1000000);
     strcat(line, " --resume");
     expect(line, 1, "is in use by another lockstep");
     kill(p.pid, SIGTERM);
-    assert_int_equal(program_end(&p, &output), 75);
-    free(output);
+    program_expect(&p, 75, NULL);
 }
 
 int main(void) {

@@ -220,7 +220,6 @@ static void test_tune(void **state) {
 /* Scales a running run. */
 static void test_scale(void **state) {
     (void)state;
-    char *output = NULL;
     ls_json *j = NULL;
     program p =
         program_start("train configs/tiny.yaml -n 1 -o @/scaled --set train.steps=1000000", 0);
@@ -231,8 +230,7 @@ static void test_scale(void **state) {
     assert_int_equal(integer_of(j, "to"), 2);
     ls_json_free(j);
     kill(p.pid, SIGTERM);
-    assert_int_equal(program_end(&p, &output), 75);
-    free(output);
+    program_expect(&p, 75, NULL);
 }
 
 /* docs/reference/metrics.md describes every field of a step and of an evaluation. */

@@ -262,7 +262,7 @@ static const base bases[] = {
 };
 enum { NBASES = sizeof bases / sizeof *bases };
 
-static void write_text(const char *name, const ls_buf *text) {
+static void write_buf(const char *name, const ls_buf *text) {
     write_file(name, text->data, text->len);
 }
 
@@ -293,9 +293,9 @@ static void write_tables(void) {
     for (int i = 0; i < 96; i++)
         ls_buf_printf(&c, "%d,s%d,c%d,%.3f\n", i * i % 3 == 1, i % 5, i % 4, i * 29 % 96 / 96.0);
     ls_buf_printf(&c, "1,s1,c1,\n");
-    write_text("a.csv", &a);
-    write_text("r.csv", &r);
-    write_text("c.csv", &c);
+    write_buf("a.csv", &a);
+    write_buf("r.csv", &r);
+    write_buf("c.csv", &c);
     ls_buf_free(&a), ls_buf_free(&r), ls_buf_free(&c);
 }
 
@@ -304,7 +304,7 @@ static void write_texts(void) {
     for (int i = 0; i < 24; i++)
         ls_buf_printf(&texts, "{\"title\": \"about %d the others\", \"text\": \"one of the %d\"}\n",
                       i, i * i);
-    write_text("texts.jsonl", &texts);
+    write_buf("texts.jsonl", &texts);
     ls_buf_free(&texts);
 }
 
@@ -324,8 +324,8 @@ static void write_chats(void) {
                       "[{\"role\": \"assistant\", \"content\": \"%.*s\"}]}\n",
                       i, 1 + i % 7, "yes it is", 1 + i % 5, "never");
     }
-    write_text("chat.jsonl", &chats);
-    write_text("pairs.jsonl", &pairs);
+    write_buf("chat.jsonl", &chats);
+    write_buf("pairs.jsonl", &pairs);
     write_file("chat.jinja", template, strlen(template));
     ls_buf_free(&chats), ls_buf_free(&pairs);
     small_write_whole(&small_models[0], gguf);
@@ -343,7 +343,7 @@ static int write_all(void **state) {
         for (const char *s = bases[i].config; *s; s++)
             ls_buf_printf(&text, *s == '@' ? "%s" : "%.1s", *s == '@' ? folder : s);
         char *name = ls_format("%s.yaml", bases[i].name);
-        write_text(name, &text);
+        write_buf(name, &text);
         free(name);
         ls_buf_free(&text);
     }

@@ -282,15 +282,9 @@ static void test_no_text(void **state) {
 
 /* What `lockstep chat` answers to the last of these lines. */
 static char *chat(const char *options, const char *lines, int last) {
-    char *input = ls_format("%s/input", folder);
-    write_file("input", lines, strlen(lines));
-    int in = open(input, O_RDONLY), own = dup(0);
-    dup2(in, 0);
-    char *output = output_of("chat @/m.gguf --json %s", options);
-    dup2(own, 0);
-    close(in), close(own);
-    char *answer = member(output, last, "answer");
-    free(input), free(output);
+    char *line = ls_format("chat @/m.gguf --json %s", options);
+    char *output = output_with_input(line, lines, 0), *answer = member(output, last, "answer");
+    free(line), free(output);
     return answer;
 }
 

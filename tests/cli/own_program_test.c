@@ -118,9 +118,7 @@ static void test_own_data(void **state) {
     while (children_of(p.pid, workers, 2) < 2) sleep_ms(10);
     kill(workers[1], SIGKILL);
     let_go("killed");
-    char *output = NULL;
-    assert_int_equal(program_end(&p, &output), 0);
-    free(output);
+    program_expect(&p, 0, NULL);
     hash_of("killed", other);
     assert_string_equal(one, other);
     expect_line("train @/table.yaml -o @/x --set data.path=@/images", 1,

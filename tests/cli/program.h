@@ -112,6 +112,15 @@ static inline __attribute__((format(printf, 1, 2))) program startf(const char *f
     return p;
 }
 
+/* The program's exit code must be `code` and its output contain `says` (or NULL). */
+static inline void program_expect(program *p, int code, const char *says) {
+    char *output = NULL;
+    int got = program_end(p, &output);
+    if (got != code || (says && !strstr(output, says)))
+        fail_msg("exit code %d, expected %d and '%s':\n%s", got, code, says ? says : "", output);
+    free(output);
+}
+
 static int run_program(const char *line, char **output_p) {
     program p = program_start(line, 0);
     return program_end(&p, output_p);
@@ -186,6 +195,25 @@ static inline void write_file(const char *name, const void *data, size_t nbytes)
     assert_non_null(f);
     assert_int_equal(fwrite(data, 1, nbytes, f), nbytes);
     assert_int_equal(fclose(f), 0);
+}
+
+static inline void write_text(const char *name, const char *text) {
+    write_file(name, text, strlen(text));
+}
+
+/* The output of the program that reads this input; its exit code must be `code`. free() it. */
+static inline char *output_with_input(const char *line, const char *input, int code) {
+    char path[256], *output = NULL;
+    write_text("input", input);
+    snprintf(path, sizeof path, "%s/input", folder);
+    int in = open(path, O_RDONLY), own = dup(0);
+    assert_true(in >= 0 && own >= 0);
+    dup2(in, 0);
+    int got = run_program(line, &output);
+    dup2(own, 0);
+    close(in), close(own);
+    if (got != code) fail_msg("lockstep %s: exit code %d: %s", line, got, output);
+    return output;
 }
 
 /* The bytes of a file, and a 0. */

@@ -14,8 +14,6 @@
     "--set model.layers=1 --set train.steps=20 --set train.eval_every=5 "                          \
     "--set survival.balance=off --set checkpoint.every=10 --set log.every=1000 "
 
-static void write_text(const char *name, const char *text) { write_file(name, text, strlen(text)); }
-
 static int make(void **state) {
     if (models_make(state)) return -1;
     write_text("prompts", "the license\r\n\nof\n");
@@ -94,10 +92,7 @@ static void test_killed(void **state) {
     pace("killed", 12);
     host h = host_start(TINY "-n 3 --set parallel.zero=3 -o @/killed " PROMPTS);
     await_step("killed", 12, &h);
-    for (int i = 0; i < 2; i++) {
-        assert_true(host_signal_child(&h, SIGKILL));
-        sleep_ms(300);
-    }
+    host_kill_children(&h, 2);
     let_go("killed");
     host_expect(&h, 0, "was killed");
     has_hash_of("killed", "one");

@@ -224,8 +224,6 @@ static void test_decoders(void **state) {
     free(output);
 }
 
-static void write_text(const char *name, const char *text) { write_file(name, text, strlen(text)); }
-
 /* What is said of a table's columns of texts, of a table without labels, and of a layer that joins
  * samples where nobody has set train.micro_batch. */
 static void test_table(void **state) {

@@ -15,17 +15,9 @@ static program start(int workers, const char *run, const char *more) {
     return startf(START, workers, run, more);
 }
 
-static void end(program *p, int code, const char *says) {
-    char *output = NULL;
-    int got = program_end(p, &output);
-    if (got != code || (says && !strstr(output, says)))
-        fail_msg("exit code %d, expected %d and '%s':\n%s", got, code, says ? says : "", output);
-    free(output);
-}
-
 static void train(int workers, const char *run, const char *more) {
     program p = start(workers, run, more);
-    end(&p, 0, "gradients that each worker has computed: ");
+    program_expect(&p, 0, "gradients that each worker has computed: ");
 }
 
 /* With a staleness of 0 the bits are those of common steps. */
@@ -145,11 +137,11 @@ static void test_resumed(void **arg) {
     (void)arg;
     train(2, "whole", "--set sync.staleness=3");
     program p = start(3, "parts", "--set sync.staleness=3 --until 22");
-    end(&p, 75, "stopped after step 22 of 60");
+    program_expect(&p, 75, "stopped after step 22 of 60");
     p = start(5, "parts", "--set sync.staleness=3 --resume --until 37");
-    end(&p, 75, "stopped after step 37 of 60");
+    program_expect(&p, 75, "stopped after step 37 of 60");
     p = start(1, "parts", "--set sync.staleness=3 --resume");
-    end(&p, 0, NULL);
+    program_expect(&p, 0, NULL);
     same("whole", "parts");
 }
 
@@ -169,7 +161,7 @@ static void test_killed(void **arg) {
         if (n && kill(pids[(state >> 33) % (unsigned)n], SIGKILL) == 0) times++;
     }
     let_go("killed");
-    end(&p, 0, "another takes its place, and the others continue");
+    program_expect(&p, 0, "another takes its place, and the others continue");
     assert_true(times > 6);
     same("undisturbed", "killed");
 }
@@ -186,7 +178,7 @@ static void test_paused(void **arg) {
     kill(pids[1], SIGSTOP);
     while (kill(pids[1], 0) == 0) sleep_ms(10); /* until it is replaced */
     let_go("paused");
-    end(&p, 0, "was killed by signal 9; another takes its place");
+    program_expect(&p, 0, "was killed by signal 9; another takes its place");
     same("unpaused", "paused");
 }
 
@@ -209,9 +201,9 @@ static void test_lost(void **arg) {
         if (whole)
             (void)program_end(&p, &output);
         else
-            end(&p, 1, "continue from the last checkpoint with --resume");
+            program_expect(&p, 1, "continue from the last checkpoint with --resume");
         p = start(2, run, "--resume");
-        end(&p, 0, NULL);
+        program_expect(&p, 0, NULL);
         same("kept", run);
     }
     free(output);

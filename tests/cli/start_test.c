@@ -47,14 +47,6 @@ static int shell(const char *format, ...) {
     return WIFEXITED(how) ? WEXITSTATUS(how) : -1;
 }
 
-static void ends(program *p, int code, const char *what) {
-    char *output = NULL;
-    int got = program_end(p, &output);
-    if (got != code) fail_msg("exit code %d, expected %d:\n%s", got, code, output);
-    if (what) assert_output_has(output, what);
-    free(output);
-}
-
 /* Runs a start as the arguments of other words; free() *output_p. */
 static int start_behind(const char *words, const char *run, const char *more, char **output_p) {
     char line[2048], args[512];
@@ -122,11 +114,11 @@ static void race(int i, unsigned late_ms) {
     }
     snprintf(loser, sizeof loser, "%s: is in use by another lockstep: process %d on ", run,
              (int)p[!lost].pid);
-    ends(&p[lost], 1, loser);
+    program_expect(&p[lost], 1, loser);
     wait_for_file(config);
     write_file(precious, "mine", 4);
     let_go(run);
-    ends(&p[!lost], 0, NULL);
+    program_expect(&p[!lost], 0, NULL);
     assert_true(file_exists(precious));
     if (i % 5 == 0) is_whole(run);
 }
@@ -166,7 +158,7 @@ static void test_killed_while_tokenizing(void **state) {
     }
     wait_for_file("held");
     assert_int_equal(shell("rm held"), 0);
-    ends(&p, 0, "was killed by signal 9");
+    program_expect(&p, 0, "was killed by signal 9");
     assert_true(file_exists("killed/precious.txt"));
     is_whole("killed");
 }
@@ -186,7 +178,7 @@ static void meets(const char *run, const char *first, const char *second, const 
         wait_for_file("held");
     }
     assert_int_equal(shell("rm held"), 0);
-    ends(&p, 0, NULL);
+    program_expect(&p, 0, NULL);
     assert_true(file_exists(precious));
     is_whole(run);
 }
@@ -219,7 +211,7 @@ static void test_killed_starts(void **state) {
         unsetenv("LOCKSTEP_FAULTS");
         wait_for_file("held");
         kill(p.pid, SIGKILL);
-        ends(&p, 128 + SIGKILL, NULL);
+        program_expect(&p, 128 + SIGKILL, NULL);
         assert_int_equal(shell("rm -f held"), 0);
         start_ends(faults[i][0], faults[i][2], 0, NULL);
         is_whole(faults[i][0]);
@@ -254,7 +246,7 @@ static void test_failed_starts(void **state) {
     wait_for_file("held");
     write_file("shared/precious.txt", "mine", 4);
     assert_int_equal(shell("rm held"), 0);
-    ends(&p, 1, "a file can't be created here");
+    program_expect(&p, 1, "a file can't be created here");
     assert_int_equal(shell("test \"$(ls -A shared)\" = precious.txt"), 0);
     assert_int_equal(shell("mkdir empty"), 0);
     start_ends("empty", "", 0, NULL);
@@ -367,7 +359,7 @@ static void test_other_users_lock(void **state) {
     kill(pids[0], SIGKILL);
     expect("scale @/open 3", 0, "from 2 to 3 workers");
     let_go("open");
-    ends(&p, 0, "view 2: ");
+    program_expect(&p, 0, "view 2: ");
     is_whole("open");
     start_ends("open", " --resume --set train.steps=41", 0, "continuing from");
     assert_int_equal(kill(holder, SIGKILL), 0);

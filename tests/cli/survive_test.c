@@ -141,10 +141,8 @@ static void test_killed_in_a_pipeline(void **arg) {
 }
 
 static void train_alone(const char *name, const char *model) {
-    char *output = NULL;
     program p = start(1, name, STEPS, model);
-    assert_int_equal(program_end(&p, &output), 0);
-    free(output);
+    program_expect(&p, 0, NULL);
 }
 
 /* Workers of groups that divide slices or chunks, beside one worker whose run is `name`. */
@@ -409,10 +407,8 @@ static void test_any_number(void **arg) {
 
 static void test_mesh_number(void **arg) {
     (void)arg;
-    char *output = NULL;
     program p = start(1, "alone", STEPS, FEW);
-    assert_int_equal(program_end(&p, &output), 0);
-    free(output);
+    program_expect(&p, 0, NULL);
     leaves("alone", "fewer", FEW " --set parallel.mesh.context=2 --set parallel.mesh.pipe=3", 6, 4,
            "4 workers instead of 5, among whom the model can't be divided");
 }
@@ -483,12 +479,10 @@ static void check_slow(program *p, const char *run) {
         fail_msg("%s", output);
     free(output);
     program on = start(2, run, steps + 2, STEADY "--resume");
-    assert_int_equal(program_end(&on, &output), 0);
-    free(output);
+    program_expect(&on, 0, NULL);
     snprintf(alone, sizeof alone, "%s-alone", run);
     on = start(2, alone, steps + 2, STEADY);
-    assert_int_equal(program_end(&on, &output), 0);
-    free(output);
+    program_expect(&on, 0, NULL);
     hash_of(alone, want);
     hash_of(run, got);
     assert_string_equal(want, got);
@@ -524,8 +518,7 @@ static void test_backup(void **arg) {
     free(output);
     slow_down(1);
     p = start(2, "backup-alone", SLOW_STEPS, STEADY);
-    assert_int_equal(program_end(&p, &output), 0);
-    free(output);
+    program_expect(&p, 0, NULL);
     hash_of("backup-alone", want);
     hash_of("backup", got);
     assert_string_equal(want, got);

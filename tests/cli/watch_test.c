@@ -77,12 +77,6 @@ static void assert_has(const char *text, const char *part) {
     if (!strstr(text, part)) fail_msg("'%s' is not in\n%.2000s", part, text);
 }
 
-static void end(program *p, int code) {
-    char *output = NULL;
-    assert_int_equal(program_end(p, &output), code);
-    free(output);
-}
-
 static void test_served(void **state) {
     program p;
     char listeners[200];
@@ -110,7 +104,7 @@ static void test_served(void **state) {
     get(port, "/page.js/", 404);
     get(port, "/../runs", 404);
     kill(p.pid, SIGTERM);
-    end(&p, 0);
+    program_expect(&p, 0, NULL);
 }
 
 static void test_details(void **state) {
@@ -139,7 +133,7 @@ static void test_details(void **state) {
     assert_has(timeline, "\"step\": 1,");
     assert_has(timeline, "Forward");
     kill(p.pid, SIGTERM);
-    end(&p, 0);
+    program_expect(&p, 0, NULL);
 }
 
 /* A closed terminal ends it, but not under nohup. */
@@ -155,7 +149,7 @@ static void test_terminal_closed(void **state) {
             for (int i = 0; i < 3; i++) get(port, "/runs", 200);
             kill(p.pid, SIGTERM);
         }
-        end(&p, 0);
+        program_expect(&p, 0, NULL);
     }
 }
 
@@ -177,7 +171,7 @@ static void test_ends_with_streams(void **state) {
     char byte;
     assert_int_equal(read(fds[19], &byte, 1), 1);
     kill(p.pid, SIGINT);
-    end(&p, 0);
+    program_expect(&p, 0, NULL);
     for (int i = 0; i < 20; i++) close(fds[i]);
 }
 
@@ -213,7 +207,7 @@ static void test_refused(void **state) {
              port);
     expect(line, 1, says);
     kill(p.pid, SIGTERM);
-    end(&p, 0);
+    program_expect(&p, 0, NULL);
 }
 
 /* Another address than the loopback interface's needs a token. */
@@ -235,7 +229,7 @@ static void test_token(void **state) {
     snprintf(path, sizeof path, "/runs?token=%s", token);
     assert_has(get(port, path, 200), "\"name\": \"a\"");
     kill(p.pid, SIGTERM);
-    end(&p, 0);
+    program_expect(&p, 0, NULL);
 }
 
 /* What `ckpt hash` prints: free() it. */
@@ -282,7 +276,7 @@ static void test_beside_train(void **state) {
     snprintf(line, sizeof line, "train configs/tiny.yaml -o @/x --metrics-port %d", port);
     expect(line, 1, "in use by another program");
     kill(p.pid, SIGTERM);
-    end(&p, 0);
+    program_expect(&p, 0, NULL);
 }
 
 /* The steps and the checkpoint of a run that says what its workers do, and is watched meanwhile, are those of runs that
@@ -303,9 +297,9 @@ static void test_same_bits(void **state) {
     assert_has(get(port, "/workers?run=0", 200), "\"pid\"");
     assert_true(file_exists("seen/workers.json"));
     let_go("seen");
-    end(&trains, 0);
+    program_expect(&trains, 0, NULL);
     kill(watches.pid, SIGTERM);
-    end(&watches, 0);
+    program_expect(&watches, 0, NULL);
     expect(TRAIN "threads -n 2 --set parallel.transport=thread", 0, NULL);
     hash_of("seen", seen);
     hash_of("threads", alone);

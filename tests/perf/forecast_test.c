@@ -9,19 +9,6 @@
 
 enum { WORKERS = 4 };
 
-static ls_machine machine;
-
-static int make_machine(void **state) {
-    (void)state;
-    return round_machine_read(&machine) == LS_OK ? 0 : -1;
-}
-
-static int free_machine(void **state) {
-    (void)state;
-    ls_machine_free(&machine);
-    return 0;
-}
-
 static ls_config config_with(const char *set) {
     ls_config c;
     ls_error e;

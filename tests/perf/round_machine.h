@@ -37,4 +37,18 @@ static inline ls_status round_machine_read(ls_machine *m_p) {
     return s;
 }
 
+/* For all tests of a program. */
+static ls_machine machine;
+
+static inline int make_machine(void **state) {
+    (void)state;
+    return round_machine_read(&machine) == LS_OK ? 0 : -1;
+}
+
+static inline int free_machine(void **state) {
+    (void)state;
+    ls_machine_free(&machine);
+    return 0;
+}
+
 #endif

@@ -11,19 +11,6 @@
 #include "share/config.h"
 #include "test.h"
 
-static ls_machine machine;
-
-static int make_machine(void **state) {
-    (void)state;
-    return round_machine_read(&machine) == LS_OK ? 0 : -1;
-}
-
-static int free_machine(void **state) {
-    (void)state;
-    ls_machine_free(&machine);
-    return 0;
-}
-
 static void make_model(int64_t layers, int64_t width, ls_model *m) {
     ls_gpt_config c = {.layers = layers, .width = width, .heads = 2, .context = 4, .vocab = 256};
     ls_error e;
