@@ -2,60 +2,27 @@
 /* ctest: long-tsan: two minutes; infer_test computes with the same threads */
 /* ctest: long-asan: infer/infer and infer/sampler run the same code */
 /* ctest: seconds=8 */
-#include "infer/decode.h"
+#include "infer/decoding.h"
 
-#include "model/fixture.h"
+#include "test.h"
 
 static const ls_dtype types[] = {LS_F32, LS_BF16, LS_F16};
 
-/* A model, its weights of a type, a text one token longer than its context, and memory that begins
- * as NaN. */
 typedef struct setup {
     const ls_gpt_config *config;
-    ls_model model;
-    ls_compute compute;
-    float *params;
-    void *half;
-    uint32_t *text;
-    ls_infer infer;
-    ls_decode decode;
+    decoding d; /* its text is three contexts long */
 } setup;
 
 static void set_up(setup *s, const ls_gpt_config *config, ls_dtype type, const char *cpu,
                    int threads, uint64_t seed) {
     ls_error e = {0};
     *s = (setup){.config = config};
-    assert_ls_ok(ls_gpt_create(config, &s->model, &e), e);
-    fix_compute(&s->compute, &s->model, threads, cpu);
-    s->params = fix_params(&s->model, seed);
-    s->text = fix_tokens((size_t)(3 * config->context + 2), config->vocab, seed + 1);
-    const void *params = s->params;
-    if (type != LS_F32) {
-        s->half = malloc(s->model.nfloats * 2);
-        s->compute.k->narrow(type, s->model.nfloats, s->params, s->half);
-        params = s->half;
-    }
-    size_t infer = ls_infer_nbytes(&s->model, type, 1) / sizeof(float) + 1;
-    size_t decode = ls_decode_nbytes(&s->model, type) / sizeof(float) + 1;
-    s->infer = (ls_infer){.model = &s->model,
-                          .compute = &s->compute,
-                          .dtype = type,
-                          .params = params,
-                          .memory = fix_nans(infer),
-                          .n = 1};
-    s->decode = (ls_decode){.model = &s->model,
-                            .compute = &s->compute,
-                            .dtype = type,
-                            .params = params,
-                            .memory = fix_nans(decode)};
+    assert_ls_ok(ls_gpt_create(config, &s->d.model, &e), e);
+    decoding_open(&s->d, type, cpu, threads, seed);
+    s->d.text = fix_tokens((size_t)(3 * config->context + 2), config->vocab, seed + 1);
 }
 
-static void tear_down(setup *s) {
-    free(s->infer.memory), free(s->decode.memory);
-    free(s->params), free(s->half), free(s->text);
-    ls_compute_close(&s->compute);
-    ls_model_free(&s->model);
-}
+static void tear_down(setup *s) { decoding_close(&s->d); }
 
 static void check(const setup *s, const float *logits, const float *want, int64_t first,
                   int64_t end) {
@@ -63,8 +30,8 @@ static void check(const setup *s, const float *logits, const float *want, int64_
     assert_true(want[0] == want[0]); /* no NaN */
     if (memcmp(logits, want, V * sizeof *want) != 0)
         fail_msg("width %lld, heads %lld, type %d, %s, %d threads: tokens %lld to %lld",
-                 (long long)s->config->width, (long long)s->config->heads, (int)s->infer.dtype,
-                 s->compute.k->name, s->compute.nthreads, (long long)first, (long long)end);
+                 (long long)s->config->width, (long long)s->config->heads, (int)s->d.infer.dtype,
+                 s->d.compute.k->name, s->d.compute.nthreads, (long long)first, (long long)end);
 }
 
 /* After prompts of one token, of some, and of the whole context; one after the other in the same
@@ -74,12 +41,14 @@ static void each_token(setup *s) {
     const int64_t prompts[] = {T, 1, T / 2, T - 1};
     float *want = fix_nans((size_t)(T * V)); /* after the first 1, 2, ... T tokens */
     for (int64_t n = 1; n <= T; n++)
-        memcpy(want + (n - 1) * V, ls_infer_next(&s->infer, s->text, n), (size_t)V * sizeof *want);
+        memcpy(want + (n - 1) * V, ls_infer_next(&s->d.infer, s->d.text, n),
+               (size_t)V * sizeof *want);
     for (int i = 0; i < 4; i++) {
         int64_t n = prompts[i] < 1 ? 1 : prompts[i];
-        check(s, ls_decode_prompt(&s->decode, s->text, n), want + (n - 1) * V, 0, n);
-        for (; n < T; n++) check(s, ls_decode_next(&s->decode, s->text[n]), want + n * V, 0, n + 1);
-        assert_int_equal(s->decode.npositions, T);
+        check(s, ls_decode_prompt(&s->d.decode, s->d.text, n), want + (n - 1) * V, 0, n);
+        for (; n < T; n++)
+            check(s, ls_decode_next(&s->d.decode, s->d.text[n]), want + n * V, 0, n + 1);
+        assert_int_equal(s->d.decode.npositions, T);
     }
     free(want);
 }
@@ -89,11 +58,11 @@ static void long_text(setup *s) {
     int64_t T = s->config->context, half = T / 2 < 1 ? 1 : T / 2;
     for (int64_t begin = 1; begin <= 2 * T; begin += T - (T > 1)) {
         int64_t first = begin > T ? begin - T : 0;
-        s->decode.npositions = 0;
+        s->d.decode.npositions = 0;
         for (int64_t n = begin; n <= 3 * T + 2; n++) {
             if (n - first > T) first = n - half;
-            check(s, ls_decode_text(&s->decode, s->text, n),
-                  ls_infer_next(&s->infer, s->text + first, n - first), first, n);
+            check(s, ls_decode_text(&s->d.decode, s->d.text, n),
+                  ls_infer_next(&s->d.infer, s->d.text + first, n - first), first, n);
         }
     }
 }
@@ -159,9 +128,9 @@ static void test_bytes(void **state) {
     (void)state;
     set_up(&s, &config, LS_BF16, NULL, 1, 1);
     size_t block = 4 * 6 + 12 * 6 * 6 + 9 * 6, read = 2 * block + 2 * 6 + 13 * 6 + 2 * 6;
-    assert_int_equal(ls_decode_weights_read(&s.decode), 2 * read);
-    ls_decode_prompt(&s.decode, s.text, 3);
-    assert_int_equal(ls_decode_cache_read(&s.decode), 4u * 6 * 2 * 2 * 4);
+    assert_int_equal(ls_decode_weights_read(&s.d.decode), 2 * read);
+    ls_decode_prompt(&s.d.decode, s.d.text, 3);
+    assert_int_equal(ls_decode_cache_read(&s.d.decode), 4u * 6 * 2 * 2 * 4);
     tear_down(&s);
 }
 

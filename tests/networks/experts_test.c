@@ -7,9 +7,8 @@
 
 #include "base/file.h"
 #include "config/relations.h"
-#include "infer/decode.h"
+#include "infer/decoding.h"
 #include "model/check.h"
-#include "model/fixture.h"
 #include "networks/network.h"
 #include "train/tiny_run.h"
 
@@ -100,38 +99,21 @@ static void check_decode(ls_dtype type, int threads, bool norm_topk) {
     c.model.norm_topk = norm_topk;
     c.model.expert_capacity = type == LS_F32 ? 0.25 : 0; /* nothing is dropped here */
     c.model.router_bias_rate = type == LS_F16 ? 0.01 : 0;
-    ls_model m = model_of(&c);
-    ls_compute compute;
-    fix_compute(&compute, &m, threads, NULL);
-    float *values = fix_params(&m, 3);
-    void *half = malloc(m.nfloats * 2);
-    if (type != LS_F32) compute.k->narrow(type, m.nfloats, values, half);
-    ls_infer infer = {.model = &m,
-                      .compute = &compute,
-                      .dtype = type,
-                      .params = type == LS_F32 ? (const void *)values : half,
-                      .memory = fix_nans(ls_infer_nbytes(&m, type, 1) / sizeof(float) + 1),
-                      .n = 1};
-    ls_decode decode = {.model = &m,
-                        .compute = &compute,
-                        .dtype = type,
-                        .params = infer.params,
-                        .memory = fix_nans(ls_decode_nbytes(&m, type) / sizeof(float) + 1)};
-    uint32_t *text = fix_tokens((size_t)c.model.context + 1, c.model.vocab, 4);
+    decoding d = {.model = model_of(&c)};
+    decoding_open(&d, type, NULL, threads, 3);
+    d.text = fix_tokens((size_t)c.model.context + 1, c.model.vocab, 4);
     for (int64_t n = 1; n <= c.model.context; n++) {
         float want[300];
-        memcpy(want, ls_infer_next(&infer, text, n), sizeof want);
-        const float *got =
-            n == 1 ? ls_decode_prompt(&decode, text, 1) : ls_decode_next(&decode, text[n - 1]);
+        memcpy(want, ls_infer_next(&d.infer, d.text, n), sizeof want);
+        const float *got = n == 1 ? ls_decode_prompt(&d.decode, d.text, 1)
+                                  : ls_decode_next(&d.decode, d.text[n - 1]);
         assert_true(got[0] == got[0]);
         assert_memory_equal(got, want, sizeof want);
     }
     /* all but the unread rows of the embedding, and 3 of the 5 experts in each of 2 blocks */
-    size_t read = m.count - 299 * 24 - (size_t)(2 * 3 * 3 * 20 * 24);
-    assert_int_equal(ls_decode_weights_read(&decode), read * ls_dtype_size(type));
-    free(infer.memory), free(decode.memory), free(values), free(half), free(text);
-    ls_compute_close(&compute);
-    ls_model_free(&m);
+    size_t read = d.model.count - 299 * 24 - (size_t)(2 * 3 * 3 * 20 * 24);
+    assert_int_equal(ls_decode_weights_read(&d.decode), read * ls_dtype_size(type));
+    decoding_close(&d);
 }
 
 static void test_decode(void **state) {

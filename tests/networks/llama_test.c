@@ -4,9 +4,8 @@
 /* ctest: long-tsan: exec/exec, layers/attention and layers/moe start the same threads */
 #include "networks/llama.h"
 
-#include "infer/decode.h"
+#include "infer/decoding.h"
 #include "model/check.h"
-#include "model/fixture.h"
 #include "train/tiny_run.h"
 
 static ls_config config_of(int64_t kv_heads, ls_head_kind head) {
@@ -89,48 +88,14 @@ static void test_gradients(void **state) {
 
 /* ---- tokens one by one ---- */
 
-typedef struct setup {
-    ls_model model;
-    ls_compute compute;
-    float *params;
-    void *half;
-    uint32_t *text;
-    ls_infer infer;
-    ls_decode decode;
-} setup;
-
-static void set_up(setup *s, const ls_config *c, ls_dtype type, int threads) {
-    *s = (setup){.model = model_of(c)};
-    fix_compute(&s->compute, &s->model, threads, NULL);
-    s->params = fix_params(&s->model, 3);
-    s->half = malloc(s->model.nfloats * 2);
+static void set_up(decoding *s, const ls_config *c, ls_dtype type, int threads) {
+    *s = (decoding){.model = model_of(c)};
+    decoding_open(s, type, NULL, threads, 3);
     s->text = fix_tokens((size_t)c->model.context + 1, c->model.vocab, 4);
-    if (type != LS_F32) s->compute.k->narrow(type, s->model.nfloats, s->params, s->half);
-    const void *params = type == LS_F32 ? (const void *)s->params : s->half;
-    size_t infer = ls_infer_nbytes(&s->model, type, 1) / sizeof(float) + 1;
-    size_t decode = ls_decode_nbytes(&s->model, type) / sizeof(float) + 1;
-    s->infer = (ls_infer){.model = &s->model,
-                          .compute = &s->compute,
-                          .dtype = type,
-                          .params = params,
-                          .memory = fix_nans(infer),
-                          .n = 1};
-    s->decode = (ls_decode){.model = &s->model,
-                            .compute = &s->compute,
-                            .dtype = type,
-                            .params = params,
-                            .memory = fix_nans(decode)};
-}
-
-static void tear_down(setup *s) {
-    free(s->infer.memory), free(s->decode.memory);
-    free(s->params), free(s->half), free(s->text);
-    ls_compute_close(&s->compute);
-    ls_model_free(&s->model);
 }
 
 /* After a prompt of n tokens, and each token that follows it. */
-static void check_prompt(setup *s, int64_t n, int64_t T, const float *want, int64_t V) {
+static void check_prompt(decoding *s, int64_t n, int64_t T, const float *want, int64_t V) {
     const float *logits = ls_decode_prompt(&s->decode, s->text, n);
     for (;; n++) {
         assert_true(logits[0] == logits[0]); /* no NaN */
@@ -145,7 +110,7 @@ static void test_decode(void **state) {
     static const ls_dtype types[] = {LS_F32, LS_BF16, LS_F16};
     for (int i = 0; i < 6; i++) {
         ls_config c = config_of(i % 2 ? 1 : 4, i % 3 ? LS_HEAD_TIED : LS_HEAD_OWN);
-        setup s;
+        decoding s;
         set_up(&s, &c, types[i % 3], 1 + i % 3);
         int64_t T = c.model.context, V = c.model.vocab;
         float *want = fix_nans((size_t)(T * V)); /* after the first 1, 2, ... T tokens */
@@ -156,7 +121,7 @@ static void test_decode(void **state) {
         check_prompt(&s, 1, T, want, V);
         check_prompt(&s, T / 2, T, want, V);
         free(want);
-        tear_down(&s);
+        decoding_close(&s);
     }
 }
 
@@ -170,7 +135,7 @@ static void test_decode_far(void **state) {
         c.model.heads = heads[i][0];
         c.model.width = heads[i][0] * (i % 2 ? 40 : 6);
         c.model.context = 150;
-        setup s;
+        decoding s;
         set_up(&s, &c, LS_F32, 1 + (int)i % 3);
         int64_t T = c.model.context, V = c.model.vocab;
         float *want = fix_nans((size_t)(T * V));
@@ -180,7 +145,7 @@ static void test_decode_far(void **state) {
         check_prompt(&s, 1, T, want, V);
         check_prompt(&s, 130, T, want, V);
         free(want);
-        tear_down(&s);
+        decoding_close(&s);
     }
 }
 
@@ -189,17 +154,17 @@ static void test_decode_far(void **state) {
 static void test_read(void **state) {
     (void)state;
     ls_config c = config_of(1, LS_HEAD_TIED);
-    setup s;
+    decoding s;
     set_up(&s, &c, LS_F32, 1);
     assert_int_equal(ls_decode_weights_read(&s.decode), (s.model.count + 24) * sizeof(float));
     ls_decode_prompt(&s.decode, s.text, 3);
     assert_true(ls_decode_cache_read(&s.decode) >= 4u * 2 * 2 * 6 * sizeof(float));
-    tear_down(&s);
+    decoding_close(&s);
     c = config_of(1, LS_HEAD_OWN);
     set_up(&s, &c, LS_F32, 1);
     assert_int_equal(ls_decode_weights_read(&s.decode),
                      (s.model.count - 300 * 24 + 24) * sizeof(float));
-    tear_down(&s);
+    decoding_close(&s);
 }
 
 /* ---- training ---- */
