@@ -102,47 +102,54 @@ static void print_forecast(const ls_forecast *f) {
 
 /* ---- bounded staleness, parameter servers ---- */
 
-static ls_json *clocked_json(const ls_config *c, const ls_prospect *x) {
-    const ls_clocked *k = &x->by.clocked;
+/* Figures that both forecasts have. */
+typedef struct pace {
+    int nworkers;
+    double gradient_s, update_s;
+} pace;
+
+static ls_json *pace_json(const ls_config *c, const ls_prospect *x, pace p) {
     ls_json *o = ls_json_new_object();
-    ls_json_set_integer(o, "workers", k->nworkers);
+    ls_json_set_integer(o, "workers", p.nworkers);
     ls_json_set_number(o, "step_s", x->step_s);
     ls_json_set_number(o, ls_config_has_tokens(c) ? "tokens_per_s" : "samples_per_s",
                        x->units_per_s);
-    ls_json_set_number(o, "gradient_s", k->gradient_s);
-    ls_json_set_number(o, "update_s", k->update_s);
+    ls_json_set_number(o, "gradient_s", p.gradient_s);
+    ls_json_set_number(o, "update_s", p.update_s);
     return o;
+}
+
+static void print_units(const ls_config *c, const ls_prospect *x) {
+    const char *unit = ls_config_unit(c);
+    ls_print("  predicted %s/s%*s%12.1f\n", unit, (int)(11 - strlen(unit)), "", x->units_per_s);
+}
+
+static ls_json *clocked_json(const ls_config *c, const ls_prospect *x) {
+    const ls_clocked *k = &x->by.clocked;
+    return pace_json(c, x, (pace){k->nworkers, k->gradient_s, k->update_s});
 }
 
 static void print_clocked(const ls_config *c, const ls_prospect *x) {
     const ls_clocked *k = &x->by.clocked;
-    const char *unit = ls_config_unit(c);
     ls_print("  predicted step         %12.6f s  with %d worker%s\n", x->step_s, k->nworkers,
              ls_plural(k->nworkers));
-    ls_print("  predicted %s/s%*s%12.1f\n", unit, (int)(11 - strlen(unit)), "", x->units_per_s);
+    print_units(c, x);
     ls_print("  predicted gradient     %12.6f s  of a virtual worker\n", k->gradient_s);
     ls_print("  predicted update       %12.6f s  by the main process\n", k->update_s);
 }
 
 static ls_json *pushed_json(const ls_config *c, const ls_prospect *x) {
     const ls_pushed *k = &x->by.pushed;
-    ls_json *o = ls_json_new_object();
-    ls_json_set_integer(o, "workers", k->nworkers);
-    ls_json_set_number(o, "step_s", x->step_s);
-    ls_json_set_number(o, ls_config_has_tokens(c) ? "tokens_per_s" : "samples_per_s",
-                       x->units_per_s);
-    ls_json_set_number(o, "gradient_s", k->gradient_s);
-    ls_json_set_number(o, "update_s", k->update_s);
+    ls_json *o = pace_json(c, x, (pace){k->nworkers, k->gradient_s, k->update_s});
     ls_json_set_number(o, "link_s", k->link_s);
     return o;
 }
 
 static void print_pushed(const ls_config *c, const ls_prospect *x) {
     const ls_pushed *k = &x->by.pushed;
-    const char *unit = ls_config_unit(c);
     ls_print("  predicted step         %12.6f s  from one to the next, with %d worker%s\n",
              x->step_s, k->nworkers, ls_plural(k->nworkers));
-    ls_print("  predicted %s/s%*s%12.1f\n", unit, (int)(11 - strlen(unit)), "", x->units_per_s);
+    print_units(c, x);
     ls_print("  predicted gradient     %12.6f s  of a batch, by a worker\n", k->gradient_s);
     ls_print("  predicted update       %12.6f s  of a gradient, by all servers\n", k->update_s);
     if (k->link_s > 0)

@@ -84,17 +84,6 @@ static ls_site site_of(const ls_config *c, const ls_plan *p, int n, const ls_for
 
 /* ---- memory ---- */
 
-/* The floats of a worker's shards, in the part. */
-static size_t own_floats(const ls_plan *p, int worker) {
-    const ls_share *sh = &p->share;
-    size_t own = 0;
-    for (int k = 0; k < sh->nbuckets; k++) {
-        ls_range s = ls_share_shard(sh, k, worker);
-        own += s.end - s.first;
-    }
-    return own;
-}
-
 /* What is gathered or not summed yet is all of a bucket but the own shard, which is smaller among all
  * that share the batch. */
 static double more_transient(const ls_plan *p, const ls_memory *m, double copies) {
@@ -106,7 +95,7 @@ static double more_transient(const ls_plan *p, const ls_memory *m, double copies
 static size_t less_sharded(const ls_plan *p, const ls_memory_config *how, int worker,
                            size_t copies) {
     const ls_share *sh = &p->share;
-    size_t less = own_floats(p, worker) / copies * (copies - 1), nbytes = 0;
+    size_t less = ls_share_shards_count(&p->share, worker) / copies * (copies - 1), nbytes = 0;
     if (sh->shards_moments && !how->in_file) nbytes += less * (size_t)sh->nflats * sizeof(float);
     if (how->one || sh->shards_params) nbytes += less * ls_dtype_size(sh->compute);
     if (ls_plan_transient(p, (ls_buffer){.kind = LS_BUF_GRAD}))

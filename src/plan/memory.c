@@ -129,17 +129,6 @@ static size_t updated_count(const ls_plan *p, int worker) {
     return own;
 }
 
-/* The number of elements in a worker's shards. */
-static size_t own_count(const ls_plan *p, int worker) {
-    const ls_share *sh = &p->share;
-    size_t own = 0;
-    for (int k = 0; k < sh->nbuckets; k++) {
-        ls_range s = ls_share_shard(sh, k, worker);
-        own += s.end - s.first;
-    }
-    return own;
-}
-
 /* The floats of a flat buffer that a worker uses, but for those of other cells. */
 static size_t all_count(const ls_plan *p, int worker) {
     const ls_share *sh = &p->share;
@@ -229,7 +218,7 @@ static size_t held_count(const ls_plan *p, int worker) {
 /* What is in use throughout the step. */
 static void count_state(const ls_plan *p, const ls_memory_config *c, ls_memory *m) {
     const ls_share *sh = &p->share;
-    size_t all = all_count(p, m->worker), own = own_count(p, m->worker);
+    size_t all = all_count(p, m->worker), own = ls_share_shards_count(&p->share, m->worker);
     size_t param = ls_dtype_size(sh->compute), grad = ls_dtype_size(sh->reduce);
     size_t state = (size_t)sh->nflats * sizeof(float);
     size_t slots = (size_t)sh->workers[m->worker].nslots, sums = (size_t)sh->nsums;

@@ -305,6 +305,15 @@ ls_range ls_share_shard(const ls_share *sh, int bucket, int worker) {
     return (ls_range){cut[0], cut[1]};
 }
 
+size_t ls_share_shards_count(const ls_share *sh, int worker) {
+    size_t count = 0;
+    for (int k = 0; k < sh->nbuckets; k++) {
+        ls_range s = ls_share_shard(sh, k, worker);
+        count += s.end - s.first;
+    }
+    return count;
+}
+
 void ls_share_shard_counts(const ls_share *sh, int bucket, size_t *counts) {
     const size_t *cut = sh->cuts + (size_t)bucket * sh->cuts_row;
     for (size_t i = 0; i < sh->buckets[bucket].nshards; i++) counts[i] = cut[i + 1] - cut[i];

@@ -305,6 +305,8 @@ static inline ls_range ls_share_range(const ls_share *sh, int bucket) {
 /* A worker's shard of a bucket: contiguous, cut at multiples of LS_BLOCK, and not inside a whole
  * parameter (bucket.c); may be empty. */
 ls_range ls_share_shard(const ls_share *, int bucket, int worker);
+/* The elements of all shards of a worker. */
+size_t ls_share_shards_count(const ls_share *, int worker);
 /* counts [nshards of the bucket]: the elements of each shard. */
 void ls_share_shard_counts(const ls_share *, int bucket, size_t *counts);
 /* The part of a bucket's sum that a worker squares; may be empty. */
