@@ -1,4 +1,4 @@
-/* infer.h - what a trained model predicts, in a program of one's own.
+/* infer.h - predictions of a trained model, in your own program.
  *
  *     ls_predictor *p;
  *     ls_predictor_open("runs/mine", NULL, &p, &e);
@@ -8,14 +8,14 @@
  *
  * A predictor has the weights of a run (its newest checkpoint), of a checkpoint, or of a published
  * language model. It reads the fields that the predictions need, not the labels: `inputs`. Its
- * outputs are what the model's losses compare with labels:
+ * outputs are the values that the model's losses compare with labels:
  *
  *     LS_CLASSES   for each row the probabilities of its classes, which add up to 1
  *     LS_CHANCES   the probability of each target, alone
  *     LS_NUMBERS   numbers
  *     LS_SCORES    numbers whose order alone counts
  *
- * A language model has one input, "tokens" [context], LS_I32, of which the first negative number ends
+ * A language model has one input, "tokens" [context], LS_I32, in which the first negative number ends
  * the text, and one output, "next", LS_CLASSES: the token that follows.
  *
  * The numbers have the same bits for any number of samples a call, threads, and processors. Once a
@@ -195,9 +195,9 @@ typedef struct ls_language_message {
     const char *text;
 } ls_language_message;
 
-/* Answers the last of messages [n], which is the user's, as the model's chat template has it. The
- * answer depends on the messages and the options alone. What messages share with those of the last
- * call is not computed again. o may be NULL.
+/* Answers the last of messages [n], which must be the user's, in the form of the model's chat template.
+ * The answer depends on the messages and the options alone. The messages that the last call had too are
+ * not computed again. o may be NULL.
  *
  * Errors   LS_EINVAL: there is no template, it refuses the messages, or the context has no room. */
 ls_status ls_language_chat(ls_language *, const ls_language_message *messages, int n,

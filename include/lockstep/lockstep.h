@@ -39,8 +39,8 @@ typedef enum ls_status {
 /* An error as a value: the function that first decides it fills it in, callers pass it up. */
 typedef struct ls_error {
     ls_status code;
-    int line;         /* where in the library's source it was decided, */
-    const char *file; /* and the file there, as its compiler was told; static */
+    int line;         /* the place in the library's source that decided it: */
+    const char *file; /* static text, the path as it was passed to the compiler */
     char msg[512];    /* one line for the user: what, where, what to do */
 } ls_error;
 

@@ -412,7 +412,7 @@ typedef struct ls_learned_options {
 } ls_learned_options;
 ls_value *ls_learned(ls_model *, ls_dims dims, ls_learned_options);
 
-/* ---- a layer of one's own ----
+/* ---- layers of your own ----
  *
  *     static void forward(const ls_layer_args *a) {
  *         for (int64_t i = 0; i < a->samples * a->in[0].count; i++)
