@@ -8,7 +8,6 @@
 #include "async/applications.h"
 #include "base/clock.h"
 #include "base/cores.h"
-#include "plan/memory.h"
 #include "tensor/sum_order.h"
 
 struct ls_async {

@@ -7,7 +7,6 @@
 
 #include "async/clocked.h"
 #include "base/cores.h"
-#include "plan/memory.h"
 
 struct ls_bounded {
     ls_clocked_crew crew;

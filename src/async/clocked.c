@@ -5,8 +5,6 @@
 #include <time.h>
 
 #include "base/cores.h"
-#include "plan/memory.h"
-#include "tensor/dtype.h"
 
 void *ls_clocked_grads(const ls_clocked_crew *w, int cell) {
     return w->grads + (size_t)cell * w->grads_nbytes;

@@ -1,8 +1,6 @@
 /* crew.c - see crew.h. */
 #include "async/crew.h"
 
-#include "plan/memory.h"
-
 void *ls_async_grads(const ls_async_crew *c, int worker) {
     return c->grads + (size_t)worker * c->grads_nbytes;
 }

@@ -1,8 +1,6 @@
 /* gradient.c - see gradient.h. */
 #include "async/gradient.h"
 
-#include "plan/memory.h"
-
 static ls_status take_memory(ls_async_gradient *g, ls_error *e) {
     const ls_plan *p = g->c.plan;
     void *params = NULL, *wide = NULL, *parts = NULL;

@@ -6,7 +6,6 @@
 #include <time.h>
 
 #include "base/log.h"
-#include "plan/memory.h"
 
 enum { BEAT_NS = 50 * 1000 * 1000 };
 

@@ -6,7 +6,6 @@
 
 #include "async/gradient.h"
 #include "base/cores.h"
-#include "plan/memory.h"
 #include "tensor/dtype.h"
 
 /* A gradient that was computed, and that not all shards have. */

@@ -7,8 +7,6 @@
 #include "async/applications.h"
 #include "async/async.h"
 #include "model/types.h"
-#include "plan/memory.h"
-#include "tensor/dtype.h"
 #include "tensor/kernels.h"
 #include "tensor/sum_order.h"
 

@@ -2,7 +2,6 @@
 #include <unistd.h>
 
 #include "base/columns.h"
-#include "base/log.h"
 #include "base/print.h"
 #include "cli/cli.h"
 #include "report/compare.h"

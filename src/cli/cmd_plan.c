@@ -8,7 +8,6 @@
 #include "base/plural.h"
 #include "base/print.h"
 #include "base/waiting.h"
-#include "base/wrap.h"
 #include "cli/cli.h"
 #include "cli/plan_print.h"
 #include "config/relations.h"
@@ -17,7 +16,6 @@
 #include "perf/choose_code.h"
 #include "perf/mesh_search.h"
 #include "perf/plan_text.h"
-#include "plan/memory.h"
 #include "report/mesh_svg.h"
 #include "report/timeline.h"
 #include "storage/epochs.h"
@@ -25,7 +23,6 @@
 #include "tensor/sum_order.h"
 #include "train/fit.h"
 #include "train/layout.h"
-#include "train/replica_sync.h"
 #include "train/run.h"
 #include "train/worker_device.h"
 

@@ -5,7 +5,6 @@
 #include "base/columns.h"
 #include "base/escape.h"
 #include "base/json.h"
-#include "base/log.h"
 #include "base/print.h"
 #include "base/wrap.h"
 #include "cli/cli.h"

@@ -5,11 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/log.h"
 #include "base/plural.h"
 #include "base/print.h"
 #include "base/wrap.h"
-#include "model/types.h"
 #include "perf/expense.h"
 #include "perf/plan_text.h"
 

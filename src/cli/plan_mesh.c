@@ -7,8 +7,6 @@
 #include "base/waiting.h"
 #include "perf/mesh_search.h"
 #include "perf/typical.h"
-#include "plan/plan.h"
-#include "share/config.h"
 
 static void print_json(const ls_mesh_choice *choice) {
     for (int i = 0; i < choice->n; i++) {

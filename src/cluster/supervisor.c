@@ -12,11 +12,9 @@
 
 #include "base/clock.h"
 #include "base/log.h"
-#include "base/mem.h"
 #include "cluster/crew.h"
 #include "cluster/links.h"
 #include "net/address.h"
-#include "net/tcp/join.h"
 
 /* A host that sends nothing for this many heartbeats is lost; fewer, and it may only be busy. */
 enum { HOST_SILENCE = 3, MOST_FDS = 512 };

@@ -7,9 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/intern.h"
 #include "base/log.h"
-#include "base/utf8.h"
 #include "base/yaml.h"
 #include "config/key.h"
 #include "config/own.h"

@@ -8,7 +8,6 @@
 #include "base/log.h"
 #include "config/conflicts.h"
 #include "config/groups.h"
-#include "config/key.h"
 #include "config/needs.h"
 #include "config/own.h"
 

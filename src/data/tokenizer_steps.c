@@ -16,7 +16,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "data/sentencepiece.h"
 #include "data/spelling.h"
 
 enum { MOST_DEPTH = 4 };

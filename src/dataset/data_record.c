@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "base/json.h"
-#include "base/lines.h"
 #include "dataset/record_advice.h"
 #include "source/formats/open.h"
 

@@ -5,7 +5,6 @@
 #include <string.h>
 
 #include "base/file.h"
-#include "base/log.h"
 #include "dataset/data_files.h"
 #include "dataset/reference.h"
 #include "dataset/restore.h"

@@ -5,11 +5,9 @@
 #include <stdlib.h>
 
 #include "base/cores.h"
-#include "base/plural.h"
 #include "networks/fields.h"
 #include "networks/pixels.h"
 #include "source/images/augment.h"
-#include "source/note.h"
 #include "tensor/pool.h"
 
 /* ---- what is wanted ---- */

@@ -11,7 +11,6 @@
 #include "coll/request.h"
 #include "coll/virtual.h"
 #include "exec/exec_state.h"
-#include "model/stored_table.h"
 #include "state/store_step.h"
 
 static const char RECALLED[] = "this worker was recalled";

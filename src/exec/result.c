@@ -3,7 +3,6 @@
 #include <math.h>
 #include <string.h>
 
-#include "coll/virtual.h"
 #include "exec/exec_state.h"
 #include "optim/gradient_norm.h"
 #include "share/codes.h"

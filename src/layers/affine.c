@@ -1,6 +1,5 @@
 /* affine.c - y = scale x + shift, by element. */
 #include "layers/layers.h"
-#include "model/row_ops.h"
 
 typedef struct options {
     float scale, shift;

@@ -9,7 +9,6 @@
 #include "layers/channels_device.h"
 #include "layers/copy.h"
 #include "model/builder.h"
-#include "model/row_ops.h"
 
 enum { GAMMA, BETA, MEAN, VARIANCE };
 

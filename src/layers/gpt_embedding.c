@@ -14,7 +14,6 @@
 
 #include "layers/dropout.h"
 #include "layers/embedding_device.h"
-#include "model/row_ops.h"
 #include "model/stored_table.h"
 #include "tensor/dtype.h"
 

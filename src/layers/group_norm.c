@@ -5,7 +5,6 @@
  * The normalized value is computed again from x; so is the sign of what ReLU reads. */
 #include "layers/channels_device.h"
 #include "model/builder.h"
-#include "model/row_ops.h"
 
 enum { GAMMA, BETA };
 

@@ -4,7 +4,6 @@
 
 #include "base/utf8.h"
 #include "layers/layers.h"
-#include "model/row_ops.h"
 
 typedef struct options {
     ls_dtype type; /* of the field */

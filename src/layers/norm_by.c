@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "layers/layers.h"
-#include "model/row_ops.h"
 
 typedef struct job {
     const ls_layer *l;

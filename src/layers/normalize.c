@@ -1,7 +1,6 @@
 /* normalize.c - y = (x - mean) / deviation by channel, as scale * x + shift; the numbers of an
  * image of bytes are 0 to 1. */
 #include "layers/layers.h"
-#include "model/row_ops.h"
 
 typedef struct options {
     ls_dtype type; /* of the field; LS_F32 also for a value */

@@ -3,7 +3,6 @@
  * saved: max pooling: the place of each maximum in its window, 16 bits each; the others save
  * nothing. */
 #include "model/builder.h"
-#include "model/row_ops.h"
 
 typedef struct job {
     const ls_layer *l;

@@ -4,7 +4,6 @@
 #include <string.h>
 
 #include "model/builder.h"
-#include "model/row_ops.h"
 
 typedef struct job {
     const ls_layer *l;

@@ -4,7 +4,6 @@
 
 #include <math.h>
 
-#include "layers/layers.h"
 #include "model/tensor_part.h"
 #include "networks/cut.h"
 

@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/mem.h"
 #include "layers/layers.h"
 #include "networks/layer_options.h"
 

@@ -6,7 +6,6 @@
 
 #include "coll/algo/tree.h"
 #include "model/types.h"
-#include "share/config.h"
 #include "share/stages.h"
 #include "tensor/dtype.h"
 #include "train/layout.h"

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
-#include "plan/memory.h"
 #include "train/layout.h"
 
 /* Workers take gradients in order. The next one to be free takes the next gradient, and begins it

@@ -7,7 +7,6 @@
 #include <stddef.h>
 
 #include "perf/mesh_search.h"
-#include "share/config.h"
 #include "train/layout.h"
 
 enum { MOST_VALUES = 64 };

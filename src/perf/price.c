@@ -9,7 +9,6 @@
 #include "optim/apply.h"
 #include "perf/device_price.h"
 #include "share/codes.h"
-#include "share/config.h"
 #include "tensor/dtype.h"
 
 /* The speeds of 16 bits that the plan needs. */

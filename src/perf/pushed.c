@@ -4,7 +4,6 @@
 #include <math.h>
 
 #include "perf/clocked.h"
-#include "plan/memory.h"
 
 /* A worker computes, and waits until its gradient is applied. Where workers serve shards, each also
  * applies its shard's part of all gradients: together a whole update for each gradient of its own. */

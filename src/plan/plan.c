@@ -4,7 +4,6 @@
 #include <stdlib.h>
 
 #include "share/config.h"
-#include "tensor/dtype.h"
 
 static ls_status order_passes(ls_plan *p, bool apart, ls_error *e) {
     const ls_share *sh = &p->share;

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/file.h"
 #include "base/output.h"
 
 /* Copies a text, cut to fit, but not within a UTF-8 character. */

@@ -8,7 +8,6 @@
 
 #include "base/json_records.h"
 #include "base/math.h"
-#include "config/phases.h"
 #include "data/batches.h"
 #include "optim/learning_rate.h"
 #include "report/history.h"

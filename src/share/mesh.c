@@ -7,7 +7,6 @@
 
 #include <stdlib.h>
 
-#include "base/plural.h"
 #include "model/split.h"
 #include "share/islands.h"
 #include "share/stages.h"

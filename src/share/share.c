@@ -9,7 +9,6 @@
 #include <stdlib.h>
 
 #include "optim/apply.h"
-#include "share/codes.h"
 #include "share/islands.h"
 #include "share/mesh.h"
 #include "tensor/dtype.h"

@@ -9,7 +9,6 @@
 
 #include "base/plural.h"
 #include "source/note.h"
-#include "source/number.h"
 #include "tensor/dtype.h"
 
 static const char *const label_names[] = {"label", "class", "target"};

@@ -4,8 +4,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "source/note.h"
-
 ls_status ls_places_open(ls_places *p, const char *path, const ls_source_options *o, ls_error *e) {
     ls_plain file;
     LS_TRY(ls_plain_open(path, o, &file, e));

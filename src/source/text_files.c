@@ -7,7 +7,6 @@
 #include <sys/stat.h>
 
 #include "base/file.h"
-#include "base/plural.h"
 #include "base/utf8.h"
 #include "data/walk.h"
 #include "source/not_text.h"

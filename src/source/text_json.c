@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "base/json_records.h"
-#include "base/log.h"
 #include "base/utf8.h"
 #include "chat/chat_lines.h"
 #include "source/text_builder.h"

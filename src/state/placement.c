@@ -2,7 +2,6 @@
 #include "state/placement.h"
 
 #include "base/cores.h"
-#include "coll/virtual.h"
 
 static void place_states(const ls_world *w, const ls_share *sh) {
     int rank = ls_group_rank(w->group);

@@ -19,7 +19,6 @@
 #include "config/needs.h"
 #include "dataset/published_record.h"
 #include "dataset/reference.h"
-#include "dataset/restore.h"
 #include "storage/best.h"
 #include "storage/checkpoint.h"
 #include "storage/checkpoints.h"

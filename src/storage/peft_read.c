@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/file.h"
 #include "base/guard.h"
 #include "base/intern.h"
 #include "base/json.h"

@@ -17,7 +17,6 @@
 #include "dataset/data_files.h"
 #include "net/launch/child.h"
 #include "net/launch/launch.h"
-#include "plan/memory.h"
 #include "state/store_blocks.h"
 #include "storage/best.h"
 #include "storage/checkpoint.h"

@@ -5,7 +5,6 @@
 
 #include "base/file.h"
 #include "base/json_records.h"
-#include "base/log.h"
 #include "storage/best.h"
 #include "storage/lock.h"
 

@@ -4,8 +4,6 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include "plan/memory.h"
-
 enum { PAGE = 4096 };
 
 static size_t pages(size_t nbytes) { return (nbytes + PAGE - 1) / PAGE * PAGE; }

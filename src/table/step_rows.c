@@ -6,7 +6,6 @@
 
 #include "base/mem.h"
 #include "coll/virtual.h"
-#include "plan/memory.h"
 #include "table/row_inside.h"
 
 /* ---- set-up ---- */

@@ -20,7 +20,6 @@
 #include "exec/solo.h"
 #include "net/address.h"
 #include "net/launch/child.h"
-#include "plan/memory.h"
 #include "storage/identity.h"
 #include "train/alone.h"
 #include "train/inputs.h"

@@ -7,7 +7,6 @@
 #include "base/cores.h"
 #include "coll/virtual.h"
 #include "model/frozen.h"
-#include "plan/memory.h"
 #include "train/member.h"
 
 /* ---- the file ---- */

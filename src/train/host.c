@@ -4,7 +4,6 @@
 #include <stdio.h>
 
 #include "base/cores.h"
-#include "plan/memory.h"
 #include "table/row_tables.h"
 #include "train/host_memory.h"
 

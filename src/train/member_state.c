@@ -6,7 +6,6 @@
 
 #include "config/relations.h"
 #include "model/frozen.h"
-#include "share/config.h"
 #include "share/mesh.h"
 #include "state/errors.h"
 #include "storage/peft_read.h"

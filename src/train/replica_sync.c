@@ -3,11 +3,8 @@
 
 #include <stdlib.h>
 
-#include "coll/virtual.h"
-#include "plan/memory.h"
 #include "share/config.h"
 #include "state/round.h"
-#include "tensor/dtype.h"
 #include "train/member.h"
 
 /* ---- when ---- */

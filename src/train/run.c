@@ -6,7 +6,6 @@
 #include "cluster/workers.h"
 #include "config/differences.h"
 #include "model/types.h"
-#include "plan/memory.h"
 #include "tensor/sum_order.h"
 #include "train/worker_device.h"
 

@@ -3,7 +3,6 @@
 
 #include "base/cores.h"
 #include "base/log.h"
-#include "coll/virtual.h"
 #include "tensor/peak.h"
 
 static bool in_bf16(const ls_config *c) { return c->train.compute == LS_COMPUTE_BF16; }
