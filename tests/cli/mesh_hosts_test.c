@@ -2,7 +2,6 @@
  * also if a worker is killed, if a host is lost and another one comes, and if the number of workers of
  * one host alone can't divide the model. */
 /* ctest: slow busy seconds=15 */
-#include "base/mem.h"
 #include "cli/hosts.h"
 
 enum { STEPS = 30 };

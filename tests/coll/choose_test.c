@@ -4,7 +4,6 @@
 
 #include <math.h>
 
-#include "base/mem.h"
 #include "test.h"
 
 /* ---- what is counted, beside the programs of all workers ---- */

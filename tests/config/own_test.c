@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "base/file.h"
 #include "config/differences.h"
 #include "config/key_help.h"
 #include "config/relations.h"

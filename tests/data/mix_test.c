@@ -2,7 +2,6 @@
  * over epochs. */
 #include "data/mix.h"
 
-#include "base/mem.h"
 #include "test.h"
 
 enum { N0 = 37, N1 = 100, N2 = 8, N = N0 + N1 + N2, EPOCHS = 7 };

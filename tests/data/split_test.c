@@ -1,7 +1,6 @@
 /* split_test.c - every sample is in exactly one part, and over all folds validated exactly once. */
 #include "data/split.h"
 
-#include "base/mem.h"
 #include "test.h"
 
 enum { MOST = 400 };

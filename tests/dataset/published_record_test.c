@@ -6,7 +6,6 @@
 #include "base/intern.h"
 #include "folder.h"
 #include "test.h"
-#include "weights/config_json.h"
 #include "weights/small_text.h"
 
 static char *run_path, *model_path, *record_path;

@@ -5,7 +5,6 @@
 
 #include "base/random.h"
 #include "config/config.h"
-#include "data/tokens.h"
 #include "exec/trained.h"
 #include "networks/network.h"
 

@@ -9,7 +9,6 @@
 
 #include "exec/setup.h"
 #include "plan/pick.h"
-#include "share/config.h"
 
 #if defined(__SANITIZE_THREAD__) /* many times slower */
 enum { SEEDS = 3, FEW_SEEDS = 1 };

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "base/random.h"
-#include "compress/codec.h"
 #include "networks/gpt2.h"
 #include "share/config.h"
 #include "test.h"

@@ -3,7 +3,6 @@
 #include "grammar/schema.h"
 
 #include "base/random.h"
-#include "base/utf8.h"
 #include "grammar/walker.h"
 #include "test.h"
 

@@ -9,7 +9,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "base/file.h"
 #include "folder.h"
 #include "http/server.h"
 #include "test.h"

@@ -5,7 +5,6 @@
 
 #include "model/fixture.h"
 #include "networks/llama.h"
-#include "tensor/gemm.h"
 
 enum { TEXTS = 5, CONTEXT = 40, ROWS = 24 };
 

@@ -5,7 +5,6 @@
 #include "base/mem.h"
 #include "base/random.h"
 #include "model/builder.h"
-#include "model/mixed.h"
 #include "test.h"
 
 enum { SAMPLES = 7, V = 6 };

@@ -2,7 +2,6 @@
  * same bits for any micro-batch, threads, variant and type of the operands; what is refused. */
 #include <math.h>
 
-#include "base/mem.h"
 #include "base/random.h"
 #include "model/builder.h"
 #include "model/mixed.h"

@@ -1,5 +1,4 @@
 /* own_test.c - layers of a user's program: values, gradients, bits, memory, and what is refused. */
-#include "layers/layers.h"
 #include "model/mixed.h"
 
 #include <math.h>

@@ -6,7 +6,6 @@
 #include "model/mixed.h"
 
 #include "model/fixture.h"
-#include "model/stored_table.h"
 
 enum { EMBED, ATTENTION, MLP, HEAD, KINDS };
 enum { N = 3, T = 33, C = 12, V = 3000, ROWS = N * T }; /* V: more than a block of the head's */

@@ -8,7 +8,6 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/mem.h"
 #include "networks/gpt2.h"
 #include "optim/apply.h"
 #include "test.h"

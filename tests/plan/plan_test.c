@@ -3,7 +3,6 @@
 #include "plan/plan.h"
 
 #include "base/file.h"
-#include "coll/algo/tree.h"
 #include "model/builder.h"
 #include "networks/gpt2.h"
 #include "plan/memory.h"

@@ -4,7 +4,6 @@
 
 #include <ctype.h>
 
-#include "base/file.h"
 #include "base/random.h"
 #include "folder.h"
 #include "networks/gpt2.h"

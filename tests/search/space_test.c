@@ -3,7 +3,6 @@
 
 #include <math.h>
 
-#include "config/relations.h"
 #include "folder.h"
 #include "test.h"
 

@@ -4,7 +4,6 @@
 
 #include <math.h>
 
-#include "config/relations.h"
 #include "folder.h"
 #include "optim/learning_rate.h"
 #include "test.h"

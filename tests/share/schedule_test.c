@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "share/config.h"
 #include "test.h"
 
 enum { MOST_WORKERS = 6, MOST_CHUNKS = 3, MOST_MICROS = 12, MEGATRON_CHUNKS = 8 };

@@ -1,7 +1,5 @@
 /* follow_test.c - data of a run whose texts are numbered elsewhere: validation files and later ones
  * give names the numbers that they have in the training data, whatever else stands in them. */
-#include "source/adapt.h"
-#include "source/mixed.h"
 #include "source/numbering.h"
 #include "source/pictures.h"
 #include "source/samples.h"

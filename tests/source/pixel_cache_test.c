@@ -2,7 +2,6 @@
  * format; other files and other sizes have others; damage, changes and limits. */
 #include "source/pixel_cache.h"
 
-#include "source/images/fit.h"
 #include "source/samples.h"
 
 static const ls_image_way small = {.height = 5, .width = 4}, other = {.height = 4, .width = 5};

@@ -4,9 +4,7 @@
 
 #include <string.h>
 
-#include "base/file.h"
 #include "base/intern.h"
-#include "base/json.h"
 #include "folder.h"
 #include "test.h"
 

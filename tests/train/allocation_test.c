@@ -20,7 +20,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include "coll/health.h"
 #include "perf/bench_train.h"
 #include "test.h"
 #include "train/member.h"

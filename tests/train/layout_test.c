@@ -1,7 +1,6 @@
 /* layout_test.c - the nearest layout that is possible, and whether communication has a thread. */
 #include "train/layout.h"
 
-#include "plan/plan.h"
 #include "test.h"
 
 static ls_config config_with(const char *const *sets) {

@@ -4,7 +4,6 @@
  * A change that is meant to change bits renews the record: LOCKSTEP_UPDATE=1 ctest -R recorded_bits
  */
 
-#include "base/file.h"
 #include "base/hash.h"
 #include "tensor/kernels.h"
 #include "train/tiny_run.h"

@@ -8,7 +8,6 @@
 /* ctest: slow busy seconds=40 */
 #include <unistd.h>
 
-#include "base/file.h"
 #include "base/hash.h"
 #include "folder.h"
 #include "storage/checkpoint.h"

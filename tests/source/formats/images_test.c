@@ -1,5 +1,4 @@
 /* images_test.c - a directory of images by class. */
-#include "source/images/fit.h"
 #include "source/pictures.h"
 #include "source/samples.h"
 

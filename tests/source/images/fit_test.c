@@ -2,7 +2,6 @@
  * decided about the sizes of images. */
 #include "source/images/fit.h"
 
-#include "source/images/augment.h"
 #include "source/images/fitted.h"
 #include "source/images/orientation.h"
 #include "source/images/resample.h"
