@@ -14,20 +14,6 @@
 
 typedef struct ls_async ls_async;
 
-typedef struct ls_async_config {
-    const char *run; /* the directory */
-    const ls_config *config;
-    const ls_plan *plan;   /* of one worker */
-    const ls_world *world; /* with the state, in shared memory (state/store.h) */
-    ls_async_prepare *prepare;
-    void *prepare_arg;
-    ls_loader_config loader;
-    int nworkers;         /* of this host */
-    const char *listen;   /* where workers of other hosts come; NULL: nowhere */
-    const char *settings; /* that must match there: lines */
-    int64_t steps;        /* complete */
-} ls_async_config;
-
 /* A step that is complete. */
 typedef struct ls_async_step {
     int64_t step; /* from 0 */

@@ -29,7 +29,7 @@ static ls_status take_memory(ls_clocked_crew *w, ls_error *e) {
     return ls_board_open(1, &w->errors, e);
 }
 
-static ls_status open_gate(ls_clocked_crew *w, const ls_bounded_config *o, ls_error *e) {
+static ls_status open_gate(ls_clocked_crew *w, const ls_async_config *o, ls_error *e) {
     w->gate = (ls_gate){.ops = &ls_gate_clocks,
                         .crew = w,
                         .settings = o->settings,
@@ -41,7 +41,7 @@ static ls_status open_gate(ls_clocked_crew *w, const ls_bounded_config *o, ls_er
     return ls_gate_open(&w->gate, o->listen, e);
 }
 
-static ls_status set_up(ls_bounded *b, const ls_bounded_config *o, ls_error *e) {
+static ls_status set_up(ls_bounded *b, const ls_async_config *o, ls_error *e) {
     ls_clocked_crew *w = &b->crew;
     const ls_config *c = o->config;
     const ls_clocks_config clocks = {.nlocal = o->nworkers,
@@ -78,7 +78,7 @@ static ls_status set_up(ls_bounded *b, const ls_bounded_config *o, ls_error *e) 
     return ls_nursery_open(&b->nursery, &roles, e);
 }
 
-ls_status ls_bounded_open(const ls_bounded_config *o, ls_bounded **b_p, ls_error *e) {
+ls_status ls_bounded_open(const ls_async_config *o, ls_bounded **b_p, ls_error *e) {
     ls_bounded *b = LS_NEW(ls_bounded);
     ls_status s = set_up(b, o, e);
     if (s == LS_OK)

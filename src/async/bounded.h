@@ -13,21 +13,9 @@
 
 typedef struct ls_bounded ls_bounded;
 
-typedef struct ls_bounded_config {
-    const ls_config *config;
-    const ls_plan *plan;   /* of one worker */
-    const ls_world *world; /* with the state, in shared memory (state/store.h) */
-    ls_async_prepare *prepare;
-    void *prepare_arg;
-    ls_loader_config loader;
-    int nworkers;         /* of this host */
-    const char *listen;   /* where workers of other hosts come; NULL: nowhere */
-    const char *settings; /* that must match there: lines */
-} ls_bounded_config;
-
 /* Starts workers, by forks: before this process starts threads. What the config names must outlive
  * it; the state may be set until ls_bounded_stepped() is called first. */
-ls_status ls_bounded_open(const ls_bounded_config *, ls_bounded **b_p, ls_error *);
+ls_status ls_bounded_open(const ls_async_config *, ls_bounded **b_p, ls_error *);
 /* over: workers of other hosts learn that the run is over. NULL is fine. */
 void ls_bounded_close(ls_bounded *, bool over);
 

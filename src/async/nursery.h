@@ -14,6 +14,21 @@
 typedef ls_status ls_async_prepare(void *arg, ls_exec *, const ls_frozen_value **values_p,
                                    ls_error *);
 
+/* A run whose workers have no common step: sync.mode async (async.h) or ssp (bounded.h). */
+typedef struct ls_async_config {
+    const char *run; /* the directory */
+    const ls_config *config;
+    const ls_plan *plan;   /* of one worker */
+    const ls_world *world; /* with the state, in shared memory (state/store.h) */
+    ls_async_prepare *prepare;
+    void *prepare_arg;
+    ls_loader_config loader;
+    int nworkers;         /* of this host */
+    const char *listen;   /* the address for workers of other hosts; NULL: there are none */
+    const char *settings; /* lines that must be the same on these hosts */
+    int64_t steps;        /* async: complete */
+} ls_async_config;
+
 /* The processes of a nursery: `nworkers` workers, and others after them. */
 typedef struct ls_nursery_roles {
     int n, nworkers, nservers;

@@ -34,19 +34,6 @@ static ls_status prepare(void *arg, ls_exec *exec, const ls_frozen_value **value
     return LS_OK;
 }
 
-static ls_status open_bounded(ls_loop *l, ls_error *e) {
-    const ls_bounded_config c = {.config = &l->run->config,
-                                 .plan = &l->m.layout->plan,
-                                 .world = &l->m.worlds[0],
-                                 .prepare = prepare,
-                                 .prepare_arg = l,
-                                 .loader = ls_dataset_loader(&l->data, &l->run->config),
-                                 .nworkers = l->run->nasync,
-                                 .listen = l->run->listen,
-                                 .settings = l->async.settings.data};
-    return ls_bounded_open(&c, &l->m.bounded, e);
-}
-
 /* What hosts that join must have, too. */
 static ls_status write_settings(ls_loop *l, ls_error *e) {
     ls_run_must_match(&l->run->config, &l->async.settings);
@@ -57,7 +44,6 @@ static ls_status write_settings(ls_loop *l, ls_error *e) {
 
 ls_status ls_async_steps_open(ls_loop *l, ls_error *e) {
     LS_TRY(write_settings(l, e));
-    if (l->run->config.sync.mode == LS_SYNC_SSP) return open_bounded(l, e);
     const ls_async_config c = {.run = l->run->dir,
                                .config = &l->run->config,
                                .plan = &l->m.layout->plan,
@@ -69,7 +55,8 @@ ls_status ls_async_steps_open(ls_loop *l, ls_error *e) {
                                .listen = l->run->listen,
                                .settings = l->async.settings.data,
                                .steps = l->steps};
-    return ls_async_open(&c, &l->async.run, e);
+    return l->run->config.sync.mode == LS_SYNC_SSP ? ls_bounded_open(&c, &l->m.bounded, e)
+                                                   : ls_async_open(&c, &l->async.run, e);
 }
 
 ls_status ls_async_steps_begin(ls_loop *l, ls_error *e) {
