@@ -92,6 +92,11 @@ const ls_config_conflict ls_config_conflicts[] = {
      "weights in blocks are rounded to 16 bits then; set train.compute: f32"},
 
     /* workers without common steps */
+    {ASYNC, "parallel.device",
+     "workers that don't step together compute on cores; leave parallel.device out"},
+    {"parallel.device_link: peers, nccl", "parallel.executor: sequential",
+     "devices that read each other's memory need workers that run at the same time; set "
+     "parallel.device_link: host"},
     {ASYNC, "train.compute: f16 or train.reduce_dtype: f16",
      "f16 needs a loss scale that all workers share; use train.compute: bf16 or f32"},
     {ASYNC,

@@ -191,12 +191,30 @@ static bool links_devices(const ls_config *c) {
            c->parallel.transport != LS_TRANSPORT_THREAD;
 }
 
+/* The devices must be of a kind that can. */
+static ls_status check_link(const ls_config *c, ls_error *e) {
+    bool peers = c->parallel.device_link == LS_DEVICE_LINK_PEERS;
+    bool nccl = c->parallel.device_link == LS_DEVICE_LINK_NCCL;
+    const char *device = c->parallel.device;
+    if (!ls_config_has_device(c)) return LS_OK;
+    if (nccl && strncmp(device, "cuda", 4) != 0)
+        return ls_fail(e, LS_EINVAL,
+                       "parallel.device_link: nccl is for devices cuda, and not %s; use host",
+                       device);
+    if (!peers || ls_device_shares(device)) return LS_OK;
+    return ls_fail(e, LS_EINVAL,
+                   "parallel.device_link: peers is for devices cuda and c, whose memory other "
+                   "processes can read, and not for %s; use host",
+                   device);
+}
+
 ls_status ls_layout_make(const ls_config *c, int nworkers, const int *first, ls_layout *l_p,
                          ls_error *e) {
     if (c->compress.kind == LS_COMPRESS_AUTO)
         return ls_fail(e, LS_EINVAL,
                        "compress.kind auto is decided by `lockstep train` and `lockstep plan`; set "
                        "the kind here");
+    LS_TRY(check_link(c, e));
     l_p->stages = NULL;
     l_p->one = (ls_model){0};
     LS_TRY(check_mesh(c, nworkers, e));

@@ -388,7 +388,9 @@ static void test_nccl(void **state) {
     result cores = trained(1, NULL, NULL);
     same(with(2, sets[0]), cores);
     same(with(3, sets[1]), cores);
-    refused("parallel.device=c", "parallel.device_link=nccl", "nccl needs");
+    refused("parallel.device=cuda:0", "parallel.device_link=nccl", "nccl needs");
+    refused("parallel.device=c", "parallel.device_link=nccl", "nccl is for devices cuda");
+    refused("parallel.device=opencl:0", "parallel.device_link=peers", "peers is for devices cuda");
 }
 
 /* Its compiler takes tens of seconds, once. A driver that has threads can't be used after a fork: a child
@@ -423,6 +425,12 @@ static void test_refused(void **state) {
                                &e),
                     LS_EINVAL, "no kernels for a device", e);
     refused("parallel.optimizer_state=device", NULL, "needs parallel.device");
+    refused("parallel.device=c", "sync.mode=async", "does not go with parallel.device");
+    const char *const turns[] = {"parallel.device=c", "parallel.optimizer_state=device",
+                                 "parallel.device_link=peers", "parallel.executor=sequential",
+                                 NULL};
+    assert_ls_fails(try_number(nruns++, 2, usual, turns, &e), LS_EINVAL,
+                    "does not go with parallel.executor: sequential", e);
     const char *const muon[] = {"parallel.device=c", "parallel.optimizer_state=device",
                                 "optim.optimizer=muon", NULL};
     assert_ls_fails(try_number(nruns++, 1, usual, muon, &e), LS_EINVAL,
