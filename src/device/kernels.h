@@ -23,6 +23,8 @@
     X(halves)                                                                                      \
     X(pooling)                                                                                     \
     X(label_place)                                                                                 \
+    X(softmax_rows)                                                                                \
+    X(experts)                                                                                     \
     X(exact)
 
 /* X(name, items of a group, parameters): a letter each: p a pointer, l a long, f a float. */
@@ -62,6 +64,17 @@
     X(embedding, 256, "llplllppp")                                                                 \
     X(embedding_dwpe, 256, "lllplp")                                                               \
     X(embedding_dwte, 256, "lllplllpp")                                                            \
+    X(expert_activate, 256, "lppppppp")                                                            \
+    X(expert_activate_dx, 256, "lppppppppppp")                                                     \
+    X(expert_clear, 256, "llllppp")                                                                \
+    X(expert_gather, 256, "llpppp")                                                                \
+    X(expert_gemm, 128, "llppppllpll")                                                             \
+    X(expert_gemm_blocks, 128, "llppppllpll")                                                      \
+    X(expert_gemm_dw, 128, "llppppll")                                                             \
+    X(expert_gemm_dw_blocks, 128, "llpppplllp")                                                    \
+    X(expert_gemm_rows, 128, "llppppllpl")                                                         \
+    X(expert_gemm_rows_blocks, 128, "llppppllpl")                                                  \
+    X(expert_scatter, 256, "llllpppppp")                                                           \
     X(gelu, 256, "lpp")                                                                            \
     X(gelu_back, 256, "lppp")                                                                      \
     X(gemm, 256, "lllpllpllpllpl")                                                                 \
@@ -113,6 +126,16 @@
     X(rms_norm_dx, 256, "llpppplp")                                                                \
     X(rope, 256, "lllfplplpp")                                                                     \
     X(round_to, 256, "llp")                                                                        \
+    X(router_balance, 256, "lllffppppplllllp")                                                     \
+    X(router_chosen, 256, "lllpp")                                                                 \
+    X(router_loads, 256, "llplp")                                                                  \
+    X(router_loss, 256, "lllfpppp")                                                                \
+    X(router_sums, 256, "lllpppp")                                                                 \
+    X(router_sums_dx, 256, "lllppp")                                                               \
+    X(routing, 256, "llllpppp")                                                                    \
+    X(routing_back, 256, "llllppppp")                                                              \
+    X(routing_drop, 256, "llpp")                                                                   \
+    X(routing_places, 256, "lpppp")                                                                \
     X(rows_gather, 256, "lppp")                                                                    \
     X(rows_scatter, 256, "lppp")                                                                   \
     X(schedule_free, 256, "lffffffffflppppp")                                                      \
@@ -121,6 +144,7 @@
     X(silu_gate_dx, 256, "lppppp")                                                                 \
     X(smoothed_cross_entropy, 256, "llfpppp")                                                      \
     X(smoothed_cross_entropy_dx, 256, "llffppppp")                                                 \
+    X(softmax, 256, "llppp")                                                                       \
     X(squared_error, 256, "lpplllp")                                                               \
     X(squared_error_dx, 256, "llfpplllpp")                                                         \
     X(squares, 256, "llpp")                                                                        \

@@ -16,11 +16,13 @@
 
 #include "device/kernels/conv_windows.k"
 #include "device/kernels/exact.k"
+#include "device/kernels/experts.k"
 #include "device/kernels/fields.k"
 #include "device/kernels/halves.k"
 #include "device/kernels/heads.k"
 #include "device/kernels/label_place.k"
 #include "device/kernels/pooling.k"
+#include "device/kernels/softmax_rows.k"
 
 #include "device/kernels/activation.k"
 #include "device/kernels/activation_dx.k"
@@ -57,6 +59,17 @@
 #include "device/kernels/embedding.k"
 #include "device/kernels/embedding_dwpe.k"
 #include "device/kernels/embedding_dwte.k"
+#include "device/kernels/expert_activate.k"
+#include "device/kernels/expert_activate_dx.k"
+#include "device/kernels/expert_clear.k"
+#include "device/kernels/expert_gather.k"
+#include "device/kernels/expert_gemm.k"
+#include "device/kernels/expert_gemm_blocks.k"
+#include "device/kernels/expert_gemm_dw.k"
+#include "device/kernels/expert_gemm_dw_blocks.k"
+#include "device/kernels/expert_gemm_rows.k"
+#include "device/kernels/expert_gemm_rows_blocks.k"
+#include "device/kernels/expert_scatter.k"
 #include "device/kernels/gelu.k"
 #include "device/kernels/gelu_back.k"
 #include "device/kernels/gemm.k"
@@ -108,6 +121,16 @@
 #include "device/kernels/rms_norm_dx.k"
 #include "device/kernels/rope.k"
 #include "device/kernels/round_to.k"
+#include "device/kernels/router_balance.k"
+#include "device/kernels/router_chosen.k"
+#include "device/kernels/router_loads.k"
+#include "device/kernels/router_loss.k"
+#include "device/kernels/router_sums.k"
+#include "device/kernels/router_sums_dx.k"
+#include "device/kernels/routing.k"
+#include "device/kernels/routing_back.k"
+#include "device/kernels/routing_drop.k"
+#include "device/kernels/routing_places.k"
 #include "device/kernels/rows_gather.k"
 #include "device/kernels/rows_scatter.k"
 #include "device/kernels/schedule_free.k"
@@ -116,6 +139,7 @@
 #include "device/kernels/silu_gate_dx.k"
 #include "device/kernels/smoothed_cross_entropy.k"
 #include "device/kernels/smoothed_cross_entropy_dx.k"
+#include "device/kernels/softmax.k"
 #include "device/kernels/squared_error.k"
 #include "device/kernels/squared_error_dx.k"
 #include "device/kernels/squares.k"
@@ -244,6 +268,76 @@ static void call_lora_norms(const arg *a) {
 }
 static void call_sum_losses(const arg *a) {
     sum_losses_kernel(a[0].l, a[1].l, a[2].l, a[3].p, a[4].p);
+}
+static void call_softmax(const arg *a) { softmax_kernel(a[0].l, a[1].l, a[2].p, a[3].p, a[4].p); }
+static void call_routing(const arg *a) {
+    routing_kernel(a[0].l, a[1].l, a[2].l, a[3].l, a[4].p, a[5].p, a[6].p, a[7].p);
+}
+static void call_routing_drop(const arg *a) { routing_drop_kernel(a[0].l, a[1].l, a[2].p, a[3].p); }
+static void call_routing_places(const arg *a) {
+    routing_places_kernel(a[0].l, a[1].p, a[2].p, a[3].p, a[4].p);
+}
+static void call_routing_back(const arg *a) {
+    routing_back_kernel(a[0].l, a[1].l, a[2].l, a[3].l, a[4].p, a[5].p, a[6].p, a[7].p, a[8].p);
+}
+static void call_expert_gather(const arg *a) {
+    expert_gather_kernel(a[0].l, a[1].l, a[2].p, a[3].p, a[4].p, a[5].p);
+}
+static void call_expert_scatter(const arg *a) {
+    expert_scatter_kernel(a[0].l, a[1].l, a[2].l, a[3].l, a[4].p, a[5].p, a[6].p, a[7].p, a[8].p,
+                          a[9].p);
+}
+static void call_expert_clear(const arg *a) {
+    expert_clear_kernel(a[0].l, a[1].l, a[2].l, a[3].l, a[4].p, a[5].p, a[6].p);
+}
+static void call_expert_activate(const arg *a) {
+    expert_activate_kernel(a[0].l, a[1].p, a[2].p, a[3].p, a[4].p, a[5].p, a[6].p, a[7].p);
+}
+static void call_expert_activate_dx(const arg *a) {
+    expert_activate_dx_kernel(a[0].l, a[1].p, a[2].p, a[3].p, a[4].p, a[5].p, a[6].p, a[7].p,
+                              a[8].p, a[9].p, a[10].p, a[11].p);
+}
+static void call_expert_gemm(const arg *a) {
+    expert_gemm_kernel(a[0].l, a[1].l, a[2].p, a[3].p, a[4].p, a[5].p, a[6].l, a[7].l, a[8].p,
+                       a[9].l, a[10].l);
+}
+static void call_expert_gemm_blocks(const arg *a) {
+    expert_gemm_blocks_kernel(a[0].l, a[1].l, a[2].p, a[3].p, a[4].p, a[5].p, a[6].l, a[7].l,
+                              a[8].p, a[9].l, a[10].l);
+}
+static void call_expert_gemm_rows(const arg *a) {
+    expert_gemm_rows_kernel(a[0].l, a[1].l, a[2].p, a[3].p, a[4].p, a[5].p, a[6].l, a[7].l, a[8].p,
+                            a[9].l);
+}
+static void call_expert_gemm_rows_blocks(const arg *a) {
+    expert_gemm_rows_blocks_kernel(a[0].l, a[1].l, a[2].p, a[3].p, a[4].p, a[5].p, a[6].l, a[7].l,
+                                   a[8].p, a[9].l);
+}
+static void call_expert_gemm_dw(const arg *a) {
+    expert_gemm_dw_kernel(a[0].l, a[1].l, a[2].p, a[3].p, a[4].p, a[5].p, a[6].l, a[7].l);
+}
+static void call_expert_gemm_dw_blocks(const arg *a) {
+    expert_gemm_dw_blocks_kernel(a[0].l, a[1].l, a[2].p, a[3].p, a[4].p, a[5].p, a[6].l, a[7].l,
+                                 a[8].l, a[9].p);
+}
+static void call_router_balance(const arg *a) {
+    router_balance_kernel(a[0].l, a[1].l, a[2].l, a[3].f, a[4].f, a[5].p, a[6].p, a[7].p, a[8].p,
+                          a[9].p, a[10].l, a[11].l, a[12].l, a[13].l, a[14].l, a[15].p);
+}
+static void call_router_sums(const arg *a) {
+    router_sums_kernel(a[0].l, a[1].l, a[2].l, a[3].p, a[4].p, a[5].p, a[6].p);
+}
+static void call_router_sums_dx(const arg *a) {
+    router_sums_dx_kernel(a[0].l, a[1].l, a[2].l, a[3].p, a[4].p, a[5].p);
+}
+static void call_router_loss(const arg *a) {
+    router_loss_kernel(a[0].l, a[1].l, a[2].l, a[3].f, a[4].p, a[5].p, a[6].p, a[7].p);
+}
+static void call_router_chosen(const arg *a) {
+    router_chosen_kernel(a[0].l, a[1].l, a[2].l, a[3].p, a[4].p);
+}
+static void call_router_loads(const arg *a) {
+    router_loads_kernel(a[0].l, a[1].l, a[2].p, a[3].l, a[4].p);
 }
 static void call_adamw(const arg *a) {
     adamw_kernel(a[0].l, a[1].f, a[2].f, a[3].f, a[4].f, a[5].f, a[6].f, a[7].f, a[8].f, a[9].f,

@@ -8,12 +8,17 @@
  * the first of these experts. The choice is computed again in backward. Outside of training nothing
  * is dropped, nor saved.
  *
+ * On a device (experts_device.h) the host does not know how many rows an expert has.
+ *
  * One expert after the other: its rows are gathered, and their results are added to those of the
  * experts before it. So an element of y, and of x's gradient, is one chain in the order of experts.
  * A slice adds up its own: rows that have chosen none of them are 0, and so are the gradients of
  * the weights of other slices' experts. */
+#include <assert.h>
 #include <string.h>
 
+#include "layers/copy.h"
+#include "layers/experts_device.h"
 #include "layers/layers.h"
 #include "layers/moe.h"
 #include "layers/routing.h"
@@ -45,8 +50,8 @@ typedef struct mixture {
     float *dy, *dh;      /* backward: gathered, [F] */
     float *dgate, *dup;  /* [F] */
     float *dweight;      /* [rows, k] */
-    int64_t e, first, n; /* the expert, its first slot, its number of rows */
-    int64_t saved;       /* where in gate and up its rows are */
+    int64_t e, first, n; /* the expert, its first slot, its number of rows, } 0 on a device */
+    int64_t saved;       /* where in gate and up its rows are               } */
 } mixture;
 
 /* The most choices of T rows that the layer's experts may compute. */
@@ -79,8 +84,16 @@ static mixture mixture_of(const ls_layer *l, const ls_layer_call *c) {
     return f;
 }
 
+static bool is_there(const mixture *f) { return f->c->compute->device; }
+
+static ls_expert_there expert_there(const mixture *f) {
+    return (ls_expert_there){
+        .c = f->c->compute, .r = &f->r, .own = f->own, .end = f->end, .e = f->e, .saves = f->saves};
+}
+
 static void begin_expert(mixture *f, int64_t e) {
     f->e = e;
+    if (is_there(f)) return;
     f->first = f->r.first[e];
     f->n = f->r.first[e + 1] - f->first;
     f->saved = f->saves ? (f->first - f->r.first[f->own]) * f->F : 0;
@@ -93,6 +106,21 @@ static ls_stored part_of(const mixture *f, int param) {
     return ls_stored_at(ls_layer_stored(f->l, f->c, param), (f->e - f->own) * f->F * f->C);
 }
 
+/* A product of the expert's rows; saved: its results are saved. */
+static void product(const mixture *f, const ls_gemm_job *given, bool saved) {
+    ls_gemm_job g = *given;
+    const ls_weight_matrix *w = &given->w;
+    if (!is_there(f)) {
+        ls_gemm(f->c->compute, given);
+        return;
+    }
+    ls_expert_there t = expert_there(f);
+    assert(w->rows.type == LS_BLOCK_F32);
+    g.b = w->transposed ? ls_matrix_transposed(w->rows.data, w->width)
+                        : ls_matrix_of(w->rows.data, w->width);
+    ls_experts_device_product(&t, &g, saved);
+}
+
 /* y [n, out] = x [n, in] . w^T, w being [out, in]. */
 static void multiply(const mixture *f, int param, const float *x, float *y) {
     int64_t in = param == DOWN ? f->F : f->C, out = param == DOWN ? f->C : f->F;
@@ -102,29 +130,33 @@ static void multiply(const mixture *f, int param, const float *x, float *y) {
         ls_gemv_table(f->c->compute, &(ls_gemv_table_job){
                                          .w = w, .V = out, .C = in, .x = x, .y = y, .bf16 = bf16});
     else
-        ls_gemm(f->c->compute, &(ls_gemm_job){.M = f->n,
-                                              .N = out,
-                                              .K = in,
-                                              .bf16 = bf16,
-                                              .a = ls_matrix_of(x, in),
-                                              .w = ls_weights_transposed(w, in),
-                                              .c = y,
-                                              .ldc = out});
+        product(f,
+                &(ls_gemm_job){.M = f->n,
+                               .N = out,
+                               .K = in,
+                               .bf16 = bf16,
+                               .a = ls_matrix_of(x, in),
+                               .w = ls_weights_transposed(w, in),
+                               .c = y,
+                               .ldc = out},
+                param != DOWN);
 }
 
 /* dx [n, in] = dy [n, out] . w, or it is added. */
 static void multiply_back(const mixture *f, int param, const float *dy, ls_gemm_start start,
                           float *dx) {
     int64_t in = param == DOWN ? f->F : f->C, out = param == DOWN ? f->C : f->F;
-    ls_gemm(f->c->compute, &(ls_gemm_job){.M = f->n,
-                                          .N = in,
-                                          .K = out,
-                                          .bf16 = ls_layer_in_bf16(f->c),
-                                          .a = ls_matrix_of(dy, out),
-                                          .w = ls_weights_of(part_of(f, param), in),
-                                          .c = dx,
-                                          .ldc = in,
-                                          .start = start});
+    product(f,
+            &(ls_gemm_job){.M = f->n,
+                           .N = in,
+                           .K = out,
+                           .bf16 = ls_layer_in_bf16(f->c),
+                           .a = ls_matrix_of(dy, out),
+                           .w = ls_weights_of(part_of(f, param), in),
+                           .c = dx,
+                           .ldc = in,
+                           .start = start},
+            false);
 }
 
 /* The units of the expert's rows, which are choices of the call's rows. */
@@ -139,8 +171,7 @@ static ls_gemm_units units_of(const mixture *f) {
 static void sum_products(const mixture *f, int param, const float *dy, const float *x) {
     int64_t in = param == DOWN ? f->F : f->C, out = param == DOWN ? f->C : f->F;
     if (!ls_layer_trains(f->l, param)) return;
-    ls_gemm(f->c->compute,
-            &(ls_gemm_job){.M = out,
+    const ls_gemm_job g = {.M = out,
                            .N = in,
                            .K = f->n,
                            .bf16 = ls_layer_in_bf16(f->c),
@@ -149,7 +180,12 @@ static void sum_products(const mixture *f, int param, const float *dy, const flo
                            .c = ls_layer_grad(f->l, f->c, param) + (f->e - f->own) * f->F * f->C,
                            .ldc = in,
                            .units = units_of(f),
-                           .start = f->c->grads_start ? LS_GEMM_ZERO : LS_GEMM_ADD});
+                           .start = f->c->grads_start ? LS_GEMM_ZERO : LS_GEMM_ADD};
+    ls_expert_there t = expert_there(f);
+    if (is_there(f))
+        ls_experts_device_sum(&t, &g);
+    else
+        ls_gemm(f->c->compute, &g);
 }
 
 /* ---- passes over the expert's rows ---- */
@@ -174,6 +210,11 @@ static void gather_run(void *arg, int thread, int nthreads) {
 }
 
 static void gather(const mixture *f, const float *from, float *to) {
+    ls_expert_there t = expert_there(f);
+    if (is_there(f)) {
+        ls_experts_device_gather(&t, f->C, from, to);
+        return;
+    }
     ls_pool_run_sized(f->c->compute->pool, f->n * f->C, gather_run, &(rows_job){f, from, to});
 }
 
@@ -208,6 +249,11 @@ static void scatter_run(void *arg, int thread, int nthreads) {
 }
 
 static void scatter(const mixture *f, const float *from, float *to) {
+    ls_expert_there t = expert_there(f);
+    if (is_there(f)) {
+        ls_experts_device_scatter(&t, f->C, from, to);
+        return;
+    }
     ls_pool_run_sized(f->c->compute->pool, f->n * f->C, scatter_run, &(rows_job){f, from, to});
 }
 
@@ -232,7 +278,12 @@ static bool leaves_out(const mixture *f) {
 
 /* Zeros in rows that none of the layer's experts computes. */
 static void clear_others(const mixture *f, float *to) {
+    ls_expert_there t = expert_there(f);
     if (!leaves_out(f)) return;
+    if (is_there(f)) {
+        ls_experts_device_clear(&t, f->C, to);
+        return;
+    }
     ls_pool_run_sized(f->c->compute->pool, f->r.rows * f->C, clear_run,
                       &(rows_job){.f = f, .to = to});
 }
@@ -268,6 +319,34 @@ static void activate_back_run(void *arg, int thread, int nthreads) {
     }
 }
 
+static ls_expert_gates gates_of(const mixture *f) {
+    return (ls_expert_gates){.gate = f->gate,
+                             .up = f->up,
+                             .h = f->h,
+                             .dh = f->dh,
+                             .dgate = f->dgate,
+                             .dup = f->dup,
+                             .dweight = f->dweight};
+}
+
+static void activate(mixture *f) {
+    ls_expert_there t = expert_there(f);
+    ls_expert_gates g = gates_of(f);
+    if (is_there(f))
+        ls_experts_device_activate(&t, f->F, &g);
+    else
+        ls_pool_run_sized(f->c->compute->pool, f->n * f->F * 8, activate_run, f);
+}
+
+static void activate_back(mixture *f) {
+    ls_expert_there t = expert_there(f);
+    ls_expert_gates g = gates_of(f);
+    if (is_there(f))
+        ls_experts_device_activate_back(&t, f->F, &g);
+    else
+        ls_pool_run_sized(f->c->compute->pool, f->n * f->F * 8, activate_back_run, f);
+}
+
 /* ---- passes ---- */
 
 static void forward(const ls_layer *l, const ls_layer_call *c) {
@@ -276,11 +355,11 @@ static void forward(const ls_layer *l, const ls_layer_call *c) {
     clear_others(&f, c->y);
     for (int64_t e = f.own; e < f.end; e++) {
         begin_expert(&f, e);
-        if (f.n == 0) continue;
+        if (f.n == 0 && !is_there(&f)) continue;
         gather(&f, c->x[0], f.x);
         multiply(&f, GATE, f.x, f.gate + f.saved);
         multiply(&f, UP, f.x, f.up + f.saved);
-        ls_pool_run_sized(c->compute->pool, f.n * f.F * 8, activate_run, &f);
+        activate(&f);
         multiply(&f, DOWN, f.h, f.out);
         scatter(&f, f.out, c->y);
     }
@@ -291,7 +370,7 @@ static void backward_expert(mixture *f) {
     gather(f, c->x[0], f->x);
     gather(f, c->dy, f->dy);
     multiply_back(f, DOWN, f->dy, LS_GEMM_ZERO, f->dh);
-    ls_pool_run_sized(c->compute->pool, f->n * f->F * 8, activate_back_run, f);
+    activate_back(f);
     sum_products(f, DOWN, f->dy, f->h);
     sum_products(f, GATE, f->dgate, f->x);
     sum_products(f, UP, f->dup, f->x);
@@ -305,14 +384,16 @@ static void backward(const ls_layer *l, const ls_layer_call *c) {
     mixture f = mixture_of(l, c);
     ls_routing_choose(c->compute, c->x[1], l->ninputs > 2 ? c->x[2] : NULL, &f.r);
     if (c->dx[0]) clear_others(&f, c->dx[0]);
-    if (leaves_out(&f)) memset(f.dweight, 0, (size_t)(f.r.rows * f.r.k) * sizeof *f.dweight);
+    if (leaves_out(&f))
+        ls_copy_run(c->compute, &(ls_copy){.rows = 1, .width = f.r.rows * f.r.k, .to = f.dweight});
     for (int64_t e = f.own; e < f.end; e++) {
         begin_expert(&f, e);
         backward_expert(&f);
     }
     if (c->dx[1]) ls_routing_back(c->compute, c->x[1], f.dweight, &f.r, c->dx[1]);
     if (l->ninputs > 2 && c->dx[2])
-        memset(c->dx[2], 0, (size_t)(f.r.rows * f.r.experts) * sizeof(float));
+        ls_copy_run(c->compute,
+                    &(ls_copy){.rows = 1, .width = f.r.rows * f.r.experts, .to = c->dx[2]});
 }
 
 static void describe(const ls_layer *l, ls_facts *f) {
@@ -392,6 +473,7 @@ ls_value *ls_layers_experts_slice(ls_model *m, ls_value *x, ls_router_values r,
     l->ops = &ops;
     l->C = ls_value_last(x);
     l->T = ls_value_count(x) / l->C;
+    l->traits.on_device = true;
     options own = {.experts = o->experts,
                    .k = k,
                    .width = F,

@@ -13,7 +13,7 @@ static int64_t experts_of(const ls_layer *l) { return (int64_t)l->counts[W] / l-
 static void forward(const ls_layer *l, const ls_layer_call *c) {
     int64_t rows = c->n * c->T, out = experts_of(l);
     const float *w = ls_layer_param(l, c, W);
-    if (rows == 1)
+    if (rows == 1 && !c->compute->device)
         ls_gemv_table(c->compute, &(ls_gemv_table_job){.w = {.data = w, .type = LS_BLOCK_F32},
                                                        .V = out,
                                                        .C = l->C,
@@ -69,6 +69,7 @@ ls_value *ls_layers_router(ls_model *m, ls_value *x, const ls_moe_options *o) {
     l->T = rows;
     l->C = in;
     l->traits.only_first_reads = true;
+    l->traits.on_device = true;
     l->cost.flops = 2.0 * (double)(rows * in * o->experts);
     ls_works_product(&l->cost.forward, LS_WORK_PRODUCT, 0, o->experts, in);
     ls_works_product(&l->cost.backward, LS_WORK_PRODUCT_DX, 0, in, o->experts);

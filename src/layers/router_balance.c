@@ -14,8 +14,10 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "layers/copy.h"
 #include "layers/moe.h"
-#include "layers/routing.h"
+#include "layers/router_device.h"
+#include "layers/routing_device.h"
 
 static const double UNIT = 1099511627776; /* 2^40 */
 
@@ -113,9 +115,27 @@ static void run(void *arg, int thread, int nthreads) {
     }
 }
 
+static void compute_there(const job *j) {
+    const ls_layer_call *c = j->c;
+    bool notes = c->notes && j->o->notes >= 0;
+    ls_routing_device_softmax(c->compute, j->r.rows, j->l->V, c->x[0], NULL, j->p);
+    ls_router_device_balance(c, &j->r, j->o->factor, j->p,
+                             &(ls_router_notes){
+                                 .to = notes ? c->notes + j->o->notes * c->notes_stride : NULL,
+                                 .stride = c->notes_stride,
+                                 .dropped = j->o->dropped,
+                                 .routers = j->o->routers,
+                                 .begins = j->begins,
+                                 .capacity = j->o->capacity,
+                             });
+}
+
 static void compute(job *j) {
     ls_routing_choose(j->c->compute, j->c->x[0], j->l->ninputs > 1 ? j->c->x[1] : NULL, &j->r);
-    ls_pool_run(j->c->compute->pool, run, j);
+    if (j->c->compute->device)
+        compute_there(j);
+    else
+        ls_pool_run(j->c->compute->pool, run, j);
 }
 
 static void forward(const ls_layer *l, const ls_layer_call *c) {
@@ -128,7 +148,8 @@ static void backward(const ls_layer *l, const ls_layer_call *c) {
     job j = job_of(l, c);
     j.begins = j.o->last;
     compute(&j);
-    if (l->ninputs > 1 && c->dx[1]) memset(c->dx[1], 0, (size_t)(j.r.rows * l->V) * sizeof(float));
+    if (l->ninputs > 1 && c->dx[1])
+        ls_copy_run(c->compute, &(ls_copy){.rows = 1, .width = j.r.rows * l->V, .to = c->dx[1]});
 }
 
 static const ls_layer_ops ops = {
@@ -141,7 +162,7 @@ void ls_layers_router_balance(ls_model *m, ls_router_values r, const ls_moe_opti
     l->ops = &ops;
     l->V = l->C = ls_value_last(logits);
     l->T = ls_value_count(logits) / l->V;
-    l->traits.loss = l->traits.auxiliary = true;
+    l->traits.loss = l->traits.auxiliary = l->traits.on_device = true;
     LS_LAYER_OWN_AS(options, l) =
         (options){.k = o->per_token,
                   .normalized = o->normalize,

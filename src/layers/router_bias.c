@@ -12,8 +12,10 @@
  * arXiv 2408.15664, with a softmax's probabilities as the scores. */
 #include <string.h>
 
+#include "layers/copy.h"
 #include "layers/moe.h"
-#include "layers/routing.h"
+#include "layers/router_device.h"
+#include "layers/routing_device.h"
 
 enum { BIAS };
 
@@ -43,7 +45,11 @@ static job choose(const ls_layer *l, const ls_layer_call *c) {
     j.r = (ls_routing){
         .rows = c->n * c->T, .experts = experts_of(l), .k = LS_LAYER_OWN_OF(int64_t, l)};
     j.scores = ls_routing_place(&j.r, c->work);
-    ls_pool_run_sized(c->compute->pool, j.r.rows * j.r.experts * 4, score_run, &j);
+    if (c->compute->device)
+        ls_routing_device_softmax(c->compute, j.r.rows, j.r.experts, c->x[0],
+                                  ls_layer_param(l, c, BIAS), j.scores);
+    else
+        ls_pool_run_sized(c->compute->pool, j.r.rows * j.r.experts * 4, score_run, &j);
     ls_routing_choose(c->compute, c->x[0], j.scores, &j.r);
     return j;
 }
@@ -51,6 +57,10 @@ static job choose(const ls_layer *l, const ls_layer_call *c) {
 static void forward(const ls_layer *l, const ls_layer_call *c) {
     job j = choose(l, c);
     float *y = c->y;
+    if (c->compute->device) {
+        ls_router_device_chosen(c->compute, &j.r, y);
+        return;
+    }
     memset(y, 0, (size_t)(j.r.rows * j.r.experts) * sizeof *y);
     for (int64_t i = 0; i < j.r.rows * j.r.k; i++) y[i / j.r.k * j.r.experts + j.r.expert[i]] = 1;
 }
@@ -59,6 +69,10 @@ static void add_loads(const ls_layer *l, const ls_layer_call *c) {
     job j = choose(l, c);
     float *sum = ls_layer_grad(l, c, BIAS);
     int64_t E = j.r.experts, all = j.r.rows * j.r.k;
+    if (c->compute->device) {
+        ls_router_device_loads(c->compute, &j.r, !c->grads_start, sum);
+        return;
+    }
     for (int64_t e = 0; e < E; e++) {
         float more = (float)(E * (j.r.first[e + 1] - j.r.first[e]) - all);
         sum[e] = c->grads_start ? more : sum[e] + more;
@@ -66,7 +80,9 @@ static void add_loads(const ls_layer *l, const ls_layer_call *c) {
 }
 
 static void backward(const ls_layer *l, const ls_layer_call *c) {
-    if (c->dx[0]) memset(c->dx[0], 0, (size_t)(c->n * c->T * experts_of(l)) * sizeof(float));
+    if (c->dx[0])
+        ls_copy_run(c->compute,
+                    &(ls_copy){.rows = 1, .width = c->n * c->T * experts_of(l), .to = c->dx[0]});
     if (ls_layer_trains(l, BIAS)) add_loads(l, c);
 }
 
@@ -81,6 +97,7 @@ ls_value *ls_layers_router_bias(ls_model *m, ls_value *logits, const ls_moe_opti
     ls_layer *l = ls_build_layer(m, "choice", NULL, &logits, 1);
     if (!l) return ls_build_failed(m);
     l->ops = &ops;
+    l->traits.on_device = true;
     l->C = ls_value_last(logits);
     l->T = ls_value_count(logits) / l->C;
     LS_LAYER_OWN_AS(int64_t, l) = o->per_token;

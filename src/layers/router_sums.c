@@ -14,8 +14,10 @@
  * a loss of each router by itself. */
 #include <string.h>
 
+#include "layers/copy.h"
 #include "layers/moe.h"
-#include "layers/routing.h"
+#include "layers/router_device.h"
+#include "layers/routing_device.h"
 
 typedef struct options {
     int64_t rows, k; /* rows of a sample, choices of a row */
@@ -74,7 +76,12 @@ static void forward(const ls_layer *l, const ls_layer_call *c) {
     job j = job_of(l, c);
     if (!c->training && !c->losses) return;
     ls_routing_choose(c->compute, c->x[0], has_scores(l, j.o) ? c->x[1] : NULL, &j.r);
-    ls_pool_run(c->compute->pool, add_run, &j);
+    if (!c->compute->device) {
+        ls_pool_run(c->compute->pool, add_run, &j);
+        return;
+    }
+    ls_routing_device_softmax(c->compute, j.r.rows, l->C, c->x[0], NULL, j.p);
+    ls_router_device_sums(c, &j.r, j.o->rows, j.p, j.o->before < 0 ? NULL : c->x[j.o->before]);
 }
 
 static void back_run(void *arg, int thread, int nthreads) {
@@ -94,12 +101,17 @@ static void back_run(void *arg, int thread, int nthreads) {
 
 static void backward(const ls_layer *l, const ls_layer_call *c) {
     job j = job_of(l, c);
-    if (c->dx[0]) ls_pool_run(c->compute->pool, back_run, &j);
-    for (int k = 1; k < l->ninputs; k++)
-        if (c->dx[k] && k == j.o->before)
-            memcpy(c->dx[k], c->dy, (size_t)(c->n * 2 * l->C) * sizeof(float));
-        else if (c->dx[k])
-            memset(c->dx[k], 0, (size_t)(j.r.rows * l->C) * sizeof(float));
+    if (c->dx[0] && c->compute->device) {
+        ls_routing_device_softmax(c->compute, j.r.rows, l->C, c->x[0], NULL, j.p);
+        ls_router_device_sums_back(c, &j.r, j.o->rows, j.p);
+    } else if (c->dx[0]) {
+        ls_pool_run(c->compute->pool, back_run, &j);
+    }
+    for (int k = 1; k < l->ninputs; k++) {
+        ls_copy copy = {.rows = 1, .width = j.r.rows * l->C, .to = c->dx[k]}; /* of zeros */
+        if (k == j.o->before) copy.from = c->dy, copy.width = c->n * 2 * l->C;
+        if (copy.to) ls_copy_run(c->compute, &copy);
+    }
 }
 
 static const ls_layer_ops ops = {.kind = "router_sums", .forward = forward, .backward = backward};
@@ -113,6 +125,7 @@ ls_value *ls_layers_router_sums(ls_model *m, ls_router_values r, const ls_moe_op
     ls_layer *l = ls_build_layer(m, "sums", NULL, in, n);
     if (!l) return ls_build_failed(m);
     l->ops = &ops;
+    l->traits.on_device = true;
     l->C = ls_value_last(r.logits);
     int64_t T = ls_value_count(r.logits) / l->C;
     LS_LAYER_OWN_AS(options, l) =
@@ -146,19 +159,26 @@ static void lose(const ls_layer *l, const ls_layer_call *c) {
     }
 }
 
+static void loss_backward(const ls_layer *l, const ls_layer_call *c) {
+    if (c->compute->device)
+        ls_router_device_loss(c, l->C, LS_LAYER_OWN_OF(loss_options, l).factor);
+    else
+        lose(l, c);
+}
+
 static void loss_forward(const ls_layer *l, const ls_layer_call *c) {
-    if (c->losses) lose(l, c);
+    if (c->losses) loss_backward(l, c);
 }
 
 static const ls_layer_ops loss_ops = {
-    .kind = "router_loss", .forward = loss_forward, .backward = lose};
+    .kind = "router_loss", .forward = loss_forward, .backward = loss_backward};
 
 void ls_layers_router_loss(ls_model *m, ls_value *sums, float factor, int64_t routers) {
     ls_layer *l = ls_build_layer(m, "router_loss", NULL, &sums, 1);
     if (!l) return;
     l->ops = &loss_ops;
     l->V = l->C = ls_value_last(sums) / 2;
-    l->traits.loss = l->traits.auxiliary = true;
+    l->traits.loss = l->traits.auxiliary = l->traits.on_device = true;
     LS_LAYER_OWN_AS(loss_options, l).factor =
         (double)factor * (double)l->C / ((double)routers * (double)routers);
     ls_works_pass(&l->cost.backward, LS_WORK_LOSS, l->C);

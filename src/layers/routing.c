@@ -5,8 +5,13 @@
 #include <math.h>
 #include <string.h>
 
+#include "layers/routing_device.h"
+
+/* Of the first places, with padding: what lies behind them can be read four numbers at a time. */
+static int64_t first_floats(int64_t experts) { return (experts + 1 + 3) / 4 * 4; }
+
 size_t ls_routing_floats(int64_t T, int64_t experts, int64_t k) {
-    return (size_t)(4 * T * k + experts + 1);
+    return (size_t)(4 * T * k + first_floats(experts));
 }
 
 float *ls_routing_place(ls_routing *r, float *memory) {
@@ -16,7 +21,7 @@ float *ls_routing_place(ls_routing *r, float *memory) {
     r->slot = r->expert + n;
     r->choice = r->slot + n;
     r->first = r->choice + n;
-    return memory + 4 * n + r->experts + 1;
+    return memory + 4 * n + first_floats(r->experts);
 }
 
 typedef struct job {
@@ -109,6 +114,10 @@ static void sort(ls_routing *r) {
 
 void ls_routing_choose(const ls_compute *c, const float *logits, const float *scores,
                        ls_routing *r) {
+    if (c->device) {
+        ls_routing_device_choose(c, logits, scores ? scores : logits, r);
+        return;
+    }
     job j = {.c = c, .r = r, .logits = logits, .scores = scores ? scores : logits};
     ls_pool_run_sized(c->pool, r->rows * r->experts * (r->k + 1), choose_run, &j);
     if (r->capacity) drop(r);
@@ -167,6 +176,10 @@ static void back_run(void *arg, int thread, int nthreads) {
 
 void ls_routing_back(const ls_compute *c, const float *logits, const float *dweight,
                      const ls_routing *r, float *dlogits) {
+    if (c->device) {
+        ls_routing_device_back(c, logits, dweight, r, dlogits);
+        return;
+    }
     ls_pool_run_sized(
         c->pool, r->rows * r->experts, back_run,
         &(job){.c = c, .r = r, .logits = logits, .dweight = dweight, .dlogits = dlogits});

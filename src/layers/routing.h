@@ -25,18 +25,21 @@ typedef struct ls_routing {
     int32_t *expert;          /* [rows, k] of each row, in ascending order */
     float *weight;            /* [rows, k] */
     int32_t *slot;   /* [rows, k] its place among all choices, sorted by expert, then by row; -1: it
-                        is dropped */
+                        is dropped. On a device, only with a capacity: 0, or -1 */
     int32_t *choice; /* [rows * k] of each place: row * k + i */
     int32_t *first;  /* [experts + 1] each expert's first place */
 } ls_routing;
 
 /* Floats of memory for the arrays, for each sample of T rows. */
 size_t ls_routing_floats(int64_t T, int64_t experts, int64_t k);
-/* Places the arrays at `memory`, of [rows * k * 4 + experts + 1] floats; returns its end. */
+/* Places the arrays at `memory`, of [rows * k * 4 + experts + 1] floats up to a multiple of 4; returns its
+ * end. */
 float *ls_routing_place(ls_routing *, float *memory);
 
 /* The choices of a sample of T rows that an expert takes, with this factor: at least one. */
 int64_t ls_routing_capacity(float factor, int64_t T, int64_t experts, int64_t k);
+
+/* On the device of ls_compute, if it has one, of the arrays of which the host can read nothing. */
 
 /* Chooses from scores [rows, experts] (NULL: logits), weighs by logits [rows, experts], and sorts. */
 void ls_routing_choose(const ls_compute *, const float *logits, const float *scores, ls_routing *);

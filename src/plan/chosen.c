@@ -4,7 +4,8 @@
  * A worker sends the rows of a value, or of its gradient, that are not zeros. In one of the two
  * directions, rows that are not chosen may have any values; there the sender uses the scores that
  * it has to leave them out. The receiver sets the rows that did not come to 0. So memory is reserved
- * for all rows, and the action's nbytes are the most that may travel.
+ * for all rows, and the action's nbytes are the most that may travel. Of what a device has computed, all
+ * rows are sent.
  */
 #include "layers/routing.h"
 #include "plan/plan.h"
@@ -13,7 +14,8 @@
 
 const ls_chosen_rows *ls_plan_chosen(const ls_plan *p, const ls_action *a) {
     const ls_share *sh = &p->share;
-    if (a->kind != LS_SEND || sh->task != LS_TASK_TRAIN || a->micro < 0) return NULL;
+    if (a->kind != LS_SEND || sh->task != LS_TASK_TRAIN || a->micro < 0 || sh->on_device)
+        return NULL;
     const ls_chosen_rows *c = &sh->model->layers[a->layer].chosen;
     return c->width ? c : NULL;
 }

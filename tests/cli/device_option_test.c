@@ -104,6 +104,24 @@ static void test_llama(void **state) {
     same("predict @/window @/prompts --vectors --json");
 }
 
+/* Mixtures of experts: with a capacity, which acts in training alone, and with a bias. */
+static void test_experts(void **state) {
+    (void)state;
+    expect(LLAMA "--set model.experts=4 --set model.ffn=20 --set model.expert_capacity=1 -o "
+                 "@/experts",
+           0, "validation loss");
+    same_texts("experts");
+    same_losses("experts");
+    expect(LLAMA "--set model.experts=5 --set model.ffn=20 --set model.router_bias_rate=0.1 --set "
+                 "model.shared_experts=1 --set train.compute=bf16 -o @/biases",
+           0, "validation loss");
+    same_texts("biases");
+    same_losses("biases");
+    expect("export @/experts --to safetensors -o @/published", 0, "");
+    expect("import @/published -o @/half-experts --type bf16", 0, "hash");
+    same("generate @/half-experts --tokens 5 --prompt be --seed 2");
+}
+
 /* Adapters over frozen weights, and the average of weights. */
 static void test_adapters(void **state) {
     (void)state;
@@ -214,6 +232,7 @@ static const char *const networks[] = {
     "{kind: resnet, channels: [4, 8], blocks: 1}",
     "{kind: vit, patch: 4, width: 12, heads: 2, layers: 1}",
 };
+static const char scaled[] = "{kind: layers, layers: [mean_pool, linear: 5, scale]}";
 static const char images[] = "model: %s\n"
                              "data:\n"
                              "  path: %s/train-images-idx3-ubyte\n"
@@ -314,8 +333,15 @@ static void test_refused(void **state) {
     setenv("LD_LIBRARY_PATH", "", 1);
     expect_line("predict @/plain @/prompts --device cuda:0", 1, "needs an NVIDIA GPU");
     setenv("LD_LIBRARY_PATH", FAKE_CUDA ":" FAKE_NVRTC ":" FAKE_NCCL, 1);
-    expect(LLAMA "--set model.experts=4 -o @/experts", 0, "validation loss");
-    expect_line("generate @/experts --device c", 1, "(router) has no kernels for a device");
+    write_images("train", 8);
+    write_images("val", 8);
+    char *text = ls_format(images, scaled, folder, folder, folder, folder);
+    write_text("images.yaml", text);
+    free(text);
+    expect("train @/images.yaml -n 1 -o @/scaled", 0, "validation");
+    expect_line("predict @/scaled --device c", 1, "(scale) has no kernels for a device");
+    expect_line("train @/images.yaml -n 1 --device c -o @/there", 1,
+                "parallel.device: layer scale (scale) has no kernels for a device");
 }
 
 /* The device that is there; a run that was trained on one is evaluated by cores. */
@@ -338,18 +364,18 @@ static void test_opencl(void **state) {
 }
 
 int main(int argc, char **argv) {
-    static const ls_command *const commands[] = {&cmd_train,    &cmd_eval, &cmd_predict,
-                                                 &cmd_generate, &cmd_chat, &cmd_import,
-                                                 &cmd_bench,    NULL};
+    static const ls_command *const commands[] = {&cmd_train,    &cmd_eval,  &cmd_predict,
+                                                 &cmd_generate, &cmd_chat,  &cmd_import,
+                                                 &cmd_export,   &cmd_bench, NULL};
     if (argc > 1) return cli_main(argc, argv, commands);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_gpt),           cmocka_unit_test(test_llama),
-        cmocka_unit_test(test_adapters),      cmocka_unit_test(test_halves),
-        cmocka_unit_test(test_published),     cmocka_unit_test(test_chat),
-        cmocka_unit_test(test_conversations), cmocka_unit_test(test_images),
-        cmocka_unit_test(test_recommenders),  cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_auto),          slow_unit_test(test_opencl),
-        cmocka_unit_test(test_bench),
+        cmocka_unit_test(test_gpt),     cmocka_unit_test(test_llama),
+        cmocka_unit_test(test_experts), cmocka_unit_test(test_adapters),
+        cmocka_unit_test(test_halves),  cmocka_unit_test(test_published),
+        cmocka_unit_test(test_chat),    cmocka_unit_test(test_conversations),
+        cmocka_unit_test(test_images),  cmocka_unit_test(test_recommenders),
+        cmocka_unit_test(test_refused), cmocka_unit_test(test_auto),
+        slow_unit_test(test_opencl),    cmocka_unit_test(test_bench),
     };
     return cmocka_run_group_tests(tests, make, folder_remove);
 }

@@ -151,7 +151,7 @@ static void test_router(void **state) {
 static void test_choice(void **state) {
     (void)state;
     const float logits[3 * 4] = {1, 1, 1, 1, /**/ 0, 2, 1, 2, /**/ 5, -1, 4, 4};
-    float memory[3 * 2 * 4 + 4 + 1], even[2] = {0.5f, 0.5f};
+    float memory[3 * 2 * 4 + 8], even[2] = {0.5f, 0.5f};
     ls_compute c;
     ls_error e = {0};
     ls_routing r = {.rows = 3, .experts = 4, .k = 2, .normalized = true};
@@ -172,7 +172,7 @@ static void test_choice(void **state) {
 static void test_biases(void **state) {
     (void)state;
     const float logits[3 * 4] = {1, 1, 1, 1, /**/ 0, 9, 1, 9, /**/ 5, -1, 4, 0};
-    float bias[4] = {-0.1f, 0, 0.2f, 0.1f}, memory[3 * 2 * 4 + 4 + 1 + 3 * 4], y[12], dx[12];
+    float bias[4] = {-0.1f, 0, 0.2f, 0.1f}, memory[3 * 2 * 4 + 8 + 3 * 4], y[12], dx[12];
     float sums[4] = {0};
     static const float chosen[] = {0, 0, 1, 1, /**/ 0, 1, 0, 1, /**/ 1, 0, 1, 0};
     ls_moe_options o = {.experts = 4, .per_token = 2, .width = 8, .bias_rate = 0.5f};

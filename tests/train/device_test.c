@@ -72,6 +72,47 @@ static void test_adapters(void **state) {
         dora);
 }
 
+/* Mixtures of experts: with a loss of each router or of all, with experts of all rows, a capacity and biases,
+ * and beside adapters. */
+#define EXPERTS(nworkers, ...) LLAMA(nworkers, "model.experts=5", "model.ffn=20", __VA_ARGS__)
+static void test_experts(void **state) {
+    static const char ALL[] = "model.router_aux_scope=model", MORE[] = "model.shared_experts=1";
+    static const char ROOM[] = "model.expert_capacity=0.8", BIAS[] = "model.router_bias_rate=0.02";
+    static const char OWN[] = "model.norm_topk=off", BF16[] = "train.compute=bf16";
+    static const char ONE[] = "train.micro_batch=1", THERE[] = "parallel.optimizer_state=device";
+    result cores = EXPERTS(1, NULL), some = EXPERTS(1, ROOM, BIAS, MORE, OWN);
+    (void)state;
+    same(EXPERTS(1, "parallel.device=c:1"), cores);
+    same(EXPERTS(2, "parallel.device=c:2", "parallel.zero=3", "parallel.recompute=2"), cores);
+    same(EXPERTS(3, "parallel.device=c:3", "parallel.zero=1", THERE), cores);
+    same(EXPERTS(2, ROOM, BIAS, MORE, OWN, "parallel.device=c:4", "parallel.zero=2"), some);
+    same(EXPERTS(1, ALL, "parallel.device=c:5", ONE), EXPERTS(1, ALL, ONE));
+    same(EXPERTS(2, BF16, "parallel.device=c:6"), EXPERTS(1, BF16));
+    if (!all_cases()) return;
+    same(EXPERTS(2, "parallel.device=cuda:0"), cores);
+    same(EXPERTS(2, "lora.rank=4", ROOM, "parallel.device=c:7"), EXPERTS(1, "lora.rank=4", ROOM));
+    same(EXPERTS(1, BF16, ONE, ROOM, BIAS, "parallel.device=c:8"),
+         EXPERTS(1, BF16, ONE, ROOM, BIAS));
+    same(EXPERTS(2, "train.compute=f16", "parallel.device=c:9"), EXPERTS(1, "train.compute=f16"));
+}
+
+/* Workers divide the experts: those with different samples, chunks, slices or stages. */
+static void test_divided_experts(void **state) {
+    static const char *const cuts[] = {"parallel.expert_virtual=2", "parallel.tensor_virtual=2",
+                                       "parallel.context_virtual=2", NULL};
+    static const char *const meshes[] = {"parallel.mesh.expert=2", "parallel.mesh.tensor=2",
+                                         "parallel.mesh.context=2", "parallel.mesh.pipe=2"};
+    static const char BATCH[] = "train.batch=8", TWO[] = "train.virtual_workers=2";
+    (void)state;
+    for (int i = 0; i < ncases(2, 4); i++) {
+        char *device = ls_format("parallel.device=c:%d", i);
+        const char *micro = i == 3 ? "train.micro_batch=1" : "train.micro_batch=2";
+        same(EXPERTS(2, BATCH, TWO, micro, device, meshes[i], cuts[i]),
+             EXPERTS(1, BATCH, TWO, micro, cuts[i]));
+        free(device);
+    }
+}
+
 /* In 16 bits: products in blocks; what the host stores is rounded there. Gradients are sums over one call
  * or several, over virtual workers of one worker, and in a type of their own. */
 static void test_halves(void **state) {
@@ -411,6 +452,8 @@ static void test_opencl(void **state) {
          LLAMA(1, "lora.rank=4", "lora.dropout=0.2"));
     same(trained(1, "parallel.device=opencl:0", "train.compute=bf16"),
          trained(1, "train.compute=bf16", NULL));
+    same(EXPERTS(2, "model.expert_capacity=1", "parallel.device=opencl:0"),
+         EXPERTS(1, "model.expert_capacity=1"));
     same(LLAMA(2, "lora.rank=4", "train.compute=bf16", "parallel.device=opencl:0"),
          LLAMA(1, "lora.rank=4", "train.compute=bf16"));
 }
@@ -419,11 +462,6 @@ static void test_refused(void **state) {
     (void)state;
     refused("parallel.device=tpu", NULL, "device tpu");
     ls_error e = {0};
-    assert_ls_fails(try_number(nruns++, 1, usual,
-                               (const char *const[]){"model.kind=llama", "model.experts=4",
-                                                     "parallel.device=c", NULL},
-                               &e),
-                    LS_EINVAL, "no kernels for a device", e);
     refused("parallel.optimizer_state=device", NULL, "needs parallel.device");
     refused("parallel.device=c", "sync.mode=async", "does not go with parallel.device");
     const char *const turns[] = {"parallel.device=c", "parallel.optimizer_state=device",
@@ -435,6 +473,14 @@ static void test_refused(void **state) {
                                 "optim.optimizer=muon", NULL};
     assert_ls_fails(try_number(nruns++, 1, usual, muon, &e), LS_EINVAL,
                     "optimizer_state: device does not know muon", e);
+    const char *const biases[] = {"model.kind=llama",
+                                  "model.experts=4",
+                                  "model.router_bias_rate=0.1",
+                                  "parallel.device=c",
+                                  "parallel.optimizer_state=device",
+                                  NULL};
+    assert_ls_fails(try_number(nruns++, 1, usual, biases, &e), LS_EINVAL,
+                    "optimizer_state: device does not know running values of a layer", e);
     refused("parallel.device=c", "parallel.device_link=peers", "optimizer_state: device");
     const char *const peers[] = {"parallel.device=c", "parallel.optimizer_state=device",
                                  "parallel.device_link=peers", "parallel.mesh.pipe=2", NULL};
@@ -457,6 +503,7 @@ int main(int argc, char **argv) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_same_bits),    cmocka_unit_test(test_micro_batches),
         cmocka_unit_test(test_llama),        cmocka_unit_test(test_adapters),
+        cmocka_unit_test(test_experts),      cmocka_unit_test(test_divided_experts),
         cmocka_unit_test(test_state_there),  cmocka_unit_test(test_links),
         cmocka_unit_test(test_halves),       cmocka_unit_test(test_resumed),
         cmocka_unit_test(test_cuda),         cmocka_unit_test(test_too_few),
