@@ -10,7 +10,7 @@ for group in "$@"; do
     build) packages="$packages gcc libc6-dev make cmake ninja-build pkg-config
         libyaml-dev libjansson-dev libxxhash-dev libpcre2-dev libutf8proc-dev libssl-dev libhwloc-dev libdw-dev
         libcurl4-openssl-dev libedit-dev libjpeg62-turbo-dev libpng-dev libarchive-dev libmicrohttpd-dev zlib1g-dev libzstd-dev
-        libprotobuf-c-dev protobuf-c-compiler opencl-c-headers" ;;
+        libprotobuf-c-dev protobuf-c-compiler protobuf-compiler opencl-c-headers" ;;
     check) packages="$packages libcmocka-dev clang libclang-rt-dev lld git procps openssl python3 python3-numpy etcd-server
         dataset-fashion-mnist gzip zstd
         openmpi-bin libopenmpi-dev mpich libmpich-dev

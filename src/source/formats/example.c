@@ -1,4 +1,4 @@
-/* example.c - the one file that reads messages of protobuf-c; protoc-c generates the parser from
+/* example.c - the one file that reads messages of protobuf-c; protoc generates the parser from
  * example.proto. */
 #include "source/formats/example.h"
 
