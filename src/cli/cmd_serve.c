@@ -7,6 +7,7 @@
 #include "base/log.h"
 #include "base/print.h"
 #include "cli/cli.h"
+#include "cli/device_option.h"
 #include "http/visitor.h"
 #include "infer/conversations.h"
 #include "net/launch/child.h"
@@ -31,6 +32,7 @@ enum {
     TEMPLATE,
     ADAPTER,
     EMA,
+    DEVICE,
     SET
 };
 enum { DEFAULT_PORT = 8000, MOST_PORT = 65535 };
@@ -102,12 +104,26 @@ static bool check_address(const ls_args *a, ls_front_options *o) {
     return false;
 }
 
+/* What a device does not do, and the option that asks for it. */
+static bool check_device(const ls_args *a, const ls_front_options *o, const char *device) {
+    const char *option = NULL, *why = NULL;
+    if (!device) return true;
+    if (o->workers > 1) option = "--workers", why = "one process computes on a device";
+    if (o->engine.kept != LS_KEPT_F32)
+        option = "--cache", why = "a device has keys and values in f32 alone";
+    if (cli_given(a, ADAPTER))
+        option = "--adapter", why = "a device has no kernels for adapters that requests choose";
+    if (option) ls_log("serve: %s with --device %s: %s", option, device, why);
+    return !option;
+}
+
 /* A single process answers before all strips are made; several share them. */
-static ls_status open_model(const ls_args *a, int workers, ls_trained *t, ls_chat_format *f,
-                            ls_error *e) {
+static ls_status open_model(const ls_args *a, int workers, const char *device, ls_trained *t,
+                            ls_chat_format *f, ls_error *e) {
     const ls_trained_options how = {.ema = cli_given(a, EMA),
                                     .writes = true,
                                     .strips_later = workers == 1,
+                                    .device = device,
                                     .sets = (const char *const *)a->options[SET].values,
                                     .nsets = a->options[SET].n};
     LS_TRY(ls_trained_open(a->words[0], &how, t, e));
@@ -190,10 +206,12 @@ static int run(const ls_args *a) {
     ls_error e = {0};
     if (!read_numbers(a, &o, &cache_mb) || !read_bits(a, &o.engine.kept) || !check_address(a, &o))
         return CLI_USAGE;
-    if (open_model(a, o.workers, &t, &format, &e) != LS_OK) return cli_fail(&e);
+    const char *device = cli_device(a, DEVICE);
+    if (!check_device(a, &o, device)) return CLI_USAGE;
+    if (open_model(a, o.workers, device, &t, &format, &e) != LS_OK) return cli_fail(&e);
     char *name = cli_given(a, NAME) ? ls_strdup(cli_value(a, NAME)) : name_of(a->words[0]);
     o.trained = &t;
-    o.engine.strips = &t.strips;
+    o.engine.strips = device ? NULL : &t.strips;
     o.format = format.template ? &format : NULL;
     o.name = name;
     o.engine.memory_nbytes = (size_t)(cache_mb * 1e6);
@@ -219,7 +237,7 @@ const ls_command cmd_serve = {
         "\n"
         "Requests are written together. A reply has the same bytes alone and among others,\n"
         "whatever the cache had, with any limit of memory, and after a restart: it depends on\n"
-        "the request and its seed alone.\n"
+        "the request and its seed alone; --device gives the bytes of the cores, too.\n"
         "\n"
         "SIGTERM or Ctrl-C ends it when the replies that have begun are complete, after 30\n"
         "seconds at most; a second one at once.",
@@ -255,6 +273,7 @@ const ls_command cmd_serve = {
                       "an adapter that requests choose by this name: a run with lora.rank, or a "
                       "directory of peft's; repeatable"},
          [EMA] = {"ema", 0, NULL, "use the average of the weights (optim.ema)"},
+         [DEVICE] = CLI_DEVICE_OPTION,
          [SET] = {"set", 0, "KEY=VALUE", "override a key of the run's config; repeatable"}},
     .run = run,
 };

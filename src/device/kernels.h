@@ -61,7 +61,7 @@
     X(dpo_sums, 256, "llpppllpp")                                                                  \
     X(dropout, 256, "lllllllllfpp")                                                                \
     X(ema, 256, "lflpp")                                                                           \
-    X(embedding, 256, "llplllppp")                                                                 \
+    X(embedding, 256, "llplllpppp")                                                                \
     X(embedding_dwpe, 256, "lllplp")                                                               \
     X(embedding_dwte, 256, "lllplllpp")                                                            \
     X(expert_activate, 256, "lppppppp")                                                            \
@@ -90,8 +90,13 @@
     X(heads_dot_blocks, 128, "lllllllfplpplplplpplplllllf")                                        \
     X(heads_dq, 128, "lllllllfplpplplplpplplllllf")                                                \
     X(heads_dq_blocks, 128, "lllllllfplpplplplpplplllllf")                                         \
-    X(heads_forward, 128, "lllllllfplpplplplpplllllfl")                                            \
-    X(heads_forward_blocks, 128, "lllllllfplpplplplpplllllfl")                                     \
+    X(heads_few, 128, "lllllfplpllppp")                                                            \
+    X(heads_few_blocks, 128, "lllllfplpllppp")                                                     \
+    X(heads_forward, 128, "lllllllfplpplplplpplllllf")                                             \
+    X(heads_forward_blocks, 128, "lllllllfplpplplplpplllllf")                                      \
+    X(heads_keep, 256, "llppllppl")                                                                \
+    X(heads_pages, 128, "lllllfplpllppp")                                                          \
+    X(heads_pages_blocks, 128, "lllllfplpllppp")                                                   \
     X(input, 256, "llpllffp")                                                                      \
     X(interaction, 256, "lllpp")                                                                   \
     X(interaction_dx, 256, "lllppp")                                                               \

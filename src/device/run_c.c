@@ -85,8 +85,13 @@
 #include "device/kernels/heads_dot_blocks.k"
 #include "device/kernels/heads_dq.k"
 #include "device/kernels/heads_dq_blocks.k"
+#include "device/kernels/heads_few.k"
+#include "device/kernels/heads_few_blocks.k"
 #include "device/kernels/heads_forward.k"
 #include "device/kernels/heads_forward_blocks.k"
+#include "device/kernels/heads_keep.k"
+#include "device/kernels/heads_pages.k"
+#include "device/kernels/heads_pages_blocks.k"
 #include "device/kernels/input.k"
 #include "device/kernels/interaction.k"
 #include "device/kernels/interaction_dx.k"
@@ -188,7 +193,8 @@ static void call_cross_entropy_part_dx(const arg *a) {
     cross_entropy_part_dx_kernel(a[0].l, a[1].p, a[2].p, a[3].l, a[4].l, a[5].l, a[6].p, a[7].p);
 }
 static void call_embedding(const arg *a) {
-    embedding_kernel(a[0].l, a[1].l, a[2].p, a[3].l, a[4].l, a[5].l, a[6].p, a[7].p, a[8].p);
+    embedding_kernel(a[0].l, a[1].l, a[2].p, a[3].l, a[4].l, a[5].l, a[6].p, a[7].p, a[8].p,
+                     a[9].p);
 }
 static void call_embedding_dwpe(const arg *a) {
     embedding_dwpe_kernel(a[0].l, a[1].l, a[2].l, a[3].p, a[4].l, a[5].p);
@@ -216,9 +222,20 @@ static void call_heads_dq(const arg *a) {
 static void call_heads_forward(const arg *a) {
     heads_forward_kernel(a[0].l, a[1].l, a[2].l, a[3].l, a[4].l, a[5].l, a[6].l, a[7].f, a[8].p,
                          a[9].l, a[10].p, a[11].p, a[12].l, a[13].p, a[14].l, a[15].p, a[16].l,
-                         a[17].p, a[18].p, a[19].l, a[20].l, a[21].l, a[22].l, a[23].l, a[24].f,
-                         a[25].l);
+                         a[17].p, a[18].p, a[19].l, a[20].l, a[21].l, a[22].l, a[23].l, a[24].f);
 }
+static void call_heads_keep(const arg *a) {
+    heads_keep_kernel(a[0].l, a[1].l, a[2].p, a[3].p, a[4].l, a[5].l, a[6].p, a[7].p, a[8].l);
+}
+#define CALL_OF_PAGES(name)                                                                        \
+    static void call_##name(const arg *a) {                                                        \
+        name##_kernel(a[0].l, a[1].l, a[2].l, a[3].l, a[4].l, a[5].f, a[6].p, a[7].l, a[8].p,      \
+                      a[9].l, a[10].l, a[11].p, a[12].p, a[13].p);                                 \
+    }
+CALL_OF_PAGES(heads_few)
+CALL_OF_PAGES(heads_few_blocks)
+CALL_OF_PAGES(heads_pages)
+CALL_OF_PAGES(heads_pages_blocks)
 static void call_multiply(const arg *a) { multiply_kernel(a[0].l, a[1].p, a[2].p, a[3].p); }
 static void call_rms_norm(const arg *a) {
     rms_norm_kernel(a[0].l, a[1].l, a[2].f, a[3].p, a[4].p, a[5].p, a[6].p);
@@ -529,7 +546,7 @@ static void call_heads_forward_blocks(const arg *a) {
     heads_forward_blocks_kernel(a[0].l, a[1].l, a[2].l, a[3].l, a[4].l, a[5].l, a[6].l, a[7].f,
                                 a[8].p, a[9].l, a[10].p, a[11].p, a[12].l, a[13].p, a[14].l,
                                 a[15].p, a[16].l, a[17].p, a[18].p, a[19].l, a[20].l, a[21].l,
-                                a[22].l, a[23].l, a[24].f, a[25].l);
+                                a[22].l, a[23].l, a[24].f);
 }
 static void call_narrow(const arg *a) { narrow_kernel(a[0].l, a[1].l, a[2].p, a[3].p); }
 static void call_round_to(const arg *a) { round_to_kernel(a[0].l, a[1].l, a[2].p); }

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/guard.h"
+#include "infer/paged.h"
 #include "model/mixed.h"
 
 /* Bytes for n samples: the maximum over layers. */
@@ -531,12 +532,72 @@ static void show_hidden(const ls_infer *f, ls_layer_call *c, const void *x,
     free(rows);
 }
 
+/* ---- several texts on a device ---- */
+
+/* Rows of x, whose numbers the device has in a list, one after the other. */
+static const float *gather_there(const ls_infer *f, const void *x, const int32_t *list, int64_t n) {
+    int64_t C = ls_infer_width(f->model);
+    LS_LAUNCH(f->compute, LS_KERNEL_rows_gather, n, ls_device_groups(C, 256), {.l = C},
+              {.from = list}, {.from = x}, {.p = f->room->rows});
+    return f->room->rows;
+}
+
+/* show_hidden() of a device. */
+static void fetch_hidden(const ls_infer *f, ls_layer_call *c, const void *x,
+                         const ls_infer_together *o) {
+    const ls_layer *head = &f->model->layers[ls_infer_head(f->model)];
+    const float *rows = gather_there(f, x, f->room->shown, o->nshown);
+    if (head->traits.norms) {
+        c->T = o->nshown;
+        c->x[0] = rows;
+        c->y = NULL;
+        c->hidden = f->room->results;
+        ls_mixed_forward(head, c);
+        rows = c->hidden;
+        c->hidden = NULL;
+    }
+    fetch(f, o->hidden, rows, (size_t)(o->nshown * head->C) * sizeof *rows);
+}
+
+static void fetch_wanted(const ls_infer *f, ls_layer_call *c, const void *x,
+                         const ls_infer_together *o) {
+    const ls_layer *head = &f->model->layers[ls_infer_head(f->model)];
+    int64_t n = o->nwanted, V = ls_infer_nlogits(f->model);
+    const float *rows = gather_there(f, x, f->room->wanted, n);
+    for (int64_t r = 0; r < n && head->traits.has_logits; r++)
+        slice_logits(f, c, rows + r * head->C, f->room->results + r * V);
+    if (n > 0 && !head->traits.has_logits) {
+        c->T = n;
+        c->x[0] = rows;
+        c->y = f->room->results;
+        ls_mixed_forward(head, c);
+    }
+    fetch(f, o->logits, f->room->results, (size_t)(n * V) * sizeof *o->logits);
+}
+
+static void texts_there(const ls_infer *f, const ls_infer_together *o) {
+    ls_layer_call c = {.n = 1, .T = o->T, .samples = o->tokens};
+    assert(f->room && !o->adapters && o->kept == LS_KEPT_F32);
+    ls_infer_room_send(f->room, f, o);
+    send_tokens(f, &c);
+    c.past = (ls_past){.texts = o->texts, .ntexts = o->ntexts, .rows = &f->room->past};
+    c.past.page = o->page ? o->page : ls_infer_page_floats(f->model, o->kept);
+    const void *x = forward(f, &c, ls_infer_head(f->model), show_nothing, NULL);
+    c.past = (ls_past){0};
+    if (o->nshown) fetch_hidden(f, &c, x, o);
+    fetch_wanted(f, &c, x, o);
+    ls_device_finish(f->compute->device, LS_DEVICE_COMPUTE, NULL);
+}
+
 void ls_infer_texts(const ls_infer *f, const ls_infer_together *o) {
+    if (f->compute->device) {
+        texts_there(f, o);
+        return;
+    }
     ls_layer_call c = {.n = 1, .T = o->T, .samples = o->tokens};
     int64_t n = o->nwanted;
     int head = ls_infer_head(f->model);
     const ls_layer *first = &f->model->layers[head];
-    assert(!f->compute->device); /* which has no pages */
     c.adapters = o->adapters;
     c.past = (ls_past){.texts = o->texts, .ntexts = o->ntexts, .type = o->kept};
     c.past.page = o->page ? o->page : ls_infer_page_floats(f->model, o->kept);

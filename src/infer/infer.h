@@ -11,6 +11,8 @@
 /* Makes the rows of tables that samples [n] need ready, in ls_infer.rows. */
 typedef ls_status ls_infer_fetch(void *arg, int64_t n, const void *samples, ls_error *);
 
+typedef struct ls_infer_room ls_infer_room; /* paged.h */
+
 typedef struct ls_infer {
     const ls_model *model;
     const ls_compute *compute;
@@ -27,6 +29,7 @@ typedef struct ls_infer {
     const float *const *constants; /* ls_layer_constants() */
     void *samples;                 /* [n][model->sample_nbytes] room */
     float *logits; /* the host's [V] for calls that return logits; NULL: there are no such calls */
+    ls_infer_room *room; /* ls_infer_open_room(); NULL: there are no calls with several texts */
 } ls_infer;
 
 size_t ls_infer_nbytes(const ls_model *, ls_dtype, int64_t n);
@@ -109,7 +112,13 @@ typedef struct ls_infer_together {
     const ls_row_adapters *adapters; /* of the texts' rows; NULL: none */
 } ls_infer_together;
 
-/* The logits have the bits that each text has alone. */
+/* Sets what such calls need on a device: room for `rows` rows of `texts` texts, of which `nlogits` are wanted. On
+ * cores there is none. LS_ENOMEM. */
+ls_status ls_infer_open_room(ls_infer *, int64_t rows, int64_t texts, int64_t nlogits, ls_error *);
+void ls_infer_close_room(ls_infer *); /* if there is none, too */
+
+/* The logits have the bits that each text has alone. On a device texts have the numbers of their pages, keys and
+ * values are kept in F32, and there are no adapters; whether it failed, ls_infer_check() says. */
 void ls_infer_texts(const ls_infer *, const ls_infer_together *);
 
 /* As ls_infer_next(); also calls the function for each layer but the head, with what its forward

@@ -7,7 +7,8 @@ void ls_embedding_device_forward(const ls_layer *l, const ls_layer_call *c,
                                  const ls_device_ids *ids, const float *wte, const float *wpe) {
     LS_LAUNCH(c->compute, LS_KERNEL_embedding, c->n * c->T, ls_device_groups(l->C, ITEMS),
               {.l = l->C}, {.l = c->T}, {.from = ids->p}, {.l = ls_layer_tokens_row(c)},
-              {.l = ids->first}, {.l = l->V}, {.from = wte}, {.from = wpe}, {.p = c->y});
+              {.l = ids->first}, {.l = l->V}, {.from = wte}, {.from = wpe},
+              {.from = c->past.rows ? c->past.rows->places : NULL}, {.p = c->y});
 }
 
 static void add_to_rows(const ls_layer *l, const ls_layer_call *c, const ls_device_ids *ids,

@@ -1,7 +1,6 @@
 /* heads.c - see heads.h. */
 #include "layers/heads.h"
 
-#include <assert.h>
 #include <math.h>
 #include <stdatomic.h>
 #include <string.h>
@@ -400,7 +399,6 @@ void ls_heads_forward(const ls_heads *a) {
         ls_heads_device_forward(a);
         return;
     }
-    assert(!a->first);
     rest r = rest_of(a, n, pack_forward);
     if (r.first) ls_pool_run(pool, run, &(pass){a, pack_forward, head_forward, r.first});
     if (!r.n) return;

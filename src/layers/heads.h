@@ -20,11 +20,10 @@
 typedef struct ls_heads {
     const ls_compute *compute;
     int64_t n, T, S, heads, kv_heads, D;
-    int64_t first;  /* on a device, forward alone: the place of the first query in its text */
-    bool bf16;      /* products are in bf16 */
-    bool causal;    /* query t sees keys up to t; S is first + T */
-    int64_t window; /* causal: query t sees at most this many keys; 0: all up to t */
-    bool stored;    /* q, k, v and y are in bf16, else in f32 */
+    bool bf16;                 /* products are in bf16 */
+    bool causal;               /* query t sees keys up to t; S is T */
+    int64_t window;            /* causal: query t sees at most this many keys; 0: all up to t */
+    bool stored;               /* q, k, v and y are in bf16, else in f32 */
     const void *q, *k, *v;     /* [n, T, C], [n, S, kv_heads D], [n, S, kv_heads D] */
     int64_t q_row, kv_row;     /* numbers between rows of q; of k and v */
     const unsigned char *mask; /* [n][S], 0: no query sees the key; NULL: all keys count */

@@ -5,9 +5,11 @@
 #include <math.h>
 
 #include "base/random.h"
-#include "layers/copy.h"
+#include "layers/kept.h"
 
-enum { TILE = 64, COMMON = 17 }; /* COMMON: parameters that all kernels begin with */
+/* COMMON: parameters that kernels of whole samples begin with; COLUMNS: of a group of heads_few; ITEMS: of
+ * heads_keep */
+enum { TILE = 64, COMMON = 17, COLUMNS = 128, ITEMS = 256 };
 
 static int64_t tiles_of(int64_t n) { return ls_device_groups(n, TILE); }
 
@@ -60,30 +62,53 @@ void ls_heads_device_forward(const ls_heads *a) {
     call.args[COMMON].p = a->stat;
     call.args[COMMON + 1].p = a->y;
     set_mask(a, COMMON + 2, &call);
-    assert(!a->first || (a->causal && a->n == 1 && !a->mask && !a->positions));
-    call.args[COMMON + 8].l = a->first;
     ls_compute_launch(a->compute, &call);
+}
+
+/* ---- texts that are continued ---- */
+
+/* Where keys and values are. */
+typedef struct kept_pages {
+    float *kept; /* the layer's part of the first page */
+    int64_t page;
+} kept_pages;
+
+static kept_pages pages_of(const ls_heads *a) {
+    const ls_past *past = &a->call->past;
+    assert(!past->texts == !past->rows && past->type == LS_KEPT_F32);
+    if (past->texts) return (kept_pages){past->rows->kept + past->at, (int64_t)past->page};
+    return (kept_pages){past->kept, (int64_t)ls_kept_page(a->kv_heads, a->D)};
+}
+
+/* Attention of n entries of a list, or of the call's rows. */
+static void attend(const ls_heads *a, const kept_pages *p, ls_device_kernel kernel, int64_t columns,
+                   const int32_t *list, int64_t n) {
+    const ls_past *past = &a->call->past;
+    LS_LAUNCH(a->compute, kernel, n * a->heads * ls_device_groups(a->D, columns), 1, {.l = a->T},
+              {.l = a->D}, {.l = a->heads}, {.l = a->heads / a->kv_heads}, {.l = a->window},
+              {.f = 1.0f / sqrtf((float)a->D)}, {.from = a->q}, {.l = a->q_row}, {.from = p->kept},
+              {.l = p->page}, {.l = past->n}, {.from = list},
+              {.from = past->rows ? past->rows->tables : NULL}, {.p = a->y});
 }
 
 void ls_heads_device_continue(const ls_heads *a) {
     const ls_past *past = &a->call->past;
-    int64_t C = a->kv_heads * a->D, row = 2 * C;
-    ls_heads all = *a;
-    assert(past->kept && !past->texts && !a->stored);
-    float *keys = past->kept, *values = keys + C, *to[] = {keys, values};
-    for (int i = 0; i < 2; i++)
-        ls_copy_run(a->compute, &(ls_copy){.rows = a->T,
-                                           .width = C,
-                                           .from = i ? a->v : a->k,
-                                           .from_stride = a->kv_row,
-                                           .to = to[i] + past->n * row,
-                                           .to_stride = row});
-    all.first = past->n;
-    all.S = past->n + a->T;
-    all.k = keys;
-    all.v = values;
-    all.kv_row = row;
-    ls_heads_device_forward(&all);
+    const ls_past_rows *rows = past->rows;
+    const ls_device_kernel few = KERNEL_OF(a, heads_few), blocks = KERNEL_OF(a, heads_pages);
+    kept_pages p = pages_of(a);
+    assert(a->n == 1 && a->causal && !a->stored && !a->mask && !a->positions);
+    LS_LAUNCH(a->compute, LS_KERNEL_heads_keep, a->T,
+              ls_device_groups(2 * a->kv_heads * a->D, ITEMS), {.l = a->kv_heads}, {.l = a->D},
+              {.from = a->k}, {.from = a->v}, {.l = a->kv_row}, {.l = past->n},
+              {.from = rows ? rows->slots : NULL}, {.p = p.kept}, {.l = p.page});
+    if (rows) {
+        attend(a, &p, few, COLUMNS, rows->few, rows->nfew);
+        attend(a, &p, blocks, TILE, rows->blocks, rows->nblocks);
+    } else if (a->T <= LS_HEADS_FEW) {
+        attend(a, &p, few, COLUMNS, NULL, a->T);
+    } else {
+        attend(a, &p, blocks, TILE, NULL, tiles_of(a->T));
+    }
 }
 
 static ls_device_call back_call(const ls_heads *a, ls_device_kernel kernel, int64_t groups) {

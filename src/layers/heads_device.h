@@ -14,8 +14,9 @@
 void ls_heads_device_forward(const ls_heads *);
 void ls_heads_device_backward(const ls_heads *);
 
-/* ls_heads_continue() of one text: the call's past.kept has, and gets, a row of each position, its keys
- * [kv_heads D], then its values. They fit into ls_kept_floats(). */
+/* ls_heads_continue() of one text, or of several with past.rows: keys and values are in pages as cores have
+ * them (kept.h), in f32. Up to four rows of a text are attended one by one, more in blocks of 64. */
+enum { LS_HEADS_FEW = 4 };
 void ls_heads_device_continue(const ls_heads *);
 
 #endif

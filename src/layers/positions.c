@@ -28,6 +28,12 @@ static void forward_run(void *arg, int thread, int nthreads) {
 static void launch_forward(const ls_layer *l, const ls_layer_call *c) {
     const float *weight = ls_layer_param(l, c, 0) + (first_of(l) + c->past.n) * l->C;
     int64_t n = c->T * l->C;
+    if (c->past.rows) {
+        LS_LAUNCH(c->compute, LS_KERNEL_rows_gather, c->T, ls_device_groups(l->C, 256), {.l = l->C},
+                  {.from = c->past.rows->places}, {.from = weight}, {.p = c->y});
+        ls_row_device_add(c->compute, n, c->x[0], c->y, c->y);
+        return;
+    }
     for (int64_t i = 0; i < c->n; i++)
         ls_row_device_add(c->compute, n, (const float *)c->x[0] + i * n, weight,
                           (float *)c->y + i * n);

@@ -2,6 +2,7 @@
  * row's place in its text. The kernel: tensor/kernels/rope.c.
  *
  * Layers of the same angles share one table of them, computed when the first one is added. */
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -59,11 +60,14 @@ static void run(void *arg, int thread, int nthreads) {
 static void launch(const ls_layer *l, const ls_layer_call *c, const void *x, void *y, bool back) {
     enum { ITEMS = 256 };
     const options *o = &LS_LAYER_OWN_OF(options, l);
+    const ls_past_rows *rows = c->past.rows;
+    const void *places = o->positions ? ls_layer_field(l, c, 0, 0) : rows ? rows->places : NULL;
+    assert(!rows || !o->first);
     LS_LAUNCH(c->compute, LS_KERNEL_rope, c->n * c->T, ls_device_groups(l->C / 2, ITEMS),
               {.l = l->C}, {.l = o->f.D}, {.l = c->T}, {.f = back ? -1.0f : 1.0f},
               {.from = ls_layer_constants(c, o->constants, o->turns)}, {.l = c->past.n + o->first},
-              {.from = o->positions ? ls_layer_field(l, c, 0, 0) : NULL},
-              {.l = (int64_t)(c->sample_nbytes / sizeof(int32_t))}, {.from = x}, {.p = y});
+              {.from = places}, {.l = (int64_t)(c->sample_nbytes / sizeof(int32_t))}, {.from = x},
+              {.p = y});
 }
 
 static void forward(const ls_layer *l, const ls_layer_call *c) {

@@ -56,7 +56,23 @@ typedef struct ls_past_text {
     int64_t n;     /* positions that earlier calls have computed */
     float *kept;   /* what layers keep of positions: pages of LS_KEPT_PAGE of them, each with a part
                       for each layer */
+    const int
+        *pages; /* on a device: the numbers of its pages, which begin at kept, the same for all
+                         texts; cores find a text's pages one after the other, and don't read this */
 } ls_past_text;
+
+/* Where the rows of a call with several texts are, for a device; its addresses. */
+typedef struct ls_past_rows {
+    const int32_t *places; /* [rows] the position of each in its text */
+    const int32_t *slots;  /* [rows] LS_KEPT_PAGE * its page + its place there */
+    const int32_t *few,
+        *blocks;           /* [nfew][4] rows one by one; [nblocks][4] up to 64 rows of a text: the
+                                     first row, how many, the first's position, where in tables its
+                                     text's pages begin */
+    int64_t nfew, nblocks; /* each row is in one of both */
+    const int32_t *tables; /* the numbers of texts' pages */
+    float *kept;           /* where pages begin */
+} ls_past_rows;
 
 /* Generating token by token: a call of one sample continues earlier ones; or its rows are those of
  * several texts, one text after the other. */
@@ -65,8 +81,9 @@ typedef struct ls_past {
     float *kept; /* [past_floats of the layer] what it keeps of them; NULL: the call stands alone */
     const ls_past_text *texts; /* [ntexts] instead; NULL: one text */
     int ntexts;
-    size_t at, page;   /* floats: where the layer's part is in a page, and the size of one */
-    ls_kept_type type; /* of texts' keys and values; F32 of one text */
+    const ls_past_rows *rows; /* with `texts`, on a device */
+    size_t at, page;          /* floats: where the layer's part is in a page, and the size of one */
+    ls_kept_type type;        /* of texts' keys and values; F32 of one text */
 } ls_past;
 
 /* The text of row r of a call with several. */

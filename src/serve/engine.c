@@ -7,7 +7,7 @@
 #include <time.h>
 
 #include "base/clock.h"
-#include "base/guard.h"
+#include "base/log.h"
 #include "base/mem.h"
 #include "infer/infer.h"
 #include "model/types.h"
@@ -22,7 +22,8 @@ struct ls_engine {
     const ls_trained *t;
     ls_engine_options o;
     ls_infer infer;
-    size_t infer_nbytes;
+    size_t
+        infer_nbytes; /* of its own memory; 0: it has that of the model, which a device computes */
     ls_sampler sampler;
     ls_pages *pages;
     float *logits; /* [nlogits][V] */
@@ -254,8 +255,10 @@ static void move_part(step *s, part p, const int64_t *wanted) {
     p.first_wanted = s->nwanted;
     p.first_shown = s->nshown;
     for (int64_t k = 0; k < p.nshown; k++) s->shown[s->nshown++] = p.first + k;
-    s->texts[s->n] =
-        (ls_past_text){p.first, p.reply->computed, (float *)(void *)p.reply->view.memory};
+    s->texts[s->n] = (ls_past_text){.first = p.first,
+                                    .n = p.reply->computed,
+                                    .kept = (float *)(void *)p.reply->view.memory,
+                                    .pages = p.reply->view.of};
     s->parts[s->n++] = p;
     s->rows += p.rows;
     s->nwanted += p.nwanted;
@@ -413,10 +416,10 @@ static bool work(ls_engine *g, const step *s) {
     return true;
 }
 
-/* What is computed of lost bytes is worthless. */
+/* What is computed of lost bytes, or by a device that has failed, is worthless. */
 static bool is_lost(ls_engine *g) {
     ls_error e = {0};
-    if (ls_guard_check(&e) != LS_OK) g->failed = e;
+    if (ls_infer_check(&g->infer, &e) != LS_OK) g->failed = e;
     return g->failed.code != LS_OK;
 }
 
@@ -451,6 +454,20 @@ static void *engine_main(void *arg) {
 
 /* ---- opening ---- */
 
+/* As many of n pages as the device has memory for, at least those of one text. */
+static ls_status open_pages_there(ls_engine *g, ls_device *d, size_t page, int n, ls_error *e) {
+    int least = (int)((g->o.context + PAGE - 1) / PAGE), most = n;
+    ls_error why = {0};
+    while (ls_pages_open(d, page, n, &g->pages, &why) != LS_OK) {
+        if (why.code != LS_ENOMEM || n == least) return ls_fail(e, why.code, "%s", why.msg);
+        n = n - n / 8 - 1 > least ? n - n / 8 - 1 : least;
+    }
+    if (n < most)
+        ls_log("keys and values: the device has memory for %.1f MB, of %.1f (--cache-mb)",
+               (double)n * (double)page / 1e6, (double)most * (double)page / 1e6);
+    return LS_OK;
+}
+
 static ls_status open_pages(ls_engine *g, ls_error *e) {
     size_t page = ls_infer_page_floats(&g->t->model, g->o.kept) * sizeof(float);
     int64_t context = (g->o.context + PAGE - 1) / PAGE;
@@ -466,13 +483,19 @@ static ls_status open_pages(ls_engine *g, ls_error *e) {
             "(--cache-mb); or give a shorter --context",
             (long long)g->o.context, (double)context * (double)page / 1e6,
             (double)g->o.memory_nbytes / 1e6);
-    return ls_pages_open(page, (int)n, &g->pages, e);
+    ls_device *d = g->infer.compute->device;
+    return d ? open_pages_there(g, d, page, (int)n, e)
+             : ls_pages_open(NULL, page, (int)n, &g->pages, e);
 }
 
-static ls_status open_memory(ls_engine *g, ls_error *e) {
+/* Where what layers compute is: of cores in memory of the engine's own. */
+static ls_status open_infer(ls_engine *g, ls_error *e) {
     const ls_trained *t = g->t;
+    if (t->device) {
+        g->infer = t->infer;
+        return ls_infer_open_room(&g->infer, g->o.rows, g->o.texts, g->nlogits, e);
+    }
     ls_dtype type = ls_config_compute(&t->config);
-    LS_TRY(open_pages(g, e));
     g->infer = (ls_infer){.model = &t->model,
                           .compute = &t->compute,
                           .dtype = type,
@@ -480,11 +503,17 @@ static ls_status open_memory(ls_engine *g, ls_error *e) {
                           .n = 1,
                           .frozen = t->infer.frozen};
     g->infer_nbytes = ls_infer_nbytes(&t->model, type, 1);
-    LS_TRY(ls_map(g->infer_nbytes, "activations", &g->infer.memory, e));
+    return ls_map(g->infer_nbytes, "activations", &g->infer.memory, e);
+}
+
+static ls_status open_memory(ls_engine *g, ls_error *e) {
+    const ls_trained *t = g->t;
     g->V = ls_infer_nlogits(&t->model);
     g->width = ls_infer_width(&t->model);
-    g->hidden = LS_NEW_ARRAY(float, (size_t)(g->o.rows * g->width));
     g->nlogits = g->o.texts > NOTED_ROWS ? g->o.texts : NOTED_ROWS;
+    LS_TRY(open_infer(g, e));
+    LS_TRY(open_pages(g, e));
+    g->hidden = LS_NEW_ARRAY(float, (size_t)(g->o.rows * g->width));
     g->logits = LS_NEW_ARRAY(float, (size_t)(g->nlogits * g->V));
     int64_t rank = 0;
     for (int i = 0; i < g->o.nadapters; i++)
@@ -496,7 +525,8 @@ static ls_status open_memory(ls_engine *g, ls_error *e) {
 }
 
 static void free_engine(ls_engine *g) {
-    if (g->infer.memory) ls_unmap(g->infer.memory, g->infer_nbytes);
+    ls_infer_close_room(&g->infer);
+    if (g->infer_nbytes) ls_unmap(g->infer.memory, g->infer_nbytes);
     ls_pages_close(g->pages);
     if (g->logits) ls_sampler_free(&g->sampler);
     free(g->logits);

@@ -39,8 +39,9 @@ typedef struct ls_engine_counts {
     int running, waiting, pages, pages_used;
 } ls_engine_counts;
 
-/* The model must outlive it. LS_EINVAL: the memory has no room for one text, or the model's layers do not
- * continue texts. */
+/* The model must outlive it; if a device computes, the engine alone uses it, keys and values are in F32, and
+ * there are no adapters. LS_EINVAL: the memory has no room for one text, or the model's layers do not continue
+ * texts. LS_ENOMEM. */
 ls_status ls_engine_open(const ls_trained *, const ls_engine_options *, ls_engine **e_p,
                          ls_error *);
 /* Ends all replies that are not complete: their `left` is called. */
@@ -57,7 +58,7 @@ void ls_engine_unlock(ls_engine *);
 void ls_engine_add(ls_engine *, ls_reply *);
 /* With the lock. */
 ls_engine_counts ls_engine_count(const ls_engine *);
-/* With the lock: bytes of the model's file were lost. Replies stay as they are, and the engine writes no more. */
+/* With the lock: bytes of the model's file were lost, or the device failed. Replies stay as they are, and the engine writes no more. */
 bool ls_engine_failed(const ls_engine *, ls_error *);
 
 #endif

@@ -22,7 +22,9 @@ typedef struct page {
 } page;
 
 struct ls_pages {
-    int fd, n, used;
+    int fd, n, used; /* fd: NONE where a device has the pages */
+    ls_device *device;
+    char *there; /* [n] pages of the device */
     size_t stride;
     page *list; /* [n] */
     int *slots; /* [nslots] the first part of each, by name: PARTS * its page + its place there */
@@ -85,17 +87,34 @@ static void forget(ls_pages *p, int i) {
 
 /* ---- pages ---- */
 
-ls_status ls_pages_open(size_t page_nbytes, int n, ls_pages **p_p, ls_error *e) {
-    size_t unit = (size_t)sysconf(_SC_PAGESIZE), stride = (page_nbytes + unit - 1) / unit * unit;
-    int fd = memfd_create("lockstep keys and values", MFD_CLOEXEC);
-    if (fd < 0 || ftruncate(fd, (off_t)(stride * (size_t)n)) != 0) {
-        ls_status s = ls_fail(e, LS_ENOMEM, "no memory for %d pages of keys and values: %s", n,
-                              strerror(errno));
-        if (fd >= 0) close(fd);
+/* The memory of n pages. */
+static ls_status open_file(ls_pages *p, int n, ls_error *e) {
+    size_t unit = (size_t)sysconf(_SC_PAGESIZE);
+    p->stride = (p->stride + unit - 1) / unit * unit;
+    p->fd = memfd_create("lockstep keys and values", MFD_CLOEXEC);
+    if (p->fd >= 0 && ftruncate(p->fd, (off_t)(p->stride * (size_t)n)) == 0) return LS_OK;
+    ls_status s =
+        ls_fail(e, LS_ENOMEM, "no memory for %d pages of keys and values: %s", n, strerror(errno));
+    if (p->fd >= 0) close(p->fd);
+    return s;
+}
+
+static ls_status open_there(ls_pages *p, int n, ls_error *e) {
+    void *memory = NULL;
+    LS_TRY(ls_device_alloc(p->device, p->stride * (size_t)n, "keys and values", &memory, e));
+    p->there = memory;
+    p->fd = NONE;
+    return LS_OK;
+}
+
+ls_status ls_pages_open(ls_device *d, size_t page_nbytes, int n, ls_pages **p_p, ls_error *e) {
+    ls_pages *p = LS_NEW(ls_pages);
+    *p = (ls_pages){.device = d, .n = n, .used = n, .stride = page_nbytes, .nslots = 64};
+    ls_status s = d ? open_there(p, n, e) : open_file(p, n, e);
+    if (s != LS_OK) {
+        free(p);
         return s;
     }
-    ls_pages *p = LS_NEW(ls_pages);
-    *p = (ls_pages){.fd = fd, .n = n, .used = n, .stride = stride, .nslots = 64};
     while (p->nslots < 2 * n) p->nslots *= 2;
     p->list = LS_NEW_ARRAY(page, (size_t)n);
     p->slots = LS_NEW_ARRAY(int, (size_t)p->nslots);
@@ -108,7 +127,12 @@ ls_status ls_pages_open(size_t page_nbytes, int n, ls_pages **p_p, ls_error *e) 
 
 void ls_pages_close(ls_pages *p) {
     if (!p) return;
-    close(p->fd);
+    if (p->device) {
+        ls_device_finish(p->device, LS_DEVICE_COMPUTE, NULL);
+        ls_device_free(p->device, p->there);
+    } else {
+        close(p->fd);
+    }
     free(p->list);
     free(p->slots);
     free(p);
@@ -121,8 +145,10 @@ int ls_pages_used(const ls_pages *p) { return p->used; }
 /* ---- views ---- */
 
 ls_status ls_page_view_open(const ls_pages *p, int room, ls_page_view *v, ls_error *e) {
-    void *memory = mmap(NULL, p->stride * (size_t)room, PROT_NONE,
-                        MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    void *memory = p->there;
+    if (!p->device)
+        memory = mmap(NULL, p->stride * (size_t)room, PROT_NONE,
+                      MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     if (memory == MAP_FAILED)
         return ls_fail(e, LS_ENOMEM, "no addresses for a text of %d pages: %s", room,
                        strerror(errno));
@@ -134,17 +160,20 @@ ls_status ls_page_view_open(const ls_pages *p, int room, ls_page_view *v, ls_err
 void ls_page_view_close(ls_pages *p, ls_page_view *v) {
     if (!v->memory) return;
     ls_page_view_clear(p, v);
-    munmap(v->memory, p->stride * (size_t)v->room);
+    if (!p->device) munmap(v->memory, p->stride * (size_t)v->room);
     free(v->of);
     *v = (ls_page_view){0};
 }
 
-/* Maps page i behind the view's last one. False: the system refuses it. */
-static bool append(ls_pages *p, ls_page_view *v, int i) {
+static bool map(const ls_pages *p, const ls_page_view *v, int i) {
     char *at = v->memory + (size_t)v->n * p->stride;
-    if (v->n == v->room || mmap(at, p->stride, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
-                                p->fd, (off_t)((size_t)i * p->stride)) == MAP_FAILED)
-        return false;
+    return mmap(at, p->stride, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, p->fd,
+                (off_t)((size_t)i * p->stride)) != MAP_FAILED;
+}
+
+/* Page i comes behind the view's last one. False: the system refuses it. */
+static bool append(ls_pages *p, ls_page_view *v, int i) {
+    if (v->n == v->room || (!p->device && !map(p, v, i))) return false;
     if (p->list[i].users++ == 0) leave_list(p, i);
     v->of[v->n++] = i;
     return true;
@@ -168,20 +197,34 @@ bool ls_page_view_find(ls_pages *p, ls_page_view *v, const ls_page_name *name) {
     return i != NONE && i % PARTS == PARTS - 1 && append(p, v, i / PARTS);
 }
 
+/* The contents of page `from` to the view's last page. False: the system refuses it. */
+static bool copy_here(const ls_pages *p, const ls_page_view *v, int from) {
+    char *at = v->memory + (size_t)(v->n - 1) * p->stride;
+    off_t source = (off_t)((size_t)from * p->stride);
+    for (size_t done = 0; done < p->stride;) {
+        ssize_t n = pread(p->fd, at + done, p->stride - done, source + (off_t)done);
+        if (n < 1) return false;
+        done += (size_t)n;
+    }
+    return true;
+}
+
+/* Queued, before the kernels that read the copy. */
+static void copy_there(const ls_pages *p, int to, int from) {
+    ls_device_copy(p->device, LS_DEVICE_COMPUTE, p->there + (size_t)to * p->stride,
+                   p->there + (size_t)from * p->stride, p->stride);
+}
+
 bool ls_page_view_copy(ls_pages *p, ls_page_view *v, const ls_page_name *name) {
     int i = find(p, name);
     if (i == NONE || !ls_page_view_grow(p, v)) return false;
     int from = i / PARTS, to = v->of[v->n - 1];
     if (from == to) return true; /* it was the next free one */
-    char *at = v->memory + (size_t)(v->n - 1) * p->stride;
-    off_t source = (off_t)((size_t)from * p->stride);
-    for (size_t done = 0; done < p->stride;) {
-        ssize_t n = pread(p->fd, at + done, p->stride - done, source + (off_t)done);
-        if (n < 1) {
-            drop_last(p, v);
-            return false;
-        }
-        done += (size_t)n;
+    if (p->device) {
+        copy_there(p, to, from);
+    } else if (!copy_here(p, v, from)) {
+        drop_last(p, v);
+        return false;
     }
     return true;
 }
@@ -201,6 +244,7 @@ void ls_page_view_clear(ls_pages *p, ls_page_view *v) {
     if (v->n == 0) return;
     size_t nbytes = p->stride * (size_t)v->n;
     while (v->n) drop_last(p, v);
+    if (p->device) return;
     (void)!mmap(v->memory, nbytes, PROT_NONE,
                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
 }

@@ -3,7 +3,8 @@
  * Pages are parts of a file in memory (memfd). A text has a range of addresses of its own, into which its
  * pages are mapped one after the other, so that layers see one array, and a page that several texts begin
  * with is there once (as in vAttention, Prabhu et al., ASPLOS 2025; pages and counts of users: Kwon et al.,
- * "PagedAttention", SOSP 2023).
+ * "PagedAttention", SOSP 2023). On a device they are parts of its memory, and kernels read a page's place from
+ * the numbers of the text's pages (as in PagedAttention).
  *
  * Each LS_PAGE_PART positions of a page that have been computed get a name, a hash of all tokens up to their
  * end and of what else decides the contents. A text shares a full page that has the right name, and copies a
@@ -18,6 +19,7 @@
 #include <stdint.h>
 
 #include "base/error.h"
+#include "device/device.h"
 #include "tensor/kernels.h"
 
 enum { LS_PAGE_NAME = 16, LS_PAGE_PART = 16, LS_PAGE_PARTS = LS_KEPT_PAGE / LS_PAGE_PART };
@@ -29,9 +31,9 @@ typedef struct ls_page_name {
 
 typedef struct ls_pages ls_pages;
 
-/* n pages of page_nbytes, which become whole pages of the system. LS_ENOMEM, LS_EIO: the system has no
- * such memory. */
-ls_status ls_pages_open(size_t page_nbytes, int n, ls_pages **p_p, ls_error *);
+/* n pages of page_nbytes, which become whole pages of the system; or, if a device is given, that many in its
+ * memory. LS_ENOMEM, LS_EIO: there is no such memory. */
+ls_status ls_pages_open(ls_device *, size_t page_nbytes, int n, ls_pages **p_p, ls_error *);
 void ls_pages_close(ls_pages *);          /* after all views; NULL is fine */
 size_t ls_pages_stride(const ls_pages *); /* bytes from one page of a view to the next */
 int ls_pages_count(const ls_pages *);
@@ -39,7 +41,7 @@ int ls_pages_used(const ls_pages *); /* by views */
 
 /* A text's pages. */
 typedef struct ls_page_view {
-    char *memory; /* [room] pages, of which the first n are there */
+    char *memory; /* [room] pages, of which the first n are there; of a device: all of its pages */
     int n, room;
     int *of; /* [n] their numbers */
 } ls_page_view;

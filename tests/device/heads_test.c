@@ -1,6 +1,7 @@
 /* heads_test.c - attention by heads on a device, of every kind, has the bits of the host, in f32 and
  * with products in bf16. */
 #include "layers/continued.h"
+#include "layers/kept.h"
 
 #include "device/on_device.h"
 
@@ -127,7 +128,7 @@ typedef struct text {
 static const text texts[] = {
     {1, 1, 1, 0, {1, 1, 1}},         {4, 2, 5, 0, {3, 1, 60, 1, 66}}, {2, 2, 16, 0, {64, 64, 1}},
     {2, 1, 67, 0, {65, 1, 1, 70}},   {2, 1, 4, 9, {20, 1, 1, 62, 1}}, {6, 3, 8, 70, {1, 127, 5}},
-    {1, 1, 33, 1, {63, 1, 1, 1, 1}},
+    {1, 1, 33, 1, {63, 1, 1, 1, 1}}, {2, 1, 131, 0, {2, 130, 4, 1}},
 };
 enum { NTEXTS = sizeof texts / sizeof *texts };
 
@@ -143,7 +144,7 @@ static void check_parts(const text *x, bool bf16, uint64_t seed) {
                   .kv = pair_numbers(&s, T * 2 * width, 2),
                   .stat = pair_empty(&s, (size_t)(T * x->heads * 2) * sizeof(float)),
                   .y = pair_empty(&s, (size_t)(T * C) * sizeof(float))};
-    pair kept = pair_empty(&s, (size_t)((T + 5) * 2 * width) * sizeof(float));
+    pair kept = pair_empty(&s, ls_kept_floats(T + 5, x->kv_heads, x->D) * sizeof(float));
     ls_heads host = heads_of(&all, &s.host, &o, false);
     ls_heads_forward(&host);
     for (int64_t i = 0, at = 0; x->parts[i]; at += x->parts[i++]) {

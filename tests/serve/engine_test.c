@@ -1,10 +1,11 @@
 /* engine_test.c - a reply has the same tokens alone and among others, with any size of steps, and with
- * so little memory that pages are taken away and found again. */
+ * so little memory that pages are taken away and found again; on a device those of the cores. */
 /* ctest: seconds=3 */
 #include "serve/engine.h"
 
 #include <unistd.h>
 
+#include "device/drivers.h"
 #include "folder.h"
 #include "serve/replies.h"
 #include "test.h"
@@ -13,7 +14,8 @@
 
 enum { REPLIES = 9, TOKENS = 140, MOST = 20 };
 
-static ls_trained trained;
+static ls_trained models[2], *trained = &models[0]; /* of the cores; of a device */
+static const char *device;                          /* NULL: the cores */
 static ls_token_tree *tree;
 static ls_constraint *constraint;
 static ls_kept_type kept;
@@ -22,9 +24,11 @@ static int64_t longer; /* prompts are as much longer as the model's context is t
 
 static void open_model(const char *path) {
     ls_error e = {0};
-    assert_ls_ok(ls_trained_open(path, &(ls_trained_options){.writes = true}, &trained, &e), e);
-    longer = trained.config.model.context / 48;
-    tree = ls_token_tree_new(trained.tokenizer, ls_tokenizer_used(trained.tokenizer));
+    assert_ls_ok(
+        ls_trained_open(path, &(ls_trained_options){.writes = true, .device = device}, trained, &e),
+        e);
+    longer = trained->config.model.context / 48;
+    tree = ls_token_tree_new(trained->tokenizer, ls_tokenizer_used(trained->tokenizer));
     ls_grammar *g = NULL;
     static const char regex[] = "([a-e]+ [0-9]*)*";
     assert_ls_ok(ls_grammar_of_regex(regex, sizeof regex - 1, &tree->bytes, &g, &e), e);
@@ -34,7 +38,7 @@ static void open_model(const char *path) {
 static void close_model(void) {
     ls_constraint_free(constraint);
     ls_token_tree_free(tree);
-    ls_trained_close(&trained);
+    ls_trained_close(trained);
 }
 
 /* A published model, whose texts fit in a page; and a run, whose texts need several. */
@@ -78,7 +82,7 @@ static void make(asked *x, int i) {
     o->sampler.temperature = i % 2;
     o->frequency = i == 5 ? 0.5 : 0;
     o->constraint = i == 4 || i == 7 ? constraint : NULL;
-    ls_reply_make(&x->replies[i], o, trained.tokenizer, tokens, n);
+    ls_reply_make(&x->replies[i], o, trained->tokenizer, tokens, n);
     x->replies[i].seed = 11;
     x->replies[i].number = (uint64_t)i;
     x->replies[i].left = count_left;
@@ -88,11 +92,11 @@ static void make(asked *x, int i) {
 static ls_engine *open_engine(int texts, int64_t rows, int npages) {
     ls_engine *g = NULL;
     ls_error e = {0};
-    size_t page = ls_infer_page_floats(&trained.model, kept) * sizeof(float);
+    size_t page = ls_infer_page_floats(&trained->model, kept) * sizeof(float);
     ls_engine_options o = {
         .texts = texts, .rows = rows, .kept = kept, .guesses = guesses, .progress = nothing};
     o.memory_nbytes = page * (size_t)npages;
-    assert_ls_ok(ls_engine_open(&trained, &o, &g, &e), e);
+    assert_ls_ok(ls_engine_open(trained, &o, &g, &e), e);
     return g;
 }
 
@@ -141,8 +145,7 @@ typedef struct way {
     bool preempts, finds;
 } way;
 
-static void write_each_way(const way *ways, int n) {
-    asked *want = write_alone();
+static void compare_each_way(const way *ways, int n, const asked *want) {
     for (int i = 0; i < n; i++) {
         ls_engine *g = open_engine(ways[i].texts, ways[i].rows, ways[i].npages);
         for (int round = 0; round < 2; round++) {
@@ -159,6 +162,11 @@ static void write_each_way(const way *ways, int n) {
         if (ways[i].finds) assert_true(c.found_tokens > 0);
         ls_engine_close(g);
     }
+}
+
+static void write_each_way(const way *ways, int n) {
+    asked *want = write_alone();
+    compare_each_way(ways, n, want);
     free_all(want);
 }
 
@@ -216,7 +224,7 @@ static void test_guesses(void **state) {
         int left = 0;
         ls_engine *g = open_engine(3, 64, 100);
         ls_reply *x = &r[guesses > 0];
-        ls_reply_make(x, &rule, trained.tokenizer, (const uint32_t[]){5, 6, 7, 8, 5, 6, 7}, 7);
+        ls_reply_make(x, &rule, trained->tokenizer, (const uint32_t[]){5, 6, 7, 8, 5, 6, 7}, 7);
         x->left = count_left;
         x->arg = &left;
         ls_engine_lock(g);
@@ -279,7 +287,7 @@ static void test_refused(void **state) {
     const ls_engine_options o = {.texts = 2, .rows = 8, .memory_nbytes = 1000, .progress = nothing};
     (void)state;
     open_small();
-    assert_ls_fails(ls_engine_open(&trained, &o, &g, &e), LS_EINVAL, "--cache-mb", e);
+    assert_ls_fails(ls_engine_open(trained, &o, &g, &e), LS_EINVAL, "--cache-mb", e);
     close_model();
 }
 
@@ -314,11 +322,70 @@ static void test_lost(void **state) {
     free(path);
 }
 
+/* ---- on devices ---- */
+
+/* The model again, computed by the device. */
+static void open_there(const char *name) {
+    char *path = ls_format("%s/%s", folder, name);
+    ls_error e = {0};
+    trained = &models[1];
+    const ls_trained_options o = {.writes = true, .device = device_name};
+    assert_ls_ok(ls_trained_open(path, &o, trained, &e), e);
+    free(path);
+}
+
+static void close_there(void) {
+    ls_trained_close(trained);
+    trained = &models[0];
+}
+
+/* Replies of cores, and those of a device with any steps, pages that texts share, and too few of them. */
+static void test_run_there(void **state) {
+    static const way ways[] = {
+        {16, 256, 100, false, true}, {16, 64, 6, true, false}, {3, 7, 100, false, true}};
+    (void)state;
+    open_run();
+    asked *want = write_alone();
+    open_there("run");
+    compare_each_way(ways, ncases(2, 3), want);
+    guesses = 4;
+    compare_each_way(ways + 1, 1, want);
+    guesses = 0;
+    close_there();
+    free_all(want);
+    close_model();
+}
+
+static void test_published_there(void **state) {
+    static const way ways[] = {{16, 256, 100, false, false}, {3, 5, 2, false, false}};
+    (void)state;
+    open_small();
+    asked *want = write_alone();
+    open_there("m.gguf");
+    compare_each_way(ways, 2, want);
+    close_there();
+    free_all(want);
+    close_model();
+}
+
+static void test_dropped_there(void **state) {
+    device = device_name;
+    test_dropped(state);
+    device = NULL;
+}
+
 int main(void) {
+    const struct CMUnitTest there[] = {cmocka_unit_test(test_run_there),
+                                       cmocka_unit_test(test_published_there),
+                                       cmocka_unit_test(test_dropped_there)};
+    static const char *const devices[] = {"c:5", "cuda", "opencl"};
+    int ndevices = all_cases() || only_device() ? 3 : 2; /* OpenCL's compiler takes minutes */
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_published),  cmocka_unit_test(test_run),
         cmocka_unit_test(test_fewer_bits), cmocka_unit_test(test_guesses),
         cmocka_unit_test(test_dropped),    cmocka_unit_test(test_refused),
         cmocka_unit_test(test_lost)};
-    return cmocka_run_group_tests(tests, make_folder, remove_folder);
+    return cmocka_run_group_tests(tests, make_folder, remove_folder) +
+           run_on(ndevices, devices, there, sizeof there / sizeof *there, make_folder,
+                  remove_folder);
 }

@@ -16,7 +16,7 @@ static ls_page_name name_of(uint32_t text, int part) {
 static ls_pages *open_pages(void) {
     ls_pages *p = NULL;
     ls_error e = {0};
-    assert_ls_ok(ls_pages_open(NBYTES, PAGES, &p, &e), e);
+    assert_ls_ok(ls_pages_open(NULL, NBYTES, PAGES, &p, &e), e);
     return p;
 }
 
