@@ -1,0 +1,100 @@
+/* serve_device_test.c - lockstep serve --device answers many requests at once, byte by byte, as it answers each
+ * alone on cores; what a device does not do is refused by name. */
+/* ctest: seconds=2 */
+#include <pthread.h>
+
+#include "cli/models.h"
+#include "http/client.h"
+
+enum { QUESTIONS = 6 };
+
+typedef struct question {
+    char url[160], body[512];
+    char *answer; /* from its choices, or its data, on */
+} question;
+
+static void *ask(void *arg) {
+    question *q = arg;
+    ls_http_client *c = NULL;
+    ls_http_reply a = {0};
+    ls_error e = {0};
+    assert_ls_ok(ls_http_client_open(&(ls_http_client_options){0}, &c, &e), e);
+    assert_ls_ok(ls_http_client_ask(c, &(ls_http_question){.url = q->url, .body = q->body}, &a, &e),
+                 e);
+    ls_buf_append(&a.body, "", 1);
+    const char *from = strstr(a.body.data, "\"choices\"");
+    if (!from) from = strstr(a.body.data, "\"data\"");
+    if (a.status != 200 || !from) fail_msg("status %d: %s", a.status, a.body.data);
+    q->answer = ls_strdup(from);
+    ls_buf_free(&a.body);
+    ls_http_client_close(c);
+    return NULL;
+}
+
+/* The same beginnings, draws, probabilities, also of the prompt, and a vector. */
+static void write_question(question *q, const char *url, int i) {
+    bool embeds = i == QUESTIONS - 1;
+    snprintf(q->url, sizeof q->url, "%s/%s", url, embeds ? "embeddings" : "completions");
+    if (embeds)
+        snprintf(q->body, sizeof q->body, "{\"input\": \"to be or not to be\"}");
+    else
+        snprintf(q->body, sizeof q->body,
+                 "{\"prompt\": \"to be or not to be %.*s\", \"max_tokens\": %d, \"seed\": %d, "
+                 "\"temperature\": %d, \"logprobs\": 2, \"echo\": %s, \"ignore_eos\": true}",
+                 2 * i, "or not to be", 3 + i, i, i % 2, i == 2 ? "true" : "false");
+}
+
+static void ask_all(const char *options, bool at_once, question *list) {
+    program p = startf("serve @/m.gguf --port 0 --cache-mb 8 %s", options);
+    pthread_t threads[QUESTIONS];
+    char text[1024], url[128], *output = NULL;
+    const char *printed = NULL;
+    size_t n = 0;
+    while (!printed || !strchr(printed, '\n')) { /* it may also say something on standard error */
+        ssize_t got = read(p.out, text + n, sizeof text - 1 - n);
+        if (got <= 0) fail_msg("lockstep serve: %.*s", (int)n, text);
+        n += (size_t)got;
+        text[n] = 0;
+        printed = strstr(text, "http");
+    }
+    assert_int_equal(sscanf(printed, "%127s", url), 1);
+    for (int i = 0; i < QUESTIONS; i++) {
+        write_question(&list[i], url, i);
+        assert_int_equal(pthread_create(&threads[i], NULL, ask, &list[i]), 0);
+        if (!at_once) pthread_join(threads[i], NULL);
+    }
+    for (int i = 0; i < QUESTIONS && at_once; i++) pthread_join(threads[i], NULL);
+    kill(p.pid, SIGTERM);
+    assert_int_equal(program_end(&p, &output), 0);
+    free(output);
+}
+
+static int make_model(void **state) {
+    if (models_make(state) != 0) return -1;
+    small_write_whole(&small_models[0], gguf);
+    return 0;
+}
+
+static void test_same(void **state) {
+    question want[QUESTIONS] = {0}, got[QUESTIONS] = {0};
+    (void)state;
+    ask_all("", false, want);
+    ask_all("--device c:7 --texts 4 --step-tokens 9", true, got);
+    for (int i = 0; i < QUESTIONS; i++) {
+        assert_string_equal(got[i].answer, want[i].answer);
+        free(got[i].answer), free(want[i].answer);
+    }
+}
+
+static void test_refused(void **state) {
+    (void)state;
+    expect("serve @/m.gguf --device c --workers 2", 2, "one process computes on a device");
+    expect("serve @/m.gguf --device c --cache q8", 2, "keys and values in f32 alone");
+    expect("serve @/m.gguf --device c --adapter x=y", 2, "no kernels for adapters");
+    expect("serve @/m.gguf --device gpu", 1, "devices are c, opencl and cuda");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_same), cmocka_unit_test(test_refused)};
+    return cmocka_run_group_tests(tests, make_model, folder_remove);
+}
