@@ -49,14 +49,14 @@ static ls_status create_model(ls_trained *t, ls_error *e) {
     return ls_model_link(&t->model, e);
 }
 
-static ls_frozen_value *frozen_values(const ls_trained *t) {
+ls_frozen_value *ls_trained_frozen(const ls_trained *t) {
     if (t->published.values) return t->published.values;
     return t->frozen ? t->frozen : t->frozen_file.values;
 }
 
 /* Products with weights in blocks quantize their other operand, if the config asks for it. */
 static ls_status quantize_activations(ls_trained *t, ls_error *e) {
-    ls_frozen_value *values = frozen_values(t);
+    ls_frozen_value *values = ls_trained_frozen(t);
     int n = 0;
     if (t->config.infer.activations == LS_ACTIVATIONS_FLOAT) return LS_OK;
     for (int i = 0; values && i < t->model.nparams; i++) {
@@ -89,7 +89,7 @@ static ls_status open_infer(ls_trained *t, ls_error *e) {
                           .compute = &t->compute,
                           .dtype = ls_config_compute(&t->config),
                           .params = t->params,
-                          .frozen = frozen_values(t)};
+                          .frozen = ls_trained_frozen(t)};
     if (t->device) LS_TRY(ls_placed_open(&t->placed, t->device, &t->infer, e));
     return ls_infer_open_memory(&t->infer, choose_samples(t), "activations", e);
 }
@@ -221,8 +221,8 @@ static ls_status report_damage(const char *path, ls_status s, ls_error *e) {
 
 /* A file that is truncated while it is read is an error. */
 static ls_status open_strips(ls_trained *t, bool later, ls_error *e) {
-    LS_TRY(ls_strips_open(&t->model, &t->compute, ls_config_compute(&t->config), frozen_values(t),
-                          &t->strips, e));
+    LS_TRY(ls_strips_open(&t->model, &t->compute, ls_config_compute(&t->config),
+                          ls_trained_frozen(t), &t->strips, e));
     while (!later && ls_strips_next(&t->strips)) {
     }
     return ls_guard_check(e);

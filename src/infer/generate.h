@@ -64,6 +64,8 @@ typedef struct ls_trained_options {
 ls_status ls_trained_open(const char *path, const ls_trained_options *, ls_trained *t_p,
                           ls_error *);
 void ls_trained_close(ls_trained *);
+/* The frozen parameters [nparams] as the host has them, also where a device computes; NULL: none is frozen. */
+ls_frozen_value *ls_trained_frozen(const ls_trained *);
 /* Shortens the samples of a model of kind llama to this context, if they are longer. What the model
  * computes for a text stays the same. */
 ls_status ls_trained_shorten(ls_trained *, int64_t context, ls_error *);

@@ -49,7 +49,7 @@ static void add_weights(ls_fingerprint *f, ls_hasher *h) {
         add_text(f, h, p->name);
         for (int d = 0; d < p->ndims; d++) add_number(f, h, p->dims[d]);
         if (p->frozen) {
-            const ls_frozen_value v = t->infer.frozen[i];
+            const ls_frozen_value v = ls_trained_frozen(t)[i];
             add_number(f, h, v.type);
             add(f, h, v.data, ls_block_nbytes(v.type, (int64_t)p->count));
         } else {
