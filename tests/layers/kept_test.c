@@ -27,8 +27,8 @@ static float half_of(const ls_kernels *k, uint16_t half) {
 }
 
 /* Element i of a key or a value as it is stored, by the layout that kernels.h describes. */
-static float read(const memory *m, const ls_kernels *k, int64_t head, int64_t t, int64_t i,
-                  bool key) {
+static float value_at(const memory *m, const ls_kernels *k, int64_t head, int64_t t, int64_t i,
+                      bool key) {
     int64_t D = m->kept.D, half = ls_kept_half(m->kept.type, D), r = t % LS_KEPT_PAGE;
     const float *part =
         m->p + t / LS_KEPT_PAGE * (int64_t)m->kept.page + head * 2 * half + (key ? 0 : half);
@@ -62,7 +62,7 @@ static void check(const ls_kernels *k, ls_kept_type type, int64_t D) {
         ls_kept_put(&m.kept, k, &p);
         for (int64_t i = 0; i < D; i++)
             for (int key = 0; key < 2; key++) {
-                float was = x[1 - key][i], is = read(&m, k, head, t, i, key), most = 0;
+                float was = x[1 - key][i], is = value_at(&m, k, head, t, i, key), most = 0;
                 int64_t first = i / LS_KEPT_BLOCK * LS_KEPT_BLOCK;
                 for (int64_t j = first; j < D && j < first + LS_KEPT_BLOCK; j++)
                     most = fmaxf(most, fabsf(x[1 - key][j]));
@@ -71,7 +71,7 @@ static void check(const ls_kernels *k, ls_kept_type type, int64_t D) {
             }
         float stored[2][MOST_D];
         for (int64_t i = 0; i < D; i++)
-            for (int key = 0; key < 2; key++) stored[1 - key][i] = read(&m, k, head, t, i, key);
+            for (int key = 0; key < 2; key++) stored[1 - key][i] = value_at(&m, k, head, t, i, key);
         const ls_kept_position same = {head, t, ls_matrix_of(stored[0], D),
                                        ls_matrix_of(stored[1], D)};
         ls_kept_put(&f32.kept, k, &same);

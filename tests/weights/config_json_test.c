@@ -82,7 +82,7 @@ static const char qwen3_moe[] =
 static const char *const all[] = {smollm, llama3, mistral, qwen2, qwen3, gpt2, mixtral, qwen3_moe};
 enum { NALL = sizeof all / sizeof *all };
 
-static ls_status read(const char *text, ls_architecture *a, ls_error *e) {
+static ls_status read_text(const char *text, ls_architecture *a, ls_error *e) {
     ls_json *o = NULL;
     LS_TRY(ls_json_parse(text, strlen(text), "config.json", &o, e));
     ls_status s = ls_config_json_read(o, "config.json", a, e);
@@ -93,7 +93,7 @@ static ls_status read(const char *text, ls_architecture *a, ls_error *e) {
 static ls_architecture good(const char *text) {
     ls_architecture a;
     ls_error e = {0};
-    assert_ls_ok(read(text, &a, &e), e);
+    assert_ls_ok(read_text(text, &a, &e), e);
     return a;
 }
 
@@ -176,7 +176,7 @@ static void check_refused(const char *text, const char *key, const char *value, 
     char *other = changed(text, key, value);
     ls_architecture a;
     ls_error e = {0};
-    if (read(other, &a, &e) != LS_EINVAL || !strstr(e.msg, want))
+    if (read_text(other, &a, &e) != LS_EINVAL || !strstr(e.msg, want))
         fail_msg("%s: %s: '%s' does not say '%s'", key, value ? value : "-", e.msg, want);
     assert_non_null(strstr(e.msg, "config.json: "));
     assert_null(strchr(e.msg, '\n'));
@@ -384,7 +384,7 @@ static void test_refused(void **state) {
         check_refused(cases[i].base, cases[i].key, cases[i].value, cases[i].want);
     ls_architecture a;
     ls_error e;
-    assert_ls_fails(read("[]", &a, &e), LS_EINVAL, "is not a JSON object", e);
+    assert_ls_fails(read_text("[]", &a, &e), LS_EINVAL, "is not a JSON object", e);
 }
 
 /* What does not change the model, and null, is taken as it is. */
