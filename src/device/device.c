@@ -68,8 +68,15 @@ ls_status ls_device_open(const char *name, ls_device **d_p, ls_error *e) {
     return LS_OK;
 }
 
+/* Waits for all that is queued, also after an error. */
+static void finish_all(ls_device *d) {
+    for (int s = 0; s < LS_DEVICE_NSTREAMS; s++) d->ops->finish(d, (ls_device_stream)s, NULL);
+}
+
 void ls_device_close(ls_device *d) {
-    if (d) d->ops->close(d);
+    if (!d) return;
+    finish_all(d);
+    d->ops->close(d);
 }
 
 ls_status ls_device_alloc(ls_device *d, size_t nbytes, const char *what, void **p_p, ls_error *e) {
@@ -77,7 +84,9 @@ ls_status ls_device_alloc(ls_device *d, size_t nbytes, const char *what, void **
 }
 
 void ls_device_free(ls_device *d, void *p) {
-    if (p) d->ops->free(d, p);
+    if (!p) return;
+    finish_all(d);
+    d->ops->free(d, p);
 }
 
 ls_status ls_device_pin(ls_device *d, void *p, size_t nbytes, ls_error *e) {

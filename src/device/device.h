@@ -115,12 +115,12 @@ bool ls_device_is_numbered(const char *name);
 /* Opens "c", "cuda:1", "opencl" ...; without a number, the first of the list. LS_EINVAL: there is no
  * such kind or number, or it can't be used here; LS_EIO: it fails. One line says why, and what to do. */
 ls_status ls_device_open(const char *name, ls_device **d_p, ls_error *);
-void ls_device_close(ls_device *); /* NULL is fine */
+void ls_device_close(ls_device *); /* waits for queued work; NULL is fine */
 
 /* Memory for nbytes > 0, of undefined contents, at a multiple of 256 bytes. LS_ENOMEM, with what it
  * is for. */
 ls_status ls_device_alloc(ls_device *, size_t nbytes, const char *what, void **p_p, ls_error *);
-void ls_device_free(ls_device *, void *p); /* no work that uses it is queued; NULL is fine */
+void ls_device_free(ls_device *, void *p); /* waits for queued work; NULL is fine */
 
 /* Pins memory of the host, whole pages: copies of it then run beside kernels, at the bus's speed. If it
  * fails, copies are slower, and right. Unpin it before it is freed. */

@@ -55,12 +55,10 @@ ls_status ls_decode_open(const ls_infer *f, ls_decode *d_p, ls_error *e) {
 }
 
 void ls_decode_close(ls_decode *d) {
-    if (d->memory && d->compute->device) {
-        ls_device_finish(d->compute->device, LS_DEVICE_COMPUTE, NULL);
+    if (d->memory && d->compute->device)
         ls_device_free(d->compute->device, d->memory);
-    } else if (d->memory) {
+    else if (d->memory)
         ls_unmap(d->memory, ls_decode_nbytes(d->model, d->dtype));
-    }
     *d = (ls_decode){0};
 }
 

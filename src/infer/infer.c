@@ -65,12 +65,10 @@ ls_status ls_infer_open_memory(ls_infer *f, int64_t n, const char *what, ls_erro
 void ls_infer_close_memory(ls_infer *f) {
     ls_device *d = f->compute ? f->compute->device : NULL;
     if (!f->memory) return;
-    if (d) {
-        ls_device_finish(d, LS_DEVICE_COMPUTE, NULL);
+    if (d)
         ls_device_free(d, f->memory);
-    } else {
+    else
         ls_unmap(f->memory, (ls_infer_nbytes(f->model, f->dtype, f->n) + 63) / 64 * 64);
-    }
     free(f->logits);
     f->memory = f->samples = f->logits = NULL;
 }

@@ -37,7 +37,6 @@ ls_status ls_infer_open_room(ls_infer *f, int64_t rows, int64_t texts, int64_t n
 void ls_infer_close_room(ls_infer *f) {
     ls_infer_room *r = f->room;
     if (!r) return;
-    ls_device_finish(f->compute->device, LS_DEVICE_COMPUTE, NULL);
     ls_device_free(f->compute->device, r->there);
     free(r->numbers);
     free(r);

@@ -62,7 +62,6 @@ ls_status ls_held_open(ls_held *h, const ls_compute *on, const ls_model *m,
 void ls_held_close(ls_held *h, const ls_compute *on) {
     ls_device *d = on->device;
     if (!d) return;
-    for (int s = 0; s < LS_DEVICE_NSTREAMS; s++) ls_device_finish(d, (ls_device_stream)s, NULL);
     ls_device_free(d, h->memory);
     ls_device_free(d, h->weights);
     free(h->frozen);

@@ -127,12 +127,10 @@ ls_status ls_pages_open(ls_device *d, size_t page_nbytes, int n, ls_pages **p_p,
 
 void ls_pages_close(ls_pages *p) {
     if (!p) return;
-    if (p->device) {
-        ls_device_finish(p->device, LS_DEVICE_COMPUTE, NULL);
+    if (p->device)
         ls_device_free(p->device, p->there);
-    } else {
+    else
         close(p->fd);
-    }
     free(p->list);
     free(p->slots);
     free(p);

@@ -10,7 +10,7 @@ enum { QUESTIONS = 6 };
 
 typedef struct question {
     char url[160], body[512];
-    char *answer; /* from its choices, or its data, on */
+    char *answer; /* its choices, or its data */
 } question;
 
 static void *ask(void *arg) {
@@ -25,7 +25,9 @@ static void *ask(void *arg) {
     const char *from = strstr(a.body.data, "\"choices\"");
     if (!from) from = strstr(a.body.data, "\"data\"");
     if (a.status != 200 || !from) fail_msg("status %d: %s", a.status, a.body.data);
-    q->answer = ls_strdup(from);
+    const char *to =
+        strstr(from, "\"usage\""); /* how many tokens were cached depends on what came before */
+    q->answer = strndup(from, to ? (size_t)(to - from) : strlen(from));
     ls_buf_free(&a.body);
     ls_http_client_close(c);
     return NULL;

@@ -82,6 +82,25 @@ static int touches(bool behind) {
     return WIFSIGNALED(status) ? WTERMSIG(status) : 0;
 }
 
+/* Memory that is given back, and a device that is closed, while queued work uses them. */
+static void test_given_back(void **state) {
+    (void)state;
+    for (int seed = 0; seed < 20; seed++) {
+        char name[16];
+        float x = 3, y = 0, z = 0;
+        snprintf(name, sizeof name, "c:%d", seed);
+        ls_device *d = opened(name);
+        float *p = memory(d, 1), *q = memory(d, 1);
+        ls_device_copy_to(d, LS_DEVICE_COMPUTE, p, &x, sizeof x);
+        ls_device_copy_to(d, LS_DEVICE_COPY, q, &x, sizeof x);
+        ls_device_copy_from(d, LS_DEVICE_COMPUTE, &y, p, sizeof y);
+        ls_device_free(d, p);
+        ls_device_copy_from(d, LS_DEVICE_COPY, &z, q, sizeof z);
+        ls_device_close(d);
+        assert_true(y == 3 && z == 3);
+    }
+}
+
 static void test_protected(void **state) {
     (void)state;
     assert_int_equal(touches(false), SIGSEGV);
@@ -107,9 +126,10 @@ static void test_names(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_events),   cmocka_unit_test(test_late),
-        cmocka_unit_test(test_contents), cmocka_unit_test(test_protected),
-        cmocka_unit_test(test_names),    cmocka_unit_test(test_shared),
+        cmocka_unit_test(test_events),    cmocka_unit_test(test_late),
+        cmocka_unit_test(test_contents),  cmocka_unit_test(test_given_back),
+        cmocka_unit_test(test_protected), cmocka_unit_test(test_names),
+        cmocka_unit_test(test_shared),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
