@@ -75,6 +75,7 @@ RULES = [
     (r"bench (kernels|comm)", lambda s: "parse " + s, "measures for a minute"),
     (r"infer\.activations=int8", lambda s: "parse " + s, "the small model has no weights in blocks"),
     (r"MODEL\.gguf", lambda s: s.replace("MODEL.gguf", "model.gguf"), "a small one"),
+    (r"(--|parallel\.)device[ =]cuda", lambda s: re.sub(r"(device[ =])cuda", r"\1c", s), "no GPU here"),
     (r"train\.steps=\d{3}", lambda s: re.sub(r"train\.steps=\d{3,}", "train.steps=60", s), "fewer steps"),
     (r"bench train .*model\.width=256", lambda s: re.sub(r"model\.(layers|width)=(\d+)", lambda m: f"model.{m[1]}={int(m[2]) // 4}", s), "a smaller model"),
     (r"\bpython3? \S+\.py", lambda s: re.sub(r"\bpython3? \S+\.py", "./hello", s), "NumPy may be missing; make check-python runs the program"),
