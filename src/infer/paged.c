@@ -6,11 +6,8 @@
 
 #include "layers/heads_device.h"
 
-enum {
-    PAGE = LS_KEPT_PAGE,
-    BLOCK = 64,
-    ENTRY = 4
-}; /* BLOCK: rows of an entry of ls_past_rows.blocks */
+/* BLOCK: rows of an entry of ls_past_rows.blocks; ENTRY: numbers of one. */
+enum { PAGE = LS_KEPT_PAGE, BLOCK = 64, ENTRY = 4 };
 
 ls_status ls_infer_open_room(ls_infer *f, int64_t rows, int64_t texts, int64_t nlogits,
                              ls_error *e) {

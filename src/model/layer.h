@@ -56,20 +56,19 @@ typedef struct ls_past_text {
     int64_t n;     /* positions that earlier calls have computed */
     float *kept;   /* what layers keep of positions: pages of LS_KEPT_PAGE of them, each with a part
                       for each layer */
-    const int
-        *pages; /* on a device: the numbers of its pages, which begin at kept, the same for all
-                         texts; cores find a text's pages one after the other, and don't read this */
+    /* On a device: the numbers of its pages, which begin at `kept`, the same for all texts. Cores find a
+     * text's pages one after the other, and don't read this. */
+    const int *pages;
 } ls_past_text;
 
 /* Where the rows of a call with several texts are, for a device; its addresses. */
 typedef struct ls_past_rows {
     const int32_t *places; /* [rows] the position of each in its text */
     const int32_t *slots;  /* [rows] LS_KEPT_PAGE * its page + its place there */
-    const int32_t *few,
-        *blocks;           /* [nfew][4] rows one by one; [nblocks][4] up to 64 rows of a text: the
-                                     first row, how many, the first's position, where in tables its
-                                     text's pages begin */
-    int64_t nfew, nblocks; /* each row is in one of both */
+    /* [nfew][4] rows one by one; [nblocks][4] up to 64 rows of a text: the first row, how many, the first's
+     * position, where in `tables` its text's pages begin. Each row is in one of both. */
+    const int32_t *few, *blocks;
+    int64_t nfew, nblocks;
     const int32_t *tables; /* the numbers of texts' pages */
     float *kept;           /* where pages begin */
 } ls_past_rows;

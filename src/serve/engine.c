@@ -22,8 +22,7 @@ struct ls_engine {
     const ls_trained *t;
     ls_engine_options o;
     ls_infer infer;
-    size_t
-        infer_nbytes; /* of its own memory; 0: it has that of the model, which a device computes */
+    size_t infer_nbytes; /* of its own memory; 0: a device computes, in the model's */
     ls_sampler sampler;
     ls_pages *pages;
     float *logits; /* [nlogits][V] */
