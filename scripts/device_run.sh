@@ -36,7 +36,8 @@ for part in $only; do
     esac
 done
 python=${PYTHON:-python3}
-tests="device_gemm_test device_row_kernels_test device_heads_test device_gpt_layers_test device_layers_test device_vision_layers_test"
+tests="device_gemm_test device_row_kernels_test device_heads_test device_gpt_layers_test device_layers_test device_vision_layers_test
+    device_experts_test infer_together_test serve_engine_test"
 fused16=device_fused16_test
 
 # ---- a folder for another machine ----
