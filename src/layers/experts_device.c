@@ -1,8 +1,10 @@
 /* experts_device.c - see experts_device.h. */
 #include "layers/experts_device.h"
 
-enum { ITEMS = 256, GROUP_ROWS = 16, TILE = 64 }; /* of a group */
-enum { FEW_ROWS = 4, FEW_COLUMNS = 32 };          /* of a group of expert_gemm_rows */
+#include "tensor/gemm_device.h"
+
+/* A group has ITEMS items; that of expert_activate_dx has GROUP_ROWS rows. */
+enum { ITEMS = 256, GROUP_ROWS = 16, TILE = LS_GEMM_SMALL_TILE };
 
 /* The places of the expert's choices, and of the first of the layer's. */
 static const int32_t *first_of(const ls_expert_there *t) { return t->r->first + t->e; }
@@ -45,31 +47,22 @@ void ls_experts_device_activate_back(const ls_expert_there *t, int64_t F,
               {.p = g->h}, {.p = g->dgate}, {.p = g->dup}, {.p = g->dweight});
 }
 
-static bool at_16_bytes(const void *p, int64_t distance) {
-    return (uintptr_t)p % 16 == 0 && distance % 4 == 0;
-}
-
 void ls_experts_device_product(const ls_expert_there *t, const ls_gemm_job *g, bool saved) {
-    bool few = t->r->rows <= FEW_ROWS;
-    int64_t wide = (g->b.cs == 1 && g->b.rs != 1 && at_16_bytes(g->b.p, g->b.rs) && g->N % 4 == 0)
-                       << 1 |
-                   at_16_bytes(g->c, g->N) << 2;
+    bool few = t->r->rows <= LS_GEMM_FEW_ROWS;
     ls_device_kernel tiles = g->bf16 ? LS_KERNEL_expert_gemm_blocks : LS_KERNEL_expert_gemm;
     ls_device_kernel rows =
         g->bf16 ? LS_KERNEL_expert_gemm_rows_blocks : LS_KERNEL_expert_gemm_rows;
-    LS_LAUNCH(t->c, few ? rows : tiles, ls_device_groups(g->N, few ? FEW_COLUMNS : TILE),
+    LS_LAUNCH(t->c, few ? rows : tiles, ls_device_groups(g->N, few ? LS_GEMM_FEW_COLUMNS : TILE),
               few ? 1 : ls_device_groups(t->r->rows, TILE), {.l = g->N}, {.l = g->K},
               {.from = first_of(t)}, {.from = begin_of(t, saved)}, {.from = g->a.p},
               {.from = g->b.p}, {.l = g->b.rs}, {.l = g->b.cs}, {.p = g->c},
-              {.l = g->start == LS_GEMM_ADD}, {.l = wide});
+              {.l = g->start == LS_GEMM_ADD}, {.l = ls_gemm_device_wide(g)});
 }
 
 void ls_experts_device_sum(const ls_expert_there *t, const ls_gemm_job *g) {
-    int64_t wide = (at_16_bytes(g->a.p, g->M) && g->M % 4 == 0) |
-                   (at_16_bytes(g->b.p, g->N) && g->N % 4 == 0) << 1 | at_16_bytes(g->c, g->N) << 2;
     LS_LAUNCH(t->c, g->bf16 ? LS_KERNEL_expert_gemm_dw_blocks : LS_KERNEL_expert_gemm_dw,
               ls_device_groups(g->N, TILE), ls_device_groups(g->M, TILE), {.l = g->M}, {.l = g->N},
               {.from = first_of(t)}, {.from = g->a.p}, {.from = g->b.p}, {.p = g->c},
-              {.l = g->start == LS_GEMM_ADD}, {.l = wide}, {.l = g->units.rows},
+              {.l = g->start == LS_GEMM_ADD}, {.l = ls_gemm_device_wide(g)}, {.l = g->units.rows},
               {.from = t->r->choice});
 }

@@ -4,15 +4,14 @@
 #include <assert.h>
 
 /* Groups for three quarters of an H100's 132 multiprocessors: with fewer, smaller tiles are faster. */
-enum { TILE = 128, SMALL_TILE = 64, ENOUGH_GROUPS = 99 };
-enum { FEW_ROWS = 4, FEW_COLUMNS = 32 }; /* of a group of gemm_rows */
+enum { TILE = 128, ENOUGH_GROUPS = 99 };
 
 static int64_t tiles(int64_t M, int64_t N, int64_t size) {
     return ls_device_groups(M, size) * ls_device_groups(N, size);
 }
 
 ls_device_kernel ls_gemm_device_kernel(int64_t M, int64_t N) {
-    if (M <= FEW_ROWS) return LS_KERNEL_gemm_rows;
+    if (M <= LS_GEMM_FEW_ROWS) return LS_KERNEL_gemm_rows;
     return tiles(M, N, TILE) < ENOUGH_GROUPS ? LS_KERNEL_gemm_small : LS_KERNEL_gemm;
 }
 
@@ -25,17 +24,22 @@ static bool is_wide(const void *p, int64_t line, int64_t along, int64_t nlines) 
     return line == 1 && along != 1 && at_16_bytes(p, along) && nlines % 4 == 0;
 }
 
+int64_t ls_gemm_device_wide(const ls_gemm_job *g) {
+    return is_wide(g->a.p, g->a.rs, g->a.cs, g->M) | is_wide(g->b.p, g->b.cs, g->b.rs, g->N) << 1 |
+           at_16_bytes(g->c, g->ldc) << 2;
+}
+
 /* A kernel for few rows, which has the first parameters of the others. */
 static void by_rows(const ls_compute *c, const ls_gemm_job *g, ls_device_kernel kernel) {
-    assert(g->M <= FEW_ROWS && !g->units.rows);
-    LS_LAUNCH(c, kernel, ls_device_groups(g->N, FEW_COLUMNS), 1, {.l = g->M}, {.l = g->N},
+    assert(g->M <= LS_GEMM_FEW_ROWS && !g->units.rows);
+    LS_LAUNCH(c, kernel, ls_device_groups(g->N, LS_GEMM_FEW_COLUMNS), 1, {.l = g->M}, {.l = g->N},
               {.l = g->K}, {.from = g->a.p}, {.l = g->a.rs}, {.l = g->a.cs}, {.from = g->b.p},
               {.l = g->b.rs}, {.l = g->b.cs}, {.p = g->c}, {.l = g->ldc},
               {.l = g->start == LS_GEMM_ADD}, {.from = g->start == LS_GEMM_BIAS ? g->bias : NULL});
 }
 
 void ls_gemm_device_by(const ls_compute *c, const ls_gemm_job *g, ls_device_kernel kernel) {
-    int64_t tile = kernel == LS_KERNEL_gemm ? TILE : SMALL_TILE;
+    int64_t tile = kernel == LS_KERNEL_gemm ? TILE : LS_GEMM_SMALL_TILE;
     bool few = kernel == LS_KERNEL_gemm_rows || kernel == LS_KERNEL_gemm_rows_blocks;
     assert(!g->a.bf16 && !g->b.bf16 && !g->packed_b && !g->w.rows.data);
     assert(g->bf16 == (kernel == LS_KERNEL_gemm_blocks || kernel == LS_KERNEL_gemm_rows_blocks));
@@ -44,17 +48,16 @@ void ls_gemm_device_by(const ls_compute *c, const ls_gemm_job *g, ls_device_kern
         by_rows(c, g, kernel);
         return;
     }
-    int64_t wide = is_wide(g->a.p, g->a.rs, g->a.cs, g->M) |
-                   is_wide(g->b.p, g->b.cs, g->b.rs, g->N) << 1 | at_16_bytes(g->c, g->ldc) << 2;
     LS_LAUNCH(c, kernel, ls_device_groups(g->N, tile), ls_device_groups(g->M, tile), {.l = g->M},
               {.l = g->N}, {.l = g->K}, {.from = g->a.p}, {.l = g->a.rs}, {.l = g->a.cs},
               {.from = g->b.p}, {.l = g->b.rs}, {.l = g->b.cs}, {.p = g->c}, {.l = g->ldc},
               {.l = g->start == LS_GEMM_ADD}, {.from = g->start == LS_GEMM_BIAS ? g->bias : NULL},
-              {.l = wide}, {.l = g->units.rows}, {.l = g->units.first}, {.from = g->units.row});
+              {.l = ls_gemm_device_wide(g)}, {.l = g->units.rows}, {.l = g->units.first},
+              {.from = g->units.row});
 }
 
 static ls_device_kernel in_blocks(const ls_gemm_job *g) {
-    bool few = g->M <= FEW_ROWS && !g->units.rows;
+    bool few = g->M <= LS_GEMM_FEW_ROWS && !g->units.rows;
     return few ? LS_KERNEL_gemm_rows_blocks : LS_KERNEL_gemm_blocks;
 }
 

@@ -15,4 +15,10 @@ void ls_gemm_device(const ls_compute *, const ls_gemm_job *);
 ls_device_kernel ls_gemm_device_kernel(int64_t M, int64_t N);
 void ls_gemm_device_by(const ls_compute *, const ls_gemm_job *, ls_device_kernel);
 
+/* What kernels of products share, also those of experts: a group has a tile of SMALL_TILE x SMALL_TILE; with up to
+ * FEW_ROWS rows it has FEW_COLUMNS columns. */
+enum { LS_GEMM_SMALL_TILE = 64, LS_GEMM_FEW_ROWS = 4, LS_GEMM_FEW_COLUMNS = 32 };
+/* Which of a (1), b (2) and c (4) are copied four numbers at a time (product.k). */
+int64_t ls_gemm_device_wide(const ls_gemm_job *);
+
 #endif
