@@ -104,7 +104,7 @@ static bool check_address(const ls_args *a, ls_front_options *o) {
     return false;
 }
 
-/* What a device does not do, and the option that asks for it. */
+/* Refuses the options that do not work with a device. */
 static bool check_device(const ls_args *a, const ls_front_options *o, const char *device) {
     const char *option = NULL, *why = NULL;
     if (!device) return true;

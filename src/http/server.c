@@ -64,7 +64,7 @@ typedef struct upload {
     resting r; /* first; in the list while `pending` is set */
     ls_buf body;
     bool too_large;
-    delivery how; /* will its answer be delivered */
+    delivery how; /* how its answer will be sent */
     const ls_http_pending *pending;
     void *job;
 } upload;

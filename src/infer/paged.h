@@ -9,7 +9,7 @@ struct ls_infer_room {
     int32_t *numbers; /* [most] the host's: what a call is told */
     int32_t *there;   /* [most] a copy on the device */
     size_t most;
-    ls_past_rows past; /* of the call */
+    ls_past_rows past; /* the rows of the present call */
     const int32_t *wanted, *shown;
     float *rows;    /* [rows][ls_infer_width()] those whose results are wanted */
     float *results; /* logits [nlogits][ls_infer_nlogits()], or hidden [rows][ls_infer_width()] */

@@ -7,7 +7,7 @@
 
 #include "layers/routing_device.h"
 
-/* Of the first places, with padding: what lies behind them can be read four numbers at a time. */
+/* The floats that `first` takes, padded: the array behind it can be read four numbers at a time. */
 static int64_t first_floats(int64_t experts) { return (experts + 1 + 3) / 4 * 4; }
 
 size_t ls_routing_floats(int64_t T, int64_t experts, int64_t k) {

@@ -377,7 +377,7 @@ static size_t taken_floats(const ls_action *a) { return a->part.end - a->part.fi
 /* What is copied to a device, or from there. */
 typedef struct copied {
     size_t n;
-    ls_dtype type; /* of the host's */
+    ls_dtype type; /* in which the host has them */
 } copied;
 
 /* Samples, losses and norms are few. */

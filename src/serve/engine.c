@@ -22,7 +22,7 @@ struct ls_engine {
     const ls_trained *t;
     ls_engine_options o;
     ls_infer infer;
-    size_t infer_nbytes; /* of its own memory; 0: a device computes, in the model's */
+    size_t infer_nbytes; /* of memory for activations; 0: a device has them */
     ls_sampler sampler;
     ls_pages *pages;
     float *logits; /* [nlogits][V] */

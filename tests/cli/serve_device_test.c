@@ -1,5 +1,5 @@
 /* serve_device_test.c - lockstep serve --device answers many requests at once, byte by byte, as it answers each
- * alone on cores; what a device does not do is refused by name. */
+ * alone on cores; options that do not work with a device are refused. */
 /* ctest: seconds=2 */
 #include <pthread.h>
 

@@ -124,7 +124,7 @@ static void test_state_there(void **state) {
     ls_model_free(&m);
 }
 
-/* Of the optimizer, on the devices of two workers; a shard may be empty. */
+/* The bytes of the optimizer's states on the devices of two workers; a shard may be empty. */
 static size_t states_nbytes(const ls_plan *p) {
     size_t n = ls_plan_device_memory(p, 0).state + ls_plan_device_memory(p, 1).state;
     assert_true(n > 0);

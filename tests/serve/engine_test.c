@@ -14,7 +14,7 @@
 
 enum { REPLIES = 9, TOKENS = 140, MOST = 20 };
 
-static ls_trained models[2], *trained = &models[0]; /* of the cores; of a device */
+static ls_trained models[2], *trained = &models[0]; /* on cores; on a device */
 static const char *device;                          /* NULL: the cores */
 static ls_token_tree *tree;
 static ls_constraint *constraint;

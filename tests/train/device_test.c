@@ -146,7 +146,7 @@ static void test_halves(void **state) {
          LLAMA(1, BF16, "parallel.tensor_virtual=2"));
 }
 
-/* Of the latest run, whose gradients overflowed. */
+/* Has the latest run skipped a step, whose gradients overflowed? */
 static bool has_skipped(void) {
     ls_error e = {0};
     ls_buf text = {0};
