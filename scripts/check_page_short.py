@@ -41,6 +41,20 @@ def wait_for(what, get):
     sys.exit(1)
 
 
+def started_driver():
+    """The driver, and its port. It takes a free port of IPv6, and ends where that port of IPv4 is in use: then the next try."""
+    for _ in range(20):
+        driver = subprocess.Popen(["chromedriver", "--port=0"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        said = []
+        for line in driver.stdout:
+            said.append(line)
+            if "successfully on port" in line:
+                return driver, line.split("port ")[-1].strip(" .\n")
+        driver.wait(LIMIT)
+    print("check_page_short.py: the driver does not start: " + "".join(said))
+    sys.exit(1)
+
+
 def check(runs, url, driver):
     live = make_run(runs, "a", (3 + 2 / i for i in range(1, 301)))
     make_run(runs, "<img src=x onerror=alert(1)>", [3] * 40)
@@ -76,9 +90,8 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         runs = os.path.join(folder, "runs")
         os.makedirs(runs)
-        driver = subprocess.Popen(["chromedriver", "--port=0"], stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        driver, port = started_driver()
         try:
-            port = next(text.split("port ")[-1].strip(" .\n") for text in driver.stdout if "successfully on port" in text)
             with served(PROGRAM, "watch", runs, "--port", "0") as url:
                 check(runs, url, f"http://127.0.0.1:{port}")
         finally:
