@@ -105,14 +105,12 @@ static bool check_address(const ls_args *a, ls_front_options *o) {
 }
 
 /* Refuses the options that do not work with a device. */
-static bool check_device(const ls_args *a, const ls_front_options *o, const char *device) {
+static bool check_device(const ls_front_options *o, const char *device) {
     const char *option = NULL, *why = NULL;
     if (!device) return true;
     if (o->workers > 1) option = "--workers", why = "one process computes on a device";
     if (o->engine.kept != LS_KEPT_F32)
         option = "--cache", why = "a device has keys and values in f32 alone";
-    if (cli_given(a, ADAPTER))
-        option = "--adapter", why = "a device has no kernels for adapters that requests choose";
     if (option) ls_log("serve: %s with --device %s: %s", option, device, why);
     return !option;
 }
@@ -207,7 +205,7 @@ static int run(const ls_args *a) {
     if (!read_numbers(a, &o, &cache_mb) || !read_bits(a, &o.engine.kept) || !check_address(a, &o))
         return CLI_USAGE;
     const char *device = cli_device(a, DEVICE);
-    if (!check_device(a, &o, device)) return CLI_USAGE;
+    if (!check_device(&o, device)) return CLI_USAGE;
     if (open_model(a, o.workers, device, &t, &format, &e) != LS_OK) return cli_fail(&e);
     char *name = cli_given(a, NAME) ? ls_strdup(cli_value(a, NAME)) : name_of(a->words[0]);
     o.trained = &t;

@@ -109,7 +109,7 @@ static ls_status check_params(const reading *r, ls_error *e) {
 /* The values of a parameter of the model. */
 static ls_stored stored_of(const ls_trained *t, int i) {
     const ls_param *p = &t->model.params[i];
-    if (p->frozen) return t->infer.frozen[i];
+    if (p->frozen) return ls_trained_frozen(t)[i];
     return (ls_stored){.data = ls_flat_at(t->infer.dtype, t->params, p->offset),
                        .type = ls_block_of_dtype(t->infer.dtype)};
 }
@@ -209,6 +209,33 @@ static ls_status take_layers(reading *r, ls_error *e) {
     return s;
 }
 
+/* ---- on a device ---- */
+
+static void move(const float **at, const float *from, const float *to) {
+    if (*at) *at = to + (*at - from);
+}
+
+/* The device that computes takes the numbers, and the host's are not needed any more. */
+static ls_status send(const ls_trained *t, ls_adapter *a, ls_error *e) {
+    ls_device *d = t->infer.compute->device;
+    const float *here = a->memory;
+    void *there = NULL;
+    if (!d) return LS_OK;
+    LS_TRY(ls_device_alloc(d, a->nbytes, "an adapter", &there, e));
+    a->device = d;
+    a->there = there;
+    for (int i = 0; i < t->model.nparams; i++) {
+        move(&a->of[i].a, here, there);
+        move(&a->of[i].b, here, there);
+        move(&a->of[i].g, here, there);
+    }
+    ls_device_copy_to(d, LS_DEVICE_COMPUTE, there, here, a->nbytes);
+    LS_TRY(ls_device_finish(d, LS_DEVICE_COMPUTE, e));
+    ls_unmap(a->memory, a->nbytes);
+    a->memory = NULL;
+    return LS_OK;
+}
+
 /* ---- opening ---- */
 
 static ls_status check_base(const reading *r, ls_error *e) {
@@ -229,7 +256,8 @@ static ls_status read_adapter(reading *r, ls_error *e) {
     LS_TRY(check_config(r, e));
     LS_TRY(check_params(r, e));
     if (!peft) LS_TRY(check_weights(r, e));
-    return take_layers(r, e);
+    LS_TRY(take_layers(r, e));
+    return send(r->t, r->a, e);
 }
 
 ls_status ls_adapter_open(const ls_trained *t, const char *path, ls_adapter *a_p, ls_error *e) {
@@ -250,5 +278,6 @@ void ls_adapter_close(ls_adapter *a) {
     free(a->path);
     free(a->of);
     if (a->memory) ls_unmap(a->memory, a->nbytes);
+    if (a->there) ls_device_free(a->device, a->there);
     *a = (ls_adapter){0};
 }

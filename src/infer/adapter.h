@@ -11,12 +11,14 @@ typedef struct ls_adapter {
     char *path;
     ls_row_adapter *of; /* [nparams of the model] by the number of the layer's weight */
     int64_t rank;       /* the largest */
-    float *memory;      /* of their numbers */
+    float *memory;      /* of their numbers; NULL: a device has them */
     size_t nbytes;
+    ls_device *device; /* that computes; NULL: cores do */
+    void *there;       /* its memory of the numbers */
 } ls_adapter;
 
 /* The adapter of a run or a checkpoint with lora.rank, or one as peft saves it, for the model, which must
- * outlive it. A text with it has the bits that the run has alone.
+ * outlive it, and for what computes it: cores or its device. A text with it has the bits that the run has alone.
  *
  * Errors   LS_EINVAL: it is that of another model, was trained on other weights, computes in another type, or
  *          has more than adapters (lora.train). LS_EIO, LS_ENOMEM. */

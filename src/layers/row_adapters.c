@@ -2,6 +2,7 @@
 #include "layers/row_adapters.h"
 
 #include "layers/linear.h"
+#include "layers/lora_device.h"
 #include "model/row_ops.h"
 
 /* Rows of a layer that have one adapter. */
@@ -33,27 +34,51 @@ static void multiply_again(const job *j) {
     ls_linear_product(j->l, &part, false, j->y);
 }
 
-static void scale_run(void *arg, int thread, int nthreads) {
+static void scale(const job *j) {
+    const ls_compute *c = j->c->compute;
+    int64_t n = j->rows * j->a->rank;
+    if (c->device)
+        ls_lora_device_scale(c, n, j->t, j->a->scale);
+    else
+        c->k->affine(n, j->t, j->a->scale, 0, j->t);
+}
+
+static const float *bias_of(const job *j) {
+    int bias = ls_linear_bias(j->l);
+    return bias ? ls_layer_param(j->l, j->c, bias) : NULL;
+}
+
+static void multiply_run(void *arg, int thread, int nthreads) {
     const job *j = arg;
     const ls_kernels *k = j->c->compute->k;
-    int bias = ls_linear_bias(j->l);
+    const float *bias = bias_of(j);
     int64_t r = 0, end = 0;
     ls_pool_share(j->rows, 1, thread, nthreads, &r, &end);
     for (; r < end; r++) {
         float *y = j->y + r * j->out;
         k->multiply(j->out, y, j->a->g, y);
-        if (bias) k->add(j->out, y, ls_layer_param(j->l, j->c, bias), y);
+        if (bias) k->add(j->out, y, bias, y);
     }
+}
+
+/* y = g y + bias */
+static void multiply_columns(const job *j) {
+    const ls_compute *c = j->c->compute;
+    if (c->device)
+        ls_lora_device_columns(
+            c, &(ls_lora_columns){j->rows, j->out, j->y, j->a->g, NULL, bias_of(j), j->y});
+    else
+        ls_pool_run(c->pool, multiply_run, (void *)(uintptr_t)j);
 }
 
 static void add(const job *j) {
     const ls_row_adapter *a = j->a;
     if (a->g && ls_linear_bias(j->l)) multiply_again(j);
     multiply(j, j->x, a->a, (ls_gemm_job){.N = a->rank, .K = j->in, .c = j->t});
-    j->c->compute->k->affine(j->rows * a->rank, j->t, a->scale, 0, j->t);
+    scale(j);
     multiply(j, ls_matrix_of(j->t, a->rank), a->b,
              (ls_gemm_job){.N = j->out, .K = a->rank, .c = j->y, .start = LS_GEMM_ADD});
-    if (a->g) ls_pool_run(j->c->compute->pool, scale_run, (void *)(uintptr_t)j);
+    if (a->g) multiply_columns(j);
 }
 
 void ls_row_adapters_add(const ls_layer *l, const ls_layer_call *c, float *y) {

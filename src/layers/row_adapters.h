@@ -2,7 +2,8 @@
  * computed together each may have its own.
  *
  * The product with a layer's weight is computed once, for all rows. The bits of a row are those of the
- * model that has its adapter (ls_lora_add()): one chain over the inputs, then over the adapter's numbers.
+ * model that has its adapter (ls_lora_add()): one chain over the inputs, then over the adapter's numbers. On a
+ * device the adapters' numbers and their room are its memory.
  */
 #ifndef LS_LAYERS_ROW_ADAPTERS_H
 #define LS_LAYERS_ROW_ADAPTERS_H

@@ -4,7 +4,7 @@
 
 #include <stdint.h>
 
-/* The adapter of a linear layer, in f32. */
+/* The adapter of a linear layer, in f32; of a call on a device, which has its numbers. */
 typedef struct ls_row_adapter {
     int64_t rank; /* 0: the layer has none */
     float scale;

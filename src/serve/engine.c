@@ -25,9 +25,9 @@ struct ls_engine {
     size_t infer_nbytes; /* of memory for activations; 0: a device has them */
     ls_sampler sampler;
     ls_pages *pages;
-    float *logits; /* [nlogits][V] */
-    float *adapter_room;
-    float *hidden; /* [rows][width] */
+    float *logits;       /* [nlogits][V] */
+    float *adapter_room; /* of what computes; NULL: there are no adapters */
+    float *hidden;       /* [rows][width] */
     int64_t width;
     int64_t nlogits, V;
     pthread_t thread;
@@ -505,6 +505,23 @@ static ls_status open_infer(ls_engine *g, ls_error *e) {
     return ls_map(g->infer_nbytes, "activations", &g->infer.memory, e);
 }
 
+static ls_status open_adapter_room(ls_engine *g, ls_error *e) {
+    ls_device *d = g->infer.compute->device;
+    int64_t rank = 0;
+    void *there = NULL;
+    for (int i = 0; i < g->o.nadapters; i++)
+        if (g->o.adapters[i].rank > rank) rank = g->o.adapters[i].rank;
+    size_t floats = (size_t)(g->o.rows * rank);
+    if (!floats) return LS_OK;
+    if (!d) {
+        g->adapter_room = LS_NEW_ARRAY(float, floats);
+        return LS_OK;
+    }
+    LS_TRY(ls_device_alloc(d, floats * sizeof(float), "adapters", &there, e));
+    g->adapter_room = there;
+    return LS_OK;
+}
+
 static ls_status open_memory(ls_engine *g, ls_error *e) {
     const ls_trained *t = g->t;
     g->V = ls_infer_nlogits(&t->model);
@@ -514,10 +531,7 @@ static ls_status open_memory(ls_engine *g, ls_error *e) {
     LS_TRY(open_pages(g, e));
     g->hidden = LS_NEW_ARRAY(float, (size_t)(g->o.rows * g->width));
     g->logits = LS_NEW_ARRAY(float, (size_t)(g->nlogits * g->V));
-    int64_t rank = 0;
-    for (int i = 0; i < g->o.nadapters; i++)
-        if (g->o.adapters[i].rank > rank) rank = g->o.adapters[i].rank;
-    g->adapter_room = LS_NEW_ARRAY(float, (size_t)(g->o.rows * rank) + 1);
+    LS_TRY(open_adapter_room(g, e));
     size_t tokens = ls_tokenizer_used(t->tokenizer);
     g->sampler = ls_sampler_create(tokens < (size_t)g->V ? tokens : (size_t)g->V, t->compute.k);
     return LS_OK;
@@ -529,7 +543,10 @@ static void free_engine(ls_engine *g) {
     ls_pages_close(g->pages);
     if (g->logits) ls_sampler_free(&g->sampler);
     free(g->logits);
-    free(g->adapter_room);
+    if (g->infer.compute && g->infer.compute->device)
+        ls_device_free(g->infer.compute->device, g->adapter_room);
+    else
+        free(g->adapter_room);
     free(g->hidden);
     free(g->list);
     free(g);
