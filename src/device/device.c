@@ -2,9 +2,12 @@
 #include "device/device.h"
 
 #include <assert.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "base/log.h"
 #include "device/kinds.h"
 
 static const ls_device_ops *const kinds[] = {&ls_device_c, &ls_device_opencl, &ls_device_cuda};
@@ -65,6 +68,7 @@ ls_status ls_device_open(const char *name, ls_device **d_p, ls_error *e) {
     }
     LS_TRY(ops->open(index, d_p, e));
     (*d_p)->ops = ops;
+    (*d_p)->patience_ns = (int64_t)10 * 1000 * 1000 * 1000;
     return LS_OK;
 }
 
@@ -73,9 +77,32 @@ static void finish_all(ls_device *d) {
     for (int s = 0; s < LS_DEVICE_NSTREAMS; s++) d->ops->finish(d, (ls_device_stream)s, NULL);
 }
 
+/* Has all memory at p, NULL: of the device, been closed by those that opened it? Waits once. */
+static bool is_closed(ls_device *d, const void *p) {
+    if (ls_readers_await(&d->readers, p, d->patience_ns)) return true;
+    if (d->patience_ns)
+        ls_log("device %s: another worker has not closed this one's memory; it is freed when this "
+               "process ends",
+               d->name);
+    d->patience_ns = 0;
+    return false;
+}
+
+/* A device whose memory others may still read stays open until the process ends. */
+static void leave(ls_device *d) {
+    static _Atomic(ls_device *) left;
+    d->next_left = atomic_load(&left);
+    while (!atomic_compare_exchange_weak(&left, &d->next_left, d)) continue;
+}
+
 void ls_device_close(ls_device *d) {
     if (!d) return;
     finish_all(d);
+    if (!is_closed(d, NULL)) {
+        leave(d);
+        return;
+    }
+    ls_readers_free(&d->readers);
     d->ops->close(d);
 }
 
@@ -86,7 +113,7 @@ ls_status ls_device_alloc(ls_device *d, size_t nbytes, const char *what, void **
 void ls_device_free(ls_device *d, void *p) {
     if (!p) return;
     finish_all(d);
-    d->ops->free(d, p);
+    if (is_closed(d, p)) d->ops->free(d, p);
 }
 
 ls_status ls_device_pin(ls_device *d, void *p, size_t nbytes, ls_error *e) {
@@ -177,14 +204,25 @@ bool ls_device_shares(const char *name) {
 
 ls_status ls_device_share(ls_device *d, const void *p, ls_device_handle *h, ls_error *e) {
     *h = (ls_device_handle){0};
-    if (d->ops->shares) return d->ops->share(d, p, h, e);
-    return ls_fail(e, LS_EINVAL, "devices %s can't read each other's memory", d->ops->kind);
+    if (!d->ops->shares)
+        return ls_fail(e, LS_EINVAL, "devices %s can't read each other's memory", d->ops->kind);
+    LS_TRY(d->ops->share(d, p, h, e));
+    return ls_readers_share(&d->readers, p, &h->readers, e);
 }
 
 ls_status ls_device_open_shared(ls_device *d, const ls_device_handle *h, void **p_p, ls_error *e) {
-    return d->ops->open_shared(d, h, p_p, e);
+    int file = -1;
+    LS_TRY(ls_readers_enter(&h->readers, &file, e));
+    ls_status s = d->ops->open_shared(d, h, p_p, e);
+    if (s == LS_OK)
+        ls_readers_add(&d->readers, *p_p, file);
+    else
+        close(file);
+    return s;
 }
 
 void ls_device_close_shared(ls_device *d, void *p) {
-    if (p) d->ops->close_shared(d, p);
+    if (!p) return;
+    d->ops->close_shared(d, p);
+    ls_readers_leave(&d->readers, p);
 }

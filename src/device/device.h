@@ -20,6 +20,7 @@
 
 #include "base/error.h"
 #include "device/kernels.h"
+#include "device/readers.h"
 
 typedef struct ls_device ls_device;
 
@@ -59,7 +60,8 @@ typedef struct ls_device_seen {
 
 /* Names memory of a device for other processes of its host. */
 typedef struct ls_device_handle {
-    unsigned char bytes[96];
+    unsigned char bytes[96]; /* of a kind */
+    ls_readers_name readers;
 } ls_device_handle;
 
 /* What a kind of device does. Streams, events and sizes are right; no member is NULL but those for shared
@@ -101,6 +103,9 @@ struct ls_device {
     size_t memory_nbytes; /* that it has; 0: not known */
     ls_status status;     /* } of the first work that could not be queued */
     ls_error error;       /* } */
+    ls_readers *readers;  /* of its memory that is shared, and of that which it has opened */
+    int64_t patience_ns;  /* how long memory that is freed waits until others have closed it */
+    ls_device *next_left;
 };
 
 /* The devices [n] of which a process may choose one if it is given this name: for "cuda" all of its
@@ -115,12 +120,15 @@ bool ls_device_is_numbered(const char *name);
 /* Opens "c", "cuda:1", "opencl" ...; without a number, the first of the list. LS_EINVAL: there is no
  * such kind or number, or it can't be used here; LS_EIO: it fails. One line says why, and what to do. */
 ls_status ls_device_open(const char *name, ls_device **d_p, ls_error *);
-void ls_device_close(ls_device *); /* waits for queued work; NULL is fine */
+/* Waits for queued work, and for those that have opened its memory, as ls_device_free(). NULL is fine. */
+void ls_device_close(ls_device *);
 
 /* Memory for nbytes > 0, of undefined contents, at a multiple of 256 bytes. LS_ENOMEM, with what it
  * is for. */
 ls_status ls_device_alloc(ls_device *, size_t nbytes, const char *what, void **p_p, ls_error *);
-void ls_device_free(ls_device *, void *p); /* waits for queued work; NULL is fine */
+/* Waits for queued work. Memory that is shared waits, too, until all that have opened it have closed it, or
+ * died; after patience_ns, 10 s, it is left to the end of the process, and a line says so. NULL is fine. */
+void ls_device_free(ls_device *, void *p);
 
 /* Pins memory of the host, whole pages: copies of it then run beside kernels, at the bus's speed. If it
  * fails, copies are slower, and right. Unpin it before it is freed. */
@@ -148,7 +156,7 @@ ls_status ls_device_finish(ls_device *, ls_device_stream, ls_error *);
 /* Memory of several devices of a host. A kind, or a device of it ("cuda:1"), shares if its memory can be
  * opened by devices of its kind in other processes. */
 bool ls_device_shares(const char *name);
-/* p: what ls_device_alloc() gave. It must stay until all that have opened it have closed it. */
+/* p: what ls_device_alloc() gave. */
 ls_status ls_device_share(ls_device *, const void *p, ls_device_handle *h_p, ls_error *);
 /* LS_EINVAL: the device can't read that memory; LS_EIO: it is gone. *p_p: its address on this device. */
 ls_status ls_device_open_shared(ls_device *, const ls_device_handle *, void **p_p, ls_error *);

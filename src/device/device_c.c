@@ -55,7 +55,7 @@ typedef struct shared_c {
     int file;
     size_t nbytes, at; /* where p lies in the file */
 } shared_c;
-_Static_assert(sizeof(shared_c) <= sizeof(ls_device_handle), "it fits");
+_Static_assert(sizeof(shared_c) <= sizeof((ls_device_handle){0}.bytes), "it fits");
 
 typedef struct device_c {
     ls_device device;

@@ -106,7 +106,7 @@ typedef struct shared_cuda {
     int pid, index;
     ls_cuda_ipc ipc;
 } shared_cuda;
-_Static_assert(sizeof(shared_cuda) <= sizeof(ls_device_handle), "it fits");
+_Static_assert(sizeof(shared_cuda) <= sizeof((ls_device_handle){0}.bytes), "it fits");
 
 static ls_status share(ls_device *device, const void *p, ls_device_handle *h, ls_error *e) {
     const device_cuda *d = of(device);

@@ -438,6 +438,10 @@ ls_status ls_exec_create(const ls_exec_config *c, ls_exec **x_p, ls_error *e) {
     return s;
 }
 
+void ls_exec_fail(ls_exec *x) {
+    if (x && x->on.compute.device) x->on.compute.device->patience_ns = 0;
+}
+
 void ls_exec_free(ls_exec *x) {
     if (!x) return;
     if (x->has_thread) {

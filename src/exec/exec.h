@@ -70,7 +70,10 @@ typedef struct ls_exec_config {
 } ls_exec_config;
 
 ls_status ls_exec_create(const ls_exec_config *, ls_exec **x_p, ls_error *);
-void ls_exec_free(ls_exec *); /* NULL is fine */
+/* Waits for workers that read this one's device. NULL is fine. */
+void ls_exec_free(ls_exec *);
+/* This worker failed, and others may wait for it: it does not wait for them when it is freed. */
+void ls_exec_fail(ls_exec *);
 
 /* Collective. After an error the group can only be closed. LS_EABORT: this worker was recalled
  * (net/local/board.h). */

@@ -316,6 +316,7 @@ void ls_member_leave(ls_member *m) {
     if (m->bound) ls_cores_unbind(); /* of a program's thread that was a worker */
     ls_sync_free(m->sync);
     for (int i = 0; i < m->nexecs; i++) {
+        if (m->execs && m->failed) ls_exec_fail(m->execs[i]);
         if (m->execs) ls_exec_free(m->execs[i]);
         if (m->worlds) ls_world_close(&m->worlds[i], &m->layout->plan.share);
         if (m->groups) ls_group_close(m->groups[i]);

@@ -32,6 +32,7 @@ typedef struct ls_member {
     ls_cores_seat seat;      /* which cores this worker has */
     ls_worker_device device; /* that runs its layers, if the plan says so */
     bool bound;              /* its threads are bound to them */
+    bool failed;             /* it leaves, and others may wait for it */
     const ls_dataset *data;
     int64_t first_step;
     int64_t step_began_ns;

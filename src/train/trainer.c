@@ -309,6 +309,7 @@ void ls_trainer_close(ls_trainer *t) {
     t->closed = true;
     note_end(t);
     if (t->feed) ls_feed_end(t->feed);
+    t->m.failed = t->failed;
     ls_member_leave(&t->m);
     ls_feed_close(t->feed);
     ls_group_close(t->own_group);

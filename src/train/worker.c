@@ -42,6 +42,7 @@ static ls_loop *new_loop(const ls_train_job *job, ls_board_slot *me) {
 static void free_loop(ls_loop *l, ls_status how, bool fails) {
     ls_async_steps_close(l, how == LS_OK);
     ls_outputs_close(l);
+    l->m.failed = how != LS_OK;
     ls_member_leave(&l->m);
     ls_dataset_free(&l->data);
     ls_validation_end(l);

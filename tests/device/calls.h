@@ -2,6 +2,8 @@
 #ifndef LS_TEST_DEVICE_CALLS_H
 #define LS_TEST_DEVICE_CALLS_H
 
+#include <poll.h>
+#include <signal.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -96,6 +98,78 @@ static inline void read_of_child(const char *name, const char *other) {
     ls_device_free(d, p);
     ls_device_free(d, q);
     ls_device_close(d);
+}
+
+/* A process that opens this one's memory p, and closes it when it is asked to, late, after a word of it. */
+typedef struct reader {
+    pid_t pid;
+    int to, from;
+} reader;
+
+static inline void be_reader(const char *name, int in, int out) {
+    enum { LATE_US = 100 * 1000 };
+    ls_device_handle h;
+    char word = 0;
+    void *there = NULL;
+    bool ok = read(in, &h, sizeof h) == (ssize_t)sizeof h;
+    ls_device *d = opened(name);
+    ok = ok && ls_device_open_shared(d, &h, &there, NULL) == LS_OK && write(out, &word, 1) == 1 &&
+         read(in, &word, 1) == 1;
+    usleep(LATE_US);
+    ok = ok && write(out, &word, 1) == 1;
+    ls_device_close_shared(d, there);
+    ls_device_close(d);
+    _exit(!ok);
+}
+
+/* Before this process has opened a device. */
+static inline reader reader_of(const char *name) {
+    int to[2], from[2];
+    assert_int_equal(pipe(to) | pipe(from), 0);
+    reader r = {.pid = fork(), .to = to[1], .from = from[0]};
+    assert_true(r.pid >= 0);
+    if (r.pid == 0) be_reader(name, to[0], from[1]);
+    close(to[0]);
+    close(from[1]);
+    return r;
+}
+
+static inline void reader_opens(const reader *r, ls_device *d, void *p) {
+    ls_device_handle h;
+    ls_error e = {0};
+    char word = 0;
+    assert_ls_ok(ls_device_share(d, p, &h, &e), e);
+    assert_int_equal(write(r->to, &h, sizeof h), sizeof h);
+    assert_int_equal(read(r->from, &word, 1), 1);
+}
+
+static inline int reader_end(const reader *r) {
+    int status = 0;
+    close(r->to);
+    close(r->from);
+    assert_true(waitpid(r->pid, &status, 0) == r->pid);
+    return status;
+}
+
+/* Memory is freed when its reader has closed it, or is dead; of one that does neither it is left. */
+static inline void free_of_read(const char *name) {
+    enum { CLOSES, DIES, STAYS, NCASES };
+    for (int i = 0; i < NCASES; i++) {
+        reader r = reader_of(name);
+        ls_device *d = opened(name);
+        float *p = memory(d, 3000);
+        struct pollfd has = {.fd = r.from, .events = POLLIN};
+        reader_opens(&r, d, p);
+        if (i == CLOSES) assert_int_equal(write(r.to, "", 1), 1);
+        if (i == DIES) kill(r.pid, SIGKILL);
+        if (i == STAYS) d->patience_ns = 1000 * 1000;
+        ls_device_free(d, p);
+        assert_int_equal(poll(&has, 1, 0), i != STAYS); /* its word, or its end */
+        if (i == STAYS) kill(r.pid, SIGKILL);
+        assert_int_equal(reader_end(&r), i == CLOSES ? 0 : SIGKILL);
+        if (i == STAYS) ls_device_free(d, p); /* now it can be */
+        ls_device_close(d);
+    }
 }
 
 #endif

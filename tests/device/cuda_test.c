@@ -63,6 +63,7 @@ static void test_events(void **state) {
 static void test_shared(void **state) {
     (void)state;
     read_of_child("cuda", "cuda");
+    free_of_read("cuda"); /* the driver for tests objects to memory that is still mapped */
 }
 
 /* The device is another one than that of the number before; memory is cleared, and freed. */

@@ -110,6 +110,7 @@ static void test_protected(void **state) {
 static void test_shared(void **state) {
     (void)state;
     read_of_child("c:1", "c:2");
+    free_of_read("c:1");
     assert_true(ls_device_shares("c:7") && ls_device_shares("cuda"));
     assert_false(ls_device_shares("opencl"));
 }

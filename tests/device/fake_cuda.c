@@ -8,11 +8,19 @@
  *   FAKE_CUDA_MEMORY=1000         bytes of a GPU
  *   FAKE_CUDA_SEED=3              the number of the device `c`
  *   FAKE_CUDA_FAIL=NAME:CODE      the function that returns an error
+ *   FAKE_CUDA_SLOW_CLOSE=200      milliseconds that cuIpcCloseMemHandle takes on GPU 1, twice on GPU 2 ...
+ *
+ * Memory that is freed while another process has it mapped ends the process, with a line.
  */
+#include <fcntl.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
 
 #include "device/cuda.h"
 #include "device/device.h"
@@ -27,14 +35,18 @@ enum {
 };
 enum { MAX_CONTEXTS = 4, MAX_BLOCKS = 64 };
 
+/* Memory, or what another process has; a file is locked by those that have it mapped. */
+typedef struct mapped {
+    void *p;
+    size_t nbytes;
+    int file; /* 0: none yet */
+} mapped;
+
 struct ls_cuda_context {
     ls_device *d; /* NULL: not retained */
     int streams, events, opened, pinned;
     size_t used;
-    struct {
-        void *p;
-        size_t nbytes;
-    } blocks[MAX_BLOCKS];
+    mapped blocks[MAX_BLOCKS], others[MAX_BLOCKS];
 };
 struct ls_cuda_stream {
     ls_cuda_context context;
@@ -174,23 +186,36 @@ int fake_alloc(ls_cuda_address *p_p, size_t nbytes) {
     while (i < MAX_BLOCKS && now()->blocks[i].p) i++;
     if (i == MAX_BLOCKS || nbytes > left) return LS_CUDA_OUT_OF_MEMORY;
     if (ls_device_alloc(now()->d, nbytes, "fake", &p, NULL) != LS_OK) return LS_CUDA_OUT_OF_MEMORY;
-    now()->blocks[i].p = p;
-    now()->blocks[i].nbytes = nbytes;
+    now()->blocks[i] = (mapped){.p = p, .nbytes = nbytes};
     now()->used += nbytes;
     *p_p = (ls_cuda_address)(uintptr_t)p;
     return 0;
 }
 
+static mapped *find(mapped *all, ls_cuda_address p) {
+    for (int i = 0; i < MAX_BLOCKS; i++)
+        if ((ls_cuda_address)(uintptr_t)all[i].p == p) return &all[i];
+    return NULL;
+}
+
+/* What CUDA does then is not defined. */
+static void check_unmapped(const mapped *m) {
+    if (!m->file || flock(m->file, LOCK_EX | LOCK_NB) == 0) return;
+    fprintf(stderr, "cuMemFree of memory that another process has mapped\n");
+    abort();
+}
+
 int fake_free(ls_cuda_address p) {
     int got = in_context("cuMemFree");
-    for (int i = 0; !got && i < MAX_BLOCKS; i++) {
-        if ((ls_cuda_address)(uintptr_t)now()->blocks[i].p != p) continue;
-        now()->used -= now()->blocks[i].nbytes;
-        ls_device_free(now()->d, now()->blocks[i].p);
-        now()->blocks[i].p = NULL;
-        return 0;
-    }
-    return got ? got : INVALID_VALUE;
+    if (got) return got;
+    mapped *m = find(now()->blocks, p);
+    if (!m || !p) return INVALID_VALUE;
+    check_unmapped(m);
+    if (m->file) close(m->file);
+    now()->used -= m->nbytes;
+    ls_device_free(now()->d, m->p);
+    m->p = NULL;
+    return 0;
 }
 
 static int in_stream(const char *name, ls_cuda_stream s) {
@@ -218,37 +243,55 @@ int fake_copy(ls_cuda_address to, ls_cuda_address from, size_t nbytes, ls_cuda_s
     return got;
 }
 
-/* What device `c` needs of a handle fits. */
+/* What device `c` needs of a handle, and behind it where the file is. */
+enum { FILE_AT = 48 };
+
 int fake_ipc_handle(ls_cuda_ipc *h_p, ls_cuda_address p) {
-    ls_device_handle h;
+    ls_device_handle h = {0};
     int got = in_context("cuIpcGetMemHandle");
     if (got) return got;
-    if (ls_device_share(now()->d, (const void *)(uintptr_t)p, &h, NULL) != LS_OK)
-        return INVALID_VALUE;
-    memcpy(h_p->bytes, h.bytes, sizeof h_p->bytes);
+    mapped *m = find(now()->blocks, p);
+    if (!m || now()->d->ops->share(now()->d, m->p, &h, NULL) != LS_OK) return INVALID_VALUE;
+    if (!m->file) m->file = memfd_create("fake-cuda", MFD_CLOEXEC);
+    const int where[2] = {(int)getpid(), m->file};
+    memcpy(h_p->bytes, h.bytes, FILE_AT);
+    memcpy(h_p->bytes + FILE_AT, where, sizeof where);
     return 0;
 }
 
 int fake_ipc_open(ls_cuda_address *p_p, ls_cuda_ipc ipc, unsigned flags) {
     ls_device_handle h = {0};
-    void *p = NULL;
-    int got = in_context("cuIpcOpenMemHandle");
+    int where[2], got = in_context("cuIpcOpenMemHandle");
+    char path[64];
+    mapped m = {0}, *other = NULL;
     if (got) return got;
-    memcpy(h.bytes, ipc.bytes, sizeof ipc.bytes);
-    if (flags != LS_CUDA_IPC_LAZY_PEERS || ls_device_open_shared(now()->d, &h, &p, NULL) != LS_OK)
+    memcpy(h.bytes, ipc.bytes, FILE_AT);
+    memcpy(where, ipc.bytes + FILE_AT, sizeof where);
+    snprintf(path, sizeof path, "/proc/%d/fd/%d", where[0], where[1]);
+    if (flags != LS_CUDA_IPC_LAZY_PEERS ||
+        now()->d->ops->open_shared(now()->d, &h, &m.p, NULL) != LS_OK)
         return INVALID_VALUE;
+    m.file = open(path, O_RDONLY | O_CLOEXEC);
+    other = find(now()->others, 0);
+    if (m.file < 0 || flock(m.file, LOCK_SH) != 0 || !other) abort();
+    *other = m;
     now()->opened++;
-    *p_p = (ls_cuda_address)(uintptr_t)p;
+    *p_p = (ls_cuda_address)(uintptr_t)m.p;
     return 0;
 }
 
 int fake_ipc_close(ls_cuda_address p) {
     int got = in_context("cuIpcCloseMemHandle");
     if (got) return got;
-    for (int i = 0; i < MAX_BLOCKS; i++)
-        if ((ls_cuda_address)(uintptr_t)now()->blocks[i].p == p) return INVALID_VALUE;
+    mapped *other = find(now()->others, p);
+    if (!other || !p) return INVALID_VALUE;
+    long ms = setting("FAKE_CUDA_SLOW_CLOSE", 0) * (now() - contexts);
+    const struct timespec pause = {ms / 1000, ms % 1000 * 1000000};
+    nanosleep(&pause, NULL);
     now()->opened--;
-    ls_device_close_shared(now()->d, (void *)(uintptr_t)p);
+    now()->d->ops->close_shared(now()->d, other->p);
+    close(other->file);
+    *other = (mapped){0};
     return 0;
 }
 

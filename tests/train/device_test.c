@@ -391,7 +391,9 @@ static void test_cuda(void **state) {
     (void)state;
     setenv("FAKE_CUDA_DEVICES", "2", 1);
     same(trained(2, "parallel.device=cuda", NULL), cores); /* one each */
+    setenv("FAKE_CUDA_SLOW_CLOSE", "200", 1);              /* worker 0 is done first, and waits */
     same(trained(2, "parallel.device=cuda", "parallel.optimizer_state=device"), cores);
+    unsetenv("FAKE_CUDA_SLOW_CLOSE");
     same(trained(1, "parallel.device=auto", NULL), cores);
     setenv("FAKE_CUDA_FAIL", "cuIpcGetMemHandle:217", 1);
     ls_error e = {0};
