@@ -143,6 +143,7 @@
     X(routing_places, 256, "lpppp")                                                                \
     X(rows_gather, 256, "lppp")                                                                    \
     X(rows_scatter, 256, "lppp")                                                                   \
+    X(running, 256, "lfflpp")                                                                      \
     X(schedule_free, 256, "lffffffffflppppp")                                                      \
     X(sgd, 256, "lfffpp")                                                                          \
     X(silu_gate, 256, "lppp")                                                                      \
@@ -152,7 +153,7 @@
     X(softmax, 256, "llppp")                                                                       \
     X(squared_error, 256, "lpplllp")                                                               \
     X(squared_error_dx, 256, "llfpplllpp")                                                         \
-    X(squares, 256, "llpp")                                                                        \
+    X(squares, 256, "lllpp")                                                                       \
     X(sum_losses, 256, "lllpp")                                                                    \
     X(vocabulary_join, 256, "lppp")                                                                \
     X(vocabulary_join_dx, 256, "lpppp")                                                            \

@@ -138,6 +138,7 @@
 #include "device/kernels/routing_places.k"
 #include "device/kernels/rows_gather.k"
 #include "device/kernels/rows_scatter.k"
+#include "device/kernels/running.k"
 #include "device/kernels/schedule_free.k"
 #include "device/kernels/sgd.k"
 #include "device/kernels/silu_gate.k"
@@ -380,7 +381,10 @@ static void call_schedule_free(const arg *a) {
                          a[9].f, a[10].l, a[11].p, a[12].p, a[13].p, a[14].p, a[15].p);
 }
 static void call_ema(const arg *a) { ema_kernel(a[0].l, a[1].f, a[2].l, a[3].p, a[4].p); }
-static void call_squares(const arg *a) { squares_kernel(a[0].l, a[1].l, a[2].p, a[3].p); }
+static void call_squares(const arg *a) { squares_kernel(a[0].l, a[1].l, a[2].l, a[3].p, a[4].p); }
+static void call_running(const arg *a) {
+    running_kernel(a[0].l, a[1].f, a[2].f, a[3].l, a[4].p, a[5].p);
+}
 static void call_activation(const arg *a) { activation_kernel(a[0].l, a[1].l, a[2].p, a[3].p); }
 static void call_activation_dx(const arg *a) {
     activation_dx_kernel(a[0].l, a[1].l, a[2].p, a[3].p, a[4].p);

@@ -59,14 +59,20 @@ static void update_there(const job *j, const ls_param *p, size_t from, size_t to
     const ls_optim_group *g = &u->optim->groups[p->group];
     int ema = ls_optim_ema(u->optim);
     float *states[LS_OPTIM_STATES] = {0}, *params = u->flat.of[0] + from;
+    const float *grad = ls_flat_at(u->grads_type, u->grads, from);
+    const ls_running_call running = {(int64_t)(to - from), p->momentum, (float)u->step.samples,
+                                     p->balances};
     for (int i = 1; i < u->flat.n; i++) states[i - 1] = u->flat.of[i] + from;
-    ls_update_device(
-        j->c, &(ls_update_device_call){.rule = g->rule,
-                                       .n = (int64_t)(to - from),
-                                       .scalars = &j->scalars[p->group][p->decay || g->decays_all],
-                                       .grad = ls_flat_at(u->grads_type, u->grads, from),
-                                       .param = params,
-                                       .states = states});
+    if (p->momentum > 0)
+        ls_update_device_running(j->c, &running, grad, params);
+    else
+        ls_update_device(j->c, &(ls_update_device_call){
+                                   .rule = g->rule,
+                                   .n = (int64_t)(to - from),
+                                   .scalars = &j->scalars[p->group][p->decay || g->decays_all],
+                                   .grad = grad,
+                                   .param = params,
+                                   .states = states});
     if (ema >= 0)
         ls_update_device_ema(j->c, (int64_t)(to - from), (float)(1 - u->optim->ema),
                              u->step.updates == 0, params, u->flat.of[1 + ema] + from);

@@ -19,7 +19,7 @@ typedef struct ls_norm_input {
 } ls_norm_input;
 
 /* sums[b] = sum of squares of block b, for the blocks of x's elements [first, end); both are
- * multiples of LS_BLOCK. On a device, which has x and sums, it is queued: there are no running values. */
+ * multiples of LS_BLOCK. On a device, which has x and sums, all in f32, it is queued. */
 void ls_norm_blocks(const ls_compute *, const ls_norm_input *, size_t first, size_t end,
                     double *sums);
 

@@ -204,8 +204,8 @@ static void queue_norm(const bench *b, const void *back) {
 static void queue_squares(const bench *b, const void *arg) {
     enum { BLOCK = 1024 };
     (void)arg;
-    ls_update_device_squares(&b->compute, table_floats(b->z) / BLOCK, BLOCK, b->weights[0],
-                             b->sums);
+    ls_update_device_squares(&b->compute, &(ls_squares_call){table_floats(b->z) / BLOCK, BLOCK, 0},
+                             b->weights[0], b->sums);
 }
 
 static void queue_adamw(const bench *b, const void *arg) {

@@ -381,8 +381,6 @@ static ls_status check_state_on_device(const ls_share_config *c, ls_error *e) {
     for (int g = 0; g < c->optim.ngroups; g++)
         if (!ls_update_device_has(c->optim.groups[g].rule))
             what = ls_optim_rules[c->optim.groups[g].rule].name;
-    for (int i = 0; i < c->model->nparams; i++)
-        if (c->model->params[i].momentum > 0) what = "running values of a layer";
     if (!what) return LS_OK;
     return ls_fail(e, LS_EINVAL,
                    "parallel.optimizer_state: device does not know %s yet; use memory", what);

@@ -79,8 +79,22 @@ void ls_update_device_ema(const ls_compute *c, int64_t n, float weight, bool fir
            n);
 }
 
-void ls_update_device_squares(const ls_compute *c, int64_t nblocks, int64_t size, const float *x,
+void ls_update_device_running(const ls_compute *c, const ls_running_call *r, const float *sum,
+                              float *x) {
+    launch(c,
+           (ls_device_call){.kernel = LS_KERNEL_running,
+                            .args = {{0},
+                                     {.f = r->momentum},
+                                     {.f = r->samples},
+                                     {.l = r->balances},
+                                     {.from = sum},
+                                     {.p = x}}},
+           r->n);
+}
+
+void ls_update_device_squares(const ls_compute *c, const ls_squares_call *s, const float *x,
                               double *sums) {
-    LS_LAUNCH(c, LS_KERNEL_squares, ls_device_groups(nblocks, NORM_BLOCKS), 1, {.l = nblocks},
-              {.l = size}, {.from = x}, {.p = sums});
+    assert(!s->without || s->size <= 1024);
+    LS_LAUNCH(c, LS_KERNEL_squares, ls_device_groups(s->nblocks, NORM_BLOCKS), 1, {.l = s->nblocks},
+              {.l = s->size}, {.l = (int64_t)s->without}, {.from = x}, {.p = sums});
 }

@@ -324,6 +324,30 @@ static void test_updates(void **state) {
         }
 }
 
+/* Running values, by the formula of apply.c. */
+static void test_running(void **state) {
+    ls_compute queues = host;
+    (void)state;
+    queues.device = device;
+    for (int64_t n = 1; n <= CELLS; n += n < 3 ? 1 : 251)
+        for (int kind = 0; kind < 4; kind++) {
+            const ls_running_call call = {n, 0.02f, 37, kind & 2};
+            float mean[CELLS];
+            fill(&v, kind & 1);
+            memset(v.in[0], 0, (size_t)(n / 3) * sizeof *v.in[0]);
+            send(0, v.in[0]);
+            send(1, v.in[1]);
+            for (int64_t i = 0; i < n; i++) {
+                float sum = v.in[0][i];
+                mean[i] = sum / 37.0f;
+                if (kind & 2) v.in[1][i] += sum < 0 ? 0.02f : sum > 0 ? -0.02f : 0;
+            }
+            if (!(kind & 2)) host.k->ema(n, 0.02f, mean, v.in[1]);
+            ls_update_device_running(&queues, &call, there[0], there[1]);
+            same(1, v.in[1]);
+        }
+}
+
 /* Sums of squares of whole blocks, in double. */
 static void test_squares(void **state) {
     enum { SIZE = 41, BLOCKS = 19 };
@@ -337,7 +361,14 @@ static void test_squares(void **state) {
         send(0, v.in[0]);
         for (int b = 0; b < BLOCKS; b++)
             sums[b] = (double)host.k->sum_squares(SIZE, v.in[0] + b * SIZE);
-        ls_update_device_squares(&queues, BLOCKS, SIZE, there[0], (double *)(void *)there[1]);
+        ls_update_device_squares(&queues, &(ls_squares_call){BLOCKS, SIZE, 0}, there[0],
+                                 (double *)(void *)there[1]);
+        float some[SIZE]; /* without those in the middle */
+        memcpy(some, v.in[0] + SIZE, sizeof some);
+        memset(some + 16, 0, 16 * sizeof *some);
+        sums[1] = (double)host.k->sum_squares(SIZE, some);
+        ls_update_device_squares(&queues, &(ls_squares_call){1, SIZE, 1 << 1}, there[0] + SIZE,
+                                 (double *)(void *)there[1] + 1);
         ls_device_copy_from(device, LS_DEVICE_COMPUTE, got, there[1], sizeof got);
         assert_ls_ok(ls_device_finish(device, LS_DEVICE_COMPUTE, &e), e);
         assert_memory_equal(got, sums, sizeof got);
@@ -386,7 +417,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_rows),    cmocka_unit_test(test_halves),
         cmocka_unit_test(test_losses),  cmocka_unit_test(test_updates),
-        cmocka_unit_test(test_squares),
+        cmocka_unit_test(test_running), cmocka_unit_test(test_squares),
     };
     return run_on_devices(tests, sizeof tests / sizeof *tests, open_all, close_all);
 }

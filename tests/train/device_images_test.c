@@ -106,6 +106,17 @@ static void test_cnn(void **state) {
     check(CNN);
     check(BATCH_NORM);
 }
+/* Running values have kernels where the optimizer is on the device. */
+static void test_running_there(void **state) {
+    static const char THERE[] = "parallel.optimizer_state=device";
+    result cores = trained(BATCH_NORM, 1, NULL, NULL);
+    int of_cores = nruns - 1;
+    (void)state;
+    for (int n = 1; n <= 3; n += 2) {
+        same(trained(BATCH_NORM, n, "parallel.device=c:5", THERE), cores);
+        same_evaluations(nruns - 1, of_cores);
+    }
+}
 static void test_resnet(void **state) {
     (void)state;
     check(RESNET);
@@ -148,8 +159,10 @@ int main(int argc, char **argv) {
         perror(argv[0]);
         return 1;
     }
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_mlp),    cmocka_unit_test(test_cnn),
-                                       cmocka_unit_test(test_resnet), cmocka_unit_test(test_vit),
-                                       cmocka_unit_test(test_cuda),   slow_unit_test(test_opencl)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_mlp),           cmocka_unit_test(test_cnn),
+        cmocka_unit_test(test_resnet),        cmocka_unit_test(test_vit),
+        cmocka_unit_test(test_running_there), cmocka_unit_test(test_cuda),
+        slow_unit_test(test_opencl)};
     return cmocka_run_group_tests(tests, make_data, remove_folder);
 }

@@ -86,6 +86,7 @@ static void test_experts(void **state) {
     same(EXPERTS(2, "parallel.device=c:2", "parallel.zero=3", "parallel.recompute=2"), cores);
     same(EXPERTS(3, "parallel.device=c:3", "parallel.zero=1", THERE), cores);
     same(EXPERTS(2, ROOM, BIAS, MORE, OWN, "parallel.device=c:4", "parallel.zero=2"), some);
+    same(EXPERTS(3, ROOM, BIAS, MORE, OWN, THERE, "parallel.device=c:10", "parallel.zero=1"), some);
     same(EXPERTS(1, ALL, "parallel.device=c:5", ONE), EXPERTS(1, ALL, ONE));
     same(EXPERTS(2, BF16, "parallel.device=c:6"), EXPERTS(1, BF16));
     if (!all_cases()) return;
@@ -475,14 +476,6 @@ static void test_refused(void **state) {
                                 "optim.optimizer=muon", NULL};
     assert_ls_fails(try_number(nruns++, 1, usual, muon, &e), LS_EINVAL,
                     "optimizer_state: device does not know muon", e);
-    const char *const biases[] = {"model.kind=llama",
-                                  "model.experts=4",
-                                  "model.router_bias_rate=0.1",
-                                  "parallel.device=c",
-                                  "parallel.optimizer_state=device",
-                                  NULL};
-    assert_ls_fails(try_number(nruns++, 1, usual, biases, &e), LS_EINVAL,
-                    "optimizer_state: device does not know running values of a layer", e);
     refused("parallel.device=c", "parallel.device_link=peers", "optimizer_state: device");
     const char *const peers[] = {"parallel.device=c", "parallel.optimizer_state=device",
                                  "parallel.device_link=peers", "parallel.mesh.pipe=2", NULL};
