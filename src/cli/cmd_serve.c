@@ -109,8 +109,6 @@ static bool check_device(const ls_front_options *o, const char *device) {
     const char *option = NULL, *why = NULL;
     if (!device) return true;
     if (o->workers > 1) option = "--workers", why = "one process computes on a device";
-    if (o->engine.kept != LS_KEPT_F32)
-        option = "--cache", why = "a device has keys and values in f32 alone";
     if (option) ls_log("serve: %s with --device %s: %s", option, device, why);
     return !option;
 }

@@ -21,6 +21,7 @@
     X(conv_windows)                                                                                \
     X(fields)                                                                                      \
     X(halves)                                                                                      \
+    X(packed)                                                                                      \
     X(pooling)                                                                                     \
     X(label_place)                                                                                 \
     X(softmax_rows)                                                                                \
@@ -92,11 +93,14 @@
     X(heads_dq_blocks, 128, "lllllllfplpplplplpplplllllf")                                         \
     X(heads_few, 128, "lllllfplpllppp")                                                            \
     X(heads_few_blocks, 128, "lllllfplpllppp")                                                     \
+    X(heads_few_packed, 128, "lllllfplpllpppll")                                                   \
     X(heads_forward, 128, "lllllllfplpplplplpplllllf")                                             \
     X(heads_forward_blocks, 128, "lllllllfplpplplplpplllllf")                                      \
     X(heads_keep, 256, "llppllppl")                                                                \
+    X(heads_keep_packed, 256, "llppllpplll")                                                       \
     X(heads_pages, 128, "lllllfplpllppp")                                                          \
     X(heads_pages_blocks, 128, "lllllfplpllppp")                                                   \
+    X(heads_pages_packed, 128, "lllllfplpllpppll")                                                 \
     X(input, 256, "llpllffp")                                                                      \
     X(interaction, 256, "lllpp")                                                                   \
     X(interaction_dx, 256, "lllppp")                                                               \

@@ -21,6 +21,7 @@
 #include "device/kernels/halves.k"
 #include "device/kernels/heads.k"
 #include "device/kernels/label_place.k"
+#include "device/kernels/packed.k"
 #include "device/kernels/pooling.k"
 #include "device/kernels/softmax_rows.k"
 
@@ -87,11 +88,14 @@
 #include "device/kernels/heads_dq_blocks.k"
 #include "device/kernels/heads_few.k"
 #include "device/kernels/heads_few_blocks.k"
+#include "device/kernels/heads_few_packed.k"
 #include "device/kernels/heads_forward.k"
 #include "device/kernels/heads_forward_blocks.k"
 #include "device/kernels/heads_keep.k"
+#include "device/kernels/heads_keep_packed.k"
 #include "device/kernels/heads_pages.k"
 #include "device/kernels/heads_pages_blocks.k"
+#include "device/kernels/heads_pages_packed.k"
 #include "device/kernels/input.k"
 #include "device/kernels/interaction.k"
 #include "device/kernels/interaction_dx.k"
@@ -228,6 +232,10 @@ static void call_heads_forward(const arg *a) {
 static void call_heads_keep(const arg *a) {
     heads_keep_kernel(a[0].l, a[1].l, a[2].p, a[3].p, a[4].l, a[5].l, a[6].p, a[7].p, a[8].l);
 }
+static void call_heads_keep_packed(const arg *a) {
+    heads_keep_packed_kernel(a[0].l, a[1].l, a[2].p, a[3].p, a[4].l, a[5].l, a[6].p, a[7].p, a[8].l,
+                             a[9].l, a[10].l);
+}
 #define CALL_OF_PAGES(name)                                                                        \
     static void call_##name(const arg *a) {                                                        \
         name##_kernel(a[0].l, a[1].l, a[2].l, a[3].l, a[4].l, a[5].f, a[6].p, a[7].l, a[8].p,      \
@@ -237,6 +245,13 @@ CALL_OF_PAGES(heads_few)
 CALL_OF_PAGES(heads_few_blocks)
 CALL_OF_PAGES(heads_pages)
 CALL_OF_PAGES(heads_pages_blocks)
+#define CALL_OF_PACKED(name)                                                                       \
+    static void call_##name(const arg *a) {                                                        \
+        name##_kernel(a[0].l, a[1].l, a[2].l, a[3].l, a[4].l, a[5].f, a[6].p, a[7].l, a[8].p,      \
+                      a[9].l, a[10].l, a[11].p, a[12].p, a[13].p, a[14].l, a[15].l);               \
+    }
+CALL_OF_PACKED(heads_few_packed)
+CALL_OF_PACKED(heads_pages_packed)
 static void call_multiply(const arg *a) { multiply_kernel(a[0].l, a[1].p, a[2].p, a[3].p); }
 static void call_rms_norm(const arg *a) {
     rms_norm_kernel(a[0].l, a[1].l, a[2].f, a[3].p, a[4].p, a[5].p, a[6].p);

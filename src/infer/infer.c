@@ -575,11 +575,12 @@ static void fetch_wanted(const ls_infer *f, ls_layer_call *c, const void *x,
 
 static void texts_there(const ls_infer *f, const ls_infer_together *o) {
     ls_layer_call c = {.n = 1, .T = o->T, .samples = o->tokens};
-    assert(f->room && o->kept == LS_KEPT_F32);
+    assert(f->room);
     ls_infer_room_send(f->room, f, o);
     send_tokens(f, &c);
     c.adapters = o->adapters;
-    c.past = (ls_past){.texts = o->texts, .ntexts = o->ntexts, .rows = &f->room->past};
+    c.past = (ls_past){.texts = o->texts, .ntexts = o->ntexts, .type = o->kept};
+    c.past.rows = &f->room->past;
     c.past.page = o->page ? o->page : ls_infer_page_floats(f->model, o->kept);
     const void *x = forward(f, &c, ls_infer_head(f->model), show_nothing, NULL);
     c.past = (ls_past){0};

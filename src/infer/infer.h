@@ -117,8 +117,8 @@ typedef struct ls_infer_together {
 ls_status ls_infer_open_room(ls_infer *, int64_t rows, int64_t texts, int64_t nlogits, ls_error *);
 void ls_infer_close_room(ls_infer *); /* if there is none, too */
 
-/* The logits have the bits that each text has alone. On a device texts have the numbers of their pages, keys and
- * values are kept in F32; whether it failed, ls_infer_check() says. */
+/* The logits have the bits that each text has alone. On a device texts have the numbers of their pages; whether
+ * it failed, ls_infer_check() says. */
 void ls_infer_texts(const ls_infer *, const ls_infer_together *);
 
 /* As ls_infer_next(); also calls the function for each layer but the head, with what its forward

@@ -67,17 +67,18 @@ void ls_heads_device_forward(const ls_heads *a) {
 
 /* ---- texts that are continued ---- */
 
-/* Where keys and values are. */
+/* Where keys and values are, and how: F16 is 1, Q8 2 of kernels (packed.k). */
 typedef struct kept_pages {
     float *kept; /* the layer's part of the first page */
-    int64_t page;
+    int64_t page, type;
 } kept_pages;
 
 static kept_pages pages_of(const ls_heads *a) {
     const ls_past *past = &a->call->past;
-    assert(!past->texts == !past->rows && past->type == LS_KEPT_F32);
-    if (past->texts) return (kept_pages){past->rows->kept + past->at, (int64_t)past->page};
-    return (kept_pages){past->kept, (int64_t)ls_kept_page(a->kv_heads, a->D)};
+    assert(!past->texts == !past->rows);
+    if (past->texts)
+        return (kept_pages){past->rows->kept + past->at, (int64_t)past->page, past->type};
+    return (kept_pages){past->kept, (int64_t)ls_kept_page(a->kv_heads, a->D), past->type};
 }
 
 /* Attention of n entries of a list, or of the call's rows. */
@@ -88,19 +89,30 @@ static void attend(const ls_heads *a, const kept_pages *p, ls_device_kernel kern
               {.l = a->D}, {.l = a->heads}, {.l = a->heads / a->kv_heads}, {.l = a->window},
               {.f = 1.0f / sqrtf((float)a->D)}, {.from = a->q}, {.l = a->q_row}, {.from = p->kept},
               {.l = p->page}, {.l = past->n}, {.from = list},
-              {.from = past->rows ? past->rows->tables : NULL}, {.p = a->y});
+              {.from = past->rows ? past->rows->tables : NULL}, {.p = a->y}, {.l = p->type},
+              {.l = a->bf16});
+}
+
+static void keep(const ls_heads *a, const kept_pages *p) {
+    const ls_past *past = &a->call->past;
+    bool packed = p->type != LS_KEPT_F32;
+    int64_t row = a->kv_heads * (packed ? ls_kept_blocks(a->D) : a->D);
+    LS_LAUNCH(a->compute, packed ? LS_KERNEL_heads_keep_packed : LS_KERNEL_heads_keep, a->T,
+              ls_device_groups(2 * row, ITEMS), {.l = a->kv_heads}, {.l = a->D}, {.from = a->k},
+              {.from = a->v}, {.l = a->kv_row}, {.l = past->n},
+              {.from = past->rows ? past->rows->slots : NULL}, {.p = p->kept}, {.l = p->page},
+              {.l = p->type}, {.l = a->bf16});
 }
 
 void ls_heads_device_continue(const ls_heads *a) {
     const ls_past *past = &a->call->past;
     const ls_past_rows *rows = past->rows;
-    const ls_device_kernel few = KERNEL_OF(a, heads_few), blocks = KERNEL_OF(a, heads_pages);
+    ls_device_kernel few = KERNEL_OF(a, heads_few), blocks = KERNEL_OF(a, heads_pages);
     kept_pages p = pages_of(a);
+    if (p.type != LS_KEPT_F32)
+        few = LS_KERNEL_heads_few_packed, blocks = LS_KERNEL_heads_pages_packed;
     assert(a->n == 1 && a->causal && !a->stored && !a->mask && !a->positions);
-    LS_LAUNCH(a->compute, LS_KERNEL_heads_keep, a->T,
-              ls_device_groups(2 * a->kv_heads * a->D, ITEMS), {.l = a->kv_heads}, {.l = a->D},
-              {.from = a->k}, {.from = a->v}, {.l = a->kv_row}, {.l = past->n},
-              {.from = rows ? rows->slots : NULL}, {.p = p.kept}, {.l = p.page});
+    keep(a, &p);
     if (rows) {
         attend(a, &p, few, COLUMNS, rows->few, rows->nfew);
         attend(a, &p, blocks, TILE, rows->blocks, rows->nblocks);

@@ -15,7 +15,7 @@ void ls_heads_device_forward(const ls_heads *);
 void ls_heads_device_backward(const ls_heads *);
 
 /* ls_heads_continue() of one text, or of several with past.rows: keys and values are in pages as cores have
- * them (kept.h), in f32. Up to four rows of a text are attended one by one, more in blocks of 64. */
+ * them (kept.h). Up to four rows of a text are attended one by one, more in blocks of 64. */
 enum { LS_HEADS_FEW = 4 };
 void ls_heads_device_continue(const ls_heads *);
 

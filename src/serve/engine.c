@@ -462,8 +462,8 @@ static ls_status open_pages_there(ls_engine *g, ls_device *d, size_t page, int n
         n = n - n / 8 - 1 > least ? n - n / 8 - 1 : least;
     }
     if (n < most)
-        ls_log("keys and values: the device has memory for %.1f MB, of %.1f (--cache-mb)",
-               (double)n * (double)page / 1e6, (double)most * (double)page / 1e6);
+        ls_log("keys and values: the device has memory for %d of %d pages of %d tokens, %.1f MB", n,
+               most, PAGE, (double)n * (double)page / 1e6);
     return LS_OK;
 }
 

@@ -1,9 +1,15 @@
 /* serve_device_test.c - lockstep serve --device answers many requests at once, byte by byte, as it answers each
- * alone on cores, also with adapters; options that do not work with a device are refused. */
+ * alone on cores, also with adapters, keys and values in fewer bits, and little memory; options that do not work
+ * with a device are refused. Device `cuda` has a driver made for tests (fake_cuda.c). */
 /* ctest: seconds=4 */
+/* The program is this test, with arguments: that driver needs functions that it exports. */
+#undef LOCKSTEP_PROGRAM
+#define LOCKSTEP_PROGRAM "/proc/self/exe"
 #include <pthread.h>
 
+#include "cli/cli.h"
 #include "cli/models.h"
+#include "device/drivers.h"
 #include "http/client.h"
 
 enum { QUESTIONS = 6 };
@@ -51,11 +57,12 @@ static void write_question(question *q, const char *url, const char *const model
 
 static const char *const no_adapters[3] = {"m", "m", "m"};
 
-/* line: serve and its options */
-static void ask_all(const char *line, const char *const models[3], bool at_once, question *list) {
+/* line: serve and its options. says: what it says while it begins, or NULL. */
+static void ask_all(const char *line, const char *const models[3], bool at_once, const char *says,
+                    question *list) {
     program p = startf("%s --port 0 --cache-mb 8", line);
     pthread_t threads[QUESTIONS];
-    char text[1024], url[128], *output = NULL;
+    char text[1024] = "", url[128], *output = NULL;
     const char *printed = NULL;
     size_t n = 0;
     while (!printed || !strchr(printed, '\n')) { /* it may also say something on standard error */
@@ -66,6 +73,7 @@ static void ask_all(const char *line, const char *const models[3], bool at_once,
         printed = strstr(text, "http");
     }
     assert_int_equal(sscanf(printed, "%127s", url), 1);
+    if (says && !strstr(text, says)) fail_msg("lockstep serve: %s", text);
     for (int i = 0; i < QUESTIONS; i++) {
         write_question(&list[i], url, models, i);
         assert_int_equal(pthread_create(&threads[i], NULL, ask, &list[i]), 0);
@@ -80,16 +88,19 @@ static void ask_all(const char *line, const char *const models[3], bool at_once,
 static int make_model(void **state) {
     if (models_make(state) != 0) return -1;
     small_write_whole(&small_models[0], gguf);
+    setenv("XDG_CACHE_HOME", folder, 1);
+    setenv("LD_LIBRARY_PATH", FAKE_CUDA ":" FAKE_NVRTC, 1);
     return 0;
 }
 
 /* The server on cores with one text at a time, and that on a device with many. */
-static void same(const char *line, const char *const models[3]) {
+static void same(const char *line, const char *const models[3], const char *options,
+                 const char *says) {
     question want[QUESTIONS] = {0}, got[QUESTIONS] = {0};
     char there[400];
-    snprintf(there, sizeof there, "%s --device c:7 --texts 4 --step-tokens 9", line);
-    ask_all(line, models, false, want);
-    ask_all(there, models, true, got);
+    snprintf(there, sizeof there, "%s %s --step-tokens 9", line, options);
+    ask_all(line, models, false, NULL, want);
+    ask_all(there, models, true, says, got);
     for (int i = 0; i < QUESTIONS; i++) {
         assert_string_equal(got[i].answer, want[i].answer);
         free(got[i].answer), free(want[i].answer);
@@ -98,7 +109,9 @@ static void same(const char *line, const char *const models[3]) {
 
 static void test_same(void **state) {
     (void)state;
-    same("serve @/m.gguf", no_adapters);
+    same("serve @/m.gguf", no_adapters, "--device c:7 --texts 4", NULL);
+    same("serve @/m.gguf --cache q8", no_adapters, "--device c:8 --texts 4", NULL);
+    same("serve @/m.gguf --cache f16", no_adapters, "--device cuda --texts 4", NULL);
 }
 
 static void train(const char *run, const char *sets) {
@@ -116,19 +129,33 @@ static void test_adapters(void **state) {
     train("base", "");
     train("law", "--set train.from=@/base --set lora.rank=4");
     train("poems", "--set train.from=@/base --set lora.rank=3 --set lora.dora=on");
-    same("serve @/base --adapter law=@/law --adapter poems=@/poems", models);
+    same("serve @/base --adapter law=@/law --adapter poems=@/poems", models,
+         "--device c:7 --texts 4", NULL);
     expect("serve @/base --device c --adapter law=@/none", 1, "none");
+}
+
+/* A GPU that has less memory than --cache-mb: it gets as many pages as fit. */
+static void test_fewer_pages(void **state) {
+    (void)state;
+    setenv("FAKE_CUDA_MEMORY", "2000000", 1);
+    same("serve @/m.gguf", no_adapters, "--device cuda --texts 64",
+         "keys and values: the device has memory for ");
+    setenv("FAKE_CUDA_MEMORY", "100000", 1);
+    expect_line("serve @/m.gguf --port 0 --device cuda", 1, "has no room for ");
+    unsetenv("FAKE_CUDA_MEMORY");
 }
 
 static void test_refused(void **state) {
     (void)state;
     expect("serve @/m.gguf --device c --workers 2", 2, "one process computes on a device");
-    expect("serve @/m.gguf --device c --cache q8", 2, "keys and values in f32 alone");
     expect("serve @/m.gguf --device gpu", 1, "devices are c, opencl and cuda");
 }
 
-int main(void) {
+int main(int argc, char **argv) {
+    static const ls_command *const commands[] = {&cmd_train, &cmd_serve, NULL};
+    if (argc > 1) return cli_main(argc, argv, commands);
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_same), cmocka_unit_test(test_adapters),
+                                       cmocka_unit_test(test_fewer_pages),
                                        cmocka_unit_test(test_refused)};
     return cmocka_run_group_tests(tests, make_model, folder_remove);
 }

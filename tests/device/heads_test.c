@@ -170,8 +170,62 @@ static void test_parts(void **state) {
             check_parts(&texts[i], seed % 2 == 0, (uint64_t)seed);
 }
 
+/* ---- the same in fewer bits: the host has them in pages, too, and both have the same bytes there ---- */
+
+static void continue_both(const shape *all, sides *s, const operands *o, const pair *kept,
+                          ls_past past, int64_t rows) {
+    for (int there = 0; there < 2; there++) {
+        ls_heads part = heads_of(all, there ? &s->device : &s->host, o, there);
+        past.kept = there ? kept->device : kept->host;
+        part.T = part.S = rows;
+        part.q = (const float *)part.q + past.n * part.q_row;
+        part.k = (const float *)part.k + past.n * part.kv_row;
+        part.v = (const float *)part.v + past.n * part.kv_row;
+        part.y = (float *)part.y + past.n * all->heads * all->D;
+        part.call = &(ls_layer_call){.past = past};
+        ls_heads_continue(&part);
+    }
+}
+
+/* Among the numbers are large and small ones, which types of fewer bits round to others. */
+static void add_odd_numbers(sides *s, pair *x) {
+    static const float odd[] = {0x1p-126f, 0x1.ffp-127f, 1e-8f, -0.0f, 0x1.01p0f, 60.0f, 1e-40f};
+    float *p = x->host;
+    for (size_t i = 0; i < x->nbytes / sizeof *p; i++)
+        if (i % 9 == 4) p[i] = odd[i / 9 % (sizeof odd / sizeof *odd)];
+    pair_send(s, x);
+}
+
+static void check_packed(const text *x, ls_kept_type type, bool bf16, uint64_t seed) {
+    sides s;
+    int64_t T = 0, C = x->heads * x->D, width = x->kv_heads * x->D;
+    for (int i = 0; x->parts[i]; i++) T += x->parts[i];
+    const shape all = {1, T, T, x->heads, x->kv_heads, x->D, x->window, true, false, false, bf16};
+    sides_open(&s, seed, (size_t)(2 * C) + ls_kept_room(x->heads, T, x->D));
+    operands o = {.q = pair_numbers(&s, T * (C + 3), 3),
+                  .kv = pair_numbers(&s, T * 2 * width, 2),
+                  .y = pair_empty(&s, (size_t)(T * C) * sizeof(float))};
+    pair kept = pair_empty(&s, ls_kept_floats(T + 5, x->kv_heads, x->D) * sizeof(float));
+    add_odd_numbers(&s, &o.kv);
+    for (int64_t i = 0, at = 0; x->parts[i]; at += x->parts[i++])
+        continue_both(&all, &s, &o, &kept, (ls_past){.n = at, .type = type}, x->parts[i]);
+    assert_true(pair_same(&s, &kept, "keys and values"));
+    assert_true(pair_same(&s, &o.y, "y"));
+    pair *mine[] = {&o.q, &o.kv, &o.y, &kept};
+    for (size_t i = 0; i < sizeof mine / sizeof *mine; i++) pair_free(&s, mine[i]);
+    sides_close(&s);
+}
+
+static void test_packed(void **state) {
+    (void)state;
+    for (int i = 0; i < NTEXTS; i++)
+        for (int seed = 1; seed <= ncases(2, 8); seed++)
+            check_packed(&texts[i], seed % 2 ? LS_KEPT_Q8 : LS_KEPT_F16, (i + seed) % 4 < 2,
+                         (uint64_t)seed);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_bits), cmocka_unit_test(test_bf16),
-                                       cmocka_unit_test(test_parts)};
+                                       cmocka_unit_test(test_parts), cmocka_unit_test(test_packed)};
     return run_layers_on_devices(tests, sizeof tests / sizeof *tests);
 }

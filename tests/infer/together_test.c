@@ -34,10 +34,10 @@ typedef struct setup {
     int64_t done[TEXTS];     /* tokens that are computed */
 } setup;
 
-/* The logits after each token of text i, which is computed alone. In f32 by the whole model; in fewer bits token by
- * token. */
+/* The logits after each token of text i, which cores compute alone. In f32 by the whole model; in fewer bits token
+ * by token. */
 static void write_want(setup *s, int i) {
-    if (s->device) {
+    if (s->device && s->type == LS_KEPT_F32) {
         ls_infer_logits(&s->infer, s->tokens[i], s->context, (size_t)s->V, s->want[i]);
         ls_infer_hidden(&s->infer, s->tokens[i], s->context, s->hidden[i]);
         return;
@@ -52,7 +52,10 @@ static void write_want(setup *s, int i) {
                                        .kept = s->type,
                                        .wanted = (const int64_t[]){0},
                                        .nwanted = 1,
-                                       .logits = to};
+                                       .logits = to,
+                                       .shown = (const int64_t[]){0},
+                                       .nshown = 1,
+                                       .hidden = s->hidden[i] + n * s->width};
         if (s->type == LS_KEPT_F32)
             memcpy(to, ls_infer_next(&s->infer, s->tokens[i], n + 1), (size_t)s->V * sizeof *to);
         else
@@ -189,6 +192,7 @@ static void try_all(setup *s, uint64_t random) {
 }
 
 static const ls_dtype types[] = {LS_F32, LS_BF16, LS_F16};
+static const ls_kept_type kept_types[] = {LS_KEPT_Q8, LS_KEPT_F32, LS_KEPT_F16};
 
 static void test_gpt(void **state) {
     static const ls_gpt_config configs[] = {{2, 24, 3, CONTEXT, 40}, {1, 15, 5, CONTEXT, 7}};
@@ -238,11 +242,12 @@ static void test_llama(void **state) {
 static void test_gpt_there(void **state) {
     static const ls_gpt_config config = {2, 24, 3, LONG_CONTEXT, 40};
     (void)state;
-    for (int i = 0; i < ncases(2, 3); i++) {
+    for (int i = 0; i < ncases(4, 9); i++) {
         setup s = {.device = device_name, .context = LONG_CONTEXT, .rows = MOST_ROWS};
         ls_error e;
+        s.type = i < 2 ? LS_KEPT_F32 : kept_types[i % 3];
         assert_ls_ok(ls_gpt_create(&config, &s.model, &e), e);
-        set_up(&s, types[i], 1);
+        set_up(&s, types[i < 2 ? i : i / 2 % 3], 1);
         try_all(&s, 200 + (uint64_t)i);
         tear_down(&s);
     }
@@ -250,8 +255,9 @@ static void test_gpt_there(void **state) {
 
 static void test_llama_there(void **state) {
     (void)state;
-    for (int i = 0; i < ncases(4, 12); i++) {
+    for (int i = 0; i < ncases(7, 18); i++) {
         setup s = {.device = device_name, .context = LONG_CONTEXT, .rows = MOST_ROWS};
+        s.type = i < 4 ? LS_KEPT_F32 : kept_types[i % 3];
         make_llama(&s, i);
         set_up(&s, types[i % 3], 1);
         try_all(&s, 300 + (uint64_t)i);

@@ -356,6 +356,22 @@ static void test_run_there(void **state) {
     close_model();
 }
 
+/* The same in fewer bits. */
+static void test_fewer_bits_there(void **state) {
+    static const way ways[] = {{16, 64, 6, true, false}, {16, 256, 100, false, true}};
+    (void)state;
+    open_run();
+    for (kept = LS_KEPT_F16; kept <= LS_KEPT_Q8; kept++) {
+        asked *want = write_alone();
+        open_there("run");
+        compare_each_way(ways, ncases(1, 2), want);
+        close_there();
+        free_all(want);
+    }
+    kept = LS_KEPT_F32;
+    close_model();
+}
+
 static void test_published_there(void **state) {
     static const way ways[] = {{16, 256, 100, false, false}, {3, 5, 2, false, false}};
     (void)state;
@@ -375,9 +391,9 @@ static void test_dropped_there(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest there[] = {cmocka_unit_test(test_run_there),
-                                       cmocka_unit_test(test_published_there),
-                                       cmocka_unit_test(test_dropped_there)};
+    const struct CMUnitTest there[] = {
+        cmocka_unit_test(test_run_there), cmocka_unit_test(test_fewer_bits_there),
+        cmocka_unit_test(test_published_there), cmocka_unit_test(test_dropped_there)};
     static const char *const devices[] = {"c:5", "cuda", "opencl"};
     int ndevices = all_cases() || only_device() ? 3 : 2; /* OpenCL's compiler takes minutes */
     const struct CMUnitTest tests[] = {
