@@ -65,17 +65,16 @@
     X(embedding, 256, "llplllpppp")                                                                \
     X(embedding_dwpe, 256, "lllplp")                                                               \
     X(embedding_dwte, 256, "lllplllpp")                                                            \
-    X(expert_activate, 256, "lppppppp")                                                            \
-    X(expert_activate_dx, 256, "lppppppppppp")                                                     \
-    X(expert_clear, 256, "llllppp")                                                                \
-    X(expert_gather, 256, "llpppp")                                                                \
-    X(expert_gemm, 128, "llppppllpll")                                                             \
-    X(expert_gemm_blocks, 128, "llppppllpll")                                                      \
+    X(expert_activate, 256, "llpppppp")                                                            \
+    X(expert_activate_dx, 256, "llppppppppp")                                                      \
+    X(expert_gather, 256, "lllpppp")                                                               \
+    X(expert_gemm, 128, "lllpppllpll")                                                             \
+    X(expert_gemm_blocks, 128, "lllpppllpll")                                                      \
     X(expert_gemm_dw, 128, "llppppll")                                                             \
     X(expert_gemm_dw_blocks, 128, "llpppplllp")                                                    \
-    X(expert_gemm_rows, 128, "llppppllpl")                                                         \
-    X(expert_gemm_rows_blocks, 128, "llppppllpl")                                                  \
-    X(expert_scatter, 256, "llllpppppp")                                                           \
+    X(expert_gemm_rows, 128, "lllpppllpl")                                                         \
+    X(expert_gemm_rows_blocks, 128, "lllpppllpl")                                                  \
+    X(expert_scatter, 256, "llllppppp")                                                            \
     X(gelu, 256, "lpp")                                                                            \
     X(gelu_back, 256, "lppp")                                                                      \
     X(gemm, 256, "lllpllpllpllpl")                                                                 \
@@ -144,7 +143,7 @@
     X(routing, 256, "llllpppp")                                                                    \
     X(routing_back, 256, "llllppppp")                                                              \
     X(routing_drop, 256, "llpp")                                                                   \
-    X(routing_places, 256, "lpppp")                                                                \
+    X(routing_places, 256, "llpppp")                                                               \
     X(rows_gather, 256, "lppp")                                                                    \
     X(rows_scatter, 256, "lppp")                                                                   \
     X(running, 256, "lfflpp")                                                                      \

@@ -62,7 +62,6 @@
 #include "device/kernels/embedding_dwte.k"
 #include "device/kernels/expert_activate.k"
 #include "device/kernels/expert_activate_dx.k"
-#include "device/kernels/expert_clear.k"
 #include "device/kernels/expert_gather.k"
 #include "device/kernels/expert_gemm.k"
 #include "device/kernels/expert_gemm_blocks.k"
@@ -308,42 +307,38 @@ static void call_routing(const arg *a) {
 }
 static void call_routing_drop(const arg *a) { routing_drop_kernel(a[0].l, a[1].l, a[2].p, a[3].p); }
 static void call_routing_places(const arg *a) {
-    routing_places_kernel(a[0].l, a[1].p, a[2].p, a[3].p, a[4].p);
+    routing_places_kernel(a[0].l, a[1].l, a[2].p, a[3].p, a[4].p, a[5].p);
 }
 static void call_routing_back(const arg *a) {
     routing_back_kernel(a[0].l, a[1].l, a[2].l, a[3].l, a[4].p, a[5].p, a[6].p, a[7].p, a[8].p);
 }
 static void call_expert_gather(const arg *a) {
-    expert_gather_kernel(a[0].l, a[1].l, a[2].p, a[3].p, a[4].p, a[5].p);
+    expert_gather_kernel(a[0].l, a[1].l, a[2].l, a[3].p, a[4].p, a[5].p, a[6].p);
 }
 static void call_expert_scatter(const arg *a) {
-    expert_scatter_kernel(a[0].l, a[1].l, a[2].l, a[3].l, a[4].p, a[5].p, a[6].p, a[7].p, a[8].p,
-                          a[9].p);
-}
-static void call_expert_clear(const arg *a) {
-    expert_clear_kernel(a[0].l, a[1].l, a[2].l, a[3].l, a[4].p, a[5].p, a[6].p);
+    expert_scatter_kernel(a[0].l, a[1].l, a[2].l, a[3].l, a[4].p, a[5].p, a[6].p, a[7].p, a[8].p);
 }
 static void call_expert_activate(const arg *a) {
-    expert_activate_kernel(a[0].l, a[1].p, a[2].p, a[3].p, a[4].p, a[5].p, a[6].p, a[7].p);
+    expert_activate_kernel(a[0].l, a[1].l, a[2].p, a[3].p, a[4].p, a[5].p, a[6].p, a[7].p);
 }
 static void call_expert_activate_dx(const arg *a) {
-    expert_activate_dx_kernel(a[0].l, a[1].p, a[2].p, a[3].p, a[4].p, a[5].p, a[6].p, a[7].p,
-                              a[8].p, a[9].p, a[10].p, a[11].p);
+    expert_activate_dx_kernel(a[0].l, a[1].l, a[2].p, a[3].p, a[4].p, a[5].p, a[6].p, a[7].p,
+                              a[8].p, a[9].p, a[10].p);
 }
 static void call_expert_gemm(const arg *a) {
-    expert_gemm_kernel(a[0].l, a[1].l, a[2].p, a[3].p, a[4].p, a[5].p, a[6].l, a[7].l, a[8].p,
+    expert_gemm_kernel(a[0].l, a[1].l, a[2].l, a[3].p, a[4].p, a[5].p, a[6].l, a[7].l, a[8].p,
                        a[9].l, a[10].l);
 }
 static void call_expert_gemm_blocks(const arg *a) {
-    expert_gemm_blocks_kernel(a[0].l, a[1].l, a[2].p, a[3].p, a[4].p, a[5].p, a[6].l, a[7].l,
+    expert_gemm_blocks_kernel(a[0].l, a[1].l, a[2].l, a[3].p, a[4].p, a[5].p, a[6].l, a[7].l,
                               a[8].p, a[9].l, a[10].l);
 }
 static void call_expert_gemm_rows(const arg *a) {
-    expert_gemm_rows_kernel(a[0].l, a[1].l, a[2].p, a[3].p, a[4].p, a[5].p, a[6].l, a[7].l, a[8].p,
+    expert_gemm_rows_kernel(a[0].l, a[1].l, a[2].l, a[3].p, a[4].p, a[5].p, a[6].l, a[7].l, a[8].p,
                             a[9].l);
 }
 static void call_expert_gemm_rows_blocks(const arg *a) {
-    expert_gemm_rows_blocks_kernel(a[0].l, a[1].l, a[2].p, a[3].p, a[4].p, a[5].p, a[6].l, a[7].l,
+    expert_gemm_rows_blocks_kernel(a[0].l, a[1].l, a[2].l, a[3].p, a[4].p, a[5].p, a[6].l, a[7].l,
                                    a[8].p, a[9].l);
 }
 static void call_expert_gemm_dw(const arg *a) {

@@ -11,6 +11,7 @@
 #include "base/guard.h"
 #include "infer/paged.h"
 #include "model/mixed.h"
+#include "model/mixed_device.h"
 
 /* Bytes for n samples: the maximum over layers. */
 typedef struct sizes {
@@ -19,7 +20,8 @@ typedef struct sizes {
 
 static size_t larger(size_t a, size_t b) { return a > b ? a : b; }
 
-static sizes sizes_of(const ls_model *m, ls_dtype dtype, int64_t n) {
+/* there: on a device. */
+static sizes sizes_of(const ls_model *m, ls_dtype dtype, int64_t n, bool there) {
     int nlayers = m->nlayers + m->nlate, nvalues = 0;
     for (int i = 0; i < m->nmeasures; i++)
         if (m->measures[i].nvalues > nvalues) nvalues = m->measures[i].nvalues;
@@ -31,7 +33,8 @@ static sizes sizes_of(const ls_model *m, ls_dtype dtype, int64_t n) {
             s.y = larger(s.y, (size_t)l->V * sizeof(float)); /* one position's logits */
         if (!l->traits.has_logits)                           /* only training saves them */
             s.saved = larger(s.saved, ls_mixed_saved_nbytes(l, n, dtype));
-        s.work = larger(s.work, ls_mixed_work_nbytes(l, n, dtype, LS_F32, false));
+        s.work = larger(s.work, there ? ls_mixed_device_work_nbytes(l, n)
+                                      : ls_mixed_work_nbytes(l, n, dtype, LS_F32, false));
     }
     s.y = (s.y + 63) / 64 * 64;
     s.saved = (s.saved + 63) / 64 * 64;
@@ -42,16 +45,27 @@ static sizes sizes_of(const ls_model *m, ls_dtype dtype, int64_t n) {
 /* The type of what layers compute: a device has all numbers in f32 (model/mixed_device.h). */
 static ls_dtype type_of(const ls_infer *f) { return f->compute->device ? LS_F32 : f->dtype; }
 
-static sizes sizes_for(const ls_infer *f) { return sizes_of(f->model, type_of(f), f->n); }
+static sizes sizes_for(const ls_infer *f) {
+    return sizes_of(f->model, type_of(f), f->n, f->compute->device);
+}
+
+static size_t sum_of(const ls_model *m, sizes s) {
+    return (size_t)m->nslots * s.y + s.saved + s.losses + s.work;
+}
 
 size_t ls_infer_nbytes(const ls_model *m, ls_dtype dtype, int64_t n) {
-    sizes s = sizes_of(m, dtype, n);
-    return (size_t)m->nslots * s.y + s.saved + s.losses + s.work;
+    return sum_of(m, sizes_of(m, dtype, n, false));
+}
+
+size_t ls_infer_device_nbytes(const ls_model *m, int64_t n) {
+    return sum_of(m, sizes_of(m, LS_F32, n, true));
 }
 
 ls_status ls_infer_open_memory(ls_infer *f, int64_t n, const char *what, ls_error *e) {
     ls_device *d = f->compute->device;
-    size_t nbytes = (ls_infer_nbytes(f->model, type_of(f), n) + 63) / 64 * 64;
+    size_t nbytes =
+        d ? ls_infer_device_nbytes(f->model, n) : ls_infer_nbytes(f->model, f->dtype, n);
+    nbytes = (nbytes + 63) / 64 * 64;
     f->n = n;
     f->memory = f->samples = f->logits = NULL;
     if (!d) return ls_map(nbytes, what, &f->memory, e);

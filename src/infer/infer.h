@@ -33,6 +33,8 @@ typedef struct ls_infer {
 } ls_infer;
 
 size_t ls_infer_nbytes(const ls_model *, ls_dtype, int64_t n);
+/* The same of a device. */
+size_t ls_infer_device_nbytes(const ls_model *, int64_t n);
 /* Sets n, and memory for so many samples: `memory`, and for a device `samples` and `logits`. The model
  * must stay as it is until it is closed. LS_ENOMEM, with what it is for. */
 ls_status ls_infer_open_memory(ls_infer *, int64_t n, const char *what, ls_error *);

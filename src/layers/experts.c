@@ -8,12 +8,13 @@
  * the first of these experts. The choice is computed again in backward. Outside of training nothing
  * is dropped, nor saved.
  *
- * On a device (experts_device.h) the host does not know how many rows an expert has.
- *
- * One expert after the other: its rows are gathered, and their results are added to those of the
+ * On cores one expert after the other: its rows are gathered, and their results are added to those of the
  * experts before it. So an element of y, and of x's gradient, is one chain in the order of experts.
  * A slice adds up its own: rows that have chosen none of them are 0, and so are the gradients of
- * the weights of other slices' experts. */
+ * the weights of other slices' experts.
+ *
+ * On a device (experts_device.h) the host does not know how many rows an expert has, and each step is one kernel
+ * for all experts; their rows take more memory, of which the results have that of dy, and dgate that of dh. */
 #include <assert.h>
 #include <string.h>
 
@@ -46,12 +47,12 @@ typedef struct mixture {
     int64_t own, end;    /* the layer's experts */
     bool saves;          /* else gate and up are those of one expert */
     float *gate, *up;    /* saved [rows * k, F] */
-    float *x, *h, *out;  /* of one expert's rows: gathered, [F], results */
+    float *x, *h, *out;  /* of one expert's rows, on a device of all: gathered, [F], results */
     float *dy, *dh;      /* backward: gathered, [F] */
     float *dgate, *dup;  /* [F] */
     float *dweight;      /* [rows, k] */
-    int64_t e, first, n; /* the expert, its first slot, its number of rows, } 0 on a device */
-    int64_t saved;       /* where in gate and up its rows are               } */
+    int64_t e, first, n; /* the expert, its first slot, its number of rows, } on a device: of the */
+    int64_t saved;       /* where in gate and up its rows are               } first one, 0, 0, 0 */
 } mixture;
 
 /* The most choices of T rows that the layer's experts may compute. */
@@ -59,6 +60,24 @@ static int64_t most_of(const options *o, int64_t T) {
     int64_t own = o->end - o->own, most = T * (own < o->k ? own : o->k);
     int64_t taken = own * o->capacity * o->samples;
     return o->capacity && taken < most ? taken : most;
+}
+
+enum { NC_THERE = 2, NF_THERE = 3 };
+
+/* The memory behind x on a device, for the rows of all experts. */
+static void place_there(mixture *f) {
+    int64_t rows = ls_experts_device_rows(f->r.rows, f->r.k, f->end - f->own);
+    f->out = f->dy = f->x + rows * f->C;
+    f->h = f->dy + rows * f->C;
+    f->dgate = f->dh = f->h + rows * f->F;
+    f->dup = f->dh + rows * f->F;
+    f->dweight = f->dup + rows * f->F;
+    if (!f->saves) f->gate = f->dgate, f->up = f->dup;
+}
+
+static size_t floats_there(const options *o, int64_t T, int64_t C) {
+    int64_t rows = ls_experts_device_rows(T, o->k, o->end - o->own);
+    return (size_t)(rows * (NC_THERE * C + NF_THERE * o->width) + T * o->k);
 }
 
 static mixture mixture_of(const ls_layer *l, const ls_layer_call *c) {
@@ -73,6 +92,11 @@ static mixture mixture_of(const ls_layer *l, const ls_layer_call *c) {
     f.gate = c->saved;
     f.up = f.gate + c->n * most_of(o, c->T) * f.F;
     f.x = ls_routing_place(&f.r, c->work);
+    f.e = f.own;
+    if (c->compute->device) {
+        place_there(&f);
+        return f;
+    }
     f.out = f.x + rows * f.C;
     f.h = f.out + rows * f.C;
     f.dy = f.h + rows * f.F;
@@ -86,14 +110,12 @@ static mixture mixture_of(const ls_layer *l, const ls_layer_call *c) {
 
 static bool is_there(const mixture *f) { return f->c->compute->device; }
 
-static ls_expert_there expert_there(const mixture *f) {
-    return (ls_expert_there){
-        .c = f->c->compute, .r = &f->r, .own = f->own, .end = f->end, .e = f->e, .saves = f->saves};
+static ls_experts_there experts_there(const mixture *f) {
+    return (ls_experts_there){.c = f->c->compute, .r = &f->r, .own = f->own, .end = f->end};
 }
 
 static void begin_expert(mixture *f, int64_t e) {
     f->e = e;
-    if (is_there(f)) return;
     f->first = f->r.first[e];
     f->n = f->r.first[e + 1] - f->first;
     f->saved = f->saves ? (f->first - f->r.first[f->own]) * f->F : 0;
@@ -106,19 +128,19 @@ static ls_stored part_of(const mixture *f, int param) {
     return ls_stored_at(ls_layer_stored(f->l, f->c, param), (f->e - f->own) * f->F * f->C);
 }
 
-/* A product of the expert's rows; saved: its results are saved. */
-static void product(const mixture *f, const ls_gemm_job *given, bool saved) {
+/* A product of the expert's rows. */
+static void product(const mixture *f, const ls_gemm_job *given) {
     ls_gemm_job g = *given;
     const ls_weight_matrix *w = &given->w;
     if (!is_there(f)) {
         ls_gemm(f->c->compute, given);
         return;
     }
-    ls_expert_there t = expert_there(f);
+    ls_experts_there t = experts_there(f);
     assert(w->rows.type == LS_BLOCK_F32);
     g.b = w->transposed ? ls_matrix_transposed(w->rows.data, w->width)
                         : ls_matrix_of(w->rows.data, w->width);
-    ls_experts_device_product(&t, &g, saved);
+    ls_experts_device_product(&t, &g);
 }
 
 /* y [n, out] = x [n, in] . w^T, w being [out, in]. */
@@ -130,33 +152,29 @@ static void multiply(const mixture *f, int param, const float *x, float *y) {
         ls_gemv_table(f->c->compute, &(ls_gemv_table_job){
                                          .w = w, .V = out, .C = in, .x = x, .y = y, .bf16 = bf16});
     else
-        product(f,
-                &(ls_gemm_job){.M = f->n,
-                               .N = out,
-                               .K = in,
-                               .bf16 = bf16,
-                               .a = ls_matrix_of(x, in),
-                               .w = ls_weights_transposed(w, in),
-                               .c = y,
-                               .ldc = out},
-                param != DOWN);
+        product(f, &(ls_gemm_job){.M = f->n,
+                                  .N = out,
+                                  .K = in,
+                                  .bf16 = bf16,
+                                  .a = ls_matrix_of(x, in),
+                                  .w = ls_weights_transposed(w, in),
+                                  .c = y,
+                                  .ldc = out});
 }
 
 /* dx [n, in] = dy [n, out] . w, or it is added. */
 static void multiply_back(const mixture *f, int param, const float *dy, ls_gemm_start start,
                           float *dx) {
     int64_t in = param == DOWN ? f->F : f->C, out = param == DOWN ? f->C : f->F;
-    product(f,
-            &(ls_gemm_job){.M = f->n,
-                           .N = in,
-                           .K = out,
-                           .bf16 = ls_layer_in_bf16(f->c),
-                           .a = ls_matrix_of(dy, out),
-                           .w = ls_weights_of(part_of(f, param), in),
-                           .c = dx,
-                           .ldc = in,
-                           .start = start},
-            false);
+    product(f, &(ls_gemm_job){.M = f->n,
+                              .N = in,
+                              .K = out,
+                              .bf16 = ls_layer_in_bf16(f->c),
+                              .a = ls_matrix_of(dy, out),
+                              .w = ls_weights_of(part_of(f, param), in),
+                              .c = dx,
+                              .ldc = in,
+                              .start = start});
 }
 
 /* The units of the expert's rows, which are choices of the call's rows. */
@@ -181,7 +199,7 @@ static void sum_products(const mixture *f, int param, const float *dy, const flo
                            .ldc = in,
                            .units = units_of(f),
                            .start = f->c->grads_start ? LS_GEMM_ZERO : LS_GEMM_ADD};
-    ls_expert_there t = expert_there(f);
+    ls_experts_there t = experts_there(f);
     if (is_there(f))
         ls_experts_device_sum(&t, &g);
     else
@@ -210,7 +228,7 @@ static void gather_run(void *arg, int thread, int nthreads) {
 }
 
 static void gather(const mixture *f, const float *from, float *to) {
-    ls_expert_there t = expert_there(f);
+    ls_experts_there t = experts_there(f);
     if (is_there(f)) {
         ls_experts_device_gather(&t, f->C, from, to);
         return;
@@ -249,7 +267,7 @@ static void scatter_run(void *arg, int thread, int nthreads) {
 }
 
 static void scatter(const mixture *f, const float *from, float *to) {
-    ls_expert_there t = expert_there(f);
+    ls_experts_there t = experts_there(f);
     if (is_there(f)) {
         ls_experts_device_scatter(&t, f->C, from, to);
         return;
@@ -276,14 +294,9 @@ static bool leaves_out(const mixture *f) {
     return f->end - f->own < f->r.experts || f->r.capacity > 0;
 }
 
-/* Zeros in rows that none of the layer's experts computes. */
+/* Zeros in rows that none of the layer's experts computes; a device's scatter() writes them. */
 static void clear_others(const mixture *f, float *to) {
-    ls_expert_there t = expert_there(f);
-    if (!leaves_out(f)) return;
-    if (is_there(f)) {
-        ls_experts_device_clear(&t, f->C, to);
-        return;
-    }
+    if (!leaves_out(f) || is_there(f)) return;
     ls_pool_run_sized(f->c->compute->pool, f->r.rows * f->C, clear_run,
                       &(rows_job){.f = f, .to = to});
 }
@@ -320,17 +333,12 @@ static void activate_back_run(void *arg, int thread, int nthreads) {
 }
 
 static ls_expert_gates gates_of(const mixture *f) {
-    return (ls_expert_gates){.gate = f->gate,
-                             .up = f->up,
-                             .h = f->h,
-                             .dh = f->dh,
-                             .dgate = f->dgate,
-                             .dup = f->dup,
-                             .dweight = f->dweight};
+    return (ls_expert_gates){
+        .gate = f->gate, .up = f->up, .h = f->h, .dh = f->dh, .dup = f->dup, .dweight = f->dweight};
 }
 
 static void activate(mixture *f) {
-    ls_expert_there t = expert_there(f);
+    ls_experts_there t = experts_there(f);
     ls_expert_gates g = gates_of(f);
     if (is_there(f))
         ls_experts_device_activate(&t, f->F, &g);
@@ -339,7 +347,7 @@ static void activate(mixture *f) {
 }
 
 static void activate_back(mixture *f) {
-    ls_expert_there t = expert_there(f);
+    ls_experts_there t = experts_there(f);
     ls_expert_gates g = gates_of(f);
     if (is_there(f))
         ls_experts_device_activate_back(&t, f->F, &g);
@@ -349,19 +357,24 @@ static void activate_back(mixture *f) {
 
 /* ---- passes ---- */
 
+static void forward_expert(mixture *f) {
+    const ls_layer_call *c = f->c;
+    gather(f, c->x[0], f->x);
+    multiply(f, GATE, f->x, f->gate + f->saved);
+    multiply(f, UP, f->x, f->up + f->saved);
+    activate(f);
+    multiply(f, DOWN, f->h, f->out);
+    scatter(f, f->out, c->y);
+}
+
 static void forward(const ls_layer *l, const ls_layer_call *c) {
     mixture f = mixture_of(l, c);
     ls_routing_choose(c->compute, c->x[1], l->ninputs > 2 ? c->x[2] : NULL, &f.r);
     clear_others(&f, c->y);
-    for (int64_t e = f.own; e < f.end; e++) {
+    if (is_there(&f)) forward_expert(&f); /* all of them */
+    for (int64_t e = f.own; e < f.end && !is_there(&f); e++) {
         begin_expert(&f, e);
-        if (f.n == 0 && !is_there(&f)) continue;
-        gather(&f, c->x[0], f.x);
-        multiply(&f, GATE, f.x, f.gate + f.saved);
-        multiply(&f, UP, f.x, f.up + f.saved);
-        activate(&f);
-        multiply(&f, DOWN, f.h, f.out);
-        scatter(&f, f.out, c->y);
+        if (f.n > 0) forward_expert(&f);
     }
 }
 
@@ -386,7 +399,8 @@ static void backward(const ls_layer *l, const ls_layer_call *c) {
     if (c->dx[0]) clear_others(&f, c->dx[0]);
     if (leaves_out(&f))
         ls_copy_run(c->compute, &(ls_copy){.rows = 1, .width = f.r.rows * f.r.k, .to = f.dweight});
-    for (int64_t e = f.own; e < f.end; e++) {
+    if (is_there(&f)) backward_expert(&f); /* all of them */
+    for (int64_t e = f.own; e < f.end && !is_there(&f); e++) {
         begin_expert(&f, e);
         backward_expert(&f);
     }
@@ -487,6 +501,7 @@ ls_value *ls_layers_experts_slice(ls_model *m, ls_value *x, ls_router_values r,
     l->memory.saved = (size_t)l->T * l->half.saved_rough; /* all of it may be rounded */
     l->memory.work =
         ls_routing_floats(l->T, o->experts, k) + (size_t)(l->T * (NC * l->C + NF * F + k));
+    l->memory.there = ls_routing_floats(l->T, o->experts, k) + floats_there(&own, l->T, l->C);
     l->cost.flops = 6.0 * rows * (double)l->T * (double)(F * l->C);
     add_works(l, &own);
     add_params(m, l, o, s.own_blocks);

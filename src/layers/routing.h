@@ -25,7 +25,7 @@ typedef struct ls_routing {
     int32_t *expert;          /* [rows, k] of each row, in ascending order */
     float *weight;            /* [rows, k] */
     int32_t *slot;   /* [rows, k] its place among all choices, sorted by expert, then by row; -1: it
-                        is dropped. On a device, only with a capacity: 0, or -1 */
+                        is dropped */
     int32_t *choice; /* [rows * k] of each place: row * k + i */
     int32_t *first;  /* [experts + 1] each expert's first place */
 } ls_routing;

@@ -16,7 +16,7 @@ void ls_routing_device_choose(const ls_compute *c, const float *logits, const fl
               {.from = scores}, {.p = r->expert}, {.p = r->weight});
     if (r->capacity) drop(c, r);
     LS_LAUNCH(c, LS_KERNEL_routing_places, r->experts + 1, 1, {.l = r->rows * r->k},
-              {.from = r->expert}, {.from = r->capacity ? r->slot : NULL}, {.p = r->choice},
+              {.l = r->capacity > 0}, {.from = r->expert}, {.p = r->slot}, {.p = r->choice},
               {.p = r->first});
 }
 

@@ -213,6 +213,7 @@ typedef struct ls_layer_traits {
 typedef struct ls_layer_memory {
     size_t saved;        /* } for each sample */
     size_t work;         /* } */
+    size_t there;        /* on a device, for each sample, where that is more than `work` */
     size_t block_floats; /* further work memory, per row that is computed at a time */
     int64_t block_rows;  /* the most rows that are computed at a time; 0: all */
     size_t scratch;      /* per thread */

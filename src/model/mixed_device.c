@@ -31,6 +31,12 @@ static ls_layer_call in_f32(const ls_layer_call *m) {
     return c;
 }
 
+size_t ls_mixed_device_work_nbytes(const ls_layer *l, int64_t n) {
+    size_t nbytes = ls_mixed_work_nbytes(l, n, LS_F32, LS_F32, false);
+    size_t there = (size_t)n * l->memory.there * sizeof(float);
+    return there > nbytes ? there : nbytes;
+}
+
 void ls_mixed_device_forward(const ls_layer *l, const ls_layer_call *m) {
     ls_layer_call c = in_f32(m);
     int64_t rows = m->n * m->T;

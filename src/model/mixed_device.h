@@ -16,6 +16,9 @@ static inline bool ls_mixed_there(const ls_layer_call *c) {
     return c->compute->device && (ls_dtype_is_half(c->type) || ls_dtype_is_half(c->grads_type));
 }
 
+/* Work memory of a device for n samples. */
+size_t ls_mixed_device_work_nbytes(const ls_layer *, int64_t n);
+
 void ls_mixed_device_forward(const ls_layer *, const ls_layer_call *);
 void ls_mixed_device_backward(const ls_layer *, const ls_layer_call *);
 

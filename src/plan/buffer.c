@@ -1,6 +1,7 @@
 /* buffer.c - the numbered buffers of a plan: their sizes and names. */
 #include <stdio.h>
 
+#include "model/mixed_device.h"
 #include "model/split.h"
 #include "plan/plan.h"
 #include "share/mesh.h"
@@ -160,7 +161,8 @@ size_t ls_plan_work_nbytes(const ls_plan *p, bool there) {
         const ls_layer *l = &sh->model->layers[i];
         int64_t n = l->traits.backward_whole ? ls_share_samples(sh, -1)
                                              : ls_model_samples(sh->model, sh->micro_batch);
-        size_t nbytes = ls_mixed_work_nbytes(l, n, compute, grads, wide);
+        size_t nbytes = there ? ls_mixed_device_work_nbytes(l, n)
+                              : ls_mixed_work_nbytes(l, n, compute, grads, wide);
         if (nbytes > most) most = nbytes;
         if (!ls_share_splits(sh, i)) continue;
         nbytes = ls_split_work_nbytes(l, n, compute, grads, wide);

@@ -7,6 +7,7 @@
 #include "layers/layers.h"
 #include "model/frozen.h"
 #include "model/mixed.h"
+#include "model/mixed_device.h"
 
 enum { N = 3, PARAMS = 12, CONSTANTS = 2 };
 
@@ -82,7 +83,7 @@ static inline operands operands_of(sides *s, const ls_layer *l) {
     operands o = {.y = pair_empty(s, y * sizeof(float)),
                   .dy = floats_of(s, y),
                   .saved = pair_empty(s, ls_mixed_saved_nbytes(l, N, LS_F32)),
-                  .work = pair_empty(s, ls_mixed_work_nbytes(l, N, LS_F32, LS_F32, false))};
+                  .work = pair_empty(s, ls_mixed_device_work_nbytes(l, N))};
     for (int k = 0; k < l->ninputs; k++) {
         o.x[k] = floats_of(s, N * l->input_floats[k]);
         o.dx[k] = floats_of(s, N * l->input_floats[k]);
