@@ -24,6 +24,9 @@
  * undefined, and the group can only be closed. The ls_error of a call may be NULL: the code is
  * returned alone.
  *
+ * A process that is forked from a worker has no part in the worker's groups: their calls return
+ * LS_EINVAL there, except in a group of one, and closing them does nothing.
+ *
  * A call that fails at one worker may succeed at another. A worker that is late, for instance, may
  * get LS_OK from a call in which the others have timed out, since all that it needs from them is
  * there; its next call fails.

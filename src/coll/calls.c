@@ -21,11 +21,6 @@ typedef struct asked {
 
 /* ---- checks ---- */
 
-static ls_status check_group(const ls_group *g, const char *name, ls_error *e) {
-    if (!g) return ls_fail(e, LS_EINVAL, "%s: the group is NULL", name);
-    return g->end ? LS_OK : ls_fail(e, LS_EINVAL, "%s: the group is closed", name);
-}
-
 static ls_status check_reduction(const ls_group *g, const ls_call *c, ls_error *e) {
     const char *name = ls_collective_name(c->what);
     size_t nbytes = c->by->element_nbytes, all = (size_t)g->size * nbytes;
@@ -268,7 +263,7 @@ static ls_status wait_or_return(ls_group *g, ls_request *r, ls_status s, ls_requ
 static ls_status run(ls_group *g, asked a, ls_request **r_p, ls_error *e) {
     ls_error own;
     if (!e) e = &own;
-    LS_TRY(check_group(g, ls_collective_name(a.call.what), e));
+    LS_TRY(ls_group_check(g, ls_collective_name(a.call.what), e));
     if (lacks_counts(g, &a.call))
         return ls_fail(e, LS_EINVAL, "%s: counts are NULL", ls_collective_name(a.call.what));
     if (a.call.what == LS_CALL_REDUCE_SCATTER || a.call.what == LS_CALL_ALL_GATHER) {
@@ -286,7 +281,7 @@ static ls_status run(ls_group *g, asked a, ls_request **r_p, ls_error *e) {
 
 static ls_status check_message(const ls_group *g, const ls_single_call *c, ls_error *e) {
     const char *name = c->send ? "send" : "recv";
-    LS_TRY(check_group(g, name, e));
+    LS_TRY(ls_group_check(g, name, e));
     if ((unsigned)c->dtype >= LS_NDTYPES)
         return ls_fail(e, LS_EINVAL, "%s: dtype %d does not exist", name, (int)c->dtype);
     LS_TRY(check_rank(g, name, c->send ? "to" : "from", c->peer, e));
@@ -313,7 +308,7 @@ static ls_status run_message(ls_group *g, ls_single_call c, ls_request **r_p, ls
 
 static ls_status check_request(ls_request *const *r_p, const char *name, ls_error *e) {
     if (!r_p || !*r_p) return ls_fail(e, LS_EINVAL, "%s: no request", name);
-    return (*r_p)->g->end ? LS_OK
+    return (*r_p)->g->end ? ls_group_check((*r_p)->g, name, e)
                           : ls_fail(e, LS_EINVAL, "%s: the request's group is closed", name);
 }
 

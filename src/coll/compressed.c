@@ -75,8 +75,7 @@ static size_t contributions_of(const sum *s, int worker) {
 /* ---- set-up ---- */
 
 static ls_status check(ls_group *g, const compressed_sum *x, ls_error *e) {
-    if (!g) return ls_fail(e, LS_EINVAL, "all_reduce_compressed: the group is NULL");
-    if (!g->end) return ls_fail(e, LS_EINVAL, "all_reduce_compressed: the group is closed");
+    LS_TRY(ls_group_check(g, "all_reduce_compressed", e));
     if (!x->how) return ls_fail(e, LS_EINVAL, "all_reduce_compressed: no settings");
     if (x->count && (!x->in || !x->out))
         return ls_fail(e, LS_EINVAL,

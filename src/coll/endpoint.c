@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/cores.h"
+#include "base/forked.h"
 #include "base/mem.h"
 #include "coll/neighbours.h"
 #include "net/launch/environment.h"
@@ -23,6 +24,7 @@ static ls_endpoint *endpoint_new(int rank, int size, const ls_kernels *k) {
     ls_endpoint *p = LS_NEW(ls_endpoint);
     p->rank = rank;
     p->size = size;
+    p->forks = ls_forks();
     p->k = k;
     p->link = ls_link_default;
     p->hosts = LS_NEW_ARRAY(int, (size_t)size);

@@ -24,6 +24,7 @@ typedef struct ls_endpoint {
                                has none: `net` knows it */
     ls_commons *commons;    /* NULL: none. Its ranks are places in `local` */
     int rank, size;         /* of all workers started together */
+    uint32_t forks;         /* ls_forks() of the process that opened it */
     int *hosts;             /* [size] a number for each worker's host */
     int *local;             /* [size] its rank in `commons`, or -1 */
     ls_patience patience;

@@ -61,7 +61,7 @@ ls_status ls_group_explain(const ls_group *g, const char *collective, size_t cou
     ls_call c = {.dtype = dtype, .count = count, .hosts = g ? g->hosts : NULL};
     if (!g || !collective || !text || nbytes == 0)
         return ls_fail(e, LS_EINVAL, "group_explain: no group, no collective or no room for text");
-    if (!g->end) return ls_fail(e, LS_EINVAL, "group_explain: the group is closed");
+    LS_TRY(ls_group_check(g, "group_explain", e));
     if (!ls_collective_from_name(collective, &c.what))
         return ls_fail(e, LS_EINVAL, "group_explain: there is no collective '%.40s'", collective);
     if ((unsigned)dtype >= LS_NDTYPES)

@@ -3,7 +3,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
+#include "base/forked.h"
 #include "base/graves.h"
 #include "base/mem.h"
 #include "base/wait_policy.h"
@@ -58,6 +60,22 @@ static ls_status read_options(ls_group *g, const ls_group_options *o, ls_error *
         return ls_fail(e, LS_EINVAL, "LOCKSTEP_EXPLAIN: '%.40s' is neither 0 nor 1", explain);
     if (explain && strcmp(explain, "1") == 0) g->logged = logged_new();
     return name && *name ? force(g, name, e) : LS_OK;
+}
+
+/* ---- checks ---- */
+
+/* Was the process forked from the worker whose group this is? A group of one shares nothing. */
+static bool is_of_parent(const ls_group *g) {
+    return g->end->size > 1 && g->end->forks != ls_forks();
+}
+
+ls_status ls_group_check(const ls_group *g, const char *name, ls_error *e) {
+    if (!g) return ls_fail(e, LS_EINVAL, "%s: the group is NULL", name);
+    if (!g->end) return ls_fail(e, LS_EINVAL, "%s: the group is closed", name);
+    if (!is_of_parent(g)) return LS_OK;
+    return ls_fail(e, LS_EINVAL,
+                   "%s: process %d was forked from worker %d, which alone can use the group", name,
+                   (int)getpid(), g->rank);
 }
 
 /* ---- opening ---- */
@@ -142,7 +160,7 @@ static void bury(ls_group *g) {
 }
 
 void ls_group_close(ls_group *g) {
-    if (!g || !g->end) return;
+    if (!g || !g->end || is_of_parent(g)) return;
     ls_endpoint *p = g->end;
     unlink_group(p, g);
     ls_health_leave(g);
@@ -347,9 +365,9 @@ static ls_status split_as(ls_call_form form, ls_group *g, int colour, int key, l
     if (!g || !g_p)
         return ls_fail(e, LS_EINVAL, "%s: the group or g_p is NULL",
                        form == LS_FORM_SPLIT ? "group_split" : "group_dup");
-    if (!g->end) return ls_fail(e, LS_EINVAL, "the group is closed");
     ls_error own;
     if (!e) e = &own;
+    LS_TRY(ls_group_check(g, form == LS_FORM_SPLIT ? "group_split" : "group_dup", e));
     g->form = form;
     ls_status s = split(g, colour, key, g_p, e);
     g->form = LS_FORM_PLAIN;
@@ -398,7 +416,7 @@ static void *alloc_own(size_t nbytes) {
 void *ls_group_alloc(ls_group *g, size_t nbytes) {
     void *p = NULL;
     if (!g->end) return NULL;
-    if (g->end->commons) {
+    if (g->end->commons && !is_of_parent(g)) {
         pthread_mutex_lock(&g->end->lock);
         p = ls_commons_alloc(g->end->commons, nbytes);
         pthread_mutex_unlock(&g->end->lock);
@@ -409,7 +427,9 @@ void *ls_group_alloc(ls_group *g, size_t nbytes) {
 void ls_group_free(ls_group *g, void *p) {
     bool mine = false;
     if (!g->end) return; /* p was a part of the group's memory */
-    if (g->end->commons && p) {
+    if (is_of_parent(g))
+        mine = ls_group_readable(g, p, 1);
+    else if (g->end->commons && p) {
         pthread_mutex_lock(&g->end->lock);
         mine = ls_commons_free(g->end->commons, p);
         pthread_mutex_unlock(&g->end->lock);
@@ -474,7 +494,7 @@ void ls_group_set_patience(ls_group *g, double timeout_s, double report_s) {
 
 ls_counters ls_group_counters(const ls_group *g) {
     ls_counters c = g->counters;
-    if (!g->end) return c;
+    if (!g->end || is_of_parent(g)) return c;
     pthread_mutex_lock((pthread_mutex_t *)(uintptr_t)&g->lock);
     if (g->shared) c.bytes_read = g->shared->bytes_read;
     pthread_mutex_unlock((pthread_mutex_t *)(uintptr_t)&g->lock);

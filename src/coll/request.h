@@ -104,6 +104,10 @@ struct ls_group {
     bool to_report;       /* the reason must be sent to the others */
 };
 
+/* LS_EINVAL, with the name of the call, if the group is NULL, closed, or that of the worker from
+ * which this process was forked. */
+ls_status ls_group_check(const ls_group *, const char *name, ls_error *);
+
 /* Are its calls made straight from shared memory? */
 static inline bool ls_goes_shared(const ls_group *g) {
     return g->shared && !g->forced && !g->native;

@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/forked.h"
 #include "base/mem.h"
 #include "base/min.h"
 #include "net/address.h"
@@ -28,11 +29,17 @@ struct ls_conn_item {
     unsigned char copied[LS_FRAME_NBYTES + LS_CONN_COPIED];
 };
 
+static void close_socket(int fd) {
+    ls_fork_forgets(fd);
+    close(fd);
+}
+
 ls_status ls_conn_new(int fd, bool server, const ls_key *key, ls_conn **c_p, ls_error *e) {
     ls_secure *secure = NULL;
+    ls_fork_closes(fd);
     ls_status s = ls_secure_open(fd, server, key, &secure, e);
     if (s != LS_OK) {
-        close(fd);
+        close_socket(fd);
         return s;
     }
     ls_conn *c = LS_NEW(ls_conn);
@@ -52,12 +59,13 @@ bool ls_conn_redial(ls_conn *c, const struct sockaddr_storage *to, const ls_key 
     if (c->open || !c->reset || c->redials >= LS_REDIALS) return false;
     int fd = ls_socket_dial(to);
     if (fd < 0) return false;
+    ls_fork_closes(fd);
     if (ls_secure_open(fd, false, key, &secure, NULL) != LS_OK) {
-        close(fd);
+        close_socket(fd);
         return false;
     }
     ls_secure_close(c->secure);
-    close(c->fd);
+    close_socket(c->fd);
     c->fd = fd;
     c->secure = secure;
     c->reset = false;
@@ -69,7 +77,7 @@ bool ls_conn_redial(ls_conn *c, const struct sockaddr_storage *to, const ls_key 
 void ls_conn_free(ls_conn *c) {
     if (!c) return;
     ls_secure_close(c->secure);
-    close(c->fd);
+    close_socket(c->fd);
     for (ls_conn_item *item = c->first; item; item = item->next) free(item->owned);
     ls_slab_close(&c->items);
     free(c->buffer);

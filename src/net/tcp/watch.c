@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/forked.h"
 #include "base/mem.h"
 #include "base/thread.h"
 #include "net/tcp/guest.h"
@@ -168,6 +169,7 @@ static void watch_free(ls_watch *w) {
     }
     if (w->ready_fd >= 0) close(w->ready_fd);
     if (w->stop_fd >= 0) close(w->stop_fd);
+    ls_fork_forgets(w->listen_fd);
     close(w->listen_fd);
     pthread_mutex_destroy(&w->lock);
     ls_key_wipe(&w->key);
@@ -179,6 +181,7 @@ ls_status ls_watch_start(const ls_roster *r, int rank, const ls_key *key, ls_wat
                          ls_error *e) {
     ls_watch *w = LS_NEW(ls_watch);
     w->listen_fd = r->listen_fd;
+    ls_fork_closes(w->listen_fd);
     w->rank = rank;
     w->size = r->size;
     w->members = LS_NEW_ARRAY(ls_roster_entry, (size_t)r->size);
