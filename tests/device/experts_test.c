@@ -159,14 +159,16 @@ static void test_launches(void **state) {
 
 /* ---- the choice ---- */
 
-enum { ROWS = 37, EXPERTS = 70, K = 4 };
+enum { ROWS = 37, EXPERTS = 70, K = 6 };
 
-/* Logits of a few values, so that there are many equal ones; of some rows NaN or infinite. */
+/* Logits of a few values, so that there are many equal ones, 0 and -0 too; of some rows NaN, also the first ones,
+ * or infinite. */
 static pair logits_of(sides *s) {
     pair p = pair_integers(s, ROWS * EXPERTS, 5);
     for (int i = 0; i < ROWS * EXPERTS; i++) {
         int32_t n = ((int32_t *)p.host)[i];
-        ((float *)p.host)[i] = (float)n / 2 - 1;
+        ((float *)p.host)[i] = n == 2 && i % 3 == 0 ? -0.0f : (float)n / 2 - 1;
+        if (i / EXPERTS % 9 == 4 && i % EXPERTS < 3) ((float *)p.host)[i] = NAN;
         if (i / EXPERTS % 9 == 3 && n == 2) ((float *)p.host)[i] = i % 2 ? NAN : -INFINITY;
     }
     pair_send(s, &p);
