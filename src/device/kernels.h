@@ -73,14 +73,18 @@
     X(expert_gemm_dw, 128, "llppppll")                                                             \
     X(expert_gemm_dw_blocks, 128, "llpppplllp")                                                    \
     X(expert_gemm_rows, 128, "lllpppllpl")                                                         \
+    X(expert_gemm_some, 128, "lllpppllpl")                                                         \
     X(expert_gemm_rows_blocks, 128, "lllpppllpl")                                                  \
+    X(expert_gemm_some_blocks, 128, "lllpppllpl")                                                  \
     X(expert_scatter, 256, "llllppppp")                                                            \
     X(gelu, 256, "lpp")                                                                            \
     X(gelu_back, 256, "lppp")                                                                      \
     X(gemm, 256, "lllpllpllpllpl")                                                                 \
     X(gemm_blocks, 128, "lllpllpllpllplllp")                                                       \
     X(gemm_rows, 128, "lllpllpllpllp")                                                             \
+    X(gemm_some, 128, "lllpllpllpllp")                                                             \
     X(gemm_rows_blocks, 128, "lllpllpllpllp")                                                      \
+    X(gemm_some_blocks, 128, "lllpllpllpllp")                                                      \
     X(gemm_small, 128, "lllpllpllpllpl")                                                           \
     X(gradient_add, 256, "lfplp")                                                                  \
     X(group_norm_dx, 256, "lllflpppppppp")                                                         \

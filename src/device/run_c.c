@@ -69,6 +69,8 @@
 #include "device/kernels/expert_gemm_dw_blocks.k"
 #include "device/kernels/expert_gemm_rows.k"
 #include "device/kernels/expert_gemm_rows_blocks.k"
+#include "device/kernels/expert_gemm_some.k"
+#include "device/kernels/expert_gemm_some_blocks.k"
 #include "device/kernels/expert_scatter.k"
 #include "device/kernels/gelu.k"
 #include "device/kernels/gelu_back.k"
@@ -77,6 +79,8 @@
 #include "device/kernels/gemm_rows.k"
 #include "device/kernels/gemm_rows_blocks.k"
 #include "device/kernels/gemm_small.k"
+#include "device/kernels/gemm_some.k"
+#include "device/kernels/gemm_some_blocks.k"
 #include "device/kernels/gradient_add.k"
 #include "device/kernels/group_norm_dx.k"
 #include "device/kernels/heads_dkv.k"
@@ -337,8 +341,16 @@ static void call_expert_gemm_rows(const arg *a) {
     expert_gemm_rows_kernel(a[0].l, a[1].l, a[2].l, a[3].p, a[4].p, a[5].p, a[6].l, a[7].l, a[8].p,
                             a[9].l);
 }
+static void call_expert_gemm_some(const arg *a) {
+    expert_gemm_some_kernel(a[0].l, a[1].l, a[2].l, a[3].p, a[4].p, a[5].p, a[6].l, a[7].l, a[8].p,
+                            a[9].l);
+}
 static void call_expert_gemm_rows_blocks(const arg *a) {
     expert_gemm_rows_blocks_kernel(a[0].l, a[1].l, a[2].l, a[3].p, a[4].p, a[5].p, a[6].l, a[7].l,
+                                   a[8].p, a[9].l);
+}
+static void call_expert_gemm_some_blocks(const arg *a) {
+    expert_gemm_some_blocks_kernel(a[0].l, a[1].l, a[2].l, a[3].p, a[4].p, a[5].p, a[6].l, a[7].l,
                                    a[8].p, a[9].l);
 }
 static void call_expert_gemm_dw(const arg *a) {
@@ -569,8 +581,16 @@ static void call_gemm_rows(const arg *a) {
     gemm_rows_kernel(a[0].l, a[1].l, a[2].l, a[3].p, a[4].l, a[5].l, a[6].p, a[7].l, a[8].l, a[9].p,
                      a[10].l, a[11].l, a[12].p);
 }
+static void call_gemm_some(const arg *a) {
+    gemm_some_kernel(a[0].l, a[1].l, a[2].l, a[3].p, a[4].l, a[5].l, a[6].p, a[7].l, a[8].l, a[9].p,
+                     a[10].l, a[11].l, a[12].p);
+}
 static void call_gemm_rows_blocks(const arg *a) {
     gemm_rows_blocks_kernel(a[0].l, a[1].l, a[2].l, a[3].p, a[4].l, a[5].l, a[6].p, a[7].l, a[8].l,
+                            a[9].p, a[10].l, a[11].l, a[12].p);
+}
+static void call_gemm_some_blocks(const arg *a) {
+    gemm_some_blocks_kernel(a[0].l, a[1].l, a[2].l, a[3].p, a[4].l, a[5].l, a[6].p, a[7].l, a[8].l,
                             a[9].p, a[10].l, a[11].l, a[12].p);
 }
 

@@ -48,15 +48,28 @@ void ls_experts_device_activate_back(const ls_experts_there *t, int64_t F,
               {.p = g->dup}, {.p = g->dweight});
 }
 
+/* The kernels of products, by the call's rows: an expert has no more. */
+typedef struct kernels {
+    int64_t rows, columns; /* of a group's tile */
+    ls_device_kernel f32, bf16;
+} kernels;
+
+static const kernels *kernels_for(int64_t rows) {
+    static const kernels all[] = {
+        {LS_GEMM_FEW_ROWS, LS_GEMM_FEW_COLUMNS, LS_KERNEL_expert_gemm_rows,
+         LS_KERNEL_expert_gemm_rows_blocks},
+        {LS_GEMM_SOME_ROWS, LS_GEMM_FEW_COLUMNS, LS_KERNEL_expert_gemm_some,
+         LS_KERNEL_expert_gemm_some_blocks},
+        {TILE, TILE, LS_KERNEL_expert_gemm, LS_KERNEL_expert_gemm_blocks}};
+    return &all[rows <= LS_GEMM_FEW_ROWS ? 0 : rows <= LS_GEMM_SOME_ROWS ? 1 : 2];
+}
+
 void ls_experts_device_product(const ls_experts_there *t, const ls_gemm_job *g) {
-    bool few = t->r->rows <= LS_GEMM_FEW_ROWS;
-    ls_device_kernel tiles = g->bf16 ? LS_KERNEL_expert_gemm_blocks : LS_KERNEL_expert_gemm;
-    ls_device_kernel rows =
-        g->bf16 ? LS_KERNEL_expert_gemm_rows_blocks : LS_KERNEL_expert_gemm_rows;
-    LS_LAUNCH(t->c, few ? rows : tiles, ls_device_groups(g->N, few ? LS_GEMM_FEW_COLUMNS : TILE),
-              parts_of(t, few ? LS_GEMM_FEW_ROWS : TILE), {.l = g->N}, {.l = g->K},
-              {.l = count_of(t)}, {.from = first_of(t)}, {.from = g->a.p}, {.from = g->b.p},
-              {.l = g->b.rs}, {.l = g->b.cs}, {.p = g->c}, {.l = g->start == LS_GEMM_ADD},
+    const kernels *k = kernels_for(t->r->rows);
+    LS_LAUNCH(t->c, g->bf16 ? k->bf16 : k->f32, ls_device_groups(g->N, k->columns),
+              parts_of(t, k->rows), {.l = g->N}, {.l = g->K}, {.l = count_of(t)},
+              {.from = first_of(t)}, {.from = g->a.p}, {.from = g->b.p}, {.l = g->b.rs},
+              {.l = g->b.cs}, {.p = g->c}, {.l = g->start == LS_GEMM_ADD},
               {.l = ls_gemm_device_wide(g)});
 }
 

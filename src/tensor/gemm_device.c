@@ -12,6 +12,7 @@ static int64_t tiles(int64_t M, int64_t N, int64_t size) {
 
 ls_device_kernel ls_gemm_device_kernel(int64_t M, int64_t N) {
     if (M <= LS_GEMM_FEW_ROWS) return LS_KERNEL_gemm_rows;
+    if (M <= LS_GEMM_SOME_ROWS) return LS_KERNEL_gemm_some;
     return tiles(M, N, TILE) < ENOUGH_GROUPS ? LS_KERNEL_gemm_small : LS_KERNEL_gemm;
 }
 
@@ -29,9 +30,20 @@ int64_t ls_gemm_device_wide(const ls_gemm_job *g) {
            at_16_bytes(g->c, g->ldc) << 2;
 }
 
+/* The most rows of a kernel for few of them; 0: it is another. */
+static int64_t most_rows(ls_device_kernel k) {
+    if (k == LS_KERNEL_gemm_rows || k == LS_KERNEL_gemm_rows_blocks) return LS_GEMM_FEW_ROWS;
+    return k == LS_KERNEL_gemm_some || k == LS_KERNEL_gemm_some_blocks ? LS_GEMM_SOME_ROWS : 0;
+}
+
+static bool is_in_blocks(ls_device_kernel k) {
+    return k == LS_KERNEL_gemm_blocks || k == LS_KERNEL_gemm_rows_blocks ||
+           k == LS_KERNEL_gemm_some_blocks;
+}
+
 /* A kernel for few rows, which has the first parameters of the others. */
 static void by_rows(const ls_compute *c, const ls_gemm_job *g, ls_device_kernel kernel) {
-    assert(g->M <= LS_GEMM_FEW_ROWS && !g->units.rows);
+    assert(g->M <= most_rows(kernel) && !g->units.rows);
     LS_LAUNCH(c, kernel, ls_device_groups(g->N, LS_GEMM_FEW_COLUMNS), 1, {.l = g->M}, {.l = g->N},
               {.l = g->K}, {.from = g->a.p}, {.l = g->a.rs}, {.l = g->a.cs}, {.from = g->b.p},
               {.l = g->b.rs}, {.l = g->b.cs}, {.p = g->c}, {.l = g->ldc},
@@ -40,11 +52,10 @@ static void by_rows(const ls_compute *c, const ls_gemm_job *g, ls_device_kernel 
 
 void ls_gemm_device_by(const ls_compute *c, const ls_gemm_job *g, ls_device_kernel kernel) {
     int64_t tile = kernel == LS_KERNEL_gemm ? TILE : LS_GEMM_SMALL_TILE;
-    bool few = kernel == LS_KERNEL_gemm_rows || kernel == LS_KERNEL_gemm_rows_blocks;
     assert(!g->a.bf16 && !g->b.bf16 && !g->packed_b && !g->w.rows.data);
-    assert(g->bf16 == (kernel == LS_KERNEL_gemm_blocks || kernel == LS_KERNEL_gemm_rows_blocks));
+    assert(g->bf16 == is_in_blocks(kernel));
     assert(g->M <= INT32_MAX / 2 && g->N <= INT32_MAX / 2 && g->K <= INT32_MAX / 2);
-    if (few) {
+    if (most_rows(kernel)) {
         by_rows(c, g, kernel);
         return;
     }
@@ -57,8 +68,8 @@ void ls_gemm_device_by(const ls_compute *c, const ls_gemm_job *g, ls_device_kern
 }
 
 static ls_device_kernel in_blocks(const ls_gemm_job *g) {
-    bool few = g->M <= LS_GEMM_FEW_ROWS && !g->units.rows;
-    return few ? LS_KERNEL_gemm_rows_blocks : LS_KERNEL_gemm_blocks;
+    if (g->units.rows || g->M > LS_GEMM_SOME_ROWS) return LS_KERNEL_gemm_blocks;
+    return g->M <= LS_GEMM_FEW_ROWS ? LS_KERNEL_gemm_rows_blocks : LS_KERNEL_gemm_some_blocks;
 }
 
 void ls_gemm_device(const ls_compute *c, const ls_gemm_job *g) {

@@ -11,13 +11,18 @@
 void ls_gemm_device(const ls_compute *, const ls_gemm_job *);
 
 /* The kernel that it chooses for a product in f32; and the same by one of them: gemm, gemm_small or, with up to four
- * rows, gemm_rows; in bf16 gemm_blocks or gemm_rows_blocks. */
+ * rows, gemm_rows, with up to sixteen gemm_some; in bf16 gemm_blocks, gemm_rows_blocks or gemm_some_blocks. */
 ls_device_kernel ls_gemm_device_kernel(int64_t M, int64_t N);
 void ls_gemm_device_by(const ls_compute *, const ls_gemm_job *, ls_device_kernel);
 
 /* What kernels of products share, also those of experts: a group has a tile of SMALL_TILE x SMALL_TILE; with up to
- * FEW_ROWS rows it has FEW_COLUMNS columns. */
-enum { LS_GEMM_SMALL_TILE = 64, LS_GEMM_FEW_ROWS = 4, LS_GEMM_FEW_COLUMNS = 32 };
+ * FEW_ROWS or SOME_ROWS rows it has FEW_COLUMNS columns. */
+enum {
+    LS_GEMM_SMALL_TILE = 64,
+    LS_GEMM_FEW_ROWS = 4,
+    LS_GEMM_SOME_ROWS = 16,
+    LS_GEMM_FEW_COLUMNS = 32
+};
 /* Which of a (1), b (2) and c (4) are copied four numbers at a time (product.k). */
 int64_t ls_gemm_device_wide(const ls_gemm_job *);
 

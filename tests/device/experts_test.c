@@ -82,6 +82,13 @@ static void one_row(ls_model *m) {
     x = layer(m, ls_reshape(m, x, LS_DIMS(1, 40)), o);
     ls_linear_cross_entropy(m, x, labels, .classes = 3);
 }
+/* Experts have at most twelve rows. */
+static void some_rows(ls_model *m) {
+    ls_value *x = ls_linear(m, ls_input(m, "x", LS_F32, LS_DIMS(9)), .out = 160, .out_in = true);
+    ls_value *labels = ls_input(m, "labels", LS_I32, LS_DIMS(4));
+    ls_moe_options o = {.experts = 3, .per_token = 2, .width = 70, .balance = 0.1f};
+    ls_linear_cross_entropy(m, layer(m, ls_reshape(m, x, LS_DIMS(4, 40)), o), labels, .classes = 3);
+}
 /* Experts with rows for several tiles. */
 static void wide(ls_model *m) {
     enum { ROWS = 130, COLUMNS = 68 };
@@ -104,6 +111,7 @@ static void test_numbers_of_experts(void **state) {
     check(all, V);
     check(slices, V);
     check(one_row, 3);
+    check(some_rows, 3);
     check(wide, 3);
 }
 static void test_one_loss(void **state) {

@@ -117,21 +117,23 @@ static void check_by(sides *s, const product *x, numbers kind, const ls_device_k
 
 static void check(sides *s, const product *x, numbers kind) {
     static const ls_device_kernel kernels[] = {LS_KERNEL_gemm, LS_KERNEL_gemm_small,
-                                               LS_KERNEL_gemm_rows};
-    check_by(s, x, kind, kernels, x->M <= 4 ? 3 : 2);
+                                               LS_KERNEL_gemm_some, LS_KERNEL_gemm_rows};
+    check_by(s, x, kind, kernels, 2 + (x->M <= 16) + (x->M <= 4));
 }
 
 /* In bf16. */
 static void check_blocks(sides *s, const product *x, numbers kind) {
-    static const ls_device_kernel kernels[] = {LS_KERNEL_gemm_blocks, LS_KERNEL_gemm_rows_blocks};
-    check_by(s, x, kind, kernels, x->M <= 4 && !x->units.rows ? 2 : 1);
+    static const ls_device_kernel kernels[] = {LS_KERNEL_gemm_blocks, LS_KERNEL_gemm_some_blocks,
+                                               LS_KERNEL_gemm_rows_blocks};
+    check_by(s, x, kind, kernels, x->units.rows ? 1 : 1 + (x->M <= 16) + (x->M <= 4));
 }
 
 /* Every layout, start and kind of numbers with small sizes, and with tiles that are whole or cut. */
 static void test_layouts(void **state) {
-    static const int64_t sizes[][3] = {{1, 1, 1},    {3, 5, 0},      {4, 67, 131},  {2, 33, 64},
-                                       {20, 30, 17}, {65, 7, 9},     {7, 68, 16},   {132, 4, 33},
-                                       {64, 64, 32}, {128, 136, 19}, {129, 127, 48}};
+    static const int64_t sizes[][3] = {{1, 1, 1},      {3, 5, 0},     {4, 67, 131}, {2, 33, 64},
+                                       {5, 40, 66},    {16, 33, 131}, {11, 67, 64}, {20, 30, 17},
+                                       {65, 7, 9},     {7, 68, 16},   {132, 4, 33}, {64, 64, 32},
+                                       {128, 136, 19}, {129, 127, 48}};
     const int64_t n = sizeof sizes / sizeof *sizes;
     sides s;
     (void)state;
@@ -200,7 +202,9 @@ static void test_choice(void **state) {
     assert_int_equal(ls_gemm_device_kernel(8192, 768), LS_KERNEL_gemm);
     assert_int_equal(ls_gemm_device_kernel(1, 50257), LS_KERNEL_gemm_rows);
     assert_int_equal(ls_gemm_device_kernel(4, 768), LS_KERNEL_gemm_rows);
-    assert_int_equal(ls_gemm_device_kernel(5, 768), LS_KERNEL_gemm_small);
+    assert_int_equal(ls_gemm_device_kernel(5, 768), LS_KERNEL_gemm_some);
+    assert_int_equal(ls_gemm_device_kernel(16, 50257), LS_KERNEL_gemm_some);
+    assert_int_equal(ls_gemm_device_kernel(17, 768), LS_KERNEL_gemm_small);
     assert_int_equal(ls_gemm_device_kernel(768, 3072), LS_KERNEL_gemm);
     assert_int_equal(ls_gemm_device_kernel(768, 768), LS_KERNEL_gemm_small);
     assert_int_equal(ls_gemm_device_kernel(98 * 128, 128), LS_KERNEL_gemm_small);
