@@ -13,10 +13,12 @@ import secrets
 import socket
 from typing import Any
 
+import torch.distributed as dist
+
 from lockstep._c import ErrorStruct, Meeting, Options, Pointer, library
 from lockstep.errors import Error
 
-_KEY = "lockstep/meeting"
+_KEY = "meeting"
 _ARENA_MIB = 1024  # of addresses; what is not used takes no memory
 
 
@@ -66,6 +68,13 @@ def open_group(options: Options) -> int:
 def options_for(timeout: float) -> Options:
     arena = int(os.environ.get("LOCKSTEP_TORCH_ARENA_MIB") or _ARENA_MIB)
     return Options(timeout_s=timeout, arena_nbytes=arena << 20)
+
+
+def rounds_of(store: Any, rank: int) -> Any:
+    """The part of the store that belongs to this round of its workers. torchrun's agent keeps one store
+    while its workers live: after destroy_process_group() and init_process_group() it still has the
+    address and the barriers of the group before. Each worker counts how often it has come here."""
+    return dist.PrefixStore(f"lockstep/{store.add(f'lockstep/rounds/{rank}', 1)}", store)
 
 
 def meet(store: Any, rank: int, size: int, timeout: float) -> int:

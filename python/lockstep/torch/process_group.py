@@ -71,6 +71,7 @@ class ProcessGroup(_Base):  # type: ignore[misc]
     def __init__(self, store: Any, rank: int, size: int, timeout: timedelta) -> None:
         super().__init__(rank, size)
         self._store = store
+        self._own_store = meeting.rounds_of(store, rank)
         self._rank = rank
         self._size = size
         self._timeout = timeout.total_seconds()
@@ -79,7 +80,7 @@ class ProcessGroup(_Base):  # type: ignore[misc]
         self._sequence = 0
         self._nmonitored = itertools.count()
         self._coalesced: list[Work] | None = None
-        pointer = launcher.take_opened() or meeting.meet(store, rank, size, self._timeout)
+        pointer = launcher.take_opened() or meeting.meet(self._own_store, rank, size, self._timeout)
         self._lane = Lane(pointer)
         self._memory = Memory(pointer)
         self._messages = Messages(meeting.duplicate(pointer), rank, size)
@@ -566,13 +567,13 @@ class ProcessGroup(_Base):  # type: ignore[misc]
         limit = getattr(timeout, "timeout", timeout)
         if limit is None:
             limit = timedelta(seconds=self._timeout)
-        prefix = f"lockstep/monitored/{next(self._nmonitored)}"
+        prefix = f"monitored/{next(self._nmonitored)}"
         ms = int(limit / timedelta(milliseconds=1))
         if self._rank:
-            self._store.set(f"{prefix}/{self._rank}", b"")
+            self._own_store.set(f"{prefix}/{self._rank}", b"")
             try:
-                self._store.wait([f"{prefix}/passed"], limit + _VERDICT)
-                verdict = self._store.get(f"{prefix}/passed").decode()
+                self._own_store.wait([f"{prefix}/passed"], limit + _VERDICT)
+                verdict = self._own_store.get(f"{prefix}/passed").decode()
             except Exception:
                 verdict = f"Rank 0 did not pass it in {ms} ms"
             if verdict:
@@ -586,7 +587,7 @@ class ProcessGroup(_Base):  # type: ignore[misc]
         for rank in range(1, self._size):
             left = timedelta(seconds=max(end - time.monotonic(), 0.001))
             try:
-                self._store.wait([f"{prefix}/{rank}"], left)
+                self._own_store.wait([f"{prefix}/{rank}"], left)
             except Exception:
                 late.append(rank)
                 if not wait_all_ranks:
@@ -595,7 +596,7 @@ class ProcessGroup(_Base):  # type: ignore[misc]
         text = f"Rank{'s' * (len(late) > 1)} {names} failed to pass monitoredBarrier in {ms} ms"
         if ms <= 0:
             late, text = [0], f"Rank 0 timed out in monitoredBarrier after {ms} ms"
-        self._store.set(f"{prefix}/passed", text.encode() if late else b"")
+        self._own_store.set(f"{prefix}/passed", text.encode() if late else b"")
         if late:
             raise RuntimeError(f"[Rank 0]: {text}")
 

@@ -167,6 +167,13 @@ class Starts(Workers):
     def test_many_groups(self) -> None:
         self.check(torchrun(2), 2, "worker_faults.py", "groups")
 
+    def test_again(self) -> None:
+        self.check(torchrun(3), 3, "worker_faults.py", "again")
+        self.check(lockstep_run(3), 3, "worker_faults.py", "again")
+
+    def test_forked(self) -> None:
+        self.check(torchrun(3), 3, "worker_faults.py", "forked", LOCKSTEP_TRANSPORT="tcp")
+
 
 class Faults(Workers):
     def test_killed(self) -> None:

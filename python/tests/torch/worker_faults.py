@@ -112,8 +112,46 @@ def groups() -> None:
     print("right", flush=True)
 
 
+def again() -> None:
+    """Destroyed and made again, with a store that remembers the group before."""
+    for i in range(3):
+        if i:
+            dist.init_process_group("lockstep")
+        x = torch.full((3,), float(rank + i))
+        dist.all_reduce(x)
+        assert float(x[0]) == sum(r + i for r in range(size))
+        if i < 2:
+            dist.monitored_barrier()
+        elif rank < size - 1:  # the barriers of the rounds before don't count
+            try:
+                dist.monitored_barrier(timeout=datetime.timedelta(seconds=1))
+                raise AssertionError("it passed without the last worker")
+            except RuntimeError:
+                pass
+        dist.barrier()
+        dist.destroy_process_group()
+    sys.stdout.write("right\n")  # in one piece, also unbuffered
+
+
+def forked() -> None:
+    """A child of a worker can't use its groups, and does them no harm."""
+    for i in range(3):
+        x = torch.full((3,), float(rank))
+        pid = os.fork()
+        if pid == 0:
+            try:
+                dist.all_reduce(x)
+            except lockstep.Error as e:
+                os._exit(0 if "was forked from worker" in str(e) else 1)
+            os._exit(2)
+        assert os.waitpid(pid, 0)[1] == 0
+        dist.all_reduce(x)
+        assert float(x[0]) == size * (size - 1) / 2
+    sys.stdout.write("right\n")  # in one piece, also unbuffered
+
+
 WHAT = {
     "killed": lambda: killed(10), "killed_large": lambda: killed(1 << 20), "disagree": disagree,
-    "late": late, "monitored": monitored, "groups": groups,
+    "late": late, "monitored": monitored, "groups": groups, "again": again, "forked": forked,
 }  # fmt: skip
 WHAT[what]()
