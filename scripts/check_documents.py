@@ -77,6 +77,8 @@ RULES = [
     (r"MODEL\.gguf", lambda s: s.replace("MODEL.gguf", "model.gguf"), "a small one"),
     (r"(--|parallel\.)device[ =]cuda", lambda s: re.sub(r"(device[ =])cuda", r"\1c", s), "no GPU here"),
     (r"train\.steps=\d{3}", lambda s: re.sub(r"train\.steps=\d{3,}", "train.steps=60", s), "fewer steps"),
+    (r"--device c .*train\.steps=10\b", lambda s: s.replace("train.steps=10", "train.steps=4"), "fewer steps: a device in C is slow"),
+    (r"--mesh auto .*model\.layers=48", lambda s: s.replace("model.layers=48", "model.layers=8"), "saves seconds of planning"),
     (r"bench train .*model\.width=256", lambda s: re.sub(r"model\.(layers|width)=(\d+)", lambda m: f"model.{m[1]}={int(m[2]) // 4}", s), "a smaller model"),
     (r"\bpython3? \S+\.py", lambda s: re.sub(r"\bpython3? \S+\.py", "./hello", s), "NumPy may be missing; make check-python runs the program"),
     (r"LOCKSTEP_LINKS=", lambda s: s.replace("LOCKSTEP_LINKS=links.yaml ", ""), "not measured here"),
