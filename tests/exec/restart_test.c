@@ -1,6 +1,7 @@
 /* restart_test.c - steps that are interrupted anywhere, and continue in another group in which a
  * new worker replaces one: the bits of undisturbed steps, and the other workers' results are not
  * computed again. */
+/* ctest: seconds=15 */
 /* ctest: long-tsan: exec/exec starts the same threads */
 #include <sched.h>
 

@@ -1,6 +1,6 @@
 /* together_test.c - texts that are continued in one call have the bits that each has alone, however
  * they are cut into calls and whatever others are there; on a device, too. */
-/* ctest: seconds=5 */
+/* ctest: seconds=15 */
 #include "infer/placed.h"
 
 #include "device/drivers.h"

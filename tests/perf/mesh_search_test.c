@@ -2,6 +2,7 @@
  * mesh is about as fast as the fastest of all; limits hold; what can't be met is refused with the
  * nearest that can.
  */
+/* ctest: seconds=12 */
 /* ctest: long-asan: search/methods and plan/plan run the same code */
 #include "perf/mesh_search.h"
 

@@ -1,6 +1,6 @@
 /* device_test.c - a run whose layers are computed by a device has the bits of a run on cores: on device
  * `c`, whose copies and kernels run late and in an order drawn from a seed. */
-/* ctest: slow */
+/* ctest: slow seconds=30 */
 #include <sys/wait.h>
 #include <unistd.h>
 
