@@ -78,19 +78,19 @@ static bool computes_well(const ls_kernels *k) {
 }
 
 static ls_kernels amx; /* those of AVX-512, but for products in bf16 */
-static bool amx_runs;
+static enum { ABSENT, FORBIDDEN, WRONG, RUNS } unit;
 
-static void find_amx(void) {
-    if (!has_unit() || !is_permitted()) return;
+static void find_unit(void) {
+    if (!has_unit()) return;
     amx = ls_kernels_avx512bf16;
     use_amx_avx512bf16(&amx);
-    amx_runs = computes_well(&amx);
+    unit = !is_permitted() ? FORBIDDEN : computes_well(&amx) ? RUNS : WRONG;
 }
 
 static bool has_amx(void) {
     static pthread_once_t once = PTHREAD_ONCE_INIT;
-    pthread_once(&once, find_amx);
-    return amx_runs;
+    pthread_once(&once, find_unit);
+    return unit == RUNS;
 }
 #endif
 #ifdef LS_HAVE_AVX512
@@ -120,6 +120,7 @@ extern const ls_kernels ls_kernels_neon;
 /* The fastest first. */
 static const variant variants[] = {
 #ifdef LS_HAVE_AVX512BF16
+    {&amx, has_amx},
     {&ls_kernels_avx512bf16, pairs_are_fast},
 #endif
 #ifdef LS_HAVE_AVX512
@@ -147,9 +148,18 @@ const ls_kernels *ls_kernels_named(const char *name) {
     const ls_kernels *k = NULL;
     for (int i = 0; (k = ls_kernels_at(i)); i++)
         if (strcmp(k->name, name) == 0) return k;
+    return NULL;
+}
+
+const char *ls_kernels_unused(void) {
 #ifdef LS_HAVE_AVX512BF16
-    if (strcmp(name, "amx") == 0 && has_amx())
-        return &amx; /* by name alone until it was measured */
+    has_amx();
+    if (unit == FORBIDDEN)
+        return "the system does not permit this process the processor's matrix unit (AMX): a "
+               "kernel before Linux 5.16, a sandbox, or a small sigaltstack()";
+    if (unit == WRONG)
+        return "the processor's matrix unit (AMX) computes other sums in bf16 than its "
+               "description says";
 #endif
     return NULL;
 }
@@ -158,6 +168,7 @@ const char *ls_kernels_why(const ls_kernels *k) {
     const char *forced = getenv("LOCKSTEP_CPU");
     if (forced && *forced) return "LOCKSTEP_CPU names them";
 #ifdef LS_HAVE_AVX512BF16
+    if (k == &amx) return "the widest, with a matrix unit for products in bf16";
     if (k == &ls_kernels_avx512bf16) return "the widest, with a fast instruction for pairs of bf16";
     if (pairs_are_slow())
         return "the widest; products in bf16 use multiply-adds of f32, since only AMD's "

@@ -373,12 +373,16 @@ typedef struct ls_kernels {
     ls_compress_kernels compress;
 } ls_kernels;
 
-/* Names: amx (where LOCKSTEP_CPU names it), avx512bf16, avx512, avx2 (x86-64), neon (AArch64), portable (everywhere).
+/* Names: amx, avx512bf16, avx512, avx2 (x86-64), neon (AArch64), portable (everywhere).
  * LS_EINVAL: LOCKSTEP_CPU names a variant that does not exist or does not run here. */
 ls_status ls_kernels_pick(const ls_kernels **k_p, ls_error *);
 
 /* Why ls_kernels_pick() chose this variant, as part of a sentence. */
 const char *ls_kernels_why(const ls_kernels *);
+
+/* Why products in bf16 do not use a unit that this processor has for them, as part of a sentence; NULL: there is none, or they
+ * use it. */
+const char *ls_kernels_unused(void);
 
 /* The variant with this name if it exists and runs here, else NULL. */
 const ls_kernels *ls_kernels_named(const char *name);

@@ -164,6 +164,22 @@ void LS_K(amx_tiles)(int64_t n, int64_t K, const float *a, const float *b, const
     ls_amx_end();
 }
 
+float LS_K(amx_peak)(int64_t rounds) {
+    enum { AT_ONCE = 4, ROUND = 192 * 16 * 2 }; /* multiply-adds of a round */
+    int64_t n = rounds * ROUND / (AT_ONCE * LINES * LINES * BLOCK);
+    float c[LINES * LINES];
+    ls_amx_begin(); /* all tiles are 0 */
+    for (int64_t i = 0; i < n; i++) {
+        LS_AMX_BF16(0, 4, 6);
+        LS_AMX_BF16(1, 4, 7);
+        LS_AMX_BF16(2, 5, 6);
+        LS_AMX_BF16(3, 5, 7);
+    }
+    LS_AMX_STORE(0, c, ROW);
+    ls_amx_end();
+    return c[0];
+}
+
 void LS_K(use_amx)(ls_kernels *k) {
     k->name = "amx";
     k->bf16_m = k->bf16_n = STRIP;
@@ -171,6 +187,7 @@ void LS_K(use_amx)(ls_kernels *k) {
     k->pack_a_bf16 = LS_K(amx_pack_a);
     k->pack_b_bf16 = LS_K(amx_pack_b);
     k->bf16_tiles = LS_K(amx_tiles);
+    k->bf16_peak = LS_K(amx_peak);
 }
 
 #endif

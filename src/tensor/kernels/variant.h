@@ -35,6 +35,7 @@ void LS_K(kept_mix)(const ls_gemv_kept_job *j, int64_t seen, int64_t first, int6
 /* Replaces products in bf16 by those of the matrix unit. */
 void LS_K(use_amx)(ls_kernels *k);
 int64_t LS_K(amx_words)(int64_t K);
+float LS_K(amx_peak)(int64_t rounds);
 void LS_K(amx_pack_a)(int64_t M, int64_t K, const ls_gemm_lines *a, float *out);
 void LS_K(amx_pack_b)(int64_t K, int64_t N, const ls_gemm_lines *b, float *out);
 void LS_K(amx_tiles)(int64_t n, int64_t K, const float *a, const float *b, const float *start,
