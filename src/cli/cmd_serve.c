@@ -104,22 +104,14 @@ static bool check_address(const ls_args *a, ls_front_options *o) {
     return false;
 }
 
-/* Refuses the options that do not work with a device. */
-static bool check_device(const ls_front_options *o, const char *device) {
-    const char *option = NULL, *why = NULL;
-    if (!device) return true;
-    if (o->workers > 1) option = "--workers", why = "one process computes on a device";
-    if (option) ls_log("serve: %s with --device %s: %s", option, device, why);
-    return !option;
-}
-
-/* A single process answers before all strips are made; several share them. */
+/* A single process answers before all strips are made; several share them. Several send the weights to devices of their
+ * own. */
 static ls_status open_model(const ls_args *a, int workers, const char *device, ls_trained *t,
                             ls_chat_format *f, ls_error *e) {
     const ls_trained_options how = {.ema = cli_given(a, EMA),
-                                    .writes = true,
+                                    .writes = !device,
                                     .strips_later = workers == 1,
-                                    .device = device,
+                                    .device = workers == 1 ? device : NULL,
                                     .sets = (const char *const *)a->options[SET].values,
                                     .nsets = a->options[SET].n};
     LS_TRY(ls_trained_open(a->words[0], &how, t, e));
@@ -203,10 +195,10 @@ static int run(const ls_args *a) {
     if (!read_numbers(a, &o, &cache_mb) || !read_bits(a, &o.engine.kept) || !check_address(a, &o))
         return CLI_USAGE;
     const char *device = cli_device(a, DEVICE);
-    if (!check_device(&o, device)) return CLI_USAGE;
     if (open_model(a, o.workers, device, &t, &format, &e) != LS_OK) return cli_fail(&e);
     char *name = cli_given(a, NAME) ? ls_strdup(cli_value(a, NAME)) : name_of(a->words[0]);
     o.trained = &t;
+    o.device = o.workers > 1 ? device : NULL;
     o.engine.strips = device ? NULL : &t.strips;
     o.format = format.template ? &format : NULL;
     o.name = name;

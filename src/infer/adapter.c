@@ -215,8 +215,8 @@ static void move(const float **at, const float *from, const float *to) {
     if (*at) *at = to + (*at - from);
 }
 
-/* The device that computes takes the numbers, and the host's are not needed any more. */
-static ls_status send(const ls_trained *t, ls_adapter *a, ls_error *e) {
+/* The host's numbers are not needed any more. */
+ls_status ls_adapter_place(const ls_trained *t, ls_adapter *a, ls_error *e) {
     ls_device *d = t->infer.compute->device;
     const float *here = a->memory;
     void *there = NULL;
@@ -257,7 +257,7 @@ static ls_status read_adapter(reading *r, ls_error *e) {
     LS_TRY(check_params(r, e));
     if (!peft) LS_TRY(check_weights(r, e));
     LS_TRY(take_layers(r, e));
-    return send(r->t, r->a, e);
+    return ls_adapter_place(r->t, r->a, e);
 }
 
 ls_status ls_adapter_open(const ls_trained *t, const char *path, ls_adapter *a_p, ls_error *e) {

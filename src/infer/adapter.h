@@ -23,6 +23,8 @@ typedef struct ls_adapter {
  * Errors   LS_EINVAL: it is that of another model, was trained on other weights, computes in another type, or
  *          has more than adapters (lora.train). LS_EIO, LS_ENOMEM. */
 ls_status ls_adapter_open(const ls_trained *, const char *path, ls_adapter *a_p, ls_error *);
+/* After ls_trained_place(): the device has the numbers of an adapter that was opened before. LS_ENOMEM, LS_EIO. */
+ls_status ls_adapter_place(const ls_trained *, ls_adapter *, ls_error *);
 void ls_adapter_close(ls_adapter *); /* of {0}, too */
 
 #endif

@@ -247,6 +247,12 @@ ls_status ls_trained_open(const char *path, const ls_trained_options *o, ls_trai
     return s;
 }
 
+ls_status ls_trained_place(ls_trained *t, const char *device, ls_error *e) {
+    ls_infer_close_memory(&t->infer);
+    t->device = device;
+    return open_infer(t, e);
+}
+
 void ls_trained_close(ls_trained *t) {
     ls_infer_close_memory(&t->infer);
     ls_placed_close(&t->placed);

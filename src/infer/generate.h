@@ -63,6 +63,9 @@ typedef struct ls_trained_options {
  * changes what the run's weights are trained for; or as ls_placed_open() says. */
 ls_status ls_trained_open(const char *path, const ls_trained_options *, ls_trained *t_p,
                           ls_error *);
+/* The device computes from now on, in place of cores: as if the model had been opened with it. In a process that was
+ * forked after it had been opened, each may have its own. The name lives on. Fails as ls_placed_open(). */
+ls_status ls_trained_place(ls_trained *, const char *device, ls_error *);
 void ls_trained_close(ls_trained *);
 /* The frozen parameters [nparams] as the host has them, also where a device computes; NULL: none is frozen. */
 ls_frozen_value *ls_trained_frozen(const ls_trained *);

@@ -418,7 +418,11 @@ ls_status ls_front_open(const ls_front_options *o, ls_front **f_p, ls_error *e) 
                                   .name = o->name,
                                   .adapters = o->adapters,
                                   .nadapters = o->engine.nadapters};
-    const ls_worker_options w = {o->trained, f->model, f->o.engine, o->workers};
+    const ls_worker_options w = {.trained = o->trained,
+                                 .model = f->model,
+                                 .engine = f->o.engine,
+                                 .n = o->workers,
+                                 .device = o->device};
     if (s == LS_OK) s = ls_reply_workers_open(&w, &f->workers, e);
     if (s == LS_OK) s = ls_http_jobs_open(1, progress, f, &f->posts, e);
     if (s == LS_OK) s = ls_http_open(&f->o.http, &f->http, e);

@@ -16,8 +16,9 @@ typedef struct ls_front_options {
     const char *const *adapters;  /* [engine.nadapters] the names of its adapters */
     ls_engine_options engine;     /* without `progress` */
     int workers;                  /* processes that write replies; 1 or 0: this one */
-    int queue;                    /* replies that may wait; further requests are refused */
-    ls_http_options http;         /* without `answer` */
+    const char *device;   /* of several workers (ls_worker_options); NULL: what the model is on */
+    int queue;            /* replies that may wait; further requests are refused */
+    ls_http_options http; /* without `answer` */
 } ls_front_options;
 
 enum { LS_FRONT_BODY = 8 << 20 }; /* the largest body of a request */

@@ -4,12 +4,14 @@
  */
 #include "serve/worker.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/cores.h"
+#include "base/guard.h"
 #include "base/log.h"
 #include "infer/infer.h"
 #include "serve/worker_message.h"
@@ -34,7 +36,10 @@ typedef struct writing {
 } writing;
 
 typedef struct worker {
-    int fd;
+    int fd, number;
+    bool on_device;
+    char device[64];
+    ls_adapter *adapters; /* a device has their numbers; NULL: those of the server */
     ls_request_model model;
     ls_engine *engine;
     /* With the engine's lock: */
@@ -96,6 +101,15 @@ static void free_writing(worker *w, size_t i) {
     free(x);
 }
 
+/* A process whose device has failed ends: its replies are written on by others, and a new one may find the device well
+ * again. */
+static void end_if_device_failed(worker *w, const ls_error *e) {
+    if (!w->on_device || ls_guard_check(NULL) != LS_OK) return;
+    ls_log("serve: worker %d ends: %s", w->number, e->msg);
+    send_all(w);
+    _exit(1);
+}
+
 static void progress(void *arg) {
     worker *w = arg;
     ls_engine_lock(w->engine);
@@ -108,6 +122,7 @@ static void progress(void *arg) {
     bool failed = ls_engine_failed(w->engine, &e);
     ls_engine_unlock(w->engine);
     ls_message_put(&w->out, LS_SAYS_COUNTS, 0, &c, sizeof c);
+    if (failed) end_if_device_failed(w, &e);
     if (failed) ls_message_put(&w->out, LS_SAYS_FAILED, 0, &e, sizeof e);
     send_all(w);
 }
@@ -222,11 +237,49 @@ static ls_status start_threads(const ls_worker_options *o, int number, ls_error 
     return LS_OK;
 }
 
-static ls_status open_worker(worker *w, const ls_worker_options *o, int number, ls_error *e) {
+/* Worker i has device i of its kind. */
+static ls_status choose_device(worker *w, const char *name, ls_error *e) {
+    ls_device_seen list[LS_DEVICE_LIST];
+    int n = 0;
+    LS_TRY(ls_device_list(name, list, &n, e));
+    bool any = n == 0 || list[0].id == 0 || ls_device_is_numbered(name);
+    if (!any && w->number >= n)
+        return ls_fail(
+            e, LS_EINVAL,
+            "device %s: this host has %d: give no more --workers, or let them share one by "
+            "its number, as in %s:0",
+            name, n, name);
+    if (any)
+        snprintf(w->device, sizeof w->device, "%s", name);
+    else
+        snprintf(w->device, sizeof w->device, "%s:%d", name, list[w->number].number);
+    return LS_OK;
+}
+
+/* The server has the model and its adapters in the host's memory: drivers can't be used in a process that is forked
+ * after they have been loaded. */
+static ls_status open_device(worker *w, const ls_worker_options *o, ls_engine_options *engine,
+                             ls_error *e) {
+    int n = engine->nadapters;
+    if (!o->device) return LS_OK;
+    LS_TRY(choose_device(w, o->device, e));
+    LS_TRY(ls_trained_place(o->trained, w->device, e));
+    w->on_device = true;
+    w->adapters = LS_NEW_ARRAY(ls_adapter, (size_t)n + 1);
+    for (int i = 0; i < n; i++) {
+        w->adapters[i] = engine->adapters[i];
+        LS_TRY(ls_adapter_place(o->trained, &w->adapters[i], e));
+    }
+    engine->adapters = w->adapters;
+    return LS_OK;
+}
+
+static ls_status open_worker(worker *w, const ls_worker_options *o, ls_error *e) {
     ls_engine_options engine = o->engine;
     engine.progress = progress;
     engine.arg = w;
-    LS_TRY(start_threads(o, number, e));
+    LS_TRY(start_threads(o, w->number, e));
+    LS_TRY(open_device(w, o, &engine, e));
     LS_TRY(ls_engine_open(o->trained, &engine, &w->engine, e));
     w->model.context = ls_engine_context(w->engine);
     ls_request_model_open(&w->model);
@@ -235,6 +288,7 @@ static ls_status open_worker(worker *w, const ls_worker_options *o, int number, 
 
 static void close_worker(worker *w) {
     ls_engine_close(w->engine);
+    free(w->adapters);
     while (w->nwritings) free_writing(w, w->nwritings - 1);
     while (w->nrequests) {
         w->requests[0]->forgotten = true;
@@ -247,9 +301,9 @@ static void close_worker(worker *w) {
 }
 
 int ls_worker_run(const ls_worker_options *o, int number, int fd) {
-    worker w = {.fd = fd, .model = o->model};
+    worker w = {.fd = fd, .number = number, .model = o->model};
     ls_worker_ready ready = {.status = LS_OK};
-    ready.status = open_worker(&w, o, number, &ready.error);
+    ready.status = open_worker(&w, o, &ready.error);
     ready.context = w.model.context;
     ls_message_put(&w.out, LS_SAYS_READY, 0, &ready, sizeof ready);
     send_all(&w);

@@ -10,6 +10,7 @@ typedef struct ls_worker_options {
     ls_request_model model;   /* without `context` and `constraints`: those are its own */
     ls_engine_options engine; /* limits of one worker; without `progress` */
     int n;                    /* workers; the cores are divided among them */
+    const char *device; /* each has one of its kind, or all share one with a number; NULL: cores */
 } ls_worker_options;
 
 /* Returns the exit code when the other end of the socket is closed. */

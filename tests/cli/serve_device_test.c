@@ -57,6 +57,9 @@ static void write_question(question *q, const char *url, const char *const model
 
 static const char *const no_adapters[3] = {"m", "m", "m"};
 
+/* A file that is made when a server has begun, and removed by what fails of its device (FAKE_CUDA_FAIL_ONCE). */
+static const char *fails_once;
+
 /* line: serve and its options. says: what it says while it begins, or NULL. */
 static void ask_all(const char *line, const char *const models[3], bool at_once, const char *says,
                     question *list) {
@@ -74,6 +77,7 @@ static void ask_all(const char *line, const char *const models[3], bool at_once,
     }
     assert_int_equal(sscanf(printed, "%127s", url), 1);
     if (says && !strstr(text, says)) fail_msg("lockstep serve: %s", text);
+    if (fails_once && at_once) write_text(fails_once, "");
     for (int i = 0; i < QUESTIONS; i++) {
         write_question(&list[i], url, models, i);
         assert_int_equal(pthread_create(&threads[i], NULL, ask, &list[i]), 0);
@@ -145,17 +149,46 @@ static void test_fewer_pages(void **state) {
     unsetenv("FAKE_CUDA_MEMORY");
 }
 
+/* Several workers: each with a GPU of its own, or all with one. */
+static void test_workers(void **state) {
+    static const char *const models[3] = {"base", "law", "poems"};
+    (void)state;
+    setenv("FAKE_CUDA_DEVICES", "2", 1);
+    same("serve @/base --adapter law=@/law --adapter poems=@/poems --cache f16", models,
+         "--device cuda --workers 2", NULL);
+    same("serve @/m.gguf", no_adapters, "--device cuda:1 --workers 3", NULL);
+    expect_line("serve @/m.gguf --port 0 --device cuda --workers 3", 1,
+                "this host has 2: give no more --workers, or let them share one by its number");
+    unsetenv("FAKE_CUDA_DEVICES");
+}
+
+/* The device of a worker fails: others write its replies on, and it is started again. */
+static void test_failed(void **state) {
+    char file[200];
+    (void)state;
+    snprintf(file, sizeof file, "%s/once", folder);
+    setenv("FAKE_CUDA_FAIL", "cuLaunchKernel:700", 1);
+    setenv("FAKE_CUDA_FAIL_ONCE", file, 1);
+    fails_once = "once";
+    same("serve @/m.gguf", no_adapters, "--device cuda:0 --workers 2", NULL);
+    assert_false(file_exists("once"));
+    fails_once = NULL;
+    unsetenv("FAKE_CUDA_FAIL"), unsetenv("FAKE_CUDA_FAIL_ONCE");
+}
+
 static void test_refused(void **state) {
     (void)state;
-    expect("serve @/m.gguf --device c --workers 2", 2, "one process computes on a device");
+    expect_line("serve @/m.gguf --device c --workers 2 --set infer.activations=int8", 1,
+                "infer.activations: int8");
     expect("serve @/m.gguf --device gpu", 1, "devices are c, opencl and cuda");
 }
 
 int main(int argc, char **argv) {
     static const ls_command *const commands[] = {&cmd_train, &cmd_serve, NULL};
     if (argc > 1) return cli_main(argc, argv, commands);
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_same), cmocka_unit_test(test_adapters),
-                                       cmocka_unit_test(test_fewer_pages),
-                                       cmocka_unit_test(test_refused)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_same),        cmocka_unit_test(test_adapters),
+        cmocka_unit_test(test_fewer_pages), cmocka_unit_test(test_workers),
+        cmocka_unit_test(test_failed),      cmocka_unit_test(test_refused)};
     return cmocka_run_group_tests(tests, make_model, folder_remove);
 }

@@ -8,6 +8,7 @@
  *   FAKE_CUDA_MEMORY=1000         bytes of a GPU
  *   FAKE_CUDA_SEED=3              the number of the device `c`
  *   FAKE_CUDA_FAIL=NAME:CODE      the function that returns an error
+ *   FAKE_CUDA_FAIL_ONCE=FILE      it does so only if this file is there, and removes it
  *   FAKE_CUDA_SLOW_CLOSE=200      milliseconds that cuIpcCloseMemHandle takes on GPU 1, twice on GPU 2 ...
  *
  * Memory that is freed while another process has it mapped ends the process, with a line.
@@ -73,9 +74,10 @@ static long setting(const char *name, long otherwise) {
 }
 
 static int fails(const char *name) {
-    const char *x = getenv("FAKE_CUDA_FAIL");
+    const char *x = getenv("FAKE_CUDA_FAIL"), *once = getenv("FAKE_CUDA_FAIL_ONCE");
     size_t n = strlen(name);
-    return x && strncmp(x, name, n) == 0 && x[n] == ':' ? atoi(x + n + 1) : 0;
+    if (!x || strncmp(x, name, n) != 0 || x[n] != ':') return 0;
+    return once && unlink(once) != 0 ? 0 : atoi(x + n + 1);
 }
 
 #define FUNCTION(name, symbol, parameters) int fake_##name parameters __asm__(symbol);

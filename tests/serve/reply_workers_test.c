@@ -1,6 +1,6 @@
 /* reply_workers_test.c - replies have the same bytes whoever writes them: this process or several workers, also if
- * these are killed while they do. */
-/* ctest: seconds=5 */
+ * these are killed while they do; of workers on devices, too. */
+/* ctest: seconds=6 */
 /* ctest: no-tsan: its workers are processes, which the thread sanitizer does not see */
 #include "serve/reply_workers.h"
 
@@ -18,6 +18,7 @@ enum { WORKERS = 3, PLACES = 24, CHILDREN = 16 };
 
 static ls_trained trained;
 static ls_request_model model;
+static const char *device; /* of several workers; NULL: cores compute */
 
 static int open_model(void **state) {
     static const char *const usual[] = {"model.context=240", "train.steps=1", "optim.warmup=0",
@@ -45,7 +46,7 @@ static ls_reply_workers *open_workers(int n, int64_t rows) {
     ls_error e = {0};
     ls_engine_options engine = {.texts = PLACES, .rows = rows, .progress = nothing};
     engine.memory_nbytes = 256 << 20;
-    const ls_worker_options o = {&trained, model, engine, n};
+    const ls_worker_options o = {&trained, model, engine, n, n > 1 ? device : NULL};
     assert_ls_ok(ls_reply_workers_open(&o, &w, &e), e);
     assert_int_equal(ls_reply_workers_context(w), 240);
     return w;
@@ -231,12 +232,11 @@ static void wait_until_written(ls_reply_workers *w, const asked *x, int64_t n) {
 
 /* One token a step, so that replies take a while: all workers are killed as soon as the first reply has
  * some. */
-static void test_killed(void **state) {
+static void kill_each_round(int rounds) {
     asked x[NREQUESTS];
     int early = 0;
-    (void)state;
     write_alone();
-    for (int round = 0; round < 4; round++) {
+    for (int round = 0; round < rounds; round++) {
         ls_reply_workers *w = open_workers(WORKERS, 1);
         ask_all(w, x);
         wait_until_written(w, &x[0], 5 * round);
@@ -248,6 +248,31 @@ static void test_killed(void **state) {
     }
     assert_true(early > 0);
     free_alone();
+}
+
+static void test_killed(void **state) {
+    (void)state;
+    kill_each_round(4);
+}
+
+/* Each worker opens a device of its own after it was forked, also one that is started again. */
+static void test_on_devices(void **state) {
+    device = "c";
+    test_same(state);
+    kill_each_round(1);
+    device = NULL;
+}
+
+/* One line says what is wrong with a device, and no worker is started again. */
+static void test_no_device(void **state) {
+    ls_reply_workers *w = NULL;
+    ls_error e = {0};
+    ls_engine_options engine = {.texts = PLACES, .rows = 8, .progress = nothing};
+    engine.memory_nbytes = 256 << 20;
+    const ls_worker_options o = {&trained, model, engine, WORKERS, "cuda:77"};
+    (void)state;
+    assert_int_not_equal(ls_reply_workers_open(&o, &w, &e), LS_OK);
+    assert_non_null(strstr(e.msg, "device cuda"));
 }
 
 /* The process that starts workers takes them with it, and is started again. */
@@ -334,7 +359,7 @@ static void test_refused(void **state) {
     ls_error e = {0};
     (void)state;
     ls_engine_options engine = {.texts = 4, .rows = 16, .memory_nbytes = 1, .progress = nothing};
-    const ls_worker_options o = {&trained, model, engine, WORKERS};
+    const ls_worker_options o = {&trained, model, engine, WORKERS, NULL};
     assert_ls_fails(ls_reply_workers_open(&o, &w, &e), LS_EINVAL, "keys and values of one text", e);
 }
 
@@ -343,7 +368,8 @@ int main(void) {
         cmocka_unit_test(test_same),         cmocka_unit_test(test_killed),
         cmocka_unit_test(test_killed_above), cmocka_unit_test(test_killed_at_start),
         cmocka_unit_test(test_given_up),     cmocka_unit_test(test_dropped),
-        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_refused),      cmocka_unit_test(test_on_devices),
+        cmocka_unit_test(test_no_device),
     };
     return cmocka_run_group_tests(tests, open_model, close_model);
 }
