@@ -215,7 +215,6 @@ static void move(const float **at, const float *from, const float *to) {
     if (*at) *at = to + (*at - from);
 }
 
-/* The host's numbers are not needed any more. */
 ls_status ls_adapter_place(const ls_trained *t, ls_adapter *a, ls_error *e) {
     ls_device *d = t->infer.compute->device;
     const float *here = a->memory;
@@ -230,10 +229,7 @@ ls_status ls_adapter_place(const ls_trained *t, ls_adapter *a, ls_error *e) {
         move(&a->of[i].g, here, there);
     }
     ls_device_copy_to(d, LS_DEVICE_COMPUTE, there, here, a->nbytes);
-    LS_TRY(ls_device_finish(d, LS_DEVICE_COMPUTE, e));
-    ls_unmap(a->memory, a->nbytes);
-    a->memory = NULL;
-    return LS_OK;
+    return ls_device_finish(d, LS_DEVICE_COMPUTE, e);
 }
 
 /* ---- opening ---- */

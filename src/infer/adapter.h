@@ -11,10 +11,10 @@ typedef struct ls_adapter {
     char *path;
     ls_row_adapter *of; /* [nparams of the model] by the number of the layer's weight */
     int64_t rank;       /* the largest */
-    float *memory;      /* of their numbers; NULL: a device has them */
+    float *memory;      /* of their numbers, the host's */
     size_t nbytes;
     ls_device *device; /* that computes; NULL: cores do */
-    void *there;       /* its memory of the numbers */
+    void *there;       /* its copy, to which `of` then points */
 } ls_adapter;
 
 /* The adapter of a run or a checkpoint with lora.rank, or one as peft saves it, for the model, which must

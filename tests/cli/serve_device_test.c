@@ -16,7 +16,8 @@ enum { QUESTIONS = 6 };
 
 typedef struct question {
     char url[160], body[512];
-    char *answer; /* its choices, or its data */
+    char *answer;   /* its choices, or its data */
+    char print[64]; /* the fingerprint of the answer; "": it is not known yet */
 } question;
 
 static void *ask(void *arg) {
@@ -33,6 +34,8 @@ static void *ask(void *arg) {
     if (a.status != 200 || !from) fail_msg("status %d: %s", a.status, a.body.data);
     const char *to =
         strstr(from, "\"usage\""); /* how many tokens were cached depends on what came before */
+    const char *print = strstr(a.body.data, "\"system_fingerprint\"");
+    if (print) (void)sscanf(print, "\"system_fingerprint\": \"%63[^\"]", q->print);
     q->answer = strndup(from, to ? (size_t)(to - from) : strlen(from));
     ls_buf_free(&a.body);
     ls_http_client_close(c);
@@ -56,6 +59,19 @@ static void write_question(question *q, const char *url, const char *const model
 }
 
 static const char *const no_adapters[3] = {"m", "m", "m"};
+
+/* Asks for a token until the fingerprint of the model is known, a moment after the start. */
+static void await_fingerprint(const char *url, const char *model, char print[64]) {
+    for (*print = 0; !*print; usleep(1000)) {
+        question q = {0};
+        snprintf(q.url, sizeof q.url, "%s/completions", url);
+        snprintf(q.body, sizeof q.body, "{\"model\": \"%s\", \"prompt\": \"a\", \"max_tokens\": 1}",
+                 model);
+        ask(&q);
+        memcpy(print, q.print, sizeof q.print);
+        free(q.answer);
+    }
+}
 
 /* A file that is made when a server has begun, and removed by what fails of its device (FAKE_CUDA_FAIL_ONCE). */
 static const char *fails_once;
@@ -84,6 +100,7 @@ static void ask_all(const char *line, const char *const models[3], bool at_once,
         if (!at_once) pthread_join(threads[i], NULL);
     }
     for (int i = 0; i < QUESTIONS && at_once; i++) pthread_join(threads[i], NULL);
+    await_fingerprint(url, models[1], list[0].print);
     kill(p.pid, SIGTERM);
     assert_int_equal(program_end(&p, &output), 0);
     free(output);
@@ -105,6 +122,7 @@ static void same(const char *line, const char *const models[3], const char *opti
     snprintf(there, sizeof there, "%s %s --step-tokens 9", line, options);
     ask_all(line, models, false, NULL, want);
     ask_all(there, models, true, says, got);
+    assert_string_equal(got[0].print, want[0].print);
     for (int i = 0; i < QUESTIONS; i++) {
         assert_string_equal(got[i].answer, want[i].answer);
         free(got[i].answer), free(want[i].answer);
