@@ -361,6 +361,7 @@ ls_status ls_exscan_by(ls_group *g, const void *in, void *out, size_t count, con
  * Buffers and counts belong to the call until it is done. Any number may be in flight; all workers
  * start them in the same order, and may wait for them in any order. Work is done only inside the
  * group's calls: call ls_test() now and then in between, so that other workers can proceed.
+ * With r_p NULL a call waits until it is done, like the one without _start.
  *
  * A request is freed by the ls_test(), ls_wait(), ls_wait_any() or ls_wait_all() that finds it done,
  * which sets the caller's pointer to NULL. After an error it stays, is freed when its group is

@@ -16,6 +16,12 @@ static int64_t clock_read(clockid_t id) {
 
 int64_t ls_clock_ns(void) { return clock_read(CLOCK_MONOTONIC); }
 
+int64_t ls_clock_ns_of(double seconds) {
+    const double century = 3.15576e9;
+    if (!(seconds >= 0)) return -1;
+    return (int64_t)((seconds < century ? seconds : century) * 1e9);
+}
+
 double ls_clock_thread_s(void) { return (double)clock_read(CLOCK_THREAD_CPUTIME_ID) / 1e9; }
 
 double ls_clock_wall_s(void) { return (double)clock_read(CLOCK_REALTIME) / 1e9; }

@@ -328,7 +328,8 @@ ls_status ls_wait(ls_request **r_p, double timeout_s, ls_error *e) {
     ls_error own;
     if (!e) e = &own;
     LS_TRY(check_request(r_p, "wait", e));
-    LS_TRY(ls_request_wait(*r_p, (int64_t)(timeout_s * 1e9), timeout_s < 0, e));
+    int64_t limit_ns = ls_clock_ns_of(timeout_s);
+    LS_TRY(ls_request_wait(*r_p, limit_ns, limit_ns < 0, e));
     settle(*r_p);
     ls_slab_give(&(*r_p)->g->requests, *r_p);
     *r_p = NULL;
@@ -363,7 +364,8 @@ ls_status ls_wait_any(ls_request **requests, int n, double timeout_s, int *i_p, 
     if (!i_p) return ls_fail(e, LS_EINVAL, "wait_any: no place for the index");
     *i_p = -1;
     if (are_null(requests, n)) return LS_OK;
-    ls_status s = ls_request_wait_set(requests, n, (int64_t)(timeout_s * 1e9), timeout_s < 0, e);
+    int64_t limit_ns = ls_clock_ns_of(timeout_s);
+    ls_status s = ls_request_wait_set(requests, n, limit_ns, limit_ns < 0, e);
     *i_p = find_ended(requests, n);
     return *i_p < 0 ? s : ls_wait(&requests[*i_p], -1, e);
 }
@@ -397,11 +399,11 @@ ls_status ls_wait_all(ls_request **requests, int n, double timeout_s, ls_status 
     LS_TRY(check_requests(requests, n, "wait_all", e));
     ls_status *each = LS_NEW_ARRAY(ls_status, (size_t)n + 1), s = LS_OK;
     ls_request **pending = LS_NEW_ARRAY(ls_request *, (size_t)n + 1);
-    int64_t end = ls_clock_ns() + (int64_t)(timeout_s * 1e9);
+    int64_t limit_ns = ls_clock_ns_of(timeout_s), end = ls_clock_ns() + limit_ns;
     for (int i = 0; i < n; i++) pending[i] = requests[i];
     while (s == LS_OK && !are_null(pending, n)) {
-        int64_t left = timeout_s < 0 ? -1 : end - ls_clock_ns();
-        s = wait_next(requests, pending, n, timeout_s >= 0 && left < 0 ? 0 : left, each, e);
+        int64_t left = end - ls_clock_ns();
+        s = wait_next(requests, pending, n, limit_ns < 0 ? -1 : left < 0 ? 0 : left, each, e);
     }
     for (int i = 0; i < n; i++)
         if (pending[i]) each[i] = s;

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/cores.h"
 #include "base/forked.h"
 #include "base/mem.h"
@@ -164,6 +165,12 @@ static void number_hosts(ls_endpoint *p, const ls_roster *r) {
     }
 }
 
+static double timeout_of(const ls_group_options *o) {
+    return o && o->timeout_s != 0 ? o->timeout_s : 300;
+}
+
+static int64_t timeout_ns_of(const ls_group_options *o) { return ls_clock_ns_of(timeout_of(o)); }
+
 static int workers_here(const ls_endpoint *p) {
     int n = 0;
     for (int i = 0; i < p->size; i++) n += p->hosts[i] == p->hosts[p->rank];
@@ -171,18 +178,13 @@ static int workers_here(const ls_endpoint *p) {
 }
 
 /* Workers of one host share memory. If all workers do, their messages go through it, too. */
-static ls_status share_memory(ls_endpoint *p, const ls_group_options *o, double timeout_s,
-                              ls_error *e) {
+static ls_status share_memory(ls_endpoint *p, const ls_group_options *o, ls_error *e) {
     p->patience = ls_patience_for(workers_here(p), ls_cores_among(workers_here(p)));
-    LS_TRY(ls_neighbours_share(p, arena_of(o), (int64_t)(timeout_s * 1e9), e));
+    LS_TRY(ls_neighbours_share(p, arena_of(o), timeout_ns_of(o), e));
     if (!p->commons || p->commons->size < p->size) return LS_OK;
     p->met_over = p->net;
     p->net = ls_shared_net_open(p->commons, &p->patience);
     return LS_OK;
-}
-
-static double timeout_of(const ls_group_options *o) {
-    return o && o->timeout_s != 0 ? o->timeout_s : 300;
 }
 
 /* torchrun's agent has the port itself, and the ports after it may be in use: by connections of
@@ -276,7 +278,7 @@ static ls_status open_mpi(const ls_group_options *o, const ls_environment *env, 
     ls_endpoint *p = endpoint_new(env->rank, env->size, k);
     p->net = net;
     p->patience = ls_patience_for(env->size, ls_cores_among(env->size));
-    ls_status s = ls_neighbours_find(p, ls_host_number(), (int64_t)(timeout_of(o) * 1e9), e);
+    ls_status s = ls_neighbours_find(p, ls_host_number(), timeout_ns_of(o), e);
     if (s == LS_OK)
         *p_p = p;
     else
@@ -289,7 +291,7 @@ static ls_status agree_on_links(ls_endpoint *p, const ls_group_options *o, ls_er
     ls_link_plan plan = {.path = links_of(o),
                          .hosts = p->hosts,
                          .care = LS_LINK_CARE,
-                         .timeout_ns = (int64_t)(timeout_of(o) * 1e9)};
+                         .timeout_ns = timeout_ns_of(o)};
     if (p->met_over) return check_links(o, e);
     return ls_link_agree(p->net, p->k, &plan, &p->link, &p->link_given, e);
 }
@@ -323,9 +325,8 @@ ls_status ls_endpoint_open(const ls_group_options *o, ls_endpoint **p_p, ls_erro
         LS_TRY(open_mpi(o, &env, k, &p, e));
     else
         LS_TRY(open_tcp(o, &env, k, &p, e));
-    ls_status s = shm ? share_memory(p, o, timeout_of(o), e) : LS_OK;
-    if (s == LS_OK && mpi && !p->met_over)
-        s = ls_neighbours_watch(p, (int64_t)(timeout_of(o) * 1e9), e);
+    ls_status s = shm ? share_memory(p, o, e) : LS_OK;
+    if (s == LS_OK && mpi && !p->met_over) s = ls_neighbours_watch(p, timeout_ns_of(o), e);
     if (s == LS_OK && !any && shm && !p->met_over)
         s = ls_fail(e, LS_EINVAL,
                     "transport shm: not all workers are on one host, or its kernel does not let "

@@ -1,10 +1,12 @@
 /* group.c - groups: opening, splitting, closing, memory; group.h has the contract. */
 #define LS_NO_CALL_SITES
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/forked.h"
 #include "base/graves.h"
 #include "base/mem.h"
@@ -17,8 +19,13 @@
 
 static int64_t limit_ns(double seconds, double usual) {
     if (seconds < 0) return -1;
-    double s = seconds > 0 ? seconds : usual;
-    return s > 9e9 ? -1 : (int64_t)(s * 1e9);
+    return ls_clock_ns_of(seconds > 0 ? seconds : usual);
+}
+
+static ls_status check_limits(const ls_group_options *o, const char *call, ls_error *e) {
+    if (!o || !(isnan(o->timeout_s) || isnan(o->report_s))) return LS_OK;
+    return ls_fail(e, LS_EINVAL, "%s: %s is not a number", call,
+                   isnan(o->timeout_s) ? "timeout_s" : "report_s");
 }
 
 /* A group of one accepts `shared` and `native`, too. */
@@ -208,6 +215,7 @@ ls_status ls_group_open(const ls_group_options *o, ls_group **g_p, ls_error *e) 
     ls_error own;
     if (!e) e = &own;
     if (!g_p) return ls_fail(e, LS_EINVAL, "group_open: g_p is NULL");
+    LS_TRY(check_limits(o, "group_open", e));
     LS_TRY(ls_endpoint_open(o, &p, e));
     LS_TRY(open_all(p, o, &g, e));
     *g_p = g;
@@ -219,6 +227,7 @@ ls_status ls_group_open_threads(int n, const ls_group_options *o, ls_group **gro
     if (!e) e = &own;
     if (!groups) return ls_fail(e, LS_EINVAL, "group_open_threads: groups is NULL");
     if (n < 1) return ls_fail(e, LS_EINVAL, "group_open_threads: %d threads; at least 1", n);
+    LS_TRY(check_limits(o, "group_open_threads", e));
     ls_endpoint **ends = LS_NEW_ARRAY(ls_endpoint *, (size_t)n);
     ls_status s = ls_endpoint_open_threads(n, o, ends, e);
     for (int i = 0; s == LS_OK && i < n; i++) {

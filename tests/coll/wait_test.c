@@ -1,6 +1,7 @@
 /* wait_test.c - ls_wait_any() and ls_wait_all(): of one group, of several, of groups that share
  * nothing, with a limit, and when a group breaks. And what group.h says of errors: none is wanted,
  * a worker is late, the group is closed. */
+#include <math.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <time.h>
@@ -287,6 +288,9 @@ static void test_codes_alone(void **state) {
     assert_int_equal(ls_group_open(NULL, NULL, NULL), LS_EINVAL);
     assert_int_equal(ls_group_open_threads(0, NULL, &g, NULL), LS_EINVAL);
     assert_int_equal(ls_run_threads(0, NULL, NULL, NULL), LS_EINVAL);
+    assert_int_equal(ls_group_open(&(ls_group_options){.timeout_s = NAN}, &g, NULL), LS_EINVAL);
+    assert_int_equal(ls_group_open_threads(1, &(ls_group_options){.report_s = NAN}, &g, NULL),
+                     LS_EINVAL);
 }
 
 static void test_refused(void **state) {

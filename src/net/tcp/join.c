@@ -234,7 +234,7 @@ static void send_to_all(meeting *h, const ls_frame *f, const void *data) {
 
 static ls_status host_group(const ls_join *j, ls_roster *r, ls_error *e) {
     meeting h = {.j = j, .roster = r, .end = -1};
-    if (j->timeout_s >= 0) h.end = ls_clock_ns() + (int64_t)(j->timeout_s * 1e9);
+    if (j->timeout_s >= 0) h.end = ls_clock_ns() + ls_clock_ns_of(j->timeout_s);
     ls_guests_options o = {.listen_fd = r->listen_fd,
                            .key = j->key,
                            .knows = knows,
@@ -288,7 +288,7 @@ static ls_status greet(const search *x, ls_visit *v, ls_error *e) {
     for (ls_io io; (io = ls_visit_continue(v, e)) != LS_IO_DONE; ls_conn_await(v->c, io)) {
         if (io == LS_IO_FAILED || io == LS_IO_CLOSED) return LS_EPEER;
         if (v->sent && !sent && end >= 0)
-            end = ls_clock_ns() + (int64_t)(j->timeout_s * 1e9) + VERDICT_NS;
+            end = ls_clock_ns() + ls_clock_ns_of(j->timeout_s) + VERDICT_NS;
         sent = v->sent;
         bool slow = !sent && j->nports > 1 && ls_clock_ns() > began + x->handshake_ns;
         if (slow || is_over(end))
@@ -402,7 +402,7 @@ static ls_status visit_group(const ls_join *j, ls_roster *r, ls_error *e) {
     int64_t pause = 5000000, longest = 250000000;
     ls_error why = {0};
     bool met = false;
-    if (j->timeout_s >= 0) x.end = ls_clock_ns() + (int64_t)(j->timeout_s * 1e9);
+    if (j->timeout_s >= 0) x.end = ls_clock_ns() + ls_clock_ns_of(j->timeout_s);
     LS_TRY(ls_door_configured(&x.from, e));
     while (search_once(&x, r, &met, &why) != LS_OK) {
         bool over = is_over(x.end);
