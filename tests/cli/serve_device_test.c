@@ -2,6 +2,7 @@
  * alone on cores, also with adapters, keys and values in fewer bits, and little memory; options that do not work
  * with a device are refused. Device `cuda` has a driver made for tests (fake_cuda.c). */
 /* ctest: seconds=4 */
+/* ctest: no-tsan: workers of a server are processes that are forked beside threads; engine_test has devices with threads */
 /* The program is this test, with arguments: that driver needs functions that it exports. */
 #undef LOCKSTEP_PROGRAM
 #define LOCKSTEP_PROGRAM "/proc/self/exe"
