@@ -247,7 +247,7 @@ static ls_status wait_or_return(ls_group *g, ls_request *r, ls_status s, ls_requ
                                 ls_error *e) {
     if (!r_p) {
         LS_TRY(s);
-        LS_TRY(ls_request_wait(r, -1, true, e));
+        LS_TRY(ls_request_wait(r, -1, e));
         settle(r);
         return LS_OK;
     }
@@ -328,8 +328,7 @@ ls_status ls_wait(ls_request **r_p, double timeout_s, ls_error *e) {
     ls_error own;
     if (!e) e = &own;
     LS_TRY(check_request(r_p, "wait", e));
-    int64_t limit_ns = ls_clock_ns_of(timeout_s);
-    LS_TRY(ls_request_wait(*r_p, limit_ns, limit_ns < 0, e));
+    LS_TRY(ls_request_wait(*r_p, ls_clock_ns_of(timeout_s), e));
     settle(*r_p);
     ls_slab_give(&(*r_p)->g->requests, *r_p);
     *r_p = NULL;
@@ -364,8 +363,7 @@ ls_status ls_wait_any(ls_request **requests, int n, double timeout_s, int *i_p, 
     if (!i_p) return ls_fail(e, LS_EINVAL, "wait_any: no place for the index");
     *i_p = -1;
     if (are_null(requests, n)) return LS_OK;
-    int64_t limit_ns = ls_clock_ns_of(timeout_s);
-    ls_status s = ls_request_wait_set(requests, n, limit_ns, limit_ns < 0, e);
+    ls_status s = ls_request_wait_set(requests, n, ls_clock_ns_of(timeout_s), e);
     *i_p = find_ended(requests, n);
     return *i_p < 0 ? s : ls_wait(&requests[*i_p], -1, e);
 }
@@ -374,7 +372,7 @@ ls_status ls_wait_any(ls_request **requests, int n, double timeout_s, int *i_p, 
 static ls_status wait_next(ls_request **requests, ls_request **pending, int n, int64_t left_ns,
                            ls_status *statuses, ls_error *e) {
     ls_error one;
-    ls_status s = ls_request_wait_set(pending, n, left_ns, left_ns < 0, &one);
+    ls_status s = ls_request_wait_set(pending, n, left_ns, &one);
     int i = find_ended(pending, n);
     if (i < 0) {
         *e = one;

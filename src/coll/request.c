@@ -427,10 +427,12 @@ static void check_health(const wait *w) {
             ls_health_check(w->set[i]->g, w->set[i]);
 }
 
-/* Waits until w->ready(), for limit ns at most (< 0: no limit). Most waits end in the first slice,
- * without a look at the clock. */
-static ls_status wait_until(wait *w, int64_t limit, bool own_limit, ls_error *e) {
+/* Waits until w->ready(), for timeout_ns at most; < 0: for the group's time, if it has a limit. Most waits end in the
+ * first slice, without a look at the clock. */
+static ls_status wait_until(wait *w, int64_t timeout_ns, ls_error *e) {
     ls_group *g = w->g;
+    bool own_limit = timeout_ns < 0;
+    int64_t limit = own_limit ? g->timeout_ns : timeout_ns;
     int64_t slice = limit >= 0 && limit < SLICE_NS ? limit : SLICE_NS, waited = 0;
     int64_t start = slice < SLICE_NS ? ls_clock_ns() : 0;
     bool shown = false;
@@ -460,13 +462,12 @@ ls_status ls_request_test(ls_request *r, ls_error *e) {
     return g->broken && !r->done ? fail(g, e) : LS_OK;
 }
 
-ls_status ls_request_wait(ls_request *r, int64_t timeout_ns, bool own_limit, ls_error *e) {
+ls_status ls_request_wait(ls_request *r, int64_t timeout_ns, ls_error *e) {
     ls_group *g = r->g;
     ls_status s = LS_OK;
     if (!r->done && g->broken) s = fail(g, e);
     if (!r->done && s == LS_OK)
-        s = wait_until(&(wait){.g = g, .r = r, .ready = is_done},
-                       own_limit ? g->timeout_ns : timeout_ns, own_limit, e);
+        s = wait_until(&(wait){.g = g, .r = r, .ready = is_done}, timeout_ns, e);
     if (s == LS_OK)
         unlink_request(g, r);
     else if (g->broken && !r->owned)
@@ -474,14 +475,13 @@ ls_status ls_request_wait(ls_request *r, int64_t timeout_ns, bool own_limit, ls_
     return s;
 }
 
-ls_status ls_request_wait_set(ls_request *const *requests, int n, int64_t timeout_ns,
-                              bool own_limit, ls_error *e) {
+ls_status ls_request_wait_set(ls_request *const *requests, int n, int64_t timeout_ns, ls_error *e) {
     wait w = {.set = requests, .n = n, .ready = is_one_done};
     for (int i = n - 1; i >= 0; i--)
         if (requests[i]) w.r = requests[i];
     w.g = w.r->g;
     if (is_one_done(&w)) return LS_OK;
-    return wait_until(&w, own_limit ? w.g->timeout_ns : timeout_ns, own_limit, e);
+    return wait_until(&w, timeout_ns, e);
 }
 
 static bool is_any_done(const wait *w) {
@@ -494,7 +494,7 @@ ls_status ls_request_wait_any(ls_request *r, ls_error *e) {
     ls_group *g = r->g;
     wait w = {.g = g, .r = r, .ready = is_any_done};
     if (is_any_done(&w)) return LS_OK;
-    return g->broken ? fail(g, e) : wait_until(&w, g->timeout_ns, true, e);
+    return g->broken ? fail(g, e) : wait_until(&w, -1, e);
 }
 
 /* ---- starting ---- */
@@ -572,7 +572,7 @@ ls_status ls_request_start(ls_group *g, const ls_call *c, const ls_operands *o, 
     bool shared = ls_goes_shared(g);
     if (g->logged) ls_route_log(g, c);
     wait w = {.g = g, .ready = shared ? has_room : has_free_program};
-    if (!w.ready(&w)) LS_TRY(wait_until(&w, g->timeout_ns, true, e));
+    if (!w.ready(&w)) LS_TRY(wait_until(&w, -1, e));
     *r = (ls_request){.g = g, .call = *c, .site = g->site, .number = g->calls++};
     if (c->by) r->by = *c->by, r->call.by = &r->by;
     r->call.form = g->form;

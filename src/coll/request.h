@@ -156,13 +156,12 @@ void ls_request_progress(ls_group *);
 void ls_request_poll(ls_group *, int64_t timeout_ns);
 /* Makes progress for the caller of ls_test() on r. LS_OK: r->done may be set. */
 ls_status ls_request_test(ls_request *r, ls_error *);
-/* Waits until r is done. own_limit: for the group's time limit at most, which breaks the group when
- * it runs out; else for timeout_ns at most, after which r can be waited for again. */
-ls_status ls_request_wait(ls_request *r, int64_t timeout_ns, bool own_limit, ls_error *);
+/* Waits until r is done, for timeout_ns at most, after which r can be waited for again; < 0: for the group's time
+ * limit, which breaks the group when it runs out. */
+ls_status ls_request_wait(ls_request *r, int64_t timeout_ns, ls_error *);
 /* Waits until one of requests [n], some of which may be NULL, is done, or the group of one is broken.
  * The first one's group limits the time as in ls_request_wait(). */
-ls_status ls_request_wait_set(ls_request *const *requests, int n, int64_t timeout_ns,
-                              bool own_limit, ls_error *);
+ls_status ls_request_wait_set(ls_request *const *requests, int n, int64_t timeout_ns, ls_error *);
 /* Waits until a call of r's group is done that its caller has not taken yet, for the group's time limit at
  * most. */
 ls_status ls_request_wait_any(ls_request *r, ls_error *);

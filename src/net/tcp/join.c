@@ -217,6 +217,11 @@ static ls_status wait_all(meeting *h, ls_error *e) {
     return LS_OK;
 }
 
+/* When the time to join that begins now is over; -1: never. */
+static int64_t end_of(const ls_join *j) {
+    return j->timeout_s >= 0 ? ls_clock_ns() + ls_clock_ns_of(j->timeout_s) : -1;
+}
+
 /* Sends a frame to all workers that have joined: until the kernel has it, 5 s at most. */
 static void send_to_all(meeting *h, const ls_frame *f, const void *data) {
     int64_t end = ls_clock_ns() + (int64_t)5 * 1000000000;
@@ -233,8 +238,7 @@ static void send_to_all(meeting *h, const ls_frame *f, const void *data) {
 }
 
 static ls_status host_group(const ls_join *j, ls_roster *r, ls_error *e) {
-    meeting h = {.j = j, .roster = r, .end = -1};
-    if (j->timeout_s >= 0) h.end = ls_clock_ns() + ls_clock_ns_of(j->timeout_s);
+    meeting h = {.j = j, .roster = r, .end = end_of(j)};
     ls_guests_options o = {.listen_fd = r->listen_fd,
                            .key = j->key,
                            .knows = knows,
@@ -287,8 +291,7 @@ static ls_status greet(const search *x, ls_visit *v, ls_error *e) {
     bool sent = false;
     for (ls_io io; (io = ls_visit_continue(v, e)) != LS_IO_DONE; ls_conn_await(v->c, io)) {
         if (io == LS_IO_FAILED || io == LS_IO_CLOSED) return LS_EPEER;
-        if (v->sent && !sent && end >= 0)
-            end = ls_clock_ns() + ls_clock_ns_of(j->timeout_s) + VERDICT_NS;
+        if (v->sent && !sent && end >= 0) end = end_of(j) + VERDICT_NS;
         sent = v->sent;
         bool slow = !sent && j->nports > 1 && ls_clock_ns() > began + x->handshake_ns;
         if (slow || is_over(end))
@@ -398,11 +401,10 @@ static ls_status search_once(search *x, ls_roster *r, bool *met_p, ls_error *e) 
 
 /* Worker 0 may start later than this one: tries again, at growing intervals. */
 static ls_status visit_group(const ls_join *j, ls_roster *r, ls_error *e) {
-    search x = {.j = j, .end = -1, .handshake_ns = HANDSHAKE_NS};
+    search x = {.j = j, .end = end_of(j), .handshake_ns = HANDSHAKE_NS};
     int64_t pause = 5000000, longest = 250000000;
     ls_error why = {0};
     bool met = false;
-    if (j->timeout_s >= 0) x.end = ls_clock_ns() + ls_clock_ns_of(j->timeout_s);
     LS_TRY(ls_door_configured(&x.from, e));
     while (search_once(&x, r, &met, &why) != LS_OK) {
         bool over = is_over(x.end);
