@@ -15,24 +15,42 @@ typedef struct job {
     double *sums;
 } job;
 
+/* A walk over the running values among the numbers [first, first + LS_BLOCK), those of one parameter [from, to) at a
+ * time. It begins at parameter i; done_p counts the parameters that end in the block or before it. */
+typedef struct running_walk {
+    const ls_model *m;
+    size_t first, from, to;
+    int i, *done_p;
+} running_walk;
+
+static bool next_running(running_walk *w) {
+    size_t end = w->first + LS_BLOCK;
+    while (w->i < w->m->nparams) {
+        const ls_param *p = &w->m->params[w->i++];
+        if (p->frozen) continue;
+        if (p->offset >= end) return false;
+        size_t to = p->offset + p->count;
+        if (to <= end) *w->done_p = w->i;
+        if (p->momentum == 0 || to <= w->first) continue;
+        w->from = p->offset > w->first ? p->offset : w->first;
+        w->to = to < end ? to : end;
+        return true;
+    }
+    return false;
+}
+
 const float *ls_norm_read_block(const ls_kernels *k, const ls_norm_input *in, size_t block,
                                 int *param_p, float *room) {
-    const ls_model *m = in->model;
-    size_t first = block * LS_BLOCK, end = first + LS_BLOCK;
+    size_t first = block * LS_BLOCK;
+    running_walk w = {.m = in->model, .first = first, .i = *param_p, .done_p = param_p};
     const float *x = ls_flat_at(in->type, in->x, first);
     if (ls_dtype_is_half(in->type)) {
         k->widen(in->type, LS_BLOCK, x, room);
         x = room;
     }
-    for (int i = *param_p; i < m->nparams; i++) {
-        const ls_param *p = &m->params[i];
-        if (p->frozen) continue;
-        if (p->offset >= end) break;
-        size_t from = p->offset > first ? p->offset : first, to = p->offset + p->count;
-        if (to <= end) *param_p = i + 1;
-        if (p->momentum == 0 || to <= first) continue;
+    while (next_running(&w)) {
         if (x != room) memcpy(room, x, LS_BLOCK * sizeof *room);
-        memset(room + (from - first), 0, ((to < end ? to : end) - from) * sizeof *room);
+        memset(room + (w.from - first), 0, (w.to - w.from) * sizeof *room);
         x = room;
     }
     return x;
@@ -54,18 +72,11 @@ static void blocks_run(void *arg, int thread, int nthreads) {
 /* Which of the block's numbers from `first` on are running values: a bit for each 16, as parameters begin at
  * multiples of 16, and no two have some of the same. *param_p: as in ls_norm_read_block(). */
 static uint64_t running_in(const ls_model *m, size_t first, int *param_p) {
-    size_t end = first + LS_BLOCK;
+    running_walk w = {.m = m, .first = first, .i = *param_p, .done_p = param_p};
     uint64_t bits = 0;
     _Static_assert(LS_BLOCK / 16 == 64, "a block has as many as a word has bits");
-    for (int i = *param_p; i < m->nparams; i++) {
-        const ls_param *p = &m->params[i];
-        if (p->frozen) continue;
-        if (p->offset >= end) break;
-        size_t from = p->offset > first ? p->offset : first, to = p->offset + p->count;
-        if (to <= end) *param_p = i + 1;
-        for (; p->momentum > 0 && from < to && from < end; from += 16)
-            bits |= (uint64_t)1 << (from - first) / 16;
-    }
+    while (next_running(&w))
+        for (size_t at = w.from; at < w.to; at += 16) bits |= (uint64_t)1 << (at - first) / 16;
     return bits;
 }
 
