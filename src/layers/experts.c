@@ -357,8 +357,21 @@ static void activate_back(mixture *f) {
 
 /* ---- passes ---- */
 
-static void forward_expert(mixture *f) {
+/* A pass of each expert, or, on a device, of all at once. */
+static void each_expert(mixture *f, void (*pass)(mixture *)) {
+    if (is_there(f)) {
+        pass(f);
+        return;
+    }
+    for (int64_t e = f->own; e < f->end; e++) {
+        begin_expert(f, e);
+        pass(f);
+    }
+}
+
+static void forward_experts(mixture *f) {
     const ls_layer_call *c = f->c;
+    if (f->n == 0 && !is_there(f)) return;
     gather(f, c->x[0], f->x);
     multiply(f, GATE, f->x, f->gate + f->saved);
     multiply(f, UP, f->x, f->up + f->saved);
@@ -371,14 +384,10 @@ static void forward(const ls_layer *l, const ls_layer_call *c) {
     mixture f = mixture_of(l, c);
     ls_routing_choose(c->compute, c->x[1], l->ninputs > 2 ? c->x[2] : NULL, &f.r);
     clear_others(&f, c->y);
-    if (is_there(&f)) forward_expert(&f); /* all of them */
-    for (int64_t e = f.own; e < f.end && !is_there(&f); e++) {
-        begin_expert(&f, e);
-        if (f.n > 0) forward_expert(&f);
-    }
+    each_expert(&f, forward_experts);
 }
 
-static void backward_expert(mixture *f) {
+static void backward_experts(mixture *f) {
     const ls_layer_call *c = f->c;
     gather(f, c->x[0], f->x);
     gather(f, c->dy, f->dy);
@@ -399,11 +408,7 @@ static void backward(const ls_layer *l, const ls_layer_call *c) {
     if (c->dx[0]) clear_others(&f, c->dx[0]);
     if (leaves_out(&f))
         ls_copy_run(c->compute, &(ls_copy){.rows = 1, .width = f.r.rows * f.r.k, .to = f.dweight});
-    if (is_there(&f)) backward_expert(&f); /* all of them */
-    for (int64_t e = f.own; e < f.end && !is_there(&f); e++) {
-        begin_expert(&f, e);
-        backward_expert(&f);
-    }
+    each_expert(&f, backward_experts);
     if (c->dx[1]) ls_routing_back(c->compute, c->x[1], f.dweight, &f.r, c->dx[1]);
     if (l->ninputs > 2 && c->dx[2])
         ls_copy_run(c->compute,
