@@ -78,7 +78,8 @@ static ls_status print_kernels(ls_error *e) {
     const ls_kernels *k = NULL;
     LS_TRY(ls_kernels_pick(&k, e));
     ls_print("kernels: %s, %s\n", k->name, ls_kernels_why(k));
-    if (ls_kernels_unused()) ls_print("products in bf16 are slower: %s\n", ls_kernels_unused());
+    const char *unused = ls_kernels_unused();
+    if (unused) ls_print("products in bf16 are slower: %s\n", unused);
     return LS_OK;
 }
 

@@ -39,8 +39,8 @@ typedef struct ls_engine_counts {
     int running, waiting, pages, pages_used;
 } ls_engine_counts;
 
-/* The model must outlive it; if a device computes, the engine alone uses it. LS_EINVAL: the memory has no room for one text, or the model's layers do not continue
- * texts. LS_ENOMEM. */
+/* The model must outlive it; if a device computes, the engine alone uses it. LS_EINVAL: the memory has no room for
+ * one text, or the model's layers do not continue texts. LS_ENOMEM. */
 ls_status ls_engine_open(const ls_trained *, const ls_engine_options *, ls_engine **e_p,
                          ls_error *);
 /* Ends all replies that are not complete: their `left` is called. */

@@ -380,8 +380,8 @@ ls_status ls_kernels_pick(const ls_kernels **k_p, ls_error *);
 /* Why ls_kernels_pick() chose this variant, as part of a sentence. */
 const char *ls_kernels_why(const ls_kernels *);
 
-/* Why products in bf16 do not use a unit that this processor has for them, as part of a sentence; NULL: there is none, or they
- * use it. */
+/* Why products in bf16 do not use a unit that this processor has for them, as part of a sentence; NULL: there is
+ * none, or they use it. */
 const char *ls_kernels_unused(void);
 
 /* The variant with this name if it exists and runs here, else NULL. */

@@ -79,9 +79,9 @@ static ls_status read_config(const ls_train_options *o, ls_run *r, ls_error *e) 
     LS_TRY(ls_origin_complete(&r->config, o->resume ? o->run : NULL, e));
     const ls_kernels *k = NULL;
     LS_TRY(ls_kernels_pick(&k, e)); /* reports a bad LOCKSTEP_CPU before workers start */
-    if (r->config.train.compute == LS_COMPUTE_BF16 && !ls_config_has_device(&r->config) &&
-        ls_kernels_unused())
-        ls_log("products in bf16 are slower: %s", ls_kernels_unused());
+    bool bf16 = r->config.train.compute == LS_COMPUTE_BF16 && !ls_config_has_device(&r->config);
+    const char *unused = bf16 ? ls_kernels_unused() : NULL;
+    if (unused) ls_log("products in bf16 are slower: %s", unused);
     if (!ls_config_has_crew(&r->config))
         LS_TRY(ls_run_workers(&r->config, o->nworkers, &r->nworkers, &r->started, e));
     if (!ls_config_has_crew(&r->config)) {
