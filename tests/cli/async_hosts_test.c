@@ -87,9 +87,9 @@ static void test_servers(void **state) {
     (void)state;
     pair p = two("servers", "");
     host_kill(&p.a);
-    let_go("servers");
     p.a = pair_listen(&p, 1, "--resume");
     host_await(&p.a, "worker 1 has come from");
+    let_go("servers");
     host_expect(&p.a, 0, NULL);
     host_expect(&p.b, 0, NULL);
     check("servers");
