@@ -120,6 +120,7 @@ extern const ls_kernels ls_kernels_neon;
 /* The fastest first. */
 static const variant variants[] = {
 #ifdef LS_HAVE_AVX512BF16
+    {&amx, has_amx},
     {&ls_kernels_avx512bf16, pairs_are_fast},
 #endif
 #ifdef LS_HAVE_AVX512
@@ -147,19 +148,12 @@ const ls_kernels *ls_kernels_named(const char *name) {
     const ls_kernels *k = NULL;
     for (int i = 0; (k = ls_kernels_at(i)); i++)
         if (strcmp(k->name, name) == 0) return k;
-#ifdef LS_HAVE_AVX512BF16
-    if (strcmp(name, "amx") == 0 && has_amx())
-        return &amx; /* by name alone until its tests have passed on such a processor */
-#endif
     return NULL;
 }
 
 const char *ls_kernels_unused(void) {
 #ifdef LS_HAVE_AVX512BF16
-    const char *forced = getenv("LOCKSTEP_CPU");
-    if (has_amx() && !(forced && strcmp(forced, "amx") == 0))
-        return "LOCKSTEP_CPU=amx uses the processor's matrix unit, whose kernels have been "
-               "tested in an emulator alone";
+    has_amx();
     if (unit == FORBIDDEN)
         return "the system does not permit this process the processor's matrix unit (AMX): a "
                "kernel before Linux 5.16, a sandbox, or a small sigaltstack()";
@@ -174,6 +168,7 @@ const char *ls_kernels_why(const ls_kernels *k) {
     const char *forced = getenv("LOCKSTEP_CPU");
     if (forced && *forced) return "LOCKSTEP_CPU names them";
 #ifdef LS_HAVE_AVX512BF16
+    if (k == &amx) return "the widest, with a matrix unit for products in bf16";
     if (k == &ls_kernels_avx512bf16) return "the widest, with a fast instruction for pairs of bf16";
     if (pairs_are_slow())
         return "the widest; products in bf16 use multiply-adds of f32, since only AMD's "

@@ -373,7 +373,7 @@ typedef struct ls_kernels {
     ls_compress_kernels compress;
 } ls_kernels;
 
-/* Names: amx (where LOCKSTEP_CPU names it), avx512bf16, avx512, avx2 (x86-64), neon (AArch64), portable (everywhere).
+/* Names: amx, avx512bf16, avx512, avx2 (x86-64), neon (AArch64), portable (everywhere).
  * LS_EINVAL: LOCKSTEP_CPU names a variant that does not exist or does not run here. */
 ls_status ls_kernels_pick(const ls_kernels **k_p, ls_error *);
 
