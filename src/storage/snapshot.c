@@ -131,11 +131,25 @@ static bool has_scale(const ls_plan *p) {
     return p->share.compute == LS_F16 || p->share.reduce == LS_F16;
 }
 
-static ls_status copy(writing *w, float *flat, ls_error *e) {
+/* What the copy has besides the state's floats, behind them. */
+typedef struct copied {
+    ls_scaler scaler;
+    ls_best best;
+} copied;
+
+static size_t copied_at(const ls_plan *p) {
+    enum { LINE = 64 };
+    return (p->share.nbytes.copy + LINE - 1) / LINE * LINE;
+}
+
+static copied *copied_in(const ls_plan *p, float *flat) {
+    return (copied *)(void *)((char *)flat + copied_at(p));
+}
+
+/* Makes `w` describe the copy in `flat`. */
+static void describe_copy(writing *w, float *flat) {
     const ls_snapshot_run *r = w->run;
-    ls_scaler scaler = {0};
-    LS_TRY(copy_parts(w, flat, &scaler, e));
-    ls_best_load(&w->best, r->best); /* the next evaluation comes after the next update */
+    w->best = copied_in(r->plan, flat)->best;
     w->state.flat = ls_flat_of_state(flat, NULL, ls_optim_nstates(&r->plan->share.optim),
                                      r->plan->share.floats);
     if (r->plan->share.has_errors) {
@@ -143,11 +157,16 @@ static ls_status copy(writing *w, float *flat, ls_error *e) {
         w->state.nerrors = r->plan->share.V;
         w->state.plan = r->plan;
     }
-    if (r->tables) {
-        w->state.tables = tables_in(r->plan, flat);
-        LS_TRY(copy_tables(w, w->state.tables, e));
-    }
-    if (has_scale(r->plan)) w->state.scaler = scaler;
+    if (r->tables) w->state.tables = tables_in(r->plan, flat);
+    if (has_scale(r->plan)) w->state.scaler = copied_in(r->plan, flat)->scaler;
+}
+
+static ls_status copy(const writing *w, float *flat, ls_error *e) {
+    const ls_snapshot_run *r = w->run;
+    copied *c = copied_in(r->plan, flat);
+    LS_TRY(copy_parts(w, flat, &c->scaler, e));
+    if (r->tables) LS_TRY(copy_tables(w, tables_in(r->plan, flat), e));
+    ls_best_load(&c->best, r->best); /* the next evaluation comes after the next update */
     return LS_OK;
 }
 
@@ -254,12 +273,13 @@ static ls_status write_copy(const writing *w, ls_error *e) {
 }
 
 /* The writer's process. An update may wait for the copy, so the copy has the workers' priority; the
- * rest has a lower one. */
+ * rest has a lower one. If a writer that was killed has copied, this one writes that copy. */
 static _Noreturn void write_beside(const ls_snapshot_run *r, int64_t steps, float *flat) {
     ls_error e = {0};
     writing w = writing_of(r, steps, atomic_load(&r->state->with_others) != 0);
-    ls_status s = copy(&w, flat, &e);
+    ls_status s = ls_snapshot_is_copied(r->state) ? LS_OK : copy(&w, flat, &e);
     if (s == LS_OK) set_mark(r->state, steps, LS_SNAPSHOT_COPIED);
+    describe_copy(&w, flat);
     if (nice(NICE) < 0) errno = 0;
     if (s == LS_OK) s = write_copy(&w, &e);
     if (s != LS_OK && s != LS_EABORT)
@@ -278,7 +298,7 @@ static void finish(ls_snapshot *x, const ls_snapshot_run *r, bool good) {
  * the system must take them from another program. So they are touched before the first copy, and
  * retained. Parts that are not copied take no pages. */
 static ls_status take_memory(ls_snapshot *x, const ls_snapshot_run *r, ls_error *e) {
-    size_t nbytes = r->plan->share.nbytes.copy;
+    size_t nbytes = copied_at(r->plan) + sizeof(copied);
     if (x->copy) return LS_OK;
     void *p = mmap(NULL, nbytes, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS | MAP_NORESERVE,
                    -1, 0);
@@ -345,14 +365,24 @@ static void start(ls_snapshot *x, const ls_snapshot_run *r) {
     finish(x, r, false);
 }
 
-/* While workers wait for the copy, the state can be copied again; but once the view has ended, the
- * plan by which hosts share it may differ. */
+/* While workers wait for the copy, the state can be copied again. A complete copy can be written
+ * again, unless other hosts already write the other parts. But once the view has ended, the plan by
+ * which hosts share the state, or the layout of the copy, may differ. */
+static bool can_start_again(const ls_snapshot *x, const ls_snapshot_run *r) {
+    if (x->given_up || x->tries >= MOST_TRIES) return false;
+    return !ls_snapshot_is_copied(r->state) || (!atomic_load(&r->state->with_others) && !x->is_old);
+}
+
 static void on_end(ls_snapshot *x, const ls_snapshot_run *r, int how) {
-    bool copied = ls_snapshot_is_copied(r->state);
-    if (WIFSIGNALED(how) && !copied && !x->given_up && x->tries < MOST_TRIES) {
+    if (WIFSIGNALED(how) && can_start_again(x, r)) {
+        if (ls_snapshot_is_copied(r->state))
+            ls_log("the checkpoint of step %lld is written again: its writer was killed by signal "
+                   "%d (%s)",
+                   (long long)x->steps, WTERMSIG(how), strsignal(WTERMSIG(how)));
         start(x, r);
         return;
     }
+    atomic_store(&r->state->was_killed, WIFSIGNALED(how) && !x->given_up);
     if (WIFSIGNALED(how) && x->given_up)
         ls_log("the checkpoint of step %lld failed: it was given up", (long long)x->steps);
     else if (WIFSIGNALED(how))
@@ -366,6 +396,7 @@ static void take_up(ls_snapshot *x, const ls_snapshot_run *r) {
     x->steps = now.steps;
     x->tries = 0;
     x->given_up = false;
+    x->is_old = false;
 }
 
 void ls_snapshot_attend(ls_snapshot *x, const ls_snapshot_run *r) {
@@ -381,6 +412,7 @@ void ls_snapshot_attend(ls_snapshot *x, const ls_snapshot_run *r) {
  * now read an older checkpoint, the writer is killed so that it does not remove that as too old. */
 bool ls_snapshot_end_view(ls_snapshot *x, const ls_snapshot_run *r, bool stateless) {
     ls_snapshot_state *s = r->state;
+    x->is_old = true;
     if (!ls_snapshot_is_pending(s) || !atomic_load(&s->with_others)) return false;
     bool complete = atomic_load(&s->peers) == LS_PEERS_WRITTEN;
     if (!x->writer.pid) {
@@ -404,6 +436,7 @@ ls_status ls_snapshot_now(ls_snapshot *x, const ls_snapshot_run *r, int64_t step
     writing w = writing_of(r, steps, false);
     LS_TRY(take_memory(x, r, e));
     LS_TRY(copy(&w, x->copy, e));
+    describe_copy(&w, x->copy);
     return write_copy(&w, e);
 }
 
@@ -425,6 +458,7 @@ void ls_snapshot_close(ls_snapshot *x, const ls_snapshot_run *r) {
 static void want(ls_snapshot_state *s, int64_t steps, bool with_others) {
     atomic_store(&s->with_others, with_others);
     atomic_store(&s->attempt, 0);
+    atomic_store(&s->was_killed, false);
     atomic_store(&s->peers, LS_PEERS_SILENT);
     set_mark(s, steps, LS_SNAPSHOT_WANTED);
     ls_launch_nudge();
@@ -495,7 +529,7 @@ void ls_snapshot_ask_share(const ls_snapshot_run *r, int worker, int64_t steps, 
     want(r->state, steps, true);
 }
 
-enum { ATTEMPT = 0, PENDING = LS_SNAPSHOT_PENDING, HAS_FAILED = 2 };
+enum { ATTEMPT = 0, PENDING = LS_SNAPSHOT_PENDING, HAS_FAILED = LS_SNAPSHOT_FAILURE };
 enum { FIRST_IS_PENDING = 1, ANOTHER_IS_PENDING = 2 };
 
 void ls_snapshot_say(const ls_snapshot_run *r, int worker, int64_t asked, int32_t *words) {
@@ -506,7 +540,8 @@ void ls_snapshot_say(const ls_snapshot_run *r, int worker, int64_t asked, int32_
     if (ls_snapshot_is_pending(s))
         words[PENDING] = worker == 0 ? FIRST_IS_PENDING : ANOTHER_IS_PENDING;
     /* Read last, since a snapshot is pending before it fails. */
-    words[HAS_FAILED] = asked >= 0 && is_at(s, asked, LS_SNAPSHOT_FAILED);
+    if (asked >= 0 && is_at(s, asked, LS_SNAPSHOT_FAILED))
+        words[HAS_FAILED] = atomic_load(&s->was_killed) ? LS_SNAPSHOT_WAS_KILLED : 1;
 }
 
 void ls_snapshot_hear(const ls_snapshot_run *r, int worker, int64_t asked, const int32_t *words) {

@@ -20,13 +20,14 @@
  *                                      ls_snapshot_ask_share(), by the first worker of each host
  *     WANTED                  COPIED   write_beside(), in the writer
  *     COPIED                  WRITTEN  on_end(), when the writer has ended well
- *     WANTED, COPIED          FAILED   on_end(), when the writer has failed, or was killed: after
- *                                      it had copied, after the snapshot was given up, or for the
- *                                      MOST_TRIES-th time;
+ *     WANTED, COPIED          FAILED   on_end(), when the writer has failed, or was killed and can
+ *                                      not start again;
  *                                      start(), when there is no memory or no process for a writer;
  *                                      ls_snapshot_end_view(), when no writer was started yet
  *
- * If a writer is killed before it has copied, another one is started and the phase stays WANTED.
+ * If a writer is killed, another one is started and the phase stays: it copies, or writes the copy
+ * that is there, up to MOST_TRIES times. There is none after the snapshot was given up; and once the
+ * state is copied, none if other hosts write parts of it, or if the view has ended since.
  * The functions without a prefix are in snapshot.c. The process that starts workers makes the last
  * two transitions.
  *
@@ -34,7 +35,8 @@
  *      mark and, once the writer has ended, the process that started it. Otherwise only workers
  *      change it. So two processes never change it at once, and since it is one word, a process
  *      that dies leaves the old mark or the new one.
- *  (2) The fields of a snapshot (with_others, attempt, peers) are set before it is WANTED.
+ *  (2) The fields of a snapshot (with_others, attempt, was_killed, peers) are set before it is
+ *      WANTED.
  *  (3) A mark holds for its own step only: a run that resumes from an older checkpoint asks for
  *      snapshots of fewer steps than the last mark.
  *
@@ -99,6 +101,7 @@ typedef struct ls_snapshot_state {
     atomic_int with_others; /* hosts */
     atomic_uint attempt;    /* 0: not known yet */
     atomic_int peers;       /* an ls_snapshot_peers */
+    atomic_bool was_killed; /* FAILED: its writer was killed, so another attempt may succeed */
     atomic_llong held_ns;   /* the longest time that a snapshot delayed a worker */
 } ls_snapshot_state;
 
@@ -130,6 +133,7 @@ typedef struct ls_snapshot {
     int64_t steps;
     int tries;     /* of this checkpoint */
     bool given_up; /* the view ended in which other hosts were to write parts of it */
+    bool is_old;   /* the view has ended since it was asked for */
     float *copy;   /* of the state; shared with writers; retained, and warm, for the next one */
     size_t nbytes; /* of the copy */
 } ls_snapshot;
@@ -137,8 +141,8 @@ typedef struct ls_snapshot {
 /* Called once workers have started: prepares memory for the first copy beside them, if a checkpoint
  * is due before the last step. */
 void ls_snapshot_prepare(ls_snapshot *, const ls_snapshot_run *);
-/* Starts a writer if one is wanted, and monitors a running one: if it is killed or stopped before
- * the copy is complete, starts another. */
+/* Starts a writer if one is wanted, and monitors a running one: if it is killed or stopped, starts
+ * another. */
 void ls_snapshot_attend(ls_snapshot *, const ls_snapshot_run *);
 /* Called when a view has ended, whether or not another follows. stateless: the next view begins
  * from an older checkpoint. Gives up a snapshot that waits for other hosts' parts and returns true;
@@ -173,13 +177,15 @@ void ls_snapshot_note_held(ls_snapshot_state *, int64_t ns);
 /* Is the state spread over several hosts, if worker 0's host has `n` workers? */
 bool ls_snapshot_is_shared(const ls_plan *, int n);
 
-enum { LS_SNAPSHOT_WORDS = 3, LS_SNAPSHOT_PENDING = 1 };
+enum { LS_SNAPSHOT_WORDS = 3, LS_SNAPSHOT_PENDING = 1, LS_SNAPSHOT_FAILURE = 2 };
+enum { LS_SNAPSHOT_WAS_KILLED = 2 };
 
 /* Called by every worker, when no host is writing any more. *asked_p is -1 when a view begins, and
  * an argument of the functions below: the steps, at the first worker of a host that has a part. */
 void ls_snapshot_ask_share(const ls_snapshot_run *, int worker, int64_t steps, int64_t *asked_p);
 /* say: the words that this worker sends after a step; hear: the maximum of each word over all
- * workers. The word LS_SNAPSHOT_PENDING is not 0 while any host is writing. */
+ * workers. The word LS_SNAPSHOT_PENDING is not 0 while any host is writing; LS_SNAPSHOT_FAILURE is
+ * not 0 once one has failed, and LS_SNAPSHOT_WAS_KILLED if a writer was killed. */
 void ls_snapshot_say(const ls_snapshot_run *, int worker, int64_t asked, int32_t *words);
 void ls_snapshot_hear(const ls_snapshot_run *, int worker, int64_t asked, const int32_t *words);
 /* Called by worker 0: is the checkpoint of `steps` complete? */

@@ -158,13 +158,14 @@ static ls_status save_beside(ls_loop *l, ls_urgency u, ls_error *e) {
 }
 
 /* Waits until no writer of any host is writing. Meanwhile the workers exchange what the writers
- * need to know about each other. */
-static ls_status await_written(ls_loop *l, ls_error *e) {
+ * need to know about each other. *killed_p, on all workers: one has failed since it was killed. */
+static ls_status await_written(ls_loop *l, bool *killed_p, ls_error *e) {
     int32_t words[LS_SNAPSHOT_WORDS];
     for (;;) {
         ls_save_say(l, words);
         LS_TRY(ls_all_reduce(l->m.group, words, words, LS_SNAPSHOT_WORDS, LS_I32, LS_MAX, e));
         ls_save_hear(l, words);
+        *killed_p = words[LS_SNAPSHOT_FAILURE] == LS_SNAPSHOT_WAS_KILLED;
         if (!words[LS_SNAPSHOT_PENDING]) return LS_OK;
         usleep(1000);
     }
@@ -197,11 +198,8 @@ static void log_handed_over(const ls_loop *l, bool good) {
                (long long)l->steps);
 }
 
-/* Each host writes its part of the state. */
-static ls_status save_parts(ls_loop *l, ls_urgency u, ls_error *e) {
-    bool last = u >= LS_SAVE_HAND_OVER;
-    note_saved(l);
-    if (u != LS_SAVE_IF_IDLE) LS_TRY(await_written(l, e));
+/* Asks all hosts for their parts, if all are ready. */
+static ls_status ask_parts(ls_loop *l, bool last, ls_error *e) {
     int32_t what = own_readiness(l, last);
     ls_snapshot_run own = ls_host_snapshot_run(l->host);
     LS_TRY(ls_all_reduce(l->m.group, &what, &what, 1, LS_I32, LS_MAX, e));
@@ -210,8 +208,26 @@ static ls_status save_parts(ls_loop *l, ls_urgency u, ls_error *e) {
     else if (what == IS_BUSY && l->m.worker == 0)
         log_save_skipped(l);
     if (what == CAN_ASK && l->m.worker == 0) log_skips_end(l);
-    if (!last) return LS_OK;
-    LS_TRY(await_written(l, e));
+    return LS_OK;
+}
+
+/* Each host writes its part of the state. No other attempt follows the last checkpoint by itself:
+ * if a writer was killed, the parts are written again. */
+static ls_status save_parts(ls_loop *l, ls_urgency u, ls_error *e) {
+    enum { MOST_ATTEMPTS = 3 };
+    bool last = u >= LS_SAVE_HAND_OVER, killed = false;
+    int attempts = 0;
+    note_saved(l);
+    if (u != LS_SAVE_IF_IDLE) LS_TRY(await_written(l, &killed, e));
+    do {
+        LS_TRY(ask_parts(l, last, e));
+        if (!last) return LS_OK;
+        LS_TRY(await_written(l, &killed, e));
+        killed = killed && ++attempts < MOST_ATTEMPTS;
+        if (killed && l->m.worker == 0)
+            ls_log("the checkpoint of step %lld is written again, since a writer was killed",
+                   (long long)l->steps);
+    } while (killed);
     bool good = l->m.worker != 0 || ls_snapshot_is_written(&l->host->notes->snapshot, l->steps);
     if (u == LS_SAVE_HAND_OVER) {
         log_handed_over(l, good);

@@ -238,6 +238,66 @@ static void test_killed_before_copy(void **state) {
     close_host(&h);
 }
 
+static void remove_checkpoints(void) {
+    char *line = ls_format("rm -r '%s/checkpoints'", folder);
+    assert_int_equal(system(line), 0);
+    free(line);
+}
+
+static ls_buf weights(int64_t steps) {
+    ls_buf b = {0};
+    ls_error e = {0};
+    char *path = ls_format("%s/checkpoints/step-%lld/model.safetensors", folder, (long long)steps);
+    assert_ls_ok(ls_file_read(path, SIZE_MAX, &b, &e), e);
+    free(path);
+    return b;
+}
+
+/* A writer that is killed after it has copied is replaced, also by one that writes the copy when the
+ * state has changed. Once the view has ended, none follows. */
+static void test_killed_while_writing(void **state) {
+    (void)state;
+    host h;
+    open_host(&h, 0, 1, 1);
+    signal(SIGSEGV, SIG_DFL);
+    ls_best_state *page =
+        mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    assert_ptr_not_equal(page, MAP_FAILED);
+    h.run.on_disk = page; /* which a writer reads once it has copied */
+    fill(&h, 5);
+    assert_true(ls_snapshot_ask(h.run.state, 5));
+    attend(&h);
+    ls_buf undisturbed = weights(5);
+    remove_checkpoints();
+
+    assert_true(ls_snapshot_ask(h.run.state, 4)); /* fails: the state has other steps */
+    attend(&h);
+    assert_mark(&h, LS_SNAPSHOT_FAILED, 4);
+    assert_int_equal(mprotect(page, PAGE, PROT_NONE), 0);
+    assert_true(ls_snapshot_ask(h.run.state, 5));
+    while (h.snapshot.tries < 3) ls_snapshot_attend(&h.snapshot, &h.run);
+    assert_mark(&h, LS_SNAPSHOT_COPIED, 5);
+    fill(&h, 6);
+    assert_int_equal(mprotect(page, PAGE, PROT_READ | PROT_WRITE), 0);
+    attend(&h);
+    assert_mark(&h, LS_SNAPSHOT_WRITTEN, 5);
+    assert_true(is_good(5));
+    ls_buf again = weights(5);
+    assert_int_equal(again.len, undisturbed.len);
+    assert_memory_equal(again.data, undisturbed.data, again.len);
+    ls_buf_free(&again);
+    ls_buf_free(&undisturbed);
+
+    assert_int_equal(mprotect(page, PAGE, PROT_NONE), 0);
+    assert_true(ls_snapshot_ask(h.run.state, 6));
+    attend_until_copied(&h);
+    assert_false(ls_snapshot_end_view(&h.snapshot, &h.run, false));
+    attend(&h);
+    assert_mark(&h, LS_SNAPSHOT_FAILED, 6);
+    close_host(&h);
+    munmap(page, PAGE);
+}
+
 /* A worker that is about to change the state waits for the copy; the delay is noted. */
 static void test_worker_waits(void **state) {
     (void)state;
@@ -457,6 +517,10 @@ static void test_killed_after_copy(void **state) {
             attend(&hosts[i]);
             assert_mark(&hosts[i], LS_SNAPSHOT_FAILED, 6);
             assert_int_equal(hosts[i].snapshot.tries, 1);
+            /* All workers hear of it, and may ask again. */
+            int32_t words[LS_SNAPSHOT_WORDS];
+            ls_snapshot_say(&hosts[i].run, i, asked[i], words);
+            assert_int_equal(words[LS_SNAPSHOT_FAILURE], stateless ? 1 : LS_SNAPSHOT_WAS_KILLED);
         }
         for (int i = 0; i < MOST_HOSTS; i++) /* the next writer removes what the killed one left */
             close_host(&hosts[i]);
@@ -476,6 +540,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {TEST(test_written),
                                        TEST(test_failed),
                                        TEST(test_killed_before_copy),
+                                       TEST(test_killed_while_writing),
                                        TEST(test_worker_waits),
                                        TEST(test_now),
                                        TEST(test_close),
