@@ -79,7 +79,7 @@ static ls_status print_kernels(ls_error *e) {
     LS_TRY(ls_kernels_pick(&k, e));
     ls_print("kernels: %s, %s\n", k->name, ls_kernels_why(k));
     const char *unused = ls_kernels_unused();
-    if (unused) ls_print("products in bf16 are slower: %s\n", unused);
+    if (unused) ls_print("products in bf16 and int8 are slower: %s\n", unused);
     return LS_OK;
 }
 

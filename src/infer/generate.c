@@ -8,6 +8,7 @@
 #include "base/bar.h"
 #include "base/cores.h"
 #include "base/guard.h"
+#include "base/log.h"
 #include "config/differences.h"
 #include "config/needs.h"
 #include "config/relations.h"
@@ -21,6 +22,7 @@
 #include "networks/network.h"
 #include "storage/checkpoint.h"
 #include "tensor/int8.h"
+#include "tensor/kernels.h"
 
 enum { EVAL_SAMPLES = 4 };                               /* evaluated at once, by cores */
 enum { DEVICE_SAMPLES = 64, DEVICE_NBYTES = 256 << 20 }; /* by a device, if they need no more */
@@ -83,6 +85,14 @@ static int64_t choose_samples(const ls_trained *t) {
     return n;
 }
 
+/* Says if a unit that would make products faster is not used. */
+static void say_unused(const ls_trained *t) {
+    const bool int8 = t->config.infer.activations != LS_ACTIVATIONS_FLOAT;
+    const bool asked = int8 || t->config.train.compute == LS_COMPUTE_BF16;
+    const char *unused = asked && !t->device ? ls_kernels_unused() : NULL;
+    if (unused) ls_log("products in %s are slower: %s", int8 ? "int8" : "bf16", unused);
+}
+
 /* What computes, with its memory. */
 static ls_status open_infer(ls_trained *t, ls_error *e) {
     t->infer = (ls_infer){.model = &t->model,
@@ -110,6 +120,7 @@ static ls_status load_weights(ls_trained *t, ls_error *e) {
             ls_table_round(&t->compute, type, t->model.nfloats, &t->params, &t->params_nbytes, e));
     LS_TRY(open_frozen(t, e));
     LS_TRY(quantize_activations(t, e));
+    say_unused(t);
     return open_infer(t, e);
 }
 

@@ -18,9 +18,12 @@ typedef struct ls_amx_config {
 } ls_amx_config;
 
 /* All tiles have 16 rows of 64 bytes. */
-static inline void ls_amx_begin(void) {
+static inline ls_amx_config ls_amx_whole_tiles(void) {
     ls_amx_config c = {.palette = 1};
     for (int i = 0; i < 8; i++) c.rows[i] = 16, c.row_nbytes[i] = 64;
+    return c;
+}
+static inline void ls_amx_begin(ls_amx_config c) {
     __asm__ volatile("ldtilecfg %0" ::"m"(c) : "memory");
 }
 /* The system saves no tiles at a switch of threads any more. */
@@ -39,5 +42,9 @@ static inline void ls_amx_end(void) { __asm__ volatile("tilerelease" ::: "memory
 /* c [16, 16] f32 += a [16, 32] . b [32, 16], in bf16: rows of b are pairs of values of k. */
 #define LS_AMX_BF16(c, a, b)                                                                       \
     __asm__ volatile("tdpbf16ps %%tmm" #b ", %%tmm" #a ", %%tmm" #c ::: "memory")
+/* c [16, 16] int32 += a [16, 64] . b [64, 16], of signed and of unsigned bytes: rows of b are four values
+ * of k each. Where tiles have fewer rows or bytes, so has the product. */
+#define LS_AMX_INT8(c, a, b)                                                                       \
+    __asm__ volatile("tdpbsud %%tmm" #b ", %%tmm" #a ", %%tmm" #c ::: "memory")
 
 #endif

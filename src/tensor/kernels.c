@@ -40,13 +40,13 @@ static bool pairs_are_slow(void) { return has_avx512bf16() && !__builtin_cpu_is(
 
 void use_amx_avx512bf16(ls_kernels *);
 
-enum { LEAF = 7, AMX_BF16 = 1 << 22, AMX_TILE = 1 << 24 }; /* of CPUID; EDX */
-enum { ASK_FOR_STATE = 0x1023, TILE_DATA = 18 };           /* of arch_prctl() */
+enum { LEAF = 7, AMX = 1 << 22 | 1 << 24 | 1 << 25 }; /* of CPUID; EDX: bf16, tiles, int8 */
+enum { ASK_FOR_STATE = 0x1023, TILE_DATA = 18 };      /* of arch_prctl() */
 
 static bool has_unit(void) {
     unsigned a = 0, b = 0, c = 0, d = 0;
-    return has_avx512bf16() && __get_cpuid_count(LEAF, 0, &a, &b, &c, &d) && (d & AMX_BF16) &&
-           (d & AMX_TILE);
+    return has_avx512bf16() && __builtin_cpu_supports("avx512vnni") &&
+           __get_cpuid_count(LEAF, 0, &a, &b, &c, &d) && (d & AMX) == AMX;
 }
 
 /* The system saves a process's tiles if it asks: an old kernel, or a sandbox, may refuse. */
@@ -56,7 +56,7 @@ static bool is_permitted(void) { return syscall(SYS_arch_prctl, ASK_FOR_STATE, T
 static float number(uint32_t i) { return (float)((int)(i * 2654435761u >> 24) - 128) / 64; }
 
 /* Does the unit compute the sums that the portable kernels do? */
-static bool computes_well(const ls_kernels *k) {
+static bool sums_bf16_well(const ls_kernels *k) {
     enum { SIDE = 32, DEPTH = 2 * LS_SUM_BLOCK + 5 };
     static float a[SIDE * DEPTH], b[DEPTH * SIDE], packed_a[SIDE * 96], packed_b[SIDE * 96];
     static float got[SIDE * SIDE], want[SIDE * SIDE];
@@ -77,14 +77,35 @@ static bool computes_well(const ls_kernels *k) {
     return memcmp(got, want, sizeof got) == 0;
 }
 
-static ls_kernels amx; /* those of AVX-512, but for products in bf16 */
+static bool sums_int8_well(const ls_kernels *k) {
+    enum { R = 21, V = 16, C = 2 * LS_INT8_GROUP, NBYTES = LS_INT8_GROUP + 2 };
+    static uint8_t w[V * C / LS_INT8_GROUP * NBYTES];
+    static ls_int8_block x[R * C / LS_INT8_GROUP];
+    static float row[C], got[R * V], want[R * V];
+    for (uint32_t i = 0; i < sizeof w; i++)
+        w[i] = i % NBYTES < 2 ? (uint8_t)(32 * (i % NBYTES)) : (uint8_t)(i * 2654435761u >> 24);
+    for (uint32_t r = 0; r < R; r++) {
+        for (uint32_t i = 0; i < C; i++) row[i] = number(r * C + i);
+        ls_kernels_portable.int8_quantize(C, row, x + r, R);
+    }
+    ls_int8_job j = {
+        .w = {.data = w, .type = LS_BLOCK_Q8_0}, .V = V, .C = C, .R = R, .x = x, .ldy = V};
+    j.y = want, ls_kernels_portable.int8_rows(&j);
+    j.y = got, k->int8_rows(&j);
+    return memcmp(got, want, sizeof got) == 0;
+}
+
+static ls_kernels amx; /* those of AVX-512, but for products in bf16 and of int8 */
 static enum { ABSENT, FORBIDDEN, WRONG, RUNS } unit;
 
 static void find_unit(void) {
     if (!has_unit()) return;
     amx = ls_kernels_avx512bf16;
     use_amx_avx512bf16(&amx);
-    unit = !is_permitted() ? FORBIDDEN : computes_well(&amx) ? RUNS : WRONG;
+    if (!is_permitted())
+        unit = FORBIDDEN;
+    else
+        unit = sums_bf16_well(&amx) && sums_int8_well(&amx) ? RUNS : WRONG;
 }
 
 static bool has_amx(void) {
@@ -158,8 +179,8 @@ const char *ls_kernels_unused(void) {
         return "the system does not permit this process the processor's matrix unit (AMX): a "
                "kernel before Linux 5.16, a sandbox, or a small sigaltstack()";
     if (unit == WRONG)
-        return "the processor's matrix unit (AMX) computes other sums in bf16 than its "
-               "description says";
+        return "the processor's matrix unit (AMX) computes other sums than its description "
+               "says";
 #endif
     return NULL;
 }
@@ -168,7 +189,7 @@ const char *ls_kernels_why(const ls_kernels *k) {
     const char *forced = getenv("LOCKSTEP_CPU");
     if (forced && *forced) return "LOCKSTEP_CPU names them";
 #ifdef LS_HAVE_AVX512BF16
-    if (k == &amx) return "the widest, with a matrix unit for products in bf16";
+    if (k == &amx) return "the widest, with a matrix unit for products in bf16 and int8";
     if (k == &ls_kernels_avx512bf16) return "the widest, with a fast instruction for pairs of bf16";
     if (pairs_are_slow())
         return "the widest; products in bf16 use multiply-adds of f32, since only AMD's "

@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <string.h>
 
+#include "base/min.h"
 #include "base/random.h"
 #include "tensor/gemv.h"
 #include "tensor/kernels.h"
@@ -277,19 +278,20 @@ static inline void do_gemv_blocks_bf16(const ls_kernels *k, int64_t n, values *v
     do_blocks(k, n, v, blocks_in_bf16);
 }
 
-/* A panel of rows: x, and x turned around. */
+/* A panel of three rows, with some sizes of as many as results have room: x, turned around. */
 static inline void blocks_in_int8(const ls_kernels *k, const ls_gemv_table_job *j) {
-    enum { PANEL = 3, MOST = 2 * LS_BLOCK_MOST };
-    static ls_int8_block blocks[PANEL * MOST / LS_INT8_GROUP];
+    enum { MOST = 2 * LS_BLOCK_MOST };
+    static ls_int8_block blocks[LS_INT8_ROWS * MOST / LS_INT8_GROUP];
     float x[MOST];
-    for (int r = 0; r < PANEL; r++) {
+    int64_t R = j->V % 32 == 1 ? ls_min(CELLS / j->V, 53) : 3;
+    for (int64_t r = 0; r < R; r++) {
         for (int64_t i = 0; i < j->C; i++) x[i] = j->x[(i + 37 * r) % j->C];
-        k->int8_quantize(j->C, x, blocks + r, PANEL);
+        k->int8_quantize(j->C, x, blocks + r, R);
     }
     k->int8_rows(&(ls_int8_job){.w = j->w,
                                 .V = j->V,
                                 .C = j->C,
-                                .R = PANEL,
+                                .R = R,
                                 .x = blocks,
                                 .bias = j->bias,
                                 .y = j->y,

@@ -157,7 +157,7 @@ static void one_tile(int64_t blocks, const char *a, const char *b, const float *
 void LS_K(amx_tiles)(int64_t n, int64_t K, const float *a, const float *b, const float *start,
                      float *c, int64_t ldc) {
     const int64_t blocks = (K + BLOCK - 1) / BLOCK, strip = blocks * 2 * TILE_NBYTES;
-    ls_amx_begin();
+    ls_amx_begin(ls_amx_whole_tiles());
     for (int64_t i = 0; i < n; i++)
         one_tile(blocks, (const char *)a + i * strip, (const char *)b, start, c + i * STRIP * ldc,
                  ldc);
@@ -168,7 +168,7 @@ float LS_K(amx_peak)(int64_t rounds) {
     enum { AT_ONCE = 4, ROUND = 192 * 16 * 2 }; /* multiply-adds of a round */
     int64_t n = rounds * ROUND / (AT_ONCE * LINES * LINES * BLOCK);
     float c[LINES * LINES];
-    ls_amx_begin(); /* all tiles are 0 */
+    ls_amx_begin(ls_amx_whole_tiles()); /* which are 0 */
     for (int64_t i = 0; i < n; i++) {
         LS_AMX_BF16(0, 4, 6);
         LS_AMX_BF16(1, 4, 7);
@@ -188,6 +188,7 @@ void LS_K(use_amx)(ls_kernels *k) {
     k->pack_b_bf16 = LS_K(amx_pack_b);
     k->bf16_tiles = LS_K(amx_tiles);
     k->bf16_peak = LS_K(amx_peak);
+    k->int8_rows = LS_K(int8_rows_amx);
 }
 
 #endif

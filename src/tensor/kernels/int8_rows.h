@@ -21,6 +21,7 @@ void LS_K(int8_rows_vnni)(const ls_int8_job *);
 
 enum {
     WORDS = LS_INT8_WORDS,
+    SIXTEEN = 16,
     REGISTERS = LS_LANES / LS_VR,           /* of a strip */
     CHAINS = LS_INT8_ROWS * LS_LANES,       /* of a panel and a strip */
     STRIP_BYTES = LS_LANES * LS_INT8_GROUP, /* the most of a block of a strip */
@@ -48,7 +49,51 @@ INLINE vr add_products(vr chain, vr d, const ls_int8_block *x, vsum sum, int32_t
     return r_fma(r_mul(d, r_set1(x->d)), r_of_sums(sum, less), chain);
 }
 
+#ifdef LS_INT8_AMX
+/* The sums of sixteen rows from row i on: a whole tile, or those that are left. */
+#define ADD_SIXTEEN(c, a, i)                                                                       \
+    do {                                                                                           \
+        LS_AMX_ZERO(c);                                                                            \
+        LS_AMX_LOAD(a, p.x[i].q, sizeof *p.x);                                                     \
+        LS_AMX_INT8(c, a, 6);                                                                      \
+        LS_AMX_STORE(c, sums[i], sizeof sums[i]);                                                  \
+    } while (0)
+
+/* Tiles 0 to 2 are the sums of sixteen rows, with 4 their activations; 3 and 5 of one to sixteen rows
+ * that are left; 6 has the weights. */
+INLINE void unit_config(int64_t R, ls_amx_config *c) {
+    *c = ls_amx_whole_tiles();
+    c->rows[3] = c->rows[5] = (uint8_t)((R - 1) % SIXTEEN + 1);
+    c->row_nbytes[4] = c->row_nbytes[5] = LS_INT8_GROUP;
+    c->rows[6] = WORDS;
+}
+
+INLINE void add_group_of_unit(numbers t, const vb w[WORDS], scales s, panel p, float *chains) {
+    _Alignas(64) int32_t sums[LS_INT8_ROWS][LS_VR];
+    LS_AMX_LOAD(6, w, sizeof *w);
+    const int64_t last = (p.R - 1) / SIXTEEN * SIXTEEN;
+    if (last > 0) ADD_SIXTEEN(0, 4, 0);
+    if (last > SIXTEEN) ADD_SIXTEEN(1, 4, SIXTEEN);
+    if (last > 2 * SIXTEEN) ADD_SIXTEEN(2, 4, 2 * SIXTEEN);
+    ADD_SIXTEEN(3, 5, last);
+    for (int64_t r = 0; r < p.R; r++, chains += LS_VR) {
+        const ls_int8_block *x = p.x + r;
+        vsum sum;
+        memcpy(&sum, sums[r], sizeof sum);
+        vr chain = add_products(r_load(chains), s.d[0], x, sum, t.middle * x->sum);
+        if (t.affine) chain = r_fma(s.m, r_set1(x->shift), chain);
+        r_store(chains, chain);
+    }
+}
+#endif
+
 INLINE void add_group(numbers t, const vb w[WORDS], scales s, panel p, float *chains) {
+#ifdef LS_INT8_AMX
+    if (!t.halves) {
+        add_group_of_unit(t, w, s, p, chains);
+        return;
+    }
+#endif
     for (int64_t r = 0; r < p.R; r++, chains += LS_VR) {
         const ls_int8_block *x = p.x + r;
         vr chain = r_load(chains);

@@ -32,7 +32,7 @@ void LS_K(unpack_strips)(const ls_strip_part *part, float *out);
 void LS_K(kept_scores)(const ls_gemv_kept_job *j, int64_t first, int64_t end);
 void LS_K(kept_mix)(const ls_gemv_kept_job *j, int64_t seen, int64_t first, int64_t end);
 #ifdef V_PAIRS
-/* Replaces products in bf16 by those of the matrix unit. */
+/* Replaces products in bf16 and of int8 by those of the matrix unit. */
 void LS_K(use_amx)(ls_kernels *k);
 int64_t LS_K(amx_words)(int64_t K);
 float LS_K(amx_peak)(int64_t rounds);
@@ -40,6 +40,7 @@ void LS_K(amx_pack_a)(int64_t M, int64_t K, const ls_gemm_lines *a, float *out);
 void LS_K(amx_pack_b)(int64_t K, int64_t N, const ls_gemm_lines *b, float *out);
 void LS_K(amx_tiles)(int64_t n, int64_t K, const float *a, const float *b, const float *start,
                      float *c, int64_t ldc);
+void LS_K(int8_rows_amx)(const ls_int8_job *j);
 #endif
 /* These are in blocks of LS_SUM_BLOCK. */
 void LS_K(gemv_in_blocks)(ls_dtype type, int64_t K, int64_t N, const float *x, const void *w,
