@@ -24,7 +24,10 @@ esac
 
 log=$(mktemp)
 background=
-trap 'rm -f "$log" "$log".*; [ -z "$background" ] || kill -- "-$background"' EXIT
+started=() names=() # checks that run beside others: processes and names
+trap 'rm -rf "$log" "$log".*
+    [ -z "$background" ] || kill -- "-$background"
+    [ ${#started[@]} -eq 0 ] || kill "${started[@]}" 2>/dev/null' EXIT
 trap 'exit 130' INT TERM
 passed=0 failed=0 skipped=0
 # Many tests mostly wait and run beside those that compute, which count twice
@@ -41,6 +44,23 @@ one() { # one NAME COMMAND...: a check outside ctest
         echo "failed: $name" >&2
         return 1
     fi
+}
+# start NAME COMMAND...: one() beside what follows: most of the time such a check uses one core. finish()
+# waits for all that were started, prints their output, and counts them.
+start() {
+    names+=("$1")
+    "${@:2}" >"$log.beside.${#started[@]}" 2>&1 &
+    started+=("$!")
+}
+result() { # result I: that of the i-th check that was started
+    wait "${started[$1]}"
+    ended=$?
+    cat "$log.beside.$1"
+    return $ended
+}
+finish() {
+    for i in "${!started[@]}"; do one "${names[$i]}" result "$i"; done
+    started=() names=()
 }
 build() { # build PRESET [TARGET...]
     echo "== build: $1"
@@ -99,6 +119,7 @@ count() {
 }
 
 check_plain() {
+    start "checks can fail" scripts/check_checks.sh
     one includes scripts/check_includes.sh
     one rooms scripts/check_rooms.py
     one "picture of the rooms" scripts/draw_rooms.py --check
@@ -109,9 +130,12 @@ check_plain() {
     one output scripts/check_output.sh
     one executor scripts/check_executor.sh
     one tests scripts/check_tests.sh
-    one "checks can fail" scripts/check_checks.sh
-    one installs scripts/check_install.sh
-    build release || return
+    one installs scripts/check_install.sh install "$log.installed" &&
+        start "what is installed" scripts/check_install.sh try "$log.installed"
+    build release
+    built=$?
+    finish
+    [ $built -eq 0 ] || return
     one symbols scripts/check_symbols.sh
     echo "== test: release"
     run release no-test long -j "$jobs"

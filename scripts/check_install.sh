@@ -1,18 +1,33 @@
 #!/bin/sh
+#     check_install.sh [install|try DIR]
 # Installs into an empty directory, compiles the examples against the installed files, with the
 # shared and the static library, and runs them alone and with `lockstep run`; programs with models
-# of their own also as C++.
+# of their own also as C++. `install` does the first alone, into an empty DIR; `try` the
+# rest, without the build tree, and removes DIR: scripts/check.sh builds the tests meanwhile.
 set -eu
 cd "$(dirname "$0")/.."
 
-root=$(mktemp -d)
-trap 'rm -rf "$root"' EXIT
+part=${1:-all} root=${2:-$(mktemp -d)}
 prefix=/opt/lockstep
 here=$root$prefix
+plain=$root/plain # the prefix of a tree that is not staged
 fail() { echo "$*" >&2; exit 1; }
+case $part in all | install | try) ;; *) fail "check_install.sh: '$part' is not known; the words are install, try" ;; esac
 
-make --no-print-directory install DESTDIR="$root" PREFIX=$prefix >"$root/log" 2>&1 || fail "$(cat "$root/log")"
-rm "$root/log"
+if [ "$part" != try ]; then
+    mkdir -p "$root"
+    installed=false
+    trap '$installed || rm -rf "$root"' EXIT
+    make --no-print-directory install DESTDIR="$root" PREFIX=$prefix >"$root/log" 2>&1 || fail "$(cat "$root/log")"
+    rm "$root/log"
+    [ -z "$(find "$root" -type f -o -type l | grep -v "^$here/")" ] || fail "files outside the prefix"
+    make --no-print-directory install PREFIX="$plain" >"$root/log" 2>&1 || fail "$(cat "$root/log")"
+    scripts/build.sh release -DCMAKE_INSTALL_PREFIX=/usr/local installed >"$root/log" 2>&1 || fail "$(cat "$root/log")"
+    rm "$root/log"
+    installed=true
+    [ "$part" != install ] || { echo "installed: staged, and under a prefix"; exit; }
+fi
+trap 'rm -rf "$root"' EXIT
 for file in bin/lockstep lib/liblockstep.a lib/liblockstep.so lib/liblockstep.so.0 \
     lib/liblockstep.so.0.1.0 lib/pkgconfig/lockstep.pc include/lockstep/group.h \
     lib/cmake/lockstep/lockstepConfig.cmake lib/cmake/lockstep/lockstepConfigVersion.cmake \
@@ -20,7 +35,6 @@ for file in bin/lockstep lib/liblockstep.a lib/liblockstep.so lib/liblockstep.so
     include/lockstep/lockstep.h share/man/man1/lockstep.1 share/bash-completion/completions/lockstep; do
     [ -s "$here/$file" ] || fail "$file is not installed"
 done
-[ -z "$(find "$root" -type f -o -type l | grep -v "^$here/")" ] || fail "files outside the prefix"
 [ "$(find "$here/include" -type f | wc -l)" -eq "$(ls include/lockstep/*.h | wc -l)" ] || fail "headers differ"
 readelf -d "$here/lib/liblockstep.so" | grep -q 'SONAME.*\[liblockstep.so.0\]' || fail "a wrong soname"
 grep -q '^\.TH LOCKSTEP 1' "$here/share/man/man1/lockstep.1" || fail "no man page"
@@ -143,13 +157,10 @@ if command -v mpirun.openmpi >/dev/null && [ -e "$here/lib/lockstep/lockstep-mpi
     grep -q "which was built with this lockstep, is neither.*$prefix/lib/lockstep.*set LOCKSTEP_PLUGINS" "$root/log" ||
         fail "no message about the missing plugin: $(cat "$root/log")"
     [ "$(mpi3 LOCKSTEP_PLUGINS="$here/lib/lockstep")" = "$three" ] || fail "hello (static) under mpirun: $(cat "$root/log")"
-    plain=$root/plain
-    make --no-print-directory install PREFIX="$plain" >"$root/log" 2>&1 || fail "$(cat "$root/log")"
     export PKG_CONFIG_PATH="$plain/lib/pkgconfig" PKG_CONFIG_SYSROOT_DIR=
     [ "$(pkg-config --variable=plugindir lockstep)" = "$plain/lib/lockstep" ] || fail "a wrong plugindir"
     cc $strict examples/hello.c -o "$root/hello-static" \
         $(pkg-config --cflags --libs --static lockstep | sed 's/-llockstep/-l:liblockstep.a/')
     [ "$(mpi3)" = "$three" ] || fail "hello (static) under mpirun, installed: $(cat "$root/log")"
 fi
-scripts/build.sh release -DCMAKE_INSTALL_PREFIX=/usr/local installed >"$root/log" 2>&1 || fail "$(cat "$root/log")"
 echo "installed, and the examples run: shared and static, alone and on three workers"
