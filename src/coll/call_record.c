@@ -1,7 +1,9 @@
 /* call_record.c - see call_record.h. */
 #include "coll/call_record.h"
 
+#include <errno.h>
 #include <fcntl.h>
+#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -137,11 +139,14 @@ bool ls_record_reads_as(const ls_record *a, const ls_record *b) {
            a->nblocks == b->nblocks && memcmp(a->blocks, b->blocks, sizeof a->blocks) == 0;
 }
 
+static const char UNKNOWN[] = "in an unknown state";
+
 const char *ls_process_state(int pid) {
     char path[64], line[512] = "";
     snprintf(path, sizeof path, "/proc/%d/stat", pid);
     int fd = open(path, O_RDONLY | O_CLOEXEC); /* not fopen(), which allocates */
-    if (fd < 0) return "gone";
+    /* Without /proc, or with no descriptor left, a process can still be known to live. */
+    if (fd < 0) return kill(pid, 0) != 0 && errno == ESRCH ? "gone" : UNKNOWN;
     ssize_t n = read(fd, line, sizeof line - 1);
     close(fd);
     if (n < 0) return "gone"; /* it ended meanwhile */
@@ -155,7 +160,7 @@ const char *ls_process_state(int pid) {
     case 't': return "stopped by a debugger";
     case 'Z':
     case 'X': return "gone";
-    default: return "in an unknown state";
+    default: return UNKNOWN;
     }
 }
 

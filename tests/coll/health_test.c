@@ -4,6 +4,8 @@
 /* ctest: own-copy seconds=15 */
 #include <signal.h>
 #include <stdatomic.h>
+#include <sys/resource.h>
+#include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -359,6 +361,22 @@ static ls_status reported(ls_group *g, void *arg, ls_error *e) {
     return s == LS_OK ? s : ls_wait(&q, -1, e);
 }
 
+/* No worker is taken for gone because /proc can't be read. */
+static void test_without_proc(void **state) {
+    (void)state;
+    struct rlimit before, none;
+    pid_t child = fork();
+    if (child == 0) _exit(0);
+    assert_int_equal(waitpid(child, NULL, 0), child);
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    none = (struct rlimit){3, before.rlim_max};
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+    const char *own = ls_process_state(getpid()), *ended = ls_process_state(child);
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+    assert_string_equal(own, "in an unknown state");
+    assert_string_equal(ended, "gone");
+}
+
 static void test_report(void **state) {
     (void)state;
     need_processes();
@@ -446,6 +464,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(test_testing),
         cmocka_unit_test(test_late),
         cmocka_unit_test(test_pending),
+        cmocka_unit_test(test_without_proc),
         cmocka_unit_test(test_report),
         cmocka_unit_test(test_report_of_messages),
         cmocka_unit_test(test_left),
