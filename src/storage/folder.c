@@ -196,7 +196,8 @@ static ls_status check_room(const ls_folder_run *r, int64_t checkpoints, double 
     ls_room_wanted w = {.checkpoint =
                             ls_room_checkpoint_nbytes(r->plan, ntokens, r->config_text->len),
                         .checkpoints = checkpoints,
-                        .more = more};
+                        .more = more,
+                        .file = ls_room_file_nbytes(r->plan)};
     if (!ls_frozen_file_is_saved(r->dir, r->model)) /* the run's, and that of the checkpoints */
         w.frozen = 2 * (double)r->model->frozen_count * sizeof(float);
     return ls_room_check(r->dir, &w, e);

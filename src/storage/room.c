@@ -4,6 +4,7 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
@@ -61,6 +62,32 @@ double ls_room_checkpoint_nbytes(const ls_plan *p, int64_t ntokens, size_t confi
            (double)NBYTES_TOKEN * (double)ntokens + (double)config_nbytes;
 }
 
+double ls_room_file_nbytes(const ls_plan *p) {
+    const ls_model *m = p->share.model;
+    const ls_optim *o = &p->share.optim;
+    double weights = 0, states = 0;
+    for (int i = 0; i < m->nparams; i++) {
+        const ls_param *param = &m->params[i];
+        if (param->frozen || param->window.rows) continue;
+        weights += (double)param->count;
+        for (int k = 0; k < ls_optim_nflats(o) - 1 && !p->share.islands; k++)
+            if (ls_optim_state_name(o, param, k))
+                states += (double)ls_optim_state_param(o, param, k).count;
+    }
+    return (weights > states ? weights : states) * sizeof(float);
+}
+
+static ls_status check_file(const char *dir, double nbytes, ls_error *e) {
+    struct rlimit r;
+    if (getrlimit(RLIMIT_FSIZE, &r) != 0 || r.rlim_cur == RLIM_INFINITY) return LS_OK;
+    if (nbytes <= (double)r.rlim_cur) return LS_OK;
+    return ls_fail(
+        e, LS_EIO,
+        "%s: a file of a checkpoint takes %.1f MB, and `ulimit -f` allows %.1f MB: raise "
+        "it",
+        dir, nbytes / 1e6, (double)r.rlim_cur / 1e6);
+}
+
 /* The directory, or its nearest parent that exists. */
 static char *existing(const char *dir) {
     char *p = ls_strdup(dir);
@@ -78,6 +105,7 @@ static char *existing(const char *dir) {
 
 ls_status ls_room_check(const char *dir, const ls_room_wanted *w, ls_error *e) {
     struct statvfs v;
+    LS_TRY(check_file(dir, w->file, e));
     char *there = existing(dir);
     int failed = statvfs(there, &v) != 0 ? errno : 0;
     free(there);

@@ -8,16 +8,20 @@
  * tokenizer of `ntokens` (0: without one). Frozen parameters, which are saved once, are not in it. */
 double ls_room_checkpoint_nbytes(const ls_plan *, int64_t ntokens, size_t config_nbytes);
 
+/* Bytes that the largest file of such a checkpoint takes at least. */
+double ls_room_file_nbytes(const ls_plan *);
+
 /* What is about to be written; bytes. */
 typedef struct ls_room_wanted {
     double checkpoint;   /* of each checkpoint */
     int64_t checkpoints; /* that are on disk at one time */
     double frozen;       /* of frozen parameters */
     double more;         /* of the tokens of a text */
+    double file;         /* of the largest file, at least */
 } ls_room_wanted;
 
-/* LS_EIO if the file system of `dir`, or of its nearest existing parent, has no space for that; the
- * message has the numbers. File systems that don't report their free space pass. */
+/* LS_EIO if the file system of `dir`, or of its nearest existing parent, has no space for that, or if this
+ * process may not write such a file (RLIMIT_FSIZE); the message has the numbers. File systems that don't report their free space pass. */
 ls_status ls_room_check(const char *dir, const ls_room_wanted *, ls_error *);
 
 #endif

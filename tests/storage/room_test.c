@@ -3,6 +3,8 @@
 #include "storage/room.h"
 
 #include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 
 #include "config/relations.h"
@@ -63,9 +65,33 @@ static void test_estimate(void **state) {
     }
 }
 
+/* A limit of the size of files that no checkpoint can keep ends a run before it begins. */
+static void test_file_limit(void **state) {
+    (void)state;
+    ls_config c;
+    ls_layout l;
+    ls_error e = {0};
+    struct rlimit before, low;
+    assert_ls_ok(ls_config_load("configs/tiny.yaml", NULL, 0, &c, &e), e);
+    assert_ls_ok(ls_layout_make(&c, 2, NULL, &l, &e), e);
+    double file = ls_room_file_nbytes(&l.plan), all = ls_room_checkpoint_nbytes(&l.plan, 0, 0);
+    assert_true(file > 0.5 * all && file < all);
+    assert_int_equal(getrlimit(RLIMIT_FSIZE, &before), 0);
+    low = (struct rlimit){(rlim_t)file - 1, before.rlim_max};
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &low), 0);
+    ls_status s = ls_room_check(folder, &(ls_room_wanted){.checkpoints = 1, .file = file}, &e);
+    ls_status other = ls_room_check(folder, &(ls_room_wanted){.checkpoints = 1}, NULL);
+    assert_int_equal(setrlimit(RLIMIT_FSIZE, &before), 0);
+    assert_int_equal(s, LS_EIO);
+    assert_non_null(strstr(e.msg, "`ulimit -f` allows"));
+    assert_int_equal(other, LS_OK);
+    ls_layout_free(&l);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_estimate, make_folder, remove_folder),
+        cmocka_unit_test_setup_teardown(test_file_limit, make_folder, remove_folder),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

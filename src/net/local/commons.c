@@ -3,9 +3,11 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -63,6 +65,19 @@ static int view(ls_commons *c, void *base, int rank, int size, int fd, bool thre
     return before;
 }
 
+/* Limits of the process hold for shared memory, too. */
+static ls_status no_memory(size_t nbytes, int why, ls_error *e) {
+    struct rlimit r;
+    char limit[96] = "";
+    __rlimit_resource_t resource = why == EFBIG ? RLIMIT_FSIZE : RLIMIT_AS;
+    if ((why == EFBIG || why == ENOMEM) && getrlimit(resource, &r) == 0 &&
+        r.rlim_cur != RLIM_INFINITY)
+        snprintf(limit, sizeof limit, "; `ulimit -%c` allows %.1f MB: raise it",
+                 why == EFBIG ? 'f' : 'v', (double)r.rlim_cur / 1e6);
+    return ls_fail(e, LS_ENOMEM, "no shared memory: %.1f MB wanted: %s%s", (double)nbytes / 1e6,
+                   strerror(why), limit);
+}
+
 ls_status ls_commons_create(int size, size_t arena_nbytes, bool threads, ls_commons *c_p,
                             ls_error *e) {
     if (size < 1 || size > LS_COMMONS_MAX)
@@ -76,14 +91,14 @@ ls_status ls_commons_create(int size, size_t arena_nbytes, bool threads, ls_comm
     if (!threads && (fd < 0 || ftruncate(fd, (off_t)l.end) != 0)) {
         int why = errno;
         if (fd >= 0) close(fd);
-        return ls_fail(e, LS_ENOMEM, "no shared memory: %.1f MB wanted: %s", (double)l.end / 1e6,
-                       strerror(why));
+        return no_memory(l.end, why, e);
     }
     int flags = threads ? MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE : MAP_SHARED;
     void *base = mmap(NULL, l.end, PROT_READ | PROT_WRITE, flags, fd, 0);
     if (base == MAP_FAILED) {
+        int why = errno;
         if (fd >= 0) close(fd);
-        return ls_fail(e, LS_ENOMEM, "no shared memory: %.1f MB wanted", (double)l.end / 1e6);
+        return no_memory(l.end, why, e);
     }
     ls_commons_head *h = base;
     *h = (ls_commons_head){.magic = MAGIC, .nbytes = l.end, .size = size};
@@ -129,9 +144,7 @@ ls_status ls_commons_join(int fd, int rank, ls_commons *c_p, ls_error *e) {
     if (rank < 0 || rank >= size)
         return ls_fail(e, LS_EINVAL, "descriptor %d is not the shared memory of this group", fd);
     void *base = mmap(NULL, nbytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-    if (base == MAP_FAILED)
-        return ls_fail(e, LS_ENOMEM, "no shared memory: %.1f MB wanted: %s", (double)nbytes / 1e6,
-                       strerror(errno));
+    if (base == MAP_FAILED) return no_memory(nbytes, errno, e);
     int before = view(c_p, base, rank, size, fd, false);
     if (before == getpid()) c_p->fd = -1; /* the first view in this process keeps it */
     return LS_OK;
