@@ -393,8 +393,8 @@ ls_status ls_group_dup(ls_group *g, ls_group **g_p, ls_error *e) {
 
 /* ---- the rest ---- */
 
-int ls_group_rank(const ls_group *g) { return g->rank; }
-int ls_group_size(const ls_group *g) { return g->size; }
+int ls_group_rank(const ls_group *g) { return g ? g->rank : 0; }
+int ls_group_size(const ls_group *g) { return g ? g->size : 0; }
 
 ls_group *ls_group_at(ls_group *g, const char *file, int line) {
     if (g) {
@@ -424,7 +424,7 @@ static void *alloc_own(size_t nbytes) {
 
 void *ls_group_alloc(ls_group *g, size_t nbytes) {
     void *p = NULL;
-    if (!g->end) return NULL;
+    if (!g || !g->end) return NULL;
     if (g->end->commons && !is_of_parent(g)) {
         pthread_mutex_lock(&g->end->lock);
         p = ls_commons_alloc(g->end->commons, nbytes);
@@ -435,7 +435,7 @@ void *ls_group_alloc(ls_group *g, size_t nbytes) {
 
 void ls_group_free(ls_group *g, void *p) {
     bool mine = false;
-    if (!g->end) return; /* p was a part of the group's memory */
+    if (!g || !g->end) return; /* p was a part of the group's memory */
     if (is_of_parent(g))
         mine = ls_group_readable(g, p, 1);
     else if (g->end->commons && p) {
@@ -447,7 +447,7 @@ void ls_group_free(ls_group *g, void *p) {
 }
 
 bool ls_group_readable(const ls_group *g, const void *p, size_t nbytes) {
-    const ls_commons *c = g->end ? g->end->commons : NULL;
+    const ls_commons *c = g && g->end ? g->end->commons : NULL;
     return c && ls_commons_readable(c, p, nbytes);
 }
 
@@ -502,8 +502,8 @@ void ls_group_set_patience(ls_group *g, double timeout_s, double report_s) {
 }
 
 ls_counters ls_group_counters(const ls_group *g) {
-    ls_counters c = g->counters;
-    if (!g->end || is_of_parent(g)) return c;
+    ls_counters c = g ? g->counters : (ls_counters){0};
+    if (!g || !g->end || is_of_parent(g)) return c;
     pthread_mutex_lock((pthread_mutex_t *)(uintptr_t)&g->lock);
     if (g->shared) c.bytes_read = g->shared->bytes_read;
     pthread_mutex_unlock((pthread_mutex_t *)(uintptr_t)&g->lock);

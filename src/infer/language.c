@@ -59,8 +59,14 @@ void ls_language_close(ls_language *l) {
     free(l);
 }
 
-int64_t ls_language_vocab(const ls_language *l) { return l->trained.config.model.vocab; }
-int64_t ls_language_context(const ls_language *l) { return l->trained.config.model.context; }
+int64_t ls_language_vocab(const ls_language *l) { return l ? l->trained.config.model.vocab : 0; }
+int64_t ls_language_context(const ls_language *l) {
+    return l ? l->trained.config.model.context : 0;
+}
+
+static ls_status check_there(const ls_language *l, const char *name, ls_error *e) {
+    return l ? LS_OK : ls_fail(e, LS_EINVAL, "%s(): the model is NULL", name);
+}
 
 /* ---- tokens ---- */
 
@@ -68,6 +74,7 @@ ls_status ls_language_encode(ls_language *l, const char *text, size_t nbytes, in
                              const uint32_t **ids_p, size_t *n_p, ls_error *e) {
     const ls_encoding how = {.what = "the text", .begin = begin};
     ls_token_list list;
+    LS_TRY(check_there(l, "ls_language_encode", e));
     LS_TRY(ls_tokenizer_encode_as(l->trained.tokenizer, (const uint8_t *)text, nbytes, &how, &list,
                                   e));
     ls_token_list_log_dropped(&list, how.what);
@@ -88,6 +95,7 @@ static ls_status check_ids(const ls_language *l, const uint32_t *ids, size_t n, 
 
 ls_status ls_language_decode(ls_language *l, const uint32_t *ids, size_t n, const char **text_p,
                              size_t *nbytes_p, ls_error *e) {
+    LS_TRY(check_there(l, "ls_language_decode", e));
     ls_decoding d = {.tokenizer = l->trained.tokenizer, .skip_special = true};
     LS_TRY(check_ids(l, ids, n, e));
     l->text.len = 0;
@@ -101,6 +109,7 @@ ls_status ls_language_decode(ls_language *l, const uint32_t *ids, size_t n, cons
 
 ls_status ls_language_logits(ls_language *l, const uint32_t *ids, int64_t n, float *out,
                              ls_error *e) {
+    LS_TRY(check_there(l, "ls_language_logits", e));
     if (n < 1 || n > ls_language_context(l))
         return ls_fail(e, LS_EINVAL, "%lld tokens; the model reads 1 to %lld", (long long)n,
                        (long long)ls_language_context(l));
@@ -181,6 +190,7 @@ static const ls_writing_options nothing_asked;
 
 ls_status ls_language_generate(ls_language *l, const char *prompt, const ls_writing_options *o,
                                ls_language_text *w_p, ls_error *e) {
+    LS_TRY(check_there(l, "ls_language_generate", e));
     output out = {.o = o ? o : &nothing_asked, .text = &l->text};
     ls_generated done;
     if (!prompt) return ls_fail(e, LS_EINVAL, "ls_language_generate(): there is no prompt");
@@ -218,6 +228,7 @@ static ls_status add_messages(ls_talk *t, const ls_language_message *messages, i
 
 ls_status ls_language_chat(ls_language *l, const ls_language_message *messages, int n,
                            const ls_writing_options *o, ls_language_text *w_p, ls_error *e) {
+    LS_TRY(check_there(l, "ls_language_chat", e));
     output out = {.o = o ? o : &nothing_asked, .text = &l->text};
     ls_generated done;
     const char *answer = NULL;

@@ -203,9 +203,10 @@ static ls_dims dims_of(int ndims, const int64_t *dims) {
     return d;
 }
 
-int ls_predictor_ninputs(const ls_predictor *p) { return p->is_text ? 1 : p->ninputs; }
+int ls_predictor_ninputs(const ls_predictor *p) { return !p ? 0 : p->is_text ? 1 : p->ninputs; }
 
 ls_predictor_input ls_predictor_get_input(const ls_predictor *p, int i) {
+    if (i < 0 || i >= ls_predictor_ninputs(p)) return (ls_predictor_input){0};
     int64_t context = p->trained.config.model.context;
     if (p->is_text)
         return (ls_predictor_input){.name = "tokens",
@@ -221,9 +222,10 @@ ls_predictor_input ls_predictor_get_input(const ls_predictor *p, int i) {
                                 .nbytes = (int64_t)f->nbytes};
 }
 
-int ls_predictor_noutputs(const ls_predictor *p) { return p->n; }
+int ls_predictor_noutputs(const ls_predictor *p) { return p ? p->n : 0; }
 
 ls_predictor_output ls_predictor_get_output(const ls_predictor *p, int i) {
+    if (i < 0 || i >= ls_predictor_noutputs(p)) return (ls_predictor_output){0};
     const ls_prediction *x = &p->list[i];
     return (ls_predictor_output){.name = x->name,
                                  .kind = x->kind,

@@ -77,6 +77,11 @@ static ls_table_config without_defaults(const ls_table_config *config, int nwork
 }
 
 ls_status ls_table_open(ls_group *g, const ls_table_config *config, ls_table **t_p, ls_error *e) {
+    if (!g || !config || !t_p)
+        return ls_fail(e, LS_EINVAL, "ls_table_open(): the %s is NULL",
+                       !g        ? "group"
+                       : !config ? "config"
+                                 : "place for the table");
     int rank = ls_group_rank(g), n = ls_group_size(g);
     ls_table_config c = without_defaults(config, n);
     const ls_kernels *kernels = NULL;
@@ -126,12 +131,16 @@ void ls_table_close(ls_table *t) {
 }
 
 void ls_table_virtual_workers(const ls_table *t, int *first_p, int *end_p) {
-    *first_p = t->first;
-    *end_p = t->end;
+    *first_p = t ? t->first : 0;
+    *end_p = t ? t->end : 0;
 }
 
-int64_t ls_table_clock(const ls_table *t) { return t->clock; }
-int64_t ls_table_count(const ls_table *t) { return (int64_t)t->rows.count; }
+int64_t ls_table_clock(const ls_table *t) { return t ? t->clock : 0; }
+int64_t ls_table_count(const ls_table *t) { return t ? (int64_t)t->rows.count : 0; }
+
+ls_status ls_table_check(const ls_table *t, const char *name, ls_error *e) {
+    return t ? LS_OK : ls_fail(e, LS_EINVAL, "%s(): the table is NULL", name);
+}
 
 static ls_status check_ids(const ls_table *t, const int64_t *ids, size_t n, ls_error *e) {
     for (size_t i = 0; i < n; i++)
@@ -183,6 +192,7 @@ static ls_status read_alone(ls_table *t, const int64_t *ids, size_t n, float *ro
 }
 
 ls_status ls_table_read(ls_table *t, const int64_t *ids, size_t n, float *rows, ls_error *e) {
+    LS_TRY(ls_table_check(t, "ls_table_read", e));
     ls_exchange *x = &t->exchange;
     size_t width = (size_t)t->c.width;
     if (x->size == 1) return read_alone(t, ids, n, rows, e);
@@ -208,6 +218,7 @@ ls_status ls_table_read(ls_table *t, const int64_t *ids, size_t n, float *rows, 
 
 ls_status ls_table_add(ls_table *t, int virtual_worker, const int64_t *ids, size_t n,
                        const float *gradients, ls_error *e) {
+    LS_TRY(ls_table_check(t, "ls_table_add", e));
     if (virtual_worker < t->first || virtual_worker >= t->end)
         return ls_fail(e, LS_EINVAL,
                        "table '%.64s': virtual worker %d is not this worker's, which has %d to %d",
@@ -217,7 +228,7 @@ ls_status ls_table_add(ls_table *t, int virtual_worker, const int64_t *ids, size
 }
 
 void ls_table_discard(ls_table *t) {
-    for (int i = 0; i < t->end - t->first; i++) ls_gradients_clear(&t->added[i]);
+    for (int i = 0; t && i < t->end - t->first; i++) ls_gradients_clear(&t->added[i]);
 }
 
 /* This worker's sums, in the order of their owners: t->outgoing. */
@@ -372,6 +383,7 @@ static ls_status compare_rates(ls_table *t, double lr, ls_error *e) {
 }
 
 ls_status ls_table_update(ls_table *t, double lr, ls_error *e) {
+    LS_TRY(ls_table_check(t, "ls_table_update", e));
     ls_exchange *x = &t->exchange;
     bool *admitted = NULL;
     ls_status s = check_rate(t, lr, e);

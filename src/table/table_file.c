@@ -67,6 +67,7 @@ static ls_status hash_of(ls_group *g, const ls_rows *r, const ls_id_map *counts,
 }
 
 ls_status ls_table_hash(ls_table *t, char text[33], ls_error *e) {
+    LS_TRY(ls_table_check(t, "ls_table_hash", e));
     return hash_of(t->group, &t->rows, &t->admitted, t->clock, text, e);
 }
 
@@ -220,6 +221,8 @@ static char *fresh_of(const char *path, const char *hash) {
 }
 
 ls_status ls_table_save(ls_table *t, const char *dir, ls_error *e) {
+    LS_TRY(ls_table_check(t, "ls_table_save", e));
+    if (!dir) return ls_fail(e, LS_EINVAL, "ls_table_save(): the directory is NULL");
     char hash[33] = "", *path = without_slash(dir);
     ls_exchange *x = &t->exchange;
     ls_status s = ls_table_hash(t, hash, e);
@@ -382,6 +385,8 @@ static ls_status check_hash(const ls_table *t, const saved *s, ls_error *e) {
 }
 
 ls_status ls_table_load(ls_table *t, const char *dir, ls_error *e) {
+    LS_TRY(ls_table_check(t, "ls_table_load", e));
+    if (!dir) return ls_fail(e, LS_EINVAL, "ls_table_load(): the directory is NULL");
     char *path = without_slash(dir);
     saved s = {.dir = path};
     ls_status status = ls_exchange_agree(&t->exchange, read_all(t, &s, e), "ls_table_load()", e);

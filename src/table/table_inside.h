@@ -25,5 +25,7 @@ struct ls_table {
 
 /* The settings that a saved table must share with the one that loads it, as "NAME VALUE, ...". */
 void ls_table_describe(const ls_table_config *, ls_buf *text);
+/* LS_EINVAL: the table is NULL. */
+ls_status ls_table_check(const ls_table *, const char *function, ls_error *);
 
 #endif

@@ -276,6 +276,7 @@ static ls_status open_trainer(const ls_trainer_options *o, ls_trainer *t, ls_err
 ls_status ls_trainer_open(const ls_trainer_options *o, ls_trainer **t_p, ls_error *e) {
     ls_error own;
     if (!e) e = &own;
+    if (!o || !t_p) return ls_fail(e, LS_EINVAL, "ls_trainer_open(): options or t_p is NULL");
     ls_trainer *t = LS_NEW(ls_trainer);
     t->lock = LS_LOCK_NONE;
     t->slot = aligned_alloc(_Alignof(ls_board_slot), sizeof *t->slot);
@@ -328,11 +329,11 @@ static ls_status check_open(const ls_trainer *t, ls_error *e) {
     return t && !t->closed ? LS_OK : ls_fail(e, LS_EINVAL, "the trainer is closed, or NULL");
 }
 
-int ls_trainer_rank(const ls_trainer *t) { return t->m.worker; }
-int64_t ls_trainer_steps(const ls_trainer *t) { return t->steps; }
-int64_t ls_trainer_end(const ls_trainer *t) { return t->run.config.train.steps; }
+int ls_trainer_rank(const ls_trainer *t) { return t ? t->m.worker : 0; }
+int64_t ls_trainer_steps(const ls_trainer *t) { return t ? t->steps : 0; }
+int64_t ls_trainer_end(const ls_trainer *t) { return t ? t->run.config.train.steps : 0; }
 int64_t ls_trainer_nsamples(const ls_trainer *t) {
-    return t->closed ? 0 : ls_feed_nsamples(t->feed);
+    return !t || t->closed ? 0 : ls_feed_nsamples(t->feed);
 }
 static bool has_sample(const ls_trainer *t, int64_t i) {
     return i >= 0 && i < ls_trainer_nsamples(t);

@@ -348,6 +348,21 @@ static void test_messages(void **state) {
     free(path), free(options);
 }
 
+static void test_null(void **state) {
+    (void)state;
+    ls_error e = {0};
+    const ls_language_message hello = {"user", "Hello"};
+    ls_language_text w;
+    assert_true(ls_language_vocab(NULL) == 0 && ls_language_context(NULL) == 0);
+    assert_ls_fails(ls_language_logits(NULL, NULL, 1, NULL, &e), LS_EINVAL,
+                    "ls_language_logits(): the model is NULL", e);
+    assert_int_equal(ls_language_encode(NULL, "a", 1, 0, NULL, NULL, NULL), LS_EINVAL);
+    assert_int_equal(ls_language_decode(NULL, NULL, 0, NULL, NULL, NULL), LS_EINVAL);
+    assert_int_equal(ls_language_generate(NULL, "a", NULL, &w, NULL), LS_EINVAL);
+    assert_int_equal(ls_language_chat(NULL, &hello, 1, NULL, &w, NULL), LS_EINVAL);
+    ls_language_close(NULL);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_tokens),        cmocka_unit_test(test_logits),
@@ -355,6 +370,7 @@ int main(void) {
         cmocka_unit_test(test_average),       cmocka_unit_test(test_pieces),
         cmocka_unit_test(test_refused),       cmocka_unit_test(test_no_text),
         cmocka_unit_test(test_conversations), cmocka_unit_test(test_messages),
+        cmocka_unit_test(test_null),
     };
     return cmocka_run_group_tests(tests, make, folder_remove);
 }

@@ -491,6 +491,11 @@ static void test_library(void **state) {
     ls_predictor_close(p);
     assert_ls_fails(ls_predictor_open("/no/such/run", NULL, &p, &e), LS_EIO, "does not exist", e);
     ls_predictor_close(NULL);
+    assert_int_equal(ls_predictor_ninputs(NULL), 0);
+    assert_int_equal(ls_predictor_noutputs(NULL), 0);
+    assert_null(ls_predictor_get_input(NULL, 0).name);
+    assert_null(ls_predictor_get_output(NULL, 0).name);
+    assert_int_equal(ls_predict(NULL, 1, NULL, NULL, NULL), LS_EINVAL);
     ls_safetensors_close(&w.file);
     free(run);
 }

@@ -597,6 +597,26 @@ static void test_names(void **state) {
                     LS_EINVAL, "transport tcp: threads of one process share memory", e);
 }
 
+static void test_null(void **state) {
+    (void)state;
+    ls_error e = {0};
+    float x = 1;
+    char text[64];
+    assert_int_equal(ls_group_rank(NULL), 0);
+    assert_int_equal(ls_group_size(NULL), 0);
+    assert_null(ls_group_alloc(NULL, 8));
+    ls_group_free(NULL, &x);
+    assert_false(ls_group_readable(NULL, &x, sizeof x));
+    assert_true(ls_group_counters(NULL).calls == 0);
+    assert_null(ls_group_at(NULL, __FILE__, __LINE__));
+    assert_ls_fails(ls_all_reduce(NULL, &x, &x, 1, LS_F32, LS_SUM, &e), LS_EINVAL,
+                    "the group is NULL", e);
+    assert_ls_fails(ls_group_explain(NULL, "barrier", 0, LS_F32, text, sizeof text, &e), LS_EINVAL,
+                    "no group", e);
+    assert_int_equal(ls_group_dup(NULL, NULL, NULL), LS_EINVAL);
+    ls_group_close(NULL);
+}
+
 /* group_test [TEST] */
 int main(int argc, char **argv) {
     if (argc > 1) cmocka_set_test_filter(argv[1]);
@@ -609,6 +629,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(test_split),      cmocka_unit_test(test_bad_arguments),
         cmocka_unit_test(test_twice),      cmocka_unit_test(test_limit),
         cmocka_unit_test(test_any),        cmocka_unit_test(test_names),
+        cmocka_unit_test(test_null),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

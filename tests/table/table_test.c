@@ -405,13 +405,33 @@ static void test_bad_arguments(void **state) {
     ls_table_close(NULL);
 }
 
+static void test_null(void **state) {
+    (void)state;
+    ls_error e = {0};
+    ls_table *t = NULL;
+    int first = 5, end = 5;
+    char text[33];
+    assert_ls_fails(ls_table_open(NULL, &(ls_table_config){.width = 1}, &t, &e), LS_EINVAL,
+                    "ls_table_open(): the group is NULL", e);
+    ls_table_virtual_workers(NULL, &first, &end);
+    assert_true(first == 0 && end == 0 && ls_table_clock(NULL) == 0 && ls_table_count(NULL) == 0);
+    ls_table_discard(NULL);
+    assert_ls_fails(ls_table_read(NULL, NULL, 0, NULL, &e), LS_EINVAL,
+                    "ls_table_read(): the table is NULL", e);
+    assert_int_equal(ls_table_add(NULL, 0, NULL, 0, NULL, NULL), LS_EINVAL);
+    assert_int_equal(ls_table_update(NULL, 1, NULL), LS_EINVAL);
+    assert_int_equal(ls_table_hash(NULL, text, NULL), LS_EINVAL);
+    assert_int_equal(ls_table_save(NULL, "nowhere", NULL), LS_EINVAL);
+    assert_int_equal(ls_table_load(NULL, "nowhere", NULL), LS_EINVAL);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_same_bits),      cmocka_unit_test(test_hash_differs),
         cmocka_unit_test(test_pushes),         cmocka_unit_test(test_factorization),
         cmocka_unit_test(test_come_and_go),    cmocka_unit_test(test_optimizers),
         cmocka_unit_test(test_initial_values), cmocka_unit_test(test_far_apart),
-        cmocka_unit_test(test_bad_arguments),
+        cmocka_unit_test(test_bad_arguments),  cmocka_unit_test(test_null),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

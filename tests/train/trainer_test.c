@@ -551,12 +551,32 @@ static void test_beyond(void **state) {
     assert_int_equal(ls_trainer_open(&(ls_trainer_options){.count = 5}, &t, NULL), LS_EINVAL);
 }
 
+static void test_null(void **state) {
+    (void)state;
+    ls_error e = {0};
+    ls_trainer *t = NULL;
+    assert_ls_fails(ls_trainer_open(NULL, &t, &e), LS_EINVAL,
+                    "ls_trainer_open(): options or t_p is NULL", e);
+    assert_int_equal(ls_trainer_rank(NULL), 0);
+    assert_int_equal(ls_trainer_steps(NULL), 0);
+    assert_int_equal(ls_trainer_end(NULL), 0);
+    assert_int_equal(ls_trainer_nsamples(NULL), 0);
+    assert_int_equal(ls_trainer_number(NULL, 0), 0);
+    assert_null(ls_trainer_sample(NULL, 0));
+    assert_int_equal(ls_trainer_step(NULL, NULL, NULL), LS_EINVAL);
+    assert_int_equal(ls_trainer_evaluate(NULL, NULL, NULL, NULL), LS_EINVAL);
+    assert_int_equal(ls_trainer_save(NULL, "nowhere", NULL), LS_EINVAL);
+    assert_int_equal(ls_trainer_checkpoint(NULL, NULL), LS_EINVAL);
+    ls_trainer_close(NULL);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_bits),   cmocka_unit_test(test_resume),
         cmocka_unit_test(test_order),  cmocka_unit_test(test_evaluation),
         cmocka_unit_test(test_frozen), cmocka_unit_test(test_compare),
         cmocka_unit_test(test_lines),  cmocka_unit_test(test_status),
-        cmocka_unit_test(test_beyond), cmocka_unit_test(test_errors)};
+        cmocka_unit_test(test_beyond), cmocka_unit_test(test_errors),
+        cmocka_unit_test(test_null)};
     return cmocka_run_group_tests(tests, folder_make, folder_remove);
 }
