@@ -78,7 +78,7 @@ static int kill_some(const program *p, int most) {
 
 /* The run is slow from step 50 on, until enough were killed. */
 static void killed(int workers, const char *run, const char *more) {
-    pace(run, 50);
+    pace_long(run, 50);
     program p = start(workers, run, more);
     char name[128];
     snprintf(name, sizeof name, "%s/checkpoints/step-40", run);
@@ -101,11 +101,12 @@ static void test_killed(void **arg) {
 static void test_paused(void **arg) {
     (void)arg;
     pid_t nursery = 0, pids[16];
-    pace("paused", 90);
+    pace_long("paused", 90);
     program p = start(3, "paused", "--set survival.heartbeat_s=0.5");
     wait_for_file("paused/checkpoints/step-80");
     assert_int_equal(crew_of(p.pid, &nursery, pids, 16), 3);
     kill(pids[1], SIGSTOP);
+    while (kill(pids[1], 0) == 0) sleep_ms(10); /* until it is replaced */
     let_go("paused");
     program_expect(&p, 0, "was killed by signal 9; another takes its place");
     check("paused");
@@ -127,7 +128,7 @@ static void test_full(void **arg) {
 static void test_lost(void **arg) {
     (void)arg;
     pid_t nursery = 0, pids[16];
-    pace("lost", 90);
+    pace_long("lost", 90);
     program p = start(3, "lost", "");
     wait_for_file("lost/checkpoints/step-80");
     assert_true(crew_of(p.pid, &nursery, pids, 16) > 0);
@@ -145,9 +146,10 @@ static void test_stopped(void **arg) {
     pace("stopped", 90);
     program p = start(3, "stopped", "");
     wait_for_file("stopped/checkpoints/step-80");
-    kill(p.pid, SIGTERM);
-    program_expect(&p, 75, "with a checkpoint");
-    let_go("stopped");
+    char *output = NULL;
+    assert_int_equal(stop_paced(&p, "stopped", &output), 75);
+    assert_output_has(output, "with a checkpoint");
+    free(output);
     expect("replay @/stopped", 0, ": the same bits after ");
     p = start(4, "stopped", "--resume");
     program_expect(&p, 0, NULL);

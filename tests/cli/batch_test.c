@@ -84,9 +84,7 @@ static void test_killed(void **state) {
     program p =
         program_start("batch @/run --at 20 --branch 1,2 --tokens 10240 -o @/killed -n 2", 0);
     wait_for_file("killed/step-20-x2/metrics.jsonl");
-    kill(p.pid, SIGTERM);
-    let_go("killed/step-20-x2");
-    assert_int_equal(program_end(&p, &output), 1);
+    assert_int_equal(stop_paced(&p, "killed/step-20-x2", &output), 1);
     assert_output_has(output, "interrupted; the same command continues");
     free(output);
     expect("batch @/run --at 20 --branch 1,2 --tokens 10240 -o @/killed -n 2", 0,

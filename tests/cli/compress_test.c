@@ -100,10 +100,9 @@ static void test_host_leaves(void **state) {
     (void)state;
     pair p = start_two("leaves", "--set parallel.zero=0");
     kill(p.b.pid, SIGTERM);
-    sleep_ms(500);
+    host_expect(&p.b, 0, "this host has left the run");
     let_go("leaves");
     host_expect(&p.a, 0, NULL);
-    host_expect(&p.b, 0, "this host has left the run");
     same_as_whole("leaves");
 }
 

@@ -169,7 +169,7 @@ static void test_changed(void **state) {
         if (!runs_case((int)i, 2)) continue;
         int after = i % 4 < 2 ? 23 : 33, next = after < 30 ? 30 : 40;
         train("one", "-n 1", 0, NULL);
-        pace("three", after - 1);
+        hold_after("three", after);
         program p = program_start("train @/c.yaml -o @/three -n 2 --set data.cache=@/cache --set "
                                   "checkpoint.every=15",
                                   0);

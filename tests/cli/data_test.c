@@ -24,28 +24,13 @@ static int make_runs(void **state) {
     return 0;
 }
 
-/* By then, the checkpoint of step 20 is complete. */
-static void wait_for_step_21(const char *run) {
-    char path[128];
-    ls_buf text = {0};
-    snprintf(path, sizeof path, "%s/%s/metrics.jsonl", folder, run);
-    for (int i = 0; i < 6000 && !(text.data && strstr(text.data, "\"step\": 21,")); i++) {
-        ls_buf_free(&text);
-        sleep_ms(10);
-        if (ls_file_exists(path)) (void)ls_file_read(path, MAX_OUTPUT, &text, NULL);
-    }
-    assert_non_null(text.data);
-    assert_non_null(strstr(text.data, "\"step\": 21,"));
-    ls_buf_free(&text);
-}
-
 /* Runs `damage` after step 21 of a run that is slow from there on: it ends with an error that
  * contains `says`. */
 static void fails_after(const char *run, const char *more, const char *damage, const char *says) {
     char *output = NULL;
-    pace(run, 20);
+    hold_after(run, 21);
     program p = startf(START, run, more);
-    wait_for_step_21(run);
+    wait_for_step(run, 21); /* the checkpoint of step 20 is complete */
     shell_of_run(run, "cp -p $r/tokens.bin saved.bin");
     shell_of_run(run, damage);
     let_go(run);
@@ -120,12 +105,12 @@ static void test_killed_and_exchanged(void **state) {
     (void)state;
     char *output = NULL;
     pid_t pids[8];
-    pace("killed", 20);
+    hold_after("killed", 21);
     program p = startf(START, "killed", "");
-    wait_for_step_21("killed");
+    wait_for_step("killed", 21);
     shell_of_run("killed",
                  "cp -p $r/tokens.bin saved.bin && cp another/tokens.bin x && mv x $r/tokens.bin");
-    assert_true(children_of(p.pid, pids, 8) >= 2);
+    wait_for_children(p.pid, 2, pids, 8);
     kill(pids[1], SIGKILL);
     let_go("killed");
     assert_int_equal(program_end(&p, &output), 1);
@@ -225,11 +210,11 @@ static void test_deleted_and_killed(void **state) {
     (void)state;
     char *output = NULL;
     pid_t pids[8];
-    pace("gone", 20);
+    hold_after("gone", 21);
     program p = startf(START, "gone", "");
-    wait_for_step_21("gone");
+    wait_for_step("gone", 21);
     shell_of_run("gone", "rm $r/tokens.bin $r/tokenizer.json");
-    assert_true(children_of(p.pid, pids, 8) >= 2);
+    wait_for_children(p.pid, 2, pids, 8);
     kill(pids[0], SIGKILL);
     let_go("gone");
     int code = program_end(&p, &output);

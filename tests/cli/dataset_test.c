@@ -277,12 +277,10 @@ static void test_fashion(void **state) {
     expect("eval @/f1 --json", 0, "\"samples\": 10000, \"model\": {\"loss\": ");
     expect("ckpt ledger @/f1", 0, ": clean: 40 steps");
 
-    pace("f4", 20);
+    hold_after("f4", 20);
     program p = startf("train @/fashion.yaml -o @/f4 -n 2 " LAYOUT);
     wait_for_file("f4/checkpoints/step-20");
-    kill(p.pid, SIGKILL);
-    let_go("f4");
-    program_expect(&p, 128 + SIGKILL, NULL);
+    kill_paced(&p, "f4");
     train_images("fashion.yaml", "f4", "-n 3 --resume", 0, "continuing from");
     is_like("f1", "f4");
     train_images("fashion.yaml", "f4",

@@ -340,7 +340,7 @@ static void test_gone_and_killed(void **state) {
     program p = start("both", 60, " --resume", "mkdir .step-30 HOLD 0");
     wait_for_file("held");
     pid_t pids[8];
-    assert_true(children_of(p.pid, pids, 8) >= 2);
+    wait_for_children(p.pid, 2, pids, 8);
     shell_of_run("both", "rm -r $r");
     kill(pids[1], SIGKILL);
     shell_of_run("both", "rm held");

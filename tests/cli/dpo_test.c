@@ -371,13 +371,14 @@ static void test_other_hosts(void **state) {
     int port = free_port();
     write_model();
     setenv("LOCKSTEP_KEY", "a-secret-that-is-long-enough", 1);
-    pace("ahead", 2);
+    pace_long("ahead", 2);
     for (int i = 0; i < 3; i++) {
         h[i] = host_start(
             TUNE LORA "-n %d -o @/%s --set train.steps=20 --set sync.mode=ssp --%s 127.0.0.1:%d",
             i == 2 ? 2 : 1, runs[i > 0], i == 2 ? "join" : "listen", i ? port : free_port());
     }
-    host_await(&h[1], "worker 2 has come from");
+    host_await_times(&h[1], "has come from", 2);
+    await_step("ahead", steps_of("ahead") + 3, &h[1]); /* of which others have gradients, too */
     let_go("ahead");
     for (int i = 0; i < 3; i++) host_expect(&h[i], 0, NULL);
     assert_false(host_says(&h[1], "workers of other hosts: 0"));

@@ -12,8 +12,11 @@
  * LOCKSTEP_HELD names is made, and the call waits until it is removed. CALL is fsync, write,
  * pwrite, rename, mkdir, symlink, or "any" of them except the two that write.
  *
- * While a file RUN.pace with the number of a step exists beside a run directory, writing the lines
- * of all later steps to metrics.jsonl takes a quarter of a second each.
+ * While a file RUN.pace with "STEP [FIRST MOST]" exists beside a run directory, writing the lines of
+ * all later steps to metrics.jsonl takes time: FIRST ms for each of the next eight steps, then half as
+ * much again from step to step, up to MOST ms. Without these numbers it is a quarter of a second, up to
+ * one: so a run is not over when a test on a busy machine acts late, and a worker that is asked to stop
+ * between two steps does so before it is taken for hung (a few survival.heartbeat_s).
  *
  * While the file named by LOCKSTEP_SLOW has "RANK FACTOR" in it, the worker of this rank takes
  * FACTOR times as long for all its computation; several pairs may follow each other, and the rank
@@ -36,7 +39,7 @@
 #include <time.h>
 #include <unistd.h>
 
-enum { MOST = 8, SLOW_MS = 250, LOOK_MS = 5, LEAST_NS = 20000 };
+enum { MOST = 8, SLOW_MS = 250, MOST_MS = 1000, SAME = 8, LOOK_MS = 5, LEAST_NS = 20000 };
 
 static atomic_int matched[MOST]; /* calls, by rule */
 
@@ -98,13 +101,16 @@ static int fault_of(const char *call, int fd) {
     return path_of(fd, path) ? fault(call, path) : 0;
 }
 
-/* Whether the run must be slow at this step. */
-static bool is_slow(const char *pace, int step) {
+/* How long the line of this step takes, ms; 0: the run is not slow. */
+static int slow_ms(const char *pace, int step) {
     FILE *f = fopen(pace, "re");
-    int last = 0;
-    bool slow = f && fscanf(f, "%d", &last) == 1 && step > last;
+    int last = INT_MAX, first = SLOW_MS, most = MOST_MS;
+    if (f && fscanf(f, "%d %d %d", &last, &first, &most) < 1) last = INT_MAX;
     if (f) fclose(f);
-    return slow;
+    if (step <= last) return 0;
+    double ms = first;
+    for (int i = SAME; i < step - last && ms < most; i++) ms *= 1.5;
+    return ms < most ? (int)ms : most;
 }
 
 /* Delays the write of a line, or of the first of several. */
@@ -116,7 +122,7 @@ static void keep_pace(int fd, const void *data, size_t nbytes) {
     if (!at) return;
     strcpy(strrchr(path, '/'), ".pace");
     int step = atoi(at + sizeof key - 1);
-    for (int ms = 0; ms < SLOW_MS && is_slow(path, step); ms += LOOK_MS) sleep_ms(LOOK_MS);
+    for (int ms = 0; ms < slow_ms(path, step); ms += LOOK_MS) sleep_ms(LOOK_MS);
 }
 
 /* ---- a slow processor ---- */

@@ -95,7 +95,7 @@ static void test_changed(void **state) {
         char run[16], line[1024];
         if (!runs_case((int)i, 4)) continue;
         snprintf(run, sizeof run, "changed-%zu", i);
-        pace(run, changes[i].after);
+        hold_after(run, changes[i].after);
         host h = start(2, run, "");
         await_step(run, changes[i].after, &h);
         shell_of_run(run, changes[i].change);

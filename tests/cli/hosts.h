@@ -10,9 +10,6 @@
 #include "cli/program.h"
 #include "free_port.h"
 
-/* Seconds to wait for an event on a busy machine. */
-enum { PATIENCE_S = 240 };
-
 typedef struct host {
     pid_t pid; /* 0: the host does not run */
     char log[96];
@@ -85,13 +82,16 @@ static inline void host_fail(const host *h, const char *why) {
     fail();
 }
 
-static inline void host_await(const host *h, const char *says) {
-    for (int i = 0; i < PATIENCE_S * 100 && !host_says(h, says) && !host_is_over(h); i++)
+/* Waits until the host has said something n times. */
+static inline void host_await_times(const host *h, const char *says, int n) {
+    for (int i = 0; i < PATIENCE_S * 100 && host_count(h, says) < n && !host_is_over(h); i++)
         sleep_ms(10);
-    if (host_says(h, says)) return;
-    print_error("expected: %s\n", says);
+    if (host_count(h, says) >= n) return;
+    print_error("expected %d times: %s\n", n, says);
     host_fail(h, "its output lacks that");
 }
+
+static inline void host_await(const host *h, const char *says) { host_await_times(h, says, 1); }
 
 /* Returns the host's exit code, or 128 + the signal that ended it. */
 static inline int host_end(host *h) {
@@ -182,20 +182,6 @@ static inline pair pair_begin(start_host *start, const char *run, int workers, i
     snprintf(wait, sizeof wait, "--hosts %d", hosts);
     p.a = pair_listen(&p, workers, wait);
     return p;
-}
-
-/* The last step whose line is in the run's metrics. */
-static inline int steps_of(const char *run) {
-    char path[256], line[1024];
-    int step = 0, n = 0;
-    snprintf(path, sizeof path, "%s/%s/metrics.jsonl", folder, run);
-    FILE *f = fopen(path, "r");
-    while (f && fgets(line, sizeof line, f)) {
-        const char *at = strstr(line, "\"step\": ");
-        if (at && sscanf(at, "\"step\": %d", &n) == 1) step = n;
-    }
-    if (f) fclose(f);
-    return step;
 }
 
 static inline void await_step(const char *run, int step, const host *h) {

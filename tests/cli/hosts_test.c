@@ -12,9 +12,11 @@
 
 enum { STEPS = 100 };
 
-static const char SETTINGS[] = SMALLER "--set train.virtual_workers=8 --set train.steps=%d "
-                                       "--set train.eval_every=40 --set checkpoint.every=30 "
-                                       "--set log.every=1000 --set survival.balance=off %s";
+static const char SETTINGS[] =
+    SMALLER "--set train.virtual_workers=8 --set train.steps=%d "
+            "--set train.eval_every=40 --set checkpoint.every=30 "
+            "--set log.every=1000 --set survival.balance=off "
+            "--set survival.heartbeat_s=4 %s"; /* none is taken for lost */
 
 static host start(int workers, const char *run, const char *how, const char *more) {
     char settings[1024];
@@ -249,8 +251,8 @@ static void test_paused(void **arg) {
 static void test_missed_end(void **arg) {
     (void)arg;
     pair p = two_until("missed", 20,
-                       "--set parallel.zero=0 --set survival.heartbeat_s=0.3 "
-                       "--set survival.rejoin_s=0.5");
+                       "--set parallel.zero=0 --set survival.heartbeat_s=0.5 "
+                       "--set survival.rejoin_s=2");
     kill(p.b.pid, SIGSTOP);
     host_await(&p.a, "it is silent");
     let_go(p.run);

@@ -26,9 +26,7 @@ static void test_stop_and_resume(void **state) {
     pace("cut", 30);
     p = start(3, "cut", STEPS);
     wait_for_file("cut/checkpoints/step-20");
-    kill(p.pid, SIGTERM);
-    let_go("cut");
-    assert_int_equal(program_end(&p, &output), 75);
+    assert_int_equal(stop_paced(&p, "cut", &output), 75);
     assert_non_null(strstr(output, "; continue with: " LOCKSTEP_PROGRAM " train --resume "));
     free(output);
     snprintf(last, sizeof last, "cut/checkpoints/step-%d", STEPS);
@@ -46,11 +44,11 @@ static void test_stop_and_resume(void **state) {
 static void test_killed_worker(void **state) {
     (void)state;
     char whole[256], cut[256], *output = NULL;
-    pace("killed", 30);
+    hold_after("killed", 30);
     program p = start(3, "killed", STEPS);
     wait_for_file("killed/checkpoints/step-20");
     pid_t pids[8];
-    assert_true(children_of(p.pid, pids, 8) >= 3); /* after them, a writer of checkpoints */
+    wait_for_children(p.pid, 3, pids, 8); /* after them, a writer of checkpoints */
     kill(pids[1], SIGKILL);
     let_go("killed");
     assert_int_equal(program_end(&p, &output), 0);
@@ -75,7 +73,7 @@ static void test_killed_supervisor(void **state) {
                      128 + SIGKILL); /* end of file: no process has the pipe open */
     free(output);
     for (int i = 0; i < 3; i++) { /* a busy machine takes its time to end each of them */
-        for (int k = 0; k < 6000 && kill(pids[i], 0) == 0; k++) sleep_ms(10);
+        for (int k = 0; k < PATIENCE_S * 100 && kill(pids[i], 0) == 0; k++) sleep_ms(10);
         assert_int_equal(kill(pids[i], 0), -1);
     }
     expect("ckpt verify @/orphans", 0, "good: step");
@@ -176,23 +174,6 @@ static void test_second_interrupt(void **state) {
     expect("ckpt verify @/twice", 0, "good: step");
 }
 
-/* Waits for the line of a run's first step. */
-static void wait_for_first_step(const char *name) {
-    char path[128];
-    bool there = false;
-    wait_for_file(name);
-    snprintf(path, sizeof path, "%s/%s", folder, name);
-    for (int i = 0; i < 6000 && !there; i++) {
-        ls_buf lines = {0};
-        ls_error e = {0};
-        assert_ls_ok(ls_file_read(path, 1 << 24, &lines, &e), e);
-        there = strstr(lines.data, "{\"step\": 1,");
-        ls_buf_free(&lines);
-        if (!there) sleep_ms(10);
-    }
-    assert_true(there);
-}
-
 /* Before the first checkpoint all steps are lost, and the same command begins again. (An interrupt before
  * the first step leaves no run at all.) */
 static void test_second_interrupt_early(void **state) {
@@ -201,7 +182,7 @@ static void test_second_interrupt_early(void **state) {
     program p = program_start("train configs/tiny.yaml -n 2 -o @/soon --set train.steps=1000000 "
                               "--set checkpoint.every=1000000 --set survival.heartbeat_s=60",
                               0);
-    wait_for_first_step("soon/metrics.jsonl");
+    wait_for_step("soon", 1);
     pid_t pids[8];
     assert_true(children_of(p.pid, pids, 8) >= 2);
     kill(pids[0], SIGSTOP);

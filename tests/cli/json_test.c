@@ -224,7 +224,7 @@ static void test_scale(void **state) {
     program p =
         program_start("train configs/tiny.yaml -n 1 -o @/scaled --set train.steps=1000000", 0);
     wait_for_file("scaled/metrics.jsonl");
-    wait_for_file("scaled/control");
+    wait_for_file("scaled/control/socket");
     assert_int_equal(lines_have("scale @/scaled 2 --json", 0, "t:run i:from i:to", &j), 1);
     assert_int_equal(integer_of(j, "from"), 1);
     assert_int_equal(integer_of(j, "to"), 2);

@@ -11,10 +11,10 @@ static inline void kill_worker_at_20(const char *line, const char *run) {
     char checkpoint[128], *output = NULL;
     pid_t pids[8];
     snprintf(checkpoint, sizeof checkpoint, "%s/checkpoints/step-20", run);
-    pace(run, 20);
+    hold_after(run, 20);
     program p = program_start(line, 0);
     wait_for_file(checkpoint);
-    assert_true(children_of(p.pid, pids, 8) >= 2);
+    wait_for_children(p.pid, 2, pids, 8);
     kill(pids[1], SIGKILL);
     let_go(run);
     assert_int_equal(program_end(&p, &output), 0);
@@ -22,15 +22,12 @@ static inline void kill_worker_at_20(const char *line, const char *run) {
 }
 
 static inline void kill_run_at_20(const char *line, const char *run) {
-    char checkpoint[128], *output = NULL;
+    char checkpoint[128];
     snprintf(checkpoint, sizeof checkpoint, "%s/checkpoints/step-20", run);
-    pace(run, 20);
+    hold_after(run, 20);
     program p = program_start(line, 0);
     wait_for_file(checkpoint);
-    kill(p.pid, SIGKILL);
-    let_go(run);
-    assert_int_equal(program_end(&p, &output), 128 + SIGKILL);
-    free(output);
+    kill_paced(&p, run);
 }
 
 #endif

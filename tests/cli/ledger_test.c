@@ -119,7 +119,7 @@ static void test_taken_away(void **state) {
     (void)state;
     char *output = NULL;
     shell_of_run("away", "cp -r base $r");
-    pace("away", 25);
+    hold_after("away", 26);
     program p = startf(START, "away", 50, " --resume");
     shell_of_run("away", "until grep -q '\"step\": 26,' $m; do sleep 0.02; done; rm $m");
     let_go("away");
@@ -135,10 +135,10 @@ static void large(const char *run, const char *how) {
     pid_t pids[8];
     shell_of_run(run, "cp -r base $r");
     shell_of_run(run, how);
-    pace(run, 25);
+    hold_after(run, 26);
     program p = startf(START, run, 40, " --resume");
     shell_of_run(run, "until tail -c 1000 $m | grep -q '\"step\": 26,'; do sleep 0.02; done");
-    assert_true(children_of(p.pid, pids, 8) >= 2);
+    wait_for_children(p.pid, 2, pids, 8);
     kill(pids[0], SIGKILL);
     let_go(run);
     int code = program_end(&p, &output);

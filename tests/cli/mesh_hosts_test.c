@@ -16,7 +16,7 @@ enum { STEPS = 30 };
 static const char SETTINGS[] =
     "--set model.kind=llama --set model.layers=1 --set train.steps=%d --set optim.warmup=2 --set "
     "train.eval_every=0 --set checkpoint.every=10 --set log.every=1000 --set "
-    "survival.heartbeat_s=0.5 %s";
+    "survival.heartbeat_s=4 %s";
 
 static host start(int workers, const char *run, const char *how, const char *more) {
     char settings[1024];

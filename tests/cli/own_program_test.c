@@ -115,7 +115,7 @@ static void test_own_data(void **state) {
     program p = program_start("train @/table.yaml -n 2 -o @/killed", 0);
     wait_for_file("killed/metrics.jsonl");
     pid_t workers[2];
-    while (children_of(p.pid, workers, 2) < 2) sleep_ms(10);
+    wait_for_children(p.pid, 2, workers, 2);
     kill(workers[1], SIGKILL);
     let_go("killed");
     program_expect(&p, 0, NULL);

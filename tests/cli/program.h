@@ -15,7 +15,8 @@
 #include "base/file.h"
 #include "test.h"
 
-enum { MAX_ARGS = 64, MAX_OUTPUT = 1 << 20 };
+/* PATIENCE_S: seconds to wait for an event on a busy machine. */
+enum { MAX_ARGS = 64, MAX_OUTPUT = 1 << 20, PATIENCE_S = 240 };
 
 /* For runs of many steps, in which the model does not matter. */
 #define SMALLER "--set model.width=12 --set model.context=8 "
@@ -259,18 +260,30 @@ static inline int children_of(pid_t parent, pid_t *pids, int most) {
 
 /* ---- runs that are slow until the test has acted ---- */
 
-/* Makes a run of this name slow after `step`: four steps a second until let_go(). Called before the
- * start, or to let the run advance to a later step. */
-static inline void pace(const char *run, int step) {
+/* faults.c says what the numbers mean. */
+static inline void pace_ms(const char *run, int step, int first_ms, int most_ms) {
     char path[256], hidden[256];
     snprintf(path, sizeof path, "%s/%s.pace", folder, run);
     snprintf(hidden, sizeof hidden, "%s/.pace", folder);
     FILE *f = fopen(hidden, "w");
     assert_non_null(f);
-    fprintf(f, "%d\n", step);
+    fprintf(f, "%d %d %d\n", step, first_ms, most_ms);
     assert_int_equal(fclose(f), 0);
     assert_int_equal(rename(hidden, path), 0);
 }
+
+/* Makes a run of this name slow after `step` until let_go(): four steps a second, later one. Called
+ * before the start, or to let the run advance to a later step. What the test does meanwhile must not
+ * depend on how long it takes: it waits for each event that it needs (hosts.h) before let_go(). */
+static inline void pace(const char *run, int step) { pace_ms(run, step, 250, 1000); }
+
+/* As pace(), and slower still: for runs in which no worker that is between two steps is asked to stop, as
+ * no others come to a common step (sync.mode async, ssp), or nothing happens to them. */
+static inline void pace_long(const char *run, int step) { pace_ms(run, step, 250, 2000); }
+
+/* The run stands still when it has made the step after `step`, whose line it can't write before
+ * let_go(): for tests that kill, or change files, and then let it go. */
+static inline void hold_after(const char *run, int step) { pace_ms(run, step, 600000, 600000); }
 
 static inline void let_go(const char *run) {
     char path[256];
@@ -278,10 +291,59 @@ static inline void let_go(const char *run) {
     unlink(path);
 }
 
-/* Waits until a file of the test's folder exists, a minute at most. */
+/* Waits until a file of the test's folder exists. */
 static inline void wait_for_file(const char *name) {
-    for (int i = 0; i < 6000 && !file_exists(name); i++) sleep_ms(10);
-    assert_true(file_exists(name));
+    for (int i = 0; i < PATIENCE_S * 100 && !file_exists(name); i++) sleep_ms(10);
+    if (!file_exists(name)) fail_msg("%s does not come", name);
+}
+
+/* The last step whose line is in the run's metrics. */
+static inline int steps_of(const char *run) {
+    char path[256], line[1024];
+    int step = 0, n = 0;
+    snprintf(path, sizeof path, "%s/%s/metrics.jsonl", folder, run);
+    FILE *f = fopen(path, "r");
+    while (f && fgets(line, sizeof line, f)) {
+        const char *at = strstr(line, "\"step\": ");
+        if (at && sscanf(at, "\"step\": %d", &n) == 1) step = n;
+    }
+    if (f) fclose(f);
+    return step;
+}
+
+static inline void wait_for_step(const char *run, int step) {
+    for (int i = 0; i < PATIENCE_S * 50 && steps_of(run) < step; i++) sleep_ms(20);
+    if (steps_of(run) < step) fail_msg("%s does not get to step %d", run, step);
+}
+
+/* Waits until a process has n children or more, oldest first: the last of a run's workers may start
+ * when the first one trains, or tokenizes. Returns their number. */
+static inline int wait_for_children(pid_t parent, int n, pid_t *pids, int most) {
+    int got = 0;
+    for (int i = 0; i < PATIENCE_S * 100 && got < n; i++) {
+        if (i) sleep_ms(10);
+        got = children_of(parent, pids, most);
+    }
+    assert_true(got >= n);
+    return got;
+}
+
+/* Asks a run that pace() has made slow to stop, and waits for its end; only then it is let go, since
+ * at its full speed it might be complete before the signal has come. Returns its exit code. */
+static inline int stop_paced(program *p, const char *run, char **output_p) {
+    kill(p->pid, SIGTERM);
+    int code = program_end(p, output_p);
+    let_go(run);
+    return code;
+}
+
+/* Kills a run that pace() has made slow. Its workers end when it has, and could be through before. */
+static inline void kill_paced(program *p, const char *run) {
+    char *output = NULL;
+    kill(p->pid, SIGKILL);
+    assert_int_equal(program_end(p, &output), 128 + SIGKILL);
+    free(output);
+    let_go(run);
 }
 
 /* The output of `lockstep ckpt hash` for a run in the test's directory. */

@@ -136,9 +136,7 @@ static void test_picture(void **state) {
     pace("stops", 25);
     p = program_start(line, 0);
     wait_for_file("stops/checkpoints/step-25");
-    kill(p.pid, SIGTERM);
-    let_go("stops");
-    assert_int_equal(program_end(&p, &output), 75);
+    assert_int_equal(stop_paced(&p, "stops", &output), 75);
     free(output);
     assert_in_range(circles("stops"), 2, 5);
 }

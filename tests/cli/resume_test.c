@@ -54,9 +54,7 @@ static void stop(const char *run, program *p, char **output_p) {
     char first[128];
     snprintf(first, sizeof first, "%s/checkpoints/step-20", run);
     wait_for_file(first);
-    kill(p->pid, SIGTERM);
-    let_go(run);
-    assert_int_equal(program_end(p, output_p), 75);
+    assert_int_equal(stop_paced(p, run, output_p), 75);
 }
 
 static void same_bits(const char *run) {

@@ -141,7 +141,7 @@ static pid_t pid_of(const char *name) {
     char path[256];
     int pid = 0;
     snprintf(path, sizeof path, "%s/%s", folder, name);
-    for (int i = 0; i < 6000 && pid <= 0; i++) { /* it may be empty still */
+    for (int i = 0; i < PATIENCE_S * 100 && pid <= 0; i++) { /* it may be empty still */
         FILE *f = fopen(path, "r");
         if (f && fscanf(f, "%d", &pid) != 1) pid = 0;
         if (f) fclose(f);
@@ -154,7 +154,7 @@ static pid_t pid_of(const char *name) {
 /* Whether the process has ended. (If its parent was killed, another process reaps it.) */
 static bool is_gone(pid_t pid) {
     char path[64], state = 0;
-    for (int i = 0; i < 6000; i++) {
+    for (int i = 0; i < PATIENCE_S * 100; i++) {
         snprintf(path, sizeof path, "/proc/%d/stat", pid);
         FILE *f = fopen(path, "r");
         if (!f) return true;
@@ -271,6 +271,6 @@ int main(void) {
     };
     for (size_t i = 0; i < sizeof signals / sizeof *signals; i++)
         signal(signals[i], SIG_DFL); /* children inherit ignored signals */
-    alarm(250);
+    alarm(850);
     return cmocka_run_group_tests(tests, folder_make, folder_remove);
 }

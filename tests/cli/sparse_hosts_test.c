@@ -20,7 +20,7 @@ static const char CONFIG[] =
     "checkpoint: {every: 30}\n"
     "log: {every: 1000}\n"
     "optim: {optimizer: adam, lr: 0.01, weight_decay: 0.01, warmup: 0, clip: 1}\n"
-    "survival: {balance: \"off\", rejoin_s: 3}\n";
+    "survival: {balance: \"off\", rejoin_s: 3, heartbeat_s: 4}\n";
 
 #define TRAIN "train @/mf.yaml -o @/%s --set data.path=@/ratings.csv -n %d %s %s"
 #define ROWWISE                                                                                    \

@@ -120,13 +120,10 @@ static void test_killed(void **state) {
 static void test_resumed(void **state) {
     (void)state;
     char line[1024], *output = NULL;
-    pace("resumed", 40);
+    hold_after("resumed", 40);
     program p = startf(TRAIN "-n 2 %s", "resumed", WITH_ADAM);
     wait_for_file("resumed/checkpoints/step-40");
-    kill(p.pid, SIGKILL);
-    let_go("resumed");
-    assert_int_equal(program_end(&p, &output), 128 + SIGKILL);
-    free(output);
+    kill_paced(&p, "resumed");
     snprintf(line, sizeof line, "-n 3 --resume %s", WITH_ADAM);
     train("resumed", line);
     has_bits("resumed", adam);
@@ -134,9 +131,7 @@ static void test_resumed(void **state) {
     pace("stopped", 40);
     p = startf(TRAIN "-n 3", "stopped");
     wait_for_file("stopped/checkpoints/step-40");
-    kill(p.pid, SIGTERM);
-    let_go("stopped");
-    assert_int_equal(program_end(&p, &output), 75);
+    assert_int_equal(stop_paced(&p, "stopped", &output), 75);
     free(output);
     train("stopped", "-n 1 --resume");
     has_bits("stopped", dense);

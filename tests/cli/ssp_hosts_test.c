@@ -17,11 +17,12 @@ static host start(int workers, const char *run, const char *how, const char *mor
 /* From step 30 on the run is slow until let_go(). */
 static pair two(const char *run, const char *bits, int here, int there) {
     pair p = pair_of(start, run, bits);
-    pace(run, 30);
+    pace_long(run, 30);
     p.a = pair_listen(&p, here, "");
     p.b = pair_join(&p, there, "");
-    for (int i = 0; i < 6000 && host_count(&p.a, "has come from") < there; i++) sleep_ms(10);
+    host_await_times(&p.a, "has come from", there);
     await_step(run, 30, &p.a);
+    await_step(run, steps_of(run) + 3, &p.a); /* of which others have gradients, too */
     return p;
 }
 
@@ -80,11 +81,11 @@ static void test_lost(void **state) {
     host_kill(&p.b);
     host_await(&p.a, "is lost");
     p.b = pair_join(&p, 2, "");
-    for (int i = 0; i < 6000 && host_count(&p.a, "has come from") < 4; i++) sleep_ms(10);
+    host_await_times(&p.a, "has come from", 4);
     assert_true(host_signal_child(&p.b, SIGKILL));
     host_await(&p.b, "was killed by signal 9; another takes its place");
     assert_true(host_signal_child(&p.b, SIGSTOP));
-    for (int i = 0; i < 6000 && host_count(&p.b, "another takes its place") < 2; i++) sleep_ms(10);
+    host_await_times(&p.b, "another takes its place", 2);
     end(&p, "whole");
     host_expect(&p.b, 0, NULL);
 }
@@ -112,7 +113,7 @@ static void test_gate(void **state) {
     check_gate_listens(pids, 2);
     kill(pids[1], SIGKILL);
     host_await(&p.a, "gate 0 was killed by signal 9");
-    for (int i = 0; i < 6000 && host_count(&p.a, "has come from") < 4; i++) sleep_ms(10);
+    host_await_times(&p.a, "has come from", 4);
     end(&p, "whole");
     host_expect(&p.b, 0, NULL);
 }
@@ -123,7 +124,7 @@ static void test_parameters(void **state) {
     pair p = two("parameters", BITS, 1, 2);
     host_kill(&p.a);
     p.a = pair_listen(&p, 1, "--resume");
-    host_await(&p.a, "has come from");
+    host_await_times(&p.a, "has come from", 2);
     end(&p, "whole");
     host_expect(&p.b, 0, NULL);
 }
@@ -134,7 +135,7 @@ static void test_taken_over(void **state) {
     pair p = pair_of(start, "taken", BITS);
     int port = free_port();
     char line[1024];
-    pace("taken", 30);
+    pace_long("taken", 30);
     p.a = pair_listen(&p, 1, "");
     snprintf(line, sizeof line, "--listen 127.0.0.1:%d", port);
     p.b = pair_join(&p, 1, line);
@@ -146,7 +147,7 @@ static void test_taken_over(void **state) {
     await_step("taken", 30, &p.a);
     host_kill(&p.a);
     host_await(&p.b, "the first host is lost: this one takes its place");
-    host_await(&p.b, "worker 2 has come from");
+    host_await_times(&p.b, "has come from", 2);
     let_go("taken");
     host_expect(&p.b, 0, NULL);
     host_expect(&c, 0, NULL);
@@ -157,7 +158,7 @@ static void test_taken_over(void **state) {
 static void test_refused(void **state) {
     (void)state;
     pair p = pair_of(start, "refused", BITS);
-    pace("refused", 20);
+    pace_long("refused", 20);
     p.a = pair_listen(&p, 1, "");
     await_step("refused", 20, &p.a);
     p.b = pair_join(&p, 1, "--set sync.staleness=3");

@@ -150,7 +150,7 @@ static void test_killed(void **arg) {
     uint64_t state = 1;
     int times = 0;
     train(1, "undisturbed", "--set sync.staleness=2");
-    pace("killed", 15);
+    pace_long("killed", 15);
     program p = start(3, "killed", "--set sync.staleness=2");
     wait_for_file("killed/checkpoints/step-15");
     for (int i = 0; i < 12; i++) {
@@ -171,7 +171,7 @@ static void test_paused(void **arg) {
     (void)arg;
     pid_t nursery = 0, pids[16];
     train(2, "unpaused", "");
-    pace("paused", 15);
+    pace_long("paused", 15);
     program p = start(3, "paused", "--set survival.heartbeat_s=0.5");
     wait_for_file("paused/checkpoints/step-15");
     assert_int_equal(crew_of(p.pid, &nursery, pids, 16), 3);
@@ -186,27 +186,26 @@ static void test_paused(void **arg) {
 static void test_lost(void **arg) {
     (void)arg;
     pid_t nursery = 0, pids[16];
-    char *output = NULL;
     train(2, "kept", "");
     for (int whole = 0; whole < 2; whole++) {
         const char *run = whole ? "lost-whole" : "lost";
-        pace(run, 16);
+        pace_long(run, 16);
         program p = start(3, run, "");
         char name[64];
         snprintf(name, sizeof name, "%s/checkpoints/step-15", run);
         wait_for_file(name);
         assert_true(crew_of(p.pid, &nursery, pids, 16) > 0);
-        kill(whole ? p.pid : nursery, SIGKILL);
-        let_go(run);
-        if (whole)
-            (void)program_end(&p, &output);
-        else
+        if (whole) {
+            kill_paced(&p, run);
+        } else {
+            kill(nursery, SIGKILL);
+            let_go(run);
             program_expect(&p, 1, "continue from the last checkpoint with --resume");
+        }
         p = start(2, run, "--resume");
         program_expect(&p, 0, NULL);
         same("kept", run);
     }
-    free(output);
 }
 
 /* ---- what is refused ---- */

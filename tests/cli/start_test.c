@@ -101,7 +101,7 @@ static void race(int i, unsigned late_ms) {
     snprintf(run, sizeof run, "race-%d", i);
     snprintf(config, sizeof config, "%s/config.yaml", run);
     snprintf(precious, sizeof precious, "%s/precious.txt", run);
-    pace(run, 0);
+    pace_long(run, 0);
     program p[2];
     for (int k = 0; k < 2; k++) {
         p[k] = start(1 + i % 2, run, how[i >> k & 1]);
@@ -134,9 +134,9 @@ static void test_races(void **state) {
  * worker is held before the file that marks it is removed. */
 static void kill_workers(const program *p) {
     pid_t pids[8];
+    wait_for_children(p->pid, 2, pids, 8);
     assert_int_equal(kill(p->pid, SIGSTOP), 0);
     int n = children_of(p->pid, pids, 8);
-    assert_true(n >= 2);
     for (int i = 0; i < n; i++) kill(pids[i], SIGKILL);
     assert_int_equal(shell("rm held"), 0);
     assert_int_equal(kill(p->pid, SIGCONT), 0);
@@ -343,7 +343,7 @@ static void test_other_users_lock(void **state) {
     need_nobody();
     pace("open", 0);
     program p = start(2, "open", "");
-    wait_for_file("open/control");
+    wait_for_file("open/control/socket");
     pid_t holder = fork();
     if (holder == 0) {
         char dir[128];
@@ -355,7 +355,7 @@ static void test_other_users_lock(void **state) {
     while (shell("flock -n open true") == 0) sleep_ms(10); /* until it has the directory's */
     assert_int_not_equal(shell("%s flock -n open/lock true 2> /dev/null", NOBODY), 0);
     pid_t pids[8];
-    assert_true(children_of(p.pid, pids, 8) >= 2);
+    wait_for_children(p.pid, 2, pids, 8);
     kill(pids[0], SIGKILL);
     expect("scale @/open 3", 0, "from 2 to 3 workers");
     let_go("open");

@@ -50,14 +50,10 @@ static void test_killed(void **state) {
     expect("train --resume @/killed -n 1", 0, NULL);
     has_bits("killed");
     begin("early"); /* before its first checkpoint with the new rate */
-    pace("early", 14);
+    hold_after("early", 14);
     program p = program_start("train --resume @/early -n 2" STEERS, 0);
-    char *output = NULL;
-    shell_of_run("early", "until grep -q '\"step\": 13,' $m; do sleep 0.05; done");
-    kill(p.pid, SIGKILL);
-    let_go("early");
-    program_end(&p, &output);
-    free(output);
+    wait_for_step("early", 13);
+    kill_paced(&p, "early");
     expect("train --resume @/early -n 3", 0, "continuing from");
     has_bits("early");
     /* from an older checkpoint the new values hold earlier, and the record says so */

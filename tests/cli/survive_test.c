@@ -215,9 +215,7 @@ static void test_stop(void **arg) {
     program p = start_until(40, 3, "stop", "");
     wait_for_file("stop/checkpoints/step-30");
     signal_children(&p, SIGKILL, 1, 10);
-    kill(p.pid, SIGTERM);
-    let_go("stop");
-    assert_int_equal(program_end(&p, &output), 75);
+    assert_int_equal(stop_paced(&p, "stop", &output), 75);
     assert_non_null(strstr(output, "continue with: "));
     free(output);
     p = startf(START, 2, "stop", STEPS, "--resume");
@@ -230,12 +228,12 @@ static bool is_among(pid_t pid, const pid_t *pids, int n) {
     return false;
 }
 
-/* pids [16]: the previous workers; waits at most a minute until there are `n` others. If their
+/* pids [16]: the previous workers; waits until there are `n` others. If their
  * number changes, all are new processes. */
 static void await_others(const program *p, pid_t *pids, int n) {
     pid_t is[16];
     int count = 0, old = 1;
-    for (int i = 0; i < 6000 && (count != n || old); i++) {
+    for (int i = 0; i < PATIENCE_S * 100 && (count != n || old); i++) {
         sleep_ms(10);
         count = children_of(p->pid, is, 16);
         old = 0;
@@ -354,7 +352,8 @@ static void test_leave(void **arg) {
     (void)arg;
     program p =
         start_until(5, 3, "left", "--min-workers 2 --max-workers 3 --set checkpoint.every=0");
-    wait_for_file("left/control");
+    wait_for_file("left/control/socket");
+    await_view(&p, "left", 1); /* the workers heed signals */
     pid_t pids[16] = {0};
     settled_children_of(&p, 0, pids, 3);
     kill(pids[2], SIGTERM);
@@ -364,7 +363,8 @@ static void test_leave(void **arg) {
         "4 workers: this run can have 2 to 3: survival.max_workers is 3; --resume can begin with "
         "another, up to train.virtual_workers 8");
     expect("scale @/left 1", 1, "survival.min_workers is 2; --resume can begin with another");
-    assert_int_equal(children_of(p.pid, pids, 16), 2);
+    await_view(&p, "left", 2);
+    settled_children_of(&p, 0, pids, 2);
     kill(pids[0], SIGTERM);
     check(&p, "left", 2, "were asked to leave");
 }
@@ -373,11 +373,10 @@ static void test_leave(void **arg) {
  * possible ones, and `left` workers continue. */
 static void leaves(const char *like, const char *run, const char *settings, int n, int left,
                    const char *says) {
-    char want[256], got[256], control[64], *output = NULL;
+    char want[256], got[256], *output = NULL;
     program p = start_until(5, n, run, settings);
     pid_t pids[16] = {0};
-    snprintf(control, sizeof control, "%s/control", run);
-    wait_for_file(control);
+    await_view(&p, run, 1); /* the workers heed signals */
     settled_children_of(&p, 0, pids, n);
     kill(pids[n - 1], SIGTERM);
     await_others(&p, pids, left);
@@ -531,7 +530,7 @@ static void test_slow_limit(void **arg) {
     pid_t pids[16] = {0};
     program p =
         start_slow("limit", MANY, 4, "--set survival.balance=auto --set survival.slow_limit=1.6");
-    wait_for_file("limit/control");
+    await_view(&p, "limit", 1);
     settled_children_of(&p, 0, pids, 2);
     size_t at = await_line(&p, &h, 0, "worker 1 is slow: ");
     const char *end = strchr(h.text + at, '\n'),

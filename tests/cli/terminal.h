@@ -36,14 +36,14 @@ static inline shown *terminal_start(const char *line, int columns, int rows) {
     return x;
 }
 
-/* Reads until the text comes, or for ten seconds. */
+/* Reads until the text comes, or nothing for PATIENCE_S. */
 static inline bool terminal_shows(shown *x, const char *text) {
     struct pollfd p = {.fd = x->terminal, .events = POLLIN};
     for (;;) {
         const char *found = strstr(x->text + x->at, text);
         if (found) x->at = (size_t)(found - x->text) + strlen(text);
         if (found) return true;
-        bool more = x->n < sizeof x->text - 1 && poll(&p, 1, 10000) > 0;
+        bool more = x->n < sizeof x->text - 1 && poll(&p, 1, PATIENCE_S * 1000) > 0;
         ssize_t got = more ? read(x->terminal, x->text + x->n, sizeof x->text - 1 - x->n) : 0;
         if (got <= 0) return false;
         x->n += (size_t)got;

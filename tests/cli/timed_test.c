@@ -64,14 +64,11 @@ static void test_best(void **state) {
 
 static void test_killed(void **state) {
     (void)state;
-    char want[256], got[256], *output = NULL;
-    pace("killed", 15);
+    char want[256], got[256];
+    hold_after("killed", 15);
     program p = program_start(LINE OFTEN "-n 2 -o @/killed", 0);
     wait_for_file("killed/checkpoints/latest");
-    kill(p.pid, SIGKILL);
-    let_go("killed");
-    assert_int_equal(program_end(&p, &output), 128 + SIGKILL);
-    free(output);
+    kill_paced(&p, "killed");
     expect("train --resume @/killed -n 3", 0, "continuing from");
     hash_of("plain", want);
     hash_of("killed", got);

@@ -231,8 +231,8 @@ static void test_interrupted(void **state) {
     wait_for_file("slow/trial-001/config.yaml");
     expect_line(TINY "--space @/asha.yaml -o @/slow -n 1", 1, "is in use by another lockstep");
     kill(p.pid, SIGINT);
-    let_go("slow/trial-001");
     assert_int_equal(program_end(&p, &output), 1);
+    let_go("slow/trial-001");
     assert_non_null(strstr(output, "interrupted; the same command continues"));
     assert_non_null(strstr(output, "tune --resume "));
     free(output);
