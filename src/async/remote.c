@@ -63,6 +63,7 @@ static ls_status work(remote *r, ls_error *e) {
     int64_t latest = ls_clock_ns();
     ls_status s = visit(r, &latest, e);
     while (s == LS_EPEER && (double)(ls_clock_ns() - latest) / 1e9 < r->c->patience_s) {
+        if (r->c->has_ended(r->c->arg)) return LS_OK;
         usleep(AGAIN_US);
         *e = (ls_error){0};
         s = visit(r, &latest, e);

@@ -19,6 +19,8 @@ typedef struct ls_remote_config {
     ls_status (*identity)(void *arg, ls_buf *out, ls_error *);
     double patience_s;  /* without a connection for longer, it gives up */
     double heartbeat_s; /* it shows a sign of life more often */
+    /* Without a connection: has the run ended meanwhile? */
+    bool (*has_ended)(const void *arg);
     /* Called once the settings match: opens the run's data, and sets the job; the caller closes
      * it. */
     ls_status (*begin)(void *arg, ls_remote_job *, ls_error *);
@@ -26,7 +28,7 @@ typedef struct ls_remote_config {
     size_t params_nbytes, result_nbytes, grads_nbytes;
 } ls_remote_config;
 
-/* Computes gradients until the run is over. LS_EPEER: the host can't be reached, LS_EINVAL: it has
+/* Computes gradients until the run is over. LS_OK also if it has ended while there was no connection. LS_EPEER: the host can't be reached, LS_EINVAL: it has
  * other settings. */
 ls_status ls_remote_work(const ls_remote_config *, ls_error *);
 

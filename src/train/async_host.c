@@ -20,6 +20,7 @@
 #include "exec/solo.h"
 #include "net/address.h"
 #include "net/launch/child.h"
+#include "storage/checkpoint.h"
 #include "storage/identity.h"
 #include "train/alone.h"
 #include "train/inputs.h"
@@ -170,6 +171,19 @@ static ls_status identity(void *arg, ls_buf *out, ls_error *e) {
     return ls_identity_of_run(w->run->dir, &w->run->config, out, e);
 }
 
+/* A worker that took another's place, or lost its connection, may look for the run's host when that is
+ * through: then its last checkpoint is in the run directory. */
+static bool has_ended(const void *arg) {
+    const worker *w = arg;
+    char *path = NULL;
+    int64_t step = 0;
+    bool ended = ls_checkpoint_newest(w->run->dir, &path, &step, NULL) == LS_OK && path &&
+                 step >= w->run->config.train.steps;
+    if (ended) ls_log("the run has ended, after step %lld", (long long)step);
+    free(path);
+    return ended;
+}
+
 /* Returns the exit code of the process, which has logged why it failed. */
 static int work(const ls_host *h, const char *settings, int number) {
     const ls_plan *p = &h->layout.plan;
@@ -183,6 +197,7 @@ static int work(const ls_host *h, const char *settings, int number) {
                           .heartbeat_s = h->run->config.survival.heartbeat_s,
                           .identity = identity,
                           .begin = begin,
+                          .has_ended = has_ended,
                           .arg = w,
                           .params_nbytes = p->share.nbytes.params,
                           .grads_nbytes = p->share.nbytes.slot};
