@@ -24,7 +24,10 @@ static const char NEW_NAME[] = "socket.%d";
 static const int64_t BEGINNING_NS = (int64_t)3 * 1000000000;
 
 /* How long a guest, a program that connects, may take to send its request. */
-static const int64_t PATIENCE_NS = (int64_t)2 * 1000000000;
+static const int64_t PATIENCE_NS = (int64_t)5 * 1000000000;
+
+/* How long it waits for the answer: a supervisor on a busy host may be late, and hold guests before it. */
+enum { ANSWER_S = 30 };
 
 /* The part of a line that has arrived. */
 typedef struct reader {
@@ -211,7 +214,7 @@ static int connect_to(int fd, const struct sockaddr_un *a) {
 
 ls_status ls_control_ask(const char *run, const char *line, char answer[LS_CONTROL_LINE],
                          ls_error *e) {
-    struct timeval limit = {.tv_sec = 10};
+    struct timeval limit = {.tv_sec = ANSWER_S};
     reader r = {.n = 0};
     bool more = false;
     int folder = open_folder(run), why = errno;
