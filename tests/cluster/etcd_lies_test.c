@@ -93,7 +93,7 @@ static const lie lies[] = {
     {GET, LS_EINVAL,
      "HTTP/1.1 401 No\r\nConnection: close\r\n\r\n{\"error\":\"denied\",\"code\":16}", ": denied"},
     {GET, LS_ETIMEOUT, "", "Empty reply"},
-    {GET, LS_ETIMEOUT, "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{", "within 0.3 s"},
+    {GET, LS_ETIMEOUT, "HTTP/1.1 200 OK\r\nContent-Length: 9\r\n\r\n{", "within "},
     {GET, LS_ETIMEOUT, "HTTP/1.1 500 No\r\nConnection: close\r\n\r\n", "HTTP status 500"},
     {GRANT, LS_EIO, OK_ "{" HEADER_ "}", "lacks an expected member"},
     {GRANT, LS_EIO, OK_ "{" HEADER_ ",\"ID\":\"0\"}", "lacks an expected member"},
@@ -161,11 +161,14 @@ static ls_status ask(ls_etcd *t, const lie *l, ls_error *e) {
     return s;
 }
 
-static void check_lie(const lie *l, manner how, const char *more) {
+/* False: with so short a limit, which runs out where a call fails for the time that it takes, the reply may
+ * not have come on a busy machine. */
+static bool check_within(const lie *l, manner how, const char *more, double limit_s) {
     impostor m = {.manner = how, .reply = l->reply, .more = more};
     impostor_start(&m);
     char *one = ls_format("etcd://127.0.0.1:%d", m.port), name[64];
-    ls_etcd_options o = {.endpoints = one, .timeout_s = l->status == LS_ETIMEOUT ? 0.3 : LIMIT_S};
+    ls_etcd_options o = {.endpoints = one,
+                         .timeout_s = l->status == LS_ETIMEOUT ? limit_s : LIMIT_S};
     if (l->asks == LOGIN) o.user = "me", o.password = "secret";
     ls_etcd *t = client_of(&o);
     ls_error e = {0};
@@ -173,13 +176,19 @@ static void check_lie(const lie *l, manner how, const char *more) {
     ls_status s = ask(t, l, &e);
     bool good = s == l->status && e.code == s && strstr(e.msg, l->text);
     good = good && (s == LS_OK || strstr(e.msg, name)) && !strchr(e.msg, '\n');
-    if (!good || strstr(e.msg, "secret"))
+    bool again = !good && s == LS_ETIMEOUT && l->status == s && limit_s < LIMIT_S;
+    if ((!good && !again) || strstr(e.msg, "secret"))
         fail_msg("%s: %s, '%s', not '%s'", l->reply, ls_status_name(s), e.msg, l->text);
     if (s != LS_ETIMEOUT && s != LS_OK)
         assert_int_equal(ask(t, l, NULL), l->status); /* without an error to fill in */
     ls_etcd_close(t);
     free(one);
     impostor_stop(&m);
+    return !again;
+}
+
+static void check_lie(const lie *l, manner how, const char *more) {
+    for (double limit_s = 0.3; !check_within(l, how, more, limit_s);) limit_s *= 2;
 }
 
 static void test_lies(void **state) {

@@ -18,7 +18,7 @@
 #include "free_port.h"
 #include "test.h"
 
-enum { ETCD_NODES = 3, ETCD_START_S = 30 };
+enum { ETCD_NODES = 3, ETCD_START_S = 120 };
 
 typedef struct etcd_nodes {
     int n;

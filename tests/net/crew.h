@@ -89,7 +89,7 @@ static inline crew *crew_new(int n, crew_fn *fn) {
     c->n = c->size = n;
     c->fn = fn;
     c->o.transport = "tcp";
-    c->o.timeout_s = 20;
+    c->o.timeout_s = 60;
     c->listen_fd = -1;
     memset(reports, 0, MOST * sizeof *reports);
     atomic_store(over, 0);

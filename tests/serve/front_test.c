@@ -151,7 +151,7 @@ static void test_answers(void **state) {
 static char *fingerprint_of(const char *model) {
     char body[128], *found = NULL;
     snprintf(body, sizeof body, "{\"model\": \"%s\", \"prompt\": \"a\", \"max_tokens\": 1}", model);
-    for (int i = 0; !found && i < 1000; i++) {
+    for (int i = 0; !found && i < 20000; i++) {
         assert_int_equal(ask("/v1/completions", body), 200);
         ls_json *o = parsed();
         const char *text = ls_json_text(ls_json_get(o, "system_fingerprint"));
@@ -582,7 +582,7 @@ static void test_gone(void **state) {
     for (int i = 0; i < CLIENTS; i++) fds[i] = send_request("POST", "/v1/completions", body);
     for (int i = 0; i < CLIENTS; i++) close(fds[i]);
     int left = 1;
-    for (int i = 0; left && i < 600; i++) {
+    for (int i = 0; left && i < 24000; i++) {
         left = running();
         usleep(10000);
     }

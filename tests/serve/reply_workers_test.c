@@ -231,15 +231,15 @@ static void wait_until_written(ls_reply_workers *w, const asked *x, int64_t n) {
 }
 
 /* One token a step, so that replies take a while: all workers are killed as soon as the first reply has
- * some. */
+ * some. On a busy machine replies may be written by then: more rounds follow until some were not. */
 static void kill_each_round(int rounds) {
     asked x[NREQUESTS];
     int early = 0;
     write_alone();
-    for (int round = 0; round < rounds; round++) {
+    for (int round = 0; round < rounds || (!early && round < 20); round++) {
         ls_reply_workers *w = open_workers(WORKERS, 1);
         ask_all(w, x);
-        wait_until_written(w, &x[0], 5 * round);
+        wait_until_written(w, &x[0], 5 * (round % rounds));
         kill_workers();
         early += !is_done(w, &x[0]);
         compare_all(w, x);
@@ -311,22 +311,25 @@ static void test_killed_at_start(void **state) {
     free_alone();
 }
 
-/* A reply that has cost three workers is given up; others are written. */
+/* A reply that has cost three workers is given up; others are written. On a busy machine each may get a
+ * token before its next worker is killed: then again. */
 static void test_given_up(void **state) {
     asked x;
-    int ngiven = 0;
+    int ngiven = 0, nkills = 0;
     (void)state;
     static const char body[] = "{\"prompt\": \"the\", \"n\": 24, \"seed\": 7, \"max_tokens\": 200}";
     ls_reply_workers *w = open_workers(WORKERS, 1);
-    ask(w, LS_REQUEST_TEXT, body, &x);
-    for (int i = 1; i <= 3; i++) {
-        kill_workers();
-        wait_until_alive(w, i * WORKERS);
+    for (int tries = 0; tries < 50 && ngiven == 0; tries++) {
+        ask(w, LS_REQUEST_TEXT, body, &x);
+        for (int i = 0; i < 3; i++) {
+            kill_workers();
+            wait_until_alive(w, ++nkills * WORKERS);
+        }
+        wait_for(w, &x);
+        for (size_t i = 0; i < x.answer.n; i++) ngiven += x.replies[i].state != LS_REPLY_ENDED;
+        free_asked(&x);
     }
-    wait_for(w, &x);
-    for (size_t i = 0; i < x.answer.n; i++) ngiven += x.replies[i].state != LS_REPLY_ENDED;
     assert_true(ngiven > 0);
-    free_asked(&x);
     ask(w, LS_REQUEST_TEXT, body, &x);
     wait_for(w, &x);
     for (size_t i = 0; i < x.answer.n; i++) assert_int_equal(x.replies[i].end, LS_END_LENGTH);

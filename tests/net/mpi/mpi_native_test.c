@@ -228,7 +228,7 @@ static void case_group_late(void) {
     int32_t other = rank == 1 ? getpid() : 0;
     ls_request *q = NULL;
     succeed(ls_all_reduce(g, &other, &other, 1, LS_I32, LS_MAX, &err));
-    if (rank == 1) sigtimedwait(&wake, NULL, &(struct timespec){.tv_sec = 30});
+    if (rank == 1) sigtimedwait(&wake, NULL, &(struct timespec){.tv_sec = 240});
     succeed(ls_barrier_start(g, &q, &err));
     if (rank == 0 && other) {
         snprintf(want, sizeof want, "worker 1 (pid %d) is ", other);
