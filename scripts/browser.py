@@ -18,7 +18,7 @@ try:
 except ImportError:
     Axe = None
 
-LIMIT = 60  # seconds until something that must happen is given up; no measure of speed
+LIMIT = 240  # seconds until something that must happen is given up; no measure of speed
 
 
 def missing():

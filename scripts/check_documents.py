@@ -175,7 +175,7 @@ def run(top, line):
 
 def parse(top, line):
     r = subprocess.run(["bash", "-c", line + " --no-such-option"], cwd=top, env=environment(top),
-                       timeout=60, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                       timeout=240, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
                        stderr=subprocess.STDOUT, text=True, errors="replace")
     return r.returncode == 2 and "--no-such-option" in r.stdout, r.stdout
 
@@ -247,7 +247,7 @@ def check_shipped():
               for m in sorted(glob.glob("configs/machines/*.yaml", root_dir=ROOT))]
     for line in lines:
         r = subprocess.run([PROGRAM] + line.split(), cwd=ROOT, text=True, stdout=subprocess.DEVNULL,
-                           stderr=subprocess.PIPE, timeout=120)
+                           stderr=subprocess.PIPE, timeout=240)
         checked += 1
         failed += r.returncode != 0
         print(f"{'FAILED' if r.returncode else 'ok'}: lockstep {line}")

@@ -15,7 +15,7 @@ import urllib.request
 from browser import make_run, served, step_line
 
 PROGRAM = os.path.abspath(sys.argv[1])
-LIMIT = 120  # seconds until something that must happen is given up; no measure of speed
+LIMIT = 240  # seconds until something that must happen is given up; no measure of speed
 OPTIONS = {"binary": shutil.which("chromium"), "args": ["--headless=new", "--no-sandbox", "--disable-gpu"]}
 
 
