@@ -1,6 +1,7 @@
 /* plain.c - see plain.h. */
 #include "source/plain.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -33,18 +34,65 @@ static ls_status unpack(ls_plain *p, unpacker *by, const ls_stamp *stamp,
     return LS_OK;
 }
 
-static ls_status read_file(ls_plain *p, int fd, const ls_source_options *o, ls_error *e) {
+/* A file that got its size but not its beginning is not read: it may take hours until its end. A
+ * packed file and all formats begin with bytes that are not 0; texts, and tokens without a header, do
+ * so within a megabyte. */
+static const size_t HOLE = 1 << 20;
+
+/* Where the hole at `at` ends, if there is one. */
+static size_t hole_end(int fd, size_t at, size_t nbytes) {
+    off_t data = lseek(fd, (off_t)at, SEEK_DATA);
+    return data >= 0 ? (size_t)data : errno == ENXIO ? nbytes : at;
+}
+
+static ls_status check_written(const char *path, int fd, size_t nbytes, ls_error *e) {
+    if (nbytes < HOLE) return LS_OK;
+    size_t hole = hole_end(fd, 0, nbytes);
+    if (hole < HOLE) return LS_OK;
+    return ls_fail(e, LS_EINVAL,
+                   "%s: its first %.1f MB of %.1f were never written: it is incomplete; copy or "
+                   "download it again",
+                   path, (double)hole / 1e6, (double)nbytes / 1e6);
+}
+
+/* What is packed has no such hole anywhere. */
+static ls_status check_whole(const char *path, int fd, size_t nbytes, ls_error *e) {
+    size_t at = 0;
+    while (at < nbytes) {
+        off_t hole = lseek(fd, (off_t)at, SEEK_HOLE);
+        if (hole < 0 || (size_t)hole >= nbytes) return LS_OK;
+        at = hole_end(fd, (size_t)hole, nbytes);
+        if (at - (size_t)hole >= HOLE)
+            return ls_fail(e, LS_EINVAL,
+                           "%s: %.1f MB from offset %lld on were never written: it is incomplete; "
+                           "copy or download it again",
+                           path, (double)(at - (size_t)hole) / 1e6, (long long)hole);
+        if (at == (size_t)hole) return LS_OK;
+    }
+    return LS_OK;
+}
+
+typedef struct reading {
+    ls_plain_check *check; /* NULL: none */
+    void *context;
+    bool unhashed;
+} reading;
+
+static ls_status read_file(ls_plain *p, int fd, const ls_source_options *o, const reading *how,
+                           ls_error *e) {
     ls_index *x = o ? o->index : NULL;
     ls_index_file f = {0};
     LS_TRY(ls_index_find(x, p->path, fd, &f, e));
     const void *data = NULL;
+    LS_TRY(check_written(p->path, fd, f.stamp.nbytes, e));
     LS_TRY(ls_guard_map(fd, p->path, f.stamp.nbytes, &data, e));
     p->data = data;
     p->nbytes = p->file_nbytes = f.stamp.nbytes;
     unpacker *by = unpacker_of(p->data, p->nbytes, &p->packing);
-    if (by)
-        LS_TRY(unpack(p, by, &f.stamp, o, e));
-    else
+    if (by) LS_TRY(check_whole(p->path, fd, p->nbytes, e));
+    if (by) LS_TRY(unpack(p, by, &f.stamp, o, e));
+    if (how->check) LS_TRY(how->check(p, how->context, e));
+    if (!by && !how->unhashed)
         p->hash = ls_index_is_known(x) ? f.hash : ls_hash_bytes(p->data, p->nbytes);
     if (ls_index_is_known(x) && (p->nbytes != f.nbytes || !ls_hash_same(p->hash, f.hash)))
         return ls_fail(e, LS_EINVAL, "%s: is not the file that was indexed", p->path);
@@ -54,18 +102,32 @@ static ls_status read_file(ls_plain *p, int fd, const ls_source_options *o, ls_e
     return ls_guard_check(e);
 }
 
-ls_status ls_plain_open(const char *path, const ls_source_options *o, ls_plain *p_p, ls_error *e) {
+static ls_status open_file(const char *path, const ls_source_options *o, const reading *how,
+                           ls_plain *p_p, ls_error *e) {
     int fd = -1;
     struct stat st;
     LS_TRY(ls_file_open_regular(path, &fd, &st, e));
     ls_plain p = {.path = ls_strdup(path)};
-    ls_status s = read_file(&p, fd, o, e);
+    ls_status s = read_file(&p, fd, o, how, e);
     close(fd);
     if (s == LS_OK)
         *p_p = p;
     else
         ls_plain_close(&p);
     return s;
+}
+
+ls_status ls_plain_open(const char *path, const ls_source_options *o, ls_plain *p_p, ls_error *e) {
+    return open_file(path, o, &(reading){.unhashed = false}, p_p, e);
+}
+
+ls_status ls_plain_open_checked(const char *path, const ls_source_options *o, ls_plain_check *check,
+                                void *context, ls_plain *p_p, ls_error *e) {
+    return open_file(path, o, &(reading){.check = check, .context = context}, p_p, e);
+}
+
+ls_status ls_plain_open_unhashed(const char *path, ls_plain *p_p, ls_error *e) {
+    return open_file(path, NULL, &(reading){.unhashed = true}, p_p, e);
 }
 
 void ls_plain_close(ls_plain *p) {
@@ -139,8 +201,19 @@ ls_status ls_plain_first(const char *path, uint8_t first[LS_PLAIN_FIRST], size_t
                          uint64_t *size_p, ls_error *e) {
     ls_mapped m;
     beginning b = {first, 0};
-    LS_TRY(ls_file_map(path, &m, e));
-    ls_status s = find_first(path, &m, &b, size_p, e);
+    const char *packing = NULL;
+    int fd = -1;
+    struct stat st;
+    LS_TRY(ls_file_open_regular(path, &fd, &st, e));
+    ls_status s = check_written(path, fd, (size_t)st.st_size, e);
+    if (s == LS_OK) s = ls_file_map(path, &m, e);
+    if (s != LS_OK) {
+        close(fd);
+        return s;
+    }
+    if (unpacker_of(m.data, m.nbytes, &packing)) s = check_whole(path, fd, m.nbytes, e);
+    close(fd);
+    if (s == LS_OK) s = find_first(path, &m, &b, size_p, e);
     if (s == LS_OK) s = ls_guard_check(e);
     ls_file_unmap(&m);
     if (s == LS_OK) *n_p = b.n;

@@ -25,9 +25,16 @@ typedef struct ls_plain {
 } ls_plain;
 
 /* Opens the file. options (NULL: the defaults) has the cache and the limits.
- * Errors: LS_EIO: it can't be read, or there is no room to unpack it. LS_EINVAL: it is damaged, or
- * beyond a limit. */
+ * Errors: LS_EIO: it can't be read, or there is no room to unpack it. LS_EINVAL: it is damaged,
+ * beyond a limit, or incomplete: its first megabyte was never written. */
 ls_status ls_plain_open(const char *path, const ls_source_options *, ls_plain *p_p, ls_error *);
+
+/* Checks a file by its first bytes and its size, before it is read for its hash. */
+typedef ls_status ls_plain_check(const ls_plain *, void *context, ls_error *);
+ls_status ls_plain_open_checked(const char *path, const ls_source_options *, ls_plain_check *,
+                                void *context, ls_plain *p_p, ls_error *);
+/* Opens the file without a hash. */
+ls_status ls_plain_open_unhashed(const char *path, ls_plain *p_p, ls_error *);
 void ls_plain_close(ls_plain *);
 
 /* All files of a list: *list_p [files->n], for ls_plain_close_all(). */

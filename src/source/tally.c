@@ -42,8 +42,7 @@ static bool is_text_name(const char *path) {
 static const char *chat_key_of(const char *path) {
     ls_plain file = {0};
     const char *key = NULL;
-    if (!ls_text_files_is_json(path) ||
-        ls_plain_open(path, &(ls_source_options){0}, &file, NULL) != LS_OK)
+    if (!ls_text_files_is_json(path) || ls_plain_open_unhashed(path, &file, NULL) != LS_OK)
         return NULL;
     if (file.nbytes) key = ls_chat_lines_key((const char *)file.data, file.nbytes);
     ls_plain_close(&file);
@@ -61,7 +60,7 @@ static bool is_text_json(const char *path) {
     ls_plain file = {0};
     if (!ls_text_files_is_json(path)) return false;
     if (strstr(path, ".json") && !strstr(path, ".jsonl")) return true;
-    if (ls_plain_open(path, &(ls_source_options){0}, &file, NULL) != LS_OK) return false;
+    if (ls_plain_open_unhashed(path, &file, NULL) != LS_OK) return false;
     ls_json *first = ls_chat_lines_first((const char *)file.data, file.nbytes);
     bool has = has_text(first);
     ls_json_free(first);
@@ -164,7 +163,7 @@ static void log_damage(const char *path, const ls_json_records *r, const char *w
 
 static ls_status count_chats(const char *path, ls_tally *to, ls_error *e) {
     ls_plain file = {0};
-    LS_TRY(ls_plain_open(path, &(ls_source_options){0}, &file, e));
+    LS_TRY(ls_plain_open_unhashed(path, &file, e));
     ls_json_records r = ls_json_records_of((const char *)file.data, file.nbytes);
     while (ls_json_records_next(&r)) {
         ls_json *object = NULL;

@@ -26,6 +26,32 @@ static void expect_text(const char *name, const char *packing, const char *text,
     ls_plain_close(&p);
 }
 
+/* Files of which nothing, or the end, was written are not read. */
+static void test_incomplete(void **state) {
+    (void)state;
+    ls_plain p;
+    ls_error e = {0};
+    uint8_t first[LS_PLAIN_FIRST];
+    size_t n = 0;
+    uint64_t size = 0;
+    put_file("@whole", "a text", 6);
+    in_folder(
+        "gzip -k whole; cp whole.gz part.gz; truncate -s 512G part.gz; truncate -s 512G empty; "
+        "truncate -s 1000 short");
+    assert_ls_fails(open_plain("@part.gz", NULL, &p, &e), LS_EINVAL, "were never written", e);
+    assert_ls_fails(open_plain("@empty", NULL, &p, &e), LS_EINVAL,
+                    "its first 549755.8 MB of 549755.8 were never written: it is incomplete", e);
+    char *path = paths_of("@empty");
+    assert_int_equal(ls_plain_first(path, first, &n, &size, NULL), LS_EINVAL);
+    free(path);
+    path = paths_of("@part.gz");
+    assert_int_equal(ls_plain_first(path, first, &n, &size, NULL), LS_EINVAL);
+    free(path);
+    assert_ls_ok(open_plain("@short", NULL, &p, &e), e);
+    assert_int_equal(p.nbytes, 1000);
+    ls_plain_close(&p);
+}
+
 static void test_packings(void **state) {
     (void)state;
     enum { N = 1 << 20 };
@@ -103,6 +129,7 @@ static void test_bombs(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_incomplete, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(test_packings, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(test_damage, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(test_bombs, make_folder, remove_folder),

@@ -63,14 +63,31 @@ typedef struct opening {
     ls_array_header *header;
 } opening;
 
+/* An array's header and size, before its contents. */
+typedef struct checking {
+    const opening *how;
+    ls_array *array;
+} checking;
+
+static ls_status check_array(const ls_plain *file, void *context, ls_error *e) {
+    const checking *c = context;
+    ls_array a = {.file = *file};
+    LS_TRY(c->how->header(&a, e));
+    LS_TRY(check_size(&a, e));
+    *c->array = a;
+    return LS_OK;
+}
+
 /* *list_p [files->n] belongs to the caller also after an error. */
 static ls_status open_list(const opening *o, const ls_files *files, ls_array **list_p,
                            ls_error *e) {
     ls_array *list = *list_p = LS_NEW_ARRAY(ls_array, files->n);
     for (size_t i = 0; i < files->n; i++) {
-        LS_TRY(ls_plain_open(files->paths[i], o->options, &list[i].file, e));
-        LS_TRY(o->header(&list[i], e));
-        LS_TRY(check_size(&list[i], e));
+        checking c = {o, &list[i]};
+        ls_plain file = {0};
+        ls_status s = ls_plain_open_checked(files->paths[i], o->options, check_array, &c, &file, e);
+        list[i].file = file;
+        LS_TRY(s);
     }
     return LS_OK;
 }

@@ -138,6 +138,9 @@ static void test_damage(void **state) {
     changed("@bad.idx", 7, 1, n);
     refuses("@bad.idx", NULL,
             "6 bytes follow the 1 samples that its header announces, from offset 22");
+    put_file("@long.idx", images, n); /* its size is known before it is read */
+    in_folder("truncate -s 512G long.idx");
+    refuses("@long.idx", NULL, "follow the 2 samples that its header announces");
     changed("@bad.idx", 2, 0x0a, n);
     refuses("@bad.idx", NULL, "is not an IDX file");
     changed("@bad.idx", 3, 200, n);
