@@ -22,8 +22,9 @@
 /* After a failed start has removed the file, another start makes a new one. */
 enum { LOOK_US = 20000, GLANCE_US = 1000, MOST_FILES = 1000 };
 /* GLANCES_S: processes that only look (ls_lock_look()) share the lock for an instant each. ENDING_S: a
- * start that fails has it alone for no longer. */
-static const double GLANCES_S = 10, ENDING_S = 0.2, DYING_S = 5, LONG_S = 2;
+ * start that fails has it alone for no longer. DYING_S: workers of a holder that was killed end within this
+ * time, though they may have much memory to give back, on a busy host. */
+static const double GLANCES_S = 10, ENDING_S = 0.2, DYING_S = 30, LONG_S = 2;
 
 enum { TEXT = 320 };
 static const char RUN[] = "\nrun ", MARK[] = "\nmark "; /* what comes before these numbers */
