@@ -303,8 +303,8 @@ static bool read_workers(const ls_args *a, ls_bench_comm *o) {
     else if (!started)
         o->transport = usual && *usual ? usual : transports[transport];
     if (started && o->busy)
-        return usage("--busy: bench must start the workers itself; here %s has started %d",
-                     ls_launcher_name(env.launcher), env.size);
+        return usage("--busy: bench must start the workers itself; here %s gives %d",
+                     ls_launcher_title(env.launcher), env.size);
     o->workers = started && !cli_given(a, WORKERS) ? 0 : (int)workers;
     return true;
 }

@@ -243,7 +243,7 @@ static ls_status open_tcp(const ls_group_options *o, const ls_environment *env, 
         return ls_fail(e, LS_EINVAL,
                        "%s does not give worker 0's address: set LOCKSTEP_ADDR=HOST:PORT, or "
                        "MASTER_ADDR and MASTER_PORT, the same on all workers",
-                       ls_launcher_name(env->launcher));
+                       ls_launcher_title(env->launcher));
     LS_TRY(find_key(o, &key, &keyed, e));
     ls_join j = {.rank = env->rank, .size = env->size, .host = env->host, .port = env->port};
     j.nports = 1;

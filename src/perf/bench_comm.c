@@ -443,13 +443,13 @@ static int run_processes(const ls_bench_comm *o, atomic_int *reported) {
 static int run_started(const ls_bench_comm *o, const ls_environment *env, atomic_int *reported) {
     worker w = {.o = o, .reported = reported};
     if (o->workers && o->workers != env->size) {
-        ls_log("bench: --workers %d, but %s has started %d", o->workers,
-               ls_launcher_name(env->launcher), env->size);
+        ls_log("bench: --workers %d, but %s gives %d", o->workers, ls_launcher_title(env->launcher),
+               env->size);
         return USAGE;
     }
     if (o->transport && strcmp(o->transport, "thread") == 0) {
-        ls_log("bench: --transport thread, but %s has started %d processes",
-               ls_launcher_name(env->launcher), env->size);
+        ls_log("bench: --transport thread, but %s gives %d processes",
+               ls_launcher_title(env->launcher), env->size);
         return USAGE;
     }
     return process_main(&w);

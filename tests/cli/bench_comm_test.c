@@ -187,7 +187,7 @@ static void test_under_run(void **state) {
     (void)state;
     static const char start[] = "run -n 2 " LOCKSTEP_PROGRAM " bench comm --rounds 5";
     expectf(0, "transport shm, 2 workers", "%s --sizes 8,1K", start);
-    expectf(2, "--workers 3, but lockstep has started 2", "%s --sizes 8 -n 3", start);
+    expectf(2, "--workers 3, but lockstep gives 2", "%s --sizes 8 -n 3", start);
     expectf(1, "in the arena", "%s --sizes 128M", start);
 }
 

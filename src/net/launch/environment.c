@@ -99,6 +99,13 @@ static ls_status read_number(variable v, int low, int high, variable since, int 
                    v.value, low, high);
 }
 
+/* Were the variables set by hand? Launchers set more of them. */
+static bool is_by_hand(ls_launcher launcher) {
+    if (launcher == LS_LAUNCHER_LOCKSTEP)
+        return !getenv("LOCKSTEP_SHM") && !getenv("LOCKSTEP_HOST");
+    return launcher == LS_LAUNCHER_TORCHRUN && !getenv("TORCHELASTIC_RUN_ID");
+}
+
 /* `missing` may stand for one of several names. */
 static ls_status missing_failed(variable set, ls_launcher launcher, int missing, ls_error *e) {
     const char *const *names = launchers[launcher].fields[missing];
@@ -106,8 +113,10 @@ static ls_status missing_failed(variable set, ls_launcher launcher, int missing,
     size_t len = 0;
     for (int i = 0; i < NALTERNATIVES && names[i]; i++)
         len += (size_t)snprintf(list + len, sizeof list - len, "%s%s", i ? " or " : "", names[i]);
-    return ls_fail(e, LS_EINVAL, "%s is '%.60s' but %s is not set; expected both from %s", set.name,
-                   set.value, list, launchers[launcher].name);
+    bool by_hand = is_by_hand(launcher);
+    return ls_fail(e, LS_EINVAL, "%s is '%.60s' but %s is not set; expected both%s%s", set.name,
+                   set.value, list, by_hand ? ", or neither" : " from ",
+                   by_hand ? "" : launchers[launcher].name);
 }
 
 static ls_status read_launcher(ls_launcher launcher, ls_environment *env, ls_error *e) {
@@ -202,13 +211,6 @@ static bool is_of(const char *program, ls_launcher launcher) {
     return false;
 }
 
-/* Were the variables set by hand? Launchers set more of them. */
-static bool is_by_hand(ls_launcher launcher) {
-    if (launcher == LS_LAUNCHER_LOCKSTEP)
-        return !getenv("LOCKSTEP_SHM") && !getenv("LOCKSTEP_HOST");
-    return launcher == LS_LAUNCHER_TORCHRUN && !getenv("TORCHELASTIC_RUN_ID");
-}
-
 /* mpirun inside Slurm starts its daemons with srun, whose variables the workers inherit. */
 static bool is_inside(const candidate *a, const candidate *b) {
     return b->launcher == LS_LAUNCHER_SLURM &&
@@ -222,8 +224,8 @@ static ls_status fail_contradiction(const candidate *a, const candidate *b, ls_e
     return ls_fail(e, LS_EINVAL,
                    "%s is '%.20s' of '%.20s' (%s), but %s is '%.20s' of '%.20s' (%s): unset the "
                    "variables of the launcher that has not started this program",
-                   *names[0], a->rank, a->size ? a->size : "?", launchers[a->launcher].name,
-                   *names[1], b->rank, b->size ? b->size : "?", launchers[b->launcher].name);
+                   *names[0], a->rank, a->size ? a->size : "?", ls_launcher_title(a->launcher),
+                   *names[1], b->rank, b->size ? b->size : "?", ls_launcher_title(b->launcher));
 }
 
 /* a: set last, by hand. As many ranks as those of the launcher around it, or fewer, can't be other
@@ -518,4 +520,8 @@ ls_status ls_environment_read(ls_environment *env_p, ls_error *e) {
 
 const char *ls_launcher_name(ls_launcher launcher) {
     return (unsigned)launcher < NLAUNCHERS ? launchers[launcher].name : "unknown launcher";
+}
+
+const char *ls_launcher_title(ls_launcher launcher) {
+    return is_by_hand(launcher) ? "the environment" : ls_launcher_name(launcher);
 }

@@ -55,6 +55,8 @@ ls_status ls_environment_read(ls_environment *env_p, ls_error *);
 
 /* "none", "lockstep", "torchrun", "Open MPI", "PMI", "PMIx", "Slurm". */
 const char *ls_launcher_name(ls_launcher launcher);
+/* The same for messages; "the environment" if the launcher's variables were set by hand. */
+const char *ls_launcher_title(ls_launcher launcher);
 
 /* The first host of a list as Slurm writes it: "node[003-007,010],other-[1-2]x" gives "node003".
  * The whole list is checked. host_p [n] is left as it was on failure: LS_EINVAL, the list is

@@ -90,8 +90,8 @@ static ls_status check_size(ls_net *net, int mpi, ls_error *e) {
     LS_TRY(ls_environment_read(&env, e));
     if (env.launcher == LS_LAUNCHER_NONE || env.size == net->size) return LS_OK;
     return ls_fail(
-        e, LS_EINVAL, "%s sees %d worker%s, but %s has started %d: they are not of the same MPI",
-        mpis[mpi].name, net->size, ls_plural(net->size), ls_launcher_name(env.launcher), env.size);
+        e, LS_EINVAL, "%s sees %d worker%s, but %s gives %d: they are not of the same MPI",
+        mpis[mpi].name, net->size, ls_plural(net->size), ls_launcher_title(env.launcher), env.size);
 }
 
 ls_status ls_mpi_open(const char *which, ls_net **net_p, ls_error *e) {

@@ -334,9 +334,10 @@ static void test_together(void **state) {
         {"mpirun.openmpi", "PMI_RANK=0 PMI_SIZE=2 OMPI_COMM_WORLD_RANK=1 OMPI_COMM_WORLD_SIZE=2",
          "Open MPI 1/2"},
         {"a-shell", "RANK=0 WORLD_SIZE=1 PMI_RANK=1 PMI_SIZE=2",
-         "RANK is '0' of '1' (torchrun), but PMI_RANK is '1' of '2' (PMI): unset the variables"},
+         "RANK is '0' of '1' (the environment), but PMI_RANK is '1' of '2' (PMI): unset the "
+         "variables"},
         {"a-shell", "LOCKSTEP_RANK=0 LOCKSTEP_SIZE=1 RANK=1 WORLD_SIZE=2",
-         "LOCKSTEP_RANK is '0' of '1' (lockstep), but RANK is '1' of '2' (torchrun)"},
+         "LOCKSTEP_RANK is '0' of '1' (the environment), but RANK is '1' of '2' (the environment)"},
         {"a-shell", "RANK=1 WORLD_SIZE=2 PMI_RANK=1 PMI_SIZE=2 MASTER_ADDR=a MASTER_PORT=2",
          "torchrun 1/2 a:2"},
     };
@@ -358,9 +359,12 @@ static void test_by_hand(void **state) {
     static const struct {
         const char *variables, *want;
     } cases[] = {
-        {"RANK=0 WORLD_SIZE=1", "RANK is '0' of '1' (torchrun), but PMI_RANK is '1' of '2' (PMI)"},
-        {"RANK=0 WORLD_SIZE=2", "RANK is '0' of '2' (torchrun), but PMI_RANK is '1' of '2' (PMI)"},
-        {"LOCKSTEP_RANK=0 LOCKSTEP_SIZE=1", "LOCKSTEP_RANK is '0' of '1' (lockstep), but PMI_RANK"},
+        {"RANK=0 WORLD_SIZE=1",
+         "RANK is '0' of '1' (the environment), but PMI_RANK is '1' of '2' (PMI)"},
+        {"RANK=0 WORLD_SIZE=2",
+         "RANK is '0' of '2' (the environment), but PMI_RANK is '1' of '2' (PMI)"},
+        {"LOCKSTEP_RANK=0 LOCKSTEP_SIZE=1",
+         "LOCKSTEP_RANK is '0' of '1' (the environment), but PMI_RANK"},
         {"RANK=1 WORLD_SIZE=2", "torchrun 1/2"},
         {"RANK=9 WORLD_SIZE=16", "torchrun 9/16"},
         {"RANK=0 WORLD_SIZE=1 TORCHELASTIC_RUN_ID=x", "torchrun 0/1"},
@@ -411,7 +415,7 @@ static void test_missing(void **state) {
     assert_refused("LOCKSTEP_RANK=0", "LOCKSTEP_RANK is '0' but LOCKSTEP_SIZE is not set");
     assert_refused("LOCKSTEP_SIZE=2 " TORCHRUN,
                    "LOCKSTEP_SIZE is '2' but LOCKSTEP_RANK is not set");
-    assert_refused("RANK=0", "RANK is '0' but WORLD_SIZE is not set; expected both from torchrun");
+    assert_refused("RANK=0", "RANK is '0' but WORLD_SIZE is not set; expected both, or neither");
     assert_refused("OMPI_COMM_WORLD_RANK=0", "but OMPI_COMM_WORLD_SIZE is not set");
     assert_refused("PMI_RANK=0", "but PMI_SIZE is not set");
     assert_refused("PMIX_RANK=0", "PMIX_RANK is '0' but OMPI_COMM_WORLD_SIZE or "

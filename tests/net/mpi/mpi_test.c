@@ -439,9 +439,9 @@ static void test_wrong_launcher(void **state) {
     skip_without(&mpich);
     ls_buf output = {0};
     assert_int_not_equal(launch(&mpich, 2, "openmpi", "messages", &output), 0);
-    if (!strstr(output.data, "Open MPI sees 1 worker, but PMI has started 2"))
+    if (!strstr(output.data, "Open MPI sees 1 worker, but PMI gives 2"))
         print_error("it printed: %s\n", output.data);
-    assert_non_null(strstr(output.data, "Open MPI sees 1 worker, but PMI has started 2"));
+    assert_non_null(strstr(output.data, "Open MPI sees 1 worker, but PMI gives 2"));
     ls_buf_free(&output);
 }
 
