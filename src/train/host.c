@@ -74,7 +74,7 @@ static ls_status check_transport(const ls_run *r, ls_error *e) {
     if (r->config.parallel.transport == LS_TRANSPORT_MPI && !r->started)
         return ls_fail(e, LS_EINVAL,
                        "parallel.transport mpi: start it with mpirun, e.g. mpirun -n %d lockstep "
-                       "train ...",
+                       "train ..., or without MPI by --set parallel.transport=auto",
                        r->nworkers);
     if (r->config.parallel.transport == LS_TRANSPORT_THREAD && r->started)
         return ls_fail(e, LS_EINVAL,
