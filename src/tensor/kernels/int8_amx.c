@@ -10,6 +10,8 @@
 #include "tensor/amx.h"
 #include "tensor/kernels/int8_rows.h"
 
+_Static_assert(LS_B_MIDDLE == 128, "vec.h was included before, without LS_VNNI");
+
 enum { LEAST_ROWS = 8 }; /* for which a tile pays */
 
 void LS_K(int8_rows_amx)(const ls_int8_job *j) {

@@ -6,5 +6,7 @@
 #define LS_VNNI
 #include "tensor/kernels/int8_rows.h"
 
+_Static_assert(LS_B_MIDDLE == 128, "vec.h was included before, without LS_VNNI");
+
 void LS_K(int8_rows_vnni)(const ls_int8_job *j) { int8_rows(j); }
 #endif
