@@ -36,7 +36,7 @@ ls_status ls_json_parse(const char *text, size_t nbytes, const char *what, ls_js
     if (!j && json_error_code(&why) == json_error_numeric_overflow)
         return fail(what, why.line, "has a number that is too large", why.text, e);
     if (!j && json_error_code(&why) == json_error_null_character)
-        return fail(what, why.line, "can't be read", "a text has \\u0000, a zero byte", e);
+        return fail(what, why.line, "is not valid JSON", "it has \\u0000, a zero byte", e);
     if (!j) return fail(what, why.line, "is not valid JSON", why.text, e);
     *j_p = (ls_json *)j;
     return LS_OK;

@@ -126,9 +126,8 @@ static void test_refusals(void **state) {
     refuses("[1,\n99999999999999999999]", "here:2: has a number that is too large");
     refuses("[\"\xff\"]", "is not valid JSON");
     refuses("[\"\\ud800\"]", "is not valid JSON");
-    refuses("[\"\\u0000\"]", "is not valid JSON");
+    refuses("[1,\n\"a\\u0000b\"]", "here:2: is not valid JSON: it has \\u0000, a zero byte");
     refuses_bytes("[1\0]", 4, "it has a zero byte"); /* Jansson by itself skips it */
-    refuses_bytes("[\"a\\u0000b\"]", 12, "a text has \\u0000, a zero byte");
     refuses_bytes("[\0001\0,\0002\0,\0003\0]\0\n\0", 16,
                   "here: is UTF-16LE, not UTF-8; convert it");
     refuses_bytes("{\"\"::{\0{q{\"::{\0{q{\"\"*{}\"u[\0#9\4\0{66666666666666666666666666666666", 67,
