@@ -109,7 +109,7 @@ static void test_kinds(void **arg) {
         char run[32], more[64];
         snprintf(run, sizeof run, "joined-%d", mode);
         snprintf(more, sizeof more, "--set sync.mode=%s", modes[mode]);
-        pace(run, 5);
+        pace_long(run, 5);
         pair p = pair_of(start, run, more);
         p.a = pair_listen(&p, 1, "");
         await_step(run, 5, &p.a);

@@ -51,7 +51,7 @@ static void skip_without(const char *mpirun) {
 /* Trains with `launcher` in front, and compares with the run `one`. */
 static void same_bits_as(const char *one, const char *launcher, const char *run, const char *sets) {
     char line[1024], want[256], got[256];
-    snprintf(line, sizeof line, "timeout 120 %s " TRAIN "@/%s %s 2>&1", launcher, run, sets);
+    snprintf(line, sizeof line, "timeout 400 %s " TRAIN "@/%s %s 2>&1", launcher, run, sets);
     expect_shell(line, true, "validation loss");
     hash_of(one, want);
     hash_of(run, got);
@@ -109,7 +109,7 @@ static void test_frozen(void **state) {
 #define AS_TORCHRUN(tail)                                                                          \
     "export MASTER_ADDR=127.0.0.1 MASTER_PORT=$PORT WORLD_SIZE=3 "                                 \
     "LOCKSTEP_KEY=0123456789abcdef0123456789abcdef; "                                              \
-    "fail=0; for r in 0 1 2; do RANK=$r timeout 120 " TRAIN tail                                   \
+    "fail=0; for r in 0 1 2; do RANK=$r timeout 400 " TRAIN tail                                   \
     " 2>&1 & pids=\"$pids $!\"; done; for p in $pids; do wait $p || fail=1; done; exit $fail"
 
 static void test_torchrun(void **state) {
@@ -147,7 +147,7 @@ static void test_wrong(void **state) {
 static void once(const char *launcher, const char *command, const char *says) {
     char line[1024], *output = NULL;
     int code = 0;
-    snprintf(line, sizeof line, "timeout 120 %s %s 2>&1", launcher, command);
+    snprintf(line, sizeof line, "timeout 400 %s %s 2>&1", launcher, command);
     for (int i = 0; i < 3; i++) {
         free(output);
         code = shell(line, &output);
@@ -199,7 +199,7 @@ static void test_killed(void **state) {
     char *output = NULL;
     int code = shell("export MASTER_ADDR=127.0.0.1 MASTER_PORT=$PORT WORLD_SIZE=3 "
                      "LOCKSTEP_KEY=0123456789abcdef0123456789abcdef; for r in 0 1 2; do RANK=$r "
-                     "timeout 120 " LOCKSTEP_PROGRAM " train configs/tiny.yaml -o @/killed --set "
+                     "timeout 400 " LOCKSTEP_PROGRAM " train configs/tiny.yaml -o @/killed --set "
                      "train.steps=1000000 --set parallel.transport=tcp --set log.every=100000 "
                      "2>&1 & pids=\"$pids $!\"; done; "
                      "while [ ! -s @/killed/metrics.jsonl ]; do sleep 0.1; done; "

@@ -45,7 +45,7 @@ static void expect_shell(const char *line, bool good) {
     fail_msg("%s", line);
 }
 
-#define OPENMPI "timeout 100 mpirun.openmpi --allow-run-as-root --oversubscribe "
+#define OPENMPI "timeout 400 mpirun.openmpi --allow-run-as-root --oversubscribe "
 #define TRAIN   "$T train $D/table.yaml -o $D/"
 #define KILL                                                                                       \
     "until [ $(cat $D/$run/metrics.jsonl | wc -l) -ge 10 ]; do sleep 0.05; done 2>/dev/null; "     \
@@ -71,7 +71,7 @@ static void test_openmpi(void **state) {
 static void test_mpich(void **state) {
     (void)state;
     if (shell("command -v mpirun.mpich")) skip_because("there is no %s", "mpirun.mpich");
-    expect_shell("timeout 100 mpirun.mpich -n 2 " TRAIN "mpich --set parallel.transport=mpi", true);
+    expect_shell("timeout 400 mpirun.mpich -n 2 " TRAIN "mpich --set parallel.transport=mpi", true);
     expect_right("mpich");
 }
 

@@ -166,7 +166,7 @@ static void test_leader_lost(void **state) {
 static void launched(const char *launcher, const char *run, const char *more) {
     char line[1024];
     snprintf(line, sizeof line,
-             "cd %s && timeout 120 %s " LOCKSTEP_PROGRAM
+             "cd %s && timeout 400 %s " LOCKSTEP_PROGRAM
              " train mf.yaml -o %s %s >launched.log 2>&1",
              folder, launcher, run, more);
     int how = system(line);
