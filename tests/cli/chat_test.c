@@ -1,5 +1,6 @@
 /* chat_test.c - training on conversations: the same bits for any layout, packed and not to the same
  * loss, resumed without the files, and what is refused. */
+/* ctest: seconds=20 */
 #include <math.h>
 #include <pty.h>
 

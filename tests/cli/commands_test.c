@@ -1,4 +1,5 @@
 /* commands_test.c - output and files of the commands. */
+/* ctest: seconds=12 */
 /* ctest: long-asan: it starts the program hundreds of times; cli/bad_input reads as many words */
 #include <ctype.h>
 

@@ -261,7 +261,7 @@ static void test_step_given_up(void **state) {
 static void test_step_completed(void **state) {
     (void)state;
     static const char *const commands[] = {"train -n 2", "run -n 2 " LOCKSTEP_PROGRAM " train"};
-    for (int i = 0; i < 4; i++) assert_false(gives_up(commands[i % 2], 600));
+    for (int i = 0; i < ncases(2, 4); i++) assert_false(gives_up(commands[i % 2], 600));
 }
 
 static void test_in_use(void **state) {

@@ -1,5 +1,6 @@
 /* gemm_test.c - products on a device, of every kind, have the bits of the host: by each kernel, for
  * operands that lie in all ways, and for tiles that are whole, cut and beside many others. */
+/* ctest: seconds=15 */
 #include "tensor/gemm_device.h"
 
 #include "device/on_device.h"

@@ -1,5 +1,6 @@
 /* row_kernels_test.c - kernels of devices, of every kind, beside the CPU's of the same name: the same
  * bits, on ordinary and on extreme numbers, for rows of all lengths. */
+/* ctest: seconds=12 */
 #include "device/drivers.h"
 #include "model/mixed_device.h"
 #include "tensor/groups.h"

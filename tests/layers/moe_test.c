@@ -1,5 +1,6 @@
 /* moe_test.c - the layers of a mixture of experts against loops in double precision; the choice of
  * experts, and the auxiliary loss. */
+/* ctest: seconds=8 */
 #include "layers/layer_check.h"
 #include "layers/moe.h"
 #include "layers/routing.h"

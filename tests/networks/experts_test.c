@@ -1,6 +1,6 @@
 /* experts_test.c - kind llama with experts: names and shapes, gradients, tokens one by one with the
  * bits of the whole text, the same bits for any layout, loads in metrics, and what is refused. */
-/* ctest: busy */
+/* ctest: busy seconds=8 */
 /* ctest: long-asan: layers/moe and networks/llama run the same code */
 /* ctest: long-tsan: minutes; moe_test and exec_test compute its layers with threads */
 #include "networks/llama.h"

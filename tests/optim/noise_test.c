@@ -1,4 +1,5 @@
 /* noise_test.c - the gradient noise scale of synthetic gradients whose covariance is known. */
+/* ctest: seconds=8 */
 /* ctest: long-asan: exec/exec measures the same noise */
 #include "optim/noise.h"
 

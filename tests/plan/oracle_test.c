@@ -1,6 +1,7 @@
 /* oracle_test.c - the oracle runs random plans and finds no fault. In plans with a fault, it finds
  * the fault, and ls_plan_verify() does, too.
  */
+/* ctest: seconds=8 */
 #include "plan/oracle.h"
 
 #include "graph_model.h"

@@ -1,5 +1,6 @@
 /* fetch_test.c - downloads from a server that fails on purpose: interrupted ones are resumed, and
  * what is in the cache is checked. */
+/* ctest: seconds=10 */
 #include "source/fetch.h"
 
 #include <signal.h>

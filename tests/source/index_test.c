@@ -1,6 +1,7 @@
 /* index_test.c - indexes in the cache: a second opening finds the same samples by the index; one
  * that is stale, damaged or forged is made again; processes share it; and without a cache all
  * works. */
+/* ctest: seconds=8 */
 #include "source/index.h"
 
 #include <dirent.h>

@@ -1,5 +1,6 @@
 /* frozen_test.c - training with frozen parameters: the same bits for any workers and layout, those
  * of a run in which these parameters have a learning rate of 0, and where the values come from. */
+/* ctest: seconds=10 */
 #include <unistd.h>
 
 #include "storage/frozen_file.h"

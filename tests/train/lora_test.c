@@ -1,5 +1,6 @@
 /* lora_test.c - training with adapters: the same bits for any workers and layout, what a run begins
  * with, and what is refused. */
+/* ctest: seconds=8 */
 #include <math.h>
 
 #include "infer/generate.h"

@@ -1,7 +1,7 @@
 /* optimizers_test.c - every optimizer, groups of parameters, the average of weights: the same bits
  * for any number of workers, any sharding and after a resumption; checkpoints have the optimizer's
  * states. */
-/* ctest: busy */
+/* ctest: busy seconds=15 */
 /* ctest: long-asan: optim/whole and train/recorded_bits run the same code */
 #include <math.h>
 #include <string.h>

@@ -3,6 +3,7 @@
  *
  * A change that is meant to change bits renews the record: LOCKSTEP_UPDATE=1 ctest -R recorded_bits
  */
+/* ctest: seconds=8 */
 
 #include "base/hash.h"
 #include "tensor/kernels.h"
