@@ -149,9 +149,11 @@ static void test_generated(void **state) {
 
 /* ---- 80 columns ---- */
 
-/* Characters of the line, without its end. */
+/* Characters of the line, without its end. The path of the test's folder counts as if it were in /tmp. */
 static int columns_of(const char *line, size_t n) {
+    static const char usual[] = "/tmp/lockstep-test-XXXXXX";
     int columns = 0;
+    if (memmem(line, n, folder, strlen(folder))) columns = (int)strlen(usual) - (int)strlen(folder);
     for (size_t i = 0; i < n; i++) columns += ((unsigned char)line[i] & 0xc0) != 0x80;
     return columns;
 }

@@ -13,6 +13,7 @@
 
 #include "base/clock.h"
 #include "base/file.h"
+#include "folder.h"
 #include "test.h"
 
 /* PATIENCE_S: seconds to wait for an event on a busy machine. */
@@ -28,13 +29,7 @@ typedef struct program {
     int out; /* reads its standard output and error */
 } program;
 
-static char folder[64]; /* of this test program */
-
-static int folder_make(void **state) {
-    (void)state;
-    snprintf(folder, sizeof folder, "/tmp/lockstep-test-XXXXXX");
-    return mkdtemp(folder) ? 0 : -1;
-}
+static int folder_make(void **state) { return make_folder(state); }
 
 static int folder_remove(void **state) {
     (void)state;

@@ -70,7 +70,7 @@ static void same_bits(const char *run) {
 }
 
 /* The test's directory has links to the program and the text, and a copy of the config. */
-static int make_folder(void **state) {
+static int make_project(void **state) {
     char path[512];
     if (folder_make(state) != 0 || !getcwd(cwd, sizeof cwd)) return -1;
     snprintf(path, sizeof path, "%s/lockstep", folder);
@@ -154,5 +154,5 @@ int main(void) {
         cmocka_unit_test(test_launched),
         cmocka_unit_test(test_directory),
     };
-    return cmocka_run_group_tests(tests, make_folder, folder_remove);
+    return cmocka_run_group_tests(tests, make_project, folder_remove);
 }

@@ -8,6 +8,7 @@
 
 #include "base/file.h"
 #include "base/mem.h"
+#include "folder.h"
 #include "report/compare.h"
 #include "report/ledger.h"
 #include "report/run_status.h"
@@ -15,19 +16,6 @@
 #include "weights/safetensors.h"
 
 enum { COUNT = 50, STEPS = 12, MOST = 5 };
-
-static char folder[64];
-
-static int folder_make(void **state) {
-    (void)state;
-    snprintf(folder, sizeof folder, "/tmp/lockstep-test-XXXXXX");
-    return mkdtemp(folder) ? 0 : -1;
-}
-
-static int folder_remove(void **state) {
-    (void)state;
-    return ls_file_remove_tree(folder, NULL);
-}
 
 static void build(ls_model *m, const ls_keys *k) {
     ls_value *x = ls_input(m, "x", LS_F32, LS_DIMS(3));
@@ -578,5 +566,5 @@ int main(void) {
         cmocka_unit_test(test_lines),  cmocka_unit_test(test_status),
         cmocka_unit_test(test_beyond), cmocka_unit_test(test_errors),
         cmocka_unit_test(test_null)};
-    return cmocka_run_group_tests(tests, folder_make, folder_remove);
+    return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }
