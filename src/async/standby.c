@@ -12,7 +12,6 @@ typedef struct standby {
     ls_standby_config *c;
     ls_shard_copy *copy; /* NULL: not open */
     ls_beats beats;
-    bool came;         /* it had a connection once */
     int64_t latest_ns; /* when there was the latest sign of life */
 } standby;
 
@@ -38,7 +37,7 @@ static ls_status identify(void *arg, bool joins, ls_buf *out, ls_error *e) {
 static ls_status visit(standby *b, ls_error *e) {
     ls_conn *conn = NULL;
     LS_TRY(ls_entry_connect(&b->c->entry, &conn, e));
-    b->came = true;
+    atomic_store(b->c->came, true);
     ls_status s = attend(b, conn, e);
     b->latest_ns = ls_clock_ns();
     ls_conn_free(conn);
@@ -57,7 +56,8 @@ static ls_status watch(standby *b, bool *lost_p, ls_error *e) {
         *e = (ls_error){0};
         ls_status s = visit(b, e);
         if (s != LS_EPEER) return s;
-        *lost_p = b->came && silent_s(b) > limit_s(b) && ls_lock_look(b->c->run, &none) == LS_OK;
+        *lost_p = atomic_load(b->c->came) && silent_s(b) > limit_s(b) &&
+                  ls_lock_look(b->c->run, &none) == LS_OK;
         if (*lost_p) return LS_OK;
         if (silent_s(b) > b->c->patience_s) return s;
     }

@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/wait.h>
@@ -15,6 +16,7 @@
 #include "async/standby.h"
 #include "base/cores.h"
 #include "base/log.h"
+#include "base/mem.h"
 #include "base/plural.h"
 #include "dataset/reference.h"
 #include "exec/solo.h"
@@ -234,7 +236,7 @@ static ls_status take_over(worker *w, ls_error *e) {
 
 /* The standby: takes the run over when its host is lost. Returns the exit code of the process,
  * which has logged why it failed. */
-static int stand_by(const ls_host *h, const char *settings) {
+static int stand_by(const ls_host *h, const char *settings, atomic_bool *came) {
     const ls_plan *p = &h->layout.plan;
     const ls_config *c = &h->run->config;
     worker *w = LS_NEW(worker);
@@ -247,6 +249,7 @@ static int stand_by(const ls_host *h, const char *settings) {
     ls_standby_config sc = {
         .entry = {.addresses = h->run->join, .admission = {.settings = settings}},
         .run = h->run->dir,
+        .came = came,
         .begin = copies ? begin_copy : NULL,
         .identity = identity,
         .arg = w,
@@ -278,12 +281,14 @@ typedef struct crew {
     const char *settings;
     ls_child *children; /* [n] workers, and the standby */
     int n, nworkers;
+    atomic_bool *came; /* of the standby, shared with it */
 } crew;
 
 static ls_status start(const crew *c, int i, ls_error *e) {
     bool stands_by = i == c->nworkers;
     pid_t pid = ls_child_start(&c->children[i], NULL);
-    if (pid == 0) _exit(stands_by ? stand_by(c->host, c->settings) : work(c->host, c->settings, i));
+    if (pid == 0)
+        _exit(stands_by ? stand_by(c->host, c->settings, c->came) : work(c->host, c->settings, i));
     return pid > 0 ? LS_OK
                    : ls_fail(e, LS_ENOMEM, "a worker can't be started: %s", strerror(errno));
 }
@@ -349,13 +354,17 @@ ls_status ls_async_host_run(const ls_host *h, bool *lost_p, ls_error *e) {
     *lost_p = false;
     LS_TRY(check_listen(h->run, e));
     ls_run_must_match(&h->run->config, &settings);
-    crew c = {h, settings.data, NULL, n + (h->run->listen != NULL), n};
+    crew c = {
+        .host = h, .settings = settings.data, .n = n + (h->run->listen != NULL), .nworkers = n};
+    void *came = NULL;
     c.children = LS_NEW_ARRAY(ls_child, (size_t)c.n);
     ls_log("%d worker%s for the parameter servers at %s", n, ls_plural(n), h->run->join);
-    ls_status s = LS_OK;
+    ls_status s = ls_map_shared(sizeof *c.came, "a note of the standby", &came, e);
+    c.came = came;
     for (int i = 0; s == LS_OK && i < c.n; i++) s = start(&c, i, e);
     if (s == LS_OK) s = watch(&c, lost_p, e);
     end_all(&c);
+    ls_unmap(came, sizeof *c.came);
     free(c.children);
     ls_buf_free(&settings);
     return s;

@@ -129,7 +129,8 @@ static void test_parameters(void **state) {
     host_expect(&p.b, 0, NULL);
 }
 
-/* The host of the parameters is lost: a host that listens takes its place, and others find it. */
+/* The host of the parameters is lost: a host that listens takes its place, and others find it; also where the
+ * process that is to notice it is lost at that time, and replaced. */
 static void test_taken_over(void **state) {
     (void)state;
     pair p = pair_of(start, "taken", BITS);
@@ -145,7 +146,11 @@ static void test_taken_over(void **state) {
                    p.port, port, SETTINGS, BITS);
     host_await(&p.a, "worker 3 has come from");
     await_step("taken", 30, &p.a);
+    pid_t pids[8];
+    int n = wait_for_children(p.b.pid, 2, pids, 8); /* a worker, and the standby */
     host_kill(&p.a);
+    kill(pids[n - 1], SIGKILL);
+    host_await(&p.b, "a standby of this host was killed by signal 9; another takes its place");
     host_await(&p.b, "the first host is lost: this one takes its place");
     host_await_times(&p.b, "has come from", 2);
     let_go("taken");
