@@ -47,9 +47,8 @@ enum {
 
 /* The plan of a text does not read it: it is the same for any. */
 static void log_absent(const ls_config *c) {
-    const char *dir = NULL;
     ls_error why = {0};
-    if (ls_config_has_corpus(c) && ls_data_paths_find(c, "", &dir, &why) != LS_OK)
+    if (ls_config_has_corpus(c) && ls_data_paths_check(c, &why) != LS_OK)
         ls_log("warning: %s", why.msg);
 }
 

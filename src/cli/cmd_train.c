@@ -7,6 +7,7 @@
 #include "base/file.h"
 #include "base/log.h"
 #include "cli/cli.h"
+#include "infer/published.h"
 #include "net/launch/environment.h"
 #include "perf/choose_code.h"
 #include "perf/mesh_search.h"
@@ -54,6 +55,12 @@ static char *without_slashes(const char *path) {
 static bool find_run(const ls_args *a, char **run_p, char **config_p) {
     const char *word = a->words[0], *output = cli_value(a, OUTPUT);
     bool is_run = ls_file_is_dir(word);
+    if (ls_published_is(word)) {
+        ls_log("train: %s is a published model, not a config: a config names it as model.from, and "
+               "the data as data.path (docs/guide/finetune.md)",
+               word);
+        return false;
+    }
     if (is_run && !cli_given(a, RESUME)) {
         ls_log("train: %s is a run directory; to continue the run add --resume", word);
         return false;

@@ -72,3 +72,29 @@ ls_status ls_data_paths_find(const ls_config *c, const char *began, const char *
     free(there.missing);
     return s;
 }
+
+/* ---- a new run ---- */
+
+static ls_status check_new(const char *key, const char *paths, ls_error *e) {
+    ls_files f = {0};
+    ls_status s = LS_OK;
+    char *all = ls_strdup(paths), *rest = *all ? all : NULL;
+    for (char *one; s == LS_OK && (one = strsep(&rest, "\n"));) {
+        if (ls_is_url(one) || ls_files_find(one, &f, NULL) != LS_OK) continue; /* opening reports */
+        for (size_t i = 0; s == LS_OK && i < f.n; i++)
+            if (!ls_file_exists(f.paths[i]))
+                s = ls_fail(e, LS_EIO, "%s: %.250s: is not there; --set %s=FILE names another%s",
+                            key, f.paths[i], key,
+                            strcmp(key, "data.val_path") == 0 ? ", --set data.val_path= none" : "");
+        ls_files_free(&f);
+    }
+    free(all);
+    return s;
+}
+
+ls_status ls_data_paths_check(const ls_config *c, ls_error *e) {
+    LS_TRY(check_new("data.path", c->data.path, e));
+    LS_TRY(check_new("data.labels", c->data.labels, e));
+    LS_TRY(check_new("data.val_path", c->data.val_path, e));
+    return check_new("data.val_labels", c->data.val_labels, e);
+}

@@ -6,6 +6,7 @@
 
 #include "base/file.h"
 #include "dataset/data_files.h"
+#include "dataset/data_paths.h"
 #include "dataset/reference.h"
 #include "dataset/restore.h"
 
@@ -48,6 +49,7 @@ static ls_status open_samples(ls_dataset *d, const ls_config *c, const ls_model 
 }
 
 ls_status ls_dataset_make(ls_dataset *d, const ls_config *c, const ls_model *m, ls_error *e) {
+    LS_TRY(ls_data_paths_check(c, e));
     if (!ls_config_has_corpus(c)) return open_samples(d, c, m, NULL, e);
     ls_corpus text;
     LS_TRY(ls_corpus_make(&text, c, e));

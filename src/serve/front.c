@@ -368,6 +368,16 @@ static void take_posted(ls_front *f, int kind, const ls_http_request *r, ls_http
     }
 }
 
+/* A client's base URL often lacks /v1. */
+static bool without_version(const char *path) {
+    static const char version[] = "/v1";
+    for (int i = 0; i < NPOSTS; i++)
+        if (strncmp(posts[i], version, strlen(version)) == 0 &&
+            strcmp(posts[i] + strlen(version), path) == 0)
+            return true;
+    return strcmp(path, "/models") == 0;
+}
+
 static void answer(void *arg, const ls_http_request *r, ls_http_answer *a) {
     ls_front *f = arg;
     size_t n = 0;
@@ -390,7 +400,10 @@ static void answer(void *arg, const ls_http_request *r, ls_http_answer *a) {
     } else if (strcmp(path, "/metrics") == 0) {
         answer_metrics(f, a);
     } else {
-        refuse(f, a, 404, "not_found_error", "there is no such path here");
+        refuse(f, a, 404, "not_found_error",
+               without_version(path) ? "there is no such path here; this one is under /v1, which "
+                                       "belongs to a client's base URL: http://HOST:PORT/v1"
+                                     : "there is no such path here");
     }
 }
 

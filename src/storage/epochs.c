@@ -8,6 +8,7 @@
 #include "base/waiting.h"
 #include "config/relations.h"
 #include "data/batches.h"
+#include "dataset/data_paths.h"
 #include "dataset/dataset.h"
 #include "storage/origin.h"
 
@@ -57,6 +58,7 @@ static ls_status count_saved(const ls_config *c, const char *run, uint64_t *n_p,
 /* ---- of a new one ---- */
 
 static ls_status count_new(const ls_config *c, ls_corpus *made, uint64_t *n_p, ls_error *e) {
+    LS_TRY(ls_data_paths_check(c, e));
     if (!ls_config_has_corpus(c)) return ls_samples_count(c, n_p, e);
     LS_TRY(ls_corpus_make(made, c, e));
     *n_p = made->ntrain;

@@ -138,9 +138,10 @@ static ls_status print_loss(const ls_loop *l, ls_error *e) {
     ls_buf metrics = {0};
     ls_evaluation_print(&l->val.latest, &metrics);
     char loss[LS_LOSS_TEXT];
-    ls_print("\nvalidation loss %s%s%s, of %llu samples\n", ls_loss_text(l->val.latest.loss, loss),
+    ls_print("\nvalidation loss %s%s%s, of %llu sample%s\n", ls_loss_text(l->val.latest.loss, loss),
              ls_config_has_token_losses(&l->run->config) ? " nats/token" : "",
-             metrics.len ? metrics.data : "", (unsigned long long)l->val.latest.nsamples);
+             metrics.len ? metrics.data : "", (unsigned long long)l->val.latest.nsamples,
+             ls_plural((int64_t)l->val.latest.nsamples));
     ls_buf_free(&metrics);
     return LS_OK;
 }

@@ -111,14 +111,23 @@ static void test_text(void **state) {
     for (size_t i = 0; i < sizeof latin; i++) latin[i] = (char)('a' + i % 26);
     memcpy(latin + 1000, "caf\xe9 ", 5);
     write_file("latin.txt", latin, sizeof latin);
-    const char *const cases[][2] = {{"absent.txt", "absent.txt: can't be opened"},
-                                    {"empty.txt", "empty.txt: is empty"},
-                                    {"short.txt", "short.txt"},
-                                    {"latin.txt", "is not UTF-8 at byte 1003"}};
+    const char *const cases[][2] = {
+        {"absent.txt", "absent.txt: is not there; --set data.path=FILE names another"},
+        {"empty.txt", "empty.txt: is empty"},
+        {"short.txt", "short.txt"},
+        {"latin.txt", "is not UTF-8 at byte 1003"}};
     for (size_t i = 0; i < 4; i++) {
         expectf(1, cases[i][1], "%s%s", start, cases[i][0]);
         assert_false(file_exists("bad"));
     }
+    expect("train configs/tiny.yaml -o @/bad --set data.val_path=@/absent.txt", 1,
+           "absent.txt: is not there; --set data.val_path=FILE names another, --set data.val_path= "
+           "none");
+    shellf("cd %s && mkdir adapter model && echo '{}' >adapter/adapter_config.json && "
+           "echo '{}' >model/config.json",
+           folder);
+    expect("generate @/adapter", 1, "adapter: is an adapter of peft's, without the model");
+    expect("train @/model -o @/bad", 2, "model is a published model, not a config");
     expect("train configs/tiny.yaml -n 2 -o @/bad --set model.context=100000", 1,
            "use a longer text or a shorter context");
 }

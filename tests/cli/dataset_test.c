@@ -336,7 +336,7 @@ static void test_images_refused(void **state) {
     train_images("large.yaml", "t", SMALL, 1,
                  "small.idx3: field 'image' is u8 [2, 2, 1]; the model's input 'image' is u8 [3, "
                  "3, 1]");
-    train_images("given.yaml", "t", "", 1, "none.idx3: can't be opened");
+    train_images("given.yaml", "t", "", 1, "none.idx3: is not there");
     train_images("small.yaml", "t", "--set data.format=text", 1, "only gpt2 and llama read a text");
     train_images("small.yaml", "t", "--set model.kind=gpt2 --set data.format=idx", 1,
                  "a language model reads a text, conversations, or files of tokens");
@@ -352,7 +352,8 @@ static void test_bench(void **state) {
     write_images("small", 200, 5);
     write_config("given.yaml", 2);
     expect("bench train @/given.yaml -n 2 --steps 1", 0, "  samples/s        ");
-    expect_line("bench train @/given.yaml -n 2 --steps 1 --export @/e", 1, "none.idx3: can't be");
+    expect_line("bench train @/given.yaml -n 2 --steps 1 --export @/e", 1,
+                "none.idx3: is not there");
     expect("bench train @/given.yaml -n 2 --steps 1 --json --export @/e " SMALL, 0,
            "\"samples_per_s\": ");
     /* 3 x 16 records of 68 bytes, pixels and at 64 the label: all different ones of the files. */

@@ -228,9 +228,9 @@ static void test_failed_starts(void **state) {
     (void)state;
     static const char *const bad[][2] = {
         {NOWHERE, "a file can't be created here"},
-        {" --set data.path=@/no-text", "no-text: can't be opened"},
-        {" --set data.path=@/no-text --resume", "no-text: can't be opened"},
-        {" --set data.path=@/no-text --set parallel.transport=thread", "can't be opened"},
+        {" --set data.path=@/no-text", "no-text: is not there"},
+        {" --set data.path=@/no-text --resume", "no-text: is not there"},
+        {" --set data.path=@/no-text --set parallel.transport=thread", "is not there"},
         {" --set model.context=30000 --set model.width=3", "use a longer text or a shorter"},
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
@@ -273,7 +273,7 @@ static void test_no_memory(void **state) {
 /* Workers that a launcher has started. */
 static void test_failed_launch(void **state) {
     (void)state;
-    expectf(1, "no-text: can't be opened",
+    expectf(1, "no-text: is not there",
             "run -n 2 %s train configs/tiny.yaml -o @/failing/failed --set data.path=@/no-text",
             LOCKSTEP_PROGRAM);
     assert_false(file_exists("failing"));

@@ -531,7 +531,8 @@ static void test_refused(void **state) {
          400},
         {"/v1/embeddings", "{\"input\": \"a\", \"dimensions\": 3}", "not shortened", 400},
         {"/v1/embeddings", "{\"input\": \"a\", \"model\": \"other\"}", "'other' is not here", 404},
-        {"/nothing", "{}", "no such path", 404},
+        {"/nothing", "{}", "no such path here\"", 404},
+        {"/chat/completions", "{}", "this one is under /v1", 404},
     };
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
