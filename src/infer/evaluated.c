@@ -133,19 +133,25 @@ static ls_status eval_samples(const ls_evaluated_request *q, const ls_trained *t
     return s;
 }
 
+/* What a published model is to read, as the run does. */
+static ls_trained_samples samples_of(const ls_config *c) {
+    return ls_config_has_pairs(c)   ? LS_READS_PAIRS
+           : ls_config_has_chats(c) ? LS_READS_CHATS
+                                    : LS_READS_TEXT;
+}
+
 /* The model that a run began with, which reads the samples of the run. */
 static ls_status eval_before(const ls_evaluated_request *q, const ls_trained *t,
                              const ls_dataset *d, ls_evaluated *m, ls_error *e) {
     const char *path = ls_config_origin(&t->config);
     char *context = ls_format("model.context=%lld", (long long)t->config.model.context);
-    const char *const sets[] = {context};
+    const char *packing = t->config.data.packing ? "data.packing=on" : "data.packing=off";
+    const char *const sets[] = {context, packing};
     bool published = ls_published_is(path);
     ls_trained_options o = {.evaluates = true,
-                            .samples = !published                        ? LS_READS_OWN_DATA
-                                       : ls_config_has_chats(&t->config) ? LS_READS_CHATS
-                                                                         : LS_READS_TEXT,
+                            .samples = published ? samples_of(&t->config) : LS_READS_OWN_DATA,
                             .sets = sets,
-                            .nsets = published ? 1 : 0,
+                            .nsets = published ? 2 : 0,
                             .device = q->device};
     ls_trained before;
     ls_status s = ls_trained_open(path, &o, &before, e);

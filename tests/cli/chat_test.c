@@ -134,6 +134,8 @@ static void test_packed(void **state) {
     assert_true(loss > 1 && val > 1);
     assert_true(fabs(number_of("packed", "\"loss\": ") - loss) <= 1e-6 * loss);
     assert_true(fabs(number_of("packed", "\"val_loss\": ") - val) <= 1e-6 * val);
+    expect("eval @/single --before", 0, "perplexity");
+    expect("eval @/packed --before", 0, "perplexity"); /* the model before reads packed samples */
 }
 
 /* Many steps are left when the run is stopped, however late that is. */
