@@ -92,8 +92,8 @@ static void put_data(const ls_evaluated *m, ls_buf *b) {
         ls_buf_put(b, "on %s: %lld of %zu tokens, in whole contexts", m->data, count,
                    m->file_tokens);
     else
-        ls_buf_put(b, "%lld %s of %s", count, m->has_tokens ? "tokens" : "samples",
-                   m->data ? m->data : "the validation part");
+        ls_buf_put(b, "%lld %s%s of %s", count, m->has_tokens ? "token" : "sample",
+                   ls_plural(count), m->data ? m->data : "the validation part");
     ls_buf_append(b, "", 1);
 }
 
