@@ -114,11 +114,11 @@ static void put_all(ls_buf *out) {
     ls_buf_wrap(out, topics, 0, 0);
     free(topics);
     ls_buf_printf(out, "Exit codes: 0 done, 1 failed, 2 bad usage.\n");
-    ls_buf_wrap(
-        out,
-        "LOCKSTEP_CPU=amx|avx512bf16|avx512|avx2|neon|portable in the environment chooses the kernels, "
-        "LOCKSTEP_WAIT_POLICY=passive lets threads that wait sleep at once.",
-        0, 0);
+    ls_buf_wrap(out,
+                "LOCKSTEP_CPU=amx|avx512bf16|avx512|avx2|neon|portable in the environment chooses "
+                "the kernels, "
+                "LOCKSTEP_WAIT_POLICY=passive lets threads that wait sleep at once.",
+                0, 0);
 }
 
 /* ---- man page ----
@@ -167,7 +167,8 @@ static void man_page(ls_buf *out) {
     put_roff(keys.data, out);
     ls_buf_printf(
         out,
-        ".fi\n.SH ENVIRONMENT\n.TP\n.B LOCKSTEP_CPU\namx, avx512bf16, avx512, avx2, neon or portable: "
+        ".fi\n.SH ENVIRONMENT\n.TP\n.B LOCKSTEP_CPU\namx, avx512bf16, avx512, avx2, neon or "
+        "portable: "
         "chooses among the kernels that this processor can run; all give the same "
         "bits.\n.TP\n.B LOCKSTEP_WAIT_POLICY\nactive (the default) or passive: threads that wait "
         "for others sleep at once instead of spinning first, and leave the cores to other "

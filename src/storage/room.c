@@ -83,7 +83,7 @@ static ls_status check_file(const char *dir, double nbytes, ls_error *e) {
     if (nbytes <= (double)r.rlim_cur) return LS_OK;
     return ls_fail(
         e, LS_EIO,
-        "%s: a file of a checkpoint takes %.1f MB, and `ulimit -f` allows %.1f MB: raise "
+        "%s: a file of a checkpoint takes %.2f MB, and `ulimit -f` allows %.2f MB: raise "
         "it",
         dir, nbytes / 1e6, (double)r.rlim_cur / 1e6);
 }
