@@ -41,6 +41,7 @@ use_memory() {
     [ -z "${TMPDIR-}" ] && [ "$(stat -f -c %T /dev/shm 2>/dev/null)" = tmpfs ] &&
         [ "$(df -k --output=avail /dev/shm | tail -n 1)" -ge $((4 << 20)) ] &&
         memory=$(mktemp -d /dev/shm/XXX) || return # a short name: folder.h
+    chmod 1777 "$memory"                           # as /tmp: tests have users who are not root
     printf '#!/bin/sh\n' >"$memory/try" && chmod +x "$memory/try" && "$memory/try" 2>/dev/null || return
     export TMPDIR=$memory
 }

@@ -7,6 +7,7 @@
 #include "base/escape.h"
 #include "base/file.h"
 #include "base/fresh.h"
+#include "base/log.h"
 #include "base/plural.h"
 #include "base/print.h"
 #include "cli/cli.h"
@@ -175,6 +176,14 @@ static int run_chat(const ls_args *a) {
     return s == LS_OK ? 0 : cli_fail(&e);
 }
 
+/* A file's name is a text like others, and perhaps not what was meant. */
+static void say_file(const char *text) {
+    if (ls_file_exists(text))
+        ls_log("tokens: these are the tokens of the file's name; - <%s reads the file, and --chat %s "
+               "its conversations",
+               text, text);
+}
+
 static int run(const ls_args *a) {
     if (cli_given(a, CHAT)) return run_chat(a);
     ls_error e = {0};
@@ -183,8 +192,10 @@ static int run(const ls_args *a) {
     char *path = path_of(a->words[0]);
     ls_status s = load(path, &t, &e);
     if (s == LS_OK && to) s = save(t, to, &e);
-    if (s == LS_OK && a->nwords == 2)
+    if (s == LS_OK && a->nwords == 2) {
+        say_file(a->words[1]);
         s = show_text(t, a->words[1], a, &e);
+    }
     else if (s == LS_OK && !to)
         (cli_given(a, JSON) ? tokenizer_json : tokenizer_print)(t);
     ls_tokenizer_free(t);

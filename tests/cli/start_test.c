@@ -352,7 +352,10 @@ static void test_other_users_lock(void **state) {
                "flock", "--no-fork", dir, "sleep", "600", NULL);
         _exit(127);
     }
-    while (shell("flock -n open true") == 0) sleep_ms(10); /* until it has the directory's */
+    while (shell("flock -n open true") == 0) { /* until it has the directory's */
+        assert_int_equal(waitpid(holder, NULL, WNOHANG), 0);
+        sleep_ms(10);
+    }
     assert_int_not_equal(shell("%s flock -n open/lock true 2> /dev/null", NOBODY), 0);
     pid_t pids[8];
     wait_for_children(p.pid, 2, pids, 8);

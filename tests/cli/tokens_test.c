@@ -14,6 +14,8 @@ static void test_pieces(void **state) {
     expect("tokens " SPLIT " \xC3\xA9", 0, "\"\xC3\xA9\"\n1 token of 2 bytes");
     expect("tokens " SPLIT " \xC3\xA9\x7F", 0, "the text: 1 byte left out, for which");
     expect("tokens " PREPEND " low", 0, "\" low\"\n1 token of 3 bytes");
+    expect("tokens " SPLIT " README.md", 0,
+           "these are the tokens of the file's name; - <README.md reads the file");
 }
 
 static ls_json *json_of(const char *line) {
