@@ -179,9 +179,10 @@ static int run_chat(const ls_args *a) {
 /* A file's name is a text like others, and perhaps not what was meant. */
 static void say_file(const char *text) {
     if (ls_file_exists(text))
-        ls_log("tokens: these are the tokens of the file's name; - <%s reads the file, and --chat %s "
-               "its conversations",
-               text, text);
+        ls_log(
+            "tokens: these are the tokens of the file's name; - <%s reads the file, and --chat %s "
+            "its conversations",
+            text, text);
 }
 
 static int run(const ls_args *a) {
@@ -195,8 +196,7 @@ static int run(const ls_args *a) {
     if (s == LS_OK && a->nwords == 2) {
         say_file(a->words[1]);
         s = show_text(t, a->words[1], a, &e);
-    }
-    else if (s == LS_OK && !to)
+    } else if (s == LS_OK && !to)
         (cli_given(a, JSON) ? tokenizer_json : tokenizer_print)(t);
     ls_tokenizer_free(t);
     free(path);
