@@ -94,8 +94,8 @@ static void test_survivors(void **state) {
 static void lost_under(const char *mpirun, const char *run) {
     char line[512];
     snprintf(line, sizeof line,
-             "mkdir %s && ! timeout 400 %s $w %s kill 1 8 >log 2>&1 && test -e %s/lost", run, mpirun,
-             run, run);
+             "mkdir %s && ! timeout 400 %s $w %s kill 1 8 >log 2>&1 && test -e %s/lost", run,
+             mpirun, run, run);
     expect_shell(line, 0);
     snprintf(line, sizeof line, "timeout 400 %s $w %s kill 1 8", mpirun, run);
     expect_shell(line, 0);
