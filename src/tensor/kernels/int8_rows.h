@@ -49,6 +49,22 @@ INLINE vr add_products(vr chain, vr d, const ls_int8_block *x, vsum sum, int32_t
     return r_fma(r_mul(d, r_set1(x->d)), r_of_sums(sum, less), chain);
 }
 
+/* Continues a row's chain with the sum of a group that has one scale. */
+INLINE void add_sum(numbers t, scales s, const ls_int8_block *x, vsum sum, float *chain) {
+    vr y = add_products(r_load(chain), s.d[0], x, sum, t.middle * x->sum);
+    if (t.affine) y = r_fma(s.m, r_set1(x->shift), y);
+    r_store(chain, y);
+}
+
+/* The same with a scale for each half; no type that has these has minima. */
+INLINE void add_halves(numbers t, scales s, const ls_int8_block *x, const vb w[WORDS],
+                       float *chain) {
+    vsum first = b_dot(t.most, WORDS / 2, w, x->q);
+    vsum second = b_dot(t.most, WORDS / 2, w + WORDS / 2, x->q + LS_INT8_GROUP / 2);
+    vr y = add_products(r_load(chain), s.d[0], x, first, t.middle * x->first);
+    r_store(chain, add_products(y, s.d[1], x, second, t.middle * (x->sum - x->first)));
+}
+
 #ifdef LS_INT8_AMX
 /* The sums of sixteen rows from row i on: a whole tile, or those that are left. */
 #define ADD_SIXTEEN(c, a, i)                                                                       \
@@ -77,12 +93,9 @@ INLINE void add_group_of_unit(numbers t, const vb w[WORDS], scales s, panel p, f
     if (last > 2 * SIXTEEN) ADD_SIXTEEN(2, 4, 2 * SIXTEEN);
     ADD_SIXTEEN(3, 5, last);
     for (int64_t r = 0; r < p.R; r++, chains += LS_VR) {
-        const ls_int8_block *x = p.x + r;
         vsum sum;
         memcpy(&sum, sums[r], sizeof sum);
-        vr chain = add_products(r_load(chains), s.d[0], x, sum, t.middle * x->sum);
-        if (t.affine) chain = r_fma(s.m, r_set1(x->shift), chain);
-        r_store(chains, chain);
+        add_sum(t, s, p.x + r, sum, chains);
     }
 }
 #endif
@@ -96,18 +109,10 @@ INLINE void add_group(numbers t, const vb w[WORDS], scales s, panel p, float *ch
 #endif
     for (int64_t r = 0; r < p.R; r++, chains += LS_VR) {
         const ls_int8_block *x = p.x + r;
-        vr chain = r_load(chains);
-        if (t.halves) {
-            vsum first = b_dot(t.most, WORDS / 2, w, x->q);
-            vsum second = b_dot(t.most, WORDS / 2, w + WORDS / 2, x->q + LS_INT8_GROUP / 2);
-            chain = add_products(chain, s.d[0], x, first, t.middle * x->first);
-            chain = add_products(chain, s.d[1], x, second, t.middle * (x->sum - x->first));
-        } else {
-            chain =
-                add_products(chain, s.d[0], x, b_dot(t.most, WORDS, w, x->q), t.middle * x->sum);
-        }
-        if (t.affine) chain = r_fma(s.m, r_set1(x->shift), chain);
-        r_store(chains, chain);
+        if (t.halves)
+            add_halves(t, s, x, w, chains);
+        else
+            add_sum(t, s, x, b_dot(t.most, WORDS, w, x->q), chains);
     }
 }
 
