@@ -80,7 +80,8 @@ static ls_status check_new(const char *key, const char *paths, ls_error *e) {
     ls_status s = LS_OK;
     char *all = ls_strdup(paths), *rest = *all ? all : NULL;
     for (char *one; s == LS_OK && (one = strsep(&rest, "\n"));) {
-        if (ls_is_url(one) || ls_files_find(one, &f, NULL) != LS_OK) continue; /* opening reports */
+        if (ls_is_url(one) || ls_file_exists(one)) continue;
+        if (ls_files_find(one, &f, NULL) != LS_OK) continue; /* opening reports */
         for (size_t i = 0; s == LS_OK && i < f.n; i++)
             if (!ls_file_exists(f.paths[i]))
                 s = ls_fail(e, LS_EIO, "%s: %.250s: is not there; --set %s=FILE names another%s",

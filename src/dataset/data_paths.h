@@ -9,9 +9,9 @@
  * `began`, where the run began ("": that is not known). LS_EIO: in neither; the message names the
  * first file and says what to do. */
 ls_status ls_data_paths_find(const ls_config *, const char *began, const char **dir_p, ls_error *);
-/* Of a new run: are the files there that data.path, labels, val_path and val_labels name? LS_EIO: one
- * is not; the message names its key. A pattern, an address and data.mix are left to those who open
- * them. */
+/* Checks that the files of a new run exist: those of data.path, data.labels, data.val_path and
+ * data.val_labels. LS_EIO: one does not; the message names its key. Whoever opens a pattern, an address
+ * or data.mix reports what these lack. */
 ls_status ls_data_paths_check(const ls_config *, ls_error *);
 
 #endif
