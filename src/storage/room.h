@@ -8,7 +8,7 @@
  * tokenizer of `ntokens` (0: without one). Frozen parameters, which are saved once, are not in it. */
 double ls_room_checkpoint_nbytes(const ls_plan *, int64_t ntokens, size_t config_nbytes);
 
-/* Bytes that the largest file of such a checkpoint takes at least. */
+/* A lower bound for the bytes of the largest file of such a checkpoint. */
 double ls_room_file_nbytes(const ls_plan *);
 
 /* What is about to be written; bytes. */
@@ -17,7 +17,7 @@ typedef struct ls_room_wanted {
     int64_t checkpoints; /* that are on disk at one time */
     double frozen;       /* of frozen parameters */
     double more;         /* of the tokens of a text */
-    double file;         /* of the largest file, at least */
+    double file;         /* a lower bound for the largest file */
 } ls_room_wanted;
 
 /* LS_EIO if the file system of `dir`, or of its nearest existing parent, has no space for that, or if this

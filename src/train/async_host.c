@@ -281,7 +281,7 @@ typedef struct crew {
     const char *settings;
     ls_child *children; /* [n] workers, and the standby */
     int n, nworkers;
-    atomic_bool *came; /* of the standby, shared with it */
+    atomic_bool *came; /* the standby had a connection (standby.h); shared memory */
 } crew;
 
 static ls_status start(const crew *c, int i, ls_error *e) {

@@ -378,7 +378,7 @@ static void test_other_hosts(void **state) {
             i == 2 ? 2 : 1, runs[i > 0], i == 2 ? "join" : "listen", i ? port : free_port());
     }
     host_await_times(&h[1], "has come from", 2);
-    await_step("ahead", steps_of("ahead") + 3, &h[1]); /* of which others have gradients, too */
+    await_step("ahead", steps_of("ahead") + 3, &h[1]); /* in which other workers have taken part */
     let_go("ahead");
     for (int i = 0; i < 3; i++) host_expect(&h[i], 0, NULL);
     assert_false(host_says(&h[1], "workers of other hosts: 0"));

@@ -22,7 +22,7 @@ static pair two(const char *run, const char *bits, int here, int there) {
     p.b = pair_join(&p, there, "");
     host_await_times(&p.a, "has come from", there);
     await_step(run, 30, &p.a);
-    await_step(run, steps_of(run) + 3, &p.a); /* of which others have gradients, too */
+    await_step(run, steps_of(run) + 3, &p.a); /* in which other workers have taken part */
     return p;
 }
 

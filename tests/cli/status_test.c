@@ -235,7 +235,7 @@ static void test_watch(void **state) {
     terminal_expect(x, "\033[H\033[J");
     size_t from = x->at;
     terminal_expect(x, "and 4 more\r\n\033[H\033[J");
-    int rows = 0; /* of the first picture; more may have come */
+    int rows = 0; /* lines of the first picture; others may follow it */
     for (const char *l = x->text + from; l < x->text + x->at - 6; rows++) {
         const char *end = strstr(l, "\r\n");
         assert_true(end - l <= 60);

@@ -197,8 +197,8 @@ static void test_election(void **state) {
     ls_etcd_close(b);
 }
 
-/* Keeps the lease of so many seconds alive for longer, and until b sees that the key "left" is gone.
- * False: on a busy machine it came too late to do so once. */
+/* Renews a lease of `ttl` seconds until it is older than that and b sees that the key "left" is gone.
+ * False: it expired, since this busy machine renewed it too late. */
 static bool keep(ls_etcd *a, ls_etcd *b, int64_t lease, int ttl, int64_t from) {
     ls_error e = {0};
     bool gone = false;
