@@ -48,6 +48,7 @@ struct ls_links {
     ls_key key;
     int listen_fd;
     ls_address leader;
+    int failures; /* to reach it: each next attempt takes the next of its addresses */
     ls_guests guests;
     wire up, peers[LS_HOSTS_MAX]; /* from 1 */
     int next;                     /* the peer to look at next */
@@ -301,6 +302,7 @@ ls_status ls_links_call(ls_links *l, const char *text, ls_error *e) {
     ls_links_drop(l, LS_TO_LEADER);
     l->calls = text != NULL;
     l->dialed_ns = 0;
+    l->failures = 0;
     l->pause_ns = RETRY_NS;
     l->trouble[0] = 0;
     if (!text) return LS_OK;
@@ -314,7 +316,16 @@ const char *ls_links_trouble(const ls_links *l) { return l->trouble; }
 static void give_up(ls_links *l, int64_t pause_ns, const char *why) {
     ls_links_drop(l, LS_TO_LEADER);
     l->pause_ns = pause_ns;
+    l->failures++;
     snprintf(l->trouble, sizeof l->trouble, "%.255s", why);
+}
+
+/* A name may have several addresses, and some lead nowhere: tries them in turn. */
+static const struct addrinfo *next_of(const struct addrinfo *list, int turn) {
+    int n = 0;
+    for (const struct addrinfo *a = list; a; a = a->ai_next) n++;
+    for (turn %= n; turn > 0; turn--) list = list->ai_next;
+    return list;
 }
 
 static void dial(ls_links *l) {
@@ -328,7 +339,8 @@ static void dial(ls_links *l) {
         give_up(l, RETRY_NS, text);
         return;
     }
-    int fd = ls_socket_connect(list->ai_addr, list->ai_addrlen);
+    const struct addrinfo *to = next_of(list, l->failures);
+    int fd = ls_socket_connect(to->ai_addr, to->ai_addrlen);
     if (fd < 0)
         give_up(l, RETRY_NS, strerror(errno));
     else if (ls_conn_new(fd, false, l->keyed ? &l->key : NULL, &l->up.c, NULL) != LS_OK)

@@ -207,6 +207,7 @@ static void find_address(struct sockaddr_storage *a_p) {
         if (!(i->ifa_flags & IFF_UP) || i->ifa_flags & IFF_LOOPBACK) continue;
         bool routed = family == AF_INET6 && !IN6_IS_ADDR_LINKLOCAL(&in6->sin6_addr);
         int good = family == AF_INET ? 2 : routed;
+        if (good && i->ifa_flags & IFF_RUNNING) good += 2; /* the card has a carrier */
         if (good <= best) continue;
         best = good;
         memcpy(a_p, i->ifa_addr, family == AF_INET ? sizeof(struct sockaddr_in) : sizeof *in6);

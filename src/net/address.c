@@ -111,11 +111,19 @@ static int listen_at(const struct sockaddr *a, socklen_t n) {
     return fd;
 }
 
+/* This host lacks the address: another one of the same name may be its own. */
+static bool is_foreign(int why) { return why == EADDRNOTAVAIL || why == EAFNOSUPPORT; }
+
 ls_status ls_address_listen(const ls_address *a, int *fd_p, ls_error *e) {
     struct addrinfo *list = NULL;
     const char *why = ls_address_look_up(a->host, a->port, AI_PASSIVE, &list);
     if (why) return ls_fail(e, LS_EINVAL, "'%.200s:%d': %s", a->host, a->port, why);
-    int fd = listen_at(list->ai_addr, list->ai_addrlen), wrong = errno;
+    int fd = -1, wrong = 0;
+    for (const struct addrinfo *i = list; i && fd < 0 && (!wrong || is_foreign(wrong));
+         i = i->ai_next) {
+        fd = listen_at(i->ai_addr, i->ai_addrlen);
+        if (fd < 0) wrong = errno;
+    }
     freeaddrinfo(list);
     if (fd < 0)
         return ls_fail(e, LS_EIO, "can't listen at %.200s:%d: %s", a->host, a->port,
@@ -154,16 +162,18 @@ int ls_socket_connect(const struct sockaddr *a, socklen_t n) { return connect_fr
 
 int ls_socket_reach(const struct addrinfo *list, const struct sockaddr_storage *from,
                     int limit_ms) {
+    int last = 0;
     for (const struct addrinfo *a = list; a; a = a->ai_next) {
-        int fd = connect_from(from, a->ai_addr, a->ai_addrlen), why = 0;
+        int fd = connect_from(from, a->ai_addr, a->ai_addrlen), why = ETIMEDOUT;
         struct pollfd p = {.fd = fd, .events = POLLOUT};
         socklen_t n = sizeof why;
-        if (fd < 0) continue;
-        if (poll(&p, 1, limit_ms) == 1 && getsockopt(fd, SOL_SOCKET, SO_ERROR, &why, &n) == 0 &&
-            why == 0)
-            return fd;
-        close(fd);
+        if (fd < 0) why = errno;
+        if (fd >= 0 && poll(&p, 1, limit_ms) == 1) getsockopt(fd, SOL_SOCKET, SO_ERROR, &why, &n);
+        if (why == 0) return fd;
+        if (fd >= 0) close(fd);
+        last = why;
     }
+    errno = last;
     return -1;
 }
 

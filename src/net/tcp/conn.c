@@ -90,7 +90,8 @@ ls_io ls_conn_handshake(ls_conn *c, ls_error *e) {
     socklen_t n = sizeof why;
     struct sockaddr_storage peer;
     if (getsockopt(c->fd, SOL_SOCKET, SO_ERROR, &why, &n) == 0 && why) {
-        ls_fail(e, LS_EPEER, "no connection: %s", strerror(why));
+        ls_fail(e, LS_EPEER, "no connection: %s%s", strerror(why),
+                why == ETIMEDOUT ? " (a firewall may drop what is sent to this port)" : "");
         c->reset = why == ECONNRESET || why == EPIPE;
         return LS_IO_FAILED;
     }

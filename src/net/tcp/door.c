@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <strings.h>
+#include <unistd.h>
 
 #include "base/log.h"
 
@@ -32,6 +33,15 @@ static bool means_the_same_everywhere(const char *host) {
     return true;
 }
 
+/* Has this host the address? A card that is down keeps it. */
+static bool is_own(struct sockaddr_storage at) {
+    int fd = -1;
+    ls_address_set_port(&at, 0);
+    if (ls_socket_listen(&at, &fd, NULL) != LS_OK) return false;
+    close(fd);
+    return true;
+}
+
 ls_status ls_door_configured(struct sockaddr_storage *a_p, ls_error *e) {
     const char *configured = getenv("LOCKSTEP_LISTEN");
     struct addrinfo *list = NULL;
@@ -39,7 +49,9 @@ ls_status ls_door_configured(struct sockaddr_storage *a_p, ls_error *e) {
     if (!configured || !*configured) return LS_OK;
     const char *why = ls_address_look_up(configured, 0, AI_PASSIVE, &list);
     if (why) return ls_fail(e, LS_EINVAL, "LOCKSTEP_LISTEN is '%.200s': %s", configured, why);
-    *a_p = address_of(list);
+    const struct addrinfo *own = list;
+    while (own && !is_own(address_of(own))) own = own->ai_next;
+    *a_p = address_of(own ? own : list);
     freeaddrinfo(list);
     return LS_OK;
 }
@@ -78,6 +90,30 @@ static ls_status listen_at_own(const struct addrinfo *list, bool loopback_too, i
     return LS_ETIMEOUT;
 }
 
+static bool is_same(const struct addrinfo *a, const struct addrinfo *b) {
+    return a->ai_addrlen == b->ai_addrlen && memcmp(a->ai_addr, b->ai_addr, a->ai_addrlen) == 0;
+}
+
+/* How many of the list's addresses this host has, but for loopbacks. */
+static int count_own(const struct addrinfo *list, struct sockaddr_storage *any_p) {
+    int n = 0;
+    for (const struct addrinfo *a = list, *b = list; a; a = a->ai_next, b = list) {
+        struct sockaddr_storage at = address_of(a);
+        while (b != a && !is_same(a, b)) b = b->ai_next;
+        if (b != a || is_loopback(&at) || !is_own(at)) continue;
+        if (at.ss_family == AF_INET6 || n == 0) any_p->ss_family = at.ss_family;
+        n++;
+    }
+    return n;
+}
+
+/* Listens at all addresses of this host. */
+static ls_status listen_at_all(struct sockaddr_storage any, int port, int nports, int *fd_p,
+                               ls_error *e) {
+    ls_address_set_port(&any, port);
+    return listen_at_free(&any, nports, fd_p, e);
+}
+
 ls_status ls_door_first(const char *host, int port, int nports, int *fd_p, ls_error *e) {
     struct sockaddr_storage at;
     struct addrinfo *list = NULL;
@@ -88,15 +124,18 @@ ls_status ls_door_first(const char *host, int port, int nports, int *fd_p, ls_er
     }
     const char *why = ls_address_look_up(host, port, 0, &list);
     if (why) return ls_fail(e, LS_EINVAL, "worker 0's address '%.200s': %s", host, why);
-    ls_status s = listen_at_own(list, means_the_same_everywhere(host), nports, fd_p, e);
     at = (struct sockaddr_storage){.ss_family = (sa_family_t)list->ai_family};
+    int nown = count_own(list, &at);
+    ls_status s = LS_ETIMEOUT;
+    if (nown < 2) s = listen_at_own(list, means_the_same_everywhere(host), nports, fd_p, e);
     freeaddrinfo(list);
     if (s != LS_ETIMEOUT) return s;
-    ls_address_set_port(&at, port);
-    LS_TRY(listen_at_free(&at, nports, fd_p, e));
-    ls_log("worker 0 listens at all addresses of this host, port %d: '%.200s' is not an address of "
-           "this host that other hosts can reach; set LOCKSTEP_LISTEN=ADDRESS to choose one",
-           ls_socket_port(*fd_p), host);
+    LS_TRY(listen_at_all(at, port, nports, fd_p, e));
+    ls_log("worker 0 listens at all addresses of this host, port %d: '%.200s' is %s; set "
+           "LOCKSTEP_LISTEN=ADDRESS to choose one",
+           ls_socket_port(*fd_p), host,
+           nown > 1 ? "several of them, and some may lead nowhere"
+                    : "not an address of this host that other hosts can reach");
     return LS_OK;
 }
 

@@ -275,6 +275,7 @@ typedef struct search {
     int64_t end;                  /* -1: there is no limit */
     int64_t handshake_ns;         /* the limit for a port of several; doubled in each round */
     int port;                     /* that is tried now */
+    int refused;                  /* errno of the last port at which nobody answered */
     bool decided;                 /* the group's worker 0 has answered */
 } search;
 
@@ -362,22 +363,28 @@ static ls_status visit(search *x, int fd, ls_roster *r, ls_error *e) {
 
 /* Connects to x->port. *fd_p: -1, nobody listens there. LS_EINVAL: worker 0's address can't be
  * looked up. */
-static ls_status dial(const search *x, int *fd_p, ls_error *e) {
+static ls_status dial(search *x, int *fd_p, ls_error *e) {
     struct addrinfo *list = NULL;
     const char *why = ls_address_look_up(x->j->host, x->port, 0, &list);
     *fd_p = -1;
     if (why) return ls_fail(e, LS_EINVAL, "worker 0's address '%.200s': %s", x->j->host, why);
     *fd_p = ls_socket_reach(list, &x->from, x->port == x->j->port ? DIAL_MS : OTHER_DIAL_MS);
+    if (*fd_p < 0) x->refused = errno;
     freeaddrinfo(list);
     return LS_OK;
 }
 
-static ls_status no_worker_0(const ls_join *j, ls_error *e) {
-    char last[16] = "";
+static ls_status no_worker_0(const search *x, ls_error *e) {
+    const ls_join *j = x->j;
+    char last[16] = "", why[96] = "";
+    if (x->refused == ETIMEDOUT)
+        snprintf(why, sizeof why, ": nothing answers there; a firewall may drop connections");
+    else if (x->refused && x->refused != ECONNREFUSED)
+        snprintf(why, sizeof why, ": %.80s", strerror(x->refused));
     if (j->nports > 1) snprintf(last, sizeof last, " to %d", j->port + j->nports - 1);
     return ls_fail(e, LS_ETIMEOUT,
-                   "worker %d: worker 0 did not listen at %.200s:%d%s within %.1f s", j->rank,
-                   j->host, j->port, last, j->timeout_s);
+                   "worker %d: worker 0 did not listen at %.200s:%d%s within %.1f s%s", j->rank,
+                   j->host, j->port, last, j->timeout_s, why);
 }
 
 /* Tries all ports once. LS_OK: this worker has joined. *met_p: a process listened at a port, this
@@ -408,7 +415,7 @@ static ls_status visit_group(const ls_join *j, ls_roster *r, ls_error *e) {
     LS_TRY(ls_door_configured(&x.from, e));
     while (search_once(&x, r, &met, &why) != LS_OK) {
         bool over = is_over(x.end);
-        if (over && why.code == LS_OK) return no_worker_0(j, e);
+        if (over && why.code == LS_OK) return no_worker_0(&x, e);
         if (over || x.decided || (met && j->nports == 1)) {
             *e = why;
             return why.code;

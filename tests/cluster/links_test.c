@@ -1,0 +1,41 @@
+/* links_test.c - a host looks for its leader at a name with several addresses. */
+#include "cluster/links.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <unistd.h>
+
+#include "base/clock.h"
+#include "free_port.h"
+#include "names.h"
+#include "net/address.h"
+#include "test.h"
+
+enum { PATIENCE_S = 120 };
+
+/* Nobody listens at 127.0.0.3 and 127.0.0.2. */
+static void test_finds_leader(void **state) {
+    (void)state;
+    static const ls_admission admission = {.settings = "a 1\n"};
+    ls_error e = {0};
+    ls_links *l = NULL;
+    char name[64];
+    int port = free_port(), fd = -1;
+    setenv("LOCKSTEP_KEY", "0123456789abcdef0123456789abcdef", 1);
+    assert_ls_ok(ls_address_listen(&(ls_address){.host = "127.0.0.1", .port = port}, &fd, &e), e);
+    assert_ls_ok(ls_links_open(NULL, 1, &admission, &l, &e), e);
+    snprintf(name, sizeof name, "127.0.0.3+127.0.0.2+127.0.0.1:%d", port);
+    assert_ls_ok(ls_links_call(l, name, &e), e);
+    int64_t end = ls_clock_ns() + (int64_t)PATIENCE_S * 1000000000;
+    struct pollfd caller = {.fd = fd, .events = POLLIN};
+    ls_link_event ev;
+    while (poll(&caller, 1, 10) == 0 && ls_clock_ns() < end) ls_links_next(l, &ev);
+    if (!(caller.revents & POLLIN)) fail_msg("the leader was not found: %s", ls_links_trouble(l));
+    ls_links_close(l);
+    close(fd);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_finds_leader)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
