@@ -65,6 +65,9 @@ void cli_streams_open(void);
 
 /* At program start: raises a limit of the stack that is too small. False: it can't, and says so. */
 bool cli_stack_suffices(void);
+/* Process 1 of a container runs its command in a child (first_process.c), and gets the exit code; -1:
+ * the calling process is to run the command. */
+int cli_first_process(void);
 /* Flushes standard output. Logs an error and returns false if part of the output could not be
  * written. */
 bool cli_streams_flush(void);

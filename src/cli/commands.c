@@ -64,6 +64,8 @@ int cli_main(int argc, char **argv, const ls_command *const *commands) {
                      .began_ns = ls_clock_ns()};
     cli_commands = commands;
     cli_streams_open();
+    int ended = cli_first_process();
+    if (ended >= 0) return ended;
     if (!cli_stack_suffices()) return CLI_FAILED;
     ls_process_ignore(SIGXFSZ); /* a file over the size limit is an error with a message */
     const char *word = argc > 1 ? argv[1] : NULL;
