@@ -176,8 +176,10 @@ static int serve(ls_front_options *o) {
     ls_error e = {0};
     ls_process_handle_stops(stop);
     if (ls_front_open(o, &f, &e) != LS_OK) return cli_fail(&e);
-    ls_print("http%s://%s:%d/v1\n", o->http.key ? "s" : "",
-             o->http.address ? o->http.address : "localhost", ls_front_port(f));
+    ls_buf host = {0};
+    ls_visitor_name(o->http.address, o->http.names, o->http.nnames, &host);
+    ls_print("http%s://%s:%d/v1\n", o->http.key ? "s" : "", host.data, ls_front_port(f));
+    ls_buf_free(&host);
     fflush(stdout);
     ls_log("serving %s%s; Ctrl-C ends", o->name,
            o->format ? "" : ", which has no chat template: completions alone");

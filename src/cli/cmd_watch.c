@@ -51,10 +51,11 @@ static void print_places(const ls_service_options *o, int port, int nruns) {
     char host[256] = "HOST";
     gethostname(host, sizeof host - 1);
     bool loopback = !o->address || ls_visitor_is_loopback(o->address);
-    const char *name = loopback ? "localhost" : o->nnames ? o->names[0] : o->address;
-    bool brackets = strchr(name, ':');
-    ls_print("http%s://%s%s%s:%d/%s%s\n", o->key ? "s" : "", brackets ? "[" : "", name,
-             brackets ? "]" : "", port, o->token ? "?token=" : "", o->token ? o->token : "");
+    ls_buf name = {0};
+    ls_visitor_name(o->address, o->names, o->nnames, &name);
+    ls_print("http%s://%s:%d/%s%s\n", o->key ? "s" : "", name.data, port, o->token ? "?token=" : "",
+             o->token ? o->token : "");
+    ls_buf_free(&name);
     if (loopback)
         ls_print("from another computer: ssh -N -L %d:localhost:%d %s, and then this URL there\n",
                  port, port, host);
@@ -121,12 +122,6 @@ static int run(const ls_args *a) {
                             .port = (int)port,
                             .names = a->options[HOST].values,
                             .nnames = a->options[HOST].n};
-    const char *names[CLI_MAX_WORDS];
-    for (int i = 0; i < o.nnames && i < CLI_MAX_WORDS - 1; i++) names[i] = o.names[i];
-    if (o.address && !ls_visitor_is_loopback(o.address)) {
-        names[o.nnames++] = o.address; /* it is a name of this server, too */
-        o.names = names;
-    }
     return take_token(&o, token) ? serve(&o) : CLI_USAGE;
 }
 

@@ -9,7 +9,7 @@
 
 ls_connection *ls_connections_add(ls_connections *x, int fd) {
     ls_connection *c = LS_NEW(ls_connection);
-    *c = (ls_connection){.fd = fd, .place = x->n};
+    *c = (ls_connection){.fd = fd, .place = x->n, .since = ++x->now};
     x->list = ls_grow(x->list, x->n, sizeof(ls_connection *));
     x->polls = ls_grow(x->polls, x->n, sizeof *x->polls);
     x->list[x->n++] = c;
@@ -20,6 +20,11 @@ void ls_connections_remove(ls_connections *x, ls_connection *c) {
     x->list[c->place] = x->list[--x->n];
     x->list[c->place]->place = c->place;
     free(c);
+}
+
+void ls_connections_waits(ls_connections *x, ls_connection *c) {
+    c->asks = c->answered = false;
+    c->since = ++x->now;
 }
 
 static bool has_read_all(int fd) {
@@ -36,6 +41,22 @@ void ls_connections_end_gone(ls_connections *x) {
     for (size_t i = 0; i < n; i++)
         if (x->polls[i].revents && has_read_all(x->polls[i].fd))
             shutdown(x->polls[i].fd, SHUT_RDWR);
+}
+
+static bool may_end(const ls_connection *c) {
+    return !c->asks && !c->answered && !c->ended && has_read_all(c->fd);
+}
+
+void ls_connections_end_oldest(ls_connections *x, int n) {
+    for (int i = 0; i < n; i++) {
+        ls_connection *oldest = NULL;
+        for (size_t k = 0; k < x->n; k++)
+            if (may_end(x->list[k]) && (!oldest || x->list[k]->since < oldest->since))
+                oldest = x->list[k];
+        if (!oldest) return;
+        oldest->ended = true;
+        shutdown(oldest->fd, SHUT_RDWR);
+    }
 }
 
 void ls_connections_free(ls_connections *x) {

@@ -26,9 +26,24 @@ static int port_of(int fd) {
                                          : ((struct sockaddr_in *)&a)->sin_port);
 }
 
-ls_status ls_listener_open(const char *address, int port, ls_listener *l_p, ls_error *e) {
+/* This host lacks the address: another one of the same name may be its own. */
+static bool is_foreign(int why) { return why == EADDRNOTAVAIL || why == EAFNOSUPPORT; }
+
+/* -1, with errno: it can't listen. */
+static int listen_at(const struct addrinfo *a) {
     /* The system may take fewer. A client that finds no place tries again after a second. */
     enum { BACKLOG = 4096 };
+    int one = 1, fd = socket(a->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+    if (fd >= 0 && setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one) == 0 &&
+        bind(fd, a->ai_addr, a->ai_addrlen) == 0 && listen(fd, BACKLOG) == 0)
+        return fd;
+    int why = errno;
+    if (fd >= 0) close(fd);
+    errno = why;
+    return -1;
+}
+
+ls_status ls_listener_open(const char *address, int port, ls_listener *l_p, ls_error *e) {
     const struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_PASSIVE};
     struct addrinfo *found = NULL;
     char service[16];
@@ -37,13 +52,14 @@ ls_status ls_listener_open(const char *address, int port, ls_listener *l_p, ls_e
     if (why)
         return ls_fail(e, LS_EINVAL, "'%.100s' is no address of this host: %s", address,
                        gai_strerror(why));
-    int one = 1;
-    int fd = socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-    bool ok = fd >= 0 && setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one) == 0 &&
-              bind(fd, found->ai_addr, found->ai_addrlen) == 0 && listen(fd, BACKLOG) == 0;
-    ls_status s = ok ? LS_OK : fail_port(address, port, errno, e);
+    int fd = -1, wrong = 0;
+    for (const struct addrinfo *a = found; a && fd < 0 && (!wrong || is_foreign(wrong));
+         a = a->ai_next) {
+        fd = listen_at(a);
+        if (fd < 0) wrong = errno;
+    }
     freeaddrinfo(found);
-    if (!ok && fd >= 0) close(fd);
-    if (ok) *l_p = (ls_listener){fd, port_of(fd)};
-    return s;
+    if (fd < 0) return fail_port(address, port, wrong, e);
+    *l_p = (ls_listener){fd, port_of(fd)};
+    return LS_OK;
 }

@@ -178,9 +178,19 @@ static ls_connection *connection_of(const ls_http *h, struct MHD_Connection *c) 
     return info ? info->socket_context : NULL;
 }
 
-static void set_answered(const ls_http *h, struct MHD_Connection *c, bool answered) {
+static void set_answered(const ls_http *h, struct MHD_Connection *c) {
     ls_connection *x = connection_of(h, c);
-    if (x) x->answered = answered;
+    if (x) x->answered = true;
+}
+
+static void set_asks(const ls_http *h, struct MHD_Connection *c) {
+    ls_connection *x = connection_of(h, c);
+    if (x) x->asks = true;
+}
+
+static void set_waits(ls_http *h, struct MHD_Connection *c) {
+    ls_connection *x = connection_of(h, c);
+    if (x) ls_connections_waits(&h->connections, x);
 }
 
 static void on_connection(void *arg, struct MHD_Connection *c, void **own,
@@ -236,7 +246,7 @@ static enum MHD_Result queue(ls_http *h, struct MHD_Connection *c, ls_http_answe
     enum MHD_Result result =
         h->lib->queue_response(c, (unsigned)(a->status ? a->status : MHD_HTTP_OK), r);
     h->lib->destroy_response(r);
-    set_answered(h, c, true);
+    set_answered(h, c);
     return result;
 }
 
@@ -264,7 +274,9 @@ static enum MHD_Result count_hosts(void *n_p, enum MHD_ValueKind kind, const cha
 static bool host_is_ours(const ls_http *h, const ls_http_request *r) {
     int n = 0;
     h->lib->get_connection_values(r->connection, MHD_HEADER_KIND, count_hosts, &n);
-    return n == 1 && ls_visitor_host_is_ours(ls_http_header(r, "Host"), h->o.names, h->o.nnames);
+    const char *host = ls_http_header(r, "Host");
+    return n == 1 && (ls_visitor_host_is_ours(host, h->o.names, h->o.nnames) ||
+                      (h->o.address && ls_visitor_host_is_ours(host, &h->o.address, 1)));
 }
 
 /* *new_p: the token came in the URL, and a cookie is to replace it there. */
@@ -300,7 +312,7 @@ static void on_completed(void *arg, struct MHD_Connection *c, void **state,
                          enum MHD_RequestTerminationCode why) {
     upload *u = *state;
     (void)why;
-    set_answered(arg, c, false);
+    set_waits(arg, c);
     if (u && u->pending) {
         u->pending->drop(u->job);
         end_pending(u);
@@ -341,6 +353,7 @@ static enum MHD_Result on_request(void *arg, struct MHD_Connection *c, const cha
     bool new_token = false, posts = h->o.posts_nbytes && strcmp(method, "POST") == 0;
     const ls_http_request r = {h, c, url, posts ? posted : NULL};
     (void)version;
+    set_asks(h, c);
     if (posted && *nupload) {
         take_upload(h, posted, bytes, nupload);
         return MHD_YES;
@@ -468,11 +481,20 @@ int ls_http_rests(const ls_http *h, int ms) {
     return h->lib->get_timeout(h->daemon, &due) == MHD_YES && due < (unsigned)ms ? (int)due : ms;
 }
 
+/* Clients that only stay connected must not keep others out. */
+static void make_room(ls_http *h) {
+    enum { ROOM = 16 };
+    struct pollfd p = {.fd = h->listener.fd, .events = POLLIN};
+    if (h->connections.n >= LS_HTTP_CONNECTIONS && poll(&p, 1, 0) == 1)
+        ls_connections_end_oldest(&h->connections, ROOM);
+}
+
 void ls_http_run(ls_http *h, int ms) {
     struct pollfd p = {.fd = ls_http_fd(h), .events = POLLIN};
     poll(&p, 1, ls_http_rests(h, ms));
     end_closed(h);
     ls_connections_end_gone(&h->connections);
+    make_room(h);
     h->lib->run(h->daemon);
 }
 

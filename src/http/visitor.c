@@ -41,6 +41,14 @@ bool ls_visitor_is_loopback(const char *address) {
            strncmp(address, "127.", 4) == 0;
 }
 
+void ls_visitor_name(const char *address, const char *const *names, int n, ls_buf *out) {
+    const char *name = n > 0 ? names[0] : address;
+    if (!address || strcmp(address, "localhost") == 0 || strcmp(address, "127.0.0.1") == 0)
+        name = "localhost";
+    bool brackets = strchr(name, ':'); /* an IPv6 address */
+    ls_buf_printf(out, "%s%s%s", brackets ? "[" : "", name, brackets ? "]" : "");
+}
+
 ls_status ls_visitor_token_make(char token[LS_TOKEN_TEXT], ls_error *e) {
     uint8_t bytes[(LS_TOKEN_TEXT - 1) / 2];
     if (getrandom(bytes, sizeof bytes, 0) != (ssize_t)sizeof bytes)

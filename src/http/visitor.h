@@ -12,6 +12,7 @@
 #include <stdbool.h>
 
 #include "base/error.h"
+#include "base/mem.h"
 
 enum { LS_TOKEN_TEXT = 33 };
 
@@ -21,6 +22,9 @@ bool ls_visitor_host_is_ours(const char *host, const char *const *names, int n);
 
 /* Is an address, as a user writes it, one of the loopback interface? */
 bool ls_visitor_is_loopback(const char *address);
+
+/* The host in the URL of a server at `address` (NULL: 127.0.0.1) with these names [n]. */
+void ls_visitor_name(const char *address, const char *const *names, int n, ls_buf *out);
 
 /* A new random token, which goes into a URL as it is. LS_EIO: the system has no random numbers. */
 ls_status ls_visitor_token_make(char token[LS_TOKEN_TEXT], ls_error *);

@@ -6,11 +6,13 @@
 #include <netinet/in.h>
 #include <openssl/pem.h>
 #include <openssl/ssl.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "folder.h"
 #include "http/server.h"
+#include "names.h"
 #include "test.h"
 
 enum { MOST = 1 << 20 };
@@ -310,6 +312,26 @@ static void test_port_in_use(void **state) {
     ls_http_close(h);
 }
 
+/* The address that the user has given is a name of the server. Of a name with several addresses it
+ * listens at the first that this host has: no host has 192.0.2.1. */
+static void test_address(void **state) {
+    (void)state;
+    static const char *const addresses[] = {"0.0.0.0", "192.0.2.1+127.0.0.1"};
+    for (int i = 0; i < 2; i++) {
+        ls_http *h = NULL;
+        ls_error e = {0};
+        char text[256];
+        assert_ls_ok(
+            ls_http_open(&(ls_http_options){.address = addresses[i], .answer = answer}, &h, &e), e);
+        snprintf(text, sizeof text, "GET / HTTP/1.1\r\nHost: %s:%d\r\nConnection: close\r\n\r\n",
+                 addresses[i], ls_http_port(h));
+        assert_int_equal(ask(h, text), 200);
+        assert_int_equal(ask(h, "GET / HTTP/1.1\r\nHost: 127.0.0.2\r\nConnection: close\r\n\r\n"),
+                         403);
+        ls_http_close(h);
+    }
+}
+
 static const char STREAM[] = "GET /stream HTTP/1.1\r\nHost: localhost\r\n\r\n";
 
 static size_t count_of(char c) {
@@ -391,6 +413,40 @@ static void test_many_streams(void **state) {
     ls_http_close(h); /* while all of them rest */
     assert_int_equal(nopen, 0);
     for (int i = 0; i <= N; i++) close(fds[i]);
+}
+
+/* More clients stay connected than there is room for, half of them with a part of a request, before one
+ * asks, which is answered long before the others' time is up. One whose answer is pending stays. */
+static void test_crowd(void **state) {
+    enum { N = LS_HTTP_CONNECTIONS + 40, FILES = 3 * N };
+    static int fds[N];
+    struct rlimit r;
+    (void)state;
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &r), 0);
+    if (r.rlim_cur < FILES) r.rlim_cur = r.rlim_max;
+    if (r.rlim_cur < FILES || setrlimit(RLIMIT_NOFILE, &r) != 0)
+        skip_because("crowd: no %d open files", FILES);
+    ls_http *h = server_open_posts(NULL, 100);
+    int first = client_open(h), more = 0;
+    client_send(first, "POST /late HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n"
+                       "Connection: close\r\n\r\nhi");
+    while (!nwanted) ls_http_run(h, 1);
+    for (int i = 0; i < N; i++) {
+        fds[i] = client_open(h);
+        if (i % 2) client_send(fds[i], "GET / HTTP/1.1\r\nHo");
+        ls_http_run(h, 0);
+    }
+    assert_int_equal(get(h, "/a", ""), 200);
+    for (int i = 0; i < N; i++) more += recv(fds[i], reply, 1, 0) != 0;
+    assert_in_range(more, LS_HTTP_CONNECTIONS / 2, LS_HTTP_CONNECTIONS);
+    assert_int_equal(nwanted, 1);
+    made = true;
+    ls_http_wake(h);
+    client_receive(h, first, NULL);
+    assert_int_equal(status_of_reply(), 201);
+    ls_http_close(h);
+    for (int i = 0; i < N; i++) close(fds[i]);
+    close(first);
 }
 
 /* xorshift64* */
@@ -599,9 +655,11 @@ int main(void) {
                                        cmocka_unit_test(test_methods),
                                        cmocka_unit_test(test_token),
                                        cmocka_unit_test(test_port_in_use),
+                                       cmocka_unit_test(test_address),
                                        cmocka_unit_test(test_stream),
                                        cmocka_unit_test(test_slow_reader),
                                        cmocka_unit_test(test_many_streams),
+                                       cmocka_unit_test(test_crowd),
                                        cmocka_unit_test(test_damaged_requests),
                                        cmocka_unit_test(test_gone_clients),
                                        cmocka_unit_test(test_pending),

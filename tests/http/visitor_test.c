@@ -44,6 +44,25 @@ static void test_loopback(void **state) {
     assert_false(ls_visitor_is_loopback("192.168.0.1"));
 }
 
+static void test_name(void **state) {
+    (void)state;
+    static const char *const red[] = {"red", "blue"};
+    static const struct {
+        const char *address;
+        int n;
+        const char *want;
+    } cases[] = {{NULL, 0, "localhost"},        {"127.0.0.1", 2, "localhost"},
+                 {"localhost", 0, "localhost"}, {"127.0.0.2", 0, "127.0.0.2"},
+                 {"::1", 0, "[::1]"},           {"0.0.0.0", 0, "0.0.0.0"},
+                 {"0.0.0.0", 2, "red"},         {"fe80::1", 0, "[fe80::1]"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        ls_buf name = {0};
+        ls_visitor_name(cases[i].address, red, cases[i].n, &name);
+        assert_string_equal(name.data, cases[i].want);
+        ls_buf_free(&name);
+    }
+}
+
 static void test_token(void **state) {
     char a[LS_TOKEN_TEXT], b[LS_TOKEN_TEXT];
     ls_error e = {0};
@@ -66,6 +85,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_hosts),
         cmocka_unit_test(test_loopback),
+        cmocka_unit_test(test_name),
         cmocka_unit_test(test_token),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
