@@ -88,15 +88,21 @@ static ls_status open_random(bench *b, ls_error *e) {
     return ls_infer_open_memory(&b->infer, 1, "activations", e);
 }
 
+/* The memory whose reading is measured. */
+static ls_status open_read(bench *b, ls_error *e) {
+    LS_TRY(ls_map(read_nbytes, "measuring", &b->read, e));
+    float *x = b->read;
+    for (size_t i = 0; i < read_nbytes / sizeof *x; i++) x[i] = 1.0f;
+    return LS_OK;
+}
+
 static ls_status open_bench(bench *b, ls_error *e) {
     LS_TRY(ls_published_is(b->o->config) ? open_published(b, e) : open_random(b, e));
     b->type = ls_config_compute(&b->config);
     b->context = b->config.model.context;
     b->nprompt = b->o->nprompt < b->context ? b->o->nprompt : b->context;
     LS_TRY(ls_decode_open(&b->infer, &b->decode, e));
-    LS_TRY(ls_map(read_nbytes, "measuring", &b->read, e));
-    float *x = b->read;
-    for (size_t i = 0; i < read_nbytes / sizeof *x; i++) x[i] = 1.0f;
+    if (!b->o->device) LS_TRY(open_read(b, e));
     b->sampler = ls_sampler_create((size_t)b->config.model.vocab, b->compute.k);
     b->text = LS_NEW_ARRAY(uint32_t, (size_t)(b->nprompt + b->o->ntokens + 1));
     return LS_OK;
