@@ -29,6 +29,7 @@
 typedef struct subject {
     const ls_kernels *k;
     vec_probe_fn *probe;
+    bool has_unit; /* a matrix unit for some kernels; the others are those of another subject */
 } subject;
 
 extern const ls_kernels ls_kernels_avx512bf16_mock;
@@ -63,17 +64,17 @@ static int find_subjects(subject *s) {
     for (int i = 0; i < NPROBES; i++) {
         const ls_kernels *k = ls_kernels_named(probes[i].name);
         if (k)
-            s[n++] = (subject){k, probes[i].probe};
+            s[n++] = (subject){k, probes[i].probe, strcmp(probes[i].name, "amx") == 0};
         else
             printf("skipped: %s kernels: this processor can't run them\n", probes[i].name);
     }
 #ifdef LS_HAVE_AVX512BF16_MOCK
-    s[n++] = (subject){&ls_kernels_avx512bf16_mock, vec_probe_avx512bf16_mock};
+    s[n++] = (subject){&ls_kernels_avx512bf16_mock, vec_probe_avx512bf16_mock, false};
     static ls_kernels amx;
     amx = ls_kernels_avx512bf16_mock;
     use_amx_avx512bf16_mock(&amx);
     amx.name = "amx_mock";
-    s[n++] = (subject){&amx, vec_probe_avx512bf16_mock};
+    s[n++] = (subject){&amx, vec_probe_avx512bf16_mock, true};
 #endif
     return n;
 }
@@ -200,23 +201,21 @@ static const struct {
      {"unpack_signs", "pack_signs", "pack_i8", "unpack_i8", "pack_i4", "unpack_i4"}},
 };
 
-/* All but those of the products (do_products). Every size about one and two vectors, about a
- * transposed block of 8 and beyond, and primes. */
-static void do_groups(const subject *s) {
+/* Every size about one and two vectors, about a transposed block of 8 and beyond, and primes. */
+static void do_group(const subject *s, size_t g) {
     static const int64_t sizes[] = {0,  1,  2,  3,  5,  7,  8,  9,  13, 15, 16,  17,  23,
                                     31, 32, 33, 47, 48, 49, 63, 64, 65, 97, 127, 129, MAX_N};
     static values v;
-    for (size_t g = 0; g < sizeof groups / sizeof *groups; g++)
-        for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
-            for (int wild = 0; wild < 2; wild++) {
-                fill(&v, wild);
-                groups[g].run(s->k, sizes[i], &v);
-                here("size %" PRId64 ", %s numbers", sizes[i], wild ? "wild" : "ordinary");
-                for (int o = 0; o < NOUT; o++) {
-                    const char *kernel = groups[g].outputs[o];
-                    put_f32(kernel ? kernel : "(none)", v.out[o], CELLS);
-                }
+    for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
+        for (int wild = 0; wild < 2; wild++) {
+            fill(&v, wild);
+            groups[g].run(s->k, sizes[i], &v);
+            here("size %" PRId64 ", %s numbers", sizes[i], wild ? "wild" : "ordinary");
+            for (int o = 0; o < NOUT; o++) {
+                const char *kernel = groups[g].outputs[o];
+                put_f32(kernel ? kernel : "(none)", v.out[o], CELLS);
             }
+        }
 }
 
 static void put_block(const char *kernel, block *b, ls_dtype dtype, ls_op op) {
@@ -307,14 +306,11 @@ static void do_product(const subject *s, ls_compute *c, const int64_t size[3], i
 
 /* Packing and tiles, whose sizes differ between variants, as whole products: all 12 ways to
  * transpose and to start for small ones, three for those larger than a block or a tile. */
-static void do_products(const subject *s) {
+static void do_products(const subject *s, bool bf16) {
     static const int64_t sizes[][3] = {{1, 1, 1},     {5, 7, 3},    {6, 16, 11},  {7, 17, 13},
                                        {13, 31, 2},   {12, 32, 64}, {29, 53, 37}, {11, 2, 19},
                                        {97, 33, 385}, {7, 1025, 3}, {193, 17, 2}, {1, 40, 800},
                                        {17, 97, 61}};
-    float peak = s->k->fma_peak(3);
-    here("3 rounds");
-    put("fma_peak", &peak, sizeof peak);
     for (int threads = 1; threads <= 2; threads++) {
         ls_compute c;
         ls_error e;
@@ -322,8 +318,7 @@ static void do_products(const subject *s) {
         ls_pool_share_cores(c.pool);
         for (size_t i = 0; i < sizeof sizes / sizeof *sizes; i++)
             for (int how = 0; how < 12; how += i < 8 ? 1 : 5)
-                for (int kind = 0; kind < 4; kind++)
-                    do_product(s, &c, sizes[i], how, kind & 1, kind & 2);
+                for (int wild = 0; wild < 2; wild++) do_product(s, &c, sizes[i], how, wild, bf16);
         ls_compute_close(&c);
     }
 }
@@ -405,6 +400,42 @@ static void do_vectors(const subject *s) {
         }
 }
 
+static void do_peak(const subject *s) {
+    float peak = s->k->fma_peak(3);
+    here("3 rounds");
+    put("fma_peak", &peak, sizeof peak);
+}
+
+/* Part p of the work; returns false after the last one. A matrix unit computes bf16 and int8. */
+static bool do_part(const subject *s, size_t p) {
+    static int begins[MAX_KERNELS]; /* of each part in `results` */
+    enum { NGROUPS = sizeof groups / sizeof *groups };
+    if (variant == first)
+        begins[p] = nresults;
+    else
+        at = begins[p];
+    bool all = variant == first || !s->has_unit;
+    if (p < NGROUPS) {
+        if (all || groups[p].run == do_int8) do_group(s, p);
+        return true;
+    }
+    switch (p - NGROUPS) {
+    case 0: do_products(s, true); return true;
+    case 1:
+        if (all) do_products(s, false), do_peak(s);
+        return true;
+    case 2:
+        if (all) do_elements(s);
+        return true;
+    case 3:
+        if (all) do_convolutions(s);
+        return true;
+    default:
+        if (all) do_vectors(s);
+        return false;
+    }
+}
+
 /* ---- the hashes ---- */
 
 static void print_hashes(void) {
@@ -432,12 +463,7 @@ int main(int argc, char **argv) {
     first = n ? s[0].k->name : "";
     for (int i = 0; i < n; i++) {
         variant = s[i].k->name;
-        at = 0;
-        do_groups(&s[i]);
-        do_elements(&s[i]);
-        do_products(&s[i]);
-        do_convolutions(&s[i]);
-        do_vectors(&s[i]);
+        for (size_t p = 0; do_part(&s[i], p);) p++;
     }
     print_hashes();
     printf("%d pieces of work:", nresults);
