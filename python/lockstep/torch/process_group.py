@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import atexit
+import contextlib
 import ctypes
 import itertools
 import os
@@ -560,6 +561,13 @@ class ProcessGroup(_Base):  # type: ignore[misc]
     def barrier(self, opts: Any = None) -> Work:
         return self._start(Job("barrier", [(_START["barrier"], ())], []), opts)
 
+    def _has_come(self, key: str, seconds: float) -> bool:
+        """Is the key there, now or within so many seconds? No answer of the store may be too late."""
+        if seconds >= 0.001:  # 0 ms would be without a limit
+            with contextlib.suppress(Exception):
+                self._own_store.wait([key], timedelta(seconds=seconds))
+        return bool(self._own_store.check([key]))
+
     def monitored_barrier(
         self, timeout: timedelta | None = None, wait_all_ranks: bool = False
     ) -> None:
@@ -585,10 +593,7 @@ class ProcessGroup(_Base):  # type: ignore[misc]
         late: list[int] = []
         end = time.monotonic() + limit.total_seconds()
         for rank in range(1, self._size):
-            left = timedelta(seconds=max(end - time.monotonic(), 0.001))
-            try:
-                self._own_store.wait([f"{prefix}/{rank}"], left)
-            except Exception:
+            if not self._has_come(f"{prefix}/{rank}", end - time.monotonic()):
                 late.append(rank)
                 if not wait_all_ranks:
                     break

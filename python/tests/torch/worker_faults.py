@@ -19,9 +19,19 @@ import lockstep
 import lockstep.torch  # noqa: F401
 
 what = sys.argv[1]
-limit = datetime.timedelta(seconds=2 if what == "late" else 60)
+limit = datetime.timedelta(seconds=200)  # of what must happen; no measure of speed
 dist.init_process_group("lockstep", timeout=limit)
 rank, size = dist.get_rank(), dist.get_world_size()
+
+
+def note(word: str) -> None:
+    dist.distributed_c10d._get_default_store().set(f"{word}/{rank}", "")
+
+
+def wait_for(word: str, *ranks: int) -> None:
+    """Until these workers have noted the word."""
+    keys = [f"{word}/{r}" for r in ranks]
+    dist.distributed_c10d._get_default_store().wait(keys, limit)
 
 
 def killed(n: int) -> None:
@@ -54,37 +64,46 @@ def disagree() -> None:
 
 
 def late() -> None:
-    """Worker 1 comes after the time-out of the group."""
+    """Worker 1 has not come when worker 0's patience ends."""
+    dist.barrier()
     if rank == 1:
-        time.sleep(4)
-        print("right", flush=True)
-        os._exit(0)
-    begin = time.monotonic()
-    try:
-        dist.all_reduce(torch.ones(3))
-    except lockstep.Error as e:
-        assert e.code == lockstep.Status.ETIMEOUT and "Timed out" in str(e), e
-        assert time.monotonic() - begin >= 2
+        wait_for("over", 0)
+    else:
+        dist.group.WORLD.set_timeout(datetime.timedelta(seconds=2))
+        begin = time.monotonic()
         try:
             dist.all_reduce(torch.ones(3))
-        except lockstep.Error as again:
-            assert "the group can only be closed, since: worker 0: Timed out" in str(again), again
-            print("right", flush=True)
-    time.sleep(3)  # torchrun ends the others when one has ended
+            raise AssertionError("it went on without worker 1")
+        except lockstep.Error as e:
+            assert e.code == lockstep.Status.ETIMEOUT and "Timed out" in str(e), e
+            assert time.monotonic() - begin >= 2
+        try:
+            dist.all_reduce(torch.ones(3))
+            raise AssertionError("a group that has lost a worker is used")
+        except lockstep.Error as e:
+            assert "the group can only be closed, since: worker 0: Timed out" in str(e), e
+        note("over")
+    print("right", flush=True)
+    note("end")  # torchrun ends the others when one has ended
+    wait_for("end", 0, 1)
+    os._exit(0)
 
 
 def monitored() -> None:
     """Worker 1 does not come to a monitored barrier."""
-    short = datetime.timedelta(seconds=2)
-    try:
-        if rank != 1:
-            dist.monitored_barrier(timeout=short, wait_all_ranks=True)
-            return
-        time.sleep(4)
-    except RuntimeError as e:
-        assert "Rank 1 failed to pass monitoredBarrier in 2000 ms" in str(e), e
-    time.sleep(3)
+    dist.barrier()
+    if rank == 1:
+        wait_for("over", 0, 2)
+    else:
+        try:  # within the limit worker 2 comes, on a busy machine, too
+            dist.monitored_barrier(timeout=datetime.timedelta(seconds=10), wait_all_ranks=True)
+            raise AssertionError("it passed without worker 1")
+        except RuntimeError as e:
+            assert "Rank 1 failed to pass monitoredBarrier in 10000 ms" in str(e), e
+        note("over")
     print("right", flush=True)
+    note("end")
+    wait_for("end", 0, 1, 2)
 
 
 def memory_and_descriptors() -> tuple[int, int]:
