@@ -90,9 +90,13 @@ class Page:
     def js(self, text):
         return self.driver.execute_script("return " + text)
 
-    def wait(self, text, what):
-        end = time.monotonic() + LIMIT
+    def wait(self, text, what, act=None):
+        """Until the text is true; act() is done first, and again every two seconds."""
+        end, again = time.monotonic() + LIMIT, 0
         while not self.js(text):
+            if act and time.monotonic() > again:
+                act()
+                again = time.monotonic() + 2
             if time.monotonic() > end:
                 self.picture("failed")
                 check(False, what)

@@ -40,8 +40,15 @@ def choose(page, seed):
                                f"document.querySelector('#seed').value = {seed}; document.querySelector('#text').focus()")
 
 
-def last_chat(page):
-    return json.loads([r["postData"] for r in page.requests() if r["url"].endswith("chat/completions")][-1])
+def asked(page, count):
+    """The messages of the last of so many requests; the browser's log may have it late."""
+    end = time.monotonic() + LIMIT
+    while time.monotonic() < end:
+        sent = [r["postData"] for r in page.requests() if r["url"].endswith("chat/completions")]
+        if len(sent) >= count:
+            return json.loads(sent[-1])["messages"]
+        time.sleep(0.02)
+    return check(False, f"{count} requests are sent")
 
 
 def check_stream(page):
@@ -70,21 +77,21 @@ def check_stream(page):
 def check_turns(page):
     first = page.js(LAST)
     write(page, "Say one word.")
-    page.wait(RUNNING, "a second message")
-    asked = last_chat(page)["messages"]
-    check([m["role"] for m in asked] == ["user", "assistant", "user"] and asked[1]["content"] == first,
+    page.wait(f"{TURNS} === 4", "a second message")  # its reply may be over
+    sent = asked(page, 2)
+    check([m["role"] for m in sent] == ["user", "assistant", "user"] and sent[1]["content"] == first,
           "a second turn has the first in it")
     page.wait(IDLE, "its reply ends")
     write(page, "a")
-    page.wait(RUNNING, "a third")
+    page.wait(f"{TURNS} === 6", "a third")
     ActionChains(page.driver).click(page.driver.find_element("css selector", "#new")).perform()
     page.wait(f"{TURNS} === 0 && {IDLE}", "New begins again, also during a reply")
     ActionChains(page.driver).key_down(Keys.SHIFT).send_keys("a", Keys.ENTER, "b").key_up(Keys.SHIFT).perform()
     check("\n" in page.js("document.querySelector('#text').value"), "Shift+Enter begins a line")
     write(page, "")
     page.wait(f"{TURNS} === 2 && {LAST} !== ''", "which is sent with the others")
-    check([m["role"] for m in last_chat(page)["messages"]] == ["user"], "nothing of before is asked again")
-    page.driver.find_element("css selector", "#stop").click()
+    check([m["role"] for m in asked(page, 4)] == ["user"], "nothing of before is asked again")
+    page.driver.execute_script("(b => b.hidden || b.click())(document.querySelector('#stop'))")
     page.wait(IDLE, "the button stops, too")
 
 
@@ -98,9 +105,10 @@ def check_hostile(page):
 
 
 def check_text(page):
+    turns = page.js(TURNS)
     page.driver.execute_script("document.querySelector('#form').value = 'text'; document.querySelector('#text').focus()")
     write(page, "Once upon a time")
-    page.wait(f"{RUNNING} && {LAST} !== ''", "a text goes on")
+    page.wait(f"{TURNS} === {turns + 2} && {LAST} !== ''", "a text goes on")
     write(page, Keys.ESCAPE)
     page.wait(IDLE, "and stops")
     page.driver.execute_script("document.querySelector('#form').value = 'chat'; document.querySelector('#text').focus()")

@@ -9,6 +9,7 @@ import asyncio
 import json
 import os
 import random
+import re
 import shutil
 import subprocess
 import sys
@@ -174,24 +175,32 @@ def check_errors(server, client):
 
 def check_limits(_):
     """A key; a queue that is full, with and without patience: of a server of its own."""
-    with Server("--texts", "1", "--queue", "1", "--context", "1024", "--key", KEY) as server:
+    with Server("--texts", "1", "--queue", "1", "--context", "4096", "--key", KEY) as server:
         wrong = openai.OpenAI(base_url=server.url, api_key="wrong", max_retries=0)
         e = raised(openai.AuthenticationError, "a wrong key", wrong.models.list)
         check("key is missing or wrong" in e.message, f"openai: which says so: {e.message}")
         client = openai.OpenAI(base_url=server.url, api_key=KEY, max_retries=0)
-        long = dict(model="m", messages=user("Count."), max_tokens=300, extra_body={"ignore_eos": True}, stream=True)
-        streams = [client.chat.completions.create(**long)]
-        wait_for(server, "running")
-        waits = threading.Thread(target=lambda: streams.append(client.chat.completions.create(**long)))
+        # Half a minute or more, until it is closed.
+        long = dict(model="m", messages=user("Count."), max_tokens=4000, extra_body={"ignore_eos": True}, stream=True)
+        first = client.chat.completions.create(**long)
+        wait_for(server, "replies_running", 1)
+        waits = threading.Thread(target=lambda: client.chat.completions.create(**long).close())
         waits.start()
-        wait_for(server, "waiting")
+        wait_for(server, "replies_waiting", 1)
         e = raised(openai.RateLimitError, "one too many", lambda: client.chat.completions.create(
             model="m", messages=user("x"), max_tokens=1))
         check(e.response.headers["retry-after"] == "1", "openai: which says when to try again")
-        threading.Timer(2, lambda: [s.close() for s in streams]).start()
+        refused = number_of(server, "refused_total")
+
+        def make_room():
+            wait_for(server, "refused_total", refused + 1)
+            first.close()
+        ends = threading.Thread(target=make_room)
+        ends.start()
         patient = client.with_options(max_retries=60).chat.completions.with_raw_response.create(
             model="m", messages=user("x"), max_tokens=1)
         check(patient.retries_taken > 0, f"openai: tried again {patient.retries_taken} times, and is answered")
+        ends.join()
         waits.join()
 
 
@@ -229,12 +238,15 @@ def metrics_of(server):
         return answer.read().decode()
 
 
-def wait_for(server, state):
-    """Until a reply is in this state."""
+def number_of(server, name):
+    return int(re.search(rf'\nlockstep_serve_{name}{{model="m"}} (\d+)\n', metrics_of(server))[1])
+
+
+def wait_for(server, name, least):
     end = time.monotonic() + LIMIT
-    while f'\nlockstep_serve_replies_{state}{{model="m"}} 1\n' not in metrics_of(server):
+    while number_of(server, name) < least:
         if time.monotonic() > end:
-            check(False, f"no reply is {state}")
+            check(False, f"{name} is not {least}")
         time.sleep(0.05)
 
 

@@ -60,8 +60,8 @@ def check_zoom(page):
     ActionChains(page.driver).move_to_element_with_offset(canvas, -200, 0).click_and_hold().move_by_offset(
         150, 0).release().perform()
     page.wait("/from=\\d.*to=\\d/.test(location.hash)", "a drag zooms, and the URL has it")
-    ActionChains(page.driver).double_click(canvas).perform()
-    page.wait("!/from=/.test(location.hash)", "a double click shows the whole run")
+    whole = "!/from=/.test(location.hash)"  # on a busy machine two clicks may be too far apart to be a double one
+    page.wait(whole, "a double click shows the whole run", lambda: ActionChains(page.driver).double_click(canvas).perform())
     page.driver.execute_script("arguments[0].focus()", canvas)
     ActionChains(page.driver).send_keys(Keys.HOME).send_keys(Keys.ARROW_RIGHT).perform()
     page.wait("/^Loss, step/.test(document.querySelector('#news').textContent)", "arrows move the cursor, and it is said")

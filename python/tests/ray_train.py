@@ -119,7 +119,7 @@ class Nodes(unittest.TestCase):
         self.same_as_one_worker()
 
     def test_stopped(self) -> None:
-        process = self.start()
+        process = self.start(1_000_000)  # it is not complete before the signal comes
         self.wait_for_step(20, process)
         process.send_signal(signal.SIGTERM)
         self.assertEqual(process.wait(LIMIT_S), 75, self.output.read_text())
