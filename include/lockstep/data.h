@@ -29,7 +29,7 @@ typedef struct ls_sample ls_sample;
 void *ls_sample_field(ls_sample *, const char *name);
 
 typedef struct ls_own_source {
-    uint64_t count LS_UNSET; /* samples */
+    uint64_t count LS_UNSET; /* samples, below 2^62 */
     /* Writes the fields of sample i < count, always with the same values. Called from several
      * threads at the same time, for any samples in any order. On failure returns LS_EINVAL or
      * LS_EIO, and writes into e->msg what is wrong with which record; the run ends with this

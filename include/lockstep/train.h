@@ -42,7 +42,7 @@ typedef struct ls_trainer_options {
     const ls_program *program LS_UNSET; /* its name, keys and build(); its data are not used */
     const char *config LS_UNSET; /* path of the config: train.batch, optim ...; NULL: no file */
     const char *const *sets LS_UNSET; /* "key=value" after the file; NULL ends them; NULL: none */
-    uint64_t count LS_UNSET;          /* samples of the data set */
+    uint64_t count LS_UNSET;          /* samples of the data set, below 2^62 */
     uint64_t hash LS_UNSET;           /* differs if the samples do; checked when a run is resumed */
     ls_group *group LS_UNSET; /* the workers that train; NULL: those that were started together */
     /* The run directory, the same for all workers; NULL: none. Worker 0 writes config.yaml,

@@ -119,9 +119,11 @@ bool ls_value_same_dims(const ls_value *a, const ls_value *b) {
 ls_dims_text ls_dims_write(ls_dims dims) {
     ls_dims_text t = {"["};
     size_t at = 1;
-    for (int i = 0; i < LS_MAX_DIMS && dims.of[i]; i++)
-        at += (size_t)snprintf(t.text + at, sizeof t.text - at, "%s%lld", i ? ", " : "",
-                               (long long)dims.of[i] % 1000000000000);
+    for (int i = 0; i < LS_MAX_DIMS && dims.of[i]; i++) { /* 13 characters each at most */
+        bool is_long = dims.of[i] >= 1000000000000 || dims.of[i] <= -100000000000;
+        at += (size_t)snprintf(t.text + at, sizeof t.text - at, is_long ? "%s%.4g" : "%s%.12g",
+                               i ? ", " : "", (double)dims.of[i]);
+    }
     snprintf(t.text + at, sizeof t.text - at, "]");
     return t;
 }

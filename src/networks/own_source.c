@@ -30,11 +30,18 @@ static ls_status read_sample(const ls_source *s, uint64_t i, void *sample, ls_er
 
 static void close_source(ls_source *s) { free(s); }
 
+ls_status ls_own_source_check_count(uint64_t count, const char *whose, ls_error *e) {
+    if (count >> 62 == 0) return LS_OK;
+    return ls_fail(e, LS_EINVAL, "%s: a count of %llu samples; it must be below 2^62", whose,
+                   (unsigned long long)count);
+}
+
 ls_status ls_own_source_of(const ls_own_source *given, const ls_model *m, ls_source **s_p,
                            ls_error *e) {
     if (!given || !given->read || given->count == 0)
         return ls_fail(e, LS_EINVAL,
                        "the program's data have no samples, or no function to read them");
+    LS_TRY(ls_own_source_check_count(given->count, "the program's data", e));
     own_source *o = LS_NEW(own_source);
     o->given = *given;
     o->s = (ls_source){.format = "program",

@@ -11,6 +11,8 @@ struct ls_sample {
     unsigned char *bytes;
 };
 
+/* LS_EINVAL: 2^62 samples or more. whose: "the program's data" */
+ls_status ls_own_source_check_count(uint64_t count, const char *whose, ls_error *);
 /* A source of the samples of `given`, with the fields of the model. LS_EINVAL: it has none. */
 ls_status ls_own_source_of(const ls_own_source *given, const ls_model *, ls_source **s_p,
                            ls_error *);

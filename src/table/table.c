@@ -131,8 +131,8 @@ void ls_table_close(ls_table *t) {
 }
 
 void ls_table_virtual_workers(const ls_table *t, int *first_p, int *end_p) {
-    *first_p = t ? t->first : 0;
-    *end_p = t ? t->end : 0;
+    if (first_p) *first_p = t ? t->first : 0;
+    if (end_p) *end_p = t ? t->end : 0;
 }
 
 int64_t ls_table_clock(const ls_table *t) { return t ? t->clock : 0; }
@@ -142,7 +142,12 @@ ls_status ls_table_check(const ls_table *t, const char *name, ls_error *e) {
     return t ? LS_OK : ls_fail(e, LS_EINVAL, "%s(): the table is NULL", name);
 }
 
-static ls_status check_ids(const ls_table *t, const int64_t *ids, size_t n, ls_error *e) {
+/* rows: where they are read to, or their gradients. */
+static ls_status check_ids(const ls_table *t, const int64_t *ids, size_t n, const float *rows,
+                           ls_error *e) {
+    if (n && (!ids || !rows))
+        return ls_fail(e, LS_EINVAL, "table '%.64s': %s are NULL, but there are %zu ids", t->c.name,
+                       ids ? "rows" : "ids", n);
     for (size_t i = 0; i < n; i++)
         if (!ls_rows_can_have(&t->rows, (uint64_t)ids[i]))
             return ls_fail(e, LS_EINVAL, "table '%.64s': id %lld is not one of 0 to %lld",
@@ -186,7 +191,7 @@ static ls_status sort_by_owner(ls_table *t, const int64_t *ids, size_t n, ls_err
 }
 
 static ls_status read_alone(ls_table *t, const int64_t *ids, size_t n, float *rows, ls_error *e) {
-    LS_TRY(check_ids(t, ids, n, e));
+    LS_TRY(check_ids(t, ids, n, rows, e));
     ls_rows_read(&t->rows, (const uint64_t *)ids, n, t->clock, rows);
     return LS_OK;
 }
@@ -197,7 +202,7 @@ ls_status ls_table_read(ls_table *t, const int64_t *ids, size_t n, float *rows, 
     size_t width = (size_t)t->c.width;
     if (x->size == 1) return read_alone(t, ids, n, rows, e);
     memset(x->to, 0, (size_t)x->size * sizeof *x->to);
-    ls_status s = check_ids(t, ids, n, e);
+    ls_status s = check_ids(t, ids, n, rows, e);
     if (s == LS_OK) s = sort_by_owner(t, ids, n, e);
     LS_TRY(ls_exchange_counts(x, s, "ls_table_read()", e));
     s = ls_table_room_take(&t->got, x->nfrom * sizeof(uint64_t), e);
@@ -223,7 +228,7 @@ ls_status ls_table_add(ls_table *t, int virtual_worker, const int64_t *ids, size
         return ls_fail(e, LS_EINVAL,
                        "table '%.64s': virtual worker %d is not this worker's, which has %d to %d",
                        t->c.name, virtual_worker, t->first, t->end - 1);
-    LS_TRY(check_ids(t, ids, n, e));
+    LS_TRY(check_ids(t, ids, n, gradients, e));
     return ls_gradients_add(&t->added[virtual_worker - t->first], ids, n, gradients, e);
 }
 

@@ -85,6 +85,7 @@ static void describe(ls_feed *f, const ls_model *m) {
 
 ls_status ls_feed_open(const ls_feed_config *c, ls_feed **f_p, ls_error *e) {
     if (c->count == 0) return ls_fail(e, LS_EINVAL, "the trainer's count of samples is 0");
+    LS_TRY(ls_own_source_check_count(c->count, "the trainer", e));
     ls_feed *f = LS_NEW(ls_feed);
     f->c = *c;
     pthread_mutex_init(&f->lock, NULL);

@@ -252,6 +252,7 @@ static void test_refused(void **state) {
     ls_language_close(l);
     assert_int_equal(ls_language_open("/nowhere", NULL, &l, &e), LS_EIO);
     assert_int_equal(ls_language_open(NULL, NULL, &l, &e), LS_EINVAL);
+    assert_int_equal(ls_language_open("/nowhere", NULL, NULL, &e), LS_EINVAL);
     static const char *const sets[] = {"model.width=24", NULL};
     char *path = ls_format("%s/gpt2", folder);
     assert_int_equal(ls_language_open(path, &(ls_language_options){.sets = sets}, &l, &e),

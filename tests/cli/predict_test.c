@@ -490,6 +490,7 @@ static void test_library(void **state) {
                     LS_EINVAL, "the field 'b' is NULL", e);
     ls_predictor_close(p);
     assert_ls_fails(ls_predictor_open("/no/such/run", NULL, &p, &e), LS_EIO, "does not exist", e);
+    assert_int_equal(ls_predictor_open("/no/such/run", NULL, NULL, &e), LS_EINVAL);
     ls_predictor_close(NULL);
     assert_int_equal(ls_predictor_ninputs(NULL), 0);
     assert_int_equal(ls_predictor_noutputs(NULL), 0);

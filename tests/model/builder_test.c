@@ -114,6 +114,9 @@ static void with_label(ls_model *m) {
 }
 static void with_logits(ls_model *m) { ls_cross_entropy(m, image(m), label(m), LS_DEFAULTS); }
 static void with_type(ls_model *m) { ls_input(m, "x", LS_F64, LS_DIMS(1)); }
+static void with_long_dims(ls_model *m) {
+    ls_input(m, "y", LS_F32, LS_DIMS(INT64_C(1) << 50, INT64_C(1) << 50));
+}
 static void with_dims(ls_model *m) { ls_input(m, "x", LS_F32, LS_DIMS(3, -1)); }
 static void with_field(ls_model *m) { label(m), label(m); }
 static void with_size(ls_model *m) { ls_input(m, "x", LS_F32, LS_DIMS(INT32_MAX, INT32_MAX)); }
@@ -147,6 +150,7 @@ static void test_errors(void **state) {
          "the logits are [4, 3, 1], and the labels []; one row of logits a label is needed"},
         {with_type, "field 'x': its type is f64; u8, i32 and f32 are possible"},
         {with_dims, "field 'x': [3, -1] has a dimension below 1"},
+        {with_long_dims, "field 'y': a sample of [1.126e+15, 1.126e+15] has more than 2 GB"},
         {with_field, "the model has a field 'label' already"},
         {with_size, "a sample of [2147483647, 2147483647] has more than 2 GB"},
         {with_scope, "scope 'a' is not ended"},

@@ -372,11 +372,22 @@ static ls_status bad(ls_group *g, void *arg, ls_error *e) {
     assert_ls_ok(ls_table_open(g, &c, &t, e), *e);
 
     const int64_t good[2] = {1, 9}, wrong[2] = {1, 10};
+    char text[33];
     const float ones[4] = {1, 1, 1, 1};
     float rows[4] = {7, 7, 7, 7};
     assert_ls_fails(ls_table_read(t, rank == 1 ? wrong : good, 2, rows, e), LS_EINVAL,
                     rank == 1 ? "'users': id 10 is not one of 0 to 9" : "failed on worker 1", *e);
     assert_true(rows[0] == 7);
+    assert_ls_fails(ls_table_read(t, good, 2, rank == 1 ? NULL : rows, e), LS_EINVAL,
+                    rank == 1 ? "rows are NULL, but there are 2 ids" : "failed on worker 1", *e);
+    assert_ls_fails(ls_table_hash(t, rank == 0 ? NULL : text, e), LS_EINVAL,
+                    rank == 0 ? "the text is NULL" : "failed on worker 0", *e);
+    assert_ls_fails(ls_table_save(t, rank == 0 ? NULL : "nowhere", e), LS_EINVAL,
+                    rank == 0 ? "the directory is NULL" : "failed on worker 0", *e);
+    assert_ls_fails(ls_table_load(t, rank == 0 ? NULL : "nowhere", e), LS_EINVAL,
+                    rank == 0 ? "the directory is NULL" : "failed on worker 0", *e);
+    assert_ls_fails(ls_table_add(t, 2 * rank, NULL, 2, ones, e), LS_EINVAL, "ids are NULL", *e);
+    ls_table_virtual_workers(t, NULL, NULL);
     assert_ls_fails(ls_table_add(t, rank == 0 ? 2 : 1, good, 2, ones, e), LS_EINVAL,
                     "is not this worker's", *e);
     assert_ls_fails(ls_table_add(t, 2 * rank, wrong, 2, ones, e), LS_EINVAL, "id 10", *e);

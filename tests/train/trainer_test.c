@@ -369,6 +369,9 @@ static void test_errors(void **state) {
     assert_int_equal(ls_trainer_open(&(ls_trainer_options){.program = &program}, &t, &e),
                      LS_EINVAL);
     assert_non_null(strstr(e.msg, "count of samples is 0"));
+    ls_trainer_options endless = {.program = &program, .count = UINT64_MAX};
+    assert_int_equal(ls_trainer_open(&endless, &t, &e), LS_EINVAL);
+    assert_non_null(strstr(e.msg, "it must be below 2^62"));
     assert_int_equal(ls_trainer_open(&(ls_trainer_options){.count = 5}, &t, &e), LS_EINVAL);
     assert_ls_ok(ls_trainer_open(&(ls_trainer_options){.program = &program, .count = 50}, &t, &e),
                  e);
