@@ -3,16 +3,17 @@
  *     cc least_squares.c -o least_squares $(pkg-config --cflags --libs lockstep)
  *     lockstep run -n 4 ./least_squares
  *
- * Data-parallel: each worker has all weights and its own slice of the samples. It adds up the
- * gradient over its slice; the sums are added over the workers; then all take the same step. So
- * the weights stay equal on all workers, and only the gradient is ever sent.
+ * Data-parallel: each worker has all weights. The samples are cut into V slices, one for each
+ * virtual worker, and a worker adds up the gradient over each of its slices; the sums of all slices
+ * are added in one order; then all workers take the same step. So the weights stay equal on all of
+ * them, have the same bits for 1, 2, 3 ... V workers, and only gradients are ever sent.
  */
 #include <stdio.h>
 #include <stdlib.h>
 
-#include <lockstep/group.h>
+#include <lockstep/virtual.h>
 
-enum { SAMPLES = 10000, INPUTS = 3, WEIGHTS = INPUTS + 1, STEPS = 50 };
+enum { SAMPLES = 10000, V = 8, INPUTS = 3, WEIGHTS = INPUTS + 1, STEPS = 50 };
 static const double TRUE_W[WEIGHTS] = {2, -1, 0.5, 3}; /* the last is b */
 
 static void check(ls_status s, const ls_error *e) {
@@ -51,25 +52,28 @@ static void gradient(uint64_t first, uint64_t end, const double *w, double *sum)
     }
 }
 
+/* The first sample of virtual worker v. */
+static uint64_t slice(int v) { return SAMPLES * (uint64_t)v / V; }
+
 int main(void) {
     ls_group *g;
     ls_error e;
     check(ls_group_open(NULL, &g, &e), &e);
-    uint64_t rank = (uint64_t)ls_group_rank(g), size = (uint64_t)ls_group_size(g);
-    uint64_t first = SAMPLES * rank / size, end = SAMPLES * (rank + 1) / size;
+    int first, end, rank = ls_group_rank(g);
+    ls_group_virtual_workers(g, V, &first, &end);
 
     double w[WEIGHTS] = {0};
     for (int step = 0; step <= STEPS; step++) {
-        double sum[WEIGHTS + 1];
-        gradient(first, end, w, sum);
+        double of[V][WEIGHTS + 1], sum[WEIGHTS + 1];
+        for (int v = first; v < end; v++) gradient(slice(v), slice(v + 1), w, of[v - first]);
         /* LS_SUM, and one division by all samples: slices may differ in length, and LS_AVG would
          * weight them equally. The loss is sent with the gradient: one call per step. */
-        check(ls_all_reduce(g, sum, sum, WEIGHTS + 1, LS_F64, LS_SUM, &e), &e);
+        check(ls_all_reduce_virtual(g, of, sum, WEIGHTS + 1, LS_F64, LS_SUM, V, &e), &e);
         if (rank == 0 && step % 10 == 0)
             printf("step %3d  loss %.6f\n", step, sum[WEIGHTS] / (double)SAMPLES);
         for (int j = 0; j < WEIGHTS; j++) w[j] -= 0.3 * sum[j] / (double)SAMPLES;
     }
-    if (rank == 0) printf("w = %.4f %.4f %.4f, b = %.4f\n", w[0], w[1], w[2], w[3]);
+    if (rank == 0) printf("w = %.17g %.17g %.17g, b = %.17g\n", w[0], w[1], w[2], w[3]);
 
     ls_group_close(g);
     return 0;

@@ -86,6 +86,7 @@ static const char *call_name(const ls_record *r, char name[40]) {
     if (r->form == LS_FORM_SPLIT) return "group_split";
     if (r->form == LS_FORM_DUP) return "group_dup";
     if (r->form == LS_FORM_COMPRESSED) return "all_reduce_compressed";
+    if (r->form == LS_FORM_VIRTUAL) return "all_reduce_virtual";
     snprintf(name, 40, "%s%s", ls_collective_name((ls_collective)(r->what % LS_NCALLS)),
              r->nblocks ? "_v" : "");
     return name;
@@ -118,7 +119,7 @@ static void put_operation(const ls_record *r, char *text, size_t nbytes) {
 void ls_record_text(const ls_record *r, char *text, size_t nbytes) {
     ls_collective what = (ls_collective)(r->what % LS_NCALLS);
     char name[40], op[80] = "", root[32] = "", elements[160] = "", file[sizeof r->file];
-    bool sized = r->form == LS_FORM_PLAIN || r->form == LS_FORM_COMPRESSED;
+    bool sized = r->form != LS_FORM_SPLIT && r->form != LS_FORM_DUP;
     bool plain = sized && what != LS_CALL_BARRIER;
     int at = snprintf(text, nbytes, "%s", call_name(r, name));
     put_operation(r, op, sizeof op);

@@ -473,6 +473,7 @@ ls_status ls_all_gather_v(ls_group *g, const void *in, void *out, const size_t *
 static asked asked_virtual(const ls_virtual_sum *x, ls_collective what, size_t count) {
     return (asked){.call = {.what = what,
                             .dtype = x->dtype,
+                            .op = x->op,
                             .count = count,
                             .counts = x->counts,
                             .V = x->V,

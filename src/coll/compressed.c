@@ -155,18 +155,6 @@ static void size_up(const sum *s, size_t *send_p, size_t *receive_p, size_t *par
     }
 }
 
-/* Work memory belongs to the group, which keeps the largest. */
-static ls_status grow_work(ls_group *g, size_t nbytes, ls_error *e) {
-    if (g->work_nbytes >= nbytes) return LS_OK;
-    free(g->work);
-    g->work = NULL;
-    g->work_nbytes = 0;
-    if (posix_memalign(&g->work, ALIGN, nbytes) != 0)
-        return ls_fail(e, LS_ENOMEM, "all_reduce_compressed: no memory for %zu bytes", nbytes);
-    g->work_nbytes = nbytes;
-    return LS_OK;
-}
-
 static ls_status lay_out(sum *s, ls_error *e) {
     size_t send = 0, receive = 0, partial = 0;
     size_up(s, &send, &receive, &partial);
@@ -184,7 +172,7 @@ static ls_status lay_out(sum *s, ls_error *e) {
     unsigned char *at[PARTS], *next = NULL;
     size_t all = 0;
     for (int i = 0; i < PARTS; i++) all += rounded_up(sizes[i]);
-    LS_TRY(grow_work(s->g, all + ALIGN, e));
+    LS_TRY(ls_group_grow_work(s->g, all + ALIGN, "all_reduce_compressed", e));
     next = s->g->work;
     for (int i = 0; i < PARTS; next += rounded_up(sizes[i++])) at[i] = next;
     s->p = (float *)at[0];

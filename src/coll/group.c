@@ -192,6 +192,20 @@ void ls_group_close(ls_group *g) {
     if (last) ls_endpoint_close(p);
 }
 
+ls_status ls_group_grow_work(ls_group *g, size_t nbytes, const char *name, ls_error *e) {
+    enum { LINE = 64 };
+    if (g->work_nbytes >= nbytes) return LS_OK;
+    free(g->work);
+    g->work = NULL;
+    g->work_nbytes = 0;
+    if (posix_memalign(&g->work, LINE, nbytes) != 0) {
+        g->work = NULL;
+        return ls_fail(e, LS_ENOMEM, "%s: no memory for %zu bytes", name, nbytes);
+    }
+    g->work_nbytes = nbytes;
+    return LS_OK;
+}
+
 /* Opens the group of all workers of an endpoint; closes the endpoint on failure. */
 static ls_status open_all(ls_endpoint *p, const ls_group_options *o, ls_group **g_p, ls_error *e) {
     int *ranks = LS_NEW_ARRAY(int, (size_t)p->size);

@@ -89,7 +89,7 @@ struct ls_group {
     ls_call_site site; /* where the call that is made now stands */
     ls_call_form form; /* of collectives that the library makes on behalf of a user's call */
     ls_call_mark mark; /* of the next call */
-    void *work;        /* of compressed sums: the largest that one needed so far */
+    void *work;        /* of compressed and virtual sums: the largest that one needed so far */
     size_t work_nbytes;
     ls_counters counters;
     /* health.c's */
@@ -107,6 +107,8 @@ struct ls_group {
 /* LS_EINVAL, with the name of the call, if the group is NULL, closed, or that of the worker from
  * which this process was forked. */
 ls_status ls_group_check(const ls_group *, const char *name, ls_error *);
+/* Makes the group's work memory at least this large, aligned to a cache line; what it had is lost. */
+ls_status ls_group_grow_work(ls_group *, size_t nbytes, const char *name, ls_error *);
 
 /* Are its calls made straight from shared memory? */
 static inline bool ls_goes_shared(const ls_group *g) {

@@ -118,7 +118,7 @@ static void reduce_piece(ls_shared *s, const ls_call *c, int leaves, size_t n, v
     sum.data = x->data;
     if (!ls_call_widens(c)) {
         ls_tree_sum_run(&sum, s->k, 0, n, out);
-        if (c->op == LS_AVG) s->k->average(c->dtype, n, s->size, out);
+        if (c->op == LS_AVG && !c->V) s->k->average(c->dtype, n, s->size, out);
         return;
     }
     for (int i = 0; i < leaves; i++) {
@@ -129,7 +129,7 @@ static void reduce_piece(ls_shared *s, const ls_call *c, int leaves, size_t n, v
     sum.dtype = LS_F32;
     sum.data = x->wides;
     ls_tree_sum_run(&sum, s->k, 0, n, w->wide);
-    if (c->op == LS_AVG) s->k->average(LS_F32, n, s->size, w->wide);
+    if (c->op == LS_AVG && !c->V) s->k->average(LS_F32, n, s->size, w->wide);
     s->k->narrow(c->dtype, n, w->wide, out);
 }
 

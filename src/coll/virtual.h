@@ -19,6 +19,7 @@ typedef struct ls_virtual_sum {
     size_t stride;       /* elements from one of them to the next */
     void *out;
     ls_dtype dtype;
+    ls_op op;             /* LS_AVG: a sum, which the caller divides */
     size_t count;         /* of an all-reduce: elements of the vector */
     const size_t *counts; /* [size] of a reduce-scatter: blocks of the vector; else NULL */
 } ls_virtual_sum;

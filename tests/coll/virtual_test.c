@@ -7,6 +7,7 @@
 #include "base/random.h"
 #include "coll/algo/tree.h"
 #include "coll/team.h"
+#include "lockstep/virtual.h"
 
 enum { V = 11, COUNT = 70001, MOST = 8 };
 
@@ -203,6 +204,175 @@ static void test_differ(void **state) {
     run_threads(2, NULL, differ, NULL, NULL);
 }
 
+/* ---- ls_all_reduce_virtual(): each virtual worker's vector, from a program ---- */
+
+/* f64 has the sum's formula in double precision, other types that of f32, rounded for halves. */
+static void put(ls_dtype dtype, size_t i, float x, void *to) {
+    if (dtype == LS_F64)
+        ((double *)to)[i] = (double)x;
+    else if (dtype == LS_I32)
+        ((int32_t *)to)[i] = (int32_t)x;
+    else if (dtype == LS_F32)
+        ((float *)to)[i] = x;
+    else
+        memcpy((uint16_t *)to + i, (unsigned char *)&x + 2, 2); /* bf16, cut off */
+}
+
+static double double_sum(int lo, int hi, size_t i) {
+    if (hi - lo == 1) return (double)leaf(lo, i);
+    int middle = ls_tree_split(lo, hi);
+    return double_sum(lo, middle, i) + double_sum(middle, hi, i);
+}
+
+static bool is_sum(ls_dtype dtype, ls_op op, const void *out, size_t i) {
+    int64_t whole = 0;
+    int32_t most = INT32_MIN;
+    float sum = sum_of(0, V, i);
+    double wide = double_sum(0, V, i);
+    for (int v = 0; v < V; v++) {
+        whole += (int32_t)leaf(v, i);
+        if ((int32_t)leaf(v, i) > most) most = (int32_t)leaf(v, i);
+    }
+    if (dtype == LS_I32) return ((const int32_t *)out)[i] == (op == LS_MAX ? most : (int32_t)whole);
+    if (dtype == LS_F64) return ((const double *)out)[i] == (op == LS_AVG ? wide / V : wide);
+    return ((const float *)out)[i] == (op == LS_AVG ? sum / (float)V : sum);
+}
+
+typedef struct given {
+    ls_dtype dtype;
+    ls_op op;
+    size_t count;
+    void *want; /* [count] of one worker; NULL: the sum's formula */
+} given;
+
+static ls_status sum_given(ls_group *g, void *arg, ls_error *e) {
+    const given *x = arg;
+    int first = 0, end = 0, n = ls_group_size(g);
+    size_t size = ls_dtype_size(x->dtype), nbytes = x->count * size;
+    ls_group_virtual_workers(g, V, &first, &end);
+    size_t own = (size_t)(end - first);
+    unsigned char *in = malloc(own * nbytes + 1), *out = malloc(nbytes + 1);
+    for (int in_place = 0; in_place < 2; in_place++) {
+        for (size_t v = 0; v < own; v++)
+            for (size_t i = 0; i < x->count; i++)
+                put(x->dtype, i, leaf(first + (int)v, i), in + v * nbytes);
+        void *to = in_place ? in : out;
+        LS_TRY(ls_all_reduce_virtual(g, in, to, x->count, x->dtype, x->op, V, e));
+        bool good = !x->want || memcmp(to, x->want, nbytes) == 0;
+        for (size_t i = 0; !x->want && i < x->count; i++)
+            good = good && is_sum(x->dtype, x->op, to, i);
+        if (!good)
+            return ls_fail(e, LS_EINVAL, "%s %s, %zu elements, %d workers, in place %d: wrong",
+                           ls_dtype_name(x->dtype), ls_op_name(x->op), x->count, n, in_place);
+        if (in_place && own > 1 && x->count) { /* the other contributions are as before */
+            put(x->dtype, 0, leaf(first + 1, 0), out);
+            if (memcmp(in + nbytes, out, size) != 0) return ls_fail(e, LS_EINVAL, "changed");
+        }
+    }
+    free(in);
+    free(out);
+    return LS_OK;
+}
+
+static void test_given(void **state) {
+    static const struct {
+        ls_dtype dtype;
+        ls_op op;
+    } kinds[] = {
+        {LS_F32, LS_SUM}, {LS_F32, LS_AVG}, {LS_F64, LS_SUM},
+        {LS_F64, LS_AVG}, {LS_I32, LS_SUM}, {LS_I32, LS_MAX},
+    };
+    static const size_t counts[] = {0, 1, 7, 5001};
+    static const int sizes[] = {1, 2, 3, 5, 8};
+    (void)state;
+    for (size_t k = 0; k < sizeof kinds / sizeof *kinds; k++)
+        for (int c = 0; c < 4; c++)
+            for (int s = 0; s < 5; s++) {
+                given x = {kinds[k].dtype, kinds[k].op, counts[c], NULL};
+                ls_group_options o = {.algorithm = s % 2 ? "direct" : NULL};
+                run_threads(sizes[s], &o, sum_given, &x, NULL);
+            }
+}
+
+static ls_status sum_halves(ls_group *g, void *arg, ls_error *e) {
+    given *x = arg;
+    uint16_t *in = calloc(V * x->count, sizeof *in);
+    for (int v = 0; v < V; v++)
+        for (size_t i = 0; i < x->count; i++)
+            put(x->dtype, i, leaf(v, i), in + (size_t)v * x->count);
+    x->want = calloc(x->count, sizeof *in);
+    LS_TRY(ls_all_reduce_virtual(g, in, x->want, x->count, x->dtype, x->op, V, e));
+    free(in);
+    return LS_OK;
+}
+
+/* Halves are rounded at each node of the tree, so their bits don't depend on workers either. */
+static void test_given_halves(void **state) {
+    (void)state;
+    for (int op = LS_SUM; op <= LS_AVG; op++) {
+        given x = {LS_BF16, (ls_op)op, 1003, NULL};
+        run_threads(1, NULL, sum_halves, &x, NULL);
+        for (int n = 2; n <= 5; n++) run_threads(n, NULL, sum_given, &x, NULL);
+        free(x.want);
+    }
+}
+
+static ls_status refused(ls_group *g, void *arg, ls_error *e) {
+    float x[40] = {0};
+    (void)arg;
+    const struct {
+        const void *in;
+        void *out;
+        size_t count;
+        ls_dtype dtype;
+        ls_op op;
+        int V;
+        const char *message;
+    } calls[] = {
+        {x, x, 4, LS_F32, LS_SUM, 1, "1 virtual workers for 2 workers; each needs one"},
+        {x, x, 4, LS_F32, LS_SUM, -7, "-7 virtual workers for 2 workers"},
+        {NULL, x, 4, LS_F32, LS_SUM, 4, "in is NULL, but has 8 elements"},
+        {x, NULL, 4, LS_F32, LS_SUM, 4, "out is NULL, but has 4 elements"},
+        {x, x + 4, 4, LS_F32, LS_SUM, 4, "in and out overlap"},
+        {(char *)x + 1, x + 20, 4, LS_F32, LS_SUM, 4, "in is not aligned"},
+        {x, x + 20, SIZE_MAX / 8, LS_F32, LS_SUM, 4, "elements are too many"},
+        {x, x + 20, 4, LS_I32, LS_AVG, 4, "no avg of i32"},
+        {x, x + 20, 4, (ls_dtype)99, LS_SUM, 4, "dtype 99 does not exist"},
+        {x, x + 20, 4, LS_F32, (ls_op)-1, 4, "operation -1 does not exist"},
+    };
+    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
+        ls_status s = ls_all_reduce_virtual(g, calls[i].in, calls[i].out, calls[i].count,
+                                            calls[i].dtype, calls[i].op, calls[i].V, e);
+        if (s != LS_EINVAL || !strstr(e->msg, calls[i].message))
+            return ls_fail(e, LS_EIO, "call %zu was not refused: %s", i, e->msg);
+    }
+    return ls_all_reduce_virtual(g, x, x + 20, 4, LS_F32, LS_SUM, 4, e); /* the group lives */
+}
+
+/* Workers that give other numbers of virtual workers, or other operations, disagree. */
+static ls_status other_v(ls_group *g, void *arg, ls_error *e) {
+    float in[8] = {0}, out[1];
+    bool averages = *(bool *)arg && ls_group_rank(g) == 1;
+    int nvirtual = *(bool *)arg ? 4 : 4 + ls_group_rank(g);
+    ls_status s =
+        ls_all_reduce_virtual(g, in, out, 1, LS_F32, averages ? LS_AVG : LS_SUM, nvirtual, e);
+    return s == LS_EDISAGREE ? LS_OK : ls_fail(e, LS_EIO, "no disagreement: %s", e->msg);
+}
+
+static void test_given_refused(void **state) {
+    int first = 1, end = 1;
+    bool averages = false;
+    ls_error e;
+    (void)state;
+    run_threads(2, NULL, refused, NULL, NULL);
+    run_threads(2, NULL, other_v, &averages, NULL);
+    averages = true;
+    run_threads(2, NULL, other_v, &averages, NULL);
+    ls_group_virtual_workers(NULL, 4, &first, &end);
+    assert_int_equal(first + end, 0);
+    assert_int_equal(ls_all_reduce_virtual(NULL, &e, &e, 1, LS_U8, LS_SUM, 1, &e), LS_EINVAL);
+}
+
 /* Each worker writes its block; gathering the blocks moves nothing, and all see all of them. */
 static ls_status one_copy(ls_group *g, void *arg, ls_error *e) {
     (void)arg;
@@ -237,10 +407,11 @@ static void test_one_copy(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_direct),   cmocka_unit_test(test_staged),
-        cmocka_unit_test(test_messages), cmocka_unit_test(test_too_few),
-        cmocka_unit_test(test_differ),   cmocka_unit_test(test_one_copy),
-        cmocka_unit_test(test_chunks),
+        cmocka_unit_test(test_direct),       cmocka_unit_test(test_staged),
+        cmocka_unit_test(test_messages),     cmocka_unit_test(test_too_few),
+        cmocka_unit_test(test_differ),       cmocka_unit_test(test_one_copy),
+        cmocka_unit_test(test_chunks),       cmocka_unit_test(test_given),
+        cmocka_unit_test(test_given_halves), cmocka_unit_test(test_given_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -184,7 +184,7 @@ size_t *ls_even_offsets(size_t count, int n) {
 }
 
 void ls_finish_average(const ls_call *c, ls_coll_program *s, ls_place out, size_t count) {
-    if (c->op == LS_AVG) ls_coll_program_average(s, out, count, s->size);
+    if (c->op == LS_AVG && !c->V) ls_coll_program_average(s, out, count, s->size);
 }
 
 bool ls_tree_order_always(ls_collective what, int n) {

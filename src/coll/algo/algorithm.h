@@ -62,7 +62,8 @@ typedef enum ls_call_form {
     LS_FORM_PLAIN,
     LS_FORM_SPLIT,
     LS_FORM_DUP,
-    LS_FORM_COMPRESSED
+    LS_FORM_COMPRESSED,
+    LS_FORM_VIRTUAL
 } ls_call_form;
 
 /* The buffers of a call at one worker. */
@@ -209,7 +210,7 @@ double ls_hosts_seconds_far(const ls_algorithm *, const ls_call *, const ls_host
 bool ls_tree_order_always(ls_collective, int n);
 bool ls_tree_order_up_to_two(ls_collective, int n); /* a + b is b + a */
 
-/* Divides the sum, where the call asks for an average. */
+/* Divides the sum, where the call asks for an average of workers. */
 void ls_finish_average(const ls_call *, ls_coll_program *, ls_place out, size_t count);
 
 /* The length of the next piece, with `left` elements to go. */
