@@ -163,7 +163,7 @@ typedef struct ls_group_options {
  *
  * Errors   LS_EINVAL: an option, the meeting, or a variable of the environment (named).
  *          LS_ETIMEOUT: workers (named) did not come.
- *          LS_EPEER: a worker that came was lost. */
+ *          LS_EPEER: a worker that came was lost, or has another join key. */
 ls_status ls_group_open(const ls_group_options *options, ls_group **g_p, ls_error *e);
 
 /* A group of n threads of this process: groups [n], one for each thread. Not collective: one thread

@@ -31,9 +31,10 @@ ls_status ls_language_open(const char *path, const ls_language_options *options,
                            ls_error *e) {
     static const ls_language_options none;
     const ls_language_options *o = options ? options : &none;
-    if (!path || !l_p)
+    bool has_path = path && *path;
+    if (!has_path || !l_p)
         return ls_fail(e, LS_EINVAL, "ls_language_open(): %s",
-                       path ? "l_p is NULL" : "there is no path");
+                       has_path ? "l_p is NULL" : "there is no path");
     const ls_trained_options how = {.ema = o->ema,
                                     .writes = true,
                                     .sets = o->sets,

@@ -158,11 +158,12 @@ ls_status ls_predictor_open_with(const char *path, const ls_predictor_options *o
                                  ls_error *e) {
     static const ls_predictor_options none;
     const ls_predictor_options *o = options ? options : &none;
-    if (!path || !p_p || o->threads < 0)
+    bool has_path = path && *path;
+    if (!has_path || !p_p || o->threads < 0)
         return ls_fail(e, LS_EINVAL, "ls_predictor_open(): %s",
-                       !path  ? "there is no path"
-                       : !p_p ? "p_p is NULL"
-                              : "threads is negative");
+                       !has_path ? "there is no path"
+                       : !p_p    ? "p_p is NULL"
+                                 : "threads is negative");
     if (o->program) LS_TRY(ls_program_use_model(o->program, e));
     ls_predictor *p = LS_NEW(ls_predictor);
     pthread_mutex_init(&p->lock, NULL);

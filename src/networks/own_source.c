@@ -12,7 +12,7 @@ typedef struct own_source {
 } own_source;
 
 void *ls_sample_field(ls_sample *s, const char *name) {
-    const ls_field *f = ls_source_field(s->source, name);
+    const ls_field *f = s && name ? ls_source_field(s->source, name) : NULL;
     return f ? s->bytes + f->offset : NULL;
 }
 

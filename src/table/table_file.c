@@ -66,14 +66,17 @@ static ls_status hash_of(ls_group *g, const ls_rows *r, const ls_id_map *counts,
     return LS_OK;
 }
 
-/* In collective calls a NULL of one worker is an error of all. */
-static ls_status check_given(const void *given, const char *what, ls_error *e) {
-    return given ? LS_OK : ls_fail(e, LS_EINVAL, "%s is NULL", what);
+/* A bad directory of one worker is an error of all. */
+static ls_status check_directory(ls_table *t, const char *dir, const char *call, ls_error *e) {
+    ls_status s = LS_OK;
+    if (!dir || !*dir)
+        s = ls_fail(e, LS_EINVAL, "%s: the directory is %s", call, dir ? "''" : "NULL");
+    return ls_exchange_agree(&t->exchange, s, call, e);
 }
 
 ls_status ls_table_hash(ls_table *t, char text[33], ls_error *e) {
     LS_TRY(ls_table_check(t, "ls_table_hash", e));
-    ls_status s = check_given(text, "ls_table_hash(): the text", e);
+    ls_status s = text ? LS_OK : ls_fail(e, LS_EINVAL, "ls_table_hash(): the text is NULL");
     LS_TRY(ls_exchange_agree(&t->exchange, s, "ls_table_hash()", e));
     return hash_of(t->group, &t->rows, &t->admitted, t->clock, text, e);
 }
@@ -229,8 +232,7 @@ static char *fresh_of(const char *path, const char *hash) {
 
 ls_status ls_table_save(ls_table *t, const char *dir, ls_error *e) {
     LS_TRY(ls_table_check(t, "ls_table_save", e));
-    ls_status given = check_given(dir, "ls_table_save(): the directory", e);
-    LS_TRY(ls_exchange_agree(&t->exchange, given, "ls_table_save()", e));
+    LS_TRY(check_directory(t, dir, "ls_table_save()", e));
     char hash[33] = "", *path = without_slash(dir);
     ls_exchange *x = &t->exchange;
     ls_status s = ls_table_hash(t, hash, e);
@@ -394,8 +396,7 @@ static ls_status check_hash(const ls_table *t, const saved *s, ls_error *e) {
 
 ls_status ls_table_load(ls_table *t, const char *dir, ls_error *e) {
     LS_TRY(ls_table_check(t, "ls_table_load", e));
-    ls_status given = check_given(dir, "ls_table_load(): the directory", e);
-    LS_TRY(ls_exchange_agree(&t->exchange, given, "ls_table_load()", e));
+    LS_TRY(check_directory(t, dir, "ls_table_load()", e));
     char *path = without_slash(dir);
     saved s = {.dir = path};
     ls_status status = ls_exchange_agree(&t->exchange, read_all(t, &s, e), "ls_table_load()", e);

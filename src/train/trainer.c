@@ -277,6 +277,9 @@ ls_status ls_trainer_open(const ls_trainer_options *o, ls_trainer **t_p, ls_erro
     ls_error own;
     if (!e) e = &own;
     if (!o || !t_p) return ls_fail(e, LS_EINVAL, "ls_trainer_open(): options or t_p is NULL");
+    if ((o->config && !*o->config) || (o->run && !*o->run))
+        return ls_fail(e, LS_EINVAL, "ls_trainer_open(): %s is ''; NULL stands for none",
+                       o->config && !*o->config ? "config" : "run");
     ls_trainer *t = LS_NEW(ls_trainer);
     t->lock = LS_LOCK_NONE;
     t->slot = aligned_alloc(_Alignof(ls_board_slot), sizeof *t->slot);

@@ -386,6 +386,8 @@ static ls_status bad(ls_group *g, void *arg, ls_error *e) {
                     rank == 0 ? "the directory is NULL" : "failed on worker 0", *e);
     assert_ls_fails(ls_table_load(t, rank == 0 ? NULL : "nowhere", e), LS_EINVAL,
                     rank == 0 ? "the directory is NULL" : "failed on worker 0", *e);
+    assert_ls_fails(ls_table_save(t, rank == 0 ? "" : "nowhere", e), LS_EINVAL,
+                    rank == 0 ? "the directory is ''" : "failed on worker 0", *e);
     assert_ls_fails(ls_table_add(t, 2 * rank, NULL, 2, ones, e), LS_EINVAL, "ids are NULL", *e);
     ls_table_virtual_workers(t, NULL, NULL);
     assert_ls_fails(ls_table_add(t, rank == 0 ? 2 : 1, good, 2, ones, e), LS_EINVAL,

@@ -372,6 +372,10 @@ static void test_errors(void **state) {
     ls_trainer_options endless = {.program = &program, .count = UINT64_MAX};
     assert_int_equal(ls_trainer_open(&endless, &t, &e), LS_EINVAL);
     assert_non_null(strstr(e.msg, "it must be below 2^62"));
+    ls_trainer_options unnamed = {.program = &program, .count = 5, .run = ""};
+    assert_int_equal(ls_trainer_open(&unnamed, &t, &e), LS_EINVAL);
+    assert_non_null(strstr(e.msg, "run is ''"));
+    assert_null(ls_sample_field(NULL, "x"));
     assert_int_equal(ls_trainer_open(&(ls_trainer_options){.count = 5}, &t, &e), LS_EINVAL);
     assert_ls_ok(ls_trainer_open(&(ls_trainer_options){.program = &program, .count = 50}, &t, &e),
                  e);
