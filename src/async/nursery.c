@@ -4,12 +4,12 @@
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/thread.h"
 
 enum {
     LOOK_US = 50 * 1000,
@@ -45,7 +45,7 @@ static ls_status start(nursery *n, int role, ls_error *e) {
     if (pid > 0) return LS_OK;
     if (pid < 0)
         return ls_fail(e, LS_ENOMEM, "%s %d can't be started: %s", kind_of(n, role),
-                       number_of(n, role), strerror(errno));
+                       number_of(n, role), ls_thread_why(errno));
     ls_error why = {0};
     char rank[16];
     snprintf(rank, sizeof rank, "%d", role);
@@ -100,7 +100,7 @@ ls_status ls_nursery_open(ls_nursery *n, const ls_nursery_roles *roles, ls_error
     pid_t pid = ls_child_start(&n->child, NULL);
     if (pid == 0) run_nursery(roles);
     if (pid > 0) return LS_OK;
-    return ls_fail(e, LS_ENOMEM, "workers can't be started: %s", strerror(errno));
+    return ls_fail(e, LS_ENOMEM, "workers can't be started: %s", ls_thread_why(errno));
 }
 
 ls_status ls_nursery_check(ls_nursery *n, ls_error *e) {

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "async/crew.h"
+#include "base/thread.h"
 
 typedef struct server {
     const ls_async_crew *crew;

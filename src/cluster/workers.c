@@ -15,6 +15,7 @@
 #include "base/hash.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/thread.h"
 #include "cluster/rest.h"
 #include "net/launch/environment.h"
 #include "net/launch/launch.h"
@@ -167,7 +168,7 @@ static ls_status run_threads(const ls_workers *w, ls_board *board, ls_worker_mai
         *m = (member){.g = groups[started], .board = board, .main = main_fn, .arg = arg};
         int failed = pthread_create(&m->thread, NULL, member_main, m);
         if (!failed) continue;
-        s = ls_fail(e, LS_ENOMEM, "worker %d can't be started: %s", started, strerror(failed));
+        s = ls_fail(e, LS_ENOMEM, "worker %d can't be started: %s", started, ls_thread_why(failed));
         for (int i = started; i < w->n; i++) ls_group_close(groups[i]); /* lost to the others */
         break;
     }

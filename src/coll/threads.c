@@ -1,9 +1,9 @@
 /* threads.c - runs a function on each worker of a group of threads. */
 #include <pthread.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/mem.h"
+#include "base/thread.h"
 #include "lockstep/group.h"
 
 typedef struct member {
@@ -35,7 +35,8 @@ static int start(member *members, int n, ls_error *e) {
     for (int i = 1; i < n; i++) {
         int why = pthread_create(&members[i].thread, NULL, run, &members[i]);
         if (why == 0) continue;
-        ls_fail(e, LS_ENOMEM, "run_threads: can't start thread %d of %d: %s", i, n, strerror(why));
+        ls_fail(e, LS_ENOMEM, "run_threads: can't start thread %d of %d: %s", i, n,
+                ls_thread_why(why));
         return i;
     }
     return n;

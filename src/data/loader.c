@@ -15,6 +15,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "base/thread.h"
 
 enum { PIECES = 8 }; /* parts of a batch a thread: so threads end at about the same time */
 
@@ -185,7 +186,8 @@ ls_status ls_loader_create(const ls_loader_config *c, uint64_t step, ls_loader *
     pthread_mutex_unlock(&l->mutex);
     if (failed) {
         ls_loader_free(l);
-        return ls_fail(e, LS_ENOMEM, "the loader's thread can't be started: %s", strerror(failed));
+        return ls_fail(e, LS_ENOMEM, "the loader's thread can't be started: %s",
+                       ls_thread_why(failed));
     }
     *l_p = l;
     return LS_OK;

@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/cores.h"
+#include "base/thread.h"
 #include "coll/request.h"
 #include "coll/virtual.h"
 #include "exec/exec_state.h"
@@ -347,7 +348,7 @@ static ls_status start_comm_thread(ls_exec *x, ls_error *e) {
     int failed = pthread_create(&x->comm_thread, NULL, comm_main, x);
     if (failed)
         return ls_fail(e, LS_ENOMEM, "the communication thread can't be started: %s",
-                       strerror(failed));
+                       ls_thread_why(failed));
     x->has_thread = true;
     return LS_OK;
 }

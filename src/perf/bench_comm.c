@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/thread.h"
 #include "lockstep/group.h"
 #include "net/launch/environment.h"
 #include "net/launch/launch.h"
@@ -413,9 +414,10 @@ static int run_threads(const ls_bench_comm *o, atomic_int *reported) {
         workers[i] = (worker){.o = o, .group = groups[i], .reported = reported};
         int failed = pthread_create(&threads[i], NULL, thread_main, &workers[i]);
         if (failed)
-            or_die(&workers[i],
-                   ls_fail(&e, LS_ENOMEM, "thread %zu can't be started: %s", i, strerror(failed)),
-                   &e);
+            or_die(
+                &workers[i],
+                ls_fail(&e, LS_ENOMEM, "thread %zu can't be started: %s", i, ls_thread_why(failed)),
+                &e);
     }
     for (size_t i = 0; i < n; i++) pthread_join(threads[i], NULL);
     int code = workers[0].code;

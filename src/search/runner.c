@@ -19,6 +19,7 @@
 #include "base/lines.h"
 #include "base/log.h"
 #include "base/name.h"
+#include "base/thread.h"
 #include "net/launch/child.h"
 #include "storage/checkpoint.h"
 #include "train/layout.h"
@@ -87,7 +88,7 @@ static ls_status start(ls_runner *r, const char *const *words, const char *outpu
     if (pid == 0) become((char *const *)(uintptr_t)words, fd);
     int why = errno;
     close(fd);
-    if (pid < 0) return ls_fail(e, LS_EIO, "a training can't be started: %s", strerror(why));
+    if (pid < 0) return ls_fail(e, LS_EIO, "a training can't be started: %s", ls_thread_why(why));
     setpgid(pid, pid); /* here, too: it may be signalled before it has done so itself */
     r->list = ls_grow(r->list, r->n, sizeof *r->list);
     r->list[r->n++] = (process){pid, t};

@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "base/thread.h"
 #include "dataset/data_files.h"
 #include "net/launch/child.h"
 #include "net/launch/launch.h"
@@ -354,7 +355,7 @@ static ls_status start_writer(ls_snapshot *x, const ls_snapshot_run *r, ls_error
     pid_t pid = ls_child_start(&x->writer, NULL);
     if (pid == 0) write_beside(r, x->steps, x->copy);
     if (pid > 0) return LS_OK;
-    return ls_fail(e, LS_ENOMEM, "can't start a process to write it: %s", strerror(errno));
+    return ls_fail(e, LS_ENOMEM, "can't start a process to write it: %s", ls_thread_why(errno));
 }
 
 static void start(ls_snapshot *x, const ls_snapshot_run *r) {

@@ -29,6 +29,7 @@
 
 #include "base/clock.h"
 #include "base/mem.h"
+#include "base/thread.h"
 #include "base/wait_policy.h"
 
 enum {
@@ -153,7 +154,7 @@ ls_status ls_pool_create(int nthreads, ls_pool **p_p, ls_error *e) {
             free(start);
             ls_pool_free(p);
             return ls_fail(e, LS_ENOMEM, "parallel.threads: thread %d can't be started: %s", i,
-                           strerror(failed));
+                           ls_thread_why(failed));
         }
         p->nthreads = i + 1; /* helpers read it only during a job */
     }

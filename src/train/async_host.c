@@ -5,7 +5,6 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -18,6 +17,7 @@
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/plural.h"
+#include "base/thread.h"
 #include "dataset/reference.h"
 #include "exec/solo.h"
 #include "net/address.h"
@@ -290,7 +290,7 @@ static ls_status start(const crew *c, int i, ls_error *e) {
     if (pid == 0)
         _exit(stands_by ? stand_by(c->host, c->settings, c->came) : work(c->host, c->settings, i));
     return pid > 0 ? LS_OK
-                   : ls_fail(e, LS_ENOMEM, "a worker can't be started: %s", strerror(errno));
+                   : ls_fail(e, LS_ENOMEM, "a worker can't be started: %s", ls_thread_why(errno));
 }
 
 static void end_all(const crew *c) {

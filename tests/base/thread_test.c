@@ -1,6 +1,8 @@
-/* thread_test.c - a thread takes no signals; its starter's are as before. */
+/* thread_test.c - a thread takes no signals; its starter's are as before. A limit that
+ * prevents a start is named. */
 #include "base/thread.h"
 
+#include <errno.h>
 #include <signal.h>
 
 #include "test.h"
@@ -27,7 +29,13 @@ static void test_signals(void **state) {
     }
 }
 
+static void test_why(void **state) {
+    (void)state;
+    assert_non_null(strstr(ls_thread_why(EAGAIN), "ulimit -u"));
+    assert_string_equal(ls_thread_why(EPERM), strerror(EPERM));
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_signals)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_signals), cmocka_unit_test(test_why)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -13,6 +13,7 @@
 
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/thread.h"
 #include "net/launch/child.h"
 
 struct ls_fork_server {
@@ -99,7 +100,8 @@ static void start(keeper *k, int number, int fd, const sigset_t *mask) {
         signal(SIGCHLD, SIG_DFL);
         _exit(k->main(k->arg, number, fd));
     }
-    if (pid < 0) ls_log("%s: worker %d can't be started: %s", k->what, number, strerror(errno));
+    if (pid < 0)
+        ls_log("%s: worker %d can't be started: %s", k->what, number, ls_thread_why(errno));
     k->pids[number] = pid > 0 ? pid : 0;
 }
 

@@ -14,6 +14,7 @@
 #include "base/cores.h"
 #include "base/log.h"
 #include "base/mem.h"
+#include "base/thread.h"
 #include "net/join_key.h"
 #include "net/launch/child.h"
 #include "net/launch/stop.h"
@@ -121,7 +122,7 @@ static ls_status fork_workers(ls_launch *l, ls_error *e) {
         pid_t pid = ls_child_start(&c, &l->signals->before);
         if (pid == 0) worker(l, i);
         if (pid < 0)
-            return ls_fail(e, LS_ENOMEM, "worker %d can't be started: %s", i, strerror(errno));
+            return ls_fail(e, LS_ENOMEM, "worker %d can't be started: %s", i, ls_thread_why(errno));
         l->pids[i] = pid;
         l->alive++;
     }

@@ -5,7 +5,6 @@
 #include <poll.h>
 #include <pthread.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -37,7 +36,7 @@ ls_status ls_beat_start(ls_board_slot *slot, ls_beat **b_p, ls_error *e) {
     if (why) {
         if (b->stop_fd >= 0) close(b->stop_fd);
         free(b);
-        return ls_fail(e, LS_ENOMEM, "can't start the heartbeat thread: %s", strerror(why));
+        return ls_fail(e, LS_ENOMEM, "can't start the heartbeat thread: %s", ls_thread_why(why));
     }
     *b_p = b;
     return LS_OK;

@@ -205,7 +205,7 @@ ls_status ls_watch_start(const ls_roster *r, int rank, const ls_key *key, ls_wat
     if (why) {
         watch_free(w);
         return ls_fail(e, LS_EIO, "can't start the thread that answers for this worker: %s",
-                       strerror(why));
+                       ls_thread_why(why));
     }
     *w_p = w;
     return LS_OK;
