@@ -14,13 +14,19 @@ _INSIDE = os.path.join(os.path.dirname(__file__), "bin", "lockstep")
 
 
 def path() -> str:
-    """The program: in the package, else $LOCKSTEP_PROGRAM, else that beside $LOCKSTEP_LIBRARY, else
-    the one that the shell finds. Raises FileNotFoundError."""
+    """The program: in the package, else $LOCKSTEP_PROGRAM, else that beside $LOCKSTEP_LIBRARY or
+    installed with it (PREFIX/bin for PREFIX/lib), else the one that the shell finds. Raises
+    FileNotFoundError."""
     if os.path.exists(_INSIDE):
         return _INSIDE
-    beside = os.path.join(os.path.dirname(os.environ.get("LOCKSTEP_LIBRARY", "")), "lockstep")
-    found = os.environ.get("LOCKSTEP_PROGRAM") or shutil.which(
-        beside if os.path.dirname(beside) else "lockstep"
+    folder = os.path.dirname(os.environ.get("LOCKSTEP_LIBRARY", ""))
+    near = [
+        os.path.normpath(os.path.join(folder, *names, "lockstep"))
+        for names in ((), ("..", "bin"), ("..", "..", "bin"))
+        if folder
+    ]
+    found = os.environ.get("LOCKSTEP_PROGRAM") or next(
+        filter(None, map(shutil.which, [*near, "lockstep"])), None
     )
     if not found:
         raise FileNotFoundError(

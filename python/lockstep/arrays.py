@@ -103,7 +103,7 @@ def as_input(x: ArrayLike, call: str) -> Array:
     return np.require(array, requirements=["C", "A"]).reshape(array.shape)
 
 
-def _shared(out: Any, call: str) -> Array:
+def _shared(out: Any, call: str, name: str) -> Array:
     """The array over out's memory."""
     if isinstance(out, np.ndarray):
         return out
@@ -117,17 +117,17 @@ def _shared(out: Any, call: str) -> Array:
         )
     except TypeError:
         raise TypeError(
-            f"{call}: out is a {type(out).__name__}; it must be an array, or a buffer"
+            f"{call}: {name} is a {type(out).__name__}; it must be an array, or a buffer"
         ) from None
     array = np.asarray(memory)
     if array.flags.owndata:
-        raise TypeError(f"{call}: NumPy can only copy out, a {type(out).__name__}")
+        raise TypeError(f"{call}: NumPy can only copy {name}, a {type(out).__name__}")
     return array
 
 
 def as_output(out: Any, call: str, name: str = "out") -> Array:
     """The array over out's memory, which the library can write. Raises TypeError or ValueError."""
-    array = _shared(out, call)
+    array = _shared(out, call, name)
     code_of(array.dtype, call)
     flags = array.flags
     if not flags.writeable:

@@ -271,6 +271,28 @@ class Paths(unittest.TestCase):
         )  # fmt: skip
         self.assertIn("set LOCKSTEP_PROGRAM to its path", done.stderr)
 
+    def test_program_of_an_installed_library(self) -> None:
+        """Found under the library's prefix; where there is none, by PATH."""
+        inside = os.path.join(os.path.dirname(lockstep.__file__), "bin", "lockstep")
+        if os.path.exists(inside):
+            self.skipTest("the package has the program")
+        with tempfile.TemporaryDirectory() as top:
+            for place in ("prefix/bin", "prefix/lib", "other/bin", "other/lib"):
+                (Path(top) / place).mkdir(parents=True)
+            programs = [Path(top) / place / "bin/lockstep" for place in ("prefix", "other")]
+            for program in programs:
+                program.write_text("#!/bin/sh\n")
+                program.chmod(0o755)
+            text = "import lockstep._program as p; print(p.path())"
+            environment = {k: v for k, v in os.environ.items() if k != "LOCKSTEP_PROGRAM"}
+            for library, found in (("prefix/lib", programs[0]), ("nothing/lib", programs[1])):
+                done = subprocess.run(
+                    [sys.executable, "-c", text], capture_output=True, text=True,
+                    env={**environment, "PATH": str(programs[1].parent),
+                         "LOCKSTEP_LIBRARY": f"{top}/{library}/liblockstep.so.0"},
+                )  # fmt: skip
+                self.assertEqual(done.stdout.strip(), str(found), done.stderr)
+
 
 class Notebook(unittest.TestCase):
     @unittest.skipUnless(
