@@ -554,6 +554,11 @@ void ls_mean_squared_error(ls_model *, ls_value *x, ls_value *targets, ls_loss_o
  * log(1 + e^-(x - y)). Rendle, Freudenthaler, Gantner & Schmidt-Thieme, UAI 2009. */
 void ls_bpr(ls_model *, ls_value *scores, ls_value *targets, ls_loss_options);
 
+/* A loss of the program's own: the mean of the numbers of x, which ls_own_layer(), or other layers,
+ * have computed from predictions and targets. It predicts nothing: programs that predict
+ * (lockstep/infer.h) need another loss in the model. It does not run on devices. */
+void ls_own_loss(ls_model *, ls_value *x, ls_loss_options);
+
 /* The field, one LS_F32 or LS_I32, is the weight of a sample in the step's loss: at least 0. */
 void ls_sample_weight(ls_model *, ls_value *field);
 
@@ -663,6 +668,8 @@ ls_value *ls_r2(ls_model *, ls_value *x, ls_value *targets);
     (ls_mean_squared_error)(LS_HERE(m), x, targets, LS_OPTIONS(ls_loss_options, __VA_ARGS__))
 #define ls_bpr(m, x, targets, ...)                                                                 \
     (ls_bpr)(LS_HERE(m), x, targets, LS_OPTIONS(ls_loss_options, __VA_ARGS__))
+#define ls_own_loss(m, x, ...)                                                                     \
+    (ls_own_loss)(LS_HERE(m), x, LS_OPTIONS(ls_loss_options, __VA_ARGS__))
 #define ls_sample_weight(m, field)           (ls_sample_weight)(LS_HERE(m), field)
 #define ls_metric(m, name, measure)          (ls_metric)(LS_HERE(m), name, measure)
 #define ls_is_top(m, x, label, k)            (ls_is_top)(LS_HERE(m), x, label, k)

@@ -87,7 +87,7 @@ typedef struct ls_table ls_table;
  *
  * Errors   LS_EINVAL: a setting (named), or settings that differ between workers. */
 ls_status ls_table_open(ls_group *g, const ls_table_config *config, ls_table **t_p, ls_error *e);
-void ls_table_close(ls_table *t); /* NULL is fine */
+void ls_table_close(ls_table *t); /* NULL is fine; a closed table must not be used */
 
 /* This worker's virtual workers: [*first_p, *end_p). */
 void ls_table_virtual_workers(const ls_table *t, int *first_p, int *end_p);
