@@ -135,10 +135,11 @@ static bool read_line(reader *r, int fd, bool *more_p) {
     ssize_t got = 1;
     while (r->n < sizeof r->text - 1 && !memchr(r->text, '\n', r->n)) {
         got = recv(fd, r->text + r->n, sizeof r->text - 1 - r->n, 0);
+        if (got < 0 && errno == EINTR) continue; /* with a limit: also after Ctrl-Z and `fg` */
         if (got <= 0) break;
         r->n += (size_t)got;
     }
-    *more_p = got < 0 && (errno == EAGAIN || errno == EINTR);
+    *more_p = got < 0 && errno == EAGAIN;
     char *end = memchr(r->text, '\n', r->n);
     if (end) *end = 0;
     return end != NULL;

@@ -103,6 +103,35 @@ static void test_bad_guests(void **state) {
     ls_control_close(c);
 }
 
+/* A program that is stopped while it waits, as by Ctrl-Z, and continues still gets its answer. */
+static void test_stopped_guest(void **state) {
+    (void)state;
+    ls_control *c = NULL;
+    ls_error e = {0};
+    char line[LS_CONTROL_LINE];
+    int how = 0;
+    assert_ls_ok(ls_control_open(run, &c, &e), e);
+    pid_t pid = fork();
+    assert_true(pid >= 0);
+    if (pid == 0) {
+        asker a = {.line = "scale 3"};
+        ask(&a);
+        _exit(a.status == LS_OK && strcmp(a.answer, "ok") == 0 ? 0 : 1);
+    }
+    assert_true(next(c, line));
+    for (int i = 0; i < 10; i++) { /* most often it waits by then */
+        kill(pid, SIGSTOP);
+        assert_int_equal(waitpid(pid, &how, WUNTRACED), pid);
+        kill(pid, SIGCONT);
+        assert_int_equal(waitpid(pid, &how, WCONTINUED), pid);
+        usleep(1000);
+    }
+    ls_control_answer(c, "ok");
+    assert_int_equal(waitpid(pid, &how, 0), pid);
+    assert_int_equal(how, 0);
+    ls_control_close(c);
+}
+
 /* A line that comes slowly, byte by byte: ls_control_next() does not wait for the rest. */
 static void test_slow_guest(void **state) {
     (void)state;
@@ -268,9 +297,9 @@ static void test_shared_folder(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_answers),       cmocka_unit_test(test_bad_guests),
-        cmocka_unit_test(test_slow_guest),    cmocka_unit_test(test_modes),
-        cmocka_unit_test(test_another_user),  cmocka_unit_test(test_left_behind),
-        cmocka_unit_test(test_shared_folder),
+        cmocka_unit_test(test_stopped_guest), cmocka_unit_test(test_slow_guest),
+        cmocka_unit_test(test_modes),         cmocka_unit_test(test_another_user),
+        cmocka_unit_test(test_left_behind),   cmocka_unit_test(test_shared_folder),
     };
     return cmocka_run_group_tests(tests, make_run, remove_folder);
 }
