@@ -160,19 +160,20 @@ static void test_taken_over(void **state) {
 
 static const char COPY[] = "another host has a copy of the state";
 
+/* A host that is stopped is found; one that a busy machine keeps waiting is not. */
+#define HEARTBEAT "--set survival.heartbeat_s=3"
+
 /* The copy is lost, and its host comes again, is stopped, and continues: the run goes on meanwhile. */
 static void test_copy_lost(void **state) {
     (void)state;
     pair p = pair_of(start, "copy-lost", "");
     char more[512];
     host c;
-    three(&p, &c, "--set sync.copies=2 --set survival.heartbeat_s=0.5");
+    three(&p, &c, "--set sync.copies=2 " HEARTBEAT);
     host_await(&p.a, COPY);
     host_kill(&p.b);
     host_await(&p.a, "the run has one copy of its state");
-    snprintf(more, sizeof more,
-             "--listen 127.0.0.1:%d --set sync.copies=2 "
-             "--set survival.heartbeat_s=0.5",
+    snprintf(more, sizeof more, "--listen 127.0.0.1:%d --set sync.copies=2 " HEARTBEAT,
              free_port());
     p.b = pair_join(&p, 1, more);
     host_await_times(&p.a, COPY, 2);
@@ -188,19 +189,20 @@ static void test_copy_lost(void **state) {
     host_expect(&p.a, 0, NULL);
     host_expect(&p.b, 0, NULL);
     host_expect(&c, 0, NULL);
-    assert_false(host_says(&p.b, "takes its place"));
+    assert_false(host_says(&p.b, "this one takes its place"));
     check("copy-lost");
 }
 
-/* With a copy of the shards, what the lost host has logged is in the run. */
+/* With a copy of the shards, what the lost host has logged is in the run. A process that a busy machine
+ * keeps waiting must not be replaced meanwhile, and its copy with it. */
 static void test_copied(void **state) {
     (void)state;
     static const char ALL[] = "test -s $r.log && ! grep -vFxf $r/applications.jsonl $r.log";
     static const char *const runs[] = {"copied", "copied-more"};
-    static const char *const more[] = {"--set sync.copies=2 --set checkpoint.every=0",
-                                       "--set sync.copies=2 --set checkpoint.every=0 "
-                                       "--set sync.servers=3 --set train.compute=bf16 "
-                                       "--set optim.optimizer=muon --set optim.ema=0.9"};
+    static const char *const more[] = {HEARTBEAT " --set sync.copies=2 --set checkpoint.every=0",
+                                       HEARTBEAT " --set sync.copies=2 --set checkpoint.every=0 "
+                                                 "--set sync.servers=3 --set train.compute=bf16 "
+                                                 "--set optim.optimizer=muon --set optim.ema=0.9"};
     for (int i = 0; i < 2; i++) {
         pair p = pair_of(start, runs[i], "");
         host c;

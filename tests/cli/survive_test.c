@@ -393,10 +393,10 @@ static void test_any_number(void **arg) {
     (void)arg;
     leaves("undisturbed", "groups",
            "--set parallel.zero=2 --set parallel.shard_group=2 --set checkpoint.every=0", 4, 3,
-           "view 2: parallel.shard_group 2 is not possible with 3 workers; using 3");
+           ": parallel.shard_group 2 is not possible with 3 workers; using 3");
     leaves("undisturbed", "early",
            "--set parallel.zero=2 --set parallel.accumulate=early --set checkpoint.every=0", 4, 3,
-           "view 2: parallel.accumulate early is not possible with 3 workers; using late");
+           ": parallel.accumulate early is not possible with 3 workers; using late");
 }
 
 /* Two virtual workers, and a model that can be cut into three stages: no mesh has five workers. */
