@@ -2,6 +2,7 @@
 #include <unistd.h>
 
 #include "base/columns.h"
+#include "base/log.h"
 #include "base/print.h"
 #include "cli/cli.h"
 #include "report/compare.h"
@@ -29,6 +30,11 @@ static int run(const ls_args *a) {
     ls_error e = {0};
     ls_comparison c;
     ls_curve_line lines[LS_CURVES_MOST];
+    if (a->nwords < 2) {
+        ls_log("compare: two runs or more are compared, and %s given; see 'lockstep help compare'",
+               a->nwords ? "only one is" : "none is");
+        return CLI_USAGE;
+    }
     const char *metric = cli_given(a, METRIC) ? cli_value(a, METRIC) : "loss";
     if (ls_compare_runs(a->words, a->nwords, metric, &c, &e) != LS_OK) return cli_fail(&e);
     const ls_curves curves = ls_compare_curves(&c, lines);
@@ -47,7 +53,7 @@ static int run(const ls_args *a) {
 const ls_command cmd_compare = {
     .name = "compare",
     .words = "RUN RUN...",
-    .min_words = 2,
+    .min_words = 0, /* run() says how many it needs */
     .max_words = LS_CURVES_MOST,
     .summary = "compare runs: configs, curves, and where their bits parted",
     .about =

@@ -149,20 +149,25 @@ static bool parse_options(const ls_command *c, int argc, char **argv, ls_args *a
     }
 }
 
-bool cli_parse(const ls_command *c, int argc, char **argv, ls_args *a) {
+/* Names the words that are needed from the first missing one on: those of the usage, without what is
+ * optional, in brackets, and without the dots of a word that may be repeated. */
+static bool fail_missing(const ls_command *c, int given) {
     char line[256];
+    const char *missing = c->words;
+    for (int i = 0; i < given && strchr(missing, ' '); i++) missing = strchr(missing, ' ') + 1;
+    const char *optional = strstr(missing, " [");
+    size_t n = optional ? (size_t)(optional - missing) : strlen(missing);
+    while (n && missing[n - 1] == '.') n--;
+    snprintf(line, sizeof line, "%.*s is missing", (int)n, missing);
+    return usage(c, line);
+}
+
+bool cli_parse(const ls_command *c, int argc, char **argv, ls_args *a) {
     if (!parse_options(c, argc, argv, a)) return false;
     a->rest = argv + optind;
     for (; optind < argc && !(c->takes_rest && a->nwords == c->max_words); optind++)
         if (!add_word(c, a, argv[optind])) return false;
-    if (a->nwords < c->min_words) {
-        const char *missing = c->words; /* the usage from the first missing word on */
-        for (int i = 0; i < a->nwords && strchr(missing, ' '); i++)
-            missing = strchr(missing, ' ') + 1;
-        snprintf(line, sizeof line, "%s is missing", missing);
-        return usage(c, line);
-    }
-    return true;
+    return a->nwords >= c->min_words || fail_missing(c, a->nwords);
 }
 
 void cli_args_free(ls_args *a) {

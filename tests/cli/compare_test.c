@@ -80,7 +80,8 @@ static void test_bad_input(void **state) {
     expect_line("compare @/a @/none", 1, "none: is not a run directory (it has no config.yaml)");
     expect_line("compare @/a @/b --metric los", 1, "metric 'los': is in no line of the runs'");
     expect_line("compare @/a @/b --svg @/a/config.yaml/file.svg", 1, "/file.svg: can't be");
-    expect_line("compare @/a", 2, "compare");
+    expect_line("compare @/a", 2, "compare: two runs or more are compared, and only one is given;");
+    expect_line("compare", 2, "compare: two runs or more are compared, and none is given; see");
 }
 
 int main(void) {

@@ -54,7 +54,7 @@ static void test_damage(void **state) {
     expect_line("data @/data_batch_1.bin --format idx", 1, "is not an IDX file");
     expect_line("data @/data_batch_1.bin --format dix", 1, "data.format: 'dix' is not one of");
     expect_line("data @/data_batch_1.bin --window 0", 2, "is not a whole number from 1");
-    expect_line("data", 2, "FILE... is missing");
+    expect_line("data", 2, "data: FILE is missing; see");
 }
 
 /* What writes a data set of them is named. */

@@ -71,7 +71,7 @@ static void test_save(void **state) {
 
 static void test_bad_input(void **state) {
     (void)state;
-    expect_line("tokens", 2, "RUN|MODEL|FILE [TEXT|-] is missing");
+    expect_line("tokens", 2, "tokens: RUN|MODEL|FILE is missing; see");
     expect_line("tokens /none x", 1, "/none: can't be opened");
     expect_line("tokens @/none x", 1, "none: can't be opened");
     expect_line("tokens README.md x", 1, "README.md:1: is not valid JSON");
