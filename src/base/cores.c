@@ -52,6 +52,10 @@ int ls_cores_among(int workers) {
     return disjoint ? mine * workers : mine;
 }
 
+bool ls_cores_are_described(void) {
+    return ls_cores() && topology && !hwloc_topology_is_thissystem(topology);
+}
+
 int ls_cores_unbound(void) { return ls_cores() && limited ? ncores : nall; }
 
 /* ---- which cores other workers have ---- */

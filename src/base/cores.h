@@ -19,6 +19,10 @@ int ls_cores(void);
  * those. */
 int ls_cores_among(int workers);
 
+/* Are the cores those of another machine, that HWLOC_SYNTHETIC describes? What runs is timed on this
+ * machine's cores all the same. */
+bool ls_cores_are_described(void);
+
 /* The cores of the machine, or of the container, that this process could use if no launcher and no user
  * had bound it to some; where processor time is limited, as ls_cores(). */
 int ls_cores_unbound(void);

@@ -3,6 +3,7 @@
 
 #include <stdio.h>
 
+#include "base/cores.h"
 #include "base/plural.h"
 #include "base/print.h"
 #include "base/wrap.h"
@@ -59,6 +60,10 @@ static void print_time(const cli_forecast *o, const ls_config *c, const ls_prosp
     if (estimated)
         put("", "estimated from two kernels that ran here for some milliseconds; a prediction: "
                 "`lockstep bench machine --save FILE`, then --machine FILE");
+    if (estimated && ls_cores_are_described())
+        put("",
+            "the cores are those that HWLOC_SYNTHETIC describes; each is taken to be as fast as "
+            "one here");
 }
 
 void cli_answers_print(const cli_forecast *o, const ls_config *c, const ls_plan *p,

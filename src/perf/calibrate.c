@@ -15,6 +15,7 @@
 
 #include "base/clock.h"
 #include "base/cores.h"
+#include "base/log.h"
 #include "base/median.h"
 #include "cluster/workers.h"
 #include "coll/endpoint.h"
@@ -324,6 +325,11 @@ ls_status ls_calibrate(ls_machine *m_p, ls_error *e) {
         return ls_fail(e, LS_EINVAL,
                        "bench machine measures one machine; start it without a "
                        "launcher");
+    if (ls_cores_are_described())
+        ls_log("warning: HWLOC_SYNTHETIC describes %d cores; their speeds are measured on the "
+               "cores that "
+               "are here",
+               m.cores);
     find_name(m.name, sizeof m.name);
     ls_status s = measure_groups(&m, e);
     if (s == LS_OK) measure_overhead(&m);

@@ -92,6 +92,7 @@ static void two_by_32(void) {
     int worker[MOST];
     CHECK(ls_cores() == 64);
     CHECK(ls_cores_nodes() == 2);
+    CHECK(ls_cores_are_described());
     CHECK(has_blocks(8, 8, 8));
     CHECK(has_blocks(2, 32, 32));
     CHECK(has_blocks(64, 1, 1));
@@ -156,6 +157,7 @@ static cpu_set_t mask_of_thread(void) {
 
 static void bind_all(void) {
     int n = ls_cores() / 2;
+    CHECK(!ls_cores_are_described());
     cpu_set_t all = mask_of_thread(), both, common, masks[2], thread;
     for (int i = 0; i < 2; i++) {
         ls_cores_bind_worker(i, 2, n);

@@ -122,9 +122,23 @@ static void test_bound(void **state) {
     unsetenv("HWLOC_THISSYSTEM");
 }
 
+/* A plan for cores that are described says that the speed is that of those here. */
+static void test_plan(void **state) {
+    (void)state;
+    static const char says[] = "the cores are those that HWLOC_SYNTHETIC describes";
+    setenv("HWLOC_SYNTHETIC", "package:1 core:4 pu:1", 1);
+    expect("plan configs/tiny.yaml", 0, "; 4 workers, ");
+    expect("plan configs/tiny.yaml", 0, says);
+    unsetenv("HWLOC_SYNTHETIC");
+    char *here = output_of("plan configs/tiny.yaml -n 1");
+    assert_null(strstr(here, says));
+    free(here);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_line_and_bits), cmocka_unit_test(test_resumed),
-        cmocka_unit_test(test_bound_by_others), cmocka_unit_test(test_bound)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_line_and_bits),
+                                       cmocka_unit_test(test_resumed),
+                                       cmocka_unit_test(test_bound_by_others),
+                                       cmocka_unit_test(test_bound), cmocka_unit_test(test_plan)};
     return cmocka_run_group_tests(tests, folder_make, folder_remove);
 }
