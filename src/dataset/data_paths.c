@@ -54,9 +54,9 @@ static ls_status check_place(place *p, const ls_config *c, ls_error *e) {
 static ls_status fail_missing(const place *here, const char *began, ls_error *e) {
     bool is_relative = *here->missing != '/' && *began;
     return ls_fail(e, LS_EIO,
-                   "%.200s: is %s%.150s%s; restore the files, or name their new place with --set "
-                   "%s=%s",
-                   here->missing, is_relative ? "neither here nor in " : "not there",
+                   "%s: %.200s: is %s%.150s%s; restore the files, or --set %s=%s names their new "
+                   "place",
+                   here->key, here->missing, is_relative ? "neither here nor in " : "not there",
                    is_relative ? began : "", is_relative ? ", where the run began" : "", here->key,
                    strcmp(here->key, "data.mix") == 0 ? "LIST" : "FILE");
 }

@@ -7,7 +7,7 @@
 
 /* In which directory are all files that the config names? *dir_p: NULL: the working directory; else
  * `began`, where the run began ("": that is not known). LS_EIO: in neither; the message names the
- * first file and says what to do. */
+ * key and its first file that is not there, and says what to do. */
 ls_status ls_data_paths_find(const ls_config *, const char *began, const char **dir_p, ls_error *);
 /* Checks that the files of a new run exist: those of data.path, data.labels, data.val_path and
  * data.val_labels. LS_EIO: one does not; the message names its key. Whoever opens a pattern, an address

@@ -86,7 +86,7 @@ static void test_other_data(void **state) {
     train("other", "--resume --set data.path=@/val.bin", 1, "samples, not 374; hash");
     train(
         "other", "--resume --set data.path=@/none.bin", 1,
-        "none.bin: is not there; restore the files, or name their new place with --set data.path=");
+        "none.bin: is not there; restore the files, or --set data.path=FILE names their new place");
     train("other", "--resume --set data.val_path=@/val.bin", 1,
           "data.val_fraction is 0.05, but the run began with 0.1");
     shell_of_run("other", "cp train.bin moved.bin");
@@ -144,12 +144,12 @@ static void test_elsewhere(void **state) {
     expect("eval there/run/checkpoints/step-2 --set model.metrics=top", 0, ", top5 1.0000\n");
     expect("train --resume there/run -n 1 --set train.steps=6", 0, "checkpoints/step-6");
     shell_of_run("there", "mv $r/d $r/e");
-    expect_line("eval there/run", 1, "lockstep: d/o*.csv: is neither here nor in /");
+    expect_line("eval there/run", 1, "lockstep: data.mix: d/o*.csv: is neither here nor in /");
     expect("train --resume there/run --set train.steps=8", 1,
-           "there, where the run began; restore the files, or name their new place with --set "
-           "data.mix=LIST\n");
+           "there, where the run began; restore the files, or --set data.mix=LIST names their new "
+           "place\n");
     expect("eval there/run --set data.mix= --set data.path=there/e/val.csv", 1,
-           "d/val.csv: is neither here");
+           "data.val_path: d/val.csv: is neither here");
     expect("eval there/run --set data.mix= --set data.path=there/e/one.csv --set "
            "data.val_path=there/e/val.csv",
            1, "data.mix has 0 sources, but the run began with 2");
