@@ -70,7 +70,7 @@ static void print(void *arg, const ls_chat_sample *s) {
 static ls_status print_file(const ls_tokens_chat *o, const char *path, const ls_chat_format *f,
                             printer *p, ls_error *e) {
     ls_plain file = {0};
-    LS_TRY(ls_plain_open(path, &(ls_source_options){0}, &file, e));
+    LS_TRY(ls_plain_open(path, NULL, LS_HOLES_REFUSED, &file, e));
     ls_chat_lines l = {.name = path,
                        .text = (const char *)file.data,
                        .nbytes = file.nbytes,

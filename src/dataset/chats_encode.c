@@ -120,7 +120,8 @@ bool ls_chats_are_pairs(const char *paths) {
     ls_plain first = {0};
     ls_error why = {0};
     if (ls_text_files_find_json(paths, &f, &why) != LS_OK) return false;
-    bool opens = f.files.n && ls_plain_open(f.files.paths[0], NULL, &first, &why) == LS_OK;
+    bool opens =
+        f.files.n && ls_plain_open(f.files.paths[0], NULL, LS_HOLES_REFUSED, &first, &why) == LS_OK;
     bool are = opens && begins_with_pair(&first);
     if (opens) ls_plain_close(&first);
     ls_text_files_free(&f);
@@ -132,7 +133,7 @@ static ls_status encode_files(encoder *x, const char *paths) {
     ls_plain *list = NULL;
     ls_source_options o = {.cache = *x->c->data.cache ? x->c->data.cache : NULL};
     LS_TRY(ls_text_files_find_json(paths, &f, x->e));
-    ls_status s = ls_plain_open_all(&f.files, &o, &list, x->e);
+    ls_status s = ls_plain_open_all(&f.files, &o, LS_HOLES_REFUSED, &list, x->e);
     for (size_t i = 0; s == LS_OK && i < f.files.n; i++) {
         uint64_t words[4] = {x->r->hash.hi, x->r->hash.lo, list[i].hash.hi, list[i].hash.lo};
         x->r->hash = ls_hash_bytes(words, sizeof words);

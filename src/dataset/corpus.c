@@ -186,7 +186,7 @@ static ls_status append_validation(ls_corpus *c, const ls_config *config, const 
     LS_TRY(check_length(&t->training, "data.path", list->n, config, e));
     LS_TRY(encode(c->tokenizer, v, end, &val, e));
     ls_token_list_log_dropped(&val, v->name);
-    ls_text_log_ends(v);
+    ls_text_log_remarks(v);
     log_validation(t, list->ends != NULL);
     ls_status s = check_length(v, "data.val_path", val.n, config, e);
     if (s == LS_OK) {
@@ -261,7 +261,7 @@ static ls_status make(ls_corpus *c, const ls_config *config, const texts *t, con
     LS_TRY(tokenizer ? encode_with(c, config, text, tokenizer, &list, e)
                      : train_and_encode(c, config, text, &list, e));
     ls_token_list_log_dropped(&list, text->name);
-    ls_text_log_ends(text);
+    ls_text_log_remarks(text);
     if (list.ends) arrange(c, config, t, &list);
     ls_status s = t->has_validation ? append_validation(c, config, t, &list, e) : LS_OK;
     take_tokens(c, t, &list); /* also after an error: it frees them */
@@ -379,7 +379,7 @@ ls_status ls_corpus_encode_text(const ls_tokenizer *t, const ls_config *config, 
                text->name, text->ndocuments);
     LS_TRY(encode(t, text, end, list_p, e));
     ls_token_list_log_dropped(list_p, text->name);
-    ls_text_log_ends(text);
+    ls_text_log_remarks(text);
     return LS_OK;
 }
 

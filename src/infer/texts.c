@@ -214,7 +214,7 @@ static ls_status read_file(ls_texts *t, size_t file, uint64_t *first, ls_error *
     reading r = {.t = t, .file = file, .first = *first};
     ls_plain p;
     ls_buf b = {0};
-    LS_TRY(ls_plain_open(t->files[file], &o, &p, e));
+    LS_TRY(ls_plain_open(t->files[file], &o, LS_HOLES_REFUSED, &p, e));
     ls_error own = {0};
     ls_status s = copy_text(&p, &b, &own);
     ls_plain_close(&p);

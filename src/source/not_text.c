@@ -3,6 +3,9 @@
 
 #include <string.h>
 
+#include "base/utf8.h"
+#include "source/plain.h"
+
 typedef struct format {
     const char *bytes; /* [n] at this offset */
     size_t n, at;
@@ -43,6 +46,13 @@ bool ls_not_text(const uint8_t *first, size_t n) { return find(first, n) != NULL
 
 ls_status ls_not_text_refuse(const char *path, const uint8_t *first, size_t n, ls_error *e) {
     const format *f = find(first, n);
-    if (!f) return LS_OK;
-    return ls_fail(e, LS_EINVAL, "%s: is %s, not a text; %s", path, f->name, f->converter);
+    if (f) return ls_fail(e, LS_EINVAL, "%s: is %s, not a text; %s", path, f->name, f->converter);
+    if (n > LS_PLAIN_FIRST) n = LS_PLAIN_FIRST;
+    if (n) LS_TRY(ls_utf8_check_beginning((const char *)first, n, path, e));
+    const uint8_t *zero = n ? memchr(first, 0, n) : NULL;
+    if (!zero) return LS_OK;
+    return ls_fail(e, LS_EINVAL,
+                   "%s: is binary data, not a text: byte %zu is zero; if it is a text, remove such "
+                   "bytes: tr -d '\\0' <FILE",
+                   path, (size_t)(zero - first));
 }

@@ -1,5 +1,6 @@
 /* not_text.h - files that people take for texts and that are none: archives, documents of other
- * programs, packings that are not read. Some of them have no byte that a text can't have. */
+ * programs, packings that are not read; texts in UTF-16 and UTF-32; other binary data, which have, as
+ * for grep and git, a byte of zero among their first ones. */
 #ifndef LS_SOURCE_NOT_TEXT_H
 #define LS_SOURCE_NOT_TEXT_H
 
@@ -9,9 +10,9 @@
 
 #include "base/error.h"
 
-/* Is it one, by its first bytes (LS_PLAIN_FIRST or more, if it has them)? */
+/* Is it one of a known format, by its first bytes (LS_PLAIN_FIRST or more, if it has them)? */
 bool ls_not_text(const uint8_t *first, size_t n);
-/* LS_EINVAL: it is one; the message says what makes a text of it. */
+/* LS_EINVAL: it is none; the message says what makes a text of it. */
 ls_status ls_not_text_refuse(const char *path, const uint8_t *first, size_t n, ls_error *);
 
 #endif

@@ -6,7 +6,7 @@
 
 ls_status ls_places_open(ls_places *p, const char *path, const ls_source_options *o, ls_error *e) {
     ls_plain file;
-    LS_TRY(ls_plain_open(path, o, &file, e));
+    LS_TRY(ls_plain_open(path, o, p->holes, &file, e));
     p->files = ls_grow(p->files, p->nfiles, sizeof *p->files);
     p->first = ls_grow(p->first, p->nfiles, sizeof *p->first);
     p->records = ls_grow(p->records, p->nfiles, sizeof *p->records);

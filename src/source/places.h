@@ -16,7 +16,8 @@ typedef struct ls_places {
     size_t nfiles;
     uint64_t *at; /* [n] offsets in the file */
     uint64_t n;
-    ls_gaps gaps; /* between the samples: records that are left out */
+    ls_gaps gaps;   /* between the samples: records that are left out */
+    ls_holes holes; /* of the files that ls_places_open() opens */
 } ls_places;
 
 typedef struct ls_sample_place {

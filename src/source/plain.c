@@ -55,14 +55,14 @@ static ls_status check_written(const char *path, int fd, size_t nbytes, ls_error
                    path, (double)hole / 1e6, (double)nbytes / 1e6);
 }
 
-/* What is packed has no such hole anywhere. */
-static ls_status check_whole(const char *path, int fd, size_t nbytes, ls_error *e) {
-    size_t at = 0;
+static ls_status check_holes(const char *path, int fd, size_t nbytes, ls_holes holes, ls_error *e) {
+    size_t at = holes == LS_HOLES_ALLOWED ? nbytes : 0;
     while (at < nbytes) {
         off_t hole = lseek(fd, (off_t)at, SEEK_HOLE);
         if (hole < 0 || (size_t)hole >= nbytes) return LS_OK;
         at = hole_end(fd, (size_t)hole, nbytes);
-        if (at - (size_t)hole >= HOLE)
+        bool refused = holes == LS_HOLES_REFUSED || at == nbytes;
+        if (refused && at - (size_t)hole >= HOLE)
             return ls_fail(e, LS_EINVAL,
                            "%s: %.1f MB from offset %lld on were never written: it is incomplete; "
                            "copy or download it again",
@@ -72,7 +72,17 @@ static ls_status check_whole(const char *path, int fd, size_t nbytes, ls_error *
     return LS_OK;
 }
 
+ls_status ls_plain_check_text(const char *path, ls_error *e) {
+    int fd = -1;
+    struct stat st;
+    LS_TRY(ls_file_open_regular(path, &fd, &st, e));
+    ls_status s = check_holes(path, fd, (size_t)st.st_size, LS_HOLES_REFUSED, e);
+    close(fd);
+    return s;
+}
+
 typedef struct reading {
+    ls_holes holes;
     ls_plain_check *check; /* NULL: none */
     void *context;
     bool unhashed;
@@ -89,7 +99,7 @@ static ls_status read_file(ls_plain *p, int fd, const ls_source_options *o, cons
     p->data = data;
     p->nbytes = p->file_nbytes = f.stamp.nbytes;
     unpacker *by = unpacker_of(p->data, p->nbytes, &p->packing);
-    if (by) LS_TRY(check_whole(p->path, fd, p->nbytes, e));
+    LS_TRY(check_holes(p->path, fd, p->nbytes, by ? LS_HOLES_REFUSED : how->holes, e));
     if (by) LS_TRY(unpack(p, by, &f.stamp, o, e));
     if (how->check) LS_TRY(how->check(p, how->context, e));
     if (!by && !how->unhashed)
@@ -117,8 +127,9 @@ static ls_status open_file(const char *path, const ls_source_options *o, const r
     return s;
 }
 
-ls_status ls_plain_open(const char *path, const ls_source_options *o, ls_plain *p_p, ls_error *e) {
-    return open_file(path, o, &(reading){.unhashed = false}, p_p, e);
+ls_status ls_plain_open(const char *path, const ls_source_options *o, ls_holes holes, ls_plain *p_p,
+                        ls_error *e) {
+    return open_file(path, o, &(reading){.holes = holes}, p_p, e);
 }
 
 ls_status ls_plain_open_checked(const char *path, const ls_source_options *o, ls_plain_check *check,
@@ -138,11 +149,11 @@ void ls_plain_close(ls_plain *p) {
 
 /* ---- lists ---- */
 
-ls_status ls_plain_open_all(const ls_files *files, const ls_source_options *o, ls_plain **list_p,
-                            ls_error *e) {
+ls_status ls_plain_open_all(const ls_files *files, const ls_source_options *o, ls_holes holes,
+                            ls_plain **list_p, ls_error *e) {
     ls_plain *list = LS_NEW_ARRAY(ls_plain, files->n);
     for (size_t i = 0; i < files->n; i++) {
-        ls_status s = ls_plain_open(files->paths[i], o, &list[i], e);
+        ls_status s = ls_plain_open(files->paths[i], o, holes, &list[i], e);
         if (s == LS_OK) continue;
         ls_plain_close_all(list, files->n);
         return s;
@@ -211,7 +222,8 @@ ls_status ls_plain_first(const char *path, uint8_t first[LS_PLAIN_FIRST], size_t
         close(fd);
         return s;
     }
-    if (unpacker_of(m.data, m.nbytes, &packing)) s = check_whole(path, fd, m.nbytes, e);
+    if (unpacker_of(m.data, m.nbytes, &packing))
+        s = check_holes(path, fd, m.nbytes, LS_HOLES_REFUSED, e);
     close(fd);
     if (s == LS_OK) s = find_first(path, &m, &b, size_p, e);
     if (s == LS_OK) s = ls_guard_check(e);

@@ -24,10 +24,21 @@ typedef struct ls_plain {
     ls_hash hash;        /* hash of data */
 } ls_plain;
 
+/* Where a megabyte that was never written is damage, behind the first one, which always is. In a packed
+ * file it is everywhere. */
+typedef enum ls_holes {
+    LS_HOLES_ALLOWED, /* nowhere: copies of arrays may leave out their zeros */
+    LS_HOLES_INSIDE,  /* at the end of the file: archives, whose members may have zeros */
+    LS_HOLES_REFUSED  /* everywhere: texts */
+} ls_holes;
+
 /* Opens the file. options (NULL: the defaults) has the cache and the limits.
  * Errors: LS_EIO: it can't be read, or there is no room to unpack it. LS_EINVAL: it is damaged,
- * beyond a limit, or incomplete: its first megabyte was never written. */
-ls_status ls_plain_open(const char *path, const ls_source_options *, ls_plain *p_p, ls_error *);
+ * beyond a limit, or incomplete: a part of it was never written. */
+ls_status ls_plain_open(const char *path, const ls_source_options *, ls_holes, ls_plain *p_p,
+                        ls_error *);
+/* LS_EINVAL: a megabyte of the file, which has a text, was never written. It is not read. */
+ls_status ls_plain_check_text(const char *path, ls_error *);
 
 /* Checks a file by its first bytes and its size, before it is read for its hash. */
 typedef ls_status ls_plain_check(const ls_plain *, void *context, ls_error *);
@@ -38,8 +49,8 @@ ls_status ls_plain_open_unhashed(const char *path, ls_plain *p_p, ls_error *);
 void ls_plain_close(ls_plain *);
 
 /* All files of a list: *list_p [files->n], for ls_plain_close_all(). */
-ls_status ls_plain_open_all(const ls_files *, const ls_source_options *, ls_plain **list_p,
-                            ls_error *);
+ls_status ls_plain_open_all(const ls_files *, const ls_source_options *, ls_holes,
+                            ls_plain **list_p, ls_error *);
 void ls_plain_close_all(ls_plain *list, size_t n); /* NULL is fine */
 /* Sets the source's hash, and its number and bytes of files, from all files that it reads. */
 void ls_plain_describe(const ls_plain *list, size_t n, ls_source *);

@@ -128,7 +128,8 @@ static ls_status add_file(ls_text_builder *b, const char *path, bool below, ls_e
     ls_plain p = {0};
     ls_error why = {0};
     const ls_source_options how = {.cache = b->o->cache};
-    if (ls_plain_open(path, &how, &p, &why) != LS_OK) return ls_text_builder_damaged(b, &why, e);
+    if (ls_plain_open(path, &how, LS_HOLES_REFUSED, &p, &why) != LS_OK)
+        return ls_text_builder_damaged(b, &why, e);
     ls_status s = add_opened(b, &p, below, e);
     if (s == LS_OK) s = ls_guard_check(e);
     ls_plain_close(&p);
@@ -155,6 +156,7 @@ static bool is_plain(const ls_text_files *f, const ls_text_options *o) {
 static ls_status open_one(const char *path, const ls_text_options *o, ls_text *t, ls_error *e) {
     t->path = ls_strdup(path);
     t->was = stamp_of(path);
+    LS_TRY(ls_plain_check_text(path, e));
     LS_TRY(ls_file_map(path, &t->one, e));
     LS_TRY(ls_not_text_refuse(path, t->one.data, t->one.nbytes, e));
     LS_TRY(check_is_text(&(ls_text_builder){.t = t, .o = o}, path, t->one.data, t->one.nbytes, e));
@@ -271,7 +273,7 @@ uint64_t ls_text_count_shared(const ls_text *all, const ls_text *some) {
     return shared;
 }
 
-void ls_text_log_ends(const ls_text *t) {
+static void log_ends(const ls_text *t) {
     const uint8_t *text = t->data, *cr = t->nbytes ? memchr(text, '\r', t->nbytes) : NULL;
     if (!cr) return;
     bool lf = cr + 1 < text + t->nbytes && cr[1] == '\n';
@@ -279,4 +281,21 @@ void ls_text_log_ends(const ls_text *t) {
         "%s: has lines that end in %s; each CR is taken as a part of the text. If it should have "
         "none, convert it: %s",
         t->name, lf ? "CR LF" : "CR", lf ? "sed -i 's/\\r$//' FILE" : "tr '\\r' '\\n' <FILE");
+}
+
+/* The first bytes have none (not_text.h). */
+static void log_zeros(const ls_text *t) {
+    const uint8_t *end = t->data + t->nbytes, *first = NULL;
+    size_t n = 0;
+    for (const uint8_t *at = t->data; at < end && (at = memchr(at, 0, (size_t)(end - at))); at++)
+        if (n++ == 0) first = at;
+    if (n)
+        ls_log("%s: has %zu zero byte%s, the first at byte %zu; each is taken as a character of "
+               "the text. If it should have none, remove them: tr -d '\\0' <FILE",
+               t->name, n, ls_plural((int64_t)n), (size_t)(first - t->data));
+}
+
+void ls_text_log_remarks(const ls_text *t) {
+    log_ends(t);
+    log_zeros(t);
 }

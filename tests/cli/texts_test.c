@@ -72,10 +72,14 @@ static void test_use(void **state) {
                      "grep -q '\"eos_token\": \"<|endoftext|>\"' exported/tokenizer_config.json");
 }
 
-/* With one text nothing changes, unless it has documents. */
+/* With one text nothing changes, unless it has documents. Zero bytes behind its beginning are logged. */
 static void test_one(void **state) {
     (void)state;
     expect("train @/c.yaml -n 1 -o @/text --set data.path=@/whole.txt", 0, NULL);
+    shell_of_run("", "(cat whole.txt whole.txt; printf 'a\\0b\\0\\n') >zeros.txt");
+    expect("train @/c.yaml -n 1 -o @/zeros --set data.path=@/zeros.txt --set train.steps=1 --set "
+           "optim.warmup=0",
+           0, "zeros.txt: has 2 zero bytes, the first at byte ");
     expect("train @/c.yaml -n 1 -o @/no --set data.path=@/whole.txt --set data.documents=joined", 1,
            "data.documents acts only with several documents");
     expect("train @/c.yaml -n 1 -o @/no --set data.path=@/whole.txt --set data.text=x", 1,

@@ -50,6 +50,19 @@ static void test_devices(void **state) {
     }
 }
 
+/* Files that begin well, and of whose 512 GB the rest was never written. */
+static void test_unwritten(void **state) {
+    (void)state;
+    static const char *const names[] = {"@a.csv", "@a.jsonl", "@a.tar"};
+    in_folder("seq -f '%g,1' 9 >a.csv; yes '{\"a\": 1}' | head -n 99 >a.jsonl; tar cf a.tar a.csv; "
+              "truncate -s 512G a.csv a.jsonl a.tar");
+    for (int i = 0; i < 3; i++) {
+        refuses(names[i], NULL,
+                "on were never written: it is incomplete; copy or download it again");
+        refuses(names[i], &(ls_source_options){.skip_damaged = true}, "were never written");
+    }
+}
+
 static void test_no_samples(void **state) {
     (void)state;
     static const char npy[] =
@@ -116,6 +129,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_no_files, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(test_devices, make_folder, remove_folder),
+        cmocka_unit_test_setup_teardown(test_unwritten, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(test_no_samples, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(test_images, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(test_names, make_folder, remove_folder),

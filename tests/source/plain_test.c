@@ -7,7 +7,7 @@ static ls_status open_plain(const char *name, const ls_source_options *o, ls_pla
     char *path = paths_of(name);
     ls_source_options options = o ? *o : (ls_source_options){0};
     options.cache = folder;
-    ls_status s = ls_plain_open(path, &options, p, e);
+    ls_status s = ls_plain_open(path, &options, LS_HOLES_ALLOWED, p, e);
     free(path);
     return s;
 }

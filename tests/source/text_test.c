@@ -88,6 +88,28 @@ static void test_refusals(void **state) {
     refuses("/dev/null", LS_EIO, "is not a regular file");
 }
 
+/* A file with a zero byte among its first ones is no text. One further on may be of a page from the web. */
+static void test_zeros(void **state) {
+    (void)state;
+    static const char says[] = "elf: is binary data, not a text: byte 4 is zero; if it is a text, "
+                               "remove such bytes: tr -d '\\0' <FILE";
+    assert_int_equal(system("printf 'ELF\\n\\0\\001\\n' >elf; printf '\\377\\376a\\0' >bom; "
+                            "(yes | head -c 5000; printf '\\0b\\n') >late; "
+                            "(yes | head -c 5000) >hole; truncate -s 512G hole"),
+                     0);
+    refuses("elf", LS_EINVAL, says);
+    refuses("a.txt\nelf", LS_EINVAL, says);
+    refuses("bom", LS_EINVAL,
+            "bom: is UTF-16LE, not UTF-8; convert it: iconv -f UTF-16LE -t UTF-8");
+    refuses("hole", LS_EINVAL, "on were never written: it is incomplete");
+    refuses("a.txt\nhole", LS_EINVAL, "on were never written: it is incomplete");
+    ls_text t;
+    ls_error e = {0};
+    assert_ls_ok(ls_text_open("late", &plain, &t, &e), e);
+    assert_int_equal(t.nbytes, 5003);
+    ls_text_close(&t);
+}
+
 /* Byte order marks are no part of the text, of one file or of several. */
 static void test_marks(void **state) {
     (void)state;
@@ -262,8 +284,9 @@ static void test_damage(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_order),     cmocka_unit_test(test_refusals),
-        cmocka_unit_test(test_marks),     cmocka_unit_test(test_shared),
-        cmocka_unit_test(test_directory), cmocka_unit_test(test_separator),
-        cmocka_unit_test(test_json),      cmocka_unit_test(test_damage)};
+        cmocka_unit_test(test_zeros),     cmocka_unit_test(test_marks),
+        cmocka_unit_test(test_shared),    cmocka_unit_test(test_directory),
+        cmocka_unit_test(test_separator), cmocka_unit_test(test_json),
+        cmocka_unit_test(test_damage)};
     return cmocka_run_group_tests(tests, make_files, remove_files);
 }

@@ -131,7 +131,7 @@ static ls_status follow(ls_source *source, const ls_numbering *numbering, const 
 static ls_status open_cifar(const ls_files *files, const ls_source_options *o, ls_source **s_p,
                             ls_error *e) {
     ls_plain *list = NULL;
-    LS_TRY(ls_plain_open_all(files, o, &list, e));
+    LS_TRY(ls_plain_open_all(files, o, LS_HOLES_ALLOWED, &list, e));
     cifar *c = LS_NEW(cifar);
     c->source.read = read_cifar;
     c->source.record = record_of;

@@ -175,6 +175,7 @@ static ls_status open_jsonl(const ls_files *files, const ls_source_options *o, l
                             ls_error *e) {
     jsonl_source *s = LS_NEW(jsonl_source);
     s->r.features = &s->members.features;
+    s->r.places.holes = LS_HOLES_REFUSED;
     ls_records_begin(&s->r,
                      (ls_source){.format = "jsonl", .read = read_object, .close = close_jsonl});
     ls_status status = index_files(s, files, o, e);

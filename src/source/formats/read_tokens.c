@@ -114,7 +114,7 @@ static ls_status open_tokens(const ls_files *files, const ls_source_options *o, 
     if (o->window < 0 || o->window >= (int64_t)(LS_SAMPLE_NBYTES / 4))
         return ls_fail(e, LS_EINVAL, "a window of %lld tokens is not possible; 1 to %zu are",
                        (long long)o->window, LS_SAMPLE_NBYTES / 4 - 1);
-    LS_TRY(ls_plain_open_all(files, o, &list, e));
+    LS_TRY(ls_plain_open_all(files, o, LS_HOLES_ALLOWED, &list, e));
     tokens *t = LS_NEW(tokens);
     t->source.read = read_tokens;
     t->source.close = close_tokens;

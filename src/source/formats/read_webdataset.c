@@ -417,7 +417,7 @@ static ls_status index_shard(indexing *x, const char *path, ls_error *e) {
     webdataset *w = x->w;
     ls_archive *a = NULL;
     ls_plain *shard = &w->shards[w->nshards];
-    LS_TRY(ls_plain_open(path, x->o, shard, e));
+    LS_TRY(ls_plain_open(path, x->o, LS_HOLES_INSIDE, shard, e));
     w->nshards++;
     x->shard = shard;
     w->source.file_nbytes += shard->file_nbytes;

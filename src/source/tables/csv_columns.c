@@ -259,7 +259,7 @@ ls_status ls_csv_columns_read(const ls_files *files, const ls_source_options *o,
     reading r = {.w = w};
     r.rules = ls_csv_rules_copy(o->csv);
     ls_status status = apply_rules(&r, o, e);
-    if (status == LS_OK) status = ls_plain_open_all(files, o, &list, e);
+    if (status == LS_OK) status = ls_plain_open_all(files, o, LS_HOLES_REFUSED, &list, e);
     r.cells = LS_NEW_ARRAY(ls_csv_cell, MOST_CELLS);
     for (size_t i = 0; status == LS_OK && i < files->n; i++) {
         r.file = &list[i];

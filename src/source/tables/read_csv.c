@@ -562,6 +562,7 @@ static ls_status open_csv(const ls_files *files, const ls_source_options *o, ls_
     ls_records_begin(
         &s->r,
         (ls_source){.format = "csv", .read = read_row, .follow = follow, .close = close_csv});
+    s->r.places.holes = LS_HOLES_REFUSED;
     s->skips_damaged = o->skip_damaged;
     s->follows = o->follows;
     s->missing = o->missing;
