@@ -126,9 +126,9 @@ static void put_all(ls_buf *out) {
  * roff interprets a leading dot or quote, '-' and '\', which are therefore escaped.
  */
 
-static void put_roff(const char *text, ls_buf *out) {
+static void put_roff_part(const char *text, size_t n, ls_buf *out) {
     bool line_start = true;
-    for (; *text; text++) {
+    for (const char *end = text + n; text < end; text++) {
         if (line_start && (*text == '.' || *text == '\'')) ls_buf_printf(out, "\\&");
         if (*text == '\\' || *text == '-')
             ls_buf_printf(out, "\\%c", *text == '\\' ? 'e' : '-');
@@ -138,42 +138,124 @@ static void put_roff(const char *text, ls_buf *out) {
     }
 }
 
-static void man_command(const ls_command *c, ls_buf *out) {
-    ls_buf_printf(out, ".SS \"lockstep %s %s\"\n", c->name, c->words);
-    put_roff(c->about, out);
+static void put_roff(const char *text, ls_buf *out) { put_roff_part(text, strlen(text), out); }
+
+/* A line of the text of an option, an item or a variable: \fB is bold, \fI italic. */
+static void man_term(const char *name, const char *value, ls_buf *out) {
+    ls_buf_printf(out, "\\fB");
+    put_roff(name, out);
+    ls_buf_printf(out, "\\fR");
+    if (!value) return;
+    ls_buf_printf(out, " \\fI");
+    put_roff(value, out);
+    ls_buf_printf(out, "\\fR");
+}
+
+static void man_item(const char *name, const char *text, ls_buf *out) {
+    ls_buf_printf(out, ".TP\n");
+    man_term(name, NULL, out);
     ls_buf_printf(out, "\n");
+    put_roff(text, out);
+    ls_buf_printf(out, "\n");
+}
+
+/* Paragraphs, items and examples, as put_about() reads them. */
+static void man_about(const char *text, ls_buf *out) {
+    enum { PLAIN, ITEM, EXAMPLE } in = PLAIN;
+    for (size_t n; *text; text += n + (text[n] == '\n')) {
+        n = line_length(text);
+        bool more = in == ITEM && *text == ' ';
+        bool example = !more && strncmp(text, "    ", 4) == 0;
+        size_t head = more || example ? 0 : item_text(text);
+        size_t indent = example ? 4 : strspn(text, " ");
+        if (in == EXAMPLE && !example) ls_buf_printf(out, ".fi\n.RE\n");
+        if (n == 0 || (in == ITEM && !more && !head)) ls_buf_printf(out, ".PP\n");
+        if (in != EXAMPLE && example) ls_buf_printf(out, ".RS 4\n.nf\n");
+        in = example ? EXAMPLE : more || head ? ITEM : PLAIN;
+        if (n == 0) continue;
+        if (head) {
+            char *name = ls_format("%.*s", (int)strcspn(text, " "), text);
+            ls_buf_printf(out, ".TP\n");
+            man_term(name, NULL, out);
+            ls_buf_printf(out, "\n");
+            free(name);
+        }
+        if (head) indent = head;
+        put_roff_part(text + indent, n - indent, out);
+        ls_buf_printf(out, "\n");
+    }
+    if (in == EXAMPLE) ls_buf_printf(out, ".fi\n.RE\n");
+}
+
+static void man_command(const ls_command *c, ls_buf *out) {
+    ls_buf_printf(out, ".SS \"lockstep %s ", c->name);
+    put_roff(c->words, out);
+    ls_buf_printf(out, "\"\n");
+    man_about(c->about, out);
     for (int i = 0; c->options[i].name; i++) {
         const ls_option *o = &c->options[i];
-        ls_buf_printf(out, ".TP\n.B ");
-        if (o->letter) ls_buf_printf(out, "\\-%c, ", o->letter);
-        put_roff("--", out);
-        put_roff(o->name, out);
-        ls_buf_printf(out, "%s%s\n", o->value ? " " : "", o->value ? o->value : "");
+        char letter[] = {'-', o->letter, 0}, *name = ls_format("--%s", o->name);
+        ls_buf_printf(out, ".TP\n");
+        if (o->letter) man_term(letter, NULL, out);
+        if (o->letter) ls_buf_printf(out, ", ");
+        man_term(name, o->value, out);
+        ls_buf_printf(out, "\n");
         put_roff(o->help, out);
         ls_buf_printf(out, "\n");
+        free(name);
     }
 }
 
+/* docs/reference/commands.md has the same. */
+static const char *const variables[][2] = {
+    {"LOCKSTEP_KEY, LOCKSTEP_KEY_FILE",
+     "the join key of workers and hosts over TCP, or a file with it"},
+    {"LOCKSTEP_INSECURE", "1: no encryption and no key"},
+    {"LOCKSTEP_TRANSPORT, LOCKSTEP_ALGORITHM, LOCKSTEP_LINKS, LOCKSTEP_EXPLAIN",
+     "transports and algorithms of collectives"},
+    {"LOCKSTEP_LISTEN", "the address at which a worker listens"},
+    {"LOCKSTEP_PLUGINS", "the directory of the plugins for MPI"},
+    {"LOCKSTEP_WAIT_POLICY",
+     "active (the default) or passive: threads that wait for others sleep at once instead of "
+     "spinning first, and leave the cores to other programs"},
+    {"LOCKSTEP_CPU",
+     "amx, avx512bf16, avx512, avx2, neon or portable: chooses among the kernels that this "
+     "processor can run; all give the same bits"},
+    {"LOCKSTEP_SERVE_KEY", "the key that requests to lockstep serve need"},
+    {"LOCKSTEP_WATCH_TOKEN", "the token of lockstep watch --address"},
+    {"LOCKSTEP_ETCD_PASSWORD", "the password of survival.etcd_user"},
+    {"LOCKSTEP_RESTART_COUNT",
+     "set by lockstep run --restarts: how often it has started the program before"},
+    {"RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT", "torchrun's"},
+    {"XDG_CACHE_HOME, SSL_CERT_FILE, NO_COLOR",
+     "where the cache is; authorities of downloads; no colours"},
+};
+enum { NVARIABLES = sizeof variables / sizeof *variables };
+
 static void man_page(ls_buf *out) {
+    ls_buf keys = {0};
     ls_buf_printf(out,
                   ".TH LOCKSTEP 1 \"\" \"lockstep %s\"\n.SH NAME\nlockstep \\- data\\-parallel "
                   "training, to the same bits for any number of workers\n.SH SYNOPSIS\n"
-                  ".B lockstep\n.I COMMAND\n[options]\n.SH COMMANDS\n",
+                  ".B lockstep\n.I COMMAND\n[options]\n.SH DESCRIPTION\n"
+                  "Trains models on many workers at once, to the same bits for any number of "
+                  "them.\n",
                   LS_VERSION);
+    for (int i = 0; cli_commands[i]; i++)
+        man_item(cli_commands[i]->name, cli_commands[i]->summary, out);
+    ls_buf_printf(out, ".SH COMMANDS\n");
     for (int i = 0; cli_commands[i]; i++) man_command(cli_commands[i], out);
-    ls_buf keys = {0};
     ls_config_help(NULL, &keys, NULL);
     ls_buf_printf(out, ".SH CONFIG\n.nf\n");
     put_roff(keys.data, out);
-    ls_buf_printf(
-        out,
-        ".fi\n.SH ENVIRONMENT\n.TP\n.B LOCKSTEP_CPU\namx, avx512bf16, avx512, avx2, neon or "
-        "portable: "
-        "chooses among the kernels that this processor can run; all give the same "
-        "bits.\n.TP\n.B LOCKSTEP_WAIT_POLICY\nactive (the default) or passive: threads that wait "
-        "for others sleep at once instead of spinning first, and leave the cores to other "
-        "programs.\n.SH EXIT STATUS\n0 done, 1 failed, 2 bad "
-        "usage.\n");
+    ls_buf_printf(out, ".fi\n.SH ENVIRONMENT\n");
+    for (int i = 0; i < NVARIABLES; i++) man_item(variables[i][0], variables[i][1], out);
+    ls_buf_printf(out, ".SH EXIT STATUS\n");
+    man_item("0", "done", out);
+    man_item("1", "failed, with a message", out);
+    man_item("2", "bad usage", out);
+    man_item("3", "check: not decided", out);
+    man_item("75", "train: stopped before the last step, with a checkpoint", out);
     ls_buf_free(&keys);
 }
 

@@ -19,6 +19,25 @@ static void test_help(void **state) {
     expect("help --cuda", 0, "KERNEL(gemm)");
 }
 
+/* Items and examples have lines of their own; variables are those of the reference. */
+static void test_man(void **state) {
+    (void)state;
+    ls_buf page = {0};
+    ls_error e = {0};
+    char name[64], *man = output_of("help --man");
+    assert_non_null(strstr(man, "\n.TP\n\\fBcomm\\fR\ntime and bandwidth of a collective"));
+    assert_non_null(strstr(man, "\n.TP\n\\fB\\-o\\fR, \\fB\\-\\-output\\fR \\fIRUN\\fR\nthe run"));
+    assert_non_null(strstr(man, "\n.RS 4\n.nf\nmethod: asha      # or grid, random, pbt\n"));
+    assert_non_null(strstr(man, "\n.SH EXIT STATUS\n"));
+    assert_ls_ok(ls_file_read("docs/reference/commands.md", 1 << 20, &page, &e), e);
+    for (const char *at = page.data; (at = strstr(at, "`LOCKSTEP_")); at++) {
+        snprintf(name, sizeof name, "%.*s", (int)strcspn(at + 1, "`="), at + 1);
+        if (!strstr(man, name)) fail_msg("%s is not in the man page", name);
+    }
+    free(man);
+    ls_buf_free(&page);
+}
+
 static void test_run(void **state) {
     (void)state;
     static const char *const left[] = {
@@ -265,11 +284,12 @@ static void test_bench_kernels(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_help),     cmocka_unit_test(test_run),
-        cmocka_unit_test(test_average),  cmocka_unit_test(test_crowd),
-        cmocka_unit_test(test_generate), cmocka_unit_test(test_prompts),
-        cmocka_unit_test(test_stop),     cmocka_unit_test(test_plan),
-        cmocka_unit_test(test_bench),    cmocka_unit_test(test_bench_kernels),
+        cmocka_unit_test(test_help),          cmocka_unit_test(test_man),
+        cmocka_unit_test(test_run),           cmocka_unit_test(test_average),
+        cmocka_unit_test(test_crowd),         cmocka_unit_test(test_generate),
+        cmocka_unit_test(test_prompts),       cmocka_unit_test(test_stop),
+        cmocka_unit_test(test_plan),          cmocka_unit_test(test_bench),
+        cmocka_unit_test(test_bench_kernels),
     };
     return cmocka_run_group_tests(tests, folder_make, folder_remove);
 }
