@@ -14,23 +14,35 @@
 /* The possible values of some options. */
 static const char *const places[] = {"out", "in", "both"};
 static const char *const transports[] = {"shm", "thread", "tcp", "mpi"};
-static const char *const forms[] = {"safetensors", "gguf", "peft"};
+static const char *const forms[] = {"safetensors", "gguf", "peft", "onnx"};
 static const char *const types[] = {"f32", "f16", "bf16", "q8_0", "q5_1", "q5_0", "q4_1", "q4_0"};
 static const char *const stored[] = {"as-stored", "f32",  "f16",  "bf16", "q8_0",
                                      "q5_1",      "q5_0", "q4_1", "q4_0"};
+static const char *const caches[] = {"f32", "f16", "q8"};
+static const char *const devices[] = {"cuda", "opencl", "c", "auto"};
+static const char *const losses[] = {"assistant", "all", "completion"};
+static const char *const meshes[] = {"auto"};
+static const char *const methods[] = {"grid", "random", "asha", "pbt"};
+static const char *const missing[] = {"drop", "mean"};
 static const struct {
-    const char *command, *option;
+    const char *command, *option; /* NULL: of any command that has the option */
     const char *const *words;
     int n;
 } choices[] = {
+    {NULL, "device", devices, 4},
     {"bench", "op", bench_op_names, BENCH_N_OPS},
     {"bench", "dtype", bench_dtype_names, BENCH_N_DTYPES},
     {"bench", "redop", bench_redop_names, BENCH_N_REDOPS},
     {"bench", "place", places, 3},
     {"bench", "transport", transports, 4},
     {"import", "type", stored, 9},
-    {"export", "to", forms, 3},
+    {"export", "to", forms, 4},
     {"export", "type", types, 8},
+    {"serve", "cache", caches, 3},
+    {"plan", "mesh", meshes, 1},
+    {"tokens", "loss", losses, 3},
+    {"tune", "method", methods, 4},
+    {"data", "missing", missing, 2},
 };
 enum { NCHOICES = sizeof choices / sizeof *choices };
 
@@ -39,17 +51,20 @@ static const struct {
     const char *command, *first, *second;
 } words[] = {
     {"train", "_lockstep_configs_or_runs", ""},
-    {"eval", "_lockstep_runs", ""},
+    {"eval", "_lockstep_runs", "_lockstep_runs"},
     {"predict", "_lockstep_runs", "_lockstep_files"},
     {"generate", "_lockstep_runs", ""},
     {"chat", "_lockstep_runs", ""},
+    {"serve", "_lockstep_runs", ""},
+    {"compare", "_lockstep_runs", "_lockstep_runs"},
+    {"report", "_lockstep_configs_and_runs", "_lockstep_runs"},
     {"plan", "_lockstep_plan", "_lockstep_plan"},
     {"bench", "_lockstep_words train generate comm kernels machine", "_lockstep_bench"},
     {"run", "_lockstep_commands", "_lockstep_files"},
-    {"ckpt", "_lockstep_words hash show verify list ledger", "_lockstep_runs"},
+    {"ckpt", "_lockstep_words hash show verify export list ledger", "_lockstep_runs"},
     {"scale", "_lockstep_runs", ""},
     {"replay", "_lockstep_runs", ""},
-    {"batch", "_lockstep_configs_or_runs", ""},
+    {"batch", "_lockstep_configs_and_runs", ""},
     {"tune", "_lockstep_configs", ""},
     {"status", "_lockstep_dirs", "_lockstep_dirs"},
     {"watch", "_lockstep_dirs", "_lockstep_dirs"},
@@ -96,6 +111,14 @@ static const char functions[] =
     "_lockstep_configs_or_runs() {\n"
     "    if [[ \" ${COMP_WORDS[*]} \" == *' --resume '* ]]; then _lockstep_runs; else "
     "_lockstep_configs; fi\n"
+    "}\n"
+    "_lockstep_configs_and_runs() {\n"
+    "    _lockstep_configs\n"
+    "    local path configs=(\"${COMPREPLY[@]}\")\n"
+    "    _lockstep_runs\n"
+    "    for path in \"${configs[@]}\"; do\n"
+    "        [[ \" ${COMPREPLY[*]} \" == *\" $path \"* ]] || COMPREPLY+=(\"$path\")\n"
+    "    done\n"
     "}\n"
     "_lockstep_plan() {\n"
     "    if [[ \" ${COMP_WORDS[*]} \" == *' --diff '* ]]; then _lockstep_files '!*.json'\n"
@@ -157,7 +180,7 @@ static void put_table(ls_buf *out) {
 
 static void put_choices(const char *command, const char *option, ls_buf *out) {
     for (int i = 0; i < NCHOICES; i++) {
-        if (strcmp(choices[i].command, command) != 0) continue;
+        if (choices[i].command && strcmp(choices[i].command, command) != 0) continue;
         if (strcmp(choices[i].option, option) != 0) continue;
         for (int k = 0; k < choices[i].n; k++) ls_buf_printf(out, " %s", choices[i].words[k]);
     }

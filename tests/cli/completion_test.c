@@ -66,7 +66,7 @@ static void test_commands(void **state) {
     gives("--v", "--version ");
     offers("''", "ckpt");
     offers("''", "--help");
-    gives("ckpt ''", "hash show verify list ledger ");
+    gives("ckpt ''", "hash show verify export list ledger ");
     gives("ckpt v", "verify ");
     gives("bench ''", "train generate comm kernels machine ");
     gives("bench --json k", "kernels ");
@@ -85,6 +85,9 @@ static void test_options(void **state) {
     gives("bench comm --op all_r", "all_reduce ");
     gives("bench comm --op = all_g", "all_gather ");
     gives("bench comm --transport ''", "shm thread tcp mpi ");
+    gives("export runs/mine --to o", "onnx ");
+    gives("serve runs/mine --cache ''", "f32 f16 q8 ");
+    gives("eval runs/mine --device c", "cuda c ");
     gives("train -n ''", " "); /* a number */
     gives("train a.yaml -n 2 ''", " ");
 }
@@ -119,6 +122,10 @@ static void test_files(void **state) {
     gives("eval runs/", "runs/mine runs/other ");
     gives("eval ''", "runs/mine runs/other ");
     gives("scale runs/o", "runs/other ");
+    gives("serve runs/o", "runs/other ");
+    gives("compare runs/mine runs/o", "runs/other ");
+    gives("batch runs/o", "runs/other ");
+    gives("report b", "b.yml ");
     gives("ckpt hash runs/m", "runs/mine ");
     gives("generate el", "else ");
     gives("eval runs/mine --data te", "text.txt ");
