@@ -42,7 +42,7 @@ static ls_status weigh(ls_exec *x, ls_error *e) {
 
 ls_status ls_exec_load(ls_exec *x, ls_error *e) {
     const ls_share *sh = &x->c.plan->share;
-    LS_TRY(ls_exec_await_device(x, e)); /* of a step that was given up */
+    LS_TRY(ls_on_device_await(&x->on, e)); /* of a step that was given up */
     LS_TRY(ls_loader_next(x->loader, &x->batch, &x->samples, e));
     x->next_load = x->in->step + 1;
     ls_exec_send_state(x);
@@ -414,7 +414,7 @@ static ls_status run_compute(ls_exec *x, const ls_action *a, ls_error *e) {
     case LS_COPY: return ls_replicas_copy(x, a);
     case LS_MIX: return ls_replicas_mix(x, a);
     case LS_NORM: /* then the host's copies of what layers read may change */
-        LS_TRY(ls_exec_await_device(x, e));
+        LS_TRY(ls_on_device_await(&x->on, e));
         return ls_exec_norm(x);
     case LS_UPDATE: return run_update(x, a);
     case LS_TAKE: return run_take(x, a, e);

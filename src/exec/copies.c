@@ -262,13 +262,6 @@ void ls_exec_end_copy(ls_exec *x, int buffer) {
     x->copies[buffer] = -1;
 }
 
-ls_status ls_exec_await_device(const ls_exec *x, ls_error *e) {
-    ls_device *d = x->on.compute.device;
-    if (!d) return LS_OK;
-    LS_TRY(ls_device_finish(d, LS_DEVICE_COMPUTE, e));
-    return ls_device_finish(d, LS_DEVICE_COPY, e);
-}
-
 void ls_exec_open_copies(ls_exec *x) {
     const ls_world *w = x->c.world;
     const ls_plan *p = x->c.plan;

@@ -148,7 +148,7 @@ static ls_status run_both(ls_exec *x, ls_error *e) {
         LS_TRY(ls_exec_compute_next(x, e));
         bool all = x->at.at[LS_LANE_COMPUTE] == x->norm_at && !atomic_load(&x->gives_up);
         if (!all || !x->restarts) continue;
-        LS_TRY(ls_exec_await_device(x, e));
+        LS_TRY(ls_on_device_await(&x->on, e));
         ls_store_set_computed(x->c.world->store, x->c.worker, x->in->step);
     }
     x->at_step = -1;
@@ -502,6 +502,9 @@ int64_t ls_exec_data_wait_ns(const ls_exec *x) { return ls_loader_time(x->loader
 void ls_exec_trace(ls_exec *x, ls_trace *t) { x->trace = t; }
 void ls_exec_reset_times(ls_exec *x) { memset(x->times, 0, sizeof x->times); }
 bool ls_exec_gave_up(const ls_exec *x) { return x->gave_up; }
+
+/* ---- binding ---- */
+
 typedef struct place {
     int i, n;
 } place;

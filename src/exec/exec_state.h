@@ -165,8 +165,6 @@ ls_status ls_exec_take_there(ls_exec *, const ls_action *, const void *from, ls_
 ls_status ls_exec_await_copies(ls_exec *, const ls_action *, ls_error *);
 /* Free of a buffer in the device's arena: what is queued from now on may use its place. */
 void ls_exec_end_copy(ls_exec *, int buffer);
-/* Waits for all that the device has queued: layers, and copies both ways. */
-ls_status ls_exec_await_device(const ls_exec *, ls_error *);
 /* Once the device is open. */
 void ls_exec_open_copies(ls_exec *);
 /* Where the state is on the device: sends it there, the first time. */

@@ -42,10 +42,18 @@ ls_status ls_on_device_open(ls_on_device *x, const char *device, const ls_comput
     return LS_OK;
 }
 
+ls_status ls_on_device_await(const ls_on_device *x, ls_error *e) {
+    ls_device *d = x->compute.device;
+    ls_status s = LS_OK;
+    for (int i = 0; d && i < LS_DEVICE_NSTREAMS; i++) /* after an error all of them fail */
+        s = ls_device_finish(d, (ls_device_stream)i, e);
+    return s;
+}
+
 void ls_on_device_close(ls_on_device *x) {
     ls_device *d = x->compute.device;
     if (!d) return;
-    for (int s = 0; s < LS_DEVICE_NSTREAMS; s++) ls_device_finish(d, (ls_device_stream)s, NULL);
+    ls_on_device_await(x, NULL);
     for (size_t i = 0; i < sizeof x->pinned / sizeof *x->pinned; i++)
         if (x->pinned[i]) ls_device_unpin(d, x->pinned[i]);
     char *const all[] = {x->params, x->state,    x->grads, x->arena,   x->work,   x->norms,

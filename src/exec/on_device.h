@@ -34,6 +34,9 @@ ls_status ls_on_device_open(ls_on_device *, const char *device, const ls_compute
                             const ls_device_memory *, ls_error *);
 void ls_on_device_close(ls_on_device *); /* of {0}, too */
 
+/* Waits for all that is queued: layers, and copies both ways. Reports the first error. */
+ls_status ls_on_device_await(const ls_on_device *, ls_error *); /* of {0}, too */
+
 /* Queues a copy, for which layers that are queued later wait. It does not wait for those before: until
  * other samples or parameters come, the losses are copied back, for which all layers are waited for. */
 void ls_on_device_send(const ls_on_device *, void *to, const void *from, size_t nbytes);

@@ -95,7 +95,7 @@ static ls_status open_peers(ls_exec *x, ls_group *g, ls_error *e) {
 
 void ls_peers_close(ls_peers *p, const ls_on_device *on) {
     ls_device_nccl_close(p->nccl);
-    if (p->grads) ls_device_finish(on->compute.device, LS_DEVICE_COMPUTE, NULL);
+    if (p->grads) ls_on_device_await(on, NULL);
     for (int i = 0; p->grads && i < p->n; i++) {
         if (i == p->own) continue;
         ls_device_close_shared(on->compute.device, p->grads[i]);
