@@ -10,10 +10,19 @@ static int64_t tiles(int64_t M, int64_t N, int64_t size) {
     return ls_device_groups(M, size) * ls_device_groups(N, size);
 }
 
-ls_device_kernel ls_gemm_device_kernel(int64_t M, int64_t N) {
-    if (M <= LS_GEMM_FEW_ROWS) return LS_KERNEL_gemm_rows;
-    if (M <= LS_GEMM_SOME_ROWS) return LS_KERNEL_gemm_some;
-    return tiles(M, N, TILE) < ENOUGH_GROUPS ? LS_KERNEL_gemm_small : LS_KERNEL_gemm;
+static ls_device_kernel in_f32(const ls_gemm_job *g) {
+    if (g->M <= LS_GEMM_FEW_ROWS) return LS_KERNEL_gemm_rows;
+    if (g->M <= LS_GEMM_SOME_ROWS) return LS_KERNEL_gemm_some;
+    return tiles(g->M, g->N, TILE) < ENOUGH_GROUPS ? LS_KERNEL_gemm_small : LS_KERNEL_gemm;
+}
+
+static ls_device_kernel in_blocks(const ls_gemm_job *g) {
+    if (g->units.rows || g->M > LS_GEMM_SOME_ROWS) return LS_KERNEL_gemm_blocks;
+    return g->M <= LS_GEMM_FEW_ROWS ? LS_KERNEL_gemm_rows_blocks : LS_KERNEL_gemm_some_blocks;
+}
+
+ls_device_kernel ls_gemm_device_kernel(const ls_gemm_job *g) {
+    return g->bf16 ? in_blocks(g) : in_f32(g);
 }
 
 static bool at_16_bytes(const void *p, int64_t distance) {
@@ -67,11 +76,6 @@ void ls_gemm_device_by(const ls_compute *c, const ls_gemm_job *g, ls_device_kern
               {.from = g->units.row});
 }
 
-static ls_device_kernel in_blocks(const ls_gemm_job *g) {
-    if (g->units.rows || g->M > LS_GEMM_SOME_ROWS) return LS_KERNEL_gemm_blocks;
-    return g->M <= LS_GEMM_FEW_ROWS ? LS_KERNEL_gemm_rows_blocks : LS_KERNEL_gemm_some_blocks;
-}
-
 void ls_gemm_device(const ls_compute *c, const ls_gemm_job *g) {
-    ls_gemm_device_by(c, g, g->bf16 ? in_blocks(g) : ls_gemm_device_kernel(g->M, g->N));
+    ls_gemm_device_by(c, g, ls_gemm_device_kernel(g));
 }

@@ -89,6 +89,17 @@ static void some_rows(ls_model *m) {
     ls_moe_options o = {.experts = 3, .per_token = 2, .width = 70, .balance = 0.1f};
     ls_linear_cross_entropy(m, layer(m, ls_reshape(m, x, LS_DIMS(4, 40)), o), labels, .classes = 3);
 }
+/* One expert has all rows of three samples: fifteen, and eighteen, which is too many for the kernel of some. */
+static void one_expert(ls_model *m, int64_t sample_rows) {
+    ls_value *x =
+        ls_linear(m, ls_input(m, "x", LS_F32, LS_DIMS(9)), .out = sample_rows * 40, .out_in = true);
+    ls_value *labels = ls_input(m, "labels", LS_I32, LS_DIMS(sample_rows));
+    ls_moe_options o = {.experts = 1, .per_token = 1, .width = 70};
+    x = layer(m, ls_reshape(m, x, LS_DIMS(sample_rows, 40)), o);
+    ls_linear_cross_entropy(m, x, labels, .classes = 3);
+}
+static void fifteen_rows(ls_model *m) { one_expert(m, 5); }
+static void eighteen_rows(ls_model *m) { one_expert(m, 6); }
 /* Experts with rows for several tiles. */
 static void wide(ls_model *m) {
     enum { ROWS = 130, COLUMNS = 68 };
@@ -112,6 +123,8 @@ static void test_numbers_of_experts(void **state) {
     check(slices, V);
     check(one_row, 3);
     check(some_rows, 3);
+    check(fifteen_rows, 3);
+    check(eighteen_rows, 3);
     check(wide, 3);
 }
 static void test_one_loss(void **state) {

@@ -197,19 +197,32 @@ static void test_many_tiles(void **state) {
     sides_close(&s);
 }
 
-/* A product that has enough large tiles for a GPU's multiprocessors has them, and no other. */
+static ls_device_kernel in_f32(int64_t M, int64_t N) {
+    return ls_gemm_device_kernel(&(ls_gemm_job){.M = M, .N = N});
+}
+static ls_device_kernel in_bf16(int64_t M, int64_t N, int64_t unit) {
+    return ls_gemm_device_kernel(&(ls_gemm_job){.M = M, .N = N, .bf16 = true, .units.rows = unit});
+}
+
+/* A product that has enough large tiles for a GPU's multiprocessors has them, and no other; few rows have
+ * kernels of their own, in bf16 only where k has no units. */
 static void test_choice(void **state) {
     (void)state;
-    assert_int_equal(ls_gemm_device_kernel(8192, 768), LS_KERNEL_gemm);
-    assert_int_equal(ls_gemm_device_kernel(1, 50257), LS_KERNEL_gemm_rows);
-    assert_int_equal(ls_gemm_device_kernel(4, 768), LS_KERNEL_gemm_rows);
-    assert_int_equal(ls_gemm_device_kernel(5, 768), LS_KERNEL_gemm_some);
-    assert_int_equal(ls_gemm_device_kernel(16, 50257), LS_KERNEL_gemm_some);
-    assert_int_equal(ls_gemm_device_kernel(17, 768), LS_KERNEL_gemm_small);
-    assert_int_equal(ls_gemm_device_kernel(768, 3072), LS_KERNEL_gemm);
-    assert_int_equal(ls_gemm_device_kernel(768, 768), LS_KERNEL_gemm_small);
-    assert_int_equal(ls_gemm_device_kernel(98 * 128, 128), LS_KERNEL_gemm_small);
-    assert_int_equal(ls_gemm_device_kernel(98 * 128 + 1, 128), LS_KERNEL_gemm);
+    assert_int_equal(in_f32(8192, 768), LS_KERNEL_gemm);
+    assert_int_equal(in_f32(1, 50257), LS_KERNEL_gemm_rows);
+    assert_int_equal(in_f32(4, 768), LS_KERNEL_gemm_rows);
+    assert_int_equal(in_f32(5, 768), LS_KERNEL_gemm_some);
+    assert_int_equal(in_f32(16, 50257), LS_KERNEL_gemm_some);
+    assert_int_equal(in_f32(17, 768), LS_KERNEL_gemm_small);
+    assert_int_equal(in_f32(768, 3072), LS_KERNEL_gemm);
+    assert_int_equal(in_f32(768, 768), LS_KERNEL_gemm_small);
+    assert_int_equal(in_f32(98 * 128, 128), LS_KERNEL_gemm_small);
+    assert_int_equal(in_f32(98 * 128 + 1, 128), LS_KERNEL_gemm);
+    assert_int_equal(in_bf16(4, 768, 0), LS_KERNEL_gemm_rows_blocks);
+    assert_int_equal(in_bf16(5, 768, 0), LS_KERNEL_gemm_some_blocks);
+    assert_int_equal(in_bf16(16, 50257, 0), LS_KERNEL_gemm_some_blocks);
+    assert_int_equal(in_bf16(17, 768, 0), LS_KERNEL_gemm_blocks);
+    assert_int_equal(in_bf16(4, 768, 32), LS_KERNEL_gemm_blocks);
 }
 
 int main(void) {
