@@ -9,6 +9,9 @@
 #include "coll/request.h"
 #include "coll/virtual.h"
 
+/* In place of a count: each worker has its own, in `counts`. */
+static const size_t UNEVEN = SIZE_MAX;
+
 /* A call as the user made it. */
 typedef struct asked {
     ls_call call;
@@ -267,7 +270,7 @@ static ls_status run(ls_group *g, asked a, ls_request **r_p, ls_error *e) {
     if (lacks_counts(g, &a.call))
         return ls_fail(e, LS_EINVAL, "%s: counts are NULL", ls_collective_name(a.call.what));
     if (a.call.what == LS_CALL_REDUCE_SCATTER || a.call.what == LS_CALL_ALL_GATHER) {
-        bool uneven = a.call.count == SIZE_MAX;
+        bool uneven = a.call.count == UNEVEN;
         if (uneven && !a.call.counts)
             return ls_fail(e, LS_EINVAL, "%s: counts is NULL", ls_collective_name(a.call.what));
         if (uneven) a.call.count = 0;
@@ -445,7 +448,7 @@ ls_status ls_reduce_scatter(ls_group *g, const void *in, void *out, size_t count
 }
 ls_status ls_reduce_scatter_v_start(ls_group *g, const void *in, void *out, const size_t *counts,
                                     ls_dtype dtype, ls_op op, ls_request **r_p, ls_error *e) {
-    return run(g, ASKED(LS_CALL_REDUCE_SCATTER, .op = op, .count = SIZE_MAX, .counts = counts), r_p,
+    return run(g, ASKED(LS_CALL_REDUCE_SCATTER, .op = op, .count = UNEVEN, .counts = counts), r_p,
                e);
 }
 ls_status ls_reduce_scatter_v(ls_group *g, const void *in, void *out, const size_t *counts,
@@ -463,7 +466,7 @@ ls_status ls_all_gather(ls_group *g, const void *in, void *out, size_t count, ls
 }
 ls_status ls_all_gather_v_start(ls_group *g, const void *in, void *out, const size_t *counts,
                                 ls_dtype dtype, ls_request **r_p, ls_error *e) {
-    return run(g, ASKED(LS_CALL_ALL_GATHER, .count = SIZE_MAX, .counts = counts), r_p, e);
+    return run(g, ASKED(LS_CALL_ALL_GATHER, .count = UNEVEN, .counts = counts), r_p, e);
 }
 ls_status ls_all_gather_v(ls_group *g, const void *in, void *out, const size_t *counts,
                           ls_dtype dtype, ls_error *e) {
@@ -486,7 +489,7 @@ static asked asked_virtual(const ls_virtual_sum *x, ls_collective what, size_t c
 }
 ls_status ls_reduce_scatter_virtual_start(ls_group *g, const ls_virtual_sum *x, ls_request **r_p,
                                           ls_error *e) {
-    return run(g, asked_virtual(x, LS_CALL_REDUCE_SCATTER, SIZE_MAX), r_p, e);
+    return run(g, asked_virtual(x, LS_CALL_REDUCE_SCATTER, UNEVEN), r_p, e);
 }
 ls_status ls_all_reduce_virtual_start(ls_group *g, const ls_virtual_sum *x, ls_request **r_p,
                                       ls_error *e) {
@@ -539,7 +542,7 @@ ls_status ls_reduce_scatter_by(ls_group *g, const void *in, void *out, size_t co
 ls_status ls_reduce_scatter_v_by_start(ls_group *g, const void *in, void *out, const size_t *counts,
                                        const ls_reduction *by, ls_request **r_p, ls_error *e) {
     asked a = asked_by(LS_CALL_REDUCE_SCATTER, in, out, by);
-    a.call.count = SIZE_MAX;
+    a.call.count = UNEVEN;
     a.call.counts = counts;
     return run(g, a, r_p, e);
 }

@@ -241,7 +241,8 @@ static ls_status check_side(const ls_source *s, const char *name, ls_error *e) {
                    name, (long long)s->side);
 }
 
-/* Takes `o` over; paths: its files, for messages; wanted: as above. */
+/* Takes the source over, which o_p then has as the model reads it. paths: its files, for messages;
+ * wanted: as in fields_of(). */
 static ls_status adapt(const ls_config *c, const ls_model *m, const bool *wanted, const char *paths,
                        opened *o_p, ls_error *e) {
     char *name = name_of(paths);

@@ -275,7 +275,7 @@ static ls_status measure_copies(const ls_infer *f, const ls_layer_call *there, c
     return status;
 }
 
-/* The records of a call's samples. each: add_losses() */
+/* The records of a call's samples, in `to` [n][ls_record_size()]. each: as in add_losses(). */
 static ls_status record(const ls_infer *f, ls_layer_call *c, double *each, double *to,
                         ls_error *e) {
     const ls_model *m = f->model;
@@ -333,6 +333,14 @@ static float *place_of(const predicting *p, int k) {
     return p->out[k] + (size_t)p->first * (size_t)ls_prediction_count(&p->list[k]);
 }
 
+/* Copies n numbers of a layer's output, in the host's memory, as f32. */
+static void copy_values(const ls_infer *f, size_t n, const void *values, float *to) {
+    if (f->dtype == LS_F32)
+        memcpy(to, values, n * sizeof *to);
+    else
+        f->compute->k->widen(f->dtype, n, values, to);
+}
+
 /* Copies the output of layer i to each prediction that it is. */
 static void take_output(const ls_infer *f, const ls_layer_call *c, const predicting *p, int i) {
     for (int k = 0; k < p->n; k++) {
@@ -340,10 +348,8 @@ static void take_output(const ls_infer *f, const ls_layer_call *c, const predict
         size_t n = (size_t)c->n * (size_t)ls_prediction_count(&p->list[k]);
         if (f->compute->device)
             fetch(f, place_of(p, k), c->y, n * sizeof(float));
-        else if (f->dtype == LS_F32)
-            memcpy(place_of(p, k), c->y, n * sizeof(float));
         else
-            f->compute->k->widen(f->dtype, n, c->y, place_of(p, k));
+            copy_values(f, n, c->y, place_of(p, k));
     }
 }
 
@@ -536,10 +542,8 @@ static void show_hidden(const ls_infer *f, ls_layer_call *c, const void *x,
         c->hidden = o->hidden;
         ls_mixed_forward(head, c);
         c->hidden = NULL;
-    } else if (f->dtype == LS_F32) {
-        memcpy(o->hidden, rows, n * sizeof *o->hidden);
     } else {
-        f->compute->k->widen(f->dtype, n, rows, o->hidden);
+        copy_values(f, n, rows, o->hidden);
     }
     free(rows);
 }
@@ -654,12 +658,8 @@ void ls_infer_hidden(const ls_infer *f, const uint32_t *tokens, int64_t T, float
     if (there) {
         fetch(f, out, rows, n * sizeof *out);
         ls_infer_check(f, NULL);
-    } else if (head->traits.norms) {
-        return;
-    } else if (f->dtype == LS_F32) {
-        memcpy(out, rows, n * sizeof *out);
-    } else {
-        f->compute->k->widen(f->dtype, n, rows, out);
+    } else if (!head->traits.norms) {
+        copy_values(f, n, rows, out);
     }
 }
 

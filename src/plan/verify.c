@@ -20,8 +20,8 @@ typedef struct walk {
     int *loads, *norms;            /* [nworkers] */
     int *gathered;                 /* [nbuckets] */
     int *exchanged, *decoded;      /* [nbuckets], [nbuckets][nworkers] */
-    int *
-        writers; /* [nworkers][nbuckets][nslots] in a pipeline: 1 + whose gradient a sum has; 0: none */
+    /* [nworkers][nbuckets][nslots] in a pipeline: 1 + whose gradient a sum has; 0: none */
+    int *writers;
     int *latest;   /* [nworkers][nlayers] in a pipeline: 1 + the sequence of Backward */
     int *messages; /* [nworkers][nbuckets] parts of gradients taken, and parameters got */
     /* In a pipeline: the layers that write bucket k are writing[first_writing[k]] and so on up to
@@ -452,9 +452,8 @@ static bool has_folds(const walk *w, int worker, int i, int bucket) {
     const ls_plan *p = w->p;
     const ls_share *sh = &p->share;
     ls_chunk_fold list[LS_TREE_MAX_CHUNKS];
-    int first = 0, end = 0, slot = 0, vw = ls_share_vw(sh, worker, i);
-    first = sh->workers[worker].first_chunk;
-    end = sh->workers[worker].end_chunk;
+    int first = sh->workers[worker].first_chunk, end = sh->workers[worker].end_chunk;
+    int slot = 0, vw = ls_share_vw(sh, worker, i);
     for (int k = first; k < end; k++)
         if (ls_share_closer(sh, bucket, k) >= 0 &&
             *adds_of(w, vw, bucket, k) != folds_of(p, worker, i, &slot))
@@ -680,7 +679,7 @@ static void check_end(walk *w) {
     if (w->stage == LS_STAGE_WHOLE) wrong(w, ls_buffer_states_end(&w->buffers));
 }
 
-ls_status ls_plan_verify(const ls_plan *p, ls_plan_stage stage, ls_error *e) {
+static walk open_walk(const ls_plan *p, ls_plan_stage stage, ls_error *e) {
     const ls_share *sh = &p->share;
     walk w = {.p = p, .stage = stage, .e = e};
     size_t n = (size_t)sh->nworkers, cells = (size_t)(sh->V * sh->model->nlayers);
@@ -704,30 +703,39 @@ ls_status ls_plan_verify(const ls_plan *p, ls_plan_stage stage, ls_error *e) {
     w.decoded = LS_NEW_ARRAY(int, (size_t)sh->nbuckets *n);
     w.updated = LS_NEW_ARRAY(int, (size_t)sh->nbuckets *n);
     if (sh->nholders > 1) list_writing(&w);
-    w.status = ls_share_verify(sh, e);
+    return w;
+}
+
+static void close_walk(walk *w) {
+    ls_buffer_states_close(&w->buffers);
+    free(w->forwards);
+    free(w->backs);
+    free(w->recomputes);
+    free(w->writers);
+    free(w->inputs);
+    free(w->latest);
+    free(w->messages);
+    free(w->first_writing);
+    free(w->writing);
+    free(w->adds);
+    free(w->joins);
+    free(w->squares);
+    free(w->encodes);
+    free(w->loads);
+    free(w->norms);
+    free(w->reduced);
+    free(w->updated);
+    free(w->exchanged);
+    free(w->decoded);
+    free(w->gathered);
+}
+
+ls_status ls_plan_verify(const ls_plan *p, ls_plan_stage stage, ls_error *e) {
+    walk w = open_walk(p, stage, e);
+    w.status = ls_share_verify(&p->share, e);
     for (w.at = 0; w.at < p->nactions && w.status == LS_OK; w.at++)
         check_action(&w, &p->actions[w.at]);
     if (w.status == LS_OK) check_end(&w);
-    ls_buffer_states_close(&w.buffers);
-    free(w.forwards);
-    free(w.backs);
-    free(w.recomputes);
-    free(w.writers);
-    free(w.inputs);
-    free(w.latest);
-    free(w.messages);
-    free(w.first_writing);
-    free(w.writing);
-    free(w.adds);
-    free(w.joins);
-    free(w.squares);
-    free(w.encodes);
-    free(w.loads);
-    free(w.norms);
-    free(w.reduced);
-    free(w.updated);
-    free(w.exchanged);
-    free(w.decoded);
-    free(w.gathered);
+    close_walk(&w);
     return w.status;
 }

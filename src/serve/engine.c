@@ -15,7 +15,8 @@
 #include "serve/page_name.h"
 #include "tensor/gemm.h"
 
-/* NOTED_ROWS: of prompts whose logits are wanted; GUESSED_ROWS: of a step that has guesses, but for those of prompts. */
+/* Rows of a step, at most. NOTED_ROWS: of prompts whose logits are wanted; GUESSED_ROWS: of a step that
+ * has guesses, without those of prompts. */
 enum { PAGE = LS_KEPT_PAGE, NOTED_ROWS = 64, GUESSED_ROWS = 8 };
 
 struct ls_engine {
@@ -136,9 +137,8 @@ static int64_t make_room(ls_engine *g, ls_reply *r, int64_t n) {
 }
 
 /* The same; replies that came later give their pages back if there is no room. False: it has none. */
-static bool force_room(ls_engine *g, const ls_reply *r, int64_t n) {
-    ls_reply *own = (ls_reply *)(uintptr_t)r;
-    for (size_t i = g->n; make_room(g, own, n) < n; g->counts.preempted++) {
+static bool force_room(ls_engine *g, ls_reply *r, int64_t n) {
+    for (size_t i = g->n; make_room(g, r, n) < n; g->counts.preempted++) {
         while (i > 0 && g->list[i - 1] != r && g->list[i - 1]->view.n == 0) i--;
         if (i == 0 || g->list[i - 1] == r) return false;
         give_back(g, g->list[--i]);

@@ -185,7 +185,6 @@ static bool read_stops(const reader *x) {
         if (!text || !*text)
             return REFUSE(x, "stop",
                           "stop: a text of at least a character, or a list of such, is expected");
-        if (!*text) continue;
         o->stops[o->nstops] = x->r->stops[o->nstops] = ls_strdup(text);
         o->nstops++;
     }

@@ -208,6 +208,41 @@ static ls_status check_link(const ls_config *c, ls_error *e) {
                    device);
 }
 
+/* What the config asks of a plan; the optimizer comes later. */
+static ls_share_config wanted_of(const ls_config *c, int nworkers, const int *first,
+                                 const ls_layout *l) {
+    return (ls_share_config){.model = &l->model,
+                             .nworkers = nworkers,
+                             .first = first,
+                             .V = (int)c->train.virtual_workers,
+                             .batch = c->train.batch,
+                             .micro_batch = c->train.micro_batch,
+                             .tree = c->parallel.reduce == LS_REDUCE_TREE,
+                             .bucket_nbytes = (size_t)ls_math_times(c->parallel.bucket_mb, 1e6),
+                             .zero = (int)c->parallel.zero,
+                             .recompute = (int)c->parallel.recompute,
+                             .recompute_layers = (int)c->parallel.recompute_layers,
+                             .whole_nbytes = (size_t)ls_math_times(c->parallel.whole_kb, 1e3),
+                             .sync.deltas = compress_of_deltas(c),
+                             .early = c->parallel.accumulate == LS_ACCUMULATE_EARLY,
+                             .prefetch = (int)c->parallel.prefetch,
+                             .shards = (int)c->parallel.shard_group,
+                             .compute = ls_config_compute(c),
+                             .reduce = ls_config_reduce(c),
+                             .pipe = (int)c->parallel.mesh_pipe,
+                             .tensor = (int)c->parallel.mesh_tensor,
+                             .context = (int)(c->parallel.mesh_context * c->parallel.mesh_expert),
+                             .chunks = (int)c->parallel.chunks,
+                             .schedule = c->parallel.schedule,
+                             .stages = l->stages,
+                             .compress = compress_of(c),
+                             .on_device = ls_config_has_device(c),
+                             .state_on_device = c->parallel.optimizer_state == LS_STATE_DEVICE,
+                             .sums_on_device = links_devices(c),
+                             .receives = c->parallel.device_link == LS_DEVICE_LINK_NCCL,
+                             .noise = c->train.noise_scale != 0};
+}
+
 ls_status ls_layout_make(const ls_config *c, int nworkers, const int *first, ls_layout *l_p,
                          ls_error *e) {
     if (c->compress.kind == LS_COMPRESS_AUTO)
@@ -220,36 +255,7 @@ ls_status ls_layout_make(const ls_config *c, int nworkers, const int *first, ls_
     LS_TRY(check_mesh(c, nworkers, e));
     LS_TRY(ls_network_create_cut(c, &l_p->model, e));
     ls_status s = find_stages(c, l_p, e);
-    ls_share_config plan = {.model = &l_p->model,
-                            .nworkers = nworkers,
-                            .first = first,
-                            .V = (int)c->train.virtual_workers,
-                            .batch = c->train.batch,
-                            .micro_batch = c->train.micro_batch,
-                            .tree = c->parallel.reduce == LS_REDUCE_TREE,
-                            .bucket_nbytes = (size_t)ls_math_times(c->parallel.bucket_mb, 1e6),
-                            .zero = (int)c->parallel.zero,
-                            .recompute = (int)c->parallel.recompute,
-                            .recompute_layers = (int)c->parallel.recompute_layers,
-                            .whole_nbytes = (size_t)ls_math_times(c->parallel.whole_kb, 1e3),
-                            .sync.deltas = compress_of_deltas(c),
-                            .early = c->parallel.accumulate == LS_ACCUMULATE_EARLY,
-                            .prefetch = (int)c->parallel.prefetch,
-                            .shards = (int)c->parallel.shard_group,
-                            .compute = ls_config_compute(c),
-                            .reduce = ls_config_reduce(c),
-                            .pipe = (int)c->parallel.mesh_pipe,
-                            .tensor = (int)c->parallel.mesh_tensor,
-                            .context = (int)(c->parallel.mesh_context * c->parallel.mesh_expert),
-                            .chunks = (int)c->parallel.chunks,
-                            .schedule = c->parallel.schedule,
-                            .stages = l_p->stages,
-                            .compress = compress_of(c),
-                            .on_device = ls_config_has_device(c),
-                            .state_on_device = c->parallel.optimizer_state == LS_STATE_DEVICE,
-                            .sums_on_device = links_devices(c),
-                            .receives = c->parallel.device_link == LS_DEVICE_LINK_NCCL,
-                            .noise = c->train.noise_scale != 0};
+    ls_share_config plan = wanted_of(c, nworkers, first, l_p);
     ls_gossip gossip = ls_sync_gossip(c);
     if (s == LS_OK && c->sync.mode == LS_SYNC_GOSSIP) s = ls_gossip_check(&gossip, e);
     if (s == LS_OK) s = ls_optim_of(c, &l_p->model, &plan.optim, e);
