@@ -1,9 +1,9 @@
 /* chat_lines.c - see chat_lines.h. */
 #include "chat/chat_lines.h"
-#include "base/bar.h"
 
 #include <string.h>
 
+#include "base/bar.h"
 #include "base/json_records.h"
 #include "chat/preference.h"
 

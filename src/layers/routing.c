@@ -1,10 +1,10 @@
 /* routing.c - see routing.h. */
 #include "layers/routing.h"
-#include "base/math.h"
 
 #include <math.h>
 #include <string.h>
 
+#include "base/math.h"
 #include "layers/routing_device.h"
 
 /* The floats that `first` takes, padded: the array behind it can be read four numbers at a time. */

@@ -4,13 +4,13 @@
  * that are freed once they are summed, are tracked from their first use to their Free.
  */
 #include "plan/memory.h"
-#include "share/codes.h"
-#include "share/mesh.h"
 
 #include <stdlib.h>
 
 #include "base/plural.h"
 #include "base/wrap.h"
+#include "share/codes.h"
+#include "share/mesh.h"
 
 static const char *const names[LS_NPURPOSES] = {
     [LS_MEM_PARAMS] = "parameters",

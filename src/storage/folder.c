@@ -1,7 +1,5 @@
 /* folder.c - see folder.h. */
 #include "storage/folder.h"
-#include "dataset/data_files.h"
-#include "source/ids.h"
 
 #include <dirent.h>
 #include <errno.h>
@@ -17,8 +15,10 @@
 #include "base/transcript.h"
 #include "config/differences.h"
 #include "config/needs.h"
+#include "dataset/data_files.h"
 #include "dataset/published_record.h"
 #include "dataset/reference.h"
+#include "source/ids.h"
 #include "storage/best.h"
 #include "storage/checkpoint.h"
 #include "storage/checkpoints.h"

@@ -1,12 +1,12 @@
 /* encode_test.c - pieces, and what encoding leaves of gradients and errors. */
 #include "exec/encode.h"
-#include "plan/plan.h"
 
 #include <math.h>
 #include <string.h>
 
 #include "base/random.h"
 #include "networks/gpt2.h"
+#include "plan/plan.h"
 #include "share/config.h"
 #include "test.h"
 

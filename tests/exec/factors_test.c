@@ -1,13 +1,13 @@
 /* factors_test.c - gradients as two factors of low rank, against the formula in double precision:
  * PyTorch's powerSGD_hook with error feedback and warm start, and a mean over the virtual workers. */
 #include "exec/factors.h"
-#include "plan/plan.h"
 
 #include <math.h>
 #include <string.h>
 
 #include "base/random.h"
 #include "networks/gpt2.h"
+#include "plan/plan.h"
 #include "share/codes.h"
 #include "share/config.h"
 #include "state/errors.h"

@@ -4,13 +4,13 @@
  * Fashion-MNIST, 60,000 images in training: Xiao, Rasul & Vollgraf, arXiv 1708.07747. */
 /* ctest: long-tsan: exec/exec starts the same threads, layers/conv2d divides the same rows */
 #include "source/formats/open.h"
-#include "source/source.h"
 
 #include <unistd.h>
 
 #include "exec/trained.h"
 #include "infer/infer.h"
 #include "model/builder.h"
+#include "source/source.h"
 
 #define FOLDER "/usr/share/datasets/fashion-mnist/"
 
