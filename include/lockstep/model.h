@@ -288,9 +288,10 @@ typedef struct ls_embedding_options {
 } ls_embedding_options;
 ls_value *ls_embedding(ls_model *, ls_value *ids, ls_embedding_options);
 
-/* The sum of the rows, or their mean: [..] -> [width]. A list shorter than its field is padded with
+/* The sum of the rows of ls_embedding(), or their mean: [..] -> [width]. A list shorter than its field is padded with
  * -1; for an empty list both are 0. The bits do not depend on the padding. Lists of different
- * lengths in files are padded so (docs/reference/data.md). PyTorch calls the layer EmbeddingBag. */
+ * lengths in files are padded so (docs/reference/data.md). Parameters: weight [rows, width], N(0,
+ * deviation^2), deviation 0: 0.02. PyTorch calls the layer EmbeddingBag. */
 typedef struct ls_embedding_sum_options {
     const char *name LS_UNSET;
     int64_t rows LS_UNSET, width LS_UNSET;
@@ -345,8 +346,7 @@ ls_value *ls_rope(ls_model *, ls_value *x, ls_rope_options);
 /* In training, each number is 0 with probability `rate`, else divided by 1 - rate; in evaluation
  * the result is x. The zeros follow from the run's seed, the step, and the sample's place in the
  * batch: they are the same for any number of workers and any micro-batches. Srivastava et al.,
- * "Dropout", JMLR 15
- * (2014). */
+ * "Dropout", JMLR 15 (2014). */
 typedef struct ls_dropout_options {
     const char *name LS_UNSET;
     float rate LS_UNSET;

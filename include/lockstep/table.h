@@ -58,8 +58,8 @@ typedef enum ls_row_optimizer {
 typedef struct ls_table_config {
     const char *name LS_UNSET; /* for messages; NULL: "table" */
     int width LS_UNSET;        /* floats of a row, 1 to 65536 */
-    /* ids are 0 .. rows - 1; 0: any numbers, and a row takes memory only once it has had a gradient
-     * */
+    /* ids are 0 .. rows - 1; 0: any numbers, and a row takes memory only once it has had a
+     * gradient */
     int64_t rows LS_UNSET;
     /* V, at least the number of workers; 0: one for each worker, so that the bits depend on their
      * number */
