@@ -68,7 +68,11 @@ static int view(ls_commons *c, void *base, int rank, int size, int fd, bool thre
 /* Limits of the process hold for shared memory, too. */
 static ls_status no_memory(size_t nbytes, int why, ls_error *e) {
     struct rlimit r;
-    char limit[96] = "";
+    char limit[128] = "";
+    if (why == ENOSYS || why == EPERM)
+        snprintf(limit, sizeof limit,
+                 "; a filter of system calls forbids memfd_create(): allow it, or set "
+                 "parallel.transport=thread");
     __rlimit_resource_t resource = why == EFBIG ? RLIMIT_FSIZE : RLIMIT_AS;
     if ((why == EFBIG || why == ENOMEM) && getrlimit(resource, &r) == 0 &&
         r.rlim_cur != RLIM_INFINITY)

@@ -2,8 +2,10 @@
  * views of threads and of processes. */
 #include "net/local/commons.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -14,6 +16,14 @@ enum { PAGE = 4096, ALIGN = 128, GAP = 17 * PAGE };
 
 static const int SIZES[] = {1, 2, 3, 64};
 enum { NSIZES = 4 };
+
+/* Replaces that of the C library: with this errno it fails, as where a filter forbids it. */
+static int forbidden;
+
+int memfd_create(const char *name, unsigned flags) {
+    errno = forbidden;
+    return forbidden ? -1 : (int)syscall(SYS_memfd_create, name, flags);
+}
 
 static size_t pages(size_t nbytes) { return (nbytes + PAGE - 1) / PAGE * PAGE; }
 
@@ -367,6 +377,21 @@ static void test_processes(void **state) {
     }
 }
 
+static void test_forbidden(void **state) {
+    (void)state;
+    static const int errors[] = {ENOSYS, EPERM};
+    ls_commons c;
+    ls_error e = {0};
+    for (int i = 0; i < 2; i++) {
+        forbidden = errors[i];
+        assert_ls_fails(ls_commons_create(2, 4096, false, &c, &e), LS_ENOMEM,
+                        "forbids memfd_create(): allow it, or set parallel.transport=thread", e);
+        c = new_commons(2, 4096, true); /* threads need none */
+        ls_commons_close(&c);
+    }
+    forbidden = 0;
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_layout),    cmocka_unit_test(test_arenas),
@@ -374,6 +399,7 @@ int main(void) {
         cmocka_unit_test(test_merging),   cmocka_unit_test(test_odd_requests),
         cmocka_unit_test(test_readable),  cmocka_unit_test(test_refused),
         cmocka_unit_test(test_twice),     cmocka_unit_test(test_processes),
+        cmocka_unit_test(test_forbidden),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
