@@ -256,6 +256,9 @@ static void man_page(ls_buf *out) {
     man_item("2", "bad usage", out);
     man_item("3", "check: not decided", out);
     man_item("75", "train: stopped before the last step, with a checkpoint", out);
+    ls_buf_printf(out,
+                  ".SH SEE ALSO\nThe documents beside this page, in share/doc/lockstep: "
+                  "docs/guide/start.md has first steps, docs/reference what all words mean.\n");
     ls_buf_free(&keys);
 }
 

@@ -29,6 +29,7 @@ static void test_man(void **state) {
     assert_non_null(strstr(man, "\n.TP\n\\fB\\-o\\fR, \\fB\\-\\-output\\fR \\fIRUN\\fR\nthe run"));
     assert_non_null(strstr(man, "\n.RS 4\n.nf\nmethod: asha      # or grid, random, pbt\n"));
     assert_non_null(strstr(man, "\n.SH EXIT STATUS\n"));
+    assert_non_null(strstr(man, "\n.SH SEE ALSO\n"));
     assert_ls_ok(ls_file_read("docs/reference/commands.md", 1 << 20, &page, &e), e);
     for (const char *at = page.data; (at = strstr(at, "`LOCKSTEP_")); at++) {
         snprintf(name, sizeof name, "%.*s", (int)strcspn(at + 1, "`="), at + 1);
