@@ -1,13 +1,16 @@
 /* cores.c - see cores.h. The only file that knows hwloc. */
 #include "base/cores.h"
 
+#include <errno.h>
 #include <hwloc.h>
 #include <math.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/cgroup.h"
 #include "base/core_parts.h"
@@ -21,8 +24,20 @@ static int ncores = 1, nall = 1; /* that this process may use; of the machine or
 static bool limited;             /* a control group limits processor time, not the set of cores */
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
+/* hwloc asks which processors this process may use until it gets an answer: for ever, where a filter of
+ * system calls forbids the question. */
+static bool may_ask(void) {
+    cpu_set_t set;
+    return sched_getaffinity(0, sizeof set, &set) == 0 || (errno != ENOSYS && errno != EPERM);
+}
+
 static void look(void) {
     allowed = hwloc_bitmap_alloc();
+    if (!may_ask()) {
+        long n = sysconf(_SC_NPROCESSORS_ONLN);
+        if (n > 0) ncores = nall = (int)n;
+        return;
+    }
     if (hwloc_topology_init(&topology) != 0) return;
     if (hwloc_topology_load(topology) != 0 || hwloc_get_cpubind(topology, allowed, 0) != 0) return;
     int n = hwloc_get_nbobjs_inside_cpuset_by_type(topology, allowed, HWLOC_OBJ_CORE);
