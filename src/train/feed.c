@@ -13,6 +13,7 @@ struct ls_feed {
     ls_dataset data;
     ls_order order;
     ls_feed_config c;
+    ls_own_limits limits;
     pthread_mutex_t lock;
     pthread_cond_t changed;
     bool written, ended;
@@ -71,6 +72,7 @@ static void describe(ls_feed *f, const ls_model *m) {
                             .draw = draw,
                             .close = close_nothing};
     memcpy(f->source.fields, m->inputs, (size_t)m->ninputs * sizeof *m->inputs);
+    f->limits = ls_own_limits_of(m);
     f->order = (ls_order){.n = f->c.count, .seed = (uint64_t)f->c.config->train.seed};
     f->samples = (ls_samples){.order = f->order,
                               .source = &f->source,
@@ -141,6 +143,13 @@ void ls_feed_begin(ls_feed *f, int64_t step) {
     }
     memset(f->bytes, 0, (size_t)f->most * f->source.nbytes);
     pthread_mutex_unlock(&f->lock);
+}
+
+ls_status ls_feed_check(const ls_feed *f, ls_error *e) {
+    for (int64_t i = 0; i < f->n; i++)
+        LS_TRY(ls_own_limits_check(&f->limits, &f->source, f->bytes + (size_t)i * f->source.nbytes,
+                                   f->numbers[i], e));
+    return LS_OK;
 }
 
 void ls_feed_hand_over(ls_feed *f) {

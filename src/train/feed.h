@@ -28,6 +28,8 @@ const ls_dataset *ls_feed_data(const ls_feed *);
 
 /* Begins `step`: the program writes its samples from now on. */
 void ls_feed_begin(ls_feed *, int64_t step);
+/* LS_EINVAL: a label or an id of a written sample is beyond what the model reads. */
+ls_status ls_feed_check(const ls_feed *, ls_error *);
 /* The samples of the step are written, and can be read until the next ls_feed_begin(). */
 void ls_feed_hand_over(ls_feed *);
 

@@ -368,6 +368,7 @@ static ls_status step(ls_trainer *t, ls_trainer_result *result, ls_error *e) {
     int64_t called = ls_clock_ns();
     ls_step_in in = ls_member_inputs(&t->m, t->steps);
     ls_step_out out = {0};
+    LS_TRY(ls_feed_check(t->feed, e));
     ls_feed_hand_over(t->feed);
     LS_TRY(ls_member_step(&t->m, &in, &out, e));
     t->steps++;

@@ -565,13 +565,36 @@ static void test_null(void **state) {
     ls_trainer_close(NULL);
 }
 
+static void classify(ls_model *m, const ls_keys *k) {
+    ls_value *x = ls_input(m, "x", LS_F32, LS_DIMS(2)), *y = ls_input(m, "y", LS_I32, LS_SCALAR);
+    (void)k;
+    ls_cross_entropy(m, ls_linear(m, x, .out = 3), y, LS_DEFAULTS);
+}
+
+/* A label beyond the classes would be a place beyond the logits. */
+static void test_label_beyond(void **state) {
+    static const ls_program classifier = {.name = "classifier", .build = classify};
+    static const char *const sets[] = {"train.batch=8", "train.steps=2", NULL};
+    (void)state;
+    ls_trainer *t = NULL;
+    ls_error e = {0};
+    ls_trainer_options o = {.program = &classifier, .sets = sets, .count = 20};
+    assert_ls_ok(ls_trainer_open(&o, &t, &e), e);
+    *(int32_t *)ls_sample_field(ls_trainer_sample(t, 1), "y") = -1;
+    assert_ls_ok(ls_trainer_step(t, NULL, &e), e);
+    *(int32_t *)ls_sample_field(ls_trainer_sample(t, 2), "y") = 3;
+    assert_ls_fails(ls_trainer_step(t, NULL, &e), LS_EINVAL,
+                    "field 'y' has 3; the model reads 0 to 2, and a negative number for none", e);
+    ls_trainer_close(t);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_bits),   cmocka_unit_test(test_resume),
-        cmocka_unit_test(test_order),  cmocka_unit_test(test_evaluation),
-        cmocka_unit_test(test_frozen), cmocka_unit_test(test_compare),
-        cmocka_unit_test(test_lines),  cmocka_unit_test(test_status),
-        cmocka_unit_test(test_beyond), cmocka_unit_test(test_errors),
-        cmocka_unit_test(test_null)};
+        cmocka_unit_test(test_label_beyond), cmocka_unit_test(test_bits),
+        cmocka_unit_test(test_resume),       cmocka_unit_test(test_order),
+        cmocka_unit_test(test_evaluation),   cmocka_unit_test(test_frozen),
+        cmocka_unit_test(test_compare),      cmocka_unit_test(test_lines),
+        cmocka_unit_test(test_status),       cmocka_unit_test(test_beyond),
+        cmocka_unit_test(test_errors),       cmocka_unit_test(test_null)};
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }
