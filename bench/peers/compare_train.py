@@ -3,12 +3,12 @@
     compare_train.py LOCKSTEP PYTHON OUT [--rounds N] [--steps N] [--only NAME] [--no-compile]
                      [--model DIR]
 
-LOCKSTEP is the program, PYTHON one that has torch, for models of DIR also transformers and peft. DIR
-is SmolLM2-135M-Instruct, imported; models that begin with it are left out if it is missing. Each way to run either is measured in every
-round, one after the other; a figure is the median over rounds of a run's median step (the first two
+LOCKSTEP is the program, PYTHON one that has torch, for published models also transformers and peft.
+DIR is SmolLM2-135M-Instruct, imported; published models are left out if it is missing. Each way to
+run either is measured in every round, one after the other; a figure is the median over rounds of a run's median step (the first two
 steps left out). All runs train the same steps: the program ends with an error if losses or trained
 weights differ by more than rounding explains. Memory is the largest sum of the proportional set
-sizes (Pss) of a run's processes, in any round. OUT/results.json has all samples, OUT/table.md the
+sizes (Pss) of a run's processes, in any round; PyTorch's is that of its steps. OUT/results.json has all samples, OUT/table.md the
 table.
 """
 import argparse
@@ -44,11 +44,11 @@ def gpt(name, shape, batch, context, compute):
     return text_model(name, "configs/gpt2-124m.yaml", sets, batch, context, compute)
 
 
-def published(name, sets, compute):
-    """SmolLM2, on random tokens instead of conversations."""
+def published(name, sets, context, compute, is_random=False):
+    """SmolLM2, or random_llama.py's model, on random tokens instead of conversations."""
     sets = sets + ["data.format=auto", "data.path=corpus.txt", "data.val_path=", "data.packing=off", "train.sample_prompts="]
-    model = text_model(name, "configs/smollm2-chat.yaml", sets, 4, 512, compute)
-    return {**model, "is_published": True}
+    model = text_model(name, "configs/smollm2-chat.yaml", sets, 4, context, compute)
+    return {**model, "is_published": True, "is_random": is_random}
 
 
 # The config is as it is shipped, but for the learning rate, which would be nearly 0 in its first
@@ -59,8 +59,9 @@ TYPES = ["f32", "bf16"]
 MODELS = [gpt(*model, t) for model in [("GPT 12 M", SMALL, 8, 256), ("GPT-2 124 M", GPT2, 4, 64),
                                        ("GPT-2 124 M", GPT2, 4, 256), ("GPT-2 124 M", GPT2, 1, 1024)]
           for t in TYPES]
-MODELS += [published("SmolLM2 135 M with LoRA", [], t) for t in TYPES]
-MODELS += [published("SmolLM2 135 M, all weights", ["lora.rank=0", "lora.targets="], t) for t in TYPES]
+MODELS += [published("SmolLM2 135 M with LoRA", [], 512, t) for t in TYPES]
+MODELS += [published("SmolLM2 135 M, all weights", ["lora.rank=0", "lora.targets="], 512, t) for t in TYPES]
+MODELS += [published("Llama 1 B with LoRA", ["lora.targets=[q_proj, v_proj]"], 128, t, is_random=True) for t in TYPES]
 MODELS += [VISION]
 
 
@@ -102,13 +103,14 @@ def pss(pid):
 
 
 def run(argv):
-    """Returns (the JSON object that it prints, or None if it failed; its peak memory)."""
+    """Returns (the JSON object that it prints, or None if it failed; its peak memory, in its steps
+    if the object says when they were)."""
     p = subprocess.Popen(argv, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
-    peak, done = [0], threading.Event()
+    held, done = [(0, 0)], threading.Event()
 
     def watch():
         while not done.wait(0.25):
-            peak[0] = max(peak[0], pss(p.pid))
+            held.append((time.time(), pss(p.pid)))
 
     watcher = threading.Thread(target=watch)
     watcher.start()
@@ -116,13 +118,23 @@ def run(argv):
     done.set()
     watcher.join()
     lines = [line for line in out.splitlines() if line.startswith("{")]
-    return (json.loads(lines[-1]), peak[0]) if p.returncode == 0 and lines else (None, peak[0])
+    result = json.loads(lines[-1]) if p.returncode == 0 and lines else None
+    begin, end = (result or {}).get("steps_between", (0, time.time()))
+    return result, max(nbytes for t, nbytes in held if t == 0 or begin <= t <= end)
+
+
+def random_model(a):
+    """The directory of random_llama.py's model, which is written the first time."""
+    model = f"{a.out}/llama-1b"
+    if not os.path.isdir(model):
+        subprocess.run([a.python, f"{HERE}/random_llama.py", a.model, model], check=True)
+    return model
 
 
 def ours(a, model, workers, threads, export=None):
     sets = model["sets"] + [f"parallel.threads={threads}"]
     if model.get("is_published"):
-        sets.append(f"model.from={a.model}")
+        sets.append(f"model.from={random_model(a) if model['is_random'] else a.model}")
     if not model["is_image"]:
         parts = workers if model["batch"] % workers == 0 else 1
         micro = 1 if model.get("is_published") else model["batch"] // parts

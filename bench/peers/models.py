@@ -4,6 +4,7 @@ A model is called with (inputs, targets) of a batch and returns its loss. Its pa
 Lockstep's names, in `names`: trained() gives them back in Lockstep's layout.
 """
 import json
+import mmap
 import struct
 
 import torch
@@ -12,9 +13,9 @@ from torch import nn
 
 
 def read_weights(path):
-    """Reads a file of https://huggingface.co/docs/safetensors."""
+    """Reads a file of https://huggingface.co/docs/safetensors: the tensors are parts of a private mapping of it."""
     with open(path, "rb") as f:
-        data = bytearray(f.read())
+        data = mmap.mmap(f.fileno(), 0, access=mmap.ACCESS_COPY)
     (n,) = struct.unpack("<Q", data[:8])
     header = json.loads(bytes(data[8 : 8 + n]))
     tensors = {}
@@ -23,7 +24,7 @@ def read_weights(path):
             continue
         begin, end = t["data_offsets"]
         flat = torch.frombuffer(data, dtype=torch.float32, count=(end - begin) // 4, offset=8 + n + begin)
-        tensors[name] = flat.reshape(t["shape"]).clone()
+        tensors[name] = flat.reshape(t["shape"])
     return tensors
 
 
@@ -37,7 +38,7 @@ class Model(nn.Module):
     def take(self, name, there=None):
         """A parameter; `there` turns Lockstep's layout into PyTorch's."""
         w = self.weights[name]
-        p = nn.Parameter(there(w).clone(memory_format=torch.contiguous_format) if there else w)
+        p = nn.Parameter((there(w) if there else w).clone(memory_format=torch.contiguous_format))
         self.names[name] = p
         return p
 

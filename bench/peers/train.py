@@ -1,9 +1,9 @@
 """PyTorch on the same weights, samples and settings as `lockstep bench train --export DIR`.
 
-Prints one JSON object: losses and seconds of each step, and how far the trained weights are from
-Lockstep's: the norm of the difference divided by that of the change in training. The models are
-those of models.py. PyTorch's fast paths are on: fused attention, fused optimizers, gradients as
-views of DDP's buckets.
+Prints one JSON object: losses and seconds of each step, the times between which the steps ran, and
+how far the trained weights are from Lockstep's: the norm of the difference divided by that of the
+change in training. The models are those of models.py. PyTorch's fast paths are on: fused attention,
+fused optimizers, gradients as views of DDP's buckets.
 
     train.py DIR [--workers N] [--threads N] [--compile] [--channels-last] [--bf16] [--device cuda]
 
@@ -92,6 +92,7 @@ def train(rank, a, s, c):
     n = a.workers
     a.format = torch.channels_last if a.channels_last else torch.contiguous_format
     model = MODELS[c["model.kind"]](c, read_weights(f"{a.folder}/weights.safetensors"))
+    model.weights = None  # the model has copies: the file's mapping must not count as its memory
     inputs, targets = (read_images if c["model.kind"] == "resnet" else read_tokens)(a, s, c)
     for name in s["frozen"]:
         model.names[name].requires_grad_(False)
@@ -107,7 +108,7 @@ def train(rank, a, s, c):
     if a.compile:
         run = torch.compile(run)
     optimizer = optimizer_of(model, c, s["decay"])
-    losses, seconds = [], []
+    losses, seconds, steps_between = [], [], [time.time()]
     for step in range(s["steps"]):
         begin = time.perf_counter()
         for group in optimizer.param_groups:
@@ -124,9 +125,10 @@ def train(rank, a, s, c):
             torch.distributed.all_reduce(value)
         losses.append(value.item() / n)
         seconds.append(time.perf_counter() - begin)
+    steps_between.append(time.time())
     if rank == 0:
         print(json.dumps({"system": "pytorch", "version": torch.__version__, "variant": variant(a),
-                          "step_seconds": seconds, "losses": losses, "tokens": targets[0].numel(),
+                          "step_seconds": seconds, "steps_between": steps_between, "losses": losses, "tokens": targets[0].numel(),
                           "weights_differ_by": distance(model, a.folder)}), flush=True)
 
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/cores.h"
+#include "base/guard.h"
 #include "coll/virtual.h"
 #include "model/frozen.h"
 #include "train/member.h"
@@ -47,9 +48,8 @@ static ls_status open_file(ls_member *m, ls_frozen_values *v, ls_error *e) {
 /* ---- memory ---- */
 
 /* Memory for all of them; *fills_p: this worker fills it. Collective. */
-static ls_status take_memory(ls_member *m, ls_frozen_values *v, void **p_p, bool *fills_p,
-                             ls_error *e) {
-    size_t nbytes = m->layout->plan.share.nbytes.frozen;
+static ls_status take_memory(ls_member *m, ls_frozen_values *v, size_t nbytes, void **p_p,
+                             bool *fills_p, ls_error *e) {
     const ls_host *h = m->host;
     *p_p = NULL;
     if (h->runtime->survives) {
@@ -91,11 +91,13 @@ static ls_status fill(const ls_member *m, const ls_frozen_values *v, void *to, l
     return LS_OK;
 }
 
+/* In the compute type. */
 static ls_status open_in_memory(ls_member *m, ls_frozen_values *v, ls_error *e) {
     const ls_model *model = &m->layout->model;
+    size_t nbytes = m->layout->plan.share.nbytes.frozen;
     void *p = NULL;
     bool fills = false;
-    ls_status s = v->in_memory ? LS_OK : take_memory(m, v, &p, &fills, e);
+    ls_status s = v->in_memory ? LS_OK : take_memory(m, v, nbytes, &p, &fills, e);
     if (s == LS_OK && fills) s = fill(m, v, p, e);
     LS_TRY(ls_member_wait(m, s, e)); /* until it is filled */
     if (m->host->runtime->survives) atomic_store(&m->host->notes->has_frozen, 1);
@@ -106,10 +108,36 @@ static ls_status open_in_memory(ls_member *m, ls_frozen_values *v, ls_error *e) 
     return LS_OK;
 }
 
+/* ---- the files of a published model ---- */
+
+static ls_hash hash_of(const ls_model *m, const ls_frozen_value *values) {
+    ls_hasher *h = ls_hasher_new();
+    for (int i = 0; i < m->nparams; i++)
+        if (m->params[i].frozen)
+            ls_hasher_add(h, values[i].data,
+                          ls_block_nbytes(values[i].type, (int64_t)m->params[i].count));
+    return ls_hasher_finish(h);
+}
+
+/* Runs without a directory have one view. */
+static ls_status open_stored(ls_member *m, ls_frozen_values *v, ls_error *e) {
+    const ls_model *model = &m->layout->model;
+    const char *from = m->run->config.model.from;
+    ls_status s = ls_pretrained_open(from, model, &v->stored, e);
+    LS_TRY(ls_member_wait(m, s, e));
+    v->values = v->stored.values;
+    ls_hash own = hash_of(model, v->values), first = own;
+    LS_TRY(ls_broadcast(m->group, &first, sizeof first, LS_U8, 0, e));
+    if (!ls_hash_same(first, own))
+        s = ls_fail(e, LS_EINVAL, "%s: differs between worker 0 and worker %d", from, m->worker);
+    return ls_agree(m->group, s == LS_OK ? ls_guard_check(e) : s, e);
+}
+
 /* Some workers may have them open since an earlier view. */
 ls_status ls_frozen_values_open(ls_member *m, ls_frozen_values *v, ls_error *e) {
     if (m->layout->model.frozen_count == 0) return LS_OK;
     if (m->run->dir) LS_TRY(open_file(m, v, e));
+    if (!m->run->dir && ls_layout_stores_frozen(&m->run->config)) return open_stored(m, v, e);
     if (!m->run->dir || m->layout->plan.share.compute != LS_F32) return open_in_memory(m, v, e);
     v->values = v->file.values;
     return LS_OK;
@@ -117,6 +145,7 @@ ls_status ls_frozen_values_open(ls_member *m, ls_frozen_values *v, ls_error *e) 
 
 void ls_frozen_values_close(ls_frozen_values *v) {
     ls_frozen_file_close(&v->file);
+    ls_pretrained_close(&v->stored);
     free(v->in_memory);
     ls_unmap(v->own, v->own_nbytes);
     *v = (ls_frozen_values){0};

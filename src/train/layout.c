@@ -372,13 +372,16 @@ bool ls_layout_shares_memory(const ls_config *c, int nworkers, int near) {
     return near == nworkers && t != LS_TRANSPORT_TCP && t != LS_TRANSPORT_MPI;
 }
 
-/* Bytes of the frozen parameters in the file that a run of a published model has; 0: it has no such
- * file, or computes with another type. */
+bool ls_layout_stores_frozen(const ls_config *c) {
+    return *c->model.from && !*c->train.from && ls_config_compute(c) == LS_F32;
+}
+
+/* Bytes of the frozen parameters of a published model as they are held; 0: in the compute type. */
 static size_t stored_nbytes(const ls_config *c) {
     ls_model m;
     ls_pretrained f;
     size_t nbytes = 0;
-    if (!*c->model.from || *c->train.from || ls_config_compute(c) != LS_F32) return 0;
+    if (!ls_layout_stores_frozen(c)) return 0;
     if (ls_network_create(c, &m, NULL) != LS_OK) return 0;
     if (m.frozen_count && ls_pretrained_open(c->model.from, &m, &f, NULL) == LS_OK) {
         nbytes = ls_pretrained_nbytes(&f, &m);

@@ -36,6 +36,8 @@ void ls_layout_config_whole(ls_config *);
  * codes. */
 void ls_layout_config_distributed(ls_config *);
 void ls_layout_free(ls_layout *);
+/* Are frozen parameters held in the types that model.from's files have? */
+bool ls_layout_stores_frozen(const ls_config *);
 /* The model whose layers compute one sample, for evaluations. */
 const ls_model *ls_layout_evaluated(const ls_layout *);
 

@@ -3,8 +3,11 @@
 /* ctest: busy */
 #include <unistd.h>
 
+#include "config/relations.h"
 #include "networks/llama.h"
+#include "perf/bench_train.h"
 #include "storage/frozen_file.h"
+#include "storage/origin.h"
 #include "train/tiny_run.h"
 #include "weights/write_model.h"
 
@@ -162,8 +165,56 @@ static void test_half(void **state) {
     free(to), free(from);
 }
 
+static void ignore(const ls_config *c, const ls_bench_train *b) {
+    (void)c;
+    (void)b;
+}
+
+/* The sum of the tensors' hashes: their order depends on which are frozen. */
+static ls_hash sum_of(const char *path) {
+    ls_error e = {0};
+    ls_safetensors f;
+    ls_hash sum = {0};
+    assert_ls_ok(ls_safetensors_open(path, &f, &e), e);
+    for (size_t i = 0; i < f.n; i++) {
+        ls_hash h = ls_hash_bytes(f.tensors[i].data, ls_tensor_nbytes(&f.tensors[i]));
+        sum = (ls_hash){sum.hi + h.hi, sum.lo + h.lo};
+    }
+    ls_safetensors_close(&f);
+    return sum;
+}
+
+/* The weights with which bench train ends, whose runs have no directory. */
+static ls_hash bench(const char *name, int nworkers, const char *from, const char *how) {
+    ls_error e = {0};
+    ls_config c;
+    char *to = in_folder(name), *path = ls_format("%s/trained.safetensors", to);
+    const char *sets[] = {from, how, "optim.clip=0", "optim.warmup=0"};
+    assert_ls_ok(ls_config_load("configs/tiny.yaml", sets, sizeof sets / sizeof *sets, &c, &e), e);
+    assert_ls_ok(ls_origin_complete(&c, NULL, &e), e);
+    const ls_bench_request q = {.nworkers = nworkers, .warmup = 1, .steps = 2, .export_dir = to};
+    assert_ls_ok(ls_bench_train_run(&c, &q, ignore, &e), e);
+    ls_hash h = sum_of(path);
+    free(to), free(path);
+    return h;
+}
+
+static void test_without_directory(void **state) {
+    (void)state;
+    static const ls_block_type types[] = {LS_BLOCK_Q4_1, LS_BLOCK_BF16};
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++) {
+        char *to = publish(i ? "bench-bf" : "bench-q4", types[i]);
+        char *from = ls_format("model.from=%s", to);
+        ls_hash want = bench("bench-a", 1, from, NO_RATE);
+        assert_true(ls_hash_same(bench("bench-b", 1, from, FREEZE), want));
+        assert_true(ls_hash_same(bench("bench-c", 3, from, FREEZE), want));
+        free(to), free(from);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_bits), cmocka_unit_test(test_alone),
-                                       cmocka_unit_test(test_half)};
+                                       cmocka_unit_test(test_half),
+                                       cmocka_unit_test(test_without_directory)};
     return cmocka_run_group_tests(tests, make_plain, remove_folder);
 }
