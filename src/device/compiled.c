@@ -1,7 +1,6 @@
 /* compiled.c - see compiled.h. */
 #include "device/compiled.h"
 
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -79,36 +78,44 @@ static ls_status compile(const ls_nvrtc *c, const char *architecture, ls_buf *co
     return s;
 }
 
-/* With the lock for `path`, if it could be had. */
-static ls_status read_or_compile(const ls_nvrtc *c, const char *architecture, const char *path,
-                                 ls_buf *code_p, ls_error *e) {
+bool ls_compiled_open(ls_compiled *c_p, ls_hash key, const char *ending, ls_buf *code_p) {
+    char name[LS_HASH_TEXT];
+    ls_hash_text(key, name);
+    ls_compiled c = {.dir = ls_cache_dir(NULL, "kernels"), .lock = -1};
+    c.path = ls_format("%s/%s.%s", c.dir, name, ending);
+    if (ls_cache_lock(c.dir, key, &c.lock, NULL) != LS_OK) c.lock = -1;
+    *c_p = c;
+    return read_code(c.path, code_p);
+}
+
+void ls_compiled_keep(const ls_compiled *c, const ls_buf *code) {
     ls_error why = {0};
-    if (read_code(path, code_p)) return LS_OK;
-    LS_TRY(compile(c, architecture, code_p, e));
-    if (write_code(path, code_p, &why) != LS_OK)
-        ls_log("%s; the GPU's kernels are compiled again each time (XDG_CACHE_HOME=DIR is another "
-               "place for them)",
+    if (write_code(c->path, code, &why) != LS_OK)
+        ls_log("%s; the device's kernels are compiled again each time (XDG_CACHE_HOME=DIR is "
+               "another place for them)",
                why.msg);
-    return LS_OK;
+}
+
+void ls_compiled_close(ls_compiled *c) {
+    if (c->lock >= 0) {
+        ls_cache_remove_old(c->dir);
+        close(c->lock);
+    }
+    free(c->dir);
+    free(c->path);
 }
 
 ls_status ls_compiled_kernels(const ls_nvrtc *c, const char *architecture, ls_buf *code_p,
                               ls_error *e) {
-    ls_hash key = key_of(c, architecture);
-    char name[LS_HASH_TEXT];
+    ls_compiled place;
     ls_buf code = {0};
-    int lock = -1;
-    ls_hash_text(key, name);
-    char *dir = ls_cache_dir(NULL, "kernels"), *path = ls_format("%s/%s.cubin", dir, name);
-    bool locked = ls_cache_lock(dir, key, &lock, NULL) == LS_OK;
-    ls_status s = read_or_compile(c, architecture, path, &code, e);
-    if (locked) {
-        ls_cache_remove_old(dir);
-        close(lock);
+    ls_status s = LS_OK;
+    if (!ls_compiled_open(&place, key_of(c, architecture), "cubin", &code)) {
+        s = compile(c, architecture, &code, e);
+        if (s == LS_OK) ls_compiled_keep(&place, &code);
     }
+    ls_compiled_close(&place);
     if (s == LS_OK) *code_p = code;
-    free(dir);
-    free(path);
     return s;
 }
 

@@ -2,22 +2,25 @@
  * cores by PoCL. opencl:N counts the devices of all platforms.
  *
  * Memory is coarse-grained shared virtual memory, since its addresses are pointers. Streams are queues
- * in order. A device is refused that lacks the arithmetic that the kernels' bits rest on: correctly
- * rounded division and square root, numbers below 2^-126, and double.
+ * in order. A device is refused that lacks the arithmetic that the kernels' bits rest on: numbers below
+ * 2^-126, and double, in which floats are divided where the device rounds their quotients otherwise.
  */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/clock.h"
 #include "base/hash.h"
 #include "base/mem.h"
+#include "device/compiled.h"
 #include "device/compiler_log.h"
 #include "device/kinds.h"
 #include "device/opencl.h"
 
 /* The driver aligns memory to 128 bytes at most. */
 enum { ALIGN = 256, MAX_DEVICES = 64 };
+#define LONG_S 1.0 /* of a compilation */
 
 typedef struct block {
     void *p, *from; /* that the user has; that the driver gave */
@@ -279,16 +282,13 @@ static void text(const device_opencl *d, cl_device_info what, char *to, size_t s
 
 /* Refuses a device whose memory or arithmetic is not enough. */
 static ls_status check_abilities(const device_opencl *d, const char *version, ls_error *e) {
-    const cl_device_fp_config needs =
-        CL_FP_DENORM | CL_FP_INF_NAN | CL_FP_ROUND_TO_NEAREST | CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT;
+    const cl_device_fp_config needs = CL_FP_DENORM | CL_FP_INF_NAN | CL_FP_ROUND_TO_NEAREST;
     cl_device_fp_config lacks = needs & ~fact(d, CL_DEVICE_SINGLE_FP_CONFIG);
     const char *what = NULL;
     if (!(fact(d, CL_DEVICE_SVM_CAPABILITIES) & CL_DEVICE_SVM_COARSE_GRAIN_BUFFER))
         what = "shared virtual memory";
     else if (!fact(d, CL_DEVICE_DOUBLE_FP_CONFIG))
         what = "double (cl_khr_fp64)";
-    else if (lacks & CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT)
-        what = "correctly rounded division and square root";
     else if (lacks & CL_FP_DENORM)
         what = "float numbers below 2^-126";
     else if (lacks)
@@ -312,16 +312,85 @@ static ls_status build_failed(const device_opencl *d, cl_int got, ls_error *e) {
     return s;
 }
 
-static ls_status build(device_opencl *d, const char *version, ls_error *e) {
-    const char *texts[] = {ls_device_opencl_text, ls_device_kernels_text};
-    char options[96];
+/* Of all that decides what a compiler makes. */
+static ls_hash key_of(const device_opencl *d, const char *options) {
+    static const cl_device_info facts[] = {CL_DEVICE_NAME, CL_DEVICE_VENDOR, CL_DEVICE_VERSION,
+                                           CL_DRIVER_VERSION};
+    ls_hasher *h = ls_hasher_new();
+    for (size_t i = 0; i < sizeof facts / sizeof *facts; i++) {
+        char value[256];
+        text(d, facts[i], value, sizeof value);
+        ls_hasher_add(h, value, strlen(value) + 1);
+    }
+    ls_hasher_add(h, options, strlen(options) + 1);
+    ls_hasher_add(h, ls_device_opencl_text, strlen(ls_device_opencl_text) + 1);
+    ls_hasher_add(h, ls_device_kernels_text, strlen(ls_device_kernels_text) + 1);
+    return ls_hasher_finish(h);
+}
+
+/* Makes the program of code that was kept. A driver that does not take it compiles again. */
+static bool take_code(device_opencl *d, const char *options, const ls_buf *code) {
+    const unsigned char *data = (const unsigned char *)code->data;
     cl_int got = CL_SUCCESS;
-    snprintf(options, sizeof options, "-cl-std=%s -cl-fp32-correctly-rounded-divide-sqrt",
-             strncmp(version, "OpenCL 2", 8) == 0 ? "CL2.0" : "CL3.0");
+    d->program =
+        d->cl->CreateProgramWithBinary(d->context, 1, &d->id, &code->len, &data, NULL, &got);
+    if (got == CL_SUCCESS) got = d->cl->BuildProgram(d->program, 1, &d->id, options, NULL, NULL);
+    if (got == CL_SUCCESS) return true;
+    if (d->program) d->cl->ReleaseProgram(d->program);
+    d->program = NULL;
+    return false;
+}
+
+static void keep_code(const device_opencl *d, const ls_compiled *place) {
+    char version[64];
+    size_t nbytes = 0;
+    text(d, CL_DEVICE_VERSION, version, sizeof version);
+    if (strstr(version, "PoCL"))
+        return; /* it keeps what it compiled, and would compile all else now */
+    if (d->cl->GetProgramInfo(d->program, CL_PROGRAM_BINARY_SIZES, sizeof nbytes, &nbytes, NULL) !=
+            CL_SUCCESS ||
+        nbytes == 0)
+        return;
+    ls_buf code = {.data = ls_alloc(nbytes), .len = nbytes};
+    if (d->cl->GetProgramInfo(d->program, CL_PROGRAM_BINARIES, sizeof code.data, &code.data,
+                              NULL) == CL_SUCCESS)
+        ls_compiled_keep(place, &code);
+    ls_buf_free(&code);
+}
+
+/* Most drivers keep what they have compiled, and the next time is short: what takes longer is kept here. */
+static ls_status compile(device_opencl *d, const char *options, const ls_compiled *place,
+                         ls_error *e) {
+    const char *texts[] = {ls_device_opencl_text, ls_device_kernels_text};
+    int64_t began = ls_clock_ns();
+    cl_int got = CL_SUCCESS;
     d->program = d->cl->CreateProgramWithSource(d->context, 2, texts, NULL, &got);
     LS_TRY(check(d, got, "clCreateProgramWithSource", e));
     got = d->cl->BuildProgram(d->program, 1, &d->id, options, NULL, NULL);
     if (got != CL_SUCCESS) return build_failed(d, got, e);
+    if (ls_clock_ns() - began > ls_clock_ns_of(LONG_S)) keep_code(d, place);
+    return LS_OK;
+}
+
+static ls_status make_program(device_opencl *d, const char *version, ls_error *e) {
+    char options[96];
+    ls_compiled place;
+    ls_buf code = {0};
+    bool divides = fact(d, CL_DEVICE_SINGLE_FP_CONFIG) & CL_FP_CORRECTLY_ROUNDED_DIVIDE_SQRT;
+    snprintf(options, sizeof options, "-cl-std=%s %s",
+             strncmp(version, "OpenCL 2", 8) == 0 ? "CL2.0" : "CL3.0",
+             divides ? "-cl-fp32-correctly-rounded-divide-sqrt" : "-DDIVIDES_IN_DOUBLE");
+    bool found = ls_compiled_open(&place, key_of(d, options), "opencl", &code);
+    ls_status s = LS_OK;
+    if (!found || !take_code(d, options, &code)) s = compile(d, options, &place, e);
+    ls_compiled_close(&place);
+    ls_buf_free(&code);
+    return s;
+}
+
+static ls_status build(device_opencl *d, const char *version, ls_error *e) {
+    LS_TRY(make_program(d, version, e));
+    cl_int got = CL_SUCCESS;
     for (int i = 0; i < LS_NDEVICE_KERNELS; i++) {
         const ls_device_kernel_facts *facts = &ls_device_kernels[i];
         size_t items = 0;

@@ -30,7 +30,13 @@ typedef ulong uint64_t;
 #define ROLLED
 #define FRESH(i) ((void)0)
 #define FMA fma
+#ifdef DIVIDES_IN_DOUBLE /* rounded twice, a quotient or root of floats is the right float all the same */
+#define DIV(a, b) ((float)((double)(a) / (double)(b)))
+#define SQRT(x) ((float)sqrt((double)(x)))
+#else
+#define DIV(a, b) ((a) / (b))
 #define SQRT sqrt
+#endif
 #define BITS as_uint
 #define FLOAT as_float
 #define BITS64 as_ulong

@@ -40,6 +40,7 @@ typedef unsigned long uint64_t;
 #define ROLLED _Pragma("unroll 1")
 #define FRESH(i) asm volatile("" : "+r"(i))
 #define FMA __fmaf_rn
+#define DIV __fdiv_rn
 #define SQRT __fsqrt_rn
 #define BITS __float_as_uint
 #define FLOAT __uint_as_float

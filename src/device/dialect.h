@@ -33,7 +33,7 @@
  *   UNROLL, ROLLED        before a loop of a fixed length that a GPU is to have as straight code; that is
  *                         to stay a loop
  *   FMA(a, b, c)          one rounding; the compiler makes none of its own
- *   SQRT(x)               as IEEE says, as + - * / are
+ *   DIV(a, b), SQRT(x)    of floats, as IEEE says, as + - * are; a plain / is for doubles and integers
  *   BITS(x), FLOAT(u)     of a float as unsigned, and back
  *   BITS64(x), DOUBLE(u)  the same of a double, as uint64_t
  *   HELPER                before a function that kernels call
@@ -70,13 +70,14 @@ static _Thread_local bool backwards;
 #define COPIED()            ((void)0)
 #define UNROLL
 #define ROLLED
-#define FRESH(i) ((void)0)
-#define FMA      fmaf
-#define SQRT     sqrtf
-#define BITS     bits_of_float
-#define FLOAT    float_of_bits
-#define BITS64   bits_of_double
-#define DOUBLE   double_of_bits
+#define FRESH(i)  ((void)0)
+#define FMA       fmaf
+#define DIV(a, b) ((a) / (b))
+#define SQRT      sqrtf
+#define BITS      bits_of_float
+#define FLOAT     float_of_bits
+#define BITS64    bits_of_double
+#define DOUBLE    double_of_bits
 
 #define ITEMS(n)                                                                                   \
     for (int turn_ = 0; turn_ < (n); turn_++)                                                      \

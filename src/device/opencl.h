@@ -18,7 +18,9 @@
     X(CreateCommandQueueWithProperties)                                                            \
     X(ReleaseCommandQueue)                                                                         \
     X(CreateProgramWithSource)                                                                     \
+    X(CreateProgramWithBinary)                                                                     \
     X(BuildProgram)                                                                                \
+    X(GetProgramInfo)                                                                              \
     X(GetProgramBuildInfo)                                                                         \
     X(ReleaseProgram)                                                                              \
     X(CreateKernel)                                                                                \
