@@ -96,7 +96,7 @@ typedef struct ls_trainer_result {
 } ls_trainer_result;
 
 /* Collective. Trains one step with the samples that were written. out is the same on all workers.
- * After an error the trainer can only be closed. */
+ * After an error the trainer can only be closed: other calls return LS_EINVAL. */
 ls_status ls_trainer_step(ls_trainer *, ls_trainer_result *out, ls_error *);
 
 enum { LS_TRAINER_METRICS = 16, LS_TRAINER_METRIC_NAME = 32 };
@@ -123,7 +123,8 @@ typedef struct ls_trainer_score {
 ls_status ls_trainer_evaluate(ls_trainer *, const ls_own_source *samples, ls_trainer_score *out,
                               ls_error *);
 
-/* Collective. Worker 0 writes the weights as a safetensors file, and replaces an old one. */
+/* Collective. Worker 0 writes the weights as a safetensors file, and replaces an old one. The path is
+ * read by worker 0 alone. LS_EINVAL: it is empty, or NULL; LS_EIO: the file can't be written. */
 ls_status ls_trainer_save(ls_trainer *, const char *path, ls_error *);
 /* Collective. Writes a checkpoint into the run directory, as `lockstep train` does. */
 ls_status ls_trainer_checkpoint(ls_trainer *, ls_error *);

@@ -45,7 +45,7 @@ struct ls_trainer {
     ls_board_slot *slot;
     ls_group *own_group; /* NULL: the group is the program's */
     ls_feed *feed;
-    bool closed, failed; /* failed: no call may follow */
+    bool closed, failed; /* failed: it can only be closed */
     int64_t steps;
     ls_checkpoint_known known;
     /* Set only in worker 0 of a trainer with a run directory: */
@@ -329,7 +329,9 @@ void ls_trainer_close(ls_trainer *t) {
 /* ---- steps ---- */
 
 static ls_status check_open(const ls_trainer *t, ls_error *e) {
-    return t && !t->closed ? LS_OK : ls_fail(e, LS_EINVAL, "the trainer is closed, or NULL");
+    if (!t || t->closed) return ls_fail(e, LS_EINVAL, "the trainer is closed, or NULL");
+    if (!t->failed) return LS_OK;
+    return ls_fail(e, LS_EINVAL, "a step of the trainer has failed: it can only be closed");
 }
 
 int ls_trainer_rank(const ls_trainer *t) { return t ? t->m.worker : 0; }
@@ -439,6 +441,8 @@ static ls_status write_checkpoint(ls_trainer *t, ls_error *e) {
 static ls_status save(ls_trainer *t, const char *path, bool whole, ls_error *e) {
     LS_TRY(check_open(t, e));
     ls_status s = ls_inputs_check(NULL, &t->m.frozen.file, e);
+    if (s == LS_OK && !whole && t->m.worker == 0 && (!path || !*path))
+        s = ls_fail(e, LS_EINVAL, "the path of the weights is empty, or NULL");
     LS_TRY(ls_member_wait(&t->m, s, e));
     LS_TRY(ls_world_collect(&t->m.worlds[0], &t->host.layout.plan.share, e));
     if (whole)

@@ -535,6 +535,9 @@ static void test_beyond(void **state) {
     assert_int_equal(ls_trainer_steps(t), 7);
     assert_null(ls_trainer_sample(t, -1));
     assert_null(ls_trainer_sample(t, ls_trainer_nsamples(t)));
+    static const char none[] = "the path of the weights is empty, or NULL";
+    assert_ls_fails(ls_trainer_save(t, NULL, &e), LS_EINVAL, none, e);
+    assert_ls_fails(ls_trainer_save(t, "", &e), LS_EINVAL, none, e);
     ls_trainer_close(t);
     assert_ls_fails(ls_trainer_step(t, &out, &e), LS_EINVAL, "the trainer is closed", e);
     assert_int_equal(ls_trainer_save(t, "nowhere", NULL), LS_EINVAL);
@@ -585,6 +588,11 @@ static void test_label_beyond(void **state) {
     *(int32_t *)ls_sample_field(ls_trainer_sample(t, 2), "y") = 3;
     assert_ls_fails(ls_trainer_step(t, NULL, &e), LS_EINVAL,
                     "field 'y' has 3; the model reads 0 to 2, and a negative number for none", e);
+    *(int32_t *)ls_sample_field(ls_trainer_sample(t, 2), "y") = 0;
+    static const char dead[] = "a step of the trainer has failed: it can only be closed";
+    assert_ls_fails(ls_trainer_step(t, NULL, &e), LS_EINVAL, dead, e);
+    assert_ls_fails(ls_trainer_save(t, "nowhere", &e), LS_EINVAL, dead, e);
+    assert_ls_fails(ls_trainer_checkpoint(t, &e), LS_EINVAL, dead, e);
     ls_trainer_close(t);
 }
 
