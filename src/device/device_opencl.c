@@ -20,7 +20,7 @@
 
 /* The driver aligns memory to 128 bytes at most. */
 enum { ALIGN = 256, MAX_DEVICES = 64 };
-#define LONG_S 1.0 /* of a compilation */
+#define LONG_S 1.0 /* a compilation that takes longer is kept */
 
 typedef struct block {
     void *p, *from; /* that the user has; that the driver gave */
