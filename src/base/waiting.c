@@ -10,6 +10,8 @@
 #include "base/clock.h"
 #include "base/log.h"
 
+static const int64_t AGAIN_NS = INT64_C(1000000000) * LS_WAITING_AGAIN_S;
+
 static struct {
     char what[160];
     int64_t began_ns, after_ns;
@@ -31,9 +33,11 @@ static void *watch(void *arg) {
     pthread_mutex_lock(&now.mutex);
     wait_until(now.began_ns + now.after_ns);
     if (!now.over) ls_log("%s ...", now.what);
-    for (int64_t s = LS_WAITING_AGAIN_S; !now.over; s += LS_WAITING_AGAIN_S) {
-        wait_until(now.began_ns + s * 1000000000);
-        if (!now.over) ls_log("%s ... (%lld s so far)", now.what, (long long)s);
+    for (int64_t n = 1; !now.over; n++) {
+        wait_until(now.began_ns + n * AGAIN_NS);
+        if (now.over) break;
+        n = (ls_clock_ns() - now.began_ns) / AGAIN_NS; /* more, if the process was stopped */
+        ls_log("%s ... (%lld s so far)", now.what, (long long)n * LS_WAITING_AGAIN_S);
     }
     pthread_mutex_unlock(&now.mutex);
     return NULL;

@@ -1,8 +1,9 @@
 /* waiting.h - logs what the program is busy with when it takes long.
  *
  * ls_waiting_begin() starts a thread that logs the message once `after_ns` have passed, and again,
- * with the seconds so far, every LS_WAITING_AGAIN_S. ls_waiting_end() ends the thread, so that none
- * is left when workers are forked. One message at a time.
+ * with the seconds so far, every LS_WAITING_AGAIN_S (once, where a process that was stopped
+ * continues). ls_waiting_end() ends the thread, so that none is left when workers are forked. One
+ * message at a time.
  */
 #ifndef LS_BASE_WAITING_H
 #define LS_BASE_WAITING_H
