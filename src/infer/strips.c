@@ -1,10 +1,10 @@
 /* strips.c - see strips.h. */
 #include "infer/strips.h"
 
-#include <unistd.h>
+#include <math.h>
 
-#include "base/cgroup.h"
 #include "base/mem.h"
+#include "base/ram.h"
 #include "tensor/gemv.h"
 
 enum { LINE = 64, PART = 4 }; /* of memory */
@@ -19,17 +19,12 @@ static size_t nbytes_of(const ls_model *m, ls_dtype computes, const ls_frozen_va
     return (ls_block_nbytes(values[i].type, (int64_t)p->count) + LINE - 1) / LINE * LINE;
 }
 
-static double memory_allowed(void) {
-    double machine = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
-    double group = ls_cgroup_memory(LS_CGROUP_ROOT, LS_CGROUP_SELF);
-    return group > 0 && group < machine ? group : machine;
-}
-
 ls_status ls_strips_open(const ls_model *m, const ls_compute *c, ls_dtype computes,
                          ls_frozen_value *values, ls_strips *s_p, ls_error *e) {
     ls_strips s = {.model = m, .compute = c, .computes = computes, .values = values};
     for (int i = 0; i < m->nparams; i++) s.nbytes += nbytes_of(m, computes, values, i);
-    if (s.nbytes == 0 || (double)s.nbytes > memory_allowed() / PART) return LS_OK;
+    double allowed = ls_ram_allowed().nbytes;
+    if (s.nbytes == 0 || isinf(allowed) || (double)s.nbytes > allowed / PART) return LS_OK;
     LS_TRY(ls_map(s.nbytes, "weights in strips", &s.memory, e));
     s.to = s.memory;
     *s_p = s;

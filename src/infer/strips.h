@@ -24,7 +24,7 @@ typedef struct ls_strips {
 
 /* Memory for the strips of all matrices that a token is multiplied with and whose types have strips;
  * ls_strips_next() makes them, and sets them in values [nparams]. Products in bf16 (computes) have none of 16-bit floats. There are none if they need more than a quarter of the memory that
- * this process may use: tokens then take longer, with the same bits. The operands must outlive them. */
+ * this process may use, or that is not known: tokens then take longer, with the same bits. The operands must outlive them. */
 ls_status ls_strips_open(const ls_model *, const ls_compute *, ls_dtype computes,
                          ls_frozen_value *values, ls_strips *s_p, ls_error *);
 /* Makes the strips of one matrix more, in the compute's threads; false: there are no more. */

@@ -22,7 +22,7 @@ typedef struct ls_room_wanted {
 
 /* LS_EIO if the file system of `dir`, or of its nearest existing parent, has no space for that, or if this
  * process may not write such a file (RLIMIT_FSIZE); the message has the numbers. File systems that don't
- * report their free space pass. */
+ * report their free space pass, and all where a filter of system calls refuses the question. */
 ls_status ls_room_check(const char *dir, const ls_room_wanted *, ls_error *);
 
 #endif

@@ -1,12 +1,12 @@
 /* host_memory.c - see host_memory.h. */
 #include "train/host_memory.h"
 
+#include <math.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
-#include "base/cgroup.h"
 #include "base/plural.h"
+#include "base/ram.h"
 #include "model/types.h"
 #include "networks/network.h"
 #include "plan/memory.h"
@@ -14,20 +14,14 @@
 #include "train/layout.h"
 #include "train/run.h"
 
-typedef struct memory {
-    double nbytes;
-    const char *where; /* "this machine has" */
-} memory;
-
-static memory available(void) {
-    double machine = (double)sysconf(_SC_PHYS_PAGES) * (double)sysconf(_SC_PAGESIZE);
-    double group = ls_cgroup_memory(LS_CGROUP_ROOT, LS_CGROUP_SELF);
-    if (group > 0 && group < machine) return (memory){group, "its control group may use"};
-    return (memory){machine, "this machine has"};
+static const char *where(const ls_ram *r) {
+    return r->of_group ? "its control group may use" : "this machine has";
 }
 
 const char *ls_host_memory_text(double nbytes, char text[32]) {
-    if (nbytes >= 1e9)
+    if (isinf(nbytes))
+        snprintf(text, 32, "an unknown amount");
+    else if (nbytes >= 1e9)
         snprintf(text, 32, "%.1f GB", nbytes / 1e9);
     else
         snprintf(text, 32, "%.1f MB", nbytes / 1e6);
@@ -45,7 +39,7 @@ ls_status ls_host_memory_for_model(const ls_config *c, ls_error *e) {
     double state = in_file ? 0 : (ls_config_compute(c) == LS_F32 ? 2 : 3) * (double)sizeof(float);
     size_t count = m.count;
     ls_model_free(&m);
-    memory r = available();
+    ls_ram r = ls_ram_allowed();
     double all = n * (param + grad + state) + frozen;
     if (all <= r.nbytes) return LS_OK;
     return ls_fail(
@@ -53,7 +47,7 @@ ls_status ls_host_memory_for_model(const ls_config *c, ls_error *e) {
         "a model of %zu parameters needs %s of memory at least (parameters %s, gradients "
         "%s, optimizer %s); %s %s; use a smaller model, or more machines",
         count, ls_host_memory_text(all, wanted), ls_host_memory_text(n * param + frozen, each[0]),
-        ls_host_memory_text(n * grad, each[1]), ls_host_memory_text(n * state, each[2]), r.where,
+        ls_host_memory_text(n * grad, each[1]), ls_host_memory_text(n * state, each[2]), where(&r),
         ls_host_memory_text(r.nbytes, has));
 }
 
@@ -86,7 +80,7 @@ ls_host_need ls_host_memory_need(const ls_config *c, const ls_plan *p, int worke
                                  bool copy) {
     ls_host_need x = {.copies = copy ? (double)p->share.nbytes.copy : 0};
     ls_memory_config how = ls_layout_memory_config(c, p->share.nworkers, p->share.nworkers);
-    memory r = available();
+    ls_ram r = ls_ram_allowed();
     ls_plan_memory(p, &how, &x.most);
     /* one copy for all workers that share memory; others divide it */
     double all_tables = (double)p->share.nbytes.tables;
@@ -101,7 +95,7 @@ ls_host_need ls_host_memory_need(const ls_config *c, const ls_plan *p, int worke
     if (workers == p->share.nworkers && sum < all) all = sum;
     x.all = all + x.tables + x.ahead + x.copies;
     x.has = r.nbytes;
-    x.where = r.where;
+    x.where = where(&r);
     return x;
 }
 

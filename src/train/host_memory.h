@@ -1,8 +1,8 @@
 /* host_memory.h - checks that a run fits into the memory of this machine. The check comes before
  * the run begins, since the kernel grants more memory than there is and kills a worker later.
  *
- * The limit is the machine's memory, or less where a control group limits it (a container, Slurm,
- * systemd).
+ * The limit is that of base/ram.h. Where the system does not say how much memory there is, every run
+ * passes.
  */
 #ifndef LS_TRAIN_HOST_MEMORY_H
 #define LS_TRAIN_HOST_MEMORY_H
@@ -20,7 +20,7 @@ typedef struct ls_host_need {
     double tables, ahead; /* the host's part of tables; gradients that are computed ahead */
     double copies;        /* of the state, for checkpoints */
     double all;           /* bytes, of all of these together */
-    double has;           /* bytes that may be used */
+    double has;           /* bytes that may be used; INFINITY: not known */
     const char *where;    /* "this machine has" */
 } ls_host_need;
 
@@ -29,7 +29,7 @@ typedef struct ls_host_need {
  * hosts: their number, each with as many workers; the plan's workers are those of one host. */
 ls_host_need ls_host_memory_need(const ls_config *, const ls_plan *, int workers, int hosts,
                                  bool copy);
-/* "1.2 GB", or in MB below 1 GB. */
+/* "1.2 GB", or in MB below 1 GB; of INFINITY "an unknown amount". */
 const char *ls_host_memory_text(double nbytes, char text[32]);
 
 /* Is there room for all of it? LS_ENOMEM, with the largest lines. */

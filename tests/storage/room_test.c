@@ -2,10 +2,14 @@
  * are written: for each optimizer, each mode that has replicas, and what compression keeps. */
 #include "storage/room.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
 
 #include "config/relations.h"
 #include "folder.h"
@@ -88,10 +92,37 @@ static void test_file_limit(void **state) {
     ls_layout_free(&l);
 }
 
+/* Replaces that of the C library: with this errno it fails. */
+static int fails_with;
+
+int statvfs(const char *path, struct statvfs *v) {
+    int fd = open(path, O_PATH | O_CLOEXEC);
+    int failed = fd < 0 ? -1 : fstatvfs(fd, v);
+    if (fd >= 0) close(fd);
+    errno = fails_with ? fails_with : errno;
+    return fails_with ? -1 : failed;
+}
+
+/* What a sandbox does not answer refuses no run; a disk that fails does. */
+static void test_unknown(void **state) {
+    (void)state;
+    ls_error e = {0};
+    const ls_room_wanted much = {.checkpoints = 1, .checkpoint = 1e18};
+    assert_ls_fails(ls_room_check(folder, &much, &e), LS_EIO, "has room for", e);
+    fails_with = EIO;
+    assert_ls_fails(ls_room_check(folder, &much, &e), LS_EIO, "can't get its free space", e);
+    fails_with = EPERM;
+    assert_ls_ok(ls_room_check(folder, &much, &e), e);
+    fails_with = ENOSYS;
+    assert_ls_ok(ls_room_check(folder, &much, &e), e);
+    fails_with = 0;
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_estimate, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(test_file_limit, make_folder, remove_folder),
+        cmocka_unit_test_setup_teardown(test_unknown, make_folder, remove_folder),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,6 +1,8 @@
 /* host_memory_test.c - what a run is told that needs more memory than the machine has. */
 #include "train/host_memory.h"
 
+#include <math.h>
+
 #include "test.h"
 #include "train/layout.h"
 
@@ -34,7 +36,15 @@ static void test_advice(void **state) {
           LS_MEM_GRADS, "; use fewer workers or virtual workers, or a smaller model");
 }
 
+static void test_text(void **state) {
+    (void)state;
+    char text[32];
+    assert_string_equal(ls_host_memory_text(1.26e9, text), "1.3 GB");
+    assert_string_equal(ls_host_memory_text(1.26e6, text), "1.3 MB");
+    assert_string_equal(ls_host_memory_text((double)INFINITY, text), "an unknown amount");
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_advice)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_advice), cmocka_unit_test(test_text)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
