@@ -424,8 +424,8 @@ ls_status ls_recv_start(ls_group *g, void *buf, size_t count, ls_dtype dtype, in
  * on other workers, which may take a fifth of a second if one is stopped. */
 ls_status ls_test(ls_request **r_p, bool *done_p, ls_error *e);
 /* Waits until the call is done (then *r_p is freed and set to NULL), for timeout_s at most (< 0:
- * the group's own limit). LS_EPENDING: the limit given here ran out; the call is still in flight,
- * and can be waited for again. */
+ * the group's own limit; NaN is refused). LS_EPENDING: the limit given here ran out; the call is
+ * still in flight, and can be waited for again. */
 ls_status ls_wait(ls_request **r_p, double timeout_s, ls_error *e);
 /* Waits until one of the requests [n] is done (the one with the lowest index, if several are),
  * frees it, sets its pointer to NULL and *i_p to its index. NULLs are skipped; *i_p is -1 if there

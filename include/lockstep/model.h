@@ -85,7 +85,11 @@ ls_value *ls_input(ls_model *, const char *name, ls_dtype type, ls_dims dims);
 /* scale x + shift, by element. */
 ls_value *ls_affine(ls_model *, ls_value *x, float scale, float shift);
 
-/* ---- layers ---- */
+/* ---- layers ----
+ *
+ * Options that are numbers are finite. NaN, an infinity, and a number out of an option's range
+ * (deviations, eps and factors are not negative) fail the model, with a message that names the
+ * option. */
 
 /* The numbers of x as a vector. */
 ls_value *ls_flatten(ls_model *, ls_value *x);

@@ -35,8 +35,8 @@ typedef enum ls_key_type {
     LS_KEY_STRING   /* ls_key_string(): UTF-8 of at most 1023 bytes */
 } ls_key_type;
 
-/* low, high: the least and the greatest number allowed; both 0: no limits. usual: the default as
- * text; NULL: 0, or "". */
+/* low, high: the least and the greatest number allowed, low at most high; both 0: no limits. usual:
+ * the default as text; NULL: 0, or "". */
 typedef struct ls_key_spec {
     const char *name LS_UNSET; /* letters, digits and '_'; NULL ends the array */
     ls_key_type type LS_UNSET;

@@ -1,5 +1,6 @@
 /* calls.c - the collectives of group.h: arguments are checked, then a request runs. */
 #define LS_NO_CALL_SITES
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -327,10 +328,15 @@ ls_status ls_test(ls_request **r_p, bool *done_p, ls_error *e) {
     return *done_p ? ls_wait(r_p, -1, e) : LS_OK;
 }
 
+static ls_status check_timeout(double timeout_s, const char *name, ls_error *e) {
+    return isnan(timeout_s) ? ls_fail(e, LS_EINVAL, "%s: timeout_s is not a number", name) : LS_OK;
+}
+
 ls_status ls_wait(ls_request **r_p, double timeout_s, ls_error *e) {
     ls_error own;
     if (!e) e = &own;
     LS_TRY(check_request(r_p, "wait", e));
+    LS_TRY(check_timeout(timeout_s, "wait", e));
     LS_TRY(ls_request_wait(*r_p, ls_clock_ns_of(timeout_s), e));
     settle(*r_p);
     ls_slab_give(&(*r_p)->g->requests, *r_p);
@@ -363,6 +369,7 @@ ls_status ls_wait_any(ls_request **requests, int n, double timeout_s, int *i_p, 
     ls_error own;
     if (!e) e = &own;
     LS_TRY(check_requests(requests, n, "wait_any", e));
+    LS_TRY(check_timeout(timeout_s, "wait_any", e));
     if (!i_p) return ls_fail(e, LS_EINVAL, "wait_any: no place for the index");
     *i_p = -1;
     if (are_null(requests, n)) return LS_OK;
@@ -398,6 +405,7 @@ ls_status ls_wait_all(ls_request **requests, int n, double timeout_s, ls_status 
     ls_error own;
     if (!e) e = &own;
     LS_TRY(check_requests(requests, n, "wait_all", e));
+    LS_TRY(check_timeout(timeout_s, "wait_all", e));
     ls_status *each = LS_NEW_ARRAY(ls_status, (size_t)n + 1), s = LS_OK;
     ls_request **pending = LS_NEW_ARRAY(ls_request *, (size_t)n + 1);
     int64_t limit_ns = ls_clock_ns_of(timeout_s), end = ls_clock_ns() + limit_ns;

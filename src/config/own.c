@@ -55,7 +55,7 @@ static bool is_name(const char *name) {
 static const double MOST = 9007199254740992.0;
 
 static void set_limits(ls_config_key *k, const ls_key_spec *s) {
-    bool none = s->low >= s->high;
+    bool none = s->low == 0 && s->high == 0;
     k->real[LS_KEY_LOW] = none ? -1e300 : s->low;
     k->real[LS_KEY_HIGH] = none ? 1e300 : s->high;
     k->whole[LS_KEY_LOW] = (int64_t)(none || s->low < -MOST ? -MOST : s->low);
@@ -84,6 +84,12 @@ static ls_status set_default(ls_config_key *k, const char *usual, ls_error *e) {
 
 static ls_status add_key(const char *name, const ls_key_spec *s, ls_error *e) {
     int i = program.nkeys;
+    if (!(s->low <= s->high))
+        return ls_fail(
+            e, LS_EINVAL,
+            "key '%.40s' of the program '%s': low is %g and high %g; low is at most high, "
+            "and both are 0 where there are no limits",
+            s->name ? s->name : "", program.name, s->low, s->high);
     bool is_string = s->type == LS_KEY_STRING;
     if (!is_name(s->name) || s->type < LS_KEY_INT || s->type > LS_KEY_STRING)
         return ls_fail(e, LS_EINVAL,

@@ -1,4 +1,6 @@
 /* affine.c - y = scale x + shift, by element. */
+#include <math.h>
+
 #include "layers/layers.h"
 
 typedef struct options {
@@ -49,8 +51,12 @@ static const ls_layer_ops ops = {
     .kind = "affine", .forward = forward, .backward = backward, .describe = describe};
 
 ls_value *(ls_affine)(ls_model *m, ls_value *x, float scale, float shift) {
-    if (ls_build_is_good(m) && x && x->layer < 0) return ls_layers_input(m, x, scale, shift);
-    ls_layer *l = ls_build_layer(m, "affine", NULL, &x, 1);
+    bool is_field = ls_build_is_good(m) && x && x->layer < 0;
+    ls_layer *l = is_field ? NULL : ls_build_layer(m, "affine", NULL, &x, 1);
+    if (!ls_build_takes(m, "scale", (double)scale, -INFINITY) ||
+        !ls_build_takes(m, "shift", (double)shift, -INFINITY))
+        return ls_build_failed(m);
+    if (is_field) return ls_layers_input(m, x, scale, shift);
     if (!l) return ls_build_failed(m);
     l->ops = &ops;
     l->traits.on_device = true;

@@ -199,7 +199,7 @@ ls_value *(ls_batch_norm)(ls_model *m, ls_value *x, ls_batch_norm_options given)
     if (!l) return ls_build_failed(m);
     int64_t C = ls_value_last(x), pixels = ls_value_count(x) / C;
     options o = {pixels, given.eps, given.relu};
-    if (!(o.eps >= 0)) return ls_build_fail(m, "eps is %g; it is at least 0", (double)o.eps);
+    if (!ls_build_takes(m, "eps", (double)o.eps, 0)) return ls_build_failed(m);
     if (!(given.momentum >= 0 && given.momentum <= 1))
         return ls_build_fail(m, "momentum is %g; it is from 0 to 1", (double)given.momentum);
     if (o.eps == 0) o.eps = 1e-5f;

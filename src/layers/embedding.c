@@ -243,9 +243,7 @@ static bool check_sizes(ls_model *m, const wanted *w, const ls_value *ids) {
                       INT32_MAX);
     else if (w->width < 1 || w->width > INT32_MAX)
         ls_build_fail(m, "width is %lld; 1 to %d are possible", (long long)w->width, INT32_MAX);
-    else if (w->deviation < 0)
-        ls_build_fail(m, "deviation is %g; it is not negative", (double)w->deviation);
-    return ls_build_is_good(m);
+    return ls_build_takes(m, "deviation", (double)w->deviation, 0);
 }
 
 /* The weight becomes a window of a table of all rows: for the different ids of a batch. */

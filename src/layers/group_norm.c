@@ -157,7 +157,7 @@ ls_value *(ls_group_norm)(ls_model *m, ls_value *x, ls_group_norm_options given)
     if (o.groups < 1 || C % o.groups)
         return ls_build_fail(m, "%lld channels can't be divided into %lld groups", (long long)C,
                              (long long)o.groups);
-    if (!(o.eps >= 0)) return ls_build_fail(m, "eps is %g; it is at least 0", (double)o.eps);
+    if (!ls_build_takes(m, "eps", (double)o.eps, 0)) return ls_build_failed(m);
     if (o.eps == 0) o.eps = 1e-5f;
     l->ops = &ops;
     l->traits.on_device = true;

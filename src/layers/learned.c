@@ -95,8 +95,7 @@ ls_value *(ls_learned)(ls_model *m, ls_dims dims, ls_learned_options o) {
         p.dims[p.ndims] = n;
     }
     if (!p.ndims) p.dims[p.ndims++] = 1;
-    if (o.deviation < 0)
-        return ls_build_fail(m, "deviation is %g; it is not negative", (double)o.deviation);
+    if (!ls_build_takes(m, "deviation", (double)o.deviation, 0)) return ls_build_failed(m);
     add_param(m, l, "weight", &p);
     return ls_build_value(m, dims);
 }

@@ -127,8 +127,7 @@ ls_value *(ls_linear)(ls_model *m, ls_value *x, ls_linear_options o) {
     ls_layer *l = ls_build_layer(m, "linear", o.name, &x, 1);
     if (!l) return ls_build_failed(m);
     int64_t in = ls_value_last(x), rows = ls_value_count(x) / in;
-    if (o.deviation < 0)
-        return ls_build_fail(m, "deviation is %g; it is not negative", (double)o.deviation);
+    if (!ls_build_takes(m, "deviation", (double)o.deviation, 0)) return ls_build_failed(m);
     if (o.out < 1) return ls_build_fail(m, "out is %lld; it is at least 1", (long long)o.out);
     if (o.lora.rank && !o.out_in)
         return ls_build_fail(m, "only a weight [out, in] can have an adapter; set out_in");

@@ -312,11 +312,9 @@ static void add_works(ls_layer *l, const ls_linear_own *o, int64_t in, int64_t o
 static bool check(ls_model *m, const ls_lora *o) {
     if (o->rank < 1)
         ls_build_fail(m, "lora: rank is %lld; it is at least 1", (long long)o->rank);
-    else if (!(o->alpha >= 0) || !isfinite(o->alpha))
-        ls_build_fail(m, "lora: alpha is %g; it is not negative", (double)o->alpha);
     else if (!(o->dropout >= 0 && o->dropout < 1))
         ls_build_fail(m, "lora: dropout is %g; it is from 0 to below 1", (double)o->dropout);
-    return ls_build_is_good(m);
+    return ls_build_takes(m, "lora: alpha", (double)o->alpha, 0);
 }
 
 /* The number of adapters in the layers so far, this one included. */

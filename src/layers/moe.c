@@ -17,15 +17,11 @@ static bool check(ls_model *m, const ls_moe_options *o) {
         ls_build_fail(m, "moe: width is %lld; it is at least 1", (long long)o->width);
     else if (o->shared < 0)
         ls_build_fail(m, "moe: shared is %lld; it is not negative", (long long)o->shared);
-    else if (!isfinite(o->balance) || o->balance < 0)
-        ls_build_fail(m, "moe: balance is %g; it is not negative", (double)o->balance);
-    else if (!isfinite(o->capacity) || o->capacity < 0)
-        ls_build_fail(m, "moe: capacity is %g; it is not negative", (double)o->capacity);
     else if (!(o->bias_rate >= 0 && o->bias_rate <= 1))
         ls_build_fail(m, "moe: bias_rate is %g; it is from 0 to 1", (double)o->bias_rate);
-    else if (o->deviation < 0)
-        ls_build_fail(m, "moe: deviation is %g; it is not negative", (double)o->deviation);
-    return ls_build_is_good(m);
+    return ls_build_takes(m, "moe: balance", (double)o->balance, 0) &&
+           ls_build_takes(m, "moe: capacity", (double)o->capacity, 0) &&
+           ls_build_takes(m, "moe: deviation", (double)o->deviation, 0);
 }
 
 static ls_value *linear(ls_model *m, ls_value *x, const char *name, int64_t out, float deviation) {

@@ -1,5 +1,7 @@
 /* normalize.c - y = (x - mean) / deviation by channel, as scale * x + shift; the numbers of an
  * image of bytes are 0 to 1. */
+#include <math.h>
+
 #include "layers/layers.h"
 
 typedef struct options {
@@ -117,12 +119,17 @@ ls_value *(ls_normalize)(ls_model *m, ls_value *x, ls_normalize_options given) {
         return ls_build_fail(m, "the input is %s; at most %d channels are possible",
                              ls_dims_write(x->dims).text, LS_NORMALIZE_CHANNELS);
     for (int64_t k = 0; k < o.C; k++) {
-        float deviation = given.deviation[k];
-        if (!(deviation > 0))
+        float deviation = given.deviation[k], mean = given.mean[k];
+        if (!(deviation > 0) || !isfinite(deviation))
             return ls_build_fail(m, "the deviation of channel %lld is %g; it must be above 0",
                                  (long long)k, (double)deviation);
         o.scale[k] = (float)(1.0 / (double)deviation / (x->type == LS_U8 ? 255 : 1));
-        o.shift[k] = -given.mean[k] / deviation;
+        o.shift[k] = -mean / deviation;
+        if (!isfinite(o.scale[k]) || !isfinite(o.shift[k]))
+            return ls_build_fail(m,
+                                 "the mean of channel %lld is %g and its deviation %g, and "
+                                 "1 / deviation and mean / deviation are not finite",
+                                 (long long)k, (double)mean, (double)deviation);
     }
     l->ops = &ops;
     l->traits.on_device = true;

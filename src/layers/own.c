@@ -7,6 +7,8 @@
  *   many             one thread adds each sample to the gradient itself
  *
  * work: for each sample: the user's | sums | gradients of inputs that are not wanted. */
+#include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "model/builder.h"
@@ -164,13 +166,15 @@ static bool are_good(ls_model *m, const ls_layer_sizes *s) {
         if (s->out.of[i] < 0) count = -1e30;
     }
     bool good = count > 0 && count < 1e9 && s->saved >= 0 && s->saved < 1000000000 &&
-                s->work >= 0 && s->work < 1000000000 && s->flops >= 0;
+                s->work >= 0 && s->work < 1000000000;
     if (!good)
         ls_build_fail(m,
                       "sizes: an output of %s, %lld floats saved and %lld of work memory; each is "
                       "at least 0 and below 1e9",
                       ls_dims_write(s->out).text, (long long)s->saved, (long long)s->work);
-    return good;
+    else if (!(s->flops >= 0 && s->flops < 1e18))
+        ls_build_fail(m, "sizes: flops is %g; it is at least 0 and below 1e18", s->flops);
+    return ls_build_is_good(m);
 }
 
 static bool choose_sizes(ls_model *m, const ls_layer *l, ls_layer_sizes *s) {
@@ -191,6 +195,12 @@ static bool choose_sizes(ls_model *m, const ls_layer *l, ls_layer_sizes *s) {
 static bool add_params(ls_model *m, ls_layer *l, const ls_own_options *o) {
     for (int p = 0; p < LS_OWN_PARAMS && o->params[p].name; p++) {
         const ls_own_param *given = &o->params[p];
+        char std[64], value[64];
+        snprintf(std, sizeof std, "parameter '%.30s': std", given->name);
+        snprintf(value, sizeof value, "parameter '%.30s': value", given->name);
+        if (!ls_build_takes(m, std, (double)given->initial.std, 0) ||
+            !ls_build_takes(m, value, (double)given->initial.value, -INFINITY))
+            return false;
         ls_param param = {.init.std = given->initial.std, .init.value = given->initial.value};
         for (; param.ndims < LS_MAX_DIMS && given->dims.of[param.ndims]; param.ndims++)
             param.dims[param.ndims] = given->dims.of[param.ndims];

@@ -184,8 +184,11 @@ static bool look(ls_model *m, const ls_value *x, const ls_rope_options *o, const
     else if (!(f->base > 1 && f->base <= 1e12f) || !(f->factor > 0 && f->factor <= 1e6f))
         ls_build_fail(m, "base is %g and factor %g; base is above 1 and factor above 0",
                       (double)f->base, (double)f->factor);
-    else if (f->original < 0 || (f->original && !(f->low > 0 && f->high > f->low)))
-        ls_build_fail(m, "original is %lld, low %g, high %g; high is above low, and low above 0",
+    else if (f->original < 0 ||
+             (f->original && !(f->low > 0 && f->high > f->low && f->high <= 1e6f)))
+        ls_build_fail(m,
+                      "original is %lld, low %g, high %g; high is above low, and low above 0, "
+                      "and high at most 1e6",
                       (long long)f->original, (double)f->low, (double)f->high);
     return ls_build_is_good(m);
 }

@@ -201,7 +201,7 @@ ls_value *(ls_layer_norm)(ls_model *m, ls_value *x, ls_layer_norm_options o) {
 ls_value *(ls_rms_norm)(ls_model *m, ls_value *x, ls_rms_norm_options o) {
     ls_layer *l = add(m, x, &rms_ops, o.name);
     if (!l) return ls_build_failed(m);
-    if (!(o.eps >= 0)) return ls_build_fail(m, "eps is %g; it is at least 0", (double)o.eps);
+    if (!ls_build_takes(m, "eps", (double)o.eps, 0)) return ls_build_failed(m);
     LS_LAYER_OWN_AS(float, l) = o.eps > 0 ? o.eps : 1e-5f;
     l->memory.saved = (size_t)l->T;
     l->half.as_stored = LS_OPERAND_ALL & ~(unsigned)LS_OPERAND_SAVED;

@@ -1,6 +1,7 @@
 /* scale.c - y = x times a learned vector, for each row of a sample.
  *
  * params: weight [C]. work: dy x, the rows whose sum is the weight's gradient. */
+#include <math.h>
 #include <string.h>
 
 #include "model/builder.h"
@@ -50,6 +51,7 @@ static const ls_layer_ops ops = {.kind = "scale", .forward = forward, .backward 
 ls_value *(ls_scale)(ls_model *m, ls_value *x, ls_scale_options o) {
     ls_layer *l = ls_build_layer(m, "scale", o.name, &x, 1);
     if (!l) return ls_build_failed(m);
+    if (!ls_build_takes(m, "start", (double)o.start, -INFINITY)) return ls_build_failed(m);
     int64_t C = ls_value_last(x), count = ls_value_count(x);
     l->ops = &ops;
     l->T = count / C;

@@ -2,6 +2,7 @@
 #include "model/builder.h"
 
 #include <assert.h>
+#include <math.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -47,6 +48,14 @@ ls_value *ls_build_fail(ls_model *m, const char *fmt, ...) {
     d->status =
         ls_fail(&d->error, LS_EINVAL, "%s%s%s%s", place, d->what, *d->what ? ": " : "", text);
     return d->failed;
+}
+
+bool ls_build_takes(ls_model *m, const char *name, double x, double least) {
+    if (!isfinite(x))
+        ls_build_fail(m, "%s is %g; it is a finite number", name, x);
+    else if (x < least)
+        ls_build_fail(m, "%s is %g; it is at least %g", name, x, least);
+    return ls_build_is_good(m);
 }
 
 /* Metrics that the builder has not asked for are left out if it asks for some, or has several

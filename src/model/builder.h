@@ -87,6 +87,8 @@ bool ls_build_is_good(const ls_model *);
 ls_value *ls_build_fail(ls_model *, const char *fmt, ...) __attribute__((format(printf, 2, 3)));
 /* What calls return once the model has failed. */
 ls_value *ls_build_failed(ls_model *);
+/* Is the option `name` finite, and at least `least`? If not, the model fails. */
+bool ls_build_takes(ls_model *, const char *name, double x, double least);
 
 /* Completes the model (ls_model_link()), or returns the first error. */
 ls_status ls_build_finish(ls_model *, ls_error *);

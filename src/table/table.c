@@ -1,6 +1,7 @@
 /* table.c - see lockstep/table.h. */
 #include "table/table_inside.h"
 
+#include <float.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +21,13 @@ static ls_status refuse(const ls_table_config *c, const char *why, ls_error *e) 
 static bool is_share(double x) { return x >= 0 && x < 1; }
 
 static ls_status check_config(const ls_table_config *c, int nworkers, ls_error *e) {
-    const double numbers[] = {c->eps, c->lr_decay, c->weight_decay, c->bound};
+    const struct {
+        const char *name;
+        double x, most;
+    } numbers[] = {{"eps", c->eps, DBL_MAX},
+                   {"lr_decay", c->lr_decay, DBL_MAX},
+                   {"weight_decay", c->weight_decay, DBL_MAX},
+                   {"bound", c->bound, (double)FLT_MAX / 2}};
     if (c->width < 1 || c->width > 65536) return refuse(c, "width must be 1 to 65536", e);
     if (c->rows < 0 || c->rows > (int64_t)1 << 36) return refuse(c, "rows must be 0 to 2^36", e);
     if (c->virtual_workers < nworkers || c->virtual_workers > 1 << 20)
@@ -31,10 +38,15 @@ static ls_status check_config(const ls_table_config *c, int nworkers, ls_error *
     if ((int)c->optimizer < 0 || c->optimizer > LS_ROW_ADAM)
         return refuse(c, "there is no such optimizer", e);
     if (!is_share(c->beta1) || !is_share(c->beta2))
-        return refuse(c, "beta1 and beta2 must be at least 0 and below 1", e);
+        return ls_fail(e, LS_EINVAL,
+                       "table '%.64s': beta1 is %g and beta2 %g; both must be at least 0 and below "
+                       "1",
+                       c->name, c->beta1, c->beta2);
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++)
-        if (!(numbers[i] >= 0) || !isfinite(numbers[i]))
-            return refuse(c, "eps, lr_decay, weight_decay and bound must be at least 0", e);
+        if (!(numbers[i].x >= 0 && numbers[i].x <= numbers[i].most))
+            return ls_fail(e, LS_EINVAL,
+                           "table '%.64s': %s is %g; it must be at least 0, and at most %g",
+                           c->name, numbers[i].name, numbers[i].x, numbers[i].most);
     if (c->admit < 0 || c->admit > UINT32_MAX) return refuse(c, "admit must be 0 to 2^32 - 1", e);
     if (c->keep < 0) return refuse(c, "keep must be at least 0", e);
     return LS_OK;

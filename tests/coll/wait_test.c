@@ -219,6 +219,12 @@ static ls_status closed(ls_group *g, void *arg, ls_error *e) {
     if (ls_group_rank(g) == 0) assert_ls_ok(ls_recv_start(g, &x, 1, LS_I32, 1, &r, e), *e);
     if (ls_group_rank(g) == 1) assert_ls_ok(ls_barrier_start(g, &r, e), *e);
     again = r;
+    if (r) {
+        assert_ls_fails(ls_wait(&r, NAN, e), LS_EINVAL, "wait: timeout_s is not a number", *e);
+        assert_ls_fails(ls_wait_any(&r, 1, NAN, &at, e), LS_EINVAL, "wait_any: timeout_s is", *e);
+        assert_ls_fails(ls_wait_all(&r, 1, NAN, NULL, e), LS_EINVAL, "wait_all: timeout_s is", *e);
+    }
+    at = 7;
     ls_group_close(g);
     assert_ls_fails(ls_wait(&r, -1, e), LS_EINVAL, "wait: the request's group is closed", *e);
     assert_ls_fails(ls_test(&r, &done, e), LS_EINVAL, "test: the request's group is closed", *e);

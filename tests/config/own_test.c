@@ -2,6 +2,7 @@
  * config. */
 #include "config/own.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -140,6 +141,11 @@ static void test_programs(void **state) {
          {{.name = "a", .type = LS_KEY_INT, .low = 1, .high = 2, .usual = "3"}},
          "mine.a: 3 is out of range; expected 1 to 2"},
         {"mine", {{.name = "a", .type = LS_KEY_FLOAT, .usual = "x"}}, "'x' is not a number"},
+        {"mine",
+         {{.name = "a", .type = LS_KEY_INT, .low = 2, .high = 1}},
+         "key 'a' of the program 'mine': low is 2 and high 1; low is at most high"},
+        {"mine", {{.name = "a", .type = LS_KEY_FLOAT, .low = NAN, .high = 1}}, "low is nan"},
+        {"mine", {{.name = "a", .type = LS_KEY_FLOAT, .high = NAN}}, "high nan"},
     };
     ls_error e = {0};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

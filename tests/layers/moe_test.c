@@ -498,8 +498,8 @@ static void test_refused(void **state) {
     layer_refused(too_many, "moe: experts is 129; 1 to 128 are possible");
     layer_refused(too_few, "moe: per_token is 5; 1 to 4 are possible, the number of experts");
     layer_refused(no_width, "moe: width is 0; it is at least 1");
-    layer_refused(negative, "moe: balance is -1; it is not negative");
-    layer_refused(no_capacity, "moe: capacity is -1; it is not negative");
+    layer_refused(negative, "moe: balance is -1; it is at least 0");
+    layer_refused(no_capacity, "moe: capacity is -1; it is at least 0");
     layer_refused(fast_bias, "moe: bias_rate is 2; it is from 0 to 1");
     layer_refused(image, "the input is [2, 3, 4]; [T, C] or [C] is needed");
 }

@@ -141,7 +141,7 @@ static void test_refusals(void **state) {
                   "multiply 'multiply': the inputs have different shapes: [3, 19] and [57]");
     layer_refused(with_dims, "learned 'learned': its shape is [3, -1]; 1 to 2147483647 numbers");
     layer_refused(with_size, "its shape is [2147483647, 2]");
-    layer_refused(with_deviation, "deviation is -1; it is not negative");
+    layer_refused(with_deviation, "deviation is -1; it is at least 0");
 }
 
 int main(void) {

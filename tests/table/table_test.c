@@ -369,6 +369,16 @@ static ls_status bad(ls_group *g, void *arg, ls_error *e) {
     c.weight_decay = NAN;
     assert_ls_fails(ls_table_open(g, &c, &t, e), LS_EINVAL, "weight_decay", *e);
     c.weight_decay = 0;
+    c.eps = INFINITY;
+    assert_ls_fails(ls_table_open(g, &c, &t, e), LS_EINVAL, "eps is inf; it must be at least 0",
+                    *e);
+    c.eps = 0;
+    c.bound = 1e39;
+    assert_ls_fails(ls_table_open(g, &c, &t, e), LS_EINVAL, "bound is 1e+39; it must be", *e);
+    c.bound = 0;
+    c.beta2 = 1;
+    assert_ls_fails(ls_table_open(g, &c, &t, e), LS_EINVAL, "beta1 is 0.9 and beta2 1; both", *e);
+    c.beta2 = 0;
     assert_ls_ok(ls_table_open(g, &c, &t, e), *e);
 
     const int64_t good[2] = {1, 9}, wrong[2] = {1, 10};
