@@ -133,6 +133,8 @@ class LanguageModel:
         status = library.ls_language_open(
             os.fsencode(path), ctypes.byref(options), ctypes.byref(pointer), ctypes.byref(error)
         )
+        if status and error.msg.startswith((b"sets ", b"sets:")):  # the C field's name
+            error.msg = b"settings" + error.msg[4:]
         _check(error, status)
         self._pointer = pointer
         self._lock = threading.Lock()

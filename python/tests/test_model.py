@@ -156,8 +156,10 @@ class LanguageModel(unittest.TestCase):
         )
         with self.assertRaisesRegex(lockstep.Error, "/nowhere"):
             lockstep.load("/nowhere")
-        with self.assertRaisesRegex(lockstep.Error, "model.width"):
+        with self.assertRaisesRegex(lockstep.Error, "^settings model.width: the run is trained"):
             lockstep.load(self.run_folder, settings={"model.width": 48})
+        with self.assertRaisesRegex(lockstep.Error, "^settings: unknown key 'model.widht'"):
+            lockstep.load(self.run_folder, settings={"model.widht": 48})
 
 
 class Chat(unittest.TestCase):

@@ -188,7 +188,7 @@ static void mark_written(ls_config *c, const ls_config_key *k) {
 
 static bool is_tree(const char *key) { return ls_config_key_find_tree(key) != NULL; }
 
-/* `where` is "path:line" or "--set". */
+/* `where` is "path:line", "--set" or "sets". */
 static ls_status set_tree(ls_config *c, const ls_config_key *k, const char *where,
                           const ls_yaml_item *item, ls_error *e) {
     ls_config_tree *tree = (void *)((char *)c + k->offset);
@@ -235,15 +235,16 @@ static ls_status set_item(ls_config *c, const ls_config_key *k, const char *wher
 }
 
 /* Sets a list that is written as in YAML: "[a, b]". */
-static ls_status set_list(ls_config *c, const ls_config_key *k, const char *value, ls_error *e) {
+static ls_status set_list(ls_config *c, const ls_config_key *k, const char *from, const char *value,
+                          ls_error *e) {
     ls_buf text = {0};
     ls_yaml y = {0};
     ls_buf_printf(&text, "%s: %s", k->name, value);
-    ls_status s = ls_yaml_parse_lists(&text, "--set", is_tree, &y, e);
+    ls_status s = ls_yaml_parse_lists(&text, from, is_tree, &y, e);
     if (s == LS_OK && y.nitems != 1)
-        s = ls_fail(e, LS_EINVAL, "--set: %s: other keys follow the list", k->name);
+        s = ls_fail(e, LS_EINVAL, "%s: %s: other keys follow the list", from, k->name);
     else if (s == LS_OK)
-        s = set_item(c, k, "--set", &y.items[0], e);
+        s = set_item(c, k, from, &y.items[0], e);
     ls_yaml_free(&y);
     ls_buf_free(&text);
     return s;
@@ -333,11 +334,11 @@ static void replace_length(ls_config *c, const char *set) {
     }
 }
 
-ls_status ls_config_set(ls_config *c, const char *assignment, ls_error *e) {
+static ls_status set(ls_config *c, const char *from, const char *assignment, ls_error *e) {
     const char *equals = strchr(assignment, '=');
     if (!equals)
         return ls_fail(e, LS_EINVAL,
-                       "--set: '%.100s' has no '='; write key=value, e.g. train.steps=50",
+                       "%s: '%.100s' has no '='; write key=value, e.g. train.steps=50", from,
                        assignment);
     char *name = ls_format("%.*s", (int)(equals - assignment), assignment);
     const ls_config_key *k = ls_config_key_find(name), *tree = ls_config_key_find_tree(name);
@@ -346,13 +347,29 @@ ls_status ls_config_set(ls_config *c, const char *assignment, ls_error *e) {
                          (k->type == LS_KEY_LIST && equals[1] == '['));
     ls_status s = LS_OK;
     if (!k)
-        s = unknown_key("--set", name, e);
+        s = unknown_key(from, name, e);
     else if (is_list)
-        s = set_list(c, k, equals + 1, e);
+        s = set_list(c, k, from, equals + 1, e);
     else
-        s = set_value(c, k, "--set", equals + 1, e);
+        s = set_value(c, k, from, equals + 1, e);
     if (k) mark_written(c, k);
     if (s == LS_OK) replace_length(c, k->name);
     free(name);
     return s;
+}
+
+ls_status ls_config_set(ls_config *c, const char *assignment, ls_error *e) {
+    return set(c, "--set", assignment, e);
+}
+
+bool ls_config_sets_key(const ls_config_sets *s, const char *key) {
+    size_t n = strlen(key);
+    for (int i = 0; i < s->n; i++)
+        if (strncmp(s->list[i], key, n) == 0 && s->list[i][n] == '=') return true;
+    return false;
+}
+
+ls_status ls_config_set_all(ls_config *c, const ls_config_sets *s, ls_error *e) {
+    for (int i = 0; i < s->n; i++) LS_TRY(set(c, s->from, s->list[i], e));
+    return LS_OK;
 }

@@ -26,7 +26,7 @@ enum { LS_CONFIG_TREE = 65536 }; /* the same of a list, and of a tree */
 /* A list or a map of anything (ls_yaml_parse_tree() parses it), and where it stands. */
 typedef struct ls_config_tree {
     const char *text; /* "": the key is not set */
-    char file[64];    /* without directories; "--set" */
+    char file[64];    /* without directories; "--set", "sets" */
     int line;
 } ls_config_tree;
 #define LS_CONFIG_NO_TREE ((ls_config_tree){.text = ""})
@@ -344,5 +344,16 @@ const char *ls_config_format(const ls_config *);
 
 /* Applies one "key=value" of the command line. */
 ls_status ls_config_set(ls_config *, const char *assignment, ls_error *);
+
+/* Keys that are set after a file. */
+typedef struct ls_config_sets {
+    const char *const *list; /* [n] each "key=value" */
+    int n;
+    const char *from; /* what messages call them: "--set", or the field of a program's options */
+} ls_config_sets;
+/* One after the other: of two that set the same, the later one counts. */
+ls_status ls_config_set_all(ls_config *, const ls_config_sets *, ls_error *);
+/* Is the key among them? */
+bool ls_config_sets_key(const ls_config_sets *, const char *key);
 
 #endif

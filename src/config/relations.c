@@ -225,21 +225,13 @@ void ls_config_lower_min_lr(ls_config *c) {
     c->optim.min_lr = strtod(tenth, NULL);
 }
 
-/* Is the key among those that are set? */
-static bool sets_key(const char *const *sets, int nsets, const char *key) {
-    size_t n = strlen(key);
-    for (int i = 0; i < nsets; i++)
-        if (strncmp(sets[i], key, n) == 0 && sets[i][n] == '=') return true;
-    return false;
-}
-
 static ls_status set_all(ls_config *c, const char *const *sets, int nsets, ls_error *e) {
-    if (sets_key(sets, nsets, "train.epochs") && sets_key(sets, nsets, "train.steps"))
+    const ls_config_sets s = {sets, nsets, "--set"};
+    if (ls_config_sets_key(&s, "train.epochs") && ls_config_sets_key(&s, "train.steps"))
         return ls_fail(e, LS_EINVAL,
                        "--set: train.epochs and train.steps both say how long the run is; leave "
                        "one of them out");
-    for (int i = 0; i < nsets; i++) LS_TRY(ls_config_set(c, sets[i], e));
-    return LS_OK;
+    return ls_config_set_all(c, &s, e);
 }
 
 /* Logs the keys of the file that don't act any more: one with the reason, several by name. */

@@ -13,9 +13,11 @@ ls_status ls_chat_open(const ls_trained *t, const char *file, ls_chat *c_p, ls_e
     LS_TRY(ls_writer_open(t, &c.writer, e));
     ls_status s = ls_trained_chat_format(t, file, &c.format, e);
     if (s == LS_OK && !c.format.template)
-        s = ls_fail(e, LS_EINVAL,
-                    "%s: has no chat template; give one with --template (in Python template=)",
-                    t->path);
+        s = ls_fail(
+            e, LS_EINVAL,
+            "%s: has no chat template; give one with --template (in C template_file, in Python "
+            "template=)",
+            t->path);
     if (s == LS_OK)
         *c_p = c;
     else

@@ -124,19 +124,22 @@ static ls_status load_weights(ls_trained *t, ls_error *e) {
     return open_infer(t, e);
 }
 
+static ls_config_sets sets_of(const ls_trained_options *o) {
+    return (ls_config_sets){o->sets, o->nsets, o->sets_from ? o->sets_from : "--set"};
+}
+
 /* Applies "KEY=VALUE" settings, of keys that may differ from those that the weights are trained
  * with. */
 static ls_status change_config(ls_config *c, const ls_trained_options *o, ls_error *e) {
     ls_config *was = LS_NEW(ls_config);
+    ls_config_sets sets = sets_of(o);
     *was = *c;
-    ls_status s = LS_OK;
-    for (int i = 0; s == LS_OK && i < o->nsets; i++) s = ls_config_set(c, o->sets[i], e);
+    ls_status s = ls_config_set_all(c, &sets, e);
     const char *fixed = s == LS_OK ? ls_config_find_fixed(was, c) : NULL;
     if (fixed)
-        s = ls_fail(
-            e, LS_EINVAL,
-            "--set %s: the run is trained with another value; an evaluation can't change it",
-            fixed);
+        s = ls_fail(e, LS_EINVAL,
+                    "%s %s: the run is trained with another value; an evaluation can't change it",
+                    sets.from, fixed);
     free(was);
     return s;
 }
@@ -159,12 +162,13 @@ static ls_status open_published(ls_trained *t, const ls_trained_options *o, ls_e
     if (o->ema)
         return ls_fail(e, LS_EINVAL, "%s: is a published model, without an average of its weights",
                        t->path);
-    LS_TRY(ls_published_config(t->path, o->sets, o->nsets, &t->config, e));
+    ls_config_sets sets = sets_of(o);
+    LS_TRY(ls_published_config(t->path, &sets, &t->config, e));
     if (t->config.lora.rank || *t->config.model.adapter)
         return ls_fail(e, LS_EINVAL,
-                       "--set %s: %s is a published model, which is read without adapters; a run "
+                       "%s %s: %s is a published model, which is read without adapters; a run "
                        "has them, and `lockstep export RUN --merge` adds them to the weights",
-                       t->config.lora.rank ? "lora.rank" : "model.adapter", t->path);
+                       sets.from, t->config.lora.rank ? "lora.rank" : "model.adapter", t->path);
     t->config.data.format = reads_chats(o) ? LS_DATA_CHAT : LS_DATA_TEXT;
     if (o->samples == LS_READS_PAIRS) read_pairs(&t->config);
     LS_TRY(ls_published_tokenizer(t->path, &t->tokenizer, e));

@@ -56,6 +56,7 @@ typedef struct ls_trained_options {
     ls_trained_samples samples;
     const char *const *sets; /* [nsets] "KEY=VALUE": changes of the run's config */
     int nsets;
+    const char *sets_from; /* what messages call them; NULL: "--set" */
     const char *device; /* for ls_device_open(), which computes; it lives on; NULL: cores compute */
 } ls_trained_options;
 

@@ -21,9 +21,9 @@ struct ls_language {
 
 /* ---- opening ---- */
 
-static int count_sets(const char *const *sets) {
+static int count_texts(const char *const *texts) {
     int n = 0;
-    while (sets && sets[n]) n++;
+    while (texts && texts[n]) n++;
     return n;
 }
 
@@ -38,7 +38,8 @@ ls_status ls_language_open(const char *path, const ls_language_options *options,
     const ls_trained_options how = {.ema = o->ema,
                                     .writes = true,
                                     .sets = o->sets,
-                                    .nsets = count_sets(o->sets),
+                                    .nsets = count_texts(o->sets),
+                                    .sets_from = "sets",
                                     .device = o->device};
     ls_language *l = LS_NEW(ls_language);
     ls_status s = ls_trained_open(path, &how, &l->trained, e);
@@ -173,7 +174,7 @@ static ls_writing writing_of(const ls_language *l, const ls_sampler_rule *otherw
                              .min_p = o->min_p,
                              .penalty = o->penalty},
                     .stops = o->stops,
-                    .nstops = count_sets(o->stops),
+                    .nstops = count_texts(o->stops),
                     .asked = &out->asked,
                     .fn = take,
                     .arg = out};

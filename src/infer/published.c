@@ -22,12 +22,6 @@ bool ls_published_is(const char *path) {
     return has(path, LS_WEIGHTS_CONFIG) && !has(path, "config.yaml");
 }
 
-static bool sets_key(const char *const *sets, int n, const char *key) {
-    for (int i = 0; i < n; i++)
-        if (strncmp(sets[i], key, strlen(key)) == 0 && sets[i][strlen(key)] == '=') return true;
-    return false;
-}
-
 /* As long as the model allows, and no longer than is usual: memory grows with it. */
 static ls_status choose_context(ls_config *c, ls_error *e) {
     ls_weights w = {0};
@@ -38,14 +32,14 @@ static ls_status choose_context(ls_config *c, ls_error *e) {
     return LS_OK;
 }
 
-ls_status ls_published_config(const char *path, const char *const *sets, int nsets, ls_config *c_p,
+ls_status ls_published_config(const char *path, const ls_config_sets *sets, ls_config *c_p,
                               ls_error *e) {
     ls_config_defaults(c_p);
     if (strlen(path) >= LS_CONFIG_TEXT)
         return ls_fail(e, LS_EINVAL, "%s: is longer than %d bytes", path, LS_CONFIG_TEXT - 1);
-    for (int i = 0; i < nsets; i++) LS_TRY(ls_config_set(c_p, sets[i], e));
+    LS_TRY(ls_config_set_all(c_p, sets, e));
     c_p->model.from = ls_intern(path);
-    if (!sets_key(sets, nsets, "model.context")) LS_TRY(choose_context(c_p, e));
+    if (!ls_config_sets_key(sets, "model.context")) LS_TRY(choose_context(c_p, e));
     return ls_llama_adopt(c_p, e);
 }
 

@@ -10,10 +10,9 @@ enum { LS_PUBLISHED_CONTEXT = 4096 }; /* tokens of model.context, unless the mod
 /* A GGUF file, or a directory with config.json that is neither a run nor a checkpoint? */
 bool ls_published_is(const char *path);
 
-/* The config of a run that begins with the model (model.from), with sets [nsets], each "KEY=VALUE".
- * LS_EINVAL: the model is damaged or not supported, or a set is wrong. */
-ls_status ls_published_config(const char *path, const char *const *sets, int nsets, ls_config *c_p,
-                              ls_error *);
+/* The config of a run that begins with the model (model.from), with these keys set. LS_EINVAL: the
+ * model is damaged or not supported, or a set is wrong. */
+ls_status ls_published_config(const char *path, const ls_config_sets *, ls_config *c_p, ls_error *);
 
 ls_status ls_published_tokenizer(const char *path, ls_tokenizer **t_p, ls_error *);
 

@@ -168,7 +168,7 @@ static ls_status check_room(const ls_trained *t, const ls_writing *s, size_t n, 
     if (!t->is_published || (int64_t)n + s->ntokens <= context) return LS_OK;
     return ls_fail(
         e, LS_EINVAL,
-        "the prompt has %zu tokens, and %lld more are to be written (--tokens); the model's "
+        "the prompt has %zu tokens, and %lld more are to be written (tokens); the model's "
         "context has %lld",
         n, (long long)s->ntokens, (long long)context);
 }
@@ -187,7 +187,7 @@ ls_status ls_generate(const ls_trained *t, const char *text, const ls_writing *g
                       ls_generated *g_p, ls_error *e) {
     LS_TRY(ls_trained_needs_text(t, "generate", e));
     const char *prompt = *text ? text : "\n";
-    const ls_encoding how = {.what = "--prompt", .begin = true};
+    const ls_encoding how = {.what = "the prompt", .begin = true};
     ls_token_list encoded;
     LS_TRY(ls_tokenizer_encode_as(t->tokenizer, (const uint8_t *)prompt, strlen(prompt), &how,
                                   &encoded, e));
@@ -198,7 +198,7 @@ ls_status ls_generate(const ls_trained *t, const char *text, const ls_writing *g
     o.special = true;
     ls_status status = check_room(t, &o, encoded.n, e);
     if (encoded.n == 0)
-        status = ls_fail(e, LS_EINVAL, "--prompt: the tokenizer has no tokens for it");
+        status = ls_fail(e, LS_EINVAL, "the prompt: the tokenizer has no tokens for it");
     if (status == LS_OK) status = o.fn((const uint8_t *)prompt, strlen(prompt), o.arg, e);
     *g_p = (ls_generated){0};
     if (status == LS_OK && o.ntokens) status = write_after(t, &encoded, &o, g_p, e);

@@ -89,7 +89,9 @@ static ls_status read_config(const ls_trainer_options *o, ls_config *c, ls_error
         LS_TRY(ls_config_read(o->config, c, e));
     else
         ls_config_defaults(c);
-    for (int i = 0; o->sets && o->sets[i]; i++) LS_TRY(ls_config_set(c, o->sets[i], e));
+    ls_config_sets sets = {.list = o->sets, .from = "sets"};
+    while (o->sets && o->sets[sets.n]) sets.n++;
+    LS_TRY(ls_config_set_all(c, &sets, e));
     LS_TRY(ls_config_check(c, o->config ? o->config : o->program->name, e));
     if (c->sync.mode != LS_SYNC_ALL_REDUCE)
         return ls_fail(e, LS_EINVAL,

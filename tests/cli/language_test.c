@@ -253,11 +253,29 @@ static void test_refused(void **state) {
     assert_int_equal(ls_language_open("/nowhere", NULL, &l, &e), LS_EIO);
     assert_int_equal(ls_language_open(NULL, NULL, &l, &e), LS_EINVAL);
     assert_int_equal(ls_language_open("/nowhere", NULL, NULL, &e), LS_EINVAL);
-    static const char *const sets[] = {"model.width=24", NULL};
+}
+
+/* Messages name the option of the call, and none of a command line. */
+static void test_sets(void **state) {
+    (void)state;
+    static const struct {
+        const char *of[2], *says;
+    } cases[] = {
+        {{"model.width=24"}, "sets model.width: the run is trained with another value"},
+        {{"model.widht=24"}, "sets: unknown key 'model.widht'; did you mean 'model.width'?"},
+        {{"model.width"}, "sets: 'model.width' has no '='"},
+        {{"infer.activations=int9"}, "sets: infer.activations: "},
+        {{"lora.targets=[q_proj"}, "sets:2: is not valid YAML"},
+    };
     char *path = ls_format("%s/gpt2", folder);
-    assert_int_equal(ls_language_open(path, &(ls_language_options){.sets = sets}, &l, &e),
-                     LS_EINVAL);
-    assert_output_has(e.msg, "model.width");
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        ls_language *l = NULL;
+        ls_error e = {0};
+        const ls_language_options o = {.sets = cases[i].of};
+        assert_int_equal(ls_language_open(path, &o, &l, &e), LS_EINVAL);
+        assert_output_has(e.msg, cases[i].says);
+        assert_null(strstr(e.msg, "--"));
+    }
     free(path);
 }
 
@@ -366,12 +384,12 @@ static void test_null(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_tokens),        cmocka_unit_test(test_logits),
-        cmocka_unit_test(test_device),        cmocka_unit_test(test_texts),
-        cmocka_unit_test(test_average),       cmocka_unit_test(test_pieces),
-        cmocka_unit_test(test_refused),       cmocka_unit_test(test_no_text),
-        cmocka_unit_test(test_conversations), cmocka_unit_test(test_messages),
-        cmocka_unit_test(test_null),
+        cmocka_unit_test(test_tokens),   cmocka_unit_test(test_logits),
+        cmocka_unit_test(test_device),   cmocka_unit_test(test_texts),
+        cmocka_unit_test(test_average),  cmocka_unit_test(test_pieces),
+        cmocka_unit_test(test_refused),  cmocka_unit_test(test_sets),
+        cmocka_unit_test(test_no_text),  cmocka_unit_test(test_conversations),
+        cmocka_unit_test(test_messages), cmocka_unit_test(test_null),
     };
     return cmocka_run_group_tests(tests, make, folder_remove);
 }

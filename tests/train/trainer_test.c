@@ -351,7 +351,7 @@ static void test_errors(void **state) {
     assert_non_null(strstr(e.msg, "7 workers for train.virtual_workers 6"));
     run unknown = {.steps = 1, .sets = {"mine.depth=3"}};
     assert_int_equal(work(NULL, &unknown, &e), LS_EINVAL);
-    assert_non_null(strstr(e.msg, "unknown key 'mine.depth'"));
+    assert_non_null(strstr(e.msg, "sets: unknown key 'mine.depth'"));
     run sequential = {.steps = 1, .sets = {"parallel.executor=sequential"}};
     assert_int_equal(work(NULL, &sequential, &e), LS_EINVAL);
     run noise = {.steps = 1, .sets = {"train.noise_scale=on"}};
