@@ -82,10 +82,13 @@ static void show_line(const char *line, size_t n) {
 }
 
 /* The transcript has also lines that nobody reads here. */
-static void put_line(const char *line, size_t n) {
-    if (hold(line, n)) return;
+static void write_out(const char *line, size_t n) {
     ls_transcript_add(line, n);
     show_line(line, n);
+}
+
+static void put_line(const char *line, size_t n) {
+    if (!hold(line, n)) write_out(line, n);
 }
 
 /* Cuts the last fields (separated by two spaces) off a line that would wrap. */
@@ -129,12 +132,26 @@ static void log_write(const char *prefix, const char *fmt, va_list args) {
     put_line(line, write_line(line, prefix, WHOLE, "\n", fmt, args));
 }
 
+enum { NAMED = sizeof CLEAR_LINE + LS_NAME_NBYTES + 2 };
+
+static const char *named(char prefix[NAMED]) {
+    snprintf(prefix, NAMED, "%s%s: ", ls_log_is_terminal() ? CLEAR_LINE : "", ls_name());
+    return prefix;
+}
+
 void ls_log(const char *fmt, ...) {
+    char prefix[NAMED];
     va_list args;
     va_start(args, fmt);
-    char prefix[sizeof CLEAR_LINE + LS_NAME_NBYTES + 2];
-    snprintf(prefix, sizeof prefix, "%s%s: ", ls_log_is_terminal() ? CLEAR_LINE : "", ls_name());
-    log_write(prefix, fmt, args);
+    log_write(named(prefix), fmt, args);
+    va_end(args);
+}
+
+void ls_log_at_once(const char *fmt, ...) {
+    char prefix[NAMED], line[MOST];
+    va_list args;
+    va_start(args, fmt);
+    write_out(line, write_line(line, named(prefix), WHOLE, "\n", fmt, args));
     va_end(args);
 }
 

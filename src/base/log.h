@@ -20,6 +20,9 @@
  * name. */
 void ls_log(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
+/* As ls_log(), and never held back: for a wait for the workers that hold their messages. */
+void ls_log_at_once(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
+
 /* Logs a text of several lines as one message. Its line breaks stay: the caller escapes names and
  * values in it. */
 void ls_log_lines(const char *text);

@@ -69,3 +69,20 @@ void ls_waiting_end(void) {
     pthread_cond_destroy(&now.ended);
     pthread_mutex_destroy(&now.mutex);
 }
+
+/* ---- waits that look by themselves ---- */
+
+static const int64_t FIRST_NS = INT64_C(1000000000) * LS_WAITING_FIRST_S;
+
+ls_waiting_report ls_waiting_report_begin(void) {
+    int64_t now_ns = ls_clock_ns();
+    return (ls_waiting_report){now_ns, now_ns + FIRST_NS};
+}
+
+bool ls_waiting_report_due(ls_waiting_report *r, int *s_p) {
+    int64_t now_ns = ls_clock_ns(), waited = now_ns - r->began_ns;
+    if (now_ns < r->next_ns) return false;
+    while (r->next_ns <= now_ns) r->next_ns += r->next_ns - r->began_ns;
+    *s_p = (int)(waited / 1000000000);
+    return true;
+}

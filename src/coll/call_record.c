@@ -200,8 +200,11 @@ void ls_late_report(const char *heading, const ls_late *late, int nlate, char *t
         const ls_late *l = &late[i];
         char place[400], line[720];
         where(l, place, sizeof place);
-        snprintf(line, sizeof line, "  worker %d (%s%spid %d) is %s; %s", l->rank,
-                 l->host ? l->host : "", l->host ? ", " : "", l->pid, l->state, place);
+        if (!l->not_joined)
+            snprintf(line, sizeof line, "  worker %d (%s%spid %d) is %s; %s", l->rank,
+                     l->host ? l->host : "", l->host ? ", " : "", l->pid, l->state, place);
+        else
+            snprintf(line, sizeof line, "  worker %d has not joined the group yet", l->rank);
         at = put(text, nbytes, at, line);
     }
 }

@@ -98,6 +98,7 @@ typedef struct ls_late {
     const char *host; /* NULL: this one */
     const char *state;
     const ls_history *history; /* NULL: it did not answer */
+    bool not_joined;           /* it has no process yet */
 } ls_late;
 
 /* `heading`, and a line for each late worker, with its place. */

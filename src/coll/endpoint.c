@@ -156,6 +156,12 @@ static int listening_fd(const ls_environment *env) {
     return text && env->launcher == LS_LAUNCHER_LOCKSTEP ? atoi(text) : -1;
 }
 
+/* 0: no launcher of this host has made memory. */
+static int shared_fd(const ls_environment *env) {
+    const char *text = getenv("LOCKSTEP_SHM");
+    return text && env->launcher == LS_LAUNCHER_LOCKSTEP ? atoi(text) : 0;
+}
+
 /* Gives each host the rank of its first worker as its number. */
 static void number_hosts(ls_endpoint *p, const ls_roster *r) {
     for (int i = 0; i < p->size; i++) {
@@ -249,6 +255,7 @@ static ls_status open_tcp(const ls_group_options *o, const ls_environment *env, 
     j.nports = 1;
     if (env->port_taken) LS_TRY(choose_ports(env, &j, e));
     j.inherited_fd = meeting_of(o) ? copied_fd(o->meeting) : listening_fd(env);
+    j.shared_fd = shared_fd(env);
     j.key = keyed ? &key : NULL;
     j.timeout_s = timeout_of(o);
     ls_roster r;

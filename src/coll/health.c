@@ -129,7 +129,8 @@ typedef struct sight {
     const char *state; /* of its process, before it was asked; NULL: unknown */
     ls_status status;  /* as of ls_inquiry */
     bool left;         /* it has closed its groups */
-    bool known;        /* its history is known */
+    ls_commons_absentee absent;
+    bool known; /* its history is known */
     ls_history history;
     ls_news news;
 } sight;
@@ -138,9 +139,10 @@ static sight read_page(const ls_group *g, int member) {
     const ls_commons_worker *w =
         ls_commons_worker_of(g->end->commons, g->end->local[g->ranks[member]]);
     sight x = {.member = member, .here = true};
+    x.absent = ls_commons_absentee_of(g->end->commons, g->end->local[g->ranks[member]]);
     x.pid = atomic_load(&w->pid);
     x.left = atomic_load(&w->left);
-    x.state = x.left ? "gone" : ls_process_state(x.pid);
+    x.state = x.left || x.absent.pid ? "gone" : x.pid ? ls_process_state(x.pid) : "not here yet";
     x.known = true;
     ls_shared_history(g->shared, member, &x.history);
     if (x.history.group != g->identity) x.history = (ls_history){0}; /* it has not come yet */
@@ -491,15 +493,18 @@ static int first_awaited(ls_group *g, const ls_request *r) {
 
 static bool is_gone(const ls_group *g, const sight *x) {
     bool ended = !g->end->commons->threads && x->pid && strcmp(x->state, "gone") == 0;
-    return x->left || ended;
+    return x->left || ended || x->absent.pid;
 }
 
 static void lost(ls_group *g, const ls_request *r, const sight *x) {
-    char text[256] = "a call that is to begin";
+    char text[256] = "a call that is to begin", absent[128];
+    const char *what = x->left ? "has left the group" : "is gone";
+    int pid = x->absent.pid ? x->absent.pid : x->pid;
     ls_error e;
     if (r) text_of(r, text, sizeof text);
-    ls_fail(&e, LS_EPEER, "worker %d (pid %d) %s while worker %d waits for it in %s", x->member,
-            x->pid, x->left ? "has left the group" : "is gone", g->rank, text);
+    if (x->absent.pid) what = ls_commons_absentee_text(&x->absent, absent);
+    ls_fail(&e, LS_EPEER, "worker %d (pid %d) %s%s worker %d waits for it in %s", x->member, pid,
+            what, x->absent.pid ? ";" : " while", g->rank, text);
     ls_group_break(g, -1, &e);
 }
 
@@ -562,6 +567,7 @@ static void list_late(ls_group *g, const ls_request *r, const sight *seen, int n
             if (all_have_come ? !awaited[x->member] : !is_late) continue;
             late[nlate++] = (ls_late){.rank = x->member,
                                       .pid = x->pid,
+                                      .not_joined = g->shared && !x->pid,
                                       .state = state_of(x),
                                       .host = x->here ? NULL : "on another host",
                                       .history = x->known ? &x->history : NULL};
@@ -642,8 +648,12 @@ void ls_health_timed_out(ls_group *g, const ls_request *r, int64_t waited_ns) {
     if (late >= 0) snprintf(awaited, sizeof awaited, " for worker %d", late);
     if (late >= 0 && g->shared) {
         sight x = read_page(g, late);
-        snprintf(awaited, sizeof awaited, " for worker %d (pid %d), which has made %u calls", late,
-                 x.pid, x.history.calls);
+        if (x.pid)
+            snprintf(awaited, sizeof awaited, " for worker %d (pid %d), which has made %u calls",
+                     late, x.pid, x.history.calls);
+        else
+            snprintf(awaited, sizeof awaited, " for worker %d, which has not joined the group",
+                     late);
     }
     ls_fail(&e, LS_ETIMEOUT, "worker %d waited %.1f s%s%s%s", g->rank, (double)waited_ns / 1e9,
             awaited, r ? " in " : ", to begin its next call", text);

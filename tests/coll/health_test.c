@@ -210,6 +210,45 @@ static void test_testing(void **state) {
     }
 }
 
+/* ---- workers that never join ---- */
+
+typedef struct absence {
+    ls_group_options o;
+    int rank; /* of the worker that ends at once, with exit code 0 */
+} absence;
+
+static int beside_absentee(void *arg) {
+    const absence *a = arg;
+    char want[96];
+    ls_group *g = NULL;
+    ls_error e = {0};
+    int32_t x = 1;
+    if (atoi(getenv("LOCKSTEP_RANK")) == a->rank) return 0;
+    snprintf(want, sizeof want, "worker %d (pid ", a->rank);
+    ls_status s = ls_group_open(&a->o, &g, &e);
+    if (s == LS_OK) s = ls_all_reduce(g, &x, &x, 1, LS_I32, LS_SUM, &e);
+    bool good = s == LS_EPEER && strncmp(e.msg, want, strlen(want)) == 0 &&
+                strstr(e.msg, ") ended with exit code 0 before it had joined the group");
+    if (!good) fprintf(stderr, "%s: %s\n", ls_status_name(s), e.msg);
+    ls_group_close(g);
+    return good ? 0 : 3;
+}
+
+/* The launcher lets the others know; they have no limit, and would wait for ever. */
+static void test_never_joined(void **state) {
+    (void)state;
+    need_processes();
+    for (int i = 0; i < 4; i++) {
+        absence a = {.o = {.timeout_s = -1, .transport = i < 2 ? NULL : "tcp"}, .rank = i % 2};
+        ls_launch_options l = {.nworkers = 2, .main = beside_absentee, .arg = &a};
+        l.arena_nbytes = (size_t)4 << 20;
+        ls_error e = {0};
+        int code = 0;
+        assert_ls_ok(ls_launch_run(&l, &code, &e), e);
+        assert_int_equal(code, 0);
+    }
+}
+
 /* ---- workers that are late ---- */
 
 /* Worker 1 makes none of them: worker 0 can start only a few, and its error says why. */
@@ -472,6 +511,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(test_disagreement),
         cmocka_unit_test(test_disagreement_of_processes),
         cmocka_unit_test(test_testing),
+        cmocka_unit_test(test_never_joined),
         cmocka_unit_test(test_late),
         cmocka_unit_test(test_pending),
         cmocka_unit_test(test_without_proc),

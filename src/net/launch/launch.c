@@ -175,6 +175,7 @@ void ls_launch_close(ls_launch *l) {
 static bool reap(ls_launch *l, ls_launch_event *ev) {
     for (int i = 0; i < l->o->nworkers; i++) {
         if (!l->pids[i] || waitpid(l->pids[i], &ev->how, WNOHANG) <= 0) continue;
+        ev->pid = l->pids[i];
         l->pids[i] = 0;
         l->alive--;
         ev->what = LS_LAUNCH_ENDED;
@@ -185,7 +186,7 @@ static bool reap(ls_launch *l, ls_launch_event *ev) {
 }
 
 ls_launch_event ls_launch_wait(ls_launch *l, const ls_launch_signals *signals, int64_t timeout_ns) {
-    ls_launch_event ev = {LS_LAUNCH_QUIET, -1, 0, 0};
+    ls_launch_event ev = {.what = LS_LAUNCH_QUIET, .rank = -1};
     struct timespec t = {timeout_ns / 1000000000, timeout_ns % 1000000000};
     if (l && reap(l, &ev)) return ev;
     ev.number = sigtimedwait(&signals->waited, NULL, &t);
@@ -196,6 +197,10 @@ ls_launch_event ls_launch_wait(ls_launch *l, const ls_launch_signals *signals, i
 
 /* Sends the signal of an ended child, though none has ended. */
 void ls_launch_nudge(void) { kill(getppid(), SIGCHLD); }
+
+void ls_launch_note_end(const ls_launch *l, const ls_launch_event *ev) {
+    if (l->commons.head) ls_commons_note_end(&l->commons, ev->rank, (int)ev->pid, ev->how);
+}
 
 int ls_launch_alive(const ls_launch *l) { return l->alive; }
 pid_t ls_launch_pid(const ls_launch *l, int rank) { return l->pids[rank]; }

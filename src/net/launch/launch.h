@@ -88,6 +88,7 @@ typedef struct ls_launch_event {
         LS_LAUNCH_SIGNAL, /* this process received signal `number` */
     } what;
     int rank, how, number;
+    pid_t pid; /* of the worker that has ended */
 } ls_launch_event;
 
 /* Waits for the next event. LS_LAUNCH_QUIET also when a worker nudges. NULL: there are no workers
@@ -95,6 +96,9 @@ typedef struct ls_launch_event {
 ls_launch_event ls_launch_wait(ls_launch *, const ls_launch_signals *, int64_t timeout_ns);
 /* Called by a worker: makes its parent check all workers at once. */
 void ls_launch_nudge(void);
+/* Lets the others know of a worker that has ended: those that wait for it give up if it had not
+ * joined the group. */
+void ls_launch_note_end(const ls_launch *, const ls_launch_event *);
 int ls_launch_alive(const ls_launch *);
 pid_t ls_launch_pid(const ls_launch *, int rank); /* 0: it has ended */
 void ls_launch_signal(const ls_launch *, int rank, int number);

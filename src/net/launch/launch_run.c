@@ -73,7 +73,10 @@ static ls_status run_workers(run *r, const ls_launch_signals *signals, ls_error 
     ls_status s = ls_launch_start(r->o, signals, &r->l, e);
     while (s == LS_OK && ls_launch_alive(r->l)) {
         ls_launch_event ev = ls_launch_wait(r->l, signals, LOOK_NS);
-        if (ev.what == LS_LAUNCH_ENDED) note_end(r, ev.rank, ev.how);
+        if (ev.what == LS_LAUNCH_ENDED) {
+            ls_launch_note_end(r->l, &ev);
+            note_end(r, ev.rank, ev.how);
+        }
         if (ev.what == LS_LAUNCH_SIGNAL) on_signal(r, ev.number);
         end_rest(r);
     }

@@ -9,6 +9,7 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/cores.h"
@@ -181,6 +182,45 @@ ls_status ls_commons_renew(const ls_commons *c, ls_error *e) {
         return ls_fail(e, LS_EIO, "shared memory can't be emptied: %s", strerror(errno));
     atomic_store(&c->head->aborted, 0);
     return LS_OK;
+}
+
+/* ---- workers that never join ---- */
+
+static ls_commons_absentee absentee(const ls_commons_worker *w) {
+    ls_commons_absentee a = {0};
+    if (atomic_load(&w->pid) == 0) a.pid = atomic_load(&w->absent);
+    if (a.pid) a.how = atomic_load(&w->how);
+    return a;
+}
+
+void ls_commons_note_end(const ls_commons *c, int rank, int pid, int how) {
+    ls_commons_worker *w = ls_commons_worker_of(c, rank);
+    atomic_store(&w->how, how);
+    atomic_store(&w->absent, pid);
+}
+
+ls_commons_absentee ls_commons_absentee_of(const ls_commons *c, int rank) {
+    return absentee(ls_commons_worker_of(c, rank));
+}
+
+ls_commons_absentee ls_commons_absentee_read(int fd, int rank) {
+    ls_commons_head h;
+    ls_commons_worker w;
+    size_t at = (size_t)rank * sizeof w;
+    if (pread(fd, &h, sizeof h, 0) != (ssize_t)sizeof h || h.magic != MAGIC || rank >= h.size ||
+        pread(fd, &w, sizeof w, (off_t)(h.workers_at + at)) != (ssize_t)sizeof w)
+        return (ls_commons_absentee){0};
+    return absentee(&w);
+}
+
+const char *ls_commons_absentee_text(const ls_commons_absentee *a, char text[128]) {
+    static const char before[] = "before it had joined the group";
+    if (WIFSIGNALED(a->how))
+        snprintf(text, 128, "was killed by signal %d (%.40s) %s", WTERMSIG(a->how),
+                 strsignal(WTERMSIG(a->how)), before);
+    else
+        snprintf(text, 128, "ended with exit code %d %s", WEXITSTATUS(a->how), before);
+    return text;
 }
 
 void ls_commons_attach(ls_commons *c, void *p, size_t nbytes) {

@@ -22,6 +22,9 @@ typedef struct ls_commons_worker {
     _Alignas(64) atomic_int pid; /* 0: it has not joined yet */
     atomic_int left;             /* it has closed its view */
     atomic_ullong in_rings[64];  /* bit s % 64 of word s / 64: look into the ring from worker s */
+    /* The launcher's: the process that ended before it had joined (0: none), and what waitpid() said
+     * of it. */
+    atomic_int absent, how;
 } ls_commons_worker;
 
 enum {
@@ -100,6 +103,19 @@ static inline bool ls_commons_is_called_off(const ls_commons *c) {
 }
 /* Called by a launcher when no worker has a view of it: restores its initial state. */
 ls_status ls_commons_renew(const ls_commons *, ls_error *);
+
+/* A worker that has ended without having joined: the others would wait for it in vain. */
+typedef struct ls_commons_absentee {
+    int pid; /* 0: it may still join, or has joined */
+    int how; /* what waitpid() said */
+} ls_commons_absentee;
+/* Called by a launcher when the process of a worker has ended; `how`: what waitpid() said. */
+void ls_commons_note_end(const ls_commons *, int rank, int pid, int how);
+ls_commons_absentee ls_commons_absentee_of(const ls_commons *, int rank);
+/* The same for a process without a view, by the memory's descriptor. */
+ls_commons_absentee ls_commons_absentee_read(int fd, int rank);
+/* "ended with exit code 0 before it had joined the group" */
+const char *ls_commons_absentee_text(const ls_commons_absentee *, char text[128]);
 
 /* Can the others read [p, p + nbytes)? */
 bool ls_commons_readable(const ls_commons *, const void *p, size_t nbytes);

@@ -16,7 +16,10 @@
 
 #include "base/clock.h"
 #include "base/hash.h"
+#include "base/log.h"
 #include "base/mem.h"
+#include "base/waiting.h"
+#include "net/local/commons.h"
 #include "net/tcp/door.h"
 #include "net/tcp/guest.h"
 
@@ -194,25 +197,67 @@ static bool serve_guest(meeting *h, int i) {
     return admit_worker(h, i);
 }
 
-static ls_status fail_missing(const meeting *h, ls_error *e) {
+/* " 2 3 5"; the caller frees it. n_p: their number. */
+static char *list_missing(const meeting *h, int *n_p) {
     ls_buf ranks = {0};
     int n = 0;
     for (int r = 1; r < h->j->size; r++) {
         bool known = has_joined(h, (uint32_t)r, NULL);
         if (!known && n++ < 16) ls_buf_printf(&ranks, " %d", r);
     }
-    ls_fail(e, LS_ETIMEOUT, "%d of %d workers did not join within %.1f s:%s%s", n, h->j->size,
-            h->j->timeout_s, ranks.data, n > 16 ? " ..." : "");
-    ls_buf_free(&ranks);
+    if (n > 16) ls_buf_printf(&ranks, " ...");
+    *n_p = n;
+    return ranks.data;
+}
+
+static ls_status fail_missing(const meeting *h, ls_error *e) {
+    int n = 0;
+    char *ranks = list_missing(h, &n);
+    ls_fail(e, LS_ETIMEOUT, "%d of %d workers did not join within %.1f s:%s", n, h->j->size,
+            h->j->timeout_s, ranks);
+    free(ranks);
     return LS_ETIMEOUT;
 }
 
+/* Fails if the worker has ended: the launcher has seen it. */
+static ls_status check_ended(const ls_join *j, int rank, ls_error *e) {
+    ls_commons_absentee a = {0};
+    char text[128];
+    if (j->shared_fd > 0) a = ls_commons_absentee_read(j->shared_fd, rank);
+    if (!a.pid) return LS_OK;
+    return ls_fail(e, LS_EPEER, "worker %d (pid %d) %s", rank, a.pid,
+                   ls_commons_absentee_text(&a, text));
+}
+
+/* The connection to a worker has ended; if the worker has, the launcher sees that soon. */
+static ls_status await_ended(const ls_join *j, int rank, ls_error *e) {
+    for (int i = 0; j->shared_fd > 0 && i < 50; i++) {
+        LS_TRY(check_ended(j, rank, e));
+        nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+    }
+    return LS_OK;
+}
+
+static ls_status check_missing(const meeting *h, ls_error *e) {
+    for (int r = 1; r < h->j->size; r++)
+        if (!has_joined(h, (uint32_t)r, NULL)) LS_TRY(check_ended(h->j, r, e));
+    return LS_OK;
+}
+
 static ls_status wait_all(meeting *h, ls_error *e) {
+    ls_waiting_report report = ls_waiting_report_begin();
     while (h->njoined < h->j->size - 1) {
+        int s = 0, n = 0;
         ls_guests_wait(&h->guests, -1, 100);
         for (int i = 0; i < h->guests.n;) i += serve_guest(h, i);
-        if (h->end >= 0 && ls_clock_ns() > h->end && h->njoined < h->j->size - 1)
-            return fail_missing(h, e);
+        if (h->njoined == h->j->size - 1) break;
+        LS_TRY(check_missing(h, e));
+        if (h->end >= 0 && ls_clock_ns() > h->end) return fail_missing(h, e);
+        if (!ls_waiting_report_due(&report, &s)) continue;
+        char *ranks = list_missing(h, &n);
+        ls_log_at_once("worker 0 has waited %d s for %d of %d workers to join:%s", s, n, h->j->size,
+                       ranks);
+        free(ranks);
     }
     return LS_OK;
 }
@@ -257,7 +302,8 @@ static ls_status host_group(const ls_join *j, ls_roster *r, ls_error *e) {
         send_to_all(&h, &(ls_frame){.kind = ROSTER, .nbytes = n}, text);
         free(text);
     } else {
-        ls_frame f = {.kind = REFUSAL, .number = LATE, .nbytes = strlen(e->msg)};
+        ls_frame f = {.kind = REFUSAL, .nbytes = strlen(e->msg)};
+        if (e->code == LS_ETIMEOUT) f.number = LATE;
         send_to_all(&h, &f, e->msg);
     }
     ls_guests_close(&h.guests);
@@ -410,13 +456,20 @@ static ls_status search_once(search *x, ls_roster *r, bool *met_p, ls_error *e) 
 static ls_status visit_group(const ls_join *j, ls_roster *r, ls_error *e) {
     search x = {.j = j, .end = end_of(j), .handshake_ns = HANDSHAKE_NS};
     int64_t pause = 5000000, longest = 250000000;
+    ls_waiting_report report = ls_waiting_report_begin();
     ls_error why = {0};
     bool met = false;
     LS_TRY(ls_door_configured(&x.from, e));
     while (search_once(&x, r, &met, &why) != LS_OK) {
         bool over = is_over(x.end);
+        int s = 0;
+        LS_TRY(check_ended(j, 0, e));
+        if (!met && !over && ls_waiting_report_due(&report, &s))
+            ls_log_at_once("worker %d has waited %d s for worker 0 to listen at %.200s:%d", j->rank,
+                           s, j->host, j->port);
         if (over && why.code == LS_OK) return no_worker_0(&x, e);
         if (over || x.decided || (met && j->nports == 1)) {
+            if (why.code == LS_EPEER && !x.decided) LS_TRY(await_ended(j, 0, e));
             *e = why;
             return why.code;
         }

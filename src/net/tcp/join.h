@@ -35,12 +35,15 @@ typedef struct ls_join {
      * 65535) is the same for workers of one group, and differs between the groups of a host. */
     int port, nports, meeting;
     int inherited_fd;  /* worker 0's listening socket, made by the launcher; -1: none */
+    int shared_fd;     /* the launcher's memory (net/local/commons.h), which says who has ended
+                          without joining; 0: none */
     const ls_key *key; /* NULL: plain text */
     double timeout_s;  /* for all to join; < 0: none */
 } ls_join;
 
-/* Collective. LS_ETIMEOUT: the message names the workers that did not come. LS_EPEER: worker 0
- * can't be reached, or refuses; the message says why. */
+/* Collective. A wait that takes long is logged (base/waiting.h). LS_ETIMEOUT: the message names the
+ * workers that did not come. LS_EPEER: worker 0 can't be reached, or refuses, or a worker has ended
+ * without joining; the message says why. */
 ls_status ls_join_run(const ls_join *, ls_roster *r_p, ls_error *);
 void ls_roster_free(ls_roster *);
 
