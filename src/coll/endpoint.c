@@ -281,7 +281,7 @@ static ls_status open_tcp(const ls_group_options *o, const ls_environment *env, 
 static ls_status open_mpi(const ls_group_options *o, const ls_environment *env, const ls_kernels *k,
                           ls_endpoint **p_p, ls_error *e) {
     ls_net *net = NULL;
-    LS_TRY(ls_mpi_open(NULL, &net, e));
+    LS_TRY(ls_mpi_open(NULL, timeout_ns_of(o), &net, e));
     ls_endpoint *p = endpoint_new(env->rank, env->size, k);
     p->net = net;
     p->patience = ls_patience_for(env->size, ls_cores_among(env->size));

@@ -2,12 +2,19 @@
 #include "net/mpi/mpi.h"
 
 #include <dlfcn.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
+#include <unistd.h>
 
+#include "base/clock.h"
+#include "base/log.h"
 #include "base/mem.h"
 #include "base/plugin.h"
 #include "base/plural.h"
+#include "base/thread.h"
+#include "base/waiting.h"
 #include "net/launch/environment.h"
 
 typedef ls_status plugin_open(int interface, ls_net **net_p, ls_error *e);
@@ -94,7 +101,76 @@ static ls_status check_size(ls_net *net, int mpi, ls_error *e) {
         mpis[mpi].name, net->size, ls_plural(net->size), ls_launcher_title(env.launcher), env.size);
 }
 
-ls_status ls_mpi_open(const char *which, ls_net **net_p, ls_error *e) {
+/* ---- MPI_Init, which waits for all workers, and can't be given up ---- */
+
+typedef struct init_watch {
+    int rank; /* -1: not known */
+    int64_t end_ns, timeout_ns;
+    ls_waiting_report report;
+    bool over;
+    pthread_mutex_t lock;
+    pthread_cond_t ended;
+} init_watch;
+
+/* mpirun then ends the others. What this worker held back is written before (base/log.h). */
+static _Noreturn void give_up(const init_watch *w) {
+    ls_log_release(true);
+    ls_log("worker %d: not all workers have called MPI_Init within %.0f s (timeout_s of the group; "
+           "of a "
+           "run parallel.timeout_s): one has ended before it, or could not be started. MPI_Init "
+           "can't be given up, so this process ends",
+           w->rank, (double)w->timeout_ns / 1e9);
+    _exit(1);
+}
+
+static void *watch_init(void *arg) {
+    init_watch *w = arg;
+    int s = 0;
+    pthread_mutex_lock(&w->lock);
+    while (!w->over) {
+        int64_t now = ls_clock_ns(), next = w->report.next_ns;
+        if (w->timeout_ns >= 0 && now >= w->end_ns) give_up(w);
+        if (ls_waiting_report_due(&w->report, &s)) {
+            ls_log_at_once("worker %d has waited %d s in MPI_Init for the other workers: one may "
+                           "have ended before it",
+                           w->rank, s);
+            continue;
+        }
+        if (w->timeout_ns >= 0 && w->end_ns < next) next = w->end_ns;
+        pthread_cond_timedwait(&w->ended, &w->lock,
+                               &(struct timespec){next / 1000000000, next % 1000000000});
+    }
+    pthread_mutex_unlock(&w->lock);
+    return NULL;
+}
+
+/* open() under the watch of a thread; without one, where the system lets this process have none. */
+static ls_status open_watched(plugin_open *open, int64_t timeout_ns, ls_net **net_p, ls_error *e) {
+    pthread_condattr_t monotonic;
+    pthread_t thread;
+    ls_environment env = {.rank = -1};
+    LS_TRY(ls_environment_read(&env, e));
+    init_watch w = {.rank = env.rank, .timeout_ns = timeout_ns};
+    w.report = ls_waiting_report_begin();
+    w.end_ns = w.report.began_ns + timeout_ns;
+    pthread_mutex_init(&w.lock, NULL);
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&w.ended, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+    bool runs = ls_thread_start(&thread, watch_init, &w) == 0;
+    ls_status s = open(LS_NET_INTERFACE, net_p, e);
+    pthread_mutex_lock(&w.lock);
+    w.over = true;
+    pthread_cond_signal(&w.ended);
+    pthread_mutex_unlock(&w.lock);
+    if (runs) pthread_join(thread, NULL);
+    pthread_cond_destroy(&w.ended);
+    pthread_mutex_destroy(&w.lock);
+    return s;
+}
+
+ls_status ls_mpi_open(const char *which, int64_t timeout_ns, ls_net **net_p, ls_error *e) {
     if (!which) LS_TRY(which_started(&which, e));
     if (!which)
         return ls_fail(e, LS_EINVAL, "%s",
@@ -107,7 +183,7 @@ ls_status ls_mpi_open(const char *which, ls_net **net_p, ls_error *e) {
     plugin_open *open = NULL;
     ls_net *net = NULL;
     LS_TRY(load(mpi, &open, e));
-    LS_TRY(open(LS_NET_INTERFACE, &net, e));
+    LS_TRY(open_watched(open, timeout_ns, &net, e));
     ls_status s = check_size(net, mpi, e);
     if (s == LS_OK)
         *net_p = net;

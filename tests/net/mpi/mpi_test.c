@@ -432,6 +432,42 @@ static void test_mpich(void **state) {
     launch_cases(&mpich, cases);
 }
 
+/* Worker 1 ends with exit code 0 before MPI_Init. The others end with an error; under an mpirun that ends
+ * them first, with its own. */
+static void absent(void) {
+    const char *rank = getenv("OMPI_COMM_WORLD_RANK");
+    if (!rank) rank = getenv("PMI_RANK");
+    if (strcmp(rank, "1") == 0) _exit(0);
+    if (ls_mpi_open(NULL, 7000000000, &net, &err) == LS_OK)
+        printf("ok, though worker 1 is absent\n");
+    exit(4);
+}
+
+static const mpi_case absences[] = {{"absent", absent, OPENS_ITSELF}, {NULL, NULL, 0}};
+
+static void check_absent(const launcher *l) {
+    skip_without(l);
+    ls_buf output = {0};
+    int code = launch(l, 3, "-", "absent", &output);
+    bool told = strstr(output.data, "has waited 5 s in MPI_Init for the other workers") &&
+                strstr(output.data, "not all workers have called MPI_Init within 7 s");
+    if (code == 0 || code == TIMEOUT_CODE || !told)
+        print_error("exit code %d; it printed: %s\n", code, output.data);
+    assert_true(code != 0 && code != TIMEOUT_CODE);
+    assert_true(told);
+    ls_buf_free(&output);
+}
+
+static void test_absent_openmpi(void **state) {
+    (void)state;
+    check_absent(&openmpi);
+}
+
+static void test_absent_mpich(void **state) {
+    (void)state;
+    check_absent(&mpich);
+}
+
 /* Under another MPI's launcher every worker would be alone. */
 static void test_wrong_launcher(void **state) {
     (void)state;
@@ -449,23 +485,21 @@ static void test_missing(void **state) {
     ls_error e;
     ls_net *n = NULL;
     (void)state;
-    assert_ls_fails(ls_mpi_open("lam", &n, &e), LS_EINVAL, "'lam'", e);
-    assert_ls_fails(ls_mpi_open(NULL, &n, &e), LS_EINVAL, "mpirun", e);
+    assert_ls_fails(ls_mpi_open("lam", -1, &n, &e), LS_EINVAL, "'lam'", e);
+    assert_ls_fails(ls_mpi_open(NULL, -1, &n, &e), LS_EINVAL, "mpirun", e);
     char *was = ls_strdup(getenv("LOCKSTEP_PLUGINS"));
     setenv("LOCKSTEP_PLUGINS", "/nowhere", 1);
-    assert_ls_fails(ls_mpi_open("mpich", &n, &e), LS_EINVAL, "mpich", e);
+    assert_ls_fails(ls_mpi_open("mpich", -1, &n, &e), LS_EINVAL, "mpich", e);
     setenv("LOCKSTEP_PLUGINS", was, 1);
     free(was);
 }
 
 int main(int argc, char **argv) {
-    (void)argc;
-    mpirun_begin(cases, argv);
+    mpirun_begin(argc > 3 && strcmp(argv[3], "absent") == 0 ? absences : cases, argv);
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_missing),
-        cmocka_unit_test(test_openmpi),
-        cmocka_unit_test(test_mpich),
-        cmocka_unit_test(test_wrong_launcher),
+        cmocka_unit_test(test_missing),        cmocka_unit_test(test_openmpi),
+        cmocka_unit_test(test_mpich),          cmocka_unit_test(test_wrong_launcher),
+        cmocka_unit_test(test_absent_openmpi), cmocka_unit_test(test_absent_mpich),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -164,7 +164,7 @@ static inline void worker_run(const mpi_case *cases, const char *which, const ch
     while (c->name && strcmp(c->name, name) != 0) c++;
     need(c->name, "there is no such case");
     if (!net && !(c->how & OPENS_ITSELF))
-        succeed(ls_mpi_open(strcmp(which, "-") == 0 ? NULL : which, &net, &err));
+        succeed(ls_mpi_open(strcmp(which, "-") == 0 ? NULL : which, -1, &net, &err));
     doing = c->name;
     if (c->how & SHARES) meet_all();
     c->run();
