@@ -1,6 +1,6 @@
 """The functions of liblockstep that the package calls, by ctypes: prototypes, and how it is found.
 
-Prototypes repeat include/lockstep/group.h and lockstep.h; tests/test_c.py compares them with the
+Prototypes repeat include/lockstep/group.h, virtual.h and lockstep.h; tests/test_c.py compares them with the
 headers. ctypes releases the interpreter's lock during each call.
 """
 
@@ -114,6 +114,11 @@ PROTOTYPES: dict[str, tuple[Any, list[Any]]] = {
         Status,
         [Pointer, ctypes.c_char_p, Size, _INT, ctypes.c_char_p, Size, _ERROR],
     ),
+    "ls_group_virtual_workers": (
+        None,
+        [Pointer, _INT, ctypes.POINTER(_INT), ctypes.POINTER(_INT)],
+    ),
+    "ls_all_reduce_virtual": (Status, [Pointer, *_IN_OUT, _INT, _INT, _ERROR]),
     "ls_group_at": (Pointer, [Pointer, ctypes.c_char_p, _INT]),
     "ls_test": (Status, [_OUT, ctypes.POINTER(ctypes.c_bool), _ERROR]),
     "ls_wait": (Status, [_OUT, ctypes.c_double, _ERROR]),

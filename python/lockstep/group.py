@@ -8,6 +8,7 @@ order; it returns when its result is there. Its `_start` form returns a Future a
 from __future__ import annotations
 
 import ctypes
+import operator
 from collections.abc import Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -312,6 +313,50 @@ class Group:
         or `out` untouched. No AVG."""
         return self.exscan_start(x, op, out=out).wait()
 
+    # ---- sums for any number of workers ----
+
+    def virtual_workers(self, virtual_workers: int) -> range:
+        """This worker's virtual workers, of all of them, 0 to virtual_workers - 1."""
+        self._handle.check()
+        first, end = ctypes.c_int(), ctypes.c_int()
+        library.ls_group_virtual_workers(
+            self._handle.pointer,
+            _int(virtual_workers, "virtual_workers"),
+            ctypes.byref(first),
+            ctypes.byref(end),
+        )
+        return range(first.value, end.value)
+
+    def all_reduce_virtual(
+        self, x: ArrayLike, virtual_workers: int, op: OpLike = Op.SUM, *, out: Any = None
+    ) -> Array:
+        """x: [own, ...], the contributions of this worker's virtual workers. The reduction of those
+        of all virtual workers, at all workers: [...]. It has the same bits for any number of
+        workers. AVG divides by virtual_workers.
+
+        virtual_workers    of all workers together, the same at all, and at least their number; this
+                           worker's own are self.virtual_workers(virtual_workers)
+        out                may be x[0]
+
+        Ctrl-C ends the process.
+        """
+        call = "all_reduce_virtual"
+        a, o, own = arrays.as_input(x, call), op_of(op, call), self.virtual_workers(virtual_workers)
+        row, code = _row(a, call), arrays.code_of(a.dtype, call)
+        if virtual_workers >= self._size:  # else the library says what is wrong
+            _check_rows(a, len(own), "the number of this worker's virtual workers", call)
+        r = arrays.result_for(out, a.shape[1:], a.dtype, call)
+        self._handle.call(
+            library.ls_all_reduce_virtual,
+            arrays.address(a),
+            arrays.address(r),
+            row,
+            code,
+            o,
+            virtual_workers,
+        )
+        return r
+
     # ---- copies ----
 
     def broadcast_start(self, buf: Any, root: int = 0) -> Future[Array]:
@@ -535,6 +580,13 @@ class Group:
     def recv(self, buf: Any, source: int) -> Array:
         """Receives an array of buf's dtype and number of elements into buf, and returns it."""
         return self.recv_start(buf, source).wait()
+
+
+def _int(x: int, what: str) -> int:
+    """x as C's int: ctypes would cut off what is too large."""
+    if not -(1 << 31) <= x < 1 << 31:
+        raise ValueError(f"{what} is {x}; C's int does not hold it")
+    return operator.index(x)
 
 
 def _row(x: Array, call: str) -> int:

@@ -108,6 +108,16 @@ class Handle:
             if status:
                 raise self.failed()
 
+    def call(self, function: Any, *arguments: Any) -> None:
+        """Calls a function that returns when its collective is done. Raises Error."""
+        self.check()
+        with self.lock, ending_at_interrupt():
+            self._site = call_site()
+            library.ls_group_at(self.pointer, *self._site)
+            if function(self.pointer, *arguments, self.error_ref):
+                raise self.failed()
+            self.nstarted = 0
+
     def divide(self, function: Any, *arguments: int) -> Handle | None:
         """Calls ls_group_split() or ls_group_dup()."""
         self.check()

@@ -16,7 +16,7 @@ HEADERS = {
     name: re.sub(
         r"/\*.*?\*/|//[^\n]*", "", (ROOT / "include/lockstep" / name).read_text(), flags=re.S
     )
-    for name in ("lockstep.h", "group.h", "infer.h", "model.h")
+    for name in ("lockstep.h", "group.h", "virtual.h", "infer.h", "model.h")
 }
 NUMBERS = {
     "int": ctypes.c_int,

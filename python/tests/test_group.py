@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tempfile
 import unittest
+from pathlib import Path
 
 from launch import HERE, run
 
@@ -45,6 +46,14 @@ class Calls(Workers):
 
     def test_outputs(self) -> None:
         self.check(2, "worker_calls.py", "outputs")
+
+    def test_virtual(self) -> None:
+        with tempfile.TemporaryDirectory() as folder:
+            for n in (1, 2, 3):
+                self.check(n, "worker_calls.py", "virtual", folder)
+            bits = {(Path(folder) / f"{n}.bits").read_bytes() for n in (1, 2, 3)}
+        self.assertEqual(len(bits), 1)
+        self.assertEqual(len(bits.pop()), 4004)
 
     def test_futures(self) -> None:
         self.check(3, "worker_calls.py", "futures")

@@ -131,6 +131,28 @@ def outputs() -> None:
     assert repr(g).endswith("closed>")
 
 
+def virtual(folder: str) -> None:
+    """A sum of which each virtual worker has a part: its bits go into a file. And what is refused."""
+    with lockstep.Group.open() as g:
+        own = g.virtual_workers(7)
+        parts = [np.random.default_rng(v).normal(size=1001).astype("f4") for v in own]
+        total = g.all_reduce_virtual(parts, 7)
+        if g.rank == 0:
+            total.tofile(os.path.join(folder, f"{g.size}.bits"))
+        x = np.zeros((len(own) + 1, 3))
+        fails(ValueError, f"all_reduce_virtual: x has {len(own) + 1} rows; the number of this "
+              f"worker's virtual workers is {len(own)}", g.all_reduce_virtual, x, 7)  # fmt: skip
+        fails(ValueError, "x has no rows", g.all_reduce_virtual, 1.0, 7)
+        fails(ValueError, "C's int does not hold it", g.all_reduce_virtual, x, 1 << 32)
+        fails(TypeError, "", g.all_reduce_virtual, x, 7.5)
+        few = g.size - 1
+        e = fails(lockstep.Error, f"{few} virtual workers for {g.size} workers",
+                  g.all_reduce_virtual, x, few)  # fmt: skip
+        assert e.code == Status.EINVAL and not e.ends_group
+        assert len(g.virtual_workers(0)) == 0
+    fails(lockstep.Error, "the group is closed", g.all_reduce_virtual, x, 7)
+
+
 def futures() -> None:
     with lockstep.Group.open() as g:
         n, rank = g.size, g.rank

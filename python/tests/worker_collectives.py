@@ -44,6 +44,23 @@ def reductions(g: lockstep.Group, dtype: Any, op: str, shape: tuple[int, ...]) -
     same(mine, reduced(inputs[:rank] + [values(rank, size, dtype, shape)] + inputs[rank + 1 :], op))
 
 
+def virtual(g: lockstep.Group, dtype: Any, op: str, shape: tuple[int, ...]) -> None:
+    """Sums of which each virtual worker has a part, with more of them than workers."""
+    for n in (g.size, g.size + 1, 8)[: 2 if op == "PROD" else 3]:  # products of 8 are not exact
+        own = g.virtual_workers(n)
+        assert sum(g.all_gather(len(own)).tolist()) == n and len(own) >= 1
+        inputs = [values(v, n, dtype, shape) for v in range(n)]
+        mine = np.stack([inputs[v] for v in own])
+        same(g.all_reduce_virtual(mine, n, lockstep.Op[op]), reduced(inputs, op))
+        out = np.empty(shape, dtype)
+        assert g.all_reduce_virtual(mine, n, op.lower(), out=out) is out
+        same(out, reduced(inputs, op))
+        same(mine, np.stack([inputs[v] for v in own]))  # the input is only read
+        first = mine[:1].reshape(shape)
+        g.all_reduce_virtual(mine, n, op, out=first)
+        same(first, reduced(inputs, op))
+
+
 def copies(g: lockstep.Group, dtype: Any, shape: tuple[int, ...]) -> None:
     rank, size, root = g.rank, g.size, g.size // 2
     inputs = [values(r, size, dtype, shape) for r in range(size)]
@@ -125,8 +142,10 @@ def main() -> None:
             shapes = SHAPES if dtype == np.float32 else SHAPES[-1:]
             for op in ops:
                 reductions(g, dtype, op, (5, 4))
+                virtual(g, dtype, op, (5, 4))
             for shape in shapes:
                 reductions(g, dtype, ops[0], shape)
+                virtual(g, dtype, ops[0], shape)
                 copies(g, dtype, shape)
             blocks_of_any_length(g, dtype, (3,))
             messages(g, dtype)
