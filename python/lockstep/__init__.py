@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from lockstep import data
     from lockstep.arrays import pair
     from lockstep.future import Future
-    from lockstep.group import Counters, Group
+    from lockstep.group import Counters, Group, Meeting
     from lockstep.model import LanguageModel, Network, load
     from lockstep.run import Checkpoint, Comparison, Run, compare
     from lockstep.run import open_path as open
@@ -45,13 +45,13 @@ __all__ = [
     "AVG", "BAND", "BOR", "BXOR", "LAND", "LOR", "LXOR", "MAX", "MAXLOC", "MIN", "MINLOC", "PROD",
     "SUM",
     "Checkpoint", "Comparison", "Counters", "Error", "Future", "Group", "LanguageModel",
-    "Network", "Op", "Run", "Status", "Table", "Timeline", "Weights", "compare", "data", "load",
+    "Meeting", "Network", "Op", "Run", "Status", "Table", "Timeline", "Weights", "compare", "data", "load",
     "open", "pair",
 ]  # fmt: skip
 
 # NumPy and the library are loaded when they are first needed: the program `lockstep` needs neither.
 _LATER = {
-    "Counters": "group", "Group": "group", "Future": "future", "pair": "arrays", "Run": "run",
+    "Counters": "group", "Group": "group", "Meeting": "group", "Future": "future", "pair": "arrays", "Run": "run",
     "Checkpoint": "run", "Comparison": "run", "compare": "run", "open": "run:open_path",
     "LanguageModel": "model", "Network": "model", "load": "model", "Table": "table",
     "Timeline": "timeline", "Weights": "weights",

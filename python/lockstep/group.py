@@ -17,6 +17,7 @@ import numpy as np
 
 from lockstep import arrays
 from lockstep._c import STARTS, ErrorStruct, Options, Pointer, library
+from lockstep._c import Meeting as MeetingStruct
 from lockstep.errors import Error
 from lockstep.future import Future
 from lockstep.handle import Handle, ending_at_interrupt
@@ -34,6 +35,34 @@ _SYNCHRONISES = {"all_reduce", "reduce_scatter", "all_gather", "all_to_all", "ba
 _DEFAULT_TIMEOUT = 300.0
 
 
+class Meeting(NamedTuple):
+    """The ranks and the meeting place of a group, for programs that agree on them by themselves, in
+    place of a launcher's variables. Workers meet over TCP, and workers on one host share memory. A
+    process may open any number of such groups, each with some of the other processes.
+
+    address      worker 0's: "host:port", "[ipv6]:port"
+    key          the join key, 16 characters at least, the same at all workers; None:
+                 $LOCKSTEP_KEY, or the file of $LOCKSTEP_KEY_FILE
+    listen_fd    at worker 0: the descriptor of a socket that listens at the address, which the
+                 library duplicates; 0: worker 0 opens one
+    """
+
+    rank: int
+    size: int
+    address: str
+    key: str | None = None
+    listen_fd: int = 0
+
+    def _struct(self) -> MeetingStruct:
+        return MeetingStruct(
+            rank=_int(self.rank, "rank"),
+            size=_int(self.size, "size"),
+            address=_text(self.address),
+            key=_text(self.key),
+            listen_fd=_int(self.listen_fd, "listen_fd"),
+        )
+
+
 class Counters(NamedTuple):
     """What this worker has sent since the group was opened. Shared memory needs no messages."""
 
@@ -44,6 +73,9 @@ class Counters(NamedTuple):
 
 
 def _text(value: str | None) -> bytes | None:
+    """Raises ValueError where C would read only a part."""
+    if value is not None and "\0" in value:
+        raise ValueError(f"{value!r} has a zero byte")
     return None if value is None else value.encode()
 
 
@@ -72,9 +104,11 @@ class Group:
         arena: int = 64 << 20,
         insecure: bool = False,
         links: str | None = None,
+        meeting: Meeting | None = None,
     ) -> Group:
         """The group of all workers that were started together, by `lockstep run`, mpirun, srun or
-        torchrun; a group of one in a program that was started alone. Collective.
+        torchrun; a group of one in a program that was started alone; with a meeting, of the workers
+        that meet there. Collective.
 
         transport    "shm", "tcp", "mpi"; None: $LOCKSTEP_TRANSPORT, or the best there is
         algorithm    forces one by name; None: $LOCKSTEP_ALGORITHM, or the fastest by the cost model
@@ -83,6 +117,7 @@ class Group:
         arena        bytes of each worker, for empty() and messages
         insecure     TCP without key and encryption
         links        a file of the links' speeds; None: $LOCKSTEP_LINKS, or they are measured
+        meeting      where the workers meet, on any hosts; None: as the environment says
 
         While a group is opened, split or duplicated, Ctrl-C ends the process.
         """
@@ -97,6 +132,8 @@ class Group:
             insecure=insecure,
             links=_text(links),
         )
+        if meeting is not None:
+            options.meeting = ctypes.pointer(meeting._struct())
         pointer, error = Pointer(), ErrorStruct()
         with ending_at_interrupt():
             if library.ls_group_open(

@@ -38,6 +38,7 @@ NUMBERS = {
 STRUCTS = {
     "ls_error": _c.ErrorStruct,
     "ls_group_options": _c.Options,
+    "ls_meeting": _c.Meeting,
     "ls_counters": _c.CountersStruct,
     **_infer.STRUCTS,
 }

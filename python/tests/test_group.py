@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import importlib.util
+import os
+import secrets
+import socket
 import subprocess
 import sys
 import tempfile
 import unittest
 from pathlib import Path
 
-from launch import HERE, run
+from launch import HERE, LIMIT_S, run
 
 
 class Workers(unittest.TestCase):
@@ -66,6 +69,37 @@ class Calls(Workers):
 
     def test_opened(self) -> None:
         line = [sys.executable, str(HERE / "worker_calls.py"), "opened"]
+        r = subprocess.run(line, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+        self.assertEqual((r.returncode, r.stdout), (0, "right\n"))
+
+    def meet(self, hosts: list[str]) -> None:
+        """Workers, each of one of these hosts, or of this one: no launcher has started them."""
+        with socket.create_server(("127.0.0.1", 0)) as s:
+            address = "127.0.0.1:%d" % s.getsockname()[1]
+            line = [sys.executable, str(HERE / "worker_calls.py"), "met"]
+            place = [str(len(hosts)), address, secrets.token_hex(16)]
+            running = [
+                subprocess.Popen(
+                    [*line, str(r), *place, *([str(s.fileno())] if r == 0 else [])],
+                    env={**os.environ, **({"LOCKSTEP_HOST": host} if host else {})},
+                    pass_fds=[s.fileno()] if r == 0 else [],
+                    text=True,
+                    stdout=subprocess.PIPE,
+                    stderr=subprocess.STDOUT,
+                )
+                for r, host in enumerate(hosts)
+            ]
+        for p in running:
+            self.assertEqual(p.communicate(timeout=LIMIT_S)[0], "right\n")
+
+    def test_met_on_one_host(self) -> None:
+        self.meet(["", "", ""])
+
+    def test_met_on_two_hosts(self) -> None:
+        self.meet(["a", "a", "b", "b"])
+
+    def test_unmet(self) -> None:
+        line = [sys.executable, str(HERE / "worker_calls.py"), "unmet"]
         r = subprocess.run(line, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
         self.assertEqual((r.returncode, r.stdout), (0, "right\n"))
 

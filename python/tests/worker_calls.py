@@ -153,6 +153,41 @@ def virtual(folder: str) -> None:
     fails(lockstep.Error, "the group is closed", g.all_reduce_virtual, x, 7)
 
 
+def met(rank: str, size: str, address: str, key: str, listen_fd: str = "0") -> None:
+    """Workers that no launcher has started, of two hosts: they meet at worker 0's address."""
+    r, n = int(rank), int(size)
+    place = lockstep.Meeting(r, n, address, key=key, listen_fd=int(listen_fd))
+    with lockstep.Group.open(meeting=place) as g:
+        assert (g.rank, g.size) == (r, n)
+        assert list(g.all_gather(r)) == list(range(n))
+        own = g.virtual_workers(8)
+        assert g.all_reduce_virtual(np.array(own), 8) == sum(range(8))
+        before = g.counters().bytes_sent
+        g.all_reduce(np.ones(1 << 16))
+        # Between hosts elements are sent; workers of one host share memory.
+        assert g.counters().bytes_sent > before or "LOCKSTEP_HOST" not in os.environ
+        g.barrier()
+
+
+def unmet() -> None:
+    """Meetings that are refused, and one to which nobody comes."""
+
+    def refused(kind: type[BaseException], text: str, **fields: Any) -> Any:
+        place = {"rank": 0, "size": 2, "address": "127.0.0.1:1", **fields}
+        return fails(kind, text, lockstep.Group.open, meeting=lockstep.Meeting(**place),
+                     timeout=0.2)  # fmt: skip
+
+    e = refused(lockstep.Error, "meeting: rank 2 of 2 workers does not exist", rank=2)
+    assert e.code == Status.EINVAL
+    refused(lockstep.Error, "meeting: the join key has 5 characters", key="short")
+    refused(lockstep.Error, "nowhere", address="nowhere")
+    refused(ValueError, "C's int does not hold it", size=1 << 32)
+    refused(ValueError, "has a zero byte", address="127.0.0.1:1\0")
+    e = refused(lockstep.Error, "worker 1: worker 0 did not listen at 127.0.0.1:1 within 0.2 s",
+                rank=1, key="0123456789abcdef")  # fmt: skip
+    assert e.code == Status.ETIMEOUT
+
+
 def futures() -> None:
     with lockstep.Group.open() as g:
         n, rank = g.size, g.rank
