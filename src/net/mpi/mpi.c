@@ -128,14 +128,13 @@ static void *watch_init(void *arg) {
     int s = 0;
     pthread_mutex_lock(&w->lock);
     while (!w->over) {
-        int64_t now = ls_clock_ns(), next = w->report.next_ns;
-        if (w->timeout_ns >= 0 && now >= w->end_ns) give_up(w);
         if (ls_waiting_report_due(&w->report, &s)) {
             ls_log_at_once("worker %d has waited %d s in MPI_Init for the other workers: one may "
                            "have ended before it",
                            w->rank, s);
-            continue;
         }
+        int64_t next = w->report.next_ns;
+        if (w->timeout_ns >= 0 && ls_clock_ns() >= w->end_ns) give_up(w);
         if (w->timeout_ns >= 0 && w->end_ns < next) next = w->end_ns;
         pthread_cond_timedwait(&w->ended, &w->lock,
                                &(struct timespec){next / 1000000000, next % 1000000000});
