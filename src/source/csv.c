@@ -18,10 +18,19 @@ static size_t break_at(const ls_csv *c, size_t i) {
     return c->form.ends == LS_CSV_CR;
 }
 
+/* Bytes of blanks at offset i, where blanks separate cells; else 0. */
+static size_t blanks_at(const ls_csv *c, size_t i) {
+    size_t n = 0;
+    if (!c->form.blanks) return 0;
+    while (i + n < c->nbytes && (c->text[i + n] == ' ' || c->text[i + n] == '\t')) n++;
+    return n;
+}
+
 /* Bytes of the separator at offset i < nbytes; 0: there is none. */
 static size_t separator_at(const ls_csv *c, size_t i) {
     const char *separator = c->form.separator;
     size_t n = 1;
+    if (c->form.blanks) return blanks_at(c, i);
     if (c->text[i] != separator[0]) return 0;
     for (; separator[n]; n++)
         if (i + n >= c->nbytes || c->text[i + n] != separator[n]) return 0;
@@ -43,8 +52,9 @@ ls_csv ls_csv_begin(const char *text, size_t nbytes, ls_csv_form form) {
 
 bool ls_csv_find_row(ls_csv *c) {
     while (c->at < c->nbytes) {
+        c->at += blanks_at(c, c->at);
         size_t n = break_at(c, c->at);
-        if (n == 0) return true;
+        if (n == 0) return c->at < c->nbytes;
         c->at += n;
         c->line++;
     }
@@ -54,18 +64,28 @@ bool ls_csv_find_row(ls_csv *c) {
 /* Sets `last`, and moves behind the separator or line break at offset i. False: there is none, and
  * the text goes on. */
 static bool end_cell(ls_csv *c, size_t i, ls_csv_cell *cell) {
-    bool cr = i + 1 == c->nbytes && c->text[i] == '\r'; /* the last line lacks the LF */
-    size_t n = break_at(c, i);
-    cell->last = n > 0 || i + cr >= c->nbytes;
+    size_t blanks = blanks_at(c, i),
+           end = i + blanks; /* those at the end of a row separate nothing */
+    bool cr = end + 1 == c->nbytes && c->text[end] == '\r'; /* the last line lacks the LF */
+    size_t n = break_at(c, end);
+    cell->last = n > 0 || end + cr >= c->nbytes;
     size_t separator = cell->last ? 0 : separator_at(c, i);
     if (!cell->last && separator == 0) return false;
     c->line += n > 0;
-    c->at = cell->last ? i + n + (n == 0 && cr) : i + separator;
+    c->at = cell->last ? end + n + (n == 0 && cr) : i + separator;
     return true;
 }
 
-static const char *next_quoted(ls_csv *c, ls_csv_cell *cell) {
-    size_t begin = c->at + 1, i = begin;
+/* Behind the spaces at offset i, where spaces don't separate cells. */
+static size_t skip_spaces(const ls_csv *c, size_t i) {
+    bool separates = c->form.blanks || *c->form.separator == ' ';
+    while (!separates && i < c->nbytes && c->text[i] == ' ') i++;
+    return i;
+}
+
+/* begin: behind the quote. */
+static const char *next_quoted(ls_csv *c, size_t begin, ls_csv_cell *cell) {
+    size_t i = begin;
     uint64_t lines = 0;
     bool doubled = false;
     char quote = c->form.quote;
@@ -81,9 +101,24 @@ static const char *next_quoted(ls_csv *c, ls_csv_cell *cell) {
     }
     *cell =
         (ls_csv_cell){.text = c->text + begin, .nbytes = i - begin, .doubled = doubled ? quote : 0};
-    if (!end_cell(c, i + 1, cell)) return "has text after its closing quote";
+    if (!end_cell(c, i + 1, cell) && !end_cell(c, skip_spaces(c, i + 1), cell))
+        return "has text after its closing quote";
     c->line += lines;
     return NULL;
+}
+
+/* Spaces before the opening quote, as tables have them whose columns stand below each other. In a
+ * cell that does not end with its quote, in the same line, quotes are characters like others. */
+static bool next_indented(ls_csv *c, ls_csv_cell *cell) {
+    size_t begin = skip_spaces(c, c->at), end = begin;
+    ls_csv ahead = *c;
+    if (begin == c->at || begin >= c->nbytes || c->text[begin] != c->form.quote) return false;
+    while (end < c->nbytes && break_at(c, end) == 0) end++;
+    ahead.nbytes = end + break_at(c, end);
+    if (next_quoted(&ahead, begin + 1, cell) != NULL) return false;
+    c->at = ahead.at;
+    c->line = ahead.line;
+    return true;
 }
 
 static const char *next_plain(ls_csv *c, ls_csv_cell *cell) {
@@ -98,7 +133,9 @@ static const char *next_plain(ls_csv *c, ls_csv_cell *cell) {
 
 const char *ls_csv_next(ls_csv *c, ls_csv_cell *cell) {
     bool quoted = c->form.quote && c->at < c->nbytes && c->text[c->at] == c->form.quote;
-    return quoted ? next_quoted(c, cell) : next_plain(c, cell);
+    if (quoted) return next_quoted(c, c->at + 1, cell);
+    if (c->form.quote && next_indented(c, cell)) return NULL;
+    return next_plain(c, cell);
 }
 
 void ls_csv_skip_row(ls_csv *c, size_t at, uint64_t line) {
@@ -145,7 +182,9 @@ static ls_csv_ends find_ends(const char *text, size_t nbytes, char quote) {
 /* How well a separator divides the first rows. */
 typedef struct fit {
     int columns;          /* of the first row; 1: nothing is divided */
+    int tried;            /* rows */
     int rows;             /* with that number of columns */
+    int wider;            /* with one more */
     int ncells, nnumbers; /* of these rows */
 } fit;
 
@@ -181,8 +220,10 @@ static fit try_separator(const char *text, size_t nbytes, ls_csv_form form) {
         bool is_cut = c.at == n && n < nbytes;
         if (!good || (is_cut && row)) break;
         if (row == 0) f.columns = ncells;
-        if (ncells != f.columns) continue;
-        f.rows++;
+        f.tried++;
+        f.wider += ncells == f.columns + 1;
+        if (ncells == f.columns) f.rows++;
+        if (ncells != f.columns && ncells != f.columns + 1) continue;
         f.ncells += ncells;
         f.nnumbers += nnumbers;
     }
@@ -195,6 +236,14 @@ static bool is_better(fit a, fit b) {
     return (int64_t)a.nnumbers * b.ncells > (int64_t)b.nnumbers * a.ncells;
 }
 
+/* Do blanks divide a text that nothing else divides? All rows have as many cells, except for a header
+ * that has one less, and most cells are numbers, or a column of texts with several words would become
+ * several. */
+static bool is_of_blanks(fit f) {
+    bool even = f.rows == f.tried || f.wider == f.tried - 1;
+    return f.columns > 1 && f.tried > 1 && even && 2 * f.nnumbers >= f.ncells;
+}
+
 ls_csv_form ls_csv_form_of(const char *text, size_t nbytes, const ls_csv_asked *asked) {
     static const char separators[] = {',', '\t', ';',
                                       '|'}; /* the first one where others are as good */
@@ -205,6 +254,11 @@ ls_csv_form ls_csv_form_of(const char *text, size_t nbytes, const ls_csv_asked *
                         .comma = asked->comma,
                         .skip = asked->skip};
     form.ends = find_ends(text, nbytes, form.quote);
+    if (strcmp(asked->separator, LS_CSV_BLANKS) == 0) {
+        form.separator[0] = ' ';
+        form.blanks = true;
+        return form;
+    }
     if (*asked->separator) {
         memcpy(form.separator, asked->separator, sizeof form.separator);
         return form;
@@ -219,16 +273,23 @@ ls_csv_form ls_csv_form_of(const char *text, size_t nbytes, const ls_csv_asked *
         best = f;
         form = other;
     }
+    if (best.columns < 2) {
+        ls_csv_form other = form;
+        other.separator[0] = ' ';
+        other.blanks = true;
+        if (is_of_blanks(try_separator(text, nbytes, other))) form = other;
+    }
     return form;
 }
 
 void ls_csv_form_describe(ls_csv_form form, bool header, char text[LS_SOURCE_FORM]) {
     static const char *const ends[] = {"LF", "CR LF", "CR"};
     char first = form.separator[1] ? 0 : form.separator[0];
-    const char *separator = first == '\t'  ? "tabs"
-                            : first == ';' ? "semicolons"
-                            : first == ',' ? "commas"
-                                           : form.separator;
+    const char *separator = form.blanks     ? LS_CSV_BLANKS
+                            : first == '\t' ? "tabs"
+                            : first == ';'  ? "semicolons"
+                            : first == ','  ? "commas"
+                                            : form.separator;
     snprintf(text, LS_SOURCE_FORM, "cells are separated by %s, lines end in %s%s, %s", separator,
              ends[form.ends], form.comma ? ", numbers have decimal commas" : "",
              header ? "the first line is a header" : "there is no header");

@@ -1,12 +1,14 @@
 /* csv.h - cells of a CSV text, as RFC 4180 defines them, with other separators and line ends, too.
  *
  * A cell is quoted or not. In quotes, "" stands for one quote, and separators and line breaks are
- * part of the cell. Rows end in CR LF or LF; where no row does, in CR; the last one may lack it. A
- * quote within a cell that does not begin with one is a character like others.
+ * part of the cell; spaces around the quotes are not. Rows end in CR LF or LF; where no row does, in
+ * CR; the last one may lack it. A quote within a cell that does not begin with one is a character
+ * like others.
  *
  * The separator is the one of comma, tab, semicolon and | that divides most of the first rows into
- * as many cells as the first one, which has at least two. A separator that the user gives may have
- * several characters, such as "::".
+ * as many cells as the first one, which has at least two. Where none divides them, it is any number
+ * of blanks, if these divide all of them into as many cells, most of which are numbers. A separator
+ * that the user gives may have several characters, such as "::".
  */
 #ifndef LS_SOURCE_CSV_H
 #define LS_SOURCE_CSV_H
@@ -20,6 +22,7 @@
 typedef enum ls_csv_ends { LS_CSV_LF, LS_CSV_CR_LF, LS_CSV_CR } ls_csv_ends;
 
 enum { LS_CSV_SEPARATOR = 8 }; /* bytes of a separator, less one */
+#define LS_CSV_BLANKS "blanks" /* asked for in place of a separator */
 
 /* The parts of the form that the user gives. Zero-initialised: all of it is found in the text. */
 typedef struct ls_csv_asked {
@@ -32,6 +35,7 @@ typedef struct ls_csv_asked {
 
 typedef struct ls_csv_form {
     char separator[LS_CSV_SEPARATOR];
+    bool blanks;      /* any number of spaces and tabs separates cells */
     ls_csv_ends ends; /* of the first row */
     char quote;       /* 0: none */
     bool comma;       /* numbers have decimal commas */

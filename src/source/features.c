@@ -104,6 +104,8 @@ static const char crowded[] = "there are too many fields beside it";
 static const char unknown[] = "the training data do not have it";
 static const char unchosen[] = "data.columns does not name it";
 static const char unlike[] = "it is not as in the training data";
+static const char counting[] =
+    "it has no name and numbers the rows; data.columns reads it, if it names it";
 
 static ls_status fail_choice(const ls_features *f, const char *name, size_t n, const char *what,
                              ls_error *e) {
@@ -127,7 +129,7 @@ ls_status ls_features_choose(ls_features *f, const char *names, bool may_lack, c
         bool found = false;
         for (size_t i = 0; i < f->n; i++) {
             if (strlen(f->list[i].name) != n || strncmp(f->list[i].name, names, n) != 0) continue;
-            f->list[i].unchosen = false;
+            f->list[i].unchosen = f->list[i].row_numbers = false;
             found = true;
         }
         if (!found && !may_lack) return fail_choice(f, names, n, what, e);
@@ -286,7 +288,9 @@ ls_status ls_features_finish(ls_features *s, const char *named, ls_source *sourc
     s->nbytes = source->nbytes;
     size_t nfields = 0, nlists = 0;
     for (size_t i = 0; i < s->n; i++) {
-        LS_TRY(leave_out(&s->list[i], s->no_label, what, e));
+        ls_feature *f = &s->list[i];
+        if (f->row_numbers && !f->left_out && !is_among(f->name, named)) f->left_out = counting;
+        LS_TRY(leave_out(f, s->no_label, what, e));
         nfields += !s->list[i].left_out && !s->list[i].is_list;
         nlists += !s->list[i].left_out && s->list[i].is_list;
     }
@@ -418,7 +422,8 @@ static ls_feature **find_features(ls_features *s, const ls_numbering *numbering,
     ls_feature **of = LS_NEW_ARRAY(ls_feature *, numbering->n);
     for (size_t i = 0; i < s->n; i++) {
         ls_feature *f = &s->list[i];
-        if (f->left_out == crowded || f->left_out == unknown || f->left_out == unlike)
+        if (f->left_out == crowded || f->left_out == unknown || f->left_out == unlike ||
+            f->left_out == counting)
             f->left_out = NULL;
         const ls_numbered *c = ls_features_numbered(s, numbering, i);
         if (c) of[c - numbering->list] = f;
@@ -462,7 +467,7 @@ static unsigned flags_of(const ls_feature *f) {
     return (unsigned)f->spelled | (unsigned)f->text << 1 | (unsigned)f->whole << 2 |
            (unsigned)f->integers << 3 | (unsigned)f->classes.too_many << 4 |
            (unsigned)(f->left_out != NULL) << 5 | (unsigned)f->is_list << 6 |
-           (unsigned)f->wide << 7;
+           (unsigned)f->wide << 7 | (unsigned)f->row_numbers << 8;
 }
 
 void ls_features_put(const ls_features *s, ls_buf *b) {
@@ -512,7 +517,7 @@ static void take_classes(ls_classes *c, bool too_many, ls_bytes *in) {
 
 static void take_feature(ls_feature *f, ls_bytes *in) {
     take_shape(f, in);
-    unsigned flags = (unsigned)ls_bytes_take_u64(in, 255);
+    unsigned flags = (unsigned)ls_bytes_take_u64(in, 511);
     f->spelled = flags & 1, f->text = flags & 2, f->whole = flags & 4, f->integers = flags & 8;
     f->taken = ls_bytes_take_text(in, 256);
     f->left_out = flags & 32 ? f->taken : NULL;
@@ -522,6 +527,7 @@ static void take_feature(ls_feature *f, ls_bytes *in) {
     if (!isfinite(f->mean)) in->bad = true;
     f->is_list = flags & 64;
     f->wide = flags & 128;
+    f->row_numbers = flags & 256;
     take_classes(&f->classes, flags & 16, in);
     bool can_be_list = f->ndims == 1 && (f->type == LS_I32 || f->type == LS_I64 ||
                                          (f->spelled && f->integers && f->whole));

@@ -38,8 +38,10 @@ typedef struct ls_feature {
     bool integers; /* and may be stored as an i32 */
     bool wide;     /* they are int64_t, so they may be stored as an i64: ls_feature_store_whole() */
     bool has_least; /* the least integer of its type is among the values: it can't become a list */
-    bool unchosen;  /* data.columns does not name it: it becomes no field, without a remark */
-    bool is_list;   /* records have different numbers of values, at most dims[0] */
+    bool
+        row_numbers; /* without a name, and they count the records: no field, unless it is asked for */
+    bool unchosen; /* data.columns does not name it: it becomes no field, without a remark */
+    bool is_list;  /* records have different numbers of values, at most dims[0] */
     const char
         *left_out; /* static text, or `taken`: why it becomes no field; NULL: it becomes one */
     char *taken;

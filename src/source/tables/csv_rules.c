@@ -38,8 +38,8 @@ static ls_status set_separator(const ls_yaml_node *n, const char *file, ls_csv_r
     const char *text = text_of(n);
     if (strcmp(text, "\\t") == 0 || strcmp(text, "tab") == 0) text = "\t";
     if (!are_signs(text) || strlen(text) >= LS_CSV_SEPARATOR)
-        return fail_option(n, file, "one character, e.g. \";\", up to seven, e.g. \"::\", or tab",
-                           e);
+        return fail_option(n, file,
+                           "one character, e.g. \";\", up to seven, e.g. \"::\", tab or blanks", e);
     snprintf(w->form.separator, LS_CSV_SEPARATOR, "%s", text);
     return LS_OK;
 }

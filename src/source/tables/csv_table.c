@@ -31,6 +31,9 @@ static void see_cell(ls_feature *f, ls_csv_seen *s, const ls_csv_cell *cell,
     if (v.kind == LS_CELL_NUMBER) {
         s->fractions = s->fractions || !ls_number_is_i32(v.number);
         s->huge = s->huge || !ls_number_is_f32(v.number);
+        bool next = v.number == s->above + 1 || v.number == 0 || v.number == 1;
+        s->counts = next && (s->counts || s->n[v.kind] == 1);
+        s->above = v.number;
     } else if (v.kind == LS_CELL_INTEGERS || v.kind == LS_CELL_REALS) {
         if (s->n[LS_CELL_INTEGERS] + s->n[LS_CELL_REALS] == 1) s->length = v.length;
         s->varies = s->varies || v.length != s->length;
@@ -65,14 +68,39 @@ static column_has find_has(const ls_csv_seen *s) {
 /* ---- the header ---- */
 
 /* 1, 2, 3 ... or 0, 1, 2 ..., as programs number columns without names. */
-static bool is_numbered(const ls_csv_cell *cells, size_t n) {
+static bool is_numbered(const ls_csv_table *t, const ls_csv_cell *cells) {
     size_t first = cells[0].nbytes == 0; /* pandas writes an index, whose name is empty */
     double value = 0;
-    for (size_t i = first; i < n; i++)
+    for (size_t i = first; i < t->columns.n; i++)
         if (!ls_number_parse(cells[i].text, cells[i].nbytes, &value) ||
             value < (double)(i - first) || value > (double)(i - first))
             return false;
-    return first ? n > 2 : n > 3;
+    if (!first) return t->columns.n > 3;
+    return t->columns.n > 2 || (t->columns.n == 2 && t->seen[0].n[LS_CELL_MISSING] == 0);
+}
+
+/* Years, each the next one, as columns of statistics are named: there are texts beside them. */
+static bool has_years(const ls_csv_cell *cells, size_t n) {
+    enum { FEWEST = 4 };
+    double value = 0, before = 0;
+    size_t years = 0, others = 0;
+    for (size_t i = 0; i < n; i++) {
+        if (!ls_number_parse(cells[i].text, cells[i].nbytes, &value)) {
+            others++;
+            continue;
+        }
+        bool next = years ? value == before + 1 : value >= 1000 && value < 3000;
+        if (!next) return false;
+        before = value;
+        years++;
+    }
+    return years >= FEWEST && others > 0;
+}
+
+/* A text above texts of which each comes again and again, and that is none of them. */
+static bool is_above_classes(const ls_csv_seen *s, const ls_classes *c) {
+    enum { TIMES = 10 };
+    return !c->too_many && c->n > 0 && s->n[LS_CELL_TEXT] >= (uint64_t)c->n * TIMES;
 }
 
 static bool is_repeated(const ls_classes *c, const ls_csv_cell *cell) {
@@ -84,6 +112,7 @@ static bool is_repeated(const ls_classes *c, const ls_csv_cell *cell) {
 bool ls_csv_table_is_header(const ls_csv_table *t, const ls_csv_cell *cells,
                             const ls_csv_form *form) {
     bool numbers = false, texts = false, is_data = false, number_on_texts = false;
+    int names = 0, repeated = 0;
     for (size_t i = 0; i < t->columns.n; i++) {
         const ls_csv_seen *s = &t->seen[i];
         ls_cell_kind kind = ls_csv_value(&cells[i], form).kind;
@@ -94,11 +123,16 @@ bool ls_csv_table_is_header(const ls_csv_table *t, const ls_csv_cell *cells,
         numbers = numbers || (kind != LS_CELL_TEXT && kind != LS_CELL_MISSING);
         texts = texts || kind == LS_CELL_TEXT;
         if (kind == LS_CELL_MISSING && cells[i].nbytes && below == NUMBERS) is_data = true;
-        if (kind == LS_CELL_TEXT && is_repeated(&t->columns.list[i].classes, &cells[i]))
-            is_data = true;
+        const ls_classes *c = &t->columns.list[i].classes;
+        if (kind != LS_CELL_TEXT) continue;
+        if (is_repeated(c, &cells[i]))
+            repeated++;
+        else
+            names += is_above_classes(s, c);
     }
-    if (is_numbered(cells, t->columns.n)) return true;
-    if (is_data) return false;
+    if (is_numbered(t, cells) || has_years(cells, t->columns.n)) return true;
+    if (names && names >= repeated) return true;
+    if (is_data || repeated) return false;
     return !numbers || (texts && number_on_texts);
 }
 
@@ -129,6 +163,7 @@ void ls_csv_table_name(ls_csv_table *t, const ls_csv_cell *cells) {
         ls_feature *from = &t->columns.list[i];
         char *name = ls_csv_name(&cells[i], i);
         ls_feature *to = ls_features_add(&named, name, strlen(name));
+        t->seen[i].unnamed = cells[i].nbytes == 0;
         to->classes = from->classes;
         from->classes = (ls_classes){0};
         free(name);
@@ -167,6 +202,7 @@ static bool decide_column(ls_feature *f, const ls_csv_seen *s, bool asked, const
     uint64_t n = 0;
     for (int k = 0; k < LS_CELL_KINDS; k++) n += s->n[k];
     if (what == NUMBERS) f->whole = !s->fractions;
+    f->row_numbers = s->unnamed && s->counts && s->n[LS_CELL_NUMBER] == n && n > 2;
     if (what == NUMBERS) return s->n[LS_CELL_NUMBER] == n && !s->huge;
     if (what == LISTS) decide_list(f, s);
     if (what == NOTHING || s->n[LS_CELL_INTEGERS] == n) return true;

@@ -17,6 +17,9 @@ typedef struct ls_csv_seen { /* of a column */
     bool varies;         /* lists have several lengths */
     bool fractions;      /* not all numbers are whole */
     bool huge;           /* a number is beyond an f32 */
+    bool counts;         /* each number is one more than the one above, or 0 or 1 */
+    double above;        /* the number above */
+    bool unnamed;        /* its header is empty */
 } ls_csv_seen;
 
 typedef struct ls_csv_table { /* zero-initialised: nothing has been seen */
@@ -30,7 +33,7 @@ void ls_csv_table_see(ls_csv_table *, const ls_csv_cell *cells, const ls_csv_for
 void ls_csv_table_free(ls_csv_table *);
 
 /* Once all other rows were seen: is this first one a header? Its cells are no numbers, unless a text
- * stands above numbers. */
+ * stands above numbers, or above texts that come again and again. */
 bool ls_csv_table_is_header(const ls_csv_table *, const ls_csv_cell *cells, const ls_csv_form *);
 /* The name in a cell of the header, without blanks around it; "column3" where it is empty. The
  * caller frees it. */

@@ -34,6 +34,8 @@ typedef struct csv_source {
     ls_csv_form *forms; /* [places.nfiles] */
     ls_csv_table table;
     bool header;
+    bool names_rows; /* the header has no cell for the first column */
+    bool alone;      /* no other row of the first file has as many cells as its first line */
     bool skips_damaged, follows;
     ls_missing missing;
     ls_csv_rules rules;
@@ -79,6 +81,12 @@ static ls_status split_alike(const csv_source *s, ls_csv *c, const char *path, r
                              ls_error *e) {
     LS_TRY(split(c, path, r, e));
     if (r->n == s->table.columns.n) return LS_OK;
+    if (s->alone)
+        return ls_fail(
+            e, LS_EINVAL,
+            "%s:%llu: has %zu column%s, the first line %zu, and so has no other line; if "
+            "it is no part of the table, set data.csv: {skip: 1}",
+            path, (unsigned long long)r->line, r->n, ls_plural((int64_t)r->n), s->table.columns.n);
     return ls_fail(e, LS_EINVAL, "%s:%llu: has %zu column%s, the first line %zu", path,
                    (unsigned long long)r->line, r->n, ls_plural((int64_t)r->n), s->table.columns.n);
 }
@@ -102,6 +110,28 @@ static bool see_rows(csv_source *s, ls_csv *c, const char *path, row *r) {
     return whole;
 }
 
+/* Has the next row one cell more? */
+static bool is_wider(const csv_source *s, ls_csv c, const char *path, row *r) {
+    return ls_csv_find_row(&c) && split(&c, path, r, NULL) == LS_OK &&
+           r->n == s->table.columns.n + 1;
+}
+
+/* No row has as many cells as the first line. It is a header without a name for the first column, as
+ * R's write.table() and pandas' to_string() write it, if the others have one cell more. */
+static void see_wider(csv_source *s, ls_csv c, const char *path, row *r, row *first) {
+    s->alone = c.at < c.nbytes;
+    if (s->rules.header == LS_HEADER_NO || !is_wider(s, c, path, r)) return;
+    first->cells = ls_grow(first->cells, first->n, sizeof *first->cells);
+    memmove(&first->cells[1], first->cells, first->n * sizeof *first->cells);
+    first->cells[0] = (ls_csv_cell){.text = first->cells[0].text};
+    first->n++;
+    ls_csv_table_free(&s->table);
+    ls_csv_table_begin(&s->table, first->n);
+    ls_places_forget(&s->r.places);
+    ls_places_begin(&s->r.places, 0);
+    s->alone = false;
+}
+
 /* The first file's first line is looked at last: the others show whether it is a header. */
 static ls_status see_first_file(csv_source *s, row *r, bool *whole, ls_error *e) {
     const ls_plain *file = &s->r.places.files[0];
@@ -110,9 +140,17 @@ static ls_status see_first_file(csv_source *s, row *r, bool *whole, ls_error *e)
     LS_TRY(split(&c, file->path, r, e));
     row first = *r;
     *r = (row){0};
+    ls_csv behind = c;
     ls_csv_table_begin(&s->table, first.n);
-    *whole = see_rows(s, &c, file->path, r) && *whole;
-    s->header = s->rules.header == LS_HEADER_YES ||
+    bool all = see_rows(s, &c, file->path, r);
+    if (!all && s->r.places.n == 0) {
+        size_t n = first.n;
+        see_wider(s, behind, file->path, r, &first);
+        s->names_rows = first.n > n;
+        if (s->names_rows) all = see_rows(s, &behind, file->path, r);
+    }
+    *whole = all && *whole;
+    s->header = s->names_rows || s->rules.header == LS_HEADER_YES ||
                 (s->rules.header == LS_HEADER_FOUND &&
                  ls_csv_table_is_header(&s->table, first.cells, &c.form));
     if (s->header) {
@@ -130,10 +168,11 @@ static ls_status pass_header(const csv_source *s, ls_csv *c, const ls_plain *fil
                              ls_error *e) {
     if (!s->header || !ls_csv_find_row(c)) return LS_OK;
     LS_TRY(split(c, file->path, r, e));
-    bool same = r->n == s->table.columns.n;
+    size_t first = s->names_rows;
+    bool same = r->n + first == s->table.columns.n;
     for (size_t i = 0; same && i < r->n; i++) {
-        char *name = ls_csv_name(&r->cells[i], i);
-        same = strcmp(name, s->table.columns.list[i].name) == 0;
+        char *name = ls_csv_name(&r->cells[i], i + first);
+        same = strcmp(name, s->table.columns.list[i + first].name) == 0;
         free(name);
     }
     if (same) return LS_OK;
@@ -416,7 +455,9 @@ static void close_csv(ls_source *source) {
 static ls_status take_index(csv_source *s, ls_bytes *in, ls_error *e) {
     ls_places_take(&s->r.places, &s->r.base, in);
     ls_features_take(&s->table.columns, in);
-    s->header = ls_bytes_take_u64(in, 1);
+    uint64_t header = ls_bytes_take_u64(in, 2);
+    s->header = header > 0;
+    s->names_rows = header > 1;
     s->r.base.nmissing = ls_bytes_take_u64(in, UINT64_MAX);
     for (size_t i = 0; i < s->table.columns.n; i++) {
         const ls_feature *c = &s->table.columns.list[i];
@@ -428,7 +469,7 @@ static ls_status take_index(csv_source *s, ls_bytes *in, ls_error *e) {
 static void put_index(const csv_source *s, ls_buf *out) {
     ls_places_put(&s->r.places, &s->r.base, out);
     ls_features_put(&s->table.columns, out);
-    ls_bytes_put_u64(out, s->header);
+    ls_bytes_put_u64(out, (uint64_t)s->header + s->names_rows);
     ls_bytes_put_u64(out, s->r.base.nmissing);
 }
 

@@ -84,6 +84,10 @@ static void test_headers(void **state) {
         {"colour,animal\nblue,dog\nred,dog\n", "colour", 2},
         {"v\n[1]\n[2]\n", "v", 2},
         {"\"a b\"\n1\n", "a b", 1},
+        {",0\n1821,269\n1822,321\n", "column1", 2}, /* a column of pandas with its index */
+        {",0\n1821,269\n,321\n", "column1", 3},     /* here rows lack the first value */
+        {"name,place,1999,2000,2001,2002\na,b,1,2,3,4\nc,d,5,6,7,8\n", "name", 2}, /* years */
+        {"name,place,1,2,3,4\na,b,1,2,3,4\nc,d,5,6,7,8\n", "column1", 3},
     };
     const ls_source_options mean = {.missing = LS_MISSING_MEAN};
     for (size_t i = 0; i < sizeof tables / sizeof *tables; i++) {
@@ -91,10 +95,95 @@ static void test_headers(void **state) {
         if (strcmp(s->fields[0].name, tables[i].field) != 0 ||
             s->count != (uint64_t)tables[i].count)
             fail_msg("%s: %s, %d rows", tables[i].text, s->fields[0].name, (int)s->count);
-        bool has = strcmp(tables[i].field, "column1") != 0 || i == 2;
+        bool has = strcmp(tables[i].field, "column1") != 0 || i == 2 || i == 12;
         assert_non_null(strstr(s->form, has ? "the first line is a header" : "there is no header"));
         ls_source_close(s);
     }
+}
+
+/* A text above texts that come again and again is a name, though another one occurs below itself. */
+static void test_header_above_classes(void **state) {
+    (void)state;
+    for (int with = 0; with < 2; with++) {
+        ls_buf b = {0};
+        ls_buf_printf(&b, "Group,%s\n", "I7");
+        for (int i = 0; i < 40; i++)
+            ls_buf_printf(&b, "%s,I%d\n", i % 2 ? "north" : with ? "Group" : "south", i);
+        put_file("@h.csv", b.data, b.len);
+        ls_source *s = opened("@h.csv", NULL);
+        assert_int_equal(s->count, with ? 41 : 40);
+        ls_source_close(s);
+        ls_buf_free(&b);
+    }
+}
+
+/* Any number of blanks, as numpy.savetxt() and R's write.table() write them. */
+static void test_blanks(void **state) {
+    (void)state;
+    static const char *const texts[] = {
+        "a b label\n1 2.5 0\n3 4 1\n", "  a   b label  \r\n\r\n 1 2.5    0\r\n   \r\n 3\t4 1 ",
+        "a b \"label\"\n\"1\" 2.5 0\n3 4 1", "a b label\r1 2.5 0\r3 4 1\r"};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        ls_source *s = opened(put_text("@b.csv", texts[i]), NULL);
+        assert_non_null(strstr(s->form, "cells are separated by blanks"));
+        assert_int_equal(s->count, 2);
+        assert_true(value_of(s, 0, "b") == 2.5 && value_of(s, 1, "a") == 3);
+        assert_int_equal((int)value_of(s, 1, "label"), 1);
+        ls_source_close(s);
+    }
+    /* one column of texts of several words, and of dates with a time */
+    static const char *const single[] = {"city\nNew York\nLos Angeles\n", "New York\nLos Angeles\n",
+                                         "when\n2020-01-01 12:00\n2020-01-02 12:30\n"};
+    for (size_t i = 0; i < sizeof single / sizeof *single; i++) {
+        ls_source *s = opened(put_text("@b.csv", single[i]), NULL);
+        assert_int_equal(s->nfields, 1);
+        ls_source_close(s);
+    }
+}
+
+/* A header that has no cell for the first column, with the rows' names; and an index without a
+ * name. */
+static void test_row_names(void **state) {
+    (void)state;
+    const ls_source_options named = {.named = "column1"};
+    static const char *const texts[] = {
+        "\"b\" \"label\"\n\"1\" 2.5 0\n\"2\" 4 1\n\"3\" 5 1\n", "b,label\n1,2.5,0\n2,4,1\n3,5,1\n",
+        "   b  label\n0  2.5  0\n1  4.0  1\n2  5 1\n", ",b,label\n0,2.5,0\n1,4,1\n2,5,1\n"};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        ls_source *s = opened(put_text("@r.csv", texts[i]), NULL);
+        assert_int_equal(s->count, 3);
+        assert_true(s->nfields == 2 && value_of(s, 1, "b") == 4);
+        ls_source *again = opened("@r.csv", &named); /* what a model names is read */
+        assert_true(again->nfields == 3 && ls_source_field(again, "column1"));
+        assert_int_equal(ls_source_follow(s, again->numbering, "r.csv", NULL), LS_OK);
+        assert_int_equal(s->nfields, 3); /* as the training data have it */
+        ls_source_close(again);
+        ls_source_close(s);
+    }
+    ls_source *s = opened(put_text("@r.csv", ",b\n0,1\n2,4\n3,5\n"), NULL); /* no count of rows */
+    assert_non_null(ls_source_field(s, "column1"));
+    ls_source_close(s);
+    refuses(
+        put_text("@r.csv", "569,30\n1,2,3,4\n5,6,7,8\n"), NULL,
+        "r.csv:2: has 4 columns, the first line 2, and so has no other line; if it is no part of "
+        "the table, set data.csv: {skip: 1}");
+}
+
+/* Spaces around quotes are no part of the cell. */
+static void test_indented(void **state) {
+    (void)state;
+    ls_source *s =
+        opened(put_text("@q.csv", "name,      label\n\"a, b\"  ,   \"x\"\n \"c\",  \"y\" \n"
+                                  "\"d\",   \"x\"\n\"e\",\"y\" \r\n"),
+               NULL);
+    assert_true(s->count == 4 && s->nclasses == 2);
+    assert_string_equal(s->classes[1], "y");
+    ls_source_close(s);
+    /* quotes within a cell are characters like others */
+    s = opened(put_text("@q.csv", "label,n\n 6\" pipe,1\n \"so\" he said,2\n  \"open,3\n"), NULL);
+    assert_int_equal(s->nclasses, 3);
+    assert_string_equal(s->classes[0], "  \"open");
+    ls_source_close(s);
 }
 
 /* Marks of missing values, also in the first row. */
@@ -159,8 +248,10 @@ static void test_mixed(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_forms), cmocka_unit_test(test_separators),
-        cmocka_unit_test(test_headers), cmocka_unit_test(test_missing),
+        cmocka_unit_test(test_forms),    cmocka_unit_test(test_separators),
+        cmocka_unit_test(test_headers),  cmocka_unit_test(test_header_above_classes),
+        cmocka_unit_test(test_blanks),   cmocka_unit_test(test_row_names),
+        cmocka_unit_test(test_indented), cmocka_unit_test(test_missing),
         cmocka_unit_test(test_mixed)};
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }
