@@ -132,7 +132,8 @@ static ls_status share(ls_prompts *p, const ls_member *m, ls_error *e) {
 }
 
 /* The model of conversations reads the fields of a sample; that of a text has the same
- * parameters. */
+ * parameters. ls_network_create() does not know the places that the optimizer or the codes of
+ * gradients need: matrices that stay whole begin at blocks. */
 static ls_status model_of(const ls_config *config, ls_model *m_p, ls_error *e) {
     ls_config *c = LS_NEW(ls_config);
     *c = *config;
@@ -146,9 +147,13 @@ static ls_status model_of(const ls_config *config, ls_model *m_p, ls_error *e) {
 static ls_status make_model(ls_prompts *p, const ls_member *m, ls_error *e) {
     const ls_model *own = &m->layout->model;
     LS_TRY(model_of(&m->run->config, &p->model, e));
-    assert(p->model.nparams == own->nparams && p->model.nfloats == own->nfloats);
-    for (int i = 0; i < own->nparams; i++)
-        assert(p->model.params[i].offset == own->params[i].offset);
+    assert(p->model.nparams == own->nparams);
+    for (int i = 0; i < own->nparams; i++) {
+        assert(p->model.params[i].count == own->params[i].count);
+        p->model.params[i] = own->params[i];
+    }
+    ls_model_place(&p->model);
+    assert(p->model.nfloats == own->nfloats);
     return LS_OK;
 }
 

@@ -83,6 +83,11 @@ static void test_layouts(void **state) {
     writes_samples_of("half", "--temperature 0.8");
     train("average", "-n 2 --set optim.ema=0.9 --set train.eval_weights=ema " PROMPTS);
     writes_samples_of("average", "--temperature 0.8 --ema");
+    /* matrices that stay whole have other places than the model of the texts gives them */
+    train("whole", "-n 2 --set optim.optimizer=muon " PROMPTS);
+    writes_samples_of("whole", "--temperature 0.8");
+    train("factors", "-n 2 --set compress.kind=powersgd --set compress.min_size=0 " PROMPTS);
+    writes_samples_of("factors", "--temperature 0.8");
     train("likeliest", "-n 2 " PROMPTS "--set train.sample_temperature=0");
     writes_samples_of("likeliest", "--temperature 0");
 }
