@@ -103,8 +103,14 @@ static ls_value *one_input(network *n) {
                              "model.input has the fields '%s' and '%s'; one is possible, beside "
                              "the target of the loss ('%s')",
                              inputs[0]->name, inputs[1]->name, n->losses.list[0].target);
-    if (!ninputs || is_target_of_loss(n, inputs[0]->name))
-        return ls_build_fail(n->m, "model.input has no field beside the target of the loss");
+    bool none = !ninputs || is_target_of_loss(n, inputs[0]->name);
+    if (none && strcmp(n->c->model.input.file, "data") == 0)
+        return ls_build_fail(
+            n->m,
+            "the data have no field that the model can read beside '%s', the target "
+            "of the loss; lines above say which columns are left out",
+            n->losses.list[0].target);
+    if (none) return ls_build_fail(n->m, "model.input has no field beside the target of the loss");
     return n->c->model.kind == LS_MODEL_MLP ? join(n, inputs, ninputs) : named(n, inputs[0]);
 }
 

@@ -182,30 +182,95 @@ static int32_t ignored_by(const ls_loss_wanted *loss) {
     return n && n->kind == LS_YAML_TEXT ? (int32_t)strtol(n->text, NULL, 10) : -1;
 }
 
+/* The labels of all samples. */
+typedef struct labels {
+    int32_t most;
+    uint64_t n, nbelow; /* of them below 0 */
+    uint64_t nclasses;  /* numbers that occur; of those beyond the bits at most one is counted */
+    uint8_t *bits;      /* a bit for each of the first BITS numbers that occurs */
+} labels;
+
+enum { BITS = 1 << 24 };
+
+static void add_label(labels *l, int32_t x) {
+    if (x < 0) {
+        l->nbelow++;
+        return;
+    }
+    size_t at = x < BITS ? (size_t)x : BITS - 1;
+    uint8_t bit = (uint8_t)(1 << at % 8);
+    l->nclasses += !(l->bits[at / 8] & bit);
+    l->bits[at / 8] |= bit;
+    if (x > l->most) l->most = x;
+    l->n++;
+}
+
+/* A class, of a field of i32 or of whole numbers as f32, which whole numbers of a table are. */
+static int32_t label_in(const ls_field *f, const char *sample) {
+    int32_t x = 0;
+    float real = 0;
+    memcpy(&x, sample + f->offset, sizeof x);
+    memcpy(&real, sample + f->offset, sizeof real);
+    return f->type == LS_F32 ? (int32_t)real : x;
+}
+
+static void note_single(const char *target, const char *class) {
+    ls_note("data.path: '%s' is '%s' in all samples: there is nothing to learn", target, class);
+}
+
+/* What the labels show is often not what was meant. */
+static void note_labels(const labels *l, const char *target) {
+    unsigned long long n = l->n, below = l->nbelow, nclasses = l->nclasses;
+    long long classes = (long long)l->most + 1;
+    if (below && n)
+        ls_note(
+            "data.path: '%s' is below 0 in %llu of %llu samples, which have no loss; if they are "
+            "a class, of a CSV file data.csv: {texts: [NAME]} numbers the classes that occur",
+            target, below, below + n);
+    if (nclasses == 1)
+        ls_note("data.path: '%s' is %lld in all samples: there is nothing to learn", target,
+                classes - 1);
+    else if (classes > 16 && (uint64_t)classes > 4 * l->nclasses)
+        ls_note(
+            "data.path: '%s' has numbers up to %lld, so the model has %lld classes, of which %llu "
+            "occur; of a CSV file data.csv: {texts: [NAME]} numbers those that occur; if it is an "
+            "amount, set model.loss to {mean_squared_error: {target: NAME}}",
+            target, classes - 1, classes, nclasses);
+}
+
+static ls_status fail_class(const char *target, ls_error *e) {
+    return ls_fail(
+        e, LS_EINVAL,
+        "data.path: field '%s' has numbers that are no classes (whole numbers from 0); for "
+        "a number set model.loss to {mean_squared_error: {target: '%s'}}",
+        target, target);
+}
+
 /* One more than the largest class of a label without names. */
 static ls_status count_classes(ls_config *c, const ls_source *s, const ls_loss_wanted *loss,
                                ls_error *e) {
     const char *target = loss->target;
     const int32_t ignored = ignored_by(loss);
     const ls_field *f = ls_source_field(s, target);
-    int32_t most = -1, x = 0;
     if (!f) return fail_missing(s, target, e);
-    if (f->type != LS_I32 || f->ndims > 1)
-        return ls_fail(e, LS_EINVAL,
-                       "data.path: field '%s' is no class; set model.classes, or for a number "
-                       "model.loss to {mean_squared_error: {target: '%s'}}",
-                       target, target);
+    bool whole = f->type == LS_I32 || (f->type == LS_F32 && f->is_whole && f->ndims == 0);
+    if (!whole || f->ndims > 1) return fail_class(target, e);
+    labels l = {.most = -1, .bits = ls_alloc(BITS / 8)};
     char *sample = ls_alloc(s->nbytes);
     ls_status status = LS_OK;
     for (uint64_t i = 0; status == LS_OK && i < s->count; i++) {
         status = s->read(s, i, sample, e);
-        memcpy(&x, sample + f->offset, sizeof x);
-        if (status == LS_OK && x > most && x != ignored) most = x;
+        int32_t x = label_in(f, sample);
+        if (status == LS_OK && x != ignored) add_label(&l, x);
     }
     free(sample);
+    free(l.bits);
     LS_TRY(status);
-    if (most < 0) return ls_fail(e, LS_EINVAL, "data.path: field '%s' has no classes", target);
-    c->model.classes = (int64_t)most + 1;
+    if (l.most < 0) return ls_fail(e, LS_EINVAL, "data.path: field '%s' has no classes", target);
+    const ls_numbered *texts = texts_of(s, target);
+    if (texts && texts->in.n == 1) note_single(target, texts->in.names[0]);
+    if (f->ndims == 0 && !texts) note_labels(&l, target);
+    c->model.classes = (int64_t)l.most + 1;
     return LS_OK;
 }
 
@@ -217,6 +282,7 @@ static ls_status choose_classes(resolver *r, const ls_source *s, ls_error *e) {
     if (!loss->of_classes || r->c->model.classes) return LS_OK;
     if (!s->classes || strcmp(loss->target, "label") != 0) return count_classes(r->c, s, loss, e);
     r->c->model.classes = s->nclasses;
+    if (s->nclasses == 1) note_single(loss->target, s->classes[0]);
     return LS_OK;
 }
 

@@ -224,6 +224,42 @@ static ls_status read_label(const ls_source *s, uint64_t i, void *sample, ls_err
     return LS_OK;
 }
 
+/* Whole numbers of a table, which are f32: classes 0 to 6, with -1 for none; or a half. */
+static ls_status read_kind(const ls_source *s, uint64_t i, void *sample, ls_error *e) {
+    (void)e;
+    const ls_field *f = ls_source_field(s, "kind");
+    float x = (float)(i % 8) - 1;
+    if (!f->is_whole) x = 0.5f;
+    memcpy((char *)sample + f->offset, &x, sizeof x);
+    return LS_OK;
+}
+
+static void test_whole_classes(void **state) {
+    (void)state;
+    static ls_config c;
+    ls_error e = {0};
+    ls_source s = {.format = "test", .count = 50, .read = read_kind};
+    const ls_field x = {.name = "x", .type = LS_F32};
+    const ls_field kind = {.name = "kind", .type = LS_F32, .is_whole = true};
+    assert_ls_ok(ls_source_add_field(&s, "test", &x, &e), e);
+    assert_ls_ok(ls_source_add_field(&s, "test", &kind, &e), e);
+    assert_ls_ok(load("model:\n  kind: mlp\n  loss: {cross_entropy: {target: kind}}\n", &c, &e), e);
+    assert_ls_ok(ls_network_resolve(&c, &s, &e), e);
+    assert_int_equal(c.model.classes, 7);
+    s.fields[1].is_whole = false;
+    assert_ls_ok(load("model:\n  kind: mlp\n  loss: {cross_entropy: {target: kind}}\n", &c, &e), e);
+    assert_ls_fails(ls_network_resolve(&c, &s, &e), LS_EINVAL,
+                    "field 'kind' has numbers that are no classes (whole numbers from 0)", e);
+    s.nfields = 1;
+    s.fields[0].is_whole = true;
+    assert_ls_ok(load("model:\n  kind: mlp\n  loss: {mean_squared_error: {target: x}}\n", &c, &e),
+                 e);
+    assert_ls_ok(ls_network_resolve(&c, &s, &e), e);
+    ls_model m;
+    assert_ls_fails(ls_network_create(&c, &m, &e), LS_EINVAL,
+                    "the data have no field that the model can read beside 'x'", e);
+}
+
 static void test_resolved(void **state) {
     (void)state;
     static ls_config c;
@@ -251,8 +287,9 @@ static void test_resolved(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_list),      cmocka_unit_test(test_all_layers),
-        cmocka_unit_test(test_usual),     cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_bad_input), cmocka_unit_test(test_resolved)};
+        cmocka_unit_test(test_list),         cmocka_unit_test(test_all_layers),
+        cmocka_unit_test(test_usual),        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_bad_input),    cmocka_unit_test(test_resolved),
+        cmocka_unit_test(test_whole_classes)};
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }
