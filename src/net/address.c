@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { BACKLOG = 1024 };
+#include "base/listen.h"
 
 /* ---- addresses ---- */
 
@@ -102,38 +102,22 @@ static int fail_socket(int fd) {
 
 /* ---- listening ---- */
 
-/* -1, with errno: it can't listen. */
-static int listen_at(const struct sockaddr *a, socklen_t n) {
-    int one = 1, fd = socket(a->sa_family, SOCK_STREAM, 0);
-    if (fd >= 0) setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &one, sizeof one);
-    if (fd < 0 || bind(fd, a, n) != 0 || listen(fd, BACKLOG) != 0) return fail_socket(fd);
-    ls_socket_flags(fd);
-    return fd;
-}
-
-/* This host lacks the address: another one of the same name may be its own. */
-static bool is_foreign(int why) { return why == EADDRNOTAVAIL || why == EAFNOSUPPORT; }
-
 ls_status ls_address_listen(const ls_address *a, int *fd_p, ls_error *e) {
     struct addrinfo *list = NULL;
     const char *why = ls_address_look_up(a->host, a->port, AI_PASSIVE, &list);
     if (why) return ls_fail(e, LS_EINVAL, "'%.200s:%d': %s", a->host, a->port, why);
-    int fd = -1, wrong = 0;
-    for (const struct addrinfo *i = list; i && fd < 0 && (!wrong || is_foreign(wrong));
-         i = i->ai_next) {
-        fd = listen_at(i->ai_addr, i->ai_addrlen);
-        if (fd < 0) wrong = errno;
-    }
+    int fd = ls_listen_first(list), wrong = errno;
     freeaddrinfo(list);
     if (fd < 0)
         return ls_fail(e, LS_EIO, "can't listen at %.200s:%d: %s", a->host, a->port,
                        strerror(wrong));
+    ls_socket_flags(fd);
     *fd_p = fd;
     return LS_OK;
 }
 
 ls_status ls_socket_listen(const struct sockaddr_storage *a, int *fd_p, ls_error *e) {
-    int fd = listen_at((const struct sockaddr *)a, nbytes_of(a)), why = errno;
+    int fd = ls_listen((const struct sockaddr *)a, nbytes_of(a)), why = errno;
     if (fd < 0) {
         char text[80];
         ls_address_text(a, text, sizeof text);
@@ -141,6 +125,7 @@ ls_status ls_socket_listen(const struct sockaddr_storage *a, int *fd_p, ls_error
         errno = why;
         return LS_EIO;
     }
+    ls_socket_flags(fd);
     *fd_p = fd;
     return LS_OK;
 }

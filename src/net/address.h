@@ -24,7 +24,8 @@ ls_status ls_address_parse(const char *text, ls_address *a_p, ls_error *);
 /* Returns NULL, and *list_p is for freeaddrinfo(); or the reason why it failed, and *list_p is not
  * set. flags: AI_PASSIVE, to listen there ("" is then every address of this host), or 0. */
 const char *ls_address_look_up(const char *host, int port, int flags, struct addrinfo **list_p);
-/* A socket that listens there: of several addresses, at the first that this host has. LS_EINVAL: it can't be looked up. LS_EIO: it can't listen. */
+/* A socket that listens there: of several addresses, at the first that this host has. LS_EINVAL: it
+ * can't be looked up. LS_EIO: it can't listen. */
 ls_status ls_address_listen(const ls_address *, int *fd_p, ls_error *);
 /* "10.0.0.2:7000" or "[::1]:7000" */
 void ls_address_text(const struct sockaddr_storage *, char *text, size_t nbytes);
@@ -40,8 +41,8 @@ ls_status ls_socket_listen(const struct sockaddr_storage *, int *fd_p, ls_error 
 /* A socket that begins to connect; -1 with errno. */
 int ls_socket_connect(const struct sockaddr *, socklen_t);
 /* A socket that has connected to the first of `list` that answers, each within limit_ms; -1: none,
- * with errno of the last one, ETIMEDOUT if it did not answer. from: this host's address to connect from; if it is AF_UNSPEC or stands for all addresses, the
- * system chooses. */
+ * with errno of the last one, ETIMEDOUT if it did not answer. from: this host's address to connect
+ * from; if it is AF_UNSPEC or stands for all addresses, the system chooses. */
 int ls_socket_reach(const struct addrinfo *list, const struct sockaddr_storage *from, int limit_ms);
 /* A group's socket that begins to connect; -1 with errno. */
 int ls_socket_dial(const struct sockaddr_storage *);
