@@ -19,10 +19,11 @@
 #include "tensor/int8.h"
 
 enum {
-    STRIPS = 2,       /* strips of b packed together, for longer contiguous reads */
-    FEW_STRIPS = 8,   /* with at most this many strips of b, packing a does not pay */
-    TILES = 8,        /* computed together in bf16 */
-    AHEAD_ROWS = 512, /* with more rows, fetching b from memory is a small part of the time */
+    STRIPS = 2,        /* strips of b packed together, for longer contiguous reads */
+    WEIGHT_STRIPS = 4, /* the same of weights, whose values have fewer bytes */
+    FEW_STRIPS = 8,    /* with at most this many strips of b, packing a does not pay */
+    TILES = 8,         /* computed together in bf16 */
+    AHEAD_ROWS = 512,  /* with more rows, fetching b from memory is a small part of the time */
     LINE = 64
 };
 
@@ -86,18 +87,47 @@ typedef struct ahead {
     int64_t share;       /* lines for each tile */
 } ahead;
 
-/* The prefetch for the next columns of b. None if b is multiplied with many rows, since fetching
- * it is then cheap beside the products; none for a gradient (a is transposed), whose rows were just
- * used. */
-static ahead ahead_of(const ls_gemm_job *g, const column *x, panel of) {
-    if (of.n <= 0 || g->M > AHEAD_ROWS || g->a.rs == 1 || g->w.rows.data) return (ahead){0};
+/* Columns of b that are packed together: whole strips. A block of weights is widened as a whole, so
+ * the columns are those of a block at least. */
+static int64_t group_of(const ls_kernels *k, const ls_gemm_job *g) {
+    int64_t width = tile_of(k, g->bf16).n;
+    if (!g->w.rows.data || g->w.transposed) return STRIPS * width;
+    int64_t strips = (ls_block_elements(g->w.rows.type) + width - 1) / width;
+    return (strips > WEIGHT_STRIPS ? strips : WEIGHT_STRIPS) * width;
+}
+
+/* The next columns of weights, of which each row has a part. Rows of weights that are columns are
+ * fetched by pack_weight_rows(). */
+static ahead weights_ahead(const ls_gemm_job *g, panel of) {
+    const ls_weight_matrix *w = &g->w;
+    ls_block_type t = w->rows.type;
+    if (w->transposed) return (ahead){0};
+    int64_t elements = ls_block_elements(t);
+    int64_t first = (of.p * w->width + w->first + of.j) / elements * elements;
+    int64_t n = (of.n + elements - 1) / elements * elements;
+    return (ahead){.p = (const char *)w->rows.data + ls_block_nbytes(t, first),
+                   .count = of.depth,
+                   .nbytes = (int64_t)ls_block_nbytes(t, n),
+                   .stride = (int64_t)ls_block_nbytes(t, w->width)};
+}
+
+/* None if b is multiplied with many rows, since fetching it is then cheap beside the products; none
+ * for a gradient (a is transposed), whose rows were just used. */
+static ahead matrix_ahead(const ls_gemm_job *g, panel of) {
+    if (g->M > AHEAD_ROWS || g->a.rs == 1) return (ahead){0};
     int64_t size = g->b.bf16 ? 2 : 4;
     bool across = g->b.cs == 1;
-    ahead y = {.p = ls_matrix_from(g->b, of.p, of.j).p,
-               .count = across ? of.depth : of.n,
-               .nbytes = (across ? of.n : of.depth) * size,
-               .stride = (across ? g->b.rs : g->b.cs) * size};
-    int64_t tiles = STRIPS * ((x->m + x->tile.m - 1) / x->tile.m);
+    return (ahead){.p = ls_matrix_from(g->b, of.p, of.j).p,
+                   .count = across ? of.depth : of.n,
+                   .nbytes = (across ? of.n : of.depth) * size,
+                   .stride = (across ? g->b.rs : g->b.cs) * size};
+}
+
+/* The prefetch for these columns of b, while n others are multiplied. */
+static ahead ahead_of(const ls_gemm_job *g, const column *x, panel of, int64_t n) {
+    if (of.n <= 0) return (ahead){0};
+    ahead y = g->w.rows.data ? weights_ahead(g, of) : matrix_ahead(g, of);
+    int64_t tiles = n / x->tile.n * ((x->m + x->tile.m - 1) / x->tile.m);
     y.share = y.count * (y.nbytes / LINE + 1) / tiles + 1;
     return y;
 }
@@ -273,7 +303,7 @@ static void run_panel(const ls_kernels *k, const ls_gemm_job *g, panel of, float
     const int64_t packed_words = words_of(k, g->bf16, g->packed_K);
     float start[LS_TILE_WIDEST] = {0};
     bool first = p == 0 && g->start != LS_GEMM_ADD;
-    int64_t width = tile_of(k, g->bf16).n, group = STRIPS * width;
+    int64_t width = tile_of(k, g->bf16).n, group = group_of(k, g);
     for (int64_t i = 0; i < g->M; i += LS_GEMM_MC) {
         column x = rows_of(k, g, i, p, depth, packed_a);
         ahead next = {0};
@@ -286,9 +316,10 @@ static void run_panel(const ls_kernels *k, const ls_gemm_job *g, panel of, float
             if (first && g->start == LS_GEMM_BIAS)
                 memcpy(start, g->bias + j + s, (size_t)x.n * sizeof *start);
             if (!g->packed_b && i == 0 && s % group == 0) {
+                int64_t after = s + group;
                 pack_strips(k, g, (panel){p, depth, j + s, ls_min(group, n - s)}, strip);
                 next =
-                    ahead_of(g, &x, (panel){p, depth, j + s + group, ls_min(group, n - s - group)});
+                    ahead_of(g, &x, (panel){p, depth, j + after, ls_min(group, n - after)}, group);
             }
             run_column(k, &x, &next);
         }
