@@ -96,17 +96,19 @@ static int64_t group_of(const ls_kernels *k, const ls_gemm_job *g) {
     return (strips > WEIGHT_STRIPS ? strips : WEIGHT_STRIPS) * width;
 }
 
-/* The next columns of weights, of which each row has a part. Rows of weights that are columns are
- * fetched by pack_weight_rows(). */
+/* Each row of weights has a part of these columns, or is one of them. None where they are packed
+ * from strips, which lie one after the other. */
 static ahead weights_ahead(const ls_gemm_job *g, panel of) {
     const ls_weight_matrix *w = &g->w;
     ls_block_type t = w->rows.type;
-    if (w->transposed) return (ahead){0};
+    bool across = !w->transposed;
+    if (!across && w->rows.strips) return (ahead){0};
     int64_t elements = ls_block_elements(t);
-    int64_t first = (of.p * w->width + w->first + of.j) / elements * elements;
-    int64_t n = (of.n + elements - 1) / elements * elements;
+    int64_t row = across ? of.p : w->first + of.j, col = across ? w->first + of.j : of.p;
+    int64_t first = (row * w->width + col) / elements * elements;
+    int64_t n = ((across ? of.n : of.depth) + elements - 1) / elements * elements;
     return (ahead){.p = (const char *)w->rows.data + ls_block_nbytes(t, first),
-                   .count = of.depth,
+                   .count = across ? of.depth : of.n,
                    .nbytes = (int64_t)ls_block_nbytes(t, n),
                    .stride = (int64_t)ls_block_nbytes(t, w->width)};
 }
@@ -215,7 +217,8 @@ static column rows_of(const ls_kernels *k, const ls_gemm_job *g, int64_t i, int6
 
 enum { ROOM = LS_TILE_WIDEST * LS_BLOCK_MOST }; /* values that are widened at a time */
 
-/* Where weights are also in strips (gemv.h), columns are there as they are packed. False: not these. */
+/* Where weights are also in strips (gemv.h), columns are there as they are packed. False: not
+ * these. */
 static bool pack_from_strips(const ls_kernels *k, const ls_gemm_job *g, panel of, float *out) {
     enum { BLOCK = 32 };
     const ls_weight_matrix *w = &g->w;
@@ -234,16 +237,7 @@ static bool pack_from_strips(const ls_kernels *k, const ls_gemm_job *g, panel of
     return true;
 }
 
-/* n values from `first` on will be read soon. */
-static void fetch_stored(ls_stored w, int64_t first, int64_t n) {
-    int64_t elements = ls_block_elements(w.type);
-    const char *p = (const char *)w.data + ls_block_nbytes(w.type, first / elements * elements);
-    const char *end = p + ls_block_nbytes(w.type, n / elements * elements);
-    for (; p < end; p += LINE) __builtin_prefetch(p);
-}
-
-/* A strip of n columns, each a row of weights: some values of each are widened, then packed. Those of the
- * next strip are fetched meanwhile: the processor does not foresee parts of rows. */
+/* A strip of n columns, each a row of weights: some values of each are widened, then packed. */
 static void pack_weight_rows(const ls_kernels *k, const ls_gemm_job *g, panel of, float *out) {
     const ls_weight_matrix *w = &g->w;
     float room[ROOM];
@@ -252,7 +246,6 @@ static void pack_weight_rows(const ls_kernels *k, const ls_gemm_job *g, panel of
         int64_t depth = ls_min(LS_BLOCK_MOST, of.depth - i);
         for (int64_t j = 0; j < of.n; j++) {
             int64_t at = (w->first + of.j + j) * w->width + of.p + i;
-            fetch_stored(w->rows, at + of.n * w->width, depth);
             ls_stored_read(k, w->rows, at, depth, room + j * depth);
         }
         ls_gemm_pack(k, g->bf16, depth, of.n, ls_matrix_transposed(room, depth),
@@ -427,8 +420,8 @@ static void split_run(void *arg, int thread, int nthreads) {
 
 /* ---- some rows with weights in strips ---- */
 
-/* Reading a weight takes longer than multiplying it with these rows, so that packing it does not pay. Each thread has a
- * group of them. */
+/* Reading a weight takes longer than multiplying it with these rows, so that packing it does not
+ * pay. Each thread has a group of them. */
 static bool is_some(const ls_compute *c, const ls_gemm_job *g) {
     const ls_weight_matrix *w = &g->w;
     return g->M > 1 && g->M <= LS_GEMM_SOME && !g->bf16 && !g->a.bf16 && g->a.cs == 1 &&
