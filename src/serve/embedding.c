@@ -20,7 +20,26 @@ static ls_json *as_list(const float *vector, int64_t width) {
     return list;
 }
 
+static bool has_all(const ls_text_answer *a) {
+    for (size_t i = 0; i < a->n; i++)
+        if (!a->replies[i].vector) return false;
+    return true;
+}
+
+/* The status has been sent. Clients expect `data`, and none of them takes an error for vectors. */
+static void write_given_up(ls_buf *out) {
+    ls_refusal why = {.type = "unavailable_error"};
+    ls_fail(&why.error, LS_EPEER,
+            "the vectors were given up: three workers have died while they computed one, or the "
+            "server ends; ask again");
+    ls_answer_refuse(&why, out);
+}
+
 void ls_embedding_write(const ls_text_answer *a, ls_buf *out) {
+    if (!has_all(a)) {
+        write_given_up(out);
+        return;
+    }
     ls_json *o = ls_json_new_object(), *data = ls_json_new_array(), *usage = ls_json_new_object();
     int64_t width = ls_infer_width(&a->model->trained->model), tokens = 0;
     for (size_t i = 0; i < a->n; i++) {
@@ -29,9 +48,7 @@ void ls_embedding_write(const ls_text_answer *a, ls_buf *out) {
         ls_json_set_text(one, "object", "embedding");
         ls_json_set_integer(one, "index", (int64_t)i);
         ls_json_set(one, "embedding",
-                    !vector              ? ls_json_new_null() /* the server ends */
-                    : a->request->base64 ? as_base64(vector, width)
-                                         : as_list(vector, width));
+                    a->request->base64 ? as_base64(vector, width) : as_list(vector, width));
         ls_json_push(data, one);
         tokens += a->replies[i].nprompt;
     }

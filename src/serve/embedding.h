@@ -9,7 +9,7 @@
 
 #include "serve/answer.h"
 
-/* Appends the object of an answer that is complete. */
+/* Appends the object of an answer that is complete; one with `error` if a vector was given up. */
 void ls_embedding_write(const ls_text_answer *, ls_buf *out);
 
 #endif

@@ -337,6 +337,27 @@ static void test_given_up(void **state) {
     ls_reply_workers_close(w);
 }
 
+/* If one of several vectors was given up, the answer is an error and has none of them. */
+static void test_vector_given_up(void **state) {
+    asked x;
+    ls_buf out = {0};
+    (void)state;
+    ls_reply_workers *w = open_workers(WORKERS, 16);
+    ask(w, LS_REQUEST_EMBEDDING, "{\"input\": [\"the\", \"a man\"]}", &x);
+    wait_for(w, &x);
+    ls_embedding_write(&x.answer, &out);
+    assert_non_null(strstr(out.data, "\"embedding\": ["));
+    out.len = 0;
+    free(x.replies[1].vector);
+    x.replies[1].vector = NULL;
+    ls_embedding_write(&x.answer, &out);
+    assert_non_null(strstr(out.data, "given up"));
+    assert_null(strstr(out.data, "data"));
+    ls_buf_free(&out);
+    free_asked(&x);
+    ls_reply_workers_close(w);
+}
+
 /* Replies that nobody wants make room for others; those that are there at the end are given back. */
 static void test_dropped(void **state) {
     asked x, y;
@@ -372,7 +393,7 @@ int main(void) {
         cmocka_unit_test(test_killed_above), cmocka_unit_test(test_killed_at_start),
         cmocka_unit_test(test_given_up),     cmocka_unit_test(test_dropped),
         cmocka_unit_test(test_refused),      cmocka_unit_test(test_on_devices),
-        cmocka_unit_test(test_no_device),
+        cmocka_unit_test(test_no_device),    cmocka_unit_test(test_vector_given_up),
     };
     return cmocka_run_group_tests(tests, open_model, close_model);
 }
