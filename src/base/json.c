@@ -153,3 +153,17 @@ void ls_json_write(const ls_json *j, int indent, ls_buf *b) {
     flags |= indent ? JSON_INDENT((size_t)indent) : 0;
     if (json_dump_callback(in(j), append, b, flags) != 0) abort();
 }
+
+void ls_json_write_exact(const ls_json *j, ls_buf *b) {
+    size_t before = b->len;
+    for (size_t digits = 9; digits <= 17; digits += 2) { /* 17 suffice for any double */
+        b->len = before;
+        if (json_dump_callback(in(j), append, b, JSON_REAL_PRECISION(digits) | JSON_ENCODE_ANY) !=
+            0)
+            abort();
+        json_t *read = json_loadb(b->data + before, b->len - before, JSON_DECODE_ANY, NULL);
+        bool same = read && json_equal(read, in(j));
+        json_decref(read);
+        if (same) return;
+    }
+}

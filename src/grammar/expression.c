@@ -93,3 +93,66 @@ const ls_expression *ls_expression_call(ls_expressions *p, uint32_t rule) {
     x->rule = rule;
     return x;
 }
+
+/* ---- lengths ---- */
+
+#define LARGE (INT64_C(1) << 40)
+
+typedef struct text_length {
+    int64_t least, most; /* at most LARGE */
+} text_length;
+
+static int64_t limited(int64_t n) { return n < LARGE ? n : LARGE; }
+
+/* n <= LARGE, times < 2^31 or LARGE */
+static int64_t times(int64_t n, int64_t times) {
+    return n == 0 || times == 0 ? 0 : n > LARGE / times ? LARGE : n * times;
+}
+
+static text_length length_of(const ls_expression *x);
+
+/* Of the sequence that ends with x. */
+static text_length sum_of(const ls_expression *x) {
+    text_length sum = {0, 0};
+    for (bool last = false; !last; x = x->a) {
+        last = x->kind != LS_EXPRESSION_SEQUENCE;
+        text_length one = length_of(last ? x : x->b);
+        sum = (text_length){limited(sum.least + one.least), limited(sum.most + one.most)};
+    }
+    return sum;
+}
+
+static text_length range_of(const ls_expression *x) {
+    text_length range = {LARGE, 0};
+    for (bool last = false; !last; x = x->a) {
+        last = x->kind != LS_EXPRESSION_EITHER;
+        text_length one = length_of(last ? x : x->b);
+        if (one.least < range.least) range.least = one.least;
+        if (one.most > range.most) range.most = one.most;
+    }
+    return range;
+}
+
+static text_length length_of(const ls_expression *x) {
+    text_length one;
+    switch (x->kind) {
+    case LS_EXPRESSION_TEXT: return (text_length){(int64_t)x->nbytes, (int64_t)x->nbytes};
+    case LS_EXPRESSION_CHARS:
+    case LS_EXPRESSION_QUOTED: return (text_length){1, 1};
+    case LS_EXPRESSION_SEQUENCE: return sum_of(x);
+    case LS_EXPRESSION_EITHER: return range_of(x);
+    case LS_EXPRESSION_REPEAT:
+        one = length_of(x->a);
+        return (text_length){times(one.least, x->least),
+                             times(one.most, x->most == LS_NO_LIMIT ? LARGE : x->most)};
+    case LS_EXPRESSION_LIST:
+    case LS_EXPRESSION_CALL: break;
+    }
+    return (text_length){0, LARGE};
+}
+
+void ls_expression_length(const ls_expression *x, int64_t *least_p, int64_t *most_p) {
+    text_length n = length_of(x);
+    *least_p = n.least;
+    *most_p = n.most == LARGE ? LS_NO_LIMIT : n.most;
+}

@@ -60,4 +60,8 @@ const ls_expression *ls_expression_list(ls_expressions *, const ls_expression *b
                                         const ls_expression *, bool required);
 const ls_expression *ls_expression_call(ls_expressions *, uint32_t rule);
 
+/* The fewest and the most characters of a text of an expression without calls and lists, whose texts are of ASCII. Large
+ * numbers are LS_NO_LIMIT in *most_p. */
+void ls_expression_length(const ls_expression *, int64_t *least_p, int64_t *most_p);
+
 #endif

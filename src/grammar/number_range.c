@@ -2,6 +2,7 @@
 #include "grammar/number_range.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 /* Texts of n digits from low to high. */
@@ -43,19 +44,29 @@ static void put_whole(int64_t low, int64_t high, ls_buf *out) {
     ls_buf_printf(out, ")");
 }
 
-/* Of numbers that are not negative. */
-static bool put_positive(const ls_number_range *r, bool fractions, ls_buf *out) {
+/* Doubles tell numbers of 15 digits apart. */
+static int count_fractions(const ls_number_range *r) {
+    enum { DIGITS = 15, MOST = 17 };
+    int64_t low = r->above ? llabs(r->low) : 0, high = r->below ? llabs(r->high) : 0;
+    int n = DIGITS;
+    if (!r->above && !r->below) return MOST;
+    for (int64_t x = low > high ? low : high; x > 0; x /= 10) n--;
+    return n > 0 ? n : 0;
+}
+
+/* Of numbers that are not negative, with at most nfractions digits behind the point. */
+static bool put_positive(const ls_number_range *r, bool fractions, int nfractions, ls_buf *out) {
     int64_t low = r->low + r->above, high = r->high - (fractions || r->below);
     const char *bar = "";
     if (r->low > r->high) return false;
     ls_buf_printf(out, "(?:");
     if (low <= high) {
         put_whole(low, high, out);
-        ls_buf_printf(out, fractions ? "(?:\\.[0-9]{1,17})?" : "");
+        if (nfractions) ls_buf_printf(out, "(?:\\.[0-9]{1,%d})?", nfractions);
         bar = "|";
     }
-    if (fractions && r->above && r->low < r->high) {
-        ls_buf_printf(out, "%s%lld\\.[0-9]{0,16}[1-9]", bar, (long long)r->low);
+    if (nfractions && r->above && r->low < r->high) {
+        ls_buf_printf(out, "%s%lld\\.[0-9]{0,%d}[1-9]", bar, (long long)r->low, nfractions - 1);
         bar = "|";
     }
     if (fractions && !r->below && (!r->above || r->low < r->high)) {
@@ -69,10 +80,11 @@ static bool put_positive(const ls_number_range *r, bool fractions, ls_buf *out) 
 bool ls_number_range_write(const ls_number_range *r, bool fractions, ls_buf *out) {
     ls_buf positive = {0}, negative = {0};
     ls_number_range over = *r, under = {-r->high, -r->low, r->below, r->above};
+    int nfractions = fractions ? count_fractions(r) : 0;
     if (over.low < 0) over.low = 0, over.above = false;
     if (under.low < 0) under.low = 0, under.above = true; /* -0 is 0 */
-    bool above = put_positive(&over, fractions, &positive);
-    bool below = put_positive(&under, fractions, &negative);
+    bool above = put_positive(&over, fractions, nfractions, &positive);
+    bool below = put_positive(&under, fractions, nfractions, &negative);
     ls_buf_printf(out, "(?:");
     if (above) ls_buf_append(out, positive.data, positive.len);
     if (below) ls_buf_printf(out, "%s-%s", above ? "|" : "", negative.data);

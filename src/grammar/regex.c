@@ -47,16 +47,22 @@ static void add_word(ls_char_set *s) {
     ls_char_set_add(s, 'a', 'z');
 }
 
+/* What ECMAScript has as white space, ends of lines among it. */
+static void add_space(ls_char_set *s) {
+    static const ls_char_range ranges[] = {
+        {'\t', '\r'},     {' ', ' '},       {0xa0, 0xa0},     {0x1680, 0x1680}, {0x2000, 0x200a},
+        {0x2028, 0x2029}, {0x202f, 0x202f}, {0x205f, 0x205f}, {0x3000, 0x3000}, {0xfeff, 0xfeff}};
+    for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++)
+        ls_char_set_add(s, ranges[i].first, ranges[i].last);
+}
+
 /* False: c is the letter of no class. */
 static bool add_class(ls_char_set *s, char c) {
     ls_char_set own = {0};
     switch (c | 0x20) {
     case 'd': ls_char_set_add(&own, '0', '9'); break;
     case 'w': add_word(&own); break;
-    case 's':
-        ls_char_set_add(&own, '\t', '\r');
-        ls_char_set_add(&own, ' ', ' ');
-        break;
+    case 's': add_space(&own); break;
     default: return false;
     }
     if (!(c & 0x20)) ls_char_set_invert(&own);
@@ -115,6 +121,8 @@ static ls_status read_member(regex_reader *r, ls_char_set *s, bool *class_p, uin
 
 static ls_status read_members(regex_reader *r, ls_char_set *s) {
     size_t from = r->at;
+    if (next_is(r, ']') && r->o->anywhere) /* ECMAScript's set ends there, others' has it */
+        return fail_at(r, from, "the set begins with ]: write \\]");
     while (!next_is(r, ']') || r->at == from) {
         bool class = false, other = false;
         uint32_t first = 0, last = 0;
@@ -183,7 +191,11 @@ static ls_status read_escaped(regex_reader *r, const ls_expression **x_p) {
 static const ls_expression *any_char(const regex_reader *r, bool line_ends) {
     ls_char_set s = {0};
     ls_char_set_add(&s, 0, LS_LAST_CHAR);
-    if (!line_ends) ls_char_set_remove(&s, '\n', '\n');
+    if (!line_ends) {
+        ls_char_set_remove(&s, '\n', '\n');
+        ls_char_set_remove(&s, '\r', '\r');
+        ls_char_set_remove(&s, 0x2028, 0x2029);
+    }
     return ls_expression_chars(r->pool, &s, r->o->quoted);
 }
 

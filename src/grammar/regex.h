@@ -1,8 +1,8 @@
 /* regex.h - reads a regular expression.
  *
  * Characters, . [...] [^...] (...) (?:...) (?<name>...) | * + ? {n} {n,} {n,m}, \d \w \s \D \W \S, \n \t \r \f \v
- * \xHH \uHHHH, and \ before a character that has a meaning. Classes are of ASCII, as in ECMAScript; . is
- * any character but a line end. ^ and $ may begin and end the expression, or one of its outermost
+ * \xHH \uHHHH, and \ before a character that has a meaning. Classes and . are ECMAScript's: \d and \w of ASCII, \s all white
+ * space of Unicode, . any character but \n, \r, U+2028 and U+2029. ^ and $ may begin and end the expression, or one of its outermost
  * alternatives. All else (look-around, \b, references, flags, \p) is refused by name.
  */
 #ifndef LS_GRAMMAR_REGEX_H

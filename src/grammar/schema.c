@@ -12,6 +12,7 @@
 
 #include "grammar/number_range.h"
 #include "grammar/schema_rules.h"
+#include "grammar/schema_values.h"
 
 #define FAIL(r, ...) fail(r, ls_format(__VA_ARGS__))
 
@@ -28,45 +29,35 @@ static ls_status fail(const ls_schema_rules *r, char *text) {
 
 /* ---- keywords ---- */
 
-/* Types of values. */
-enum {
-    TYPE_NULL = 1,
-    TYPE_BOOLEAN = 2,
-    TYPE_OBJECT = 4,
-    TYPE_ARRAY = 8,
-    TYPE_STRING = 16,
-    TYPE_INTEGER = 32,
-    TYPE_NUMBER = 64
-};
-
 typedef struct schema_keyword {
     const char *name;
     unsigned types; /* that it is about; 0: it only describes */
 } schema_keyword;
-enum { ALL = 127 };
+enum { ALL = LS_TYPE_ALL };
 
 static const schema_keyword keywords[] = {{"type", ALL},
                                           {"enum", ALL},
                                           {"const", ALL},
                                           {"anyOf", ALL},
+                                          {"oneOf", ALL},
                                           {"allOf", ALL},
                                           {"$ref", ALL},
-                                          {"properties", TYPE_OBJECT},
-                                          {"required", TYPE_OBJECT},
-                                          {"additionalProperties", TYPE_OBJECT},
-                                          {"items", TYPE_ARRAY},
-                                          {"prefixItems", TYPE_ARRAY},
-                                          {"minItems", TYPE_ARRAY},
-                                          {"maxItems", TYPE_ARRAY},
-                                          {"uniqueItems", TYPE_ARRAY},
-                                          {"minLength", TYPE_STRING},
-                                          {"maxLength", TYPE_STRING},
-                                          {"pattern", TYPE_STRING},
-                                          {"format", TYPE_STRING},
-                                          {"minimum", TYPE_NUMBER},
-                                          {"maximum", TYPE_NUMBER},
-                                          {"exclusiveMinimum", TYPE_NUMBER},
-                                          {"exclusiveMaximum", TYPE_NUMBER},
+                                          {"properties", LS_TYPE_OBJECT},
+                                          {"required", LS_TYPE_OBJECT},
+                                          {"additionalProperties", LS_TYPE_OBJECT},
+                                          {"items", LS_TYPE_ARRAY},
+                                          {"prefixItems", LS_TYPE_ARRAY},
+                                          {"minItems", LS_TYPE_ARRAY},
+                                          {"maxItems", LS_TYPE_ARRAY},
+                                          {"uniqueItems", LS_TYPE_ARRAY},
+                                          {"minLength", LS_TYPE_STRING},
+                                          {"maxLength", LS_TYPE_STRING},
+                                          {"pattern", LS_TYPE_STRING},
+                                          {"format", LS_TYPE_STRING},
+                                          {"minimum", LS_TYPE_NUMBER},
+                                          {"maximum", LS_TYPE_NUMBER},
+                                          {"exclusiveMinimum", LS_TYPE_NUMBER},
+                                          {"exclusiveMaximum", LS_TYPE_NUMBER},
                                           {"title", 0},
                                           {"description", 0},
                                           {"default", 0},
@@ -77,6 +68,7 @@ static const schema_keyword keywords[] = {{"type", ALL},
                                           {"$defs", 0},
                                           {"definitions", 0},
                                           {"deprecated", 0},
+                                          {"discriminator", 0},
                                           {"readOnly", 0},
                                           {"writeOnly", 0}};
 
@@ -101,14 +93,10 @@ static ls_status check_keywords(const ls_schema_rules *r, const ls_json *j, unsi
     return LS_OK;
 }
 
-static ls_status type_named(const ls_schema_rules *r, const char *name, unsigned *types) {
-    static const char *const names[] = {"null",   "boolean", "object", "array",
-                                        "string", "integer", "number"};
-    for (size_t i = 0; name && i < sizeof names / sizeof *names; i++) {
-        if (strcmp(names[i], name) != 0) continue;
-        *types |= 1u << i;
-        return LS_OK;
-    }
+static ls_status add_type(const ls_schema_rules *r, const char *name, unsigned *types) {
+    unsigned type = ls_schema_type_named(name);
+    *types |= type;
+    if (type) return LS_OK;
     return FAIL(r, "type: null, boolean, object, array, string, integer or number is expected");
 }
 
@@ -119,10 +107,10 @@ static ls_status read_types(const ls_schema_rules *r, const ls_json *j, unsigned
     *types_p = 0;
     if (ls_json_is_array(type) && ls_json_count(type) > 0) {
         for (size_t i = 0; i < ls_json_count(type); i++)
-            LS_TRY(type_named(r, ls_json_text(ls_json_at(type, i)), types_p));
+            LS_TRY(add_type(r, ls_json_text(ls_json_at(type, i)), types_p));
         return LS_OK;
     }
-    if (type) return type_named(r, ls_json_text(type), types_p);
+    if (type) return add_type(r, ls_json_text(type), types_p);
     if (about & (about - 1)) return FAIL(r, "a type is missing");
     *types_p = about;
     return LS_OK;
@@ -166,48 +154,52 @@ static ls_status read_child(ls_schema_rules *r, const ls_json *j, const char *wo
     return LS_OK;
 }
 
-/* The schema at a pointer, RFC 6901, within this one. */
-static const ls_json *find_target(const ls_json *root, const char *pointer) {
-    const ls_json *at = root;
-    while (at && *pointer == '/') {
-        size_t n = strcspn(++pointer, "/"), k = 0;
-        char *word = ls_alloc(n + 1), *end = NULL;
-        for (size_t i = 0; i < n; i++) {
-            bool escape = pointer[i] == '~' && (pointer[i + 1] == '0' || pointer[i + 1] == '1');
-            word[k++] = !escape ? pointer[i] : pointer[i + 1] == '0' ? '~' : '/';
-            i += escape;
-        }
-        bool list = ls_json_is_array(at);
-        size_t i = list ? strtoul(word, &end, 10) : 0;
-        at = !list ? ls_json_get(at, word) : *end || end == word ? NULL : ls_json_at(at, i);
-        free(word);
-        pointer += n;
-    }
-    return *pointer ? NULL : at;
-}
-
 static ls_status read_ref(ls_schema_rules *r, const ls_json *j, const ls_expression **x_p) {
     const char *ref = ls_json_text(ls_json_get(j, "$ref"));
     const ls_json *to =
-        ref && *ref == '#' && !strchr(ref, '%') ? find_target(r->root, ref + 1) : NULL;
+        ref && *ref == '#' && !strchr(ref, '%') ? ls_schema_find(r->root, ref + 1) : NULL;
+    if (ls_json_is_bool(to)) return read_child(r, to, "$ref", x_p);
     if (!ls_json_is_object(to))
         return FAIL(r, "$ref: '%.80s' is not in the schema, as #/$defs/NAME", ref ? ref : "");
     *x_p = ls_schema_call(r, to, ref + 1);
     return LS_OK;
 }
 
-static ls_status read_any_of(ls_schema_rules *r, const ls_json *j, int nested,
+/* One of the schemas of a list; false allows nothing. */
+static ls_status read_either(ls_schema_rules *r, const ls_json *j, const char *keyword, int nested,
                              const ls_expression **x_p) {
-    const ls_json *list = ls_json_get(j, "anyOf");
+    const ls_json *list = ls_json_get(j, keyword);
     const ls_expression *x = NULL, *one = NULL;
     size_t n = ls_json_is_array(list) ? ls_json_count(list) : 0;
-    if (n == 0) return FAIL(r, "anyOf: a list of schemas is expected");
+    if (n == 0) return FAIL(r, "%s: a list of schemas is expected", keyword);
     for (size_t i = 0; i < n; i++) {
-        LS_TRY(read_schema(r, ls_json_at(list, i), nested + 1, &one));
+        const ls_json *schema = ls_json_at(list, i);
+        if (ls_json_is_bool(schema) && !ls_json_is_true(schema)) continue;
+        LS_TRY(read_schema(r, schema, nested + 1, &one));
         x = ls_expression_or(&r->pool, x, one);
     }
     *x_p = x;
-    return LS_OK;
+    return x ? LS_OK : FAIL(r, "%s: nothing is allowed there", keyword);
+}
+
+static ls_status read_any_of(ls_schema_rules *r, const ls_json *j, int nested,
+                             const ls_expression **x_p) {
+    return read_either(r, j, "anyOf", nested, x_p);
+}
+
+/* What is valid by one of several schemas that have no value in common is valid by one alone. */
+static ls_status read_one_of(ls_schema_rules *r, const ls_json *j, int nested,
+                             const ls_expression **x_p) {
+    const ls_json *list = ls_json_get(j, "oneOf");
+    ls_schema_comparison c = {.root = r->root};
+    for (size_t i = 0; i < ls_json_count(list); i++)
+        for (size_t k = 0; k < i; k++)
+            if (ls_schemas_overlap(&c, ls_json_at(list, k), ls_json_at(list, i)))
+                return FAIL(r,
+                            "oneOf: schemas %zu and %zu are not told apart by their type, or by a "
+                            "const or enum of a required property; use anyOf",
+                            k, i);
+    return read_either(r, j, "oneOf", nested, x_p);
 }
 
 static ls_status read_all_of(ls_schema_rules *r, const ls_json *j, int nested,
@@ -220,19 +212,6 @@ static ls_status read_all_of(ls_schema_rules *r, const ls_json *j, int nested,
 
 /* ---- values that are listed ---- */
 
-static bool is_of(const ls_json *value, unsigned types) {
-    int64_t whole = 0;
-    double number = 0;
-    if (types == 0) return true;
-    if (ls_json_is_null(value)) return types & TYPE_NULL;
-    if (ls_json_is_bool(value)) return types & TYPE_BOOLEAN;
-    if (ls_json_is_object(value)) return types & TYPE_OBJECT;
-    if (ls_json_is_array(value)) return types & TYPE_ARRAY;
-    if (ls_json_text(value)) return types & TYPE_STRING;
-    if (ls_json_integer(value, &whole)) return types & (TYPE_INTEGER | TYPE_NUMBER);
-    return ls_json_number(value, &number) && types & TYPE_NUMBER;
-}
-
 static ls_status read_listed(ls_schema_rules *r, const ls_json *j, unsigned types,
                              const ls_expression **x_p) {
     const ls_json *list = ls_json_get(j, "enum"), *constant = ls_json_get(j, "const");
@@ -241,7 +220,8 @@ static ls_status read_listed(ls_schema_rules *r, const ls_json *j, unsigned type
     if (!constant && !ls_json_is_array(list)) return FAIL(r, "enum: a list is expected");
     for (size_t i = 0; i < n; i++) {
         const ls_json *value = constant ? constant : ls_json_at(list, i);
-        if (is_of(value, types)) x = ls_expression_or(&r->pool, x, ls_schema_text(r, value));
+        if (!types || ls_schema_has_type(value, types))
+            x = ls_expression_or(&r->pool, x, ls_schema_text(r, value));
     }
     if (!x) return FAIL(r, "%s: there is no value of the type", constant ? "const" : "enum");
     *x_p = x;
@@ -252,25 +232,41 @@ static ls_status read_listed(ls_schema_rules *r, const ls_json *j, unsigned type
 
 #define DAY                                                                                        \
     "[0-9]{4}-(?:(?:0[13578]|1[02])-(?:0[1-9]|[12][0-9]|3[01])|(?:0[469]|11)-(?:0[1-9]|[12][0-9]|" \
-    "30)|02-(?:0[1-9]|1[0-9]|2[0-8]))"
+    "30)|02-(?:0[1-9]|1[0-9]|2[0-8]))|(?:[0-9]{2}(?:0[48]|[2468][048]|[13579][26])|(?:[02468][04"  \
+    "8]|[13579][26])00)-02-29"
 #define TIME                                                                                       \
     "(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](?:\\.[0-9]{1,9})?(?:Z|[-+](?:[01][0-9]|2[0-3]):["  \
     "0-"                                                                                           \
     "5][0-9])"
-#define LABEL "[a-z0-9](?:[-a-z0-9]{0,61}[a-z0-9])?"
+/* No two hyphens in a row, which names of other alphabets have; five labels are below 253 characters. */
+#define LABEL "[a-z0-9](?:-?[a-z0-9]){0,24}"
 #define HOST  LABEL "(?:\\." LABEL "){0,4}"
 #define BYTE  "(?:25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])"
+
+#define DAYS   "[0-9]{1,6}D"
+#define MONTHS "[0-9]{1,6}M(?:" DAYS ")?"
+#define SPAN   "[0-9]{1,6}(?:S|M(?:[0-9]{1,6}S)?|H(?:[0-9]{1,6}M(?:[0-9]{1,6}S)?)?)"
+#define DURATION                                                                                   \
+    "P(?:[0-9]{1,6}W|T" SPAN "|(?:" DAYS "|" MONTHS "|[0-9]{1,6}Y(?:" MONTHS ")?)(?:T" SPAN ")?)"
+#define WORD "[0-9a-f]{1,4}"
+#define IPV6                                                                                       \
+    "(?:" WORD ":){7}" WORD "|(?:" WORD ":){1,7}:|(?:" WORD ":){1,6}:" WORD "|(?:" WORD            \
+    ":){1,5}(?::" WORD "){1,2}|(?:" WORD ":){1,4}(?::" WORD "){1,3}|(?:" WORD ":){1,3}(?::" WORD   \
+    "){1,4}|(?:" WORD ":){1,2}(?::" WORD "){1,5}|" WORD ":(?::" WORD "){1,6}|:(?::" WORD           \
+    "){1,7}|::"
 
 /* Texts of a format; some texts of it may be missing. */
 static const char *const formats[][2] = {
     {"date", DAY},
     {"time", TIME},
-    {"date-time", DAY "T" TIME},
+    {"date-time", "(?:" DAY ")T" TIME},
     {"uuid", "[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}"},
+    {"duration", DURATION},
     {"ipv4", BYTE "(?:\\." BYTE "){3}"},
+    {"ipv6", IPV6},
     {"hostname", HOST},
     {"email", "[a-zA-Z0-9_+-]{1,32}(?:\\.[a-zA-Z0-9_+-]{1,32}){0,3}@" HOST},
-    {"uri", "https?://" HOST "(?:/[-a-zA-Z0-9._~]{0,100}){0,20}"}};
+    {"uri", "https?://" HOST "(?:/[-a-zA-Z0-9._~]{0,80}){0,20}"}};
 
 static ls_status read_format(ls_schema_rules *r, const ls_json *format, const ls_expression **x_p) {
     const char *name = ls_json_text(format);
@@ -292,6 +288,18 @@ static ls_status read_pattern(ls_schema_rules *r, const ls_json *pattern,
     return FAIL(r, "pattern: %s", why.msg);
 }
 
+/* Beside a pattern or a format, lengths are kept by all of its texts, or they are refused. */
+static ls_status check_length(const ls_schema_rules *r, const ls_expression *x, int64_t least,
+                              int64_t most) {
+    int64_t fewest = 0, largest = 0;
+    ls_expression_length(x, &fewest, &largest);
+    if (fewest < least)
+        return FAIL(r, "minLength: beside pattern or format, which has texts of %lld characters",
+                    (long long)fewest);
+    if (most == LS_NO_LIMIT || (largest != LS_NO_LIMIT && largest <= most)) return LS_OK;
+    return FAIL(r, "maxLength: beside pattern or format, which has longer texts");
+}
+
 static ls_status read_string(ls_schema_rules *r, const ls_json *j, const ls_expression **x_p) {
     static const char *const lengths[] = {"minLength", "maxLength"};
     const ls_json *pattern = ls_json_get(j, "pattern"), *format = ls_json_get(j, "format");
@@ -299,8 +307,7 @@ static ls_status read_string(ls_schema_rules *r, const ls_json *j, const ls_expr
     const ls_expression *x = NULL;
     LS_TRY(read_counts(r, j, lengths, &least, &most));
     bool counted = least || most != LS_NO_LIMIT;
-    if (counted + (pattern != NULL) + (format != NULL) > 1)
-        return FAIL(r, "one of pattern, format and lengths is supported for a string");
+    if (pattern && format) return FAIL(r, "one of pattern and format is supported for a string");
     if (!counted && !pattern && !format) {
         *x_p = ls_schema_call_kind(r, LS_SCHEMA_STRING);
         return LS_OK;
@@ -311,50 +318,85 @@ static ls_status read_string(ls_schema_rules *r, const ls_json *j, const ls_expr
         LS_TRY(read_format(r, format, &x));
     else
         x = ls_schema_chars(r, least, most);
+    if (counted && (pattern || format)) LS_TRY(check_length(r, x, least, most));
     *x_p = ls_schema_between(r, "\"", x, "\"");
     return LS_OK;
 }
 
 /* ---- numbers ---- */
 
-/* A bound, moved to the next whole number within for integers. up: it is a lower one. */
+/* How a bound that is no whole number moves to one, for integers. */
+typedef enum bound_step { STEP_UP, STEP_DOWN } bound_step;
+
+typedef struct number_bound {
+    bool given, exclusive;
+    int64_t at; /* at most LS_LARGEST_NUMBER + 1, at least its negative */
+} number_bound;
+
+static int64_t within_digits(double x) {
+    if (x > (double)LS_LARGEST_NUMBER) return LS_LARGEST_NUMBER + 1;
+    return x < -(double)LS_LARGEST_NUMBER ? -LS_LARGEST_NUMBER - 1 : (int64_t)x;
+}
+
 static ls_status read_bound(const ls_schema_rules *r, const ls_json *j, const char *key, bool whole,
-                            bool up, double *bound_p) {
-    double x = 0;
+                            bound_step step, number_bound *b) {
     const ls_json *value = ls_json_get(j, key);
+    double x = 0;
+    int64_t exact = 0;
     if (!value) return LS_OK;
     if (!ls_json_number(value, &x)) return FAIL(r, "%s: a number is expected", key);
     if (x != floor(x) && !whole)
         return FAIL(r, "%s: of type number, whole bounds are supported", key);
-    *bound_p = up ? ceil(x) : floor(x);
+    bool integer = ls_json_integer(value, &exact); /* a double has not all of its digits */
+    b->at = within_digits(step == STEP_UP ? ceil(x) : floor(x));
+    if (integer && exact >= -LS_LARGEST_NUMBER && exact <= LS_LARGEST_NUMBER) b->at = exact;
+    b->given = true;
     return LS_OK;
 }
 
-static int64_t bounded(double x) {
-    if (x >= 1e18) return LS_LARGEST_NUMBER;
-    return x <= -1e18 ? -LS_LARGEST_NUMBER : (int64_t)x;
+/* Of two bounds the narrower one. sign: 1: both are lower ones, -1: upper ones. */
+static number_bound narrower(number_bound inclusive, number_bound exclusive, int sign) {
+    exclusive.exclusive = true;
+    if (!exclusive.given) return inclusive;
+    if (!inclusive.given) return exclusive;
+    return exclusive.at * sign >= inclusive.at * sign ? exclusive : inclusive;
+}
+
+static ls_status read_range(const ls_schema_rules *r, const ls_json *j, bool whole,
+                            number_bound *low_p, number_bound *high_p) {
+    number_bound low = {0}, high = {0}, above = {0}, below = {0};
+    LS_TRY(read_bound(r, j, "minimum", whole, STEP_UP, &low));
+    LS_TRY(read_bound(r, j, "maximum", whole, STEP_DOWN, &high));
+    LS_TRY(read_bound(r, j, "exclusiveMinimum", whole, STEP_DOWN, &above));
+    LS_TRY(read_bound(r, j, "exclusiveMaximum", whole, STEP_UP, &below));
+    *low_p = narrower(low, above, 1);
+    *high_p = narrower(high, below, -1);
+    return LS_OK;
+}
+
+static bool put_range(number_bound low, number_bound high, bool whole, ls_buf *regex) {
+    ls_number_range range = {-LS_LARGEST_NUMBER, LS_LARGEST_NUMBER, false, false};
+    if (low.given && low.at >= -LS_LARGEST_NUMBER) range.low = low.at, range.above = low.exclusive;
+    if (high.given && high.at <= LS_LARGEST_NUMBER)
+        range.high = high.at, range.below = high.exclusive;
+    if (range.low > LS_LARGEST_NUMBER || range.high < -LS_LARGEST_NUMBER) return false;
+    return ls_number_range_write(&range, !whole, regex);
 }
 
 static ls_status read_number(ls_schema_rules *r, const ls_json *j, bool whole,
                              const ls_expression **x_p) {
-    double low = -INFINITY, high = INFINITY, above = -INFINITY, below = INFINITY;
+    number_bound low, high;
     ls_buf regex = {0};
-    LS_TRY(read_bound(r, j, "minimum", whole, true, &low));
-    LS_TRY(read_bound(r, j, "maximum", whole, false, &high));
-    LS_TRY(read_bound(r, j, "exclusiveMinimum", whole, false, &above));
-    LS_TRY(read_bound(r, j, "exclusiveMaximum", whole, true, &below));
-    ls_number_range range = {.low = bounded(above >= low ? above : low),
-                             .high = bounded(below <= high ? below : high),
-                             .above = above >= low && above > -INFINITY,
-                             .below = below <= high && below < INFINITY};
-    bool free_range = isinf(low) && isinf(high) && isinf(above) && isinf(below);
-    if (free_range && !whole)
+    LS_TRY(read_range(r, j, whole, &low, &high));
+    bool any = true;
+    if (!low.given && !high.given && !whole)
         ls_buf_printf(&regex, "%s%s", "-?(?:0|[1-9][0-9]{0,17})(?:\\.[0-9]{1,17})?",
                       "(?:[eE][-+]?[0-9]{1,2})?");
-    bool any = free_range && !whole ? true : ls_number_range_write(&range, !whole, &regex);
+    else
+        any = put_range(low, high, whole, &regex);
     if (any) *x_p = ls_schema_regex(r, regex.data);
     ls_buf_free(&regex);
-    return any ? LS_OK : FAIL(r, "no number is within its bounds");
+    return any ? LS_OK : FAIL(r, "no number of at most 18 digits is within its bounds");
 }
 
 /* ---- arrays ---- */
@@ -403,7 +445,7 @@ typedef struct object_reader {
     const ls_json *schema, *required; /* required: NULL: none */
     const ls_json *others;            /* additionalProperties; NULL: none are allowed */
     const ls_expression *members;
-    const char **names; /* [n] */
+    const char **names; /* [n] that the others must not have */
     size_t n;
 } object_reader;
 
@@ -413,6 +455,11 @@ static bool is_required(const object_reader *o, const char *name) {
         if (one && strcmp(one, name) == 0) return true;
     }
     return false;
+}
+
+static void add_name(object_reader *o, const char *name) {
+    o->names = ls_grow((void *)o->names, o->n, sizeof(char *));
+    o->names[o->n++] = name;
 }
 
 static ls_status add_member(object_reader *o, const char *name, const ls_json *schema,
@@ -425,8 +472,7 @@ static ls_status add_member(object_reader *o, const char *name, const ls_json *s
         x = ls_schema_between(r, "", ls_schema_text(r, key), ":");
         x = ls_expression_then(&r->pool, x, value);
         o->members = ls_expression_list(&r->pool, o->members, x, is_required(o, name));
-        o->names = ls_grow((void *)o->names, o->n, sizeof(char *));
-        o->names[o->n++] = name;
+        add_name(o, name);
     }
     ls_json_free(key);
     return s;
@@ -440,7 +486,10 @@ static ls_status add_properties(object_reader *o) {
     for (void *it = ls_json_next(properties, NULL, &name, &value); it;
          it = ls_json_next(properties, it, &name, &value)) {
         bool never = ls_json_is_bool(value) && !ls_json_is_true(value);
-        if (never && !is_required(o, name)) continue;
+        if (never && !is_required(o, name)) {
+            add_name(o, name); /* nor is it one of the others */
+            continue;
+        }
         char *path = ls_format("properties/%s", name);
         ls_status s = add_member(o, name, value, path);
         free(path);
@@ -511,20 +560,20 @@ static ls_status read_object(ls_schema_rules *r, const ls_json *j, const ls_expr
 static ls_status read_type(ls_schema_rules *r, const ls_json *j, unsigned type,
                            const ls_expression **x_p) {
     switch (type) {
-    case TYPE_NULL: *x_p = ls_expression_text(&r->pool, "null"); return LS_OK;
-    case TYPE_BOOLEAN: *x_p = ls_schema_regex(r, "true|false"); return LS_OK;
-    case TYPE_OBJECT: return read_object(r, j, x_p);
-    case TYPE_ARRAY: return read_array(r, j, x_p);
-    case TYPE_STRING: return read_string(r, j, x_p);
-    default: return read_number(r, j, type == TYPE_INTEGER, x_p);
+    case LS_TYPE_NULL: *x_p = ls_expression_text(&r->pool, "null"); return LS_OK;
+    case LS_TYPE_BOOLEAN: *x_p = ls_schema_regex(r, "true|false"); return LS_OK;
+    case LS_TYPE_OBJECT: return read_object(r, j, x_p);
+    case LS_TYPE_ARRAY: return read_array(r, j, x_p);
+    case LS_TYPE_STRING: return read_string(r, j, x_p);
+    default: return read_number(r, j, type == LS_TYPE_INTEGER, x_p);
     }
 }
 
 static ls_status read_by_type(ls_schema_rules *r, const ls_json *j, unsigned types,
                               const ls_expression **x_p) {
     const ls_expression *x = NULL, *one = NULL;
-    if (types & TYPE_NUMBER) types &= ~(unsigned)TYPE_INTEGER;
-    for (unsigned type = 1; type <= TYPE_NUMBER; type *= 2) {
+    if (types & LS_TYPE_NUMBER) types &= ~(unsigned)LS_TYPE_INTEGER;
+    for (unsigned type = 1; type <= LS_TYPE_NUMBER; type *= 2) {
         if (!(types & type)) continue;
         LS_TRY(read_type(r, j, type, &one));
         x = ls_expression_or(&r->pool, x, one);
@@ -533,8 +582,8 @@ static ls_status read_by_type(ls_schema_rules *r, const ls_json *j, unsigned typ
     return LS_OK;
 }
 
-static ls_status read_schema(ls_schema_rules *r, const ls_json *j, int nested,
-                             const ls_expression **x_p) {
+static ls_status read_keywords(ls_schema_rules *r, const ls_json *j, int nested,
+                               const ls_expression **x_p) {
     unsigned about = 0, types = 0;
     size_t said = 0;
     if (nested > LS_SCHEMA_NESTED) return FAIL(r, "it is nested too deeply");
@@ -542,10 +591,11 @@ static ls_status read_schema(ls_schema_rules *r, const ls_json *j, int nested,
     if (ls_json_is_true(j)) return read_by_type(r, j, 0, x_p);
     if (!ls_json_is_object(j)) return FAIL(r, "an object is expected");
     LS_TRY(check_keywords(r, j, &about, &said));
-    static const char *const alone[] = {"$ref", "anyOf", "allOf"};
+    static const char *const alone[] = {"$ref", "anyOf", "oneOf", "allOf"};
     static ls_status (*const readers[])(ls_schema_rules *, const ls_json *, int,
-                                        const ls_expression **) = {NULL, read_any_of, read_all_of};
-    for (int i = 0; i < 3; i++) {
+                                        const ls_expression **) = {NULL, read_any_of, read_one_of,
+                                                                   read_all_of};
+    for (int i = 0; i < 4; i++) {
         if (!ls_json_get(j, alone[i])) continue;
         if (said > 1) return FAIL(r, "other keywords beside %s are not supported", alone[i]);
         return readers[i] ? readers[i](r, j, nested, x_p) : read_ref(r, j, x_p);
@@ -555,6 +605,16 @@ static ls_status read_schema(ls_schema_rules *r, const ls_json *j, int nested,
     if (said > 1 + (ls_json_get(j, "type") != NULL))
         return FAIL(r, "other keywords than type beside enum or const are not supported");
     return read_listed(r, j, types, x_p);
+}
+
+/* An $id begins a document of its own, to which the pointers in it refer. */
+static ls_status read_schema(ls_schema_rules *r, const ls_json *j, int nested,
+                             const ls_expression **x_p) {
+    const ls_json *root = r->root;
+    if (ls_schema_has_id(j)) r->root = j;
+    ls_status s = read_keywords(r, j, nested, x_p);
+    r->root = root;
+    return s;
 }
 
 /* Rules are added while rules are read. */

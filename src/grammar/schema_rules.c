@@ -70,7 +70,7 @@ const ls_expression *ls_schema_text(ls_schema_rules *r, const ls_json *value) {
         }
         return ls_expression_then(&r->pool, x, ls_expression_text(&r->pool, "]"));
     }
-    ls_json_write(value, 0, &text);
+    ls_json_write_exact(value, &text);
     x = ls_expression_bytes(&r->pool, text.data, text.len);
     ls_buf_free(&text);
     return x;

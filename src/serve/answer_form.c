@@ -43,7 +43,8 @@ static ls_status read_response_format(form_reader *r) {
     if (!j || (type && strcmp(type, "text") == 0)) return LS_OK;
     r->wanted.field = field;
     if (type && strcmp(type, "json_object") == 0) {
-        r->wanted.kind = FORM_OBJECT;
+        r->wanted.value = given(j, "schema"); /* llama.cpp's and others' */
+        r->wanted.kind = r->wanted.value ? FORM_SCHEMA : FORM_OBJECT;
         return LS_OK;
     }
     if (!type || strcmp(type, "json_schema") != 0)
@@ -156,7 +157,7 @@ static ls_status find_constraint(const form_reader *r, ls_constraint_store *stor
     ls_grammar *g = NULL;
     ls_buf key = {0};
     ls_buf_printf(&key, "%d ", (int)r->wanted.kind);
-    if (r->wanted.value) ls_json_write(r->wanted.value, 0, &key);
+    if (r->wanted.value) ls_json_write_exact(r->wanted.value, &key);
     if (r->wanted.kind == FORM_CALLS) ls_tools_key(r->tools, &key);
     *c_p = ls_constraint_store_find(store, key.data, key.len);
     ls_status s = *c_p ? LS_OK : make_grammar(r, &ls_constraint_store_tokens(store)->bytes, &g);

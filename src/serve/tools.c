@@ -85,7 +85,7 @@ ls_status ls_tools_read(ls_tool_form form, const ls_json *body, ls_tools *t, con
 
 void ls_tools_key(const ls_tools *t, ls_buf *key) {
     ls_buf_printf(key, "%d %d %s ", (int)t->names.form, t->parallel, t->only ? t->only : "");
-    ls_json_write(t->list, 0, key);
+    ls_json_write_exact(t->list, key);
 }
 
 /* What stands before the arguments. */

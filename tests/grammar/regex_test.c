@@ -147,6 +147,10 @@ static void test_allowed(void **state) {
                  {"[]a]+", "]a", "b"},
                  {"[\\w-]+", "a-b", "a b"},
                  {"\\u20ac+", "€€", "$"},
+                 {"[\\s\\S]", "\xe3\x80\x80", "ab"},
+                 {"\\s", "\xe3\x80\x80", "a"},
+                 {"[^\\s]", "\xc2\x85", "\xef\xbb\xbf"},
+                 {".", "\x0b", "\xe2\x80\xa8"},
                  {"a{0,2}|x", "x", "aaa"}};
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

@@ -426,13 +426,19 @@ static ls_status make(const char *schema, ls_grammar **g_p, ls_error *e) {
 static void test_allowed(void **state) {
     static const char *const cases[][3] = {
         {"{\"type\":\"string\",\"format\":\"date\"}", "\"2026-11-28\"", "\"2026-02-30\""},
-        {"{\"type\":\"string\",\"format\":\"date-time\"}", "\"2026-11-28T14:00:00Z\"",
+        {"{\"type\":\"string\",\"format\":\"date\"}", "\"2024-02-29\"", "\"1900-02-29\""},
+        {"{\"type\":\"string\",\"format\":\"date-time\"}", "\"2000-02-29T14:00:00Z\"",
          "\"2026-11-28\""},
+        {"{\"type\":\"string\",\"format\":\"hostname\"}", "\"a-b.org\"", "\"xn--vek\""},
         {"{\"type\":\"string\",\"format\":\"uuid\"}", "\"123e4567-e89b-12d3-a456-426614174000\"",
          "\"123e4567\""},
         {"{\"type\":\"string\",\"format\":\"ipv4\"}", "\"127.0.0.1\"", "\"256.0.0.1\""},
         {"{\"type\":\"string\",\"format\":\"email\"}", "\"a.b@example.org\"", "\"a.b\""},
         {"{\"type\":\"string\",\"format\":\"uri\"}", "\"https://a.org/x\"", "\"a b\""},
+        {"{\"type\":\"string\",\"pattern\":\"^(ab|c){3}d?$\",\"minLength\":3,\"maxLength\":7}",
+         "\"abcabd\"", "\"abab\""},
+        {"{\"type\":\"string\",\"format\":\"uri\",\"minLength\":1,\"maxLength\":2083}",
+         "\"http://a\"", "\"a\""},
         {"{\"type\":\"string\",\"maxLength\":2}", "\"\\n\xf0\x9f\x98\x80\"", "\"abc\""},
         {"{\"type\":\"object\"}", "{\"x\":[1,{}]}", "[]"},
         {"{}", "[1,\"a\",{\"b\":null}]", "[1,]"},
@@ -442,6 +448,44 @@ static void test_allowed(void **state) {
         {"{\"type\":\"number\",\"minimum\":0,\"maximum\":1}", "0.25", "1.01"},
         {"{\"type\":\"number\",\"exclusiveMinimum\":0}", "0.001", "0.0"},
         {"{\"type\":\"integer\",\"minimum\":-12,\"maximum\":205}", "-12", "206"},
+        {"{\"type\":\"number\",\"exclusiveMaximum\":1}", "0.99999999999999",
+         "0.99999999999999999"}, /* which is 1 as a double */
+        {"{\"type\":\"number\",\"exclusiveMinimum\":100}", "100.000000000001",
+         "100.00000000000000001"},
+        {"{\"type\":\"integer\",\"minimum\":9007199254740993}", "9007199254740993",
+         "9007199254740992"},
+        {"{\"type\":\"integer\",\"maximum\":1e30}", "5", "5.5"},
+        {"{\"type\":\"integer\",\"exclusiveMinimum\":2.5,\"minimum\":1}", "3", "2"},
+        {"{\"const\":1.1234567890123}", "1.1234567890123", "1.12345679"},
+        {"{\"const\":0.1}", "0.1", "0.10000000000000001"},
+        {"{\"type\":\"string\",\"format\":\"duration\"}", "\"P1Y2M3DT4H\"", "\"P1D2M\""},
+        {"{\"type\":\"string\",\"format\":\"ipv6\"}", "\"2001:db8::1\"", "\"1::2::3\""},
+        {"{\"type\":\"string\",\"pattern\":\"^\\\\S.$\"}", "\"ab\"",
+         "\"\xc2\xa0\""
+         "b\""},
+        {"{\"type\":\"string\",\"pattern\":\"^.$\"}", "\"a\"", "\"\\r\""},
+        {"{\"type\":\"object\",\"properties\":{\"a\":false},\"additionalProperties\":true}",
+         "{\"b\":1}", "{\"a\":1}"},
+        {"{\"anyOf\":[false,{\"type\":\"null\"}]}", "null", "1"},
+        {"{\"$ref\":\"#/$defs/a\",\"$defs\":{\"a\":true}}", "1", "]"},
+        /* Pointers within a schema that has an $id begin there. */
+        {"{\"$id\":\"http://x/"
+         "a\",\"properties\":{\"p\":{\"$id\":\"b\",\"type\":\"array\",\"items\":{"
+         "\"$ref\":\"#/$defs/c\"},\"$defs\":{\"c\":{\"type\":\"integer\"}}},\"q\":{\"$ref\":"
+         "\"#/$defs/c\"}},\"$defs\":{\"c\":{\"type\":\"string\"}}}",
+         "{\"p\":[1],\"q\":\"a\"}", "{\"p\":[\"a\"]}"},
+        {"{\"oneOf\":[{\"type\":\"string\"},{\"$ref\":\"#/$defs/n\"},{\"type\":\"null\"}],"
+         "\"$defs\":{\"n\":{\"anyOf\":[{\"type\":\"integer\"},{\"const\":true}]}}}",
+         "true", "false"},
+        {"{\"discriminator\":{\"propertyName\":\"k\"},\"oneOf\":["
+         "{\"type\":\"object\",\"properties\":{\"k\":{\"const\":\"a\"},\"x\":{}},\"required\":["
+         "\"k\"]},"
+         "{\"type\":\"object\",\"properties\":{\"k\":{\"enum\":[\"b\",\"c\"]},\"y\":{}},"
+         "\"required\":[\"k\"]}]}",
+         "{\"k\":\"c\",\"y\":1}", "{\"k\":\"a\",\"y\":1}"},
+        {"{\"oneOf\":[{\"type\":\"object\",\"properties\":{\"a\":{}},\"required\":[\"a\"]},"
+         "{\"type\":\"object\",\"properties\":{\"b\":{}},\"additionalProperties\":false}]}",
+         "{\"b\":1}", "{\"a\":1,\"b\":1}"},
         {"{\"type\":\"array\",\"items\":false}", "[]", "[1]"},
         {"{\"allOf\":[{\"type\":\"null\"}]}", "null", "0"},
         {"{\"type\":\"object\",\"properties\":{\"a\":{\"$ref\":\"#\"}},"
@@ -465,7 +509,18 @@ static void test_allowed(void **state) {
 static void test_refused(void **state) {
     static const char *const cases[][2] = {
         {"{\"type\":\"object\",\"patternProperties\":{}}", "'patternProperties' is not supported"},
-        {"{\"oneOf\":[{}]}", "'oneOf' is not supported"},
+        {"{\"oneOf\":[{\"type\":\"integer\"},{\"type\":\"number\"}]}",
+         "schemas 0 and 1 are not told"},
+        {"{\"oneOf\":[{\"const\":1.0},{\"type\":\"integer\"}]}", "schemas 0 and 1 are not told"},
+        {"{\"oneOf\":[{\"type\":\"null\"},{\"type\":\"object\",\"properties\":"
+         "{\"k\":{\"const\":1}}},{\"type\":\"object\",\"properties\":{\"k\":{\"const\":2}}}]}",
+         "schemas 1 and 2 are not told"},
+        {"{\"oneOf\":[{\"$ref\":\"#\"},{\"$ref\":\"#/$defs/x\"}]}", "not told apart"},
+        {"{\"anyOf\":[false]}", "anyOf: nothing"},
+        {"{\"$ref\":\"#/$defs/a/$defs/b\",\"$defs\":{\"a\":{\"$id\":\"x\",\"$defs\":{\"b\":{}}}}}",
+         "is not in the schema"},
+        {"{\"type\":\"integer\",\"minimum\":1e18}", "no number"},
+        {"{\"type\":\"string\",\"pattern\":\"[]a]\"}", "write \\]"},
         {"{\"properties\":{\"a\":{\"not\":{}}}}", "at /properties/a: the keyword 'not'"},
         {"{\"type\":\"text\"}", "type: null, boolean"},
         {"{\"type\":[]}", "type: null, boolean"},
@@ -476,7 +531,10 @@ static void test_refused(void **state) {
         {"{\"type\":\"object\",\"properties\":{\"a\":{\"$ref\":\"#\"}},\"required\":[\"a\"]}",
          "no text is allowed"},
         {"{\"type\":\"string\",\"pattern\":\"(\"}", "not closed"},
-        {"{\"type\":\"string\",\"pattern\":\"a\",\"minLength\":1}", "one of pattern"},
+        {"{\"type\":\"string\",\"pattern\":\"a\",\"format\":\"date\"}", "one of pattern"},
+        {"{\"type\":\"string\",\"pattern\":\"^(ab|c)d*$\",\"minLength\":2}", "texts of 1 char"},
+        {"{\"type\":\"string\",\"pattern\":\"^a+$\",\"maxLength\":9}", "has longer texts"},
+        {"{\"type\":\"string\",\"pattern\":\"^(ab|c){3}d?$\",\"maxLength\":6}", "longer texts"},
         {"{\"type\":\"string\",\"format\":\"color\"}", "'color' is not supported"},
         {"{\"type\":\"string\",\"maxLength\":1000000}", "too large"},
         {"{\"type\":\"string\",\"minLength\":3,\"maxLength\":2}", "larger than"},

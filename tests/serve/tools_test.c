@@ -305,7 +305,7 @@ static void test_refused(void **state) {
         {TOOLS ", \"tool_choice\": {\"function\": {\"name\": \"x\"}}", "tool_choice: none, auto"},
         {TOOLS ", \"tool_choice\": \"required\", \"guided_regex\": \"a\"", "guided_regex already"},
         {"\"tools\": [" TOOL("f", "{\"oneOf\": []}") "], \"tool_choice\": \"required\"",
-         "tool_choice: the schema: the keyword 'oneOf'"}};
+         "tool_choice: the schema: oneOf: a list"}};
     (void)state;
     ls_text_request r;
     ls_refusal why;
@@ -324,10 +324,28 @@ static void test_refused(void **state) {
     model.tool_form = LS_TOOLS_TAGGED;
 }
 
+/* Requests with one schema share its constraint; schemas that differ in the last digit of a number are two. */
+static void test_constraints(void **state) {
+    static const char *const numbers[] = {"1.0000000000001", "1.0000000000002", "1.0000000000001"};
+    ls_text_request r[3];
+    ls_refusal why;
+    (void)state;
+    for (int i = 0; i < 3; i++) {
+        char *body = ls_format(
+            "{" ASK ", \"guided_json\": {\"type\": \"boolean\", \"default\": %s}}", numbers[i]);
+        if (!read_request(body, &r[i], &why)) fail_msg("%s", why.error.msg);
+        free(body);
+    }
+    assert_ptr_equal(r[0].rule.constraint, r[2].rule.constraint);
+    assert_ptr_not_equal(r[0].rule.constraint, r[1].rule.constraint);
+    for (int i = 0; i < 3; i++) ls_request_free(&r[i]);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_required), cmocka_unit_test(test_parallel),
-        cmocka_unit_test(test_named),    cmocka_unit_test(test_auto),
-        cmocka_unit_test(test_prompts),  cmocka_unit_test(test_refused)};
+        cmocka_unit_test(test_required),   cmocka_unit_test(test_parallel),
+        cmocka_unit_test(test_named),      cmocka_unit_test(test_auto),
+        cmocka_unit_test(test_prompts),    cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_constraints)};
     return cmocka_run_group_tests(tests, open_model, close_model);
 }
