@@ -23,7 +23,7 @@ void ls_connections_remove(ls_connections *x, ls_connection *c) {
 }
 
 void ls_connections_waits(ls_connections *x, ls_connection *c) {
-    c->asks = c->answered = false;
+    c->asks = c->complete = c->answered = false;
     c->since = ++x->now;
 }
 
@@ -35,7 +35,7 @@ static bool has_read_all(int fd) {
 void ls_connections_end_gone(ls_connections *x) {
     size_t n = 0;
     for (size_t i = 0; i < x->n; i++)
-        if (!x->list[i]->answered)
+        if (!x->list[i]->complete && !x->list[i]->answered)
             x->polls[n++] = (struct pollfd){.fd = x->list[i]->fd, .events = POLLRDHUP};
     if (n == 0 || poll(x->polls, (nfds_t)n, 0) < 1) return;
     for (size_t i = 0; i < n; i++)

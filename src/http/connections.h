@@ -15,6 +15,7 @@
 typedef struct ls_connection {
     int fd;
     bool asks;      /* the header of a request has come, whose answer is not yet complete */
+    bool complete;  /* all of that request has come */
     bool answered;  /* there is an answer, which is being sent */
     bool ended;     /* it has been shut down */
     uint64_t since; /* the later a connection began to wait for a request, the larger */
@@ -32,8 +33,8 @@ ls_connection *ls_connections_add(ls_connections *, int fd);
 void ls_connections_remove(ls_connections *, ls_connection *);
 /* The connection's request is answered, or given up. */
 void ls_connections_waits(ls_connections *, ls_connection *);
-/* Shuts the connections down whose clients have gone, where nothing is left to be read and nothing to be sent: the
- * library then closes them. */
+/* Shuts the connections down whose clients send no more, where nothing is left to be read and no request is complete:
+ * the library then closes them. */
 void ls_connections_end_gone(ls_connections *);
 /* Shuts down the n connections that have waited longest for the header of a request, so that others find
  * room. */

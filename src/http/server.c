@@ -7,6 +7,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/clock.h"
 #include "base/file.h"
 #include "http/connections.h"
 #include "http/listener.h"
@@ -14,7 +15,7 @@
 #include "http/visitor.h"
 
 /* CONNECTION_BYTES: memory of a connection, for its headers and what it sends next. */
-enum { CONNECTION_BYTES = 32 << 10, BLOCK_BYTES = 16 << 10, IDLE_S = 30 };
+enum { CONNECTION_BYTES = 32 << 10, BLOCK_BYTES = 16 << 10, IDLE_S = 30, PROBE_NS = 1000000000 };
 
 static const char COOKIE[] = "lockstep_token";
 
@@ -33,9 +34,12 @@ typedef struct resting resting;
 struct resting {
     ls_http *server;
     struct MHD_Connection *connection;
-    int fd;      /* of a POST's connection; -1: of another one */
-    bool rests;  /* there is nothing to send, and the connection is suspended */
-    bool closed; /* its client has gone away */
+    int fd;            /* of a POST's connection; -1: of another one */
+    bool rests;        /* there is nothing to send, and the connection is suspended */
+    bool closed;       /* its client has gone away */
+    bool patient;      /* a client that sends no more may read on */
+    bool probes;       /* it is to be asked whether it does */
+    int64_t probed_ns; /* when it was last; 0: never */
     resting *next, **at;
 };
 
@@ -63,8 +67,9 @@ typedef struct delivery {
 typedef struct upload {
     resting r; /* first; in the list while `pending` is set */
     ls_buf body;
-    bool too_large;
-    delivery how; /* how its answer will be sent */
+    int refused;     /* the status by which it is, once all of it has come; 0: it is not */
+    const char *why; /* a sentence */
+    delivery how;    /* how its answer will be sent */
     const ls_http_pending *pending;
     void *job;
 } upload;
@@ -129,7 +134,11 @@ static void end_closed(ls_http *h) {
     for (resting *r = h->list; r; r = r->next) {
         struct pollfd p = {.fd = r->fd, .events = POLLRDHUP};
         if (r->fd < 0 || !r->rests || poll(&p, 1, 0) < 1) continue;
-        r->closed = true;
+        int64_t now = ls_clock_ns();
+        r->closed = !r->patient || (p.revents & (POLLHUP | POLLERR));
+        if (!r->closed && r->probed_ns && now - r->probed_ns < PROBE_NS) continue;
+        r->probes = true;
+        r->probed_ns = now;
         resume(r);
     }
 }
@@ -145,7 +154,9 @@ static ssize_t stream_read(void *arg, uint64_t at, char *bytes, size_t most) {
     stream *s = arg;
     (void)at;
     if (s->r.closed) return MHD_CONTENT_READER_END_WITH_ERROR;
-    size_t n = s->source->next(s->own, bytes, most);
+    size_t n = s->r.probes && s->r.patient ? s->source->probe(s->own, bytes, most) : 0;
+    s->r.probes = false;
+    if (n == 0) n = s->source->next(s->own, bytes, most);
     if (n == LS_HTTP_END) return MHD_CONTENT_READER_END_OF_STREAM;
     if (n) return (ssize_t)n;
     rest(&s->r);
@@ -165,6 +176,7 @@ static struct MHD_Response *stream_open(ls_http *h, struct MHD_Connection *c,
     stream *s = LS_NEW(stream);
     *s = (stream){.source = a->source, .own = a->stream};
     add_resting(&s->r, h, c, posted);
+    s->r.patient = a->source->probe;
     h->nstreams++;
     return h->lib->create_response_from_callback(MHD_SIZE_UNKNOWN, BLOCK_BYTES, stream_read, s,
                                                  stream_close);
@@ -186,6 +198,12 @@ static void set_answered(const ls_http *h, struct MHD_Connection *c) {
 static void set_asks(const ls_http *h, struct MHD_Connection *c) {
     ls_connection *x = connection_of(h, c);
     if (x) x->asks = true;
+}
+
+/* All of the request has come. */
+static void set_complete(const ls_http *h, struct MHD_Connection *c) {
+    ls_connection *x = connection_of(h, c);
+    if (x) x->complete = true;
 }
 
 static void set_waits(ls_http *h, struct MHD_Connection *c) {
@@ -295,10 +313,16 @@ static bool has_token(const ls_http *h, const ls_http_request *r, bool *new_p) {
     return *new_p;
 }
 
-/* More of a body has come. */
+static const char TOO_LARGE[] = "The request is too large.";
+
+/* More of a body has come. That of a refused request is read, too, and dropped: a client that is still sending when the
+ * connection ends may not read the answer. */
 static void take_upload(const ls_http *h, upload *u, const char *bytes, size_t *n) {
-    if (u->body.len + *n > h->o.posts_nbytes) u->too_large = true;
-    if (!u->too_large) ls_buf_append(&u->body, bytes, *n);
+    if (!u->refused && u->body.len + *n > h->o.posts_nbytes) {
+        u->refused = MHD_HTTP_CONTENT_TOO_LARGE;
+        u->why = TOO_LARGE;
+    }
+    if (!u->refused) ls_buf_append(&u->body, bytes, *n);
     *n = 0;
 }
 
@@ -345,51 +369,71 @@ static enum MHD_Result deliver_pending(ls_http *h, struct MHD_Connection *c, upl
     return deliver(h, c, &a, u->how);
 }
 
+/* Sets what its head says: whether it is refused, and how its answer is sent. */
+static void read_head(const ls_http *h, const ls_http_request *r, const char *method, upload *u) {
+    bool posts = h->o.posts_nbytes && strcmp(method, "POST") == 0;
+    const char *length = ls_http_header(r, "Content-Length");
+    u->how = (delivery){.posted = posts, .head = strcmp(method, "HEAD") == 0};
+    if (!host_is_ours(h, r)) {
+        u->refused = MHD_HTTP_FORBIDDEN;
+        u->why = "This server does not have the name in your request. Use localhost, or start it "
+                 "with --host NAME.";
+    } else if (!posts && strcmp(method, "GET") != 0 && !u->how.head) {
+        u->refused = MHD_HTTP_METHOD_NOT_ALLOWED;
+        u->why = h->o.posts_nbytes ? "This server knows GET, HEAD and POST."
+                                   : "This server only reads: GET or HEAD.";
+    } else if (!has_token(h, r, &u->how.gives_token)) {
+        u->refused = MHD_HTTP_UNAUTHORIZED;
+        u->why = h->o.posts_nbytes
+                     ? "The key is missing or wrong: Authorization: Bearer KEY."
+                     : "The token is missing or wrong: use the URL that the program printed.";
+    } else if (posts && length && strtoull(length, NULL, 10) > h->o.posts_nbytes) {
+        u->refused = MHD_HTTP_CONTENT_TOO_LARGE;
+        u->why = TOO_LARGE;
+    }
+}
+
+/* The head of a request has come. An answer before its end would close the connection: only a client that waits for leave
+ * to send the body gets one. */
+static enum MHD_Result begin_request(ls_http *h, const ls_http_request *r, const char *method,
+                                     void **state) {
+    upload *u = LS_NEW(upload);
+    *u = (upload){0};
+    *state = u;
+    read_head(h, r, method, u);
+    if (u->refused && ls_http_header(r, "Expect"))
+        return refuse(h, r->connection, u->refused, u->why);
+    return MHD_YES;
+}
+
 static enum MHD_Result on_request(void *arg, struct MHD_Connection *c, const char *url,
                                   const char *method, const char *version, const char *bytes,
                                   size_t *nupload, void **state) {
     ls_http *h = arg;
-    upload *posted = *state;
-    bool new_token = false, posts = h->o.posts_nbytes && strcmp(method, "POST") == 0;
-    const ls_http_request r = {h, c, url, posts ? posted : NULL};
+    upload *u = *state;
+    ls_http_request r = {h, c, url, NULL};
     (void)version;
     set_asks(h, c);
-    if (posted && *nupload) {
-        take_upload(h, posted, bytes, nupload);
+    if (!u) return begin_request(h, &r, method, state);
+    if (*nupload) {
+        take_upload(h, u, bytes, nupload);
         return MHD_YES;
     }
-    if (posted && posted->pending) return deliver_pending(h, c, posted);
-    if (!host_is_ours(h, &r))
-        return refuse(h, c, MHD_HTTP_FORBIDDEN,
-                      "This server does not have the name in your request. Use localhost, or start "
-                      "it with --host NAME.");
-    if (!posts && strcmp(method, "GET") != 0 && strcmp(method, "HEAD") != 0)
-        return refuse(h, c, MHD_HTTP_METHOD_NOT_ALLOWED,
-                      h->o.posts_nbytes ? "This server knows GET, HEAD and POST."
-                                        : "This server only reads: GET or HEAD.");
-    if (!has_token(h, &r, &new_token))
-        return refuse(h, c, MHD_HTTP_UNAUTHORIZED,
-                      h->o.posts_nbytes
-                          ? "The key is missing or wrong: Authorization: Bearer KEY."
-                          : "The token is missing or wrong: use the URL that the program printed.");
-    /* An answer before the end of the request would close the connection. */
-    if (!posted) {
-        *state = LS_NEW(upload);
-        return MHD_YES;
+    if (u->pending) return deliver_pending(h, c, u);
+    if (u->refused) return refuse(h, c, u->refused, u->why);
+    if (u->how.posted) {
+        r.posted = u;
+        set_complete(h, c);
     }
-    if (posted->too_large)
-        return refuse(h, c, MHD_HTTP_CONTENT_TOO_LARGE, "The request is too large.");
     ls_http_answer a = {0};
     h->o.answer(h->o.arg, &r, &a);
-    posted->how = (delivery){new_token, posts, strcmp(method, "HEAD") == 0};
-    if (a.pending) {
-        posted->pending = a.pending;
-        posted->job = a.job;
-        add_resting(&posted->r, h, c, true);
-        h->npending++;
-        return deliver_pending(h, c, posted);
-    }
-    return deliver(h, c, &a, posted->how);
+    if (!a.pending) return deliver(h, c, &a, u->how);
+    u->pending = a.pending;
+    u->job = a.job;
+    add_resting(&u->r, h, c, true);
+    u->r.patient = u->how.posted;
+    h->npending++;
+    return deliver_pending(h, c, u);
 }
 
 /* ---- TLS ---- */

@@ -8,7 +8,9 @@
  * A stream is an answer in pieces, such as server-sent events: the server asks it for bytes when its client
  * can receive some. A stream that has none pauses until ls_http_wake(). So a slow client costs no memory:
  * bytes that it can't receive yet are not made. The answer to a POST is closed as soon as its client has
- * gone away.
+ * gone away. A client that has only ended its own direction (shutdown(), RFC 9112 permits it) looks the same as one
+ * that has closed its socket until something is sent to it, so that both are sent bytes that change nothing, each
+ * second: the system of a closed socket refuses them.
  *
  * An answer may be pending: another thread makes it. Its request pauses, and after each
  * ls_http_wake() the server asks for the answer.
@@ -46,6 +48,9 @@ typedef struct ls_http_source {
     /* Writes at most `most` bytes (at least 4096); 0: there are none now; LS_HTTP_END: there will be none. */
     size_t (*next)(void *stream, char *bytes, size_t most);
     void (*close)(void *stream); /* the client or the server has closed the stream */
+    /* Writes bytes that change nothing for whoever reads the stream, to a client that sends no more; 0: none can stand
+     * here. NULL: there are none, and such a client is taken to be gone. */
+    size_t (*probe)(void *stream, char *bytes, size_t most);
 } ls_http_source;
 
 typedef struct ls_http_answer ls_http_answer;

@@ -142,7 +142,17 @@ static void close_asked(void *arg) {
     if (last) free_asked(x);
 }
 
-static const ls_http_source source = {next_bytes, close_asked};
+/* A comment between two events, or white space before JSON. */
+static size_t probe(void *arg, char *bytes, size_t most) {
+    asked *x = arg;
+    const char *text = x->request.stream ? ":\n\n" : "\n";
+    size_t n = strlen(text);
+    if (x->taken < x->ready.len || x->written || n > most) return 0;
+    memcpy(bytes, text, n);
+    return n;
+}
+
+static const ls_http_source source = {next_bytes, close_asked, probe};
 
 static void refuse_busy(ls_front *f, ls_http_answer *a) {
     refuse(f, a, 429, "rate_limit_error", "too many requests wait already; try again later");

@@ -153,4 +153,4 @@ static size_t live_next(void *arg, char *bytes, size_t most) {
     return n;
 }
 
-const ls_http_source ls_live_source = {live_next, live_close};
+const ls_http_source ls_live_source = {.next = live_next, .close = live_close};

@@ -42,7 +42,7 @@ static size_t no_bytes(void *stream, char *bytes, size_t most) {
 
 static void close_stream(void *stream) { add_to(stream, 1); }
 
-static const ls_http_source source = {no_bytes, close_stream};
+static const ls_http_source source = {.next = no_bytes, .close = close_stream};
 
 static void make_slow(void *arg, ls_http_answer *a) {
     add_to(&nrun, 1);

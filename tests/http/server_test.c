@@ -25,6 +25,7 @@ static char asked[256]; /* the path of the last request that was answered */
 static int nopen;        /* streams */
 static size_t available; /* bytes that each stream may still give */
 static size_t given;     /* by all */
+static int nprobes;      /* of them */
 static const char byte = 's';
 
 static size_t stream_next(void *arg, char *bytes, size_t most) {
@@ -41,7 +42,15 @@ static void stream_close(void *arg) {
     nopen--;
 }
 
-static const ls_http_source source = {stream_next, stream_close};
+static size_t stream_probe(void *arg, char *bytes, size_t most) {
+    (void)arg;
+    assert_true(most > 0);
+    *bytes = '?';
+    nprobes++;
+    return 1;
+}
+
+static const ls_http_source source = {stream_next, stream_close, stream_probe};
 
 /* ---- an answer that another makes ---- */
 
@@ -103,6 +112,7 @@ static ls_http *server_open_posts(const char *token, size_t posts_nbytes) {
     nopen = nwanted = ndropped = 0;
     made = false;
     available = given = 0;
+    nprobes = 0;
     assert_ls_ok(ls_http_open(&(ls_http_options){.names = names,
                                                  .nnames = 1,
                                                  .token = token,
@@ -561,11 +571,13 @@ static void test_pending_get(void **state) {
     ls_http_close(h);
 }
 
-/* A client that goes away before its answer is made, and a server that ends: the job is dropped. */
+/* A client that goes away before its answer is made to a GET, and a server that ends: the job is dropped. */
 static void test_pending_dropped(void **state) {
     ls_http *h = server_open_posts(NULL, 100);
     (void)state;
-    int fd = client_post_late(h);
+    int fd = client_open(h);
+    client_send(fd, "GET /late HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    while (ls_http_nstreams(h) == 0) ls_http_run(h, 5);
     close(fd);
     for (int i = 0; i < 200 && nwanted; i++) ls_http_run(h, 5);
     assert_int_equal(nwanted, 0);
@@ -577,6 +589,110 @@ static void test_pending_dropped(void **state) {
     assert_int_equal(nwanted, 0);
     assert_int_equal(ndropped, 2);
     close(fd);
+}
+
+/* ---- bodies that are not wanted ---- */
+
+/* A client sends all of a body before it reads: what is refused is read, too, and then answered. */
+static void test_refused_bodies(void **state) {
+    static const struct {
+        const char *head;
+        int status;
+    } cases[] = {{"POST / HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer 00ff\r\n", 413},
+                 {"POST / HTTP/1.1\r\nHost: localhost\r\n", 401},
+                 {"PUT / HTTP/1.1\r\nHost: localhost\r\nAuthorization: Bearer 00ff\r\n", 405},
+                 {"POST / HTTP/1.1\r\nHost: elsewhere\r\nAuthorization: Bearer 00ff\r\n", 403}};
+    enum { BODY = 20000000 };
+    static char bytes[1 << 16];
+    ls_http *h = server_open_posts("00ff", 1000);
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char head[300];
+        int fd = client_open(h);
+        snprintf(head, sizeof head, "%sContent-Length: %d\r\n\r\n", cases[i].head, BODY);
+        client_send(fd, head);
+        for (int sent = 0; sent < BODY;) {
+            size_t n = BODY - sent < (int)sizeof bytes ? (size_t)(BODY - sent) : sizeof bytes;
+            ssize_t k = send(fd, bytes, n, MSG_NOSIGNAL);
+            if (k < 0) assert_int_equal(errno, EAGAIN);
+            if (k > 0) sent += (int)k;
+            ls_http_run(h, 1);
+        }
+        client_receive(h, fd, "\r\n\r\n");
+        assert_int_equal(status_of_reply(), cases[i].status);
+        close(fd);
+        /* One that asks before it sends is told at once. */
+        fd = client_open(h);
+        snprintf(head, sizeof head, "%sExpect: 100-continue\r\nContent-Length: %d\r\n\r\n",
+                 cases[i].head, BODY);
+        client_send(fd, head);
+        client_receive(h, fd, "\r\n\r\n");
+        assert_int_equal(status_of_reply(), cases[i].status);
+        close(fd);
+    }
+    ls_http_close(h);
+}
+
+/* ---- clients that send no more ---- */
+
+static int client_post(ls_http *h, const char *path) {
+    char text[200];
+    int fd = client_open(h);
+    snprintf(text, sizeof text,
+             "POST %s HTTP/1.1\r\nHost: localhost\r\nContent-Length: 4\r\n\r\nbody", path);
+    client_send(fd, text);
+    return fd;
+}
+
+/* They have ended their own direction, and read on. */
+static void test_half_closed(void **state) {
+    ls_http *h = server_open_posts(NULL, 100);
+    (void)state;
+    /* An answer at once, to a GET and to a POST. */
+    int fd = client_open(h);
+    client_send(fd, "GET /a HTTP/1.1\r\nHost: localhost\r\n\r\n");
+    shutdown(fd, SHUT_WR);
+    client_receive(h, fd, "path=/a x=-");
+    close(fd);
+    fd = client_post(h, "/b");
+    shutdown(fd, SHUT_WR);
+    client_receive(h, fd, "path=/b x=-");
+    close(fd);
+    /* One that is made later. */
+    fd = client_post(h, "/late");
+    shutdown(fd, SHUT_WR);
+    for (int i = 0; i < 50; i++) ls_http_run(h, 1);
+    assert_int_equal(nwanted, 1);
+    made = true;
+    ls_http_wake(h);
+    client_receive(h, fd, "late: body");
+    close(fd);
+    /* A stream, which is probed, and then has bytes. */
+    fd = client_post(h, "/stream");
+    shutdown(fd, SHUT_WR);
+    client_receive(h, fd, "?");
+    assert_true(nprobes > 0);
+    assert_int_equal(nopen, 1);
+    available = 3;
+    ls_http_wake(h);
+    client_receive(h, fd, "sss");
+    close(fd);
+    ls_http_close(h);
+    assert_int_equal(nopen, 0);
+}
+
+/* One that has closed its socket does not read on: a probe finds it. */
+static void test_gone_reader(void **state) {
+    ls_http *h = server_open_posts(NULL, 100);
+    (void)state;
+    int fd = client_post(h, "/stream");
+    client_receive(h, fd, "\r\n\r\n");
+    assert_int_equal(nopen, 1);
+    close(fd);
+    while (nopen) ls_http_run(h, 5);
+    assert_int_equal(nprobes, 1);
+    assert_int_equal(given, 0);
+    ls_http_close(h);
 }
 
 /* ---- TLS ---- */
@@ -665,6 +781,9 @@ int main(void) {
                                        cmocka_unit_test(test_pending),
                                        cmocka_unit_test(test_pending_get),
                                        cmocka_unit_test(test_pending_dropped),
+                                       cmocka_unit_test(test_refused_bodies),
+                                       cmocka_unit_test(test_half_closed),
+                                       cmocka_unit_test(test_gone_reader),
                                        cmocka_unit_test(test_tls)};
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }
