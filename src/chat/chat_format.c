@@ -53,6 +53,11 @@ static bool is_null(const ls_json *message) {
 static ls_status render(const ls_chat_format *f, const ls_chat_text *t, bool empty, ls_buf *out,
                         ls_error *e) {
     ls_json *globals = ls_json_new_object(), *messages = ls_json_new_array();
+    const ls_json *value = NULL;
+    const char *name = NULL;
+    for (void *it = ls_json_next(t->variables, NULL, &name, &value); it;
+         it = ls_json_next(t->variables, it, &name, &value))
+        ls_json_set(globals, name, ls_json_share(value));
     for (size_t i = 0; i < t->n; i++) {
         const ls_json *m = ls_json_at(t->messages, i);
         ls_json_push(messages, empty && is_null(m) ? with_content(m, "") : ls_json_share(m));

@@ -26,11 +26,12 @@ void ls_chat_format_set_ends(ls_chat_format *, const int64_t *ids, int n);
 void ls_chat_format_free(ls_chat_format *);
 
 typedef struct ls_chat_text {
-    const ls_json *messages; /* an array of {"role", "content"} */
-    size_t n;                /* of them, the first */
-    const ls_json *tools;    /* NULL: none */
-    bool prompt;             /* ends with the beginning of an answer */
-    const struct tm *now;    /* NULL: LS_CHAT_DATE */
+    const ls_json *messages;  /* an array of {"role", "content"} */
+    size_t n;                 /* of them, the first */
+    const ls_json *tools;     /* NULL: none */
+    bool prompt;              /* ends with the beginning of an answer */
+    const ls_json *variables; /* an object: further ones of the template; NULL: none */
+    const struct tm *now;     /* NULL: LS_CHAT_DATE */
 } ls_chat_text;
 
 /* Appends the conversation as the template writes it. LS_EINVAL: there is no template, or it

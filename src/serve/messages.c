@@ -50,8 +50,13 @@ static ls_status read(const ls_json *one, size_t number, ls_json **m_p, ls_error
 }
 
 ls_status ls_messages_encode(const ls_chat_format *f, const ls_json *body, const ls_json *tools,
-                             ls_token_list *list_p, ls_error *e) {
-    const ls_json *from = ls_json_get(body, "messages");
+                             ls_token_list *list_p, const char **field_p, ls_error *e) {
+    static const char VARIABLES[] = "chat_template_kwargs";
+    const ls_json *from = ls_json_get(body, "messages"), *variables = ls_json_get(body, VARIABLES);
+    *field_p = VARIABLES;
+    if (variables && !ls_json_is_object(variables) && !ls_json_is_null(variables))
+        return ls_fail(e, LS_EINVAL, "%s: an object is expected", VARIABLES);
+    *field_p = "messages";
     ls_json *messages = ls_json_new_array();
     time_t now = time(NULL);
     struct tm date;
@@ -67,6 +72,7 @@ ls_status ls_messages_encode(const ls_chat_format *f, const ls_json *body, const
                       .n = n,
                       .tools = tools,
                       .prompt = true,
+                      .variables = variables,
                       .now = localtime_r(&now, &date)};
     if (s == LS_OK) s = ls_chat_text_encode(f, &t, list_p, e);
     ls_json_free(messages);

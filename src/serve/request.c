@@ -85,21 +85,39 @@ static const char *const harmless[] = {"user",         "metadata",           "st
 static const char *const refused[][2] = {{"suffix", "null"},
                                          {"best_of", "1"},
                                          {"use_beam_search", "false"},
+                                         {"length_penalty", "1"},
                                          {"tools", "null"},
                                          {"functions", "null"},
                                          {"tool_choice", "\"none\""},
                                          {"function_call", "null"},
+                                         {"grammar", "null"},
+                                         {"json_schema", "null"},
                                          {"guided_grammar", "null"},
                                          {"prompt_logprobs", "null"},
+                                         {"prompt_embeds", "null"},
+                                         {"truncate_prompt_tokens", "null"},
                                          {"logits_processors", "null"},
                                          {"audio", "null"},
                                          {"modalities", "null"},
                                          {"allowed_token_ids", "null"},
                                          {"bad_words", "null"},
-                                         {"chat_template", "null"}};
+                                         {"include_stop_str_in_output", "false"},
+                                         {"chat_template", "null"},
+                                         {"documents", "null"},
+                                         {"add_generation_prompt", "true"},
+                                         {"continue_final_message", "false"},
+                                         {"n_predict", "null"},
+                                         {"repeat_penalty", "1"},
+                                         {"typical_p", "1"},
+                                         {"mirostat", "0"},
+                                         {"dry_multiplier", "0"},
+                                         {"xtc_probability", "0"},
+                                         {"top_n_sigma", "-1"},
+                                         {"samplers", "null"}};
 static const char *const known[] = {"model",
                                     "prompt",
                                     "messages",
+                                    "chat_template_kwargs",
                                     "max_tokens",
                                     "max_completion_tokens",
                                     "temperature",
@@ -145,6 +163,21 @@ static void note_unknown(const char *field) {
     ls_log("requests have the field '%.40s', which is not known here, and changes nothing", field);
 }
 
+/* Does a field that is not supported ask for nothing? nothing: the value that does. */
+static bool asks_nothing(const ls_json *value, const char *nothing) {
+    ls_buf text = {0};
+    double given = 0;
+    char *end = NULL;
+    double number = strtod(nothing, &end);
+    if (ls_json_is_null(value)) return true;
+    if (ls_json_is_array(value) || ls_json_is_object(value)) return ls_json_count(value) == 0;
+    if (!*end && ls_json_number(value, &given)) return given == number;
+    ls_json_write(value, 0, &text);
+    bool same = text.len == strlen(nothing) && memcmp(text.data, nothing, text.len) == 0;
+    ls_buf_free(&text);
+    return same;
+}
+
 static bool read_names(const reader *x) {
     const char *key = NULL;
     const ls_json *value = NULL;
@@ -159,14 +192,8 @@ static bool read_names(const reader *x) {
             note_unknown(key);
             continue;
         }
-        ls_buf text = {0};
-        ls_json_write(value, 0, &text);
-        bool nothing = ls_json_is_null(value) ||
-                       (text.len == strlen(refused[i][1]) &&
-                        memcmp(text.data, refused[i][1], text.len) == 0) ||
-                       (ls_json_is_array(value) && ls_json_count(value) == 0);
-        ls_buf_free(&text);
-        if (!nothing) return REFUSE(x, refused[i][0], "%s is not supported here", refused[i][0]);
+        if (!asks_nothing(value, refused[i][1]))
+            return REFUSE(x, refused[i][0], "%s is not supported here", refused[i][0]);
     }
     return true;
 }
@@ -380,8 +407,8 @@ static bool read_messages(const reader *x) {
     ls_tools *tools = &x->r->tools;
     ls_status s = ls_tools_read(x->m->tool_form, x->body, tools, &field, &x->why->error);
     if (s != LS_OK) return refuse(x, field, s);
-    s = ls_messages_encode(x->m->format, x->body, tools->list, &list, &x->why->error);
-    if (s != LS_OK) return refuse(x, "messages", s);
+    s = ls_messages_encode(x->m->format, x->body, tools->list, &list, &field, &x->why->error);
+    if (s != LS_OK) return refuse(x, field, s);
     ls_request_prompt *p = new_prompt(x->r);
     p->tokens = list.ids;
     p->n = (int64_t)list.n;

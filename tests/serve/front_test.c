@@ -20,7 +20,8 @@
 enum { MOST = 1 << 20 };
 
 static const char TEMPLATE[] =
-    "{% for m in messages %}{{ m.role[0] }}{{ m.content | trim }}\n{% endfor %}a";
+    "{% for m in messages %}{{ m.role[0] }}{{ m.content | trim }}\n{% endfor %}"
+    "{% if more is defined %}{{ more }}{% endif %}a";
 static ls_trained trained;
 static ls_chat_format format;
 static ls_front *front;
@@ -482,6 +483,60 @@ static void test_wanted(void **state) {
                          "{\"type\": \"json_object\"}}");
     assert_true(strncmp(text, "{\"", 2) == 0 || strncmp(text, "{}", 2) == 0);
     ls_json_free(o);
+    text = only_text(&o, "{\"prompt\": \"a\", \"max_tokens\": 30, \"ignore_eos\": true, "
+                         "\"response_format\": {\"type\": "
+                         "\"json_object\", \"schema\": {\"const\": {\"a\": true}}}}");
+    assert_string_equal(text, "{\"a\":true}");
+    ls_json_free(o);
+}
+
+static int64_t count_prompt(const char *more) {
+    char *body = ls_format("{\"messages\": [{\"role\": \"user\", \"content\": \"a\"}], "
+                           "\"max_tokens\": 1, \"chat_template_kwargs\": %s}",
+                           more);
+    int64_t n = 0;
+    assert_int_equal(ask("/v1/chat/completions", body), 200);
+    ls_json *o = parsed();
+    assert_true(ls_json_integer(ls_json_get(ls_json_get(o, "usage"), "prompt_tokens"), &n));
+    ls_json_free(o);
+    free(body);
+    return n;
+}
+
+/* Further variables of the template. */
+static void test_variables(void **state) {
+    (void)state;
+    int64_t n = count_prompt("null");
+    assert_int_equal(count_prompt("{}"), n);
+    assert_int_equal(count_prompt("{\"other\": true, \"messages\": []}"), n);
+    assert_true(count_prompt("{\"more\": \"xyz\"}") > n);
+}
+
+/* ---- clients that send no more, or too much ---- */
+
+static int receive(int fd) {
+    int status = 0;
+    size_t n = 0;
+    for (ssize_t k; (k = read(fd, reply + n, MOST - 1 - n)) > 0;) n += (size_t)k;
+    reply[n] = 0;
+    close(fd);
+    sscanf(reply, "HTTP/1.1 %d", &status);
+    return status;
+}
+
+static void test_half_closed(void **state) {
+    (void)state;
+    int fd = send_request("POST", "/v1/completions",
+                          "{\"prompt\": \"a\", \"max_tokens\": 40, \"ignore_eos\": true}");
+    shutdown(fd, SHUT_WR);
+    assert_int_equal(receive(fd), 200);
+    assert_non_null(strstr(reply, "\"completion_tokens\": 40"));
+    fd = send_request(
+        "POST", "/v1/completions",
+        "{\"prompt\": \"a\", \"max_tokens\": 40, \"ignore_eos\": true, \"stream\": true}");
+    shutdown(fd, SHUT_WR);
+    assert_int_equal(receive(fd), 200);
+    assert_non_null(strstr(reply, "data: [DONE]"));
 }
 
 /* ---- refusals ---- */
@@ -514,6 +569,15 @@ static void test_refused(void **state) {
          "{\"prompt\": \"a\", \"response_format\": {\"type\": \"json_schema\", \"json_schema\":"
          "{\"name\": \"x\", \"schema\": {\"type\": \"object\", \"minProperties\": 1}}}}",
          "'minProperties' is not supported", 400},
+        {"/v1/completions",
+         "{\"prompt\": \"a\", \"response_format\": {\"type\": \"json_object\", \"schema\": 3}}",
+         "an object is expected", 400},
+        {"/v1/completions", "{\"prompt\": \"a\", \"grammar\": \"root ::= x\"}",
+         "grammar is not supported", 400},
+        {"/v1/completions", "{\"prompt\": \"a\", \"typical_p\": 0.5}", "typical_p is not", 400},
+        {"/v1/chat/completions",
+         "{\"messages\": [{\"role\": \"user\", \"content\": \"a\"}], \"chat_template_kwargs\": 3}",
+         "chat_template_kwargs: an object", 400},
         {"/v1/completions", "{\"prompt\": \"a\", \"guided_regex\": \"(a\"}",
          "guided_regex: character 1", 400},
         {"/v1/completions", "{\"prompt\": \"a\", \"guided_regex\": \"a\", \"guided_json\": {}}",
@@ -605,6 +669,8 @@ int main(void) {
                                        cmocka_unit_test(test_page),
                                        cmocka_unit_test(test_json),
                                        cmocka_unit_test(test_wanted),
+                                       cmocka_unit_test(test_variables),
+                                       cmocka_unit_test(test_half_closed),
                                        cmocka_unit_test(test_tokens),
                                        cmocka_unit_test(test_refused),
                                        cmocka_unit_test(test_refused_visitor),
