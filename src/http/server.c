@@ -373,12 +373,14 @@ static enum MHD_Result deliver_pending(ls_http *h, struct MHD_Connection *c, upl
 static void read_head(const ls_http *h, const ls_http_request *r, const char *method, upload *u) {
     bool posts = h->o.posts_nbytes && strcmp(method, "POST") == 0;
     const char *length = ls_http_header(r, "Content-Length");
-    u->how = (delivery){.posted = posts, .head = strcmp(method, "HEAD") == 0};
+    bool reads = strcmp(method, "GET") == 0 || strcmp(method, "HEAD") == 0;
+    u->how = (delivery){.posted = posts, .head = reads && *method == 'H'};
+    if (reads && h->o.open_path && strcmp(r->path, h->o.open_path) == 0) return;
     if (!host_is_ours(h, r)) {
         u->refused = MHD_HTTP_FORBIDDEN;
         u->why = "This server does not have the name in your request. Use localhost, or start it "
                  "with --host NAME.";
-    } else if (!posts && strcmp(method, "GET") != 0 && !u->how.head) {
+    } else if (!posts && !reads) {
         u->refused = MHD_HTTP_METHOD_NOT_ALLOWED;
         u->why = h->o.posts_nbytes ? "This server knows GET, HEAD and POST."
                                    : "This server only reads: GET or HEAD.";

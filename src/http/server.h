@@ -86,7 +86,9 @@ typedef struct ls_http_options {
     int port;                 /* 0: a free one */
     const char *const *names; /* [nnames] of this host, beside those of the loopback interface */
     int nnames;
-    const char *token;             /* NULL: none is needed */
+    const char *token; /* NULL: none is needed */
+    const char
+        *open_path; /* GET of it needs no token, and no name of this host; NULL: there is none */
     const char *certificate, *key; /* files in PEM: by TLS; NULL: not */
     size_t posts_nbytes;           /* the largest body of a POST (others: 413); 0: there are none */
     ls_http_answerer *answer;

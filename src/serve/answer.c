@@ -238,7 +238,8 @@ static void put_event(ls_json *o, ls_buf *out) {
 
 static ls_json *chunk_of(const ls_text_answer *a) {
     ls_json *o = head_of(a, a->request->chat ? "chat.completion.chunk" : "text_completion");
-    if (a->request->usage) ls_json_set(o, "usage", ls_json_new_null());
+    if (a->request->usage)
+        ls_json_set(o, "usage", a->request->usage_each ? usage_of(a) : ls_json_new_null());
     return o;
 }
 

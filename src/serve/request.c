@@ -445,6 +445,8 @@ static bool read_stream(const reader *x) {
     if (options && !x->r->stream)
         return REFUSE(x, "stream_options", "stream_options: stream must be true");
     x->r->usage = ls_json_is_true(ls_json_get(options, "include_usage"));
+    x->r->usage_each =
+        x->r->usage && ls_json_is_true(ls_json_get(options, "continuous_usage_stats"));
     x->r->rule.echo = x->r->echo;
     if (x->r->chat && x->r->echo) return REFUSE(x, "echo", "echo is for /v1/completions");
     bool skips = true;

@@ -41,6 +41,7 @@ typedef struct ls_request_prompt {
 
 typedef struct ls_text_request {
     bool chat, stream, usage, echo; /* usage: a stream ends with it */
+    bool usage_each;                /* and each of its events has it */
     bool base64;                    /* vectors are written so */
     ls_request_prompt *prompts;     /* [nprompts] */
     size_t nprompts;

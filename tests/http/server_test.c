@@ -116,6 +116,7 @@ static ls_http *server_open_posts(const char *token, size_t posts_nbytes) {
     assert_ls_ok(ls_http_open(&(ls_http_options){.names = names,
                                                  .nnames = 1,
                                                  .token = token,
+                                                 .open_path = "/open",
                                                  .posts_nbytes = posts_nbytes,
                                                  .answer = answer},
                               &h, &e),
@@ -294,6 +295,13 @@ static void test_token(void **state) {
     (void)state;
     assert_int_equal(get(h, "/", ""), 401);
     assert_non_null(strstr(reply, "\r\nWWW-Authenticate: Bearer\r\n"));
+    assert_int_equal(get(h, "/open", ""), 200);
+    assert_int_equal(get(h, "/open/", ""), 401);
+    assert_int_equal(
+        ask(h, "HEAD /open HTTP/1.1\r\nHost: 10.1.2.3:80\r\nConnection: close\r\n\r\n"), 200);
+    assert_int_equal(ask(h, "POST /open HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
+                            "Content-Length: 0\r\n\r\n"),
+                     405);
     assert_int_equal(get(h, "/?token=00ff", ""), 401);
     assert_null(strstr(reply, "Set-Cookie"));
     assert_int_equal(get(h, "/?token=00ff00ff00ff00ff00ff00ff00ff00ff", ""), 200);

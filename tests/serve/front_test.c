@@ -270,6 +270,15 @@ static void test_stream(void **state) {
     assert_int_equal(ends, 1);
     assert_true(events >= 3); /* the role, the text in any number of pieces, the end */
     assert_string_equal(pieces, whole);
+    /* With continuous_usage_stats no event is without it. */
+    assert_int_equal(
+        ask("/v1/completions",
+            "{\"prompt\": \"a\", \"max_tokens\": 5, \"ignore_eos\": true, \"stream\": true,"
+            "\"stream_options\": {\"include_usage\": true, "
+            "\"continuous_usage_stats\": true}}"),
+        200);
+    assert_non_null(strstr(reply, "\"usage\": {"));
+    assert_null(strstr(reply, "\"usage\": null"));
 }
 
 /* What lm-eval asks for: the logarithms of a prompt's own tokens are those of the tokens when they were
