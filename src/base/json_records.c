@@ -26,15 +26,12 @@ ls_json_records ls_json_lines_of(const char *text, size_t n) {
     return c;
 }
 
-ls_json_records ls_json_records_of(const char *text, size_t n) {
-    ls_json_records c = ls_json_lines_of(text, n);
-    const char *start = c.at;
-    c.array = skip(&c, '[');
-    if (!c.array) {
-        c.at = start;
-        c.line = 1;
-    }
-    return c;
+/* The bytes of the line at `at`, without its break. */
+static size_t line_length(const ls_json_records *c, const char *at) {
+    const char *stop = memchr(at, c->line_end, (size_t)(c->end - at));
+    size_t n = (size_t)((stop ? stop : c->end) - at);
+    while (n && is_space(at[n - 1])) n--;
+    return n;
 }
 
 /* The next line that is not empty. */
@@ -42,10 +39,9 @@ static bool next_line(ls_json_records *c) {
     while (c->at < c->end) {
         const char *stop = memchr(c->at, c->line_end, (size_t)(c->end - c->at));
         c->text = c->at;
-        c->n = (size_t)((stop ? stop : c->end) - c->at);
-        c->at += c->n + (stop != NULL);
+        c->n = line_length(c, c->at);
+        c->at = stop ? stop + 1 : c->end;
         c->line = ++c->number;
-        while (c->n && is_space(c->text[c->n - 1])) c->n--;
         if (c->n) return true;
     }
     return false;
@@ -74,6 +70,50 @@ static const char *value_end(const char *at, const char *end) {
     return end;
 }
 
+/* Behind the bracket that closes the object at `at`. */
+static const char *object_end(const char *at, const char *end) {
+    size_t depth = 0;
+    bool quoted = false;
+    for (; at < end; at++) {
+        if (quoted && *at == '\\' && at + 1 < end)
+            at++;
+        else if (*at == '"')
+            quoted = !quoted;
+        else if (!quoted && *at == '{')
+            depth++;
+        else if (!quoted && *at == '}' && --depth == 0)
+            return at + 1;
+    }
+    return end;
+}
+
+/* Does the first object go on behind its line, and end? It is not a line of a damaged file, each of
+ * which is one object. */
+static bool is_spread(const ls_json_records *c) {
+    const char *at = c->at;
+    while (at < c->end && is_space(*at)) at++;
+    if (at == c->end || *at != '{') return false;
+    const char *end = object_end(at, c->end),
+               *stop = memchr(at, c->line_end, (size_t)(c->end - at));
+    if (!stop || end <= stop || end[-1] != '}') return false;
+    ls_json *j = NULL;
+    bool is = ls_json_parse(at, (size_t)(end - at), "", &j, NULL) == LS_OK;
+    ls_json_free(j);
+    return is;
+}
+
+ls_json_records ls_json_records_of(const char *text, size_t n) {
+    ls_json_records c = ls_json_lines_of(text, n);
+    const char *start = c.at;
+    c.array = skip(&c, '[');
+    if (!c.array) {
+        c.at = start;
+        c.line = 1;
+        c.spread = is_spread(&c);
+    }
+    return c;
+}
+
 /* The next element of the array. At its end nothing may follow. */
 static bool next_element(ls_json_records *c) {
     for (const char *s = c->text; c->number && s < c->at; s++) c->line += *s == '\n';
@@ -95,7 +135,30 @@ static bool next_element(ls_json_records *c) {
     return true;
 }
 
-bool ls_json_records_next(ls_json_records *c) { return c->array ? next_element(c) : next_line(c); }
+/* The next of objects over several lines. */
+static bool next_spread(ls_json_records *c) {
+    skip_space(c);
+    if (c->at == c->end) return false;
+    c->number++;
+    if (*c->at != '{') {
+        c->wrong = "is not valid JSON: an object begins with {";
+        return false;
+    }
+    c->text = c->at;
+    c->at = object_end(c->at, c->end);
+    c->n = (size_t)(c->at - c->text);
+    return true;
+}
+
+bool ls_json_records_next(ls_json_records *c) {
+    for (const char *s = c->text; c->spread && c->number && s < c->at; s++) c->line += *s == '\n';
+    return c->array ? next_element(c) : c->spread ? next_spread(c) : next_line(c);
+}
+
+size_t ls_json_record_length(const ls_json_records *c, const char *at) {
+    if (c->array) return (size_t)(value_end(at, c->end) - at);
+    return c->spread ? (size_t)(object_end(at, c->end) - at) : line_length(c, at);
+}
 
 /* A text, as the element of an array: the parser reads arrays and objects. */
 static ls_status parse_text(const ls_json_records *c, ls_json **j_p, ls_error *e) {

@@ -1,5 +1,6 @@
-/* json_records.h - the values of a text: one a line, or the elements of a JSON array, as data sets
- * are published. A cursor finds where each begins and ends; a parser then reads it.
+/* json_records.h - the values of a text: one a line, the elements of a JSON array, or objects over
+ * several lines each, one after the other. A cursor finds where each begins and ends; a parser then
+ * reads it.
  */
 #ifndef LS_BASE_JSON_RECORDS_H
 #define LS_BASE_JSON_RECORDS_H
@@ -11,6 +12,7 @@ typedef struct ls_json_records {
     const char *at, *end;
     char line_end; /* CR in a file that has no LF */
     bool array;
+    bool spread;      /* objects over several lines */
     uint64_t number;  /* the value's number, from 1; of lines, empty ones count */
     uint64_t line;    /* where it begins, or where the file is damaged */
     const char *text; /* [n] the value */
@@ -24,6 +26,8 @@ ls_json_records ls_json_records_of(const char *text, size_t n);
 ls_json_records ls_json_lines_of(const char *text, size_t n);
 /* Goes to the next value; passes over empty lines. False: the text ends, or `wrong` is set. */
 bool ls_json_records_next(ls_json_records *);
+/* The bytes of the value that begins at `at` in this text, where next() had found it. */
+size_t ls_json_record_length(const ls_json_records *, const char *at);
 /* The value as JSON; LS_EINVAL: the message does not name the place. */
 ls_status ls_json_records_parse(const ls_json_records *, ls_json **j_p, ls_error *);
 /* Prefixes a message about the value with its place: "FILE:3: why", or "FILE:3: element 2 why".

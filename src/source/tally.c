@@ -54,12 +54,10 @@ static bool has_text(const ls_json *object) {
            ls_json_text(ls_json_get(object, "content"));
 }
 
-/* Does the first object of a file of JSON lines have a text, as objects of a corpus have? Other
- * JSON can only be one. */
+/* Does the first object of a file have a text, as objects of a corpus have? */
 static bool is_text_json(const char *path) {
     ls_plain file = {0};
     if (!ls_text_files_is_json(path)) return false;
-    if (strstr(path, ".json") && !strstr(path, ".jsonl")) return true;
     if (ls_plain_open_unhashed(path, &file, NULL) != LS_OK) return false;
     ls_json *first = ls_chat_lines_first((const char *)file.data, file.nbytes);
     bool has = has_text(first);
@@ -68,10 +66,17 @@ static bool is_text_json(const char *path) {
     return has;
 }
 
+/* Corpora are published as arrays of texts, and seldom as lines. */
+static bool is_text_array(const char *path) {
+    return (ends_in(path, ".json") || ends_in(path, ".json.gz") || ends_in(path, ".json.zst")) &&
+           is_text_json(path);
+}
+
 static ls_tally_kind kind_of_file(const char *path) {
-    return is_text_name(path)  ? LS_TALLY_TEXTS
-           : chat_key_of(path) ? LS_TALLY_CHATS
-                               : LS_TALLY_SAMPLES;
+    return is_text_name(path)    ? LS_TALLY_TEXTS
+           : chat_key_of(path)   ? LS_TALLY_CHATS
+           : is_text_array(path) ? LS_TALLY_TEXTS
+                                 : LS_TALLY_SAMPLES;
 }
 
 static bool is_picture_name(const char *path) {

@@ -30,6 +30,45 @@ static void test_python(void **state) {
     ls_source_close(s);
 }
 
+/* The same objects one a line, as elements of an array, and over several lines each. */
+static void test_forms(void **state) {
+    (void)state;
+    static const char *const texts[] = {
+        "{\"a\": 1, \"label\": \"x{\"}\n{\"a\": 2.5, \"label\": \"y\\\"}\"}\n",
+        "[{\"a\": 1, \"label\": \"x{\"}, {\"a\": 2.5, \"label\": \"y\\\"}\"}]",
+        "\n[\n  {\n    \"a\": 1,\n \"label\": \"x{\"\n},\n{\"a\": 2.5, \"label\": \"y\\\"}\"}\n]\n",
+        "{\n  \"a\": 1,\n  \"label\": \"x{\"\n}\n{\n  \"a\": 2.5, \"label\": \"y\\\"}\"\n}\n"};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        ls_source *s = open_source(write_text("form.json", texts[i]));
+        assert_string_equal(s->format, "jsonl");
+        assert_int_equal(s->count, 2);
+        assert_string_equal(s->classes[0], "x{");
+        uint8_t *sample = ls_alloc(s->nbytes);
+        assert_int_equal(s->read(s, 1, sample, NULL), LS_OK);
+        float a = 0;
+        memcpy(&a, sample + ls_source_field(s, "a")->offset, sizeof a);
+        assert_true(a == 2.5f);
+        free(sample);
+        ls_source_close(s);
+    }
+    static const struct {
+        const char *text, *message;
+        int nleft;
+    } bad[] = {
+        {"[{\"a\":1},\n{\"a\":\"x\"}, {\"a\":2}]", "bad.json:2: element 2 'a' has no number", 1},
+        {"[{\"a\":1}, {\"a\":2}", "bad.json:1: the array of objects has no end", 1},
+        {"[{\"a\":1}, [3]]", "bad.json:1: element 2 is not a JSON object", 1},
+        {"{\n\"a\":1}\n{\n\"a\":\"x\"}\n", "bad.json:3: 'a' has no number", 1},
+        {"{\n\"a\":1}\n3\n", "bad.json:3: is not valid JSON: an object begins with {", 1},
+        {"{\n\"a\":1}\n{\"a\":\n", "bad.json:3: is not valid JSON", 1},
+    };
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        const char *path = write_text("bad.json", bad[i].text);
+        assert_refused(path, bad[i].message);
+        assert_skips(path, (uint64_t)(i ? 1 : 2) + (i == 1), (uint64_t)bad[i].nleft);
+    }
+}
+
 static void test_damaged(void **state) {
     (void)state;
     static const struct {
@@ -128,9 +167,9 @@ static void test_encodings(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_python),    cmocka_unit_test(test_damaged),
-        cmocka_unit_test(test_missing),   cmocka_unit_test(test_integers),
-        cmocka_unit_test(test_encodings),
+        cmocka_unit_test(test_python),   cmocka_unit_test(test_forms),
+        cmocka_unit_test(test_damaged),  cmocka_unit_test(test_missing),
+        cmocka_unit_test(test_integers), cmocka_unit_test(test_encodings),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }
