@@ -71,7 +71,8 @@ static void test_damaged(void **state) {
     refuses("[" T("ab") "]\n" T("ab"), "f:2: has more behind the end of its array");
     refuses("[[" T("ab") "]]", "f:1: element 1 is not a JSON object");
     refuses("[" T("ab") "}", "f:1: the array of objects has no end");
-    refuses("{\n\"text\": \"a\"}", "f:1: is not valid JSON: ");
+    refuses("{\n\"text\": \"a\"", "f:1: is not valid JSON: ");
+    refuses("{\n\"text\": \"ab\"}\n3\n", "f:3: is not valid JSON: an object begins with {");
 }
 
 static void test_unread(void **state) {
