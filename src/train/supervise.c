@@ -13,6 +13,7 @@
 #include "report/metrics.h"
 #include "share/config.h"
 #include "state/store_repair.h"
+#include "storage/checkpoint.h"
 #include "storage/identity.h"
 #include "table/row_tables.h"
 #include "train/host.h"
@@ -304,6 +305,15 @@ static ls_status make_store(ls_host *h, int *most_p, ls_error *e) {
     return ls_store_make(&h->layout.plan.share, &c, &h->store, e);
 }
 
+/* Is there nothing left to train? Other hosts may have ended long ago and never come. */
+static bool is_complete(const ls_run *r) {
+    char *path = NULL;
+    int64_t step = 0;
+    bool found = r->resumes && ls_checkpoint_newest(r->dir, &path, &step, NULL) == LS_OK && path;
+    free(path);
+    return found && step >= r->config.train.steps;
+}
+
 ls_status ls_host_supervise(ls_host *h, ls_error *e) {
     const ls_run *r = h->run;
     const ls_config *c = &r->config;
@@ -333,7 +343,7 @@ ls_status ls_host_supervise(ls_host *h, ls_error *e) {
                                   .listen = r->listen,
                                   .join = r->join,
                                   .admission = {h->must_match.data, identity, h},
-                                  .hosts = r->hosts,
+                                  .hosts = is_complete(r) ? 1 : r->hosts,
                                   .steps = c->train.steps,
                                   .changes = h->layout.plan.share.changes,
                                   .rejoin_s = c->survival.rejoin_s,

@@ -81,6 +81,15 @@ static void test_without_faults(void **arg) {
     without_faults("plain-copies", "--set parallel.zero=3 --set survival.copies=2");
 }
 
+/* No host is waited for once nothing is left to train: the others have ended. */
+static void test_complete(void **arg) {
+    char how[64];
+    (void)arg;
+    snprintf(how, sizeof how, "--resume --listen 127.0.0.1:%d --hosts 2", free_port());
+    host h = start(1, "plain-0", how, "--set parallel.zero=0");
+    host_expect(&h, 0, "is complete");
+}
+
 /* Each host has another number of workers. */
 static void test_uneven(void **arg) {
     (void)arg;
@@ -529,18 +538,31 @@ int main(void) {
     setenv("LOCKSTEP_KEY", "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef", 1);
     unsetenv("LOCKSTEP_KEY_FILE");
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_alone),         cmocka_unit_test(test_without_faults),
-        cmocka_unit_test(test_uneven),        cmocka_unit_test(test_no_copies),
-        cmocka_unit_test(test_killed),        cmocka_unit_test(test_host_lost),
-        slow_unit_test(test_lost_early),      cmocka_unit_test(test_late),
-        cmocka_unit_test(test_left),          slow_unit_test(test_left_at_once),
-        cmocka_unit_test(test_scale),         cmocka_unit_test(test_paused),
-        cmocka_unit_test(test_missed_end),    cmocka_unit_test(test_leader_lost),
-        cmocka_unit_test(test_line_lost),     cmocka_unit_test(test_stopped),
-        cmocka_unit_test(test_other_config),  cmocka_unit_test(test_keys),
-        cmocka_unit_test(test_bad_addresses), cmocka_unit_test(test_strangers),
-        cmocka_unit_test(test_two_runs),      cmocka_unit_test(test_listeners),
-        cmocka_unit_test(test_own_address),   cmocka_unit_test(test_leader_lost_apart),
+        cmocka_unit_test(test_alone),
+        cmocka_unit_test(test_without_faults),
+        cmocka_unit_test(test_complete),
+        cmocka_unit_test(test_uneven),
+        cmocka_unit_test(test_no_copies),
+        cmocka_unit_test(test_killed),
+        cmocka_unit_test(test_host_lost),
+        slow_unit_test(test_lost_early),
+        cmocka_unit_test(test_late),
+        cmocka_unit_test(test_left),
+        slow_unit_test(test_left_at_once),
+        cmocka_unit_test(test_scale),
+        cmocka_unit_test(test_paused),
+        cmocka_unit_test(test_missed_end),
+        cmocka_unit_test(test_leader_lost),
+        cmocka_unit_test(test_line_lost),
+        cmocka_unit_test(test_stopped),
+        cmocka_unit_test(test_other_config),
+        cmocka_unit_test(test_keys),
+        cmocka_unit_test(test_bad_addresses),
+        cmocka_unit_test(test_strangers),
+        cmocka_unit_test(test_two_runs),
+        cmocka_unit_test(test_listeners),
+        cmocka_unit_test(test_own_address),
+        cmocka_unit_test(test_leader_lost_apart),
     };
     return cmocka_run_group_tests(tests, folder_make, folder_remove);
 }
