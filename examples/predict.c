@@ -51,31 +51,46 @@ static void print(const ls_predictor_output *o, const float *x) {
     }
 }
 
-static int predict(ls_predictor *p, char **words, int64_t nwords) {
-    enum { MOST = 64 };
-    const void *fields[MOST];
-    float *out[MOST];
-    ls_error e;
-    for (int i = 0; i < ls_predictor_ninputs(p) && i < MOST; i++) {
+enum { MOST = 64 }; /* fields, and outputs */
+
+/* 0, or an exit code. */
+static int read_fields(const ls_predictor *p, char **words, int64_t nwords, void **numbers) {
+    for (int i = 0; i < ls_predictor_ninputs(p); i++) {
         ls_predictor_input f = ls_predictor_get_input(p, i);
-        void *numbers = calloc((size_t)f.nbytes, 1);
-        int64_t n = numbers ? read_field(&f, words, nwords, numbers) : 0;
+        numbers[i] = calloc((size_t)f.nbytes, 1);
+        int64_t n = numbers[i] ? read_field(&f, words, nwords, numbers[i]) : 0;
         if (n == 0) {
             fprintf(stderr, "predict: %lld numbers of '%s' are missing\n", (long long)f.count,
                     f.name);
             return 2;
         }
-        fields[i] = numbers;
         words += n, nwords -= n;
     }
-    for (int k = 0; k < ls_predictor_noutputs(p) && k < MOST; k++)
+    return 0;
+}
+
+static int predict(ls_predictor *p, char **words, int64_t nwords) {
+    void *numbers[MOST] = {0};
+    const void *fields[MOST];
+    float *out[MOST] = {0};
+    int nin = ls_predictor_ninputs(p), nout = ls_predictor_noutputs(p);
+    ls_error e;
+    if (nin > MOST || nout > MOST) {
+        fprintf(stderr, "predict: %d fields and %d outputs; at most %d\n", nin, nout, MOST);
+        return 2;
+    }
+    int code = read_fields(p, words, nwords, numbers);
+    for (int i = 0; i < nin; i++) fields[i] = numbers[i];
+    for (int k = 0; k < nout; k++)
         out[k] = (float *)malloc((size_t)ls_predictor_get_output(p, k).count * sizeof(float));
-    if (ls_predict(p, 1, fields, out, &e) != LS_OK) return fail(&e);
-    for (int k = 0; k < ls_predictor_noutputs(p) && k < MOST; k++) {
+    if (code == 0 && ls_predict(p, 1, fields, out, &e) != LS_OK) code = fail(&e);
+    for (int k = 0; k < nout && code == 0; k++) {
         ls_predictor_output o = ls_predictor_get_output(p, k);
         print(&o, out[k]);
     }
-    return 0; /* the process ends: its memory needs no free() */
+    for (int i = 0; i < nin; i++) free(numbers[i]);
+    for (int k = 0; k < nout; k++) free(out[k]);
+    return code;
 }
 
 int main(int argc, char **argv) {

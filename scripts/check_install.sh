@@ -45,11 +45,14 @@ version=$(pkg-config --modversion lockstep)
 [ "$("$here/bin/lockstep" --version)" = "lockstep $version" ] || fail "lockstep.pc says $version"
 
 strict="-std=c11 -O2 -Wall -Wextra -Wpedantic ${LOCKSTEP_WERROR:+-Werror}"
+# With the shared library the examples are also checked by the compiler's sanitizers, where these work.
+sanitize="-g -fsanitize=address,undefined -fno-sanitize-recover=undefined"
+{ echo 'int main(void) { return 0; }' | cc $sanitize -x c - -o "$root/sane" && "$root/sane"; } 2>/dev/null || sanitize=
 run3() { "$here/bin/lockstep" run -n 3 "$1" | sort; }
 for how in shared static; do
     for example in hello least_squares threads factors predict; do
         if [ $how = shared ]; then
-            flags=$(pkg-config --cflags --libs lockstep)
+            flags="$(pkg-config --cflags --libs lockstep) $sanitize"
         else
             flags=$(pkg-config --cflags --libs --static lockstep | sed 's/-llockstep/-l:liblockstep.a/')
         fi
@@ -122,7 +125,7 @@ for language in c c++; do
         [ "$(wc -l <examples/$example.c)" -lt 120 ] || fail "examples/$example.c has 120 lines or more"
         program=$root/$example-$language
         if [ $language = c ]; then
-            cc $strict examples/$example.c -o "$program" $flags -lm
+            cc $strict examples/$example.c -o "$program" $flags $sanitize -lm
         else
             g++ -std=c++20 -O2 -Wall -Wextra -Wpedantic ${LOCKSTEP_WERROR:+-Werror} -x c++ examples/$example.c -o "$program" $flags -lm
         fi
