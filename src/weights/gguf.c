@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "base/file.h"
+#include "base/file_kind.h"
 #include "base/guard.h"
 #include "base/utf8.h"
 #include "tensor/dtype.h"
@@ -310,8 +311,13 @@ const ls_gguf_tensor *ls_gguf_find_tensor(const ls_gguf *g, const char *name) {
 
 static ls_status take_header(cursor *c, uint64_t *ntensors_p, uint64_t *nvalues_p) {
     ls_gguf *g = c->g;
-    if (g->nbytes < HEADER || memcmp(g->data, "GGUF", 4) != 0)
-        return ls_fail(c->e, LS_EINVAL, "%s: is not a GGUF file", g->path);
+    if (g->nbytes < HEADER || memcmp(g->data, "GGUF", 4) != 0) {
+        bool begins = g->nbytes >= 4 && memcmp(g->data, "GGUF", 4) == 0;
+        const ls_file_kind *kind = begins ? NULL : ls_file_kind_of(g->path, g->data, g->nbytes);
+        return ls_fail(c->e, LS_EINVAL, "%s: is %s%snot a GGUF file%s", g->path,
+                       kind ? kind->name : "", kind ? ", " : "",
+                       kind ? "; weights are read from GGUF and safetensors files" : "");
+    }
     c->at = 4;
     LS_TRY(take_u32(c, "the version", &g->version));
     if ((g->version & 0xffff) == 0)

@@ -5,6 +5,7 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "base/file_kind.h"
 #include "base/guard.h"
 #include "base/nearest.h"
 #include "source/fetch.h"
@@ -63,19 +64,19 @@ static void list_formats(ls_buf *b) {
         ls_buf_printf(b, "%s%s", i == 0 ? "" : i + 1 < NFORMATS ? ", " : " or ", formats[i]->name);
 }
 
-/* Tables of other programs that a line of Python writes as a data set. */
-static ls_status refuse_table(const char *path, const uint8_t *first, size_t n, ls_error *e) {
-    static const char *const tables[][2] = {{"PAR1", "a Parquet file"},
-                                            {"ARROW1", "an Arrow file"}};
-    for (int i = 0; i < 2; i++) {
-        size_t length = strlen(tables[i][0]);
-        if (n < length || memcmp(first, tables[i][0], length) != 0) continue;
-        return ls_fail(e, LS_EINVAL,
-                       "%s: is %s, which is not read; in Python, lockstep.data.write(\"DIR\", %s) "
-                       "writes a data set that is (docs/guide/python_data.md)",
-                       path, tables[i][1], i == 0 ? "\"FILE\"" : "TABLE");
-    }
-    return LS_OK;
+/* Files of other programs, and images that are not decoded. */
+static ls_status refuse_other(const char *path, const uint8_t *first, size_t n, bool asks_csv,
+                              ls_error *e) {
+    const ls_file_kind *kind = ls_file_kind_of(path, first, n);
+    const char *name = NULL, *converter = NULL;
+    if (kind && kind->is_table && asks_csv) return LS_OK;
+    if (kind)
+        return ls_fail(e, LS_EINVAL, "%s: is %s, which is not read; %s", path, kind->name,
+                       kind->makes);
+    bool binary = n && memchr(first, 0, n); /* "BM" may begin a text, too */
+    if (!binary || !ls_image_is_other(first, n, &name, &converter)) return LS_OK;
+    return ls_fail(e, LS_EINVAL, "%s: is %s, and images are JPEG or PNG: convert it, e.g. %s", path,
+                   name, converter);
 }
 
 /* asks_csv: a file of no known format is CSV. */
@@ -86,8 +87,10 @@ static ls_status by_contents(const char *path, bool asks_csv, const ls_data_form
     ls_first_file file = {.path = path, .name = name, .bytes = first};
     file.is_dir = ls_file_is_dir(path);
     ls_status s = file.is_dir ? LS_OK : ls_plain_first(path, first, &file.nbytes, &file.size, e);
-    if (s == LS_OK) s = refuse_table(path, first, file.nbytes, e);
     const ls_data_format *f = s == LS_OK ? recognize(&file) : NULL;
+    bool by_name_alone = f && !f->recognizes; /* a spreadsheet may be named t.csv */
+    if (s == LS_OK && !file.is_dir && (!f || by_name_alone))
+        s = refuse_other(path, first, file.nbytes, asks_csv, e);
     if (s == LS_OK && !f && asks_csv && !file.is_dir) f = &ls_format_csv;
     if (s == LS_OK && !f) {
         ls_buf b = {0};

@@ -51,17 +51,31 @@ static const struct other {
     {"a BMP", 0, "BM", 2, "convert IN.bmp OUT.png (ImageMagick)"},
     {"a JPEG XL", 4, "JXL ", 4, "djxl IN.jxl OUT.png (package libjxl-tools)"},
     {"a JPEG XL", 0, "\xff\x0a", 2, "djxl IN.jxl OUT.png (package libjxl-tools)"},
+    {"a Photoshop image", 0, "8BPS", 4, "convert IN.psd[0] OUT.png (ImageMagick)"},
+    {"an icon", 0, "\0\0\1\0", 4, "convert IN.ico[0] OUT.png (ImageMagick)"},
+    {"a PPM", 0, "P6\n", 3, "convert IN.ppm OUT.png (ImageMagick)"},
+    {"a PGM", 0, "P5\n", 3, "convert IN.pgm OUT.png (ImageMagick)"},
     {"a JPEG 2000", 4, "jP  ", 4, "opj_decompress -i IN.jp2 -o OUT.png (package libopenjp2-tools)"},
 };
 
-static ls_status fail_unknown(const uint8_t *data, size_t nbytes, ls_error *e) {
-    if (nbytes == 0) return ls_fail(e, LS_EINVAL, "the image is empty (0 bytes)");
+bool ls_image_is_other(const uint8_t *data, size_t nbytes, const char **name_p,
+                       const char **converter_p) {
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
         const struct other *o = &others[i];
-        if (nbytes >= o->at + o->nbytes && memcmp(data + o->at, o->bytes, o->nbytes) == 0)
-            return ls_fail(e, LS_EINVAL, "not a JPEG or PNG image, but %s: convert it, e.g. %s",
-                           o->name, o->converter);
+        if (nbytes < o->at + o->nbytes || memcmp(data + o->at, o->bytes, o->nbytes) != 0) continue;
+        *name_p = o->name;
+        *converter_p = o->converter;
+        return true;
     }
+    return false;
+}
+
+static ls_status fail_unknown(const uint8_t *data, size_t nbytes, ls_error *e) {
+    const char *name = NULL, *converter = NULL;
+    if (nbytes == 0) return ls_fail(e, LS_EINVAL, "the image is empty (0 bytes)");
+    if (ls_image_is_other(data, nbytes, &name, &converter))
+        return ls_fail(e, LS_EINVAL, "not a JPEG or PNG image, but %s: convert it, e.g. %s", name,
+                       converter);
     return ls_fail(e, LS_EINVAL, "not a JPEG or PNG image");
 }
 

@@ -33,6 +33,10 @@ enum {
 /* True if these first bytes of a file are those of a JPEG or PNG file. */
 bool ls_image_recognize(const uint8_t *data, size_t nbytes);
 
+/* Are these the first bytes of an image that is not decoded? *name_p: "a GIF"; *converter_p: what
+ * converts it. Static texts. */
+bool ls_image_is_other(const uint8_t *data, size_t nbytes, const char **name_p,
+                       const char **converter_p);
 /* Reads the image's header. LS_EINVAL: not a JPEG or PNG image, of a kind that is not supported, or
  * over the limits. Messages don't name the file: the caller does. */
 ls_status ls_image_inspect(const uint8_t *data, size_t nbytes, ls_image_shape *s_p, ls_error *);
