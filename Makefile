@@ -238,7 +238,7 @@ check-attack:
 	@scripts/attack.py build/asan/lockstep $(ATTACK)
 
 # Trains random small models, of data of all formats, with random settings and random faults, on one
-# host and on several; half an hour.
+# host and on several; two hours. As root, and with etcd, for the last two.
 check-hurt:
 	@scripts/install.sh build check
 	@$(MAKE) --no-print-directory build-tests
@@ -248,6 +248,14 @@ check-hurt:
 	@scripts/random_faults.py build/lockstep --runs 50 --async --hosts
 	@scripts/random_faults.py build/lockstep --runs 50 --meshes
 	@scripts/random_faults.py build/lockstep --runs 30 --meshes --hosts
+	@scripts/random_faults.py build/lockstep --runs 60 --again
+	@scripts/random_faults.py build/lockstep --runs 40 --again --meshes
+	@scripts/random_faults.py build/lockstep --runs 40 --again --recommenders
+	@scripts/random_faults.py build/lockstep --runs 40 --again --device
+	@scripts/random_faults.py build/lockstep --runs 40 --again --async
+	@scripts/random_faults.py build/lockstep --runs 40 --again --hosts
+	@scripts/random_faults.py build/lockstep --runs 40 --hosts --elect
+	@scripts/random_faults.py build/lockstep --runs 40 --disk
 
 build-tests:
 	@scripts/build.sh release

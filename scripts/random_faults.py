@@ -1,32 +1,43 @@
 #!/usr/bin/env python3
 """Trains small runs with random models, data and settings while workers and hosts fail at random.
 
-    scripts/random_faults.py build/lockstep --runs 200 [--hosts] [--async] [--replicas] [--meshes] [--seed 1]
+    scripts/random_faults.py build/lockstep --runs 200 [--hosts [--elect]] [--async] [--again] [--disk]
+        [--replicas] [--meshes] [--recommenders] [--device] [--seed 1]
 
 Each run is trained twice: by one worker without faults, and by several workers, or by two or three
 hosts with several workers each, which are killed, stopped, asked to leave, paused and scaled. The
 bits must be the same and the ledger clean. With --async runs are asynchronous, or of bounded
 staleness: their workers and servers are killed and stopped, and one worker must make the same bits
 again (of asynchronous runs by lockstep replay). With --hosts too, any host may be lost, and another
-one takes its place. With --meshes workers divide layers, slices, chunks and experts of a language model.
-Prints one line for each run; if the run fails, also prints its logs, and its directory stays. A run's model (random_models.py) and settings depend on
-its seed alone, which counts from --seed; when faults hit also depends on time. Needs
-build/tests/libfaults.so (make build-tests), which delays the end of a run until all faults were
-injected.
+one takes its place. With --meshes workers divide layers, slices, chunks and experts of a language
+model.
+
+With --again whole runs are killed, interrupted and continued with other numbers of workers, also
+before the first step; several processes are killed at once; processes and hosts are stopped and
+continued; a host is killed with all its processes, maybe twice, or all hosts are. With --disk (as
+root) the directory is on a small file system that is full or read-only for a while, checkpoints are
+damaged, and the directory is copied meanwhile: the copy must come to the same bits. With --elect
+(etcd) hosts elect their leader, and any may be lost.
+
+Prints one line for each run; if the run fails, also prints its logs, and its directory stays. A
+run's model (random_models.py) and settings depend on the options and its seed alone, which counts
+from --seed; when faults hit also depends on time (faulty_run.py). Nothing may be silent for a
+minute, and no process and no hidden file may be left. Needs build/tests/libfaults.so (make
+build-tests), which delays the end of most runs until all faults were injected.
 """
 import argparse
 import json
+import math
 import os
 import random
-import shutil
-import signal
-import socket
+import re
 import subprocess
 import sys
 import tempfile
 import time
 
 import random_models
+from faulty_run import Etcd, FaultyRun, command, config_of, sets
 
 
 def some(*pairs):
@@ -34,6 +45,8 @@ def some(*pairs):
     return [setting for chance, setting in pairs if random.random() < chance]
 
 
+# Draws of settings before there must be a possible one; keys that may be left out of one.
+DRAWS, MOST_IDLE = 300, 20
 # Optimizers that need whole parameters.
 WHOLE = ["lamb", "lars", "adafactor", "muon", "soap"]
 GROUPS = ["optimizer: sgd, momentum: 0.5, lr_scale: 3", "optimizer: lion, lr_scale: 0.25",
@@ -105,6 +118,11 @@ def draw_apart(V, bits):
     return bits + apart + ["train.reduce_dtype=f32"]
 
 
+def draw_threads():
+    """Mostly one: of a busy machine several threads that wait for each other get little."""
+    return "parallel.threads=%d" % random.choice([1, 1, 1, 1, 2])
+
+
 def draw_settings(hosts, model, replicas=False):
     """Returns (virtual workers, workers of each host, settings that change bits, others)."""
     V = random.choice([4, 5, 6, 7, 8, 9, 12])
@@ -129,7 +147,7 @@ def draw_settings(hosts, model, replicas=False):
     if piped:  # the first workers must fill pipelines; later ones, and those of hosts, need not
         workers = workers if hosts else [pipe * random.randint(1, 2)]
         zero = min(zero, 2 if hosts or V % (workers[0] // pipe) else 3)
-    free = ["log.every=1000", "parallel.zero=%d" % zero, "survival.min_workers=1",
+    free = ["log.every=1000", "parallel.zero=%d" % zero, "survival.min_workers=1", draw_threads(),
             "checkpoint.every=%d" % random.choice([0, 7, 20]),
             "survival.heartbeat_s=%g" % random.choice([0.3, 0.6, 1]),
             "survival.balance=" + random.choice(["off", "auto"])]
@@ -144,7 +162,6 @@ def draw_settings(hosts, model, replicas=False):
         free += some((0.3, "survival.backup_workers=2"),
                      (0.3, "survival.audit=%d" % random.choice([3, 10])))
     free += some((0.3, "parallel.recompute=1"),
-                 (0.2, "parallel.threads=2"),
                  (0.4, "parallel.bucket_mb=%g" % random.choice([0.01, 0.02, 0.05])))
     if compresses:
         free += some((0.4, "compress.send=codes"))
@@ -184,10 +201,10 @@ def draw_mesh(hosts, model):
     if degrees["pipe"] > 1:
         free += random.choice([[], ["parallel.schedule=gpipe"], ["parallel.schedule=zb-h1"], ["parallel.schedule=zb-v", "parallel.chunks=2"],
                                ["parallel.schedule=interleaved", "parallel.chunks=2"]])
-    free += ["log.every=1000", "parallel.zero=%d" % random.choice([0, 1, 2, 3]), "survival.min_workers=1",
+    free += ["log.every=1000", "parallel.zero=%d" % random.choice([0, 1, 2, 3]), "survival.min_workers=1", draw_threads(),
              "checkpoint.every=%d" % random.choice([0, 7, 20]), "train.micro_batch=%d" % random.choice([E, samples]),
              "survival.heartbeat_s=%g" % random.choice([0.3, 0.6, 1])]
-    free += some((0.3, "parallel.recompute=%d" % random.choice([1, 2])), (0.2, "parallel.threads=2"),
+    free += some((0.3, "parallel.recompute=%d" % random.choice([1, 2])), 
                  (0.4, "parallel.bucket_mb=%g" % random.choice([0.01, 0.02, 0.05])))
     free += ["survival.rejoin_s=20"] + some((0.4, "survival.copies=2")) if len(workers) > 1 else some((0.3, "parallel.transport=tcp"))
     return V, workers, bits, free
@@ -209,203 +226,103 @@ def make_async(bits, free, hosts):
         (["sync.copies=%d" % random.choice([1, 2])] if hosts else [])
 
 
-def children(pid):
-    """The children of all threads of a process."""
-    found = []
-    for task in os.listdir("/proc/%d/task" % pid):
-        with open("/proc/%d/task/%s/children" % (pid, task)) as f:
-            found += [int(x) for x in f.read().split()]
-    return found
-
-
-def free_addresses(n):
-    sockets = [socket.socket() for _ in range(n)]
-    for s in sockets:
-        s.bind(("127.0.0.1", 0))
-    addresses = ["127.0.0.1:%d" % s.getsockname()[1] for s in sockets]
-    for s in sockets:
-        s.close()
-    return addresses
-
-
-class FaultyRun:
-    """A run with faults."""
-
-    def __init__(self, options, folder, V, workers, settings):
-        self.options, self.folder, self.V, self.settings = options, folder, V, settings
-        self.run = os.path.join(folder, "faulty")
-        self.done, self.logs, self.hangs, self.addresses = [], [], [], []
-        self.pace = self.run + ".pace"
-        with open(self.pace, "w") as f:
-            f.write("20\n")
-        if len(workers) > 1:
-            self.addresses = free_addresses(len(workers))
-        self.n = workers
-        self.hosts = [self.start(i, n, i == 0) for i, n in enumerate(workers)]
-
-    def start(self, i, n, first=False, how=()):
-        how = list(how)
-        if self.addresses and first:
-            together = [] if self.options.asynchronous else ["--hosts", str(len(self.n))]
-            how += ["--listen", self.addresses[i]] + together
-        elif self.addresses and self.options.asynchronous:
-            others = [a for k, a in enumerate(self.addresses) if k != i]
-            how += ["--listen", self.addresses[i], "--join", ",".join(others)]
-        elif self.addresses:
-            how += ["--join", self.addresses[0]]
-        self.logs.append(os.path.join(self.folder, "host-%d-%d.log" % (i, len(self.logs))))
-        env = dict(os.environ, LD_PRELOAD=self.options.faults,
-                   LOCKSTEP_KEY="the key of all hosts of the run")
-        with open(self.logs[-1], "w") as log:
-            return subprocess.Popen(command(self.options, n, self.run, self.settings) + how,
-                                    stdout=log, stderr=log, env=env)
-
-    def worker(self, i):
-        pid = self.hosts[i].pid
-        try:
-            if self.options.asynchronous:
-                own = children(pid)  # of a host that has joined: its workers; else what starts them
-                return random.choice([x for child in own for x in children(child)] or own or [None])
-            with open("/proc/%d/task/%d/children" % (pid, pid)) as f:
-                return random.choice(f.read().split() or [None])
-        except OSError:
-            return None
-
-    def inject(self):
-        """Injects a random fault, or none if it is not possible now."""
-        i = random.randrange(len(self.hosts))
-        host, worker = self.hosts[i], self.worker(i)
-        kinds = ["kill"] * 5 + ["stop", "leave", "scale"]
-        if self.options.asynchronous:
-            kinds = ["kill"] * 5 + ["stop"]
-        if self.addresses:
-            kinds += ["pause"]
-            kinds += ["lose"] if self.options.asynchronous else ["lose", "go"] * (i > 0)
-        kind = random.choice(kinds)
-        if host.poll() is not None:
-            if i == 0 and not self.options.asynchronous:
-                return
-            kind = "return"
-        if kind in ("kill", "stop", "leave"):
-            number = {"kill": signal.SIGKILL, "stop": signal.SIGSTOP, "leave": signal.SIGTERM}[kind]
-            if not worker:
-                return
-            try:
-                os.kill(int(worker), number)
-            except ProcessLookupError:
-                return
-        elif kind == "scale":
-            n = str(random.randint(1, self.V))
-            subprocess.run([self.options.lockstep, "scale", self.run, n], capture_output=True)
-            kind += " " + n
-        elif kind == "pause":
-            host.send_signal(signal.SIGSTOP)
-            time.sleep(random.choice([0.2, 1.5, 4]))
-            host.send_signal(signal.SIGCONT)
-        elif kind == "go":
-            host.terminate()
-        else:
-            host.kill()
-            host.wait()
-            time.sleep(random.uniform(0, 1))
-            self.hosts[i] = self.start(i, random.randint(1, 2))
-        self.done.append(kind + (" of host %d" % i if self.addresses else ""))
-
-    def wait(self, host):
-        """Returns the exit code, or "hangs" if nothing was added to the metrics for two minutes."""
-        while True:
-            before = self.nbytes()
-            try:
-                return host.wait(timeout=120)
-            except subprocess.TimeoutExpired:
-                if self.nbytes() == before:
-                    self.hangs.append(where(host.pid))
-                    return "hangs"
-
-    def nbytes(self):
-        try:
-            return os.path.getsize(self.run + "/metrics.jsonl")
-        except OSError:
-            return 0
-
-    def end(self):
-        """Returns the exit codes."""
-        os.unlink(self.pace)
-        codes = [self.wait(host) for host in self.hosts]
-        if self.options.asynchronous and self.addresses and "hangs" not in codes:
-            # the last host to leave may have been lost when none knew enough to take its place
-            self.hosts.append(self.start(0, 2, True, ["--resume"]))
-            codes = [self.wait(self.hosts[-1])]
-        for host in self.hosts:
-            host.kill()
-            host.wait()
-        return codes
-
-
-def where(pid):
-    """Describes what the process and its children are waiting for."""
-    lines = subprocess.run(["ps", "-o", "pid,ppid,stat,wchan:20,args", "--pid", str(pid), "--ppid",
-                            str(pid)], capture_output=True, text=True).stdout
-    stack = subprocess.run("eu-stack -p %d || gdb -batch -ex 'thread apply all bt' -p %d" %
-                           (pid, pid), shell=True, capture_output=True, text=True).stdout
-    return "\n".join(line[:200] for line in (lines + stack).splitlines())
-
-
-def command(options, n, folder, settings):
-    start = [options.lockstep, "train", config_of(folder), "-n", str(n), "-o", folder]
-    return start + sets(settings)
-
-
-def sets(settings):
-    return [word for s in settings for word in ("--set", s)]
-
-
-def config_of(run):
-    return os.path.join(os.path.dirname(run), "model.yaml")
-
-
 def ckpt(options, what, run):
     return subprocess.run([options.lockstep, "ckpt", what, run], capture_output=True, text=True)
 
 
+def draw_model(options):
+    if options.meshes:
+        return random_models.draw_text(options.data, 0.5)
+    if options.recommenders:
+        return random_models.draw_recommender(options.data)
+    return random_models.draw(options.data)
+
+
 def draw(options, folder):
     """Draws until the settings are compatible: (model, virtual workers, workers, bits, free)."""
-    while True:
-        model = random_models.draw_text(options.data, 0.5) if options.meshes else random_models.draw(options.data)
+    for _ in range(DRAWS):
+        model = draw_model(options)
         hosts = [2, 2, 3] if options.hosts else None
         V, workers, bits, free = draw_mesh(hosts, model) if options.meshes else draw_settings(hosts, model, options.replicas)
         if options.replicas and model.has_batch_norm:
             continue
         if options.asynchronous:
             bits, free = make_async(bits, free, options.hosts)
+        if "sparse" in model.config["model"]:
+            bits, free = of_sparse(bits, free)
+        if options.device:
+            free += draw_device()
+        if fits(options, folder, model, sum(workers), bits, free):
+            return model, V, workers, bits, free
+    sys.exit("none of %d drawn settings is possible; the last: %s" % (DRAWS, options.refused[-1]))
+
+
+def fits(options, folder, model, n, bits, free):
+    """Is the run possible? Leaves out the keys that do not act with the others."""
+    for _ in range(MOST_IDLE):
         with open(config_of(folder + "/x"), "w") as f:
             json.dump(model.config, f)  # JSON is YAML as well
-        plan = [options.lockstep, "plan", config_of(folder + "/x"), "-n", str(sum(workers))]
+        plan = [options.lockstep, "plan", config_of(folder + "/x"), "-n", str(n)]
         done = subprocess.run(plan + sets(bits + free), capture_output=True, text=True)
         if done.returncode == 0:
-            return model, V, workers, bits, free
-        options.refused.append("%s: %s" % (model.name, done.stderr.strip()))
+            return True
+        idle = re.search(r"([a-z_.0-9]+) acts only with ", done.stderr)
+        if not idle or not leave_out(idle[1], model.config, bits, free):
+            options.refused.append("%s: %s" % (model.name, done.stderr.strip()))
+            return False
+    return False
+
+
+def leave_out(key, config, bits, free):
+    """False: the key is not set."""
+    section, _, name = key.partition(".")
+    found = config.get(section, {}).pop(name, None) is not None
+    for settings in (bits, free):
+        kept = [s for s in settings if not s.startswith(key + "=")]
+        found = found or len(kept) < len(settings)
+        settings[:] = kept
+    return found
+
+
+def of_sparse(bits, free):
+    """The same settings for tables of which steps touch few rows, without those that they refuse."""
+    wrong = ("optim.ema", "train.eval_weights", "train.freeze", "compress.", "train.reduce_dtype", "sync.")
+    bits = ["optim.optimizer=adamw" if b in ["optim.optimizer=" + w for w in WHOLE] else
+            "train.compute=f32" if b.startswith("train.compute") else b
+            for b in bits if not b.startswith(wrong)]
+    return bits, [f for f in free if not f.startswith("compress.")]
+
+
+def ranks_of(free):
+    """Workers that have a model together."""
+    return math.prod(int(f.partition("=")[2]) for f in free if f.startswith("parallel.mesh."))
+
+
+def draw_device():
+    return ["parallel.device=c"] + some((0.3, "parallel.optimizer_state=device"))
 
 
 def once(options, seed):
     """Returns True if the run passed."""
-    random.seed("%d %d" % (seed, options.hosts + 2 * options.asynchronous + 4 * options.meshes))
+    kind = options.hosts + 2 * options.asynchronous + 4 * options.meshes + 8 * options.again + 16 * options.disk
+    random.seed("%d %d" % (seed, kind))
     folder = tempfile.mkdtemp(prefix="lockstep-faults-")
     model, V, workers, bits, free = draw(options, folder)
     drawn = "%d: %%s: %s; workers %s; %s" % (seed, model.name.replace("%", "%%"), workers,
                                              " ".join(bits + free).replace("%", "%%"))
     undisturbed = os.path.join(folder, "undisturbed")
-    alone = subprocess.run(command(options, 1, undisturbed, bits + ["log.every=1000"]),
+    alone = subprocess.run(command(options, 1, undisturbed, bits + ["log.every=1000", "parallel.threads=1"]),
                            capture_output=True, text=True)
     if alone.returncode:
         print(drawn % "FAILED undisturbed", alone.stderr[-3000:], folder, sep="\n", flush=True)
         return False
-    run = FaultyRun(options, folder, V, workers, bits + free)
+    run = FaultyRun(options, folder, V, workers, bits + free, ranks_of(free))
     began = time.monotonic()
-    while not os.path.exists(run.run + "/metrics.jsonl") and time.monotonic() - began < 20:
+    early = options.again and random.random() < 0.3
+    while not early and not os.path.exists(run.run + "/metrics.jsonl") and time.monotonic() - began < 20:
         time.sleep(0.02)
     for _ in range(random.choice([1, 3, 6, 10])):
-        time.sleep(random.uniform(0, 0.4))
+        time.sleep(random.uniform(0, random.choice([0, 0.05, 0.4, 1.5]) if options.again else 0.4))
         run.inject()
     codes = run.end()
     want, got = ckpt(options, "hash", undisturbed).stdout, ckpt(options, "hash", run.run).stdout
@@ -413,21 +330,26 @@ def once(options, seed):
     if replays:
         again = subprocess.run([options.lockstep, "replay", run.run], capture_output=True, text=True)
         want = again.stdout.rpartition(run.run)[0] if again.returncode == 0 else again.stderr
+    copy = None if replays else run.end_copy()
     ledger = ckpt(options, "ledger", run.run)
+    clean = ledger.returncode == 0 or options.disk and "have no lines" in ledger.stdout + ledger.stderr
     strange = set() if replays else strange_samples(undisturbed, run.run)
-    good = (codes[0] == 0 and "hangs" not in codes and want == got and ledger.returncode == 0
-            and not strange)
+    well = set(codes) <= {0, 1} if options.elect else codes[0] == 0
+    good = (well and "hangs" not in codes and want == got and copy in (None, want) and clean
+            and not strange and not run.wrong and not run.hangs)
     used = ledger.stdout.partition(" by ")[2].partition("\n")[0]
     print(drawn % ("good" if good else "FAILED") + "; %s; %s" % (", ".join(run.done), used),
           flush=True)
     if good:
-        shutil.rmtree(folder)
+        run.remove()
         return True
-    print("exit codes %s\nhash %swanted %s%s" % (codes, got, want, ledger.stderr))
-    print("".join(strange) + "\n".join(run.hangs))
+    print("%s\nexit codes %s\nhash %swanted %s%s" % (folder, codes, got, want, ledger.stderr))
+    if copy not in (None, want):
+        print("the copy has " + copy)
+    print("".join(strange) + "\n".join(run.wrong + run.hangs))
     for log in run.logs:
         print("-- " + log)
-        print(open(log).read()[-3000:])
+        print(open(log, errors="replace").read()[-3000:])
     return False
 
 
@@ -439,6 +361,17 @@ def strange_samples(undisturbed, faulty):
     return lines(faulty) - lines(undisturbed)
 
 
+def draw_only(options):
+    """Settings of this version's keys are possible: else no run would begin."""
+    options.refused = []
+    with tempfile.TemporaryDirectory(prefix="lockstep-faults-data-") as options.data:
+        random_models.make_data(options.data, os.path.abspath(options.lockstep))
+        for i in range(options.draw):
+            random.seed(options.seed + i)
+            draw(options, options.data)
+    print("%d drawn, %d were refused" % (options.draw, len(options.refused)))
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("lockstep")
@@ -448,9 +381,22 @@ def main():
                         help="runs without common steps")
     parser.add_argument("--replicas", action="store_true", help="models of several replicas only")
     parser.add_argument("--meshes", action="store_true", help="language models that workers divide")
+    parser.add_argument("--recommenders", action="store_true", help="tables of ids only")
+    parser.add_argument("--device", action="store_true", help="parallel.device=c")
+    parser.add_argument("--again", action="store_true", help="whole runs are killed and continued")
+    parser.add_argument("--disk", action="store_true", help="a disk that is full, and damage")
+    parser.add_argument("--elect", action="store_true", help="hosts elect a leader by etcd")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--draw", type=int, default=0, help="draw so many settings, and train none of them")
     parser.add_argument("--verbose", action="store_true", help="print why settings were refused")
     options = parser.parse_args()
+    if options.disk and options.hosts or options.elect and (options.asynchronous or not options.hosts):
+        sys.exit("--disk is for one host, --elect for several, with common steps")
+    if options.draw:
+        draw_only(options)
+        return
+    options.again = options.again or options.disk or options.elect
+    options.shared = set(os.listdir("/dev/shm"))
     options.faults = os.path.join(os.path.dirname(os.path.abspath(options.lockstep)),
                                   "tests/libfaults.so")
     if not os.path.exists(options.faults):
@@ -458,7 +404,12 @@ def main():
     options.refused = []
     with tempfile.TemporaryDirectory(prefix="lockstep-faults-data-") as options.data:
         random_models.make_data(options.data, os.path.abspath(options.lockstep))
-        good = sum(once(options, options.seed + i) for i in range(options.runs))
+        options.etcd = Etcd(options.data) if options.elect else None
+        try:
+            good = sum(once(options, options.seed + i) for i in range(options.runs))
+        finally:
+            if options.etcd:
+                options.etcd.close()
     bad = options.runs - good
     print("%d good, %d failed; %d drawn settings were refused" % (good, bad, len(options.refused)))
     if options.verbose:

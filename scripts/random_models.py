@@ -61,6 +61,7 @@ def make_data(folder, lockstep):
     source = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
     subprocess.run([sys.executable, source + "/tests/source/write_sets.py", folder], check=True)
     make_chats(folder)
+    make_rows(folder)
     make_published(folder, lockstep)
     for place, _, names in os.walk(folder):
         for name in names:
@@ -240,6 +241,44 @@ def patterns_of(model):
                 options = layer[kind] if isinstance(layer[kind], dict) else {}
                 found.append(options.get("name", kind) + ".*")
     return sorted(set(found))
+
+
+def make_rows(folder):
+    """Ratings, and rows of ids, numbers and a click."""
+    with open(folder + "/ratings.csv", "w") as ratings, open(folder + "/clicks.csv", "w") as clicks:
+        ratings.write("u,i,r\n")
+        clicks.write("shop,city,price,age,bought\n")
+        for k in range(900):
+            user, item = k % 90, (17 * k + 31 * (k // 90)) % 160
+            ratings.write("%d,i%d,%g\n" % (user, item, 1 + k * 7 % 5))
+            clicks.write("s%d,%d,%g,%d,%d\n" % (k % 37, k * k % 61, k % 13 / 2, 18 + k % 50, k % 3 == 0))
+
+
+def draw_recommender(folder):
+    """Factors or towers of ratings, or a model of clicks; with tables that are updated by rows, or whole."""
+    kind, sparse = random.choice(["factors", "two_towers", "dlrm", "wide_deep"]), chance(0.7)
+    model = {"kind": kind, "width": random.choice([4, 12])}
+    if kind in ("factors", "two_towers"):
+        rates = chance(0.3)
+        model["loss"] = {"mean_squared_error": {"target": "rating"}} if rates else {"bpr": {"target": "clicked"}}
+        if not rates:
+            model["metrics"] = [{"hr": 5}]
+        data = {"path": folder + "/ratings.csv", "ratings": {"user": "u", "item": "i", "rating": "r"}}
+        if not rates:
+            data["ratings"].update(negatives=2, split=random.choice(["leave_one_out", "ratio"]))
+        if data["ratings"].get("split") != "leave_one_out":
+            data["val_fraction"] = 0.2
+        if kind == "two_towers":
+            model["hidden"] = [6]
+    else:
+        model.update(hidden=[8, 4], loss={"binary_cross_entropy": {"target": "clicked"}})
+        if kind == "dlrm":
+            model["bottom"] = [6]
+        data = {"path": folder + "/clicks.csv", "val_fraction": 0.2, "clicks":
+                {"clicked": "bought", "ids": ["shop", "city"], "numbers": ["price", "age"], "scale": "standard"}}
+    if sparse:
+        model["sparse"] = "on"
+    return Model("%s%s" % (kind, ", sparse" * sparse), {"model": model, "data": data}, [], False, ["*"])
 
 
 def draw(folder):
