@@ -187,6 +187,16 @@ static ls_status read_any_of(ls_schema_rules *r, const ls_json *j, int nested,
     return read_either(r, j, "anyOf", nested, x_p);
 }
 
+static ls_status fail_overlap(const ls_schema_rules *r, const ls_schema_comparison *c, size_t k,
+                              size_t i) {
+    if (c->work > LS_SCHEMA_WORK)
+        return FAIL(r, "oneOf: it is too large for its schemas to be told apart; use anyOf");
+    return FAIL(r,
+                "oneOf: schemas %zu and %zu are not told apart by their type, or by a const or "
+                "enum of a required property; use anyOf",
+                k, i);
+}
+
 /* What is valid by one of several schemas that have no value in common is valid by one alone. */
 static ls_status read_one_of(ls_schema_rules *r, const ls_json *j, int nested,
                              const ls_expression **x_p) {
@@ -195,10 +205,7 @@ static ls_status read_one_of(ls_schema_rules *r, const ls_json *j, int nested,
     for (size_t i = 0; i < ls_json_count(list); i++)
         for (size_t k = 0; k < i; k++)
             if (ls_schemas_overlap(&c, ls_json_at(list, k), ls_json_at(list, i)))
-                return FAIL(r,
-                            "oneOf: schemas %zu and %zu are not told apart by their type, or by a "
-                            "const or enum of a required property; use anyOf",
-                            k, i);
+                return fail_overlap(r, &c, k, i);
     return read_either(r, j, "oneOf", nested, x_p);
 }
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_NESTED = 16, MOST_WORK = 1000000 }; /* beyond these, schemas are not told apart */
+enum { MOST_NESTED = 16 }; /* beyond it, schemas are not told apart */
 
 /* ---- types ---- */
 
@@ -63,7 +63,7 @@ const ls_json *ls_schema_find(const ls_json *root, const char *pointer) {
 /* ---- what two schemas have in common ---- */
 
 static bool is_exhausted(ls_schema_comparison *c, int nested) {
-    return nested > MOST_NESTED || ++c->work > MOST_WORK;
+    return nested > MOST_NESTED || ++c->work > LS_SCHEMA_WORK;
 }
 
 /* What a reference, or several, lead to; NULL: that is not known here. */

@@ -25,10 +25,12 @@ bool ls_schema_has_id(const ls_json *schema);
 /* What a pointer (RFC 6901) leads to, within the document of this root; NULL: it is not there. */
 const ls_json *ls_schema_find(const ls_json *root, const char *pointer);
 
+enum { LS_SCHEMA_WORK = 300000 };
+
 /* Which schemas of one document have values in common. Initially {.root = ...}. */
 typedef struct ls_schema_comparison {
     const ls_json *root; /* the whole document */
-    int64_t work;        /* that was done; beyond a limit all schemas are taken to overlap */
+    int64_t work;        /* that was done; beyond LS_SCHEMA_WORK all schemas are taken to overlap */
 } ls_schema_comparison;
 
 /* False: no value is valid by both schemas. True: one may be. Told apart are schemas of other types; lists of values

@@ -516,6 +516,11 @@ static void test_refused(void **state) {
          "{\"k\":{\"const\":1}}},{\"type\":\"object\",\"properties\":{\"k\":{\"const\":2}}}]}",
          "schemas 1 and 2 are not told"},
         {"{\"oneOf\":[{\"$ref\":\"#\"},{\"$ref\":\"#/$defs/x\"}]}", "not told apart"},
+        {"{\"$defs\":{\"a\":{\"anyOf\":[{\"$ref\":\"#/$defs/a\"},{\"$ref\":\"#/$defs/"
+         "a\"},{\"$ref\":"
+         "\"#/$defs/a\"},{\"type\":\"null\"}]}},\"oneOf\":[{\"$ref\":\"#/$defs/"
+         "a\"},{\"const\":1}]}",
+         "too large for its schemas"},
         {"{\"anyOf\":[false]}", "anyOf: nothing"},
         {"{\"$ref\":\"#/$defs/a/$defs/b\",\"$defs\":{\"a\":{\"$id\":\"x\",\"$defs\":{\"b\":{}}}}}",
          "is not in the schema"},
