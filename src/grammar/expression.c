@@ -70,13 +70,23 @@ const ls_expression *ls_expression_or(ls_expressions *p, const ls_expression *a,
     return join(p, LS_EXPRESSION_EITHER, a, b);
 }
 
-const ls_expression *ls_expression_repeat(ls_expressions *p, const ls_expression *a, int64_t least,
-                                          int64_t most) {
-    ls_expression *x = new_node(p, LS_EXPRESSION_REPEAT);
+static const ls_expression *bound(ls_expressions *p, ls_expression_kind kind,
+                                  const ls_expression *a, int64_t least, int64_t most) {
+    ls_expression *x = new_node(p, kind);
     x->a = a;
     x->least = least;
     x->most = most;
     return x;
+}
+
+const ls_expression *ls_expression_repeat(ls_expressions *p, const ls_expression *a, int64_t least,
+                                          int64_t most) {
+    return bound(p, LS_EXPRESSION_REPEAT, a, least, most);
+}
+
+const ls_expression *ls_expression_counted(ls_expressions *p, const ls_expression *a, int64_t least,
+                                           int64_t most) {
+    return bound(p, LS_EXPRESSION_COUNTED, a, least, most);
 }
 
 const ls_expression *ls_expression_list(ls_expressions *p, const ls_expression *before,
@@ -145,6 +155,7 @@ static text_length length_of(const ls_expression *x) {
         one = length_of(x->a);
         return (text_length){times(one.least, x->least),
                              times(one.most, x->most == LS_NO_LIMIT ? LARGE : x->most)};
+    case LS_EXPRESSION_COUNTED:
     case LS_EXPRESSION_LIST:
     case LS_EXPRESSION_CALL: break;
     }

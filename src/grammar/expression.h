@@ -19,7 +19,9 @@ typedef enum ls_expression_kind {
     LS_EXPRESSION_REPEAT,   /* a, at least `least` times, at most `most`, or LS_NO_LIMIT */
     LS_EXPRESSION_LIST, /* the list a, if there is one, then b, which may be missing if `least` is 0;
                              with commas between those that are there */
-    LS_EXPRESSION_CALL  /* what the rule allows */
+    LS_EXPRESSION_COUNTED, /* what a allows with at least `least` characters, at most `most` or LS_NO_LIMIT; a has neither calls nor
+                              lists, nor texts but the empty one */
+    LS_EXPRESSION_CALL     /* what the rule allows */
 } ls_expression_kind;
 
 typedef struct ls_expression ls_expression;
@@ -58,10 +60,12 @@ const ls_expression *ls_expression_repeat(ls_expressions *, const ls_expression 
                                           int64_t most);
 const ls_expression *ls_expression_list(ls_expressions *, const ls_expression *before,
                                         const ls_expression *, bool required);
+const ls_expression *ls_expression_counted(ls_expressions *, const ls_expression *, int64_t least,
+                                           int64_t most);
 const ls_expression *ls_expression_call(ls_expressions *, uint32_t rule);
 
-/* The fewest and the most characters of a text of an expression without calls and lists, whose texts are of ASCII. Large
- * numbers are LS_NO_LIMIT in *most_p. */
+/* The fewest and the most characters of a text of an expression that may be counted. Large numbers are LS_NO_LIMIT in
+ * *most_p. */
 void ls_expression_length(const ls_expression *, int64_t *least_p, int64_t *most_p);
 
 #endif

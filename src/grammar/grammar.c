@@ -13,7 +13,8 @@
 #include "grammar/regex.h"
 #include "grammar/sequences.h"
 
-typedef enum part_kind { PART_END, PART_BYTES, PART_CALL, PART_SPLIT } part_kind;
+/* PART_CHAR: a character has been read; it is there only until these are counted. */
+typedef enum part_kind { PART_END, PART_BYTES, PART_CALL, PART_SPLIT, PART_CHAR } part_kind;
 
 /* A node of the automaton with steps that read nothing. */
 typedef struct nfa_part {
@@ -27,7 +28,7 @@ typedef struct grammar_maker {
     const ls_byte_set *bytes;
     nfa_part *parts; /* [nparts] of a rule */
     uint32_t nparts;
-    bool full;
+    bool full, counts; /* counts: parts are made whose characters are to be counted */
     int64_t work;
     ls_sequences sets; /* of parts: the rule's nodes */
     uint32_t *marks;   /* [nparts] the closure that has the part, by number */
@@ -87,6 +88,10 @@ static uint32_t first_of(const nfa_alternatives *a) {
     uint32_t part = add_part(a->m, (nfa_part){.kind = PART_SPLIT});
     if (!a->m->full) a->m->parts[part].to = a->m->parts[part].other = part;
     return part;
+}
+
+static uint32_t add_char_end(grammar_maker *m, uint32_t next) {
+    return m->counts ? add_part(m, (nfa_part){.kind = PART_CHAR, .to = next}) : next;
 }
 
 static uint32_t add_chars(grammar_maker *m, const ls_char_set *s, uint32_t next) {
@@ -152,6 +157,55 @@ static uint32_t add_list(grammar_maker *m, const ls_expression *x, uint32_t next
     return first;
 }
 
+/* Parts [from, from + n) of a counted expression. */
+typedef struct nfa_counted {
+    uint32_t from, n, end; /* end: the part that follows the expression */
+    uint32_t copies;       /* the first copy of them */
+    int64_t least, last;   /* last: the number of the last copy */
+    bool stays;            /* further characters are read there */
+    uint32_t next;
+} nfa_counted;
+
+static uint32_t part_of_copy(const nfa_counted *c, int64_t copy, uint32_t part) {
+    return c->copies + (uint32_t)copy * c->n + (part - c->from);
+}
+
+/* The part in the copy: in that of number k, k characters have been read. */
+static nfa_part copy_of(const nfa_counted *c, int64_t copy, uint32_t number, nfa_part p) {
+    uint32_t own = part_of_copy(c, copy, number);
+    bool more = copy < c->last || c->stays;
+    if (number == c->end) {
+        uint32_t to = copy >= c->least ? c->next : own; /* leads nowhere: to itself */
+        return (nfa_part){.kind = PART_SPLIT, .to = to, .other = to};
+    }
+    if (p.kind == PART_CHAR) {
+        int64_t later = copy < c->last ? copy + 1 : copy;
+        uint32_t to = more ? part_of_copy(c, later, p.to) : own;
+        return (nfa_part){.kind = PART_SPLIT, .to = to, .other = to};
+    }
+    p.to = part_of_copy(c, copy, p.to);
+    if (p.kind == PART_SPLIT) p.other = part_of_copy(c, copy, p.other);
+    return p;
+}
+
+/* The expression is copied for each number of characters; those of one copy lead to the next. */
+static uint32_t add_counted(grammar_maker *m, const ls_expression *x, uint32_t next) {
+    nfa_counted c = {.from = m->nparts, .least = x->least, .next = next};
+    c.stays = x->most == LS_NO_LIMIT;
+    c.last = c.stays ? x->least : x->most;
+    c.end = add_part(m, (nfa_part){.kind = PART_SPLIT});
+    m->counts = true;
+    uint32_t first = add_expression(m, x->a, c.end);
+    m->counts = false;
+    c.n = m->nparts - c.from;
+    c.copies = m->nparts;
+    if (m->full) return 0;
+    if (c.last >= (LS_GRAMMAR_NODES - (int64_t)m->nparts) / c.n) m->full = true;
+    for (int64_t k = 0; k <= c.last && !m->full; k++)
+        for (uint32_t i = c.from; i < c.copies; i++) add_part(m, copy_of(&c, k, i, m->parts[i]));
+    return m->full ? 0 : part_of_copy(&c, 0, first);
+}
+
 /* The part that begins x, after which comes `next`. */
 static uint32_t add_expression(grammar_maker *m, const ls_expression *x, uint32_t next) {
     nfa_alternatives a = {.m = m, .next = next};
@@ -165,9 +219,10 @@ static uint32_t add_expression(grammar_maker *m, const ls_expression *x, uint32_
     uint32_t first = next;
     switch (x->kind) {
     case LS_EXPRESSION_TEXT: first = add_text(m, x->bytes, x->nbytes, next); break;
-    case LS_EXPRESSION_CHARS: first = add_chars(m, &x->chars, next); break;
-    case LS_EXPRESSION_QUOTED: first = add_quoted(m, &x->chars, next); break;
+    case LS_EXPRESSION_CHARS: first = add_chars(m, &x->chars, add_char_end(m, next)); break;
+    case LS_EXPRESSION_QUOTED: first = add_quoted(m, &x->chars, add_char_end(m, next)); break;
     case LS_EXPRESSION_REPEAT: first = add_repeat(m, x, next); break;
+    case LS_EXPRESSION_COUNTED: first = add_counted(m, x, next); break;
     case LS_EXPRESSION_LIST: first = add_list(m, x, next); break;
     case LS_EXPRESSION_SEQUENCE: first = m->full ? 0 : add_expression(m, x, next); break;
     case LS_EXPRESSION_EITHER: break; /* it is full */

@@ -47,11 +47,14 @@ static void add_word(ls_char_set *s) {
     ls_char_set_add(s, 'a', 'z');
 }
 
+/* U+FEFF is white space for ECMAScript, and is not for others: neither \\s has it, nor \\S, nor a set [^...]. */
+#define MARK 0xfeff
+
 /* What ECMAScript has as white space, ends of lines among it. */
 static void add_space(ls_char_set *s) {
     static const ls_char_range ranges[] = {
         {'\t', '\r'},     {' ', ' '},       {0xa0, 0xa0},     {0x1680, 0x1680}, {0x2000, 0x200a},
-        {0x2028, 0x2029}, {0x202f, 0x202f}, {0x205f, 0x205f}, {0x3000, 0x3000}, {0xfeff, 0xfeff}};
+        {0x2028, 0x2029}, {0x202f, 0x202f}, {0x205f, 0x205f}, {0x3000, 0x3000}, {MARK, MARK}};
     for (size_t i = 0; i < sizeof ranges / sizeof *ranges; i++)
         ls_char_set_add(s, ranges[i].first, ranges[i].last);
 }
@@ -66,6 +69,7 @@ static bool add_class(ls_char_set *s, char c) {
     default: return false;
     }
     if (!(c & 0x20)) ls_char_set_invert(&own);
+    if (c == 's') ls_char_set_remove(&own, MARK, MARK);
     ls_char_set_add_all(s, &own);
     ls_char_set_free(&own);
     return true;
@@ -147,7 +151,10 @@ static ls_status read_set(regex_reader *r, const ls_expression **x_p) {
     size_t at = r->at;
     bool inverted = skip(r, '^');
     ls_status status = read_members(r, &s);
-    if (status == LS_OK && inverted) ls_char_set_invert(&s);
+    if (status == LS_OK && inverted) {
+        ls_char_set_invert(&s);
+        ls_char_set_remove(&s, MARK, MARK);
+    }
     if (status == LS_OK && s.n == 0) status = fail_at(r, at, "this set has no characters");
     if (status == LS_OK)
         *x_p = ls_expression_chars(r->pool, &s, r->o->quoted);

@@ -295,16 +295,14 @@ static ls_status read_pattern(ls_schema_rules *r, const ls_json *pattern,
     return FAIL(r, "pattern: %s", why.msg);
 }
 
-/* Beside a pattern or a format, lengths are kept by all of its texts, or they are refused. */
-static ls_status check_length(const ls_schema_rules *r, const ls_expression *x, int64_t least,
-                              int64_t most) {
+/* Those of the texts that have as many characters. */
+static const ls_expression *with_length(ls_schema_rules *r, const ls_expression *x, int64_t least,
+                                        int64_t most) {
     int64_t fewest = 0, largest = 0;
     ls_expression_length(x, &fewest, &largest);
-    if (fewest < least)
-        return FAIL(r, "minLength: beside pattern or format, which has texts of %lld characters",
-                    (long long)fewest);
-    if (most == LS_NO_LIMIT || (largest != LS_NO_LIMIT && largest <= most)) return LS_OK;
-    return FAIL(r, "maxLength: beside pattern or format, which has longer texts");
+    bool all =
+        fewest >= least && (most == LS_NO_LIMIT || (largest != LS_NO_LIMIT && largest <= most));
+    return all ? x : ls_expression_counted(&r->pool, x, least, most);
 }
 
 static ls_status read_string(ls_schema_rules *r, const ls_json *j, const ls_expression **x_p) {
@@ -325,7 +323,7 @@ static ls_status read_string(ls_schema_rules *r, const ls_json *j, const ls_expr
         LS_TRY(read_format(r, format, &x));
     else
         x = ls_schema_chars(r, least, most);
-    if (counted && (pattern || format)) LS_TRY(check_length(r, x, least, most));
+    if (counted && (pattern || format)) x = with_length(r, x, least, most);
     *x_p = ls_schema_between(r, "\"", x, "\"");
     return LS_OK;
 }

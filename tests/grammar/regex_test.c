@@ -150,6 +150,7 @@ static void test_allowed(void **state) {
                  {"[\\s\\S]", "\xe3\x80\x80", "ab"},
                  {"\\s", "\xe3\x80\x80", "a"},
                  {"[^\\s]", "\xc2\x85", "\xef\xbb\xbf"},
+                 {"\\s", "\xc2\xa0", "\xef\xbb\xbf"},
                  {".", "\x0b", "\xe2\x80\xa8"},
                  {"a{0,2}|x", "x", "aaa"}};
     (void)state;

@@ -84,6 +84,8 @@ static void put_scalar(ls_buf *b) {
                                         "{\"enum\":[\"a\",\"ab\",1,null,{\"x\":[1,\"é\"]}]}",
                                         "{\"const\":\"\\u0001\\n\"}",
                                         "{\"type\":\"string\",\"enum\":[\"red\",\"\",3]}"};
+    static const char *const lengths[] = {"", ",\"minLength\":2", ",\"maxLength\":1",
+                                          ",\"minLength\":1,\"maxLength\":3"};
     uint32_t kind = draw(10);
     if (kind < 7)
         ls_buf_printf(b, "%s", plain[kind]);
@@ -91,7 +93,8 @@ static void put_scalar(ls_buf *b) {
         ls_buf_printf(b, "{\"type\":\"string\",\"minLength\":%u,\"maxLength\":%u}", draw(3),
                       3 + draw(3));
     else if (kind == 8)
-        ls_buf_printf(b, "{\"type\":\"string\",\"pattern\":\"%s\"}", patterns[draw(5)]);
+        ls_buf_printf(b, "{\"type\":\"string\",\"pattern\":\"%s\"%s}", patterns[draw(5)],
+                      lengths[draw(4)]);
     else
         put_number(b);
 }
@@ -439,6 +442,15 @@ static void test_allowed(void **state) {
          "\"abcabd\"", "\"abab\""},
         {"{\"type\":\"string\",\"format\":\"uri\",\"minLength\":1,\"maxLength\":2083}",
          "\"http://a\"", "\"a\""},
+        {"{\"type\":\"string\",\"pattern\":\"^(ab|c)*d?$\",\"minLength\":2,\"maxLength\":4}",
+         "\"abcd\"", "\"abcab\""},
+        {"{\"type\":\"string\",\"pattern\":\"^(ab|c)*d?$\",\"minLength\":2}", "\"cccccab\"",
+         "\"d\""},
+        {"{\"type\":\"string\",\"pattern\":\"^a?$\",\"maxLength\":0}", "\"\"", "\"a\""},
+        {"{\"type\":\"string\",\"pattern\":\"x\",\"maxLength\":3}", "\"\xf0\x9f\x98\x80x\\n\"",
+         "\"abxc\""},
+        {"{\"type\":\"string\",\"format\":\"email\",\"maxLength\":7}", "\"a@b.org\"",
+         "\"aa@b.org\""},
         {"{\"type\":\"string\",\"maxLength\":2}", "\"\\n\xf0\x9f\x98\x80\"", "\"abc\""},
         {"{\"type\":\"object\"}", "{\"x\":[1,{}]}", "[]"},
         {"{}", "[1,\"a\",{\"b\":null}]", "[1,]"},
@@ -537,11 +549,10 @@ static void test_refused(void **state) {
          "no text is allowed"},
         {"{\"type\":\"string\",\"pattern\":\"(\"}", "not closed"},
         {"{\"type\":\"string\",\"pattern\":\"a\",\"format\":\"date\"}", "one of pattern"},
-        {"{\"type\":\"string\",\"pattern\":\"^(ab|c)d*$\",\"minLength\":2}", "texts of 1 char"},
-        {"{\"type\":\"string\",\"pattern\":\"^a+$\",\"maxLength\":9}", "has longer texts"},
-        {"{\"type\":\"string\",\"pattern\":\"^(ab|c){3}d?$\",\"maxLength\":6}", "longer texts"},
         {"{\"type\":\"string\",\"format\":\"color\"}", "'color' is not supported"},
         {"{\"type\":\"string\",\"maxLength\":1000000}", "too large"},
+        {"{\"type\":\"string\",\"pattern\":\"a\",\"maxLength\":1000000}", "too large"},
+        {"{\"type\":\"string\",\"pattern\":\"^a$\",\"minLength\":2}", "no text is allowed"},
         {"{\"type\":\"string\",\"minLength\":3,\"maxLength\":2}", "larger than"},
         {"{\"type\":\"integer\",\"minimum\":3,\"maximum\":2}", "no number"},
         {"{\"type\":\"number\",\"minimum\":0.5}", "whole bounds"},
