@@ -21,7 +21,7 @@
 #include "source/options.h"
 
 enum {
-    VERSION = 10, /* another whenever a reader puts something else, or finds something else */
+    VERSION = 11, /* another whenever a reader puts something else, or finds something else */
     LEAST_NBYTES = 1 << 20,
     LARGE = 16, /* a file is large from LEAST_NBYTES / LARGE on */
     MOST_DEPTH = 16

@@ -15,9 +15,9 @@
 static const char MACOS[] = "__MACOSX"; /* what macOS adds to archives */
 
 static bool is_image_name(const char *name) {
-    static const char *const suffixes[] = {".jpg",  ".jpeg", ".png",  ".webp", ".gif",
-                                           ".bmp",  ".tif",  ".tiff", ".heic", ".heif",
-                                           ".avif", ".jxl",  ".jp2"};
+    static const char *const suffixes[] = {".jpg",  ".jpeg", ".jpe",  ".jfif", ".png",
+                                           ".webp", ".gif",  ".bmp",  ".tif",  ".tiff",
+                                           ".heic", ".heif", ".avif", ".jxl",  ".jp2"};
     const char *dot = strrchr(name, '.');
     for (size_t i = 0; dot && i < sizeof suffixes / sizeof *suffixes; i++)
         if (strcasecmp(dot, suffixes[i]) == 0) return true;

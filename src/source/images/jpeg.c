@@ -29,6 +29,7 @@ typedef struct reader {
     char msg[JMSG_LENGTH_MAX];
     const uint8_t *data;
     size_t nbytes;
+    bool in_header;      /* no pixel has been read */
     ls_image_shape want; /* shape of the decoded image */
     uint8_t *out;
 } reader;
@@ -39,10 +40,15 @@ static void fail_with_message(j_common_ptr c) {
     longjmp(r->failed, 1);
 }
 
-/* A warning means that pixels are invented, except for these. */
+/* A warning means that pixels are invented, except for these. Between the parts of the header, some
+ * cameras and programs write bytes that belong to none. */
 static void on_message(j_common_ptr c, int level) {
+    const reader *r = c->client_data;
     if (level >= 0) return; /* not a warning */
     switch (c->err->msg_code) {
+    case JWRN_EXTRANEOUS_DATA:
+        if (!r->in_header) fail_with_message(c);
+        break;
     case JWRN_ADOBE_XFORM:
     case JWRN_JFIF_MAJOR:
     case JWRN_TOO_MUCH_DATA: break;
@@ -68,7 +74,9 @@ static void read_header(reader *r) {
     jpeg_create_decompress(&r->d);
     r->d.client_data = r; /* jpeg_create_decompress() preserves it and err */
     jpeg_mem_src(&r->d, r->data, (unsigned long)r->nbytes);
+    r->in_header = true;
     jpeg_read_header(&r->d, TRUE);
+    r->in_header = false;
 }
 
 static void decode(reader *r) {

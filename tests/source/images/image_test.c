@@ -96,6 +96,33 @@ static void test_jpeg(void **state) {
     }
 }
 
+/* The JPEG image b with three bytes that belong to nothing at an offset. */
+static ls_buf with_bytes(const ls_buf *b, size_t at) {
+    ls_buf more = {0};
+    ls_buf_append(&more, b->data, at);
+    ls_buf_append(&more, "abc", 3);
+    ls_buf_append(&more, b->data + at, b->len - at);
+    return more;
+}
+
+/* Bytes between the parts of a header change no pixel. */
+static void test_bytes_between(void **state) {
+    (void)state;
+    const ls_image_shape s = {16, 24, 3};
+    uint8_t from[16 * 24 * 3], one[sizeof from], two[sizeof from];
+    ls_buf b = {0};
+    ls_error e = {0};
+    picture_fill(from, s, 3);
+    picture_jpeg(&b, from, s, (picture_options){0});
+    size_t behind_app0 = 4 + (size_t)(uint8_t)b.data[4] * 256 + (uint8_t)b.data[5];
+    ls_buf more = with_bytes(&b, behind_app0);
+    assert_ls_ok(ls_image_decode((const uint8_t *)b.data, b.len, s, one, &e), e);
+    assert_ls_ok(ls_image_decode((const uint8_t *)more.data, more.len, s, two, &e), e);
+    assert_memory_equal(one, two, sizeof one);
+    ls_buf_free(&b);
+    ls_buf_free(&more);
+}
+
 /* Files whose decoded bits are recorded: another version of the library must give the same. */
 static void test_recorded_bits(void **state) {
     (void)state;
@@ -221,9 +248,9 @@ static void test_scans(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_png),           cmocka_unit_test(test_jpeg),
-        cmocka_unit_test(test_recorded_bits), cmocka_unit_test(test_cut),
-        cmocka_unit_test(test_refused),       cmocka_unit_test(test_huge),
-        cmocka_unit_test(test_scans),
+        cmocka_unit_test(test_bytes_between), cmocka_unit_test(test_recorded_bits),
+        cmocka_unit_test(test_cut),           cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_huge),          cmocka_unit_test(test_scans),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
