@@ -179,16 +179,32 @@ static bool has_type(const char *type, const ls_json *v) {
 
 static bool is_valid(const ls_json *root, const ls_json *s, const ls_json *v);
 
-/* What no property describes is allowed only where additionalProperties says so. */
+/* Of the properties; their number: it is none of them. */
+static size_t place_of(const ls_json *properties, const char *name) {
+    const char *key = NULL;
+    const ls_json *one = NULL;
+    size_t i = 0;
+    for (void *it = ls_json_next(properties, NULL, &key, &one); it && strcmp(key, name) != 0;
+         it = ls_json_next(properties, it, &key, &one))
+        i++;
+    return i;
+}
+
+/* What no property describes is allowed only where additionalProperties says so, behind the properties, which come in
+ * their order. */
 static bool is_valid_object(const ls_json *root, const ls_json *s, const ls_json *v) {
     const ls_json *properties = ls_json_get(s, "properties"), *one = NULL;
     const ls_json *others = ls_json_get(s, "additionalProperties"),
                   *required = ls_json_get(s, "required");
     const char *key = NULL;
     bool valid = true;
+    size_t before = 0;
     for (void *it = ls_json_next(v, NULL, &key, &one); it && valid;
          it = ls_json_next(v, it, &key, &one)) {
         const ls_json *p = ls_json_get(properties, key);
+        size_t place = place_of(properties, key);
+        if (place < before) return false;
+        before = place;
         valid = p ? is_valid(root, p, one)
                   : others && (ls_json_is_object(others) ? is_valid(root, others, one)
                                                          : ls_json_is_true(others));
