@@ -272,7 +272,8 @@ static const char *const formats[][2] = {
     {"ipv4", BYTE "(?:\\." BYTE "){3}"},
     {"ipv6", IPV6},
     {"hostname", HOST},
-    {"email", "[a-zA-Z0-9_+-]{1,32}(?:\\.[a-zA-Z0-9_+-]{1,32}){0,3}@" HOST},
+    {"email",
+     "[a-zA-Z0-9_+-]{1,16}(?:\\.[a-zA-Z0-9_+-]{1,15}){0,3}@(?:" LABEL "\\.){1,4}[a-z]{2,8}"},
     {"uri", "https?://" HOST "(?:/[-a-zA-Z0-9._~]{0,80}){0,20}"}};
 
 static ls_status read_format(ls_schema_rules *r, const ls_json *format, const ls_expression **x_p) {

@@ -453,6 +453,7 @@ static void test_allowed(void **state) {
          "\"123e4567\""},
         {"{\"type\":\"string\",\"format\":\"ipv4\"}", "\"127.0.0.1\"", "\"256.0.0.1\""},
         {"{\"type\":\"string\",\"format\":\"email\"}", "\"a.b@example.org\"", "\"a.b\""},
+        {"{\"type\":\"string\",\"format\":\"email\"}", "\"a+b@x.y.museum\"", "\"a@localhost\""},
         {"{\"type\":\"string\",\"format\":\"uri\"}", "\"https://a.org/x\"", "\"a b\""},
         {"{\"type\":\"string\",\"pattern\":\"^(ab|c){3}d?$\",\"minLength\":3,\"maxLength\":7}",
          "\"abcabd\"", "\"abab\""},
