@@ -263,6 +263,12 @@ static ls_status read(const ls_json *line, ls_conversation *c, ls_error *e) {
             "has chosen and rejected answers; set train.loss: dpo to train on such pairs");
     const form *f = form_of(line);
     if (!f) return fail_form(line, e);
+    const ls_json *label = ls_json_get(line, "label");
+    if (ls_json_is_bool(label) && !ls_json_is_true(label))
+        return ls_fail(
+            e, LS_EINVAL,
+            "has \"label\": false, an answer that is not wanted (data for KTO); leave such "
+            "lines out, e.g. by data.damaged: skip");
     c->keys = f->keys;
     return f->read(line, c, e);
 }

@@ -28,9 +28,9 @@ static bool is_type_of_text(const char *type) {
 /* The text of a part; NULL: it is another kind of part. */
 static const char *part_text(const ls_json *part) {
     if (ls_json_text(part)) return ls_json_text(part);
-    return is_type_of_text(ls_json_text(ls_json_get(part, "type")))
-               ? ls_json_text(ls_json_get(part, "text"))
-               : NULL;
+    if (!is_type_of_text(ls_json_text(ls_json_get(part, "type")))) return NULL;
+    const char *text = ls_json_text(ls_json_get(part, "text"));
+    return text ? text : ls_json_text(ls_json_get(part, "value")); /* as LLaMA-Factory writes it */
 }
 
 ls_json *ls_message_text(const ls_json *content) {
@@ -58,12 +58,15 @@ static ls_status fail_content(const ls_json *content, size_t number, ls_error *e
     for (size_t i = 0; ls_json_is_array(content) && i < ls_json_count(content); i++) {
         const ls_json *part = ls_json_at(content, i);
         const char *type = ls_json_text(ls_json_get(part, "type"));
-        if (!part_text(part))
-            return ls_fail(e, LS_EINVAL,
-                           "part %zu of message %zu is %s%.40s%s; only parts of type \"text\" are "
-                           "read",
-                           i + 1, number, type ? "of type \"" : "no text", type ? type : "",
-                           type ? "\"" : "");
+        if (part_text(part)) continue;
+        if (type && is_type_of_text(type))
+            return ls_fail(e, LS_EINVAL, "part %zu of message %zu, a text, has no \"text\"", i + 1,
+                           number);
+        return ls_fail(e, LS_EINVAL,
+                       "part %zu of message %zu is %s%.40s%s; only parts of type \"text\" are "
+                       "read",
+                       i + 1, number, type ? "of type \"" : "no text", type ? type : "",
+                       type ? "\"" : "");
     }
     return ls_fail(e, LS_EINVAL, "message %zu: \"content\" is neither a text nor a list of parts",
                    number);
@@ -80,9 +83,14 @@ static ls_status read_content(const ls_json *content, const char *role, size_t n
 
 /* ---- members ---- */
 
+bool ls_message_is_weight(const char *key) {
+    return strcmp(key, "weight") == 0 || strcmp(key, "loss_weight") == 0; /* LLaMA-Factory's */
+}
+
 bool ls_message_is_silent(const ls_json *m) {
     double weight = 1;
     const ls_json *value = ls_json_get(m, "weight");
+    if (!value) value = ls_json_get(m, "loss_weight");
     if (ls_json_is_bool(value)) return !ls_json_is_true(value);
     return ls_json_number(value, &weight) && weight == 0;
 }
@@ -116,7 +124,7 @@ static bool says_nothing(const ls_json *value) {
 static ls_status add_member(ls_json *m, const char *key, const ls_json *value, size_t number,
                             ls_error *e) {
     if (says_nothing(value)) return LS_OK;
-    if (strcmp(key, "weight") == 0) LS_TRY(check_weight(value, number, e));
+    if (ls_message_is_weight(key)) LS_TRY(check_weight(value, number, e));
     if (strcmp(key, "function_call") == 0) /* what OpenAI wrote before tool_calls */
         ls_json_set(m, "tool_calls", calls_of(value));
     else

@@ -20,6 +20,8 @@ ls_json *ls_message_new(const char *role, const char *content);
 ls_json *ls_message_text(const ls_json *content);
 
 const char *ls_message_role(const ls_json *message);
+/* Is it the key of a message's weight? */
+bool ls_message_is_weight(const char *key);
 bool ls_message_is_answer(const ls_json *message);  /* is the role assistant? */
 bool ls_message_is_silent(const ls_json *message);  /* it has weight 0 */
 bool ls_message_is_learned(const ls_json *message); /* an answer whose weight is not 0 */

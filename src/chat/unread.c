@@ -38,7 +38,7 @@ void ls_unread_add_line(ls_unread *u, const ls_json *line, const char *const *ke
 
 static bool is_read(const char *key, const ls_json *message, const ls_template *t) {
     if (strcmp(key, "role") == 0 || strcmp(key, "content") == 0) return true;
-    if (strcmp(key, "weight") == 0) /* others are not trained on in any case */
+    if (ls_message_is_weight(key)) /* others are not trained on in any case */
         return ls_message_is_answer(message) || ls_message_is_silent(message);
     return ls_template_mentions(t, key);
 }

@@ -216,11 +216,21 @@ static void test_contents(void **state) {
     gives(PLAIN,
           PARTS("{\"type\": \"text\", \"text\": \"a\"}, {\"type\": \"text\", \"text\": \"b\"}"),
           LS_CHAT_ASSISTANT, "<|a|>user\nab<|r|><|a|>assistant\n[s<|r|>]");
+    gives(PLAIN, PARTS("{\"type\": \"text\", \"value\": \"ab\"}"), LS_CHAT_ASSISTANT,
+          "<|a|>user\nab<|r|><|a|>assistant\n[s<|r|>]");
+    gives(PLAIN,
+          "{\"messages\": [{\"role\": \"assistant\", \"content\": \"a\", \"loss_weight\": 0.0}, " A(
+              "s") "], \"label\": true}",
+          LS_CHAT_ASSISTANT, "<|a|>assistant\na<|r|><|a|>assistant\n[s<|r|>]");
     gives(PLAIN, PARTS("\"a\", {\"text\": \"b\"}"), LS_CHAT_ASSISTANT,
           "<|a|>user\nab<|r|><|a|>assistant\n[s<|r|>]");
     refuses(PLAIN, PARTS("{\"type\": \"text\", \"text\": \"a\"}, {\"type\": \"image_url\"}"),
             LS_CHAT_ASSISTANT, "part 2 of message 1 is of type \"image_url\"");
     refuses(PLAIN, PARTS("1"), LS_CHAT_ASSISTANT, "part 1 of message 1 is no text");
+    refuses(PLAIN, PARTS("{\"type\": \"text\", \"content\": \"a\"}"), LS_CHAT_ASSISTANT,
+            "part 1 of message 1, a text, has no \"text\"");
+    refuses(PLAIN, "{\"messages\": [" U("a") ", " A("s") "], \"label\": false}", LS_CHAT_ASSISTANT,
+            "has \"label\": false, an answer that is not wanted");
     refuses(PLAIN, "{\"messages\": [{\"role\": \"user\", \"content\": 1}, " A("s") "]}",
             LS_CHAT_ASSISTANT, "message 1: \"content\" is neither a text nor a list of parts");
     /* A tool answers with any value. */
