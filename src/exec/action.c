@@ -424,12 +424,18 @@ static ls_status run_compute(ls_exec *x, const ls_action *a, ls_error *e) {
     }
 }
 
-/* A buffer in the arena has a fixed place, and needs no Free but for copies of it. */
-static void run_free(ls_exec *x, const ls_action *a) {
+/* A buffer in the arena has a fixed place, and needs no Free but for copies of it. The pages of others are
+ * dropped, and read as zeros: copies of them to the device must have ended. */
+static ls_status run_free(ls_exec *x, const ls_action *a, ls_error *e) {
+    const ls_world *w = x->c.world;
     ls_buffer b = ls_plan_buffer_of(x->c.plan, a->buffer);
     if (ls_buffer_in_arena(b.kind)) ls_exec_end_copy(x, a->buffer);
-    if (b.kind == LS_BUF_PARAM) ls_world_drop_gathered(x->c.world, &x->c.plan->share, b.index);
-    if (b.kind == LS_BUF_GRAD) ls_world_drop_sum(x->c.world, &x->c.plan->share, b.index, b.slot);
+    if (b.kind != LS_BUF_PARAM && b.kind != LS_BUF_GRAD) return LS_OK;
+    if (ls_on_device_pins(&x->on, b.kind == LS_BUF_PARAM ? w->params : w->grads)) return LS_OK;
+    LS_TRY(ls_on_device_await_copies(&x->on, e));
+    if (b.kind == LS_BUF_PARAM) ls_world_drop_gathered(w, &x->c.plan->share, b.index);
+    if (b.kind == LS_BUF_GRAD) ls_world_drop_sum(w, &x->c.plan->share, b.index, b.slot);
+    return LS_OK;
 }
 
 /* ---- communication ---- */
@@ -608,7 +614,7 @@ ls_status ls_exec_run_action(ls_exec *x, int index, ls_error *e) {
         return LS_OK;
     }
     if (a->kind == LS_FREE) {
-        run_free(x, a);
+        s = run_free(x, a, e);
     } else if (a->worker != LS_ALL_WORKERS && a->kind != LS_SEND) {
         s = run_compute(x, a, e);
     } else {

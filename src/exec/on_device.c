@@ -79,6 +79,15 @@ void ls_on_device_send(const ls_on_device *x, void *to, const void *from, size_t
     ls_device_wait(d, LS_DEVICE_COMPUTE, SENT);
 }
 
+ls_status ls_on_device_await_copies(const ls_on_device *x, ls_error *e) {
+    ls_device *d = x->compute.device;
+    return d ? ls_device_finish(d, LS_DEVICE_COPY, e) : LS_OK;
+}
+
+bool ls_on_device_pins(const ls_on_device *x, const void *p) {
+    return p && (x->pinned[0] == p || x->pinned[1] == p);
+}
+
 /* An event for a copy, which waits for what was queued. It is used again when it has happened. */
 static int begin(ls_on_device *x) {
     enum { EVENTS = LS_DEVICE_EVENTS - BEGUN };

@@ -37,6 +37,11 @@ void ls_on_device_close(ls_on_device *); /* of {0}, too */
 /* Waits for all that is queued: layers, and copies both ways. Reports the first error. */
 ls_status ls_on_device_await(const ls_on_device *, ls_error *); /* of {0}, too */
 
+/* Waits for the copies that are queued; of {0}, too. */
+ls_status ls_on_device_await_copies(const ls_on_device *, ls_error *);
+/* Is the host's memory at p pinned? Its pages can't be dropped: the device would go on to read the old ones. */
+bool ls_on_device_pins(const ls_on_device *, const void *p);
+
 /* Queues a copy, for which layers that are queued later wait. It does not wait for those before: until
  * other samples or parameters come, the losses are copied back, for which all layers are waited for. */
 void ls_on_device_send(const ls_on_device *, void *to, const void *from, size_t nbytes);

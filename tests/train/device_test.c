@@ -49,6 +49,8 @@ static void test_llama(void **state) {
     (void)state;
     same(LLAMA(1, "parallel.device=c:1"), cores);
     same(LLAMA(2, "parallel.device=c:2", "parallel.zero=3", "parallel.recompute=2"), cores);
+    /* what is gathered by messages is sent to the device, and dropped, for each layer */
+    same(LLAMA(3, "parallel.device=c:1", "parallel.zero=3", "parallel.transport=tcp"), cores);
     same(LLAMA(1, OWN, NORM, BIAS, LOOKS, "train.micro_batch=1", "parallel.device=c:3"), own);
     same(LLAMA(2, "parallel.device=cuda:0"), cores);
 }
