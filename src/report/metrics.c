@@ -399,9 +399,17 @@ void ls_metrics_started(ls_metrics *m, int64_t step, const char *command, int pi
 
 ls_status ls_step_diverged(int64_t step, const ls_step_out *out, const char *advice, ls_error *e) {
     double loss = out->loss, norm = out->grad_norm; /* a NaN has a sign, which says nothing */
-    return ls_fail(
-        e, LS_EINVAL, "step %lld: the loss is %g and the gradient's norm %g; lower optim.lr, %s",
-        (long long)step, isnan(loss) ? fabs(loss) : loss, isnan(norm) ? fabs(norm) : norm, advice);
+    if (isnan(loss)) loss = fabs(loss);
+    if (isnan(norm)) norm = fabs(norm);
+    if (step == 1) /* no update was made before */
+        return ls_fail(
+            e, LS_EINVAL,
+            "step 1: the loss is %g and the gradient's norm %g; the data, or the weights "
+            "that the run began with, have numbers that are not finite or too large",
+            loss, norm);
+    return ls_fail(e, LS_EINVAL,
+                   "step %lld: the loss is %g and the gradient's norm %g; lower optim.lr, %s",
+                   (long long)step, loss, norm, advice);
 }
 
 ls_status ls_metrics_diverged(ls_metrics *m, int64_t step, ls_error *e) {

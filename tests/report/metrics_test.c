@@ -257,6 +257,10 @@ static void test_diverged(void **state) {
     assert_ls_fails(ls_step_diverged(7, &out, "or stop", &e), LS_EINVAL,
                     "step 7: the loss is nan and the gradient's norm nan; lower optim.lr, or stop",
                     e);
+    assert_ls_fails(ls_step_diverged(1, &out, "or stop", &e), LS_EINVAL,
+                    "step 1: the loss is nan and the gradient's norm nan; the data, or the weights "
+                    "that the run began with, have numbers that are not finite or too large",
+                    e);
 }
 
 /* A loss that diverged leaves the columns as wide as they are. */
