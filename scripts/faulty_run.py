@@ -370,8 +370,9 @@ class FaultyRun:
 
     def look_at_end(self, host, code, kind, codes):
         """One that has not been killed says why it has ended, and its code is one of these."""
-        if self.options.disk or self.options.asynchronous and kind == "return":
-            codes = set(codes) | {1}  # a killed process that starts workers ends such a run
+        if self.options.disk or self.options.asynchronous or any(
+                s.startswith("parallel.optimizer_state=") for s in self.settings):
+            codes = set(codes) | {1}  # a killed worker, or the process that starts them, ends such a run
         with open(self.log_of[host.pid], errors="replace") as f:
             lines = f.read().splitlines()
         if code in (-signal.SIGINT, -signal.SIGTERM, -signal.SIGHUP, -signal.SIGUSR1) and not lines:

@@ -251,7 +251,7 @@ def draw(options, folder):
         if "sparse" in model.config["model"]:
             bits, free = of_sparse(bits, free)
         if options.device:
-            free += draw_device()
+            free += draw_device(options.hosts)
         if fits(options, folder, model, sum(workers), bits, free):
             return model, V, workers, bits, free
     sys.exit("none of %d drawn settings is possible; the last: %s" % (DRAWS, options.refused[-1]))
@@ -298,8 +298,8 @@ def ranks_of(free):
     return math.prod(int(f.partition("=")[2]) for f in free if f.startswith("parallel.mesh."))
 
 
-def draw_device():
-    return ["parallel.device=c"] + some((0.3, "parallel.optimizer_state=device"))
+def draw_device(hosts):
+    return ["parallel.device=c"] + some((0.3 * (not hosts), "parallel.optimizer_state=device"))
 
 
 def once(options, seed):
