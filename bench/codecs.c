@@ -1,8 +1,8 @@
 /* codecs.c - see codecs.h.
  *
- * A vector of 50 MB is encoded, and decoded again. A figure is the vector's bytes over the time; the
- * limit is that of a sum of squares (encoding reads the vector) or of a fill (decoding writes it),
- * measured in the same rounds.
+ * A vector of 50 MB is encoded, and decoded again. A figure is the vector's bytes over the time;
+ * the limit is that of a sum of squares (encoding reads the vector) or of a fill (decoding writes
+ * it), measured in the same rounds.
  */
 #include "codecs.h"
 

@@ -1,9 +1,11 @@
-/* kernels.c - our kernels on one core, beside other libraries' if they are installed, in alternation.
+/* kernels.c - our kernels on one core, beside other libraries' if they are installed, in
+ * alternation.
  *
- *     build/bench/kernels [--vs openblas,onednn] [--rows 256,1024] [--dtype bf16] [--rounds N] [--json]
+ *     build/bench/kernels [--vs openblas,onednn] [--rows 256,1024] [--dtype bf16] [--rounds N]
+ *                         [--json]
  *
- * What `lockstep bench kernels` measures, and the convolutions of a residual network and the codecs of
- * compressed sums.
+ * What `lockstep bench kernels` measures, and the convolutions of a residual network and the codecs
+ * of compressed sums.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -69,7 +69,10 @@ int main(int argc, char **argv) {
     ls_error e;
     stop_if(ls_group_open(NULL, &g, &e), &e);
     int rank = ls_group_rank(g), size = ls_group_size(g);
-    ls_table_config c = {.width = width, .rows = rows, .optimizer = LS_ROW_ADAGRAD, .bound = 0.01,
+    ls_table_config c = {.width = width,
+                         .rows = rows,
+                         .optimizer = LS_ROW_ADAGRAD,
+                         .bound = 0.01,
                          .virtual_workers = size};
     stop_if(ls_table_open(g, &c, &t, &e), &e);
     int64_t *ids = malloc(n * sizeof *ids);
@@ -94,7 +97,8 @@ int main(int argc, char **argv) {
     }
     double step_s = median(steps, nsteps), read_s = median(reads, nsteps);
     if (rank == 0)
-        printf("{\"system\": \"lockstep\", \"workers\": %d, \"rows\": %lld, \"width\": %d, \"ids\": %zu, "
+        printf("{\"system\": \"lockstep\", \"workers\": %d, \"rows\": %lld, \"width\": %d, "
+               "\"ids\": %zu, "
                "\"read_s\": %.6f, \"step_s\": %.6f, \"rows_per_s\": %.0f}\n",
                size, (long long)rows, width, n, read_s, step_s, (double)n * size / step_s);
     ls_table_close(t);

@@ -1,9 +1,9 @@
 /* cnn.c - a convolutional network for images of clothes, with a layer of our own.
  *
  *     cc cnn.c -o cnn $(pkg-config --cflags --libs lockstep) -lm
- *     ./cnn check                                  # every gradient, and that bits depend on nothing
- *     ./cnn train cnn.yaml -n 2 -o runs/cnn        # any number of workers, to the same bits
- *     ./cnn help config cnn                        # the keys of this program
+ *     ./cnn check                               # every gradient, and that bits depend on nothing
+ *     ./cnn train cnn.yaml -n 2 -o runs/cnn     # any number of workers, to the same bits
+ *     ./cnn help config cnn                     # the keys of this program
  */
 #include <math.h>
 
@@ -27,7 +27,7 @@ static void swish_backward(const ls_layer_args *a) {
     }
 }
 
-/* Operations of forward: for predictions of a step's time, and the share of the processor's peak. */
+/* Operations of forward: for predictions of a step's time and the share of the processor's peak. */
 static const char *swish_sizes(const ls_layer_args *a, ls_layer_sizes *s) {
     s->flops = 5.0 * (double)a->in[0].count;
     return NULL;

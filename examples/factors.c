@@ -29,8 +29,8 @@ static double rating(int step, int i, int64_t *user, int64_t *item) {
     return a * b + (1 - a) * (1 - b);
 }
 
-/* One step on this worker's virtual workers [first, end); returns the sum of the squared errors. The
- * ids of items begin after those of users, so that one table has both. */
+/* One step on this worker's virtual workers [first, end); returns the sum of the squared errors.
+ * The ids of items begin after those of users, so that one table has both. */
 static double one_step(ls_table *t, int step, int first, int end) {
     static int64_t ids[2 * BATCH];
     static float rows[2 * BATCH * WIDTH], gradients[2 * BATCH * WIDTH];

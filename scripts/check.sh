@@ -139,6 +139,7 @@ check_plain() {
     one links scripts/document_links.py
     one parameters scripts/check_parameters.py
     one types scripts/check_types.py
+    one columns scripts/check_columns.sh
     one output scripts/check_output.sh
     one executor scripts/check_executor.sh
     one tests scripts/check_tests.sh

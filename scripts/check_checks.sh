@@ -121,6 +121,15 @@ rm "$fake/src/two.c"
 "$fake/scripts/check_parameters.py" >"$fake/out" && complain "a stale exception is not detected"
 rm "$fake/scripts/parameters.txt"
 
+# Comments of 100 and of 101 columns.
+comment() { # comment COLUMNS: succeeds if check_columns.sh does
+    printf "/* %0$(($1 - 6))d */\n" 0 >"$fake/src/two.c"
+    scripts/check_columns.sh "$fake" >"$fake/out" 2>&1
+}
+comment 100 || complain "a comment of 100 columns is refused"
+comment 101 && complain "a comment of 101 columns is not detected"
+rm "$fake/src/two.c"
+
 # A complete README.md of a room, and some that lack a file, name one that does not exist, or are
 # too long.
 room() { # room README-LINE...: succeeds if check_rooms.py does

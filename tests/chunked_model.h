@@ -1,5 +1,5 @@
-/* chunked_model.h - language models whose samples are cut into chunks, or are computed together, for
- * tests. */
+/* chunked_model.h - language models whose samples are cut into chunks, or are computed together,
+ * for tests. */
 #ifndef LS_TEST_CHUNKED_MODEL_H
 #define LS_TEST_CHUNKED_MODEL_H
 
@@ -12,8 +12,8 @@
 
 enum { CHUNKS = 3 };
 
-/* x [CHUNKS] += what a layer of chunk `chunk`, with parameters that no other chunk has, computes of the
- * rows of all chunks. */
+/* x [CHUNKS] += what a layer of chunk `chunk`, with parameters that no other chunk has, computes of
+ * the rows of all chunks. */
 static inline void add_own(ls_model *m, ls_value **x, int chunk, int64_t rows) {
     ls_value *of[CHUNKS], *y;
     for (int k = 0; k < CHUNKS; k++) {
@@ -48,8 +48,8 @@ static inline void add_sliced(ls_model *m, ls_value **x) {
     }
 }
 
-/* Blocks of layers whose parameters the chunks share, some of which are slices, and of some that chunk
- * 0, or 2, has alone. */
+/* Blocks of layers whose parameters the chunks share, some of which are slices, and of some that
+ * chunk 0, or 2, has alone. */
 static inline void own_make(int64_t rows, int64_t vocab, ls_model *m) {
     ls_error e = {0};
     int64_t part = rows / CHUNKS;
@@ -82,9 +82,9 @@ static inline void own_make(int64_t rows, int64_t vocab, ls_model *m) {
     assert_ls_ok(ls_build_finish(m, &e), e);
 }
 
-/* With experts, of which each chunk and slice has some: chunks of a sample, of TOGETHER samples that are
- * computed together, or of both, and two slices. cut: false: the same model with layers of whole
- * samples. */
+/* With experts, of which each chunk and slice has some: chunks of a sample, of TOGETHER samples
+ * that are computed together, or of both, and two slices. cut: false: the same model with layers of
+ * whole samples. */
 enum { TOGETHER = 2 };
 typedef struct mixed_parts {
     int chunks, samples, slices;

@@ -11,8 +11,8 @@
 
 #include "test.h"
 
-/* Whether this test has the port for itself: tests beside it that ask for one get another as long as it
- * lives. A name without a file stands for the port, and vanishes with the test. */
+/* Whether this test has the port for itself: tests beside it that ask for one get another as long
+ * as it lives. A name without a file stands for the port, and vanishes with the test. */
 static inline bool port_reserve(int port) {
     struct sockaddr_un a = {.sun_family = AF_UNIX};
     int n = snprintf(a.sun_path + 1, sizeof a.sun_path - 1, "lockstep-test-port-%d", port);

@@ -1,9 +1,9 @@
 /* lists_model.h - a classifier of lists of ids, for tests, and its samples.
  *
- *     ids -> words -> concat -> qkv -> attention -> dropout -> slice -> mean -> sum -> dropout -> head
- *     token --------+                                                           |
- *     numbers ------+                                                           |
- *     list -> bag --------------------------------------------------------------+
+ *     ids -> words -> concat -> qkv -> attention -> dropout -> slice -> mean -> sum -> dropout
+ *     token --------+                                                           |         |
+ *     numbers ------+                                                           |         v
+ *     list -> bag --------------------------------------------------------------+        head
  *
  * numbers: the list -> gelu -> linear, of which gelu depends on no parameter and is not the first.
  */

@@ -3,8 +3,8 @@
  *     input -> fc1 -> gelu -+-> fc2 -> sum -> fc3 -> loss
  *                           +-----------+
  *
- * norms_make(): one whose layers are followed by batch norms and layers of our own, whose Backward can't be
- * split.
+ * norms_make(): one whose layers are followed by batch norms and layers of our own, whose Backward
+ * can't be split.
  */
 #ifndef LS_TEST_MLP_MODEL_H
 #define LS_TEST_MLP_MODEL_H
@@ -44,7 +44,8 @@ static inline void mlp_scale_backward(const ls_layer_args *a) {
     }
 }
 
-/* Some blocks of the gradient have parameters of several stages, and some those of one kind alone. */
+/* Some blocks of the gradient have parameters of several stages, and some those of one kind
+ * alone. */
 enum { NORMS_WIDTH = 36, NORMS_WIDE = 1100, NORMS_BLOCKS = 4 };
 
 static inline void norms_make(ls_model *m) {

@@ -73,8 +73,8 @@ static inline void left_to_slow(void **state) {
     { #f, all_cases() ? (f) : left_to_slow, setup, teardown, NULL }
 #define slow_unit_test(f) slow_unit_test_setup_teardown(f, NULL, NULL)
 
-/* A test function that takes seconds under a sanitizer, where others run most of its code: there only
- * `make check-slow` runs it. */
+/* A test function that takes seconds under a sanitizer, where others run most of its code: there
+ * only `make check-slow` runs it. */
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
 #define plain_unit_test_setup_teardown slow_unit_test_setup_teardown
 #else

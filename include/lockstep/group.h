@@ -203,8 +203,8 @@ ls_status ls_group_dup(ls_group *g, ls_group **g_p, ls_error *e);
  * slower). NULL if there is none at all. Not collective. */
 void *ls_group_alloc(ls_group *g, size_t nbytes);
 void ls_group_free(ls_group *g, void *p);
-/* Can the other workers of this host read [p, p + nbytes) where it lies? False where the arena had no
- * room for ls_group_alloc(), and where workers share no memory. */
+/* Can the other workers of this host read [p, p + nbytes) where it lies? False where the arena had
+ * no room for ls_group_alloc(), and where workers share no memory. */
 bool ls_group_readable(const ls_group *g, const void *p, size_t nbytes);
 
 /* What this worker has sent since the group was opened. Reads of shared memory are not messages. */
@@ -363,9 +363,9 @@ ls_status ls_exscan_by(ls_group *g, const void *in, void *out, size_t count, con
  * group's calls: call ls_test() now and then in between, so that other workers can proceed.
  * With r_p NULL a call waits until it is done, like the one without _start.
  *
- * A request is freed by the ls_test(), ls_wait(), ls_wait_any() or ls_wait_all() that finds it done,
- * which sets the caller's pointer to NULL. After an error it stays, is freed when its group is
- * closed, and every further wait for it returns the error; there is no other way to free it.
+ * A request is freed by the ls_test(), ls_wait(), ls_wait_any() or ls_wait_all() that finds it
+ * done, which sets the caller's pointer to NULL. After an error it stays, is freed when its group
+ * is closed, and every further wait for it returns the error; there is no other way to free it.
  */
 typedef struct ls_request ls_request;
 

@@ -15,8 +15,8 @@
  *     LS_NUMBERS   numbers
  *     LS_SCORES    numbers whose order alone counts
  *
- * A language model has one input, "tokens" [context], LS_I32, in which the first negative number ends
- * the text, and one output, "next", LS_CLASSES: the token that follows.
+ * A language model has one input, "tokens" [context], LS_I32, in which the first negative number
+ * ends the text, and one output, "next", LS_CLASSES: the token that follows.
  *
  * The numbers have the same bits for any number of samples a call, threads, and processors. Once a
  * predictor is open, any threads may call ls_predict() at the same time; each such call
@@ -55,8 +55,8 @@ typedef struct ls_predictor_options {
 
 /* path: a run directory, a checkpoint, or a published language model. options may be NULL.
  *
- * Errors   LS_EINVAL: the model predicts nothing, or it is damaged; the device can't be used, or has no
- *          kernels for a layer. LS_EIO: a file. LS_ENOMEM: it does not fit. */
+ * Errors   LS_EINVAL: the model predicts nothing, or it is damaged; the device can't be used, or
+ *          has no kernels for a layer. LS_EIO: a file. LS_ENOMEM: it does not fit. */
 ls_status ls_predictor_open(const char *path, const ls_predictor_options *options,
                             ls_predictor **p_p, ls_error *e);
 /* Not while a call runs. NULL is fine. */
@@ -94,8 +94,8 @@ ls_predictor_input ls_predictor_get_input(const ls_predictor *, int i); /* i < n
 int ls_predictor_noutputs(const ls_predictor *);
 ls_predictor_output ls_predictor_get_output(const ls_predictor *, int i); /* i < noutputs */
 
-/* Predicts n samples. fields [ninputs]: fields[i] has [n][count] numbers of input i, of its type. out
- * [noutputs]: out[i] gets [n][count] f32 of output i; NULL: it is not wanted.
+/* Predicts n samples. fields [ninputs]: fields[i] has [n][count] numbers of input i, of its type.
+ * out [noutputs]: out[i] gets [n][count] f32 of output i; NULL: it is not wanted.
  *
  * Errors   LS_EINVAL: an id is out of range (the message names field and sample), or a text has no
  *          token. LS_ENOMEM: no memory for another call at the same time. LS_EIO: a file of weights
@@ -105,8 +105,8 @@ ls_status ls_predict(ls_predictor *, int64_t n, const void *const *fields, float
 
 /* ---- language models that write text ---- */
 
-/* A language model with its tokenizer: a run on texts or conversations, a checkpoint, or a published
- * model, loaded for writing. One thread at a time uses it. Text is UTF-8.
+/* A language model with its tokenizer: a run on texts or conversations, a checkpoint, or a
+ * published model, loaded for writing. One thread at a time uses it. Text is UTF-8.
  *
  *     ls_language *l;
  *     ls_language_text w;
@@ -124,18 +124,18 @@ typedef struct ls_language_options {
     int ema LS_UNSET; /* 1: the average of the weights (optim.ema) */
     /* path of a chat template (Jinja) in place of the model's */
     const char *template_file LS_UNSET;
-    /* "key=value": changes of the config, e.g. "infer.activations=int8", or "model.context=512" of a
-     * published model; NULL ends them; NULL: none */
+    /* "key=value": changes of the config, e.g. "infer.activations=int8", or "model.context=512" of
+     * a published model; NULL ends them; NULL: none */
     const char *const *sets LS_UNSET;
-    /* a device that computes: "cuda", "cuda:1", "opencl", "c"; NULL: cores. The text lives as long as the
-     * model */
+    /* a device that computes: "cuda", "cuda:1", "opencl", "c"; NULL: cores. The text lives as long
+     * as the model */
     const char *device LS_UNSET;
 } ls_language_options;
 
 /* options may be NULL.
  *
- * Errors   LS_EINVAL: the model is damaged, has no tokenizer, or can't have these options. LS_EIO: a
- *          file. LS_ENOMEM: it does not fit. */
+ * Errors   LS_EINVAL: the model is damaged, has no tokenizer, or can't have these options. LS_EIO:
+ *          a file. LS_ENOMEM: it does not fit. */
 ls_status ls_language_open(const char *path, const ls_language_options *options, ls_language **l_p,
                            ls_error *e);
 void ls_language_close(ls_language *); /* NULL is fine */
@@ -149,7 +149,8 @@ int64_t ls_language_context(const ls_language *); /* tokens that it reads at mos
 ls_status ls_language_encode(ls_language *, const char *text, size_t nbytes, int begin,
                              const uint32_t **ids_p, size_t *n_p, ls_error *e);
 /* The text of tokens [n]; special tokens have none. Where a token is a part of a character whose
- * rest does not follow, its bytes are no UTF-8. *text_p [*nbytes_p] is valid until the next call. */
+ * rest does not follow, its bytes are no UTF-8. *text_p [*nbytes_p] is valid until the next
+ * call. */
 ls_status ls_language_decode(ls_language *, const uint32_t *ids, size_t n, const char **text_p,
                              size_t *nbytes_p, ls_error *e);
 
@@ -158,8 +159,8 @@ ls_status ls_language_logits(ls_language *, const uint32_t *ids, int64_t n, floa
                              ls_error *e);
 
 /* How a text is written. With all 0 it has 100 tokens (an answer 512), always the likeliest ones. A
- * number below 0 is the model's own, of its generation_config.json, else that of `lockstep generate`
- * (`chat`). */
+ * number below 0 is the model's own, of its generation_config.json, else that of `lockstep
+ * generate` (`chat`). */
 typedef struct ls_writing_options {
     int64_t tokens LS_UNSET; /* at most; 0: 100, of an answer 512 */
     uint64_t seed LS_UNSET;
@@ -169,7 +170,8 @@ typedef struct ls_writing_options {
     double min_p LS_UNSET;             /* at least p times as likely as the likeliest; 0: all */
     double penalty LS_UNSET;           /* of repetition, 0.01 to 100; 0, 1: none */
     const char *const *stops LS_UNSET; /* texts that end it, and are not written; NULL ends */
-    /* Called with the text as it is written; if it does not return 0, the writing ends. NULL: none */
+    /* Called with the text as it is written; if it does not return 0, the writing ends. NULL:
+     * none */
     int (*write)(void *arg, const char *text, size_t nbytes) LS_UNSET;
     void *arg LS_UNSET;
 } ls_writing_options;
@@ -185,8 +187,8 @@ typedef struct ls_language_text {
 
 /* Continues a prompt; an empty one stands for a line end. o may be NULL.
  *
- * Errors   LS_EINVAL: the prompt is no UTF-8, or the options or the context don't allow it. LS_EIO: a
- *          file of weights has changed. */
+ * Errors   LS_EINVAL: the prompt is no UTF-8, or the options or the context don't allow it. LS_EIO:
+ *          a file of weights has changed. */
 ls_status ls_language_generate(ls_language *, const char *prompt, const ls_writing_options *o,
                                ls_language_text *w_p, ls_error *e);
 
@@ -195,9 +197,9 @@ typedef struct ls_language_message {
     const char *text;
 } ls_language_message;
 
-/* Answers the last of messages [n], which must be the user's, in the form of the model's chat template.
- * The answer depends on the messages and the options alone. The messages that the last call had too are
- * not computed again. o may be NULL.
+/* Answers the last of messages [n], which must be the user's, in the form of the model's chat
+ * template. The answer depends on the messages and the options alone. The messages that the last
+ * call had too are not computed again. o may be NULL.
  *
  * Errors   LS_EINVAL: there is no template, it refuses the messages, or the context has no room. */
 ls_status ls_language_chat(ls_language *, const ls_language_message *messages, int n,

@@ -20,8 +20,8 @@ extern "C" {
 #define LS_VERSION_PATCH 0
 #define LS_VERSION       "0.1.0"
 
-/* Any function may be called with NULL in place of a group, a trainer, a table or a model: it returns
- * LS_EINVAL, 0, false or NULL, and does nothing.
+/* Any function may be called with NULL in place of a group, a trainer, a table or a model: it
+ * returns LS_EINVAL, 0, false or NULL, and does nothing.
  *
  * What a function returns: LS_OK, or what failed. The code alone says what can still be used: above
  * LS_EPEER only this call failed, and nothing else changed; with LS_EPEER and below the outputs are

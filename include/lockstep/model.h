@@ -122,8 +122,8 @@ ls_value *ls_mean(ls_model *, ls_value *x, int dim);
  * [(h / size) (w / size), size size c]. */
 ls_value *ls_patches(ls_model *, ls_value *x, int64_t size);
 
-/* An adapter of a linear layer: the weight and the bias are frozen, and trained are a [rank, in] and
- * b [out, rank], which begin as U(-1/sqrt(in), 1/sqrt(in)) and 0:
+/* An adapter of a linear layer: the weight and the bias are frozen, and trained are a [rank, in]
+ * and b [out, rank], which begin as U(-1/sqrt(in), 1/sqrt(in)) and 0:
  *     y = x . weight^T + bias + scale (drop(x) . a^T) . b^T,  scale = alpha / rank
  * rs: scale = alpha / sqrt(rank). dora: only the direction of w = weight + scale b . a counts; the
  * norm of each row is `magnitude` [out], trained, which begins as the norms of the weight's rows:
@@ -292,10 +292,10 @@ typedef struct ls_embedding_options {
 } ls_embedding_options;
 ls_value *ls_embedding(ls_model *, ls_value *ids, ls_embedding_options);
 
-/* The sum of the rows of ls_embedding(), or their mean: [..] -> [width]. A list shorter than its field is padded with
- * -1; for an empty list both are 0. The bits do not depend on the padding. Lists of different
- * lengths in files are padded so (docs/reference/data.md). Parameters: weight [rows, width], N(0,
- * deviation^2), deviation 0: 0.02. PyTorch calls the layer EmbeddingBag. */
+/* The sum of the rows of ls_embedding(), or their mean: [..] -> [width]. A list shorter than its
+ * field is padded with -1; for an empty list both are 0. The bits do not depend on the padding.
+ * Lists of different lengths in files are padded so (docs/reference/data.md). Parameters: weight
+ * [rows, width], N(0, deviation^2), deviation 0: 0.02. PyTorch calls the layer EmbeddingBag. */
 typedef struct ls_embedding_sum_options {
     const char *name LS_UNSET;
     int64_t rows LS_UNSET, width LS_UNSET;
@@ -553,9 +553,9 @@ void ls_binary_cross_entropy(ls_model *, ls_value *logits, ls_value *targets, ls
 /* The mean of (x - t)^2 over as many targets t, as above. */
 void ls_mean_squared_error(ls_model *, ls_value *x, ls_value *targets, ls_loss_options);
 
-/* The loss of Bayesian personalized ranking, of two or more scores and as many targets, a field: the
- * mean over all pairs of a score x whose target is above 1/2 and a score y whose target is not of
- * log(1 + e^-(x - y)). Rendle, Freudenthaler, Gantner & Schmidt-Thieme, UAI 2009. */
+/* The loss of Bayesian personalized ranking, of two or more scores and as many targets, a field:
+ * the mean over all pairs of a score x whose target is above 1/2 and a score y whose target is not
+ * of log(1 + e^-(x - y)). Rendle, Freudenthaler, Gantner & Schmidt-Thieme, UAI 2009. */
 void ls_bpr(ls_model *, ls_value *scores, ls_value *targets, ls_loss_options);
 
 /* A loss of the program's own: the mean of the numbers of x, which ls_own_layer(), or other layers,

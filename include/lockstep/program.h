@@ -47,9 +47,9 @@ typedef struct ls_key_spec {
 
 enum { LS_MAX_KEYS = 32, LS_MAX_STRING_KEYS = 8 };
 
-/* The values of a program's keys. To read a key that the program does not have, or as
- * another type, is an error of the model that is being built, or of the data. Strings live as long as the
- * call of `build` or `open`. */
+/* The values of a program's keys. To read a key that the program does not have, or as another type,
+ * is an error of the model that is being built, or of the data. Strings live as long as the call of
+ * `build` or `open`. */
 typedef struct ls_keys ls_keys;
 int64_t ls_key_int(const ls_keys *, const char *name);
 double ls_key_float(const ls_keys *, const char *name);

@@ -18,12 +18,12 @@
  * A row belongs to one worker, by its id. Only rows that are read travel, once for each worker that
  * reads them, and only gradients of rows that were added to.
  *
- * The same bits: a step's samples are cut for `virtual_workers` V virtual workers, and worker r of n
- * has those from r V / n to (r + 1) V / n (ls_table_virtual_workers()). A virtual worker's gradients
- * of a row are summed in the order in which they were added; the sums of virtual workers are summed
- * by a binary tree over 0 .. V - 1, in which those that have none are left out. So a program whose
- * virtual workers add the same gradients gets the same rows with any number of workers, on any
- * transport, whatever other rows they touch.
+ * The same bits: a step's samples are cut for `virtual_workers` V virtual workers, and worker r of
+ * n has those from r V / n to (r + 1) V / n (ls_table_virtual_workers()). A virtual worker's
+ * gradients of a row are summed in the order in which they were added; the sums of virtual workers
+ * are summed by a binary tree over 0 .. V - 1, in which those that have none are left out. So a
+ * program whose virtual workers add the same gradients gets the same rows with any number of
+ * workers, on any transport, whatever other rows they touch.
  *
  * A clock counts the updates. Reading changes nothing: it gives the rows after the latest update.
  *
@@ -49,8 +49,8 @@ typedef enum ls_row_optimizer {
      * = lr / (1 + t lr_decay) in the update at clock t. As in FBGEMM and TorchRec. */
     LS_ROW_ADAGRAD,
     /* Adam on the rows that have a gradient, with the corrections of clock t, as in PyTorch's
-     * SparseAdam: m and v of a row, which change when the row does. Kingma & Ba, "Adam: a method for
-     * stochastic optimization", ICLR 2015. */
+     * SparseAdam: m and v of a row, which change when the row does. Kingma & Ba, "Adam: a method
+     * for stochastic optimization", ICLR 2015. */
     LS_ROW_ADAM
 } ls_row_optimizer;
 
@@ -137,8 +137,8 @@ ls_status ls_table_save(ls_table *t, const char *dir, ls_error *e);
 /* Collective: replaces all rows and the clock by those that any number of workers have saved. Drops
  * what was added.
  *
- * Errors   LS_EIO, LS_EINVAL: it can't be read, is damaged, or was saved with other settings (named).
- *          The table is as before. */
+ * Errors   LS_EIO, LS_EINVAL: it can't be read, is damaged, or was saved with other settings
+ *          (named). The table is as before. */
 ls_status ls_table_load(ls_table *t, const char *dir, ls_error *e);
 
 #ifdef __cplusplus

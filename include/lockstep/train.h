@@ -1,7 +1,8 @@
 /* train.h - training in a program that owns its loop.
  *
  *     ls_trainer *t;
- *     ls_trainer_open(&(ls_trainer_options){.program = &mine, .config = "mine.yaml", .count = n}, &t, &e);
+ *     ls_trainer_options o = {.program = &mine, .config = "mine.yaml", .count = n};
+ *     ls_trainer_open(&o, &t, &e);
  *     while (ls_trainer_steps(t) < ls_trainer_end(t)) {
  *         for (int64_t i = 0; i < ls_trainer_nsamples(t); i++)
  *             fill(ls_trainer_sample(t, i), ls_trainer_number(t, i));
@@ -60,8 +61,8 @@ typedef struct ls_trainer_options {
  *          LS_ENOMEM: the model does not fit. LS_EPEER, LS_ETIMEOUT: a worker was lost. Here and
  *          below, an error without a message is one that another worker reports. */
 ls_status ls_trainer_open(const ls_trainer_options *, ls_trainer **t_p, ls_error *);
-/* Not collective. NULL is fine. If all steps succeeded, metrics.jsonl says that the run has ended: after
- * train.steps or more it is complete, with or without a checkpoint.
+/* Not collective. NULL is fine. If all steps succeeded, metrics.jsonl says that the run has ended:
+ * after train.steps or more it is complete, with or without a checkpoint.
  *
  * A process remembers the last eight trainers that it closed: functions called on them return
  * LS_EINVAL, 0 or NULL; older ones must not be used. */
@@ -123,8 +124,8 @@ typedef struct ls_trainer_score {
 ls_status ls_trainer_evaluate(ls_trainer *, const ls_own_source *samples, ls_trainer_score *out,
                               ls_error *);
 
-/* Collective. Worker 0 writes the weights as a safetensors file, and replaces an old one. The path is
- * read by worker 0 alone. LS_EINVAL: it is empty, or NULL; LS_EIO: the file can't be written. */
+/* Collective. Worker 0 writes the weights as a safetensors file, and replaces an old one. The path
+ * is read by worker 0 alone. LS_EINVAL: it is empty, or NULL; LS_EIO: the file can't be written. */
 ls_status ls_trainer_save(ls_trainer *, const char *path, ls_error *);
 /* Collective. Writes a checkpoint into the run directory, as `lockstep train` does. */
 ls_status ls_trainer_checkpoint(ls_trainer *, ls_error *);

@@ -1,6 +1,7 @@
 /* virtual.h - sums that do not depend on the number of workers.
  *
- *     enum { V = 8 };                                  // the same in each run: at least the workers
+ *     enum { V = 8 };                                  // the same in each run: at least the
+ *                                                      workers
  *     ls_group_virtual_workers(g, V, &first, &end);    // this worker's: first .. end - 1
  *     for (int v = first; v < end; v++)
  *         gradient_of(samples of v, grads + (v - first) * n);     // n floats
@@ -28,14 +29,14 @@ void ls_group_virtual_workers(const ls_group *g, int virtual_workers, int *first
  * after the other; out [count], at all workers: the reduction of the contributions of all virtual
  * workers. LS_AVG divides by their number. Collective, blocking.
  *
- * in, out  may be the same pointer: out then replaces the first contribution, and the others are not
- *          changed. Else they don't overlap.
+ * in, out  may be the same pointer: out then replaces the first contribution, and the others are
+ *          not changed. Else they don't overlap.
  * Memory   The group keeps room for one vector for each whole subtree of the tree that the worker
  *          has, up to 2 log2 V, unless each of them is a single contribution.
  * Halves   LS_BF16 and LS_F16 are rounded at each node of the tree, and not once, as in
  *          ls_all_reduce().
- * Errors   LS_EINVAL: also for fewer virtual workers than workers. LS_EDISAGREE: also if their number
- *          differs. */
+ * Errors   LS_EINVAL: also for fewer virtual workers than workers. LS_EDISAGREE: also if their
+ *          number differs. */
 ls_status ls_all_reduce_virtual(ls_group *g, const void *in, void *out, size_t count,
                                 ls_dtype dtype, ls_op op, int virtual_workers, ls_error *e);
 

@@ -8,9 +8,9 @@
  *                                                            the order of products in bf16
  *                                                            (tensor/sum_order.h), if there are any
  *     {"step": 3, "worker": 1, "base": [0, 1], "at": [2, 2]} the gradient of the batch of step 3,
- *                                                            counted from 1: the versions with which
- *                                                            it was computed, and those to which it
- *                                                            was applied, by shard
+ *                                                            counted from 1: the versions with
+ *                                                            which it was computed, and those to
+ *                                                            which it was applied, by shard
  *
  * Lines are in the order in which gradients were applied everywhere. When a checkpoint is made, all
  * of its steps have lines, and no later step has.

@@ -2,10 +2,10 @@
  * worker computes which gradient.
  *
  * Clock c is step c, counted from 0. It needs the gradient of each virtual worker v at an earlier
- * version of the parameters: version c - s(v, c), where version n is that after n steps. s is the staleness, or
- * is drawn for each gradient from 0 to the staleness. A gradient of a version below 0 is computed
- * at version 0. So a gradient is a function of the config, not of the worker that computes it or of
- * the time; only the duration of a run depends on these.
+ * version of the parameters: version c - s(v, c), where version n is that after n steps. s is the
+ * staleness, or is drawn for each gradient from 0 to the staleness. A gradient of a version below 0
+ * is computed at version 0. So a gradient is a function of the config, not of the worker that
+ * computes it or of the time; only the duration of a run depends on these.
  *
  * A cell holds one gradient. There are V cells for each of staleness + 1 clocks, and clock c reuses
  * the cells of clock c - staleness - 1: a worker that can begin clock c has seen that step

@@ -66,8 +66,8 @@ extern const ls_gate_ops ls_gate_clocks; /* of an ls_clocked_crew */
  * caller's to set. */
 ls_status ls_gate_open(ls_gate *, const char *address, ls_error *);
 void ls_gate_close(ls_gate *);
-/* In a process that is forked and guards nothing: closes its copy of the descriptor, which would keep
- * the address from a leader that begins again while this process still ends. */
+/* In a process that is forked and guards nothing: closes its copy of the descriptor, which would
+ * keep the address from a leader that begins again while this process still ends. */
 void ls_gate_leave(const ls_gate *);
 
 /* The run is over: waits, not long, until all standbys know it. */

@@ -1,5 +1,5 @@
-/* gate_board.c - workers of other hosts with sync.mode async: each has a slot of the board (gradient_board.h),
- * for which a thread of the gate pulls and pushes. */
+/* gate_board.c - workers of other hosts with sync.mode async: each has a slot of the board
+ * (gradient_board.h), for which a thread of the gate pulls and pushes. */
 #include <time.h>
 
 #include "async/mirror.h"

@@ -84,7 +84,8 @@ typedef struct ls_async_board {
     ls_async_slot slots[]; /* [nworkers] */
 } ls_async_board;
 
-/* Shared memory with slots for workers of this host and of others, and in it nshards shards of the model. */
+/* Shared memory with slots for workers of this host and of others, and in it nshards shards of the
+ * model. */
 ls_status ls_async_board_open(int nlocal, int nguests, int nshards, const ls_model *,
                               ls_async_board **b_p, ls_error *);
 void ls_async_board_close(ls_async_board *);

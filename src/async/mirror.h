@@ -26,8 +26,8 @@ typedef struct ls_mirror_message {
     int64_t base[LS_ASYNC_SHARDS], at[LS_ASYNC_SHARDS];
 } ls_mirror_message;
 
-/* Serves the host with the copy until the run is over (LS_OK), or the connection is lost. False: another
- * host has the copy, or is to have it. */
+/* Serves the host with the copy until the run is over (LS_OK), or the connection is lost. False:
+ * another host has the copy, or is to have it. */
 bool ls_async_mirror(const void *crew, ls_conn *, double silence_s, ls_status *s_p, ls_error *);
 /* An earlier gate's connection to the copy ended with it. */
 void ls_async_mirror_reset(const void *crew);

@@ -1,5 +1,6 @@
 /* nursery.h - the process that starts workers and servers, and starts another in place of one that
- * is killed: it finds in shared memory what is to be done (gradient_board.h, clocks.h), and nothing is lost.
+ * is killed: it finds in shared memory what is to be done (gradient_board.h, clocks.h), and nothing
+ * is lost.
  */
 #ifndef LS_ASYNC_NURSERY_H
 #define LS_ASYNC_NURSERY_H

@@ -28,8 +28,8 @@ typedef struct ls_remote_config {
     size_t params_nbytes, result_nbytes, grads_nbytes;
 } ls_remote_config;
 
-/* Computes gradients until the run is over. LS_OK also if it has ended while there was no connection.
- * LS_EPEER: the host can't be reached, LS_EINVAL: it has other settings. */
+/* Computes gradients until the run is over. LS_OK also if it has ended while there was no
+ * connection. LS_EPEER: the host can't be reached, LS_EINVAL: it has other settings. */
 ls_status ls_remote_work(const ls_remote_config *, ls_error *);
 
 #endif

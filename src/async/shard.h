@@ -49,8 +49,8 @@ typedef struct ls_async_push {
     int64_t base; /* the version of the shard with which it was computed */
 } ls_async_push;
 
-/* shards [n] over all elements of the model, each at version 0; none is cut inside a whole parameter
- * (optim/whole.h), so some may be empty. LS_ENOMEM: there is no lock. */
+/* shards [n] over all elements of the model, each at version 0; none is cut inside a whole
+ * parameter (optim/whole.h), so some may be empty. LS_ENOMEM: there is no lock. */
 ls_status ls_async_shards_begin(ls_async_shard *shards, int n, const ls_model *, ls_error *);
 
 /* Copies the shard's parameters to the same place of `to` [nfloats], and returns their version. */
@@ -60,8 +60,9 @@ int64_t ls_async_pull(const ls_async_parameters *, ls_async_shard *, void *to);
  * application begins. */
 int64_t ls_async_version(const ls_async_shard *);
 
-/* Applies the push to version `at` of the shard; at: ls_async_version(). The compute
- * has one thread. If the shard has version at + 1 already, nothing happens; if an earlier server began the same application, it is finished.
+/* Applies the push to version `at` of the shard; at: ls_async_version(). The compute has one
+ * thread. If the shard has version at + 1 already, nothing happens; if an earlier server began the
+ * same application, it is finished.
  */
 void ls_async_apply(const ls_async_parameters *, ls_async_shard *, const ls_async_push *,
                     int64_t at, const ls_compute *);

@@ -38,8 +38,8 @@ ls_status ls_shard_copy_open(ls_shard_copy *, const ls_config *, const ls_plan *
 /* Receives the state and gradients until the run is over (LS_OK), or the connection is lost. */
 ls_status ls_shard_copy_serve(ls_shard_copy *, ls_conn *, double silence_s, ls_beats *, ls_error *);
 
-/* Computes the steps that are missing before the last one. Then ls_shard_copy_steps() are complete, and no
- * others. */
+/* Computes the steps that are missing before the last one. Then ls_shard_copy_steps() are complete,
+ * and no others. */
 ls_status ls_shard_copy_fill(ls_shard_copy *, ls_async_gradient *, ls_error *);
 int64_t ls_shard_copy_steps(const ls_shard_copy *);
 /* The message of a step from copy->steps on; NULL: there is none. */

@@ -23,8 +23,9 @@ typedef struct ls_standby_config {
     /* Appends the run and its data, as far as this host has them (net/tcp/admission.h). */
     ls_status (*identity)(void *arg, ls_buf *out, ls_error *);
     void *arg;
-    /* Whether one of this host had a connection once: in memory that outlives the process, so that one that
-     * takes the place of another is not taken for a host that came before the first one. */
+    /* Whether one of this host had a connection once: in memory that outlives the process, so that
+     * one that takes the place of another is not taken for a host that came before the first
+     * one. */
     atomic_bool *came;
     double silence_s;  /* without a sign of life for longer, the first host is lost */
     double patience_s; /* without a connection for longer, it gives up */

@@ -13,8 +13,8 @@
  *     GRADIENT  of the task             -->            and so on
  *                                       <--  END       the run is over
  *
- * A standby (standby.h) computes nothing: after READY it gets BEATs until the END. One that is to have
- * the copy (sync.copies 2) gets the state, and then gradients in batches:
+ * A standby (standby.h) computes nothing: after READY it gets BEATs until the END. One that is to
+ * have the copy (sync.copies 2) gets the state, and then gradients in batches:
  *
  *     copy (shard_copy.h)                    host of the servers (mirror.h)
  *                                       <--  STATE, FLAT of each buffer

@@ -2,8 +2,8 @@
  *
  *     predicting  12800 of 60000 (21%), left 0:14
  *
- * It stands on standard error, is drawn anew at most five times a second, and is removed at the end.
- * Where standard error is no terminal nothing is written. One thread at a time. */
+ * It stands on standard error, is drawn anew at most five times a second, and is removed at the
+ * end. Where standard error is no terminal nothing is written. One thread at a time. */
 #ifndef LS_BASE_BAR_H
 #define LS_BASE_BAR_H
 

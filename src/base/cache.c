@@ -42,7 +42,8 @@ ls_status ls_cache_lock(const char *dir, ls_hash what, int *lock_p, ls_error *e)
     return s;
 }
 
-/* Not each time: it changes the file's state (base/stamp.h), by which others see that it is whole. */
+/* Not each time: it changes the file's state (base/stamp.h), by which others see that it is
+ * whole. */
 void ls_cache_touch(int fd) {
     struct timespec times[2] = {{.tv_nsec = UTIME_NOW}, {.tv_nsec = UTIME_OMIT}};
     struct stat st;

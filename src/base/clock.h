@@ -5,7 +5,8 @@
 #include <stdint.h>
 
 int64_t ls_clock_ns(void);
-/* Seconds in nanoseconds, at most a century, so that they can be added to a time; of a negative number and NaN -1. */
+/* Seconds in nanoseconds, at most a century, so that they can be added to a time; of a negative
+ * number and NaN -1. */
 int64_t ls_clock_ns_of(double seconds);
 /* Identifies the clock: equal for processes that read the same ls_clock_ns(), which are those of
  * one boot of one host. */

@@ -6,7 +6,8 @@
 #ifdef __SSE2__
 #include <emmintrin.h>
 
-/* LEAST: below, memcpy() needs no `rep movsb`. MOST: from there on, it uses loads and stores again. */
+/* LEAST: below, memcpy() needs no `rep movsb`. MOST: from there on, it uses loads and stores
+ * again. */
 enum { LINE = 64, LEAST = 2048, MOST = 512 << 10 };
 
 static void copy_lines(unsigned char *to, const unsigned char *from, size_t nbytes) {

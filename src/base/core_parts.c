@@ -1,8 +1,8 @@
 /* core_parts.c - see core_parts.h.
  *
  * One worker after the other is given to the node that then has most cores for each of its workers
- * (the rule of D'Hondt). Workers that no node has room for come last, and take the cores that remain
- * of all nodes, in order.
+ * (the rule of D'Hondt). Workers that no node has room for come last, and take the cores that
+ * remain of all nodes, in order.
  */
 #include "base/core_parts.h"
 

@@ -2,8 +2,8 @@
  *
  * Cores of a node (a NUMA node of a package) reach the node's memory in less time than that of
  * others, and share caches. So a worker has cores of one node wherever the nodes have room for all
- * workers, and workers are spread over the nodes in proportion to their cores. Workers of a node have
- * consecutive numbers, since neighbours exchange most.
+ * workers, and workers are spread over the nodes in proportion to their cores. Workers of a node
+ * have consecutive numbers, since neighbours exchange most.
  */
 #ifndef LS_BASE_CORE_PARTS_H
 #define LS_BASE_CORE_PARTS_H

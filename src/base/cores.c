@@ -24,8 +24,8 @@ static int ncores = 1, nall = 1; /* that this process may use; of the machine or
 static bool limited;             /* a control group limits processor time, not the set of cores */
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
-/* hwloc asks which processors this process may use until it gets an answer: for ever, where a filter of
- * system calls forbids the question. */
+/* hwloc asks which processors this process may use until it gets an answer: for ever, where a
+ * filter of system calls forbids the question. */
 static bool may_ask(void) {
     cpu_set_t set;
     return sched_getaffinity(0, sizeof set, &set) == 0 || (errno != ENOSYS && errno != EPERM);

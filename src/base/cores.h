@@ -19,12 +19,12 @@ int ls_cores(void);
  * those. */
 int ls_cores_among(int workers);
 
-/* Are the cores those of another machine, that HWLOC_SYNTHETIC describes? What runs is timed on this
- * machine's cores all the same. */
+/* Are the cores those of another machine, that HWLOC_SYNTHETIC describes? What runs is timed on
+ * this machine's cores all the same. */
 bool ls_cores_are_described(void);
 
-/* The cores of the machine, or of the container, that this process could use if no launcher and no user
- * had bound it to some; where processor time is limited, as ls_cores(). */
+/* The cores of the machine, or of the container, that this process could use if no launcher and no
+ * user had bound it to some; where processor time is limited, as ls_cores(). */
 int ls_cores_unbound(void);
 
 /* ---- which cores other workers have ---- */
@@ -70,8 +70,8 @@ void ls_cores_unbind(void);
 /* Binds the calling thread to the core of the worker's thread t, of `threads`. */
 void ls_cores_bind_thread(int i, int n, int threads, int t);
 
-/* Where the system puts pages that nobody has touched yet: in turn on the NUMA nodes of the process's
- * cores; on those of the cores that the calling thread is bound to. False: it refuses. */
+/* Where the system puts pages that nobody has touched yet: in turn on the NUMA nodes of the
+ * process's cores; on those of the cores that the calling thread is bound to. False: it refuses. */
 bool ls_cores_interleave(void *memory, size_t nbytes);
 bool ls_cores_keep_near(void *memory, size_t nbytes);
 

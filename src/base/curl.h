@@ -34,9 +34,9 @@ typedef struct ls_curl {
 /* Any thread. LS_EIO: libcurl is not there, or lacks what we need. It stays loaded. */
 ls_status ls_curl_load(const ls_curl **curl_p, ls_error *);
 
-/* What every handle is set to: URLs of `protocols`, e.g. "http,https"; trust in the authorities of a PEM file, NULL or
- * "": the system's; `detail` [CURL_ERROR_SIZE] receives messages; signals are left alone. False: this libcurl lacks an
- * option. */
+/* What every handle is set to: URLs of `protocols`, e.g. "http,https"; trust in the authorities of
+ * a PEM file, NULL or "": the system's; `detail` [CURL_ERROR_SIZE] receives messages; signals are
+ * left alone. False: this libcurl lacks an option. */
 bool ls_curl_set_up(const ls_curl *, CURL *, const char *protocols, const char *authorities,
                     char *detail);
 

@@ -21,8 +21,8 @@ typedef struct ls_mapped {
     size_t nbytes;
 } ls_mapped;
 
-/* If the file is truncated while it is mapped, it reads as zeros from there on, and ls_guard_check()
- * of base/guard.h fails: call it after the last use. */
+/* If the file is truncated while it is mapped, it reads as zeros from there on, and
+ * ls_guard_check() of base/guard.h fails: call it after the last use. */
 ls_status ls_file_map(const char *path, ls_mapped *m_p, ls_error *);
 void ls_file_unmap(ls_mapped *);
 
@@ -48,9 +48,9 @@ ls_status ls_file_rename(const char *from, const char *to, ls_error *);
  * `to` exists. */
 ls_status ls_file_rename_new(const char *from, const char *to, ls_error *);
 
-/* Replaces or creates a file of ours atomically: writes another file beside it, syncs it and renames
- * it. On failure the old file stays. LS_EINVAL: the path is a link, a device, or anything else but
- * a regular file. */
+/* Replaces or creates a file of ours atomically: writes another file beside it, syncs it and
+ * renames it. On failure the old file stays. LS_EINVAL: the path is a link, a device, or anything
+ * else but a regular file. */
 ls_status ls_file_replace(const char *path, const void *data, size_t nbytes, ls_error *);
 /* ls_file_replace() or ls_output_write() (base/output.h). */
 typedef ls_status ls_file_writer(const char *path, const void *data, size_t nbytes, ls_error *);

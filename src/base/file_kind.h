@@ -1,5 +1,6 @@
-/* file_kind.h - files of other programs, by their first bytes or names: what they are, and what makes
- * samples of them. A message that says so helps more than one that a file is of no known format.
+/* file_kind.h - files of other programs, by their first bytes or names: what they are, and what
+ * makes samples of them. A message that says so helps more than one that a file is of no known
+ * format.
  */
 #ifndef LS_BASE_FILE_KIND_H
 #define LS_BASE_FILE_KIND_H

@@ -1,10 +1,11 @@
 /* forked.h - what the child of a fork() must not share with its parent.
  *
- * A program may fork while it is a worker: Python's multiprocessing does, and so does a loader of data. The child
- * has copies of the parent's connections and of its counts of calls. If it used them, the parent would get wrong sums
- * or a lost connection; and while the child holds a socket open, nobody sees that the parent has died. So an
- * object notes ls_forks() when it is made, and refuses its use where the number is another one; and descriptors that
- * are given to ls_fork_closes() are closed in the child.
+ * A program may fork while it is a worker: Python's multiprocessing does, and so does a loader of
+ * data. The child has copies of the parent's connections and of its counts of calls. If it used
+ * them, the parent would get wrong sums or a lost connection; and while the child holds a socket
+ * open, nobody sees that the parent has died. So an object notes ls_forks() when it is made, and
+ * refuses its use where the number is another one; and descriptors that are given to
+ * ls_fork_closes() are closed in the child.
  */
 #ifndef LS_BASE_FORKED_H
 #define LS_BASE_FORKED_H

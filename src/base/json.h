@@ -63,8 +63,8 @@ void ls_json_set_number(ls_json *object, const char *key, double value);
 void ls_json_set_text(ls_json *object, const char *key, const char *value);
 void ls_json_push(ls_json *array, ls_json *value);
 
-/* Appends the text: `indent` spaces a level, or 0 for one line. Numbers that are not whole have at most 9 digits. No
- * line break at the end. */
+/* Appends the text: `indent` spaces a level, or 0 for one line. Numbers that are not whole have at
+ * most 9 digits. No line break at the end. */
 void ls_json_write(const ls_json *, int indent, ls_buf *);
 /* On one line, with as many digits as it takes to read the same numbers. */
 void ls_json_write_exact(const ls_json *, ls_buf *);

@@ -35,8 +35,8 @@ ls_status ls_json_records_parse(const ls_json_records *, ls_json **j_p, ls_error
 ls_status ls_json_records_fail(const ls_json_records *, const char *name, const char *why,
                                ls_error *);
 
-/* The value of one line of a file, such as a line of a log; the caller frees it. NULL: the line is torn, too long or no
- * JSON. */
+/* The value of one line of a file, such as a line of a log; the caller frees it. NULL: the line is
+ * torn, too long or no JSON. */
 ls_json *ls_json_of_line(const ls_line *);
 
 #endif

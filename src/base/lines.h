@@ -35,7 +35,8 @@ void ls_lines_stop_at(ls_lines *, uint64_t at);
  * skipped. */
 ls_status ls_lines_next(ls_lines *, ls_line *line_p, bool *there_p, ls_error *);
 
-/* Cuts the file behind the last line for which stays() is true. Does nothing if there is no such file. */
+/* Cuts the file behind the last line for which stays() is true. Does nothing if there is no such
+ * file. */
 ls_status ls_lines_cut(const char *path, bool (*stays)(void *arg, const ls_line *), void *arg,
                        ls_error *);
 

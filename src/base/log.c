@@ -70,8 +70,8 @@ static bool hold(const char *line, size_t n) {
 
 /* ---- messages written ---- */
 
-/* Writes a line to the terminal alone, after a line with the number of lines lost since the last one,
- * if any were. */
+/* Writes a line to the terminal alone, after a line with the number of lines lost since the last
+ * one, if any were. */
 static void show_line(const char *line, size_t n) {
     char text[128];
     int lost = atomic_load(&nlost);

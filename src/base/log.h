@@ -1,8 +1,8 @@
 /* log.h - messages for people, on standard error.
  *
- * Each message is one line, but for ls_log_lines(). ls_log_status() updates one line at the bottom of a terminal; other
- * messages are written above it. Control characters in a message are escaped (escape.h).
- * All functions: any thread, any process.
+ * Each message is one line, but for ls_log_lines(). ls_log_status() updates one line at the bottom
+ * of a terminal; other messages are written above it. Control characters in a message are escaped
+ * (escape.h). All functions: any thread, any process.
  *
  * Logging neither ends nor blocks the program: a message that can't be written is lost (but a pipe
  * without a reader raises SIGPIPE unless the program ignores it). If the reader is stuck, such as a
@@ -37,8 +37,8 @@ void ls_log_highlighted(ls_highlight *, const char *fmt, ...) __attribute__((for
  * do not fit the width are left out. Elsewhere: writes the whole message as a line of its own. */
 void ls_log_status(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
-/* On a terminal: adds such a line to the transcript (transcript.h) alone, since those that are shown in
- * place are not in it. Elsewhere it is in it already. */
+/* On a terminal: adds such a line to the transcript (transcript.h) alone, since those that are
+ * shown in place are not in it. Elsewhere it is in it already. */
 void ls_log_keep(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 
 /* Leaves the status line on the terminal; the next line begins below it. */

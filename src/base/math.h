@@ -11,8 +11,9 @@
 #include <stdint.h>
 #include <string.h>
 
-/* x times n, for callers that round it up or down. 0.29 times 100 is below 29 in binary, and 0.07 times
- * 100 above 7: a product that is as near to a whole number as rounding gets is that number. */
+/* x times n, for callers that round it up or down. 0.29 times 100 is below 29 in binary, and 0.07
+ * times 100 above 7: a product that is as near to a whole number as rounding gets is that
+ * number. */
 static inline double ls_math_times(double x, double n) {
     double product = x * n, whole = floor(product + 0.5);
     return fabs(product - whole) <= fabs(product) * 0x1p-51 ? whole : product;

@@ -2,8 +2,8 @@
  *
  * What is at the name decides how it is written:
  *     nothing                     the file is made, and the directories above it
- *     a regular file              replaced as a whole: what was there stays until the new content is
- *                                 complete and synced, and keeps its permissions
+ *     a regular file              replaced as a whole: what was there stays until the new content
+ *                                 is complete and synced, and keeps its permissions
  *     a symbolic link             what it leads to, in the same way; the link stays
  *     a device, a pipe            written into, as by a shell's >; so is /dev/stdout
  *     a directory, a socket, a disk       refused

@@ -2,8 +2,8 @@
  *
  * Text is escaped (escape.h), since names in it may come from a file, the command line or a peer. A
  * line break in a name would forge a line: ls_print() has those of its format alone. In the text of
- * ls_print_text() they stay: append names to it by ls_buf_put() or ls_buf_escape(). Output for programs alone (JSON, a man page, the
- * text that a model generates) is not written here.
+ * ls_print_text() they stay: append names to it by ls_buf_put() or ls_buf_escape(). Output for
+ * programs alone (JSON, a man page, the text that a model generates) is not written here.
  *
  * The program flushes standard output when it ends, and reports a failure to write. Any thread.
  */

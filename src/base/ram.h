@@ -1,5 +1,5 @@
-/* ram.h - how much memory this process may use: the machine's, or less where a control group limits it
- * (a container, Slurm, systemd).
+/* ram.h - how much memory this process may use: the machine's, or less where a control group limits
+ * it (a container, Slurm, systemd).
  */
 #ifndef LS_BASE_RAM_H
 #define LS_BASE_RAM_H
@@ -14,7 +14,8 @@ typedef struct ls_ram {
 } ls_ram;
 ls_ram ls_ram_allowed(void);
 
-/* Bytes of the machine, by sysinfo(), or by the file where that is refused; INFINITY: neither says it. */
+/* Bytes of the machine, by sysinfo(), or by the file where that is refused; INFINITY: neither says
+ * it. */
 double ls_ram_machine(const char *meminfo);
 
 #endif

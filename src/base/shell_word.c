@@ -9,7 +9,8 @@
 static const char plain[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789"
                             "%+,-./:=@_";
 
-/* Has it characters that are escaped where it is printed? Quotes would keep the escapes as they are. */
+/* Has it characters that are escaped where it is printed? Quotes would keep the escapes as they
+ * are. */
 static bool is_escaped(const char *word) {
     ls_buf printed = {0};
     ls_buf_escape(&printed, LS_ESCAPE_LINE, word, strlen(word));

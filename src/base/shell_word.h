@@ -1,4 +1,5 @@
-/* shell_word.h - a word of a command line that a user may paste into a shell (POSIX.1-2024, 2.2). */
+/* shell_word.h - a word of a command line that a user may paste into a shell (POSIX.1-2024,
+ * 2.2). */
 #ifndef LS_BASE_SHELL_WORD_H
 #define LS_BASE_SHELL_WORD_H
 

@@ -1,5 +1,6 @@
-/* transcript.c - see transcript.h. The file is opened for each text, which are few: so there is nothing
- * that a fork could leave locked, and a file that was renamed or removed meanwhile is no error. */
+/* transcript.c - see transcript.h. The file is opened for each text, which are few: so there is
+ * nothing that a fork could leave locked, and a file that was renamed or removed meanwhile is no
+ * error. */
 #include "base/transcript.h"
 
 #include <errno.h>
@@ -119,7 +120,8 @@ static size_t write_time(char *out) {
     return strftime(out, LONGEST, "%Y-%m-%dT%H:%M:%SZ ", gmtime_r(&now, &utc));
 }
 
-/* The length of an escape sequence of our own (ESC [ ... letter), or of a CR before one; 0: none. */
+/* The length of an escape sequence of our own (ESC [ ... letter), or of a CR before one; 0:
+ * none. */
 static size_t sequence(const char *text, size_t n) {
     size_t i = 2;
     if (n && *text == '\r') return 1;

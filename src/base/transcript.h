@@ -1,12 +1,12 @@
 /* transcript.h - what this program writes for people, also in a file.
  *
- * While a transcript is on, each message of log.h and each text of print.h is also added to it: as it
- * was escaped, without colours, each line after the time of day. First it is held in memory, until a
- * process knows the file; from then on all processes that were forked since ls_transcript_begin() add
- * to that. A status line that a terminal shows in place is not added.
+ * While a transcript is on, each message of log.h and each text of print.h is also added to it: as
+ * it was escaped, without colours, each line after the time of day. First it is held in memory,
+ * until a process knows the file; from then on all processes that were forked since
+ * ls_transcript_begin() add to that. A status line that a terminal shows in place is not added.
  *
- * A file that has more than LS_TRANSCRIPT_NBYTES gets the name NAME.1, in place of an older one with
- * that name, and a new file begins: the two have the latest lines.
+ * A file that has more than LS_TRANSCRIPT_NBYTES gets the name NAME.1, in place of an older one
+ * with that name, and a new file begins: the two have the latest lines.
  */
 #ifndef LS_BASE_TRANSCRIPT_H
 #define LS_BASE_TRANSCRIPT_H

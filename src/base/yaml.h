@@ -19,9 +19,11 @@
  * text in YAML's flow style; it has the line ends of the file, so that lines can be named:
  *
  *     model:
- *       layers:                      ->  { "model.layers", "[{\"linear\": {\"out\": \"10\"}}, \n\"relu\"]",
- *         - linear: {out: 10}              line 3, is_tree }
+ *       layers:
+ *         - linear: {out: 10}
  *         - relu
+ *
+ * becomes {"model.layers", "[{\"linear\": {\"out\": \"10\"}}, \n\"relu\"]", line 3, is_tree}.
  */
 #ifndef LS_BASE_YAML_H
 #define LS_BASE_YAML_H

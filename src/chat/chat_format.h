@@ -1,4 +1,5 @@
-/* chat_format.h - how a model writes conversations: its template, its tokenizer, its special tokens.
+/* chat_format.h - how a model writes conversations: its template, its tokenizer, its special
+ * tokens.
  *
  * Constant once it is made: any threads may use it. */
 #ifndef LS_CHAT_CHAT_FORMAT_H

@@ -7,8 +7,8 @@
 #include "chat/encode.h"
 #include "chat/unread.h"
 
-/* A sample: a conversation, or with `separate` one of its answers with what is before it; or a pair:
- * its chosen text, and its rejected one. */
+/* A sample: a conversation, or with `separate` one of its answers with what is before it; or a
+ * pair: its chosen text, and its rejected one. */
 typedef struct ls_chat_sample {
     uint64_t line; /* from 1; of an array: the element's number */
     bool separate;

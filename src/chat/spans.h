@@ -18,7 +18,7 @@ typedef struct ls_chat_spans {
     size_t nplain;
     bool ends;     /* the token that ends a text comes after it */
     bool separate; /* the template writes answers in another way when messages follow: each needs a
-                   text of its own, ls_chat_spans_answer(), and nothing else is set */
+                    * text of its own, ls_chat_spans_answer(), and nothing else is set */
 } ls_chat_spans;
 
 /* LS_EINVAL: the template refuses the conversation, or nothing of it is trained on. */

@@ -95,7 +95,8 @@ static size_t value_end(const call_reader *r, bool *complete_p) {
     return i < r->n ? i : r->n;
 }
 
-/* The text of a JSON string [n], in a list, since that is what a JSON text may be. NULL: it is none. */
+/* The text of a JSON string [n], in a list, since that is what a JSON text may be. NULL: it is
+ * none. */
 static ls_json *read_name(const char *string, size_t n) {
     char *list = ls_format("[%.*s]", (int)n, string);
     ls_json *j = NULL, *name = NULL;
@@ -151,8 +152,8 @@ static bool is_known(const ls_tool_names *names, const char *name) {
     return names->form == LS_TOOLS_TAGGED;
 }
 
-/* A call of which [r->at, r->n) is there. closed: no more of it will come. False: it is none, or not yet seen to
- * be one. */
+/* A call of which [r->at, r->n) is there. closed: no more of it will come. False: it is none, or
+ * not yet seen to be one. */
 static bool read_call(call_reader r, const ls_tool_names *names, bool closed, ls_tool_text *t) {
     const char *arguments = ls_tool_form_arguments(names->form);
     call_reader head = r;

@@ -1,4 +1,5 @@
-/* tool_form.h - how a model calls tools: the form in which its template writes calls, and those of a text.
+/* tool_form.h - how a model calls tools: the form in which its template writes calls, and those of
+ * a text.
  *
  *     <tool_call>\n{"name": "f", "arguments": {...}}\n</tool_call>     Hermes, Qwen
  *     {"name": "f", "parameters": {...}}                               Llama 3
@@ -40,10 +41,10 @@ typedef struct ls_tool_names {
     size_t n;
 } ls_tool_names;
 
-/* The calls of text [n]; of LS_TOOLS_BARE only those of the tools, since JSON may be an answer, too.
- * ended: nothing follows the text. Before that, content that may be the beginning of a call is held back, so
- * what is there of content, calls and their arguments only grows. A call that is no JSON with a name and
- * arguments is content. */
+/* The calls of text [n]; of LS_TOOLS_BARE only those of the tools, since JSON may be an answer,
+ * too. ended: nothing follows the text. Before that, content that may be the beginning of a call is
+ * held back, so what is there of content, calls and their arguments only grows. A call that is no
+ * JSON with a name and arguments is content. */
 void ls_tool_text_read(const ls_tool_names *, const char *text, size_t n, bool ended,
                        ls_tool_text *t_p);
 void ls_tool_text_free(ls_tool_text *);

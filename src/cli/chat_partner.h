@@ -1,4 +1,5 @@
-/* chat_partner.h - who answers in lockstep chat: a model that this program computes, or a server. */
+/* chat_partner.h - who answers in lockstep chat: a model that this program computes, or a
+ * server. */
 #ifndef LS_CLI_CHAT_PARTNER_H
 #define LS_CLI_CHAT_PARTNER_H
 
@@ -21,7 +22,8 @@ typedef struct cli_partner {
     ls_remote *remote; /* NULL: the model is here */
 } cli_partner;
 
-/* Completes the writing's rule and constraint for a model that is here. The partner must stay where it is. */
+/* Completes the writing's rule and constraint for a model that is here. The partner must stay where
+ * it is. */
 ls_status cli_partner_open(const cli_partner_options *, ls_writing *, cli_partner *p_p, ls_error *);
 void cli_partner_close(cli_partner *);
 

@@ -18,7 +18,7 @@ typedef struct ls_option {
     const char *name;  /* without "--" */
     char letter;       /* or 0 */
     const char *value; /* its name in help; NULL: takes none; "[NAME]": only as --option=NAME, and
-                          it can be left out */
+                        * it can be left out */
     const char *help;
 } ls_option;
 
@@ -65,8 +65,8 @@ void cli_streams_open(void);
 
 /* At program start: raises a limit of the stack that is too small. False: it can't, and says so. */
 bool cli_stack_suffices(void);
-/* Process 1 of a container runs its command in a child (first_process.c), and gets the exit code; -1:
- * the calling process is to run the command. */
+/* Process 1 of a container runs its command in a child (first_process.c), and gets the exit code;
+ * -1: the calling process is to run the command. */
 int cli_first_process(void);
 /* Flushes standard output. Logs an error and returns false if part of the output could not be
  * written. */
@@ -102,7 +102,8 @@ char *cli_command_line(const ls_args *);
 
 /* The name of a config: configs/demo.yaml -> demo. free() it. */
 char *cli_config_name(const char *path);
-/* The directory that the option names, else runs/NAME with a suffix, by the config's name: free() it. */
+/* The directory that the option names, else runs/NAME with a suffix, by the config's name: free()
+ * it. */
 char *cli_output(const ls_args *, int option, const char *suffix);
 
 /* Logs that there is no such command and which one may be meant; returns CLI_USAGE. The line begins

@@ -205,8 +205,8 @@ static ls_status take_type(const char *word, ls_export_request *q, ls_error *e) 
     return s;
 }
 
-/* Options that the form does not have. peft: adapters of a run alone. onnx: of any network; adapters
- * are part of the weights in any case. */
+/* Options that the form does not have. peft: adapters of a run alone. onnx: of any network;
+ * adapters are part of the weights in any case. */
 static ls_status check_options(const ls_args *a, bool peft, bool onnx, ls_error *e) {
     if (!peft && cli_given(a, BASE))
         return ls_fail(e, LS_EINVAL, "--base NAME is of --to peft: leave it out");

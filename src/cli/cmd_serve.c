@@ -104,8 +104,8 @@ static bool check_address(const ls_args *a, ls_front_options *o) {
     return false;
 }
 
-/* A single process answers before all strips are made; several share them. Several send the weights to devices of their
- * own. */
+/* A single process answers before all strips are made; several share them. Several send the weights
+ * to devices of their own. */
 static ls_status open_model(const ls_args *a, int workers, const char *device, ls_trained *t,
                             ls_chat_format *f, ls_error *e) {
     const ls_trained_options how = {.ema = cli_given(a, EMA),

@@ -31,8 +31,8 @@ static void log_left_out(const ls_run_list *l) {
                LS_RUN_LIST_MOST);
 }
 
-/* Cuts lines to the width of the terminal, and leaves out those that it has no rows for: else each new
- * picture would begin below the last one. */
+/* Cuts lines to the width of the terminal, and leaves out those that it has no rows for: else each
+ * new picture would begin below the last one. */
 static void fit(const ls_run_status *list, size_t n, ls_buf *out) {
     enum { OTHERS = 3 }; /* rows: names of the columns, how many are left out, the cursor */
     int columns = ls_columns_of(STDOUT_FILENO, INT_MAX);

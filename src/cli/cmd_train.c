@@ -221,7 +221,8 @@ static bool may_overwrite(const ls_args *a, const char *run, int *code_p) {
 
 enum { WATCH_PORT = 7007, MOST_PORT = 65535 };
 
-/* The port of --watch or --metrics-port; -1: neither is given. False: bad usage, which is logged. */
+/* The port of --watch or --metrics-port; -1: neither is given. False: bad usage, which is
+ * logged. */
 static bool read_port(const ls_args *a, int64_t *port_p) {
     const char *watch = cli_value(a, WATCH);
     *port_p = -1;

@@ -81,8 +81,8 @@ static int serve(const ls_service_options *o) {
     return 0;
 }
 
-/* Another address than that of this host alone needs a token: one from the environment, or a new one. False:
- * it can't be made, which is logged. */
+/* Another address than that of this host alone needs a token: one from the environment, or a new
+ * one. False: it can't be made, which is logged. */
 static bool take_token(ls_service_options *o, char token[LS_TOKEN_TEXT]) {
     ls_error e = {0};
     const char *own = getenv("LOCKSTEP_WATCH_TOKEN");

@@ -10,8 +10,8 @@
             "what runs the layers: cuda, cuda:1, opencl, c or auto (default: the cores)"           \
     }
 
-/* The name of a device, which lives on, in place of auto the one that is there; NULL: the cores. Before
- * there are threads. */
+/* The name of a device, which lives on, in place of auto the one that is there; NULL: the cores.
+ * Before there are threads. */
 const char *cli_device(const ls_args *, int option);
 
 #endif

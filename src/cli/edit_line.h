@@ -1,5 +1,5 @@
-/* edit_line.h - lines that a person types at a terminal, with editing and history: libedit, which is
- * loaded when it is first used. The one place that knows it.
+/* edit_line.h - lines that a person types at a terminal, with editing and history: libedit, which
+ * is loaded when it is first used. The one place that knows it.
  *
  * What is pasted comes as lines that belong together: terminals mark its beginning and its end
  * ("bracketed paste").

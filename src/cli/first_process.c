@@ -1,8 +1,8 @@
 /* first_process.c - a command that is process 1 of a container.
  *
- * The kernel takes no default action for process 1: it discards each signal that has no handler, even
- * one that the process sends to itself, and makes all orphans its children. So the command runs in a
- * child, and process 1 passes signals on, reaps, and ends as the child does. */
+ * The kernel takes no default action for process 1: it discards each signal that has no handler,
+ * even one that the process sends to itself, and makes all orphans its children. So the command
+ * runs in a child, and process 1 passes signals on, reaps, and ends as the child does. */
 #include <signal.h>
 #include <stddef.h>
 #include <sys/types.h>

@@ -149,8 +149,8 @@ static bool parse_options(const ls_command *c, int argc, char **argv, ls_args *a
     }
 }
 
-/* Names the words that are needed from the first missing one on: those of the usage, without what is
- * optional, in brackets, and without the dots of a word that may be repeated. */
+/* Names the words that are needed from the first missing one on: those of the usage, without what
+ * is optional, in brackets, and without the dots of a word that may be repeated. */
 static bool fail_missing(const ls_command *c, int given) {
     char line[256];
     const char *missing = c->words;

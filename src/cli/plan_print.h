@@ -1,4 +1,5 @@
-/* plan_print.h - what lockstep plan prints of predictions (with --machine and --link), budgets and meshes. */
+/* plan_print.h - what lockstep plan prints of predictions (with --machine and --link), budgets and
+ * meshes. */
 #ifndef LS_CLI_PLAN_PRINT_H
 #define LS_CLI_PLAN_PRINT_H
 
@@ -30,8 +31,8 @@ ls_status cli_predict(const cli_forecast *, const ls_config *, const ls_plan *, 
 void cli_predicted_print(const cli_forecast *, const ls_config *, const ls_prospect *);
 void cli_predicted_print_json(const ls_config *, const ls_plan *, const ls_prospect *);
 
-/* The first lines of lockstep plan, at most eight: does it fit, what does a step take, and the run? why:
- * the reason why x has no step; NULL: it has one. */
+/* The first lines of lockstep plan, at most eight: does it fit, what does a step take, and the run?
+ * why: the reason why x has no step; NULL: it has one. */
 void cli_answers_print(const cli_forecast *, const ls_config *, const ls_plan *,
                        const ls_prospect *x, const ls_error *why);
 

@@ -26,7 +26,8 @@ static const int64_t BEGINNING_NS = (int64_t)3 * 1000000000;
 /* How long a guest, a program that connects, may take to send its request. */
 static const int64_t PATIENCE_NS = (int64_t)5 * 1000000000;
 
-/* How long it waits for the answer: a supervisor on a busy host may be late, and hold guests before it. */
+/* How long it waits for the answer: a supervisor on a busy host may be late, and hold guests before
+ * it. */
 enum { ANSWER_S = 30 };
 
 /* The part of a line that has arrived. */

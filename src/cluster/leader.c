@@ -67,8 +67,8 @@ static bool is_new(int peer, const ls_host_message *s) {
     return peer != LS_OWN_PEER && s->state.from.number == 0;
 }
 
-/* Is a new host to be sent away? One that crashes or is lost may have had bad luck, but not again and
- * again. */
+/* Is a new host to be sent away? One that crashes or is lost may have had bad luck, but not again
+ * and again. */
 static bool has_failed(ls_peer *p, const ls_host_message *s) {
     p->crashes += s->how == LS_VIEW_CRASHED;
     p->losses += s->how == LS_VIEW_LOST;

@@ -19,8 +19,8 @@
 typedef struct ls_links ls_links;
 
 /* Listens at "host:port" or "[ipv6]:port"; an empty host, as in ":7000", means all addresses of
- * this host; NULL: does not listen. The key comes from the environment (net/join_key.h). The admission is
- * not copied. LS_EINVAL: not an address, or no key. LS_EIO: can't listen. */
+ * this host; NULL: does not listen. The key comes from the environment (net/join_key.h). The
+ * admission is not copied. LS_EINVAL: not an address, or no key. LS_EIO: can't listen. */
 ls_status ls_links_open(const char *listen, uint64_t host, const ls_admission *, ls_links **l_p,
                         ls_error *);
 void ls_links_close(ls_links *); /* NULL is fine */

@@ -39,10 +39,11 @@ typedef struct ls_supervisor {
     int wanted;      /* number of workers; 0: as many as there are. attend() may set it */
     bool reshape;    /* the next view has another plan; attend() may set it */
     bool stays;      /* survivors keep running (rest.h): workers of one host, sharing memory */
-    /* Fills in steps, scaler and what was decided from the store. False: a view found the state incomplete. */
+    /* Fills in steps, scaler and what was decided from the store. False: a view found the state
+     * incomplete. */
     bool (*state)(const void *arg, ls_host_state *);
-    /* Finishes what was decided, between two views, in a process of its own, which may be killed and
-     * started again. */
+    /* Finishes what was decided, between two views, in a process of its own, which may be killed
+     * and started again. */
     ls_status (*repair)(const void *arg, const ls_store_decided *, ls_error *);
     /* The most workers, up to n, that a view can have. */
     int (*fit)(const void *arg, int n);
@@ -62,7 +63,7 @@ typedef struct ls_supervisor {
     bool stop;     /* the run was asked to stop, in this view or an earlier one */
     bool unbegun;  /* it was asked to stop before the first view: LS_EABORT */
     int64_t ended; /* after how many steps the run ended; -1: this host has left, or the run failed;
-                      INT64_MAX: the run was complete already */
+                    * INT64_MAX: the run was complete already */
 } ls_supervisor;
 
 /* Returns when the workers are done. The launch has a board with room for `most`, and a function

@@ -1,4 +1,5 @@
-/* call_record.h - a worker's last calls in a few bytes, so that other workers can report what it did.
+/* call_record.h - a worker's last calls in a few bytes, so that other workers can report what it
+ * did.
  *
  * Every worker has the history of a group's calls where others can read it (shared memory), or
  * sends it when asked (watch.h); over TCP it also sends it when it leaves (tcp.c). Every call is

@@ -378,7 +378,8 @@ ls_status ls_wait_any(ls_request **requests, int n, double timeout_s, int *i_p, 
     return *i_p < 0 ? s : ls_wait(&requests[*i_p], -1, e);
 }
 
-/* Waits until one of the pending ones has ended; `pending` [n] has those whose status is not known. */
+/* Waits until one of the pending ones has ended; `pending` [n] has those whose status is not
+ * known. */
 static ls_status wait_next(ls_request **requests, ls_request **pending, int n, int64_t left_ns,
                            ls_status *statuses, ls_error *e) {
     ls_error one;

@@ -1,5 +1,5 @@
-/* choose.h - chooses the algorithm of a call over a transport: the cheapest by the cost model (algo/cost.h)
- * among those that keep the order of sums.
+/* choose.h - chooses the algorithm of a call over a transport: the cheapest by the cost model
+ * (algo/cost.h) among those that keep the order of sums.
  *
  * All that it uses of an algorithm is in the algorithm's table (ls_algorithm).
  */

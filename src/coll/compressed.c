@@ -3,8 +3,8 @@
  *
  * Each worker adds the errors to its contributions and encodes them. Then, by the codec:
  *
- *  - gathered: an all-gather of all messages; each worker decodes them all, and adds them up in tree
- *    order;
+ *  - gathered: an all-gather of all messages; each worker decodes them all, and adds them up in
+ *    tree order;
  *  - two hops: the vector is cut into a range of blocks for each worker. An all-to-all takes the
  *    messages of a range to its worker, which adds them up and encodes the sum, and an all-gather
  *    takes it to all;

@@ -19,9 +19,9 @@
 typedef struct ls_endpoint {
     ls_net *net;      /* NULL: alone */
     ls_net *met_over; /* NULL, or the transport by which workers that now share memory found each
-                         other */
+                       * other */
     struct ls_watch *watch; /* NULL, or the thread that answers for this worker where the transport
-                               has none: `net` knows it */
+                             * has none: `net` knows it */
     ls_commons *commons;    /* NULL: none. Its ranks are places in `local` */
     int rank, size;         /* of all workers started together */
     uint32_t forks;         /* ls_forks() of the process that opened it */

@@ -1,11 +1,12 @@
 /* health.h - what can go wrong with a group's calls: workers that disagree, are late, or are lost.
  *
- * A worker that waits checks from time to time on the members that it waits for: it reads their pages if
- * all members share memory; else it asks the threads that answer for them (net/tcp/watch.h). Both
- * show the member's last call and its place, even while the member computes or is stuck.
+ * A worker that waits checks from time to time on the members that it waits for: it reads their
+ * pages if all members share memory; else it asks the threads that answer for them
+ * (net/tcp/watch.h). Both show the member's last call and its place, even while the member computes
+ * or is stuck.
  *
- * Histories are compared, not calls (call_record.h): one worker may be done with the call in which the
- * other waits, and may even have left. Its history stays: on its page, or as its last words.
+ * Histories are compared, not calls (call_record.h): one worker may be done with the call in which
+ * the other waits, and may even have left. Its history stays: on its page, or as its last words.
  *
  * A worker that finds a disagreement informs all others before it returns its own error, so that
  * each reports the same line, even when one closes its group and exits at once. A worker that loses

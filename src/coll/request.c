@@ -427,8 +427,8 @@ static void check_health(const wait *w) {
             ls_health_check(w->set[i]->g, w->set[i]);
 }
 
-/* Waits until w->ready(), for timeout_ns at most; < 0: for the group's time, if it has a limit. Most waits end in the
- * first slice, without a look at the clock. */
+/* Waits until w->ready(), for timeout_ns at most; < 0: for the group's time, if it has a limit.
+ * Most waits end in the first slice, without a look at the clock. */
 static ls_status wait_until(wait *w, int64_t timeout_ns, ls_error *e) {
     ls_group *g = w->g;
     bool own_limit = timeout_ns < 0;

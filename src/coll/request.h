@@ -107,7 +107,8 @@ struct ls_group {
 /* LS_EINVAL, with the name of the call, if the group is NULL, closed, or that of the worker from
  * which this process was forked. */
 ls_status ls_group_check(const ls_group *, const char *name, ls_error *);
-/* Makes the group's work memory at least this large, aligned to a cache line; what it had is lost. */
+/* Makes the group's work memory at least this large, aligned to a cache line; what it had is
+ * lost. */
 ls_status ls_group_grow_work(ls_group *, size_t nbytes, const char *name, ls_error *);
 
 /* Are its calls made straight from shared memory? */
@@ -158,14 +159,14 @@ void ls_request_progress(ls_group *);
 void ls_request_poll(ls_group *, int64_t timeout_ns);
 /* Makes progress for the caller of ls_test() on r. LS_OK: r->done may be set. */
 ls_status ls_request_test(ls_request *r, ls_error *);
-/* Waits until r is done, for timeout_ns at most, after which r can be waited for again; < 0: for the group's time
- * limit, which breaks the group when it runs out. */
+/* Waits until r is done, for timeout_ns at most, after which r can be waited for again; < 0: for
+ * the group's time limit, which breaks the group when it runs out. */
 ls_status ls_request_wait(ls_request *r, int64_t timeout_ns, ls_error *);
-/* Waits until one of requests [n], some of which may be NULL, is done, or the group of one is broken.
- * The first one's group limits the time as in ls_request_wait(). */
+/* Waits until one of requests [n], some of which may be NULL, is done, or the group of one is
+ * broken. The first one's group limits the time as in ls_request_wait(). */
 ls_status ls_request_wait_set(ls_request *const *requests, int n, int64_t timeout_ns, ls_error *);
-/* Waits until a call of r's group is done that its caller has not taken yet, for the group's time limit at
- * most. */
+/* Waits until a call of r's group is done that its caller has not taken yet, for the group's time
+ * limit at most. */
 ls_status ls_request_wait_any(ls_request *r, ls_error *);
 /* Ends the requests of a group, whose memory stays, and frees its programs. */
 void ls_request_close_all(ls_group *);

@@ -1,7 +1,7 @@
 /* shared.h - collectives of workers that share memory: each reads what it needs from the others.
  *
- * Every worker publishes its call on its page: where its buffers lie, and a fingerprint. When all have
- * done so, each does its part of the work alone, straight from the others' memory. Four ways:
+ * Every worker publishes its call on its page: where its buffers lie, and a fingerprint. When all
+ * have done so, each does its part of the work alone, straight from the others' memory. Four ways:
  *
  *   small    The input lies on the page, or beside it: each worker reads all inputs and computes
  *            what it needs. One wait, for the others' calls.

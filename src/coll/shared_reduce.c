@@ -214,8 +214,8 @@ static bool is_one_addition(const ls_shared *s, const ls_call *c) {
            !c->by && !ls_dtype_is_half(c->dtype);
 }
 
-/* Elements [first, end) of all inputs, reduced, at `to` and at `also`. Piece by piece, each of which
- * is copied while it is in the cache. */
+/* Elements [first, end) of all inputs, reduced, at `to` and at `also`. Piece by piece, each of
+ * which is copied while it is in the cache. */
 static void reduce_twice(ls_shared *s, const ls_call *c, size_t first, size_t end,
                          unsigned char *to, unsigned char *also) {
     size_t size = ls_dtype_size(c->dtype), most = PIECE / size;
@@ -274,8 +274,8 @@ static size_t staged_part(const ls_shared *s, const ls_call *c) {
     make_leaves_of(s, c);
     size_t parts = (size_t)s->size * (size_t)s->scratch->now->leaves.most;
     size_t size = ls_dtype_size(c->dtype), round = LS_SHARED_ELEMENTS;
-    /* Workers that take turns on the cores wait long for each other: few rounds. A call of a few parts
-     * has more rounds of less: filling one and adding the last overlap. */
+    /* Workers that take turns on the cores wait long for each other: few rounds. A call of a few
+     * parts has more rounds of less: filling one and adding the last overlap. */
     if (s->size > s->commons->head->cores && longest_nbytes(s, c) > 4 * s->part) round = s->part;
     size_t least = size > PIECE ? size : PIECE; /* of each part */
     if (round < parts * least) round = s->part;

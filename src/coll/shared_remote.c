@@ -1,16 +1,16 @@
 /* shared_remote.c - the remote way: other processes' own memory, read by process_vm_readv(2).
  *
- * Between processes of one user the kernel copies at half the speed of memcpy() in the caches: once,
- * where the stage needs two copies, but sums are faster through the stage. The system must allow it
- * (Yama's ptrace_scope 0, no seccomp filter against it). Each member tries when all members have
- * come to a call for the first time, and shows in its later calls whether it can read all others:
- * the same calls go the remote way at every member. A member's process number may mean another
- * process (in another namespace): so its page shows a random number, which must be found in its
- * memory.
+ * Between processes of one user the kernel copies at half the speed of memcpy() in the caches:
+ * once, where the stage needs two copies, but sums are faster through the stage. The system must
+ * allow it (Yama's ptrace_scope 0, no seccomp filter against it). Each member tries when all
+ * members have come to a call for the first time, and shows in its later calls whether it can read
+ * all others: the same calls go the remote way at every member. A member's process number may mean
+ * another process (in another namespace): so its page shows a random number, which must be found in
+ * its memory.
  *
  * Nothing is ever written to another process's own memory: a worker whose call has failed may have
- * given its buffers other uses. One that reads such a buffer never ends its call, since it waits for
- * the failed worker to be done.
+ * given its buffers other uses. One that reads such a buffer never ends its call, since it waits
+ * for the failed worker to be done.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -8,10 +8,10 @@
  *     round 1   Q = mean of M' P
  *     decoded   P Q', the same for all contributions: it stands for their mean
  *
- * A column of Q that is zero (before the first step, or after a step whose mean had a lower rank) is
- * drawn from (seed, step). Columns of P are made orthonormal one after another, each freed twice of
- * those before it; one of which less than 2^-16 is left depends on them, and becomes zero. Factors
- * are stored by columns. Dot products are 16 lanes and a tree, other sums one chain.
+ * A column of Q that is zero (before the first step, or after a step whose mean had a lower rank)
+ * is drawn from (seed, step). Columns of P are made orthonormal one after another, each freed twice
+ * of those before it; one of which less than 2^-16 is left depends on them, and becomes zero.
+ * Factors are stored by columns. Dot products are 16 lanes and a tree, other sums one chain.
  *
  * Messages: P, then Q. `shared`: Q. Work memory: P.
  */

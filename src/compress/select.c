@@ -1,5 +1,5 @@
-/* select.c - Hoare's selection: the part that holds the place is cut in two about a middle key. Where
- * keys are cut badly again and again, the rest is sorted. */
+/* select.c - Hoare's selection: the part that holds the place is cut in two about a middle key.
+ * Where keys are cut badly again and again, the rest is sorted. */
 #include "compress/select.h"
 
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-/* select.h - elements by magnitude: keys whose order is that of magnitudes, and among equal ones the
- * reverse of indexes, so that no two keys of a vector are equal. The lowest bit is the sign. */
+/* select.h - elements by magnitude: keys whose order is that of magnitudes, and among equal ones
+ * the reverse of indexes, so that no two keys of a vector are equal. The lowest bit is the sign. */
 #ifndef LS_COMPRESS_SELECT_H
 #define LS_COMPRESS_SELECT_H
 

@@ -1,9 +1,9 @@
 /* config.h - what a run is: every setting, its default, its limits and its meaning.
  *
  * One table (keys.c) holds key, type, default, limits and help; this reader, the writer of the
- * resolved config (write_config.h), `lockstep help config` and the man page (key_help.h) all come from it. An
- * unknown key is an error that names the file, the line and the nearest known key. What must hold
- * between keys: relations.h.
+ * resolved config (write_config.h), `lockstep help config` and the man page (key_help.h) all come
+ * from it. An unknown key is an error that names the file, the line and the nearest known key. What
+ * must hold between keys: relations.h.
  */
 #ifndef LS_CONFIG_CONFIG_H
 #define LS_CONFIG_CONFIG_H
@@ -20,8 +20,8 @@ enum { LS_AUTO = -1 };           /* value of a number that is set to "auto" */
 enum { LS_CONFIG_TEXT = 1024 };  /* longest text value, with its 0 */
 enum { LS_CONFIG_TREE = 65536 }; /* the same of a list, and of a tree */
 
-/* Texts of a config are set by ls_intern() (base/intern.h) and never NULL, so that a config is small
- * and copies of it need no care. */
+/* Texts of a config are set by ls_intern() (base/intern.h) and never NULL, so that a config is
+ * small and copies of it need no care. */
 
 /* A list or a map of anything (ls_yaml_parse_tree() parses it), and where it stands. */
 typedef struct ls_config_tree {
@@ -319,15 +319,18 @@ int ls_config_threads(const ls_config *, int workers, int cores);
 bool ls_config_binds(const ls_config *, int workers, int threads, int cores, int nodes);
 /* The most workers whose threads have a core each, at least 1; with auto one per core. */
 int ls_config_workers_on(const ls_config *, int cores);
-/* Workers that have a model together: parallel.mesh pipe, tensor, context and expert, multiplied. */
+/* Workers that have a model together: parallel.mesh pipe, tensor, context and expert,
+ * multiplied. */
 int64_t ls_config_ranks(const ls_config *);
-/* The largest parallel.mesh.expert of those whose product with a parallel.mesh.context is `workers`; 0:
- * there is none. Workers divide samples before chunks, and the product alone decides who has what. */
+/* The largest parallel.mesh.expert of those whose product with a parallel.mesh.context is
+ * `workers`; 0: there is none. Workers divide samples before chunks, and the product alone decides
+ * who has what. */
 int64_t ls_config_expert_of(const ls_config *, int64_t workers);
 /* Are gradients computed by processes that wait for no common step (sync.mode async and ssp)? */
 bool ls_config_has_crew(const ls_config *);
 
-/* Does a device run the layers? `auto` does not say, and is then replaced (train/worker_device.h). */
+/* Does a device run the layers? `auto` does not say, and is then replaced
+ * (train/worker_device.h). */
 bool ls_config_has_device(const ls_config *);
 bool ls_config_device_is_auto(const ls_config *);
 /* Steps between two synchronizations of these. */

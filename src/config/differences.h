@@ -24,11 +24,11 @@ bool ls_config_is_steered(const char *key);
 /* The first key that affects the bits and differs; NULL: there is none. */
 const char *ls_config_find_fixed(const ls_config *was, const ls_config *now);
 
-/* Checks that a run with config `was` can be resumed with config `now`. LS_EINVAL names the first key
- * that must not differ. Keys that can't affect the bits (parallel, checkpoint, log, micro_batch,
- * eval) may differ. So may those that steer the next steps (key.h), train.steps, parallel.reduce and
- * data.path (the run has saved its tokens); for these *note_p is set to sentences to print, to be
- * free()d by the caller, else to NULL. */
+/* Checks that a run with config `was` can be resumed with config `now`. LS_EINVAL names the first
+ * key that must not differ. Keys that can't affect the bits (parallel, checkpoint, log,
+ * micro_batch, eval) may differ. So may those that steer the next steps (key.h), train.steps,
+ * parallel.reduce and data.path (the run has saved its tokens); for these *note_p is set to
+ * sentences to print, to be free()d by the caller, else to NULL. */
 ls_status ls_config_compatible(const ls_config *was, const ls_config *now, char **note_p,
                                ls_error *);
 

@@ -22,7 +22,8 @@ typedef enum ls_config_key_type {
  *           takes (batch, seed, virtual workers), and the order of sums.
  *  STEERED  yes: a number or a curve by which the next steps change the same state. They have the
  *           bits of the new value, so the change is recorded with its step (report/history.h).
- *  FREE     yes: it can't affect the bits, but for train.steps and parallel.reduce (differences.c). */
+ *  FREE     yes: it can't affect the bits, but for train.steps and parallel.reduce
+ *           (differences.c). */
 typedef enum ls_config_key_resumed {
     LS_KEY_FIXED,
     LS_KEY_STEERED,
@@ -38,7 +39,7 @@ typedef struct ls_config_key {
     int64_t whole[3];           /* integer, choice: lowest, highest, default */
     double real[3];             /* real, span: the same */
     const char *const *choices; /* [.., NULL] choice: the words, each at its enum's value; integer,
-                                   span: the word for LS_AUTO, or NULL */
+                                 * span: the word for LS_AUTO, or NULL */
     ls_config_key_resumed resumed;
     const char *help;
 } ls_config_key;

@@ -4,9 +4,9 @@
 
 #include "config/config.h"
 
-/* Appends the reference of a group's keys, e.g. "optim", of one key, "optim.lr", or of all keys if group
- * is NULL: key, default, limits, help, what it needs (needs.h). LS_EINVAL: there is no such group or
- * key. */
+/* Appends the reference of a group's keys, e.g. "optim", of one key, "optim.lr", or of all keys if
+ * group is NULL: key, default, limits, help, what it needs (needs.h). LS_EINVAL: there is no such
+ * group or key. */
 ls_status ls_config_help(const char *group, ls_buf *, ls_error *);
 
 /* For completion: the name of key i in the order of the table, NULL after the last one; and the

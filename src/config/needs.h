@@ -6,8 +6,8 @@
  *    or a word such as `off`;
  *  - the keys of a run that was saved (ls_config_load_saved()): only newly written ones count;
  *  - a key of the file that acts in it, and no longer does by a --set: it is logged and gets its
- *    default. So are the keys of a file that has most keys, as those of runs; and, without a log, those
- *    of a search that takes, say, another optimizer.
+ *    default. So are the keys of a file that has most keys, as those of runs; and, without a log,
+ *    those of a search that takes, say, another optimizer.
  *
  * With model.from the keys of the model are not known before its files are read: a need of such a
  * key counts as met until then. What no config can say, such as the columns of the data, is decided
@@ -18,8 +18,8 @@
 
 #include "config/config.h"
 
-/* What a key, or a group of keys, needs: terms (terms.h). Where several rows match a key, it needs all
- * of them. */
+/* What a key, or a group of keys, needs: terms (terms.h). Where several rows match a key, it needs
+ * all of them. */
 typedef struct ls_config_need {
     const char *key; /* "model.window", or all keys that begin so: "dpo.*" */
     const char *needs;

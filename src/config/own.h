@@ -21,8 +21,8 @@ typedef struct ls_config_owner {
 } ls_config_owner;
 ls_config_owner ls_config_read_owner(const char *path);
 bool ls_config_program_has_data(void);
-/* From now on a config may name files or not, whatever the program has: for those that read only the
- * models of runs. */
+/* From now on a config may name files or not, whatever the program has: for those that read only
+ * the models of runs. */
 void ls_config_program_take_any_data(void);
 bool ls_config_program_takes_any_data(void);
 

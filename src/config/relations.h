@@ -11,12 +11,12 @@ ls_status ls_config_check(const ls_config *, const char *where, ls_error *);
 /* The part of that which depends on train.steps: again, once train.epochs has decided these. */
 ls_status ls_config_check_steps(const ls_config *, const char *where, ls_error *);
 
-/* The usual optim.min_lr may be more than a small optim.lr: where it is not written, it becomes a tenth
- * of that. */
+/* The usual optim.min_lr may be more than a small optim.lr: where it is not written, it becomes a
+ * tenth of that. */
 void ls_config_lower_min_lr(ls_config *);
 
-/* Reads the file `path`, sets the keys of sets [nsets], each "KEY=VALUE", and checks the result. Logs
- * which keys of the file don't act any more by a set one. */
+/* Reads the file `path`, sets the keys of sets [nsets], each "KEY=VALUE", and checks the result.
+ * Logs which keys of the file don't act any more by a set one. */
 ls_status ls_config_load(const char *path, const char *const *sets, int nsets, ls_config *c_p,
                          ls_error *);
 

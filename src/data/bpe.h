@@ -7,8 +7,8 @@
  *
  * Invariants:
  *  (1) No two tokens have the same key in `tokens`; each key has at least one byte. The key of a
- *      single byte of SentencePiece is 0xFF, which no text has, and the byte; of all other tokens it
- *      is the bytes that the token stands for.
+ *      single byte of SentencePiece is 0xFF, which no text has, and the byte; of all other tokens
+ *      it is the bytes that the token stands for.
  *  (2) Every text can be encoded. Byte-level: bytes that the vocabulary doesn't have become the
  *      unknown token, or are left out if there is none. SentencePiece: byte_token[] is complete, or
  *      `unknown` is set.

@@ -32,7 +32,7 @@ typedef struct ls_documents_tokens {
 typedef struct ls_arranged {
     size_t val_first; /* the first token of those that are held out */
     size_t nheld;     /* documents; 0: each is longer than what is to be held out, so it is the end
-                         of the last one */
+                       * of the last one */
 } ls_arranged;
 
 /* Puts documents of nval tokens or more last, and the others in the order of the seed. At least

@@ -29,7 +29,7 @@ typedef struct ls_loader_config {
     bool
         waits; /* reads nothing before the first ls_loader_next(): what read() needs is not there */
     int V, a, b, step; /* this worker runs virtual workers a, a + step, ... below b, of V; step 0
-                          means 1 */
+                        * means 1 */
 } ls_loader_config;
 
 /* The first batch is that of `step`. */

@@ -6,8 +6,8 @@
  *  - \d is \p{Nd}; a full stop is [^\n], whatever line end PCRE2 was built with.
  * What the two libraries read differently is refused: \w and \b (other sets of characters), \h, ^
  * and $ (Oniguruma's always match at lines), sets within classes and &&, {,n}, quantifiers after a
- * {n}, names of scripts, and options that are not of a group. Without regard to case, Oniguruma also
- * lets pairs such as "ss" match one character (a sharp s), which PCRE2 doesn't: such pairs are
+ * {n}, names of scripts, and options that are not of a group. Without regard to case, Oniguruma
+ * also lets pairs such as "ss" match one character (a sharp s), which PCRE2 doesn't: such pairs are
  * refused, too.
  *
  * A match that backtracks more often than MATCH_LIMIT ends with an error.

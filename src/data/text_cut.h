@@ -24,8 +24,8 @@ typedef struct ls_text_cut {
     uint64_t nread;
 } ls_text_cut;
 
-/* Cuts a text as GPT-2 does. The caller frees it with ls_text_cut_free(). Errors: LS_EINVAL: not UTF-8;
- * `what` names the text. */
+/* Cuts a text as GPT-2 does. The caller frees it with ls_text_cut_free(). Errors: LS_EINVAL: not
+ * UTF-8; `what` names the text. */
 ls_status ls_text_cut_make(const uint8_t *text, size_t nbytes, const char *what, ls_text_cut *c_p,
                            ls_error *);
 /* Cuts a text in documents. */

@@ -25,8 +25,9 @@ typedef struct ls_tokenizer ls_tokenizer;
 
 /* Learns `vocab` tokens from a text: 0..255 are the bytes, in GPT-2's order; the others follow in
  * the order in which they were merged. If the cut has documents, the last token is that which ends
- * them, LS_END_OF_TEXT, and its id must be vocab - 1 in the cut. The same text always gives the same tokenizer, that of
- * Hugging Face's trainer. LS_EINVAL: vocab is below 256, or larger than the text has merges for. */
+ * them, LS_END_OF_TEXT, and its id must be vocab - 1 in the cut. The same text always gives the
+ * same tokenizer, that of Hugging Face's trainer. LS_EINVAL: vocab is below 256, or larger than the
+ * text has merges for. */
 ls_status ls_tokenizer_train_cut(const ls_text_cut *, const char *what, uint32_t vocab,
                                  ls_tokenizer **t_p, ls_error *);
 
@@ -51,8 +52,8 @@ typedef struct ls_token_list {
     size_t *ends;   /* where the tokens of each document end; the caller frees it; NULL: one text */
 } ls_token_list;
 
-/* The text's tokens. Names of special tokens, such as <|endoftext|>, are ordinary text here, so that
- * data can't forge them. LS_EINVAL: the text is not UTF-8, or an expression of the tokenizer
+/* The text's tokens. Names of special tokens, such as <|endoftext|>, are ordinary text here, so
+ * that data can't forge them. LS_EINVAL: the text is not UTF-8, or an expression of the tokenizer
  * backtracks too often on it. */
 ls_status ls_tokenizer_encode(const ls_tokenizer *, const uint8_t *text, size_t nbytes,
                               const char *what, ls_token_list *list_p, ls_error *);

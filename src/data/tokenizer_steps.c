@@ -5,7 +5,8 @@
  *     normalizer       null, NFC; for SentencePiece Replace " " by U+2581, alone or after Prepend
  *                      U+2581
  *     pre_tokenizer    ByteLevel, which may come after Split (by a Regex or a String, Isolated, or
- *                      Removed and inverted by an expression that leaves nothing) and Digits; or, for SentencePiece, Metaspace, or null with that normalizer
+ *                      Removed and inverted by an expression that leaves nothing) and Digits; or,
+ *                      for SentencePiece, Metaspace, or null with that normalizer
  *     post_processor   null, ByteLevel (it changes no ids), TemplateProcessing
  *     decoder          ByteLevel or null; for SentencePiece Replace, ByteFallback, Fuse, Strip
  *

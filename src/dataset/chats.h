@@ -33,7 +33,7 @@ typedef struct ls_chats {
     ls_packing rows[2]; /* of those */
     bool packed;
     float *reference;   /* [n][2] of pairs: the reference's log-probabilities of the answers
-                           (reference.h) */
+                         * (reference.h) */
     bool has_reference; /* false: they are not known yet, and 0 */
 } ls_chats;
 
@@ -42,10 +42,10 @@ typedef struct ls_chats_read {
     uint64_t nsamples, ntokens, ntrained;
     uint64_t ncut, nlost; /* samples longer than the context, and tokens that they lost */
     uint64_t nleft_out; /* of them: those of which no answer was left, or of a pair no difference */
-    uint64_t
-        nseparate; /* samples that are an answer each, of conversations with several (chat/chat_lines.h) */
-    uint64_t ncr;    /* samples with CR in their texts */
-    uint64_t nbytes; /* of the files */
+    uint64_t nseparate; /* samples that are an answer each, of conversations with several
+                         * (chat/chat_lines.h) */
+    uint64_t ncr;       /* samples with CR in their texts */
+    uint64_t nbytes;    /* of the files */
     ls_hash hash;
     ls_damage damage; /* lines that were left out (data.damaged: skip) */
     ls_unread unread; /* keys of the lines that were not read */

@@ -176,8 +176,8 @@ static ls_status check_length(const ls_text *text, const char *key, size_t n,
                    text->name, n, key, least, (long long)config->model.context);
 }
 
-/* Puts the tokens of the validation text behind those of the training text: with a token behind each
- * document if these have one, since the model has learnt that, or not, there. */
+/* Puts the tokens of the validation text behind those of the training text: with a token behind
+ * each document if these have one, since the model has learnt that, or not, there. */
 static ls_status append_validation(ls_corpus *c, const ls_config *config, const texts *t,
                                    ls_token_list *list, ls_error *e) {
     const ls_text *v = &t->validation;

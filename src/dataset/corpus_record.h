@@ -8,9 +8,9 @@
  *                        "documents": N}
  *
  * "documents" is there if the text has several, each with a token at its end; "validation", if the
- * text for validation is one of its own (data.val_path). The file is written when a run begins; each
- * checkpoint has a copy. A run resumes with these tokens or not at all. A run from before this file
- * existed gets it when it resumes, without the text.
+ * text for validation is one of its own (data.val_path). The file is written when a run begins;
+ * each checkpoint has a copy. A run resumes with these tokens or not at all. A run from before this
+ * file existed gets it when it resumes, without the text.
  */
 #ifndef LS_DATASET_CORPUS_RECORD_H
 #define LS_DATASET_CORPUS_RECORD_H

@@ -39,8 +39,8 @@ void ls_data_files_free(ls_data_files *);
 ls_status ls_data_file_copy(const char *run, const char *checkpoint, const char *name, bool *done_p,
                             ls_error *);
 
-/* Writes a small file of the run, of which the text is known, if it is missing or differs; logs that
- * it differs. */
+/* Writes a small file of the run, of which the text is known, if it is missing or differs; logs
+ * that it differs. */
 ls_status ls_data_file_write(const char *run, const char *name, const ls_buf *text, ls_error *);
 
 #endif

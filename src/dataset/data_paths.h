@@ -10,8 +10,8 @@
  * key and its first file that is not there, and says what to do. */
 ls_status ls_data_paths_find(const ls_config *, const char *began, const char **dir_p, ls_error *);
 /* Checks that the files of a new run exist: those of data.path, data.labels, data.val_path and
- * data.val_labels. LS_EIO: one does not; the message names its key. Whoever opens a pattern, an address
- * or data.mix reports what these lack. */
+ * data.val_labels. LS_EIO: one does not; the message names its key. Whoever opens a pattern, an
+ * address or data.mix reports what these lack. */
 ls_status ls_data_paths_check(const ls_config *, ls_error *);
 
 #endif

@@ -5,7 +5,8 @@
  *                      "training":   {"format": "idx", "paths": [...], "labels": [...],
  *                                     "samples": N, "xxh3_128": "..."},
  *                      "mix": [{"samples": N, "weight": 1.0}, ...]   of data.mix; else absent
- *                      "validation": the same of data.val_path; absent: a part of the training files
+ *                      "validation": the same of data.val_path; absent: a part of
+ *                                     the training files
  *                      "fields": [{"name": "image", "dtype": "u8", "shape": [28, 28, 1]}, ...],
  *                      "classes": ["shirt", ...],   absent: they have no names
  *                      "numbering": [...]}   how texts became numbers (source/numbering.h)
@@ -58,11 +59,11 @@ void ls_data_record_write(const ls_data_given *training, const ls_data_given *va
 /* Reads the file in a run's or checkpoint's directory. *there_p: it exists. LS_EINVAL: it is not a
  * valid record. */
 ls_status ls_data_record_read(const char *dir, ls_data_record *r_p, bool *there_p, ls_error *);
-/* The numbering of that file, which the caller frees. LS_EINVAL: it has none, or is damaged. LS_EIO: it
- * is not there. */
+/* The numbering of that file, which the caller frees. LS_EINVAL: it has none, or is damaged.
+ * LS_EIO: it is not there. */
 ls_status ls_data_record_numbering(const char *dir, ls_numbering *c_p, ls_error *);
-/* The names of a field's classes; none, if the file or the names are not there. The caller frees them.
- * LS_EINVAL: the file is damaged. */
+/* The names of a field's classes; none, if the file or the names are not there. The caller frees
+ * them. LS_EINVAL: the file is damaged. */
 ls_status ls_data_record_classes(const char *dir, const char *field, ls_classes *c_p, ls_error *);
 
 #endif

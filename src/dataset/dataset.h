@@ -44,8 +44,8 @@ ls_status ls_dataset_restore(const char *run, const char *checkpoint, const ls_c
  * record. */
 ls_status ls_dataset_open(ls_dataset *, const char *run, const ls_config *, const ls_model *,
                           ls_error *);
-/* The samples of another data.val_path than the run's, for an evaluation: their texts get the numbers
- * that they have in the training data or, if those are not there, in the run's record. */
+/* The samples of another data.val_path than the run's, for an evaluation: their texts get the
+ * numbers that they have in the training data or, if those are not there, in the run's record. */
 ls_status ls_dataset_open_other(ls_dataset *, const char *run, const ls_config *, const ls_model *,
                                 ls_error *);
 void ls_dataset_free(ls_dataset *);

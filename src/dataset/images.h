@@ -13,13 +13,13 @@ typedef struct ls_images {
 } ls_images;
 
 /* Fills in *i, which must then stay where it is. m: the run's model; NULL: it is not built yet. The
- * shape that the model reads is wanted of each image, as it is before data.augment. LS_EINVAL: a key
- * is not possible. */
+ * shape that the model reads is wanted of each image, as it is before data.augment. LS_EINVAL: a
+ * key is not possible. */
 ls_status ls_images_of(const ls_config *, const ls_model *m, ls_images *i, ls_error *);
 
 /* Replaces `data.normalize: auto` by mean and deviation of the pixels of the training part, whose
- * samples `files` has as the files have them. `what` names it in messages. LS_EINVAL: samples have no
- * image, or several. */
+ * samples `files` has as the files have them. `what` names it in messages. LS_EINVAL: samples have
+ * no image, or several. */
 ls_status ls_images_measure(ls_config *, const ls_source *files, const ls_split *, const char *what,
                             ls_error *);
 

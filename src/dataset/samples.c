@@ -147,8 +147,9 @@ static void put_tree(const ls_config_tree *t, void (*put)(const ls_yaml_node *, 
     ls_yaml_node_free(root);
 }
 
-/* Appends each name that may be a field's, one a line: the keys of model.input, model.sample_weight,
- * and all texts of model.loss, model.metrics and model.layers, some of which are other words. */
+/* Appends each name that may be a field's, one a line: the keys of model.input,
+ * model.sample_weight, and all texts of model.loss, model.metrics and model.layers, some of which
+ * are other words. */
 static void put_mentioned(const ls_config *c, ls_buf *out) {
     put_tree(&c->model.input, put_keys, out);
     put_tree(&c->model.loss, put_texts, out);

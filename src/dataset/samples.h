@@ -19,7 +19,7 @@
 typedef struct ls_samples {
     ls_source *source;
     ls_source *val;            /* of data.val_path; NULL: the split's part of `source`; `source`:
-                                  there is no training part */
+                                * there is no training part */
     const ls_source *files[2]; /* of both as they were opened, to verify them; belong to them */
     ls_split split;
     ls_mix mix;     /* of the training part; 0 parts: each sample once */
@@ -37,13 +37,15 @@ typedef struct ls_samples {
 ls_status ls_samples_resolve(ls_config *, const char *run, ls_error *);
 
 /* Opens the files that the config names as they are, without a model; images have the form that
- * data.resize and the keys beside it say. fresh: an index in the cache is not used, but made again. */
+ * data.resize and the keys beside it say. fresh: an index in the cache is not used, but made
+ * again. */
 ls_status ls_samples_open_files(const ls_config *, bool fresh, ls_source **s_p, ls_error *);
 
 /* The training samples of an epoch, of the files that the config names. */
 ls_status ls_samples_count(const ls_config *, uint64_t *n_p, ls_error *);
 
-/* What the config says about columns of tables, in *o if that is anything. The caller frees *r_p. */
+/* What the config says about columns of tables, in *o if that is anything. The caller frees
+ * *r_p. */
 ls_status ls_samples_read_rules(const ls_config *, ls_csv_rules *r_p, ls_source_options *o,
                                 ls_error *);
 
@@ -58,7 +60,7 @@ typedef struct ls_other_samples {
     const bool *fields;         /* [ninputs] of the model: those that are read; NULL: all */
     const char *dir;            /* the run or checkpoint, for the ids that it keeps */
     int *missing_p; /* gets the number of the model's input that the files lack, if `fields` is NULL
-                       and they lack one; NULL: not wanted */
+                     * and they lack one; NULL: not wanted */
 } ls_other_samples;
 /* Opens the samples of other files, all as the validation part, as a run whose training data have
  * this numbering reads them. */

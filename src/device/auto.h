@@ -8,9 +8,9 @@ typedef struct ls_device_auto {
     int n;           /* of ls_device_auto_count() */
 } ls_device_auto;
 
-/* Device cuda if there is one that can be used, else a GPU of OpenCL, else none. Devices are opened in
- * a process of their own: drivers can't be used in a process that is forked later. Must not run beside
- * other threads. */
+/* Device cuda if there is one that can be used, else a GPU of OpenCL, else none. Devices are opened
+ * in a process of their own: drivers can't be used in a process that is forked later. Must not run
+ * beside other threads. */
 void ls_device_auto_find(ls_device_auto *);
 /* How many workers of this host can have a device of that name each for itself: 1 of a name with a
  * number. 0: any number of them, or it can't be used. Likewise in a process of its own. */

@@ -1,5 +1,5 @@
-/* cuda.h - NVIDIA's driver, libcuda, loaded when it is first used. The prototypes are our own, of the
- * functions that we call (NVIDIA: CUDA Driver API): nothing of CUDA is needed to build. */
+/* cuda.h - NVIDIA's driver, libcuda, loaded when it is first used. The prototypes are our own, of
+ * the functions that we call (NVIDIA: CUDA Driver API): nothing of CUDA is needed to build. */
 #ifndef LS_DEVICE_CUDA_H
 #define LS_DEVICE_CUDA_H
 

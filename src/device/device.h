@@ -1,9 +1,9 @@
 /* device.h - a device that computes: memory of its own, kernels, and streams of work.
  *
  * What is queued on one stream runs in its order; streams run beside each other, and an event makes
- * one wait for another. Queuing returns at once. So memory of the host that a copy uses must stay as
- * it is until the copy is done, and so must memory of the device until all that use it are: after
- * ls_device_finish(), or by an event.
+ * one wait for another. Queuing returns at once. So memory of the host that a copy uses must stay
+ * as it is until the copy is done, and so must memory of the device until all that use it are:
+ * after ls_device_finish(), or by an event.
  *
  * Addresses of a device's memory are pointers that the host must not follow. Arithmetic on them is
  * allowed.
@@ -54,7 +54,7 @@ static inline int64_t ls_device_groups(int64_t n, int64_t each) { return (n + ea
 typedef struct ls_device_seen {
     int number;    /* as in cuda:1 */
     uint64_t id;   /* all processes of a machine see the same one; 0: each process makes a device of
-                     its own */
+                    * its own */
     bool is_cores; /* the driver runs it on the host's cores */
 } ls_device_seen;
 
@@ -64,8 +64,8 @@ typedef struct ls_device_handle {
     ls_readers_name readers;
 } ls_device_handle;
 
-/* What a kind of device does. Streams, events and sizes are right; no member is NULL but those for shared
- * memory, of a kind that does not share. */
+/* What a kind of device does. Streams, events and sizes are right; no member is NULL but those for
+ * shared memory, of a kind that does not share. */
 typedef struct ls_device_ops {
     const char *kind; /* "c", "opencl", "cuda" */
     bool shares;      /* devices of different processes read each other's memory */
@@ -117,21 +117,24 @@ ls_status ls_device_list(const char *name, ls_device_seen list[LS_DEVICE_LIST], 
 /* Has the name a number, as cuda:1 has? */
 bool ls_device_is_numbered(const char *name);
 
-/* Opens "c", "cuda:1", "opencl" ...; without a number, the first of the list. LS_EINVAL: there is no
- * such kind or number, or it can't be used here; LS_EIO: it fails. One line says why, and what to do. */
+/* Opens "c", "cuda:1", "opencl" ...; without a number, the first of the list. LS_EINVAL: there is
+ * no such kind or number, or it can't be used here; LS_EIO: it fails. One line says why, and what
+ * to do. */
 ls_status ls_device_open(const char *name, ls_device **d_p, ls_error *);
-/* Waits for queued work, and for those that have opened its memory, as ls_device_free(). NULL is fine. */
+/* Waits for queued work, and for those that have opened its memory, as ls_device_free(). NULL is
+ * fine. */
 void ls_device_close(ls_device *);
 
 /* Memory for nbytes > 0, of undefined contents, at a multiple of 256 bytes. LS_ENOMEM, with what it
  * is for. */
 ls_status ls_device_alloc(ls_device *, size_t nbytes, const char *what, void **p_p, ls_error *);
-/* Waits for queued work. Memory that is shared waits, too, until all that have opened it have closed it, or
- * died; after patience_ns, 10 s, it is left to the end of the process, and a line says so. NULL is fine. */
+/* Waits for queued work. Memory that is shared waits, too, until all that have opened it have
+ * closed it, or died; after patience_ns, 10 s, it is left to the end of the process, and a line
+ * says so. NULL is fine. */
 void ls_device_free(ls_device *, void *p);
 
-/* Pins memory of the host, whole pages: copies of it then run beside kernels, at the bus's speed. If it
- * fails, copies are slower, and right. Unpin it before it is freed. */
+/* Pins memory of the host, whole pages: copies of it then run beside kernels, at the bus's speed.
+ * If it fails, copies are slower, and right. Unpin it before it is freed. */
 ls_status ls_device_pin(ls_device *, void *p, size_t nbytes, ls_error *);
 void ls_device_unpin(ls_device *, void *p);
 
@@ -143,8 +146,8 @@ void ls_device_copy(ls_device *, ls_device_stream, void *to, const void *from, s
 void ls_device_clear(ls_device *, ls_device_stream, void *p, size_t nbytes); /* to bytes of 0 */
 void ls_device_launch(ls_device *, ls_device_stream, const ls_device_call *);
 
-/* Event number `event`: it happens when all that the stream has queued so far is done; and work that
- * the stream queues from now on waits until it has happened, as it was recorded last. */
+/* Event number `event`: it happens when all that the stream has queued so far is done; and work
+ * that the stream queues from now on waits until it has happened, as it was recorded last. */
 void ls_device_record(ls_device *, ls_device_stream, int event);
 void ls_device_wait(ls_device *, ls_device_stream, int event);
 
@@ -153,12 +156,13 @@ ls_status ls_device_await(ls_device *, int event, ls_error *);
 /* Waits until the stream has done all that it has queued. Reports the first error. */
 ls_status ls_device_finish(ls_device *, ls_device_stream, ls_error *);
 
-/* Memory of several devices of a host. A kind, or a device of it ("cuda:1"), shares if its memory can be
- * opened by devices of its kind in other processes. */
+/* Memory of several devices of a host. A kind, or a device of it ("cuda:1"), shares if its memory
+ * can be opened by devices of its kind in other processes. */
 bool ls_device_shares(const char *name);
 /* p: what ls_device_alloc() gave. */
 ls_status ls_device_share(ls_device *, const void *p, ls_device_handle *h_p, ls_error *);
-/* LS_EINVAL: the device can't read that memory; LS_EIO: it is gone. *p_p: its address on this device. */
+/* LS_EINVAL: the device can't read that memory; LS_EIO: it is gone. *p_p: its address on this
+ * device. */
 ls_status ls_device_open_shared(ls_device *, const ls_device_handle *, void **p_p, ls_error *);
 void ls_device_close_shared(ls_device *, void *p); /* NULL is fine */
 

@@ -1,10 +1,10 @@
 /* device_c.c - device `c`: a stand-in for a GPU, on the host, that shows mistakes of its user.
  *
- * Its memory can't be touched by the host's code, begins with NaNs, and ends at a page that nobody can
- * touch. Queued work runs late, in the thread that queues or waits, and what streams do beside each
- * other in an order drawn from a seed, the device's number (c:7): a copy or an event that is missing
- * shows as wrong numbers or as a fault. Its memory is files without a name, which devices of other
- * processes map.
+ * Its memory can't be touched by the host's code, begins with NaNs, and ends at a page that nobody
+ * can touch. Queued work runs late, in the thread that queues or waits, and what streams do beside
+ * each other in an order drawn from a seed, the device's number (c:7): a copy or an event that is
+ * missing shows as wrong numbers or as a fault. Its memory is files without a name, which devices
+ * of other processes map.
  */
 #include <assert.h>
 #include <errno.h>

@@ -1,9 +1,9 @@
-/* device_cuda.c - device `cuda`: NVIDIA's GPUs, by the driver's own calls. cuda:N is number N of those that
- * the driver shows (CUDA_VISIBLE_DEVICES).
+/* device_cuda.c - device `cuda`: NVIDIA's GPUs, by the driver's own calls. cuda:N is number N of
+ * those that the driver shows (CUDA_VISIBLE_DEVICES).
  *
- * The driver and the compiler are loaded when a device is opened. A process that is forked after that
- * can't use the driver: it must be opened there. Copies run beside kernels only if the host's memory
- * is pinned; else the driver copies through memory of its own, and may wait.
+ * The driver and the compiler are loaded when a device is opened. A process that is forked after
+ * that can't use the driver: it must be opened there. Copies run beside kernels only if the host's
+ * memory is pinned; else the driver copies through memory of its own, and may wait.
  */
 #include <stdbool.h>
 #include <stdio.h>

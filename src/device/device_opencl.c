@@ -1,9 +1,10 @@
-/* device_opencl.c - device `opencl`: what an OpenCL driver offers: GPUs of several makers, and the host's
- * cores by PoCL. opencl:N counts the devices of all platforms.
+/* device_opencl.c - device `opencl`: what an OpenCL driver offers: GPUs of several makers, and the
+ * host's cores by PoCL. opencl:N counts the devices of all platforms.
  *
- * Memory is coarse-grained shared virtual memory, since its addresses are pointers. Streams are queues
- * in order. A device is refused that lacks the arithmetic that the kernels' bits rest on: numbers below
- * 2^-126, and double, in which floats are divided where the device rounds their quotients otherwise.
+ * Memory is coarse-grained shared virtual memory, since its addresses are pointers. Streams are
+ * queues in order. A device is refused that lacks the arithmetic that the kernels' bits rest on:
+ * numbers below 2^-126, and double, in which floats are divided where the device rounds their
+ * quotients otherwise.
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -216,8 +217,8 @@ static int all_ids(const ls_opencl *cl, cl_device_id ids[MAX_DEVICES], cl_uint *
     return nids;
 }
 
-/* The same for the same device in all processes: the driver's own, or else its number among those that
- * the process sees. */
+/* The same for the same device in all processes: the driver's own, or else its number among those
+ * that the process sees. */
 static uint64_t number_of_device(const ls_opencl *cl, cl_device_id id, int i) {
     static const char *const limits[] = {"CUDA_VISIBLE_DEVICES", "ROCR_VISIBLE_DEVICES",
                                          "GPU_DEVICE_ORDINAL", "ZE_AFFINITY_MASK"};
@@ -358,7 +359,8 @@ static void keep_code(const device_opencl *d, const ls_compiled *place) {
     ls_buf_free(&code);
 }
 
-/* Most drivers keep what they have compiled, and the next time is short: what takes longer is kept here. */
+/* Most drivers keep what they have compiled, and the next time is short: what takes longer is kept
+ * here. */
 static ls_status compile(device_opencl *d, const char *options, const ls_compiled *place,
                          ls_error *e) {
     const char *texts[] = {ls_device_opencl_text, ls_device_kernels_text};

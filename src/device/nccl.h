@@ -1,6 +1,6 @@
-/* nccl.h - NVIDIA's communication between GPUs, libnccl, loaded when it is first used. The prototypes are
- * our own, of the functions that we call (NVIDIA: NCCL API), from version 2.7 on: bytes are sent and
- * received, and no sums are its own. */
+/* nccl.h - NVIDIA's communication between GPUs, libnccl, loaded when it is first used. The
+ * prototypes are our own, of the functions that we call (NVIDIA: NCCL API), from version 2.7 on:
+ * bytes are sent and received, and no sums are its own. */
 #ifndef LS_DEVICE_NCCL_H
 #define LS_DEVICE_NCCL_H
 

@@ -1,5 +1,5 @@
-/* nvrtc.h - NVIDIA's compiler, libnvrtc, loaded when it is first used: it makes code for a GPU from the
- * text of the kernels. It needs neither a GPU nor a driver. */
+/* nvrtc.h - NVIDIA's compiler, libnvrtc, loaded when it is first used: it makes code for a GPU from
+ * the text of the kernels. It needs neither a GPU nor a driver. */
 #ifndef LS_DEVICE_NVRTC_H
 #define LS_DEVICE_NVRTC_H
 

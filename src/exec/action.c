@@ -424,8 +424,8 @@ static ls_status run_compute(ls_exec *x, const ls_action *a, ls_error *e) {
     }
 }
 
-/* A buffer in the arena has a fixed place, and needs no Free but for copies of it. The pages of others are
- * dropped, and read as zeros: copies of them to the device must have ended. */
+/* A buffer in the arena has a fixed place, and needs no Free but for copies of it. The pages of
+ * others are dropped, and read as zeros: copies of them to the device must have ended. */
 static ls_status run_free(ls_exec *x, const ls_action *a, ls_error *e) {
     const ls_world *w = x->c.world;
     ls_buffer b = ls_plan_buffer_of(x->c.plan, a->buffer);
@@ -468,8 +468,8 @@ static ls_virtual_sum sum_of(const ls_exec *x, const ls_action *a) {
                             .count = a->comm.count};
 }
 
-/* The worker's shard of the sum over all workers, which replaces that of its own lowest sum: no other
- * worker reads it. */
+/* The worker's shard of the sum over all workers, which replaces that of its own lowest sum: no
+ * other worker reads it. */
 static char *own_sum(const ls_exec *x, const ls_action *a, ls_range own) {
     return ls_exec_sum_at(x, ls_exec_sum_slot(x, a->bucket) + a->slot, own.first);
 }

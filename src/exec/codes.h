@@ -25,7 +25,8 @@ void ls_codes_close(ls_codes *);
 
 /* The code of a bucket of one of the worker's virtual workers. */
 unsigned char *ls_codes_of(const ls_codes *, int bucket, int vw);
-/* The part that the worker decodes of a virtual worker's code; it begins at byte *first_p of that. */
+/* The part that the worker decodes of a virtual worker's code; it begins at byte *first_p of
+ * that. */
 const unsigned char *ls_codes_got(const ls_codes *, int bucket, int vw, size_t *first_p);
 
 /* Collective. Sends the own codes of a bucket, and gets those of all virtual workers. */

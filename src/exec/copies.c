@@ -1,12 +1,13 @@
-/* copies.c - what a worker copies to its device and from there (exec_state.h): in a step what the plan
- * says; before the first step the state, which comes back when the host reads it.
+/* copies.c - what a worker copies to its device and from there (exec_state.h): in a step what the
+ * plan says; before the first step the state, which comes back when the host reads it.
  */
 #include "base/mem.h"
 #include "exec/exec_state.h"
 #include "model/mixed_device.h"
 #include "tensor/dtype.h"
 
-/* Numbers that the host has in `type`, and the device in f32 if that has 16 bits, else as they are. */
+/* Numbers that the host has in `type`, and the device in f32 if that has 16 bits, else as they
+ * are. */
 typedef struct twins {
     void *host;
     char *device;
@@ -44,7 +45,8 @@ static twins twins_of(const ls_exec *x, const ls_action *a) {
                    (r.end - r.first) * ls_dtype_size(sh->reduce), sh->reduce};
 }
 
-/* Where the host's bytes are on the device: between the copy and the conversion, if there is one. */
+/* Where the host's bytes are on the device: between the copy and the conversion, if there is
+ * one. */
 static void *copied_there(const ls_exec *x, const twins *t) {
     return ls_dtype_is_half(t->type) ? ls_on_device_half(&x->on, t->device) : t->device;
 }
@@ -77,8 +79,8 @@ ls_status ls_exec_take_there(ls_exec *x, const ls_action *a, const void *from, l
     return s;
 }
 
-/* The first of the flat buffers that is not the parameters: f32 masters beside parameters of 16 bits are
- * a state. */
+/* The first of the flat buffers that is not the parameters: f32 masters beside parameters of 16
+ * bits are a state. */
 static int first_state(const ls_share *sh) { return sh->has_masters ? 0 : 1; }
 
 /* The states of what the worker owns lie bucket after bucket. */
@@ -98,8 +100,8 @@ ls_flat ls_exec_flat_there(const ls_exec *x, int bucket) {
     return f;
 }
 
-/* What of a bucket's parameters outlives a step there: all, where no gather precedes their use; where
- * workers divide the model, none of what the worker's layers don't read. */
+/* What of a bucket's parameters outlives a step there: all, where no gather precedes their use;
+ * where workers divide the model, none of what the worker's layers don't read. */
 static ls_range params_there(const ls_exec *x, int bucket) {
     const ls_plan *p = x->c.plan;
     if (p->share.divides && !ls_plan_knows(p, x->c.worker, bucket)) return (ls_range){0};
@@ -214,9 +216,9 @@ ls_status ls_exec_send(ls_exec *x, const ls_action *a, ls_error *e) {
     return s;
 }
 
-/* A gradient, and what is sent of a layer, is waited for by who reads it (ls_exec_await_copies()), unless
- * another gradient takes its place on the device in the same step, as of what belongs to another stage. All
- * else is waited for here. */
+/* A gradient, and what is sent of a layer, is waited for by who reads it (ls_exec_await_copies()),
+ * unless another gradient takes its place on the device in the same step, as of what belongs to
+ * another stage. All else is waited for here. */
 ls_status ls_exec_fetch(ls_exec *x, const ls_action *a, ls_error *e) {
     twins t = twins_of(x, a);
     const ls_share *sh = &x->c.plan->share;

@@ -90,10 +90,12 @@ bool ls_exec_gave_up(const ls_exec *);
  * of sums. Tracing ends. */
 ls_status ls_exec_take_up(ls_exec *, int64_t step, ls_error *);
 
-/* Runs Forward and Backward alone, without measuring and encoding, for the sum of this worker's virtual workers:
- * sends nothing, changes no state, and uses only params, grads, wide and parts of the world. */
+/* Runs Forward and Backward alone, without measuring and encoding, for the sum of this worker's
+ * virtual workers: sends nothing, changes no state, and uses only params, grads, wide and parts of
+ * the world. */
 ls_status ls_exec_gradient(ls_exec *, const ls_step_in *, ls_error *);
-/* As ls_exec_gradient(), one action a call; *at_p is 0 at first, and -1 when the gradient is complete. */
+/* As ls_exec_gradient(), one action a call; *at_p is 0 at first, and -1 when the gradient is
+ * complete. */
 ls_status ls_exec_gradient_next(ls_exec *, const ls_step_in *, int *at_p, ls_error *);
 
 /* After ls_exec_gradient(), in a plan of one worker whose world has its sums at `parts`: the loss,
@@ -132,11 +134,12 @@ void ls_exec_trace(ls_exec *, ls_trace *t);
  * cores of worker i of n of this machine; i < 0: to none. */
 void ls_exec_bind(const ls_exec *, int i, int n);
 
-/* Between steps: the world gets the parameters that the executor's device has, and with `states` the
- * optimizer's states, if these are newer (ls_world.fetch). */
+/* Between steps: the world gets the parameters that the executor's device has, and with `states`
+ * the optimizer's states, if these are newer (ls_world.fetch). */
 ls_status ls_exec_fetch_state(ls_exec *, bool states, ls_error *);
 
-/* What evaluation may use between steps of the device of an executor that has one: addresses there. */
+/* What evaluation may use between steps of the device of an executor that has one: addresses
+ * there. */
 typedef struct ls_exec_device {
     const ls_compute *compute;
     const void *params; /* those that were given */
@@ -145,8 +148,9 @@ typedef struct ls_exec_device {
     void *memory; /* its arena, or if that is too small, memory of its own */
 } ls_exec_device;
 size_t ls_exec_device_arena(const ls_exec *);
-/* The device gets parameters [nfloats], if it does not have them. They take the place of those that are
- * there: where the state is there, the world's must follow. LS_ENOMEM: there is no room for nbytes; nothing was sent. */
+/* The device gets parameters [nfloats], if it does not have them. They take the place of those that
+ * are there: where the state is there, the world's must follow. LS_ENOMEM: there is no room for
+ * nbytes; nothing was sent. */
 ls_status ls_exec_lend_device(ls_exec *, const void *params, size_t nbytes, ls_exec_device *d_p,
                               ls_error *);
 

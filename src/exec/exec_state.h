@@ -1,6 +1,6 @@
-/* exec_state.h - the internals of the executor, for its files: action.c runs an action, result.c has
- * what a step comes to, copies.c what goes to a device, peers.c sums there, exec.c one worker's two
- * lanes, exec_all.c all workers in one thread.
+/* exec_state.h - the internals of the executor, for its files: action.c runs an action, result.c
+ * has what a step comes to, copies.c what goes to a device, peers.c sums there, exec.c one worker's
+ * two lanes, exec_all.c all workers in one thread.
  */
 #ifndef LS_EXEC_EXEC_STATE_H
 #define LS_EXEC_EXEC_STATE_H
@@ -77,8 +77,8 @@ struct ls_exec {
     ls_request *request;     /* the communication in flight, if one thread runs all workers */
     unsigned char tokens[2]; /* sent and received by workers that decide a round (round.h) */
 
-    bool
-        runs_all; /* each action runs in each step: nothing is compressed, and there are no islands */
+    bool runs_all; /* each action runs in each step: nothing is compressed, and there are no
+                    * islands */
 
     /* for a step that may be interrupted */
     int norm_at;       /* in the compute lane: all gradients are complete here */
@@ -150,7 +150,8 @@ ls_status ls_exec_finish_comm(ls_exec *, const ls_action *, ls_error *);
 int64_t ls_exec_enter(ls_exec *, int index);
 /* Adds the time since `begin`; complete: the action is done. */
 void ls_exec_leave(ls_exec *, int index, int64_t begin, bool complete);
-/* ls_exec_leave() in two parts: adds the time since `begin`; the communication that ran then is done. */
+/* ls_exec_leave() in two parts: adds the time since `begin`; the communication that ran then is
+ * done. */
 void ls_exec_spend(ls_exec *, int index, int64_t begin);
 void ls_exec_leave_comm(ls_exec *, int index, int64_t begin, int64_t end);
 
@@ -201,8 +202,8 @@ ls_status ls_exec_finish_message(ls_exec *, const ls_action *, ls_error *);
 
 /* ---- exec.c ---- */
 
-/* Starts all communications that may begin, and tests those in flight; wait: waits until one of them is
- * complete, unless one was already. */
+/* Starts all communications that may begin, and tests those in flight; wait: waits until one of
+ * them is complete, unless one was already. */
 ls_status ls_exec_move_comm(ls_exec *, bool wait, ls_error *);
 /* Runs the next action of the lane that computes. */
 ls_status ls_exec_compute_next(ls_exec *, ls_error *);

@@ -1,4 +1,5 @@
-/* factors.c - see factors.h. Threads take matrices by turns. Each has the same bits in any thread. */
+/* factors.c - see factors.h. Threads take matrices by turns. Each has the same bits in any
+ * thread. */
 #include "exec/factors.h"
 
 #include <stdlib.h>

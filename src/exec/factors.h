@@ -7,7 +7,8 @@
  *     second                      Q = sum of M' P
  *     decode   e = M - P Q'/V     the sum of the gradients is taken to be P Q'
  *
- * M lies where the new errors will be. What is no matrix is summed as it is, with the first factors.
+ * M lies where the new errors will be. What is no matrix is summed as it is, with the first
+ * factors.
  *
  * sums   [bucket][slot][floats of the round] as slots of gradients: what a virtual worker adds is
  *        folded at once. Slot 0 gets the sum over all.

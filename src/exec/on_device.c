@@ -35,7 +35,8 @@ ls_status ls_on_device_open(ls_on_device *x, const char *device, const ls_comput
         ls_on_device_close(x);
         return s;
     }
-    /* No layer writes what lies between the gradients of two parameters: it is 0, as on the host. */
+    /* No layer writes what lies between the gradients of two parameters: it is 0, as on the
+     * host. */
     ls_device_clear(x->compute.device, LS_DEVICE_COMPUTE, x->grads, n->grads);
     if (n->norms) /* nor does the worker write the norms of others */
         ls_device_clear(x->compute.device, LS_DEVICE_COMPUTE, x->norms, n->norms);

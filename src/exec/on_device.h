@@ -1,8 +1,9 @@
-/* on_device.h - the memory of a worker's device, where layers run there, and its copies (plan/copies.c).
+/* on_device.h - the memory of a worker's device, where layers run there, and its copies
+ * (plan/copies.c).
  *
- * Parameters, states and gradients are where the world has them, in buffers of the same length; samples and
- * losses likewise. Layers and copies are queued; most copies from there are waited for at once, and with
- * them all that was queued before.
+ * Parameters, states and gradients are where the world has them, in buffers of the same length;
+ * samples and losses likewise. Layers and copies are queued; most copies from there are waited for
+ * at once, and with them all that was queued before.
  */
 #ifndef LS_EXEC_ON_DEVICE_H
 #define LS_EXEC_ON_DEVICE_H
@@ -39,14 +40,16 @@ ls_status ls_on_device_await(const ls_on_device *, ls_error *); /* of {0}, too *
 
 /* Waits for the copies that are queued; of {0}, too. */
 ls_status ls_on_device_await_copies(const ls_on_device *, ls_error *);
-/* Is the host's memory at p pinned? Its pages can't be dropped: the device would go on to read the old ones. */
+/* Is the host's memory at p pinned? Its pages can't be dropped: the device would go on to read the
+ * old ones. */
 bool ls_on_device_pins(const ls_on_device *, const void *p);
 
-/* Queues a copy, for which layers that are queued later wait. It does not wait for those before: until
- * other samples or parameters come, the losses are copied back, for which all layers are waited for. */
+/* Queues a copy, for which layers that are queued later wait. It does not wait for those before:
+ * until other samples or parameters come, the losses are copied back, for which all layers are
+ * waited for. */
 void ls_on_device_send(const ls_on_device *, void *to, const void *from, size_t nbytes);
-/* Queues a copy to where what was queued before may still compute, for which layers that are queued later
- * wait. Returns its event, for ls_device_await(): then `from` may be written anew. */
+/* Queues a copy to where what was queued before may still compute, for which layers that are queued
+ * later wait. Returns its event, for ls_device_await(): then `from` may be written anew. */
 int ls_on_device_begin_give(ls_on_device *, void *to, const void *from, size_t nbytes);
 /* The same, and waits. */
 ls_status ls_on_device_give(ls_on_device *, void *to, const void *from, size_t nbytes, ls_error *);
@@ -54,8 +57,8 @@ ls_status ls_on_device_give(ls_on_device *, void *to, const void *from, size_t n
 ls_status ls_on_device_need(ls_on_device *, size_t nbytes, ls_error *);
 /* Pins memory of the host, if it can be, until the device is closed. */
 void ls_on_device_pin(ls_on_device *, int i, void *p, size_t nbytes);
-/* Queues a copy of what is queued to be computed, and returns its event, for ls_device_await(). What is
- * copied must stay until then. */
+/* Queues a copy of what is queued to be computed, and returns its event, for ls_device_await().
+ * What is copied must stay until then. */
 int ls_on_device_begin_fetch(ls_on_device *, void *to, const void *from, size_t nbytes);
 /* Copies, and waits. Reports the first error of what was queued before. */
 ls_status ls_on_device_fetch(const ls_on_device *, void *to, const void *from, size_t nbytes,

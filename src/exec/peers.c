@@ -136,8 +136,8 @@ static const float *leaf_at(const walk *w, int leaf, size_t at) {
     return (const float *)(const void *)grads + (size_t)slot * sh->floats + at;
 }
 
-/* The sum of node [lo, hi): a leaf, or queued to be computed into out. The left child's sum waits at
- * `depth` while the right child uses what is behind it. */
+/* The sum of node [lo, hi): a leaf, or queued to be computed into out. The left child's sum waits
+ * at `depth` while the right child uses what is behind it. */
 static const float *sum_node(walk *w, int lo, int hi, int depth, float *out) {
     const ls_node *leaf = &w->leaves->nodes[w->leaf];
     if (leaf->lo == lo && leaf->hi == hi) return leaf_at(w, w->leaf++, w->at);

@@ -4,7 +4,8 @@
 
 #include "exec/exec_state.h"
 
-/* Delta: what a replica has moved away from the common parameters; in Mean, its part of the mean. */
+/* Delta: what a replica has moved away from the common parameters; in Mean, its part of the
+ * mean. */
 ls_status ls_replicas_delta(ls_exec *, const ls_action *);
 /* Copy: the common parameters, as a bucket's sum. */
 ls_status ls_replicas_copy(ls_exec *, const ls_action *);

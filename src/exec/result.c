@@ -1,5 +1,5 @@
-/* result.c - the result of a step (exec_state.h): norms and losses, their sums over workers, and what
- * an update needs of them. */
+/* result.c - the result of a step (exec_state.h): norms and losses, their sums over workers, and
+ * what an update needs of them. */
 #include <math.h>
 #include <string.h>
 
@@ -92,8 +92,8 @@ ls_status ls_exec_start_norm(ls_exec *x, const ls_action *a, ls_request **r_p, l
                                LS_SUM, r_p, e);
 }
 
-/* Norms, losses, and whether a worker gives the step up: the last doubles. In a step apart, the workers
- * of an island sum them alone, in a round after those that they mix with are ready. */
+/* Norms, losses, and whether a worker gives the step up: the last doubles. In a step apart, the
+ * workers of an island sum them alone, in a round after those that they mix with are ready. */
 ls_status ls_exec_start_decision(ls_exec *x, const ls_action *a, ls_request **r_p, ls_error *e) {
     const ls_world *w = x->c.world;
     size_t n = x->c.plan->share.nscalars, first = n - a->comm.count;

@@ -70,8 +70,8 @@ typedef struct byte_output {
     void *arg;
 } byte_output;
 
-/* Splits a range where its characters differ in more than their last bytes, or in their number of bytes.
- * Source: Thompson's and Cox's "utf8-ranges". */
+/* Splits a range where its characters differ in more than their last bytes, or in their number of
+ * bytes. Source: Thompson's and Cox's "utf8-ranges". */
 static void put_range(uint32_t first, uint32_t last, const byte_output *o) {
     static const uint32_t ends[] = {0x7f, 0x7ff, 0xffff};
     ls_byte_ranges r;

@@ -32,7 +32,8 @@ typedef struct ls_byte_ranges {
     int n;
 } ls_byte_ranges;
 
-/* Calls fn for ranges that have each member's bytes once. Surrogates are no characters, and left out. */
+/* Calls fn for ranges that have each member's bytes once. Surrogates are no characters, and left
+ * out. */
 void ls_char_set_bytes(const ls_char_set *, void (*fn)(void *arg, const ls_byte_ranges *),
                        void *arg);
 

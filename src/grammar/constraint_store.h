@@ -1,5 +1,5 @@
-/* constraint_store.h - constraints of requests: what one request has found out about a grammar's states, the
- * next one with the same grammar finds.
+/* constraint_store.h - constraints of requests: what one request has found out about a grammar's
+ * states, the next one with the same grammar finds.
  *
  * Any threads may call; those that are in use are not touched.
  */

@@ -1,8 +1,8 @@
 /* grammar.c - see grammar.h.
  *
- * An expression becomes an automaton with steps that read nothing (Thompson's construction), and that a
- * deterministic one (the construction of subsets): its nodes are sets of the first one's. A call is read like a
- * byte. Source: Aho, Sethi and Ullman, "Compilers", 1986, chapter 3.
+ * An expression becomes an automaton with steps that read nothing (Thompson's construction), and
+ * that a deterministic one (the construction of subsets): its nodes are sets of the first one's. A
+ * call is read like a byte. Source: Aho, Sethi and Ullman, "Compilers", 1986, chapter 3.
  */
 #include "grammar/grammar.h"
 
@@ -286,8 +286,8 @@ static void add_edge(grammar_maker *m, ls_grammar_node *node, int first, int las
     node->nedges++;
 }
 
-/* Bytes between two cuts lead to the same set. own [n] is the node's set; base: the number of the rule's first
- * node. */
+/* Bytes between two cuts lead to the same set. own [n] is the node's set; base: the number of the
+ * rule's first node. */
 static void add_edges(grammar_maker *m, ls_grammar_node *node, const uint32_t *own, size_t n,
                       uint32_t base) {
     bool cut[257] = {[0] = true, [256] = true};
@@ -458,8 +458,8 @@ typedef struct rule_visit {
     uint32_t next; /* call */
 } rule_visit;
 
-/* Gives each rule a lower rank than those that its first node calls: rules get theirs when all of those have
- * theirs. False: a rule calls itself first, or may be empty and is called. */
+/* Gives each rule a lower rank than those that its first node calls: rules get theirs when all of
+ * those have theirs. False: a rule calls itself first, or may be empty and is called. */
 static bool rank_from(ls_grammar *g, uint32_t rule, rule_visit *visits, uint32_t *stack,
                       uint32_t *rank) {
     size_t n = 0;

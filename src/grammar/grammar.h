@@ -1,11 +1,13 @@
-/* grammar.h - which texts are allowed: rules that call each other, each a deterministic automaton on bytes.
+/* grammar.h - which texts are allowed: rules that call each other, each a deterministic automaton
+ * on bytes.
  *
- * A rule is made from an expression. Its nodes have edges for bytes, and edges that are calls of rules. What a
- * node can't complete is left out: from each node the end of its rule can be reached with the bytes that
- * there are, and `depth` says how deeply nested calls must at least be for it. So a text that stays
- * within LS_GRAMMAR_DEPTH at each step can always be completed.
+ * A rule is made from an expression. Its nodes have edges for bytes, and edges that are calls of
+ * rules. What a node can't complete is left out: from each node the end of its rule can be reached
+ * with the bytes that there are, and `depth` says how deeply nested calls must at least be for it.
+ * So a text that stays within LS_GRAMMAR_DEPTH at each step can always be completed.
  *
- * What a stranger can ask for is bounded: LS_GRAMMAR_NODES, LS_GRAMMAR_WORK. A larger grammar is refused.
+ * What a stranger can ask for is bounded: LS_GRAMMAR_NODES, LS_GRAMMAR_WORK. A larger grammar is
+ * refused.
  */
 #ifndef LS_GRAMMAR_GRAMMAR_H
 #define LS_GRAMMAR_GRAMMAR_H
@@ -56,8 +58,8 @@ typedef struct ls_byte_set {
     bool has[256];
 } ls_byte_set;
 
-/* rules [nrules]. Only bytes of the set are in it; NULL: all. LS_EINVAL: it is too large, a called rule may be
- * empty or begins with a call of itself, or no text is allowed. */
+/* rules [nrules]. Only bytes of the set are in it; NULL: all. LS_EINVAL: it is too large, a called
+ * rule may be empty or begins with a call of itself, or no text is allowed. */
 ls_status ls_grammar_make(const ls_expression *const *rules, uint32_t nrules, const ls_byte_set *,
                           ls_grammar **g_p, ls_error *);
 void ls_grammar_free(ls_grammar *); /* NULL is allowed */

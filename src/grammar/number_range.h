@@ -15,8 +15,9 @@ typedef struct ls_number_range {
     bool above, below; /* not `low` itself, not `high` itself: for numbers with fractions */
 } ls_number_range;
 
-/* Appends an expression; false: there is no such number. With fractions: of at most 17 digits, and beside a bound that
- * is excluded of so few that all numbers of the expression differ from it as doubles, too. */
+/* Appends an expression; false: there is no such number. With fractions: of at most 17 digits, and
+ * beside a bound that is excluded of so few that all numbers of the expression differ from it as
+ * doubles, too. */
 bool ls_number_range_write(const ls_number_range *, bool fractions, ls_buf *regex);
 
 #endif

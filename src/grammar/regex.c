@@ -47,7 +47,8 @@ static void add_word(ls_char_set *s) {
     ls_char_set_add(s, 'a', 'z');
 }
 
-/* U+FEFF is white space for ECMAScript, and is not for others: neither \\s has it, nor \\S, nor a set [^...]. */
+/* U+FEFF is white space for ECMAScript, and is not for others: neither \\s has it, nor \\S, nor a
+ * set [^...]. */
 #define MARK 0xfeff
 
 /* What ECMAScript has as white space, ends of lines among it. */

@@ -1,7 +1,7 @@
 /* schema.c - see schema.h.
  *
- * Each schema that is referred to, or stands where a value does, becomes a rule; so schemas may be recursive, and
- * each is read once.
+ * Each schema that is referred to, or stands where a value does, becomes a rule; so schemas may be
+ * recursive, and each is read once.
  */
 #include "grammar/schema.h"
 
@@ -72,8 +72,8 @@ static const schema_keyword keywords[] = {{"type", ALL},
                                           {"readOnly", 0},
                                           {"writeOnly", 0}};
 
-/* The types that the schema's keywords are about, but for those of ALL; refuses unknown ones. nsaid_p: how many
- * keywords say something. */
+/* The types that the schema's keywords are about, but for those of ALL; refuses unknown ones.
+ * nsaid_p: how many keywords say something. */
 static ls_status check_keywords(const ls_schema_rules *r, const ls_json *j, unsigned *about_p,
                                 size_t *nsaid_p) {
     const char *key = NULL;
@@ -245,7 +245,8 @@ static ls_status read_listed(ls_schema_rules *r, const ls_json *j, unsigned type
     "(?:[01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9](?:\\.[0-9]{1,9})?(?:Z|[-+](?:[01][0-9]|2[0-3]):["  \
     "0-"                                                                                           \
     "5][0-9])"
-/* No two hyphens in a row, which names of other alphabets have; five labels are below 253 characters. */
+/* No two hyphens in a row, which names of other alphabets have; five labels are below 253
+ * characters. */
 #define LABEL "[a-z0-9](?:-?[a-z0-9]){0,24}"
 #define HOST  LABEL "(?:\\." LABEL "){0,4}"
 #define BYTE  "(?:25[0-5]|2[0-4][0-9]|1[0-9]{2}|[1-9]?[0-9])"

@@ -1,5 +1,5 @@
-/* schema_rules.h - the rules of a schema's grammar while they are made: which there are, and where in the
- * schema they are from. */
+/* schema_rules.h - the rules of a schema's grammar while they are made: which there are, and where
+ * in the schema they are from. */
 #ifndef LS_GRAMMAR_SCHEMA_RULES_H
 #define LS_GRAMMAR_SCHEMA_RULES_H
 

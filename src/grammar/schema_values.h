@@ -1,5 +1,5 @@
-/* schema_values.h - what the keywords of JSON schemas say of values: types, equal values, where another schema is;
- * and whether a value can be valid by two schemas. */
+/* schema_values.h - what the keywords of JSON schemas say of values: types, equal values, where
+ * another schema is; and whether a value can be valid by two schemas. */
 #ifndef LS_GRAMMAR_SCHEMA_VALUES_H
 #define LS_GRAMMAR_SCHEMA_VALUES_H
 
@@ -33,9 +33,9 @@ typedef struct ls_schema_comparison {
     int64_t work;        /* that was done; beyond LS_SCHEMA_WORK all schemas are taken to overlap */
 } ls_schema_comparison;
 
-/* False: no value is valid by both schemas. True: one may be. Told apart are schemas of other types; lists of values
- * without one in common; and objects, by a property that one requires, and that the other excludes, or whose
- * schemas are told apart. */
+/* False: no value is valid by both schemas. True: one may be. Told apart are schemas of other
+ * types; lists of values without one in common; and objects, by a property that one requires, and
+ * that the other excludes, or whose schemas are told apart. */
 bool ls_schemas_overlap(ls_schema_comparison *, const ls_json *a, const ls_json *b);
 
 #endif

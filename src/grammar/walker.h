@@ -1,10 +1,10 @@
 /* walker.h - where texts stand in a grammar.
  *
- * A state is all that a text's bytes so far may be: pairs of a node and a frame, the calls that it is within.
- * States are made when they are first reached; equal ones are one, so that what has been found out about
- * a state holds for every text that reaches it. A frame says where to go on after a call: the calls of one
- * rule at one place share a frame, so their number stays small (a stack that is a graph: Tomita, "An
- * Efficient Augmented-Context-Free Parsing Algorithm", 1987).
+ * A state is all that a text's bytes so far may be: pairs of a node and a frame, the calls that it
+ * is within. States are made when they are first reached; equal ones are one, so that what has been
+ * found out about a state holds for every text that reaches it. A frame says where to go on after a
+ * call: the calls of one rule at one place share a frame, so their number stays small (a stack that
+ * is a graph: Tomita, "An Efficient Augmented-Context-Free Parsing Algorithm", 1987).
  *
  * From each state but LS_WALKER_DEAD a complete text can be reached.
  */

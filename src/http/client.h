@@ -1,7 +1,7 @@
 /* client.h - asks an HTTP server, and takes its answer as it comes.
  *
- * Certificates are verified, redirects are not followed (a key would go to another server). One thread at a
- * time. A signal that interrupts this thread is noticed at once.
+ * Certificates are verified, redirects are not followed (a key would go to another server). One
+ * thread at a time. A signal that interrupts this thread is noticed at once.
  */
 #ifndef LS_HTTP_CLIENT_H
 #define LS_HTTP_CLIENT_H
@@ -14,8 +14,9 @@
 
 typedef struct ls_http_client ls_http_client; /* keeps its connections */
 
-/* The strings must outlive it. authorities: a PEM file of those to trust; NULL: that of SSL_CERT_FILE, else
- * the system's. key: sent as "Authorization: Bearer KEY"; NULL: none. LS_EIO: libcurl is not there. */
+/* The strings must outlive it. authorities: a PEM file of those to trust; NULL: that of
+ * SSL_CERT_FILE, else the system's. key: sent as "Authorization: Bearer KEY"; NULL: none. LS_EIO:
+ * libcurl is not there. */
 typedef struct ls_http_client_options {
     const char *authorities, *key;
 } ls_http_client_options;
@@ -41,8 +42,8 @@ typedef struct ls_http_reply {
     ls_buf body; /* without the bytes that `take` got; the caller frees it, also after an error */
 } ls_http_reply;
 
-/* LS_EIO: the server can't be reached, or its answer breaks off; reply_p->status is then 0 or that of the
- * answer. Else what `take` returned. */
+/* LS_EIO: the server can't be reached, or its answer breaks off; reply_p->status is then 0 or that
+ * of the answer. Else what `take` returned. */
 ls_status ls_http_client_ask(ls_http_client *, const ls_http_question *, ls_http_reply *reply_p,
                              ls_error *);
 

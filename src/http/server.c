@@ -19,8 +19,8 @@ enum { CONNECTION_BYTES = 32 << 10, BLOCK_BYTES = 16 << 10, IDLE_S = 30, PROBE_N
 
 static const char COOKIE[] = "lockstep_token";
 
-/* What a browser may do with any answer: load what comes from this server, and nothing else; show it
- * in no frame of another page; and take it for what its type says. */
+/* What a browser may do with any answer: load what comes from this server, and nothing else; show
+ * it in no frame of another page; and take it for what its type says. */
 static const char *const headers[][2] = {
     {"Content-Security-Policy", "default-src 'self'; img-src 'self' data:; base-uri 'none'; "
                                 "form-action 'none'; frame-ancestors 'none'"},
@@ -315,8 +315,8 @@ static bool has_token(const ls_http *h, const ls_http_request *r, bool *new_p) {
 
 static const char TOO_LARGE[] = "The request is too large.";
 
-/* More of a body has come. That of a refused request is read, too, and dropped: a client that is still sending when the
- * connection ends may not read the answer. */
+/* More of a body has come. That of a refused request is read, too, and dropped: a client that is
+ * still sending when the connection ends may not read the answer. */
 static void take_upload(const ls_http *h, upload *u, const char *bytes, size_t *n) {
     if (!u->refused && u->body.len + *n > h->o.posts_nbytes) {
         u->refused = MHD_HTTP_CONTENT_TOO_LARGE;
@@ -395,8 +395,8 @@ static void read_head(const ls_http *h, const ls_http_request *r, const char *me
     }
 }
 
-/* The head of a request has come. An answer before its end would close the connection: only a client that waits for leave
- * to send the body gets one. */
+/* The head of a request has come. An answer before its end would close the connection: only a
+ * client that waits for leave to send the body gets one. */
 static enum MHD_Result begin_request(ls_http *h, const ls_http_request *r, const char *method,
                                      void **state) {
     upload *u = LS_NEW(upload);

@@ -1,16 +1,18 @@
 /* server.h - a small HTTP server in one thread of its user.
  *
  * The user calls ls_http_run() again and again; requests are answered there, by a function that
- * looks at the path as a word and never opens it. Only GET and HEAD are answered, and POST where the
- * user wants it (others: 405), only under the names of visitor.h (others: 403), and only with the
- * token, if there is one (others: 401). Every answer has the headers that keep a browser from loading anything from elsewhere.
+ * looks at the path as a word and never opens it. Only GET and HEAD are answered, and POST where
+ * the user wants it (others: 405), only under the names of visitor.h (others: 403), and only with
+ * the token, if there is one (others: 401). Every answer has the headers that keep a browser from
+ * loading anything from elsewhere.
  *
- * A stream is an answer in pieces, such as server-sent events: the server asks it for bytes when its client
- * can receive some. A stream that has none pauses until ls_http_wake(). So a slow client costs no memory:
- * bytes that it can't receive yet are not made. The answer to a POST is closed as soon as its client has
- * gone away. A client that has only ended its own direction (shutdown(), RFC 9112 permits it) looks the same as one
- * that has closed its socket until something is sent to it, so that both are sent bytes that change nothing, each
- * second: the system of a closed socket refuses them.
+ * A stream is an answer in pieces, such as server-sent events: the server asks it for bytes when
+ * its client can receive some. A stream that has none pauses until ls_http_wake(). So a slow client
+ * costs no memory: bytes that it can't receive yet are not made. The answer to a POST is closed as
+ * soon as its client has gone away. A client that has only ended its own direction (shutdown(), RFC
+ * 9112 permits it) looks the same as one that has closed its socket until something is sent to it,
+ * so that both are sent bytes that change nothing, each second: the system of a closed socket
+ * refuses them.
  *
  * An answer may be pending: another thread makes it. Its request pauses, and after each
  * ls_http_wake() the server asks for the answer.
@@ -37,7 +39,8 @@ const char *ls_http_path(const ls_http_request *);
 const char *ls_http_query(const ls_http_request *, const char *name);
 const char *ls_http_header(const ls_http_request *, const char *name);
 
-/* The method is POST, with this body [*n_p], which is valid until the answer is given; else NULL. */
+/* The method is POST, with this body [*n_p], which is valid until the answer is given; else
+ * NULL. */
 const char *ls_http_posted(const ls_http_request *, size_t *n_p);
 /* Moves that body to the caller, which frees it; the request's body is then empty. */
 ls_buf ls_http_take_posted(const ls_http_request *);
@@ -45,17 +48,19 @@ ls_buf ls_http_take_posted(const ls_http_request *);
 /* Where a stream's bytes come from. */
 #define LS_HTTP_END ((size_t)-1)
 typedef struct ls_http_source {
-    /* Writes at most `most` bytes (at least 4096); 0: there are none now; LS_HTTP_END: there will be none. */
+    /* Writes at most `most` bytes (at least 4096); 0: there are none now; LS_HTTP_END: there will
+     * be none. */
     size_t (*next)(void *stream, char *bytes, size_t most);
     void (*close)(void *stream); /* the client or the server has closed the stream */
-    /* Writes bytes that change nothing for whoever reads the stream, to a client that sends no more; 0: none can stand
-     * here. NULL: there are none, and such a client is taken to be gone. */
+    /* Writes bytes that change nothing for whoever reads the stream, to a client that sends no
+     * more; 0: none can stand here. NULL: there are none, and such a client is taken to be gone. */
     size_t (*probe)(void *stream, char *bytes, size_t most);
 } ls_http_source;
 
 typedef struct ls_http_answer ls_http_answer;
 
-/* An answer that another thread makes. The last call is ready() that returns true, or drop(); it frees the job. */
+/* An answer that another thread makes. The last call is ready() that returns true, or drop(); it
+ * frees the job. */
 typedef struct ls_http_pending {
     bool (*ready)(
         void *job,
@@ -92,8 +97,8 @@ typedef struct ls_http_options {
     const char *certificate, *key; /* files in PEM: by TLS; NULL: not */
     size_t posts_nbytes;           /* the largest body of a POST (others: 413); 0: there are none */
     ls_http_answerer *answer;
-    /* Writes the answer to a request that the server refuses itself, unless a browser shows it (Accept has text/html).
-     * NULL: all of these are plain text. */
+    /* Writes the answer to a request that the server refuses itself, unless a browser shows it
+     * (Accept has text/html). NULL: all of these are plain text. */
     void (*refuse)(void *arg, int status, const char *why, ls_http_answer *);
     void *arg;
 } ls_http_options;

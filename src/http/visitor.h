@@ -1,8 +1,8 @@
 /* visitor.h - which requests a server accepts: by their Host header, and by a token.
  *
  * A page of another site can make a browser send requests to 127.0.0.1, and by DNS rebinding even
- * read the answers: its own name then leads to this host. Such a request names that site as Host. So
- * only names that nobody else can own are accepted: localhost and addresses of the loopback
+ * read the answers: its own name then leads to this host. Such a request names that site as Host.
+ * So only names that nobody else can own are accepted: localhost and addresses of the loopback
  * interface, the address that the user asked for, and names that the user gave. The port does not
  * matter: behind `ssh -L` it is another one.
  */

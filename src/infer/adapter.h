@@ -1,5 +1,5 @@
-/* adapter.h - adapters that are loaded beside a model, so that texts with different ones are computed
- * together (layers/row_adapters.h).
+/* adapter.h - adapters that are loaded beside a model, so that texts with different ones are
+ * computed together (layers/row_adapters.h).
  */
 #ifndef LS_INFER_ADAPTER_H
 #define LS_INFER_ADAPTER_H
@@ -17,13 +17,15 @@ typedef struct ls_adapter {
     void *there;       /* its copy, to which `of` then points */
 } ls_adapter;
 
-/* The adapter of a run or a checkpoint with lora.rank, or one as peft saves it, for the model, which must
- * outlive it, and for what computes it: cores or its device. A text with it has the bits that the run has alone.
+/* The adapter of a run or a checkpoint with lora.rank, or one as peft saves it, for the model,
+ * which must outlive it, and for what computes it: cores or its device. A text with it has the bits
+ * that the run has alone.
  *
- * Errors   LS_EINVAL: it is that of another model, was trained on other weights, computes in another type, or
- *          has more than adapters (lora.train). LS_EIO, LS_ENOMEM. */
+ * Errors   LS_EINVAL: it is that of another model, was trained on other weights, computes in
+ *          another type, or has more than adapters (lora.train). LS_EIO, LS_ENOMEM. */
 ls_status ls_adapter_open(const ls_trained *, const char *path, ls_adapter *a_p, ls_error *);
-/* After ls_trained_place(): the device has the numbers of an adapter that was opened before. LS_ENOMEM, LS_EIO. */
+/* After ls_trained_place(): the device has the numbers of an adapter that was opened before.
+ * LS_ENOMEM, LS_EIO. */
 ls_status ls_adapter_place(const ls_trained *, ls_adapter *, ls_error *);
 void ls_adapter_close(ls_adapter *); /* of {0}, too */
 

@@ -1,8 +1,8 @@
 /* chat.h - a conversation with a model, as its chat template writes it.
  *
  * The whole conversation is written and cut into tokens for each turn (chat/prompt.h). Keys and
- * values of the tokens that are the same as before are retained (text_writer.h), so a turn costs what is
- * new in it.
+ * values of the tokens that are the same as before are retained (text_writer.h), so a turn costs
+ * what is new in it.
  */
 #ifndef LS_INFER_CHAT_H
 #define LS_INFER_CHAT_H

@@ -1,7 +1,7 @@
 /* decode.c - see decode.h.
  *
- * On cores GPT's fused layers have a decoder of their own. Other models run their layers on the new positions
- * alone; memory: what layers keep of all positions | ls_infer's.
+ * On cores GPT's fused layers have a decoder of their own. Other models run their layers on the new
+ * positions alone; memory: what layers keep of all positions | ls_infer's.
  */
 #include "infer/decode.h"
 

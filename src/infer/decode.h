@@ -29,8 +29,8 @@ typedef struct ls_decode {
 
 size_t ls_decode_nbytes(const ls_model *, ls_dtype);
 
-/* What decodes as the infer computes, whose memory must stay: with memory of its own, of the host or of
- * the device. LS_ENOMEM. */
+/* What decodes as the infer computes, whose memory must stay: with memory of its own, of the host
+ * or of the device. LS_ENOMEM. */
 ls_status ls_decode_open(const ls_infer *, ls_decode *d_p, ls_error *);
 void ls_decode_close(ls_decode *); /* of {0}, too */
 

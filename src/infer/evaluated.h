@@ -38,8 +38,8 @@ typedef struct ls_evaluated {
     ls_classes names;            /* ... and these are the names of its classes */
 } ls_evaluated;
 
-/* Evaluates all models, and logs what can't be compared: results [nmodels + 1], of which *n_p are set.
- * The caller frees all of them with ls_evaluated_free(), also after an error. */
+/* Evaluates all models, and logs what can't be compared: results [nmodels + 1], of which *n_p are
+ * set. The caller frees all of them with ls_evaluated_free(), also after an error. */
 ls_status ls_evaluate_models(const ls_evaluated_request *, ls_evaluated *results, int *n_p,
                              ls_error *);
 void ls_evaluated_free(ls_evaluated *);

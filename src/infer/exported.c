@@ -74,8 +74,8 @@ static ls_status find_classes(const ls_trained *t, ls_json **list_p, ls_error *e
     return LS_OK;
 }
 
-/* texts: of each column of texts, those that stand for 0, 1, ...; columns: of each field that is made
- * of several, their names. */
+/* texts: of each column of texts, those that stand for 0, 1, ...; columns: of each field that is
+ * made of several, their names. */
 static void add_columns(const ls_numbering *c, ls_json *texts, ls_json *columns) {
     for (size_t i = 0; i < c->n; i++) {
         const ls_numbered *x = &c->list[i];

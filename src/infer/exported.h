@@ -33,8 +33,8 @@ ls_status ls_export_onnx(const ls_trained *, const char *path, bool external, ls
  * ids.json (source/ids.h), if it has one. *path_p: it; free() it; NULL: there is none. */
 ls_status ls_export_ids(const char *checkpoint, const char *file, char **path_p, ls_error *);
 
-/* Why transformers can't load this base of adapters; free() it. NULL: it can, or it is a name that is
- * known elsewhere. */
+/* Why transformers can't load this base of adapters; free() it. NULL: it can, or it is a name that
+ * is known elsewhere. */
 char *ls_export_base_problem(const char *base, bool is_given);
 
 #endif

@@ -41,7 +41,7 @@ typedef struct ls_trained {
 /* Which samples the model reads. */
 typedef enum ls_trained_samples {
     LS_READS_TEXT,     /* a text, also if the run was trained on conversations; if it was trained on
-                          samples of files, those */
+                        * samples of files, those */
     LS_READS_OWN_DATA, /* those of the run's own data */
     LS_READS_CHATS,    /* conversations */
     LS_READS_PAIRS     /* pairs of answers: the loss is that of train.loss dpo */
@@ -64,11 +64,13 @@ typedef struct ls_trained_options {
  * changes what the run's weights are trained for; or as ls_placed_open() says. */
 ls_status ls_trained_open(const char *path, const ls_trained_options *, ls_trained *t_p,
                           ls_error *);
-/* The device computes from now on, in place of cores: as if the model had been opened with it. In a process that was
- * forked after it had been opened, each may have its own. The name lives on. Fails as ls_placed_open(). */
+/* The device computes from now on, in place of cores: as if the model had been opened with it. In a
+ * process that was forked after it had been opened, each may have its own. The name lives on. Fails
+ * as ls_placed_open(). */
 ls_status ls_trained_place(ls_trained *, const char *device, ls_error *);
 void ls_trained_close(ls_trained *);
-/* The frozen parameters [nparams] as the host has them, also where a device computes; NULL: none is frozen. */
+/* The frozen parameters [nparams] as the host has them, also where a device computes; NULL: none is
+ * frozen. */
 ls_frozen_value *ls_trained_frozen(const ls_trained *);
 /* Shortens the samples of a model of kind llama to this context, if they are longer. What the model
  * computes for a text stays the same. */
@@ -100,7 +102,8 @@ extern const ls_sampler_rule LS_RULE_UNKNOWN;
 
 /* LS_EINVAL if the run was not trained on a text; `what` needs one, e.g. "generate". */
 ls_status ls_trained_needs_text(const ls_trained *, const char *what, ls_error *);
-/* The tokens that may be written: a published model may have more rows than its tokenizer has tokens. */
+/* The tokens that may be written: a published model may have more rows than its tokenizer has
+ * tokens. */
 size_t ls_trained_ntokens(const ls_trained *);
 /* Loss over the validation part of the run's data. records_p (or NULL): the record of each sample
  * (model/measure.h); the caller frees it. */

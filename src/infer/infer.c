@@ -183,9 +183,9 @@ static void fetch(const ls_infer *f, void *to, const void *from, size_t nbytes) 
     ls_device_copy_from(f->compute->device, LS_DEVICE_COMPUTE, to, from, nbytes);
 }
 
-/* The losses of the call's samples, and all of them with the notes in `each`, which is memory of the
- * host: losses_of(), or where there is a device, a copy of it. Runs layers [0, end): all, or those of
- * training. */
+/* The losses of the call's samples, and all of them with the notes in `each`, which is memory of
+ * the host: losses_of(), or where there is a device, a copy of it. Runs layers [0, end): all, or
+ * those of training. */
 static ls_status add_losses(const ls_infer *f, ls_layer_call *c, int end, double *each,
                             double *losses, ls_error *e) {
     sizes s = sizes_for(f);
@@ -248,7 +248,8 @@ static void measure(const ls_infer *f, ls_layer_call *c, const ls_measure *x, do
     ls_mixed_forward(&x->layer, c);
 }
 
-/* The same of layers that have run on a device: cores measure, after what they read has been copied. */
+/* The same of layers that have run on a device: cores measure, after what they read has been
+ * copied. */
 static ls_status measure_copies(const ls_infer *f, const ls_layer_call *there, const ls_measure *x,
                                 double *values, ls_error *e) {
     const ls_layer *l = &x->layer;

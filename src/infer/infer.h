@@ -23,7 +23,7 @@ typedef struct ls_infer {
     const ls_frozen_value *frozen; /* [nparams]; of a model without frozen parameters NULL */
     const ls_layer_rows *rows;     /* of tables; of a model without windows of them NULL */
     ls_infer_fetch *fetch; /* for ls_infer_records(): called before rows are read, for at most as
-                              many samples as a batch has; NULL: all rows are there */
+                            * many samples as a batch has; NULL: all rows are there */
     void *fetch_arg;
     /* Where `compute` has a device, all these are addresses there, and so are: */
     const float *const *constants; /* ls_layer_constants() */
@@ -35,15 +35,15 @@ typedef struct ls_infer {
 size_t ls_infer_nbytes(const ls_model *, ls_dtype, int64_t n);
 /* The same of a device. */
 size_t ls_infer_device_nbytes(const ls_model *, int64_t n);
-/* Sets n, and memory for so many samples: `memory`, and for a device `samples` and `logits`. The model
- * must stay as it is until it is closed. LS_ENOMEM, with what it is for. */
+/* Sets n, and memory for so many samples: `memory`, and for a device `samples` and `logits`. The
+ * model must stay as it is until it is closed. LS_ENOMEM, with what it is for. */
 ls_status ls_infer_open_memory(ls_infer *, int64_t n, const char *what, ls_error *);
 void ls_infer_close_memory(ls_infer *); /* if there is none, too */
 
 /* Can a device run the layers of ls_infer_records(), in f32? Measures are the cores'. */
 bool ls_infer_runs_on_device(const ls_model *);
-/* What failed in calls that return no status: on the device, or bytes of a mapped file were lost (base/guard.h).
- * Their results are undefined. */
+/* What failed in calls that return no status: on the device, or bytes of a mapped file were lost
+ * (base/guard.h). Their results are undefined. */
 ls_status ls_infer_check(const ls_infer *, ls_error *);
 
 /* losses [n] of the samples, without their weights: of a text the sum over its tokens, or where
@@ -92,8 +92,8 @@ void ls_infer_mean(const ls_infer *, const uint32_t *tokens, int64_t T, float *o
  * of past_floats, rounded up to 16. A model whose layers work on positions (decode.h). */
 const float *ls_infer_continued(const ls_infer *, const uint32_t *tokens, int64_t T, ls_past);
 
-/* Floats of a page of what layers keep of LS_KEPT_PAGE positions, in which each layer has a part; 0: the
- * model can't continue texts. */
+/* Floats of a page of what layers keep of LS_KEPT_PAGE positions, in which each layer has a part;
+ * 0: the model can't continue texts. */
 size_t ls_infer_page_floats(const ls_model *, ls_kept_type);
 /* A call that continues several texts. */
 typedef struct ls_infer_together {
@@ -114,13 +114,13 @@ typedef struct ls_infer_together {
     const ls_row_adapters *adapters; /* of the texts' rows; NULL: none */
 } ls_infer_together;
 
-/* Sets what such calls need on a device: room for `rows` rows of `texts` texts, of which `nlogits` are wanted. On
- * cores there is none. LS_ENOMEM. */
+/* Sets what such calls need on a device: room for `rows` rows of `texts` texts, of which `nlogits`
+ * are wanted. On cores there is none. LS_ENOMEM. */
 ls_status ls_infer_open_room(ls_infer *, int64_t rows, int64_t texts, int64_t nlogits, ls_error *);
 void ls_infer_close_room(ls_infer *); /* if there is none, too */
 
-/* The logits have the bits that each text has alone. On a device texts have the numbers of their pages; whether
- * it failed, ls_infer_check() says. */
+/* The logits have the bits that each text has alone. On a device texts have the numbers of their
+ * pages; whether it failed, ls_infer_check() says. */
 void ls_infer_texts(const ls_infer *, const ls_infer_together *);
 
 /* As ls_infer_next(); also calls the function for each layer but the head, with what its forward

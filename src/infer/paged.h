@@ -1,5 +1,5 @@
-/* paged.h - a device's room for calls that continue several texts (ls_infer_texts()): which rows there are and
- * where their keys and values lie, and the results that go back to the host. */
+/* paged.h - a device's room for calls that continue several texts (ls_infer_texts()): which rows
+ * there are and where their keys and values lie, and the results that go back to the host. */
 #ifndef LS_INFER_PAGED_H
 #define LS_INFER_PAGED_H
 
@@ -15,7 +15,8 @@ struct ls_infer_room {
     float *results; /* logits [nlogits][ls_infer_nlogits()], or hidden [rows][ls_infer_width()] */
 };
 
-/* Queues what the device needs to know of a call. Its work must be finished before the next call. */
+/* Queues what the device needs to know of a call. Its work must be finished before the next
+ * call. */
 void ls_infer_room_send(ls_infer_room *, const ls_infer *, const ls_infer_together *);
 
 #endif

@@ -1,8 +1,8 @@
 /* predictor.h - what a trained model predicts (lockstep/infer.h), for the command line, which reads
  * samples in the model's layout and texts as tokens.
  *
- * A call takes activations and threads that no other call uses, or makes new ones, and returns them at
- * its end. */
+ * A call takes activations and threads that no other call uses, or makes new ones, and returns them
+ * at its end. */
 #ifndef LS_INFER_PREDICTOR_H
 #define LS_INFER_PREDICTOR_H
 

@@ -5,9 +5,9 @@
  * the first k. NDCG@k is the sum of 1 / log2(rank + 1) over those that are (rank from 1), divided
  * by its largest possible value. Both are means over users.
  *
- * sampled: each held-out item is ranked among c items without any interaction of the user, which are
- * drawn by its number. HR@k is the part of them among the first k, NDCG@k the mean of
- * 1 / log2(rank + 1), or 0 beyond k. Jarvelin & Kekalainen, "Cumulated gain-based evaluation of IR
+ * sampled: each held-out item is ranked among c items without any interaction of the user, which
+ * are drawn by its number. HR@k is the part of them among the first k, NDCG@k the mean of 1 /
+ * log2(rank + 1), or 0 beyond k. Jarvelin & Kekalainen, "Cumulated gain-based evaluation of IR
  * techniques", ACM TOIS 20 (2002) 422-446.
  *
  * The two are not comparable: Krichene & Rendle, "On sampled metrics for item recommendation", KDD

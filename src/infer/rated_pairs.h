@@ -1,6 +1,7 @@
-/* rated_pairs.h - pairs of a user and an item, the input of predictions by a model trained on ratings: the
- * rows of files, as data.ratings names their columns. Ratings and times need not be there, and no
- * row is left out for its rating. A pair is unknown if the training data lack the user or the item.
+/* rated_pairs.h - pairs of a user and an item, the input of predictions by a model trained on
+ * ratings: the rows of files, as data.ratings names their columns. Ratings and times need not be
+ * there, and no row is left out for its rating. A pair is unknown if the training data lack the
+ * user or the item.
  */
 #ifndef LS_INFER_RATED_PAIRS_H
 #define LS_INFER_RATED_PAIRS_H

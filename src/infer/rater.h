@@ -1,5 +1,5 @@
-/* rater.h - what a model trained on ratings reads: a user, and the items that it compares; and the ids
- * that the run has saved of both. */
+/* rater.h - what a model trained on ratings reads: a user, and the items that it compares; and the
+ * ids that the run has saved of both. */
 #ifndef LS_INFER_RATER_H
 #define LS_INFER_RATER_H
 

@@ -1,13 +1,13 @@
-/* recommend.h - the items that a trained model recommends to users, and those that are similar to an
- * item, as rows:
+/* recommend.h - the items that a trained model recommends to users, and those that are similar to
+ * an item, as rows:
  *
  *     user,rank,item,score            item,rank,similar,similarity
  *     u17,1,m4,2.31                   m4,1,m31,0.97
  *
  * A user's items are ranked by the model's scores, without those that the user has chosen in the
- * training data, unless `seen`; of equal scores the item with the lower number comes first. Two items
- * are as similar as the cosine of their vectors: what the last layer gives that reads items alone (a
- * row of a table, or the end of a tower). */
+ * training data, unless `seen`; of equal scores the item with the lower number comes first. Two
+ * items are as similar as the cosine of their vectors: what the last layer gives that reads items
+ * alone (a row of a table, or the end of a tower). */
 #ifndef LS_INFER_RECOMMEND_H
 #define LS_INFER_RECOMMEND_H
 

@@ -28,11 +28,11 @@ typedef struct ls_sampler_rule {
     double temperature; /* 0: always the likeliest */
     int64_t top_k;      /* the k likeliest; 0: all */
     double top_p;       /* of these, the fewest likeliest whose probabilities add up to at least p;
-                           0 or 1: all. Source: Holtzman et al., ICLR 2020 (nucleus sampling) */
+                         * 0 or 1: all. Source: Holtzman et al., ICLR 2020 (nucleus sampling) */
     double min_p;       /* of these, those at least min_p times as likely as the likeliest. Source:
-                           Nguyen et al., ICLR 2025 */
+                         * Nguyen et al., ICLR 2025 */
     double penalty;     /* logits of tokens that were there are divided by it, negative ones are
-                           multiplied; 0 or 1: unchanged. Source: Keskar et al., arXiv 1909.05858 */
+                         * multiplied; 0 or 1: unchanged. Source: Keskar et al., arXiv 1909.05858 */
 } ls_sampler_rule;
 
 /* Tokens that were there. */
@@ -43,8 +43,8 @@ typedef struct ls_sampler_seen {
 
 /* Draws from softmax(logits / temperature) over the tokens that the rule admits, with u uniform in
  * [0, 1): the likeliest token has the first part of [0, 1). Among equal logits the token with the
- * lower number comes first. A token whose logit is -INFINITY is never drawn, unless all are. The token is
- * the same on any machine. */
+ * lower number comes first. A token whose logit is -INFINITY is never drawn, unless all are. The
+ * token is the same on any machine. */
 uint32_t ls_sampler_draw(ls_sampler *, const float *logits, const ls_sampler_rule *,
                          ls_sampler_seen, double u);
 

@@ -1,5 +1,5 @@
-/* text_form.h - the form that a generated text must have: JSON that a schema allows, any JSON object, or a text that a
- * regular expression matches. */
+/* text_form.h - the form that a generated text must have: JSON that a schema allows, any JSON
+ * object, or a text that a regular expression matches. */
 #ifndef LS_INFER_TEXT_FORM_H
 #define LS_INFER_TEXT_FORM_H
 
@@ -25,9 +25,11 @@ typedef struct ls_text_form {
 /* False: any text is allowed, as with NULL. */
 bool ls_text_form_is_given(const ls_text_form *);
 
-/* Reads the file. LS_EINVAL: it is damaged, or two forms are asked for. The form must be freed in any case. */
+/* Reads the file. LS_EINVAL: it is damaged, or two forms are asked for. The form must be freed in
+ * any case. */
 ls_status ls_text_form_read(const ls_text_form_options *, ls_text_form *f_p, ls_error *);
-/* Makes the constraint for this model, which must outlive it. LS_EINVAL: the form can't be enforced. */
+/* Makes the constraint for this model, which must outlive it. LS_EINVAL: the form can't be
+ * enforced. */
 ls_status ls_text_form_prepare(ls_text_form *, const ls_trained *, ls_error *);
 void ls_text_form_free(ls_text_form *);
 

@@ -1,5 +1,5 @@
-/* text_output.h - a text on its way from tokens to its reader: only whole characters are released, and what
- * may be the beginning of a stop is held back. */
+/* text_output.h - a text on its way from tokens to its reader: only whole characters are released,
+ * and what may be the beginning of a stop is held back. */
 #ifndef LS_INFER_TEXT_OUTPUT_H
 #define LS_INFER_TEXT_OUTPUT_H
 

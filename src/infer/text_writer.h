@@ -43,7 +43,8 @@ typedef struct ls_writing {
     const uint32_t *ends; /* [nends] tokens that do, too */
     int nends;
     ls_constraint *constraint; /* which texts are allowed; NULL: all. With it the writing ends where
-                                           the text can't go on, and an end token comes only where it may end */
+                                * the text can't go on, and an end token comes only where it may
+                                * end */
     bool special;              /* special tokens are written by their names */
     const volatile sig_atomic_t *asked; /* if not 0, the writing ends; may be NULL */
     ls_write_fn *fn;
@@ -53,10 +54,9 @@ typedef struct ls_writing {
 /* Writes the continuation of the text, which gets its tokens. */
 ls_status ls_writer_write(ls_writer *, const ls_writing *, ls_generated *g_p, ls_error *);
 
-/* Calls the writing's fn with the prompt's bytes, then with each new token's. What ends a text is set
- * here. The
- * text is the same for the same seed and number on any machine and any number of threads. An empty
- * prompt stands for a line end.
+/* Calls the writing's fn with the prompt's bytes, then with each new token's. What ends a text is
+ * set here. The text is the same for the same seed and number on any machine and any number of
+ * threads. An empty prompt stands for a line end.
  *
  * With a run's model, only the last `context` tokens of a prompt count; when the context is full,
  * its older half is dropped, and the rest is computed again. LS_EINVAL: a published model's context

@@ -1,6 +1,7 @@
-/* texts.h - texts as the input of predictions by a language model: the lines of files, or the values of
- * JSON files (FILE.jsonl, .ndjson or .json: one a line, or an array), each a text, or an object with
- * the member text, prompt or content (the first of these that it has). Files may be packed.
+/* texts.h - texts as the input of predictions by a language model: the lines of files, or the
+ * values of JSON files (FILE.jsonl, .ndjson or .json: one a line, or an array), each a text, or an
+ * object with the member text, prompt or content (the first of these that it has). Files may be
+ * packed.
  *
  * Tokens may stand for a text, for a model without a tokenizer: a line of numbers with blanks or
  * commas between them; in JSON an array of numbers, or an object with the member tokens or
@@ -29,7 +30,8 @@ void ls_texts_close(ls_texts *);
 const char *ls_texts_file(const ls_texts *, uint64_t i);
 /* Where text i is among the lines, or the values, of all files. */
 ls_record_at ls_texts_record(const ls_texts *, uint64_t i);
-/* The last tokens of text i, at most as many as the model's context; the caller frees list_p->ids. */
+/* The last tokens of text i, at most as many as the model's context; the caller frees
+ * list_p->ids. */
 ls_status ls_texts_tokens(const ls_texts *, uint64_t i, ls_token_list *list_p, ls_error *);
 
 #endif

@@ -1,4 +1,5 @@
-/* add.c - y = the sum of the inputs, of one shape (of one input: a copy); or max(0, the sum of two).
+/* add.c - y = the sum of the inputs, of one shape (of one input: a copy); or max(0, the sum of
+ * two).
  *
  * They save nothing. Every input's gradient is dy; behind the maximum it is 0 where the sum, which
  * is computed again, is not positive. */

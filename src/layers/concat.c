@@ -21,8 +21,8 @@ static ls_copy rows_of(const options *o, int64_t n, int k, const void *from, voi
                      .to_stride = o->width};
 }
 
-/* Zeros in place of the samples that an incomplete one of the call's does not have: input k is what a
- * chunk has computed of a sample, and y begins with it. */
+/* Zeros in place of the samples that an incomplete one of the call's does not have: input k is what
+ * a chunk has computed of a sample, and y begins with it. */
 static void clear_missing(const ls_layer *l, const ls_layer_call *c, int k, ls_numbers y) {
     const options *o = &LS_LAYER_OWN_OF(options, l);
     int sample = l->spans * k / l->ninputs;

@@ -65,7 +65,8 @@ static void keep_run(void *arg, int thread, int nthreads) {
         }
 }
 
-/* ---- a prompt's beginning: nothing was kept before, and what is kept has the call's own bits ---- */
+/* ---- a prompt's beginning: nothing was kept before, and what is kept has the call's own bits
+ * ---- */
 
 static bool begins(const job *j, int text) {
     rows x = rows_of(j, text);
@@ -88,8 +89,8 @@ static void begin(const job *j, int text) {
 
 /* ---- further positions ---- */
 
-/* One position: all threads share its heads. In scratch memory: q and y [heads, D], if they are stored
- * in bf16 | the room of the call. */
+/* One position: all threads share its heads. In scratch memory: q and y [heads, D], if they are
+ * stored in bf16 | the room of the call. */
 static void attend(const job *j, const ls_kept *kept, int64_t r, int64_t t) {
     const ls_heads *h = j->h;
     const ls_kernels *k = h->compute->k;
@@ -127,7 +128,8 @@ static void attend_head(const job *j, const ls_kept *kept, int64_t r, int64_t t,
     ls_part_store(k, y, at, n, result);
 }
 
-/* Threads take rows times heads of keys, one after the other in turn: later rows of a text take longer. */
+/* Threads take rows times heads of keys, one after the other in turn: later rows of a text take
+ * longer. */
 static void attend_run(void *arg, int thread, int nthreads) {
     const job *j = arg;
     int64_t heads = j->h->kv_heads, unit = 0;

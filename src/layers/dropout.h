@@ -37,7 +37,7 @@ typedef struct ls_dropout_mask {
     uint32_t number;     /* < 2^24; each one of a model differs */
     int64_t first;       /* index of the layer's first number in a sample of the whole tensor */
     int together, which; /* of `together` samples that are computed as one (ls_build_together()) the
-                            layer has the one of this number; together 0: samples are apart */
+                          * layer has the one of this number; together 0: samples are apart */
 } ls_dropout_mask;
 
 /* Is anything set to 0 in this call? */

@@ -1,9 +1,9 @@
 /* embedding.c - rows of a learned table, chosen by ids of the sample: each of them, or their sum.
  *
  * params: weight [rows, width]; positions [ids, width], which are added to the rows. Both are
- * tables (model/stored_table.h). The gradient of a row is one chain over the samples and ids in order. A
- * negative id stands for none. A slice of an embedding has the rows of some ids, and zeros for
- * others: the sum over the slices has all.
+ * tables (model/stored_table.h). The gradient of a row is one chain over the samples and ids in
+ * order. A negative id stands for none. A slice of an embedding has the rows of some ids, and zeros
+ * for others: the sum over the slices has all.
  *
  * The weight may be tied to a loss at the model's end, whose backward begins the gradient. Then the
  * embedding's backward runs once for all samples of a virtual worker (backward_whole), after all

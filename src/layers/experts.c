@@ -2,19 +2,20 @@
  * h = SiLU(gate . x) (up . x), and the weight w of the expert (routing.h), which is multiplied with
  * h.
  *
- * inputs: x [T, C], logits [T, E], and scores [T, E] where these choose. params: gate_proj, up_proj [N, F, C], down_proj [N, C, F] of N
- * experts: all E, or in a model of slices those of a slice. saved: gate . x and up . x [T * k, F]
- * each (k: at most N, and with a capacity as many as they take), by slot (routing.h), counted from
- * the first of these experts. The choice is computed again in backward. Outside of training nothing
- * is dropped, nor saved.
+ * inputs: x [T, C], logits [T, E], and scores [T, E] where these choose. params: gate_proj, up_proj
+ * [N, F, C], down_proj [N, C, F] of N experts: all E, or in a model of slices those of a slice.
+ * saved: gate . x and up . x [T * k, F] each (k: at most N, and with a capacity as many as they
+ * take), by slot (routing.h), counted from the first of these experts. The choice is computed again
+ * in backward. Outside of training nothing is dropped, nor saved.
  *
- * On cores one expert after the other: its rows are gathered, and their results are added to those of the
- * experts before it. So an element of y, and of x's gradient, is one chain in the order of experts.
- * A slice adds up its own: rows that have chosen none of them are 0, and so are the gradients of
- * the weights of other slices' experts.
+ * On cores one expert after the other: its rows are gathered, and their results are added to those
+ * of the experts before it. So an element of y, and of x's gradient, is one chain in the order of
+ * experts. A slice adds up its own: rows that have chosen none of them are 0, and so are the
+ * gradients of the weights of other slices' experts.
  *
- * On a device (experts_device.h) the host does not know how many rows an expert has, and each step is one kernel
- * for all experts; their rows take more memory, of which the results have that of dy, and dgate that of dh. */
+ * On a device (experts_device.h) the host does not know how many rows an expert has, and each step
+ * is one kernel for all experts; their rows take more memory, of which the results have that of dy,
+ * and dgate that of dh. */
 #include <assert.h>
 #include <string.h>
 

@@ -1,8 +1,9 @@
 /* gpt_head.c - final layer norm, logits by the token embedding (tied), cross-entropy: vocabulary.h.
  *
  * params: gamma, beta [C]; wte [V, C], which belongs to the embedding forward: x -> losses [n], or
- * logits if the call has no losses, or the normalized rows if it wants them. backward: x -> losses, dx, and the beginning of wte's gradient
- * (see gpt_embedding.c). Nothing is saved, and training needs no forward.
+ * logits if the call has no losses, or the normalized rows if it wants them. backward: x -> losses,
+ * dx, and the beginning of wte's gradient (see gpt_embedding.c). Nothing is saved, and training
+ * needs no forward.
  */
 #include "layers/gpt.h"
 

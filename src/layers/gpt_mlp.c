@@ -1,5 +1,5 @@
-/* gpt_mlp.c - y = x + w_out . gelu(w_in . layer norm(x) + b_in) + b_out; with dropout what is added to
- * x has a mask.
+/* gpt_mlp.c - y = x + w_out . gelu(w_in . layer norm(x) + b_in) + b_out; with dropout what is added
+ * to x has a mask.
  *
  * params: gamma, beta [C]; w_in [C, 4C], b_in [4C]; w_out [4C, C], b_out [C]
  * saved, per row: h = layer norm(x) [C] | u = before GELU [4C] | mean, rstd

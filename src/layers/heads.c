@@ -8,8 +8,8 @@
 #include "layers/heads_device.h"
 #include "tensor/gemm.h"
 
-/* Gradients of keys and values sum over queries, in bf16 in blocks of LS_SUM_BLOCK; and a causal block
- * of queries sees whole blocks of keys. */
+/* Gradients of keys and values sum over queries, in bf16 in blocks of LS_SUM_BLOCK; and a causal
+ * block of queries sees whole blocks of keys. */
 enum { QUERY_BLOCK = 2 * LS_SUM_BLOCK, MASK_BLOCK = 64 };
 
 /* One (sample, head): where its parts are. */

@@ -29,7 +29,7 @@ typedef struct ls_heads {
     const unsigned char *mask; /* [n][S], 0: no query sees the key; NULL: all keys count */
     size_t mask_nbytes;        /* between samples */
     const char *positions;   /* causal: i32 [n][T], the place of a position in its document: a query
-                                  sees keys of its document alone; NULL: a sample is one document */
+                              * sees keys of its document alone; NULL: a sample is one document */
     size_t positions_nbytes; /* between samples */
     /* Dropout of the probabilities; NULL: none. The first head of queries has number drop->first
      * in the whole model, in whose mask row t of head h begins at (h T + t) S, S in multiples of

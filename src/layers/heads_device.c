@@ -7,8 +7,8 @@
 #include "base/random.h"
 #include "layers/kept.h"
 
-/* COMMON: parameters that kernels of whole samples begin with; COLUMNS: of a group of heads_few; ITEMS: of
- * heads_keep */
+/* COMMON: parameters that kernels of whole samples begin with; COLUMNS: of a group of heads_few;
+ * ITEMS: of heads_keep */
 enum { TILE = 64, COMMON = 17, COLUMNS = 128, ITEMS = 256 };
 
 static int64_t tiles_of(int64_t n) { return ls_device_groups(n, TILE); }

@@ -5,8 +5,8 @@
  * in the lanes of a vector; then its values. Attention over them has the bits of ls_heads_forward()
  * over the whole text. For products in bf16 they are kept rounded, in f32.
  *
- * In fewer bits (ls_kept_type) they take less memory, and results differ; each vector is rounded by itself, so
- * results do not depend on how a text was cut into calls. Products are then in f32.
+ * In fewer bits (ls_kept_type) they take less memory, and results differ; each vector is rounded by
+ * itself, so results do not depend on how a text was cut into calls. Products are then in f32.
  */
 #ifndef LS_LAYERS_KEPT_H
 #define LS_LAYERS_KEPT_H
@@ -51,8 +51,8 @@ typedef struct ls_kept_query {
 
 size_t ls_kept_room(int64_t heads, int64_t T, int64_t D);
 
-/* For one of the heads of keys and values, in one thread: the query's q, room and y are those of the
- * heads that share it. */
+/* For one of the heads of keys and values, in one thread: the query's q, room and y are those of
+ * the heads that share it. */
 void ls_kept_attend_head(const ls_kept *, const ls_kernels *, int64_t head, const ls_kept_query *);
 
 /* Uses all threads of the worker. Must not be called inside ls_pool_run(). */

@@ -66,8 +66,8 @@ static int64_t find_there(const ls_layer *l, const ls_layer_call *c) {
     return n;
 }
 
-/* ls_rows_block_end() of rows with a label, from number `first` of them on, where a device has their
- * list. */
+/* ls_rows_block_end() of rows with a label, from number `first` of them on, where a device has
+ * their list. */
 static int64_t end_there(const ls_label_rows *b, int64_t first, int64_t most) {
     ls_layer_call here = *b->c;
     int64_t last = first + most < b->all ? first + most : b->all;

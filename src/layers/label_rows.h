@@ -36,18 +36,19 @@ size_t ls_label_rows_block(int64_t C, int64_t V);
 
 /* The numbers of the call's rows, at the beginning of its work memory. */
 int32_t *ls_label_rows_list(const ls_layer_call *);
-/* Writes those of the rows with a label, or of all rows, which no device does, and sets b->all; returns
- * it. */
+/* Writes those of the rows with a label, or of all rows, which no device does, and sets b->all;
+ * returns it. */
 int64_t ls_label_rows_find(ls_label_rows *b, bool all);
 /* The rows of the block that begins with `row`, a part of the list. */
 int64_t ls_label_rows_count(const ls_label_rows *, const int32_t *row);
 
 int32_t ls_label_of(const ls_layer *, const ls_layer_call *, int64_t row);
 
-/* The layer, which has the labels of its rows, is the model's loss. all NULL: these are the sample's
- * rows; else a chunk of them, and `all` are the labels of the sample. */
+/* The layer, which has the labels of its rows, is the model's loss. all NULL: these are the
+ * sample's rows; else a chunk of them, and `all` are the labels of the sample. */
 void ls_labels_weigh(ls_model *, ls_layer *, ls_value *all);
-/* The labels that those of a sample are counted in: of its rows, or all; and the field that has them. */
+/* The labels that those of a sample are counted in: of its rows, or all; and the field that has
+ * them. */
 int64_t ls_labels_all(const ls_layer *, int *field_p);
 /* The rows of a sample, in all its chunks, that have a label. Needs ls_labels_weigh(). */
 int64_t ls_labels_count(const ls_layer *, const ls_layer_call *, int64_t sample);

@@ -1,5 +1,5 @@
-/* label_rows_device.h - the rows of a call that have a label (label_rows.h), found and moved by the call's
- * device, with the bits of the host. In f32.
+/* label_rows_device.h - the rows of a call that have a label (label_rows.h), found and moved by the
+ * call's device, with the bits of the host. In f32.
  *
  * The host knows how many rows there are, from the samples that it has itself
  * (ls_layer_call.host_samples); their numbers are in the device's work memory alone. */

@@ -92,8 +92,8 @@ float ls_dot_product(const float *a, const float *b, int64_t n);
  * "NAME.bias" [C] that begins with zeros, as a value [2, C]. */
 ls_value *ls_layers_ones(ls_model *, const char *name, int64_t C);
 ls_value *ls_layers_ones_zeros(ls_model *, const char *name, int64_t C);
-/* The RMS norm of each row of x [.., C], whose weight is a value [C], and the layer norm, whose weight
- * and bias are a value [2, C]: for weights that slices share, each with a copy. */
+/* The RMS norm of each row of x [.., C], whose weight is a value [C], and the layer norm, whose
+ * weight and bias are a value [2, C]: for weights that slices share, each with a copy. */
 ls_value *ls_layers_rms_norm_by(ls_model *, ls_value *x, ls_value *weight, float eps);
 ls_value *ls_layers_layer_norm_by(ls_model *, ls_value *x, ls_value *weight_bias);
 

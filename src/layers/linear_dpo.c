@@ -7,9 +7,9 @@
  * answers, sums over the rows with a label, and D = (chosen - its reference) - (rejected - its
  * reference):
  *
- *     sigmoid   -(1 - e) log s(beta D) - e log s(-beta D)      s: the logistic function, e: smoothing
+ *     sigmoid   -(1 - e) log s(beta D) - e log s(-beta D)     s: logistic function, e: smoothing
  *     hinge     max(0, 1 - beta D)
- *     ipo       (D - 1 / (2 beta))^2, of means over the rows   (Azar et al., arXiv 2310.12036)
+ *     ipo       (D - 1 / (2 beta))^2, of means over the rows  (Azar et al., arXiv 2310.12036)
  *
  * The gradient of a row needs the sums of all of its pair. So backward goes over the rows twice:
  * for the losses, a block of rows at a time (label_rows.h), then for the gradients, with the logits
@@ -71,7 +71,8 @@ static float scale_of(const ls_label_rows *b, int64_t row) {
     return b->c->loss_scale * (float)p->scale[side_of(b->l, b->c, row)];
 }
 
-/* The same memory as a device has it: of each pair the nats, then of each the rows, then the scales. */
+/* The same memory as a device has it: of each pair the nats, then of each the rows, then the
+ * scales. */
 typedef struct pairs_there {
     double *nats;
     int32_t *rows;

@@ -4,8 +4,8 @@
  * params: the layer's; a [r, in], b [out, r], with DoRA magnitude m [out]. An element of y is one
  * chain: over the inputs, and then over the adapter's r numbers t = scale drop(x) . a^T.
  *
- * DoRA: z is y without the bias as above, and y = g z + bias, where g = m / |w + scale b . a|, row by
- * row. The norms are a constant for the gradient: dm = sum(dy z / norm); all other gradients are
+ * DoRA: z is y without the bias as above, and y = g z + bias, where g = m / |w + scale b . a|, row
+ * by row. The norms are a constant for the gradient: dm = sum(dy z / norm); all other gradients are
  * those of z, with dz = g dy. PEFT's DoRA has another sum where there is dropout: there the
  * dropped-out input counts for g w, too.
  *

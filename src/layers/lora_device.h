@@ -1,5 +1,5 @@
-/* lora_device.h - the steps of an adapter (lora.c) that are no products, queued on a device, with the bits
- * of the host. */
+/* lora_device.h - the steps of an adapter (lora.c) that are no products, queued on a device, with
+ * the bits of the host. */
 #ifndef LS_LAYERS_LORA_DEVICE_H
 #define LS_LAYERS_LORA_DEVICE_H
 

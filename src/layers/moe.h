@@ -7,8 +7,8 @@
 #include "model/builder.h"
 
 /* The mixture of experts; measured: its load is among the model's notes (ls_layers_note_loads()),
- * even if .balance is 0. sums: what ls_layers_router_sums() of the routers before has returned, NULL
- * for none; in its place comes that of this one. NULL: there is no loss of all routers. */
+ * even if .balance is 0. sums: what ls_layers_router_sums() of the routers before has returned,
+ * NULL for none; in its place comes that of this one. NULL: there is no loss of all routers. */
 ls_value *ls_layers_moe(ls_model *, ls_value *x, const ls_moe_options *, bool measured,
                         ls_value **sums);
 
@@ -26,13 +26,14 @@ ls_value *ls_layers_router_bias(ls_model *, ls_value *logits, const ls_moe_optio
 ls_value *ls_layers_experts(ls_model *, ls_value *x, ls_router_values, const ls_moe_options *);
 void ls_layers_router_balance(ls_model *, ls_router_values, const ls_moe_options *);
 
-/* One loss of all routers. The first call adds this router's loads to the sums of the routers before
- * it (NULL: it is the first); the second adds the loss of the sums of `routers` routers. */
+/* One loss of all routers. The first call adds this router's loads to the sums of the routers
+ * before it (NULL: it is the first); the second adds the loss of the sums of `routers` routers. */
 ls_value *ls_layers_router_sums(ls_model *, ls_router_values, const ls_moe_options *,
                                 ls_value *before);
 void ls_layers_router_loss(ls_model *, ls_value *sums, float factor, int64_t routers);
 
-/* The experts [first, end) alone, as a layer of this name: the sum of a row's choices among them. */
+/* The experts [first, end) alone, as a layer of this name: the sum of a row's choices among
+ * them. */
 typedef struct ls_experts_slice {
     const char *name; /* NULL: the kind's */
     int64_t first, end;
@@ -53,7 +54,8 @@ void ls_layers_choose_rows(ls_model *, ls_value *y, ls_router_values, const ls_m
  * router/dropped. All are means over the layers with experts. Nothing without such layers. */
 void ls_layers_note_loads(ls_model *);
 
-/* The elements of the layer's parameter number i that one row reads: those of its experts, or all. */
+/* The elements of the layer's parameter number i that one row reads: those of its experts, or
+ * all. */
 size_t ls_layers_read_by_row(const ls_layer *, int i);
 
 /* The standard deviation of initial weights whose products have `in` terms. */

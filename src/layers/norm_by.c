@@ -1,8 +1,9 @@
-/* norm_by.c - RMS norm and layer norm of each row, a vector of the last dimension, by weights that are
- * a value of the sample.
+/* norm_by.c - RMS norm and layer norm of each row, a vector of the last dimension, by weights that
+ * are a value of the sample.
  *
  * inputs: x [rows, C], and weight [C]; layer norm: weight and bias [2, C]
- * saved: RMS norm: 1 / root of the mean square [rows]; layer norm: mean [rows] | 1 / deviation [rows]
+ * saved: RMS norm: 1 / root of the mean square [rows];
+ *        layer norm: mean [rows] | 1 / deviation [rows]
  */
 #include <string.h>
 

@@ -86,7 +86,8 @@ static void mean_back_run(void *arg, int thread, int nthreads) {
 
 enum { ITEMS = 256, SHAPE = 12 };
 
-/* A kernel for windows, and n numbers that it writes; its arrays are the arguments from number SHAPE on. */
+/* A kernel for windows, and n numbers that it writes; its arrays are the arguments from number
+ * SHAPE on. */
 static ls_device_call window_call(const ls_layer *l, ls_device_kernel kernel, int64_t n) {
     const ls_pooling *p = &LS_LAYER_OWN_OF(ls_pooling, l);
     return (ls_device_call){.kernel = kernel,

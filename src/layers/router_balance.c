@@ -8,8 +8,9 @@
  * notes: what ls_layers_note_loads() has asked for, the parts of this router. With several routers
  * their parts are added up: the one that runs first in a pass begins the sum.
  *
- * Source: Fedus, Zoph & Shazeer, "Switch transformers", JMLR 2022, for k choices as in Hugging Face's
- * Mixtral, but by sample and layer: there f and p are means over all layers and samples of a call. */
+ * Source: Fedus, Zoph & Shazeer, "Switch transformers", JMLR 2022, for k choices as in Hugging
+ * Face's Mixtral, but by sample and layer: there f and p are means over all layers and samples of a
+ * call. */
 #include <math.h>
 #include <stdio.h>
 #include <string.h>
@@ -178,7 +179,8 @@ void ls_layers_router_balance(ls_model *m, ls_router_values r, const ls_moe_opti
 
 static bool is_balance(const ls_layer *l) { return l->ops == &ops; }
 
-/* Adds the notes of the routers, of at most that number of experts; returns the first one's number. */
+/* Adds the notes of the routers, of at most that number of experts; returns the first one's
+ * number. */
 static int add_notes(ls_model *m, int64_t experts, bool drops) {
     char name[LS_MEASURE_NAME];
     int first = m->nnotes;

@@ -6,7 +6,8 @@
  *
  * inputs: logits [T, E]. params: bias [E], a running value (ls_param.balances): what a call adds to
  * its sum is E times an expert's choices less all choices, so that the sum over a batch is positive
- * if the expert has had more than an even part. These are integers: their sum is exact in any order.
+ * if the expert has had more than an even part. These are integers: their sum is exact in any
+ * order.
  *
  * Source: Wang et al., "Auxiliary-loss-free load balancing strategy for mixture-of-experts",
  * arXiv 2408.15664, with a softmax's probabilities as the scores. */

@@ -1,6 +1,6 @@
-/* router_device.h - what routers' losses and biases (router_balance.c, router_sums.c, router_bias.c) compute beside
- * the choice of experts, on a device: queued there, with the bits of the host. Probabilities p [rows, E] are
- * softmaxes (ls_routing_device_softmax()). */
+/* router_device.h - what routers' losses and biases (router_balance.c, router_sums.c,
+ * router_bias.c) compute beside the choice of experts, on a device: queued there, with the bits of
+ * the host. Probabilities p [rows, E] are softmaxes (ls_routing_device_softmax()). */
 #ifndef LS_LAYERS_ROUTER_DEVICE_H
 #define LS_LAYERS_ROUTER_DEVICE_H
 
@@ -20,7 +20,8 @@ typedef struct ls_router_notes {
 void ls_router_device_balance(const ls_layer_call *, const ls_routing *, float factor,
                               const float *p, const ls_router_notes *);
 
-/* The call's y = the sums of samples of T rows, plus before (NULL: 0); and the gradient of the logits. */
+/* The call's y = the sums of samples of T rows, plus before (NULL: 0); and the gradient of the
+ * logits. */
 void ls_router_device_sums(const ls_layer_call *, const ls_routing *, int64_t T, const float *p,
                            const float *before);
 void ls_router_device_sums_back(const ls_layer_call *, const ls_routing *, int64_t T,

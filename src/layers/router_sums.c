@@ -3,12 +3,13 @@
  *
  * Each router adds to sums [2, E] that pass from layer to layer: of each expert f, its number of
  * choices for each row, and p, the mean over the rows of its softmax. The loss of a sample is
- * factor * E * sum(f p) / L^2 over the experts, of the sums of all L routers: k if the load is even.
- * f is a constant for the gradient: dp = factor * E * f / L^2, and of each row of each router
+ * factor * E * sum(f p) / L^2 over the experts, of the sums of all L routers: k if the load is
+ * even. f is a constant for the gradient: dp = factor * E * f / L^2, and of each row of each router
  * dlogit = softmax / T * (dp - sum(dp softmax)). The loss is auxiliary (layer.h).
  *
- * inputs of the sums: logits [T, E], scores [T, E] if a bias chooses, the sums of the routers before
- * unless this is the first. They have no rows, and nothing reads them in a pass without losses.
+ * inputs of the sums: logits [T, E], scores [T, E] if a bias chooses, the sums of the routers
+ * before unless this is the first. They have no rows, and nothing reads them in a pass without
+ * losses.
  *
  * Source: load_balancing_loss_func() of Hugging Face's Mixtral, of one sample. router_balance.c has
  * a loss of each router by itself. */

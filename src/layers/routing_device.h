@@ -1,4 +1,5 @@
-/* routing_device.h - the experts of rows (routing.h) on a device: queued there, with the bits of the host. */
+/* routing_device.h - the experts of rows (routing.h) on a device: queued there, with the bits of
+ * the host. */
 #ifndef LS_LAYERS_ROUTING_DEVICE_H
 #define LS_LAYERS_ROUTING_DEVICE_H
 

@@ -1,7 +1,8 @@
 /* row_norms.c - layer norm and RMS norm of each row, a vector of the last dimension.
  *
  * params: weight [C]; layer norm: bias [C]
- * saved: layer norm: mean [rows] | 1 / deviation [rows]; RMS norm: 1 / root of the mean square [rows]
+ * saved: layer norm: mean [rows] | 1 / deviation [rows];
+ *        RMS norm: 1 / root of the mean square [rows]
  */
 #include <string.h>
 

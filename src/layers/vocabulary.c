@@ -89,8 +89,8 @@ static void dlogits_run(void *arg, int thread, int nthreads) {
     }
 }
 
-/* The gradient of the logits [rows, V]. In bf16 a row has the first half of its place; a device does not
- * round it before its products do. */
+/* The gradient of the logits [rows, V]. In bf16 a row has the first half of its place; a device
+ * does not round it before its products do. */
 static ls_matrix dlogits_of(const ls_vocabulary *b) {
     bool half = ls_layer_in_bf16(b->c) && !b->c->compute->device;
     return (ls_matrix){b->logits, (half ? 2 : 1) * b->l->V, 1, half};

@@ -13,8 +13,8 @@
 #include "model/layer.h"
 #include "tensor/gemm.h"
 
-/* The targets of a block of rows, for a device: row r is row n = first + r of the call or, with a list,
- * n = list[r]: position n % T of sample n / T. */
+/* The targets of a block of rows, for a device: row r is row n = first + r of the call or, with a
+ * list, n = list[r]: position n % T of sample n / T. */
 typedef struct ls_vocabulary_targets {
     const void *p; /* i32 [T] those of sample 0; NULL: no device is used */
     int64_t row;   /* between samples */
@@ -22,10 +22,10 @@ typedef struct ls_vocabulary_targets {
     int64_t token;       /* the first one of the table, of a slice */
     const int32_t *list; /* [rows] or NULL */
     const float *scales; /* [n][2] the factors of the gradients of a sample's rows, or NULL: the
-                            call's loss_scale */
+                          * call's loss_scale */
     const int32_t
         *begins; /* `row` apart: the second factor is that of rows from this one on; NULL: of
-                              none */
+                  * none */
 } ls_vocabulary_targets;
 
 typedef struct ls_vocabulary {
@@ -49,8 +49,8 @@ typedef struct ls_vocabulary {
     const float *gradient;
     float *sums;
     ls_vocabulary_targets targets;
-    /* The token that row r is to predict, and the factor of its gradient; on a device `targets` says
-     * both. */
+    /* The token that row r is to predict, and the factor of its gradient; on a device `targets`
+     * says both. */
     int64_t (*target)(const void *arg, int64_t r);
     float (*scale)(const void *arg, int64_t r);
     const void *arg;

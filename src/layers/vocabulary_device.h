@@ -1,5 +1,5 @@
-/* vocabulary_device.h - losses and the gradients of logits (vocabulary.h), queued on the call's device,
- * with the bits of the host. In f32. */
+/* vocabulary_device.h - losses and the gradients of logits (vocabulary.h), queued on the call's
+ * device, with the bits of the host. In f32. */
 #ifndef LS_LAYERS_VOCABULARY_DEVICE_H
 #define LS_LAYERS_VOCABULARY_DEVICE_H
 

@@ -43,8 +43,8 @@ void ls_build_slice(ls_model *, int slice, int n);
  * parameters. A parameter of a layer that no earlier chunk has is the chunk's own, and is named
  * without ".chunk.K". The slice stays. */
 void ls_build_chunk(ls_model *, int chunk, int n);
-/* The model computes n of the data's samples together, each by one chunk or several. Called when the
- * fields have been added. */
+/* The model computes n of the data's samples together, each by one chunk or several. Called when
+ * the fields have been added. */
 void ls_build_together(ls_model *, int n);
 /* A field of the n-th of these samples, for layers that read fields themselves. */
 ls_value *ls_build_nth(ls_model *, const ls_value *field, int n);
@@ -60,8 +60,8 @@ ls_value *ls_build_view(ls_model *, const ls_value *, ls_dims dims);
 void ls_build_param(ls_model *, ls_layer *, const char *suffix, const ls_param *);
 /* The layer uses this parameter of the model, too, which another layer has added. */
 void ls_build_shared(ls_model *, ls_layer *, int param);
-/* Memory [n] for numbers that a layer computes once, when it is added; freed with the model. *number_p:
- * that of ls_layer_constants(). */
+/* Memory [n] for numbers that a layer computes once, when it is added; freed with the model.
+ * *number_p: that of ls_layer_constants(). */
 float *ls_build_constants(ls_model *, size_t n, int *number_p);
 /* Numbers [first, first + n) of a field of one dimension, for layers that read fields
  * themselves. */

@@ -7,8 +7,9 @@
  *                not written
  *   bits         results are the same when it is called again; for any number of samples in a call,
  *                other neighbours, places in the batch, micro-batches, threads
- *   gradients    those of all parameters and inputs, against central differences (check_gradient.c):
- *                right, wrong, or not decided, where the differences are too inexact
+ *   gradients    those of all parameters and inputs, against central differences
+ *                (check_gradient.c): right, wrong, or not decided, where the differences are too
+ *                inexact
  *
  * What is not found: a fault that needs other shapes or values; an access far outside of the guard
  * words (use the address sanitizer); threads that happen to meet at no bad moment (the thread

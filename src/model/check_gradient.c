@@ -17,9 +17,9 @@
  * A bound above DECISIVE decides nothing: a gradient that is wrong by 5% would pass. It is so wide
  * where the terms of f cancel each other, or outputs pass a kink. Then another dy is taken, of the
  * same absolute values: with the signs of the outputs' differences, so that all terms of D have one
- * sign, and 0 at outputs whose one-sided differences differ; and the layer runs backward with it. The
- * first single elements are always compared in this way, too: a term that sums over dy, and is missing,
- * may be small for a random dy. Steps are tried until a bound decides. Losses have no dy.
+ * sign, and 0 at outputs whose one-sided differences differ; and the layer runs backward with it.
+ * The first single elements are always compared in this way, too: a term that sums over dy, and is
+ * missing, may be small for a random dy. Steps are tried until a bound decides. Losses have no dy.
  */
 #include "model/check_gradient.h"
 
@@ -288,7 +288,8 @@ static void describe(const tensor *t, const direction *d, const comparison *x,
                  t->name, d->first, d->first + d->n - 1, x->g, x->derivative);
 }
 
-/* A direction that the usual dy leaves open, or calls wrong at kinks, is decided by the other one. */
+/* A direction that the usual dy leaves open, or calls wrong at kinks, is decided by the other
+ * one. */
 static comparison compare(const ls_check *c, const tensor *t, const direction *d,
                           const ls_check_run *at) {
     comparison x = compare_usual(c, t, d, at);
@@ -316,7 +317,8 @@ static size_t count_directions(const ls_check *c) {
     return n > ELEMENTS + BLOCKS ? (size_t)n : ELEMENTS + BLOCKS;
 }
 
-/* The directions of a tensor: single elements first, whose message is the clearer one, then blocks. */
+/* The directions of a tensor: single elements first, whose message is the clearer one, then
+ * blocks. */
 typedef struct directions {
     size_t nelements, nblocks;
     bool all; /* every element is one */

@@ -18,8 +18,8 @@ struct ls_draft {
     int nvalues;
     ls_constants *constants; /* [nconstants] */
     int nconstants;
-    int *
-        names; /* [nplaces] a hash table of the first nnames layers' names: 1 + the layer; 0: free */
+    int *names; /* [nplaces] a hash table of the first nnames layers' names: 1 + the layer; 0:
+                 * free */
     int nnames, nplaces;
     char scope[LS_NAME]; /* the open scopes: "block.1", or "" */
     size_t begins[LS_DRAFT_DEPTH];

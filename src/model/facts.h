@@ -39,7 +39,8 @@ typedef struct ls_facts {
     const ls_pooling *pooling;
 
     /* slice, mean, concat: x as [outer, size, inner], and the range of the slice; concat: y is
-     * [outer, width], and has `widths` numbers of each input. patches: of `size` x `size` pixels. */
+     * [outer, width], and has `widths` numbers of each input. patches: of `size` x `size`
+     * pixels. */
     int64_t outer, size, inner, first, count;
     const int64_t *widths;
 

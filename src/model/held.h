@@ -13,8 +13,8 @@ typedef struct ls_held {
     double *weights;         /* [batch] on the device; NULL: samples have none */
 } ls_held;
 
-/* Sends the frozen values, which are any types' that the host has, and the constants to the compute's
- * device; does nothing if they are there. weights: bytes of those. */
+/* Sends the frozen values, which are any types' that the host has, and the constants to the
+ * compute's device; does nothing if they are there. weights: bytes of those. */
 ls_status ls_held_open(ls_held *, const ls_compute *, const ls_model *,
                        const ls_frozen_value *frozen, size_t weights, ls_error *);
 /* Sends numbers of any type, as f32, to the compute's device, and waits. */

@@ -41,7 +41,8 @@ typedef struct ls_layer_rows {
     /* [table_rows] where a row is in its window, for backward; ls_row_dropped() of that: the row's
      * gradient is dropped; -1: it has no slot */
     const int32_t *slots;
-    /* [nfloats] rows of windows, each at its slot, in place of `values`; NULL: these have all rows */
+    /* [nfloats] rows of windows, each at its slot, in place of `values`; NULL: these have all
+     * rows */
     const float *fetched;
 } ls_layer_rows;
 
@@ -55,9 +56,9 @@ typedef struct ls_past_text {
     int64_t first; /* its first row in the call; they end where those of the next text begin */
     int64_t n;     /* positions that earlier calls have computed */
     float *kept;   /* what layers keep of positions: pages of LS_KEPT_PAGE of them, each with a part
-                      for each layer */
-    /* On a device: the numbers of its pages, which begin at `kept`, the same for all texts. Cores find a
-     * text's pages one after the other, and don't read this. */
+                    * for each layer */
+    /* On a device: the numbers of its pages, which begin at `kept`, the same for all texts. Cores
+     * find a text's pages one after the other, and don't read this. */
     const int *pages;
 } ls_past_text;
 
@@ -65,8 +66,8 @@ typedef struct ls_past_text {
 typedef struct ls_past_rows {
     const int32_t *places; /* [rows] the position of each in its text */
     const int32_t *slots;  /* [rows] LS_KEPT_PAGE * its page + its place there */
-    /* [nfew][4] rows one by one; [nblocks][4] up to 64 rows of a text: the first row, how many, the first's
-     * position, where in `tables` its text's pages begin. Each row is in one of both. */
+    /* [nfew][4] rows one by one; [nblocks][4] up to 64 rows of a text: the first row, how many, the
+     * first's position, where in `tables` its text's pages begin. Each row is in one of both. */
     const int32_t *few, *blocks;
     int64_t nfew, nblocks;
     const int32_t *tables; /* the numbers of texts' pages */
@@ -106,23 +107,23 @@ typedef struct ls_layer_call {
     const ls_compute *compute;
     int64_t n, T;
     int64_t ndata; /* of a layer that spans: the data's samples, of which the last of n may have too
-                      few; else 0 */
+                    * few; else 0 */
     const void *samples; /* [n][sample_nbytes] e.g. tokens [T + 1]: position t reads token t and
-                            predicts token t + 1 (ls_layer_tokens()) */
+                          * predicts token t + 1 (ls_layer_tokens()) */
     size_t sample_nbytes;
     ls_dtype type; /* type of params, x, y, saved, dy and dx: LS_F32, LS_BF16 or LS_F16 */
     ls_dtype grads_type;
     const void *params;            /* flat */
     const ls_frozen_value *frozen; /* [nparams of the model] by number in its table; of a model
-                                      without frozen parameters NULL */
+                                    * without frozen parameters NULL */
     const ls_layer_rows *rows;     /* of a model without windows NULL */
-    /* Of a call on a device: where it has the model's constants (ls_layer_constants()), and the samples
-     * as the host has them. */
+    /* Of a call on a device: where it has the model's constants (ls_layer_constants()), and the
+     * samples as the host has them. */
     const float *const *constants;
     const void *host_samples;
     void *grads;      /* flat */
     float *wide;      /* flat: with gradients in 16 bits, chains in f32 from the first to the last
-                           micro-batch of a virtual worker; NULL where it has only one */
+                       * micro-batch of a virtual worker; NULL where it has only one */
     bool first, last; /* the call computes the virtual worker's first, or last, micro-batch */
     bool grads_start; /* gradient chains start at 0 with this call */
     const void *x[LS_LAYER_MAX_INPUTS]; /* [ninputs] e.g. [rows, C] */
@@ -132,20 +133,20 @@ typedef struct ls_layer_call {
     const void *dy; /* [rows, C] */
     void *dx[LS_LAYER_MAX_INPUTS]; /* [ninputs] the gradients of the inputs; NULL: not wanted */
     unsigned begun; /* bit k, for a layer's own function that adds itself: dx[k] has a gradient, to
-                           which it adds; else it writes all of it */
+                     * which it adds; else it writes all of it */
     float loss_scale; /* gradient of the step's loss with respect to one token's loss; of other
-                         models: to a sample's loss, without its weight */
+                       * models: to a sample's loss, without its weight */
     bool training;    /* false: no layer does anything at random, and the next three are not read */
     uint64_t seed;    /* the run's */
     int64_t step;
     uint64_t first_sample; /* the place of the call's first sample in the step's batch */
     double *losses; /* [n] sum of the losses of a sample's tokens, nats; of other models' losses:
-                              factor times the mean over a sample's targets, without its weight; of
-                              a measure: its values [n][nvalues] */
+                     * factor times the mean over a sample's targets, without its weight; of a
+                     * measure: its values [n][nvalues] */
     float *hidden;  /* [rows, C] of a layer that `norms`: gets what its logits are made of, the
-                              normalized input, and y gets nothing; NULL: it is not wanted */
+                     * normalized input, and y gets nothing; NULL: it is not wanted */
     double *notes;  /* of a loss that notes numbers of each sample (measure.h): number k of sample i
-                      at [k * notes_stride + i] */
+                     * at [k * notes_stride + i] */
     int64_t notes_stride;
     const double *weights; /* [n] of the samples (model/weight.h); NULL: 1 each */
 
@@ -160,10 +161,9 @@ typedef struct ls_layer_call {
     bool in_bf16; /* its products are in bf16 (tensor/gemm.h) */
     /* Set for a layer's own functions if any operand was in 16 bits: */
     const struct ls_layer_call *given; /* the original call; NULL: all operands were in f32 */
-    float *room;     /* [room_floats + n * room_each] within one call; NULL: none is
-                                          needed */
-    size_t grads_at; /* offset in the flat buffer at which `grads` begins: this
-                                          layer's gradients without tables (ls_layer_grad()) */
+    float *room;     /* [room_floats + n * room_each] within one call; NULL: none is needed */
+    size_t grads_at; /* offset in the flat buffer at which `grads` begins: this layer's gradients
+                      * without tables (ls_layer_grad()) */
 } ls_layer_call;
 
 /* Operands of a layer's own functions. */
@@ -189,15 +189,15 @@ typedef struct ls_layer_ops {
 typedef struct ls_layer_traits {
     /* of a loss */
     bool loss : 1; /* it has losses instead of y; backward computes them, too, so training needs no
-                      forward */
+                    * forward */
     bool auxiliary : 1;  /* a loss that is trained, and in no loss that is reported */
     bool norms : 1;      /* a loss that normalizes its input itself (ls_layer_call.hidden) */
     bool has_logits : 1; /* of classes [first_logit, first_logit + V), where the call wants them: a
-                            slice of a vocabulary */
+                          * slice of a vocabulary */
     /* of backward */
     bool backward_alone : 1; /* it reads no parameters */
     bool backward_whole : 1; /* it runs once for all samples of a virtual worker, not once a
-                                micro-batch, so that its chains come after another layer's */
+                              * micro-batch, so that its chains come after another layer's */
     bool
         only_first_reads : 1; /* it reads the inputs only for the gradient of the first parameter */
     bool
@@ -206,10 +206,11 @@ typedef struct ls_layer_traits {
     bool on_device : 1;  /* it runs where its call's device is, in f32 (ls_compute.device) */
     /* of samples */
     bool joins_samples : 1; /* in training, results depend on the other samples of the call, which
-                               has all samples of a virtual worker: the plan has one micro-batch */
+                             * has all samples of a virtual worker: the plan has one micro-batch */
 } ls_layer_traits;
 
-/* Floats of memory that a call gets. A layer with block_floats computes block_rows rows at a time. */
+/* Floats of memory that a call gets. A layer with block_floats computes block_rows rows at a
+ * time. */
 typedef struct ls_layer_memory {
     size_t saved;        /* } for each sample */
     size_t work;         /* } */
@@ -233,13 +234,13 @@ typedef struct ls_layer_cost {
  * (mixed.h). */
 typedef struct ls_layer_half {
     unsigned as_stored; /* operands that its own functions take as they are stored if that is in
-                           bf16 (LS_OPERAND_X ...); all others are converted for it */
+                         * bf16 (LS_OPERAND_X ...); all others are converted for it */
     bool
         reads_stored[LS_LAYER_MAX_PARAMS]; /* if the parameter is frozen, it reads the values of any
-                                               type (ls_layer_stored()), as of tables; else they are
-                                               widened for it */
+                                            * type (ls_layer_stored()), as of tables; else they are
+                                            * widened for it */
     bool in_products[LS_LAYER_MAX_PARAMS]; /* if the parameter is trained, only products read it:
-                                              those in bf16 as it is stored (ls_layer_stored()) */
+                                            * those in bf16 as it is stored (ls_layer_stored()) */
     int ntables; /* the last `ntables` parameters are tables, read row by row (stored_table.h) */
     size_t saved_rough; /* per position: the first floats of `saved`, which may be in 16 bits */
     /* To sum gradients of tables that are stored in 16 bits, for any number of samples, and per
@@ -254,8 +255,8 @@ typedef struct ls_layer_half {
 /* Further facts about a loss, or a slice of one. */
 typedef struct ls_layer_loss {
     int predicts; /* what its input is (ls_output_kind, lockstep/infer.h); or where it has a table,
-                     what the logits are that its forward without losses writes. 0: nothing that is of
-                     use without the targets */
+                   * what the logits are that its forward without losses writes. 0: nothing that is
+                   * of use without the targets */
     int fixed_input; /* the number of an input that must be constant; 0: none */
     int64_t first_logit;
 } ls_layer_loss;
@@ -269,7 +270,7 @@ typedef struct ls_chosen_rows {
     int64_t experts, k; /* a row chooses the k with the greatest scores (layers/routing.h) */
     int64_t first, end;
     bool gradient; /* the gradient's other rows are not read, the output's are zeros; false: the
-                      other way round */
+                    * other way round */
 } ls_chosen_rows;
 
 /* What ls_model_link() derives from the model's graph, for the code that runs it. */
@@ -279,7 +280,7 @@ typedef struct ls_layer_link {
     bool is_constant; /* its output depends on no trained parameter: there is no backward */
     int last_reader;  /* the last layer that reads its output; -1: none */
     int slot;         /* buffer of ls_model.nslots: without backward, layers whose outputs are never
-                    needed at the same time share a slot */
+                       * needed at the same time share a slot */
     int loss_at;      /* which one of the model's losses */
     bool frozen[LS_LAYER_MAX_PARAMS];    /* its parameters that are not trained */
     size_t offsets[LS_LAYER_MAX_PARAMS]; /* of its parameters (ls_param) */
@@ -312,11 +313,11 @@ struct ls_layer {
     size_t y_floats;                    /* of its output, per sample */
     int64_t y_dims[LS_PARAM_DIMS]; /* shape of the output for people, ended by 0; all 0: none */
     int y_parts; /* above 1: a number of y is the sum of y_parts floats, and so is its gradient
-                    (layers/vocabulary_slices.h) */
+                  * (layers/vocabulary_slices.h) */
     int slice;   /* of ls_model.nslices: workers of a tensor group divide the slices */
     int chunk;   /* of ls_model.nchunks: workers of a context group divide the chunks */
-    int spans;   /* in a model that computes samples together: the number of samples, all of
-                    them, that one sample of the layer spans; 0: the chunk's own alone */
+    int spans;   /* in a model that computes samples together: the number of samples, all of them,
+                  * that one sample of the layer spans; 0: the chunk's own alone */
     ls_chosen_rows chosen; /* of its output */
 
     ls_layer_link link;

@@ -16,7 +16,7 @@ typedef enum ls_measure_kind {
     LS_MEASURE_MEAN,      /* a sum, and of how many: the mean over all samples */
     LS_MEASURE_ROOT,      /* the same: the root of the mean */
     LS_MEASURE_R2,        /* of each target: the squared error, and the target; at most
-                            LS_MEASURE_TARGETS of them */
+                           * LS_MEASURE_TARGETS of them */
     LS_MEASURE_AUC,       /* a score, and the class: 1, 0, or negative: it does not count */
     LS_MEASURE_CONFUSION, /* the predicted class, and the right one; negative: it does not count */
     LS_MEASURE_HIT,       /* } all scores of the sample: the ranks of items (infer/ranking.h) */

@@ -228,8 +228,8 @@ static int chunks_of(const ls_model *m) { return m->nchunks > 1 ? m->nchunks : 1
 
 int ls_model_parts(const ls_model *m) { return slices_of(m) * chunks_of(m); }
 
-/* Notes that layer l reads value v, which is the only one of its slice and chunk; false: it is not, or l
- * is of others. value [parts]: 1 + that of a slice and chunk; 0: none. */
+/* Notes that layer l reads value v, which is the only one of its slice and chunk; false: it is not,
+ * or l is of others. value [parts]: 1 + that of a slice and chunk; 0: none. */
 static bool note_value(const ls_model *m, int l, int v, int *value) {
     const ls_layer *from = &m->layers[v];
     int chunk = chunks_of(m) > 1 ? from->chunk : 0,

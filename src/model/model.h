@@ -36,12 +36,12 @@ struct ls_model {
     int nslices;  /* above 1: products are cut into nslices slices (ls_build_slice()) */
     int slice;    /* of the layers that are added next */
     int nchunks;  /* above 1: samples are cut into nchunks chunks (ls_build_chunk()), whose layers
-                    may share parameters */
+                   * may share parameters */
     int chunk;    /* of the layers that are added next */
     bool gathers; /* slices exchange rows before and behind each product (layers/row_parts.h) */
     int together; /* above 1: a sample of a layer's call is this number of the data's samples, one
-                     after the other; the chunks are divided evenly among them, in order
-                     (ls_build_together()); else 0 */
+                   * after the other; the chunks are divided evenly among them, in order
+                   * (ls_build_together()); else 0 */
     int nlate; /* layers behind these that only measures depend on: they run in evaluation alone */
     size_t
         sample_nbytes; /* what layers read of a sample: GPT: its tokens [T + 1]; a multiple of 4 */
@@ -66,8 +66,8 @@ struct ls_model {
     int classes[LS_SOURCE_FIELDS]; /* [ninputs] of a field that is a class; 0: it is none */
     bool padded[LS_SOURCE_FIELDS]; /* [ninputs] of such a field: negative numbers stand for none */
     int ignored
-        [LS_SOURCE_FIELDS]; /* [ninputs] of these: so does this one, which is above the classes;
-                                      0: no such number */
+        [LS_SOURCE_FIELDS]; /* [ninputs] of these: so does this one, which is above the classes; 0:
+                             * no such number */
     ls_draft *draft; /* what is known while the model is being built; NULL: not built by calls */
 };
 
@@ -125,7 +125,8 @@ bool ls_model_joins(const ls_model *, const ls_layer *);
 const ls_layer *ls_model_find_joining(const ls_model *);
 
 /* A micro-batch is a multiple of this number of samples, or all of a virtual worker's, so that the
- * bits don't depend on its size: 1, or more if layers with few rows a sample sum over rows in bf16. */
+ * bits don't depend on its size: 1, or more if layers with few rows a sample sum over rows in
+ * bf16. */
 int64_t ls_model_unit_samples(const ls_model *, ls_dtype compute);
 
 /* Does the layer compute gradients of its inputs? */
@@ -139,8 +140,8 @@ const ls_layer *ls_model_without_flops(const ls_model *);
 
 /* All of the layers' constants, in their order. */
 const ls_constants *ls_model_constants(const ls_model *, int *n_p);
-/* What a device holds of the model while it trains: floats of a buffer, in which the frozen parameters
- * are at their offsets, and constants number i after them, at a place of their own. */
+/* What a device holds of the model while it trains: floats of a buffer, in which the frozen
+ * parameters are at their offsets, and constants number i after them, at a place of their own. */
 size_t ls_model_held_floats(const ls_model *);
 size_t ls_model_constants_at(const ls_model *, int i);
 

@@ -15,7 +15,7 @@ typedef struct ls_param_init {
     float std, value;
     float bound;  /* above 0: uniform between -bound and bound instead */
     int norms_of; /* above 0: the norms of the rows of the frozen parameter norms_of - 1
-                     (ls_frozen_norms()) */
+                   * (ls_frozen_norms()) */
 } ls_param_init;
 
 /* The part of a tensor that a parameter is, in a model of slices (tensor_part.h): the rows (dim 0)

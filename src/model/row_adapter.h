@@ -1,4 +1,5 @@
-/* row_adapter.h - adapters of rows of a call, which the model does not have (layers/row_adapters.h). */
+/* row_adapter.h - adapters of rows of a call, which the model does not have
+ * (layers/row_adapters.h). */
 #ifndef LS_MODEL_ROW_ADAPTER_H
 #define LS_MODEL_ROW_ADAPTER_H
 

@@ -303,8 +303,8 @@ static ls_matrix weights_of(const ls_layer *l, const ls_layer_call *c, int w) {
     return ls_rows_weights(l, c, w, outputs_of(l, w));
 }
 
-/* The row x [n] as a product in bf16 reads it. As packing, this is a part of the product: the kernel
- * `widen` would count it among the conversions that a layer declares for its price. */
+/* The row x [n] as a product in bf16 reads it. As packing, this is a part of the product: the
+ * kernel `widen` would count it among the conversions that a layer declares for its price. */
 static void operand_of(const ls_kernels *k, int64_t n, ls_matrix x, float *row) {
     const uint16_t *half = x.p;
     if (!x.bf16) k->round_bf16(n, x.p, row);

@@ -8,15 +8,15 @@
 #include "model/layer.h"
 #include "tensor/gemm.h"
 
-/* Where the call's compute has a device, each of these steps is queued there (row_device.h); then no
- * operand is in bf16.
+/* Where the call's compute has a device, each of these steps is queued there (row_device.h); then
+ * no operand is in bf16.
  *
  * The units (tensor/gemm.h) of a product in bf16 that sums over the call's rows: of
  * ls_layer_unit_samples() samples. In f32 there are none. */
 ls_gemm_units ls_rows_units(const ls_layer_call *);
 
-/* The end of a block of rows from `first` on, later and at most `most` (two blocks of a sum or more),
- * such that sums over blocks of rows are those over all rows. */
+/* The end of a block of rows from `first` on, later and at most `most` (two blocks of a sum or
+ * more), such that sums over blocks of rows are those over all rows. */
 int64_t ls_rows_block_end(const ls_gemm_units *, int64_t first, int64_t rows, int64_t most);
 
 /* Numbers in memory, in f32 or bf16. */
@@ -54,8 +54,8 @@ const float *ls_part_read(const ls_kernels *, ls_matrix x, int64_t r, int64_t j,
                           float *room);
 float *ls_part_result(ls_numbers y, int64_t i, float *room);
 void ls_part_store(const ls_kernels *, ls_numbers y, int64_t i, int64_t n, const float *result);
-/* y [n] = a + b, all in f32 or all in bf16, where the sum is rounded as layers' outputs are; y may be
- * a or b. */
+/* y [n] = a + b, all in f32 or all in bf16, where the sum is rounded as layers' outputs are; y may
+ * be a or b. */
 void ls_part_add(const ls_kernels *, int64_t n, const void *a, const void *b, ls_numbers y);
 
 /* Results that only products read are rounded as these round their operands (tensor/gemm.h). */
@@ -88,8 +88,8 @@ void ls_rows_add(const ls_compute *, int64_t n, ls_matrix x, const float *a, ls_
 /* y [n] in bf16 = x, for products. */
 void ls_rows_round(const ls_compute *, int64_t n, const float *x, void *y);
 
-/* sum [C] = the sums of the columns of x [rows, C], rows C apart; or they are added to a gradient that an earlier
- * call has begun. */
+/* sum [C] = the sums of the columns of x [rows, C], rows C apart; or they are added to a gradient
+ * that an earlier call has begun. */
 void ls_rows_column_sum(const ls_layer_call *, int64_t rows, ls_matrix x, float *sum);
 
 /* Parameter w as rows of `width`, for products: as it is stored, or in f32. */

@@ -15,8 +15,8 @@
 /* Does the layer have gradients of inputs and of parameters, and can it leave out either? A layer
  * with gradients of parameters alone takes one call. */
 bool ls_split_can(const ls_model *, const ls_layer *);
-/* Calls with the operands of ls_mixed_backward(): the first writes dx, the second adds to gradients of
- * parameters. Both compute a loss's losses. */
+/* Calls with the operands of ls_mixed_backward(): the first writes dx, the second adds to gradients
+ * of parameters. Both compute a loss's losses. */
 void ls_split_inputs(const ls_layer *, const ls_layer_call *);
 void ls_split_params(const ls_layer *, const ls_layer_call *);
 /* Work memory of the first, for n samples. */

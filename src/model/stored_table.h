@@ -1,4 +1,5 @@
-/* stored_table.h - a parameter that is used row by row, like the token embedding, in 16 bits or f32.
+/* stored_table.h - a parameter that is used row by row, like the token embedding, in 16 bits or
+ * f32.
  *
  * A table is too large to be widened as a whole: products read it as it is stored
  * (tensor/stored.h), single rows and gradients are widened as they are needed. In f32 nothing is

@@ -32,7 +32,8 @@ static bool is_inside(const ls_param *p, const ls_part_range *r) {
            p->cut.chunk < r->chunk_end;
 }
 
-/* The first expert of the parameter's, if they are in the range; -1: they are not, or it has none. */
+/* The first expert of the parameter's, if they are in the range; -1: they are not, or it has
+ * none. */
 static int64_t first_expert(const ls_param *p, const ls_part_range *r) {
     return p->ndims >= 3 && p->cut.part.all && is_inside(p, r) ? p->cut.part.first : -1;
 }

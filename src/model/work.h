@@ -10,8 +10,8 @@ typedef enum ls_work_kind {
     /* [M, K] . [K, N] */
     LS_WORK_PRODUCT,
     LS_WORK_PRODUCT_DX, /* the second operand is transposed: gradient of the input */
-    LS_WORK_PRODUCT_DW, /* the first operand is transposed, and the product is added:
-                           gradient of a weight */
+    LS_WORK_PRODUCT_DW, /* the first operand is transposed, and the product is added: gradient of a
+                         * weight */
     /* These products in bf16 (tensor/gemm.h). Layers declare those above; ls_work_in_bf16() turns
      * them into these. */
     LS_WORK_PRODUCT_BF16,

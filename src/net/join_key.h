@@ -33,8 +33,8 @@ ls_status ls_key_find(ls_key *key_p, bool *found_p, ls_error *);
  * continue without a key. Then *found_p is false, even if there is a key. */
 ls_status ls_key_require(bool insecure, ls_key *key_p, bool *found_p, ls_error *e);
 
-/* The key of a secret that the caller has. `name` is what the message calls it. LS_EINVAL: it is too
- * short or too long. */
+/* The key of a secret that the caller has. `name` is what the message calls it. LS_EINVAL: it is
+ * too short or too long. */
 ls_status ls_key_of(const char *secret, const char *name, ls_key *key_p, ls_error *);
 
 void ls_key_wipe(ls_key *);

@@ -1,6 +1,6 @@
 /* chunked.h - language models whose samples are cut into chunks (parallel.context_virtual), as
- * DeepSpeed-Ulysses cuts them: Jacobs et al., arXiv 2309.14509; or computed together, each a chunk or
- * several (parallel.expert_virtual).
+ * DeepSpeed-Ulysses cuts them: Jacobs et al., arXiv 2309.14509; or computed together, each a chunk
+ * or several (parallel.expert_virtual).
  *
  * Chunk k of n has rows [T k / n, T (k + 1) / n) of a sample. Computations by row have a layer for
  * each chunk, and the layers of all chunks share their parameters. Attention has a layer for each
@@ -8,9 +8,9 @@
  * the sample, and these chunks read what it computes. The layers of a group belong to a chunk, so
  * workers that divide the chunks divide the groups, too.
  *
- * With parallel.expert_virtual E samples are computed together (ls_build_together()): the first ones of
- * the chunks are those of the first sample. Layers of experts read the chunks of all samples
- * (expert_groups.h).
+ * With parallel.expert_virtual E samples are computed together (ls_build_together()): the first
+ * ones of the chunks are those of the first sample. Layers of experts read the chunks of all
+ * samples (expert_groups.h).
  */
 #ifndef LS_NETWORKS_CHUNKED_H
 #define LS_NETWORKS_CHUNKED_H

@@ -29,8 +29,8 @@ ls_cut ls_cut_of(const ls_config *, bool whole, ls_model *);
 void ls_cut_begin(ls_cut *, int chunk);
 void ls_cut_begin_slice(ls_cut *, int slice);
 
-/* of [slices]: all rows of a chunk, for each slice; and the sum of what they compute. With one slice
- * these are x, and of [0]. The slice is 0 afterwards. */
+/* of [slices]: all rows of a chunk, for each slice; and the sum of what they compute. With one
+ * slice these are x, and of [0]. The slice is 0 afterwards. */
 void ls_cut_fork(ls_cut *, const ls_sequence *x, ls_value **of);
 ls_sequence ls_cut_join(ls_cut *, ls_value **of);
 
@@ -44,8 +44,8 @@ typedef ls_value *ls_cut_compute(void *of, ls_value *x);
 /* The sum over the chunk's slices. */
 ls_sequence ls_cut_in_slices(ls_cut *, const ls_sequence *x, ls_cut_compute *, void *of);
 
-/* Attention of a model: the slice's queries, keys and values of a chunk; its heads, as a layer of this
- * name; and what the chunk's rows get from their result. */
+/* Attention of a model: the slice's queries, keys and values of a chunk; its heads, as a layer of
+ * this name; and what the chunk's rows get from their result. */
 typedef struct ls_cut_attention {
     void *of;
     const char *scope;

@@ -63,8 +63,8 @@ static void route(mixture *m, const ls_sequence *x, int chunk) {
     for (int k = 0; k < c->s.n; k++) m->sliced[chunk][k] = (rows){of[k], {logits[k], scores[k]}};
 }
 
-/* A copy for each group, so that all layers that read a value are of one chunk; also for one group, beside
- * which shared experts read the value. */
+/* A copy for each group, so that all layers that read a value are of one chunk; also for one group,
+ * beside which shared experts read the value. */
 static void share(const mixture *m, ls_value *x, ls_value **out) {
     if (m->c->chunks.n > 1 && m->n > 1) {
         ls_layers_copies(m->c->s.m, x, m->n, out);

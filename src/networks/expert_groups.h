@@ -7,11 +7,12 @@
  * the same choice as the others, and computes its own experts' rows. For each chunk, a slice adds
  * up what its part of the groups computed, in the tree of the groups; then the slices are summed.
  *
- * The rows of a chunk that choose none of these experts are not read there, and are 0 in what is computed
- * of them: so workers send the others alone (ls_chosen_rows).
+ * The rows of a chunk that choose none of these experts are not read there, and are 0 in what is
+ * computed of them: so workers send the others alone (ls_chosen_rows).
  *
- * Slice k of K of group i of n has experts [E (i K + k) / (n K), E (i K + k + 1) / (n K)). Its parameters
- * are slices of the tensors that a model has whose experts are not divided (model/tensor_part.h).
+ * Slice k of K of group i of n has experts [E (i K + k) / (n K), E (i K + k + 1) / (n K)). Its
+ * parameters are slices of the tensors that a model has whose experts are not divided
+ * (model/tensor_part.h).
  */
 #ifndef LS_NETWORKS_EXPERT_GROUPS_H
 #define LS_NETWORKS_EXPERT_GROUPS_H
@@ -26,8 +27,8 @@ typedef struct ls_expert_groups {
     ls_value **sums; /* [chunks.samples] of the routers before, for one loss of all; NULL: none */
 } ls_expert_groups;
 
-/* The groups: as many as chunks, but each slice of one has an expert at least; 1: the experts are not
- * divided among chunks. */
+/* The groups: as many as chunks, but each slice of one has an expert at least; 1: the experts are
+ * not divided among chunks. */
 int ls_expert_groups_count(const ls_cut *, int64_t experts);
 
 /* x [chunks.n]: what the mixture computes from them. */

@@ -22,8 +22,8 @@ typedef enum ls_option_type {
 typedef struct ls_layer_option {
     const char *name; /* as in the options' struct; NULL: none */
     ls_option_type type;
-    size_t
-        offset; /* in the struct: an int64_t or several, a float or several, a bool, an ls_value * */
+    size_t offset; /* in the struct: an int64_t or several, a float or several, a bool, an ls_value
+                    * * */
     double low, high;
     size_t most;
     double usual; /* the value of a number that is not given */

@@ -18,8 +18,8 @@ typedef struct ls_several {
     ls_value *of[LS_SEVERAL];
 } ls_several;
 
-/* One after the other along a dimension, also if they are more than a layer reads: then it is layers
- * of LS_MAX_VALUES each. */
+/* One after the other along a dimension, also if they are more than a layer reads: then it is
+ * layers of LS_MAX_VALUES each. */
 ls_value *ls_several_concat(ls_model *, int dim, const ls_several *);
 
 typedef struct ls_layer_entry {
@@ -27,9 +27,9 @@ typedef struct ls_layer_entry {
     /* options: the struct of the layer's call. */
     ls_value *(*add)(ls_model *, const ls_several *x, const void *options);
     ls_layer_reads reads;
-    bool
-        takes_bytes; /* those of an image, which it scales itself; else it gets numbers from -1 to 1 */
-    bool takes_ids; /* whole numbers, an i32 field */
+    bool takes_bytes; /* those of an image, which it scales itself; else it gets numbers from -1 to
+                       * 1 */
+    bool takes_ids;   /* whole numbers, an i32 field */
 } ls_layer_entry;
 
 /* NULL: there is none. */

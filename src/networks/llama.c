@@ -96,8 +96,8 @@ static int sharing(const llama *f) {
     return f->cut.s.n > f->a->kv_heads ? f->cut.s.n / (int)f->a->kv_heads : 1;
 }
 
-/* The weight of a norm that the heads of all slices share, for every step-th slice: the first one has
- * the parameter. */
+/* The weight of a norm that the heads of all slices share, for every step-th slice: the first one
+ * has the parameter. */
 static ls_value *weight_of(const llama *f, const char *name, int step, ls_value **weights) {
     if (f->cut.s.k == 0) {
         ls_value *weight = ls_layers_ones(f->m, name, f->a->head_dim);

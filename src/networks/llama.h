@@ -20,8 +20,8 @@ ls_status ls_llama_create(const ls_config *, bool cut, ls_model *m_p, ls_error *
 ls_architecture ls_llama_architecture(const ls_config *);
 
 /* Sets the keys of a new run as its model.from has them, if it has one: of this kind, or of gpt2.
- * model.context remains if the model allows it, and so do keys of the experts' auxiliary loss that are
- * written. LS_EINVAL: no such model is there, or a key is written that it has otherwise. */
+ * model.context remains if the model allows it, and so do keys of the experts' auxiliary loss that
+ * are written. LS_EINVAL: no such model is there, or a key is written that it has otherwise. */
 ls_status ls_llama_adopt(ls_config *, ls_error *);
 
 #endif

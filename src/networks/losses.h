@@ -18,8 +18,8 @@ typedef struct ls_loss_wanted {
     const ls_want *item; /* NULL: the loss of a config that names none */
     const char *target;  /* a field, or a value */
     bool of_classes;     /* the target is a class, an i32; else numbers, as many as predicted */
-    ls_value *x;         /* what it compares with the target, once it is built; NULL: before, or
-                                  it has no value for it */
+    ls_value *x;         /* what it compares with the target, once it is built; NULL: before, or it
+                          * has no value for it */
     int32_t ignored;     /* a class that does not count; -1: none */
 } ls_loss_wanted;
 

@@ -11,7 +11,8 @@
 
 bool ls_pixels_are_open(const ls_config *c) { return strcmp(c->data.normalize.text, "auto") == 0; }
 
-/* Returns how many numbers the item has; -1: it is no list of 1 to LS_NORMALIZE_CHANNELS numbers. */
+/* Returns how many numbers the item has; -1: it is no list of 1 to LS_NORMALIZE_CHANNELS
+ * numbers. */
 static int read_numbers(const ls_yaml_node *n, float *to) {
     if (!n || n->kind != LS_YAML_LIST || n->nitems < 1 || n->nitems > LS_NORMALIZE_CHANNELS)
         return -1;

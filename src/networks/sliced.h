@@ -22,8 +22,8 @@ typedef struct ls_sliced {
     bool sequence; /* they divide the rows between products, too (sequence.h) */
 } ls_sliced;
 
-/* What can be cut into as many slices as these at most; 0: the model has none. A head of keys and values
- * may be that of several slices, if all are that of as many. */
+/* What can be cut into as many slices as these at most; 0: the model has none. A head of keys and
+ * values may be that of several slices, if all are that of as many. */
 typedef struct ls_sliced_sizes {
     int64_t heads, kv_heads, ffn, vocab, experts;
 } ls_sliced_sizes;

@@ -1,5 +1,5 @@
-/* value_names.h - the values of a model by their names: fields of model.input, and layers of a list that
- * have a name.
+/* value_names.h - the values of a model by their names: fields of model.input, and layers of a list
+ * that have a name.
  *
  * A layer in a repetition is block.0.fc; what follows in the same turn of it may say fc. */
 #ifndef LS_NETWORKS_VALUE_NAMES_H

@@ -12,7 +12,8 @@
 
 enum { LS_MOST_WANTS = 16 };
 
-/* The kinds that a key may name: entries [n] of `size` bytes, which begin with an ls_option_list. */
+/* The kinds that a key may name: entries [n] of `size` bytes, which begin with an
+ * ls_option_list. */
 typedef struct ls_want_kinds {
     const char *key; /* model.loss or model.metrics */
     const void *list;

@@ -62,8 +62,8 @@ static const char *part(ls_onnx_writer *w, const char *x, int64_t parts, int64_t
     return ls_onnx_transpose(w, x, 4, across ? columns : rows);
 }
 
-/* Scores, their softmax, and the sum of values. A query that sees no key gives zeros: its numbers are
- * all the same, and are then set to 0. */
+/* Scores, their softmax, and the sum of values. A query that sees no key gives zeros: its numbers
+ * are all the same, and are then set to 0. */
 static const char *mix(ls_onnx_writer *w, const ls_onnx_heads *h, const char *scores,
                        const char *v) {
     ls_onnx_graph *g = w->g;

@@ -30,8 +30,8 @@ const char *ls_onnx_silu(ls_onnx_writer *w, const char *x) {
     return LS_ONNX_ADD(w->g, "Mul", x, sigmoid(w, x));
 }
 
-/* x / (1 + e^-(a x + b x^3)), which is the approximation with tanh: a = 2 sqrt(2 / pi), b = 0.044715
- * a. */
+/* x / (1 + e^-(a x + b x^3)), which is the approximation with tanh: a = 2 sqrt(2 / pi), b =
+ * 0.044715 a. */
 const char *ls_onnx_gelu(ls_onnx_writer *w, const char *x) {
     ls_onnx_graph *g = w->g;
     const char *a = ls_onnx_number(g, 1.5957691216f), *b = ls_onnx_number(g, 0.0713548162726f);

@@ -12,7 +12,8 @@ void ls_onnx_write_router(ls_onnx_writer *w, const ls_layer *l, const ls_facts *
     ls_onnx_set(w, l, logits, y);
 }
 
-/* 1 for the k greatest scores of a row, of equal ones those that come first, and 0 for the others. */
+/* 1 for the k greatest scores of a row, of equal ones those that come first, and 0 for the
+ * others. */
 static const char *choose(ls_onnx_writer *w, const char *scores, int64_t k) {
     ls_onnx_graph *g = w->g;
     LS_ONNX_ADD(g, "TopK", scores, ls_onnx_integers(g, 1, &k));

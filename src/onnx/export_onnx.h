@@ -1,5 +1,5 @@
-/* export_onnx.h - what a model predicts, as an ONNX file: its fields are the graph's inputs, as they are
- * in the data, and its predictions the outputs.
+/* export_onnx.h - what a model predicts, as an ONNX file: its fields are the graph's inputs, as
+ * they are in the data, and its predictions the outputs.
  *
  *     classes        NAME_logits, and NAME_probability, their softmax
  *     true or false  the same, by the logistic function

@@ -1,4 +1,5 @@
-/* gpt.c - GPT's own layers (layers/gpt.h): with the norm that they begin with, and the sum behind. */
+/* gpt.c - GPT's own layers (layers/gpt.h): with the norm that they begin with, and the sum
+ * behind. */
 #include "onnx/kinds.h"
 
 static ls_onnx_shape rows_of(const ls_layer *l) { return (ls_onnx_shape){2, {l->T, l->C}}; }

@@ -75,7 +75,8 @@ typedef struct ls_onnx_written {
 } ls_onnx_written;
 
 /* A message of the format has less than 2 GB. Numbers of a larger model are in a file of their own,
- * PATH.data; `most`: bytes from which on that is so; 0: the format's. Neither may exist: LS_EINVAL. */
+ * PATH.data; `most`: bytes from which on that is so; 0: the format's. Neither may exist:
+ * LS_EINVAL. */
 ls_status ls_onnx_write(ls_onnx_graph *, const char *path, size_t most, ls_onnx_written *w_p,
                         ls_error *);
 

@@ -68,8 +68,8 @@ int64_t ls_onnx_count(ls_onnx_shape);
 
 /* The shape of a layer's output. */
 ls_onnx_shape ls_onnx_output_dims(const ls_layer *);
-/* Input k of the layer, which has as many numbers as this shape: in the layout of samples; or that of
- * an image, [height, width, channels], with channels first. */
+/* Input k of the layer, which has as many numbers as this shape: in the layout of samples; or that
+ * of an image, [height, width, channels], with channels first. */
 const char *ls_onnx_read(ls_onnx_writer *, const ls_layer *, int k, ls_onnx_shape);
 const char *ls_onnx_read_planes(ls_onnx_writer *, const ls_layer *, int k, ls_onnx_shape);
 /* The output of a layer, in the layout of samples. */

@@ -22,7 +22,8 @@ static shape shape_of(const ls_param *p) {
     return (shape){p->count / (R * C), R, C};
 }
 
-/* The new moments of rows [B, R] and columns [B, C], and for each of the B the mean of its rows'. */
+/* The new moments of rows [B, R] and columns [B, C], and for each of the B the mean of its
+ * rows'. */
 static size_t values(const ls_param *p) {
     shape s = shape_of(p);
     return s.R ? s.B * (s.R + s.C + 1) : 0;

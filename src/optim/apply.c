@@ -99,8 +99,8 @@ static void update_range(const job *j, const ls_param *p, size_t from, size_t to
     finish_range(u, j->k, from, n);
 }
 
-/* Updates elements [first, end), at most LS_BLOCK but on a device. *param_p: the first parameter that
- * may have elements in the range, on return that of the next block. */
+/* Updates elements [first, end), at most LS_BLOCK but on a device. *param_p: the first parameter
+ * that may have elements in the range, on return that of the next block. */
 static void update_block(const job *j, size_t first, size_t end, int *param_p) {
     const ls_model *m = j->u->model;
     size_t base = j->u->base;

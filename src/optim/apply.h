@@ -22,9 +22,10 @@ typedef struct ls_optim_update {
     void *room;                /* ls_whole_nbytes(); NULL where that is 0 */
 } ls_optim_update;
 
-/* Updates elements [first, end). On a device, which has all buffers, in f32, the update is queued: no
- * parameter is whole there, and there is no journal; parameters of a type of 16 bits are rounded to it.
- * With a journal these are multiples of LS_BLOCK, and blocks that have had the step are skipped. */
+/* Updates elements [first, end). On a device, which has all buffers, in f32, the update is queued:
+ * no parameter is whole there, and there is no journal; parameters of a type of 16 bits are rounded
+ * to it. With a journal these are multiples of LS_BLOCK, and blocks that have had the step are
+ * skipped. */
 void ls_optim_apply(const ls_optim_update *, const ls_compute *, size_t first, size_t end);
 
 /* The bytes of a worker's room; 0: no parameter needs it. All zeros mean: it is not complete. With

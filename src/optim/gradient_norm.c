@@ -15,8 +15,9 @@ typedef struct job {
     double *sums;
 } job;
 
-/* A walk over the running values among the numbers [first, first + LS_BLOCK), those of one parameter [from, to) at a
- * time. It begins at parameter i; done_p counts the parameters that end in the block or before it. */
+/* A walk over the running values among the numbers [first, first + LS_BLOCK), those of one
+ * parameter [from, to) at a time. It begins at parameter i; done_p counts the parameters that end
+ * in the block or before it. */
 typedef struct running_walk {
     const ls_model *m;
     size_t first, from, to;
@@ -69,8 +70,9 @@ static void blocks_run(void *arg, int thread, int nthreads) {
     }
 }
 
-/* Which of the block's numbers from `first` on are running values: a bit for each 16, as parameters begin at
- * multiples of 16, and no two have some of the same. *param_p: as in ls_norm_read_block(). */
+/* Which of the block's numbers from `first` on are running values: a bit for each 16, as parameters
+ * begin at multiples of 16, and no two have some of the same. *param_p: as in
+ * ls_norm_read_block(). */
 static uint64_t running_in(const ls_model *m, size_t first, int *param_p) {
     running_walk w = {.m = m, .first = first, .i = *param_p, .done_p = param_p};
     uint64_t bits = 0;

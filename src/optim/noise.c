@@ -89,8 +89,8 @@ static double norm_of_level(const ls_noise_sums *n, int size) {
     return sum / nodes * times * times;
 }
 
-/* Projections are noisy, but their leaves and root are known exactly: what the levels between are off
- * the straight line from leaves to root, by projections, is added to the exact line. */
+/* Projections are noisy, but their leaves and root are known exactly: what the levels between are
+ * off the straight line from leaves to root, by projections, is added to the exact line. */
 static void norms_of_levels(const ls_noise_sums *n, double leaf, double root, double *norms) {
     int nlevels = ls_noise_nlevels(n->V);
     for (int j = 0; j < nlevels; j++) norms[j] = norm_of_level(n, ls_noise_level_size(n->V, j));

@@ -55,16 +55,16 @@ static inline bool ls_noise_takes(size_t turns, size_t block, int64_t step) {
 /* Numbers of a virtual worker: the sum of squares, then its projection.
  *
  * Each is a sum of floats, and has a bin for each 32 binary digits of a float's range. A float is
- * divided between two bins at most, and a bin's part of it is a whole number of the bin's units, less
- * than 2^32: so sums of 2^21 of them are exact in doubles, and bins can be added in any order. What
- * is smaller than the lowest bin's unit, 2^-96, is left out. */
+ * divided between two bins at most, and a bin's part of it is a whole number of the bin's units,
+ * less than 2^32: so sums of 2^21 of them are exact in doubles, and bins can be added in any order.
+ * What is smaller than the lowest bin's unit, 2^-96, is left out. */
 enum {
     LS_NOISE_NUMBERS = 1 + LS_NOISE_DIMS,
     LS_NOISE_BINS = 7,
     LS_NOISE_SUMS = LS_NOISE_NUMBERS * LS_NOISE_BINS
 };
-/* Adds a block, of the model's nblocks, that the step takes. sums: of the squares of its elements, and
- * of its elements times their signs. */
+/* Adds a block, of the model's nblocks, that the step takes. sums: of the squares of its elements,
+ * and of its elements times their signs. */
 void ls_noise_add_block(const ls_noise_signs *, size_t nblocks, size_t block, const float sums[2],
                         double bins[LS_NOISE_SUMS]);
 /* Adds up the bins, when all blocks have been added. */

@@ -400,8 +400,8 @@ static double weight_of(const ls_optim_group *g, uint64_t t) {
     return now / (squares + ((double)t > w ? (double)t - w : 0));
 }
 
-/* With beta1 0 and beta2 1 Adam takes the gradient for the first moment, and leaves the second as it
- * is. The correction of that is the one of its last change. 1-bit LAMB needs the betas. */
+/* With beta1 0 and beta2 1 Adam takes the gradient for the first moment, and leaves the second as
+ * it is. The correction of that is the one of its last change. 1-bit LAMB needs the betas. */
 static ls_update_scalars frozen_scalars(const ls_optim_group *g, uint64_t t, ls_update_scalars s) {
     s.frozen = true;
     s.first_frozen = t == (uint64_t)g->freeze + 1;

@@ -34,8 +34,8 @@ typedef struct ls_optim_rule {
      * evaluations use it, and checkpoints have it as the weight, and the parameter, where gradients
      * are taken, as the state. */
     int average;
-    /* Not NULL: the states of a parameter with several dims are means over its last dim, and over the
-     * one before that; that of a vector has this name and one value an element. */
+    /* Not NULL: the states of a parameter with several dims are means over its last dim, and over
+     * the one before that; that of a vector has this name and one value an element. */
     const char *factored;
     bool by_row; /* its states are one number for each row, along the last dim */
     int squares; /* above 0: states from this one on are square, of the shorter of two dims */
@@ -65,7 +65,7 @@ typedef struct ls_optim_group {
 typedef struct ls_optim {
     double ema; /* the average is this part of itself and the rest new parameters; 0: none */
     int older;  /* versions of the parameters that are retained (sync.staleness): that after k
-                   updates is "older.R", R = k modulo `older` */
+                 * updates is "older.R", R = k modulo `older` */
     /* When rows of tables (ls_param.rows) are trained, and how long they stay, in steps
      * (model.filter_freq, steps_to_live); 0: always */
     int64_t filter_freq, steps_to_live;

@@ -133,7 +133,8 @@ static size_t take_largest(double *x, size_t R) {
     return best;
 }
 
-/* Makes row `at` of v [., R] orthogonal to those before, and of length 1. False: nothing is left. */
+/* Makes row `at` of v [., R] orthogonal to those before, and of length 1. False: nothing is
+ * left. */
 static bool straighten(double *v, size_t R, size_t at) {
     double *x = v + at * R, before = 0, after = 0;
     for (size_t i = 0; i < R; i++) before += x[i] * x[i];

@@ -3,9 +3,10 @@
  *
  * Such a parameter has one owner (ls_param.whole), so its update sends nothing. It has two parts:
  *
- *   1. Computing reads gradient, parameter and states, and writes only its room: factors and values.
- *   2. Applying changes parameter and states, one block of LS_BLOCK after another, each a function of
- *      the block and the room, with the journal as in any update (journal.h).
+ *   1. Computing reads gradient, parameter and states, and writes only its room: factors and
+ *      values.
+ *   2. Applying changes parameter and states, one block of LS_BLOCK after another, each a function
+ *      of the block and the room, with the journal as in any update (journal.h).
  *
  * The room says for which parameter and step it is complete. The successor of a worker that was
  * killed computes again if it is not, as nothing has changed yet; else it applies the room's values

@@ -1,7 +1,8 @@
-/* bench_device.h - how fast a device is (device/device.h): its copies, the kernels of GPT-2 in f32, and a product in bf16.
+/* bench_device.h - how fast a device is (device/device.h): its copies, the kernels of GPT-2 in f32,
+ * and a product in bf16.
  *
- * Sizes are those of GPT-2 124 M, but on a device that the host's cores run (`c`, PoCL) those of a small
- * model. Time is a clock's: work is queued until it takes long enough, and waited for.
+ * Sizes are those of GPT-2 124 M, but on a device that the host's cores run (`c`, PoCL) those of a
+ * small model. Time is a clock's: work is queued until it takes long enough, and waited for.
  */
 #ifndef LS_PERF_BENCH_DEVICE_H
 #define LS_PERF_BENCH_DEVICE_H

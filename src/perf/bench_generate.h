@@ -1,5 +1,5 @@
-/* bench_generate.h - measures how fast a model generates tokens on this machine, beside the speed at
- * which memory delivers its weights.
+/* bench_generate.h - measures how fast a model generates tokens on this machine, beside the speed
+ * at which memory delivers its weights.
  */
 #ifndef LS_PERF_BENCH_GENERATE_H
 #define LS_PERF_BENCH_GENERATE_H

@@ -1,5 +1,5 @@
-/* bench_kernels.h - how fast the kernels of this machine are: matrix products and passes over memory,
- * on one core. Other systems' products are measured in alternation with ours.
+/* bench_kernels.h - how fast the kernels of this machine are: matrix products and passes over
+ * memory, on one core. Other systems' products are measured in alternation with ours.
  */
 #ifndef LS_PERF_BENCH_KERNELS_H
 #define LS_PERF_BENCH_KERNELS_H
@@ -34,7 +34,8 @@ typedef struct ls_bench_kernels {
     const ls_rival *rivals; /* [nrivals] */
     int nrivals, rounds;
     bool bf16; /* matrix products in bf16, of operands in bf16, and nothing else */
-    /* Called with each result as it comes, and before the first: the kernels' name, and their peak. */
+    /* Called with each result as it comes, and before the first: the kernels' name, and their
+     * peak. */
     void (*begin)(void *arg, const char *kernels, double peak);
     void (*product)(void *arg, const ls_bench_product *);
     void (*pass)(void *arg, const ls_bench_pass *);

@@ -168,7 +168,8 @@ static ls_status count_threads(ls_member *m, const bench_job *b, ls_bench_train 
     return LS_OK;
 }
 
-/* Samples of pairs have their reference, which is computed with the weights before the first step. */
+/* Samples of pairs have their reference, which is computed with the weights before the first
+ * step. */
 static ls_status export_pairs(ls_member *m, const bench_job *b, ls_dataset *d, ls_error *e) {
     const ls_run *r = b->host.run;
     if (!ls_config_has_pairs(&r->config)) return LS_OK;

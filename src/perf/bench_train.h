@@ -13,16 +13,16 @@ typedef struct ls_bench_train {
     double *losses, *all_seconds; /* [warmup + steps] of each */
     double units_per_s;           /* of the whole batch: ls_config_unit() names them */
     double flops_per_s;           /* model FLOPs: products of forward and backward, causal */
-    double peak_flops_per_s;      /* measured: all workers run only multiply-adds, in
-                                         bf16 with that train.compute. 0: a device computes */
+    double peak_flops_per_s;      /* measured: all workers run only multiply-adds, in bf16 with that
+                                   * train.compute. 0: a device computes */
     double state_nbytes;          /* of a worker in memory: parameters, gradients, moments */
     double planned_nbytes;        /* memory of a worker, by the plan's table */
     double peak_nbytes;           /* largest resident memory of a worker's process */
     double sent_nbytes;           /* by a worker in a step, if sums are sent */
-    double least_wait, most_wait; /* parts of a step in which a worker does not compute: of
-                                         the one that waits least, and most */
-    double alone;  /* of a step's processor time, the part in which only one thread of a
-                          worker computes; mean over workers. 0 with one thread */
+    double least_wait, most_wait; /* parts of a step in which a worker does not compute: of the one
+                                   * that waits least, and most */
+    double alone;  /* of a step's processor time, the part in which only one thread of a worker
+                    * computes; mean over workers. 0 with one thread */
     double uneven; /* how much longer than their mean the longest of threads' parts are */
     double seconds[LS_NACTION_KINDS]; /* of a step, mean over workers and steps */
 } ls_bench_train;

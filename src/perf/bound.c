@@ -26,8 +26,8 @@ struct ls_bounds {
     int host_workers;
     prices sizes[MOST_SIZES];
     int nsizes;
-    int **
-        cuts; /* [nlayers + 1] by the number of stages: the stage of each layer; NULL: not cut yet */
+    int **cuts;     /* [nlayers + 1] by the number of stages: the stage of each layer; NULL: not cut
+                     * yet */
     bool *retained; /* [nlayers] a backward pass reads the output */
     ls_optim optim;
 };
@@ -196,8 +196,8 @@ static double message_s(const ls_bounds *b, const ls_mesh *m, size_t floats) {
 }
 
 /* Adds to what a stage's first worker takes for a micro-batch the messages between its workers, and
- * back: t - 1 for each value that all slices read, or each sum of slices. They go along a binary tree,
- * so that log2(t) of them are one after the other. */
+ * back: t - 1 for each value that all slices read, or each sum of slices. They go along a binary
+ * tree, so that log2(t) of them are one after the other. */
 static void add_messages(const ls_bounds *b, const ls_mesh *m, const ls_pipe_schedule *schedule,
                          part *parts) {
     int64_t beside = ls_mesh_beside(m);

@@ -1,5 +1,5 @@
-/* clocked.h - predicts a step with bounded staleness (sync.mode: ssp): workers that compute gradients
- * ahead, and the main process that makes the steps (async/clocks.h). */
+/* clocked.h - predicts a step with bounded staleness (sync.mode: ssp): workers that compute
+ * gradients ahead, and the main process that makes the steps (async/clocks.h). */
 #ifndef LS_PERF_CLOCKED_H
 #define LS_PERF_CLOCKED_H
 
@@ -16,8 +16,8 @@ typedef struct ls_clocked {
 /* Seconds of a step: of the mean over all but the first staleness + 1. */
 double ls_clocked_step_s(const ls_clocked *);
 
-/* The seconds that each of n workers of a host needs for its parameters and the gradients of nvirtual
- * virtual workers, while the others compute, too. */
+/* The seconds that each of n workers of a host needs for its parameters and the gradients of
+ * nvirtual virtual workers, while the others compute, too. */
 ls_status ls_clocked_gradient(const ls_config *, int n, int64_t nvirtual, const ls_forecast_world *,
                               double *s_p, ls_error *);
 /* Prices the gradient and the update of a config with its plan of one worker, for n workers on a

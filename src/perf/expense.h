@@ -1,4 +1,5 @@
-/* expense.h - what a run costs: worker-hours, money and energy, by the prices in a machine's file. */
+/* expense.h - what a run costs: worker-hours, money and energy, by the prices in a machine's
+ * file. */
 #ifndef LS_PERF_EXPENSE_H
 #define LS_PERF_EXPENSE_H
 

@@ -15,7 +15,8 @@
 #include "train/member.h"
 
 /* Creates the directory if necessary and replaces these files in it, but for those of weights, and
- * for samples of pairs, whose reference only workers can compute. Refuses steps beyond the end of an epoch whose last batch is short. */
+ * for samples of pairs, whose reference only workers can compute. Refuses steps beyond the end of
+ * an epoch whose last batch is short. */
 ls_status ls_export(const ls_host *, const ls_dataset *, int64_t steps, const char *dir,
                     ls_error *);
 /* The samples alone. */

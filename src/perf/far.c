@@ -15,8 +15,8 @@ static bool reads_params(const ls_model *m, const ls_action *a) {
     return a->kind == LS_FORWARD || a->kind == LS_RECOMPUTE || back;
 }
 
-/* The floats of parameters that a Forward, Recompute or Backward reads. One without operations, such as
- * an embedding's, reads rows: as many floats as it writes. */
+/* The floats of parameters that a Forward, Recompute or Backward reads. One without operations,
+ * such as an embedding's, reads rows: as many floats as it writes. */
 static double floats_read(const ls_share *sh, const ls_action *a) {
     const ls_layer *l = &sh->model->layers[a->layer];
     double all = (double)ls_layer_count(l);

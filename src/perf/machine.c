@@ -66,8 +66,8 @@ static const struct {
     {"device.launch_us", offsetof(ls_machine, device.launch_s), 1e-6},
     {"device.product_bf16_gflops", offsetof(ls_machine, device.product_bf16), 1e9},
 };
-/* A file without a device has none of those from DEVICE on; of one with a device, RATES are above 0, and
- * all but those from OPTIONAL on must be there. */
+/* A file without a device has none of those from DEVICE on; of one with a device, RATES are above
+ * 0, and all but those from OPTIONAL on must be there. */
 enum { DEVICE = 10, RATES = 11, RATES_END = 15, OPTIONAL = 16 };
 enum { NNUMBERS = sizeof numbers / sizeof *numbers, MAX_CORES = 4096 };
 

@@ -21,8 +21,8 @@ typedef struct ls_speeds {
     int naxes; /* 3 for a product (M, N, K), 1 for a pass over memory (elements) */
     int n[3];
     double axis[3][LS_MACHINE_AXIS]; /* ascending */
-    ls_speed *points;                /* [n[0]][n[1]][n[2]], the last axis contiguous; NULL: the
-                                        file has none (ls_machine_has()) */
+    ls_speed *points;                /* [n[0]][n[1]][n[2]], the last axis contiguous; NULL: the file
+                                      * has none (ls_machine_has()) */
 } ls_speeds;
 
 /* What a worker costs; 0: not known. */
@@ -66,7 +66,8 @@ ls_status ls_machine_read(const char *path, ls_machine *m_p, ls_error *);
 ls_status ls_machine_write(const char *path, const ls_machine *, const char *title, ls_error *);
 void ls_machine_free(ls_machine *);
 
-/* LS_EINVAL: there are no speeds of this kind, which is of 16 bits: all others are in every file. */
+/* LS_EINVAL: there are no speeds of this kind, which is of 16 bits: all others are in every
+ * file. */
 ls_status ls_machine_has(const ls_machine *, ls_work_kind, ls_error *);
 /* LS_EINVAL: the machine has a device, and not its speed of products in bf16. */
 ls_status ls_machine_device_has_bf16(const ls_machine *, ls_error *);

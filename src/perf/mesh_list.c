@@ -99,7 +99,8 @@ static void list_recomputes(const listing *l, const ls_mesh *m, values *v) {
     if (l->most_recomputed >= 2) add_value(v, 2);
 }
 
-/* A virtual worker's samples, and halves of them; whole groups of samples that are computed together. */
+/* A virtual worker's samples, and halves of them; whole groups of samples that are computed
+ * together. */
 static void list_micros(const listing *l, const ls_mesh *m, values *v) {
     (void)m;
     int64_t samples = l->c->train.batch / l->c->train.virtual_workers;
@@ -215,8 +216,8 @@ void ls_mesh_set(ls_config *c, const ls_mesh *m) {
     c->parallel.stages = "";
 }
 
-/* Few models have chunks, or groups of experts: then a degree of 1 is left out, unless the config has
- * another one. */
+/* Few models have chunks, or groups of experts: then a degree of 1 is left out, unless the config
+ * has another one. */
 static bool is_usual(const ls_config *c, const ls_mesh *m, int key) {
     bool rare =
         keys[key].at == offsetof(ls_mesh, context) || keys[key].at == offsetof(ls_mesh, expert);

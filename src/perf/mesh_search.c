@@ -13,11 +13,11 @@
 #include "perf/typical.h"
 #include "share/stages.h"
 
-/* Meshes with the same degrees and schedule are of one shape. The most that are simulated, of all and
- * of one shape. */
+/* Meshes with the same degrees and schedule are of one shape. The most that are simulated, of all
+ * and of one shape. */
 enum { MOST_TRIALS = 50, MOST_OF_SHAPE = 3 };
-/* Calls of layers in these plans, at most: while there are fewer than LS_MESH_BEST shapes, some times
- * as many, and while none fits, many times. */
+/* Calls of layers in these plans, at most: while there are fewer than LS_MESH_BEST shapes, some
+ * times as many, and while none fits, many times. */
 static const double MOST_CALLS = 50e3, CALLS_FOR_SHAPES = 5, CALLS_FOR_ONE = 20;
 /* Shapes that are tried with other values of the keys, at most: the best ones, whose steps are at
  * most NEAR times as long as the best one's; and calls of layers in these trials. */
@@ -236,8 +236,8 @@ static ls_status refine(search *s, const ls_mesh *all, int n, ls_error *e) {
     return LS_OK;
 }
 
-/* Plans the first ones whole, and leaves those that fit. A step that is too large for that is as its
- * trial predicts it. */
+/* Plans the first ones whole, and leaves those that fit. A step that is too large for that is as
+ * its trial predicts it. */
 static ls_status plan_first(search *s, ls_error *e) {
     double calls = 0;
     int n = 0;

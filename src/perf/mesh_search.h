@@ -44,8 +44,8 @@ typedef struct ls_mesh_choice {
     ls_mesh best[LS_MESH_BEST]; /* [n] the fastest first */
     int n;
     /* Numbers of meshes: listed; of these, over the memory limit, with too large a bubble, refused
-     * by the config's other settings; simulated; and planned whole, as all of `best` are, or none where
-     * a step is too large for that. */
+     * by the config's other settings; simulated; and planned whole, as all of `best` are, or none
+     * where a step is too large for that. */
     int listed, over, idle, refused, simulated, whole;
 } ls_mesh_choice;
 
@@ -62,12 +62,12 @@ int ls_mesh_by_degrees(const ls_mesh *, const ls_mesh *);
 int ls_mesh_by_shape(const ls_mesh *, const ls_mesh *);
 /* Sets the config's keys. */
 void ls_mesh_set(ls_config *, const ls_mesh *);
-/* Appends the values as --set takes them; of context and expert a degree of 1 that the config has, too,
- * is left out. */
+/* Appends the values as --set takes them; of context and expert a degree of 1 that the config has,
+ * too, is left out. */
 void ls_mesh_text(const ls_config *, const ls_mesh *, ls_buf *out);
 
-/* Decides parallel.mesh: auto, within parallel.memory_limit_mb, and logs why; each worker of a typical
- * machine (typical.h) has a core. distributed: workers have no common memory. */
+/* Decides parallel.mesh: auto, within parallel.memory_limit_mb, and logs why; each worker of a
+ * typical machine (typical.h) has a core. distributed: workers have no common memory. */
 ls_status ls_mesh_auto(ls_config *, int n, bool distributed, ls_error *);
 
 #endif

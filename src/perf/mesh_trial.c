@@ -53,7 +53,8 @@ static amount amount_of(const ls_config *c, const ls_mesh *m) {
     return (amount){up(c->train.virtual_workers, m->data), up(samples_of(c), m->micro_batch)};
 }
 
-/* As much of it as has about `times` * `few` micro-batches, of several virtual workers if there are. */
+/* As much of it as has about `times` * `few` micro-batches, of several virtual workers if there
+ * are. */
 static amount less_of(const ls_config *c, amount all, int64_t times, int64_t few) {
     int64_t micros = times * few, each = all.micros < few ? all.micros : few;
     int64_t vws = vws_of(c, up(micros, each), INT64_MAX);
@@ -84,8 +85,8 @@ static ls_site site_of(const ls_config *c, const ls_plan *p, int n, const ls_for
 
 /* ---- memory ---- */
 
-/* What is gathered or not summed yet is all of a bucket but the own shard, which is smaller among all
- * that share the batch. */
+/* What is gathered or not summed yet is all of a bucket but the own shard, which is smaller among
+ * all that share the batch. */
 static double more_transient(const ls_plan *p, const ls_memory *m, double copies) {
     double planned = p->share.data, part = 1 - 1 / planned, whole = 1 - 1 / (planned * copies);
     return planned > 1 ? (double)(m->extra[0] + m->extra[1]) * (whole / part - 1) : 0;

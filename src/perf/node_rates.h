@@ -1,7 +1,7 @@
 /* node_rates.h - how fast the cores of each NUMA node of this machine read the memory of each.
  *
- * All cores of one node read at once, one thread each; the other nodes are idle. So a rate is that of
- * the node's memory, or of the path to it, not of one core.
+ * All cores of one node read at once, one thread each; the other nodes are idle. So a rate is that
+ * of the node's memory, or of the path to it, not of one core.
  */
 #ifndef LS_PERF_NODE_RATES_H
 #define LS_PERF_NODE_RATES_H

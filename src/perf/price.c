@@ -44,7 +44,8 @@ ls_status ls_pricer_open(const ls_plan *p, const ls_site *s, ls_pricer *p_p, ls_
 
 /* ---- computing ---- */
 
-/* What the action runs on, if that is a device whose speed the machine's file has; else NULL: cores. */
+/* What the action runs on, if that is a device whose speed the machine's file has; else NULL:
+ * cores. */
 static const ls_machine_device *device_of(const ls_pricer *p, const ls_action *a) {
     const ls_machine_device *d = &p->site->machine->device;
     return d->product > 0 && ls_action_on_device(&p->plan->share, a) ? d : NULL;
@@ -221,8 +222,8 @@ static double encode_s(const ls_pricer *p, size_t floats) {
     return all / p->plan->share.encodings;
 }
 
-/* Decode reads the codes of all virtual workers; factors it multiplies once, and corrects the errors
- * of the worker's own. */
+/* Decode reads the codes of all virtual workers; factors it multiplies once, and corrects the
+ * errors of the worker's own. */
 static int codes_of(const ls_pricer *p, int worker) {
     const ls_plan *plan = p->plan;
     return plan->share.has_factors ? 1 + plan->share.workers[worker].nvws
@@ -264,8 +265,8 @@ static ls_fabric_call call_of(const ls_pricer *p, const ls_action *a) {
                             .nleaves = c->sums * copies};
 }
 
-/* The workers that communicate with each other, which are on one host if they fit. A host's other workers
- * are of other groups, which communicate at the same time and share the host's card. */
+/* The workers that communicate with each other, which are on one host if they fit. A host's other
+ * workers are of other groups, which communicate at the same time and share the host's card. */
 static ls_fabric fabric_of(const ls_pricer *p, const ls_action *a) {
     ls_fabric f = p->fabric;
     const ls_comm *c = &a->comm;
@@ -306,8 +307,8 @@ static double adds_s(const ls_machine_device *d, ls_dtype type, double floats) {
     return ls_device_pass_s(d, LS_WORK_ADD, floats) + rounds;
 }
 
-/* Devices read each other's memory, which has all numbers in f32, as fast as the host's: links between
- * them are not measured. */
+/* Devices read each other's memory, which has all numbers in f32, as fast as the host's: links
+ * between them are not measured. */
 static ls_price device_price(const ls_pricer *p, const ls_machine_device *d,
                              const ls_fabric_call *c, int workers) {
     const ls_machine *m = p->site->machine;
@@ -344,9 +345,9 @@ static int host_of(const ls_pricer *p, int worker) {
     return (place * beside + rank % beside) / p->fabric.host_workers;
 }
 
-/* A message from one worker to another. Between hosts, those of one host share its card: pipelines send
- * at the same time, but for parameters, which one worker sends. What one stage reads of another goes
- * from one worker to one, however many divide its slices. */
+/* A message from one worker to another. Between hosts, those of one host share its card: pipelines
+ * send at the same time, but for parameters, which one worker sends. What one stage reads of
+ * another goes from one worker to one, however many divide its slices. */
 static ls_price send_price(const ls_pricer *p, const ls_action *a) {
     const ls_machine *m = p->site->machine;
     int host = p->fabric.host_workers / p->plan->share.beside;

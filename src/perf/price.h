@@ -24,7 +24,7 @@ typedef struct ls_site {
     const char *algorithm;     /* used wherever it can make a call; NULL: the cheapest */
     bool apart;                /* of a step that islands decide alone (state/apart.h) */
     int copies; /* the number of workers for each worker of the plan, which share the batch: the
-                   plan is a part of a larger one (mesh_trial.h); 0: 1 */
+                 * plan is a part of a larger one (mesh_trial.h); 0: 1 */
 } ls_site;
 
 /* A plan on a site, with the numbers that all its prices need. */

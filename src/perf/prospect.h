@@ -24,10 +24,12 @@ ls_status ls_forecast_world_read(const ls_forecast_world_options *, ls_forecast_
 /* LS_EINVAL: n workers don't fill whole hosts. */
 ls_status ls_forecast_world_check(const ls_forecast_world *, int n, ls_error *);
 
-/* Logs that times are those of cores where the config has a device whose speed the machine's file lacks. */
+/* Logs that times are those of cores where the config has a device whose speed the machine's file
+ * lacks. */
 void ls_forecast_note_device(const ls_config *, const ls_machine *);
 
-/* With sync.mode ssp and async the plan is that of one process, and the prediction is for nworkers. */
+/* With sync.mode ssp and async the plan is that of one process, and the prediction is for
+ * nworkers. */
 typedef struct ls_prospect {
     int nworkers; /* set by the caller */
     ls_machine machine;
@@ -42,8 +44,8 @@ typedef struct ls_prospect {
     } by; /* sync.mode */
 } ls_prospect;
 
-/* estimate: for this machine, as perf/estimate.h finds it, in place of the one that the options name.
- * The caller calls ls_prospect_free(), also after an error. */
+/* estimate: for this machine, as perf/estimate.h finds it, in place of the one that the options
+ * name. The caller calls ls_prospect_free(), also after an error. */
 ls_status ls_prospect_make(const ls_forecast_world_options *, bool estimate, const ls_config *,
                            const ls_plan *, ls_prospect *x_p, ls_error *);
 void ls_prospect_free(ls_prospect *);

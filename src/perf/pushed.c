@@ -6,7 +6,8 @@
 #include "perf/clocked.h"
 
 /* A worker computes, and waits until its gradient is applied. Where workers serve shards, each also
- * applies its shard's part of all gradients: together a whole update for each gradient of its own. */
+ * applies its shard's part of all gradients: together a whole update for each gradient of its
+ * own. */
 double ls_pushed_step_s(const ls_pushed *k) {
     double part_s = k->nservers ? k->update_s / k->nservers : k->update_s;
     double workers_s = (k->gradient_s + part_s) / k->nworkers;

@@ -1,5 +1,5 @@
-/* pushed.h - predicts the time between two steps with sync.mode: async: workers that push gradients to
- * parameter servers (async/crew.h). */
+/* pushed.h - predicts the time between two steps with sync.mode: async: workers that push gradients
+ * to parameter servers (async/crew.h). */
 #ifndef LS_PERF_PUSHED_H
 #define LS_PERF_PUSHED_H
 

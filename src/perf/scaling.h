@@ -42,8 +42,8 @@ typedef struct ls_scaling_request {
 } ls_scaling_request;
 
 /* Measures steps for each number of workers that has a core for each thread of its workers, and
- * simulates all in the world. Numbers that are not possible are points that say why. LS_EINVAL: none
- * is possible. */
+ * simulates all in the world. Numbers that are not possible are points that say why. LS_EINVAL:
+ * none is possible. */
 ls_status ls_scaling_run(const ls_scaling_request *, bool strong, ls_scaling *s_p, ls_error *);
 
 /* The speedup: samples a second, relative to the first point; 0: not known. And the efficiency: the
@@ -51,8 +51,8 @@ ls_status ls_scaling_run(const ls_scaling_request *, bool strong, ls_scaling *s_
 double ls_scaling_speedup(const ls_scaling *, int i, int which);
 double ls_scaling_efficiency(const ls_scaling *, int i, int which);
 
-/* The part of the first point's step that more workers do not shorten, fitted to all points by least
- * squares: by Amdahl's law, T(n) = T(1) (s + (1 - s) / n), of strong scaling; by Gustafson's,
+/* The part of the first point's step that more workers do not shorten, fitted to all points by
+ * least squares: by Amdahl's law, T(n) = T(1) (s + (1 - s) / n), of strong scaling; by Gustafson's,
  * speedup(n) = n - s (n - 1), of weak scaling. Negative: fewer than two points are known. 0 where
  * speedups are linear or above, 1 where more workers are no faster at all, or slower. */
 double ls_scaling_serial(const ls_scaling *, int which);

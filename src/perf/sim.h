@@ -1,10 +1,10 @@
 /* sim.h - simulates a step of a plan on a machine, without running it.
  *
  * Each worker's two lanes (project.c) are simulated from event to event. An action begins when
- * progress.h says that it may, and a communication when all its workers have begun it. A communication lane with a thread of its own runs
- * beside computation; if there are not enough cores, both share one, each at half speed. Without
- * such a thread a worker communicates between two computations and while it can't compute, as
- * exec.c does.
+ * progress.h says that it may, and a communication when all its workers have begun it. A
+ * communication lane with a thread of its own runs beside computation; if there are not enough
+ * cores, both share one, each at half speed. Without such a thread a worker communicates between
+ * two computations and while it can't compute, as exec.c does.
  *
  * Workers with the same number of virtual workers and of sums behave the same. One of each such
  * kind is simulated, so a plan of thousands of workers takes no longer than one of a few.

@@ -1,5 +1,5 @@
-/* typical.h - a machine with round numbers, for choices that must not depend on where they are made:
- * every host decides parallel.mesh: auto by itself, and all must decide the same.
+/* typical.h - a machine with round numbers, for choices that must not depend on where they are
+ * made: every host decides parallel.mesh: auto by itself, and all must decide the same.
  */
 #ifndef LS_PERF_TYPICAL_H
 #define LS_PERF_TYPICAL_H

@@ -1,5 +1,5 @@
-/* action.c - what each kind of action is: its name and lane, whom it concerns, the buffers that it uses, and
- * its line in a printed plan. A new kind has a case in each part. */
+/* action.c - what each kind of action is: its name and lane, whom it concerns, the buffers that it
+ * uses, and its line in a printed plan. A new kind has a case in each part. */
 #include "plan/plan.h"
 #include "share/mesh.h"
 
@@ -179,8 +179,8 @@ static bool adopts(const ls_plan *p, int bucket, int worker) {
            ls_share_changes_bucket(sh, bucket);
 }
 
-/* A change that brings replicas together is not certain before all that it needs is there: then it can
- * be finished for a worker that is lost. */
+/* A change that brings replicas together is not certain before all that it needs is there: then it
+ * can be finished for a worker that is lost. */
 static void use_decision(const use_list *u, int worker) {
     const ls_plan *p = u->p;
     const ls_share *sh = &p->share;

@@ -2,11 +2,11 @@
  *
  * Two buffers that are live at the same time must not overlap. Buffers are placed in the order of
  * their first use, each at the lowest offset where it overlaps none of the buffers that it is ever
- * live with. A set of bits for each buffer says which these are; buffers that the worker never writes
- * are in none. Placed buffers are sorted by
- * offset, so that one pass over them finds the lowest gap. What messages write is always live: no
- * computation has to wait for its place. Where there are so many that they would be most of the
- * memory, they wait for it (ls_plan_arrives_late()).
+ * live with. A set of bits for each buffer says which these are; buffers that the worker never
+ * writes are in none. Placed buffers are sorted by offset, so that one pass over them finds the
+ * lowest gap. What messages write is always live: no computation has to wait for its place. Where
+ * there are so many that they would be most of the memory, they wait for it
+ * (ls_plan_arrives_late()).
  */
 #include <stdlib.h>
 #include <string.h>

@@ -7,8 +7,8 @@
 #include "share/mesh.h"
 #include "tensor/dtype.h"
 
-/* ---- numbers: a fixed few; three for each layer and micro-batch in flight, and three on a device; seven a
- * bucket; and the sums of each bucket ---- */
+/* ---- numbers: a fixed few; three for each layer and micro-batch in flight, and three on a device;
+ * seven a bucket; and the sums of each bucket ---- */
 
 static int kinds_of_calls(const ls_plan *p) {
     return (p->share.on_device ? LS_BUF_DEVICE_DACT : LS_BUF_DACT) + 1 - LS_BUF_ACT;

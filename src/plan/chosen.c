@@ -1,11 +1,11 @@
-/* chosen.c - messages of rows of which the receiver needs some (ls_chosen_rows): those of the experts
- * among workers that divide samples or chunks.
+/* chosen.c - messages of rows of which the receiver needs some (ls_chosen_rows): those of the
+ * experts among workers that divide samples or chunks.
  *
  * A worker sends the rows of a value, or of its gradient, that are not zeros. In one of the two
  * directions, rows that are not chosen may have any values; there the sender uses the scores that
- * it has to leave them out. The receiver sets the rows that did not come to 0. So memory is reserved
- * for all rows, and the action's nbytes are the most that may travel. Of what a device has computed, all
- * rows are sent.
+ * it has to leave them out. The receiver sets the rows that did not come to 0. So memory is
+ * reserved for all rows, and the action's nbytes are the most that may travel. Of what a device has
+ * computed, all rows are sent.
  */
 #include "layers/routing.h"
 #include "plan/plan.h"
@@ -40,8 +40,8 @@ double ls_plan_sent_nbytes(const ls_plan *p, const ls_action *a) {
     return chosen < nbytes ? chosen : nbytes;
 }
 
-/* Does the worker have what the layer computes, for the same virtual workers: it runs the layer, or one
- * that reads it? */
+/* Does the worker have what the layer computes, for the same virtual workers: it runs the layer, or
+ * one that reads it? */
 static bool has_output(const ls_plan *p, int worker, int layer) {
     const ls_share *sh = &p->share;
     return ls_share_runner(sh, worker, layer) == worker ||

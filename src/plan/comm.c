@@ -20,7 +20,8 @@ static int64_t read_to_scatter(const ls_share *sh, int bucket) {
     return (int64_t)(sum * ls_dtype_size(sh->reduce));
 }
 
-/* Each worker reads the part that it decodes of the codes of all virtual workers that others run. */
+/* Each worker reads the part that it decodes of the codes of all virtual workers that others
+ * run. */
 static int64_t read_to_decode(const ls_share *sh, int bucket) {
     size_t sum = 0;
     for (int w = 0; w < sh->nworkers; w++) {
@@ -31,8 +32,8 @@ static int64_t read_to_decode(const ls_share *sh, int bucket) {
     return (int64_t)sum;
 }
 
-/* Each worker reads its part of the sums of others, then the others' parts of the result. nbytes: of the
- * result, of all groups together. */
+/* Each worker reads its part of the sums of others, then the others' parts of the result. nbytes:
+ * of the result, of all groups together. */
 static int64_t read_to_sum(const ls_comm *c, int64_t nbytes) {
     return nbytes * (c->members - 1) * c->sums / c->members + nbytes * (c->members - 1);
 }

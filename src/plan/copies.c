@@ -1,11 +1,11 @@
-/* copies.c - the pass for devices: what a device runs uses its memory, and what both it and the host use
- * is copied before one of them reads what the other has written.
+/* copies.c - the pass for devices: what a device runs uses its memory, and what both it and the
+ * host use is copied before one of them reads what the other has written.
  *
  * The samples and a bucket's parameters go to the device before the first call that reads them; a
- * bucket's gradient comes back before the host reduces it, and the losses before the norm, with which
- * the gradient is complete. Where the optimizer's states are on the device, parameters stay there; the
- * sum over workers goes there before the norm, and the norms come back; the new parameters that
- * another stage has sent go there at the end.
+ * bucket's gradient comes back before the host reduces it, and the losses before the norm, with
+ * which the gradient is complete. Where the optimizer's states are on the device, parameters stay
+ * there; the sum over workers goes there before the norm, and the norms come back; the new
+ * parameters that another stage has sent go there at the end.
  */
 #include <stdlib.h>
 

@@ -4,9 +4,9 @@
  * Free follows it. A use that overwrites the buffer begins its life, so before that use the buffer
  * is dead again.
  *
- * A Free of what was sent waits until the receiver has read it. Workers that divide slices or chunks would wait
- * so for each other at every message. There such a Free comes later: after the worker has read what
- * another one has sent since, which it waits for in any case.
+ * A Free of what was sent waits until the receiver has read it. Workers that divide slices or
+ * chunks would wait so for each other at every message. There such a Free comes later: after the
+ * worker has read what another one has sent since, which it waits for in any case.
  */
 #include <stdlib.h>
 #include <string.h>

@@ -1,14 +1,15 @@
 /* gather.c - the pass for sharded parameters: it gathers those of a bucket before they are used, so
  * that they can be freed when they are not used again soon.
  *
- * The pass walks the order by rounds. In a round all workers of a cell run the same layer, each on a
- * micro-batch of its own; without a mesh all workers are one cell. Cells that divide chunks gather
- * together: a bucket stays while any of them is about to read it. Before a round the pass gathers the buckets that this round and the next
- * `prefetch` rounds read, unless they are in memory already; a bucket that none of these reads is
- * dropped (frees.c puts the Free after its last use). All workers of the cell take part in a gather, even
- * if they have no more micro-batches. This pass alone decides where a bucket is gathered, so no worker
- * exceeds the planned memory: a gather does not begin before all that precedes it in the order is
- * complete (project.c).
+ * The pass walks the order by rounds. In a round all workers of a cell run the same layer, each on
+ * a micro-batch of its own; without a mesh all workers are one cell. Cells that divide chunks
+ * gather together: a bucket stays while any of them is about to read it. Before a round the pass
+ * gathers the buckets that this round and the next `prefetch` rounds read, unless they are in
+ * memory already; a bucket that none of these reads is dropped (frees.c puts the Free after its
+ * last use). All workers of the cell take part in a gather, even if they have no more
+ * micro-batches. This pass alone decides where a bucket is gathered, so no worker exceeds the
+ * planned memory: a gather does not begin before all that precedes it in the order is complete
+ * (project.c).
  */
 #include <stdlib.h>
 

@@ -1,5 +1,5 @@
-/* memory.h - the memory of a plan's workers, known before step 1: a table of all that a worker needs,
- * by purpose. The sizes of single buffers are in ls_share. */
+/* memory.h - the memory of a plan's workers, known before step 1: a table of all that a worker
+ * needs, by purpose. The sizes of single buffers are in ls_share. */
 #ifndef LS_PLAN_MEMORY_H
 #define LS_PLAN_MEMORY_H
 
@@ -37,12 +37,12 @@ typedef struct ls_memory {
 typedef struct ls_memory_config {
     int threads; /* of a worker */
     bool one;    /* a sharding group has one copy of parameters and optimizer in shared memory, of
-                     which each worker counts its part */
+                  * which each worker counts its part */
     int near;    /* workers that share one copy of the frozen parameters, of which each counts its
-                     part; 0: 1 */
+                  * part; 0: 1 */
     size_t frozen_nbytes;  /* of the frozen parameters as they are stored; 0: in the compute type */
     size_t writing_nbytes; /* of keys and values, while the model writes after prompts between
-                              steps; they lie where activations do if these take as much; 0: none */
+                            * steps; they lie where activations do if these take as much; 0: none */
     bool in_file;          /* the optimizer's state is in a file, and is not counted */
     int table_workers; /* workers of a host, which share its part of the tables; 0: all workers */
 } ls_memory_config;
@@ -58,7 +58,7 @@ typedef struct ls_device_memory {
     size_t sums;     /* of LS_DEVICE_PIECE floats each, for sums over workers; or 0 */
     size_t incoming; /* what other workers send of a bucket's sums; or 0 */
     size_t halves;   /* numbers in 16 bits that come from the host or go there: half of the
-                        parameters, gradients and activations, which are in f32; or 0 */
+                      * parameters, gradients and activations, which are in f32; or 0 */
 } ls_device_memory;
 ls_device_memory ls_plan_device_memory(const ls_plan *, int worker);
 

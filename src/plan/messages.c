@@ -6,9 +6,9 @@
  * these layers the gradient is sent back. So each Send stands where its sender is done, and no
  * order in which actions run can deadlock.
  *
- * What a cell adds to the gradient of another cell's bucket (share/mesh.h) is sent after the virtual
- * worker's last Backward there, and waits in an inbox until the bucket's own cell comes to that
- * virtual worker: only then is the sum free that it belongs to.
+ * What a cell adds to the gradient of another cell's bucket (share/mesh.h) is sent after the
+ * virtual worker's last Backward there, and waits in an inbox until the bucket's own cell comes to
+ * that virtual worker: only then is the sum free that it belongs to.
  */
 #include <stdlib.h>
 
@@ -22,7 +22,7 @@ typedef struct walk {
     int *ahead;     /* [nlayers][data] micro-batches whose value has been sent */
     int *back;      /* [nlayers][data] whose value's gradient has been sent back */
     int *parts;     /* [nworkers][nbuckets][nchunks] virtual workers whose part of the bucket it has
-                       sent */
+                     * sent */
 } walk;
 
 static int cell(const walk *w, int layer, int worker) {
@@ -62,8 +62,8 @@ static bool has_come(const walk *w, const ls_action *a, int layer, int k) {
     return !ls_share_crosses(&w->p->share, layer) || w->ahead[cell(w, layer, a->worker)] > k;
 }
 
-/* Has the next action of a worker all that it needs of other cells? What a layer computes is sent at
- * once, with the scores that choose its rows. */
+/* Has the next action of a worker all that it needs of other cells? What a layer computes is sent
+ * at once, with the scores that choose its rows. */
 static bool may_run(const walk *w, const ls_action *a) {
     const ls_share *sh = &w->p->share;
     if (!ls_action_calls_layer(a)) return true;
@@ -205,8 +205,8 @@ static void live(life *x, int at) {
     x->last = at;
 }
 
-/* The largest window of micro-batches that are live together. A worker without a slice of its stage has
- * none. */
+/* The largest window of micro-batches that are live together. A worker without a slice of its stage
+ * has none. */
 static int window(const life *x, int n) {
     int most = 1;
     for (int k = 0, oldest = 0; k < n; k++) {

@@ -22,8 +22,8 @@ static void add_forward(ls_plan *to, const ls_plan *p, ls_action base, int first
             ls_plan_append(to, &base);
 }
 
-/* Where passes are split, a layer that can't be takes part in one of them. false: the layer has nothing
- * to do in this pass. */
+/* Where passes are split, a layer that can't be takes part in one of them. false: the layer has
+ * nothing to do in this pass. */
 static bool take_part(const ls_plan *p, ls_back back, ls_action *a) {
     const ls_share *sh = &p->share;
     if (!ls_share_splits(sh, a->layer)) return ls_share_writes_in(sh, a->layer) == back;
@@ -83,8 +83,8 @@ static bool shares_bucket(const ls_plan *p, int worker) {
     return shares;
 }
 
-/* Puts off passes for gradients of parameters until those of all earlier virtual workers are done, as
- * a sum is free for the next virtual worker only then. Nothing waits for such a pass. */
+/* Puts off passes for gradients of parameters until those of all earlier virtual workers are done,
+ * as a sum is free for the next virtual worker only then. Nothing waits for such a pass. */
 static void keep_apart(const ls_plan *p, ls_pass *passes, int n) {
     const ls_share *sh = &p->share;
     ls_pass *list = LS_NEW_ARRAY(ls_pass, (size_t)n), *later = LS_NEW_ARRAY(ls_pass, (size_t)n);
@@ -112,10 +112,11 @@ static void keep_apart(const ls_plan *p, ls_pass *passes, int n) {
     free(later);
 }
 
-/* A worker's passes in another order, in which first passes wait for second ones: a layer that can't be
- * split writes its gradients in the first pass, and other layers write others of the same bucket in the
- * second one. Then the next virtual worker's first pass may come only when the sum that it adds to is
- * free. Gradients of a later stage of the worker precede those of an earlier one. */
+/* A worker's passes in another order, in which first passes wait for second ones: a layer that
+ * can't be split writes its gradients in the first pass, and other layers write others of the same
+ * bucket in the second one. Then the next virtual worker's first pass may come only when the sum
+ * that it adds to is free. Gradients of a later stage of the worker precede those of an earlier
+ * one. */
 typedef struct waiting {
     const ls_plan *p;
     int worker, chunks, micros;
@@ -127,8 +128,8 @@ typedef struct waiting {
     int n;
 } waiting;
 
-/* all: the worker's passes wait as those of other workers do, which send it parts of sums or take them.
- * Returns: does any wait? */
+/* all: the worker's passes wait as those of other workers do, which send it parts of sums or take
+ * them. Returns: does any wait? */
 static bool find_waiting(waiting *x, bool all) {
     const ls_share *sh = &x->p->share;
     const int *touched = NULL;

@@ -12,8 +12,8 @@ static ls_status order_passes(ls_plan *p, bool apart, ls_error *e) {
     return sh->ncells > 1 ? ls_plan_add_messages(p, e) : LS_OK;
 }
 
-/* A worker that puts passes off, to keep virtual workers apart, gives its parts of sums to others later:
- * these may then have to put passes off, too. */
+/* A worker that puts passes off, to keep virtual workers apart, gives its parts of sums to others
+ * later: these may then have to put passes off, too. */
 static ls_status order_training(ls_plan *p, ls_error *e) {
     if (order_passes(p, false, NULL) != LS_OK) LS_TRY(order_passes(p, true, e));
     if (p->share.shards_params) ls_plan_add_gathers(p);

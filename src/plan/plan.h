@@ -9,11 +9,12 @@
  *   ls_plan_add_reduction()  sums gradients over virtual workers, bucket by bucket, after encoding
  *                            each of them where gradients are compressed
  *   ls_plan_add_update()     adds norm, clipping, AdamW, and sends new parameters to all workers
- *   ls_plan_add_copies()     copies what layers read to a device that runs them, and their results back
+ *   ls_plan_add_copies()     copies what layers read to a device that runs them, and their results
+ *                            back
  *   ls_plan_add_frees()      ends the life of each transient buffer after its last use
  *
- * With islands (share/islands.c) a plan trains several replicas of its model side by side, and plans of
- * their own bring them together now and then (sync.c).
+ * With islands (share/islands.c) a plan trains several replicas of its model side by side, and
+ * plans of their own bring them together now and then (sync.c).
  *
  * exec.h runs the result, print.c writes it. Neither knows a strategy: that is in the passes.
  *
@@ -55,7 +56,8 @@ typedef enum ls_action_kind {
     LS_NORM,           /* sums the squares of the worker's shards */
     LS_ALL_REDUCE,   /* all workers: each gets the sum of a bucket (among replicas: of the shard) */
     LS_REPLICA_NORM, /* the workers of an island: each gets the norm of its gradient */
-    /* all workers: each gets the sums of norms and losses; then all know whether the state changes */
+    /* all workers: each gets the sums of norms and losses; then all know whether the state
+     * changes */
     LS_DECIDE,
     LS_UPDATE,     /* runs the optimizer on the part of a bucket that the worker owns */
     LS_ALL_GATHER, /* all workers: each gets the parameters of all shards of a bucket */
@@ -64,7 +66,8 @@ typedef enum ls_action_kind {
     /* copies a bucket's parameters or sum, the step's samples, or what another worker has sent of a
      * layer's output or its gradient, to the device */
     LS_TO_DEVICE,
-    /* copies a bucket's gradient or shard, the losses, the norms, or what is sent of a layer, from there */
+    /* copies a bucket's gradient or shard, the losses, the norms, or what is sent of a layer, from
+     * there */
     LS_FROM_DEVICE,
     LS_FREE, /* ends the life of a buffer: other buffers may take its memory */
     LS_NACTION_KINDS
@@ -76,8 +79,8 @@ enum { LS_ALL_WORKERS = -1, LS_NO_BUCKET = -1 };
 
 /* The workers that communicate with each other. Consecutive workers form sharding groups of
  * `shards` workers; a sharding group has one copy of what is sharded. Replicas are the workers, one
- * of each sharding group, that have the same shard. In a pipeline, the workers with the same stages are a
- * sharding group. */
+ * of each sharding group, that have the same shard. In a pipeline, the workers with the same stages
+ * are a sharding group. */
 typedef enum ls_axis {
     LS_AXIS_ALL,
     LS_AXIS_SHARDS,
@@ -108,7 +111,8 @@ typedef struct ls_comm {
 typedef struct ls_action {
     ls_action_kind kind;
     int worker; /* or LS_ALL_WORKERS */
-    /* Forward, Recompute, Backward, Squares, Encode: virtual worker, micro-batch (-1: all of them) */
+    /* Forward, Recompute, Backward, Squares, Encode: virtual worker, micro-batch (-1: all of
+     * them) */
     int vw, micro;
     int layer; /* Forward, Recompute, Backward */
     /* Backward, Squares, Encode: the sum; Add: the lower of the two; reduction of a round: its
@@ -118,16 +122,16 @@ typedef struct ls_action {
     int chunk;    /* Add: of the sums; -1: they are of two chunks */
     bool summed;  /* Add: adds sums over all workers, in the worker's shard */
     int round;    /* communication: the round, where each round is reduced; Encode, SumFactors: the
-                       factor, 0 or 1 */
+                   * factor, 0 or 1 */
     ls_back back; /* Backward: of what it computes the gradients (schedule.h) */
     bool start;   /* Backward: the slot's chains start at 0; Encode: the virtual worker's first */
-    bool last;    /* Backward: the last micro-batch of the virtual worker;
-                       Encode (of factors, Decode): its last, which completes errors */
+    bool last;    /* Backward: the last micro-batch of the virtual worker; Encode (of factors,
+                   * Decode): its last, which completes errors */
     int term;     /* Mix: which of the replicas in each mix, from 0 */
     int bucket;   /* Squares, Encode, Add, Update, communication; or LS_NO_BUCKET */
     int buffer;   /* Free, Send; Take: what was received; ToDevice, FromDevice: the host's */
     int island;   /* communication: of which island; Mix: whose parameters are added; Send in a plan
-                       of Mix: for whose mix */
+                   * of Mix: for whose mix */
     ls_range part; /* Send, Take of a part of a gradient: which floats */
     int peer;      /* Send: who receives; Take: who has sent */
     ls_phase phase;
@@ -177,14 +181,14 @@ ls_status ls_plan_verify(const ls_plan *, ls_plan_stage stage, ls_error *);
 ls_status ls_plan_wrong(const ls_plan *, int action, const char *what, ls_error *);
 /* The bytes that workers read from each other in a communication, all together. */
 size_t ls_plan_read_nbytes(const ls_plan *, const ls_action *);
-/* As ls_plan_verify(), for a plan of another task than training: Deltas are folded and summed once, copies made
- * once, and all buckets updated once, after the AllReduce that decides. */
+/* As ls_plan_verify(), for a plan of another task than training: Deltas are folded and summed once,
+ * copies made once, and all buckets updated once, after the AllReduce that decides. */
 ls_status ls_plan_verify_sync(const ls_plan *, ls_error *);
 
 /* ---- messages ---- */
 
-/* Where a Send takes only some rows (chosen.c): which, else NULL. Its buffer is packed where it lies
- * (exec/packed.h), and not read after. */
+/* Where a Send takes only some rows (chosen.c): which, else NULL. Its buffer is packed where it
+ * lies (exec/packed.h), and not read after. */
 const ls_chosen_rows *ls_plan_chosen(const ls_plan *, const ls_action *);
 /* The buffer of the scores by which the sender leaves out rows; -1: it leaves out zeros alone. */
 int ls_plan_scores(const ls_plan *, const ls_action *);
@@ -194,8 +198,8 @@ size_t ls_plan_chosen_nbytes(const ls_plan *, const ls_chosen_rows *);
 double ls_plan_sent_nbytes(const ls_plan *, const ls_action *);
 /* For the verifier: do the rows of a Send, and the scores that choose them, fit? */
 bool ls_plan_chooses_well(const ls_plan *, const ls_action *);
-/* Does a message arrive only when its receiver has done all that precedes it in the order? Then what
- * it brings may take the place of other buffers. */
+/* Does a message arrive only when its receiver has done all that precedes it in the order? Then
+ * what it brings may take the place of other buffers. */
 bool ls_plan_arrives_late(const ls_plan *, const ls_action *);
 
 /* ---- what passes and readers share ---- */
@@ -204,7 +208,8 @@ ls_lane ls_plan_lane(const ls_plan *, const ls_action *);
 const char *ls_action_kind_name(ls_action_kind);
 ls_lane ls_action_kind_lane(ls_action_kind);
 void ls_plan_append(ls_plan *, const ls_action *);
-/* Append communications, with what describes them (comm.c): of a bucket; of an island's norm; Decide. */
+/* Append communications, with what describes them (comm.c): of a bucket; of an island's norm;
+ * Decide. */
 void ls_plan_append_comm(ls_plan *, ls_action_kind, ls_axis, int bucket, int round);
 void ls_plan_append_norm(ls_plan *, int island);
 void ls_plan_append_decide(ls_plan *);
@@ -214,9 +219,9 @@ void ls_plan_append_decide(ls_plan *);
 void ls_plan_take_turns(ls_plan *, ls_plan *lists);
 /* Is it a call of a layer? */
 bool ls_action_calls_layer(const ls_action *);
-/* Does the worker's device run it, if the plan is for devices (copies.c)? Layers and folds; where the
- * optimizer's states are on the device, norms and updates; where it reads other devices, or there is one
- * worker, sums and gathers. */
+/* Does the worker's device run it, if the plan is for devices (copies.c)? Layers and folds; where
+ * the optimizer's states are on the device, norms and updates; where it reads other devices, or
+ * there is one worker, sums and gathers. */
 bool ls_action_on_device(const ls_share *, const ls_action *);
 /* Does it begin to bring the workers' gradients of a bucket together? */
 bool ls_action_reduces(const ls_action *);
@@ -276,17 +281,18 @@ typedef struct ls_buffer {
 int ls_plan_nbuffers(const ls_plan *);
 int ls_plan_buffer(const ls_plan *, ls_buffer_kind, int index, int slot);
 ls_buffer ls_plan_buffer_of(const ls_plan *, int id);
-/* The device's buffer that has what this one of the host has, and the other way round; itself: there is
- * no other. */
+/* The device's buffer that has what this one of the host has, and the other way round; itself:
+ * there is no other. */
 int ls_plan_twin(const ls_plan *, int id);
-/* Of twins that outlive a step: is it the one that has the newest contents where a step begins and ends? */
+/* Of twins that outlive a step: is it the one that has the newest contents where a step begins and
+ * ends? */
 bool ls_plan_outlives(const ls_plan *, int id);
 /* Does a worker have the bucket's parameters, or read them? */
 bool ls_plan_knows(const ls_plan *, int worker, int bucket);
 /* The buffer of this kind for a layer's call on a micro-batch. */
 int ls_plan_layer_buffer(const ls_plan *, ls_buffer_kind, const ls_action *, int layer);
-/* Is the buffer in the arena? Activations and their gradients are, the host's and the device's each in
- * one of their own. */
+/* Is the buffer in the arena? Activations and their gradients are, the host's and the device's each
+ * in one of their own. */
 bool ls_buffer_in_arena(ls_buffer_kind);
 /* Does the buffer live only for part of a step? Those in the arena do, gathered parameters, and
  * gradients that are freed once they are summed. */
@@ -311,7 +317,7 @@ typedef struct ls_lane_step {
     int first_need, end_need; /* messages that must be complete, in ls_lanes.needs */
     bool is_message;          /* several are in flight (progress.h) */
     int after; /* of a message: the one before it to or from the same worker, which must have begun;
-                  -1: none */
+                * -1: none */
 } ls_lane_step;
 
 typedef struct ls_lanes {
@@ -347,12 +353,12 @@ int ls_plan_print_some(const ls_plan *, int worker, int first, ls_buf *out);
 
 /* Appends which workers of a pipeline have which layers; nothing without a pipeline. */
 void ls_plan_print_mesh(const ls_plan *, ls_buf *out);
-/* Writes the experts of a worker, of each layer that has experts: "0 to 1, 4 to 5". Returns their number;
- * 0: none are divided. */
+/* Writes the experts of a worker, of each layer that has experts: "0 to 1, 4 to 5". Returns their
+ * number; 0: none are divided. */
 enum { LS_PLAN_EXPERTS = 80 };
 int64_t ls_plan_experts_of(const ls_plan *, int worker, char *text, size_t size);
-/* Elements of the parameters that a worker's layers of the stage read, and those of all of its stages;
- * what several layers share counts once. */
+/* Elements of the parameters that a worker's layers of the stage read, and those of all of its
+ * stages; what several layers share counts once. */
 size_t ls_plan_stage_params(const ls_plan *, int stage, int worker);
 size_t ls_plan_worker_params(const ls_plan *, int worker);
 /* The part of a step's passes in which a worker has nothing to do, if all take as long. */

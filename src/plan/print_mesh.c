@@ -107,8 +107,8 @@ static void print_experts(const ls_plan *p, int worker, int width, ls_buf *out) 
 
 static bool has_both(const ls_plan *p) { return p->share.tensor > 1 && p->share.context > 1; }
 
-/* A worker's slices and chunks, each in a column, if other workers have others; one column is always
- * there. */
+/* A worker's slices and chunks, each in a column, if other workers have others; one column is
+ * always there. */
 static void print_parts(const ls_plan *p, int worker, ls_buf *out) {
     const ls_share *sh = &p->share;
     const ls_worker_share *x = &sh->workers[worker];

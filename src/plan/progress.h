@@ -1,15 +1,16 @@
 /* progress.h - where a worker is in its two lanes (project.c), and which of their steps may begin.
  *
  * Computations run one after the other. Messages (Send) begin as soon as what they need is there,
- * also before others that stand before them in the lane and can't begin yet: a worker that waits for
- * another stage still exchanges slices with its neighbours. Messages from one worker to another begin in
- * the order of the plan on both. Other communications begin when all before them are complete, and
- * no message begins before one that precedes it.
+ * also before others that stand before them in the lane and can't begin yet: a worker that waits
+ * for another stage still exchanges slices with its neighbours. Messages from one worker to another
+ * begin in the order of the plan on both. Other communications begin when all before them are
+ * complete, and no message begins before one that precedes it.
  *
  * The earliest action that is not complete on all its workers may begin on each of them, so workers
  * never wait for each other in a circle.
  *
- * The executor's two threads may use it at once: one advances the lane that computes, one the other.
+ * The executor's two threads may use it at once: one advances the lane that computes, one the
+ * other.
  */
 #ifndef LS_PLAN_PROGRESS_H
 #define LS_PLAN_PROGRESS_H
@@ -18,7 +19,8 @@
 
 #include "plan/plan.h"
 
-/* Steps of the communication lane, from the first that is not complete on, of which any may begin. */
+/* Steps of the communication lane, from the first that is not complete on, of which any may
+ * begin. */
 enum { LS_PROGRESS_WINDOW = 128 };
 
 typedef struct ls_progress {

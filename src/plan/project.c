@@ -1,14 +1,14 @@
 /* project.c - one worker's two lanes, and where a step of one must wait for the other.
  *
  * A step waits for the latest earlier step of the other lane that uses the same buffer, if at least
- * one of the two writes it, and so for all before that one. Messages, of which several are in flight, are
- * waited for one by one: by computations and by other messages. All other communications wait for all
- * before them in their lane.
+ * one of the two writes it, and so for all before that one. Messages, of which several are in
+ * flight, are waited for one by one: by computations and by other messages. All other
+ * communications wait for all before them in their lane.
  *
- * No buffer becomes live sooner than the plan says. A gather waits for all actions before it, and so
- * does who gets a message that arrives late (ls_plan_arrives_late()). The
- * Backward that begins a bucket with transient gradients waits for the Frees before it, except
- * those of the latest reduction, which may run beside it.
+ * No buffer becomes live sooner than the plan says. A gather waits for all actions before it, and
+ * so does who gets a message that arrives late (ls_plan_arrives_late()). The Backward that begins a
+ * bucket with transient gradients waits for the Frees before it, except those of the latest
+ * reduction, which may run beside it.
  */
 #include <stdlib.h>
 

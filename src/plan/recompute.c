@@ -5,22 +5,23 @@
  * Layers are cut into segments of at least `recompute` layers, from the first after the embedding
  * to the last before the head; a segment begins where one value is all that later layers read of
  * earlier ones, or one of each slice or chunk (ls_model_cut()), and ends with a layer that has a
- * Backward. From Forward to Backward only these values stay in memory; before the Backward of the segment's last layer all its layers run again
- * (Recompute). `recompute_layers` limits segments to the first layers, whose memory is needed
- * longest. A frozen layer without a Backward is not computed again: segments begin after the last
- * such layer, or one whose backward is whole. In a pipeline a segment also ends with its stage. No other pass is concerned: a Recompute
- * writes what Forward wrote, so between the two the buffers are dead (frees.c).
+ * Backward. From Forward to Backward only these values stay in memory; before the Backward of the
+ * segment's last layer all its layers run again (Recompute). `recompute_layers` limits segments to
+ * the first layers, whose memory is needed longest. A frozen layer without a Backward is not
+ * computed again: segments begin after the last such layer, or one whose backward is whole. In a
+ * pipeline a segment also ends with its stage. No other pass is concerned: a Recompute writes what
+ * Forward wrote, so between the two the buffers are dead (frees.c).
  *
- * Workers that divide the slices, or chunks, of a segment each compute their own layers again. What they have
- * sent each other stays in memory, and what only others read is not computed again.
+ * Workers that divide the slices, or chunks, of a segment each compute their own layers again. What
+ * they have sent each other stays in memory, and what only others read is not computed again.
  */
 #include <stdlib.h>
 
 #include "plan/plan.h"
 #include "share/mesh.h"
 
-/* Returns first [nlayers]: for the last layer of a segment, the segment's first; else NONE. The head
- * has no Forward; the slices of one, which have the model's largest products, are not computed
+/* Returns first [nlayers]: for the last layer of a segment, the segment's first; else NONE. The
+ * head has no Forward; the slices of one, which have the model's largest products, are not computed
  * twice. */
 enum { NONE = -1 };
 static int *find_segments(const ls_plan *p) {
@@ -47,8 +48,8 @@ static int *find_segments(const ls_plan *p) {
     return first;
 }
 
-/* Returns begins [cells][nlayers]: for the layer of a cell whose Backward is its first of a segment,
- * the segment's first layer. first: of find_segments(). */
+/* Returns begins [cells][nlayers]: for the layer of a cell whose Backward is its first of a
+ * segment, the segment's first layer. first: of find_segments(). */
 static int *find_begins(const ls_plan *p, const int *first) {
     const ls_share *sh = &p->share;
     const ls_model *m = sh->model;

@@ -1,10 +1,11 @@
 /* reduction.c - the pass that sums gradients over virtual workers, bucket by bucket.
  *
  * The last Backward of a virtual worker that writes a bucket (bucket.c) is followed by its Squares,
- * if the noise scale is measured, its Encode, if gradients are compressed, and by the folds of the tree (Add). The bucket's ReduceScatter (or
- * AllReduce) follows the folds of the last virtual worker on the last worker, so it may run while
- * Backward continues with other buckets. So do Exchanges of codes and sums of first factors. If rounds are reduced, a reduction follows each round
- * instead.
+ * if the noise scale is measured, its Encode, if gradients are compressed, and by the folds of the
+ * tree (Add). The bucket's ReduceScatter (or AllReduce) follows the folds of the last virtual
+ * worker on the last worker, so it may run while Backward continues with other buckets. So do
+ * Exchanges of codes and sums of first factors. If rounds are reduced, a reduction follows each
+ * round instead.
  */
 #include <stdlib.h>
 #include <string.h>
@@ -98,8 +99,8 @@ static void add_folds(ls_plan *to, const ls_action *done, int bucket, int folds,
                          .phase = ls_plan_values_phase(to)});
 }
 
-/* A chunk of the worker has finished a bucket: was it the last of its chunks? Then sums of the chunks
- * are added up. */
+/* A chunk of the worker has finished a bucket: was it the last of its chunks? Then sums of the
+ * chunks are added up. */
 static bool join_chunks(const state *s, const ls_action *done, int bucket) {
     ls_plan *to = s->to;
     ls_chunk_fold list[LS_TREE_MAX_CHUNKS];

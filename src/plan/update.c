@@ -1,10 +1,10 @@
 /* update.c - the pass that computes new parameters from the reduced gradient.
  *
- * Each worker sums the squares of its shards. Decide gives all workers the norm, and with it the clip
- * factor. With islands each has a norm of its own, so only its workers need the sums of its blocks;
- * all workers get the squares of the islands' norms. The owner of a shard updates it; if moments are not sharded, every worker
- * updates all. Then all workers get the bucket's new parameters, or if these are sharded, when they
- * need them (gather.c).
+ * Each worker sums the squares of its shards. Decide gives all workers the norm, and with it the
+ * clip factor. With islands each has a norm of its own, so only its workers need the sums of its
+ * blocks; all workers get the squares of the islands' norms. The owner of a shard updates it; if
+ * moments are not sharded, every worker updates all. Then all workers get the bucket's new
+ * parameters, or if these are sharded, when they need them (gather.c).
  */
 #include "plan/plan.h"
 #include "share/mesh.h"

@@ -269,8 +269,8 @@ static void check_inputs(walk *w, const ls_action *a) {
     if (a->start || a->last) wrong(w, "starts or ends a chain without a gradient of parameters");
 }
 
-/* Two stages of a worker write one block of the gradient, and the order of passes mixes their virtual
- * workers; where passes are split, the order prevents that. */
+/* Two stages of a worker write one block of the gradient, and the order of passes mixes their
+ * virtual workers; where passes are split, the order prevents that. */
 static void mixes(walk *w, const ls_action *a) {
     if (ls_pipe_splits(w->p->share.config->schedule))
         wrong(w, "adds to the sum of another virtual worker");
@@ -313,8 +313,8 @@ static void list_writing(walk *w) {
     w->first_writing[sh->nbuckets] = all;
 }
 
-/* In a pipeline, the layer that is the last of its chunk to write a bucket comes after all others of its
- * cell. */
+/* In a pipeline, the layer that is the last of its chunk to write a bucket comes after all others
+ * of its cell. */
 static void check_writer(walk *w, const ls_action *a) {
     const ls_share *sh = &w->p->share;
     const ls_model *m = sh->model;
@@ -404,8 +404,8 @@ static bool fits_axis(const ls_share *sh, const ls_action *a) {
     return axis == (sh->shards_moments ? LS_AXIS_REPLICAS : LS_AXIS_ALL);
 }
 
-/* Checks participants and bytes. Scalars are summed by all, or by those of an island; a bucket is of the
- * workers that have it. */
+/* Checks participants and bytes. Scalars are summed by all, or by those of an island; a bucket is
+ * of the workers that have it. */
 static void check_comm(walk *w, const ls_action *a) {
     const ls_plan *p = w->p;
     const ls_share *sh = &p->share;
@@ -511,8 +511,8 @@ static void check_gather(walk *w, const ls_action *a) {
     w->gathered[a->bucket]++;
 }
 
-/* A value that another cell reads goes there, its gradient back; what a cell adds to the gradient of
- * another cell's bucket goes there, and new parameters come back. */
+/* A value that another cell reads goes there, its gradient back; what a cell adds to the gradient
+ * of another cell's bucket goes there, and new parameters come back. */
 static void check_send(walk *w, const ls_action *a) {
     const ls_plan *p = w->p;
     const ls_share *sh = &p->share;

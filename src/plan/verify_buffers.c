@@ -1,8 +1,8 @@
 /* verify_buffers.c - see verify_buffers.h.
  *
- * A buffer has contents from its first write on, and a transient one until its Free. Of two twins, one in
- * the host's memory and one in the device's, what is written makes the other's contents old, until a copy
- * renews them.
+ * A buffer has contents from its first write on, and a transient one until its Free. Of two twins,
+ * one in the host's memory and one in the device's, what is written makes the other's contents old,
+ * until a copy renews them.
  */
 #include "plan/verify_buffers.h"
 

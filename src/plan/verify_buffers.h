@@ -1,5 +1,5 @@
-/* verify_buffers.h - for the verifier: what the workers' buffers have at a place of the plan. It says
- * what is wrong with the use of a buffer; NULL: nothing.
+/* verify_buffers.h - for the verifier: what the workers' buffers have at a place of the plan. It
+ * says what is wrong with the use of a buffer; NULL: nothing.
  */
 #ifndef LS_PLAN_VERIFY_BUFFERS_H
 #define LS_PLAN_VERIFY_BUFFERS_H
@@ -21,7 +21,8 @@ const char *ls_buffer_states_use(ls_buffer_states *, const ls_action *, int work
 const char *ls_buffer_states_free(ls_buffer_states *, const ls_action *);
 /* ToDevice, FromDevice: of a buffer that both sides use? */
 const char *ls_buffer_states_copy(const ls_buffer_states *, const ls_action *);
-/* Where the plan ends no transient buffer is in use, and the state is where the next step wants it. */
+/* Where the plan ends no transient buffer is in use, and the state is where the next step wants
+ * it. */
 const char *ls_buffer_states_end(const ls_buffer_states *);
 
 #endif

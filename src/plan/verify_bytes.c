@@ -1,4 +1,5 @@
-/* verify_bytes.c - the bytes of communications, as the verifier counts them (plan.c has another way). */
+/* verify_bytes.c - the bytes of communications, as the verifier counts them (plan.c has another
+ * way). */
 #include "plan/plan.h"
 #include "share/codes.h"
 #include "tensor/dtype.h"

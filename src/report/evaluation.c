@@ -135,7 +135,8 @@ ls_evaluation ls_evaluation_of_records(const ls_model *m, const double *records,
     return v;
 }
 
-/* The number of metrics from the i-th on that are parts of one: "router/load/0", "router/load/1". */
+/* The number of metrics from the i-th on that are parts of one: "router/load/0",
+ * "router/load/1". */
 static int count_parts(const ls_evaluation *v, int i, int stem) {
     const char *name = v->metrics[i].name;
     int n = 0;

@@ -18,7 +18,8 @@ typedef struct ls_evaluation {
     ls_metric_value metrics[LS_NOTES + LS_MEASURES];
 } ls_evaluation;
 
-/* Writes a loss as people read it: 2.3451, and 1.96943e+17 where it has diverged. Returns `text`. */
+/* Writes a loss as people read it: 2.3451, and 1.96943e+17 where it has diverged. Returns
+ * `text`. */
 enum { LS_LOSS_TEXT = 32 };
 const char *ls_loss_text(double, char text[LS_LOSS_TEXT]);
 
@@ -26,8 +27,8 @@ const char *ls_loss_text(double, char text[LS_LOSS_TEXT]);
  * `nbytes` bytes of text; nbytes 0: for none. */
 ls_evaluation ls_evaluation_of(double nats, double nbytes, uint64_t nsamples, int64_t targets);
 
-/* From the records [n][ls_record_size()] of samples: the mean loss by weights, and metrics but those
- * of ranks (infer/ranking.h). */
+/* From the records [n][ls_record_size()] of samples: the mean loss by weights, and metrics but
+ * those of ranks (infer/ranking.h). */
 ls_evaluation ls_evaluation_of_records(const ls_model *, const double *records, uint64_t n,
                                        double nbytes);
 

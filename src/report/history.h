@@ -20,8 +20,8 @@
  *   {"step": 40, "ended": true}        the program that has a loop of its own closed its trainer
  *   {"step": 57, "gap": [1, 57]}       lines of these steps were lost before step 58 was written
  *   {"step": 21, "changed": {"optim.lr": ["0.003", "0.001"]}}
- *                                      the run was resumed with other keys that steer its steps: what
- *                                      they were, and what they are from this step on
+ *                                      the run was resumed with other keys that steer its steps:
+ *                                      what they were, and what they are from this step on
  */
 #ifndef LS_REPORT_HISTORY_H
 #define LS_REPORT_HISTORY_H

@@ -35,8 +35,8 @@ static void put_line(picture *d, double x, double y, const char *text, int color
 
 enum { SHORT = 17 }; /* letters of a layer's name, two of which fit into a box */
 
-/* "layers.0.mlp" of "model.layers.0.mlp.slice.1.chunk.2": of which part it is, a worker's other lines
- * say. */
+/* "layers.0.mlp" of "model.layers.0.mlp.slice.1.chunk.2": of which part it is, a worker's other
+ * lines say. */
 static void name_layer(const char *name, char text[4 * SHORT]) {
     if (strncmp(name, "model.", 6) == 0) name += 6;
     const char *slice = strstr(name, ".slice."), *chunk = strstr(name, ".chunk.");

@@ -59,13 +59,14 @@ ls_noise_scale ls_metrics_noise(const ls_metrics *);
  * with the next one. */
 void ls_metrics_started(ls_metrics *, int64_t step, const char *command, int pid);
 /* Records that the loss or the norm of the gradient of this step is not finite: the run ends. */
-/* LS_EINVAL: the loss or the norm of a step is not finite. advice: what to do beside a lower rate. */
+/* LS_EINVAL: the loss or the norm of a step is not finite. advice: what to do beside a lower
+ * rate. */
 ls_status ls_step_diverged(int64_t step, const ls_step_out *, const char *advice, ls_error *);
 ls_status ls_metrics_diverged(ls_metrics *, int64_t step, ls_error *);
 /* Records that a program has closed its trainer after this step. */
 ls_status ls_metrics_ended(ls_metrics *, int64_t step, ls_error *);
-/* The run was resumed with other keys: as of ls_config_changes(), from this step on. None: nothing is
- * written. */
+/* The run was resumed with other keys: as of ls_config_changes(), from this step on. None: nothing
+ * is written. */
 ls_status ls_metrics_changed(ls_metrics *, int64_t step, const ls_json *keys, ls_error *);
 ls_status ls_metrics_evaluation(ls_metrics *, int64_t steps, const ls_evaluation *, ls_error *);
 

@@ -53,8 +53,8 @@ ls_status ls_predictions_check(const ls_predictions *, ls_error *);
 void ls_predictions_begin(const ls_predictions *, ls_buf *);
 void ls_predictions_add(const ls_predictions *, const ls_predicted_sample *, ls_buf *);
 
-/* top [k]: the numbers of the greatest of x [n], in order; of equal ones the first. Those that are not
- * a number come last. Returns how many there are: k, or n if that is less. */
+/* top [k]: the numbers of the greatest of x [n], in order; of equal ones the first. Those that are
+ * not a number come last. Returns how many there are: k, or n if that is less. */
 int64_t ls_top_of(const float *x, int64_t n, int64_t k, int64_t *top);
 
 /* Appends a cell of CSV, in quotes; or in quotes only if it needs them. */

@@ -47,9 +47,9 @@ typedef struct ls_run_status {
 bool ls_run_status_is_run(const char *dir);
 /* The caller frees *s_p with ls_run_status_free(). */
 void ls_run_status_read(const char *run, ls_run_status *s_p);
-/* The same by the last 20 steps of metrics.jsonl alone, of its last 32 kB, for callers that ask often and know the last
- * start (NULL: it has none) and the config (NULL: it can't be read, for the reason `why`). An evaluation before them is
- * not known. */
+/* The same by the last 20 steps of metrics.jsonl alone, of its last 32 kB, for callers that ask
+ * often and know the last start (NULL: it has none) and the config (NULL: it can't be read, for the
+ * reason `why`). An evaluation before them is not known. */
 void ls_run_status_read_end(const char *run, const ls_json *start, const ls_config *,
                             const char *why, ls_run_status *s_p);
 /* That of a run that was not read yet. */

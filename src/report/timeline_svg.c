@@ -1,8 +1,8 @@
 /* timeline_svg.c - a step as a picture: a row for each lane of each worker, time to the right.
  *
- * A row is pale grey while its lane is idle, and beige while a communication waits for other workers. Actions too narrow to be seen are drawn together if
- * they are adjacent and of one kind, so that a file's size has a limit; each rectangle has a
- * tooltip that names it.
+ * A row is pale grey while its lane is idle, and beige while a communication waits for other
+ * workers. Actions too narrow to be seen are drawn together if they are adjacent and of one kind,
+ * so that a file's size has a limit; each rectangle has a tooltip that names it.
  */
 #include <inttypes.h>
 #include <math.h>

@@ -219,8 +219,8 @@ void ls_branch_compare(ls_branch_result *r, int n) {
     }
 }
 
-/* Where `above`, with `shift` standard errors more, first crosses the tolerance, by log k; INFINITY:
- * nowhere. *last_p: the result before that. */
+/* Where `above`, with `shift` standard errors more, first crosses the tolerance, by log k;
+ * INFINITY: nowhere. *last_p: the result before that. */
 static double crossing(const ls_branch_result *r, int n, double tolerance, double shift,
                        int *last_p) {
     double before = 0;

@@ -43,7 +43,8 @@ ls_status ls_branch_config(const ls_config *run, const ls_branch_span *, int64_t
 
 /* ---- what came out ---- */
 
-/* The mean training losses of a branch over pieces of the span: the same samples in all branches. */
+/* The mean training losses of a branch over pieces of the span: the same samples in all
+ * branches. */
 enum { LS_BRANCH_PIECES = 32 };
 typedef struct ls_branch_losses {
     double of[LS_BRANCH_PIECES];
@@ -67,7 +68,7 @@ typedef struct ls_branch_critical {
     bool reached;     /* there is a larger k, which is not */
     double k;         /* where `above` crosses the tolerance, by log k; else that of `last` */
     double low, high; /* the same if all `above` were two standard errors higher, or lower; high
-                         INFINITY: beyond the largest k */
+                       * INFINITY: beyond the largest k */
 } ls_branch_critical;
 ls_branch_critical ls_branch_find(const ls_branch_result *results, int n, double tolerance);
 

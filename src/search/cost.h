@@ -1,5 +1,5 @@
-/* cost.h - what the trials of `lockstep batch` would take with other numbers of workers: a step by the
- * simulator (perf/forecast.h), and the time, money and energy of all steps by the prices in the
+/* cost.h - what the trials of `lockstep batch` would take with other numbers of workers: a step by
+ * the simulator (perf/forecast.h), and the time, money and energy of all steps by the prices in the
  * machine's file (perf/expense.h). Evaluations and checkpoints are not counted.
  */
 #ifndef LS_SEARCH_COST_H
@@ -31,8 +31,8 @@ typedef struct ls_costs {
 
 /* Reads the machine's file; ls_machine_free() its machine. */
 ls_status ls_costs_open(const ls_cost_request *, ls_costs *c_p, ls_error *);
-/* Adds a row: the config with this batch. Where there are more workers than virtual workers, there are
- * as many of these. Nothing if nothing is predicted. */
+/* Adds a row: the config with this batch. Where there are more workers than virtual workers, there
+ * are as many of these. Nothing if nothing is predicted. */
 void ls_costs_add(ls_costs *, const ls_config *, int64_t batch, double steps);
 /* Seconds of all steps with counts[k] workers; NAN: not possible. And what they cost. */
 double ls_costs_seconds(const ls_cost_row *, int k);

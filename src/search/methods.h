@@ -9,8 +9,9 @@
  * asha, rule promote: each rung considers the trials that reach it in a fixed order, those of the
  *     first rung by number, those of another in the order of their promotions. When m of them have
  *     metrics, the best floor(m / reduction) go on. If no more trials will come and none went on,
- *     the best one does. Source: Li et al., "A system for massively parallel hyperparameter tuning",
- *     MLSys 2020 (arXiv 1810.05934), algorithm 2, with this order in place of the arrival's.
+ *     the best one does. Source: Li et al., "A system for massively parallel hyperparameter
+ *     tuning", MLSys 2020 (arXiv 1810.05934), algorithm 2, with this order in place of the
+ *     arrival's.
  * asha, rule stop: in the same order; a trial goes on if it is no worse than the quantile
  *     1 - 1 / reduction of those before it, or is the first. Source: AsyncHyperBandScheduler of Ray
  *     Tune, with one trial at a time.
@@ -52,7 +53,8 @@ int ls_search_ntrials(const ls_search *);
 int ls_search_nrungs(const ls_search *);
 int64_t ls_search_rung_steps(const ls_search *, int rung);
 
-/* The metric of a trial at a rung; INFINITY or NAN: it diverged. Call ls_search_decide() after it. */
+/* The metric of a trial at a rung; INFINITY or NAN: it diverged. Call ls_search_decide() after
+ * it. */
 void ls_search_report(ls_search *, int trial, int rung, double metric);
 void ls_search_decide(ls_search *);
 
@@ -69,7 +71,8 @@ const ls_search_part *ls_search_part_of(const ls_search *, int trial, int part);
 /* The part in which it is trained to this rung. */
 int ls_search_part_at(const ls_search *, int trial, int rung);
 
-/* Steps of all trials: about as many as the method will train, but no fewer than those that it has decided on. */
+/* Steps of all trials: about as many as the method will train, but no fewer than those that it has
+ * decided on. */
 int64_t ls_search_expected_steps(const ls_search *);
 
 /* How many trials came to a rung, so far. */

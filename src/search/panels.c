@@ -221,8 +221,8 @@ void ls_keys_svg(const ls_keys_picture *p, ls_buf *out) {
     ls_buf_printf(out, "</svg>\n");
 }
 
-/* ---- the panels of a search: a key whose value is the same in all trials has none, unless there is no
- * other ---- */
+/* ---- the panels of a search: a key whose value is the same in all trials has none, unless there
+ * is no other ---- */
 
 /* A panel, and its memory. */
 typedef struct panel {

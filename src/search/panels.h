@@ -1,5 +1,5 @@
-/* panels.h - a picture of a search whose trials all have the same steps: the metric by the values of
- * each key, a panel a key, a dot a trial. */
+/* panels.h - a picture of a search whose trials all have the same steps: the metric by the values
+ * of each key, a panel a key, a dot a trial. */
 #ifndef LS_SEARCH_PANELS_H
 #define LS_SEARCH_PANELS_H
 

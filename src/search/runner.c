@@ -78,7 +78,8 @@ static _Noreturn void become(char *const *argv, int output) {
     _exit(NO_PROGRAM);
 }
 
-/* Starts `lockstep` with these words (the first is any text). Its output is appended to the file. */
+/* Starts `lockstep` with these words (the first is any text). Its output is appended to the
+ * file. */
 static ls_status start(ls_runner *r, const char *const *words, const char *output, ls_trial *t,
                        ls_error *e) {
     ls_child child;

@@ -1,5 +1,5 @@
-/* runner.h - trains trials: this program, started as other processes, several at a time, which share
- * the workers.
+/* runner.h - trains trials: this program, started as other processes, several at a time, which
+ * share the workers.
  *
  * What a trial comes to does not depend on its workers, so what comes of several does not depend on
  * how they share them. Each process leads a group of its own, and is killed when this one ends: the
@@ -18,7 +18,8 @@ typedef struct ls_sharing {
     int64_t jobs; /* trials at once, at most; 0: as many as workers */
 } ls_sharing;
 
-/* LS_EINVAL: several trials at once are asked for, and what they come to depends on their workers. */
+/* LS_EINVAL: several trials at once are asked for, and what they come to depends on their
+ * workers. */
 ls_status ls_sharing_check(const ls_sharing *, const ls_config *, ls_error *);
 
 typedef struct ls_runner ls_runner;
@@ -33,11 +34,11 @@ void ls_runner_close(ls_runner *);
 /* Calls show(arg) about once a second while trials run. */
 void ls_runner_show(ls_runner *, void (*show)(void *arg), void *arg);
 
-/* Starts a trial, if there are workers for it; t->runs says so. nready: trials that could begin now,
- * which share the idle workers. Its output is appended to DIR.log. */
+/* Starts a trial, if there are workers for it; t->runs says so. nready: trials that could begin
+ * now, which share the idle workers. Its output is appended to DIR.log. */
 ls_status ls_runner_begin(ls_runner *, ls_trial *, int nready, ls_error *);
-/* Waits until one of those that run ends: *t_p, NULL: none runs. LS_EINVAL: it failed, other than by a
- * loss that is no number. LS_EABORT: this process got a signal. */
+/* Waits until one of those that run ends: *t_p, NULL: none runs. LS_EINVAL: it failed, other than
+ * by a loss that is no number. LS_EABORT: this process got a signal. */
 ls_status ls_runner_wait(ls_runner *, ls_trial **t_p, ls_error *);
 
 /* Trains all n, in order; on a terminal with a bar of their steps. A failure ends all. */

@@ -1,6 +1,6 @@
 /* saved.h - what a search was asked for, in its directory, so that `lockstep tune --resume DIR`
- * needs no more: DIR/base.yaml is a copy of the config, DIR/space.yaml of the file of the space, and
- * DIR/command.json has what the command line set.
+ * needs no more: DIR/base.yaml is a copy of the config, DIR/space.yaml of the file of the space,
+ * and DIR/command.json has what the command line set.
  */
 #ifndef LS_SEARCH_SAVED_H
 #define LS_SEARCH_SAVED_H

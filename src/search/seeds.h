@@ -48,8 +48,8 @@ typedef struct ls_seeds {
     ls_seeds_score steps, seconds;
 } ls_seeds;
 
-/* Trains what is not trained yet, one seed after the other. LS_EABORT: interrupted; LS_EINVAL: too few
- * seeds reach the target. */
+/* Trains what is not trained yet, one seed after the other. LS_EABORT: interrupted; LS_EINVAL: too
+ * few seeds reach the target. */
 ls_status ls_seeds_train(const ls_seeds_request *, const ls_config *, ls_seeds *s_p, ls_error *);
 
 #endif

@@ -18,8 +18,8 @@ static ls_status bad(const word *w, const char *what, ls_error *e) {
 
 /* ---- a word ---- */
 
-/* The place of the comma that ends a value, or of the text's end: commas in brackets, braces or quotes
- * belong to a value, e.g. a list. */
+/* The place of the comma that ends a value, or of the text's end: commas in brackets, braces or
+ * quotes belong to a value, e.g. a list. */
 static const char *value_end(const char *s) {
     int depth = 0;
     char quote = 0;

@@ -23,8 +23,8 @@ static double rate_factor(const ls_config *c, int64_t batch) {
     return linear ? times : sqrt(times);
 }
 
-/* The samples of the config's warm-up; in epochs it is left as it is. One that the config leaves open
- * is at most a tenth of the training, as of any run. */
+/* The samples of the config's warm-up; in epochs it is left as it is. One that the config leaves
+ * open is at most a tenth of the training, as of any run. */
 static void set_warmup(const ls_config *c, int64_t nsamples, ls_config *to) {
     const ls_batches b = ls_batches_of(c);
     const ls_config_span warmup = ls_config_warmup(c);

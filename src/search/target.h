@@ -34,8 +34,8 @@ typedef struct ls_target_curve {
     int64_t nsteps;
 } ls_target_curve;
 
-/* Reads RUN/metrics.jsonl as it was after step `until`: a training that was interrupted may have come
- * further. ls_target_curve_free() it. LS_EINVAL: lines of some steps were lost. */
+/* Reads RUN/metrics.jsonl as it was after step `until`: a training that was interrupted may have
+ * come further. ls_target_curve_free() it. LS_EINVAL: lines of some steps were lost. */
 ls_status ls_target_read(const char *run, int64_t batch, int64_t until, ls_target_curve *c_p,
                          ls_error *);
 void ls_target_curve_free(ls_target_curve *);

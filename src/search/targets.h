@@ -1,9 +1,9 @@
-/* targets.h - trains a config with several batches and rates to a validation loss, and compares what
- * larger batches save: `lockstep batch --steps-to`.
+/* targets.h - trains a config with several batches and rates to a validation loss, and compares
+ * what larger batches save: `lockstep batch --steps-to`.
  *
- * For each batch, rates compete by successive halving: all train up to an eighth of the samples, the
- * better half of them up to a quarter, and so on. The first that reach the target end it: of these,
- * the one with the fewest steps counts. Source: Jamieson & Talwalkar, AISTATS 2016.
+ * For each batch, rates compete by successive halving: all train up to an eighth of the samples,
+ * the better half of them up to a quarter, and so on. The first that reach the target end it: of
+ * these, the one with the fewest steps counts. Source: Jamieson & Talwalkar, AISTATS 2016.
  */
 #ifndef LS_SEARCH_TARGETS_H
 #define LS_SEARCH_TARGETS_H

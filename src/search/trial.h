@@ -1,6 +1,6 @@
-/* trial.h - one training of a search: a run directory, trained by this program as another process up
- * to some step (runner.h). What is trained already is not trained again, so a command that was killed
- * continues where it was.
+/* trial.h - one training of a search: a run directory, trained by this program as another process
+ * up to some step (runner.h). What is trained already is not trained again, so a command that was
+ * killed continues where it was.
  */
 #ifndef LS_SEARCH_TRIAL_H
 #define LS_SEARCH_TRIAL_H
@@ -31,8 +31,8 @@ int64_t ls_trial_now(const ls_trial *);
 /* Has the trial come to its last step? A training that was killed may have its last checkpoint, and
  * not its last evaluation. */
 bool ls_trial_is_trained(const ls_trial *);
-/* A metric of the step `until` in metrics.jsonl; NAN: it is not a number there. LS_EINVAL: it is in no
- * line of the step; the message lists those that are. */
+/* A metric of the step `until` in metrics.jsonl; NAN: it is not a number there. LS_EINVAL: it is in
+ * no line of the step; the message lists those that are. */
 ls_status ls_trial_metric(const ls_trial *, const char *metric, double *value_p, ls_error *);
 
 #endif

@@ -106,8 +106,8 @@ static ls_curve_series series_of(const curve *x) {
     return (ls_curve_series){x->steps, x->values, x->n};
 }
 
-/* The axes show the better half of the trials: a few bad ones would take up all of them. Other curves
- * are cut off at the frame. */
+/* The axes show the better half of the trials: a few bad ones would take up all of them. Other
+ * curves are cut off at the frame. */
 static ls_plot plot_of(const ls_trial_curves *c) {
     int n = ls_search_ntrials(c->view->search), *order = LS_NEW_ARRAY(int, (size_t)n);
     ls_plot plot;

@@ -22,13 +22,15 @@ typedef struct ls_tune_request {
 
 typedef struct ls_tune ls_tune;
 
-/* Reads the space, and checks the configs of all trials. The request lives as long as the search. */
+/* Reads the space, and checks the configs of all trials. The request lives as long as the
+ * search. */
 ls_status ls_tune_open(const ls_tune_request *, ls_tune **t_p, ls_error *);
 void ls_tune_close(ls_tune *); /* NULL is allowed */
 const ls_search_view *ls_tune_view(const ls_tune *);
 
-/* Trains all trials as far as the search wants, logs what each comes to, and writes DIR/best.yaml, a
- * table and a picture. LS_EABORT: interrupted. LS_EINVAL: the losses of all trials are no numbers. */
+/* Trains all trials as far as the search wants, logs what each comes to, and writes DIR/best.yaml,
+ * a table and a picture. LS_EABORT: interrupted. LS_EINVAL: the losses of all trials are no
+ * numbers. */
 ls_status ls_tune_train(ls_tune *, ls_error *);
 
 #endif

@@ -100,8 +100,8 @@ static ls_json *chat_logprobs(const ls_text_answer *a, const ls_reply *r, size_t
     return o;
 }
 
-/* The likeliest tokens by their texts; of two with one text the likelier one stays. The token itself is
- * always there. */
+/* The likeliest tokens by their texts; of two with one text the likelier one stays. The token
+ * itself is always there. */
 static ls_json *top_of(const ls_text_answer *a, const ls_reply_note *x) {
     if (isnan(x->logprob)) return ls_json_new_null();
     ls_json *o = ls_json_new_object();

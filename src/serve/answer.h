@@ -25,8 +25,8 @@ typedef struct ls_answer_sent {
 bool ls_answer_is_complete(const ls_text_answer *);
 /* Appends the object of an answer that is complete. */
 void ls_answer_write(const ls_text_answer *, ls_buf *out);
-/* Appends events for what is new of each reply; sent [n]. After the last reply has ended, also the events that
- * end the stream. */
+/* Appends events for what is new of each reply; sent [n]. After the last reply has ended, also the
+ * events that end the stream. */
 void ls_answer_stream(const ls_text_answer *, ls_answer_sent *sent, ls_buf *out);
 
 /* Appends {"error": ...}. */

@@ -1,9 +1,10 @@
-/* answer_form.h - which texts a request wants: JSON, by a schema or not, or what a regular expression matches.
+/* answer_form.h - which texts a request wants: JSON, by a schema or not, or what a regular
+ * expression matches.
  *
  *     {"response_format": {"type": "json_object"}}                                   OpenAI's
  *     {"response_format": {"type": "json_schema", "json_schema": {"schema": {...}}}}
  *     {"structured_outputs": {"regex", "json", "json_object" or "choice": ...}}      vLLM's
- *     {"guided_regex": "..."}, {"guided_json": {...}}                                 its older ones
+ *     {"guided_regex": "..."}, {"guided_json": {...}}                                its older ones
  */
 #ifndef LS_SERVE_ANSWER_FORM_H
 #define LS_SERVE_ANSWER_FORM_H
@@ -12,8 +13,8 @@
 #include "grammar/constraint_store.h"
 #include "serve/tools.h"
 
-/* The constraint that body's fields or required tools ask for, with one more user in the store; NULL: none. LS_EINVAL: a
- * field, *field_p, is damaged or not supported. */
+/* The constraint that body's fields or required tools ask for, with one more user in the store;
+ * NULL: none. LS_EINVAL: a field, *field_p, is damaged or not supported. */
 ls_status ls_answer_form_read(ls_constraint_store *, const ls_json *body, const ls_tools *,
                               ls_constraint **c_p, const char **field_p, ls_error *);
 

@@ -4,13 +4,14 @@
 
 #include "serve/answer.h"
 
-/* The calls of a reply, as far as it is written; none, if the request has no tools. The caller frees it. */
+/* The calls of a reply, as far as it is written; none, if the request has no tools. The caller
+ * frees it. */
 ls_tool_text ls_calls_of(const ls_text_answer *, const ls_reply *);
 
 /* The member tool_calls of reply i's message. */
 ls_json *ls_calls_write(const ls_text_answer *, size_t i, const ls_tool_text *);
-/* The next piece of tool_calls that a stream sends: a call's name, or a part of its arguments. NULL: there
- * is none. */
+/* The next piece of tool_calls that a stream sends: a call's name, or a part of its arguments.
+ * NULL: there is none. */
 ls_json *ls_calls_next(const ls_text_answer *, size_t i, const ls_tool_text *, ls_answer_sent *);
 
 #endif

@@ -1,4 +1,5 @@
-/* chat_page.c - see chat_page.h. The assembler reads the files; LS_SERVE_FOLDER is that of this file. */
+/* chat_page.c - see chat_page.h. The assembler reads the files; LS_SERVE_FOLDER is that of this
+ * file. */
 #include "serve/chat_page.h"
 
 #include <string.h>

@@ -15,8 +15,8 @@
 #include "serve/page_name.h"
 #include "tensor/gemm.h"
 
-/* Rows of a step, at most. NOTED_ROWS: of prompts whose logits are wanted; GUESSED_ROWS: of a step that
- * has guesses, without those of prompts. */
+/* Rows of a step, at most. NOTED_ROWS: of prompts whose logits are wanted; GUESSED_ROWS: of a step
+ * that has guesses, without those of prompts. */
 enum { PAGE = LS_KEPT_PAGE, NOTED_ROWS = 64, GUESSED_ROWS = 8 };
 
 struct ls_engine {
@@ -99,8 +99,8 @@ static void has_parts(ls_reply *r, int n, const ls_page_name *last) {
     r->name = *last;
 }
 
-/* Pages with the beginning of the text, and a copy of one that begins as the next one does. Where the
- * prompt's tokens are noted, all are computed. False: the system has no addresses for them. */
+/* Pages with the beginning of the text, and a copy of one that begins as the next one does. Where
+ * the prompt's tokens are noted, all are computed. False: the system has no addresses for them. */
 static bool find_pages(ls_engine *g, ls_reply *r) {
     int room = (int)((r->nprompt + r->rule->most + PAGE - 1) / PAGE);
     ls_error e;
@@ -136,7 +136,8 @@ static int64_t make_room(ls_engine *g, ls_reply *r, int64_t n) {
     return room < n ? room : n;
 }
 
-/* The same; replies that came later give their pages back if there is no room. False: it has none. */
+/* The same; replies that came later give their pages back if there is no room. False: it has
+ * none. */
 static bool force_room(ls_engine *g, ls_reply *r, int64_t n) {
     for (size_t i = g->n; make_room(g, r, n) < n; g->counts.preempted++) {
         while (i > 0 && g->list[i - 1] != r && g->list[i - 1]->view.n == 0) i--;
@@ -171,8 +172,8 @@ static int count_running(const ls_engine *g) {
     return n;
 }
 
-/* Guesses of the tokens after a reply's last one, which is the last part of the step. They take no page from others, and
- * the step stays as small as rows that take little longer than one. */
+/* Guesses of the tokens after a reply's last one, which is the last part of the step. They take no
+ * page from others, and the step stays as small as rows that take little longer than one. */
 static int64_t add_guesses(ls_engine *g, step *s, ls_reply *r, int64_t room) {
     uint32_t guesses[GUESSED_ROWS];
     part *p = &s->parts[s->n - 1];
@@ -244,7 +245,8 @@ static void plan_prompts(ls_engine *g, step *s) {
     }
 }
 
-/* Adds what part p has of the step before it was arranged: its rows, and those of them that are wanted. */
+/* Adds what part p has of the step before it was arranged: its rows, and those of them that are
+ * wanted. */
 static void move_part(step *s, part p, const int64_t *wanted) {
     int64_t by = s->rows - p.first;
     memcpy(s->sorted_tokens + s->rows, s->tokens + p.first, (size_t)p.rows * sizeof *s->tokens);
@@ -263,8 +265,8 @@ static void move_part(step *s, part p, const int64_t *wanted) {
     s->nwanted += p.nwanted;
 }
 
-/* Texts with one adapter come one after the other. Replies whose pages were given back after they had been
- * planned are in no step. */
+/* Texts with one adapter come one after the other. Replies whose pages were given back after they
+ * had been planned are in no step. */
 static void arrange(const ls_engine *g, step *s) {
     int n = s->n;
     memcpy(s->sorted, s->parts, (size_t)n * sizeof *s->parts);
@@ -404,7 +406,8 @@ static void remove_all(ls_engine *g) {
     }
 }
 
-/* What needs no lock: a step, and strips of one matrix. False: there is nothing to do, and the lock was held. */
+/* What needs no lock: a step, and strips of one matrix. False: there is nothing to do, and the lock
+ * was held. */
 static bool work(ls_engine *g, const step *s) {
     if (s->n == 0 && !g->o.strips) return false;
     pthread_mutex_unlock(&g->lock);

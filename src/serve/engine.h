@@ -1,11 +1,12 @@
 /* engine.h - writes the replies to many requests at a time, in a thread of its own.
  *
- * Each step computes one more token of all replies that are being written, and with the rest of its rows
- * parts of prompts, in the order in which they came. Keys and values are in pages (pages.h); if there are
- * none left, the newest reply gives its pages back, and is computed again later. None of this changes
- * a byte of a reply: its logits have the bits that they have alone (ls_infer_texts()), and its random
- * numbers depend on its seed, its number and the token's place. Source of the scheduling: Yu et al.,
- * "Orca", OSDI 2022; Agrawal et al., "Sarathi-Serve", OSDI 2024 (prompts in parts, beside decoding).
+ * Each step computes one more token of all replies that are being written, and with the rest of its
+ * rows parts of prompts, in the order in which they came. Keys and values are in pages (pages.h);
+ * if there are none left, the newest reply gives its pages back, and is computed again later. None
+ * of this changes a byte of a reply: its logits have the bits that they have alone
+ * (ls_infer_texts()), and its random numbers depend on its seed, its number and the token's place.
+ * Source of the scheduling: Yu et al., "Orca", OSDI 2022; Agrawal et al., "Sarathi-Serve", OSDI
+ * 2024 (prompts in parts, beside decoding).
  */
 #ifndef LS_SERVE_ENGINE_H
 #define LS_SERVE_ENGINE_H
@@ -39,8 +40,8 @@ typedef struct ls_engine_counts {
     int running, waiting, pages, pages_used;
 } ls_engine_counts;
 
-/* The model must outlive it; if a device computes, the engine alone uses it. LS_EINVAL: the memory has no room for
- * one text, or the model's layers do not continue texts. LS_ENOMEM. */
+/* The model must outlive it; if a device computes, the engine alone uses it. LS_EINVAL: the memory
+ * has no room for one text, or the model's layers do not continue texts. LS_ENOMEM. */
 ls_status ls_engine_open(const ls_trained *, const ls_engine_options *, ls_engine **e_p,
                          ls_error *);
 /* Ends all replies that are not complete: their `left` is called. */
@@ -52,12 +53,13 @@ int64_t ls_engine_context(const ls_engine *);
 void ls_engine_lock(ls_engine *);
 void ls_engine_unlock(ls_engine *);
 
-/* With the lock: adds the reply to the end of the queue. Its `left` is called when the engine no longer
- * uses it: when it has ended, or soon after it was dropped. */
+/* With the lock: adds the reply to the end of the queue. Its `left` is called when the engine no
+ * longer uses it: when it has ended, or soon after it was dropped. */
 void ls_engine_add(ls_engine *, ls_reply *);
 /* With the lock. */
 ls_engine_counts ls_engine_count(const ls_engine *);
-/* With the lock: bytes of the model's file were lost, or the device failed. Replies stay as they are, and the engine writes no more. */
+/* With the lock: bytes of the model's file were lost, or the device failed. Replies stay as they
+ * are, and the engine writes no more. */
 bool ls_engine_failed(const ls_engine *, ls_error *);
 
 #endif

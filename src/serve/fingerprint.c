@@ -24,7 +24,8 @@ struct ls_fingerprint {
     char (*texts)[LS_FINGERPRINT_TEXT]; /* [1 + nadapters] */
 };
 
-/* ---- what is hashed: each thing with its length, so that no two sequences of them have the same bytes ---- */
+/* ---- what is hashed: each thing with its length, so that no two sequences of them have the same
+ * bytes ---- */
 
 static void add(ls_fingerprint *f, ls_hasher *h, const void *data, size_t nbytes) {
     const uint64_t length = nbytes;

@@ -1,7 +1,8 @@
 /* front.c - see front.h.
  *
- * Three kinds of threads: one reads requests (http/jobs.h), since a client decides how long its body takes to parse;
- * workers write replies; and the one that calls ls_front_run() sends them: what is new wakes it by an eventfd.
+ * Three kinds of threads: one reads requests (http/jobs.h), since a client decides how long its
+ * body takes to parse; workers write replies; and the one that calls ls_front_run() sends them:
+ * what is new wakes it by an eventfd.
  */
 #include "serve/front.h"
 
@@ -37,8 +38,8 @@ struct ls_front {
     bool ending;
 };
 
-/* A request that is being answered. Its memory is freed by whoever leaves it last: the connection, or the
- * workers. */
+/* A request that is being answered. Its memory is freed by whoever leaves it last: the connection,
+ * or the workers. */
 typedef struct asked {
     ls_front *front;
     ls_text_request request;

@@ -4,11 +4,11 @@
 
 #include "chat/prompt.h"
 
-/* The tokens of body's "messages", of the tools (NULL: none), and of the beginning of an answer; the caller frees
- * list_p->ids. Arguments of calls may be a text that contains the JSON. The members of "chat_template_kwargs" are variables
- * of the template, beside those that it has anyway. A template that writes a date writes today's.
- * *field_p: the field that an error is about. LS_EINVAL: a
- * message is damaged, or the template refuses it. */
+/* The tokens of body's "messages", of the tools (NULL: none), and of the beginning of an answer;
+ * the caller frees list_p->ids. Arguments of calls may be a text that contains the JSON. The
+ * members of "chat_template_kwargs" are variables of the template, beside those that it has anyway.
+ * A template that writes a date writes today's. *field_p: the field that an error is about.
+ * LS_EINVAL: a message is damaged, or the template refuses it. */
 ls_status ls_messages_encode(const ls_chat_format *, const ls_json *body, const ls_json *tools,
                              ls_token_list *list_p, const char **field_p, ls_error *);
 

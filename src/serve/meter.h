@@ -13,8 +13,8 @@ typedef struct ls_histogram {
     double sum;
 } ls_histogram;
 
-/* Counts replies that have ended, and requests that were refused. The workers' lock guards all members
- * except `refused`. */
+/* Counts replies that have ended, and requests that were refused. The workers' lock guards all
+ * members except `refused`. */
 typedef struct ls_meter {
     int64_t ended[3];                /* by length, by a stop or the model, by the server */
     int64_t refused[6];              /* by the first digit of their status */

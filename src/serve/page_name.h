@@ -1,7 +1,8 @@
-/* page_name.h - names of pages by what they hold: SHA-256 of the page before, and of their tokens. The name
- * before a text's first page says which adapter the text has.
+/* page_name.h - names of pages by what they hold: SHA-256 of the page before, and of their tokens.
+ * The name before a text's first page says which adapter the text has.
  *
- * Prompts come from strangers, so the hash must be one for which no two texts with the same name can be found.
+ * Prompts come from strangers, so the hash must be one for which no two texts with the same name
+ * can be found.
  */
 #ifndef LS_SERVE_PAGE_NAME_H
 #define LS_SERVE_PAGE_NAME_H

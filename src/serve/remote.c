@@ -23,8 +23,8 @@ struct ls_remote {
 
 /* ---- errors ---- */
 
-/* What the server says of an error: {"error": {"message": ...}}, {"error": ...}, {"message": ...} or
- * {"detail": ...}. "": nothing. */
+/* What the server says of an error: {"error": {"message": ...}}, {"error": ...}, {"message": ...}
+ * or {"detail": ...}. "": nothing. */
 static char *message_of(const ls_buf *body) {
     ls_json *o = NULL;
     const char *text = NULL;

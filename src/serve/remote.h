@@ -1,4 +1,5 @@
-/* remote.h - a model that another program serves over OpenAI's API: lockstep serve, llama.cpp's server, vLLM. */
+/* remote.h - a model that another program serves over OpenAI's API: lockstep serve, llama.cpp's
+ * server, vLLM. */
 #ifndef LS_SERVE_REMOTE_H
 #define LS_SERVE_REMOTE_H
 
@@ -25,10 +26,10 @@ void ls_remote_close(ls_remote *); /* NULL is allowed */
 const char *ls_remote_model(const ls_remote *);
 ls_talk *ls_remote_talk(ls_remote *); /* the conversation with it */
 
-/* Adds the user's message, and takes the model's answer as it is written, as ls_chat_say() does. Members `number`,
- * `first`, `ends` and `special` of ls_writing are ignored, and where its rule leaves a number unset, the server decides.
- * The message is dropped after an error, or if the answer is interrupted before it begins. g_p->ntokens is -1 if the
- * server does not report it. */
+/* Adds the user's message, and takes the model's answer as it is written, as ls_chat_say() does.
+ * Members `number`, `first`, `ends` and `special` of ls_writing are ignored, and where its rule
+ * leaves a number unset, the server decides. The message is dropped after an error, or if the
+ * answer is interrupted before it begins. g_p->ntokens is -1 if the server does not report it. */
 ls_status ls_remote_say(ls_remote *, const char *text, const ls_writing *, ls_generated *g_p,
                         const char **answer_p, ls_error *);
 

@@ -1,7 +1,8 @@
-/* reply.h - one text that a request asks for: its prompt, the rules by which it is written, and what has
- * been written so far.
+/* reply.h - one text that a request asks for: its prompt, the rules by which it is written, and
+ * what has been written so far.
  *
- * The request's thread makes it, and reads it under the engine's lock (engine.h); the engine writes it.
+ * The request's thread makes it, and reads it under the engine's lock (engine.h); the engine writes
+ * it.
  */
 #ifndef LS_SERVE_REPLY_H
 #define LS_SERVE_REPLY_H
@@ -23,13 +24,13 @@ typedef struct ls_reply_bias {
 typedef struct ls_reply_rule {
     ls_sampler_rule sampler;
     double frequency, presence; /* subtracted from the logit of a token that was written: times the
-                                   number of its places; once */
+                                 * number of its places; once */
     ls_reply_bias *bias;        /* [nbias] */
     size_t nbias;
     const char *stops[LS_REPLY_STOPS]; /* [nstops] */
     int nstops;
-    const uint32_t *ends; /* [nends] tokens that end the text; of a constraint's,
-                              at most LS_REPLY_ENDS */
+    const uint32_t *ends; /* [nends] tokens that end the text; of a constraint's, at most
+                           * LS_REPLY_ENDS */
     int nends;
     ls_constraint *constraint; /* which texts are allowed; NULL: all */
     bool special;              /* special tokens are written by their names */
@@ -88,16 +89,18 @@ void ls_reply_make(ls_reply *, const ls_reply_rule *, const ls_tokenizer *, cons
                    int64_t n);
 void ls_reply_free(ls_reply *);
 
-/* The token after these logits [V] is written: drawn from those that the rule allows, noted, given out. May end
- * the reply. Probabilities that are noted are the model's own: of all tokens, without the rule. */
+/* The token after these logits [V] is written: drawn from those that the rule allows, noted, given
+ * out. May end the reply. Probabilities that are noted are the model's own: of all tokens, without
+ * the rule. */
 void ls_reply_write(ls_reply *, ls_sampler *, const float *logits);
-/* Appends a token that another process has drawn; it is not noted. May end the reply, but not at an end that a
- * constraint makes. */
+/* Appends a token that another process has drawn; it is not noted. May end the reply, but not at an
+ * end that a constraint makes. */
 void ls_reply_take(ls_reply *, uint32_t token);
-/* Notes the token after the prompt's token i, if there is one, from the logits [V] at i. Calls come in the order
- * of i. */
+/* Notes the token after the prompt's token i, if there is one, from the logits [V] at i. Calls come
+ * in the order of i. */
 void ls_reply_note_prompt(ls_reply *, size_t V, int64_t i, const float *logits);
-/* For a reply that is a vector: adds the values [width] at the prompt's token i. Calls come in the order of i. */
+/* For a reply that is a vector: adds the values [width] at the prompt's token i. Calls come in the
+ * order of i. */
 void ls_reply_sum(ls_reply *, int64_t width, int64_t i, const float *values);
 void ls_reply_finish(ls_reply *, ls_written_end);
 

@@ -1,8 +1,9 @@
-/* reply_workers.c - see reply_workers.h. Requests, their replies, and the thread that hands them to workers;
- * worker_list.h has the processes.
+/* reply_workers.c - see reply_workers.h. Requests, their replies, and the thread that hands them to
+ * workers; worker_list.h has the processes.
  *
- * A thread sends orders to the workers and reads their messages (worker_message.h). Replies wait in one queue until a
- * worker has a place for them, so they begin in the order in which they came, however fast each worker is.
+ * A thread sends orders to the workers and reads their messages (worker_message.h). Replies wait in
+ * one queue until a worker has a place for them, so they begin in the order in which they came,
+ * however fast each worker is.
  */
 #include "serve/reply_workers.h"
 
@@ -108,7 +109,8 @@ static void remove_dropped(ls_reply_workers *w) {
     }
 }
 
-/* Tokens of the prompt whose probabilities have all come: a note is of the token after one that was read. */
+/* Tokens of the prompt whose probabilities have all come: a note is of the token after one that was
+ * read. */
 static int64_t noted_of(const ls_reply *r) {
     int64_t n = (int64_t)r->nnotes;
     if (!r->rule->echo || r->rule->top < 0) return 0;
@@ -217,8 +219,8 @@ static void add_counts(ls_engine_counts *to, const ls_engine_counts *c) {
     to->right_tokens += c->right_tokens;
 }
 
-/* The worker's replies wait again, at their places in the queue. A reply at whose next token several workers have died is
- * given up, since it may be the cause. */
+/* The worker's replies wait again, at their places in the queue. A reply at whose next token
+ * several workers have died is given up, since it may be the cause. */
 static void take_back_replies(ls_reply_workers *w, const ls_worker_process *x) {
     int n = 0;
     for (size_t i = w->nheld; i-- > 0;) {

@@ -1,8 +1,8 @@
 /* request.h - what a body of POST /v1/completions, /v1/chat/completions or /v1/embeddings asks for.
  *
- * The fields are OpenAI's, and of vLLM's further ones those that are named here. A field that would change
- * the answer and is not supported is refused by name; others that are unknown are left out, and named in
- * the log once.
+ * The fields are OpenAI's, and of vLLM's further ones those that are named here. A field that would
+ * change the answer and is not supported is refused by name; others that are unknown are left out,
+ * and named in the log once.
  */
 #ifndef LS_SERVE_REQUEST_H
 #define LS_SERVE_REQUEST_H
@@ -74,7 +74,8 @@ bool ls_request_read(const ls_request_model *, ls_request_kind, const char *body
                      ls_text_request *, ls_refusal *);
 void ls_request_free(ls_text_request *);
 
-/* The tokens of {"prompt" or "content": text}, as /tokenize has it. The caller frees list_p->ids. */
+/* The tokens of {"prompt" or "content": text}, as /tokenize has it. The caller frees
+ * list_p->ids. */
 ls_status ls_request_tokens(const ls_request_model *, const char *text, bool begin,
                             ls_token_list *list_p, ls_error *);
 

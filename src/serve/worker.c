@@ -101,8 +101,8 @@ static void free_writing(worker *w, size_t i) {
     free(x);
 }
 
-/* A process whose device has failed ends: its replies are written on by others, and a new one may find the device well
- * again. */
+/* A process whose device has failed ends: its replies are written on by others, and a new one may
+ * find the device well again. */
 static void end_if_device_failed(worker *w, const ls_error *e) {
     if (!w->on_device || ls_guard_check(NULL) != LS_OK) return;
     ls_log("serve: worker %d ends: %s", w->number, e->msg);
@@ -256,8 +256,8 @@ static ls_status choose_device(worker *w, const char *name, ls_error *e) {
     return LS_OK;
 }
 
-/* The server has the model and its adapters in the host's memory: drivers can't be used in a process that is forked
- * after they have been loaded. */
+/* The server has the model and its adapters in the host's memory: drivers can't be used in a
+ * process that is forked after they have been loaded. */
 static ls_status open_device(worker *w, const ls_worker_options *o, ls_engine_options *engine,
                              ls_error *e) {
     int n = engine->nadapters;

@@ -1,4 +1,5 @@
-/* worker.h - a process that writes replies for a server: an engine behind a socket (worker_message.h). */
+/* worker.h - a process that writes replies for a server: an engine behind a socket
+ * (worker_message.h). */
 #ifndef LS_SERVE_WORKER_H
 #define LS_SERVE_WORKER_H
 

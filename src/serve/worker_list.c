@@ -11,8 +11,9 @@
 #include "base/log.h"
 #include "serve/page_name.h"
 
-/* NEAR: a worker that has had a prompt's beginning is preferred to one with up to this many replies fewer; STARTS:
- * failed starts in a row before the first pause, of PAUSE_MS; it doubles with each further one, up to MOST_MS. */
+/* NEAR: a worker that has had a prompt's beginning is preferred to one with up to this many replies
+ * fewer; STARTS: failed starts in a row before the first pause, of PAUSE_MS; it doubles with each
+ * further one, up to MOST_MS. */
 enum { NEAR = 2, STARTS = 3, PAUSE_MS = 100, MOST_MS = 10000 };
 
 /* ---- starting ---- */

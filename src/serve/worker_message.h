@@ -53,12 +53,14 @@ typedef struct ls_worker_news {
     ls_written_end end;
 } ls_worker_news;
 
-/* Appends the head of a message; the caller appends the rest, and ls_message_end() sets the length. */
+/* Appends the head of a message; the caller appends the rest, and ls_message_end() sets the
+ * length. */
 size_t ls_message_begin(ls_buf *, ls_worker_says, uint64_t id);
 void ls_message_end(ls_buf *, size_t begin);
 void ls_message_put(ls_buf *, ls_worker_says, uint64_t id, const void *data, size_t nbytes);
 
-/* Takes the message at *at_p of the received bytes, and sets *at_p behind it. False: it is not yet complete. */
+/* Takes the message at *at_p of the received bytes, and sets *at_p behind it. False: it is not yet
+ * complete. */
 bool ls_message_next(const ls_buf *come, size_t *at_p, ls_worker_message *);
 /* Takes the message's next bytes. */
 void ls_message_take(ls_worker_message *, void *to, size_t nbytes);

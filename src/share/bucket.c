@@ -4,8 +4,8 @@
  * has as many blocks as fit into bucket_nbytes, but at least one; where gradients are compressed,
  * as many chunks of pieces (piece.c); where the cut would be inside a whole or undivided parameter
  * (ls_param), the bucket begins with this parameter. A bucket also ends where the stages of a
- * pipeline meet, or parameters of another chunk follow (mesh.c). The list of each layer is made once, since passes and
- * readers need it at every action.
+ * pipeline meet, or parameters of another chunk follow (mesh.c). The list of each layer is made
+ * once, since passes and readers need it at every action.
  *
  * Shards are even cuts of a bucket. With whole parameters a cut moves to the nearest end of the
  * parameter that it is inside of, and each bucket is divided so that the workers' shards of all
@@ -46,8 +46,8 @@ static int by_number(const void *a, const void *b) {
     return (*x > *y) - (*x < *y);
 }
 
-/* Appends the buckets of one layer, each once, to sh->touched. seen [nbuckets]: 1 + the latest layer
- * that has the bucket. */
+/* Appends the buckets of one layer, each once, to sh->touched. seen [nbuckets]: 1 + the latest
+ * layer that has the bucket. */
 static void list_layer(ls_share *sh, int layer, int *seen, int *capacity_p) {
     const ls_layer *l = &sh->model->layers[layer];
     int begin = sh->touched_from[layer], n = begin;
@@ -77,8 +77,8 @@ static void list_touched(ls_share *sh) {
     free(seen);
 }
 
-/* The whole (or undivided) parameter that an element, which does not begin it, is inside of; its end with the rest
- * of its last block. NULL: none. */
+/* The whole (or undivided) parameter that an element, which does not begin it, is inside of; its
+ * end with the rest of its last block. NULL: none. */
 static const ls_param *whole_around(const ls_model *m, size_t at, size_t *end_p) {
     for (int i = 0; i < m->nparams; i++) {
         const ls_param *q = &m->params[i];

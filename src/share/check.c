@@ -202,8 +202,8 @@ static ls_status check_joining(const ls_share_config *c, ls_error *e) {
     return LS_OK;
 }
 
-/* config/conflicts.c refuses keys that exclude each other. The checks below depend on the model, or on
- * how workers divide it. */
+/* config/conflicts.c refuses keys that exclude each other. The checks below depend on the model, or
+ * on how workers divide it. */
 
 static bool has_running_values(const ls_model *m) {
     for (int i = 0; i < m->nparams; i++)
@@ -260,8 +260,8 @@ static ls_status check_tensor(const ls_share_config *c, ls_error *e) {
                    c->tensor, slices, ls_plural(slices), slices);
 }
 
-/* Gradients of chunks are summed as those of virtual workers are: for each of them a tree over virtual
- * workers, which is a subtree of the whole if these are a power of two. */
+/* Gradients of chunks are summed as those of virtual workers are: for each of them a tree over
+ * virtual workers, which is a subtree of the whole if these are a power of two. */
 static ls_status check_chunks(const ls_share_config *c, ls_error *e) {
     int n = c->model->nchunks > 1 ? c->model->nchunks : 1;
     int cut = c->model->together > 1 ? c->model->together : n; /* what the key says */

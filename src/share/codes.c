@@ -10,11 +10,11 @@
  * Small parameters, running values of norms and, for factors, vectors and matrices of which two
  * factors have more than half of the elements, are summed as they are.
  *
- * Factors (compress/powersgd.c). A piece is a whole matrix, which one bucket has. A factor is summed
- * over the virtual workers before the next is computed, so a bucket has two Encodes and two
+ * Factors (compress/powersgd.c). A piece is a whole matrix, which one bucket has. A factor is
+ * summed over the virtual workers before the next is computed, so a bucket has two Encodes and two
  * exchanges. Exchanges of first factors run beside Backward; what follows them comes after the last
- * Backward (plan/reduction.c). Decode needs both sums. The second factor of a step is where the next
- * step begins: it is part of the state, and each virtual worker's errors have it at their end.
+ * Backward (plan/reduction.c). Decode needs both sums. The second factor of a step is where the
+ * next step begins: it is part of the state, and each virtual worker's errors have it at their end.
  */
 #include "share/codes.h"
 

@@ -1,8 +1,8 @@
 /* share/codes.h - gradients that are encoded: their pieces, and whose codes are sent to whom.
  *
- * Codes that are sent are decoded where they arrive, and summed there in the tree's order. Not where
- * each round is reduced, nor with estimates (EF21), which a code does not hold. Factors always are
- * sent, also by a worker to itself.
+ * Codes that are sent are decoded where they arrive, and summed there in the tree's order. Not
+ * where each round is reduced, nor with estimates (EF21), which a code does not hold. Factors
+ * always are sent, also by a worker to itself.
  */
 #ifndef LS_SHARE_CODES_H
 #define LS_SHARE_CODES_H

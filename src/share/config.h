@@ -54,13 +54,14 @@ typedef struct ls_share_config {
     bool sums_on_device;  /* and sums over workers, whose shards come from device to device */
     bool receives;        /* by messages; else devices read each other's memory */
     const int *stages; /* [pipe * chunks - 1] outlives the plan: the first layers of all stages but
-                           the first; NULL: stages of about the same work */
+                        * the first; NULL: stages of about the same work */
 } ls_share_config;
 
 /* LS_EINVAL: what workers can't divide in this way, and what to change. */
 ls_status ls_share_check(const ls_share_config *, ls_error *);
 
-/* How keys and tables call the dimension that divides samples, or parts of them: "context" or "expert". */
+/* How keys and tables call the dimension that divides samples, or parts of them: "context" or
+ * "expert". */
 const char *ls_share_context_name(const ls_model *);
 const char *ls_share_context_title(const ls_model *); /* where samples, too, are cut: both */
 const char *ls_share_chunk_name(const ls_model *);

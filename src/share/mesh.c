@@ -270,8 +270,8 @@ static ls_status check_part(const ls_share *sh, int bucket, int cell, ls_error *
     return LS_OK;
 }
 
-/* Layers of all chunks have a parameter that those of several do; and in a pipeline one stage, that of
- * the bucket's last layer, has such a layer of each chunk. */
+/* Layers of all chunks have a parameter that those of several do; and in a pipeline one stage, that
+ * of the bucket's last layer, has such a layer of each chunk. */
 static ls_status check_chunks(const ls_share *sh, ls_error *e) {
     const ls_model *m = sh->model;
     size_t chunks = (size_t)sh->nchunks;
@@ -331,7 +331,8 @@ static void write(ls_share *sh, int layer, int bucket) {
     }
 }
 
-/* Finds which layers of each holder and chunk write the buckets first and last, and what of them. */
+/* Finds which layers of each holder and chunk write the buckets first and last, and what of
+ * them. */
 static void find_writers(ls_share *sh) {
     size_t each = (size_t)sh->nbuckets, n = (size_t)(sh->nholders * sh->nchunks) * each;
     sh->openers = LS_NEW_ARRAY(int, n);

@@ -1,4 +1,5 @@
-/* rows.c - what a step moves of tables that hosts divide (ls_param.rows): see ls_share_rows_moved(). */
+/* rows.c - what a step moves of tables that hosts divide (ls_param.rows): see
+ * ls_share_rows_moved(). */
 #include "share/share.h"
 
 #include <math.h>

@@ -95,7 +95,8 @@ static void add_params(v_list *l, int chunk) {
 }
 
 /* Until the gradients come back, chunk 0 goes ahead by what the V's other half needs; then the two
- * chunks take turns. With fewer than 2 P - 1 micro-batches, the order is that of 2 P - 1, without those that are missing. */
+ * chunks take turns. With fewer than 2 P - 1 micro-batches, the order is that of 2 P - 1, without
+ * those that are missing. */
 static void list_zb_v(const ls_pipe_schedule *s, int rank, ls_pass *passes) {
     int ahead = s->workers - rank, all = 2 * s->workers - 1;
     v_list l = {.passes = passes, .micros = s->micros};

@@ -11,9 +11,9 @@
  *                Large-Scale Language Model Training on GPU Clusters Using Megatron-LM", 2021).
  *                Micro-batches go through the chunks in groups of P; where P does not divide them,
  *                in larger groups
- *   zb-h1        1f1b whose backward passes compute the gradients of inputs alone; those of parameters
- *                follow r micro-batches later on worker r, where it would wait (Qi et al., "Zero
- *                Bubble Pipeline Parallelism", 2023)
+ *   zb-h1        1f1b whose backward passes compute the gradients of inputs alone; those of
+ *                parameters follow r micro-batches later on worker r, where it would wait (Qi et
+ *                al., "Zero Bubble Pipeline Parallelism", 2023)
  *   zb-v         split, too, with two chunks in the form of a V: worker r has stages r and
  *                2 P - 1 - r, so the first worker has the first stage and the last (the same)
  *

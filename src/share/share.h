@@ -3,28 +3,28 @@
  * A table, which ls_share_make() fills once, before a plan's actions are listed. All functions here
  * read it. Its config (share/config.h), and with it the strategy, is for passes alone.
  *
- * The mesh. Where workers divide a model, its cells are the combinations of a stage of the pipeline, a
- * part of the slices and a part of the chunks. `data` workers have the same cell: they run the same
- * layers, each for its own virtual workers, and a worker's place in its cell says which. Workers that
- * divide slices are neighbours in the numbering; then come those that divide chunks; then those of
- * a cell; then the stages. Worker `place` of a cell and those at this place of other cells have a
- * model together.
+ * The mesh. Where workers divide a model, its cells are the combinations of a stage of the
+ * pipeline, a part of the slices and a part of the chunks. `data` workers have the same cell: they
+ * run the same layers, each for its own virtual workers, and a worker's place in its cell says
+ * which. Workers that divide slices are neighbours in the numbering; then come those that divide
+ * chunks; then those of a cell; then the stages. Worker `place` of a cell and those at this place
+ * of other cells have a model together.
  *
- * A holder is the set of workers that have the same parameters: the cells of a stage and a part of the slices,
- * whatever their chunks. A worker's place in its holder is place in the cell * context + its part of the
- * chunks. Consecutive places form sharding groups of `nshards` workers; a sharding group has one
- * copy of what is sharded. Replicas are the workers, one of each sharding group, that have the same
- * shard.
+ * A holder is the set of workers that have the same parameters: the cells of a stage and a part of
+ * the slices, whatever their chunks. A worker's place in its holder is place in the cell * context
+ * + its part of the chunks. Consecutive places form sharding groups of `nshards` workers; a
+ * sharding group has one copy of what is sharded. Replicas are the workers, one of each sharding
+ * group, that have the same shard.
  *
- * Islands. With replicas that train apart, flat buffers have 1 + islands segments, each of the model's
- * size: the common parameters, and those of each island, which are numbered from 1 here. An island's
- * workers are consecutive, and so are the islands of a worker; a worker has several islands or an
- * island several workers, never both. Else there is one segment.
+ * Islands. With replicas that train apart, flat buffers have 1 + islands segments, each of the
+ * model's size: the common parameters, and those of each island, which are numbered from 1 here. An
+ * island's workers are consecutive, and so are the islands of a worker; a worker has several
+ * islands or an island several workers, never both. Else there is one segment.
  *
- * Buckets. A bucket belongs to the cell with its writer, which sums and updates it; if layers of all
- * chunks have its parameters, to all cells of the holder. Layers of another cell may write parts of it:
- * a block that two stages share, or parameters that two layers share. That cell sends these parts of
- * each virtual worker's gradient, and gets the new parameters (share/mesh.h).
+ * Buckets. A bucket belongs to the cell with its writer, which sums and updates it; if layers of
+ * all chunks have its parameters, to all cells of the holder. Layers of another cell may write
+ * parts of it: a block that two stages share, or parameters that two layers share. That cell sends
+ * these parts of each virtual worker's gradient, and gets the new parameters (share/mesh.h).
  */
 #ifndef LS_SHARE_SHARE_H
 #define LS_SHARE_SHARE_H
@@ -153,10 +153,10 @@ typedef struct ls_share_nbytes {
     size_t slot;   /* one sum of the whole gradient */
     size_t wide;   /* sums over micro-batches in f32; 0: not needed */
     size_t errors; /* what encoding loses of the gradients of all virtual workers, twice: before a
-                       step and after it (state/errors.h) */
+                    * step and after it (state/errors.h) */
     size_t tables; /* of which parameters are windows, and their states: one copy for all workers */
     size_t copy; /* of the state, for a checkpoint: parameters in f32, states, errors of all virtual
-                       workers */
+                  * workers */
     size_t scalars; /* of one worker, or summed */
     size_t frozen;  /* frozen parameters, in one copy */
 } ls_share_nbytes;
@@ -222,7 +222,7 @@ typedef struct ls_share {
     bool receives;        /* of what it receives; else it reads the memory of the others' devices */
     int nsums;  /* sums over all workers of a worker's shards, at most; 1 without rounds */
     int ninbox; /* gradients that another stage has sent and that wait, of a bucket, at most: set by
-                    the pass that adds messages */
+                 * the pass that adds messages */
 
     /* what is sharded */
     bool shards_moments, shards_grads, shards_params;
@@ -314,14 +314,15 @@ ls_range ls_share_normed(const ls_share *, int bucket, int worker);
 /* The part of a bucket that a worker updates: its shard, or all if moments are not sharded. */
 ls_range ls_share_owned(const ls_share *, int bucket, int worker);
 
-/* Sums of a bucket that remain when all its virtual workers are done; the slot of the first of them:
- * the others follow. */
+/* Sums of a bucket that remain when all its virtual workers are done; the slot of the first of
+ * them: the others follow. */
 int ls_share_sums(const ls_share *, int bucket, int worker);
 int ls_share_first_slot(const ls_share *, int bucket, int worker);
-/* The slot of the first sum over all workers: that of the first one of the bucket's, or where rounds
- * are reduced, the one after the worker's last. */
+/* The slot of the first sum over all workers: that of the first one of the bucket's, or where
+ * rounds are reduced, the one after the worker's last. */
 int ls_share_sum_slot(const ls_share *, int bucket, int worker);
-/* Is a worker's shard of the sum over all workers in this slot of its gradients, so that it outlives them? */
+/* Is a worker's shard of the sum over all workers in this slot of its gradients, so that it
+ * outlives them? */
 bool ls_share_keeps_shard(const ls_share *, int slot);
 /* Slots in which a worker has gradients of a bucket. */
 int ls_share_bucket_slots(const ls_share *, int bucket, int worker);
@@ -369,8 +370,8 @@ static inline int ls_share_layer_chunk(const ls_share *sh, int layer) {
 }
 /* The slot of the chunk's sum that is number `level` on its stack (ls_share_fold()). */
 int ls_share_slot_of(const ls_share *, int worker, int chunk, int level);
-/* How a worker that runs all virtual workers adds up the sums of its chunks, of a bucket. Returns the
- * number of such folds: 0 for other workers. */
+/* How a worker that runs all virtual workers adds up the sums of its chunks, of a bucket. Returns
+ * the number of such folds: 0 for other workers. */
 typedef struct ls_chunk_fold {
     int slot, from;
 } ls_chunk_fold;
@@ -390,10 +391,10 @@ size_t ls_share_group_nbytes(const ls_share *);
 /* The sum over all workers, on one host. */
 size_t ls_share_host_nbytes(const ls_share *);
 
-/* Bytes that come from other hosts to a worker in a step, on average over the workers, of the rows of
- * tables that hosts of `near` workers divide (docs/guide/recommenders.md), if all ids of the batch differ:
- * rows that its samples read, with the numbers by which it asks for them; rows and states that it
- * updates; those that are written back to it. 0 on one host. */
+/* Bytes that come from other hosts to a worker in a step, on average over the workers, of the rows
+ * of tables that hosts of `near` workers divide (docs/guide/recommenders.md), if all ids of the
+ * batch differ: rows that its samples read, with the numbers by which it asks for them; rows and
+ * states that it updates; those that are written back to it. 0 on one host. */
 typedef struct ls_rows_moved {
     double read, updated, written;
 } ls_rows_moved;

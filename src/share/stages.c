@@ -1,8 +1,9 @@
 /* stages.c - see stages.h.
  *
- * Stages are cut where one value is all that later layers read of earlier ones, or one of each slice or
- * chunk (ls_model_cut()): it is the message to the next stage, and its gradient the message back. Among
- * all such cuts those are chosen whose largest stage has the least work, by dynamic programming.
+ * Stages are cut where one value is all that later layers read of earlier ones, or one of each
+ * slice or chunk (ls_model_cut()): it is the message to the next stage, and its gradient the
+ * message back. Among all such cuts those are chosen whose largest stage has the least work, by
+ * dynamic programming.
  */
 #include "share/stages.h"
 
@@ -11,7 +12,8 @@
 
 #include "base/mem.h"
 
-/* Does Backward of a layer from this one on, which reads the value, run for all micro-batches at once? */
+/* Does Backward of a layer from this one on, which reads the value, run for all micro-batches at
+ * once? */
 static bool is_read_whole(const ls_model *m, int layer, int value) {
     for (int l = layer; l < m->nlayers; l++)
         for (int k = 0; m->layers[l].traits.backward_whole && k < m->layers[l].ninputs; k++)

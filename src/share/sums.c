@@ -1,17 +1,18 @@
-/* sums.c - in which slots a worker adds up the gradients of its virtual workers, and which sums remain.
+/* sums.c - in which slots a worker adds up the gradients of its virtual workers, and which sums
+ * remain.
  *
- * A worker has a stack of sums (coll/algo/tree.h). An island has a tree of its own; sums of different
- * islands may have the same slot, since they are in different buckets.
+ * A worker has a stack of sums (coll/algo/tree.h). An island has a tree of its own; sums of
+ * different islands may have the same slot, since they are in different buckets.
  *
- * Where samples are cut into chunks, most parameters are those of layers of all chunks, which add to
- * the same gradients. So that the bits depend on the chunks alone, each virtual worker has a chain, and a leaf of the tree, for each chunk
- * (ls_tree_parts). A worker has a stack of sums (ls_share_fold()) for each of its chunks. When all
- * virtual workers are done, and they are all virtual workers there are, it adds up the sums of its
- * chunks, as far as the tree allows.
+ * Where samples are cut into chunks, most parameters are those of layers of all chunks, which add
+ * to the same gradients. So that the bits depend on the chunks alone, each virtual worker has a
+ * chain, and a leaf of the tree, for each chunk (ls_tree_parts). A worker has a stack of sums
+ * (ls_share_fold()) for each of its chunks. When all virtual workers are done, and they are all
+ * virtual workers there are, it adds up the sums of its chunks, as far as the tree allows.
  *
  * Parameters of one chunk's layers alone have buckets of their own (ls_bucket.chunk). Their leaves
- * are the virtual workers, and only workers that have the chunk sum and update them. Their sums are in
- * the slots of their chunk's stack.
+ * are the virtual workers, and only workers that have the chunk sum and update them. Their sums are
+ * in the slots of their chunk's stack.
  *
  * The slots of a worker begin with what remains in the end: of each chunk in turn the sums of its
  * cover; or if one sum of each chunk remains, those into which others are added, then the others.

@@ -1,8 +1,9 @@
-/* verify.c - are the buckets and shards of the table such as a plan needs them? Counted in another way
- * than they are cut (bucket.c). */
+/* verify.c - are the buckets and shards of the table such as a plan needs them? Counted in another
+ * way than they are cut (bucket.c). */
 #include "share/mesh.h"
 
-/* Does a whole or undivided parameter (ls_param) begin before `at` and end after it? first: where it would. */
+/* Does a whole or undivided parameter (ls_param) begin before `at` and end after it? first: where
+ * it would. */
 static bool is_whole_at(const ls_model *m, size_t at, size_t first) {
     bool is = false;
     for (int i = 0; i < m->nparams; i++) {

@@ -68,8 +68,8 @@ static float real_at(ls_dtype t, const uint8_t *p) {
     }
 }
 
-/* Values beyond the range of an int64 are its largest one, and so are those of an f32 that other whole
- * numbers were rounded to; they are refused. */
+/* Values beyond the range of an int64 are its largest one, and so are those of an f32 that other
+ * whole numbers were rounded to; they are refused. */
 static int64_t whole_at(ls_dtype t, const uint8_t *p) {
     static const float exact = 1 << 24;
     if (t != LS_F32) return ls_whole_at(t, p);

@@ -23,7 +23,7 @@ typedef struct ls_adapt_wanted {
     const ls_field *fields; /* [nfields] with their places in a sample */
     int nfields;
     const int *classes; /* [nfields] of a field with classes: its values are from 0 to this, without
-                           it; 0: the field has none */
+                         * it; 0: the field has none */
     const bool *padded; /* [nfields] of these: negative values are possible, too; NULL: of none */
     const int *ignored; /* [nfields] of these: this one is read as -1; 0: none. NULL: of no field */
     bool cuts;          /* longer lists than those fields are cut */

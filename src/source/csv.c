@@ -236,9 +236,9 @@ static bool is_better(fit a, fit b) {
     return (int64_t)a.nnumbers * b.ncells > (int64_t)b.nnumbers * a.ncells;
 }
 
-/* Do blanks divide a text that nothing else divides? All rows have as many cells, except for a header
- * that has one less, and most cells are numbers, or a column of texts with several words would become
- * several. */
+/* Do blanks divide a text that nothing else divides? All rows have as many cells, except for a
+ * header that has one less, and most cells are numbers, or a column of texts with several words
+ * would become several. */
 static bool is_of_blanks(fit f) {
     bool even = f.rows == f.tried || f.wider == f.tried - 1;
     return f.columns > 1 && f.tried > 1 && even && 2 * f.nnumbers >= f.ncells;

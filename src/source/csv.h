@@ -1,9 +1,9 @@
 /* csv.h - cells of a CSV text, as RFC 4180 defines them, with other separators and line ends, too.
  *
  * A cell is quoted or not. In quotes, "" stands for one quote, and separators and line breaks are
- * part of the cell; spaces around the quotes are not. Rows end in CR LF or LF; where no row does, in
- * CR; the last one may lack it. A quote within a cell that does not begin with one is a character
- * like others.
+ * part of the cell; spaces around the quotes are not. Rows end in CR LF or LF; where no row does,
+ * in CR; the last one may lack it. A quote within a cell that does not begin with one is a
+ * character like others.
  *
  * The separator is the one of comma, tab, semicolon and | that divides most of the first rows into
  * as many cells as the first one, which has at least two. Where none divides them, it is any number

@@ -417,7 +417,8 @@ static ls_status follow_one(ls_feature *f, const ls_numbering *numbering, size_t
     return add_trouble(f, c, &why, source, e);
 }
 
-/* The features of the numbering, which the caller frees; others are left out, and that is logged. */
+/* The features of the numbering, which the caller frees; others are left out, and that is
+ * logged. */
 static ls_feature **find_features(ls_features *s, const ls_numbering *numbering, const char *what) {
     ls_feature **of = LS_NEW_ARRAY(ls_feature *, numbering->n);
     for (size_t i = 0; i < s->n; i++) {

@@ -11,8 +11,8 @@
  *    i32 are i64, where the reader has them as such (`wide`).
  *  - Texts are i32 codes: numbers in the sorted table of the feature's distinct texts. A feature
  *    with too many texts, or with a reason in left_out, becomes no field, which is logged.
- *  - Whole numbers in one dimension, of which records have different numbers, are a list (source.h).
- *    Lists that find no place beside the other fields become none, which is logged.
+ *  - Whole numbers in one dimension, of which records have different numbers, are a list
+ *    (source.h). Lists that find no place beside the other fields become none, which is logged.
  *  - If there are more than LS_FEATURES_APART fields, single numbers of text files, and single f32,
  *    are joined into one f32 field "x", in the order of the features.
  */
@@ -38,10 +38,10 @@ typedef struct ls_feature {
     bool integers; /* and may be stored as an i32 */
     bool wide;     /* they are int64_t, so they may be stored as an i64: ls_feature_store_whole() */
     bool has_least; /* the least integer of its type is among the values: it can't become a list */
-    bool
-        row_numbers; /* without a name, and they count the records: no field, unless it is asked for */
-    bool unchosen; /* data.columns does not name it: it becomes no field, without a remark */
-    bool is_list;  /* records have different numbers of values, at most dims[0] */
+    bool row_numbers; /* without a name, and they count the records: no field, unless it is asked
+                       * for */
+    bool unchosen;    /* data.columns does not name it: it becomes no field, without a remark */
+    bool is_list;     /* records have different numbers of values, at most dims[0] */
     const char
         *left_out; /* static text, or `taken`: why it becomes no field; NULL: it becomes one */
     char *taken;
@@ -103,8 +103,8 @@ void ls_features_pass_over(ls_features *, const char *names);
 void ls_features_put(const ls_features *, ls_buf *);
 void ls_features_take(ls_features *, ls_bytes *);
 
-/* Marks the features that are not among these names, one a line; NULL: all are. LS_EINVAL: a name is
- * none of them, unless they may lack; the message lists them. */
+/* Marks the features that are not among these names, one a line; NULL: all are. LS_EINVAL: a name
+ * is none of them, unless they may lack; the message lists them. */
 ls_status ls_features_choose(ls_features *, const char *names, bool may_lack, const char *what,
                              ls_error *);
 

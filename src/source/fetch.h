@@ -6,8 +6,8 @@
  * that downloads it.
  *
  *     DIR/downloads/HASH-NAME         the file; HASH: of the address, NAME: the address's last part
- *     DIR/downloads/HASH-NAME.hash    its length, XXH3-128 and state: it is checked when it is used,
- *                                     and read again only if it was touched
+ *     DIR/downloads/HASH-NAME.hash    its length, XXH3-128 and state: it is checked when it is
+ *                                     used, and read again only if it was touched
  *     DIR/downloads/HASH-NAME.part    an incomplete download;  .from: its validator;  .lock
  *
  * A complete file is never downloaded again: remove it for a newer one. Certificates are verified;

@@ -1,5 +1,5 @@
-/* gaps.h - the records of which no samples are made, since they are left out: where they are between
- * those that have samples. */
+/* gaps.h - the records of which no samples are made, since they are left out: where they are
+ * between those that have samples. */
 #ifndef LS_SOURCE_GAPS_H
 #define LS_SOURCE_GAPS_H
 

@@ -1,5 +1,5 @@
-/* ids.h - which text is which id in the columns of a source of ratings or clicks, and how its numbers
- * were scaled: what later files and predictions need. A run keeps it as RUN/ids.json:
+/* ids.h - which text is which id in the columns of a source of ratings or clicks, and how its
+ * numbers were scaled: what later files and predictions need. A run keeps it as RUN/ids.json:
  *
  *     {"format": "lockstep ids", "version": 1,
  *      "columns": [{"name": "userId", "ids": ["17", "4", ...]}, ...],    id 0, id 1, ...

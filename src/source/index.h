@@ -1,7 +1,8 @@
 /* index.h - what opening a source has found, in a file of the cache, so that the files need not be
  * read again: their hashes, and whatever the reader knows (offsets of samples, fields, labels).
  *
- *     DIR/index/NAME         an index; NAME: a hash of the format, the options that matter, the paths
+ *     DIR/index/NAME         an index; NAME: a hash of the format, the options that matter, the
+ *                            paths
  *     DIR/index/NAME.plain   the bytes of a packed file (unpacked.h); NAME: a hash of its path
  *     DIR/index/lock         a process that makes one of them locks it; others wait, then use it
  *
@@ -27,8 +28,8 @@ typedef struct ls_index_file {
     uint64_t nbytes; /* number of unpacked bytes */
 } ls_index_file;
 
-/* Never NULL; ls_index_free(). decides: what else than labels, limits and damage decides what is found.
- * With `fresh` an index that is there is not used, but made again. */
+/* Never NULL; ls_index_free(). decides: what else than labels, limits and damage decides what is
+ * found. With `fresh` an index that is there is not used, but made again. */
 ls_index *ls_index_open(const char *format, const ls_files *, const ls_source_options *,
                         const ls_buf *decides);
 void ls_index_free(ls_index *); /* NULL is fine */

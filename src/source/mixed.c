@@ -9,8 +9,8 @@
 typedef struct mixed {
     ls_source source; /* its parts, in memory of its own */
     uint64_t *begins; /* [nparts + 1] */
-    bool *
-        moves; /* [nparts] of parts that have their fields elsewhere, since lists have another most */
+    bool *moves; /* [nparts] of parts that have their fields elsewhere, since lists have another
+                  * most */
 } mixed;
 
 /* Copies the fields of a sample of a part. */

@@ -1,6 +1,6 @@
 /* not_text.h - files that people take for texts and that are none: archives, documents of other
- * programs, packings that are not read; texts in UTF-16 and UTF-32; other binary data, which have, as
- * for grep and git, a byte of zero among their first ones. */
+ * programs, packings that are not read; texts in UTF-16 and UTF-32; other binary data, which have,
+ * as for grep and git, a byte of zero among their first ones. */
 #ifndef LS_SOURCE_NOT_TEXT_H
 #define LS_SOURCE_NOT_TEXT_H
 

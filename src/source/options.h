@@ -15,8 +15,8 @@ typedef struct ls_image_way {
     int64_t crop_height, crop_width; /* the centre (data.crop) */
     int64_t channels;                /* 1 or 3; 0: 3 if any image has colour */
     bool unturned;                   /* the orientation that EXIF says is ignored */
-    /* [nfields] images of this name have this shape, unless the keys above say another one; 0 pixels
-     * in height: it has this number of channels, and any size. */
+    /* [nfields] images of this name have this shape, unless the keys above say another one; 0
+     * pixels in height: it has this number of channels, and any size. */
     const ls_field *fields;
     int nfields;
 } ls_image_way;
@@ -56,8 +56,8 @@ typedef struct ls_ratings_wanted {
     double at_least; /* rows with a lower rating are left out */
     int64_t negatives;
     bool leave_one_out; /* of each user with two or more interactions one is held out: the latest by
-                           time, else a random one; else the part `fraction` of them, rounded
-                           down */
+                         * time, else a random one; else the part `fraction` of them, rounded
+                         * down */
     double fraction;
 } ls_ratings_wanted;
 
@@ -106,7 +106,8 @@ struct ls_source_options {
     const ls_ratings_wanted *ratings; /* the files have interactions of users; NULL: they do not */
     const ls_clicks_wanted *clicks;   /* or ids, numbers and clicks; NULL: they do not */
     const ls_ids *ids; /* these have the ids and scales of another source, as the model knows them:
-                          other ids are none, and clicks may be missing; NULL: they have their own */
+                        * other ids are none, and clicks may be missing; NULL: they have their
+                        * own */
 };
 
 #endif

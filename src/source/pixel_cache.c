@@ -1,5 +1,6 @@
-/* pixel_cache.c - see pixel_cache.h. A place has for each field a hash and then the pixels. Places are written
- * by pwritev(), not through a map: on a full disk that fails instead of ending the process. */
+/* pixel_cache.c - see pixel_cache.h. A place has for each field a hash and then the pixels. Places
+ * are written by pwritev(), not through a map: on a full disk that fails instead of ending the
+ * process. */
 #include "source/pixel_cache.h"
 
 #include <errno.h>

@@ -35,8 +35,8 @@ static ls_status unpack(ls_plain *p, unpacker *by, const ls_stamp *stamp,
 }
 
 /* A file that got its size but not its beginning is not read: it may take hours until its end. A
- * packed file and all formats begin with bytes that are not 0; texts, and tokens without a header, do
- * so within a megabyte. */
+ * packed file and all formats begin with bytes that are not 0; texts, and tokens without a header,
+ * do so within a megabyte. */
 static const size_t HOLE = 1 << 20;
 
 /* Where the hole at `at` ends, if there is one. */

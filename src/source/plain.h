@@ -24,8 +24,8 @@ typedef struct ls_plain {
     ls_hash hash;        /* hash of data */
 } ls_plain;
 
-/* Where a megabyte that was never written is damage, behind the first one, which always is. In a packed
- * file it is everywhere. */
+/* Where a megabyte that was never written is damage, behind the first one, which always is. In a
+ * packed file it is everywhere. */
 typedef enum ls_holes {
     LS_HOLES_ALLOWED, /* nowhere: copies of arrays may leave out their zeros */
     LS_HOLES_INSIDE,  /* at the end of the file: archives, whose members may have zeros */

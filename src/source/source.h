@@ -61,7 +61,7 @@ struct ls_source {      /* a reader's own struct begins with it */
     bool fits;     /* its images are read as options.images says */
     bool turned;   /* EXIF says that images are not upright, and they are read as it says */
     int64_t side;  /* of the squares as which images of several sizes are read, since nothing says
-                      another size; 0: they are not */
+                    * another size; 0: they are not */
     bool decodes;  /* a field has pixels of JPEG or PNG images: the decoders are part of the hash */
     bool scales;   /* its images are scaled or cut */
     ls_hash scale; /* how: all that decides pixels beside the files */
@@ -102,7 +102,8 @@ typedef struct ls_source_options ls_source_options; /* options.h */
 
 void ls_source_close(ls_source *); /* NULL is fine */
 /* Lets a source that was just opened give texts the numbers that they have in another one: NULL is
- * a source without numbering. what: names it in messages. LS_EINVAL: it has other texts or fields. */
+ * a source without numbering. what: names it in messages. LS_EINVAL: it has other texts or
+ * fields. */
 ls_status ls_source_follow(ls_source *, const ls_numbering *, const char *what, ls_error *);
 /* LS_EIO: a file of the source has changed since it was opened; the message names it. */
 ls_status ls_source_verify(const ls_source *, ls_error *);
@@ -116,8 +117,8 @@ size_t ls_field_count(const ls_field *, const void *sample);
 int ls_source_classes(const ls_source *, const char *field, char *const **names_p);
 /* The name of sample i, e.g. "cat/tabby.jpg"; nothing is appended if samples have no names. */
 void ls_source_put_name(const ls_source *, uint64_t i, ls_buf *);
-/* The record of sample i: row 17 of a file, counted from 0 behind the header, whichever rows before it
- * are left out. */
+/* The record of sample i: row 17 of a file, counted from 0 behind the header, whichever rows before
+ * it are left out. */
 ls_record_at ls_source_record(const ls_source *, uint64_t i);
 /* Ends a list behind its n numbers. */
 void ls_field_end(const ls_field *, void *sample, size_t n);

@@ -37,8 +37,8 @@ static bool is_text_name(const char *path) {
     return false;
 }
 
-/* The key by which the first object of a file is a conversation, but for a text alone, which is one of
- * many fields in files of samples, too. NULL: it is none. */
+/* The key by which the first object of a file is a conversation, but for a text alone, which is one
+ * of many fields in files of samples, too. NULL: it is none. */
 static const char *chat_key_of(const char *path) {
     ls_plain file = {0};
     const char *key = NULL;

@@ -36,8 +36,8 @@ typedef struct ls_tally {
     int nkeys;
 } ls_tally;
 
-/* Reads all; logs damage. kind: texts or conversations. LS_EINVAL, LS_EIO: a file can't be read, or is
- * no text. */
+/* Reads all; logs damage. kind: texts or conversations. LS_EINVAL, LS_EIO: a file can't be read, or
+ * is no text. */
 ls_status ls_tally_read(const ls_tally_request *, ls_tally_kind kind, ls_tally *t_p, ls_error *);
 
 #endif

@@ -50,9 +50,10 @@ typedef struct ls_text {
  * are read: files with a known ending (text_files.h), and those whose first bytes are a text; a
  * line says what is not. Files may be packed by gzip or zstd.
  *
- * Errors: LS_EIO: a file can't be read. LS_EINVAL: a pattern matches no file, or a file is binary data
- * (not_text.h), not UTF-8 or no JSON with a text in each object (the message names it). LS_ENOMEM.
- * The UTF-8 of a single file that is a text is not checked here, but where it is encoded. */
+ * Errors: LS_EIO: a file can't be read. LS_EINVAL: a pattern matches no file, or a file is binary
+ * data (not_text.h), not UTF-8 or no JSON with a text in each object (the message names it).
+ * LS_ENOMEM. The UTF-8 of a single file that is a text is not checked here, but where it is
+ * encoded. */
 ls_status ls_text_open(const char *paths, const ls_text_options *, ls_text *t_p, ls_error *);
 /* Called after the last use. LS_EIO: the file was written to, or truncated, meanwhile. */
 ls_status ls_text_check(const ls_text *, ls_error *);

@@ -13,9 +13,9 @@ typedef struct ls_text_files {
     bool json; /* of directories files of JSON alone are taken */
 } ls_text_files;
 
-/* The files of paths (files.h), directories replaced by the texts below them: files that end in .txt
- * .text .md .markdown .rst .json .jsonl or .ndjson, also before .gz or .zst, and others whose first
- * unpacked bytes are UTF-8 without control characters. LS_EINVAL: a directory has none. */
+/* The files of paths (files.h), directories replaced by the texts below them: files that end in
+ * .txt .text .md .markdown .rst .json .jsonl or .ndjson, also before .gz or .zst, and others whose
+ * first unpacked bytes are UTF-8 without control characters. LS_EINVAL: a directory has none. */
 ls_status ls_text_files_find(const char *paths, ls_text_files *f_p, ls_error *);
 /* As ls_text_files_find(), for conversations: below directories only files of JSON count. */
 ls_status ls_text_files_find_json(const char *paths, ls_text_files *f_p, ls_error *);

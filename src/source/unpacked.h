@@ -3,8 +3,9 @@
  * With a cache the file is a copy that stays there, for later openings and other processes: its
  * last bytes say which state of which file it is, and what its hash is. It is used if the packed
  * file is still in that state and the copy has its hash: opening reads it (0.2 s a GB that is in
- * memory). While it is open, the index watches it (ls_index_watch()). Without, or where the cache can't be written, the file has no name
- * and is gone when the program ends; it is under $TMPDIR, or /var/tmp.
+ * memory). While it is open, the index watches it (ls_index_watch()). Without, or where the cache
+ * can't be written, the file has no name and is gone when the program ends; it is under $TMPDIR, or
+ * /var/tmp.
  */
 #ifndef LS_SOURCE_UNPACKED_H
 #define LS_SOURCE_UNPACKED_H

@@ -99,8 +99,8 @@ atomic_llong *ls_store_apart_marks(ls_store *);
 /* For this process, in a view that begins at ls_store_steps(): sets the number of changes that each
  * island has had. NULL: none is ahead. */
 void ls_store_set_ahead(ls_store *, const ls_share *, const int64_t *changes);
-void *ls_store_frozen(ls_store *); /* [frozen_floats] of the plan's compute type, for all
-                                                  workers; what is not written takes no memory */
+void *ls_store_frozen(ls_store *); /* [frozen_floats] of the plan's compute type, for all workers;
+                                    * what is not written takes no memory */
 ls_journal ls_store_journal(ls_store *, int worker);
 
 /* The journal's mark of a block after `steps` steps; 0: the block has no state. */

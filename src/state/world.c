@@ -331,8 +331,8 @@ ls_status ls_world_adopt(ls_world *w, const ls_share *sh, const ls_compute *c, i
     return s;
 }
 
-/* Sends a bucket from the first worker that has it to all workers of a holder, or to the one copy that
- * they share. */
+/* Sends a bucket from the first worker that has it to all workers of a holder, or to the one copy
+ * that they share. */
 static ls_status send_bucket(const ls_world *w, const ls_share *sh, void *params, int k, int holder,
                              ls_error *e) {
     bool one = params == w->params && w->shares_params, home = holder == ls_share_holder_of(sh, k);

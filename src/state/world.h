@@ -43,8 +43,8 @@ typedef struct ls_world {
     atomic_llong *apart_marks;
     /* [islands] changes that each has had where the view begins; 0 without such a view */
     int64_t ahead[LS_PLAN_MAX_ISLANDS];
-    /* Brings params here, and with `states` states too, where a device has newer ones, before they are
-     * read; NULL: none has */
+    /* Brings params here, and with `states` states too, where a device has newer ones, before they
+     * are read; NULL: none has */
     ls_status (*fetch)(void *arg, bool states, ls_error *);
     void *fetch_arg;
     ls_store *store;    /* has all this, and outlives the worker; NULL: the world has it */

@@ -47,7 +47,8 @@ static ls_status same_text(const pair *p, size_t most, bool *same_p, ls_error *e
 
 /* ---- the config ---- */
 
-/* Is it the text of RUN/config.yaml, which may have keys of another program, or that of began.yaml? */
+/* Is it the text of RUN/config.yaml, which may have keys of another program, or that of
+ * began.yaml? */
 static ls_status is_same_config(const char *run, const pair *config, bool *same_p, ls_error *e) {
     pair began = {ls_format("%s/" LS_BEGAN_FILE, run), config->checkpoint};
     ls_status s = same_text(config, MOST_CONFIG, same_p, e);

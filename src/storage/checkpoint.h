@@ -1,8 +1,9 @@
 /* checkpoint.h - a step's state on disk, complete or absent.
  *
  *     RUN/checkpoints/step-N/model.safetensors       weights, by GPT-2's names
- *                            optimizer.safetensors   the optimizer's states, NAME.exp_avg and so on,
- *                                                    and what compression has yet to send, NAME.error.V
+ *                            optimizer.safetensors   the optimizer's states, NAME.exp_avg and so
+ *                                                    on, and what compression has yet to send,
+ *                                                    NAME.error.V
  *                            frozen.safetensors      weights that are not trained (frozen_file.h)
  *                            config.yaml             and what it was trained on (data_files.h)
  *                            manifest.json           step, hashes of files and of the logical state
@@ -33,14 +34,14 @@ typedef struct ls_checkpoint_extra {
     const ls_buf *config;       /* the file's text */
     ls_hash frozen;             /* of the run's frozen parameters, at opening (frozen_file.h) */
     const char *sum;            /* the order of products in bf16 (tensor/sum_order.h); NULL: the run
-                                   has none */
+                                 * has none */
     int64_t keep;               /* number of the newest to retain; 0: all */
     double val_loss;            /* after this step */
     int64_t val_samples;        /* of that evaluation; 0: there was none */
     int64_t best_samples;       /* the checkpoint with the lowest val_loss over this many samples is
-                                   retained, too; 0: it is not */
+                                 * retained, too; 0: it is not */
     ls_checkpoint_known *known; /* read, and set on success: saves reading all manifests; NULL: they
-                                   are read */
+                                 * are read */
 } ls_checkpoint_extra;
 
 /* Makes missing directories. On failure no partly written file remains, and older checkpoints are
@@ -106,8 +107,8 @@ ls_status ls_checkpoint_load(const char *path, ls_train_state *, ls_error *);
  * does not have. Whoever only reads the weights need not ask. */
 ls_status ls_checkpoint_check_order(const char *path, const ls_config *, ls_error *);
 
-/* Sets errors [nerrors][ls_share.error_floats] to those of the virtual workers in wants [nerrors]. Checks the
- * checkpoint's files. */
+/* Sets errors [nerrors][ls_share.error_floats] to those of the virtual workers in wants [nerrors].
+ * Checks the checkpoint's files. */
 typedef struct ls_checkpoint_errors {
     const ls_plan *plan;
     const bool *wants;

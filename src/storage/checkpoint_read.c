@@ -29,7 +29,8 @@ static void close_all(opened *o) {
     ls_manifest_free(&o->manifest);
 }
 
-/* step-N must be of step N: a copy under another name would train steps again, or leave some out. */
+/* step-N must be of step N: a copy under another name would train steps again, or leave some
+ * out. */
 static ls_status check_name(const opened *o, ls_error *e) {
     char *real = realpath(o->path, NULL), *slash = real ? strrchr(real, '/') : NULL;
     int64_t step = slash ? ls_checkpoints_step_of(slash + 1) : -1;

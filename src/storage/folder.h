@@ -64,7 +64,7 @@ typedef struct ls_folder_run {
     ls_store *store;        /* } NULL unless the run survives lost workers */
     ls_folder_state *state; /* } */
     ls_corpus *made;        /* that of a new run, if it was made already: taken over when it is
-                               written; NULL, or without samples: it was not */
+                             * written; NULL, or without samples: it was not */
     bool resumes;           /* the directory may exist already */
     bool overwrites;        /* a run in it is replaced, although it has checkpoints */
 } ls_folder_run;
@@ -111,7 +111,8 @@ ls_status ls_folder_follow(ls_folder *, ls_error *);
 /* Takes only the lock, for the end of a run on this host. Waits a few seconds for another host. */
 ls_status ls_folder_hold(const ls_folder_run *, ls_folder **f_p, ls_error *);
 /* Before a checkpoint: restores the files that were deleted from the directory, except metrics and
- * checkpoints, and small ones that were changed. frozen [nparams]: in f32; NULL: the model has none. */
+ * checkpoints, and small ones that were changed. frozen [nparams]: in f32; NULL: the model has
+ * none. */
 ls_status ls_folder_repair(ls_folder *, const ls_dataset *, const ls_frozen_value *frozen,
                            ls_error *);
 /* Does the directory have the data set, and the frozen parameters of the model? */

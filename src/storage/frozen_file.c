@@ -296,8 +296,8 @@ static void replace_damaged(const char *run, const char *good, ls_hash want) {
     free(right);
 }
 
-/* Links the file of the newest checkpoint, unless it is the run's own, as in runs of older versions.
- * *damaged_p: it has another content. */
+/* Links the file of the newest checkpoint, unless it is the run's own, as in runs of older
+ * versions. *damaged_p: it has another content. */
 static bool link_newest(const char *run, const char *own, const char *target, ls_hash want,
                         bool *damaged_p) {
     int64_t step = -1;

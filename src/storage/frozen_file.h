@@ -67,7 +67,8 @@ ls_status ls_frozen_file_restore(const char *run, const char *checkpoint, const 
                                  const ls_config *, ls_error *);
 /* Gives the directory of a new checkpoint its file: a link to that of the newest one, or a copy of
  * the run's. want: the hash that it had at opening; zero: it was not opened. If the newest has a
- * damaged one, it and older ones get the new one, too. LS_EINVAL: the run's file has another hash. */
+ * damaged one, it and older ones get the new one, too. LS_EINVAL: the run's file has another
+ * hash. */
 ls_status ls_frozen_file_give(const char *run, const char *checkpoint, ls_hash want, ls_error *);
 /* Before a run continues: gives checkpoints whose file is damaged or missing that of another
  * checkpoint or the run's, or one that is made again, if these have the hash that is listed; logs

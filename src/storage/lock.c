@@ -21,9 +21,9 @@
 
 /* After a failed start has removed the file, another start makes a new one. */
 enum { LOOK_US = 20000, GLANCE_US = 1000, MOST_FILES = 1000 };
-/* GLANCES_S: processes that only look (ls_lock_look()) share the lock for an instant each. ENDING_S: a
- * start that fails has it alone for no longer. DYING_S: workers of a holder that was killed end within this
- * time, though they may have much memory to give back, on a busy host. */
+/* GLANCES_S: processes that only look (ls_lock_look()) share the lock for an instant each.
+ * ENDING_S: a start that fails has it alone for no longer. DYING_S: workers of a holder that was
+ * killed end within this time, though they may have much memory to give back, on a busy host. */
 static const double GLANCES_S = 10, ENDING_S = 0.2, DYING_S = 30, LONG_S = 2;
 
 enum { TEXT = 320 };
@@ -189,8 +189,8 @@ static ls_status fail_unlockable(const char *path, int why, ls_error *e) {
                    path, strerror(why));
 }
 
-/* Waits until the lock is free, or for at least wait_s; longer for a transient holder, and for those
- * that look. */
+/* Waits until the lock is free, or for at least wait_s; longer for a transient holder, and for
+ * those that look. */
 static ls_status wait_for(int fd, const char *dir, const char *path, double wait_s, ls_error *e) {
     int64_t began = ls_clock_ns();
     bool logged = false;

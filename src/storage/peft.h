@@ -1,7 +1,8 @@
 /* peft.h - the adapters of a run (lora.*) in the form of the Python package peft:
  *
  *     adapter_config.json           what they are, and of which model
- *     adapter_model.safetensors     f32: base_model.model.NAME, and what lora.train has trained as a whole
+ *     adapter_model.safetensors     f32: base_model.model.NAME, and what lora.train has trained as
+ *                                   a whole
  */
 #ifndef LS_STORAGE_PEFT_H
 #define LS_STORAGE_PEFT_H

@@ -21,9 +21,8 @@ ls_status ls_pretrained_load(const char *path, const ls_train_state *, ls_error 
 typedef struct ls_pretrained {
     ls_weights files;
     ls_frozen_value *values; /* [nparams] */
-    void **
-        copies; /* [nparams] of those whose rows or elements the files have in another order, or that are
-                      widened; else NULL */
+    void **copies; /* [nparams] of those whose rows or elements the files have in another order, or
+                    * that are widened; else NULL */
     int nparams;
 } ls_pretrained;
 

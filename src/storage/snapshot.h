@@ -26,10 +26,10 @@
  *                                      ls_snapshot_end_view(), when no writer was started yet
  *
  * If a writer is killed, another one is started and the phase stays: it copies, or writes the copy
- * that is there, up to MOST_TRIES times. There is none after the snapshot was given up; and once the
- * state is copied, none if other hosts write parts of it, or if the view has ended since.
- * The functions without a prefix are in snapshot.c. The process that starts workers makes the last
- * two transitions.
+ * that is there, up to MOST_TRIES times. There is none after the snapshot was given up; and once
+ * the state is copied, none if other hosts write parts of it, or if the view has ended since. The
+ * functions without a prefix are in snapshot.c. The process that starts workers makes the last two
+ * transitions.
  *
  *  (1) While the phase is WANTED or COPIED, the snapshot is pending: only the writer changes the
  *      mark and, once the writer has ended, the process that started it. Otherwise only workers

@@ -61,7 +61,8 @@ ls_state_tensors ls_state_optimizer(const ls_train_state *);
 /* "error.V", "factor.V" */
 void ls_state_error_name(int vw, char text[LS_STATE_ERROR_NAME]);
 void ls_state_factor_name(int vw, char text[LS_STATE_ERROR_NAME]);
-/* The second factor of a parameter, as a parameter of a virtual worker's errors; false: it has none.
+/* The second factor of a parameter, as a parameter of a virtual worker's errors; false: it has
+ * none.
  */
 bool ls_state_factor(const ls_plan *, const ls_param *, ls_param *factor_p);
 void ls_state_tensors_free(ls_state_tensors *);

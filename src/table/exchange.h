@@ -33,8 +33,8 @@ ls_status ls_exchange_agree(ls_exchange *, ls_status own, const char *what, ls_e
  * has for it, `to`; afterwards `from` and both sums are known. */
 ls_status ls_exchange_counts(ls_exchange *, ls_status own, const char *what, ls_error *);
 
-/* Where the first thing for each worker goes, if things are ordered by worker: [size], scratch until
- * the next call. */
+/* Where the first thing for each worker goes, if things are ordered by worker: [size], scratch
+ * until the next call. */
 size_t *ls_exchange_places(ls_exchange *);
 
 /* Collective: things of `each` elements, in the order of the workers. in [nto], out [nfrom]. */

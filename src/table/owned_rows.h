@@ -1,4 +1,5 @@
-/* owned_rows.h - the rows that one worker has: their values, the optimizer's numbers, and their age.
+/* owned_rows.h - the rows that one worker has: their values, the optimizer's numbers, and their
+ * age.
  *
  * A row is at a slot. Where ids are limited (`rows` of the config), its slot follows from the id;
  * else a map has it. Slots are in segments of memory, which are taken when they are needed. A row

@@ -5,11 +5,11 @@
  * steps, and derive the same moves from that.
  *
  * Which blocks can be used after S steps?
- *  (1) Some memory has the marks (S, S): then the last step's rows are complete wherever workers took
- *      part in that, since the mark is set after all have written. These are memories with (S, S),
- *      and those with (S - 1, S) that were in the same view.
- *  (2) None has: then memories with (S - 1, S - 1) and (S - 1, S) can be used, since the rows of the
- *      last step are still in the windows, and are written again.
+ *  (1) Some memory has the marks (S, S): then the last step's rows are complete wherever workers
+ *      took part in that, since the mark is set after all have written. These are memories with (S,
+ *      S), and those with (S - 1, S) that were in the same view.
+ *  (2) None has: then memories with (S - 1, S - 1) and (S - 1, S) can be used, since the rows of
+ *      the last step are still in the windows, and are written again.
  * A block that can't be used, or that no memory has, has been lost. */
 #include <stdlib.h>
 #include <string.h>

@@ -4,7 +4,8 @@
  * worker updates. All workers know all pieces and their order, from the plan and the batch. So
  * what one worker packs for another is found by the other in the same order, without ids.
  *
- * Rows to read are asked for by their numbers: only a worker knows the samples that it evaluates. */
+ * Rows to read are asked for by their numbers: only a worker knows the samples that it
+ * evaluates. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -1,4 +1,5 @@
-/* row_sums.h - gradients of rows: one sum for each row, and how sums of virtual workers are summed. */
+/* row_sums.h - gradients of rows: one sum for each row, and how sums of virtual workers are
+ * summed. */
 #ifndef LS_TABLE_ROW_SUMS_H
 #define LS_TABLE_ROW_SUMS_H
 
@@ -35,9 +36,9 @@ void ls_gradients_clear(ls_gradients *); /* retains the memory */
 ls_status ls_gradients_add(ls_gradients *, const int64_t *ids, size_t n, const float *gradients,
                            ls_error *);
 
-/* Adds up sums of the same row by the tree over V virtual workers, as far as the tree's nodes lie in
- * [first, end). The sums of each row are ordered by `first`. The list then has one sum for each node
- * that remains, the rows in the order in which they first occurred. map: scratch. */
+/* Adds up sums of the same row by the tree over V virtual workers, as far as the tree's nodes lie
+ * in [first, end). The sums of each row are ordered by `first`. The list then has one sum for each
+ * node that remains, the rows in the order in which they first occurred. map: scratch. */
 ls_status ls_sums_fold(ls_sums *, ls_id_map *map, int V, int first, int end, ls_error *);
 
 #endif

@@ -244,7 +244,8 @@ static ls_status write_back(ls_step_rows *r, int64_t steps, ls_error *e) {
     return LS_OK;
 }
 
-/* The state is new: all have made their parts, and what an earlier view had elsewhere is dropped. */
+/* The state is new: all have made their parts, and what an earlier view had elsewhere is
+ * dropped. */
 static ls_status begin_tables(ls_step_rows *r, int64_t steps, ls_error *e) {
     LS_TRY(ls_row_blocks_tidy(r, e));
     if (r->memory_of[r->worker] == r->worker) {

@@ -1,8 +1,8 @@
 /* table_file.c - see lockstep/table.h: the hash of a table, and tables on disk.
  *
  * DIR/table.json has the settings, the clock and the hash; DIR/rows-00001-of-00004.safetensors the
- * rows of the second of four workers: ids, values, the optimizer's states, ages (the clock after the
- * latest change), and how often ids without a row have been added.
+ * rows of the second of four workers: ids, values, the optimizer's states, ages (the clock after
+ * the latest change), and how often ids without a row have been added.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-/* methods.c - methods of lists, dicts and loops, as Python has them. Those that would change a value
- * do not exist, as in Jinja's sandbox. */
+/* methods.c - methods of lists, dicts and loops, as Python has them. Those that would change a
+ * value do not exist, as in Jinja's sandbox. */
 #include "template/methods.h"
 
 #include <string.h>

@@ -53,7 +53,8 @@ ls_status ls_format_text(ls_rendering *, const ls_datum *text, const ls_format_s
 
 /* ---- lists ---- */
 
-/* By what items are sorted, compared or grouped: a member of them, as "a.b.0", or the item itself. */
+/* By what items are sorted, compared or grouped: a member of them, as "a.b.0", or the item
+ * itself. */
 typedef struct ls_item_key {
     const ls_datum *attribute; /* NULL or none: the item */
     const ls_datum *otherwise; /* where there is no such member; NULL: undefined */

@@ -1,11 +1,11 @@
 /* scope.c - which variables the scopes of a template set, and whether its filters and tests exist.
  *
- * A scope is the whole template, or the body of a loop, its else part, a macro, a captured text or a
- * "with". While the template runs, a name is that of the nearest scope which has set it. Jinja
- * decides it before, from the text: a scope that sets a name before it reads it (in the order of the
- * text, outside of "if") has it from the scope's beginning, without a value, unless a scope around
- * it mentions the name. So a variable of the conversation is hidden from a loop that stands before
- * the tag that sets it. These names become the lists `unset` of the tree.
+ * A scope is the whole template, or the body of a loop, its else part, a macro, a captured text or
+ * a "with". While the template runs, a name is that of the nearest scope which has set it. Jinja
+ * decides it before, from the text: a scope that sets a name before it reads it (in the order of
+ * the text, outside of "if") has it from the scope's beginning, without a value, unless a scope
+ * around it mentions the name. So a variable of the conversation is hidden from a loop that stands
+ * before the tag that sets it. These names become the lists `unset` of the tree.
  *
  * Two passes over a scope: the first notes what it mentions itself, the second enters the scopes
  * inside it. */

@@ -7,8 +7,8 @@
  * conversation, strftime_now() is the date.
  *
  * Not here: inheritance, includes, imports, autoescape; integers of more than 64 bits. A template
- * that uses a tag, filter, test, method or value that is not known is refused by name, with line and
- * column, also where Jinja would print something.
+ * that uses a tag, filter, test, method or value that is not known is refused by name, with line
+ * and column, also where Jinja would print something.
  */
 #ifndef LS_TEMPLATE_TEMPLATE_H
 #define LS_TEMPLATE_TEMPLATE_H

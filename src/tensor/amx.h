@@ -42,8 +42,8 @@ static inline void ls_amx_end(void) { __asm__ volatile("tilerelease" ::: "memory
 /* c [16, 16] f32 += a [16, 32] . b [32, 16], in bf16: rows of b are pairs of values of k. */
 #define LS_AMX_BF16(c, a, b)                                                                       \
     __asm__ volatile("tdpbf16ps %%tmm" #b ", %%tmm" #a ", %%tmm" #c ::: "memory")
-/* c [16, 16] int32 += a [16, 64] . b [64, 16], of signed and of unsigned bytes: rows of b are four values
- * of k each. Where tiles have fewer rows or bytes, so has the product. */
+/* c [16, 16] int32 += a [16, 64] . b [64, 16], of signed and of unsigned bytes: rows of b are four
+ * values of k each. Where tiles have fewer rows or bytes, so has the product. */
 #define LS_AMX_INT8(c, a, b)                                                                       \
     __asm__ volatile("tdpbsud %%tmm" #b ", %%tmm" #a ", %%tmm" #c ::: "memory")
 

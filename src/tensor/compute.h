@@ -1,5 +1,5 @@
-/* compute.h - what a worker computes with: kernels, threads, and scratch memory of each thread; or a
- * device.
+/* compute.h - what a worker computes with: kernels, threads, and scratch memory of each thread; or
+ * a device.
  *
  * Owned by one worker. Scratch is allocated once; its contents are valid only within one call.
  */
@@ -13,8 +13,8 @@
 #include "tensor/pool.h"
 
 typedef struct ls_compute {
-    /* The operands of a layer's call are in its memory, and what computes with them is queued on its
-     * LS_DEVICE_COMPUTE (device/device.h); NULL: the host computes. Not owned. */
+    /* The operands of a layer's call are in its memory, and what computes with them is queued on
+     * its LS_DEVICE_COMPUTE (device/device.h); NULL: the host computes. Not owned. */
     ls_device *device;
     const ls_kernels *k;
     ls_pool *pool;

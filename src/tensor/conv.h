@@ -24,8 +24,8 @@
  * struct describes the convolution from its output to its input. Its gradients are those of
  * ls_conv_forward() (of its input) and ls_conv_back_w().
  *
- * Work memory is the GEMM's, of each thread; nothing is allocated. Where the compute has a device, the work
- * is queued there (conv_device.h).
+ * Work memory is the GEMM's, of each thread; nothing is allocated. Where the compute has a device,
+ * the work is queued there (conv_device.h).
  */
 #ifndef LS_TENSOR_CONV_H
 #define LS_TENSOR_CONV_H

@@ -5,8 +5,8 @@
 
 enum { TILE = 64, SHAPE = 12 };
 
-/* A kernel that computes rows x (columns of each of the convolution's groups); the arguments from number SHAPE
- * on are its own. */
+/* A kernel that computes rows x (columns of each of the convolution's groups); the arguments from
+ * number SHAPE on are its own. */
 static ls_device_call call_of(ls_device_kernel kernel, const ls_conv *v, int64_t n, int64_t rows,
                               int64_t columns) {
     int64_t tiles = ls_device_groups(rows, TILE) * v->groups;

@@ -5,9 +5,9 @@
  * in f32; there, operands, start values and results below 1.2e-38 are zeros.
  *
  * So an element's bits do not depend on blocking, threads or other elements, and a product that is
- * continued over further rows (LS_GEMM_ADD) has the bits of one product over all rows, in bf16 if it
- * is continued where blocks begin. Weights may be in 16 bits or in blocks: they are widened as they
- * are packed, and the bits are those of their values in f32.
+ * continued over further rows (LS_GEMM_ADD) has the bits of one product over all rows, in bf16 if
+ * it is continued where blocks begin. Weights may be in 16 bits or in blocks: they are widened as
+ * they are packed, and the bits are those of their values in f32.
  */
 #ifndef LS_TENSOR_GEMM_H
 #define LS_TENSOR_GEMM_H
@@ -20,7 +20,7 @@
 enum {
     LS_GEMM_MC = 192,   /* rows of a that are packed at a time: with KC, 192 KB, a part of L2 */
     LS_GEMM_KC = 256,   /* depth of a packed panel, in words: a strip of b is 24 KB, a part of L1;
-                           whole blocks of LS_SUM_BLOCK, as LS_GEMM_KALL is */
+                         * whole blocks of LS_SUM_BLOCK, as LS_GEMM_KALL is */
     LS_GEMM_KALL = 384, /* up to this depth one panel is used, which saves another pass over c */
     LS_GEMM_NC = 1536,  /* columns of b that are packed at a time: 1.5 MB, a part of L3 */
     LS_GEMM_WORK = LS_GEMM_KALL * (LS_GEMM_MC + LS_GEMM_NC), /* floats of work memory a thread */
@@ -49,9 +49,9 @@ typedef enum ls_gemm_start {
     LS_GEMM_ADD,  /* chains continue from the values in c */
 } ls_gemm_start;
 
-/* Where blocks begin anew, so that a sum over rows of a batch does not depend on which of them come in
- * a call: at each row of another unit than the row before it. Row k is in unit (first + k) / rows or,
- * of rows that were chosen among others, row[k] / rows. */
+/* Where blocks begin anew, so that a sum over rows of a batch does not depend on which of them come
+ * in a call: at each row of another unit than the row before it. Row k is in unit (first + k) /
+ * rows or, of rows that were chosen among others, row[k] / rows. */
 typedef struct ls_gemm_units {
     int64_t rows;       /* 0: all rows are one unit */
     int64_t first;      /* the number of row 0 */

@@ -3,7 +3,8 @@
 
 #include <assert.h>
 
-/* Groups for three quarters of an H100's 132 multiprocessors: with fewer, smaller tiles are faster. */
+/* Groups for three quarters of an H100's 132 multiprocessors: with fewer, smaller tiles are
+ * faster. */
 enum { TILE = 128, ENOUGH_GROUPS = 99 };
 
 static int64_t tiles(int64_t M, int64_t N, int64_t size) {

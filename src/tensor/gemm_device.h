@@ -10,13 +10,14 @@
 /* Operands are in f32, and weights are b. */
 void ls_gemm_device(const ls_compute *, const ls_gemm_job *);
 
-/* The kernel that it chooses; and the same by one of them: gemm, gemm_small or, with up to four rows, gemm_rows, with
- * up to sixteen gemm_some; in bf16 gemm_blocks, gemm_rows_blocks or gemm_some_blocks. */
+/* The kernel that it chooses; and the same by one of them: gemm, gemm_small or, with up to four
+ * rows, gemm_rows, with up to sixteen gemm_some; in bf16 gemm_blocks, gemm_rows_blocks or
+ * gemm_some_blocks. */
 ls_device_kernel ls_gemm_device_kernel(const ls_gemm_job *);
 void ls_gemm_device_by(const ls_compute *, const ls_gemm_job *, ls_device_kernel);
 
-/* What kernels of products share, also those of experts: a group has a tile of SMALL_TILE x SMALL_TILE; with up to
- * FEW_ROWS or SOME_ROWS rows it has FEW_COLUMNS columns. */
+/* What kernels of products share, also those of experts: a group has a tile of SMALL_TILE x
+ * SMALL_TILE; with up to FEW_ROWS or SOME_ROWS rows it has FEW_COLUMNS columns. */
 enum {
     LS_GEMM_SMALL_TILE = 64,
     LS_GEMM_FEW_ROWS = 4,

@@ -27,10 +27,10 @@
 enum { LS_TILE_MOST = 1024, LS_TILE_WIDEST = 48 };
 
 /* The order of sums of products in bf16: k is cut into blocks of LS_SUM_BLOCK from its first value;
- * a last, shorter block is a block. For each block in order c = c + (E + O), E and O being the chains
- * of multiply-adds over the block's even and odd places, from +0, in order. Each operation rounds to
- * f32; operands and results below 1.2e-38 are zeros. TDPBF16PS of Intel's AMX computes just that
- * (Intel 64 and IA-32 Architectures Software Developer's Manual, volume 2). */
+ * a last, shorter block is a block. For each block in order c = c + (E + O), E and O being the
+ * chains of multiply-adds over the block's even and odd places, from +0, in order. Each operation
+ * rounds to f32; operands and results below 1.2e-38 are zeros. TDPBF16PS of Intel's AMX computes
+ * just that (Intel 64 and IA-32 Architectures Software Developer's Manual, volume 2). */
 enum { LS_SUM_BLOCK = 32 };
 
 /* The scalars of an optimizer's update, the same for all elements of a parameter group in a step.
@@ -129,16 +129,17 @@ typedef struct ls_gemv_table_job {
     const void *x_bf16; /* of ls_gemv_table(), if it is: x in bf16; NULL: x is in f32 */
 } ls_gemv_table_job;
 
-/* The same in f32 with a few rows of x, 2 or 3, rows ldx and ldy apart, where the table is in strips and V a
- * multiple of LS_GEMV_GROUP: chains go on from the values of y, and the bias is not read. */
+/* The same in f32 with a few rows of x, 2 or 3, rows ldx and ldy apart, where the table is in
+ * strips and V a multiple of LS_GEMV_GROUP: chains go on from the values of y, and the bias is not
+ * read. */
 enum { LS_GEMV_FEW = 3 };
 typedef struct ls_gemv_few_job {
     ls_gemv_table_job table;
     int64_t rows, ldx, ldy;
 } ls_gemv_few_job;
 
-/* The same with some rows of x, more than LS_GEMV_FEW, up to LS_GEMM_SOME. There is room for 4, 6 or 8 of them; those
- * that are not there are any numbers. */
+/* The same with some rows of x, more than LS_GEMV_FEW, up to LS_GEMM_SOME. There is room for 4, 6
+ * or 8 of them; those that are not there are any numbers. */
 enum { LS_GEMM_SOME = 8 };
 typedef struct ls_gemm_some_job {
     ls_block_type type;
@@ -162,8 +163,8 @@ enum { LS_MAXIMA = 256 };
  * LS_KEPT_PAGE positions: in each page the keys [D, LS_KEPT_PAGE], then the values
  * [LS_KEPT_PAGE, D]. */
 enum { LS_KEPT_PAGE = 64, LS_KEPT_BLOCK = 32 };
-/* How these are stored. Q8: in 8 bits, each LS_KEPT_BLOCK of a vector times a factor in f32; keys are followed by their
- * factors [blocks, LS_KEPT_PAGE], values by theirs [LS_KEPT_PAGE, blocks]. */
+/* How these are stored. Q8: in 8 bits, each LS_KEPT_BLOCK of a vector times a factor in f32; keys
+ * are followed by their factors [blocks, LS_KEPT_PAGE], values by theirs [LS_KEPT_PAGE, blocks]. */
 typedef enum ls_kept_type { LS_KEPT_F32, LS_KEPT_F16, LS_KEPT_Q8 } ls_kept_type;
 static inline int64_t ls_kept_blocks(int64_t D) { return (D + LS_KEPT_BLOCK - 1) / LS_KEPT_BLOCK; }
 /* Floats of the keys, or of the values, of a page. */
@@ -311,8 +312,8 @@ typedef struct ls_kernels {
     /* most [ceil(n / LS_MAXIMA)] = the largest of each LS_MAXIMA values of x, without NaN; -inf if
      * there are none. */
     void (*maxima)(int64_t n, const float *x, float *most);
-    /* y = softmax((x - top) by), top being the largest of x. Returns y's sum in f64, in eight chains:
-     * of y[8i], of y[8i + 1] ..., and then of these. */
+    /* y = softmax((x - top) by), top being the largest of x. Returns y's sum in f64, in eight
+     * chains: of y[8i], of y[8i + 1] ..., and then of these. */
     double (*draw_weights)(int64_t n, const float *x, float top, float by, float *y);
     /* Losses over rows of logits or predictions. */
     ls_loss_kernel *loss[LS_NLOSSES], *loss_dx[LS_NLOSSES];
@@ -380,8 +381,8 @@ ls_status ls_kernels_pick(const ls_kernels **k_p, ls_error *);
 /* Why ls_kernels_pick() chose this variant, as part of a sentence. */
 const char *ls_kernels_why(const ls_kernels *);
 
-/* Why products in bf16 do not use a unit that this processor has for them, as part of a sentence; NULL: there is
- * none, or they use it. */
+/* Why products in bf16 do not use a unit that this processor has for them, as part of a sentence;
+ * NULL: there is none, or they use it. */
 const char *ls_kernels_unused(void);
 
 /* The variant with this name if it exists and runs here, else NULL. */

@@ -1,5 +1,5 @@
-/* peak.h - how many floating-point operations a second the vector units of cores can do: measured, by
- * multiply-adds that depend on nothing (fma_peak of kernels.h). Products are compared with it.
+/* peak.h - how many floating-point operations a second the vector units of cores can do: measured,
+ * by multiply-adds that depend on nothing (fma_peak of kernels.h). Products are compared with it.
  */
 #ifndef LS_TENSOR_PEAK_H
 #define LS_TENSOR_PEAK_H

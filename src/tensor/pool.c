@@ -4,14 +4,14 @@
  * tree and its end comes up: a thread passes the job's number to its children, runs its part, waits
  * for its children and tells its parent. Each thread has a seat of its own, with the two numbers
  * that it and its parent exchange, so a cache line is written by two threads and waited for by one:
- * a job of n threads takes about 2 FAN log(n) / log(FAN) transfers of a line one after another, where a
- * counter that all threads lower would take n (56 threads: 24 for 55). Source: Mellor-Crummey & Scott,
- * "Algorithms for scalable synchronization on shared-memory multiprocessors", ACM TOCS 9 (1991)
- * 21-65, section 3.3.
+ * a job of n threads takes about 2 FAN log(n) / log(FAN) transfers of a line one after another,
+ * where a counter that all threads lower would take n (56 threads: 24 for 55). Source:
+ * Mellor-Crummey & Scott, "Algorithms for scalable synchronization on shared-memory
+ * multiprocessors", ACM TOCS 9 (1991) 21-65, section 3.3.
  *
- * Both sides spin for a while and then sleep in the kernel (futex), since a step has many short jobs
- * but a worker may also wait long for others. Threads that share cores sleep at once: spinning would
- * take the core from the threads that they wait for.
+ * Both sides spin for a while and then sleep in the kernel (futex), since a step has many short
+ * jobs but a worker may also wait long for others. Threads that share cores sleep at once: spinning
+ * would take the core from the threads that they wait for.
  *
  * No wake-up is lost: a sleeper first says that it sleeps, then checks the value a last time; a
  * waker first stores the value, then checks for a sleeper.

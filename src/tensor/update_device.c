@@ -16,8 +16,8 @@ static void launch(const ls_compute *c, ls_device_call call, int64_t n) {
     ls_compute_launch(c, &call);
 }
 
-/* A rule's kernel takes n, scalars, perhaps a flag (below 0: it takes none), the gradient, the parameter, and
- * its states. */
+/* A rule's kernel takes n, scalars, perhaps a flag (below 0: it takes none), the gradient, the
+ * parameter, and its states. */
 typedef struct rule {
     ls_device_kernel kernel;
     float scalars[LS_LAUNCH_ARGS];

@@ -1,4 +1,5 @@
-/* update_device.h - updates of optimizers (kernels.h), queued on the device of a compute, in f32. */
+/* update_device.h - updates of optimizers (kernels.h), queued on the device of a compute, in
+ * f32. */
 #ifndef LS_TENSOR_UPDATE_DEVICE_H
 #define LS_TENSOR_UPDATE_DEVICE_H
 
@@ -27,8 +28,8 @@ typedef struct ls_running_call {
 } ls_running_call;
 void ls_update_device_running(const ls_compute *, const ls_running_call *, const float *sum,
                               float *x);
-/* sums[b] = the sum of the squares of block b of x, for nblocks blocks of `size` numbers. Those from 16 i on do
- * not count where bit i of `without` is set; then blocks have at most 1024. */
+/* sums[b] = the sum of the squares of block b of x, for nblocks blocks of `size` numbers. Those
+ * from 16 i on do not count where bit i of `without` is set; then blocks have at most 1024. */
 typedef struct ls_squares_call {
     int64_t nblocks, size;
     uint64_t without;

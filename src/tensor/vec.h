@@ -11,8 +11,8 @@
  *  - v_max, v_min: a > b ? a : b and a < b ? a : b, also for NaN and zeros;
  *  - v_select: a > b ? x : y, y also where a or b is NaN;
  *  - v_over: a number with bit i set if a > b in lane i;
- *  - if it has an instruction that packs lanes: V_PACK; v_pack_numbers: writes the numbers of the bits
- *    that are set, plus `first`, and anything up to 16 words; returns how many are set;
+ *  - if it has an instruction that packs lanes: V_PACK; v_pack_numbers: writes the numbers of the
+ *    bits that are set, plus `first`, and anything up to 16 words; returns how many are set;
  *  - v_fma: a * b + c, rounded once;
  *  - v_pow2: 2^i for the integer i in the low bits of the pattern (see v_exp);
  *  - v_transpose4: out[k * row + i] = p[i][k] for i in 0..3, k in 0..7; any 32-bit values, not
@@ -21,23 +21,24 @@
  *  - if it has instructions that widen bytes: V_BYTES, and the functions under it below;
  *  - if the processor can take numbers below 1.2e-38 as zeros: V_FLUSH, v_flush_begin, and
  *    v_flush_end, which returns false if the results since then are not those that x86-64 has;
- *    V_FLUSH_REPEATS: it may. What is computed in between is a call of a function in another file, or the
- *    compiler could move it;
- *  - for the GEMM's tile: vr, a register of LS_VR lanes, and r_set1, r_load, r_store, r_fma,
- *    r_add; v_first, the first lanes of a v16; v_of_first, a v16 of them, whose others are zeros. The tile has LS_TILE_ROWS rows of LS_TILE_REGS registers: a multiple of 4 rows and of 4 columns;
+ *    V_FLUSH_REPEATS: it may. What is computed in between is a call of a function in another file,
+ *    or the compiler could move it;
+ *  - for the GEMM's tile: vr, a register of LS_VR lanes, and r_set1, r_load, r_store, r_fma, r_add;
+ *    v_first, the first lanes of a v16; v_of_first, a v16 of them, whose others are zeros. The tile
+ *    has LS_TILE_ROWS rows of LS_TILE_REGS registers: a multiple of 4 rows and of 4 columns;
  *  - for products of bytes: vb, a register of LS_VR lanes of four bytes, and vsum, one of as many
  *    integers: b_load; b_nibbles, the low or the high four bits of each byte; b_signed, bytes from
  *    -128 to 127 as b_dot takes them, each plus LS_B_MIDDLE; b_dot, in each lane the exact sum of
  *    the products of w [n], n at most 8, and x [4 n], which every lane has, -127 to 127. Bytes of w
  *    are 0 to `most`, below 64; 128 stands for those of b_signed. r_of_sums: the sums, less one
  *    integer, as floats; r_mul;
- *  - if it has an instruction for pairs of bf16: V_PAIRS; r_dot: c + the product of the high halves,
- *    then + that of the low halves. A word has the first value in its high half, and in the low one
- *    the second next, the other one of a chain (LS_SUM_BLOCK in kernels.h). r_line_f32 and
- *    r_line_bf16: 32 values as 16 words, those of even and of odd places in turn;
- *    r_rows_f32 and r_rows_bf16: 16 values of two rows as words; r_even_words, r_odd_words: of four
- *    values, as v_rows4 has them, the first and the third, the second and the fourth; r_store_half:
- *    lanes 0 to 7 or 8 to 15; r_store_line_bf16 writes 32 values as bf16 in their order.
+ *  - if it has an instruction for pairs of bf16: V_PAIRS; r_dot: c + the product of the high
+ *    halves, then + that of the low halves. A word has the first value in its high half, and in the
+ *    low one the second next, the other one of a chain (LS_SUM_BLOCK in kernels.h). r_line_f32 and
+ *    r_line_bf16: 32 values as 16 words, those of even and of odd places in turn; r_rows_f32 and
+ *    r_rows_bf16: 16 values of two rows as words; r_even_words, r_odd_words: of four values, as
+ *    v_rows4 has them, the first and the third, the second and the fourth; r_store_half: lanes 0 to
+ *    7 or 8 to 15; r_store_line_bf16 writes 32 values as bf16 in their order.
  *
  * Included by src/tensor/kernels/ only.
  */

@@ -41,8 +41,8 @@ static inline vr r_pairs_f32(vr high, vr low) {
 static inline vr r_pairs_bf16(__m256i high, __m256i low) {
     return r_interleave(_mm512_inserti64x4(_mm512_castsi256_si512(low), high, 1));
 }
-/* 32 values in memory order: the words of values 0 and 2, 1 and 3, 4 and 6 ...; the first value in the
- * high half. */
+/* 32 values in memory order: the words of values 0 and 2, 1 and 3, 4 and 6 ...; the first value in
+ * the high half. */
 static inline vr r_block_words(__m512i values) {
     const __m512i order =
         _mm512_set_epi32(0x001d001f, 0x001c001e, 0x0019001b, 0x0018001a, 0x00150017, 0x00140016,
@@ -54,8 +54,8 @@ static inline vr r_line_f32(const float *p) {
     return r_block_words(r_words(_mm512_cvtne2ps_pbh(_mm512_loadu_ps(p + 16), _mm512_loadu_ps(p))));
 }
 static inline vr r_line_bf16(const uint16_t *p) { return r_block_words(_mm512_loadu_si512(p)); }
-/* Of words of two values in memory order, k and k + 1 in a, k + 2 and k + 3 in b: the words of k and
- * k + 2, and of k + 1 and k + 3. */
+/* Of words of two values in memory order, k and k + 1 in a, k + 2 and k + 3 in b: the words of k
+ * and k + 2, and of k + 1 and k + 3. */
 static inline vr r_even_words(v16 a, v16 b) {
     __m512i first = _mm512_castps_si512(a.all), second = _mm512_castps_si512(b.all);
     return _mm512_castsi512_ps(

@@ -1,9 +1,9 @@
 /* vec_dot.h - products of bytes in 256-bit registers, for AVX2 and AVX-512F; see b_dot() in vec.h.
  *
  * VPMADDUBSW multiplies unsigned with signed bytes and adds pairs in 16 bits, where a sum above
- * 32767 would be cut: with bytes up to `most`, a pair is at most 2 * 127 * most, so some of them are
- * added before they are widened. Signed bytes w give |w| and x with the sign of w: |-128| is 128
- * unsigned, x is never -128, and a pair is at most 2 * 127 * 128 = 32512.
+ * 32767 would be cut: with bytes up to `most`, a pair is at most 2 * 127 * most, so some of them
+ * are added before they are widened. Signed bytes w give |w| and x with the sign of w: |-128| is
+ * 128 unsigned, x is never -128, and a pair is at most 2 * 127 * 128 = 32512.
  */
 #ifndef LS_TENSOR_VEC_DOT_H
 #define LS_TENSOR_VEC_DOT_H

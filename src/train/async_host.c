@@ -173,8 +173,8 @@ static ls_status identity(void *arg, ls_buf *out, ls_error *e) {
     return ls_identity_of_run(w->run->dir, &w->run->config, out, e);
 }
 
-/* A worker that took another's place, or lost its connection, may look for the run's host when that is
- * through: then its last checkpoint is in the run directory. */
+/* A worker that took another's place, or lost its connection, may look for the run's host when that
+ * is through: then its last checkpoint is in the run directory. */
 static bool has_ended(const void *arg) {
     const worker *w = arg;
     char *path = NULL;

@@ -1,5 +1,5 @@
-/* check_replay.h - makes the weights of an asynchronous run again, with one worker, and compares them with
- * a checkpoint of the run. */
+/* check_replay.h - makes the weights of an asynchronous run again, with one worker, and compares
+ * them with a checkpoint of the run. */
 #ifndef LS_TRAIN_CHECK_REPLAY_H
 #define LS_TRAIN_CHECK_REPLAY_H
 

@@ -8,8 +8,8 @@
 typedef struct ls_evaluate_request {
     const ls_dataset *data; /* its validation part */
     uint64_t nsamples;      /* of it, always the same ones; 0 or too many: all */
-    int64_t steps; /* complete; with train.eval_weights ema, the average is evaluated once an
-                               update has made one */
+    int64_t steps; /* complete; with train.eval_weights ema, the average is evaluated once an update
+                    * has made one */
 } ls_evaluate_request;
 
 /* Collective, between steps; the result has the same bits for any number of workers. records_p (or

@@ -1,8 +1,8 @@
 /* host_memory.h - checks that a run fits into the memory of this machine. The check comes before
  * the run begins, since the kernel grants more memory than there is and kills a worker later.
  *
- * The limit is that of base/ram.h. Where the system does not say how much memory there is, every run
- * passes.
+ * The limit is that of base/ram.h. Where the system does not say how much memory there is, every
+ * run passes.
  */
 #ifndef LS_TRAIN_HOST_MEMORY_H
 #define LS_TRAIN_HOST_MEMORY_H

@@ -59,7 +59,8 @@ static ls_share_compress compress_of(const ls_config *c) {
                                .min_count = (size_t)c->compress.min_size};
 }
 
-/* The nearest numbers to `degree` that divide the workers: the next one below and above; 0: none. */
+/* The nearest numbers to `degree` that divide the workers: the next one below and above; 0:
+ * none. */
 static void nearest_degrees(int degree, int nworkers, int *below_p, int *above_p) {
     int below = degree - 1, above = degree + 1;
     while (below > 1 && nworkers % below) below--;
@@ -317,9 +318,9 @@ static bool set_parts(ls_config *c, int64_t workers) {
     return true;
 }
 
-/* The largest degrees that are possible, of at most what the config says, tensor before those of experts
- * and contexts together, these before pipe; longer pipelines only where there are more workers than
- * virtual workers. Stages that it names are for its own. */
+/* The largest degrees that are possible, of at most what the config says, tensor before those of
+ * experts and contexts together, these before pipe; longer pipelines only where there are more
+ * workers than virtual workers. Stages that it names are for its own. */
 static bool make_mesh(const ls_config *c, int n, ls_layout *l_p) {
     ls_config with = *c;
     with.parallel.mesh_data = 0;

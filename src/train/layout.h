@@ -15,7 +15,7 @@ typedef struct ls_layout {
     ls_plan plan; /* refers to the model: a layout is not copied */
     int *stages;  /* of a pipeline, as the config names them; NULL: it does not */
     ls_model one; /* where samples are computed together (ls_model.together): the same parameters,
-                     with layers of one sample; else {0} */
+                   * with layers of one sample; else {0} */
 } ls_layout;
 
 /* first [nworkers + 1]: worker w runs virtual workers [first[w], first[w + 1]); it must outlive the
@@ -59,8 +59,8 @@ int64_t ls_layout_least_zero(const ls_config *);
 /* Do waiting workers compute the gradients of slow ones (backup.h)? survives: the workers' state
  * lies in memory that outlives them. */
 bool ls_layout_has_backups(const ls_config *, const ls_plan *, bool survives);
-/* The threads that compute in each of `near` workers, which share `cores`: parallel.threads, but with
- * auto one of eight or more is left to communication. */
+/* The threads that compute in each of `near` workers, which share `cores`: parallel.threads, but
+ * with auto one of eight or more is left to communication. */
 int ls_layout_threads(const ls_config *, const ls_plan *, bool survives, int near, int cores);
 /* Does the communication of each worker run in its own thread? `near` workers of one host share
  * `cores`. A worker of a run with backups has none: it helps others while it waits for them. */

@@ -136,8 +136,8 @@ int ls_member_threads(const ls_member *m) {
     return fixed || n < m->host->threads ? n : m->host->threads;
 }
 
-/* Workers compare their cores: a launcher may have bound them, and several hosts of a run may be one
- * machine. */
+/* Workers compare their cores: a launcher may have bound them, and several hosts of a run may be
+ * one machine. */
 static ls_status take_seat(ls_member *m, ls_error *e) {
     ls_cores_seen own, *all = LS_NEW_ARRAY(ls_cores_seen, (size_t)m->nworkers);
     ls_cores_see(&own);

@@ -126,8 +126,8 @@ static ls_status read_state(const ls_member *m, const char *path, ls_train_state
     return *c->model.adapter ? ls_peft_load(c->model.adapter, s, e) : LS_OK;
 }
 
-/* If workers share one copy, the first of them reads all of it, and others only rows of tables; else
- * each reads what it retains. */
+/* If workers share one copy, the first of them reads all of it, and others only rows of tables;
+ * else each reads what it retains. */
 static ls_status load_state(ls_member *m, int i, const char *path, ls_error *e) {
     const ls_plan *p = &m->layout->plan;
     const ls_world *w = &m->worlds[i];

@@ -56,7 +56,8 @@ extern const struct ls_step_part ls_sync_part;
 ls_status ls_sync_after(struct ls_member *, const ls_step_in *in, const ls_step_out *out,
                         int64_t changes, ls_error *);
 
-/* LS_EINVAL: workers that share no memory have only shards of the f32 weights of which Deltas are. */
+/* LS_EINVAL: workers that share no memory have only shards of the f32 weights of which Deltas
+ * are. */
 ls_status ls_sync_check(const ls_plan *, const ls_world *, ls_error *);
 
 /* A member's executors for that. */

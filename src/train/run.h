@@ -19,7 +19,7 @@ typedef struct ls_run {
     const char *again;   /* the command that continues this run, to be printed; NULL: none */
     int nworkers;        /* at the beginning; of this host, if there are several */
     int nasync;          /* sync.mode async and ssp: processes that compute gradients, for this one,
-                           which is then worker 0 of 1. Else 0 */
+                          * which is then worker 0 of 1. Else 0 */
     bool started;        /* by a launcher: this process is one of the workers */
     bool resumes;        /* the run directory may be there already */
     bool overwrites;     /* a run there is replaced */

@@ -26,8 +26,8 @@ typedef struct ls_saver {
 } ls_saver;
 
 void ls_saver_open(struct ls_loop *);
-/* When a view begins: the checkpoint of `saved` steps exists or was asked for (-1: none), and worker
- * 0's host has n workers. */
+/* When a view begins: the checkpoint of `saved` steps exists or was asked for (-1: none), and
+ * worker 0's host has n workers. */
 void ls_saver_begin(struct ls_loop *, int64_t saved, int n);
 
 /* Collective, between steps. A checkpoint that can't be written is logged, and the next one is

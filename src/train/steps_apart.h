@@ -1,5 +1,5 @@
-/* steps_apart.h - the steps that replicas make apart (state/apart.h): how many are made in a row, and
- * their results.
+/* steps_apart.h - the steps that replicas make apart (state/apart.h): how many are made in a row,
+ * and their results.
  *
  * After a step that all workers decide, the workers agree on a number of steps apart. None of these
  * steps is followed by anything that all workers take part in, such as an exchange, an evaluation

@@ -93,8 +93,8 @@ static void print_best(const ls_loop *l) {
     free(path);
 }
 
-/* One line if the validation loss was lower before, by more than a hundredth. The one after the last
- * step is comparable if all are over the whole validation part. */
+/* One line if the validation loss was lower before, by more than a hundredth. The one after the
+ * last step is comparable if all are over the whole validation part. */
 static void print_risen(const ls_loop *l) {
     const ls_best *b = &l->val.best;
     const ls_run *r = l->run;

@@ -32,8 +32,8 @@ static ls_status take_choice(const char *path, ls_config *c, ls_error *e) {
     return LS_OK;
 }
 
-/* The choice is that for two hosts: how many there will be is not known on all of them. Workers of a
- * launcher count as hosts. */
+/* The choice is that for two hosts: how many there will be is not known on all of them. Workers of
+ * a launcher count as hosts. */
 static ls_status choose_code(const ls_train_options *o, ls_run *r, ls_error *e) {
     ls_config *c = &r->config;
     if (c->compress.kind != LS_COMPRESS_AUTO || !o->choose) return LS_OK;
@@ -169,7 +169,8 @@ static ls_status join(const ls_train_options *o, ls_run *r, ls_train_job *job, l
     return ls_host_launch(&job->host, ls_train_worker, job, e);
 }
 
-/* Workers of a launcher stop together, after a step: none of them ends before it has met the others. */
+/* Workers of a launcher stop together, after a step: none of them ends before it has met the
+ * others. */
 static void begin_stops(void) {
     bool started = false;
     int n = 0;

@@ -12,16 +12,16 @@ typedef struct ls_worker_device {
     int sharing;   /* workers that have this one, itself among them */
 } ls_worker_device;
 
-/* Replaces `auto` in the config by the device that this host has (device/auto.h), or by "", and logs
- * what was chosen, but of a launcher's workers only the first does. */
+/* Replaces `auto` in the config by the device that this host has (device/auto.h), or by "", and
+ * logs what was chosen, but of a launcher's workers only the first does. */
 void ls_worker_device_resolve(ls_config *);
-/* The workers that this host can have, each with a device of its own (1, if the device has a number).
- * 0: as many as it has cores for. Asks the driver once. */
+/* The workers that this host can have, each with a device of its own (1, if the device has a
+ * number). 0: as many as it has cores for. Asks the driver once. */
 int ls_worker_device_count(const ls_config *);
 
-/* Collective, of all workers, each with the config's name of a device. A name without a number means
- * that each worker has one of its own: the first that no worker before it on this host has. A worker
- * that has one retains it. LS_EINVAL, on all: a host has fewer devices than workers. */
+/* Collective, of all workers, each with the config's name of a device. A name without a number
+ * means that each worker has one of its own: the first that no worker before it on this host has. A
+ * worker that has one retains it. LS_EINVAL, on all: a host has fewer devices than workers. */
 ls_status ls_worker_device_choose(ls_group *, const char *name, ls_worker_device *, ls_error *);
 
 /* ---- for tests ---- */

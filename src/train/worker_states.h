@@ -1,9 +1,10 @@
 /* worker_states.h - what each worker of a host does now: RUN/workers.json, for `lockstep watch`.
  *
- * The supervisor looks at the board every 50 ms, which workers don't notice, and writes the file once a second, in
- * place and unsynced: readers skip what they can't parse. How often it has seen a worker compute, communicate or be
- * between two steps tells where its time goes. Only the host that has worker 0 writes it, once a step has begun, and
- * removes it when the run ends here. A file that can't be written is no failure.
+ * The supervisor looks at the board every 50 ms, which workers don't notice, and writes the file
+ * once a second, in place and unsynced: readers skip what they can't parse. How often it has seen a
+ * worker compute, communicate or be between two steps tells where its time goes. Only the host that
+ * has worker 0 writes it, once a step has begun, and removes it when the run ends here. A file that
+ * can't be written is no failure.
  */
 #ifndef LS_TRAIN_WORKER_STATES_H
 #define LS_TRAIN_WORKER_STATES_H

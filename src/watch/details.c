@@ -282,7 +282,8 @@ void ls_details_checkpoints(const ls_details_query *q, ls_buf *out) {
 
 /* ---- why views ended ---- */
 
-/* A line of the log is a time, "lockstep: view N: " and the reason; or "continuing", of the next view. */
+/* A line of the log is a time, "lockstep: view N: " and the reason; or "continuing", of the next
+ * view. */
 static ls_json *lost_json(const ls_line *line) {
     static const char before[] = " lockstep: view ";
     char text[512];

@@ -1,5 +1,6 @@
-/* details.h - what a page asks about a run when someone looks there: samples, its ledger, its traced steps, its workers,
- * its checkpoints, and how it compares with others. Each appends JSON; what is wrong is {"error": a line}.
+/* details.h - what a page asks about a run when someone looks there: samples, its ledger, its
+ * traced steps, its workers, its checkpoints, and how it compares with others. Each appends JSON;
+ * what is wrong is {"error": a line}.
  *
  * Some take seconds, so they are called by a thread of their own (http/jobs.h).
  */
@@ -28,8 +29,9 @@ ls_details_write ls_details_samples;
 ls_details_write ls_details_ledger;
 /* {"text": what `lockstep compare` prints}, of all runs. */
 ls_details_write ls_details_compare;
-/* {"label", "workers", "first_step", "steps", "step", "step_s", "events"}: an event is an array of worker, lane (0
- * computes, 1 communicates), begin, the time until which it waited for other workers, end, all in µs, and its name. */
+/* {"label", "workers", "first_step", "steps", "step", "step_s", "events"}: an event is an array of
+ * worker, lane (0 computes, 1 communicates), begin, the time until which it waited for other
+ * workers, end, all in µs, and its name. */
 ls_details_write ls_details_timeline;
 /* workers.json (docs/reference/run-directory.md), with "age_s". */
 ls_details_write ls_details_workers;

@@ -1,9 +1,9 @@
 /* follower.h - the lines of a file that another program appends to, each once.
  *
  * Only bytes that were appended are read. A line without its line break is left for the next time.
- * Bytes that are zero are left, too: a file system over a network may show a file's new length before
- * its bytes; if lines follow and the zeros stay for some seconds, the line with them is passed over. The file is
- * opened for each look, never locked, and may be missing.
+ * Bytes that are zero are left, too: a file system over a network may show a file's new length
+ * before its bytes; if lines follow and the zeros stay for some seconds, the line with them is
+ * passed over. The file is opened for each look, never locked, and may be missing.
  *
  * Lines may be taken back: a run that resumes cuts off those after its checkpoint, and a run may be
  * replaced. The follower notices when the bytes before its place are no longer those that it has
@@ -36,7 +36,8 @@ typedef struct ls_follower {
     int64_t changed_ns;
 } ls_follower;
 
-/* Takes a line [n] without its line break, which begins at place `at`. 32 bytes behind it can be read. */
+/* Takes a line [n] without its line break, which begins at place `at`. 32 bytes behind it can be
+ * read. */
 typedef void ls_follow_use(void *arg, const char *line, size_t n, uint64_t at);
 
 typedef enum ls_followed {

@@ -1,7 +1,8 @@
 /* line_form.c - see line_form.h.
  *
- * Equal texts between numbers mean equal names and equal places, and a number is read as far as one goes. So a
- * line that fits is the same JSON as the one that the form was taken from, but for its numbers.
+ * Equal texts between numbers mean equal names and equal places, and a number is read as far as one
+ * goes. So a line that fits is the same JSON as the one that the form was taken from, but for its
+ * numbers.
  */
 #include "watch/line_form.h"
 

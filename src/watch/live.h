@@ -5,12 +5,13 @@
  *     list    {}: there are new runs
  *     status  a run, as in the list
  *     rows    {"run", "generation", "begin", "count", "x", "series", "points", "marks"}: new steps
- *     stale   {"run", "rows"}: there are too many new steps to send; the page asks for its windows again
+ *     stale   {"run", "rows"}: there are too many new steps to send; the page asks for its windows
+ *             again
  *     back    {"run", "generation"}: steps were taken back; the same
  *
- * When all is sent, an id follows alone. A browser whose connection was lost sends it back as Last-Event-ID,
- * and gets what has come since. Nothing is queued for a page: the stream compares what it has sent with what
- * there is, when the client can take more.
+ * When all is sent, an id follows alone. A browser whose connection was lost sends it back as
+ * Last-Event-ID, and gets what has come since. Nothing is queued for a page: the stream compares
+ * what it has sent with what there is, when the client can take more.
  *
  * Source: https://html.spec.whatwg.org/multipage/server-sent-events.html
  */

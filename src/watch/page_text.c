@@ -1,4 +1,5 @@
-/* page_text.c - see page_text.h. The assembler reads the files; LS_WATCH_FOLDER is that of this file. */
+/* page_text.c - see page_text.h. The assembler reads the files; LS_WATCH_FOLDER is that of this
+ * file. */
 #include "watch/page_text.h"
 
 #define PART(symbol, path)                                                                         \

@@ -123,7 +123,8 @@ void ls_pyramid_cut(ls_pyramid *p, int64_t nrows) {
     if (nrows < p->nrows) p->nrows = nrows;
 }
 
-/* The rows of the largest stretch that begins at `from` and ends by `to`; 0: none does. *level_p. */
+/* The rows of the largest stretch that begins at `from` and ends by `to`; 0: none does.
+ * *level_p. */
 static int64_t largest(const ls_pyramid *p, int64_t from, int64_t to, int *level_p) {
     int64_t best = 0;
     for (int level = 0; level < LS_LEVELS; level++) {

@@ -1,10 +1,10 @@
 /* pyramid.h - a series of numbers that only grows at its end, at several resolutions.
  *
- * Row i is the i-th step of a run. A stretch is 16, 256 or 4096 rows (a level each); of each complete
- * one its lowest, highest, first and last value and the mean are kept, as floats. A picture of any part of the
- * series takes as many stretches as it has columns of pixels, and no value that stands out is lost.
- * The values themselves are not kept, but for those of the last, incomplete stretch: who wants
- * single values reads the file again. So a value takes about a byte.
+ * Row i is the i-th step of a run. A stretch is 16, 256 or 4096 rows (a level each); of each
+ * complete one its lowest, highest, first and last value and the mean are kept, as floats. A
+ * picture of any part of the series takes as many stretches as it has columns of pixels, and no
+ * value that stands out is lost. The values themselves are not kept, but for those of the last,
+ * incomplete stretch: who wants single values reads the file again. So a value takes about a byte.
  *
  * A series that rises (step, tokens, hours: the x axes) has the first and last value as doubles.
  */

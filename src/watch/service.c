@@ -5,8 +5,9 @@
 
 #include "base/clock.h"
 
-/* Seconds between two looks at the runs, while a page is open, while none is, and while runs are read for the first
- * time. Streams are woken at least every WAKE, so that one whose client is gone is noticed. */
+/* Seconds between two looks at the runs, while a page is open, while none is, and while runs are
+ * read for the first time. Streams are woken at least every WAKE, so that one whose client is gone
+ * is noticed. */
 static const double LOOK = 0.1, IDLE_LOOK = 1, FIRST_LOOK = 0.02, WAKE = 5;
 enum { DETAIL_THREADS = 3 };
 

@@ -26,7 +26,8 @@ typedef struct ls_service_options {
 } ls_service_options;
 
 ls_status ls_service_open(const ls_service_options *, ls_service *s_p, ls_error *);
-/* Serves until *stop is not 0, which a handler of signals sets: then for at most a quarter of a second. */
+/* Serves until *stop is not 0, which a handler of signals sets: then for at most a quarter of a
+ * second. */
 void ls_service_run(ls_service *, const volatile sig_atomic_t *stop);
 void ls_service_close(ls_service *);
 

@@ -4,7 +4,8 @@
  *     runs                      the list of runs, with the differences of their configs
  *     series?run=N&x=step|units|hours&from=&to=&columns=&smooth=&names=     a window of a run
  *     events                    the stream (live.h)
- *     samples?run=N  ledger?run=N  timeline?run=N&step=  workers?run=N  checkpoints?run=N  lost?run=N
+ *     samples?run=N  ledger?run=N  timeline?run=N&step=
+ *     workers?run=N  checkpoints?run=N  lost?run=N
  *     compare?run=N,M  difference?run=N,M&name=&columns=    details (details.h)
  *     metrics                   for Prometheus (prometheus.h)
  *

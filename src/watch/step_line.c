@@ -1,9 +1,9 @@
 /* step_line.c - see step_line.h.
  *
- * A decimal with at most 19 digits whose digits are an integer below 2^53 and whose power of ten is at
- * most 22 is one product or quotient of two exact doubles, so it is rounded once, correctly (W. D.
- * Clinger, How to Read Floating Point Numbers Accurately, PLDI 1990). Numbers in metrics.jsonl have
- * nine digits. Others are left to strtod().
+ * A decimal with at most 19 digits whose digits are an integer below 2^53 and whose power of ten is
+ * at most 22 is one product or quotient of two exact doubles, so it is rounded once, correctly (W.
+ * D. Clinger, How to Read Floating Point Numbers Accurately, PLDI 1990). Numbers in metrics.jsonl
+ * have nine digits. Others are left to strtod().
  */
 #include "watch/step_line.h"
 

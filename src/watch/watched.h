@@ -1,12 +1,12 @@
 /* watched.h - a run as it is watched: what metrics.jsonl says so far.
  *
- * Its rows are its steps. Each number of a step's line is a series (pyramid.h); step, tokens and hours are
- * series that rise, which the x axis can have. Evaluations are points, and what happened to the run (starts,
- * views, changed keys, gaps, its end) are marks.
+ * Its rows are its steps. Each number of a step's line is a series (pyramid.h); step, tokens and
+ * hours are series that rise, which the x axis can have. Evaluations are points, and what happened
+ * to the run (starts, views, changed keys, gaps, its end) are marks.
  *
- * Every 1024 rows a place in the file is noted. Single rows are read again from there; and when lines are taken
- * back, the run goes back to the last place whose bytes are the same, and reads on from it. Then
- * `generation` changes, and who has copies of rows drops those from the place on.
+ * Every 1024 rows a place in the file is noted. Single rows are read again from there; and when
+ * lines are taken back, the run goes back to the last place whose bytes are the same, and reads on
+ * from it. Then `generation` changes, and who has copies of rows drops those from the place on.
  */
 #ifndef LS_WATCH_WATCHED_H
 #define LS_WATCH_WATCHED_H
@@ -43,7 +43,8 @@ typedef struct ls_watched_mark {
     int workers, view;
 } ls_watched_mark;
 
-/* What all steps took together. Steps of ls_durations[i] seconds or fewer: durations[0] + ... + durations[i]. */
+/* What all steps took together. Steps of ls_durations[i] seconds or fewer: durations[0] + ... +
+ * durations[i]. */
 enum { LS_NDURATIONS = 16 };
 extern const double ls_durations[LS_NDURATIONS];
 typedef struct ls_watched_totals {
@@ -106,7 +107,8 @@ typedef struct ls_watched {
 void ls_watched_open(ls_watched *, const char *run);
 void ls_watched_close(ls_watched *);
 
-/* Reads what is new, at most `most` bytes. True: something may have changed, and there may be more. */
+/* Reads what is new, at most `most` bytes. True: something may have changed, and there may be
+ * more. */
 bool ls_watched_read(ls_watched *, double now_s, uint64_t most);
 /* Gives back memory, where few lines will follow. */
 void ls_watched_shrink(ls_watched *);
@@ -116,8 +118,9 @@ const ls_watched_series *ls_watched_find(const ls_watched *, const char *name);
 /* The last value that is a number. */
 double ls_watched_last(const ls_watched *, const char *name);
 
-/* Single rows [from, to) of some series, read from the file: values [nseries][to - from], NaN where a
- * row has none. Returns the number of rows that were read: fewer if the file has changed since. */
+/* Single rows [from, to) of some series, read from the file: values [nseries][to - from], NaN where
+ * a row has none. Returns the number of rows that were read: fewer if the file has changed
+ * since. */
 int64_t ls_watched_rows(const ls_watched *, const int *series, int nseries, int64_t from,
                         int64_t to, double *values);
 

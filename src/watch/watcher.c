@@ -10,8 +10,9 @@
 #include "config/differences.h"
 #include "report/run_list.h"
 
-/* Seconds: LIST between searches for new runs; STATUS between looks at the state of a run that goes on, and
- * QUIET of one that does not. QUICK: a run with a line since then goes on. REST between looks for lines of others. */
+/* Seconds: LIST between searches for new runs; STATUS between looks at the state of a run that goes
+ * on, and QUIET of one that does not. QUICK: a run with a line since then goes on. REST between
+ * looks for lines of others. */
 static const double LIST = 5, STATUS = 1, QUIET = 10, QUICK = 60, REST = 0.5;
 enum { MOST_A_LOOK = 8 << 20 };
 

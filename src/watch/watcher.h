@@ -1,11 +1,11 @@
 /* watcher.h - all runs that are watched: which there are, what they say, and what has changed.
  *
- * A run's number is its place in the list, and stays. Each change of the list, of a run's lines or of its state has
- * a number, too: `revision`. The latest changes are retained, so that a page whose connection was lost can be
- * sent what it has missed.
+ * A run's number is its place in the list, and stays. Each change of the list, of a run's lines or
+ * of its state has a number, too: `revision`. The latest changes are retained, so that a page whose
+ * connection was lost can be sent what it has missed.
  *
- * One thread, but for the first reading of runs (first_reading.h). It reads files and nothing else: no run notices
- * that it is watched.
+ * One thread, but for the first reading of runs (first_reading.h). It reads files and nothing else:
+ * no run notices that it is watched.
  */
 #ifndef LS_WATCH_WATCHER_H
 #define LS_WATCH_WATCHER_H
@@ -38,16 +38,16 @@ typedef struct ls_watcher {
         nunknown; /* runs that are not read yet; of these, those whose state is not known */
 } ls_watcher;
 
-/* Finds all runs below the directories, which must outlive it, and begins to read them. may_come: a directory may be
- * missing yet. LS_EIO: one can't be read. LS_EINVAL: there are too many runs. */
+/* Finds all runs below the directories, which must outlive it, and begins to read them. may_come: a
+ * directory may be missing yet. LS_EIO: one can't be read. LS_EINVAL: there are too many runs. */
 ls_status ls_watcher_open(const char *const *dirs, int ndirs, bool may_come, ls_watcher **w_p,
                           ls_error *);
 void ls_watcher_close(ls_watcher *); /* NULL is fine */
 /* Waits until all runs that were found are read. */
 void ls_watcher_settle(ls_watcher *);
 
-/* Looks for what is new, now_s by ls_clock_wall_s(); returns true if something has changed. Call it a few times a
- * second. */
+/* Looks for what is new, now_s by ls_clock_wall_s(); returns true if something has changed. Call it
+ * a few times a second. */
 bool ls_watcher_look(ls_watcher *, double now_s);
 
 /* Appends the list as JSON: {"boot", "revision", "runs", "differences"}. */

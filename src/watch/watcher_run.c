@@ -51,7 +51,8 @@ static void parse_config(ls_watcher_run *r, const char *path) {
     ls_buf_free(&text);
 }
 
-/* It is parsed once, and again when the file has changed: that takes longer than all else of a status. */
+/* It is parsed once, and again when the file has changed: that takes longer than all else of a
+ * status. */
 static void read_config(ls_watcher_run *r) {
     struct stat st = {0};
     char *path = ls_format("%s/config.yaml", r->lines.path);

@@ -1,7 +1,8 @@
 /* watcher_run.h - a run of the list: its lines, its config, its state.
  *
- * Reading config.yaml and all lines takes time, so a run is first read in the background (first_reading.h), in
- * two stages. Until a stage is complete, its fields belong to the thread that reads them.
+ * Reading config.yaml and all lines takes time, so a run is first read in the background
+ * (first_reading.h), in two stages. Until a stage is complete, its fields belong to the thread that
+ * reads them.
  */
 #ifndef LS_WATCH_WATCHER_RUN_H
 #define LS_WATCH_WATCHER_RUN_H
@@ -44,7 +45,8 @@ void ls_watcher_run_close(ls_watcher_run *);
 /* model.kind; "": the config can't be read. */
 const char *ls_watcher_run_model(const ls_watcher_run *);
 
-/* Reads the config, if it has changed, and the status. True: something has changed that a page shows. */
+/* Reads the config, if it has changed, and the status. True: something has changed that a page
+ * shows. */
 bool ls_watcher_run_know(ls_watcher_run *, double now_s);
 
 /* Appends it as JSON, with its number in the list. */

@@ -101,7 +101,8 @@ static part part_of(const ls_watched *w, const ls_window *q) {
     return p;
 }
 
-/* The extents of a series: from its stretches, or from single rows. rows [p->to - p->from], or NULL. */
+/* The extents of a series: from its stretches, or from single rows. rows [p->to - p->from], or
+ * NULL. */
 static size_t extents_of(const ls_pyramid *values, const part *p, const double *rows,
                          ls_extent *extents) {
     size_t n = 0;
@@ -228,7 +229,8 @@ static void put_rows(const ls_watched *w, const ls_window *q, ls_buf *out) {
 
 /* ---- evaluations ---- */
 
-/* Lowest and highest of each group of points [n], in their order, if there are more than a picture shows. */
+/* Lowest and highest of each group of points [n], in their order, if there are more than a picture
+ * shows. */
 static size_t thin(const ls_watched_point **p, size_t n, size_t groups) {
     if (n <= 4 * groups) return n;
     size_t kept = 0;

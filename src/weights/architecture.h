@@ -7,10 +7,11 @@
  *     x += o(attention(rope(norm(q(y))), rope(norm(k(y))), v(y)))  with y = RMS norm of x
  *     x += down(silu(gate(y)) * up(y))                             with y = RMS norm of x
  * with `heads` heads of q, `kv_heads` of k and v, each of head_dim; the norms of q and k only where
- * qk_norm. With experts, each has gate, up and down of its own, and a position's result is the sum of
- * those of its experts_per_token best ones, by weights that are a softmax over all of them, or over
- * these (norm_topk). Then an RMS norm and the product with the embedding (tied) or lm_head. GPT-2: learned
- * positions, layer norms, one product for q, k and v, GELU in its tanh form, biases everywhere.
+ * qk_norm. With experts, each has gate, up and down of its own, and a position's result is the sum
+ * of those of its experts_per_token best ones, by weights that are a softmax over all of them, or
+ * over these (norm_topk). Then an RMS norm and the product with the embedding (tied) or lm_head.
+ * GPT-2: learned positions, layer norms, one product for q, k and v, GELU in its tanh form, biases
+ * everywhere.
  */
 #ifndef LS_WEIGHTS_ARCHITECTURE_H
 #define LS_WEIGHTS_ARCHITECTURE_H

@@ -1,7 +1,7 @@
 /* config_json.c - see config_json.h.
  *
- * Source: configuration_{llama,mistral,mixtral,qwen2,qwen3,qwen3_moe,gpt2}.py, configuration_utils.py and
- * modeling_rope_utils.py of transformers 4 and 5.
+ * Source: configuration_{llama,mistral,mixtral,qwen2,qwen3,qwen3_moe,gpt2}.py,
+ * configuration_utils.py and modeling_rope_utils.py of transformers 4 and 5.
  */
 #include "weights/config_json.h"
 

@@ -1,6 +1,6 @@
-/* export_weights.h - writes a model for others' programs: as a directory of Hugging Face's form, or as one
- * GGUF file with its tokenizer and chat template. It appears whole or not at all, and is read again
- * and checked before.
+/* export_weights.h - writes a model for others' programs: as a directory of Hugging Face's form, or
+ * as one GGUF file with its tokenizer and chat template. It appears whole or not at all, and is
+ * read again and checked before.
  */
 #ifndef LS_WEIGHTS_EXPORT_WEIGHTS_H
 #define LS_WEIGHTS_EXPORT_WEIGHTS_H

@@ -22,9 +22,9 @@ enum { LS_GGUF_ENDS = 3 }; /* tokens that end a text, for which there are keys *
 /* LS_EINVAL: it is no model of a family that is supported. */
 ls_status ls_gguf_read_architecture(const ls_gguf *, ls_architecture *a_p, ls_error *);
 
-/* Appends general.* and the architecture's keys, not those of the tokenizer but the ids of
- * its tokens; of ends the first LS_GGUF_ENDS. `type`: that of most tensors. GGUF has no key for a window: the context is written no longer than it, which is
- * logged. */
+/* Appends general.* and the architecture's keys, not those of the tokenizer but the ids of its
+ * tokens; of ends the first LS_GGUF_ENDS. `type`: that of most tensors. GGUF has no key for a
+ * window: the context is written no longer than it, which is logged. */
 void ls_gguf_put_architecture(ls_gguf_writer *, const ls_architecture *, ls_block_type type);
 
 /* Lists LS_GGUF_DIVISORS, as F32, if the architecture has them; returns their number. */

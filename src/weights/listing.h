@@ -24,7 +24,8 @@ typedef struct ls_weights_listing {
     size_t n;
 } ls_weights_listing;
 
-/* The model; where it can't be used, the file alone, and *why has the reason. Free it in any case. */
+/* The model; where it can't be used, the file alone, and *why has the reason. Free it in any
+ * case. */
 ls_status ls_weights_list(const char *path, ls_weights_listing *l_p, ls_error *why, ls_error *);
 void ls_weights_listing_free(ls_weights_listing *);
 size_t ls_weights_listing_nbytes(const ls_weights_listing *); /* of all tensors */

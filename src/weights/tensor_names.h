@@ -1,4 +1,5 @@
-/* tensor_names.h - the tensors of a model: their names, shapes and order of rows in both kinds of files.
+/* tensor_names.h - the tensors of a model: their names, shapes and order of rows in both kinds of
+ * files.
  *
  * A tensor's own (canonical) name, shape and order are those of Hugging Face's files. GPT-2's names
  * are those of its published file, without the prefix "transformer.". In a mixture of experts each

@@ -2,9 +2,9 @@
  *
  * A directory has config.json, and model.safetensors, its shards with an index (shards.h), or
  * model.gguf. Opening reads the architecture and finds its tensors: all that it needs, of the
- * dimensions that it needs, and no others but such that follow from it (tensor_names.h); else an error
- * names the tensor. Weights stay in the mapped files as they are, and are widened to f32 when they
- * are read. Files that are truncated while they are open are an error of ls_weights_rows().
+ * dimensions that it needs, and no others but such that follow from it (tensor_names.h); else an
+ * error names the tensor. Weights stay in the mapped files as they are, and are widened to f32 when
+ * they are read. Files that are truncated while they are open are an error of ls_weights_rows().
  *
  * Reading: any thread.
  */

@@ -93,8 +93,8 @@ static void test_successor(void **arg) {
     ls_clocks_close(c);
 }
 
-/* What a worker of another host has begun is free for others once it has gone; what it has completed
- * stays. */
+/* What a worker of another host has begun is free for others once it has gone; what it has
+ * completed stays. */
 static void test_guests(void **arg) {
     (void)arg;
     int first = -1, second = -1, third = -1;

@@ -1,6 +1,6 @@
-/* cores_test.c - which cores workers and their threads have, on machines that are described to hwloc,
- * in containers, and where a launcher has bound them. Each case runs in a process of its own, since
- * a process looks once.
+/* cores_test.c - which cores workers and their threads have, on machines that are described to
+ * hwloc, in containers, and where a launcher has bound them. Each case runs in a process of its
+ * own, since a process looks once.
  */
 #include "base/cores.h"
 

@@ -100,8 +100,8 @@ static void test_report(void **state) {
     frozen_s = 0;
 }
 
-/* A line about the wait for workers is written although this worker's messages are held until it has
- * met them. */
+/* A line about the wait for workers is written although this worker's messages are held until it
+ * has met them. */
 static void test_held(void **state) {
     (void)state;
     char text[200] = "";

@@ -1,5 +1,5 @@
-/* chat_lines_test.c - files of conversations: lines and arrays, where and why they are damaged, and the
- * keys that nothing reads. */
+/* chat_lines_test.c - files of conversations: lines and arrays, where and why they are damaged, and
+ * the keys that nothing reads. */
 #include "chat/chat_lines.h"
 
 #include "chat/small_chat.h"

@@ -163,7 +163,8 @@ static const char COPY[] = "another host has a copy of the state";
 /* A host that is stopped is found; one that a busy machine keeps waiting is not. */
 #define HEARTBEAT "--set survival.heartbeat_s=3"
 
-/* The copy is lost, and its host comes again, is stopped, and continues: the run goes on meanwhile. */
+/* The copy is lost, and its host comes again, is stopped, and continues: the run goes on
+ * meanwhile. */
 static void test_copy_lost(void **state) {
     (void)state;
     pair p = pair_of(start, "copy-lost", "");
@@ -193,8 +194,8 @@ static void test_copy_lost(void **state) {
     check("copy-lost");
 }
 
-/* With a copy of the shards, what the lost host has logged is in the run. A process that a busy machine
- * keeps waiting must not be replaced meanwhile, and its copy with it. */
+/* With a copy of the shards, what the lost host has logged is in the run. A process that a busy
+ * machine keeps waiting must not be replaced meanwhile, and its copy with it. */
 static void test_copied(void **state) {
     (void)state;
     static const char ALL[] = "test -s $r.log && ! grep -vFxf $r/applications.jsonl $r.log";

@@ -1,5 +1,5 @@
-/* batch_test.c - `lockstep batch`: branch 1 is the run, to its bits; interrupted or killed, and repeated; steps
- * to a loss; `train --until`; what is refused. */
+/* batch_test.c - `lockstep batch`: branch 1 is the run, to its bits; interrupted or killed, and
+ * repeated; steps to a loss; `train --until`; what is refused. */
 /* ctest: busy seconds=60 */
 /* ctest: long-asan: half a minute; cli/checkpoint and cli/resume run the same code */
 #include "cli/program.h"
@@ -56,8 +56,8 @@ static void test_branches(void **state) {
            "\"branches\": [{\"k\": 1, \"batch\": 16, ");
 }
 
-/* A bar of the steps of all branches, on a terminal alone. Of the run's checkpoints only the first is sure to be there:
- * one that is due while another is being written is skipped. */
+/* A bar of the steps of all branches, on a terminal alone. Of the run's checkpoints only the first
+ * is sure to be there: one that is due while another is being written is skipped. */
 static void test_terminal(void **state) {
     static const char bar[] = "training: steps  ";
     char *output = NULL;
@@ -94,7 +94,8 @@ static void test_killed(void **state) {
     same_hash("killed/step-20-x2", "other/step-20-x2");
 }
 
-/* The training of a command that is killed ends by itself, and the same command goes on from there. */
+/* The training of a command that is killed ends by itself, and the same command goes on from
+ * there. */
 static void test_gone(void **state) {
     (void)state;
     char *output = NULL;
@@ -153,8 +154,8 @@ static void test_jobs_of_pipelines(void **state) {
     same_hash("pipes/step-20-x4", "in-turn/step-20-x4");
 }
 
-/* Killed, the trainings end with the command, and the same command goes on. Meanwhile another one in
- * the same directory is refused. */
+/* Killed, the trainings end with the command, and the same command goes on. Meanwhile another one
+ * in the same directory is refused. */
 static void test_jobs_killed(void **state) {
     (void)state;
     char *output = NULL;

@@ -230,7 +230,8 @@ static void test_bad_input(void **state) {
     refuses("fly", 2, "there is no 'fly'");
 }
 
-/* ---- compare_comm.py, with a link to the program, beside which there are no peers but those made here ---- */
+/* ---- compare_comm.py, with a link to the program, beside which there are no peers but those made
+ * here ---- */
 
 static void peer_make(const char *name, const char *script) {
     char path[128];

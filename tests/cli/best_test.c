@@ -192,9 +192,9 @@ static void test_all_killed(void **state) {
     expect("ckpt ledger @/killed", 0, "clean");
 }
 
-/* From step 20 on a rate that ruins the model. The end of the run says since when the loss has risen, and
- * where that step's checkpoint is, or how one is retained; not if the best is sought, which says more, nor
- * if the last loss of all is lower, where they are comparable. */
+/* From step 20 on a rate that ruins the model. The end of the run says since when the loss has
+ * risen, and where that step's checkpoint is, or how one is retained; not if the best is sought,
+ * which says more, nor if the last loss of all is lower, where they are comparable. */
 static void test_risen(void **state) {
     (void)state;
     static const struct {

@@ -1,4 +1,5 @@
-/* chat_url_test.c - lockstep chat with a server: a real lockstep serve, and one that answers as it should not. */
+/* chat_url_test.c - lockstep chat with a server: a real lockstep serve, and one that answers as it
+ * should not. */
 /* ctest: seconds=2 */
 #include <arpa/inet.h>
 #include <netinet/in.h>
@@ -64,8 +65,8 @@ static void same_chats(const char *a, const char *b, const char *input) {
     free(x), free(y);
 }
 
-/* A model answers over HTTP as it does in the program: always, if it takes the likeliest token; and each first
- * turn with the same draws. */
+/* A model answers over HTTP as it does in the program: always, if it takes the likeliest token; and
+ * each first turn with the same draws. */
 static void test_same(void **state) {
     (void)state;
     served s = serve("--name small");
@@ -84,7 +85,8 @@ static void test_same(void **state) {
     end_server(&s);
 }
 
-/* The form goes to the server, whose answers have it; those of one that does not know it are found. */
+/* The form goes to the server, whose answers have it; those of one that does not know it are
+ * found. */
 static void test_forms(void **state) {
     (void)state;
     static const char schema[] = "{\"enum\": [12, 345]}";

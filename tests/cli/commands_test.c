@@ -256,8 +256,8 @@ static int count_rates(const char *output, const char *key, const char *rate) {
     return n;
 }
 
-/* A line for each product and each pass; of the program that compares them with other libraries' also
- * for convolutions and codecs. */
+/* A line for each product and each pass; of the program that compares them with other libraries'
+ * also for convolutions and codecs. */
 static void test_bench_kernels(void **state) {
     (void)state;
     char *output = output_of("bench kernels --rows 5 --rounds 1 --json");

@@ -1,6 +1,6 @@
-/* context_test.c - parallel.context_virtual: runs of models whose samples are cut into chunks have one
- * hash for any number of workers and way to shard; they are resumed with another mesh, write text, and
- * have the losses of models that are not cut. */
+/* context_test.c - parallel.context_virtual: runs of models whose samples are cut into chunks have
+ * one hash for any number of workers and way to shard; they are resumed with another mesh, write
+ * text, and have the losses of models that are not cut. */
 /* ctest: slow seconds=10 */
 #include <math.h>
 

@@ -373,8 +373,8 @@ static void test_bench(void **state) {
                       "! cmp -s $r/trained.safetensors $r/weights.safetensors");
 }
 
-/* Files with some of the classes, in which others come first: the names count, also in those that are
- * evaluated later, without the training data. */
+/* Files with some of the classes, in which others come first: the names count, also in those that
+ * are evaluated later, without the training data. */
 static void test_classes(void **state) {
     (void)state;
     static const char *const names[] = {"ant", "bee", "cow"};

@@ -1,5 +1,6 @@
-/* device_option_test.c - generate, chat, eval and predict with --device write the bytes that cores give: on
- * device `c`, whose copies and kernels run late, and on `cuda` with a driver made for tests (fake_cuda.c). */
+/* device_option_test.c - generate, chat, eval and predict with --device write the bytes that cores
+ * give: on device `c`, whose copies and kernels run late, and on `cuda` with a driver made for
+ * tests (fake_cuda.c). */
 /* ctest: slow seconds=10 */
 /* The program is this test, with arguments: the driver needs functions that it exports. */
 #undef LOCKSTEP_PROGRAM

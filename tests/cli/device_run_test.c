@@ -1,4 +1,5 @@
-/* device_run_test.c - scripts/device_run.sh on device `c`: its parts, and a device that is not there. */
+/* device_run_test.c - scripts/device_run.sh on device `c`: its parts, and a device that is not
+ * there. */
 /* ctest: slow seconds=3 */
 #include <errno.h>
 #include <sys/stat.h>

@@ -124,8 +124,8 @@ static void test_killed(void **arg) {
     killed("killed-3", "--set parallel.zero=3 --set survival.copies=2");
 }
 
-/* The leader is lost with its replicas, of which some are ahead of others: under a new one the hosts
- * continue from the newest checkpoint. */
+/* The leader is lost with its replicas, of which some are ahead of others: under a new one the
+ * hosts continue from the newest checkpoint. */
 static void test_killed_apart(void **arg) {
     (void)arg;
     NEEDS_ETCD();

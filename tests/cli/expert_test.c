@@ -1,7 +1,7 @@
-/* expert_test.c - experts among workers that divide samples (parallel.expert_virtual), or the chunks of
- * each sample: runs have one hash for any number of workers, way to shard and micro-batch; they are
- * resumed with another mesh, survive lost workers, write text, and have the losses of models that are
- * not cut. */
+/* expert_test.c - experts among workers that divide samples (parallel.expert_virtual), or the
+ * chunks of each sample: runs have one hash for any number of workers, way to shard and
+ * micro-batch; they are resumed with another mesh, survive lost workers, write text, and have the
+ * losses of models that are not cut. */
 /* ctest: slow seconds=10 */
 #include <math.h>
 
@@ -49,8 +49,8 @@ static void test_chunks(void **state) {
 #define ONCE   "--set train.virtual_workers=1 --set train.batch=2 "
 #define SLICES "--set model.kv_heads=2 --set parallel.tensor_virtual=2 "
 
-/* Slices, chunks and samples that are computed together, in any combination, divided by any number of
- * workers. */
+/* Slices, chunks and samples that are computed together, in any combination, divided by any number
+ * of workers. */
 static void test_combinations(void **state) {
     (void)state;
     static const char *const parts[] = {
@@ -79,7 +79,8 @@ static void test_combinations(void **state) {
                all, sizeof all / sizeof *all);
 }
 
-/* As many slices as experts: of each slice there is one group, and shared experts read what it reads. */
+/* As many slices as experts: of each slice there is one group, and shared experts read what it
+ * reads. */
 static void test_one_group(void **state) {
     (void)state;
     static const char *const way = "-n 2 --set parallel.mesh.context=2";

@@ -1,7 +1,8 @@
 /* faults.c - simulates failing and slow disks and slow processors for tests: a library that is
- * loaded before the C library and intercepts its calls. It makes the system calls itself: to look the
- * C library's functions up would take memory while a sanitizer starts. The clock alone is the C
- * library's once the library is loaded: it needs no system call, and who waits reads it all the time.
+ * loaded before the C library and intercepts its calls. It makes the system calls itself: to look
+ * the C library's functions up would take memory while a sanitizer starts. The clock alone is the C
+ * library's once the library is loaded: it needs no system call, and who waits reads it all the
+ * time.
  *
  *     LOCKSTEP_FAULTS="CALL PATH WHAT NTH; ..."
  *
@@ -12,11 +13,12 @@
  * LOCKSTEP_HELD names is made, and the call waits until it is removed. CALL is fsync, write,
  * pwrite, rename, mkdir, symlink, or "any" of them except the two that write.
  *
- * While a file RUN.pace with "STEP [FIRST MOST]" exists beside a run directory, writing the lines of
- * all later steps to metrics.jsonl takes time: FIRST ms for each of the next eight steps, then half as
- * much again from step to step, up to MOST ms. Without these numbers it is a quarter of a second, up to
- * one: so a run is not over when a test on a busy machine acts late, and a worker that is asked to stop
- * between two steps does so before it is taken for hung (a few survival.heartbeat_s).
+ * While a file RUN.pace with "STEP [FIRST MOST]" exists beside a run directory, writing the lines
+ * of all later steps to metrics.jsonl takes time: FIRST ms for each of the next eight steps, then
+ * half as much again from step to step, up to MOST ms. Without these numbers it is a quarter of a
+ * second, up to one: so a run is not over when a test on a busy machine acts late, and a worker
+ * that is asked to stop between two steps does so before it is taken for hung (a few
+ * survival.heartbeat_s).
  *
  * While the file named by LOCKSTEP_SLOW has "RANK FACTOR" in it, the worker of this rank takes
  * FACTOR times as long for all its computation; several pairs may follow each other, and the rank

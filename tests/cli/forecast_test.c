@@ -83,8 +83,8 @@ static void test_answers(void **state) {
     }
 }
 
-/* With servers, a step is as long as the workers need, or the link: 1 Gb/s carry a gradient of 0.094 MB in
- * 0.75 ms, 0.01 Gb/s in 75 ms. */
+/* With servers, a step is as long as the workers need, or the link: 1 Gb/s carry a gradient of
+ * 0.094 MB in 0.75 ms, 0.01 Gb/s in 75 ms. */
 static void test_servers(void **state) {
     (void)state;
     static const char PLAN[] = "plan configs/tiny.yaml -n 2 --set sync.mode=async --machine "

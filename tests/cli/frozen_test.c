@@ -71,8 +71,8 @@ static void test_deleted(void **state) {
 #define F           "$r/frozen.safetensors"
 #define SPOIL(file) "printf z | dd of=" file " bs=1 seek=9000 conv=notrunc status=none"
 
-/* The run's file is changed after a step; it ends with a line before it saves again, its checkpoints
- * are good, and it continues to the same bits. */
+/* The run's file is changed after a step; it ends with a line before it saves again, its
+ * checkpoints are good, and it continues to the same bits. */
 static const struct {
     const char *change, *says; /* NULL: the run ends well */
     int after;

@@ -190,7 +190,8 @@ static void test_late(void **arg) {
     assert_true(host_says(&p.a, "with 5 workers on 2 hosts"));
 }
 
-/* A host that leaves has the only copy of its shards: it hands them over, so no step is made again. */
+/* A host that leaves has the only copy of its shards: it hands them over, so no step is made
+ * again. */
 static void left(const char *run, const char *more) {
     pair p = two_until(run, 20, more);
     kill(p.b.pid, SIGTERM);

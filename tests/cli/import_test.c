@@ -124,8 +124,8 @@ static void test_train(void **state) {
     }
 }
 
-/* Beside model.from a key of the architecture has the model's value, or is refused; one of a file for
- * another model is named. What training decides is used. */
+/* Beside model.from a key of the architecture has the model's value, or is refused; one of a file
+ * for another model is named. What training decides is used. */
 static void test_written(void **state) {
     (void)state;
     static const struct {

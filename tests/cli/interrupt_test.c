@@ -111,7 +111,8 @@ static void test_begin_again(void **state) {
     expect("ckpt ledger @/early", 0, line);
 }
 
-/* The signal comes while the run directory is made: a step is done, and the run continues from it. */
+/* The signal comes while the run directory is made: a step is done, and the run continues from
+ * it. */
 static void test_at_start(void **state) {
     (void)state;
     static const char *const moments[] = {"mkdir begun-0$ TERM 0-1",
@@ -174,8 +175,8 @@ static void test_second_interrupt(void **state) {
     expect("ckpt verify @/twice", 0, "good: step");
 }
 
-/* Before the first checkpoint all steps are lost, and the same command begins again. (An interrupt before
- * the first step leaves no run at all.) */
+/* Before the first checkpoint all steps are lost, and the same command begins again. (An interrupt
+ * before the first step leaves no run at all.) */
 static void test_second_interrupt_early(void **state) {
     (void)state;
     char *output = NULL;

@@ -25,7 +25,8 @@ static void shell(const char *line, const char *run) {
 
 /* ---- what may be wrong ---- */
 
-/* For all_reduce alone: hosts of the other modes only read the directory, and need few descriptors. */
+/* For all_reduce alone: hosts of the other modes only read the directory, and need few
+ * descriptors. */
 enum { TOGETHER = 1024 };
 
 typedef struct kind {

@@ -1,6 +1,6 @@
-/* keys_test.c - each key that decides bits, with each kind of model, data, optimizer, schedule, type and
- * mode: another value changes the run (the hashes of its weights and states, its losses), or it is
- * refused. */
+/* keys_test.c - each key that decides bits, with each kind of model, data, optimizer, schedule,
+ * type and mode: another value changes the run (the hashes of its weights and states, its losses),
+ * or it is refused. */
 #include "cli/models.h"
 #include "config/config.h"
 #include "config/key.h"

@@ -1,5 +1,5 @@
-/* language_test.c - lockstep/infer.h's language models: tokens and logits beside ls_predict(), texts
- * and conversations beside what `lockstep generate` and `chat` write. */
+/* language_test.c - lockstep/infer.h's language models: tokens and logits beside ls_predict(),
+ * texts and conversations beside what `lockstep generate` and `chat` write. */
 /* ctest: seconds=4 */
 #include <math.h>
 

@@ -18,8 +18,8 @@ static void ledger(const char *run, int code, const char *says) {
     expectf(code, says, "ckpt ledger @/%s", run);
 }
 
-/* What `sed` or another command does to the log of 20 steps, without the line of its start, with an evaluation after step 10 (line
- * 11) and 20 (line 22). */
+/* What `sed` or another command does to the log of 20 steps, without the line of its start, with an
+ * evaluation after step 10 (line 11) and 20 (line 22). */
 static const char *const bad[][2] = {
     {": > $m", "ends with step 0, but"},
     {"rm $m", "metrics.jsonl: can't be opened"},

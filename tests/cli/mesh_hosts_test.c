@@ -1,6 +1,6 @@
-/* mesh_hosts_test.c - workers of two hosts divide slices, chunks and experts: the bits of one worker,
- * also if a worker is killed, if a host is lost and another one comes, and if the number of workers of
- * one host alone can't divide the model. */
+/* mesh_hosts_test.c - workers of two hosts divide slices, chunks and experts: the bits of one
+ * worker, also if a worker is killed, if a host is lost and another one comes, and if the number of
+ * workers of one host alone can't divide the model. */
 /* ctest: slow busy seconds=15 */
 #include "cli/hosts.h"
 

@@ -1,5 +1,6 @@
 /* mesh_test.c - parallel.mesh: auto on the command line: the table of meshes, a run that takes the
- * first, resumed with another number of workers to the bits of one worker, a picture, and bad input.
+ * first, resumed with another number of workers to the bits of one worker, a picture, and bad
+ * input.
  */
 /* ctest: slow seconds=10 */
 #include "cli/program.h"

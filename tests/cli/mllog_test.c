@@ -1,5 +1,6 @@
-/* mllog_test.c - `lockstep train --mllog`: one well-formed log of a run, also of one that was killed
- * and continued; what is refused. The compliance checker reads such logs in scripts/check_mllog.py. */
+/* mllog_test.c - `lockstep train --mllog`: one well-formed log of a run, also of one that was
+ * killed and continued; what is refused. The compliance checker reads such logs in
+ * scripts/check_mllog.py. */
 /* ctest: busy seconds=20 */
 /* ctest: long-asan: the tests of report write the same files */
 #include "cli/program.h"

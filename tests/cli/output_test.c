@@ -149,7 +149,8 @@ static void test_generated(void **state) {
 
 /* ---- 80 columns ---- */
 
-/* Characters of the line, without its end. The path of the test's folder counts as if it were in /tmp. */
+/* Characters of the line, without its end. The path of the test's folder counts as if it were in
+ * /tmp. */
 static int columns_of(const char *line, size_t n) {
     static const char usual[] = "/tmp/lockstep-test-XXXXXX";
     int columns = 0;

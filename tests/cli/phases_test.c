@@ -1,5 +1,5 @@
-/* phases_test.c - a batch that grows in the run (train.batch as a list): the samples and bits of any
- * layout, killed and resumed; `lockstep plan` shows the phases. */
+/* phases_test.c - a batch that grows in the run (train.batch as a list): the samples and bits of
+ * any layout, killed and resumed; `lockstep plan` shows the phases. */
 /* ctest: busy seconds=40 */
 /* ctest: long-asan: cli/resume runs the same code */
 #include "cli/killed_at.h"

@@ -1,5 +1,5 @@
-/* photos_test.c - a folder of photographs of several sizes: it trains as it is, with the same bits for
- * any workers, and the run's config has what a later reading needs. */
+/* photos_test.c - a folder of photographs of several sizes: it trains as it is, with the same bits
+ * for any workers, and the run's config has what a later reading needs. */
 #include "cli/models.h"
 #include "source/pictures.h"
 
@@ -92,8 +92,8 @@ static void test_sizes(void **state) {
            "data.normalize has 1 mean, and the image has 3 channels");
 }
 
-/* What has no classes can't be trained on by class, and is predicted; a directory with a damaged image
- * is one of images. */
+/* What has no classes can't be trained on by class, and is predicted; a directory with a damaged
+ * image is one of images. */
 static void test_no_classes(void **state) {
     (void)state;
     char line[512];

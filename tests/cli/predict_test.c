@@ -1,6 +1,6 @@
-/* predict_test.c - lockstep predict and lockstep/infer.h: what a trained network says of new samples,
- * compared with a forward pass in double precision; the same bytes for any number of workers, and the
- * same numbers from C, by several threads at once. */
+/* predict_test.c - lockstep predict and lockstep/infer.h: what a trained network says of new
+ * samples, compared with a forward pass in double precision; the same bytes for any number of
+ * workers, and the same numbers from C, by several threads at once. */
 /* ctest: busy seconds=4 */
 /* ctest: long-tsan: infer/infer computes with the same threads */
 #include <math.h>
@@ -196,8 +196,8 @@ static void test_left_out(void **state) {
            "sample,file,row,kind,kind_probability\n1,");
 }
 
-/* Columns that data.columns and data.missing name may lack where the model does not read them; a row
- * with a text that is new is damage. */
+/* Columns that data.columns and data.missing name may lack where the model does not read them; a
+ * row with a text that is new is damage. */
 static void test_lacking(void **state) {
     (void)state;
     static const char chosen[] =
@@ -368,7 +368,8 @@ static void test_texts(void **state) {
 
 /* ---- rows of tokens ---- */
 
-/* A model without a tokenizer reads rows of tokens, in three forms, and says what ls_predict() says. */
+/* A model without a tokenizer reads rows of tokens, in three forms, and says what ls_predict()
+ * says. */
 static void test_tokens(void **state) {
     (void)state;
     enum { VOCAB = 64, CONTEXT = 16, N = 2000 };

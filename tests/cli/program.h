@@ -268,12 +268,13 @@ static inline void pace_ms(const char *run, int step, int first_ms, int most_ms)
 }
 
 /* Makes a run of this name slow after `step` until let_go(): four steps a second, later one. Called
- * before the start, or to let the run advance to a later step. What the test does meanwhile must not
- * depend on how long it takes: it waits for each event that it needs (hosts.h) before let_go(). */
+ * before the start, or to let the run advance to a later step. What the test does meanwhile must
+ * not depend on how long it takes: it waits for each event that it needs (hosts.h) before
+ * let_go(). */
 static inline void pace(const char *run, int step) { pace_ms(run, step, 250, 1000); }
 
-/* As pace(), and slower still: for runs in which no worker that is between two steps is asked to stop, as
- * no others come to a common step (sync.mode async, ssp), or nothing happens to them. */
+/* As pace(), and slower still: for runs in which no worker that is between two steps is asked to
+ * stop, as no others come to a common step (sync.mode async, ssp), or nothing happens to them. */
 static inline void pace_long(const char *run, int step) { pace_ms(run, step, 250, 2000); }
 
 /* The run stands still when it has made the step after `step`, whose line it can't write before
@@ -323,8 +324,9 @@ static inline int wait_for_children(pid_t parent, int n, pid_t *pids, int most) 
     return got;
 }
 
-/* Asks a run that pace() has made slow to stop, and waits for its end; only then it is let go, since
- * at its full speed it might be complete before the signal has come. Returns its exit code. */
+/* Asks a run that pace() has made slow to stop, and waits for its end; only then it is let go,
+ * since at its full speed it might be complete before the signal has come. Returns its exit
+ * code. */
 static inline int stop_paced(program *p, const char *run, char **output_p) {
     kill(p->pid, SIGTERM);
     int code = program_end(p, output_p);
@@ -332,7 +334,8 @@ static inline int stop_paced(program *p, const char *run, char **output_p) {
     return code;
 }
 
-/* Kills a run that pace() has made slow. Its workers end when it has, and could be through before. */
+/* Kills a run that pace() has made slow. Its workers end when it has, and could be through
+ * before. */
 static inline void kill_paced(program *p, const char *run) {
     char *output = NULL;
     kill(p->pid, SIGKILL);

@@ -1,5 +1,5 @@
-/* recommend_test.c - runs on ratings and clicks: the same bits for any layout, killed and resumed; what
- * evaluations print; what is refused. */
+/* recommend_test.c - runs on ratings and clicks: the same bits for any layout, killed and resumed;
+ * what evaluations print; what is refused. */
 /* ctest: slow seconds=4 */
 #include "cli/killed_at.h"
 #include "cli/program.h"
@@ -347,7 +347,8 @@ static void test_asked(void **state) {
     expect_line("predict @/alone --user u999", 1, "'u999' is not in the column 'u'");
 }
 
-/* Other files are read with the ids and the scales of the training data; without the clicks, too. */
+/* Other files are read with the ids and the scales of the training data; without the clicks,
+ * too. */
 static void test_other_files(void **state) {
     (void)state;
     static const char other[] = "i,t,u\n7,100,u1\n4,200,u2\n4,200,new\n";

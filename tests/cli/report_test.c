@@ -213,7 +213,8 @@ static void test_seeds_killed(void **state) {
     expect(SEEDS "val_loss<=5.6 --mllog @/late", 1, "was trained without --mllog");
 }
 
-/* A training that was killed between its last checkpoint and its last evaluation still gets that. */
+/* A training that was killed between its last checkpoint and its last evaluation still gets
+ * that. */
 static void test_last_evaluation(void **state) {
     (void)state;
     expect("train configs/tiny.yaml -n 1 -o @/last --set train.steps=6", 0, NULL);

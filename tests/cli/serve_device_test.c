@@ -1,8 +1,9 @@
-/* serve_device_test.c - lockstep serve --device answers many requests at once, byte by byte, as it answers each
- * alone on cores, also with adapters, keys and values in fewer bits, and little memory; options that do not work
- * with a device are refused. Device `cuda` has a driver made for tests (fake_cuda.c). */
+/* serve_device_test.c - lockstep serve --device answers many requests at once, byte by byte, as it
+ * answers each alone on cores, also with adapters, keys and values in fewer bits, and little
+ * memory; options that do not work with a device are refused. Device `cuda` has a driver made for
+ * tests (fake_cuda.c). */
 /* ctest: seconds=4 */
-/* ctest: no-tsan: workers of a server are processes that are forked beside threads; engine_test has devices with threads */
+/* ctest: no-tsan: a server forks workers beside threads; engine_test has devices with threads */
 /* The program is this test, with arguments: that driver needs functions that it exports. */
 #undef LOCKSTEP_PROGRAM
 #define LOCKSTEP_PROGRAM "/proc/self/exe"
@@ -43,7 +44,8 @@ static void *ask(void *arg) {
     return NULL;
 }
 
-/* The same beginnings, draws, probabilities, also of the prompt, and a vector; of these models in turn. */
+/* The same beginnings, draws, probabilities, also of the prompt, and a vector; of these models in
+ * turn. */
 static void write_question(question *q, const char *url, const char *const models[3], int i) {
     bool embeds = i == QUESTIONS - 1;
     const char *model = models[i % 3];
@@ -74,7 +76,8 @@ static void await_fingerprint(const char *url, const char *model, char print[64]
     }
 }
 
-/* A file that is made when a server has begun, and removed by what fails of its device (FAKE_CUDA_FAIL_ONCE). */
+/* A file that is made when a server has begun, and removed by what fails of its device
+ * (FAKE_CUDA_FAIL_ONCE). */
 static const char *fails_once;
 
 /* line: serve and its options. says: what it says while it begins, or NULL. */

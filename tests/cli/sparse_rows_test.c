@@ -1,5 +1,5 @@
-/* sparse_rows_test.c - rows of tables that are trained once their ids were seen often, and begin anew
- * when these were not seen for long (model.filter_freq, model.steps_to_live). */
+/* sparse_rows_test.c - rows of tables that are trained once their ids were seen often, and begin
+ * anew when these were not seen for long (model.filter_freq, model.steps_to_live). */
 /* ctest: busy seconds=10 */
 /* ctest: long-asan: table and exec/dlrm run the same code */
 #include "cli/program.h"

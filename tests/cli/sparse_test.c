@@ -213,10 +213,10 @@ static double bytes_reduced(const char *plan) {
     return sum;
 }
 
-/* Four hosts with one worker each, which have a quarter of the rows. A worker's 8 samples, and one if
- * they are not as many for all, read 9 users and 27 items, each 12 floats, and 27 biases, by 8 bytes
- * each. The window has 32, 96 and 96 rows with as many states: a quarter is updated by each worker.
- * Three of four rows are elsewhere. */
+/* Four hosts with one worker each, which have a quarter of the rows. A worker's 8 samples, and one
+ * if they are not as many for all, read 9 users and 27 items, each 12 floats, and 27 biases, by 8
+ * bytes each. The window has 32, 96 and 96 rows with as many states: a quarter is updated by each
+ * worker. Three of four rows are elsewhere. */
 static void check_hosts(const char *data, const char *part) {
     char line[512];
     snprintf(line, sizeof line,

@@ -129,8 +129,8 @@ static void test_parameters(void **state) {
     host_expect(&p.b, 0, NULL);
 }
 
-/* The host of the parameters is lost: a host that listens takes its place, and others find it; also where the
- * process that is to notice it is lost at that time, and replaced. */
+/* The host of the parameters is lost: a host that listens takes its place, and others find it; also
+ * where the process that is to notice it is lost at that time, and replaced. */
 static void test_taken_over(void **state) {
     (void)state;
     pair p = pair_of(start, "taken", BITS);

@@ -130,8 +130,8 @@ static char *log_of(const char *run) {
     return text.data;
 }
 
-/* The program's output is in the log, line by line after the time of day, from the first one on; what a
- * resumed run prints follows. */
+/* The program's output is in the log, line by line after the time of day, from the first one on;
+ * what a resumed run prints follows. */
 static void test_log(void **state) {
     (void)state;
     static const size_t TIME = sizeof "2026-11-27T01:20:30Z " - 1;
@@ -223,9 +223,9 @@ static void test_unreadable(void **state) {
 
 /* ---- on a terminal ---- */
 
-/* Each picture takes the place of the one before: no line is wider than the terminal, and there are no
- * more than it has rows. A run that is removed meanwhile is no error; an interrupt leaves the terminal as
- * it was. */
+/* Each picture takes the place of the one before: no line is wider than the terminal, and there are
+ * no more than it has rows. A run that is removed meanwhile is no error; an interrupt leaves the
+ * terminal as it was. */
 static void test_watch(void **state) {
     (void)state;
     char line[128];

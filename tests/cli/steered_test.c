@@ -1,5 +1,6 @@
-/* steered_test.c - a run resumed with another learning rate: recorded with its step, named by compare,
- * the same bits for any workers and after a kill; a run that is begun again, or replaced. */
+/* steered_test.c - a run resumed with another learning rate: recorded with its step, named by
+ * compare, the same bits for any workers and after a kill; a run that is begun again, or
+ * replaced. */
 /* ctest: busy seconds=10 */
 /* ctest: long-asan: cli/resume runs the same code */
 #include "cli/killed_at.h"

@@ -278,8 +278,8 @@ static void await_view(const program *p, const char *run, int view) {
 }
 
 /* Workers are killed one after another: the others remain the same processes. None of them is taken
- * for hung, however busy the machine is. A worker that is killed before the one before it was replaced
- * is another matter: then all may end. */
+ * for hung, however busy the machine is. A worker that is killed before the one before it was
+ * replaced is another matter: then all may end. */
 static void test_stay(void **arg) {
     (void)arg;
     enum { N = 4 };
@@ -369,8 +369,8 @@ static void test_leave(void **arg) {
     check(&p, "left", 2, "were asked to leave");
 }
 
-/* One of n workers leaves. Settings that are not possible with the remaining workers are replaced by
- * possible ones, and `left` workers continue. */
+/* One of n workers leaves. Settings that are not possible with the remaining workers are replaced
+ * by possible ones, and `left` workers continue. */
 static void leaves(const char *like, const char *run, const char *settings, int n, int left,
                    const char *says) {
     char want[256], got[256], *output = NULL;

@@ -1,5 +1,5 @@
-/* tensor_test.c - parallel.tensor_virtual: runs of models that are cut into slices have one hash for
- * any number of workers and way to shard; they are resumed, exported and begin with published
+/* tensor_test.c - parallel.tensor_virtual: runs of models that are cut into slices have one hash
+ * for any number of workers and way to shard; they are resumed, exported and begin with published
  * weights as models of one slice do.
  */
 /* ctest: slow seconds=15 */

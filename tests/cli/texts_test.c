@@ -1,5 +1,6 @@
-/* texts_test.c - runs on directories of texts: documents with a token behind each, in an order drawn
- * with the seed, whole ones held out; the same bits for any number of workers and after a resume.
+/* texts_test.c - runs on directories of texts: documents with a token behind each, in an order
+ * drawn with the seed, whole ones held out; the same bits for any number of workers and after a
+ * resume.
  */
 /* ctest: seconds=6 */
 #include "cli/program.h"
@@ -72,7 +73,8 @@ static void test_use(void **state) {
                      "grep -q '\"eos_token\": \"<|endoftext|>\"' exported/tokenizer_config.json");
 }
 
-/* With one text nothing changes, unless it has documents. Zero bytes behind its beginning are logged. */
+/* With one text nothing changes, unless it has documents. Zero bytes behind its beginning are
+ * logged. */
 static void test_one(void **state) {
     (void)state;
     expect("train @/c.yaml -n 1 -o @/text --set data.path=@/whole.txt", 0, NULL);

@@ -91,8 +91,8 @@ static void test_bound_by_others(void **state) {
     unsetenv("HWLOC_THISSYSTEM");
 }
 
-/* Threads that are bound, and memory that is placed, as on two NUMA nodes: hwloc takes the first two
- * hardware threads of this machine for their cores. */
+/* Threads that are bound, and memory that is placed, as on two NUMA nodes: hwloc takes the first
+ * two hardware threads of this machine for their cores. */
 static void test_bound(void **state) {
     (void)state;
     static const char *const ways[] = {"", "--set parallel.transport=thread",

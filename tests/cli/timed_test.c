@@ -1,6 +1,6 @@
-/* timed_test.c - checkpoints by time (checkpoint.minutes): the same bits in every way in which workers
- * run, the newest two beside the best, a run that is killed without checkpoint.every, and a disk that
- * has no room for them. */
+/* timed_test.c - checkpoints by time (checkpoint.minutes): the same bits in every way in which
+ * workers run, the newest two beside the best, a run that is killed without checkpoint.every, and a
+ * disk that has no room for them. */
 /* ctest: busy seconds=8 */
 /* ctest: long-asan: cli/checkpoint runs the same code */
 #include "cli/program.h"

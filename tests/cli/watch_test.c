@@ -279,8 +279,8 @@ static void test_beside_train(void **state) {
     program_expect(&p, 0, NULL);
 }
 
-/* The steps and the checkpoint of a run that says what its workers do, and is watched meanwhile, are those of runs that
- * are not; threads write no workers.json. */
+/* The steps and the checkpoint of a run that says what its workers do, and is watched meanwhile,
+ * are those of runs that are not; threads write no workers.json. */
 static void test_same_bits(void **state) {
 #define TRAIN "train configs/tiny.yaml --set train.steps=120 " SMALLER " -o @/"
     static const char *const asked[] = {"/runs",         "/series?run=0",      "/workers?run=0",

@@ -161,8 +161,8 @@ static ls_status ask(ls_etcd *t, const lie *l, ls_error *e) {
     return s;
 }
 
-/* False: with so short a limit, which runs out where a call fails for the time that it takes, the reply may
- * not have come on a busy machine. */
+/* False: with so short a limit, which runs out where a call fails for the time that it takes, the
+ * reply may not have come on a busy machine. */
 static bool check_within(const lie *l, manner how, const char *more, double limit_s) {
     impostor m = {.manner = how, .reply = l->reply, .more = more};
     impostor_start(&m);

@@ -197,8 +197,8 @@ static void test_election(void **state) {
     ls_etcd_close(b);
 }
 
-/* Renews a lease of `ttl` seconds until it is older than that and b sees that the key "left" is gone.
- * False: it expired, since this busy machine renewed it too late. */
+/* Renews a lease of `ttl` seconds until it is older than that and b sees that the key "left" is
+ * gone. False: it expired, since this busy machine renewed it too late. */
 static bool keep(ls_etcd *a, ls_etcd *b, int64_t lease, int ttl, int64_t from) {
     ls_error e = {0};
     bool gone = false;

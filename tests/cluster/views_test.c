@@ -156,8 +156,9 @@ static void test_rest_without_end(void **state) {
 
 /* ---- hosts that fail ---- */
 
-/* The second host ends its part of the view so; then this host does what it was told to, and the next
- * view begins. known: it has taken up the state of an earlier view. Returns the views it was in. */
+/* The second host ends its part of the view so; then this host does what it was told to, and the
+ * next view begins. known: it has taken up the state of an earlier view. Returns the views it was
+ * in. */
 static int fail_views(views_host *x, ls_views *v, ls_view_end how, bool known, int most) {
     ls_host_state own = {.steps = 5, .whole = 1};
     int n = 0;

@@ -1,5 +1,5 @@
-/* compressed_sums.h - compressed sums on the workers of a group: out and all of the state must have the
- * bits of one worker that has all contributions. */
+/* compressed_sums.h - compressed sums on the workers of a group: out and all of the state must have
+ * the bits of one worker that has all contributions. */
 #ifndef LS_TEST_COMPRESSED_SUMS_H
 #define LS_TEST_COMPRESSED_SUMS_H
 

@@ -1,5 +1,5 @@
-/* Tests of groups in processes that are forked from workers: calls are refused there, and the workers' sums stay right
- * whatever the child does. */
+/* Tests of groups in processes that are forked from workers: calls are refused there, and the
+ * workers' sums stay right whatever the child does. */
 #include <netinet/in.h>
 #include <stdlib.h>
 #include <sys/socket.h>

@@ -207,8 +207,8 @@ static ls_status try_one(ls_group *g, void *arg, ls_error *e) {
     return try_messages(g, w, e);
 }
 
-/* A worker that waits for two messages hears of the one that comes, whichever it is. Worker 1 sends the
- * first of them only when it has heard so. */
+/* A worker that waits for two messages hears of the one that comes, whichever it is. Worker 1 sends
+ * the first of them only when it has heard so. */
 static ls_status wait_for_any(ls_group *g, void *arg, ls_error *e) {
     int own = ls_group_rank(g), late = 0, soon = 0;
     ls_request *first = NULL, *second = NULL;

@@ -79,8 +79,8 @@ static ls_status expect_and_exit(ls_group *g, void *arg, ls_error *e) {
     return s;
 }
 
-/* Worker 2 is outside any call when the others get their errors, and end. A worker that has not left
- * the barrier by then gets the error there. */
+/* Worker 2 is outside any call when the others get their errors, and end. A worker that has not
+ * left the barrier by then gets the error there. */
 static ls_status expect_later(ls_group *g, void *arg, ls_error *e) {
     ls_status s = ls_barrier(g, e);
     if (s != LS_OK) return check_disagreement(s, e);
@@ -366,7 +366,8 @@ static ls_status capture_report(ls_request **q, char *text, size_t nbytes, ls_er
     return s;
 }
 
-/* The report says `who`, that it waits, for however many seconds: on a busy machine some more; and `where`. */
+/* The report says `who`, that it waits, for however many seconds: on a busy machine some more; and
+ * `where`. */
 static bool says_wait(const char *text, const char *who, const char *where) {
     const char *at = strstr(text, who);
     if (!at) return false;

@@ -1,5 +1,6 @@
-/* reduction_test.c - reductions of the caller's own: a function that is not commutative, on elements
- * of several sizes, over every transport and algorithm; sums of floats to the bits of LS_SUM. */
+/* reduction_test.c - reductions of the caller's own: a function that is not commutative, on
+ * elements of several sizes, over every transport and algorithm; sums of floats to the bits of
+ * LS_SUM. */
 /* ctest: long-tsan: coll/group and coll/ops start the same threads */
 #include <string.h>
 

@@ -87,8 +87,8 @@ static ls_status miscounted(ls_group *g, void *arg, ls_error *e) {
     const miscount *m = arg;
     int r = ls_group_rank(g);
     char a[160], b[160], c[80], msg[400];
-    /* A third worker may still wait in the barrier that the two have left: it gets the error there. Or
-     * it has all that it needs: then it gets the error in its next call at the latest. */
+    /* A third worker may still wait in the barrier that the two have left: it gets the error there.
+     * Or it has all that it needs: then it gets the error in its next call at the latest. */
     ls_status s = ls_barrier(g, e);
     if (s == LS_OK) s = call(g, m, e);
     if (s == LS_OK && r != m->from && r != m->to) s = ls_barrier(g, e);

@@ -136,7 +136,8 @@ static void test_messages(void **state) {
     run_all(1, true, "ring", false); /* it has no virtual workers: the model chooses */
 }
 
-/* Three chunks of each of four virtual workers, among all numbers of workers that may divide them. */
+/* Three chunks of each of four virtual workers, among all numbers of workers that may divide
+ * them. */
 enum { CHUNKS = 3, EACH = 4 };
 
 static ls_status sum_chunks(ls_group *g, void *arg, ls_error *e) {

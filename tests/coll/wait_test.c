@@ -173,7 +173,8 @@ static void test_limited(void **state) {
     run_threads(2, NULL, limited, NULL, NULL);
 }
 
-/* One of two groups breaks: the call of the other is done, the failed one stays and says so again. */
+/* One of two groups breaks: the call of the other is done, the failed one stays and says so
+ * again. */
 static ls_status broken(ls_group *g, void *arg, ls_error *e) {
     ls_group *bad = ((ls_group **)arg)[ls_group_rank(g)];
     int32_t x = 1, y = 0, z = 0;
@@ -309,8 +310,8 @@ static void test_refused(void **state) {
     assert_ls_fails(ls_wait_any(r, 1, -1, NULL, &e), LS_EINVAL, "no place for the index", e);
 }
 
-/* Worker 1 has read a message while there was no room for its answer, and then is in a call that needs
- * no messages: worker 0, who waits for the answer before it comes to that call, gets it. */
+/* Worker 1 has read a message while there was no room for its answer, and then is in a call that
+ * needs no messages: worker 0, who waits for the answer before it comes to that call, gets it. */
 static ls_status owed_answer(ls_group *g, void *arg, ls_error *e) {
     enum { FULL = 16, LONG = 4000 };
     static atomic_int was_read;

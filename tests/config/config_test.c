@@ -285,7 +285,8 @@ static void test_min_lr(void **state) {
     unlink(path);
 }
 
-/* Runs of older versions have keys that can't act: they load, and what is written now is checked. */
+/* Runs of older versions have keys that can't act: they load, and what is written now is
+ * checked. */
 static void test_older(void **state) {
     (void)state;
     static const char text[] = "data: {path: LICENSE}\nsync: {every: 50}\nmodel: {patch: 2}\n";

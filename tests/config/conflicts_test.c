@@ -1,6 +1,6 @@
-/* conflicts_test.c - each row of the table is tried: each alternative of one side, with each value that it
- * names, is refused with each of the other. And the pages of the reference that the tables make are
- * fresh; LOCKSTEP_UPDATE=1 writes them. */
+/* conflicts_test.c - each row of the table is tried: each alternative of one side, with each value
+ * that it names, is refused with each of the other. And the pages of the reference that the tables
+ * make are fresh; LOCKSTEP_UPDATE=1 writes them. */
 #include "config/conflicts.h"
 
 #include "base/file.h"

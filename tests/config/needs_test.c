@@ -1,5 +1,5 @@
-/* needs_test.c - what is refused, what passes, and what a --set turns off. (terms_test.c checks the table;
- * tests/cli/keys_test.c trains with each key.) */
+/* needs_test.c - what is refused, what passes, and what a --set turns off. (terms_test.c checks the
+ * table; tests/cli/keys_test.c trains with each key.) */
 #include "config/needs.h"
 
 #include <unistd.h>

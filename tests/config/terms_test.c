@@ -1,4 +1,5 @@
-/* terms_test.c - the terms of both tables, needs and conflicts, are about keys and values that exist. */
+/* terms_test.c - the terms of both tables, needs and conflicts, are about keys and values that
+ * exist. */
 #include "config/terms.h"
 
 #include "config/conflicts.h"

@@ -386,8 +386,8 @@ static void test_deterministic(void **state) {
     free(b);
 }
 
-/* Documents are trained on and encoded as texts of their own: no word and no merge spans two. Behind
- * each stands the last token, which is special, and which no text becomes. */
+/* Documents are trained on and encoded as texts of their own: no word and no merge spans two.
+ * Behind each stands the last token, which is special, and which no text becomes. */
 static void test_documents(void **state) {
     (void)state;
     static const char text[] = "ababab ab<|endoftext|>abab", alone[] = "abab";

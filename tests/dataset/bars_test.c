@@ -1,5 +1,6 @@
-/* bars_test.c - what long works before a training show on a terminal, and that they write nothing into a pipe. Each look at
- * the clock finds it a third of a second later, so that works of a moment are long ones. */
+/* bars_test.c - what long works before a training show on a terminal, and that they write nothing
+ * into a pipe. Each look at the clock finds it a third of a second later, so that works of a moment
+ * are long ones. */
 /* ctest: own-copy */
 #include <pty.h>
 #include <stdlib.h>

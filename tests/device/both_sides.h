@@ -1,5 +1,5 @@
-/* both_sides.h - layers of models that tests build: forward and backward on a device have the bits of the
- * host. */
+/* both_sides.h - layers of models that tests build: forward and backward on a device have the bits
+ * of the host. */
 #ifndef LS_TEST_BOTH_SIDES_H
 #define LS_TEST_BOTH_SIDES_H
 
@@ -11,7 +11,8 @@
 
 enum { N = 3, PARAMS = 12, CONSTANTS = 2 };
 
-/* A model is built from fields whose integers are below `below`; those of field 0 may be negative. */
+/* A model is built from fields whose integers are below `below`; those of field 0 may be
+ * negative. */
 typedef struct built {
     void (*build)(ls_model *);
     uint32_t below;

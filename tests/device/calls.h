@@ -33,8 +33,9 @@ static inline void add(ls_device *d, ls_device_stream s, int64_t n, const float 
                                        .args = {{.l = n}, {.from = a}, {.from = b}, {.p = out}}});
 }
 
-/* y = x + x is copied to the device on one stream, computed on the other, and copied back; without the
- * event that is asked for, the copy and the sum may change places. Returns whether y is right. */
+/* y = x + x is copied to the device on one stream, computed on the other, and copied back; without
+ * the event that is asked for, the copy and the sum may change places. Returns whether y is
+ * right. */
 static inline bool doubles(ls_device *d, bool events) {
     enum { N = 1000 };
     ls_error e = {0};
@@ -100,7 +101,8 @@ static inline void read_of_child(const char *name, const char *other) {
     ls_device_close(d);
 }
 
-/* A process that opens this one's memory p, and closes it when it is asked to, late, after a word of it. */
+/* A process that opens this one's memory p, and closes it when it is asked to, late, after a word
+ * of it. */
 typedef struct reader {
     pid_t pid;
     int to, from;
@@ -151,7 +153,8 @@ static inline int reader_end(const reader *r) {
     return status;
 }
 
-/* Memory is freed when its reader has closed it, or is dead; of one that does neither it is left. */
+/* Memory is freed when its reader has closed it, or is dead; of one that does neither it is
+ * left. */
 static inline void free_of_read(const char *name) {
     enum { CLOSES, DIES, STAYS, NCASES };
     for (int i = 0; i < NCASES; i++) {

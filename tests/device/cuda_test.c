@@ -1,6 +1,6 @@
-/* cuda_test.c - device `cuda` on a driver and a compiler of our own (fake_cuda.c, fake_nvrtc.c): loading,
- * caching, streams, events, and every error. The program starts itself again with LD_LIBRARY_PATH
- * leading to them, since libraries are loaded once. */
+/* cuda_test.c - device `cuda` on a driver and a compiler of our own (fake_cuda.c, fake_nvrtc.c):
+ * loading, caching, streams, events, and every error. The program starts itself again with
+ * LD_LIBRARY_PATH leading to them, since libraries are loaded once. */
 #include <dirent.h>
 #include <fcntl.h>
 #include <stdint.h>
@@ -137,8 +137,8 @@ static void test_numbers(void **state) {
     unsetenv("FAKE_CUDA_DEVICES");
 }
 
-/* A name without a number has all of them, and each has an id of its own, unlike those that a process
- * sees with another CUDA_VISIBLE_DEVICES. */
+/* A name without a number has all of them, and each has an id of its own, unlike those that a
+ * process sees with another CUDA_VISIBLE_DEVICES. */
 static void test_list(void **state) {
     ls_device_seen list[LS_DEVICE_LIST], other[LS_DEVICE_LIST];
     ls_error e = {0};
@@ -191,7 +191,8 @@ static void test_no_room(void **state) {
     unsetenv("FAKE_CUDA_MEMORY");
 }
 
-/* Whatever fails while a device is opened, all that was made is given back: the fake aborts if not. */
+/* Whatever fails while a device is opened, all that was made is given back: the fake aborts if
+ * not. */
 static void test_opening_fails(void **state) {
     static const char *const names[] = {"cuDevicePrimaryCtxRetain", "cuCtxPushCurrent",
                                         "cuStreamCreate", "cuEventCreate", "cuModuleLoadData"};
@@ -310,8 +311,8 @@ static void test_libraries(void **state) {
     free(none);
 }
 
-/* Kernels that are installed need no compiler. Those of another text are not used; those that this GPU can't
- * run are compiled, and a line says so. */
+/* Kernels that are installed need no compiler. Those of another text are not used; those that this
+ * GPU can't run are compiled, and a line says so. */
 static void test_installed(void **state) {
     ls_buf text = {0};
     char key[64] = "";

@@ -11,8 +11,8 @@ const char *__asan_default_options(void);
 const char *__asan_default_options(void) { return "detect_leaks=0"; }
 #endif
 
-/* Runs test functions, which open `device_name`, on every kind of device; those that this machine lacks
- * are skipped. */
+/* Runs test functions, which open `device_name`, on every kind of device; those that this machine
+ * lacks are skipped. */
 static const char *device_name;
 
 /* LOCKSTEP_TEST_DEVICE: the one that is tested, which must be there (scripts/device_run.sh). */
@@ -54,8 +54,8 @@ static inline int run_on_devices(const struct CMUnitTest *tests, size_t n, CMFix
     return run_on(3, (const char *const[]){"c:5", "opencl", "cuda"}, tests, n, open, close);
 }
 
-/* As run_on_devices(), for tests of layers: OpenCL's compiler takes minutes for all their kernels, so it is
- * left to make check-slow. */
+/* As run_on_devices(), for tests of layers: OpenCL's compiler takes minutes for all their kernels,
+ * so it is left to make check-slow. */
 static inline int run_layers_on_devices(const struct CMUnitTest *tests, size_t n) {
     const struct CMUnitTest left[] = {cmocka_unit_test(left_to_slow)};
     if (all_cases() || only_device()) return run_on_devices(tests, n, NULL, NULL);

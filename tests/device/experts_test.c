@@ -1,5 +1,5 @@
-/* experts_test.c - mixtures of experts: forward and backward of their layers on a device have the bits of the host.
- * How the rows are spread over the experts is known there alone. */
+/* experts_test.c - mixtures of experts: forward and backward of their layers on a device have the
+ * bits of the host. How the rows are spread over the experts is known there alone. */
 #include "device/both_sides.h"
 #include "layers/moe.h"
 #include "layers/routing.h"
@@ -89,7 +89,8 @@ static void some_rows(ls_model *m) {
     ls_moe_options o = {.experts = 3, .per_token = 2, .width = 70, .balance = 0.1f};
     ls_linear_cross_entropy(m, layer(m, ls_reshape(m, x, LS_DIMS(4, 40)), o), labels, .classes = 3);
 }
-/* One expert has all rows of three samples: fifteen, and eighteen, which is too many for the kernel of some. */
+/* One expert has all rows of three samples: fifteen, and eighteen, which is too many for the kernel
+ * of some. */
 static void one_expert(ls_model *m, int64_t sample_rows) {
     ls_value *x =
         ls_linear(m, ls_input(m, "x", LS_F32, LS_DIMS(9)), .out = sample_rows * 40, .out_in = true);
@@ -182,8 +183,8 @@ static void test_launches(void **state) {
 
 enum { ROWS = 37, EXPERTS = 70, K = 6 };
 
-/* Logits of a few values, so that there are many equal ones, 0 and -0 too; of some rows NaN, also the first ones,
- * or infinite. */
+/* Logits of a few values, so that there are many equal ones, 0 and -0 too; of some rows NaN, also
+ * the first ones, or infinite. */
 static pair logits_of(sides *s) {
     pair p = pair_integers(s, ROWS * EXPERTS, 5);
     for (int i = 0; i < ROWS * EXPERTS; i++) {

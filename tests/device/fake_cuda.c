@@ -1,6 +1,6 @@
-/* fake_cuda.c - libcuda.so.1 for tests on a machine without a GPU: its GPUs are devices `c`, so kernels run as C, late
- * and in an order of chance, and memory can't be touched by the host. It has the functions that
- * src/device/cuda.h names.
+/* fake_cuda.c - libcuda.so.1 for tests on a machine without a GPU: its GPUs are devices `c`, so
+ * kernels run as C, late and in an order of chance, and memory can't be touched by the host. It has
+ * the functions that src/device/cuda.h names.
  *
  * Variables of the environment, read at each call, make it fail:
  *   FAKE_CUDA_DRIVER=11040        the version of CUDA that it supports
@@ -9,7 +9,8 @@
  *   FAKE_CUDA_SEED=3              the number of the device `c`
  *   FAKE_CUDA_FAIL=NAME:CODE      the function that returns an error
  *   FAKE_CUDA_FAIL_ONCE=FILE      it does so only if this file is there, and removes it
- *   FAKE_CUDA_SLOW_CLOSE=200      milliseconds that cuIpcCloseMemHandle takes on GPU 1, twice on GPU 2 ...
+ *   FAKE_CUDA_SLOW_CLOSE=200      milliseconds that cuIpcCloseMemHandle takes on GPU 1, twice on
+ *                                 GPU 2 ...
  *
  * Memory that is freed while another process has it mapped ends the process, with a line.
  */

@@ -1,6 +1,6 @@
-/* fake_nccl.c - libnccl.so.2 for tests on a machine without a GPU: processes of this host send each other bytes
- * through a file that they share, from and to memory of the driver's (fake_cuda.c). It has the functions that
- * src/device/nccl.h names. Its calls wait until all bytes have come.
+/* fake_nccl.c - libnccl.so.2 for tests on a machine without a GPU: processes of this host send each
+ * other bytes through a file that they share, from and to memory of the driver's (fake_cuda.c). It
+ * has the functions that src/device/nccl.h names. Its calls wait until all bytes have come.
  *
  * FAKE_NCCL_FAIL=NAME:CODE in the environment: the function that returns an error.
  */

@@ -1,6 +1,6 @@
-/* fused16_test.c - tensor cores compute what their model says (tensor/fused16.h): each element of ten
- * million, by mma and, where the GPU has it, by wgmma. Needs a GPU of Hopper or Blackwell; what it runs
- * is compiled where there is NVIDIA's compiler. */
+/* fused16_test.c - tensor cores compute what their model says (tensor/fused16.h): each element of
+ * ten million, by mma and, where the GPU has it, by wgmma. Needs a GPU of Hopper or Blackwell; what
+ * it runs is compiled where there is NVIDIA's compiler. */
 #include "base/file.h"
 #include "base/random.h"
 #include "device/cuda.h"

@@ -5,8 +5,8 @@
 
 #include "device/on_device.h"
 
-/* How a and b lie: as for a layer's output, and for the gradients of its input and weights; and with
- * elements apart in both directions. */
+/* How a and b lie: as for a layer's output, and for the gradients of its input and weights; and
+ * with elements apart in both directions. */
 typedef enum layout { OUTPUT, INPUT, WEIGHTS, APART, NLAYOUTS } layout;
 
 typedef struct product {
@@ -30,8 +30,8 @@ static int64_t floats_of(int64_t rows, int64_t columns, const product *x) {
     return x->gap + (rows + x->gap) * (columns + x->gap) * (x->layout == APART ? 2 : 1);
 }
 
-/* Ordinary numbers; mostly zeros of both signs; many sizes, below the least normal number too; or of which
- * products are about that size. */
+/* Ordinary numbers; mostly zeros of both signs; many sizes, below the least normal number too; or
+ * of which products are about that size. */
 typedef enum numbers { ORDINARY, ZEROS, SIZES, SMALL, NNUMBERS } numbers;
 
 static pair numbers_of(sides *s, int64_t n, numbers kind) {
@@ -129,7 +129,8 @@ static void check_blocks(sides *s, const product *x, numbers kind) {
     check_by(s, x, kind, kernels, x->units.rows ? 1 : 1 + (x->M <= 16) + (x->M <= 4));
 }
 
-/* Every layout, start and kind of numbers with small sizes, and with tiles that are whole or cut. */
+/* Every layout, start and kind of numbers with small sizes, and with tiles that are whole or
+ * cut. */
 static void test_layouts(void **state) {
     static const int64_t sizes[][3] = {{1, 1, 1},      {3, 5, 0},     {4, 67, 131}, {2, 33, 64},
                                        {5, 40, 66},    {16, 33, 131}, {11, 67, 64}, {20, 30, 17},
@@ -170,8 +171,8 @@ static void test_blocks(void **state) {
     sides_close(&s);
 }
 
-/* Blocks that begin anew in a sum over rows: at multiples of a unit from its first row on, or where the
- * numbers of rows say so. */
+/* Blocks that begin anew in a sum over rows: at multiples of a unit from its first row on, or where
+ * the numbers of rows say so. */
 static void test_units(void **state) {
     static const int32_t some = 0;
     static const int64_t units[][2] = {{32, 0}, {33, 0}, {33, 32}, {5, 3}, {100, 64}, {64, 0}};
@@ -204,8 +205,8 @@ static ls_device_kernel in_bf16(int64_t M, int64_t N, int64_t unit) {
     return ls_gemm_device_kernel(&(ls_gemm_job){.M = M, .N = N, .bf16 = true, .units.rows = unit});
 }
 
-/* A product that has enough large tiles for a GPU's multiprocessors has them, and no other; few rows have
- * kernels of their own, in bf16 only where k has no units. */
+/* A product that has enough large tiles for a GPU's multiprocessors has them, and no other; few
+ * rows have kernels of their own, in bf16 only where k has no units. */
 static void test_choice(void **state) {
     (void)state;
     assert_int_equal(in_f32(8192, 768), LS_KERNEL_gemm);

@@ -1,5 +1,5 @@
-/* gpt_layers_test.c - forward and backward of GPT-2's fused layers on a device, of every kind, have the bits
- * of the host. */
+/* gpt_layers_test.c - forward and backward of GPT-2's fused layers on a device, of every kind, have
+ * the bits of the host. */
 #include "device/on_device.h"
 #include "model/fixture.h"
 

@@ -1,5 +1,5 @@
-/* heads_test.c - attention by heads on a device, of every kind, has the bits of the host, in f32 and
- * with products in bf16. */
+/* heads_test.c - attention by heads on a device, of every kind, has the bits of the host, in f32
+ * and with products in bf16. */
 #include "layers/continued.h"
 #include "layers/kept.h"
 
@@ -11,8 +11,8 @@ typedef struct shape {
     bool bf16; /* products are in bf16 */
 } shape;
 
-/* Lengths are odd, and beside multiples of a block of queries; the first key or more of a masked sample
- * don't count, so causal queries see none. */
+/* Lengths are odd, and beside multiples of a block of queries; the first key or more of a masked
+ * sample don't count, so causal queries see none. */
 static const shape shapes[] = {
     {2, 1, 1, 1, 1, 1, 0, true, false, false, false},
     {1, 65, 65, 2, 1, 5, 0, true, false, false, false},
@@ -132,8 +132,8 @@ static const text texts[] = {
 };
 enum { NTEXTS = sizeof texts / sizeof *texts };
 
-/* The host computes the whole text at once. Memory of the device has room for a longer one, and begins as
- * NaNs. */
+/* The host computes the whole text at once. Memory of the device has room for a longer one, and
+ * begins as NaNs. */
 static void check_parts(const text *x, bool bf16, uint64_t seed) {
     sides s;
     int64_t T = 0, C = x->heads * x->D, width = x->kv_heads * x->D;
@@ -170,7 +170,8 @@ static void test_parts(void **state) {
             check_parts(&texts[i], seed % 2 == 0, (uint64_t)seed);
 }
 
-/* ---- the same in fewer bits: the host has them in pages, too, and both have the same bytes there ---- */
+/* ---- the same in fewer bits: the host has them in pages, too, and both have the same bytes there
+ * ---- */
 
 static void continue_both(const shape *all, sides *s, const operands *o, const pair *kept,
                           ls_past past, int64_t rows) {

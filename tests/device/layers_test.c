@@ -1,5 +1,5 @@
-/* layers_test.c - layers that calls of lockstep/model.h add: forward and backward on a device, of every
- * kind, have the bits of the host. */
+/* layers_test.c - layers that calls of lockstep/model.h add: forward and backward on a device, of
+ * every kind, have the bits of the host. */
 #include "device/both_sides.h"
 #include "layers/fork.h"
 #include "layers/positions.h"

@@ -1,7 +1,7 @@
-/* nvrtc_test.c - NVIDIA's compiler makes of every kernel what its bits and its speed need: where there is
- * one, which needs no GPU. It takes half a minute: make check does it where the kernels' text or the
- * compiler is not that of the last run that was recorded (nvrtc_checked.txt); LOCKSTEP_UPDATE=1
- * records. */
+/* nvrtc_test.c - NVIDIA's compiler makes of every kernel what its bits and its speed need: where
+ * there is one, which needs no GPU. It takes half a minute: make check does it where the kernels'
+ * text or the compiler is not that of the last run that was recorded (nvrtc_checked.txt);
+ * LOCKSTEP_UPDATE=1 records. */
 /* ctest: seconds=2 */
 /* ctest: long-asan: NVIDIA's compiler takes minutes there, and little of the code is ours */
 #include <elf.h>
@@ -80,8 +80,8 @@ static int count(const char *text, const char *what) {
     return n;
 }
 
-/* Each kernel is there. An array of an item is in registers: none has a place in memory (".local"), and
- * nothing rounds otherwise than the CPU. */
+/* Each kernel is there. An array of an item is in registers: none has a place in memory (".local"),
+ * and nothing rounds otherwise than the CPU. */
 static void check_kernel(const char *architecture, const char *name, const char *text) {
     static const char *const wrong[] = {".local", ".approx", ".ftz", "mad.f32", "mad.rn.f32"};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
@@ -92,7 +92,8 @@ static void check_kernel(const char *architecture, const char *name, const char 
     }
 }
 
-/* A product in f32 is multiply-adds alone: nothing is multiplied or added with a rounding of its own. */
+/* A product in f32 is multiply-adds alone: nothing is multiplied or added with a rounding of its
+ * own. */
 static void check_sums(const ls_nvrtc_made *made) {
     static const char *const products[] = {
         "gemm",           "gemm_small",       "gemm_some",       "gemm_rows",
@@ -109,9 +110,9 @@ static void check_sums(const ls_nvrtc_made *made) {
     }
 }
 
-/* An item has `elements` of a product's sums, and a step of 16 of k is straight code, whose numbers come
- * from LOCAL memory four at a time; the next step's are copied there beside it. The compiler does not
- * make the same code each time: now and then one number is loaded alone too. */
+/* An item has `elements` of a product's sums, and a step of 16 of k is straight code, whose numbers
+ * come from LOCAL memory four at a time; the next step's are copied there beside it. The compiler
+ * does not make the same code each time: now and then one number is loaded alone too. */
 static void check_product(const ls_nvrtc_made *made, const char *name, int elements, int loads) {
     char *text = kernel_of(made, name);
     assert_non_null(text);
@@ -140,10 +141,10 @@ static const char *section_of(const ls_buf *code, const char *name, size_t *nbyt
     return found;
 }
 
-/* No kernel has so many numbers that registers don't hold them: it has no memory of its own ("frame"),
- * but for a few that the limit of registers (dialect.cu) pushes out. Section .nv.info is a list of
- * records: a format (4: with a size), an attribute, a size, and here the function's symbol and the
- * number of bytes. */
+/* No kernel has so many numbers that registers don't hold them: it has no memory of its own
+ * ("frame"), but for a few that the limit of registers (dialect.cu) pushes out. Section .nv.info is
+ * a list of records: a format (4: with a size), an attribute, a size, and here the function's
+ * symbol and the number of bytes. */
 static void check_frames(const ls_buf *code) {
     enum { WITH_SIZE = 4, FRAME_SIZE = 0x11, SAVED = 32 };
     size_t nbytes = 0, nnames = 0, nsymbols = 0;

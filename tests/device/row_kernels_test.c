@@ -1,5 +1,5 @@
-/* row_kernels_test.c - kernels of devices, of every kind, beside the CPU's of the same name: the same
- * bits, on ordinary and on extreme numbers, for rows of all lengths. */
+/* row_kernels_test.c - kernels of devices, of every kind, beside the CPU's of the same name: the
+ * same bits, on ordinary and on extreme numbers, for rows of all lengths. */
 /* ctest: seconds=12 */
 #include "device/drivers.h"
 #include "model/mixed_device.h"
@@ -376,8 +376,8 @@ static void test_squares(void **state) {
     }
 }
 
-/* Conversions to a type of 16 bits and back, and both: every number of 16 bits, and floats of all sizes that are
- * beside the middle of two of them. */
+/* Conversions to a type of 16 bits and back, and both: every number of 16 bits, and floats of all
+ * sizes that are beside the middle of two of them. */
 static void test_halves(void **state) {
     enum { ALL = 1 << 16 };
     static float x[CELLS], wide[CELLS];

@@ -1,5 +1,5 @@
-/* vision_layers_test.c - layers of models of images, and of recommenders: forward and backward on a device, of
- * every kind, have the bits of the host. */
+/* vision_layers_test.c - layers of models of images, and of recommenders: forward and backward on a
+ * device, of every kind, have the bits of the host. */
 #include "device/both_sides.h"
 
 enum { H = 9, W = 7, C = 6, CLASSES = 37, REALS = 0x40000000 }; /* REALS: below 2, as bits of f32 */

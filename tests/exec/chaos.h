@@ -1,5 +1,5 @@
-/* chaos.h - a step of all workers in one thread that runs any action that is ready, of a random worker
- * and lane, to expose a missing dependency. */
+/* chaos.h - a step of all workers in one thread that runs any action that is ready, of a random
+ * worker and lane, to expose a missing dependency. */
 #ifndef LS_TEST_EXEC_CHAOS_H
 #define LS_TEST_EXEC_CHAOS_H
 

@@ -1,6 +1,6 @@
 /* chosen_test.c - of the rows that go to groups of experts on other workers, and of those that come
- * back, only the chosen ones are sent: as many bytes as the router's choice says, also where all rows
- * choose one group and none another. */
+ * back, only the chosen ones are sent: as many bytes as the router's choice says, also where all
+ * rows choose one group and none another. */
 #include <math.h>
 
 #include "base/random.h"
@@ -39,8 +39,8 @@ static void make(int together, ls_model *m) {
     assert_ls_ok(ls_network_create_cut(&c, m, &e), e);
 }
 
-/* One step of `together` workers, each with a sample and a group of experts. even: the router's weights
- * are 0, and all rows choose expert 0. */
+/* One step of `together` workers, each with a sample and a group of experts. even: the router's
+ * weights are 0, and all rows choose expert 0. */
 static void train(int together, bool even, const uint32_t *tokens, trained *t) {
     *t = (trained){.how = {.nworkers = together,
                            .V = 1,
@@ -85,8 +85,8 @@ static uint64_t message_nbytes(int rows) {
 }
 
 /* A worker sends each other group the rows of its own sample that have chosen it, and later these
- * rows' gradients of its output; and to each other sample what its own group has computed of the rows,
- * and later their gradients. And the router's values, and their gradients, whole. */
+ * rows' gradients of its output; and to each other sample what its own group has computed of the
+ * rows, and later their gradients. And the router's values, and their gradients, whole. */
 static void check_bytes(const trained *t, int workers) {
     uint64_t logits = ROWS * EXPERTS * sizeof(float);
     for (int w = 0; w < workers; w++) {

@@ -1,5 +1,5 @@
-/* divided_test.c - workers that divide a model: pipelines of models of any shape, slices of layers, and
- * chunks of samples, in random meshes, by any executor, against one worker, bit for bit.
+/* divided_test.c - workers that divide a model: pipelines of models of any shape, slices of layers,
+ * and chunks of samples, in random meshes, by any executor, against one worker, bit for bit.
  *
  * The models of a config are in train/mesh_test.c. Workers are threads here, so that the thread
  * sanitizer sees them. */
@@ -36,7 +36,8 @@ static int same_noise(const setup *a, const setup *b) {
 static const ls_update_rule rules[] = {LS_RULE_ADAMW, LS_RULE_ADAMW, LS_RULE_ADAMW,
                                        LS_RULE_LAMB,  LS_RULE_MUON,  LS_RULE_SOAP};
 
-/* A kind of model, and the largest mesh that it is tried in. each: samples that it computes together. */
+/* A kind of model, and the largest mesh that it is tried in. each: samples that it computes
+ * together. */
 typedef struct family {
     int kind, tensor, context, pipe, each;
     bool chunks; /* workers may have two stages */
@@ -121,8 +122,8 @@ static void test_meshes(void **state) {
     assert_true(measured > 0);
 }
 
-/* What experts among chunks, or among samples, compute is what a model computes that is not cut, but for
- * rounding. */
+/* What experts among chunks, or among samples, compute is what a model computes that is not cut,
+ * but for rounding. */
 static void test_experts_whole(void **state) {
     (void)state;
     for (int kind = MIXED; kind < MIXED_END; kind++) {

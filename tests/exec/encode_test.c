@@ -182,8 +182,8 @@ static void test_sums(void **state) {
     ls_model_free(&m);
 }
 
-/* What is encoded is the virtual worker's part of the new first moment; small parameters get it as it
- * is. */
+/* What is encoded is the virtual worker's part of the new first moment; small parameters get it as
+ * it is. */
 static void test_moment(void **state) {
     (void)state;
     ls_model m;

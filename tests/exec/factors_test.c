@@ -1,5 +1,6 @@
 /* factors_test.c - gradients as two factors of low rank, against the formula in double precision:
- * PyTorch's powerSGD_hook with error feedback and warm start, and a mean over the virtual workers. */
+ * PyTorch's powerSGD_hook with error feedback and warm start, and a mean over the virtual
+ * workers. */
 #include "exec/factors.h"
 
 #include <math.h>

@@ -1,5 +1,5 @@
-/* mix_test.c - plans of gossip, run by threads: what a replica becomes is what the formula says, with
- * the same bits for any number of workers, any sharding and any cut of the buckets. */
+/* mix_test.c - plans of gossip, run by threads: what a replica becomes is what the formula says,
+ * with the same bits for any number of workers, any sharding and any cut of the buckets. */
 /* ctest: long-tsan: exec/apart and exec/exec start the same threads */
 #include <math.h>
 #include <sched.h>
@@ -73,7 +73,8 @@ static ls_status run_plan(const job *j, const ls_world *w, ls_task task, const l
 }
 
 /* Worker 0 has not begun to mix. In the exponential graph its first neighbour waits for it, then
- * those of the second round, of which each waits for worker 0 or for who waits for it, and so on. */
+ * those of the second round, of which each waits for worker 0 or for who waits for it, and so
+ * on. */
 static void await_others(const job *j) {
     static const int most[REPLICAS] = {0, 0, 1, 1, 2, 2, 2, 2};
     for (int i = 1; i < REPLICAS; i++)
@@ -223,8 +224,8 @@ static void test_ring(void **arg) {
     end(&j);
 }
 
-/* A slow worker holds up its neighbours of each round, and no others: with rounds that all decide, this
- * would never end. */
+/* A slow worker holds up its neighbours of each round, and no others: with rounds that all decide,
+ * this would never end. */
 static void test_slow_worker(void **arg) {
     (void)arg;
     ls_gossip g = {LS_GRAPH_EXPONENTIAL, LS_GOSSIP_DPSGD, REPLICAS, 0};

@@ -1,5 +1,5 @@
-/* packed_test.c - rows as a message of those that are not 0: packed and opened again, of any number,
- * from none to all; and what can't be such a message. */
+/* packed_test.c - rows as a message of those that are not 0: packed and opened again, of any
+ * number, from none to all; and what can't be such a message. */
 #include "exec/packed.h"
 
 #include <stdlib.h>
@@ -18,7 +18,8 @@ static uint32_t draw(uint64_t seed, uint64_t i) {
 
 static bool has_mark(void *arg, size_t row) { return ((const bool *)arg)[row]; }
 
-/* n rows, of which a part is 0, and a part is not wanted; of the others each has at least one byte. */
+/* n rows, of which a part is 0, and a part is not wanted; of the others each has at least one
+ * byte. */
 static void check_rows(uint64_t seed, size_t n, size_t width, int of_ten, bool marked) {
     unsigned char rows[MOST * WIDEST], sent[MOST * WIDEST], bits[8];
     bool mark[MOST];

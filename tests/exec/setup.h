@@ -1,5 +1,5 @@
-/* setup.h - a small model and its plan, which workers train by any executor; what they get is compared
- * between setups, bit for bit. */
+/* setup.h - a small model and its plan, which workers train by any executor; what they get is
+ * compared between setups, bit for bit. */
 #ifndef LS_TEST_EXEC_SETUP_H
 #define LS_TEST_EXEC_SETUP_H
 

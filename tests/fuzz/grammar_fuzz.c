@@ -1,5 +1,5 @@
-/* grammar_fuzz.c - regular expressions and JSON schemas as grammars: from each state that is reached, a next
- * byte is allowed, or the text is complete. */
+/* grammar_fuzz.c - regular expressions and JSON schemas as grammars: from each state that is
+ * reached, a next byte is allowed, or the text is complete. */
 #include "fuzz.h"
 #include "grammar/schema.h"
 #include "grammar/walker.h"

@@ -1,5 +1,5 @@
-/* image_fuzz.c - JPEG and PNG images, and what EXIF says of them. What can be decoded gives the same
- * bits again, also upright and scaled, and nothing is written beyond the image. */
+/* image_fuzz.c - JPEG and PNG images, and what EXIF says of them. What can be decoded gives the
+ * same bits again, also upright and scaled, and nothing is written beyond the image. */
 #include "fuzz.h"
 #include "source/images/fit.h"
 #include "source/images/orientation.h"

@@ -1,5 +1,5 @@
-/* regex_test.c - regular expressions as automata, against PCRE2: random expressions on random texts, what can
- * be completed, what is refused. */
+/* regex_test.c - regular expressions as automata, against PCRE2: random expressions on random
+ * texts, what can be completed, what is refused. */
 #include "grammar/grammar.h"
 
 #include "base/mem.h"

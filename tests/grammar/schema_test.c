@@ -1,5 +1,5 @@
-/* schema_test.c - JSON schemas as grammars, against a plain checker of values: random schemas, random texts that
- * a grammar allows, random values; what is refused. */
+/* schema_test.c - JSON schemas as grammars, against a plain checker of values: random schemas,
+ * random texts that a grammar allows, random values; what is refused. */
 #include "grammar/schema.h"
 
 #include "base/random.h"
@@ -190,8 +190,8 @@ static size_t place_of(const ls_json *properties, const char *name) {
     return i;
 }
 
-/* What no property describes is allowed only where additionalProperties says so, behind the properties, which come in
- * their order. */
+/* What no property describes is allowed only where additionalProperties says so, behind the
+ * properties, which come in their order. */
 static bool is_valid_object(const ls_json *root, const ls_json *s, const ls_json *v) {
     const ls_json *properties = ls_json_get(s, "properties"), *one = NULL;
     const ls_json *others = ls_json_get(s, "additionalProperties"),
@@ -272,8 +272,8 @@ static uint32_t read_all(ls_walker *w, const char *text, size_t n) {
     return state;
 }
 
-/* A random text that the grammar allows. It is never without a next byte, unless it is complete; and since
- * bytes that close something are likely, it ends. */
+/* A random text that the grammar allows. It is never without a next byte, unless it is complete;
+ * and since bytes that close something are likely, it ends. */
 static size_t random_text(ls_walker *w, char *text) {
     size_t n = 0;
     uint32_t state = LS_WALKER_START;
@@ -589,7 +589,8 @@ static void test_refused(void **state) {
     }
 }
 
-/* Values are nested as deeply as is allowed, and no deeper; a text that is there can be completed. */
+/* Values are nested as deeply as is allowed, and no deeper; a text that is there can be
+ * completed. */
 static void test_depth(void **state) {
     ls_grammar *g = NULL;
     ls_error e = {0};

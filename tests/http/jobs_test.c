@@ -1,4 +1,5 @@
-/* jobs_test.c - answers that take a while: others are made meanwhile, and those who ask go away at any time. */
+/* jobs_test.c - answers that take a while: others are made meanwhile, and those who ask go away at
+ * any time. */
 #include "http/jobs.h"
 
 #include <pthread.h>
@@ -113,7 +114,8 @@ static void test_beside(void **state) {
     assert_int_equal(nclosed, 1);
 }
 
-/* One thread makes answers in the order of their questions; one that nobody waits for is not made. */
+/* One thread makes answers in the order of their questions; one that nobody waits for is not
+ * made. */
 static void test_dropped(void **state) {
     (void)state;
     ls_http_jobs *jobs = jobs_open(1);
@@ -134,7 +136,8 @@ static void test_dropped(void **state) {
     assert_int_equal(nfreed, 4);
 }
 
-/* The owner goes away without waiting: answers that have begun are completed, the others are not made. */
+/* The owner goes away without waiting: answers that have begun are completed, the others are not
+ * made. */
 static void test_ends(void **state) {
     ls_http_answer answers[NJOBS];
     (void)state;

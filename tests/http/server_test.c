@@ -433,8 +433,9 @@ static void test_many_streams(void **state) {
     for (int i = 0; i <= N; i++) close(fds[i]);
 }
 
-/* More clients stay connected than there is room for, half of them with a part of a request, before one
- * asks, which is answered long before the others' time is up. One whose answer is pending stays. */
+/* More clients stay connected than there is room for, half of them with a part of a request, before
+ * one asks, which is answered long before the others' time is up. One whose answer is pending
+ * stays. */
 static void test_crowd(void **state) {
     enum { N = LS_HTTP_CONNECTIONS + 40, FILES = 3 * N };
     static int fds[N];
@@ -579,7 +580,8 @@ static void test_pending_get(void **state) {
     ls_http_close(h);
 }
 
-/* A client that goes away before its answer is made to a GET, and a server that ends: the job is dropped. */
+/* A client that goes away before its answer is made to a GET, and a server that ends: the job is
+ * dropped. */
 static void test_pending_dropped(void **state) {
     ls_http *h = server_open_posts(NULL, 100);
     (void)state;

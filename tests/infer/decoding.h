@@ -1,4 +1,5 @@
-/* decoding.h - a model with random weights of a type, to be run over a whole text and token by token. */
+/* decoding.h - a model with random weights of a type, to be run over a whole text and token by
+ * token. */
 #ifndef LS_TEST_DECODING_H
 #define LS_TEST_DECODING_H
 

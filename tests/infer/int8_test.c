@@ -1,5 +1,6 @@
-/* int8_test.c - a published model with infer.activations: int8: tokens one by one have the logits of
- * the whole text, for any number of threads, and a sample alone the loss that it has among others. */
+/* int8_test.c - a published model with infer.activations: int8: tokens one by one have the logits
+ * of the whole text, for any number of threads, and a sample alone the loss that it has among
+ * others. */
 #include <math.h>
 
 #include "folder.h"

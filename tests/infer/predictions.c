@@ -4,8 +4,8 @@
  *         prints the fields that its predictions need: name, type, count, the number of classes (0:
  *         none), whether negative ones stand for none; and the rows of a language model (0: none)
  *     network_predictions RUN N [T] <FIELDS >NUMBERS
- *         FIELDS: these fields, one after the other, each of N samples, in texts of T rows. NUMBERS:
- *         the predictions, one after the other, each of N samples, in f32.
+ *         FIELDS: these fields, one after the other, each of N samples, in texts of T rows.
+ *         NUMBERS: the predictions, one after the other, each of N samples, in f32.
  */
 #include <stdio.h>
 #include <stdlib.h>

@@ -1,5 +1,5 @@
-/* text_form_test.c - texts of a given form: with any seed each is one of them, as others judge it, and it
- * is the model's own where that has the form anyway. */
+/* text_form_test.c - texts of a given form: with any seed each is one of them, as others judge it,
+ * and it is the model's own where that has the form anyway. */
 #include "infer/text_form.h"
 
 #include <regex.h>
@@ -125,8 +125,8 @@ static void test_schema(void **state) {
     free(path);
 }
 
-/* Where all that the model would write is allowed, its likeliest text stays as it is. Ends of texts come only where
- * the form is complete. */
+/* Where all that the model would write is allowed, its likeliest text stays as it is. Ends of texts
+ * come only where the form is complete. */
 static void test_unchanged(void **state) {
     (void)state;
     static const char *const prompts[] = {"to", "be", "or not"};

@@ -34,8 +34,8 @@ typedef struct setup {
     int64_t done[TEXTS];     /* tokens that are computed */
 } setup;
 
-/* The logits after each token of text i, which cores compute alone. In f32 by the whole model; in fewer bits token
- * by token. */
+/* The logits after each token of text i, which cores compute alone. In f32 by the whole model; in
+ * fewer bits token by token. */
 static void write_want(setup *s, int i) {
     if (s->device && s->type == LS_KEPT_F32) {
         ls_infer_logits(&s->infer, s->tokens[i], s->context, (size_t)s->V, s->want[i]);

@@ -1,5 +1,5 @@
-/* attention_test.c - attention as a layer: of one value or of two, causal or not, with a mask, and with
- * dropout. */
+/* attention_test.c - attention as a layer: of one value or of two, causal or not, with a mask, and
+ * with dropout. */
 #include "layers/layer_check.h"
 
 enum { HEADS = 2, D = 5, C = HEADS * D, SIZE = 53 }; /* more queries than a block of them */

@@ -1,5 +1,5 @@
-/* gpt_test.c - each of GPT-2's fused layers alone: against a double-precision reference, against central
- * differences, and the promise, bit for bit.
+/* gpt_test.c - each of GPT-2's fused layers alone: against a double-precision reference, against
+ * central differences, and the promise, bit for bit.
  *
  * The scalar function of a layer is sum(dy * y) with random dy; of the head, the weighted loss. */
 /* ctest: long-tsan: a minute; networks/gpt2_test computes these layers with threads */

@@ -1,5 +1,5 @@
-/* kept_test.c - keys and values in fewer bits: each vector is rounded by itself, and attention over them has the bits
- * of attention over what is stored. */
+/* kept_test.c - keys and values in fewer bits: each vector is rounded by itself, and attention over
+ * them has the bits of attention over what is stored. */
 #include "layers/kept.h"
 
 #include <math.h>

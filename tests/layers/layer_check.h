@@ -1,6 +1,8 @@
 /* layer_check.h - checks of layers that calls of lockstep/model.h add.
  *
- *     static ls_value *build(ls_model *m, ls_value **x, const void *arg) { return ls_gelu(m, x[0]); }
+ *     static ls_value *build(ls_model *m, ls_value **x, const void *arg) {
+ *         return ls_gelu(m, x[0]);
+ *     }
  *     static void reference(const void *arg, double *const *x, double *const *params, double *y);
  *     layer_check(&(layer_case){.name = "gelu",
  *                               .fields = {{LS_F32, LS_DIMS(5, 3)}},
@@ -680,9 +682,9 @@ static inline double products_flops(const ls_works *w, int64_t T) {
     return sum;
 }
 
-/* What plans and prices read of a layer agrees: its products are those that it counts, and a pass backward
- * has two for each. Attention computes scores again and leaves out masked ones, and convolutions pad:
- * their own tests compare with numbers. */
+/* What plans and prices read of a layer agrees: its products are those that it counts, and a pass
+ * backward has two for each. Attention computes scores again and leaves out masked ones, and
+ * convolutions pad: their own tests compare with numbers. */
 static inline void check_cost(const layer_bench *b) {
     for (int i = 0; i < b->model.nlayers; i++) {
         const ls_layer *l = &b->model.layers[i];

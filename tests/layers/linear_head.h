@@ -1,5 +1,5 @@
-/* linear_head.h - a linear layer fused with its loss, at the end of a model whose first field is what it
- * reads: all samples in parts of any size.
+/* linear_head.h - a linear layer fused with its loss, at the end of a model whose first field is
+ * what it reads: all samples in parts of any size.
  *
  * Before it: enum { SAMPLES, ROWS, WIDTH, CLASSES, NOTES }. */
 #ifndef LS_TEST_LAYERS_LINEAR_HEAD_H

@@ -1,5 +1,5 @@
-/* linear_test.c - products with a weight, with and without a bias; of one row a sample, too, which a
- * call of one sample computes in another way than a call of several. */
+/* linear_test.c - products with a weight, with and without a bias; of one row a sample, too, which
+ * a call of one sample computes in another way than a call of several. */
 #include "layers/layer_check.h"
 
 enum { IN = 18, OUT = 7 };

@@ -1,5 +1,5 @@
-/* own_loss_test.c - a loss that layers of a program compute: values, gradients, and a loss of one's own
- * against the library's. */
+/* own_loss_test.c - a loss that layers of a program compute: values, gradients, and a loss of one's
+ * own against the library's. */
 #include <math.h>
 
 #include "base/mem.h"

@@ -53,8 +53,8 @@ static void test_fields(void **state) {
     ls_model_free(&m);
 }
 
-/* A layer's slice and its chunk are set by themselves. Layers of later chunks have the parameters of
- * earlier ones, and may have their own, which share no block with others. */
+/* A layer's slice and its chunk are set by themselves. Layers of later chunks have the parameters
+ * of earlier ones, and may have their own, which share no block with others. */
 static void test_slices_and_chunks(void **state) {
     (void)state;
     static const char *const given[] = {"even", "odd", "even", "own"};

@@ -1,5 +1,5 @@
-/* check_layers_test.c - layers of a user, by the public API: right ones pass, and each wrong gradient
- * is found: off by 5%, in one element, with one term missing. */
+/* check_layers_test.c - layers of a user, by the public API: right ones pass, and each wrong
+ * gradient is found: off by 5%, in one element, with one term missing. */
 /* ctest: seconds=3 */
 #include <math.h>
 

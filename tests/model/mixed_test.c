@@ -217,8 +217,8 @@ static void test_layers(void **state) {
                 for (int on = 0; on < 2; on++) check(kind, types[t], types[g], on);
 }
 
-/* Where sums in f32 outlive a call, or there is room for them, the head computes some rows at a time,
- * to the same bits. */
+/* Where sums in f32 outlive a call, or there is room for them, the head computes some rows at a
+ * time, to the same bits. */
 static void test_blocks(void **state) {
     (void)state;
     static const ls_dtype types[] = {LS_F32, LS_BF16, LS_F16};

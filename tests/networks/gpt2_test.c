@@ -1,5 +1,5 @@
-/* gpt2_test.c - the whole model: loss and gradients against double precision, also with dropout, its
- * table of parameters, and its initial weights. */
+/* gpt2_test.c - the whole model: loss and gradients against double precision, also with dropout,
+ * its table of parameters, and its initial weights. */
 #include "model/fixture.h"
 
 enum { LAYERS = 2, C = 24, HEADS = 3, T = 33, V = 50, N = 3 };

@@ -1,6 +1,6 @@
-/* sliced_test.c - models whose products are cut into slices, or whose rows are divided: they begin with
- * the weights of a model of one slice and compute what it does; gradients; tokens one by one with the
- * bits of the whole text; and what is refused. */
+/* sliced_test.c - models whose products are cut into slices, or whose rows are divided: they begin
+ * with the weights of a model of one slice and compute what it does; gradients; tokens one by one
+ * with the bits of the whole text; and what is refused. */
 /* ctest: busy seconds=25 */
 /* ctest: long-asan: networks/llama and exec/exec run the same code */
 /* ctest: no-tsan: an hour; the workers of exec_test are threads, which divide slices */

@@ -387,8 +387,8 @@ static void test_refused(void **state) {
     }
 }
 
-/* As many fields as a sample has, with the longest names: a concat of more values than a layer reads
- * has them one after the other. */
+/* As many fields as a sample has, with the longest names: a concat of more values than a layer
+ * reads has them one after the other. */
 static void test_many(void **state) {
     (void)state;
     static const char *const kinds[] = {"  kind: mlp\n  hidden: [3]\n",

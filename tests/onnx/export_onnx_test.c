@@ -1,6 +1,6 @@
-/* export_onnx_test.c - ONNX files: each node reads what is there before it, names differ, shapes and
- * weights are those of the model; numbers in a file of their own; what is refused. What the graphs
- * compute is compared with onnxruntime by scripts/check_onnx.py. */
+/* export_onnx_test.c - ONNX files: each node reads what is there before it, names differ, shapes
+ * and weights are those of the model; numbers in a file of their own; what is refused. What the
+ * graphs compute is compared with onnxruntime by scripts/check_onnx.py. */
 #include "onnx/export_onnx.h"
 
 #include <string.h>
@@ -77,8 +77,8 @@ static void check_tensor(const LsOnnx__Tensor *t) {
     if (t->has_raw_data) assert_int_equal(t->raw_data.len, size);
 }
 
-/* Tensors come before nodes that read them, and each has one origin; nodes have different names; each
- * node's result, and each tensor, is used. */
+/* Tensors come before nodes that read them, and each has one origin; nodes have different names;
+ * each node's result, and each tensor, is used. */
 static void check_graph(const LsOnnx__Model *file) {
     static names known, nodes, used;
     const LsOnnx__Graph *g = file->graph;

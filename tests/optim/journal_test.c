@@ -1,5 +1,5 @@
 /* journal_test.c - updates that are killed at any instruction, repaired and repeated. */
-/* ctest: no-tsan: its threads belong to processes that are killed; exec_test updates with threads */
+/* ctest: no-tsan: its threads are in processes that are killed; exec_test updates with threads */
 #include "optim/journal.h"
 
 #include <sched.h>

@@ -476,8 +476,8 @@ static void test_bad_groups(void **arg) {
                   "'adamax' is not one of adamw, adam, sgd, lion, adagrad, schedule-free, lars");
 }
 
-/* Replicas that take steps of their own update parts of parameters: a rule that needs a whole one is
- * refused. */
+/* Replicas that take steps of their own update parts of parameters: a rule that needs a whole one
+ * is refused. */
 static void test_whole_apart(void **arg) {
     (void)arg;
     static const char *const modes[] = {"sync.mode=local", "sync.mode=diloco", "sync.mode=gossip"};

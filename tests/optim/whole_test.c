@@ -446,8 +446,8 @@ static void test_same_bits(void **state) {
     }
 }
 
-/* The sum of squares of (1, 2, 3) after each of five steps of LAMB against it, with rate 0.003: from
- * the documentation of optax, which prints one digit after the point. */
+/* The sum of squares of (1, 2, 3) after each of five steps of LAMB against it, with rate 0.003:
+ * from the documentation of optax, which prints one digit after the point. */
 static void test_known_lamb(void **state) {
     (void)state;
     static const double want[] = {13.9, 13.8, 13.8, 13.7, 13.6};
@@ -515,7 +515,8 @@ static void test_shapes(void **state) {
 }
 
 /* The row-wise Adagrad of TorchRec, by hand: rows (1, 3) and (0, 0), twice, the second time with a
- * rate of 1 / 1.25; the third row's ids are in no sample. Rows of 3,000 numbers go over several blocks. */
+ * rate of 1 / 1.25; the third row's ids are in no sample. Rows of 3,000 numbers go over several
+ * blocks. */
 static void test_known_rowwise(void **state) {
     (void)state;
     static const float wide[] = {1, 3, 0, 0, 4, 0};

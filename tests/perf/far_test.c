@@ -42,8 +42,8 @@ static ls_far far_on(const char *machine, int n, const char *const *sets) {
 
 static bool near(double a, double b) { return a >= b * 0.999999 && a <= b * 1.000001; }
 
-/* The parameters of the layers that one sample's passes read, in floats. The embedding's Backward reads
- * none, and the head has no Forward: its Backward does that work. */
+/* The parameters of the layers that one sample's passes read, in floats. The embedding's Backward
+ * reads none, and the head has no Forward: its Backward does that work. */
 static double read_by_sample(double *all_p) {
     ls_config c;
     ls_layout l;

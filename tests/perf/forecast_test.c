@@ -1,5 +1,6 @@
 /* forecast_test.c - a forecast and a fit count the same memory, for the same values of
- * parallel.zero; a forecast overlaps communication where a run would; a published step is predicted. */
+ * parallel.zero; a forecast overlaps communication where a run would; a published step is
+ * predicted. */
 #include "perf/forecast.h"
 
 #include "perf/round_machine.h"
@@ -59,8 +60,8 @@ static void test_same_memory(void **state) {
     }
 }
 
-/* auto: a machine's cores are divided among its workers, whatever machine this one is, and no worker
- * has more threads than the machine's file says. */
+/* auto: a machine's cores are divided among its workers, whatever machine this one is, and no
+ * worker has more threads than the machine's file says. */
 static void test_threads(void **state) {
     (void)state;
     ls_config c = config_with("parallel.threads=auto"), three = config_with("parallel.threads=3");
@@ -196,8 +197,8 @@ static double a100_step_s(const ls_config *c, int workers, ls_forecast_world w) 
     return f.step_s;
 }
 
-/* A step of Megatron-LM's GPT of 22 billion parameters on 8 A100 GPUs with full recomputation: 1.42 s
- * (Korthikanti et al., arXiv 2205.05198, table 5). */
+/* A step of Megatron-LM's GPT of 22 billion parameters on 8 A100 GPUs with full recomputation: 1.42
+ * s (Korthikanti et al., arXiv 2205.05198, table 5). */
 static void test_published(void **state) {
     (void)state;
     static const char *const sets[] = {
@@ -212,8 +213,8 @@ static void test_published(void **state) {
     if (step_s < 0.85 * 1.42 || step_s > 1.15 * 1.42) fail_msg("%g s, not 1.42", step_s);
 }
 
-/* Seconds of a step of a GPT of 12 blocks on four hosts of four A100 GPUs, a stage each, whose workers
- * divide slices and rows. */
+/* Seconds of a step of a GPT of 12 blocks on four hosts of four A100 GPUs, a stage each, whose
+ * workers divide slices and rows. */
 static double piped_step_s(const char *schedule, const char *chunks, const char *batch) {
     static const char *const sets[] = {
         "model.layers=12",        "model.width=8192",        "model.heads=64",
@@ -229,8 +230,8 @@ static double piped_step_s(const char *schedule, const char *chunks, const char 
                        (ls_forecast_world){.host_workers = 4, .latency_s = 2e-6, .byte_s = 5e-12});
 }
 
-/* Chunks make a bubble shorter, and a further micro-batch no longer: a worker that waits for another
- * stage exchanges slices meanwhile. */
+/* Chunks make a bubble shorter, and a further micro-batch no longer: a worker that waits for
+ * another stage exchanges slices meanwhile. */
 static void test_chunks(void **state) {
     (void)state;
     static const char few[] = "train.batch=4", many[] = "train.batch=8";

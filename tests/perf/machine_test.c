@@ -147,8 +147,8 @@ static void test_threads(void **state) {
     ls_buf_free(&text);
 }
 
-/* A device is optional, and is written as it was read; of one, nothing may be missing or 0, but its speed of
- * products in bf16, which older files lack. */
+/* A device is optional, and is written as it was read; of one, nothing may be missing or 0, but its
+ * speed of products in bf16, which older files lack. */
 static void test_device(void **state) {
     static const char device[] = "device:\n  name: \"a GPU\"\n  memory_gb: 80\n"
                                  "  product_gflops: 30000\n  memory_gb_per_s: 2000\n"
@@ -237,8 +237,8 @@ static void test_wrong(void **state) {
     ls_buf_free(&text);
 }
 
-/* A file without speeds of 16 bits is read, and written, as it is; a step that needs them is refused
- * (cli/forecast_test.c). */
+/* A file without speeds of 16 bits is read, and written, as it is; a step that needs them is
+ * refused (cli/forecast_test.c). */
 static void test_16_bits(void **state) {
     (void)state;
     static const ls_work_kind kinds[] = {LS_WORK_PRODUCT_BF16, LS_WORK_PRODUCT_DX_BF16,

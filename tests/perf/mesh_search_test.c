@@ -1,6 +1,6 @@
-/* mesh_search_test.c - parallel.mesh: auto: a trial of a mesh predicts what its whole plan does; the first
- * mesh is about as fast as the fastest of all; limits hold; what can't be met is refused with the
- * nearest that can.
+/* mesh_search_test.c - parallel.mesh: auto: a trial of a mesh predicts what its whole plan does;
+ * the first mesh is about as fast as the fastest of all; limits hold; what can't be met is refused
+ * with the nearest that can.
  */
 /* ctest: seconds=12 */
 /* ctest: long-asan: search/methods and plan/plan run the same code */
@@ -91,9 +91,9 @@ static void check_near(const ls_config *c, double got, double want, double part,
     ls_buf_free(&text);
 }
 
-/* Each listed mesh (in make check every third) as a trial, beside its whole plan: within parts of its
- * step and memory. Messages that a worker sends one after the other to workers of its stage are in
- * flight together in a simulated plan, and not in a trial: over a slow link that shows. */
+/* Each listed mesh (in make check every third) as a trial, beside its whole plan: within parts of
+ * its step and memory. Messages that a worker sends one after the other to workers of its stage are
+ * in flight together in a simulated plan, and not in a trial: over a slow link that shows. */
 static void check_trials(const ls_config *c, const ls_forecast_world *w, double step,
                          double memory) {
     ls_mesh *list = NULL;
@@ -206,8 +206,8 @@ static void test_chunked_trials(void **state) {
     check_trials(&groups, &one, 0.05, 0.05);
 }
 
-/* Workers divide samples before the chunks of each: of two meshes with the same product of both degrees
- * one is listed. */
+/* Workers divide samples before the chunks of each: of two meshes with the same product of both
+ * degrees one is listed. */
 static void test_parts_listed(void **state) {
     (void)state;
     ls_config c = chunked_config_of("model.experts=4");
@@ -326,8 +326,8 @@ static void check_rows(const ls_config *c, int n, size_t limit, const ls_forecas
     }
 }
 
-/* Returns whether there is a choice. With a limit that the first of all meshes is over, if it can be,
- * others are chosen. */
+/* Returns whether there is a choice. With a limit that the first of all meshes is over, if it can
+ * be, others are chosen. */
 static bool try_case(uint64_t seed) {
     int n = 0;
     ls_config c = draw_config(seed, &n);

@@ -1,6 +1,6 @@
 /* node_rates_test.c - rates of NUMA nodes: none where there is one node; where two are described to
- * hwloc and the machine has one, the first node's rate of its own memory, and an error that names the
- * other. Each case runs in a process of its own, since a process looks once.
+ * hwloc and the machine has one, the first node's rate of its own memory, and an error that names
+ * the other. Each case runs in a process of its own, since a process looks once.
  */
 #include "perf/node_rates.h"
 
@@ -12,7 +12,8 @@
 #include "base/cores.h"
 #include "test.h"
 
-/* Runs the case in a child, on this machine or on one of which hwloc is told; returns its exit code. */
+/* Runs the case in a child, on this machine or on one of which hwloc is told; returns its exit
+ * code. */
 static int in_child(const char *machine, const char *real, int (*run)(void)) {
     pid_t pid = fork();
     assert_true(pid >= 0);

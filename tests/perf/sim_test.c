@@ -645,9 +645,9 @@ static void test_device(void **state) {
     ls_model_free(&m);
 }
 
-/* In bf16 a product takes two nanoseconds an operation here; what layers write, and save but for means, is
- * rounded in place, and so are sums and, after a copy, new parameters. Half the bytes are copied, and
- * converted there. */
+/* In bf16 a product takes two nanoseconds an operation here; what layers write, and save but for
+ * means, is rounded in place, and so are sums and, after a copy, new parameters. Half the bytes are
+ * copied, and converted there. */
 static void test_device_in_bf16(void **state) {
     enum { LAUNCH = 1000, BYTES = 4 * FLOATS };
     enum {

@@ -1,5 +1,5 @@
-/* chosen_test.c - messages of some rows: which there are, what the plan says of them, which bytes are
- * expected; and the verifier finds wrong ones. */
+/* chosen_test.c - messages of some rows: which there are, what the plan says of them, which bytes
+ * are expected; and the verifier finds wrong ones. */
 #include <math.h>
 
 #include "chunked_model.h"

@@ -125,8 +125,8 @@ static void test_memory(void **state) {
     ls_model_free(&m);
 }
 
-/* Gradients in 16 bits are summed in f32 over micro-batches: a worker has memory for the sums of its
- * chunks' parameters alone. */
+/* Gradients in 16 bits are summed in f32 over micro-batches: a worker has memory for the sums of
+ * its chunks' parameters alone. */
 static void test_wide_sums(void **state) {
     (void)state;
     static const int shapes[][3] = {

@@ -188,7 +188,8 @@ static void test_peers(void **state) {
 
 /* ---- meshes ---- */
 
-/* What the host sends between workers: of layers, and parts of sums; and how often it looks at scores. */
+/* What the host sends between workers: of layers, and parts of sums; and how often it looks at
+ * scores. */
 static void count_messages(const ls_plan *p, int *values_p, int *parts_p, int *scores_p) {
     *values_p = *parts_p = *scores_p = 0;
     for (int i = 0; i < p->nactions; i++) {
@@ -218,8 +219,8 @@ static int read_by(const ls_plan *p, int worker) {
     return n;
 }
 
-/* Copies of a mesh: as of its workers alone, and for each message one on either side; a part of a sum
- * goes on from its inbox. Parameters that are gathered may be copied twice. */
+/* Copies of a mesh: as of its workers alone, and for each message one on either side; a part of a
+ * sum goes on from its inbox. Parameters that are gathered may be copied twice. */
 static void check_mesh(const ls_share_config *c) {
     ls_plan p;
     ls_error e;
@@ -266,7 +267,8 @@ static void test_pipelines(void **state) {
     ls_model_free(&m);
 }
 
-/* Where the optimizer is on the devices, what a stage shares with another goes from one to the other. */
+/* Where the optimizer is on the devices, what a stage shares with another goes from one to the
+ * other. */
 static void test_states_of_pipelines(void **state) {
     ls_model m;
     (void)state;

@@ -1,5 +1,5 @@
-/* oracle.c - see oracle.h. Its memory is in oracle_state.h, sums of gradients in oracle_sums.h, codes of
- * gradients in oracle_codes.h. */
+/* oracle.c - see oracle.h. Its memory is in oracle_state.h, sums of gradients in oracle_sums.h,
+ * codes of gradients in oracle_codes.h. */
 #include "plan/oracle.h"
 
 #include <stdio.h>

@@ -29,7 +29,8 @@ static void add_leaves(leaves *l, int w, int a, int b) {
     for (int i = 0; i < n; i++) l->list[l->n++] = (leaf){list[i].lo, list[i].hi, w, i};
 }
 
-/* One each where rounds are reduced or the order is free, else the whole subtrees of their ranges. */
+/* One each where rounds are reduced or the order is free, else the whole subtrees of their
+ * ranges. */
 leaves oracle_leaves(const oracle *o, int first, int count, int step) {
     leaves l = {.size = count};
     bool single = o->u.c->early || !o->u.c->tree;

@@ -1,12 +1,12 @@
-/* oracle_sums.h - gradients as the oracle's symbols: chains of virtual workers, what their codes hold, and
- * sums of them. */
+/* oracle_sums.h - gradients as the oracle's symbols: chains of virtual workers, what their codes
+ * hold, and sums of them. */
 #ifndef LS_TEST_ORACLE_SUMS_H
 #define LS_TEST_ORACLE_SUMS_H
 
 #include "plan/oracle_state.h"
 
-/* The chain `chain`, continued by a virtual worker for a parameter: micro-batch after micro-batch, each
- * from the last layer down; then the layers that take all micro-batches at once. */
+/* The chain `chain`, continued by a virtual worker for a parameter: micro-batch after micro-batch,
+ * each from the last layer down; then the layers that take all micro-batches at once. */
 int oracle_chain(oracle *, int chain, int param, int vw);
 /* What the code of a virtual worker's chain holds: a last link, of no layer. */
 int oracle_encoded(oracle *, int chain, int vw);

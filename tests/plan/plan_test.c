@@ -637,8 +637,8 @@ static void test_joined_samples(void **state) {
     ls_model_free(&m);
 }
 
-/* As many micro-batches are in flight as the pipeline has workers, also where a worker has no slice of its
- * stage. */
+/* As many micro-batches are in flight as the pipeline has workers, also where a worker has no slice
+ * of its stage. */
 static void test_in_flight(void **state) {
     (void)state;
     ls_model m;

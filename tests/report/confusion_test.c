@@ -91,9 +91,9 @@ static void test_colours(void **state) {
     ls_buf_free(&svg);
 }
 
-/* Right, taken for: of four classes b is never predicted, c has no samples, and d neither. The means
- * are those of scikit-learn's precision_recall_fscore_support(average="macro", zero_division=0) of
- * y = [0, 0, 0, 1, 1], p = [0, 0, 2, 0, 0]. */
+/* Right, taken for: of four classes b is never predicted, c has no samples, and d neither. The
+ * means are those of scikit-learn's precision_recall_fscore_support(average="macro",
+ * zero_division=0) of y = [0, 0, 0, 1, 1], p = [0, 0, 2, 0, 0]. */
 static void test_means(void **state) {
     (void)state;
     uint64_t counts[16] = {2, 0, 1, 0, 2};

@@ -1,7 +1,8 @@
 /* frame_check.h - nothing of a picture lies outside of its frame, and no texts lie on each other.
  *
- * Reads the elements that our pictures have: rect, line, circle, polyline, path (of pairs "x,y", or of
- * "M" and "V") and text, whose width is estimated. A text of the class "m" or "e" is anchored as such. */
+ * Reads the elements that our pictures have: rect, line, circle, polyline, path (of pairs "x,y", or
+ * of "M" and "V") and text, whose width is estimated. A text of the class "m" or "e" is anchored as
+ * such. */
 #ifndef LS_TESTS_REPORT_FRAME_CHECK_H
 #define LS_TESTS_REPORT_FRAME_CHECK_H
 

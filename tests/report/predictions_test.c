@@ -1,5 +1,5 @@
-/* predictions_test.c - rows of predictions as CSV and as JSON lines: texts that are not UTF-8 are the
- * same in both. */
+/* predictions_test.c - rows of predictions as CSV and as JSON lines: texts that are not UTF-8 are
+ * the same in both. */
 #include "report/predictions.h"
 
 #include <stdlib.h>

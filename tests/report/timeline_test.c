@@ -298,8 +298,8 @@ static void test_measure(void **state) {
     tear_down(&f);
 }
 
-/* Worker 0 waits from 1 to 5 for worker 1, and from 2 to 6 for it with another message; both move at
- * the same time. The third one is of worker 0 alone. */
+/* Worker 0 waits from 1 to 5 for worker 1, and from 2 to 6 for it with another message; both move
+ * at the same time. The third one is of worker 0 alone. */
 static void test_waiting(void **state) {
     (void)state;
     fixture f;

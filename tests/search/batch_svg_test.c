@@ -1,5 +1,5 @@
-/* batch_svg_test.c - pictures of values by batch size: axes, error bars and the band of the critical
- * batch. */
+/* batch_svg_test.c - pictures of values by batch size: axes, error bars and the band of the
+ * critical batch. */
 #include <math.h>
 
 #include "report/frame_check.h"

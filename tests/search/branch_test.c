@@ -1,5 +1,5 @@
-/* branch_test.c - branches of a run: their configs, what is refused, and the critical batch of losses
- * that are known. */
+/* branch_test.c - branches of a run: their configs, what is refused, and the critical batch of
+ * losses that are known. */
 #include "search/branch.h"
 
 #include <math.h>

@@ -284,8 +284,8 @@ static void test_again(void **state) {
 
 /* ---- pbt ---- */
 
-/* Of 8 trials the worst 2 go on from the best 2; of 5 the worst 2; of 3 the worst. With quantile 0.28 the
- * worst 7 of 25. */
+/* Of 8 trials the worst 2 go on from the best 2; of 5 the worst 2; of 3 the worst. With quantile
+ * 0.28 the worst 7 of 25. */
 static void test_quantiles(void **state) {
     (void)state;
     static const int trials[] = {8, 5, 3, 2, 25}, replaced[] = {2, 2, 1, 1, 7};

@@ -34,8 +34,8 @@ static ls_buf draw(const ls_keys_panel *panels, int n) {
     return svg;
 }
 
-/* Places on a logarithmic axis: 0.01 is in the middle of 0.001 and 0.1. The trial that diverged is a
- * cross, the one that has no number yet is not drawn; all are inside the frame. */
+/* Places on a logarithmic axis: 0.01 is in the middle of 0.001 and 0.1. The trial that diverged is
+ * a cross, the one that has no number yet is not drawn; all are inside the frame. */
 static void test_log(void **state) {
     (void)state;
     const double x[N] = {0.001, 0.01, 0.1, 1, 0.5};
@@ -85,7 +85,8 @@ static void test_panels(void **state) {
     ls_buf_free(&svg);
 }
 
-/* Losses that differ by more than a factor of 20 have a logarithmic axis: the small ones stay apart. */
+/* Losses that differ by more than a factor of 20 have a logarithmic axis: the small ones stay
+ * apart. */
 static void test_wide(void **state) {
     (void)state;
     const double x[3] = {1, 2, 3}, y[3] = {3, 4, 1e6};

@@ -1,5 +1,5 @@
-/* adapter_test.c - texts with adapters beside a model: each has the bits that it has alone, from the run
- * with that adapter, whatever other adapters the texts beside it have; on a device, too. */
+/* adapter_test.c - texts with adapters beside a model: each has the bits that it has alone, from
+ * the run with that adapter, whatever other adapters the texts beside it have; on a device, too. */
 /* ctest: seconds=5 */
 #include "infer/adapter.h"
 
@@ -135,7 +135,8 @@ static void check_differ(const fixture *f) {
                                     &f->alone[k * EACH].notes[0].logprob, sizeof(float));
 }
 
-/* The same adapter as peft saves it. The host has its numbers also where a device computes: they are hashed. */
+/* The same adapter as peft saves it. The host has its numbers also where a device computes: they
+ * are hashed. */
 static void check_peft(const fixture *f, int i) {
     ls_adapter a = {0};
     ls_error e = {0};

@@ -1,5 +1,6 @@
-/* engine_test.c - a reply has the same tokens alone and among others, with any size of steps, and with
- * so little memory that pages are taken away and found again; on a device those of the cores. */
+/* engine_test.c - a reply has the same tokens alone and among others, with any size of steps, and
+ * with so little memory that pages are taken away and found again; on a device those of the
+ * cores. */
 /* ctest: seconds=3 */
 #include "serve/engine.h"
 
@@ -60,8 +61,8 @@ static void open_run(void) {
     free(path);
 }
 
-/* Half of the replies sample, half take the likeliest; some note probabilities, also of the prompt. All
- * but a few prompts begin alike. Two must match an expression, which they can for ever. */
+/* Half of the replies sample, half take the likeliest; some note probabilities, also of the prompt.
+ * All but a few prompts begin alike. Two must match an expression, which they can for ever. */
 typedef struct asked {
     ls_reply_rule rules[REPLIES];
     ls_reply replies[REPLIES];
@@ -213,7 +214,8 @@ static void test_fewer_bits(void **state) {
     close_model();
 }
 
-/* Guesses change no token. Those of a text that takes the likeliest token, and soon repeats itself, are right. */
+/* Guesses change no token. Those of a text that takes the likeliest token, and soon repeats itself,
+ * are right. */
 static void test_guesses(void **state) {
     enum { LONG = 120 };
     const ls_reply_rule rule = {.most = LONG, .top = 1};
@@ -255,7 +257,8 @@ static void test_guesses(void **state) {
     close_model();
 }
 
-/* Replies that nobody wants any more leave, also those that wait; so do all when the engine ends. */
+/* Replies that nobody wants any more leave, also those that wait; so do all when the engine
+ * ends. */
 static void test_dropped(void **state) {
     (void)state;
     open_small();
@@ -339,7 +342,8 @@ static void close_there(void) {
     trained = &models[0];
 }
 
-/* Replies of cores, and those of a device with any steps, pages that texts share, and too few of them. */
+/* Replies of cores, and those of a device with any steps, pages that texts share, and too few of
+ * them. */
 static void test_run_there(void **state) {
     static const way ways[] = {
         {16, 256, 100, false, true}, {16, 64, 6, true, false}, {3, 7, 100, false, true}};

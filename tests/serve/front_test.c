@@ -1,4 +1,5 @@
-/* front_test.c - requests for a model's text, by sockets: answers, streams, refusals, clients that go. */
+/* front_test.c - requests for a model's text, by sockets: answers, streams, refusals, clients that
+ * go. */
 /* ctest: seconds=3 */
 #include "serve/front.h"
 
@@ -281,8 +282,8 @@ static void test_stream(void **state) {
     assert_null(strstr(reply, "\"usage\": null"));
 }
 
-/* What lm-eval asks for: the logarithms of a prompt's own tokens are those of the tokens when they were
- * written. */
+/* What lm-eval asks for: the logarithms of a prompt's own tokens are those of the tokens when they
+ * were written. */
 static void test_echo(void **state) {
     (void)state;
     assert_int_equal(ask("/v1/completions",
@@ -340,8 +341,8 @@ static const ls_json *vector_of(const ls_json *o, size_t i) {
     return ls_json_get(ls_json_at(ls_json_get(o, "data"), i), "embedding");
 }
 
-/* The mean of the last values, of length 1: of a text, of its tokens, alone and among others, as numbers and as
- * bytes, whatever parts it was computed in. */
+/* The mean of the last values, of length 1: of a text, of its tokens, alone and among others, as
+ * numbers and as bytes, whatever parts it was computed in. */
 static void test_embeddings(void **state) {
     enum { N = 40 };
     uint32_t tokens[N];
@@ -466,7 +467,8 @@ static const char *only_text(ls_json **o_p, const char *body) {
     return ls_json_text(ls_json_get(choice_of(*o_p, 0), "text"));
 }
 
-/* A text that is cut is a beginning; biases do not lead out of what is wanted; a text that can't go on ends. */
+/* A text that is cut is a beginning; biases do not lead out of what is wanted; a text that can't go
+ * on ends. */
 static void test_wanted(void **state) {
     (void)state;
     ls_json *o = NULL;
@@ -633,8 +635,8 @@ static int running(void) {
     return n + more;
 }
 
-/* Requests of clients that have gone are not written to their end; and where too many wait, further ones
- * are told so at once. */
+/* Requests of clients that have gone are not written to their end; and where too many wait, further
+ * ones are told so at once. */
 /* What the HTTP server refuses has the same form. */
 static void test_refused_visitor(void **state) {
     (void)state;

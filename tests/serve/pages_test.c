@@ -1,5 +1,5 @@
-/* pages_test.c - pages are shared where they are full, copied where they begin alike, and taken again in
- * the order in which they were left. */
+/* pages_test.c - pages are shared where they are full, copied where they begin alike, and taken
+ * again in the order in which they were left. */
 #include "serve/page_name.h"
 #include "serve/pages.h"
 #include "test.h"
@@ -78,8 +78,8 @@ static void test_copied(void **state) {
     ls_pages_close(p);
 }
 
-/* All pages are left with names: the one that was left first is taken, also by the text that wants a copy
- * of it; its names are forgotten. */
+/* All pages are left with names: the one that was left first is taken, also by the text that wants
+ * a copy of it; its names are forgotten. */
 static void test_taken(void **state) {
     (void)state;
     ls_pages *p = open_pages();

@@ -1,5 +1,5 @@
-/* reply_workers_test.c - replies have the same bytes whoever writes them: this process or several workers, also if
- * these are killed while they do; of workers on devices, too. */
+/* reply_workers_test.c - replies have the same bytes whoever writes them: this process or several
+ * workers, also if these are killed while they do; of workers on devices, too. */
 /* ctest: seconds=6 */
 /* ctest: no-tsan: its workers are processes, which the thread sanitizer does not see */
 #include "serve/reply_workers.h"
@@ -64,7 +64,8 @@ static int list_children(int pid, int *children) {
     return n;
 }
 
-/* The process that starts workers: the only child; where a thread has started it, of that thread. */
+/* The process that starts workers: the only child; where a thread has started it, of that
+ * thread. */
 static void kill_workers(void) {
     int above[CHILDREN], workers[CHILDREN];
     for (int n = list_children(getpid(), above); n-- > 0;)
@@ -230,8 +231,9 @@ static void wait_until_written(ls_reply_workers *w, const asked *x, int64_t n) {
     }
 }
 
-/* One token a step, so that replies take a while: all workers are killed as soon as the first reply has
- * some. On a busy machine replies may be written by then: more rounds follow until some were not. */
+/* One token a step, so that replies take a while: all workers are killed as soon as the first reply
+ * has some. On a busy machine replies may be written by then: more rounds follow until some were
+ * not. */
 static void kill_each_round(int rounds) {
     asked x[NREQUESTS];
     int early = 0;
@@ -293,7 +295,8 @@ static void test_killed_above(void **state) {
     free_alone();
 }
 
-/* Workers that are killed before they can write, more often than starts fail elsewhere: the server goes on. */
+/* Workers that are killed before they can write, more often than starts fail elsewhere: the server
+ * goes on. */
 static void test_killed_at_start(void **state) {
     asked x[NREQUESTS];
     ls_error e = {0};
@@ -311,8 +314,8 @@ static void test_killed_at_start(void **state) {
     free_alone();
 }
 
-/* A reply that has cost three workers is given up; others are written. On a busy machine each may get a
- * token before its next worker is killed: then again. */
+/* A reply that has cost three workers is given up; others are written. On a busy machine each may
+ * get a token before its next worker is killed: then again. */
 static void test_given_up(void **state) {
     asked x;
     int ngiven = 0, nkills = 0;
@@ -358,7 +361,8 @@ static void test_vector_given_up(void **state) {
     ls_reply_workers_close(w);
 }
 
-/* Replies that nobody wants make room for others; those that are there at the end are given back. */
+/* Replies that nobody wants make room for others; those that are there at the end are given
+ * back. */
 static void test_dropped(void **state) {
     asked x, y;
     (void)state;

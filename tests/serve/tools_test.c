@@ -1,5 +1,5 @@
-/* tools_test.c - requests with tools: a model with random weights writes calls where it must; the same whole and
- * as a stream; conversations with calls; what is refused. */
+/* tools_test.c - requests with tools: a model with random weights writes calls where it must; the
+ * same whole and as a stream; conversations with calls; what is refused. */
 /* ctest: seconds=3 */
 #include "serve/call_answer.h"
 
@@ -52,16 +52,14 @@ static int close_model(void **state) {
 #define TOOL(name, parameters)                                                                     \
     "{\"type\": \"function\", \"function\": {\"name\": \"" name "\", \"parameters\": " parameters  \
     "}}"
+#define EMPTY "{\"type\": \"object\", \"properties\": {}}"
 #define TOOLS                                                                                      \
     "\"tools\": [" TOOL(                                                                           \
         "turn",                                                                                    \
         "{\"type\": \"object\", \"properties\": {\"on\": {\"type\": "                              \
         "\"boolean\"}, \"by\": {\"$ref\": \"#/$defs/d\"}}, \"required\": "                         \
         "[\"on\", \"by\"], \"$defs\": {\"d\": {\"enum\": [1, \"\\n\"]}}}") ", " TOOL("wait",       \
-                                                                                     "{\"type\": " \
-                                                                                     "\"object\"," \
-                                                                                     " \"properti" \
-                                                                                     "es\": {}}") "]"
+                                                                                     EMPTY) "]"
 #define ASK                                                                                        \
     "\"messages\": [{\"role\": \"user\", \"content\": \"x\"}], \"seed\": 4, \"temperature\": 1.5"
 
@@ -223,7 +221,8 @@ static void test_required(void **state) {
     free_asked(&x);
 }
 
-/* No token ends the model's texts, so that calls follow each other until the length cuts the last. */
+/* No token ends the model's texts, so that calls follow each other until the length cuts the
+ * last. */
 static void test_parallel(void **state) {
     (void)state;
     asked x;
@@ -324,7 +323,8 @@ static void test_refused(void **state) {
     model.tool_form = LS_TOOLS_TAGGED;
 }
 
-/* Requests with one schema share its constraint; schemas that differ in the last digit of a number are two. */
+/* Requests with one schema share its constraint; schemas that differ in the last digit of a number
+ * are two. */
 static void test_constraints(void **state) {
     static const char *const numbers[] = {"1.0000000000001", "1.0000000000002", "1.0000000000001"};
     ls_text_request r[3];

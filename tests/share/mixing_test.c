@@ -1,5 +1,5 @@
-/* mixing_test.c - who mixes with whom in gossip: means are exact after log2 rounds, distances shrink
- * as the formula says, and the mean by push-sum weights never changes. */
+/* mixing_test.c - who mixes with whom in gossip: means are exact after log2 rounds, distances
+ * shrink as the formula says, and the mean by push-sum weights never changes. */
 #include <math.h>
 #include <string.h>
 

@@ -23,8 +23,8 @@ static char letter_of(const ls_pass *x) {
                                        : 'F';
 }
 
-/* The passes of a worker as text: F, B, or split I and W, with the micro-batch, and the chunk if there
- * are several. */
+/* The passes of a worker as text: F, B, or split I and W, with the micro-batch, and the chunk if
+ * there are several. */
 static void write_list(const ls_pipe_schedule *s, int rank, char *text, size_t size) {
     ls_pass *passes = list_of(s, rank);
     size_t n = 0;
@@ -75,8 +75,8 @@ static void test_known(void **state) {
 
 /* ---- Megatron-LM ---- */
 
-/* The order of a worker in the form of its tests: 1, 2, ... are forward passes of the first chunk, of
- * the second, and so on; negative numbers are backward passes. */
+/* The order of a worker in the form of its tests: 1, 2, ... are forward passes of the first chunk,
+ * of the second, and so on; negative numbers are backward passes. */
 static int signed_chunk(const ls_pass *x) { return x->backward ? -(x->chunk + 1) : x->chunk + 1; }
 
 static void check_signed(ls_pipe_schedule s, int rank, const char *want) {
@@ -174,9 +174,9 @@ static void check_order(const ls_pipe_schedule *s, int rank, bool backward, cons
 }
 
 /* Table of torch.distributed.pipelining for DualPipeV (DeepSeek, 2025) with four workers and ten
- * micro-batches. It has zb-v's two stages of a worker, and runs a forward and a backward pass at the
- * same time where zb-v takes turns: the orders of forward passes, and of gradients of inputs, are the
- * same. */
+ * micro-batches. It has zb-v's two stages of a worker, and runs a forward and a backward pass at
+ * the same time where zb-v takes turns: the orders of forward passes, and of gradients of inputs,
+ * are the same. */
 static void test_dualpipev(void **state) {
     (void)state;
     static const char *forward[] = {
@@ -201,7 +201,8 @@ static void test_dualpipev(void **state) {
 /* ---- all small ones ---- */
 
 typedef struct timing {
-    int end; /* of the step, where a forward pass takes 1 and a backward pass 2, each part of it 1 */
+    int end;  /* of the step, where a forward pass takes 1 and a backward pass 2, each part of it
+               * 1 */
     int most; /* activations of micro-batches in a worker, at most */
 } timing;
 
@@ -252,11 +253,11 @@ static timing time_of(const ls_pipe_schedule *s) {
 static int least(int a, int b) { return a < b ? a : b; }
 
 /* All pipelines of up to six workers, three chunks and twelve micro-batches. The bubble of 1F1B and
- * GPipe is (P - 1)(F + B), of the interleaved schedule a v-th of that if P divides the micro-batches
- * (passes of a chunk take a v-th of the time). 1F1B has P micro-batches in flight, GPipe all, the
- * interleaved one P v + P - 1 passes' worth. ZB-H1 has the activations of 1F1B, and a bubble of
- * (P - 1)(F + I - W) where there are as many micro-batches as workers; ZB-V half of it where there are
- * 2 P - 1, with as many passes' activations. */
+ * GPipe is (P - 1)(F + B), of the interleaved schedule a v-th of that if P divides the
+ * micro-batches (passes of a chunk take a v-th of the time). 1F1B has P micro-batches in flight,
+ * GPipe all, the interleaved one P v + P - 1 passes' worth. ZB-H1 has the activations of 1F1B, and
+ * a bubble of (P - 1)(F + I - W) where there are as many micro-batches as workers; ZB-V half of it
+ * where there are 2 P - 1, with as many passes' activations. */
 static void test_all_small(void **state) {
     (void)state;
     for (int P = 1; P <= MOST_WORKERS; P++)

@@ -88,7 +88,8 @@ static void test_refusals(void **state) {
     refuses("/dev/null", LS_EIO, "is not a regular file");
 }
 
-/* A file with a zero byte among its first ones is no text. One further on may be of a page from the web. */
+/* A file with a zero byte among its first ones is no text. One further on may be of a page from the
+ * web. */
 static void test_zeros(void **state) {
     (void)state;
     static const char says[] = "elf: is binary data, not a text: byte 4 is zero; if it is a text, "
@@ -165,8 +166,8 @@ static void refuses_with(const char *paths, const ls_text_options *o, const char
     assert_ls_fails(ls_text_open(paths, o, &t, &e), LS_EINVAL, says, e);
 }
 
-/* Texts by their names or their contents, packed ones too; links in a circle end; what is hidden, no
- * text or no file is left out. Paths are in the order of their bytes: "d-/" is before "d/". */
+/* Texts by their names or their contents, packed ones too; links in a circle end; what is hidden,
+ * no text or no file is left out. Paths are in the order of their bytes: "d-/" is before "d/". */
 static void test_directory(void **state) {
     (void)state;
     assert_int_equal(mkdir("tree", 0700) | mkdir("tree/d", 0700) | mkdir("tree/d-", 0700) |
@@ -242,8 +243,8 @@ static void test_json(void **state) {
     documents("chat.jsonl", &o, "a");
 }
 
-/* Files in another encoding, lines that are no JSON or have no text: refused with their place, or left
- * out and counted. */
+/* Files in another encoding, lines that are no JSON or have no text: refused with their place, or
+ * left out and counted. */
 static void test_damage(void **state) {
     (void)state;
     static const struct {

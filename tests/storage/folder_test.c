@@ -79,8 +79,8 @@ static void test_abandoned(void **state) {
     free(above);
 }
 
-/* The directory of a run without a checkpoint is taken by a new one, which removes nothing before it has
- * its data; one with a checkpoint only if that is asked for. */
+/* The directory of a run without a checkpoint is taken by a new one, which removes nothing before
+ * it has its data; one with a checkpoint only if that is asked for. */
 static void replaced(const ls_folder_run *r) {
     ls_error e = {0};
     ls_folder *f = NULL;

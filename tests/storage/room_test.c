@@ -1,5 +1,5 @@
-/* room_test.c - the room that a checkpoint is expected to take, beside what its tensors take when they
- * are written: for each optimizer, each mode that has replicas, and what compression keeps. */
+/* room_test.c - the room that a checkpoint is expected to take, beside what its tensors take when
+ * they are written: for each optimizer, each mode that has replicas, and what compression keeps. */
 #include "storage/room.h"
 
 #include <errno.h>

@@ -253,8 +253,8 @@ static ls_buf weights(int64_t steps) {
     return b;
 }
 
-/* A writer that is killed after it has copied is replaced, also by one that writes the copy when the
- * state has changed. Once the view has ended, none follows. */
+/* A writer that is killed after it has copied is replaced, also by one that writes the copy when
+ * the state has changed. Once the view has ended, none follows. */
 static void test_killed_while_writing(void **state) {
     (void)state;
     host h;

@@ -1,5 +1,5 @@
-/* row_sums_test.c - sums of virtual workers, folded on the workers and then by a row's owner, beside the
- * tree written as a recursion. */
+/* row_sums_test.c - sums of virtual workers, folded on the workers and then by a row's owner,
+ * beside the tree written as a recursion. */
 #include "table/row_sums.h"
 
 #include "coll/algo/tree.h"

@@ -1,4 +1,5 @@
-/* workout.h - steps on a table whose ids and gradients follow from step, virtual worker and rows. */
+/* workout.h - steps on a table whose ids and gradients follow from step, virtual worker and
+ * rows. */
 #ifndef LS_TEST_TABLE_WORKOUT_H
 #define LS_TEST_TABLE_WORKOUT_H
 

@@ -1,5 +1,5 @@
-/* prints.h - what a template prints with the variables below, or why it is refused. What is expected
- * was printed by Jinja 3.1 in the environment of apply_chat_template(). */
+/* prints.h - what a template prints with the variables below, or why it is refused. What is
+ * expected was printed by Jinja 3.1 in the environment of apply_chat_template(). */
 #ifndef LS_TEST_TEMPLATE_PRINTS_H
 #define LS_TEST_TEMPLATE_PRINTS_H
 

@@ -1,4 +1,5 @@
-/* scope_test.c - variables of loops, macros and blocks, and what is decided before a template runs. */
+/* scope_test.c - variables of loops, macros and blocks, and what is decided before a template
+ * runs. */
 #include "prints.h"
 
 /* A macro sees the variables around it; names are those that Jinja finds in the text. */

@@ -60,7 +60,8 @@ static inline float flushed_sum(float a, float b) {
     return normal_or_zero(normal_or_zero(a) + normal_or_zero(b));
 }
 
-/* A sum in blocks of 32: the blocks before, and of this one the chains of even and of odd places. */
+/* A sum in blocks of 32: the blocks before, and of this one the chains of even and of odd
+ * places. */
 typedef struct block_sum {
     float before, chains[2];
     int64_t n;

@@ -17,8 +17,8 @@ static inline void check_kernel(const ls_kernels *k, int threads, void (*fn)(con
 }
 
 /* With 1 to `most` threads. The thread sanitizer sees the fastest variant with the most threads:
- * threads meet in the same way in every variant. In make check so does the address sanitizer: variants
- * have one source. */
+ * threads meet in the same way in every variant. In make check so does the address sanitizer:
+ * variants have one source. */
 static inline void each_kernel(void (*fn)(const ls_compute *), int most) {
     const ls_kernels *k = NULL;
     if (ONLY_THREADS || (SANITIZED && !all_cases())) {

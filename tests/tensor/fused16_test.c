@@ -1,5 +1,5 @@
-/* fused16_test.c - the model of tensor cores: results that GPUs gave, values that follow from its words, and
- * the same computed in another way. */
+/* fused16_test.c - the model of tensor cores: results that GPUs gave, values that follow from its
+ * words, and the same computed in another way. */
 #include "tensor/fused16.h"
 
 #include <math.h>
@@ -19,8 +19,9 @@ static uint16_t bf16(float x) {
 /* ---- what GPUs gave ---- */
 
 /* From the results that F. A. Khattak & M. Mikaitis recorded (github.com/north-numerical-computing/
- * MATLAB-tensor-core, model_validation): of 5,000 of each GPU those from which most other models differ:
- * with 23, 24, 26 or 30 bits after the point, with rounding to nearest, or with two links of 8. */
+ * MATLAB-tensor-core, model_validation): of 5,000 of each GPU those from which most other models
+ * differ: with 23, 24, 26 or 30 bits after the point, with rounding to nearest, or with two links
+ * of 8. */
 static const struct {
     const char *gpu;
     uint32_t c, d;

@@ -1,4 +1,5 @@
-/* gemm_bf16_test.c - products in bf16, bit by bit against a sum in blocks over k for every element. */
+/* gemm_bf16_test.c - products in bf16, bit by bit against a sum in blocks over k for every
+ * element. */
 /* ctest: seconds=10 */
 #include "tensor/gemm.h"
 
@@ -169,8 +170,8 @@ static void test_extreme(void **state) {
     each_kernel(extreme_numbers, 1);
 }
 
-/* A product that is continued where a block begins has the bits of the whole, with sums that are -0,
- * too. */
+/* A product that is continued where a block begins has the bits of the whole, with sums that are
+ * -0, too. */
 static void in_parts(const ls_compute *c) {
     for (int kind = 0; kind < 3; kind++)
         for (int64_t step = LS_SUM_BLOCK; step <= 3 * LS_SUM_BLOCK; step += LS_SUM_BLOCK) {

@@ -1,4 +1,5 @@
-/* no_device.c - stands for the devices in programs that compute by cores alone, and are linked without them. */
+/* no_device.c - stands for the devices in programs that compute by cores alone, and are linked
+ * without them. */
 #include <stdlib.h>
 
 #include "device/device.h"

@@ -1,5 +1,5 @@
-/* compress_test.c - training with compressed gradients: the same bits for any number of workers, any
- * sharding, and after a resumption; errors are part of checkpoints; what is refused. */
+/* compress_test.c - training with compressed gradients: the same bits for any number of workers,
+ * any sharding, and after a resumption; errors are part of checkpoints; what is refused. */
 /* ctest: busy seconds=20 */
 /* ctest: long-asan: compress/codec and exec/encode run the same code */
 #include <string.h>
@@ -97,8 +97,8 @@ static void test_layouts(void **state) {
     }
 }
 
-/* A model of several chunks, in buckets of one chunk and more; with muon buckets begin where a whole
- * matrix does. */
+/* A model of several chunks, in buckets of one chunk and more; with muon buckets begin where a
+ * whole matrix does. */
 static void test_chunks(void **state) {
     (void)state;
     static const kind large[] = {

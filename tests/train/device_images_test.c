@@ -1,5 +1,6 @@
-/* device_images_test.c - classifiers of images whose layers are computed by a device have the bits of cores:
- * networks of all kinds, with images that are changed at random, micro-batches, and several workers. */
+/* device_images_test.c - classifiers of images whose layers are computed by a device have the bits
+ * of cores: networks of all kinds, with images that are changed at random, micro-batches, and
+ * several workers. */
 /* ctest: slow */
 #include <sys/wait.h>
 #include <unistd.h>

@@ -1,5 +1,5 @@
-/* device_test.c - a run whose layers are computed by a device has the bits of a run on cores: on device
- * `c`, whose copies and kernels run late and in an order drawn from a seed. */
+/* device_test.c - a run whose layers are computed by a device has the bits of a run on cores: on
+ * device `c`, whose copies and kernels run late and in an order drawn from a seed. */
 /* ctest: slow seconds=30 */
 #include <sys/wait.h>
 #include <unistd.h>
@@ -74,8 +74,8 @@ static void test_adapters(void **state) {
         dora);
 }
 
-/* Mixtures of experts: with a loss of each router or of all, with experts of all rows, a capacity and biases,
- * and beside adapters. */
+/* Mixtures of experts: with a loss of each router or of all, with experts of all rows, a capacity
+ * and biases, and beside adapters. */
 #define EXPERTS(nworkers, ...) LLAMA(nworkers, "model.experts=5", "model.ffn=20", __VA_ARGS__)
 static void test_experts(void **state) {
     static const char ALL[] = "model.router_aux_scope=model", MORE[] = "model.shared_experts=1";
@@ -116,8 +116,8 @@ static void test_divided_experts(void **state) {
     }
 }
 
-/* In 16 bits: products in blocks; what the host stores is rounded there. Gradients are sums over one call
- * or several, over virtual workers of one worker, and in a type of their own. */
+/* In 16 bits: products in blocks; what the host stores is rounded there. Gradients are sums over
+ * one call or several, over virtual workers of one worker, and in a type of their own. */
 static void test_halves(void **state) {
     static const char BF16[] = "train.compute=bf16", F16[] = "train.compute=f16";
     static const char RANK[] = "lora.rank=4", DORA[] = "lora.dora=on", DROP[] = "lora.dropout=0.2";
@@ -175,8 +175,8 @@ static result halves_there(int n, const char *const *types, const char *const *m
     return r;
 }
 
-/* The device has f32 masters, and what layers read is rounded there. A step whose gradient overflows is
- * skipped; averages; sums by the host and by devices. */
+/* The device has f32 masters, and what layers read is rounded there. A step whose gradient
+ * overflows is skipped; averages; sums by the host and by devices. */
 static void test_halves_there(void **state) {
     static const char *const types[][6] = {
         {"train.compute=bf16", "optim.ema=0.9", "train.eval_every=1", "train.eval_weights=ema"},
@@ -267,8 +267,8 @@ static void test_links(void **state) {
              i == 5 ? parts : cores);
 }
 
-/* Workers that divide a model: its stages, slices of its layers, chunks of its samples. The optimizer is on
- * cores, or on the devices. */
+/* Workers that divide a model: its stages, slices of its layers, chunks of its samples. The
+ * optimizer is on cores, or on the devices. */
 static void test_meshes(void **state) {
     static const char *const cuts[][4] = {
         {NULL},
@@ -339,8 +339,8 @@ static void test_mesh_on_cuda(void **state) {
     same(with(4, sets), trained(1, "train.micro_batch=1", NULL));
 }
 
-/* Evaluations run on the device: of the weights and of their average; in memory that activations have, and
- * where these are too few. */
+/* Evaluations run on the device: of the weights and of their average; in memory that activations
+ * have, and where these are too few. */
 static void test_evaluations(void **state) {
     static const char *const how[][2] = {{"parallel.device=c:4", "parallel.optimizer_state=device"},
                                          {"parallel.device=c:5", "parallel.recompute=1"}};
@@ -439,8 +439,8 @@ static void test_nccl(void **state) {
     refused("parallel.device=opencl:0", "parallel.device_link=peers", "peers is for devices cuda");
 }
 
-/* Its compiler takes tens of seconds, once. A driver that has threads can't be used after a fork: a child
- * finds out whether there is one. */
+/* Its compiler takes tens of seconds, once. A driver that has threads can't be used after a fork: a
+ * child finds out whether there is one. */
 static void test_opencl(void **state) {
     int status = 0;
     pid_t child = fork();

@@ -82,8 +82,8 @@ static void test_lines(void **state) {
                 "parallel.threads=2 would fit");
 }
 
-/* 8 virtual workers leave 4 of 12 cores without work, and 4 of 6 cores with half of it. More of them
- * have to divide the batch. */
+/* 8 virtual workers leave 4 of 12 cores without work, and 4 of 6 cores with half of it. More of
+ * them have to divide the batch. */
 static void test_better(void **state) {
     (void)state;
     ls_config c = CONFIG(AUTO), fixed = CONFIG("parallel.threads=1"); /* batch 16 */
@@ -102,7 +102,8 @@ static void test_better(void **state) {
     assert_int_equal(ls_division_better(&c, &(ls_division){8, 1, 12, true, true, false}), 0);
 }
 
-/* Where no number of virtual workers helps: 4 workers with 3 threads each have work for 12 cores. */
+/* Where no number of virtual workers helps: 4 workers with 3 threads each have work for 12
+ * cores. */
 static void test_fewer(void **state) {
     (void)state;
     ls_config c = CONFIG(AUTO), fixed = CONFIG("parallel.threads=1"); /* batch 16 */
@@ -118,8 +119,8 @@ static void test_fewer(void **state) {
 
 /* ---- machines that are described to hwloc ---- */
 
-/* In a child, since a process looks at its machine once: what a run of the config chooses there. limit:
- * a control group's cpu.max; NULL: none. */
+/* In a child, since a process looks at its machine once: what a run of the config chooses there.
+ * limit: a control group's cpu.max; NULL: none. */
 static void on_machine(const char *machine, const char *limit, const char *wanted) {
     char *max = ls_format("%s/cpu.max", folder), *self = ls_format("%s/self", folder);
     ls_config c = CONFIG(AUTO);

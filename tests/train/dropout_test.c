@@ -1,6 +1,6 @@
-/* dropout_test.c - dropout of language models: masks are those of the whole model, however it is cut into
- * slices, chunks and samples that are computed together; the same bits for any layout; none in
- * evaluation. */
+/* dropout_test.c - dropout of language models: masks are those of the whole model, however it is
+ * cut into slices, chunks and samples that are computed together; the same bits for any layout;
+ * none in evaluation. */
 #include <math.h>
 #include <stdlib.h>
 

@@ -1,12 +1,13 @@
-/* mesh_test.c - every mesh of 1 to 8 workers, with every schedule, gives the bits of one worker: GPT-2,
- * Llama, and Llama with experts.
+/* mesh_test.c - every mesh of 1 to 8 workers, with every schedule, gives the bits of one worker:
+ * GPT-2, Llama, and Llama with experts.
  *
- * A model is cut in each way that is possible (parallel.tensor_virtual, context_virtual, expert_virtual);
- * a cut that another one contains is left out. For each cut all meshes are listed that fit it, and for
- * each mesh all schedules. What does not decide how workers divide the model (ZeRO, recomputation,
- * micro-batches, types, optimizers, transport) is chosen such that every two values of any two keys meet
- * in some run. What is possible the program itself says (ls_config_load(), ls_layout_make()): nothing
- * here knows what goes with what. The last lines printed say what ran, and how often what was refused.
+ * A model is cut in each way that is possible (parallel.tensor_virtual, context_virtual,
+ * expert_virtual); a cut that another one contains is left out. For each cut all meshes are listed
+ * that fit it, and for each mesh all schedules. What does not decide how workers divide the model
+ * (ZeRO, recomputation, micro-batches, types, optimizers, transport) is chosen such that every two
+ * values of any two keys meet in some run. What is possible the program itself says
+ * (ls_config_load(), ls_layout_make()): nothing here knows what goes with what. The last lines
+ * printed say what ran, and how often what was refused.
  *
  * `make check` runs a few of these. */
 /* ctest: busy seconds=10 */
@@ -17,8 +18,8 @@
 #include "train/layout.h"
 #include "train/tiny_run.h"
 
-/* In make check one of EACH meshes; under a sanitizer, which is many times slower, one of ALL_EACH in
- * check-slow. */
+/* In make check one of EACH meshes; under a sanitizer, which is many times slower, one of ALL_EACH
+ * in check-slow. */
 #ifdef __SANITIZE_ADDRESS__
 enum { EACH = 200, ALL_EACH = 20 };
 #else
@@ -230,8 +231,8 @@ static void run_same(subject *s, const choice *c) {
 
 /* ---- what is chosen ---- */
 
-/* How many pairs of values of a choice have not met; many where none of its free values was refused.
- * Runs of threads take the least time. */
+/* How many pairs of values of a choice have not met; many where none of its free values was
+ * refused. Runs of threads take the least time. */
 static int score_of(const subject *s, const choice *c, int refused[NKEYS][MOST_VALUES]) {
     int score = c->of[TRANSPORT] == 0;
     for (int k = FIRST_FREE; k < NKEYS; k++) {

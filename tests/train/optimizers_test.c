@@ -155,7 +155,8 @@ static void open_tensors(int step, const char *name, ls_safetensors *f_p) {
     free(path);
 }
 
-/* Checkpoints of schedule-free have the average x as the weight, and y = 0.1 z + 0.9 x beside it. */
+/* Checkpoints of schedule-free have the average x as the weight, and y = 0.1 z + 0.9 x beside
+ * it. */
 static void test_schedule_free(void **state) {
     (void)state;
     ls_safetensors weights, states;

@@ -1,5 +1,5 @@
-/* replicas_test.c - sync.mode local, diloco and gossip: published outcomes of the outer step, and the same
- * bits for any number of workers, any sharding and transport, and after a resumption. */
+/* replicas_test.c - sync.mode local, diloco and gossip: published outcomes of the outer step, and
+ * the same bits for any number of workers, any sharding and transport, and after a resumption. */
 /* ctest: busy seconds=8 */
 /* ctest: long-asan: exec/mix and train/recorded_bits run the same code */
 #include <math.h>

@@ -174,8 +174,9 @@ static void test_micro_batches(void **state) {
     }
 }
 
-/* Sums in bf16 are in blocks, which begin anew at each sample, or with fewer rows than a block at each
- * unit of two. make check: 14 steps, which have the uneven last batch of an epoch with each context. */
+/* Sums in bf16 are in blocks, which begin anew at each sample, or with fewer rows than a block at
+ * each unit of two. make check: 14 steps, which have the uneven last batch of an epoch with each
+ * context. */
 static void test_blocks(void **state) {
     (void)state;
     const char *all_set = steps_set;

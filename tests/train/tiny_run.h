@@ -104,8 +104,8 @@ static inline void same_evaluations(int number, int other) {
     free(b);
 }
 
-/* A new one on n workers; break_at: it ends after these steps, and n + 1 workers continue; 0: it does
- * not. sets has room for one more. */
+/* A new one on n workers; break_at: it ends after these steps, and n + 1 workers continue; 0: it
+ * does not. sets has room for one more. */
 static inline result train_parts(int n, const char **sets, int nsets, int break_at) {
     char *run = run_path(nruns++), *some = ls_format("train.steps=%d", break_at);
     sets[nsets] = some;

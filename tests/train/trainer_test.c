@@ -481,8 +481,9 @@ static void expect_state(const char *dir, ls_run_state state, int64_t step) {
     ls_run_status_free(&s);
 }
 
-/* `lockstep status` knows such runs: one that is stopped, complete with a checkpoint and without one,
- * diverged. The ledger is clean, although an epoch ends in the run: no samples are held out. */
+/* `lockstep status` knows such runs: one that is stopped, complete with a checkpoint and without
+ * one, diverged. The ledger is clean, although an epoch ends in the run: no samples are held
+ * out. */
 static void test_status(void **state) {
     (void)state;
     ls_error e = {0};

@@ -42,7 +42,8 @@ static void test_replaced(void **state) {
     settles(all, "cab");
 }
 
-/* The number that all workers were given; devices that each makes for itself; a host without any. */
+/* The number that all workers were given; devices that each makes for itself; a host without
+ * any. */
 static void test_others(void **state) {
     ls_device_claim same[] = {claim(1, "b", 'b'), claim(1, "b", 'b')}, none[] = {claim(1, "", ' ')};
     ls_device_claim own[] = {{.machine = 1, .n = 1}, {.machine = 1, .n = 1}};

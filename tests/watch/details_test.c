@@ -1,4 +1,5 @@
-/* details_test.c - what a page asks of one run: checkpoints, why views ended, workers, the difference of two runs. */
+/* details_test.c - what a page asks of one run: checkpoints, why views ended, workers, the
+ * difference of two runs. */
 #include "watch/details.h"
 
 #include <unistd.h>

@@ -1,4 +1,5 @@
-/* live_test.c - what a page is sent: of new lines, new runs, lines taken back, and after its connection was lost. */
+/* live_test.c - what a page is sent: of new lines, new runs, lines taken back, and after its
+ * connection was lost. */
 #include "watch/live.h"
 
 #include <math.h>

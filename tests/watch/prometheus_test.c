@@ -1,4 +1,5 @@
-/* prometheus_test.c - the text for Prometheus: by the rules of its format, and by promtool, if it is installed. */
+/* prometheus_test.c - the text for Prometheus: by the rules of its format, and by promtool, if it
+ * is installed. */
 #include "watch/prometheus.h"
 
 #include <math.h>
@@ -68,7 +69,8 @@ static void test_values(void **state) {
     ls_buf_free(&b);
 }
 
-/* Each name has one HELP and one TYPE before its samples, which stand together; no sample comes twice. */
+/* Each name has one HELP and one TYPE before its samples, which stand together; no sample comes
+ * twice. */
 static void test_groups(void **state) {
     char *seen[200], *lines[2000];
     int nseen = 0, nlines = 0;

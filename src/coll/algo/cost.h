@@ -26,7 +26,7 @@ typedef struct ls_cost {
 /* The speeds of the links between workers, in five numbers (coll/link.h measures them). */
 typedef struct ls_link {
     double latency_s; /* from the sending of a short message to its receipt: between that of one
-                         alone and that when all send (their geometric mean) */
+                       * alone and that when all send (their geometric mean) */
     double byte_s;    /* of a long message, one way, when nothing else moves */
     /* What a worker needs for each message and byte that it sends, and each byte that it adds, when
      * all workers do so at once, and share links, cores and memory. */

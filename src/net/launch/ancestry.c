@@ -2,8 +2,8 @@
  *
  * /proc/PID/environ has the variables with which a program began, not those that it has set since.
  * Walking up the parents, the first process without the variable (with the same value) has set it
- * for its child. Processes of other users, and those outside of a container, can't be looked at: the
- * walk ends there.
+ * for its child. Processes of other users, and those outside of a container, can't be looked at:
+ * the walk ends there.
  */
 #include "net/launch/ancestry.h"
 

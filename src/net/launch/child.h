@@ -30,9 +30,9 @@ bool ls_process_ignores(int number);
 /* In a child, before it becomes another program: undoes ls_process_ignore(). */
 void ls_process_restore(void);
 
-/* From here on the signals that ask a program to end, SIGINT, SIGTERM and SIGHUP, call the handler and interrupt
- * system calls that wait. A script's shell starts commands in the background with SIGINT ignored: it is handled all the
- * same. An ignored SIGHUP stays ignored, as nohup wants. */
+/* From here on the signals that ask a program to end, SIGINT, SIGTERM and SIGHUP, call the handler
+ * and interrupt system calls that wait. A script's shell starts commands in the background with
+ * SIGINT ignored: it is handled all the same. An ignored SIGHUP stays ignored, as nohup wants. */
 void ls_process_handle_stops(void (*handler)(int number));
 
 /* From here on SIGUSR1 does to this process, and to those that it forks, what SIGTERM does:

@@ -15,8 +15,9 @@
  * WORLD_SIZE other than 1 is then refused.
  *
  * With each launcher, LOCKSTEP_ADDR (host:port or [ipv6]:port), else MASTER_ADDR and MASTER_PORT,
- * say where worker 0 listens, unless they came with the rank of a launcher that does not decide. Tasks of srun, with PMI or PMIx too, have an address without them:
- * the step's first node, and a port made of the job's number.
+ * say where worker 0 listens, unless they came with the rank of a launcher that does not decide.
+ * Tasks of srun, with PMI or PMIx too, have an address without them: the step's first node, and a
+ * port made of the job's number.
  */
 #ifndef LS_NET_LAUNCH_ENVIRONMENT_H
 #define LS_NET_LAUNCH_ENVIRONMENT_H

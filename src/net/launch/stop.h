@@ -2,9 +2,10 @@
  * for them: while the run is planned, and its directory opened.
  *
  *     ls_stop_begin()    nothing is written yet: a signal ends this process, with exit code 75
- *     ls_stop_record()   something will be: a signal is recorded, and a second one ends this process
- *     ls_stop_repeat()   this process blocks or handles the signals in another way: sends itself the
- *                        one that was recorded
+ *     ls_stop_record()   something will be: a signal is recorded, and a second one ends this
+ *                        process
+ *     ls_stop_repeat()   this process blocks or handles the signals in another way: sends itself
+ *                        the one that was recorded
  *     ls_stop_end()      they have their default action again
  *
  * One thread calls these functions. A signal that was ignored before stays ignored.

@@ -22,8 +22,8 @@ typedef struct ls_commons_worker {
     _Alignas(64) atomic_int pid; /* 0: it has not joined yet */
     atomic_int left;             /* it has closed its view */
     atomic_ullong in_rings[64];  /* bit s % 64 of word s / 64: look into the ring from worker s */
-    /* The launcher's: the process that ended before it had joined (0: none), and what waitpid() said
-     * of it. */
+    /* The launcher's: the process that ended before it had joined (0: none), and what waitpid()
+     * said of it. */
     atomic_int absent, how;
 } ls_commons_worker;
 

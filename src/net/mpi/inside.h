@@ -22,7 +22,7 @@ typedef enum kind { SHORT, LONG, READY, DROP, LEFT } kind;
 typedef struct header {
     uint64_t tag, print, nbytes; /* of the message. LEFT: tag counts MPI's own collectives */
     uint64_t id; /* LONG: the sender's number for it. READY, DROP: the same. LEFT: control messages
-                    before it */
+                  * before it */
     uint32_t kind;
     int32_t data_tag; /* READY. LEFT: the worker that the sender has lost; -1: none */
 } header;

@@ -20,8 +20,8 @@
  * the environment says. LS_EINVAL: there is no such plugin, or this MPI did not start the program.
  *
  * The workers meet in MPI_Init, which ends only when all have called it. A wait there is logged
- * (base/waiting.h); after timeout_ns (< 0: never) this process ends with an error, since nothing else
- * ends the call. */
+ * (base/waiting.h); after timeout_ns (< 0: never) this process ends with an error, since nothing
+ * else ends the call. */
 ls_status ls_mpi_open(const char *which, int64_t timeout_ns, ls_net **net_p, ls_error *);
 
 #endif

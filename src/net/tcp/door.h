@@ -1,7 +1,7 @@
 /* door.h - where a worker listens for the others: at the configured address only.
  *
- *     LOCKSTEP_LISTEN=ADDRESS  at this address of its host, of a name's the first that it has; 0.0.0.0
- *                              and :: mean all of them
+ *     LOCKSTEP_LISTEN=ADDRESS  at this address of its host, of a name's the first that it has;
+ *                              0.0.0.0 and :: mean all of them
  *     worker 0                 else at the address that all others know
  *     the others               else at the address from which they reach worker 0
  *

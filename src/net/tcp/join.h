@@ -36,7 +36,7 @@ typedef struct ls_join {
     int port, nports, meeting;
     int inherited_fd;  /* worker 0's listening socket, made by the launcher; -1: none */
     int shared_fd;     /* the launcher's memory (net/local/commons.h), which says who has ended
-                          without joining; 0: none */
+                        * without joining; 0: none */
     const ls_key *key; /* NULL: plain text */
     double timeout_s;  /* for all to join; < 0: none */
 } ls_join;

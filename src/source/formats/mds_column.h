@@ -54,7 +54,8 @@ const char *ls_mds_column_value(const ls_mds_column *, const uint8_t *data, size
 
 /* Sets type and shape of a feature by its first value. */
 void ls_mds_column_start(const ls_mds_column *, const ls_mds_value *, ls_feature *);
-/* Adds what the value shows about the feature, which is left out once shapes vary, but of images. */
+/* Adds what the value shows about the feature, which is left out once shapes vary, but of
+ * images. */
 void ls_mds_column_learn(ls_mds_column *, const ls_mds_value *, ls_feature *);
 /* Decides how images become the feature; that of another kind stays as it is. LS_EINVAL: as
  * ls_image_fit_decide() says. */

@@ -1,6 +1,6 @@
-/* read_images.c - a directory whose sub-directories are classes, as torchvision's ImageFolder
- * reads it: DIR/CLASS/.../NAME.jpg, .jpeg or .png (image_tree.h); or a directory of images, or files
- * of images, which have no class.
+/* read_images.c - a directory whose sub-directories are classes, as torchvision's ImageFolder reads
+ * it: DIR/CLASS/.../NAME.jpg, .jpeg or .png (image_tree.h); or a directory of images, or files of
+ * images, which have no class.
  *
  * Opening reads each file once, for the hash and the images' sizes. Later a sample is one file.
  */

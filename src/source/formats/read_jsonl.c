@@ -1,6 +1,6 @@
-/* read_jsonl.c - JSON: an object is a sample, its members are fields (json_members.h). Objects are one
- * a line, elements of an array, or over several lines each (json_records.h). All are read when the
- * source is opened; afterwards an object is found by its offset.
+/* read_jsonl.c - JSON: an object is a sample, its members are fields (json_members.h). Objects are
+ * one a line, elements of an array, or over several lines each (json_records.h). All are read when
+ * the source is opened; afterwards an object is found by its offset.
  */
 #include <stdlib.h>
 #include <string.h>

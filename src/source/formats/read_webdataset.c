@@ -264,8 +264,8 @@ static ls_status end_sample(indexing *x, const sample *s, ls_error *e) {
     return status;
 }
 
-/* Which parts samples have: those of the first one, or if samples that differ are left out, those of
- * most. */
+/* Which parts samples have: those of the first one, or if samples that differ are left out, those
+ * of most. */
 static void decide_parts(indexing *x) {
     webdataset *w = x->w;
     size_t n = x->o->skip_damaged ? x->nsamples : x->nsamples > 0, nlabels = 0, njsons = 0;

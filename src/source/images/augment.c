@@ -183,7 +183,7 @@ typedef struct view {
     int64_t height, width;
     bool mirrored;
     int64_t row, column; /* where the image's first row and, unless mirrored, first column is now;
-                            if mirrored: the column after its first one */
+                          * if mirrored: the column after its first one */
     rect visible;        /* pixels of the image; others are zeros */
     int ncuts;
     rect cuts[LS_AUGMENT_STEPS];

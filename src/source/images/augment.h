@@ -3,19 +3,19 @@
  * A list of steps, as the key data.augment has them, applied in their order:
  *
  *     - flip: 0.5       mirrored left to right with this probability
- *     - pad: 4 this number of pixels of zeros is added at each of the four sides
+ *     - pad: 4          this number of pixels of zeros is added at each of the four sides
  *     - crop: 28x24     a rectangle of this height and width, at a random place; `crop: 28` is a
  *                       square
  *     - cutout: 8       a square of zeros with this side, centred at a random pixel; parts beyond
  *                       the edges are cut off (DeVries & Taylor, arXiv:1708.04552)
- *     - resized_crop: 64x48   a rectangle at a random place, with a random area and a random ratio of
- *                       its sides, scaled to this height and width (Szegedy et al., arXiv:1409.4842).
- *                       Its area is at least 0.08 of the image's, or `scale` of it
- *                       ({resized_crop: 64, scale: 0.5}), the ratio 3:4 to 4:3
+ *     - resized_crop: 64x48   a rectangle at a random place, with a random area and a random ratio
+ *                       of its sides, scaled to this height and width (Szegedy et al.,
+ *                       arXiv:1409.4842). Its area is at least 0.08 of the image's, or `scale` of
+ *                       it ({resized_crop: 64, scale: 0.5}), the ratio 3:4 to 4:3
  *     - brightness: 0.4   a factor from 1 - 0.4, but at least 0, to 1 + 0.4
  *     - contrast: 0.4     the same
  *     - saturation: 0.4   the same
- *     - hue: 0.1 turned by at most this part of the circle of colours; at most 0.5
+ *     - hue: 0.1        turned by at most this part of the circle of colours; at most 0.5
  *
  * What is drawn is a function of the seed, the epoch, the sample's number and the step's place in
  * the list: the same for any number of workers and threads. All images of a sample are changed in

@@ -28,8 +28,8 @@ void ls_colours_saturation(uint8_t *pixels, size_t n, int32_t factor) {
     }
 }
 
-/* Colours are a circle of six parts: in each, one channel is the highest, one the lowest, and one rises
- * or falls between them. `hue` is a place on it, in parts of LS_COLOURS_ONE. */
+/* Colours are a circle of six parts: in each, one channel is the highest, one the lowest, and one
+ * rises or falls between them. `hue` is a place on it, in parts of LS_COLOURS_ONE. */
 static int64_t hue_of(const uint8_t *p, int high, int spread) {
     int part = p[0] == high ? 0 : p[1] == high ? 2 : 4;
     int behind = part == 0 ? p[1] - p[2] : part == 2 ? p[2] - p[0] : p[0] - p[1];

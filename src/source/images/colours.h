@@ -1,8 +1,8 @@
-/* colours.h - brightness, contrast, saturation and hue of images of bytes, as torchvision's ColorJitter
- * changes them, but in whole numbers: the same bits on every processor.
+/* colours.h - brightness, contrast, saturation and hue of images of bytes, as torchvision's
+ * ColorJitter changes them, but in whole numbers: the same bits on every processor.
  *
- * The first three are mixtures of the image with something plain, whose part is 1 - factor: black, the
- * mean of its gray, each pixel's gray. Results are cut to 0 to 255, and rounded down.
+ * The first three are mixtures of the image with something plain, whose part is 1 - factor: black,
+ * the mean of its gray, each pixel's gray. Results are cut to 0 to 255, and rounded down.
  */
 #ifndef LS_SOURCE_IMAGES_COLOURS_H
 #define LS_SOURCE_IMAGES_COLOURS_H

@@ -3,9 +3,9 @@
  *     decoded -> upright (orientation.h) -> gray, if one channel is wanted -> scaled (resample.h)
  *     -> the centre -> three channels, if they are wanted
  *
- * What the keys leave open is decided once all sizes of a data set are known: images of one size stay
- * as they are, and those of several are scaled until they cover the model's input, or a square if
- * that is not decided, and lose what is beyond. Nothing is random.
+ * What the keys leave open is decided once all sizes of a data set are known: images of one size
+ * stay as they are, and those of several are scaled until they cover the model's input, or a square
+ * if that is not decided, and lose what is beyond. Nothing is random.
  */
 #ifndef LS_SOURCE_IMAGES_FIT_H
 #define LS_SOURCE_IMAGES_FIT_H
@@ -16,8 +16,8 @@
 
 enum { LS_IMAGE_USUAL_SIDE = 128 }; /* of the square, at most */
 
-/* Reads the keys data.resize and data.crop: "", "64", "64x48" or "64\n48", height first. LS_EINVAL: it
- * is none of them. */
+/* Reads the keys data.resize and data.crop: "", "64", "64x48" or "64\n48", height first. LS_EINVAL:
+ * it is none of them. */
 ls_status ls_image_way_read(const char *resize, const char *crop, ls_image_way *w_p, ls_error *);
 /* Do keys say how images are read? */
 bool ls_image_way_is_given(const ls_image_way *);

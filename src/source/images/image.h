@@ -9,8 +9,8 @@
  *         nearest. Alpha and transparent colours are dropped, not blended. Gamma and colour
  *         profiles are ignored.
  *
- * Gray has one channel, colour has three. Pixels are as they are stored; fit.h turns, scales and cuts
- * them.
+ * Gray has one channel, colour has three. Pixels are as they are stored; fit.h turns, scales and
+ * cuts them.
  *
  * An image that ends early, fails a checksum or has a bad code is refused, never completed with
  * gray. Any thread may call; nothing is retained between calls.

@@ -1,8 +1,8 @@
 /* image_tree.h - the files of images below a directory, and their classes.
  *
  * The sub-directories of the directory are classes, in byte order of their names. What is below
- * them at any depth belongs to the class: files are in byte order of their paths. Links are followed
- * (data/walk.h). If images lie in the directory itself, no image has a class.
+ * them at any depth belongs to the class: files are in byte order of their paths. Links are
+ * followed (data/walk.h). If images lie in the directory itself, no image has a class.
  *
  * Left out, with one line in the log: names that begin with a dot, what is below __MACOSX, and
  * names that are not those of images. Names of images of other formats, such as .heic, are listed:

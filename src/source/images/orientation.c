@@ -1,5 +1,5 @@
-/* orientation.c - see orientation.h. Nothing that a file says is trusted: each place is compared with
- * the end of its bytes before it is read. */
+/* orientation.c - see orientation.h. Nothing that a file says is trusted: each place is compared
+ * with the end of its bytes before it is read. */
 #include "source/images/orientation.h"
 
 #include <string.h>
@@ -91,8 +91,8 @@ int ls_orientation_find(const uint8_t *data, size_t nbytes) {
 /* ---- turning ---- */
 
 /* What the first row and the first column of the file are, by the tag: 1 top and left, 2 top and
- * right, 3 bottom and right, 4 bottom and left; 5 to 8 left and top, right and top, right and bottom,
- * left and bottom. */
+ * right, 3 bottom and right, 4 bottom and left; 5 to 8 left and top, right and top, right and
+ * bottom, left and bottom. */
 static bool swaps_sides(int orientation) { return orientation >= 5; }
 
 ls_image_shape ls_orientation_shape(int orientation, ls_image_shape s) {

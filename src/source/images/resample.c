@@ -1,8 +1,8 @@
 /* resample.c - see resample.h.
  *
- * A side of n pixels becomes m. In units of half a pixel of n m, old pixel k has its centre at
- * (2k + 1) m, new pixel i has its at (2i + 1) n, and the triangle around it ends at the distance
- * 2 max(n, m): an old pixel's weight is how far it is from that end. The weights are divided by their
+ * A side of n pixels becomes m. In units of half a pixel of n m, old pixel k has its centre at (2k
+ * + 1) m, new pixel i has its at (2i + 1) n, and the triangle around it ends at the distance 2
+ * max(n, m): an old pixel's weight is how far it is from that end. The weights are divided by their
  * sum, which is smaller at the borders, where the triangle has no pixels on one side.
  */
 #include "source/images/resample.h"

@@ -3,8 +3,8 @@
  * pixels where the image grows, and as much more as the image shrinks.
  *
  * All arithmetic is in whole numbers, so the bits are the same on every processor: the weights of a
- * new pixel are exact fractions, rounded to 22 bits; columns are scaled first, and rounded to bytes,
- * then rows. Pixels differ from Pillow's by at most 1.
+ * new pixel are exact fractions, rounded to 22 bits; columns are scaled first, and rounded to
+ * bytes, then rows. Pixels differ from Pillow's by at most 1.
  */
 #ifndef LS_SOURCE_IMAGES_RESAMPLE_H
 #define LS_SOURCE_IMAGES_RESAMPLE_H

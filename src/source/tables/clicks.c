@@ -217,8 +217,8 @@ static ls_status fill(clicks *s, uint64_t k, const char *what, ls_error *e) {
     return LS_OK;
 }
 
-/* The mean of column k, and what makes its deviation 1: sums over the rows in their order, in double
- * precision. */
+/* The mean of column k, and what makes its deviation 1: sums over the rows in their order, in
+ * double precision. */
 static void measure(const clicks *s, uint64_t k, double *mean_p, double *times_p) {
     uint64_t n = s->base.count, width = (uint64_t)s->wanted.nnumbers;
     double sum = 0, squares = 0;
@@ -249,8 +249,8 @@ static void standardize(clicks *s) {
 
 static const ls_ids *known_ids(const clicks *s) { return s->given ? s->given : &s->ids_of; }
 
-/* The ids of a column follow those of the column before. Returns the number of all, which may be too
- * many. */
+/* The ids of a column follow those of the column before. Returns the number of all, which may be
+ * too many. */
 static int64_t place_ids(clicks *s) {
     int64_t first = 0;
     for (int k = 0; k < s->wanted.nids; k++) {

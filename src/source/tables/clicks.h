@@ -1,8 +1,8 @@
 /* clicks.h - rows of features and a click: some columns of CSV files are ids, others numbers.
  *
  * Each column of ids has its own ids, numbered in the order in which they first appear; those of a
- * column follow those of the column before, so that one table has the rows of all. With `hash` an id
- * is the hash of its text modulo this number, in each column. A sample has the fields
+ * column follow those of the column before, so that one table has the rows of all. With `hash` an
+ * id is the hash of its text modulo this number, in each column. A sample has the fields
  *     ids      i32 [columns]
  *     x        f32 [columns]  the numbers, if there are such columns
  *     clicked  f32            1 or 0

@@ -11,7 +11,7 @@
 /* What a column has; it decides which of its cells are missing values, and what becomes of them. */
 typedef enum ls_csv_kind {
     LS_CSV_ID,     /* an id: empty, or one of data.na; other marks of missing values are ids, unless
-                      data.missing names the column */
+                    * data.missing names the column */
     LS_CSV_TEXT,   /* a text, which may be empty: marks are texts, unless data.missing names it */
     LS_CSV_NUMBER, /* a number: every mark */
     LS_CSV_FILLED  /* the same; the reader puts means in their place */
@@ -43,14 +43,15 @@ typedef struct ls_csv_wanted {
     ls_gaps *gaps; /* gets the rows that are left out, if each other row is a sample; NULL: none */
 } ls_csv_wanted;
 
-/* Reads all files, as o->csv and o->missing say. Their first lines are headers with the names; files
- * in which the columns are named column1, column2, ... have none. Sets the source's hash, form and
- * numbers of files, and the numbers of damaged rows and of those without a value, which are left out
- * if the options say so. */
+/* Reads all files, as o->csv and o->missing say. Their first lines are headers with the names;
+ * files in which the columns are named column1, column2, ... have none. Sets the source's hash,
+ * form and numbers of files, and the numbers of damaged rows and of those without a value, which
+ * are left out if the options say so. */
 ls_status ls_csv_columns_read(const ls_files *, const ls_source_options *o, const ls_csv_wanted *,
                               ls_source *, ls_error *);
 
-/* Cell i of a row as a number that an f32 can hold. LS_EINVAL: it is none; `name` is the column's. */
+/* Cell i of a row as a number that an f32 can hold. LS_EINVAL: it is none; `name` is the
+ * column's. */
 ls_status ls_csv_number(const ls_csv_row *, int i, const char *name, double *x_p, ls_error *);
 
 #endif

@@ -7,9 +7,9 @@
 #include "source/csv.h"
 #include "source/options.h"
 
-/* The texts of two trees (ls_config_tree), "" for none: `csv` is a map, e.g. {header: no, separator:
- * ";", quote: "'", decimal: ",", texts: [zip], skip: 2}; `missing` is one of columns, e.g. {age:
- * mean, "*": drop}. file and line: of both, for messages. Adds to *w. */
+/* The texts of two trees (ls_config_tree), "" for none: `csv` is a map, e.g. {header: no,
+ * separator: ";", quote: "'", decimal: ",", texts: [zip], skip: 2}; `missing` is one of columns,
+ * e.g. {age: mean, "*": drop}. file and line: of both, for messages. Adds to *w. */
 ls_status ls_csv_rules_read_csv(const char *csv, const char *file, int line, ls_csv_rules *w,
                                 ls_error *);
 ls_status ls_csv_rules_read_missing(const char *missing, const char *file, int line,

@@ -32,8 +32,8 @@ void ls_csv_table_begin(ls_csv_table *, size_t n);
 void ls_csv_table_see(ls_csv_table *, const ls_csv_cell *cells, const ls_csv_form *);
 void ls_csv_table_free(ls_csv_table *);
 
-/* Once all other rows were seen: is this first one a header? Its cells are no numbers, unless a text
- * stands above numbers, or above texts that come again and again. */
+/* Once all other rows were seen: is this first one a header? Its cells are no numbers, unless a
+ * text stands above numbers, or above texts that come again and again. */
 bool ls_csv_table_is_header(const ls_csv_table *, const ls_csv_cell *cells, const ls_csv_form *);
 /* The name in a cell of the header, without blanks around it; "column3" where it is empty. The
  * caller frees it. */
@@ -47,8 +47,8 @@ void ls_csv_table_name(ls_csv_table *, const ls_csv_cell *cells);
 const char *ls_csv_table_repeated(const ls_csv_table *, const char *chosen);
 
 /* Decides what each column has; texts: names of columns that have texts, one a line, NULL: none is
- * asked for. Columns that are not chosen have nothing. True: every cell is as its column; false: the
- * rows must be looked at again. what: names the file in remarks. */
+ * asked for. Columns that are not chosen have nothing. True: every cell is as its column; false:
+ * the rows must be looked at again. what: names the file in remarks. */
 bool ls_csv_table_decide(ls_csv_table *, const char *texts, const char *what);
 
 #endif

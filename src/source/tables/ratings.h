@@ -48,8 +48,8 @@ const ls_ratings *ls_ratings_of(const ls_source *);
 /* A source of those that are held out. The other one may be closed before it. LS_EINVAL: there are
  * none. */
 ls_status ls_ratings_held_out(const ls_source *, const char *what, ls_source **s_p, ls_error *);
-/* From now on the interactions of other files (paths as data.path) are held out, in place of those. No
- * other source of them is open. */
+/* From now on the interactions of other files (paths as data.path) are held out, in place of those.
+ * No other source of them is open. */
 ls_status ls_ratings_hold_out(ls_source *, const char *paths, const ls_source_options *,
                               ls_error *);
 

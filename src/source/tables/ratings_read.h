@@ -10,8 +10,8 @@
  * wanted. On failure too r is to be freed. */
 ls_status ls_ratings_read_files(const ls_files *, const ls_source_options *, ls_ratings *r,
                                 ls_source *s, ls_error *);
-/* The interactions of other files become those that are held out; of the users and items of r alone.
- * s as above. LS_EINVAL: they have none of these. */
+/* The interactions of other files become those that are held out; of the users and items of r
+ * alone. s as above. LS_EINVAL: they have none of these. */
 ls_status ls_ratings_read_held_out(const ls_files *, const ls_source_options *, ls_ratings *r,
                                    ls_source *s, ls_error *);
 void ls_ratings_free(ls_ratings *);

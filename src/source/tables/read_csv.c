@@ -116,8 +116,8 @@ static bool is_wider(const csv_source *s, ls_csv c, const char *path, row *r) {
            r->n == s->table.columns.n + 1;
 }
 
-/* No row has as many cells as the first line. It is a header without a name for the first column, as
- * R's write.table() and pandas' to_string() write it, if the others have one cell more. */
+/* No row has as many cells as the first line. It is a header without a name for the first column,
+ * as R's write.table() and pandas' to_string() write it, if the others have one cell more. */
 static void see_wider(csv_source *s, ls_csv c, const char *path, row *r, row *first) {
     s->alone = c.at < c.nbytes;
     if (s->rules.header == LS_HEADER_NO || !is_wider(s, c, path, r)) return;

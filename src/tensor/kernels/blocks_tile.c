@@ -1,10 +1,10 @@
-/* blocks_tile.c - the innermost part of products in bf16: a tile of c goes on over K values of k, in
- * blocks of LS_SUM_BLOCK (kernels.h). Called while the processor takes numbers below 1.2e-38 as
+/* blocks_tile.c - the innermost part of products in bf16: a tile of c goes on over K values of k,
+ * in blocks of LS_SUM_BLOCK (kernels.h). Called while the processor takes numbers below 1.2e-38 as
  * zeros.
  *
  * Registers hold the even and the odd chains of half of the tile's rows during a block, and c stays
- * in memory. A word is a step of a chain: one value of k, or with an instruction for pairs the values
- * k and k + 2 (gemm_bf16.c); the words of even and of odd places alternate.
+ * in memory. A word is a step of a chain: one value of k, or with an instruction for pairs the
+ * values k and k + 2 (gemm_bf16.c); the words of even and of odd places alternate.
  */
 #include "tensor/kernels/variant.h"
 

@@ -1,13 +1,13 @@
-/* gemm_amx.c - products in bf16 by Intel's matrix unit (tensor/amx.h), whose instruction adds a block
- * of LS_SUM_BLOCK values of k in just the order that kernels.h defines.
+/* gemm_amx.c - products in bf16 by Intel's matrix unit (tensor/amx.h), whose instruction adds a
+ * block of LS_SUM_BLOCK values of k in just the order that kernels.h defines.
  *
  * A tile of c is 32 x 32, four of the unit's. A strip is 32 lines; of each block it has two of the
- * unit's tiles, of 16 lines each: of a, rows of a tile are lines and words pairs of k; of b, rows are
- * pairs of k and words lines. A pair has its first value in the low half. The last block is
+ * unit's tiles, of 16 lines each: of a, rows of a tile are lines and words pairs of k; of b, rows
+ * are pairs of k and words lines. A pair has its first value in the low half. The last block is
  * complete: values that are missing are -0 in a and 0 in b, whose product -0 changes no sum.
  *
- * Compiled with the AVX-512 kernels for pairs of bf16, since all processors with this unit have that
- * instruction.
+ * Compiled with the AVX-512 kernels for pairs of bf16, since all processors with this unit have
+ * that instruction.
  */
 #include "tensor/kernels/pack_strip.h"
 

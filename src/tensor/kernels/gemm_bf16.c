@@ -2,9 +2,9 @@
  * needs, or in plain C.
  *
  * With an instruction for pairs (V_PAIRS), a packed word has the bf16 of k in its high half and
- * that of k + 2 in its low half. A k without a partner gets one: -0 in a and 0 in b, whose product -0 changes no sum, not
- * even one that is -0. Without the instruction, a packed word is an operand that was rounded to
- * bf16, as f32.
+ * that of k + 2 in its low half. A k without a partner gets one: -0 in a and 0 in b, whose product
+ * -0 changes no sum, not even one that is -0. Without the instruction, a packed word is an operand
+ * that was rounded to bf16, as f32.
  */
 #include <assert.h>
 

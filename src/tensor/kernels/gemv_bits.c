@@ -16,7 +16,7 @@ typedef struct rows {
     v16 low[STRIPS][4]; /* the lower or the higher nibble of each byte counts */
     v16 high[STRIPS]
             [4]; /* the lowest bits of each byte; or the bits of the first words are those of
-                            sixteen elements */
+                  * sixteen elements */
 } rows;
 
 /* Sixteen bytes of each row, moved down by some bits. */

@@ -33,8 +33,8 @@ ls_gemv_rows LS_K(gemv_rows_q5_0_bf16), LS_K(gemv_rows_q5_1_bf16), LS_K(gemv_row
     LS_K(gemv_rows_q5_k_bf16), LS_K(gemv_rows_q6_k_bf16);
 #endif
 
-/* Sums of rows, a row a lane: one chain; in bf16 the sum of the blocks before, and the chains of this
- * one (LS_SUM_BLOCK in kernels.h). */
+/* Sums of rows, a row a lane: one chain; in bf16 the sum of the blocks before, and the chains of
+ * this one (LS_SUM_BLOCK in kernels.h). */
 typedef struct gemv_sums {
     v16 all, even, odd;
 } gemv_sums;

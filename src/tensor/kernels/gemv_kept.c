@@ -18,7 +18,8 @@ typedef struct shape {
     int nq, nv;
 } shape;
 
-/* What is stored at element `at` of a page's keys or values, and where the factors of 8 bits are. */
+/* What is stored at element `at` of a page's keys or values, and where the factors of 8 bits
+ * are. */
 typedef struct stored {
     const float *p;       /* the page's keys, or values */
     const float *factors; /* of 8 bits */

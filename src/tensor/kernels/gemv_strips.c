@@ -1,5 +1,5 @@
-/* gemv_strips.c - strips.h: strips are written, and multiplied with one row, or with two or three: as fast as memory
- * delivers them. */
+/* gemv_strips.c - strips.h: strips are written, and multiplied with one row, or with two or three:
+ * as fast as memory delivers them. */
 #include "tensor/kernels/strips.h"
 
 /* ---- writing ---- */
@@ -35,7 +35,8 @@ void LS_K(gemv_strips)(ls_block_type type, int64_t V, int64_t C, const uint8_t *
 
 /* ---- products ---- */
 
-/* Not by memcpy() to lanes: compilers copy these in halves of a register, for which its load waits. */
+/* Not by memcpy() to lanes: compilers copy these in halves of a register, for which its load
+ * waits. */
 INLINE v16 words_at(const uint8_t *p) { return v_load((const float *)(const void *)p); }
 
 /* Strip s of scales, or of minima. */

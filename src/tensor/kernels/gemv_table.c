@@ -49,8 +49,8 @@ INLINE void transpose_pairs(const strip *s, int64_t k, int64_t n, float *across)
     }
 }
 
-/* The sums of sixteen rows: one chain each; or, in blocks, those of the blocks before, and the chains
- * of this one. */
+/* The sums of sixteen rows: one chain each; or, in blocks, those of the blocks before, and the
+ * chains of this one. */
 typedef struct sums {
     v16 all, even, odd;
 } sums;

@@ -1,6 +1,6 @@
-/* int8_amx.c - products with activations in int8 by Intel's matrix unit (tensor/amx.h): sums of 32 elements
- * of up to 64 rows of a panel with 16 rows of weights, where all elements have one scale. Other sums, and
- * panels of few rows, are by VPDPBUSD, which all processors with this unit have.
+/* int8_amx.c - products with activations in int8 by Intel's matrix unit (tensor/amx.h): sums of 32
+ * elements of up to 64 rows of a panel with 16 rows of weights, where all elements have one scale.
+ * Other sums, and panels of few rows, are by VPDPBUSD, which all processors with this unit have.
  */
 #include "tensor/int8_block.h"
 

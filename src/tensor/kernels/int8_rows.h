@@ -75,8 +75,8 @@ INLINE void add_halves(numbers t, scales s, const ls_int8_block *x, const vb w[W
         LS_AMX_STORE(c, sums[i], sizeof sums[i]);                                                  \
     } while (0)
 
-/* Tiles 0 to 2 are the sums of sixteen rows, with 4 their activations; 3 and 5 of one to sixteen rows
- * that are left; 6 has the weights. */
+/* Tiles 0 to 2 are the sums of sixteen rows, with 4 their activations; 3 and 5 of one to sixteen
+ * rows that are left; 6 has the weights. */
 INLINE void unit_config(int64_t R, ls_amx_config *c) {
     *c = ls_amx_whole_tiles();
     c->rows[3] = c->rows[5] = (uint8_t)((R - 1) % SIXTEEN + 1);

@@ -1,5 +1,5 @@
-/* strips_tile.c - strips.h: they are multiplied with some rows, or written as a tile of floats for products with
- * many. */
+/* strips_tile.c - strips.h: they are multiplied with some rows, or written as a tile of floats for
+ * products with many. */
 #include "tensor/kernels/strips.h"
 
 /* Rows of the table that are in a register, and how often a group has as many. */
@@ -20,8 +20,8 @@ INLINE const uint8_t *words_of(const uint8_t *p, int64_t row, int nwords) {
     return p + row / LS_LANES * nwords * WORDS + row % LS_LANES * 4;
 }
 
-/* Where a block's values go: with rows 0 to out [GROUP], each [WIDTH], `width` apart; else they are multiplied with
- * x [GROUP][rows] and added to sum [rows]. */
+/* Where a block's values go: with rows 0 to out [GROUP], each [WIDTH], `width` apart; else they are
+ * multiplied with x [GROUP][rows] and added to sum [rows]. */
 typedef struct taker {
     float *out;
     int64_t width;

@@ -432,8 +432,8 @@ static void test_mpich(void **state) {
     launch_cases(&mpich, cases);
 }
 
-/* Worker 1 ends with exit code 0 before MPI_Init. The others end with an error; under an mpirun that ends
- * them first, with its own. */
+/* Worker 1 ends with exit code 0 before MPI_Init. The others end with an error; under an mpirun
+ * that ends them first, with its own. */
 static void absent(void) {
     const char *rank = getenv("OMPI_COMM_WORLD_RANK");
     if (!rank) rank = getenv("PMI_RANK");

@@ -89,8 +89,8 @@ static void assert_names(const ls_source *s, const char *const *names) {
     }
 }
 
-/* Images of a class may lie deeper, in the order of their paths; what is beside them does not matter,
- * and links lead into no other class and around no circle. */
+/* Images of a class may lie deeper, in the order of their paths; what is beside them does not
+ * matter, and links lead into no other class and around no circle. */
 static void test_nested(void **state) {
     (void)state;
     static const char *const names[] = {"Ant/x.jpeg",   "bee/2023-1.png",   "bee/2023/b/1.png",
@@ -152,8 +152,8 @@ static void test_no_classes(void **state) {
     ls_source_close(s);
 }
 
-/* Images of several sizes are squares of the usual side, or what the keys and the model say; the same
- * from the index. */
+/* Images of several sizes are squares of the usual side, or what the keys and the model say; the
+ * same from the index. */
 static void test_sizes(void **state) {
     (void)state;
     ls_field wanted = {

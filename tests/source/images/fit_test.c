@@ -1,5 +1,5 @@
-/* fit_test.c - scaling against a double-precision sum, orientations by their definition, and what is
- * decided about the sizes of images. */
+/* fit_test.c - scaling against a double-precision sum, orientations by their definition, and what
+ * is decided about the sizes of images. */
 #include "source/images/fit.h"
 
 #include "source/images/fitted.h"
@@ -10,7 +10,8 @@
 
 /* ---- scaling ---- */
 
-/* New pixel i of a line of n values at `stride`, which becomes m long: the mean under a triangle. */
+/* New pixel i of a line of n values at `stride`, which becomes m long: the mean under a
+ * triangle. */
 static double mean_under(const double *line, int n, int stride, int m, int i) {
     double scale = (double)n / m, width = scale > 1 ? scale : 1, centre = (i + 0.5) * scale;
     double sum = 0, weights = 0;

@@ -1,5 +1,5 @@
-/* csv_table_test.c - what all rows of a CSV file show: its separator and line ends, whether its first
- * line is a header, what each column has, and missing values. */
+/* csv_table_test.c - what all rows of a CSV file show: its separator and line ends, whether its
+ * first line is a header, what each column has, and missing values. */
 #include "source/samples.h"
 
 static const char *put_text(const char *name, const char *text) {
@@ -101,7 +101,8 @@ static void test_headers(void **state) {
     }
 }
 
-/* A text above texts that come again and again is a name, though another one occurs below itself. */
+/* A text above texts that come again and again is a name, though another one occurs below
+ * itself. */
 static void test_header_above_classes(void **state) {
     (void)state;
     for (int with = 0; with < 2; with++) {
