@@ -153,12 +153,16 @@ static ls_status add_history(const ls_json *line, ls_conversation *c, ls_error *
     return LS_OK;
 }
 
-ls_status ls_conversation_ask(const ls_json *line, ls_conversation *c, ls_error *e) {
-    const char *input = text_at(line, "input"), *asked = text_at(line, "instruction");
-    LS_TRY(add_history(line, c, e));
-    char *both = ls_format("%s%s%s", asked, *asked && *input ? "\n\n" : "", input);
+/* A question, and what it is about. */
+static void ask(ls_conversation *c, const char *asked, const char *about) {
+    char *both = ls_format("%s%s%s", asked, *asked && *about ? "\n\n" : "", about);
     ls_conversation_add_text(c, "user", both);
     free(both);
+}
+
+ls_status ls_conversation_ask(const ls_json *line, ls_conversation *c, ls_error *e) {
+    LS_TRY(add_history(line, c, e));
+    ask(c, text_at(line, "instruction"), text_at(line, "input"));
     return LS_OK;
 }
 
@@ -168,6 +172,21 @@ static ls_status read_alpaca(const ls_json *line, ls_conversation *c, ls_error *
     LS_TRY(ls_conversation_begin(line, c, e));
     LS_TRY(ls_conversation_ask(line, c, e));
     ls_conversation_add_text(c, "assistant", output);
+    return LS_OK;
+}
+
+/* ---- a question and an answer ---- */
+
+/* The first two of the form's keys; the third one may be "context". */
+static ls_status read_question(const ls_json *line, ls_conversation *c, ls_error *e) {
+    const char *const *keys = c->keys;
+    for (int i = 0; i < 2; i++)
+        if (!*text_at(line, keys[i]))
+            return ls_fail(e, LS_EINVAL, "\"%s\" is no text, or it is empty", keys[i]);
+    bool has_context = strcmp(keys[2], "context") == 0;
+    LS_TRY(ls_conversation_begin(line, c, e));
+    ask(c, text_at(line, keys[0]), has_context ? text_at(line, keys[2]) : "");
+    ls_conversation_add_text(c, "assistant", text_at(line, keys[1]));
     return LS_OK;
 }
 
@@ -224,6 +243,13 @@ static const form forms[] = {
      read_alpaca,
      {"instruction", "input", "output", "history", FOR_TEMPLATES}},
     {{"text", NULL}, read_text, {NULL}},
+    {{"instruction", "response"},
+     read_question,
+     {"instruction", "response", "context", FOR_TEMPLATES}},
+    {{"question", "answer"}, read_question, {"question", "answer", FOR_TEMPLATES}},
+    {{"question", "response"}, read_question, {"question", "response", FOR_TEMPLATES}},
+    {{"query", "response"}, read_question, {"query", "response", FOR_TEMPLATES}},
+    {{"prompt", "response"}, read_question, {"prompt", "response", FOR_TEMPLATES}},
 };
 
 static const form *form_of(const ls_json *line) {
@@ -234,9 +260,11 @@ static const form *form_of(const ls_json *line) {
     return NULL;
 }
 
+/* Tables may have questions and answers, too, as numbers. */
 const char *ls_conversation_form(const ls_json *line) {
     const form *f = ls_json_is_object(line) ? form_of(line) : NULL;
-    return f ? f->needs[0] : NULL;
+    bool is = f && (f->read != read_question || ls_json_text(ls_json_get(line, f->needs[0])));
+    return is ? f->needs[0] : NULL;
 }
 
 static ls_status fail_form(const ls_json *line, ls_error *e) {
@@ -248,8 +276,9 @@ static ls_status fail_form(const ls_json *line, ls_error *e) {
         ls_buf_printf(&keys, "%s\"%.30s\"", keys.len ? ", " : "", key);
     ls_status s = ls_fail(
         e, LS_EINVAL,
-        "a line has messages, conversations, instruction and output, prompt and completion, or "
-        "text; this one has %s",
+        "a line has messages, conversations, instruction and output, prompt and completion, "
+        "question and answer, or text (all forms: docs/reference/conversations.md); this one has "
+        "%s",
         keys.len ? keys.data : "no keys");
     ls_buf_free(&keys);
     return s;

@@ -3,6 +3,9 @@
  *     {"messages": [{"role": "user", "content": "..."}, ...]}
  *     {"conversations": [{"from": "human", "value": "..."}, ...]}      ShareGPT's
  *     {"instruction": "...", "input": "...", "output": "..."}          Alpaca's; also "history"
+ *     {"instruction": "...", "context": "...", "response": "..."}      Dolly's
+ *     {"question": "...", "answer": "..."}                             also with "response"; and
+ *                                                                      "query" or "prompt" with it
  *     {"prompt": [messages], "completion": [messages]}
  *     {"prompt": "...", "completion": "..."}                           texts, without a template
  *     {"text": "..."}                                                  the same

@@ -65,6 +65,8 @@ static void test_damaged(void **state) {
     refuses("{\"text\": \"a\", \"text\": \"b\"}", "f:1: is not valid JSON: duplicate object key");
     refuses("[\n" T("ab") ",\n{\"text\": }\n]", "f:3: element 2 is not valid JSON: unexpected");
     refuses("[\n" T("ab") ",\n{\"question\": \"a\"}\n]", "f:3: element 2 a line has messages");
+    refuses("{\"question\": \"a\", \"answer\": 3}", "f:1: \"answer\" is no text, or it is");
+    refuses("{\"prompt\": [], \"response\": \"a\"}", "f:1: \"prompt\" is no text, or it is empty");
     refuses("[" T("ab") "\n", "f:2: the array of objects has no end");
     refuses("[" T("ab") ",", "f:1: the array of objects has no end");
     refuses("[" T("ab") "\n" T("ab") "]", "f:1: element 1 is not valid JSON");

@@ -87,6 +87,15 @@ static void test_forms(void **state) {
           LS_CHAT_ASSISTANT,
           "<|a|>system\ny<|r|><|a|>user\nh<|r|><|a|>assistant\n[k<|r|>]<|a|>user\ni\n\nj<|r|><|a|>"
           "assistant\n[o<|r|>]");
+    static const char *const asked[] = {
+        "{\"question\": \"q\", \"answer\": \"s\"}", "{\"question\": \"q\", \"response\": \"s\"}",
+        "{\"query\": \"q\", \"response\": \"s\"}", "{\"prompt\": \"q\", \"response\": \"s\"}",
+        "{\"instruction\": \"q\", \"response\": \"s\"}"};
+    for (size_t i = 0; i < sizeof asked / sizeof *asked; i++)
+        gives(PLAIN, asked[i], LS_CHAT_ASSISTANT, one);
+    gives(PLAIN,
+          "{\"instruction\": \"i\", \"context\": \"j\", \"response\": \"o\", \"system\": \"y\"}",
+          LS_CHAT_ASSISTANT, "<|a|>system\ny<|r|><|a|>user\ni\n\nj<|r|><|a|>assistant\n[o<|r|>]");
     /* Texts end with the token that ends a text, which is learned. */
     gives(PLAIN, "{\"prompt\": \"ab\", \"completion\": \"cd\"}", LS_CHAT_ASSISTANT, "ab[cd<|r|>]");
     gives(PLAIN, "{\"text\": \"abc\"}", LS_CHAT_ASSISTANT, "a[bc<|r|>]");
