@@ -1,6 +1,7 @@
 /* file_kind.c - see file_kind.h. */
 #include "base/file_kind.h"
 
+#include <ctype.h>
 #include <string.h>
 #include <strings.h>
 
@@ -125,10 +126,25 @@ static int ends_in(const char *path, const char *suffix) {
     return n > m && strcasecmp(path + n - m, suffix) == 0;
 }
 
+/* Letters and digits may begin the header of a table, too. */
+static bool is_word(const known *k) {
+    for (size_t i = 0; i < k->n; i++)
+        if (!isalnum((unsigned char)k->bytes[i])) return false;
+    return k->n > 0;
+}
+
+/* No text has bytes below the tabulator. */
+static bool is_binary(const uint8_t *first, size_t n) {
+    for (size_t i = 0; i < n; i++)
+        if (first[i] < '\t') return true;
+    return false;
+}
+
 const ls_file_kind *ls_file_kind_of(const char *path, const uint8_t *first, size_t n) {
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
         const known *k = &all[i];
         if (k->suffix && !ends_in(path, k->suffix)) continue;
+        if (is_word(k) && !is_binary(first, n)) continue;
         if (n >= k->at + k->n && (k->n == 0 || memcmp(first + k->at, k->bytes, k->n) == 0))
             return &k->kind;
     }

@@ -18,7 +18,7 @@ static void expect_kind(const char *path, const char *bytes, size_t n, const cha
 
 static void test_kinds(void **state) {
     (void)state;
-    EXPECT("a.parquet", "PAR1....", "a Parquet file");
+    EXPECT("a.parquet", "PAR1\x15\0..", "a Parquet file");
     EXPECT("any", "\x89HDF\r\n\x1a\n..", "an HDF5 file");
     EXPECT("x.npz", "PK\3\4..", "an archive of arrays of NumPy");
     EXPECT("X.XLSX", "PK\3\4..", "a spreadsheet");
@@ -28,7 +28,7 @@ static void test_kinds(void **state) {
     EXPECT("d.sav", "$FL2@(#)", "an SPSS file");
     EXPECT("d.dta", "r\2\1\0", "a Stata file");
     EXPECT("d.rda", "RDX3\nX\n", "data of R");
-    EXPECT("s.wav", "RIFF....WAVEfmt ", "a WAV file");
+    EXPECT("s.wav", "RIFF\x24\x08\0\0WAVEfmt ", "a WAV file");
     EXPECT("m.onnx", "\x08\x07", "an ONNX graph");
     EXPECT("m.safetensors", "\x10\0\0\0\0\0\0\0{\"a", "a safetensors file of weights");
     EXPECT("t.arff", "% comment\n", "an ARFF file");
@@ -40,6 +40,9 @@ static void test_others(void **state) {
     (void)state;
     EXPECT("t.csv", "a,b\n1,2\n", NULL);
     EXPECT("t.csv", "PK,b\n1,2\n", NULL);
+    EXPECT("t.csv", "PAR1,PAR2\n1,2\n", NULL);
+    EXPECT("t.csv", "FEA1\tFEA2\n1\t2\n", NULL);
+    EXPECT("t.csv", "ID3,b\n1,2\n", NULL);
     EXPECT("t.csv", "", NULL);
     EXPECT("onnx", "", NULL);
     EXPECT(".onnx", "", NULL); /* a name that is a suffix alone */
