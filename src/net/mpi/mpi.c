@@ -116,9 +116,8 @@ typedef struct init_watch {
 static _Noreturn void give_up(const init_watch *w) {
     ls_log_release(true);
     ls_log("worker %d: not all workers have called MPI_Init within %.0f s (timeout_s of the group; "
-           "of a "
-           "run parallel.timeout_s): one has ended before it, or could not be started. MPI_Init "
-           "can't be given up, so this process ends",
+           "of a run parallel.timeout_s): one has ended before it, or could not be started. "
+           "MPI_Init can't be given up, so this process ends",
            w->rank, (double)w->timeout_ns / 1e9);
     _exit(1);
 }
