@@ -84,18 +84,42 @@ const ls_expression *ls_expression_repeat(ls_expressions *p, const ls_expression
     return bound(p, LS_EXPRESSION_REPEAT, a, least, most);
 }
 
-const ls_expression *ls_expression_counted(ls_expressions *p, const ls_expression *a, int64_t least,
-                                           int64_t most) {
-    return bound(p, LS_EXPRESSION_COUNTED, a, least, most);
-}
-
-const ls_expression *ls_expression_list(ls_expressions *p, const ls_expression *before,
-                                        const ls_expression *b, bool required) {
-    ls_expression *x = new_node(p, LS_EXPRESSION_LIST);
+const ls_expression *ls_expression_member(ls_expressions *p, const ls_expression *before,
+                                          const ls_expression *b, int64_t least, int64_t most) {
+    ls_expression *x = new_node(p, LS_EXPRESSION_MEMBER);
     x->a = before;
     x->b = b;
-    x->least = required;
+    x->least = least;
+    x->most = most;
     return x;
+}
+
+const ls_expression *ls_expression_list(ls_expressions *p, const ls_expression *members,
+                                        int64_t least, int64_t most) {
+    return bound(p, LS_EXPRESSION_LIST, members, least, most);
+}
+
+const ls_expression *ls_expression_distinct(ls_expressions *p, const ls_expression *values,
+                                            int64_t least, int64_t most) {
+    return bound(p, LS_EXPRESSION_DISTINCT, values, least, most);
+}
+
+const ls_expression *ls_expression_both(ls_expressions *p, const ls_expression *a,
+                                        const ls_expression *b) {
+    return join(p, LS_EXPRESSION_BOTH, a, b);
+}
+
+const ls_expression *ls_expression_without(ls_expressions *p, const ls_expression *a,
+                                           const ls_expression *b) {
+    return join(p, LS_EXPRESSION_WITHOUT, a, b);
+}
+
+const ls_expression *ls_expression_multiple(ls_expressions *p, int64_t step, int places) {
+    return bound(p, LS_EXPRESSION_MULTIPLE, NULL, step, places);
+}
+
+const ls_expression *ls_expression_never(ls_expressions *p) {
+    return ls_expression_chars(p, &(ls_char_set){0}, false);
 }
 
 const ls_expression *ls_expression_call(ls_expressions *p, uint32_t rule) {
@@ -143,10 +167,14 @@ static text_length range_of(const ls_expression *x) {
     return range;
 }
 
+static text_length length_of_both(text_length a, text_length b) {
+    return (text_length){a.least > b.least ? a.least : b.least, a.most < b.most ? a.most : b.most};
+}
+
 static text_length length_of(const ls_expression *x) {
     text_length one;
     switch (x->kind) {
-    case LS_EXPRESSION_TEXT: return (text_length){(int64_t)x->nbytes, (int64_t)x->nbytes};
+    case LS_EXPRESSION_TEXT: return (text_length){0, (int64_t)x->nbytes}; /* bytes */
     case LS_EXPRESSION_CHARS:
     case LS_EXPRESSION_QUOTED: return (text_length){1, 1};
     case LS_EXPRESSION_SEQUENCE: return sum_of(x);
@@ -155,8 +183,12 @@ static text_length length_of(const ls_expression *x) {
         one = length_of(x->a);
         return (text_length){times(one.least, x->least),
                              times(one.most, x->most == LS_NO_LIMIT ? LARGE : x->most)};
-    case LS_EXPRESSION_COUNTED:
+    case LS_EXPRESSION_WITHOUT: return length_of(x->a);
+    case LS_EXPRESSION_BOTH: return length_of_both(length_of(x->a), length_of(x->b));
+    case LS_EXPRESSION_MULTIPLE:
+    case LS_EXPRESSION_MEMBER:
     case LS_EXPRESSION_LIST:
+    case LS_EXPRESSION_DISTINCT:
     case LS_EXPRESSION_CALL: break;
     }
     return (text_length){0, LARGE};

@@ -8,7 +8,7 @@
 
 #include "grammar/char_set.h"
 
-enum { LS_NO_LIMIT = -1 };
+enum { LS_NO_LIMIT = -1, LS_DISTINCT_VALUES = 8 };
 
 typedef enum ls_expression_kind {
     LS_EXPRESSION_TEXT,     /* bytes [nbytes]; none: the empty text */
@@ -18,12 +18,17 @@ typedef enum ls_expression_kind {
     LS_EXPRESSION_SEQUENCE, /* a, then b */
     LS_EXPRESSION_EITHER,   /* a or b */
     LS_EXPRESSION_REPEAT,   /* a, at least `least` times, at most `most`, or LS_NO_LIMIT */
-    LS_EXPRESSION_LIST, /* the list a, if there is one, then b, which may be missing if `least` is
-                         * 0; with commas between those that are there */
-    LS_EXPRESSION_COUNTED, /* what a allows with at least `least` characters, at most `most` or
-                            * LS_NO_LIMIT; a has neither calls nor lists, nor texts but the empty
-                            * one */
-    LS_EXPRESSION_CALL     /* what the rule allows */
+    LS_EXPRESSION_MEMBER, /* of a list: those of a, if there is one, then b: at least `least` times,
+                           * which is 0 or 1, at most once, or LS_NO_LIMIT with `least` 0 */
+    LS_EXPRESSION_LIST, /* the members up to a, if there is one, with commas between those that are
+                           * there: at least `least`, at most `most`, or LS_NO_LIMIT */
+    LS_EXPRESSION_DISTINCT, /* a list of the alternatives a, each at most once, in any order; at
+                             * most LS_DISTINCT_VALUES of them; from `least` to `most` */
+    LS_EXPRESSION_BOTH,     /* what a and b allow; neither has calls */
+    LS_EXPRESSION_WITHOUT,  /* what a allows, and b does not; neither has calls */
+    LS_EXPRESSION_MULTIPLE, /* numbers with at most `most` digits behind the point, no exponent,
+                             * that are multiples of `least` units of the last of them */
+    LS_EXPRESSION_CALL      /* what the rule allows */
 } ls_expression_kind;
 
 typedef struct ls_expression ls_expression;
@@ -60,14 +65,25 @@ const ls_expression *ls_expression_or(ls_expressions *, const ls_expression *a,
                                       const ls_expression *b);
 const ls_expression *ls_expression_repeat(ls_expressions *, const ls_expression *, int64_t least,
                                           int64_t most);
-const ls_expression *ls_expression_list(ls_expressions *, const ls_expression *before,
-                                        const ls_expression *, bool required);
-const ls_expression *ls_expression_counted(ls_expressions *, const ls_expression *, int64_t least,
-                                           int64_t most);
+/* before: the members before it, or NULL. */
+const ls_expression *ls_expression_member(ls_expressions *, const ls_expression *before,
+                                          const ls_expression *, int64_t least, int64_t most);
+const ls_expression *ls_expression_list(ls_expressions *, const ls_expression *members,
+                                        int64_t least, int64_t most);
+const ls_expression *ls_expression_distinct(ls_expressions *, const ls_expression *values,
+                                            int64_t least, int64_t most);
+/* a NULL: b alone. */
+const ls_expression *ls_expression_both(ls_expressions *, const ls_expression *a,
+                                        const ls_expression *b);
+const ls_expression *ls_expression_without(ls_expressions *, const ls_expression *a,
+                                           const ls_expression *b);
+const ls_expression *ls_expression_multiple(ls_expressions *, int64_t step, int places);
+/* Allows no text. */
+const ls_expression *ls_expression_never(ls_expressions *);
 const ls_expression *ls_expression_call(ls_expressions *, uint32_t rule);
 
-/* The fewest and the most characters of a text of an expression that may be counted. Large numbers
- * are LS_NO_LIMIT in *most_p. */
+/* The fewest and the most characters of a text of an expression: at least *least_p, at most
+ * *most_p, which is LS_NO_LIMIT where they may be many or are not known. */
 void ls_expression_length(const ls_expression *, int64_t *least_p, int64_t *most_p);
 
 #endif

@@ -6,7 +6,8 @@
  * with the bytes that there are, and `depth` says how deeply nested calls must at least be for it.
  * So a text that stays within LS_GRAMMAR_DEPTH at each step can always be completed.
  *
- * What a stranger can ask for is bounded: LS_GRAMMAR_NODES, LS_GRAMMAR_WORK. A larger grammar is
+ * What a stranger can ask for is bounded: LS_GRAMMAR_NODES, and LS_NFA_PARTS and
+ * LS_NFA_WORK (nfa.h). A larger grammar is
  * refused.
  */
 #ifndef LS_GRAMMAR_GRAMMAR_H
@@ -16,10 +17,8 @@
 #include "grammar/expression.h"
 
 enum {
-    LS_GRAMMAR_DEPTH = 64, /* of calls within calls */
-    LS_GRAMMAR_NODES =
-        200000, /* of all rules, and of an expression's before they are deterministic */
-    LS_GRAMMAR_WORK = 20000000,  /* places in sets of nodes while they are made deterministic */
+    LS_GRAMMAR_DEPTH = 64,       /* of calls within calls */
+    LS_GRAMMAR_NODES = 200000,   /* of all rules */
     LS_GRAMMAR_NEVER = UINT8_MAX /* the depth of what can't be completed */
 };
 

@@ -2,22 +2,21 @@
 #ifndef LS_GRAMMAR_NUMBER_RANGE_H
 #define LS_GRAMMAR_NUMBER_RANGE_H
 
-#include <stdbool.h>
-#include <stdint.h>
-
 #include "base/mem.h"
+#include "grammar/decimal.h"
 
-#define LS_LARGEST_NUMBER INT64_C(999999999999999999) /* 18 digits */
+typedef struct ls_number_bound {
+    bool given, exclusive;
+    ls_decimal at;
+} ls_number_bound;
 
-/* From `low` to `high`, both at most LS_LARGEST_NUMBER and at least its negative. */
 typedef struct ls_number_range {
-    int64_t low, high;
-    bool above, below; /* not `low` itself, not `high` itself: for numbers with fractions */
+    ls_number_bound low, high;
+    int whole, places; /* digits before and behind the point: at most so many */
 } ls_number_range;
 
-/* Appends an expression; false: there is no such number. With fractions: of at most 17 digits, and
- * beside a bound that is excluded of so few that all numbers of the expression differ from it as
- * doubles, too. */
-bool ls_number_range_write(const ls_number_range *, bool fractions, ls_buf *regex);
+/* Appends an expression; false: there is no such number. Beside a bound that is excluded there are
+ * so few places that all numbers of the expression differ from it as doubles, too. */
+bool ls_number_range_write(const ls_number_range *, ls_buf *regex);
 
 #endif

@@ -1,17 +1,18 @@
 /* schema.h - the JSON texts that a schema allows, as a grammar.
  *
- * What a grammar allows is valid by the schema; some valid texts are not written: there is no white
- * space, properties come in the schema's order, and those that it does not name are there only if
- * additionalProperties says so (only their names may repeat, which no automaton can know); an array
- * has all items of prefixItems; where keywords about one type stand without `type`, values are of
- * that type; strings have no more \ than they need; numbers have at most 18 digits; values are
- * nested at most LS_GRAMMAR_DEPTH deep.
+ * What a grammar allows is valid by the schema; some valid texts are not written: there is no
+ * white space, properties come in the schema's order, and those that it does not name are there
+ * only if additionalProperties or patternProperties say so (only their names may repeat, which no
+ * automaton can know); an array has all items of prefixItems, and items of an enum with more than
+ * LS_DISTINCT_VALUES values that must differ come in its order; where keywords about one type
+ * stand without `type`, values are of that type; strings have no more \ than they need, and where
+ * their length has a limit at most LS_SCHEMA_LONGEST characters; numbers have at most 18 digits,
+ * and multiples 15; values are nested at most LS_GRAMMAR_DEPTH deep.
  *
- * Keywords: type (also a list), properties, required, additionalProperties, items, prefixItems,
- * minItems, maxItems, minLength, maxLength, pattern, format, minimum, maximum, exclusiveMinimum,
- * exclusiveMaximum, enum, const, anyOf, oneOf of schemas that are told apart (schema_values.h),
- * allOf of one schema, $ref within the schema. Those that only describe are skipped. All others are
- * refused by name. Source: JSON Schema 2020-12.
+ * The keywords are those of schema_keywords.c. allOf, $ref, and keywords beside them make sets of
+ * schemas (schema_set.h). The schemas of oneOf must be told apart (schema_values.h). Keywords that
+ * JSON Schema does not know say nothing. Those that it knows and that are not supported are
+ * refused by name. Source: JSON Schema 2020-12, and drafts 4 to 2019-09 where they differ.
  */
 #ifndef LS_GRAMMAR_SCHEMA_H
 #define LS_GRAMMAR_SCHEMA_H

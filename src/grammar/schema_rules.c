@@ -1,39 +1,64 @@
 /* schema_rules.c - see schema_rules.h. */
 #include "grammar/schema_rules.h"
 
+#include <stdarg.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "base/utf8.h"
-
-static const char NUMBER[] =
-    "-?(?:0|[1-9][0-9]{0,17})(?:\\.[0-9]{1,17})?(?:[eE][-+]?[0-9]{1,2})?|true|false|null";
 
 void ls_schema_rules_free(ls_schema_rules *r) {
     for (uint32_t i = 0; i < r->n; i++) free(r->list[i].path);
     free(r->list);
+    ls_schema_sets_free(&r->sets);
     ls_expressions_free(&r->pool);
 }
 
-static const ls_expression *call(ls_schema_rules *r, ls_schema_rule rule) {
+ls_status ls_schema_fail(const ls_schema_rules *r, const char *fmt, ...) {
+    char text[256];
+    va_list list;
+    va_start(list, fmt);
+    vsnprintf(text, sizeof text, fmt, list);
+    va_end(list);
+    return ls_fail(r->e, LS_EINVAL, "the schema%s%s: %s", *r->path ? " at " : "", r->path, text);
+}
+
+static bool is_same(const ls_schema_rule *a, const ls_schema_rule *b) {
+    if (a->kind != b->kind || a->least != b->least || a->most != b->most) return false;
+    return a->kind != LS_SCHEMA_OF || ls_schema_set_equal(a->set, b->set);
+}
+
+static const ls_expression *call(ls_schema_rules *r, ls_schema_rule rule, const char *path) {
     uint32_t i = 0;
-    while (i < r->n && (r->list[i].kind != rule.kind || r->list[i].schema != rule.schema)) i++;
+    while (i < r->n && !is_same(&r->list[i], &rule)) i++;
     if (i == r->n) {
         r->list = ls_grow(r->list, r->n, sizeof *r->list);
         r->list[r->n++] = rule;
-        r->list[i].path = ls_strdup(rule.path);
+        r->list[i].path = ls_strdup(path);
     }
     return ls_expression_call(&r->pool, i);
 }
 
-const ls_expression *ls_schema_call(ls_schema_rules *r, const ls_json *schema, const char *path) {
-    return call(
-        r, (ls_schema_rule){.schema = schema, .root = r->root, .path = (char *)(uintptr_t)path});
+const ls_expression *ls_schema_call(ls_schema_rules *r, const ls_schema_set *set,
+                                    const char *path) {
+    if (set->never) return ls_expression_never(&r->pool);
+    if (set->n == 0) return ls_schema_call_kind(r, LS_SCHEMA_VALUE);
+    return call(r, (ls_schema_rule){.set = set}, path);
+}
+
+const ls_expression *ls_schema_call_child(ls_schema_rules *r, const ls_schema_set *set,
+                                          const char *word) {
+    char *path = ls_format("%s/%s", r->path, word);
+    const ls_expression *x = ls_schema_call(r, set, path);
+    free(path);
+    return x;
 }
 
 const ls_expression *ls_schema_call_kind(ls_schema_rules *r, ls_schema_rule_kind kind) {
-    char none[] = "";
-    return call(r, (ls_schema_rule){.kind = kind, .path = none});
+    return call(r, (ls_schema_rule){.kind = kind}, "");
+}
+
+const ls_expression *ls_schema_call_string(ls_schema_rules *r, int64_t least, int64_t most) {
+    return call(r, (ls_schema_rule){.kind = LS_SCHEMA_STRING, .least = least, .most = most}, "");
 }
 
 const ls_expression *ls_schema_regex(ls_schema_rules *r, const char *regex) {
@@ -76,6 +101,49 @@ const ls_expression *ls_schema_text(ls_schema_rules *r, const ls_json *value) {
     return x;
 }
 
+const ls_expression *ls_schema_unquoted(ls_schema_rules *r, const char *text) {
+    ls_buf quoted = {0};
+    ls_json *value = ls_json_new_text(text);
+    ls_json_write_exact(value, &quoted);
+    const ls_expression *x = ls_expression_bytes(&r->pool, quoted.data + 1, quoted.len - 2);
+    ls_json_free(value);
+    ls_buf_free(&quoted);
+    return x;
+}
+
+static int compare_texts(const void *a, const void *b) {
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
+/* Sorted texts [n], which are equal before byte `at`. As far as the tree goes, each of their bytes
+ * is there once. */
+static const ls_expression *text_tree(ls_schema_rules *r, const char *const *texts, size_t n,
+                                      size_t at) {
+    enum { DEEPEST = 250 };
+    const ls_expression *x = NULL;
+    for (size_t i = 0, k; i < n; i = k) {
+        const ls_expression *one = NULL;
+        for (k = i + 1; at < DEEPEST && k < n && texts[k][at] == texts[i][at]; k++) continue;
+        if (k == i + 1) {
+            one = ls_expression_text(&r->pool, texts[i] + at);
+        } else {
+            one = ls_expression_bytes(&r->pool, texts[i] + at, 1);
+            one = ls_expression_then(&r->pool, one, text_tree(r, texts + i, k - i, at + 1));
+        }
+        x = ls_expression_or(&r->pool, x, one);
+    }
+    return x;
+}
+
+const ls_expression *ls_schema_any_text(ls_schema_rules *r, const char *const *texts, size_t n) {
+    const char **quoted = LS_NEW_ARRAY(const char *, n);
+    for (size_t i = 0; i < n; i++) quoted[i] = ls_schema_unquoted(r, texts[i])->bytes;
+    qsort((void *)quoted, n, sizeof *quoted, compare_texts);
+    const ls_expression *x = text_tree(r, quoted, n, 0);
+    free((void *)quoted);
+    return x;
+}
+
 const ls_expression *ls_schema_chars(ls_schema_rules *r, int64_t least, int64_t most) {
     return ls_expression_repeat(&r->pool, ls_expression_range(&r->pool, 1, LS_LAST_CHAR, true),
                                 least, most);
@@ -89,8 +157,8 @@ const ls_expression *ls_schema_between(ls_schema_rules *r, const char *a, const 
 
 /* ---- values of any kind ---- */
 
-static const ls_expression *any_string(ls_schema_rules *r) {
-    return ls_schema_between(r, "\"", ls_schema_chars(r, 0, LS_NO_LIMIT), "\"");
+static const ls_expression *any_string(ls_schema_rules *r, int64_t least, int64_t most) {
+    return ls_schema_between(r, "\"", ls_schema_chars(r, least, most), "\"");
 }
 
 /* open, items with commas, close. */
@@ -105,55 +173,21 @@ static const ls_expression *any_list(ls_schema_rules *r, const char *open, const
 }
 
 static const ls_expression *any_object(ls_schema_rules *r) {
-    const ls_expression *member = ls_expression_then(
-        &r->pool, ls_expression_then(&r->pool, any_string(r), ls_expression_text(&r->pool, ":")),
-        ls_schema_call_kind(r, LS_SCHEMA_VALUE));
+    const ls_expression *member =
+        ls_expression_then(&r->pool,
+                           ls_expression_then(&r->pool, any_string(r, 0, LS_NO_LIMIT),
+                                              ls_expression_text(&r->pool, ":")),
+                           ls_schema_call_kind(r, LS_SCHEMA_VALUE));
     return any_list(r, "{", "}", member);
 }
 
-const ls_expression *ls_schema_any(ls_schema_rules *r, ls_schema_rule_kind kind) {
-    if (kind == LS_SCHEMA_STRING) return any_string(r);
-    if (kind == LS_SCHEMA_OBJECT) return any_object(r);
-    const ls_expression *x = ls_expression_or(&r->pool, ls_schema_regex(r, NUMBER), any_string(r));
+const ls_expression *ls_schema_any(ls_schema_rules *r, const ls_schema_rule *rule) {
+    if (rule->kind == LS_SCHEMA_STRING) return any_string(r, rule->least, rule->most);
+    if (rule->kind == LS_SCHEMA_OBJECT) return any_object(r);
+    const ls_expression *x =
+        ls_expression_or(&r->pool, ls_schema_regex(r, LS_SCHEMA_NUMBER "|true|false|null"),
+                         any_string(r, 0, LS_NO_LIMIT));
     x = ls_expression_or(&r->pool, x, any_object(r));
     return ls_expression_or(&r->pool, x,
                             any_list(r, "[", "]", ls_schema_call_kind(r, LS_SCHEMA_VALUE)));
-}
-
-/* ---- names that are not in use ---- */
-
-/* names [n], from byte `at` on: they are equal before it. */
-static const ls_expression *other_name(ls_schema_rules *r, const char *const *names, size_t n,
-                                       size_t at) {
-    ls_expressions *p = &r->pool;
-    const ls_expression *x = NULL;
-    ls_char_set others = {0}, done = {0};
-    const char **below = LS_NEW_ARRAY(const char *, n + 1);
-    bool ends = false;
-    for (size_t i = 0; i < n; i++) ends = ends || !names[i][at];
-    if (!ends) x = ls_expression_text(p, "\"");
-    for (size_t i = 0; i < n; i++) {
-        uint32_t c = 0, other = 0;
-        size_t nbytes = ls_utf8_decode(names[i] + at, strlen(names[i] + at), &c), nbelow = 0;
-        if (nbytes == 0 || ls_char_set_has(&done, c)) continue;
-        ls_char_set_add(&done, c, c);
-        for (size_t k = i; k < n; k++)
-            if (ls_utf8_decode(names[k] + at, strlen(names[k] + at), &other) && other == c)
-                below[nbelow++] = names[k];
-        x = ls_expression_or(p, x,
-                             ls_expression_then(p, ls_expression_range(p, c, c, true),
-                                                other_name(r, below, nbelow, at + nbytes)));
-    }
-    free((void *)below);
-    ls_char_set_add(&done, 0, 0);
-    ls_char_set_add_all(&others, &done);
-    ls_char_set_invert(&others);
-    ls_char_set_free(&done);
-    const ls_expression *rest = ls_expression_then(p, ls_expression_chars(p, &others, true),
-                                                   ls_schema_chars(r, 0, LS_NO_LIMIT));
-    return ls_expression_or(p, x, ls_expression_then(p, rest, ls_expression_text(p, "\"")));
-}
-
-const ls_expression *ls_schema_other_name(ls_schema_rules *r, const char *const *names, size_t n) {
-    return other_name(r, names, n, 0);
 }

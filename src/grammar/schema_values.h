@@ -1,5 +1,6 @@
 /* schema_values.h - what the keywords of JSON schemas say of values: types, equal values, where
- * another schema is; and whether a value can be valid by two schemas. */
+ * another schema is; and whether a value can be valid by two schemas.
+ */
 #ifndef LS_GRAMMAR_SCHEMA_VALUES_H
 #define LS_GRAMMAR_SCHEMA_VALUES_H
 

@@ -1,6 +1,7 @@
 /* token_tree.h - a tokenizer's tokens as a tree of their bytes, in the order of a walk through it.
  *
- * Without special tokens, which are no text. */
+ * Without special tokens, which are no text.
+ */
 #ifndef LS_GRAMMAR_TOKEN_TREE_H
 #define LS_GRAMMAR_TOKEN_TREE_H
 

@@ -578,8 +578,8 @@ static void test_refused(void **state) {
          "response_format: type: text", 400},
         {"/v1/completions",
          "{\"prompt\": \"a\", \"response_format\": {\"type\": \"json_schema\", \"json_schema\":"
-         "{\"name\": \"x\", \"schema\": {\"type\": \"object\", \"minProperties\": 1}}}}",
-         "'minProperties' is not supported", 400},
+         "{\"name\": \"x\", \"schema\": {\"type\": \"array\", \"contains\": {}}}}}",
+         "'contains' is not supported", 400},
         {"/v1/completions",
          "{\"prompt\": \"a\", \"response_format\": {\"type\": \"json_object\", \"schema\": 3}}",
          "an object is expected", 400},
