@@ -319,6 +319,15 @@ ls_status ls_file_sync_dir(const char *path, ls_error *e) {
     return LS_OK;
 }
 
+ls_status ls_file_sync_appended(const char *path, ls_error *e) {
+    int fd = open(path, O_WRONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC);
+    if (fd < 0 && errno == ENOENT) return LS_OK;
+    int failed = fd < 0 ? errno : fsync(fd) != 0 ? errno : 0;
+    if (fd >= 0) close(fd);
+    if (failed) return ls_fail(e, LS_EIO, "%s: can't be synced: %s", path, strerror(failed));
+    return LS_OK;
+}
+
 static int remove_entry(const char *path, const struct stat *st, int type, struct FTW *ftw) {
     (void)st, (void)type, (void)ftw;
     return remove(path);
@@ -384,6 +393,20 @@ ls_status ls_file_make_dirs(const char *path, ls_error *e) {
     if (!failed && (stat(path, &st) != 0 || !S_ISDIR(st.st_mode))) failed = ENOTDIR;
     if (failed) return ls_fail(e, LS_EIO, "%s: can't be created: %s", path, strerror(failed));
     return LS_OK;
+}
+
+char *ls_file_existing(const char *path) {
+    char *p = ls_strdup(path);
+    while (*p && access(p, F_OK) != 0) {
+        char *slash = strrchr(p, '/');
+        if (!slash) break;
+        if (slash == p) slash++;
+        if (!*slash) break;
+        *slash = 0;
+    }
+    if (access(p, F_OK) == 0) return p;
+    free(p);
+    return ls_strdup(".");
 }
 
 ls_status ls_file_make_parent(const char *path, ls_error *e) {

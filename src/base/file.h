@@ -93,6 +93,8 @@ void ls_file_discard(ls_file *); /* closes without syncing, and removes a file t
 /* Cuts a file of ours off at `end`, and syncs it. */
 ls_status ls_file_cut(const char *path, uint64_t end, ls_error *);
 ls_status ls_file_sync_dir(const char *path, ls_error *);
+/* Syncs what any process has appended to a file; one that is missing is fine. */
+ls_status ls_file_sync_appended(const char *path, ls_error *);
 /* Removes a directory and everything in it; no error if the path does not exist. */
 ls_status ls_file_remove_tree(const char *path, ls_error *);
 /* False only if the path is known not to exist: true for a path that this user may not look at, and
@@ -104,6 +106,8 @@ ls_status ls_file_check_allowed(const char *path, ls_error *);
 ls_status ls_file_check_new(const char *path, const char *what, ls_error *);
 /* Bytes of the regular files in a directory, without its subdirectories. */
 int64_t ls_file_folder_nbytes(const char *path);
+/* The path, or its nearest parent that exists; the caller frees it. */
+char *ls_file_existing(const char *path);
 bool ls_file_is_dir(const char *path);                     /* or a link to one */
 ls_status ls_file_make_dirs(const char *path, ls_error *); /* mkdir -p */
 /* Makes the directories that a file of this name is to be in. */

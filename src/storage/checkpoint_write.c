@@ -2,6 +2,7 @@
 #include <stdlib.h>
 
 #include "base/file.h"
+#include "base/log.h"
 #include "storage/checkpoint.h"
 #include "storage/checkpoints.h"
 #include "storage/frozen_file.h"
@@ -115,6 +116,21 @@ static int64_t find_best(const char *run, int64_t step, const ls_checkpoint_extr
     return best.step;
 }
 
+/* Whoever continues from a checkpoint finds the lines of the steps before it, also when the machine
+ * has stopped at once. Lines that can't be synced cost no checkpoint. */
+static void sync_lines(const char *run) {
+    static const char *const names[] = {"metrics.jsonl", "samples.jsonl"};
+    ls_error why;
+    bool good = true;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        char *path = join(run, names[i]);
+        good = good && ls_file_sync_appended(path, &why) == LS_OK;
+        free(path);
+    }
+    good = good && ls_file_sync_dir(run, &why) == LS_OK;
+    if (!good) ls_log("%s; lines of it may be lost if the machine stops", why.msg);
+}
+
 /* Called when all files are written: reads them back and renames the hidden directory. On failure,
  * also that of `status`, removes it. */
 static ls_status publish(const char *run, const char *hidden, const ls_train_state *s,
@@ -122,6 +138,7 @@ static ls_status publish(const char *run, const char *hidden, const ls_train_sta
     char *folder = join(run, "checkpoints");
     char *name = ls_format("step-%lld", (long long)s->step), *final = join(folder, name);
     if (status == LS_OK) status = read_back(hidden, x->data, e);
+    if (status == LS_OK) sync_lines(run);
     if (status == LS_OK && ls_file_exists(final)) status = ls_file_remove_tree(final, e);
     if (status == LS_OK) status = ls_file_rename(hidden, final, e);
     if (status == LS_OK) status = ls_file_sync_dir(folder, e);

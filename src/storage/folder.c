@@ -518,6 +518,20 @@ static bool is_same_place(const ls_folder *f) {
            st.st_ino == f->notes->inode;
 }
 
+/* A directory that was removed is made again where it was, and not below a mount point whose file
+ * system is gone: mounted again, that would hide what was written meanwhile. */
+static ls_status check_mounted(const ls_folder *f, ls_error *e) {
+    struct stat st;
+    char *there = ls_file_existing(f->run.dir);
+    bool known = f->notes->inode != 0 && stat(there, &st) == 0;
+    free(there);
+    if (!known || st.st_dev == f->notes->device) return LS_OK;
+    return ls_fail(e, LS_EIO,
+                   "%s: its file system is no longer mounted there; mount it again: nothing is "
+                   "written elsewhere",
+                   f->run.dir);
+}
+
 /* Takes the lock again if the directory, or only the lock in it, was removed. */
 static ls_status lock_again(ls_folder *f, ls_error *e) {
     const ls_folder_run *r = &f->run;
@@ -526,6 +540,7 @@ static ls_status lock_again(ls_folder *f, ls_error *e) {
     bool same = is_same_place(f);
     if (!same && has(r, names[CONFIG]))
         return ls_fail(e, LS_EINVAL, "%s: is now the directory of another run", r->dir);
+    if (!same) LS_TRY(check_mounted(f, e));
     LS_TRY(ls_file_make_dirs(r->dir, e));
     LS_TRY(ls_lock_take(r->dir, SOON_S, &fresh, e));
     ls_lock_drop(&f->lock);

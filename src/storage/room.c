@@ -8,6 +8,7 @@
 #include <sys/statvfs.h>
 #include <unistd.h>
 
+#include "base/file.h"
 #include "base/mem.h"
 #include "share/codes.h"
 
@@ -88,25 +89,10 @@ static ls_status check_file(const char *dir, double nbytes, ls_error *e) {
         dir, nbytes / 1e6, (double)r.rlim_cur / 1e6);
 }
 
-/* The directory, or its nearest parent that exists. */
-static char *existing(const char *dir) {
-    char *p = ls_strdup(dir);
-    while (*p && access(p, F_OK) != 0) {
-        char *slash = strrchr(p, '/');
-        if (!slash) break;
-        if (slash == p) slash++;
-        if (!*slash) break;
-        *slash = 0;
-    }
-    if (access(p, F_OK) == 0) return p;
-    free(p);
-    return ls_strdup(".");
-}
-
 ls_status ls_room_check(const char *dir, const ls_room_wanted *w, ls_error *e) {
     struct statvfs v;
     LS_TRY(check_file(dir, w->file, e));
-    char *there = existing(dir);
+    char *there = ls_file_existing(dir);
     int failed = statvfs(there, &v) != 0 ? errno : 0;
     free(there);
     if (failed == ENOSYS || failed == EPERM) return LS_OK; /* a filter of system calls refuses it */

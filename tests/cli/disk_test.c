@@ -173,6 +173,23 @@ static void test_metrics(void **state) {
     verify("waits-long", "60");
 }
 
+/* Before a checkpoint gets its name, the lines of the steps before it are synced. */
+static void test_lines_unsynced(void **state) {
+    (void)state;
+    static const char logged[] = "metrics.jsonl: can't be synced: Input/output error; lines of it "
+                                 "may be lost if the machine stops";
+    char *output = NULL;
+    assert_int_equal(resume_copy("lines", "", "fsync metrics.jsonl EIO 0", &output), 0);
+    assert_int_equal(count_of(output, logged), 2);
+    free(output);
+    assert_int_equal(resume_copy("lines-threads", THREADS, "fsync lines-threads$ EIO 0", &output),
+                     0);
+    assert_output_has(output, "lines-threads: can't be synced: Input/output error; lines of it");
+    free(output);
+    verify("lines", "60");
+    has_undisturbed_bits("lines");
+}
+
 /* From some moment on, nothing can be written. */
 static void test_full(void **state) {
     (void)state;
@@ -392,8 +409,28 @@ static void test_gone(void **state) {
     verify("others", "10");
 }
 
+/* Another file system is where the directory was, as below a mount point that has lost its own:
+ * nothing is written there, and the run is whole once it is back. */
+static void test_unmounted(void **state) {
+    (void)state;
+    static const char *const how[] = {"", THREADS};
+    for (int i = 0; i < 2; i++) {
+        char *output = NULL;
+        const char *run = i ? "unmounted-threads" : "unmounted";
+        assert_int_equal(run_while_held(run, how[i], "mv $r $r-away && ln -s /proc $r", &output),
+                         1);
+        assert_output_has(output, ": its file system is no longer mounted there");
+        assert_output_has(output, "the checkpoint of step 60 could not be written");
+        free(output);
+        shell_of_run(run, "rm $r && mv $r-away $r");
+        ends_well(run, "10");
+        expectf(0, ": clean: 60 steps", "ckpt ledger @/%s", run);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_unmounted),     cmocka_unit_test(test_lines_unsynced),
         cmocka_unit_test(test_beside),        cmocka_unit_test(test_last),
         cmocka_unit_test(test_read_only),     cmocka_unit_test(test_unsynced),
         cmocka_unit_test(test_metrics),       cmocka_unit_test(test_full),
