@@ -63,7 +63,7 @@ static ls_status replace(nursery *n, int role, int how, ls_error *e) {
     if (n->tries[role] > TRIES)
         return ls_fail(e, LS_EINVAL,
                        "%s %d was killed by signal %d %d times in a row; continue from the last "
-                       "checkpoint with --resume",
+                       "checkpoint with --resume, which begins again where there is none",
                        kind_of(n, role), number_of(n, role), WTERMSIG(how), TRIES);
     ls_log("%s %d was killed by signal %d; another takes its place, and the others continue",
            kind_of(n, role), number_of(n, role), WTERMSIG(how));
@@ -107,9 +107,11 @@ ls_status ls_nursery_check(ls_nursery *n, ls_error *e) {
     int how = 0;
     if (!n->child.pid || waitpid(n->child.pid, &how, WNOHANG) != n->child.pid) return LS_OK;
     n->child.pid = 0;
-    return ls_fail(e, LS_EPEER,
-                   "the process that starts the workers was killed, and they with it; "
-                   "continue from the last checkpoint with --resume");
+    return ls_fail(
+        e, LS_EPEER,
+        "the process that starts the workers was killed, and they with it; "
+        "continue from the last checkpoint with --resume, which begins again where there "
+        "is none");
 }
 
 void ls_nursery_close(ls_nursery *n) {

@@ -79,9 +79,13 @@ static ls_status alloc_block(ls_device *device, size_t nbytes, const char *what,
     size_t left = 0, all = 0;
     LS_TRY(enter(d, e));
     int got = d->cuda->alloc(&p, nbytes); /* at a multiple of 256 */
-    if (got == LS_CUDA_OUT_OF_MEMORY) d->cuda->memory_info(&left, &all);
+    bool none = got == LS_CUDA_OUT_OF_MEMORY;
+    bool known = none && d->cuda->memory_info(&left, &all) == 0;
     leave(d);
-    if (got == LS_CUDA_OUT_OF_MEMORY)
+    if (none && !known)
+        return ls_fail(e, LS_ENOMEM, "device cuda:%d (%s) has no room for %s, %zu bytes", d->index,
+                       device->name, what, nbytes);
+    if (none)
         return ls_fail(
             e, LS_ENOMEM,
             "device cuda:%d (%s) has no room for %s, %zu bytes: %zu of its %zu bytes are "

@@ -301,6 +301,13 @@ static void note_place(ls_folder *f) {
     f->notes->inode = st.st_ino;
 }
 
+/* What a process that was killed last saw of its workers: the next one may write no such file. */
+static void remove_states(const ls_folder_run *r) {
+    char *path = in_run(r, "workers.json");
+    unlink(path);
+    free(path);
+}
+
 /* Checks again what is on disk, now that the lock is held. */
 static ls_status inspect_again(ls_folder *f, bool follows, ls_error *e) {
     found now;
@@ -308,6 +315,7 @@ static ls_status inspect_again(ls_folder *f, bool follows, ls_error *e) {
     LS_TRY(check_found(&f->run, f->run.resumes || follows, &now, e));
     LS_TRY(check_disk(&f->run, e));
     ls_file_remove_left(f->run.dir);
+    remove_states(&f->run);
     note_place(f);
     bool trained = follows && ls_folder_phase_of(f->run.state) == LS_FOLDER_MADE;
     f->notes->old = !follows && replaces(&f->run, f->run.resumes, &now);

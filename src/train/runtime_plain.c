@@ -53,7 +53,8 @@ static bool may_rest(const ls_host *h, ls_status how) {
 
 const ls_runtime ls_runtime_plain = {
     .survives = false,
-    .when_lost = "; the run ends. Continue from the last checkpoint with --resume",
+    .when_lost = "; the run ends. Continue from the last checkpoint with --resume, which "
+                 "begins again where there is none",
     .finish = finish,
     .connect = connect,
     .has_made = has_made,

@@ -134,7 +134,10 @@ static void test_lost(void **arg) {
     assert_true(crew_of(p.pid, &nursery, pids, 16) > 0);
     kill(nursery, SIGKILL);
     let_go("lost");
-    program_expect(&p, 1, "continue from the last checkpoint with --resume");
+    program_expect(
+        &p, 1,
+        "continue from the last checkpoint with --resume, which begins again where there "
+        "is none");
     p = start(2, "lost", "--set sync.servers=1 --resume");
     program_expect(&p, 0, NULL);
     check("lost");

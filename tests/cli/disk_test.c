@@ -428,16 +428,38 @@ static void test_unmounted(void **state) {
     }
 }
 
+/* What a killed process last wrote of its workers is not shown as the state of those that follow,
+ * which may write none. */
+static void test_old_workers(void **state) {
+    (void)state;
+    char path[128], *output = NULL;
+    snprintf(path, sizeof path, "%s/old-workers/workers.json", folder);
+    shell_of_run("old-workers", "cp -r base $r && echo '{\"workers\": []}' > $r/workers.json");
+    program p = start("old-workers", 60, " --set parallel.transport=thread --resume", NULL);
+    assert_int_equal(program_end(&p, &output), 0);
+    free(output);
+    assert_int_equal(access(path, F_OK), -1);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_unmounted),     cmocka_unit_test(test_lines_unsynced),
-        cmocka_unit_test(test_beside),        cmocka_unit_test(test_last),
-        cmocka_unit_test(test_read_only),     cmocka_unit_test(test_unsynced),
-        cmocka_unit_test(test_metrics),       cmocka_unit_test(test_full),
-        cmocka_unit_test(test_crash),         cmocka_unit_test(test_crash_before_latest),
-        cmocka_unit_test(test_torn_manifest), cmocka_unit_test(test_keep),
-        cmocka_unit_test(test_torn_latest),   cmocka_unit_test(test_gone),
-        cmocka_unit_test(test_skipped),       cmocka_unit_test(test_gone_and_killed),
+        cmocka_unit_test(test_old_workers),
+        cmocka_unit_test(test_unmounted),
+        cmocka_unit_test(test_lines_unsynced),
+        cmocka_unit_test(test_beside),
+        cmocka_unit_test(test_last),
+        cmocka_unit_test(test_read_only),
+        cmocka_unit_test(test_unsynced),
+        cmocka_unit_test(test_metrics),
+        cmocka_unit_test(test_full),
+        cmocka_unit_test(test_crash),
+        cmocka_unit_test(test_crash_before_latest),
+        cmocka_unit_test(test_torn_manifest),
+        cmocka_unit_test(test_keep),
+        cmocka_unit_test(test_torn_latest),
+        cmocka_unit_test(test_gone),
+        cmocka_unit_test(test_skipped),
+        cmocka_unit_test(test_gone_and_killed),
     };
     return cmocka_run_group_tests(tests, make_base, folder_remove);
 }

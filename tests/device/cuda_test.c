@@ -186,6 +186,10 @@ static void test_no_room(void **state) {
     float *some = memory(d, 100);
     assert_ls_fails(ls_device_alloc(d, 900, "weights", &p, &e), LS_ENOMEM,
                     "has no room for weights, 900 bytes: 600 of its 1000 bytes are free", e);
+    setenv("FAKE_CUDA_FAIL", "cuMemGetInfo:700", 1);
+    assert_int_equal(ls_device_alloc(d, 900, "weights", &p, &e), LS_ENOMEM);
+    assert_string_equal(strstr(e.msg, " has no room"), " has no room for weights, 900 bytes");
+    unsetenv("FAKE_CUDA_FAIL");
     ls_device_free(d, some);
     ls_device_close(d);
     unsetenv("FAKE_CUDA_MEMORY");

@@ -177,7 +177,7 @@ static ls_cuda_context now(void) { return stack[depth - 1]; }
 int fake_memory_info(size_t *free_p, size_t *all_p) {
     *all_p = (size_t)setting("FAKE_CUDA_MEMORY", 1 << 30);
     *free_p = *all_p - now()->used;
-    return 0;
+    return fails("cuMemGetInfo");
 }
 
 int fake_alloc(ls_cuda_address *p_p, size_t nbytes) {
