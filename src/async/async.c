@@ -8,6 +8,7 @@
 #include "async/applications.h"
 #include "base/clock.h"
 #include "base/cores.h"
+#include "base/round_up.h"
 #include "tensor/sum_order.h"
 
 struct ls_async {
@@ -46,13 +47,13 @@ static ls_status take_memory(ls_async *a, const ls_async_config *c, ls_error *e)
     int nshards = crew->nservers ? crew->nservers : c->nworkers;
     if (nshards > LS_ASYNC_SHARDS) nshards = LS_ASYNC_SHARDS;
     void *grads = NULL, *rooms = NULL;
-    crew->grads_nbytes = (ls_share_grads_nbytes(&c->plan->share, 0) + 4095) / 4096 * 4096;
+    crew->grads_nbytes = ls_round_up(ls_share_grads_nbytes(&c->plan->share, 0), 4096);
     LS_TRY(ls_async_board_open(c->nworkers, c->listen ? LS_ASYNC_GUESTS : 0, nshards,
                                c->plan->share.model, &crew->board, e));
     size_t n = (size_t)crew->board->nworkers;
     LS_TRY(ls_map_shared(n * crew->grads_nbytes, "gradients", &grads, e));
     crew->grads = grads;
-    crew->parameters.room_nbytes = (c->plan->share.nbytes.room + 63) / 64 * 64;
+    crew->parameters.room_nbytes = ls_round_up(c->plan->share.nbytes.room, 64);
     LS_TRY(ls_map_shared((size_t)nshards * crew->parameters.room_nbytes, "updates", &rooms, e));
     crew->parameters.rooms = rooms;
     for (int i = 0; i < nshards; i++) atomic_store(&crew->board->shards[i].version, c->steps);

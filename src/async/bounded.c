@@ -7,6 +7,7 @@
 
 #include "async/clocked.h"
 #include "base/cores.h"
+#include "base/round_up.h"
 
 struct ls_bounded {
     ls_clocked_crew crew;
@@ -21,7 +22,7 @@ static ls_status take_memory(ls_clocked_crew *w, ls_error *e) {
     size_t ncells = (size_t)(c->staleness + 1) * (size_t)c->V;
     void *grads = NULL, *parts = NULL;
     w->grads_nbytes = w->solo.share.nbytes.slot;
-    w->parts_nbytes = (w->solo.share.nbytes.scalars + 63) / 64 * 64;
+    w->parts_nbytes = ls_round_up(w->solo.share.nbytes.scalars, 64);
     LS_TRY(ls_map_shared(ncells * w->grads_nbytes, "gradients", &grads, e));
     w->grads = grads;
     LS_TRY(ls_map_shared(ncells * w->parts_nbytes, "norms and losses", &parts, e));

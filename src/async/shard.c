@@ -5,6 +5,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/round_up.h"
 #include "tensor/dtype.h"
 
 static ls_status make_lock(pthread_mutex_t *lock, ls_error *e) {
@@ -22,7 +23,7 @@ static size_t move_cut(const ls_model *m, size_t cut) {
     for (int i = 0; i < m->nparams; i++) {
         const ls_param *p = &m->params[i];
         if (!p->cut.whole || p->frozen || p->offset >= cut || p->offset + p->count <= cut) continue;
-        return (p->offset + p->count + LS_BLOCK - 1) / LS_BLOCK * LS_BLOCK;
+        return ls_round_up(p->offset + p->count, LS_BLOCK);
     }
     return cut;
 }

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/mem.h"
+#include "base/round_up.h"
 
 /* The address sanitizer detects the use of a block that was given back, as after free(). */
 #if defined(__SANITIZE_ADDRESS__)
@@ -28,7 +29,7 @@ typedef struct link {
 
 void ls_slab_open(ls_slab *s, size_t size, size_t n) {
     size_t least = size < sizeof(link) ? sizeof(link) : size;
-    *s = (ls_slab){.size = (least + ALIGN - 1) / ALIGN * ALIGN, .n = n};
+    *s = (ls_slab){.size = ls_round_up(least, ALIGN), .n = n};
 }
 
 static size_t segment_nbytes(const ls_slab *s) { return ALIGN + s->n * s->size; }

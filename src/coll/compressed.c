@@ -15,6 +15,7 @@
  * are out and the state written.
  */
 #define LS_NO_CALL_SITES
+#include "base/round_up.h"
 #include "lockstep/compress.h"
 
 #include <stdlib.h>
@@ -127,7 +128,7 @@ static size_t range_nbytes(const sum *s, int r) {
     return s->codec->nbytes(&s->how, range[1] - range[0], 0);
 }
 
-static size_t rounded_up(size_t nbytes) { return (nbytes + ALIGN - 1) / ALIGN * ALIGN; }
+static size_t rounded_up(size_t nbytes) { return ls_round_up(nbytes, ALIGN); }
 
 /* The bytes of the buffers that messages are sent from and received into, and of `partial`. */
 static void size_up(const sum *s, size_t *send_p, size_t *receive_p, size_t *partial_p) {

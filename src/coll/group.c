@@ -10,6 +10,7 @@
 #include "base/forked.h"
 #include "base/graves.h"
 #include "base/mem.h"
+#include "base/round_up.h"
 #include "base/wait_policy.h"
 #include "coll/health.h"
 #include "coll/request.h"
@@ -425,7 +426,7 @@ static void *alloc_own(size_t nbytes) {
     const uintptr_t page = 4096;
     void *p = NULL;
     if (posix_memalign(&p, 128, nbytes ? nbytes : 1) != 0) return NULL;
-    uintptr_t a = ((uintptr_t)p + page - 1) / page * page, end = (uintptr_t)p + nbytes;
+    uintptr_t a = ls_round_up((uintptr_t)p, page), end = (uintptr_t)p + nbytes;
     uintptr_t b = end / page * page;
     if (a >= b || madvise((void *)a, b - a, MADV_DONTNEED) != 0) {
         memset(p, 0, nbytes);

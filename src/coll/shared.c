@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/round_up.h"
 #include "coll/shared_inside.h"
 
 /* ---- opening and closing ---- */
@@ -85,7 +86,7 @@ ls_status ls_shared_open(ls_shared *s, ls_commons *c, const ls_kernels *k,
     if (s->part > MOST_PART) s->part = MOST_PART;
     s->small = ls_commons_alloc(c, (size_t)LS_SHARED_SLOTS * SMALL);
     s->stage = ls_commons_alloc(c, PARTS * s->part);
-    s->pairs_nbytes = (sizeof(pairs) + (size_t)size * sizeof(pair) + 63) / 64 * 64;
+    s->pairs_nbytes = ls_round_up(sizeof(pairs) + (size_t)size * sizeof(pair), 64);
     s->pairs = ls_commons_alloc(c, LS_SHARED_SLOTS * s->pairs_nbytes);
     if (!s->small || !s->stage || !s->pairs) {
         ls_shared_close(s);

@@ -7,6 +7,7 @@
  */
 #define LS_NO_CALL_SITES
 #include "lockstep/virtual.h"
+#include "base/round_up.h"
 
 #include <stdlib.h>
 
@@ -86,7 +87,7 @@ static void sum_node(const ls_group *g, const virtual_sum *x, ls_node node, ls_n
 static ls_status sum_cover(ls_group *g, const virtual_sum *x, const ls_node *nodes, int n,
                            const void **sums_p, ls_error *e) {
     size_t own = (size_t)(x->end - x->first), lists = own * (sizeof(void *) + sizeof(ls_node));
-    lists = (lists + ALIGN - 1) / ALIGN * ALIGN;
+    lists = ls_round_up(lists, ALIGN);
     LS_TRY(ls_group_grow_work(g, lists + (size_t)n * x->nbytes, "all_reduce_virtual", e));
     const void **from = g->work;
     unsigned char *sums = (unsigned char *)g->work + lists;

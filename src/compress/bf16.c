@@ -3,11 +3,12 @@
  *
  * Message: 16 bits an element.
  */
+#include "base/round_up.h"
 #include "compress/blocks.h"
 
 static size_t nbytes(const ls_compression *how, size_t n, int round) {
     (void)how, (void)round;
-    return (n + LS_PACK - 1) / LS_PACK * LS_PACK * sizeof(uint16_t);
+    return ls_round_up(n, LS_PACK) * sizeof(uint16_t);
 }
 
 static void encode(const ls_codec_job *j, int round, const float *x, void *message) {

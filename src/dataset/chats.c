@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/round_up.h"
 #include "data/split.h"
 #include "source/source.h"
 
@@ -134,9 +135,7 @@ void ls_chats_close(ls_chats *c) {
 
 /* ---- samples ---- */
 
-static size_t field_nbytes(int64_t T) {
-    return ((size_t)T * sizeof(int32_t) + ALIGN - 1) / ALIGN * ALIGN;
-}
+static size_t field_nbytes(int64_t T) { return ls_round_up((size_t)T * sizeof(int32_t), ALIGN); }
 
 size_t ls_chats_sample_nbytes(const ls_config *c) {
     int64_t T = ls_config_positions(c);

@@ -17,6 +17,7 @@
 #include <unistd.h>
 
 #include "base/random.h"
+#include "base/round_up.h"
 #include "device/kinds.h"
 #include "device/run_c.h"
 
@@ -109,7 +110,7 @@ static ls_status alloc_block(ls_device *device, size_t nbytes, const char *what,
     pthread_mutex_lock(&d->lock);
     block *b = has ? map_block(d, file, whole) : NULL;
     if (b) {
-        b->p = b->map + whole - (nbytes + ALIGN - 1) / ALIGN * ALIGN;
+        b->p = b->map + whole - ls_round_up(nbytes, ALIGN);
         mprotect(b->map, whole, PROT_READ | PROT_WRITE);
         memset(b->map, 0xff, whole);
         mprotect(b->map, whole, PROT_NONE);

@@ -14,12 +14,13 @@
 
 #include <string.h>
 
+#include "base/round_up.h"
 #include "compress/codec.h"
 #include "share/codes.h"
 
 enum { ALIGN = 64 };
 
-static size_t rounded_up(size_t nbytes) { return (nbytes + ALIGN - 1) / ALIGN * ALIGN; }
+static size_t rounded_up(size_t nbytes) { return ls_round_up(nbytes, ALIGN); }
 
 ls_encode_room ls_encode_room_of(const ls_share *sh) {
     const ls_codec *codec = ls_codec_of(sh->compress.how.kind);

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/round_up.h"
 #include "coll/virtual.h"
 #include "compress/codec.h"
 #include "share/codes.h"
@@ -13,7 +14,7 @@
 /* Floats of a cache line. */
 enum { ALIGN = 16 };
 
-static size_t rounded_up(size_t n) { return (n + ALIGN - 1) / ALIGN * ALIGN; }
+static size_t rounded_up(size_t n) { return ls_round_up(n, ALIGN); }
 
 static int npieces(const ls_share *sh) { return sh->pieces_from[sh->nbuckets]; }
 

@@ -7,6 +7,7 @@
 #include "base/cores.h"
 #include "base/file.h"
 #include "base/intern.h"
+#include "base/round_up.h"
 #include "layers/linear.h"
 #include "layers/lora_merge.h"
 #include "model/types.h"
@@ -164,7 +165,7 @@ static float *copy_param(reading *r, const ls_layer *l, int i, float **room) {
     float *to = *room;
     memcpy(to, r->with.params + p->offset, p->count * sizeof *to);
     round_to(r->t->compute.k, r->t->infer.dtype, p->count, to);
-    *room += (p->count + 15) / 16 * 16;
+    *room += ls_round_up(p->count, 16);
     return to;
 }
 
@@ -196,7 +197,7 @@ static ls_status take_layers(reading *r, ls_error *e) {
     void *p = NULL;
     for (int i = 0; i < m->nparams; i++)
         if (m->params[i].adapter)
-            r->a->nbytes += (m->params[i].count + 15) / 16 * 16 * sizeof(float);
+            r->a->nbytes += ls_round_up(m->params[i].count, 16) * sizeof(float);
     LS_TRY(ls_map(r->a->nbytes, "an adapter", &p, e));
     r->a->memory = p;
     r->a->of = LS_NEW_ARRAY(ls_row_adapter, (size_t)r->t->model.nparams);

@@ -5,6 +5,7 @@
  */
 #include "infer/decode.h"
 
+#include "base/round_up.h"
 #include "infer/decode_gpt.h"
 #include "layers/moe.h"
 #include "tensor/dtype.h"
@@ -21,7 +22,7 @@ static const ls_layer *head_of(const ls_decode *d) {
 
 static size_t kept_floats(const ls_model *m) {
     size_t floats = 0;
-    for (int i = 0; i < m->nlayers; i++) floats += (m->layers[i].memory.past + 15) / 16 * 16;
+    for (int i = 0; i < m->nlayers; i++) floats += ls_round_up(m->layers[i].memory.past, 16);
     return floats;
 }
 

@@ -7,6 +7,7 @@
  */
 #include "infer/decode_gpt.h"
 
+#include "base/round_up.h"
 #include "layers/gpt.h"
 #include "layers/kept.h"
 #include "model/stored_table.h"
@@ -37,7 +38,7 @@ static sizes sizes_of(const ls_model *m) {
                    (m->nlayers - 2) / 2};
 }
 
-static size_t whole(int64_t n) { return ((size_t)n + 15) / 16 * 16; }
+static size_t whole(int64_t n) { return ls_round_up((size_t)n, 16); }
 
 static places places_of(const ls_model *m) {
     sizes s = sizes_of(m);

@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "base/guard.h"
+#include "base/round_up.h"
 #include "infer/paged.h"
 #include "model/mixed.h"
 #include "model/mixed_device.h"
@@ -36,9 +37,9 @@ static sizes sizes_of(const ls_model *m, ls_dtype dtype, int64_t n, bool there) 
         s.work = larger(s.work, there ? ls_mixed_device_work_nbytes(l, n)
                                       : ls_mixed_work_nbytes(l, n, dtype, LS_F32, false));
     }
-    s.y = (s.y + 63) / 64 * 64;
-    s.saved = (s.saved + 63) / 64 * 64;
-    s.losses = (s.losses + 63) / 64 * 64;
+    s.y = ls_round_up(s.y, 64);
+    s.saved = ls_round_up(s.saved, 64);
+    s.losses = ls_round_up(s.losses, 64);
     return s;
 }
 
@@ -65,7 +66,7 @@ ls_status ls_infer_open_memory(ls_infer *f, int64_t n, const char *what, ls_erro
     ls_device *d = f->compute->device;
     size_t nbytes =
         d ? ls_infer_device_nbytes(f->model, n) : ls_infer_nbytes(f->model, f->dtype, n);
-    nbytes = (nbytes + 63) / 64 * 64;
+    nbytes = ls_round_up(nbytes, 64);
     f->n = n;
     f->memory = f->samples = f->logits = NULL;
     if (!d) return ls_map(nbytes, what, &f->memory, e);
@@ -82,7 +83,7 @@ void ls_infer_close_memory(ls_infer *f) {
     if (d)
         ls_device_free(d, f->memory);
     else
-        ls_unmap(f->memory, (ls_infer_nbytes(f->model, f->dtype, f->n) + 63) / 64 * 64);
+        ls_unmap(f->memory, ls_round_up(ls_infer_nbytes(f->model, f->dtype, f->n), 64));
     free(f->logits);
     f->memory = f->samples = f->logits = NULL;
 }
@@ -129,7 +130,7 @@ static size_t part_floats(const ls_layer *l, ls_kept_type type) {
     size_t floats = type == LS_KEPT_F32   ? all
                     : type == LS_KEPT_F16 ? all / 2
                                           : all / 4 + l->memory.past_factors;
-    return (floats + 15) / 16 * 16;
+    return ls_round_up(floats, 16);
 }
 
 size_t ls_infer_page_floats(const ls_model *m, ls_kept_type type) {
@@ -151,7 +152,7 @@ static const void *forward(const ls_infer *f, ls_layer_call *c, int end, ls_infe
     for (int i = 0; i < end; i++) {
         const ls_layer *l = &f->model->layers[i];
         if (kept) c->past.kept = kept;
-        if (kept) kept += (l->memory.past + 15) / 16 * 16;
+        if (kept) kept += ls_round_up(l->memory.past, 16);
         c->past.at = at;
         at += part_floats(l, c->past.type);
         bool whole =

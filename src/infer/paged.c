@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <stdlib.h>
 
+#include "base/round_up.h"
 #include "layers/heads_device.h"
 
 /* BLOCK: rows of an entry of ls_past_rows.blocks; ENTRY: numbers of one. */
@@ -25,8 +26,8 @@ ls_status ls_infer_open_room(ls_infer *f, int64_t rows, int64_t texts, int64_t n
     ls_infer_room *r = LS_NEW(ls_infer_room);
     *r = (ls_infer_room){.most = most, .there = memory};
     r->numbers = LS_NEW_ARRAY(int32_t, most);
-    r->rows = (float *)memory + (most + 63) / 64 * 64;
-    r->results = r->rows + (width + 63) / 64 * 64;
+    r->rows = (float *)memory + ls_round_up(most, 64);
+    r->results = r->rows + ls_round_up(width, 64);
     f->room = r;
     return LS_OK;
 }

@@ -5,6 +5,7 @@
 
 #include "base/mem.h"
 #include "base/ram.h"
+#include "base/round_up.h"
 #include "tensor/gemv.h"
 
 enum { LINE = 64, PART = 4 }; /* of memory */
@@ -16,7 +17,7 @@ static size_t nbytes_of(const ls_model *m, ls_dtype computes, const ls_frozen_va
     if (!p->frozen || p->ndims != 2 || !ls_gemv_has_strips(values[i].type, p->dims[1])) return 0;
     if (computes != LS_F32 && ls_block_elements(values[i].type) == 1) return 0;
     if (!ls_model_reads_stored(m, i) || !ls_model_multiplies(m, i)) return 0;
-    return (ls_block_nbytes(values[i].type, (int64_t)p->count) + LINE - 1) / LINE * LINE;
+    return ls_round_up(ls_block_nbytes(values[i].type, (int64_t)p->count), LINE);
 }
 
 ls_status ls_strips_open(const ls_model *m, const ls_compute *c, ls_dtype computes,

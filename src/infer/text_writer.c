@@ -42,11 +42,6 @@ ls_status ls_writer_add(ls_writer *w, const uint32_t *tokens, size_t n, const ch
     return LS_OK;
 }
 
-void ls_writer_clear(ls_writer *w) {
-    w->n = 0;
-    w->decode.npositions = w->decode.ntext = 0;
-}
-
 /* ---- output ---- */
 
 /* Text on its way to the caller's function. */

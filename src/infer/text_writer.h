@@ -30,8 +30,6 @@ void ls_writer_close(ls_writer *);
  * names them in the message. */
 ls_status ls_writer_add(ls_writer *, const uint32_t *tokens, size_t n, const char *what,
                         ls_error *);
-/* Drops the text. */
-void ls_writer_clear(ls_writer *);
 
 typedef struct ls_writing {
     int64_t ntokens; /* at most */

@@ -10,6 +10,7 @@
 
 #include "base/hash.h"
 #include "base/mem.h"
+#include "base/round_up.h"
 #include "model/draft.h"
 #include "model/frozen.h"
 #include "tensor/dtype.h"
@@ -426,9 +427,7 @@ static ls_value *check_field(ls_model *m, const char *name, ls_dtype type, const
 }
 
 /* Where the next field begins in a sample. */
-static size_t place_of(const ls_model *m) {
-    return (m->sample_nbytes + LS_FIELD_ALIGN - 1) / LS_FIELD_ALIGN * LS_FIELD_ALIGN;
-}
+static size_t place_of(const ls_model *m) { return ls_round_up(m->sample_nbytes, LS_FIELD_ALIGN); }
 
 ls_value *ls_build_input(ls_model *m, const char *name, ls_dtype type, ls_dims dims,
                          ls_build_numbers *as_numbers) {
@@ -445,7 +444,7 @@ ls_value *ls_build_input(ls_model *m, const char *name, ls_dtype type, ls_dims d
     for (int i = 0; i < v->ndims; i++) f->dims[i] = dims.of[i];
     f->nbytes = (size_t)ls_value_count(v) * ls_dtype_size(type);
     m->sample_nbytes =
-        (f->offset + f->nbytes + 3) / 4 * 4; /* samples follow each other in memory */
+        ls_round_up(f->offset + f->nbytes, 4); /* samples follow each other in memory */
     return v;
 }
 

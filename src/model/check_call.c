@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/mem.h"
+#include "base/round_up.h"
 #include "model/mixed.h"
 
 enum { GUARD = 1024, GUARD_BYTE = 0xa5 };
@@ -17,7 +18,7 @@ static const float LOSS_SCALE = 0.25f;
 static void *at(const ls_guarded *g) { return (unsigned char *)g->base + GUARD; }
 
 static ls_guarded guarded(size_t nbytes, unsigned char fill) {
-    size_t all = (2 * GUARD + nbytes + 63) / 64 * 64;
+    size_t all = ls_round_up(2 * GUARD + nbytes, 64);
     ls_guarded g = {.base = ls_alloc(all + 64), .nbytes = nbytes};
     memset(g.base, GUARD_BYTE, all);
     memset(at(&g), fill, nbytes);

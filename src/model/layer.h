@@ -21,6 +21,7 @@
 #include <assert.h>
 #include <stdbool.h>
 
+#include "base/round_up.h"
 #include "model/facts.h"
 #include "model/param.h"
 #include "model/row_adapter.h"
@@ -378,7 +379,7 @@ static inline bool ls_layer_has_bf16(const ls_layer *l, const ls_layer_call *c, 
     return l->half.as_stored & operand && ls_layer_given_bf16(c);
 }
 /* Bytes of n numbers that a layer saves rounded to 16 bits, with the padding behind them. */
-static inline size_t ls_layer_rounded_nbytes(size_t n) { return (n * 2 + 63) / 64 * 64; }
+static inline size_t ls_layer_rounded_nbytes(size_t n) { return ls_round_up(n * 2, 64); }
 /* What the layer saves in f32, after the numbers that may be rounded. */
 static inline float *ls_layer_saved_exact(const ls_layer *l, const ls_layer_call *c) {
     size_t rough = (size_t)(c->n * c->T) * l->half.saved_rough;

@@ -9,6 +9,7 @@
 #include <assert.h>
 #include <string.h>
 
+#include "base/round_up.h"
 #include "model/mixed_device.h"
 #include "model/row_ops.h"
 #include "model/stored_table.h"
@@ -24,7 +25,7 @@ static size_t span_of(const ls_layer *l, size_t *first_p) {
     return last < first ? 0 : l->link.offsets[last] + l->counts[last] - l->link.offsets[first];
 }
 
-static size_t whole(size_t floats) { return (floats + 15) / 16 * 16; }
+static size_t whole(size_t floats) { return ls_round_up(floats, 16); }
 
 /* Is parameter i in 16 bits widened for the layer? Products in bf16 read it as it is stored. */
 static bool is_widened(const ls_layer *l, int i, ls_dtype type) {

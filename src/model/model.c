@@ -8,6 +8,7 @@
 
 #include "base/mem.h"
 #include "base/random.h"
+#include "base/round_up.h"
 #include "model/draft.h"
 #include "model/tensor_part.h"
 
@@ -34,11 +35,9 @@ void ls_model_add_param(ls_model *m, ls_layer *l, const char *name, const ls_par
     l->params[l->nparams] = m->nparams++;
     l->counts[l->nparams] = p->count;
     l->link.offsets[l->nparams++] = p->offset;
-    m->nfloats += (p->count + 15) / 16 * 16;
+    m->nfloats += ls_round_up(p->count, 16);
     m->count += p->count;
 }
-
-static size_t round_up(size_t n, size_t unit) { return (n + unit - 1) / unit * unit; }
 
 ls_param ls_param_whole(const ls_param *p) {
     ls_param whole = *p;
@@ -63,11 +62,11 @@ void ls_model_place(ls_model *m) {
         bool begins = !p->frozen && !same;
         if (!p->frozen) slice = p->cut.slice;
         if (!p->frozen) chunk = p->cut.chunk;
-        p->offset = round_up(*end, begins ? LS_BLOCK : unit);
-        *end = p->offset + round_up(p->count, unit);
+        p->offset = ls_round_up(*end, begins ? LS_BLOCK : unit);
+        *end = p->offset + ls_round_up(p->count, unit);
         if (p->frozen) m->frozen_count += p->count;
     }
-    m->nfloats = round_up(m->nfloats, LS_BLOCK);
+    m->nfloats = ls_round_up(m->nfloats, LS_BLOCK);
     for (int i = 0; i < m->nlayers; i++) {
         ls_layer *l = &m->layers[i];
         for (int k = 0; k < l->nparams; k++) {
@@ -295,8 +294,8 @@ size_t ls_model_constants_at(const ls_model *m, int i) {
     enum { ALIGNED = 64 };
     int n = 0;
     const ls_constants *list = ls_model_constants(m, &n);
-    size_t at = (m->frozen_floats + ALIGNED - 1) / ALIGNED * ALIGNED;
-    for (int k = 0; k < i && k < n; k++) at += (list[k].n + ALIGNED - 1) / ALIGNED * ALIGNED;
+    size_t at = ls_round_up(m->frozen_floats, ALIGNED);
+    for (int k = 0; k < i && k < n; k++) at += ls_round_up(list[k].n, ALIGNED);
     return at;
 }
 

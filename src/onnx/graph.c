@@ -9,6 +9,7 @@
 
 #include "base/file.h"
 #include "base/fresh.h"
+#include "base/round_up.h"
 #include "lockstep/lockstep.h"
 #include "onnx.pb-c.h"
 
@@ -379,7 +380,7 @@ static void move_out(ls_onnx_graph *g, const char *name) {
         LsOnnx__Tensor *t = g->graph.initializer[i];
         char *offset = ls_format("%zu", at), *length = ls_format("%zu", t->raw_data.len);
         t->has_raw_data = t->raw_data.len < 1024;
-        at += (t->raw_data.len + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT;
+        at += ls_round_up(t->raw_data.len, ALIGNMENT);
         if (!t->has_raw_data) {
             t->has_data_location = true;
             t->data_location = LS_ONNX__TENSOR__LOCATION__EXTERNAL;

@@ -11,6 +11,7 @@
 #include <stdatomic.h>
 #include <string.h>
 
+#include "base/round_up.h"
 #include "model/mixed_device.h"
 #include "tensor/dtype.h"
 #include "tensor/update_device.h"
@@ -179,7 +180,7 @@ static const ls_whole_rule *rule_of(const ls_optim *o, const ls_param *p) {
 static size_t blocks_of(const ls_param *p) { return (p->count + LS_BLOCK - 1) / LS_BLOCK; }
 
 /* Each part of the room begins a vector. */
-static size_t vectors(size_t n) { return (n + 15) / 16 * 16; }
+static size_t vectors(size_t n) { return ls_round_up(n, 16); }
 
 static size_t sums_of(const ls_param *p) {
     return vectors(2 * blocks_of(p) * sizeof(double) / sizeof(float));
@@ -300,7 +301,7 @@ void ls_optim_apply(const ls_optim_update *u, const ls_compute *c, size_t first,
         if (!p->cut.whole || p->frozen || p->offset < first || p->offset >= end) continue;
         update_elements(u, c, at, p->offset);
         update_whole(u, c, i);
-        at = (p->offset + p->count + LS_BLOCK - 1) / LS_BLOCK * LS_BLOCK;
+        at = ls_round_up(p->offset + p->count, LS_BLOCK);
     }
     update_elements(u, c, at, end);
 }

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/math.h"
+#include "base/round_up.h"
 #include "config/groups.h"
 
 const ls_optim_rule ls_optim_rules[LS_NRULES] = {
@@ -314,7 +315,7 @@ int ls_optim_table_buffers(const ls_optim *o) { return ls_optim_nflats(o) + ls_o
 /* The floats of a table in a buffer after the weights, in whole vectors. */
 static size_t table_floats(const ls_optim *o, const ls_param *p, int state) {
     return p->window.rows
-               ? ((size_t)p->window.rows * ls_optim_row_floats(o, p, 1 + state) + 15) / 16 * 16
+               ? ls_round_up((size_t)p->window.rows * ls_optim_row_floats(o, p, 1 + state), 16)
                : 0;
 }
 

@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/round_up.h"
 #include "plan/plan.h"
 
 enum { ALIGN = 64, WORD = 64 };
@@ -95,7 +96,7 @@ static size_t lowest_offset(const walk *w, int buffer, const size_t *offsets) {
         int other = w->placed[i];
         if (offsets[other] >= at + w->nbytes[buffer]) break;
         size_t end = offsets[other] + w->nbytes[other];
-        if (end > at && has(meets, other)) at = (end + ALIGN - 1) / ALIGN * ALIGN;
+        if (end > at && has(meets, other)) at = ls_round_up(end, ALIGN);
     }
     return at;
 }

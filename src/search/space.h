@@ -95,10 +95,9 @@ typedef struct ls_space {
     ls_space_point *grid; /* [rules.trials] of a grid, else NULL */
 } ls_space;
 
-/* Reads the file. `base` is the config that is searched: its train.steps are the default of
- * `steps`. ls_space_free() it. LS_EINVAL: the message names file, line and key. */
-ls_status ls_space_read(const char *path, const ls_config *base, ls_space *s_p, ls_error *);
-/* Reads a space from the text of such a file; `name` is the file's name in messages. */
+/* Reads a space from the text of a file; `name` is the file's name in messages. `base` is the
+ * config that is searched: its train.steps are the default of `steps`. ls_space_free() it.
+ * LS_EINVAL: the message names file, line and key. */
 ls_status ls_space_parse(const ls_buf *text, const char *name, const ls_config *base, ls_space *s_p,
                          ls_error *);
 extern const char *const ls_space_methods[]; /* the names, by ls_space_method, then NULL */

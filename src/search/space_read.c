@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/file.h"
 #include "base/nearest.h"
 #include "base/yaml.h"
 #include "config/differences.h"
@@ -468,14 +467,6 @@ ls_status ls_space_parse(const ls_buf *text, const char *name, const ls_config *
     else
         ls_space_free(&s);
     return got;
-}
-
-ls_status ls_space_read(const char *path, const ls_config *base, ls_space *s_p, ls_error *e) {
-    ls_buf text = {0};
-    ls_status s = ls_file_read(path, LS_SPACE_NBYTES, &text, e);
-    if (s == LS_OK) s = ls_space_parse(&text, path, base, s_p, e);
-    ls_buf_free(&text);
-    return s;
 }
 
 static void free_texts(char **list, int n) {

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "base/round_up.h"
 
 enum { NONE = -1, PARTS = LS_PAGE_PARTS };
 
@@ -90,7 +91,7 @@ static void forget(ls_pages *p, int i) {
 /* The memory of n pages. */
 static ls_status open_file(ls_pages *p, int n, ls_error *e) {
     size_t unit = (size_t)sysconf(_SC_PAGESIZE);
-    p->stride = (p->stride + unit - 1) / unit * unit;
+    p->stride = ls_round_up(p->stride, unit);
     p->fd = memfd_create("lockstep keys and values", MFD_CLOEXEC);
     if (p->fd >= 0 && ftruncate(p->fd, (off_t)(p->stride * (size_t)n)) == 0) return LS_OK;
     ls_status s =

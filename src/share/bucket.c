@@ -13,6 +13,7 @@
  */
 #include <stdlib.h>
 
+#include "base/round_up.h"
 #include "share/mesh.h"
 
 size_t ls_share_bucket_floats(const ls_share_config *c) {
@@ -82,7 +83,7 @@ static void list_touched(ls_share *sh) {
 static const ls_param *whole_around(const ls_model *m, size_t at, size_t *end_p) {
     for (int i = 0; i < m->nparams; i++) {
         const ls_param *q = &m->params[i];
-        size_t end = (q->offset + q->count + LS_BLOCK - 1) / LS_BLOCK * LS_BLOCK;
+        size_t end = ls_round_up(q->offset + q->count, LS_BLOCK);
         if (!(q->cut.whole || q->cut.undivided) || q->frozen || at <= q->offset || at >= end)
             continue;
         *end_p = end;
@@ -165,7 +166,7 @@ static int chunk_of(const ls_model *m, size_t first, size_t end) {
 static size_t at_chunk(const ls_share *sh, size_t at) {
     size_t chunk = ls_share_chunk(sh->config), n = sh->model->nfloats;
     if (!sh->compress.on) return at;
-    size_t after = (n - at + chunk - 1) / chunk * chunk;
+    size_t after = ls_round_up(n - at, chunk);
     return after < n ? n - after : 0;
 }
 

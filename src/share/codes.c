@@ -20,6 +20,7 @@
 
 #include <stdlib.h>
 
+#include "base/round_up.h"
 #include "compress/codec.h"
 #include "share/mesh.h"
 
@@ -60,7 +61,7 @@ static size_t code_nbytes(const ls_share *sh, const ls_code_piece *x) {
     ls_compression how = ls_share_piece_how(sh, x, 0);
     const ls_codec *codec = ls_codec_of(how.kind);
     size_t n = x->end - x->first;
-    return ((x->nfactor ? codec->nbytes(&how, n, 0) : ls_codec_nbytes(codec, &how, n)) + 3) / 4 * 4;
+    return ls_round_up(x->nfactor ? codec->nbytes(&how, n, 0) : ls_codec_nbytes(codec, &how, n), 4);
 }
 
 /* The floats of the second factor. */

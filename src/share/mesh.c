@@ -7,6 +7,7 @@
 
 #include <stdlib.h>
 
+#include "base/round_up.h"
 #include "model/split.h"
 #include "share/islands.h"
 #include "share/stages.h"
@@ -149,7 +150,7 @@ void ls_share_list_ends(ls_share *sh) {
         chunk = q->cut.chunk;
         if (same || q->offset / LS_BLOCK == 0) continue;
         sh->ends[sh->nends++] = q->offset / LS_BLOCK * LS_BLOCK;
-        sh->ends[sh->nends++] = (q->offset + LS_BLOCK - 1) / LS_BLOCK * LS_BLOCK;
+        sh->ends[sh->nends++] = ls_round_up(q->offset, LS_BLOCK);
     }
     qsort(sh->ends, (size_t)sh->nends, sizeof *sh->ends, by_size_downwards);
 }

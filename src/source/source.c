@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/round_up.h"
 #include "source/index.h"
 #include "source/note.h"
 #include "source/numbering.h"
@@ -86,13 +87,6 @@ ls_status ls_source_draw(const ls_source *s, uint64_t i, const ls_draw *d, void 
     return s->draw ? s->draw(s, i, d, sample, e) : s->read(s, i, sample, e);
 }
 
-ls_status ls_source_sample(const void *source, const ls_draw *d, size_t nbytes, void *sample,
-                           ls_error *e) {
-    const ls_source *s = source;
-    (void)nbytes;
-    return ls_source_draw(s, d->sample, d, sample, e);
-}
-
 size_t ls_field_count(const ls_field *f, const void *sample) {
     size_t n = f->nbytes / ls_dtype_size(f->type), i = 0;
     const char *at = (const char *)sample + f->offset;
@@ -124,7 +118,7 @@ ls_status ls_source_add_field(ls_source *s, const char *what, const ls_field *li
         return ls_fail(e, LS_EINVAL, "%s: field %s has %d dimensions, at most %d are possible",
                        what, like->name, like->ndims, LS_FIELD_DIMS);
     ls_field f = *like;
-    f.offset = (s->nbytes + LS_FIELD_ALIGN - 1) / LS_FIELD_ALIGN * LS_FIELD_ALIGN;
+    f.offset = ls_round_up(s->nbytes, LS_FIELD_ALIGN);
     f.nbytes = ls_dtype_size(f.type);
     for (int i = 0; i < f.ndims; i++) {
         if (f.dims[i] < 1)

@@ -126,9 +126,6 @@ void ls_field_end(const ls_field *, void *sample, size_t n);
 const ls_field *ls_source_field(const ls_source *, const char *name);
 /* Reads sample i for training, as this draw of it says. */
 ls_status ls_source_draw(const ls_source *, uint64_t i, const ls_draw *, void *sample, ls_error *);
-/* Reads a sample, for the loader (data/loader.h); nbytes is that of the source. */
-ls_status ls_source_sample(const void *source, const ls_draw *, size_t nbytes, void *sample,
-                           ls_error *);
 
 /* A source that changes the samples of another, which it owns, with as many samples in their order:
  * `over` begins a structure from malloc(). The caller adds the fields. */

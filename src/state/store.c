@@ -26,10 +26,11 @@
 #include <sys/mman.h>
 
 #include "base/plural.h"
+#include "base/round_up.h"
 #include "state/apart.h"
 #include "state/store_inside.h"
 
-static size_t pages(size_t nbytes) { return (nbytes + 4095) / 4096 * 4096; }
+static size_t pages(size_t nbytes) { return ls_round_up(nbytes, 4096); }
 
 /* Gradient sums that a worker needs at most, whatever its range of virtual workers: those of a
  * cover, and the current one. Unused ones take no memory. */

@@ -6,6 +6,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "base/round_up.h"
 #include "base/scratch.h"
 #include "coll/virtual.h"
 #include "model/stored_table.h"
@@ -265,7 +266,7 @@ void ls_world_round(const ls_world *w, const ls_share *sh, const ls_compute *c, 
  * file, private pages are discarded. */
 static void drop_range(void *x, size_t size, size_t first, size_t end) {
     const uintptr_t page = 4096;
-    uintptr_t a = ((uintptr_t)x + first * size + page - 1) / page * page;
+    uintptr_t a = ls_round_up((uintptr_t)x + first * size, page);
     uintptr_t b = ((uintptr_t)x + end * size) / page * page;
     if (a < b && madvise((void *)a, b - a, MADV_REMOVE) != 0)
         madvise((void *)a, b - a, MADV_DONTNEED);

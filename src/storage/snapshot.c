@@ -14,6 +14,7 @@
 #include "base/clock.h"
 #include "base/file.h"
 #include "base/log.h"
+#include "base/round_up.h"
 #include "base/thread.h"
 #include "dataset/data_files.h"
 #include "net/launch/child.h"
@@ -140,7 +141,7 @@ typedef struct copied {
 
 static size_t copied_at(const ls_plan *p) {
     enum { LINE = 64 };
-    return (p->share.nbytes.copy + LINE - 1) / LINE * LINE;
+    return ls_round_up(p->share.nbytes.copy, LINE);
 }
 
 static copied *copied_in(const ls_plan *p, float *flat) {

@@ -4,9 +4,11 @@
 #include <string.h>
 #include <sys/mman.h>
 
+#include "base/round_up.h"
+
 enum { PAGE = 4096 };
 
-static size_t pages(size_t nbytes) { return (nbytes + PAGE - 1) / PAGE * PAGE; }
+static size_t pages(size_t nbytes) { return ls_round_up(nbytes, PAGE); }
 
 size_t ls_row_tables_nbytes(const ls_plan *p) {
     size_t tables = p->share.nbytes.tables;

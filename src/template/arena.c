@@ -3,6 +3,8 @@
 
 #include <stdlib.h>
 
+#include "base/round_up.h"
+
 enum { BLOCK = 16384, ALIGN = 16 };
 
 struct ls_arena_block {
@@ -12,7 +14,7 @@ struct ls_arena_block {
 };
 
 void *ls_template_alloc(ls_template_arena *a, size_t nbytes) {
-    size_t need = (nbytes + ALIGN - 1) / ALIGN * ALIGN;
+    size_t need = ls_round_up(nbytes, ALIGN);
     if (!a->last || a->last->size - a->last->used < need) {
         size_t size = need > BLOCK ? need : BLOCK;
         ls_arena_block *b = ls_alloc(sizeof *b + size);

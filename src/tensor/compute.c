@@ -2,10 +2,11 @@
 #include "tensor/compute.h"
 
 #include "base/mem.h"
+#include "base/round_up.h"
 #include "tensor/gemm.h"
 
 static size_t stride_of(size_t scratch_floats) {
-    return (LS_GEMM_WORK + scratch_floats + 1023) / 1024 * 1024;
+    return ls_round_up(LS_GEMM_WORK + scratch_floats, 1024);
 }
 
 size_t ls_compute_nbytes(int nthreads, size_t scratch_floats) {

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "base/log.h"
+#include "base/round_up.h"
 #include "infer/ranking.h"
 #include "table/step_rows.h"
 
@@ -12,7 +13,7 @@ static uint64_t sample_at(uint64_t i, uint64_t n, uint64_t all) { return i * all
 
 /* The memory that a device needs for n samples. */
 static size_t device_nbytes(const ls_infer *f, int64_t n, size_t *samples_p) {
-    *samples_p = (ls_infer_device_nbytes(f->model, n) + 63) / 64 * 64;
+    *samples_p = ls_round_up(ls_infer_device_nbytes(f->model, n), 64);
     return *samples_p + (size_t)n * f->model->sample_nbytes;
 }
 

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/round_up.h"
 #include "weights/blocks.h"
 
 enum { ALIGNMENT = 32 };
@@ -83,7 +84,7 @@ void ls_gguf_put_value(ls_gguf_writer *w, const ls_gguf_value *v) {
 
 /* ---- tensors ---- */
 
-static size_t padded(size_t n) { return (n + ALIGNMENT - 1) / ALIGNMENT * ALIGNMENT; }
+static size_t padded(size_t n) { return ls_round_up(n, ALIGNMENT); }
 
 void ls_gguf_put_tensor(ls_gguf_writer *w, const char *name, ls_block_type type, int ndims,
                         const int64_t *dims) {

@@ -62,8 +62,14 @@ typedef struct way {
     int zero;
 } train_way;
 
+static ls_status read_drawn(const void *source, const ls_draw *d, size_t nbytes, void *sample,
+                            ls_error *e) {
+    (void)nbytes; /* of a sample of the source */
+    return ls_source_draw(source, d->sample, d, sample, e);
+}
+
 static void run(const ls_source *source, const train_way *way, trained *t_p) {
-    *t_p = (trained){.read = ls_source_sample,
+    *t_p = (trained){.read = read_drawn,
                      .data = source,
                      .nsamples = source->count,
                      .steps = STEPS,

@@ -84,7 +84,7 @@ static void test_turns(void **state) {
     int64_t kept = a.writer.decode.npositions;
     say(&a, "be", SHORT, &second);
     assert_true(a.writer.decode.npositions > kept);
-    ls_writer_clear(&b.writer);
+    b.writer.n = b.writer.decode.npositions = b.writer.decode.ntext = 0; /* read again, whole */
     say(&b, "be", SHORT, &again);
     assert_string_equal(second.text, again.text);
     ls_talk_begin(&a.talk, NULL);

@@ -3,23 +3,23 @@
 
 #include <math.h>
 
-#include "folder.h"
 #include "test.h"
 
 static ls_config base;
 
 static int make(void **state) {
     ls_error e = {0};
-    if (make_folder(state) != 0) return -1;
+    (void)state;
     ls_config_defaults(&base);
     return ls_config_set(&base, "data.path=x", &e) == LS_OK ? 0 : -1;
 }
 
 static ls_status read_text(const char *text, ls_space *s_p, ls_error *e) {
-    char path[64];
-    snprintf(path, sizeof path, "%s/space.yaml", folder);
-    assert_int_equal(ls_file_replace(path, text, strlen(text), NULL), LS_OK);
-    return ls_space_read(path, &base, s_p, e);
+    ls_buf file = {0};
+    ls_buf_printf(&file, "%s", text);
+    ls_status s = ls_space_parse(&file, "space.yaml", &base, s_p, e);
+    ls_buf_free(&file);
+    return s;
 }
 
 static ls_space space_of(const char *text) {
@@ -292,5 +292,5 @@ int main(void) {
         cmocka_unit_test(test_explore),    cmocka_unit_test(test_pick),
         cmocka_unit_test(test_refused),    cmocka_unit_test(test_impossible),
     };
-    return cmocka_run_group_tests(tests, make, remove_folder);
+    return cmocka_run_group_tests(tests, make, NULL);
 }

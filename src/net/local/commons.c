@@ -14,12 +14,13 @@
 
 #include "base/cores.h"
 #include "base/mem.h"
+#include "base/round_up.h"
 #include "net/local/ring.h"
 
 static const uint64_t MAGIC = 0x6c6f636b73746570; /* "lockstep" */
 enum { PAGE = 4096, ALIGN = 128 };
 
-static size_t pages(size_t nbytes) { return (nbytes + PAGE - 1) / PAGE * PAGE; }
+static size_t pages(size_t nbytes) { return ls_round_up(nbytes, PAGE); }
 
 /* The distance from one worker's arena to the next. The workers' buffers lie at the same places of
  * their arenas and are read in step; 17 pages more keep them from falling into one set of a cache,
@@ -260,7 +261,7 @@ static void remove_block(ls_commons *c, size_t at) {
 
 void *ls_commons_alloc(ls_commons *c, size_t nbytes) {
     if (nbytes > c->head->arena_nbytes) return NULL;
-    size_t want = nbytes ? (nbytes + ALIGN - 1) / ALIGN * ALIGN : ALIGN;
+    size_t want = nbytes ? ls_round_up(nbytes, ALIGN) : ALIGN;
     for (size_t i = 0; i < c->nblocks; i++) {
         block *b = &c->blocks[i];
         if (b->taken || b->nbytes < want) continue;

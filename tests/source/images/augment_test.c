@@ -338,7 +338,7 @@ static void test_source(void **state) {
     ls_draw d = {.seed = 77, .epoch = recorded[2].epoch, .sample = recorded[2].sample};
     assert_ls_ok(changed->read(changed, 0, sample, &e), e);
     assert_memory_equal(sample + image->offset, small, sizeof small);
-    assert_ls_ok(ls_source_sample(changed, &d, changed->nbytes, sample, &e), e);
+    assert_ls_ok(ls_source_draw(changed, d.sample, &d, sample, &e), e);
     assert_memory_equal(sample + image->offset, recorded[2].pixels, sizeof small);
     memcpy(&value, sample + label->offset, sizeof value);
     assert_int_equal(value, 3);
