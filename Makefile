@@ -10,7 +10,7 @@ build:
 	@scripts/build.sh release lockstep
 
 # Installs the program, both libraries, headers, lockstep.pc and lockstepConfig.cmake, man page,
-# completion, documents and examples into $(DESTDIR)$(PREFIX).
+# completion, documents, examples and configs into $(DESTDIR)$(PREFIX).
 install:
 	@scripts/install.sh build
 	@scripts/build.sh release -DCMAKE_INSTALL_PREFIX="$(PREFIX)" installed

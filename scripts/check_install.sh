@@ -32,6 +32,7 @@ for file in bin/lockstep lib/liblockstep.a lib/liblockstep.so lib/liblockstep.so
     lib/liblockstep.so.0.1.0 lib/pkgconfig/lockstep.pc include/lockstep/group.h \
     lib/cmake/lockstep/lockstepConfig.cmake lib/cmake/lockstep/lockstepConfigVersion.cmake \
     share/doc/lockstep/README.md share/doc/lockstep/docs/guide/program.md share/doc/lockstep/examples/hello.c \
+    share/doc/lockstep/configs/tiny.yaml \
     include/lockstep/lockstep.h share/man/man1/lockstep.1 share/bash-completion/completions/lockstep; do
     [ -s "$here/$file" ] || fail "$file is not installed"
 done
