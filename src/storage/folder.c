@@ -299,6 +299,7 @@ static void note_place(ls_folder *f) {
     if (stat(f->run.dir, &st) != 0) return;
     f->notes->device = st.st_dev;
     f->notes->inode = st.st_ino;
+    if (f->run.state) atomic_store(&f->run.state->device, st.st_dev);
 }
 
 /* What a process that was killed last saw of its workers: the next one may write no such file. */
@@ -330,10 +331,27 @@ static ls_status inspect_again(ls_folder *f, bool follows, ls_error *e) {
     return LS_OK;
 }
 
+/* A directory that was removed is made again where it was, and not below a mount point whose file
+ * system is gone: mounted again, that would hide what was written meanwhile. */
+static ls_status check_mounted(const ls_folder *f, ls_error *e) {
+    struct stat st;
+    unsigned long long device = f->notes->device;
+    if (!device && f->run.state) device = atomic_load(&f->run.state->device);
+    char *there = ls_file_existing(f->run.dir);
+    bool known = device && stat(there, &st) == 0;
+    free(there);
+    if (!known || st.st_dev == device) return LS_OK;
+    return ls_fail(e, LS_EINVAL,
+                   "%s: its file system is no longer mounted there; mount it again: nothing is "
+                   "written elsewhere",
+                   f->run.dir);
+}
+
 /* On failure, nothing but empty directories has been made, and they are removed. */
 static ls_status lock_once(ls_folder *f, bool follows, ls_error *e) {
     const ls_folder_run *r = &f->run;
     found before;
+    if (follows) LS_TRY(check_mounted(f, e));
     LS_TRY(inspect_to_follow(r, follows, &before, e));
     if (before.has_lock && !follows) LS_TRY(ls_lock_look(r->dir, e));
     LS_TRY(check_found(r, r->resumes || follows, &before, e));
@@ -524,20 +542,6 @@ static bool is_same_place(const ls_folder *f) {
     struct stat st;
     return stat(f->run.dir, &st) == 0 && st.st_dev == f->notes->device &&
            st.st_ino == f->notes->inode;
-}
-
-/* A directory that was removed is made again where it was, and not below a mount point whose file
- * system is gone: mounted again, that would hide what was written meanwhile. */
-static ls_status check_mounted(const ls_folder *f, ls_error *e) {
-    struct stat st;
-    char *there = ls_file_existing(f->run.dir);
-    bool known = f->notes->inode != 0 && stat(there, &st) == 0;
-    free(there);
-    if (!known || st.st_dev == f->notes->device) return LS_OK;
-    return ls_fail(e, LS_EIO,
-                   "%s: its file system is no longer mounted there; mount it again: nothing is "
-                   "written elsewhere",
-                   f->run.dir);
 }
 
 /* Takes the lock again if the directory, or only the lock in it, was removed. */

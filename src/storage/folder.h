@@ -46,8 +46,9 @@ typedef enum ls_folder_phase {
     LS_FOLDER_MADE
 } ls_folder_phase;
 typedef struct ls_folder_state {
-    atomic_int phase;  /* an ls_folder_phase */
-    atomic_llong step; /* steps complete when the run began; 0: it was new */
+    atomic_int phase;     /* an ls_folder_phase */
+    atomic_llong step;    /* steps complete when the run began; 0: it was new */
+    atomic_ullong device; /* of the directory; 0: not known */
 } ls_folder_state;
 
 ls_folder_phase ls_folder_phase_of(const ls_folder_state *);

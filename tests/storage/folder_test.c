@@ -350,6 +350,23 @@ static void test_changed(void **state) {
     end(&x);
 }
 
+/* A worker that opens the directory in a later view finds another file system in its place. */
+static void test_unmounted(void **state) {
+    (void)state;
+    ls_error e;
+    ls_folder_state s = {0};
+    ls_folder_run r = run_with(false);
+    ls_folder *f = NULL;
+    r.state = &s;
+    assert_ls_ok(ls_folder_open(&r, false, &f, &e), e);
+    ls_folder_close(f, true);
+    char *above = ls_format("%.*s", (int)(strrchr(dir, '/') - dir), dir); /* removed, too */
+    assert_int_equal(symlink("/proc", above), 0);
+    assert_ls_fails(ls_folder_open(&r, true, &f, &e), LS_EINVAL, "is no longer mounted there", e);
+    assert_int_equal(unlink(above), 0);
+    free(above);
+}
+
 /* A phase never goes back. */
 static void test_phases(void **state) {
     (void)state;
@@ -365,9 +382,10 @@ static void test_phases(void **state) {
 #define TEST(f) cmocka_unit_test_setup_teardown(f, make_dir, remove_folder)
 
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        TEST(test_abandoned), TEST(test_stays),   TEST(test_refused),
-        TEST(test_check),     TEST(test_follow),  TEST(test_follow_checkpoint),
-        TEST(test_repair),    TEST(test_changed), TEST(test_phases)};
+    const struct CMUnitTest tests[] = {TEST(test_abandoned), TEST(test_stays),
+                                       TEST(test_refused),   TEST(test_check),
+                                       TEST(test_follow),    TEST(test_follow_checkpoint),
+                                       TEST(test_unmounted), TEST(test_repair),
+                                       TEST(test_changed),   TEST(test_phases)};
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }
