@@ -32,56 +32,6 @@ static ls_status fail_overlap(const ls_schema_rules *r, const ls_schema_comparis
         k, i);
 }
 
-/* What is valid by one of several schemas that have no value in common is valid by one alone. */
-static ls_status check_one_of(const ls_schema_rules *r, const ls_schema_part *part) {
-    const ls_json *list = ls_json_get(part->schema, "oneOf");
-    ls_schema_comparison c = {.root = part->root};
-    for (size_t i = 0; i < ls_json_count(list); i++)
-        for (size_t k = 0; k < i; k++)
-            if (ls_schemas_overlap(&c, ls_json_at(list, k), ls_json_at(list, i)))
-                return fail_overlap(r, &c, k, i);
-    return LS_OK;
-}
-
-/* The set where its i-th schema has been chosen from: with `one` added. */
-static const ls_schema_set *with_choice(ls_schema_rules *r, const ls_schema_set *set, size_t i,
-                                        unsigned done, const ls_json *one) {
-    ls_schema_set *all = ls_schema_set_new(&r->sets);
-    size_t said = 0;
-    for (size_t k = 0; k < set->n; k++) {
-        ls_schema_part p = set->list[k];
-        if (k == i) p.done |= done;
-        said += ls_schema_says(&p);
-        ls_schema_set_add(all, p);
-    }
-    if (!said) all->n = 0;
-    ls_schema_set_add(all, (ls_schema_part){one, set->list[i].root, 0});
-    return all;
-}
-
-/* A choice alone is read where it stands; with others beside it, each of its schemas makes a rule.
- * */
-static ls_status read_choice(ls_schema_rules *r, const ls_schema_set *set, size_t i, unsigned done,
-                             int nested, const ls_expression **x_p) {
-    const char *keyword = done == LS_DONE_ANY_OF ? "anyOf" : "oneOf";
-    const ls_json *list = ls_json_get(set->list[i].schema, keyword);
-    const ls_expression *x = NULL, *one = NULL;
-    size_t n = ls_json_is_array(list) ? ls_json_count(list) : 0;
-    if (n == 0) return ls_schema_fail(r, "%s: a list of schemas is expected", keyword);
-    if (done == LS_DONE_ONE_OF) LS_TRY(check_one_of(r, &set->list[i]));
-    for (size_t k = 0; k < n; k++) {
-        const ls_schema_set *all = with_choice(r, set, i, done, ls_json_at(list, k));
-        if (all->never) continue;
-        if (all->n > 1)
-            one = ls_schema_call(r, all, r->path);
-        else
-            LS_TRY(read_set(r, all, nested + 1, &one));
-        x = ls_expression_or(&r->pool, x, one);
-    }
-    *x_p = x ? x : ls_expression_never(&r->pool);
-    return LS_OK;
-}
-
 /* The first choice of the set; *done_p 0: there is none. */
 static size_t find_choice(const ls_schema_set *set, unsigned *done_p) {
     for (size_t i = 0; i < set->n; i++) {
@@ -93,6 +43,112 @@ static size_t find_choice(const ls_schema_set *set, unsigned *done_p) {
     }
     *done_p = 0;
     return 0;
+}
+
+/* How values of a set are compared, one of whose schemas has a oneOf. */
+static ls_status read_comparison(const ls_schema_rules *r, const ls_schema_set *set, size_t i,
+                                 ls_schema_comparison *c) {
+    unsigned types = 0, about = 0, done = 0;
+    ls_schema_part rest = set->list[i];
+    bool given = false, lone = true;
+    LS_TRY(ls_schema_types(r, set, &types, &about));
+    for (size_t k = 0; k < set->n; k++) {
+        ls_schema_part p = set->list[k];
+        given = given || ls_json_get(p.schema, "type");
+        if (k == i) p.done |= LS_DONE_ONE_OF;
+        ls_schema_set one = {.list = &p, .n = 1};
+        find_choice(&one, &done);
+        lone = lone && !done;
+    }
+    *c = (ls_schema_comparison){.root = rest.root, .types = given ? types : 0};
+    c->objects = !given && lone && (about == 0 || about == LS_TYPE_OBJECT);
+    return LS_OK;
+}
+
+static void exclude(ls_json *lists, size_t i, const char *name) {
+    ls_json_set((ls_json *)(uintptr_t)ls_json_at(lists, i), name, ls_json_new_bool(false));
+}
+
+/* What is valid by one of several schemas that have no value in common is valid by one alone. So is
+ * what lacks properties that others require. lists: for each schema an object of their names. */
+static ls_status read_exclusions(const ls_schema_rules *r, const ls_schema_set *set, size_t at,
+                                 ls_json *lists) {
+    const ls_json *list = ls_json_get(set->list[at].schema, "oneOf");
+    ls_schema_comparison c;
+    LS_TRY(read_comparison(r, set, at, &c));
+    for (size_t i = 0; i < ls_json_count(list); i++) {
+        ls_json_push(lists, ls_json_new_object());
+        for (size_t k = 0; k < i; k++) {
+            const ls_json *a = ls_json_at(list, k), *b = ls_json_at(list, i);
+            if (!ls_schemas_overlap(&c, a, b)) continue;
+            const char *of_b = ls_schemas_part(&c, a, b), *of_a = ls_schemas_part(&c, b, a);
+            if (!of_b || !of_a) return fail_overlap(r, &c, k, i);
+            exclude(lists, k, of_b);
+            exclude(lists, i, of_a);
+        }
+    }
+    return LS_OK;
+}
+
+/* The i-th of the lists of names as a schema that excludes them; NULL: there are none. */
+static const ls_json *exclusion_of(ls_schema_rules *r, const ls_json *lists, size_t i) {
+    const ls_json *names = ls_json_at(lists, i);
+    if (!ls_json_count(names)) return NULL;
+    ls_json *schema = ls_json_new_object();
+    ls_json_set(schema, "properties", ls_json_share(names));
+    return ls_schema_keep(r, schema);
+}
+
+/* The set where its i-th schema has been chosen from: with others added. */
+static const ls_schema_set *with_choice(ls_schema_rules *r, const ls_schema_set *set, size_t i,
+                                        unsigned done, const ls_json *const added[2]) {
+    ls_schema_set *all = ls_schema_set_new(&r->sets);
+    size_t said = 0;
+    for (size_t k = 0; k < set->n; k++) {
+        ls_schema_part p = set->list[k];
+        if (k == i) p.done |= done;
+        said += ls_schema_says(&p);
+        ls_schema_set_add(all, p);
+    }
+    if (!said) all->n = 0;
+    for (int k = 0; k < 2; k++)
+        if (added[k]) ls_schema_set_add(all, (ls_schema_part){added[k], set->list[i].root, 0});
+    return all;
+}
+
+/* A choice alone is read where it stands; with others beside it, each of its schemas makes a rule.
+ * lists: what each excludes; NULL: nothing. */
+static ls_status read_schemas(ls_schema_rules *r, const ls_schema_set *set, size_t i,
+                              const ls_json *lists, int nested, const ls_expression **x_p) {
+    unsigned done = lists ? LS_DONE_ONE_OF : LS_DONE_ANY_OF;
+    const ls_json *list = ls_json_get(set->list[i].schema, lists ? "oneOf" : "anyOf");
+    const ls_expression *x = NULL, *one = NULL;
+    for (size_t k = 0; k < ls_json_count(list); k++) {
+        const ls_json *const added[] = {ls_json_at(list, k), exclusion_of(r, lists, k)};
+        const ls_schema_set *all = with_choice(r, set, i, done, added);
+        if (all->never) continue;
+        if (all->n > 1)
+            one = ls_schema_call(r, all, r->path);
+        else
+            LS_TRY(read_set(r, all, nested + 1, &one));
+        x = ls_expression_or(&r->pool, x, one);
+    }
+    *x_p = x ? x : ls_expression_never(&r->pool);
+    return LS_OK;
+}
+
+static ls_status read_choice(ls_schema_rules *r, const ls_schema_set *set, size_t i, unsigned done,
+                             int nested, const ls_expression **x_p) {
+    const char *keyword = done == LS_DONE_ANY_OF ? "anyOf" : "oneOf";
+    const ls_json *list = ls_json_get(set->list[i].schema, keyword);
+    if (!ls_json_is_array(list) || ls_json_count(list) == 0)
+        return ls_schema_fail(r, "%s: a list of schemas is expected", keyword);
+    if (done == LS_DONE_ANY_OF) return read_schemas(r, set, i, NULL, nested, x_p);
+    ls_json *lists = ls_json_new_array();
+    ls_status s = read_exclusions(r, set, i, lists);
+    if (s == LS_OK) s = read_schemas(r, set, i, lists, nested, x_p);
+    ls_json_free(lists);
+    return s;
 }
 
 /* ---- a set ---- */

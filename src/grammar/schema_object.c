@@ -180,11 +180,25 @@ static ls_status add_member(object_reader *o, const char *name) {
 
 /* ---- others ---- */
 
+/* Is there a property that may be there, or an empty list? */
+static bool lists_some(const ls_json *properties) {
+    const char *name = NULL;
+    const ls_json *value = NULL;
+    bool some = properties && ls_json_count(properties) == 0;
+    for (void *it = ls_json_next(properties, NULL, &name, &value); it && !some;
+         it = ls_json_next(properties, it, &name, &value))
+        some = !is_false(value);
+    return some;
+}
+
 /* Does no schema list properties? Then any are meant; an empty list means none. */
 static bool lists_none(const object_reader *o) {
-    for (size_t i = 0; i < o->set->n; i++)
-        if (ls_json_get(o->set->list[i].schema, "properties")) return false;
-    return o->n == 0 && o->npatterns == 0;
+    for (size_t i = 0; i < o->set->n; i++) {
+        const ls_json *schema = o->set->list[i].schema;
+        if (lists_some(ls_json_get(schema, "properties"))) return false;
+        if (ls_json_count(ls_json_get(schema, "required"))) return false;
+    }
+    return o->npatterns == 0;
 }
 
 /* Does a schema say that there may be others whose names these patterns match? */

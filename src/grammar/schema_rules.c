@@ -9,6 +9,8 @@
 void ls_schema_rules_free(ls_schema_rules *r) {
     for (uint32_t i = 0; i < r->n; i++) free(r->list[i].path);
     free(r->list);
+    for (size_t i = 0; i < r->nmade; i++) ls_json_free(r->made[i]);
+    free((void *)r->made);
     ls_schema_sets_free(&r->sets);
     ls_expressions_free(&r->pool);
 }
@@ -20,6 +22,16 @@ ls_status ls_schema_fail(const ls_schema_rules *r, const char *fmt, ...) {
     vsnprintf(text, sizeof text, fmt, list);
     va_end(list);
     return ls_fail(r->e, LS_EINVAL, "the schema%s%s: %s", *r->path ? " at " : "", r->path, text);
+}
+
+const ls_json *ls_schema_keep(ls_schema_rules *r, ls_json *schema) {
+    for (size_t i = 0; i < r->nmade; i++) {
+        if (!ls_json_equal(r->made[i], schema)) continue;
+        ls_json_free(schema);
+        return r->made[i];
+    }
+    r->made = ls_grow((void *)r->made, r->nmade, sizeof(ls_json *));
+    return r->made[r->nmade++] = schema;
 }
 
 static bool is_same(const ls_schema_rule *a, const ls_schema_rule *b) {

@@ -41,6 +41,8 @@ typedef struct ls_schema_rules {
     uint32_t n;
     const char *path; /* of what is being read; not owned */
     ls_schema_sets sets;
+    ls_json **made; /* [nmade] schemas that are not in the document; each is there once */
+    size_t nmade;
     ls_error *e;
 } ls_schema_rules;
 
@@ -49,6 +51,9 @@ void ls_schema_rules_free(ls_schema_rules *);
 /* LS_EINVAL, with where in the schema it is. */
 ls_status ls_schema_fail(const ls_schema_rules *, const char *fmt, ...)
     __attribute__((format(printf, 2, 3)));
+
+/* Takes a schema that is not in the document: it, or an equal one, lives as long as the rules. */
+const ls_json *ls_schema_keep(ls_schema_rules *, ls_json *);
 
 /* A call of the rule, which is added if it is not there. */
 const ls_expression *ls_schema_call(ls_schema_rules *, const ls_schema_set *, const char *path);

@@ -129,6 +129,7 @@ static bool is_false(const ls_json *j) { return ls_json_is_bool(j) && !ls_json_i
 
 static bool excludes(const ls_json *schema, const char *name) {
     const ls_json *one = ls_json_get(ls_json_get(schema, "properties"), name);
+    if (!one && ls_json_get(schema, "patternProperties")) return false; /* one may match it */
     return is_false(one ? one : ls_json_get(schema, "additionalProperties"));
 }
 
@@ -149,9 +150,36 @@ static bool objects_overlap(ls_schema_comparison *c, const ls_json *a, const ls_
     return true;
 }
 
+/* Does a schema without a type have keywords about objects alone? Then objects are written. */
+static bool is_of_objects(const ls_json *s) {
+    static const char *const objects[] = {"properties", "required", "patternProperties",
+                                          "additionalProperties"},
+                             *const others[] = {"type",        "enum",      "const",   "anyOf",
+                                                "oneOf",       "allOf",     "$ref",    "items",
+                                                "minItems",    "maxItems",  "pattern", "minLength",
+                                                "maxLength",   "minimum",   "maximum", "format",
+                                                "prefixItems", "multipleOf"};
+    bool is = false;
+    for (size_t i = 0; i < sizeof objects / sizeof *objects; i++)
+        is = is || ls_json_get(s, objects[i]);
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        is = is && !ls_json_get(s, others[i]);
+    return is;
+}
+
+/* The types of values that are valid by both, and written. */
+static unsigned common_types(ls_schema_comparison *c, const ls_json *a, const ls_json *b,
+                             int nested) {
+    unsigned common = types_of(c, a, nested) & types_of(c, b, nested);
+    if (nested) return common; /* what stands beside the property's schemas is not known here */
+    if (c->objects && is_of_objects(follow(c, a)) && is_of_objects(follow(c, b)))
+        common &= LS_TYPE_OBJECT;
+    return c->types ? common & c->types : common;
+}
+
 static bool overlap(ls_schema_comparison *c, const ls_json *a, const ls_json *b, int nested) {
     const ls_json *x = follow(c, a), *y = follow(c, b);
-    unsigned common = types_of(c, a, nested) & types_of(c, b, nested);
+    unsigned common = common_types(c, a, b, nested);
     if (!common) return false;
     if (!x || !y || is_exhausted(c, nested)) return true;
     if (count_listed(x) && count_listed(y)) return lists_overlap(c, x, y);
@@ -161,4 +189,23 @@ static bool overlap(ls_schema_comparison *c, const ls_json *a, const ls_json *b,
 
 bool ls_schemas_overlap(ls_schema_comparison *c, const ls_json *a, const ls_json *b) {
     return overlap(c, a, b, 0);
+}
+
+static bool requires(const ls_json *schema, const char *name) {
+    const ls_json *list = ls_json_get(schema, "required");
+    for (size_t i = 0; i < ls_json_count(list); i++) {
+        const char *one = ls_json_text(ls_json_at(list, i));
+        if (one && strcmp(one, name) == 0) return true;
+    }
+    return false;
+}
+
+const char *ls_schemas_part(ls_schema_comparison *c, const ls_json *a, const ls_json *b) {
+    const ls_json *x = follow(c, a), *y = follow(c, b), *list = ls_json_get(y, "required");
+    if (!x || !y || common_types(c, a, b, 0) != LS_TYPE_OBJECT) return NULL;
+    for (size_t i = 0; i < ls_json_count(list) && !is_exhausted(c, 0); i++) {
+        const char *name = ls_json_text(ls_json_at(list, i));
+        if (name && !requires(x, name)) return name;
+    }
+    return NULL;
 }

@@ -31,12 +31,18 @@ enum { LS_SCHEMA_WORK = 300000 };
 /* Which schemas of one document have values in common. Initially {.root = ...}. */
 typedef struct ls_schema_comparison {
     const ls_json *root; /* the whole document */
-    int64_t work;        /* that was done; beyond LS_SCHEMA_WORK all schemas are taken to overlap */
+    unsigned types;      /* that values have which are written; 0: not known */
+    bool objects; /* of schemas with keywords about objects, and no type, objects are written */
+    int64_t work; /* that was done; beyond LS_SCHEMA_WORK all schemas are taken to overlap */
 } ls_schema_comparison;
 
-/* False: no value is valid by both schemas. True: one may be. Told apart are schemas of other
- * types; lists of values without one in common; and objects, by a property that one requires, and
- * that the other excludes, or whose schemas are told apart. */
+/* False: no value that is written is valid by both schemas. True: one may be. Told apart are
+ * schemas of other types; lists of values without one in common; and objects, by a property that
+ * one requires, and that the other excludes, or whose schemas are told apart. */
 bool ls_schemas_overlap(ls_schema_comparison *, const ls_json *a, const ls_json *b);
+
+/* The name of a property without which what is written by a is not valid by b: b requires it, and
+ * a does not. NULL: there is none. */
+const char *ls_schemas_part(ls_schema_comparison *, const ls_json *a, const ls_json *b);
 
 #endif

@@ -318,6 +318,17 @@ static void answer_models(ls_front *f, ls_http_answer *a) {
     answer_json(a, 200, o);
 }
 
+/* One of them, by its name. */
+static void answer_model(ls_front *f, const char *name, ls_http_answer *a) {
+    for (int i = 0; i <= f->model.nadapters; i++) {
+        if (strcmp(name, ls_request_model_name(&f->model, i)) != 0) continue;
+        answer_json(a, 200, model_of(f, i));
+        return;
+    }
+    refuse(f, a, 404, "not_found_error",
+           "there is no model of this name; GET /v1/models lists those that are here");
+}
+
 static void answer_metrics(ls_front *f, ls_http_answer *a) {
     ls_reply_workers_lock(f->workers);
     ls_reply_workers_counts c = ls_reply_workers_count(f->workers);
@@ -393,8 +404,9 @@ static bool without_version(const char *path) {
 }
 
 static void answer(void *arg, const ls_http_request *r, ls_http_answer *a) {
+    static const char MODELS[] = "/v1/models";
     ls_front *f = arg;
-    size_t n = 0;
+    size_t n = 0, nmodels = sizeof MODELS - 1;
     const char *path = ls_http_path(r);
     bool post = ls_http_posted(r, &n) != NULL;
     int kind = 0;
@@ -409,8 +421,10 @@ static void answer(void *arg, const ls_http_request *r, ls_http_answer *a) {
         ls_json *o = ls_json_new_object();
         ls_json_set_text(o, "status", "ok");
         answer_json(a, 200, o);
-    } else if (strcmp(path, "/v1/models") == 0) {
+    } else if (strcmp(path, MODELS) == 0) {
         answer_models(f, a);
+    } else if (strncmp(path, MODELS, nmodels) == 0 && path[nmodels] == '/') {
+        answer_model(f, path + nmodels + 1, a);
     } else if (strcmp(path, "/metrics") == 0) {
         answer_metrics(f, a);
     } else {

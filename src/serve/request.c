@@ -98,7 +98,7 @@ static const char *const refused[][2] = {{"suffix", "null"},
                                          {"truncate_prompt_tokens", "null"},
                                          {"logits_processors", "null"},
                                          {"audio", "null"},
-                                         {"modalities", "null"},
+                                         {"modalities", "[\"text\"]"},
                                          {"allowed_token_ids", "null"},
                                          {"bad_words", "null"},
                                          {"include_stop_str_in_output", "false"},
@@ -170,7 +170,8 @@ static bool asks_nothing(const ls_json *value, const char *nothing) {
     char *end = NULL;
     double number = strtod(nothing, &end);
     if (ls_json_is_null(value)) return true;
-    if (ls_json_is_array(value) || ls_json_is_object(value)) return ls_json_count(value) == 0;
+    bool empty = ls_json_count(value) == 0;
+    if ((ls_json_is_array(value) && empty) || ls_json_is_object(value)) return empty;
     if (!*end && ls_json_number(value, &given)) return given == number;
     ls_json_write(value, 0, &text);
     bool same = text.len == strlen(nothing) && memcmp(text.data, nothing, text.len) == 0;

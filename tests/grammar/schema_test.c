@@ -648,6 +648,12 @@ static void test_allowed(void **state) {
          "1", "1.5"},
         {"{\"$ref\":\"#/$defs/a%20b\",\"$defs\":{\"a b\":{\"type\":\"null\"}}}", "null", "1"},
         {"{\"type\":\"string\",\"contentEncoding\":\"base64\"}", "\"aGk=\"", "\"aGk\""},
+        {"{\"type\":\"object\",\"properties\":{\"a\":{},\"b\":{}},\"oneOf\":[{\"required\":[\"a\"]}"
+         ",{\"required\":[\"b\"]}]}",
+         "{\"b\":1}", "{\"a\":1,\"b\":1}"},
+        {"{\"oneOf\":[{\"required\":[\"a\"],\"properties\":{\"b\":{}}},{\"required\":[\"b\"]}],"
+         "\"properties\":{\"a\":{}}}",
+         "{\"a\":1}", "\"a\""},
         {"{\"minLength\":2,\"minItems\":1}", "\"ab\"", "[]"},
         {"{\"type\":\"object\",\"properties\":{\"a\":{\"$ref\":\"#\"}},"
          "\"additionalProperties\":false}",
@@ -681,6 +687,15 @@ static void test_refused(void **state) {
          "\"#/$defs/a\"},{\"type\":\"null\"}]}},\"oneOf\":[{\"$ref\":\"#/$defs/"
          "a\"},{\"const\":1}]}",
          "too large for its schemas"},
+        {"{\"type\":[\"object\",\"string\"],\"oneOf\":[{\"required\":[\"a\"]},{\"required\":[\"b\"]"
+         "}]}",
+         "schemas 0 and 1 are not told"},
+        {"{\"oneOf\":[{\"required\":[\"a\"]},{\"required\":[\"b\"]}],\"anyOf\":[{\"minLength\":1},{"
+         "\"type\":\"object\"}]}",
+         "schemas 0 and 1 are not told"},
+        {"{\"oneOf\":[{\"type\":\"object\",\"required\":[\"a\",\"t\"],\"patternProperties\":{\"^"
+         "t\":{}},\"additionalProperties\":false},{\"type\":\"object\",\"required\":[\"t\"]}]}",
+         "schemas 0 and 1 are not told"},
         {"{\"anyOf\":[false]}", "no text is allowed"},
         {"{\"$ref\":\"#/$defs/a/$defs/b\",\"$defs\":{\"a\":{\"$id\":\"x\",\"$defs\":{\"b\":{}}}}}",
          "is not in the schema"},

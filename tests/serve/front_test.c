@@ -224,6 +224,10 @@ static void test_adapter(void **state) {
     assert_string_equal(ls_json_text(ls_json_get(one, "id")), "plain");
     assert_string_equal(ls_json_text(ls_json_get(one, "parent")), "small");
     ls_json_free(o);
+    assert_int_equal(ask_by("GET", "/v1/models/plain", ""), 200);
+    o = parsed();
+    assert_string_equal(ls_json_text(ls_json_get(o, "id")), "plain");
+    ls_json_free(o);
     assert_int_equal(ask("/v1/completions", "{\"model\": \"plain\", \"prompt\": \"a\"}"), 200);
     o = parsed();
     assert_string_equal(ls_json_text(ls_json_get(o, "model")), "plain");
@@ -415,6 +419,9 @@ static void test_tokens(void **state) {
     assert_int_equal(ask_by("GET", "/health", ""), 200);
     assert_int_equal(ask_by("GET", "/v1/models", ""), 200);
     assert_non_null(strstr(reply, "\"small\""));
+    assert_int_equal(ask_by("GET", "/v1/models/gone", ""), 404);
+    assert_int_equal(ask("/v1/completions", "{\"prompt\": \"a\", \"modalities\": [\"text\"]}"),
+                     200);
     assert_int_equal(ask_by("GET", "/metrics", ""), 200);
     assert_non_null(strstr(reply, "lockstep_serve_generated_tokens_total{model=\"small\"} "));
 }
