@@ -137,8 +137,9 @@ def ours(a, model, workers, threads, export=None):
         sets.append(f"model.from={random_model(a) if model['is_random'] else a.model}")
     if not model["is_image"]:
         parts = workers if model["batch"] % workers == 0 else 1
-        micro = 1 if model.get("is_published") else model["batch"] // parts
-        sets += [f"train.virtual_workers={parts}", f"train.micro_batch={micro}"]
+        sets.append(f"train.virtual_workers={parts}")
+        if not model.get("is_published"):
+            sets.append(f"train.micro_batch={model['batch'] // parts}")
     argv = [a.lockstep, "bench", "train", model["config"], "-n", str(workers), "--steps", str(a.steps - 2), "--json"]
     for s in sets:
         argv += ["--set", s]

@@ -286,7 +286,8 @@ static const ls_config_key keys[] = {
          "samples per step, from a step on, e.g. [[0, 64], [2000, 128]]: the batch grows in the "
          "run"),
     INT("train.micro_batch", train.micro_batch, 1, 1048576, 1, FREE,
-        "samples that a worker computes at once: more is faster and needs more memory"),
+        "samples that a worker computes at once: more is faster and needs more memory; left out: "
+        "2, 4, 8 ... of them, so that products have 256 rows"),
     INT("train.virtual_workers", train.virtual_workers, 1, 4096, 8, FIXED,
         "parts of the batch; they fix the order of summation and limit the number of workers"),
     INT("train.seed", train.seed, 0, INT64_MAX, 1, FIXED,

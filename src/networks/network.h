@@ -21,9 +21,10 @@ bool ls_network_is_open(const ls_config *);
 /* Sets model.input and model.classes as the data have them, where the config leaves them open.
  * LS_EINVAL: they don't have what the loss needs. */
 ls_status ls_network_resolve(ls_config *, const ls_source *, ls_error *);
-/* Raises train.micro_batch to what the model needs: to whole units (ls_model_unit_samples()); and
- * where the config leaves it out and a layer joins samples (model/layer.h), to the samples of a
- * virtual worker. */
+/* Raises train.micro_batch to what the model needs: to whole units (ls_model_unit_samples()). Where
+ * the config leaves it out, to as many samples, a power of two, as have 256 rows, so that products
+ * are fast; but with parallel.mesh.pipe it stays, and if a layer joins samples (model/layer.h) it is
+ * all samples of a virtual worker. */
 void ls_network_choose_micro(ls_config *);
 
 #endif

@@ -285,11 +285,42 @@ static void test_resolved(void **state) {
     assert_ls_fails(ls_network_resolve(&c, &s, &e), LS_EINVAL, "no field 'kind'", e);
 }
 
+/* What a config without train.micro_batch trains at once. */
+static void test_micro(void **state) {
+    (void)state;
+    static const char mlp[] = "model:\n  kind: mlp\n  input: {x: [9]}\n  classes: 2\n";
+    static const char gpt[] =
+        "model:\n  kind: gpt2\n  layers: 4\n  width: 32\n  heads: 2\n  context: 64\n";
+    static const struct {
+        const char *model, *more;
+        int64_t micro;
+    } cases[] = {
+        {mlp, "batch: 64", 8},
+        {mlp, "batch: 8", 1},
+        {mlp, "batch: 8000", 256},
+        {mlp, "batch: 64\n  micro_batch: 1", 1},
+        {"model:\n  kind: cnn\n  input: {image: [28, 28, 1]}\n  classes: 2\n", "batch: 64", 1},
+        {gpt, "batch: [[0, 8], [100, 64]]", 4},
+        {gpt, "batch: 64", 4},
+        {gpt, "batch: 24", 3},
+        {gpt, "batch: 64\nparallel:\n  mesh: {pipe: 2}", 1},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        static ls_config c;
+        ls_error e = {0};
+        char *text = ls_format("%strain:\n  %s\n", cases[i].model, cases[i].more);
+        assert_ls_ok(load(text, &c, &e), e);
+        ls_network_choose_micro(&c);
+        assert_int_equal(c.train.micro_batch, cases[i].micro);
+        free(text);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_list),         cmocka_unit_test(test_all_layers),
-        cmocka_unit_test(test_usual),        cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_bad_input),    cmocka_unit_test(test_resolved),
-        cmocka_unit_test(test_whole_classes)};
+        cmocka_unit_test(test_list),          cmocka_unit_test(test_all_layers),
+        cmocka_unit_test(test_usual),         cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_bad_input),     cmocka_unit_test(test_resolved),
+        cmocka_unit_test(test_whole_classes), cmocka_unit_test(test_micro)};
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }
