@@ -23,8 +23,8 @@ bool ls_network_is_open(const ls_config *);
 ls_status ls_network_resolve(ls_config *, const ls_source *, ls_error *);
 /* Raises train.micro_batch to what the model needs: to whole units (ls_model_unit_samples()). Where
  * the config leaves it out, to as many samples, a power of two, as have 256 rows, so that products
- * are fast; but with parallel.mesh.pipe it stays, and if a layer joins samples (model/layer.h) it is
- * all samples of a virtual worker. */
+ * are fast; in a pipeline it stays, and if a layer joins samples (model/layer.h) it is all samples
+ * of a virtual worker. */
 void ls_network_choose_micro(ls_config *);
 
 #endif
