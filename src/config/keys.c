@@ -252,7 +252,9 @@ static const ls_config_key keys[] = {
     TREE(
         "data.normalize", data.normalize, FIXED,
         "pixels become (x / 255 - mean) / deviation, by channel: auto: as measured on the training "
-        "part, {mean: [0.28], deviation: [0.35]}: these; empty: -1 to 1"),
+        "part, {mean: [0.28], deviation: [0.35]}: these; empty: -1 to 1. Columns of numbers become "
+        "(x - mean) / deviation: auto, or {age: {mean: 38.2, deviation: 13.6}}; empty: auto, if "
+        "model.kind is mlp, and they stay as they are with off, or in a list of layers"),
     MAPS("data.augment", data.augment, FIXED,
          "random changes of images during training, in this order, e.g. [{pad: 2}, {crop: 28}, "
          "{flip: 0.5}, {cutout: 8}]; also resized_crop, brightness, contrast, saturation, hue; for "

@@ -15,10 +15,12 @@
 #include "dataset/data_paths.h"
 #include "dataset/images.h"
 #include "dataset/mixture.h"
+#include "dataset/moments.h"
 #include "networks/network.h"
 #include "networks/own_source.h"
 #include "networks/pixels.h"
 #include "networks/program_model.h"
+#include "networks/scales.h"
 #include "source/adapt.h"
 #include "source/fetch.h"
 #include "source/formats/open.h"
@@ -494,18 +496,21 @@ void ls_samples_close(ls_samples *s) {
 
 /* ---- what a config leaves open ---- */
 
-/* Takes over what the run's own config has. */
-static void take_up(ls_config *c, const char *run) {
+/* Takes over what the run's own config has. False: the run has none yet. */
+static bool take_up(ls_config *c, const char *run) {
     char *path = ls_format("%s/config.yaml", run);
     ls_config *was = LS_NEW(ls_config);
-    if (ls_file_exists(path) && ls_config_read(path, was, NULL) == LS_OK) {
+    bool there = ls_file_exists(path) && ls_config_read(path, was, NULL) == LS_OK;
+    if (there) {
         if (!*c->model.input.text) c->model.input = was->model.input;
         if (!c->model.classes) c->model.classes = was->model.classes;
         if (!*c->data.resize) c->data.resize = was->data.resize;
-        if (ls_pixels_are_open(c)) c->data.normalize = was->data.normalize;
+        if (ls_pixels_are_open(c) || ls_scales_are_unsaid(c))
+            c->data.normalize = was->data.normalize;
     }
     free(was);
     free(path);
+    return there;
 }
 
 /* What a run is trained on, before its model is built. */
@@ -524,9 +529,31 @@ ls_status ls_samples_open_files(const ls_config *c, bool fresh, ls_source **s_p,
     return LS_OK;
 }
 
-/* What the data have decided about images. */
-static ls_status resolve_images(ls_config *c, const opened *o, ls_error *e) {
+static bool has_image(const ls_source *s) {
+    bool has = false;
+    for (int k = 0; k < s->nfields; k++) has = has || ls_field_is_image(&s->fields[k]);
+    return has;
+}
+
+/* may_lack: there may be nothing to measure. */
+static ls_status measure(ls_config *c, const opened *o, bool may_lack, const char *name,
+                         ls_error *e) {
     ls_split s;
+    bool reads_numbers = c->model.kind == LS_MODEL_MLP || c->model.kind == LS_MODEL_LAYERS;
+    LS_TRY(split(c, o->source->count, &s, e));
+    if (has_image(o->files) || !reads_numbers) return ls_images_measure(c, o->files, &s, name, e);
+    LS_TRY(ls_moments_measure(c, o->files, &s, e));
+    if (!ls_pixels_are_open(c)) return LS_OK;
+    c->data.normalize.text = "";
+    return may_lack ? LS_OK
+                    : ls_fail(e, LS_EINVAL,
+                              "%s: has neither images nor columns of numbers that "
+                              "the model reads; leave data.normalize out",
+                              name);
+}
+
+/* What the data have decided about images and numbers. */
+static ls_status resolve_scales(ls_config *c, const opened *o, bool unsaid, ls_error *e) {
     if (o->source->side) {
         char side[16];
         snprintf(side, sizeof side, "%lld", (long long)o->source->side);
@@ -534,19 +561,24 @@ static ls_status resolve_images(ls_config *c, const opened *o, ls_error *e) {
     }
     if (!ls_pixels_are_open(c)) return LS_OK;
     char *name = name_of(train_name(c));
-    ls_status status = split(c, o->source->count, &s, e);
-    if (status == LS_OK) status = ls_images_measure(c, o->files, &s, name, e);
+    ls_status status = measure(c, o, unsaid, name, e);
     free(name);
     return status;
 }
 
+static bool has_files(const ls_config *c) { return *c->data.path || *c->data.mix; }
+
 static ls_status resolve_open(ls_config *c, const char *run, ls_error *e) {
     opened o = {0};
-    if (run && ls_network_is_open(c)) take_up(c, run);
-    if (!ls_network_is_open(c)) return LS_OK;
-    LS_TRY(open_unbuilt(c, &o, e));
-    ls_status s = ls_network_resolve(c, o.source, e);
-    if (s == LS_OK) s = resolve_images(c, &o, e);
+    bool asks = ls_network_is_open(c) || ls_scales_are_unsaid(c);
+    bool begins = !(run && asks && take_up(c, run)) && !ls_program_has_data();
+    bool unsaid = begins && ls_scales_are_unsaid(c), open = ls_network_is_open(c);
+    if (!open && !(unsaid && has_files(c))) return LS_OK;
+    ls_status s = open_unbuilt(c, &o, open ? e : NULL);
+    if (s != LS_OK) return open ? s : LS_OK; /* opening them to read them will fail */
+    if (unsaid && !has_image(o.source)) c->data.normalize.text = "auto";
+    if (open) s = ls_network_resolve(c, o.source, e);
+    if (s == LS_OK) s = resolve_scales(c, &o, unsaid, e);
     ls_source_close(o.source);
     return s;
 }

@@ -161,6 +161,7 @@
     X(squared_error, 256, "lpplllp")                                                               \
     X(squared_error_dx, 256, "llfpplllpp")                                                         \
     X(squares, 256, "lllpp")                                                                       \
+    X(standardize, 256, "lllpllpp")                                                                \
     X(sum_losses, 256, "lllpp")                                                                    \
     X(vocabulary_join, 256, "lppp")                                                                \
     X(vocabulary_join_dx, 256, "lpppp")                                                            \

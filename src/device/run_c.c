@@ -156,6 +156,7 @@
 #include "device/kernels/squared_error.k"
 #include "device/kernels/squared_error_dx.k"
 #include "device/kernels/squares.k"
+#include "device/kernels/standardize.k"
 #include "device/kernels/sum_losses.k"
 #include "device/kernels/vocabulary_join.k"
 #include "device/kernels/vocabulary_join_dx.k"
@@ -301,6 +302,9 @@ static void call_dropout(const arg *a) {
 static void call_lora_norms(const arg *a) {
     lora_norms_kernel(a[0].l, a[1].l, a[2].l, a[3].f, a[4].p, a[5].p, a[6].p, a[7].p, a[8].p,
                       a[9].p);
+}
+static void call_standardize(const arg *a) {
+    standardize_kernel(a[0].l, a[1].l, a[2].l, a[3].p, a[4].l, a[5].l, a[6].p, a[7].p);
 }
 static void call_sum_losses(const arg *a) {
     sum_losses_kernel(a[0].l, a[1].l, a[2].l, a[3].p, a[4].p);

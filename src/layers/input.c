@@ -69,16 +69,22 @@ static void describe(const ls_layer *l, ls_facts *f) {
 
 static const ls_layer_ops ops = {.kind = "input", .forward = forward, .describe = describe};
 
-ls_value *ls_layers_input(ls_model *m, const ls_value *x, float scale, float shift) {
+ls_layer *ls_layers_field(ls_model *m, const ls_value *x) {
     char name[LS_NAME - 16]; /* the beginning of a long name; a number follows if it is in use */
     size_t n = (size_t)snprintf(name, sizeof name, "%s", m->inputs[x->field].name);
     if (n >= sizeof name) name[ls_utf8_complete(name, sizeof name - 1)] = 0;
     ls_layer *l = ls_build_layer(m, name, NULL, NULL, 0);
+    if (!l) return NULL;
+    l->traits.on_device = true;
+    ls_build_field(m, l, x);
+    return l;
+}
+
+ls_value *ls_layers_input(ls_model *m, const ls_value *x, float scale, float shift) {
+    ls_layer *l = ls_layers_field(m, x);
     if (!l) return ls_build_failed(m);
     l->ops = &ops;
-    l->traits.on_device = true;
     LS_LAYER_OWN_AS(options, l) = (options){x->type, scale, shift, ls_value_count(x)};
-    ls_build_field(m, l, x);
     ls_works_pass(&l->cost.forward, LS_WORK_ADD, ls_value_count(x));
     return ls_build_value(m, x->dims);
 }

@@ -9,6 +9,12 @@
 
 /* A field as numbers, each times scale, plus shift. */
 ls_value *ls_layers_input(ls_model *, const ls_value *field, float scale, float shift);
+/* Adds a layer that reads this field itself, and has its name. NULL: the model has failed. */
+ls_layer *ls_layers_field(ls_model *, const ls_value *field);
+/* A field as numbers, each less the mean and divided by the deviation [n], by its last dimension; n
+ * 1: of all numbers alike. A deviation of 0: 0. */
+ls_value *ls_layers_standardize(ls_model *, ls_value *field, int64_t n, const float *mean,
+                                const float *deviation);
 /* What kernels of devices call a field's type (device/kernels/fields.k). */
 int ls_layers_device_type(ls_dtype);
 

@@ -19,7 +19,7 @@ typedef struct ls_facts {
         is_gpt; /* GPT's own layer of this kind (layers/gpt.h): with its norm, and the sum behind */
     const char *user_kind; /* of a layer of a program: the name of its kind */
 
-    /* input, affine, normalize: y = scale x + shift */
+    /* input, affine, normalize: y = scale x + shift; standardize: y = (x - shift) scale */
     ls_dtype type; /* of the field, if it reads one itself */
     bool is_field;
     const float *scale, *shift; /* [nscales] of all numbers, or by channel */

@@ -91,6 +91,8 @@ void ls_losses_free(ls_losses *s) {
     *s = (ls_losses){0};
 }
 
+bool ls_loss_has_scale(const ls_loss_wanted *w) { return w->entry->add == add_mean_squared_error; }
+
 const ls_loss_wanted *ls_losses_find(const ls_losses *s, const char *target) {
     const ls_loss_wanted *found = NULL;
     for (int i = 0; i < s->n; i++) {
@@ -137,6 +139,7 @@ static void build(ls_loss_wanted *w, const ls_list_at *at, ls_value *last, int64
     if (!ls_build_is_good(at->m)) return;
     if (w->entry->has_logits && !fits(at, w, target, classes)) return;
     if (o.ignore) w->ignored = (int32_t)o.ignore;
+    if (w->divisor > 0) o.factor = (o.factor > 0 ? o.factor : 1) / w->divisor;
     if (!o.tied && !o.classes) o.classes = classes;
     w->entry->add(at->m, w->x, target, &o);
     if (!w->entry->has_logits) w->x = NULL;

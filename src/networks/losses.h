@@ -20,6 +20,7 @@ typedef struct ls_loss_wanted {
     bool of_classes;     /* the target is a class, an i32; else numbers, as many as predicted */
     ls_value *x;         /* what it compares with the target, once it is built; NULL: before, or it
                           * has no value for it */
+    float divisor;       /* the loss is divided by it; 0: by 1 */
     int32_t ignored;     /* a class that does not count; -1: none */
 } ls_loss_wanted;
 
@@ -34,6 +35,8 @@ ls_status ls_losses_read(const ls_config *, ls_losses *, ls_error *);
 void ls_losses_free(ls_losses *);
 /* Appends the names of the losses that there are: "cross_entropy, mean_squared_error". */
 void ls_losses_put_kinds(ls_buf *);
+/* Is it a mean squared error, whose target may be scaled (scales.h)? */
+bool ls_loss_has_scale(const ls_loss_wanted *);
 /* The loss with this target; NULL: there is none, or several. target NULL: the only loss. */
 const ls_loss_wanted *ls_losses_find(const ls_losses *, const char *target);
 

@@ -26,6 +26,8 @@
 #include "networks/sliced.h"
 #include "networks/usual.h"
 
+enum { MOST_WIDTH = 16 }; /* of a text's row of numbers */
+
 typedef struct network {
     const ls_config *c;
     ls_model *m;
@@ -49,7 +51,7 @@ static bool is_target_of_loss(const network *n, const char *name) {
 }
 
 /* Is the field something that predictions are compared with, or a weight? */
-static bool is_target(const network *n, const char *name) {
+static bool is_target_of(const network *n, const char *name) {
     for (int i = 0; i < n->metrics.n; i++) {
         const char *target = n->metrics.list[i].item->target;
         if (target && strcmp(target, name) == 0) return true;
@@ -69,7 +71,7 @@ static void declare_fields(network *n) {
     ls_list_at at = at_tree(n, &n->c->model.input);
     for (int targets = 0; targets < 2; targets++)
         for (int i = 0; i < n->fields.n; i++)
-            if (is_target(n, n->fields.list[i].name) == (targets == 1))
+            if (is_target_of(n, n->fields.list[i].name) == (targets == 1))
                 declare(n, &at, &n->fields.list[i]);
 }
 
@@ -82,14 +84,29 @@ static ls_value *named(network *n, const ls_field *f) {
 static void find_inputs(const network *n, const ls_field **inputs, int *ninputs_p) {
     *ninputs_p = 0;
     for (int i = 0; i < n->fields.n; i++)
-        if (n->fields.n == 1 || !is_target(n, n->fields.list[i].name))
+        if (n->fields.n == 1 || !is_target_of(n, n->fields.list[i].name))
             inputs[(*ninputs_p)++] = &n->fields.list[i];
+}
+
+/* A row of a table for each id: of a text, which is no amount. */
+static ls_value *embed(network *n, const ls_field *f) {
+    ls_list_at at = {n->m, "", &n->names};
+    int64_t width = f->ids < MOST_WIDTH ? f->ids : MOST_WIDTH;
+    return (ls_embedding)(n->m, ls_names_find(&at, f->name),
+                          (ls_embedding_options){
+                              .name = f->name, .rows = f->ids, .width = width, .deviation = 1});
 }
 
 /* The input of an MLP: all inputs, flattened and concatenated. */
 static ls_value *join(network *n, const ls_field *const *inputs, int ninputs) {
     ls_several x = {{0}};
-    for (int i = 0; i < ninputs; i++) x.of[i] = (ls_flatten)(n->m, named(n, inputs[i]));
+    for (int i = 0; i < ninputs; i++) {
+        const ls_field *f = inputs[i];
+        bool is_taken = strcmp(f->name, "head") == 0; /* another layer's name */
+        if (is_taken) (ls_scope)(n->m, "field");
+        x.of[i] = (ls_flatten)(n->m, f->ids ? embed(n, f) : named(n, f));
+        if (is_taken) ls_scope_end(n->m);
+    }
     return ninputs == 1 ? x.of[0] : ls_several_concat(n->m, 0, &x);
 }
 
@@ -124,6 +141,34 @@ static void check_used(network *n) {
     }
 }
 
+/* The scale of the only loss's target; NULL: it has none. */
+static const ls_field_scale *scale_of_target(const network *n) {
+    const char *target = n->losses.list[0].target;
+    if (n->fields.n < 2 || n->losses.n > 1 || n->c->model.kind == LS_MODEL_LAYERS) return NULL;
+    return ls_loss_has_scale(&n->losses.list[0]) ? ls_scales_find(&n->names.scales, target) : NULL;
+}
+
+/* Each field that data.normalize names must be one that it scales. */
+static void check_scales(network *n) {
+    at_tree(n, &n->c->data.normalize);
+    for (int i = 0; i < n->names.scales.n && ls_build_is_good(n->m); i++) {
+        const char *name = n->names.scales.list[i].field;
+        const ls_field *f = ls_fields_find(&n->fields, name);
+        bool is_target = f && n->fields.n > 1 && is_target_of(n, name);
+        if (!f)
+            ls_build_fail(n->m, "data.normalize: model.input has no field '%.60s'", name);
+        else if (is_target && (!scale_of_target(n) || !is_target_of_loss(n, name)))
+            ls_build_fail(n->m,
+                          "data.normalize: '%.60s' is a target; that of the only loss can be "
+                          "scaled, if it is mean_squared_error and model.kind is not layers",
+                          name);
+        else if (!is_target && (f->ids || ls_field_is_image(f)))
+            ls_build_fail(n->m,
+                          "data.normalize: '%.60s' has %s, which are not scaled; leave it out",
+                          name, f->ids ? "ids" : "pixels");
+    }
+}
+
 /* ---- layers ---- */
 
 /* The numbers that the loss compares with its target. */
@@ -135,7 +180,21 @@ static int64_t out_of(const network *n) {
     return out;
 }
 
-static ls_value *build_usual(network *n) {
+/* A number of the target's scale becomes one of its own. */
+static ls_value *unscale(network *n, ls_value *x) {
+    const ls_field_scale *s = scale_of_target(n);
+    if (!s || !ls_build_is_good(n->m)) return x;
+    float most = LS_SCALE_TARGET_MOST, least = LS_SCALE_TARGET_LEAST;
+    if (s->n > 1 || !(s->deviation[0] <= most && s->deviation[0] >= least))
+        return ls_build_fail(n->m,
+                             "data.normalize: the target '%s' needs one mean and one deviation, "
+                             "from %g to %g; leave it out",
+                             s->field, (double)least, (double)most);
+    n->losses.list[0].divisor = s->deviation[0] * s->deviation[0];
+    return (ls_affine)(n->m, x, s->deviation[0], s->mean[0]);
+}
+
+static ls_value *build_layers(network *n) {
     int64_t out = out_of(n);
     ls_value *x = one_input(n);
     if (!ls_build_is_good(n->m)) return ls_build_failed(n->m);
@@ -155,6 +214,8 @@ static ls_value *build_usual(network *n) {
     }
     return x;
 }
+
+static ls_value *build_usual(network *n) { return unscale(n, build_layers(n)); }
 
 static ls_value *build_recommender(network *n, const char *const *fields) {
     ls_list_at at = at_tree(n, &n->c->model.input);
@@ -212,10 +273,10 @@ static void build_ends(network *n, ls_value *last) {
     at = at_tree(n, &n->c->model.metrics);
     if (ls_build_is_good(n->m)) ls_metrics_build(&n->metrics, &at, &n->losses, last);
     if (ls_build_is_good(n->m)) check_used(n);
-    if (ls_build_is_good(n->m) && n->names.pixels.channels && !n->names.scales)
+    if (ls_build_is_good(n->m) && n->names.pixels.channels && !n->names.reads_pixels)
         ls_build_fail(n->m,
                       "data.normalize: no layer reads the bytes of an image as numbers; leave "
-                      "it out");
+                      "it out, or name fields of numbers: {age: {mean: 38.2, deviation: 13.6}}");
 }
 
 static ls_status build(network *n, ls_error *e) {
@@ -224,7 +285,9 @@ static ls_status build(network *n, ls_error *e) {
     LS_TRY(ls_metrics_read(c, &n->metrics, e));
     LS_TRY(ls_fields_read(&c->model.input, &n->fields, e));
     LS_TRY(ls_pixels_read(c, &n->names.pixels, e));
+    LS_TRY(ls_scales_read(c, &n->names.scales, e));
     declare_fields(n);
+    check_scales(n);
     ls_value *x = build_kind(n);
     if (ls_build_is_good(n->m)) build_ends(n, x);
     ls_layers_note_loads(n->m);

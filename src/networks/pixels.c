@@ -8,6 +8,7 @@
 #include "base/intern.h"
 #include "base/mem.h"
 #include "base/yaml.h"
+#include "networks/scales.h"
 
 bool ls_pixels_are_open(const ls_config *c) { return strcmp(c->data.normalize.text, "auto") == 0; }
 
@@ -40,13 +41,14 @@ ls_status ls_pixels_read(const ls_config *c, ls_pixel_scale *s_p, ls_error *e) {
     ls_yaml_node *root = NULL;
     ls_pixel_scale s = {0};
     *s_p = s;
-    if (!*t->text || ls_pixels_are_open(c)) return LS_OK;
+    if (!*t->text || ls_pixels_are_open(c) || strcmp(t->text, "off") == 0) return LS_OK;
     ls_status status = ls_yaml_parse_tree(t->text, t->file, t->line, &root, e);
-    if (status == LS_OK && !read_map(root, &s))
+    if (status == LS_OK && !ls_scales_are_of_fields(root) && !read_map(root, &s))
         status =
             ls_fail(e, LS_EINVAL,
-                    "%s:%d: data.normalize is auto, or a mean and a deviation above 0 for each "
-                    "channel: {mean: [0.28], deviation: [0.35]}, of pixels from 0 to 1",
+                    "%s:%d: data.normalize is auto, off, or a mean and a deviation above 0 for "
+                    "each channel: {mean: [0.28], deviation: [0.35]}, of pixels from 0 to 1; of "
+                    "fields of numbers: {age: {mean: 38.2, deviation: 13.6}}",
                     t->file, t->line);
     ls_yaml_node_free(root);
     if (status == LS_OK) *s_p = s;

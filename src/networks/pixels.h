@@ -1,4 +1,5 @@
-/* pixels.h - data.normalize: what pixels become before the first layer.
+/* pixels.h - data.normalize of pixels: what they become before the first layer. Of columns:
+ * scales.h.
  *
  *     {mean: [0.5], deviation: [0.25]}    (x / 255 - mean) / deviation, by channel
  *     auto                                as measured on the training part, which replaces it

@@ -17,6 +17,9 @@
 #include "source/numbering.h"
 
 enum { MOST_NAMES = 64 };
+/* A model learns of each text of a column, if they are at most so many, and each stands for so many
+ * samples at least. */
+enum { MOST_TEXTS = 256, ROWS_OF_TEXT = 4 };
 
 /* Names that a config has for fields, or for values. */
 typedef struct named {
@@ -137,6 +140,20 @@ static const ls_numbered *texts_of(const ls_source *s, const char *field) {
     return NULL;
 }
 
+/* Are there so few texts that a model can learn of each? */
+static bool are_few(const ls_numbered *texts, const ls_source *s) {
+    return texts->in.n <= MOST_TEXTS && (uint64_t)texts->in.n * ROWS_OF_TEXT <= s->count;
+}
+
+/* An MLP has a row of numbers for each text: they become ids. */
+static void set_texts(const resolver *r, const ls_source *s, ls_field *f) {
+    const ls_numbered *texts = texts_of(s, f->name);
+    if (r->c->model.kind != LS_MODEL_MLP || find_name(r, f->name) || !texts) return;
+    if (!are_few(texts, s)) return;
+    f->type = LS_I32;
+    f->ids = texts->in.n;
+}
+
 /* Texts that the model reads as if they were amounts. */
 static void note_texts(const ls_source *s, const ls_fields *f) {
     ls_buf b = {0};
@@ -165,7 +182,8 @@ static ls_status choose_fields(resolver *r, const ls_source *s, ls_error *e) {
         bool is_input = r->has_input && !name && can_read && strcmp(field->name, "label") != 0;
         if (!name && !is_input) continue;
         bool is_whole = name ? (name->is_target && name->is_class) || name->is_ids : r->is_ids;
-        f.list[f.n++] = model_field(field, is_whole);
+        f.list[f.n] = model_field(field, is_whole);
+        set_texts(r, s, &f.list[f.n++]);
     }
     if (f.n == 0) return fail_missing(s, r->losses.list[0].target, e);
     note_texts(s, &f);

@@ -7,6 +7,7 @@
 
 #include "base/mem.h"
 #include "base/plural.h"
+#include "layers/layers.h"
 
 void ls_list_go(const ls_list_at *at, const ls_yaml_node *n) {
     (ls_model_at)(at->m, at->file, n->line);
@@ -14,6 +15,7 @@ void ls_list_go(const ls_list_at *at, const ls_yaml_node *n) {
 
 void ls_names_free(ls_names *s) {
     free(s->list);
+    ls_scales_free(&s->scales);
     *s = (ls_names){0};
 }
 
@@ -83,10 +85,12 @@ ls_value *ls_names_get(const ls_list_at *at, const ls_yaml_node *n, const char *
     return v;
 }
 
+/* ---- data.normalize ---- */
+
 /* The bytes of an image as numbers. */
-static ls_value *scaled(const ls_list_at *at, ls_value *x) {
+static ls_value *scale_pixels(const ls_list_at *at, ls_value *x) {
     const ls_pixel_scale *s = &at->names->pixels;
-    at->names->scales = true;
+    at->names->reads_pixels = true;
     if (!s->channels) return (ls_affine)(at->m, x, 1 / 127.5f, -1);
     if (s->channels == ls_value_last(x)) return (ls_normalize)(at->m, x, s->numbers);
     return ls_build_fail(at->m, "data.normalize has %d mean%s, and the image has %lld channel%s",
@@ -94,11 +98,28 @@ static ls_value *scaled(const ls_list_at *at, ls_value *x) {
                          ls_plural(ls_value_last(x)));
 }
 
+static ls_value *scale_numbers(const ls_list_at *at, ls_value *x, const ls_field_scale *s) {
+    if (s->n == 1 || s->n == ls_value_last(x))
+        return ls_layers_standardize(at->m, x, s->n, s->mean, s->deviation);
+    return ls_build_fail(at->m,
+                         "data.normalize: '%s' has %lld means, and the field has %lld numbers",
+                         s->field, (long long)s->n, (long long)ls_value_last(x));
+}
+
+/* A field of ids, or an image with pixels, has no such scale. */
+static const ls_field_scale *scale_of(const ls_names *names, const ls_field *f) {
+    if (ls_field_is_image(f) || f->ids) return NULL;
+    return ls_scales_find(&names->scales, f->name);
+}
+
 ls_value *ls_names_numbers(const ls_list_at *at, ls_value *x) {
     bool is_field = ls_build_is_good(at->m) && x->field >= 0 && x->layer < 0;
-    if (!is_field || !ls_field_is_image(&at->m->inputs[x->field])) return x;
-    ls_named *named = find_whole(at->names, at->m->inputs[x->field].name);
+    if (!is_field) return x;
+    const ls_field *f = &at->m->inputs[x->field];
+    const ls_field_scale *s = scale_of(at->names, f);
+    if (!s && !ls_field_is_image(f)) return x;
+    ls_named *named = find_whole(at->names, f->name);
     if (!named || named->value != x) return x;
-    if (!named->numbers) named->numbers = scaled(at, x);
+    if (!named->numbers) named->numbers = s ? scale_numbers(at, x, s) : scale_pixels(at, x);
     return named->numbers;
 }

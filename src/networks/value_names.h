@@ -8,11 +8,12 @@
 #include "base/yaml.h"
 #include "model/builder.h"
 #include "networks/pixels.h"
+#include "networks/scales.h"
 
 typedef struct ls_named {
     char name[LS_NAME + LS_FIELD_NAME]; /* with its scope */
     ls_value *value;
-    ls_value *numbers; /* an image's bytes as numbers, once a layer has read them; else NULL */
+    ls_value *numbers; /* a field's as data.normalize says, once a layer has read them; else NULL */
     bool is_used;
 } ls_named;
 
@@ -21,7 +22,8 @@ typedef struct ls_names {
     int n;
     char scope[LS_NAME]; /* begins names in open repetitions: "block.1." */
     ls_pixel_scale pixels;
-    bool scales; /* a layer has read pixels, as `pixels` says */
+    ls_scales scales;
+    bool reads_pixels; /* a layer has read pixels, as `pixels` says */
 } ls_names;
 
 /* Where a model is built, and the file that errors name; errors stick to the model. */
@@ -40,7 +42,8 @@ void ls_names_add(const ls_list_at *, const char *name, ls_value *);
 ls_value *ls_names_find(const ls_list_at *, const char *name);
 /* As ls_names_find(), but a missing value is an error at the node's line. */
 ls_value *ls_names_get(const ls_list_at *, const ls_yaml_node *, const char *name);
-/* The value as a layer reads it: bytes of an image are numbers, as data.normalize says. */
+/* The value as a layer reads it: bytes of an image are numbers, and numbers of a field are scaled,
+ * as data.normalize says. */
 ls_value *ls_names_numbers(const ls_list_at *, ls_value *);
 void ls_names_free(ls_names *);
 

@@ -146,15 +146,24 @@ static const char *transform(ls_onnx_writer *w, const char *x, const ls_facts *f
 }
 
 /* A field as numbers; of one number [N] it becomes [N, 1]. */
-void ls_onnx_write_input(ls_onnx_writer *w, const ls_layer *l, const ls_facts *f) {
+static const char *field_numbers(ls_onnx_writer *w, const ls_layer *l, const ls_facts *f) {
     const char *x = ls_onnx_field(w, l, 0);
-    ls_onnx_shape dims = ls_onnx_output_dims(l);
     if (f->type != LS_F32) {
         x = LS_ONNX_ADD(w->g, "Cast", x);
         ls_onnx_set_int(w->g, "to", 1);
     }
-    if (!l->y_dims[0]) x = ls_onnx_reshape(w, x, (ls_onnx_shape){2, {-1, 1}});
-    ls_onnx_set(w, l, transform(w, x, f), dims);
+    return l->y_dims[0] ? x : ls_onnx_reshape(w, x, (ls_onnx_shape){2, {-1, 1}});
+}
+
+void ls_onnx_write_input(ls_onnx_writer *w, const ls_layer *l, const ls_facts *f) {
+    ls_onnx_set(w, l, transform(w, field_numbers(w, l, f), f), ls_onnx_output_dims(l));
+}
+
+void ls_onnx_write_standardize(ls_onnx_writer *w, const ls_layer *l, const ls_facts *f) {
+    const char *x = field_numbers(w, l, f);
+    x = LS_ONNX_ADD(w->g, "Sub", x, vector(w, "mean", f->nscales, f->shift));
+    x = LS_ONNX_ADD(w->g, "Mul", x, vector(w, "scale", f->nscales, f->scale));
+    ls_onnx_set(w, l, x, ls_onnx_output_dims(l));
 }
 
 void ls_onnx_write_affine(ls_onnx_writer *w, const ls_layer *l, const ls_facts *f) {

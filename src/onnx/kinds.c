@@ -47,6 +47,7 @@ static const ls_onnx_kind kinds[] = {
     {.name = "silu_gate", .write = ls_onnx_write_silu_gate, .by_rows = true},
     {.name = "slice", .write = ls_onnx_write_slice},
     {.name = "softmax", .write = ls_onnx_write_softmax, .by_rows = true},
+    {.name = "standardize", .write = ls_onnx_write_standardize},
     {.name = "tanh", .write = ls_onnx_write_tanh, .by_rows = true},
 };
 

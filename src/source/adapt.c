@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/escape.h"
+#include "source/finite.h"
 #include "tensor/dtype.h"
 
 typedef struct adapted {
@@ -56,7 +57,7 @@ static bool can_convert(const ls_field *has, ls_dtype to) {
     return ls_dtype_is_whole(to) && (ls_dtype_is_whole(from) || (from == LS_F32 && has->is_whole));
 }
 
-static float real_at(ls_dtype t, const uint8_t *p) {
+float ls_adapt_real(ls_dtype t, const uint8_t *p) {
     float f32 = 0;
     double f64 = 0;
     uint64_t u64 = 0;
@@ -73,7 +74,7 @@ static float real_at(ls_dtype t, const uint8_t *p) {
 static int64_t whole_at(ls_dtype t, const uint8_t *p) {
     static const float exact = 1 << 24;
     if (t != LS_F32) return ls_whole_at(t, p);
-    float real = real_at(t, p);
+    float real = ls_adapt_real(t, p);
     return real > -exact && real < exact ? (int64_t)real : INT64_MAX;
 }
 
@@ -149,7 +150,7 @@ static ls_status convert(const adapted *a, uint64_t i, int k, const uint8_t *fro
     }
     for (size_t j = 0; j < n; j++, from += size, to += each) {
         if (f->type == LS_F32) {
-            float real = real_at(t, from);
+            float real = ls_adapt_real(t, from);
             memcpy(to, &real, sizeof real);
             continue;
         }
@@ -170,8 +171,8 @@ static ls_status read_same(const adapted *a, uint64_t i, const ls_draw *d, uint8
     return LS_OK;
 }
 
-static ls_status draw_adapted(const ls_source *s, uint64_t i, const ls_draw *d, void *sample,
-                              ls_error *e) {
+static ls_status read_fields(const ls_source *s, uint64_t i, const ls_draw *d, void *sample,
+                             ls_error *e) {
     const adapted *a = (const adapted *)s;
     if (a->same) return read_same(a, i, d, sample, e);
     uint8_t *given = ls_alloc(a->over.from->nbytes), *to = sample;
@@ -183,6 +184,13 @@ static ls_status draw_adapted(const ls_source *s, uint64_t i, const ls_draw *d, 
     }
     free(given);
     return status;
+}
+
+static ls_status draw_adapted(const ls_source *s, uint64_t i, const ls_draw *d, void *sample,
+                              ls_error *e) {
+    const adapted *a = (const adapted *)s;
+    LS_TRY(read_fields(s, i, d, sample, e));
+    return ls_finite_check(a->over.from, i, s->fields, s->nfields, sample, e);
 }
 
 /* ---- making ---- */

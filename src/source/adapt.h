@@ -33,9 +33,12 @@ typedef struct ls_adapt_wanted {
 } ls_adapt_wanted;
 
 /* Takes `from` over, also on failure; copies what is wanted. LS_EINVAL: a field is missing, or
- * can't be converted. Its read() refuses values out of range, with the sample's number. */
+ * can't be converted. Its read() refuses values out of range, and NaN and infinities, with the
+ * sample's number. */
 ls_status ls_adapt(ls_source *from, const ls_adapt_wanted *, ls_source **s_p, ls_error *);
 
+/* A number of a field as an f32, as a model reads it. */
+float ls_adapt_real(ls_dtype, const uint8_t *);
 /* Appends type and dimensions: "u8 [28, 28, 1]". */
 void ls_field_put_shape(const ls_field *, ls_buf *);
 

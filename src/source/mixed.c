@@ -53,6 +53,12 @@ static void put_name(const ls_source *s, uint64_t i, ls_buf *b) {
     ls_source_put_name(s->parts[k], i - m->begins[k], b);
 }
 
+static const char *file_of(const ls_source *s, uint64_t i) {
+    const mixed *m = (const mixed *)s;
+    size_t k = ls_source_part(m->begins, (size_t)s->nparts, i);
+    return ls_source_file(s->parts[k], i - m->begins[k]);
+}
+
 static ls_record_at record_of(const ls_source *s, uint64_t i) {
     const mixed *m = (const mixed *)s;
     size_t k = ls_source_part(m->begins, (size_t)s->nparts, i);
@@ -152,6 +158,7 @@ ls_status ls_mixed_open(ls_source *const *parts, const char *const *names, int n
     m->source.read = read_mixed;
     m->source.draw = draw_mixed;
     m->source.put_name = put_name;
+    m->source.file = file_of;
     m->source.record = record_of;
     m->source.close = close_mixed;
     m->source.nparts = n;

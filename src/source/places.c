@@ -101,9 +101,14 @@ static ls_status follow(ls_source *s, const ls_numbering *numbering, const char 
     return ls_features_follow(((ls_records *)s)->features, numbering, s, what, e);
 }
 
+static const char *path_of(const ls_source *s, uint64_t i) {
+    return ls_places_find(&((const ls_records *)s)->places, i).file->path;
+}
+
 void ls_records_begin(ls_records *r, ls_source base) {
     r->base = base;
     r->base.put_name = put_name;
+    r->base.file = path_of;
     r->base.record = record_of;
     if (r->features) r->base.follow = follow;
 }

@@ -153,6 +153,10 @@ void ls_source_put_name(const ls_source *s, uint64_t i, ls_buf *b) {
     if (s->put_name) s->put_name(s, i, b);
 }
 
+const char *ls_source_file(const ls_source *s, uint64_t i) {
+    return s->file ? s->file(s, i) : NULL;
+}
+
 ls_record_at ls_source_record(const ls_source *s, uint64_t i) {
     return s->record ? s->record(s, i) : (ls_record_at){i, i};
 }
@@ -186,6 +190,10 @@ static void put_name_under(const ls_source *s, uint64_t i, ls_buf *b) {
     ls_source_put_name(under(s), i, b);
 }
 
+static const char *file_under(const ls_source *s, uint64_t i) {
+    return ls_source_file(under(s), i);
+}
+
 static ls_record_at record_under(const ls_source *s, uint64_t i) {
     return ls_source_record(under(s), i);
 }
@@ -204,6 +212,7 @@ void ls_source_over_open(ls_source_over *o, ls_source *from, ls_source_change *c
     o->source.read = read_undrawn;
     o->source.draw = change;
     if (from->put_name) o->source.put_name = put_name_under;
+    o->source.file = file_under;
     o->source.record = record_under;
     o->source.close = close_over;
     o->source.nfields = 0;

@@ -93,6 +93,8 @@ struct ls_source {      /* a reader's own struct begins with it */
     /* Appends the name of the file or member that has sample i. NULL: samples have numbers
      * alone. */
     void (*put_name)(const ls_source *, uint64_t i, ls_buf *);
+    /* See ls_source_file(). NULL: it is not known. */
+    const char *(*file)(const ls_source *, uint64_t i);
     /* See ls_source_record(). NULL: all records have samples, or samples have names. */
     ls_record_at (*record)(const ls_source *, uint64_t i);
     void (*close)(ls_source *); /* frees it */
@@ -117,6 +119,8 @@ size_t ls_field_count(const ls_field *, const void *sample);
 int ls_source_classes(const ls_source *, const char *field, char *const **names_p);
 /* The name of sample i, e.g. "cat/tabby.jpg"; nothing is appended if samples have no names. */
 void ls_source_put_name(const ls_source *, uint64_t i, ls_buf *);
+/* The path of the file that has sample i; NULL: it is not known. It is the source's. */
+const char *ls_source_file(const ls_source *, uint64_t i);
 /* The record of sample i: row 17 of a file, counted from 0 behind the header, whichever rows before
  * it are left out. */
 ls_record_at ls_source_record(const ls_source *, uint64_t i);

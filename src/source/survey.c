@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/log.h"
+#include "source/finite.h"
 
 enum { COUNTED = 100000, LINES = 20, MOST_LABELS = 1 << 24 };
 
@@ -89,7 +90,9 @@ ls_survey ls_survey_read(const ls_source *s, bool all, size_t npicks) {
         ls_error e = {0};
         /* spread over all; the product is below 2^64, since a sample has a byte and more on disk */
         uint64_t at = n == s->count ? c.nread : c.nread * (s->count / n);
-        if (s->read(s, at, sample, &e) == LS_OK) {
+        ls_status status = s->read(s, at, sample, &e);
+        if (status == LS_OK) status = ls_finite_check(s, at, s->fields, s->nfields, sample, &e);
+        if (status == LS_OK) {
             add_sample(&c, at, sample, npicks);
             continue;
         }

@@ -87,7 +87,7 @@ static void test_sizes(void **state) {
     expect(TRAIN "--set data.crop=40 -o @/e", 1,
            "an image of 24x48 pixels has 24x48, and data.crop");
     expect(TRAIN "--set data.resize=0 -o @/f", 1, "data.resize: '0' is not a number of pixels");
-    expect(TRAIN "--set data.normalize={mean:\t[0.5]} -o @/g", 1, "data.normalize is auto, or");
+    expect(TRAIN "--set data.normalize={mean:\t[0.5]} -o @/g", 1, "data.normalize is auto, off,");
     expect(TRAIN "--set data.normalize={mean:\t[0.5],\tdeviation:\t[0.5]} -o @/h", 1,
            "data.normalize has 1 mean, and the image has 3 channels");
 }

@@ -45,7 +45,8 @@ static void make_rows(void) {
 
 static const char config[] =
     "model: {kind: mlp, hidden: [6], loss: {cross_entropy: {target: kind}}}\n"
-    "data: {missing: drop}\n"
+    "data: {missing: drop, normalize: {a: {mean: 0.5, deviation: 0.25}, b: {mean: 0.4, "
+    "deviation: 0.5}}}\n"
     "train: {steps: 30, batch: 24, virtual_workers: 2}\n"
     "optim: {warmup: 5, lr: 0.02}\n";
 
@@ -61,7 +62,7 @@ static int make(void **state) {
 
 typedef struct weights {
     ls_safetensors file;
-    const float *w[2], *b[2];
+    const float *w[2], *b[2], *colours; /* [3][3] a row for each text */
 } weights;
 
 static const float *find(const weights *w, const char *name) {
@@ -77,6 +78,7 @@ static weights open_weights(void) {
     assert_ls_ok(ls_safetensors_open(path, &w.file, &e), e);
     free(path);
     w.w[0] = find(&w, "hidden.0.linear.weight"), w.b[0] = find(&w, "hidden.0.linear.bias");
+    w.colours = find(&w, "colour.weight");
     w.w[1] = find(&w, "head.weight"), w.b[1] = find(&w, "head.bias");
     return w;
 }
@@ -94,8 +96,11 @@ static double reference(const weights *w, int i) {
     char a[16], b[16];
     snprintf(a, sizeof a, "%.3f", r.a);
     snprintf(b, sizeof b, "%.3f", r.b);
-    double x[3] = {atof(a), atof(b), r.colour}, h[HIDDEN], y[2];
-    multiply(w->w[0], w->b[0], x, 3, HIDDEN, h);
+    const float *c = &w->colours[3 * r.colour];
+    double x[5] = {(atof(a) - 0.5) / 0.25, (atof(b) - 0.4) / 0.5, (double)c[0], (double)c[1],
+                   (double)c[2]};
+    double h[HIDDEN], y[2];
+    multiply(w->w[0], w->b[0], x, 5, HIDDEN, h);
     for (int k = 0; k < HIDDEN; k++) h[k] = h[k] > 0 ? h[k] : 0;
     multiply(w->w[1], w->b[1], h, HIDDEN, 2, y);
     return 1 / (1 + exp(y[1] - y[0]));

@@ -2,6 +2,7 @@
  * sheet, damage. */
 #include "cli/program.h"
 
+#include <math.h>
 #include <png.h>
 
 #include "base/base64.h"
@@ -224,6 +225,27 @@ static void test_decoders(void **state) {
     free(output);
 }
 
+/* Numbers of arrays that nothing can be learned from: where they are, in which of the files. */
+static void test_not_finite(void **state) {
+    (void)state;
+    float x[2][6] = {{1, 2, 3, 4, 5, 6}, {1, 2, 3, 4, NAN, 6}};
+    char npy[128 + sizeof x[0]] = "\x93NUMPY\x01\0\x76\0";
+    for (int i = 0; i < 2; i++) {
+        snprintf(npy + 10, 119, "%-117s\n",
+                 "{'descr': '<f4', 'fortran_order': False, 'shape': (3, 2)}");
+        memcpy(npy + 128, x[i], sizeof x[i]);
+        write_file(i ? "b.npy" : "a.npy", npy, sizeof npy);
+    }
+    expect("data @/a.npy @/b.npy", 1,
+           "b.npy: row 2: column 0 of 'x' is nan, and a model can't learn from it; write a");
+    expect("data @/a.npy", 0, "samples    3");
+    write_text("auto.yaml", "model: {kind: layers, input: {x: [2]}, layers: [linear: 2], loss: "
+                            "{mean_squared_error: {target: x}}}\ntrain: {steps: 1}\n");
+#define TRAIN "train @/auto.yaml -o @/nan --set data.path=@/?.npy --set data.val_path=@/a.npy "
+    expect(TRAIN "--set data.normalize=auto", 1, "b.npy: row 2: column 0 of 'x' is nan");
+    expect(TRAIN, 1, "b.npy: row 2: column 0 of 'x' is nan");
+}
+
 /* What is said of a table's columns of texts, of a table without labels, and of a layer that joins
  * samples where nobody has set train.micro_batch. */
 static void test_table(void **state) {
@@ -239,7 +261,9 @@ static void test_table(void **state) {
                "age, name: scaled}, concat: [row, scaled], linear: 2]\n"
                "data: {path: people.csv}\ntrain: {steps: 2, batch: 4, virtual_workers: 2}\n");
     expect("data @/people.csv", 0, "field      city: i32, 4 bytes, codes of 2 texts");
-    expect("plan @/mlp.yaml --set data.path=@/people.csv", 0, "'city' (2 texts) as 0 to 1");
+    expect("plan @/mlp.yaml --set data.path=@/people.csv", 0, "1 column of numbers is scaled");
+    write_text("few.csv", "age,city,label\n31,Rome,0\n47,Oslo,1\n52,Bonn,1\n");
+    expect("plan @/mlp.yaml --set data.path=@/few.csv", 0, "'city' (3 texts) as 0 to 2");
     expect("plan @/mlp.yaml --set data.path=@/prices.csv", 1,
            "where KIND is binary_cross_entropy, bpr, cross_entropy");
     expect("train @/list.yaml -o @/list --set data.path=@/people.csv --set data.val_fraction=0.25",
@@ -250,11 +274,17 @@ static void test_table(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_print),    cmocka_unit_test(test_damage),
-        cmocka_unit_test(test_set),      cmocka_unit_test(test_json),
-        cmocka_unit_test(test_sheet),    cmocka_unit_test(test_decoders),
-        cmocka_unit_test(test_balanced), cmocka_unit_test(test_texts),
-        cmocka_unit_test(test_table),    cmocka_unit_test(test_tables_of_others),
+        cmocka_unit_test(test_print),
+        cmocka_unit_test(test_damage),
+        cmocka_unit_test(test_set),
+        cmocka_unit_test(test_json),
+        cmocka_unit_test(test_sheet),
+        cmocka_unit_test(test_decoders),
+        cmocka_unit_test(test_balanced),
+        cmocka_unit_test(test_texts),
+        cmocka_unit_test(test_table),
+        cmocka_unit_test(test_not_finite),
+        cmocka_unit_test(test_tables_of_others),
     };
     return cmocka_run_group_tests(tests, make, folder_remove);
 }

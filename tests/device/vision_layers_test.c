@@ -165,11 +165,23 @@ static void reals(ls_model *m) {
     ls_mean_squared_error(m, y, to, LS_DEFAULTS);
 }
 
+/* Columns as a table's data.normalize scales them, one of them constant. */
+static void scaled(ls_model *m) {
+    static const float means[] = {1, -2, 3}, deviations[] = {2, 0, 0.5f};
+    ls_value *to = ls_input(m, "to", LS_F32, LS_DIMS(2)),
+             *x = ls_input(m, "x", LS_F32, LS_DIMS(4, 3)),
+             *i = ls_input(m, "i", LS_I32, LS_DIMS(4, 3));
+    ls_value *y = ls_add(m, ls_layers_standardize(m, x, 3, means, deviations),
+                         ls_layers_standardize(m, i, 1, means, deviations));
+    ls_mean_squared_error(m, ls_linear(m, ls_flatten(m, y), .out = 2), to, LS_DEFAULTS);
+}
+
 static void test_fields(void **state) {
     (void)state;
     check(integers, CLASSES);
     check(normalized, CLASSES);
     check(reals, REALS);
+    check(scaled, REALS);
 }
 
 /* ---- losses ---- */

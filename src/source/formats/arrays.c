@@ -229,6 +229,16 @@ static ls_status read_arrays(const ls_source *s, uint64_t i, void *sample, ls_er
     return LS_OK;
 }
 
+static const char *file_of(const ls_source *s, uint64_t i) {
+    const arrays *a = (const arrays *)s;
+    return a->data[ls_source_part(a->begins, a->n, i)].file.path;
+}
+
+static ls_record_at record_of(const ls_source *s, uint64_t i) {
+    const arrays *a = (const arrays *)s;
+    return (ls_record_at){i, i - a->begins[ls_source_part(a->begins, a->n, i)]};
+}
+
 static ls_status add_data_field(arrays *a, const ls_array *d, ls_error *e) {
     ls_field f = {.name = "x", .type = d->type, .ndims = d->ndims - 1};
     memcpy(f.dims, &d->dims[1], (size_t)f.ndims * sizeof *f.dims);
@@ -271,6 +281,8 @@ ls_status ls_arrays_open(const ls_files *files, const ls_source_options *options
     opening o = {options, header};
     arrays *a = LS_NEW(arrays);
     a->source.read = read_arrays;
+    a->source.file = file_of;
+    a->source.record = record_of;
     a->source.close = close_arrays;
     ls_status s = open_files(&o, files, a, e);
     if (s == LS_OK) s = check_same(a->data, a->n, e);

@@ -1,0 +1,182 @@
+/* tables_test.c - data.normalize of tables: what an MLP does without the key, what the run records,
+ * the same bits for any number of workers, and predictions in the units of the file. */
+/* ctest: busy seconds=4 */
+#include <math.h>
+
+#include "cli/program.h"
+#include "weights/safetensors.h"
+
+enum { ROWS = 160, NEW = 20 };
+
+/* A price in euros, of a city, an income in cents, a year, and a column that is constant. */
+static double price_of(int i) {
+    static const double of_city[] = {90000, 0, 50000};
+    return 150000 + i * 71 % 97 * 1000.0 + of_city[i % 3];
+}
+
+static void put_row(ls_buf *b, int i) {
+    static const char *const cities[] = {"Paris", "Rome", "Oslo"};
+    ls_buf_printf(b, "%d,%d,%s,7,%.2f\n", i * 71 % 97 * 100000, 1950 + i * 31 % 70, cities[i % 3],
+                  price_of(i));
+}
+
+static void write_rows(const char *name, int begin, int n) {
+    ls_buf b = {0};
+    ls_buf_printf(&b, "income,year,city,same,price\n");
+    for (int i = 0; i < n; i++) put_row(&b, begin + i);
+    write_file(name, b.data, b.len);
+    ls_buf_free(&b);
+}
+
+static int make(void **state) {
+    static const char config[] =
+        "model: {kind: mlp, hidden: [16], loss: {mean_squared_error: {target: price}}, metrics: "
+        "[mae, rmse, r2]}\n"
+        "train: {steps: 120, batch: 36, virtual_workers: 6}\n"
+        "optim: {warmup: 0, lr: 0.01}\n";
+    if (folder_make(state)) return -1;
+    write_rows("train.csv", 0, ROWS);
+    write_rows("new.csv", ROWS, NEW);
+    write_file("c.yaml", config, sizeof config - 1);
+    expect("train @/c.yaml -n 1 -o @/one --set data.path=@/train.csv", 0,
+           "3 columns of numbers are scaled to mean 0 and deviation 1; the loss is in units of the "
+           "variance of 'price', ");
+    return 0;
+}
+
+static void is_like_one(const char *run) {
+    char *a = output_of("ckpt hash @/one"), *b = output_of("ckpt hash @/%s", run);
+    assert_string_equal(a, b);
+    free(a), free(b);
+}
+
+static void test_same_bits(void **state) {
+    (void)state;
+    expect("train @/c.yaml -n 3 -o @/three --set data.path=@/train.csv", 0, "r2 0.9");
+    is_like_one("three");
+    expect("train @/c.yaml -n 2 -o @/two --until 50 --set data.path=@/train.csv "
+           "--set parallel.zero=3",
+           75, NULL);
+    expect("train @/c.yaml -n 1 --resume -o @/two --set data.path=@/train.csv", 0, "r2 0.9");
+    is_like_one("two");
+}
+
+/* The number that the run has recorded: "price": {"mean": "X" */
+static double recorded(const char *config, const char *column, const char *what) {
+    char name[64];
+    snprintf(name, sizeof name, "\"%s\": {\"mean\": ", column);
+    const char *at = strstr(strstr(config, "normalize: "), name);
+    assert_non_null(at);
+    snprintf(name, sizeof name, "\"%s\": \"", what);
+    return atof(strstr(at, name) + strlen(name));
+}
+
+/* What the config records are the mean and deviation of the training part, which here is all. */
+static void test_recorded(void **state) {
+    (void)state;
+    size_t n = 0;
+    expect("train @/c.yaml -o @/all --set data.path=@/train.csv --set data.val_path=@/new.csv "
+           "--set train.steps=1",
+           0, "20 samples");
+    char *config = read_file("all/config.yaml", &n);
+    double mean = 0, square = 0;
+    for (int i = 0; i < ROWS; i++) mean += price_of(i) / ROWS;
+    for (int i = 0; i < ROWS; i++) square += (price_of(i) - mean) * (price_of(i) - mean) / ROWS;
+    assert_true(fabs(recorded(config, "price", "mean") - mean) < 0.02);
+    assert_true(fabs(recorded(config, "price", "deviation") - sqrt(square)) < 0.01);
+    assert_true(fabs(recorded(config, "same", "mean") - 7) <= 0);
+    assert_true(fabs(recorded(config, "same", "deviation")) <= 0);
+    assert_non_null(strstr(config, "\"city\": {\"type\": \"i32\", \"dims\": [], \"ids\": \"3\"}"));
+    free(config);
+}
+
+static void test_predictions(void **state) {
+    (void)state;
+    double worst = 0;
+    char *text = output_of("predict @/one @/new.csv"), *line = strtok(text, "\n");
+    assert_string_equal(line, "sample,price");
+    for (int i = 0; i < NEW; i++) {
+        line = strtok(NULL, "\n");
+        double off = fabs(atof(strchr(line, ',') + 1) - price_of(ROWS + i));
+        if (off > worst) worst = off;
+    }
+    assert_true(worst < 30000);
+    free(text);
+    expect("eval @/one --data @/new.csv", 0, "r2 0.9");
+    expect("export @/one --to onnx -o @/one.onnx", 0, "output price: f32 [N, 1]");
+}
+
+/* A resumed run stays as it began. */
+static void test_resumed(void **state) {
+    (void)state;
+    expect("train @/c.yaml -o @/off --until 2 --set data.path=@/train.csv --set train.steps=4 "
+           "--set data.normalize=off",
+           75, NULL);
+    expect("train @/c.yaml --resume -o @/off --set data.path=@/train.csv --set train.steps=4", 0,
+           "step 4");
+    shell_of_run("off", "grep -q 'normalize: \"off\"' $r/config.yaml");
+    expect("train @/c.yaml --resume -o @/one --set data.path=@/train.csv "
+           "--set data.normalize=off --set train.steps=121",
+           1, "data.normalize is");
+}
+
+/* Huge and tiny numbers, one row, missing values, a column with the name of a layer. */
+static void test_odd(void **state) {
+    (void)state;
+    write_text("huge.csv", "a,b,head,label\n1e30,1e-30,1,x\n-1e30,2e-30,2,y\n3e30,3e-30,1,x\n"
+                           "2e30,2e-30,5,y\n");
+    expect("train @/c.yaml -o @/huge --set data.path=@/huge.csv --set model.loss=cross_entropy "
+           "--set model.metrics= --set train.steps=20 --set data.val_fraction=0.25",
+           0, "3 columns of numbers are scaled");
+    write_text("one.csv", "a,price\n3,200000\n");
+    expect("train @/c.yaml -o @/row --set data.path=@/one.csv --set data.val_path=@/one.csv "
+           "--set train.steps=3",
+           0, "of 1 sample");
+    write_text("gaps.csv", "a,price\n100,1000\n,2000\n300,\n200,1500\n100,1200\n");
+    expect("train @/c.yaml -o @/gaps --set data.path=@/gaps.csv --set train.steps=3 "
+           "--set data.missing={a:\tmean,price:\tdrop} --set data.val_path=@/gaps.csv",
+           0, "of 4 samples");
+    shell_of_run("gaps", "grep -q 'normalize: {\"a\": {\"mean\": \"133.3' $r/config.yaml");
+}
+
+/* By name, and what is refused. */
+static void test_given(void **state) {
+    (void)state;
+#define GIVEN(map) "plan @/c.yaml --set data.path=@/train.csv --set data.normalize=" map
+    expect(GIVEN("{income:\t{mean:\t5e6,deviation:\t3e6}}"), 0, "income");
+    expect(GIVEN("{wage:\t{mean:\t5,deviation:\t3}}"), 1, "model.input has no field 'wage'");
+    expect(GIVEN("{city:\t{mean:\t1,deviation:\t1}}"), 1, "'city' has ids, which are not scaled");
+    expect(GIVEN("{income:\t{mean:\t[1,2],deviation:\t[1,2]}}"), 1,
+           "'income' has 2 means, and the field has 1 number");
+    expect(GIVEN("{price:\t{mean:\t1,deviation:\t0}}"), 1,
+           "the target 'price' needs one mean and one deviation");
+    expect(GIVEN("{income:\t{mean:\t1,deviation:\t-1}}"), 1, "data.normalize is auto, off, ");
+    expect(GIVEN("{income:\t{mean:\t1}}"), 1, "data.normalize is auto, off, ");
+    expect(GIVEN("{mean:\t[0.5],deviation:\t[1]}"), 1, "name fields of numbers: {age: {mean: ");
+}
+
+/* A list of layers scales columns where the key says it, and its targets stay as they are. */
+static void test_layers(void **state) {
+    (void)state;
+    write_text("list.yaml",
+               "model:\n  kind: layers\n  layers: [concat: [income, year], linear: 1]\n"
+               "  loss: {mean_squared_error: {target: price}}\n"
+               "train: {steps: 2, batch: 8}\n");
+    expect("train @/list.yaml -o @/list --set data.path=@/train.csv --set data.normalize=auto", 0,
+           "2 columns of numbers are scaled to mean 0 and deviation 1 (off");
+    expect("train @/list.yaml -o @/plain --set data.path=@/train.csv", 0, "step 2/2");
+    shell_of_run("plain", "grep -q 'normalize: \"\"' $r/config.yaml");
+    expect("plan @/list.yaml --set data.path=@/train.csv "
+           "--set data.normalize={price:\t{mean:\t1,deviation:\t1}}",
+           1, "'price' is a target; that of the only loss");
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_same_bits),   cmocka_unit_test(test_recorded),
+        cmocka_unit_test(test_predictions), cmocka_unit_test(test_resumed),
+        cmocka_unit_test(test_odd),         cmocka_unit_test(test_given),
+        cmocka_unit_test(test_layers),
+    };
+    return cmocka_run_group_tests(tests, make, folder_remove);
+}
