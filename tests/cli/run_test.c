@@ -125,12 +125,13 @@ static void test_environment(void **state) {
 
 /* ---- one worker's end, and all workers' ---- */
 
-/* Shared memory that is named after the program; other programs come and go beside this test. */
+/* Shared memory that is named after the program; other programs and tests come and go beside this
+ * test. */
 static int count_shared(void) {
     DIR *d = opendir("/dev/shm");
     int n = 0;
     for (struct dirent *entry; d && (entry = readdir(d));)
-        n += strstr(entry->d_name, "lockstep") != NULL;
+        n += strstr(entry->d_name, "lockstep") && !strstr(entry->d_name, "lockstep-test-");
     if (d) closedir(d);
     return n;
 }
