@@ -1,6 +1,4 @@
-/* schema_keywords.h - the keywords of the schemas of a set: which there are, what they are about.
- *
- */
+/* schema_keywords.h - what the keywords of the schemas of a set are, and are about. */
 #ifndef LS_GRAMMAR_SCHEMA_KEYWORDS_H
 #define LS_GRAMMAR_SCHEMA_KEYWORDS_H
 
@@ -16,8 +14,8 @@ bool ls_schema_says(const ls_schema_part *);
 bool ls_schema_is_ref(const ls_schema_part *); /* it says $ref alone */
 
 /* The types that all schemas of a gathered set allow, 0: they have none in common; without `type`
- * those that their keywords are about, or all. *about_p: the types that there are keywords about.
- * */
+ * those that their keywords are about, or all. *about_p: the types that there are keywords
+ * about. */
 ls_status ls_schema_types(const ls_schema_rules *, const ls_schema_set *, unsigned *types_p,
                           unsigned *about_p);
 /* Raises *least, and lowers *most, to what the keywords (keys[0]: at least, keys[1]: at most) say.
