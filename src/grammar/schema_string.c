@@ -132,16 +132,20 @@ static ls_status read_texts(ls_schema_rules *r, const ls_schema_set *set,
     return LS_OK;
 }
 
+/* x: what the texts may be, if something says so; else NULL. */
+static const ls_expression *chars_of(ls_schema_rules *r, const ls_expression *x, int64_t least,
+                                     int64_t most) {
+    if (most != LS_NO_LIMIT && most < least) return ls_expression_never(&r->pool);
+    return x ? with_length(r, x, least, most) : ls_schema_chars(r, least, most);
+}
+
 ls_status ls_schema_string_chars(ls_schema_rules *r, const ls_schema_set *set,
                                  const ls_expression **x_p) {
     int64_t least = 0, most = LS_NO_LIMIT;
     const ls_expression *x = NULL;
     LS_TRY(read_lengths(r, set, &least, &most));
     LS_TRY(read_texts(r, set, &x));
-    bool contradict = most != LS_NO_LIMIT && most < least;
-    *x_p = contradict ? ls_expression_never(&r->pool)
-           : x        ? with_length(r, x, least, most)
-                      : ls_schema_chars(r, least, most);
+    *x_p = chars_of(r, x, least, most);
     return LS_OK;
 }
 
@@ -157,7 +161,7 @@ ls_status ls_schema_string(ls_schema_rules *r, const ls_schema_set *set,
         *x_p = ls_schema_call_string(r, least, most);
         return LS_OK;
     }
-    LS_TRY(ls_schema_string_chars(r, set, &x));
+    x = chars_of(r, x, least, most);
     *x_p = ls_schema_between(r, "\"", x, "\"");
     return LS_OK;
 }
