@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include "base/clock.h"
@@ -103,17 +104,24 @@ ls_status ls_neighbours_find(ls_endpoint *p, uint64_t number, int64_t timeout_ns
 
 /* ---- sharing ---- */
 
-/* Where the memory is: a descriptor of a process. fd -1: there is none. */
+/* Where the memory is: a descriptor of a process. fd -1: there is none. The inode tells it from what
+ * another process has that has this number in another container. */
 typedef struct place {
     int32_t pid, fd;
+    uint64_t inode;
 } place;
+
+static uint64_t inode_of(int fd) {
+    struct stat file = {0};
+    return fstat(fd, &file) == 0 ? (uint64_t)file.st_ino : 0;
+}
 
 static bool open_place(const place *where, int rank, ls_commons *c) {
     char path[64];
     snprintf(path, sizeof path, "/proc/%d/fd/%d", where->pid, where->fd);
     int fd = where->fd < 0 ? -1 : open(path, O_RDWR | O_CLOEXEC);
     if (fd < 0) return false;
-    if (ls_commons_join(fd, rank, c, NULL) == LS_OK) return true;
+    if (inode_of(fd) == where->inode && ls_commons_join(fd, rank, c, NULL) == LS_OK) return true;
     close(fd);
     return false;
 }
@@ -134,7 +142,7 @@ static ls_status make_commons(const host *h, size_t arena_nbytes, ls_commons *c,
                               ls_error *e) {
     place where = {.pid = getpid(), .fd = -1};
     bool made = ls_commons_create(h->n, arena_nbytes, false, c, NULL) == LS_OK;
-    if (made) where.fd = c->fd;
+    if (made) where = (place){getpid(), c->fd, inode_of(c->fd)};
     int32_t all = made;
     for (int i = 1; i < h->n; i++) LS_TRY(send_to(line_to(h, i), PLACE, &where, sizeof where, e));
     for (int i = 1; i < h->n; i++) {

@@ -34,10 +34,10 @@ typedef struct device_cuda {
 static device_cuda *of(ls_device *d) { return (device_cuda *)(void *)d; }
 static ls_cuda_address address(const void *p) { return (ls_cuda_address)(uintptr_t)p; }
 
-/* After these the driver refuses this process. */
+/* After these the driver refuses this process. 711 to 713 are of peers and of pinned memory. */
 static bool is_lost(int code) {
-    return code == 46 || code == 214 || code == 220 || code == 700 || code == 702 ||
-           (code >= 709 && code <= 719) || code == 999;
+    return code == 46 || code == 214 || code == 220 || code == 226 || code == 700 || code == 702 ||
+           code == 709 || code == 710 || (code >= 714 && code <= 719) || code == 999;
 }
 
 static ls_status check(const device_cuda *d, int got, const char *what, ls_error *e) {

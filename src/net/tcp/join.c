@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
+#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -55,15 +56,18 @@ typedef struct meeting {
 } meeting;
 
 uint64_t ls_host_number(void) {
-    char id[128] = "";
+    char id[160] = "";
     /* Set by the launcher: distinguishes hosts that share a kernel. */
     const char *part = getenv("LOCKSTEP_HOST");
+    struct stat processes = {0}; /* the namespace in which a process has its number */
     FILE *f = fopen("/proc/sys/kernel/random/boot_id", "r");
     if (f) {
         if (!fgets(id, 64, f)) id[0] = 0;
         fclose(f);
     }
     if (!id[0]) gethostname(id, 63);
+    if (stat("/proc/self/ns/pid", &processes) == 0)
+        snprintf(id + strlen(id), sizeof id - strlen(id), " %ju", (uintmax_t)processes.st_ino);
     if (part) snprintf(id + strlen(id), sizeof id - strlen(id), " %.40s", part);
     return ls_hash_bytes(id, strlen(id)).lo | 1;
 }

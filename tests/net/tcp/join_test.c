@@ -4,6 +4,8 @@
 /* ctest: slow seconds=25 */
 #include "net/tcp/join.h"
 
+#include <sched.h>
+
 #include "free_port.h"
 #include "net/crew.h"
 #include "net/tcp/conn.h"
@@ -645,6 +647,40 @@ static void test_time(void **state) {
         }
 }
 
+/* ---- hosts ---- */
+
+/* The host's number as a child process sees it, 0: the child can't have processes of its own. */
+static uint64_t number_in_child(bool contained) {
+    int ends[2];
+    uint64_t number = 0;
+    assert_int_equal(pipe(ends), 0);
+    pid_t child = fork();
+    if (!child) {
+        bool made =
+            !contained || unshare(CLONE_NEWPID) == 0 || unshare(CLONE_NEWUSER | CLONE_NEWPID) == 0;
+        if (made && fork() == 0) {
+            number = ls_host_number();
+            _exit(write(ends[1], &number, sizeof number) != sizeof number);
+        }
+        wait(NULL);
+        _exit(0);
+    }
+    close(ends[1]);
+    if (read(ends[0], &number, sizeof number) != sizeof number) number = 0;
+    close(ends[0]);
+    waitpid(child, NULL, 0);
+    return number;
+}
+
+/* A process's number means another process in another container. */
+static void test_containers(void **state) {
+    (void)state;
+    assert_true(number_in_child(false) == ls_host_number());
+    uint64_t other = number_in_child(true);
+    if (!other) skip_because("hosts: no namespaces of processes");
+    assert_true(other != ls_host_number());
+}
+
 /* join_test [name]: runs one of the tests. */
 int main(int argc, char **argv) {
     if (crew_set_up() != 0) return 1;
@@ -669,6 +705,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(test_stopped),
         cmocka_unit_test(test_stays_stopped),
         cmocka_unit_test(test_time),
+        cmocka_unit_test(test_containers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
