@@ -83,14 +83,15 @@ static size_t skip_spaces(const ls_csv *c, size_t i) {
     return i;
 }
 
-/* begin: behind the quote. */
-static const char *next_quoted(ls_csv *c, size_t begin, ls_csv_cell *cell) {
+/* begin: behind the quote; one_line: it is closed in the same line. Reads no further than behind the
+ * quote that follows. */
+static const char *next_quoted(ls_csv *c, size_t begin, bool one_line, ls_csv_cell *cell) {
     size_t i = begin;
     uint64_t lines = 0;
     bool doubled = false;
     char quote = c->form.quote;
     for (;; i++) {
-        if (i >= c->nbytes) return "has a quote that is not closed";
+        if (i >= c->nbytes || (one_line && break_at(c, i))) return "has a quote that is not closed";
         if (i - begin == LONGEST_QUOTED) return "has a quote that is not closed within 1 MB";
         lines += break_at(c, i) == 1;
         if (c->text[i] == 0) return "has a zero byte";
@@ -110,15 +111,9 @@ static const char *next_quoted(ls_csv *c, size_t begin, ls_csv_cell *cell) {
 /* Spaces before the opening quote, as tables have them whose columns stand below each other. In a
  * cell that does not end with its quote, in the same line, quotes are characters like others. */
 static bool next_indented(ls_csv *c, ls_csv_cell *cell) {
-    size_t begin = skip_spaces(c, c->at), end = begin;
-    ls_csv ahead = *c;
+    size_t begin = skip_spaces(c, c->at);
     if (begin == c->at || begin >= c->nbytes || c->text[begin] != c->form.quote) return false;
-    while (end < c->nbytes && break_at(c, end) == 0) end++;
-    ahead.nbytes = end + break_at(c, end);
-    if (next_quoted(&ahead, begin + 1, cell) != NULL) return false;
-    c->at = ahead.at;
-    c->line = ahead.line;
-    return true;
+    return next_quoted(c, begin + 1, true, cell) == NULL;
 }
 
 static const char *next_plain(ls_csv *c, ls_csv_cell *cell) {
@@ -133,7 +128,7 @@ static const char *next_plain(ls_csv *c, ls_csv_cell *cell) {
 
 const char *ls_csv_next(ls_csv *c, ls_csv_cell *cell) {
     bool quoted = c->form.quote && c->at < c->nbytes && c->text[c->at] == c->form.quote;
-    if (quoted) return next_quoted(c, c->at + 1, cell);
+    if (quoted) return next_quoted(c, c->at + 1, false, cell);
     if (c->form.quote && next_indented(c, cell)) return NULL;
     return next_plain(c, cell);
 }

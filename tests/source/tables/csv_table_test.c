@@ -1,5 +1,8 @@
 /* csv_table_test.c - what all rows of a CSV file show: its separator and line ends, whether its
  * first line is a header, what each column has, and missing values. */
+#include <sys/mman.h>
+
+#include "source/csv.h"
 #include "source/samples.h"
 
 static const char *put_text(const char *name, const char *text) {
@@ -187,6 +190,28 @@ static void test_indented(void **state) {
     ls_source_close(s);
 }
 
+/* Reading a cell reads nothing behind it, which here can't be read: so the time for a line does not
+ * grow with the square of its length. */
+static void test_reads_no_further(void **state) {
+    (void)state;
+    enum { PAGE = 4096 };
+    const size_t size = 6, n = 100;
+    static const char *const cells[] = {" \"a\"x,", "  \"a\",", " a\"a\",", "\"abc\","};
+    char *pages = mmap(NULL, 2 * PAGE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    assert_true(pages != MAP_FAILED);
+    assert_int_equal(mprotect(pages + PAGE, PAGE, PROT_NONE), 0);
+    for (size_t k = 0; k < sizeof cells / sizeof *cells; k++) {
+        char *text = pages + PAGE - n * size;
+        for (size_t i = 0; i < n; i++) memcpy(text + i * size, cells[k], size);
+        ls_csv c =
+            ls_csv_begin(text, n * size + PAGE, (ls_csv_form){.separator = ",", .quote = '"'});
+        ls_csv_cell cell = {0};
+        for (size_t i = 0; i < n; i++) assert_null(ls_csv_next(&c, &cell));
+        assert_true(c.at == n * size && !cell.last);
+    }
+    munmap(pages, 2 * PAGE);
+}
+
 /* Marks of missing values, also in the first row. */
 static void test_missing(void **state) {
     (void)state;
@@ -252,7 +277,7 @@ int main(void) {
         cmocka_unit_test(test_forms),    cmocka_unit_test(test_separators),
         cmocka_unit_test(test_headers),  cmocka_unit_test(test_header_above_classes),
         cmocka_unit_test(test_blanks),   cmocka_unit_test(test_row_names),
-        cmocka_unit_test(test_indented), cmocka_unit_test(test_missing),
-        cmocka_unit_test(test_mixed)};
+        cmocka_unit_test(test_indented), cmocka_unit_test(test_reads_no_further),
+        cmocka_unit_test(test_missing),  cmocka_unit_test(test_mixed)};
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }
