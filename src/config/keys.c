@@ -194,15 +194,16 @@ static const ls_config_key keys[] = {
     ONE_OF("data.damaged", data.damaged, ls_damaged_kind, FREE,
            "damaged samples, conversations and texts: refuse the data, or skip and count them"),
     ONE_OF("data.missing", data.missing, ls_missing, FIXED,
-           "missing values in columns of numbers of CSV: refuse the data, drop these rows, or "
-           "take the mean of the training data's column"),
+           "missing values in columns of numbers of CSV, and in JSON: refuse the data, drop these "
+           "rows, or take the mean of the training data's column"),
     TREE("data.missing", data.missing_by, FIXED,
          "the same by column, e.g. {age: mean, income: drop, \"*\": refuse}"),
     STRINGS("data.na", data.na, FIXED,
             "texts that stand for missing values in CSV, beside the usual ones, e.g. [\"-999\", "
             "unknown]"),
     STRINGS("data.columns", data.columns, FIXED,
-            "columns of CSV files that are read, e.g. [age, income, label]; empty: all"),
+            "columns of CSV files, or members of JSON, that are read, e.g. [age, income, label]; "
+            "empty: all"),
     TREE("data.csv", data.csv, FIXED,
          "the form of CSV files, where it is not found, e.g. {header: no, separator: \";\", quote: "
          "\"'\", decimal: \",\", texts: [zip], skip: 2}"),

@@ -17,6 +17,7 @@
 #define CHAT    "data.format: chat"
 #define PLAIN   "no data.ratings; no data.clicks"
 #define TABLES  SAMPLES "; data.format: auto, csv"
+#define COLUMNS SAMPLES "; data.format: auto, csv, jsonl"
 #define BLOCKS                                                                                     \
     "data.order: blocks or data.order: auto; " SAMPLES                                             \
     "; data.format: auto, csv, jsonl, webdataset, tfrecord, mds"
@@ -87,9 +88,9 @@ const ls_config_need ls_config_needs[] = {
     {"data.folds", SAMPLES "; no data.ratings or data.format: tokens, chat"},
     {"data.fold", "data.folds > 0"},
     {"data.lists", SAMPLES "; " PLAIN},
-    {"data.missing", TABLES},
+    {"data.missing", COLUMNS},
     {"data.na", TABLES},
-    {"data.columns", TABLES "; " PLAIN},
+    {"data.columns", COLUMNS "; " PLAIN},
     {"data.csv", TABLES},
     {"data.template", CHAT},
     {"data.loss", CHAT "; train.loss: auto"},

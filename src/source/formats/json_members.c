@@ -15,7 +15,22 @@ static const char has_objects[] = "it has objects";
 static const char no_shape[] = "its values have no shape that a field can have";
 static const char has_texts[] = "its arrays have texts";
 
+static const char no_number[] = "is null, or has null in an array, but numbers elsewhere";
+static const char no_text[] = "is null, but has texts elsewhere";
+static const char no_mean[] =
+    "is null or missing, and only numbers that are no label have a mean; write a value, or set "
+    "data.missing: {NAME: drop, \"*\": mean}";
+
 static bool has_value(const ls_json *value) { return value && !ls_json_is_null(value); }
+
+/* Is a value absent or null, or one of an array? */
+static bool lacks(const ls_json *value) {
+    if (!has_value(value)) return true;
+    bool lacking = false;
+    for (size_t i = 0; !lacking && ls_json_is_array(value) && i < ls_json_count(value); i++)
+        lacking = lacks(ls_json_at(value, i));
+    return lacking;
+}
 
 /* ---- shapes ---- */
 
@@ -56,6 +71,7 @@ typedef struct values {
     ls_feature *learn;   /* NULL: known already */
     const ls_feature *f; /* its shape */
     bool whole_reals;
+    bool sums;    /* `learn` gets the sum of the numbers as its mean, and how many they are */
     void *sample; /* NULL: values are only checked */
     size_t n;     /* values so far */
 } values;
@@ -75,7 +91,7 @@ static bool integer_of(const values *v, const ls_json *value, int64_t *whole_p) 
 }
 
 static const char *wrong_number(const ls_json *value) {
-    if (ls_json_is_null(value)) return "is null, or has null in an array, but numbers elsewhere";
+    if (ls_json_is_null(value)) return no_number;
     return "has no number where one is expected";
 }
 
@@ -91,6 +107,10 @@ static const char *add_number(values *v, const ls_json *value) {
         v->learn->integers = false;
     if (!ls_number_is_f32(x)) return "has a number that no f32 can hold";
     if (v->learn) v->learn->whole = v->learn->whole && ls_number_is_i32(x);
+    if (v->sums) {
+        v->learn->mean += x;
+        v->learn->nvalues++;
+    }
     if (v->learn && x <= INT32_MIN) v->learn->has_least = true;
     if (v->sample && v->f->as == LS_I32 && !ls_number_is_i32(x)) return "has no integer";
     if (v->sample && v->f->as == LS_I64 && !integer) return "has no integer";
@@ -141,7 +161,7 @@ static const char *add_values(values *v, const ls_json *value, int dim) {
 
 static const char *add_text(values *v, const ls_json *value) {
     const char *text = ls_json_text(value);
-    if (!text && ls_json_is_null(value)) return "is null, but has texts elsewhere";
+    if (!text && ls_json_is_null(value)) return no_text;
     if (!text) return "is no text, but is one elsewhere";
     if (v->learn) ls_classes_add(&v->learn->classes, text, strlen(text));
     if (!v->sample) return NULL;
@@ -161,7 +181,7 @@ static const char *add_value(values *v, const ls_json *value) {
 /* ---- objects ---- */
 
 static ls_json_wrong wrong_in(const char *name, const char *why) {
-    return (ls_json_wrong){ls_strdup(name), why};
+    return (ls_json_wrong){ls_strdup(name), why, .missing = false};
 }
 
 static ls_json_wrong start(ls_json_members *m, const ls_json *object) {
@@ -174,6 +194,26 @@ static ls_json_wrong start(ls_json_members *m, const ls_json *object) {
     return (ls_json_wrong){0};
 }
 
+/* Does the mean of the others stand for a missing value? */
+static bool can_fill(const ls_json_members *m, size_t i) {
+    const ls_feature *f = &m->features.list[i];
+    return !f->ndims && !f->text && f != ls_features_label(&m->features);
+}
+
+static ls_json_wrong missing_in(const char *name, const char *why) {
+    return (ls_json_wrong){ls_strdup(name), why, .missing = true};
+}
+
+/* What becomes of an object that lacks a value of feature i, which is absent if `value` is NULL. */
+static ls_json_wrong judge_missing(const ls_json_members *m, size_t i, const ls_json *value) {
+    const ls_feature *f = &m->features.list[i];
+    ls_missing rule = m->of ? m->of[i].missing : LS_MISSING_REFUSE;
+    if (rule == LS_MISSING_DROP) return (ls_json_wrong){.missing = true};
+    if (rule == LS_MISSING_MEAN)
+        return can_fill(m, i) ? (ls_json_wrong){0} : wrong_in(f->name, no_mean);
+    return missing_in(f->name, !value ? "is missing" : f->text ? no_text : no_number);
+}
+
 /* Compares the object with the members, and checks all values. */
 static ls_json_wrong check(const ls_json_members *m, const ls_json *object) {
     const ls_features *s = &m->features;
@@ -182,16 +222,23 @@ static ls_json_wrong check(const ls_json_members *m, const ls_json *object) {
     size_t n = 0;
     for (void *it = NULL; (it = ls_json_next(object, it, &name, &value)); n++) {
         const ls_feature *f = ls_features_find(s, name);
-        if (!f) return wrong_in(name, "is not in the first object");
+        if (!f) return missing_in(name, "is not in the first object");
+        if (f->unchosen || (!f->left_out && lacks(value))) continue;
         const char *why = add_value(&(values){.f = f, .whole_reals = m->whole_reals}, value);
+        if (why && f->left_out == no_value) return missing_in(name, why);
         if (why) return wrong_in(name, why);
     }
-    for (size_t i = 0; n != s->n && i < s->n; i++) {
+    ls_json_wrong result = {0};
+    for (size_t i = 0; i < s->n; i++) {
         const ls_feature *f = &s->list[i];
-        bool optional = m->decided && f->left_out;
-        if (!optional && !ls_json_get(object, f->name)) return wrong_in(f->name, "is missing");
+        if (f->unchosen || (m->decided && f->left_out)) continue;
+        value = ls_json_get(object, f->name);
+        if (f->left_out ? value != NULL : !lacks(value)) continue;
+        ls_json_wrong wrong = judge_missing(m, i, value);
+        if (wrong.why) return wrong;
+        result.missing = result.missing || wrong.missing;
     }
-    return (ls_json_wrong){0};
+    return result;
 }
 
 ls_json_wrong ls_json_members_add(ls_json_members *m, const ls_json *object, bool first) {
@@ -201,12 +248,28 @@ ls_json_wrong ls_json_members_add(ls_json_members *m, const ls_json *object, boo
         wrong = start(m, object);
     }
     if (!wrong.why) wrong = check(m, object);
-    for (size_t i = 0; !wrong.why && i < m->features.n; i++) {
+    for (size_t i = 0; !wrong.why && !wrong.missing && i < m->features.n; i++) {
         ls_feature *f = &m->features.list[i];
-        values v = {.f = f, .learn = f, .whole_reals = m->whole_reals};
-        if (!f->left_out) add_value(&v, ls_json_get(object, f->name));
+        bool sums = m->of && can_fill(m, i);
+        values v = {.f = f, .learn = f, .whole_reals = m->whole_reals, .sums = sums};
+        const ls_json *value = ls_json_get(object, f->name);
+        if (f->left_out || f->unchosen) continue;
+        if (lacks(value))
+            f->nmissing++;
+        else
+            add_value(&v, value);
     }
     return wrong;
+}
+
+void ls_json_members_finish(ls_json_members *m) {
+    for (size_t i = 0; i < m->features.n; i++) {
+        ls_feature *f = &m->features.list[i];
+        if (f->nmissing) f->integers = f->wide = false; /* the mean has a fraction */
+        if (!m->of || m->of[i].missing != LS_MISSING_MEAN) f->nvalues = 0;
+        /* as a sample has it, and as nine digits in data.json say it exactly */
+        f->mean = f->nvalues ? (float)(f->mean / (double)f->nvalues) : 0;
+    }
 }
 
 ls_json_wrong ls_json_members_store(const ls_json_members *m, const ls_json *object, void *sample) {
@@ -215,6 +278,10 @@ ls_json_wrong ls_json_members_store(const ls_json_members *m, const ls_json *obj
         values v = {.f = f, .sample = sample, .whole_reals = m->whole_reals};
         const ls_json *value = ls_json_get(object, f->name);
         if (f->left_out) continue;
+        if (f->nmissing && lacks(value)) {
+            ls_feature_store(f, sample, 0, f->mean);
+            continue;
+        }
         const char *why = value ? add_value(&v, value) : "is missing";
         if (why) return wrong_in(f->name, why);
     }
@@ -232,6 +299,8 @@ static void free_counts(ls_json_members *m) {
 void ls_json_members_free(ls_json_members *m) {
     free_counts(m);
     ls_features_free(&m->features);
+    free(m->of);
+    m->of = NULL;
 }
 
 void ls_json_members_count(ls_json_members *m, const ls_json *object) {
@@ -268,12 +337,17 @@ void ls_json_members_decide(ls_json_members *m) {
         bool is_text = c->ntexts > others || (c->text && c->ntexts == others);
         set_shape(f, is_text ? text : c->value);
         if (c->nvalues == 0 && c->nothers) f->left_out = no_shape;
-        if (c->nvalues && 2 * c->nvalues < m->nobjects) f->left_out = is_rare;
+        bool keeps = m->keeps_rare || (m->of && m->of[i].missing != LS_MISSING_REFUSE);
+        if (c->nvalues && !keeps && 2 * c->nvalues < m->nobjects) f->left_out = is_rare;
         if (is_text && m->loose_texts && c->ntexts < m->nobjects) f->left_out = lacks_texts;
     }
     ls_json_free(text);
     free_counts(m);
     m->decided = true;
+}
+
+bool ls_json_member_is_empty(const ls_feature *f) {
+    return f->left_out && strcmp(f->left_out, no_value) == 0;
 }
 
 /* ---- index ---- */

@@ -214,6 +214,19 @@ static ls_status open_indexed(const ls_data_format *f, const ls_files *files,
     return LS_OK;
 }
 
+/* Refuses what the format can't do of data.missing, data.columns, data.na and data.csv. */
+static ls_status check_tables(const ls_data_format *f, const char *path, const ls_source_options *o,
+                              ls_error *e) {
+    if (f->is_table || (!o->missing && !o->csv)) return LS_OK;
+    if (f->has_columns && !ls_csv_rules_are_of_csv(o->csv)) return LS_OK;
+    return ls_fail(e, LS_EINVAL,
+                   f->has_columns
+                       ? "%s: data.na and data.csv are for CSV files; this is %s: remove them"
+                       : "%s: data.missing, data.columns, data.na and data.csv are for CSV files "
+                         "(the first two for JSON, too); this is %s: remove them",
+                   path, f->name);
+}
+
 static ls_status open_files(const ls_files *files, const ls_source_options *o, ls_source **s_p,
                             ls_error *e) {
     if (files->n == 0) return ls_fail(e, LS_EINVAL, "a file of data is missing");
@@ -227,12 +240,7 @@ static ls_status open_files(const ls_files *files, const ls_source_options *o, l
         LS_TRY(by_name(o->format, &f, e));
     else
         LS_TRY(by_contents(files->paths[0], o->csv != NULL, &f, e));
-    if ((o->missing || o->csv) && !f->is_table)
-        return ls_fail(
-            e, LS_EINVAL,
-            "%s: data.missing, data.columns, data.na and data.csv are for CSV files; this "
-            "is %s: remove them",
-            files->paths[0], f->name);
+    LS_TRY(check_tables(f, files->paths[0], o, e));
     LS_TRY(open_indexed(f, files, o, &s, e));
     if (s->decodes) add_decoders(s);
     if (s->decodes) s->pixels = ls_pixel_cache_open(s, o, files->paths[0]);

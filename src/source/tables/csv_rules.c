@@ -194,6 +194,13 @@ void ls_csv_rules_free(ls_csv_rules *w) {
     *w = (ls_csv_rules){0};
 }
 
+bool ls_csv_rules_are_of_csv(const ls_csv_rules *w) {
+    if (!w) return false;
+    const ls_csv_asked *f = &w->form;
+    return w->na || w->texts || w->header || *f->separator || f->quote || f->unquoted || f->comma ||
+           f->skip;
+}
+
 bool ls_csv_rules_has(const char *list, const char *name) {
     size_t n = strlen(name);
     for (; list && *list; list += strcspn(list, "\n"), list += *list == '\n')

@@ -19,6 +19,9 @@ ls_csv_rules ls_csv_rules_of(const char *columns, const char *na);
 ls_csv_rules ls_csv_rules_copy(const ls_csv_rules *); /* NULL: nothing is wanted */
 void ls_csv_rules_free(ls_csv_rules *);
 
+/* Is anything asked that only CSV files have? NULL: nothing. */
+bool ls_csv_rules_are_of_csv(const ls_csv_rules *);
+
 /* Is the name one of the lines of a list? */
 bool ls_csv_rules_has(const char *list, const char *name);
 /* The rule of a column, `other` without one; *own_p: it has one of its own. */

@@ -19,15 +19,11 @@
 #include "source/note.h"
 #include "source/number.h"
 #include "source/places.h"
+#include "source/tables/column_rules.h"
 #include "source/tables/csv_rules.h"
 #include "source/tables/csv_table.h"
 
 enum { MOST_COLUMNS = 1 << 20 };
-
-typedef struct column_rule {
-    ls_missing missing;
-    bool own; /* it is for this column alone: texts, too, have missing values */
-} column_rule;
 
 typedef struct csv_source {
     ls_records r;
@@ -39,7 +35,7 @@ typedef struct csv_source {
     bool skips_damaged, follows;
     ls_missing missing;
     ls_csv_rules rules;
-    column_rule *of; /* [columns.n] what becomes of missing values; NULL: columns are not known */
+    ls_column_rule *of;        /* [columns.n] NULL: columns are not known */
     const ls_numbering *known; /* rows with other texts are damaged; NULL: texts are as they are */
 } csv_source;
 
@@ -289,7 +285,7 @@ static ls_status check_row(const csv_source *s, const char *path, const row *r, 
     for (size_t i = 0; i < r->n; i++) {
         const ls_feature *f = &s->table.columns.list[i];
         ls_cell_value v = r->values[i];
-        column_rule rule = s->of[i];
+        ls_column_rule rule = s->of[i];
         if (f->left_out || f->unchosen) continue;
         if (v.kind == LS_CELL_MISSING && (!f->text || rule.own)) {
             bool fills = rule.missing == LS_MISSING_MEAN && !f->ndims && !f->text && f != label;
@@ -483,17 +479,6 @@ static ls_status add_form(csv_source *s, ls_error *e) {
     return LS_OK;
 }
 
-static ls_status fail_column(const csv_source *s, const char *what, const char *key,
-                             const char *name, ls_error *e) {
-    ls_buf has = {0};
-    for (size_t i = 0; i < s->table.columns.n && has.len < 300; i++)
-        ls_buf_printf(&has, "%s'%.40s'", i ? ", " : "", s->table.columns.list[i].name);
-    ls_status status = ls_fail(e, LS_EINVAL, "%s: %s: there is no column '%.80s'; it has %.340s",
-                               what, key, name, has.data ? has.data : "none");
-    ls_buf_free(&has);
-    return status;
-}
-
 /* Now that the columns have their names: which are read, and their rules. Each name that a rule has
  * must be there. */
 static ls_status apply_rules(csv_source *s, const char *unread, const char *what, ls_error *e) {
@@ -503,25 +488,8 @@ static ls_status apply_rules(csv_source *s, const char *unread, const char *what
         return ls_fail(e, LS_EINVAL, "%s: two columns are named '%.80s'; rename one", what, twice);
     LS_TRY(ls_features_choose(columns, s->rules.columns, s->follows, what, e));
     ls_features_pass_over(columns, unread);
-    s->of = LS_NEW_ARRAY(column_rule, columns->n);
-    for (size_t i = 0; i < columns->n; i++)
-        s->of[i].missing =
-            ls_csv_rules_missing(&s->rules, columns->list[i].name, s->missing, &s->of[i].own);
-    for (size_t i = 0; i < s->rules.nrules && !s->follows; i++) {
-        const char *name = s->rules.rules[i].column;
-        if (strcmp(name, "*") != 0 && !ls_features_find(columns, name))
-            return fail_column(s, what, "data.missing", name, e);
-    }
-    for (const char *t = s->rules.texts; t && *t && !s->follows;) {
-        char *name = ls_format("%.*s", (int)strcspn(t, "\n"), t);
-        bool there = ls_features_find(columns, name) != NULL;
-        if (!there) fail_column(s, what, "data.csv: texts", name, e);
-        free(name);
-        if (!there) return LS_EINVAL;
-        t += strcspn(t, "\n");
-        t += *t == '\n';
-    }
-    return LS_OK;
+    return ls_column_rules_find(
+        columns, &(ls_column_rules){&s->rules, s->missing, s->follows, what}, &s->of, e);
 }
 
 static ls_status see_files(csv_source *s, const ls_files *files, const ls_source_options *o,

@@ -1,4 +1,5 @@
 /* read_jsonl_test.c - JSON lines that Python's json module wrote, and damaged ones. */
+#include "source/options.h"
 #include "source/written.h"
 
 static void test_python(void **state) {
@@ -125,6 +126,82 @@ static void test_missing(void **state) {
     ls_source_close(s);
 }
 
+static ls_source *open_with(const char *path, const ls_source_options *o) {
+    ls_source *s = NULL;
+    ls_error e = {0};
+    assert_ls_ok(ls_source_open(path, o, &s, &e), e);
+    return s;
+}
+
+static void assert_refused_with(const char *path, const ls_source_options *o, const char *message) {
+    ls_source *s = NULL;
+    ls_error e = {0};
+    assert_int_equal(ls_source_open(path, o, &s, &e), LS_EINVAL);
+    if (!strstr(e.msg, message)) fail_msg("'%s' lacks '%s'", e.msg, message);
+}
+
+/* data.missing, in lines and in an array. */
+static void test_missing_values(void **state) {
+    (void)state;
+    static const char *const texts[] = {
+        "{\"a\": 1, \"b\": \"x\", \"label\": 0}\n{\"b\": \"y\", \"label\": 1}\n"
+        "{\"label\": 1, \"a\": null, \"b\": \"y\"}\n{\"a\": 6, \"b\": \"y\", \"label\": 1}\n",
+        "[{\"b\": \"x\", \"a\": 1, \"label\": 0}, {\"a\": null, \"b\": \"y\", \"label\": 1},\n"
+        "{\"b\": \"y\", \"label\": 1}, {\"a\": 6, \"b\": \"y\", \"label\": 1}]"};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) {
+        const char *path = write_text("v.json", texts[i]);
+        assert_refused(path,
+                       "; write a value, or set data.missing (--missing) to drop, which leaves "
+                       "such objects out, or mean");
+        ls_source *s = open_with(path, &(ls_source_options){.missing = LS_MISSING_DROP});
+        assert_true(s->count == 2 && s->nmissing == 2);
+        assert_true((int)value_of(s, 1, "a", 0) == 6 && ls_source_record(s, 1).number == 3);
+        ls_source_close(s);
+        s = open_with(path, &(ls_source_options){.missing = LS_MISSING_MEAN});
+        assert_true(s->count == 4 && s->nmissing == 0 && field_of(s, "a")->type == LS_F32);
+        assert_float_equal(value_of(s, 1, "a", 0), 3.5, 0);
+        assert_float_equal(value_of(s, 2, "a", 0), 3.5, 0);
+        /* other files get the same mean, also where all lack the value */
+        static const char *const others[] = {"{\"b\": \"y\", \"label\": 1}",
+                                             "{\"b\": \"y\", \"label\": 1, \"a\": null}"};
+        for (int k = 0; k < 2; k++) {
+            ls_source_options follows = {.missing = LS_MISSING_MEAN, .follows = true};
+            ls_source *other = open_with(write_text("o.json", others[k]), &follows);
+            ls_error e = {0};
+            assert_ls_ok(ls_source_follow(other, s->numbering, "o.json", &e), e);
+            assert_float_equal(value_of(other, 0, "a", 0), 3.5, 0);
+            ls_source_close(other);
+        }
+        ls_source_close(s);
+    }
+}
+
+/* Texts, labels, lists and arrays have no mean; a rule of a member, and data.columns. */
+static void test_rules(void **state) {
+    (void)state;
+    ls_source_options drop = {.missing = LS_MISSING_DROP}, mean = {.missing = LS_MISSING_MEAN};
+    const char *path = write_text("t.jsonl", "{\"a\": [1, null], \"b\": \"x\", \"label\": 1}\n"
+                                             "{\"a\": [1, 2.5], \"b\": null, \"label\": 1}\n"
+                                             "{\"a\": [1, 2.5], \"b\": \"x\"}\n"
+                                             "{\"a\": [1, 2.5], \"b\": \"x\", \"label\": 2}\n");
+    assert_refused_with(path, &mean, "t.jsonl:1: 'a' is null or missing, and only numbers");
+    ls_source *s = open_with(path, &drop);
+    assert_true(s->count == 1 && s->nmissing == 3);
+    ls_source_close(s);
+    ls_missing_rule of = {.column = "b", .rule = LS_MISSING_DROP};
+    ls_csv_rules rules = {.columns = "b", .rules = &of, .nrules = 1};
+    s = open_with(path, &(ls_source_options){.csv = &rules});
+    assert_true(s->count == 3 && s->nfields == 1);
+    ls_source_close(s);
+    of.column = "c";
+    assert_refused_with(path, &(ls_source_options){.csv = &rules},
+                        "t.jsonl: data.missing: there is no column 'c'; it has 'a', 'b', 'label'");
+    assert_refused_with(path, &(ls_source_options){.csv = &(ls_csv_rules){.na = "9"}},
+                        "data.na and data.csv are for CSV files; this is jsonl");
+    path = write_text("all.jsonl", "{\"a\": null, \"b\": 1}\n{\"a\": 1}\n");
+    assert_refused_with(path, &drop, "all.jsonl: each of its 2 objects lacks a value");
+}
+
 /* Integers of 64 bits stay what they are. */
 static void test_integers(void **state) {
     (void)state;
@@ -167,9 +244,10 @@ static void test_encodings(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_python),   cmocka_unit_test(test_forms),
-        cmocka_unit_test(test_damaged),  cmocka_unit_test(test_missing),
-        cmocka_unit_test(test_integers), cmocka_unit_test(test_encodings),
+        cmocka_unit_test(test_python),         cmocka_unit_test(test_forms),
+        cmocka_unit_test(test_damaged),        cmocka_unit_test(test_missing),
+        cmocka_unit_test(test_missing_values), cmocka_unit_test(test_rules),
+        cmocka_unit_test(test_integers),       cmocka_unit_test(test_encodings),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

@@ -182,7 +182,7 @@ static void test_form(void **state) {
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++)
         refuses(path, &(asked){.csv = wrong[i][0]}, wrong[i][1]);
     path = write_text("j.jsonl", "{\"x\": 1}\n");
-    refuses(path, &(asked){.columns = "x"}, "are for CSV files");
+    refuses(path, &(asked){.na = "9"}, "data.na and data.csv are for CSV files; this is jsonl");
 }
 
 /* A separator of several characters, of which a part is text. */
