@@ -39,18 +39,18 @@ ls_dataset ls_dataset_of_source(ls_source *source, const ls_config *c) {
     return of_samples(ls_samples_of(source, (uint64_t)c->train.seed));
 }
 
-/* r: of a run that has begun; NULL: a new one. */
-static ls_status open_samples(ls_dataset *d, const ls_config *c, const ls_model *m,
+/* run and r: of one that has begun; NULL: a new one. */
+static ls_status open_samples(ls_dataset *d, const ls_config *c, const ls_model *m, const char *run,
                               const ls_data_record *r, ls_error *e) {
     ls_samples *s = NULL;
-    LS_TRY(ls_samples_open(c, m, r, &s, e));
+    LS_TRY(ls_samples_open(c, m, run, r, &s, e));
     *d = of_samples(s);
     return LS_OK;
 }
 
 ls_status ls_dataset_make(ls_dataset *d, const ls_config *c, const ls_model *m, ls_error *e) {
     LS_TRY(ls_data_paths_check(c, e));
-    if (!ls_config_has_corpus(c)) return open_samples(d, c, m, NULL, e);
+    if (!ls_config_has_corpus(c)) return open_samples(d, c, m, NULL, NULL, e);
     ls_corpus text;
     LS_TRY(ls_corpus_make(&text, c, e));
     *d = ls_dataset_of_text(&text, c);
@@ -79,7 +79,7 @@ static ls_status open_recorded(ls_dataset *d, const char *run, const ls_config *
                                const ls_model *m, bool other, ls_error *e) {
     ls_data_record r;
     LS_TRY(read_record(run, &r, e));
-    LS_TRY(open_samples(d, c, m, &r, e));
+    LS_TRY(open_samples(d, c, m, run, &r, e));
     if (other) r.validation = d->samples->record.validation;
     ls_status s = ls_samples_check(d->samples, c, &r, run, e);
     if (s != LS_OK) ls_dataset_free(d);
@@ -161,7 +161,7 @@ static ls_status restore_record(const char *run, const char *checkpoint, const l
     if (ls_dataset_is_saved(run, c)) return LS_OK;
     LS_TRY(ls_data_file_copy(run, checkpoint, LS_DATA_RECORD, &copied, e));
     if (copied) return LS_OK;
-    LS_TRY(open_samples(&d, c, m, NULL, e)); /* nothing has been trained */
+    LS_TRY(open_samples(&d, c, m, NULL, NULL, e)); /* nothing has been trained */
     ls_status s = ls_dataset_save(&d, run, e);
     ls_dataset_free(&d);
     return s;

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "dataset/base_numbering.h"
 #include "source/fetch.h"
 #include "source/formats/open.h"
 #include "source/images/fitted.h"
@@ -93,8 +94,9 @@ static ls_status open_part(const ls_mixture_part *p, const char *dir,
     return s;
 }
 
-/* All parts get the same numbers of texts, and the same means. */
-static ls_status unite(ls_source *const *parts, const char *const *names, int n, ls_error *e) {
+/* All parts get the same numbers of texts, and the same means; base: those of train.from. */
+static ls_status unite(ls_source *const *parts, const char *const *names, int n,
+                       const ls_numbering *base, ls_error *e) {
     static const ls_numbering none;
     const ls_numbering *numbering[LS_MIX_PARTS];
     ls_status s = LS_OK;
@@ -107,11 +109,13 @@ static ls_status unite(ls_source *const *parts, const char *const *names, int n,
         for (int k = 0; s == LS_OK && k < n; k++) s = ls_source_follow(parts[k], &all, names[k], e);
         ls_numbering_free(&all);
     }
+    for (int k = 0; s == LS_OK && k < n; k++)
+        s = ls_base_numbering_follow(parts[k], base, names[k], e);
     return s;
 }
 
-ls_status ls_mixture_open(const ls_mixture *m, const char *dir, const ls_source_options *options,
-                          ls_source **s_p, ls_error *e) {
+ls_status ls_mixture_open(const ls_mixture *m, const char *dir, const ls_numbering *base,
+                          const ls_source_options *options, ls_source **s_p, ls_error *e) {
     ls_source *parts[LS_MIX_PARTS];
     const char *names[LS_MIX_PARTS];
     ls_status s = LS_OK;
@@ -124,7 +128,7 @@ ls_status ls_mixture_open(const ls_mixture *m, const char *dir, const ls_source_
         s = open_part(&m->parts[n], dir, &o, &parts[n], e);
         if (s == LS_OK && n == 0) follow_images(&way, parts[0]);
     }
-    if (s == LS_OK) s = unite(parts, names, n, e);
+    if (s == LS_OK) s = unite(parts, names, n, base, e);
     for (int k = 0; s == LS_OK && k < n; k++) {
         s = ls_fitted_open(parts[k], &way, names[k], &parts[k], e);
         if (s == LS_OK) continue;

@@ -29,8 +29,9 @@ ls_status ls_mixture_read(const char *text, ls_mixture *m_p, ls_error *);
 void ls_mixture_free(ls_mixture *);
 
 /* Opens all parts as one source (source/mixed.h). options: of each, but for labels and format,
- * which are the part's if it names them. dir: of relative paths. */
-ls_status ls_mixture_open(const ls_mixture *, const char *dir, const ls_source_options *,
-                          ls_source **s_p, ls_error *);
+ * which are the part's if it names them. dir: of relative paths. base: as of
+ * ls_base_numbering_follow(). */
+ls_status ls_mixture_open(const ls_mixture *, const char *dir, const ls_numbering *base,
+                          const ls_source_options *, ls_source **s_p, ls_error *);
 
 #endif

@@ -12,10 +12,12 @@
 #include "base/intern.h"
 #include "base/yaml.h"
 #include "config/needs.h"
+#include "dataset/base_numbering.h"
 #include "dataset/data_paths.h"
 #include "dataset/images.h"
 #include "dataset/mixture.h"
 #include "dataset/moments.h"
+#include "networks/losses.h"
 #include "networks/network.h"
 #include "networks/own_source.h"
 #include "networks/pixels.h"
@@ -26,6 +28,7 @@
 #include "source/formats/open.h"
 #include "source/images/augmented.h"
 #include "source/images/fitted.h"
+#include "source/note.h"
 #include "source/tables/clicks.h"
 #include "source/tables/csv_rules.h"
 
@@ -67,6 +70,7 @@ typedef struct opening {
     const ls_image_way *images;
     const char *dir;
     const ls_numbering *numbering; /* those of the training data, which others follow */
+    const ls_numbering *base;      /* which the training data follow; NULL: none */
     bool follows;
     bool fresh;         /* an index is made again */
     const ls_ids *ids;  /* the same of ratings and clicks; NULL: the files' own */
@@ -179,8 +183,9 @@ static ls_status open_files(const opening *how, const char *paths, const char *l
     if (status == LS_OK) status = ls_source_open(from, &o, &s, e);
     ls_buf_free(&named);
     char *name = name_of(from);
-    if (status == LS_OK && how->follows) {
-        status = ls_source_follow(s, how->numbering, name, e);
+    if (status == LS_OK) {
+        status = how->follows ? ls_source_follow(s, how->numbering, name, e)
+                              : ls_base_numbering_follow(s, how->base, name, e);
         if (status != LS_OK) ls_source_close(s);
     }
     if (status == LS_OK) status = ls_fitted_open(s, how->images, name, &s, e);
@@ -201,7 +206,7 @@ static ls_status open_mixture(const opening *how, opened *o_p, ls_error *e) {
     ls_buf named = {0};
     put_mentioned(how->c, &named);
     o.named = named.data;
-    if (status == LS_OK) status = ls_mixture_open(&m, how->dir, &o, &s, e);
+    if (status == LS_OK) status = ls_mixture_open(&m, how->dir, how->base, &o, &s, e);
     ls_buf_free(&named);
     ls_mixture_free(&m);
     ls_csv_rules_free(&rules);
@@ -378,14 +383,26 @@ static ls_status open_parts(ls_samples *s, const opening *how, const ls_model *m
     return ls_samples_order(c, &s->record, &s->order, e);
 }
 
-ls_status ls_samples_open(const ls_config *c, const ls_model *m, const ls_data_record *r,
-                          ls_samples **s_p, ls_error *e) {
+/* The numbering that the training data of a run with train.from follow: that of the run itself, once
+ * it has begun, else the base's. None, if there is none: the base has texts, or a program's data.
+ * run: NULL: a new one. */
+static ls_numbering base_of(const ls_config *c, const char *run) {
+    ls_numbering n = {0};
+    if (*c->train.from) ls_data_record_numbering(run ? run : c->train.from, &n, NULL);
+    return n;
+}
+
+ls_status ls_samples_open(const ls_config *c, const ls_model *m, const char *run,
+                          const ls_data_record *r, ls_samples **s_p, ls_error *e) {
     ls_images images = {0};
     opening how = {.c = c, .images = &images.way};
     LS_TRY(ls_images_of(c, m, &images, e));
     if (r && !ls_program_has_data()) LS_TRY(ls_data_paths_find(c, r->directory, &how.dir, e));
     ls_samples *s = LS_NEW(ls_samples);
+    ls_numbering base = base_of(c, run);
+    how.base = &base;
     ls_status status = open_parts(s, &how, m, e);
+    ls_numbering_free(&base);
     if (status == LS_OK)
         *s_p = s;
     else
@@ -496,21 +513,60 @@ void ls_samples_close(ls_samples *s) {
 
 /* ---- what a config leaves open ---- */
 
+/* The config of a run or checkpoint, which the caller frees. NULL: it has none yet. */
+static ls_config *config_of(const char *dir) {
+    char *path = ls_format("%s/config.yaml", dir);
+    ls_config *c = LS_NEW(ls_config);
+    bool there = ls_file_exists(path) && ls_config_read(path, c, NULL) == LS_OK;
+    free(path);
+    if (there) return c;
+    free(c);
+    return NULL;
+}
+
+static void take_decisions(ls_config *c, const ls_config *from) {
+    if (!*c->model.input.text) c->model.input = from->model.input;
+    if (!c->model.classes) c->model.classes = from->model.classes;
+    if (!*c->data.resize) c->data.resize = from->data.resize;
+    if (ls_pixels_are_open(c) || ls_scales_are_unsaid(c)) c->data.normalize = from->data.normalize;
+}
+
 /* Takes over what the run's own config has. False: the run has none yet. */
 static bool take_up(ls_config *c, const char *run) {
-    char *path = ls_format("%s/config.yaml", run);
-    ls_config *was = LS_NEW(ls_config);
-    bool there = ls_file_exists(path) && ls_config_read(path, was, NULL) == LS_OK;
-    if (there) {
-        if (!*c->model.input.text) c->model.input = was->model.input;
-        if (!c->model.classes) c->model.classes = was->model.classes;
-        if (!*c->data.resize) c->data.resize = was->data.resize;
-        if (ls_pixels_are_open(c) || ls_scales_are_unsaid(c))
-            c->data.normalize = was->data.normalize;
-    }
+    ls_config *was = config_of(run);
+    if (was) take_decisions(c, was);
     free(was);
-    free(path);
-    return there;
+    return was != NULL;
+}
+
+/* Do both predict the same fields by the same kind of model? */
+static bool are_alike(const ls_config *a, const ls_config *b) {
+    ls_losses x, y;
+    if (a->model.kind != b->model.kind || ls_losses_read(a, &x, NULL) != LS_OK) return false;
+    bool alike = ls_losses_read(b, &y, NULL) == LS_OK;
+    if (alike) {
+        bool same = x.n == y.n;
+        for (int i = 0; same && i < x.n; i++)
+            same = x.list[i].entry == y.list[i].entry &&
+                   strcmp(x.list[i].target, y.list[i].target) == 0;
+        ls_losses_free(&y);
+        alike = same;
+    }
+    ls_losses_free(&x);
+    return alike;
+}
+
+/* A new run that begins with the weights of another reads numbers and pixels as that one does, or
+ * the weights would see other inputs. False: the other has no config, or another model or loss. */
+static bool take_base(ls_config *c) {
+    ls_config *base = *c->train.from ? config_of(c->train.from) : NULL;
+    bool alike = base && are_alike(base, c);
+    bool asks = ls_pixels_are_open(c) || ls_scales_are_unsaid(c);
+    if (alike) take_decisions(c, base);
+    if (alike && asks && *base->data.normalize.text)
+        ls_note("data.normalize: numbers are scaled as in train.from, %s", c->train.from);
+    free(base);
+    return alike;
 }
 
 /* What a run is trained on, before its model is built. */
@@ -571,7 +627,8 @@ static bool has_files(const ls_config *c) { return *c->data.path || *c->data.mix
 static ls_status resolve_open(ls_config *c, const char *run, ls_error *e) {
     opened o = {0};
     bool asks = ls_network_is_open(c) || ls_scales_are_unsaid(c);
-    bool begins = !(run && asks && take_up(c, run)) && !ls_program_has_data();
+    bool taken = asks && ((run && take_up(c, run)) || take_base(c));
+    bool begins = !taken && !ls_program_has_data();
     bool unsaid = begins && ls_scales_are_unsaid(c), open = ls_network_is_open(c);
     if (!open && !(unsaid && has_files(c))) return LS_OK;
     ls_status s = open_unbuilt(c, &o, open ? e : NULL);

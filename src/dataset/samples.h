@@ -49,11 +49,11 @@ ls_status ls_samples_count(const ls_config *, uint64_t *n_p, ls_error *);
 ls_status ls_samples_read_rules(const ls_config *, ls_csv_rules *r_p, ls_source_options *o,
                                 ls_error *);
 
-/* Opens the files that the config names. r: the record of a run that has begun, which says where
- * relative paths begin, if not in the working directory; NULL: a new run. LS_EINVAL: the files lack
+/* Opens the files that the config names. run: the directory of a run that has begun, and r its
+ * record, which says where relative paths begin, if not in the working directory; NULL: a new run. LS_EINVAL: the files lack
  * what the model reads, or are damaged. LS_EIO: they are missing, or can't be read. */
-ls_status ls_samples_open(const ls_config *, const ls_model *, const ls_data_record *r,
-                          ls_samples **s_p, ls_error *);
+ls_status ls_samples_open(const ls_config *, const ls_model *, const char *run,
+                          const ls_data_record *r, ls_samples **s_p, ls_error *);
 /* Other files than the run's, e.g. without labels. */
 typedef struct ls_other_samples {
     const char *paths, *labels; /* as data.path and data.labels; labels may be "" */

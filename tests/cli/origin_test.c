@@ -73,6 +73,70 @@ static void test_resume(void **state) {
     assert_string_not_equal(other, alone);
 }
 
+/* Numbers whose means differ by `shift`; the texts of the last columns are among these. */
+static void write_table(const char *name, int shift, const char *const *cities, int n) {
+    ls_buf b = {0};
+    ls_buf_printf(&b, shift ? "city,age,price\n" : "age,city,price\n");
+    for (int i = 0; i < 24; i++) {
+        const char *city = cities[i % n];
+        int age = 20 + i * 7 % 24 + shift, price = 1000 * (i % n) + age * 3;
+        if (shift)
+            ls_buf_printf(&b, "%s,%d,%d\n", city, age, price);
+        else
+            ls_buf_printf(&b, "%d,%s,%d\n", age, city, price);
+    }
+    write_text(name, b.data);
+    ls_buf_free(&b);
+}
+
+/* Numbers of a table are scaled as in the base, and texts have its numbers: without a step that
+ * changes weights the predictions are the same. */
+static void test_table(void **state) {
+    (void)state;
+    static const char *const all[] = {"aa", "bb", "cc"}, *const others[] = {"bb", "dd"};
+    static const char config[] =
+        "model: {kind: mlp, hidden: [4], loss: {mean_squared_error: {target: price}}}\n"
+        "train: {steps: 3, batch: 8}\n"
+        "optim: {lr: 0, min_lr: 0}\n";
+    write_text("table.yaml", config);
+    write_table("first.csv", 0, all, 3);
+    write_table("second.csv", 500, all + 1, 2);
+    write_table("third.csv", 500, others, 2);
+    expect("train @/table.yaml -n 1 -o @/priced --set data.path=@/first.csv --set optim.lr=0.01", 0,
+           "validation loss");
+    expect("train @/table.yaml -n 1 -o @/moved --set data.path=@/second.csv "
+           "--set train.from=@/priced",
+           0, "data.normalize: numbers are scaled as in train.from");
+    expect("predict @/priced @/second.csv -o @/before.csv", 0, "");
+    expect("predict @/moved @/second.csv -o @/after.csv", 0, "");
+    same_files("before.csv", "after.csv");
+    expect("train @/table.yaml -n 1 -o @/other --set data.path=@/third.csv "
+           "--set train.from=@/priced",
+           1, "'city' has 'dd', which the training data do not have");
+    shell_of_run("priced", "rm -r $r");
+    expect("train -n 1 --resume @/moved --set train.steps=5", 0, "step-5");
+    expect("predict @/moved @/second.csv -o @/after.csv", 0, "");
+    same_files("before.csv", "after.csv");
+}
+
+/* Classes that the base does not have are numbered anew. */
+static void test_classes(void **state) {
+    (void)state;
+    static const char config[] = "model: {kind: mlp, hidden: [4]}\ntrain: {steps: 3, batch: 8}\n";
+    write_text("classes.yaml", config);
+    for (int k = 0; k < 2; k++) {
+        ls_buf b = {0};
+        ls_buf_printf(&b, "x,label\n");
+        for (int i = 0; i < 24; i++) ls_buf_printf(&b, "%d,%c%c\n", i, "ab"[k], "xy"[i % 2]);
+        write_text(k ? "b.csv" : "a.csv", b.data);
+        ls_buf_free(&b);
+    }
+    expect("train @/classes.yaml -n 1 -o @/ca --set data.path=@/a.csv", 0, "validation loss");
+    expect("train @/classes.yaml -n 1 -o @/cb --set data.path=@/b.csv --set train.from=@/ca", 0,
+           "'label' has classes that the run of train.from does not have");
+    expect("predict @/cb @/b.csv", 0, "0,bx,");
+}
+
 static void test_errors(void **state) {
     (void)state;
     expect("train configs/tiny.yaml -o @/wrong --set train.from=@/base " SMALL_MODEL
@@ -87,8 +151,9 @@ static void test_errors(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_base), cmocka_unit_test(test_weights),
-                                       cmocka_unit_test(test_resume),
-                                       cmocka_unit_test(test_errors)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_base),    cmocka_unit_test(test_weights),
+        cmocka_unit_test(test_resume),  cmocka_unit_test(test_table),
+        cmocka_unit_test(test_classes), cmocka_unit_test(test_errors)};
     return cmocka_run_group_tests(tests, folder_make, folder_remove);
 }
