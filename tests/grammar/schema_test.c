@@ -638,6 +638,15 @@ static void test_allowed(void **state) {
         {"{\"type\":\"array\",\"uniqueItems\":true,\"items\":{\"enum\":[1,2,3,4,5,6,7,8,9]}}",
          "[1,4,9]", "[4,1]"},
         {"{\"type\":\"array\",\"uniqueItems\":true,\"maxItems\":1}", "[{}]", "[1,1]"},
+        {"{\"type\":\"array\",\"uniqueItems\":true,\"items\":{\"enum\":[1,1.0,2]}}", "[2,1]",
+         "[1,1.0]"},
+        {"{\"type\":\"array\",\"uniqueItems\":true,\"items\":{\"enum\":[{\"a\":1,\"b\":[2]},{\"b\":"
+         "[2],"
+         "\"a\":1},3]}}",
+         "[3,{\"a\":1,\"b\":[2]}]", "[{\"a\":1,\"b\":[2]},{\"b\":[2],\"a\":1}]"},
+        {"{\"type\":\"array\",\"uniqueItems\":true,\"items\":{\"enum\":[[1,23],[12,3]]}}",
+         "[[12,3],[1,23]]", "[[1,23],[1,23]]"},
+        {"{\"const\":2,\"allOf\":[{\"enum\":[1,2]},{\"enum\":[2.0,3]}]}", "2", "1"},
         {"{\"type\":\"array\",\"items\":[{\"type\":\"null\"},{\"type\":\"integer\"}],"
          "\"additionalItems\":{\"type\":\"string\"}}",
          "[null,1,\"a\"]", "[null,1,2]"},
