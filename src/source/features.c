@@ -11,6 +11,7 @@
 #include "source/note.h"
 #include "tensor/dtype.h"
 
+static const char joined_name[] = "x"; /* of the field of many numbers, and maybe of one of them */
 static const char *const label_names[] = {"label", "class", "target"};
 enum { NLABEL_NAMES = sizeof label_names / sizeof *label_names };
 
@@ -77,7 +78,7 @@ static bool can_be_label(const ls_feature *f) {
 
 /* Returns the place of the name among those of labels, or NLABEL_NAMES. */
 static int label_rank(const ls_feature *f) {
-    int rank = 0;
+    int rank = f->own_name ? NLABEL_NAMES : 0;
     while (rank < NLABEL_NAMES && strcasecmp(f->name, label_names[rank]) != 0) rank++;
     return rank;
 }
@@ -172,7 +173,7 @@ static ls_status leave_out(ls_feature *f, bool no_label, const char *what, ls_er
  * that has fractions. */
 static bool is_single(const ls_features *s, const char *named, const ls_feature *f,
                       const ls_feature *label) {
-    if (is_among(f->name, named)) return true;
+    if (is_among(f->name, named) && strcmp(f->name, joined_name) != 0) return true;
     return !label && !s->no_label && label_rank(f) < NLABEL_NAMES;
 }
 
@@ -184,7 +185,8 @@ static bool can_join(const ls_feature *f, const ls_feature *label) {
 
 static ls_status add_joined(ls_features *s, const ls_feature *label, ls_source *source,
                             const char *what, ls_error *e) {
-    ls_field x = {.name = "x", .type = LS_F32, .ndims = 1};
+    ls_field x = {.type = LS_F32, .ndims = 1};
+    snprintf(x.name, sizeof x.name, "%s", joined_name);
     for (size_t i = 0; i < s->n; i++) x.dims[0] += can_join(&s->list[i], label);
     if (x.dims[0] == 0) return LS_OK;
     LS_TRY(ls_source_add_field(source, what, &x, e));
@@ -271,7 +273,7 @@ static void note_codes(ls_features *s, const ls_feature *label, bool join, ls_so
         if (f->left_out) continue;
         bool joined = join && can_join(f, label);
         ls_numbered *c =
-            ls_numbering_add(&s->numbering, f->name, joined ? "x" : field_name(f, label));
+            ls_numbering_add(&s->numbering, f->name, joined ? joined_name : field_name(f, label));
         c->joined = joined;
         c->text = f->text;
         c->fills = f->nvalues > 0;
@@ -289,7 +291,9 @@ ls_status ls_features_finish(ls_features *s, const char *named, ls_source *sourc
     size_t nfields = 0, nlists = 0;
     for (size_t i = 0; i < s->n; i++) {
         ls_feature *f = &s->list[i];
-        if (f->row_numbers && !f->left_out && !is_among(f->name, named)) f->left_out = counting;
+        bool is_named = is_among(f->name, named);
+        f->own_name = is_named && strcmp(f->name, label_names[0]) != 0;
+        if (f->row_numbers && !f->left_out && !is_named) f->left_out = counting;
         LS_TRY(leave_out(f, s->no_label, what, e));
         nfields += !s->list[i].left_out && !s->list[i].is_list;
         nlists += !s->list[i].left_out && s->list[i].is_list;

@@ -5,7 +5,7 @@
  * calls ls_features_finish(), which decides:
  *  - The first of the features named label, class or target (in any case) that is one whole number
  *    or a text becomes the field "label", an i32; texts are numbered, and their table is the
- *    source's classes.
+ *    source's classes. One that the model's config names (`named`) keeps its name.
  *  - Numbers that a text file spells are f32. They are i32 if all are whole and the reader says so
  *    (`integers`), or the feature is named as above. Those that are integers beyond the range of an
  *    i32 are i64, where the reader has them as such (`wide`).
@@ -41,6 +41,7 @@ typedef struct ls_feature {
     bool row_numbers; /* without a name, and they count the records: no field, unless it is asked
                        * for */
     bool unchosen;    /* data.columns does not name it: it becomes no field, without a remark */
+    bool own_name;    /* the model's config names it: it is no label under another name */
     bool is_list;     /* records have different numbers of values, at most dims[0] */
     const char
         *left_out; /* static text, or `taken`: why it becomes no field; NULL: it becomes one */

@@ -36,6 +36,50 @@ bool ls_csv_is_missing(const ls_csv_cell *cell, const ls_csv_form *form) {
     return false;
 }
 
+/* ---- numbers with signs ---- */
+
+/* Bytes of a sign that stands before or behind an amount, at the beginning of `text`; 0: none. */
+static size_t sign_at(const char *text, size_t n) {
+    static const char *const signs[] = {"$",   "%",   "\xe2\x82\xac", "\xc2\xa3", "\xc2\xa5",
+                                        "EUR", "USD", "GBP",          "CHF"};
+    for (size_t i = 0; i < sizeof signs / sizeof *signs; i++) {
+        size_t m = strlen(signs[i]);
+        if (m <= n && memcmp(text, signs[i], m) == 0) return m;
+    }
+    return 0;
+}
+
+static bool is_digit(char c) { return c >= '0' && c <= '9'; }
+
+/* Bytes of a comma, apostrophe or blank, also one that does not break, in front of three digits; 0:
+ * there is none. */
+static size_t thousands_at(const char *text, size_t n) {
+    static const char *const between[] = {",", "'", " ", "\xc2\xa0", "\xe2\x80\xaf"};
+    for (size_t i = 0; i < sizeof between / sizeof *between; i++) {
+        size_t m = strlen(between[i]);
+        if (m + 3 <= n && memcmp(text, between[i], m) == 0)
+            return is_digit(text[m]) && is_digit(text[m + 1]) && is_digit(text[m + 2]) ? m : 0;
+    }
+    return 0;
+}
+
+bool ls_csv_is_decorated(const ls_csv_cell *cell) {
+    char plain[64];
+    const char *text = cell->text;
+    size_t n = cell->nbytes, length = 0;
+    bool decorated = false;
+    double number = 0;
+    if (n > sizeof plain) return false;
+    for (size_t i = 0; i < n;) {
+        size_t sign = sign_at(text + i, n - i);
+        if (!sign && i && is_digit(text[i - 1])) sign = thousands_at(text + i, n - i);
+        decorated = decorated || sign;
+        if (!sign && !is_blank(text[i])) plain[length++] = text[i];
+        i += sign ? sign : 1;
+    }
+    return decorated && ls_number_parse(plain, length, &number);
+}
+
 /* ---- lists ---- */
 
 static size_t skip_blanks(const ls_csv_cell *cell, size_t at) {

@@ -25,6 +25,8 @@ typedef struct ls_cell_value {
 ls_cell_value ls_csv_value(const ls_csv_cell *, const ls_csv_form *);
 /* Is the text [n] one of the lines of a list (form.na), or a number with the same value as one? */
 bool ls_csv_is_in(const char *list, const char *text, size_t n);
+/* Is the text a number with a currency's sign, a percent sign, or signs between its thousands? */
+bool ls_csv_is_decorated(const ls_csv_cell *);
 /* Is it a mark of a missing value? */
 bool ls_csv_is_missing(const ls_csv_cell *, const ls_csv_form *);
 

@@ -41,6 +41,7 @@ static void see_cell(ls_feature *f, ls_csv_seen *s, const ls_csv_cell *cell,
     } else if (v.kind == LS_CELL_TEXT || v.kind == LS_CELL_MISSING) {
         char text[LS_CLASS_NBYTES + 1];
         ls_classes_add(&f->classes, text, ls_csv_unquote(cell, text, sizeof text));
+        s->ndecorated += v.kind == LS_CELL_TEXT && ls_csv_is_decorated(cell);
     }
 }
 
@@ -194,6 +195,12 @@ static bool decide_column(ls_feature *f, const ls_csv_seen *s, bool asked, const
     f->text = what == TEXTS;
     f->spelled = !f->text;
     if (what == NOTHING) f->left_out = "it has no values";
+    if (f->text && !asked && 2 * s->ndecorated > s->n[LS_CELL_TEXT])
+        ls_note(
+            "%s: '%s' is read as texts, but %llu of them are numbers with signs, such as $ or %%, "
+            "or signs between thousands: write numbers alone, or, if they are texts, set "
+            "data.csv: {texts: [%s]}",
+            path, f->name, (unsigned long long)s->ndecorated, f->name);
     if (f->text && others && !asked && !f->classes.too_many)
         ls_note("%s: '%s' is read as texts: %llu of its cells are, and %llu are numbers", path,
                 f->name, (unsigned long long)s->n[LS_CELL_TEXT], (unsigned long long)others);

@@ -512,9 +512,30 @@ static ls_status see_files(csv_source *s, const ls_files *files, const ls_source
     return again ? take_rows(s, e) : LS_OK;
 }
 
+/* Has the column, or a text of it, bytes that are no UTF-8? */
+static bool is_foreign(const ls_feature *f) {
+    bool foreign = !ls_utf8_is_valid(f->name, strlen(f->name));
+    for (int i = 0; f->text && i < f->classes.n; i++)
+        foreign = foreign || !ls_utf8_is_valid(f->classes.names[i], strlen(f->classes.names[i]));
+    return foreign && !f->unchosen;
+}
+
+/* Texts of other encodings could not be compared with those of other files. */
+static ls_status check_texts(const csv_source *s, ls_error *e) {
+    bool foreign = false;
+    for (size_t i = 0; i < s->table.columns.n; i++)
+        foreign = foreign || is_foreign(&s->table.columns.list[i]);
+    for (size_t i = 0; foreign && i < s->r.places.nfiles; i++) {
+        const ls_plain *file = &s->r.places.files[i];
+        LS_TRY(ls_utf8_check((const char *)file->data, file->nbytes, file->path, e));
+    }
+    return LS_OK;
+}
+
 static ls_status index_files(csv_source *s, const ls_files *files, const ls_source_options *o,
                              ls_error *e) {
     LS_TRY(see_files(s, files, o, e));
+    LS_TRY(check_texts(s, e));
     if (s->r.places.n == 0) return ls_fail(e, LS_EINVAL, "%s: has no rows", files->paths[0]);
     if (s->r.base.nmissing)
         ls_note("%s: %llu row%s without a value left out", files->paths[0],

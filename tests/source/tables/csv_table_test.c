@@ -4,6 +4,7 @@
 
 #include "source/csv.h"
 #include "source/samples.h"
+#include "source/tables/csv_cell.h"
 
 static const char *put_text(const char *name, const char *text) {
     put_file(name, text, strlen(text));
@@ -272,12 +273,59 @@ static void test_mixed(void **state) {
     ls_buf_free(&b);
 }
 
+/* Numbers with signs are texts, which a remark says. */
+static void test_decorated(void **state) {
+    (void)state;
+    static const char *const are[] = {"$1,234.50",      "12%",        "-3.5 %",
+                                      "1,234",          "12 345 678", "1'000",
+                                      "5 \xe2\x82\xac", "EUR 7",      "1\xc2\xa0\x32\x33\x34,567"},
+                             *const are_not[] = {"1.5",  "1,5",        "a%",    "$",
+                                                 "%",    "2024-01-05", "1,23",  "1,2345x",
+                                                 ",123", "",           "$1.2.3"};
+    for (size_t i = 0; i < sizeof are / sizeof *are; i++)
+        assert_true(ls_csv_is_decorated(&(ls_csv_cell){.text = are[i], .nbytes = strlen(are[i])}));
+    for (size_t i = 0; i < sizeof are_not / sizeof *are_not; i++)
+        assert_false(
+            ls_csv_is_decorated(&(ls_csv_cell){.text = are_not[i], .nbytes = strlen(are_not[i])}));
+}
+
+/* Texts of other encodings are refused in columns that are read. */
+static void test_encoding(void **state) {
+    (void)state;
+    static const char what[] = "e.csv: is not UTF-8 at byte 12 (line 2); convert it";
+    put_text("@e.csv", "city,label\nK\xf6ln,0\nBonn,1\n");
+    refuses("@e.csv", NULL, what);
+    ls_csv_rules rules = {.columns = "label"};
+    ls_source *s = opened("@e.csv", &(ls_source_options){.csv = &rules});
+    assert_int_equal(s->nfields, 1);
+    ls_source_close(s);
+    refuses(put_text("@e.csv", "K\xf6ln,label\n0,0\n2,1\n"), NULL,
+            "is not UTF-8 at byte 1 (line 1)");
+}
+
+/* A column that the config names keeps its name; one named x may be joined in the field x. */
+static void test_names(void **state) {
+    (void)state;
+    ls_source_options o = {.named = "Class\nx"};
+    ls_source *s = opened(put_text("@n.csv", "a,Class\n1,u\n2,v\n"), &o);
+    assert_true(ls_source_field(s, "Class") && !ls_source_field(s, "label"));
+    ls_source_close(s);
+    s = opened(
+        put_text("@n.csv", "a,b,c,d,e,f,g,h,x,Class\n1,2,3,4,5,6,7,8,9,0\n1,2,3,4,5,6,7,8,9,1\n"),
+        &o);
+    const ls_field *x = ls_source_field(s, "x");
+    assert_true(s->nfields == 2 && x && x->ndims == 1 && x->dims[0] == 9);
+    ls_source_close(s);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_forms),    cmocka_unit_test(test_separators),
-        cmocka_unit_test(test_headers),  cmocka_unit_test(test_header_above_classes),
-        cmocka_unit_test(test_blanks),   cmocka_unit_test(test_row_names),
-        cmocka_unit_test(test_indented), cmocka_unit_test(test_reads_no_further),
-        cmocka_unit_test(test_missing),  cmocka_unit_test(test_mixed)};
+        cmocka_unit_test(test_forms),     cmocka_unit_test(test_separators),
+        cmocka_unit_test(test_headers),   cmocka_unit_test(test_header_above_classes),
+        cmocka_unit_test(test_blanks),    cmocka_unit_test(test_row_names),
+        cmocka_unit_test(test_indented),  cmocka_unit_test(test_reads_no_further),
+        cmocka_unit_test(test_missing),   cmocka_unit_test(test_mixed),
+        cmocka_unit_test(test_decorated), cmocka_unit_test(test_encoding),
+        cmocka_unit_test(test_names)};
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }
