@@ -22,6 +22,7 @@
 #include "storage/origin.h"
 #include "tensor/sum_order.h"
 #include "train/fit.h"
+#include "train/host_memory.h"
 #include "train/layout.h"
 #include "train/run.h"
 #include "train/worker_device.h"
@@ -68,6 +69,16 @@ static ls_status choose_code(const ls_args *a, ls_config *c, int workers, ls_err
     return ls_choose_code(c, (int)host, cli_value(a, LINK) ? workers / (int)host : 1, e);
 }
 
+/* As a run on this machine will (train/host.h). */
+static ls_status lower_micro(ls_config *c, int workers, ls_layout *l, ls_error *e) {
+    for (;;) {
+        ls_host_need x = ls_host_memory_need(c, &l->plan, workers, 1, ls_run_can_survive(c));
+        if (x.all <= x.has || !ls_fit_lower_micro(c)) return LS_OK;
+        ls_layout_free(l);
+        LS_TRY(ls_layout_make(c, workers, NULL, l, e));
+    }
+}
+
 /* *n_p: workers on the command line, and on return those that there would be. */
 static ls_status make(const ls_args *a, int *n_p, ls_config *c, ls_layout *l, ls_error *e) {
     int workers = *n_p;
@@ -84,6 +95,7 @@ static ls_status make(const ls_args *a, int *n_p, ls_config *c, ls_layout *l, ls
     if (c->parallel.mesh == LS_MESH_AUTO) s = ls_mesh_auto(c, workers, cli_given(a, LINK), e);
     if (s == LS_OK) s = ls_fit_auto(c, workers, e);
     if (s == LS_OK) s = ls_layout_make(c, workers, NULL, l, e);
+    if (s == LS_OK && !cli_value(a, LINK)) s = lower_micro(c, workers, l, e);
     ls_waiting_end();
     return s;
 }

@@ -84,7 +84,8 @@ enum {
     LS_NOT_WRITTEN,
     LS_WRITTEN,          /* in the file, or by --set */
     LS_WRITTEN_AND_ACTS, /* in the file, in which it acts */
-    LS_SAVED             /* in a file that has most keys: the program wrote it */
+    LS_SAVED,            /* in a file that has most keys: the program wrote it */
+    LS_FILLED_IN         /* by the program, since it was left out */
 };
 
 typedef struct ls_config {

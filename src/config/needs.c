@@ -416,4 +416,23 @@ void ls_config_drop_idle(ls_config *c, ls_buf *notes) {
     free(usual);
 }
 
-void ls_config_forget_written(ls_config *c) { memset(c->written, 0, sizeof c->written); }
+void ls_config_forget_written(ls_config *c) {
+    for (int i = 0; i < LS_NCONFIG_KEYS; i++)
+        if (c->written[i] && c->written[i] != LS_FILLED_IN) c->written[i] = LS_SAVED;
+}
+
+/* ---- what the program chooses where a key is left out ---- */
+
+static int place_of(const char *key) { return ls_config_key_index(ls_config_key_find(key)); }
+
+bool ls_config_leaves_out(const ls_config *c, const char *key) {
+    return c->written[place_of(key)] == LS_NOT_WRITTEN;
+}
+
+bool ls_config_was_chosen(const ls_config *c, const char *key) {
+    return c->written[place_of(key)] == LS_FILLED_IN;
+}
+
+void ls_config_note_chosen(ls_config *c, const char *key) {
+    c->written[place_of(key)] = LS_FILLED_IN;
+}

@@ -48,7 +48,15 @@ void ls_config_settle(ls_config *);
  * settings, and appends a line on each to `notes`, which may be NULL. */
 void ls_config_drop_idle(ls_config *, ls_buf *notes);
 
-/* The keys of a saved run are not written anew. */
+/* The keys of a saved run are not written anew. What was left out stays so. */
 void ls_config_forget_written(ls_config *);
+
+/* ---- what the program chooses where a key is left out ---- */
+
+/* Is it neither written, nor saved, nor chosen? */
+bool ls_config_leaves_out(const ls_config *, const char *key);
+/* Was it left out until the program chose a value? */
+bool ls_config_was_chosen(const ls_config *, const char *key);
+void ls_config_note_chosen(ls_config *, const char *key);
 
 #endif

@@ -7,6 +7,7 @@
 
 #include "base/utf8.h"
 #include "config/key.h"
+#include "config/needs.h"
 #include "config/own.h"
 
 static void put_real(double v, ls_buf *out) {
@@ -112,12 +113,19 @@ void ls_config_key_write(const ls_config *c, const ls_config_key *k, ls_buf *out
     }
 }
 
+/* Is it left out, so that it is chosen when the run begins? Its number would be one that is asked
+ * for. */
+static bool is_to_choose(const ls_config *c, const ls_config_key *k) {
+    static const char micro[] = "train.micro_batch";
+    return strcmp(k->name, micro) == 0 && ls_config_leaves_out(c, micro);
+}
+
 void ls_config_write(const ls_config *c, ls_buf *out) {
     const char *group = "";
     const ls_config_key *k = NULL;
     ls_config_put_owner(out);
     for (int i = 0; (k = ls_config_key_at(i)); i++) {
-        if (ls_config_key_is_hidden(c, k)) continue;
+        if (ls_config_key_is_hidden(c, k) || is_to_choose(c, k)) continue;
         const char *dot = strchr(k->name, '.');
         size_t n = (size_t)(dot - k->name) + 1;
         if (strncmp(group, k->name, n) != 0) ls_buf_printf(out, "%.*s:\n", (int)n - 1, k->name);

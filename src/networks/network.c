@@ -422,9 +422,12 @@ static int64_t rows_of(const ls_model *m) {
 
 void ls_network_choose_micro(ls_config *c) {
     ls_model m;
-    bool open = !c->written[ls_config_key_index(ls_config_key_find("train.micro_batch"))];
+    bool open = ls_config_leaves_out(c, "train.micro_batch");
     int64_t samples = c->train.batch / c->train.virtual_workers, *micro = &c->train.micro_batch;
+    int64_t together = c->parallel.expert_virtual;
+    if (open) ls_config_note_chosen(c, "train.micro_batch");
     if (samples <= 1 || *micro > samples || !(open || ls_config_compute(c) == LS_BF16)) return;
+    if (open && samples % together == 0 && *micro < together) *micro = together;
     if (ls_network_create_cut(c, &m, NULL) != LS_OK) return;
     if (open && c->parallel.mesh_pipe == 1) /* the stages of a pipeline need many of them */
         while (*micro * rows_of(&m) < PRODUCT_ROWS && *micro < samples) *micro *= 2;

@@ -13,6 +13,7 @@
 
 #include "base/log.h"
 #include "base/math.h"
+#include "config/needs.h"
 #include "train/layout.h"
 
 /* The settings that a fit chooses, except bucket_mb, which is not an integer. */
@@ -135,6 +136,20 @@ static ls_status try_fit(const ls_config *c, int nworkers, size_t limit, ls_fit 
     return LS_OK;
 }
 
+/* The next smaller micro-batch to try, a power of two of whole units; 0: there is none. */
+static int64_t smaller_micro(int64_t unit, int64_t micro) {
+    int64_t n = unit;
+    while (2 * n < micro) n *= 2;
+    return n < micro ? n : 0;
+}
+
+bool ls_fit_lower_micro(ls_config *c) {
+    if (!ls_config_was_chosen(c, "train.micro_batch")) return false;
+    int64_t n = smaller_micro(ls_layout_micro_unit(c), c->train.micro_batch);
+    if (n) c->train.micro_batch = n;
+    return n > 0;
+}
+
 /* Numbers of layers in a segment, in the order of the trials. */
 static const int64_t segments[] = {0, 2, 1, 4, 6, 8, 12, 16};
 enum { NSEGMENTS = sizeof segments / sizeof *segments };
@@ -153,9 +168,10 @@ static ls_status try_all(const ls_config *c, int nworkers, size_t limit, ls_fit 
         f.recompute = segments[i % NSEGMENTS];
         f.state = i >= 4 * NSEGMENTS ? LS_STATE_FILE : own;
         if (f.recompute > most || f.zero < least) continue;
-        for (f.micro_batch = c->train.micro_batch; f.micro_batch >= 1; f.micro_batch /= 2)
-            if (ls_layout_takes_micro(c, unit, f.micro_batch))
-                LS_TRY(try_fit(c, nworkers, limit, f, all, e));
+        for (int64_t n = c->train.micro_batch; n > 0; n = smaller_micro(unit, n)) {
+            f.micro_batch = n;
+            if (ls_layout_takes_micro(c, unit, n)) LS_TRY(try_fit(c, nworkers, limit, f, all, e));
+        }
     }
     return LS_OK;
 }
@@ -214,8 +230,29 @@ static ls_status fewest_layers(const ls_config *c, int nworkers, size_t limit, l
     return measure(c, nworkers, f, e);
 }
 
+/* Lowers a micro-batch that was chosen until a worker is within the limit. If none is: to the
+ * smallest where layers are to be recomputed, too, else not at all. */
+static ls_status limit_micro(ls_config *c, int nworkers, size_t limit, ls_error *e) {
+    bool recomputes = c->parallel.recompute == LS_AUTO;
+    ls_config with = *c;
+    if (recomputes) with.parallel.recompute = with.parallel.recompute_layers = 0;
+    ls_fit f = fit_of(&with);
+    LS_TRY(measure(&with, nworkers, &f, e));
+    while (f.nbytes > limit && ls_fit_lower_micro(&with)) {
+        f.micro_batch = with.train.micro_batch;
+        LS_TRY(measure(&with, nworkers, &f, e));
+    }
+    if (f.micro_batch == c->train.micro_batch || (f.nbytes > limit && !recomputes)) return LS_OK;
+    c->train.micro_batch = f.micro_batch;
+    ls_log("to fit into %g MB a worker: train.micro_batch=%lld (%.1f MB)",
+           c->parallel.memory_limit_mb, (long long)f.micro_batch, (double)f.nbytes / 1e6);
+    return LS_OK;
+}
+
 ls_status ls_fit_auto(ls_config *c, int nworkers, ls_error *e) {
     size_t limit = (size_t)ls_math_times(c->parallel.memory_limit_mb, 1e6);
+    if (limit && ls_config_was_chosen(c, "train.micro_batch"))
+        LS_TRY(limit_micro(c, nworkers, limit, e));
     ls_fit f = fit_of(c);
     f.recompute = f.recompute_layers = 0;
     ls_fit best = f;

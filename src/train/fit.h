@@ -23,12 +23,16 @@ ls_status ls_fit_find(const ls_config *, int nworkers, size_t limit, ls_fit **fi
                       ls_error *);
 
 /* Replaces settings that are "auto" by the numbers that compute least within
- * parallel.memory_limit_mb, or, if none is within it, by those that need least memory. */
+ * parallel.memory_limit_mb, or, if none is within it, by those that need least memory. Before, a
+ * train.micro_batch that the program has chosen is lowered, if that brings a worker within it. */
 ls_status ls_fit_auto(ls_config *c, int nworkers, ls_error *);
 
 /* Is a worker within parallel.memory_limit_mb? If not: with parallel.fit auto the best fit is set
  * in *c, else LS_ENOMEM names the largest line and the settings that would be enough. */
 ls_status ls_fit_limit(ls_config *c, int nworkers, ls_error *);
+
+/* Lowers a train.micro_batch that the program has chosen. False: it is none, or the smallest. */
+bool ls_fit_lower_micro(ls_config *);
 
 /* Appends the settings that differ from the config, as --set takes them. */
 void ls_fit_text(const ls_config *, const ls_fit *, ls_buf *out);

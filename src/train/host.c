@@ -4,7 +4,9 @@
 #include <stdio.h>
 
 #include "base/cores.h"
+#include "base/log.h"
 #include "table/row_tables.h"
+#include "train/fit.h"
 #include "train/host_memory.h"
 
 /* The other hosts' workers are not known yet: the first view makes another layout. */
@@ -14,7 +16,7 @@ static ls_status make_own(ls_host *h, ls_error *e) {
     return ls_layout_make_nearest(c, n, (int)c->parallel.shard_group, NULL, &h->layout, e);
 }
 
-ls_status ls_host_open(ls_host *h, const ls_run *r, ls_error *e) {
+static ls_status open_host(ls_host *h, const ls_run *r, ls_error *e) {
     *h = (ls_host){.run = r, .runtime = &ls_runtime_plain, .notes = &h->own_notes};
     ls_run_notes_begin(h->notes);
     int each = r->started ? 1 : r->nasync ? r->nasync : r->nworkers; /* a launcher's: not known */
@@ -33,6 +35,20 @@ ls_status ls_host_open(ls_host *h, const ls_run *r, ls_error *e) {
     LS_TRY(ls_host_memory_for_plan(&r->config, &h->layout.plan, workers, hosts, copy, e));
     const ls_store_config one = {.most = 1, .threads = h->threads};
     return r->nasync ? ls_store_make(&h->layout.plan.share, &one, &h->store, e) : LS_OK;
+}
+
+/* Several hosts must have equal plans, so none of them lowers its own. */
+ls_status ls_host_open(ls_host *h, ls_run *r, ls_error *e) {
+    bool alone = !r->started && !r->listen && !r->join;
+    int64_t asked = r->config.train.micro_batch, *micro = &r->config.train.micro_batch;
+    ls_status s = open_host(h, r, e);
+    while (s == LS_ENOMEM && alone && ls_fit_lower_micro(&r->config)) {
+        ls_host_free(h);
+        s = open_host(h, r, e);
+    }
+    if (s == LS_OK && *micro < asked)
+        ls_log("to fit into the memory of this machine: train.micro_batch=%lld", (long long)*micro);
+    return s;
 }
 
 void ls_host_close(ls_host *h) {

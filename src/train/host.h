@@ -42,9 +42,10 @@ typedef struct ls_host {
     ls_worker_states states;
 } ls_host;
 
-/* Makes the layout, and compares the memory that it needs with the machine's. *h_p must not move
- * afterwards; free it also after a failure. The run must outlive it. */
-ls_status ls_host_open(ls_host *h_p, const ls_run *, ls_error *);
+/* Makes the layout, and compares the memory that it needs with the machine's; on one host a
+ * train.micro_batch that the program has chosen is lowered for it. *h_p must not move afterwards;
+ * free it also after a failure. The run must outlive it. */
+ls_status ls_host_open(ls_host *h_p, ls_run *, ls_error *);
 /* If this process starts the workers as processes, their state outlives them from here on: a lost
  * worker does not end the run. Otherwise nothing changes. */
 ls_status ls_host_supervise(ls_host *, ls_error *);

@@ -5,6 +5,7 @@
 #include "base/plural.h"
 #include "cluster/workers.h"
 #include "config/differences.h"
+#include "config/write_config.h"
 #include "model/types.h"
 #include "tensor/sum_order.h"
 #include "train/worker_device.h"
@@ -98,6 +99,13 @@ void ls_run_must_match(const ls_config *c, ls_buf *out) {
     const char *order = ls_sum_order(ls_config_compute(c));
     ls_config_must_match(c, out);
     if (order) ls_buf_printf(out, "train.compute.sum %s\n", order);
+}
+
+void ls_run_write_config(ls_run *r, const char *device) {
+    const char *chosen = r->config.parallel.device;
+    r->config.parallel.device = device;
+    ls_config_write(&r->config, &r->config_text);
+    r->config.parallel.device = chosen;
 }
 
 void ls_run_free(ls_run *r) {

@@ -53,6 +53,9 @@ bool ls_run_can_survive(const ls_config *);
 /* Appends what hosts that train together must have in common: settings (config/differences.h), and
  * the order of products in bf16. */
 void ls_run_must_match(const ls_config *, ls_buf *out);
+/* Writes the config as the run directory has it: the run continues elsewhere with the device that
+ * was asked for, which may be `auto`. */
+void ls_run_write_config(ls_run *, const char *device);
 void ls_run_free(ls_run *);
 
 /* Does one process play all workers? */

@@ -12,7 +12,6 @@
 #include "base/transcript.h"
 #include "base/waiting.h"
 #include "config/relations.h"
-#include "config/write_config.h"
 #include "net/launch/stop.h"
 #include "storage/epochs.h"
 #include "storage/folder.h"
@@ -99,14 +98,6 @@ static int workers_here(const ls_run *r) {
     return r->started ? 1 : r->nasync ? r->nasync : r->nworkers;
 }
 
-/* The run continues elsewhere with the device that was asked for, which may be `auto`. */
-static void write_config(ls_run *r, const char *asked) {
-    const char *chosen = r->config.parallel.device;
-    r->config.parallel.device = asked;
-    ls_config_write(&r->config, &r->config_text);
-    r->config.parallel.device = chosen;
-}
-
 /* Planning may take long, so it is announced, but not by each worker of a launcher. */
 static ls_status make_plan(ls_run *r, ls_host *h, ls_error *e) {
     const char *device = r->config.parallel.device;
@@ -115,8 +106,8 @@ static ls_status make_plan(ls_run *r, ls_host *h, ls_error *e) {
     ls_status s = LS_OK;
     if (!r->started) s = ls_host_memory_for_model(&r->config, e); /* it may have no plan */
     if (s == LS_OK) s = ls_fit_limit(&r->config, r->nworkers, e);
-    write_config(r, device);
     if (s == LS_OK) s = ls_host_open(h, r, e);
+    ls_run_write_config(r, device);
     if (!r->started) ls_waiting_end();
     return s;
 }

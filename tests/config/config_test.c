@@ -323,8 +323,8 @@ static void test_help(void **state) {
         n += in_group;
         s = strchr(s, '\n') + 1;
     }
-    /* of model.layers, train.batch and data.missing one of two is set */
-    assert_int_equal(n, LS_NCONFIG_KEYS - 3);
+    /* of model.layers, train.batch and data.missing one of two is set; train.micro_batch is open */
+    assert_int_equal(n, LS_NCONFIG_KEYS - 4);
     assert_non_null(strstr(help.data, "train.seed = 1 (0 to 9223372036854775807)"));
     ls_buf_free(&help);
     ls_buf_free(&text);

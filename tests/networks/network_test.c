@@ -285,12 +285,35 @@ static void test_resolved(void **state) {
     assert_ls_fails(ls_network_resolve(&c, &s, &e), LS_EINVAL, "no field 'kind'", e);
 }
 
+/* Writes the config as a run has it, and reads it as the run that continues does. */
+static void read_again(const ls_config *c, ls_config *saved) {
+    ls_buf text = {0};
+    ls_error e = {0};
+    char *path = ls_format("%s/config.yaml", folder);
+    ls_config_write(c, &text);
+    assert_ls_ok(ls_file_replace(path, text.data, text.len, &e), e);
+    assert_ls_ok(ls_config_load_saved(path, NULL, 0, saved, &e), e);
+    ls_buf_free(&text);
+    free(path);
+}
+
+/* What is left open stays so when it is written, and a run keeps the number that it began with. */
+static void check_saved(const ls_config *c, int64_t micro) {
+    static ls_config saved;
+    read_again(c, &saved);
+    ls_network_choose_micro(&saved);
+    assert_int_equal(saved.train.micro_batch, micro);
+}
+
 /* What a config without train.micro_batch trains at once. */
 static void test_micro(void **state) {
     (void)state;
     static const char mlp[] = "model:\n  kind: mlp\n  input: {x: [9]}\n  classes: 2\n";
     static const char gpt[] =
         "model:\n  kind: gpt2\n  layers: 4\n  width: 32\n  heads: 2\n  context: 64\n";
+    static const char moe[] =
+        "model:\n  kind: llama\n  layers: 1\n  width: 16\n  heads: 2\n  context: "
+        "16\n  experts: 4\n  ffn: 8\n";
     static const struct {
         const char *model, *more;
         int64_t micro;
@@ -304,14 +327,19 @@ static void test_micro(void **state) {
         {gpt, "batch: 64", 4},
         {gpt, "batch: 24", 3},
         {gpt, "batch: 64\nparallel:\n  mesh: {pipe: 2}", 1},
+        {moe, "batch: 24\nparallel:\n  expert_virtual: 3\n  mesh: {pipe: 2}", 3},
+        {moe, "batch: 64\n  compute: bf16\nparallel:\n  expert_virtual: 2", 8},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         static ls_config c;
         ls_error e = {0};
         char *text = ls_format("%strain:\n  %s\n", cases[i].model, cases[i].more);
         assert_ls_ok(load(text, &c, &e), e);
+        check_saved(&c, cases[i].micro);
         ls_network_choose_micro(&c);
         assert_int_equal(c.train.micro_batch, cases[i].micro);
+        c.train.batch *= 100;
+        check_saved(&c, cases[i].micro);
         free(text);
     }
 }

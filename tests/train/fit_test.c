@@ -3,6 +3,7 @@
 
 #include <math.h>
 
+#include "networks/network.h"
 #include "test.h"
 #include "train/layout.h"
 
@@ -126,6 +127,40 @@ static void test_joined_samples(void **state) {
     free(fits);
 }
 
+/* Micro-batches that nobody has asked for don't make a run too large, nor recompute layers. */
+static void test_chosen(void **state) {
+    (void)state;
+    static const char *const sets[] = {"model.context=32", "train.batch=48",
+                                       "train.virtual_workers=4"};
+    size_t flat = 0;
+    ls_error e;
+    ls_config c = config_with(sets, 3), lower;
+    size_t least = memory_of(&c, 2, &flat).peak;
+    memset(c.written, LS_NOT_WRITTEN, sizeof c.written);
+    ls_network_choose_micro(&c);
+    assert_int_equal(c.train.micro_batch, 8);
+    size_t most = memory_of(&c, 2, &flat).peak;
+    for (int recompute = LS_AUTO; recompute <= 0; recompute++) {
+        lower = c;
+        lower.parallel.recompute = recompute;
+        lower.parallel.memory_limit_mb = (double)(most - 1) / 1e6;
+        assert_ls_ok(ls_fit_limit(&lower, 2, &e), e);
+        assert_int_equal(lower.train.micro_batch, 4);
+        lower.parallel.memory_limit_mb = (double)least / 1e6 + 0.001;
+        assert_ls_ok(ls_fit_limit(&lower, 2, &e), e);
+        assert_int_equal(lower.train.micro_batch, 1);
+        assert_int_equal(lower.parallel.recompute, 0);
+    }
+    lower = c;
+    lower.parallel.memory_limit_mb = 0.1;
+    assert_ls_fails(ls_fit_limit(&lower, 2, &e), LS_ENOMEM, "use more workers or a smaller", e);
+    assert_int_equal(lower.train.micro_batch, 8);
+    assert_ls_ok(ls_config_set(&c, "train.micro_batch=8", &e), e);
+    c.parallel.memory_limit_mb = (double)(most - 1) / 1e6;
+    assert_ls_fails(ls_fit_limit(&c, 2, &e), LS_ENOMEM, "train.micro_batch=4", e);
+    assert_false(ls_fit_lower_micro(&c));
+}
+
 static ls_fit automatic(ls_config c, double limit_mb) {
     ls_error e;
     size_t flat = 0;
@@ -162,10 +197,9 @@ static void test_auto(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_formulas),
-        cmocka_unit_test(test_find),
-        cmocka_unit_test(test_joined_samples),
-        cmocka_unit_test(test_auto),
+        cmocka_unit_test(test_formulas),       cmocka_unit_test(test_find),
+        cmocka_unit_test(test_joined_samples), cmocka_unit_test(test_auto),
+        cmocka_unit_test(test_chosen),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
