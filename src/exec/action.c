@@ -343,8 +343,17 @@ int64_t ls_exec_changes(const ls_exec *x) {
     return x->in->changes ? x->in->changes : x->in->step + 1;
 }
 
+/* Does another worker update the bucket, in the copy that all workers of this thread have? */
+static bool is_updated_elsewhere(const ls_exec *x, const ls_action *a) {
+    const ls_world *w = x->c.world;
+    const ls_share *sh = &x->c.plan->share;
+    bool one = w->in_one_thread && w->shares_state && !sh->shards_moments;
+    return one && !ls_action_on_device(sh, a) && sh->buckets[a->bucket].workers.from != x->c.worker;
+}
+
 static ls_status run_update(ls_exec *x, const ls_action *a) {
     const ls_world *w = x->c.world;
+    if (is_updated_elsewhere(x, a)) return LS_OK;
     ls_update u = {.share = &x->c.plan->share,
                    .worker = x->c.worker,
                    .grads = w->grads,

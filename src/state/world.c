@@ -205,7 +205,7 @@ static ls_status split_all(ls_world *worlds, const ls_share *sh, ls_error *e) {
 
 ls_status ls_world_open_all(ls_world *worlds, const ls_share *sh, ls_group **groups, bool shares,
                             ls_error *e) {
-    bool all = shares && sh->divides;
+    bool all = shares && (sh->divides || sh->islands);
     int n = all ? sh->nworkers : sh->nshards;
     for (int i = 0; i < sh->nworkers; i++) {
         worlds[i] = (ls_world){.group = groups[i], .shards = groups[i], .in_one_thread = true};

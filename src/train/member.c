@@ -115,8 +115,9 @@ static ls_status open_worlds(ls_member *m, ls_error *e) {
     m->groups = LS_NEW_ARRAY(ls_group *, (size_t)m->nexecs);
     ls_group_options o = {.arena_nbytes = ls_share_group_nbytes(&m->layout->plan.share)};
     LS_TRY(ls_group_open_threads(m->nexecs, &o, m->groups, e));
-    bool shares = m->layout->plan.share.shards_moments || m->layout->plan.share.divides;
-    return ls_world_open_all(m->worlds, &m->layout->plan.share, m->groups, shares, e);
+    const ls_share *sh = &m->layout->plan.share; /* a checkpoint has what the first world has */
+    bool shares = sh->shards_moments || sh->divides || sh->islands;
+    return ls_world_open_all(m->worlds, sh, m->groups, shares, e);
 }
 
 ls_member ls_member_of(const ls_host *h, ls_group *g, ls_board_slot *slot, const ls_dataset *d) {

@@ -394,7 +394,20 @@ static void test_meshes(void **state) {
         print_message("refused %d times: %s\n", reasons[i].times, reasons[i].text);
 }
 
+/* One process plays all workers of two pipelines, whose stages have one copy of the state. */
+static void test_one_process(void **state) {
+    (void)state;
+    static const char *const usual[] = {"train.steps=3", "optim.warmup=1", NULL};
+    static const char *const none[] = {NULL};
+    static const char *const ways[][4] = {
+        {"parallel.executor=sequential", "parallel.mesh.pipe=2", "parallel.zero=0"},
+        {"parallel.executor=sequential", "parallel.mesh.pipe=2", "parallel.zero=2"}};
+    result one = train_new(1, usual, none);
+    for (int i = 0; i < 2; i++) same(train_new(4, usual, ways[i]), one);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_meshes)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_meshes),
+                                       cmocka_unit_test(test_one_process)};
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }

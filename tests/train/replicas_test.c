@@ -237,10 +237,11 @@ static void test_same_bits(void **state) {
                     {3, over_tcp, tcp},
                     {3, "parallel.zero=1", thread},
                     {3, "parallel.zero=1", "parallel.executor=sequential"},
+                    {6, "parallel.zero=0", "parallel.executor=sequential"},
                     {5, over_tcp, tcp},
                     {5, "parallel.zero=0", thread},
                     {5, "parallel.zero=0", "parallel.bucket_mb=0.02"}};
-        for (int w = 0; w < 8; w++)
+        for (int w = 0; w < 9; w++)
             if (runs_case(i + w, 3)) assert_same(m, ways[w].n, ways[w].zero, ways[w].how, 0, &one);
         memcpy(weights[i], one.weights, sizeof one.weights);
         for (int k = 0; k < i; k++) assert_string_not_equal(weights[i], weights[k]);
