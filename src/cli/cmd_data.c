@@ -563,7 +563,7 @@ const ls_command cmd_data = {
          [CHECK] = {"check", 0, NULL, "read all files and all samples"},
          [SKIP] = {"skip-damaged", 0, NULL, "leave damaged records out and count them"},
          [MISSING] = {"missing", 0, "WORD",
-                      "missing values (csv, jsonl): drop these rows, or mean "
+                      "missing values (csv, jsonl, npy, idx): drop these rows, or mean "
                       "of the column"},
          [RESIZE] = {"resize", 0, "N", "images are scaled, as data.resize says: 64, or 64x48"},
          [CROP] = {"crop", 0, "N", "the centre of images that stays, as data.crop says"},

@@ -193,9 +193,10 @@ static const ls_config_key keys[] = {
     INT("data.fold", data.fold, 0, 999, 0, FIXED, "the fold that is held out, counted from 0"),
     ONE_OF("data.damaged", data.damaged, ls_damaged_kind, FREE,
            "damaged samples, conversations and texts: refuse the data, or skip and count them"),
-    ONE_OF("data.missing", data.missing, ls_missing, FIXED,
-           "missing values in columns of numbers of CSV, and in JSON: refuse the data, drop these "
-           "rows, or take the mean of the training data's column"),
+    ONE_OF(
+        "data.missing", data.missing, ls_missing, FIXED,
+        "missing values in columns of numbers of CSV, in JSON, and NaN in arrays: refuse the data, "
+        "drop these rows, or take the mean of the training data's column"),
     TREE("data.missing", data.missing_by, FIXED,
          "the same by column, e.g. {age: mean, income: drop, \"*\": refuse}"),
     STRINGS("data.na", data.na, FIXED,

@@ -88,7 +88,7 @@ const ls_config_need ls_config_needs[] = {
     {"data.folds", SAMPLES "; no data.ratings or data.format: tokens, chat"},
     {"data.fold", "data.folds > 0"},
     {"data.lists", SAMPLES "; " PLAIN},
-    {"data.missing", COLUMNS},
+    {"data.missing", SAMPLES "; data.format: auto, csv, jsonl, npy, idx"},
     {"data.na", TABLES},
     {"data.columns", COLUMNS "; " PLAIN},
     {"data.csv", TABLES},

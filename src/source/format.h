@@ -22,6 +22,7 @@ typedef struct ls_data_format {
     bool in_records;         /* ls_source_in_records() */
     bool is_table;           /* ls_source_options.missing and csv act */
     bool has_columns;        /* of these, what says which columns are read, and data.missing */
+    bool has_missing;        /* of these, data.missing alone */
     const char *suffixes[8]; /* ends of its files' names, without .gz or .zst; NULL ends them */
     /* NULL: the suffix decides. Asked first of a file that has the suffix: false where another
      * format's file has this suffix, too. Then of any other file: true only where the bytes leave

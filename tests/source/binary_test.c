@@ -1,4 +1,7 @@
 /* binary_test.c - the simple binary formats: .npy, CIFAR-10, tokens of llm.c and nanoGPT. */
+#include <math.h>
+
+#include "source/options.h"
 #include "source/samples.h"
 
 /* ---- .npy ---- */
@@ -116,6 +119,47 @@ static void put_cifar(const char *name, int n, int bad, size_t extra) {
     free(file);
 }
 
+/* NaN is a missing value: data.missing says what becomes of it. */
+static void test_npy_missing(void **state) {
+    (void)state;
+    static const float x[] = {1, NAN, 3, 4, 5, 9}, y[] = {1, 2.5F, NAN};
+    put_npy("@x.npy", 1, HEADER("<f4", "(3, 2)"), x, sizeof x);
+    put_npy("@y.npy", 1, HEADER("<f4", "(3,)"), y, sizeof y);
+    ls_source *s = opened("@x.npy\n@y.npy", &(ls_source_options){.missing = LS_MISSING_DROP});
+    assert_true(s->count == 1 && s->nmissing == 2 && ls_source_record(s, 0).number == 1);
+    uint8_t *p = sample_of(s, 0);
+    assert_memory_equal(p, x + 2, 2 * sizeof *x);
+    free(p);
+    ls_source_close(s);
+    ls_missing_rule rules[] = {{.column = "x", .rule = LS_MISSING_MEAN},
+                               {.column = "target", .rule = LS_MISSING_DROP}};
+    ls_csv_rules by = {.rules = rules, .nrules = 2};
+    ls_source_options o = {.csv = &by};
+    s = opened("@x.npy\n@y.npy", &o);
+    assert_true(s->count == 2 && s->nmissing == 1);
+    p = sample_of(s, 0);
+    assert_memory_equal(p, ((float[]){1, 4}), 2 * sizeof *x); /* of what is left */
+    free(p);
+    /* other files get the same means */
+    static const float other[] = {NAN, NAN};
+    put_npy("@o.npy", 1, HEADER("<f4", "(1, 2)"), other, sizeof other);
+    ls_source_options follows = {.csv = &by, .follows = true};
+    ls_source *after = opened("@o.npy", &follows);
+    ls_error e;
+    assert_ls_ok(ls_source_follow(after, s->numbering, "o.npy", &e), e);
+    p = sample_of(after, 0);
+    assert_memory_equal(p, ((float[]){2, 4}), 2 * sizeof *x);
+    free(p);
+    ls_source_close(after);
+    ls_source_close(s);
+    by.nrules = 1;
+    refuses("@x.npy\n@y.npy", &o, "x.npy: row 2: 'target' is nan, and a model can't learn from it");
+    refuses("@o.npy", &(ls_source_options){.missing = LS_MISSING_DROP},
+            "o.npy: each sample lacks a number (nan)");
+    rules[0].column = "z";
+    refuses("@x.npy", &o, "x.npy: data.missing: there is no field 'z'");
+}
+
 static void test_cifar(void **state) {
     (void)state;
     put_cifar("@data_batch_1.bin", 12, -1, 0);
@@ -221,6 +265,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_npy, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(test_npy_damage, make_folder, remove_folder),
+        cmocka_unit_test_setup_teardown(test_npy_missing, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(test_cifar, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(test_cifar_damage, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(test_tokens, make_folder, remove_folder),

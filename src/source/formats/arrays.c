@@ -1,10 +1,11 @@
 /* arrays.c - see arrays.h. */
 #include "source/formats/arrays.h"
 
-#include "tensor/dtype.h"
-
 #include <stdlib.h>
 #include <string.h>
+
+#include "source/formats/filled.h"
+#include "tensor/dtype.h"
 
 typedef struct arrays {
     ls_source source;
@@ -289,9 +290,7 @@ ls_status ls_arrays_open(const ls_files *files, const ls_source_options *options
     if (s == LS_OK && a->labels) s = check_same(a->labels, a->n, e);
     if (s == LS_OK) s = check_counts(a, e);
     if (s == LS_OK) s = describe(a, e);
-    if (s == LS_OK)
-        *s_p = &a->source;
-    else
-        close_arrays(&a->source);
+    if (s == LS_OK) return ls_filled_open(&a->source, options, files->paths[0], s_p, e);
+    close_arrays(&a->source);
     return s;
 }

@@ -218,13 +218,15 @@ static ls_status open_indexed(const ls_data_format *f, const ls_files *files,
 static ls_status check_tables(const ls_data_format *f, const char *path, const ls_source_options *o,
                               ls_error *e) {
     if (f->is_table || (!o->missing && !o->csv)) return LS_OK;
-    if (f->has_columns && !ls_csv_rules_are_of_csv(o->csv)) return LS_OK;
-    return ls_fail(e, LS_EINVAL,
-                   f->has_columns
-                       ? "%s: data.na and data.csv are for CSV files; this is %s: remove them"
-                       : "%s: data.missing, data.columns, data.na and data.csv are for CSV files "
-                         "(the first two for JSON, too); this is %s: remove them",
-                   path, f->name);
+    bool columns = o->csv && o->csv->columns, form = ls_csv_rules_are_of_csv(o->csv);
+    if (f->has_columns ? !form : f->has_missing && !form && !columns) return LS_OK;
+    const char *are = f->has_columns ? "data.na and data.csv are for CSV files"
+                      : f->has_missing
+                          ? "data.columns is for CSV and JSON, data.na and data.csv are "
+                            "for CSV files"
+                          : "data.missing is for CSV, JSON, .npy and IDX, data.columns "
+                            "for CSV and JSON, data.na and data.csv are for CSV files";
+    return ls_fail(e, LS_EINVAL, "%s: %s; this is %s: remove them", path, are, f->name);
 }
 
 static ls_status open_files(const ls_files *files, const ls_source_options *o, ls_source **s_p,

@@ -61,6 +61,7 @@ static ls_status open_idx(const ls_files *files, const ls_source_options *o, ls_
 
 const ls_data_format ls_format_idx = {
     .name = "idx",
+    .has_missing = true,
     .suffixes = {"-ubyte", ".idx", ".idx1", ".idx3", ".idx4"},
     .recognizes = recognizes,
     .open = open_idx,

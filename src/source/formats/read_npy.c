@@ -190,6 +190,7 @@ static ls_status open_npy(const ls_files *files, const ls_source_options *o, ls_
 
 const ls_data_format ls_format_npy = {
     .name = "npy",
+    .has_missing = true,
     .suffixes = {".npy"},
     .recognizes = recognizes,
     .open = open_npy,
