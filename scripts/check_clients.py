@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """check_clients.py LOCKSTEP MODEL FOLDER [CLIENT...] - programs that people use ask `lockstep serve`, and get what OpenAI's API promises.
 
-openai (answers, streams, embeddings, tools, forms, errors, repeated requests), litellm, llm, lm-eval, promtool: each that is
+openai (answers, streams, responses, embeddings, tools, forms, errors, repeated requests), openai-agents, litellm, llm, lm-eval, promtool: each that is
 installed, else it says so. MODEL has a chat template; files are written into FOLDER, which is emptied. The
 programs are those beside the interpreter.
 """
@@ -19,6 +19,11 @@ import urllib.request
 
 import openai
 import pydantic
+
+try:
+    import agents
+except ImportError:
+    agents = None
 
 PROGRAM, MODEL, FOLDER = (os.path.abspath(p) for p in sys.argv[1:4])
 BESIDE = os.path.dirname(sys.executable)
@@ -148,6 +153,68 @@ def check_forms(client):
     check(answer.choices[0].message.content, "openai: a tool's result is answered")
 
 
+# ---- openai's responses ----
+
+EVENTS = ["created", "in_progress", "output_item.added", "content_part.added", "output_text.delta", "output_text.done",
+          "content_part.done", "output_item.done", "function_call_arguments.delta", "function_call_arguments.done", "completed",
+          "incomplete"]
+FLAT = {"type": "function", **WEATHER["function"], "strict": True}
+
+
+def streamed(client, ask):
+    """The response that a stream ends with. Its events are numbered, in order, and no event comes twice in a row but deltas."""
+    events = list(client.responses.create(**ask, stream=True))
+    names = [e.type.removeprefix("response.") for e in events]
+    kinds = [n for i, n in enumerate(names) if i == 0 or n != names[i - 1]]
+    check([e.sequence_number for e in events] == list(range(len(events))) and set(names) <= set(EVENTS) and names[0] == "created"
+          and len(kinds) == len(names) - sum(a == b and a.endswith("delta") for a, b in zip(names, names[1:])),
+          f"openai: events of a response: {' '.join(kinds)}")
+    pieces = {}
+    for e in events:
+        if e.type.endswith(".delta"):
+            pieces[e.output_index] = pieces.get(e.output_index, "") + e.delta
+    final = events[-1].response
+    whole = {i: o.arguments if o.type == "function_call" else o.content[0].text for i, o in enumerate(final.output)}
+    check(pieces == {i: t for i, t in whole.items() if t}, "openai: whose pieces are its texts")
+    return final
+
+
+def check_responses(client):
+    chat = client.chat.completions.create(model="m", messages=[{"role": "system", "content": "Be short."}] +
+                                          user("Name three rivers."), max_tokens=24, seed=5, temperature=1)
+    ask = dict(model="m", instructions="Be short.", input="Name three rivers.", max_output_tokens=24, temperature=1,
+               metadata={"a": "b"}, extra_body={"seed": 5})
+    whole, text = client.responses.create(**ask), chat.choices[0].message.content
+    check(whole.output_text == text and whole.usage.output_tokens == chat.usage.completion_tokens and whole.metadata == {"a": "b"},
+          f"openai: a response is the chat's answer: {text[:40]!r}")
+    final = streamed(client, ask)
+    check(final.output_text == text and final.status == whole.status and final.usage.output_tokens == whole.usage.output_tokens,
+          f"openai: {final.status}, streamed as whole")
+    short = client.responses.create(model="m", input="Count.", max_output_tokens=2)
+    check(short.status == "incomplete" and short.incomplete_details.reason == "max_output_tokens", "openai: a short one is incomplete")
+    city = client.responses.parse(model="m", input="Name a city, as JSON.", text_format=City, max_output_tokens=100,
+                                  extra_body={"seed": 3}).output_parsed
+    check(isinstance(city, City), f"openai: responses.parse: {city!r}")
+    turns = user("Is it raining in Oslo?")
+    ask = dict(model="m", input=turns, tools=[FLAT], tool_choice="required", parallel_tool_calls=False, max_output_tokens=100,
+               extra_body={"seed": 3})
+    calls = [client.responses.create(**ask).output, streamed(client, ask).output,
+             client.responses.create(**{**ask, "tool_choice": {"type": "function", "name": "weather"}}).output]
+    check(all(len(c) == 1 and c[0].name == "weather" and c[0].arguments == calls[0][0].arguments for c in calls),
+          f"openai: tools of responses: {calls[0][0].arguments}")
+    turns += [calls[0][0].model_dump(), {"type": "function_call_output", "call_id": calls[0][0].call_id, "output": "no"}]
+    answer = client.responses.create(model="m", input=turns, tools=[FLAT], tool_choice="none", max_output_tokens=8)
+    check(answer.output_text, "openai: a result of a tool is answered")
+    turns += [o.model_dump() for o in answer.output] + user("And now?")
+    with client.responses.stream(model="m", input=turns, tools=[FLAT], tool_choice="none",
+                                 extra_body={"stop": ["."], "seed": 1}) as stream:
+        check(stream.until_done().get_final_response().output_text, "openai: the helper of streams")
+    raised(openai.BadRequestError, "a response that goes on from a stored one", lambda: client.responses.create(
+        model="m", input="x", previous_response_id=answer.id))
+    raised(openai.BadRequestError, "an input that is too long", lambda: client.responses.create(model="m", input="word " * 5000))
+    raised(openai.NotFoundError, "a response that was not stored", lambda: client.responses.retrieve(answer.id))
+
+
 def raised(kind, what, ask):
     try:
         ask()
@@ -210,10 +277,39 @@ def check_openai(server):
     check_many(server)
     check_embeddings(client)
     check_forms(client)
+    check_responses(client)
     check_errors(server, client)
 
 
 # ---- others ----
+
+
+def check_agents(server):
+    """openai-agents, which asks for responses: a tool is called, and its result answered."""
+    if not agents:
+        print("skipped: agents is not installed")
+        return
+    agents.set_tracing_disabled(True)
+    cities = []
+
+    @agents.function_tool
+    def weather(city: str) -> str:
+        """The weather of a city"""
+        cities.append(city)
+        return "no"
+
+    async def run():
+        async with openai.AsyncOpenAI(base_url=server.url, api_key="none", timeout=LIMIT) as client:
+            agent = agents.Agent(name="a", instructions="Answer.", tools=[weather], model=agents.OpenAIResponsesModel("m", client),
+                                 model_settings=agents.ModelSettings(tool_choice="required", max_tokens=60, temperature=0,
+                                                                     parallel_tool_calls=False))
+            whole = await agents.Runner.run(agent, "Is it raining in Oslo?")
+            run = agents.Runner.run_streamed(agent, "Is it raining in Oslo?")
+            events = [e.type async for e in run.stream_events()]
+            return whole, run, events
+    whole, run, events = asyncio.run(run())
+    check(len(cities) == 2 and cities[0] == cities[1] and whole.final_output == run.final_output and "raw_response_event" in events,
+          f"agents: weather({cities[0]!r}), then {whole.final_output[:40]!r}; the same in a stream")
 
 
 def installed(name):
@@ -371,7 +467,7 @@ def main():
         f.write(TEMPLATE)
     only = sys.argv[4:]
     with Server("--context", "2048", "--template", template) as server:
-        for c in (check_openai, check_limits, check_promtool, check_litellm, check_llm, check_lm_eval):
+        for c in (check_openai, check_agents, check_limits, check_promtool, check_litellm, check_llm, check_lm_eval):
             if not only or c.__name__.removeprefix("check_") in only:
                 c(server)
 

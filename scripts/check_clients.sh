@@ -6,7 +6,7 @@ cd "$(dirname "$0")/.."
 
 venv=build/clients-venv
 if { [ -x $venv/bin/python ] || python3 -m venv $venv; } &&
-    $venv/bin/pip install -q openai pydantic litellm llm 'lm-eval[api]' transformers && model=$(scripts/small_model.sh $venv/bin/python); then
+    $venv/bin/pip install -q openai openai-agents pydantic litellm llm 'lm-eval[api]' transformers && model=$(scripts/small_model.sh $venv/bin/python); then
     exec $venv/bin/python scripts/check_clients.py build/lockstep "$model" build/clients
 fi
 echo "skipped: PyPI is not reached"

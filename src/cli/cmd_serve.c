@@ -221,7 +221,7 @@ const ls_command cmd_serve = {
     .max_words = 1,
     .summary = "answer requests for a model's text over HTTP, as OpenAI's API has them",
     .about =
-        "Answers POST /v1/completions and /v1/chat/completions, also as streams, and\n"
+        "Answers POST /v1/completions, /v1/chat/completions, /v1/responses, also as streams,\n"
         "/v1/embeddings, /tokenize, /detokenize, /v1/models, /health, /metrics\n"
         "(docs/guide/serve.md).\n"
         "\n"

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "serve/call_answer.h"
+#include "serve/response_answer.h"
 
 static const ls_request_prompt *prompt_of(const ls_text_answer *a, size_t i) {
     return &a->request->prompts[i / (size_t)a->request->n];
@@ -218,6 +219,10 @@ static ls_json *choice_of(const ls_text_answer *a, size_t i) {
 }
 
 void ls_answer_write(const ls_text_answer *a, ls_buf *out) {
+    if (a->request->asked) {
+        ls_response_write(a, out);
+        return;
+    }
     ls_json *o = head_of(a, a->request->chat ? "chat.completion" : "text_completion");
     ls_json *choices = ls_json_new_array();
     for (size_t i = 0; i < a->n; i++) ls_json_push(choices, choice_of(a, i));
@@ -297,6 +302,10 @@ static void stream_reply(const ls_text_answer *a, size_t i, ls_answer_sent *sent
 
 void ls_answer_stream(const ls_text_answer *a, ls_answer_sent *sent, ls_buf *out) {
     bool ended = true;
+    if (a->request->asked) {
+        ls_response_stream(a, sent, out);
+        return;
+    }
     for (size_t i = 0; i < a->n; i++) {
         stream_reply(a, i, &sent[i], out);
         ended = ended && sent[i].ended;

@@ -5,6 +5,7 @@
 
 #include "grammar/regex.h"
 #include "grammar/schema.h"
+#include "serve/response_form.h"
 
 typedef enum form_kind { FORM_REGEX, FORM_SCHEMA, FORM_OBJECT, FORM_CHOICE, FORM_CALLS } form_kind;
 
@@ -37,8 +38,9 @@ static ls_status want(form_reader *r, wanted_form w) {
 }
 
 static ls_status read_response_format(form_reader *r) {
-    static const char field[] = "response_format";
-    const ls_json *j = given(r->body, field), *schema = NULL;
+    const ls_json *of_response = given(r->body, LS_RESPONSE_FORMAT), *schema = NULL;
+    const char *field = of_response ? LS_RESPONSE_FORMAT : "response_format";
+    const ls_json *j = given(r->body, field);
     const char *type = ls_json_text(ls_json_get(j, "type"));
     if (!j || (type && strcmp(type, "text") == 0)) return LS_OK;
     r->wanted.field = field;
@@ -50,7 +52,7 @@ static ls_status read_response_format(form_reader *r) {
     if (!type || strcmp(type, "json_schema") != 0)
         return ls_fail(r->e, LS_EINVAL, "%s: type: text, json_object or json_schema is expected",
                        field);
-    schema = ls_json_get(ls_json_get(j, "json_schema"), "schema");
+    schema = ls_json_get(of_response ? j : ls_json_get(j, "json_schema"), "schema");
     if (!schema)
         return ls_fail(r->e, LS_EINVAL, "%s: json_schema: an object with a schema is expected",
                        field);

@@ -3,6 +3,7 @@
  *
  *     {"response_format": {"type": "json_object"}}                                   OpenAI's
  *     {"response_format": {"type": "json_schema", "json_schema": {"schema": {...}}}}
+ *     {"text": {"format": {"type": "json_schema", "schema": {...}}}}                 of responses
  *     {"structured_outputs": {"regex", "json", "json_object" or "choice": ...}}      vLLM's
  *     {"guided_regex": "..."}, {"guided_json": {...}}                                its older ones
  */

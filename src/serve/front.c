@@ -202,7 +202,8 @@ static void make_replies(ls_front *f, asked *x) {
                          .n = n,
                          .created = (int64_t)time(NULL),
                          .system_fingerprint = ls_fingerprint_of(f->fingerprint, q->adapter)};
-    snprintf(x->answer.id, sizeof x->answer.id, "%s-%llx-%llx", q->chat ? "chatcmpl" : "cmpl",
+    const char *kind = q->asked ? "resp" : q->chat ? "chatcmpl" : "cmpl";
+    snprintf(x->answer.id, sizeof x->answer.id, "%s-%llx-%llx", kind,
              (unsigned long long)f->started_s, (unsigned long long)++f->nrequests);
 }
 
@@ -341,6 +342,7 @@ static void answer_metrics(ls_front *f, ls_http_answer *a) {
 enum { TOKENIZE = LS_REQUEST_EMBEDDING + 1, DETOKENIZE };
 static const char *const posts[] = {[LS_REQUEST_TEXT] = "/v1/completions",
                                     [LS_REQUEST_CHAT] = "/v1/chat/completions",
+                                    [LS_REQUEST_RESPONSE] = "/v1/responses",
                                     [LS_REQUEST_EMBEDDING] = "/v1/embeddings",
                                     [TOKENIZE] = "/tokenize",
                                     [DETOKENIZE] = "/detokenize"};
@@ -404,7 +406,7 @@ static bool without_version(const char *path) {
 }
 
 static void answer(void *arg, const ls_http_request *r, ls_http_answer *a) {
-    static const char MODELS[] = "/v1/models";
+    static const char MODELS[] = "/v1/models", RESPONSES[] = "/v1/responses/";
     ls_front *f = arg;
     size_t n = 0, nmodels = sizeof MODELS - 1;
     const char *path = ls_http_path(r);
@@ -425,6 +427,8 @@ static void answer(void *arg, const ls_http_request *r, ls_http_answer *a) {
         answer_models(f, a);
     } else if (strncmp(path, MODELS, nmodels) == 0 && path[nmodels] == '/') {
         answer_model(f, path + nmodels + 1, a);
+    } else if (strncmp(path, RESPONSES, strlen(RESPONSES)) == 0) {
+        refuse(f, a, 404, "not_found_error", "responses are not stored here");
     } else if (strcmp(path, "/metrics") == 0) {
         answer_metrics(f, a);
     } else {

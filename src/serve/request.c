@@ -12,6 +12,7 @@
 #include "infer/infer.h"
 #include "serve/answer_form.h"
 #include "serve/messages.h"
+#include "serve/response_form.h"
 
 typedef struct reader {
     const ls_request_model *m;
@@ -120,6 +121,7 @@ static const char *const known[] = {"model",
                                     "chat_template_kwargs",
                                     "max_tokens",
                                     "max_completion_tokens",
+                                    "max_output_tokens",
                                     "temperature",
                                     "top_p",
                                     "top_k",
@@ -141,6 +143,7 @@ static const char *const known[] = {"model",
                                     "skip_special_tokens",
                                     "stop_token_ids",
                                     "response_format",
+                                    LS_RESPONSE_FORMAT,
                                     "structured_outputs",
                                     "guided_regex",
                                     "guided_json",
@@ -423,14 +426,19 @@ static bool read_lengths(const reader *x) {
     int64_t longest = 0, context = x->m->context, most = -1;
     for (size_t i = 0; i < x->r->nprompts; i++)
         if (x->r->prompts[i].n > longest) longest = x->r->prompts[i].n;
-    const char *field = given(x, "max_completion_tokens") ? "max_completion_tokens" : "max_tokens";
+    const char *field = x->r->asked                         ? "max_output_tokens"
+                        : given(x, "max_completion_tokens") ? "max_completion_tokens"
+                                                            : "max_tokens";
     if (!read_integer(x, field, (range){0, 1e9}, &most) ||
         !read_integer(x, "min_tokens", (range){0, 1e9}, &o->least))
         return false;
     if (longest + (most > 0 ? most : 0) > context || (longest == context && most != 0)) {
         x->why->code = "context_length_exceeded"; /* clients also know the words */
         return REFUSE(
-            x, x->r->chat ? "messages" : "prompt",
+            x,
+            x->r->asked  ? "input"
+            : x->r->chat ? "messages"
+                         : "prompt",
             "this model's maximum context length is %lld tokens; the prompt has %lld, and %lld are "
             "to be written",
             (long long)context, (long long)longest, (long long)(most < 0 ? 1 : most));
@@ -548,16 +556,36 @@ static bool read_embedding(const reader *x) {
     return true;
 }
 
+/* ---- responses ---- */
+
+static bool read_response(reader *x) {
+    const char *field = NULL;
+    ls_json *chat = NULL;
+    if (!ls_json_is_object(x->body)) return REFUSE(x, NULL, "the body is no JSON object");
+    x->r->asked = ls_json_share(x->body);
+    ls_status s = ls_response_form_read(x->body, &chat, &field, &x->why->error);
+    if (s != LS_OK) return refuse(x, field, s);
+    x->body = chat;
+    bool read = read_all(x);
+    if (!read && x->why->param && strcmp(x->why->param, "messages") == 0) x->why->param = "input";
+    ls_json_free(chat);
+    return read;
+}
+
 bool ls_request_read(const ls_request_model *m, ls_request_kind kind, const char *body,
                      size_t nbytes, ls_text_request *r, ls_refusal *why) {
     ls_json *j = NULL;
     bool embeds = kind == LS_REQUEST_EMBEDDING;
-    *r = (ls_text_request){.chat = kind == LS_REQUEST_CHAT};
+    bool responds = kind == LS_REQUEST_RESPONSE;
+    *r = (ls_text_request){.chat = kind == LS_REQUEST_CHAT || responds};
     *why = (ls_refusal){0};
     reader x = {m, NULL, r, why, embeds ? "input" : "prompt"};
     ls_status s = ls_json_parse(body, nbytes, "the body", &j, &why->error);
     x.body = j;
-    bool read = s != LS_OK ? refuse(&x, NULL, s) : embeds ? read_embedding(&x) : read_all(&x);
+    bool read = s != LS_OK ? refuse(&x, NULL, s)
+                : embeds   ? read_embedding(&x)
+                : responds ? read_response(&x)
+                           : read_all(&x);
     ls_json_free(j);
     return read;
 }
@@ -569,6 +597,7 @@ void ls_request_free(ls_text_request *r) {
     }
     for (int i = 0; i < r->rule.nstops; i++) free(r->stops[i]);
     ls_tools_free(&r->tools);
+    ls_json_free(r->asked);
     ls_constraint_store_give(r->constraints, r->rule.constraint);
     free(r->prompts);
     free(r->rule.bias);

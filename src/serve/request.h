@@ -1,4 +1,5 @@
-/* request.h - what a body of POST /v1/completions, /v1/chat/completions or /v1/embeddings asks for.
+/* request.h - what a body of POST /v1/completions, /v1/chat/completions, /v1/responses or
+ * /v1/embeddings asks for.
  *
  * The fields are OpenAI's, and of vLLM's further ones those that are named here. A field that would
  * change the answer and is not supported is refused by name; others that are unknown are left out,
@@ -18,6 +19,7 @@ enum { LS_REQUEST_REPLIES = 128, LS_REQUEST_VECTORS = 2048 };
 typedef enum ls_request_kind {
     LS_REQUEST_TEXT,
     LS_REQUEST_CHAT,
+    LS_REQUEST_RESPONSE, /* a chat in another form (response_form.h) */
     LS_REQUEST_EMBEDDING /* vectors of texts, without any that are written */
 } ls_request_kind;
 
@@ -51,6 +53,7 @@ typedef struct ls_text_request {
     ls_reply_rule rule;
     char *stops[LS_REPLY_STOPS];
     ls_tools tools;                   /* of chats */
+    ls_json *asked;                   /* the body, if the answer is a response; else NULL */
     ls_constraint_store *constraints; /* that the rule's constraint is from */
 } ls_text_request;
 

@@ -1,5 +1,5 @@
 /* tools_test.c - requests with tools: a model with random weights writes calls where it must; the
- * same whole and as a stream; conversations with calls; what is refused. */
+ * same whole and as a stream; conversations with calls; responses; what is refused. */
 /* ctest: seconds=3 */
 #include "serve/call_answer.h"
 
@@ -17,6 +17,7 @@ static const char TEMPLATE[] =
 static ls_trained trained;
 static ls_chat_format format;
 static ls_request_model model;
+static ls_request_kind kind = LS_REQUEST_CHAT; /* of what is asked */
 
 static int open_model(void **state) {
     static const char *const usual[] = {"model.context=600", "train.steps=1", "optim.warmup=0",
@@ -82,7 +83,7 @@ static void send_new(void *arg) {
 }
 
 static bool read_request(const char *body, ls_text_request *r, ls_refusal *why) {
-    return ls_request_read(&model, true, body, strlen(body), r, why);
+    return ls_request_read(&model, kind, body, strlen(body), r, why);
 }
 
 /* The whole answer as JSON; x has the stream's events. */
@@ -295,6 +296,138 @@ static void test_prompts(void **state) {
         "uxa<tool_call>\n{\"name\": \"f\", \"arguments\": {\"a\": 1}}\n</tool_call>tza");
 }
 
+/* ---- responses ---- */
+
+#define FLAT                                                                                       \
+    "\"tools\": [{\"type\": \"function\", \"name\": \"turn\", \"parameters\": {\"type\": "         \
+    "\"object\", "                                                                                 \
+    "\"properties\": {\"on\": {\"type\": \"boolean\"}}, \"required\": [\"on\"]}}, {\"type\": "     \
+    "\"function\", \"name\": \"wait\"}]"
+
+/* The prompts are those of chats. */
+static void test_response_prompts(void **state) {
+    (void)state;
+    kind = LS_REQUEST_RESPONSE;
+    check_prompt("{\"input\": \"x\", " FLAT "}", "turn;wait;uxa");
+    check_prompt(
+        "{\"instructions\": \"i\", \"input\": [{\"role\": \"user\", \"content\": [{\"type\": "
+        "\"input_text\", \"text\": \"x\"}]}, {\"id\": \"m\", \"type\": \"message\", \"role\": "
+        "\"assistant\", \"status\": \"completed\", \"content\": [{\"type\": \"output_text\", "
+        "\"text\": \"y\", \"annotations\": []}]}, {\"type\": \"function_call\", \"call_id\": "
+        "\"c\", \"name\": \"f\", \"arguments\": \"{\\\"a\\\": 1}\"}, {\"type\": "
+        "\"function_call_output\", \"call_id\": \"c\", \"output\": \"z\"}]}",
+        "siuxay<tool_call>\n{\"name\": \"f\", \"arguments\": {\"a\": 1}}\n</tool_call>tza");
+    kind = LS_REQUEST_CHAT;
+}
+
+/* The names of a stream's events, each repetition once; *pieces has the deltas' texts. */
+static ls_buf read_events(asked *x, ls_buf *pieces) {
+    ls_buf names = {0};
+    int64_t n = 0;
+    char last[60] = "";
+    ls_buf_append(&x->stream, "", 1);
+    for (char *line = x->stream.data, *next; (next = strstr(line, "\n\n")); line = next + 2) {
+        ls_json *j = NULL;
+        ls_error e = {0};
+        int64_t number = -1;
+        char *data = strstr(line, "\ndata: ");
+        *next = *data = 0;
+        assert_ls_ok(ls_json_parse(data + 7, strlen(data + 7), "an event", &j, &e), e);
+        const char *type = ls_json_text(ls_json_get(j, "type"));
+        const char *delta = ls_json_text(ls_json_get(j, "delta"));
+        assert_string_equal(line + strlen("event: "), type);
+        assert_true(ls_json_integer(ls_json_get(j, "sequence_number"), &number));
+        assert_int_equal(number, n++);
+        if (delta) ls_buf_append(pieces, delta, strlen(delta));
+        if (strcmp(type, last) != 0) ls_buf_printf(&names, "%s ", type + strlen("response."));
+        snprintf(last, sizeof last, "%s", type);
+        ls_json_free(j);
+    }
+    ls_buf_append(pieces, "", 1);
+    return names;
+}
+
+static void check_response(const char *fields, const char *events) {
+    asked x;
+    ls_buf pieces = {0};
+    char *body = ls_format("{\"input\": \"x\", \"seed\": 4, \"stream\": true, %s}", fields);
+    kind = LS_REQUEST_RESPONSE;
+    ls_json *o = ask(&x, body);
+    const ls_json *item = ls_json_at(ls_json_get(o, "output"), 0);
+    const char *text = ls_json_text(ls_json_get(item, "arguments"));
+    if (!text)
+        text = ls_json_text(ls_json_get(ls_json_at(ls_json_get(item, "content"), 0), "text"));
+    ls_buf names = read_events(&x, &pieces);
+    assert_string_equal(names.data, events);
+    assert_string_equal(pieces.data, text);
+    assert_string_equal(ls_json_text(ls_json_get(o, "object")), "response");
+    assert_non_null(strstr(events, ls_json_text(ls_json_get(o, "status"))));
+    kind = LS_REQUEST_CHAT;
+    ls_buf_free(&names), ls_buf_free(&pieces);
+    ls_json_free(o);
+    free_asked(&x);
+    free(body);
+}
+
+static void test_responses(void **state) {
+    (void)state;
+    check_response(FLAT ", \"tool_choice\": {\"type\": \"function\", \"name\": \"turn\"}, "
+                        "\"max_output_tokens\": 400",
+                   "created in_progress output_item.added function_call_arguments.delta "
+                   "function_call_arguments.done output_item.done completed ");
+    check_response("\"max_output_tokens\": 8",
+                   "created in_progress output_item.added content_part.added output_text.delta "
+                   "output_text.done content_part.done output_item.done incomplete ");
+    check_response(
+        "\"text\": {\"format\": {\"type\": \"json_schema\", \"name\": \"n\", \"schema\": "
+        "{\"enum\": [12, true]}}}",
+        "created in_progress output_item.added content_part.added output_text.delta "
+        "output_text.done content_part.done output_item.done completed ");
+    check_response("\"guided_regex\": \"\"", /* an empty text has its events, too */
+                   "created in_progress output_item.added content_part.added "
+                   "output_text.done content_part.done output_item.done completed ");
+}
+
+static void test_responses_refused(void **state) {
+    static const char *const cases[][3] = {
+        {"\"input\": []", "input: a text or a list", "input"},
+        {"\"input\": [{\"type\": \"reasoning\"}]", "has the type 'reasoning'", "input"},
+        {"\"input\": [{\"role\": \"user\"}]", "no role or no content", "input"},
+        {"\"input\": [{\"role\": \"user\", \"content\": [{\"type\": \"input_image\"}]}]",
+         "is of type \"input_image\"", "input"},
+        {"\"input\": [{\"type\": \"function_call\", \"name\": \"f\"}]", "no arguments", "input"},
+        {"\"input\": [{\"type\": \"function_call_output\"}]", "no output", "input"},
+        {"\"input\": \"x\", \"instructions\": []", "a text is expected", "instructions"},
+        {"\"input\": \"x\", \"previous_response_id\": \"r\"", "nothing is stored",
+         "previous_response_id"},
+        {"\"input\": \"x\", \"store\": true", "nothing is stored", "store"},
+        {"\"input\": \"x\", \"background\": true", "nothing is stored", "background"},
+        {"\"input\": \"x\", \"n\": 2", "n is not supported", "n"},
+        {"\"input\": \"x\", \"top_logprobs\": 2", "top_logprobs is not", "top_logprobs"},
+        {"\"input\": \"x\", \"include\": [\"message.output_text.logprobs\"]", "is not supported",
+         "include"},
+        {"\"input\": \"x\", \"truncation\": \"auto\"", "only 'disabled'", "truncation"},
+        {"\"input\": \"x\", \"text\": {\"verbosity\": \"low\"}", "verbosity is not", "text"},
+        {"\"input\": \"x\", \"text\": {\"format\": {\"type\": \"json_schema\"}}", "with a schema",
+         "text.format"},
+        {"\"input\": \"x\", \"max_output_tokens\": -1", "a whole number", "max_output_tokens"},
+        {"\"input\": \"x\", \"max_output_tokens\": 1000", "context length", "input"},
+        {"\"input\": \"x\", \"tools\": [{\"type\": \"web_search\"}]", "'web_search'", "tools"}};
+    (void)state;
+    ls_text_request r;
+    ls_refusal why;
+    kind = LS_REQUEST_RESPONSE;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char *body = ls_format("{%s}", cases[i][0]);
+        assert_false(read_request(body, &r, &why));
+        if (!strstr(why.error.msg, cases[i][1])) fail_msg("%s: %s", cases[i][0], why.error.msg);
+        assert_string_equal(why.param, cases[i][2]);
+        ls_request_free(&r);
+        free(body);
+    }
+    kind = LS_REQUEST_CHAT;
+}
+
 static void test_refused(void **state) {
     static const char *const cases[][2] = {
         {"\"tools\": 3", "tools: a list"},
@@ -343,9 +476,10 @@ static void test_constraints(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_required),   cmocka_unit_test(test_parallel),
-        cmocka_unit_test(test_named),      cmocka_unit_test(test_auto),
-        cmocka_unit_test(test_prompts),    cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_constraints)};
+        cmocka_unit_test(test_required),    cmocka_unit_test(test_parallel),
+        cmocka_unit_test(test_named),       cmocka_unit_test(test_auto),
+        cmocka_unit_test(test_prompts),     cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_constraints), cmocka_unit_test(test_response_prompts),
+        cmocka_unit_test(test_responses),   cmocka_unit_test(test_responses_refused)};
     return cmocka_run_group_tests(tests, open_model, close_model);
 }

@@ -1,0 +1,310 @@
+/* response_answer.c - see response_answer.h.
+ *
+ * The output is a message, unless there are calls of tools alone, then the calls: an item each. In
+ * a stream an item is done when the next one is added, or when the reply has ended.
+ */
+#include "serve/response_answer.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "serve/call_answer.h"
+
+static const char IN_PROGRESS[] = "in_progress", COMPLETED[] = "completed",
+                  INCOMPLETE[] = "incomplete", FAILED[] = "failed";
+
+static const char *status_of(const ls_reply *r) {
+    if (r->state != LS_REPLY_ENDED) return IN_PROGRESS;
+    if (r->end == LS_END_ASKED) return FAILED;
+    return r->end == LS_END_LENGTH ? INCOMPLETE : COMPLETED;
+}
+
+/* An item that is not the last one is complete. */
+static const char *item_status(const ls_reply *r, bool is_last) {
+    const char *status = is_last ? status_of(r) : COMPLETED;
+    return status == FAILED ? INCOMPLETE : status;
+}
+
+/* ---- items ---- */
+
+static bool has_message(const ls_tool_text *t) { return t->ncontent || t->n == 0; }
+
+static char *message_id(const ls_text_answer *a) { return ls_format("msg-%s", a->id); }
+static char *call_id(const ls_text_answer *a, size_t k) {
+    return ls_format("call-%s-%zu", a->id, k);
+}
+
+static void set_id(ls_json *o, const char *key, char *id) {
+    ls_json_set_text(o, key, id);
+    free(id);
+}
+
+static ls_json *text_part(const ls_reply *r, size_t n) {
+    ls_json *part = ls_json_new_object();
+    ls_json_set_text(part, "type", "output_text");
+    ls_json_set(part, "text", ls_json_new_bytes(n ? r->text.data : "", n));
+    ls_json_set(part, "annotations", ls_json_new_array());
+    ls_json_set(part, "logprobs", ls_json_new_array());
+    return part;
+}
+
+/* part NULL: it has just been added. */
+static ls_json *message_of(const ls_text_answer *a, const char *status, ls_json *part) {
+    ls_json *o = ls_json_new_object(), *content = ls_json_new_array();
+    set_id(o, "id", message_id(a));
+    ls_json_set_text(o, "type", "message");
+    ls_json_set_text(o, "status", status);
+    ls_json_set_text(o, "role", "assistant");
+    if (part) ls_json_push(content, part);
+    ls_json_set(o, "content", content);
+    return o;
+}
+
+/* With arguments [n]. */
+static ls_json *call_of(const ls_text_answer *a, const ls_tool_text *t, size_t k, size_t n,
+                        const char *status) {
+    const ls_tool_call *c = &t->calls[k];
+    ls_json *o = ls_json_new_object();
+    set_id(o, "id", ls_format("fc-%s-%zu", a->id, k));
+    ls_json_set_text(o, "type", "function_call");
+    ls_json_set_text(o, "status", status);
+    set_id(o, "call_id", call_id(a, k));
+    ls_json_set_text(o, "name", c->name);
+    ls_json_set(o, "arguments", ls_json_new_bytes(n ? c->arguments.data : "", n));
+    return o;
+}
+
+static ls_json *done_message(const ls_text_answer *a, const ls_tool_text *t) {
+    const ls_reply *r = a->replies;
+    return message_of(a, item_status(r, t->n == 0), text_part(r, t->ncontent));
+}
+
+static ls_json *done_call(const ls_text_answer *a, const ls_tool_text *t, size_t k) {
+    return call_of(a, t, k, t->calls[k].arguments.len, item_status(a->replies, k + 1 == t->n));
+}
+
+/* ---- a response ---- */
+
+static ls_json *usage_of(const ls_reply *r) {
+    ls_json *o = ls_json_new_object(), *in = ls_json_new_object(), *out = ls_json_new_object();
+    ls_json_set_integer(o, "input_tokens", r->nprompt);
+    ls_json_set_integer(in, "cached_tokens", r->nfound);
+    ls_json_set_integer(in, "cache_write_tokens", 0);
+    ls_json_set(o, "input_tokens_details", in);
+    ls_json_set_integer(o, "output_tokens", r->n - r->nprompt);
+    ls_json_set_integer(out, "reasoning_tokens", 0);
+    ls_json_set(o, "output_tokens_details", out);
+    ls_json_set_integer(o, "total_tokens", r->n);
+    return o;
+}
+
+/* What was asked for; NULL: what is meant by its lack, which goes to the object. */
+static void set_asked(ls_json *o, const ls_text_answer *a, const char *key, ls_json *otherwise) {
+    const ls_json *given = ls_json_get(a->request->asked, key);
+    bool is_given = given && !ls_json_is_null(given);
+    ls_json_set(o, key, is_given ? ls_json_share(given) : otherwise);
+    if (is_given) ls_json_free(otherwise);
+}
+
+static ls_json *plain_text(void) {
+    ls_json *text = ls_json_new_object(), *format = ls_json_new_object();
+    ls_json_set_text(format, "type", "text");
+    ls_json_set(text, "format", format);
+    return text;
+}
+
+static void set_end(ls_json *o, const ls_reply *r) {
+    ls_json *error = ls_json_new_null(), *details = ls_json_new_null();
+    const char *status = status_of(r);
+    if (status == FAILED) {
+        ls_json_free(error);
+        error = ls_json_new_object();
+        ls_json_set_text(error, "code", "server_error");
+        ls_json_set_text(error, "message", "the server ended before the response was complete");
+    } else if (status == INCOMPLETE) {
+        ls_json_free(details);
+        details = ls_json_new_object();
+        ls_json_set_text(details, "reason", "max_output_tokens");
+    }
+    ls_json_set_text(o, "status", status);
+    ls_json_set(o, "error", error);
+    ls_json_set(o, "incomplete_details", details);
+}
+
+static ls_json *output_of(const ls_text_answer *a) {
+    ls_json *output = ls_json_new_array();
+    if (a->replies->state != LS_REPLY_ENDED) return output;
+    ls_tool_text t = ls_calls_of(a, a->replies);
+    if (has_message(&t)) ls_json_push(output, done_message(a, &t));
+    for (size_t k = 0; k < t.n; k++) ls_json_push(output, done_call(a, &t, k));
+    ls_tool_text_free(&t);
+    return output;
+}
+
+static ls_json *response_of(const ls_text_answer *a) {
+    const ls_text_request *q = a->request;
+    bool ended = a->replies->state == LS_REPLY_ENDED;
+    ls_json *o = ls_json_new_object();
+    ls_json_set_text(o, "id", a->id);
+    ls_json_set_text(o, "object", "response");
+    ls_json_set_integer(o, "created_at", a->created);
+    set_end(o, a->replies);
+    ls_json_set_text(o, "model", ls_request_model_name(a->model, q->adapter));
+    ls_json_set(o, "output", output_of(a));
+    ls_json_set(o, "usage", ended ? usage_of(a->replies) : ls_json_new_null());
+    set_asked(o, a, "instructions", ls_json_new_null());
+    set_asked(o, a, "max_output_tokens", ls_json_new_null());
+    set_asked(o, a, "metadata", ls_json_new_object());
+    set_asked(o, a, "text", plain_text());
+    set_asked(o, a, "tools", ls_json_new_array());
+    set_asked(o, a, "tool_choice", ls_json_new_text("auto"));
+    ls_json_set(o, "parallel_tool_calls", ls_json_new_bool(q->tools.parallel));
+    ls_json_set_number(o, "temperature", q->rule.sampler.temperature);
+    double top_p = q->rule.sampler.top_p;
+    ls_json_set_number(o, "top_p", top_p > 0 ? top_p : 1);
+    ls_json_set_text(o, "truncation", "disabled");
+    ls_json_set(o, "background", ls_json_new_bool(false));
+    ls_json_set(o, "store", ls_json_new_bool(false));
+    ls_json_set(o, "previous_response_id", ls_json_new_null());
+    ls_json_set(o, "system_fingerprint",
+                a->system_fingerprint ? ls_json_new_text(a->system_fingerprint)
+                                      : ls_json_new_null());
+    ls_json_set_integer(o, "seed", (int64_t)q->seed);
+    return o;
+}
+
+void ls_response_write(const ls_text_answer *a, ls_buf *out) {
+    ls_json *o = response_of(a);
+    ls_json_write(o, 0, out);
+    ls_json_free(o);
+}
+
+/* ---- a stream ---- */
+
+/* An answer whose events are written. */
+typedef struct event_writer {
+    const ls_text_answer *a;
+    ls_answer_sent *sent;
+    const ls_tool_text *t;
+    ls_buf *out;
+} event_writer;
+
+static void put_event(const event_writer *w, const char *type, ls_json *o) {
+    ls_json_set_text(o, "type", type);
+    ls_json_set_integer(o, "sequence_number", (int64_t)w->sent->events++);
+    ls_buf_printf(w->out, "event: %s\ndata: ", type);
+    ls_json_write(o, 0, w->out);
+    ls_buf_printf(w->out, "\n\n");
+    ls_json_free(o);
+}
+
+/* With a member `key`, if it is not NULL. */
+static ls_json *with(ls_json *o, const char *key, ls_json *value) {
+    if (key) ls_json_set(o, key, value);
+    return o;
+}
+
+static void put_response(const event_writer *w, const char *type) {
+    put_event(w, type, with(ls_json_new_object(), "response", response_of(w->a)));
+}
+
+/* "added" or "done" of an item. */
+static void put_item(const event_writer *w, const char *type, size_t at, ls_json *item) {
+    ls_json *o = with(ls_json_new_object(), "item", item);
+    ls_json_set_integer(o, "output_index", (int64_t)at);
+    put_event(w, type, o);
+}
+
+/* Of the message's only part. */
+static void put_part(const event_writer *w, const char *type, const char *key, ls_json *value) {
+    ls_json *o = with(ls_json_new_object(), key, value);
+    set_id(o, "item_id", message_id(w->a));
+    ls_json_set_integer(o, "output_index", 0);
+    ls_json_set_integer(o, "content_index", 0);
+    if (strcmp(key, "part") != 0) ls_json_set(o, "logprobs", ls_json_new_array());
+    put_event(w, type, o);
+}
+
+static void put_arguments(const event_writer *w, const char *type, const char *key, size_t from) {
+    size_t k = w->sent->calls - 1;
+    const ls_buf *text = &w->t->calls[k].arguments;
+    ls_json *piece = ls_json_new_bytes(text->len ? text->data + from : "", text->len - from);
+    ls_json *o = with(ls_json_new_object(), key, piece);
+    set_id(o, "item_id", ls_format("fc-%s-%zu", w->a->id, k));
+    ls_json_set_integer(o, "output_index", (int64_t)(k + has_message(w->t)));
+    put_event(w, type, o);
+}
+
+static void begin_message(const event_writer *w) {
+    put_item(w, "response.output_item.added", 0, message_of(w->a, IN_PROGRESS, NULL));
+    put_part(w, "response.content_part.added", "part", text_part(w->a->replies, 0));
+    w->sent->opened = true;
+}
+
+static void put_text(const event_writer *w) {
+    size_t from = w->sent->text, n = w->t->ncontent;
+    if (n <= from) return;
+    if (!w->sent->opened) begin_message(w);
+    put_part(w, "response.output_text.delta", "delta",
+             ls_json_new_bytes(w->a->replies->text.data + from, n - from));
+    w->sent->text = n;
+}
+
+/* The item that is open is done. */
+static void end_item(const event_writer *w) {
+    const ls_reply *r = w->a->replies;
+    size_t n = w->t->ncontent, calls = w->sent->calls;
+    if (!w->sent->opened) return;
+    if (calls) {
+        put_arguments(w, "response.function_call_arguments.done", "arguments", 0);
+        put_item(w, "response.output_item.done", calls - 1 + has_message(w->t),
+                 done_call(w->a, w->t, calls - 1));
+    } else {
+        put_part(w, "response.output_text.done", "text",
+                 ls_json_new_bytes(n ? r->text.data : "", n));
+        put_part(w, "response.content_part.done", "part", text_part(r, n));
+        put_item(w, "response.output_item.done", 0, done_message(w->a, w->t));
+    }
+    w->sent->opened = false;
+}
+
+static void put_calls(const event_writer *w) {
+    ls_answer_sent *sent = w->sent;
+    for (;;) {
+        size_t n = sent->calls ? w->t->calls[sent->calls - 1].arguments.len : 0;
+        if (n > sent->arguments)
+            put_arguments(w, "response.function_call_arguments.delta", "delta", sent->arguments);
+        sent->arguments = n;
+        if (sent->calls == w->t->n) return;
+        end_item(w);
+        put_item(w, "response.output_item.added", sent->calls + has_message(w->t),
+                 call_of(w->a, w->t, sent->calls, 0, IN_PROGRESS));
+        sent->calls++;
+        sent->arguments = 0;
+        sent->opened = true;
+    }
+}
+
+static void put_end(const event_writer *w) {
+    const char *status = status_of(w->a->replies);
+    if (has_message(w->t) && !w->sent->opened) begin_message(w);
+    end_item(w);
+    put_response(w, status == FAILED       ? "response.failed"
+                    : status == INCOMPLETE ? "response.incomplete"
+                                           : "response.completed");
+    w->sent->ended = true;
+}
+
+void ls_response_stream(const ls_text_answer *a, ls_answer_sent *sent, ls_buf *out) {
+    ls_tool_text t = ls_calls_of(a, a->replies);
+    event_writer w = {a, sent, &t, out};
+    if (!sent->begun) {
+        put_response(&w, "response.created");
+        put_response(&w, "response.in_progress");
+        sent->begun = true;
+    }
+    put_text(&w);
+    put_calls(&w);
+    if (a->replies->state == LS_REPLY_ENDED && !sent->ended) put_end(&w);
+    ls_tool_text_free(&t);
+}
