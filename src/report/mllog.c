@@ -133,7 +133,8 @@ static void put_parallel(ls_mllog *m) {
     const ls_config *c = m->run.config;
     const char *compute = precision_name(ls_config_compute(c));
     int64_t V = c->train.virtual_workers, n = m->run.nworkers / m->run.stages;
-    int64_t batches = c->train.batch / V / c->train.micro_batch; /* of a virtual worker */
+    int64_t samples = c->train.batch / V, micro = c->train.micro_batch; /* of a virtual worker */
+    int64_t batches = (samples + micro - 1) / micro;
     char *config = ls_format("%s/config.yaml", m->run.dir);
     PUT(m, "lowest_numerical_precision_in_linear", text(compute));
     PUT(m, "lowest_numerical_precision_in_attn", text(compute));
@@ -143,7 +144,7 @@ static void put_parallel(ls_mllog *m) {
     PUT(m, "context_parallelism", integer(1));
     PUT(m, "expert_parallelism", integer(1));
     PUT(m, "micro_batch_size", integer(c->train.micro_batch));
-    PUT(m, "gradient_accumulation_steps", integer((V + n - 1) / n * (batches > 0 ? batches : 1)));
+    PUT(m, "gradient_accumulation_steps", integer((V + n - 1) / n * batches));
     PUT(m, "config_filename", text(config));
     free(config);
 }

@@ -87,12 +87,14 @@ static void test_reached(void **state) {
                          "grep -q '\"key\": \"global_batch_size\", \"value\": 16' good.log && "
                          "grep -q '\"key\": \"opt_adamw_beta_1\", \"value\": 0.9' good.log");
     expect(TRAIN("named", "val_loss<=100",
-                 "--set train.steps=5 --submission org=us "
+                 "--set train.steps=5 --set train.batch=24 --set train.micro_batch=2 "
+                 "--submission org=us "
                  "--submission benchmark=tiny --set optim.optimizer=sgd --set optim.momentum=0.5"),
            0, NULL);
     shell_of_run("named",
                  "grep -q '\"key\": \"submission_org\", \"value\": \"us\"' named.log && "
                  "grep -q '\"key\": \"submission_benchmark\", \"value\": \"tiny\"' named.log && "
+                 "grep -q '\"key\": \"gradient_accumulation_steps\", \"value\": 8' named.log && "
                  "grep -q '\"key\": \"sgd_opt_momentum\", \"value\": 0.5' named.log");
 }
 
