@@ -11,7 +11,10 @@
 #include "base/file.h"
 #include "base/intern.h"
 #include "base/yaml.h"
+#include "config/key.h"
 #include "config/needs.h"
+#include "config/relations.h"
+#include "data/batches.h"
 #include "dataset/base_numbering.h"
 #include "dataset/data_paths.h"
 #include "dataset/images.h"
@@ -524,6 +527,42 @@ static ls_config *config_of(const char *dir) {
     return NULL;
 }
 
+/* ---- steps ---- */
+
+bool ls_samples_decide_steps(const ls_config *c) {
+    bool table = c->model.kind == LS_MODEL_MLP && !ls_config_has_tokens(c) &&
+                 !ls_config_has_ratings(c) && !ls_config_has_clicks(c);
+    int steps = ls_config_key_index(ls_config_key_find("train.steps"));
+    return table && c->train.epochs <= 0 && c->written[steps] == LS_NOT_WRITTEN;
+}
+
+/* The usual steps are too many for a table of a hundred rows, which is then learned by heart, and
+ * too few for one of thousands (docs/measured/agreement.md): from 20 to 50 epochs are taken, and at
+ * most 20000 steps. */
+static ls_status choose_steps(ls_config *c, uint64_t nsamples, ls_error *e) {
+    enum { LEAST = 20, MOST = 50, MOST_STEPS = 20000 };
+    ls_split s;
+    const ls_batches b = ls_batches_of(c);
+    LS_TRY(split(c, nsamples, &s, e));
+    int64_t least = ls_batches_steps(&b, LEAST * (double)s.ntrain, s.ntrain, MOST_STEPS);
+    int64_t most = ls_batches_steps(&b, MOST * (double)s.ntrain, s.ntrain, MOST_STEPS);
+    int64_t usual = c->train.steps;
+    if (c->train.steps < least) c->train.steps = least;
+    if (c->train.steps > most) c->train.steps = most;
+    if (ls_config_check_steps(c, "", NULL) != LS_OK) { /* another key needs more, e.g. the warmup */
+        c->train.steps = usual;
+        return LS_OK;
+    }
+    ls_note(
+        "train.steps: %lld, %.3g epochs of %llu samples (train.steps or train.epochs say others)",
+        (long long)c->train.steps,
+        (double)ls_batches_sum(&b, (uint64_t)c->train.steps) / (double)s.ntrain,
+        (unsigned long long)s.ntrain);
+    return ls_config_check_steps(c, "train.steps", e);
+}
+
+/* ---- what was decided before ---- */
+
 static void take_decisions(ls_config *c, const ls_config *from) {
     if (!*c->model.input.text) c->model.input = from->model.input;
     if (!c->model.classes) c->model.classes = from->model.classes;
@@ -535,6 +574,7 @@ static void take_decisions(ls_config *c, const ls_config *from) {
 static bool take_up(ls_config *c, const char *run) {
     ls_config *was = config_of(run);
     if (was) take_decisions(c, was);
+    if (was && ls_samples_decide_steps(c)) c->train.steps = was->train.steps;
     free(was);
     return was != NULL;
 }
@@ -636,6 +676,8 @@ static ls_status resolve_open(ls_config *c, const char *run, ls_error *e) {
     if (unsaid && !has_image(o.source)) c->data.normalize.text = "auto";
     if (open) s = ls_network_resolve(c, o.source, e);
     if (s == LS_OK) s = resolve_scales(c, &o, unsaid, e);
+    if (s == LS_OK && begins && ls_samples_decide_steps(c) && !has_image(o.source))
+        s = choose_steps(c, o.source->count, e);
     ls_source_close(o.source);
     return s;
 }

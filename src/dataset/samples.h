@@ -36,6 +36,9 @@ typedef struct ls_samples {
  * LS_EINVAL, LS_EIO: the files can't decide. */
 ls_status ls_samples_resolve(ls_config *, const char *run, ls_error *);
 
+/* Does ls_samples_resolve() choose the steps of a new run by the number of rows? */
+bool ls_samples_decide_steps(const ls_config *);
+
 /* Opens the files that the config names as they are, without a model; images have the form that
  * data.resize and the keys beside it say. fresh: an index in the cache is not used, but made
  * again. */

@@ -10,6 +10,7 @@
 #include "data/batches.h"
 #include "dataset/data_paths.h"
 #include "dataset/dataset.h"
+#include "dataset/samples.h"
 #include "storage/origin.h"
 
 enum { MOST_STEPS = 1000000000 }; /* of train.steps */
@@ -90,14 +91,16 @@ ls_status ls_epochs_resolve(ls_config *c, const char *run, ls_corpus *made, ls_e
 
 /* Other keys stay as they are: a training of the command decides what they leave open. */
 ls_status ls_epochs_replace(ls_config *c, ls_error *e) {
-    if (c->train.epochs <= 0) return LS_OK;
+    if (c->train.epochs <= 0 && !ls_samples_decide_steps(c)) return LS_OK;
     ls_config *known = LS_NEW(ls_config);
     *known = *c;
     ls_status s = ls_origin_resolve(known, NULL, e);
     if (s == LS_OK) s = ls_origin_complete(known, NULL, e);
     if (s == LS_OK) s = ls_epochs_resolve(known, NULL, NULL, e);
-    c->train.steps = known->train.steps;
-    c->train.epochs = 0;
+    char *steps = ls_format("train.steps=%lld", (long long)known->train.steps);
     free(known);
+    c->train.epochs = 0;
+    if (s == LS_OK) s = ls_config_set(c, steps, e); /* they are written: no rows decide them */
+    free(steps);
     return s;
 }

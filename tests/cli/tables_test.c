@@ -171,12 +171,41 @@ static void test_layers(void **state) {
            1, "'price' is a target; that of the only loss");
 }
 
+/* Where the config has no steps, the rows decide; a resumed run keeps what they decided. */
+static void test_steps(void **state) {
+    (void)state;
+    static const struct {
+        const char *name;
+        int rows;
+        const char *says, *grep;
+    } of[] = {{"many", 4000, "train.steps: 1200, 20.2 epochs of 3800 samples", "steps: 1200"},
+              {"few", 40, "train.steps: 50, ", "steps: 50"}};
+    for (size_t i = 0; i < sizeof of / sizeof *of; i++) {
+        char text[512], file[64];
+        snprintf(file, sizeof file, "%s.csv", of[i].name);
+        write_rows(file, 0, of[i].rows);
+        snprintf(text, sizeof text,
+                 "model: {kind: mlp, hidden: [2], loss: {mean_squared_error: {target: price}}}\n"
+                 "data: {path: %s/%s}\n"
+                 "train: {batch: 64}\n",
+                 folder, file);
+        write_text("steps.yaml", text);
+        expectf(0, of[i].says, "train @/steps.yaml -n 1 -o @/%s --set parallel.threads=1",
+                of[i].name);
+        snprintf(text, sizeof text, "grep -q '%s' $r/config.yaml", of[i].grep);
+        shell_of_run(of[i].name, text);
+        expectf(0, "complete", "train @/steps.yaml -n 1 --resume -o @/%s", of[i].name);
+    }
+    expect("train @/steps.yaml -n 1 -o @/given --set train.steps=3", 0, "step-3");
+    expect("tune @/steps.yaml --lr 0.01 -o @/tried", 0, "1 trial of 50 steps");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_same_bits),   cmocka_unit_test(test_recorded),
         cmocka_unit_test(test_predictions), cmocka_unit_test(test_resumed),
         cmocka_unit_test(test_odd),         cmocka_unit_test(test_given),
-        cmocka_unit_test(test_layers),
+        cmocka_unit_test(test_layers),      cmocka_unit_test(test_steps),
     };
     return cmocka_run_group_tests(tests, make, folder_remove);
 }
