@@ -205,6 +205,7 @@ check-netns:
 	@$(MAKE) --no-print-directory build-tests
 	@scripts/check_netns.sh
 	@scripts/check_hosts.sh
+	@scripts/part_hosts.py build/lockstep
 
 # Runs under a real Slurm, a controller and three nodes, in network namespaces (root); five minutes.
 check-slurm:

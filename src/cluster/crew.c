@@ -58,6 +58,7 @@ static int on_end(ls_crew *c, int i, int how) {
     where(c, i, at, sizeof at);
     if (WIFSIGNALED(how)) {
         int n = WTERMSIG(how);
+        c->killed = true;
         snprintf(c->cause, sizeof c->cause, "worker %d was killed by signal %d (%s)%s",
                  c->o->first + i, n, strsignal(n), at);
         bool outside = n == SIGKILL || n == SIGTERM || n == SIGINT || n == SIGHUP;
@@ -95,6 +96,7 @@ static int look_at(ls_crew *c, int i, int64_t now) {
              at);
     ls_stack_text(pid, STACK, c->stack, sizeof c->stack);
     c->hangs = i;
+    c->killed = true;
     return LS_VIEW_LOST;
 }
 
@@ -188,6 +190,17 @@ static int check_running(ls_crew *c, const ls_launch_event *ev) {
     return check_recalled(c, ev);
 }
 
+int ls_crew_blames(const ls_crew *c, char *why) {
+    ls_error e = {0};
+    int worker = 0;
+    for (int i = 0; i < c->o->nworkers && !worker; i++)
+        worker = atomic_load(&slot(c, i)->unreached);
+    bool knows = ls_board_lost(c->o->board, &e) || ls_board_failed(c->o->board, &e);
+    if (c->killed || (!worker && !knows)) return LS_BLAMES_NONE;
+    snprintf(why, sizeof c->cause, "%s", knows ? e.msg : c->cause);
+    return worker ? worker : LS_BLAMES_ENDED;
+}
+
 bool ls_crew_look(ls_crew *c, const ls_launch_event *ev, ls_view_end *end_p) {
     int end = c->recalled_ns ? check_recalled(c, ev) : check_running(c, ev);
     if (end == RUNS) return false;
@@ -222,6 +235,7 @@ ls_status ls_crew_start(ls_crew *c, int64_t view, ls_error *e) {
     c->cause[0] = c->stack[0] = 0;
     c->error = (ls_error){0};
     c->blamed_ns = 0;
+    c->killed = false;
     c->hangs = -1;
     c->looked_ns = c->patient_from_ns = ls_clock_ns();
     return c->rests ? send_on(c, e) : ls_launch_start(c->o, c->signals, &c->l, e);

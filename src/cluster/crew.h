@@ -20,6 +20,7 @@ typedef struct ls_crew {
     int64_t view;
     int64_t looked_ns, patient_from_ns; /* silence before patient_from_ns does not count */
     int64_t blamed_ns;                  /* when the first worker blamed another; 0: not yet */
+    bool killed;                        /* a worker was killed, or hangs */
     ls_error error;                     /* a worker failed by its own fault; code LS_OK: none did */
     char cause[512], stack[512];        /* stack: functions of the worker that hangs */
     bool repairs;
@@ -34,6 +35,9 @@ ls_status ls_crew_start(ls_crew *, int64_t view, ls_error *);
  * go on; then the survivors rest, or are killed, and *end_p and `cause` say how it ended and
  * why. */
 bool ls_crew_look(ls_crew *, const ls_launch_event *, ls_view_end *end_p);
+/* Whom the workers of the latest view blame (LS_BLAMES_...), and why, if it is not LS_BLAMES_NONE
+ * [512]. */
+int ls_crew_blames(const ls_crew *, char *why);
 bool ls_crew_runs(const ls_crew *);
 bool ls_crew_rests(const ls_crew *); /* some workers of the last view rest */
 /* Kills all workers at once. why NULL: the reason was logged before. */

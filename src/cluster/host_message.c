@@ -63,6 +63,13 @@ static bool is_view(const ls_view *v, int most, int64_t steps) {
            is_note(&v->last, steps) && memchr(v->address, 0, sizeof v->address);
 }
 
+static const char *state_wrong(const ls_views_config *c, const ls_host_message *s, int64_t steps) {
+    if (!is_count(s->nworkers, LS_HOST_WORKERS_MAX)) return "its number of workers is out of range";
+    if (s->about < LS_BLAMES_ENDED || s->about > c->most) return "it blames no worker of the view";
+    if (!memchr(s->view.address, 0, sizeof s->view.address)) return "its address has no end";
+    return is_state(&s->state, steps) ? NULL : "its state has numbers out of range";
+}
+
 const char *ls_host_message_wrong(const ls_views_config *c, const ls_host_message *s,
                                   bool by_leader) {
     int64_t steps = c->steps ? c->steps : INT64_MAX;
@@ -75,12 +82,17 @@ const char *ls_host_message_wrong(const ls_views_config *c, const ls_host_messag
     case LS_HOST_REST:
     case LS_HOST_LEAVE:
         if (by_leader) return "only hosts that follow send it";
-        if (!is_count(s->nworkers, LS_HOST_WORKERS_MAX))
-            return "its number of workers is out of range";
-        return is_state(&s->state, steps) ? NULL : "its state has numbers out of range";
+        return state_wrong(c, s, steps);
+    case LS_HOST_TRIED:
+        if (by_leader) return "only hosts that follow send it";
+        return NULL;
     case LS_HOST_BEGIN:
         if (!by_leader) return "only the leading host sends it";
         return is_view(&s->view, c->most, steps) ? NULL : "the view has numbers out of range";
+    case LS_HOST_OUT:
+    case LS_HOST_TRY:
+        if (!by_leader) return "only the leading host sends it";
+        return memchr(s->view.address, 0, sizeof s->view.address) ? NULL : "its address has no end";
     case LS_HOST_END:
     case LS_HOST_FINISH:
     case LS_HOST_OVER:

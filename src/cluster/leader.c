@@ -8,6 +8,7 @@
 /* This number of views in a row that end before a step is complete ends the run. Crashes are the
  * workers' own fault; kills and hangs may be bad luck. */
 enum { MOST_CRASHES = 3, MOST_LOSSES = 100, MOST_NEW_LOSSES = 10 };
+enum { HOST_NAME = LS_PEER_NAME + 16 };
 static const int64_t FIRST_NUMBERS = (int64_t)1 << 40, MOST_LEAP = 1 << 20;
 
 static void log_line(const ls_views *v, const char *line) { v->c.ops->log(v->c.arg, line); }
@@ -22,14 +23,23 @@ static void fail_view(ls_views *v, ls_view_end how, const char *why) {
     l->broken = true;
 }
 
-/* Fails the view because of a host, which the others know by its address. */
+/* "the host at 10.0.0.2:7000", as the others know it, or "the leading host". */
+static void name_host(const ls_views *v, int peer, char text[HOST_NAME]) {
+    char name[LS_PEER_NAME];
+    snprintf(text, HOST_NAME, "the leading host");
+    if (peer == LS_OWN_PEER) return;
+    v->c.ops->name(v->c.arg, peer, name);
+    snprintf(text, HOST_NAME, "the host at %s", name);
+}
+
+/* Fails the view because of a host. */
 static void fail_view_of(ls_views *v, int peer, ls_view_end how, const char *why) {
-    char name[LS_PEER_NAME], line[sizeof v->leader.why];
-    if (peer != LS_OWN_PEER) v->c.ops->name(v->c.arg, peer, name);
+    char name[HOST_NAME], line[sizeof v->leader.why];
+    name_host(v, peer, name);
     if (peer == LS_OWN_PEER)
         snprintf(line, sizeof line, "%s", why);
     else
-        snprintf(line, sizeof line, "the host at %s: %.160s", name, why);
+        snprintf(line, sizeof line, "%s: %.150s", name, why);
     fail_view(v, how, line);
 }
 
@@ -59,6 +69,7 @@ static void add_peer(ls_views *v, int peer, const ls_host_message *s) {
                    .n = s->nworkers,
                    .heard_ns = v->now,
                    .state = s->state};
+    snprintf(p->place, sizeof p->place, "%s", s->view.address);
 }
 
 /* Has a host not yet taken up the state of its first view? It has nothing that the others lack, and
@@ -97,12 +108,20 @@ static void note_end(ls_views *v, int peer, const ls_host_message *s) {
     p->phase = LS_PEER_IS_ENDED;
     p->state = s->state;
     p->n = s->nworkers;
-    ls_view_end how = (ls_view_end)s->how;
+    ls_view_end how = p->how = (ls_view_end)s->how;
+    p->blames = s->about;
+    snprintf(p->why, sizeof p->why, "%.199s", s->text);
     if (how == LS_VIEW_CRASHED && is_new(peer, s)) how = LS_VIEW_LOST;
     if (how > LS_VIEW_ORDERED)
         fail_view_of(v, peer, how, s->text);
     else if (how == LS_VIEW_RENEWED && l->end == LS_VIEW_DONE)
         l->end = how;
+}
+
+/* A host has tried to reach the other one of a cut. */
+static void note_tried(ls_views *v, const ls_host_message *s) {
+    if (s->how == LS_VIEW_DONE && ls_partitions_reached(&v->leader.cuts, s->about, s->host))
+        log_line(v, "two hosts whose workers could not reach each other can do so again");
 }
 
 void ls_leader_receive(ls_views *v, int peer, const ls_host_message *s) {
@@ -119,6 +138,7 @@ void ls_leader_receive(ls_views *v, int peer, const ls_host_message *s) {
     if (s->what == LS_HOST_JOIN && !known) add_peer(v, peer, s);
     if (p->phase == LS_PEER_ABSENT || p->host != s->host) return;
     if (s->what == LS_HOST_ENDED) note_end(v, peer, s);
+    if (s->what == LS_HOST_TRIED) note_tried(v, s);
     bool rests = s->what == LS_HOST_REST || s->what == LS_HOST_LEAVE;
     if (rests && p->phase != LS_PEER_FINISHES) return;
     if (rests) {
@@ -155,7 +175,32 @@ static const char *why_stalled(const ls_views *v, const ls_peer *p) {
     return NULL;
 }
 
+static int find_peer(const ls_views *v, uint64_t host) {
+    for (int i = 0; i < v->leader.npeers; i++) {
+        const ls_peer *p = &v->leader.peers[i];
+        if (p->phase != LS_PEER_ABSENT && p->host == host) return i;
+    }
+    return -1;
+}
+
+/* Asks both hosts of a cut to try whether they reach each other. If it can't be known where, the
+ * next view tries. */
+static void try_cut(ls_views *v) {
+    ls_partition *c = ls_partitions_due(&v->leader.cuts, v->now, v->c.retry_ns);
+    int peers[2] = {c ? find_peer(v, c->hosts[0]) : -1, c ? find_peer(v, c->hosts[1]) : -1};
+    ls_host_message s[2] = {{.what = LS_HOST_TRY}, {.what = LS_HOST_TRY}};
+    if (peers[0] < 0 || peers[1] < 0) return;
+    for (int i = 0; i < 2; i++) {
+        const int by_of[2] = {peers[i], peers[!i]};
+        s[i].about = c->number;
+        v->c.ops->place(v->c.arg, by_of, v->leader.peers[peers[!i]].place, s[i].view.address);
+        c->open |= !s[i].view.address[0];
+    }
+    for (int i = 0; i < 2 && !c->open; i++) ls_views_send(v, peers[i], &s[i]);
+}
+
 void ls_leader_tick(ls_views *v) {
+    try_cut(v);
     bool is_due = v->now - v->alive_sent_ns >= v->c.silence_ns / 4;
     if (is_due) v->alive_sent_ns = v->now;
     for (int i = LS_OWN_PEER + 1; i < v->leader.npeers; i++) {
@@ -201,9 +246,37 @@ static void end_rest(ls_views *v) {
     }
 }
 
+static bool was_in_view(const ls_views *v, const ls_peer *p) {
+    return p->phase != LS_PEER_ABSENT && p->count && ls_view_same(p->state.view, v->view.id);
+}
+
+/* The host of a worker of the view that ends; -1: it is lost, or its own worker has failed, which
+ * explains why another one lost it. */
+static int find_blamed(const ls_views *v, int worker) {
+    for (int i = 0; i < v->leader.npeers; i++) {
+        const ls_peer *p = &v->leader.peers[i];
+        if (!was_in_view(v, p) || worker < p->first || worker >= p->first + p->count) continue;
+        return p->how <= LS_VIEW_ORDERED || p->blames != LS_BLAMES_NONE ? i : -1;
+    }
+    return -1;
+}
+
+/* Which workers could not reach each other in the view that ends? */
+static void note_cuts(ls_views *v) {
+    for (int i = 0; i < v->leader.npeers; i++) {
+        const ls_peer *p = &v->leader.peers[i];
+        if (!was_in_view(v, p) || p->blames <= LS_BLAMES_NONE) continue;
+        int blamed = find_blamed(v, p->blames - 1);
+        if (blamed < 0 || blamed == i) continue;
+        const uint64_t by_of[2] = {p->host, v->leader.peers[blamed].host};
+        ls_partitions_blame(&v->leader.cuts, by_of, p->why, v->now, v->c.retry_ns);
+    }
+}
+
 /* No host runs the view any more. */
 static void close_view(ls_views *v) {
     ls_leader *l = &v->leader;
+    note_cuts(v);
     l->runs = false;
     l->from_checkpoint = l->end == LS_VIEW_STATELESS;
     l->crashes += l->end == LS_VIEW_CRASHED;
@@ -242,6 +315,9 @@ static void finish_ended(ls_views *v) {
     }
 }
 
+/* Can the host be in the next view? */
+static bool is_ready(const ls_peer *p) { return p->phase == LS_PEER_RESTS && !p->out; }
+
 /* The number of hosts at rest: of all, or of those that were in view `of`. */
 static int resting(const ls_views *v, const ls_view_id *of) {
     int n = 0;
@@ -272,7 +348,7 @@ static int trim(ls_views *v, int total) {
         ls_peer *largest = &v->leader.peers[LS_OWN_PEER];
         for (int i = 0; i < v->leader.npeers; i++) {
             ls_peer *p = &v->leader.peers[i];
-            if (p->phase == LS_PEER_RESTS && p->n >= largest->n) largest = p;
+            if (is_ready(p) && p->n >= largest->n) largest = p;
         }
         if (largest->n == 1) return most; /* the last hosts wait */
         largest->n--;
@@ -294,11 +370,12 @@ static void raise_wanted(ls_views *v, int hosts) {
 /* Decides how many workers each host has in the next view. Returns their sum. */
 static int share_out(ls_views *v) {
     ls_leader *l = &v->leader;
-    int hosts = resting(v, NULL), at = 0, total = 0;
+    int hosts = 0, at = 0, total = 0;
+    for (int i = 0; i < l->npeers; i++) hosts += is_ready(&l->peers[i]);
     raise_wanted(v, hosts);
     for (int i = 0; i < v->leader.npeers; i++) {
         ls_peer *p = &l->peers[i];
-        if (p->phase != LS_PEER_RESTS) continue;
+        if (!is_ready(p)) continue;
         if (l->wanted)
             p->n = workers_before(l->wanted, hosts, at + 1) - workers_before(l->wanted, hosts, at);
         at++;
@@ -318,11 +395,13 @@ static bool is_newer(const ls_host_state *a, const ls_host_state *b) {
     return a->steps > b->steps;
 }
 
-static const ls_peer *newest_state(const ls_views *v) {
+/* all: also of hosts that are left out. */
+static const ls_peer *newest_state(const ls_views *v, bool all) {
     const ls_peer *best = &v->leader.peers[LS_OWN_PEER];
     for (int i = 0; i < v->leader.npeers; i++) {
         const ls_peer *p = &v->leader.peers[i];
-        if (p->phase == LS_PEER_RESTS && is_newer(&p->state, &best->state)) best = p;
+        bool counts = p->phase == LS_PEER_RESTS && (all || !p->out);
+        if (counts && is_newer(&p->state, &best->state)) best = p;
     }
     return best;
 }
@@ -346,6 +425,73 @@ static bool is_gathered(const ls_views *v) {
     return own && resting(v, &v->view.id) >= v->view.nhosts;
 }
 
+/* ---- hosts that are left out ---- */
+
+/* Reports it, here and there, if the host does not know yet. */
+static void leave_out(ls_views *v, int peer, int other, const ls_partition *c) {
+    ls_peer *p = &v->leader.peers[peer];
+    ls_host_message s = {.what = LS_HOST_OUT};
+    char name[HOST_NAME], of[HOST_NAME], line[512];
+    const char *const texts[2] = {name, "this host"};
+    if (p->out) return;
+    p->out = true;
+    name_host(v, peer, name);
+    name_host(v, other, of);
+    for (int there = 0; there < 2; there++) {
+        snprintf(
+            line, sizeof line,
+            "%s is left out until its workers and those of %s reach each other (see firewalls; "
+            "LOCKSTEP_LISTEN sets another address): %s",
+            texts[there], of, c->why);
+        snprintf(s.text, sizeof s.text, "%.*s", LS_HOST_TEXT - 1, line);
+        if (!there) log_line(v, s.text);
+    }
+    ls_views_send(v, peer, &s);
+}
+
+/* A host that is in a view, or may be in the next one, and that is cut from this one. */
+static const ls_partition *find_cut(const ls_views *v, int peer, int *other_p) {
+    const ls_leader *l = &v->leader;
+    for (int i = 0; i < l->npeers; i++) {
+        const ls_peer *p = &l->peers[i];
+        bool counts = i == LS_OWN_PEER || p->phase == LS_PEER_RUNS || (!l->runs && is_ready(p));
+        const ls_partition *c =
+            counts && i != peer ? ls_partitions_find(&l->cuts, p->host, l->peers[peer].host) : NULL;
+        *other_p = i;
+        if (c) return c;
+    }
+    return NULL;
+}
+
+/* Decides which of the hosts at rest are not in the next view. */
+static void choose_hosts(ls_views *v) {
+    ls_leader *l = &v->leader;
+    ls_partition_host hosts[LS_HOSTS_MAX];
+    int peers[LS_HOSTS_MAX], n = 0, other;
+    const ls_host_state *newest = &newest_state(v, true)->state;
+    for (int i = 0; i < l->npeers; i++) {
+        const ls_peer *p = &l->peers[i];
+        if (p->phase != LS_PEER_RESTS) continue;
+        hosts[n] = (ls_partition_host){.host = p->host, .workers = p->n};
+        hosts[n].newest = !is_newer(newest, &p->state);
+        peers[n++] = i;
+    }
+    ls_partitions_choose(&l->cuts, hosts, n);
+    bool told[LS_HOSTS_MAX];
+    for (int i = 0; i < n; i++) {
+        told[i] = l->peers[peers[i]].out;
+        l->peers[peers[i]].out = hosts[i].out;
+    }
+    for (int i = 0; i < n; i++) {
+        if (!hosts[i].out || told[i]) continue;
+        const ls_partition *c = find_cut(v, peers[i], &other);
+        l->peers[peers[i]].out = !c;
+        if (c) leave_out(v, peers[i], other, c);
+    }
+}
+
+/* ---- a view begins ---- */
+
 /* Forgets failures if more steps are complete than when the previous view began. */
 static void count_progress(ls_views *v, int64_t steps) {
     ls_leader *l = &v->leader;
@@ -355,7 +501,7 @@ static void count_progress(ls_views *v, int64_t steps) {
 
 static void begin_view(ls_views *v) {
     ls_leader *l = &v->leader;
-    const ls_host_state *state = &newest_state(v)->state;
+    const ls_host_state *state = &newest_state(v, false)->state;
     ls_host_message s = {.what = LS_HOST_BEGIN};
     s.view.id = (ls_view_id){v->term, newest_number(v) + 1};
     s.view.steps = l->from_checkpoint ? -1 : state->steps;
@@ -364,7 +510,7 @@ static void begin_view(ls_views *v) {
     s.view.size = share_out(v);
     for (int i = 0, at = 0; i < l->npeers; i++) {
         const ls_peer *p = &l->peers[i];
-        if (p->phase != LS_PEER_RESTS || p->n == 0 || at == s.view.size) continue;
+        if (!is_ready(p) || p->n == 0 || at == s.view.size) continue;
         at = at + p->n < s.view.size ? at + p->n : s.view.size;
         s.view.nhosts++;
     }
@@ -375,10 +521,13 @@ static void begin_view(ls_views *v) {
     l->wanted = 0;
     for (int i = 0, at = 0; i < l->npeers && at < s.view.size; i++) {
         ls_peer *p = &l->peers[i];
-        if (p->phase != LS_PEER_RESTS || p->n == 0) continue;
+        if (!is_ready(p) || p->n == 0) continue;
         s.view.first = at;
         s.view.n = p->n < s.view.size - at ? p->n : s.view.size - at;
         at += s.view.n;
+        p->first = s.view.first;
+        p->count = s.view.n;
+        p->blames = LS_BLAMES_NONE;
         p->phase = LS_PEER_RUNS;
         p->end_sent = false;
         p->state.view = s.view.id;
@@ -400,12 +549,17 @@ static bool is_given_up(ls_views *v) {
 
 /* ---- orders that are due ---- */
 
-/* A host that waits joins after the step in flight. */
+/* A host that waits joins after the step in flight, unless it is cut from one of the view. */
 static void let_in(ls_views *v) {
     ls_leader *l = &v->leader;
+    int other;
     if (l->asked || v->view.size >= v->c.most) return;
-    for (int i = 0; i < l->npeers && !l->asked; i++)
-        l->asked = l->peers[i].phase == LS_PEER_RESTS && l->peers[i].n > 0;
+    for (int i = 0; i < l->npeers && !l->asked; i++) {
+        if (l->peers[i].phase != LS_PEER_RESTS || l->peers[i].n == 0) continue;
+        const ls_partition *c = find_cut(v, i, &other);
+        if (c) leave_out(v, i, other, c);
+        l->asked = !c;
+    }
     if (l->asked) v->c.ops->ask(v->c.arg, LS_ASKED_RENEW);
 }
 
@@ -425,6 +579,7 @@ void ls_leader_settle(ls_views *v) {
     if (v->inbox.n || l->runs || any(v, LS_PEER_IS_ENDED)) return;
     if (any(v, LS_PEER_FINISHES)) return;
     if (l->peers[LS_OWN_PEER].phase != LS_PEER_RESTS || v->over || !is_gathered(v)) return;
-    count_progress(v, newest_state(v)->state.steps);
+    choose_hosts(v);
+    count_progress(v, newest_state(v, false)->state.steps);
     if (!is_given_up(v)) begin_view(v);
 }

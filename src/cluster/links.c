@@ -20,7 +20,7 @@ enum {
     OURS = 24,
     REFUSES = 25
 };
-enum { PROTOCOL = 3, PATIENCE = 16 };
+enum { PROTOCOL = 4, PATIENCE = 16 };
 /* LATER_NS: the pause after a host has answered that is not the leader we look for. */
 static const int64_t RETRY_NS = 250 * 1000 * 1000, LATER_NS = (int64_t)2 * 1000000000,
                      DIAL_NS = (int64_t)3 * 1000000000;
@@ -445,14 +445,25 @@ int ls_links_fds(const ls_links *l, struct pollfd *fds, int most) {
     return n;
 }
 
-static bool own_address(const ls_links *l, struct sockaddr_storage *a) {
-    for (int i = 1; i < LS_HOSTS_MAX; i++)
-        if (l->peers[i].c && ls_socket_own(l->peers[i].c->fd, a)) return true;
-    return ls_socket_own(l->listen_fd, a);
+bool ls_links_addresses(const ls_links *l, int peer, struct sockaddr_storage *its_p,
+                        struct sockaddr_storage *own_p) {
+    const ls_conn *c = l->peers[peer].c;
+    return c && ls_socket_peer(c->fd, its_p) && ls_socket_own(c->fd, own_p);
 }
 
 void ls_links_address(const ls_links *l, struct sockaddr_storage *a_p) {
+    bool any = false;
     *a_p = (struct sockaddr_storage){.ss_family = AF_INET};
-    own_address(l, a_p);
+    ls_socket_own(l->listen_fd, a_p);
+    for (int i = 1; i < LS_HOSTS_MAX; i++) {
+        struct sockaddr_storage its, own;
+        if (!ls_links_addresses(l, i, &its, &own)) continue;
+        if (any && !ls_address_is_same(&own, a_p)) { /* the listening socket has all of them */
+            ls_socket_own(l->listen_fd, a_p);
+            break;
+        }
+        *a_p = own;
+        any = true;
+    }
     ls_address_set_port(a_p, 0);
 }

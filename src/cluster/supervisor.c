@@ -14,11 +14,14 @@
 #include "base/log.h"
 #include "cluster/crew.h"
 #include "cluster/links.h"
+#include "cluster/reach.h"
 #include "net/address.h"
 
 /* A host that sends nothing for this many heartbeats is lost; fewer, and it may only be busy. */
 enum { HOST_SILENCE = 3, MOST_FDS = 512 };
 static const int64_t LOOK_NS = 50 * 1000 * 1000;
+/* Two hosts that are cut from each other try again after this time, at the earliest. */
+static const int64_t RETRY_NS = (int64_t)5 * 1000000000;
 /* Killing workers takes no time; an update of many parameters may take minutes. */
 static const int64_t END_NS = (int64_t)30 * 1000000000, FINISH_NS = (int64_t)600 * 1000000000;
 
@@ -30,6 +33,7 @@ typedef struct host {
     ls_crew crew;
     ls_views *views;
     ls_links *links; /* NULL: alone */
+    ls_reach *reach; /* NULL: alone */
     ls_membership *membership;
     ls_leads leads; /* the leader, as last seen */
     char id[24];
@@ -65,11 +69,25 @@ static int64_t last_step(const host *h) {
     return (noted > k.steps ? noted : k.steps) / h->s->changes;
 }
 
+/* A host reaches worker 0 at the address at which it has reached this host, if worker 0 listens at
+ * all of them. */
+static void set_address(const host *h, int peer, char address[LS_PLACE]) {
+    ls_address a;
+    struct sockaddr_storage at, its, own;
+    if (ls_address_parse(address, &a, NULL) != LS_OK || !ls_address_numeric(&a, &at)) return;
+    if (!ls_address_is_any(&at) || !ls_links_addresses(h->links, peer, &its, &own)) return;
+    ls_address_set_port(&own, a.port);
+    ls_address_text(&own, address, LS_PLACE);
+}
+
 /* A run that ends reports its number of steps: hosts without workers in it can't know. */
 static void send_message(void *arg, int peer, const ls_host_message *s) {
     const host *h = arg;
     ls_host_message m = *s;
     if (s->what == LS_HOST_OVER) m.state.steps = last_step(h);
+    if (s->what == LS_HOST_JOIN && h->reach)
+        ls_reach_place(h->reach, m.view.address, sizeof m.view.address);
+    if (s->what == LS_HOST_BEGIN) set_address(h, peer, m.view.address);
     if (h->links) ls_links_send(h->links, peer, &m);
 }
 
@@ -94,6 +112,31 @@ static void meet(void *arg, ls_view *v) {
     }
     ls_address_set_port(&at, ls_socket_port(h->o->listen_fd));
     ls_address_text(&at, v->address, sizeof v->address);
+}
+
+/* A host that listens at all its addresses is reached at the one by which the two supervisors are
+ * connected. */
+static void place(const void *arg, const int by_of[2], const char *said, char address[LS_PLACE]) {
+    const host *h = arg;
+    bool own = by_of[1] == LS_OWN_PEER;
+    ls_address a;
+    struct sockaddr_storage at, theirs, ours;
+    char text[LS_PLACE];
+    snprintf(text, sizeof text, "%s", said);
+    if (own) ls_reach_place(h->reach, text, sizeof text);
+    address[0] = 0;
+    if (ls_address_parse(text, &a, NULL) != LS_OK || !ls_address_numeric(&a, &at)) return;
+    if (ls_address_is_any(&at)) {
+        if (!ls_links_addresses(h->links, by_of[own ? 0 : 1], &theirs, &ours)) return;
+        at = own ? ours : theirs;
+        ls_address_set_port(&at, a.port);
+    }
+    ls_address_text(&at, address, LS_PLACE);
+}
+
+static void try_reach(void *arg, int32_t number, const char *address) {
+    const host *h = arg;
+    if (h->reach) ls_reach_try(h->reach, number, address);
 }
 
 static void log_view(const ls_view *v, int changes) {
@@ -225,6 +268,8 @@ static const ls_views_ops ops = {.send = send_message,
                                  .end = end,
                                  .finish = finish,
                                  .log = log_line,
+                                 .place = place,
+                                 .try_reach = try_reach,
                                  .over = over};
 
 /* ---- the crew ---- */
@@ -238,7 +283,11 @@ static void report_ended(host *h) {
     if (leads && staying == 0) staying = 1;
     h->leaves = h->leaves || staying == 0;
     h->has_ended = false;
-    ls_views_ended(h->views, h->end, h->crew.cause, &state, staying);
+    char why[sizeof h->crew.cause];
+    ls_views_ending x = {.how = h->end, .blames = LS_BLAMES_NONE, .why = h->crew.cause};
+    if (h->o->size) x.blames = ls_crew_blames(&h->crew, why);
+    if (x.blames != LS_BLAMES_NONE && h->end < LS_VIEW_CRASHED) x.why = why;
+    ls_views_ended(h->views, &x, &state, staying);
 }
 
 static ls_status repair(void *arg, ls_error *e) {
@@ -345,6 +394,13 @@ static void check_links(host *h) {
     }
 }
 
+static void check_reach(host *h) {
+    int32_t number;
+    bool reached;
+    while (!h->over && ls_reach_next(h->reach, &number, &reached))
+        ls_views_tried(h->views, number, reached);
+}
+
 static void explain_no_leader(const host *h, char *text, size_t nbytes) {
     char trouble[256];
     const char *link = ls_links_trouble(h->links);
@@ -449,6 +505,7 @@ static void turn(host *h) {
     if (h->links) {
         wait_for_any(h);
         check_links(h);
+        check_reach(h);
     }
     check_crew(h, h->links ? 0 : h->finishes ? LOOK_NS / 50 : LOOK_NS);
     check_stop(h);
@@ -464,6 +521,7 @@ static void turn(host *h) {
 static void leave_links(void *arg) {
     const host *h = arg;
     if (h->links) ls_links_leave(h->links);
+    ls_reach_leave(h->reach);
 }
 
 static ls_status open_links(host *h, ls_error *e) {
@@ -476,6 +534,8 @@ static ls_status open_links(host *h, ls_error *e) {
     if (h->s->listen) LS_TRY(ls_address_parse(h->s->listen, &at, e));
     snprintf(h->listen, sizeof h->listen, "%s", at.host);
     LS_TRY(ls_links_open(h->s->listen, h->number, &h->s->admission, &h->links, e));
+    const char *listens = getenv("LOCKSTEP_LISTEN"); /* for the workers of a host that joins */
+    h->reach = ls_reach_open(*h->listen || !listens ? h->listen : listens);
     h->signal_fd = signalfd(-1, &h->signals.waited, SFD_CLOEXEC | SFD_NONBLOCK);
     if (h->s->hosts > 1) ls_log("waiting at %s for %d hosts", h->s->listen, h->s->hosts);
     return LS_OK;
@@ -507,6 +567,7 @@ ls_status ls_supervisor_run(ls_supervisor *s, ls_launch_options *o, ls_error *e)
                          .gather_ns = (int64_t)(HOST_SILENCE * s->heartbeat_s * 1e9),
                          .end_ns = END_NS + (int64_t)(HOST_SILENCE * s->heartbeat_s * 1e9),
                          .finish_ns = FINISH_NS,
+                         .retry_ns = RETRY_NS,
                          .steps = s->steps * s->changes,
                          .ops = &ops,
                          .arg = &h};
@@ -523,6 +584,7 @@ ls_status ls_supervisor_run(ls_supervisor *s, ls_launch_options *o, ls_error *e)
     }
     ls_views_free(h.views);
     ls_links_close(h.links);
+    ls_reach_close(h.reach);
     ls_membership_close(h.membership);
     if (h.signal_fd >= 0) close(h.signal_fd);
     ls_launch_release(&h.signals);

@@ -38,9 +38,13 @@ void ls_views_send(ls_views *v, int peer, ls_host_message *s) {
         v->c.ops->send(v->c.arg, peer, s);
 }
 
-static void report(ls_views *v, ls_host_message_kind what, ls_view_end how, const char *why) {
-    ls_host_message s = {.what = what, .how = how, .nworkers = v->nworkers, .state = v->state};
-    if (why) snprintf(s.text, sizeof s.text, "%s", why);
+static void report(ls_views *v, ls_host_message_kind what, const ls_views_ending *x) {
+    ls_host_message s = {.what = what, .nworkers = v->nworkers, .state = v->state};
+    if (x) {
+        s.how = x->how;
+        s.about = x->blames;
+        snprintf(s.text, sizeof s.text, "%s", x->why);
+    }
     ls_views_send(v, LS_TO_LEADER, &s);
 }
 
@@ -79,6 +83,8 @@ static void carry_out(ls_views *v, const ls_host_message *s) {
     if (s->what == LS_HOST_BEGIN) begin(v, s);
     if (s->what == LS_HOST_END && ls_view_same(s->view.id, v->view.id)) end(v, s->text);
     if (s->what == LS_HOST_FINISH) finish(v, s);
+    if (s->what == LS_HOST_OUT) v->c.ops->log(v->c.arg, s->text);
+    if (s->what == LS_HOST_TRY) v->c.ops->try_reach(v->c.arg, s->about, s->view.address);
     if (s->what != LS_HOST_OVER) return;
     v->over = true;
     v->c.ops->over(v->c.arg, s->how == LS_VIEW_DONE ? LS_VIEW_DONE : LS_VIEW_FAILED, s->text);
@@ -97,7 +103,7 @@ static void handle(ls_views *v, int from, const ls_host_message *s) {
 static void greet(ls_views *v) {
     if (!v->linked || v->joined || v->crew != LS_CREW_RESTS || v->over) return;
     v->joined = true;
-    report(v, LS_HOST_JOIN, LS_VIEW_DONE, NULL);
+    report(v, LS_HOST_JOIN, NULL);
 }
 
 /* After each event: handles the messages of this host to itself until there are none. */
@@ -214,8 +220,7 @@ void ls_views_tick(ls_views *v, int64_t now) {
     settle(v);
 }
 
-void ls_views_ended(ls_views *v, ls_view_end how, const char *why, const ls_host_state *state,
-                    int n) {
+void ls_views_ended(ls_views *v, const ls_views_ending *x, const ls_host_state *state, int n) {
     v->state.steps = state->steps;
     v->state.scaler = state->scaler;
     v->state.decided = state->decided;
@@ -223,7 +228,7 @@ void ls_views_ended(ls_views *v, ls_view_end how, const char *why, const ls_host
     if (v->view.last.steps == state->steps) v->state.last = v->view.last;
     v->nworkers = n;
     v->crew = LS_CREW_RESTS;
-    if (v->joined) report(v, LS_HOST_ENDED, how, why);
+    if (v->joined) report(v, LS_HOST_ENDED, x);
     settle(v);
 }
 
@@ -233,7 +238,14 @@ void ls_views_finished(ls_views *v, const ls_host_state *state) {
     v->state.unfinished = 0;
     if (v->state.decided.note.steps == state->steps) v->state.last = v->state.decided.note;
     v->crew = LS_CREW_RESTS;
-    if (v->joined) report(v, v->nworkers ? LS_HOST_REST : LS_HOST_LEAVE, LS_VIEW_DONE, NULL);
+    if (v->joined) report(v, v->nworkers ? LS_HOST_REST : LS_HOST_LEAVE, NULL);
+    settle(v);
+}
+
+void ls_views_tried(ls_views *v, int32_t number, bool reached) {
+    ls_host_message s = {.what = LS_HOST_TRIED, .about = number};
+    s.how = reached ? LS_VIEW_DONE : LS_VIEW_LOST;
+    if (v->joined && !v->over) ls_views_send(v, LS_TO_LEADER, &s);
     settle(v);
 }
 

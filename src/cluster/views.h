@@ -21,6 +21,9 @@
  * If a new host fails before it has taken up the state of its first view, it is told that the run
  * is over for it, and the others begin the next view without it.
  *
+ * If workers of two hosts can't reach each other, though the leader reaches both hosts, one of the
+ * two is left out: it rests, gets OUT, and may join again when both have reached each other (partition.h).
+ *
  * Terms: membership.h says which host leads, and since when. A later term has a higher number.
  * Messages of another term are ignored.
  */
@@ -34,8 +37,10 @@ enum {
     LS_HOSTS_MAX = 256,
     LS_HOST_WORKERS_MAX = 65535,
     LS_PEER_NAME = 80, /* bytes of a host's name in messages */
-    LS_OWN_PEER = 0,   /* the leader's number for itself */
-    LS_TO_LEADER = -1  /* the other hosts' number for the leader */
+    LS_PLACE = 112,    /* bytes of an address in messages */
+    LS_HOST_TEXT = 400,
+    LS_OWN_PEER = 0,  /* the leader's number for itself */
+    LS_TO_LEADER = -1 /* the other hosts' number for the leader */
 };
 
 typedef struct ls_view_id {
@@ -47,8 +52,8 @@ typedef struct ls_view {
     int64_t steps;    /* in the state that the view takes up; -1: it takes up a checkpoint */
     ls_scaler scaler; /* after these steps */
     int32_t nhosts, size;
-    int32_t first, n;  /* this host has workers first to first + n - 1 of `size` */
-    char address[112]; /* where worker 0 listens; "": the view has one host */
+    int32_t first, n;       /* this host has workers first to first + n - 1 of `size` */
+    char address[LS_PLACE]; /* where worker 0 listens; "": the view has one host */
     /* The note of the last of `steps`, for worker 0, which may have to write the line of that step;
      * steps 0: not known. */
     ls_store_note last;
@@ -87,21 +92,32 @@ typedef enum ls_host_message_kind {
     LS_HOST_BEGIN,  /* by the leader: a view */
     LS_HOST_END,    /* by the leader: the view has ended badly elsewhere */
     LS_HOST_FINISH, /* by the leader: what was decided in the view */
-    LS_HOST_OVER    /* by the leader: the run has ended */
+    LS_HOST_OVER,   /* by the leader: the run has ended */
+    LS_HOST_OUT,    /* by the leader: this host is left out of the view */
+    LS_HOST_TRY,    /* by the leader: does this host reach that address? */
+    LS_HOST_TRIED   /* to the leader: it does, or it does not */
 } ls_host_message_kind;
+
+/* Who is to blame for a view that has ended badly, as its workers on one host know it. */
+enum {
+    LS_BLAMES_ENDED =
+        -1,            /* a worker of another host, which has ended, or was waited for too long */
+    LS_BLAMES_NONE = 0 /* nobody else; above: 1 + the worker that could not be reached */
+};
 
 /* The format on the wire, too; little-endian. */
 typedef struct ls_host_message {
     uint32_t what; /* ls_host_message_kind */
-    uint32_t how;  /* ENDED, END, OVER: ls_view_end */
+    uint32_t how;  /* ENDED, END, OVER: ls_view_end; TRIED: DONE, it is reached, or LOST */
     int64_t term;
     uint64_t host;    /* the sender */
     int32_t nworkers; /* JOIN, ENDED: number that the host offers for the next view */
-    int32_t unused;
-    ls_view view;             /* BEGIN; END, FINISH: only the id */
+    int32_t about;    /* ENDED: whom it blames; TRY, TRIED: number of the cut */
+    ls_view view; /* BEGIN; END, FINISH: only the id; JOIN: only the address where others may try
+                   * to reach this host; TRY: only the address to try */
     ls_host_state state;      /* JOIN, ENDED, REST */
     ls_store_decided decided; /* FINISH */
-    char text[256];           /* ENDED, END, OVER: why */
+    char text[LS_HOST_TEXT];  /* ENDED, END, OVER, OUT: why */
 } ls_host_message;
 
 /* Orders. None of these may call back into the functions below. */
@@ -120,6 +136,11 @@ typedef struct ls_views_ops {
      * another host knows of more. */
     void (*finish)(void *arg, const ls_store_decided *);
     void (*log)(void *arg, const char *line);
+    /* On the leader: the address at which host `by` may try to reach host `of`, which has said
+     * where; "": not known. */
+    void (*place)(const void *arg, const int by_of[2], const char *said, char address[LS_PLACE]);
+    /* Tries whether an address can be reached; ls_views_tried() follows, unless this host ends. */
+    void (*try_reach)(void *arg, int32_t number, const char *address);
     /* The last order: the run has ended, with LS_VIEW_DONE or LS_VIEW_FAILED. */
     void (*over)(void *arg, ls_view_end, const char *why);
 } ls_views_ops;
@@ -133,7 +154,9 @@ typedef struct ls_views_config {
     int64_t gather_ns;  /* a new leader waits this long for the hosts of the previous view */
     int64_t end_ns; /* a host whose view has not ended this long after END is dropped; 0: never */
     int64_t finish_ns; /* the same for FINISH */
-    int64_t steps;     /* steps of the whole run; 0: not known */
+    int64_t
+        retry_ns;  /* two hosts that are cut are asked to try again after this time (partition.h) */
+    int64_t steps; /* steps of the whole run; 0: not known */
     const ls_views_ops *ops;
     void *arg;
 } ls_views_config;
@@ -158,9 +181,19 @@ void ls_views_lost(ls_views *, int peer);
 void ls_views_receive(ls_views *, int peer, const ls_host_message *);
 void ls_views_tick(ls_views *, int64_t now_ns);
 
+/* How the workers of this host have ended. */
+typedef struct ls_views_ending {
+    ls_view_end how;
+    int blames; /* LS_BLAMES_... */
+    const char *why;
+} ls_views_ending;
+
 /* All workers of this host have ended. nworkers: number for the next view; 0: the host leaves. */
-void ls_views_ended(ls_views *, ls_view_end, const char *why, const ls_host_state *, int nworkers);
+void ls_views_ended(ls_views *, const ls_views_ending *, const ls_host_state *, int nworkers);
 void ls_views_finished(ls_views *, const ls_host_state *);
+
+/* The address of this number was reached, or not. */
+void ls_views_tried(ls_views *, int32_t number, bool reached);
 
 /* On the leader: the next view, which begins after the step in flight, has this many workers. */
 void ls_views_scale(ls_views *, int nworkers);

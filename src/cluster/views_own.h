@@ -2,6 +2,7 @@
 #ifndef LS_CLUSTER_VIEWS_OWN_H
 #define LS_CLUSTER_VIEWS_OWN_H
 
+#include "cluster/partition.h"
 #include "cluster/views.h"
 
 /* What the leader knows about a host. */
@@ -14,8 +15,14 @@ typedef struct ls_peer {
         LS_PEER_RESTS
     } phase;
     bool end_sent; /* END was sent for the view that it runs */
+    bool out;      /* it is left out of views (partition.h), and was told so */
     uint64_t host;
-    int n;               /* workers */
+    int n;                      /* workers */
+    int first, count;           /* its workers in the latest view that it was in */
+    ls_view_end how;            /* } how that view has ended there */
+    int blames;                 /* } */
+    char why[LS_PARTITION_WHY]; /* } */
+    char place[LS_PLACE];       /* where it said that others may try to reach it */
     int crashes, losses; /* views in which a new host ended in this way before it had the state */
     int64_t heard_ns, ordered_ns; /* ordered_ns: when END or FINISH was sent */
     ls_host_state state;
@@ -32,6 +39,7 @@ typedef struct ls_leader {
     bool from_checkpoint;
     int64_t since_ns, steps; /* since_ns: it leads; steps: when the latest view began */
     int crashes, losses;
+    ls_partitions cuts;
 } ls_leader;
 
 /* Messages of a host to itself: a ring. */

@@ -21,6 +21,7 @@
 #include "net/launch/launch.h"
 #include "net/launch/stop.h"
 #include "net/local/beat.h"
+#include "net/unreached.h"
 
 /* ---- interrupts ---- */
 
@@ -253,6 +254,7 @@ static int process_main(void *arg) {
     else if (s == LS_OK)
         s = run_process(f, f->board->slots, &e);
     ls_beat_stop(beat);
+    if (s != LS_OK) atomic_store(&f->board->slots[env.rank].unreached, ls_unreached_noted());
     if (s != LS_OK) ls_board_fail(f->board, &e);
     return s == LS_OK ? 0 : 1;
 }

@@ -258,6 +258,7 @@ static ls_status open_tcp(const ls_group_options *o, const ls_environment *env, 
     j.shared_fd = shared_fd(env);
     j.key = keyed ? &key : NULL;
     j.timeout_s = timeout_of(o);
+    j.listens = !meeting_of(o) && getenv("LOCKSTEP_LISTENS") != NULL;
     ls_roster r;
     ls_status s = ls_join_run(&j, &r, e);
     if (s == LS_OK) {

@@ -37,6 +37,15 @@ const char *ls_address_look_up(const char *host, int port, int flags, struct add
     return why ? gai_strerror(why) : NULL;
 }
 
+bool ls_address_numeric(const ls_address *a, struct sockaddr_storage *a_p) {
+    struct addrinfo *list = NULL;
+    if (!*a->host || ls_address_look_up(a->host, a->port, AI_NUMERICHOST, &list)) return false;
+    *a_p = (struct sockaddr_storage){0};
+    memcpy(a_p, list->ai_addr, list->ai_addrlen);
+    freeaddrinfo(list);
+    return true;
+}
+
 void ls_address_text(const struct sockaddr_storage *a, char *text, size_t nbytes) {
     char host[INET6_ADDRSTRLEN] = "?";
     if (a->ss_family == AF_INET) {
@@ -48,6 +57,15 @@ void ls_address_text(const struct sockaddr_storage *a, char *text, size_t nbytes
     const struct sockaddr_in6 *in6 = (const struct sockaddr_in6 *)(const void *)a;
     inet_ntop(AF_INET6, &in6->sin6_addr, host, sizeof host);
     snprintf(text, nbytes, "[%s]:%d", host, ntohs(in6->sin6_port));
+}
+
+bool ls_address_is_same(const struct sockaddr_storage *a, const struct sockaddr_storage *b) {
+    if (a->ss_family != b->ss_family) return false;
+    if (a->ss_family == AF_INET)
+        return ((const struct sockaddr_in *)a)->sin_addr.s_addr ==
+               ((const struct sockaddr_in *)b)->sin_addr.s_addr;
+    return memcmp(&((const struct sockaddr_in6 *)a)->sin6_addr,
+                  &((const struct sockaddr_in6 *)b)->sin6_addr, sizeof(struct in6_addr)) == 0;
 }
 
 int ls_address_port(const struct sockaddr_storage *a) {

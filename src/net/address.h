@@ -24,6 +24,8 @@ ls_status ls_address_parse(const char *text, ls_address *a_p, ls_error *);
 /* Returns NULL, and *list_p is for freeaddrinfo(); or the reason why it failed, and *list_p is not
  * set. flags: AI_PASSIVE, to listen there ("" is then every address of this host), or 0. */
 const char *ls_address_look_up(const char *host, int port, int flags, struct addrinfo **list_p);
+/* A numeric address and its port, without a look-up; false: it is a name. */
+bool ls_address_numeric(const ls_address *, struct sockaddr_storage *a_p);
 /* A socket that listens there: of several addresses, at the first that this host has. LS_EINVAL: it
  * can't be looked up. LS_EIO: it can't listen. */
 ls_status ls_address_listen(const ls_address *, int *fd_p, ls_error *);
@@ -53,6 +55,8 @@ bool ls_socket_peer(int fd, struct sockaddr_storage *a_p);
 /* The port that it is bound to; 0: none. */
 int ls_socket_port(int fd);
 
+/* Ports don't count. */
+bool ls_address_is_same(const struct sockaddr_storage *, const struct sockaddr_storage *);
 /* 0.0.0.0, ::, or no address. */
 bool ls_address_is_any(const struct sockaddr_storage *);
 int ls_address_port(const struct sockaddr_storage *);

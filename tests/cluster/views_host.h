@@ -14,13 +14,15 @@ typedef struct views_host {
     int64_t steps; /* } */
     int group;     /* the number of workers of a view is a multiple of this; 0: any number */
     bool runs, finishes;
-    int begins, ends, finishings, drops, overs;
-    int said[LS_HOSTS_MAX][LS_HOST_OVER + 1];
+    int begins, ends, finishings, drops, overs, asks;
+    int said[LS_HOSTS_MAX][LS_HOST_TRIED + 1];
     ls_host_message last[LS_HOSTS_MAX]; /* the last message to each peer, except ALIVE */
     int dropped;                        /* the latest peer that was dropped */
     ls_view view;                       /* the latest view */
     ls_store_decided decided;           /* what it had to finish in this view */
-    char line[256];
+    char line[LS_HOST_TEXT];
+    int tries; /* numbers of cuts that it was asked to try */
+    int32_t tried;
 } views_host;
 
 static inline void views_host_check_peer(int peer) {
@@ -38,7 +40,7 @@ static inline void views_host_check_view(const views_host *h, const ls_view *v) 
 static inline void views_host_send(void *arg, int peer, const ls_host_message *s) {
     views_host *h = arg;
     views_host_check_peer(peer);
-    VIEWS_CHECK(s->what >= LS_HOST_ALIVE && s->what <= LS_HOST_OVER && s->how <= LS_VIEW_FAILED);
+    VIEWS_CHECK(s->what >= LS_HOST_ALIVE && s->what <= LS_HOST_TRIED && s->how <= LS_VIEW_FAILED);
     VIEWS_CHECK(memchr(s->text, 0, sizeof s->text) != NULL);
     if (s->what == LS_HOST_BEGIN) views_host_check_view(h, &s->view);
     if (peer == LS_TO_LEADER) peer = 0;
@@ -79,9 +81,10 @@ static inline void views_host_begin(void *arg, const ls_view *v) {
 }
 
 static inline void views_host_ask(void *arg, ls_asked what) {
-    const views_host *h = arg;
+    views_host *h = arg;
     (void)what;
     VIEWS_CHECK(h->runs);
+    h->asks++;
 }
 
 static inline void views_host_end(void *arg, const char *why) {
@@ -103,7 +106,7 @@ static inline void views_host_finish(void *arg, const ls_store_decided *d) {
 
 static inline void views_host_log(void *arg, const char *line) {
     views_host *h = arg;
-    VIEWS_CHECK(strlen(line) < 256);
+    VIEWS_CHECK(strlen(line) < LS_HOST_TEXT);
     snprintf(h->line, sizeof h->line, "%s", line);
 }
 
@@ -112,6 +115,20 @@ static inline void views_host_over(void *arg, ls_view_end how, const char *why) 
     VIEWS_CHECK(how == LS_VIEW_DONE || how == LS_VIEW_FAILED);
     VIEWS_CHECK(!why || strlen(why) < 256);
     h->overs++;
+}
+
+static inline void views_host_place(const void *arg, const int by_of[2], const char *said,
+                                    char address[LS_PLACE]) {
+    (void)arg;
+    (void)said;
+    snprintf(address, LS_PLACE, "10.0.%d.%d:7000", by_of[0], by_of[1]);
+}
+
+static inline void views_host_try(void *arg, int32_t number, const char *address) {
+    views_host *h = arg;
+    VIEWS_CHECK(strlen(address) < LS_PLACE);
+    h->tries++;
+    h->tried = number;
 }
 
 static const ls_views_ops views_host_ops = {.send = views_host_send,
@@ -124,13 +141,16 @@ static const ls_views_ops views_host_ops = {.send = views_host_send,
                                             .end = views_host_end,
                                             .finish = views_host_finish,
                                             .log = views_host_log,
+                                            .place = views_host_place,
+                                            .try_reach = views_host_try,
                                             .over = views_host_over};
 
 /* The host's workers have ended, or it has finished its step. */
 static inline void views_host_ended(views_host *h, ls_views *v, ls_view_end how,
                                     const ls_host_state *k, int nworkers) {
+    const ls_views_ending x = {.how = how, .why = "why"};
     h->runs = false;
-    ls_views_ended(v, how, "why", k, nworkers);
+    ls_views_ended(v, &x, k, nworkers);
 }
 static inline void views_host_finished(views_host *h, ls_views *v, const ls_host_state *k) {
     h->finishes = false;

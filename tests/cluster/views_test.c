@@ -22,6 +22,7 @@ static ls_views *host(views_host *x, bool leads, int hosts) {
                          .gather_ns = 3 * S,
                          .end_ns = 30 * S,
                          .finish_ns = 60 * S,
+                         .retry_ns = 5 * S,
                          .steps = STEPS,
                          .ops = &views_host_ops,
                          .arg = x};
@@ -60,16 +61,20 @@ static void odd_bool(ls_host_message *s) { memset(&s->state.decided.note.out.ski
 static void many_workers(ls_host_message *s) { s->nworkers = INT_MAX; }
 static void no_workers(ls_host_message *s) { s->nworkers = INT_MIN; }
 static void half_done(ls_host_message *s) { s->state.unfinished = INT_MAX; }
+static void no_worker(ls_host_message *s) { s->about = INT_MAX; }
+static void no_blame(ls_host_message *s) { s->about = -2; }
+static void long_place(ls_host_message *s) { memset(s->view.address, '1', sizeof s->view.address); }
 static void odd_end(ls_host_message *s) { s->how = UINT32_MAX; }
 static void odd_kind(ls_host_message *s) { s->what = 4711; }
 static void no_kind(ls_host_message *s) { s->what = 0; }
 static void as_leader(ls_host_message *s) { s->what = LS_HOST_BEGIN; }
 static void long_text(ls_host_message *s) { memset(s->text, 'x', sizeof s->text); }
 
-static lie *const lies[] = {late_view, later_view,   later_from, no_view,   many_steps,  most_steps,
-                            few_steps, late_note,    no_note,    no_last,   late_island, no_scale,
-                            odd_bool,  many_workers, no_workers, half_done, odd_end,     odd_kind,
-                            no_kind,   as_leader,    long_text};
+static lie *const lies[] = {late_view,   later_view, later_from, no_view,      many_steps,
+                            most_steps,  few_steps,  late_note,  no_note,      no_last,
+                            late_island, no_scale,   odd_bool,   many_workers, no_workers,
+                            half_done,   odd_end,    odd_kind,   no_kind,      as_leader,
+                            long_text,   no_worker,  no_blame,   long_place};
 
 static void test_lies(void **state) {
     (void)state;
@@ -286,6 +291,113 @@ static void test_islands_late(void **state) {
     ls_views_free(v);
 }
 
+/* ---- hosts that are cut from each other ---- */
+
+enum { A = 1, B = 2 };
+
+/* Both hosts are alive from `now` for this many seconds. Returns the time. */
+static int64_t live_both(ls_views *v, int64_t now, int seconds) {
+    for (int i = 0; i < seconds; i++) {
+        receive(v, A, from(A, LS_HOST_ALIVE));
+        receive(v, B, from(B, LS_HOST_ALIVE));
+        ls_views_tick(v, now += S);
+    }
+    return now;
+}
+
+/* A host's part of the view ends by order, or it blames `blames`; then it finishes its step. */
+static void end_part(views_host *x, ls_views *v, int peer, int blames) {
+    ls_host_message s = from(peer, LS_HOST_ENDED);
+    s.how = blames ? LS_VIEW_LOST : LS_VIEW_ORDERED;
+    s.about = blames;
+    s.state = (ls_host_state){.steps = 5, .view = x->view.id, .from = x->view.id, .unfinished = 1};
+    snprintf(s.text, sizeof s.text, "%s", "worker 2 lost worker 4: no connection");
+    receive(v, peer, s);
+}
+
+static void rest(views_host *x, ls_views *v, int peer) {
+    ls_host_message s = from(peer, LS_HOST_REST);
+    s.state = (ls_host_state){.steps = 5, .view = x->view.id, .from = x->view.id};
+    receive(v, peer, s);
+}
+
+static void end_own(views_host *x, ls_views *v, ls_view_end how, int64_t steps) {
+    ls_host_state own = {.steps = steps, .whole = 1};
+    views_host_ended(x, v, how, &own, 2);
+}
+
+/* Workers of A (2 and 3) can't reach those of B (4 and 5): B is left out, is told why, is asked to
+ * try, and joins when both have reached each other. */
+static void test_cut(void **state) {
+    (void)state;
+    views_host x;
+    ls_views *v = host(&x, true, 3);
+    const ls_host_state own = {.steps = 5, .whole = 1};
+    receive(v, A, from(A, LS_HOST_JOIN));
+    receive(v, B, from(B, LS_HOST_JOIN));
+    assert_int_equal(x.view.nhosts, 3);
+    end_part(&x, v, A, 1 + 4);
+    assert_int_equal(x.said[B][LS_HOST_END], 1);
+    end_part(&x, v, B, 0);
+    end_own(&x, v, LS_VIEW_ORDERED, 5);
+    views_host_finished(&x, v, &own);
+    rest(&x, v, A);
+    rest(&x, v, B);
+    assert_int_equal(x.view.nhosts, 2);
+    assert_int_equal(x.view.size, 4);
+    assert_int_equal(x.said[B][LS_HOST_OUT], 1);
+    assert_string_equal(x.last[B].text,
+                        "this host is left out until its workers and those of the host at "
+                        "10.0.0.1:7000 reach each other (see firewalls; LOCKSTEP_LISTEN sets "
+                        "another address): worker 2 "
+                        "lost worker 4: no connection");
+    assert_memory_equal(x.line, "the host at 10.0.0.2:7000 is left out", 37);
+    /* A good view goes on, and both are asked to try. */
+    int64_t now = live_both(v, S, 20);
+    assert_true(x.runs && x.said[A][LS_HOST_TRY] > 0);
+    assert_int_equal(x.said[A][LS_HOST_TRY], x.said[B][LS_HOST_TRY]);
+    assert_string_equal(x.last[B].view.address, "10.0.2.1:7000");
+    ls_host_message s = from(A, LS_HOST_TRIED);
+    s.about = x.last[B].about;
+    receive(v, A, s);
+    s.host = B;
+    s.how = LS_VIEW_LOST;
+    receive(v, B, s);
+    assert_int_equal(x.asks, 0); /* only A reaches B */
+    live_both(v, now, 1);
+    s.how = LS_VIEW_DONE;
+    receive(v, B, s);
+    assert_int_equal(x.asks, 1);
+    end_part(&x, v, A, 0);
+    end_own(&x, v, LS_VIEW_RENEWED, 9);
+    views_host_finished(&x, v, &(ls_host_state){.steps = 9});
+    rest(&x, v, A);
+    assert_int_equal(x.view.nhosts, 3);
+    assert_int_equal(x.said[B][LS_HOST_OUT], 1);
+    ls_views_free(v);
+}
+
+/* A worker of B was killed there: that A lost it says nothing about their connection. */
+static void test_no_cut(void **state) {
+    (void)state;
+    views_host x;
+    ls_views *v = host(&x, true, 3);
+    const ls_host_state own = {.steps = 5, .whole = 1};
+    receive(v, A, from(A, LS_HOST_JOIN));
+    receive(v, B, from(B, LS_HOST_JOIN));
+    end_part(&x, v, A, 1 + 4);
+    ls_host_message s = from(B, LS_HOST_ENDED);
+    s.how = LS_VIEW_LOST;
+    s.state = (ls_host_state){.steps = 5, .view = x.view.id, .from = x.view.id, .unfinished = 1};
+    receive(v, B, s);
+    end_own(&x, v, LS_VIEW_ORDERED, 5);
+    views_host_finished(&x, v, &own);
+    rest(&x, v, A);
+    rest(&x, v, B);
+    assert_int_equal(x.view.nhosts, 3);
+    ls_views_free(v);
+}
+
 /* ---- lies by the leader ---- */
 
 static ls_host_message good_view(void) {
@@ -314,11 +426,15 @@ static void as_host(ls_host_message *s) { s->what = LS_HOST_JOIN; }
 static void odd_step(ls_host_message *s) {
     s->what = LS_HOST_FINISH, s->decided.note.steps = INT64_MIN;
 }
+static void long_try(ls_host_message *s) {
+    s->what = LS_HOST_TRY;
+    memset(s->view.address, '1', sizeof s->view.address);
+}
 static void odd_over(ls_host_message *s) { s->what = LS_HOST_OVER, s->how = 77; }
 
 static lie *const orders[] = {huge_view, large_view, outside,    far_outside, before,   no_rank,
                               fewer,     no_hosts,   many_hosts, no_number,   odd_over, last_number,
-                              beyond,    no_address, odd_last,   as_host,     odd_step};
+                              beyond,    no_address, odd_last,   as_host,     odd_step, long_try};
 
 static void test_orders(void **state) {
     (void)state;
@@ -349,7 +465,8 @@ int main(void) {
         cmocka_unit_test(test_groups),       cmocka_unit_test(test_rest_without_end),
         cmocka_unit_test(test_stalls),       cmocka_unit_test(test_islands),
         cmocka_unit_test(test_islands_late), cmocka_unit_test(test_orders),
-        cmocka_unit_test(test_new_host),
+        cmocka_unit_test(test_new_host),     cmocka_unit_test(test_cut),
+        cmocka_unit_test(test_no_cut),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

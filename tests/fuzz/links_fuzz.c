@@ -133,7 +133,7 @@ static void put(ls_conn *c, const ls_frame *f, const void *data, size_t n) {
 
 /* Sends a MESSAGE, some of whose bytes the input overwrites. */
 static void put_message(ls_conn *c, input *in) {
-    ls_host_message s = {.what = (uint32_t)(1 + next(in) % LS_HOST_OVER), .term = 1, .host = 7};
+    ls_host_message s = {.what = (uint32_t)(1 + next(in) % LS_HOST_TRIED), .term = 1, .host = 7};
     unsigned char bytes[sizeof s];
     s.nworkers = 2;
     s.state.steps = -1;

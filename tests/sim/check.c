@@ -93,6 +93,18 @@ static void count_overlaps(const world *w, const ls_view *v) {
         if (w->teams[i].crews && view_compare(w->teams[i].id, v->id) != 0) w->tally->overlaps++;
 }
 
+/* Some workers don't start, and some hosts find no state. */
+enum { MOST_IDLE_VIEWS = 6 };
+
+/* Do views begin again and again without a step? */
+static void check_idle(world *w) {
+    int most = MOST_IDLE_VIEWS;
+    for (int a = 0; a < MOST_HOSTS; a++)
+        for (int b = 0; b < a; b++) most += 2 * (w->worker_cut[a][b] || w->worker_cut[b][a]);
+    if (++w->idle_views > most)
+        violate(w, "%d views have begun without a step, %d are enough", w->idle_views, most);
+}
+
 void check_begin(host *h, const ls_view *v) {
     world *w = h->w;
     const crew *c = &h->crew;
@@ -109,6 +121,7 @@ void check_begin(host *h, const ls_view *v) {
                 v->size);
     check_goes_back(h, v);
     check_fallback(h, v);
+    if (v->first == 0) check_idle(w);
     count_overlaps(w, v);
 }
 
@@ -139,6 +152,7 @@ void check_leads(host *h) {
     if (h->term <= w->led_term)
         violate(w, "term %lld begins after %lld", (long long)h->term, (long long)w->led_term);
     w->led_term = h->term;
+    w->idle_views = 0;
     for (int i = 0; i < MOST_HOSTS; i++) {
         const host *x = &w->hosts[i];
         int64_t until = x->stopped_until > x->own_until ? x->stopped_until : x->own_until;

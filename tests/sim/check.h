@@ -17,8 +17,10 @@
  *      may have workers at one time, on different hosts: those of a stopped supervisor live on for
  *      a while.
  *  (8) When a view has taken the run directory, the log has each step before the view's first once.
+ *  (9) Not more than a few views begin, one after the other, without a decided step, a fault or a
+ *      new leader between them; a pair of hosts that is cut may cost two.
  * At the end:
- *  (9) After the last fault the run completes within a bounded time, without giving up; the log has
+ * (10) After the last fault the run completes within a bounded time, without giving up; the log has
  *      each step once, and the last checkpoint is the reference's after all steps.
  * If the leader is fixed and is lost, the run ends: (1) to (8) still hold on the other hosts.
  */

@@ -12,6 +12,8 @@ enum kind {
     KILL_HOST,
     STOP_HOST,
     CUT_LINKS,
+    PART_WORKERS,
+    LIE,
     CUT_STORE,
     ADD_HOST,
     LEAVE,
@@ -21,9 +23,9 @@ enum kind {
 };
 
 static const int weights[NKINDS] = {
-    [KILL_WORKER] = 6, [STOP_WORKER] = 2, [KILL_REPAIRER] = 3, [KILL_HOST] = 2,
-    [STOP_HOST] = 2,   [CUT_LINKS] = 3,   [CUT_STORE] = 2,     [ADD_HOST] = 2,
-    [LEAVE] = 1,       [SCALE] = 1,       [RENEW] = 1};
+    [KILL_WORKER] = 6, [STOP_WORKER] = 2,  [KILL_REPAIRER] = 3, [KILL_HOST] = 2, [STOP_HOST] = 2,
+    [CUT_LINKS] = 3,   [PART_WORKERS] = 3, [LIE] = 1,           [CUT_STORE] = 2, [ADD_HOST] = 2,
+    [LEAVE] = 1,       [SCALE] = 1,        [RENEW] = 1};
 
 static void next_fault(world *w) {
     w->fault_at = w->count + 1 + draw_to(w, w->plan.spacing);
@@ -51,6 +53,7 @@ void faults_plan(world *w) {
     if (p->hasty) p->gather = draw_in(w, 0, 50) * MS;
     if (p->hasty) p->ttl = draw_in(w, 120, 300) * MS;
     p->heartbeat = draw_in(w, 50, 150) * MS;
+    p->retry = draw_in(w, 20, 300) * MS;
     p->patience = draw_in(w, 300, 500) * MS;
     p->nfaults = (int)draw_in(w, 0, 20);
     p->spacing = (int64_t)20 << draw_to(w, 6);
@@ -61,7 +64,7 @@ void faults_plan(world *w) {
     if (p->hasty) {
         if (p->nhosts < 3) p->nhosts = 3;
         w->kinds = 1u << KILL_HOST | 1u << STOP_HOST | 1u << CUT_LINKS | 1u << CUT_STORE |
-                   1u << KILL_WORKER | 1u << ADD_HOST;
+                   1u << KILL_WORKER | 1u << ADD_HOST | 1u << PART_WORKERS;
     }
     if (!p->elected) w->kinds &= ~(1u << CUT_STORE);
     w->faults_left = p->nfaults;
@@ -197,11 +200,14 @@ static void leave(world *w) {
 
 /* ---- links ---- */
 
-enum { SUPERVISORS = 1, WORKERS = 2 };
+enum { SUPERVISORS = 1, WORKERS = 2, ONE_WAY = 4 /* of a's workers to b's */ };
+/* A cut that does not heal. */
+static const int64_t FOREVER_NS = (int64_t)1000000 * MS;
 
 static void set_cut(world *w, int a, int b, int what, bool cut) {
     if (what & SUPERVISORS) w->cut[a][b] = w->cut[b][a] = cut;
     if (what & WORKERS) w->worker_cut[a][b] = w->worker_cut[b][a] = cut;
+    if (what & ONE_WAY) w->worker_cut[a][b] = cut;
     teams_hold(w);
 }
 
@@ -234,6 +240,42 @@ static void cut_links(world *w) {
     for (int i = 0; x && i < MOST_HOSTS; i++)
         if (i != x->slot && w->hosts[i].life && (all || i == y->slot))
             cut_pair(w, x->slot, i, what, ns);
+}
+
+/* Cuts the workers of a few pairs of hosts from each other, in one direction or both, for long or
+ * for ever; their supervisors notice nothing. At times the leader dies meanwhile. */
+static void part_workers(world *w) {
+    int n = (int)draw_in(w, 1, chance(w, 0.3) ? 3 : 1);
+    for (int i = 0; i < n; i++) {
+        host *x = any_host(w, is_any), *y = any_host(w, is_any);
+        if (!x || x == y) continue;
+        int what = chance(w, 0.4) ? ONE_WAY : WORKERS, a = x->slot, b = y->slot;
+        bool heals = chance(w, 0.8);
+        int64_t ns = heals ? draw_in(w, 100 * MS, (int64_t)4000 * MS) : FOREVER_NS;
+        trace(w, "FAULT: workers of host %d are cut from those of host %d for %.1f ms (%d)", a, b,
+              (double)ns / MS, what);
+        set_cut(w, a, b, what, true);
+        if (chance(w, 0.3)) teams_cut(w, a, b);
+        x->faulty_until = y->faulty_until = w->now + ns;
+        if (!heals) continue;
+        mark_faulty(w, x, ns);
+        event *e = post(w, ns, restore);
+        e->a = a;
+        e->b = b;
+        e->number = what;
+    }
+}
+
+/* A worker blames one that it could reach, as after a loss that lasted just long enough. */
+static void lie(world *w) {
+    host *h = any_host(w, has_workers);
+    if (!h) return;
+    int rank = (int)draw_to(w, h->crew.view.size);
+    const host *x = h->crew.team->hosts[rank];
+    trace(w, "FAULT: host %d blames worker %d", h->slot, rank);
+    mark_faulty(w, h, 0);
+    if (x) mark_faulty(w, &w->hosts[x->slot], 0);
+    crew_blame(h, 1 + rank);
 }
 
 static void restore_store(world *w, host *h, const event *e) {
@@ -272,6 +314,7 @@ static void fault(world *w) {
         if (w->kinds >> ++kind & 1) at -= weights[kind];
     host *h = any_host(w, repairs);
     w->tally->faults++;
+    w->idle_views = 0;
     switch ((enum kind)kind) {
     case KILL_REPAIRER:
         if (h)
@@ -283,6 +326,8 @@ static void fault(world *w) {
     case KILL_HOST: kill_host(w); break;
     case STOP_HOST: stop_host(w); break;
     case CUT_LINKS: cut_links(w); break;
+    case PART_WORKERS: part_workers(w); break;
+    case LIE: lie(w); break;
     case CUT_STORE: cut_store(w); break;
     case ADD_HOST: add_host(w); break;
     case LEAVE: leave(w); break;

@@ -1,5 +1,6 @@
 /* host.c - a simulated supervisor: its ls_views, its crew of workers, its clock. */
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "check.h"
@@ -27,7 +28,8 @@ static void crew_gone(world *w, host *h, const event *e) {
     trace(w, "host %d: view %lld.%lld has ended: %s, %lld steps, noted %lld", h->slot,
           (long long)c->view.id.term, (long long)c->view.id.number, ends[c->how],
           (long long)k.steps, (long long)k.decided.note.steps);
-    ls_views_ended(h->views, c->how, ends[c->how], &k, h->nworkers);
+    const ls_views_ending x = {.how = c->how, .blames = c->blames, .why = ends[c->how]};
+    ls_views_ended(h->views, &x, &k, h->nworkers);
 }
 
 static void end_soon(host *h, ls_view_end how, int64_t most_ns) {
@@ -41,6 +43,11 @@ static void end_soon(host *h, ls_view_end how, int64_t most_ns) {
 void crew_fail(host *h, ls_view_end how, const char *why) {
     (void)why;
     end_soon(h, how, 5 * MS);
+}
+
+void crew_blame(host *h, int blames) {
+    if (h->crew.state == CREW_RUNS && !h->crew.ends) h->crew.blames = blames;
+    end_soon(h, LS_VIEW_LOST, 5 * MS);
 }
 
 void crew_worker_ended(host *h) {
@@ -128,6 +135,29 @@ static void on_finish(void *arg, const ls_store_decided *d) {
 static void on_log(void *arg, const char *line) {
     const host *h = arg;
     trace(h->w, "host %d logs: %s", h->slot, line);
+    h->w->tally->outs += strncmp(line, "this host is left out", 21) == 0;
+    h->w->tally->opened += strncmp(line, "two hosts", 9) == 0;
+}
+
+/* JOIN says where a host is (link.c); this host itself can be tried anywhere. */
+static void on_place(const void *arg, const int by_of[2], const char *said,
+                     char address[LS_PLACE]) {
+    const host *h = arg;
+    snprintf(address, LS_PLACE, "%s", said);
+    if (by_of[1] == LS_OWN_PEER) snprintf(address, LS_PLACE, "host-%d", h->slot);
+}
+
+static void tried(world *w, host *h, const event *e) {
+    const host *x = &w->hosts[e->a];
+    bool reached = x->alive && !w->worker_cut[h->slot][x->slot];
+    if (!h->over) ls_views_tried(h->views, (int32_t)e->number, reached);
+}
+
+static void on_try(void *arg, int32_t number, const char *address) {
+    host *h = arg;
+    event *e = post_host(h, draw_in(h->w, MS, 30 * MS), tried);
+    e->a = atoi(address + strlen("host-"));
+    e->number = number;
 }
 
 static void leave(world *w, host *h, const event *e) {
@@ -166,6 +196,8 @@ static const ls_views_ops ops = {.send = on_send,
                                  .end = on_end,
                                  .finish = on_finish,
                                  .log = on_log,
+                                 .place = on_place,
+                                 .try_reach = on_try,
                                  .over = on_over};
 
 /* ---- a supervisor's life ---- */
@@ -199,6 +231,7 @@ void host_start(world *w, int slot) {
                          .hosts = first ? w->plan.nhosts : 1,
                          .silence_ns = w->plan.silence,
                          .gather_ns = w->plan.gather,
+                         .retry_ns = w->plan.retry,
                          .ops = &ops,
                          .arg = h};
     h->views = ls_views_new(&c);

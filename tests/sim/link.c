@@ -1,6 +1,7 @@
 /* link.c - connections between supervisors: messages arrive in order, after some time, as long as
  * both ends and the link live. While a link is cut, messages wait.
  */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -92,7 +93,10 @@ static void send(world *w, conn *c, int to, const ls_host_message *s) {
 void link_send(host *h, int peer, const ls_host_message *s) {
     int side = peer == LS_TO_LEADER ? HOST_SIDE : LEADER_SIDE;
     conn *c = open_conn(h->w, h, side, peer);
-    if (c) send(h->w, c, !side, s);
+    ls_host_message m = *s;
+    if (s->what == LS_HOST_JOIN)
+        snprintf(m.view.address, sizeof m.view.address, "host-%d", h->slot);
+    if (c) send(h->w, c, !side, &m);
 }
 
 void link_drop(host *h, int peer) {

@@ -86,10 +86,11 @@ static int64_t run_seeds(const args *a, int job, tally *t) {
 static void print_tally(const tally *t, int64_t failed) {
     printf("%lld seeds, %lld failed: %lld events, %lld faults, %lld views (%lld began beside "
            "another), %lld terms, %lld decisions, %lld steps repeated, %lld times without state, "
-           "%lld writes refused\n",
+           "%lld writes refused, %lld times a host left out, %lld cuts open again\n",
            (long long)t->seeds, (long long)failed, (long long)t->events, (long long)t->faults,
            (long long)t->views, (long long)t->overlaps, (long long)t->terms, (long long)t->decided,
-           (long long)t->replayed, (long long)t->fallbacks, (long long)t->refused);
+           (long long)t->replayed, (long long)t->fallbacks, (long long)t->refused,
+           (long long)t->outs, (long long)t->opened);
 }
 
 static void add(tally *sum, const tally *t) {

@@ -6,7 +6,7 @@
 #
 #     cmake -D NAME=own_note -D SOURCES=src/cluster -D OUT=FILE -P tests/sim/mutants.cmake
 
-set(MUTANTS own_note begin_early unfinished no_gather stale_term most_steps number_only)
+set(MUTANTS own_note begin_early unfinished no_gather stale_term most_steps number_only no_cuts)
 
 # A host finishes only the step that it has noted itself.
 set(own_note_file leader.c)
@@ -43,6 +43,11 @@ set(most_steps_becomes "")
 set(number_only_file views.c)
 set(number_only_line "return a.term == b.term && a.number == b.number;")
 set(number_only_becomes "return a.number == b.number;")
+
+# The leader does not learn which hosts are cut from each other.
+set(no_cuts_file leader.c)
+set(no_cuts_line "if (blamed < 0 || blamed == i) continue;")
+set(no_cuts_becomes "if (blamed < 0 || v) continue;")
 
 if(CMAKE_SCRIPT_MODE_FILE)
     file(READ "${SOURCES}/${${NAME}_file}" text)

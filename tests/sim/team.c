@@ -66,6 +66,23 @@ void worker_fail(team *t, int rank, ls_view_end how, const char *why) {
     crew_fail(h, how, why);
 }
 
+void worker_blame(team *t, int rank, int blames, const char *why) {
+    host *h = t->hosts[rank];
+    trace(h->w, "host %d: worker %d of view %lld.%lld fails: %s (blames %d)", h->slot, rank,
+          (long long)t->id.term, (long long)t->id.number, why, blames - 1);
+    worker_kill(t, rank);
+    crew_blame(h, blames);
+}
+
+/* Whom a worker blames that has waited too long, or lost a connection: one that it can't reach. */
+static int blamed_by(const world *w, const team *t, int rank) {
+    const host *h = t->hosts[rank];
+    int blames = LS_BLAMES_ENDED;
+    for (int p = 0; p < t->size; p++)
+        if (p != rank && t->hosts[p] && w->worker_cut[h->slot][t->hosts[p]->slot]) blames = 1 + p;
+    return blames;
+}
+
 /* ---- events of a worker ---- */
 
 void worker_later(team *t, int rank, int64_t after, void (*run)(world *, host *, const event *)) {
@@ -114,7 +131,7 @@ void worker_exchange(team *t, int rank, phase ph, size_t nwords, bool gather) {
         if (p == rank || (gather && p != 0)) continue;
         expect(t, rank, &x->out[p], p, tag, nwords, x->out_words[p]);
         if (net->ops->send(net, &x->out[p], &e) != LS_OK) {
-            worker_fail(t, rank, LS_VIEW_LOST, e.msg);
+            worker_blame(t, rank, blamed_by(w, t, rank), e.msg);
             return;
         }
     }
@@ -143,7 +160,7 @@ static bool poll(team *t, int rank) {
     ls_message *done = NULL;
     ls_error e = {0};
     if (net->ops->poll(net, 0, &done, &e) != LS_OK) {
-        worker_fail(t, rank, LS_VIEW_LOST, e.msg);
+        worker_blame(t, rank, blamed_by(t->hosts[rank]->w, t, rank), e.msg);
         return false;
     }
     if (!done) return false;
@@ -171,7 +188,7 @@ static void watch(world *w, host *h, const event *e) {
     for (int r = 0; r < t->size; r++) {
         const worker *x = &t->workers[r];
         if (waits(w, x) && x->pending > 0 && w->now - x->moved_ns > w->plan.patience)
-            worker_fail(t, r, LS_VIEW_LOST, "it waited too long for another worker");
+            worker_blame(t, r, blamed_by(w, t, r), "it waited too long for another worker");
     }
     event *next = post(w, w->plan.patience / 4, watch);
     next->a = e->a;
@@ -191,7 +208,8 @@ static void each_pair(world *w, void (*fn)(world *, team *, int, int)) {
 }
 
 static void hold(world *w, team *t, int a, int b) {
-    ls_fake_hold(t->net, a, b, w->worker_cut[t->hosts[a]->slot][t->hosts[b]->slot]);
+    int x = t->hosts[a]->slot, y = t->hosts[b]->slot;
+    ls_fake_hold(t->net, a, b, w->worker_cut[x][y] || w->worker_cut[y][x]);
 }
 
 void teams_hold(world *w) { each_pair(w, hold); }

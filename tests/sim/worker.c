@@ -206,6 +206,7 @@ static void decide(world *w, host *h, team *t, int rank) {
     x->phase = PHASE_UPDATE;
     x->at = 0;
     w->decides++;
+    w->idle_views = 0;
     w->tally->decided++;
     trace(w, "host %d: worker %d decides step %lld", h->slot, rank, (long long)n.steps);
     worker_later(t, rank, draw_to(w, MS / 20), update);

@@ -128,6 +128,7 @@ typedef struct crew {
     ls_view_end how;
     ls_view view; /* the latest */
     team *team;
+    int blames;             /* LS_BLAMES_..., if it ends badly */
     bool unfinished, whole; /* whole: the workers took up the state */
     bool has_note;          /* the repairer has a step to finish: */
     ls_store_note note;
@@ -181,7 +182,7 @@ typedef struct plan {
     bool same_id;        /* a host that comes back has the same number */
     int nhosts, V, B;
     int64_t steps, save_every;
-    int64_t ttl, silence, gather, heartbeat, patience; /* ns */
+    int64_t ttl, silence, gather, heartbeat, patience, retry; /* ns */
     int nfaults;
     int64_t spacing; /* between faults, in events */
 } plan;
@@ -191,7 +192,8 @@ typedef struct options {
 } options;
 
 typedef struct tally {
-    int64_t events, views, terms, decided, replayed, faults, fallbacks, overlaps, refused, seeds;
+    int64_t events, views, terms, decided, replayed, faults, fallbacks, overlaps, refused, outs,
+        opened, seeds;
 } tally;
 
 struct world {
@@ -207,9 +209,10 @@ struct world {
     host hosts[MOST_HOSTS];
     conn conns[MOST_CONNS];
     team teams[MOST_VIEWS];
-    /* Cut links between supervisors, between workers, and to the store of the lease; each pair is
-     * there twice. */
+    /* Cut links between supervisors (each pair is there twice), from the workers of one host to
+     * those of another one, and to the store of the lease. */
     bool cut[MOST_HOSTS][MOST_HOSTS], worker_cut[MOST_HOSTS][MOST_HOSTS], store_cut[MOST_HOSTS];
+    int idle_views; /* that have begun since the last decided step, fault, or new leader */
     folder folder;
     struct {
         int64_t term, until;
@@ -257,6 +260,8 @@ int view_compare(ls_view_id, ls_view_id);
 void host_start(world *, int slot);
 void host_kill(host *, bool quietly);
 void crew_fail(host *, ls_view_end how, const char *why);
+/* A worker fails since another one is lost; blames: LS_BLAMES_... */
+void crew_blame(host *, int blames);
 void crew_worker_ended(host *);
 void crew_repairer_killed(host *);
 int crew_place(const host *, int rank); /* the worker's number on its host */
@@ -285,6 +290,8 @@ void worker_stop(team *, int rank, int64_t ns);
 void worker_kill(team *, int rank);
 /* The worker ends with an error, which its supervisor gets. */
 void worker_fail(team *, int rank, ls_view_end how, const char *why);
+/* The same, for it has lost another one. */
+void worker_blame(team *, int rank, int blames, const char *why);
 /* Holds messages on links that are cut now. */
 void teams_hold(world *);
 /* Workers of two hosts lose their connections. */

@@ -71,9 +71,11 @@ static _Noreturn void worker(const ls_launch *l, int rank) {
         setenv("LOCKSTEP_ADDR", l->o->address, 1);
         setenv("LOCKSTEP_HOST", l->o->host, 1);
         if (l->o->listen && *l->o->listen) setenv("LOCKSTEP_LISTEN", l->o->listen, 1);
+        setenv("LOCKSTEP_LISTENS", "1", 1); /* worker 0's socket is made before any of them */
         unsetenv("LOCKSTEP_SHM");
     } else {
         unsetenv("LOCKSTEP_LISTEN");
+        unsetenv("LOCKSTEP_LISTENS");
         set_number("LOCKSTEP_SHM", l->commons.fd);
         setenv("LOCKSTEP_ADDR", l->address, 1);
         setenv("LOCKSTEP_KEY", l->key, 1);

@@ -32,6 +32,7 @@ void ls_board_reset(ls_board *b) {
         atomic_store(&b->slots[i].gives_up, 0);
         atomic_store(&b->slots[i].leaves, 0);
         atomic_store(&b->slots[i].renews, 0);
+        atomic_store(&b->slots[i].unreached, 0);
     }
 }
 

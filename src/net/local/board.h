@@ -30,6 +30,7 @@ typedef struct ls_board_slot {
     atomic_int gives_up;             /* by the parent: abandon the step in flight */
     atomic_int leaves;               /* the worker was asked to leave; do not replace it */
     atomic_int renews;               /* it has ended so that new workers continue */
+    atomic_int unreached;            /* 1 + the worker that it could not reach; 0: none */
     atomic_int pid;                  /* of its process; 0: none yet. It may have ended */
     /* For a worker that survives the failure of its view (cluster/rest.h). */
     ls_bell bell;

@@ -84,6 +84,8 @@ void ls_conn_free(ls_conn *c) {
     free(c);
 }
 
+int ls_conn_errno(const ls_conn *c) { return c->why ? c->why : ls_secure_errno(c->secure); }
+
 ls_io ls_conn_handshake(ls_conn *c, ls_error *e) {
     if (c->open) return LS_IO_DONE;
     int why = 0;
@@ -93,6 +95,7 @@ ls_io ls_conn_handshake(ls_conn *c, ls_error *e) {
         ls_fail(e, LS_EPEER, "no connection: %s%s", strerror(why),
                 why == ETIMEDOUT ? " (a firewall may drop what is sent to this port)" : "");
         c->reset = why == ECONNRESET || why == EPIPE;
+        c->why = why;
         return LS_IO_FAILED;
     }
     if (!ls_socket_peer(c->fd, &peer)) {

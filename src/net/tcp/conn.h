@@ -38,6 +38,7 @@ typedef struct ls_conn {
     bool open; /* connected, and the handshake is done */
     bool wants_write;
     bool reset; /* reset by the peer before it was open */
+    int why;    /* errno with which connecting has failed; 0: it has not */
     int redials;
     ls_conn_item *first, **end; /* frames to be written */
     ls_slab items;
@@ -57,6 +58,9 @@ typedef struct ls_conn {
 ls_status ls_conn_new(int fd, bool server, const ls_key *, ls_conn **c_p, ls_error *);
 /* Closes it. Items that were not written are dropped. */
 void ls_conn_free(ls_conn *);
+
+/* The errno with which it has failed; 0: it has not, or in another way. */
+int ls_conn_errno(const ls_conn *);
 
 /* The most memory that it takes in its present state, not counting frames to be written. */
 size_t ls_conn_nbytes(const ls_conn *);

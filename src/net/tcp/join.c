@@ -23,6 +23,7 @@
 #include "net/local/commons.h"
 #include "net/tcp/door.h"
 #include "net/tcp/guest.h"
+#include "net/unreached.h"
 
 enum { HELLO = 1, ROSTER = 2, REFUSAL = 3, PROTOCOL = 2, MAX_GUESTS = 4096 };
 enum { DIAL_MS = 2000, OTHER_DIAL_MS = 500 }; /* at the first port of several, and at another */
@@ -329,6 +330,9 @@ typedef struct search {
     bool decided;                 /* the group's worker 0 has answered */
 } search;
 
+/* A worker 0 that listens already is reached within this time, or there is no way to it: as long as
+ * TCP tries (ls_socket_options()). */
+static const double REACH_S = 15;
 /* How long the handshake at a port of several may take at first. */
 static const int64_t HANDSHAKE_NS = (int64_t)3 * 1000000000;
 
@@ -437,6 +441,15 @@ static ls_status no_worker_0(const search *x, ls_error *e) {
                    j->host, j->port, last, j->timeout_s, why);
 }
 
+static ls_status not_reached(const search *x, ls_error *e) {
+    const ls_join *j = x->j;
+    if (ls_unreached_is_network(x->refused)) ls_unreached_note(0);
+    return ls_fail(e, LS_EPEER, "worker %d can't reach worker 0 at %.200s:%d: %s%s", j->rank,
+                   j->host, j->port, strerror(x->refused),
+                   x->refused == ETIMEDOUT ? " (a firewall may drop what is sent to this port)"
+                                           : "");
+}
+
 /* Tries all ports once. LS_OK: this worker has joined. *met_p: a process listened at a port, this
  * time or before; then *e says why the latest visit failed, else why no port could be tried. */
 static ls_status search_once(search *x, ls_roster *r, bool *met_p, ls_error *e) {
@@ -463,11 +476,13 @@ static ls_status visit_group(const ls_join *j, ls_roster *r, ls_error *e) {
     ls_waiting_report report = ls_waiting_report_begin();
     ls_error why = {0};
     bool met = false;
+    int64_t reach_end = ls_clock_ns() + ls_clock_ns_of(REACH_S);
     LS_TRY(ls_door_configured(&x.from, e));
     while (search_once(&x, r, &met, &why) != LS_OK) {
         bool over = is_over(x.end);
         int s = 0;
         LS_TRY(check_ended(j, 0, e));
+        if (j->listens && !met && x.refused && is_over(reach_end)) return not_reached(&x, e);
         if (!met && !over && ls_waiting_report_due(&report, &s))
             ls_log_at_once("worker %d has waited %d s for worker 0 to listen at %.200s:%d", j->rank,
                            s, j->host, j->port);

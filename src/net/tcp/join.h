@@ -39,6 +39,7 @@ typedef struct ls_join {
                         * without joining; 0: none */
     const ls_key *key; /* NULL: plain text */
     double timeout_s;  /* for all to join; < 0: none */
+    bool listens;      /* worker 0 listens already: who can't connect soon fails (unreached.h) */
 } ls_join;
 
 /* Collective. A wait that takes long is logged (base/waiting.h). LS_ETIMEOUT: the message names the

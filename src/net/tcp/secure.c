@@ -592,6 +592,8 @@ bool ls_secure_is_reset(const ls_secure *s) {
     return !s->plain && !s->ready && (s->broken == ECONNRESET || s->broken == EPIPE);
 }
 
+int ls_secure_errno(const ls_secure *s) { return s->broken; }
+
 size_t ls_secure_nbytes(const ls_secure *s) {
     size_t n = sizeof *s;
     if (s->in) n += sizeof *s->in + s->in->room;

@@ -66,6 +66,8 @@ bool ls_secure_pending(const ls_secure *);
 /* Was the connection reset before the handshake was done? A server with too many strangers
  * (guest.h) does that, to any of them: another attempt may succeed. */
 bool ls_secure_is_reset(const ls_secure *);
+/* The errno with which the socket has failed; 0: it has not. */
+int ls_secure_errno(const ls_secure *);
 
 /* The most memory that it takes in its present state, not counting the kernel's. */
 size_t ls_secure_nbytes(const ls_secure *);

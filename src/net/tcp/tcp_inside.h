@@ -28,7 +28,8 @@ typedef struct peer {
     uint32_t watched;    /* events of `out` that epoll knows */
     bool in_gone, out_gone;
     int64_t out_gone_at;
-    bool blames; /* it has named the worker that it lost: */
+    bool unreached; /* it was lost by the network's fault (net/unreached.h) */
+    bool blames;    /* it has named the worker that it lost: */
     int blamed;
     unsigned char *last; /* [LS_WATCH_NBYTES] its last words, while they arrive */
     char why[512];

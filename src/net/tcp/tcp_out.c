@@ -7,6 +7,7 @@
 
 #include "base/clock.h"
 #include "net/tcp/tcp_inside.h"
+#include "net/unreached.h"
 
 enum { TURN = 524288 + 4096 /* bytes that are written before arrived data is read */ };
 
@@ -31,7 +32,10 @@ void ls_tcp_conn_lost(tcp_net *x, int rank, bool in, const char *why) {
     ls_conn *c = in ? p->in : p->out;
     x->moved = true;
     if (in ? p->in_gone : p->out_gone) return;
-    if (!p->in_gone && !p->out_gone) snprintf(p->why, sizeof p->why, "%s", why);
+    if (!p->in_gone && !p->out_gone) {
+        snprintf(p->why, sizeof p->why, "%s", why);
+        p->unreached = c && ls_unreached_is_network(ls_conn_errno(c));
+    }
     if (in)
         p->in_gone = true;
     else
@@ -69,6 +73,7 @@ ls_status ls_tcp_lost(tcp_net *x, int rank, ls_error *e) {
     const ls_roster_entry *m = &x->members[rank], *first = &x->members[p->blamed];
     char address[80], cause[160] = "";
     send_lost(x, rank);
+    if (p->unreached && !p->blames) ls_unreached_note(rank);
     ls_address_text(&m->address, address, sizeof address);
     if (p->blames)
         snprintf(cause, sizeof cause, "; before, it had lost worker %d (pid %d)", p->blamed,
@@ -103,7 +108,9 @@ ls_status ls_tcp_reach(tcp_net *x, int rank, ls_error *e) {
     if (p->out) return LS_OK;
     int fd = ls_socket_dial(&x->members[rank].address);
     if (fd < 0) {
+        bool unreached = ls_unreached_is_network(errno);
         ls_tcp_conn_lost(x, rank, false, strerror(errno));
+        p->unreached = unreached;
         return ls_tcp_lost(x, rank, e);
     }
     spare_control(fd, &x->members[rank].address);
