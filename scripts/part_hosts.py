@@ -120,7 +120,7 @@ class Run:
         except OSError:
             return ""
 
-    def start(self, i, how=None):
+    def start(self, i, how=None, env=None):
         listen = "%s:7000" % self.net.at(i)
         if self.etcd:
             how = ["--listen", listen, "--hosts", str(self.first), "--membership", self.etcd]
@@ -130,7 +130,7 @@ class Run:
             ["ip", "netns", "exec", self.net.name(i), self.lockstep, "train", "configs/tiny.yaml", "-n", "2",
              "-o", self.dir + "/many"] + self.sets + how,
             stdout=open("%s/log.%d" % (self.dir, i), "w"), stderr=subprocess.STDOUT,
-            env=dict(os.environ, LOCKSTEP_KEY=KEY), start_new_session=True)
+            env=dict(os.environ, LOCKSTEP_KEY=KEY, **(env or {})), start_new_session=True)
 
     def start_all(self):
         for i in range(self.first):
@@ -334,8 +334,9 @@ def address_family(lockstep):
 
 
 def two_addresses(lockstep):
-    """The leader's name means one of its addresses on host 1, the other one on host 2; both train,
-    but for what hosts 1 and 2 can't reach: the addresses at which they are seen."""
+    """The leader's name means one of its addresses on host 1, the other one on host 2, which are
+    then seen at addresses that the other one can't reach; the last host names another one of its
+    own."""
     net = Net(3, second=True)
     x = Run(lockstep, net, sets=COPIES)
     try:
@@ -348,6 +349,11 @@ def two_addresses(lockstep):
             x.start(i, ["--join", "leader:7000"])
         x.await_log(0, r"on \d hosts")
         x.await_log(0, r"is left out until")
+        x.await_steps()
+        x.hosts[2].send_signal(signal.SIGTERM)
+        x.hosts[2].wait(60)
+        x.start(2, ["--join", "leader:7000"], {"LOCKSTEP_LISTEN": "10.231.0.3"})
+        x.await_log(2, r"on 3 hosts")
         x.await_steps()
         return x.stop()
     except Failed:

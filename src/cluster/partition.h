@@ -1,6 +1,6 @@
-/* partition.h - pairs of hosts whose workers can't reach each other, though the leader reaches both.
+/* partition.h - hosts whose workers can't reach each other, though the leader reaches both.
  *
- * The leader learns of a cut from the ends of a view: a worker that loses another one by the
+ * The leader learns of such a cut from the ends of a view: a worker that loses another one by the
  * network's fault blames it. Of the two hosts of a cut one is left out of the next view. After a
  * while, and then again and again, both are asked to try whether they reach each other; when both
  * do, the cut is open, and the host that was left out may join again. A cut that was blamed again

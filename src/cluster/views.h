@@ -22,7 +22,8 @@
  * is over for it, and the others begin the next view without it.
  *
  * If workers of two hosts can't reach each other, though the leader reaches both hosts, one of the
- * two is left out: it rests, gets OUT, and may join again when both have reached each other (partition.h).
+ * two is left out: it rests, gets OUT, and may join again when both have reached each other
+ * (partition.h).
  *
  * Terms: membership.h says which host leads, and since when. A later term has a higher number.
  * Messages of another term are ignored.

@@ -1,7 +1,8 @@
 /* unreached.h - the worker that this process could not reach, by the network's fault.
  *
  * A worker process that ends since it has lost another one tells its supervisor so, which compares
- * what all hosts report (cluster/partition.h). Transports note what they find; the first note counts.
+ * what all hosts report (cluster/partition.h). Transports note what they find; the first note
+ * counts.
  */
 #ifndef LS_NET_UNREACHED_H
 #define LS_NET_UNREACHED_H
