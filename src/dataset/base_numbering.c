@@ -57,3 +57,42 @@ ls_status ls_base_numbering_follow(ls_source *s, const ls_numbering *base, const
     return ls_fail(e, status, "train.from: columns are read as its run reads its training data: %s",
                    why.msg);
 }
+
+/* ---- ids ---- */
+
+static bool same_ids(const ls_id_column *a, const ls_id_column *b) {
+    bool same = strcmp(a->name, b->name) == 0 && a->ids.n == b->ids.n;
+    for (int32_t i = 0; same && i < a->ids.n; i++)
+        same = strcmp(ls_id_name(&a->ids, i), ls_id_name(&b->ids, i)) == 0;
+    return same;
+}
+
+static bool same_scales(const ls_ids *a, const ls_ids *b) {
+    bool same = a->nnumbers == b->nnumbers;
+    for (size_t i = 0; same && i < a->nnumbers; i++) {
+        const ls_id_scale *x = &a->numbers[i], *y = &b->numbers[i];
+        same =
+            !(x->mean < y->mean || x->mean > y->mean || x->times < y->times || x->times > y->times);
+    }
+    return same;
+}
+
+ls_status ls_base_ids_check(const ls_ids *own, const char *base, ls_error *e) {
+    ls_ids was = {0};
+    if (!own || ls_ids_read(base, &was, NULL) != LS_OK) return LS_OK;
+    bool same = own->n == was.n, scales = same_scales(own, &was);
+    const char *other = NULL;
+    for (size_t i = 0; same && !other && i < own->n; i++)
+        if (!same_ids(&own->columns[i], &was.columns[i])) other = own->columns[i].name;
+    ls_ids_free(&was);
+    if (!same || other)
+        return ls_fail(
+            e, LS_EINVAL,
+            "train.from: the ids of '%.80s' stand for others than in %.200s, and so would "
+            "its rows of weights: name its files first in data.path, or begin without "
+            "train.from",
+            other ? other : "the columns", base);
+    if (!scales)
+        ls_note("train.from: numbers of data.clicks are scaled otherwise than in %s", base);
+    return LS_OK;
+}

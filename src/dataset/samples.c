@@ -406,6 +406,8 @@ ls_status ls_samples_open(const ls_config *c, const ls_model *m, const char *run
     how.base = &base;
     ls_status status = open_parts(s, &how, m, e);
     ls_numbering_free(&base);
+    if (status == LS_OK && !run && *c->train.from)
+        status = ls_base_ids_check(s->files[0]->ids, c->train.from, e);
     if (status == LS_OK)
         *s_p = s;
     else

@@ -137,6 +137,28 @@ static void test_classes(void **state) {
     expect("predict @/cb @/b.csv", 0, "0,bx,");
 }
 
+/* Ids are numbered in the order of the files: rows of weights would stand for others. */
+static void test_ids(void **state) {
+    (void)state;
+    write_text("ids.yaml",
+               "model: {kind: wide_deep, width: 2, hidden: [4], loss: "
+               "{binary_cross_entropy: {target: clicked}}}\n"
+               "data: {val_fraction: 0.2, clicks: {clicked: y, ids: [u], numbers: [n]}}\n"
+               "train: {steps: 2, batch: 4, virtual_workers: 2}\n");
+    for (int k = 0; k < 2; k++) {
+        ls_buf b = {0};
+        ls_buf_printf(&b, "u,n,y\n");
+        for (int i = 0; i < 20; i++) ls_buf_printf(&b, "u%d,%d,%d\n", (i + k) % 4, i, i % 2);
+        write_text(k ? "ids-b.csv" : "ids-a.csv", b.data);
+        ls_buf_free(&b);
+    }
+    expect("train @/ids.yaml -n 1 -o @/ia --set data.path=@/ids-a.csv", 0, "validation loss");
+    expect("train @/ids.yaml -n 1 -o @/ib --set data.path=@/ids-b.csv --set train.from=@/ia", 1,
+           "train.from: the ids of 'u' stand for others than in");
+    expect("train @/ids.yaml -n 1 -o @/ic --set data.path=@/ids-a.csv --set train.from=@/ia", 0,
+           "validation loss");
+}
+
 static void test_errors(void **state) {
     (void)state;
     expect("train configs/tiny.yaml -o @/wrong --set train.from=@/base " SMALL_MODEL
@@ -152,8 +174,8 @@ static void test_errors(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_base),    cmocka_unit_test(test_weights),
-        cmocka_unit_test(test_resume),  cmocka_unit_test(test_table),
-        cmocka_unit_test(test_classes), cmocka_unit_test(test_errors)};
+        cmocka_unit_test(test_base),  cmocka_unit_test(test_weights), cmocka_unit_test(test_resume),
+        cmocka_unit_test(test_table), cmocka_unit_test(test_classes), cmocka_unit_test(test_ids),
+        cmocka_unit_test(test_errors)};
     return cmocka_run_group_tests(tests, folder_make, folder_remove);
 }
