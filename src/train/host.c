@@ -39,7 +39,7 @@ static ls_status open_host(ls_host *h, const ls_run *r, ls_error *e) {
 
 /* Several hosts must have equal plans, so none of them lowers its own. */
 ls_status ls_host_open(ls_host *h, ls_run *r, ls_error *e) {
-    bool alone = !r->started && !r->listen && !r->join;
+    bool alone = !r->started && !r->in_group && !r->listen && !r->join;
     int64_t asked = r->config.train.micro_batch, *micro = &r->config.train.micro_batch;
     ls_status s = open_host(h, r, e);
     while (s == LS_ENOMEM && alone && ls_fit_lower_micro(&r->config)) {

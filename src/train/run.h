@@ -21,6 +21,7 @@ typedef struct ls_run {
     int nasync;          /* sync.mode async and ssp: processes that compute gradients, for this one,
                           * which is then worker 0 of 1. Else 0 */
     bool started;        /* by a launcher: this process is one of the workers */
+    bool in_group;       /* of a program, whose workers may be on any hosts */
     bool resumes;        /* the run directory may be there already */
     bool overwrites;     /* a run there is replaced */
     /* Between hosts (cluster/supervisor.h): where this one listens for others, the first host's

@@ -110,6 +110,7 @@ static ls_status read_config(const ls_trainer_options *o, ls_config *c, ls_error
 
 /* The workers: those of the program's group, or those that were started together. */
 static ls_status count_workers(const ls_trainer_options *o, ls_run *r, ls_error *e) {
+    r->in_group = o->group != NULL;
     r->nworkers = o->group ? ls_group_size(o->group) : 1;
     if (!o->group) LS_TRY(ls_workers_started(&r->started, &r->nworkers, e));
     if (!r->started && !o->group) r->nworkers = 1;
