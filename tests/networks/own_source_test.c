@@ -53,7 +53,7 @@ static ls_status open_samples(const ls_program *p, ls_samples **s_p, ls_error *e
     assert_true(ls_program_has_data());
     ls_config_defaults(&c);
     assert_ls_ok(ls_network_create(&c, &m, e), *e);
-    ls_status s = ls_samples_open(&c, &m, NULL, s_p, e);
+    ls_status s = ls_samples_open(&c, &m, NULL, NULL, s_p, e);
     ls_model_free(&m);
     return s;
 }
