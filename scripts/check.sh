@@ -46,6 +46,10 @@ use_memory() {
     export TMPDIR=$memory
 }
 
+# Where python3 is a shim (pyenv's) that starts twenty programs before it starts Python, Python itself.
+python=$(python3 -c 'import sys; print(sys.executable)' 2>/dev/null)
+[ -z "$python" ] || [ "$python" = "$(command -v python3)" ] || PATH=$(dirname "$python"):$PATH
+
 one() { # one NAME COMMAND...: a check outside ctest
     name=$1
     shift
