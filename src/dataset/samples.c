@@ -8,220 +8,15 @@
 #include <unistd.h>
 
 #include "base/escape.h"
-#include "base/file.h"
-#include "base/intern.h"
-#include "base/yaml.h"
-#include "config/key.h"
 #include "config/needs.h"
-#include "config/relations.h"
-#include "data/batches.h"
 #include "dataset/base_numbering.h"
 #include "dataset/data_paths.h"
 #include "dataset/images.h"
 #include "dataset/mixture.h"
-#include "dataset/moments.h"
-#include "networks/losses.h"
-#include "networks/network.h"
-#include "networks/own_source.h"
-#include "networks/pixels.h"
+#include "dataset/opened.h"
 #include "networks/program_model.h"
-#include "networks/scales.h"
 #include "source/adapt.h"
-#include "source/fetch.h"
-#include "source/formats/open.h"
-#include "source/images/augmented.h"
-#include "source/images/fitted.h"
-#include "source/note.h"
 #include "source/tables/clicks.h"
-#include "source/tables/csv_rules.h"
-
-/* ---- opening ---- */
-
-/* The first of the paths, or the program's data, for messages: free() it. */
-static char *name_of(const char *paths) {
-    if (ls_program_has_data() && !*paths) return ls_strdup("the program's data");
-    return ls_format("%.*s", (int)strcspn(paths, "\n"), paths);
-}
-
-typedef struct opened {
-    ls_source *source; /* with the changes of data.augment; later as the model reads it */
-    const ls_source *files;
-    int *missing_p; /* as of ls_other_samples; may be NULL */
-} opened;
-
-/* Notes an open source, with the changes of data.augment; closes it if these fail. */
-static ls_status add_changes(const ls_config *c, const char *paths, ls_source *from, opened *o_p,
-                             ls_error *e) {
-    ls_augment a;
-    o_p->files = o_p->source = from;
-    if (!*c->data.augment) return LS_OK;
-    ls_status s = ls_augment_read(c->data.augment, &a, e);
-    if (s != LS_OK) {
-        ls_source_close(from);
-        return s;
-    }
-    char *name = name_of(paths);
-    s = ls_augmented_open(from, &a, name, &o_p->source, e);
-    free(name);
-    return s;
-}
-
-/* How files are opened that the config names; dir: where relative paths begin; NULL: the working
- * directory. */
-typedef struct opening {
-    const ls_config *c;
-    const ls_image_way *images;
-    const char *dir;
-    const ls_numbering *numbering; /* those of the training data, which others follow */
-    const ls_numbering *base;      /* which the training data follow; NULL: none */
-    bool follows;
-    bool fresh;         /* an index is made again */
-    const ls_ids *ids;  /* the same of ratings and clicks; NULL: the files' own */
-    const char *unread; /* columns that nobody reads (ls_source_options); NULL: none */
-} opening;
-
-static ls_status open_own(const opening *how, const ls_model *m, opened *o_p, ls_error *e) {
-    ls_source *s = NULL;
-    LS_TRY(ls_own_source_open(how->c, m, &s, e));
-    LS_TRY(ls_fitted_open(s, how->images, "the program's data", &s, e));
-    return add_changes(how->c, "", s, o_p, e);
-}
-
-static ls_source_options options_of(const opening *how) {
-    const ls_config *c = how->c;
-    return (ls_source_options){.format = ls_config_format(c),
-                               .cache = *c->data.cache ? c->data.cache : NULL,
-                               .skip_damaged = c->data.damaged == LS_DAMAGED_SKIP,
-                               .missing = c->data.missing,
-                               .images = how->images,
-                               .window = c->model.context,
-                               .pixels_nbytes = (uint64_t)(c->data.cache_gb * 1e9),
-                               .fresh = how->fresh};
-}
-
-ls_status ls_samples_read_rules(const ls_config *c, ls_csv_rules *r_p, ls_source_options *o,
-                                ls_error *e) {
-    const ls_config_tree *csv = &c->data.csv, *missing = &c->data.missing_by;
-    ls_csv_rules r = ls_csv_rules_of(c->data.columns, c->data.na);
-    *r_p = (ls_csv_rules){0};
-    ls_status s = ls_csv_rules_read_csv(csv->text, csv->file, csv->line, &r, e);
-    if (s == LS_OK)
-        s = ls_csv_rules_read_missing(missing->text, missing->file, missing->line, &r, e);
-    if (s != LS_OK) {
-        ls_csv_rules_free(&r);
-        return s;
-    }
-    *r_p = r;
-    if (*csv->text || *missing->text || r.columns || r.na) o->csv = r_p;
-    return LS_OK;
-}
-
-/* What data.ratings or data.clicks say. */
-typedef struct columns_wanted {
-    ls_ratings_wanted ratings;
-    ls_clicks_wanted clicks;
-} columns_wanted;
-
-static ls_status read_columns(const ls_config *c, columns_wanted *w, ls_source_options *o,
-                              ls_error *e) {
-    const ls_config_tree *t = &c->data.ratings, *u = &c->data.clicks;
-    if (ls_config_has_ratings(c)) {
-        o->ratings = &w->ratings;
-        LS_TRY(ls_ratings_read(t->text, t->file, t->line, c->data.val_fraction, &w->ratings, e));
-        if (!w->ratings.leave_one_out) return LS_OK;
-        return ls_config_refuse_written(c, "data.val_fraction", "split: ratio in data.ratings", e);
-    }
-    if (!ls_config_has_clicks(c)) return LS_OK;
-    o->clicks = &w->clicks;
-    return ls_clicks_read(u->text, u->file, u->line, &w->clicks, e);
-}
-
-static void put_texts(const ls_yaml_node *n, ls_buf *out) {
-    if (n->kind == LS_YAML_TEXT) ls_buf_printf(out, "%s\n", n->text);
-    for (int i = 0; i < n->nitems; i++) put_texts(n->items[i], out);
-}
-
-static void put_keys(const ls_yaml_node *n, ls_buf *out) {
-    for (int i = 0; i < n->nitems; i++)
-        if (n->items[i]->key) ls_buf_printf(out, "%s\n", n->items[i]->key);
-}
-
-/* A tree that can't be read has no names; the code that needs it reports what is wrong. */
-static void put_tree(const ls_config_tree *t, void (*put)(const ls_yaml_node *, ls_buf *),
-                     ls_buf *out) {
-    ls_yaml_node *root = NULL;
-    ls_error e;
-    if (!*t->text || ls_yaml_parse_tree(t->text, t->file, t->line, &root, &e) != LS_OK) return;
-    put(root, out);
-    ls_yaml_node_free(root);
-}
-
-/* Appends each name that may be a field's, one a line: the keys of model.input,
- * model.sample_weight, and all texts of model.loss, model.metrics and model.layers, some of which
- * are other words. */
-static void put_mentioned(const ls_config *c, ls_buf *out) {
-    put_tree(&c->model.input, put_keys, out);
-    put_tree(&c->model.loss, put_texts, out);
-    put_tree(&c->model.metrics, put_texts, out);
-    put_tree(&c->model.list, put_texts, out);
-    if (*c->model.sample_weight) ls_buf_printf(out, "%s\n", c->model.sample_weight);
-}
-
-static ls_status open_files(const opening *how, const char *paths, const char *labels, opened *o_p,
-                            ls_error *e) {
-    ls_source_options o = options_of(how);
-    char *from = ls_paths_from(paths, how->dir), *of = ls_paths_from(labels, how->dir);
-    columns_wanted columns;
-    ls_source *s = NULL;
-    if (*of) o.labels = of;
-    o.ids = how->ids;
-    o.follows = how->follows;
-    o.unread = how->unread;
-    ls_csv_rules rules = {0};
-    ls_status status = read_columns(how->c, &columns, &o, e);
-    if (status == LS_OK) status = ls_samples_read_rules(how->c, &rules, &o, e);
-    ls_buf named = {0};
-    put_mentioned(how->c, &named);
-    o.named = named.data;
-    if (status == LS_OK) status = ls_source_open(from, &o, &s, e);
-    ls_buf_free(&named);
-    char *name = name_of(from);
-    if (status == LS_OK) {
-        status = how->follows ? ls_source_follow(s, how->numbering, name, e)
-                              : ls_base_numbering_follow(s, how->base, name, e);
-        if (status != LS_OK) ls_source_close(s);
-    }
-    if (status == LS_OK) status = ls_fitted_open(s, how->images, name, &s, e);
-    free(name);
-    free(from);
-    free(of);
-    ls_csv_rules_free(&rules);
-    return status == LS_OK ? add_changes(how->c, paths, s, o_p, e) : status;
-}
-
-static ls_status open_mixture(const opening *how, opened *o_p, ls_error *e) {
-    ls_source_options o = options_of(how);
-    ls_mixture m;
-    ls_source *s = NULL;
-    ls_csv_rules rules = {0};
-    LS_TRY(ls_mixture_read(how->c->data.mix, &m, e));
-    ls_status status = ls_samples_read_rules(how->c, &rules, &o, e);
-    ls_buf named = {0};
-    put_mentioned(how->c, &named);
-    o.named = named.data;
-    if (status == LS_OK) status = ls_mixture_open(&m, how->dir, how->base, &o, &s, e);
-    ls_buf_free(&named);
-    ls_mixture_free(&m);
-    ls_csv_rules_free(&rules);
-    return status == LS_OK ? add_changes(how->c, "data.mix", s, o_p, e) : status;
-}
-
-/* What a run is trained on, as it is in the files. */
-static ls_status open_training(const opening *how, opened *o_p, ls_error *e) {
-    const ls_config *c = how->c;
-    return *c->data.mix ? open_mixture(how, o_p, e)
-                        : open_files(how, c->data.path, c->data.labels, o_p, e);
-}
 
 /* The fields that a model reads. */
 typedef struct fields {
@@ -255,10 +50,10 @@ static ls_status check_side(const ls_source *s, const char *name, ls_error *e) {
 /* Takes the source over, which o_p then has as the model reads it. paths: its files, for messages;
  * wanted: as in fields_of(). */
 static ls_status adapt(const ls_config *c, const ls_model *m, const bool *wanted, const char *paths,
-                       opened *o_p, ls_error *e) {
-    char *name = name_of(paths);
+                       ls_opened *o_p, ls_error *e) {
+    char *name = ls_opened_name(paths);
     fields f = fields_of(m, wanted);
-    opened o = *o_p;
+    ls_opened o = *o_p;
     ls_adapt_wanted how = {.fields = f.list,
                            .nfields = f.n,
                            .classes = f.classes,
@@ -280,24 +75,6 @@ static ls_status adapt(const ls_config *c, const ls_model *m, const bool *wanted
     else
         ls_source_close(o.source);
     if (s == LS_OK) *o_p = o;
-    free(name);
-    return s;
-}
-
-/* The files of the training part, for messages. */
-static const char *train_name(const ls_config *c) {
-    return *c->data.mix ? "data.mix" : c->data.path;
-}
-
-static ls_status split(const ls_config *c, uint64_t n, ls_split *s_p, ls_error *e) {
-    char *name = name_of(train_name(c));
-    ls_status s = LS_OK;
-    if (*c->data.val_path || ls_config_has_ratings(c))
-        *s_p = ls_split_nothing(n);
-    else if (c->data.folds)
-        s = ls_split_by_folds(n, (uint64_t)c->data.folds, (uint64_t)c->data.fold, name, s_p, e);
-    else
-        s = ls_split_by_fraction(n, c->data.val_fraction, name, s_p, e);
     free(name);
     return s;
 }
@@ -337,7 +114,7 @@ static ls_status read_mix(const ls_config *c, const ls_source *files, ls_mix *m,
     return LS_OK;
 }
 
-static void write_record(ls_samples *s, const opening *how) {
+static void write_record(ls_samples *s, const ls_opening *how) {
     const ls_config *c = how->c;
     char here[PATH_MAX] = "";
     if (!how->dir && !getcwd(here, sizeof here)) *here = 0;
@@ -351,17 +128,18 @@ static void write_record(ls_samples *s, const opening *how) {
         &s->record_text);
 }
 
-static ls_status open_parts(ls_samples *s, const opening *how, const ls_model *m, ls_error *e) {
+static ls_status open_parts(ls_samples *s, const ls_opening *how, const ls_model *m, ls_error *e) {
     const ls_config *c = how->c;
-    opened train = {0}, val = {0};
-    LS_TRY(ls_program_has_data() ? open_own(how, m, &train, e) : open_training(how, &train, e));
-    LS_TRY(adapt(c, m, NULL, train_name(c), &train, e));
+    ls_opened train = {0}, val = {0};
+    LS_TRY(ls_program_has_data() ? ls_opening_own(how, m, &train, e)
+                                 : ls_opening_training(how, &train, e));
+    LS_TRY(adapt(c, m, NULL, ls_opened_train_name(c), &train, e));
     s->source = train.source;
     if (*c->data.val_path) {
-        opening next = *how;
+        ls_opening next = *how;
         next.numbering = s->source->numbering;
         next.follows = true;
-        LS_TRY(open_files(&next, c->data.val_path, c->data.val_labels, &val, e));
+        LS_TRY(ls_opening_files(&next, c->data.val_path, c->data.val_labels, &val, e));
         LS_TRY(adapt(c, m, NULL, c->data.val_path, &val, e));
     }
     if (ls_config_has_ratings(c)) {
@@ -374,8 +152,8 @@ static ls_status open_parts(ls_samples *s, const opening *how, const ls_model *m
     s->files[1] = val.files;
     if (s->source->count == 0 || (s->val && s->val->count == 0))
         return ls_fail(e, LS_EINVAL, "%s: has no samples",
-                       s->source->count ? c->data.val_path : train_name(c));
-    LS_TRY(split(c, s->source->count, &s->split, e));
+                       s->source->count ? c->data.val_path : ls_opened_train_name(c));
+    LS_TRY(ls_opened_split(c, s->source->count, &s->split, e));
     s->nval = s->val ? s->val->count : s->split.nval;
     s->record = (ls_data_record){.training = ls_data_part_of(s->source),
                                  .validation = ls_data_part_of(s->val)};
@@ -398,7 +176,7 @@ static ls_numbering base_of(const ls_config *c, const char *run) {
 ls_status ls_samples_open(const ls_config *c, const ls_model *m, const char *run,
                           const ls_data_record *r, ls_samples **s_p, ls_error *e) {
     ls_images images = {0};
-    opening how = {.c = c, .images = &images.way};
+    ls_opening how = {.c = c, .images = &images.way};
     LS_TRY(ls_images_of(c, m, &images, e));
     if (r && !ls_program_has_data()) LS_TRY(ls_data_paths_find(c, r->directory, &how.dir, e));
     ls_samples *s = LS_NEW(ls_samples);
@@ -421,25 +199,25 @@ static ls_status open_other_ratings(const ls_config *c, const ls_model *m,
     ls_data_record r = {0};
     ls_images images = {0};
     bool there = false;
-    opening how = {.c = c, .images = &images.way};
-    opened o = {0}, held = {0};
-    columns_wanted columns;
-    ls_source_options options = options_of(&how);
+    ls_opening how = {.c = c, .images = &images.way};
+    ls_opened o = {0}, held = {0};
+    ls_columns_wanted columns;
+    ls_source_options options = ls_opening_options(&how);
     ls_csv_rules rules = {0};
     LS_TRY(ls_images_of(c, m, &images, e));
     LS_TRY(ls_data_record_read(other->dir, &r, &there, e));
     LS_TRY(ls_data_paths_find(c, r.directory, &how.dir, e));
-    LS_TRY(read_columns(c, &columns, &options, e));
-    LS_TRY(open_training(&how, &o, e));
+    LS_TRY(ls_opening_read_columns(c, &columns, &options, e));
+    LS_TRY(ls_opening_training(&how, &o, e));
     s->source = o.source;
     s->files[0] = o.files;
     s->ratings = ls_ratings_of(o.files);
-    ls_status status = ls_samples_read_rules(c, &rules, &options, e);
+    ls_status status = ls_opening_read_rules(c, &rules, &options, e);
     if (status == LS_OK) status = ls_ratings_hold_out(o.source, other->paths, &options, e);
     ls_csv_rules_free(&rules);
     if (status != LS_OK) return status;
     s->source = NULL; /* adapt() has it */
-    LS_TRY(adapt(c, m, other->fields, train_name(c), &o, e));
+    LS_TRY(adapt(c, m, other->fields, ls_opened_train_name(c), &o, e));
     s->source = o.source;
     LS_TRY(ls_ratings_held_out(o.files, other->paths, &held.source, e));
     LS_TRY(adapt(c, m, other->fields, other->paths, &held, e));
@@ -463,8 +241,8 @@ static void put_unread(const ls_model *m, const bool *read, const ls_numbering *
 static ls_status open_other(const ls_config *c, const ls_model *m, const ls_numbering *numbering,
                             const ls_other_samples *other, ls_samples *s, ls_error *e) {
     ls_images images = {0};
-    opening how = {.c = c, .images = &images.way, .numbering = numbering, .follows = true};
-    opened o = {.missing_p = other->missing_p};
+    ls_opening how = {.c = c, .images = &images.way, .numbering = numbering, .follows = true};
+    ls_opened o = {.missing_p = other->missing_p};
     if (ls_config_has_ratings(c)) return open_other_ratings(c, m, other, s, e);
     LS_TRY(ls_images_of(c, m, &images, e));
     if (ls_config_has_clicks(c)) {
@@ -474,7 +252,7 @@ static ls_status open_other(const ls_config *c, const ls_model *m, const ls_numb
     ls_buf unread = {0};
     put_unread(m, other->fields, numbering, &unread);
     how.unread = unread.data;
-    ls_status status = open_files(&how, other->paths, other->labels, &o, e);
+    ls_status status = ls_opening_files(&how, other->paths, other->labels, &o, e);
     ls_buf_free(&unread);
     LS_TRY(status);
     LS_TRY(adapt(c, m, other->fields, other->paths, &o, e));
@@ -516,185 +294,18 @@ void ls_samples_close(ls_samples *s) {
     free(s);
 }
 
-/* ---- what a config leaves open ---- */
-
-/* The config of a run or checkpoint, which the caller frees. NULL: it has none yet. */
-static ls_config *config_of(const char *dir) {
-    char *path = ls_format("%s/config.yaml", dir);
-    ls_config *c = LS_NEW(ls_config);
-    bool there = ls_file_exists(path) && ls_config_read(path, c, NULL) == LS_OK;
-    free(path);
-    if (there) return c;
-    free(c);
-    return NULL;
-}
-
-/* ---- steps ---- */
-
-bool ls_samples_decide_steps(const ls_config *c) {
-    bool table = c->model.kind == LS_MODEL_MLP && !ls_config_has_tokens(c) &&
-                 !ls_config_has_ratings(c) && !ls_config_has_clicks(c);
-    int steps = ls_config_key_index(ls_config_key_find("train.steps"));
-    return table && c->train.epochs <= 0 && c->written[steps] == LS_NOT_WRITTEN;
-}
-
-/* The usual steps are too many for a table of a hundred rows, which is then learned by heart, and
- * too few for one of thousands (docs/measured/agreement.md): from 20 to 50 epochs are taken, and at
- * most 20000 steps. */
-static ls_status choose_steps(ls_config *c, uint64_t nsamples, ls_error *e) {
-    enum { LEAST = 20, MOST = 50, MOST_STEPS = 20000 };
-    ls_split s;
-    const ls_batches b = ls_batches_of(c);
-    LS_TRY(split(c, nsamples, &s, e));
-    int64_t least = ls_batches_steps(&b, LEAST * (double)s.ntrain, s.ntrain, MOST_STEPS);
-    int64_t most = ls_batches_steps(&b, MOST * (double)s.ntrain, s.ntrain, MOST_STEPS);
-    int64_t usual = c->train.steps;
-    if (c->train.steps < least) c->train.steps = least;
-    if (c->train.steps > most) c->train.steps = most;
-    if (ls_config_check_steps(c, "", NULL) != LS_OK) { /* another key needs more, e.g. the warmup */
-        c->train.steps = usual;
-        return LS_OK;
-    }
-    ls_note(
-        "train.steps: %lld, %.3g epochs of %llu samples (train.steps or train.epochs say others)",
-        (long long)c->train.steps,
-        (double)ls_batches_sum(&b, (uint64_t)c->train.steps) / (double)s.ntrain,
-        (unsigned long long)s.ntrain);
-    return ls_config_check_steps(c, "train.steps", e);
-}
-
-/* ---- what was decided before ---- */
-
-static void take_decisions(ls_config *c, const ls_config *from) {
-    if (!*c->model.input.text) c->model.input = from->model.input;
-    if (!c->model.classes) c->model.classes = from->model.classes;
-    if (!*c->data.resize) c->data.resize = from->data.resize;
-    if (ls_pixels_are_open(c) || ls_scales_are_unsaid(c)) c->data.normalize = from->data.normalize;
-}
-
-/* Takes over what the run's own config has. False: the run has none yet. */
-static bool take_up(ls_config *c, const char *run) {
-    ls_config *was = config_of(run);
-    if (was) take_decisions(c, was);
-    if (was && ls_samples_decide_steps(c)) c->train.steps = was->train.steps;
-    free(was);
-    return was != NULL;
-}
-
-/* Do both predict the same fields by the same kind of model? */
-static bool are_alike(const ls_config *a, const ls_config *b) {
-    ls_losses x, y;
-    if (a->model.kind != b->model.kind || ls_losses_read(a, &x, NULL) != LS_OK) return false;
-    bool alike = ls_losses_read(b, &y, NULL) == LS_OK;
-    if (alike) {
-        bool same = x.n == y.n;
-        for (int i = 0; same && i < x.n; i++)
-            same = x.list[i].entry == y.list[i].entry &&
-                   strcmp(x.list[i].target, y.list[i].target) == 0;
-        ls_losses_free(&y);
-        alike = same;
-    }
-    ls_losses_free(&x);
-    return alike;
-}
-
-/* A new run that begins with the weights of another reads numbers and pixels as that one does, or
- * the weights would see other inputs. False: the other has no config, or another model or loss. */
-static bool take_base(ls_config *c) {
-    ls_config *base = *c->train.from ? config_of(c->train.from) : NULL;
-    bool alike = base && are_alike(base, c);
-    bool asks = ls_pixels_are_open(c) || ls_scales_are_unsaid(c);
-    if (alike) take_decisions(c, base);
-    if (alike && asks && *base->data.normalize.text)
-        ls_note("data.normalize: numbers are scaled as in train.from, %s", c->train.from);
-    free(base);
-    return alike;
-}
-
-/* What a run is trained on, before its model is built. */
-static ls_status open_unbuilt(const ls_config *c, opened *o_p, ls_error *e) {
-    ls_images images = {0};
-    LS_TRY(ls_images_of(c, NULL, &images, e));
-    return open_training(&(opening){.c = c, .images = &images.way}, o_p, e);
-}
-
 ls_status ls_samples_open_files(const ls_config *c, bool fresh, ls_source **s_p, ls_error *e) {
-    ls_images images = {0};
-    opened o = {0};
-    LS_TRY(ls_images_of(c, NULL, &images, e));
-    LS_TRY(open_training(&(opening){.c = c, .images = &images.way, .fresh = fresh}, &o, e));
+    ls_opened o = {0};
+    LS_TRY(ls_opening_unbuilt(c, fresh, &o, e));
     *s_p = o.source;
-    return LS_OK;
-}
-
-static bool has_image(const ls_source *s) {
-    bool has = false;
-    for (int k = 0; k < s->nfields; k++) has = has || ls_field_is_image(&s->fields[k]);
-    return has;
-}
-
-/* may_lack: there may be nothing to measure. */
-static ls_status measure(ls_config *c, const opened *o, bool may_lack, const char *name,
-                         ls_error *e) {
-    ls_split s;
-    bool reads_numbers = c->model.kind == LS_MODEL_MLP || c->model.kind == LS_MODEL_LAYERS;
-    LS_TRY(split(c, o->source->count, &s, e));
-    if (has_image(o->files) || !reads_numbers) return ls_images_measure(c, o->files, &s, name, e);
-    LS_TRY(ls_moments_measure(c, o->files, &s, e));
-    if (!ls_pixels_are_open(c)) return LS_OK;
-    c->data.normalize.text = "";
-    return may_lack ? LS_OK
-                    : ls_fail(e, LS_EINVAL,
-                              "%s: has neither images nor columns of numbers that "
-                              "the model reads; leave data.normalize out",
-                              name);
-}
-
-/* What the data have decided about images and numbers. */
-static ls_status resolve_scales(ls_config *c, const opened *o, bool unsaid, ls_error *e) {
-    if (o->source->side) {
-        char side[16];
-        snprintf(side, sizeof side, "%lld", (long long)o->source->side);
-        c->data.resize = ls_intern(side);
-    }
-    if (!ls_pixels_are_open(c)) return LS_OK;
-    char *name = name_of(train_name(c));
-    ls_status status = measure(c, o, unsaid, name, e);
-    free(name);
-    return status;
-}
-
-static bool has_files(const ls_config *c) { return *c->data.path || *c->data.mix; }
-
-static ls_status resolve_open(ls_config *c, const char *run, ls_error *e) {
-    opened o = {0};
-    bool asks = ls_network_is_open(c) || ls_scales_are_unsaid(c);
-    bool taken = asks && ((run && take_up(c, run)) || take_base(c));
-    bool begins = !taken && !ls_program_has_data();
-    bool unsaid = begins && ls_scales_are_unsaid(c), open = ls_network_is_open(c);
-    if (!open && !(unsaid && has_files(c))) return LS_OK;
-    ls_status s = open_unbuilt(c, &o, open ? e : NULL);
-    if (s != LS_OK) return open ? s : LS_OK; /* opening them to read them will fail */
-    if (unsaid && !has_image(o.source)) c->data.normalize.text = "auto";
-    if (open) s = ls_network_resolve(c, o.source, e);
-    if (s == LS_OK) s = resolve_scales(c, &o, unsaid, e);
-    if (s == LS_OK && begins && ls_samples_decide_steps(c) && !has_image(o.source))
-        s = choose_steps(c, o.source->count, e);
-    ls_source_close(o.source);
-    return s;
-}
-
-ls_status ls_samples_resolve(ls_config *c, const char *run, ls_error *e) {
-    LS_TRY(resolve_open(c, run, e));
-    ls_network_choose_micro(c);
     return LS_OK;
 }
 
 /* ---- counting ---- */
 
 static ls_status count_files(const ls_config *c, ls_data_record *r, ls_error *e) {
-    opened o = {0};
-    LS_TRY(open_unbuilt(c, &o, e));
+    ls_opened o = {0};
+    LS_TRY(ls_opening_unbuilt(c, false, &o, e));
     r->training = ls_data_part_of(o.source);
     ls_status s = read_mix(c, o.files, &r->mix, e);
     ls_source_close(o.source);
@@ -728,7 +339,7 @@ static ls_status check_order(const ls_config *c, ls_error *e) {
 ls_status ls_samples_order(const ls_config *c, const ls_data_record *r, ls_order *o_p,
                            ls_error *e) {
     ls_split s = ls_split_nothing(r->training.samples);
-    if (!r->training.is_whole) LS_TRY(split(c, r->training.samples, &s, e));
+    if (!r->training.is_whole) LS_TRY(ls_opened_split(c, r->training.samples, &s, e));
     ls_mix m = mix_of_training(&r->mix, &s);
     *o_p = (ls_order){.n = m.nparts ? ls_mix_count(&m) : s.ntrain, .seed = (uint64_t)c->train.seed};
     if (o_p->n == 0)
@@ -762,7 +373,7 @@ static ls_status compare(const ls_data_part *has, const ls_data_part *was, const
     if (has->samples != was->samples)
         snprintf(count, sizeof count, "%llu samples, not %llu; ", (unsigned long long)has->samples,
                  (unsigned long long)was->samples);
-    char *name = name_of(paths);
+    char *name = ls_opened_name(paths);
     ls_status s = ls_fail(e, LS_EINVAL,
                           "%.120s: is not the data that this run was trained with (%shash %s, "
                           "%.120s/" LS_DATA_RECORD
@@ -811,7 +422,7 @@ ls_status ls_samples_check(const ls_samples *s, const ls_config *c, const ls_dat
                            const char *dir, ls_error *e) {
     LS_TRY(compare_mix(&s->record.mix, &r->mix, e));
     LS_TRY(compare(&s->record.training, &r->training, *c->data.mix ? "data.mix" : "data.path",
-                   train_name(c), dir, e));
+                   ls_opened_train_name(c), dir, e));
     LS_TRY(
         compare(&s->record.validation, &r->validation, "data.val_path", c->data.val_path, dir, e));
     return r->has_numbering ? compare_numbering(s, dir, e) : LS_OK;

@@ -31,14 +31,6 @@ typedef struct ls_samples {
     ls_ids given;                 /* ids of another source, by which these are read */
 } ls_samples;
 
-/* Sets what the config leaves open of its model (networks/network.h): as the run's config.yaml has
- * it (run: its directory; NULL: a new one), else as the files that the config names decide.
- * LS_EINVAL, LS_EIO: the files can't decide. */
-ls_status ls_samples_resolve(ls_config *, const char *run, ls_error *);
-
-/* Does ls_samples_resolve() choose the steps of a new run by the number of rows? */
-bool ls_samples_decide_steps(const ls_config *);
-
 /* Opens the files that the config names as they are, without a model; images have the form that
  * data.resize and the keys beside it say. fresh: an index in the cache is not used, but made
  * again. */
@@ -46,11 +38,6 @@ ls_status ls_samples_open_files(const ls_config *, bool fresh, ls_source **s_p, 
 
 /* The training samples of an epoch, of the files that the config names. */
 ls_status ls_samples_count(const ls_config *, uint64_t *n_p, ls_error *);
-
-/* What the config says about columns of tables, in *o if that is anything. The caller frees
- * *r_p. */
-ls_status ls_samples_read_rules(const ls_config *, ls_csv_rules *r_p, ls_source_options *o,
-                                ls_error *);
 
 /* Opens the files that the config names. run: the directory of a run that has begun, and r its
  * record, which says where relative paths begin, if not in the working directory; NULL: a new run. LS_EINVAL: the files lack

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "dataset/opened.h"
 #include "source/tables/csv_columns.h"
 #include "source/tables/csv_rules.h"
 #include "source/tables/ratings.h"
@@ -51,7 +52,7 @@ static ls_status read_files(ls_rated_pairs *p, const ls_files *files, const ls_c
     ls_source read = {0}; /* what is known of the files */
     LS_TRY(ls_ratings_read(t->text, t->file, t->line, c->data.val_fraction, &w, e));
     reading r = {p, {{.name = w.user, .kind = LS_CSV_ID}, {.name = w.item, .kind = LS_CSV_ID}}};
-    LS_TRY(ls_samples_read_rules(c, &rules, &o, e));
+    LS_TRY(ls_opening_read_rules(c, &rules, &o, e));
     forget_others(&rules, &r);
     const ls_csv_wanted wanted = {.columns = r.columns,
                                   .n = 2,

@@ -10,6 +10,7 @@
 #include "data/batches.h"
 #include "dataset/data_paths.h"
 #include "dataset/dataset.h"
+#include "dataset/decisions.h"
 #include "dataset/samples.h"
 #include "storage/origin.h"
 
@@ -91,7 +92,7 @@ ls_status ls_epochs_resolve(ls_config *c, const char *run, ls_corpus *made, ls_e
 
 /* Other keys stay as they are: a training of the command decides what they leave open. */
 ls_status ls_epochs_replace(ls_config *c, ls_error *e) {
-    if (c->train.epochs <= 0 && !ls_samples_decide_steps(c)) return LS_OK;
+    if (c->train.epochs <= 0 && !ls_decisions_have_steps(c)) return LS_OK;
     ls_config *known = LS_NEW(ls_config);
     *known = *c;
     ls_status s = ls_origin_resolve(known, NULL, e);

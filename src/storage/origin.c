@@ -9,7 +9,7 @@
 #include "base/file.h"
 #include "base/intern.h"
 #include "base/log.h"
-#include "dataset/samples.h"
+#include "dataset/decisions.h"
 #include "storage/checkpoint.h"
 #include "storage/pretrained.h"
 #include "storage/unsaved.h"
@@ -85,5 +85,5 @@ ls_status ls_origin_resolve(ls_config *c, const char *run, ls_error *e) {
 
 ls_status ls_origin_complete(ls_config *c, const char *run, ls_error *e) {
     LS_TRY(ls_pretrained_resolve(c, run, e));
-    return ls_samples_resolve(c, run, e);
+    return ls_decisions_take(c, run, e);
 }
