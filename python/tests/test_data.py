@@ -395,6 +395,17 @@ class Tables(Test):
             ]
         )
 
+    @needs("pandas")
+    def test_odd_columns_of_pandas(self) -> None:
+        import pandas as pd
+
+        twice = pd.DataFrame([[1, 2, 0]], columns=["a", "a", "label"])
+        with self.assertRaisesRegex(ValueError, "two columns are named 'a'; rename one"):
+            data.write(self.out, twice)
+        dates = pd.DataFrame({"when": pd.date_range("2024-01-01", periods=2)})
+        with self.assertRaisesRegex(TypeError, "'when': is of the type Timestamp, .*write numbers"):
+            data.write(self.out, dates)
+
     @needs("datasets", "PIL")
     def test_hugging_face(self) -> None:
         os.environ["HF_HOME"] = str(TOP / "hf")

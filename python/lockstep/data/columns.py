@@ -138,7 +138,10 @@ def _encoding_of(value: Any) -> str:
         return "float32"
     if isinstance(value, np.ndarray):
         return f"ndarray:{_name_of(value)}"
-    raise TypeError(f"is of the type {type(value).__name__}, which is no value of a sample")
+    raise TypeError(
+        f"is of the type {type(value).__name__}, which is no value of a sample; write numbers or "
+        "texts, e.g. the month and the hour of a date"
+    )
 
 
 def _name_of(array: np.ndarray[Any, Any]) -> str:

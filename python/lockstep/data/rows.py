@@ -27,6 +27,15 @@ class Rows:
     types: dict[str, str] = field(default_factory=dict)
 
 
+def _check_names(names: Iterable[str]) -> None:
+    """A row is a dict, which would keep only the last column of a name."""
+    seen: set[str] = set()
+    for name in names:
+        if name in seen:
+            raise ValueError(f"write: two columns are named {name!r}; rename one")
+        seen.add(name)
+
+
 # ---- Arrow and Parquet ----
 
 
@@ -39,6 +48,7 @@ def _arrow_number(kind: Any) -> str | None:
 
 
 def _arrow_types(schema: Any) -> dict[str, str]:
+    _check_names(schema.names)
     found = {}
     for column in schema:
         kind, dims = column.type, 0
@@ -104,6 +114,7 @@ def _pandas(frame: Any) -> Rows:
 
 def _pandas_types(frame: Any) -> dict[str, str]:
     """Types of NumPy's columns, and of pandas' own (Int64, boolean)."""
+    _check_names(str(name) for name in frame.columns)
     found = {}
     for name, kind in frame.dtypes.items():
         word = {"bool": "uint8", "boolean": "uint8"}.get(str(kind), str(kind).lower())
