@@ -32,7 +32,8 @@ bool ls_csv_is_missing(const ls_csv_cell *cell, const ls_csv_form *form) {
     while (n && is_blank(text[n - 1])) n--;
     if (n == 0 || ls_csv_is_in(form->na, text, n)) return true;
     for (size_t i = 0; i < sizeof marks / sizeof *marks; i++)
-        if (strlen(marks[i]) == n && memcmp(marks[i], text, n) == 0) return true;
+        if (marks[i][0] == text[0] && strlen(marks[i]) == n && memcmp(marks[i], text, n) == 0)
+            return true;
     return false;
 }
 

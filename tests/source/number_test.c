@@ -1,0 +1,74 @@
+/* number_test.c - numbers that a text spells are those of strtod(), to the last bit. */
+#include "source/number.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "test.h"
+
+static void check(const char *text) {
+    double value = 0, expected = strtod(text, NULL);
+    if (!ls_number_parse(text, strlen(text), &value)) fail_msg("'%s' is no number", text);
+    if (memcmp(&value, &expected, sizeof value) != 0)
+        fail_msg("'%s' is %.17g, not %.17g", text, value, expected);
+}
+
+static void test_given(void **state) {
+    (void)state;
+    static const char *const texts[] = {"0",
+                                        "-0",
+                                        "-0.0",
+                                        "+7",
+                                        "1.",
+                                        ".5",
+                                        "-.25",
+                                        "00012.50",
+                                        "999999999999999",
+                                        "9999999999999999",
+                                        "0.000000000000001",
+                                        "0.0000000000000001",
+                                        "123456789.123456",
+                                        "12345678.12345678",
+                                        "1e5",
+                                        "-1.5E-3",
+                                        "3.14159265358979323846"};
+    for (size_t i = 0; i < sizeof texts / sizeof *texts; i++) check(texts[i]);
+    static const char *const none[] = {"",     "-",   ".",   "-.", "1.2.3", "1-2",
+                                       "0x10", "inf", "nan", "1e", "e5"};
+    double value = 3;
+    for (size_t i = 0; i < sizeof none / sizeof *none; i++)
+        assert_false(ls_number_parse(none[i], strlen(none[i]), &value));
+    assert_true(value == 3);
+}
+
+/* Sebastiano Vigna's splitmix64. */
+static uint64_t next(uint64_t *state) {
+    uint64_t z = (*state += 0x9e3779b97f4a7c15);
+    z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9;
+    z = (z ^ (z >> 27)) * 0x94d049bb133111eb;
+    return z ^ (z >> 31);
+}
+
+/* Digits of any number, with a point anywhere. */
+static void test_random(void **state) {
+    (void)state;
+    uint64_t r = 5;
+    for (int k = 0; k < 20000; k++) {
+        char text[40];
+        uint64_t bits = next(&r);
+        int n = 1 + (int)(bits % 19), point = (int)(bits / 19 % 20), at = 0;
+        if (bits >> 60 & 1) text[at++] = '-';
+        for (int i = 0; i < n; i++) {
+            if (i == point) text[at++] = '.';
+            text[at++] = (char)('0' + next(&r) % 10);
+        }
+        text[at] = 0;
+        check(text);
+    }
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_given), cmocka_unit_test(test_random)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
