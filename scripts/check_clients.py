@@ -231,7 +231,7 @@ def check_errors(server, client):
     raised(openai.BadRequestError, "a value that can't be", lambda: chat(model="m", messages=user("x"), temperature=-1))
     raised(openai.BadRequestError, "a schema with an unknown keyword", lambda: chat(
         model="m", messages=user("x"), response_format={"type": "json_schema", "json_schema": {
-            "name": "x", "schema": {"type": "object", "dependentRequired": {}}}}))
+            "name": "x", "schema": {"type": "object", "contains": {}}}}))
     raised(openai.NotFoundError, "another model", lambda: chat(model="other", messages=user("x")))
     raised(openai.NotFoundError, "another path", lambda: client.moderations.create(input="x"))
     slow = client.with_options(timeout=0.2, max_retries=0)

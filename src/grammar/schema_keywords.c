@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "grammar/schema_condition.h"
 #include "grammar/schema_values.h"
 
 typedef struct schema_keyword {
@@ -48,12 +49,13 @@ static const schema_keyword keywords[] = {{"type", ALL},
                                           {"exclusiveMinimum", LS_TYPE_NUMBER},
                                           {"exclusiveMaximum", LS_TYPE_NUMBER},
                                           {"multipleOf", LS_TYPE_NUMBER},
-                                          {"not", 0},
-                                          {"if", 0},
+                                          {LS_SCHEMA_NOT_LISTED, LS_TYPE_STRING},
+                                          {"not", ALL},
+                                          {"if", ALL},
+                                          {"dependencies", ALL},
+                                          {"dependentRequired", ALL},
+                                          {"dependentSchemas", ALL},
                                           {"contains", 0},
-                                          {"dependencies", 0},
-                                          {"dependentRequired", 0},
-                                          {"dependentSchemas", 0},
                                           {"unevaluatedItems", 0},
                                           {"unevaluatedProperties", 0},
                                           {"$dynamicRef", 0},
@@ -82,6 +84,8 @@ static bool is_near(const char *a, const char *b) {
     bool exchanged = n == 2 && m == 2 && a[first] == b[first + 1] && a[first + 1] == b[first];
     return (n <= 1 && m <= 1) || exchanged;
 }
+
+bool ls_schema_is_keyword(const char *name) { return find_keyword(name); }
 
 static ls_status check_unknown(const ls_schema_rules *r, const char *name) {
     for (int i = 0; i < NKEYWORDS; i++)
@@ -116,7 +120,11 @@ static ls_status check_keywords(const ls_schema_rules *r, const ls_json *j) {
 static unsigned done_by(const char *name) {
     if (strcmp(name, "anyOf") == 0) return LS_DONE_ANY_OF;
     if (strcmp(name, "oneOf") == 0) return LS_DONE_ONE_OF;
-    return strcmp(name, "$ref") == 0 || strcmp(name, "allOf") == 0 ? LS_DONE_OTHERS : 0;
+    static const char *const others[] = {
+        "$ref", "allOf", "not", "if", "dependencies", "dependentRequired", "dependentSchemas"};
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        if (strcmp(name, others[i]) == 0) return LS_DONE_OTHERS;
+    return 0;
 }
 
 static size_t count_said(const ls_schema_part *p) {
@@ -180,7 +188,7 @@ typedef struct schema_trail {
 
 static ls_status gather(ls_schema_rules *r, ls_schema_part part, const schema_trail *before,
                         ls_schema_set *all) {
-    const ls_json *list = ls_json_get(part.schema, "allOf");
+    const ls_json *list = ls_json_get(part.schema, "allOf"), *more = NULL;
     schema_trail trail = {part.schema, before};
     ls_schema_part to;
     int nested = 0;
@@ -205,7 +213,8 @@ static ls_status gather(ls_schema_rules *r, ls_schema_part part, const schema_tr
         return ls_schema_fail(r, "allOf: a list of schemas is expected");
     for (size_t i = 0; i < ls_json_count(list); i++)
         LS_TRY(gather(r, (ls_schema_part){ls_json_at(list, i), part.root, 0}, &trail, all));
-    return LS_OK;
+    LS_TRY(ls_schema_conditions(r, &part, &more));
+    return more ? gather(r, (ls_schema_part){more, part.root, 0}, &trail, all) : LS_OK;
 }
 
 ls_status ls_schema_gather(ls_schema_rules *r, const ls_schema_set *set, ls_schema_set **all_p) {

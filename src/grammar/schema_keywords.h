@@ -4,7 +4,8 @@
 
 #include "grammar/schema_rules.h"
 
-/* The set with what its schemas refer to by $ref and allOf. LS_EINVAL: a keyword is not supported,
+/* The set with what its schemas refer to by $ref, allOf and
+ * conditions. LS_EINVAL: a keyword is not supported,
  * or a schema refers to itself. */
 ls_status ls_schema_gather(ls_schema_rules *, const ls_schema_set *, ls_schema_set **all_p);
 /* What a $ref leads to. */
@@ -12,6 +13,8 @@ ls_status ls_schema_follow(const ls_schema_rules *, const ls_schema_part *, ls_s
 /* Does the schema say something that is still to be looked at? */
 bool ls_schema_says(const ls_schema_part *);
 bool ls_schema_is_ref(const ls_schema_part *); /* it says $ref alone */
+
+bool ls_schema_is_keyword(const char *name);
 
 /* The types that all schemas of a gathered set allow, 0: they have none in common; without `type`
  * those that their keywords are about, or all. *about_p: the types that there are keywords

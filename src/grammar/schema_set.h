@@ -14,7 +14,7 @@
 enum {
     LS_DONE_ANY_OF = 1,
     LS_DONE_ONE_OF = 2,
-    LS_DONE_OTHERS = 4 /* $ref and allOf: what they lead to is in the set */
+    LS_DONE_OTHERS = 4 /* $ref, allOf, conditions: what they lead to is in the set */
 };
 
 typedef struct ls_schema_part {

@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "grammar/schema_condition.h"
 #include "grammar/schema_keywords.h"
 #include "grammar/schema_values.h"
 
@@ -109,6 +110,18 @@ static const ls_expression *with_length(ls_schema_rules *r, const ls_expression 
     return all ? x : ls_expression_both(&r->pool, x, ls_schema_chars(r, least, most));
 }
 
+/* Those of the values that are strings, without quotes. */
+static ls_status read_names(ls_schema_rules *r, const ls_json *list, const ls_expression **x_p) {
+    const ls_expression *x = NULL;
+    if (!ls_json_is_array(list)) return ls_schema_fail(r, "enum: a list is expected");
+    for (size_t i = 0; i < ls_json_count(list); i++) {
+        const char *name = ls_json_text(ls_json_at(list, i));
+        if (name) x = ls_expression_or(&r->pool, x, ls_schema_unquoted(r, name));
+    }
+    *x_p = x ? x : ls_expression_never(&r->pool);
+    return LS_OK;
+}
+
 /* What the expressions and formats of all schemas allow; NULL: there are none. */
 static ls_status read_texts(ls_schema_rules *r, const ls_schema_set *set,
                             const ls_expression **x_p) {
@@ -117,6 +130,7 @@ static ls_status read_texts(ls_schema_rules *r, const ls_schema_set *set,
         const ls_json *pattern = ls_json_get(set->list[i].schema, "pattern");
         const ls_json *format = ls_json_get(set->list[i].schema, "format");
         const char *encoding = ls_json_text(ls_json_get(set->list[i].schema, "contentEncoding"));
+        const ls_json *not = ls_json_get(set->list[i].schema, LS_SCHEMA_NOT_LISTED);
         const ls_expression *one = NULL;
         if (pattern) {
             LS_TRY(ls_schema_pattern(r, "pattern", ls_json_text(pattern), &one));
@@ -127,6 +141,10 @@ static ls_status read_texts(ls_schema_rules *r, const ls_schema_set *set,
         if (one) x = ls_expression_both(&r->pool, x, one);
         if (encoding && strcmp(encoding, "base64") == 0)
             x = ls_expression_both(&r->pool, x, ls_schema_regex(r, BASE64));
+        if (!ls_json_count(not )) continue;
+        LS_TRY(read_names(r, not, &one));
+        if (!x) x = ls_schema_chars(r, 0, LS_NO_LIMIT);
+        x = ls_expression_without(&r->pool, x, one);
     }
     *x_p = x;
     return LS_OK;
@@ -163,18 +181,6 @@ ls_status ls_schema_string(ls_schema_rules *r, const ls_schema_set *set,
     }
     x = chars_of(r, x, least, most);
     *x_p = ls_schema_between(r, "\"", x, "\"");
-    return LS_OK;
-}
-
-/* Those of the values that are strings, without quotes. */
-static ls_status read_names(ls_schema_rules *r, const ls_json *list, const ls_expression **x_p) {
-    const ls_expression *x = NULL;
-    if (!ls_json_is_array(list)) return ls_schema_fail(r, "enum: a list is expected");
-    for (size_t i = 0; i < ls_json_count(list); i++) {
-        const char *name = ls_json_text(ls_json_at(list, i));
-        if (name) x = ls_expression_or(&r->pool, x, ls_schema_unquoted(r, name));
-    }
-    *x_p = x ? x : ls_expression_never(&r->pool);
     return LS_OK;
 }
 

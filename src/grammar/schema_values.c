@@ -152,13 +152,13 @@ static bool objects_overlap(ls_schema_comparison *c, const ls_json *a, const ls_
 
 /* Does a schema without a type have keywords about objects alone? Then objects are written. */
 static bool is_of_objects(const ls_json *s) {
-    static const char *const objects[] = {"properties", "required", "patternProperties",
-                                          "additionalProperties"},
-                             *const others[] = {"type",        "enum",      "const",   "anyOf",
-                                                "oneOf",       "allOf",     "$ref",    "items",
-                                                "minItems",    "maxItems",  "pattern", "minLength",
-                                                "maxLength",   "minimum",   "maximum", "format",
-                                                "prefixItems", "multipleOf"};
+    static const char *const
+        objects[] = {"properties", "required", "patternProperties", "additionalProperties"},
+        *const others[] = {
+            "type",      "enum",    "const",        "anyOf",           "oneOf",       "allOf",
+            "$ref",      "items",   "minItems",     "maxItems",        "pattern",     "minLength",
+            "maxLength", "minimum", "maximum",      "format",          "prefixItems", "multipleOf",
+            "not",       "if",      "dependencies", "dependentSchemas"};
     bool is = false;
     for (size_t i = 0; i < sizeof objects / sizeof *objects; i++)
         is = is || ls_json_get(s, objects[i]);

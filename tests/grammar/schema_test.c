@@ -646,6 +646,33 @@ static void test_allowed(void **state) {
          "[3,{\"a\":1,\"b\":[2]}]", "[{\"a\":1,\"b\":[2]},{\"b\":[2],\"a\":1}]"},
         {"{\"type\":\"array\",\"uniqueItems\":true,\"items\":{\"enum\":[[1,23],[12,3]]}}",
          "[[12,3],[1,23]]", "[[1,23],[1,23]]"},
+        {"{\"type\":\"object\",\"properties\":{\"a\":{},\"b\":{},\"c\":{}},\"dependentRequired\":{"
+         "\"a\":[\"c\"]}}",
+         "{\"a\":1,\"c\":1}", "{\"a\":1,\"b\":1}"},
+        {"{\"properties\":{\"a\":{},\"b\":{}},\"dependencies\":{\"a\":\"b\"}}", "{\"b\":1}",
+         "{\"a\":1}"},
+        {"{\"properties\":{\"a\":{},\"b\":{\"type\":\"integer\"}},\"dependentSchemas\":{\"a\":{"
+         "\"properties\":{\"b\":{\"minimum\":5}}}}}",
+         "{\"a\":1,\"b\":7}", "{\"a\":1,\"b\":2}"},
+        {"{\"properties\":{\"t\":{\"enum\":[\"x\",\"y\"]},\"v\":{}},\"required\":[\"t\",\"v\"],"
+         "\"if\":{\"properties\":{\"t\":{\"const\":\"x\"}}},\"then\":{\"properties\":{\"v\":{"
+         "\"type\":\"integer\"}}},\"else\":{\"properties\":{\"v\":{\"type\":\"null\"}}}}",
+         "{\"t\":\"y\",\"v\":null}", "{\"t\":\"x\",\"v\":null}"},
+        {"{\"properties\":{\"t\":{\"type\":\"string\"},\"v\":{}},\"if\":{\"required\":[\"v\"]},"
+         "\"then\":{\"required\":[\"t\"]}}",
+         "{\"t\":\"a\",\"v\":1}", "{\"v\":1}"},
+        {"{\"type\":\"string\",\"maxLength\":3,\"not\":{\"enum\":[\"a\",\"abc\"]}}", "\"ab\"",
+         "\"abc\""},
+        {"{\"type\":[\"string\",\"integer\"],\"not\":{\"const\":3}}", "\"3\"", "3"},
+        {"{\"not\":{\"type\":[\"object\",\"number\"]},\"anyOf\":[{\"type\":\"object\"},{\"type\":"
+         "\"boolean\"},{\"const\":1}]}",
+         "true", "1"},
+        {"{\"type\":\"object\",\"properties\":{\"a\":{},\"b\":{}},\"not\":{\"required\":[\"a\","
+         "\"b\"]}}",
+         "{\"b\":1}", "{\"a\":1,\"b\":1}"},
+        {"{\"type\":\"object\",\"properties\":{\"a\":{},\"b\":{}},\"not\":{\"anyOf\":[{"
+         "\"required\":[\"a\"]},{\"not\":{\"required\":[\"b\"]}}]}}",
+         "{\"b\":1}", "{}"},
         {"{\"const\":2,\"allOf\":[{\"enum\":[1,2]},{\"enum\":[2.0,3]}]}", "2", "1"},
         {"{\"type\":\"array\",\"items\":[{\"type\":\"null\"},{\"type\":\"integer\"}],"
          "\"additionalItems\":{\"type\":\"string\"}}",
@@ -710,7 +737,7 @@ static void test_refused(void **state) {
          "is not in the schema"},
         {"{\"type\":\"integer\",\"minimum\":1e18}", "no number"},
         {"{\"type\":\"string\",\"pattern\":\"[]a]\"}", "write \\]"},
-        {"{\"properties\":{\"a\":{\"not\":{}}}}", "at /properties/a: the keyword 'not'"},
+        {"{\"properties\":{\"a\":{\"contains\":{}}}}", "at /properties/a: the keyword 'contains'"},
         {"{\"type\":\"text\"}", "type: null, boolean"},
         {"{\"type\":[]}", "type: null, boolean"},
         {"{\"$ref\":\"#/$defs/a\"}", "'#/$defs/a' is not in the schema"},
@@ -739,6 +766,11 @@ static void test_refused(void **state) {
          "\"#/$defs/a\"}",
          "refers to itself"},
         {"{\"allOf\":[{\"type\":\"string\"},{\"type\":\"null\"}]}", "no text is allowed"},
+        {"{\"not\":{\"pattern\":\"a\"}}", "the keyword 'not' is supported with"},
+        {"{\"if\":{\"minimum\":3},\"then\":{\"type\":\"integer\"}}",
+         "the keyword 'if' is supported with"},
+        {"{\"dependencies\":{\"a\":3}}", "names or a schema are expected"},
+        {"{\"dependentRequired\":[]}", "an object is expected"},
         {"{\"enum\":[]}", "no value"},
         {"{\"enum\":[1],\"type\":\"string\"}", "no value"},
         {"{\"const\":1,\"minimum\":2}", "no value"},
