@@ -39,6 +39,7 @@ typedef struct host {
     char id[24];
     uint64_t number;  /* the id as a number */
     char listen[256]; /* the address at which its workers listen; "": none was given */
+    char any[16];     /* this host is reached at several addresses: its workers listen at all */
     int interrupts;
     int64_t stop_ns;          /* when the run was asked to stop */
     bool leaves;              /* this host does not lead, and was asked to leave */
@@ -106,6 +107,8 @@ static void meet(void *arg, ls_view *v) {
     ls_error e = {0};
     struct sockaddr_storage at;
     ls_links_address(h->links, &at);
+    const char *all = at.ss_family == AF_INET ? "0.0.0.0" : "::";
+    snprintf(h->any, sizeof h->any, "%s", ls_address_is_any(&at) ? all : "");
     if (ls_socket_listen(&at, &h->o->listen_fd, &e) != LS_OK) {
         fail(h, &e);
         return;
@@ -175,7 +178,7 @@ static ls_status start(host *h, const ls_view *v, ls_error *e) {
     h->o->size = v->nhosts > 1 ? v->size : 0;
     h->o->address = h->s->view.address;
     h->o->host = h->id;
-    h->o->listen = h->listen;
+    h->o->listen = h->any[0] && ls_views_leads(h->views) ? h->any : h->listen;
     log_view(v, h->s->changes);
     h->crew.stays = h->s->stays && v->nhosts == 1;
     LS_TRY(ls_crew_start(&h->crew, v->id.number, e));

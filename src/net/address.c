@@ -68,6 +68,12 @@ bool ls_address_is_same(const struct sockaddr_storage *a, const struct sockaddr_
                   &((const struct sockaddr_in6 *)b)->sin6_addr, sizeof(struct in6_addr)) == 0;
 }
 
+bool ls_address_is_loopback(const struct sockaddr_storage *a) {
+    if (a->ss_family == AF_INET)
+        return ntohl(((const struct sockaddr_in *)a)->sin_addr.s_addr) >> 24 == 127;
+    return IN6_IS_ADDR_LOOPBACK(&((const struct sockaddr_in6 *)a)->sin6_addr);
+}
+
 int ls_address_port(const struct sockaddr_storage *a) {
     return ntohs(a->ss_family == AF_INET ? ((const struct sockaddr_in *)a)->sin_port
                                          : ((const struct sockaddr_in6 *)a)->sin6_port);

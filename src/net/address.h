@@ -59,6 +59,7 @@ int ls_socket_port(int fd);
 bool ls_address_is_same(const struct sockaddr_storage *, const struct sockaddr_storage *);
 /* 0.0.0.0, ::, or no address. */
 bool ls_address_is_any(const struct sockaddr_storage *);
+bool ls_address_is_loopback(const struct sockaddr_storage *);
 int ls_address_port(const struct sockaddr_storage *);
 void ls_address_set_port(struct sockaddr_storage *, int port);
 

@@ -15,12 +15,6 @@ static struct sockaddr_storage address_of(const struct addrinfo *a) {
     return x;
 }
 
-static bool is_loopback(const struct sockaddr_storage *a) {
-    if (a->ss_family == AF_INET)
-        return ntohl(((const struct sockaddr_in *)a)->sin_addr.s_addr) >> 24 == 127;
-    return IN6_IS_ADDR_LOOPBACK(&((const struct sockaddr_in6 *)a)->sin6_addr);
-}
-
 /* "localhost" and numeric addresses mean the same on every host. Another name may be the loopback
  * here only: Debian's /etc/hosts gives a host's own name the address 127.0.1.1. */
 static bool means_the_same_everywhere(const char *host) {
@@ -83,7 +77,7 @@ static ls_status listen_at_own(const struct addrinfo *list, bool loopback_too, i
                                int *fd_p, ls_error *e) {
     for (const struct addrinfo *a = list; a; a = a->ai_next) {
         struct sockaddr_storage at = address_of(a);
-        if (!loopback_too && is_loopback(&at)) continue;
+        if (!loopback_too && ls_address_is_loopback(&at)) continue;
         if (listen_at_free(&at, nports, fd_p, e) == LS_OK) return LS_OK;
         if (errno != EADDRNOTAVAIL && errno != EAFNOSUPPORT) return LS_EIO;
     }
@@ -100,7 +94,7 @@ static int count_own(const struct addrinfo *list, struct sockaddr_storage *any_p
     for (const struct addrinfo *a = list, *b = list; a; a = a->ai_next, b = list) {
         struct sockaddr_storage at = address_of(a);
         while (b != a && !is_same(a, b)) b = b->ai_next;
-        if (b != a || is_loopback(&at) || !is_own(at)) continue;
+        if (b != a || ls_address_is_loopback(&at) || !is_own(at)) continue;
         if (at.ss_family == AF_INET6 || n == 0) any_p->ss_family = at.ss_family;
         n++;
     }

@@ -381,6 +381,20 @@ static ls_status read_roster(search *x, const ls_visit *v, ls_roster *r, ls_erro
     return LS_OK;
 }
 
+/* Worker 0 does not know its own address; a worker that has reached it does. Others of its host may
+ * have reached it through the loopback. */
+static void set_first_host(ls_roster *r, const struct sockaddr_storage *at) {
+    for (int i = 0; i < r->size; i++) {
+        ls_roster_entry *m = &r->members[i];
+        bool beside = m->host == r->members[0].host && ls_address_is_loopback(&m->address) &&
+                      !ls_address_is_loopback(at);
+        int port = ls_address_port(&m->address);
+        if (i > 0 && !beside) continue;
+        m->address = *at;
+        ls_address_set_port(&m->address, port);
+    }
+}
+
 /* Joins the group through a connection to its worker 0. */
 static ls_status visit(search *x, int fd, ls_roster *r, ls_error *e) {
     const ls_join *j = x->j;
@@ -399,13 +413,8 @@ static ls_status visit(search *x, int fd, ls_roster *r, ls_error *e) {
     h.port = s == LS_OK ? (uint16_t)ls_socket_port(r->listen_fd) : 0;
     if (s == LS_OK) s = greet(x, &v, e);
     if (s == LS_OK) s = read_roster(x, &v, r, e);
-    /* Worker 0 does not know its own address; a worker that has reached it does. */
-    if (s == LS_OK) {
-        struct sockaddr_storage *a = &r->members[0].address;
-        int port = ls_address_port(a);
-        ls_socket_peer(v.c->fd, a);
-        ls_address_set_port(a, port);
-    }
+    struct sockaddr_storage first_at;
+    if (s == LS_OK && ls_socket_peer(v.c->fd, &first_at)) set_first_host(r, &first_at);
     ls_conn_free(v.c);
     free(v.text);
     if (s != LS_OK && r->listen_fd >= 0) {
