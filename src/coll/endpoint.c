@@ -8,6 +8,7 @@
 
 #include "base/clock.h"
 #include "base/cores.h"
+#include "base/descriptors.h"
 #include "base/forked.h"
 #include "base/mem.h"
 #include "coll/neighbours.h"
@@ -241,6 +242,9 @@ static ls_status read_meeting(const ls_group_options *o, ls_environment *env_p, 
     return LS_OK;
 }
 
+/* Files and sockets of a worker, beside two connections with each other one. */
+enum { OWN_FILES = 18 };
+
 static ls_status open_tcp(const ls_group_options *o, const ls_environment *env, const ls_kernels *k,
                           ls_endpoint **p_p, ls_error *e) {
     ls_key key;
@@ -250,6 +254,7 @@ static ls_status open_tcp(const ls_group_options *o, const ls_environment *env, 
                        "%s does not give worker 0's address: set LOCKSTEP_ADDR=HOST:PORT, or "
                        "MASTER_ADDR and MASTER_PORT, the same on all workers",
                        ls_launcher_title(env->launcher));
+    LS_TRY(ls_descriptors_raise(OWN_FILES + 4, OWN_FILES + 2 * env->size, "workers over TCP", e));
     LS_TRY(find_key(o, &key, &keyed, e));
     ls_join j = {.rank = env->rank, .size = env->size, .host = env->host, .port = env->port};
     j.nports = 1;
