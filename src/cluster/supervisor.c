@@ -81,11 +81,22 @@ static void set_address(const host *h, int peer, char address[LS_PLACE]) {
     ls_address_text(&own, address, LS_PLACE);
 }
 
+/* A host that joins listens where the leading host knows it, as its workers do, and nowhere else. */
+static void open_reach(host *h, int leader) {
+    struct sockaddr_storage its, own;
+    char text[LS_PLACE];
+    ls_address a;
+    if (h->reach || !h->links || !ls_links_addresses(h->links, leader, &its, &own)) return;
+    ls_address_text(&own, text, sizeof text);
+    if (ls_address_parse(text, &a, NULL) == LS_OK) h->reach = ls_reach_open(a.host);
+}
+
 /* A run that ends reports its number of steps: hosts without workers in it can't know. */
 static void send_message(void *arg, int peer, const ls_host_message *s) {
-    const host *h = arg;
+    host *h = arg;
     ls_host_message m = *s;
     if (s->what == LS_HOST_OVER) m.state.steps = last_step(h);
+    if (s->what == LS_HOST_JOIN) open_reach(h, peer);
     if (s->what == LS_HOST_JOIN && h->reach)
         ls_reach_place(h->reach, m.view.address, sizeof m.view.address);
     if (s->what == LS_HOST_BEGIN) set_address(h, peer, m.view.address);
@@ -126,7 +137,7 @@ static void place(const void *arg, const int by_of[2], const char *said, char ad
     struct sockaddr_storage at, theirs, ours;
     char text[LS_PLACE];
     snprintf(text, sizeof text, "%s", said);
-    if (own) ls_reach_place(h->reach, text, sizeof text);
+    if (own && h->reach) ls_reach_place(h->reach, text, sizeof text);
     address[0] = 0;
     if (ls_address_parse(text, &a, NULL) != LS_OK || !ls_address_numeric(&a, &at)) return;
     if (ls_address_is_any(&at)) {
@@ -400,7 +411,7 @@ static void check_links(host *h) {
 static void check_reach(host *h) {
     int32_t number;
     bool reached;
-    while (!h->over && ls_reach_next(h->reach, &number, &reached))
+    while (!h->over && h->reach && ls_reach_next(h->reach, &number, &reached))
         ls_views_tried(h->views, number, reached);
 }
 
@@ -538,7 +549,8 @@ static ls_status open_links(host *h, ls_error *e) {
     snprintf(h->listen, sizeof h->listen, "%s", at.host);
     LS_TRY(ls_links_open(h->s->listen, h->number, &h->s->admission, &h->links, e));
     const char *listens = getenv("LOCKSTEP_LISTEN"); /* for the workers of a host that joins */
-    h->reach = ls_reach_open(*h->listen || !listens ? h->listen : listens);
+    if (h->s->listen || listens)
+        h->reach = ls_reach_open(*h->listen || !listens ? h->listen : listens);
     h->signal_fd = signalfd(-1, &h->signals.waited, SFD_CLOEXEC | SFD_NONBLOCK);
     if (h->s->hosts > 1) ls_log("waiting at %s for %d hosts", h->s->listen, h->s->hosts);
     return LS_OK;
