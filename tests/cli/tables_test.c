@@ -120,6 +120,30 @@ static void test_resumed(void **state) {
            1, "data.normalize is");
 }
 
+/* Numbers of 16 bits are coarse near a large mean, or end below it. */
+static void test_sixteen_bits(void **state) {
+    (void)state;
+    ls_buf b = {0};
+    ls_buf_printf(&b, "x,y\n");
+    for (int i = 0; i < 90; i++) ls_buf_printf(&b, "%d,%d\n", i, 2000 + i % 9);
+    write_file("years.csv", b.data, b.len);
+    ls_buf_free(&b);
+    static const char line[] =
+        "train @/c.yaml -n 1 -o @/%s --set data.path=@/years.csv "
+        "--set model.loss={mean_squared_error:\t{target:\ty}} --set train.steps=1 "
+        "--set train.compute=%s";
+    char *output = output_of(line, "f32", "f32");
+    assert_null(strstr(output, "apart"));
+    free(output);
+    output = output_of(line, "bf16", "bf16");
+    assert_non_null(strstr(output,
+                           "numbers near 2004, the mean of the target 'y', are 7.8 apart in "
+                           "bf16; f32 predicts it more exactly"));
+    free(output);
+    expect("train @/c.yaml -n 1 -o @/f16 --set data.path=@/train.csv --set train.compute=f16", 1,
+           "f16 has no numbers above 65504, and the target 'price' is ");
+}
+
 /* Huge and tiny numbers, one row, missing values, a column with the name of a layer. */
 static void test_odd(void **state) {
     (void)state;
@@ -202,10 +226,11 @@ static void test_steps(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_same_bits),   cmocka_unit_test(test_recorded),
-        cmocka_unit_test(test_predictions), cmocka_unit_test(test_resumed),
-        cmocka_unit_test(test_odd),         cmocka_unit_test(test_given),
-        cmocka_unit_test(test_layers),      cmocka_unit_test(test_steps),
+        cmocka_unit_test(test_same_bits),    cmocka_unit_test(test_recorded),
+        cmocka_unit_test(test_predictions),  cmocka_unit_test(test_resumed),
+        cmocka_unit_test(test_sixteen_bits), cmocka_unit_test(test_odd),
+        cmocka_unit_test(test_given),        cmocka_unit_test(test_layers),
+        cmocka_unit_test(test_steps),
     };
     return cmocka_run_group_tests(tests, make, folder_remove);
 }
