@@ -81,7 +81,7 @@ static void set_address(const host *h, int peer, char address[LS_PLACE]) {
     ls_address_text(&own, address, LS_PLACE);
 }
 
-/* A host that joins listens where the leading host knows it, as its workers do, and nowhere else. */
+/* A host that joins listens where the leading host knows it, as its workers do, nowhere else. */
 static void open_reach(host *h, int leader) {
     struct sockaddr_storage its, own;
     char text[LS_PLACE];

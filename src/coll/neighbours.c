@@ -104,8 +104,8 @@ ls_status ls_neighbours_find(ls_endpoint *p, uint64_t number, int64_t timeout_ns
 
 /* ---- sharing ---- */
 
-/* Where the memory is: a descriptor of a process. fd -1: there is none. The inode tells it from what
- * another process has that has this number in another container. */
+/* Where the memory is: a descriptor of a process. fd -1: there is none. The inode tells it from
+ * what another process has that has this number in another container. */
 typedef struct place {
     int32_t pid, fd;
     uint64_t inode;

@@ -7,8 +7,8 @@
 #include "source/ids.h"
 #include "source/source.h"
 
-/* Lets a source that was just opened follow the base's numbering, with its own columns that the base
- * lacks. If its label has a text that the base lacks, the label has its own numbers, which is
+/* Lets a source that was just opened follow the base's numbering, with its own columns that the
+ * base lacks. If its label has a text that the base lacks, the label has its own numbers, which is
  * logged. base: NULL or without columns: nothing is done. what: names the files. LS_EINVAL: another
  * column has such a text, or columns that are joined in one field are not there. */
 ls_status ls_base_numbering_follow(ls_source *, const ls_numbering *base, const char *what,

@@ -1,6 +1,6 @@
-/* decisions.h - what the data of a run decide of its config: fields and classes of its model, the size
- * of its images, means and deviations, steps. A run that has begun keeps what was decided, and one
- * that begins with the weights of another (train.from) takes what was decided for that one.
+/* decisions.h - what the data of a run decide of its config: fields and classes of its model, the
+ * size of its images, means and deviations, steps. A run that has begun keeps what was decided, and
+ * one that begins with the weights of another (train.from) takes what was decided for that one.
  */
 #ifndef LS_DATASET_DECISIONS_H
 #define LS_DATASET_DECISIONS_H

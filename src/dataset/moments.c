@@ -164,7 +164,8 @@ static void note_scales(const ls_scales *s, const ls_field_scale *target) {
     ls_buf_free(&b);
 }
 
-/* Predictions are stored as the config's numbers, of 8 bits in bf16, of 11 and at most 65504 in f16. */
+/* Predictions are stored as the config's numbers: of 8 bits in bf16; of 11, and at most 65504, in
+ * f16. */
 static ls_status check_precision(const ls_config *c, const ls_field_scale *target, ls_error *e) {
     ls_dtype type = ls_config_compute(c);
     float mean = fabsf(target->mean[0]), deviation = target->deviation[0];

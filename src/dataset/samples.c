@@ -164,9 +164,9 @@ static ls_status open_parts(ls_samples *s, const ls_opening *how, const ls_model
     return ls_samples_order(c, &s->record, &s->order, e);
 }
 
-/* The numbering that the training data of a run with train.from follow: that of the run itself, once
- * it has begun, else the base's. None, if there is none: the base has texts, or a program's data.
- * run: NULL: a new one. */
+/* The numbering that the training data of a run with train.from follow: that of the run itself,
+ * once it has begun, else the base's. None, if there is none: the base has texts, or a program's
+ * data. run: NULL: a new one. */
 static ls_numbering base_of(const ls_config *c, const char *run) {
     ls_numbering n = {0};
     if (*c->train.from) ls_data_record_numbering(run ? run : c->train.from, &n, NULL);

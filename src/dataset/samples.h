@@ -40,8 +40,9 @@ ls_status ls_samples_open_files(const ls_config *, bool fresh, ls_source **s_p, 
 ls_status ls_samples_count(const ls_config *, uint64_t *n_p, ls_error *);
 
 /* Opens the files that the config names. run: the directory of a run that has begun, and r its
- * record, which says where relative paths begin, if not in the working directory; NULL: a new run. LS_EINVAL: the files lack
- * what the model reads, or are damaged. LS_EIO: they are missing, or can't be read. */
+ * record, which says where relative paths begin, if not in the working directory; NULL: a new run.
+ * LS_EINVAL: the files lack what the model reads, or are damaged. LS_EIO: they are missing, or
+ * can't be read. */
 ls_status ls_samples_open(const ls_config *, const ls_model *, const char *run,
                           const ls_data_record *r, ls_samples **s_p, ls_error *);
 /* Other files than the run's, e.g. without labels. */

@@ -22,10 +22,10 @@ bool ls_network_is_open(const ls_config *);
  * LS_EINVAL: they don't have what the loss needs. */
 ls_status ls_network_resolve(ls_config *, const ls_source *, ls_error *);
 /* Raises train.micro_batch to what the model needs: to whole units (ls_model_unit_samples()). Where
- * the config leaves it out, to what is computed together (parallel.expert_virtual), times a power of
- * two that makes 256 rows, so that products are fast, and notes that it was chosen (config/needs.h);
- * in a pipeline it stays small, and if a layer joins samples (model/layer.h) it is all samples of a
- * virtual worker. */
+ * the config leaves it out, to what is computed together (parallel.expert_virtual), times a power
+ * of two that makes 256 rows, so that products are fast, and notes that it was chosen
+ * (config/needs.h); in a pipeline it stays small, and if a layer joins samples (model/layer.h) it
+ * is all samples of a virtual worker. */
 void ls_network_choose_micro(ls_config *);
 
 #endif

@@ -83,8 +83,8 @@ static size_t skip_spaces(const ls_csv *c, size_t i) {
     return i;
 }
 
-/* begin: behind the quote; one_line: it is closed in the same line. Reads no further than behind the
- * quote that follows. */
+/* begin: behind the quote; one_line: it is closed in the same line. Reads no further than behind
+ * the quote that follows. */
 static const char *next_quoted(ls_csv *c, size_t begin, bool one_line, ls_csv_cell *cell) {
     size_t i = begin;
     uint64_t lines = 0;

@@ -69,9 +69,9 @@ void ls_world_clear(const ls_world *, const ls_share *);
 ls_status ls_world_adopt(ls_world *, const ls_share *, const ls_compute *, int64_t last,
                          ls_error *);
 /* Opens the worlds [nworkers] of all workers in the calling thread, with their groups [nworkers].
- * shares: a sharding group has one copy, as above, which needs sharded moments; where workers divide
- * the layers, or train apart, all have one, of which each bucket's first worker updates what is not
- * sharded. */
+ * shares: a sharding group has one copy, as above, which needs sharded moments; where workers
+ * divide the layers, or train apart, all have one, of which each bucket's first worker updates what
+ * is not sharded. */
 ls_status ls_world_open_all(ls_world *worlds, const ls_share *, ls_group **groups, bool shares,
                             ls_error *);
 void ls_world_close(ls_world *, const ls_share *);

@@ -63,8 +63,7 @@ static const kind kinds[] = {
     {"another model", NULL, "--set model.layers=3", "this host has model.layers 3, the leading", 0},
     {"another batch", NULL, "--set train.batch=32", "this host has train.batch 32, the leading", 0},
     {"another mode", NULL, "OTHER", "this host has sync.mode ", 0},
-    {"no descriptors", NULL, "", "Too many open files", 9},
-    {"few descriptors", NULL, "", "Too many open files", 12},
+    {"few descriptors", NULL, "", "workers over TCP need at least 22 open files and sockets", 12},
 };
 enum { NKINDS = sizeof kinds / sizeof *kinds };
 
@@ -72,10 +71,15 @@ static const char *const modes[] = {"all_reduce", "ssp", "async"};
 
 /* ---- the run, and those that join it ---- */
 
+/* A worker raises the limit as far as the hard one, which root alone can raise again. */
 static void limit_files(int n, struct rlimit *was) {
     getrlimit(RLIMIT_NOFILE, was);
-    const struct rlimit few = {(rlim_t)n, was->rlim_max};
+    const struct rlimit few = {(rlim_t)n, (rlim_t)n};
     if (n) setrlimit(RLIMIT_NOFILE, &few);
+}
+
+static bool may_limit(const kind *k) {
+    return k->only == 0 || k->only == TOGETHER || geteuid() == 0;
 }
 
 static void join(const pair *p, int mode, const kind *k) {
@@ -115,7 +119,8 @@ static void test_kinds(void **arg) {
         p.a = pair_listen(&p, 1, "");
         await_step(run, 5, &p.a);
         for (int i = 0; i < NKINDS; i++)
-            if (runs_case(i + mode, 3) && !(mode && kinds[i].only)) join(&p, mode, &kinds[i]);
+            if (runs_case(i + mode, 3) && !(mode && kinds[i].only) && may_limit(&kinds[i]))
+                join(&p, mode, &kinds[i]);
         let_go(run);
         host_expect(&p.a, 0, NULL);
         if (mode == 2) continue; /* its bits depend on time */

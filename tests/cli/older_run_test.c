@@ -1,6 +1,6 @@
-/* older_run_test.c - a run that an older version began goes on with its bits: it has the config.yaml
- * of a version that knew neither data.normalize of tables nor a train.micro_batch that is chosen,
- * and the hash of the weights that this version came to. */
+/* older_run_test.c - a run that an older version began goes on with its bits: it has the
+ * config.yaml of a version that knew neither data.normalize of tables nor a train.micro_batch that
+ * is chosen, and the hash of the weights that this version came to. */
 /* ctest: busy seconds=2 */
 #include <sys/stat.h>
 

@@ -48,8 +48,8 @@ typedef struct ls_join {
 ls_status ls_join_run(const ls_join *, ls_roster *r_p, ls_error *);
 void ls_roster_free(ls_roster *);
 
-/* Equal for processes that can share memory and see each other in /proc: one boot of one kernel, and
- * one namespace of processes, which containers have of their own. Never 0. */
+/* Equal for processes that can share memory and see each other in /proc: one boot of one kernel,
+ * and one namespace of processes, which containers have of their own. Never 0. */
 uint64_t ls_host_number(void);
 
 #endif

@@ -44,8 +44,8 @@ typedef struct ls_json_members {
 } ls_json_members;
 
 void ls_json_members_count(ls_json_members *, const ls_json *object);
-/* A member that at least half of the objects have must be in all of them, unless it has a rule; what
- * most of its values are, texts or not, all must be. Another one becomes no field, unless
+/* A member that at least half of the objects have must be in all of them, unless it has a rule;
+ * what most of its values are, texts or not, all must be. Another one becomes no field, unless
  * keeps_rare. */
 void ls_json_members_decide(ls_json_members *);
 
