@@ -2,7 +2,6 @@
  * once with a line that names it, and the run goes on without it, to its bits. */
 /* ctest: busy seconds=40 */
 /* ctest: long-asan: net/tcp, cluster and storage run the same code */
-#include <sys/resource.h>
 
 #include "cli/hosts.h"
 
@@ -25,45 +24,45 @@ static void shell(const char *line, const char *run) {
 
 /* ---- what may be wrong ---- */
 
-/* For all_reduce alone: hosts of the other modes only read the directory, and need few
- * descriptors. */
-enum { TOGETHER = 1024 };
-
 typedef struct kind {
     const char *name;
     const char *prepare; /* a shell command that makes its run directory; NULL: that of the run */
     const char *more;    /* its settings, beside those of the run */
     const char *says;    /* the host; and the run's, if it gets to know */
-    int only;            /* 0: with each mode; else with all_reduce: the most descriptors */
+    bool together; /* with all_reduce alone: hosts of the other modes only read the directory */
 } kind;
 
 /* A copy of the run directory, in which something is damaged. */
 #define COPY "rm -rf bad; cp -r $R bad 2>/dev/null; rm -rf bad/.lockstep* bad/control; "
 
 static const kind kinds[] = {
-    {"no directory", "rm -rf bad", "", "bad: does not exist on this host; name the directory", 0},
-    {"an empty directory", "rm -rf bad && mkdir bad", "", "bad: has no run; name the directory", 0},
+    {"no directory", "rm -rf bad", "", "bad: does not exist on this host; name the directory",
+     false},
+    {"an empty directory", "rm -rf bad && mkdir bad", "", "bad: has no run; name the directory",
+     false},
     {"another run", "rm -rf bad && cp -r other bad", "",
-     "this host has another run than the leading host", 0},
+     "this host has another run than the leading host", false},
     {"other data", "rm -rf bad && cp -r other bad && cp $R/lock bad/lock", "",
-     "this host has another data than the leading host", 0},
-    {"a copy", COPY "true", "", "is another directory than that of worker 0", TOGETHER},
+     "this host has another data than the leading host", false},
+    {"a copy", COPY "true", "", "is another directory than that of worker 0", true},
     {"damaged tokens",
      COPY "printf x | dd of=bad/tokens.bin bs=1 seek=999 conv=notrunc status=none", "",
-     "tokens.bin: is damaged", 0},
-    {"fewer tokens", COPY "truncate -s 1000 bad/tokens.bin", "", "tokens.bin: ", 0},
-    {"no tokens", COPY "rm bad/tokens.bin", "", "tokens.bin: ", 0},
-    {"another tokenizer", COPY "sed -i s/e/a/ bad/tokenizer.json", "", "tokenizer.json", 0},
-    {"a damaged record", COPY "truncate -s 50 bad/corpus.json", "", "corpus.json", 0},
-    {"no record", COPY "rm bad/corpus.json", "", "bad/corpus.json: is missing", 0},
-    {"no lock", COPY "rm bad/lock", "", "bad: has no run; name the directory", 0},
+     "tokens.bin: is damaged", false},
+    {"fewer tokens", COPY "truncate -s 1000 bad/tokens.bin", "", "tokens.bin: ", false},
+    {"no tokens", COPY "rm bad/tokens.bin", "", "tokens.bin: ", false},
+    {"another tokenizer", COPY "sed -i s/e/a/ bad/tokenizer.json", "", "tokenizer.json", false},
+    {"a damaged record", COPY "truncate -s 50 bad/corpus.json", "", "corpus.json", false},
+    {"no record", COPY "rm bad/corpus.json", "", "bad/corpus.json: is missing", false},
+    {"no lock", COPY "rm bad/lock", "", "bad: has no run; name the directory", false},
     {"a linked lock", COPY "mv bad/lock bad/other && ln -s other bad/lock", "", "lock: is a link",
-     0},
-    {"another seed", NULL, "--set train.seed=2", "this host has train.seed 2, the leading host", 0},
-    {"another model", NULL, "--set model.layers=3", "this host has model.layers 3, the leading", 0},
-    {"another batch", NULL, "--set train.batch=32", "this host has train.batch 32, the leading", 0},
-    {"another mode", NULL, "OTHER", "this host has sync.mode ", 0},
-    {"few descriptors", NULL, "", "workers over TCP need at least 22 open files and sockets", 12},
+     false},
+    {"another seed", NULL, "--set train.seed=2", "this host has train.seed 2, the leading host",
+     false},
+    {"another model", NULL, "--set model.layers=3", "this host has model.layers 3, the leading",
+     false},
+    {"another batch", NULL, "--set train.batch=32", "this host has train.batch 32, the leading",
+     false},
+    {"another mode", NULL, "OTHER", "this host has sync.mode ", false},
 };
 enum { NKINDS = sizeof kinds / sizeof *kinds };
 
@@ -71,27 +70,13 @@ static const char *const modes[] = {"all_reduce", "ssp", "async"};
 
 /* ---- the run, and those that join it ---- */
 
-/* A worker raises the limit as far as the hard one, which root alone can raise again. */
-static void limit_files(int n, struct rlimit *was) {
-    getrlimit(RLIMIT_NOFILE, was);
-    const struct rlimit few = {(rlim_t)n, (rlim_t)n};
-    if (n) setrlimit(RLIMIT_NOFILE, &few);
-}
-
-static bool may_limit(const kind *k) {
-    return k->only == 0 || k->only == TOGETHER || geteuid() == 0;
-}
-
 static void join(const pair *p, int mode, const kind *k) {
     char more[256];
-    struct rlimit was;
     bool other = strcmp(k->more, "OTHER") == 0;
     snprintf(more, sizeof more, "%s --set sync.mode=%s", other ? "" : k->more,
              modes[other ? (mode + 1) % 3 : mode]);
     if (k->prepare) shell(k->prepare, p->run);
-    limit_files(k->only, &was);
     host b = start(1, k->prepare ? "bad" : p->run, p->join, more);
-    setrlimit(RLIMIT_NOFILE, &was);
     print_message("%s: %s\n", modes[mode], k->name);
     host_expect(&b, 1, k->says);
     if (host_is_over(&p->a)) host_fail(&p->a, "the run has ended");
@@ -119,8 +104,7 @@ static void test_kinds(void **arg) {
         p.a = pair_listen(&p, 1, "");
         await_step(run, 5, &p.a);
         for (int i = 0; i < NKINDS; i++)
-            if (runs_case(i + mode, 3) && !(mode && kinds[i].only) && may_limit(&kinds[i]))
-                join(&p, mode, &kinds[i]);
+            if (runs_case(i + mode, 3) && !(mode && kinds[i].together)) join(&p, mode, &kinds[i]);
         let_go(run);
         host_expect(&p.a, 0, NULL);
         if (mode == 2) continue; /* its bits depend on time */
