@@ -423,7 +423,12 @@ static void test_written(void **state) {
     (void)state;
     for (size_t i = 0; i < NALL; i++) {
         ls_architecture a = good(all[i]), b;
-        if (i == 2) a.rope = (ls_rotation){.type = LS_ROPE_LINEAR, .base = 1e4, .factor = 1.5};
+        if (i == 2) { /* member by member: padding is compared, too */
+            memset(&a.rope, 0, sizeof a.rope);
+            a.rope.type = LS_ROPE_LINEAR;
+            a.rope.base = 1e4;
+            a.rope.factor = 1.5;
+        }
         ls_json *o = ls_config_json_new(&a, "float32");
         ls_buf text = {0};
         ls_json_write(o, 2, &text);
