@@ -9,6 +9,7 @@ until all hosts train again, stops the run, and compares its bits with those of 
 root, iptables and the kernel's namespaces; what they do not support is skipped. Prints "passed",
 "failed" or "skipped" for each case; exit code 1: one has failed.
 """
+import contextlib
 import os
 import re
 import shutil
@@ -195,11 +196,24 @@ class Run:
         shutil.rmtree(self.dir, ignore_errors=True)
 
 
+@contextlib.contextmanager
+def cluster(lockstep, n, how=None, **options):
+    """The network of n hosts and their run; how: of the network, options: of the run."""
+    net = Net(n, **(how or {}))
+    x = Run(lockstep, net, **options)
+    try:
+        yield net, x
+    except Failed:
+        show(x)
+        raise
+    finally:
+        x.end()
+        net.remove()
+
+
 def heals(lockstep, n, cut, sets=(), left=1):
     """cut(net) cuts; then `left` hosts are left out, and the others train; then it heals."""
-    net = Net(n)
-    x = Run(lockstep, net, sets=sets)
-    try:
+    with cluster(lockstep, n, sets=sets) as (net, x):
         x.start_all()
         cut(net)
         x.await_log(0, r"is left out until", left)
@@ -214,12 +228,6 @@ def heals(lockstep, n, cut, sets=(), left=1):
         x.await_log(0, r"workers on %d hosts" % n, 2)
         x.await_steps()
         return x.stop()
-    except Failed:
-        show(x)
-        raise
-    finally:
-        x.end()
-        net.remove()
 
 
 def show(x):
@@ -260,9 +268,7 @@ def leader_ports(lockstep):
 
 def from_the_start(lockstep, reject=False):
     """Only the leader's port is open: it trains alone, and says why, twice."""
-    net = Net(3)
-    x = Run(lockstep, net, sets=COPIES)
-    try:
+    with cluster(lockstep, 3, sets=COPIES) as (net, x):
         for i in (1, 2):
             net.rule(0, "-A", "INPUT", "-s", net.ip(i), "-p", "tcp", "--dport", "7000", "-j", "ACCEPT")
             net.rule(0, "-A", "INPUT", "-s", net.ip(i), "-p", "tcp", "--syn", "-j",
@@ -277,12 +283,6 @@ def from_the_start(lockstep, reject=False):
         x.await_log(0, r"with 6 workers on 3 hosts", 2)
         x.await_steps()
         return x.stop()
-    except Failed:
-        show(x)
-        raise
-    finally:
-        x.end()
-        net.remove()
 
 
 def rejected(lockstep):
@@ -291,9 +291,7 @@ def rejected(lockstep):
 
 def joins(lockstep):
     """A host joins that can't reach one of those that train."""
-    net = Net(3)
-    x = Run(lockstep, net, 2, COPIES)
-    try:
+    with cluster(lockstep, 3, hosts=2, sets=COPIES) as (net, x):
         net.cut(1, 2)
         x.start_all()
         x.start(2)
@@ -303,19 +301,11 @@ def joins(lockstep):
         x.await_log(0, r"with 6 workers on 3 hosts", 2)
         x.await_steps()
         return x.stop()
-    except Failed:
-        show(x)
-        raise
-    finally:
-        x.end()
-        net.remove()
 
 
 def address_family(lockstep):
     """IPv6 alone; then two hosts are cut."""
-    net = Net(3, v6=True)
-    x = Run(lockstep, net, sets=COPIES)
-    try:
+    with cluster(lockstep, 3, {"v6": True}, sets=COPIES) as (net, x):
         for i in range(3):
             run("ip", "netns", "exec", net.name(i), "ip6tables", "-L", needed=True)
         x.start_all()
@@ -325,21 +315,13 @@ def address_family(lockstep):
         net.mend()
         x.await_log(0, r"with 6 workers on 3 hosts", 2)
         return x.stop()
-    except Failed:
-        show(x)
-        raise
-    finally:
-        x.end()
-        net.remove()
 
 
 def two_addresses(lockstep):
     """The leader's name means one of its addresses on host 1, the other one on host 2, which are
     then seen at addresses that the other one can't reach; the last host names another one of its
     own."""
-    net = Net(3, second=True)
-    x = Run(lockstep, net, sets=COPIES)
-    try:
+    with cluster(lockstep, 3, {"second": True}, sets=COPIES) as (net, x):
         for i, at in ((0, "0.0.0.0"), (1, "10.231.0.1"), (2, "10.232.0.1")):
             os.makedirs("/etc/netns/" + net.name(i), exist_ok=True)
             with open("/etc/netns/%s/hosts" % net.name(i), "w") as f:
@@ -356,12 +338,6 @@ def two_addresses(lockstep):
         x.await_log(2, r"on 3 hosts")
         x.await_steps()
         return x.stop()
-    except Failed:
-        show(x)
-        raise
-    finally:
-        x.end()
-        net.remove()
 
 
 def elected(lockstep):
