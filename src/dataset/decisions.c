@@ -83,34 +83,36 @@ static bool take_up(ls_config *c, const char *run) {
     return was != NULL;
 }
 
+static bool have_same_losses(const ls_losses *a, const ls_losses *b) {
+    bool same = a->n == b->n;
+    for (int i = 0; same && i < a->n; i++)
+        same = a->list[i].entry == b->list[i].entry &&
+               strcmp(a->list[i].target, b->list[i].target) == 0;
+    return same;
+}
+
 /* Do both predict the same fields by the same kind of model? */
-static bool are_alike(const ls_config *a, const ls_config *b) {
+static bool have_same_task(const ls_config *a, const ls_config *b) {
     ls_losses x, y;
     if (a->model.kind != b->model.kind || ls_losses_read(a, &x, NULL) != LS_OK) return false;
-    bool alike = ls_losses_read(b, &y, NULL) == LS_OK;
-    if (alike) {
-        bool same = x.n == y.n;
-        for (int i = 0; same && i < x.n; i++)
-            same = x.list[i].entry == y.list[i].entry &&
-                   strcmp(x.list[i].target, y.list[i].target) == 0;
-        ls_losses_free(&y);
-        alike = same;
-    }
+    bool is_read = ls_losses_read(b, &y, NULL) == LS_OK;
+    bool same = is_read && have_same_losses(&x, &y);
+    if (is_read) ls_losses_free(&y);
     ls_losses_free(&x);
-    return alike;
+    return same;
 }
 
 /* A new run that begins with the weights of another reads numbers and pixels as that one does, or
  * the weights would see other inputs. False: the other has no config, or another model or loss. */
 static bool take_base(ls_config *c) {
     ls_config *base = *c->train.from ? config_of(c->train.from) : NULL;
-    bool alike = base && are_alike(base, c);
+    bool matches = base && have_same_task(base, c);
     bool asks = ls_pixels_are_open(c) || ls_scales_are_unsaid(c);
-    if (alike) take_decisions(c, base);
-    if (alike && asks && *base->data.normalize.text)
+    if (matches) take_decisions(c, base);
+    if (matches && asks && *base->data.normalize.text)
         ls_note("data.normalize: numbers are scaled as in train.from, %s", c->train.from);
     free(base);
-    return alike;
+    return matches;
 }
 
 static bool has_image(const ls_source *s) {
