@@ -33,6 +33,12 @@ static bool is_real(const ls_field *f) { return f->type == LS_F32 || f->type == 
 
 static size_t count_of(const ls_field *f) { return f->nbytes / ls_dtype_size(f->type); }
 
+/* The columns of a field whose missing values become their means. */
+static size_t columns_of(const filled *s, int k) {
+    const ls_field *f = &s->over.source.fields[k];
+    return is_real(f) && s->rules[k] == LS_MISSING_MEAN ? count_of(f) : 0;
+}
+
 static double real_at(const ls_field *f, const char *sample, size_t i) {
     const char *at = sample + f->offset + i * ls_dtype_size(f->type);
     float f32 = 0;
@@ -70,7 +76,7 @@ static ls_status refuse(const filled *s, uint64_t i, const ls_field *f, const ch
 static void add_means(filled *s, const char *sample) {
     for (int k = 0; k < s->over.source.nfields; k++) {
         const ls_field *f = &s->over.source.fields[k];
-        size_t n = is_real(f) && s->rules[k] == LS_MISSING_MEAN ? count_of(f) : 0;
+        size_t n = columns_of(s, k);
         for (size_t i = 0; i < n; i++) {
             double x = real_at(f, sample, i);
             if (isnan(x)) continue;
@@ -107,7 +113,7 @@ static void number_columns(filled *s) {
     ls_buf name = {0};
     for (int k = 0; k < s->over.source.nfields; k++) {
         const ls_field *f = &s->over.source.fields[k];
-        size_t n = is_real(f) && s->rules[k] == LS_MISSING_MEAN ? count_of(f) : 0;
+        size_t n = columns_of(s, k);
         for (size_t i = 0; i < n; i++) {
             put_column(f, i, &name);
             ls_numbered *c = ls_numbering_add(&s->numbering, name.data, f->name);
@@ -154,7 +160,7 @@ static ls_status change(const ls_source *source, uint64_t i, const ls_draw *d, v
     LS_TRY(ls_source_over_read(&s->over, s->at[i], d, sample, e));
     for (int k = 0; k < source->nfields; k++) {
         const ls_field *f = &source->fields[k];
-        size_t n = is_real(f) && s->rules[k] == LS_MISSING_MEAN ? count_of(f) : 0;
+        size_t n = columns_of(s, k);
         for (size_t j = 0; j < n; j++)
             if (isnan(real_at(f, sample, j))) set_real(f, sample, j, s->means[s->first[k] + j]);
     }
@@ -207,7 +213,7 @@ static ls_status find_rules(filled *s, const ls_source_options *o, const char *w
         bool own = false;
         s->rules[k] = ls_csv_rules_missing(rules, f->name, o->missing, &own);
         s->first[k] = s->ncolumns;
-        if (is_real(f) && s->rules[k] == LS_MISSING_MEAN) s->ncolumns += count_of(f);
+        s->ncolumns += columns_of(s, k);
     }
     if (s->ncolumns > MOST_COLUMNS)
         return ls_fail(e, LS_EINVAL,
