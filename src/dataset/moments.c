@@ -164,27 +164,7 @@ static void note_scales(const ls_scales *s, const ls_field_scale *target) {
     ls_buf_free(&b);
 }
 
-/* Predictions are stored as the config's numbers: of 8 bits in bf16; of 11, and at most 65504, in
- * f16. */
-static ls_status check_precision(const ls_config *c, const ls_field_scale *target, ls_error *e) {
-    ls_dtype type = ls_config_compute(c);
-    float mean = fabsf(target->mean[0]), deviation = target->deviation[0];
-    float step = (mean + deviation) / (type == LS_BF16 ? 256 : 2048);
-    if (type == LS_F32) return LS_OK;
-    if (type == LS_F16 && mean + 8 * deviation > 65504)
-        return ls_fail(e, LS_EINVAL,
-                       "train.compute: f16 has no numbers above 65504, and the target '%s' is %.4g "
-                       "on average, with deviation %.4g; use f32 or bf16",
-                       target->field, (double)target->mean[0], (double)deviation);
-    if (step > deviation / 8)
-        ls_note(
-            "train.compute: numbers near %.4g, the mean of the target '%s', are %.2g apart in %s; "
-            "f32 predicts it more exactly",
-            (double)target->mean[0], target->field, (double)step, ls_dtype_name(type));
-    return LS_OK;
-}
-
-static ls_status write_scales(ls_config *c, const measuring *m, int target, ls_error *e) {
+static void write_scales(ls_config *c, const measuring *m, int target) {
     ls_scales s = {0};
     int of_target = -1;
     for (int k = 0; k < m->n; k++) {
@@ -193,11 +173,8 @@ static ls_status write_scales(ls_config *c, const measuring *m, int target, ls_e
         if (k == target && s.n > n) of_target = n;
     }
     if (s.n) ls_scales_write(&s, &c->data.normalize);
-    const ls_field_scale *of = of_target < 0 ? NULL : &s.list[of_target];
-    note_scales(&s, of);
-    ls_status status = of ? check_precision(c, of, e) : LS_OK;
+    note_scales(&s, of_target < 0 ? NULL : &s.list[of_target]);
     ls_scales_free(&s);
-    return status;
 }
 
 /* ---- all ---- */
@@ -227,7 +204,7 @@ ls_status ls_moments_measure(ls_config *c, const ls_source *files, const ls_spli
     m.statuses = LS_NEW_ARRAY(ls_status, (size_t)m.nblocks);
     m.errors = LS_NEW_ARRAY(ls_error, (size_t)m.nblocks);
     s = measure(&m, e);
-    if (s == LS_OK) s = write_scales(c, &m, target, e);
+    if (s == LS_OK) write_scales(c, &m, target);
     free(m.of);
     free(m.statuses);
     free(m.errors);

@@ -343,6 +343,14 @@ static void copy_values(const ls_infer *f, size_t n, const void *values, float *
         f->compute->k->widen(f->dtype, n, values, to);
 }
 
+/* The same, and what the layer leaves to its readers in 16 bits. */
+static void read_output(const ls_infer *f, const ls_layer *l, size_t n, const void *y, float *to) {
+    ls_layer_scale s = l->half.later;
+    copy_values(f, n, y, to);
+    if (f->dtype != LS_F32 && s.scale != 0)
+        f->compute->k->affine((int64_t)n, to, s.scale, s.shift, to);
+}
+
 /* Copies the output of layer i to each prediction that it is. */
 static void take_output(const ls_infer *f, const ls_layer_call *c, const predicting *p, int i) {
     for (int k = 0; k < p->n; k++) {
@@ -351,7 +359,7 @@ static void take_output(const ls_infer *f, const ls_layer_call *c, const predict
         if (f->compute->device)
             fetch(f, place_of(p, k), c->y, n * sizeof(float));
         else
-            copy_values(f, n, c->y, place_of(p, k));
+            read_output(f, &f->model->layers[i], n, c->y, place_of(p, k));
     }
 }
 

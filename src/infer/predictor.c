@@ -85,9 +85,11 @@ static int64_t choose_batch(const ls_trained *t, bool is_text) {
 
 /* ---- opening ---- */
 
-/* The value that the layer of the first prediction reads, as a prediction. */
+/* The value that the layer of the first prediction reads, as a prediction. A target's scale, which
+ * comes behind the last layer with weights, is passed over. */
 static void set_vector(const ls_trained *t, ls_prediction *p) {
     const ls_layer *l = &t->model.layers[p->layer];
+    if (l->half.later.scale != 0) l = &t->model.layers[l->inputs[0]];
     ls_prediction v = {.kind = LS_NUMBERS, .rows = 1};
     snprintf(v.name, sizeof v.name, "vector");
     v.layer = l->ninputs ? l->inputs[0] : p->layer;

@@ -31,15 +31,21 @@ static void run_all(job *j) {
         ls_pool_run(j->compute->pool, run, j);
 }
 
+/* What a call computes: nothing, where readers do it (ls_layer_half.later). */
+static options options_of(const ls_layer *l, const ls_layer_call *c) {
+    bool later = l->half.later.scale != 0 && c->given && ls_dtype_is_half(c->given->type);
+    return later ? (options){1, 0} : LS_LAYER_OWN_OF(options, l);
+}
+
 static void forward(const ls_layer *l, const ls_layer_call *c) {
-    const options *o = &LS_LAYER_OWN_OF(options, l);
-    run_all(&(job){c->compute, c->n * (int64_t)l->y_floats, o->scale, o->shift, c->x[0], c->y});
+    options o = options_of(l, c);
+    run_all(&(job){c->compute, c->n * (int64_t)l->y_floats, o.scale, o.shift, c->x[0], c->y});
 }
 
 static void backward(const ls_layer *l, const ls_layer_call *c) {
-    const options *o = &LS_LAYER_OWN_OF(options, l);
     if (!c->dx[0]) return;
-    run_all(&(job){c->compute, c->n * (int64_t)l->y_floats, o->scale, 0, c->dy, c->dx[0]});
+    float scale = options_of(l, c).scale;
+    run_all(&(job){c->compute, c->n * (int64_t)l->y_floats, scale, 0, c->dy, c->dx[0]});
 }
 
 static void describe(const ls_layer *l, ls_facts *f) {
@@ -65,4 +71,10 @@ ls_value *(ls_affine)(ls_model *m, ls_value *x, float scale, float shift) {
     ls_works_pass(&l->cost.forward, LS_WORK_ADD, ls_value_count(x));
     ls_works_pass(&l->cost.backward, LS_WORK_ADD, ls_value_count(x));
     return ls_build_value(m, x->dims);
+}
+
+ls_value *ls_layers_unscale(ls_model *m, ls_value *x, float scale, float shift) {
+    ls_value *y = (ls_affine)(m, x, scale, shift);
+    if (ls_build_is_good(m)) m->layers[y->layer].half.later = (ls_layer_scale){scale, shift};
+    return y;
 }

@@ -9,6 +9,9 @@
 
 /* A field as numbers, each times scale, plus shift. */
 ls_value *ls_layers_input(ls_model *, const ls_value *field, float scale, float shift);
+/* ls_affine() of a layer's output, whose readers get it in f32 where layers' outputs have 16 bits
+ * (ls_layer_half.later). Losses, measures and predictions can read it. */
+ls_value *ls_layers_unscale(ls_model *, ls_value *x, float scale, float shift);
 /* Adds a layer that reads this field itself, and has its name. NULL: the model has failed. */
 ls_layer *ls_layers_field(ls_model *, const ls_value *field);
 /* A field as numbers, each less the mean and divided by the deviation [n], by its last dimension; n

@@ -270,6 +270,7 @@ ls_layer *ls_build_layer(ls_model *m, const char *kind, const char *given, ls_va
     for (int i = 0; i < nx; i++) {
         l->inputs[i] = inputs[i];
         l->input_floats[i] = (size_t)ls_value_count(x[i]);
+        l->scales[i] = m->layers[inputs[i]].half.later;
     }
     return l;
 }

@@ -231,6 +231,11 @@ typedef struct ls_layer_cost {
     ls_conversions forward_converts, backward_converts;
 } ls_layer_cost;
 
+/* y = scale x + shift. A scale of 0: there is none. */
+typedef struct ls_layer_scale {
+    float scale, shift;
+} ls_layer_scale;
+
 /* What the layer can do with operands, parameters and gradients in 16 bits; all 0: it sees only f32
  * (mixed.h). */
 typedef struct ls_layer_half {
@@ -248,6 +253,9 @@ typedef struct ls_layer_half {
      * sample. Where `wide` has the sums, only a layer that ignores it needs them (room_always). */
     size_t room_floats, room_each;
     bool room_always;
+    /* What the layer computes, whose output is not rounded: in 16 bits its input is stored in its
+     * place, and each reader computes the output, in f32. */
+    ls_layer_scale later;
     /* Above 0: the floats of room for the chains of a whole table. With it, rows are computed a
      * block at a time although gradients are rounded. */
     size_t chain_floats;
@@ -302,9 +310,10 @@ struct ls_layer {
     /* The place of the layer in the model, by calls of builder.h: */
     char name[LS_NAME]; /* e.g. "h.3.attn" */
     int ninputs;
-    int inputs[LS_LAYER_MAX_INPUTS];          /* the layers whose outputs it reads */
-    size_t input_floats[LS_LAYER_MAX_INPUTS]; /* per sample */
-    bool unread[LS_LAYER_MAX_INPUTS];         /* backward does not read it: it is not retained */
+    int inputs[LS_LAYER_MAX_INPUTS];            /* the layers whose outputs it reads */
+    size_t input_floats[LS_LAYER_MAX_INPUTS];   /* per sample */
+    bool unread[LS_LAYER_MAX_INPUTS];           /* backward does not read it: it is not retained */
+    ls_layer_scale scales[LS_LAYER_MAX_INPUTS]; /* that these layers leave to it (half.later) */
     unsigned rowless; /* bit k: input k has no rows: a call reads all of it, at any positions */
     size_t field_at[LS_LAYER_FIELDS]; /* [nfields] fields of a sample that it reads itself */
     int nfields;

@@ -152,6 +152,11 @@ static void hold_params(const ls_layer *l, const ls_layer_call *m, inner *f) {
     }
 }
 
+/* x [n], in f32, becomes what the layer before leaves to its reader. */
+static void scale_input(const ls_layer_call *m, ls_layer_scale s, size_t n, float *x) {
+    if (s.scale != 0) m->compute->k->affine((int64_t)n, x, s.scale, s.shift, x);
+}
+
 /* Gives the layer its inputs, of which backward may have freed those that it does not read. */
 static void begin_inputs(const ls_layer *l, const ls_layer_call *m, bool backward, inner *f) {
     float *x = m->work + f->at.x;
@@ -161,6 +166,7 @@ static void begin_inputs(const ls_layer *l, const ls_layer_call *m, bool backwar
             f->c.x[k] = NULL;
         } else if (is_converted(l, LS_OPERAND_X, m->type)) {
             ls_table_widen(m->compute, m->type, n, m->x[k], x);
+            scale_input(m, l->scales[k], n, x);
             f->c.x[k] = x;
             x += n;
         }
@@ -279,6 +285,7 @@ static void end_dx(const ls_layer *l, const ls_layer_call *m, const inner *f) {
         size_t n = ls_mixed_input(l, k, m->n * m->T);
         float *dx = f->c.dx[k], *sum = f->half ? m->work + f->at.added : m->dx[k];
         if (!dx || dx == m->dx[k]) continue;
+        if (f->half) scale_input(m, (ls_layer_scale){l->scales[k].scale, 0}, n, dx);
         if (l->link.adds[k] && m->type == LS_BF16) {
             add_stored(m, n, dx, m->dx[k]);
             continue;

@@ -37,10 +37,16 @@ size_t ls_mixed_device_work_nbytes(const ls_layer *l, int64_t n) {
     return there > nbytes ? there : nbytes;
 }
 
+/* An output that the host leaves to its readers (ls_layer_half.later) is not rounded, and neither
+ * is its gradient. */
+static bool rounds_output(const ls_layer *l) { return !l->traits.loss && l->half.later.scale == 0; }
+
+static bool rounds_input(const ls_layer *l, int k) { return l->scales[k].scale == 0; }
+
 void ls_mixed_device_forward(const ls_layer *l, const ls_layer_call *m) {
     ls_layer_call c = in_f32(m);
     int64_t rows = m->n * m->T;
-    bool y = !l->traits.loss && !m->logits;
+    bool y = rounds_output(l) && !m->logits;
     ls_mixed_forward(l, &c);
     if (!ls_dtype_is_half(m->type)) return;
     if (y) ls_device_round(m->compute, m->type, ls_mixed_output(l, rows), m->y);
@@ -59,7 +65,7 @@ void ls_mixed_device_backward(const ls_layer *l, const ls_layer_call *m) {
     ls_mixed_backward(l, &c);
     if (ls_dtype_is_half(m->grads_type) && m->last) round_grads(l, m);
     for (int k = 0; k < l->ninputs && ls_dtype_is_half(m->type); k++)
-        if (m->dx[k])
+        if (m->dx[k] && rounds_input(l, k))
             ls_device_round(m->compute, m->type, ls_mixed_input(l, k, m->n * m->T), m->dx[k]);
 }
 
@@ -73,7 +79,7 @@ static void count(ls_device_rounds *r, size_t floats) {
 ls_device_rounds ls_mixed_device_forward_rounds(const ls_layer *l, int64_t n, ls_dtype compute) {
     ls_device_rounds r = {0};
     if (!ls_dtype_is_half(compute)) return r;
-    if (!l->traits.loss) count(&r, ls_mixed_output(l, n * l->T));
+    if (rounds_output(l)) count(&r, ls_mixed_output(l, n * l->T));
     count(&r, ls_mixed_rough(l, n * l->T));
     return r;
 }
@@ -84,6 +90,6 @@ ls_device_rounds ls_mixed_device_backward_rounds(const ls_layer *l, int64_t n, l
     for (int i = 0; i < l->nparams && ls_dtype_is_half(grads) && last; i++)
         if (ls_layer_trains(l, i)) count(&r, l->counts[i]);
     for (int k = 0; k < l->ninputs && dx && ls_dtype_is_half(compute); k++)
-        count(&r, ls_mixed_input(l, k, n * l->T));
+        if (rounds_input(l, k)) count(&r, ls_mixed_input(l, k, n * l->T));
     return r;
 }

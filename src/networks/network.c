@@ -7,6 +7,7 @@
 #include "base/mem.h"
 #include "config/key.h"
 #include "config/needs.h"
+#include "layers/layers.h"
 #include "layers/moe.h"
 #include "model/frozen.h"
 #include "model/types.h"
@@ -191,7 +192,7 @@ static ls_value *unscale(network *n, ls_value *x) {
                              "from %g to %g; leave it out",
                              s->field, (double)least, (double)most);
     n->losses.list[0].divisor = s->deviation[0] * s->deviation[0];
-    return (ls_affine)(n->m, x, s->deviation[0], s->mean[0]);
+    return ls_layers_unscale(n->m, x, s->deviation[0], s->mean[0]);
 }
 
 static ls_value *build_layers(network *n) {

@@ -120,28 +120,61 @@ static void test_resumed(void **state) {
            1, "data.normalize is");
 }
 
-/* Numbers of 16 bits are coarse near a large mean, or end below it. */
+/* The greatest difference between predictions and years, which are x % 9 above 2000. */
+static double worst_year(const char *run) {
+    double worst = 0;
+    char *text = output_of("predict @/%s @/years.csv", run), *line = strtok(text, "\n");
+    for (int i = 0; i < 90; i++) {
+        line = strtok(NULL, "\n");
+        worst = fmax(worst, fabs(atof(strchr(line, ',') + 1) - (2000 + i % 9)));
+    }
+    free(text);
+    return worst;
+}
+
+/* A target far above its deviation, and one that no f16 can hold: outputs are rounded on the
+ * target's scale, and are f32 in its units. bf16 has steps of 8 near 2000. */
 static void test_sixteen_bits(void **state) {
     (void)state;
+    static const char *const types[] = {"bf16", "f16"};
     ls_buf b = {0};
     ls_buf_printf(&b, "x,y\n");
-    for (int i = 0; i < 90; i++) ls_buf_printf(&b, "%d,%d\n", i, 2000 + i % 9);
+    for (int i = 0; i < 90; i++) ls_buf_printf(&b, "%d,%d\n", i % 9, 2000 + i % 9);
     write_file("years.csv", b.data, b.len);
     ls_buf_free(&b);
-    static const char line[] =
-        "train @/c.yaml -n 1 -o @/%s --set data.path=@/years.csv "
-        "--set model.loss={mean_squared_error:\t{target:\ty}} --set train.steps=1 "
-        "--set train.compute=%s";
-    char *output = output_of(line, "f32", "f32");
-    assert_null(strstr(output, "apart"));
-    free(output);
-    output = output_of(line, "bf16", "bf16");
-    assert_non_null(strstr(output,
-                           "numbers near 2004, the mean of the target 'y', are 7.8 apart in "
-                           "bf16; f32 predicts it more exactly"));
-    free(output);
-    expect("train @/c.yaml -n 1 -o @/f16 --set data.path=@/train.csv --set train.compute=f16", 1,
-           "f16 has no numbers above 65504, and the target 'price' is ");
+    for (int i = 0; i < 2; i++) {
+        expectf(0, "r2 0.99",
+                "train @/c.yaml -n 2 -o @/%s --set data.path=@/years.csv "
+                "--set model.loss={mean_squared_error:\t{target:\ty}} --set train.compute=%s",
+                types[i], types[i]);
+        assert_true(worst_year(types[i]) < 0.5);
+        expectf(0, "r2 0.99", "eval @/%s --data @/years.csv", types[i]);
+    }
+    expect("train @/c.yaml -n 2 -o @/device --device c --set data.path=@/years.csv "
+           "--set model.loss={mean_squared_error:\t{target:\ty}} --set train.compute=bf16",
+           0, "r2 0.99");
+    char *host = output_of("ckpt hash @/bf16"), *device = output_of("ckpt hash @/device");
+    assert_string_equal(host, device);
+    free(host), free(device);
+    host = output_of("predict @/bf16 @/years.csv");
+    device = output_of("predict @/bf16 @/years.csv --device c");
+    assert_string_equal(strstr(host, "sample,"), strstr(device, "sample,"));
+    free(host), free(device);
+    expect("train @/c.yaml -n 2 -o @/f16_price --set data.path=@/train.csv "
+           "--set train.compute=f16",
+           0, "r2 0.9");
+}
+
+/* What the last layer with weights reads, and not what the scale of the target is applied to. */
+static void test_vectors(void **state) {
+    (void)state;
+    char *text = output_of("predict @/one @/new.csv --vectors"), *line = strtok(text, "\n");
+    while (line && strncmp(line, "0,", 2) != 0) line = strtok(NULL, "\n");
+    assert_non_null(line);
+    int n = 0;
+    for (; *line; line++) n += *line == ' ' || *line == ',';
+    assert_true(n >= 16); /* model.hidden */
+    free(text);
 }
 
 /* Huge and tiny numbers, one row, missing values, a column with the name of a layer. */
@@ -228,9 +261,9 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_same_bits),    cmocka_unit_test(test_recorded),
         cmocka_unit_test(test_predictions),  cmocka_unit_test(test_resumed),
-        cmocka_unit_test(test_sixteen_bits), cmocka_unit_test(test_odd),
-        cmocka_unit_test(test_given),        cmocka_unit_test(test_layers),
-        cmocka_unit_test(test_steps),
+        cmocka_unit_test(test_sixteen_bits), cmocka_unit_test(test_vectors),
+        cmocka_unit_test(test_odd),          cmocka_unit_test(test_given),
+        cmocka_unit_test(test_layers),       cmocka_unit_test(test_steps),
     };
     return cmocka_run_group_tests(tests, make, folder_remove);
 }
