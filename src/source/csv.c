@@ -116,10 +116,40 @@ static bool next_indented(ls_csv *c, ls_csv_cell *cell) {
     return next_quoted(c, begin + 1, true, cell) == NULL;
 }
 
+static bool is_of_cell(char byte) {
+    return (unsigned char)byte > '\r' || (byte != '\n' && byte != '\r' && byte != 0);
+}
+
+/* The highest bit of each of eight bytes that is below `least`, at most 128, and maybe of others
+ * above the lowest of these. */
+static uint64_t bytes_below(uint64_t bytes, uint64_t least) {
+    uint64_t ones = UINT64_C(0x0101010101010101);
+    return (bytes - ones * least) & ~bytes & ones << 7;
+}
+
+/* The first byte from offset i on that may be no part of a cell that is not quoted, or the end. */
+static size_t find_special(const ls_csv *c, size_t i) {
+    const char *text = c->text;
+    char separator = c->form.separator[0];
+    uint64_t eight = 0, separators = UINT64_C(0x0101010101010101) * (unsigned char)separator;
+    if (c->form.blanks) return i;
+    for (; i + sizeof eight <= c->nbytes; i += sizeof eight) {
+        memcpy(&eight, text + i, sizeof eight);
+        uint64_t found = bytes_below(eight, '\r' + 1) | bytes_below(eight ^ separators, 1);
+        if (found && __BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__)
+            return i + (size_t)__builtin_ctzll(found) / 8;
+        if (found) break;
+    }
+    while (i < c->nbytes && text[i] != separator && is_of_cell(text[i])) i++;
+    return i;
+}
+
 static const char *next_plain(ls_csv *c, ls_csv_cell *cell) {
     size_t i = c->at, end = 0;
-    for (; i < c->nbytes && separator_at(c, i) == 0 && break_at(c, i) == 0; i++)
+    for (; (i = find_special(c, i)) < c->nbytes; i++) {
+        if (separator_at(c, i) || break_at(c, i)) break;
         if (c->text[i] == 0) return "has a zero byte";
+    }
     end = i == c->nbytes && i > c->at && c->text[i - 1] == '\r' ? i - 1 : i;
     *cell = (ls_csv_cell){.text = c->text + c->at, .nbytes = end - c->at};
     end_cell(c, i, cell);
@@ -148,6 +178,10 @@ void ls_csv_skip_row(ls_csv *c, size_t at, uint64_t line) {
 
 size_t ls_csv_unquote(const ls_csv_cell *cell, char *out, size_t room) {
     size_t n = 0;
+    if (!cell->doubled && cell->nbytes <= room) {
+        memcpy(out, cell->text, cell->nbytes);
+        return cell->nbytes;
+    }
     for (size_t i = 0; i < cell->nbytes; i++, n++) {
         if (n == room) return SIZE_MAX;
         out[n] = cell->text[i];

@@ -52,6 +52,12 @@ static size_t sign_at(const char *text, size_t n) {
 
 static bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
+static bool has_digit(const ls_csv_cell *cell) {
+    for (size_t i = 0; i < cell->nbytes; i++)
+        if (is_digit(cell->text[i])) return true;
+    return false;
+}
+
 /* Bytes of a comma, apostrophe or blank, also one that does not break, in front of three digits; 0:
  * there is none. */
 static size_t thousands_at(const char *text, size_t n) {
@@ -70,7 +76,7 @@ bool ls_csv_is_decorated(const ls_csv_cell *cell) {
     size_t n = cell->nbytes, length = 0;
     bool decorated = false;
     double number = 0;
-    if (n > sizeof plain) return false;
+    if (n > sizeof plain || !has_digit(cell)) return false;
     for (size_t i = 0; i < n;) {
         size_t sign = sign_at(text + i, n - i);
         if (!sign && i && is_digit(text[i - 1])) sign = thousands_at(text + i, n - i);

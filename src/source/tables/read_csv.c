@@ -43,7 +43,7 @@ typedef struct csv_source {
 typedef struct row {
     ls_csv_cell *cells;    /* [n] */
     ls_cell_value *values; /* [n] */
-    size_t n;
+    size_t n, room;
     size_t at;     /* offset of the row */
     uint64_t line; /* where it begins */
 } row;
@@ -66,7 +66,10 @@ static ls_status split(ls_csv *c, const char *path, row *r, ls_error *e) {
         if (r->n == MOST_COLUMNS)
             return ls_fail(e, LS_EINVAL, "%s:%llu: has over %d columns", path,
                            (unsigned long long)r->line, MOST_COLUMNS);
-        r->cells = ls_grow(r->cells, r->n, sizeof *r->cells);
+        if (r->n == r->room) {
+            r->room = r->room ? 2 * r->room : 16;
+            r->cells = ls_realloc(r->cells, r->room * sizeof *r->cells);
+        }
         r->cells[r->n++] = cell;
     }
     return LS_OK;
@@ -117,7 +120,7 @@ static bool is_wider(const csv_source *s, ls_csv c, const char *path, row *r) {
 static void see_wider(csv_source *s, ls_csv c, const char *path, row *r, row *first) {
     s->alone = c.at < c.nbytes;
     if (s->rules.header == LS_HEADER_NO || !is_wider(s, c, path, r)) return;
-    first->cells = ls_grow(first->cells, first->n, sizeof *first->cells);
+    first->cells = ls_realloc(first->cells, (first->n + 1) * sizeof *first->cells);
     memmove(&first->cells[1], first->cells, first->n * sizeof *first->cells);
     first->cells[0] = (ls_csv_cell){.text = first->cells[0].text};
     first->n++;
