@@ -58,7 +58,7 @@ void ls_squares_bucket(ls_squares *s, const ls_compute *c, const ls_squares_inpu
     job j = {s, c, in, k->first / LS_BLOCK, (k->end - k->first) / LS_BLOCK};
     if (s->step != in->step) ls_noise_draw(in->seed, in->step, &s->signs);
     s->step = in->step;
-    ls_pool_run(c->pool, blocks_run, &j);
+    ls_pool_run_sized(c->pool, (int64_t)(j.nblocks * LS_BLOCK), blocks_run, &j);
     for (size_t b = 0; b < j.nblocks; b++)
         if (ls_noise_takes(turns, j.first + b, in->step))
             ls_noise_add_block(&s->signs, nblocks, j.first + b, s->blocks[b], bins);

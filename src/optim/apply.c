@@ -155,7 +155,7 @@ static void update_elements(const ls_optim_update *u, const ls_compute *c, size_
         update_block(&j, first, end, &param);
         round_there(u, c, first, end - first);
     } else {
-        ls_pool_run(c->pool, update_run, &j);
+        ls_pool_run_sized(c->pool, (int64_t)(end - first), update_run, &j);
     }
 }
 

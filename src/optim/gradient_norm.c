@@ -104,7 +104,7 @@ void ls_norm_blocks(const ls_compute *c, const ls_norm_input *in, size_t first, 
     if (c->device)
         squares_there(c, in, &j);
     else
-        ls_pool_run(c->pool, blocks_run, &j);
+        ls_pool_run_sized(c->pool, (int64_t)(end - first), blocks_run, &j);
 }
 
 double ls_norm_total(const double *sums, size_t n) {

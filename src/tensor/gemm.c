@@ -372,8 +372,8 @@ static double time_of(const ls_kernels *k, const ls_gemm_job *g, grid x) {
 
 /* The grid that is done first. Few multiply-adds are not worth waking a thread. */
 static grid grid_of(const ls_compute *c, const ls_gemm_job *g) {
-    enum { FMAS = 32 }; /* that take as long as an element of few operations */
-    int most = ls_pool_threads_for(c->pool, (double)g->M * (double)g->N * (double)g->K / FMAS);
+    double fmas = (double)g->M * (double)g->N * (double)g->K;
+    int most = ls_pool_threads_for(c->pool, fmas / LS_POOL_FMAS);
     grid best = {1, 1};
     double least = time_of(c->k, g, best);
     for (int rows = 1; rows <= most; rows++) {

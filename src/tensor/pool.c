@@ -50,6 +50,7 @@ typedef struct seat {
 
 struct ls_pool {
     int nthreads;
+    int most;           /* in ls_pool_run() */
     int nrunning;       /* in the current job: the first ones */
     pthread_t *helpers; /* [nthreads - 1] */
     seat *seats;        /* [nthreads]; of the caller's only `took` is used */
@@ -158,6 +159,7 @@ ls_status ls_pool_create(int nthreads, ls_pool **p_p, ls_error *e) {
         }
         p->nthreads = i + 1; /* helpers read it only during a job */
     }
+    p->most = p->nthreads;
     *p_p = p;
     return LS_OK;
 }
@@ -201,12 +203,14 @@ void ls_pool_run_in(ls_pool *p, int nthreads, ls_pool_fn *fn, void *arg) {
     if (p->counts) count_parts(p);
 }
 
-void ls_pool_run(ls_pool *p, ls_pool_fn *fn, void *arg) { ls_pool_run_in(p, p->nthreads, fn, arg); }
+void ls_pool_run(ls_pool *p, ls_pool_fn *fn, void *arg) { ls_pool_run_in(p, p->most, fn, arg); }
 
 int ls_pool_threads_for(const ls_pool *p, double n) {
     double threads = n / WORK;
     return threads <= 1 ? 1 : threads < p->nthreads ? (int)threads : p->nthreads;
 }
+
+void ls_pool_limit(ls_pool *p, double n) { p->most = ls_pool_threads_for(p, n); }
 
 void ls_pool_count(ls_pool *p) {
     p->counted = (ls_pool_counts){0};

@@ -12,6 +12,9 @@
 
 #include "base/error.h"
 
+/* Multiply-adds of a product that take as long as an element of few operations. */
+enum { LS_POOL_FMAS = 32 };
+
 typedef struct ls_pool ls_pool;
 typedef void ls_pool_fn(void *arg, int thread, int nthreads);
 
@@ -23,6 +26,10 @@ void ls_pool_share_cores(ls_pool *);
 
 /* One caller at a time. */
 void ls_pool_run(ls_pool *, ls_pool_fn *fn, void *arg);
+
+/* Until it is called again, ls_pool_run() uses no more threads than pay for n elements of few
+ * operations each. INFINITY: all. */
+void ls_pool_limit(ls_pool *, double n);
 
 /* By the first `nthreads` of the pool's threads; 1: by the caller alone. */
 void ls_pool_run_in(ls_pool *, int nthreads, ls_pool_fn *fn, void *arg);

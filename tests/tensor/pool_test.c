@@ -1,6 +1,7 @@
 /* pool_test.c - parts cover all items once; every thread runs every job. */
 #include "tensor/pool.h"
 
+#include <math.h>
 #include <pthread.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -96,6 +97,25 @@ static void test_sized(void **state) {
         assert_int_equal(atomic_load(&m.came), nthreads);
         assert_int_equal(m.nthreads[0], nthreads);
         assert_true(pthread_equal(m.threads[0], pthread_self()));
+    }
+    ls_pool_free(p);
+}
+
+/* A limit holds for ls_pool_run() alone, and until the next one. */
+static void test_limit(void **state) {
+    (void)state;
+    static const double sizes_of[] = {0, 4095, 4096, 6144, INFINITY};
+    static const int expected[] = {1, 1, 2, 3, 3};
+    ls_pool *p = NULL;
+    ls_error e;
+    assert_ls_ok(ls_pool_create(3, &p, &e), e);
+    for (int i = 0; i < 5; i++) {
+        meeting limited = {0}, all = {0};
+        ls_pool_limit(p, sizes_of[i]);
+        ls_pool_run(p, meet, &limited);
+        assert_int_equal(atomic_load(&limited.came), expected[i]);
+        ls_pool_run_in(p, 3, meet, &all);
+        assert_int_equal(atomic_load(&all.came), 3);
     }
     ls_pool_free(p);
 }
@@ -226,12 +246,12 @@ static void test_create_and_free(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_share),           cmocka_unit_test(test_share_large),
-        cmocka_unit_test(test_all_threads),     cmocka_unit_test(test_short_jobs),
-        cmocka_unit_test(test_sized),           cmocka_unit_test(test_after_a_pause),
-        cmocka_unit_test(test_create_and_free), cmocka_unit_test(test_shared_cores),
-        cmocka_unit_test(test_trees),           cmocka_unit_test(test_counts),
-        cmocka_unit_test(test_parts_of_a_pool),
+        cmocka_unit_test(test_share),         cmocka_unit_test(test_share_large),
+        cmocka_unit_test(test_all_threads),   cmocka_unit_test(test_short_jobs),
+        cmocka_unit_test(test_limit),         cmocka_unit_test(test_sized),
+        cmocka_unit_test(test_after_a_pause), cmocka_unit_test(test_create_and_free),
+        cmocka_unit_test(test_shared_cores),  cmocka_unit_test(test_trees),
+        cmocka_unit_test(test_counts),        cmocka_unit_test(test_parts_of_a_pool),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -19,8 +19,8 @@
 /* About 15 us of looking: two workers that spin on one core would keep each other waiting that
  * long. */
 enum { LOOKS = 1000, YIELDS = 200 };
-enum { BRIEF_LOOKS = 20, BRIEF_WAITS = 64, LOST_WAITS = 2, QUICK_WAITS = 16 };
-static const int64_t LONG_YIELD_NS = 1500000, LOST_NS = 1000000;
+enum { BRIEF_LOOKS = 20, BRIEF_WAITS = 64, BUSY_WAITS = 256 };
+static const int64_t LONG_YIELD_NS = 1500000;
 
 ls_patience ls_patience_for(int workers, int cores) {
     if (ls_wait_is_passive()) return (ls_patience){0};
@@ -57,28 +57,23 @@ static bool sleep_until(ls_bell *b, bool (*ready)(void *), void *arg, int64_t en
     }
 }
 
-/* How the latest waits of this thread went, from which the next one learns. All zero after a sleep.
+/* How the latest waits of this thread went, from which the next one learns.
  *
- * quick   waits that ended while looking, counted up to QUICK_WAITS. At that count the other
- *         workers run in step with this thread: one that takes long has probably lost its core to
- *         another process.
  * brief   next waits that look only briefly. Set where a full look was in vain, but a yield or two
  *         were enough: the other worker seems to share this core, and looking keeps it away.
- * lost    next waits that look for up to LOST_NS. Set where, after QUICK_WAITS, a yield has given
- *         the core to another process for a time slice: a worker that yields at once loses it
- *         again, and workers that lose their cores alternately never meet. LONG_YIELD_NS is longer
- *         than LOST_NS: that another worker looks on this core does not count. */
+ * busy    next waits that sleep instead of yielding. Set where a yield has given the core to
+ *         another process for a time slice: one that sleeps gets the core back when it is woken,
+ *         one that yields waits for the end of the slice, and workers that lose their cores
+ *         alternately hardly meet. Not where workers share cores: a yield gives the core to
+ *         another of them. */
 typedef struct habits {
-    int quick, brief, lost;
+    int brief, busy;
 } habits;
 static _Thread_local habits mine;
 
 static bool look(bool (*ready)(void *), void *arg, int looks) {
     for (int i = 0; i < looks; i++) {
-        if (ready(arg)) {
-            mine.quick += mine.quick < QUICK_WAITS;
-            return true;
-        }
+        if (ready(arg)) return true;
 #if defined(__x86_64__)
         __builtin_ia32_pause();
 #endif
@@ -86,27 +81,18 @@ static bool look(bool (*ready)(void *), void *arg, int looks) {
     return false;
 }
 
-/* *now_p: the time, before and after. */
-static bool look_longer(bool (*ready)(void *), void *arg, int64_t end, int64_t *now_p) {
-    int64_t stop = *now_p + LOST_NS < end ? *now_p + LOST_NS : end;
-    while (*now_p < stop) {
-        if (look(ready, arg, LOOKS)) return true;
-        *now_p = ls_clock_ns();
-    }
-    return false;
-}
-
 static bool yield_until(bool (*ready)(void *), void *arg, const ls_patience *p, int64_t now,
                         int64_t end) {
-    bool spins = p->looks > BRIEF_LOOKS, in_step = mine.quick >= QUICK_WAITS;
+    bool spins = p->looks > BRIEF_LOOKS;
     for (int i = 0; i < p->yields; i++) {
         int64_t before = now;
         sched_yield(); /* on a busy machine, a few milliseconds */
         bool is_ready = ready(arg);
         now = ls_clock_ns();
-        if (spins && in_step && now - before > LONG_YIELD_NS) mine.lost = LOST_WAITS;
+        bool lost = spins && now - before > LONG_YIELD_NS;
+        if (lost) mine.busy = BUSY_WAITS;
         if (spins && is_ready && i < 2 && !mine.brief) mine.brief = BRIEF_WAITS;
-        if (is_ready || now >= end) return is_ready;
+        if (is_ready || lost || now >= end) return is_ready;
     }
     return false;
 }
@@ -114,15 +100,15 @@ static bool yield_until(bool (*ready)(void *), void *arg, const ls_patience *p, 
 bool ls_bell_wait(ls_bell *b, bool (*ready)(void *), void *arg, const ls_patience *p,
                   int64_t timeout_ns) {
     if (timeout_ns == 0) return ready(arg);
-    bool spins = p->looks > BRIEF_LOOKS, lost = spins && mine.lost;
-    bool brief = spins && mine.brief && !lost;
+    bool spins = p->looks > BRIEF_LOOKS, brief = spins && mine.brief;
     mine.brief -= brief;
-    mine.lost -= lost;
     if (look(ready, arg, brief ? BRIEF_LOOKS : p->looks)) return true;
     int64_t now = ls_clock_ns(), end = timeout_ns < 0 ? INT64_MAX : now + timeout_ns;
-    if (lost && look_longer(ready, arg, end, &now)) return true;
-    if (yield_until(ready, arg, p, now, end)) return true;
-    mine = (habits){0};
+    if (spins && mine.busy)
+        mine.busy--;
+    else if (yield_until(ready, arg, p, now, end))
+        return true;
+    mine.brief = 0;
     atomic_fetch_add(&b->sleeping, 1);
     bool is_ready = sleep_until(b, ready, arg, end);
     atomic_fetch_sub(&b->sleeping, 1);

@@ -16,25 +16,49 @@
 #include "test.h"
 
 static long futex(long number, atomic_uint *at, int what, unsigned value, struct timespec *t);
+static int yield(void);
+static int64_t clock_ns(void);
 #define syscall(number, at, what, value, t, other, mask) futex(number, at, what, value, t)
+#define sched_yield                                      yield
+#define ls_clock_ns                                      clock_ns
 #include "net/local/bell.c"
 #undef syscall
+#undef sched_yield
+#undef ls_clock_ns
 
 enum { LOST_S = 120 };
 static bool long_sleeps;        /* sleeps last LOST_S; set before there are other threads */
 static atomic_int lost;         /* sleeps that did */
 static atomic_llong longest_ns; /* the longest sleep that was asked for */
 
+/* A clock by which nothing takes time but yields and sleeps. */
+static bool pretends;
+static int64_t pretended_ns, yield_takes_ns;
+static int yields;
+
 /* The bell's system calls. */
 static long futex(long number, atomic_uint *at, int what, unsigned value, struct timespec *t) {
     if (what == FUTEX_WAIT) {
         long long ns = t->tv_sec * 1000000000LL + t->tv_nsec;
         if (ns > atomic_load(&longest_ns)) atomic_store(&longest_ns, ns);
+        if (pretends) {
+            pretended_ns += ns;
+            return 0;
+        }
         if (long_sleeps) *t = (struct timespec){.tv_sec = LOST_S};
     }
     long result = syscall(number, at, what, value, t, NULL, 0);
     if (result < 0 && errno == ETIMEDOUT && long_sleeps) atomic_fetch_add(&lost, 1);
     return result;
+}
+
+static int64_t clock_ns(void) { return pretends ? pretended_ns : ls_clock_ns(); }
+
+static int yield(void) {
+    if (!pretends) return sched_yield();
+    yields++;
+    pretended_ns += yield_takes_ns;
+    return 0;
 }
 
 #if defined(__SANITIZE_THREAD__)
@@ -237,13 +261,41 @@ static void test_sleeps_after_quick_waits(void **state) {
     assert_true(s.woke);
 }
 
-/* ---- limits ---- */
-
 static bool never(void *arg) {
     ++*(int *)arg;
     return false;
 }
 static bool at_third(void *arg) { return ++*(int *)arg == 3; }
+
+/* The yields of a wait in vain. */
+static int yields_in(ls_patience p, int64_t limit_ns) {
+    ls_bell bell = {0};
+    int looks = 0, before = yields;
+    assert_false(ls_bell_wait(&bell, never, &looks, &p, limit_ns));
+    return yields - before;
+}
+
+/* After a yield that took a time slice, waits sleep; some waits later one tries again. Workers that
+ * share cores yield to each other. */
+static void test_busy(void **state) {
+    (void)state;
+    const ls_patience alone = {.looks = 21, .yields = 3}, shared = {.looks = 1, .yields = 3};
+    pretends = true;
+    yield_takes_ns = 1000;
+    assert_int_equal(yields_in(alone, 10 * MS), 3);
+    yield_takes_ns = 2 * MS;
+    assert_int_equal(yields_in(shared, 10 * MS), 3);
+    assert_int_equal(yields_in(alone, 10 * MS), 1);
+    for (int i = 0; i < BUSY_WAITS; i++) assert_int_equal(yields_in(alone, 1), 0);
+    assert_int_equal(yields_in(alone, 10 * MS), 1);
+    assert_int_equal(yields_in(shared, 10 * MS), 3);
+    yield_takes_ns = 1000;
+    for (int i = 0; i < BUSY_WAITS; i++) assert_int_equal(yields_in(alone, 1), 0);
+    assert_int_equal(yields_in(alone, 10 * MS), 3);
+    pretends = false;
+}
+
+/* ---- limits ---- */
 
 static void test_limits(void **state) {
     (void)state;
@@ -306,6 +358,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_many_ringers, sleep_long, sleep_as_asked),
         cmocka_unit_test_setup_teardown(test_two_sleepers, sleep_long, sleep_as_asked),
         cmocka_unit_test_setup_teardown(test_sleeps_after_quick_waits, sleep_long, sleep_as_asked),
+        cmocka_unit_test(test_busy),
         cmocka_unit_test(test_limits),
         cmocka_unit_test(test_ready),
         cmocka_unit_test(test_patience),
