@@ -191,8 +191,8 @@ static void test_indented(void **state) {
     ls_source_close(s);
 }
 
-/* Reading a cell reads less than eight bytes behind it; what follows here can't be read: so the time
- * for a line does not grow with the square of its length. */
+/* Reading a cell reads less than eight bytes behind it, so the time for a line does not grow with
+ * the square of its length. What follows here can't be read. */
 static void test_reads_no_further(void **state) {
     (void)state;
     enum { PAGE = 4096, BEHIND = 7 };
