@@ -35,7 +35,8 @@ void ls_partitions_blame(ls_partitions *k, const uint64_t by_of[2], const char *
     ls_partition *c = find(k, by_of[0], by_of[1]);
     if (c && c->blames && c->blamed_ns == now) return; /* each blames the other, in one view */
     bool again = c && now - c->blamed_ns < FORGET * retry_ns;
-    int blames = again ? c->blames + 1 : 1;
+    int blames = 1; /* gcc 14 would read c->blames of a NULL for `again ? c->blames + 1 : 1` */
+    if (again) blames += c->blames;
     if (!c) c = make_room(k);
     *c = (ls_partition){.hosts = {by_of[0], by_of[1]}, .number = ++k->numbers, .blames = blames};
     int doublings = blames - 1 < MOST_DOUBLINGS ? blames - 1 : MOST_DOUBLINGS;
