@@ -21,6 +21,7 @@ inside() { # inside ROOT COMMANDS
     root=$1 commands=$2 unshare --mount --pid --fork --kill-child bash -c '
         set -e
         mount --make-rprivate /
+        mount --bind "$root" "$root" # tests that mount need a root that is a mount point
         mount -t proc proc "$root/proc"
         mount --rbind -o ro /sys "$root/sys"
         mount -t tmpfs -o mode=755 dev "$root/dev"

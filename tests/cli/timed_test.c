@@ -92,9 +92,11 @@ static void in_room(const char *more, const char *says) {
 
 static void test_room(void **state) {
     (void)state;
-    if (geteuid() != 0) skip_because("only root can mount a file system here");
+    char try[128];
+    shell_of_run("", "mkdir -p room/mnt");
+    snprintf(try, sizeof try, "unshare -m mount -t tmpfs none %s/room/mnt", folder);
+    if (geteuid() != 0 || system(try) != 0) skip_because("no file system can be mounted here");
     assert_non_null(getcwd(here, sizeof here));
-    shell_of_run("", "mkdir room");
     in_room("", "^step-30$");
     in_room("--set checkpoint.every=15", "and 2 checkpoints, which are there at one time");
     in_room("--set checkpoint.every=10", "and 3 checkpoints, which are there at one time");

@@ -58,7 +58,8 @@ static void test_values(void **state) {
     }
     for (int64_t micro = 1; micro < SAMPLES; micro++) {
         compute(&m, x, micro, 3, &other);
-        assert_memory_equal(&other, &r, sizeof r);
+        assert_memory_equal(other.losses, r.losses, sizeof r.losses);
+        assert_memory_equal(other.dx, r.dx, sizeof r.dx);
     }
     ls_model_free(&m);
 }
