@@ -1,11 +1,15 @@
 /* commands.c - a program with commands: finds the command, reads its options, runs it. `lockstep`
  * (main.c), and programs built with the library (lockstep/program.h). */
+#include <locale.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/locale.h"
 #include "base/log.h"
+#include "base/mem.h"
 #include "base/name.h"
 #include "base/wait_policy.h"
 #include "cli/cli.h"
@@ -82,8 +86,9 @@ int cli_main(int argc, char **argv, const ls_command *const *commands) {
     return CLI_USAGE;
 }
 
-/* `generate` is of language models. */
+/* `generate` is of language models. All threads have the locale "C": commands start many. */
 int ls_program_main(int argc, char **argv, const ls_program *p) {
+    LS_LOCALE_C();
     static const ls_command *const commands[] = {
         &cmd_train, &cmd_eval,   &cmd_predict, &cmd_plan,   &cmd_bench,   &cmd_run,    &cmd_ckpt,
         &cmd_scale, &cmd_data,   &cmd_check,   &cmd_replay, &cmd_compare, &cmd_report, &cmd_batch,
@@ -91,5 +96,10 @@ int ls_program_main(int argc, char **argv, const ls_program *p) {
     ls_error e = {0};
     if (ls_program_use(p, &e) != LS_OK) return cli_fail(&e);
     ls_name_set(p->name);
-    return cli_main(argc, argv, commands);
+    char *before = ls_strdup(setlocale(LC_ALL, NULL));
+    setlocale(LC_ALL, "C");
+    int status = cli_main(argc, argv, commands);
+    setlocale(LC_ALL, before);
+    free(before);
+    return status;
 }

@@ -9,6 +9,7 @@
 #include "base/clock.h"
 #include "base/forked.h"
 #include "base/graves.h"
+#include "base/locale.h"
 #include "base/mem.h"
 #include "base/round_up.h"
 #include "base/wait_policy.h"
@@ -225,6 +226,7 @@ static ls_status open_all(ls_endpoint *p, const ls_group_options *o, ls_group **
 }
 
 ls_status ls_group_open(const ls_group_options *o, ls_group **g_p, ls_error *e) {
+    LS_LOCALE_C();
     ls_endpoint *p = NULL;
     ls_group *g = NULL;
     ls_error own;
@@ -238,6 +240,7 @@ ls_status ls_group_open(const ls_group_options *o, ls_group **g_p, ls_error *e) 
 }
 
 ls_status ls_group_open_threads(int n, const ls_group_options *o, ls_group **groups, ls_error *e) {
+    LS_LOCALE_C();
     ls_error own;
     if (!e) e = &own;
     if (!groups) return ls_fail(e, LS_EINVAL, "group_open_threads: groups is NULL");

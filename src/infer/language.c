@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/guard.h"
+#include "base/locale.h"
 #include "base/utf8.h"
 #include "infer/chat.h"
 #include "infer/text_writer.h"
@@ -29,6 +30,7 @@ static int count_texts(const char *const *texts) {
 
 ls_status ls_language_open(const char *path, const ls_language_options *options, ls_language **l_p,
                            ls_error *e) {
+    LS_LOCALE_C();
     static const ls_language_options none;
     const ls_language_options *o = options ? options : &none;
     bool has_path = path && *path;
@@ -76,6 +78,7 @@ static ls_status check_there(const ls_language *l, const char *name, ls_error *e
 
 ls_status ls_language_encode(ls_language *l, const char *text, size_t nbytes, int begin,
                              const uint32_t **ids_p, size_t *n_p, ls_error *e) {
+    LS_LOCALE_C();
     const ls_encoding how = {.what = "the text", .begin = begin};
     ls_token_list list;
     LS_TRY(check_there(l, "ls_language_encode", e));
@@ -194,6 +197,7 @@ static const ls_writing_options nothing_asked;
 
 ls_status ls_language_generate(ls_language *l, const char *prompt, const ls_writing_options *o,
                                ls_language_text *w_p, ls_error *e) {
+    LS_LOCALE_C();
     LS_TRY(check_there(l, "ls_language_generate", e));
     output out = {.o = o ? o : &nothing_asked, .text = &l->text};
     ls_generated done;
@@ -232,6 +236,7 @@ static ls_status add_messages(ls_talk *t, const ls_language_message *messages, i
 
 ls_status ls_language_chat(ls_language *l, const ls_language_message *messages, int n,
                            const ls_writing_options *o, ls_language_text *w_p, ls_error *e) {
+    LS_LOCALE_C();
     LS_TRY(check_there(l, "ls_language_chat", e));
     output out = {.o = o ? o : &nothing_asked, .text = &l->text};
     ls_generated done;

@@ -2,18 +2,13 @@
 #include "source/number.h"
 
 #include <errno.h>
-#include <locale.h>
 #include <math.h>
-#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/locale.h"
+
 enum { LONGEST = 400 };
-
-static locale_t c_locale;
-static pthread_once_t once = PTHREAD_ONCE_INIT;
-
-static void make_locale(void) { c_locale = newlocale(LC_ALL_MASK, "C", NULL); }
 
 static size_t count_digits(const char *s, const char *end) {
     const char *p = s;
@@ -188,12 +183,10 @@ bool ls_number_parse(const char *text, size_t n, double *value_p) {
     decimal d;
     if (n == 0 || n >= LONGEST || !read_decimal(text, end, &d)) return false;
     if (convert(d, value_p)) return true;
-    pthread_once(&once, make_locale);
-    if (!c_locale) abort(); /* "C" always exists: out of memory at the first number */
     char copy[LONGEST];
     memcpy(copy, text, n);
     copy[n] = 0;
-    double value = strtod_l(copy, NULL, c_locale);
+    double value = strtod_l(copy, NULL, ls_locale_c());
     if (!isfinite(value)) return false;
     *value_p = value;
     return true;

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "base/locale.h"
 #include "base/math.h"
 #include "coll/algo/tree.h"
 #include "optim/optimizer.h"
@@ -89,6 +90,7 @@ static ls_table_config without_defaults(const ls_table_config *config, int nwork
 }
 
 ls_status ls_table_open(ls_group *g, const ls_table_config *config, ls_table **t_p, ls_error *e) {
+    LS_LOCALE_C();
     if (!g || !config || !t_p)
         return ls_fail(e, LS_EINVAL, "ls_table_open(): the %s is NULL",
                        !g        ? "group"

@@ -13,6 +13,7 @@
 #include "base/guard.h"
 #include "base/hash.h"
 #include "base/json.h"
+#include "base/locale.h"
 #include "table/table_inside.h"
 #include "weights/safetensors.h"
 
@@ -231,6 +232,7 @@ static char *fresh_of(const char *path, const char *hash) {
 }
 
 ls_status ls_table_save(ls_table *t, const char *dir, ls_error *e) {
+    LS_LOCALE_C();
     LS_TRY(ls_table_check(t, "ls_table_save", e));
     LS_TRY(check_directory(t, dir, "ls_table_save()", e));
     char hash[33] = "", *path = without_slash(dir);
@@ -395,6 +397,7 @@ static ls_status check_hash(const ls_table *t, const saved *s, ls_error *e) {
 }
 
 ls_status ls_table_load(ls_table *t, const char *dir, ls_error *e) {
+    LS_LOCALE_C();
     LS_TRY(ls_table_check(t, "ls_table_load", e));
     LS_TRY(check_directory(t, dir, "ls_table_load()", e));
     char *path = without_slash(dir);
