@@ -18,7 +18,8 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 "$lockstep" help --cuda >"$work/kernels.cu"
 read -r _ key options <"$work/kernels.cu"
-code=()
+least=${1%%[a-z]*}
+code=(-gencode "arch=compute_$least,code=compute_$least") # NVIDIA's driver compiles this for GPUs that are newer
 for architecture in "$@"; do code+=(-gencode "arch=compute_$architecture,code=sm_$architecture"); done
 # shellcheck disable=SC2086 # several words
 "$nvcc" -fatbin $options "${code[@]}" -o "$work/kernels.fatbin" "$work/kernels.cu"

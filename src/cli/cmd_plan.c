@@ -21,6 +21,7 @@
 #include "storage/epochs.h"
 #include "storage/origin.h"
 #include "tensor/sum_order.h"
+#include "train/device_room.h"
 #include "train/fit.h"
 #include "train/host_memory.h"
 #include "train/layout.h"
@@ -70,12 +71,25 @@ static ls_status choose_code(const ls_args *a, ls_config *c, int workers, ls_err
 }
 
 /* As a run on this machine will (train/host.h). */
-static ls_status lower_micro(ls_config *c, int workers, ls_layout *l, ls_error *e) {
+static ls_status lower_micro(ls_config *c, int workers, const ls_device_trial *devices,
+                             ls_layout *l, ls_error *e) {
+    int64_t asked = c->train.micro_batch;
+    bool is_devices = false;
     for (;;) {
+        ls_error why = {0};
         ls_host_need x = ls_host_memory_need(c, &l->plan, workers, 1, ls_run_can_survive(c));
-        if (x.all <= x.has || !ls_fit_lower_micro(c)) return LS_OK;
-        ls_layout_free(l);
-        LS_TRY(ls_layout_make(c, workers, NULL, l, e));
+        bool fits = ls_device_room_fits(c, &l->plan, devices, &why) == LS_OK;
+        is_devices |= !fits;
+        if ((x.all > x.has || !fits) && ls_fit_lower_micro(c)) {
+            ls_layout_free(l);
+            LS_TRY(ls_layout_make(c, workers, NULL, l, e));
+            continue;
+        }
+        if (!fits) ls_log("warning: %s", why.msg);
+        if (fits && is_devices)
+            ls_log("to fit into the memory of device %s: train.micro_batch=%lld, in place of %lld",
+                   devices->device, (long long)c->train.micro_batch, (long long)asked);
+        return LS_OK;
     }
 }
 
@@ -90,12 +104,15 @@ static ls_status make(const ls_args *a, int *n_p, ls_config *c, ls_layout *l, ls
         LS_TRY(ls_run_workers_here(c, workers, n_p, e));
     workers = ls_config_has_crew(c) ? 1 : *n_p; /* the plan is that of one */
     LS_TRY(choose_code(a, c, workers, e));
+    bool here = !cli_value(a, LINK) && !cli_value(a, MACHINE); /* on this machine's devices */
+    ls_device_trial devices = {0};
+    if (here) LS_TRY(ls_device_room_try(c, workers, &devices, e));
     ls_waiting_begin(LS_WAITING_NS, LS_LAYOUT_PLANNING, workers);
     ls_status s = LS_OK;
     if (c->parallel.mesh == LS_MESH_AUTO) s = ls_mesh_auto(c, workers, cli_given(a, LINK), e);
     if (s == LS_OK) s = ls_fit_auto(c, workers, e);
     if (s == LS_OK) s = ls_layout_make(c, workers, NULL, l, e);
-    if (s == LS_OK && !cli_value(a, LINK)) s = lower_micro(c, workers, l, e);
+    if (s == LS_OK && !cli_value(a, LINK)) s = lower_micro(c, workers, &devices, l, e);
     ls_waiting_end();
     return s;
 }

@@ -11,12 +11,30 @@ static const ls_symbol symbols[] = {
 
 static ls_cuda functions;
 
+/* What mends an error of cuInit(). */
+static const char *advice(int code) {
+    switch (code) {
+    case LS_CUDA_STUB: return "take .../stubs, which is for linking, out of LD_LIBRARY_PATH";
+    case LS_CUDA_NOT_READY:
+        return "GPUs with NVSwitch need the service nvidia-fabricmanager, of the driver's version";
+    case LS_CUDA_MISMATCH:
+        return "the driver was updated: restart the machine, or the container with its libcuda";
+    case LS_CUDA_COMPAT: return "take CUDA's folder compat out of LD_LIBRARY_PATH";
+    case LS_CUDA_UNKNOWN:
+        return "modprobe nvidia_uvm may help; a container needs /dev/nvidia-uvm (--gpus all)";
+    default:
+        if (code >= LS_CUDA_MPS && code <= LS_CUDA_MPS_LAST)
+            return "look at nvidia-cuda-mps-control, or unset CUDA_MPS_PIPE_DIRECTORY";
+        return "nvidia-smi may say why";
+    }
+}
+
 static ls_status set_up(ls_error *e) {
     const char *text = NULL;
     int got = functions.version(&functions.driver);
     if (got != 0)
-        return ls_fail(e, LS_EINVAL, "device cuda: NVIDIA's driver does not answer (error %d)",
-                       got);
+        return ls_fail(e, LS_EINVAL, "device cuda: NVIDIA's driver does not answer (error %d); %s",
+                       got, advice(got));
     if (functions.driver < OLDEST)
         return ls_fail(e, LS_EINVAL,
                        "device cuda: NVIDIA's driver is too old: it supports CUDA %d.%d, and 12.0 "
@@ -25,10 +43,8 @@ static ls_status set_up(ls_error *e) {
     got = functions.init(0);
     if (got == 0 || got == LS_CUDA_NO_DEVICE) return LS_OK;
     functions.error_text(got, &text);
-    return ls_fail(
-        e, LS_EINVAL,
-        "device cuda: NVIDIA's driver can't be used: %s (error %d); nvidia-smi may say why",
-        text ? text : "not known", got);
+    return ls_fail(e, LS_EINVAL, "device cuda: NVIDIA's driver can't be used: %s (error %d); %s",
+                   text ? text : "not known", got, advice(got));
 }
 
 static ls_library library =

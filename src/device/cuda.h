@@ -22,7 +22,18 @@ typedef struct ls_cuda_ipc {
 /* CUresult and other values, as cuda.h of CUDA has them. */
 enum {
     LS_CUDA_OUT_OF_MEMORY = 2,
+    LS_CUDA_STUB = 34,        /* libcuda is CUDA's, to link programs with */
+    LS_CUDA_UNAVAILABLE = 46, /* by its compute mode: another process has it, or none may */
     LS_CUDA_NO_DEVICE = 100,
+    LS_CUDA_NO_CODE = 209, /* for this GPU, in a file of code */
+    LS_CUDA_TIMEOUT = 702, /* of a kernel, on a GPU that draws a display */
+    LS_CUDA_PINNED = 712,  /* the host's memory is pinned already */
+    LS_CUDA_NOT_READY = 802,
+    LS_CUDA_MISMATCH = 803, /* of libcuda and the kernel's module */
+    LS_CUDA_COMPAT = 804,   /* libcuda is CUDA's newer one, which this GPU does not take */
+    LS_CUDA_MPS = 805,      /* } errors of the multi-process service */
+    LS_CUDA_MPS_LAST = 810, /* } */
+    LS_CUDA_UNKNOWN = 999,
     LS_CUDA_MAJOR = 75, /* CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR */
     LS_CUDA_MINOR = 76,
     LS_CUDA_STREAM_NON_BLOCKING = 1, /* it does not wait for other programs' default stream */
@@ -41,6 +52,7 @@ enum {
     X(device_name, "cuDeviceGetName", (char *name, int size, int device))                          \
     X(device_uuid, "cuDeviceGetUuid_v2", (unsigned char uuid[16], int device))                     \
     X(device_memory, "cuDeviceTotalMem_v2", (size_t * nbytes_p, int device))                       \
+    X(device_can_access, "cuDeviceCanAccessPeer", (int *can_p, int device, int peer))              \
     X(device_attribute, "cuDeviceGetAttribute", (int *value_p, int attribute, int device))         \
     X(context_retain, "cuDevicePrimaryCtxRetain", (ls_cuda_context * context_p, int device))       \
     X(context_release, "cuDevicePrimaryCtxRelease_v2", (int device))                               \

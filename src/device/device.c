@@ -50,13 +50,14 @@ ls_status ls_device_list(const char *name, ls_device_seen list[LS_DEVICE_LIST], 
     for (int i = 0; i < all; i++) {
         bool fits =
             ls_device_is_numbered(name) ? list[i].number == index : !list[i].is_cores || !others;
-        if (fits) list[n++] = list[i];
+        for (int k = 0; k < n; k++) fits &= !list[i].id || list[k].id != list[i].id;
+        if (fits) list[n++] = list[i]; /* once, if several drivers have it */
     }
     *n_p = n;
     return LS_OK;
 }
 
-ls_status ls_device_open(const char *name, ls_device **d_p, ls_error *e) {
+static ls_status open_named(const char *name, bool bare, ls_device **d_p, ls_error *e) {
     const ls_device_ops *ops = NULL;
     int index = 0;
     ls_device_seen list[LS_DEVICE_LIST];
@@ -66,10 +67,23 @@ ls_status ls_device_open(const char *name, ls_device **d_p, ls_error *e) {
         LS_TRY(ls_device_list(name, list, &n, e));
         if (n > 0) index = list[0].number; /* else open() says what is missing */
     }
-    LS_TRY(ops->open(index, d_p, e));
+    LS_TRY(ops->open(index, bare, d_p, e));
     (*d_p)->ops = ops;
     (*d_p)->patience_ns = (int64_t)10 * 1000 * 1000 * 1000;
     return LS_OK;
+}
+
+ls_status ls_device_open(const char *name, ls_device **d_p, ls_error *e) {
+    return open_named(name, false, d_p, e);
+}
+
+ls_status ls_device_open_bare(const char *name, ls_device **d_p, ls_error *e) {
+    return open_named(name, true, d_p, e);
+}
+
+void ls_device_room_of(ls_device *d, ls_device_room *room) {
+    *room = (ls_device_room){0};
+    d->ops->room(d, room);
 }
 
 /* Waits for all that is queued, also after an error. */

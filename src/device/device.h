@@ -64,6 +64,12 @@ typedef struct ls_device_handle {
     ls_readers_name readers;
 } ls_device_handle;
 
+/* A device's memory, in bytes; 0: not known. */
+typedef struct ls_device_room {
+    size_t all, free; /* that it has; that nobody has taken */
+    size_t most;      /* that one allocation may have */
+} ls_device_room;
+
 /* What a kind of device does. Streams, events and sizes are right; no member is NULL but those for
  * shared memory, of a kind that does not share. */
 typedef struct ls_device_ops {
@@ -72,7 +78,9 @@ typedef struct ls_device_ops {
     /* At most `room` of them. Errors: the driver can't be used. */
     ls_status (*list)(ls_device_seen *list, int room, int *n_p, ls_error *);
     /* index: which of this kind. Errors: those of ls_device_open(). */
-    ls_status (*open)(int index, ls_device **d_p, ls_error *);
+    /* bare: without kernels. */
+    ls_status (*open)(int index, bool bare, ls_device **d_p, ls_error *);
+    void (*room)(ls_device *, ls_device_room *);
     ls_status (*alloc)(ls_device *, size_t nbytes, const char *what, void **p_p, ls_error *);
     void (*free)(ls_device *, void *p);
     ls_status (*copy_to)(ls_device *, ls_device_stream, void *to, const void *from, size_t,
@@ -121,9 +129,12 @@ bool ls_device_is_numbered(const char *name);
  * no such kind or number, or it can't be used here; LS_EIO: it fails. One line says why, and what
  * to do. */
 ls_status ls_device_open(const char *name, ls_device **d_p, ls_error *);
+/* The same without kernels, which may take long to compile: for memory and copies. */
+ls_status ls_device_open_bare(const char *name, ls_device **d_p, ls_error *);
 /* Waits for queued work, and for those that have opened its memory, as ls_device_free(). NULL is
  * fine. */
 void ls_device_close(ls_device *);
+void ls_device_room_of(ls_device *, ls_device_room *);
 
 /* Memory for nbytes > 0, of undefined contents, at a multiple of 256 bytes. LS_ENOMEM, with what it
  * is for. */

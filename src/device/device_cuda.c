@@ -36,8 +36,8 @@ static ls_cuda_address address(const void *p) { return (ls_cuda_address)(uintptr
 
 /* After these the driver refuses this process. 711 to 713 are of peers and of pinned memory. */
 static bool is_lost(int code) {
-    return code == 46 || code == 214 || code == 220 || code == 226 || code == 700 || code == 702 ||
-           code == 709 || code == 710 || (code >= 714 && code <= 719) || code == 999;
+    return code == 214 || code == 220 || code == 226 || code == 700 || code == 702 || code == 709 ||
+           code == 710 || (code >= 714 && code <= 719) || code == 999;
 }
 
 static ls_status check(const device_cuda *d, int got, const char *what, ls_error *e) {
@@ -45,15 +45,29 @@ static ls_status check(const device_cuda *d, int got, const char *what, ls_error
     if (got == 0) return LS_OK;
     d->cuda->error_name(got, &name);
     d->cuda->error_text(got, &text);
+    if (got == LS_CUDA_UNAVAILABLE)
+        return ls_fail(e, LS_EIO,
+                       "device cuda:%d (%s) is not free: %s: %s; in compute mode Exclusive_Process "
+                       "one process at a time can use it, in Prohibited none (nvidia-smi -q -d "
+                       "COMPUTE shows the mode, nvidia-smi -c 0 allows all)",
+                       d->index, d->device.name, what, text ? text : "?");
+    if (got == LS_CUDA_TIMEOUT)
+        return ls_fail(
+            e, LS_EIO,
+            "device cuda:%d (%s) is lost: %s: a kernel took longer than a GPU that draws "
+            "a display allows; use another GPU, or smaller micro-batches, and continue "
+            "with --resume",
+            d->index, d->device.name, what);
     if (is_lost(got))
         return ls_fail(e, LS_EIO,
                        "device cuda:%d (%s) is lost: %s: %s (%s); this process can't use it again: "
                        "dmesg may have an Xid that says why, and a run continues from its last "
                        "checkpoint with --resume",
                        d->index, d->device.name, what, name ? name : "error", text ? text : "?");
-    return ls_fail(e, got == LS_CUDA_OUT_OF_MEMORY ? LS_ENOMEM : LS_EIO,
-                   "device cuda:%d (%s): %s failed: %s (%s)", d->index, d->device.name, what,
-                   name ? name : "error", text ? text : "?");
+    bool full = got == LS_CUDA_OUT_OF_MEMORY;
+    return ls_fail(e, full ? LS_ENOMEM : LS_EIO, "device cuda:%d (%s): %s failed: %s (%s)%s",
+                   d->index, d->device.name, what, name ? name : "error", text ? text : "?",
+                   full ? "; nvidia-smi lists who has its memory" : "");
 }
 
 /* The driver's calls use the thread's own context: between these two it is the device's. */
@@ -89,7 +103,7 @@ static ls_status alloc_block(ls_device *device, size_t nbytes, const char *what,
         return ls_fail(
             e, LS_ENOMEM,
             "device cuda:%d (%s) has no room for %s, %zu bytes: %zu of its %zu bytes are "
-            "free",
+            "free (nvidia-smi lists who has the others)",
             d->index, device->name, what, nbytes, left, all);
     LS_TRY(check(d, got, what, e));
     *p_p = (void *)(uintptr_t)p;
@@ -103,9 +117,34 @@ static void free_block(ls_device *device, void *p) {
     leave(d);
 }
 
+/* What is left when all that a context needs is there. */
+static void room(ls_device *device, ls_device_room *room_p) {
+    const device_cuda *d = of(device);
+    size_t left = 0, all = 0;
+    if (enter(d, NULL) != LS_OK) return;
+    if (d->cuda->memory_info(&left, &all) == 0)
+        *room_p = (ls_device_room){.all = all, .free = left, .most = left};
+    leave(d);
+}
+
+/* The same in all processes of a machine: that of the driver, which a MIG instance has, too. */
+static uint64_t id_of(const ls_cuda *cuda, int number) {
+    unsigned char uuid[16] = {0};
+    int id = 0;
+    if (cuda->device_get(&id, number) != 0 || cuda->device_uuid(uuid, id) != 0)
+        uuid[0] = (unsigned char)number;
+    return ls_hash_bytes(uuid, sizeof uuid).lo | 1;
+}
+
+static int count(const ls_cuda *cuda) {
+    int n = 0;
+    return cuda->device_count(&n) == 0 ? n : 0;
+}
+
 /* What a handle says. Within a process all users of a device have the same addresses. */
 typedef struct shared_cuda {
     char kind[8]; /* "cuda" */
+    uint64_t device;
     ls_cuda_address p;
     int pid, index;
     ls_cuda_ipc ipc;
@@ -114,12 +153,32 @@ _Static_assert(sizeof(shared_cuda) <= sizeof((ls_device_handle){0}.bytes), "it f
 
 static ls_status share(ls_device *device, const void *p, ls_device_handle *h, ls_error *e) {
     const device_cuda *d = of(device);
-    shared_cuda s = {.kind = "cuda", .p = address(p), .pid = (int)getpid(), .index = d->index};
+    shared_cuda s = {.kind = "cuda",
+                     .device = id_of(d->cuda, d->index),
+                     .p = address(p),
+                     .pid = (int)getpid(),
+                     .index = d->index};
     LS_TRY(enter(d, e));
     int got = d->cuda->ipc_handle(&s.ipc, s.p);
     leave(d);
     LS_TRY(check(d, got, "cuIpcGetMemHandle", e));
     memcpy(h->bytes, &s, sizeof s);
+    return LS_OK;
+}
+
+/* The driver knows pairs of GPUs that can't; of one that this process does not see it knows only
+ * when the memory is opened. */
+static ls_status check_peer(const device_cuda *d, uint64_t other, ls_error *e) {
+    for (int i = 0, n = count(d->cuda); i < n; i++) {
+        int id = 0, can = 1;
+        if (i == d->index || id_of(d->cuda, i) != other) continue;
+        if (d->cuda->device_get(&id, i) != 0) continue;
+        if (d->cuda->device_can_access(&can, d->id, id) != 0 || can) continue;
+        return ls_fail(e, LS_EINVAL,
+                       "device cuda:%d (%s) can't read the memory of cuda:%d: these GPUs have no "
+                       "peer access to each other (nvidia-smi topo -p2p r)",
+                       d->index, d->device.name, i);
+    }
     return LS_OK;
 }
 
@@ -141,6 +200,7 @@ static ls_status open_shared(ls_device *device, const ls_device_handle *h, void 
         *p_p = (void *)(uintptr_t)s.p;
         return LS_OK;
     }
+    LS_TRY(check_peer(d, s.device, e));
     LS_TRY(enter(d, e));
     int got = d->cuda->ipc_open(&p, s.ipc, LS_CUDA_IPC_LAZY_PEERS);
     leave(d);
@@ -230,7 +290,14 @@ static ls_status await(ls_device *device, int event, ls_error *e) {
 static ls_status pin(ls_device *device, void *p, size_t nbytes, ls_error *e) {
     device_cuda *d = of(device);
     LS_TRY(enter(d, e));
-    return done(d, d->cuda->host_pin(p, nbytes, 0), "cuMemHostRegister", e);
+    int got = d->cuda->host_pin(p, nbytes, 0);
+    leave(d);
+    ls_status s = check(d, got, "cuMemHostRegister", e);
+    if (s != LS_OK && got != LS_CUDA_PINNED) /* not by another worker of this process */
+        ls_log("device cuda:%d (%s): the host's memory can't be pinned (error %d), so copies are "
+               "slower and don't run beside kernels",
+               d->index, d->device.name, got);
+    return s;
 }
 
 static void unpin(ls_device *device, void *p) {
@@ -262,24 +329,12 @@ static void close_device(ls_device *device) {
     free(d);
 }
 
-static int count(const ls_cuda *cuda) {
-    int n = 0;
-    return cuda->device_count(&n) == 0 ? n : 0;
-}
-
-/* Their ids are parts of the driver's, which a MIG instance has, too. */
 static ls_status list_devices(ls_device_seen *list, int room, int *n_p, ls_error *e) {
     const ls_cuda *cuda = NULL;
     LS_TRY(ls_cuda_load(&cuda, e));
     int n = count(cuda);
     *n_p = n < room ? n : room;
-    for (int i = 0; i < *n_p; i++) {
-        unsigned char uuid[16] = {0};
-        int id = 0;
-        if (cuda->device_get(&id, i) != 0 || cuda->device_uuid(uuid, id) != 0)
-            uuid[0] = (unsigned char)i;
-        list[i] = (ls_device_seen){.number = i, .id = ls_hash_bytes(uuid, sizeof uuid).lo | 1};
-    }
+    for (int i = 0; i < *n_p; i++) list[i] = (ls_device_seen){.number = i, .id = id_of(cuda, i)};
     return LS_OK;
 }
 
@@ -312,7 +367,7 @@ static ls_status architecture(const device_cuda *d, char *to, size_t size, ls_er
 
 /* True: the installed file has code for this GPU, and the module is loaded. */
 static bool load_installed(device_cuda *d, const char *target) {
-    enum { MAX_NBYTES = 1 << 30, NO_CODE = 209 }; /* CUDA_ERROR_NO_BINARY_FOR_GPU */
+    enum { MAX_NBYTES = 1 << 30 };
     ls_buf code = {0};
     ls_error why = {0};
     char *path = ls_compiled_installed();
@@ -320,7 +375,7 @@ static bool load_installed(device_cuda *d, const char *target) {
     ls_status s = ls_file_read(path, MAX_NBYTES, &code, &why);
     if (s == LS_OK) {
         int got = d->cuda->module_load(&d->module, code.data);
-        if (got == NO_CODE)
+        if (got == LS_CUDA_NO_CODE)
             s = ls_fail(&why, LS_EINVAL, "%s has no kernels for %s", path, target);
         else
             s = check(d, got, path, &why);
@@ -334,7 +389,7 @@ static bool load_installed(device_cuda *d, const char *target) {
 static ls_status load_compiled(device_cuda *d, const char *target, ls_error *e) {
     const ls_nvrtc *compiler = NULL;
     ls_buf code = {0};
-    LS_TRY(ls_nvrtc_load(d->cuda->driver / 1000, &compiler, e));
+    LS_TRY(ls_nvrtc_load(d->cuda->driver / 1000, target, &compiler, e));
     LS_TRY(ls_compiled_kernels(compiler, target, &code, e));
     int got = d->cuda->module_load(&d->module, code.data);
     ls_buf_free(&code);
@@ -353,34 +408,34 @@ static ls_status load_kernels(device_cuda *d, ls_error *e) {
 }
 
 /* In the device's context. */
-static ls_status create(device_cuda *d, ls_error *e) {
+static ls_status create(device_cuda *d, bool bare, ls_error *e) {
     for (int i = 0; i < LS_DEVICE_NSTREAMS; i++)
         LS_TRY(check(d, d->cuda->stream_create(&d->streams[i], LS_CUDA_STREAM_NON_BLOCKING),
                      "cuStreamCreate", e));
     for (int i = 0; i < LS_DEVICE_EVENTS; i++)
         LS_TRY(check(d, d->cuda->event_create(&d->events[i], LS_CUDA_EVENT_DISABLE_TIMING),
                      "cuEventCreate", e));
-    return load_kernels(d, e);
+    return bare ? LS_OK : load_kernels(d, e);
 }
 
-static ls_status set_up(device_cuda *d, ls_error *e) {
+static ls_status set_up(device_cuda *d, bool bare, ls_error *e) {
     ls_cuda_context context = NULL;
     LS_TRY(find(d, e));
     LS_TRY(check(d, d->cuda->context_retain(&context, d->id), "cuDevicePrimaryCtxRetain", e));
     d->context = context;
     LS_TRY(enter(d, e));
-    ls_status s = create(d, e);
+    ls_status s = create(d, bare, e);
     leave(d);
     return s;
 }
 
-static ls_status open_device(int index, ls_device **d_p, ls_error *e) {
+static ls_status open_device(int index, bool bare, ls_device **d_p, ls_error *e) {
     const ls_cuda *cuda = NULL;
     LS_TRY(ls_cuda_load(&cuda, e));
     device_cuda *d = LS_NEW(device_cuda);
     d->cuda = cuda;
     d->index = index;
-    ls_status s = set_up(d, e);
+    ls_status s = set_up(d, bare, e);
     if (s == LS_OK)
         *d_p = &d->device;
     else
@@ -392,6 +447,7 @@ const ls_device_ops ls_device_cuda = {.kind = "cuda",
                                       .shares = true,
                                       .list = list_devices,
                                       .open = open_device,
+                                      .room = room,
                                       .alloc = alloc_block,
                                       .free = free_block,
                                       .copy_to = copy_to,

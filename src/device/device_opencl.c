@@ -234,23 +234,6 @@ static uint64_t number_of_device(const ls_opencl *cl, cl_device_id id, int i) {
     return hash;
 }
 
-static ls_status list_devices(ls_device_seen *list, int room, int *n_p, ls_error *e) {
-    const ls_opencl *cl = NULL;
-    cl_device_id ids[MAX_DEVICES];
-    cl_uint nplatforms = 0;
-    LS_TRY(ls_opencl_load(&cl, e));
-    int n = all_ids(cl, ids, &nplatforms);
-    *n_p = n < room ? n : room;
-    for (int i = 0; i < *n_p; i++) {
-        cl_device_type type = 0;
-        cl->GetDeviceInfo(ids[i], CL_DEVICE_TYPE, sizeof type, &type, NULL);
-        list[i] = (ls_device_seen){.number = i,
-                                   .id = number_of_device(cl, ids[i], i),
-                                   .is_cores = (type & CL_DEVICE_TYPE_CPU) != 0};
-    }
-    return LS_OK;
-}
-
 /* Device `index` of all platforms. */
 static ls_status find(const ls_opencl *cl, int index, cl_device_id *id_p, ls_error *e) {
     cl_device_id ids[MAX_DEVICES];
@@ -297,6 +280,30 @@ static ls_status check_abilities(const device_opencl *d, const char *version, ls
     if (!what) return LS_OK;
     return ls_fail(e, LS_EINVAL, "device opencl:%d (%s, %s) can't be used: it lacks %s", d->index,
                    d->device.name, version, what);
+}
+
+static bool is_usable(const ls_opencl *cl, cl_device_id id) {
+    const device_opencl d = {.cl = cl, .id = id};
+    return check_abilities(&d, "", NULL) == LS_OK;
+}
+
+/* One that can't be used is not chosen; by its number it can be asked why. */
+static ls_status list_devices(ls_device_seen *list, int room, int *n_p, ls_error *e) {
+    const ls_opencl *cl = NULL;
+    cl_device_id ids[MAX_DEVICES];
+    cl_uint nplatforms = 0;
+    LS_TRY(ls_opencl_load(&cl, e));
+    int n = all_ids(cl, ids, &nplatforms), nlisted = 0;
+    for (int i = 0; i < n && nlisted < room; i++) {
+        cl_device_type type = 0;
+        cl->GetDeviceInfo(ids[i], CL_DEVICE_TYPE, sizeof type, &type, NULL);
+        if (!is_usable(cl, ids[i])) continue;
+        list[nlisted++] = (ls_device_seen){.number = i,
+                                           .id = number_of_device(cl, ids[i], i),
+                                           .is_cores = (type & CL_DEVICE_TYPE_CPU) != 0};
+    }
+    *n_p = nlisted;
+    return LS_OK;
 }
 
 static ls_status build_failed(const device_opencl *d, cl_int got, ls_error *e) {
@@ -410,7 +417,13 @@ static ls_status build(device_opencl *d, const char *version, ls_error *e) {
     return LS_OK;
 }
 
-static ls_status set_up(device_opencl *d, ls_error *e) {
+/* OpenCL does not say what is free. */
+static void room(ls_device *device, ls_device_room *room_p) {
+    size_t all = device->memory_nbytes;
+    *room_p = (ls_device_room){.all = all, .free = all, .most = of(device)->most_nbytes};
+}
+
+static ls_status set_up(device_opencl *d, bool bare, ls_error *e) {
     char version[32];
     cl_int got = CL_SUCCESS;
     text(d, CL_DEVICE_NAME, d->device.name, sizeof d->device.name);
@@ -424,10 +437,10 @@ static ls_status set_up(device_opencl *d, ls_error *e) {
         d->queues[i] = d->cl->CreateCommandQueueWithProperties(d->context, d->id, NULL, &got);
         LS_TRY(check(d, got, "clCreateCommandQueueWithProperties", e));
     }
-    return build(d, version, e);
+    return bare ? LS_OK : build(d, version, e);
 }
 
-static ls_status open_device(int index, ls_device **d_p, ls_error *e) {
+static ls_status open_device(int index, bool bare, ls_device **d_p, ls_error *e) {
     const ls_opencl *cl = NULL;
     cl_device_id id = NULL;
     LS_TRY(ls_opencl_load(&cl, e));
@@ -437,7 +450,7 @@ static ls_status open_device(int index, ls_device **d_p, ls_error *e) {
     d->index = index;
     d->id = id;
     pthread_mutex_init(&d->lock, NULL);
-    ls_status s = set_up(d, e);
+    ls_status s = set_up(d, bare, e);
     if (s == LS_OK)
         *d_p = &d->device;
     else
@@ -448,6 +461,7 @@ static ls_status open_device(int index, ls_device **d_p, ls_error *e) {
 const ls_device_ops ls_device_opencl = {.kind = "opencl",
                                         .list = list_devices,
                                         .open = open_device,
+                                        .room = room,
                                         .alloc = alloc_block,
                                         .free = free_block,
                                         .copy_to = copy,

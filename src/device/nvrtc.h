@@ -34,19 +34,22 @@ typedef struct ls_nvrtc {
 } ls_nvrtc;
 
 /* Any thread. newest: of CUDA, e.g. 12 for 12.x: a newer one's code can't be loaded by the driver.
- * LS_EINVAL: there is none, or only a newer one. It stays loaded. */
-ls_status ls_nvrtc_load(int newest, const ls_nvrtc **nvrtc_p, ls_error *);
+ * Of several that are installed, the newest that knows the architecture, "sm_90a". LS_EINVAL: there
+ * is none, or only one that the driver is too old for. It stays loaded. */
+ls_status ls_nvrtc_load(int newest, const char *architecture, const ls_nvrtc **nvrtc_p, ls_error *);
 
 /* The options of all compilations, but for the architecture; ended by NULL. */
 extern const char *const ls_nvrtc_options[];
 
-/* What a compilation made; ls_nvrtc_made_free(). The assembly (PTX) is for people and checks. */
+/* What a compilation made; ls_nvrtc_made_free(). The assembly (PTX) is for people and checks; for a
+ * GPU that is newer than the compiler, it is the code: its instructions are rounded each, so the
+ * driver makes the same bits of it. */
 typedef struct ls_nvrtc_made {
     ls_buf code, assembly, log;
 } ls_nvrtc_made;
 
-/* Compiles a text for an architecture, "sm_90a". LS_EINVAL: this compiler does not know it. LS_EIO:
- * the text has an error. Also with an error, the log is set. */
+/* Compiles a text for an architecture, "sm_90a". LS_EINVAL: this compiler knows newer ones alone.
+ * LS_EIO: the text has an error. Also with an error, the log is set. */
 ls_status ls_nvrtc_compile(const ls_nvrtc *, const char *text, const char *architecture,
                            ls_nvrtc_made *made_p, ls_error *);
 void ls_nvrtc_made_free(ls_nvrtc_made *);

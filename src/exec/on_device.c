@@ -11,11 +11,18 @@ static ls_status get(const ls_on_device *x, size_t nbytes, const char *what, cha
     return LS_OK;
 }
 
+/* What others read: a driver may put several smaller blocks into one page, and opens all of it. */
+static size_t whole_pages(size_t nbytes) {
+    enum { PAGE = 2 << 20 };
+    return (nbytes + PAGE - 1) / PAGE * PAGE;
+}
+
 static ls_status get_all(ls_on_device *x, ls_error *e) {
     const ls_device_memory *n = &x->nbytes;
-    LS_TRY(get(x, n->params, "parameters", &x->params, e));
+    bool shared = n->sums > 0;
+    LS_TRY(get(x, shared ? whole_pages(n->params) : n->params, "parameters", &x->params, e));
     LS_TRY(get(x, n->state, "the optimizer's states", &x->state, e));
-    LS_TRY(get(x, n->grads, "gradients", &x->grads, e));
+    LS_TRY(get(x, shared ? whole_pages(n->grads) : n->grads, "gradients", &x->grads, e));
     LS_TRY(get(x, n->arena, "activations", &x->arena, e));
     LS_TRY(get(x, n->work, "a layer's work", &x->work, e));
     LS_TRY(get(x, n->norms, "norms", &x->norms, e));
@@ -31,6 +38,11 @@ ls_status ls_on_device_open(ls_on_device *x, const char *device, const ls_comput
     *x = (ls_on_device){.compute = *host, .nbytes = *n};
     LS_TRY(ls_device_open(device, &x->compute.device, e));
     ls_status s = get_all(x, e);
+    if (s == LS_ENOMEM && e) {
+        const ls_error why = *e;
+        ls_fail(e, s, "%s; a smaller train.micro_batch, parallel.recompute=2 or lora.rank=8 may do",
+                why.msg);
+    }
     if (s != LS_OK) {
         ls_on_device_close(x);
         return s;

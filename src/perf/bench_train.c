@@ -11,6 +11,7 @@
 #include "perf/fake.h"
 #include "tensor/peak.h"
 #include "train/compute_reference.h"
+#include "train/device_room.h"
 #include "train/fit.h"
 #include "train/layout.h"
 #include "train/member.h"
@@ -240,6 +241,7 @@ ls_status ls_bench_train_run(const ls_config *c, const ls_bench_request *q, ls_b
     b.warmup = q->warmup;
     b.steps = q->steps;
     LS_TRY(ls_run_workers(c, q->nworkers, &run.nworkers, &run.started, e));
+    if (!run.started) LS_TRY(ls_device_room_try(&run.config, run.nworkers, &run.devices, e));
     LS_TRY(ls_fit_limit(&run.config, run.nworkers, e));
     ls_status s = ls_host_open(&b.host, &run, e);
     if (s == LS_OK) s = open_data(&b, &data, e);

@@ -6,6 +6,7 @@
 #include "base/cores.h"
 #include "base/log.h"
 #include "table/row_tables.h"
+#include "train/device_room.h"
 #include "train/fit.h"
 #include "train/host_memory.h"
 
@@ -16,7 +17,8 @@ static ls_status make_own(ls_host *h, ls_error *e) {
     return ls_layout_make_nearest(c, n, (int)c->parallel.shard_group, NULL, &h->layout, e);
 }
 
-static ls_status open_host(ls_host *h, const ls_run *r, ls_error *e) {
+/* *of_device_p: it is a device's memory that has too little. */
+static ls_status open_host(ls_host *h, const ls_run *r, bool *of_device_p, ls_error *e) {
     *h = (ls_host){.run = r, .runtime = &ls_runtime_plain, .notes = &h->own_notes};
     ls_run_notes_begin(h->notes);
     int each = r->started ? 1 : r->nasync ? r->nasync : r->nworkers; /* a launcher's: not known */
@@ -33,6 +35,9 @@ static ls_status open_host(ls_host *h, const ls_run *r, ls_error *e) {
     int workers = r->started ? 1 : r->nasync ? r->nasync + 1 : r->nworkers;
     int hosts = r->hosts ? r->hosts : r->join ? 2 : 1; /* one that joins does not know more */
     LS_TRY(ls_host_memory_for_plan(&r->config, &h->layout.plan, workers, hosts, copy, e));
+    ls_status s = ls_device_room_fits(&r->config, &h->layout.plan, &r->devices, e);
+    *of_device_p = s != LS_OK;
+    LS_TRY(s);
     const ls_store_config one = {.most = 1, .threads = h->threads};
     return r->nasync ? ls_store_make(&h->layout.plan.share, &one, &h->store, e) : LS_OK;
 }
@@ -41,13 +46,18 @@ static ls_status open_host(ls_host *h, const ls_run *r, ls_error *e) {
 ls_status ls_host_open(ls_host *h, ls_run *r, ls_error *e) {
     bool alone = !r->started && !r->in_group && !r->listen && !r->join;
     int64_t asked = r->config.train.micro_batch, *micro = &r->config.train.micro_batch;
-    ls_status s = open_host(h, r, e);
+    bool of_device = false;
+    ls_status s = open_host(h, r, &of_device, e);
+    bool is_devices = of_device;
     while (s == LS_ENOMEM && alone && ls_fit_lower_micro(&r->config)) {
         ls_host_free(h);
-        s = open_host(h, r, e);
+        s = open_host(h, r, &of_device, e);
+        is_devices |= of_device;
     }
     if (s == LS_OK && *micro < asked)
-        ls_log("to fit into the memory of this machine: train.micro_batch=%lld", (long long)*micro);
+        ls_log("to fit into the memory of %s%s: train.micro_batch=%lld, in place of %lld",
+               is_devices ? "device " : "this machine", is_devices ? r->devices.device : "",
+               (long long)*micro, (long long)asked);
     return s;
 }
 

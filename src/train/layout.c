@@ -182,8 +182,7 @@ static bool has_mesh(const ls_config *c) {
            c->parallel.mesh_context > 1 || c->parallel.mesh_expert > 1;
 }
 
-/* Do the workers' devices sum? */
-static bool links_devices(const ls_config *c) {
+bool ls_layout_links_devices(const ls_config *c) {
     if (c->parallel.device_link != LS_DEVICE_LINK_AUTO)
         return c->parallel.device_link != LS_DEVICE_LINK_HOST;
     return c->parallel.optimizer_state == LS_STATE_DEVICE && ls_device_shares(c->parallel.device) &&
@@ -239,7 +238,7 @@ static ls_share_config wanted_of(const ls_config *c, int nworkers, const int *fi
                              .compress = compress_of(c),
                              .on_device = ls_config_has_device(c),
                              .state_on_device = c->parallel.optimizer_state == LS_STATE_DEVICE,
-                             .sums_on_device = links_devices(c),
+                             .sums_on_device = ls_layout_links_devices(c),
                              .receives = c->parallel.device_link == LS_DEVICE_LINK_NCCL,
                              .noise = c->train.noise_scale != 0};
 }

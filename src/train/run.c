@@ -101,11 +101,11 @@ void ls_run_must_match(const ls_config *c, ls_buf *out) {
     if (order) ls_buf_printf(out, "train.compute.sum %s\n", order);
 }
 
-void ls_run_write_config(ls_run *r, const char *device) {
-    const char *chosen = r->config.parallel.device;
-    r->config.parallel.device = device;
-    ls_config_write(&r->config, &r->config_text);
-    r->config.parallel.device = chosen;
+void ls_run_write_config(ls_run *r, const ls_config *asked) {
+    ls_config c = r->config;
+    c.parallel.device = asked->parallel.device;
+    c.parallel.device_link = asked->parallel.device_link;
+    ls_config_write(&c, &r->config_text);
 }
 
 void ls_run_free(ls_run *r) {

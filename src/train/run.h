@@ -7,6 +7,7 @@
 #define LS_TRAIN_RUN_H
 
 #include "dataset/dataset.h"
+#include "device/trial.h"
 #include "exec/exec.h"
 #include "optim/scaler.h"
 #include "plan/plan.h"
@@ -31,6 +32,7 @@ typedef struct ls_run {
     int hosts;
     int64_t until;    /* the run stops after this step, as if it were interrupted; 0: it does not */
     int64_t began_ns; /* when the program began */
+    ls_device_trial devices; /* of this host's workers; {0}: not tried */
     double core_flops; /* FLOP/s that a core of this host can do (utilization.h); 0: not known */
 } ls_run;
 
@@ -56,7 +58,7 @@ bool ls_run_can_survive(const ls_config *);
 void ls_run_must_match(const ls_config *, ls_buf *out);
 /* Writes the config as the run directory has it: the run continues elsewhere with the device that
  * was asked for, which may be `auto`. */
-void ls_run_write_config(ls_run *, const char *device);
+void ls_run_write_config(ls_run *, const ls_config *asked);
 void ls_run_free(ls_run *);
 
 /* Does one process play all workers? */

@@ -17,6 +17,7 @@
 #include "storage/folder.h"
 #include "storage/origin.h"
 #include "train/async_host.h"
+#include "train/device_room.h"
 #include "train/fit.h"
 #include "train/host_memory.h"
 #include "train/utilization.h"
@@ -100,14 +101,15 @@ static int workers_here(const ls_run *r) {
 
 /* Planning may take long, so it is announced, but not by each worker of a launcher. */
 static ls_status make_plan(ls_run *r, ls_host *h, ls_error *e) {
-    const char *device = r->config.parallel.device;
+    const ls_config asked = r->config;
     ls_worker_device_resolve(&r->config);
+    if (!r->started) LS_TRY(ls_device_room_try(&r->config, r->nworkers, &r->devices, e));
     if (!r->started) ls_waiting_begin(LS_WAITING_NS, LS_LAYOUT_PLANNING, r->nworkers);
     ls_status s = LS_OK;
     if (!r->started) s = ls_host_memory_for_model(&r->config, e); /* it may have no plan */
     if (s == LS_OK) s = ls_fit_limit(&r->config, r->nworkers, e);
     if (s == LS_OK) s = ls_host_open(h, r, e);
-    ls_run_write_config(r, device);
+    ls_run_write_config(r, &asked);
     if (!r->started) ls_waiting_end();
     return s;
 }

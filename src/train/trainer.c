@@ -266,10 +266,10 @@ static ls_status open_trainer(const ls_trainer_options *o, ls_trainer *t, ls_err
     LS_TRY(ls_epochs_set(&t->run.config, o->count, e));
     ls_network_choose_micro(&t->run.config);
     LS_TRY(count_workers(o, &t->run, e));
-    const char *device = t->run.config.parallel.device;
+    const ls_config asked = t->run.config;
     ls_worker_device_resolve(&t->run.config);
     LS_TRY(ls_host_open(&t->host, &t->run, e));
-    ls_run_write_config(&t->run, device);
+    ls_run_write_config(&t->run, &asked);
     t->host.threads = ls_config_threads(&t->run.config, 1, ls_cores()); /* a group may have hosts */
     if (!group) LS_TRY(open_group(t, &group, e));
     t->m = ls_member_of(&t->host, group, t->slot, NULL);

@@ -13,6 +13,7 @@
 #include "device/calls.h"
 #include "device/compiled.h"
 #include "device/device_nccl.h"
+#include "device/trial.h"
 #include "folder.h"
 
 static const char *own;
@@ -185,7 +186,9 @@ static void test_no_room(void **state) {
     ls_device *d = opened("cuda");
     float *some = memory(d, 100);
     assert_ls_fails(ls_device_alloc(d, 900, "weights", &p, &e), LS_ENOMEM,
-                    "has no room for weights, 900 bytes: 600 of its 1000 bytes are free", e);
+                    "has no room for weights, 900 bytes: 600 of its 1000 bytes are free "
+                    "(nvidia-smi lists who has the others)",
+                    e);
     setenv("FAKE_CUDA_FAIL", "cuMemGetInfo:700", 1);
     assert_int_equal(ls_device_alloc(d, 900, "weights", &p, &e), LS_ENOMEM);
     assert_string_equal(strstr(e.msg, " has no room"), " has no room for weights, 900 bytes");
@@ -211,6 +214,63 @@ static void test_opening_fails(void **state) {
         free(fault);
     }
     unsetenv("FAKE_CUDA_FAIL");
+}
+
+/* What can't be used now is not lost. */
+static void test_not_free(void **state) {
+    static const char *const cases[][2] = {
+        {"cuDevicePrimaryCtxRetain:46",
+         "is not free: cuDevicePrimaryCtxRetain: as asked for; in compute mode Exclusive_Process"},
+        {"cuDevicePrimaryCtxRetain:2", "nvidia-smi lists who has its memory"}};
+    ls_device *d = NULL;
+    ls_error e;
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        setenv("FAKE_CUDA_FAIL", cases[i][0], 1);
+        assert_ls_fails(ls_device_open("cuda", &d, &e), i == 0 ? LS_EIO : LS_ENOMEM, cases[i][1],
+                        e);
+        assert_null(strstr(e.msg, "lost"));
+    }
+    unsetenv("FAKE_CUDA_FAIL");
+}
+
+/* Which devices read each other, and the one with the least memory that is free. */
+static void test_trial(void **state) {
+    static const struct {
+        const char *name, *peers, *fault, *why; /* why NULL: they do */
+    } cases[] = {{"cuda", "all", "", NULL},
+                 {"cuda", "none", "", "can't read the memory of cuda:"},
+                 {"cuda", "blind", "", "cuIpcOpenMemHandle failed"},
+                 {"cuda", "broken", "", "read wrong bytes from cuda:"},
+                 {"cuda", "all", "cuIpcGetMemHandle:801", "cuIpcGetMemHandle failed"},
+                 {"cuda", "all", "cuIpcOpenMemHandle:-9", "its process died while it was tried"},
+                 {"cuda:1", "none", "", NULL}}; /* one for all */
+    ls_device_trial t;
+    (void)state;
+    setenv("FAKE_CUDA_DEVICES", "3", 1);
+    setenv("FAKE_CUDA_MEMORY", "50000000", 1);
+    setenv("FAKE_CUDA_USED", "1000000", 1);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        setenv("FAKE_CUDA_PEERS", cases[i].peers, 1);
+        setenv("FAKE_CUDA_FAIL", cases[i].fault, 1);
+        ls_device_try(cases[i].name, 3, true, &t);
+        assert_int_equal(t.links, cases[i].why == NULL);
+        if (cases[i].why && !strstr(t.why, cases[i].why)) fail_msg("%s", t.why);
+        assert_int_equal(t.n, i == 6 ? 2 : 3);
+        assert_string_equal(t.device, i == 6 ? "cuda:1" : "cuda:2");
+        assert_int_equal(t.room.free, i == 6 ? 48000000 : 47000000);
+        assert_int_equal(t.room.all, 50000000);
+    }
+    unsetenv("FAKE_CUDA_PEERS");
+    setenv("FAKE_CUDA_FAIL", "cuStreamCreate:801", 1);
+    ls_device_try("cuda", 2, true, &t); /* none opens */
+    assert_true(t.n == 0 && !t.links && t.room.free == 0);
+    unsetenv("FAKE_CUDA_FAIL");
+    ls_device_try("cuda", 5, false, &t); /* more than there are */
+    assert_true(t.n == 3 && !t.links);
+    unsetenv("FAKE_CUDA_USED");
+    unsetenv("FAKE_CUDA_MEMORY");
+    unsetenv("FAKE_CUDA_DEVICES");
 }
 
 /* A device that is lost: the first error stays. */
@@ -244,9 +304,11 @@ static void test_compiler_errors(void **state) {
                     "error: b is not declared",
                     e);
     unsetenv("FAKE_NVRTC_FAIL");
-    setenv("FAKE_NVRTC_NEWEST", "86", 1);
+    setenv("FAKE_NVRTC_OLDEST", "100", 1);
+    setenv("FAKE_NVRTC_NEWEST", "121", 1);
     assert_ls_fails(ls_device_open("cuda", &d, &e), LS_EINVAL,
-                    "libnvrtc 13.0 compiles for sm_75 to sm_86, and this GPU is sm_90a", e);
+                    "libnvrtc 13.0 compiles for sm_100 to sm_121, and this GPU is sm_90a", e);
+    unsetenv("FAKE_NVRTC_OLDEST");
     unsetenv("FAKE_NVRTC_NEWEST");
     setenv("XDG_CACHE_HOME", folder, 1);
 }
@@ -290,10 +352,10 @@ static void test_nccl(void **state) {
 static void test_libraries(void **state) {
     char *none = ls_format("%s/none", folder);
     static const char *const files[] = {"libcuda.so.1", "libnvrtc.so.13", "libnvrtc.so.12",
-                                        "libnvrtc.so"};
+                                        "libnvrtc.so.11.2", "libnvrtc.so"};
     (void)state;
     assert_int_equal(mkdir(none, 0777), 0);
-    for (int i = 0; i < 4; i++) {
+    for (int i = 0; i < 5; i++) {
         char *path = ls_format("%s/%s", none, files[i]);
         assert_int_equal(ls_file_write(path, "none", 4, NULL), LS_OK);
         free(path);
@@ -303,7 +365,21 @@ static void test_libraries(void **state) {
     char *driver = ls_format("LD_LIBRARY_PATH=%s:%s", FAKE_CUDA, none);
     says(driver, "device cuda needs NVIDIA's compiler libnvrtc.so.12 or .13");
     says("FAKE_CUDA_DRIVER=11040", "too old: it supports CUDA 11.4, and 12.0 is needed");
-    says("FAKE_CUDA_FAIL=cuInit:803", "NVIDIA's driver can't be used: as asked for (error 803)");
+    says("FAKE_CUDA_FAIL=cuInit:803",
+         "NVIDIA's driver can't be used: as asked for (error 803); the driver was updated");
+    says("FAKE_CUDA_FAIL=cuInit:802", "nvidia-fabricmanager");
+    says("FAKE_CUDA_FAIL=cuInit:804", "compat out of LD_LIBRARY_PATH");
+    says("FAKE_CUDA_FAIL=cuInit:807", "nvidia-cuda-mps-control");
+    says("FAKE_CUDA_FAIL=cuInit:999", "/dev/nvidia-uvm");
+    says("FAKE_CUDA_FAIL=cuInit:3", "nvidia-smi may say why");
+    says("FAKE_CUDA_FAIL=cuDriverGetVersion:34", "does not answer (error 34); take .../stubs");
+    says("FAKE_NVRTC_VERSION=11.8", "opened: Fake H100 0");
+    char *unknown = ls_format("exec 2>&1; CUDA_HOME=/nowhere LD_LIBRARY_PATH=%s:%s:%s "
+                              "FAKE_CUDA_SM=120",
+                              FAKE_CUDA, FAKE_NVRTC, none);
+    says(unknown, "libnvrtc 13.0 does not know sm_120: NVIDIA's driver");
+    says(unknown, "opened: Fake H100 0"); /* from the cache */
+    free(unknown);
     char *newer = ls_format("LD_LIBRARY_PATH=%s:%s:%s FAKE_CUDA_DRIVER=12040 "
                             "FAKE_NVRTC_VERSION=13.1",
                             FAKE_CUDA, FAKE_NVRTC, none);
@@ -376,6 +452,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(test_no_cache),  cmocka_unit_test(test_numbers),
         cmocka_unit_test(test_list),      cmocka_unit_test(test_auto),
         cmocka_unit_test(test_no_room),   cmocka_unit_test(test_opening_fails),
+        cmocka_unit_test(test_not_free),  cmocka_unit_test(test_trial),
         cmocka_unit_test(test_lost),      cmocka_unit_test(test_compiler_errors),
         cmocka_unit_test(test_libraries), cmocka_unit_test(test_nccl),
         cmocka_unit_test(test_installed),

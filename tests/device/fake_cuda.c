@@ -6,8 +6,12 @@
  *   FAKE_CUDA_DRIVER=11040        the version of CUDA that it supports
  *   FAKE_CUDA_DEVICES=2           how many GPUs there are
  *   FAKE_CUDA_MEMORY=1000         bytes of a GPU
+ *   FAKE_CUDA_USED=500            of these, what others have; twice on GPU 1, thrice on GPU 2 ...
+ *   FAKE_CUDA_SM=120              its architecture
+ *   FAKE_CUDA_PEERS=none          GPUs can't read each other, and the driver says so; blind: it
+ *                                 does not; broken: they read zeros
  *   FAKE_CUDA_SEED=3              the number of the device `c`
- *   FAKE_CUDA_FAIL=NAME:CODE      the function that returns an error
+ *   FAKE_CUDA_FAIL=NAME:CODE      the function that returns an error; -9: in which the process dies
  *   FAKE_CUDA_FAIL_ONCE=FILE      it does so only if this file is there, and removes it
  *   FAKE_CUDA_SLOW_CLOSE=200      milliseconds that cuIpcCloseMemHandle takes on GPU 1, twice on
  *                                 GPU 2 ...
@@ -15,6 +19,7 @@
  * Memory that is freed while another process has it mapped ends the process, with a line.
  */
 #include <fcntl.h>
+#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,10 +37,11 @@ enum {
     INVALID_IMAGE = 200,
     INVALID_CONTEXT = 201,
     NO_BINARY_FOR_GPU = 209,
+    NO_PEERS = 217,
     NOT_FOUND = 500,
     LOST = 719
 };
-enum { MAX_CONTEXTS = 4, MAX_BLOCKS = 64 };
+enum { MAX_CONTEXTS = 8, MAX_BLOCKS = 64 };
 
 /* Memory, or what another process has; a file is locked by those that have it mapped. */
 typedef struct mapped {
@@ -78,7 +84,9 @@ static int fails(const char *name) {
     const char *x = getenv("FAKE_CUDA_FAIL"), *once = getenv("FAKE_CUDA_FAIL_ONCE");
     size_t n = strlen(name);
     if (!x || strncmp(x, name, n) != 0 || x[n] != ':') return 0;
-    return once && unlink(once) != 0 ? 0 : atoi(x + n + 1);
+    if (once && unlink(once) != 0) return 0;
+    if (atoi(x + n + 1) == -9) raise(SIGKILL);
+    return atoi(x + n + 1);
 }
 
 #define FUNCTION(name, symbol, parameters) int fake_##name parameters __asm__(symbol);
@@ -91,7 +99,7 @@ int fake_init(unsigned flags) {
 
 int fake_version(int *version_p) {
     *version_p = (int)setting("FAKE_CUDA_DRIVER", 13000);
-    return 0;
+    return fails("cuDriverGetVersion");
 }
 
 int fake_error_name(int error, const char **name_p) {
@@ -132,9 +140,21 @@ int fake_device_memory(size_t *nbytes_p, int device) {
     return 0;
 }
 
+static bool peers_are(const char *what) {
+    const char *x = getenv("FAKE_CUDA_PEERS");
+    return x && strcmp(x, what) == 0;
+}
+
+int fake_device_can_access(int *can_p, int device, int peer) {
+    if (device == peer) return INVALID_VALUE;
+    *can_p = !peers_are("none");
+    return 0;
+}
+
 int fake_device_attribute(int *value_p, int attribute, int device) {
     (void)device;
-    *value_p = attribute == LS_CUDA_MAJOR ? 9 : 0;
+    long sm = setting("FAKE_CUDA_SM", 90);
+    *value_p = (int)(attribute == LS_CUDA_MAJOR ? sm / 10 : sm % 10);
     return attribute == LS_CUDA_MAJOR || attribute == LS_CUDA_MINOR ? 0 : INVALID_VALUE;
 }
 
@@ -177,6 +197,7 @@ static ls_cuda_context now(void) { return stack[depth - 1]; }
 int fake_memory_info(size_t *free_p, size_t *all_p) {
     *all_p = (size_t)setting("FAKE_CUDA_MEMORY", 1 << 30);
     *free_p = *all_p - now()->used;
+    *free_p -= (size_t)setting("FAKE_CUDA_USED", 0) * (size_t)(now() - contexts + 1);
     return fails("cuMemGetInfo");
 }
 
@@ -240,6 +261,8 @@ int fake_copy_from(void *to, ls_cuda_address from, size_t nbytes, ls_cuda_stream
 
 int fake_copy(ls_cuda_address to, ls_cuda_address from, size_t nbytes, ls_cuda_stream s) {
     int got = in_stream("cuMemcpyAsync", s);
+    mapped *other = got ? NULL : find(now()->others, from);
+    if (other && other->nbytes && peers_are("broken")) return fake_set(to, 0, nbytes, s);
     if (!got)
         ls_device_copy(s->context->d, s->s, (void *)(uintptr_t)to, (const void *)(uintptr_t)from,
                        nbytes);
@@ -256,7 +279,7 @@ int fake_ipc_handle(ls_cuda_ipc *h_p, ls_cuda_address p) {
     mapped *m = find(now()->blocks, p);
     if (!m || now()->d->ops->share(now()->d, m->p, &h, NULL) != LS_OK) return INVALID_VALUE;
     if (!m->file) m->file = memfd_create("fake-cuda", MFD_CLOEXEC);
-    const int where[2] = {(int)getpid(), m->file};
+    const int where[3] = {(int)getpid(), m->file, (int)(now() - contexts)};
     memcpy(h_p->bytes, h.bytes, FILE_AT);
     memcpy(h_p->bytes + FILE_AT, where, sizeof where);
     return 0;
@@ -264,13 +287,15 @@ int fake_ipc_handle(ls_cuda_ipc *h_p, ls_cuda_address p) {
 
 int fake_ipc_open(ls_cuda_address *p_p, ls_cuda_ipc ipc, unsigned flags) {
     ls_device_handle h = {0};
-    int where[2], got = in_context("cuIpcOpenMemHandle");
+    int where[3], got = in_context("cuIpcOpenMemHandle");
     char path[64];
     mapped m = {0}, *other = NULL;
     if (got) return got;
     memcpy(h.bytes, ipc.bytes, FILE_AT);
     memcpy(where, ipc.bytes + FILE_AT, sizeof where);
     snprintf(path, sizeof path, "/proc/%d/fd/%d", where[0], where[1]);
+    bool other_gpu = where[2] != now() - contexts;
+    if (other_gpu && (peers_are("none") || peers_are("blind"))) return NO_PEERS;
     if (flags != LS_CUDA_IPC_LAZY_PEERS ||
         now()->d->ops->open_shared(now()->d, &h, &m.p, NULL) != LS_OK)
         return INVALID_VALUE;
@@ -278,6 +303,7 @@ int fake_ipc_open(ls_cuda_address *p_p, ls_cuda_ipc ipc, unsigned flags) {
     other = find(now()->others, 0);
     if (m.file < 0 || flock(m.file, LOCK_SH) != 0 || !other) abort();
     *other = m;
+    other->nbytes = other_gpu; /* only that counts here */
     now()->opened++;
     *p_p = (ls_cuda_address)(uintptr_t)m.p;
     return 0;
@@ -383,8 +409,10 @@ int fake_event_record(ls_cuda_event e, ls_cuda_stream s) {
 int fake_module_load(ls_cuda_module *module_p, const void *image) {
     int got = in_context("cuModuleLoadData");
     if (got) return got;
-    if (strcmp(image, "code of the fake for sm_80") == 0) return NO_BINARY_FOR_GPU;
-    if (strcmp(image, "code of the fake for sm_90a") != 0) return INVALID_IMAGE;
+    long sm = setting("FAKE_CUDA_SM", 90), of = 0;
+    char kind[16] = "";
+    if (sscanf(image, "code of the fake for %15[a-z]_%ld", kind, &of) != 2) return INVALID_IMAGE;
+    if (strcmp(kind, "sm") == 0 ? of != sm : of > sm) return NO_BINARY_FOR_GPU; /* else: assembly */
     *module_p = malloc(sizeof **module_p);
     (*module_p)->functions = 0;
     return 0;

@@ -4,6 +4,7 @@
  *   FAKE_NVRTC_VERSION=13.0   its version
  *   FAKE_NVRTC_FAIL=LOG       compiling fails with this log
  *   FAKE_NVRTC_NEWEST=90      the newest architecture
+ *   FAKE_NVRTC_OLDEST=75      the oldest
  * and written: FAKE_NVRTC_COMPILED, how many texts it has compiled.
  */
 #include <stdbool.h>
@@ -35,7 +36,7 @@ int fake_architecture_count(int *n_p) {
 }
 
 int fake_architectures(int *list) {
-    list[0] = 75;
+    list[0] = atoi(setting("FAKE_NVRTC_OLDEST", "75"));
     list[1] = atoi(setting("FAKE_NVRTC_NEWEST", "90"));
     return 0;
 }
@@ -60,6 +61,9 @@ int fake_compile(ls_nvrtc_program p, int n, const char *const *options) {
         if (strncmp(options[i], "--gpu-architecture=", 19) == 0) architecture = options[i] + 19;
         if (strcmp(options[i], "-fmad=false") == 0) exact = true;
     }
+    int major = 0, minor = 0;
+    fake_version(&major, &minor);
+    if (major < 12 && strchr(architecture, 'a')) return 5; /* it has no sm_90a yet */
     if (getenv("FAKE_NVRTC_FAIL") || !exact) return 6;
     snprintf(p->code, sizeof p->code, "code of the fake for %s", architecture);
     snprintf(count, sizeof count, "%d", atoi(setting("FAKE_NVRTC_COMPILED", "0")) + 1);
@@ -90,13 +94,11 @@ int fake_code(ls_nvrtc_program p, char *code) {
 }
 
 int fake_assembly_size(ls_nvrtc_program p, size_t *nbytes_p) {
-    (void)p;
-    *nbytes_p = 0;
-    return 1;
+    *nbytes_p = strlen(p->code) + 1;
+    return 0;
 }
 
 int fake_assembly(ls_nvrtc_program p, char *text) {
-    (void)p;
-    (void)text;
-    return 1;
+    strcpy(text, p->code);
+    return 0;
 }

@@ -19,7 +19,7 @@ static const char *const kinds[NALL] = {"ordinary",   "of many sizes", "near 2^-
 static const ls_nvrtc *compiler_or_skip(int newest) {
     const ls_nvrtc *c = NULL;
     ls_error e = {0};
-    if (ls_nvrtc_load(newest, &c, &e) != LS_OK) skip_because("%s", e.msg);
+    if (ls_nvrtc_load(newest, "sm_90a", &c, &e) != LS_OK) skip_because("%s", e.msg);
     return c;
 }
 

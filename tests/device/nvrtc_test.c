@@ -17,7 +17,7 @@ static const char *const architectures[] = {"sm_90a", "sm_80"};
 static const ls_nvrtc *compiler_or_skip(void) {
     const ls_nvrtc *c = NULL;
     ls_error e = {0};
-    if (ls_nvrtc_load(1000, &c, &e) != LS_OK) skip_because("%s", e.msg);
+    if (ls_nvrtc_load(1000, "sm_80", &c, &e) != LS_OK) skip_because("%s", e.msg);
     return c;
 }
 

@@ -4,7 +4,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "config/relations.h"
 #include "device/drivers.h"
+#include "plan/memory.h"
+#include "train/device_room.h"
+#include "train/layout.h"
 #include "train/tiny_run.h"
 
 static const char *const usual[] = {
@@ -147,6 +151,20 @@ static void test_halves(void **state) {
     same(LLAMA(2, BF16, "parallel.tensor_virtual=2", "parallel.mesh.tensor=2",
                "parallel.device=c:12"),
          LLAMA(1, BF16, "parallel.tensor_virtual=2"));
+}
+
+/* Has the config of the latest run this text? */
+static bool config_says(const char *what) {
+    ls_error e = {0};
+    ls_buf text = {0};
+    char *run = run_path(nruns - 1), *path = ls_format("%s/config.yaml", run);
+    assert_ls_ok(ls_file_read(path, 1 << 20, &text, &e), e);
+    ls_buf_append(&text, "", 1);
+    bool says = strstr(text.data, what) != NULL;
+    ls_buf_free(&text);
+    free(path);
+    free(run);
+    return says;
 }
 
 /* Has the latest run skipped a step, whose gradients overflowed? */
@@ -398,15 +416,121 @@ static void test_cuda(void **state) {
     same(trained(2, "parallel.device=cuda", "parallel.optimizer_state=device"), cores);
     unsetenv("FAKE_CUDA_SLOW_CLOSE");
     same(trained(1, "parallel.device=auto", NULL), cores);
-    setenv("FAKE_CUDA_FAIL", "cuIpcGetMemHandle:217", 1);
-    ls_error e = {0};
-    const char *const sets[] = {"parallel.device=cuda", "parallel.optimizer_state=device", NULL};
-    assert_ls_fails(try_number(nruns++, 2, usual, sets, &e), LS_EIO,
-                    "parallel.device_link: host does without", e);
-    unsetenv("FAKE_CUDA_FAIL");
     unsetenv("FAKE_CUDA_DEVICES");
     same(trained(0, "parallel.device=cuda", NULL), cores);   /* as many workers as have one: 1 */
     same(trained(2, "parallel.device=cuda:0", NULL), cores); /* one for both */
+}
+
+/* GPUs that can't read each other, or that read other bytes: the host sums, unless that was
+ * excluded. */
+static void test_no_peers(void **state) {
+    static const char *const peers[] = {"none", "blind", "broken"};
+    static const char *const why[] = {"have no peer access", "cuIpcOpenMemHandle failed",
+                                      "read wrong bytes"};
+    result cores = trained(1, NULL, NULL);
+    (void)state;
+    setenv("FAKE_CUDA_DEVICES", "2", 1);
+    for (int i = 0; i < 3; i++) {
+        ls_error e = {0};
+        const char *const sets[] = {"parallel.device=cuda", "parallel.optimizer_state=device",
+                                    "parallel.device_link=peers", "parallel.zero=1", NULL};
+        setenv("FAKE_CUDA_PEERS", peers[i], 1);
+        assert_ls_fails(try_number(nruns++, 2, usual, sets, &e), LS_EINVAL,
+                        "parallel.device_link: peers: device", e);
+        assert_non_null(strstr(e.msg, why[i]));
+        const char *const left_out[] = {sets[0], sets[1], i == 1 ? "parallel.zero=3" : NULL, NULL};
+        same(with(2, left_out), cores);
+        assert_true(config_says("device_link: \"auto\"")); /* also where they can, later */
+    }
+    unsetenv("FAKE_CUDA_PEERS");
+    unsetenv("FAKE_CUDA_DEVICES");
+}
+
+/* The least memory of a device in which a worker fits, and what the plan says that it needs. */
+static size_t least_room(const char *micro, size_t *planned_p) {
+    const char *sets[10];
+    int n = 0;
+    ls_config c;
+    ls_layout l;
+    ls_memory m;
+    ls_error e = {0};
+    for (; usual[n]; n++) sets[n] = usual[n];
+    sets[n++] = "train.batch=24", sets[n++] = micro;
+    assert_ls_ok(ls_config_load("configs/tiny.yaml", sets, n, &c, &e), e);
+    c.parallel.device = "cuda";
+    assert_ls_ok(ls_layout_make(&c, 1, NULL, &l, &e), e);
+    const ls_memory_config how = ls_layout_memory_config(&c, 1, 1);
+    ls_plan_memory(&l.plan, &how, &m);
+    *planned_p = m.device;
+    size_t low = 0, high = (size_t)1 << 30;
+    while (low + 1 < high) {
+        size_t middle = low + (high - low) / 2;
+        const ls_device_trial t = {.n = 1, .room = {middle, middle, middle}};
+        if (ls_device_room_fits(&c, &l.plan, &t, &e) == LS_OK)
+            high = middle;
+        else
+            low = middle;
+    }
+    ls_layout_free(&l);
+    return high;
+}
+
+/* configs/tiny.yaml without a micro-batch, on a device; or on cores, on which it is 8. */
+static ls_status try_open_micro(const char *device, ls_error *e) {
+    const char *sets[12];
+    char *path = ls_format("%s/open.yaml", folder), *run = run_path(nruns++);
+    int n = 0;
+    bool unfinished = false;
+    ls_buf text = {0};
+    for (; usual[n]; n++) sets[n] = usual[n];
+    sets[n++] = "train.batch=24", sets[n++] = device;
+    assert_ls_ok(ls_file_read("configs/tiny.yaml", 1 << 20, &text, e), *e);
+    ls_buf_append(&text, "", 1);
+    char *line = strstr(text.data, "  micro_batch: 1\n");
+    assert_non_null(line);
+    memset(line, ' ', strlen("  micro_batch: 1"));
+    assert_ls_ok(ls_file_replace(path, text.data, strlen(text.data), e), *e);
+    ls_train_options o = {.config = path, .sets = sets, .nsets = n, .nworkers = 1, .run = run};
+    ls_status s = ls_train(&o, &unfinished, e);
+    ls_buf_free(&text);
+    free(path);
+    free(run);
+    return s;
+}
+
+/* A micro-batch that was left out is lowered to what a GPU has room for; one that was given is not.
+ * All of it is in f32, with a 32nd to spare. */
+static void test_room(void **state) {
+    static const char *const micros[] = {"train.micro_batch=8", "train.micro_batch=2",
+                                         "train.micro_batch=1"};
+    static const char *const has[] = {"micro_batch: 8", "micro_batch: 2"};
+    size_t least[3], planned[3];
+    char text[32];
+    ls_error e = {0};
+    const char *const asked[] = {"train.batch=24", "parallel.device=cuda", micros[0], NULL};
+    (void)state;
+    for (int i = 0; i < 3; i++) least[i] = least_room(micros[i], &planned[i]);
+    for (int i = 0; i < 2; i++) {
+        double more = (double)(planned[i] - planned[i + 1]),
+               room = (double)(least[i] - least[i + 1]);
+        assert_true(more > 0 && room > more && room < more * 33 / 31 + 100);
+    }
+    assert_ls_ok(try_open_micro("parallel.device=", &e), e);
+    result cores = last_of_number(nruns - 1);
+    for (int i = 0; i < 2; i++) {
+        snprintf(text, sizeof text, "%zu", least[i]);
+        setenv("FAKE_CUDA_MEMORY", text, 1);
+        assert_ls_ok(try_open_micro("parallel.device=cuda", &e), e);
+        same(last_of_number(nruns - 1), cores);
+        assert_true(config_says(has[i]));
+    }
+    assert_ls_fails(try_number(nruns++, 1, usual, asked, &e), LS_ENOMEM,
+                    "use a smaller train.micro_batch", e);
+    snprintf(text, sizeof text, "%zu", least[2] - 1);
+    setenv("FAKE_CUDA_MEMORY", text, 1);
+    assert_ls_fails(try_open_micro("parallel.device=cuda", &e), LS_ENOMEM, "a worker needs ", e);
+    assert_non_null(strstr(e.msg, "device cuda:0 (Fake H100 0) has "));
+    unsetenv("FAKE_CUDA_MEMORY");
 }
 
 /* Of fewer devices than workers none is given to two of them. */
@@ -504,6 +628,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(test_state_there),  cmocka_unit_test(test_links),
         cmocka_unit_test(test_halves),       cmocka_unit_test(test_resumed),
         cmocka_unit_test(test_cuda),         cmocka_unit_test(test_too_few),
+        cmocka_unit_test(test_no_peers),     cmocka_unit_test(test_room),
         cmocka_unit_test(test_nccl),         cmocka_unit_test(test_audit),
         cmocka_unit_test(test_evaluations),  slow_unit_test(test_opencl),
         cmocka_unit_test(test_halves_there), slow_unit_test(test_more_halves_there),
