@@ -164,14 +164,25 @@ static void bind_worker(ls_member *m) {
 
 bool ls_member_spans_nodes(const ls_member *m) { return m->bound && ls_cores_nodes() > 1; }
 
+/* NCCL refuses GPUs that two of its ranks have, and says little. */
+static ls_status choose_device(ls_member *m, ls_error *e) {
+    const char *name = m->run->config.parallel.device;
+    LS_TRY(ls_worker_device_choose(m->group, name, &m->device, e));
+    if (!m->layout->plan.share.receives || m->device.sharing <= 1) return LS_OK;
+    return ls_fail(
+        e, LS_EINVAL,
+        "parallel.device_link: nccl: %d workers have device %s, and NCCL needs a GPU for "
+        "each; use --device cuda, or host",
+        m->device.sharing, name);
+}
+
 ls_status ls_member_join(ls_member *m, ls_error *e) {
     m->worker = ls_group_rank(m->group);
     m->nworkers = ls_group_size(m->group);
     LS_TRY(take_seat(m, e));
     bind_worker(m);
     LS_TRY(ls_agree(m->group, compare_plans(m, e), e));
-    if (m->layout->plan.share.on_device)
-        LS_TRY(ls_worker_device_choose(m->group, m->run->config.parallel.device, &m->device, e));
+    if (m->layout->plan.share.on_device) LS_TRY(ls_agree(m->group, choose_device(m, e), e));
     bool opened = m->worlds && m->worlds[0].params; /* by an earlier view */
     ls_status s = open_worlds(m, e);
     if (s == LS_OK && !opened && ls_member_spans_nodes(m))

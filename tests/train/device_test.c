@@ -236,11 +236,13 @@ static void test_more_halves_there(void **state) {
         {"parallel.mesh.pipe=2", "parallel.zero=0"},
         {"parallel.mesh.pipe=2", "parallel.zero=3"},
         {"parallel.zero=2", "parallel.recompute=2"},
-        {"parallel.device_link=nccl", "parallel.device=cuda:0", "parallel.zero=1"},
+        {"parallel.device_link=nccl", "parallel.device=cuda", "parallel.zero=1"},
         {"parallel.device=cuda:0", "parallel.zero=3"}};
     result cores = with(1, types);
     (void)state;
+    setenv("FAKE_CUDA_DEVICES", "2", 1);
     for (int i = 0; i < 5; i++) same(halves_there(2, types, layouts[i]), cores);
+    unsetenv("FAKE_CUDA_DEVICES");
 }
 
 /* Two samples a virtual worker, in micro-batches of one or both. */
@@ -551,13 +553,20 @@ static void test_too_few(void **state) {
 /* Bytes go by NCCL (fake_nccl.c), and devices sum. */
 static void test_nccl(void **state) {
     static const char *const sets[][6] = {
-        {"parallel.device=cuda:0", "parallel.optimizer_state=device", "parallel.device_link=nccl"},
-        {"parallel.device=cuda:0", "parallel.optimizer_state=device", "parallel.device_link=nccl",
+        {"parallel.device=cuda", "parallel.optimizer_state=device", "parallel.device_link=nccl"},
+        {"parallel.device=cuda", "parallel.optimizer_state=device", "parallel.device_link=nccl",
          "parallel.zero=3", "parallel.bucket_mb=0.01"}};
+    ls_error e = {0};
     (void)state;
     result cores = trained(1, NULL, NULL);
+    setenv("FAKE_CUDA_DEVICES", "3", 1);
     same(with(2, sets[0]), cores);
     same(with(3, sets[1]), cores);
+    unsetenv("FAKE_CUDA_DEVICES");
+    const char *const one[] = {"parallel.device=cuda:0", sets[0][1], sets[0][2], "parallel.zero=1",
+                               NULL};
+    assert_ls_fails(try_number(nruns++, 2, usual, one, &e), LS_EINVAL,
+                    "2 workers have device cuda:0, and NCCL needs a GPU for each", e);
     refused("parallel.device=cuda:0", "parallel.device_link=nccl", "nccl needs");
     refused("parallel.device=c", "parallel.device_link=nccl", "nccl is for devices cuda");
     refused("parallel.device=opencl:0", "parallel.device_link=peers", "peers is for devices cuda");
