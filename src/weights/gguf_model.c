@@ -399,6 +399,24 @@ void ls_gguf_put_architecture(ls_gguf_writer *w, const ls_architecture *a, ls_bl
     put_generation(w, &a->generation);
 }
 
+ls_status ls_gguf_check_rope(const ls_architecture *a, ls_error *e) {
+    const ls_rotation *r = &a->rope;
+    if (r->type != LS_ROPE_LLAMA3) return LS_OK;
+    bool known = r->low == llama3.low && r->high == llama3.high &&
+                 r->original_context == llama3.original_context;
+    if (known && ls_rope_divisor(r, a->head_dim, a->head_dim / 2 - 1) == r->factor) return LS_OK;
+    if (known)
+        return ls_fail(e, LS_EINVAL,
+                       "GGUF can't hold this model's rotation: of heads of %lld elements and base "
+                       "%g none is divided by the whole factor of llama3, %g; write safetensors",
+                       (long long)a->head_dim, r->base, r->factor);
+    return ls_fail(e, LS_EINVAL,
+                   "GGUF has no keys for the rotation llama3 with low_freq_factor %g, "
+                   "high_freq_factor %g and %lld positions, but for that with 1, 4 and 8192; write "
+                   "safetensors",
+                   r->low, r->high, (long long)r->original_context);
+}
+
 int64_t ls_gguf_put_divisors(ls_gguf_writer *w, const ls_architecture *a) {
     if (a->rope.type != LS_ROPE_LLAMA3) return 0;
     int64_t n = a->head_dim / 2;

@@ -27,6 +27,9 @@ ls_status ls_gguf_read_architecture(const ls_gguf *, ls_architecture *a_p, ls_er
  * window: the context is written no longer than it, which is logged. */
 void ls_gguf_put_architecture(ls_gguf_writer *, const ls_architecture *, ls_block_type type);
 
+/* LS_EINVAL: a reader can't tell the architecture's rotation from what GGUF has of it. */
+ls_status ls_gguf_check_rope(const ls_architecture *, ls_error *);
+
 /* Lists LS_GGUF_DIVISORS, as F32, if the architecture has them; returns their number. */
 int64_t ls_gguf_put_divisors(ls_gguf_writer *, const ls_architecture *);
 

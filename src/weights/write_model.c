@@ -300,6 +300,7 @@ ls_status ls_write_gguf(const ls_model_source *s, const char *path, ls_block_typ
                        "models of the family %s can't be written as GGUF, nor in blocks; write "
                        "safetensors, of type f32, f16 or bf16",
                        ls_family_name(s->arch->family));
+    LS_TRY(ls_gguf_check_rope(s->arch, e));
     ls_gguf_put_architecture(w, s->arch, type);
     int64_t divisors = ls_gguf_put_divisors(w, s->arch);
     LS_TRY(list_tensors(s->arch, type, w, e));

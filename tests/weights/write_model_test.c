@@ -275,6 +275,28 @@ static void test_refused(void **state) {
     ls_gguf_writer_free(&w);
 }
 
+/* Of what llama3 has beside the factor GGUF has nothing, and the factor is the largest divisor. */
+static void test_rotations(void **state) {
+    (void)state;
+    ls_architecture a = large();
+    const ls_model_source s = {&a, constant_rows, NULL};
+    ls_gguf_writer w = {0};
+    ls_error e;
+    clear_out();
+    a.rope.original_context = 4096;
+    assert_ls_fails(ls_write_gguf(&s, gguf, LS_BLOCK_F32, &w, &e), LS_EINVAL,
+                    "high_freq_factor 4 and 4096 positions, but for that with 1, 4 and 8192; write "
+                    "safetensors",
+                    e);
+    a.rope.original_context = 8192;
+    a.rope.base = 100; /* the longest wave has less than 2 pi 100 positions, of 2048 */
+    assert_ls_fails(ls_write_gguf(&s, gguf, LS_BLOCK_F32, &w, &e), LS_EINVAL,
+                    "base 100 none is divided by the whole factor of llama3, 8; write safetensors",
+                    e);
+    assert_false(ls_file_exists(gguf));
+    ls_gguf_writer_free(&w);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_safetensors, make_places, remove_folder),
@@ -283,6 +305,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_gguf_again, make_places, remove_folder),
         cmocka_unit_test_setup_teardown(test_large, make_places, remove_folder),
         cmocka_unit_test_setup_teardown(test_refused, make_places, remove_folder),
+        cmocka_unit_test_setup_teardown(test_rotations, make_places, remove_folder),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
