@@ -47,11 +47,16 @@ enum {
     JSON
 };
 
-/* The plan of a text does not read it: it is the same for any. */
+/* The plan of a text does not read it, nor the weights that the run would begin with: it is the
+ * same for any. */
 static void log_absent(const ls_config *c) {
     ls_error why = {0};
+    ls_config *known = LS_NEW(ls_config);
+    *known = *c;
     if (ls_config_has_corpus(c) && ls_data_paths_check(c, &why) != LS_OK)
         ls_log("warning: %s", why.msg);
+    if (ls_origin_resolve(known, NULL, &why) != LS_OK) ls_log("warning: %s", why.msg);
+    free(known);
 }
 
 static ls_status read_config(const ls_args *a, ls_config *c, ls_error *e) {

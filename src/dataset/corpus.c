@@ -318,11 +318,6 @@ static ls_status encode_chats(ls_corpus *c, const ls_config *config, const char 
                               ls_error *e) {
     ls_chat_format f = {0};
     uint32_t vocab = (uint32_t)config->model.vocab;
-    if (config->model.kind != LS_MODEL_LLAMA)
-        return ls_fail(e, LS_EINVAL,
-                       "model.from: %s: conversations (data.format: chat) need a model of kind "
-                       "llama",
-                       config->model.from);
     LS_TRY(load_tokenizer(c, tokenizer, e));
     if (ls_tokenizer_vocab(c->tokenizer) > vocab)
         return ls_fail(e, LS_EINVAL, "%s: has %u tokens, model.vocab is %u", tokenizer,

@@ -12,6 +12,7 @@
 #include "dataset/dataset.h"
 #include "dataset/decisions.h"
 #include "dataset/samples.h"
+#include "optim/learning_rate.h"
 #include "storage/origin.h"
 
 enum { MOST_STEPS = 1000000000 }; /* of train.steps */
@@ -85,14 +86,16 @@ static ls_status count(const ls_config *c, const char *run, ls_corpus *made, uin
 
 ls_status ls_epochs_resolve(ls_config *c, const char *run, ls_corpus *made, ls_error *e) {
     uint64_t n = 0;
-    if (c->train.epochs <= 0 || (run && take_steps(c, run))) return LS_OK;
-    LS_TRY(count(c, run, made, &n, e));
-    return ls_epochs_set(c, n, e);
+    if (c->train.epochs > 0 && !(run && take_steps(c, run))) {
+        LS_TRY(count(c, run, made, &n, e));
+        LS_TRY(ls_epochs_set(c, n, e));
+    }
+    return ls_schedule_check(c, n, e);
 }
 
 /* Other keys stay as they are: a training of the command decides what they leave open. */
 ls_status ls_epochs_replace(ls_config *c, ls_error *e) {
-    if (c->train.epochs <= 0 && !ls_decisions_have_steps(c)) return LS_OK;
+    if (c->train.epochs <= 0 && !ls_decisions_have_steps(c)) return ls_schedule_check(c, 0, e);
     ls_config *known = LS_NEW(ls_config);
     *known = *c;
     ls_status s = ls_origin_resolve(known, NULL, e);

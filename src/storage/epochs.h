@@ -10,7 +10,8 @@
 #include "dataset/corpus.h"
 
 /* Sets train.steps by the samples that the run is trained on. Without train.epochs all of these
- * functions do nothing. LS_EINVAL: no number of steps fits the config. */
+ * functions set nothing. LS_EINVAL: no number of steps fits the config, or the warm-up is longer,
+ * as far as that is known without counting samples. */
 ls_status ls_epochs_set(ls_config *, uint64_t nsamples, ls_error *);
 
 /* Sets train.steps of a run: by its config.yaml, by its saved data, or by the files that the config

@@ -85,5 +85,10 @@ ls_status ls_origin_resolve(ls_config *c, const char *run, ls_error *e) {
 
 ls_status ls_origin_complete(ls_config *c, const char *run, ls_error *e) {
     LS_TRY(ls_pretrained_resolve(c, run, e));
+    if (ls_config_has_chats(c) && c->model.kind != LS_MODEL_LLAMA)
+        return ls_fail(e, LS_EINVAL,
+                       "model.from: %s: conversations (data.format: chat) need a model of kind "
+                       "llama",
+                       c->model.from);
     return ls_decisions_take(c, run, e);
 }

@@ -96,11 +96,34 @@ static void test_refused(void **state) {
     expect("train @/mlp.yaml -o @/no --set data.path=@/none.csv", 1, "none.csv");
 }
 
+/* What the config and its model exclude is refused by a plan as by a training. */
+static void test_planned(void **state) {
+    (void)state;
+    const char *const commands[] = {"plan", "train -o @/no"};
+    small_write_whole(&small_models[SMALL_GPT2], gguf);
+    free(import("@/m.gguf -o @/gpt2"));
+    for (int i = 0; i < 2; i++) {
+        char *line = ls_format("%s @/mlp.yaml -n 1 --set optim.warmup=3epochs", commands[i]);
+        expect(line, 1, "lockstep: optim.warmup 3 epochs: train.steps 6 are fewer");
+        free(line);
+        line = ls_format("%s configs/tiny.yaml -n 1 --set optim.warmup=801samples", commands[i]);
+        expect(line, 1, "lockstep: optim.warmup 801 samples: train.steps 50 are fewer");
+        free(line);
+        line = ls_format("%s @/chat.yaml -n 1 --set model.from=@/gpt2 --set train.epochs=0 "
+                         "--set data.path=@/chats.jsonl --set data.template=@/chat.jinja",
+                         commands[i]);
+        expect(line, 1, "gpt2: conversations (data.format: chat) need a model of kind llama");
+        free(line);
+    }
+    expect("plan configs/tiny.yaml -n 1 --set optim.warmup=800samples", 0, NULL);
+    expect("plan configs/tiny.yaml -n 1 --set train.from=@/none", 0, "none: does not exist");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_text),    cmocka_unit_test(test_resumed),
         cmocka_unit_test(test_packed),  cmocka_unit_test(test_commands),
-        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_refused), cmocka_unit_test(test_planned),
     };
     return cmocka_run_group_tests(tests, models_make, folder_remove);
 }
