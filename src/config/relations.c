@@ -194,6 +194,22 @@ static ls_status check_length(const ls_config *c, const char *where, ls_error *e
                    where);
 }
 
+/* A run can't keep more workers than it can have. */
+static ls_status check_least(const ls_config *c, const char *where, ls_error *e) {
+    int64_t least = c->survival.min_workers, most = c->survival.max_workers;
+    if (ls_config_has_crew(c)) return LS_OK; /* of workers that come and go */
+    if (least > ls_config_most_workers(c))
+        return ls_fail(e, LS_EINVAL,
+                       "%s: survival.min_workers %lld is more than train.virtual_workers %lld, "
+                       "which is the most workers that a run can have",
+                       where, (long long)least, (long long)c->train.virtual_workers);
+    if (most && least > most)
+        return ls_fail(e, LS_EINVAL,
+                       "%s: survival.min_workers %lld is more than survival.max_workers %lld",
+                       where, (long long)least, (long long)most);
+    return LS_OK;
+}
+
 ls_status ls_config_check(const ls_config *c, const char *where, ls_error *e) {
     LS_TRY(check_length(c, where, e));
     LS_TRY(ls_config_check_steps(c, where, e));
@@ -206,6 +222,7 @@ ls_status ls_config_check(const ls_config *c, const char *where, ls_error *e) {
     LS_TRY(check_data(c, where, e));
     LS_TRY(check_replicas(c, where, e));
     LS_TRY(check_degrees(c, where, e));
+    LS_TRY(check_least(c, where, e));
     if (c->optim.loss_scale < c->optim.loss_scale_min)
         return ls_fail(e, LS_EINVAL, "%s: optim.loss_scale %g is below optim.loss_scale_min %g",
                        where, c->optim.loss_scale, c->optim.loss_scale_min);

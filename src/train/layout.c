@@ -173,6 +173,10 @@ static ls_status make_plan(const ls_config *c, const ls_share_config *how, ls_pl
                            ls_error *e) {
     LS_TRY(ls_plan_make(how, p_p, e));
     ls_status s = check_codes(c, p_p, e);
+    int n = how->nworkers;
+    bool shared =
+        ls_layout_shares_memory(c, n, n) || c->parallel.executor == LS_EXECUTOR_SEQUENTIAL;
+    if (s == LS_OK) s = ls_sync_check(p_p, shared, e);
     if (s != LS_OK) ls_plan_free(p_p);
     return s;
 }

@@ -187,7 +187,7 @@ ls_status ls_member_join(ls_member *m, ls_error *e) {
     ls_status s = open_worlds(m, e);
     if (s == LS_OK && !opened && ls_member_spans_nodes(m))
         ls_place_world(&m->worlds[0], &m->layout->plan.share);
-    if (s == LS_OK) s = ls_sync_check(&m->layout->plan, &m->worlds[0], e);
+    if (s == LS_OK) s = ls_sync_check(&m->layout->plan, m->worlds[0].shares_state, e);
     return ls_agree(m->group, s, e);
 }
 

@@ -224,8 +224,8 @@ ls_status ls_sync_traffic_of(const ls_config *c, const ls_plan *p, ls_sync_traff
 
 /* ---- how ---- */
 
-ls_status ls_sync_check(const ls_plan *p, const ls_world *w, ls_error *e) {
-    bool sharded = p->share.shards_moments && p->share.nworkers > 1 && !w->shares_state;
+ls_status ls_sync_check(const ls_plan *p, bool shares_memory, ls_error *e) {
+    bool sharded = p->share.shards_moments && p->share.nworkers > 1 && !shares_memory;
     if (!p->share.islands || !sharded || !p->share.has_masters) return LS_OK;
     return ls_fail(e, LS_EINVAL,
                    "sync.replicas with parallel.zero 1 and train.compute %s: the f32 weights are "

@@ -58,7 +58,7 @@ ls_status ls_sync_after(struct ls_member *, const ls_step_in *in, const ls_step_
 
 /* LS_EINVAL: workers that share no memory have only shards of the f32 weights of which Deltas
  * are. */
-ls_status ls_sync_check(const ls_plan *, const ls_world *, ls_error *);
+ls_status ls_sync_check(const ls_plan *, bool shares_memory, ls_error *);
 
 /* A member's executors for that. */
 typedef struct ls_sync ls_sync;

@@ -224,21 +224,6 @@ static int most_workers(const ls_host *h) {
     return most > h->run->nworkers ? (int)most : h->run->nworkers;
 }
 
-/* A run can't keep more workers than it can have. */
-static ls_status check_least(const ls_config *c, ls_error *e) {
-    int64_t least = c->survival.min_workers, most = c->survival.max_workers;
-    if (least > ls_config_most_workers(c))
-        return ls_fail(e, LS_EINVAL,
-                       "survival.min_workers %lld is more than train.virtual_workers %lld, which "
-                       "is the most workers that a run can have",
-                       (long long)least, (long long)c->train.virtual_workers);
-    if (most && least > most)
-        return ls_fail(e, LS_EINVAL,
-                       "survival.min_workers %lld is more than survival.max_workers %lld",
-                       (long long)least, (long long)most);
-    return LS_OK;
-}
-
 static const char *or_null(const char *text) { return *text ? text : NULL; }
 
 /* With etcd, the hosts elect their leader. */
@@ -319,7 +304,6 @@ ls_status ls_host_supervise(ls_host *h, ls_error *e) {
     const ls_config *c = &r->config;
     int most = 0;
     if (!*c->survival.membership) LS_TRY(check_hosts(h, e));
-    LS_TRY(check_least(c, e));
     if (r->started || !ls_run_can_survive(c)) {
         if (!r->listen && !r->join && !*c->survival.membership) return LS_OK;
         return ls_fail(

@@ -114,6 +114,11 @@ static void test_planned(void **state) {
                          commands[i]);
         expect(line, 1, "gpt2: conversations (data.format: chat) need a model of kind llama");
         free(line);
+        line = ls_format("%s configs/tiny.yaml -n 2 --set sync.mode=local --set "
+                         "train.compute=bf16 --set parallel.transport=tcp",
+                         commands[i]);
+        expect(line, 1, "sharded over workers that share no memory; use parallel.zero 0, or f32");
+        free(line);
     }
     expect("plan configs/tiny.yaml -n 1 --set optim.warmup=800samples", 0, NULL);
     expect("plan configs/tiny.yaml -n 1 --set train.from=@/none", 0, "none: does not exist");
