@@ -92,6 +92,14 @@ static loaded loaded_by(const ls_plan *p, const ls_world *w, int worker) {
     return x;
 }
 
+/* Does the worker have parameters that are not sharded? With zero 3 those of small buckets are not,
+ * nor in a mesh those that several of its cells compute with. */
+static bool has_whole_bucket(const ls_share *sh, int worker) {
+    for (int k = 0; k < sh->nbuckets; k++)
+        if (!sh->buckets[k].is_gathered && ls_share_has(sh, k, worker)) return true;
+    return false;
+}
+
 /* The state in the worker's buffers, which loading fills. A run's origin (train.from) provides only
  * the weights. */
 static ls_train_state state_to_load(const ls_member *m, int i, const loaded *x) {
@@ -110,8 +118,7 @@ static ls_train_state state_to_load(const ls_member *m, int i, const loaded *x) 
     s.owned = x->owned;
     s.nowned = p->share.nbuckets;
     s.held = x->held;
-    s.all_params =
-        !w->shares_params && (!p->share.shards_params || p->share.config->whole_nbytes > 0);
+    s.all_params = !w->shares_params && has_whole_bucket(&p->share, ls_member_played(m, i));
     for (int k = 0; s.all_params && k < p->share.nbuckets; k++)
         if (ls_share_has(&p->share, k, ls_member_played(m, i)))
             x->held[k] = ls_share_range(&p->share, k);

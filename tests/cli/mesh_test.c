@@ -69,6 +69,20 @@ static void test_run(void **state) {
     assert_string_equal(one, other);
 }
 
+/* Stages share the embedding, so zero 3 does not shard it: each worker that has it loads all of it,
+ * also where workers share no memory. */
+static void test_tied(void **state) {
+    (void)state;
+    char one[256], other[256];
+    expect("train configs/tiny.yaml -o @/tied -n 1 --until 2 " SMALL, 75, NULL);
+    expect("train --resume @/tied -n 4 --set parallel.mesh.pipe=2 --set parallel.zero=3 "
+           "--set parallel.transport=tcp",
+           0, NULL);
+    hash_of("one", one);
+    hash_of("tied", other);
+    assert_string_equal(one, other);
+}
+
 /* One sample a step: workers can only divide the model, by its slices where it has some. */
 static void test_sliced(void **state) {
     (void)state;
@@ -148,8 +162,9 @@ static void test_refusals(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_table), cmocka_unit_test(test_picture),
-                                       cmocka_unit_test(test_run), cmocka_unit_test(test_sliced),
-                                       cmocka_unit_test(test_refusals)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_table),  cmocka_unit_test(test_picture),
+        cmocka_unit_test(test_run),    cmocka_unit_test(test_tied),
+        cmocka_unit_test(test_sliced), cmocka_unit_test(test_refusals)};
     return cmocka_run_group_tests(tests, folder_make, folder_remove);
 }
