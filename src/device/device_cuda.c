@@ -342,9 +342,11 @@ static ls_status find(device_cuda *d, ls_error *e) {
     const char *visible = getenv("CUDA_VISIBLE_DEVICES");
     int n = count(d->cuda);
     if (n == 0)
-        return ls_fail(
-            e, LS_EINVAL, "device cuda:%d: NVIDIA's driver shows no GPU%s%s; nvidia-smi lists them",
-            d->index, visible ? ", with CUDA_VISIBLE_DEVICES=" : "", visible ? visible : "");
+        return ls_fail(e, LS_EINVAL,
+                       "device cuda:%d: NVIDIA's driver shows no GPU%s%s; nvidia-smi lists them, "
+                       "and a container needs --gpus all",
+                       d->index, visible ? ", with CUDA_VISIBLE_DEVICES=" : "",
+                       visible ? visible : "");
     if (d->index >= n)
         return ls_fail(e, LS_EINVAL, "device cuda:%d: the highest is cuda:%d%s%s", d->index, n - 1,
                        visible ? ", with CUDA_VISIBLE_DEVICES=" : "", visible ? visible : "");
