@@ -41,6 +41,13 @@ void ls_classes_add(ls_classes *c, const char *text, size_t n) {
     c->n++;
 }
 
+void ls_classes_join(ls_classes *c, const ls_classes *from) {
+    for (int i = 0; i < from->n; i++) ls_classes_add(c, from->names[i], strlen(from->names[i]));
+    if (!from->too_many) return;
+    ls_classes_free(c);
+    c->too_many = true;
+}
+
 int ls_classes_find(const ls_classes *c, const char *text, size_t n) {
     int at = 0;
     return search(c, text, n, &at) ? at : -1;

@@ -16,6 +16,8 @@ typedef struct ls_classes { /* zero-initialised: empty */
 /* Adds text [n], which has no zero byte, unless it is there. Once there are too many, the names are
  * freed and nothing is added. */
 void ls_classes_add(ls_classes *, const char *text, size_t n);
+/* Adds those of `from`. */
+void ls_classes_join(ls_classes *, const ls_classes *from);
 /* The number of text [n], or -1. */
 int ls_classes_find(const ls_classes *, const char *text, size_t n);
 void ls_classes_free(ls_classes *);

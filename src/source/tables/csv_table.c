@@ -24,6 +24,9 @@ void ls_csv_table_free(ls_csv_table *t) {
     *t = (ls_csv_table){0};
 }
 
+/* Does x count on from the number above? */
+static bool is_next(double above, double x) { return x == above + 1 || x == 0 || x == 1; }
+
 static void see_cell(ls_feature *f, ls_csv_seen *s, const ls_csv_cell *cell,
                      const ls_csv_form *form) {
     ls_cell_value v = ls_csv_value(cell, form);
@@ -31,8 +34,9 @@ static void see_cell(ls_feature *f, ls_csv_seen *s, const ls_csv_cell *cell,
     if (v.kind == LS_CELL_NUMBER) {
         s->fractions = s->fractions || !ls_number_is_i32(v.number);
         s->huge = s->huge || !ls_number_is_f32(v.number);
-        bool next = v.number == s->above + 1 || v.number == 0 || v.number == 1;
-        s->counts = next && (s->counts || s->n[v.kind] == 1);
+        bool first = s->n[v.kind] == 1;
+        s->counts = first || (s->counts && is_next(s->above, v.number));
+        if (first) s->first = v.number;
         s->above = v.number;
     } else if (v.kind == LS_CELL_INTEGERS || v.kind == LS_CELL_REALS) {
         if (s->n[LS_CELL_INTEGERS] + s->n[LS_CELL_REALS] == 1) s->length = v.length;
@@ -48,6 +52,43 @@ static void see_cell(ls_feature *f, ls_csv_seen *s, const ls_csv_cell *cell,
 void ls_csv_table_see(ls_csv_table *t, const ls_csv_cell *cells, const ls_csv_form *form) {
     for (size_t i = 0; i < t->columns.n; i++)
         see_cell(&t->columns.list[i], &t->seen[i], &cells[i], form);
+}
+
+/* ---- parts of the rows ---- */
+
+static uint64_t nlists(const ls_csv_seen *s) {
+    return s->n[LS_CELL_INTEGERS] + s->n[LS_CELL_REALS];
+}
+
+static void join_numbers(ls_csv_seen *a, const ls_csv_seen *b) {
+    if (!b->n[LS_CELL_NUMBER]) return;
+    bool first = !a->n[LS_CELL_NUMBER];
+    if (first) a->first = b->first;
+    a->counts = b->counts && (first || (a->counts && is_next(a->above, b->first)));
+    a->above = b->above;
+    a->fractions = a->fractions || b->fractions;
+    a->huge = a->huge || b->huge;
+}
+
+static void join_lists(ls_csv_seen *a, const ls_csv_seen *b) {
+    if (!nlists(b)) return;
+    bool differ = nlists(a) && a->length != b->length;
+    if (!nlists(a)) a->length = b->length;
+    a->varies = a->varies || b->varies || differ;
+    if (b->most > a->most) a->most = b->most;
+}
+
+void ls_csv_table_join(ls_csv_table *t, ls_csv_table *from) {
+    for (size_t i = 0; i < t->columns.n; i++) {
+        ls_csv_seen *a = &t->seen[i];
+        const ls_csv_seen *b = &from->seen[i];
+        join_numbers(a, b);
+        join_lists(a, b);
+        ls_classes_join(&t->columns.list[i].classes, &from->columns.list[i].classes);
+        for (int k = 0; k < LS_CELL_KINDS; k++) a->n[k] += b->n[k];
+        a->ndecorated += b->ndecorated;
+    }
+    ls_csv_table_free(from);
 }
 
 /* ---- what a column has ---- */
@@ -209,7 +250,8 @@ static bool decide_column(ls_feature *f, const ls_csv_seen *s, bool asked, const
     uint64_t n = 0;
     for (int k = 0; k < LS_CELL_KINDS; k++) n += s->n[k];
     if (what == NUMBERS) f->whole = !s->fractions;
-    f->row_numbers = s->unnamed && s->counts && s->n[LS_CELL_NUMBER] == n && n > 2;
+    f->row_numbers = s->unnamed && s->counts && (s->first == 0 || s->first == 1) &&
+                     s->n[LS_CELL_NUMBER] == n && n > 2;
     if (what == NUMBERS) return s->n[LS_CELL_NUMBER] == n && !s->huge;
     if (what == LISTS) decide_list(f, s);
     if (what == NOTHING || s->n[LS_CELL_INTEGERS] == n) return true;

@@ -18,8 +18,8 @@ typedef struct ls_csv_seen { /* of a column */
     bool varies;         /* lists have several lengths */
     bool fractions;      /* not all numbers are whole */
     bool huge;           /* a number is beyond an f32 */
-    bool counts;         /* each number is one more than the one above, or 0 or 1 */
-    double above;        /* the number above */
+    bool counts;         /* each number but the first is one more than the one above, or 0 or 1 */
+    double first, above; /* the first number, and the latest */
     bool unnamed;        /* its header is empty */
 } ls_csv_seen;
 
@@ -31,6 +31,8 @@ typedef struct ls_csv_table { /* zero-initialised: nothing has been seen */
 /* Begins with n columns, which are named column1, column2 and so on. */
 void ls_csv_table_begin(ls_csv_table *, size_t n);
 void ls_csv_table_see(ls_csv_table *, const ls_csv_cell *cells, const ls_csv_form *);
+/* What `from`, which it frees, was shown becomes what was shown next; neither has names yet. */
+void ls_csv_table_join(ls_csv_table *, ls_csv_table *from);
 void ls_csv_table_free(ls_csv_table *);
 
 /* Once all other rows were seen: is this first one a header? Its cells are no numbers, unless a

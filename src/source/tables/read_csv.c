@@ -1,10 +1,11 @@
 /* read_csv.c - CSV files: a row is a sample, a column a field (features.h).
  *
- * All rows are read when the source is opened, so that each is known to be readable; afterwards a
- * row is found by its offset. All rows together decide whether the first line is a header, and what
- * a column has (csv_table.h): numbers, texts, or numbers in brackets, as in "[3, 17]", which are a
- * list (source.h) if they are whole and rows have different numbers of them. If a cell is not like
- * its column, the rows are read again: then it is damage, or a missing value.
+ * All rows are read when the source is opened, so that each is known to be readable, by all cores
+ * where no cell is quoted; afterwards a row is found by its offset. All rows together decide
+ * whether the first line is a header, and what a column has (csv_table.h): numbers, texts, or
+ * numbers in brackets, as in "[3, 17]", which are a list (source.h) if they are whole and rows have
+ * different numbers of them. If a cell is not like its column, the rows are read again: then it is
+ * damage, or a missing value.
  *
  * If the first of several files has a header, the others begin with the same one.
  */
@@ -12,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/cores.h"
 #include "base/plural.h"
 #include "base/utf8.h"
 #include "source/format.h"
@@ -22,6 +24,7 @@
 #include "source/tables/column_rules.h"
 #include "source/tables/csv_rules.h"
 #include "source/tables/csv_table.h"
+#include "tensor/pool.h"
 
 enum { MOST_COLUMNS = 1 << 20 };
 
@@ -92,20 +95,101 @@ static ls_status split_alike(const csv_source *s, ls_csv *c, const char *path, r
 
 /* ---- what all rows show ---- */
 
-/* Shows the rows from here on, except those that are damaged; false if there is one. */
-static bool see_rows(csv_source *s, ls_csv *c, const char *path, row *r) {
-    bool whole = true;
-    while (ls_csv_find_row(c)) {
-        size_t at = c->at;
-        uint64_t line = c->line;
-        if (split_alike(s, c, path, r, NULL) == LS_OK) {
-            ls_csv_table_see(&s->table, r->cells, &c->form);
-            ls_places_add(&s->r.places, r->at);
+/* Rows of a file, which one thread looks at. */
+typedef struct part {
+    ls_csv c;
+    ls_csv_table *table; /* the source's own, of the first part */
+    uint64_t *at;        /* [n] where its rows begin */
+    uint64_t n;
+    bool whole; /* no row is damaged */
+} part;
+
+typedef struct seeing {
+    const csv_source *s;
+    const char *path;
+    part *parts; /* [nparts] */
+    int nparts;
+} seeing;
+
+/* Shows a part's rows to its table, except those that are damaged. */
+static void see_part(const csv_source *s, const char *path, part *p) {
+    row r = {0};
+    p->whole = true;
+    while (ls_csv_find_row(&p->c)) {
+        size_t at = p->c.at;
+        uint64_t line = p->c.line;
+        if (split_alike(s, &p->c, path, &r, NULL) == LS_OK) {
+            ls_csv_table_see(p->table, r.cells, &p->c.form);
+            p->at = ls_grow(p->at, p->n, sizeof *p->at);
+            p->at[p->n++] = r.at;
             continue;
         }
-        whole = false;
-        ls_csv_skip_row(c, at, line);
+        p->whole = false;
+        ls_csv_skip_row(&p->c, at, line);
     }
+    free(r.cells);
+}
+
+static void see_parts(void *arg, int thread, int nthreads) {
+    const seeing *w = arg;
+    int64_t i = 0, end = 0;
+    ls_pool_share(w->nparts, 1, thread, nthreads, &i, &end);
+    for (; i < end; i++) see_part(w->s, w->path, &w->parts[i]);
+}
+
+/* How many parts the rows from here on have: one for each core, if they are large and each line is
+ * a row, since nothing is quoted. */
+static int count_parts(const csv_source *s, const ls_csv *c) {
+    enum { FEWEST = 1 << 20, ROWS = 1000 }; /* bytes of a part, at least */
+    size_t n = c->nbytes - c->at, least = ROWS * s->table.columns.n;
+    size_t most = n / (least > FEWEST ? least : FEWEST);
+    bool quotes = c->form.quote && n && memchr(c->text + c->at, c->form.quote, n);
+    if (quotes || most < 2 || c->form.ends == LS_CSV_CR) return 1;
+    return most < (size_t)ls_cores() ? (int)most : ls_cores();
+}
+
+/* Cuts the rows from here on into parts, behind line breaks. */
+static void cut_rows(csv_source *s, const ls_csv *c, part *parts, int n) {
+    size_t at = c->at, each = (c->nbytes - c->at) / (size_t)n;
+    for (int i = 0; i < n; i++) {
+        size_t goal = c->at + each * (size_t)(i + 1);
+        if (goal < at) goal = at;
+        const char *end = i + 1 < n ? memchr(c->text + goal, '\n', c->nbytes - goal) : NULL;
+        parts[i] = (part){.c = *c, .table = i ? LS_NEW(ls_csv_table) : &s->table};
+        if (i) ls_csv_table_begin(parts[i].table, s->table.columns.n);
+        parts[i].c.at = at;
+        at = parts[i].c.nbytes = end ? (size_t)(end - c->text) + 1 : c->nbytes;
+    }
+}
+
+static void take_part(csv_source *s, part *p) {
+    for (uint64_t i = 0; i < p->n; i++) ls_places_add(&s->r.places, p->at[i]);
+    free(p->at);
+    if (p->table == &s->table) return;
+    ls_csv_table_join(&s->table, p->table);
+    free(p->table);
+}
+
+/* Shows the rows from here on, except those that are damaged; false if there is one. What is seen
+ * does not depend on the number of parts. */
+static bool see_rows(csv_source *s, const ls_csv *c, const char *path) {
+    ls_pool *pool = NULL;
+    bool whole = true;
+    int n = count_parts(s, c);
+    if (n > 1 && ls_pool_create(n, &pool, NULL) != LS_OK) n = 1;
+    part *parts = LS_NEW_ARRAY(part, (size_t)n);
+    seeing w = {s, path, parts, n};
+    cut_rows(s, c, parts, n);
+    if (pool)
+        ls_pool_run(pool, see_parts, &w);
+    else
+        see_parts(&w, 0, 1);
+    ls_pool_free(pool);
+    for (int i = 0; i < n; i++) {
+        whole = whole && parts[i].whole;
+        take_part(s, &parts[i]);
+    }
+    free(parts);
     return whole;
 }
 
@@ -141,12 +225,12 @@ static ls_status see_first_file(csv_source *s, row *r, bool *whole, ls_error *e)
     *r = (row){0};
     ls_csv behind = c;
     ls_csv_table_begin(&s->table, first.n);
-    bool all = see_rows(s, &c, file->path, r);
+    bool all = see_rows(s, &c, file->path);
     if (!all && s->r.places.n == 0) {
         size_t n = first.n;
         see_wider(s, behind, file->path, r, &first);
         s->names_rows = first.n > n;
-        if (s->names_rows) all = see_rows(s, &behind, file->path, r);
+        if (s->names_rows) all = see_rows(s, &behind, file->path);
     }
     *whole = all && *whole;
     s->header = s->names_rows || s->rules.header == LS_HEADER_YES ||
@@ -184,7 +268,7 @@ static ls_status see_file(csv_source *s, row *r, bool *whole, ls_error *e) {
     if (!s->table.seen) return see_first_file(s, r, whole, e);
     ls_csv c = begin_file(s, file);
     LS_TRY(pass_header(s, &c, file, r, e));
-    *whole = see_rows(s, &c, file->path, r) && *whole;
+    *whole = see_rows(s, &c, file->path) && *whole;
     return LS_OK;
 }
 

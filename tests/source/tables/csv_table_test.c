@@ -5,6 +5,7 @@
 #include "source/csv.h"
 #include "source/samples.h"
 #include "source/tables/csv_cell.h"
+#include "source/tables/csv_table.h"
 
 static const char *put_text(const char *name, const char *text) {
     put_file(name, text, strlen(text));
@@ -213,6 +214,80 @@ static void test_reads_no_further(void **state) {
     munmap(pages, 2 * PAGE);
 }
 
+/* Shows rows [begin, end) of n columns. */
+static ls_csv_table seen(const char *const *cells, size_t n, size_t begin, size_t end) {
+    ls_csv_table t = {0};
+    ls_csv_cell row[8];
+    ls_csv_table_begin(&t, n);
+    for (size_t r = begin; r < end; r++) {
+        for (size_t i = 0; i < n; i++) {
+            const char *text = cells[r * n + i];
+            row[i] = (ls_csv_cell){.text = text, .nbytes = strlen(text)};
+        }
+        ls_csv_table_see(&t, row, &(ls_csv_form){.separator = "\t"});
+    }
+    return t;
+}
+
+/* Rows that are cut into parts show what all of them show, wherever they are cut. */
+static void test_parts(void **state) {
+    (void)state;
+    enum { N = 7, ROWS = 8 };
+    static const char *const cells[ROWS * N] = {
+        "NA", "3", "x",  "[1]",    "$1", "1.5", "1", "0",  "4", "y", "[2]",  "b",  "1e300", "",
+        "1",  "5", "x",  "[1, 2]", "",   "2",   "2", "2",  "6", "",  "[3]",  "$2", "3",     "3",
+        "0",  "8", "z",  "3",      "c",  "NA",  "4", "NA", "7", "x", "",     "$3", "1,5",   "5",
+        "1",  "8", "aa", "[.5]",   "b",  "4",   "6", "2",  "9", "y", "[1,,", "$4", "5",     "1"};
+    for (size_t a = 0; a <= ROWS; a++)
+        for (size_t b = a; b <= ROWS; b++) {
+            ls_csv_table all = seen(cells, N, 0, ROWS), t = seen(cells, N, 0, a),
+                         middle = seen(cells, N, a, b), last = seen(cells, N, b, ROWS);
+            ls_csv_table_join(&t, &middle);
+            ls_csv_table_join(&t, &last);
+            for (size_t i = 0; i < N; i++) {
+                const ls_csv_seen *x = &all.seen[i], *y = &t.seen[i];
+                const ls_classes *c = &all.columns.list[i].classes, *d = &t.columns.list[i].classes;
+                for (int k = 0; k < LS_CELL_KINDS; k++) assert_int_equal(x->n[k], y->n[k]);
+                assert_true(x->ndecorated == y->ndecorated && x->length == y->length);
+                assert_true(x->most == y->most && x->varies == y->varies);
+                assert_true(x->fractions == y->fractions && x->huge == y->huge);
+                assert_true(x->counts == y->counts);
+                assert_true(x->first == y->first && x->above == y->above);
+                assert_int_equal(c->n, d->n);
+                for (int k = 0; k < c->n; k++) assert_string_equal(c->names[k], d->names[k]);
+            }
+            assert_true(all.seen[0].counts && !all.seen[1].counts && all.seen[6].counts);
+            ls_csv_table_free(&all);
+            ls_csv_table_free(&t);
+        }
+}
+
+/* A file that all cores read, and one whose quoted cells have line breaks, which one reads: each
+ * row but the damaged one is found, and row numbers that go on from part to part are seen. */
+static void test_large(void **state) {
+    (void)state;
+    enum { ROWS = 60000, BAD = 41234 };
+    static const ls_source_options skip = {.skip_damaged = true};
+    static const char *const cities[] = {"city", "\"ci\nty\""};
+    for (int quoted = 0; quoted < 2; quoted++) {
+        ls_buf b = {0};
+        ls_buf_printf(&b, ",a,city,number\n");
+        for (int i = 0; i < ROWS; i++) {
+            if (i == BAD) ls_buf_printf(&b, "1,x\n");
+            ls_buf_printf(&b, "%d,%d.25,%s,1%029d\n", i, i * 7, cities[quoted], i);
+        }
+        put_file("@large.csv", b.data, b.len);
+        ls_source *s = opened("@large.csv", &skip);
+        assert_int_equal(s->count, ROWS);
+        assert_int_equal(s->damage.n, 1);
+        assert_int_equal(s->nfields, 3); /* without column1 */
+        for (int i = 0; i < ROWS; i += 307)
+            assert_true(value_of(s, (uint64_t)i, "a") == (float)(i * 7 + 0.25));
+        ls_source_close(s);
+        ls_buf_free(&b);
+    }
+}
+
 /* Marks of missing values, also in the first row. */
 static void test_missing(void **state) {
     (void)state;
@@ -326,6 +401,7 @@ int main(void) {
         cmocka_unit_test(test_indented),  cmocka_unit_test(test_reads_no_further),
         cmocka_unit_test(test_missing),   cmocka_unit_test(test_mixed),
         cmocka_unit_test(test_decorated), cmocka_unit_test(test_encoding),
-        cmocka_unit_test(test_names)};
+        cmocka_unit_test(test_names),     cmocka_unit_test(test_parts),
+        cmocka_unit_test(test_large)};
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }
