@@ -87,6 +87,15 @@ bool ls_csv_is_decorated(const ls_csv_cell *cell) {
     return decorated && ls_number_parse(plain, length, &number);
 }
 
+bool ls_csv_is_date(const ls_csv_cell *cell) {
+    static const char shape[] = "0000-00-00";
+    enum { LENGTH = sizeof shape - 1 };
+    if (cell->nbytes < LENGTH) return false;
+    for (size_t i = 0; i < LENGTH; i++)
+        if (shape[i] == '-' ? cell->text[i] != '-' : !is_digit(cell->text[i])) return false;
+    return cell->nbytes == LENGTH || cell->text[LENGTH] == 'T' || cell->text[LENGTH] == ' ';
+}
+
 /* ---- lists ---- */
 
 static size_t skip_blanks(const ls_csv_cell *cell, size_t at) {

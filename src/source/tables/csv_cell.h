@@ -27,6 +27,8 @@ ls_cell_value ls_csv_value(const ls_csv_cell *, const ls_csv_form *);
 bool ls_csv_is_in(const char *list, const char *text, size_t n);
 /* Is the text a number with a currency's sign, a percent sign, or signs between its thousands? */
 bool ls_csv_is_decorated(const ls_csv_cell *);
+/* Is it a date as ISO 8601 writes it, 2024-05-01, maybe with a time behind it? */
+bool ls_csv_is_date(const ls_csv_cell *);
 /* Is it a mark of a missing value? */
 bool ls_csv_is_missing(const ls_csv_cell *, const ls_csv_form *);
 

@@ -46,6 +46,7 @@ static void see_cell(ls_feature *f, ls_csv_seen *s, const ls_csv_cell *cell,
         char text[LS_CLASS_NBYTES + 1];
         ls_classes_add(&f->classes, text, ls_csv_unquote(cell, text, sizeof text));
         s->ndecorated += v.kind == LS_CELL_TEXT && ls_csv_is_decorated(cell);
+        s->ndates += v.kind == LS_CELL_TEXT && ls_csv_is_date(cell);
     }
 }
 
@@ -87,6 +88,7 @@ void ls_csv_table_join(ls_csv_table *t, ls_csv_table *from) {
         ls_classes_join(&t->columns.list[i].classes, &from->columns.list[i].classes);
         for (int k = 0; k < LS_CELL_KINDS; k++) a->n[k] += b->n[k];
         a->ndecorated += b->ndecorated;
+        a->ndates += b->ndates;
     }
     ls_csv_table_free(from);
 }
@@ -242,6 +244,11 @@ static bool decide_column(ls_feature *f, const ls_csv_seen *s, bool asked, const
             "or signs between thousands: write numbers alone, or, if they are texts, set "
             "data.csv: {texts: [%s]}",
             path, f->name, (unsigned long long)s->ndecorated, f->name);
+    if (f->text && !asked && 2 * s->ndates > s->n[LS_CELL_TEXT])
+        ls_note("%s: '%s' is read as texts, but %llu of them are dates, whose order and distance "
+                "are lost: write numbers, such as days since a date, the month or the weekday, "
+                "or, if they are texts, set data.csv: {texts: [%s]}",
+                path, f->name, (unsigned long long)s->ndates, f->name);
     if (f->text && others && !asked && !f->classes.too_many)
         ls_note("%s: '%s' is read as texts: %llu of its cells are, and %llu are numbers", path,
                 f->name, (unsigned long long)s->n[LS_CELL_TEXT], (unsigned long long)others);

@@ -14,6 +14,7 @@
 typedef struct ls_csv_seen { /* of a column */
     uint64_t n[LS_CELL_KINDS];
     uint64_t ndecorated; /* texts that are numbers with signs (ls_csv_is_decorated()) */
+    uint64_t ndates;     /* texts that are dates */
     size_t length, most; /* of the first list, and of the longest one */
     bool varies;         /* lists have several lengths */
     bool fractions;      /* not all numbers are whole */

@@ -248,7 +248,8 @@ static void test_parts(void **state) {
                 const ls_csv_seen *x = &all.seen[i], *y = &t.seen[i];
                 const ls_classes *c = &all.columns.list[i].classes, *d = &t.columns.list[i].classes;
                 for (int k = 0; k < LS_CELL_KINDS; k++) assert_int_equal(x->n[k], y->n[k]);
-                assert_true(x->ndecorated == y->ndecorated && x->length == y->length);
+                assert_true(x->ndecorated == y->ndecorated && x->ndates == y->ndates);
+                assert_true(x->length == y->length);
                 assert_true(x->most == y->most && x->varies == y->varies);
                 assert_true(x->fractions == y->fractions && x->huge == y->huge);
                 assert_true(x->counts == y->counts);
@@ -364,6 +365,16 @@ static void test_decorated(void **state) {
             ls_csv_is_decorated(&(ls_csv_cell){.text = are_not[i], .nbytes = strlen(are_not[i])}));
 }
 
+/* Dates are texts, and are counted, for a line that says so. */
+static void test_dates(void **state) {
+    (void)state;
+    static const char *const cells[] = {"2024-05-01", "2024-05-01T12:30:00Z", "1999-12-31 23:59",
+                                        "2024-5-1",   "2024-05-011",          "2024-05"};
+    ls_csv_table t = seen(cells, 1, 0, sizeof cells / sizeof *cells);
+    assert_true(t.seen[0].ndates == 3 && t.seen[0].n[LS_CELL_TEXT] == 6);
+    ls_csv_table_free(&t);
+}
+
 /* Texts of other encodings are refused in columns that are read. */
 static void test_encoding(void **state) {
     (void)state;
@@ -402,6 +413,6 @@ int main(void) {
         cmocka_unit_test(test_missing),   cmocka_unit_test(test_mixed),
         cmocka_unit_test(test_decorated), cmocka_unit_test(test_encoding),
         cmocka_unit_test(test_names),     cmocka_unit_test(test_parts),
-        cmocka_unit_test(test_large)};
+        cmocka_unit_test(test_large),     cmocka_unit_test(test_dates)};
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }
