@@ -11,6 +11,13 @@
 set -u
 cd "$(dirname "$0")/.." || exit 1
 
+case $PWD in
+*[[:space:]]*)
+    echo "check.sh: the tests start shells with this directory's path, which has a space: move '$PWD' for them" >&2
+    exit 2
+    ;;
+esac
+
 plain=true sanitizers=true set_of_tests=check all_variants=OFF patience_s=900
 case ${1:-} in
 '') sanitizers=false ;;

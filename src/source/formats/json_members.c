@@ -219,8 +219,7 @@ static ls_json_wrong check(const ls_json_members *m, const ls_json *object) {
     const ls_features *s = &m->features;
     const char *name = NULL;
     const ls_json *value = NULL;
-    size_t n = 0;
-    for (void *it = NULL; (it = ls_json_next(object, it, &name, &value)); n++) {
+    for (void *it = NULL; (it = ls_json_next(object, it, &name, &value));) {
         const ls_feature *f = ls_features_find(s, name);
         if (!f) return missing_in(name, "is not in the first object");
         if (f->unchosen || (!f->left_out && lacks(value))) continue;
