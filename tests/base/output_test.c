@@ -257,6 +257,7 @@ static void test_own(void **state) {
 }
 
 int main(void) {
+    umask(022); /* modes of new files are compared */
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_files),      cmocka_unit_test(test_pieces),
         cmocka_unit_test(test_left),       cmocka_unit_test(test_links),
