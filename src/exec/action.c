@@ -1,5 +1,4 @@
 /* action.c - runs each kind of action (exec_state.h). */
-#include <math.h>
 #include <string.h>
 
 #include "base/clock.h"
@@ -189,22 +188,11 @@ static bool is_given_by_another(const ls_exec *x, const ls_action *a) {
     return true;
 }
 
-/* A call of n samples is divided among as many threads as pay for what it computes: where others
- * share the cores, one may wait for another for a time slice. */
-static void limit_threads(ls_exec *x, const ls_layer *l, int64_t n) {
-    double each = (double)l->y_floats, products = l->cost.flops / 2 / LS_POOL_FMAS;
-    for (int k = 0; k < l->ninputs; k++)
-        each = fmax(each, (double)x->c.plan->share.model->layers[l->inputs[k]].y_floats);
-    ls_pool_limit(x->compute.pool, l->cost.unknown ? INFINITY : (double)n * fmax(each, products));
-}
-
 static ls_status run_forward(ls_exec *x, const ls_action *a) {
     if (is_given_by_another(x, a)) return LS_OK;
     const ls_layer *l = &x->c.plan->share.model->layers[a->layer];
     ls_layer_call call = call_of(x, a);
-    limit_threads(x, l, call.n);
     ls_mixed_forward(l, &call);
-    ls_pool_limit(x->compute.pool, INFINITY);
     return LS_OK;
 }
 
@@ -225,14 +213,12 @@ static ls_status run_backward(ls_exec *x, const ls_action *a) {
         size_t part = below->traits.backward_whole ? (size_t)before : 0;
         call.dx[k] = buffer(x, LS_BUF_DACT, a, l->inputs[k]) + part * sample;
     }
-    limit_threads(x, l, call.n);
     if (a->back == LS_BACK_INPUTS)
         ls_split_inputs(l, &call);
     else if (a->back == LS_BACK_PARAMS)
         ls_split_params(l, &call);
     else
         ls_mixed_backward(l, &call);
-    ls_pool_limit(x->compute.pool, INFINITY);
     return LS_OK;
 }
 

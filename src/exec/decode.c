@@ -96,5 +96,5 @@ void ls_decode_bucket(const ls_code_sum *x, const ls_compute *c) {
     const ls_share *sh = x->codes->share;
     job j = {.x = x, .c = c, .own = ls_share_owned(sh, x->bucket, x->codes->worker)};
     j.npieces = ls_share_pieces(sh, x->bucket, &j.pieces);
-    ls_pool_run(c->pool, decode_run, &j);
+    ls_pool_run_sized(c->pool, (int64_t)(j.own.end - j.own.first) * sh->V, decode_run, &j);
 }

@@ -127,5 +127,6 @@ static void encode_run(void *arg, int thread, int nthreads) {
 void ls_encode_bucket(const ls_encode *x, const ls_compute *c) {
     job j = {.x = x, .c = c};
     j.npieces = ls_share_pieces(x->share, x->bucket, &j.pieces);
-    ls_pool_run(c->pool, encode_run, &j);
+    ls_range b = ls_share_range(x->share, x->bucket);
+    ls_pool_run_sized(c->pool, (int64_t)(b.end - b.first), encode_run, &j);
 }

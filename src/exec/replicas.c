@@ -63,7 +63,7 @@ ls_status ls_replicas_delta(ls_exec *x, const ls_action *a) {
         j.from = own;
         j.weight = sh->sync.mix->mass[island - 1] / sh->islands;
     }
-    ls_pool_run(x->compute.pool, run_floats, &j);
+    ls_pool_run_sized(x->compute.pool, (int64_t)j.n, run_floats, &j);
     return LS_OK;
 }
 
@@ -74,7 +74,7 @@ ls_status ls_replicas_copy(ls_exec *x, const ls_action *a) {
                        (float *)(void *)ls_exec_sum_at(x, ls_exec_sum_slot(x, a->bucket), b.first),
                    .from = params_of(x, 0) + b.first,
                    .n = b.end - b.first};
-    ls_pool_run(x->compute.pool, run_floats, &j);
+    ls_pool_run_sized(x->compute.pool, (int64_t)j.n, run_floats, &j);
     return LS_OK;
 }
 
@@ -98,7 +98,7 @@ ls_status ls_replicas_mix(ls_exec *x, const ls_action *a) {
         .from = here ? params_of(x, a->island) + first : arrival_at(x, a->bucket),
         .weight = sh->sync.mix->of[into - 1][a->island - 1],
         .n = own.end - own.first};
-    ls_pool_run(x->compute.pool, run_floats, &j);
+    ls_pool_run_sized(x->compute.pool, (int64_t)j.n, run_floats, &j);
     return LS_OK;
 }
 

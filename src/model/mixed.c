@@ -7,6 +7,7 @@
 #include "model/mixed.h"
 
 #include <assert.h>
+#include <math.h>
 #include <string.h>
 
 #include "base/round_up.h"
@@ -190,6 +191,16 @@ static inner begin(const ls_layer *l, const ls_layer_call *m, bool backward) {
     return f;
 }
 
+/* A call's work is divided among as many threads as pay for it: where others share the cores, one
+ * thread may wait for another for a time slice. */
+static void limit_threads(const ls_layer *l, const ls_layer_call *m) {
+    int64_t rows = m->n * m->T;
+    double most = (double)ls_mixed_output(l, rows);
+    double products = l->cost.flops * (double)rows / (double)l->T / 2 / LS_POOL_FMAS;
+    for (int k = 0; k < l->ninputs; k++) most = fmax(most, (double)ls_mixed_input(l, k, rows));
+    ls_pool_limit(m->compute->pool, l->cost.unknown ? INFINITY : fmax(most, products));
+}
+
 void ls_mixed_forward(const ls_layer *l, const ls_layer_call *m) {
     if (ls_mixed_there(m)) {
         ls_mixed_device_forward(l, m);
@@ -198,7 +209,9 @@ void ls_mixed_forward(const ls_layer *l, const ls_layer_call *m) {
     inner f = begin(l, m, false);
     bool y = !l->traits.loss && !m->logits && is_converted(l, LS_OPERAND_Y, m->type);
     if (y) f.c.y = m->work + f.at.y;
+    limit_threads(l, m);
     l->ops->forward(l, &f.c);
+    ls_pool_limit(m->compute->pool, INFINITY);
     int64_t rows = m->n * m->T;
     size_t rough = ls_mixed_rough(l, rows), exact = saved_of(l, rows) - rough;
     if (y) ls_table_narrow(m->compute, m->type, ls_mixed_output(l, rows), f.c.y, m->y);
@@ -307,7 +320,9 @@ void ls_mixed_backward(const ls_layer *l, const ls_layer_call *m) {
     if (f.half) widen_operands(l, m, &f);
     begin_dx(l, m, &f);
     begin_grads(l, m, &f);
+    limit_threads(l, m);
     l->ops->backward(l, &f.c);
+    ls_pool_limit(m->compute->pool, INFINITY);
     end_grads(l, m, &f);
     end_dx(l, m, &f);
 }

@@ -52,5 +52,5 @@ static void change_run(void *arg, int thread, int nthreads) {
 void ls_outer_apply(const ls_outer_change *c, const ls_compute *compute, size_t first, size_t end) {
     job j = {.c = c, .k = compute->k, .first = first, .end = end};
     if (c->outer) j.scalars = ls_optim_scalars(c->outer, &c->step, false);
-    ls_pool_run(compute->pool, change_run, &j);
+    ls_pool_run_sized(compute->pool, (int64_t)(end - first), change_run, &j);
 }
