@@ -2,6 +2,7 @@
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/mem.h"
 #include "base/round_up.h"
@@ -76,19 +77,39 @@ static void retain(ls_shared *s) {
     s->commons->retained = &r->link;
 }
 
+static void free_room(ls_shared *s) {
+    if (s->small) ls_commons_free(s->commons, s->small);
+    if (s->stage) ls_commons_free(s->commons, s->stage);
+    if (s->pairs) ls_commons_free(s->commons, s->pairs);
+    s->small = s->stage = NULL;
+    s->pairs = NULL;
+}
+
+/* Waits a while for others to read what closed groups have shown, where their room is needed. */
+static bool find_room(ls_shared *s) {
+    enum { PATIENCE_MS = 5000 };
+    ls_commons *c = s->commons;
+    for (int waited_ms = 0;; waited_ms++) {
+        release_retained(c);
+        s->small = ls_commons_alloc(c, (size_t)LS_SHARED_SLOTS * SMALL);
+        s->stage = ls_commons_alloc(c, PARTS * s->part);
+        s->pairs = ls_commons_alloc(c, LS_SHARED_SLOTS * s->pairs_nbytes);
+        if (s->small && s->stage && s->pairs) return true;
+        free_room(s);
+        if (!c->retained || waited_ms == PATIENCE_MS) return false;
+        usleep(1000);
+    }
+}
+
 ls_status ls_shared_open(ls_shared *s, ls_commons *c, const ls_kernels *k,
                          const ls_shared_members *m, ls_error *e) {
     int size = m->size;
     *s = (ls_shared){.commons = c, .k = k, .area = m->id, .rank = m->rank, .size = size};
-    release_retained(c);
     s->part = c->head->arena_nbytes / PARTS_OF_ARENA;
     if (s->part < LS_SHARED_ELEMENTS) s->part = LS_SHARED_ELEMENTS;
     if (s->part > MOST_PART) s->part = MOST_PART;
-    s->small = ls_commons_alloc(c, (size_t)LS_SHARED_SLOTS * SMALL);
-    s->stage = ls_commons_alloc(c, PARTS * s->part);
     s->pairs_nbytes = ls_round_up(sizeof(pairs) + (size_t)size * sizeof(pair), 64);
-    s->pairs = ls_commons_alloc(c, LS_SHARED_SLOTS * s->pairs_nbytes);
-    if (!s->small || !s->stage || !s->pairs) {
+    if (!find_room(s)) {
         ls_shared_close(s);
         return ls_fail(e, LS_ENOMEM,
                        "no room in the arena (%.1f MB a worker) for another group; make it larger "
@@ -121,9 +142,7 @@ void ls_shared_close(ls_shared *s) {
         retain(s);
         release_retained(s->commons);
     } else {
-        if (s->small) ls_commons_free(s->commons, s->small);
-        if (s->stage) ls_commons_free(s->commons, s->stage);
-        if (s->pairs) ls_commons_free(s->commons, s->pairs);
+        free_room(s);
     }
     ls_shared_scratch_free(s->scratch);
     ls_shared_remote_free(s->remote);
