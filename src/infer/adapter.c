@@ -77,9 +77,6 @@ static ls_status check_config(const reading *r, ls_error *e) {
         return ls_fail(e, LS_EINVAL, "%s: computes in %s, and %s in %s: --set train.compute=%s",
                        r->path, ls_dtype_name(ls_config_compute(a)), r->t->path,
                        ls_dtype_name(ls_config_compute(b)), ls_dtype_name(ls_config_compute(a)));
-    if (a->infer.activations != b->infer.activations)
-        return ls_fail(e, LS_EINVAL, "%s: has another infer.activations than %s", r->path,
-                       r->t->path);
     return LS_OK;
 }
 

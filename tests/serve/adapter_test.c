@@ -8,12 +8,24 @@
 #include "serve/replies.h"
 #include "storage/peft.h"
 #include "train/tiny_run.h"
+#include "weights/import.h"
+#include "weights/small_text.h"
 
-enum { ADAPTERS = 3, EACH = 2, REPLIES = (ADAPTERS + 1) * EACH, MOST = 12, PROMPT = 70 };
+enum {
+    ADAPTERS = 3,
+    EACH = 2,
+    REPLIES = (ADAPTERS + 1) * EACH,
+    MOST = 12,
+    PROMPT = 70,
+    SHORT_PROMPT = 30
+};
 
 /* A model, adapters of it, and its texts with each of these alone. */
 typedef struct fixture {
     char *paths[ADAPTERS + 1]; /* the model's first */
+    const char *const *sets;   /* [nsets] with which all are read */
+    int nsets;
+    int64_t prompt; /* tokens of the longer one */
     ls_trained t;
     ls_adapter adapters[ADAPTERS];
     ls_reply_rule rule;
@@ -43,15 +55,16 @@ static char *train(const char *const *sets) {
 }
 
 /* device NULL: cores compute. */
-static void open_model(const char *path, const char *device, ls_trained *t) {
+static void open_model(const fixture *f, const char *path, const char *device, ls_trained *t) {
     ls_error e = {0};
-    const ls_trained_options o = {.writes = true, .device = device};
+    const ls_trained_options o = {
+        .writes = true, .device = device, .sets = f->sets, .nsets = f->nsets};
     assert_ls_ok(ls_trained_open(path, &o, t, &e), e);
 }
 
 static void make(fixture *f, const ls_trained *t, int i, ls_reply *r, int *left_p) {
     uint32_t tokens[PROMPT];
-    int64_t n = i % EACH ? PROMPT : 5;
+    int64_t n = i % EACH ? f->prompt : 5;
     for (int64_t k = 0; k < n; k++) tokens[k] = (uint32_t)(3 + k * 7 % 90);
     f->rule = (ls_reply_rule){.most = MOST, .top = 2};
     f->rule.sampler.temperature = 1;
@@ -94,7 +107,7 @@ static void write_alone(fixture *f) {
         ls_trained t;
         int left = 0;
         ls_reply *r = &f->alone[i];
-        open_model(f->paths[i / EACH], NULL, &t);
+        open_model(f, f->paths[i / EACH], NULL, &t);
         ls_engine *g = open_engine(f, &t, 64, 0);
         make(f, &t, i, r, &left);
         ls_engine_lock(g);
@@ -151,18 +164,10 @@ static void check_peft(const fixture *f, int i) {
     free(path);
 }
 
-static void check(const char *compute, const char *device) {
-    fixture *f = LS_NEW(fixture);
+/* The model of the first path with the adapters of the others, all of which are freed. */
+static void compare(fixture *f, const char *device) {
     ls_error e = {0};
-    f->paths[0] = train((const char *const[]){compute, NULL});
-    char *from = ls_format("train.from=%s", f->paths[0]);
-    f->paths[1] = train((const char *const[]){compute, from, "lora.rank=4", NULL});
-    f->paths[2] =
-        train((const char *const[]){compute, from, "lora.rank=3", "lora.dora=on", "lora.rs=on",
-                                    "lora.targets=all-linear", "lora.dropout=0.1", NULL});
-    f->paths[3] = train((const char *const[]){compute, from, "lora.rank=20", "lora.alpha=30",
-                                              "lora.targets=all-linear", NULL});
-    open_model(f->paths[0], device, &f->t);
+    open_model(f, f->paths[0], device, &f->t);
     for (int i = 0; i < ADAPTERS; i++)
         assert_ls_ok(ls_adapter_open(&f->t, f->paths[i + 1], &f->adapters[i], &e), e);
     for (int i = 0; i < ADAPTERS; i++) check_peft(f, i);
@@ -174,8 +179,22 @@ static void check(const char *compute, const char *device) {
     for (int i = 0; i < REPLIES; i++) ls_reply_free(&f->alone[i]);
     for (int i = 0; i <= ADAPTERS; i++) free(f->paths[i]);
     ls_trained_close(&f->t);
-    free(from);
     free(f);
+}
+
+static void check(const char *compute, const char *device) {
+    fixture *f = LS_NEW(fixture);
+    f->prompt = PROMPT;
+    f->paths[0] = train((const char *const[]){compute, NULL});
+    char *from = ls_format("train.from=%s", f->paths[0]);
+    f->paths[1] = train((const char *const[]){compute, from, "lora.rank=4", NULL});
+    f->paths[2] =
+        train((const char *const[]){compute, from, "lora.rank=3", "lora.dora=on", "lora.rs=on",
+                                    "lora.targets=all-linear", "lora.dropout=0.1", NULL});
+    f->paths[3] = train((const char *const[]){compute, from, "lora.rank=20", "lora.alpha=30",
+                                              "lora.targets=all-linear", NULL});
+    compare(f, device);
+    free(from);
 }
 
 static void test_f32(void **state) {
@@ -186,6 +205,38 @@ static void test_f32(void **state) {
 static void test_bf16(void **state) {
     (void)state;
     check("train.compute=bf16", NULL);
+}
+
+/* Adapters are trained with activations in f32, and read beside weights in blocks with those of 8
+ * bits. */
+static void test_int8(void **state) {
+    static const char *const sets[] = {"infer.activations=int8"};
+    static const char *const lora[] = {"lora.dora=off", "lora.dora=on", "lora.targets=all-linear"};
+    (void)state;
+    fixture *f = LS_NEW(fixture);
+    ls_imported imported = {0};
+    ls_error e = {0};
+    char *gguf = ls_format("%s/m.gguf", folder), *config = ls_format("%s/lora.yaml", folder);
+    *f = (fixture){.sets = sets, .nsets = 1, .prompt = SHORT_PROMPT};
+    f->paths[0] = ls_format("%s/blocks", folder);
+    small_write_whole(&small_models[0], gguf);
+    assert_ls_ok(ls_model_import(gguf, f->paths[0], LS_BLOCK_Q8_0, &imported, &e), e);
+    ls_imported_free(&imported);
+    char *text = ls_format("model: {from: \"%s\", context: 40}\ndata: {path: LICENSE}\n"
+                           "train: {steps: 3, batch: 8, virtual_workers: 8, eval_every: 0}\n"
+                           "lora: {rank: 4}\noptim: {lr: 0.02, warmup: 1}\n"
+                           "parallel: {transport: thread}\n",
+                           f->paths[0]);
+    assert_ls_ok(ls_file_write(config, text, strlen(text), &e), e);
+    for (int i = 0; i < ADAPTERS; i++) {
+        f->paths[i + 1] = run_path(nruns++);
+        bool unfinished = false;
+        ls_train_options o = {
+            .config = config, .sets = lora + i, .nsets = 1, .nworkers = 1, .run = f->paths[i + 1]};
+        assert_ls_ok(ls_train(&o, &unfinished, &e), e);
+    }
+    compare(f, NULL);
+    free(gguf), free(config), free(text);
 }
 
 static void test_f32_there(void **state) {
@@ -217,7 +268,7 @@ static void test_refused(void **state) {
         {other, "lora.rank is 0"},
         {none, "none"}};
     ls_trained t;
-    open_model(base, NULL, &t);
+    open_model(&(fixture){0}, base, NULL, &t);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         ls_adapter a = {0};
         ls_error e = {0};
@@ -231,7 +282,7 @@ static void test_refused(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_f32), plain_unit_test(test_bf16),
-                                       cmocka_unit_test(test_refused)};
+                                       cmocka_unit_test(test_int8), cmocka_unit_test(test_refused)};
     const struct CMUnitTest there[] = {cmocka_unit_test(test_f32_there),
                                        plain_unit_test(test_bf16_there)};
     if (make_folder(NULL) != 0) return 1;
