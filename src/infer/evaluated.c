@@ -235,6 +235,7 @@ static ls_status refer(const char *path, const ls_trained *t, ls_dataset *d, ls_
     ls_trained_options o = {.samples = LS_READS_PAIRS,
                             .sets = (const char *const *)sets,
                             .nsets = ls_published_is(path) ? 2 : 0,
+                            .like = &t->config,
                             .device = t->device};
     ls_status s = ls_trained_open(path, &o, &r, e);
     if (s == LS_OK) {

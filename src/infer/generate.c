@@ -170,6 +170,7 @@ static ls_status open_published(ls_trained *t, const ls_trained_options *o, ls_e
                        "has them, and `lockstep export RUN --merge` adds them to the weights",
                        sets.from, t->config.lora.rank ? "lora.rank" : "model.adapter", t->path);
     t->config.data.format = reads_chats(o) ? LS_DATA_CHAT : LS_DATA_TEXT;
+    if (o->like) t->config.infer.activations = o->like->infer.activations;
     if (o->samples == LS_READS_PAIRS) read_pairs(&t->config);
     LS_TRY(ls_published_tokenizer(t->path, &t->tokenizer, e));
     LS_TRY(load_weights(t, e));
@@ -207,6 +208,7 @@ static ls_status open_trained(ls_trained *t, const ls_trained_options *o, ls_err
         t->config.train.compute = LS_COMPUTE_F32;
         t->config.infer.activations = LS_ACTIVATIONS_FLOAT;
     }
+    if (o->like) t->config.infer.activations = o->like->infer.activations;
     bool has_text = s == LS_OK && ls_config_has_corpus(&t->config);
     if (has_text && o->samples == LS_READS_TEXT) t->config.data.format = LS_DATA_TEXT;
     if (o->samples != LS_READS_OWN_DATA) t->config.train.loss = LS_TRAIN_LOSS_AUTO;

@@ -48,8 +48,9 @@ typedef enum ls_trained_samples {
 } ls_trained_samples;
 
 typedef struct ls_trained_options {
-    bool ema;          /* the average of the weights */
-    bool in_f32;       /* weights as they are, whatever type the run computes in */
+    bool ema;              /* the average of the weights */
+    bool in_f32;           /* weights as they are, whatever type the run computes in */
+    const ls_config *like; /* multiplies as a model of this config; NULL: as its own */
     bool writes;       /* it writes text: weights are prepared for tokens one by one (strips.h) */
     bool strips_later; /* with `writes`: the caller makes these by ls_strips_next() */
     bool evaluates;    /* many samples: a device gets memory for as many as suit it */

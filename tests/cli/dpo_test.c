@@ -125,6 +125,11 @@ static void test_eval_of_a_file(void **state) {
     expect("eval @/a --chat @/five.jsonl --reference @/a --set data.template=@/chat.jinja "
            "--set model.context=40",
            0, "model    loss 0.6931, rewards/accuracies 0.0000, rewards/margins 0.0000");
+    free(import("@/m.gguf -o @/blocks --type q8_0"));
+    expect(
+        "eval @/blocks --chat @/five.jsonl --reference @/blocks --set data.template=@/chat.jinja "
+        "--set model.context=40 --set infer.activations=int8",
+        0, "model    loss 0.6931, rewards/accuracies 0.0000, rewards/margins 0.0000");
     expect_line("eval @/a --chat @/five.jsonl", 1, "give the model before it was trained on");
     expect_line("eval @/five0 --reference @/a", 1, "--reference is for a file of chosen and");
     expect_line("eval @/five0 --chat @/five.jsonl --reference @/m.gguf --set data.template=/x", 1,
