@@ -224,6 +224,9 @@ class Refused(Test):
             (ValueError, "a number that is NaN or infinite", [{"x": [1.0, float("nan")]}], {}),
             (ValueError, "a number that float32 can't hold", [{"x": 1e300}], {}),
             (ValueError, "has a zero byte", [{"x": "a\0"}], {}),
+            (ValueError, "row 1: 'x': .* surrogates not allowed", [{"x": "a"}, {"x": "\ud800"}], {}),
+            (ValueError, "row 0: .* surrogates not allowed", [{"text": "\ud800"}], {}),
+            (ValueError, "row 0: 'x': 1180591620717411303424 does not fit int64", [{"x": 2**70}], {}),
             (ValueError, "has the type 'pkl'; possible are int8", [{"x": 1}], {"types": {"x": "pkl"}}),
             (ValueError, "there is no column 'z'; there are x", [{"x": 1}], {"columns": ["z"]}),
             (ValueError, "form is 'table'; possible are", [{"x": 1}], {"form": "table"}),
@@ -392,6 +395,24 @@ class Tables(Test):
                 {"a": 1, "b": 0.5, "c": 2**60, "d": "x", "e": 1, "f": [1]},
                 {"a": 2, "b": 0, "c": 7, "d": "y", "e": 0, "f": [2, 3]},
                 {"a": 3, "b": 1.5, "c": 3, "d": "x", "e": 1, "f": []},
+            ]
+        )
+
+    @needs("pandas", "pyarrow")
+    def test_columns_of_arrow_in_pandas(self) -> None:
+        import pandas as pd
+
+        frame = pd.DataFrame({"a": [1, None, 3], "b": ["x", "y", "x"], "c": [0.5, 1.5, 2.5], "d": [[1], [2, 3], []]})
+        kinds = {"a": "int32[pyarrow]", "b": "string[pyarrow]", "c": "double[pyarrow]"}
+        frame = frame.astype(kinds)
+        frame["e"] = pd.array([True, False, True], "bool[pyarrow]")
+        written = data.write(self.out, frame, missing={"a": -1})
+        self.assertEqual([written.columns[k] for k in "abce"], ["int32", "str", "float32", "uint8"])
+        self.expect(
+            [
+                {"a": 1, "b": "x", "c": 0.5, "d": [1], "e": 1},
+                {"a": -1, "b": "y", "c": 1.5, "d": [2, 3], "e": 0},
+                {"a": 3, "b": "x", "c": 2.5, "d": [], "e": 1},
             ]
         )
 

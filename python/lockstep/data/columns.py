@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from lockstep.data.rows import Row
+from lockstep.data.rows import Row, at_row
 
 _NUMBERS = {f"{u}int{n}": n // 8 for u in ("", "u") for n in (8, 16, 32, 64)}
 _NUMBERS.update({"float16": 2, "float32": 4, "float64": 8})
@@ -200,7 +200,7 @@ class Column:
                 return self._number(plain)
             return self._array(plain)
         except (TypeError, ValueError, OverflowError) as error:
-            raise type(error)(f"write: row {number}: {self.name!r}: {error}") from None
+            raise at_row(number, error, self.name) from None
 
     def _encode_text(self, value: Any) -> bytes:
         if self.encoding == "str":
@@ -219,6 +219,8 @@ class Column:
         kind = array.dtype.kind
         if array.size == 0:
             return array.astype(self._dtype)
+        if kind == "O" and isinstance(array[()], int):
+            raise ValueError(f"{array[()]} does not fit {self.encoding}, nor another type")
         if kind not in "biuf":
             raise TypeError(f"is of {array.dtype}; the column's type is {self.encoding}")
         if self._dtype.kind != "f":
@@ -298,7 +300,7 @@ def _choose(
                 found = encoding  # an empty list says nothing
             encoding = _wider(encoding, found) if encoding else found
         except TypeError as error:
-            raise TypeError(f"write: row {number}: {name!r}: {error}") from None
+            raise at_row(number, error, name) from None
     if encoding is None:
         raise ValueError(
             f"write: {name!r} has no value in the first {len(first)} rows; `types` says its type, "

@@ -7,7 +7,7 @@ import os
 from collections.abc import Sequence
 from typing import Any
 
-from lockstep.data.rows import Row
+from lockstep.data.rows import Row, at_row
 
 
 def _without_none(value: Any) -> Any:
@@ -35,7 +35,7 @@ class LineWriter:
             line = json.dumps(_without_none(dict(chosen)), ensure_ascii=False, allow_nan=False)
             data = line.encode() + b"\n"
         except (TypeError, ValueError) as error:
-            raise type(error)(f"write: row {number}: {error}") from None
+            raise at_row(number, error) from None
         if self._file is None or self._held + len(data) > self._limit:
             self.close()
             path = os.path.join(self._folder, f"{self.nfiles:05d}.jsonl")

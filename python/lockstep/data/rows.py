@@ -27,6 +27,13 @@ class Rows:
     types: dict[str, str] = field(default_factory=dict)
 
 
+def at_row(number: int, error: Exception, column: str | None = None) -> Exception:
+    """The error with its place; one whose class takes more than a text is a ValueError."""
+    kind = type(error) if type(error) in (TypeError, OverflowError) else ValueError
+    place = f"{column!r}: " if column is not None else ""
+    return kind(f"write: row {number}: {place}{error}")
+
+
 def _check_names(names: Iterable[str]) -> None:
     """A row is a dict, which would keep only the last column of a name."""
     seen: set[str] = set()
@@ -47,19 +54,21 @@ def _arrow_number(kind: Any) -> str | None:
     return name if name in numbers | set(names.values()) else None
 
 
+def _arrow_type(kind: Any) -> str | None:
+    """The encoding of a type of Arrow; None: the values decide."""
+    dims = 0
+    if getattr(kind, "extension_name", None):
+        kind = kind.storage_type
+    while "list" in str(kind).split("<")[0] and hasattr(kind, "value_type"):
+        kind, dims = kind.value_type, dims + 1
+    number = _arrow_number(kind)
+    return f"ndarray:{number}" if number and dims else number
+
+
 def _arrow_types(schema: Any) -> dict[str, str]:
     _check_names(schema.names)
-    found = {}
-    for column in schema:
-        kind, dims = column.type, 0
-        if getattr(kind, "extension_name", None):
-            kind = kind.storage_type
-        while any(w in str(kind).split("<")[0] for w in ("list",)) and hasattr(kind, "value_type"):
-            kind, dims = kind.value_type, dims + 1
-        number = _arrow_number(kind)
-        if number:
-            found[column.name] = f"ndarray:{number}" if dims else number
-    return found
+    found = {column.name: _arrow_type(column.type) for column in schema}
+    return {name: kind for name, kind in found.items() if kind}
 
 
 def _of_batches(batches: Iterable[Any]) -> Iterator[Row]:
@@ -113,14 +122,17 @@ def _pandas(frame: Any) -> Rows:
 
 
 def _pandas_types(frame: Any) -> dict[str, str]:
-    """Types of NumPy's columns, and of pandas' own (Int64, boolean)."""
+    """Types of NumPy's columns, of pandas' own (Int64, boolean), and of Arrow's."""
     _check_names(str(name) for name in frame.columns)
-    found = {}
-    for name, kind in frame.dtypes.items():
-        word = {"bool": "uint8", "boolean": "uint8"}.get(str(kind), str(kind).lower())
-        if word == "uint8" or word.lstrip("u").startswith(("int", "float")):
-            found[str(name)] = word
-    return found
+    found = {str(name): _pandas_type(kind) for name, kind in frame.dtypes.items()}
+    return {name: kind for name, kind in found.items() if kind}
+
+
+def _pandas_type(kind: Any) -> str | None:
+    if hasattr(kind, "pyarrow_dtype"):
+        return _arrow_type(kind.pyarrow_dtype)
+    word = {"bool": "uint8", "boolean": "uint8"}.get(str(kind), str(kind).lower())
+    return word if word == "uint8" or word.lstrip("u").startswith(("int", "float")) else None
 
 
 # ---- data sets of torch, dicts ----
