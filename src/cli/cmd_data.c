@@ -18,10 +18,10 @@
 #include "source/images/image.h"
 #include "source/images/image_tree.h"
 #include "source/note.h"
+#include "source/real.h"
 #include "source/source.h"
 #include "source/survey.h"
 #include "source/tally.h"
-#include "tensor/dtype.h"
 
 enum {
     FORMAT,
@@ -108,22 +108,16 @@ static void put_counts(const ls_source *s, const ls_survey *c, ls_buf *b) {
     if (c->nlabels > LINES) ls_buf_printf(b, "  and %d more labels\n", c->nlabels - LINES);
 }
 
-/* An integer, or a real number; half precision is printed as its bits. */
+/* An integer, or a real number. */
 static void put_value(ls_dtype t, const uint8_t *p, ls_buf *b) {
-    double f64 = 0;
-    float f32 = 0;
-    uint64_t bits = 0;
-    memcpy(&bits, p, ls_dtype_size(t) <= sizeof bits ? ls_dtype_size(t) : sizeof bits);
-    memcpy(&f64, &bits, sizeof f64);
-    memcpy(&f32, &bits, sizeof f32);
-    switch (t) {
-    case LS_F64: ls_buf_printf(b, "%.6g", f64); break;
-    case LS_F32: ls_buf_printf(b, "%.6g", (double)f32); break;
-    case LS_BF16:
-    case LS_F16: ls_buf_printf(b, "0x%04x", (unsigned)bits); break;
-    case LS_U64: ls_buf_printf(b, "%llu", (unsigned long long)bits); break;
-    default: ls_buf_printf(b, "%lld", (long long)ls_whole_at(t, p));
-    }
+    uint64_t u64 = 0;
+    if (t == LS_U64) memcpy(&u64, p, sizeof u64);
+    if (ls_is_real(t))
+        ls_buf_printf(b, "%.6g", ls_real_at(t, p));
+    else if (t == LS_U64)
+        ls_buf_printf(b, "%llu", (unsigned long long)u64);
+    else
+        ls_buf_printf(b, "%lld", (long long)ls_whole_at(t, p));
 }
 
 static void put_field_values(const ls_source *s, const ls_field *f, const uint8_t *sample,

@@ -6,7 +6,7 @@
 
 #include "base/escape.h"
 #include "source/finite.h"
-#include "tensor/dtype.h"
+#include "source/real.h"
 
 typedef struct adapted {
     ls_source_over over;                  /* its fields are those that are wanted */
@@ -48,25 +48,19 @@ void ls_field_put_shape(const ls_field *f, ls_buf *b) {
 
 /* ---- values ---- */
 
-static bool is_real(ls_dtype t) { return t == LS_F32 || t == LS_F64; }
-
 static bool can_convert(const ls_field *has, ls_dtype to) {
     ls_dtype from = has->type;
     if (from == to) return true;
-    if (to == LS_F32) return ls_dtype_is_whole(from) || is_real(from);
+    if (to == LS_F32) return ls_dtype_is_whole(from) || ls_is_real(from);
     return ls_dtype_is_whole(to) && (ls_dtype_is_whole(from) || (from == LS_F32 && has->is_whole));
 }
 
 float ls_adapt_real(ls_dtype t, const uint8_t *p) {
-    float f32 = 0;
-    double f64 = 0;
     uint64_t u64 = 0;
-    switch (t) {
-    case LS_F32: memcpy(&f32, p, sizeof f32); return f32;
-    case LS_F64: memcpy(&f64, p, sizeof f64); return (float)f64;
-    case LS_U64: memcpy(&u64, p, sizeof u64); return (float)u64;
-    default: return (float)ls_whole_at(t, p);
-    }
+    if (ls_is_real(t)) return (float)ls_real_at(t, p);
+    if (t != LS_U64) return (float)ls_whole_at(t, p);
+    memcpy(&u64, p, sizeof u64);
+    return (float)u64;
 }
 
 /* Values beyond the range of an int64 are its largest one, and so are those of an f32 that other

@@ -5,21 +5,13 @@
 #include <string.h>
 
 #include "base/mem.h"
-#include "tensor/dtype.h"
+#include "source/real.h"
 
 /* The number of the first value that is not finite; n: there is none. */
 static size_t find(const ls_field *f, const char *at, size_t n, double *x_p) {
     for (size_t i = 0; i < n; i++) {
-        float f32 = 0;
-        double x = 0;
-        if (f->type == LS_F32) {
-            memcpy(&f32, at + i * sizeof f32, sizeof f32);
-            x = (double)f32;
-        } else {
-            memcpy(&x, at + i * sizeof x, sizeof x);
-        }
-        *x_p = x;
-        if (!isfinite(x)) return i;
+        *x_p = ls_real_at(f->type, at + i * ls_dtype_size(f->type));
+        if (!isfinite(*x_p)) return i;
     }
     return n;
 }
@@ -51,7 +43,7 @@ ls_status ls_finite_check(const ls_source *s, uint64_t i, const ls_field *fields
     for (int k = 0; k < nfields; k++) {
         const ls_field *f = &fields[k];
         double x = 0;
-        if (f->type != LS_F32 && f->type != LS_F64) continue;
+        if (!ls_is_real(f->type)) continue;
         size_t n = f->nbytes / ls_dtype_size(f->type);
         size_t bad = find(f, (const char *)sample + f->offset, n, &x);
         if (bad == n) continue;

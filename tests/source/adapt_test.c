@@ -2,6 +2,9 @@
  * otherwise, and values out of range refused when they are read. */
 #include "source/adapt.h"
 
+#include <math.h>
+
+#include "source/real.h"
 #include "test.h"
 
 enum { MOST = 64 };
@@ -100,6 +103,59 @@ static void test_types(void **state) {
     CONVERTS(uint64_t, LS_U64, 0, 1, INT32_MAX);
     CONVERTS(int64_t, LS_I64, -1, INT32_MIN, INT32_MAX);
     CONVERTS(double, LS_F64, 0.1, -1e300 / 1e280, 16777217);
+}
+
+/* Bits of f16, and the numbers that they stand for. */
+static void test_half(void **state) {
+    (void)state;
+    static const struct {
+        uint16_t bits[3];
+        double is[3];
+    } cases[] = {{{0x3c00, 0xc000, 0x3555}, {1, -2, 0x1.554p-2}},
+                 {{0x0001, 0x83ff, 0x7bff}, {0x1p-24, -0x3ffp-24, 65504}}};
+    ls_error e = {0};
+    double got[3];
+    for (int i = 0; i < 2; i++) {
+        given g = give(LS_F16, 1, (int64_t[]){3});
+        memcpy(g.bytes, cases[i].bits, sizeof cases[i].bits);
+        convert(&g, LS_F32, got);
+        for (int k = 0; k < 3; k++) assert_true(got[k] == cases[i].is[k]);
+    }
+    static const uint16_t bad[] = {0x7e00, 0x7c00, 0xfc00};
+    static const char *const names[] = {"'x' is nan", "'x' is inf", "'x' is -inf"};
+    for (int i = 0; i < 3; i++) {
+        given g = give(LS_F16, 1, (int64_t[]){3});
+        unsigned char sample[MOST];
+        ls_source *s = NULL;
+        memcpy(g.bytes, &bad[i], sizeof bad[i]);
+        ls_field want = {.name = "x", .type = LS_F32, .ndims = 1, .dims = {3}};
+        assert_ls_ok(adapt(&g, &want, 0, &s, &e), e);
+        assert_int_equal(s->read(s, 0, sample, &e), LS_EINVAL);
+        assert_non_null(strstr(e.msg, names[i]));
+        ls_source_close(s);
+    }
+}
+
+/* Each f16 is the nearest one of itself; others are rounded, ties to even. */
+static void test_nearest_half(void **state) {
+    (void)state;
+    static const struct {
+        double x;
+        uint16_t bits;
+    } cases[] = {{1 + 0x1p-11, 0x3c00}, {1 + 0x3p-11, 0x3c02}, {-65519.9, 0xfbff},
+                 {65520, 0x7c00},       {0x1p-25, 0},          {0x1.001p-25, 1},
+                 {-0.0, 0x8000},        {0x1.ff9p-15, 0x3ff},  {0x1.ffcp-15, 0x400}};
+    uint16_t got = 0;
+    for (unsigned i = 0; i < 1 << 16; i++) {
+        const uint16_t bits = (uint16_t)i;
+        double x = ls_real_at(LS_F16, &bits);
+        ls_real_set(LS_F16, x, &got);
+        assert_true(isnan(x) ? isnan(ls_real_at(LS_F16, &got)) : got == bits);
+    }
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        ls_real_set(LS_F16, cases[i].x, &got);
+        if (got != cases[i].bits) fail_msg("%g is %04x", cases[i].x, got);
+    }
 }
 
 static void test_range(void **state) {
@@ -232,7 +288,7 @@ static void test_refused(void **state) {
             "is f32 [3]; the model's input");
     refuses(LS_F64, &(ls_field){.name = "x", .type = LS_U8, .ndims = 1, .dims = {3}},
             "is f64 [3]; the model's input");
-    refuses(LS_F16, &(ls_field){.name = "x", .type = LS_F32, .ndims = 1, .dims = {3}},
+    refuses(LS_F16, &(ls_field){.name = "x", .type = LS_I32, .ndims = 1, .dims = {3}},
             "is f16 [3]; the model's input");
     refuses(LS_U8, &(ls_field){.name = "image", .type = LS_U8, .ndims = 1, .dims = {3}},
             "a.bin: has no field 'image', which the model reads; its fields are 'x' u8 [3], "
@@ -260,9 +316,10 @@ static void test_dims(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_types),   cmocka_unit_test(test_range),
-        cmocka_unit_test(test_classes), cmocka_unit_test(test_padded),
-        cmocka_unit_test(test_refused), cmocka_unit_test(test_small),
-        cmocka_unit_test(test_whole),   cmocka_unit_test(test_dims)};
+        cmocka_unit_test(test_types),        cmocka_unit_test(test_half),
+        cmocka_unit_test(test_nearest_half), cmocka_unit_test(test_range),
+        cmocka_unit_test(test_classes),      cmocka_unit_test(test_padded),
+        cmocka_unit_test(test_refused),      cmocka_unit_test(test_small),
+        cmocka_unit_test(test_whole),        cmocka_unit_test(test_dims)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -13,8 +13,8 @@
 #include "source/finite.h"
 #include "source/note.h"
 #include "source/numbering.h"
+#include "source/real.h"
 #include "source/tables/csv_rules.h"
-#include "tensor/dtype.h"
 
 enum { MOST_COLUMNS = 1 << 20 };
 
@@ -29,7 +29,7 @@ typedef struct filled {
     ls_numbering numbering;
 } filled;
 
-static bool is_real(const ls_field *f) { return f->type == LS_F32 || f->type == LS_F64; }
+static bool is_real(const ls_field *f) { return ls_is_real(f->type); }
 
 static size_t count_of(const ls_field *f) { return f->nbytes / ls_dtype_size(f->type); }
 
@@ -40,21 +40,11 @@ static size_t columns_of(const filled *s, int k) {
 }
 
 static double real_at(const ls_field *f, const char *sample, size_t i) {
-    const char *at = sample + f->offset + i * ls_dtype_size(f->type);
-    float f32 = 0;
-    double f64 = 0;
-    if (f->type == LS_F64) memcpy(&f64, at, sizeof f64);
-    if (f->type == LS_F32) memcpy(&f32, at, sizeof f32);
-    return f->type == LS_F32 ? (double)f32 : f64;
+    return ls_real_at(f->type, sample + f->offset + i * ls_dtype_size(f->type));
 }
 
 static void set_real(const ls_field *f, char *sample, size_t i, double x) {
-    char *at = sample + f->offset + i * ls_dtype_size(f->type);
-    float f32 = (float)x;
-    if (f->type == LS_F32)
-        memcpy(at, &f32, sizeof f32);
-    else
-        memcpy(at, &x, sizeof x);
+    ls_real_set(f->type, x, sample + f->offset + i * ls_dtype_size(f->type));
 }
 
 static bool has_nan(const ls_field *f, const char *sample) {

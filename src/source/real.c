@@ -1,0 +1,45 @@
+/* real.c - see real.h. */
+#include "source/real.h"
+
+#include <assert.h>
+#include <math.h>
+#include <string.h>
+
+bool ls_is_real(ls_dtype t) { return t == LS_F64 || t == LS_F32 || t == LS_F16; }
+
+static double of_f16(uint16_t bits) {
+    const int exponent = bits >> 10 & 31, mantissa = bits & 1023;
+    double x = exponent == 0   ? ldexp(mantissa, -24)
+               : exponent < 31 ? ldexp(1024 + mantissa, exponent - 25)
+               : mantissa == 0 ? (double)INFINITY
+                               : (double)NAN;
+    return bits & 0x8000 ? -x : x;
+}
+
+static uint16_t to_f16(double x) {
+    const unsigned sign = signbit(x) ? 0x8000 : 0;
+    if (isnan(x)) return (uint16_t)(sign | 0x7e00);
+    if (fabs(x) >= 65520) return (uint16_t)(sign | 0x7c00);
+    const int e = fabs(x) < 0x1p-14 ? -14 : ilogb(x);
+    return (uint16_t)(sign | (((unsigned)(e + 14) << 10) + (unsigned)rint(ldexp(fabs(x), 10 - e))));
+}
+
+double ls_real_at(ls_dtype t, const void *from) {
+    double f64 = 0;
+    float f32 = 0;
+    uint16_t f16 = 0;
+    assert(ls_is_real(t));
+    if (t == LS_F64) memcpy(&f64, from, sizeof f64);
+    if (t == LS_F32) memcpy(&f32, from, sizeof f32);
+    if (t == LS_F16) memcpy(&f16, from, sizeof f16);
+    return t == LS_F64 ? f64 : t == LS_F32 ? (double)f32 : of_f16(f16);
+}
+
+void ls_real_set(ls_dtype t, double x, void *to) {
+    const float f32 = (float)x;
+    const uint16_t f16 = to_f16(x);
+    assert(ls_is_real(t));
+    if (t == LS_F64) memcpy(to, &x, sizeof x);
+    if (t == LS_F32) memcpy(to, &f32, sizeof f32);
+    if (t == LS_F16) memcpy(to, &f16, sizeof f16);
+}
