@@ -11,7 +11,8 @@ int64_t ls_clock_ns_of(double seconds);
 /* Identifies the clock: equal for processes that read the same ls_clock_ns(), which are those of
  * one boot of one host. */
 uint64_t ls_clock_number(void);
-double ls_clock_thread_s(void); /* processor time of this thread */
-double ls_clock_wall_s(void);   /* seconds since 1970, for log files only */
+/* Processor time of this thread; where the system counts that in ticks (gVisor: 10 ms), time. */
+double ls_clock_thread_s(void);
+double ls_clock_wall_s(void); /* seconds since 1970, for log files only */
 
 #endif

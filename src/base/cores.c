@@ -24,30 +24,50 @@ static int ncores = 1, nall = 1; /* that this process may use; of the machine or
 static bool limited;             /* a control group limits processor time, not the set of cores */
 static pthread_once_t once = PTHREAD_ONCE_INIT;
 
+/* Does the system say how its processors are made? If not (gVisor, a bare chroot), hwloc complains
+ * on standard error and knows no more than their number. */
+static bool is_described(size_t processor) {
+    char path[80];
+    snprintf(path, sizeof path, "/sys/devices/system/cpu/cpu%zu/topology", processor);
+    return access(path, F_OK) == 0 || getenv("HWLOC_SYNTHETIC") || getenv("HWLOC_XMLFILE") ||
+           getenv("HWLOC_FSROOT");
+}
+
 /* hwloc asks which processors this process may use until it gets an answer: for ever, where a
  * filter of system calls forbids the question. */
 static bool may_ask(void) {
     cpu_set_t set;
-    return sched_getaffinity(0, sizeof set, &set) == 0 || (errno != ENOSYS && errno != EPERM);
+    size_t first = 0;
+    if (sched_getaffinity(0, sizeof set, &set) != 0) return errno != ENOSYS && errno != EPERM;
+    while (first < CPU_SETSIZE && !CPU_ISSET(first, &set)) first++;
+    return is_described(first);
 }
 
-static void look(void) {
-    allowed = hwloc_bitmap_alloc();
-    if (!may_ask()) {
-        long n = sysconf(_SC_NPROCESSORS_ONLN);
-        if (n > 0) ncores = nall = (int)n;
-        return;
-    }
+static int processors(void) {
+    cpu_set_t set;
+    if (sched_getaffinity(0, sizeof set, &set) == 0) return CPU_COUNT(&set);
+    return (int)sysconf(_SC_NPROCESSORS_ONLN);
+}
+
+static void ask(void) {
     if (hwloc_topology_init(&topology) != 0) return;
     if (hwloc_topology_load(topology) != 0 || hwloc_get_cpubind(topology, allowed, 0) != 0) return;
     int n = hwloc_get_nbobjs_inside_cpuset_by_type(topology, allowed, HWLOC_OBJ_CORE);
     int threads = hwloc_bitmap_weight(allowed);
     if (n < 1) n = threads; /* half a core each, or hwloc reports no cores */
     if (n > 0) ncores = n;
+    nall = hwloc_get_nbobjs_by_type(topology, HWLOC_OBJ_CORE);
+}
+
+static void look(void) {
+    allowed = hwloc_bitmap_alloc();
+    if (may_ask())
+        ask();
+    else if (processors() > 0)
+        ncores = processors();
     double time = ls_cgroup_cores(group_root, group_self);
     limited = time > 0 && ceil(time) < ncores;
     if (limited) ncores = (int)ceil(time);
-    nall = hwloc_get_nbobjs_by_type(topology, HWLOC_OBJ_CORE);
     if (nall < ncores) nall = ncores;
 }
 

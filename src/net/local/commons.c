@@ -176,10 +176,10 @@ void ls_commons_call_off(const ls_commons *c) {
     for (int i = 0; i < c->size; i++) ls_bell_ring(&ls_commons_worker_of(c, i)->bell);
 }
 
-/* The head stays; the rest becomes empty pages. */
+/* The head stays; the rest becomes empty pages. (gVisor can't punch holes.) */
 ls_status ls_commons_renew(const ls_commons *c, ls_error *e) {
-    off_t from = (off_t)c->head->workers_at, n = (off_t)c->head->nbytes - from;
-    if (fallocate(c->fd, FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, from, n) != 0)
+    off_t head = (off_t)c->head->workers_at, end = (off_t)c->head->nbytes;
+    if (ftruncate(c->fd, head) != 0 || ftruncate(c->fd, end) != 0)
         return ls_fail(e, LS_EIO, "shared memory can't be emptied: %s", strerror(errno));
     atomic_store(&c->head->aborted, 0);
     return LS_OK;
