@@ -123,14 +123,6 @@ static ls_status fail_missing(const ls_source *s, const char *name, ls_error *e)
     return status;
 }
 
-/* Each target of a loss must be among the data's fields, unless it is a value of the model. */
-static ls_status check_targets(const resolver *r, const ls_source *s, ls_error *e) {
-    for (int i = 0; !r->list && i < r->losses.n; i++)
-        if (!ls_source_field(s, r->losses.list[i].target))
-            return fail_missing(s, r->losses.list[i].target, e);
-    return LS_OK;
-}
-
 /* The texts of this field; NULL: it has none. */
 static const ls_numbered *texts_of(const ls_source *s, const char *field) {
     for (size_t i = 0; s->numbering && i < s->numbering->n; i++) {
@@ -138,6 +130,27 @@ static const ls_numbered *texts_of(const ls_source *s, const char *field) {
         if (c->text && c->in.n > 0 && strcmp(c->field, field) == 0) return c;
     }
     return NULL;
+}
+
+/* An amount is no code of a text, which texts of its kind, such as $1,200, have become. */
+static ls_status refuse_texts(const char *target, const ls_numbered *texts, ls_error *e) {
+    return ls_fail(e, LS_EINVAL,
+                   "data.path: '%s' has texts, such as '%.40s', and mean_squared_error compares "
+                   "with amounts: write numbers, or for classes set model.loss to {cross_entropy: "
+                   "{target: '%s'}}",
+                   target, texts->in.names[0], target);
+}
+
+/* Each target of a loss must be among the data's fields, unless it is a value of the model. */
+static ls_status check_targets(const resolver *r, const ls_source *s, ls_error *e) {
+    for (int i = 0; i < r->losses.n; i++) {
+        const ls_loss_wanted *loss = &r->losses.list[i];
+        const ls_numbered *texts = texts_of(s, loss->target);
+        if (!r->list && !ls_source_field(s, loss->target)) return fail_missing(s, loss->target, e);
+        if (texts && !texts->joined && ls_loss_has_scale(loss))
+            return refuse_texts(loss->target, texts, e);
+    }
+    return LS_OK;
 }
 
 /* Are there so few texts that a model can learn of each? */
@@ -193,11 +206,11 @@ static ls_status choose_fields(resolver *r, const ls_source *s, ls_error *e) {
 
 /* ---- classes ---- */
 
-/* The label that a loss ignores; -1: none but negative ones. */
-static int32_t ignored_by(const ls_loss_wanted *loss) {
+/* The label that a loss ignores beside negative ones; INT64_MAX: none. */
+static int64_t ignored_by(const ls_loss_wanted *loss) {
     const ls_yaml_node *n = NULL;
     if (loss->item && loss->item->options) n = ls_yaml_node_find(loss->item->options, "ignore");
-    return n && n->kind == LS_YAML_TEXT ? (int32_t)strtol(n->text, NULL, 10) : -1;
+    return n && n->kind == LS_YAML_TEXT ? strtol(n->text, NULL, 10) : INT64_MAX;
 }
 
 /* The labels of all samples. */
@@ -268,7 +281,7 @@ static ls_status fail_class(const char *target, ls_error *e) {
 static ls_status count_classes(ls_config *c, const ls_source *s, const ls_loss_wanted *loss,
                                ls_error *e) {
     const char *target = loss->target;
-    const int32_t ignored = ignored_by(loss);
+    const int64_t ignored = ignored_by(loss);
     const ls_field *f = ls_source_field(s, target);
     if (!f) return fail_missing(s, target, e);
     bool whole = f->type == LS_I32 || (f->type == LS_F32 && f->is_whole && f->ndims == 0);

@@ -196,6 +196,18 @@ static void test_odd(void **state) {
     shell_of_run("gaps", "grep -q 'normalize: {\"a\": {\"mean\": \"133.3' $r/config.yaml");
 }
 
+/* A target that is not what its loss compares with. */
+static void test_targets(void **state) {
+    (void)state;
+    write_text("signs.csv", "a,price\n1,$900\n2,$800\n3,$700\n4,$650\n");
+    expect("train @/c.yaml -o @/signs --set data.path=@/signs.csv", 1,
+           "'price' has texts, such as '$650', and mean_squared_error compares with amounts");
+    write_text("signed.csv", "a,label\n1,-1\n2,1\n3,-1\n4,1\n5,-1\n6,0\n");
+    expect("train @/c.yaml -o @/signed --set data.path=@/signed.csv --set model.metrics= "
+           "--set model.loss=cross_entropy --set train.steps=2",
+           0, "'label' is below 0 in 3 of 6 samples, which have no loss");
+}
+
 /* By name, and what is refused. */
 static void test_given(void **state) {
     (void)state;
@@ -262,8 +274,9 @@ int main(void) {
         cmocka_unit_test(test_same_bits),    cmocka_unit_test(test_recorded),
         cmocka_unit_test(test_predictions),  cmocka_unit_test(test_resumed),
         cmocka_unit_test(test_sixteen_bits), cmocka_unit_test(test_vectors),
-        cmocka_unit_test(test_odd),          cmocka_unit_test(test_given),
-        cmocka_unit_test(test_layers),       cmocka_unit_test(test_steps),
+        cmocka_unit_test(test_odd),          cmocka_unit_test(test_targets),
+        cmocka_unit_test(test_given),        cmocka_unit_test(test_layers),
+        cmocka_unit_test(test_steps),
     };
     return cmocka_run_group_tests(tests, make, folder_remove);
 }
