@@ -238,7 +238,6 @@ static void show_buffers(const ls_shared *s, const ls_shared_call *x) {
     mine->in = ls_commons_offset(c, from);
     mine->out = ls_commons_offset(c, x->out);
     mine->in_at = (uintptr_t)from;
-    mine->out_at = (uintptr_t)x->out;
     /* A value left by a call 2^31 calls ago would seem to be ahead. */
     atomic_store_explicit(&mine->done, x->number, memory_order_relaxed);
     atomic_store_explicit(&mine->filled, 0, memory_order_relaxed);

@@ -36,10 +36,10 @@ typedef struct slot {
     uint32_t ways;                    /* flags of `way` */
     uint64_t print;
     unsigned char data[INLINE];
-    int64_t in, out; /* offsets in the commons */
+    int64_t in, out; /* offsets in the commons, of what is there */
     atomic_uint done;
     atomic_uint filled, summed; /* rounds of a staged call */
-    uint64_t in_at, out_at;     /* addresses in this worker's process */
+    uint64_t in_at;             /* the address in this worker's process */
 } slot;
 static_assert(sizeof(slot) == 128, "two cache lines");
 
@@ -127,6 +127,7 @@ static inline const unsigned char *small_of(const ls_shared *s, const ls_shared_
 static inline const unsigned char *input_of(const ls_shared *s, const ls_shared_call *x,
                                             int member) {
     if (is_small(s, x)) return small_of(s, x, member);
+    if (member == s->rank) return (const unsigned char *)(uintptr_t)slot_of(s, x, member)->in_at;
     return ls_commons_at(s->commons, slot_of(s, x, member)->in);
 }
 
@@ -147,10 +148,9 @@ bool ls_shared_reaches(const ls_shared *);
 void ls_shared_reach(ls_shared *);
 /* Is it a call that can be made the remote way? Every member gets the same answer. */
 bool ls_shared_goes_remote(const ls_shared *, const ls_shared_call *);
-/* A part of a member's input, or of its output. */
+/* A part of a member's input. */
 typedef struct reading {
     int member;
-    bool of_output;
     size_t at, nbytes;
 } reading;
 /* Copies it, unless it lies there already. False: the member is lost. */

@@ -80,17 +80,13 @@ bool ls_shared_goes_remote(const ls_shared *s, const ls_shared_call *x) {
 
 bool ls_shared_read(ls_shared *s, ls_shared_call *x, reading p, unsigned char *to) {
     const slot *theirs = slot_of(s, x, p.member);
-    uint32_t shared = p.of_output ? OUT_SHARED : IN_SHARED;
     if (p.member != s->rank) s->bytes_read += p.nbytes;
-    if (p.member == s->rank || is_small(s, x) || theirs->ways & shared) {
-        const unsigned char *from =
-            p.of_output ? ls_commons_at(s->commons, theirs->out) : input_of(s, x, p.member);
+    if (p.member == s->rank || is_small(s, x) || theirs->ways & IN_SHARED) {
+        const unsigned char *from = input_of(s, x, p.member);
         if (from + p.at != to) ls_copy(to, from + p.at, p.nbytes);
         return true;
     }
-    if (read_process(s, p.member, (p.of_output ? theirs->out_at : theirs->in_at) + p.at, p.nbytes,
-                     to))
-        return true;
+    if (read_process(s, p.member, theirs->in_at + p.at, p.nbytes, to)) return true;
     x->left = p.member;
     return false;
 }

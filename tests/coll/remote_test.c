@@ -7,9 +7,11 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/mem.h"
 #include "coll/team.h"
+#include "coll/virtual.h"
 
-enum { MOST = 5 };
+enum { MOST = 5, ATTACHED = 1 << 20 };
 static const int sizes[] = {2, 3, 5};
 static const size_t counts[] = {30000, 65536, 400003};
 
@@ -142,6 +144,28 @@ static void test_mixed(void **state) {
     for (int i = 0; i < 3; i++) run_processes(sizes[i], NULL, try_all, &(bool){true});
 }
 
+/* Workers share further memory. Their own lies above all that they share: on the stack. */
+static ls_status try_attached(ls_group *g, void *arg, ls_error *e) {
+    enum { COUNT = 30000 };
+    int32_t in[MOST * COUNT], out[MOST * COUNT];
+    ls_group_attach(g, arg, ATTACHED);
+    for (int i = 0; i < 2; i++) { /* the first copy goes through the stage */
+        LS_TRY(try_copies(g, in, out, COUNT, e));
+        LS_TRY(try_uneven(g, in, out, COUNT, e));
+    }
+    return ls_barrier(g, e);
+}
+
+static void test_attached(void **state) {
+    (void)state;
+    need_processes();
+    void *memory = NULL;
+    ls_error e = {0};
+    assert_ls_ok(ls_map_shared(ATTACHED, "what is attached", &memory, &e), e);
+    for (int i = 0; i < 3; i++) run_processes(sizes[i], NULL, try_attached, memory);
+    ls_unmap(memory, ATTACHED);
+}
+
 /* A worker that is lost between or in calls: the others' calls fail. */
 static ls_status lose(ls_group *g, void *arg, ls_error *e) {
     enum { N = 300000 };
@@ -166,6 +190,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_own),
         cmocka_unit_test(test_mixed),
+        cmocka_unit_test(test_attached),
         cmocka_unit_test(test_lost),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

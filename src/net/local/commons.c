@@ -225,6 +225,7 @@ const char *ls_commons_absentee_text(const ls_commons_absentee *a, char text[128
 }
 
 void ls_commons_attach(ls_commons *c, void *p, size_t nbytes) {
+    if (c->threads) return; /* their offsets are differences of addresses, and reach all memory */
     c->attached = p;
     c->attached_nbytes = nbytes;
 }
