@@ -357,8 +357,7 @@ static bool is_shared(ls_group *g) { return !g || ls_group_size(g) == 1 || ls_gr
 
 /* Parts of buckets' sums survive an interruption if all workers share the memory in which they are
  * made, in one order. If gradients need not be freed soon, no sum begins before all gradients are
- * complete: then the loss of another worker costs none of them. Factors are lost with their
- * worker. */
+ * complete: then the loss of another worker costs none of them. */
 static void plan_restart(ls_exec *x) {
     const ls_share *sh = &x->c.plan->share;
     const ls_world *w = x->c.world;

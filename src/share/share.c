@@ -48,9 +48,10 @@ static void set_rounds(ls_share *sh, const ls_share_config *c) {
     }
 }
 
-/* A sum lost with its worker must be that of one worker's virtual workers in a row. */
+/* A sum lost with its worker must be that of one worker's virtual workers in a row. Codes, which
+ * the others need, are lost with their worker. */
 static void set_restarts(ls_share *sh, const ls_share_config *c) {
-    sh->restarts = c->tree && !sh->islands && !sh->by_rounds && !sh->has_factors &&
+    sh->restarts = c->tree && !sh->islands && !sh->by_rounds && !sh->sends_codes &&
                    sh->ncells == 1 && sh->nchunks == 1;
 }
 

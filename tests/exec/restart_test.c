@@ -60,6 +60,10 @@ struct setup {
     uint64_t draws;
 };
 
+/* Do workers send each other codes of their gradients? A new worker has none of those of the worker
+ * that it replaces. */
+static bool sends_codes;
+
 static uint32_t draw(setup *s, uint32_t below) {
     uint32_t r[4];
     ls_random_words(11, LS_STREAM_FAKE, 0, s->draws++, r);
@@ -85,6 +89,9 @@ static void set_up(setup *s, int n, int zero, int shards, ls_update_rule rule) {
                          .shards = shards,
                          .compute = LS_F32,
                          .reduce = LS_F32,
+                         .compress = {.on = sends_codes,
+                                      .codes = true,
+                                      .how = {.kind = LS_COMPRESS_INT8, .op = LS_SUM}},
                          .optim = optim};
     assert_ls_ok(ls_plan_make(&p, &s->plan, &e), e);
     assert_ls_ok(ls_store_make(&s->plan.share, &(ls_store_config){.most = n, .threads = THREADS},
@@ -310,7 +317,8 @@ static float *run(int n, int zero, int shards, ls_update_rule rule, fault how, u
         assert_true(end(s));
     }
     repair(s);
-    for (int64_t i = 0; zero <= 1 && how != TORN && i < STEPS; i++) check_counts(s, i, new);
+    for (int64_t i = 0; zero <= 1 && how != TORN && !sends_codes && i < STEPS; i++)
+        check_counts(s, i, new);
     float *state = copy_state(s);
     tear_down(s);
     return state;
@@ -348,6 +356,13 @@ static void test_all_sharded(void **state) {
     same_bits(4, 3, 0);
 }
 
+static void test_codes(void **state) {
+    (void)state;
+    sends_codes = true;
+    for (int zero = 0; zero < 2; zero++) same_bits_of(LS_RULE_ADAMW, BREAKS / 2, 3, zero, 0);
+    sends_codes = false;
+}
+
 /* Every optimizer, with its states. */
 static void test_optimizers(void **state) {
     (void)state;
@@ -359,9 +374,8 @@ static void test_optimizers(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_replicas),
-        cmocka_unit_test(test_moments_sharded),
-        cmocka_unit_test(test_all_sharded),
+        cmocka_unit_test(test_replicas),    cmocka_unit_test(test_moments_sharded),
+        cmocka_unit_test(test_all_sharded), cmocka_unit_test(test_codes),
         cmocka_unit_test(test_optimizers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
