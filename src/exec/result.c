@@ -22,8 +22,9 @@ uint64_t ls_exec_island_count(const ls_exec *x, int island) {
     return end - first;
 }
 
-/* A code can't hold what is not finite: the norm shows it. Workers that divide the layers all
- * have the weights of their samples, which count once. */
+/* A code can't hold what is not finite: the norm shows it, in the part of block 0, also where
+ * another worker has that block. Workers that divide the layers all have the weights of their
+ * samples, which count once. */
 ls_status ls_exec_norm(ls_exec *x) {
     const ls_share *sh = &x->c.plan->share;
     double *weights = ls_share_scalars(sh, x->c.world->parts).weights;
@@ -31,6 +32,7 @@ ls_status ls_exec_norm(ls_exec *x) {
         memset(weights, 0, (size_t)sh->batch * sizeof *weights);
     bool there = sh->state_on_device;
     double *norms = there ? (double *)(void *)x->on.norms : x->c.world->parts;
+    x->c.world->parts[0] = 0; /* of an earlier step that overflowed */
     for (int k = 0; k < sh->nbuckets; k++) {
         ls_range s = ls_share_normed(sh, k, x->c.worker);
         size_t base = ls_share_base(sh, k);

@@ -125,6 +125,33 @@ static void test_resumed(void **state) {
     }
 }
 
+/* Lines of the newest run's metrics that have the text. */
+static int nlines_with(const char *text) {
+    ls_error e = {0};
+    ls_buf file = {0};
+    char *path = ls_format("%s/run-%d/metrics.jsonl", folder, nruns - 1);
+    int n = 0;
+    assert_ls_ok(ls_file_read(path, 1 << 20, &file, &e), e);
+    for (const char *at = file.data; (at = strstr(at, text)); at++) n++;
+    ls_buf_free(&file);
+    free(path);
+    return n;
+}
+
+/* A step that overflows leaves nothing behind: those after it are not skipped, on any worker. */
+static void test_overflow(void **state) {
+    (void)state;
+    static const kind half[] = {{{"train.compute=f16", "compress.kind=int8"}},
+                                {{"train.compute=f16", "compress.kind=powersgd"}}};
+#define SCALE "train.reduce_dtype=f32\0optim.loss_scale=1e7\0optim.loss_scale_hysteresis=1\0"
+    for (int i = 0; i < 2; i++) {
+        result one = run_with(&half[i], 1, THREADS SCALE, false);
+        assert_in_range(nlines_with("\"skipped\""), 1, 4);
+        assert_same(&half[i], 3, THREADS ZERO SCALE, false, &one);
+        assert_same(&half[i], 2, "parallel.transport=tcp\0" SCALE, false, &one);
+    }
+}
+
 /* Optimizers that send signs of the momentum; their workers have the whole state. */
 static void test_onebit(void **state) {
     (void)state;
@@ -260,7 +287,7 @@ int main(void) {
         cmocka_unit_test(test_resumed),   cmocka_unit_test(test_chunks),
         cmocka_unit_test(test_errors),    cmocka_unit_test(test_factors),
         cmocka_unit_test(test_warmup),    cmocka_unit_test(test_onebit),
-        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_overflow),  cmocka_unit_test(test_refused),
     };
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }
