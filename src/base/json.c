@@ -37,6 +37,9 @@ ls_status ls_json_parse(const char *text, size_t nbytes, const char *what, ls_js
         return fail(what, why.line, "has a number that is too large", why.text, e);
     if (!j && json_error_code(&why) == json_error_null_character)
         return fail(what, why.line, "is not valid JSON", "it has \\u0000, a zero byte", e);
+    if (!j && (strstr(why.text, "near 'NaN") || strstr(why.text, "near 'Infinity")))
+        return fail(what, why.line, "is not valid JSON",
+                    "it has NaN or Infinity, which is no number of JSON; write null", e);
     if (!j) return fail(what, why.line, "is not valid JSON", why.text, e);
     *j_p = (ls_json *)j;
     return LS_OK;

@@ -120,7 +120,9 @@ static void test_refusals(void **state) {
     refuses("{\"a\": 1", "is not valid JSON");
     refuses("[1, 2,]", "is not valid JSON");
     refuses("[1] x", "is not valid JSON");
-    refuses("[NaN]", "is not valid JSON");
+    refuses("[NaN]", "is not valid JSON: it has NaN or Infinity, which is no number of JSON");
+    refuses("{\"a\": Infinity}", "write null");
+    refuses("[Nan]", "is not valid JSON: invalid token");
     refuses("[01]", "is not valid JSON");
     refuses("[1e999]", "here:1: has a number that is too large");
     refuses("[1,\n99999999999999999999]", "here:2: has a number that is too large");
