@@ -155,7 +155,7 @@ void ls_features_pass_over(ls_features *f, const char *names) {
 }
 
 /* Features that become no field are logged, so that nothing disappears silently. */
-static ls_status leave_out(ls_feature *f, bool no_label, const char *what, ls_error *e) {
+static ls_status leave_out(const ls_features *s, ls_feature *f, const char *what, ls_error *e) {
     if (f->unchosen) f->left_out = unchosen;
     if (f->unchosen) return LS_OK;
     if (!f->left_out && f->count == 0) f->left_out = "it has no values";
@@ -163,9 +163,9 @@ static ls_status leave_out(ls_feature *f, bool no_label, const char *what, ls_er
         f->left_out = "some records have no value of it";
     if (f->text && f->classes.too_many) f->left_out = "it has too many different texts for classes";
     if (!f->left_out) return LS_OK;
-    if (label_rank(f) < NLABEL_NAMES && !no_label)
+    if (label_rank(f) < NLABEL_NAMES && !s->no_label)
         return ls_fail(e, LS_EINVAL, "%s: '%s' can't be a label: %s", what, f->name, f->left_out);
-    ls_note("%s: '%s' is left out: %s", what, f->name, f->left_out);
+    if (!s->follows) ls_note("%s: '%s' is left out: %s", what, f->name, f->left_out);
     return LS_OK;
 }
 
@@ -248,7 +248,7 @@ static ls_status leave_out_lists(ls_features *s, const ls_feature *label, bool j
         ls_feature *f = &s->list[i];
         if (f->left_out || !f->is_list || nfields++ < LS_SOURCE_FIELDS) continue;
         f->left_out = crowded;
-        LS_TRY(leave_out(f, s->no_label, what, e));
+        LS_TRY(leave_out(s, f, what, e));
     }
     return LS_OK;
 }
@@ -294,7 +294,7 @@ ls_status ls_features_finish(ls_features *s, const char *named, ls_source *sourc
         bool is_named = is_among(f->name, named);
         f->own_name = is_named && strcmp(f->name, label_names[0]) != 0;
         if (f->row_numbers && !f->left_out && !is_named) f->left_out = counting;
-        LS_TRY(leave_out(f, s->no_label, what, e));
+        LS_TRY(leave_out(s, f, what, e));
         nfields += !s->list[i].left_out && !s->list[i].is_list;
         nlists += !s->list[i].left_out && s->list[i].is_list;
     }
@@ -432,8 +432,8 @@ static ls_feature **find_features(ls_features *s, const ls_numbering *numbering,
             f->left_out = NULL;
         const ls_numbered *c = ls_features_numbered(s, numbering, i);
         if (c) of[c - numbering->list] = f;
-        if (c || f->left_out || f->unchosen) continue;
-        f->left_out = unknown;
+        if (c || f->unchosen || (f->left_out && !s->follows)) continue;
+        if (!f->left_out) f->left_out = unknown;
         ls_note("%s: '%s' is left out: %s", what, f->name, f->left_out);
     }
     return of;

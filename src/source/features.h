@@ -66,6 +66,7 @@ typedef struct ls_features {
     size_t *of_name;        /* [names.n] the first feature of each name */
     size_t most_fields;     /* the most fields that are not joined; 0: LS_FEATURES_APART */
     bool no_label;          /* none is the label: the source has one of another kind */
+    bool follows;           /* ls_features_follow() decides what is left out, and logs it */
     ls_numbering numbering; /* as decided */
     int nfields;            /* } of the source before these */
     size_t nbytes;          /* } */

@@ -189,11 +189,17 @@ static void test_odd(void **state) {
     expect("train @/c.yaml -o @/row --set data.path=@/one.csv --set data.val_path=@/one.csv "
            "--set train.steps=3",
            0, "of 1 sample");
-    write_text("gaps.csv", "a,price\n100,1000\n,2000\n300,\n200,1500\n100,1200\n");
+    write_text("gaps.csv", "a,b,price\n100,1,1000\n,2,2000\n300,1,\n200,5,1500\n100,4,1200\n");
     expect("train @/c.yaml -o @/gaps --set data.path=@/gaps.csv --set train.steps=3 "
            "--set data.missing={a:\tmean,price:\tdrop} --set data.val_path=@/gaps.csv",
            0, "of 4 samples");
     shell_of_run("gaps", "grep -q 'normalize: {\"a\": {\"mean\": \"133.3' $r/config.yaml");
+    write_text("none.csv", "more,a,b,price\n,,1,1\n,,2,2\n"); /* the mean stands for all of a */
+    char *output = output_of("predict @/gaps @/none.csv");
+    assert_output_has(output, "'more' is left out: it has no values");
+    assert_output_has(output, "\n1,");
+    assert_null(strstr(output, "'a' is left out"));
+    free(output);
 }
 
 /* A target that is not what its loss compares with. */

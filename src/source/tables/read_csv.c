@@ -629,6 +629,7 @@ static ls_status index_files(csv_source *s, const ls_files *files, const ls_sour
                 (unsigned long long)s->r.base.nmissing, ls_plural((int64_t)s->r.base.nmissing));
     if (!ls_index_is_known(o->index) && ls_index_out(o->index))
         put_index(s, ls_index_out(o->index));
+    s->table.columns.follows = s->follows;
     return ls_features_finish(&s->table.columns, o->named, &s->r.base, files->paths[0], e);
 }
 
