@@ -179,6 +179,7 @@ static ls_status eval_run(const ls_evaluated_request *q, const char *run, const 
                        "%s: is a published model, without data: use --data FILE or --chat FILE",
                        run);
     LS_TRY(check_set_files(q, t, e));
+    if (!other) LS_TRY(ls_trained_needs_own_data(t, e));
     LS_TRY((other ? ls_dataset_open_other : ls_dataset_open)(&d, run, &t->config, &t->model, e));
     m->has_tokens = ls_config_has_token_losses(&t->config);
     m->data = other ? val_path : NULL;

@@ -128,13 +128,29 @@ static ls_config_sets sets_of(const ls_trained_options *o) {
     return (ls_config_sets){o->sets, o->nsets, o->sets_from ? o->sets_from : "--set"};
 }
 
+/* Tables may be written in another form than those of the run, with the same columns. */
+static bool take_form(ls_config *was, const ls_config *c) {
+    bool other = strcmp(was->data.csv.text, c->data.csv.text) || strcmp(was->data.na, c->data.na);
+    was->data.csv = c->data.csv;
+    was->data.na = c->data.na;
+    return other;
+}
+
+ls_status ls_trained_needs_own_data(const ls_trained *t, ls_error *e) {
+    if (!t->other_form) return LS_OK;
+    return ls_fail(e, LS_EINVAL,
+                   "--set data.csv, data.na: the run's own data have the form that it was trained "
+                   "with; name other files");
+}
+
 /* Applies "KEY=VALUE" settings, of keys that may differ from those that the weights are trained
  * with. */
-static ls_status change_config(ls_config *c, const ls_trained_options *o, ls_error *e) {
-    ls_config *was = LS_NEW(ls_config);
+static ls_status change_config(ls_trained *t, const ls_trained_options *o, ls_error *e) {
+    ls_config *was = LS_NEW(ls_config), *c = &t->config;
     ls_config_sets sets = sets_of(o);
     *was = *c;
     ls_status s = ls_config_set_all(c, &sets, e);
+    t->other_form = s == LS_OK && take_form(was, c);
     const char *fixed = s == LS_OK ? ls_config_find_fixed(was, c) : NULL;
     if (fixed)
         s = ls_fail(e, LS_EINVAL,
@@ -202,7 +218,7 @@ static ls_status open_trained(ls_trained *t, const ls_trained_options *o, ls_err
     char *tokenizer = ls_format("%s/tokenizer.json", t->path);
     ls_status s = ls_config_read(config, &t->config, e);
     if (s == LS_OK) ls_config_forget_written(&t->config);
-    if (s == LS_OK && o->nsets) s = change_config(&t->config, o, e);
+    if (s == LS_OK && o->nsets) s = change_config(t, o, e);
     if (s == LS_OK) s = ls_config_check(&t->config, config, e);
     if (o->in_f32) {
         t->config.train.compute = LS_COMPUTE_F32;

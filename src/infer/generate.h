@@ -36,6 +36,7 @@ typedef struct ls_trained {
     int nends;
     ls_generation generation; /* how that model's makers draw text */
     size_t params_nbytes, rounded_nbytes;
+    bool other_form; /* sets have changed how tables are written: the run's own can't be read so */
 } ls_trained;
 
 /* Which samples the model reads. */
@@ -70,6 +71,8 @@ ls_status ls_trained_open(const char *path, const ls_trained_options *, ls_train
  * as ls_placed_open(). */
 ls_status ls_trained_place(ls_trained *, const char *device, ls_error *);
 void ls_trained_close(ls_trained *);
+/* LS_EINVAL: the run's own data can't be read, since sets say how other files are written. */
+ls_status ls_trained_needs_own_data(const ls_trained *, ls_error *);
 /* The frozen parameters [nparams] as the host has them, also where a device computes; NULL: none is
  * frozen. */
 ls_frozen_value *ls_trained_frozen(const ls_trained *);

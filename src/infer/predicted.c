@@ -41,6 +41,7 @@ static ls_status open_data(ls_predicted *d, const char *paths, const char *label
         return ls_fail(e, LS_EINVAL, "%s: is a language model: name the file of %s to predict from",
                        t->path, t->tokenizer ? "texts" : "rows of tokens");
     }
+    if (!paths) LS_TRY(ls_trained_needs_own_data(t, e));
     if (!ls_rater_is_possible(d->p))
         return paths ? open_files(d, paths, labels, e) : open_own(d, e);
     if (!d->p->vectors) return ls_rated_pairs_open(d->p, paths, &d->pairs, e);

@@ -135,6 +135,7 @@ static ls_status open_ratings(ls_recommender *r, ls_error *e) {
     const ls_trained *t = &r->p->trained;
     ls_error why = {0};
     if (r->o.seen || r->o.nitems) return LS_OK;
+    LS_TRY(ls_trained_needs_own_data(t, e));
     char *run = ls_checkpoint_run(t->path);
     ls_status s = ls_dataset_open(&r->data, run, &t->config, &t->model, &why);
     free(run);

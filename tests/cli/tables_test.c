@@ -202,6 +202,28 @@ static void test_odd(void **state) {
     free(output);
 }
 
+/* Other files may be written in another form; the run's own data may not. */
+static void test_other_form(void **state) {
+    (void)state;
+    write_text("points.csv", "a,c,price\n1.5,x,10\n2.5,y,20\n3.5,x,30\n4.5,y,40\n");
+    write_text("commas.csv", "a;c\n1,5;x\n2,5;y\n");
+    write_text("marks.csv", "c,a\nx,1.5\ny,none\n");
+    expect("train @/c.yaml -o @/form --set data.path=@/points.csv --set train.steps=3 "
+           "--set data.missing=mean",
+           0, "step-3");
+    char *points = output_of("predict @/form @/points.csv");
+    char *commas = output_of("predict @/form @/commas.csv --set data.csv={decimal:\t\",\"}");
+    assert_memory_equal(commas, points, strlen(commas));
+    assert_non_null(strstr(commas, "\n1,"));
+    free(points), free(commas);
+    expect("predict @/form @/marks.csv --set data.na=none", 0, "\n1,");
+    expect("predict @/form @/commas.csv", 1, "or set data.csv: {decimal: \",\"}");
+    expect_line("predict @/form --set data.na=none", 1, "name other files");
+    expect_line("eval @/form --set data.na=none", 1, "name other files");
+    expect_line("predict @/form @/marks.csv --set data.missing=drop", 1,
+                "the run is trained with another value");
+}
+
 /* A target that is not what its loss compares with. */
 static void test_targets(void **state) {
     (void)state;
@@ -281,8 +303,8 @@ int main(void) {
         cmocka_unit_test(test_predictions),  cmocka_unit_test(test_resumed),
         cmocka_unit_test(test_sixteen_bits), cmocka_unit_test(test_vectors),
         cmocka_unit_test(test_odd),          cmocka_unit_test(test_targets),
-        cmocka_unit_test(test_given),        cmocka_unit_test(test_layers),
-        cmocka_unit_test(test_steps),
+        cmocka_unit_test(test_other_form),   cmocka_unit_test(test_given),
+        cmocka_unit_test(test_layers),       cmocka_unit_test(test_steps),
     };
     return cmocka_run_group_tests(tests, make, folder_remove);
 }
