@@ -79,6 +79,11 @@ static ls_status check_groups(const ls_share_config *c, ls_error *e) {
                        "parallel.shard_group %d: with parallel.zero 0 nothing is sharded; use zero "
                        "1, 2 or 3",
                        c->shards);
+    if (c->model->nchunks > 1)
+        return ls_fail(e, LS_EINVAL,
+                       "parallel.shard_group %d does not go with %s, whose gradients all workers "
+                       "sum; use 0: shard among all",
+                       c->shards, ls_share_chunk_name(c->model));
     int groups = c->nworkers / c->shards;
     for (int g = 0; c->tree && g < groups; g++) {
         int a = 0, b = 0;

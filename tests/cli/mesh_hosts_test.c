@@ -56,6 +56,15 @@ static void test_chunks(void **state) {
     assert_true(host_says(&p.b, "beginning after step 0, with 6 workers on 2 hosts, 1 of them"));
 }
 
+/* Gradients of chunks are summed by all workers, so there is one copy of sharded state, and hosts
+ * say so. */
+static void test_copies(void **state) {
+    (void)state;
+    pair p = begin("copies", CHUNKS "--set survival.copies=2", 1, 1);
+    check(&p, "one");
+    assert_true(host_says(&p.a, "2 workers can't keep survival.copies 2 of the state"));
+}
+
 static void test_experts(void **state) {
     (void)state;
     train_alone("moe", EXPERTS);
@@ -73,7 +82,7 @@ static int make(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_chunks),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_chunks), cmocka_unit_test(test_copies),
                                        cmocka_unit_test(test_experts)};
     return cmocka_run_group_tests(tests, make, folder_remove);
 }
