@@ -402,7 +402,9 @@ class Tables(Test):
     def test_columns_of_arrow_in_pandas(self) -> None:
         import pandas as pd
 
-        frame = pd.DataFrame({"a": [1, None, 3], "b": ["x", "y", "x"], "c": [0.5, 1.5, 2.5], "d": [[1], [2, 3], []]})
+        frame = pd.DataFrame(
+            {"a": [1, None, 3], "b": ["x", "y", "x"], "c": [0.5, 1.5, 2.5], "d": [[1], [2, 3], []]}
+        )
         kinds = {"a": "int32[pyarrow]", "b": "string[pyarrow]", "c": "double[pyarrow]"}
         frame = frame.astype(kinds)
         frame["e"] = pd.array([True, False, True], "bool[pyarrow]")
