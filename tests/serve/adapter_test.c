@@ -222,7 +222,7 @@ static void test_int8(void **state) {
     small_write_whole(&small_models[0], gguf);
     assert_ls_ok(ls_model_import(gguf, f->paths[0], LS_BLOCK_Q8_0, &imported, &e), e);
     ls_imported_free(&imported);
-    char *text = ls_format("model: {from: \"%s\", context: 40}\ndata: {path: LICENSE}\n"
+    char *text = ls_format("model: {from: \"%s\", context: 48}\ndata: {path: LICENSE}\n"
                            "train: {steps: 3, batch: 8, virtual_workers: 8, eval_every: 0}\n"
                            "lora: {rank: 4}\noptim: {lr: 0.02, warmup: 1}\n"
                            "parallel: {transport: thread}\n",
