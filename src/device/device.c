@@ -13,7 +13,8 @@
 static const ls_device_ops *const kinds[] = {&ls_device_c, &ls_device_opencl, &ls_device_cuda};
 enum { NKINDS = sizeof kinds / sizeof *kinds };
 
-static const ls_device_ops *kind_of(const char *name, size_t length) {
+static const ls_device_ops *kind_of(const char *name) {
+    size_t length = strcspn(name, ":");
     for (int i = 0; i < NKINDS; i++)
         if (strlen(kinds[i]->kind) == length && !memcmp(kinds[i]->kind, name, length))
             return kinds[i];
@@ -22,13 +23,18 @@ static const ls_device_ops *kind_of(const char *name, size_t length) {
 
 bool ls_device_is_numbered(const char *name) { return strchr(name, ':') != NULL; }
 
+bool ls_device_is_kind(const char *name, const char *kind) {
+    const ls_device_ops *ops = kind_of(name);
+    return ops && strcmp(ops->kind, kind) == 0;
+}
+
 /* *index_p: 0 without a number. */
 static ls_status read_name(const char *name, const ls_device_ops **ops_p, int *index_p,
                            ls_error *e) {
     size_t length = strcspn(name, ":");
     char *end = NULL;
     long index = name[length] ? strtol(name + length + 1, &end, 10) : 0;
-    *ops_p = kind_of(name, length);
+    *ops_p = kind_of(name);
     if (!*ops_p || index < 0 || index > 1000000 ||
         (name[length] && (*end || end == name + length + 1)))
         return ls_fail(e, LS_EINVAL,
@@ -212,7 +218,7 @@ ls_status ls_device_finish(ls_device *d, ls_device_stream s, ls_error *e) {
 }
 
 bool ls_device_shares(const char *name) {
-    const ls_device_ops *ops = kind_of(name, strcspn(name, ":"));
+    const ls_device_ops *ops = kind_of(name);
     return ops && ops->shares;
 }
 

@@ -31,6 +31,8 @@ typedef enum ls_device_stream {
 } ls_device_stream;
 
 enum { LS_DEVICE_EVENTS = 64, LS_LAUNCH_ARGS = 32 };
+/* Bytes of a page: drivers give whole ones. */
+enum { LS_DEVICE_PAGE = 2 << 20 };
 
 /* A value of a kernel's parameter, of the type that the kernel's signature says (kernels.h). */
 typedef union ls_device_arg {
@@ -124,6 +126,8 @@ ls_status ls_device_list(const char *name, ls_device_seen list[LS_DEVICE_LIST], 
                          ls_error *);
 /* Has the name a number, as cuda:1 has? */
 bool ls_device_is_numbered(const char *name);
+/* Is it a device of that kind, as cuda and cuda:1 are of "cuda"? */
+bool ls_device_is_kind(const char *name, const char *kind);
 
 /* Opens "c", "cuda:1", "opencl" ...; without a number, the first of the list. LS_EINVAL: there is
  * no such kind or number, or it can't be used here; LS_EIO: it fails. One line says why, and what

@@ -1,6 +1,8 @@
 /* on_device.c - see on_device.h. */
 #include "exec/on_device.h"
 
+#include "base/round_up.h"
+
 enum { SENT, COMPUTED, BEGUN }; /* events; all from BEGUN on are of single copies */
 
 static ls_status get(const ls_on_device *x, size_t nbytes, const char *what, char **p_p,
@@ -11,18 +13,14 @@ static ls_status get(const ls_on_device *x, size_t nbytes, const char *what, cha
     return LS_OK;
 }
 
-/* What others read: a driver may put several smaller blocks into one page, and opens all of it. */
-static size_t whole_pages(size_t nbytes) {
-    enum { PAGE = 2 << 20 };
-    return (nbytes + PAGE - 1) / PAGE * PAGE;
-}
-
 static ls_status get_all(ls_on_device *x, ls_error *e) {
     const ls_device_memory *n = &x->nbytes;
-    bool shared = n->sums > 0;
-    LS_TRY(get(x, shared ? whole_pages(n->params) : n->params, "parameters", &x->params, e));
+    /* What others read takes whole pages: a driver may put several smaller blocks into one page,
+     * and opens all of it. */
+    size_t unit = n->sums > 0 ? LS_DEVICE_PAGE : 1;
+    LS_TRY(get(x, ls_round_up(n->params, unit), "parameters", &x->params, e));
     LS_TRY(get(x, n->state, "the optimizer's states", &x->state, e));
-    LS_TRY(get(x, shared ? whole_pages(n->grads) : n->grads, "gradients", &x->grads, e));
+    LS_TRY(get(x, ls_round_up(n->grads, unit), "gradients", &x->grads, e));
     LS_TRY(get(x, n->arena, "activations", &x->arena, e));
     LS_TRY(get(x, n->work, "a layer's work", &x->work, e));
     LS_TRY(get(x, n->norms, "norms", &x->norms, e));

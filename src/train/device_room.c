@@ -29,7 +29,7 @@ ls_status ls_device_room_try(ls_config *c, int nworkers, ls_device_trial *t, ls_
     if (!ls_config_has_device(c)) return LS_OK;
     bool links = ls_layout_links_devices(c) && c->parallel.device_link != LS_DEVICE_LINK_NCCL &&
                  ls_device_shares(c->parallel.device) && nworkers > 1;
-    if (strcspn(c->parallel.device, ":") == 1 && *c->parallel.device == 'c') return LS_OK;
+    if (ls_device_is_kind(c->parallel.device, "c")) return LS_OK;
     ls_device_try(c->parallel.device, plays_all(c) ? 1 : nworkers, links, t);
     if (!links || t->links || t->n < 2)
         return LS_OK; /* of those that don't open, the run says it */
@@ -71,12 +71,10 @@ static size_t line_of(const ls_device_memory *m, int i) {
     return nbytes;
 }
 
-/* Drivers give whole pages. */
 static size_t all_of(const ls_device_memory *m) {
-    enum { PAGE = 2 << 20 };
     size_t all = m->losses + m->norms + m->weights;
-    for (int i = 0; i < NLINES; i++) all += line_of(m, i) + (line_of(m, i) ? PAGE : 0);
-    return all + 2 * PAGE;
+    for (int i = 0; i < NLINES; i++) all += line_of(m, i) + (line_of(m, i) ? LS_DEVICE_PAGE : 0);
+    return all + 2 * (size_t)LS_DEVICE_PAGE;
 }
 
 static int largest(const ls_device_memory *m) {

@@ -201,7 +201,7 @@ static ls_status check_link(const ls_config *c, ls_error *e) {
     bool nccl = c->parallel.device_link == LS_DEVICE_LINK_NCCL;
     const char *device = c->parallel.device;
     if (!ls_config_has_device(c)) return LS_OK;
-    if (nccl && strncmp(device, "cuda", 4) != 0)
+    if (nccl && !ls_device_is_kind(device, "cuda"))
         return ls_fail(e, LS_EINVAL,
                        "parallel.device_link: nccl is for devices cuda, and not %s; use host",
                        device);
