@@ -3,7 +3,6 @@
 
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 
 #include "base/escape.h"
 #include "base/transcript.h"
@@ -54,10 +53,11 @@ void ls_print_wrapped(const char *fmt, ...) {
     ls_buf_free(&text);
 }
 
-void ls_print_json(const ls_json *j) {
+void ls_print_json(ls_json *j) {
     ls_buf text = {0};
     ls_json_write(j, 0, &text);
     ls_buf_append(&text, "\n", 1);
     print(LS_ESCAPE_JSON, text.data, text.len);
     ls_buf_free(&text);
+    ls_json_free(j);
 }

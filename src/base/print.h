@@ -23,7 +23,7 @@ void ls_print_highlighted(ls_highlight *, const char *text, size_t nbytes);
 /* Large text of the program itself, with no names from outside: not escaped. */
 void ls_print_own(const char *text, size_t nbytes);
 
-/* One line, with no control character but the line break at its end. */
-void ls_print_json(const ls_json *);
+/* One line, with no control character but the line break at its end. Frees it. */
+void ls_print_json(ls_json *);
 
 #endif

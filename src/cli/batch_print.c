@@ -126,7 +126,6 @@ void cli_branches_print_json(const ls_branches *w) {
     ls_json_set_number(o, "critical_high", w->critical.high * (double)w->span.batch);
     ls_json_set(o, "reached", ls_json_new_bool(w->critical.reached));
     ls_print_json(o);
-    ls_json_free(o);
 }
 
 /* ---- steps to a loss ---- */
@@ -211,5 +210,4 @@ void cli_targets_print_json(const ls_targets *w) {
     ls_json_set_number(o, "equal_steps", w->steps);
     ls_json_set(o, "batches", list);
     ls_print_json(o);
-    ls_json_free(o);
 }

@@ -115,7 +115,6 @@ static void print_json(ls_group *measured, const bench_peer *peer, const bench_j
     ls_json_set_text(j, "why", why);
     ls_print_json(j);
     fflush(stdout);
-    ls_json_free(j);
 }
 
 /* ---- all algorithms, alternating ---- */

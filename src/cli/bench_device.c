@@ -31,7 +31,6 @@ static void print_json(const printer *p, const ls_bench_launch *x) {
     ls_json_set_number(o, "seconds", x->seconds);
     ls_json_set_number(o, x->is_product ? "gflops" : "gb_per_s", x->per_s / 1e9);
     ls_print_json(o);
-    ls_json_free(o);
 }
 
 static void print_launch(void *arg, const ls_bench_launch *x) {
@@ -88,7 +87,6 @@ static void print_figures_json(const ls_device_figures *f) {
     ls_json_set_number(o, "product_bf16_flops_per_s", f->product_bf16);
     ls_json_set_number(o, "kernel_seconds", f->launch_s);
     ls_print_json(o);
-    ls_json_free(o);
 }
 
 int cli_bench_device_machine(const ls_bench_device *o, bool json) {

@@ -85,7 +85,6 @@ static void print_json(const ls_config *c, const ls_bench_train *b) {
     ls_json_set_integer(o, "peak_nbytes", (int64_t)b->peak_nbytes);
     ls_json_set_integer(o, "sent_nbytes", (int64_t)b->sent_nbytes);
     ls_print_json(o);
-    ls_json_free(o);
 }
 
 int cli_bench_train_run(const cli_bench_train *o) {

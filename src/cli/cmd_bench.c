@@ -187,7 +187,6 @@ static void print_generate_json(const ls_bench_generate *f, int64_t ntokens) {
         ls_json_set_number(o, "memory_bytes_per_s", f->read_per_s);
     }
     ls_print_json(o);
-    ls_json_free(o);
 }
 
 static int run_generate(const ls_args *a) {

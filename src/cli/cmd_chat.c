@@ -87,7 +87,6 @@ static void print_json(const char *user, const char *answer, const ls_generated 
                 g->ntokens < 0 ? ls_json_new_null() : ls_json_new_integer(g->ntokens));
     ls_json_set_text(line, "end", ls_written_end_name(g->end));
     ls_print_json(line);
-    ls_json_free(line);
 }
 
 static ls_status say(session *s, const char *text, ls_error *e) {

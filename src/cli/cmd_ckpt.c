@@ -27,7 +27,6 @@ static ls_status show(const char *path, bool json, ls_error *e) {
         ls_json *j = NULL;
         LS_TRY(ls_checkpoint_show_json(path, &j, e));
         ls_print_json(j);
-        ls_json_free(j);
         return LS_OK;
     }
     ls_buf out = {0};
@@ -47,7 +46,6 @@ static void print_info(const char *path, const ls_checkpoint_info *i) {
     set_hash(o, "weights", i->weights);
     set_hash(o, "optimizer", i->optimizer);
     ls_print_json(o);
-    ls_json_free(o);
 }
 
 static ls_status check(const char *path, bool hash, bool json, ls_error *e) {
@@ -78,7 +76,6 @@ static void print_checkpoint(const char *run, int64_t step, bool json) {
         ls_json_set_integer(o, "step", step);
         ls_json_set_integer(o, "bytes", nbytes);
         ls_print_json(o);
-        ls_json_free(o);
     } else {
         ls_print("%10lld %12.3f  %s\n", (long long)step, (double)nbytes / 1e6, path);
     }
@@ -123,7 +120,6 @@ static void print_ledger(const char *run, const ls_ledger *l) {
     ls_json_set_integer(o, "rest", l->rest);
     ls_json_set(o, "changed", ls_json_share(l->changed));
     ls_print_json(o);
-    ls_json_free(o);
 }
 
 /* Logs that the existing lines are correct but some lines are missing. */

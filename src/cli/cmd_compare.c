@@ -23,7 +23,6 @@ static void show(const ls_comparison *c, const ls_curves *curves) {
 static void print_json(const ls_comparison *c) {
     ls_json *o = ls_compare_json(c);
     ls_print_json(o);
-    ls_json_free(o);
 }
 
 static int run(const ls_args *a) {

@@ -255,7 +255,6 @@ static void print_json(const ls_source *s, const ls_survey *c) {
     ls_json_set_integer(o, "left_out", (int64_t)s->damage.n);
     ls_json_set_integer(o, "missing", (int64_t)s->nmissing);
     ls_print_json(o);
-    ls_json_free(o);
 }
 
 /* ---- texts and conversations ---- */
@@ -326,7 +325,6 @@ static void print_tally_json(const ls_tally *c, ls_tally_kind kind) {
     if (chats) ls_json_set_integer(o, "messages", (int64_t)c->nmessages);
     ls_json_set_integer(o, "damaged", (int64_t)c->ndamaged);
     ls_print_json(o);
-    ls_json_free(o);
 }
 
 /* *ndamaged_p: objects that are no conversations; texts are left out as was asked. */

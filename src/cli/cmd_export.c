@@ -41,7 +41,6 @@ static void print_model(const request *q, const ls_written *w) {
     ls_json_set_integer(o, "bytes", (int64_t)w->nbytes);
     ls_json_set_text(o, "hash", hash);
     ls_print_json(o);
-    ls_json_free(o);
 }
 
 /* ---- adapters ---- */
@@ -83,7 +82,6 @@ static void print_adapters_json(const request *q, bool gguf, const ls_peft_writt
     ls_json_set_integer(o, "parameters", (int64_t)w->count);
     if (!gguf) set_base(o, q, w->base);
     ls_print_json(o);
-    ls_json_free(o);
 }
 
 /* Adapters alone, as llama.cpp loads them, or as peft does. */
@@ -148,7 +146,6 @@ static void print_graph_json(const request *q, const ls_trained *t, const ls_onn
     ls_json_set(o, "inputs", list_of(x, false));
     ls_json_set(o, "outputs", list_of(x, true));
     ls_print_json(o);
-    ls_json_free(o);
 }
 
 static void print_graph(const request *q, const ls_trained *t, const ls_onnx_exported *x) {

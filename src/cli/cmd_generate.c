@@ -52,7 +52,6 @@ static ls_status write_json(const ls_trained *t, const char *prompt, ls_writing 
         ls_json_set_integer(line, "tokens", done.ntokens);
         ls_json_set_text(line, "end", ls_written_end_name(done.end));
         ls_print_json(line);
-        ls_json_free(line);
         if (fflush(stdout) != 0 || ferror(stdout))
             status = ls_fail(e, LS_EIO, "standard output can't be written: %s", strerror(errno));
     }

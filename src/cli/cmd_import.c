@@ -42,7 +42,6 @@ static void print_json(const char *path, const ls_imported *i) {
     ls_json_set_integer(o, "tokens", i->ntokens);
     ls_json_set(o, "template", ls_json_new_bool(i->has_template));
     ls_print_json(o);
-    ls_json_free(o);
 }
 
 static bool type_of(const char *word, ls_block_type *t_p) {

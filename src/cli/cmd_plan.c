@@ -140,7 +140,6 @@ static void print_fits_json(const ls_fit *fits, int n, int workers) {
         ls_json_set_number(o, "computing", f->compute);
         ls_json_set_number(o, "sent", f->sent);
         ls_print_json(o);
-        ls_json_free(o);
     }
 }
 
@@ -327,9 +326,7 @@ static ls_status print_all(const ls_args *a, const cli_forecast *o, const ls_con
     cli_integer(&cmd_plan, a, WORKER, 0, 4095, &worker);
     if (json && !predicts) {
         LS_TRY(draw(a, o, c, p, NULL, e));
-        ls_json *plan = ls_plan_json(c, p);
-        ls_print_json(plan);
-        ls_json_free(plan);
+        ls_print_json(ls_plan_json(c, p));
         return LS_OK;
     }
     ls_status s = cli_predict(o, c, p, workers, &x, predicts ? e : &why);

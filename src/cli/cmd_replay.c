@@ -16,7 +16,6 @@ static void print_json(const ls_replay *r, const char *weights, const char *opti
     ls_json_set_text(o, "optimizer", optimizer);
     ls_json_set(o, "same", ls_json_new_bool(ls_replay_is_same(r)));
     ls_print_json(o);
-    ls_json_free(o);
 }
 
 static int run(const ls_args *a) {

@@ -52,7 +52,6 @@ static void print_cost_json(const sum *x, const char *run, const ls_machine_pric
     ls_json_set_integer(o, "steps", x->used.steps);
     ls_json_set_number(o, "seconds", x->used.seconds);
     ls_print_json(o);
-    ls_json_free(o);
 }
 
 /* Prints what each of the runs [n] has used so far, by the prices in the machine's file. */
@@ -148,7 +147,6 @@ static void print_run(void *arg, int64_t seed, const ls_seeds_run *r) {
     ls_json_set_number(o, "seconds", r->seconds);
     ls_json_set_number(o, "best", r->best);
     ls_print_json(o);
-    ls_json_free(o);
 }
 
 static void put_score(const ls_seeds_score *s, const char *unit) {
@@ -176,7 +174,6 @@ static void print_score(const ls_seeds *s, const ls_seeds_request *o, bool json)
     ls_json_set_number(j, "seconds", seconds->mean);
     ls_json_set_number(j, "seconds_spread", seconds->spread);
     ls_print_json(j);
-    ls_json_free(j);
 }
 
 static int run_seeds(const ls_args *a) {

@@ -15,7 +15,6 @@ static void print_json(const char *run, int from, int to) {
     ls_json_set_integer(o, "from", from);
     ls_json_set_integer(o, "to", to);
     ls_print_json(o);
-    ls_json_free(o);
 }
 
 static int run(const ls_args *a) {

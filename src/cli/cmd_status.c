@@ -56,7 +56,6 @@ static void print(const ls_run_status *list, size_t n, bool json, bool redraws) 
     for (size_t i = 0; json && i < n; i++) {
         ls_json *o = ls_run_status_json(&list[i]);
         ls_print_json(o);
-        ls_json_free(o);
     }
     if (!json && n && redraws) fit(list, n, &text);
     if (!json && n && !redraws) ls_run_status_print(list, n, &text);

@@ -58,7 +58,6 @@ static void tokens_json(const ls_tokenizer *t, const ls_token_list *l, size_t nb
     ls_json_set(o, "ids", ids);
     ls_json_set(o, "pieces", pieces);
     ls_print_json(o);
-    ls_json_free(o);
 }
 
 static void print_token(uint32_t id, const char *bytes, size_t n) {
@@ -121,7 +120,6 @@ static void tokenizer_json(const ls_tokenizer *t) {
     ls_json_set_integer(o, "merges", ls_tokenizer_merges(t));
     ls_json_set(o, "added", list);
     ls_print_json(o);
-    ls_json_free(o);
 }
 
 static void tokenizer_print(const ls_tokenizer *t) {

@@ -1,6 +1,5 @@
 /* cmd_tune.c - lockstep tune */
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/file.h"
 #include "base/log.h"
@@ -111,9 +110,7 @@ static void print_next(const ls_search_view *v, int best) {
 static void print(const ls_search_view *v, bool list, bool json) {
     ls_buf text = {0};
     if (json && !list) {
-        ls_json *j = ls_search_json(v);
-        ls_print_json(j);
-        ls_json_free(j);
+        ls_print_json(ls_search_json(v));
         return;
     }
     if (list) ls_search_log_plan(v);

@@ -1,5 +1,4 @@
 /* cmd_weights.c - lockstep weights FILE|DIR: what is in weight files. */
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/columns.h"
@@ -160,7 +159,6 @@ static void print_json(const ls_weights_listing *l, const ls_error *why) {
     if (l->keys) ls_json_set(o, "metadata", keys_json(l->keys));
     ls_json_set(o, "tensors", tensors);
     ls_print_json(o);
-    ls_json_free(o);
 }
 
 /* ---- the command ---- */

@@ -3,7 +3,6 @@
 
 #include <math.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/escape.h"
@@ -60,7 +59,6 @@ static void print_json(const ls_evaluated *m) {
     if (m->has_bigram) set_level(o, "bigram", m, &m->bigram);
     if (m->classes.n) set_classes(o, &m->classes);
     ls_print_json(o);
-    ls_json_free(o);
 }
 
 void cli_evaluated_print_json(const ls_evaluated *m, int n) {

@@ -15,7 +15,6 @@ static void print_json(const ls_offer *o, const ls_machine_prices *p, bool best)
     ls_json_set(j, "fits", ls_json_new_bool(o->fits_budget));
     ls_json_set(j, "best", ls_json_new_bool(best));
     ls_print_json(j);
-    ls_json_free(j);
 }
 
 static void print_row(const ls_offer *o, const ls_machine_prices *p, bool best) {

@@ -1,7 +1,6 @@
 /* plan_forecast.c - the predictions of lockstep plan. See plan_print.h. */
 #include "cli/plan_print.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -209,7 +208,6 @@ void cli_predicted_print_json(const ls_config *c, const ls_plan *p, const ls_pro
         ls_json_set(plan, "run", run_json(&x->machine, x->nworkers, x->run_s));
     }
     ls_print_json(plan);
-    ls_json_free(plan);
 }
 
 /* ---- a table ---- */
@@ -220,7 +218,6 @@ static void print_rows_json(const ls_config *c, const ls_forecast_list *list) {
         ls_json_set_integer(o, "batch", c->train.batch);
         ls_json_set(o, "best", ls_json_new_bool(i == list->best));
         ls_print_json(o);
-        ls_json_free(o);
     }
 }
 
@@ -262,7 +259,6 @@ static void print_impossible(const cli_forecast *o, int n, const ls_error *why) 
         ls_json_set_integer(row, "workers", n);
         ls_json_set_text(row, "reason", why->msg);
         ls_print_json(row);
-        ls_json_free(row);
         return;
     }
     ls_buf_printf(&out, "%7d not possible: ", n);

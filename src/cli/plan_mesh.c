@@ -28,7 +28,6 @@ static void print_json(const ls_mesh_choice *choice) {
         ls_json_set_number(o, "received_bytes", m->received);
         ls_json_set_integer(o, "memory_bytes", (int64_t)m->memory_nbytes);
         ls_print_json(o);
-        ls_json_free(o);
     }
 }
 

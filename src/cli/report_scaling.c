@@ -1,7 +1,6 @@
 /* report_scaling.c - see report_scaling.h. */
 #include "cli/report_scaling.h"
 
-#include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -140,7 +139,6 @@ static void print_json(const ls_scaling *s) {
     ls_json_set(o, "points", points);
     ls_json_set(o, "serial", serial);
     ls_print_json(o);
-    ls_json_free(o);
 }
 
 static void print(const cli_scaling *o, const ls_scaling all[NWAYS], const ls_curves *c,

@@ -1,7 +1,6 @@
 /* tokens_chat.c - see tokens_chat.h. */
 #include "cli/tokens_chat.h"
 
-#include <stdio.h>
 #include <unistd.h>
 
 #include "base/plural.h"
@@ -42,7 +41,6 @@ static void print_json(const ls_chat_sample *s) {
     }
     ls_print_json(o);
     ls_json_free(rejected);
-    ls_json_free(o);
 }
 
 /* what: of the line; "": all of it. */
