@@ -345,6 +345,13 @@ bool ls_file_exists(const char *path) {
     return lstat(path, &st) == 0 || (errno != ENOENT && errno != ENOTDIR);
 }
 
+bool ls_file_exists_in(const char *folder, const char *name) {
+    char *path = ls_format("%s/%s", folder, name);
+    bool there = ls_file_exists(path);
+    free(path);
+    return there;
+}
+
 ls_status ls_file_check_allowed(const char *path, ls_error *e) {
     struct stat st;
     bool there = stat(path, &st) == 0;

@@ -100,6 +100,7 @@ ls_status ls_file_remove_tree(const char *path, ls_error *);
 /* False only if the path is known not to exist: true for a path that this user may not look at, and
  * opening that says why. */
 bool ls_file_exists(const char *path);
+bool ls_file_exists_in(const char *folder, const char *name);
 /* LS_EIO: this user may not look at the path, or into the directory that is there. */
 ls_status ls_file_check_allowed(const char *path, ls_error *);
 /* what: "file", "directory". LS_EINVAL: it exists. LS_EIO: it can't be created. */

@@ -59,8 +59,25 @@ ls_json *ls_json_share(const ls_json *j) { return out(json_incref(in(j))); }
 
 void ls_json_free(ls_json *j) { json_decref(in(j)); }
 
+ls_status ls_json_write_in(ls_json *j, const char *folder, const char *name, ls_error *e) {
+    ls_buf text = {0};
+    char *path = ls_format("%s/%s", folder, name);
+    ls_json_write(j, 2, &text);
+    ls_buf_append(&text, "\n", 1);
+    ls_status s = ls_file_write(path, text.data, text.len, e);
+    ls_json_free(j);
+    ls_buf_free(&text);
+    free(path);
+    return s;
+}
+
 const ls_json *ls_json_get(const ls_json *o, const char *key) {
     return (const ls_json *)json_object_get(in(o), key);
+}
+
+const ls_json *ls_json_given(const ls_json *o, const char *key) {
+    const ls_json *j = ls_json_get(o, key);
+    return ls_json_is_null(j) ? NULL : j;
 }
 
 const ls_json *ls_json_at(const ls_json *a, size_t i) {

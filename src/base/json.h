@@ -23,9 +23,12 @@ ls_json *ls_json_share(const ls_json *);
 
 /* Parses a file of at most `most` bytes. *j_p is NULL if the file does not exist. */
 ls_status ls_json_read(const char *path, size_t most, ls_json **j_p, ls_error *);
+/* Writes a new file, as ls_file_write(), of indented lines. Frees the value. */
+ls_status ls_json_write_in(ls_json *, const char *folder, const char *name, ls_error *);
 
 /* Look-up. Each returns NULL, 0 or false if there is no such value. */
 const ls_json *ls_json_get(const ls_json *object, const char *key);
+const ls_json *ls_json_given(const ls_json *object, const char *key); /* nor if it is null */
 const ls_json *ls_json_at(const ls_json *array, size_t i);
 size_t ls_json_count(const ls_json *);     /* elements of an array, members of an object, else 0 */
 const char *ls_json_text(const ls_json *); /* of a string, else NULL */

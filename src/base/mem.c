@@ -40,6 +40,10 @@ char *ls_format(const char *fmt, ...) {
     return or_die(s, strlen(fmt));
 }
 
+int ls_compare_texts(const void *a, const void *b) {
+    return strcmp(*(const char *const *)a, *(const char *const *)b);
+}
+
 static ls_status map(size_t nbytes, int flags, const char *what, void **p_p, ls_error *e) {
     void *p = mmap(NULL, nbytes ? nbytes : 1, PROT_READ | PROT_WRITE, flags | MAP_ANONYMOUS, -1, 0);
     if (p == MAP_FAILED)

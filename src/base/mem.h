@@ -19,6 +19,8 @@ void *ls_realloc(void *p, size_t nbytes);
  * of the call before. The array doubles at powers of two, so n calls copy at most 2n elements. */
 void *ls_grow(void *p, size_t n, size_t size);
 char *ls_strdup(const char *s);
+/* For qsort() of texts, in the order of their bytes. */
+int ls_compare_texts(const void *a, const void *b);
 /* printf into a new string; the caller frees it. */
 char *ls_format(const char *fmt, ...) __attribute__((format(printf, 1, 2)));
 

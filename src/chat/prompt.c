@@ -5,16 +5,16 @@
 
 #include "chat/rendering.h"
 
-static ls_json *as_json(const ls_chat_prompt *p) {
-    ls_json *messages = ls_json_new_array();
-    for (size_t i = 0; i < p->n; i++) {
-        const ls_chat_message *from = &p->messages[i];
+ls_json *ls_chat_messages_json(const ls_chat_message *messages, size_t n) {
+    ls_json *list = ls_json_new_array();
+    for (size_t i = 0; i < n; i++) {
+        const char *text = messages[i].text;
         ls_json *m = ls_json_new_object();
-        ls_json_set_text(m, "role", from->role);
-        ls_json_set(m, "content", ls_json_new_bytes(from->text, strlen(from->text)));
-        ls_json_push(messages, m);
+        ls_json_set_text(m, "role", messages[i].role);
+        ls_json_set(m, "content", ls_json_new_bytes(text, strlen(text)));
+        ls_json_push(list, m);
     }
-    return messages;
+    return list;
 }
 
 ls_status ls_chat_text_encode(const ls_chat_format *f, const ls_chat_text *t, ls_token_list *list_p,
@@ -34,7 +34,7 @@ ls_status ls_chat_text_encode(const ls_chat_format *f, const ls_chat_text *t, ls
 
 ls_status ls_chat_prompt_encode(const ls_chat_format *f, const ls_chat_prompt *p,
                                 ls_token_list *list_p, ls_error *e) {
-    ls_json *messages = as_json(p);
+    ls_json *messages = ls_chat_messages_json(p->messages, p->n);
     ls_chat_text t = {.messages = messages, .n = p->n, .prompt = true, .now = p->now};
     ls_status s = ls_chat_text_encode(f, &t, list_p, e);
     ls_json_free(messages);

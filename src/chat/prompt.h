@@ -11,6 +11,9 @@ typedef struct ls_chat_message {
     char *text;
 } ls_chat_message;
 
+/* An array of objects with "role" and "content". */
+ls_json *ls_chat_messages_json(const ls_chat_message *messages, size_t n);
+
 typedef struct ls_chat_prompt {
     const ls_chat_message *messages; /* [n] */
     size_t n;

@@ -9,7 +9,7 @@
 #include "data/braces.h"
 #include "data/walk.h"
 
-static void add_file(ls_files *f, const char *path) {
+void ls_files_add(ls_files *f, const char *path) {
     f->paths = ls_grow(f->paths, f->n, sizeof *f->paths);
     f->paths[f->n++] = ls_strdup(path);
 }
@@ -18,10 +18,6 @@ void ls_files_free(ls_files *f) {
     for (size_t i = 0; i < f->n; i++) free(f->paths[i]);
     free(f->paths);
     *f = (ls_files){0};
-}
-
-static int by_name(const void *a, const void *b) {
-    return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
 /* Where the first component of a pattern with a wildcard begins. */
@@ -65,7 +61,7 @@ static ls_status add_deep(ls_files *f, const char *given, const char *pattern, l
     free(dir);
     for (size_t i = 0; i < w.files.n; i++) {
         const char *path = w.files.paths[i];
-        if (ls_walk_matches(pattern + fixed, path + skip)) add_file(f, m ? path : path + skip);
+        if (ls_walk_matches(pattern + fixed, path + skip)) ls_files_add(f, m ? path : path + skip);
     }
     ls_walk_free(&w);
     if (s != LS_OK || f->n > n) return s;
@@ -84,14 +80,14 @@ static ls_status add_matches(ls_files *f, const char *pattern, ls_error *e) {
     }
     int how = glob(pattern, GLOB_NOSORT, NULL, &g);
     if (how == 0) {
-        qsort(g.gl_pathv, g.gl_pathc, sizeof *g.gl_pathv, by_name);
-        for (size_t i = 0; i < g.gl_pathc; i++) add_file(f, g.gl_pathv[i]);
+        qsort(g.gl_pathv, g.gl_pathc, sizeof *g.gl_pathv, ls_compare_texts);
+        for (size_t i = 0; i < g.gl_pathc; i++) ls_files_add(f, g.gl_pathv[i]);
     }
     globfree(&g);
     if (how == 0) return LS_OK;
     if (how == GLOB_NOMATCH && strpbrk(pattern, "*?["))
         return ls_fail(e, LS_EINVAL, "no file matches %s", pattern);
-    add_file(f, pattern); /* opening it reports the error */
+    ls_files_add(f, pattern); /* opening it reports the error */
     return LS_OK;
 }
 
@@ -101,7 +97,7 @@ static ls_status add_path(ls_files *f, const char *path, ls_error *e) {
                        "-: standard input is not read; write it to a file and name that (./- is a "
                        "file of this name)");
     if (!ls_file_exists(path)) return add_matches(f, path, e);
-    add_file(f, path);
+    ls_files_add(f, path);
     return LS_OK;
 }
 

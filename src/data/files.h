@@ -19,6 +19,7 @@ typedef struct ls_files {
  *
  * Errors: LS_EINVAL: a pattern matches no file; a path is "-". */
 ls_status ls_files_find(const char *paths, ls_files *f_p, ls_error *);
+void ls_files_add(ls_files *, const char *path);
 void ls_files_free(ls_files *);
 
 #endif

@@ -15,21 +15,12 @@ static int by_name(const FTSENT **a, const FTSENT **b) {
     return strcmp((*a)->fts_name, (*b)->fts_name);
 }
 
-static int by_path(const void *a, const void *b) {
-    return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
 /* Is it the first visit of this directory? */
 static bool is_new(ls_words *seen, const struct stat *st) {
     uint64_t id[2] = {(uint64_t)st->st_dev, (uint64_t)st->st_ino};
     bool fresh = false;
     ls_words_add(seen, (const uint8_t *)id, sizeof id, &fresh);
     return fresh;
-}
-
-static void add(ls_files *f, const char *path) {
-    f->paths = ls_grow(f->paths, f->n, sizeof *f->paths);
-    f->paths[f->n++] = ls_strdup(path);
 }
 
 void ls_walk_free(ls_walk *w) {
@@ -53,7 +44,7 @@ static ls_status visit(FTS *tree, FTSENT *at, ls_words *seen, ls_walk *w, ls_err
     } else if (what == FTS_D) {
         return LS_OK;
     } else {
-        add(what == FTS_F ? &w->files : &w->others, at->fts_path);
+        ls_files_add(what == FTS_F ? &w->files : &w->others, at->fts_path);
     }
     return LS_OK;
 }
@@ -95,7 +86,7 @@ ls_status ls_walk_beside(const char *dir, const ls_files *others, ls_walk *w_p, 
         ls_walk_free(&w);
         return s;
     }
-    if (w.files.n) qsort(w.files.paths, w.files.n, sizeof *w.files.paths, by_path);
+    if (w.files.n) qsort(w.files.paths, w.files.n, sizeof *w.files.paths, ls_compare_texts);
     *w_p = w;
     return LS_OK;
 }

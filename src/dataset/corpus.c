@@ -425,11 +425,7 @@ static ls_status save_tokens(const ls_corpus *c, const char *path, ls_error *e) 
 }
 
 bool ls_corpus_is_saved(const char *run) {
-    char *tokenizer = ls_format("%s/%s", run, TOKENIZER), *tokens = ls_format("%s/%s", run, TOKENS);
-    bool there = ls_file_exists(tokenizer) && ls_file_exists(tokens);
-    free(tokenizer);
-    free(tokens);
-    return there;
+    return ls_file_exists_in(run, TOKENIZER) && ls_file_exists_in(run, TOKENS);
 }
 
 static ls_status save_reference(const ls_corpus *c, const char *run, ls_error *e) {

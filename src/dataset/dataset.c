@@ -2,7 +2,6 @@
 #include "dataset/dataset.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/file.h"
 #include "dataset/data_files.h"
@@ -147,10 +146,7 @@ ls_status ls_dataset_save(const ls_dataset *d, const char *run, ls_error *e) {
 
 bool ls_dataset_is_saved(const char *run, const ls_config *c) {
     if (ls_config_has_corpus(c)) return ls_corpus_is_saved(run);
-    char *path = ls_format("%s/" LS_DATA_RECORD, run);
-    bool there = ls_file_exists(path);
-    free(path);
-    return there;
+    return ls_file_exists_in(run, LS_DATA_RECORD);
 }
 
 static ls_status restore_record(const char *run, const char *checkpoint, const ls_config *c,

@@ -31,10 +31,6 @@ static bool lists(const ls_json *schema) {
     return ls_json_get(schema, "const") || ls_json_get(schema, "enum");
 }
 
-static int compare_words(const void *a, const void *b) {
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
 static void put_name(const ls_json *value, ls_buf *name);
 
 /* In the order of their names. */
@@ -45,7 +41,7 @@ static void put_members(const ls_json *object, ls_buf *name) {
     for (void *it = ls_json_next(object, NULL, &words[n], &value); it;
          it = ls_json_next(object, it, &words[n], &value))
         n++;
-    qsort((void *)words, n, sizeof *words, compare_words);
+    qsort((void *)words, n, sizeof *words, ls_compare_texts);
     for (size_t i = 0; i < n; i++) {
         ls_buf_printf(name, "%zu:%s", strlen(words[i]), words[i]);
         put_name(ls_json_get(object, words[i]), name);

@@ -123,10 +123,6 @@ const ls_expression *ls_schema_unquoted(ls_schema_rules *r, const char *text) {
     return x;
 }
 
-static int compare_texts(const void *a, const void *b) {
-    return strcmp(*(const char *const *)a, *(const char *const *)b);
-}
-
 /* Sorted texts [n], which are equal before byte `at`. As far as the tree goes, each of their bytes
  * is there once. */
 static const ls_expression *text_tree(ls_schema_rules *r, const char *const *texts, size_t n,
@@ -150,7 +146,7 @@ static const ls_expression *text_tree(ls_schema_rules *r, const char *const *tex
 const ls_expression *ls_schema_any_text(ls_schema_rules *r, const char *const *texts, size_t n) {
     const char **quoted = LS_NEW_ARRAY(const char *, n);
     for (size_t i = 0; i < n; i++) quoted[i] = ls_schema_unquoted(r, texts[i])->bytes;
-    qsort((void *)quoted, n, sizeof *quoted, compare_texts);
+    qsort((void *)quoted, n, sizeof *quoted, ls_compare_texts);
     const ls_expression *x = text_tree(r, quoted, n, 0);
     free((void *)quoted);
     return x;

@@ -28,13 +28,6 @@ typedef struct reading {
 
 /* ---- the model with the adapter ---- */
 
-static bool is_peft(const char *path) {
-    char *file = ls_format("%s/adapter_config.json", path);
-    bool there = ls_file_exists(file);
-    free(file);
-    return there;
-}
-
 /* peft's directory has no config of its own: the model's, with the adapter. */
 static ls_status open_peft(reading *r, ls_error *e) {
     ls_run_adapters *w = &r->with;
@@ -244,7 +237,7 @@ static ls_status check_base(const reading *r, ls_error *e) {
 }
 
 static ls_status read_adapter(reading *r, ls_error *e) {
-    bool peft = is_peft(r->path);
+    bool peft = ls_file_exists_in(r->path, "adapter_config.json");
     LS_TRY(check_base(r, e));
     LS_TRY(peft ? open_peft(r, e) : ls_run_adapters_open(r->path, false, &r->with, e));
     LS_TRY(check_config(r, e));

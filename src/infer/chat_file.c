@@ -1,7 +1,6 @@
 /* chat_file.c - see chat_file.h. */
 #include "infer/chat_file.h"
 
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/file.h"
@@ -20,15 +19,8 @@ static bool has_turn(const ls_talk *t) {
 
 static void put(ls_buf *b, const ls_talk *t) {
     if (!has_turn(t)) return;
-    ls_json *o = ls_json_new_object(), *list = ls_json_new_array();
-    for (size_t i = 0; i < t->n; i++) {
-        ls_json *m = ls_json_new_object();
-        ls_json_set_text(m, "role", t->messages[i].role);
-        ls_json_set(m, "content",
-                    ls_json_new_bytes(t->messages[i].text, strlen(t->messages[i].text)));
-        ls_json_push(list, m);
-    }
-    ls_json_set(o, "messages", list);
+    ls_json *o = ls_json_new_object();
+    ls_json_set(o, "messages", ls_chat_messages_json(t->messages, t->n));
     ls_json_write(o, 0, b);
     ls_buf_printf(b, "\n");
     ls_json_free(o);

@@ -155,20 +155,16 @@ ls_status ls_export_ids(const char *checkpoint, const char *file, char **path_p,
 
 /* ---- can others load the base? ---- */
 
-static bool has_file(const char *dir, const char *name) {
-    char *path = ls_format("%s/%s", dir, name);
-    bool has = ls_file_exists(path);
-    free(path);
-    return has;
-}
-
 static bool has_weights(const char *dir) {
-    return has_file(dir, "model.safetensors") || has_file(dir, "model.safetensors.index.json") ||
-           has_file(dir, "pytorch_model.bin") || has_file(dir, "pytorch_model.bin.index.json");
+    return ls_file_exists_in(dir, "model.safetensors") ||
+           ls_file_exists_in(dir, "model.safetensors.index.json") ||
+           ls_file_exists_in(dir, "pytorch_model.bin") ||
+           ls_file_exists_in(dir, "pytorch_model.bin.index.json");
 }
 
 static bool has_gguf_alone(const char *dir) {
-    return has_file(dir, "config.json") && has_file(dir, "model.gguf") && !has_weights(dir);
+    return ls_file_exists_in(dir, "config.json") && ls_file_exists_in(dir, "model.gguf") &&
+           !has_weights(dir);
 }
 
 char *ls_export_base_problem(const char *base, bool is_given) {
@@ -178,10 +174,10 @@ char *ls_export_base_problem(const char *base, bool is_given) {
         return ls_format("it has its weights as GGUF; `lockstep import %s -o DIR --type f16` makes "
                          "a directory that transformers loads, for --base DIR",
                          base);
-    if (has_file(base, "config.yaml") && !has_file(base, "config.json"))
+    if (ls_file_exists_in(base, "config.yaml") && !ls_file_exists_in(base, "config.json"))
         return ls_format("it is a run of Lockstep; `lockstep export %s --to safetensors -o DIR` "
                          "makes a directory that transformers loads, for --base DIR",
                          base);
-    if (!has_file(base, "config.json")) return ls_format("it has no config.json");
+    if (!ls_file_exists_in(base, "config.json")) return ls_format("it has no config.json");
     return has_weights(base) ? NULL : ls_format("it has no model.safetensors");
 }

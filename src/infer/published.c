@@ -1,8 +1,6 @@
 /* published.c - see published.h. */
 #include "infer/published.h"
 
-#include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "base/file.h"
@@ -10,16 +8,9 @@
 #include "networks/llama.h"
 #include "weights/model_text.h"
 
-static bool has(const char *folder, const char *name) {
-    char *path = ls_format("%s/%s", folder, name);
-    bool there = ls_file_exists(path);
-    free(path);
-    return there;
-}
-
 bool ls_published_is(const char *path) {
     if (!ls_file_is_dir(path)) return ls_file_exists(path) && ls_gguf_is(path);
-    return has(path, LS_WEIGHTS_CONFIG) && !has(path, "config.yaml");
+    return ls_file_exists_in(path, LS_WEIGHTS_CONFIG) && !ls_file_exists_in(path, "config.yaml");
 }
 
 /* As long as the model allows, and no longer than is usual: memory grows with it. */

@@ -102,6 +102,15 @@ ls_status ls_build_finish(ls_model *m, ls_error *e) {
     return ls_model_link(m, e);
 }
 
+ls_status ls_build_finish_as(ls_model *m, ls_model *m_p, ls_error *e) {
+    ls_status s = ls_build_finish(m, e);
+    if (s == LS_OK)
+        *m_p = *m;
+    else
+        ls_model_free(m);
+    return s;
+}
+
 /* ---- values ---- */
 
 static ls_value *new_value(ls_model *m, const ls_value *like) {

@@ -92,6 +92,8 @@ bool ls_build_takes(ls_model *, const char *name, double x, double least);
 
 /* Completes the model (ls_model_link()), or returns the first error. */
 ls_status ls_build_finish(ls_model *, ls_error *);
+/* The same; then moves the model to *m_p, or frees it after an error. */
+ls_status ls_build_finish_as(ls_model *, ls_model *m_p, ls_error *);
 
 int64_t ls_value_count(const ls_value *); /* how many numbers it has */
 int64_t ls_value_last(const ls_value *);  /* its last dimension; of a scalar: 1 */

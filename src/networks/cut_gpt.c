@@ -147,10 +147,5 @@ ls_status ls_cut_gpt_create(const ls_config *c, bool whole, ls_model *m_p, ls_er
              .out_std = STD / sqrtf(2.0f * (float)c->model.layers)};
     build(&g, c);
     if (g.cut.s.n > 1) ls_tensor_part_number(&m);
-    ls_status s = ls_build_finish(&m, e);
-    if (s == LS_OK)
-        *m_p = m;
-    else
-        ls_model_free(&m);
-    return s;
+    return ls_build_finish_as(&m, m_p, e);
 }

@@ -403,10 +403,5 @@ ls_status ls_llama_create(const ls_config *c, bool cut, ls_model *m_p, ls_error 
     build(&f);
     if (f.cut.s.n > 1 || ls_expert_groups_count(&f.cut, a.experts) > 1) ls_tensor_part_number(&m);
     ls_layers_note_loads(&m);
-    ls_status s = ls_build_finish(&m, e);
-    if (s == LS_OK)
-        *m_p = m;
-    else
-        ls_model_free(&m);
-    return s;
+    return ls_build_finish_as(&m, m_p, e);
 }

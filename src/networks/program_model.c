@@ -40,12 +40,7 @@ ls_status ls_program_create(const ls_config *c, ls_model *m_p, ls_error *e) {
     ls_model m = {0};
     program->build(&m, &(ls_keys){c, &m, NULL});
     ls_layers_note_loads(&m);
-    ls_status s = ls_build_finish(&m, e);
-    if (s == LS_OK)
-        *m_p = m;
-    else
-        ls_model_free(&m);
-    return s;
+    return ls_build_finish_as(&m, m_p, e);
 }
 
 bool ls_program_has_data(void) { return program && (program->source || program->open); }

@@ -21,10 +21,6 @@ static void note_unread(ls_run_list *l, const char *path, int why) {
     l->why = why;
 }
 
-static int by_name(const void *a, const void *b) {
-    return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
 /* The names in a directory that may be directories, sorted. False: it can't be read. */
 static bool names_in(const char *dir, ls_run_list *l, char ***names_p, size_t *n_p) {
     char **names = NULL;
@@ -38,7 +34,7 @@ static bool names_in(const char *dir, ls_run_list *l, char ***names_p, size_t *n
         names[n++] = ls_strdup(f->d_name);
     }
     closedir(d);
-    if (n) qsort(names, n, sizeof *names, by_name);
+    if (n) qsort(names, n, sizeof *names, ls_compare_texts);
     *names_p = names;
     *n_p = n;
     return true;

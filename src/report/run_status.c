@@ -4,7 +4,6 @@
 #include <math.h>
 #include <stdio.h>
 #include <stdlib.h>
-#include <string.h>
 #include <sys/stat.h>
 
 #include "base/clock.h"
@@ -29,20 +28,14 @@ static const char *const names[] = {
 
 const char *ls_run_state_name(ls_run_state s) { return names[s]; }
 
-static bool has(const char *dir, const char *name) {
-    char *path = ls_format("%s/%s", dir, name);
-    bool there = ls_file_exists(path);
-    free(path);
-    return there;
-}
-
 /* A checkpoint has copies of a run's files, beside its manifest. */
 bool ls_run_status_is_run(const char *dir) {
     static const char *const own[] = {"lock", "metrics.jsonl", "checkpoints", "data.json",
                                       "corpus.json"};
-    if (!has(dir, "config.yaml") || has(dir, "manifest.json")) return false;
+    if (!ls_file_exists_in(dir, "config.yaml") || ls_file_exists_in(dir, "manifest.json"))
+        return false;
     for (size_t i = 0; i < sizeof own / sizeof *own; i++)
-        if (has(dir, own[i])) return true;
+        if (ls_file_exists_in(dir, own[i])) return true;
     return false;
 }
 

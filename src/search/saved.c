@@ -71,21 +71,14 @@ static ls_status read_command(const char *dir, ls_search_saved *s, ls_error *e) 
     return got;
 }
 
-static bool has(const char *dir, const char *name) {
-    char *path = ls_format("%s/%s", dir, name);
-    bool there = ls_file_exists(path);
-    free(path);
-    return there;
-}
-
 static ls_status check_there(const char *dir, ls_error *e) {
     if (!ls_file_exists(dir)) return ls_fail(e, LS_EINVAL, "%s: does not exist", dir);
-    if (has(dir, "config.yaml"))
+    if (ls_file_exists_in(dir, "config.yaml"))
         return ls_fail(e, LS_EINVAL,
                        "%s: is a run, not a search; `lockstep train --resume` continues it", dir);
-    if (!has(dir, "tune.jsonl"))
+    if (!ls_file_exists_in(dir, "tune.jsonl"))
         return ls_fail(e, LS_EINVAL, "%s: has no search (there is no tune.jsonl)", dir);
-    if (!has(dir, COMMAND))
+    if (!ls_file_exists_in(dir, COMMAND))
         return ls_fail(e, LS_EINVAL,
                        "%s: does not say what was searched (there is no %s); repeat the command "
                        "that began the search",

@@ -317,10 +317,7 @@ static ls_status check_trials(const ls_tune *w, ls_error *e) {
 }
 
 static ls_status open_dir(ls_tune *w, ls_error *e) {
-    char *config = ls_format("%s/config.yaml", w->view.dir);
-    bool is_run = ls_file_exists(config);
-    free(config);
-    if (is_run)
+    if (ls_file_exists_in(w->view.dir, "config.yaml"))
         return ls_fail(e, LS_EINVAL, "%s: is a run directory; choose another one with -o",
                        w->view.dir);
     LS_TRY(ls_file_make_dirs(w->view.dir, e));

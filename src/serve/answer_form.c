@@ -23,11 +23,6 @@ typedef struct form_reader {
     ls_error *e;
 } form_reader;
 
-static const ls_json *given(const ls_json *object, const char *field) {
-    const ls_json *j = ls_json_get(object, field);
-    return j && !ls_json_is_null(j) ? j : NULL;
-}
-
 /* Only one field may say it. */
 static ls_status want(form_reader *r, wanted_form w) {
     if (r->wanted.field)
@@ -38,14 +33,14 @@ static ls_status want(form_reader *r, wanted_form w) {
 }
 
 static ls_status read_response_format(form_reader *r) {
-    const ls_json *of_response = given(r->body, LS_RESPONSE_FORMAT), *schema = NULL;
+    const ls_json *of_response = ls_json_given(r->body, LS_RESPONSE_FORMAT), *schema = NULL;
     const char *field = of_response ? LS_RESPONSE_FORMAT : "response_format";
-    const ls_json *j = given(r->body, field);
+    const ls_json *j = ls_json_given(r->body, field);
     const char *type = ls_json_text(ls_json_get(j, "type"));
     if (!j || (type && strcmp(type, "text") == 0)) return LS_OK;
     r->wanted.field = field;
     if (type && strcmp(type, "json_object") == 0) {
-        r->wanted.value = given(j, "schema"); /* llama.cpp's and others' */
+        r->wanted.value = ls_json_given(j, "schema"); /* llama.cpp's and others' */
         r->wanted.kind = r->wanted.value ? FORM_SCHEMA : FORM_OBJECT;
         return LS_OK;
     }
@@ -78,7 +73,7 @@ static ls_status read_structured_member(form_reader *r, const char *key, const l
 }
 
 static ls_status read_structured(form_reader *r) {
-    const ls_json *j = given(r->body, "structured_outputs"), *value = NULL;
+    const ls_json *j = ls_json_given(r->body, "structured_outputs"), *value = NULL;
     const char *key = NULL;
     void *it = NULL;
     if (!j) return LS_OK;
@@ -96,7 +91,7 @@ static ls_status read_guided(form_reader *r) {
                                          [FORM_OBJECT] = NULL,
                                          [FORM_CHOICE] = "guided_choice"};
     for (int kind = FORM_REGEX; kind <= FORM_CHOICE; kind++) {
-        const ls_json *value = fields[kind] ? given(r->body, fields[kind]) : NULL;
+        const ls_json *value = fields[kind] ? ls_json_given(r->body, fields[kind]) : NULL;
         if (value) LS_TRY(want(r, (wanted_form){fields[kind], (form_kind)kind, value}));
     }
     return LS_OK;

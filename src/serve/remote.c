@@ -166,18 +166,6 @@ ls_talk *ls_remote_talk(ls_remote *r) { return &r->talk; }
 
 /* ---- what is asked ---- */
 
-static ls_json *messages_of(const ls_talk *t) {
-    ls_json *list = ls_json_new_array();
-    for (size_t i = 0; i < t->n; i++) {
-        ls_json *m = ls_json_new_object();
-        ls_json_set_text(m, "role", t->messages[i].role);
-        ls_json_set(m, "content",
-                    ls_json_new_bytes(t->messages[i].text, strlen(t->messages[i].text)));
-        ls_json_push(list, m);
-    }
-    return list;
-}
-
 /* Fields that are not OpenAI's are sent only if the user has given them. */
 static void set_rule(ls_json *o, const ls_writing *w) {
     const ls_sampler_rule *r = &w->rule;
@@ -217,7 +205,7 @@ static void set_form(ls_json *o, const ls_text_form *f) {
 static void write_body(const ls_remote *r, const ls_writing *w, ls_buf *body) {
     ls_json *o = ls_json_new_object(), *options = ls_json_new_object();
     ls_json_set(o, "model", ls_json_new_bytes(r->model, strlen(r->model)));
-    ls_json_set(o, "messages", messages_of(&r->talk));
+    ls_json_set(o, "messages", ls_chat_messages_json(r->talk.messages, r->talk.n));
     if (w->ntokens != LS_REMOTE_TOKENS) ls_json_set_integer(o, "max_tokens", w->ntokens);
     ls_json_set_integer(o, "seed", (int64_t)w->seed);
     set_rule(o, w);

@@ -38,8 +38,7 @@ static bool refuse(const reader *x, const char *field, ls_status s) {
 
 /* A member that is there, and is not null. */
 static const ls_json *given(const reader *x, const char *field) {
-    const ls_json *j = ls_json_get(x->body, field);
-    return j && !ls_json_is_null(j) ? j : NULL;
+    return ls_json_given(x->body, field);
 }
 
 typedef struct range {

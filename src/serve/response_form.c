@@ -13,17 +13,12 @@ typedef struct form_reader {
 
 #define REFUSE(r, field, ...) (*(r)->field_p = (field), ls_fail((r)->e, LS_EINVAL, __VA_ARGS__))
 
-static const ls_json *given(const ls_json *object, const char *field) {
-    const ls_json *j = ls_json_get(object, field);
-    return j && !ls_json_is_null(j) ? j : NULL;
-}
-
 static bool is_text(const ls_json *j, const char *text) {
     return ls_json_text(j) && strcmp(ls_json_text(j), text) == 0;
 }
 
 static void copy(ls_json *to, const ls_json *from, const char *field, const char *name) {
-    const ls_json *j = given(from, field);
+    const ls_json *j = ls_json_given(from, field);
     if (j) ls_json_set(to, name, ls_json_share(j));
 }
 
@@ -33,7 +28,7 @@ static ls_status check_state(const form_reader *r) {
     static const char *const fields[] = {"previous_response_id", "conversation", "background",
                                          "store", "prompt"};
     for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
-        const ls_json *j = given(r->body, fields[i]);
+        const ls_json *j = ls_json_given(r->body, fields[i]);
         if (j && (!ls_json_is_bool(j) || ls_json_is_true(j)))
             return REFUSE(r, fields[i],
                           "%s is not supported: nothing is stored here; send the whole "
@@ -49,11 +44,12 @@ static ls_status check_others(const form_reader *r) {
     static const char *const fields[] = {"messages", "max_tokens", "max_completion_tokens",
                                          "n",        "logprobs",   "response_format",
                                          "reasoning"};
-    const ls_json *include = given(r->body, "include"), *top = given(r->body, "top_logprobs");
-    const ls_json *verbosity = given(ls_json_get(r->body, "text"), "verbosity");
+    const ls_json *include = ls_json_given(r->body, "include"),
+                  *top = ls_json_given(r->body, "top_logprobs");
+    const ls_json *verbosity = ls_json_given(ls_json_get(r->body, "text"), "verbosity");
     int64_t n = 0;
     for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
-        const ls_json *j = given(r->body, fields[i]);
+        const ls_json *j = ls_json_given(r->body, fields[i]);
         if (j && !(ls_json_is_object(j) && ls_json_count(j) == 0))
             return REFUSE(r, fields[i], "%s is not supported in /v1/responses", fields[i]);
     }
@@ -63,7 +59,8 @@ static ls_status check_others(const form_reader *r) {
                           ls_json_text(ls_json_at(include, i)));
     if (top && (!ls_json_integer(top, &n) || n))
         return REFUSE(r, "top_logprobs", "top_logprobs is not supported in /v1/responses");
-    if (given(r->body, "truncation") && !is_text(given(r->body, "truncation"), "disabled"))
+    if (ls_json_given(r->body, "truncation") &&
+        !is_text(ls_json_given(r->body, "truncation"), "disabled"))
         return REFUSE(r, "truncation", "truncation: only 'disabled' is supported");
     if (verbosity && !is_text(verbosity, "medium"))
         return REFUSE(r, "text", "text: verbosity is not supported");
@@ -85,7 +82,7 @@ static ls_json *content_of(const ls_json *content) {
     if (!ls_json_is_array(content)) return ls_json_share(content);
     ls_json *list = ls_json_new_array();
     for (size_t i = 0; i < ls_json_count(content); i++) {
-        const ls_json *part = ls_json_at(content, i), *refusal = given(part, "refusal");
+        const ls_json *part = ls_json_at(content, i), *refusal = ls_json_given(part, "refusal");
         ls_json *text = ls_json_new_object();
         if (refusal) ls_json_set(text, "text", ls_json_share(refusal));
         ls_json_push(list, refusal ? text : ls_json_share(part));
@@ -115,7 +112,7 @@ static ls_status add_call(form_reader *r, const ls_json *item, size_t number) {
 }
 
 static ls_status add_output(form_reader *r, const ls_json *item, size_t number) {
-    if (!given(item, "output"))
+    if (!ls_json_given(item, "output"))
         return REFUSE(r, "input", "input: item %zu, a function_call_output, has no output", number);
     ls_json *m = add_message(r, "tool");
     copy(m, item, "call_id", "tool_call_id");
@@ -124,7 +121,7 @@ static ls_status add_output(form_reader *r, const ls_json *item, size_t number) 
 }
 
 static ls_status add_item(form_reader *r, const ls_json *item, size_t number) {
-    const ls_json *type = given(item, "type");
+    const ls_json *type = ls_json_given(item, "type");
     const char *role = ls_json_text(ls_json_get(item, "role"));
     if (is_text(type, "function_call")) return add_call(r, item, number);
     if (is_text(type, "function_call_output")) return add_output(r, item, number);
@@ -133,7 +130,7 @@ static ls_status add_item(form_reader *r, const ls_json *item, size_t number) {
                       "input: item %zu has the type '%.40s'; message, function_call and "
                       "function_call_output are supported",
                       number, ls_json_text(type) ? ls_json_text(type) : "");
-    if (!role || !given(item, "content"))
+    if (!role || !ls_json_given(item, "content"))
         return REFUSE(r, "input", "input: item %zu has no role or no content", number);
     ls_json *m = add_message(r, role);
     ls_json_set(m, "content", content_of(ls_json_get(item, "content")));
@@ -141,7 +138,8 @@ static ls_status add_item(form_reader *r, const ls_json *item, size_t number) {
 }
 
 static ls_status read_input(form_reader *r) {
-    const ls_json *input = given(r->body, "input"), *instructions = given(r->body, "instructions");
+    const ls_json *input = ls_json_given(r->body, "input"),
+                  *instructions = ls_json_given(r->body, "instructions");
     if (instructions && !ls_json_text(instructions))
         return REFUSE(r, "instructions", "instructions: a text is expected");
     if (instructions) copy(add_message(r, "system"), r->body, "instructions", "content");
@@ -160,7 +158,8 @@ static ls_status read_input(form_reader *r) {
 
 static ls_status read_tools(form_reader *r) {
     static const char *const members[] = {"name", "description", "parameters", "strict"};
-    const ls_json *tools = given(r->body, "tools"), *choice = given(r->body, "tool_choice");
+    const ls_json *tools = ls_json_given(r->body, "tools"),
+                  *choice = ls_json_given(r->body, "tool_choice");
     ls_json *list = ls_json_new_array();
     ls_json_set(r->chat, "tools", list);
     for (size_t i = 0; i < ls_json_count(tools); i++) {

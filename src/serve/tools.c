@@ -24,11 +24,6 @@ static const ls_json *function_of(const ls_tools *t, size_t i) {
     return ls_json_get(ls_json_at(t->list, i), "function");
 }
 
-static const ls_json *given(const ls_json *body, const char *field) {
-    const ls_json *j = ls_json_get(body, field);
-    return j && !ls_json_is_null(j) ? j : NULL;
-}
-
 static ls_status read_list(ls_tools *t, const ls_json *list, ls_error *e) {
     size_t n = ls_json_count(list);
     if (!ls_json_is_array(list) || n > MOST_TOOLS)
@@ -69,7 +64,7 @@ static ls_status read_choice(ls_tools *t, const ls_json *choice, ls_error *e) {
 
 ls_status ls_tools_read(ls_tool_form form, const ls_json *body, ls_tools *t, const char **field_p,
                         ls_error *e) {
-    const ls_json *list = given(body, TOOLS), *parallel = given(body, PARALLEL);
+    const ls_json *list = ls_json_given(body, TOOLS), *parallel = ls_json_given(body, PARALLEL);
     *t = (ls_tools){.names.form = form, .parallel = !parallel || ls_json_is_true(parallel)};
     *field_p = TOOLS;
     if (list) LS_TRY(read_list(t, list, e));
@@ -78,7 +73,7 @@ ls_status ls_tools_read(ls_tool_form form, const ls_json *body, ls_tools *t, con
                        "tools: the model's chat template does not write tools, or no calls of them "
                        "that are known here");
     *field_p = CHOICE;
-    return read_choice(t, given(body, CHOICE), e);
+    return read_choice(t, ls_json_given(body, CHOICE), e);
 }
 
 /* ---- calls that are required ---- */

@@ -12,13 +12,6 @@
 
 static char *join(const char *folder, const char *name) { return ls_format("%s/%s", folder, name); }
 
-static bool has_file(const char *folder, const char *name) {
-    char *path = join(folder, name);
-    bool there = ls_file_exists(path);
-    free(path);
-    return there;
-}
-
 char *ls_checkpoint_path(const char *run, int64_t step) {
     return ls_format("%s/checkpoints/step-%lld", run, (long long)step);
 }
@@ -93,7 +86,7 @@ static ls_status fail_missing(const char *path, ls_error *e) {
 
 ls_status ls_checkpoint_resolve(const char *path, char **path_p, ls_error *e) {
     LS_TRY(ls_file_check_allowed(path, e));
-    bool is_checkpoint = has_file(path, LS_MANIFEST_FILE), exists = ls_file_exists(path);
+    bool is_checkpoint = ls_file_exists_in(path, LS_MANIFEST_FILE), exists = ls_file_exists(path);
     if (ls_unsaved_is_run(path)) {
         LS_TRY(ls_checkpoint_newest(path, path_p, NULL, e));
         ls_checkpoint_info i;
@@ -105,7 +98,7 @@ ls_status ls_checkpoint_resolve(const char *path, char **path_p, ls_error *e) {
         return s;
     }
     if (!exists) return fail_missing(path, e);
-    if (!is_checkpoint && has_file(path, "adapter_config.json"))
+    if (!is_checkpoint && ls_file_exists_in(path, "adapter_config.json"))
         return ls_fail(e, LS_EIO,
                        "%s: is an adapter of peft's, without the model: `lockstep serve MODEL "
                        "--adapter NAME=%s` uses it, and model.adapter trains it further",

@@ -73,10 +73,7 @@ static char *in_run(const ls_folder_run *r, const char *name) {
 }
 
 static bool has(const ls_folder_run *r, const char *name) {
-    char *path = in_run(r, name);
-    bool there = ls_file_exists(path);
-    free(path);
-    return there;
+    return ls_file_exists_in(r->dir, name);
 }
 
 /* ---- what is on disk ---- */

@@ -71,16 +71,7 @@ static ls_json *manifest_of(const ls_train_state *s, const ls_state_hashes *hash
 ls_status ls_manifest_write(const char *folder, const ls_train_state *s,
                             const ls_state_hashes *hashes, const ls_checkpoint_extra *x,
                             ls_json *files, ls_error *e) {
-    ls_json *manifest = manifest_of(s, hashes, x, files);
-    char *path = join(folder, LS_MANIFEST_FILE);
-    ls_buf text = {0};
-    ls_json_write(manifest, 2, &text);
-    ls_buf_append(&text, "\n", 1);
-    ls_status status = ls_file_write(path, text.data, text.len, e);
-    ls_buf_free(&text);
-    free(path);
-    ls_json_free(manifest);
-    return status;
+    return ls_json_write_in(manifest_of(s, hashes, x, files), folder, LS_MANIFEST_FILE, e);
 }
 
 /* ---- reading ---- */

@@ -13,18 +13,12 @@
 
 static char *join(const char *dir, const char *name) { return ls_format("%s/%s", dir, name); }
 
-static bool has(const char *dir, const char *name) {
-    char *path = join(dir, name);
-    bool there = ls_file_exists(path);
-    free(path);
-    return there;
-}
-
 /* Other programs have directories with a config.yaml, too. */
 static bool is_run(const char *dir) {
     char *path = join(dir, "config.yaml");
     ls_config *c = LS_NEW(ls_config);
-    bool is = has(dir, "lock") && ls_file_exists(path) && ls_config_read(path, c, NULL) == LS_OK;
+    bool is = ls_file_exists_in(dir, "lock") && ls_file_exists(path) &&
+              ls_config_read(path, c, NULL) == LS_OK;
     free(c);
     free(path);
     return is;

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/file.h"
 #include "base/fresh.h"
 #include "base/json.h"
 #include "storage/run_adapters.h"
@@ -103,15 +102,7 @@ static ls_status write_config(const exporting *x, const char *folder, ls_error *
     ls_json_set(o, "fan_in_fan_out", ls_json_new_bool(false));
     ls_json_set(o, "init_lora_weights", ls_json_new_bool(true));
     ls_json_set(o, "inference_mode", ls_json_new_bool(true));
-    ls_buf text = {0};
-    ls_json_write(o, 2, &text);
-    ls_buf_printf(&text, "\n");
-    ls_json_free(o);
-    char *path = ls_format("%s/adapter_config.json", folder);
-    ls_status s = ls_file_write(path, text.data, text.len, e);
-    free(path);
-    ls_buf_free(&text);
-    return s;
+    return ls_json_write_in(o, folder, "adapter_config.json", e);
 }
 
 /* ---- adapter_model.safetensors ---- */

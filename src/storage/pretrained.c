@@ -2,7 +2,6 @@
 #include "storage/pretrained.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -16,13 +15,6 @@
 #include "storage/peft_read.h"
 
 enum { PART = 1 << 20 }; /* floats that are read at a time */
-
-static bool has_config(const char *run) {
-    char *path = ls_format("%s/config.yaml", run);
-    bool there = ls_file_exists(path);
-    free(path);
-    return there;
-}
 
 static ls_status make_absolute(ls_config *c, ls_error *e) {
     char *path = realpath(c->model.from, NULL);
@@ -55,7 +47,7 @@ static void take_up(ls_config *c, const char *run) {
 
 ls_status ls_pretrained_resolve(ls_config *c, const char *run, ls_error *e) {
     if (!*c->model.from) return LS_OK;
-    if (run && has_config(run)) {
+    if (run && ls_file_exists_in(run, "config.yaml")) {
         take_up(c, run);
         return LS_OK;
     }

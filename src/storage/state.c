@@ -8,10 +8,6 @@
 #include "base/file.h"
 #include "share/codes.h"
 
-static int by_name(const void *a, const void *b) {
-    return strcmp((*(const ls_tensor *const *)a)->name, (*(const ls_tensor *const *)b)->name);
-}
-
 /* The hash of values is that of these in f32, however they are stored. */
 static void hash_values(ls_hasher *h, const ls_tensor *t) {
     enum { PART = 1 << 16 };
@@ -32,7 +28,7 @@ static void hash_values(ls_hasher *h, const ls_tensor *t) {
  * of each tensor, sorted by name. */
 static ls_hash hash_tensors(const ls_tensor **sorted, size_t n, int64_t step,
                             const ls_scaler *scaler) {
-    if (n) qsort(sorted, n, sizeof *sorted, by_name);
+    if (n) qsort(sorted, n, sizeof *sorted, ls_tensor_by_name);
     ls_hasher *h = ls_hasher_new();
     if (step >= 0) ls_hasher_add(h, &step, sizeof step);
     if (scaler && scaler->scale > 0) {

@@ -8,16 +8,10 @@
 #include "storage/best.h"
 #include "storage/lock.h"
 
-static bool has(const char *dir, const char *name) {
-    char *path = ls_format("%s/%s", dir, name);
-    bool there = ls_file_exists(path);
-    free(path);
-    return there;
-}
-
 bool ls_unsaved_is_run(const char *dir) {
     char holder[LS_LOCK_HOLDER];
-    return has(dir, "checkpoints") || (has(dir, "config.yaml") && has(dir, "lock")) ||
+    return ls_file_exists_in(dir, "checkpoints") ||
+           (ls_file_exists_in(dir, "config.yaml") && ls_file_exists_in(dir, "lock")) ||
            ls_lock_state_of(dir, holder) == LS_LOCK_TAKEN;
 }
 

@@ -180,7 +180,7 @@ static ls_status write_shard(const ls_table *t, const char *dir, ls_error *e) {
 }
 
 static ls_status write_manifest(const ls_table *t, const char *dir, const char *hash, ls_error *e) {
-    ls_buf settings = {0}, text = {0};
+    ls_buf settings = {0};
     ls_json *j = ls_json_new_object();
     ls_table_describe(&t->c, &settings);
     ls_json_set_text(j, "format", "lockstep table 1");
@@ -188,15 +188,8 @@ static ls_status write_manifest(const ls_table *t, const char *dir, const char *
     ls_json_set_integer(j, "clock", t->clock);
     ls_json_set_integer(j, "workers", t->rows.nworkers);
     ls_json_set_text(j, "hash", hash);
-    ls_json_write(j, 2, &text);
-    ls_buf_append(&text, "\n", 1);
-    char *path = ls_format("%s/table.json", dir);
-    ls_status s = ls_file_write(path, text.data, text.len, e);
-    free(path);
     ls_buf_free(&settings);
-    ls_buf_free(&text);
-    ls_json_free(j);
-    return s;
+    return ls_json_write_in(j, dir, "table.json", e);
 }
 
 /* Worker 0 makes the directory `new`, which becomes `dir` when it is whole. */

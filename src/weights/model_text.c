@@ -153,8 +153,6 @@ void ls_model_text_free(ls_model_text *t) {
 static ls_status write_settings(const ls_architecture *a, const ls_model_text *t,
                                 const char *folder, ls_error *e) {
     ls_json *o = ls_json_new_object();
-    ls_buf text = {0};
-    char *path = ls_format("%s/" LS_MODEL_TOKENIZER_CONFIG, folder);
     ls_json_set_text(o, "tokenizer_class", "PreTrainedTokenizerFast");
     ls_json_set(o, "clean_up_tokenization_spaces", ls_json_new_bool(false));
     ls_json_set_integer(o, "model_max_length", a->context);
@@ -162,13 +160,7 @@ static ls_status write_settings(const ls_architecture *a, const ls_model_text *t
         ls_json_set(o, ls_special_token_name((ls_special_token)k),
                     t->special[k] ? ls_json_new_bytes(t->special[k], strlen(t->special[k]))
                                   : ls_json_new_null());
-    ls_json_write(o, 2, &text);
-    ls_buf_append(&text, "\n", 1);
-    ls_status s = ls_file_write(path, text.data, text.len, e);
-    free(path);
-    ls_buf_free(&text);
-    ls_json_free(o);
-    return s;
+    return ls_json_write_in(o, folder, LS_MODEL_TOKENIZER_CONFIG, e);
 }
 
 ls_status ls_model_text_write(const ls_architecture *a, const ls_model_text *t, const char *folder,

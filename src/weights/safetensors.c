@@ -302,14 +302,14 @@ static void copy_unaligned(ls_safetensors *s) {
     }
 }
 
-static int by_name(const void *a, const void *b) {
+int ls_tensor_by_name(const void *a, const void *b) {
     return strcmp((*(const ls_tensor *const *)a)->name, (*(const ls_tensor *const *)b)->name);
 }
 
 static void sort_names(ls_safetensors *s) {
     s->by_name = LS_NEW_ARRAY(const ls_tensor *, s->n);
     for (size_t i = 0; i < s->n; i++) s->by_name[i] = &s->tensors[i];
-    qsort(s->by_name, s->n, sizeof *s->by_name, by_name);
+    qsort(s->by_name, s->n, sizeof *s->by_name, ls_tensor_by_name);
 }
 
 static ls_status read_header(reader *r, const ls_json *header, ls_error *e) {
@@ -378,6 +378,6 @@ const ls_tensor *ls_safetensors_find(const ls_safetensors *s, const char *name) 
     if (s->n == 0 || strlen(name) >= sizeof key.name) return NULL;
     snprintf(key.name, sizeof key.name, "%s", name);
     const ls_tensor *at = &key,
-                    **found = bsearch(&at, s->by_name, s->n, sizeof *s->by_name, by_name);
+                    **found = bsearch(&at, s->by_name, s->n, sizeof *s->by_name, ls_tensor_by_name);
     return found ? *found : NULL;
 }

@@ -26,6 +26,8 @@ typedef struct ls_tensor {
 
 /* Bytes of the data. */
 size_t ls_tensor_nbytes(const ls_tensor *);
+/* For qsort() and bsearch() of pointers to tensors. */
+int ls_tensor_by_name(const void *a, const void *b);
 /* out [n] = elements first, first + 1 ... in f32. */
 void ls_tensor_read(const ls_tensor *, size_t first, size_t n, float *out);
 

@@ -12,15 +12,8 @@ static char *path_in(const char *folder, const char *name) {
     return ls_format("%s/%s", folder, name);
 }
 
-static bool has(const char *folder, const char *name) {
-    char *path = path_in(folder, name);
-    bool exists = ls_file_exists(path);
-    free(path);
-    return exists;
-}
-
 bool ls_shards_exist(const char *folder) {
-    return has(folder, LS_SHARDS_ONE) || has(folder, LS_SHARDS_INDEX);
+    return ls_file_exists_in(folder, LS_SHARDS_ONE) || ls_file_exists_in(folder, LS_SHARDS_INDEX);
 }
 
 static ls_status add_file(ls_shards *s, char *path, ls_error *e) {
@@ -29,10 +22,6 @@ static ls_status add_file(ls_shards *s, char *path, ls_error *e) {
     s->files[s->nfiles] = (ls_safetensors){0};
     s->paths[s->nfiles] = path;
     return ls_safetensors_open_any(path, &s->files[s->nfiles++], e);
-}
-
-static int by_name(const void *a, const void *b) {
-    return strcmp((*(const ls_tensor *const *)a)->name, (*(const ls_tensor *const *)b)->name);
 }
 
 /* The file that a tensor lies in. */
@@ -48,9 +37,9 @@ static ls_status sort_tensors(ls_shards *s, ls_error *e) {
     size_t n = 0;
     for (size_t i = 0; i < s->nfiles; i++)
         for (size_t k = 0; k < s->files[i].n; k++) s->tensors[n++] = &s->files[i].tensors[k];
-    if (n) qsort(s->tensors, n, sizeof *s->tensors, by_name);
+    if (n) qsort(s->tensors, n, sizeof *s->tensors, ls_tensor_by_name);
     for (size_t i = 1; i < n; i++)
-        if (by_name(&s->tensors[i - 1], &s->tensors[i]) == 0)
+        if (ls_tensor_by_name(&s->tensors[i - 1], &s->tensors[i]) == 0)
             return ls_fail(e, LS_EINVAL, "%s: tensor '%s' is also in %s", path_of(s, s->tensors[i]),
                            s->tensors[i]->name, path_of(s, s->tensors[i - 1]));
     return LS_OK;
@@ -136,7 +125,8 @@ static ls_status check_only(const ls_shards *s, const char *folder, ls_error *e)
 ls_status ls_shards_open(const char *folder, ls_shards *s_p, ls_error *e) {
     ls_shards s = {0};
     ls_status status = LS_OK;
-    bool one = has(folder, LS_SHARDS_ONE), index = has(folder, LS_SHARDS_INDEX);
+    bool one = ls_file_exists_in(folder, LS_SHARDS_ONE),
+         index = ls_file_exists_in(folder, LS_SHARDS_INDEX);
     if (one && !index) {
         status = add_file(&s, path_in(folder, LS_SHARDS_ONE), e);
         if (status == LS_OK) status = sort_tensors(&s, e);
@@ -170,6 +160,6 @@ const ls_tensor *ls_shards_find(const ls_shards *s, const char *name) {
     if (s->n == 0 || strlen(name) >= sizeof key.name) return NULL;
     memcpy(key.name, name, strlen(name) + 1);
     const ls_tensor *at = &key,
-                    **found = bsearch(&at, s->tensors, s->n, sizeof *s->tensors, by_name);
+                    **found = bsearch(&at, s->tensors, s->n, sizeof *s->tensors, ls_tensor_by_name);
     return found ? *found : NULL;
 }

@@ -203,9 +203,7 @@ static ls_status join_config(ls_weights *w, const ls_architecture *config, ls_er
 }
 
 static ls_status fail_no_weights(const char *folder, ls_error *e) {
-    char *pickle = ls_format("%s/pytorch_model.bin", folder);
-    bool has = ls_file_exists(pickle);
-    free(pickle);
+    bool has = ls_file_exists_in(folder, "pytorch_model.bin");
     return ls_fail(e, LS_EINVAL,
                    "%s: has no " LS_SHARDS_ONE ", no " LS_SHARDS_INDEX " and no " LS_WEIGHTS_GGUF
                    "%s",

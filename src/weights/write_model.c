@@ -116,18 +116,6 @@ static ls_status write_shard(const ls_model_source *s, const char *path, shard p
     return status;
 }
 
-static ls_status write_json(ls_json *o, const char *folder, const char *name, ls_error *e) {
-    ls_buf text = {0};
-    char *path = ls_format("%s/%s", folder, name);
-    ls_json_write(o, 2, &text);
-    ls_buf_append(&text, "\n", 1);
-    ls_status s = ls_file_write(path, text.data, text.len, e);
-    ls_json_free(o);
-    ls_buf_free(&text);
-    free(path);
-    return s;
-}
-
 static ls_status write_index(const ls_architecture *a, const char *folder, ls_block_type type,
                              const shard *list, int n, ls_error *e) {
     ls_json *o = ls_json_new_object(), *meta = ls_json_new_object(), *map = ls_json_new_object();
@@ -145,7 +133,7 @@ static ls_status write_index(const ls_architecture *a, const char *folder, ls_bl
     }
     ls_json_set(o, "metadata", meta);
     ls_json_set(o, "weight_map", map);
-    return write_json(o, folder, LS_SHARDS_INDEX, e);
+    return ls_json_write_in(o, folder, LS_SHARDS_INDEX, e);
 }
 
 ls_status ls_write_safetensors(const ls_model_source *s, const char *folder, ls_block_type type,
@@ -172,8 +160,8 @@ ls_status ls_write_config(const ls_architecture *a, const char *folder, ls_block
     const char *dtype = type == LS_BLOCK_F16    ? "float16"
                         : type == LS_BLOCK_BF16 ? "bfloat16"
                                                 : "float32";
-    LS_TRY(write_json(ls_config_json_new(a, dtype), folder, LS_WEIGHTS_CONFIG, e));
-    return write_json(ls_generation_json_new(a), folder, LS_WEIGHTS_GENERATION, e);
+    LS_TRY(ls_json_write_in(ls_config_json_new(a, dtype), folder, LS_WEIGHTS_CONFIG, e));
+    return ls_json_write_in(ls_generation_json_new(a), folder, LS_WEIGHTS_GENERATION, e);
 }
 
 /* ---- GGUF ---- */

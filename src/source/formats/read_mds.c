@@ -394,10 +394,7 @@ static ls_status open_mds(const ls_files *files, const ls_source_options *o, ls_
 /* A directory with an index.json, or that file. */
 static bool recognizes(const ls_first_file *file) {
     if (!file->is_dir) return strcmp(file->name, "index.json") == 0;
-    char *index = ls_format("%s/index.json", file->path);
-    bool there = ls_file_exists(index);
-    free(index);
-    return there;
+    return ls_file_exists_in(file->path, "index.json");
 }
 
 const ls_data_format ls_format_mds = {

@@ -104,22 +104,13 @@ static void note_left_out(const ls_image_tree *t, const ls_left_out *left) {
 
 /* ---- classes ---- */
 
-static int by_bytes(const void *a, const void *b) {
-    return strcmp(*(char *const *)a, *(char *const *)b);
-}
-
-static void add_path(ls_files *f, const char *path) {
-    f->paths = ls_grow(f->paths, f->n, sizeof *f->paths);
-    f->paths[f->n++] = ls_strdup(path);
-}
-
 static void see_dir(entries *x, const char *path, const char *name) {
     if (strcmp(name, MACOS) == 0) {
         ls_left_out_count(&x->left, MACOS, 1);
         return;
     }
-    add_path(&x->dirs, name);
-    add_path(&x->all, path);
+    ls_files_add(&x->dirs, name);
+    ls_files_add(&x->all, path);
 }
 
 static void see_entry(entries *x, const char *root, const char *name) {
@@ -142,8 +133,8 @@ static ls_status list_root(const char *root, entries *x, ls_error *e) {
     if (!d) return ls_fail(e, LS_EIO, "%s: can't be listed: %s", root, strerror(errno));
     for (struct dirent *entry; (entry = readdir(d));) see_entry(x, root, entry->d_name);
     closedir(d);
-    add_path(&x->all, root);
-    if (x->dirs.n) qsort(x->dirs.paths, x->dirs.n, sizeof *x->dirs.paths, by_bytes);
+    ls_files_add(&x->all, root);
+    if (x->dirs.n) qsort(x->dirs.paths, x->dirs.n, sizeof *x->dirs.paths, ls_compare_texts);
     return LS_OK;
 }
 
