@@ -36,6 +36,13 @@
         }                                                                                          \
     } while (0)
 
+/* How often `what` occurs in the text. */
+static inline int occurrences(const char *text, const char *what) {
+    int n = 0;
+    for (const char *at = text; (at = strstr(at, what)); at++) n++;
+    return n;
+}
+
 /* Whether a test runs all of its cases: `make check-slow`. */
 static inline bool all_cases(void) { return getenv("LOCKSTEP_ALL_CASES") != NULL; }
 

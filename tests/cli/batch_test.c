@@ -22,13 +22,6 @@ static int make(void **state) {
     return 0;
 }
 
-static void same_hash(const char *a, const char *b) {
-    char x[256], y[256];
-    hash_of(a, x);
-    hash_of(b, y);
-    assert_string_equal(x, y);
-}
-
 static void test_until(void **state) {
     (void)state;
     expect(TRAIN("until", "--set train.steps=60 --until 33"), 75,

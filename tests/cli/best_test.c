@@ -35,16 +35,13 @@ static void only_these(const char *run, int a, int b, int steps) {
 }
 
 static void test_best_retained(void **state) {
-    char with[256], without[256];
     double loss = 0, got = 0;
     (void)state;
     expect("train configs/tiny.yaml -n 2 -o @/plain --set train.steps=100 " OVERFIT, 0, "val");
     expect("train configs/tiny.yaml -n 2 -o @/retained --set train.steps=100 "
            "--set checkpoint.best=on " OVERFIT,
            0, "/retained/checkpoints/best");
-    hash_of("plain", without);
-    hash_of("retained", with);
-    assert_string_equal(with, without);
+    same_hash("plain", "retained");
     assert_false(file_exists("plain/checkpoints/best"));
     int best = step_at("retained", "best");
     got = loss_in_manifest("retained", "best");
@@ -73,12 +70,10 @@ static int last_step, best_step;
 static char ended[256];
 
 static void ended_the_same(const char *run) {
-    char hash[256];
     assert_int_equal(step_at(run, "latest"), last_step);
     assert_int_equal(step_at(run, "best"), best_step);
     only_these(run, best_step, last_step, last_step + 20);
-    hash_of(run, hash);
-    assert_string_equal(hash, ended);
+    assert_hash(run, ended);
 }
 
 static void test_ends(void **state) {

@@ -143,7 +143,6 @@ static void test_packed(void **state) {
 
 /* A run has its tokens, and needs neither the conversations nor the template. */
 static void test_resume(void **state) {
-    char straight[256], resumed[256];
     (void)state;
     write_model();
     expect(STOPPED "-n 2 -o @/straight", 0, "validation loss");
@@ -164,9 +163,7 @@ static void test_resume(void **state) {
     assert_int_equal(rename(to, from), 0);
     free(from), free(to);
     same_files("again/published.json", "straight/published.json");
-    hash_of("straight", straight);
-    hash_of("again", resumed);
-    assert_string_equal(resumed, straight);
+    same_hash("straight", "again");
 }
 
 /* The text that a line prints. */
@@ -259,12 +256,12 @@ static void test_before(void **state) {
     write_model();
     expect(TUNE "-n 1 -o @/short --set model.context=22", 0, NULL);
     char *output = output_of("eval @/short --chat @/chats.jsonl --before");
-    assert_int_equal(count_of(output, "longer than model.context 22: "), 2);
+    assert_int_equal(occurrences(output, "longer than model.context 22: "), 2);
     free(output);
     write_text("some.txt", "the text is longer than one context of twenty-two tokens, by far\n");
     expect("eval @/short --data @/some.txt --before", 0, "some.txt: 44 of ");
     output = output_of("eval @/short --data @/some.txt --before");
-    assert_int_equal(count_of(output, "warning"), 0);
+    assert_int_equal(occurrences(output, "warning"), 0);
     free(output);
     expect("eval @/short @/a --data @/some.txt --set data.template=@/chat.jinja", 0,
            "not of the same samples");
@@ -356,7 +353,6 @@ static void refuses(const char *line, const char *says) {
 /* Lines of all kinds of damage among good ones: the bits of these alone. */
 static void test_damaged(void **state) {
     (void)state;
-    char good[256], bad[256];
     write_model();
     shell_of_run("", "{ cat chats.jsonl; echo '{\"messages\": 3}'; echo '{\"messages\": [{'; "
                      "echo '{\"a\": 1}'; echo '[1]'; } >some.jsonl");
@@ -364,9 +360,7 @@ static void test_damaged(void **state) {
     expect(TUNE "-n 1 -o @/skipped --set data.path=@/some.jsonl", 1, "some.jsonl:");
     expect(TUNE "-n 1 -o @/skipped --set data.path=@/some.jsonl --set data.damaged=skip", 0,
            "some.jsonl:28: is not a JSON object");
-    hash_of("kept", good);
-    hash_of("skipped", bad);
-    assert_string_equal(good, bad);
+    same_hash("kept", "skipped");
 }
 
 static void test_refused(void **state) {
@@ -426,8 +420,8 @@ static void test_unread(void **state) {
     write_text("ids2.jsonl", two);
     output = output_of(TUNE "-n 1 -o @/ids --set data.path=@/ids.jsonl "
                             "--set data.val_path=@/ids2.jsonl");
-    assert_int_equal(count_of(output, "ids.jsonl: this key is not read: \"id\""), 1);
-    assert_int_equal(count_of(output, "not read"), 1);
+    assert_int_equal(occurrences(output, "ids.jsonl: this key is not read: \"id\""), 1);
+    assert_int_equal(occurrences(output, "not read"), 1);
     free(two), free(output);
 }
 

@@ -55,7 +55,7 @@ static char *chat(const char *options, const char *input, int code) {
 static void chat_says(const char *options, int code, const char *says) {
     char *output = chat(options, "to\n", code);
     assert_output_has(output, says);
-    assert_int_equal(count_of(output, "\n"), 1);
+    assert_int_equal(occurrences(output, "\n"), 1);
     free(output);
 }
 

@@ -26,16 +26,13 @@ static host start(int workers, const char *run, const char *more) {
 #endif
 
 static void killed(const char *whole, const char *run, int workers, const char *more) {
-    char want[256], got[256];
     host h = start(workers, run, more);
     for (int i = 0; i < ncases(4, 10); i++) {
         sleep_ms(150);
         (void)host_signal_child(&h, SIGKILL); /* the run may be over */
     }
     host_expect(&h, 0, "was killed");
-    hash_of(whole, want);
-    hash_of(run, got);
-    assert_string_equal(got, want);
+    same_hash(whole, run);
 }
 
 static void test_killed(void **state) {
@@ -75,12 +72,7 @@ static pair start_two(const char *run, const char *more) {
     return p;
 }
 
-static void same_as_whole(const char *run) {
-    char want[256], got[256];
-    hash_of("whole", want);
-    hash_of(run, got);
-    assert_string_equal(got, want);
-}
+static void same_as_whole(const char *run) { same_hash("whole", run); }
 
 /* Both hosts stay, and a worker of each is killed. */
 static void test_hosts(void **state) {
@@ -150,7 +142,7 @@ static void kind_of(const char *run, char kind[32]) {
  * has. */
 static void test_auto(void **state) {
     (void)state;
-    char how[512], kind[32], again[32], want[256], got[256];
+    char how[512], kind[32], again[32];
     write_speeds();
     host h = start(2, "alone", AUTO);
     host_expect(&h, 0, "compress.kind auto: none, since all workers are on this host");
@@ -165,9 +157,7 @@ static void test_auto(void **state) {
     snprintf(how, sizeof how, PAIR "--set compress.kind=%s", kind);
     h = start(2, "chosen", how);
     host_expect(&h, 0, NULL);
-    hash_of("chosen", want);
-    hash_of("auto", got);
-    assert_string_equal(got, want);
+    same_hash("chosen", "auto");
     h = host_start("train --resume @/auto -n 2 --set train.steps=70");
     host_expect(&h, 0, NULL);
     kind_of("auto", again);

@@ -57,10 +57,10 @@ static void test_pipe(void **state) {
     char *a = chat("--tokens 3", "to\nbe\n"), *b = chat("--tokens 3", "to\r\n\n   \nbe");
     char *c = chat("--tokens 3 --json", "to\n/reset\nbe\n/exit\nto\n");
     assert_string_equal(a, b);
-    assert_int_equal(count_of(c, "\"answer\": "), 2);
-    assert_int_equal(count_of(c, "\"user\": \"be\""), 1);
+    assert_int_equal(occurrences(c, "\"answer\": "), 2);
+    assert_int_equal(occurrences(c, "\"user\": \"be\""), 1);
     assert_non_null(strstr(c, "\"tokens\": "));
-    assert_int_equal(count_of(a, ">"), count_of(b, ">"));
+    assert_int_equal(occurrences(a, ">"), occurrences(b, ">"));
     free(a), free(b), free(c);
     a = chat("--tokens 3 --seed 4 --temperature 2", "to\n");
     b = chat("--tokens 3 --seed 5 --temperature 2", "to\n");
@@ -80,7 +80,7 @@ static void test_commands(void **state) {
         chat("--tokens 3 --json", "/usr/bin\n/reset\n//exit now\n/reset\n/ x\n/reset\n/1st\n");
     const char *const messages[] = {"\"user\": \"/usr/bin\"", "\"user\": \"/exit now\"",
                                     "\"user\": \"/ x\"", "\"user\": \"/1st\""};
-    for (int i = 0; i < 4; i++) assert_int_equal(count_of(a, messages[i]), 1);
+    for (int i = 0; i < 4; i++) assert_int_equal(occurrences(a, messages[i]), 1);
     free(a);
     static const char *const lines[][2] = {{"/rest\nto\n", "/rest is no command; /help lists them"},
                                            {"/tmp is full\n", "/tmp is no command"},
@@ -89,7 +89,7 @@ static void test_commands(void **state) {
     for (int i = 0; i < 4; i++) {
         a = chat_ends("--tokens 3 --json", lines[i][0], 1);
         assert_non_null(strstr(a, lines[i][1]));
-        assert_int_equal(count_of(a, "\"answer\""), 0);
+        assert_int_equal(occurrences(a, "\"answer\""), 0);
         free(a);
     }
 }

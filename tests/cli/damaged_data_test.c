@@ -30,13 +30,6 @@ static void train(const char *run, const char *more, int code, const char *says)
     expectf(code, says, "train @/c.yaml -o @/%s --set data.cache=@/cache %s", run, more);
 }
 
-static void is_like(const char *run, const char *other) {
-    char a[256], b[256];
-    hash_of(run, a);
-    hash_of(other, b);
-    assert_string_equal(a, b);
-}
-
 static void remove_runs(void) { shell_of_run("", "rm -rf one three good cache"); }
 
 /* ---- records that are damaged from the beginning ---- */
@@ -62,7 +55,7 @@ static const struct {
  * logged once. */
 static void assert_one_note(const char *more, int n) {
     char *output = output_of("train @/c.yaml -o @/noted -n 3 --set data.cache=@/cache %s", more);
-    assert_int_equal(count_of(output, "skipped: /"), n);
+    assert_int_equal(occurrences(output, "skipped: /"), n);
     free(output);
     shell_of_run("noted", "rm -r $r");
 }
@@ -84,11 +77,11 @@ static void test_skipped(void **state) {
         assert_one_note(skip, damaged[i].n);
         snprintf(three, sizeof three, "%s-n 3", skip);
         train("three", three, 0, NULL);
-        is_like("three", "one");
+        same_hash("three", "one");
         if (!damaged[i].good) continue;
         shell_of_run("", damaged[i].good);
         train("good", "-n 2 --set data.path=@/good.csv", 0, NULL);
-        is_like("good", "one");
+        same_hash("good", "one");
     }
 }
 
@@ -110,12 +103,12 @@ static void test_skipped_images(void **state) {
                                          "predict @/one @/badtree --set data.damaged=skip"};
     for (size_t i = 0; i < sizeof others / sizeof *others; i++) {
         output = output_of("%s", others[i]);
-        assert_int_equal(count_of(output, says), 1);
+        assert_int_equal(occurrences(output, says), 1);
         free(output);
     }
     shell_of_run("", "cp -r badtree good && rm good/bee/7.png");
     train("three", "-n 3 --set data.path=@/good", 0, NULL);
-    is_like("three", "one");
+    same_hash("three", "one");
 }
 
 /* A resumed run leaves out the same records, or refuses. */
@@ -131,7 +124,7 @@ static void test_resumed(void **state) {
           "bad.csv: is not the data that this run was trained with");
     shell_of_run("three", "mv saved.csv bad.csv");
     train("three", "--resume -n 3 --set data.damaged=skip", 0, "continuing from");
-    is_like("three", "one");
+    same_hash("three", "one");
 }
 
 /* ---- files that change while a run trains ---- */
@@ -190,7 +183,7 @@ static void test_changed(void **state) {
                  changes[i].path);
         shell_of_run("three", command);
         train("three", "--resume -n 3", 0, "continuing from");
-        is_like("three", "one");
+        same_hash("three", "one");
     }
 }
 

@@ -43,9 +43,7 @@ static int make(void **state) {
 }
 
 static void has_bits_of_alone(const char *run) {
-    char hash[256];
-    hash_of(run, hash);
-    assert_string_equal(hash, alone);
+    assert_hash(run, alone);
     expectf(0, ": clean: 40 steps", "ckpt ledger @/%s", run);
 }
 
@@ -200,13 +198,6 @@ static void train_images(const char *config, const char *run, const char *more, 
     expectf(code, says, "train @/%s -o @/%s " LAYOUT "%s", config, run, more);
 }
 
-static void is_like(const char *a, const char *b) {
-    char x[256], y[256];
-    hash_of(a, x);
-    hash_of(b, y);
-    assert_string_equal(x, y);
-}
-
 static const char FASHION_YAML[] =
     "model:\n"
     "  kind: layers\n"
@@ -264,11 +255,11 @@ static void test_fashion(void **state) {
                  "60000 training samples of image u8 [28, 28, 1], label i32, 1 worker");
     train_images("fashion.yaml", "f2", "-n 2 --set parallel.zero=0", 0, ", of 10000 samples\n");
     train_images("fashion.yaml", "f3", "-n 3 --set parallel.zero=3", 0, NULL);
-    is_like("f1", "f2");
-    is_like("f1", "f3");
+    same_hash("f1", "f2");
+    same_hash("f1", "f3");
     train_images("fashion.yaml", "f5",
                  "-n 3 --set survival.backup_workers=1 --set parallel.recompute=2", 0, NULL);
-    is_like("f1", "f5");
+    same_hash("f1", "f5");
     shell_of_run(
         "f1", "python3 -c 'import json; l = [json.loads(x) for x in open(\"'$m'\")]; "
               "v = [x[\"val_loss\"] for x in l if \"val_loss\" in x]; "
@@ -281,7 +272,7 @@ static void test_fashion(void **state) {
     wait_for_file("f4/checkpoints/step-20");
     kill_paced(&p, "f4");
     train_images("fashion.yaml", "f4", "-n 3 --resume", 0, "continuing from");
-    is_like("f1", "f4");
+    same_hash("f1", "f4");
     train_images("fashion.yaml", "f4",
                  "--resume --set data.labels=" FASHION "t10k-labels-idx1-ubyte.gz", 1, "labels");
 }

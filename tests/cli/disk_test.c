@@ -72,7 +72,7 @@ enum { NFAULTS = sizeof faults / sizeof *faults };
 
 /* The failure is logged in one line, training continues, and the next checkpoint is good. */
 static void beside(const char *kind, const char *more) {
-    char run[32], rule[128], got[256], *output = NULL;
+    char run[32], rule[128], *output = NULL;
     for (int i = 0; i < NFAULTS; i++) {
         if (!runs_case(i + (*more != 0), 2)) continue;
         snprintf(run, sizeof run, "beside-%s-%d", kind, i);
@@ -81,7 +81,7 @@ static void beside(const char *kind, const char *more) {
         if (code != 0) fail_msg("%s: exit code %d:\n%s", rule, code, output);
         assert_output_has(output, "lockstep: the checkpoint of step 30 failed: ");
         assert_output_has(output, faults[i][1]);
-        assert_int_equal(count_of(output, "failed"), 1);
+        assert_int_equal(occurrences(output, "failed"), 1);
         free(output);
         snprintf(rule, sizeof rule, "%s/checkpoints/step-30", run);
         assert_false(file_exists(rule));
@@ -89,8 +89,7 @@ static void beside(const char *kind, const char *more) {
         assert_false(file_exists(rule));
         verify(run, "10");
         verify(run, "60");
-        hash_of(run, got);
-        assert_string_equal(got, undisturbed);
+        assert_hash(run, undisturbed);
     }
 }
 
@@ -158,16 +157,15 @@ static void test_metrics(void **state) {
     static const char logged[] =
         "metrics.jsonl: can't be written: No space left on device; lines are buffered until it can "
         "be written";
-    char got[256], *output = NULL;
+    char *output = NULL;
     assert_int_equal(resume_copy("waits", "", "write metrics.jsonl ENOSPC 3-20", &output), 0);
-    assert_int_equal(count_of(output, logged), 1);
-    assert_int_equal(count_of(output, "metrics.jsonl: is written again"), 1);
+    assert_int_equal(occurrences(output, logged), 1);
+    assert_int_equal(occurrences(output, "metrics.jsonl: is written again"), 1);
     free(output);
     expect("ckpt ledger @/waits", 0, ": clean: 60 steps");
-    hash_of("waits", got);
-    assert_string_equal(got, undisturbed);
+    assert_hash("waits", undisturbed);
     assert_int_equal(resume_copy("waits-long", "", "write metrics.jsonl ENOSPC 3", &output), 1);
-    assert_int_equal(count_of(output, logged), 1);
+    assert_int_equal(occurrences(output, logged), 1);
     assert_output_has(output, "metrics.jsonl: can't be written: No space left on device\n");
     free(output);
     verify("waits-long", "60");
@@ -180,7 +178,7 @@ static void test_lines_unsynced(void **state) {
                                  "may be lost if the machine stops";
     char *output = NULL;
     assert_int_equal(resume_copy("lines", "", "fsync metrics.jsonl EIO 0", &output), 0);
-    assert_int_equal(count_of(output, logged), 2);
+    assert_int_equal(occurrences(output, logged), 2);
     free(output);
     assert_int_equal(resume_copy("lines-threads", THREADS, "fsync lines-threads$ EIO 0", &output),
                      0);
@@ -352,7 +350,7 @@ static int run_while_held(const char *run, const char *more, const char *how, ch
  * text. */
 static void test_gone_and_killed(void **state) {
     (void)state;
-    char got[256], *output = NULL;
+    char *output = NULL;
     shell_of_run("both", "cp -r base $r");
     program p = start("both", 60, " --resume", "mkdir .step-30 HOLD 0");
     wait_for_file("held");
@@ -366,19 +364,17 @@ static void test_gone_and_killed(void **state) {
     assert_output_has(output, "was removed; it is created again");
     free(output);
     verify("both", "60");
-    hash_of("both", got);
-    assert_string_equal(got, undisturbed);
+    assert_hash("both", undisturbed);
 }
 
 static void gone(const char *run, const char *more, const char *how, const char *logged) {
-    char got[256], *output = NULL;
+    char *output = NULL;
     int code = run_while_held(run, more, how, &output);
     if (code != 0) fail_msg("%s: exit code %d:\n%s", run, code, output);
     assert_output_has(output, logged);
     free(output);
     verify(run, "60");
-    hash_of(run, got);
-    assert_string_equal(got, undisturbed);
+    assert_hash(run, undisturbed);
 }
 
 static void test_gone(void **state) {

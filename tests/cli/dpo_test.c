@@ -230,7 +230,6 @@ static void remove_file(const char *name) {
 
 /* A run has its tokens and its reference, and needs neither the pairs nor the template. */
 static void test_resume(void **state) {
-    char straight[256], resumed[256];
     (void)state;
     write_model();
     expect(STOPPED "-n 2 -o @/straight", 0, "validation loss");
@@ -241,9 +240,7 @@ static void test_resume(void **state) {
     expect(STOPPED "-n 3 -o @/again --resume", 0, "reference.json: was missing; restored from");
     assert_int_equal(rename(to, from), 0);
     free(from), free(to);
-    hash_of("straight", straight);
-    hash_of("again", resumed);
-    assert_string_equal(resumed, straight);
+    same_hash("straight", "again");
     same_files("straight/reference.json", "again/reference.json");
     same_files("straight/reference.json", "again/checkpoints/step-24/reference.json");
 }
@@ -268,7 +265,6 @@ static void test_damaged(void **state) {
 }
 
 static void test_killed(void **state) {
-    char want[256], got[256];
     (void)state;
     write_model();
 #define LONG TUNE LORA "--set train.steps=40 --set survival.balance=off --set log.every=1000 "
@@ -279,9 +275,7 @@ static void test_killed(void **state) {
     host_kill_children(&h, 2);
     let_go("killed");
     host_expect(&h, 0, "was killed");
-    hash_of("whole", want);
-    hash_of("killed", got);
-    assert_string_equal(got, want);
+    same_hash("whole", "killed");
 }
 
 /* Another program trains on the same samples: with their reference, for any number of workers. */

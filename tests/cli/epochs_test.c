@@ -7,13 +7,6 @@
     "configs/tiny.yaml --set train.eval_every=0 --set log.every=1000 --set "                       \
     "optim.warmup=auto " SMALLER
 
-static void same_hash(const char *a, const char *b) {
-    char x[256], y[256];
-    hash_of(a, x);
-    hash_of(b, y);
-    assert_string_equal(x, y);
-}
-
 /* The run is one of as many steps; its ledger has whole epochs. */
 static void test_text(void **state) {
     (void)state;

@@ -13,12 +13,6 @@ static int make_files(void **state) {
     return 0;
 }
 
-static int count(const char *text, const char *what) {
-    int n = 0;
-    for (const char *at = text; (at = strstr(at, what)); at++) n++;
-    return n;
-}
-
 static void test_one_plan(void **state) {
     (void)state;
     char *text = output_of("plan configs/tiny.yaml -n 2 --machine @/round.yaml");
@@ -49,9 +43,9 @@ static void test_answers(void **state) {
     (void)state;
     char *text = output_of("plan configs/tiny.yaml -n 2");
     const char *end = strstr(text, "\n\n");
-    assert_true(end && count(text, "\n") > 6);
+    assert_true(end && occurrences(text, "\n") > 6);
     *strchr(end, '\n') = 0;
-    assert_true(count(text, "\n") < 6);
+    assert_true(occurrences(text, "\n") < 6);
     assert_int_equal(strncmp(text, "fits   yes: 3.2 MB a worker; 2 need ", 36), 0);
     assert_non_null(strstr(text, "\nstep   about "));
     assert_non_null(strstr(text, " for 50 steps, without evaluations\n"));
@@ -124,8 +118,8 @@ static void test_table(void **state) {
                            "--host-workers 2 --machine @/round.yaml");
     assert_non_null(strstr(text, "\npredicted:\n"));
     assert_non_null(strstr(text, "weak scaling"));
-    assert_int_equal(count(text, "\n* "), 3);
-    assert_int_equal(count(text, "\n! "), 0);
+    assert_int_equal(occurrences(text, "\n* "), 3);
+    assert_int_equal(occurrences(text, "\n! "), 0);
     assert_non_null(strstr(text, "\n     64    32    512    0   0 ")); /* 8 each */
     free(text);
     text = output_of("plan configs/tiny.yaml --workers 2,4 --strong --machine @/round.yaml");
@@ -134,8 +128,8 @@ static void test_table(void **state) {
     free(text);
     text = output_of("plan configs/tiny.yaml --workers 2,4 --machine @/round.yaml "
                      "--set parallel.memory_limit_mb=0.001");
-    assert_int_equal(count(text, "\n! "), 16); /* with and without recompute */
-    assert_int_equal(count(text, "nothing fits"), 2);
+    assert_int_equal(occurrences(text, "\n! "), 16); /* with and without recompute */
+    assert_int_equal(occurrences(text, "nothing fits"), 2);
     free(text);
     text = output_of("plan configs/tiny.yaml --workers 8,9,16 --strong --machine @/round.yaml");
     assert_non_null(strstr(text, "\n      9 not possible: strong scaling: train.batch 16 can't"));

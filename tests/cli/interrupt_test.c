@@ -43,7 +43,7 @@ static void test_stop_and_resume(void **state) {
  * bits. */
 static void test_killed_worker(void **state) {
     (void)state;
-    char whole[256], cut[256], *output = NULL;
+    char *output = NULL;
     hold_after("killed", 30);
     program p = start(3, "killed", STEPS);
     wait_for_file("killed/checkpoints/step-20");
@@ -55,9 +55,7 @@ static void test_killed_worker(void **state) {
     assert_non_null(strstr(output, "view 1: worker 1 was killed by signal 9"));
     assert_non_null(strstr(output, "view 2: continuing after step"));
     free(output);
-    hash_of("whole", whole);
-    hash_of("killed", cut);
-    assert_string_equal(whole, cut);
+    same_hash("whole", "killed");
 }
 
 /* When the supervisor itself is killed, its workers go with it. */
@@ -84,7 +82,7 @@ static void test_killed_supervisor(void **state) {
 static void test_begin_again(void **state) {
     (void)state;
     static const char *const lost[] = {"tokenizer.json", "tokens.bin"};
-    char whole[256], got[256], line[256], path[128], *output = NULL;
+    char line[256], path[128], *output = NULL;
     snprintf(line, sizeof line, START, 2, "early", 1000000);
     strcat(line, " --resume --set checkpoint.every=0");
     program p = program_start(line, 0);
@@ -104,9 +102,7 @@ static void test_begin_again(void **state) {
     snprintf(line, sizeof line, START, 2, "early", STEPS);
     strcat(line, " --resume");
     expect(line, 0, "early: has no checkpoint yet; beginning again");
-    hash_of("whole", whole);
-    hash_of("early", got);
-    assert_string_equal(whole, got);
+    same_hash("whole", "early");
     snprintf(line, sizeof line, ": clean: %d steps", STEPS);
     expect("ckpt ledger @/early", 0, line);
 }
@@ -244,7 +240,7 @@ static void test_step_given_up(void **state) {
         "train -n 2", "train -n 2 --set parallel.transport=thread",
         "train -n 3 --set parallel.zero=3 --set parallel.overlap=on --set parallel.bucket_mb=0.01",
         "run -n 2 " LOCKSTEP_PROGRAM " train"};
-    char whole[256], got[256];
+    char whole[256];
     expect("train configs/tiny.yaml -n 1 -o @/not-cut" LONG_STEPS, 0, NULL);
     hash_of("not-cut", whole);
     for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
@@ -252,8 +248,7 @@ static void test_step_given_up(void **state) {
         int tries = 1;
         while (!gives_up(commands[i], 0)) assert_true(tries++ < 30);
         expect("train --resume @/given-up -n 2", 0, NULL);
-        hash_of("given-up", got);
-        assert_string_equal(whole, got);
+        assert_hash("given-up", whole);
         expect("ckpt ledger @/given-up", 0, "clean: 6 steps");
     }
 }

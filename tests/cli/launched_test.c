@@ -50,12 +50,10 @@ static void skip_without(const char *mpirun) {
 
 /* Trains with `launcher` in front, and compares with the run `one`. */
 static void same_bits_as(const char *one, const char *launcher, const char *run, const char *sets) {
-    char line[1024], want[256], got[256];
+    char line[1024];
     snprintf(line, sizeof line, "timeout 400 %s " TRAIN "@/%s %s 2>&1", launcher, run, sets);
     expect_shell(line, true, "validation loss");
-    hash_of(one, want);
-    hash_of(run, got);
-    assert_string_equal(want, got);
+    same_hash(one, run);
 }
 
 static void same_bits(const char *launcher, const char *run, const char *sets) {
@@ -114,15 +112,13 @@ static void test_frozen(void **state) {
 
 static void test_torchrun(void **state) {
     (void)state;
-    char want[256], got[256];
+    char want[256];
     if (!file_exists("one")) expect_shell(TRAIN "@/one -n 1 2>&1", true, NULL);
     expect_shell(AS_TORCHRUN("@/torchrun"), true, "validation loss");
     hash_of("one", want);
-    hash_of("torchrun", got);
-    assert_string_equal(want, got);
+    assert_hash("torchrun", want);
     expect_shell(AS_TORCHRUN("@/torchrun-tcp --set parallel.transport=tcp"), true, NULL);
-    hash_of("torchrun-tcp", got);
-    assert_string_equal(want, got);
+    assert_hash("torchrun-tcp", want);
 }
 
 /* An error that every worker detects is reported once, and ends all workers. */
@@ -131,8 +127,8 @@ static void test_wrong(void **state) {
     char *output = NULL;
     if (!file_exists("one")) expect_shell(TRAIN "@/one -n 1 2>&1", true, NULL);
     assert_int_not_equal(shell(AS_TORCHRUN("@/one"), &output), 0);
-    assert_int_equal(count_of(output, "exists already; continue it with --resume"), 1);
-    assert_int_equal(count_of(output, "lockstep:"), 1);
+    assert_int_equal(occurrences(output, "exists already; continue it with --resume"), 1);
+    assert_int_equal(occurrences(output, "lockstep:"), 1);
     free(output);
     expect_shell(AS_TORCHRUN("@/never -n 2"), false, "the launcher has started 3 workers");
     expect_shell(AS_TORCHRUN("@/never --set parallel.transport=thread"), false,
@@ -154,8 +150,8 @@ static void once(const char *launcher, const char *command, const char *says) {
         if (strstr(output, "lockstep:")) break;
     }
     if (code == 0 ||
-        count_of(output, "lockstep: ") - count_of(output, "ended with exit code") != 1 ||
-        count_of(output, says) != 1)
+        occurrences(output, "lockstep: ") - occurrences(output, "ended with exit code") != 1 ||
+        occurrences(output, says) != 1)
         fail_msg("%s\nexit code %d; output:\n%s\nexpected once: %s", line, code, output, says);
     free(output);
 }
@@ -283,7 +279,7 @@ static void test_lost_openmpi(void **state) {
         "@/lost.errors && break; sleep 0.1; done; kill -CONT $!; wait $!; code=$?; "
         "while kill -0 $(cat @/pid.0) || kill -0 $(cat @/pid.2); do sleep 0.1; done 2>/dev/null; "
         "[ $i -lt 600 ] && [ $code != 0 ] && echo && readlink @/$run/checkpoints/latest; pids=;";
-    char launch[1600], want[256], got[256];
+    char launch[1600];
     int newest = 0;
     skip_without("mpirun.openmpi");
     write_file("ranked.sh", script, sizeof script - 1);
@@ -298,9 +294,7 @@ static void test_lost_openmpi(void **state) {
     assert_output_has(output, "codes: 0.");
     free(output);
     free(launched(REQUEUED, "lost-alone", newest + 5, NULL));
-    hash_of("lost-alone", want);
-    hash_of("lost", got);
-    assert_string_equal(want, got);
+    same_hash("lost-alone", "lost");
 }
 
 /* MPICH's mpirun sometimes exits with 0, whatever exit codes its programs have. */

@@ -58,29 +58,23 @@ static void write_config(void) {
 /* Two virtual workers: four workers need pipelines, two don't. */
 static void test_run(void **state) {
     (void)state;
-    char one[256], other[256];
     expect("train configs/tiny.yaml -o @/one -n 1 " SMALL, 0, NULL);
     write_config();
     expect("train @/auto.yaml -o @/auto -n 4 --until 2 " SMALL, 75, "parallel.mesh.pipe=2");
     expect("ckpt ledger @/auto", 0, NULL); /* more workers than virtual workers */
     expect("train --resume @/auto -n 2", 0, "parallel.mesh.pipe=1");
-    hash_of("one", one);
-    hash_of("auto", other);
-    assert_string_equal(one, other);
+    same_hash("one", "auto");
 }
 
 /* Stages share the embedding, so zero 3 does not shard it: each worker that has it loads all of it,
  * also where workers share no memory. */
 static void test_tied(void **state) {
     (void)state;
-    char one[256], other[256];
     expect("train configs/tiny.yaml -o @/tied -n 1 --until 2 " SMALL, 75, NULL);
     expect("train --resume @/tied -n 4 --set parallel.mesh.pipe=2 --set parallel.zero=3 "
            "--set parallel.transport=tcp",
            0, NULL);
-    hash_of("one", one);
-    hash_of("tied", other);
-    assert_string_equal(one, other);
+    same_hash("one", "tied");
 }
 
 /* One sample a step: workers can only divide the model, by its slices where it has some. */
@@ -90,7 +84,6 @@ static void test_sliced(void **state) {
         "--set train.batch=1 --set train.virtual_workers=1 --set train.micro_batch=1 --set "
         "model.width=96 --set parallel.tensor_virtual=3 --set train.steps=4 --set "
         "train.eval_every=0 --set optim.warmup=2 ";
-    char one[256], other[256];
     char *line = ls_format("train configs/tiny.yaml -o @/whole -n 1 %s", slices);
     expect(line, 0, NULL);
     free(line);
@@ -98,9 +91,7 @@ static void test_sliced(void **state) {
     expect(line, 75, "parallel.mesh.tensor=3");
     free(line);
     expect("train --resume @/sliced -n 2", 0, "parallel.mesh.tensor=2");
-    hash_of("whole", one);
-    hash_of("sliced", other);
-    assert_string_equal(one, other);
+    same_hash("whole", "sliced");
     expect("plan configs/tiny.yaml -n 3 --mesh auto --json --set parallel.tensor_virtual=3 --set "
            "train.virtual_workers=1",
            0, "\"tensor\": 3");

@@ -27,9 +27,7 @@ static int make(void **state) {
 }
 
 static void has_figures(const char *run) {
-    char hash[256];
-    hash_of(run, hash);
-    assert_string_equal(hash, plain);
+    assert_hash(run, plain);
     shell_of_run(run, FIGURES " $m | diff - figures");
 }
 

@@ -20,12 +20,7 @@ static int make(void **state) {
     return 0;
 }
 
-static void expect_right(const char *run) {
-    char want[256], got[256];
-    hash_of("alone", want);
-    hash_of(run, got);
-    assert_string_equal(want, got);
-}
+static void expect_right(const char *run) { same_hash("alone", run); }
 
 /* Runs a line of a shell, in which $T is the program, $D the test's directory, $P a free port, and
  * $slow what a paced run begins with. */

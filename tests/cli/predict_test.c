@@ -213,7 +213,7 @@ static void test_lacking(void **state) {
     write_file("chosen.yaml", chosen, strlen(chosen));
     expect("train @/chosen.yaml -o @/chosen --set data.path=@/train.csv", 0, "validation loss");
     char *a = output_of("predict @/chosen @/new.csv"), *b = output_of("predict @/chosen");
-    assert_int_equal(count_of(a, "\n"), NEW + 1);
+    assert_int_equal(occurrences(a, "\n"), NEW + 1);
     free(a), free(b);
     expect("eval @/chosen --data @/new.csv", 1, "; without labels there is `lockstep predict`");
     static const char empty[] =
@@ -221,7 +221,7 @@ static void test_lacking(void **state) {
     write_file("empty.csv", empty, strlen(empty));
     for (int i = 0; i < 2; i++) {
         a = output_of("predict @/%s @/empty.csv", i ? "chosen" : "run");
-        assert_int_equal(count_of(a, "\n"), 4);
+        assert_int_equal(occurrences(a, "\n"), 4);
         free(a);
     }
     static const char odd[] = "b,a,colour\n0.1,0.1,red\n0.2,0.2,mauve\n0.3,0.3,blue\n";

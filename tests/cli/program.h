@@ -353,19 +353,26 @@ static inline void hash_of(const char *run, char hash[256]) {
     free(output);
 }
 
+/* The run's hash is `want`. */
+static inline void assert_hash(const char *run, const char *want) {
+    char hash[256];
+    hash_of(run, hash);
+    assert_string_equal(hash, want);
+}
+
+/* Both runs end with the same weights. */
+static inline void same_hash(const char *one, const char *other) {
+    char hash[256];
+    hash_of(other, hash);
+    assert_hash(one, hash);
+}
+
 /* Runs shell commands in the test's directory; $r is the run directory, $m its metrics.jsonl. */
 static inline void shell_of_run(const char *run, const char *what) {
     shellf("cd %s && r=%s/%s && m=$r/metrics.jsonl && %s", folder, folder, run, what);
 }
 
 /* ---- output ---- */
-
-/* How often `what` occurs in the output. */
-static inline int count_of(const char *output, const char *what) {
-    int n = 0;
-    for (const char *s = output; (s = strstr(s, what)); s++) n++;
-    return n;
-}
 
 static inline void assert_output_has(const char *output, const char *what) {
     if (!strstr(output, what)) fail_msg("expected: %s\noutput:\n%s", what, output);

@@ -15,10 +15,10 @@ static void check_values(const char *output) {
     char says[64];
     for (int step = 10; step < 60; step += 10) {
         snprintf(says, sizeof says, "step %d/60  val ", step);
-        if (count_of(output, says) != 1) fail_msg("%s:\n%s", says, output);
+        if (occurrences(output, says) != 1) fail_msg("%s:\n%s", says, output);
     }
-    assert_int_equal(count_of(output, "  val "), 5);
-    assert_int_equal(count_of(output, "validation loss "), 1);
+    assert_int_equal(occurrences(output, "  val "), 5);
+    assert_int_equal(occurrences(output, "validation loss "), 1);
 }
 
 static void test_pipe(void **state) {
@@ -111,7 +111,7 @@ static int circles(const char *run) {
     ls_buf svg = {0};
     ls_error e = {0};
     assert_ls_ok(ls_file_read(path, 1 << 20, &svg, &e), e);
-    int n = count_of(svg.data, "<circle");
+    int n = occurrences(svg.data, "<circle");
     *strrchr(path, '/') = 0;
     frame_check_file(path, "loss.svg");
     ls_buf_free(&svg);

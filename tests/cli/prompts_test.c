@@ -27,13 +27,6 @@ static void train(const char *run, const char *options) {
     free(line);
 }
 
-static void has_hash_of(const char *run, const char *of) {
-    char a[256], b[256];
-    hash_of(run, a);
-    hash_of(of, b);
-    assert_string_equal(a, b);
-}
-
 static void has_samples_of(const char *run, const char *of) {
     char *a = ls_format("%s/samples.jsonl", run), *b = ls_format("%s/samples.jsonl", of);
     same_files(a, b);
@@ -48,8 +41,8 @@ static void writes_samples_of(const char *run, const char *options) {
     output = output_of("%s", line);
     char *last = strstr(samples, "{\"step\": 20, ");
     assert_non_null(last);
-    assert_int_equal(count_of(samples, "{\"step\": "), 16);
-    assert_int_equal(count_of(last, "{\"step\": 20, "), 4);
+    assert_int_equal(occurrences(samples, "{\"step\": "), 16);
+    assert_int_equal(occurrences(last, "{\"step\": 20, "), 4);
     for (char *want = output, *got = last, *end; *want; want = end + 1) {
         end = strchr(want, '\n');
         got = strstr(got, "\"prompt\"");
@@ -70,12 +63,12 @@ static void test_layouts(void **state) {
     train("plain", "-n 1");
     assert_false(file_exists("plain/samples.jsonl"));
     train("one", "-n 1 " PROMPTS);
-    has_hash_of("one", "plain");
+    same_hash("one", "plain");
     writes_samples_of("one", "--temperature 0.8");
     for (int i = 0; i < (int)(sizeof layouts / sizeof *layouts); i++) {
         char *run = ls_format("layout%d", i), *options = ls_format(PROMPTS "%s", layouts[i]);
         train(run, options);
-        has_hash_of(run, "one");
+        same_hash(run, "one");
         has_samples_of(run, "one");
         free(run), free(options);
     }
@@ -100,7 +93,7 @@ static void test_killed(void **state) {
     host_kill_children(&h, 2);
     let_go("killed");
     host_expect(&h, 0, "was killed");
-    has_hash_of("killed", "one");
+    same_hash("killed", "one");
     has_samples_of("killed", "one");
 }
 
@@ -117,7 +110,7 @@ static void test_resumed(void **state) {
     shell_of_run("again", "printf '{\"step\": 3' >> $r/samples.jsonl && test $(wc -l < "
                           "$r/samples.jsonl) = 12");
     expect(TINY "-n 1 -o @/again --resume " PROMPTS, 0, "continuing from");
-    has_hash_of("again", "one");
+    same_hash("again", "one");
     has_samples_of("again", "one");
 }
 
@@ -182,7 +175,7 @@ static void test_chats(void **state) {
            0, NULL);
     has_samples_of("lora2", "lora");
     expect(CHAT "-n 1 --set train.sample_prompts=[] -o @/without", 0, NULL);
-    has_hash_of("without", "tuned");
+    same_hash("without", "tuned");
     write_text("pairs.jsonl",
                "{\"prompt\": \"a?\", \"chosen\": \"yes\", \"rejected\": \"no\"}\n"
                "{\"prompt\": \"b?\", \"chosen\": \"yes\", \"rejected\": \"never\"}\n"

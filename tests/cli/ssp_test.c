@@ -27,7 +27,7 @@ static void test_synchronous(void **arg) {
            "--set train.eval_every=0",
            0, NULL);
     train(3, "none", "--set sync.staleness=0");
-    same("sync", "none");
+    same_hash("sync", "none");
     expect("ckpt ledger @/none", 0, ": clean: 60 steps");
 }
 
@@ -49,7 +49,7 @@ static void test_workers(void **arg) {
         snprintf(more, sizeof more, "more-%d", i);
         train(1, one, settings[i]);
         train(workers[i % 3], more, settings[i]);
-        same(one, more);
+        same_hash(one, more);
     }
     expect("ckpt ledger @/more-1", 0, ": clean: 60 steps");
 }
@@ -142,7 +142,7 @@ static void test_resumed(void **arg) {
     program_expect(&p, 75, "stopped after step 37 of 60");
     p = start(1, "parts", "--set sync.staleness=3 --resume");
     program_expect(&p, 0, NULL);
-    same("whole", "parts");
+    same_hash("whole", "parts");
 }
 
 static void test_killed(void **arg) {
@@ -163,7 +163,7 @@ static void test_killed(void **arg) {
     let_go("killed");
     program_expect(&p, 0, "another takes its place, and the others continue");
     assert_true(times > 6);
-    same("undisturbed", "killed");
+    same_hash("undisturbed", "killed");
 }
 
 /* A worker that is stopped holds the others up only beyond the staleness, and for a heartbeat. */
@@ -179,7 +179,7 @@ static void test_paused(void **arg) {
     while (kill(pids[1], 0) == 0) sleep_ms(10); /* until it is replaced */
     let_go("paused");
     program_expect(&p, 0, "was killed by signal 9; another takes its place");
-    same("unpaused", "paused");
+    same_hash("unpaused", "paused");
 }
 
 /* The processes that compute, or the one that steps: the run goes on from its checkpoint. */
@@ -204,7 +204,7 @@ static void test_lost(void **arg) {
         }
         p = start(2, run, "--resume");
         program_expect(&p, 0, NULL);
-        same("kept", run);
+        same_hash("kept", run);
     }
 }
 

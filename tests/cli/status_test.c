@@ -16,7 +16,7 @@ static void train(const char *run, const char *more, int code) {
 static ls_json *status_of(const char *run) {
     ls_json *j = NULL;
     char *output = output_of("status @/%s --json", run);
-    assert_int_equal(count_of(output, "\n"), 1);
+    assert_int_equal(occurrences(output, "\n"), 1);
     assert_int_equal(ls_json_parse(output, strlen(output), "status", &j, NULL), LS_OK);
     free(output);
     return j;
@@ -140,8 +140,8 @@ static void test_log(void **state) {
     assert_int_equal(run_program(line, &first), 75);
     char *second = output_of("train --resume @/logged -n 3");
     char *log = log_of("logged"), *at = log;
-    assert_int_equal(count_of(log, "---- started on "), 2);
-    assert_int_equal(count_of(log, "/lockstep train --resume "), 2); /* proposed, and done */
+    assert_int_equal(occurrences(log, "---- started on "), 2);
+    assert_int_equal(occurrences(log, "/lockstep train --resume "), 2); /* proposed, and done */
     assert_null(strchr(log, '\033'));
     for (char *l = strtok(first, "\n"); l; l = strtok(NULL, "\n")) assert_output_has(log, l);
     for (char *l = strtok(second, "\n"); l; l = strtok(NULL, "\n")) assert_output_has(log, l);
@@ -184,8 +184,8 @@ static void test_list(void **state) {
     shell_of_run("complete", "mkdir -p l/deep/er l/.hidden && cp -r $r l/deep/er/b && cp -r $r l/a "
                              "&& cp -r $r l/.hidden/c && ln -s ../l l/again");
     char *output = output_of("status @/l");
-    assert_int_equal(count_of(output, "complete"), 2);
-    assert_int_equal(count_of(output, "\n"), 3);
+    assert_int_equal(occurrences(output, "complete"), 2);
+    assert_int_equal(occurrences(output, "\n"), 3);
     assert_true(last_line(output) && strstr(output, "/l/a ") < strstr(output, "/l/deep/er/b "));
     free(output);
     expect("status @/l/a/checkpoints", 0, "no runs are there");
@@ -198,7 +198,7 @@ static void test_hostile(void **state) {
     shell_of_run("complete", "mkdir h && cp -r $r \"$(printf 'h/\\033[31mred\\nforged')\"");
     char *output = output_of("status @/h");
     assert_null(strchr(output, '\033'));
-    assert_int_equal(count_of(output, "\n"), 2);
+    assert_int_equal(occurrences(output, "\n"), 2);
     assert_output_has(output, "\\x1b[31mred\\nforged");
     free(output);
     shell_of_run("complete", "cp -r $r bad && printf '{\"step\": 7, \"lo' >> bad/metrics.jsonl");

@@ -18,9 +18,7 @@ static char steered[256]; /* the hash of a run that was steered from step 11 on 
 static void begin(const char *run) { expectf(75, NULL, LINE "-n 2 -o @/%s --until 10", run); }
 
 static void has_bits(const char *run) {
-    char hash[256];
-    hash_of(run, hash);
-    assert_string_equal(hash, steered);
+    assert_hash(run, steered);
     expectf(0, LR DECAY, "ckpt ledger @/%s", run);
 }
 

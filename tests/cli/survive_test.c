@@ -464,7 +464,7 @@ static size_t await_line(const program *p, heard *h, size_t from, const char *wh
 /* Stops the run after a step, ends it a few steps later, and compares its bits with those of one
  * that had no slow worker. */
 static void check_slow(program *p, const char *run) {
-    char want[256], got[256], alone[64], *output = NULL;
+    char alone[64], *output = NULL;
     int steps = 0;
     await_view(p, run, 2);
     slow_down(1);
@@ -482,9 +482,7 @@ static void check_slow(program *p, const char *run) {
     snprintf(alone, sizeof alone, "%s-alone", run);
     on = start(2, alone, steps + 2, STEADY);
     program_expect(&on, 0, NULL);
-    hash_of(alone, want);
-    hash_of(run, got);
-    assert_string_equal(want, got);
+    same_hash(alone, run);
 }
 
 /* The slow worker is named, and virtual workers move from it to the other. */
@@ -509,7 +507,7 @@ static void test_slow(void **arg) {
 /* The waiting worker computes some of the slow worker's virtual workers first. */
 static void test_backup(void **arg) {
     (void)arg;
-    char want[256], got[256], *output = NULL;
+    char *output = NULL;
     program p = start_slow("backup", SLOW_STEPS, 20,
                            "--set survival.balance=off --set survival.backup_workers=4");
     assert_int_equal(program_end(&p, &output), 0);
@@ -518,9 +516,7 @@ static void test_backup(void **arg) {
     slow_down(1);
     p = start(2, "backup-alone", SLOW_STEPS, STEADY);
     program_expect(&p, 0, NULL);
-    hash_of("backup-alone", want);
-    hash_of("backup", got);
-    assert_string_equal(want, got);
+    same_hash("backup-alone", "backup");
 }
 
 /* A worker that is much slower than the others is replaced by a new process. */

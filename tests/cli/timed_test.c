@@ -31,7 +31,7 @@ static void test_bits(void **state) {
         "-n 2 --set parallel.transport=tcp ",
         "-n 2 --set parallel.executor=sequential ",
     };
-    char want[256], got[256], line[1024], name[16];
+    char want[256], line[1024], name[16];
     expect(LINE "-n 2 -o @/plain", 0, NULL);
     assert_int_equal(checkpoints_of("plain"), 1); /* ten minutes have not passed */
     assert_false(file_exists("plain/checkpoints/best"));
@@ -39,8 +39,7 @@ static void test_bits(void **state) {
     for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
         snprintf(name, sizeof name, "way-%zu", i);
         expectf(0, NULL, LINE OFTEN "%s-o @/%s", ways[i], name);
-        hash_of(name, got);
-        assert_string_equal(got, want);
+        assert_hash(name, want);
         int n = checkpoints_of(name);
         if (n != 2 && n != 3) fail_msg("%s: %d checkpoints", name, n);
         snprintf(line, sizeof line, "%s/checkpoints/step-30", name);
@@ -64,15 +63,12 @@ static void test_best(void **state) {
 
 static void test_killed(void **state) {
     (void)state;
-    char want[256], got[256];
     hold_after("killed", 15);
     program p = program_start(LINE OFTEN "-n 2 -o @/killed", 0);
     wait_for_file("killed/checkpoints/latest");
     kill_paced(&p, "killed");
     expect("train --resume @/killed -n 3", 0, "continuing from");
-    hash_of("plain", want);
-    hash_of("killed", got);
-    assert_string_equal(got, want);
+    same_hash("plain", "killed");
     expect("ckpt ledger @/killed", 0, ": clean: 30 steps");
 }
 

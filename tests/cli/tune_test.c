@@ -70,10 +70,7 @@ static void test_best(void **state) {
     expect("train @/one/best.yaml -o @/best -n 2", 0, NULL);
     shell_of_run("best", "t=$(sed -n '1s/.*Trial \\([0-9]*\\) .*/\\1/p' one/best.yaml) && "
                          "ln -s $(printf one/trial-%03d $t) winner");
-    char x[256], y[256];
-    hash_of("best", x);
-    hash_of("winner", y);
-    assert_string_equal(x, y);
+    same_hash("best", "winner");
     expect("train --resume @/winner --set train.steps=20 -n 1", 0, NULL);
 }
 

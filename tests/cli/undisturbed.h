@@ -17,9 +17,7 @@ static const char THREADS[] = " --set parallel.transport=thread";
 static char undisturbed[256]; /* output of `ckpt hash` for the undisturbed run */
 
 static inline void has_undisturbed_bits(const char *run) {
-    char hash[256];
-    hash_of(run, hash);
-    assert_string_equal(hash, undisturbed);
+    assert_hash(run, undisturbed);
     expectf(0, ": clean: 60 steps", "ckpt ledger @/%s", run);
 }
 

@@ -4,14 +4,6 @@
 
 #include "cli/program.h"
 
-/* Both runs end with the same weights. */
-static inline void same(const char *one, const char *other) {
-    char a[256], b[256];
-    hash_of(one, a);
-    hash_of(other, b);
-    assert_string_equal(a, b);
-}
-
 /* Four steps of a config and a model; what `way` sets counts more. */
 static inline void train_way(const char *config, const char *run, const char *model,
                              const char *way) {
@@ -28,7 +20,7 @@ static inline void train_ways(const char *config, const char *model, const char 
     for (int i = 0; i < n; i++) {
         if (!runs_case(i + each - first, each)) continue;
         train_way(config, "many", model, ways[i]);
-        same("one", "many");
+        same_hash("one", "many");
         shell_of_run("many", "rm -r $r");
     }
 }

@@ -74,12 +74,6 @@ static char *kernel_of(const ls_nvrtc_made *made, const char *name) {
     return strndup(from, (size_t)(to - from));
 }
 
-static int count(const char *text, const char *what) {
-    int n = 0;
-    for (const char *at = text; (at = strstr(at, what)); at += strlen(what)) n++;
-    return n;
-}
-
 /* Each kernel is there. An array of an item is in registers: none has a place in memory (".local"),
  * and nothing rounds otherwise than the CPU. */
 static void check_kernel(const char *architecture, const char *name, const char *text) {
@@ -103,9 +97,9 @@ static void check_sums(const ls_nvrtc_made *made) {
     for (size_t i = 0; i < sizeof products / sizeof *products; i++) {
         char *text = kernel_of(made, products[i]);
         assert_non_null(text);
-        assert_true(count(text, "fma.rn.f32") >= 16);
+        assert_true(occurrences(text, "fma.rn.f32") >= 16);
         for (size_t w = 0; w < sizeof wrong / sizeof *wrong; w++)
-            assert_int_equal(count(text, wrong[w]), 0);
+            assert_int_equal(occurrences(text, wrong[w]), 0);
         free(text);
     }
 }
@@ -116,10 +110,10 @@ static void check_sums(const ls_nvrtc_made *made) {
 static void check_product(const ls_nvrtc_made *made, const char *name, int elements, int loads) {
     char *text = kernel_of(made, name);
     assert_non_null(text);
-    assert_int_equal(count(text, "fma.rn.f32"), 16 * elements);
-    assert_in_range(count(text, "ld.shared.v4"), 16 * loads - 4, 16 * loads + 4);
-    assert_in_range(count(text, "ld.shared.f32"), 0, 4);
-    assert_true(count(text, "cp.async.cg.shared.global") > 0);
+    assert_int_equal(occurrences(text, "fma.rn.f32"), 16 * elements);
+    assert_in_range(occurrences(text, "ld.shared.v4"), 16 * loads - 4, 16 * loads + 4);
+    assert_in_range(occurrences(text, "ld.shared.f32"), 0, 4);
+    assert_true(occurrences(text, "cp.async.cg.shared.global") > 0);
     free(text);
 }
 

@@ -6,18 +6,12 @@
 #include "report/frame_check.h"
 #include "test.h"
 
-static int count(const char *text, const char *what) {
-    int n = 0;
-    for (const char *s = text; (s = strstr(s, what)); s += strlen(what)) n++;
-    return n;
-}
-
 /* Every coordinate of the SVG lies in the picture. */
 static void check_svg(const ls_curve *c, int circles) {
     ls_buf out = {0};
     ls_curve_svg(c, &out);
     frame_check(out.data);
-    assert_int_equal(count(out.data, "<circle"), circles);
+    assert_int_equal(occurrences(out.data, "<circle"), circles);
     for (const char *s = strstr(out.data, "points=\""); s; s = strstr(s + 1, "points=\"")) {
         double x = 0, y = 0;
         int used = 0;
@@ -32,8 +26,8 @@ static void check_svg(const ls_curve *c, int circles) {
 static void check_text(const ls_curve *c, int columns, int rows, int dots) {
     ls_buf out = {0};
     ls_curve_print(c, columns, rows, &out);
-    assert_int_equal(count(out.data, "●") - (c->val.n > 0), dots); /* one is the legend's */
-    assert_int_equal(count(out.data, "\n"), rows);
+    assert_int_equal(occurrences(out.data, "●") - (c->val.n > 0), dots); /* one is the legend's */
+    assert_int_equal(occurrences(out.data, "\n"), rows);
     ls_buf_free(&out);
 }
 

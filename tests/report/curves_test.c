@@ -6,12 +6,6 @@
 #include "report/frame_check.h"
 #include "test.h"
 
-static int count(const char *text, const char *what) {
-    int n = 0;
-    for (const char *s = text; (s = strstr(s, what)); s += strlen(what)) n++;
-    return n;
-}
-
 /* Two lines that cross at step 50 have each its letter, and # where they meet. */
 static void test_crossing(void **state) {
     (void)state;
@@ -26,18 +20,18 @@ static void test_crossing(void **state) {
     const ls_curves c = {"two", "step", lines, 2, false, 0, 0};
     ls_buf text = {0}, svg = {0};
     ls_curves_print(&c, 80, 20, &text);
-    assert_in_range(count(text.data, "#"), 1, 5);
+    assert_in_range(occurrences(text.data, "#"), 1, 5);
     assert_non_null(strstr(text.data, "a rising\n"));
     assert_non_null(strstr(text.data, "b falling"));
     /* the first row has the end of the rising line, and the begin of the falling one */
     const char *row = strchr(text.data, '\n') + 1, *end = strchr(row, '\n');
     const char *b = strchr(row, 'b');
     assert_true(b && b < end && strchr(b, 'a') < end);
-    assert_int_equal(count(text.data, "\n"), 18 + 1 + 2);
+    assert_int_equal(occurrences(text.data, "\n"), 18 + 1 + 2);
     ls_curves_svg(&c, &svg);
-    assert_int_equal(count(svg.data, "<polyline"), 2);
-    assert_int_equal(count(svg.data, "<circle"), 101);
-    assert_int_equal(count(svg.data, "dasharray"), 2);
+    assert_int_equal(occurrences(svg.data, "<polyline"), 2);
+    assert_int_equal(occurrences(svg.data, "<circle"), 101);
+    assert_int_equal(occurrences(svg.data, "dasharray"), 2);
     assert_non_null(strstr(svg.data, "falling &#60;&#38;&#62;"));
     ls_buf_free(&text);
     ls_buf_free(&svg);
@@ -57,13 +51,13 @@ static void test_equal(void **state) {
     char *names = strstr(text.data, "a x\n");
     assert_non_null(names);
     *names = 0;
-    assert_true(count(text.data, "#") > 50);
-    assert_int_equal(count(text.data, "b"), 0);
+    assert_true(occurrences(text.data, "#") > 50);
+    assert_int_equal(occurrences(text.data, "b"), 0);
     ls_curves_svg(&c, &svg);
     frame_check(svg.data);
     /* the second is drawn in dashes, between which the first is seen; the others are not named */
-    assert_int_equal(count(svg.data, "<polyline"), 2);
-    assert_int_equal(count(svg.data, "stroke-dasharray=\"10 10\""), 2);
+    assert_int_equal(occurrences(svg.data, "<polyline"), 2);
+    assert_int_equal(occurrences(svg.data, "stroke-dasharray=\"10 10\""), 2);
     assert_non_null(strstr(svg.data, ">y</text>"));
     assert_null(strstr(svg.data, ">z</text>"));
     ls_buf_free(&text);
@@ -156,7 +150,7 @@ static void test_crowded(void **state) {
     for (int i = 1; i < LS_CURVES_MOST; i++) {
         char dashes[64];
         snprintf(dashes, sizeof dashes, "stroke-dasharray=\"10 %d\"", 10 * i);
-        assert_int_equal(count(svg.data, dashes), 2);
+        assert_int_equal(occurrences(svg.data, dashes), 2);
     }
     ls_buf_free(&svg);
 }

@@ -8,12 +8,6 @@
 
 enum { N = 5 };
 
-static int count(const char *text, const char *what) {
-    int n = 0;
-    for (const char *s = text; (s = strstr(s, what)); s += strlen(what)) n++;
-    return n;
-}
-
 /* The number behind `name`="..." of the first element after `at` that has this title. */
 static double place(const char *svg, const char *title, const char *name) {
     const char *end = strstr(svg, title), *at = NULL;
@@ -41,9 +35,9 @@ static void test_log(void **state) {
     const double x[N] = {0.001, 0.01, 0.1, 1, 0.5};
     const ls_keys_panel panel = {.key = "optim.lr", .x = x, .is_log = true};
     ls_buf svg = draw(&panel, 1);
-    assert_int_equal(count(svg.data, "<title>"), 3);
-    assert_int_equal(count(svg.data, ">×<"), 1);
-    assert_int_equal(count(svg.data, "× diverged"), 1);
+    assert_int_equal(occurrences(svg.data, "<title>"), 3);
+    assert_int_equal(occurrences(svg.data, ">×<"), 1);
+    assert_int_equal(occurrences(svg.data, "× diverged"), 1);
     assert_non_null(strstr(svg.data, "optim.lr (log)"));
     double a = place(svg.data, "trial 1: 4<", "cx=\""), b = place(svg.data, "trial 2: 3<", "cx=\"");
     double c = place(svg.data, "trial 3: 5<", "cx=\"");
@@ -78,10 +72,10 @@ static void test_panels(void **state) {
                                     {"optim.weight_decay", decay, false, false, NULL, 0},
                                     {"same", decay, false, false, NULL, 0}};
     ls_buf svg = draw(panels, 3);
-    assert_int_equal(count(svg.data, "<title>"), 3 + 2 + 2);
+    assert_int_equal(occurrences(svg.data, "<title>"), 3 + 2 + 2);
     assert_non_null(strstr(svg.data, "&#60;lion&#62;"));
     assert_null(strstr(svg.data, "(log)"));
-    assert_int_equal(count(svg.data, ">val_loss<"), 2); /* the left panels */
+    assert_int_equal(occurrences(svg.data, ">val_loss<"), 2); /* the left panels */
     ls_buf_free(&svg);
 }
 
@@ -114,7 +108,7 @@ static void test_empty(void **state) {
     ls_keys_svg(&p, &svg);
     assert_null(strstr(svg.data, "nan"));
     assert_null(strstr(svg.data, "inf"));
-    assert_int_equal(count(svg.data, "<title>"), 1);
+    assert_int_equal(occurrences(svg.data, "<title>"), 1);
     ls_buf_free(&svg);
 }
 

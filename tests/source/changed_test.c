@@ -12,13 +12,6 @@
 
 enum { PAGE = 4096, NPAGES = 16 };
 
-static int make_sets(void **state) {
-    if (make_folder(state) != 0) return -1;
-    char line[256];
-    snprintf(line, sizeof line, "python3 tests/source/write_sets.py %s", folder);
-    return system(line) == 0 ? 0 : -1;
-}
-
 static void make_pages(const char *name) {
     static uint8_t pages[NPAGES * PAGE];
     memset(pages, 'x', sizeof pages);
@@ -184,8 +177,8 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_elsewhere, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(test_guard, make_folder, remove_folder),
         cmocka_unit_test_setup_teardown(test_many, make_folder, remove_folder),
-        cmocka_unit_test_setup_teardown(test_truncated, make_sets, remove_folder),
-        cmocka_unit_test_setup_teardown(test_changed, make_sets, remove_folder),
+        cmocka_unit_test_setup_teardown(test_truncated, write_sets, remove_folder),
+        cmocka_unit_test_setup_teardown(test_changed, write_sets, remove_folder),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

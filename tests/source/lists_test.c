@@ -6,13 +6,6 @@
 
 enum { N = 40, MOST = 4 };
 
-static int make_sets(void **state) {
-    if (make_folder(state) != 0) return -1;
-    char line[256];
-    snprintf(line, sizeof line, "python3 tests/source/write_sets.py %s", folder);
-    return system(line) == 0 ? 0 : -1;
-}
-
 static size_t length_of(uint64_t i) { return i * 7 % 5; }
 
 /* Number k of field "words" of a sample. */
@@ -249,5 +242,5 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_formats), cmocka_unit_test(test_adapted),
         cmocka_unit_test(test_mixed), cmocka_unit_test(test_refused), cmocka_unit_test(test_reals)};
-    return cmocka_run_group_tests(tests, make_sets, remove_folder);
+    return cmocka_run_group_tests(tests, write_sets, remove_folder);
 }

@@ -8,6 +8,14 @@
 #include "source/source.h"
 #include "test.h"
 
+/* A set-up: the directory, with the sets of write_sets.py. */
+static inline int write_sets(void **state) {
+    if (make_folder(state) != 0) return -1;
+    char line[256];
+    snprintf(line, sizeof line, "python3 tests/source/write_sets.py %s", folder);
+    return system(line) == 0 ? 0 : -1;
+}
+
 /* The caller frees it. */
 static inline char *paths_of(const char *paths) {
     ls_buf b = {0};

@@ -56,12 +56,7 @@ static ls_folder_run run_with(bool resumes) {
                            .resumes = resumes};
 }
 
-static bool has(const char *name) {
-    char *path = ls_format("%s/%s", dir, name);
-    bool there = ls_file_exists(path);
-    free(path);
-    return there;
-}
+static bool has(const char *name) { return ls_file_exists_in(dir, name); }
 
 /* A start that fails removes what it made, and nothing else. */
 static void test_abandoned(void **state) {

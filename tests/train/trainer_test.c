@@ -386,13 +386,6 @@ static void test_errors(void **state) {
 
 /* ---- the run directory ---- */
 
-static bool there(const char *dir, const char *name) {
-    char *path = ls_format("%s/%s", dir, name);
-    bool found = ls_file_exists(path);
-    free(path);
-    return found;
-}
-
 /* Lines of metrics.jsonl that contain `what`. */
 static int lines_with(const char *dir, const char *what) {
     char *path = ls_format("%s/metrics.jsonl", dir);
@@ -417,7 +410,8 @@ static void test_compare(void **state) {
         run r = {.steps = STEPS, .dir = dirs[i], .checkpoint = STEPS, .hash = 3};
         r.evaluates = true;
         assert_ls_ok(ls_run_threads(2 + i, work, &r, &e), e);
-        assert_true(there(dirs[i], "config.yaml") && there(dirs[i], "data.json"));
+        assert_true(ls_file_exists_in(dirs[i], "config.yaml") &&
+                    ls_file_exists_in(dirs[i], "data.json"));
         assert_int_equal(lines_with(dirs[i], "\"grad_norm\""), STEPS);
         assert_int_equal(lines_with(dirs[i], "\"val_accuracy\""), 1);
         assert_int_equal(lines_with(dirs[i], "\"data_wait_s\""), STEPS);

@@ -91,19 +91,13 @@ static void close_all(const int *fds, int n) {
         if (fds[i] >= 0) close(fds[i]);
 }
 
-static int count_lines(const char *text, const char *what) {
-    int n = 0;
-    for (const char *at = text; (at = strstr(at, what)); at++) n++;
-    return n;
-}
-
 enum { MANY = 4096, FEWER = 1024 };
 static int fds[MANY];
 static unsigned char hello[131072];
 
 /* A worker has grown by `kb` in `s` seconds. Each process logs one line a second at most. */
 static void check_growth(const crew *c, const char *when, long kb, double s) {
-    int lines = count_lines(c->text, " dropped: ");
+    int lines = occurrences(c->text, " dropped: ");
     print_message("%s: grew by %ld KB, %d lines in %.1f s\n", when, kb, lines, s);
 #ifndef __SANITIZE_ADDRESS__
     assert_true(kb < MOST_KB);

@@ -4,13 +4,6 @@
 
 enum { N = 40, H = 2, W = 3 };
 
-static int make_sets(void **state) {
-    if (make_folder(state) != 0) return -1;
-    char line[256];
-    snprintf(line, sizeof line, "python3 tests/source/write_sets.py %s", folder);
-    return system(line) == 0 ? 0 : -1;
-}
-
 /* The pixels that write_sets.py gives image `value`; gray ones have three equal channels here. */
 static void assert_pixels(const uint8_t *pixels, int value, bool gray) {
     for (int i = 0; i < H * W * 3; i++)
@@ -104,5 +97,5 @@ int main(void) {
         cmocka_unit_test(test_tfrecord_damage),
         cmocka_unit_test(test_mds),
     };
-    return cmocka_run_group_tests(tests, make_sets, remove_folder);
+    return cmocka_run_group_tests(tests, write_sets, remove_folder);
 }
