@@ -6,7 +6,6 @@
 #include <unistd.h>
 
 #include "async/applications.h"
-#include "base/clock.h"
 #include "base/cores.h"
 #include "base/round_up.h"
 #include "tensor/sum_order.h"
@@ -165,7 +164,6 @@ static void describe(const ls_async *a, int worker, ls_async_step *s) {
     const ls_async_slot *slot = &b->slots[worker];
     *s = (ls_async_step){.step = atomic_load(&slot->step),
                          .worker = worker,
-                         .seconds = (double)(ls_clock_ns() - slot->given_ns) / 1e9,
                          .data_wait_s = slot->result.data_wait_s,
                          .lr = ls_async_rate(&a->crew.parameters, slot->base[0], slot->at[0]),
                          .out = slot->result.out,
@@ -207,7 +205,6 @@ static void take_back(ls_async *a, ls_async_slot *slot) {
 /* Gives the worker the next batch, if it is still there. */
 static void give(ls_async *a, ls_async_slot *slot) {
     int idle = LS_ASYNC_IDLE;
-    slot->given_ns = ls_clock_ns();
     atomic_store(&slot->step, a->nlost ? a->lost[a->nlost - 1] : a->next);
     if (!atomic_compare_exchange_strong(&slot->state, &idle, LS_ASYNC_GIVEN)) return;
     if (a->nlost)

@@ -18,7 +18,6 @@ typedef struct ls_async ls_async;
 typedef struct ls_async_step {
     int64_t step; /* from 0 */
     int worker;
-    double seconds; /* since its batch was given out */
     double data_wait_s;
     double lr; /* the first shard's learning rate */
     ls_step_out out;

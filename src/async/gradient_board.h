@@ -46,7 +46,6 @@ typedef struct ls_async_slot {
     atomic_llong turn;              /* servers apply gradients in the order of their turns */
     ls_bell bell;                   /* the worker's */
     ls_async_result result;
-    int64_t given_ns;
     int64_t base[LS_ASYNC_SHARDS]; /* the version of each shard that was pulled */
     int64_t at[LS_ASYNC_SHARDS];   /* and of each to which the gradient was applied */
     atomic_int applied[LS_ASYNC_SHARDS];

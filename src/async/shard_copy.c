@@ -12,7 +12,7 @@
 
 ls_status ls_shard_copy_open(ls_shard_copy *c, const ls_config *config, const ls_plan *plan,
                              ls_world *world, ls_error *e) {
-    *c = (ls_shard_copy){.config = config, .plan = plan, .world = world, .steps = -1};
+    *c = (ls_shard_copy){.config = config, .plan = plan, .steps = -1};
     c->mark = LS_NEW_ARRAY(atomic_uint, plan->share.model->nfloats / LS_BLOCK);
     c->parameters = ls_async_parameters_of(config, plan, world, c->mark);
     c->parameters.room_nbytes = plan->share.nbytes.room;

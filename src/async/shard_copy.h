@@ -15,8 +15,7 @@
 typedef struct ls_shard_copy {
     const ls_config *config;
     const ls_plan *plan;
-    ls_world *world; /* in memory of its own; never NULL */
-    int64_t steps;   /* complete, and on disk; -1: it has no state */
+    int64_t steps; /* complete, and on disk; -1: it has no state */
     int nshards;
     ls_mirror_message *list; /* [n] later steps, in the order in which they came */
     size_t n, room;

@@ -105,7 +105,7 @@ static bool leave_one_out(const ls_partitions *k, ls_partition_host *hosts, int 
 typedef struct choice {
     const ls_partitions *k;
     ls_partition_host *hosts;
-    int n, m; /* m: hosts with cuts */
+    int m; /* hosts with cuts */
     int at[EXACT];
     int newest; /* hosts with the newest state that have no cuts */
 } choice;
@@ -143,7 +143,7 @@ static void choose_best(choice *c) {
 }
 
 void ls_partitions_choose(const ls_partitions *k, ls_partition_host *hosts, int n) {
-    choice c = {.k = k, .hosts = hosts, .n = n};
+    choice c = {.k = k, .hosts = hosts};
     for (int i = 0; i < n; i++) hosts[i].out = false;
     for (int i = 1; i < n; i++) hosts[i].out = are_cut(k, &hosts[0], &hosts[i]);
     int involved = 0;

@@ -59,7 +59,6 @@ typedef struct ls_shared_call {
         LS_SHARED_LEAVING,
         LS_SHARED_DONE
     } state;
-    bool direct;
     int differs; /* a member that is in another call, or -1 */
     ls_miscount
         miscount; /* found: that member is in the same call, but two members' counts differ */

@@ -70,7 +70,6 @@ static ls_kept cache_of(const ls_decode *d, int64_t block) {
     sizes s = sizes_of(d->model);
     places p = places_of(d->model);
     return (ls_kept){(float *)d->memory + p.cache + (size_t)block * p.block,
-                     s.T,
                      s.heads,
                      s.C / s.heads,
                      d->dtype == LS_BF16,

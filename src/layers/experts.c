@@ -420,7 +420,6 @@ static void describe(const ls_layer *l, ls_facts *f) {
     const options *o = &LS_LAYER_OWN_OF(options, l);
     *f = (ls_facts){.experts = o->experts,
                     .per_row = o->k,
-                    .hidden = o->width,
                     .normalized = o->normalized,
                     .first = o->own,
                     .count = o->end - o->own};

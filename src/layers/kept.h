@@ -14,8 +14,8 @@
 #include "tensor/gemm.h"
 
 typedef struct ls_kept {
-    float *p;            /* [ls_kept_floats()] */
-    int64_t T, heads, D; /* the most positions; heads of keys and values, of size D */
+    float *p;         /* [ls_kept_floats()] */
+    int64_t heads, D; /* of keys and values: their number, and the size of one */
     bool bf16;   /* keys, values and queries are rounded to bf16; products of F32 are in bf16 */
     size_t page; /* floats from one page to the next */
     ls_kept_type type;

@@ -28,7 +28,6 @@ typedef struct ls_check_result {
     int64_t nopen;       /* those that decide nothing: where the bound is wide */
     double worst;        /* the largest difference, relative to the tensor's gradients */
     double bound;        /* the widest bound of those that decide: a larger difference is wrong */
-    double seconds;      /* that its check took */
 } ls_check_result;
 
 typedef void ls_check_report(void *arg, const ls_check_result *);

@@ -185,13 +185,12 @@ typedef enum verdict { RIGHT, OPEN, WRONG } verdict;
 typedef struct comparison {
     verdict verdict;
     double g, derivative;
-    double off, bound; /* relative to `scale` */
-    double scale;
+    double off, bound; /* relative to the scale */
 } comparison;
 
 static comparison compare_with(double g, estimate e, double scale) {
     double off = fabs(g - e.derivative), bound = TOLERANCE * scale + e.open;
-    comparison r = {.g = g, .derivative = e.derivative, .scale = scale};
+    comparison r = {.g = g, .derivative = e.derivative};
     r.verdict = off > bound ? WRONG : bound <= DECISIVE * scale ? RIGHT : OPEN;
     if (scale > 0) r.off = off / scale, r.bound = bound / scale;
     if (scale <= 0 && e.open <= 0 && off <= 0) r.verdict = RIGHT; /* nothing depends on it */

@@ -58,8 +58,8 @@ typedef struct ls_facts {
     const float *turns;
     int64_t D;
 
-    /* a mixture of experts: those of each row, and the hidden width of one */
-    int64_t experts, per_row, hidden;
+    /* a mixture of experts: those of each row */
+    int64_t experts, per_row;
     bool normalized; /* weights are the softmax over the chosen ones alone */
 } ls_facts;
 

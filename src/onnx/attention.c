@@ -111,7 +111,6 @@ void ls_onnx_write_attention(ls_onnx_writer *w, const ls_layer *l, const ls_fact
                        .kv_heads = f->kv_heads,
                        .D = Q / f->heads,
                        .T = f->T,
-                       .S = f->S,
                        .window = f->window,
                        .causal = f->causal,
                        .mask = f->mask >= 0 ? ls_onnx_field(w, l, f->mask) : NULL,

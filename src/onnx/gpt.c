@@ -37,7 +37,6 @@ void ls_onnx_write_gpt_attention(ls_onnx_writer *w, const ls_layer *l, const ls_
                                            .kv_heads = f->heads,
                                            .D = C / f->heads,
                                            .T = l->T,
-                                           .S = l->T,
                                            .causal = true,
                                            .q = ls_onnx_slice(w, qkv, 2, 0, C),
                                            .k = ls_onnx_slice(w, qkv, 2, C, 2 * C),

@@ -51,7 +51,7 @@ const char *ls_onnx_layer_norm(ls_onnx_writer *, const char *x, const char *weig
 
 /* Attention by heads, of q [N, T, Q] and k and v [N, S, K]: [N, T, Q]. */
 typedef struct ls_onnx_heads {
-    int64_t heads, kv_heads, D, T, S, window;
+    int64_t heads, kv_heads, D, T, window;
     bool causal;
     const char *q, *k, *v;
     const char *mask, *places; /* fields [N, S] and [N, T]; NULL: none */

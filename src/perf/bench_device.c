@@ -37,7 +37,6 @@ typedef struct bench {
      * size, and logits [rows, V]. */
     float *x, *y, *weights[4], *logits;
     double *sums; /* [rows, 3]: statistics and losses of rows */
-    int32_t *targets;
 } bench;
 
 static int64_t most(int64_t a, int64_t b) { return a > b ? a : b; }

@@ -195,11 +195,6 @@ typedef struct results {
     ls_link link;
 } results;
 
-typedef struct group_job {
-    results *results;
-    int n;
-} group_job;
-
 typedef struct bucket {
     ls_group *g;
     float *memory; /* [PLACES][FLOATS] */
@@ -235,7 +230,7 @@ static ls_status time_call(const bucket *b, bool sum, size_t floats, double *s_p
 }
 
 static ls_status shared_worker(ls_group *g, ls_board_slot *me, void *arg, ls_error *e) {
-    const group_job *j = arg;
+    results *r = arg;
     bucket b = {.g = g, .rank = ls_group_rank(g), .n = ls_group_size(g)};
     size_t nbytes = (size_t)PLACES * FLOATS * sizeof(float);
     double start = 0, sum = 0, copy = 0;
@@ -249,9 +244,9 @@ static ls_status shared_worker(ls_group *g, ls_board_slot *me, void *arg, ls_err
     if (s == LS_OK) s = time_call(&b, true, floats, &sum, e);
     if (s == LS_OK) s = time_call(&b, false, floats, &copy, e);
     if (b.rank == 0) {
-        j->results->start_s = start;
-        j->results->sum_s = sum;
-        j->results->copy_s = copy;
+        r->start_s = start;
+        r->sum_s = sum;
+        r->copy_s = copy;
     }
     free(b.counts);
     ls_group_free(g, b.memory);
@@ -259,25 +254,24 @@ static ls_status shared_worker(ls_group *g, ls_board_slot *me, void *arg, ls_err
 }
 
 static ls_status link_worker(ls_group *g, ls_board_slot *me, void *arg, ls_error *e) {
-    const group_job *j = arg;
+    results *r = arg;
     ls_endpoint *end = g->end;
     ls_link_plan plan = {.hosts = end->hosts, .care = CARE, .timeout_ns = (int64_t)60e9};
     ls_link link;
     bool given = false;
     (void)me;
     LS_TRY(ls_link_agree(end->net, end->k, &plan, &link, &given, e));
-    if (ls_group_rank(g) == 0) j->results->link = link;
+    if (ls_group_rank(g) == 0) r->link = link;
     return LS_OK;
 }
 
 static ls_status run_workers(int n, const char *transport, ls_worker_main *worker, results *r,
                              ls_error *e) {
-    group_job j = {r, n};
     ls_workers w = {.n = n,
                     .transport = transport,
                     .arena_nbytes = (size_t)(PLACES + 1) * FLOATS * sizeof(float) + (16 << 20),
                     .timeout_s = 60};
-    return ls_workers_run(&w, worker, &j, e);
+    return ls_workers_run(&w, worker, r, e);
 }
 
 static ls_status measure_groups(ls_machine *m, ls_error *e) {

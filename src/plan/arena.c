@@ -36,7 +36,6 @@ typedef struct walk {
     int *placed; /* buffers by offset */
     int nplaced;
     size_t bytes, peak;
-    int action, peak_action;
 } walk;
 
 static bool has(const uint64_t *set, int i) { return set[i / WORD] >> (i % WORD) & 1; }
@@ -64,10 +63,7 @@ static void on_use(int of_all, ls_use how, void *arg) {
     w->bytes += w->nbytes[buffer];
     if (!w->known[buffer]) w->order[w->norder++] = buffer;
     w->known[buffer] = true;
-    if (w->bytes > w->peak) {
-        w->peak = w->bytes;
-        w->peak_action = w->action;
-    }
+    if (w->bytes > w->peak) w->peak = w->bytes;
 }
 
 static void end_life(walk *w, int of_all) {
@@ -164,8 +160,7 @@ static void follow(walk *w) {
     const ls_plan *p = w->p;
     list_received(w);
     for (int i = 0; i < w->nactions; i++) {
-        w->action = w->actions[i];
-        const ls_action *a = &p->actions[w->action];
+        const ls_action *a = &p->actions[w->actions[i]];
         if (!concerns(w, a)) continue;
         if (a->kind == LS_FREE)
             end_life(w, a->buffer);
@@ -187,7 +182,7 @@ void ls_plan_arena(const ls_plan *p, int worker, bool there, ls_arena_plan *a_p)
     w.placed = LS_NEW_ARRAY(int, n);
     for (int i = 0; i < w.n; i++) w.nbytes[i] = ls_plan_buffer_nbytes(p, w.buffers[i], worker);
     follow(&w);
-    ls_arena_plan arena = {.peak = w.peak, .peak_action = w.peak_action};
+    ls_arena_plan arena = {.peak = w.peak};
     arena.offsets = LS_NEW_ARRAY(size_t, (size_t)w.nall);
     place_all(&w, &arena);
     free(w.actions);

@@ -336,7 +336,6 @@ typedef struct ls_arena_plan {
     size_t *offsets; /* by buffer number, bytes; SIZE_MAX: not in the arena */
     size_t nbytes;   /* size of the arena */
     size_t peak;     /* most live bytes at one time; less than nbytes if there are gaps */
-    int peak_action; /* when */
 } ls_arena_plan;
 
 /* there: the arena of the worker's device. */

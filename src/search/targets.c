@@ -98,7 +98,6 @@ static ls_status halve(const ls_targets_request *o, ls_runner *r, candidate **or
 static ls_target_best best_of(candidate *x) {
     const ls_target_best b = {.batch = x->config.train.batch,
                               .trained = x->curve.nsteps,
-                              .factor = x->factor,
                               .lr = x->config.optim.lr,
                               .steps = x->steps,
                               .curve = x->curve};

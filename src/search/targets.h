@@ -29,7 +29,7 @@ typedef struct ls_targets_request {
 /* The best trial of a batch. */
 typedef struct ls_target_best {
     int64_t batch, trained; /* trained: steps */
-    double factor, lr, steps;
+    double lr, steps;
     double val, train;             /* when all have taken the same samples */
     double val_steps, train_steps; /* when all have made the same steps */
     ls_target_curve curve;

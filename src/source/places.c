@@ -53,7 +53,7 @@ static size_t file_of(const ls_places *p, uint64_t i) {
 
 ls_sample_place ls_places_find(const ls_places *p, uint64_t i) {
     size_t file = file_of(p, i);
-    return (ls_sample_place){&p->files[file], p->at[i], i - p->first[file]};
+    return (ls_sample_place){&p->files[file], p->at[i]};
 }
 
 void ls_places_close(ls_places *p) {

@@ -23,7 +23,6 @@ typedef struct ls_places {
 typedef struct ls_sample_place {
     const ls_plain *file;
     uint64_t at;
-    uint64_t index; /* the sample's number in its file */
 } ls_sample_place;
 
 /* Opens one more file; the samples that are added next are in it. */

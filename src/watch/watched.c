@@ -311,7 +311,7 @@ static void go_back(ls_watched *w, int64_t rows) {
     while (w->npoints && w->points[w->npoints - 1].at >= place.at) w->npoints--;
     drop_marks(w, place.at);
     w->totals = rows ? w->placed[rows / LS_CHUNK_ROWS] : (ls_watched_totals){0};
-    w->nrows = w->kept = rows;
+    w->nrows = rows;
     w->view = NAN;
     w->diverged = false;
     w->generation++;

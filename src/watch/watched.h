@@ -84,7 +84,6 @@ typedef struct ls_watched {
     ls_follower file;
     int64_t nrows;
     uint64_t generation;                          /* changes when rows were taken back */
-    int64_t kept;                                 /* rows that were the same then */
     ls_watched_series *series[LS_WATCHED_SERIES]; /* [nseries] */
     int nseries;
     ls_watched_totals totals;

@@ -24,8 +24,7 @@ static void note(ls_watcher *w, int run, const ls_watched *before) {
     uint64_t r = ++w->revision;
     bool read = before;
     if (!read) before = &none;
-    w->changes[r % LS_WATCHER_CHANGES] = (ls_watcher_change){.revision = r,
-                                                             .run = run,
+    w->changes[r % LS_WATCHER_CHANGES] = (ls_watcher_change){.run = run,
                                                              .read = read,
                                                              .rows = before->nrows,
                                                              .at = before->file.place.at,

@@ -16,7 +16,7 @@ enum { LS_WATCHER_CHANGES = 4096, LS_WATCHER_RUNS = 4096 };
 
 /* What a page had of a run before a change. */
 typedef struct ls_watcher_change {
-    uint64_t revision, generation, at;
+    uint64_t generation, at;
     int64_t rows;
     int run;
     bool read; /* its lines were */

@@ -213,7 +213,7 @@ static void write_names(const ls_architecture *a, const row *r, place at, ls_nam
 }
 
 static void fill(const ls_architecture *a, const row *r, place at, ls_name *n) {
-    *n = (ls_name){.layer = at.layer, .expert = at.expert, .order = r->order};
+    *n = (ls_name){.expert = at.expert, .order = r->order};
     write_names(a, r, at, n);
     bool qwen = a->family == LS_FAMILY_QWEN2 || a->qk_norm;
     if (qwen && r->order == LS_ROWS_PAIRS) n->order = LS_ROWS_SAME;

@@ -30,7 +30,6 @@ typedef struct ls_name {
     int ndims;                /* 1 or 2 */
     int64_t dims[2];
     ls_row_order order;
-    int layer; /* or -1 */
 } ls_name;
 
 /* Tensor i = 0, 1 ... in the order of the forward pass; false: there are no more. */

@@ -149,7 +149,6 @@ static void test_made_up(void **state) {
     (void)state;
     ls_algorithm made_up = {.name = "made_up",
                             .collectives = 1u << LS_CALL_ALL_REDUCE,
-                            .order = "tree",
                             .tree_order = ls_tree_order_always,
                             .make = never_made,
                             .cost = own_cost,

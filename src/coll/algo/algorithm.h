@@ -101,7 +101,6 @@ typedef struct ls_algorithm ls_algorithm;
 struct ls_algorithm {
     const char *name;
     uint32_t collectives; /* bit 1 << ls_collective */
-    const char *order;
     bool virtual_workers; /* it also supports sums over virtual workers (V > 0) */
     bool sends_sums;      /* it sends partial sums: those of halves as f32, twice the bytes */
     /* Does the call sum in tree order (tree.h, one leaf a worker) with n workers? */

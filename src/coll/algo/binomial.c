@@ -159,7 +159,6 @@ const ls_algorithm ls_binomial = {.name = "binomial",
                                   .collectives = 1u << LS_CALL_ALL_REDUCE | 1u << LS_CALL_REDUCE |
                                                  1u << LS_CALL_BROADCAST | 1u << LS_CALL_GATHER |
                                                  1u << LS_CALL_SCATTER,
-                                  .order = "tree",
                                   .sends_sums = true,
                                   .tree_order = ls_tree_order_always,
                                   .make = make,

@@ -423,7 +423,6 @@ static ls_cost direct_cost(const ls_call *c, double nbytes, int n) {
 
 const ls_algorithm ls_direct = {.name = "direct",
                                 .collectives = ALL,
-                                .order = "tree",
                                 .virtual_workers = true,
                                 .tree_order = ls_tree_order_always,
                                 .make = make_direct,
@@ -455,7 +454,6 @@ static ls_cost exchange_cost(const ls_call *c, double nbytes, int n) {
 
 const ls_algorithm ls_exchange = {.name = "exchange",
                                   .collectives = 1u << LS_CALL_ALL_REDUCE,
-                                  .order = "tree",
                                   .tree_order = ls_tree_order_always,
                                   .make = make_exchange,
                                   .cost = exchange_cost,

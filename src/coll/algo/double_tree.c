@@ -108,7 +108,6 @@ static ls_cost cost(const ls_call *c, double nbytes, int n) {
 
 const ls_algorithm ls_double_tree = {.name = "double_tree",
                                      .collectives = 1u << LS_CALL_ALL_REDUCE,
-                                     .order = "along two binary trees",
                                      .sends_sums = true,
                                      .tree_order = ls_tree_order_up_to_two,
                                      .make = make,

@@ -321,7 +321,6 @@ static ls_cost doubling_cost(const ls_call *c, double nbytes, int n) {
 const ls_algorithm ls_halving = {.name = "halving",
                                  .collectives =
                                      1u << LS_CALL_ALL_REDUCE | 1u << LS_CALL_REDUCE_SCATTER,
-                                 .order = "tree where n is a power of two, else a tree of its own",
                                  .sends_sums = true,
                                  .tree_order = power_of_two,
                                  .make = make_halving,
@@ -332,7 +331,6 @@ const ls_algorithm ls_doubling = {.name = "doubling",
                                   .collectives = 1u << LS_CALL_ALL_REDUCE |
                                                  1u << LS_CALL_ALL_GATHER | 1u << LS_CALL_SCAN |
                                                  1u << LS_CALL_EXSCAN | 1u << LS_CALL_BARRIER,
-                                  .order = "tree where n is a power of two, else a tree of its own",
                                   .sends_sums = true,
                                   .tree_order = power_of_two,
                                   .make = make_doubling,

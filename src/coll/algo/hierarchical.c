@@ -152,7 +152,6 @@ static double hosts_seconds(const ls_algorithm *a, const ls_call *c, const ls_ho
 const ls_algorithm ls_hierarchical = {.name = "hierarchical",
                                       .collectives =
                                           1u << LS_CALL_ALL_REDUCE | 1u << LS_CALL_BROADCAST,
-                                      .order = "a tree in each host, then over hosts",
                                       .sends_sums = true,
                                       .tree_order = never,
                                       .make = make,

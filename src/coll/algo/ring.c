@@ -125,7 +125,6 @@ const ls_algorithm ls_ring = {.name = "ring",
                               .collectives = 1u << LS_CALL_ALL_REDUCE |
                                              1u << LS_CALL_REDUCE_SCATTER |
                                              1u << LS_CALL_ALL_GATHER | 1u << LS_CALL_BROADCAST,
-                              .order = "round the ring from the owner's successor",
                               .sends_sums = true,
                               .tree_order = ls_tree_order_up_to_two,
                               .make = make,
