@@ -6,8 +6,8 @@
  * block (a poll sleeps if it is given time). Nothing happens in between: a transport moves only
  * when it is polled.
  *
- * One thread at a time calls a transport, except abort(). After a failure of one peer, messages
- * with that peer fail; after abort() everything fails.
+ * One thread at a time calls a transport. After a failure of one peer, messages with that peer
+ * fail.
  */
 #ifndef LS_NET_NET_H
 #define LS_NET_NET_H
@@ -24,7 +24,7 @@ typedef struct ls_net ls_net;
 /* The version of what a transport that is loaded as a plugin sees: the structs of this header, of
  * native.h, and ls_error, and the numbers of types and operations. Raised when one of them changes.
  */
-enum { LS_NET_INTERFACE = 5 };
+enum { LS_NET_INTERFACE = 6 };
 
 /* One end of a transfer. It belongs to the caller until it is posted, and again when poll() has
  * returned it. */
@@ -50,13 +50,12 @@ typedef struct ls_net_ops {
     ls_status (*recv)(ls_net *, ls_message *, ls_error *);
     /* Moves what can be moved and returns the messages that are done (a list by `next`). If there
      * are none, sleeps until something has moved, for timeout_ns at most (0: doesn't sleep); then
-     * the list may be empty. LS_EPEER: a peer is lost. LS_EABORT: aborted. */
+     * the list may be empty. LS_EPEER: a peer is lost. LS_EABORT: the
+     * program that started the workers has called the group off. */
     ls_status (*poll)(ls_net *, int64_t timeout_ns, ls_message **done_p, ls_error *);
     /* Drops all messages of this owner: their memory is not touched any more, except that a peer
      * may still read what was announced to it. */
     void (*forget)(ls_net *, const void *owner);
-    /* From any thread, any time: every poll, now and later, returns LS_EABORT. */
-    void (*abort)(ls_net *);
     void (*close)(ls_net *);
 } ls_net_ops;
 

@@ -18,7 +18,6 @@ static tcp_net *make(void) {
     ls_slab_open(&x->early_slab, sizeof(early) + EAGER, EARLY);
     x->done.end = &x->done.first;
     x->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-    x->wake_fd = -1;
     return x;
 }
 

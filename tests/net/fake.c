@@ -27,7 +27,7 @@ typedef struct end {
     ls_fake *world;
     ls_message *wanted; /* posted receives */
     ls_message *done;
-    bool dead, aborted;
+    bool dead;
 } end;
 
 struct ls_fake {
@@ -139,7 +139,6 @@ static bool deliver_any(ls_fake *w) {
 static ls_status fake_poll(ls_net *net, int64_t timeout_ns, ls_message **done_p, ls_error *e) {
     end *x = (end *)net;
     ls_fake *w = x->world;
-    if (x->aborted) return ls_fail(e, LS_EABORT, "aborted");
     if (x->dead) return lost(x, net->rank, e);
     for (ls_message *m = x->wanted; m; m = m->next)
         if (w->ends[m->peer].dead || *cut_of(w, net->rank, m->peer)) return lost(x, m->peer, e);
@@ -157,7 +156,6 @@ static void fake_forget(ls_net *net, const void *owner) {
         if (p->sender && p->sender->owner == owner) p->sender = NULL;
 }
 
-static void fake_abort(ls_net *net) { ((end *)net)->aborted = true; }
 static void fake_close(ls_net *net) { (void)net; }
 
 static const ls_net_ops fake_ops = {.name = "fake",
@@ -165,7 +163,6 @@ static const ls_net_ops fake_ops = {.name = "fake",
                                     .recv = fake_recv,
                                     .poll = fake_poll,
                                     .forget = fake_forget,
-                                    .abort = fake_abort,
                                     .close = fake_close};
 
 ls_fake *ls_fake_new(int size, const ls_fake_faults *f) {

@@ -76,7 +76,6 @@ typedef struct shared_net {
     int copies;         /* parts with a copy */
     int64_t full_since; /* since when no part has found room, and none was freed; or 0 */
     ls_slab memory[NKINDS];
-    atomic_int aborted;
 } shared_net;
 
 static ls_ring *ring_between(const ls_commons *c, int from, int to) {
@@ -330,7 +329,7 @@ static ls_status shared_recv(ls_net *net, ls_message *m, ls_error *e) {
 /* Does a poll have something to do? */
 static bool has_work(void *arg) {
     shared_net *x = arg;
-    if (x->done.first || atomic_load_explicit(&x->aborted, memory_order_relaxed)) return true;
+    if (x->done.first) return true;
     const ls_commons_worker *me = ls_commons_worker_of(x->c, x->net.rank);
     for (int word = 0; word * 64 < x->net.size; word++)
         if (atomic_load_explicit(&me->in_rings[word], memory_order_acquire)) return true;
@@ -353,7 +352,7 @@ static ls_status shared_poll(ls_net *net, int64_t timeout_ns, ls_message **done_
         ls_bell_wait(&ls_commons_worker_of(x->c, net->rank)->bell, has_work, x, &x->patience, most);
         move(x);
     }
-    if (atomic_load(&x->aborted) || atomic_load(&x->c->head->aborted))
+    if (atomic_load(&x->c->head->aborted))
         return ls_fail(e, LS_EABORT, "worker %d: the group was ended", net->rank);
     *done_p = ls_message_queue_take_all(&x->done);
     return LS_OK;
@@ -385,16 +384,10 @@ static void shared_forget(ls_net *net, const void *owner) {
     ls_message_queue_drop(&x->done, owner);
 }
 
-static void shared_abort(ls_net *net) {
-    shared_net *x = (shared_net *)net;
-    atomic_store(&x->aborted, 1);
-    ls_bell_ring(&ls_commons_worker_of(x->c, net->rank)->bell);
-}
-
 /* Writes the answers that are owed: a peer that is still there waits for them. */
 static void give_last_answers(shared_net *x) {
     int64_t end = x->answers ? ls_clock_ns() + LAST_ANSWERS_NS : 0;
-    while (x->answers && !atomic_load(&x->aborted) && !ls_commons_is_called_off(x->c)) {
+    while (x->answers && !ls_commons_is_called_off(x->c)) {
         push_answers(x);
         if (!x->answers || ls_clock_ns() > end) return;
         if (atomic_load(&ls_commons_worker_of(x->c, x->answers->to)->left)) return;
@@ -415,14 +408,12 @@ static const ls_net_ops shm_ops = {.name = "shm",
                                    .recv = shared_recv,
                                    .poll = shared_poll,
                                    .forget = shared_forget,
-                                   .abort = shared_abort,
                                    .close = shared_close};
 static const ls_net_ops thread_ops = {.name = "thread",
                                       .send = shared_send,
                                       .recv = shared_recv,
                                       .poll = shared_poll,
                                       .forget = shared_forget,
-                                      .abort = shared_abort,
                                       .close = shared_close};
 
 ls_net *ls_shared_net_open(ls_commons *c, const ls_patience *patience) {

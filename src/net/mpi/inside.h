@@ -90,7 +90,6 @@ typedef struct mpi_net {
     transfer *moving; /* both kinds, while their data are on the way */
     ls_message_queue done;
     int64_t idle_ns; /* time spent in polls since something last moved */
-    atomic_bool aborted;
 } mpi_net;
 
 static inline bool is_broken(const mpi_net *x) { return x->mpi.broken.code != LS_OK; }

@@ -387,13 +387,9 @@ static ls_status mpi_recv(ls_net *net, ls_message *m, ls_error *e) {
     return LS_OK;
 }
 
-static bool stopped(mpi_net *x) {
-    return is_broken(x) || atomic_load_explicit(&x->aborted, memory_order_relaxed);
-}
-
 static void wait_for_done(mpi_net *x, int64_t timeout_ns) {
     int64_t start = ls_mpi_now_ns(), last = start;
-    while (!x->done.first && !stopped(x) && ls_mpi_find_lost(x) < 0) {
+    while (!x->done.first && !is_broken(x) && ls_mpi_find_lost(x) < 0) {
         int64_t left = timeout_ns < 0 ? -1 : timeout_ns - (last - start);
         if (timeout_ns >= 0 && left <= 0) return;
         ls_mpi_rest(x->idle_ns, left);
@@ -406,10 +402,8 @@ static void wait_for_done(mpi_net *x, int64_t timeout_ns) {
 
 static ls_status mpi_poll(ls_net *net, int64_t timeout_ns, ls_message **done_p, ls_error *e) {
     mpi_net *x = (mpi_net *)net;
-    if (!stopped(x) && ls_mpi_move(x)) x->idle_ns = 0;
+    if (!is_broken(x) && ls_mpi_move(x)) x->idle_ns = 0;
     if (!x->done.first && timeout_ns != 0) wait_for_done(x, timeout_ns);
-    if (atomic_load(&x->aborted))
-        return ls_fail(e, LS_EABORT, "worker %d: the group was ended", net->rank);
     LS_TRY(state(x, e));
     if (!x->done.first) LS_TRY(ls_mpi_check_lost(x, e));
     *done_p = ls_message_queue_take_all(&x->done);
@@ -469,8 +463,6 @@ static void mpi_forget(ls_net *net, const void *owner) {
                 "worker %d: a message that was given up did not end within %.0f s", net->rank,
                 (double)PATIENCE_NS / 1e9);
 }
-
-static void mpi_abort(ls_net *net) { atomic_store(&((mpi_net *)net)->aborted, true); }
 
 static bool sends(const mpi_net *x) {
     for (int i = 0; i < x->nactions; i++) {
@@ -552,7 +544,6 @@ static const ls_net_ops mpi_ops = {.name = "mpi",
                                    .recv = mpi_recv,
                                    .poll = mpi_poll,
                                    .forget = mpi_forget,
-                                   .abort = mpi_abort,
                                    .close = mpi_close};
 
 /* ---- opening ---- */

@@ -27,7 +27,6 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
-#include <sys/eventfd.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -122,13 +121,8 @@ static void read_end(tcp_net *x, int rank) {
 
 static void on_event(tcp_net *x, const struct epoll_event *ev) {
     int rank = (int)(uint32_t)ev->data.u64;
-    uint64_t ignored;
     switch ((watched)(ev->data.u64 >> 32)) {
     case WATCH_ARRIVALS: ls_tcp_take_arrivals(x); break;
-    case WATCH_WAKE:
-        if (read(x->wake_fd, &ignored, sizeof ignored) < 0) break;
-        x->moved = true;
-        break;
     case WATCH_IN: ls_tcp_pull(x, rank); break;
     case WATCH_OUT:
         if (!x->peers[rank].out_gone && x->peers[rank].out->open &&
@@ -207,15 +201,13 @@ static void look_long(tcp_net *x, int64_t end) {
 
 static ls_status tcp_poll(ls_net *net, int64_t timeout_ns, ls_message **done_p, ls_error *e) {
     tcp_net *x = (tcp_net *)net;
-    x->moved = x->done.first != NULL || atomic_load(&x->abort_asked);
+    x->moved = x->done.first != NULL;
     if (x->moved || !timeout_ns) {
         look(x, 0);
         if (x->announce_at != INT64_MAX && ls_clock_ns() >= x->announce_at) announce(x);
     } else {
         look_long(x, timeout_ns < 0 ? INT64_MAX : ls_clock_ns() + timeout_ns);
     }
-    if (atomic_load(&x->abort_asked))
-        return ls_fail(e, LS_EABORT, "worker %d: the group was ended", net->rank);
     if (x->broken)
         return ls_fail(e, LS_EIO, "worker %d can't wait for messages: epoll: %s", net->rank,
                        strerror(x->broken));
@@ -244,13 +236,6 @@ static void tcp_forget(ls_net *net, const void *owner) {
         ls_conn_take(p->in, NULL, p->in->left);
         p->in->owner = NULL;
     }
-}
-
-static void tcp_abort(ls_net *net) {
-    tcp_net *x = (tcp_net *)net;
-    uint64_t one = 1;
-    atomic_store(&x->abort_asked, 1);
-    if (write(x->wake_fd, &one, sizeof one) < 0) return; /* full: it wakes anyway */
 }
 
 /* Sends LAST to all peers that this worker sends to, and to those that have connected to it and may
@@ -287,7 +272,7 @@ static void flush_at_close(tcp_net *x) {
 
 static void tcp_close(ls_net *net) {
     tcp_net *x = (tcp_net *)net;
-    if (x->watch && !atomic_load(&x->abort_asked)) {
+    if (x->watch) {
         ls_tcp_take_arrivals(x);
         send_last_words(x);
         flush_at_close(x);
@@ -302,7 +287,6 @@ static void tcp_close(ls_net *net) {
     ls_slab_close(&x->notes);
     ls_slab_close(&x->early_slab);
     if (x->epoll_fd >= 0) close(x->epoll_fd);
-    if (x->wake_fd >= 0) close(x->wake_fd);
     ls_key_wipe(&x->key);
     free(x->peers);
     free(x->members);
@@ -314,7 +298,6 @@ static const ls_net_ops tcp_ops = {.name = "tcp",
                                    .recv = tcp_recv,
                                    .poll = tcp_poll,
                                    .forget = tcp_forget,
-                                   .abort = tcp_abort,
                                    .close = tcp_close};
 
 ls_status ls_tcp_open(const ls_roster *r, int rank, const ls_key *key, const ls_patience *patience,
@@ -334,12 +317,11 @@ ls_status ls_tcp_open(const ls_roster *r, int rank, const ls_key *key, const ls_
     ls_slab_open(&x->early_slab, sizeof(early) + EAGER, EARLY);
     x->done.end = &x->done.first;
     x->epoll_fd = epoll_create1(EPOLL_CLOEXEC);
-    x->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-    if (x->epoll_fd < 0 || x->wake_fd < 0) {
+    if (x->epoll_fd < 0) {
         int why = errno;
         close(r->listen_fd);
         tcp_close(&x->net);
-        return ls_fail(e, LS_EIO, "no epoll or eventfd: %s", strerror(why));
+        return ls_fail(e, LS_EIO, "no epoll: %s", strerror(why));
     }
     ls_status s = ls_watch_start(r, rank, key, &x->watch, e);
     if (s != LS_OK) {
@@ -348,7 +330,6 @@ ls_status ls_tcp_open(const ls_roster *r, int rank, const ls_key *key, const ls_
     }
     x->net.watch = x->watch;
     ls_tcp_watch(x, ls_watch_fd(x->watch), EPOLLIN, WATCH_ARRIVALS, 0);
-    ls_tcp_watch(x, x->wake_fd, EPOLLIN, WATCH_WAKE, 0);
     *net_p = &x->net;
     return LS_OK;
 }

@@ -54,7 +54,7 @@ typedef struct tcp_net {
     bool keyed;
     ls_patience patience;
     ls_watch *watch;
-    int epoll_fd, wake_fd;
+    int epoll_fd;
     bool no_pwait2;      /* the kernel, or a filter of system calls, does not have epoll_pwait2() */
     int broken;          /* errno of a failure of epoll itself; 0: none */
     int64_t announce_at; /* when THERE is sent for silent sends; INT64_MAX: there are none */
@@ -64,11 +64,10 @@ typedef struct tcp_net {
     ls_message_queue done;
     bool moved;     /* since poll() began */
     bool sent_lost; /* LOST was sent to the other peers */
-    atomic_int abort_asked;
 } tcp_net;
 
 /* What a descriptor is, in epoll's data. */
-typedef enum watched { WATCH_ARRIVALS, WATCH_WAKE, WATCH_IN, WATCH_OUT } watched;
+typedef enum watched { WATCH_ARRIVALS, WATCH_IN, WATCH_OUT } watched;
 
 /* ---- tcp_out.c ---- */
 

@@ -456,7 +456,7 @@ static void test_lengths(void **state) {
         }
 }
 
-/* ---- abort ---- */
+/* ---- a group that is called off ---- */
 
 typedef struct sleeper {
     ls_net *net;
@@ -472,7 +472,7 @@ static void *sleeper_main(void *arg) {
     return NULL;
 }
 
-static void test_abort(void **state) {
+static void test_called_off(void **state) {
     (void)state;
     for (int stuck = 0; stuck < 2; stuck++) {
         pair p;
@@ -488,14 +488,14 @@ static void test_abort(void **state) {
         ls_bell *bell = &ls_commons_worker_of(&p.c[0], 0)->bell;
         while (!atomic_load(&bell->sleeping)) usleep(100);
         unsigned rung = atomic_load(&bell->rung);
-        p.net[0]->ops->abort(p.net[0]);
+        ls_commons_call_off(&p.c[0]);
         pthread_join(thread, NULL);
         assert_int_equal(s.status, LS_EABORT);
         if (!stuck) assert_true(atomic_load(&bell->rung) > rung); /* it was woken */
         ls_message *done = NULL;
         ls_error e = {0};
-        assert_ls_fails(p.net[0]->ops->poll(p.net[0], -1, &done, &e), LS_EABORT, "ended", e);
-        assert_int_equal(p.net[1]->ops->poll(p.net[1], 0, &done, &e), LS_OK); /* the other works */
+        for (int i = 0; i < 2; i++)
+            assert_ls_fails(p.net[i]->ops->poll(p.net[i], -1, &done, &e), LS_EABORT, "ended", e);
         p.net[0]->ops->forget(p.net[0], NULL);
         close_pair(&p);
     }
@@ -505,7 +505,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_random),  cmocka_unit_test(test_unexpected),
         cmocka_unit_test(test_no_room), cmocka_unit_test(test_forget),
-        cmocka_unit_test(test_lengths), cmocka_unit_test(test_abort),
+        cmocka_unit_test(test_lengths), cmocka_unit_test(test_called_off),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,7 +2,6 @@
  * late, given up, or whose lengths differ. mpi_native_test.c has MPI's own collectives.
  */
 /* ctest: slow busy seconds=60 */
-#include <pthread.h>
 
 #include "coll/flight.h"
 #include "net/mpi/mpirun.h"
@@ -301,36 +300,6 @@ static void case_forget(void) {
     }
 }
 
-static void *abort_soon(void *arg) {
-    struct timespec t = {.tv_nsec = 50000000};
-    nanosleep(&t, NULL);
-    net->ops->abort(net);
-    return arg;
-}
-
-/* Another thread ends a poll. Whatever the poll waits for is between this worker and itself: a
- * message with another would be lost (LS_EPEER) where the other aborts and closes first. */
-static void abort_poll(void) {
-    size_t n = (size_t)1 << 20;
-    unsigned char *in = buffer(n), *out = buffer(n);
-    ls_message all[] = {message(net->rank, 11, in, 8), message(net->rank, 12, in, n),
-                        message(net->rank, 13, out, n)};
-    ls_message *done = NULL;
-    pthread_t thread;
-    for (int i = 0; i < 3; i++)
-        succeed(i < 2 ? net->ops->recv(net, &all[i], &err) : net->ops->send(net, &all[i], &err));
-    pthread_create(&thread, NULL, abort_soon, NULL);
-    ls_status s = LS_OK;
-    while (s == LS_OK) s = net->ops->poll(net, -1, &done, &err); /* forever: launch() has a limit */
-    if (s != LS_EABORT) die(err.msg);
-    pthread_join(thread, NULL);
-    need(net->ops->poll(net, 0, &done, &err) == LS_EABORT, "a poll after abort succeeded");
-    need(net->ops->poll(net, -1, &done, &err) == LS_EABORT, "a long poll after abort succeeded");
-    net->ops->forget(net, &net);
-    free(in);
-    free(out);
-}
-
 /* Worker 0 closes as soon as its messages are done; the others ask for them much later. */
 static void case_late(void) {
     unsigned char *data = buffer(3900);
@@ -389,22 +358,6 @@ static void case_left(void) {
     free(out);
 }
 
-/* The last worker closes its transport; the others abort after they have lost it. */
-static void case_abort_left(void) {
-    static unsigned char byte;
-    int last = net->size - 1;
-    ls_message m = message(last, 1, &byte, 1), *done = NULL;
-    meet_all();
-    if (net->rank == last) return;
-    succeed(net->ops->recv(net, &m, &err));
-    wait_for_lost();
-    net->ops->forget(net, &net);
-    abort_poll();
-    succeed(net->ops->recv(net, &m, &err));
-    need(net->ops->poll(net, -1, &done, &err) == LS_EABORT, "a lost worker hides the abort");
-    net->ops->forget(net, &net);
-}
-
 /* ---- the test ---- */
 
 static const mpi_case cases[] = {
@@ -415,8 +368,6 @@ static const mpi_case cases[] = {
     {"lengths", case_lengths, SHARES},
     {"some", case_some, SHARES},
     {"forget", case_forget, SHARES},
-    {"abort", abort_poll, 0},
-    {"abort_left", case_abort_left, 0},
     {"late", case_late, 0},
     {"left", case_left, 0},
     {"exit", case_exit, PRINTS_NOTHING},

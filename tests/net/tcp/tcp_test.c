@@ -487,18 +487,6 @@ static void test_blame(void **state) {
     pair_free(&b);
 }
 
-static void test_abort(void **state) {
-    (void)state;
-    ends x;
-    ls_error e = {0};
-    ls_message *done = NULL;
-    open_ends(&x, 2, NULL);
-    x.net[0]->ops->abort(x.net[0]);
-    for (int i = 0; i < 2; i++)
-        assert_int_equal(x.net[0]->ops->poll(x.net[0], -1, &done, &e), LS_EABORT);
-    close_ends(&x);
-}
-
 /* ---- peers that send nonsense ---- */
 
 /* Worker 1 by hand: connects to end 0 and sends a greeting, in place of the real worker 1. */
@@ -603,8 +591,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(test_random),         cmocka_unit_test(test_forget),
         cmocka_unit_test(test_mismatch),       cmocka_unit_test(test_close),
         cmocka_unit_test(test_close_half_way), cmocka_unit_test(test_blame),
-        cmocka_unit_test(test_abort),          cmocka_unit_test(test_nonsense),
-        cmocka_unit_test(test_random_frames),
+        cmocka_unit_test(test_nonsense),       cmocka_unit_test(test_random_frames),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
