@@ -60,7 +60,7 @@ static ls_status greet(const ls_entry *n, ls_conn *c, ls_error *e) {
     LS_TRY(ls_wire_send(c, LS_WIRE_HELLO, 0, &n->hello, sizeof n->hello, e));
     LS_TRY(ls_wire_next(c, ANSWER_S, &f, e));
     if (f.kind != LS_WIRE_SETTINGS) return ls_fail(e, LS_EPEER, "a frame of kind %d came", f.kind);
-    LS_TRY(ls_wire_take_text(c, &f, LS_ADMISSION_NBYTES, &theirs, e));
+    LS_TRY(ls_wire_take_text(c, &f, &theirs, e));
     ls_status s = answer(n, c, theirs, e);
     free(theirs);
     return s;

@@ -132,7 +132,7 @@ static ls_status introduce(const envoy *v, ls_error *e) {
     if (v->other_mode) return ls_fail(e, LS_EINVAL, "it has another sync.mode");
     LS_TRY(ls_wire_next(v->c, 0, &f, e));
     if (f.kind != LS_WIRE_READY && f.kind != LS_WIRE_REFUSES) return LS_EPEER;
-    LS_TRY(ls_wire_take_text(v->c, &f, LS_ADMISSION_NBYTES, &theirs, e));
+    LS_TRY(ls_wire_take_text(v->c, &f, &theirs, e));
     ls_status s = compare(v, f.kind, theirs, e);
     free(theirs);
     return s;

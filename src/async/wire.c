@@ -81,11 +81,10 @@ ls_status ls_wire_receive(ls_conn *c, ls_wire_kind kind, double silence_s, void 
     return ls_wire_take(c, &f, kind, to, nbytes, e);
 }
 
-ls_status ls_wire_take_text(ls_conn *c, const ls_frame *f, size_t most, char **text_p,
-                            ls_error *e) {
-    if (f->nbytes > most)
-        return ls_fail(e, LS_EPEER, "a text of %llu bytes came, not of %zu at most",
-                       (unsigned long long)f->nbytes, most);
+ls_status ls_wire_take_text(ls_conn *c, const ls_frame *f, char **text_p, ls_error *e) {
+    if (f->nbytes > LS_ADMISSION_NBYTES)
+        return ls_fail(e, LS_EPEER, "a text of %llu bytes came, not of %d at most",
+                       (unsigned long long)f->nbytes, LS_ADMISSION_NBYTES);
     size_t n = (size_t)f->nbytes;
     char *text = LS_NEW_ARRAY(char, n + 1);
     ls_status s = ls_wire_take(c, f, (ls_wire_kind)f->kind, text, n, e);

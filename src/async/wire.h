@@ -86,8 +86,9 @@ ls_status ls_wire_take(ls_conn *, const ls_frame *, ls_wire_kind, void *to, size
 /* ls_wire_next() and ls_wire_take(), for a frame that must be the next one. */
 ls_status ls_wire_receive(ls_conn *, ls_wire_kind, double silence_s, void *to, size_t nbytes,
                           ls_error *);
-/* Receives a text of nbytes of a frame whose header is there; the caller frees it. */
-ls_status ls_wire_take_text(ls_conn *, const ls_frame *, size_t most, char **text_p, ls_error *);
+/* Receives the text of a frame whose header is there, of LS_ADMISSION_NBYTES at most; the caller
+ * frees it. */
+ls_status ls_wire_take_text(ls_conn *, const ls_frame *, char **text_p, ls_error *);
 /* Has the peer closed the connection, when no frame is expected from it? */
 bool ls_wire_is_lost(ls_conn *);
 

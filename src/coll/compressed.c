@@ -329,12 +329,11 @@ static void keep_error(const sum *s, const ls_codec_job *job, size_t i, size_t f
 /* ---- gathered ---- */
 
 /* Writes a message, or zeros where values are not finite. */
-static void encode(const sum *s, const ls_codec_job *job, int round, const float *p,
-                   void *message) {
+static void encode(const sum *s, const ls_codec_job *job, const float *p, void *message) {
     if (s->head.contribution >= 0)
-        memset(message, 0, s->codec->nbytes(&s->how, job->n, round));
+        memset(message, 0, s->codec->nbytes(&s->how, job->n, 0));
     else
-        s->codec->encode(job, round, p, message);
+        s->codec->encode(job, 0, p, message);
 }
 
 static ls_status gather(sum *s, ls_error *e) {
@@ -346,7 +345,7 @@ static ls_status gather(sum *s, ls_error *e) {
     unsigned char *mine = s->receive + before, *next = mine + sizeof(header);
     memcpy(mine, &s->head, sizeof s->head);
     s->codec->prepare(&s->job);
-    for (size_t i = 0; i < own(s); i++) encode(s, &s->job, 0, s->p + i * s->count, next + i * b);
+    for (size_t i = 0; i < own(s); i++) encode(s, &s->job, s->p + i * s->count, next + i * b);
     LS_TRY(ls_all_gather_v(s->g, mine, s->receive, s->counts, LS_U8, e));
     LS_TRY(check_headers(s, s->counts, e));
     const unsigned char *at = s->receive;
@@ -371,7 +370,7 @@ static void encode_ranges(sum *s) {
         memcpy(at, &s->head, sizeof s->head);
         at += sizeof(header);
         for (size_t i = 0; i < own(s); i++, at += b)
-            encode(s, &job, 0, s->p + i * s->count + range[0], at);
+            encode(s, &job, s->p + i * s->count + range[0], at);
     }
 }
 
@@ -422,7 +421,7 @@ static ls_status gather_sums(sum *s, const ls_codec_job *job, size_t first,
     }
     unsigned char *mine = s->receive + before;
     memcpy(mine, &s->head, sizeof s->head);
-    encode(s, job, 0, s->partial, mine + sizeof(header));
+    encode(s, job, s->partial, mine + sizeof(header));
     *mine_p = mine + sizeof(header);
     LS_TRY(ls_all_gather_v(s->g, mine, s->receive, s->more, LS_U8, e));
     return check_headers(s, s->more, e);

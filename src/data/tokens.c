@@ -253,10 +253,9 @@ ls_status ls_tokens_window(const void *tokens, const ls_draw *d, size_t nbytes, 
     return ls_tokens_read(tokens, d->sample * (n - 1), n, ids, e);
 }
 
-ls_status ls_tokens_read_all(const ls_tokens *t, size_t first, size_t n, uint32_t **out_p,
-                             ls_error *e) {
+ls_status ls_tokens_read_first(const ls_tokens *t, size_t n, uint32_t **out_p, ls_error *e) {
     uint32_t *out = LS_NEW_ARRAY(uint32_t, n);
-    ls_status s = ls_tokens_read(t, first, n, out, e);
+    ls_status s = ls_tokens_read(t, 0, n, out, e);
     if (s == LS_OK)
         *out_p = out;
     else

@@ -61,9 +61,8 @@ ls_status ls_tokens_read(const ls_tokens *, size_t first, size_t n, uint32_t *ou
  * i T, in nbytes bytes. tokens: an ls_tokens. */
 ls_status ls_tokens_window(const void *tokens, const ls_draw *, size_t nbytes, void *ids,
                            ls_error *);
-/* As ls_tokens_read(), into new memory that the caller frees. */
-ls_status ls_tokens_read_all(const ls_tokens *, size_t first, size_t n, uint32_t **out_p,
-                             ls_error *);
+/* Reads the first n tokens into new memory, which the caller frees. */
+ls_status ls_tokens_read_first(const ls_tokens *, size_t n, uint32_t **out_p, ls_error *);
 
 /* Checks that the file, if there is one, still has the tokens that were opened. If size, inode and
  * times are unchanged, this is one stat(); else the file is read again, and its new times recorded.

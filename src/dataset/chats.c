@@ -74,7 +74,7 @@ static ls_status divide(ls_chats *c, const ls_tokens *t, const ls_config *config
     uint32_t *ids = NULL;
     uint64_t nval = 0;
     ls_split s;
-    LS_TRY(ls_tokens_read_all(t, 0, t->n, &ids, e));
+    LS_TRY(ls_tokens_read_first(t, t->n, &ids, e));
     ls_status status = find_begins(c, ids, t->n, what, &nval, e);
     free(ids);
     LS_TRY(status);

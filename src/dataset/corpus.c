@@ -546,7 +546,7 @@ ls_status ls_corpus_bigram(const ls_corpus *c, size_t nval, double *loss_p, doub
                            ls_error *e) {
     uint32_t *ids = NULL;
     double nbytes = 0;
-    LS_TRY(ls_tokens_read_all(&c->tokens, 0, c->val_first + nval, &ids, e));
+    LS_TRY(ls_tokens_read_first(&c->tokens, c->val_first + nval, &ids, e));
     const uint32_t *val = ids + c->val_first;
     for (size_t i = 1; i < nval; i++) nbytes += c->nbytes[val[i]];
     *loss_p = ls_bigram_loss(ids, c->val_first, val, nval, c->tokens.vocab);

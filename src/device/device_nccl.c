@@ -61,10 +61,10 @@ static int exchange(const ls_device_nccl *x, ls_cuda_stream s, const ls_device_m
     return got == LS_NCCL_SUCCESS ? end : got;
 }
 
-ls_status ls_device_nccl_exchange(ls_device_nccl *x, ls_device_stream s, const ls_device_message *m,
-                                  int n, ls_error *e) {
+ls_status ls_device_nccl_exchange(ls_device_nccl *x, const ls_device_message *m, int n,
+                                  ls_error *e) {
     LS_TRY(ls_device_cuda_enter(x->device, e));
-    int got = exchange(x, ls_device_cuda_stream(x->device, s), m, n);
+    int got = exchange(x, ls_device_cuda_stream(x->device, LS_DEVICE_COMPUTE), m, n);
     ls_device_cuda_leave(x->device);
     return check(x->nccl, got, "a message between devices", e);
 }

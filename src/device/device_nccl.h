@@ -23,8 +23,8 @@ ls_status ls_device_nccl_open(ls_device *, const ls_nccl_id *, int rank, int n,
 /* Whatever is still queued ends with an error; NULL is fine. */
 void ls_device_nccl_close(ls_device_nccl *);
 
-/* Queues messages, which go at the same time; those between two workers in their order. */
-ls_status ls_device_nccl_exchange(ls_device_nccl *, ls_device_stream, const ls_device_message *,
-                                  int n, ls_error *);
+/* Queues messages on the stream that computes, which go at the same time; those between two workers
+ * in their order. */
+ls_status ls_device_nccl_exchange(ls_device_nccl *, const ls_device_message *, int n, ls_error *);
 
 #endif

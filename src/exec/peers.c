@@ -186,7 +186,7 @@ static ls_status exchange_sums(const walk *w, ls_error *e) {
                                             .nbytes = (r.end - r.first) * sizeof(float)};
         }
     }
-    ls_status s = ls_device_nccl_exchange(p->nccl, LS_DEVICE_COMPUTE, list, n, e);
+    ls_status s = ls_device_nccl_exchange(p->nccl, list, n, e);
     free(list);
     return s;
 }
@@ -231,7 +231,7 @@ static ls_status gather(const ls_exec *x, const ls_action *a, ls_error *e) {
         if (nbytes)
             list[n++] = (ls_device_message){.peer = i, .to = x->on.params + at, .nbytes = nbytes};
     }
-    ls_status s = p->nccl ? ls_device_nccl_exchange(p->nccl, LS_DEVICE_COMPUTE, list, n, e) : LS_OK;
+    ls_status s = p->nccl ? ls_device_nccl_exchange(p->nccl, list, n, e) : LS_OK;
     free(list);
     return s;
 }

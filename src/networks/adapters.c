@@ -42,9 +42,9 @@ ls_lora ls_adapters_of(const ls_config *c, ls_model *m, const char *layer) {
 
 /* ---- what is trained ---- */
 
-/* The name without its last parts, which begin at `part`; false: it has no such parts. */
-static bool cut(const char *name, const char *part, char layer[LS_NAME]) {
-    const char *at = strstr(name, part);
+/* The name without its last parts, which begin at ".lora_"; false: it has no such parts. */
+static bool cut(const char *name, char layer[LS_NAME]) {
+    const char *at = strstr(name, ".lora_");
     if (at) snprintf(layer, LS_NAME, "%.*s", (int)(at - name), name);
     return at != NULL;
 }
@@ -52,7 +52,7 @@ static bool cut(const char *name, const char *part, char layer[LS_NAME]) {
 static bool has_adapter(const ls_model *m, const char *layer) {
     char of[LS_NAME];
     for (int i = 0; i < m->nparams; i++)
-        if (m->params[i].adapter && cut(m->params[i].name, ".lora_", of) && strcmp(of, layer) == 0)
+        if (m->params[i].adapter && cut(m->params[i].name, of) && strcmp(of, layer) == 0)
             return true;
     return false;
 }
@@ -70,8 +70,7 @@ static void list_layers(const ls_model *m, ls_buf *out) {
 static ls_status check_target(ls_model *m, const char *pattern, ls_error *e) {
     char layer[LS_NAME];
     for (int i = 0; i < m->nparams; i++)
-        if (m->params[i].adapter && cut(m->params[i].name, ".lora_", layer) &&
-            is_target(pattern, layer))
+        if (m->params[i].adapter && cut(m->params[i].name, layer) && is_target(pattern, layer))
             return LS_OK;
     ls_buf names = {0};
     list_layers(m, &names);

@@ -54,8 +54,8 @@ typedef struct asked {
 
 /* ---- answers as JSON at once ---- */
 
-static void answer_json(ls_http_answer *a, int status, ls_json *o) {
-    a->status = status;
+static void answer_json(ls_http_answer *a, ls_json *o) {
+    a->status = 200;
     a->type = "application/json";
     ls_json_write(o, 0, &a->body);
     ls_json_free(o);
@@ -260,7 +260,7 @@ static void answer_tokens(ls_front *f, const char *posted, size_t n, ls_http_ans
         ls_json_set(o, "tokens", ids);
         ls_json_set_integer(o, "count", (int64_t)list.n);
         ls_json_set_integer(o, "max_model_len", f->model.context);
-        answer_json(a, 200, o);
+        answer_json(a, o);
         free(list.ids);
     }
     ls_json_free(body);
@@ -285,7 +285,7 @@ static void answer_text_of(ls_front *f, const char *posted, size_t n, ls_http_an
                 *as = ls_json_new_bytes(text.data ? text.data : "", text.len);
         ls_json_set(o, "prompt", as);
         ls_json_set(o, "content", ls_json_share(as));
-        answer_json(a, 200, o);
+        answer_json(a, o);
     } else {
         refuse(f, a, 400, "invalid_request_error",
                "tokens: a list of the model's tokens is expected");
@@ -316,14 +316,14 @@ static void answer_models(ls_front *f, ls_http_answer *a) {
     for (int i = 0; i <= f->model.nadapters; i++) ls_json_push(list, model_of(f, i));
     ls_json_set_text(o, "object", "list");
     ls_json_set(o, "data", list);
-    answer_json(a, 200, o);
+    answer_json(a, o);
 }
 
 /* One of them, by its name. */
 static void answer_model(ls_front *f, const char *name, ls_http_answer *a) {
     for (int i = 0; i <= f->model.nadapters; i++) {
         if (strcmp(name, ls_request_model_name(&f->model, i)) != 0) continue;
-        answer_json(a, 200, model_of(f, i));
+        answer_json(a, model_of(f, i));
         return;
     }
     refuse(f, a, 404, "not_found_error",
@@ -422,7 +422,7 @@ static void answer(void *arg, const ls_http_request *r, ls_http_answer *a) {
     } else if (strcmp(path, HEALTH) == 0) {
         ls_json *o = ls_json_new_object();
         ls_json_set_text(o, "status", "ok");
-        answer_json(a, 200, o);
+        answer_json(a, o);
     } else if (strcmp(path, MODELS) == 0) {
         answer_models(f, a);
     } else if (strncmp(path, MODELS, nmodels) == 0 && path[nmodels] == '/') {

@@ -10,17 +10,13 @@
 #include "storage/manifest.h"
 #include "storage/unsaved.h"
 
-static char *join(const char *folder, const char *name) { return ls_format("%s/%s", folder, name); }
-
 char *ls_checkpoint_path(const char *run, int64_t step) {
     return ls_format("%s/checkpoints/step-%lld", run, (long long)step);
 }
 
 ls_status ls_checkpoint_newest(const char *run, char **path_p, int64_t *step_p, ls_error *e) {
-    char *folder = join(run, "checkpoints");
     int64_t step = -1;
-    ls_status s = ls_checkpoints_below(folder, INT64_MAX, &step, e);
-    free(folder);
+    ls_status s = ls_checkpoint_below(run, INT64_MAX, &step, e);
     if (s == LS_OK && step < 0) s = ls_unsaved_fail(run, e);
     LS_TRY(s);
     *path_p = ls_checkpoint_path(run, step);
@@ -135,7 +131,7 @@ int64_t ls_checkpoint_best(const char *run, int64_t newest, int64_t nsamples, do
 }
 
 ls_status ls_checkpoint_below(const char *run, int64_t below, int64_t *step_p, ls_error *e) {
-    char *folder = join(run, "checkpoints");
+    char *folder = ls_format("%s/checkpoints", run);
     ls_status s = ls_checkpoints_below(folder, below, step_p, e);
     free(folder);
     return s;

@@ -15,6 +15,7 @@
 #include "base/json_records.h"
 #include "report/answers.h"
 #include "report/compare.h"
+#include "report/history.h"
 #include "report/ledger.h"
 #include "report/timeline.h"
 #include "storage/checkpoints.h"
@@ -41,9 +42,9 @@ static void put_text(const ls_buf *text, ls_buf *out) {
     put(o, out);
 }
 
-static bool is_too_large(const char *run, const char *name, ls_buf *out) {
+static bool is_too_large(const char *run, ls_buf *out) {
     struct stat st;
-    char *path = ls_format("%s/%s", run, name);
+    char *path = ls_metrics_path(run);
     bool large = stat(path, &st) == 0 && st.st_size > MOST_NBYTES;
     free(path);
     if (large) put_error("the run is too long to be read here: use the command", out);
@@ -87,7 +88,7 @@ void ls_details_ledger(const ls_details_query *q, ls_buf *out) {
     ls_ledger l;
     ls_error e = {0};
     ls_buf text = {0};
-    if (is_too_large(run, "metrics.jsonl", out)) return;
+    if (is_too_large(run, out)) return;
     if (ls_ledger_check(run, &l, &e) != LS_OK) {
         put_error(e.msg, out);
         return;
@@ -120,7 +121,7 @@ void ls_details_compare(const ls_details_query *q, ls_buf *out) {
     ls_buf text = {0};
     for (int i = 0; i < n; i++) {
         runs[i] = q->runs[i];
-        if (is_too_large(runs[i], "metrics.jsonl", out)) return;
+        if (is_too_large(runs[i], out)) return;
     }
     if (ls_compare_runs(runs, n, "loss", &c, &e) != LS_OK) {
         put_error(e.msg, out);
@@ -331,7 +332,6 @@ void ls_details_difference(const ls_details_query *q, ls_buf *out) {
         return;
     }
     const ls_difference_query d = {q->runs[0], q->runs[1], q->name, q->columns};
-    if (is_too_large(d.run, "metrics.jsonl", out) || is_too_large(d.base, "metrics.jsonl", out))
-        return;
+    if (is_too_large(d.run, out) || is_too_large(d.base, out)) return;
     if (ls_difference_write(&d, out, &e) != LS_OK) put_error(e.msg, out);
 }

@@ -78,11 +78,10 @@ static ls_status take_token(reader *r, const char *key, int64_t *id_p) {
     return take_size_if(r, key, id_p);
 }
 
-/* Values that must be as given, or missing where `may_miss`. */
-static ls_status expect_text(reader *r, const char *key, const char *want, bool may_miss) {
+/* Values that must be as given, or missing. */
+static ls_status expect_text(reader *r, const char *key, const char *want) {
     const ls_json *v = take(r, key);
-    if (!v && may_miss) return LS_OK;
-    if (!v) return fail_missing(r, key);
+    if (!v) return LS_OK;
     if (ls_json_text(v) && strcmp(ls_json_text(v), want) == 0) return LS_OK;
     char *only = ls_format("only \"%s\" is supported", want);
     ls_status s = fail_value(r, key, only);
@@ -97,10 +96,10 @@ static ls_status expect_bool(reader *r, const char *key, bool want) {
     return fail_value(r, key, want ? "only true is supported" : "only false is supported");
 }
 
-static ls_status expect_number(reader *r, const char *key, double want) {
-    double got = want;
+static ls_status expect_one(reader *r, const char *key) {
+    double got = 1;
     const ls_json *v = take(r, key);
-    if (!v || (ls_json_number(v, &got) && got == want)) return LS_OK;
+    if (!v || (ls_json_number(v, &got) && got == 1)) return LS_OK;
     return fail_value(r, key, "only 1 is supported");
 }
 
@@ -188,7 +187,7 @@ static ls_status read_rope_object(const reader *outer, const char *key, const ls
         if (s == LS_OK)
             s = take_size(&r, "original_max_position_embeddings", &rope->original_context);
     }
-    if (s == LS_OK) s = expect_number(&r, "partial_rotary_factor", 1);
+    if (s == LS_OK) s = expect_one(&r, "partial_rotary_factor");
     if (s == LS_OK) s = refuse_unknown(&r, "the rotation");
     free(what);
     return s;
@@ -444,7 +443,7 @@ static ls_status read_llama(reader *r, ls_architecture *a) {
     a->norm_eps = of->norm_eps;
     LS_TRY(take_size_if(r, "max_position_embeddings", &a->context));
     if (take(r, "rms_norm_eps")) LS_TRY(take_number(r, "rms_norm_eps", &a->norm_eps));
-    LS_TRY(expect_text(r, "hidden_act", "silu", true));
+    LS_TRY(expect_text(r, "hidden_act", "silu"));
     /* null stands for as many as heads */
     a->kv_heads = ls_json_get(r->o, "num_key_value_heads") || llama ? a->heads : of->kv_heads;
     LS_TRY(take_size_if(r, "num_key_value_heads", &a->kv_heads));
@@ -463,7 +462,7 @@ static ls_status read_llama(reader *r, ls_architecture *a) {
     a->qk_norm = qwen3;
     LS_TRY(expect_bool(r, "rope_interleaved", false));
     LS_TRY(expect_bool(r, "use_mrope", false));
-    LS_TRY(expect_number(r, "partial_rotary_factor", 1));
+    LS_TRY(expect_one(r, "partial_rotary_factor"));
     LS_TRY(read_rope(r, of->rope_base, &a->rope));
     return read_window(r, a);
 }
@@ -482,7 +481,7 @@ static ls_status read_gpt2(reader *r, ls_architecture *a) {
     LS_TRY(take_size_if(r, "n_inner", &a->ffn));
     a->norm_eps = 1e-5;
     if (take(r, "layer_norm_epsilon")) LS_TRY(take_number(r, "layer_norm_epsilon", &a->norm_eps));
-    LS_TRY(expect_text(r, "activation_function", "gelu_new", true));
+    LS_TRY(expect_text(r, "activation_function", "gelu_new"));
     LS_TRY(expect_bool(r, "scale_attn_weights", true));
     LS_TRY(expect_bool(r, "scale_attn_by_inverse_layer_idx", false));
     a->kv_heads = a->heads;

@@ -39,8 +39,8 @@ static ls_plan make_sharded(const ls_model *m, int n, int V, int64_t part, int64
     return p;
 }
 
-static ls_plan make(const ls_model *m, int n, int V, int64_t part, int64_t micro, bool tree) {
-    return make_sharded(m, n, V, part, micro, tree, 1);
+static ls_plan make(const ls_model *m, int n, int V, int64_t part, int64_t micro) {
+    return make_sharded(m, n, V, part, micro, true, 1);
 }
 
 static void test_shapes(void **state) {
@@ -390,7 +390,7 @@ static void test_lanes(void **state) {
     ls_model m;
     make_model(2, &m);
     for (int n = 1; n <= 5; n++) {
-        ls_plan p = make(&m, n, 5, 2, 1, true);
+        ls_plan p = make(&m, n, 5, 2, 1);
         for (int w = 0; w < n; w++) {
             ls_lanes l;
             ls_plan_project(&p, w, &l);
@@ -422,7 +422,7 @@ static void test_arena(void **state) {
     (void)state;
     ls_model m;
     make_model(3, &m);
-    ls_plan p = make(&m, 2, 3, 4, 2, true);
+    ls_plan p = make(&m, 2, 3, 4, 2);
     for (int w = 0; w < 2; w++) {
         ls_arena_plan a;
         ls_plan_arena(&p, w, false, &a);
@@ -457,7 +457,7 @@ static void test_arena(void **state) {
 static void check_shards(const ls_model *model) {
     ls_model m = *model;
     for (int n = 1; n <= 8; n++) {
-        ls_plan p = make(&m, n, 8, 1, 1, true);
+        ls_plan p = make(&m, n, 8, 1, 1);
         size_t end = m.nfloats;
         for (int k = 0; k < p.share.nbuckets; k++) {
             assert_int_equal(p.share.buckets[k].end, end);
@@ -513,7 +513,7 @@ static void test_whole_parameters(void **state) {
     ls_model_place(&m);
     check_shards(&m);
     for (int n = 1; n <= 8; n++) {
-        ls_plan p = make(&m, n, 8, 1, 1, true); /* the verifier has seen that no one is divided */
+        ls_plan p = make(&m, n, 8, 1, 1); /* the verifier has seen that no one is divided */
         assert_in_range(most_owned(&p), 1, m.nfloats / (size_t)n + largest + LS_BLOCK);
         for (int k = 0; n == 2 && k < p.share.nbuckets; k++)
             for (int i = 0; i < m.nparams; i++) {
@@ -552,7 +552,7 @@ static void test_hash_of_order(void **state) {
     static const ls_dtype types[] = {LS_F32, LS_F16, LS_BF16};
     ls_model m;
     make_model(1, &m);
-    ls_plan p = make(&m, 2, 4, 2, 1, true);
+    ls_plan p = make(&m, 2, 4, 2, 1);
     for (int i = 0; i < 3; i++) {
         p.share.compute = types[i];
         ls_hash own = ls_plan_hash(&p), order = hash_with(&p, "sum blocks32\n");
@@ -567,8 +567,8 @@ static void test_hash(void **state) {
     (void)state;
     ls_model m;
     make_model(1, &m);
-    ls_plan a = make(&m, 2, 4, 2, 1, true), b = make(&m, 2, 4, 2, 1, true);
-    ls_plan c = make(&m, 2, 4, 2, 2, true);
+    ls_plan a = make(&m, 2, 4, 2, 1), b = make(&m, 2, 4, 2, 1);
+    ls_plan c = make(&m, 2, 4, 2, 2);
     assert_int_equal(ls_plan_hash(&a).lo, ls_plan_hash(&b).lo);
     assert_int_not_equal(ls_plan_hash(&a).lo, ls_plan_hash(&c).lo);
     ls_plan_free(&a);
