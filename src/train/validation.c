@@ -76,6 +76,15 @@ static ls_status answer(ls_loop *l, ls_error *e) {
 }
 
 /* Metrics of the last step have only the evaluation over the whole validation part. */
+static ls_status write_metrics(ls_loop *l, bool whole, ls_error *e) {
+    if (!l->out.metrics || (!whole && l->steps == l->run->config.train.steps)) return LS_OK;
+    LS_TRY(ls_metrics_evaluation(l->out.metrics, l->steps, &l->val.latest, e));
+    ls_mllog_evaluation(l->out.mllog, l->steps, &l->val.latest, whole);
+    if (!whole) ls_validation_draw(l, false);
+    return LS_OK;
+}
+
+/* No worker notes the evaluation before worker 0, which may be lost, has written its line. */
 ls_status ls_validate(ls_loop *l, bool whole, ls_error *e) {
     const ls_evaluate_request q = {.data = l->m.data,
                                    .nsamples =
@@ -88,11 +97,7 @@ ls_status ls_validate(ls_loop *l, bool whole, ls_error *e) {
     LS_TRY(ls_evaluate(&l->m, &q, &l->val.latest, records_p, e));
     LS_TRY(ls_member_wait(&l->m, ls_inputs_check(&l->data, &l->m.frozen.file, e), e));
     if (!whole) note_loss(l);
-    if (l->out.metrics && (whole || l->steps < l->run->config.train.steps)) {
-        LS_TRY(ls_metrics_evaluation(l->out.metrics, l->steps, &l->val.latest, e));
-        ls_mllog_evaluation(l->out.mllog, l->steps, &l->val.latest, whole);
-        if (!whole) ls_validation_draw(l, false);
-    }
+    LS_TRY(ls_member_wait(&l->m, write_metrics(l, whole, e), e));
     if (whole || l->steps < l->run->config.train.steps) LS_TRY(answer(l, e));
     ls_validation_note(l);
     return LS_OK;

@@ -332,6 +332,32 @@ static void test_skipped(void **state) {
     verify("skipped", "60");
 }
 
+/* The worker that writes metrics is killed before it writes the line of an evaluation, which the
+ * others have finished: it is made again. */
+static void test_evaluation_lost(void **state) {
+    (void)state;
+    pid_t pids[8];
+    siginfo_t over = {0};
+    char held[128], *output = NULL;
+    snprintf(held, sizeof held, "%s/held", folder);
+    shell_of_run("lost", "cp -r base $r");
+    program p = start("lost", 15, " --resume --set train.eval_every=12",
+                      "write metrics.jsonl HOLD 2"); /* after two steps */
+    wait_for_file("held");
+    wait_for_children(p.pid, 2, pids, 8);
+    shell_of_run("lost", "! grep -q '12, .val_loss' $r/metrics.jsonl");
+    sleep_ms(100); /* the others finish the evaluation */
+    kill(pids[0], SIGKILL);
+    for (; over.si_pid == 0; sleep_ms(20)) { /* the worker in its place is held, too */
+        unlink(held);
+        assert_int_equal(waitid(P_PID, (id_t)p.pid, &over, WEXITED | WNOHANG | WNOWAIT), 0);
+    }
+    assert_int_equal(program_end(&p, &output), 0);
+    assert_output_has(output, "worker 0 was killed");
+    free(output);
+    shell_of_run("lost", "grep -q '12, .val_loss' $r/metrics.jsonl");
+}
+
 /* ---- removed directories ---- */
 
 /* Runs `how` while the checkpoint of step 30 is about to be written; returns the exit code. */
@@ -455,6 +481,7 @@ int main(void) {
         cmocka_unit_test(test_torn_latest),
         cmocka_unit_test(test_gone),
         cmocka_unit_test(test_skipped),
+        cmocka_unit_test(test_evaluation_lost),
         cmocka_unit_test(test_gone_and_killed),
     };
     return cmocka_run_group_tests(tests, make_base, folder_remove);
