@@ -9,9 +9,13 @@
 
 /* The number of the first value that is not finite; n: there is none. */
 static size_t find(const ls_field *f, const char *at, size_t n, double *x_p) {
+    const ls_dtype type = f->type;
+    const size_t size = ls_dtype_size(type);
     for (size_t i = 0; i < n; i++) {
-        *x_p = ls_real_at(f->type, at + i * ls_dtype_size(f->type));
-        if (!isfinite(*x_p)) return i;
+        const double x = ls_real_at(type, at + i * size);
+        if (isfinite(x)) continue;
+        *x_p = x;
+        return i;
     }
     return n;
 }

@@ -1,13 +1,9 @@
 /* real.c - see real.h. */
 #include "source/real.h"
 
-#include <assert.h>
 #include <math.h>
-#include <string.h>
 
-bool ls_is_real(ls_dtype t) { return t == LS_F64 || t == LS_F32 || t == LS_F16; }
-
-static double of_f16(uint16_t bits) {
+double ls_real_of_f16(uint16_t bits) {
     const int exponent = bits >> 10 & 31, mantissa = bits & 1023;
     double x = exponent == 0   ? ldexp(mantissa, -24)
                : exponent < 31 ? ldexp(1024 + mantissa, exponent - 25)
@@ -24,20 +20,9 @@ static uint16_t to_f16(double x) {
     return (uint16_t)(sign | (((unsigned)(e + 14) << 10) + (unsigned)rint(ldexp(fabs(x), 10 - e))));
 }
 
-double ls_real_at(ls_dtype t, const void *from) {
-    double f64 = 0;
-    float f32 = 0;
-    uint16_t f16 = 0;
-    assert(ls_is_real(t));
-    if (t == LS_F64) memcpy(&f64, from, sizeof f64);
-    if (t == LS_F32) memcpy(&f32, from, sizeof f32);
-    if (t == LS_F16) memcpy(&f16, from, sizeof f16);
-    return t == LS_F64 ? f64 : t == LS_F32 ? (double)f32 : of_f16(f16);
-}
-
 void ls_real_set(ls_dtype t, double x, void *to) {
     const float f32 = (float)x;
-    const uint16_t f16 = to_f16(x);
+    const uint16_t f16 = t == LS_F16 ? to_f16(x) : 0;
     assert(ls_is_real(t));
     if (t == LS_F64) memcpy(to, &x, sizeof x);
     if (t == LS_F32) memcpy(to, &f32, sizeof f32);
