@@ -1,10 +1,10 @@
 /* cmd_predict.c - lockstep predict RUN [DATA...] */
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/bar.h"
 #include "base/cores.h"
 #include "base/output.h"
+#include "base/suffix.h"
 #include "cli/device_option.h"
 #include "cli/stream_text.h"
 #include "cluster/workers.h"
@@ -51,16 +51,11 @@ typedef struct work {
 
 /* ---- opening ---- */
 
-static bool ends_in(const char *name, const char *suffix) {
-    size_t n = strlen(name), m = strlen(suffix);
-    return n >= m && strcmp(name + n - m, suffix) == 0;
-}
-
 /* CSV or JSON lines: as an option says, else as the file's name does. */
 static bool is_json(const ls_args *a) {
     const char *file = cli_value(a, OUTPUT);
     if (cli_given(a, JSON_LINES) || cli_given(a, CSV)) return cli_given(a, JSON_LINES);
-    return file && (ends_in(file, ".jsonl") || ends_in(file, ".json"));
+    return file && (ls_has_suffix(file, ".jsonl") || ls_has_suffix(file, ".json"));
 }
 
 /* A token's text; arg: the predictor. */

@@ -3,20 +3,8 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 
-const char *ls_left_out_ending(const char *path, size_t *n_p) {
-    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
-    size_t n = strlen(name);
-    if (n > 3 && strcasecmp(name + n - 3, ".gz") == 0)
-        n -= 3;
-    else if (n > 4 && strcasecmp(name + n - 4, ".zst") == 0)
-        n -= 4;
-    size_t dot = n;
-    while (dot && name[dot - 1] != '.') dot--;
-    *n_p = dot > 1 ? n - dot + 1 : 0;
-    return name + n - *n_p;
-}
+#include "source/ending.h"
 
 static void count(ls_left_out *l, const char *kind, size_t nkind, uint64_t n) {
     bool fresh = false;
@@ -32,7 +20,7 @@ void ls_left_out_count(ls_left_out *l, const char *kind, uint64_t n) {
 
 void ls_left_out_add(ls_left_out *l, const char *path) {
     size_t n = 0;
-    const char *ending = ls_left_out_ending(path, &n);
+    const char *ending = ls_ending_of(path, &n);
     if (n)
         count(l, ending, n, 1);
     else

@@ -10,9 +10,6 @@ typedef struct ls_left_out { /* zero-initialised: none */
     uint64_t *counts;        /* [kinds.n] */
 } ls_left_out;
 
-/* The ending of a name, without that of a packing; its length in *n_p: 0 if there is none. */
-const char *ls_left_out_ending(const char *path, size_t *n_p);
-
 /* Counts n files of a kind. */
 void ls_left_out_count(ls_left_out *, const char *kind, uint64_t n);
 /* Counts a file, as of the kind of its name's ending. */

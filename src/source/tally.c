@@ -10,6 +10,7 @@
 #include "chat/chat_lines.h"
 #include "chat/preference.h"
 #include "data/walk.h"
+#include "source/ending.h"
 #include "source/plain.h"
 #include "source/text.h"
 #include "source/text_files.h"
@@ -17,25 +18,6 @@
 enum { LINES = 20 }; /* that damage is logged in */
 
 /* ---- what files are ---- */
-
-static bool ends_in(const char *name, const char *suffix) {
-    size_t n = strlen(name), m = strlen(suffix);
-    return n >= m && strcmp(name + n - m, suffix) == 0;
-}
-
-/* By its name, which may end in .gz or .zst behind that. */
-static bool is_text_name(const char *path) {
-    static const char *const suffixes[] = {".txt", ".text", ".md", ".markdown", ".rst"};
-    static const char *const packings[] = {"", ".gz", ".zst"};
-    for (size_t i = 0; i < sizeof suffixes / sizeof *suffixes; i++)
-        for (size_t k = 0; k < sizeof packings / sizeof *packings; k++) {
-            char *whole = ls_format("%s%s", suffixes[i], packings[k]);
-            bool does = ends_in(path, whole);
-            free(whole);
-            if (does) return true;
-        }
-    return false;
-}
 
 /* The key by which the first object of a file is a conversation, but for a text alone, which is one
  * of many fields in files of samples, too. NULL: it is none. */
@@ -68,24 +50,21 @@ static bool is_text_json(const char *path) {
 
 /* Corpora are published as arrays of texts, and seldom as lines. */
 static bool is_text_array(const char *path) {
-    return (ends_in(path, ".json") || ends_in(path, ".json.gz") || ends_in(path, ".json.zst")) &&
-           is_text_json(path);
+    static const char *const endings[] = {".json", NULL};
+    return ls_ending_is_one_of(path, endings) && is_text_json(path);
 }
 
 static ls_tally_kind kind_of_file(const char *path) {
-    return is_text_name(path)    ? LS_TALLY_TEXTS
-           : chat_key_of(path)   ? LS_TALLY_CHATS
-           : is_text_array(path) ? LS_TALLY_TEXTS
-                                 : LS_TALLY_SAMPLES;
+    return ls_text_files_is_plain(path) ? LS_TALLY_TEXTS
+           : chat_key_of(path)          ? LS_TALLY_CHATS
+           : is_text_array(path)        ? LS_TALLY_TEXTS
+                                        : LS_TALLY_SAMPLES;
 }
 
 static bool is_picture_name(const char *path) {
-    static const char *const suffixes[] = {".png",  ".jpg", ".jpeg", ".gif", ".webp",
-                                           ".heic", ".bmp", ".tif",  ".tiff"};
-    bool is = false;
-    for (size_t i = 0; i < sizeof suffixes / sizeof *suffixes; i++)
-        is = is || ends_in(path, suffixes[i]);
-    return is;
+    static const char *const endings[] = {".png",  ".jpg", ".jpeg", ".gif",  ".webp",
+                                          ".heic", ".bmp", ".tif",  ".tiff", NULL};
+    return ls_ending_is_one_of(path, endings);
 }
 
 /* Texts with some pictures beside them, as documents have, are not images with some texts. */
@@ -94,7 +73,7 @@ static ls_tally_kind kind_of_directory(const char *dir) {
     size_t ntexts = 0, npictures = 0;
     if (ls_walk_below(dir, &w, NULL) != LS_OK) return LS_TALLY_SAMPLES;
     for (size_t i = 0; i < w.files.n; i++) {
-        ntexts += is_text_name(w.files.paths[i]);
+        ntexts += ls_text_files_is_plain(w.files.paths[i]);
         npictures += is_picture_name(w.files.paths[i]);
     }
     bool most = 2 * ntexts > w.files.n || (npictures && ntexts > npictures);

@@ -3,40 +3,32 @@
 
 #include <stdlib.h>
 #include <string.h>
-#include <strings.h>
 #include <sys/stat.h>
 
 #include "base/file.h"
 #include "base/utf8.h"
 #include "data/walk.h"
+#include "source/ending.h"
 #include "source/not_text.h"
 #include "source/note.h"
 #include "source/plain.h"
 
 /* ---- endings ---- */
 
-static bool ends_in_one_of(const char *path, const char *const *endings) {
-    size_t n = 0;
-    const char *ending = ls_left_out_ending(path, &n);
-    for (; *endings; endings++)
-        if (strlen(*endings) == n && strncasecmp(ending, *endings, n) == 0) return true;
-    return false;
-}
-
 bool ls_text_files_is_json(const char *path) {
     static const char *const endings[] = {".json", ".jsonl", ".ndjson", NULL};
-    return ends_in_one_of(path, endings);
+    return ls_ending_is_one_of(path, endings);
 }
 
-static bool is_named_text(const char *path) {
+bool ls_text_files_is_plain(const char *path) {
     static const char *const endings[] = {".txt", ".text", ".md", ".markdown", ".rst", NULL};
-    return ls_text_files_is_json(path) || ends_in_one_of(path, endings);
+    return ls_ending_is_one_of(path, endings);
 }
 
 /* Pictures in formats that are text. */
 static bool is_picture(const char *path) {
     static const char *const endings[] = {".svg", ".eps", ".xpm", NULL};
-    return ends_in_one_of(path, endings);
+    return ls_ending_is_one_of(path, endings);
 }
 
 /* ---- contents ---- */
@@ -77,7 +69,8 @@ static ls_status fail_none(const ls_text_files *f, const char *dir, ls_error *e)
 
 static bool is_wanted(const ls_text_files *f, const char *path) {
     if (f->json) return ls_text_files_is_json(path);
-    return is_named_text(path) || (!is_picture(path) && begins_as_text(path));
+    return ls_text_files_is_json(path) || ls_text_files_is_plain(path) ||
+           (!is_picture(path) && begins_as_text(path));
 }
 
 static ls_status add_below(ls_text_files *f, const char *dir, ls_error *e) {

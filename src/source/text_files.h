@@ -23,6 +23,8 @@ ls_status ls_text_files_find_json(const char *paths, ls_text_files *f_p, ls_erro
 void ls_text_files_log(const ls_text_files *, const char *name, size_t nless);
 void ls_text_files_free(ls_text_files *);
 
+/* Does the name end in .txt, .text, .md, .markdown or .rst, also before .gz or .zst? */
+bool ls_text_files_is_plain(const char *path);
 /* Does the name end in .json, .jsonl or .ndjson, also before .gz or .zst? */
 bool ls_text_files_is_json(const char *path);
 

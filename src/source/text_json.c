@@ -5,6 +5,7 @@
 #include "base/json_records.h"
 #include "base/utf8.h"
 #include "chat/chat_lines.h"
+#include "source/ending.h"
 #include "source/text_builder.h"
 
 /* The members that usually have a text. */
@@ -127,7 +128,7 @@ static ls_status add_whole(const json_file *f, ls_error *e) {
 /* Counts a file below a directory that has no texts, as one of its ending. */
 static void leave_out_file(const json_file *f) {
     size_t n = 0;
-    const char *ending = ls_left_out_ending(f->p->path, &n);
+    const char *ending = ls_ending_of(f->p->path, &n);
     char *kind = ls_format("%.*s without 'text' or 'content'", (int)n, ending);
     ls_left_out_count(f->b->left_out, kind, 1);
     free(kind);

@@ -9,6 +9,7 @@
 #include "base/guard.h"
 #include "base/intern.h"
 #include "base/json.h"
+#include "base/suffix.h"
 #include "tensor/stored.h"
 
 static const char PREFIX[] = "base_model.model.";
@@ -210,11 +211,6 @@ static ls_status take_targets(const reading *r, ls_error *e) {
     return LS_OK;
 }
 
-static bool ends_with(const char *text, const char *end) {
-    size_t all = strlen(text), n = strlen(end);
-    return n <= all && strcmp(text + all - n, end) == 0;
-}
-
 /* peft trains each module whose name ends so, at a dot or not, and all that is in it: "norm" also
  * means input_layernorm. This is the pattern of their parameters. */
 static ls_status append_saved(const reading *r, const char *name, ls_error *e) {
@@ -240,8 +236,8 @@ static ls_status take_saved(const reading *r, ls_error *e) {
         const char *name = ls_json_text(ls_json_at(list, i));
         if (!name || !*name || strchr(name, '\n'))
             return fail_key(r, "modules_to_save", "it must be a list of names", e);
-        bool is_head = ends_with("base_model.model.lm_head", name);
-        bool is_embedding = ends_with("base_model.model.model.embed_tokens", name);
+        bool is_head = ls_has_suffix("base_model.model.lm_head", name);
+        bool is_embedding = ls_has_suffix("base_model.model.model.embed_tokens", name);
         head = head || is_head;
         embedding = embedding || is_embedding;
         if (!is_head || !tied || is_embedding) LS_TRY(append_saved(r, name, e));

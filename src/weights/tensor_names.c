@@ -7,6 +7,8 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/suffix.h"
+
 /* Lengths of dims. */
 typedef enum length {
     NOTHING,
@@ -280,15 +282,10 @@ int64_t ls_architecture_count(const ls_architecture *a) {
     return count_elements(a, f->before) + a->layers * block + count_elements(a, f->after);
 }
 
-static bool ends_with(const char *text, const char *end) {
-    size_t n = strlen(text), m = strlen(end);
-    return n >= m && strcmp(text + n - m, end) == 0;
-}
-
 bool ls_name_is_derived(const ls_architecture *a, const char *name) {
     if (a->family == LS_FAMILY_GPT2)
-        return ends_with(name, ".attn.bias") || ends_with(name, ".attn.masked_bias");
-    return ends_with(name, ".rotary_emb.inv_freq");
+        return ls_has_suffix(name, ".attn.bias") || ls_has_suffix(name, ".attn.masked_bias");
+    return ls_has_suffix(name, ".rotary_emb.inv_freq");
 }
 
 const char *ls_name_canonical(const ls_architecture *a, const char *name) {
