@@ -39,8 +39,7 @@ static ls_status encode_part(const encoder *x, size_t from, size_t to, bool begi
     ls_encoding how = {
         .what = "the text", .special = true, .plain = plain, .nplain = n, .begin = begin};
     const uint8_t *text = (const uint8_t *)(s->text.data ? s->text.data : "");
-    ls_status status =
-        ls_tokenizer_encode_as(x->f->tokenizer, text + from, to - from, &how, l, x->e);
+    ls_status status = ls_tokenizer_encode(x->f->tokenizer, text + from, to - from, &how, l, x->e);
     free(plain);
     if (status == LS_OK && l->dropped) {
         free(l->ids);
@@ -55,7 +54,7 @@ static bool needs_begin(const encoder *x) {
     const ls_buf *text = &x->s->text;
     ls_token_list l = {0};
     if (!x->s->ends ||
-        ls_tokenizer_encode_as(x->f->tokenizer, (const uint8_t *)"", 0, &how, &l, NULL) != LS_OK)
+        ls_tokenizer_encode(x->f->tokenizer, (const uint8_t *)"", 0, &how, &l, NULL) != LS_OK)
         return false;
     size_t at = 0, n = 0, i = 0;
     for (; i < l.n; i++, at += n) {

@@ -25,7 +25,7 @@ ls_status ls_chat_text_encode(const ls_chat_format *f, const ls_chat_text *t, ls
         ls_encoding how = {
             .what = "the conversation", .special = true, .plain = r.plain, .nplain = r.nplain};
         const uint8_t *text = (const uint8_t *)(r.text.data ? r.text.data : "");
-        s = ls_tokenizer_encode_as(f->tokenizer, text, r.text.len, &how, list_p, e);
+        s = ls_tokenizer_encode(f->tokenizer, text, r.text.len, &how, list_p, e);
         if (s == LS_OK) ls_token_list_log_dropped(list_p, how.what);
     }
     ls_chat_rendering_free(&r);

@@ -91,8 +91,7 @@ static ls_status show_text(const ls_tokenizer *t, const char *word, const ls_arg
         s = read_input(&text, e);
     else
         ls_buf_append(&text, word, strlen(word));
-    if (s == LS_OK)
-        s = ls_tokenizer_encode_as(t, (const uint8_t *)text.data, text.len, &how, &l, e);
+    if (s == LS_OK) s = ls_tokenizer_encode(t, (const uint8_t *)text.data, text.len, &how, &l, e);
     if (s == LS_OK) {
         (cli_given(a, JSON) ? tokens_json : tokens_print)(t, &l, text.len);
         ls_token_list_log_dropped(&l, how.what);

@@ -184,8 +184,8 @@ static ls_status split_documents(splitter *s, const uint8_t *text, ls_error *e) 
     return LS_OK;
 }
 
-ls_status ls_tokenizer_encode_as(const ls_tokenizer *t, const uint8_t *text, size_t nbytes,
-                                 const ls_encoding *how, ls_token_list *list_p, ls_error *e) {
+ls_status ls_tokenizer_encode(const ls_tokenizer *t, const uint8_t *text, size_t nbytes,
+                              const ls_encoding *how, ls_token_list *list_p, ls_error *e) {
     LS_TRY(ls_utf8_check((const char *)text, nbytes, how->what, e));
     splitter s = {.t = t,
                   .how = how,
@@ -207,11 +207,6 @@ ls_status ls_tokenizer_encode_as(const ls_tokenizer *t, const uint8_t *text, siz
         free(out.ids);
     if (status != LS_OK) free(out.ends);
     return status;
-}
-
-ls_status ls_tokenizer_encode(const ls_tokenizer *t, const uint8_t *text, size_t nbytes,
-                              const char *what, ls_token_list *list_p, ls_error *e) {
-    return ls_tokenizer_encode_as(t, text, nbytes, &(ls_encoding){.what = what}, list_p, e);
 }
 
 void ls_token_list_log_dropped(const ls_token_list *l, const char *what) {

@@ -52,15 +52,11 @@ typedef struct ls_token_list {
     size_t *ends;   /* where the tokens of each document end; the caller frees it; NULL: one text */
 } ls_token_list;
 
-/* The text's tokens. Names of special tokens, such as <|endoftext|>, are ordinary text here, so
- * that data can't forge them. LS_EINVAL: the text is not UTF-8, or an expression of the tokenizer
- * backtracks too often on it. */
-ls_status ls_tokenizer_encode(const ls_tokenizer *, const uint8_t *text, size_t nbytes,
-                              const char *what, ls_token_list *list_p, ls_error *);
-
 typedef struct ls_encoding {
     const char *what; /* names the text in messages */
-    bool special;     /* names of special tokens become these tokens */
+    /* Names of special tokens, such as <|endoftext|>, become these tokens; else they are ordinary
+     * text, so that data can't forge them. */
+    bool special;
     /* Except in these parts of the text [nplain], in ascending order: the contents of messages
      * within a chat template. */
     const ls_text_range *plain;
@@ -70,8 +66,10 @@ typedef struct ls_encoding {
     ls_bar *bar;                   /* shows the bytes that are done; NULL: nothing does */
 } ls_encoding;
 
-ls_status ls_tokenizer_encode_as(const ls_tokenizer *, const uint8_t *text, size_t nbytes,
-                                 const ls_encoding *, ls_token_list *list_p, ls_error *);
+/* The text's tokens. LS_EINVAL: the text is not UTF-8, or an expression of the tokenizer backtracks
+ * too often on it. */
+ls_status ls_tokenizer_encode(const ls_tokenizer *, const uint8_t *text, size_t nbytes,
+                              const ls_encoding *, ls_token_list *list_p, ls_error *);
 
 /* The tokens of a text that is already cut, as GPT-2 cuts, by a tokenizer that was trained. */
 ls_status ls_tokenizer_encode_cut(const ls_tokenizer *, const ls_text_cut *, const char *what,

@@ -89,7 +89,7 @@ static ls_status encode(const ls_tokenizer *t, const ls_text *text, uint32_t end
     ls_bar bar = ls_bar_begin("tokenizing: bytes", text->nbytes);
     ls_encoding how = {
         .what = text->name, .documents = end == LS_NO_TOKEN ? NULL : &d, .bar = &bar};
-    ls_status s = ls_tokenizer_encode_as(t, text->data, text->nbytes, &how, list_p, e);
+    ls_status s = ls_tokenizer_encode(t, text->data, text->nbytes, &how, list_p, e);
     ls_bar_end(&bar);
     return s;
 }

@@ -82,8 +82,8 @@ ls_status ls_language_encode(ls_language *l, const char *text, size_t nbytes, in
     const ls_encoding how = {.what = "the text", .begin = begin};
     ls_token_list list;
     LS_TRY(check_there(l, "ls_language_encode", e));
-    LS_TRY(ls_tokenizer_encode_as(l->trained.tokenizer, (const uint8_t *)text, nbytes, &how, &list,
-                                  e));
+    LS_TRY(
+        ls_tokenizer_encode(l->trained.tokenizer, (const uint8_t *)text, nbytes, &how, &list, e));
     ls_token_list_log_dropped(&list, how.what);
     free(l->encoding.ids);
     l->encoding = list;

@@ -184,8 +184,8 @@ ls_status ls_generate(const ls_trained *t, const char *text, const ls_writing *g
     const char *prompt = *text ? text : "\n";
     const ls_encoding how = {.what = "the prompt", .begin = true};
     ls_token_list encoded;
-    LS_TRY(ls_tokenizer_encode_as(t->tokenizer, (const uint8_t *)prompt, strlen(prompt), &how,
-                                  &encoded, e));
+    LS_TRY(ls_tokenizer_encode(t->tokenizer, (const uint8_t *)prompt, strlen(prompt), &how,
+                               &encoded, e));
     ls_token_list_log_dropped(&encoded, how.what);
     ls_writing o = *given;
     o.ends = t->ends;

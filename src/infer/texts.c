@@ -12,6 +12,7 @@
 #include "base/utf8.h"
 #include "data/files.h"
 #include "source/plain.h"
+#include "source/text_files.h"
 
 enum { MOST_NBYTES = 1 << 30 }; /* of a file */
 
@@ -179,20 +180,6 @@ static ls_status read_json(reading *r, const char *all, size_t n, ls_error *e) {
     return c.wrong ? ls_json_records_fail(&c, path, c.wrong, e) : LS_OK;
 }
 
-/* Does the name end so, also if the file is packed? */
-static bool is_json(const char *path) {
-    static const char *const ends[] = {".jsonl", ".ndjson", ".json"}, *const packed[] = {
-                                                                          ".gz", ".zst", ""};
-    for (int k = 0; k < 3; k++)
-        for (int i = 0; i < 3; i++) {
-            size_t n = strlen(path), a = strlen(ends[i]), b = strlen(packed[k]);
-            if (n >= a + b && strcmp(path + n - b, packed[k]) == 0 &&
-                strncmp(path + n - a - b, ends[i], a) == 0)
-                return true;
-        }
-    return false;
-}
-
 /* Copies the text of a file, without a byte order mark. */
 static ls_status copy_text(const ls_plain *p, ls_buf *b, ls_error *e) {
     const char *data = p->nbytes ? (const char *)p->data : "";
@@ -226,8 +213,8 @@ static ls_status read_file(ls_texts *t, size_t file, uint64_t *first, ls_error *
         ls_fail(e, s, "%s", own.msg);
     }
     if (s == LS_OK)
-        s = is_json(t->files[file]) ? read_json(&r, b.data, b.len - 1, e)
-                                    : read_lines(&r, b.data, e);
+        s = ls_text_files_is_json(t->files[file]) ? read_json(&r, b.data, b.len - 1, e)
+                                                  : read_lines(&r, b.data, e);
     ls_buf_free(&b);
     *first += r.row;
     return s;
@@ -266,8 +253,8 @@ ls_record_at ls_texts_record(const ls_texts *t, uint64_t i) { return t->list[i].
 static ls_status encode(const ls_texts *t, const text *x, ls_token_list *list, ls_error *e) {
     char *what = ls_format("%s:%llu", t->files[x->file], (unsigned long long)x->line);
     const ls_encoding how = {.what = what, .begin = true};
-    ls_status s = ls_tokenizer_encode_as(t->model->tokenizer, (const uint8_t *)x->text,
-                                         strlen(x->text), &how, list, e);
+    ls_status s = ls_tokenizer_encode(t->model->tokenizer, (const uint8_t *)x->text,
+                                      strlen(x->text), &how, list, e);
     if (s == LS_OK && list->n == 0)
         s = ls_fail(e, LS_EINVAL, "%s: the tokenizer has no tokens for it", what);
     if (s == LS_OK) ls_token_list_log_dropped(list, what);

@@ -276,14 +276,6 @@ int ls_search_count(const ls_search *s, int r) {
     return n;
 }
 
-bool ls_search_is_over(const ls_search *s) {
-    for (int t = 0; t < s->ntrials; t++) {
-        ls_search_state state = ls_search_state_of(s, t);
-        if (state == LS_SEARCH_READY || state == LS_SEARCH_WAITING) return false;
-    }
-    return true;
-}
-
 /* Does trial a stand before trial b? Those that diverged stand last. */
 static bool is_before(const ls_search *s, int a, int b) {
     int ra = ls_search_reached(s, a), rb = ls_search_reached(s, b);

@@ -77,8 +77,6 @@ int64_t ls_search_expected_steps(const ls_search *);
 
 /* How many trials came to a rung, so far. */
 int ls_search_count(const ls_search *, int rung);
-/* Is no trial ready or waiting? */
-bool ls_search_is_over(const ls_search *);
 /* The trial with the best metric at the highest rung that any has reached, of equal ones the first;
  * -1: none. */
 int ls_search_best(const ls_search *);

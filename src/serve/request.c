@@ -346,8 +346,8 @@ static bool read_form(const reader *x) {
 ls_status ls_request_tokens(const ls_request_model *m, const char *text, bool begin,
                             ls_token_list *list, ls_error *e) {
     const ls_encoding how = {.what = "the prompt", .special = true, .begin = begin};
-    return ls_tokenizer_encode_as(m->trained->tokenizer, (const uint8_t *)text, strlen(text), &how,
-                                  list, e);
+    return ls_tokenizer_encode(m->trained->tokenizer, (const uint8_t *)text, strlen(text), &how,
+                               list, e);
 }
 
 static ls_request_prompt *new_prompt(ls_text_request *r) {

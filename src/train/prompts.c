@@ -57,8 +57,8 @@ static ls_status encode_text(const ls_prompts *p, char *text, bool chat, ls_toke
     if (chat)
         return ls_chat_prompt_encode(&p->chat, &(ls_chat_prompt){.messages = &message, .n = 1},
                                      list_p, e);
-    LS_TRY(ls_tokenizer_encode_as(p->chat.tokenizer, (const uint8_t *)text, strlen(text), &how,
-                                  list_p, e));
+    LS_TRY(ls_tokenizer_encode(p->chat.tokenizer, (const uint8_t *)text, strlen(text), &how, list_p,
+                               e));
     ls_token_list_log_dropped(list_p, how.what);
     return LS_OK;
 }

@@ -105,8 +105,8 @@ static ls_status render(const char *template, const char *line, int *nspecial_p,
         const ls_encoding how = {
             .what = "text", .special = true, .plain = r.plain, .nplain = r.nplain};
         ls_token_list l = {0};
-        assert_ls_ok(
-            ls_tokenizer_encode_as(t, (const uint8_t *)r.text.data, r.text.len, &how, &l, e), *e);
+        assert_ls_ok(ls_tokenizer_encode(t, (const uint8_t *)r.text.data, r.text.len, &how, &l, e),
+                     *e);
         *text_p = text_of(t, &l, nspecial_p);
         free(l.ids);
     }

@@ -128,7 +128,9 @@ static ls_tokenizer *make(const vocabulary *v, bool prefix, ls_error *e) {
 static void check(const ls_tokenizer *t, const char *text, const uint32_t *want, int n) {
     ls_error e = {0};
     ls_token_list l;
-    assert_ls_ok(ls_tokenizer_encode(t, (const uint8_t *)text, strlen(text), "text", &l, &e), e);
+    assert_ls_ok(ls_tokenizer_encode(t, (const uint8_t *)text, strlen(text),
+                                     &(ls_encoding){.what = "text"}, &l, &e),
+                 e);
     bool same = l.n == (size_t)n && memcmp(l.ids, want, l.n * sizeof *want) == 0;
     if (!same) fail_msg("\"%s\": %zu tokens, expected %d", text, l.n, n);
     free(l.ids);
@@ -188,7 +190,9 @@ static void test_written(void **state) {
         for (uint64_t k = 0; k < 4; k++) {
             ls_token_list l;
             make_text(v, 8 * round + k, text);
-            assert_ls_ok(ls_tokenizer_encode(t, (uint8_t *)text, strlen(text), "t", &l, &e), e);
+            assert_ls_ok(ls_tokenizer_encode(t, (uint8_t *)text, strlen(text),
+                                             &(ls_encoding){.what = "t"}, &l, &e),
+                         e);
             check(u, text, l.ids, (int)l.n);
             free(l.ids);
         }

@@ -25,7 +25,7 @@ static void check_as(const ls_tokenizer *t, const char *text, const ls_encoding 
     ls_token_list l;
     ls_buf got = {0};
     ls_buf_append(&got, "", 0);
-    assert_ls_ok(ls_tokenizer_encode_as(t, (const uint8_t *)text, strlen(text), how, &l, &e), e);
+    assert_ls_ok(ls_tokenizer_encode(t, (const uint8_t *)text, strlen(text), how, &l, &e), e);
     for (size_t i = 0; i < l.n; i++) {
         size_t n = 0;
         const uint8_t *bytes = ls_tokenizer_bytes(t, l.ids[i], &n);
@@ -51,7 +51,7 @@ static void check_decodes(const ls_tokenizer *t, const char *text, bool skip_spe
     ls_buf out = {0};
     ls_decoding d = {.tokenizer = t, .skip_special = skip_special};
     const ls_encoding how = {.what = "text", .special = true, .begin = true, .end = true};
-    assert_ls_ok(ls_tokenizer_encode_as(t, (const uint8_t *)text, strlen(text), &how, &l, &e), e);
+    assert_ls_ok(ls_tokenizer_encode(t, (const uint8_t *)text, strlen(text), &how, &l, &e), e);
     for (size_t i = 0; i < l.n; i++) ls_decoding_add(&d, l.ids[i], &out);
     ls_decoding_end(&d, &out);
     assert_string_equal(out.data ? out.data : "", want);
@@ -177,7 +177,9 @@ static void test_missing_bytes(void **state) {
           "h\x04"
           "e\x04\x04 \x04",
           "he| |"); /* the neighbours of what is left out merge */
-    assert_ls_ok(ls_tokenizer_encode(t, (const uint8_t *)"\x04 \x04", 3, "t", &l, &e), e);
+    assert_ls_ok(ls_tokenizer_encode(t, (const uint8_t *)"\x04 \x04", 3,
+                                     &(ls_encoding){.what = "t"}, &l, &e),
+                 e);
     assert_int_equal(l.dropped, 2);
     free(l.ids);
     ls_tokenizer_free(t);

@@ -187,7 +187,9 @@ static ls_tokenizer *parse(const char *json) {
 static uint32_t *encode(const ls_tokenizer *t, const char *s, size_t nbytes, size_t *n_p) {
     ls_error e = {0};
     ls_token_list list = {0};
-    assert_ls_ok(ls_tokenizer_encode(t, (const uint8_t *)s, nbytes, "text", &list, &e), e);
+    assert_ls_ok(ls_tokenizer_encode(t, (const uint8_t *)s, nbytes, &(ls_encoding){.what = "text"},
+                                     &list, &e),
+                 e);
     *n_p = list.n;
     return list.ids;
 }
@@ -408,8 +410,7 @@ static void test_documents(void **state) {
     ls_tokenizer_write(t, &json);
     assert_ls_ok(ls_tokenizer_parse(json.data, json.len, "t", &again, &e), e);
     const ls_encoding how = {.what = "text", .documents = &d};
-    assert_ls_ok(ls_tokenizer_encode_as(again, (const uint8_t *)text, strlen(text), &how, &b, &e),
-                 e);
+    assert_ls_ok(ls_tokenizer_encode(again, (const uint8_t *)text, strlen(text), &how, &b, &e), e);
     assert_int_equal(a.n, b.n);
     assert_memory_equal(a.ids, b.ids, a.n * sizeof *a.ids);
     for (size_t i = 0; i < 3; i++) {
@@ -418,7 +419,9 @@ static void test_documents(void **state) {
     }
     for (size_t i = 0, k = 0; i < a.n; i++) /* the name in the text is text */
         if (a.ids[i] == 259) assert_int_equal(i + 1, a.ends[k++]);
-    assert_ls_ok(ls_tokenizer_encode(t, (const uint8_t *)alone, 4, "alone", &one, &e), e);
+    assert_ls_ok(ls_tokenizer_encode(t, (const uint8_t *)alone, 4, &(ls_encoding){.what = "alone"},
+                                     &one, &e),
+                 e);
     assert_int_equal(a.ends[2] - a.ends[1], one.n + 1);
     assert_memory_equal(a.ids + a.ends[1], one.ids, one.n * sizeof *one.ids);
     assert_ls_fails(ls_tokenizer_train_cut(&cut, "text", 256, &t, &e), LS_EINVAL,
@@ -441,7 +444,7 @@ static void test_empty(void **state) {
     ls_error e = {0};
     ls_tokenizer *t = train("", 256);
     ls_token_list list = {.n = 9};
-    assert_ls_ok(ls_tokenizer_encode(t, NULL, 0, "text", &list, &e), e);
+    assert_ls_ok(ls_tokenizer_encode(t, NULL, 0, &(ls_encoding){.what = "text"}, &list, &e), e);
     assert_int_equal(list.n, 0);
     free(list.ids);
     ls_tokenizer_free(t);
@@ -469,8 +472,9 @@ static void test_not_utf8(void **state) {
         ls_token_list list;
         size_t nbytes = strlen(bad[i].text);
         const uint8_t *s = (const uint8_t *)bad[i].text;
-        assert_ls_fails(ls_tokenizer_encode(t, s, nbytes, "c.txt", &list, &e), LS_EINVAL,
-                        bad[i].message, e);
+        assert_ls_fails(
+            ls_tokenizer_encode(t, s, nbytes, &(ls_encoding){.what = "c.txt"}, &list, &e),
+            LS_EINVAL, bad[i].message, e);
         assert_ls_fails(cut_and_train(s, nbytes, "c.txt", 256, &none, &e), LS_EINVAL,
                         bad[i].message, e);
     }

@@ -28,8 +28,10 @@ static void read_tokenizer(const ls_gguf *g) {
     if (ls_gguf_read_tokenizer(g, &t, &e) != LS_OK) return;
     ls_tokenizer_write(t, &json);
     FUZZ_CHECK(ls_tokenizer_parse(json.data, json.len, "again", &u, &e) == LS_OK);
-    FUZZ_CHECK(ls_tokenizer_encode(t, text, sizeof text - 1, "text", &a, &e) == LS_OK);
-    FUZZ_CHECK(ls_tokenizer_encode(u, text, sizeof text - 1, "text", &b, &e) == LS_OK);
+    FUZZ_CHECK(ls_tokenizer_encode(t, text, sizeof text - 1, &(ls_encoding){.what = "text"}, &a,
+                                   &e) == LS_OK);
+    FUZZ_CHECK(ls_tokenizer_encode(u, text, sizeof text - 1, &(ls_encoding){.what = "text"}, &b,
+                                   &e) == LS_OK);
     FUZZ_CHECK(a.n == b.n && (a.n == 0 || memcmp(a.ids, b.ids, a.n * sizeof *a.ids) == 0));
     free(a.ids);
     free(b.ids);

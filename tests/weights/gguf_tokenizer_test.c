@@ -89,7 +89,7 @@ static void check(values *v, const char *want) {
     char got[64] = "";
     const ls_encoding how = {.what = "text", .begin = true, .end = true};
     assert_ls_ok(read_values(v, &t, &e), e);
-    assert_ls_ok(ls_tokenizer_encode_as(t, (const uint8_t *)"ab a", 4, &how, &l, &e), e);
+    assert_ls_ok(ls_tokenizer_encode(t, (const uint8_t *)"ab a", 4, &how, &l, &e), e);
     for (size_t i = 0; i < l.n; i++) snprintf(got + strlen(got), 16, "%u ", l.ids[i]);
     assert_string_equal(got, want);
     free(l.ids);

@@ -43,10 +43,6 @@ static layout layout_for(int size, size_t arena_nbytes) {
     return l;
 }
 
-size_t ls_commons_nbytes(int size, size_t arena_nbytes) {
-    return layout_for(size, arena_nbytes).end;
-}
-
 /* A part of my arena, taken or free. They lie one after the other. */
 typedef struct ls_commons_block {
     size_t offset, nbytes; /* from the beginning of my arena */

@@ -64,9 +64,6 @@ typedef struct ls_commons {
     size_t attached_nbytes;
 } ls_commons;
 
-/* How much memory it takes, most of it untouched. */
-size_t ls_commons_nbytes(int size, size_t arena_nbytes);
-
 /* Creates a commons; the view has rank 0. */
 ls_status ls_commons_create(int size, size_t arena_nbytes, bool threads, ls_commons *c_p,
                             ls_error *);
