@@ -20,6 +20,7 @@
 #include "model/stored_table.h"
 #include "model/types.h"
 #include "networks/network.h"
+#include "source/tables/csv_rules.h"
 #include "storage/checkpoint.h"
 #include "tensor/int8.h"
 #include "tensor/kernels.h"
@@ -128,19 +129,53 @@ static ls_config_sets sets_of(const ls_trained_options *o) {
     return (ls_config_sets){o->sets, o->nsets, o->sets_from ? o->sets_from : "--set"};
 }
 
-/* Tables may be written in another form than those of the run, with the same columns. */
-static bool take_form(ls_config *was, const ls_config *c) {
-    bool other = strcmp(was->data.csv.text, c->data.csv.text) || strcmp(was->data.na, c->data.na);
+static bool is_other(const ls_config_tree *a, const ls_config_tree *b) {
+    return strcmp(a->text, b->text) != 0;
+}
+
+/* Does data.missing take means? */
+static ls_status takes_means(const ls_config *c, bool *takes_p, ls_error *e) {
+    const ls_config_tree *t = &c->data.missing_by;
+    ls_csv_rules r = {0};
+    ls_status s = ls_csv_rules_read_missing(t->text, t->file, t->line, &r, e);
+    *takes_p = c->data.missing == LS_MISSING_MEAN;
+    for (size_t i = 0; s == LS_OK && i < r.nrules; i++)
+        *takes_p = *takes_p || r.rules[i].rule == LS_MISSING_MEAN;
+    ls_csv_rules_free(&r);
+    return s;
+}
+
+/* Other files may be written in another form than those of the run, with the same columns, and lack
+ * other values; their means are those that the run has. */
+static ls_status take_form(ls_config *was, const ls_config *c, const char *from, bool *other_p,
+                           ls_error *e) {
+    bool had = false, takes = false;
+    bool other = is_other(&was->data.missing_by, &c->data.missing_by) ||
+                 was->data.missing != c->data.missing;
+    if (other) {
+        LS_TRY(takes_means(was, &had, e));
+        LS_TRY(takes_means(c, &takes, e));
+    }
+    if (takes && !had)
+        return ls_fail(
+            e, LS_EINVAL,
+            "%s data.missing: the run was trained without means (data.missing: mean), so "
+            "there are none to stand for missing values; set drop, which leaves such "
+            "rows out",
+            from);
+    *other_p = other || is_other(&was->data.csv, &c->data.csv) || strcmp(was->data.na, c->data.na);
     was->data.csv = c->data.csv;
     was->data.na = c->data.na;
-    return other;
+    was->data.missing = c->data.missing;
+    was->data.missing_by = c->data.missing_by;
+    return LS_OK;
 }
 
 ls_status ls_trained_needs_own_data(const ls_trained *t, ls_error *e) {
     if (!t->other_form) return LS_OK;
     return ls_fail(e, LS_EINVAL,
-                   "--set data.csv, data.na: the run's own data have the form that it was trained "
-                   "with; name other files");
+                   "--set data.csv, data.na, data.missing: the run's own data are read as it was "
+                   "trained; name other files");
 }
 
 /* Applies "KEY=VALUE" settings, of keys that may differ from those that the weights are trained
@@ -150,7 +185,7 @@ static ls_status change_config(ls_trained *t, const ls_trained_options *o, ls_er
     ls_config_sets sets = sets_of(o);
     *was = *c;
     ls_status s = ls_config_set_all(c, &sets, e);
-    t->other_form = s == LS_OK && take_form(was, c);
+    if (s == LS_OK) s = take_form(was, c, sets.from, &t->other_form, e);
     const char *fixed = s == LS_OK ? ls_config_find_fixed(was, c) : NULL;
     if (fixed)
         s = ls_fail(e, LS_EINVAL,

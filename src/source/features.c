@@ -330,6 +330,28 @@ const ls_numbered *ls_features_numbered(const ls_features *s, const ls_numbering
     return NULL;
 }
 
+bool ls_features_knows(const ls_features *s, const ls_numbering *numbering, size_t i,
+                       const char *text, size_t n) {
+    const ls_feature *f = &s->list[i];
+    const ls_numbered *c = ls_features_numbered(s, numbering, i);
+    if (!f->text || !c || c->in.n == 0 || f == ls_features_label(s)) return true;
+    return n <= LS_CLASS_NBYTES && ls_classes_find(&c->in, text, n) >= 0;
+}
+
+bool ls_features_have_unknown(const ls_features *s, const ls_numbering *numbering) {
+    bool found = false;
+    for (size_t i = 0; i < s->n; i++) {
+        const ls_feature *f = &s->list[i];
+        if (f->unchosen || !f->text) continue;
+        found = found || f->classes.too_many;
+        for (int k = 0; !found && k < f->classes.n; k++) {
+            const char *text = f->classes.names[k];
+            found = !ls_features_knows(s, numbering, i, text, strlen(text));
+        }
+    }
+    return found;
+}
+
 static ls_status fail_unlike(const char *what, const ls_numbered *c, const char *why, ls_error *e) {
     return ls_fail(e, LS_EINVAL, "%s: '%s' %s; both need the same kind of values", what, c->name,
                    why);
@@ -352,6 +374,11 @@ static ls_status check_alike(ls_feature *f, const ls_numbered *c, const char *wh
                            e);
     if (is_label && !can_be_label(f))
         return fail_unlike(what, c, "has fractions, and whole numbers in the training data", e);
+    if (f->nmissing && !c->fills)
+        return ls_fail(e, LS_EINVAL,
+                       "%s: '%s' lacks values, and the run has no mean for it (data.missing); set "
+                       "drop, which leaves such samples out",
+                       what, c->name);
     if (c->joined && !can_join(f, NULL))
         return fail_unlike(what, c, "has no single numbers, as it has in the training data", e);
     return LS_OK;

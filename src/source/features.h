@@ -94,6 +94,12 @@ ls_status ls_features_follow(ls_features *, const ls_numbering *, ls_source *, c
                              ls_error *);
 /* The code of feature i: that of its name, or the label's, if it is the label here. NULL: none. */
 const ls_numbered *ls_features_numbered(const ls_features *, const ls_numbering *, size_t i);
+/* Does the numbering have this text [n] of feature i? Texts of labels are checked where labels are
+ * read. */
+bool ls_features_knows(const ls_features *, const ls_numbering *, size_t i, const char *text,
+                       size_t n);
+/* Is there a text that the numbering does not have? */
+bool ls_features_have_unknown(const ls_features *, const ls_numbering *);
 /* Which feature is the label; NULL: none. */
 const ls_feature *ls_features_label(const ls_features *);
 

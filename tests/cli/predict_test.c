@@ -224,14 +224,23 @@ static void test_lacking(void **state) {
         assert_int_equal(occurrences(a, "\n"), 4);
         free(a);
     }
-    static const char odd[] = "b,a,colour\n0.1,0.1,red\n0.2,0.2,mauve\n0.3,0.3,blue\n";
-    write_file("odd.csv", odd, strlen(odd));
-    expect("predict @/run @/odd.csv", 1, "'colour' has 'mauve', which the training data do not");
+    write_text("odd.csv", "b,a,colour\n0.1,0.1,red\n0.2,0.2,mauve\n0.3,0.3,blue\n");
+    write_text("odd.jsonl", "{\"b\": 0.1, \"a\": 0.1, \"colour\": \"red\"}\n"
+                            "{\"b\": 0.2, \"a\": 0.2, \"colour\": \"mauve\"}\n"
+                            "{\"b\": 0.3, \"a\": 0.3, \"colour\": \"blue\"}\n");
     expect("predict @/run @/odd.csv --set data.damaged=skip", 0, "skipped: ");
-    a = output_of("predict @/run @/odd.csv --set data.damaged=skip --json -n 2");
-    assert_output_has(a, "{\"sample\": 2, ");
-    assert_null(strstr(a, "{\"sample\": 1, "));
-    free(a);
+    expect("predict @/run @/odd.jsonl --set data.damaged=skip", 0,
+           "odd.jsonl:2: 'colour' has a text that the training data do not have");
+    for (int i = 0; i < 2; i++) {
+        const char *ext = i ? "jsonl" : "csv";
+        expectf(1, "'colour' has 'mauve', which the training data do not", "predict @/run @/odd.%s",
+                ext);
+        a = output_of("predict @/run @/odd.%s --set data.damaged=skip --json -n 2", ext);
+        assert_output_has(a, "{\"sample\": 2, ");
+        assert_output_has(a, "1 damaged record");
+        assert_null(strstr(a, "{\"sample\": 1, "));
+        free(a);
+    }
 }
 
 /* ---- lockstep eval on other data ---- */

@@ -220,8 +220,46 @@ static void test_other_form(void **state) {
     expect("predict @/form @/commas.csv", 1, "or set data.csv: {decimal: \",\"}");
     expect_line("predict @/form --set data.na=none", 1, "name other files");
     expect_line("eval @/form --set data.na=none", 1, "name other files");
-    expect_line("predict @/form @/marks.csv --set data.missing=drop", 1,
-                "the run is trained with another value");
+    expect_line("predict @/form --set data.missing=drop", 1, "name other files");
+}
+
+/* What becomes of missing values may differ from the run, whose means stand for them. */
+static void test_other_missing(void **state) {
+    (void)state;
+    static const char *const files[] = {"lacks.csv", "lacks.jsonl"};
+    write_text("seen.csv", "a,b,price\n1.5,3,10\n2.5,1,20\n,2,30\n4.5,,40\n");
+    write_text("seen.jsonl", "{\"a\": 1.5, \"b\": 3, \"price\": 10}\n{\"a\": 2.5, \"b\": 1, "
+                             "\"price\": 20}\n{\"a\": 4.5, \"b\": 2, \"price\": 40}\n");
+    write_text("lacks.csv", "a,b\n,3\n2.5,\n4.5,1\n");
+    write_text("lacks.jsonl", "{\"b\": 3}\n{\"a\": 2.5, \"b\": null}\n{\"a\": 4.5, \"b\": 1}\n");
+    write_text("written.csv", "a,b\n2.8333333,3\n2.5,2\n4.5,1\n"); /* the means of seen.csv */
+    expect("train @/c.yaml -o @/means --set data.path=@/seen.csv --set train.steps=3 "
+           "--set data.missing={a:\tmean,\"*\":\tdrop,b:\tmean}",
+           0, "step-3");
+    expect("train @/c.yaml -o @/none --set data.path=@/seen.jsonl --set train.steps=3", 0,
+           "step-3");
+    char *written = output_of("predict @/means @/written.csv"), *lacks;
+    for (int i = 0; i < 2; i++) {
+        lacks = output_of("predict @/means @/%s --set data.missing=mean", files[i]);
+        assert_string_equal(lacks, written);
+        free(lacks);
+        for (int k = 0; k < 2; k++) {
+            lacks = output_of("predict @/%s @/%s --set data.missing=drop", k ? "none" : "means",
+                              files[i]);
+            assert_output_has(lacks, "2 records without a value (data.missing)");
+            assert_output_has(lacks, k ? "\n2," : strstr(written, "\n2,"));
+            free(lacks);
+        }
+        expectf(1, "set data.missing (--missing) to drop",
+                "predict @/means @/%s --set data.missing=refuse", files[i]);
+        expectf(1, "the run was trained without means",
+                "predict @/none @/%s --set "
+                "data.missing=mean",
+                files[i]);
+    }
+    free(written);
+    expect("predict @/means @/lacks.csv --set data.missing={a:\tmeam}", 1,
+           "data.missing: a is refuse, drop or mean");
 }
 
 /* A target that is not what its loss compares with. */
@@ -299,12 +337,13 @@ static void test_steps(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_same_bits),    cmocka_unit_test(test_recorded),
-        cmocka_unit_test(test_predictions),  cmocka_unit_test(test_resumed),
-        cmocka_unit_test(test_sixteen_bits), cmocka_unit_test(test_vectors),
-        cmocka_unit_test(test_odd),          cmocka_unit_test(test_targets),
-        cmocka_unit_test(test_other_form),   cmocka_unit_test(test_given),
-        cmocka_unit_test(test_layers),       cmocka_unit_test(test_steps),
+        cmocka_unit_test(test_same_bits),     cmocka_unit_test(test_recorded),
+        cmocka_unit_test(test_predictions),   cmocka_unit_test(test_resumed),
+        cmocka_unit_test(test_sixteen_bits),  cmocka_unit_test(test_vectors),
+        cmocka_unit_test(test_odd),           cmocka_unit_test(test_targets),
+        cmocka_unit_test(test_other_form),    cmocka_unit_test(test_given),
+        cmocka_unit_test(test_layers),        cmocka_unit_test(test_steps),
+        cmocka_unit_test(test_other_missing),
     };
     return cmocka_run_group_tests(tests, make, folder_remove);
 }

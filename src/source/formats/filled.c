@@ -171,10 +171,16 @@ static ls_record_at record_of(const ls_source *s, uint64_t i) {
 static ls_status follow(ls_source *source, const ls_numbering *numbering, const char *what,
                         ls_error *e) {
     filled *s = (filled *)source;
-    (void)what, (void)e;
     for (size_t i = 0; i < s->numbering.n; i++) {
-        const ls_numbered *c = ls_numbering_find(numbering, s->numbering.list[i].name, i);
-        if (c && c->fills) s->numbering.list[i].mean = s->means[i] = c->mean;
+        const char *name = s->numbering.list[i].name;
+        const ls_numbered *c = ls_numbering_find(numbering, name, i);
+        bool fills = c && c->fills;
+        if (!fills && s->nvalues[i] < source->count)
+            return ls_fail(e, LS_EINVAL,
+                           "%s: '%s' lacks values, and the run has no mean for it (data.missing); "
+                           "set drop, which leaves such samples out",
+                           what, name);
+        if (fills) s->numbering.list[i].mean = s->means[i] = c->mean;
     }
     return LS_OK;
 }

@@ -15,6 +15,7 @@ static const char has_objects[] = "it has objects";
 static const char no_shape[] = "its values have no shape that a field can have";
 static const char has_texts[] = "its arrays have texts";
 
+static const char is_unknown[] = "has a text that the training data do not have";
 static const char no_number[] = "is null, or has null in an array, but numbers elsewhere";
 static const char no_text[] = "is null, but has texts elsewhere";
 static const char no_mean[] =
@@ -214,6 +215,11 @@ static ls_json_wrong judge_missing(const ls_json_members *m, size_t i, const ls_
     return missing_in(f->name, !value ? "is missing" : f->text ? no_text : no_number);
 }
 
+static bool is_known(const ls_json_members *m, size_t i, const ls_json *value) {
+    const char *text = m->known ? ls_json_text(value) : NULL;
+    return !text || ls_features_knows(&m->features, m->known, i, text, strlen(text));
+}
+
 /* Compares the object with the members, and checks all values. */
 static ls_json_wrong check(const ls_json_members *m, const ls_json *object) {
     const ls_features *s = &m->features;
@@ -225,6 +231,7 @@ static ls_json_wrong check(const ls_json_members *m, const ls_json *object) {
         if (f->unchosen || (!f->left_out && lacks(value))) continue;
         const char *why = add_value(&(values){.f = f, .whole_reals = m->whole_reals}, value);
         if (why && f->left_out == no_value) return missing_in(name, why);
+        if (!why && !is_known(m, (size_t)(f - s->list), value)) why = is_unknown;
         if (why) return wrong_in(name, why);
     }
     ls_json_wrong result = {0};
@@ -259,6 +266,17 @@ ls_json_wrong ls_json_members_add(ls_json_members *m, const ls_json *object, boo
             add_value(&v, value);
     }
     return wrong;
+}
+
+void ls_json_members_forget(ls_json_members *m) {
+    for (size_t i = 0; i < m->features.n; i++) {
+        ls_feature *f = &m->features.list[i];
+        ls_classes_free(&f->classes);
+        f->nmissing = f->nvalues = 0;
+        f->mean = 0;
+        f->integers = f->wide = f->whole = true;
+        f->has_least = false;
+    }
 }
 
 void ls_json_members_finish(ls_json_members *m) {

@@ -31,6 +31,7 @@ typedef struct ls_json_members {
     bool loose_texts; /* objects may lack texts that others have, which are then no field */
     bool keeps_rare;  /* members that few objects have are fields, too */
     bool decided;     /* ls_json_members_decide() was called */
+    const ls_numbering *known; /* objects with other texts are wrong; NULL: any text may be */
     ls_column_rule
         *of; /* [features.n] of missing values, which is freed with the members; NULL: they
                          * are refused */
@@ -52,6 +53,8 @@ void ls_json_members_decide(ls_json_members *);
 /* Compares an object with those before it, or with what was decided; learns from it if nothing is
  * wrong. first: no object was added yet. */
 ls_json_wrong ls_json_members_add(ls_json_members *, const ls_json *object, bool first);
+/* Forgets what was learned from objects, but for which members they have: all are added again. */
+void ls_json_members_forget(ls_json_members *);
 /* Computes the means that stand for missing values, once all objects are added. */
 void ls_json_members_finish(ls_json_members *);
 /* Stores the values of an object in a sample, after ls_features_finish(). */

@@ -21,7 +21,7 @@ typedef struct jsonl_source {
     ls_json_records *forms; /* [places.nfiles] how objects follow each other in each file */
     ls_csv_rules rules;     /* which members are read, and their missing values */
     ls_missing missing;     /* of members without a rule of their own */
-    bool follows;
+    bool follows, skips_damaged;
 } jsonl_source;
 
 /* One object of a file. */
@@ -251,16 +251,40 @@ static ls_status index_files(jsonl_source *s, const ls_files *files, const ls_so
 static void add_absent(jsonl_source *s, const ls_numbering *numbering) {
     for (size_t i = 0; i < numbering->n; i++) {
         const char *name = numbering->list[i].name;
-        if (!numbering->list[i].fills || ls_features_find(&s->members.features, name)) continue;
+        bool own = false;
+        if (!numbering->list[i].fills || ls_features_find(&s->members.features, name) ||
+            ls_csv_rules_missing(&s->rules, name, s->missing, &own) != LS_MISSING_MEAN)
+            continue;
         ls_feature *f = ls_features_add(&s->members.features, name, strlen(name));
         f->spelled = true;
         f->nmissing = s->r.places.n;
     }
 }
 
+/* Leaves out objects with texts that the numbering does not have: all are read again. */
+static ls_status leave_out_unknown(jsonl_source *s, const ls_numbering *numbering, const char *what,
+                                   ls_error *e) {
+    ls_source_options o = {.skip_damaged = true};
+    if (!s->skips_damaged || !ls_features_have_unknown(&s->members.features, numbering))
+        return LS_OK;
+    ls_places_forget(&s->r.places);
+    s->r.base.damage = (ls_damage){0};
+    s->r.base.nmissing = 0;
+    ls_json_members_forget(&s->members);
+    s->members.known = numbering;
+    ls_status status = index_all_files(s, &o, e);
+    s->members.known = NULL;
+    LS_TRY(status);
+    if (s->r.places.n == 0) return ls_fail(e, LS_EINVAL, "%s: has no objects", what);
+    s->r.base.count = s->r.places.n;
+    if (s->members.of) fill_empty(s);
+    return LS_OK;
+}
+
 static ls_status follow(ls_source *source, const ls_numbering *numbering, const char *what,
                         ls_error *e) {
     jsonl_source *s = (jsonl_source *)source;
+    LS_TRY(leave_out_unknown(s, numbering, what, e));
     add_absent(s, numbering);
     return ls_features_follow(&s->members.features, numbering, source, what, e);
 }
@@ -271,6 +295,7 @@ static ls_status open_jsonl(const ls_files *files, const ls_source_options *o, l
     s->rules = ls_csv_rules_copy(o->csv);
     s->missing = o->missing;
     s->follows = o->follows;
+    s->skips_damaged = o->skip_damaged;
     s->r.places.holes = LS_HOLES_REFUSED;
     ls_records_begin(
         &s->r, (ls_source){

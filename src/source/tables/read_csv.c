@@ -348,16 +348,12 @@ static bool is_list_of(const ls_feature *f, ls_cell_value v) {
     return (v.kind == LS_CELL_INTEGERS || v.kind == LS_CELL_REALS) && v.length == f->count;
 }
 
-/* With `known`: refuses a text that the training data do not have. Texts of labels are checked
- * where labels are read. */
+/* With `known`: refuses a text that the training data do not have. */
 static ls_status check_text(const csv_source *s, const char *path, const row *r, size_t i,
                             ls_error *e) {
-    const ls_features *columns = &s->table.columns;
-    const ls_numbered *c = s->known ? ls_features_numbered(columns, s->known, i) : NULL;
     char text[LS_CLASS_NBYTES];
-    if (!c || c->in.n == 0 || &columns->list[i] == ls_features_label(columns)) return LS_OK;
-    size_t n = ls_csv_unquote(&r->cells[i], text, sizeof text);
-    if (n <= sizeof text && ls_classes_find(&c->in, text, n) >= 0) return LS_OK;
+    size_t n = s->known ? ls_csv_unquote(&r->cells[i], text, sizeof text) : 0;
+    if (!s->known || ls_features_knows(&s->table.columns, s->known, i, text, n)) return LS_OK;
     char *place = place_of(s, path, r, i);
     ls_status status = ls_fail(e, LS_EINVAL, "%s, which the training data do not have", place);
     free(place);
@@ -644,17 +640,6 @@ static bool change_column(ls_feature *f, const ls_numbered *c) {
     return true;
 }
 
-/* Does the column have texts that the training data do not have? */
-static bool has_unknown(const ls_feature *f, const ls_numbered *c) {
-    if (f->unchosen || !f->text || !c || c->in.n == 0) return false;
-    bool unknown = f->classes.too_many;
-    for (int i = 0; i < f->classes.n; i++) {
-        const char *text = f->classes.names[i];
-        unknown = unknown || ls_classes_find(&c->in, text, strlen(text)) < 0;
-    }
-    return unknown;
-}
-
 static ls_status follow(ls_source *source, const ls_numbering *numbering, const char *what,
                         ls_error *e) {
     csv_source *s = (csv_source *)source;
@@ -663,9 +648,7 @@ static ls_status follow(ls_source *source, const ls_numbering *numbering, const 
     for (size_t i = 0; i < columns->n; i++)
         again =
             change_column(&columns->list[i], ls_features_numbered(columns, numbering, i)) || again;
-    for (size_t i = 0; i < columns->n && s->skips_damaged && !s->known; i++)
-        if (has_unknown(&columns->list[i], ls_features_numbered(columns, numbering, i)))
-            s->known = numbering;
+    if (s->skips_damaged && ls_features_have_unknown(columns, numbering)) s->known = numbering;
     ls_status status = again || s->known ? take_rows(s, e) : LS_OK;
     s->known = NULL;
     LS_TRY(status);
