@@ -71,7 +71,7 @@ static ls_store_note decision_of(const ls_exec *x) {
                        .updates = training->updates,
                        .update = x->update,
                        .out = x->out,
-                       .loss_scale = x->in->loss_scale};
+                       .loss_scale = training->loss_scale};
     memcpy(n.islands, x->islands, sizeof n.islands);
     return n;
 }

@@ -49,9 +49,9 @@ typedef struct ls_store_note {
     ls_optim_step update;
     ls_island_scale islands[LS_PLAN_MAX_ISLANDS];
     ls_step_out out;
-    double loss_scale;
-    int64_t began_ns; /* when this step began */
-    ls_scaler scaler; /* after this step */
+    double loss_scale; /* of the training step, too */
+    int64_t began_ns;  /* when this step began */
+    ls_scaler scaler;  /* after this step */
 } ls_store_note;
 
 /* The changes that workers of a host, or of all hosts, have decided beyond the state that all

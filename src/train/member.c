@@ -343,13 +343,15 @@ void ls_member_leave(ls_member *m) {
     *m = (ls_member){0};
 }
 
-ls_status ls_member_finish_step(ls_member *m, const ls_step_in *in, ls_step_out *out_p,
-                                ls_error *e) {
+ls_status ls_member_finish_step(ls_member *m, ls_step_in *in, ls_step_out *out_p, ls_error *e) {
     ls_store_note last = {0};
     int rest = m->rest;
     m->rest = 0;
     m->step_began_ns = ls_clock_ns();
-    (void)ls_store_last_note(m->host->store, &last);
+    if (ls_store_last_note(m->host->store, &last)) {
+        in->updates = last.updates;
+        in->loss_scale = last.loss_scale;
+    }
     *out_p = last.out;
     return ls_sync_after(m, in, out_p, in->step * m->layout->plan.share.changes + rest, e);
 }

@@ -72,8 +72,8 @@ ls_step_in ls_member_inputs(const ls_member *, int64_t step);
 ls_status ls_member_step(ls_member *, const ls_step_in *, ls_step_out *out_p, ls_error *);
 
 /* Collective, where a member begins in the middle of a step (train/replica_sync.h): runs the rest
- * of it. */
-ls_status ls_member_finish_step(ls_member *, const ls_step_in *, ls_step_out *out_p, ls_error *);
+ * of it. *in: as for the next step; it gets the updates and the loss scale that this step had. */
+ls_status ls_member_finish_step(ls_member *, ls_step_in *in, ls_step_out *out_p, ls_error *);
 
 /* Its threads: parallel.threads, or its part of the cores. */
 int ls_member_threads(const ls_member *);

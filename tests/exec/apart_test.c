@@ -17,6 +17,7 @@
 #include "state/store_repair.h"
 
 enum { T = 6, VOCAB = 40, NSAMPLES = 29, BATCH = 8, ISLANDS = 4, MOST = 8, APART = 5, NOBODY = -1 };
+enum { LOSS_SCALE = 4 }; /* of training; a round has none */
 
 static const ls_gpt_config SHAPE = {2, 24, 3, T, VOCAB};
 
@@ -110,6 +111,7 @@ static void decided(void *arg, const ls_store_note *n) {
     loss how = j->how[w->rank];
     bool mixes = n->task == LS_TASK_MIX, lost = (n->steps - 1) / 3 == w->breaks_at;
     lost = lost && mixes == (how != ALONE);
+    assert_true(n->lr == 1e-2 && n->loss_scale == LOSS_SCALE);
     if (lost && how == LAST) await_rounds(j, w->rank ^ 1, w->breaks_at + 1);
     if (!lost || (how != READY && how != LAST)) ls_store_decide(j->store, w->rank, n);
     if (lost) atomic_store(&w->slot.recalled, 1);
@@ -161,7 +163,7 @@ static ls_step_in step_in(int64_t i, bool apart) {
                         .updates = i,
                         .lr = 1e-2,
                         .clip = 0.5,
-                        .loss_scale = 1,
+                        .loss_scale = LOSS_SCALE,
                         .changes = 3 * (i + 1),
                         .apart = apart,
                         .certain = apart};
