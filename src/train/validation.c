@@ -56,22 +56,20 @@ static void note_loss(ls_loop *l) {
     ls_best_save(&l->val.best, &l->host->notes->best);
 }
 
-static void report_answers(ls_loop *l, const ls_answer *list) {
+/* What the model writes after the prompts of train.sample_prompts, in samples.jsonl. *list_p, on
+ * worker 0: to be shown; NULL: it was shown, or there are no prompts. */
+static ls_status answer(ls_loop *l, ls_answer **list_p, ls_error *e) {
     ls_error why;
-    if (l->steps <= l->val.answered) return; /* they are repeated, with the same texts */
-    if (ls_answers_write(l->run->dir, l->steps, list, l->val.prompts.n, &why) != LS_OK)
-        ls_log("%s; these answers are lost", why.msg);
-    ls_answers_log(l->run->dir, list, l->val.prompts.n);
-    l->val.answered = l->steps;
-}
-
-/* What the model writes after the prompts of train.sample_prompts. */
-static ls_status answer(ls_loop *l, ls_error *e) {
-    ls_answer *list = NULL;
     if (!l->val.prompts.n) return LS_OK;
-    LS_TRY(ls_prompts_answer(&l->val.prompts, &l->m, l->steps, &list, e));
-    if (list) report_answers(l, list);
-    ls_prompts_free_answers(&l->val.prompts, list);
+    LS_TRY(ls_prompts_answer(&l->val.prompts, &l->m, l->steps, list_p, e));
+    if (*list_p && l->steps <= l->val.answered) { /* they are repeated, with the same texts */
+        ls_prompts_free_answers(&l->val.prompts, *list_p);
+        *list_p = NULL;
+    }
+    if (!*list_p) return LS_OK;
+    if (ls_answers_write(l->run->dir, l->steps, *list_p, l->val.prompts.n, &why) != LS_OK)
+        ls_log("%s; these answers are lost", why.msg);
+    l->val.answered = l->steps;
     return LS_OK;
 }
 
@@ -84,7 +82,8 @@ static ls_status write_metrics(ls_loop *l, bool whole, ls_error *e) {
     return LS_OK;
 }
 
-/* No worker notes the evaluation before worker 0, which may be lost, has written its line. */
+/* No worker notes the evaluation before worker 0, which may be lost, has written its line. It is
+ * written after the answers: so these are there wherever the line is. */
 ls_status ls_validate(ls_loop *l, bool whole, ls_error *e) {
     const ls_evaluate_request q = {.data = l->m.data,
                                    .nsamples =
@@ -97,8 +96,11 @@ ls_status ls_validate(ls_loop *l, bool whole, ls_error *e) {
     LS_TRY(ls_evaluate(&l->m, &q, &l->val.latest, records_p, e));
     LS_TRY(ls_member_wait(&l->m, ls_inputs_check(&l->data, &l->m.frozen.file, e), e));
     if (!whole) note_loss(l);
-    LS_TRY(ls_member_wait(&l->m, write_metrics(l, whole, e), e));
-    if (whole || l->steps < l->run->config.train.steps) LS_TRY(answer(l, e));
-    ls_validation_note(l);
-    return LS_OK;
+    ls_answer *list = NULL;
+    if (whole || l->steps < l->run->config.train.steps) LS_TRY(answer(l, &list, e));
+    ls_status s = ls_member_wait(&l->m, write_metrics(l, whole, e), e);
+    if (s == LS_OK && list) ls_answers_log(l->run->dir, list, l->val.prompts.n);
+    ls_prompts_free_answers(&l->val.prompts, list);
+    if (s == LS_OK) ls_validation_note(l);
+    return s;
 }

@@ -332,20 +332,19 @@ static void test_skipped(void **state) {
     verify("skipped", "60");
 }
 
-/* The worker that writes metrics is killed before it writes the line of an evaluation, which the
- * others have finished: it is made again. */
-static void test_evaluation_lost(void **state) {
-    (void)state;
+/* Worker 0 is killed when it is about to write something of the evaluation after step 12, which the
+ * others have finished. */
+static void lose_worker_0(const char *run, const char *keys, const char *fault) {
     pid_t pids[8];
     siginfo_t over = {0};
-    char held[128], *output = NULL;
+    char held[128], more[128], *output = NULL;
     snprintf(held, sizeof held, "%s/held", folder);
-    shell_of_run("lost", "cp -r base $r");
-    program p = start("lost", 15, " --resume --set train.eval_every=12",
-                      "write metrics.jsonl HOLD 2"); /* after two steps */
+    snprintf(more, sizeof more, " --resume --set train.eval_every=12%s", keys);
+    shell_of_run(run, "cp -r base $r");
+    program p = start(run, 15, more, fault);
     wait_for_file("held");
     wait_for_children(p.pid, 2, pids, 8);
-    shell_of_run("lost", "! grep -q '12, .val_loss' $r/metrics.jsonl");
+    shell_of_run(run, "! grep -q '12, .val_loss' $r/metrics.jsonl");
     sleep_ms(100); /* the others finish the evaluation */
     kill(pids[0], SIGKILL);
     for (; over.si_pid == 0; sleep_ms(20)) { /* the worker in its place is held, too */
@@ -355,7 +354,16 @@ static void test_evaluation_lost(void **state) {
     assert_int_equal(program_end(&p, &output), 0);
     assert_output_has(output, "worker 0 was killed");
     free(output);
-    shell_of_run("lost", "grep -q '12, .val_loss' $r/metrics.jsonl");
+    shell_of_run(run, "grep -q '12, .val_loss' $r/metrics.jsonl");
+}
+
+/* The evaluation, or its answers to prompts, are made again. */
+static void test_evaluation_lost(void **state) {
+    (void)state;
+    lose_worker_0("lost", "", "write metrics.jsonl HOLD 2"); /* after two steps */
+    lose_worker_0("mute", " --set train.sample_prompts=[And] --set train.sample_tokens=2",
+                  "write samples.jsonl HOLD 0-1");
+    shell_of_run("mute", "grep -q '.step.: 12, .prompt' $r/samples.jsonl");
 }
 
 /* ---- removed directories ---- */
