@@ -63,6 +63,7 @@ typedef struct device_c {
     pthread_mutex_t lock;
     uint64_t seed, drawn;
     size_t page;
+    bool open; /* its memory can be touched: only under the lock */
     queue queues[LS_DEVICE_NSTREAMS];
     block blocks[BLOCKS];
     int64_t recorded[LS_DEVICE_EVENTS], happened[LS_DEVICE_EVENTS];
@@ -78,7 +79,11 @@ static uint32_t draw(device_c *d, uint32_t n) {
 
 /* ---- memory ---- */
 
-static void let_touch(const device_c *d, bool yes) {
+/* Before work that touches memory, and before the lock is released: each call of mprotect() costs as
+ * much as a small kernel. */
+static void let_touch(device_c *d, bool yes) {
+    if (d->open == yes) return;
+    d->open = yes;
     for (int i = 0; i < BLOCKS; i++)
         if (d->blocks[i].map)
             mprotect(d->blocks[i].map, d->blocks[i].nbytes,
@@ -188,7 +193,7 @@ static bool may_run(const device_c *d, const queue *q) {
 
 static void run_first(device_c *d, queue *q) {
     const work *w = first_of(q);
-    let_touch(d, true);
+    if (w->kind != RECORD && w->kind != WAIT) let_touch(d, true);
     switch (w->kind) {
     case COPY: memcpy(w->to, w->from, w->nbytes); break;
     case CLEAR: memset(w->to, 0, w->nbytes); break;
@@ -196,7 +201,6 @@ static void run_first(device_c *d, queue *q) {
     case RECORD: d->happened[w->event] = w->times; break;
     case WAIT: break;
     }
-    let_touch(d, false);
     q->begun++;
 }
 
@@ -212,6 +216,11 @@ static bool run_some(device_c *d) {
     return false;
 }
 
+static void release(device_c *d) {
+    let_touch(d, false);
+    pthread_mutex_unlock(&d->lock);
+}
+
 static ls_status queue_work(ls_device *device, ls_device_stream s, const work *w) {
     device_c *d = of(device);
     queue *q = &d->queues[s];
@@ -222,7 +231,7 @@ static ls_status queue_work(ls_device *device, ls_device_stream s, const work *w
     if (w->kind == RECORD) own->times = ++d->recorded[w->event];
     if (w->kind == WAIT) own->times = d->recorded[w->event];
     if (draw(d, 2)) run_some(d);
-    pthread_mutex_unlock(&d->lock);
+    release(d);
     return LS_OK;
 }
 
@@ -257,7 +266,7 @@ static ls_status await(ls_device *device, int event, ls_error *e) {
     (void)e;
     pthread_mutex_lock(&d->lock);
     while (d->happened[event] < d->recorded[event] && run_some(d)) continue;
-    pthread_mutex_unlock(&d->lock);
+    release(d);
     return LS_OK;
 }
 
@@ -273,7 +282,7 @@ static ls_status finish(ls_device *device, ls_device_stream s, ls_error *e) {
     (void)e;
     pthread_mutex_lock(&d->lock);
     while (d->queues[s].begun < d->queues[s].queued && run_some(d)) continue;
-    pthread_mutex_unlock(&d->lock);
+    release(d);
     return LS_OK;
 }
 

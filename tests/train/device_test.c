@@ -11,10 +11,11 @@
 #include "train/layout.h"
 #include "train/tiny_run.h"
 
-static const char *const usual[] = {
-    "log.every=1000",     "model.width=12",         "train.steps=3",
-    "train.eval_every=3", "train.batch=6",          "train.virtual_workers=3",
-    "optim.warmup=1",     "data.val_fraction=0.01", NULL};
+static const char *const usual[] = {"log.every=1000",   "model.width=12",
+                                    "train.steps=3",    "train.eval_every=3",
+                                    "train.batch=6",    "train.virtual_workers=3",
+                                    "optim.warmup=1",   "data.val_fraction=0.01",
+                                    "model.context=16", NULL};
 
 static result trained(int nworkers, const char *a, const char *b) {
     return train_new(nworkers, usual, (const char *const[]){a, b, NULL});
