@@ -91,7 +91,7 @@ static void check_near(const ls_config *c, double got, double want, double part,
     ls_buf_free(&text);
 }
 
-/* Each listed mesh (in make check every third) as a trial, beside its whole plan: within parts of
+/* Each listed mesh (in make check every sixth) as a trial, beside its whole plan: within parts of
  * its step and memory. Messages that a worker sends one after the other to workers of its stage are
  * in flight together in a simulated plan, and not in a trial: over a slow link that shows. */
 static void check_trials(const ls_config *c, const ls_forecast_world *w, double step,
@@ -99,7 +99,7 @@ static void check_trials(const ls_config *c, const ls_forecast_world *w, double 
     ls_mesh *list = NULL;
     int n = list_of(c, &list), tried = 0, compared = 0;
     for (int i = 0; i < n; i++) {
-        if (!runs_case(i, 3)) continue;
+        if (!runs_case(i, 6)) continue;
         tried++;
         bool possible = false;
         ls_forecast f;
