@@ -40,14 +40,17 @@ static double *records_of(const ls_model *m, const sample *s, int64_t part, int 
     ls_compute c;
     ls_error e = {0};
     void *params = calloc(m->nfloats + 1, sizeof(float));
+    char *packed = ls_alloc(N * m->sample_nbytes);
     double *records = LS_NEW_ARRAY(double, N *ls_record_size(m));
     ls_infer f = {.model = m, .compute = &c, .dtype = type, .params = params, .n = part};
     assert_ls_ok(ls_compute_init(&c, threads, ls_model_scratch_floats(m), &e), e);
     ls_pool_share_cores(c.pool);
     if (type == LS_F32) ls_model_init(m, 1, 0, m->nfloats, params);
     f.memory = ls_alloc(ls_infer_nbytes(m, type, part));
-    assert_ls_ok(ls_infer_records(&f, N, s, records, &e), e);
+    for (size_t i = 0; i < N; i++) memcpy(packed + i * m->sample_nbytes, &s[i], m->sample_nbytes);
+    assert_ls_ok(ls_infer_records(&f, N, packed, records, &e), e);
     ls_compute_close(&c);
+    free(packed);
     free(f.memory);
     free(params);
     return records;
@@ -89,10 +92,7 @@ static void test_classes(void **state) {
     assert_ls_ok(ls_build_finish(&m, &e), e);
     assert_int_equal(m.sample_nbytes, offsetof(sample, weight) + sizeof(float));
     double *r = NULL, top = 0, top5 = 0, n = 0, loss = 0, weight = 0;
-    char *packed = ls_alloc(N * m.sample_nbytes);
-    for (int i = 0; i < N; i++)
-        memcpy(packed + (size_t)i * m.sample_nbytes, &s[i], m.sample_nbytes);
-    r = records_of(&m, (const sample *)(const void *)packed, 7, 1, LS_F32);
+    r = records_of(&m, s, 7, 1, LS_F32);
     for (int i = 0; i < N; i++) {
         if (s[i].label < 0) continue;
         double sum = 0;
@@ -125,13 +125,11 @@ static void test_classes(void **state) {
             assert_true((r[(i + 1) * size - 2] == s[i].label) == (rank_of(&s[i]) == 0));
     }
     for (int way = 0; way < 3; way++) { /* these logits have 16 bits */
-        double *again = records_of(&m, (const sample *)(const void *)packed, way ? N : 1, 1 + way,
-                                   way == 2 ? LS_BF16 : LS_F32);
+        double *again = records_of(&m, s, way ? N : 1, 1 + way, way == 2 ? LS_BF16 : LS_F32);
         assert_memory_equal(r, again, N * size * sizeof *r);
         free(again);
     }
     free(r);
-    free(packed);
     ls_model_free(&m);
 }
 
@@ -289,16 +287,12 @@ static void test_numbers(void **state) {
     ls_metric(&m, "mae", ls_absolute_error(&m, two, y));
     ls_input(&m, "weight", LS_F32, LS_DIMS(1));
     assert_ls_ok(ls_build_finish(&m, &e), e);
-    char *packed = ls_alloc(N * m.sample_nbytes);
-    for (int i = 0; i < N; i++)
-        memcpy(packed + (size_t)i * m.sample_nbytes, &s[i], m.sample_nbytes);
-    double *r = records_of(&m, (const sample *)(const void *)packed, 16, 2, LS_F32);
+    double *r = records_of(&m, s, 16, 2, LS_F32);
     ls_evaluation v = ls_evaluation_of_records(&m, r, N, 0);
     assert_true(fabs(v.loss - metric(&v, "mse") - metric(&v, "late")) < 1e-6 * v.loss);
     assert_true(metric(&v, "rmse") == sqrt(metric(&v, "late")));
     assert_true(metric(&v, "mae") > 0 && metric(&v, "mae") <= metric(&v, "rmse"));
     free(r);
-    free(packed);
     ls_model_free(&m);
 }
 
@@ -320,11 +314,8 @@ static void test_r2(void **state) {
     ls_metric(&m, "itself", ls_r2(&m, first, first));
     assert_ls_ok(ls_build_finish(&m, &e), e);
     assert_int_equal(m.nlate, 4); /* the field as numbers, two slices, the constant */
-    char *packed = ls_alloc(N * m.sample_nbytes);
     double mean[2] = {0}, spread[2] = {0};
-    for (int i = 0; i < N; i++)
-        memcpy(packed + (size_t)i * m.sample_nbytes, &s[i], m.sample_nbytes);
-    double *r = records_of(&m, (const sample *)(const void *)packed, 10, 2, LS_F32);
+    double *r = records_of(&m, s, 10, 2, LS_F32);
     ls_evaluation v = ls_evaluation_of_records(&m, r, N, 0);
     for (int i = 0; i < N; i++)
         for (int k = 0; k < 2; k++) mean[k] += (double)s[i].y[k] / N;
@@ -337,7 +328,6 @@ static void test_r2(void **state) {
     assert_true(metric(&v, "itself") == 1);
     assert_true(isnan(metric(&v, "same")));
     free(r);
-    free(packed);
     ls_model_free(&m);
 }
 
@@ -361,18 +351,14 @@ static void test_late(void **state) {
     assert_int_equal(m.nlate, 6);
     assert_true(m.layers[m.nlayers - 1].traits.loss);
     for (int i = 0; i < m.nlayers; i++) assert_null(strstr(m.layers[i].name, "affine_2"));
-    char *packed = ls_alloc(N * m.sample_nbytes);
-    for (int i = 0; i < N; i++)
-        memcpy(packed + (size_t)i * m.sample_nbytes, &s[i], m.sample_nbytes);
     for (int64_t part = 1; part < N + 9; part += 9) {
-        double *r = records_of(&m, (const sample *)(const void *)packed, part, 2, LS_F32);
+        double *r = records_of(&m, s, part, 2, LS_F32);
         ls_evaluation v = ls_evaluation_of_records(&m, r, N, 0);
         assert_true(metric(&v, "again") == metric(&v, "p"));
         assert_true(metric(&v, "sum") == metric(&v, "parts")); /* |p / 2| both */
         assert_true(metric(&v, "parts") > 0);
         free(r);
     }
-    free(packed);
     ls_model_free(&m);
 }
 

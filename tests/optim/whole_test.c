@@ -342,6 +342,55 @@ static void test_against_double(void **state) {
     }
 }
 
+/* ---- a parameter or two, whose updates are known ---- */
+
+typedef struct known {
+    ls_optim optim;
+    ls_model model;
+    ls_compute compute;
+    ls_layer *layer;
+    ls_optim_update u;
+    size_t n, nbytes;
+    float *x, *g; /* [n] each: the parameters, with the states behind them, and their gradients */
+    void *room;
+} known;
+
+static void known_begin(known *k, const ls_optim_group *rule) {
+    *k = (known){.optim = {.ngroups = 1, .groups = {*rule}}};
+    k->layer = ls_model_add_layer(&k->model, "layer");
+}
+
+/* With the parameters that were added. */
+static void known_place(known *k, int nstates, int threads) {
+    ls_error e = {0};
+    ls_optim_place(&k->optim, &k->model);
+    k->n = k->model.nfloats;
+    k->nbytes = ls_whole_nbytes(&k->optim, &k->model, LS_F32);
+    assert_ls_ok(ls_map(k->nbytes, "room", &k->room, &e), e);
+    assert_ls_ok(ls_compute_init(&k->compute, threads, 16, &e), e);
+    k->x = LS_NEW_ARRAY(float, (1 + (size_t)nstates) * k->n);
+    k->g = LS_NEW_ARRAY(float, k->n);
+    k->u = (ls_optim_update){.optim = &k->optim,
+                             .model = &k->model,
+                             .grads = k->g,
+                             .params = k->x,
+                             .flat = ls_flat_of_state(k->x, NULL, nstates, k->n),
+                             .room = k->room};
+    k->u.grads_type = k->u.params_type = LS_F32;
+}
+
+static void known_step(known *k, int t, double lr) {
+    k->u.step = (ls_optim_step){.updates = t, .lr = lr, .grad_scale = 1};
+    ls_optim_apply(&k->u, &k->compute, 0, k->n);
+}
+
+static void known_end(known *k) {
+    free(k->x), free(k->g);
+    ls_unmap(k->room, k->nbytes);
+    ls_compute_close(&k->compute);
+    ls_model_free(&k->model);
+}
+
 /* ---- SOAP, whose basis a plain loop would find only with the same method ---- */
 
 /* GG is the mean of G G^T over the shorter side; Q is orthonormal. */
@@ -389,41 +438,21 @@ static void test_soap_basis(void **state) {
 static void test_known_soap(void **state) {
     (void)state;
     static const float grads[2][3] = {{0, 0.5f, 0}, {3, 0, 0}};
-    ls_model m = {0};
-    ls_compute c;
-    ls_error e = {0};
-    void *room = NULL;
-    ls_optim o = {
-        .ngroups = 1,
-        .groups = {
-            {.rule = LS_RULE_SOAP, .beta1 = 0.9, .beta2 = 0.95, .eps = 1e-8, .lr_scale = 1}}};
-    ls_layer *l = ls_model_add_layer(&m, "layer");
-    ls_model_add_param(&m, l, "x", &(ls_param){.ndims = 2, .dims = {2, 3}});
-    ls_optim_place(&o, &m);
-    size_t n = m.nfloats, nbytes = ls_whole_nbytes(&o, &m, LS_F32);
-    assert_ls_ok(ls_map(nbytes, "room", &room, &e), e);
-    assert_ls_ok(ls_compute_init(&c, 1, 16, &e), e);
-    float *x = LS_NEW_ARRAY(float, 5 * n), *g = LS_NEW_ARRAY(float, n);
-    ls_optim_update u = {.optim = &o,
-                         .model = &m,
-                         .grads = g,
-                         .params = x,
-                         .flat = ls_flat_of_state(x, NULL, 4, n),
-                         .room = room};
-    u.grads_type = u.params_type = LS_F32;
-    memcpy(g, grads, sizeof grads);
+    known k;
+    known_begin(&k,
+                &(ls_optim_group){
+                    .rule = LS_RULE_SOAP, .beta1 = 0.9, .beta2 = 0.95, .eps = 1e-8, .lr_scale = 1});
+    ls_model_add_param(&k.model, k.layer, "x", &(ls_param){.ndims = 2, .dims = {2, 3}});
+    known_place(&k, 4, 1);
+    memcpy(k.g, grads, sizeof grads);
     for (int t = 0; t < 25; t++) { /* with two renewals of the basis */
-        u.step = (ls_optim_step){.updates = t, .lr = 0.01, .grad_scale = 1};
-        ls_optim_apply(&u, &c, 0, n);
+        known_step(&k, t, 0.01);
         for (int i = 0; i < 6; i++)
-            assert_true(fabs((double)x[i] + (i == 1 || i == 3 ? 0.01 * t : 0)) < 1e-5);
+            assert_true(fabs((double)k.x[i] + (i == 1 || i == 3 ? 0.01 * t : 0)) < 1e-5);
     }
-    const float *q = x + 4 * n;
+    const float *q = k.x + 4 * k.n;
     assert_true(fabsf(q[1]) == 1 && fabsf(q[2]) == 1 && q[0] == 0 && q[3] == 0);
-    free(x), free(g);
-    ls_unmap(room, nbytes);
-    ls_compute_close(&c);
-    ls_model_free(&m);
+    known_end(&k);
 }
 
 static void test_same_bits(void **state) {
@@ -451,44 +480,24 @@ static void test_same_bits(void **state) {
 static void test_known_lamb(void **state) {
     (void)state;
     static const double want[] = {13.9, 13.8, 13.8, 13.7, 13.6};
-    ls_model m = {0};
-    ls_compute c;
-    ls_error e = {0};
-    void *room = NULL;
-    ls_optim o = {.ngroups = 1,
-                  .groups = {{.rule = LS_RULE_LAMB,
-                              .beta1 = 0.9,
-                              .beta2 = 0.999,
-                              .eps = 1e-6,
-                              .weight_decay = 1e-12,
-                              .lr_scale = 1}}};
-    ls_layer *l = ls_model_add_layer(&m, "layer");
-    ls_model_add_param(&m, l, "x", &(ls_param){.ndims = 1, .dims = {3}, .decay = true});
-    ls_optim_place(&o, &m);
-    size_t n = m.nfloats, nbytes = ls_whole_nbytes(&o, &m, LS_F32);
-    assert_ls_ok(ls_map(nbytes, "room", &room, &e), e);
-    assert_ls_ok(ls_compute_init(&c, 1, 16, &e), e);
-    float *x = LS_NEW_ARRAY(float, 3 * n), *g = LS_NEW_ARRAY(float, n);
-    ls_optim_update u = {.optim = &o,
-                         .model = &m,
-                         .grads = g,
-                         .params = x,
-                         .flat = ls_flat_of_state(x, NULL, 2, n),
-                         .room = room};
-    u.grads_type = u.params_type = LS_F32;
-    for (int i = 0; i < 3; i++) x[i] = (float)(i + 1);
+    known k;
+    known_begin(&k, &(ls_optim_group){.rule = LS_RULE_LAMB,
+                                      .beta1 = 0.9,
+                                      .beta2 = 0.999,
+                                      .eps = 1e-6,
+                                      .weight_decay = 1e-12,
+                                      .lr_scale = 1});
+    ls_model_add_param(&k.model, k.layer, "x", &(ls_param){.ndims = 1, .dims = {3}, .decay = true});
+    known_place(&k, 2, 1);
+    for (int i = 0; i < 3; i++) k.x[i] = (float)(i + 1);
     for (int t = 0; t < 5; t++) {
         double sum = 0;
-        for (int i = 0; i < 3; i++) g[i] = 2 * x[i];
-        u.step = (ls_optim_step){.updates = t, .lr = 0.003, .grad_scale = 1};
-        ls_optim_apply(&u, &c, 0, n);
-        for (int i = 0; i < 3; i++) sum += (double)x[i] * (double)x[i];
+        for (int i = 0; i < 3; i++) k.g[i] = 2 * k.x[i];
+        known_step(&k, t, 0.003);
+        for (int i = 0; i < 3; i++) sum += (double)k.x[i] * (double)k.x[i];
         assert_true(fabs(sum - want[t]) < 0.0501);
     }
-    free(x), free(g);
-    ls_unmap(room, nbytes);
-    ls_compute_close(&c);
-    ls_model_free(&m);
+    known_end(&k);
 }
 
 /* Adafactor's states have the shapes of PyTorch's. */
@@ -520,36 +529,19 @@ static void test_shapes(void **state) {
 static void test_known_rowwise(void **state) {
     (void)state;
     static const float wide[] = {1, 3, 0, 0, 4, 0};
-    ls_model m = {0};
-    ls_compute c;
-    ls_error e = {0};
-    void *room = NULL;
-    ls_optim o = {
-        .ngroups = 1,
-        .groups = {
-            {.rule = LS_RULE_ROWWISE_ADAGRAD, .eps = 1e-10, .lr_scale = 1, .lr_decay = 0.25}}};
-    ls_layer *l = ls_model_add_layer(&m, "layer");
-    ls_model_add_param(&m, l, "x", &(ls_param){.ndims = 2, .dims = {3, 2}});
-    ls_model_add_param(&m, l, "y", &(ls_param){.ndims = 2, .dims = {2, 3000}});
-    l->half.ntables = 2;
-    ls_optim_place(&o, &m);
-    size_t n = m.nfloats, nbytes = ls_whole_nbytes(&o, &m, LS_F32), y = m.params[1].offset;
-    assert_ls_ok(ls_map(nbytes, "room", &room, &e), e);
-    assert_ls_ok(ls_compute_init(&c, 2, 16, &e), e);
-    float *x = LS_NEW_ARRAY(float, 2 * n), *g = LS_NEW_ARRAY(float, n);
-    ls_optim_update u = {.optim = &o,
-                         .model = &m,
-                         .grads = g,
-                         .params = x,
-                         .flat = ls_flat_of_state(x, NULL, 1, n),
-                         .room = room};
-    u.grads_type = u.params_type = LS_F32;
-    memcpy(g, wide, sizeof wide);
-    for (size_t i = 0; i < 3000; i++) g[y + 3000 + i] = 2;
-    for (int t = 0; t < 2; t++) {
-        u.step = (ls_optim_step){.updates = t, .lr = 0.5, .grad_scale = 1};
-        ls_optim_apply(&u, &c, 0, n);
-    }
+    known k;
+    known_begin(
+        &k, &(ls_optim_group){
+                .rule = LS_RULE_ROWWISE_ADAGRAD, .eps = 1e-10, .lr_scale = 1, .lr_decay = 0.25});
+    ls_model_add_param(&k.model, k.layer, "x", &(ls_param){.ndims = 2, .dims = {3, 2}});
+    ls_model_add_param(&k.model, k.layer, "y", &(ls_param){.ndims = 2, .dims = {2, 3000}});
+    k.layer->half.ntables = 2;
+    known_place(&k, 1, 2);
+    size_t n = k.n, y = k.model.params[1].offset;
+    const float *x = k.x;
+    memcpy(k.g, wide, sizeof wide);
+    for (size_t i = 0; i < 3000; i++) k.g[y + 3000 + i] = 2;
+    for (int t = 0; t < 2; t++) known_step(&k, t, 0.5);
     double rates[] = {1 / sqrt(5) + 0.8 / sqrt(10), 0, 1 / sqrt(8) + 0.8 / sqrt(16)};
     for (int i = 0; i < 6; i++)
         assert_true(fabs((double)x[i] + 0.5 * rates[i / 2] * (double)wide[i]) < 1e-6);
@@ -557,10 +549,7 @@ static void test_known_rowwise(void **state) {
     for (size_t i = 0; i < 6000; i++)
         assert_true(fabs((double)x[y + i] + (i < 3000 ? 0 : 0.5 + 0.8 / sqrt(8))) < 1e-6);
     assert_true(x[n + y] == 0 && x[n + y + 1] == 8);
-    free(x), free(g);
-    ls_unmap(room, nbytes);
-    ls_compute_close(&c);
-    ls_model_free(&m);
+    known_end(&k);
 }
 
 int main(void) {
