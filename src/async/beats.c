@@ -4,8 +4,6 @@
 #include <string.h>
 #include <time.h>
 
-#include "base/thread.h"
-
 static void *beat(void *arg) {
     ls_beats *b = arg;
     int64_t ns = (int64_t)(b->every_s * 1e9);

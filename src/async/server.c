@@ -9,7 +9,6 @@
 #include <string.h>
 
 #include "async/crew.h"
-#include "base/thread.h"
 
 typedef struct server {
     const ls_async_crew *crew;

@@ -8,7 +8,6 @@
 #include "base/cores.h"
 #include "base/escape.h"
 #include "base/plural.h"
-#include "model/types.h"
 #include "networks/scales.h"
 #include "source/adapt.h"
 #include "source/finite.h"

@@ -16,7 +16,6 @@
 #include "dataset/opened.h"
 #include "networks/program_model.h"
 #include "source/adapt.h"
-#include "source/tables/clicks.h"
 
 /* The fields that a model reads. */
 typedef struct fields {

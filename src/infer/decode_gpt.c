@@ -10,7 +10,6 @@
 #include "base/round_up.h"
 #include "layers/gpt.h"
 #include "layers/kept.h"
-#include "model/stored_table.h"
 #include "tensor/dtype.h"
 #include "tensor/gemv.h"
 

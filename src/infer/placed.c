@@ -1,8 +1,6 @@
 /* placed.c - see placed.h. */
 #include "infer/placed.h"
 
-#include "tensor/dtype.h"
-
 /* The first layer without kernels; NULL: all have some. */
 static const ls_layer *without_kernels(const ls_model *m) {
     for (int i = 0; i < m->nlayers + m->nlate; i++)

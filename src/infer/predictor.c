@@ -9,9 +9,7 @@
 #include "base/guard.h"
 #include "base/locale.h"
 #include "base/math.h"
-#include "config/relations.h"
 #include "dataset/data_record.h"
-#include "model/types.h"
 #include "networks/program_model.h"
 
 enum { MOST_SAMPLES = 1024, MOST_NBYTES = 64 << 20 }; /* of a call, unless one sample needs more */

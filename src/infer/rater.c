@@ -3,8 +3,6 @@
 
 #include <string.h>
 
-#include "config/relations.h"
-
 enum { USERS, ITEMS, COLUMNS };
 
 bool ls_rater_is_possible(const ls_predictor *p) {

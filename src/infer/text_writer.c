@@ -6,7 +6,6 @@
 
 #include "base/random.h"
 #include "infer/text_output.h"
-#include "model/types.h"
 
 ls_status ls_writer_open(const ls_trained *t, ls_writer *w_p, ls_error *e) {
     ls_writer w = {.trained = t};

@@ -6,7 +6,6 @@
 #include <string.h>
 
 #include "base/log.h"
-#include "model/types.h"
 #include "networks/network.h"
 #include "plan/memory.h"
 #include "train/host_memory.h"
