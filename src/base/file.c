@@ -368,6 +368,17 @@ ls_status ls_file_check_new(const char *path, const char *what, ls_error *e) {
     return ls_fail(e, LS_EIO, "%s: can't be created: %s", path, strerror(errno));
 }
 
+const char *ls_file_name(const char *path) {
+    const char *slash = strrchr(path, '/');
+    return slash ? slash + 1 : path;
+}
+
+bool ls_file_is_at(int fd, const char *path) {
+    struct stat held, there;
+    return fstat(fd, &held) == 0 && lstat(path, &there) == 0 && held.st_dev == there.st_dev &&
+           held.st_ino == there.st_ino;
+}
+
 bool ls_file_is_dir(const char *path) {
     struct stat st;
     return stat(path, &st) == 0 && S_ISDIR(st.st_mode);

@@ -109,6 +109,7 @@ ls_status ls_file_check_new(const char *path, const char *what, ls_error *);
 int64_t ls_file_folder_nbytes(const char *path);
 /* The path, or its nearest parent that exists; the caller frees it. */
 char *ls_file_existing(const char *path);
+const char *ls_file_name(const char *path);                /* without its directories */
 bool ls_file_is_dir(const char *path);                     /* or a link to one */
 ls_status ls_file_make_dirs(const char *path, ls_error *); /* mkdir -p */
 /* Makes the directories that a file of this name is to be in. */
@@ -119,5 +120,7 @@ void ls_file_forget(const char *path);
 
 /* Does the file have exactly these bytes? False also if it can't be read. */
 bool ls_file_is(const char *path, const void *bytes, size_t n);
+/* Is the open file the one at the path? */
+bool ls_file_is_at(int fd, const char *path);
 
 #endif

@@ -109,11 +109,6 @@ static char *parent_of(const char *path) {
     return slash == path ? ls_strdup("/") : ls_format("%.*s", (int)(slash - path), path);
 }
 
-static const char *name_of(const char *path) {
-    const char *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
-}
-
 /* ---- what a killed program left ---- */
 
 /* Removes a hidden directory whose lock is free. */
@@ -136,12 +131,6 @@ static void remove_left(const char *parent, const char *name) {
 
 /* ---- one file or directory ---- */
 
-static bool is_at(int fd, const char *path) {
-    struct stat held, there;
-    return fstat(fd, &held) == 0 && lstat(path, &there) == 0 && held.st_dev == there.st_dev &&
-           held.st_ino == there.st_ino;
-}
-
 /* Makes and locks a hidden directory. *made_p is false if another program removed it before it was
  * locked. Some file systems have no locks: there no program removes it. */
 static ls_status make_hidden(ls_fresh *f, bool *made_p, ls_error *e) {
@@ -153,7 +142,7 @@ static ls_status make_hidden(ls_fresh *f, bool *made_p, ls_error *e) {
                    : ls_fail(e, LS_EIO, "%s: can't be created: %s", f->path, strerror(errno));
     f->fd = open(f->hidden, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (f->fd >= 0) flock(f->fd, LOCK_EX);
-    *made_p = f->fd >= 0 && is_at(f->fd, f->hidden);
+    *made_p = f->fd >= 0 && ls_file_is_at(f->fd, f->hidden);
     return LS_OK;
 }
 
@@ -168,7 +157,7 @@ static ls_status begin(ls_fresh *f, ls_fresh_kind kind, ls_error *e) {
     char *parent = parent_of(f->path);
     bool made = false;
     ls_status s = ls_file_make_parent(f->path, e);
-    if (s == LS_OK) remove_left(parent, name_of(f->path));
+    if (s == LS_OK) remove_left(parent, ls_file_name(f->path));
     free(parent);
     for (int i = 0; s == LS_OK && !made; i++) {
         release(f);
@@ -177,7 +166,7 @@ static ls_status begin(ls_fresh *f, ls_fresh_kind kind, ls_error *e) {
     }
     LS_TRY(s);
     f->watched = watch_begin(f->hidden);
-    f->at = ls_format("%s/%s", f->hidden, name_of(f->path));
+    f->at = ls_format("%s/%s", f->hidden, ls_file_name(f->path));
     if (kind == LS_FRESH_FILE || mkdir(f->at, 0777) == 0) return LS_OK;
     return ls_fail(e, LS_EIO, "%s: can't be created: %s", f->path, strerror(errno));
 }

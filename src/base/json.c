@@ -155,8 +155,22 @@ void ls_json_set_number(ls_json *object, const char *key, double value) {
     ls_json_set(object, key, ls_json_new_number(value));
 }
 
+void ls_json_set_bool(ls_json *object, const char *key, bool value) {
+    ls_json_set(object, key, ls_json_new_bool(value));
+}
+
 void ls_json_set_text(ls_json *object, const char *key, const char *value) {
     ls_json_set(object, key, ls_json_new_text(value));
+}
+
+void ls_json_set_path(ls_json *object, const char *key, const char *value) {
+    ls_json_set(object, key, ls_json_new_path(value));
+}
+
+void ls_json_set_hash(ls_json *object, const char *key, ls_hash value) {
+    char text[LS_HASH_TEXT];
+    ls_hash_text(value, text);
+    ls_json_set_text(object, key, text);
 }
 
 void ls_json_push(ls_json *a, ls_json *value) {

@@ -9,6 +9,7 @@
 
 #include <stdbool.h>
 
+#include "base/hash.h"
 #include "base/mem.h"
 
 typedef struct ls_json ls_json;
@@ -60,10 +61,13 @@ ls_json *ls_json_new_null(void);
 void ls_json_set(ls_json *object, const char *key, ls_json *value);
 /* Removes a member, if it is there. */
 void ls_json_drop(ls_json *object, const char *key);
-/* Sets a member to a new integer, number or text. */
+/* Sets a member to a new value. */
 void ls_json_set_integer(ls_json *object, const char *key, int64_t value);
 void ls_json_set_number(ls_json *object, const char *key, double value);
+void ls_json_set_bool(ls_json *object, const char *key, bool value);
 void ls_json_set_text(ls_json *object, const char *key, const char *value);
+void ls_json_set_path(ls_json *object, const char *key, const char *value);
+void ls_json_set_hash(ls_json *object, const char *key, ls_hash value);
 void ls_json_push(ls_json *array, ls_json *value);
 
 /* Appends the text: `indent` spaces a level, or 0 for one line. Numbers that are not whole have at

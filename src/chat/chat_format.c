@@ -63,7 +63,7 @@ static ls_status render(const ls_chat_format *f, const ls_chat_text *t, bool emp
         ls_json_push(messages, empty && is_null(m) ? with_content(m, "") : ls_json_share(m));
     }
     ls_json_set(globals, "messages", messages);
-    ls_json_set(globals, "add_generation_prompt", ls_json_new_bool(t->prompt));
+    ls_json_set_bool(globals, "add_generation_prompt", t->prompt);
     if (f->bos) ls_json_set_text(globals, "bos_token", f->bos);
     if (f->eos) ls_json_set_text(globals, "eos_token", f->eos);
     if (t->tools) ls_json_set(globals, "tools", ls_json_share(t->tools));

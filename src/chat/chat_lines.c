@@ -62,10 +62,6 @@ static ls_status find_answer(const reader *x, ls_chat_spans *s_p, ls_error *e) {
                    "another way; use one, or another data.template");
 }
 
-static bool same_tokens(const ls_chat_tokens *a, const ls_chat_tokens *b) {
-    return a->n == b->n && memcmp(a->ids, b->ids, a->n * sizeof *a->ids) == 0;
-}
-
 static ls_status take_pair(const ls_chat_lines *l, const ls_preference *p, uint64_t number,
                            ls_error *e) {
     ls_chat_spans spans[2] = {0};
@@ -78,7 +74,7 @@ static ls_status take_pair(const ls_chat_lines *l, const ls_preference *p, uint6
         if (s == LS_OK) s = ls_chat_encode(l->format, &spans[i], &tokens[i], &why);
     }
     if (s != LS_OK) ls_fail(e, s, "\"%s\": %s", ls_preference_keys[i - 1], why.msg);
-    if (s == LS_OK && same_tokens(&tokens[0], &tokens[1]))
+    if (s == LS_OK && ls_chat_tokens_same(&tokens[0], &tokens[1]))
         s = ls_fail(e, LS_EINVAL,
                     "\"chosen\" and \"rejected\" have the same tokens; remove the line");
     if (s == LS_OK)

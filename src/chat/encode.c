@@ -142,3 +142,7 @@ void ls_chat_tokens_free(ls_chat_tokens *t) {
     free(t->trained);
     *t = (ls_chat_tokens){0};
 }
+
+bool ls_chat_tokens_same(const ls_chat_tokens *a, const ls_chat_tokens *b) {
+    return a->n == b->n && memcmp(a->ids, b->ids, a->n * sizeof *a->ids) == 0;
+}

@@ -18,5 +18,6 @@ typedef struct ls_chat_tokens {
 ls_status ls_chat_encode(const ls_chat_format *, const ls_chat_spans *, ls_chat_tokens *t_p,
                          ls_error *);
 void ls_chat_tokens_free(ls_chat_tokens *);
+bool ls_chat_tokens_same(const ls_chat_tokens *, const ls_chat_tokens *);
 
 #endif

@@ -117,14 +117,14 @@ void cli_branches_print_json(const ls_branches *w) {
         set_costs(&w->costs, i, one);
         ls_json_push(list, one);
     }
-    ls_json_set(o, "run", ls_json_new_path(w->asked->run));
+    ls_json_set_path(o, "run", w->asked->run);
     ls_json_set_integer(o, "step", w->span.step);
     ls_json_set_integer(o, "samples", (int64_t)(w->span.end - w->span.first));
     ls_json_set(o, "branches", list);
     ls_json_set_number(o, "critical_batch", w->critical.k * (double)w->span.batch);
     ls_json_set_number(o, "critical_low", w->critical.low * (double)w->span.batch);
     ls_json_set_number(o, "critical_high", w->critical.high * (double)w->span.batch);
-    ls_json_set(o, "reached", ls_json_new_bool(w->critical.reached));
+    ls_json_set_bool(o, "reached", w->critical.reached);
     ls_print_json(o);
 }
 

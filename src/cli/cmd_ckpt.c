@@ -16,12 +16,6 @@
 
 enum { JSON, EMA, TO };
 
-static void set_hash(ls_json *o, const char *key, ls_hash hash) {
-    char text[LS_HASH_TEXT];
-    ls_hash_text(hash, text);
-    ls_json_set_text(o, key, text);
-}
-
 static ls_status show(const char *path, bool json, ls_error *e) {
     if (json) {
         ls_json *j = NULL;
@@ -38,13 +32,13 @@ static ls_status show(const char *path, bool json, ls_error *e) {
 
 static void print_info(const char *path, const ls_checkpoint_info *i) {
     ls_json *o = ls_json_new_object();
-    ls_json_set(o, "checkpoint", ls_json_new_path(path));
+    ls_json_set_path(o, "checkpoint", path);
     ls_json_set_integer(o, "step", i->step);
     ls_json_set_integer(o, "tensors", (int64_t)i->ntensors);
     ls_json_set_integer(o, "parameters", (int64_t)i->count);
     ls_json_set_integer(o, "bytes", (int64_t)i->nbytes);
-    set_hash(o, "weights", i->weights);
-    set_hash(o, "optimizer", i->optimizer);
+    ls_json_set_hash(o, "weights", i->weights);
+    ls_json_set_hash(o, "optimizer", i->optimizer);
     ls_print_json(o);
 }
 
@@ -72,7 +66,7 @@ static void print_checkpoint(const char *run, int64_t step, bool json) {
     int64_t nbytes = ls_file_folder_nbytes(path);
     if (json) {
         ls_json *o = ls_json_new_object();
-        ls_json_set(o, "checkpoint", ls_json_new_path(path));
+        ls_json_set_path(o, "checkpoint", path);
         ls_json_set_integer(o, "step", step);
         ls_json_set_integer(o, "bytes", nbytes);
         ls_print_json(o);
@@ -104,8 +98,8 @@ static int list(const char *run, bool json) {
 
 static void print_ledger(const char *run, const ls_ledger *l) {
     ls_json *o = ls_json_new_object();
-    ls_json_set(o, "run", ls_json_new_path(run));
-    ls_json_set(o, "clean", ls_json_new_bool(l->missing == 0));
+    ls_json_set_path(o, "run", run);
+    ls_json_set_bool(o, "clean", l->missing == 0);
     ls_json_set_integer(o, "steps", l->steps);
     ls_json_set_integer(o, "missing", l->missing);
     if (l->missing) {

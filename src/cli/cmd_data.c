@@ -194,10 +194,10 @@ static void print_source(const ls_source *s, const ls_survey *c, int64_t nsample
 static ls_json *field_json(const ls_field *f) {
     ls_json *o = ls_json_new_object(), *shape = ls_json_new_array();
     for (int i = 0; i < f->ndims; i++) ls_json_push(shape, ls_json_new_integer(f->dims[i]));
-    ls_json_set(o, "name", ls_json_new_path(f->name));
+    ls_json_set_path(o, "name", f->name);
     ls_json_set_text(o, "dtype", ls_dtype_name(f->type));
     ls_json_set(o, "shape", shape);
-    if (f->is_list) ls_json_set(o, "list", ls_json_new_bool(true));
+    if (f->is_list) ls_json_set_bool(o, "list", true);
     ls_json_set_integer(o, "bytes", (int64_t)f->nbytes);
     return o;
 }
@@ -234,9 +234,7 @@ static ls_json *counts_json(const ls_source *s, const ls_survey *c) {
 
 static void print_json(const ls_source *s, const ls_survey *c) {
     static const char *const index_uses[] = {"none", "used", "made"};
-    char hash[LS_HASH_TEXT];
     ls_json *o = ls_json_new_object(), *fields = ls_json_new_array();
-    ls_hash_text(s->hash, hash);
     for (int i = 0; i < s->nfields; i++) ls_json_push(fields, field_json(&s->fields[i]));
     ls_json_set_text(o, "format", s->format);
     if (*s->form) ls_json_set_text(o, "form", s->form);
@@ -244,7 +242,7 @@ static void print_json(const ls_source *s, const ls_survey *c) {
     ls_json_set_integer(o, "sample_bytes", (int64_t)s->nbytes);
     ls_json_set_integer(o, "files", (int64_t)s->nfiles);
     ls_json_set_integer(o, "file_bytes", (int64_t)s->file_nbytes);
-    ls_json_set_text(o, "hash", hash);
+    ls_json_set_hash(o, "hash", s->hash);
     if (s->decodes) ls_json_set_text(o, "decoders", ls_image_decoders());
     ls_json_set_text(o, "index", index_uses[s->index_use]);
     ls_json_set(o, "fields", fields);

@@ -34,7 +34,7 @@ static void print_model(const request *q, const ls_written *w) {
         return;
     }
     ls_json *o = ls_json_new_object();
-    ls_json_set(o, "path", ls_json_new_path(q->model.to));
+    ls_json_set_path(o, "path", q->model.to);
     ls_json_set_text(o, "form", forms[q->model.form]);
     ls_json_set_text(o, "family", ls_family_name(w->arch.family));
     ls_json_set_integer(o, "parameters", ls_architecture_count(&w->arch));
@@ -76,7 +76,7 @@ static void print_adapters(const request *q, bool gguf, const ls_peft_written *w
 
 static void print_adapters_json(const request *q, bool gguf, const ls_peft_written *w) {
     ls_json *o = ls_json_new_object();
-    ls_json_set(o, "path", ls_json_new_path(q->model.to));
+    ls_json_set_path(o, "path", q->model.to);
     ls_json_set_text(o, "form", gguf ? "gguf adapter" : "peft");
     ls_json_set_integer(o, "tensors", (int64_t)w->ntensors);
     ls_json_set_integer(o, "parameters", (int64_t)w->count);
@@ -136,9 +136,9 @@ static void print_end(const ls_onnx_end *end) {
 
 static void print_graph_json(const request *q, const ls_trained *t, const ls_onnx_exported *x) {
     ls_json *o = ls_json_new_object();
-    ls_json_set(o, "path", ls_json_new_path(q->model.to));
+    ls_json_set_path(o, "path", q->model.to);
     ls_json_set_text(o, "form", "onnx");
-    if (x->file.data) ls_json_set(o, "data", ls_json_new_path(x->file.data));
+    if (x->file.data) ls_json_set_path(o, "data", x->file.data);
     ls_json_set_integer(o, "opset", LS_ONNX_OPSET);
     ls_json_set_integer(o, "parameters", (int64_t)t->model.count);
     ls_json_set_integer(o, "nodes", (int64_t)x->file.nnodes);

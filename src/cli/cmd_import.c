@@ -31,16 +31,14 @@ static void print(const char *path, const ls_imported *i) {
 }
 
 static void print_json(const char *path, const ls_imported *i) {
-    char hash[LS_HASH_TEXT];
     ls_json *o = ls_json_new_object();
-    ls_hash_text(i->written.hash, hash);
-    ls_json_set(o, "path", ls_json_new_path(path));
+    ls_json_set_path(o, "path", path);
     ls_json_set_text(o, "family", ls_family_name(i->written.arch.family));
     ls_json_set_integer(o, "parameters", ls_architecture_count(&i->written.arch));
     ls_json_set_integer(o, "bytes", (int64_t)i->written.nbytes);
-    ls_json_set_text(o, "hash", hash);
+    ls_json_set_hash(o, "hash", i->written.hash);
     ls_json_set_integer(o, "tokens", i->ntokens);
-    ls_json_set(o, "template", ls_json_new_bool(i->has_template));
+    ls_json_set_bool(o, "template", i->has_template);
     ls_print_json(o);
 }
 

@@ -8,13 +8,13 @@
 
 enum { STEP, JSON };
 
-static void print_json(const ls_replay *r, const char *weights, const char *optimizer) {
+static void print_json(const ls_replay *r) {
     ls_json *o = ls_json_new_object();
-    ls_json_set(o, "checkpoint", ls_json_new_path(r->checkpoint));
+    ls_json_set_path(o, "checkpoint", r->checkpoint);
     ls_json_set_integer(o, "step", r->steps);
-    ls_json_set_text(o, "weights", weights);
-    ls_json_set_text(o, "optimizer", optimizer);
-    ls_json_set(o, "same", ls_json_new_bool(ls_replay_is_same(r)));
+    ls_json_set_hash(o, "weights", r->weights);
+    ls_json_set_hash(o, "optimizer", r->optimizer);
+    ls_json_set_bool(o, "same", ls_replay_is_same(r));
     ls_print_json(o);
 }
 
@@ -29,7 +29,7 @@ static int run(const ls_args *a) {
     ls_hash_text(r.optimizer, optimizer);
     bool same = ls_replay_is_same(&r);
     if (cli_given(a, JSON))
-        print_json(&r, weights, optimizer);
+        print_json(&r);
     else
         ls_print("weights %s\noptimizer %s\n%s: %s after %lld steps by one worker\n", weights,
                  optimizer, r.checkpoint, same ? "the same bits" : "OTHER BITS",

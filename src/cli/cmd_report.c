@@ -48,7 +48,7 @@ static void put_row(ls_buf *out, const sum *x, const char *name, const ls_machin
 
 static void print_cost_json(const sum *x, const char *run, const ls_machine_prices *p) {
     ls_json *o = ls_expense_json(p, &x->cost);
-    ls_json_set(o, "run", ls_json_new_path(run));
+    ls_json_set_path(o, "run", run);
     ls_json_set_integer(o, "steps", x->used.steps);
     ls_json_set_number(o, "seconds", x->used.seconds);
     ls_print_json(o);
@@ -142,7 +142,7 @@ static void print_run(void *arg, int64_t seed, const ls_seeds_run *r) {
     if (!json) return;
     ls_json *o = ls_json_new_object();
     ls_json_set_integer(o, "seed", seed);
-    ls_json_set(o, "reached", ls_json_new_bool(r->reached));
+    ls_json_set_bool(o, "reached", r->reached);
     ls_json_set_integer(o, "steps", r->steps);
     ls_json_set_number(o, "seconds", r->seconds);
     ls_json_set_number(o, "best", r->best);

@@ -11,7 +11,7 @@ enum { JSON };
 
 static void print_json(const char *run, int from, int to) {
     ls_json *o = ls_json_new_object();
-    ls_json_set(o, "run", ls_json_new_path(run));
+    ls_json_set_path(o, "run", run);
     ls_json_set_integer(o, "from", from);
     ls_json_set_integer(o, "to", to);
     ls_print_json(o);

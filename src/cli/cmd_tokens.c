@@ -111,7 +111,7 @@ static void tokenizer_json(const ls_tokenizer *t) {
         ls_json *j = ls_json_new_object();
         ls_json_set_integer(j, "id", token->id);
         ls_json_set_text(j, "content", token->content);
-        ls_json_set(j, "special", ls_json_new_bool(token->special));
+        ls_json_set_bool(j, "special", token->special);
         ls_json_push(list, j);
     }
     ls_json_set_text(o, "kind", ls_tokenizer_kind(t));

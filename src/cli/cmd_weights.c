@@ -146,14 +146,14 @@ static void print_json(const ls_weights_listing *l, const ls_error *why) {
     const ls_weights *w = &l->model;
     ls_json *o = ls_json_new_object(), *tensors = ls_json_new_array();
     for (size_t i = 0; i < l->n; i++) ls_json_push(tensors, row_json(&l->rows[i]));
-    ls_json_set(o, "path", ls_json_new_path(l->path));
+    ls_json_set_path(o, "path", l->path);
     ls_json_set_text(o, "format", l->format);
     if (w->list) {
         ls_json_set_integer(o, "parameters", ls_architecture_count(&w->arch));
         ls_json_set(o, "config", ls_config_json_new(&w->arch, "float32"));
     } else {
         ls_json_set(o, "config", ls_json_new_null());
-        if (why->msg[0]) ls_json_set(o, "unsupported", ls_json_new_path(why->msg));
+        if (why->msg[0]) ls_json_set_path(o, "unsupported", why->msg);
     }
     ls_json_set_integer(o, "bytes", (int64_t)ls_weights_listing_nbytes(l));
     if (l->keys) ls_json_set(o, "metadata", keys_json(l->keys));

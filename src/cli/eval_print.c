@@ -32,7 +32,7 @@ static void set_classes(ls_json *o, const ls_confusion_matrix *c) {
         ls_class_score s = ls_confusion_score(c, i);
         ls_json *one = ls_json_new_object(), *row = ls_json_new_array();
         if (i < c->nnames)
-            ls_json_set(one, "class", ls_json_new_path(c->names[i]));
+            ls_json_set_path(one, "class", c->names[i]);
         else
             ls_json_set_integer(one, "class", i);
         ls_json_set_integer(one, "samples", (int64_t)s.samples);
@@ -50,10 +50,10 @@ static void set_classes(ls_json *o, const ls_confusion_matrix *c) {
 
 static void print_json(const ls_evaluated *m) {
     ls_json *o = ls_json_new_object();
-    ls_json_set(o, "checkpoint", ls_json_new_path(m->checkpoint));
+    ls_json_set_path(o, "checkpoint", m->checkpoint);
     ls_json_set_text(o, "weights", m->ema ? "ema" : "last");
     ls_json_set(o, "data", m->data ? ls_json_new_path(m->data) : ls_json_new_null());
-    if (m->reference) ls_json_set(o, "reference", ls_json_new_path(m->reference));
+    if (m->reference) ls_json_set_path(o, "reference", m->reference);
     ls_json_set_integer(o, m->has_tokens ? "tokens" : "samples", m->count);
     set_level(o, "model", m, &m->model);
     if (m->has_bigram) set_level(o, "bigram", m, &m->bigram);

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "base/log.h"
 #include "base/nearest.h"
 #include "base/shell_word.h"
@@ -259,8 +260,7 @@ char *cli_command_line(const ls_args *a) {
 }
 
 char *cli_config_name(const char *path) {
-    const char *slash = strrchr(path, '/'), *base = slash ? slash + 1 : path;
-    const char *dot = strrchr(base, '.');
+    const char *base = ls_file_name(path), *dot = strrchr(base, '.');
     return ls_format("%.*s", (int)(dot && dot != base ? dot - base : (long)strlen(base)), base);
 }
 

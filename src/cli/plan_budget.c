@@ -12,8 +12,8 @@ static void print_json(const ls_offer *o, const ls_machine_prices *p, bool best)
     ls_json_set_number(j, "step_s", o->forecast.step_s);
     ls_json_set_number(j, "seconds", o->seconds);
     ls_json_set_integer(j, "steps", o->steps);
-    ls_json_set(j, "fits", ls_json_new_bool(o->fits_budget));
-    ls_json_set(j, "best", ls_json_new_bool(best));
+    ls_json_set_bool(j, "fits", o->fits_budget);
+    ls_json_set_bool(j, "best", best);
     ls_print_json(j);
 }
 

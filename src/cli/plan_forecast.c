@@ -216,7 +216,7 @@ static void print_rows_json(const ls_config *c, const ls_forecast_list *list) {
     for (int i = 0; i < list->n; i++) {
         ls_json *o = ls_forecast_json(&list->rows[i]);
         ls_json_set_integer(o, "batch", c->train.batch);
-        ls_json_set(o, "best", ls_json_new_bool(i == list->best));
+        ls_json_set_bool(o, "best", i == list->best);
         ls_print_json(o);
     }
 }

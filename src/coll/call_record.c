@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/escape.h"
+#include "base/file.h"
 #include "base/plural.h"
 
 void ls_record_set_file(char name[32], const char *file) {
@@ -65,8 +66,7 @@ int64_t ls_history_differs(const ls_history *a, const ls_history *b) {
 static const char *base_name(const char file[32], char copy[32]) {
     memcpy(copy, file, 32);
     copy[31] = 0;
-    const char *slash = strrchr(copy, '/');
-    return slash ? slash + 1 : copy;
+    return ls_file_name(copy);
 }
 
 void ls_single_text(const ls_single *m, bool receives, char *text, size_t nbytes) {

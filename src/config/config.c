@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "base/log.h"
 #include "base/yaml.h"
 #include "config/key.h"
@@ -192,8 +193,7 @@ static bool is_tree(const char *key) { return ls_config_key_find_tree(key) != NU
 static ls_status set_tree(ls_config *c, const ls_config_key *k, const char *where,
                           const ls_yaml_item *item, ls_error *e) {
     ls_config_tree *tree = (void *)((char *)c + k->offset);
-    const char *slash = strrchr(where, '/'), *name = slash ? slash + 1 : where;
-    const char *colon = strrchr(name, ':');
+    const char *name = ls_file_name(where), *colon = strrchr(name, ':');
     snprintf(tree->file, sizeof tree->file, "%.*s", colon ? (int)(colon - name) : 60, name);
     tree->line = item->line;
     if (!*item->value) *tree = LS_CONFIG_NO_TREE;

@@ -34,7 +34,7 @@ ls_json *ls_config_differences(const ls_config *const *c, int n) {
         ls_json *one = ls_json_new_object();
         ls_json_set_text(one, "key", k->name);
         ls_json_set(one, "values", values_of(c, n, k));
-        ls_json_set(one, "bits", ls_json_new_bool(changes_bits(k)));
+        ls_json_set_bool(one, "bits", changes_bits(k));
         ls_json_push(list, one);
     }
     return list;

@@ -2,8 +2,7 @@
 #include "data/batches.h"
 
 ls_batches ls_batches_of(const ls_config *c) {
-    ls_batches b = {
-        .n = 1, .most = (uint64_t)c->train.batch, .phases = {{0, (uint64_t)c->train.batch}}};
+    ls_batches b = {.n = 1, .phases = {{0, (uint64_t)c->train.batch}}};
     for (int i = 0; i < c->train.nphases; i++) {
         b.phases[i].step = (uint64_t)c->train.phases[i].step;
         b.phases[i].batch = (uint64_t)c->train.phases[i].batch;

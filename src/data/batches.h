@@ -15,7 +15,6 @@ typedef struct ls_batches {
     struct {
         uint64_t step, batch; /* the batch of the steps from `step` on; the first from 0 on */
     } phases[LS_CONFIG_PHASES];
-    uint64_t most; /* the largest batch */
 } ls_batches;
 
 ls_batches ls_batches_of(const ls_config *);

@@ -25,7 +25,6 @@ typedef struct slot {
     ls_status status; /* an error if the samples can't be read */
     ls_error error;
     uint64_t failed; /* the place of the sample that has the error */
-    int64_t prepared_ns;
 } slot;
 
 struct ls_loader {
@@ -36,8 +35,7 @@ struct ls_loader {
     bool fills;            /* batch `made` was begun and is not complete */
     uint64_t given, total; /* samples of that batch: given to threads, all */
     int busy;              /* threads that read samples of it */
-    int64_t began_ns;
-    int64_t waited_ns; /* by the latest ls_loader_next() */
+    int64_t waited_ns;     /* by the latest ls_loader_next() */
     slot slots[2];
     int nthreads;
     pthread_t *threads;
@@ -116,12 +114,10 @@ static void begin_batch(ls_loader *l) {
     l->total = ls_loader_place(&l->c, s->batch.count, l->c.b);
     l->given = 0;
     l->fills = true;
-    l->began_ns = ls_clock_ns();
     if (l->nthreads > 1) pthread_cond_broadcast(&l->work);
 }
 
 static void end_batch(ls_loader *l) {
-    l->slots[l->made % 2].prepared_ns = ls_clock_ns() - l->began_ns;
     l->fills = false;
     l->made++;
     pthread_cond_broadcast(&l->work);
@@ -243,8 +239,4 @@ ls_status ls_loader_next(ls_loader *l, ls_batch *batch_p, const void **samples_p
     return s->status == LS_OK ? LS_OK : ls_fail(e, s->status, "%s", s->error.msg);
 }
 
-ls_loader_times ls_loader_time(const ls_loader *l) {
-    return (ls_loader_times){.waited_ns = l->waited_ns,
-                             .prepared_ns =
-                                 l->taken ? l->slots[(l->taken - 1) % 2].prepared_ns : 0};
-}
+int64_t ls_loader_waited_ns(const ls_loader *l) { return l->waited_ns; }

@@ -45,12 +45,9 @@ void ls_loader_seek(ls_loader *, int a, int b, uint64_t step);
  * sample that can't be read, whatever the number of threads. */
 ls_status ls_loader_next(ls_loader *, ls_batch *batch_p, const void **samples_p, ls_error *);
 
-typedef struct ls_loader_times {
-    int64_t waited_ns;   /* by the latest ls_loader_next(); 0: the samples were ready */
-    int64_t prepared_ns; /* from the beginning of its batch until all samples were read */
-} ls_loader_times;
-/* For the thread that calls ls_loader_next(). */
-ls_loader_times ls_loader_time(const ls_loader *);
+/* How long the latest ls_loader_next() waited, for the thread that calls it; 0: the samples were
+ * ready. */
+int64_t ls_loader_waited_ns(const ls_loader *);
 
 /* The index of virtual worker v's first sample among those that ls_loader_next() returns, in a
  * batch of `count` samples; for v = b, the number of those samples. */

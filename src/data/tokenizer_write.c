@@ -38,9 +38,9 @@ static ls_json *typed_new(const char *type) {
 
 static ls_json *byte_level_new(bool add_prefix_space, bool use_regex) {
     ls_json *j = typed_new("ByteLevel");
-    ls_json_set(j, "add_prefix_space", ls_json_new_bool(add_prefix_space));
-    ls_json_set(j, "trim_offsets", ls_json_new_bool(true));
-    ls_json_set(j, "use_regex", ls_json_new_bool(use_regex));
+    ls_json_set_bool(j, "add_prefix_space", add_prefix_space);
+    ls_json_set_bool(j, "trim_offsets", true);
+    ls_json_set_bool(j, "use_regex", use_regex);
     return j;
 }
 
@@ -84,10 +84,10 @@ static ls_json *cut_new(const ls_cut_step *step) {
         j = typed_new("Split");
         ls_json_set(j, "pattern", one_new("Regex", step->regex));
         ls_json_set_text(j, "behavior", "Isolated");
-        ls_json_set(j, "invert", ls_json_new_bool(false));
+        ls_json_set_bool(j, "invert", false);
     } else if (step->kind == LS_CUT_DIGIT || step->kind == LS_CUT_DIGITS) {
         j = typed_new("Digits");
-        ls_json_set(j, "individual_digits", ls_json_new_bool(step->kind == LS_CUT_DIGIT));
+        ls_json_set_bool(j, "individual_digits", step->kind == LS_CUT_DIGIT);
     }
     return j;
 }
@@ -100,7 +100,7 @@ static ls_json *metaspace_new(const ls_tokenizer *t) {
     ls_json *j = typed_new("Metaspace");
     ls_json_set_text(j, "replacement", LS_SPACE_MARK);
     ls_json_set_text(j, "prepend_scheme", schemes[t->spaces]);
-    ls_json_set(j, "split", ls_json_new_bool(p->nsteps && p->steps[0].kind == LS_CUT_SPACE));
+    ls_json_set_bool(j, "split", p->nsteps && p->steps[0].kind == LS_CUT_SPACE);
     return j;
 }
 
@@ -187,13 +187,13 @@ static ls_json *added_new(const ls_tokenizer *t) {
         const ls_added_token *a = added_find(t, id);
         if (!a) continue;
         ls_json *j = ls_json_new_object();
-        ls_json_set(j, "id", ls_json_new_integer(id));
-        ls_json_set(j, "content", ls_json_new_text(a->content));
-        ls_json_set(j, "single_word", ls_json_new_bool(a->single_word));
-        ls_json_set(j, "lstrip", ls_json_new_bool(a->lstrip));
-        ls_json_set(j, "rstrip", ls_json_new_bool(a->rstrip));
-        ls_json_set(j, "normalized", ls_json_new_bool(a->normalized));
-        ls_json_set(j, "special", ls_json_new_bool(a->special));
+        ls_json_set_integer(j, "id", id);
+        ls_json_set_text(j, "content", a->content);
+        ls_json_set_bool(j, "single_word", a->single_word);
+        ls_json_set_bool(j, "lstrip", a->lstrip);
+        ls_json_set_bool(j, "rstrip", a->rstrip);
+        ls_json_set_bool(j, "normalized", a->normalized);
+        ls_json_set_bool(j, "special", a->special);
         ls_json_push(list, j);
     }
     return list;
@@ -205,7 +205,7 @@ static ls_json *vocab_new(const ls_tokenizer *t) {
     for (uint32_t id = 0; id < t->tokens.n; id++) {
         text.len = 0;
         ls_tokenizer_spell(t, id, &text);
-        ls_json_set(vocab, text.data, ls_json_new_integer(id));
+        ls_json_set_integer(vocab, text.data, id);
     }
     ls_buf_free(&text);
     return vocab;
@@ -241,9 +241,9 @@ static ls_json *model_new(const ls_tokenizer *t) {
     ls_json_set(model, "unk_token", unknown_new(t));
     ls_json_set(model, "continuing_subword_prefix", ls_json_new_null());
     ls_json_set(model, "end_of_word_suffix", ls_json_new_null());
-    ls_json_set(model, "fuse_unk", ls_json_new_bool(t->fuse_unknown));
-    ls_json_set(model, "byte_fallback", ls_json_new_bool(byte_fallback));
-    ls_json_set(model, "ignore_merges", ls_json_new_bool(t->ignore_merges));
+    ls_json_set_bool(model, "fuse_unk", t->fuse_unknown);
+    ls_json_set_bool(model, "byte_fallback", byte_fallback);
+    ls_json_set_bool(model, "ignore_merges", t->ignore_merges);
     ls_json_set(model, "vocab", vocab_new(t));
     ls_json_set(model, "merges", merges_new(t));
     return model;

@@ -42,17 +42,13 @@ static bool cut(encoder *x, ls_chat_tokens *t) {
     return true;
 }
 
-static bool same_tokens(const ls_chat_tokens *a, const ls_chat_tokens *b) {
-    return a->n == b->n && memcmp(a->ids, b->ids, a->n * sizeof *a->ids) == 0;
-}
-
 /* Cuts the texts of a sample. False: nothing is left to train on, or the texts of a pair no longer
  * differ. */
 static bool cut_sample(encoder *x, const ls_chat_sample *s) {
     ls_chat_tokens *a = s->tokens, *b = s->rejected;
     bool is_cut = cut(x, a);
     if (b) is_cut = cut(x, b) || is_cut;
-    bool left = a->ntrained > 0 && (!b || (b->ntrained > 0 && !same_tokens(a, b)));
+    bool left = a->ntrained > 0 && (!b || (b->ntrained > 0 && !ls_chat_tokens_same(a, b)));
     x->r->ncut += is_cut;
     x->r->nleft_out += !left;
     return left;

@@ -11,27 +11,21 @@ enum { MAX_RECORD = 1 << 16 };
 
 static const char FORMAT[] = "lockstep corpus";
 
-static void set_hash(ls_json *o, ls_hash h) {
-    char text[LS_HASH_TEXT];
-    ls_hash_text(h, text);
-    ls_json_set(o, "xxh3_128", ls_json_new_text(text));
-}
-
 static void set_text(ls_json *o, const char *key, uint64_t nbytes, ls_hash h) {
     ls_json *text = ls_json_new_object();
-    ls_json_set(text, "bytes", ls_json_new_integer((int64_t)nbytes));
-    set_hash(text, h);
+    ls_json_set_integer(text, "bytes", (int64_t)nbytes);
+    ls_json_set_hash(text, "xxh3_128", h);
     ls_json_set(o, key, text);
 }
 
 void ls_corpus_record_write(const ls_corpus_record *r, ls_buf *out) {
     ls_json *o = ls_json_new_object();
     ls_json *tokenizer = ls_json_new_object(), *tokens = ls_json_new_object();
-    ls_json_set(o, "format", ls_json_new_text(FORMAT));
-    ls_json_set(o, "version", ls_json_new_integer(1));
-    set_hash(tokenizer, r->tokenizer);
-    ls_json_set(tokens, "count", ls_json_new_integer((int64_t)r->ntokens));
-    set_hash(tokens, r->tokens);
+    ls_json_set_text(o, "format", FORMAT);
+    ls_json_set_integer(o, "version", 1);
+    ls_json_set_hash(tokenizer, "xxh3_128", r->tokenizer);
+    ls_json_set_integer(tokens, "count", (int64_t)r->ntokens);
+    ls_json_set_hash(tokens, "xxh3_128", r->tokens);
     if (r->has_text) set_text(o, "text", r->text_bytes, r->text);
     if (r->has_validation) set_text(o, "validation", r->validation_bytes, r->validation);
     ls_json_set(o, "tokenizer", tokenizer);

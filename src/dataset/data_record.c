@@ -46,13 +46,11 @@ static ls_json *list_of(const char *lines) {
 
 static ls_json *part_json(const ls_data_given *g) {
     ls_json *o = ls_json_new_object();
-    char hash[LS_HASH_TEXT];
-    ls_hash_text(g->source->hash, hash);
     ls_json_set_text(o, "format", g->source->format);
     ls_json_set(o, "paths", list_of(g->paths));
     if (*g->labels) ls_json_set(o, "labels", list_of(g->labels));
     ls_json_set_integer(o, "samples", (int64_t)g->source->count);
-    ls_json_set_text(o, "xxh3_128", hash);
+    ls_json_set_hash(o, "xxh3_128", g->source->hash);
     return o;
 }
 
@@ -73,7 +71,7 @@ static ls_json *fields_json(const ls_source *s) {
         const ls_field *f = &s->fields[i];
         ls_json *o = ls_json_new_object(), *shape = ls_json_new_array();
         for (int d = 0; d < f->ndims; d++) ls_json_push(shape, ls_json_new_integer(f->dims[d]));
-        ls_json_set(o, "name", ls_json_new_path(f->name));
+        ls_json_set_path(o, "name", f->name);
         ls_json_set_text(o, "dtype", ls_dtype_name(f->type));
         ls_json_set(o, "shape", shape);
         ls_json_push(list, o);
@@ -87,7 +85,7 @@ void ls_data_record_write(const ls_data_given *training, const ls_data_given *va
     ls_json *o = ls_json_new_object(), *classes = ls_json_new_array();
     ls_json_set_text(o, "format", FORMAT);
     ls_json_set_integer(o, "version", 1);
-    if (*training->directory) ls_json_set(o, "directory", ls_json_new_path(training->directory));
+    if (*training->directory) ls_json_set_path(o, "directory", training->directory);
     ls_json_set(o, "training", part_json(training));
     if (training->mix && training->mix->nparts) ls_json_set(o, "mix", mix_json(training->mix));
     if (validation->source) ls_json_set(o, "validation", part_json(validation));

@@ -115,19 +115,14 @@ static bool take_base(ls_config *c) {
     return matches;
 }
 
-static bool has_image(const ls_source *s) {
-    bool has = false;
-    for (int k = 0; k < s->nfields; k++) has = has || ls_field_is_image(&s->fields[k]);
-    return has;
-}
-
 /* may_lack: there may be nothing to measure. */
 static ls_status measure(ls_config *c, const ls_opened *o, bool may_lack, const char *name,
                          ls_error *e) {
     ls_split s;
     bool reads_numbers = c->model.kind == LS_MODEL_MLP || c->model.kind == LS_MODEL_LAYERS;
     LS_TRY(ls_opened_split(c, o->source->count, &s, e));
-    if (has_image(o->files) || !reads_numbers) return ls_images_measure(c, o->files, &s, name, e);
+    if (ls_source_image(o->files) || !reads_numbers)
+        return ls_images_measure(c, o->files, &s, name, e);
     LS_TRY(ls_moments_measure(c, o->files, &s, e));
     if (!ls_pixels_are_open(c)) return LS_OK;
     c->data.normalize.text = "";
@@ -163,10 +158,10 @@ static ls_status resolve_open(ls_config *c, const char *run, ls_error *e) {
     if (!open && !(unsaid && has_files(c))) return LS_OK;
     ls_status s = ls_opening_unbuilt(c, false, &o, open ? e : NULL);
     if (s != LS_OK) return open ? s : LS_OK; /* opening them to read them will fail */
-    if (unsaid && !has_image(o.source)) c->data.normalize.text = "auto";
+    if (unsaid && !ls_source_image(o.source)) c->data.normalize.text = "auto";
     if (open) s = ls_network_resolve(c, o.source, e);
     if (s == LS_OK) s = resolve_scales(c, &o, unsaid, e);
-    if (s == LS_OK && begins && ls_decisions_have_steps(c) && !has_image(o.source))
+    if (s == LS_OK && begins && ls_decisions_have_steps(c) && !ls_source_image(o.source))
         s = choose_steps(c, o.source->count, e);
     ls_source_close(o.source);
     return s;

@@ -9,12 +9,6 @@
 static const char FORMAT[] = "lockstep reference";
 static const char *const keys[] = {"chosen", "rejected"};
 
-static void set_hash(ls_json *o, const char *key, ls_hash h) {
-    char text[LS_HASH_TEXT];
-    ls_hash_text(h, text);
-    ls_json_set_text(o, key, text);
-}
-
 static bool has_hash(const ls_json *o, const char *key, ls_hash h) {
     const char *text = ls_json_text(ls_json_get(o, key));
     ls_hash has;
@@ -29,14 +23,14 @@ void ls_reference_write(const ls_chats *c, ls_hash tokens, ls_buf *out) {
     ls_json *o = ls_json_new_object();
     ls_json_set_text(o, "format", FORMAT);
     ls_json_set_integer(o, "version", 1);
-    set_hash(o, "tokens", tokens);
+    ls_json_set_hash(o, "tokens", tokens);
     for (int side = 0; side < 2; side++) {
         ls_json *list = ls_json_new_array();
         for (uint64_t i = 0; i < c->n; i++)
             ls_json_push(list, ls_json_new_number((double)c->reference[2 * i + (size_t)side]));
         ls_json_set(o, keys[side], list);
     }
-    set_hash(o, "xxh3_128", hash_of(c));
+    ls_json_set_hash(o, "xxh3_128", hash_of(c));
     ls_json_write(o, 0, out);
     ls_buf_append(out, "\n", 1);
     ls_json_free(o);

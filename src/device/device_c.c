@@ -79,7 +79,7 @@ static uint32_t draw(device_c *d, uint32_t n) {
 
 /* ---- memory ---- */
 
-/* Before work that touches memory, and before the lock is released: each call of mprotect() costs as
+/* Before work that touches memory, and before the lock is released: a call of mprotect() costs as
  * much as a small kernel. */
 static void let_touch(device_c *d, bool yes) {
     if (d->open == yes) return;

@@ -498,7 +498,7 @@ int64_t ls_exec_compute_time(const ls_exec *x) {
     for (int k = 0; k < LS_NACTION_KINDS; k++) sum += x->times[LS_LANE_COMPUTE][k];
     return sum;
 }
-int64_t ls_exec_data_wait_ns(const ls_exec *x) { return ls_loader_time(x->loader).waited_ns; }
+int64_t ls_exec_data_wait_ns(const ls_exec *x) { return ls_loader_waited_ns(x->loader); }
 void ls_exec_trace(ls_exec *x, ls_trace *t) { x->trace = t; }
 void ls_exec_reset_times(ls_exec *x) { memset(x->times, 0, sizeof x->times); }
 bool ls_exec_gave_up(const ls_exec *x) { return x->gave_up; }

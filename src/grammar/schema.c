@@ -66,7 +66,7 @@ static ls_status read_comparison(const ls_schema_rules *r, const ls_schema_set *
 }
 
 static void exclude(ls_json *lists, size_t i, const char *name) {
-    ls_json_set((ls_json *)(uintptr_t)ls_json_at(lists, i), name, ls_json_new_bool(false));
+    ls_json_set_bool((ls_json *)(uintptr_t)ls_json_at(lists, i), name, false);
 }
 
 /* What is valid by one of several schemas that have no value in common is valid by one alone. So is

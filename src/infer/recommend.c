@@ -232,10 +232,10 @@ static const char *item_of(const ls_recommender *r, const found *f, int64_t i) {
 static void put_json(const ls_recommender *r, const char *name, const found *f, ls_buf *b) {
     words w = words_of(r);
     ls_json *o = ls_json_new_object(), *list = ls_json_new_array();
-    ls_json_set(o, w.what, ls_json_new_path(name));
+    ls_json_set_path(o, w.what, name);
     for (int64_t i = 0; i < f->n; i++) {
         ls_json *one = ls_json_new_object();
-        ls_json_set(one, w.one, ls_json_new_path(item_of(r, f, i)));
+        ls_json_set_path(one, w.one, item_of(r, f, i));
         ls_json_set_number(one, w.score, (double)f->scores[f->top[i]]);
         ls_json_push(list, one);
     }

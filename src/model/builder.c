@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "base/hash.h"
 #include "base/mem.h"
 #include "base/round_up.h"
@@ -26,8 +27,7 @@ static ls_draft *draft_of(ls_model *m) {
 
 ls_model *ls_model_at(ls_model *m, const char *file, int line) {
     ls_draft *d = draft_of(m);
-    const char *slash = strrchr(file, '/');
-    snprintf(d->file, sizeof d->file, "%s", slash ? slash + 1 : file);
+    snprintf(d->file, sizeof d->file, "%s", ls_file_name(file));
     d->line = line;
     *d->what = 0;
     return m;

@@ -397,11 +397,10 @@ static void move_out(ls_onnx_graph *g, const char *name) {
 
 static ls_status write_both(ls_onnx_graph *g, const char *path, ls_onnx_written *w, ls_error *e) {
     char *data = ls_format("%s.data", path);
-    const char *slash = strrchr(data, '/');
     ls_status s = ls_file_check_new(path, "file", e);
     if (s == LS_OK) s = write_file(g, data, put_data, e);
     if (s == LS_OK) {
-        move_out(g, slash ? slash + 1 : data);
+        move_out(g, ls_file_name(data));
         s = write_file(g, path, put_model, e);
         if (s != LS_OK) remove(data);
     }

@@ -52,13 +52,9 @@ static void add_products(probes *p, ls_work_kind k) {
                                      .K = (int64_t)last[i % 4]};
 }
 
-static bool is_softmax(ls_work_kind k) {
-    return k == LS_WORK_SOFTMAX || k == LS_WORK_SOFTMAX_AGAIN || k == LS_WORK_SOFTMAX_DX;
-}
-
 static void list_probes(probes *p) {
     for (int k = 0; k < LS_NWORK_KINDS; k++) {
-        const double *axis = is_softmax((ls_work_kind)k) ? keys_axis : pass_axis;
+        const double *axis = ls_work_is_softmax((ls_work_kind)k) ? keys_axis : pass_axis;
         if (k < LS_NPRODUCTS) add_products(p, (ls_work_kind)k);
         for (int i = 0; k >= LS_NPRODUCTS && i < 3; i++)
             p->list[p->n++] = (ls_probe){.kind = (ls_work_kind)k, .n = (int64_t)axis[i]};
@@ -143,7 +139,7 @@ static void fill_table(ls_machine *m, const probes *p, const double *busy, ls_wo
     double seen[3];
     const double *axis[3] = {dw ? side_axis : rows_axis, side_axis, dw ? rows_axis : side_axis};
     if (k >= LS_NPRODUCTS) axis[0] = pass_axis;
-    for (int i = 0; i < 3 && is_softmax(k); i++) {
+    for (int i = 0; i < 3 && ls_work_is_softmax(k); i++) {
         seen[i] = ls_probe_units(&(ls_probe){.kind = k, .n = (int64_t)keys_axis[i]});
         axis[0] = seen;
     }

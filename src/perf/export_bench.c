@@ -64,7 +64,7 @@ static ls_json *fields_of(const ls_model *m) {
         const ls_field *f = &m->inputs[i];
         ls_json *o = ls_json_new_object(), *shape = ls_json_new_array();
         for (int k = 0; k < f->ndims; k++) ls_json_push(shape, ls_json_new_integer(f->dims[k]));
-        ls_json_set(o, "name", ls_json_new_path(f->name));
+        ls_json_set_path(o, "name", f->name);
         ls_json_set_text(o, "dtype", ls_dtype_name(f->type));
         ls_json_set(o, "shape", shape);
         ls_json_set_integer(o, "offset", (int64_t)f->offset);

@@ -291,7 +291,7 @@ ls_json *ls_forecast_json(const ls_forecast *f) {
     if (f->reference_s > 0) ls_json_set_number(o, "reference_pair_s", f->reference_s);
     ls_json_set_integer(o, "memory_bytes", (int64_t)f->memory_nbytes);
     if (f->device_nbytes) ls_json_set_integer(o, "device_memory_bytes", (int64_t)f->device_nbytes);
-    ls_json_set(o, "fits", ls_json_new_bool(f->fits));
+    ls_json_set_bool(o, "fits", f->fits);
     ls_json_set_text(o, "algorithm", f->algorithm);
     for (int k = 0; k < LS_NACTION_KINDS; k++)
         if (f->kinds_s[k] > 0)

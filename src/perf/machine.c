@@ -42,6 +42,10 @@ _Static_assert(sizeof names / sizeof *names == LS_NWORK_KINDS, "a kind of work w
 
 const char *ls_work_name(ls_work_kind k) { return names[k]; }
 
+bool ls_work_is_softmax(ls_work_kind k) {
+    return k == LS_WORK_SOFTMAX || k == LS_WORK_SOFTMAX_AGAIN || k == LS_WORK_SOFTMAX_DX;
+}
+
 /* Single numbers: key, offset in ls_machine, unit. */
 static const struct {
     const char *key;

@@ -73,6 +73,7 @@ ls_status ls_machine_has(const ls_machine *, ls_work_kind, ls_error *);
 ls_status ls_machine_device_has_bf16(const ls_machine *, ls_error *);
 /* "product", "norm", ...: the key in the file. */
 const char *ls_work_name(ls_work_kind);
+bool ls_work_is_softmax(ls_work_kind);
 /* Creates a table with these axes, all speeds 0. */
 void ls_speeds_make(ls_speeds *, int naxes, const int n[3], const double *const axis[3]);
 

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/mem.h"
+#include "perf/machine.h"
 #include "tensor/gemm.h"
 
 const ls_update_scalars ls_probe_adamw = {.lr = 1e-3f,
@@ -62,13 +63,9 @@ void ls_probe_close(ls_probe_bench *b) {
     ls_compute_close(&b->compute);
 }
 
-static bool is_softmax(ls_work_kind k) {
-    return k == LS_WORK_SOFTMAX || k == LS_WORK_SOFTMAX_AGAIN || k == LS_WORK_SOFTMAX_DX;
-}
-
 double ls_probe_units(const ls_probe *p) {
     if (p->kind < LS_NPRODUCTS) return 2.0 * (double)p->M * (double)p->N * (double)p->K;
-    if (!is_softmax(p->kind)) return (double)p->n;
+    if (!ls_work_is_softmax(p->kind)) return (double)p->n;
     double first = (double)(p->n - QUERIES); /* the last block of queries sees this many keys */
     return QUERIES * (first + (QUERIES + 1) / 2.0);
 }

@@ -223,7 +223,7 @@ static ls_json *checkpoints_json(const ls_checkpoints_compared *k) {
 
 static ls_json *run_json(const ls_compare_run *r, bool is_first) {
     ls_json *o = ls_json_new_object();
-    ls_json_set(o, "run", ls_json_new_path(r->path));
+    ls_json_set_path(o, "run", r->path);
     ls_json_set_integer(o, "steps", r->nsteps ? r->steps[r->nsteps - 1].step : 0);
     ls_json_set_number(o, "loss", r->nsteps ? r->steps[r->nsteps - 1].loss : NAN);
     ls_json_set_number(o, "val_loss", r->val_step ? r->val_loss : NAN);
@@ -236,8 +236,8 @@ static ls_json *run_json(const ls_compare_run *r, bool is_first) {
     ls_json_set(o, "changed", ls_json_share(r->changed));
     if (ls_json_count(r->sums)) ls_json_set(o, "sums", ls_json_share(r->sums));
     if (is_first) return o;
-    ls_json_set(o, "must_match", ls_json_new_bool(ls_compare_must_match(r)));
-    ls_json_set(o, "same", ls_json_new_bool(!ls_compare_parted(r)));
+    ls_json_set_bool(o, "must_match", ls_compare_must_match(r));
+    ls_json_set_bool(o, "same", !ls_compare_parted(r));
     ls_json_set_integer(o, "lines", r->nlines);
     ls_json_set(o, "parted", r->parted ? ls_json_new_integer(r->parted) : ls_json_new_null());
     if (r->parted) set_pair(o, "losses", r->losses);

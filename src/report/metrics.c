@@ -244,7 +244,7 @@ static ls_status log_gap(ls_metrics *m, int64_t steps, ls_error *e) {
     ls_json *line = ls_json_new_object(), *gap = ls_json_new_array();
     ls_json_push(gap, ls_json_new_integer(from));
     ls_json_push(gap, ls_json_new_integer(to));
-    ls_json_set(line, "step", ls_json_new_integer(to));
+    ls_json_set_integer(line, "step", to);
     ls_json_set(line, "gap", gap);
     return write_line(m, line, e);
 }
@@ -256,7 +256,7 @@ static void put_push(ls_metrics *m, int64_t steps, const ls_step_push *p, ls_jso
         ls_json_push(list, ls_json_new_integer(p->staleness[i]));
         sum += (double)p->staleness[i];
     }
-    ls_json_set(line, "worker", ls_json_new_integer(p->worker));
+    ls_json_set_integer(line, "worker", p->worker);
     ls_json_set(line, "staleness", list);
     put_scalar(m, steps, "train/staleness", sum / p->nshards);
 }
@@ -313,24 +313,24 @@ static ls_status log_step(ls_metrics *m, int64_t steps, const ls_step_in *in,
     LS_TRY(log_gap(m, steps, e));
     m->logged.step = steps;
     ls_json *line = ls_json_new_object();
-    ls_json_set(line, "step", ls_json_new_integer(steps));
-    ls_json_set(line, "epoch", ls_json_new_integer((int64_t)out->batch.epoch));
-    ls_json_set(line, "first", ls_json_new_integer((int64_t)out->batch.first));
-    ls_json_set(line, "samples", ls_json_new_integer((int64_t)out->batch.count));
-    ls_json_set(line, "view", ls_json_new_integer(m->view));
-    ls_json_set(line, "workers", ls_json_new_integer(m->nworkers));
-    ls_json_set(line, "loss", ls_json_new_number(out->loss));
-    ls_json_set(line, "lr", ls_json_new_number(in->lr));
+    ls_json_set_integer(line, "step", steps);
+    ls_json_set_integer(line, "epoch", (int64_t)out->batch.epoch);
+    ls_json_set_integer(line, "first", (int64_t)out->batch.first);
+    ls_json_set_integer(line, "samples", (int64_t)out->batch.count);
+    ls_json_set_integer(line, "view", m->view);
+    ls_json_set_integer(line, "workers", m->nworkers);
+    ls_json_set_number(line, "loss", out->loss);
+    ls_json_set_number(line, "lr", in->lr);
     if (out->skipped)
-        ls_json_set(line, "skipped", ls_json_new_integer(1));
+        ls_json_set_integer(line, "skipped", 1);
     else
-        ls_json_set(line, "grad_norm", ls_json_new_number(out->grad_norm));
-    if (in->skips) ls_json_set(line, "loss_scale", ls_json_new_number(in->loss_scale));
+        ls_json_set_number(line, "grad_norm", out->grad_norm);
+    if (in->skips) ls_json_set_number(line, "loss_scale", in->loss_scale);
     for (int k = 0; k < m->model->nnotes; k++)
-        ls_json_set(line, m->model->notes[k], ls_json_new_number(out->notes[k]));
-    ls_json_set(line, "seconds", ls_json_new_number(t->seconds));
-    ls_json_set(line, rate_name, ls_json_new_number(rate));
-    if (t->data_wait_s >= 0) ls_json_set(line, "data_wait_s", ls_json_new_number(t->data_wait_s));
+        ls_json_set_number(line, m->model->notes[k], out->notes[k]);
+    ls_json_set_number(line, "seconds", t->seconds);
+    ls_json_set_number(line, rate_name, rate);
+    if (t->data_wait_s >= 0) ls_json_set_number(line, "data_wait_s", t->data_wait_s);
     put_memory(m, line);
     put_utilization(m, steps, out->batch.count, t->seconds, line);
     if (t->push) put_push(m, steps, t->push, line);
@@ -384,14 +384,14 @@ void ls_metrics_started(ls_metrics *m, int64_t step, const char *command, int pi
     ls_json_set_integer(line, "step", step);
     ls_json_set_text(line, "started", text);
     ls_json_set_integer(line, "started_s", (int64_t)now);
-    ls_json_set(line, "host", ls_json_new_path(host));
+    ls_json_set_path(line, "host", host);
     ls_json_set_integer(line, "pid", pid);
     ls_json_set_integer(line, "workers", m->nworkers);
     if (m->peak > 0) ls_json_set_number(line, "peak_flops_per_s", m->peak);
     if (sum) ls_json_set_text(line, "sum", sum);
     if (command) {
         char *most = ls_format("%.*s", MOST_COMMAND, command);
-        ls_json_set(line, "command", ls_json_new_path(most));
+        ls_json_set_path(line, "command", most);
         free(most);
     }
     add_line(m, line);
@@ -415,21 +415,21 @@ ls_status ls_step_diverged(int64_t step, const ls_step_out *out, const char *adv
 ls_status ls_metrics_diverged(ls_metrics *m, int64_t step, ls_error *e) {
     ls_json *line = ls_json_new_object();
     ls_json_set_integer(line, "step", step);
-    ls_json_set(line, "diverged", ls_json_new_bool(true));
+    ls_json_set_bool(line, "diverged", true);
     return write_line(m, line, e);
 }
 
 ls_status ls_metrics_ended(ls_metrics *m, int64_t step, ls_error *e) {
     ls_json *line = ls_json_new_object();
-    ls_json_set(line, "step", ls_json_new_integer(step));
-    ls_json_set(line, "ended", ls_json_new_bool(true));
+    ls_json_set_integer(line, "step", step);
+    ls_json_set_bool(line, "ended", true);
     return write_line(m, line, e);
 }
 
 ls_status ls_metrics_changed(ls_metrics *m, int64_t step, const ls_json *keys, ls_error *e) {
     if (!ls_json_count(keys)) return LS_OK;
     ls_json *line = ls_json_new_object();
-    ls_json_set(line, "step", ls_json_new_integer(step));
+    ls_json_set_integer(line, "step", step);
     ls_json_set(line, "changed", ls_json_share(keys));
     return write_line(m, line, e);
 }
@@ -452,14 +452,14 @@ ls_status ls_metrics_evaluation(ls_metrics *m, int64_t steps, const ls_evaluatio
                       more.len ? more.data : "");
     ls_buf_free(&more);
     ls_json *line = ls_json_new_object();
-    ls_json_set(line, "step", ls_json_new_integer(steps));
-    ls_json_set(line, "val_loss", ls_json_new_number(v->loss));
-    if (is_text) ls_json_set(line, "val_bits_per_byte", ls_json_new_number(v->bits_per_byte));
-    ls_json_set(line, "val_samples", ls_json_new_integer((int64_t)v->nsamples));
+    ls_json_set_integer(line, "step", steps);
+    ls_json_set_number(line, "val_loss", v->loss);
+    if (is_text) ls_json_set_number(line, "val_bits_per_byte", v->bits_per_byte);
+    ls_json_set_integer(line, "val_samples", (int64_t)v->nsamples);
     for (int i = 0; i < v->nmetrics; i++) {
         char key[LS_MEASURE_NAME + 8];
         snprintf(key, sizeof key, "val_%s", v->metrics[i].name);
-        ls_json_set(line, key, ls_json_new_number(v->metrics[i].value));
+        ls_json_set_number(line, key, v->metrics[i].value);
     }
     LS_TRY(write_line(m, line, e));
     put_scalar(m, steps, "val/loss", v->loss);

@@ -294,8 +294,7 @@ static ls_status read_old(const char *path, int64_t steps, old_log *o, ls_error 
 
 /* A run may be named from another directory, so only its own name is compared. */
 static bool names_run(const char *config, const char *dir) {
-    const char *slash = strrchr(dir, '/'), *name = slash ? slash + 1 : dir;
-    char *end = ls_format("%s/config.yaml", name);
+    char *end = ls_format("%s/config.yaml", ls_file_name(dir));
     size_t n = strlen(end), all = strlen(config);
     bool same =
         all >= n && strcmp(config + all - n, end) == 0 && (all == n || config[all - n - 1] == '/');

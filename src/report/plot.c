@@ -343,13 +343,17 @@ static void svg_axes(ls_buf *out, const ls_plot *f, const char *x_label) {
                      label);
 }
 
-void ls_plot_svg_begin(const ls_plot *f, int height, const char *title, const char *x_label,
-                       ls_buf *out) {
+void ls_plot_svg_open(int width, int height, ls_buf *out) {
     ls_buf_printf(out,
                   "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" width=\"%d\" "
                   "height=\"%d\" font-family=\"Helvetica, Arial, sans-serif\" font-size=\"12\">\n"
                   "<rect width=\"%d\" height=\"%d\" fill=\"#ffffff\"/>\n",
-                  LS_PLOT_WIDTH, height, LS_PLOT_WIDTH, height, LS_PLOT_WIDTH, height);
+                  width, height, width, height, width, height);
+}
+
+void ls_plot_svg_begin(const ls_plot *f, int height, const char *title, const char *x_label,
+                       ls_buf *out) {
+    ls_plot_svg_open(LS_PLOT_WIDTH, height, out);
     svg_axes(out, f, x_label);
     ls_buf_printf(out, "<g font-size=\"15\" font-weight=\"600\">\n");
     char *fitting = ls_svg_fit(title, TITLE_SIZE, LS_PLOT_WIDTH - LS_PLOT_LEFT - 8);

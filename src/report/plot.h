@@ -69,6 +69,8 @@ enum { LS_PLOT_LEFT = 72, LS_PLOT_RIGHT = 776, LS_PLOT_TOP = 64, LS_PLOT_BOTTOM 
 
 double ls_plot_x(const ls_plot *, double x);
 double ls_plot_y(const ls_plot *, double y);
+/* The head of a white picture. */
+void ls_plot_svg_open(int width, int height, ls_buf *out);
 /* The head of a file of this height, the axes with the label of the x axis, and the title. */
 void ls_plot_svg_begin(const ls_plot *, int height, const char *title, const char *x_label,
                        ls_buf *out);

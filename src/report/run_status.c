@@ -326,7 +326,7 @@ static void set_text(ls_json *o, const char *key, const char *text) {
 
 ls_json *ls_run_status_json(const ls_run_status *s) {
     ls_json *o = ls_json_new_object();
-    ls_json_set(o, "run", ls_json_new_path(s->run));
+    ls_json_set_path(o, "run", s->run);
     ls_json_set_text(o, "state", names[s->state]);
     set_text(o, "host", s->host);
     set_count(o, "pid", s->pid ? s->pid : -1);

@@ -11,12 +11,6 @@
 enum { GAP = 2, LINE = 14, LETTER = 12, WIDEST = 24 * 7 };
 #define MOST_NBYTES ((int64_t)1 << 30)
 
-static const ls_field *image_of(const ls_source *s) {
-    for (int i = 0; i < s->nfields; i++)
-        if (ls_field_is_image(&s->fields[i])) return &s->fields[i];
-    return NULL;
-}
-
 /* Pixels of a cell, without the gaps. */
 typedef struct cell {
     int width, height;
@@ -98,7 +92,7 @@ static ls_status draw(const ls_sheet *s, const ls_field *f, ls_buf *out, ls_erro
 }
 
 ls_status ls_sheet_write(const ls_sheet *s, const char *path, ls_file_writer *write, ls_error *e) {
-    const ls_field *f = image_of(s->source);
+    const ls_field *f = ls_source_image(s->source);
     if (!f || s->n < 1)
         return ls_fail(e, LS_EINVAL, "%s: there are no images for a contact sheet", path);
     if ((int64_t)f->nbytes > MOST_NBYTES / s->n)

@@ -176,12 +176,8 @@ static void put_panel(frame *f) {
 static void put_head(const ls_keys_picture *p, int height, ls_buf *out) {
     bool diverged = false;
     for (int i = 0; i < p->n; i++) diverged = diverged || isinf(p->values[i]);
-    ls_buf_printf(out,
-                  "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 %d %d\" width=\"%d\" "
-                  "height=\"%d\" font-family=\"Helvetica, Arial, sans-serif\" font-size=\"12\">\n"
-                  "<rect width=\"%d\" height=\"%d\" fill=\"#ffffff\"/>\n"
-                  "<g font-size=\"15\" font-weight=\"600\">\n",
-                  WIDTH, height, WIDTH, height, WIDTH, height);
+    ls_plot_svg_open(WIDTH, height, out);
+    ls_buf_printf(out, "<g font-size=\"15\" font-weight=\"600\">\n");
     ls_plot_svg_text(out, LEFT, 24, "start", LS_SVG_INK, p->title);
     ls_buf_printf(out, "</g>\n");
     ls_plot_svg_point(out, LEFT + 4, 42, BEST);

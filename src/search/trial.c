@@ -85,9 +85,8 @@ static ls_status copy_config(const char *checkpoint, const char *dir, ls_error *
 
 /* A run directory with a config and a checkpoint is that of a run, which can be resumed. */
 ls_status ls_trial_begin_with(const ls_trial *t, const char *checkpoint, ls_error *e) {
-    const char *slash = strrchr(checkpoint, '/');
     char *config = ls_format("%s/config.yaml", t->dir), *own = ls_format("%s.yaml", t->dir);
-    char *place = ls_format("%s/checkpoints/%s", t->dir, slash ? slash + 1 : checkpoint);
+    char *place = ls_format("%s/checkpoints/%s", t->dir, ls_file_name(checkpoint));
     char *hidden = ls_format("%s/checkpoints/.copy", t->dir);
     ls_buf text = {0};
     ls_status s = LS_OK;

@@ -148,7 +148,7 @@ static ls_json *json_of_trial(const ls_search_view *v, int t) {
     ls_json_set_number(o, "metric", rung < 0 ? NAN : ls_search_metric(v->search, t, rung));
     ls_json_set_text(o, "state", states[ls_search_state_of(v->search, t)]);
     ls_json_set(o, "values", json_of_values(v, t));
-    ls_json_set(o, "run", ls_json_new_path(run));
+    ls_json_set_path(o, "run", run);
     free(run);
     return o;
 }
@@ -170,7 +170,7 @@ ls_json *ls_search_json(const ls_search_view *v) {
     ls_json_set(o, "rungs", rungs);
     ls_json_set_integer(o, "steps", steps_of(v->search));
     ls_json_set(o, "best", best < 0 ? ls_json_new_null() : json_of_trial(v, best));
-    ls_json_set(o, "config", ls_json_new_path(config));
+    ls_json_set_path(o, "config", config);
     free(config);
     return o;
 }

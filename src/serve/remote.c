@@ -194,7 +194,7 @@ static void set_form(ls_json *o, const ls_text_form *f) {
     ls_json_set_text(of, "name", "answer");
     if (f->schema) {
         ls_json_set(of, "schema", ls_json_share(f->schema));
-        ls_json_set(of, "strict", ls_json_new_bool(true));
+        ls_json_set_bool(of, "strict", true);
         ls_json_set(format, "json_schema", of);
     } else {
         ls_json_free(of);
@@ -210,8 +210,8 @@ static void write_body(const ls_remote *r, const ls_writing *w, ls_buf *body) {
     ls_json_set_integer(o, "seed", (int64_t)w->seed);
     set_rule(o, w);
     if (ls_text_form_is_given(r->form)) set_form(o, r->form);
-    ls_json_set(o, "stream", ls_json_new_bool(true));
-    ls_json_set(options, "include_usage", ls_json_new_bool(true));
+    ls_json_set_bool(o, "stream", true);
+    ls_json_set_bool(options, "include_usage", true);
     ls_json_set(o, "stream_options", options);
     ls_json_write(o, 0, body);
     ls_buf_append(body, "", 1);

@@ -158,13 +158,13 @@ static ls_json *response_of(const ls_text_answer *a) {
     set_asked(o, a, "text", plain_text());
     set_asked(o, a, "tools", ls_json_new_array());
     set_asked(o, a, "tool_choice", ls_json_new_text("auto"));
-    ls_json_set(o, "parallel_tool_calls", ls_json_new_bool(q->tools.parallel));
+    ls_json_set_bool(o, "parallel_tool_calls", q->tools.parallel);
     ls_json_set_number(o, "temperature", q->rule.sampler.temperature);
     double top_p = q->rule.sampler.top_p;
     ls_json_set_number(o, "top_p", top_p > 0 ? top_p : 1);
     ls_json_set_text(o, "truncation", "disabled");
-    ls_json_set(o, "background", ls_json_new_bool(false));
-    ls_json_set(o, "store", ls_json_new_bool(false));
+    ls_json_set_bool(o, "background", false);
+    ls_json_set_bool(o, "store", false);
     ls_json_set(o, "previous_response_id", ls_json_new_null());
     ls_json_set(o, "system_fingerprint",
                 a->system_fingerprint ? ls_json_new_text(a->system_fingerprint)

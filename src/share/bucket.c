@@ -198,7 +198,6 @@ void ls_share_cut_buckets(ls_share *sh) {
         for (int i = sh->touched_from[layer]; i < sh->touched_from[layer + 1]; i++)
             for (int island = 0; island < (int)segments; island++) {
                 ls_bucket *b = &sh->buckets[ls_share_bucket_in(sh, sh->touched[i], island)];
-                b->opener = layer;
                 if (layer < b->writer) b->writer = layer;
             }
 }

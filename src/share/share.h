@@ -102,10 +102,10 @@ typedef struct ls_share_sync {
 } ls_share_sync;
 
 typedef struct ls_bucket {
-    size_t first, end;  /* floats of the flat gradient; multiples of LS_BLOCK */
-    int opener, writer; /* the first and the last layer in the order of Backward that write it */
-    int island;         /* whose parameters these are; with islands 0: the common parameters */
-    int cell;           /* of those that sum and update it, the first */
+    size_t first, end; /* floats of the flat gradient; multiples of LS_BLOCK */
+    int writer;        /* the last layer in the order of Backward that writes it */
+    int island;        /* whose parameters these are; with islands 0: the common parameters */
+    int cell;          /* of those that sum and update it, the first */
     int chunk; /* the chunk whose layers alone have parameters of it; -1: those of all chunks do */
     bool shared;           /* in a mesh: layers of several cells have parameters of it */
     bool is_apart;         /* some workers of its holder alone have it, those with its chunk */

@@ -4,8 +4,10 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/file.h"
+
 const char *ls_ending_of(const char *path, size_t *n_p) {
-    const char *slash = strrchr(path, '/'), *name = slash ? slash + 1 : path;
+    const char *name = ls_file_name(path);
     size_t n = strlen(name);
     if (n > 3 && strcasecmp(name + n - 3, ".gz") == 0)
         n -= 3;

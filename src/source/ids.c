@@ -35,7 +35,7 @@ void ls_ids_free(ls_ids *s) {
 
 static ls_json *column_json(const ls_id_column *c) {
     ls_json *o = ls_json_new_object(), *list = ls_json_new_array();
-    ls_json_set(o, "name", ls_json_new_path(c->name));
+    ls_json_set_path(o, "name", c->name);
     for (int32_t i = 0; i < c->ids.n; i++)
         ls_json_push(list, ls_json_new_path(ls_id_name(&c->ids, i)));
     ls_json_set(o, "ids", list);
@@ -57,7 +57,7 @@ void ls_ids_write(const ls_ids *s, ls_buf *out) {
     for (size_t i = 0; i < s->n; i++) ls_json_push(columns, column_json(&s->columns[i]));
     for (size_t i = 0; i < s->nnumbers; i++) {
         ls_json *one = ls_json_new_object();
-        ls_json_set(one, "name", ls_json_new_path(s->numbers[i].name));
+        ls_json_set_path(one, "name", s->numbers[i].name);
         set_exact(one, "mean", s->numbers[i].mean);
         set_exact(one, "times", s->numbers[i].times);
         ls_json_push(numbers, one);

@@ -142,9 +142,9 @@ ls_status ls_classes_check(const ls_classes *part, const ls_classes *all, const 
 
 static ls_json *code_json(const ls_numbered *c) {
     ls_json *o = ls_json_new_object();
-    ls_json_set(o, "name", ls_json_new_path(c->name));
-    ls_json_set(o, "field", ls_json_new_path(c->field));
-    if (c->joined) ls_json_set(o, "joined", ls_json_new_bool(true));
+    ls_json_set_path(o, "name", c->name);
+    ls_json_set_path(o, "field", c->field);
+    if (c->joined) ls_json_set_bool(o, "joined", true);
     if (c->text) {
         ls_json *names = ls_json_new_array();
         for (int i = 0; i < c->in.n; i++) ls_json_push(names, ls_json_new_path(c->in.names[i]));

@@ -87,6 +87,12 @@ ls_status ls_source_draw(const ls_source *s, uint64_t i, const ls_draw *d, void 
     return s->draw ? s->draw(s, i, d, sample, e) : s->read(s, i, sample, e);
 }
 
+const ls_field *ls_source_image(const ls_source *s) {
+    for (int i = 0; i < s->nfields; i++)
+        if (ls_field_is_image(&s->fields[i])) return &s->fields[i];
+    return NULL;
+}
+
 size_t ls_field_count(const ls_field *f, const void *sample) {
     size_t n = f->nbytes / ls_dtype_size(f->type), i = 0;
     const char *at = (const char *)sample + f->offset;

@@ -113,6 +113,8 @@ ls_status ls_source_verify(const ls_source *, ls_error *);
 static inline bool ls_field_is_image(const ls_field *f) {
     return f->type == LS_U8 && f->ndims == 3 && (f->dims[2] == 1 || f->dims[2] == 3);
 }
+/* The first field that is an image; NULL: none is. */
+const ls_field *ls_source_image(const ls_source *);
 /* The numbers of a field's value in a sample: of a list those before its end. */
 size_t ls_field_count(const ls_field *, const void *sample);
 /* The names of the classes of a field, [the result]; 0: they have none. They are the source's. */

@@ -18,12 +18,6 @@ const ls_field *ls_survey_label(const ls_source *s) {
     return NULL;
 }
 
-static const ls_field *image_of(const ls_source *s) {
-    for (int i = 0; i < s->nfields; i++)
-        if (ls_field_is_image(&s->fields[i])) return &s->fields[i];
-    return NULL;
-}
-
 static void free_labels(ls_survey *c) {
     for (int32_t i = 0; i < c->nlabels; i++) free(c->labels[i].picks);
     free(c->labels);
@@ -83,7 +77,7 @@ static void add_sample(ls_survey *c, uint64_t i, const uint8_t *sample, size_t n
 }
 
 ls_survey ls_survey_read(const ls_source *s, bool all, size_t npicks) {
-    ls_survey c = {.source = s, .label = ls_survey_label(s), .image = image_of(s)};
+    ls_survey c = {.source = s, .label = ls_survey_label(s), .image = ls_source_image(s)};
     uint64_t n = all || s->count < COUNTED ? s->count : COUNTED;
     uint8_t *sample = ls_alloc(s->nbytes);
     for (; c.nread < n; c.nread++) {

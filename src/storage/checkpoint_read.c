@@ -474,15 +474,15 @@ ls_status ls_checkpoint_show_json(const char *path, ls_json **j_p, ls_error *e) 
         const ls_tensor *t = frozen ? &o.frozen.tensors[i - o.weights.n] : &o.weights.tensors[i];
         ls_json *tensor = ls_json_new_object(), *shape = ls_json_new_array();
         for (int d = 0; d < t->ndims; d++) ls_json_push(shape, ls_json_new_integer(t->dims[d]));
-        ls_json_set(tensor, "name", ls_json_new_text(t->name));
-        ls_json_set(tensor, "dtype", ls_json_new_text(type_of(t)));
+        ls_json_set_text(tensor, "name", t->name);
+        ls_json_set_text(tensor, "dtype", type_of(t));
         ls_json_set(tensor, "shape", shape);
-        ls_json_set(tensor, "frozen", ls_json_new_bool(frozen));
+        ls_json_set_bool(tensor, "frozen", frozen);
         ls_json_push(tensors, tensor);
     }
-    ls_json_set(j, "checkpoint", ls_json_new_path(path));
-    ls_json_set(j, "step", ls_json_new_integer(o.manifest.step));
-    ls_json_set(j, "parameters", ls_json_new_integer((int64_t)count_of(&o)));
+    ls_json_set_path(j, "checkpoint", path);
+    ls_json_set_integer(j, "step", o.manifest.step);
+    ls_json_set_integer(j, "parameters", (int64_t)count_of(&o));
     ls_json_set(j, "tensors", tensors);
     close_all(&o);
     *j_p = j;

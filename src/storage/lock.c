@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/file.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/process.h"
@@ -155,15 +156,9 @@ static ls_status open_file(const char *path, ls_lock *l_p, ls_error *e) {
     return ls_fail(e, LS_EIO, "%s: other processes keep creating and removing it", path);
 }
 
-static bool is_at(int fd, const char *path) {
-    struct stat held, there;
-    return fstat(fd, &held) == 0 && lstat(path, &there) == 0 && held.st_dev == there.st_dev &&
-           held.st_ino == there.st_ino;
-}
-
 bool ls_lock_is_held(const ls_lock *l, const char *dir) {
     char *path = path_of(dir);
-    bool held = l->fd >= 0 && is_at(l->fd, path);
+    bool held = l->fd >= 0 && ls_file_is_at(l->fd, path);
     free(path);
     return held;
 }
@@ -221,7 +216,7 @@ static ls_status take(const char *dir, const char *path, double wait_s, ls_lock 
         LS_TRY(open_file(path, &l, e));
         ls_status s = check_is_lock(l.fd, path, e);
         if (s == LS_OK) s = wait_for(l.fd, dir, path, wait_s, e);
-        if (s == LS_OK && is_at(l.fd, path)) {
+        if (s == LS_OK && ls_file_is_at(l.fd, path)) {
             fchmod(l.fd, 0600); /* an older file, or another umask */
             write_holder(l.fd);
             *l_p = l;
@@ -336,7 +331,7 @@ void ls_lock_drop(ls_lock *l) {
 
 void ls_lock_remove(ls_lock *l, const char *dir) {
     char *path = path_of(dir);
-    if (l->made && l->fd >= 0 && is_at(l->fd, path)) unlink(path);
+    if (l->made && l->fd >= 0 && ls_file_is_at(l->fd, path)) unlink(path);
     free(path);
     ls_lock_drop(l);
 }

@@ -17,17 +17,16 @@ static char *join(const char *folder, const char *name) { return ls_format("%s/%
 /* ---- writing ---- */
 
 ls_status ls_manifest_list(const char *folder, const char *name, ls_json *files, ls_error *e) {
-    char *path = join(folder, name), text[LS_HASH_TEXT];
+    char *path = join(folder, name);
     ls_hash hash;
     uint64_t nbytes = 0;
     ls_status s = ls_file_hash(path, &hash, &nbytes, e);
     free(path);
     if (s != LS_OK) return s;
-    ls_hash_text(hash, text);
     ls_json *entry = ls_json_new_object();
-    ls_json_set(entry, "name", ls_json_new_text(name));
-    ls_json_set(entry, "bytes", ls_json_new_integer((int64_t)nbytes));
-    ls_json_set(entry, "xxh3_128", ls_json_new_text(text));
+    ls_json_set_text(entry, "name", name);
+    ls_json_set_integer(entry, "bytes", (int64_t)nbytes);
+    ls_json_set_hash(entry, "xxh3_128", hash);
     ls_json_push(files, entry);
     return LS_OK;
 }
@@ -36,10 +35,10 @@ static ls_json *manifest_of(const ls_train_state *s, const ls_state_hashes *hash
                             const ls_checkpoint_extra *x, ls_json *files) {
     ls_json *m = ls_json_new_object(), *model = ls_json_new_object();
     char text[LS_HASH_TEXT];
-    ls_json_set(m, "format", ls_json_new_text("lockstep checkpoint"));
-    ls_json_set(m, "version", ls_json_new_integer(1));
-    ls_json_set(m, "lockstep", ls_json_new_text(LS_VERSION));
-    ls_json_set(m, "step", ls_json_new_integer(s->step));
+    ls_json_set_text(m, "format", "lockstep checkpoint");
+    ls_json_set_integer(m, "version", 1);
+    ls_json_set_text(m, "lockstep", LS_VERSION);
+    ls_json_set_integer(m, "step", s->step);
     ls_json_set_integer(model, "tensors", s->model->nparams);
     ls_json_set_integer(model, "parameters", (int64_t)s->model->count);
     if (s->model->frozen_count)
@@ -49,21 +48,19 @@ static ls_json *manifest_of(const ls_train_state *s, const ls_state_hashes *hash
     if (s->scaler.scale > 0) {
         ls_json *scaler = ls_json_new_object();
         snprintf(text, sizeof text, "%.17g", s->scaler.scale); /* exact; JSON numbers are not */
-        ls_json_set(scaler, "scale", ls_json_new_text(text));
-        ls_json_set(scaler, "good", ls_json_new_integer(s->scaler.good));
-        ls_json_set(scaler, "left", ls_json_new_integer(s->scaler.left));
-        ls_json_set(scaler, "skipped", ls_json_new_integer(s->scaler.skipped));
+        ls_json_set_text(scaler, "scale", text);
+        ls_json_set_integer(scaler, "good", s->scaler.good);
+        ls_json_set_integer(scaler, "left", s->scaler.left);
+        ls_json_set_integer(scaler, "skipped", s->scaler.skipped);
         ls_json_set(m, "loss_scale", scaler);
     }
     if (x->val_samples > 0) {
         snprintf(text, sizeof text, "%.17g", x->val_loss);
-        ls_json_set(m, "val_loss", ls_json_new_text(text));
-        ls_json_set(m, "val_samples", ls_json_new_integer(x->val_samples));
+        ls_json_set_text(m, "val_loss", text);
+        ls_json_set_integer(m, "val_samples", x->val_samples);
     }
-    ls_hash_text(hashes->weights, text);
-    ls_json_set(m, "weights_hash", ls_json_new_text(text));
-    ls_hash_text(hashes->optimizer, text);
-    ls_json_set(m, "optimizer_hash", ls_json_new_text(text));
+    ls_json_set_hash(m, "weights_hash", hashes->weights);
+    ls_json_set_hash(m, "optimizer_hash", hashes->optimizer);
     ls_json_set(m, "files", files);
     return m;
 }

@@ -94,14 +94,14 @@ static ls_status write_config(const exporting *x, const char *folder, ls_error *
     ls_json_set_integer(o, "r", c->lora.rank);
     ls_json_set_number(o, "lora_alpha", c->lora.alpha);
     ls_json_set_number(o, "lora_dropout", c->lora.dropout);
-    ls_json_set(o, "use_rslora", ls_json_new_bool(c->lora.rs));
-    ls_json_set(o, "use_dora", ls_json_new_bool(c->lora.dora));
+    ls_json_set_bool(o, "use_rslora", c->lora.rs);
+    ls_json_set_bool(o, "use_dora", c->lora.dora);
     ls_json_set(o, "target_modules", targets_of(&x->run.model));
     ls_json_set(o, "modules_to_save", saved_of(x));
     ls_json_set_text(o, "bias", "none");
-    ls_json_set(o, "fan_in_fan_out", ls_json_new_bool(false));
-    ls_json_set(o, "init_lora_weights", ls_json_new_bool(true));
-    ls_json_set(o, "inference_mode", ls_json_new_bool(true));
+    ls_json_set_bool(o, "fan_in_fan_out", false);
+    ls_json_set_bool(o, "init_lora_weights", true);
+    ls_json_set_bool(o, "inference_mode", true);
     return ls_json_write_in(o, folder, "adapter_config.json", e);
 }
 

@@ -102,7 +102,7 @@ static void write_states(ls_worker_states *s, const ls_worker_states_view *v) {
     ls_buf text = {0};
     ls_json *o = ls_json_new_object(), *list = ls_json_new_array();
     gethostname(host, sizeof host - 1);
-    ls_json_set(o, "host", ls_json_new_path(host));
+    ls_json_set_path(o, "host", host);
     ls_json_set_integer(o, "time_s", (int64_t)ls_clock_wall_s());
     ls_json_set_integer(o, "view", s->view);
     ls_json_set_integer(o, "of", v->layout->plan.share.nworkers);

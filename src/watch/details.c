@@ -76,7 +76,7 @@ void ls_details_samples(const ls_details_query *q, ls_buf *out) {
     if (l) ls_lines_close(l);
     while (n > 0) ls_json_push(list, lines[--n]);
     ls_json_set(o, "samples", list);
-    ls_json_set(o, "cut", ls_json_new_bool(cut));
+    ls_json_set_bool(o, "cut", cut);
     free(path);
     put(o, out);
 }
@@ -272,7 +272,7 @@ void ls_details_checkpoints(const ls_details_query *q, ls_buf *out) {
     ls_json *o = ls_json_new_object(), *list = ls_json_new_array();
     for (size_t i = 0; i < n && i < MOST_CHECKPOINTS; i++) {
         ls_json *one = checkpoint_json(run, steps[i]);
-        if (one) ls_json_set(one, "best", ls_json_new_bool(steps[i] == best));
+        if (one) ls_json_set_bool(one, "best", steps[i] == best);
         if (one) ls_json_push(list, one);
     }
     ls_json_set(o, "checkpoints", list);

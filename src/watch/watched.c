@@ -193,7 +193,6 @@ static void add_step(ls_watched *w, const step_values *v, uint64_t at) {
     bool all = LS_NX + m->nseries == w->nseries;
     for (int i = LS_NX; !all && i < w->nseries; i++)
         ls_pyramid_pad(&w->series[i]->values, w->nrows);
-    w->diverged = false;
 }
 
 static ls_known_form *to_front(ls_watched *w, int i) {
@@ -270,7 +269,6 @@ static void add_event(ls_watched *w, const char *text, size_t n, uint64_t at) {
         if (m) ls_json_number(ls_json_get(j, "step"), &m->x[LS_X_STEP]);
         break;
     }
-    w->diverged = ls_json_get(j, "diverged");
     ls_json_free(j);
 }
 
@@ -293,7 +291,6 @@ static void use_line(void *arg, const char *text, size_t n, uint64_t at) {
     if (has_field(&line, "loss")) {
         use_new_form(w, text, n, &line, at);
     } else if (has_field(&line, "val_loss")) {
-        w->diverged = false;
         add_evaluation(w, &line, at);
     } else if (line.has_others) {
         add_event(w, text, n, at);
@@ -313,7 +310,6 @@ static void go_back(ls_watched *w, int64_t rows) {
     w->totals = rows ? w->placed[rows / LS_CHUNK_ROWS] : (ls_watched_totals){0};
     w->nrows = rows;
     w->view = NAN;
-    w->diverged = false;
     w->generation++;
     ls_follower_move(&w->file, &place);
 }

@@ -98,7 +98,6 @@ typedef struct ls_watched {
     double x[LS_NX];                        /* of the last row */
     double view;                            /* of the last row; NaN: none */
     bool counts_tokens;                     /* units are tokens, not samples */
-    bool diverged;                          /* its last line says so */
     ls_known_form *forms[LS_WATCHED_FORMS]; /* [nforms] of steps' lines, the last used first */
     int nforms;
 } ls_watched;

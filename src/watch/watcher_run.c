@@ -138,7 +138,7 @@ void ls_watcher_run_write(const ls_watcher_run *r, int id, ls_buf *out) {
     const ls_run_status *s = is_known ? &r->status : &unread;
     ls_json *o = ls_run_status_json(s);
     ls_json_set_integer(o, "id", id);
-    ls_json_set(o, "name", ls_json_new_path(r->name));
+    ls_json_set_path(o, "name", r->name);
     set_lines(is_read ? &r->lines : &none, o);
     /* The page counts on from here, by its own clock. */
     ls_json_set_number(o, "age_s", is_known ? s->age_s + (ls_clock_wall_s() - r->read_s) : NAN);

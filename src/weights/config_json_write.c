@@ -50,10 +50,10 @@ static void set_experts(ls_json *o, const ls_architecture *a) {
     ls_json_set_integer(o, qwen ? "num_experts" : "num_local_experts", a->experts);
     ls_json_set_integer(o, "num_experts_per_tok", a->experts_per_token);
     ls_json_set_number(o, "router_aux_loss_coef", a->router_aux_loss);
-    ls_json_set(o, "output_router_logits", ls_json_new_bool(a->adds_aux_loss));
+    ls_json_set_bool(o, "output_router_logits", a->adds_aux_loss);
     if (!qwen) return;
     ls_json_set_integer(o, "moe_intermediate_size", a->ffn);
-    ls_json_set(o, "norm_topk_prob", ls_json_new_bool(a->norm_topk));
+    ls_json_set_bool(o, "norm_topk_prob", a->norm_topk);
     ls_json_set_integer(o, "decoder_sparse_step", 1);
     ls_json_set(o, "mlp_only_layers", ls_json_new_array());
 }
@@ -69,15 +69,15 @@ static void set_llama(ls_json *o, const ls_architecture *a) {
     ls_json_set_integer(o, "max_position_embeddings", a->context);
     ls_json_set_number(o, "rms_norm_eps", a->norm_eps);
     if (a->family == LS_FAMILY_LLAMA || a->qk_norm)
-        ls_json_set(o, "attention_bias", ls_json_new_bool(a->qkv_bias));
-    if (a->family == LS_FAMILY_LLAMA) ls_json_set(o, "mlp_bias", ls_json_new_bool(a->mlp_bias));
+        ls_json_set_bool(o, "attention_bias", a->qkv_bias);
+    if (a->family == LS_FAMILY_LLAMA) ls_json_set_bool(o, "mlp_bias", a->mlp_bias);
     if (a->experts) set_experts(o, a);
     set_rope(o, &a->rope);
     if (a->family == LS_FAMILY_LLAMA) return;
     ls_json_set(o, "sliding_window",
                 a->window ? ls_json_new_integer(a->window) : ls_json_new_null());
     if (a->family == LS_FAMILY_MISTRAL || a->family == LS_FAMILY_MIXTRAL) return;
-    ls_json_set(o, "use_sliding_window", ls_json_new_bool(a->window != 0));
+    ls_json_set_bool(o, "use_sliding_window", a->window != 0);
     ls_json_set_integer(o, "max_window_layers", a->window ? 0 : a->layers);
 }
 
@@ -103,7 +103,7 @@ ls_json *ls_config_json_new(const ls_architecture *a, const char *dtype) {
         set_gpt2(o, a);
     else
         set_llama(o, a);
-    ls_json_set(o, "tie_word_embeddings", ls_json_new_bool(a->tied));
+    ls_json_set_bool(o, "tie_word_embeddings", a->tied);
     const ls_token_ids ids = ls_architecture_config_ids(a);
     set_tokens(o, &ids);
     return o;
@@ -120,7 +120,7 @@ ls_json *ls_generation_json_new(const ls_architecture *a) {
     ls_token_ids ids = {.bos = a->bos, .pad = a->pad, .neos = a->neos};
     memcpy(ids.eos, a->eos, sizeof ids.eos);
     set_tokens(o, &ids);
-    if (g->greedy || draws) ls_json_set(o, "do_sample", ls_json_new_bool(!g->greedy));
+    if (g->greedy || draws) ls_json_set_bool(o, "do_sample", !g->greedy);
     set_if(o, "temperature", g->temperature);
     if (g->top_k > 0) ls_json_set_integer(o, "top_k", g->top_k);
     set_if(o, "top_p", g->top_p);

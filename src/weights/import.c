@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "base/fresh.h"
 #include "base/guard.h"
 #include "weights/blocks.h"
@@ -21,10 +22,9 @@ static ls_status put_file(const char *folder, const char *name, const void *data
 }
 
 static ls_status copy_file(const char *from, const char *folder, ls_error *e) {
-    const char *slash = strrchr(from, '/');
     ls_mapped m;
     LS_TRY(ls_file_map(from, &m, e));
-    ls_status s = put_file(folder, slash ? slash + 1 : from, m.data, m.nbytes, e);
+    ls_status s = put_file(folder, ls_file_name(from), m.data, m.nbytes, e);
     ls_file_unmap(&m);
     return s;
 }

@@ -154,7 +154,7 @@ static ls_status write_settings(const ls_architecture *a, const ls_model_text *t
                                 const char *folder, ls_error *e) {
     ls_json *o = ls_json_new_object();
     ls_json_set_text(o, "tokenizer_class", "PreTrainedTokenizerFast");
-    ls_json_set(o, "clean_up_tokenization_spaces", ls_json_new_bool(false));
+    ls_json_set_bool(o, "clean_up_tokenization_spaces", false);
     ls_json_set_integer(o, "model_max_length", a->context);
     for (int k = 0; k < LS_NSPECIAL_TOKENS; k++)
         ls_json_set(o, ls_special_token_name((ls_special_token)k),

@@ -64,7 +64,7 @@ void ls_tensor_read(const ls_tensor *t, size_t first, size_t n, float *out) {
 
 static void header_of(const ls_tensor *t, size_t n, ls_buf *out) {
     ls_json *header = ls_json_new_object(), *meta = ls_json_new_object();
-    ls_json_set(meta, "format", ls_json_new_text("pt"));
+    ls_json_set_text(meta, "format", "pt");
     ls_json_set(header, "__metadata__", meta);
     size_t at = 0;
     for (size_t i = 0; i < n; i++) {
@@ -76,11 +76,11 @@ static void header_of(const ls_tensor *t, size_t n, ls_buf *out) {
             if (blocks && d == t[i].ndims - 1) dim = (int64_t)ls_block_nbytes(t[i].type, dim);
             ls_json_push(shape, ls_json_new_integer(dim));
         }
-        if (blocks) ls_json_set(meta, t[i].name, ls_json_new_text(ls_block_of(t[i].type)->name));
+        if (blocks) ls_json_set_text(meta, t[i].name, ls_block_of(t[i].type)->name);
         ls_json_push(offsets, ls_json_new_integer((int64_t)at));
         at += ls_tensor_nbytes(&t[i]);
         ls_json_push(offsets, ls_json_new_integer((int64_t)at));
-        ls_json_set(entry, "dtype", ls_json_new_text(dtypes[dtype_of(&t[i])].name));
+        ls_json_set_text(entry, "dtype", dtypes[dtype_of(&t[i])].name);
         ls_json_set(entry, "shape", shape);
         ls_json_set(entry, "data_offsets", offsets);
         ls_json_set(header, t[i].name, entry);

@@ -95,8 +95,8 @@ static void test_build(void **state) {
     ls_json_push(list, ls_json_new_null());
     ls_json_push(list, ls_json_new_bool(true));
     ls_json_set(j, "list", list);
-    ls_json_set(j, "text", ls_json_new_text("a\"\n"));
-    ls_json_set(j, "text", ls_json_new_text("\xc3\xa9\n")); /* replaces */
+    ls_json_set_text(j, "text", "a\"\n");
+    ls_json_set_text(j, "text", "\xc3\xa9\n"); /* replaces */
     ls_buf out = {0};
     ls_buf_printf(&out, "<");
     ls_json_write(j, 0, &out); /* appends */

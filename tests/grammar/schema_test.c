@@ -383,8 +383,8 @@ static ls_json *random_object(const ls_json *root, const ls_json *s, int depth) 
             must = must || strcmp(ls_json_text(ls_json_at(required, i)), key) == 0;
         if ((must && draw(20)) || draw(2)) ls_json_set(v, key, random_value(root, one, depth + 1));
     }
-    if (draw(4) == 0) ls_json_set(v, "abc", ls_json_new_integer(3));
-    if (draw(4) == 0) ls_json_set(v, "é", ls_json_new_integer(-3));
+    if (draw(4) == 0) ls_json_set_integer(v, "abc", 3);
+    if (draw(4) == 0) ls_json_set_integer(v, "é", -3);
     return v;
 }
 

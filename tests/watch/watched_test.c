@@ -362,7 +362,6 @@ static void test_marks(void **state) {
     for (int i = 0; i < 5; i++) assert_string_equal(w.marks[i].kind, kinds[i]);
     assert_true(w.marks[1].x[LS_X_STEP] == 699);
     assert_int_equal(w.marks[1].workers, 2);
-    assert_true(w.diverged);
     ls_watched_close(&w);
 }
 

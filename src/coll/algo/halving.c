@@ -69,10 +69,10 @@ static ls_place fold(ls_coll_program *s, const pairs *f, size_t count, ls_place 
 }
 
 /* The odd worker sends the even one `count` elements of the result. */
-static void unfold(ls_coll_program *s, const pairs *f, ls_place from, ls_place to, size_t count) {
+static void unfold(ls_coll_program *s, const pairs *f, ls_place from, size_t count) {
     if (s->rank >= 2 * f->rest) return;
     if (f->me < 0)
-        ls_coll_program_recv(s, s->rank + 1, to, count);
+        ls_coll_program_recv(s, s->rank + 1, OUT, count);
     else
         ls_coll_program_send(s, s->rank - 1, from, count);
 }
@@ -160,7 +160,7 @@ static void halving_all_reduce(const ls_call *c, ls_coll_program *s) {
         gather_back(s, &f, offset, OUT, history);
         free(offset);
     }
-    unfold(s, &f, OUT, OUT, c->count);
+    unfold(s, &f, OUT, c->count);
 }
 
 /* Part j of the vector has the blocks of member j: two if it is the odd one of a pair. */
@@ -183,7 +183,7 @@ static void halving_reduce_scatter(const ls_call *c, ls_coll_program *s) {
     /* The even worker of the pair gets its own block. */
     if (s->rank < 2 * f.rest) {
         int even = s->rank & ~1;
-        unfold(s, &f, ls_at(acc, block[even]), OUT, block[even + 1] - block[even]);
+        unfold(s, &f, ls_at(acc, block[even]), block[even + 1] - block[even]);
     }
     free(block);
 }
@@ -212,7 +212,7 @@ static void doubling_all_reduce(const ls_call *c, ls_coll_program *s) {
         ls_coll_program_copy(s, own, OUT, c->count);
         ls_finish_average(c, s, OUT, c->count);
     }
-    unfold(s, &f, OUT, OUT, c->count);
+    unfold(s, &f, OUT, c->count);
 }
 
 /* Blocks [first, first + n) modulo size of a buffer. */

@@ -234,10 +234,10 @@ static ls_status check_ended(const ls_join *j, int rank, ls_error *e) {
                    ls_commons_absentee_text(&a, text));
 }
 
-/* The connection to a worker has ended; if the worker has, the launcher sees that soon. */
-static ls_status await_ended(const ls_join *j, int rank, ls_error *e) {
+/* The connection to worker 0 has ended; if the worker has, the launcher sees that soon. */
+static ls_status await_worker_0_ended(const ls_join *j, ls_error *e) {
     for (int i = 0; j->shared_fd > 0 && i < 50; i++) {
-        LS_TRY(check_ended(j, rank, e));
+        LS_TRY(check_ended(j, 0, e));
         nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
     }
     return LS_OK;
@@ -497,7 +497,7 @@ static ls_status visit_group(const ls_join *j, ls_roster *r, ls_error *e) {
                            s, j->host, j->port);
         if (over && why.code == LS_OK) return no_worker_0(&x, e);
         if (over || x.decided || (met && j->nports == 1)) {
-            if (why.code == LS_EPEER && !x.decided) LS_TRY(await_ended(j, 0, e));
+            if (why.code == LS_EPEER && !x.decided) LS_TRY(await_worker_0_ended(j, e));
             *e = why;
             return why.code;
         }

@@ -26,12 +26,6 @@ typedef struct images {
     char *what; /* the data, for messages: the root, or the first file */
 } images;
 
-/* A path without its directories. */
-static const char *last_part(const char *path) {
-    const char *slash = strrchr(path, '/');
-    return slash ? slash + 1 : path;
-}
-
 static char *path_of(const images *m, const ls_image_file *f) {
     if (!m->tree.root) return ls_strdup(f->name);
     if (m->tree.flat) return ls_format("%s/%s", m->tree.root, f->name);
@@ -57,7 +51,7 @@ static ls_status check_image(const indexing *x, ls_image_file *f, ls_image_seen 
     if (s == LS_OK) {
         ls_hash hash = ls_hash_bytes(b.data, b.len);
         f->hash = hash.lo;
-        const char *name = m->tree.root ? f->name : last_part(f->name);
+        const char *name = m->tree.root ? f->name : ls_file_name(f->name);
         ls_hasher_add(x->hasher, name, strlen(name) + 1);
         ls_hasher_add(x->hasher, &f->class, sizeof f->class);
         ls_hasher_add(x->hasher, &hash, sizeof hash);

@@ -26,6 +26,7 @@
 #include <string.h>
 #include <strings.h>
 
+#include "base/file.h"
 #include "base/plural.h"
 #include "data/words.h"
 #include "source/format.h"
@@ -352,8 +353,7 @@ static ls_status take_index(indexing *x, ls_bytes *in, ls_error *e) {
 /* Sets *nkey_p to the length of the name up to the first dot of its last component; returns what
  * follows that dot, NULL if there is none or the key would be empty. */
 static const char *split(const char *name, size_t *nkey_p) {
-    const char *slash = strrchr(name, '/'), *base = slash ? slash + 1 : name;
-    const char *dot = strchr(base, '.');
+    const char *base = ls_file_name(name), *dot = strchr(base, '.');
     if (!dot || dot == base) return NULL;
     *nkey_p = (size_t)(dot - name);
     return dot + 1;

@@ -42,12 +42,6 @@ static ls_status add_fields(fitted *f, const ls_image_way *way, const char *what
     return LS_OK;
 }
 
-static bool has_images(const ls_source *s) {
-    for (int k = 0; k < s->nfields; k++)
-        if (ls_field_is_image(&s->fields[k])) return true;
-    return false;
-}
-
 ls_status ls_fitted_open(ls_source *from, const ls_image_way *way, const char *what,
                          ls_source **s_p, ls_error *e) {
     *s_p = from;
@@ -56,13 +50,13 @@ ls_status ls_fitted_open(ls_source *from, const ls_image_way *way, const char *w
         return ls_fail(e, LS_EINVAL,
                        "%s: has no JPEG or PNG files, of which data.exif is; leave it out", what);
     }
-    if (!ls_image_way_is_given(way) || (from->fits && has_images(from))) return LS_OK;
+    if (!ls_image_way_is_given(way) || (from->fits && ls_source_image(from))) return LS_OK;
     fitted *f = LS_NEW(fitted);
     ls_source_over_open(&f->over, from, change);
     f->over.source.parts = &f->over.from; /* for ls_source_verify() */
     f->over.source.nparts = 1;
     ls_status s = LS_OK;
-    if (!has_images(from))
+    if (!ls_source_image(from))
         s = ls_fail(
             e, LS_EINVAL,
             "%s: has no images, which data.resize, data.crop and data.channels change; name files "
