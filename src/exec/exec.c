@@ -162,11 +162,12 @@ static bool may_compute_or_failed(void *arg) {
     return ls_progress_may_compute(&x->at) || atomic_load(&x->failed);
 }
 
-/* The other lane may have computed something to send, or a message has come. */
+/* The other lane may have computed something to send, or a message has come. A lane that ends with
+ * actions that don't run is complete without either. */
 static bool may_move_or_failed(void *arg) {
     ls_exec *x = arg;
     if (atomic_load(&x->at.changed) || atomic_load(&x->failed)) return true;
-    if (x->ncalls == 0) return false;
+    if (x->ncalls == 0) return atomic_load(&x->at.at[LS_LANE_COMM]) == x->lanes.n[LS_LANE_COMM];
     ls_request_progress(call_at(x, first_call(x))->request->g);
     for (int step = first_call(x); step >= 0; step = find_call(x, step + 1))
         if (call_at(x, step)->request->done) return true;
