@@ -115,6 +115,20 @@ ls_status ls_begin_is_over(ls_loop *l, bool *over_p, ls_error *e) {
     return LS_OK;
 }
 
+/* A view that ended before all workers knew that the outputs are open made no step: the next one
+ * opens them as the first does. */
+static ls_status open_outputs(ls_loop *l, int64_t ready_ns, ls_error *e) {
+    atomic_int *noted = &l->host->notes->has_outputs;
+    int32_t has = atomic_load(noted);
+    LS_TRY(ls_all_reduce(l->m.group, &has, &has, 1, LS_I32, LS_MAX, e));
+    l->out.follow = has;
+    ls_status s = ls_outputs_open(l, ready_ns, e);
+    if (s == LS_OK) s = ls_async_steps_begin(l, e);
+    LS_TRY(ls_agree(l->m.group, s, e));
+    atomic_store(noted, 1);
+    return LS_OK;
+}
+
 ls_status ls_begin_steps(ls_loop *l, ls_error *e) {
     const ls_run *r = l->run;
     int64_t ready_ns = ls_clock_ns();
@@ -127,7 +141,5 @@ ls_status ls_begin_steps(ls_loop *l, ls_error *e) {
     LS_TRY(s);
     LS_TRY(ls_validation_open_prompts(l, e));
     LS_TRY(ls_reference_begin(l, e));
-    s = ls_outputs_open(l, ready_ns, e);
-    if (s == LS_OK) s = ls_async_steps_begin(l, e);
-    return ls_agree(l->m.group, s, e);
+    return open_outputs(l, ready_ns, e);
 }

@@ -19,10 +19,11 @@ typedef struct ls_run_notes {
     /* The steps after which the model was last evaluated or saved; -1: not yet. Each worker of the
      * host writes the same value. */
     atomic_llong evaluated, saved;
-    atomic_llong saved_ns; /* by the clock of the host that has worker 0: ls_saver.due_ns */
-    atomic_llong data;     /* a hash of the samples of the run; 0: not known yet */
-    ls_frozen_note frozen; /* the file of its frozen parameters */
-    atomic_int has_frozen; /* 1: the store has them (ls_store_frozen()) */
+    atomic_llong saved_ns;  /* by the clock of the host that has worker 0: ls_saver.due_ns */
+    atomic_llong data;      /* a hash of the samples of the run; 0: not known yet */
+    ls_frozen_note frozen;  /* the file of its frozen parameters */
+    atomic_int has_frozen;  /* 1: the store has them (ls_store_frozen()) */
+    atomic_int has_outputs; /* 1: worker 0 has opened what it writes (outputs.h) */
 } ls_run_notes;
 
 /* Before the first workers start. */

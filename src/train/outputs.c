@@ -116,7 +116,6 @@ static void log_units(const ls_loop *l) {
 static void log_beginning(const ls_loop *l) {
     const ls_run *r = l->run;
     int n = r->nasync ? r->nasync : l->m.nworkers;
-    if (l->host->survival.view.id.number > 1) return;
     const ls_model *model = &l->m.layout->model;
     ls_buf samples = {0};
     if (model->frozen_count)
@@ -163,7 +162,7 @@ static ls_status cut_answers(ls_loop *l, int64_t steps, ls_error *e) {
 /* Lines of steps that will be repeated are cut off first. Lines of an earlier view stay. */
 static ls_status open_new_metrics(ls_loop *l, ls_error *e) {
     const ls_run *r = l->run;
-    bool follows = l->host->survival.view.id.number > 1, old = false;
+    bool follows = l->out.follow, old = false;
     ls_logged logged = {0};
     LS_TRY(ls_folder_begin_training(l->out.folder, &old, e));
     ls_run_log_open(r, ls_lock_read(r->dir).pid);
@@ -189,7 +188,7 @@ static ls_status open_metrics(ls_loop *l, ls_error *e) {
     ls_folder_stay(l->out.folder);
     ls_metrics_set_view(l->out.metrics, h->runtime->survives ? h->survival.view.id.number : 1,
                         l->run->nasync ? l->run->nasync : h->layout.plan.share.nworkers);
-    bool first = opens && h->survival.view.id.number <= 1;
+    bool first = opens && !l->out.follow;
     ls_utilization_set(&l->m, l->out.metrics, first);
     if (first) note_start(l);
     bool known = h->runtime->survives && ls_store_last_note(h->store, &last) &&
@@ -201,7 +200,7 @@ static ls_status open_metrics(ls_loop *l, ls_error *e) {
 static ls_status open_mllog(ls_loop *l, int64_t ready_ns, ls_error *e) {
     const ls_run *r = l->run;
     const ls_plan *p = &l->m.layout->plan;
-    bool first = l->host->survival.view.id.number <= 1;
+    bool first = !l->out.follow;
     const ls_mllog_run own = {.dir = r->dir,
                               .continues = r->resumes || !first,
                               .config = &r->config,
@@ -226,9 +225,10 @@ static ls_status open_all(ls_loop *l, int64_t ready_ns, ls_error *e) {
     const ls_config *c = &l->run->config;
     const ls_in_flight_config flight = {l->m.slot, c->train.steps, c->survival.stop_s,
                                         LS_IN_FLIGHT_S};
+    bool begins = !l->out.follow && !l->out.metrics;
     ls_status s = open_mllog(l, ready_ns, e);
     if (s == LS_OK) s = open_metrics(l, e);
-    log_beginning(l);
+    if (begins) log_beginning(l);
     if (s == LS_OK && !l->out.flight) s = ls_in_flight_open(&flight, &l->out.flight, e);
     return s;
 }

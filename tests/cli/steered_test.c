@@ -62,6 +62,36 @@ static void test_killed(void **state) {
     expect("ckpt ledger @/early", 0, "from step 11 on optim.lr is 0.002, which was 0.003\n" DECAY);
 }
 
+/* Worker 0 is killed before it has recorded the change, or cut off the lines of later steps. */
+static void test_killed_at_start(void **state) {
+    (void)state;
+    pid_t pids[8];
+    siginfo_t over = {0};
+    char held[128], *output = NULL;
+    begin("start");
+    expect("train --resume @/start -n 1 --set checkpoint.every=0 --until 14", 75, NULL);
+    shell_of_run("start", "rm -r $r/checkpoints/step-14 && ln -sfn step-10 $r/checkpoints/latest");
+    snprintf(held, sizeof held, "%s/held", folder);
+    setenv("LOCKSTEP_HELD", held, 1);
+    setenv("LOCKSTEP_FAULTS", "rename -config.yaml$ HOLD 0-1", 1);
+    program p = program_start("train --resume @/start -n 2" STEERS, 0);
+    unsetenv("LOCKSTEP_FAULTS");
+    wait_for_file("held");
+    wait_for_children(p.pid, 2, pids, 8);
+    kill(pids[0], SIGKILL);
+    for (; over.si_pid == 0; sleep_ms(20)) { /* the worker in its place is held, too */
+        unlink(held);
+        assert_int_equal(waitid(P_PID, (id_t)p.pid, &over, WEXITED | WNOHANG | WNOWAIT), 0);
+    }
+    assert_int_equal(program_end(&p, &output), 0);
+    assert_output_has(output, "worker 0 was killed");
+    free(output);
+    has_bits("start");
+    shell_of_run("start",
+                 "[ $(grep -c 'started' $m) = 3 ] && [ $(grep -c 'step.: 12,' $m) = 1 ] && "
+                 "! grep -q 'step.: 12,.*lr.: 0.00[23]' $m");
+}
+
 static void test_compared(void **state) {
     (void)state;
     expect(LINE "-n 2 -o @/plain", 0, NULL);
@@ -156,10 +186,10 @@ static void test_asked(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_recorded), cmocka_unit_test(test_killed),
-        cmocka_unit_test(test_compared), cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_again),    cmocka_unit_test(test_overwritten),
-        cmocka_unit_test(test_asked),
+        cmocka_unit_test(test_recorded),        cmocka_unit_test(test_killed),
+        cmocka_unit_test(test_killed_at_start), cmocka_unit_test(test_compared),
+        cmocka_unit_test(test_refused),         cmocka_unit_test(test_again),
+        cmocka_unit_test(test_overwritten),     cmocka_unit_test(test_asked),
     };
     return cmocka_run_group_tests(tests, folder_make, folder_remove);
 }
