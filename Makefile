@@ -239,7 +239,7 @@ check-attack:
 	@scripts/attack.py build/asan/lockstep $(ATTACK)
 
 # Trains random small models, of data of all formats, with random settings and random faults, on one
-# host and on several; two hours. As root, and with etcd, for the last two.
+# host and on several, and started by launchers; three hours. As root, and with etcd, for the last two.
 check-hurt:
 	@scripts/install.sh build check
 	@$(MAKE) --no-print-directory build-tests
@@ -255,6 +255,14 @@ check-hurt:
 	@scripts/random_faults.py build/lockstep --runs 40 --again --device
 	@scripts/random_faults.py build/lockstep --runs 40 --again --async
 	@scripts/random_faults.py build/lockstep --runs 40 --again --hosts
+	@scripts/random_faults.py build/lockstep --runs 60 --rare --again
+	@scripts/random_faults.py build/lockstep --runs 60 --rare --hosts
+	@scripts/random_faults.py build/lockstep --runs 60 --rare --again --hosts --replicas
+	@scripts/random_faults.py build/lockstep --runs 60 --rare --again --compressed
+	@scripts/random_faults.py build/lockstep --runs 40 --rare --hosts --compressed
+	@scripts/random_faults.py build/lockstep --runs 40 --rare --launched --compressed
+	@scripts/random_faults.py build/lockstep --runs 40 --rare --launched
+	@scripts/random_faults.py build/lockstep --runs 40 --rare --launched --meshes
 	@scripts/random_faults.py build/lockstep --runs 40 --hosts --elect
 	@scripts/random_faults.py build/lockstep --runs 40 --disk
 

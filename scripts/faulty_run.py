@@ -13,8 +13,11 @@ import socket
 import subprocess
 import time
 
+import rare_settings
+
 MARK = "LOCKSTEP_RANDOM_FAULTS"  # the variable by which a run's processes are found
 STOPPED = 75
+STEPS = 60  # of a run
 # All workers at once, some of them, or anything that the run has started (writers, too).
 CROWDS = ["all", "some", "any"]
 # Files that a killed process was writing; a later start removes those that are a minute old.
@@ -143,11 +146,11 @@ class FaultyRun:
         self.wrong = []  # what was found wrong on the way
         self.damaged = set()  # checkpoints; one that is written again is seen as damaged still
         self.fills = False  # the disk is full, or can't be written
-        self.pace = self.run + ".pace"
+        self.pace, self.slow = self.run + ".pace", self.run + ".slow"
         self.log_of = {}
         if random.random() < 0.8:
             with open(self.pace, "w") as f:
-                f.write("%d\n" % random.choice([0, 20, 20, 20, 33, 60, 100, 117, 118, 119]))
+                f.write("%d\n" % random.choice([0, 10, 10, 10, 20, 33, 50] + [STEPS - i for i in (3, 2, 1)]))
         if len(workers) > 1:
             self.addresses = free_addresses(len(workers))
         self.n = workers
@@ -175,6 +178,8 @@ class FaultyRun:
         self.logs.append(os.path.join(self.folder, "host-%d-%d.log" % (i, len(self.logs))))
         env = dict(os.environ, LD_PRELOAD=self.options.faults, **{MARK: self.folder},
                    LOCKSTEP_KEY="the key of all hosts of the run", LOCKSTEP_WAIT_POLICY="passive")
+        if self.options.rare:
+            env.update(LOCKSTEP_SLOW=self.slow, LOCKSTEP_CPU=rare_settings.draw_kernels())
         with open(self.logs[-1], "w") as log:
             host = subprocess.Popen(command(self.options, n, self.run, self.settings) + how,
                                     stdout=log, stderr=log, stdin=subprocess.DEVNULL, env=env)
@@ -193,7 +198,7 @@ class FaultyRun:
     def kinds(self, i):
         o = self.options
         replaces = not any(s.startswith("parallel.optimizer_state=") for s in self.settings)
-        kinds = ["kill"] * 5 + ["stop"] * replaces
+        kinds = ["kill"] * 5 + ["stop"] * replaces + ["slow"] * o.rare
         if not o.asynchronous:
             kinds += ["leave", "scale"]
         if self.addresses:
@@ -206,6 +211,17 @@ class FaultyRun:
         if o.disk:
             kinds += ["fill", "fill", "readonly", "damage", "damage", "copy"]
         return kinds
+
+    def hurt(self):
+        """Injects faults, one after the other."""
+        begins = self.run + "/metrics.jsonl"
+        early = self.options.again and random.random() < 0.3
+        while not early and not os.path.exists(begins) and time.monotonic() - self.began < 20:
+            time.sleep(0.02)
+        for _ in range(random.choice([1, 3, 6, 10])):
+            most = random.choice([0, 0.05, 0.4, 1.5]) if self.options.again else 0.4
+            time.sleep(random.uniform(0, most))
+            self.inject()
 
     def inject(self):
         """Injects a random fault, or none if it is not possible now."""
@@ -224,6 +240,13 @@ class FaultyRun:
 
     def do_stop(self, i):
         return send(self.worker(i), signal.SIGSTOP) and "stop"
+
+    def do_slow(self, i):
+        """A worker computes slowly from now on, or no more."""
+        rank, factor = random.randrange(max(self.n)), random.choice([1, 3, 20])
+        with open(self.slow, "w") as f:
+            f.write("%d %d\n" % (rank, factor))
+        return "worker %d slow %d" % (rank, factor)
 
     def do_leave(self, i):
         return send(self.worker(i), signal.SIGTERM) and "leave"
@@ -473,9 +496,12 @@ class FaultyRun:
 
     def end(self):
         """Returns the exit codes."""
-        if os.path.exists(self.pace):
-            os.unlink(self.pace)
+        for path in (self.pace, self.slow):
+            if os.path.exists(path):
+                os.unlink(path)
         self.free()
+        if self.addresses and not self.options.asynchronous:
+            self.complete()
         codes = [self.wait(host) for host in self.hosts]
         for _ in range(3):  # a run that was asked to stop, or met a full disk, has been continued
             if self.addresses or codes[0] in (0, "hangs") or not (self.options.again or self.options.disk):
@@ -495,9 +521,21 @@ class FaultyRun:
         self.look_for_remains()
         return codes
 
+    def complete(self):
+        """While the first host waits for others, those that left before they were counted come back."""
+        end = time.monotonic() + 30
+        while self.hosts[0].poll() is None and time.monotonic() < end:
+            with open(self.log_of[self.hosts[0].pid], errors="replace") as f:
+                if "view 1" in f.read():
+                    return
+            for i in range(1, len(self.hosts)):
+                if self.hosts[i].poll() is not None:
+                    self.come_back(i, "return")
+            time.sleep(0.2)
+
     def wants_more(self):
         """Have all hosts ended before the last step?"""
-        return not glob.glob(self.run + "/checkpoints/step-120")
+        return not glob.glob(self.run + "/checkpoints/step-%d" % STEPS)
 
     def look_for_remains(self):
         """Nothing is left of a run but what is in its directory."""

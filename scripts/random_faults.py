@@ -2,7 +2,7 @@
 """Trains small runs with random models, data and settings while workers and hosts fail at random.
 
     scripts/random_faults.py build/lockstep --runs 200 [--hosts [--elect]] [--async] [--again] [--disk]
-        [--replicas] [--meshes] [--recommenders] [--device] [--seed 1]
+        [--replicas] [--compressed] [--meshes] [--recommenders] [--device] [--rare] [--launched] [--seed 1]
 
 Each run is trained twice: by one worker without faults, and by several workers, or by two or three
 hosts with several workers each, which are killed, stopped, asked to leave, paused and scaled. The
@@ -11,6 +11,11 @@ staleness: their workers and servers are killed and stopped, and one worker must
 again (of asynchronous runs by lockstep replay). With --hosts too, any host may be lost, and another
 one takes its place. With --meshes workers divide layers, slices, chunks and experts of a language
 model.
+
+With --rare settings that are seldom combined are drawn, too (rare_settings.py). With --launched each
+part of a run is started by another launcher (mpirun of Open MPI and of MPICH, lockstep run, torchrun's
+variables, hosts) with other numbers of workers and other settings, and ends by a signal, a kill, or
+--until (launched_run.py).
 
 With --again whole runs are killed, interrupted and continued with other numbers of workers, also
 before the first step; several processes are killed at once; processes and hosts are stopped and
@@ -26,18 +31,22 @@ minute, and no process and no hidden file may be left. Needs build/tests/libfaul
 build-tests), which delays the end of most runs until all faults were injected.
 """
 import argparse
+import glob
 import json
 import math
 import os
 import random
 import re
+import shutil
 import subprocess
 import sys
 import tempfile
 import time
 
+import launched_run
 import random_models
-from faulty_run import Etcd, FaultyRun, command, config_of, sets
+import rare_settings
+from faulty_run import STEPS, STOPPED, Etcd, FaultyRun, command, config_of, sets
 
 
 def some(*pairs):
@@ -45,6 +54,8 @@ def some(*pairs):
     return [setting for chance, setting in pairs if random.random() < chance]
 
 
+# Keys that may change where a run continues, and then change its bits.
+STEERED = ["optim.lr=2e-3", "optim.clip=0.3", "optim.weight_decay=0.2", "optim.warmup=0"]
 # Draws of settings before there must be a possible one; keys that may be left out of one.
 DRAWS, MOST_IDLE = 300, 20
 # Optimizers that need whole parameters.
@@ -57,7 +68,7 @@ def draw_optimizer(patterns):
     """Draws an optimizer and frozen parameters, all of whose settings change bits."""
     kind = random.choice(["adamw", "adam", "sgd", "lion"] if random.random() < 0.7 else WHOLE)
     schedule = random.choice(["cosine", "linear", "constant", "step", "wsd"])
-    bits = ["optim.optimizer=" + kind, "optim.schedule=" + schedule, "optim.step_every=30",
+    bits = ["optim.optimizer=" + kind, "optim.schedule=" + schedule, "optim.step_every=20",
             "optim.lr=%g" % {"lion": 3e-4, "sgd": 1e-2}.get(kind, 3e-3), "optim.min_lr=1e-4",
             "optim.warmup=5"]
     if kind == "sgd":
@@ -81,7 +92,7 @@ def draw_compression():
     feedback = "error" if kind == "powersgd" else random.choice(["error", "error", "ef21", "none"])
     return ["train.reduce_dtype=f32", "compress.kind=" + kind, "compress.ratio=0.1",
             "compress.min_size=%d" % random.choice([0, 64, 1024]),
-            "compress.warmup=%d" % random.choice([0, 0, 30]),
+            "compress.warmup=%d" % random.choice([0, 0, 20]),
             "compress.feedback=" + feedback]
 
 
@@ -98,7 +109,7 @@ def draw_gossip(V):
 
 def draw_local(V):
     """Replicas that are averaged, or brought together by an outer optimizer."""
-    every, fragments = random.choice([2, 3, 5, 10, 30]), random.choice([1, 1, 2])
+    every, fragments = random.choice([2, 3, 5, 10, 20]), random.choice([1, 1, 2])
     apart = ["sync.every=%d" % every, "sync.fragments=%d" % fragments,
              "sync.replicas=%d" % random.choice([r for r in range(1, V + 1) if V % r == 0]),
              "sync.delay=%d" % random.randrange(every // fragments),
@@ -123,19 +134,19 @@ def draw_threads():
     return "parallel.threads=%d" % random.choice([1, 1, 1, 1, 2])
 
 
-def draw_settings(hosts, model, replicas=False):
+def draw_settings(hosts, model, replicas=False, compressed=False):
     """Returns (virtual workers, workers of each host, settings that change bits, others)."""
     V = random.choice([4, 5, 6, 7, 8, 9, 12])
     workers = [random.randint(1, 3 if hosts else 8) for _ in range(random.choice(hosts or [1]))]
     samples = random.choice([1, 2])
     bits = ["train.virtual_workers=%d" % V, "train.batch=%d" % (V * samples),
-            "train.steps=120", "train.compute=" + random.choice(["f32", "bf16", "f16"]),
+            "train.steps=%d" % STEPS, "train.compute=" + random.choice(["f32", "bf16", "f16"]),
             "train.eval_every=%d" % random.choice([0, 17])]
     if model.has_batch_norm:
         bits += ["train.micro_batch=%d" % samples, "train.reduce_dtype=f32"]
     bits += draw_optimizer(model.patterns)
-    apart = not model.has_batch_norm and (random.random() < 0.3 or replicas)
-    compresses = not apart and random.random() < 0.25
+    apart = not model.has_batch_norm and not compressed and (random.random() < 0.3 or replicas)
+    compresses = compressed or not apart and random.random() < 0.25
     if compresses:
         bits += draw_compression()
     zero = random.choice([0, 1] if apart else [0, 1, 2, 3])
@@ -184,7 +195,7 @@ def draw_mesh(hosts, model):
     V, K, Q = random.choice([4, 8]), random.choice([1, 1, 2, 3, 4]), random.choice([1, 1, 2, 4])
     E = random.choice([1, 2, 2]) if model.config["model"].get("experts") else 1
     samples = E * random.choice([1, 2])
-    bits = ["train.virtual_workers=%d" % V, "train.batch=%d" % (V * samples), "train.steps=120",
+    bits = ["train.virtual_workers=%d" % V, "train.batch=%d" % (V * samples), "train.steps=%d" % STEPS,
             "train.compute=" + random.choice(["f32", "f32", "bf16", "f16"]),
             "train.eval_every=%d" % random.choice([0, 17]), "parallel.tensor_virtual=%d" % K,
             "parallel.context_virtual=%d" % Q, "parallel.expert_virtual=%d" % E,
@@ -192,6 +203,8 @@ def draw_mesh(hosts, model):
     bits += draw_optimizer(model.patterns)
     degrees = {"pipe": random.choice([1, 1, 2, 3]), "tensor": random.randint(1, K),
                "context": random.randint(1, Q), "expert": random.randint(1, E)}
+    while math.prod(degrees.values()) > 8:
+        degrees[random.choice([d for d in degrees if degrees[d] > 1])] -= 1
     ranks = degrees["pipe"] * degrees["tensor"] * degrees["context"] * degrees["expert"]
     n = ranks * random.choice([d for d in (1, 2, 3) if d == 1 or d * ranks <= 8])
     hosts = min(n, random.choice(hosts)) if hosts else 1
@@ -242,23 +255,38 @@ def draw(options, folder):
     """Draws until the settings are compatible: (model, virtual workers, workers, bits, free)."""
     for _ in range(DRAWS):
         model = draw_model(options)
+        if options.rare and not options.disk:
+            rare_settings.widen(model)
         hosts = [2, 2, 3] if options.hosts else None
-        V, workers, bits, free = draw_mesh(hosts, model) if options.meshes else draw_settings(hosts, model, options.replicas)
+        V, workers, bits, free = draw_mesh(hosts, model) if options.meshes else draw_settings(
+            hosts, model, options.replicas, options.compressed)
         if options.replicas and model.has_batch_norm:
             continue
+        if options.launched:
+            rare_settings.put(bits, "train.steps", launched_run.STEPS)
+        if options.rare:
+            rare_settings.draw_rare(model, V, batch_of(bits) // V, bits, free)
+        if options.rare and options.hosts:
+            free = rare_settings.of_hosts(free)
         if options.asynchronous:
             bits, free = make_async(bits, free, options.hosts)
         if "sparse" in model.config["model"]:
             bits, free = of_sparse(bits, free)
         if options.device:
             free += draw_device(options.hosts)
+        elif options.rare and options.again and not options.hosts and not options.asynchronous:
+            rare_settings.draw(rare_settings.ALONE, free, bits)
         if fits(options, folder, model, sum(workers), bits, free):
             return model, V, workers, bits, free
     sys.exit("none of %d drawn settings is possible; the last: %s" % (DRAWS, options.refused[-1]))
 
 
+def batch_of(bits):
+    return int(next(b for b in bits if b.startswith("train.batch=")).partition("=")[2])
+
+
 def fits(options, folder, model, n, bits, free):
-    """Is the run possible? Leaves out the keys that do not act with the others."""
+    """Is the run possible? Leaves out keys that do not act, and rare ones that do not go, with the others."""
     for _ in range(MOST_IDLE):
         with open(config_of(folder + "/x"), "w") as f:
             json.dump(model.config, f)  # JSON is YAML as well
@@ -266,11 +294,22 @@ def fits(options, folder, model, n, bits, free):
         done = subprocess.run(plan + sets(bits + free), capture_output=True, text=True)
         if done.returncode == 0:
             return True
-        idle = re.search(r"([a-z_.0-9]+) acts only with ", done.stderr)
-        if not idle or not leave_out(idle[1], model.config, bits, free):
-            options.refused.append("%s: %s" % (model.name, done.stderr.strip()))
-            return False
+        if not any(leave_out(key, model.config, bits, free) for key in excess(options, done.stderr)):
+            break
+    options.refused.append(done.stderr[-300:] + " ".join(bits + free))
     return False
+
+
+def excess(options, message):
+    """Keys of which one may be left out, so that settings become possible."""
+    idle = re.search(r"([a-z_.0-9]+) acts only with ", message)
+    if idle:
+        return [idle[1]]
+    before, without, after = message.partition(" does not go with ")
+    if not options.rare or not without:
+        return []
+    named = re.findall(r"[a-z]+\.[a-z_.0-9]+", before.rpartition("yaml: ")[2] + " " + after.partition(": the")[0])
+    return [key for key in named if key in rare_settings.KEYS]
 
 
 def leave_out(key, config, bits, free):
@@ -302,28 +341,64 @@ def draw_device(hosts):
     return ["parallel.device=c"] + some((0.3 * (not hosts), "parallel.optimizer_state=device"))
 
 
+def draw_steering(options, bits):
+    """(step, settings): a run of several parts continues from there with other values of keys that may change."""
+    if not options.launched or not options.rare or random.random() > 0.3 or "=schedule-free" in " ".join(bits):
+        return None
+    return random.randint(3, 30), random.sample(STEERED, 2)
+
+
+def train_alone(options, run, settings, steer):
+    """One worker, without faults."""
+    line = command(options, 1, run, settings)
+    if not steer:
+        return subprocess.run(line, capture_output=True, text=True)
+    first = subprocess.run(line + ["--until", str(steer[0])], capture_output=True, text=True)
+    if first.returncode not in (0, STOPPED):
+        return first
+    return subprocess.run(command(options, 1, run, settings + steer[1]) + ["--resume"], capture_output=True, text=True)
+
+
+def begin_from(options, folder, model, bits, free):
+    """The run begins with the weights of another one, if that is possible."""
+    others = [b for b in bits if not b.startswith(("train.steps", "train.seed", "train.freeze", "train.batch"))]
+    others += [b for b in bits if b.startswith("train.batch=") and "[" not in b]
+    first = command(options, 1, folder + "/from", others + ["train.steps=3", "train.seed=5", "optim.warmup=0"])
+    if subprocess.run(first, capture_output=True).returncode:
+        return
+    bits.append("train.from=" + folder + "/from")
+    if not fits(options, folder, model, 1, bits, []):
+        bits.pop()
+
+
 def once(options, seed):
     """Returns True if the run passed."""
     kind = options.hosts + 2 * options.asynchronous + 4 * options.meshes + 8 * options.again + 16 * options.disk
+    kind += 32 * options.rare + 64 * options.launched + 128 * options.compressed
     random.seed("%d %d" % (seed, kind))
     folder = tempfile.mkdtemp(prefix="lockstep-faults-")
     model, V, workers, bits, free = draw(options, folder)
+    if options.rare and "from" not in model.config["model"] and random.random() < 0.1:
+        begin_from(options, folder, model, bits, free)
     drawn = "%d: %%s: %s; workers %s; %s" % (seed, model.name.replace("%", "%%"), workers,
                                              " ".join(bits + free).replace("%", "%%"))
     undisturbed = os.path.join(folder, "undisturbed")
-    alone = subprocess.run(command(options, 1, undisturbed, bits + ["log.every=1000", "parallel.threads=1"]),
-                           capture_output=True, text=True)
+    whole = bits + [f for f in free if f.startswith("checkpoint.every")]
+    whole += ["log.every=1000", "parallel.threads=1", "checkpoint.keep=1000"]
+    whole += ["parallel.zero=0"] * ("parallel.zero=0" in free)
+    steer = draw_steering(options, bits)
+    alone = train_alone(options, undisturbed, whole, steer)
+    if "overflows in f16" in alone.stderr or "the gradient's norm" in alone.stderr:
+        print(drawn % "diverges undisturbed", flush=True)
+        shutil.rmtree(folder)
+        return True
     if alone.returncode:
         print(drawn % "FAILED undisturbed", alone.stderr[-3000:], folder, sep="\n", flush=True)
         return False
-    run = FaultyRun(options, folder, V, workers, bits + free, ranks_of(free))
-    began = time.monotonic()
-    early = options.again and random.random() < 0.3
-    while not early and not os.path.exists(run.run + "/metrics.jsonl") and time.monotonic() - began < 20:
-        time.sleep(0.02)
-    for _ in range(random.choice([1, 3, 6, 10])):
-        time.sleep(random.uniform(0, random.choice([0, 0.05, 0.4, 1.5]) if options.again else 0.4))
-        run.inject()
+    kind = launched_run.LaunchedRun if options.launched else FaultyRun
+    run = kind(options, folder, V, workers, bits + free, ranks_of(free))
+    run.steer = steer
+    run.hurt()
     codes = run.end()
     want, got = ckpt(options, "hash", undisturbed).stdout, ckpt(options, "hash", run.run).stdout
     replays = "sync.mode=async" in bits
@@ -333,7 +408,9 @@ def once(options, seed):
     copy = None if replays else run.end_copy()
     ledger = ckpt(options, "ledger", run.run)
     clean = ledger.returncode == 0 or options.disk and "have no lines" in ledger.stdout + ledger.stderr
-    strange = set() if replays else strange_samples(undisturbed, run.run)
+    strange = set() if replays else strange_samples(undisturbed, run.run, options.disk)
+    if not replays:
+        run.wrong += strange_metrics(undisturbed, run.run) + strange_checkpoints(undisturbed, run)
     well = set(codes) <= {0, 1} if options.elect else codes[0] == 0
     good = (well and "hangs" not in codes and want == got and copy in (None, want) and clean
             and not strange and not run.wrong and not run.hangs)
@@ -353,12 +430,56 @@ def once(options, seed):
     return False
 
 
-def strange_samples(undisturbed, faulty):
-    """The lines of the faulty run's samples.jsonl that the undisturbed run has not written."""
+def strange_samples(undisturbed, faulty, disk):
+    """The lines of samples.jsonl that one of the runs has not written; a full disk may lose some."""
     def lines(run):
         path = os.path.join(run, "samples.jsonl")
         return set(open(path)) if os.path.exists(path) else set()
-    return lines(faulty) - lines(undisturbed)
+    return lines(faulty) - lines(undisturbed) if disk else lines(faulty) ^ lines(undisturbed)
+
+
+# What lines of metrics.jsonl have that depends on workers and time.
+TIMED = {"view", "workers", "seconds", "tokens_per_s", "samples_per_s", "memory_bytes", "mfu", "data_wait_s"}
+
+
+def metrics_of(run):
+    """({(step, field): value}, the steps whose lines were lost)"""
+    found, lost, path = {}, set(), os.path.join(run, "metrics.jsonl")
+    for line in open(path, errors="replace") if os.path.exists(path) else []:
+        try:
+            row = json.loads(line)
+        except ValueError:
+            continue
+        if "gap" in row:
+            lost.update(range(row["gap"][0], row["gap"][1] + 1))
+        if "started" not in row:
+            found.update({(row["step"], k): v for k, v in row.items() if k not in TIMED and k != "gap"})
+    return found, lost
+
+
+def strange_metrics(undisturbed, faulty):
+    """Numbers that the faulty run's metrics have not, or differently."""
+    (want, _), (got, lost) = metrics_of(undisturbed), metrics_of(faulty)
+    wrong = ["metrics: step %d has %s %s, not %s" % (*key, got.get(key), want[key])
+             for key in want if got.get(key, None) != want[key] and not (key not in got and key[0] in lost)]
+    return wrong[:3]
+
+
+def strange_checkpoints(undisturbed, run):
+    """Checkpoints whose bits the undisturbed run has not written in that step. With gossip the model
+    is the mean of an earlier step, if that was when a checkpoint or an evaluation was due."""
+    wrong, names = [], ["optimizer.safetensors"]
+    if "sync.mode=gossip" not in run.settings:
+        names.append("model.safetensors")
+    for path in glob.glob(run.run + "/checkpoints/step-*"):
+        for name in names:
+            own = os.path.join(undisturbed, "checkpoints", os.path.basename(path), name)
+            if path in run.damaged or not os.path.exists(own) or not os.path.exists(path + "/" + name):
+                continue
+            with open(own, "rb") as a, open(path + "/" + name, "rb") as b:
+                if a.read() != b.read():
+                    wrong.append("%s/%s has other bits" % (os.path.basename(path), name))
+    return wrong
 
 
 def draw_only(options):
@@ -380,9 +501,12 @@ def main():
     parser.add_argument("--async", action="store_true", dest="asynchronous",
                         help="runs without common steps")
     parser.add_argument("--replicas", action="store_true", help="models of several replicas only")
+    parser.add_argument("--compressed", action="store_true", help="compressed gradients only")
     parser.add_argument("--meshes", action="store_true", help="language models that workers divide")
     parser.add_argument("--recommenders", action="store_true", help="tables of ids only")
     parser.add_argument("--device", action="store_true", help="parallel.device=c")
+    parser.add_argument("--rare", action="store_true", help="settings that are seldom combined, too")
+    parser.add_argument("--launched", action="store_true", help="parts of a run by several launchers")
     parser.add_argument("--again", action="store_true", help="whole runs are killed and continued")
     parser.add_argument("--disk", action="store_true", help="a disk that is full, and damage")
     parser.add_argument("--elect", action="store_true", help="hosts elect a leader by etcd")
@@ -392,6 +516,8 @@ def main():
     options = parser.parse_args()
     if options.disk and options.hosts or options.elect and (options.asynchronous or not options.hosts):
         sys.exit("--disk is for one host, --elect for several, with common steps")
+    if options.launched and (options.hosts or options.asynchronous or options.disk or options.device):
+        sys.exit("--launched goes with --meshes, --replicas, --recommenders and --rare")
     if options.draw:
         draw_only(options)
         return
