@@ -21,7 +21,7 @@
 #include "device/kinds.h"
 #include "device/run_c.h"
 
-enum { BLOCKS = 64, QUEUE = 1024, ALIGN = 256 };
+enum { BLOCKS = 64, QUEUE = 1024, ALIGN = 256, BURST = 4 };
 
 typedef enum work_kind { COPY, CLEAR, LAUNCH, RECORD, WAIT } work_kind;
 
@@ -230,7 +230,8 @@ static ls_status queue_work(ls_device *device, ls_device_stream s, const work *w
     work *own = &q->works[q->queued++ % QUEUE];
     if (w->kind == RECORD) own->times = ++d->recorded[w->event];
     if (w->kind == WAIT) own->times = d->recorded[w->event];
-    if (draw(d, 2)) run_some(d);
+    if (draw(d, BURST) == 0) /* seldom, and then several: see let_touch() */
+        while (draw(d, BURST) && run_some(d)) continue;
     release(d);
     return LS_OK;
 }
