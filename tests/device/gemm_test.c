@@ -129,6 +129,22 @@ static void check_blocks(sides *s, const product *x, numbers kind) {
     check_by(s, x, kind, kernels, x->units.rows ? 1 : 1 + (x->M <= 16) + (x->M <= 4));
 }
 
+/* Each size in every layout, with some starts and kinds of numbers. */
+static void check_sizes(const int64_t (*sizes)[3], int64_t n, uint64_t seed,
+                        void (*compare)(sides *, const product *, numbers)) {
+    sides s;
+    sides_open(&s, seed, 0);
+    for (int64_t i = 0; i < n * NLAYOUTS * ncases(2, 6); i++) {
+        const int64_t *size = sizes[i % n];
+        product x = {
+            .M = size[0], .N = size[1], .K = size[2], .layout = (layout)(i / n % NLAYOUTS)};
+        x.gap = i / n / NLAYOUTS % 2 * (i % 2 ? 1 : 4);
+        x.start = (ls_gemm_start)((i + i / n) % 3);
+        compare(&s, &x, (numbers)((i / 3 + i / n) % NNUMBERS));
+    }
+    sides_close(&s);
+}
+
 /* Every layout, start and kind of numbers with small sizes, and with tiles that are whole or
  * cut. */
 static void test_layouts(void **state) {
@@ -136,19 +152,8 @@ static void test_layouts(void **state) {
                                        {5, 40, 66},    {16, 33, 131}, {11, 67, 64}, {20, 30, 17},
                                        {65, 7, 9},     {7, 68, 16},   {132, 4, 33}, {64, 64, 32},
                                        {128, 136, 19}, {129, 127, 48}};
-    const int64_t n = sizeof sizes / sizeof *sizes;
-    sides s;
     (void)state;
-    sides_open(&s, 1, 0);
-    for (int64_t i = 0; i < n * NLAYOUTS * ncases(2, 6); i++) {
-        const int64_t *size = sizes[i % n];
-        product x = {
-            .M = size[0], .N = size[1], .K = size[2], .layout = (layout)(i / n % NLAYOUTS)};
-        x.gap = i / n / NLAYOUTS % 2 * (i % 2 ? 1 : 4);
-        x.start = (ls_gemm_start)((i + i / n) % 3);
-        check(&s, &x, (numbers)((i / 3 + i / n) % NNUMBERS));
-    }
-    sides_close(&s);
+    check_sizes(sizes, sizeof sizes / sizeof *sizes, 1, check);
 }
 
 /* The same in bf16: blocks that are whole and cut. */
@@ -156,19 +161,8 @@ static void test_blocks(void **state) {
     static const int64_t sizes[][3] = {{1, 1, 1},    {3, 5, 0},   {4, 67, 131}, {1, 31, 97},
                                        {20, 30, 17}, {65, 7, 31}, {7, 68, 32},  {132, 4, 33},
                                        {64, 64, 64}, {12, 9, 97}, {5, 66, 2},   {129, 127, 48}};
-    const int64_t n = sizeof sizes / sizeof *sizes;
-    sides s;
     (void)state;
-    sides_open(&s, 3, 0);
-    for (int64_t i = 0; i < n * NLAYOUTS * ncases(2, 6); i++) {
-        const int64_t *size = sizes[i % n];
-        product x = {
-            .M = size[0], .N = size[1], .K = size[2], .layout = (layout)(i / n % NLAYOUTS)};
-        x.gap = i / n / NLAYOUTS % 2 * (i % 2 ? 1 : 4);
-        x.start = (ls_gemm_start)((i + i / n) % 3);
-        check_blocks(&s, &x, (numbers)((i / 3 + i / n) % NNUMBERS));
-    }
-    sides_close(&s);
+    check_sizes(sizes, sizeof sizes / sizeof *sizes, 3, check_blocks);
 }
 
 /* Blocks that begin anew in a sum over rows: at multiples of a unit from its first row on, or where
