@@ -107,10 +107,11 @@ static ls_status read_branch(ls_branches *w, int i, ls_runner *r, ls_error *e) {
 static ls_status train_branches(ls_branches *w, ls_error *e) {
     ls_trial *trials[LS_BRANCHES];
     int n = w->asked->n;
-    for (int i = 0; i < n; i++) LS_TRY(open_branch(w, i, e));
-    for (int i = 0; i < n; i++) trials[i] = &w->trials[i];
     ls_runner *r = ls_runner_open(&w->asked->sharing, w->run);
-    ls_status s = ls_runner_train(r, trials, n, e);
+    ls_status s = LS_OK;
+    for (int i = 0; s == LS_OK && i < n; i++) s = open_branch(w, i, e);
+    for (int i = 0; i < n; i++) trials[i] = &w->trials[i];
+    if (s == LS_OK) s = ls_runner_train(r, trials, n, e);
     for (int i = 0; s == LS_OK && i < n; i++) s = read_branch(w, i, r, e);
     ls_runner_close(r);
     return s;

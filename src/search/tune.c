@@ -325,7 +325,8 @@ static ls_status open_dir(ls_tune *w, ls_error *e) {
     return ls_search_journal_open(w->view.dir, &w->space, use_result, w, &w->journal, e);
 }
 
-ls_status ls_tune_train(ls_tune *w, ls_error *e) {
+/* From its opening on, signals are for the runner: what is written is complete. */
+static ls_status train_in(ls_tune *w, ls_error *e) {
     LS_TRY(open_dir(w, e));
     ls_search_decide(w->search);
     w->curves = ls_trial_curves_open(&w->view);
@@ -334,9 +335,14 @@ ls_status ls_tune_train(ls_tune *w, ls_error *e) {
     LS_TRY(begin_parts(w, false, e)); /* refuses another command's trials */
     LS_TRY(ls_search_saved_write(w->view.dir, w->asked->asked, e));
     ls_search_log_plan(&w->view);
-    w->runner = ls_runner_open(&w->asked->sharing, w->asked->config);
     ls_status s = train_all(w, e);
     ls_log_end_status();
+    return s;
+}
+
+ls_status ls_tune_train(ls_tune *w, ls_error *e) {
+    w->runner = ls_runner_open(&w->asked->sharing, w->asked->config);
+    ls_status s = train_in(w, e);
     ls_runner_close(w->runner);
     LS_TRY(s);
     int best = ls_search_best(w->search);

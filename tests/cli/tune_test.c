@@ -237,6 +237,24 @@ static void test_interrupted(void **state) {
     same_result("one", "slow");
 }
 
+/* A signal that arrives before the first trial: what is being written is complete. */
+static void test_interrupted_early(void **state) {
+    (void)state;
+    static const char *const names[] = {"trial-001", "base.yaml"};
+    for (int i = 0; i < 2; i++) {
+        char *faults = ls_format("write %s TERM 0-1", names[i]), line[256];
+        snprintf(line, sizeof line, TINY "--space @/asha.yaml -o @/early-%d -n 1", i);
+        setenv("LOCKSTEP_FAULTS", faults, 1);
+        expect(line, 1, "interrupted; the same command continues");
+        unsetenv("LOCKSTEP_FAULTS");
+        free(faults);
+        snprintf(line, sizeof line, "early-%d", i);
+        shell_of_run(line, "test -z \"$(find $r -name '.lockstep-*')\"");
+    }
+    expect(TINY "--space @/asha.yaml -o @/early-0 -n 1", 0, "best: trial ");
+    same_result("one", "early-0");
+}
+
 /* ---- what is refused ---- */
 
 static void refuse(const char *text, const char *says) {
@@ -299,12 +317,19 @@ static void test_metric(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_asha),     cmocka_unit_test(test_best),
-        cmocka_unit_test(test_more),     cmocka_unit_test(test_grid),
-        cmocka_unit_test(test_try),      cmocka_unit_test(test_killed),
-        cmocka_unit_test(test_pbt),      cmocka_unit_test(test_killed_trial),
-        cmocka_unit_test(test_full),     cmocka_unit_test(test_interrupted),
-        cmocka_unit_test(test_refused),  cmocka_unit_test(test_metric),
+        cmocka_unit_test(test_asha),
+        cmocka_unit_test(test_best),
+        cmocka_unit_test(test_more),
+        cmocka_unit_test(test_grid),
+        cmocka_unit_test(test_try),
+        cmocka_unit_test(test_killed),
+        cmocka_unit_test(test_pbt),
+        cmocka_unit_test(test_killed_trial),
+        cmocka_unit_test(test_full),
+        cmocka_unit_test(test_interrupted),
+        cmocka_unit_test(test_interrupted_early),
+        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_metric),
         cmocka_unit_test(test_terminal),
     };
     return cmocka_run_group_tests(tests, make, folder_remove);
