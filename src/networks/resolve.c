@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <strings.h>
 
 #include "base/escape.h"
 #include "base/mem.h"
@@ -108,7 +109,24 @@ static ls_field model_field(const ls_field *f, bool is_whole) {
     return g;
 }
 
+/* A column that is named as a class, and is none; NULL: there is none. */
+static const ls_numbered *find_unfit(const ls_source *s) {
+    static const char *const names[] = {"label", "class", "target"};
+    for (size_t k = 0; k < sizeof names / sizeof *names; k++)
+        for (size_t i = 0; s->numbering && i < s->numbering->n; i++)
+            if (strcasecmp(s->numbering->list[i].name, names[k]) == 0)
+                return &s->numbering->list[i];
+    return NULL;
+}
+
 static ls_status fail_missing(const ls_source *s, const char *name, ls_error *e) {
+    const ls_numbered *unfit = find_unfit(s);
+    if (unfit && strcmp(name, "label") == 0)
+        return ls_fail(e, LS_EINVAL,
+                       "data.path: '%.60s' has no classes, which the loss needs: not all of its "
+                       "values are single whole numbers from 0 to 2147483647; for amounts set "
+                       "model.loss to {mean_squared_error: {target: %s}}",
+                       unfit->name, unfit->field);
     ls_buf all = {0}, kinds = {0};
     for (int i = 0; i < s->nfields; i++)
         ls_buf_printf(&all, "%s%s", i ? ", " : "", s->fields[i].name);

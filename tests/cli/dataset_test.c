@@ -309,6 +309,27 @@ static void write_config(const char *name, int n) {
 
 #define SMALL "--set data.path=@/small.idx3 --set data.labels=@/small.idx1"
 
+/* Numbers that can't be classes are named as such. */
+static void test_no_classes(void **state) {
+    (void)state;
+    static const char *const numbers[] = {"3000000000", "1.5"};
+    static const char line[] =
+        "train @/mlp.yaml -o @/none --set data.path=@/none.%s --set train.steps=2";
+    write_text("mlp.yaml", "model: {kind: mlp, hidden: [4]}\n");
+    for (int i = 0; i < 4; i++) {
+        ls_buf b = {0};
+        bool json = i >= 2;
+        if (!json) ls_buf_printf(&b, "a,Label\n");
+        for (int k = 0; k < 9; k++)
+            ls_buf_printf(&b, json ? "{\"a\": %d, \"Label\": %s}\n" : "%d,%s\n", k,
+                          k % 2 ? "1" : numbers[i % 2]);
+        write_file(json ? "none.jsonl" : "none.csv", b.data, b.len);
+        ls_buf_free(&b);
+        expectf(1, "data.path: 'Label' has no classes, which the loss needs: ", line,
+                json ? "jsonl" : "csv");
+    }
+}
+
 static void test_images_refused(void **state) {
     (void)state;
     write_images("small", 200, 5);
@@ -400,12 +421,12 @@ static void test_classes(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_classes),   cmocka_unit_test(test_same_bits),
-        cmocka_unit_test(test_killed),    cmocka_unit_test(test_other_data),
-        cmocka_unit_test(test_record),    cmocka_unit_test(test_eval),
-        cmocka_unit_test(test_elsewhere), cmocka_unit_test(test_validation),
-        cmocka_unit_test(test_refused),   cmocka_unit_test(test_fashion),
-        cmocka_unit_test(test_wide),      cmocka_unit_test(test_images_refused),
-        cmocka_unit_test(test_bench)};
+        cmocka_unit_test(test_classes),    cmocka_unit_test(test_same_bits),
+        cmocka_unit_test(test_killed),     cmocka_unit_test(test_other_data),
+        cmocka_unit_test(test_record),     cmocka_unit_test(test_eval),
+        cmocka_unit_test(test_elsewhere),  cmocka_unit_test(test_validation),
+        cmocka_unit_test(test_refused),    cmocka_unit_test(test_fashion),
+        cmocka_unit_test(test_wide),       cmocka_unit_test(test_images_refused),
+        cmocka_unit_test(test_no_classes), cmocka_unit_test(test_bench)};
     return cmocka_run_group_tests(tests, make, folder_remove);
 }
