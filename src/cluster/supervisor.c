@@ -426,6 +426,15 @@ static void explain_no_leader(const host *h, char *text, size_t nbytes) {
         snprintf(text, nbytes, "there is no leading host%s%.250s", *trouble ? ": " : "", trouble);
 }
 
+/* A host that comes when all is over: nobody leads a run that is complete. */
+static bool end_complete(host *h) {
+    bool in_vain = h->s->join && ls_views_size(h->views) == 0 && *ls_links_trouble(h->links);
+    if (!in_vain || !h->s->complete(h->s->arg)) return false;
+    h->s->ended = INT64_MAX;
+    h->over = true;
+    return true;
+}
+
 /* The leader does not come back: this host saves its state and ends the run, unless the run has
  * ended well while this host was away. */
 static void end_alone(host *h) {
@@ -486,7 +495,8 @@ static void look_for_leader(host *h) {
         h->alone_ns = now;
     } else if (h->leaves) {
         leave(h);
-    } else if ((double)(now - h->alone_ns) / 1e9 > h->s->rejoin_s && !h->finishes) {
+    } else if (!end_complete(h) && !h->finishes &&
+               (double)(now - h->alone_ns) / 1e9 > h->s->rejoin_s) {
         end_alone(h);
     }
 }

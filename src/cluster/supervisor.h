@@ -53,6 +53,8 @@ typedef struct ls_supervisor {
     /* The run can't continue here: saves its state as a checkpoint, unless other hosts have saved
      * one that is as new. *steps_p: steps of the newest checkpoint. */
     ls_status (*save)(void *arg, int64_t *steps_p, ls_error *);
+    /* Is the run complete on disk, so that nobody will come to lead it? Then that is logged. */
+    bool (*complete)(const void *arg);
     /* Called regularly, to serve requests of other programs. */
     void (*attend)(void *arg);
     void *arg; /* passed to these functions */

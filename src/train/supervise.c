@@ -294,9 +294,16 @@ static ls_status make_store(ls_host *h, int *most_p, ls_error *e) {
 static bool is_complete(const ls_run *r) {
     char *path = NULL;
     int64_t step = 0;
-    bool found = r->resumes && ls_checkpoint_newest(r->dir, &path, &step, NULL) == LS_OK && path;
+    bool found = r->dir && ls_checkpoint_newest(r->dir, &path, &step, NULL) == LS_OK && path;
     free(path);
     return found && step >= r->config.train.steps;
+}
+
+static bool complete(const void *arg) {
+    const ls_run *r = ((const ls_host *)arg)->run;
+    bool is = !r->overwrites && is_complete(r);
+    if (is) ls_log("%s: is complete, and nobody leads it", r->dir);
+    return is;
 }
 
 ls_status ls_host_supervise(ls_host *h, ls_error *e) {
@@ -327,7 +334,7 @@ ls_status ls_host_supervise(ls_host *h, ls_error *e) {
                                   .listen = r->listen,
                                   .join = r->join,
                                   .admission = {h->must_match.data, identity, h},
-                                  .hosts = is_complete(r) ? 1 : r->hosts,
+                                  .hosts = r->resumes && is_complete(r) ? 1 : r->hosts,
                                   .steps = c->train.steps,
                                   .changes = h->layout.plan.share.changes,
                                   .rejoin_s = c->survival.rejoin_s,
@@ -338,6 +345,7 @@ ls_status ls_host_supervise(ls_host *h, ls_error *e) {
                                   .fit = fit,
                                   .resize = resize,
                                   .save = save,
+                                  .complete = complete,
                                   .attend = attend,
                                   .arg = h};
     h->runtime = &ls_runtime_supervised;

@@ -81,13 +81,17 @@ static void test_without_faults(void **arg) {
     without_faults("plain-copies", "--set parallel.zero=3 --set survival.copies=2");
 }
 
-/* No host is waited for once nothing is left to train: the others have ended. */
+/* No host is waited for once nothing is left to train: the others have ended. Nor does a host wait
+ * for one that leads. */
 static void test_complete(void **arg) {
     char how[64];
     (void)arg;
     snprintf(how, sizeof how, "--resume --listen 127.0.0.1:%d --hosts 2", free_port());
     host h = start(1, "plain-0", how, "--set parallel.zero=0");
     host_expect(&h, 0, "is complete");
+    snprintf(how, sizeof how, "--join 127.0.0.1:%d", free_port());
+    h = start(1, "plain-0", how, "--set parallel.zero=0 --set survival.rejoin_s=86400");
+    host_expect(&h, 0, "/plain-0: is complete, and nobody leads it");
 }
 
 /* Each host has another number of workers. */
