@@ -191,10 +191,12 @@ static ls_snapshot_peers await_peers(const ls_snapshot_state *s) {
 static ls_status await_parts(const ls_snapshot_run *r, ls_error *e) {
     ls_snapshot_peers peers = await_peers(r->state);
     if (peers == LS_PEERS_WRITTEN) return LS_OK;
-    return ls_fail(e, LS_EPEER, "%s",
-                   peers == LS_PEERS_FAILED
-                       ? "another host could not write its part"
-                       : "the workers ended before all hosts had written their parts");
+    if (peers != LS_PEERS_FAILED)
+        return ls_fail(e, LS_EPEER, "the workers ended before all hosts had written their parts");
+    int failure = atomic_load(&r->state->failure);
+    return ls_fail(e, LS_EPEER, "the host of worker %d could not write its part: its %s",
+                   failure % LS_SNAPSHOT_WAS_KILLED - 1,
+                   failure < LS_SNAPSHOT_WAS_KILLED ? "output says why" : "writer was killed");
 }
 
 static ls_status write_with_others(const writing *w, const ls_checkpoint_extra *x,
@@ -543,13 +545,14 @@ void ls_snapshot_say(const ls_snapshot_run *r, int worker, int64_t asked, int32_
         words[PENDING] = worker == 0 ? FIRST_IS_PENDING : ANOTHER_IS_PENDING;
     /* Read last, since a snapshot is pending before it fails. */
     if (asked >= 0 && is_at(s, asked, LS_SNAPSHOT_FAILED))
-        words[HAS_FAILED] = atomic_load(&s->was_killed) ? LS_SNAPSHOT_WAS_KILLED : 1;
+        words[HAS_FAILED] = 1 + worker + (atomic_load(&s->was_killed) ? LS_SNAPSHOT_WAS_KILLED : 0);
 }
 
 void ls_snapshot_hear(const ls_snapshot_run *r, int worker, int64_t asked, const int32_t *words) {
     ls_snapshot_state *s = r->state;
     if (asked < 0 || !ls_snapshot_is_pending(s)) return;
     if (words[HAS_FAILED]) {
+        atomic_store(&s->failure, words[HAS_FAILED]);
         set_peers(s, LS_PEERS_FAILED);
     } else if (worker == 0) {
         if (words[PENDING] != ANOTHER_IS_PENDING) set_peers(s, LS_PEERS_WRITTEN);

@@ -101,6 +101,7 @@ typedef struct ls_snapshot_state {
     atomic_int with_others; /* hosts */
     atomic_uint attempt;    /* 0: not known yet */
     atomic_int peers;       /* an ls_snapshot_peers */
+    atomic_int failure;     /* LS_PEERS_FAILED: the word LS_SNAPSHOT_FAILURE */
     atomic_bool was_killed; /* FAILED: its writer was killed, so another attempt may succeed */
     atomic_llong held_ns;   /* the longest time that a snapshot delayed a worker */
 } ls_snapshot_state;
@@ -178,14 +179,15 @@ void ls_snapshot_note_held(ls_snapshot_state *, int64_t ns);
 bool ls_snapshot_is_shared(const ls_plan *, int n);
 
 enum { LS_SNAPSHOT_WORDS = 3, LS_SNAPSHOT_PENDING = 1, LS_SNAPSHOT_FAILURE = 2 };
-enum { LS_SNAPSHOT_WAS_KILLED = 2 };
+enum { LS_SNAPSHOT_WAS_KILLED = 1 << 30 };
 
 /* Called by every worker, when no host is writing any more. *asked_p is -1 when a view begins, and
  * an argument of the functions below: the steps, at the first worker of a host that has a part. */
 void ls_snapshot_ask_share(const ls_snapshot_run *, int worker, int64_t steps, int64_t *asked_p);
 /* say: the words that this worker sends after a step; hear: the maximum of each word over all
  * workers. The word LS_SNAPSHOT_PENDING is not 0 while any host is writing; LS_SNAPSHOT_FAILURE is
- * not 0 once one has failed, and LS_SNAPSHOT_WAS_KILLED if a writer was killed. */
+ * not 0 once one has failed: 1 + the first worker of the host, and LS_SNAPSHOT_WAS_KILLED if its
+ * writer was killed. */
 void ls_snapshot_say(const ls_snapshot_run *, int worker, int64_t asked, int32_t *words);
 void ls_snapshot_hear(const ls_snapshot_run *, int worker, int64_t asked, const int32_t *words);
 /* Called by worker 0: is the checkpoint of `steps` complete? */

@@ -165,7 +165,7 @@ static ls_status await_written(ls_loop *l, bool *killed_p, ls_error *e) {
         ls_save_say(l, words);
         LS_TRY(ls_all_reduce(l->m.group, words, words, LS_SNAPSHOT_WORDS, LS_I32, LS_MAX, e));
         ls_save_hear(l, words);
-        *killed_p = words[LS_SNAPSHOT_FAILURE] == LS_SNAPSHOT_WAS_KILLED;
+        *killed_p = words[LS_SNAPSHOT_FAILURE] >= LS_SNAPSHOT_WAS_KILLED;
         if (!words[LS_SNAPSHOT_PENDING]) return LS_OK;
         usleep(1000);
     }

@@ -128,7 +128,7 @@ static void failed(const char *run, const char *first, const char *second, const
     host *bad = first ? &p.a : &p.b;
     if (!host_says(bad, says)) host_fail(bad, says);
     assert_int_equal(host_count(&p.a, "the checkpoint of step 40 failed: "), 1);
-    static const char other[] = "another host could not write its part";
+    static const char other[] = "the host of worker 2 could not write its part: its output says";
     if (host_count(&p.a, other) != (second != NULL)) host_fail(&p.a, other);
     assert_int_equal(host_count(&p.b, "failed"), second != NULL);
 }
@@ -169,7 +169,9 @@ static void killed(const char *run, bool writer) {
     release();
     end_well(&p);
     assert_false(has(run, "step-40"));
-    assert_int_equal(host_says(&p.a, "another host could not write its part"), writer);
+    assert_int_equal(host_says(&p.a, "the host of worker 2 could not write its part: its "
+                                     "writer was killed"),
+                     writer);
     assert_int_equal(host_says(&p.a, "the workers ended before all hosts had"), !writer);
 }
 

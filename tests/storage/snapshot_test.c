@@ -520,7 +520,8 @@ static void test_killed_after_copy(void **state) {
             /* All workers hear of it, and may ask again. */
             int32_t words[LS_SNAPSHOT_WORDS];
             ls_snapshot_say(&hosts[i].run, i, asked[i], words);
-            assert_int_equal(words[LS_SNAPSHOT_FAILURE], stateless ? 1 : LS_SNAPSHOT_WAS_KILLED);
+            assert_int_equal(words[LS_SNAPSHOT_FAILURE],
+                             1 + i + (stateless ? 0 : LS_SNAPSHOT_WAS_KILLED));
         }
         for (int i = 0; i < MOST_HOSTS; i++) /* the next writer removes what the killed one left */
             close_host(&hosts[i]);
