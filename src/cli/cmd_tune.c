@@ -141,11 +141,13 @@ static int run(const ls_args *a) {
     ls_search_saved_free(&r.asked);
     free(r.dir);
     free(r.space);
-    return s == LS_OK ? 0 : cli_fail(&e);
+    if (s != LS_OK) return cli_fail(&e);
+    return cli_streams_flush() ? 0 : CLI_FAILED;
 }
 
 const ls_command cmd_tune = {
     .name = "tune",
+    .outlives_output = true, /* trainings go on without who reads their results */
     .words = "CONFIG.yaml|DIR",
     .min_words = 1,
     .max_words = 1,

@@ -237,6 +237,16 @@ static void test_interrupted(void **state) {
     same_result("one", "slow");
 }
 
+/* The search goes on when who reads its output has ended, as tee may at Ctrl-C. */
+static void test_no_reader(void **state) {
+    (void)state;
+    shellf("{ %s " TINY
+           "--space %s/asha.yaml -o %s/alone -n 1 >/dev/null; echo $? >%s/code; } 2>&1 "
+           "| true; grep -qx 0 %s/code",
+           LOCKSTEP_PROGRAM, folder, folder, folder, folder);
+    same_result("one", "alone");
+}
+
 /* A signal that arrives before the first trial: what is being written is complete. */
 static void test_interrupted_early(void **state) {
     (void)state;
@@ -328,6 +338,7 @@ int main(void) {
         cmocka_unit_test(test_full),
         cmocka_unit_test(test_interrupted),
         cmocka_unit_test(test_interrupted_early),
+        cmocka_unit_test(test_no_reader),
         cmocka_unit_test(test_refused),
         cmocka_unit_test(test_metric),
         cmocka_unit_test(test_terminal),
