@@ -1,4 +1,5 @@
 /* cmd_serve.c - lockstep serve */
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -181,6 +182,7 @@ static int serve(ls_front_options *o) {
     ls_print("http%s://%s:%d/v1\n", o->http.key ? "s" : "", host.data, ls_front_port(f));
     ls_buf_free(&host);
     fflush(stdout);
+    ls_process_ignore(SIGPIPE); /* the reader of its log may end: tee */
     ls_log("serving %s%s; Ctrl-C ends", o->name,
            o->format ? "" : ", which has no chat template: completions alone");
     ls_status served = ls_front_run(f, &stopped, GRACE_S, &e);

@@ -60,6 +60,7 @@ static void print_places(const ls_service_options *o, int port, int nruns) {
         ls_print("from another computer: ssh -N -L %d:localhost:%d %s, and then this URL there\n",
                  port, port, host);
     fflush(stdout);
+    ls_process_ignore(SIGPIPE); /* the reader of its log may end: tee */
     ls_log(nruns == 1 ? "watching %d run; Ctrl-C ends" : "watching %d runs; Ctrl-C ends", nruns);
 }
 

@@ -153,6 +153,14 @@ static void test_terminal_closed(void **state) {
     }
 }
 
+/* Nor does the end of what reads its log, as tee, end it: timeout does. */
+static void test_no_reader(void **state) {
+    (void)state;
+    shellf("{ timeout -s INT 1 %s watch %s/runs/a --port 0 >/dev/null; echo $? >%s/code; } 2>&1 | "
+           "true; grep -qx 124 %s/code",
+           LOCKSTEP_PROGRAM, folder, folder, folder);
+}
+
 /* Streams that nobody reads keep nothing open. */
 static void test_ends_with_streams(void **state) {
     program p;
@@ -308,10 +316,15 @@ static void test_same_bits(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_served),          cmocka_unit_test(test_details),
-        cmocka_unit_test(test_terminal_closed), cmocka_unit_test(test_ends_with_streams),
-        cmocka_unit_test(test_export),          cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_token),           cmocka_unit_test(test_beside_train),
+        cmocka_unit_test(test_served),
+        cmocka_unit_test(test_details),
+        cmocka_unit_test(test_no_reader),
+        cmocka_unit_test(test_terminal_closed),
+        cmocka_unit_test(test_ends_with_streams),
+        cmocka_unit_test(test_export),
+        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_token),
+        cmocka_unit_test(test_beside_train),
         cmocka_unit_test(test_same_bits),
     };
     return cmocka_run_group_tests(tests, runs_make, folder_remove);
