@@ -160,9 +160,10 @@ check_plain() {
     built=$?
     finish
     [ $built -eq 0 ] || return
-    one symbols scripts/check_symbols.sh
+    start symbols scripts/check_symbols.sh
     echo "== test: release"
     run release no-test long -j "$jobs"
+    finish
     count release
 }
 check_sanitizers() {

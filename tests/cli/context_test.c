@@ -59,11 +59,12 @@ static void test_slices(void **state) {
     (void)state;
     check_slices("--set parallel.context_virtual=2 --set parallel.tensor_virtual=3 "
                  "--set model.head=own --set model.qk_norm=true");
+    check_slices(GPT "--set parallel.context_virtual=2 --set parallel.tensor_virtual=4 "
+                     "--set parallel.sequence=on --set train.compute=bf16");
+    if (!all_cases()) return;
     check_slices("--set parallel.context_virtual=2 --set parallel.tensor_virtual=4 "
                  "--set parallel.sequence=on --set model.heads=4 --set model.kv_heads=2");
     check_slices(GPT "--set parallel.context_virtual=2 --set parallel.tensor_virtual=3");
-    check_slices(GPT "--set parallel.context_virtual=2 --set parallel.tensor_virtual=4 "
-                     "--set parallel.sequence=on --set train.compute=bf16");
 }
 
 static void test_workers(void **state) {

@@ -191,14 +191,8 @@ static void test_second_interrupt_early(void **state) {
 }
 
 /* Steps of many samples: a signal comes while one is in flight. */
-#ifdef __SANITIZE_ADDRESS__
-#define MANY "512"
-#else
-#define MANY "1024"
-#endif
 #define LONG_STEPS                                                                                 \
-    " --set train.batch=" MANY                                                                     \
-    " --set train.micro_batch=4 --set train.steps=6 --set optim.warmup=1 "                         \
+    " --set train.batch=512 --set train.micro_batch=4 --set train.steps=6 --set optim.warmup=1 "   \
     "--set model.context=8 --set model.width=48 --set model.layers=4 --set train.eval_every=0 "    \
     "--set checkpoint.every=1"
 

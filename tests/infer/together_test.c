@@ -180,7 +180,7 @@ static void call(setup *s, uint64_t *random) {
 }
 
 static void try_all(setup *s, uint64_t random) {
-    for (int round = 0; round < ncases(SANITIZED || s->device ? 2 : 6, 6); round++) {
+    for (int round = 0; round < ncases(SANITIZED || s->device ? 2 : 3, 6); round++) {
         int64_t left = 1;
         for (int i = 0; i < TEXTS; i++) s->done[i] = 0;
         while (left) {
@@ -255,7 +255,7 @@ static void test_gpt_there(void **state) {
 
 static void test_llama_there(void **state) {
     (void)state;
-    for (int i = 0; i < ncases(7, 18); i++) {
+    for (int i = 0; i < ncases(5, 18); i++) {
         setup s = {.device = device_name, .context = LONG_CONTEXT, .rows = MOST_ROWS};
         s.type = i < 4 ? LS_KEPT_F32 : kept_types[i % 3];
         make_llama(&s, i);

@@ -312,7 +312,7 @@ static void test_gradients(void **state) {
         chunks_of(sequence_of(experts_of(2))),
     };
     for (int i = 0; i < (int)(sizeof all / sizeof *all); i++)
-        if (runs_case(i, 4)) check_gradients(all[i]);
+        if (runs_case(i, 6)) check_gradients(all[i]);
 }
 
 /* ---- tokens one by one ---- */

@@ -195,9 +195,9 @@ static void test_chunked_trials(void **state) {
     set(&groups, "model.ffn=64");
     set(&groups, "train.micro_batch=4");
     set(&groups, "parallel.expert_virtual=4");
-    check_trials(&chunks, &one, 0.05, 0.05);
+    if (all_cases()) check_trials(&chunks, &one, 0.05, 0.05);
     check_trials(&chunks, &apart, 0.2, 0.05);
-    check_trials(&groups, &one, 0.05, 0.05);
+    if (all_cases()) check_trials(&groups, &one, 0.05, 0.05);
     set(&groups, "parallel.expert_virtual=2");
     set(&groups, "parallel.context_virtual=2");
     set(&groups, "parallel.tensor_virtual=2");

@@ -628,7 +628,7 @@ static void test_time(void **state) {
     (void)state;
     static const int sizes[] = {2, 8, 32, 64};
     for (int plain = 1; plain >= 0; plain--)
-        for (int s = 0; s < 4; s++) {
+        for (int s = 0; s < ncases(3, 4); s++) {
             crew *c = crew_new(sizes[s], nothing);
             int64_t first = INT64_MAX, open = 0, end = 0;
             c->plain = plain;
