@@ -27,8 +27,8 @@ SIGNALS = {"TERM": signal.SIGTERM, "USR1": signal.SIGUSR1, "INT": signal.SIGINT}
 # Makes some of the workers of a machine seem to be on another host.
 APART = ["sh", "-c", "r=${OMPI_COMM_WORLD_RANK:-${PMI_RANK:-${RANK:-0}}}; "
          "export LOCKSTEP_HOST=h$((r %% %d)); exec \"$@\"", "sh"]
-# What `lockstep plan` can't know.
-REFUSALS = "without a launcher|share no memory"
+# What `lockstep plan` can't know, and hosts that join when the first one finds nothing left to do.
+REFUSALS = "without a launcher|share no memory|is complete: step"
 DEGREES = ("pipe", "tensor", "context", "expert")
 # What a draw of one launcher has that may not go with another one.
 MINE = ("parallel.transport=", "parallel.mesh.", "parallel.schedule=", "parallel.chunks=",
