@@ -34,6 +34,7 @@ uint32_t ls_forks(void) {
 }
 
 void ls_fork_closes(int fd) {
+    if (fd < 0) return;
     pthread_once(&once, install);
     pthread_mutex_lock(&lock);
     fds = ls_grow(fds, n, sizeof *fds);
@@ -41,10 +42,12 @@ void ls_fork_closes(int fd) {
     pthread_mutex_unlock(&lock);
 }
 
-void ls_fork_forgets(int fd) {
+void ls_fork_close(int fd) {
+    if (fd < 0) return;
     pthread_mutex_lock(&lock);
     size_t i = 0;
     while (i < n && fds[i] != fd) i++;
     if (i < n) fds[i] = fds[--n];
     pthread_mutex_unlock(&lock);
+    close(fd);
 }

@@ -266,7 +266,6 @@ static ls_status start_repairer(ls_crew *c, ls_crew_repair *repair, void *arg, l
     if (pid < 0) return ls_fail(e, LS_ENOMEM, "no process to finish the step: %s", strerror(errno));
     if (pid == 0) {
         ls_error own = {0};
-        if (c->o->forked) c->o->forked(c->o->forked_arg);
         ls_status s = repair(arg, &own);
         if (s != LS_OK) ls_board_fail(c->o->board, &own);
         _exit(s == LS_OK ? 0 : 1);

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/forked.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "net/address.h"
@@ -86,7 +87,10 @@ ls_status ls_links_open(const char *listen, uint64_t host, const ls_admission *a
     ls_address at;
     if (s == LS_OK && listen) s = ls_address_parse(listen, &at, e);
     if (s == LS_OK && listen) s = ls_address_listen(&at, &l->listen_fd, e);
-    if (s == LS_OK && listen) open_guests(l);
+    if (s == LS_OK && listen) {
+        ls_fork_closes(l->listen_fd);
+        open_guests(l);
+    }
     if (s == LS_OK)
         *l_p = l;
     else
@@ -99,20 +103,9 @@ void ls_links_close(ls_links *l) {
     ls_links_drop(l, LS_TO_LEADER);
     for (int i = 1; i < LS_HOSTS_MAX; i++) ls_links_drop(l, i);
     if (l->guests.all) ls_guests_close(&l->guests);
-    if (l->listen_fd >= 0) close(l->listen_fd);
+    ls_fork_close(l->listen_fd);
     ls_key_wipe(&l->key);
     free(l);
-}
-
-static void leave(const ls_conn *c) {
-    if (c) close(c->fd);
-}
-
-void ls_links_leave(const ls_links *l) {
-    if (l->listen_fd >= 0) close(l->listen_fd);
-    leave(l->up.c);
-    for (int i = 1; i < LS_HOSTS_MAX; i++) leave(l->peers[i].c);
-    for (int i = 0; i < l->guests.n; i++) leave(l->guests.all[i].c);
 }
 
 /* ---- one link ---- */

@@ -20,13 +20,11 @@ typedef struct ls_links ls_links;
 
 /* Listens at "host:port" or "[ipv6]:port"; an empty host, as in ":7000", means all addresses of
  * this host; NULL: does not listen. The key comes from the environment (net/join_key.h). The
- * admission is not copied. LS_EINVAL: not an address, or no key. LS_EIO: can't listen. */
+ * admission is not copied. Forked processes have none of its descriptors. LS_EINVAL: not an
+ * address, or no key. LS_EIO: can't listen. */
 ls_status ls_links_open(const char *listen, uint64_t host, const ls_admission *, ls_links **l_p,
                         ls_error *);
 void ls_links_close(ls_links *); /* NULL is fine */
-/* In a forked process, which uses the links no more: closes its descriptors, and the other hosts
- * learn nothing. */
-void ls_links_leave(const ls_links *);
 
 /* Keeps a connection to the leader at this address; NULL: there is no leader. */
 ls_status ls_links_call(ls_links *, const char *address, ls_error *);

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/forked.h"
 #include "base/mem.h"
 #include "net/address.h"
 
@@ -32,20 +33,17 @@ ls_reach *ls_reach_open(const char *host) {
     struct sockaddr_storage all = {.ss_family = AF_INET6};
     r->listen_fd = -1;
     snprintf(at.host, sizeof at.host, "%s", host);
-    if (!*host && ls_socket_listen(&all, &r->listen_fd, NULL) == LS_OK) return r;
-    if (ls_address_listen(&at, &r->listen_fd, NULL) != LS_OK) r->listen_fd = -1;
+    if ((*host || ls_socket_listen(&all, &r->listen_fd, NULL) != LS_OK) &&
+        ls_address_listen(&at, &r->listen_fd, NULL) != LS_OK)
+        r->listen_fd = -1;
+    ls_fork_closes(r->listen_fd);
     return r;
 }
 
-void ls_reach_leave(const ls_reach *r) {
-    if (!r) return;
-    if (r->listen_fd >= 0) close(r->listen_fd);
-    for (int i = 0; i < r->n; i++)
-        if (r->attempts[i].fd >= 0) close(r->attempts[i].fd);
-}
-
 void ls_reach_close(ls_reach *r) {
-    ls_reach_leave(r);
+    if (!r) return;
+    ls_fork_close(r->listen_fd);
+    for (int i = 0; i < r->n; i++) ls_fork_close(r->attempts[i].fd);
     free(r);
 }
 
@@ -61,13 +59,15 @@ static int connect_to(const char *text) {
     ls_address a;
     struct sockaddr_storage at;
     if (ls_address_parse(text, &a, NULL) != LS_OK || !ls_address_numeric(&a, &at)) return -1;
-    return ls_socket_dial(&at);
+    int fd = ls_socket_dial(&at);
+    ls_fork_closes(fd);
+    return fd;
 }
 
 void ls_reach_try(ls_reach *r, int32_t number, const char *address) {
     if (r->n == MOST_ATTEMPTS) {
         attempt *oldest = &r->attempts[0];
-        if (oldest->fd >= 0) close(oldest->fd);
+        ls_fork_close(oldest->fd);
         *oldest = r->attempts[--r->n];
     }
     r->attempts[r->n++] =
@@ -100,7 +100,7 @@ bool ls_reach_next(ls_reach *r, int32_t *number_p, bool *reached_p) {
         attempt *a = &r->attempts[i];
         if (!has_ended(a, reached_p)) continue;
         *number_p = a->number;
-        if (a->fd >= 0) close(a->fd);
+        ls_fork_close(a->fd);
         *a = r->attempts[--r->n];
         return true;
     }

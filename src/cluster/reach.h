@@ -12,11 +12,9 @@
 typedef struct ls_reach ls_reach;
 
 /* Listens at a port of this address ("": all of this host). Without a socket nothing can be tried,
- * and others don't try to reach this host. */
+ * and others don't try to reach this host. Forked processes have none of its descriptors. */
 ls_reach *ls_reach_open(const char *host);
 void ls_reach_close(ls_reach *); /* NULL is fine */
-/* In a forked process: closes the descriptors. NULL is fine. */
-void ls_reach_leave(const ls_reach *);
 
 /* The address at which it listens, e.g. "10.0.0.2:41712", or "[::]:41712" for all addresses of this
  * host; "": it does not. */

@@ -542,12 +542,6 @@ static void turn(host *h) {
     if (!h->over) check_leaving(h);
 }
 
-static void leave_links(void *arg) {
-    const host *h = arg;
-    if (h->links) ls_links_leave(h->links);
-    ls_reach_leave(h->reach);
-}
-
 static ls_status open_links(host *h, ls_error *e) {
     if (h->s->etcd.endpoints)
         LS_TRY(ls_membership_etcd(&h->s->etcd, &h->membership, e));
@@ -575,8 +569,6 @@ static ls_status name_host(host *h, ls_error *e) {
 
 ls_status ls_supervisor_run(ls_supervisor *s, ls_launch_options *o, ls_error *e) {
     host h = {.s = s, .o = o, .signal_fd = -1};
-    o->forked = leave_links;
-    o->forked_arg = &h;
     ls_launch_hold(&h.signals);
     h.crew = (ls_crew){.o = o, .signals = &h.signals, .heartbeat_s = s->heartbeat_s};
     s->board = o->board;
@@ -613,6 +605,5 @@ ls_status ls_supervisor_run(ls_supervisor *s, ls_launch_options *o, ls_error *e)
     ls_membership_close(h.membership);
     if (h.signal_fd >= 0) close(h.signal_fd);
     ls_launch_release(&h.signals);
-    o->forked = NULL;
     return status;
 }

@@ -1,11 +1,15 @@
-/* links_test.c - a host looks for its leader at a name with several addresses. */
+/* links_test.c - a host looks for its leader at a name with several addresses; what it forks leaves
+ * its port free. */
 #include "cluster/links.h"
 
 #include <errno.h>
 #include <poll.h>
+#include <signal.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "cluster/reach.h"
 #include "free_port.h"
 #include "names.h"
 #include "net/address.h"
@@ -35,7 +39,38 @@ static void test_finds_leader(void **state) {
     close(fd);
 }
 
+/* A process that a host has forked, as for a checkpoint, may live longer than the host, which is
+ * started again at the same address. */
+static void test_port_is_free(void **state) {
+    (void)state;
+    static const ls_admission admission = {.settings = "a 1\n"};
+    ls_error e = {0};
+    ls_links *l = NULL;
+    char name[64], place[64];
+    snprintf(name, sizeof name, "127.0.0.1:%d", free_port());
+    setenv("LOCKSTEP_KEY", "0123456789abcdef0123456789abcdef", 1);
+    assert_ls_ok(ls_links_open(name, 1, &admission, &l, &e), e);
+    ls_reach *r = ls_reach_open("127.0.0.1");
+    ls_reach_place(r, place, sizeof place);
+    pid_t child = fork();
+    if (child == 0)
+        for (;;) pause();
+    assert_true(child > 0);
+    ls_links_close(l);
+    ls_reach_close(r);
+    for (int i = 0; i < 2; i++) {
+        ls_address at;
+        int fd = -1;
+        assert_ls_ok(ls_address_parse(i ? place : name, &at, &e), e);
+        assert_ls_ok(ls_address_listen(&at, &fd, &e), e);
+        close(fd);
+    }
+    kill(child, SIGKILL);
+    waitpid(child, NULL, 0);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_finds_leader)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_finds_leader),
+                                       cmocka_unit_test(test_port_is_free)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -33,11 +33,6 @@ typedef struct ls_launch_options {
     int restarts; /* of a program: how often all workers start again after one has failed */
     int (*main)(void *arg);
     void *arg;
-    /* Called first in each process that is forked, if it is not NULL: closes what only the parent
-     * uses. Held by a child, a port would stay taken, and a connection open, after the parent's
-     * death. */
-    void (*forked)(void *forked_arg);
-    void *forked_arg;
     /* May be NULL. board: workers report on it why they failed, which takes precedence over what is
      * seen from here. where: describes where a killed worker was, e.g. " in step 3, action 17",
      * which is appended to the message. */

@@ -29,17 +29,12 @@ struct ls_conn_item {
     unsigned char copied[LS_FRAME_NBYTES + LS_CONN_COPIED];
 };
 
-static void close_socket(int fd) {
-    ls_fork_forgets(fd);
-    close(fd);
-}
-
 ls_status ls_conn_new(int fd, bool server, const ls_key *key, ls_conn **c_p, ls_error *e) {
     ls_secure *secure = NULL;
     ls_fork_closes(fd);
     ls_status s = ls_secure_open(fd, server, key, &secure, e);
     if (s != LS_OK) {
-        close_socket(fd);
+        ls_fork_close(fd);
         return s;
     }
     ls_conn *c = LS_NEW(ls_conn);
@@ -61,11 +56,11 @@ bool ls_conn_redial(ls_conn *c, const struct sockaddr_storage *to, const ls_key 
     if (fd < 0) return false;
     ls_fork_closes(fd);
     if (ls_secure_open(fd, false, key, &secure, NULL) != LS_OK) {
-        close_socket(fd);
+        ls_fork_close(fd);
         return false;
     }
     ls_secure_close(c->secure);
-    close_socket(c->fd);
+    ls_fork_close(c->fd);
     c->fd = fd;
     c->secure = secure;
     c->reset = false;
@@ -77,7 +72,7 @@ bool ls_conn_redial(ls_conn *c, const struct sockaddr_storage *to, const ls_key 
 void ls_conn_free(ls_conn *c) {
     if (!c) return;
     ls_secure_close(c->secure);
-    close_socket(c->fd);
+    ls_fork_close(c->fd);
     for (ls_conn_item *item = c->first; item; item = item->next) free(item->owned);
     ls_slab_close(&c->items);
     free(c->buffer);

@@ -169,8 +169,7 @@ static void watch_free(ls_watch *w) {
     }
     if (w->ready_fd >= 0) close(w->ready_fd);
     if (w->stop_fd >= 0) close(w->stop_fd);
-    ls_fork_forgets(w->listen_fd);
-    close(w->listen_fd);
+    ls_fork_close(w->listen_fd);
     pthread_mutex_destroy(&w->lock);
     ls_key_wipe(&w->key);
     free(w->members);
