@@ -117,6 +117,18 @@ int64_t ls_config_sync_every(const ls_config *c) {
     return c->sync.mode == LS_SYNC_GOSSIP ? 1 : 50;
 }
 
+/* The replicas have a mean where it is looked at: in evaluations, checkpoints and at the end. */
+int64_t ls_config_model_step(const ls_config *c, int64_t steps) {
+    const int64_t looks[] = {c->train.eval_every, c->checkpoint.every};
+    int64_t latest = 0;
+    if (c->sync.mode != LS_SYNC_GOSSIP || steps == c->train.steps) return steps;
+    for (int i = 0; i < 2; i++) {
+        int64_t at = looks[i] > 0 ? steps - steps % looks[i] : 0;
+        if (at > latest) latest = at;
+    }
+    return latest;
+}
+
 bool ls_config_has_pairs(const ls_config *c) {
     return ls_config_has_chats(c) && c->train.loss == LS_TRAIN_LOSS_DPO;
 }

@@ -336,6 +336,9 @@ bool ls_config_has_device(const ls_config *);
 bool ls_config_device_is_auto(const ls_config *);
 /* Steps between two synchronizations of these. */
 int64_t ls_config_sync_every(const ls_config *);
+/* After which step the model of a checkpoint of `steps` steps is: with gossip, where the replicas
+ * had their latest mean, 0 if nowhere yet. */
+int64_t ls_config_model_step(const ls_config *, int64_t steps);
 /* Does a sample have several texts, each with its own positions? */
 bool ls_config_has_positions(const ls_config *);
 /* The positions of a sample: model.context; of a pair twice as many. */

@@ -22,6 +22,7 @@
 #include "networks/network.h"
 #include "source/tables/csv_rules.h"
 #include "storage/checkpoint.h"
+#include "storage/model_step.h"
 #include "tensor/int8.h"
 #include "tensor/kernels.h"
 
@@ -115,6 +116,7 @@ static ls_status load_weights(ls_trained *t, ls_error *e) {
     ls_train_state s = {.model = &t->model, .flat = {1, {t->params}}, .ema = t->ema};
     LS_TRY(t->is_published ? ls_pretrained_load(t->path, &s, e)
                            : ls_checkpoint_load(t->path, &s, e));
+    if (!t->is_published) ls_model_step_log(&t->config, s.step, t->path);
     LS_TRY(ls_compute_init(&t->compute, ls_cores(), ls_model_scratch_floats(&t->model), e));
     if (type != LS_F32) /* convert to the type that training computes with */
         LS_TRY(

@@ -14,6 +14,7 @@
 #include "networks/family.h"
 #include "networks/network.h"
 #include "storage/checkpoint.h"
+#include "storage/model_step.h"
 #include "weights/model_text.h"
 
 enum { MOST = 1 << 28 }; /* bytes of a tokenizer.json */
@@ -56,6 +57,7 @@ static ls_status load_weights(ls_run_model *r, bool ema, ls_error *e) {
     r->params = p;
     ls_train_state s = {.model = &r->model, .flat = {1, {r->params}}, .ema = ema};
     LS_TRY(ls_checkpoint_load(r->path, &s, e));
+    ls_model_step_log(&r->config, s.step, r->path);
     if (r->model.frozen_count == 0) return LS_OK;
     LS_TRY(ls_map(r->model.frozen_floats * sizeof *r->frozen, "frozen weights", &p, e));
     r->frozen = p;

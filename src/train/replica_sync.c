@@ -22,14 +22,10 @@ static void find_due(const ls_config *c, int64_t steps, ls_sync_due *due) {
     }
 }
 
-static bool is_multiple(int64_t steps, int64_t every) { return every > 0 && steps % every == 0; }
-
-/* The replicas have a mean where it is looked at: in evaluations, checkpoints and at the end. */
 static void find_gossip_due(const ls_config *c, int64_t steps, ls_sync_due *due) {
     int64_t every = ls_config_sync_every(c);
-    if (is_multiple(steps, every)) due->round = steps / every - 1;
-    due->mean = is_multiple(steps, c->train.eval_every) ||
-                is_multiple(steps, c->checkpoint.every) || steps == c->train.steps;
+    if (steps % every == 0) due->round = steps / every - 1;
+    due->mean = steps > 0 && ls_config_model_step(c, steps) == steps;
 }
 
 ls_sync_due ls_sync_due_after(const ls_config *c, int64_t steps) {

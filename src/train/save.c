@@ -7,6 +7,7 @@
 #include "base/clock.h"
 #include "base/log.h"
 #include "storage/checkpoint.h"
+#include "storage/model_step.h"
 #include "table/step_rows.h"
 #include "train/inputs.h"
 #include "train/loop.h"
@@ -253,5 +254,7 @@ ls_status ls_save(ls_loop *l, ls_urgency u, ls_error *e) {
     note_due(l);
     if (failed) ls_frozen_file_doubt(&l->m.frozen.file); /* as its writer may have found */
     LS_TRY(ls_member_wait(&l->m, ls_inputs_check(&l->data, &l->m.frozen.file, e), e));
+    if (u >= LS_SAVE_HAND_OVER && l->m.worker == 0)
+        ls_model_step_log(&l->run->config, l->steps, "the last checkpoint");
     return l->host->runtime->survives ? save_supervised(l, u, e) : save_plain(l, u, e);
 }

@@ -148,11 +148,32 @@ static void test_directory(void **state) {
     expect("train --resume @/dir", 0, "dir: is complete: step 60 of 60");
 }
 
+/* Replicas that gossip have no mean when the run stops: who uses the model is told. */
+static void test_model_of_gossip(void **state) {
+    (void)state;
+    static const char line[] =
+        "train configs/tiny.yaml -n 2 -o @/gossip --set sync.mode=gossip --set sync.replicas=4 "
+        "--set model.width=12 --set train.steps=12 --set train.eval_every=0 --until 2";
+    expect(line, 75, "the last checkpoint: its model is the initial one: replicas that gossip");
+    expect("eval @/gossip", 0, "step-2: its model is the initial one: ");
+    expect("train --resume @/gossip -n 3 --set train.eval_every=3 --until 8", 75,
+           "the last checkpoint: its model is that of step 6: ");
+    expect("export @/gossip --to safetensors -o @/exported", 0,
+           "step-8: its model is that of step 6: ");
+    char *output = output_with_input("train --resume @/gossip -n 1 --until 9", "", 75);
+    assert_null(strstr(output, "its model is"));
+    free(output);
+    output = output_of("eval @/gossip");
+    assert_null(strstr(output, "its model is"));
+    free(output);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_names),
         cmocka_unit_test(test_launched),
         cmocka_unit_test(test_directory),
+        cmocka_unit_test(test_model_of_gossip),
     };
     return cmocka_run_group_tests(tests, make_project, folder_remove);
 }
