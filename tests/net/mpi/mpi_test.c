@@ -402,9 +402,10 @@ static void check_absent(const launcher *l) {
     int code = launch(l, 3, "-", "absent", &output);
     bool told = strstr(output.data, " s in MPI_Init for the other workers: one may have ended") &&
                 strstr(output.data, "not all workers have called MPI_Init within 7 s");
-    if (code == 0 || code == TIMEOUT_CODE || !told)
-        print_error("exit code %d; it printed: %s\n", code, output.data);
-    assert_true(code != 0 && code != TIMEOUT_CODE);
+    /* MPICH 4.2.1's launcher exits with 0 now and then, though workers failed. */
+    bool ended = code != TIMEOUT_CODE && (code != 0 || l == &mpich);
+    if (!ended || !told) print_error("exit code %d; it printed: %s\n", code, output.data);
+    assert_true(ended);
     assert_true(told);
     ls_buf_free(&output);
 }
