@@ -290,7 +290,7 @@ void ls_file_remove_left(const char *dir) { remove_left(dir, NULL); }
 void ls_file_remove_left_of(const char *path) {
     const char *slash = strrchr(path, '/');
     char *dir = slash ? ls_format("%.*s", (int)(slash - path) + 1, path) : ls_strdup(".");
-    remove_left(dir, slash ? slash + 1 : path);
+    remove_left(dir, ls_file_name(path));
     free(dir);
 }
 

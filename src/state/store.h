@@ -49,7 +49,7 @@ typedef struct ls_store_note {
     ls_optim_step update;
     ls_island_scale islands[LS_PLAN_MAX_ISLANDS];
     ls_step_out out;
-    double loss_scale; /* of the training step, too */
+    double loss_scale; /* of the training step; changes after it keep it */
     int64_t began_ns;  /* when this step began */
     ls_scaler scaler;  /* after this step */
 } ls_store_note;

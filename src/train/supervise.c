@@ -229,7 +229,7 @@ static const char *or_null(const char *text) { return *text ? text : NULL; }
 /* With etcd, the hosts elect their leader. */
 static ls_status set_membership(ls_host *h, ls_error *e) {
     const ls_config *c = &h->run->config;
-    const char *slash = h->run->dir ? strrchr(h->run->dir, '/') : NULL;
+    const char *name = h->run->dir ? ls_file_name(h->run->dir) : NULL;
     if (!*c->survival.membership) return LS_OK;
     if (!h->run->listen || h->run->listen[0] == ':' || h->run->join)
         return ls_fail(e, LS_EINVAL,
@@ -242,9 +242,7 @@ static ls_status set_membership(ls_host *h, ls_error *e) {
                                      .key = or_null(c->survival.etcd_key),
                                      .user = or_null(c->survival.etcd_user),
                                      .password = getenv("LOCKSTEP_ETCD_PASSWORD"),
-                                     .run = *c->survival.etcd_run ? c->survival.etcd_run
-                                            : slash               ? slash + 1
-                                                                  : h->run->dir,
+                                     .run = *c->survival.etcd_run ? c->survival.etcd_run : name,
                                      .address = h->run->listen,
                                      .lease_s = 3 * c->survival.heartbeat_s};
     return LS_OK;

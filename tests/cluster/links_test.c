@@ -52,10 +52,19 @@ static void test_port_is_free(void **state) {
     assert_ls_ok(ls_links_open(name, 1, &admission, &l, &e), e);
     ls_reach *r = ls_reach_open("127.0.0.1");
     ls_reach_place(r, place, sizeof place);
+    int runs[2];
+    char byte = 0;
+    assert_int_equal(pipe(runs), 0);
     pid_t child = fork();
-    if (child == 0)
+    if (child == 0) {
+        alarm(PATIENCE_S); /* it ends also if the test fails */
+        byte = write(runs[1], &byte, 1) == 1;
         for (;;) pause();
+    }
     assert_true(child > 0);
+    assert_int_equal(read(runs[0], &byte, 1), 1); /* the child has closed what it does */
+    close(runs[0]);
+    close(runs[1]);
     ls_links_close(l);
     ls_reach_close(r);
     for (int i = 0; i < 2; i++) {
