@@ -156,17 +156,10 @@ static void take_start(const ls_run_status *s, ls_lock_named *n) {
 
 /* ---- the state ---- */
 
-static bool ended_early(const ls_run_status *s, const ls_config *c) {
-    ls_best b = {.nsamples = c->train.eval_samples};
-    if (c->train.patience <= 0 || s->checkpoint < 0) return false;
-    ls_best_find(&b, s->run, s->checkpoint);
-    return ls_best_ends(&b, c, s->checkpoint);
-}
-
 /* A program's own loop may write no checkpoint. */
 static bool is_complete(const ls_run_status *s, const ls_config *c, const tail *t) {
     if (c && t->ended && s->step >= s->steps) return true;
-    return c && s->checkpoint >= 0 && (s->checkpoint >= s->steps || ended_early(s, c));
+    return c && s->checkpoint >= 0 && ls_best_is_over(s->run, c, s->checkpoint);
 }
 
 static ls_run_state state_of(const ls_run_status *s, const ls_lock_named *n, const ls_config *c,

@@ -2,7 +2,10 @@
 #include "storage/best.h"
 
 #include <math.h>
+#include <stdlib.h>
 #include <string.h>
+
+#include "storage/manifest.h"
 
 bool ls_best_is_sought(const ls_config *c) {
     return c->checkpoint.best == LS_BEST_ON || c->train.patience > 0;
@@ -70,6 +73,31 @@ void ls_best_find(ls_best *b, const char *run, int64_t step) {
     if (step <= 0) return;
     b->step = ls_checkpoint_best(run, step, b->nsamples, &b->loss);
     if (ls_checkpoint_val(run, step, b->nsamples, &b->val_loss)) b->val_step = step;
+}
+
+/* A checkpoint that was evaluated over fewer samples than its config asks for has the size of the
+ * validation part, which may be smaller than train.eval_samples. */
+static int64_t samples_of(const char *run, const ls_config *c, int64_t step) {
+    char *folder = ls_checkpoint_path(run, step), *path = ls_format("%s/config.yaml", folder);
+    ls_manifest m = {0};
+    ls_config own;
+    int64_t n = c->train.eval_samples, got = 0;
+    bool found = ls_manifest_read(folder, &m, NULL) == LS_OK &&
+                 ls_json_integer(ls_json_get(m.json, "val_samples"), &got) && got < n &&
+                 ls_config_read(path, &own, NULL) == LS_OK;
+    if (found && got < own.train.eval_samples) n = got;
+    ls_manifest_free(&m);
+    free(path);
+    free(folder);
+    return n;
+}
+
+bool ls_best_is_over(const char *run, const ls_config *c, int64_t step) {
+    if (step >= c->train.steps) return true;
+    if (step <= 0 || c->train.patience <= 0) return false;
+    ls_best b = {.nsamples = samples_of(run, c, step)};
+    ls_best_find(&b, run, step);
+    return ls_best_ends(&b, c, step);
 }
 
 void ls_best_describe(const ls_best *b, const ls_config *c, int64_t step, ls_checkpoint_extra *x) {

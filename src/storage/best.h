@@ -59,6 +59,10 @@ void ls_best_load(ls_best *, const ls_best_state *);
 /* Finds the best in the checkpoints of a run that resumes after `step`; nsamples is set. */
 void ls_best_find(ls_best *, const char *run, int64_t step);
 
+/* Is a run whose newest checkpoint is of `step` over: does it have all its steps, or has its loss
+ * not fallen for train.patience evaluations? By what its checkpoints say. */
+bool ls_best_is_over(const char *run, const ls_config *, int64_t step);
+
 /* Sets what the checkpoint of `step` will record. */
 void ls_best_describe(const ls_best *, const ls_config *, int64_t step, ls_checkpoint_extra *);
 

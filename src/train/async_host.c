@@ -22,7 +22,7 @@
 #include "exec/solo.h"
 #include "net/address.h"
 #include "net/launch/child.h"
-#include "storage/checkpoint.h"
+#include "storage/best.h"
 #include "storage/identity.h"
 #include "train/alone.h"
 #include "train/inputs.h"
@@ -180,7 +180,7 @@ static bool has_ended(const void *arg) {
     char *path = NULL;
     int64_t step = 0;
     bool ended = ls_checkpoint_newest(w->run->dir, &path, &step, NULL) == LS_OK && path &&
-                 step >= w->run->config.train.steps;
+                 ls_best_is_over(w->run->dir, &w->run->config, step);
     if (ended) ls_log("the run has ended, after step %lld", (long long)step);
     free(path);
     return ended;

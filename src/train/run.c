@@ -16,6 +16,12 @@ bool ls_run_is_sequential(const ls_run *r) {
 
 static ls_status check_workers(const ls_config *c, int n, ls_error *e) {
     int64_t V = c->train.virtual_workers, most = ls_config_most_workers(c);
+    int64_t limit = c->survival.max_workers;
+    if (limit && n > limit && limit < most)
+        return ls_fail(e, LS_EINVAL,
+                       "%d workers for survival.max_workers %lld; use -n %lld or fewer, or a "
+                       "higher survival.max_workers",
+                       n, (long long)limit, (long long)limit);
     if (n <= most) return LS_OK;
     return ls_fail(
         e, LS_EINVAL,
@@ -26,7 +32,9 @@ static ls_status check_workers(const ls_config *c, int n, ls_error *e) {
 
 ls_status ls_run_workers_here(const ls_config *c, int asked, int *n_p, ls_error *e) {
     int64_t most = ls_config_most_workers(c), cores = ls_config_workers_on(c, ls_cores());
+    int64_t limit = c->survival.max_workers;
     int devices = asked ? 0 : ls_worker_device_count(c);
+    if (limit && limit < most) most = limit;
     *n_p = asked ? asked : (int)(cores < most ? cores : most);
     if (devices && devices < *n_p) *n_p = devices;
     return check_workers(c, *n_p, e);

@@ -37,7 +37,7 @@ typedef struct ls_run {
 } ls_run;
 
 /* The number of workers: as many as a launcher has started; else `asked`, or, if that is 0, one per
- * core, at most one per virtual worker. */
+ * core, at most one per virtual worker and survival.max_workers. LS_EINVAL: there are more. */
 ls_status ls_run_workers(const ls_config *, int asked, int *n_p, bool *started_p, ls_error *);
 /* With sync.mode async and ssp: as many workers as asked, or one per core. Sets r->nasync and
  * r->nworkers. LS_EINVAL: a launcher takes part. */

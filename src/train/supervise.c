@@ -13,7 +13,7 @@
 #include "report/metrics.h"
 #include "share/config.h"
 #include "state/store_repair.h"
-#include "storage/checkpoint.h"
+#include "storage/best.h"
 #include "storage/identity.h"
 #include "table/row_tables.h"
 #include "train/host.h"
@@ -264,6 +264,10 @@ static ls_status check_hosts(const ls_host *h, ls_error *e) {
     return LS_OK;
 }
 
+static bool has_others(const ls_host *h) {
+    return h->run->listen || h->run->join || *h->run->config.survival.membership;
+}
+
 /* Do the workers of one host share memory? */
 static bool shares_memory(const ls_config *c) {
     const char *name = getenv("LOCKSTEP_TRANSPORT");
@@ -271,8 +275,8 @@ static bool shares_memory(const ls_config *c) {
     return c->parallel.transport == LS_TRANSPORT_SHM;
 }
 
-/* Allocates room for the state of the most workers that there may be; if that fails, of those that
- * begin. */
+/* Allocates room for the state of the most workers that there may be. If that fails: on one host, of
+ * those that begin; several must have room for the same number. */
 static ls_status make_store(ls_host *h, int *most_p, ls_error *e) {
     const ls_config *config = &h->run->config;
     int n = h->run->nworkers;
@@ -283,7 +287,7 @@ static ls_status make_store(ls_host *h, int *most_p, ls_error *e) {
                          .pipes = ls_config_ranks(config) > 1};
     *most_p = c.most;
     ls_status s = ls_store_make(&h->layout.plan.share, &c, &h->store, e);
-    if (s == LS_OK || *most_p == n) return s;
+    if (s == LS_OK || *most_p == n || has_others(h)) return s;
     *most_p = c.most = n;
     return ls_store_make(&h->layout.plan.share, &c, &h->store, e);
 }
@@ -294,7 +298,7 @@ static bool is_complete(const ls_run *r) {
     int64_t step = 0;
     bool found = r->dir && ls_checkpoint_newest(r->dir, &path, &step, NULL) == LS_OK && path;
     free(path);
-    return found && step >= r->config.train.steps;
+    return found && ls_best_is_over(r->dir, &r->config, step);
 }
 
 static bool complete(const void *arg) {
@@ -310,7 +314,7 @@ ls_status ls_host_supervise(ls_host *h, ls_error *e) {
     int most = 0;
     if (!*c->survival.membership) LS_TRY(check_hosts(h, e));
     if (r->started || !ls_run_can_survive(c)) {
-        if (!r->listen && !r->join && !*c->survival.membership) return LS_OK;
+        if (!has_others(h)) return LS_OK;
         return ls_fail(
             e, LS_EINVAL,
             "--listen, --join and survival.membership are for workers that are "

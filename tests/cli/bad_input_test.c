@@ -42,6 +42,8 @@ static void test_config(void **state) {
            "survival.min_workers 9 is more than train.virtual_workers 8");
     expect("train configs/tiny.yaml -o @/bad --min-workers 3 --max-workers 2", 1,
            "survival.min_workers 3 is more than survival.max_workers 2");
+    expect("train configs/tiny.yaml -o @/bad -n 3 --max-workers 2 --listen 127.0.0.1:1", 1,
+           "3 workers for survival.max_workers 2; use -n 2 or fewer, or a higher ");
     expect("plan configs/tiny.yaml -n 1 --set survival.min_workers=9", 1,
            "configs/tiny.yaml: survival.min_workers 9 is more than train.virtual_workers 8");
     assert_false(file_exists("bad"));

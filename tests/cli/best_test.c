@@ -136,6 +136,34 @@ static void test_complete(void **state) {
     assert_true(step_at("one", "latest") > last_step);
 }
 
+/* Such a run is over for those who did not train it, too: no host is waited for, nor does one wait
+ * for a leader, also where the validation part has fewer samples than train.eval_samples. */
+static void test_over(void **state) {
+    static const char all[] = "--set train.eval_samples=100000";
+    char *output = NULL;
+    (void)state;
+    expect("train configs/tiny.yaml -n 2 -o @/all " ENDS "--set train.eval_samples=100000", 0,
+           "stopped early after step ");
+    for (int i = 0; i < 2; i++) {
+        const char *run = i ? "all" : "hosts", *more = i ? all : "";
+        output = output_of("status @/%s", run);
+        assert_output_has(output, " complete ");
+        free(output);
+        host h = host_start("train configs/tiny.yaml -n 1 -o @/%s --insecure --resume --listen "
+                            "127.0.0.1:%d --hosts 2 --set parallel.zero=2 " ENDS "%s",
+                            run, free_port(), more);
+        host_expect(&h, 0, ": is complete: stopped early after step ");
+        h = host_start("train configs/tiny.yaml -n 1 -o @/%s --insecure --join 127.0.0.1:%d "
+                       "--set survival.rejoin_s=86400 " ENDS "%s",
+                       run, free_port(), more);
+        host_expect(&h, 0, ": is complete, and nobody leads it");
+    }
+    host h = host_start("train configs/tiny.yaml -n 1 -o @/hosts --insecure --join 127.0.0.1:%d "
+                        "--set survival.rejoin_s=0.1 " ENDS "--set train.eval_samples=9",
+                        free_port()); /* which begins to count anew */
+    host_expect(&h, 1, "can't be reached (");
+}
+
 /* Waits until a run's metrics have the evaluation after a step. */
 static void wait_for_evaluation(const char *run, int step) {
     char path[256], line[1024], begin[64];
@@ -233,7 +261,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_best_retained), cmocka_unit_test(test_ends),
         cmocka_unit_test(test_hosts),         cmocka_unit_test(test_complete),
-        cmocka_unit_test(test_worker_killed), cmocka_unit_test(test_all_killed),
-        cmocka_unit_test(test_risen),         cmocka_unit_test(test_errors)};
+        cmocka_unit_test(test_over),          cmocka_unit_test(test_worker_killed),
+        cmocka_unit_test(test_all_killed),    cmocka_unit_test(test_risen),
+        cmocka_unit_test(test_errors)};
     return cmocka_run_group_tests(tests, folder_make, folder_remove);
 }
