@@ -520,7 +520,8 @@ static const ls_config_key keys[] = {
     NUM("parallel.whole_kb", parallel.whole_kb, 0, 1e9, 0, FREE,
         "zero 3: parameters in buckets up to this many kilobytes are not sharded"),
     NUM("parallel.memory_limit_mb", parallel.memory_limit_mb, 0, 1e9, 0, FREE,
-        "megabytes that a worker may need; 0: no limit"),
+        "megabytes that a worker may need, with --listen and --join where there are "
+        "survival.min_workers or as many as the settings need; 0: no limit"),
     ONE_OF("parallel.fit", parallel.fit, ls_fit_kind, FREE,
            "auto: if the limit requires it, zero, recompute and micro_batch are chosen"),
     NUM("parallel.timeout_s", parallel.timeout_s, 0.1, 86400, 60, FREE,

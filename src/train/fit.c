@@ -11,8 +11,10 @@
 
 #include <stdlib.h>
 
+#include "base/cores.h"
 #include "base/log.h"
 #include "base/math.h"
+#include "base/plural.h"
 #include "config/needs.h"
 #include "train/layout.h"
 
@@ -119,7 +121,8 @@ static int by_cost(const void *a, const void *b) {
 typedef struct found {
     ls_fit *fits;
     int n, cap;
-    double plain; /* cost of computing without recompute */
+    double plain;   /* cost of computing without recompute */
+    bool in_memory; /* the optimizer's state must be in memory */
 } found;
 
 static ls_status try_fit(const ls_config *c, int nworkers, size_t limit, ls_fit f, found *all,
@@ -158,7 +161,7 @@ enum { NSEGMENTS = sizeof segments / sizeof *segments };
 static ls_status try_all(const ls_config *c, int nworkers, size_t limit, ls_fit f, found *all,
                          ls_error *e) {
     ls_state_kind own = c->parallel.optimizer_state;
-    int64_t states = own == LS_STATE_MEMORY ? 2 : 1;
+    int64_t states = own == LS_STATE_MEMORY && !all->in_memory ? 2 : 1;
     ls_config with = *c;
     set(&with, &f);
     int64_t least = ls_layout_least_zero(&with), most = ls_layout_most_recomputed(c);
@@ -188,21 +191,26 @@ static bool may_be_early(const ls_config *c, int nworkers) {
     return powers && V > nworkers && nworkers > 1;
 }
 
+static ls_status find(const ls_config *c, int nworkers, size_t limit, found *all, ls_error *e) {
+    ls_fit f = fit_of(c);
+    f.recompute_layers = 0;
+    ls_status s = try_all(c, nworkers, limit, f, all, e);
+    f.bucket_mb = small_bucket_mb(c, limit);
+    if (s == LS_OK && all->n == 0) s = try_all(c, nworkers, limit, f, all, e);
+    if (may_be_early(c, nworkers)) f.accumulate = LS_ACCUMULATE_EARLY;
+    if (s == LS_OK && all->n == 0) s = try_all(c, nworkers, limit, f, all, e);
+    if (s == LS_OK && all->n) qsort(all->fits, (size_t)all->n, sizeof *all->fits, by_cost);
+    return s;
+}
+
 ls_status ls_fit_find(const ls_config *c, int nworkers, size_t limit, ls_fit **fits_p, int *n_p,
                       ls_error *e) {
     found all = {0};
-    ls_fit f = fit_of(c);
-    f.recompute_layers = 0;
-    ls_status s = try_all(c, nworkers, limit, f, &all, e);
-    f.bucket_mb = small_bucket_mb(c, limit);
-    if (s == LS_OK && all.n == 0) s = try_all(c, nworkers, limit, f, &all, e);
-    if (may_be_early(c, nworkers)) f.accumulate = LS_ACCUMULATE_EARLY;
-    if (s == LS_OK && all.n == 0) s = try_all(c, nworkers, limit, f, &all, e);
+    ls_status s = find(c, nworkers, limit, &all, e);
     if (s != LS_OK) {
         free(all.fits);
         return s;
     }
-    if (all.n) qsort(all.fits, (size_t)all.n, sizeof *all.fits, by_cost);
     *fits_p = all.fits;
     *n_p = all.n;
     return LS_OK;
@@ -302,7 +310,7 @@ static ls_status refuse(const ls_config *c, const ls_memory *m, const ls_fit *be
     return LS_ENOMEM;
 }
 
-ls_status ls_fit_limit(ls_config *c, int nworkers, ls_error *e) {
+static ls_status keep_limit(ls_config *c, int nworkers, bool in_memory, ls_error *e) {
     size_t limit = (size_t)ls_math_times(c->parallel.memory_limit_mb, 1e6);
     ls_layout l;
     ls_memory m;
@@ -313,20 +321,78 @@ ls_status ls_fit_limit(ls_config *c, int nworkers, ls_error *e) {
     ls_plan_memory(&l.plan, &how, &m);
     ls_layout_free(&l);
     if (m.peak <= limit) return LS_OK;
-    ls_fit *fits = NULL;
-    int n = 0;
-    LS_TRY(ls_fit_find(c, nworkers, limit, &fits, &n, e));
-    ls_status s = LS_OK;
-    if (n == 0 || c->parallel.fit == LS_FIT_OFF) {
-        s = refuse(c, &m, n ? &fits[0] : NULL, e);
-    } else {
+    found all = {.in_memory = in_memory};
+    ls_status s = find(c, nworkers, limit, &all, e);
+    bool fits = s == LS_OK && all.n > 0;
+    if (s == LS_OK && (!fits || c->parallel.fit == LS_FIT_OFF)) {
+        s = refuse(c, &m, fits ? &all.fits[0] : NULL, e);
+    } else if (fits) {
         ls_buf text = {0};
-        ls_fit_text(c, &fits[0], &text);
-        set(c, &fits[0]);
+        ls_fit_text(c, &all.fits[0], &text);
+        set(c, &all.fits[0]);
         ls_log("to fit into %g MB a worker:%s (%.1f MB)", c->parallel.memory_limit_mb, text.data,
-               (double)fits[0].nbytes / 1e6);
+               (double)all.fits[0].nbytes / 1e6);
         ls_buf_free(&text);
     }
-    free(fits);
+    free(all.fits);
+    return s;
+}
+
+ls_status ls_fit_limit(ls_config *c, int nworkers, ls_error *e) {
+    return keep_limit(c, nworkers, false, e);
+}
+
+/* ---- on several hosts ---- */
+
+/* The least number of workers, from survival.min_workers on, with which the settings are possible:
+ * the fewer, the more each of them needs. */
+static ls_status find_fewest(const ls_config *c, int *n_p, ls_error *e) {
+    ls_config with = *c;
+    int64_t ranks = ls_config_ranks(c), most = ls_config_most_workers(c);
+    ls_status s = LS_EINVAL;
+    *n_p = 1;
+    if (ls_config_has_crew(c)) return LS_OK;
+    if (with.parallel.recompute == LS_AUTO) with.parallel.recompute = 0;
+    for (int64_t n = (c->survival.min_workers + ranks - 1) / ranks * ranks; n <= most; n += ranks) {
+        ls_layout l;
+        *n_p = (int)n;
+        s = ls_layout_make(&with, *n_p, NULL, &l, e);
+        if (s == LS_OK) ls_layout_free(&l);
+        if (s != LS_EINVAL) return s;
+    }
+    return s;
+}
+
+/* The choice is the same on all hosts, but a host may have more threads. */
+static ls_status check_threads(const ls_config *c, int nworkers, int threads, ls_error *e) {
+    ls_config with = *c;
+    with.parallel.threads = threads;
+    ls_fit f = fit_of(&with);
+    LS_TRY(measure(&with, nworkers, &f, e));
+    if ((double)f.nbytes <= c->parallel.memory_limit_mb * 1e6) return LS_OK;
+    return ls_fail(e, LS_ENOMEM,
+                   "a worker needs %.1f MB with the %d threads that it has on this host, and "
+                   "parallel.memory_limit_mb is %g; use fewer parallel.threads, the same on all "
+                   "hosts",
+                   (double)f.nbytes / 1e6, threads, c->parallel.memory_limit_mb);
+}
+
+ls_status ls_fit_limit_hosts(ls_config *c, int here, int all, ls_error *e) {
+    int n = all, threads = ls_config_threads(c, here, ls_cores());
+    ls_config with = *c;
+    if (c->parallel.memory_limit_mb <= 0) return ls_fit_auto(c, here, e);
+    ls_layout_config_distributed(&with);
+    if (with.parallel.threads == LS_AUTO) with.parallel.threads = 1;
+    if (!all) with.parallel.transport = LS_TRANSPORT_TCP; /* they may all be on different hosts */
+    if (!all) LS_TRY(find_fewest(&with, &n, e));
+    ls_status s = keep_limit(&with, n, !all, e);
+    if (s == LS_ENOMEM && !all)
+        return ls_fail(e, s,
+                       "%s; planned for %d worker%s, the fewest that the hosts may have "
+                       "(survival.min_workers)",
+                       e->msg, n, ls_plural(n));
+    if (s == LS_OK) s = check_threads(&with, n, threads, e);
+    ls_fit chosen = fit_of(&with);
+    set(c, &chosen);
     return s;
 }

@@ -31,6 +31,11 @@ ls_status ls_fit_auto(ls_config *c, int nworkers, ls_error *);
  * in *c, else LS_ENOMEM names the largest line and the settings that would be enough. */
 ls_status ls_fit_limit(ls_config *c, int nworkers, ls_error *);
 
+/* The same for workers on several hosts, which decide by what is the same on all of them: by `all`
+ * workers, those of a launcher, or with 0, where others bring theirs, by the fewest that the run
+ * may have. `here`: those of this host. LS_ENOMEM also if this host's threads need too much. */
+ls_status ls_fit_limit_hosts(ls_config *, int here, int all, ls_error *);
+
 /* Lowers a train.micro_batch that the program has chosen. False: it is none, or the smallest. */
 bool ls_fit_lower_micro(ls_config *);
 

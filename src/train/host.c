@@ -44,7 +44,7 @@ static ls_status open_host(ls_host *h, const ls_run *r, bool *of_device_p, ls_er
 
 /* Several hosts must have equal plans, so none of them lowers its own. */
 ls_status ls_host_open(ls_host *h, ls_run *r, ls_error *e) {
-    bool alone = !r->started && !r->in_group && !r->listen && !r->join;
+    bool alone = !ls_run_has_others(r);
     int64_t asked = r->config.train.micro_batch, *micro = &r->config.train.micro_batch;
     bool of_device = false;
     ls_status s = open_host(h, r, &of_device, e);

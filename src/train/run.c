@@ -10,6 +10,10 @@
 #include "tensor/sum_order.h"
 #include "train/worker_device.h"
 
+bool ls_run_has_others(const ls_run *r) {
+    return r->started || r->in_group || r->listen || r->join || *r->config.survival.membership;
+}
+
 bool ls_run_is_sequential(const ls_run *r) {
     return r->config.parallel.executor == LS_EXECUTOR_SEQUENTIAL;
 }

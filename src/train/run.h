@@ -61,6 +61,9 @@ void ls_run_must_match(const ls_config *, ls_buf *out);
 void ls_run_write_config(ls_run *, const ls_config *asked);
 void ls_run_free(ls_run *);
 
+/* May there be workers on other hosts? */
+bool ls_run_has_others(const ls_run *);
+
 /* Does one process play all workers? */
 bool ls_run_is_sequential(const ls_run *);
 

@@ -264,10 +264,6 @@ static ls_status check_hosts(const ls_host *h, ls_error *e) {
     return LS_OK;
 }
 
-static bool has_others(const ls_host *h) {
-    return h->run->listen || h->run->join || *h->run->config.survival.membership;
-}
-
 /* Do the workers of one host share memory? */
 static bool shares_memory(const ls_config *c) {
     const char *name = getenv("LOCKSTEP_TRANSPORT");
@@ -275,8 +271,8 @@ static bool shares_memory(const ls_config *c) {
     return c->parallel.transport == LS_TRANSPORT_SHM;
 }
 
-/* Allocates room for the state of the most workers that there may be. If that fails: on one host, of
- * those that begin; several must have room for the same number. */
+/* Allocates room for the state of the most workers that there may be. If that fails: of those that
+ * begin, but several hosts must have room for the same number. */
 static ls_status make_store(ls_host *h, int *most_p, ls_error *e) {
     const ls_config *config = &h->run->config;
     int n = h->run->nworkers;
@@ -287,7 +283,7 @@ static ls_status make_store(ls_host *h, int *most_p, ls_error *e) {
                          .pipes = ls_config_ranks(config) > 1};
     *most_p = c.most;
     ls_status s = ls_store_make(&h->layout.plan.share, &c, &h->store, e);
-    if (s == LS_OK || *most_p == n || has_others(h)) return s;
+    if (s == LS_OK || *most_p == n || ls_run_has_others(h->run)) return s;
     *most_p = c.most = n;
     return ls_store_make(&h->layout.plan.share, &c, &h->store, e);
 }
@@ -314,7 +310,7 @@ ls_status ls_host_supervise(ls_host *h, ls_error *e) {
     int most = 0;
     if (!*c->survival.membership) LS_TRY(check_hosts(h, e));
     if (r->started || !ls_run_can_survive(c)) {
-        if (!has_others(h)) return LS_OK;
+        if (!r->listen && !r->join && !*c->survival.membership) return LS_OK;
         return ls_fail(
             e, LS_EINVAL,
             "--listen, --join and survival.membership are for workers that are "

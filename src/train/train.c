@@ -107,7 +107,11 @@ static ls_status make_plan(ls_run *r, ls_host *h, ls_error *e) {
     if (!r->started) ls_waiting_begin(LS_WAITING_NS, LS_LAYOUT_PLANNING, r->nworkers);
     ls_status s = LS_OK;
     if (!r->started) s = ls_host_memory_for_model(&r->config, e); /* it may have no plan */
-    if (s == LS_OK) s = ls_fit_limit(&r->config, r->nworkers, e);
+    if (s == LS_OK && ls_run_has_others(r))
+        s = ls_fit_limit_hosts(&r->config, r->nasync ? r->nasync : r->nworkers,
+                               r->started ? r->nworkers : 0, e);
+    else if (s == LS_OK)
+        s = ls_fit_limit(&r->config, r->nworkers, e);
     if (s == LS_OK) s = ls_host_open(h, r, e);
     ls_run_write_config(r, &asked);
     if (!r->started) ls_waiting_end();

@@ -107,6 +107,20 @@ static void test_uneven(void **arg) {
     host_expect(&c, 0, "with 6 workers on 3 hosts, 3 of them here");
 }
 
+/* Hosts with other numbers of workers choose the same settings for a limit of memory. */
+static void test_limit(void **arg) {
+    (void)arg;
+    pair p = pair_begin(start, "limit", 3, 2,
+                        "--set train.micro_batch=2 --set parallel.memory_limit_mb=2.93 --set "
+                        "parallel.fit=auto");
+    p.b = pair_join(&p, 1, "");
+    check(&p);
+    const host *hosts[] = {&p.a, &p.b};
+    for (int i = 0; i < 2; i++)
+        assert_true(host_says(hosts[i], "to fit into 2.93 MB a worker: parallel.zero=0 "
+                                        "train.micro_batch=1 (2.9 MB)"));
+}
+
 /* A warning is logged if the copies can't all be on different hosts. */
 static void test_no_copies(void **arg) {
     (void)arg;
@@ -543,31 +557,19 @@ int main(void) {
     setenv("LOCKSTEP_KEY", "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef", 1);
     unsetenv("LOCKSTEP_KEY_FILE");
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_alone),
-        cmocka_unit_test(test_without_faults),
-        cmocka_unit_test(test_complete),
-        cmocka_unit_test(test_uneven),
-        cmocka_unit_test(test_no_copies),
-        cmocka_unit_test(test_killed),
-        cmocka_unit_test(test_host_lost),
-        slow_unit_test(test_lost_early),
-        cmocka_unit_test(test_late),
-        cmocka_unit_test(test_left),
-        slow_unit_test(test_left_at_once),
-        cmocka_unit_test(test_scale),
-        cmocka_unit_test(test_paused),
-        cmocka_unit_test(test_missed_end),
-        cmocka_unit_test(test_leader_lost),
-        cmocka_unit_test(test_line_lost),
-        cmocka_unit_test(test_stopped),
-        cmocka_unit_test(test_other_config),
-        cmocka_unit_test(test_keys),
-        cmocka_unit_test(test_bad_addresses),
-        cmocka_unit_test(test_strangers),
-        cmocka_unit_test(test_two_runs),
-        cmocka_unit_test(test_listeners),
-        cmocka_unit_test(test_own_address),
-        cmocka_unit_test(test_leader_lost_apart),
+        cmocka_unit_test(test_alone),         cmocka_unit_test(test_without_faults),
+        cmocka_unit_test(test_complete),      cmocka_unit_test(test_uneven),
+        cmocka_unit_test(test_limit),         cmocka_unit_test(test_no_copies),
+        cmocka_unit_test(test_killed),        cmocka_unit_test(test_host_lost),
+        slow_unit_test(test_lost_early),      cmocka_unit_test(test_late),
+        cmocka_unit_test(test_left),          slow_unit_test(test_left_at_once),
+        cmocka_unit_test(test_scale),         cmocka_unit_test(test_paused),
+        cmocka_unit_test(test_missed_end),    cmocka_unit_test(test_leader_lost),
+        cmocka_unit_test(test_line_lost),     cmocka_unit_test(test_stopped),
+        cmocka_unit_test(test_other_config),  cmocka_unit_test(test_keys),
+        cmocka_unit_test(test_bad_addresses), cmocka_unit_test(test_strangers),
+        cmocka_unit_test(test_two_runs),      cmocka_unit_test(test_listeners),
+        cmocka_unit_test(test_own_address),   cmocka_unit_test(test_leader_lost_apart),
     };
     return cmocka_run_group_tests(tests, folder_make, folder_remove);
 }

@@ -45,12 +45,15 @@ static void check(pair *p, const char *like) {
     check_run(like, p->run, &p->a);
 }
 
-/* Five workers form no mesh: the first host can't train alone with all of its own. */
+/* Five workers form no mesh: the first host can't train alone with all of its own. A limit of their
+ * memory is planned for a whole mesh. */
 static void test_chunks(void **state) {
     (void)state;
     train_alone("one", CHUNKS);
-    pair p =
-        begin("chunks", CHUNKS "--set parallel.mesh.context=2 --set parallel.mesh.tensor=3", 5, 1);
+    pair p = begin("chunks",
+                   CHUNKS "--set parallel.mesh.context=2 --set parallel.mesh.tensor=3 "
+                          "--set parallel.memory_limit_mb=100",
+                   5, 1);
     host_signal_child(&p.a, SIGKILL);
     check(&p, "one");
     assert_true(host_says(&p.b, "beginning after step 0, with 6 workers on 2 hosts, 1 of them"));

@@ -3,6 +3,7 @@
 
 #include <math.h>
 
+#include "base/cores.h"
 #include "networks/network.h"
 #include "test.h"
 #include "train/layout.h"
@@ -161,6 +162,46 @@ static void test_chosen(void **state) {
     assert_false(ls_fit_lower_micro(&c));
 }
 
+/* Hosts with other numbers of workers and threads decide the same, by the fewest workers that there
+ * may be, none of which shares memory with another. */
+static void test_hosts(void **state) {
+    (void)state;
+    static const char *const sets[] = {"model.width=96", "parallel.threads=auto",
+                                       "train.micro_batch=2"};
+    size_t flat = 0;
+    ls_error e;
+    ls_config c = config_with(sets, 3), one = c;
+    one.parallel.threads = 1;
+    one.parallel.transport = LS_TRANSPORT_TCP;
+    size_t most[] = {memory_of(&one, 1, &flat).peak, memory_of(&one, 4, &flat).peak};
+    assert_true(most[1] < most[0]);
+    c.parallel.memory_limit_mb = (double)most[1] / 1e6 + 0.001;
+    assert_ls_fails(ls_fit_limit_hosts(&c, 4, 0, &e), LS_ENOMEM,
+                    "; planned for 1 worker, the fewest that the hosts may have", e);
+    c.survival.min_workers = 4;
+    assert_ls_ok(ls_fit_limit_hosts(&c, 4096, 0, &e), e);
+    assert_int_equal(c.train.micro_batch, 2);
+    if (ls_cores() > 1) /* not enough for as many threads */
+        assert_ls_fails(ls_fit_limit_hosts(&c, 1, 0, &e), LS_ENOMEM,
+                        "threads that it has on this host, and parallel.memory_limit_mb is ", e);
+    c.survival.min_workers = 1;
+    c.parallel.fit = LS_FIT_AUTO;
+    c.parallel.memory_limit_mb = (double)most[0] / 1e6 - 0.001;
+    assert_ls_ok(ls_fit_limit_hosts(&c, 4096, 0, &e), e);
+    assert_int_equal(c.parallel.optimizer_state, LS_STATE_MEMORY);
+    one.parallel.zero = c.parallel.zero;
+    one.parallel.recompute = c.parallel.recompute;
+    one.parallel.recompute_layers = c.parallel.recompute_layers;
+    one.train.micro_batch = c.train.micro_batch;
+    one.parallel.bucket_mb = c.parallel.bucket_mb;
+    assert_true((double)memory_of(&one, 1, &flat).peak <= c.parallel.memory_limit_mb * 1e6);
+    c = config_with(sets, 3);
+    c.parallel.mesh_pipe = 3;
+    c.parallel.memory_limit_mb = 100;
+    assert_ls_ok(ls_fit_limit_hosts(&c, 2, 0, &e), e); /* of which others have more */
+    assert_int_equal(c.parallel.mesh_pipe, 3);
+}
+
 static ls_fit automatic(ls_config c, double limit_mb) {
     ls_error e;
     size_t flat = 0;
@@ -199,7 +240,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_formulas),       cmocka_unit_test(test_find),
         cmocka_unit_test(test_joined_samples), cmocka_unit_test(test_auto),
-        cmocka_unit_test(test_chosen),
+        cmocka_unit_test(test_chosen),         cmocka_unit_test(test_hosts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
