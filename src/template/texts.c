@@ -215,7 +215,7 @@ static void add_piece(pieces *p, const char *s, size_t n) {
     p->n++;
 }
 
-/* At white space, with no empty pieces. */
+/* At most `most` white spaces, with no empty pieces; the last piece keeps the space at its end. */
 static void split_spaces(const ls_datum *x, int64_t most, pieces *p) {
     const char *s = x->text;
     size_t n = x->n;
@@ -226,7 +226,7 @@ static void split_spaces(const ls_datum *x, int64_t most, pieces *p) {
         n -= skip;
         if (!n) return;
         if (most == 0) {
-            add_piece(p, s, n - ls_spaces_at_end(s, n));
+            add_piece(p, s, n);
             return;
         }
         while (k < n) {
@@ -240,14 +240,13 @@ static void split_spaces(const ls_datum *x, int64_t most, pieces *p) {
     }
 }
 
-/* At most `most` white spaces, from the end; the pieces are in backward order. */
+/* The same from the end; the pieces are in backward order. */
 static void split_spaces_back(const ls_datum *x, int64_t most, pieces *p) {
     size_t n = x->n - ls_spaces_at_end(x->text, x->n);
     for (; n; most--, n -= ls_spaces_at_end(x->text, n)) {
         size_t k = n;
         if (most == 0) {
-            size_t skip = ls_spaces_at_start(x->text, n);
-            add_piece(p, x->text + skip, n - skip);
+            add_piece(p, x->text, n);
             return;
         }
         while (k && !ls_spaces_at_end(x->text, k)) k--;
