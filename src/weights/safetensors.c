@@ -12,7 +12,8 @@
 
 enum { MAX_HEADER = 64 << 20 };
 
-/* Types of the format. What is not of a type of blocks.h can be listed, but not read. */
+/* Types of the format, but for those of less than a byte. What is not of a type of blocks.h can be
+ * listed, but not read. */
 static const struct {
     const char *name;
     size_t nbytes; /* of an element */
@@ -26,6 +27,7 @@ static const struct {
     {"U16", 2, LS_NBLOCK_TYPES},     {"U8", 1, LS_NBLOCK_TYPES},
     {"BOOL", 1, LS_NBLOCK_TYPES},    {"F8_E4M3", 1, LS_NBLOCK_TYPES},
     {"F8_E5M2", 1, LS_NBLOCK_TYPES}, {"F8_E8M0", 1, LS_NBLOCK_TYPES},
+    {"C64", 8, LS_NBLOCK_TYPES},
 };
 enum { NDTYPES = sizeof dtypes / sizeof *dtypes };
 
@@ -189,7 +191,7 @@ static ls_status read_shape(const reader *r, const ls_json *shape, size_t size, 
     t->count = 1;
     for (int d = 0; d < t->ndims; d++) {
         int64_t dim = -1;
-        size_t most = r->nbytes / size;
+        size_t most = (size_t)INT64_MAX / size;
         if (!ls_json_integer(ls_json_at(shape, (size_t)d), &dim) || dim < 0 ||
             (dim > 0 && t->count > most / (size_t)dim))
             return ls_fail(e, LS_EINVAL, "%s: tensor '%s' has an impossible shape", r->path,
@@ -208,7 +210,7 @@ static ls_status read_dtype(const reader *r, const ls_json *entry, ls_tensor *t,
     if (i < 0 || (r->types == F32_ONLY && dtypes[i].type != LS_BLOCK_F32))
         return ls_fail(
             e, LS_EINVAL, "%s: tensor '%s' is %s%s", r->path, t->name, name ? name : "of no dtype",
-            r->types == F32_ONLY ? "; only F32 can be read" : ", which is no type of the format");
+            r->types == F32_ONLY ? "; only F32 can be read" : ", a type that is not known here");
     t->dtype = dtypes[i].name;
     t->type = dtypes[i].type;
     *size_p = dtypes[i].nbytes;

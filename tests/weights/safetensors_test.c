@@ -147,6 +147,7 @@ static void test_any_order(void **state) {
 
 static void test_truncated(void **state) {
     (void)state;
+    ls_error e = {0};
     ls_safetensors s = write_some();
     size_t nbytes = s.map.nbytes;
     char *whole = ls_alloc(nbytes + 1);
@@ -155,6 +156,7 @@ static void test_truncated(void **state) {
     for (size_t n = 0; n < nbytes; n++) {
         write_raw(whole, n);
         check_refused("truncated");
+        assert_ls_fails(ls_safetensors_open(path, &s, &e), LS_EINVAL, "truncated", e);
     }
     write_raw(whole, nbytes + 1); /* a byte too many */
     check_refused("too long");
@@ -306,6 +308,13 @@ static void test_types(void **state) {
     for (size_t i = 0; i < 3; i++) assert_int_equal(s.tensors[i].type, LS_NBLOCK_TYPES);
     assert_string_equal(s.tensors[2].dtype, "I64");
     ls_safetensors_close(&s);
+    /* An empty tensor alone, and a type without its own size in bytes. */
+    write_file("{\"x\":{\"dtype\":\"F32\",\"shape\":[2,0,3],\"data_offsets\":[0,0]}}", 0);
+    assert_ls_ok(ls_safetensors_open(path, &s, &e), e);
+    assert_true(s.n == 1 && s.tensors[0].count == 0);
+    ls_safetensors_close(&s);
+    write_file("{\"x\":{\"dtype\":\"F4\",\"shape\":[2],\"data_offsets\":[0,1]}}", 1);
+    assert_ls_fails(ls_safetensors_open_any(path, &s, &e), LS_EINVAL, "not known here", e);
 }
 
 /* A header of `pad` spaces more than a multiple of 8, as the published GPT-2 and files of MLX have
