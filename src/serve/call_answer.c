@@ -16,7 +16,7 @@ ls_tool_text ls_calls_of(const ls_text_answer *a, const ls_reply *r) {
 static ls_json *call_of(const ls_text_answer *a, size_t i, size_t call, const ls_tool_call *c,
                         size_t n) {
     ls_json *o = ls_json_new_object(), *function = ls_json_new_object();
-    char *id = ls_format("call-%s-%zu-%zu", a->id, i, call);
+    char *id = ls_format("call_%s-%zu-%zu", a->id, i, call);
     ls_json_set_text(o, "id", id);
     ls_json_set_text(o, "type", "function");
     ls_json_set_text(function, "name", c->name);

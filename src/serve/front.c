@@ -202,8 +202,8 @@ static void make_replies(ls_front *f, asked *x) {
                          .n = n,
                          .created = (int64_t)time(NULL),
                          .system_fingerprint = ls_fingerprint_of(f->fingerprint, q->adapter)};
-    const char *kind = q->asked ? "resp" : q->chat ? "chatcmpl" : "cmpl";
-    snprintf(x->answer.id, sizeof x->answer.id, "%s-%llx-%llx", kind,
+    const char *kind = q->asked ? "resp_" : q->chat ? "chatcmpl-" : "cmpl-";
+    snprintf(x->answer.id, sizeof x->answer.id, "%s%llx-%llx", kind,
              (unsigned long long)f->started_s, (unsigned long long)++f->nrequests);
 }
 
@@ -240,18 +240,30 @@ static ls_json *read_body(ls_front *f, const char *body, size_t n, ls_http_answe
     return NULL;
 }
 
+/* vLLM's "prompt", with the tokens that begin a text unless told otherwise, or llama.cpp's
+ * "content", without them unless told otherwise. */
+static ls_status read_tokens(const ls_front *f, const ls_json *body, ls_token_list *list_p,
+                             ls_error *e) {
+    static const char *const more[] = {"with_pieces", "return_token_strs"};
+    bool content = !ls_json_given(body, "prompt");
+    const char *field = content ? "add_special" : "add_special_tokens";
+    const char *text = ls_json_text(ls_json_get(body, content ? "content" : "prompt"));
+    const ls_json *begin = ls_json_given(body, field);
+    if (!text) return ls_fail(e, LS_EINVAL, "prompt: a text is expected");
+    if (begin && !ls_json_is_bool(begin))
+        return ls_fail(e, LS_EINVAL, "%s: true or false is expected", field);
+    for (size_t i = 0; i < sizeof more / sizeof *more; i++)
+        if (ls_json_is_true(ls_json_get(body, more[i])))
+            return ls_fail(e, LS_EINVAL, "%s is not supported here", more[i]);
+    return ls_request_tokens(&f->model, text, begin ? ls_json_is_true(begin) : !content, list_p, e);
+}
+
 static void answer_tokens(ls_front *f, const char *posted, size_t n, ls_http_answer *a) {
     ls_json *body = read_body(f, posted, n, a), *o;
     if (!body) return;
-    const char *text = ls_json_text(ls_json_get(body, "prompt"));
-    const ls_json *begin = ls_json_get(body, "add_special_tokens");
-    if (!text) text = ls_json_text(ls_json_get(body, "content"));
     ls_token_list list = {0};
     ls_error e = {0};
-    if (!text) {
-        refuse(f, a, 400, "invalid_request_error", "prompt: a text is expected");
-    } else if (ls_request_tokens(&f->model, text, !begin || ls_json_is_true(begin), &list, &e) !=
-               LS_OK) {
+    if (read_tokens(f, body, &list, &e) != LS_OK) {
         refuse(f, a, 400, "invalid_request_error", e.msg);
     } else {
         ls_json *ids = ls_json_new_array();

@@ -6,6 +6,8 @@
 
 #include "chat/message.h"
 
+static const char VARIABLES[] = "chat_template_kwargs", EFFORT[] = "reasoning_effort";
+
 static ls_json *copy_of(const ls_json *object) {
     ls_json *copy = ls_json_new_object();
     const char *key;
@@ -49,13 +51,23 @@ static ls_status read(const ls_json *one, size_t number, ls_json **m_p, ls_error
     return s;
 }
 
+/* Further variables of the template. "reasoning_effort" is OpenAI's field for one. */
+static ls_status read_variables(const ls_json *body, ls_json **variables_p, ls_error *e) {
+    const ls_json *given = ls_json_given(body, VARIABLES), *effort = ls_json_given(body, EFFORT);
+    if (given && !ls_json_is_object(given))
+        return ls_fail(e, LS_EINVAL, "%s: an object is expected", VARIABLES);
+    *variables_p = copy_of(given);
+    if (effort && !ls_json_get(given, EFFORT))
+        ls_json_set(*variables_p, EFFORT, ls_json_share(effort));
+    return LS_OK;
+}
+
 ls_status ls_messages_encode(const ls_chat_format *f, const ls_json *body, const ls_json *tools,
                              ls_token_list *list_p, const char **field_p, ls_error *e) {
-    static const char VARIABLES[] = "chat_template_kwargs";
-    const ls_json *from = ls_json_get(body, "messages"), *variables = ls_json_get(body, VARIABLES);
+    const ls_json *from = ls_json_get(body, "messages");
+    ls_json *variables = NULL;
     *field_p = VARIABLES;
-    if (variables && !ls_json_is_object(variables) && !ls_json_is_null(variables))
-        return ls_fail(e, LS_EINVAL, "%s: an object is expected", VARIABLES);
+    LS_TRY(read_variables(body, &variables, e));
     *field_p = "messages";
     ls_json *messages = ls_json_new_array();
     time_t now = time(NULL);
@@ -76,5 +88,6 @@ ls_status ls_messages_encode(const ls_chat_format *f, const ls_json *body, const
                       .now = localtime_r(&now, &date)};
     if (s == LS_OK) s = ls_chat_text_encode(f, &t, list_p, e);
     ls_json_free(messages);
+    ls_json_free(variables);
     return s;
 }

@@ -113,11 +113,27 @@ static const char *const refused[][2] = {{"suffix", "null"},
                                          {"dry_multiplier", "0"},
                                          {"xtc_probability", "0"},
                                          {"top_n_sigma", "-1"},
-                                         {"samplers", "null"}};
+                                         {"samplers", "null"},
+                                         {"dynatemp_range", "0"},
+                                         {"lora", "null"},
+                                         {"n_probs", "0"},
+                                         {"thinking", "null"},
+                                         {"enable_thinking", "null"},
+                                         {"thinking_token_budget", "null"},
+                                         {"include_reasoning", "true"},
+                                         {"verbosity", "\"medium\""},
+                                         {"web_search_options", "null"},
+                                         {"guided_whitespace_pattern", "null"},
+                                         {"return_token_ids", "false"},
+                                         {"return_tokens_as_token_ids", "false"}};
+static const char *const of_vectors[] = {"model",      "input", "encoding_format",
+                                         "dimensions", "user",  "add_special_tokens"};
 static const char *const known[] = {"model",
                                     "prompt",
                                     "messages",
                                     "chat_template_kwargs",
+                                    "reasoning_effort",
+                                    "add_special_tokens",
                                     "max_tokens",
                                     "max_completion_tokens",
                                     "max_output_tokens",
@@ -185,8 +201,11 @@ static bool read_names(const reader *x) {
     const char *key = NULL;
     const ls_json *value = NULL;
     void *it = NULL;
+    bool embeds = x->r->rule.embeds;
+    const char *const *names = embeds ? of_vectors : known;
+    size_t nnames = embeds ? sizeof of_vectors / sizeof *of_vectors : sizeof known / sizeof *known;
     while ((it = ls_json_next(x->body, it, &key, &value))) {
-        if (is_one_of(key, known, sizeof known / sizeof *known)) continue;
+        if (is_one_of(key, names, nnames)) continue;
         if (x->r->chat && ls_tools_has(key)) continue;
         if (is_one_of(key, harmless, sizeof harmless / sizeof *harmless)) continue;
         size_t i = 0, n = sizeof refused / sizeof *refused;
@@ -196,7 +215,10 @@ static bool read_names(const reader *x) {
             continue;
         }
         if (!asks_nothing(value, refused[i][1]))
-            return REFUSE(x, refused[i][0], "%s is not supported here", refused[i][0]);
+            return REFUSE(x, refused[i][0], "%s is not supported here%s", refused[i][0],
+                          strstr(key, "thinking") && x->r->chat
+                              ? "; variables of the chat template stand in chat_template_kwargs"
+                              : "");
     }
     return true;
 }
@@ -357,10 +379,11 @@ static ls_request_prompt *new_prompt(ls_text_request *r) {
     return p;
 }
 
-static bool add_text(const reader *x, const char *text) {
+/* begin: with the tokens that the tokenizer puts before and after a text. */
+static bool add_text(const reader *x, const char *text, bool begin) {
     ls_request_prompt *p = new_prompt(x->r);
     ls_token_list list = {0};
-    ls_status s = ls_request_tokens(x->m, text, true, &list, &x->why->error);
+    ls_status s = ls_request_tokens(x->m, text, begin, &list, &x->why->error);
     if (s != LS_OK) return refuse(x, x->input, s);
     p->tokens = list.ids;
     p->n = (int64_t)list.n;
@@ -382,9 +405,11 @@ static bool add_tokens(const reader *x, const ls_json *ids) {
 static bool read_prompt(const reader *x) {
     const ls_json *j = given(x, x->input), *first = ls_json_at(j, 0);
     int64_t id = 0;
+    bool begin = true;
     static const char wanted[] =
         "a text, a list of texts, a list of tokens, or a list of such lists is expected";
-    if (ls_json_text(j)) return add_text(x, ls_json_text(j));
+    if (!read_flag(x, "add_special_tokens", &begin)) return false;
+    if (ls_json_text(j)) return add_text(x, ls_json_text(j), begin);
     if (!ls_json_is_array(j) || !first) return REFUSE(x, x->input, "%s: %s", x->input, wanted);
     if (ls_json_integer(first, &id)) return add_tokens(x, j);
     int most = x->r->rule.embeds ? LS_REQUEST_VECTORS : LS_REQUEST_REPLIES;
@@ -392,7 +417,7 @@ static bool read_prompt(const reader *x) {
         return REFUSE(x, x->input, "%s: at most %d texts are expected", x->input, most);
     for (size_t i = 0; i < ls_json_count(j); i++) {
         const ls_json *one = ls_json_at(j, i);
-        if (ls_json_text(one)       ? !add_text(x, ls_json_text(one))
+        if (ls_json_text(one)       ? !add_text(x, ls_json_text(one), begin)
             : ls_json_is_array(one) ? !add_tokens(x, one)
                                     : !REFUSE(x, x->input, "%s: %s", x->input, wanted))
             return false;
@@ -407,6 +432,11 @@ static bool read_messages(const reader *x) {
                       "the model has no chat template, so it has no chats; use "
                       "/v1/completions");
     const char *field = NULL;
+    bool begin = false;
+    if (!read_flag(x, "add_special_tokens", &begin)) return false;
+    if (begin)
+        return REFUSE(x, "add_special_tokens",
+                      "add_special_tokens: of a chat the template writes them");
     ls_tools *tools = &x->r->tools;
     ls_status s = ls_tools_read(x->m->tool_form, x->body, tools, &field, &x->why->error);
     if (s != LS_OK) return refuse(x, field, s);
@@ -449,12 +479,17 @@ static bool read_lengths(const reader *x) {
 
 static bool read_stream(const reader *x) {
     const ls_json *options = given(x, "stream_options");
+    const reader inner = {x->m, options, x->r, x->why, x->input};
+    bool each = false;
     if (!read_flag(x, "stream", &x->r->stream) || !read_flag(x, "echo", &x->r->echo)) return false;
     if (options && !x->r->stream)
         return REFUSE(x, "stream_options", "stream_options: stream must be true");
-    x->r->usage = ls_json_is_true(ls_json_get(options, "include_usage"));
-    x->r->usage_each =
-        x->r->usage && ls_json_is_true(ls_json_get(options, "continuous_usage_stats"));
+    if (options && !ls_json_is_object(options))
+        return REFUSE(x, "stream_options", "stream_options: an object is expected");
+    if (!read_flag(&inner, "include_usage", &x->r->usage) ||
+        !read_flag(&inner, "continuous_usage_stats", &each))
+        return false;
+    x->r->usage_each = x->r->usage && each;
     x->r->rule.echo = x->r->echo;
     if (x->r->chat && x->r->echo) return REFUSE(x, "echo", "echo is for /v1/completions");
     bool skips = true;
@@ -483,7 +518,7 @@ const char *ls_request_model_name(const ls_request_model *m, int adapter) {
 static bool read_model(const reader *x) {
     const ls_json *j = given(x, "model");
     const char *name = ls_json_text(j);
-    if (!j) return true;
+    if (!j || (name && !*name)) return true; /* some clients have no name, and send "" */
     for (int i = 0; name && i <= x->m->nadapters; i++) {
         if (strcmp(name, ls_request_model_name(x->m, i)) != 0) continue;
         x->r->adapter = i;
@@ -529,22 +564,13 @@ static bool read_encoding(const reader *x) {
     return true;
 }
 
-static void note_names(const reader *x) {
-    static const char *const of[] = {"model", "input", "encoding_format", "dimensions", "user"};
-    const char *key = NULL;
-    const ls_json *value = NULL;
-    for (void *it = NULL; (it = ls_json_next(x->body, it, &key, &value));)
-        if (!is_one_of(key, of, sizeof of / sizeof *of)) note_unknown(key);
-}
-
 static bool read_embedding(const reader *x) {
     int64_t context = x->m->context;
     if (!ls_json_is_object(x->body)) return REFUSE(x, NULL, "the body is no JSON object");
     x->r->n = 1;
     x->r->rule.embeds = true;
     x->r->rule.top = -1;
-    note_names(x);
-    if (!read_model(x) || !read_encoding(x) || !read_prompt(x)) return false;
+    if (!read_model(x) || !read_names(x) || !read_encoding(x) || !read_prompt(x)) return false;
     for (size_t i = 0; i < x->r->nprompts; i++) {
         if (x->r->prompts[i].n <= context) continue;
         x->why->code = "context_length_exceeded";

@@ -29,9 +29,9 @@ static const char *item_status(const ls_reply *r, bool is_last) {
 
 static bool has_message(const ls_tool_text *t) { return t->ncontent || t->n == 0; }
 
-static char *message_id(const ls_text_answer *a) { return ls_format("msg-%s", a->id); }
+static char *message_id(const ls_text_answer *a) { return ls_format("msg_%s", a->id); }
 static char *call_id(const ls_text_answer *a, size_t k) {
-    return ls_format("call-%s-%zu", a->id, k);
+    return ls_format("call_%s-%zu", a->id, k);
 }
 
 static void set_id(ls_json *o, const char *key, char *id) {
@@ -65,7 +65,7 @@ static ls_json *call_of(const ls_text_answer *a, const ls_tool_text *t, size_t k
                         const char *status) {
     const ls_tool_call *c = &t->calls[k];
     ls_json *o = ls_json_new_object();
-    set_id(o, "id", ls_format("fc-%s-%zu", a->id, k));
+    set_id(o, "id", ls_format("fc_%s-%zu", a->id, k));
     ls_json_set_text(o, "type", "function_call");
     ls_json_set_text(o, "status", status);
     set_id(o, "call_id", call_id(a, k));
@@ -230,7 +230,7 @@ static void put_arguments(const event_writer *w, const char *type, const char *k
     const ls_buf *text = &w->t->calls[k].arguments;
     ls_json *piece = ls_json_new_bytes(text->len ? text->data + from : "", text->len - from);
     ls_json *o = with(ls_json_new_object(), key, piece);
-    set_id(o, "item_id", ls_format("fc-%s-%zu", w->a->id, k));
+    set_id(o, "item_id", ls_format("fc_%s-%zu", w->a->id, k));
     ls_json_set_integer(o, "output_index", (int64_t)(k + has_message(w->t)));
     put_event(w, type, o);
 }

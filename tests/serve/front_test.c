@@ -22,7 +22,7 @@ enum { MOST = 1 << 20 };
 
 static const char TEMPLATE[] =
     "{% for m in messages %}{{ m.role[0] }}{{ m.content | trim }}\n{% endfor %}"
-    "{% if more is defined %}{{ more }}{% endif %}a";
+    "{% if more is defined %}{{ more }}{% endif %}{{ reasoning_effort }}a";
 static ls_trained trained;
 static ls_chat_format format;
 static ls_front *front;
@@ -39,11 +39,23 @@ static void *run(void *arg) {
     return NULL;
 }
 
+/* Its texts begin with a token. */
+static void write_model(const char *path) {
+    small_tensor list[SMALL_TENSORS];
+    int n = small_list(&small_models[0], list);
+    ls_buf more = {0};
+    uint64_t nmore = small_put_text(&more);
+    put_key(&more, "tokenizer.ggml.add_bos_token", BOOL);
+    ls_buf_append(&more, "\1", 1);
+    small_write_gguf_of(&small_models[0], list, n, &more, nmore + 1, path);
+    ls_buf_free(&more);
+}
+
 static int open_front(void **state) {
     if (make_folder(state) != 0) return -1;
     ls_error e = {0};
     char *path = ls_format("%s/m.gguf", folder), *chat = ls_format("%s/t.jinja", folder);
-    small_write_whole(&small_models[0], path);
+    write_model(path);
     assert_ls_ok(ls_file_write(chat, TEMPLATE, sizeof TEMPLATE - 1, &e), e);
     assert_ls_ok(ls_trained_open(path, &(ls_trained_options){.writes = true}, &trained, &e), e);
     assert_ls_ok(ls_trained_chat_format(&trained, chat, &format, &e), e);
@@ -508,15 +520,20 @@ static void test_wanted(void **state) {
     ls_json_free(o);
 }
 
+static int64_t count_used(const char *path, const char *body) {
+    int64_t n = 0;
+    assert_int_equal(ask(path, body), 200);
+    ls_json *o = parsed();
+    assert_true(ls_json_integer(ls_json_get(ls_json_get(o, "usage"), "prompt_tokens"), &n));
+    ls_json_free(o);
+    return n;
+}
+
 static int64_t count_prompt(const char *more) {
     char *body = ls_format("{\"messages\": [{\"role\": \"user\", \"content\": \"a\"}], "
                            "\"max_tokens\": 1, \"chat_template_kwargs\": %s}",
                            more);
-    int64_t n = 0;
-    assert_int_equal(ask("/v1/chat/completions", body), 200);
-    ls_json *o = parsed();
-    assert_true(ls_json_integer(ls_json_get(ls_json_get(o, "usage"), "prompt_tokens"), &n));
-    ls_json_free(o);
+    int64_t n = count_used("/v1/chat/completions", body);
     free(body);
     return n;
 }
@@ -528,6 +545,47 @@ static void test_variables(void **state) {
     assert_int_equal(count_prompt("{}"), n);
     assert_int_equal(count_prompt("{\"other\": true, \"messages\": []}"), n);
     assert_true(count_prompt("{\"more\": \"xyz\"}") > n);
+    /* OpenAI's field is one of them, too. */
+    int64_t high = count_prompt("{\"reasoning_effort\": \"xyz\"}");
+    assert_true(high > n);
+    assert_int_equal(count_prompt("null, \"reasoning_effort\": \"xyz\""), high);
+    assert_int_equal(count_prompt("{\"reasoning_effort\": \"\"}, \"reasoning_effort\": \"xyz\""),
+                     n);
+}
+
+/* Without the tokens that begin a text. */
+static void test_special_tokens(void **state) {
+    static const char *const paths[] = {"/v1/completions", "/v1/embeddings"};
+    static const char *const fields[] = {"prompt", "input"};
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        char *with = ls_format("{\"%s\": \"the man\"}", fields[i]);
+        char *without =
+            ls_format("{\"%s\": \"the man\", \"add_special_tokens\": false}", fields[i]);
+        assert_int_equal(count_used(paths[i], with), count_used(paths[i], without) + 1);
+        free(with);
+        free(without);
+    }
+}
+
+static int64_t count_tokens(const char *body) {
+    int64_t n = 0;
+    assert_int_equal(ask("/tokenize", body), 200);
+    ls_json *o = parsed();
+    assert_true(ls_json_integer(ls_json_get(o, "count"), &n));
+    ls_json_free(o);
+    return n;
+}
+
+/* vLLM's field and llama.cpp's. */
+static void test_token_counts(void **state) {
+    (void)state;
+    int64_t n = count_tokens("{\"prompt\": \"the man\"}");
+    assert_int_equal(count_tokens("{\"prompt\": \"the man\", \"add_special_tokens\": null}"), n);
+    assert_int_equal(count_tokens("{\"prompt\": \"the man\", \"add_special_tokens\": false}"),
+                     n - 1);
+    assert_int_equal(count_tokens("{\"content\": \"the man\"}"), n - 1);
+    assert_int_equal(count_tokens("{\"content\": \"the man\", \"add_special\": true}"), n);
 }
 
 /* ---- clients that send no more, or too much ---- */
@@ -593,6 +651,23 @@ static void test_refused(void **state) {
         {"/v1/completions", "{\"prompt\": \"a\", \"grammar\": \"root ::= x\"}",
          "grammar is not supported", 400},
         {"/v1/completions", "{\"prompt\": \"a\", \"typical_p\": 0.5}", "typical_p is not", 400},
+        {"/v1/completions", "{\"prompt\": \"a\", \"return_token_ids\": true}",
+         "return_token_ids is not supported here\"", 400},
+        {"/v1/completions", "{\"prompt\": \"a\", \"stream\": true, \"stream_options\": 3}",
+         "stream_options: an object", 400},
+        {"/v1/completions",
+         "{\"prompt\": \"a\", \"stream\": true, \"stream_options\": {\"include_usage\": 1}}",
+         "include_usage: true or false", 400},
+        {"/v1/chat/completions",
+         "{\"messages\": [{\"role\": \"user\", \"content\": \"a\"}], \"enable_thinking\": false}",
+         "enable_thinking is not supported here; variables", 400},
+        {"/v1/chat/completions",
+         "{\"messages\": [{\"role\": \"user\", \"content\": \"a\"}], \"add_special_tokens\": true}",
+         "the template writes them", 400},
+        {"/v1/embeddings", "{\"input\": \"a\", \"truncate_prompt_tokens\": 2}",
+         "truncate_prompt_tokens is not", 400},
+        {"/tokenize", "{\"content\": \"a\", \"with_pieces\": true}", "with_pieces is not", 400},
+        {"/tokenize", "{\"prompt\": \"a\", \"add_special_tokens\": 1}", "true or false", 400},
         {"/v1/chat/completions",
          "{\"messages\": [{\"role\": \"user\", \"content\": \"a\"}], \"chat_template_kwargs\": 3}",
          "chat_template_kwargs: an object", 400},
@@ -688,6 +763,8 @@ int main(void) {
                                        cmocka_unit_test(test_json),
                                        cmocka_unit_test(test_wanted),
                                        cmocka_unit_test(test_variables),
+                                       cmocka_unit_test(test_special_tokens),
+                                       cmocka_unit_test(test_token_counts),
                                        cmocka_unit_test(test_half_closed),
                                        cmocka_unit_test(test_tokens),
                                        cmocka_unit_test(test_refused),

@@ -109,8 +109,9 @@ static void test_methods(void **state) {
     prints("{{ m[1].content.split('</think>')[-1].lstrip('\\n') }}|{{ ' a  b '.split() }}|"
            "{{ 'a b c'.split(' ', 1) }}|{{ 'xxaxx'.strip('x') }}|{{ 'a-b'.replace('-', '+') }}",
            "yes|['a', 'b']|['a', 'b c']|a|a+b");
-    prints("{{ ' a  b c '.split(none, 1) }}{{ ' a '.split(none, 0) }}{{ ' a  b c '.rsplit(none, 1) }}"
-           "{{ ' a '.rsplit(none, 0) }}{{ ' a '.split(none, 1) }}{{ ' a '.rsplit(none, 1) }}",
+    prints("{{ ' a  b c '.split(none, 1) }}{{ ' a '.split(none, 0) }}"
+           "{{ ' a  b c '.rsplit(none, 1) }}{{ ' a '.rsplit(none, 0) }}{{ ' a '.split(none, 1) "
+           "}}{{ ' a '.rsplit(none, 1) }}",
            "['a', 'b c ']['a '][' a  b', 'c'][' a']['a']['a']");
     prints("{{ 'abc'.startswith('a') }}{{ 'abc'.endswith(('c', 'd')) }}{{ 'abc'.find('c') }}"
            "{{ d.get('zz') }}{{ d.get('a') }}{{ 'hello wOrld'.title() }}",
