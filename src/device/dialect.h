@@ -45,6 +45,7 @@
 #ifndef LS_DEVICE_DIALECT_H
 #define LS_DEVICE_DIALECT_H
 
+#include <assert.h>
 #include <math.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -66,12 +67,12 @@ static _Thread_local bool backwards;
 #define ITEM                      item_
 #define GROUP_X                   group_x
 #define GROUP_Y                   group_y
-#define ALIGNED
-#define LOAD4(space, p, r)  memcpy(r, p, 4 * sizeof(float))
-#define STORE4(space, p, r) memcpy(p, r, 4 * sizeof(float))
-#define COPY(to, from)      (*(to) = *(from))
-#define COPY4(to, from)     memcpy(to, from, 4 * sizeof(float))
-#define COPIED()            ((void)0)
+#define ALIGNED                   _Alignas(16)
+#define LOAD4(space, p, r)        (check_four(p), memcpy(r, p, 4 * sizeof(float)))
+#define STORE4(space, p, r)       (check_four(p), memcpy(p, r, 4 * sizeof(float)))
+#define COPY(to, from)            (*(to) = *(from))
+#define COPY4(to, from)           (check_four(to), check_four(from), memcpy(to, from, 4 * sizeof(float)))
+#define COPIED()                  ((void)0)
 #define UNROLL
 #define ROLLED
 #define FRESH(i)  ((void)0)
@@ -86,6 +87,12 @@ static _Thread_local bool backwards;
 #define ITEMS(n)                                                                                   \
     for (int turn_ = 0; turn_ < (n); turn_++)                                                      \
         for (int item_ = backwards ? (n)-1 - turn_ : turn_, once_ = 1; once_; once_ = 0)
+
+/* A GPU loses its context where four floats are elsewhere than at a multiple of 16 bytes. */
+static inline void check_four(const float *p) {
+    assert((uintptr_t)p % 16 == 0);
+    (void)p;
+}
 
 static inline uint32_t bits_of_float(float x) {
     uint32_t u = 0;

@@ -1,6 +1,7 @@
 /* nvrtc.c - see nvrtc.h. */
 #include "device/nvrtc.h"
 
+#include <dlfcn.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -26,13 +27,27 @@ static const ls_symbol symbols[] = {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static ls_nvrtc loaded; /* major 0: not yet */
 
+/* When it compiles, libnvrtc opens libnvrtc-builtins by name alone, which the loader does not look
+ * for beside libnvrtc, but finds where it is loaded already. */
+static void load_builtins(const char *file, const ls_nvrtc *c) {
+    const char *slash = strrchr(file, '/');
+    if (!slash) return;
+    char *path =
+        ls_format("%.*s/libnvrtc-builtins.so.%d.%d", (int)(slash - file), file, c->major, c->minor);
+    dlopen(path, RTLD_NOW | RTLD_LOCAL); /* if it is elsewhere, the loader may find it */
+    free(path);
+}
+
 /* False: it can't be loaded; *why_p says why. */
 static bool load_file(const char *file, ls_nvrtc *to, ls_error *why_p) {
     size_t n = sizeof symbols / sizeof *symbols;
     if (ls_library_load(file, symbols, n, to, why_p) != LS_OK) return false;
-    if (to->version(&to->major, &to->minor) == 0) return true;
-    ls_fail(why_p, LS_EIO, "%s does not say its version", file);
-    return false;
+    if (to->version(&to->major, &to->minor) != 0) {
+        ls_fail(why_p, LS_EIO, "%s does not say its version", file);
+        return false;
+    }
+    load_builtins(file, to);
+    return true;
 }
 
 static int number_of(const char *architecture) {

@@ -135,6 +135,7 @@ static inline ls_layer_call call_of(const ls_model *m, const ls_layer *l, const 
 static inline void check_layer(sides *s, const ls_model *m, const ls_layer *l, shared *h,
                                bool starts, bool wants) {
     operands o = operands_of(s, l);
+    int wrong = nwrong;
     for (int side = 0; side < 2; side++) {
         ls_layer_call c = call_of(m, l, side ? &s->device : &s->host, h, &o);
         c.grads_start = starts;
@@ -142,10 +143,12 @@ static inline void check_layer(sides *s, const ls_model *m, const ls_layer *l, s
         ls_mixed_forward(l, &c);
         if (l->ops->backward) ls_mixed_backward(l, &c);
     }
-    bool same = pair_same(s, &o.y, "y") && pair_same(s, &h->grads, "a gradient") &&
-                pair_same(s, &h->losses, "a loss") && pair_same(s, &h->notes, "a note");
-    for (int k = 0; k < l->ninputs; k++) same = same && pair_same(s, &o.dx[k], "dx");
-    if (!same) fail_msg("%s (%s)", l->name, l->ops->kind);
+    expect_same(s, &o.y, "y");
+    expect_same(s, &h->grads, "a gradient");
+    expect_same(s, &h->losses, "a loss");
+    expect_same(s, &h->notes, "a note");
+    for (int k = 0; k < l->ninputs; k++) expect_same(s, &o.dx[k], "dx");
+    if (nwrong > wrong) print_error("  of layer %s (%s)\n", l->name, l->ops->kind);
     operands_free(s, l, &o);
 }
 
@@ -176,6 +179,7 @@ static inline void check(void (*build)(ls_model *), uint32_t below) {
     built b = {build, below};
     for (int seed = 1; seed <= ncases(3, 12); seed++)
         check_model(&b, (uint64_t)seed, seed % 2 ? 0 : 7);
+    assert_none_wrong();
 }
 
 #endif

@@ -391,6 +391,28 @@ static void test_libraries(void **state) {
     free(none);
 }
 
+/* A compiler that the loader does not find, as Python's packages have it: CUDA_HOME leads to it,
+ * and what it opens when it compiles is taken from beside it. */
+static void test_compiler_elsewhere(void **state) {
+    static const char *const names[] = {"libnvrtc.so.13", "libnvrtc-builtins.so.13.9"};
+    static const char *const files[] = {FAKE_NVRTC "/libnvrtc.so.13", FAKE_BUILTINS};
+    char *home = ls_format("%s/home", folder), *lib = ls_format("%s/lib", home);
+    char *environment = ls_format("CUDA_HOME=%s LD_LIBRARY_PATH=%s:%s/none FAKE_NVRTC_BUILTINS=1 "
+                                  "FAKE_NVRTC_VERSION=13.9",
+                                  home, FAKE_CUDA, folder);
+    (void)state;
+    assert_int_equal(mkdir(home, 0777) | mkdir(lib, 0777), 0);
+    for (int i = 0; i < 2; i++) {
+        char *path = ls_format("%s/%s", lib, names[i]);
+        assert_int_equal(symlink(files[i], path), 0);
+        free(path);
+        says(environment, i == 0 ? "libnvrtc 13.9 (error 7)" : "opened: Fake H100 0");
+    }
+    free(home);
+    free(lib);
+    free(environment);
+}
+
 /* Kernels that are installed need no compiler. Those of another text are not used; those that this
  * GPU can't run are compiled, and a line says so. */
 static void test_installed(void **state) {
@@ -455,7 +477,7 @@ int main(int argc, char **argv) {
         cmocka_unit_test(test_not_free),  cmocka_unit_test(test_trial),
         cmocka_unit_test(test_lost),      cmocka_unit_test(test_compiler_errors),
         cmocka_unit_test(test_libraries), cmocka_unit_test(test_nccl),
-        cmocka_unit_test(test_installed),
+        cmocka_unit_test(test_installed), cmocka_unit_test(test_compiler_elsewhere),
     };
     own = argv[0];
     if (argc > 1) return strcmp(argv[1], "--nccl") == 0 ? print_nccl() : print_opened();

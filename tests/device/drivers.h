@@ -2,6 +2,7 @@
 #ifndef LS_TEST_DEVICE_DRIVERS_H
 #define LS_TEST_DEVICE_DRIVERS_H
 
+#include "device/cuda.h"
 #include "device/device.h"
 #include "test.h"
 
@@ -33,6 +34,16 @@ static inline void device_is_there(void **state) {
     ls_device_close(d);
 }
 
+/* Tests open a device for each case, and a GPU's context takes a third of a second to make: that of
+ * device cuda stays. */
+static inline void keep_context(void) {
+    const ls_cuda *cuda = NULL;
+    ls_cuda_context context = NULL;
+    int id = 0;
+    if (ls_cuda_load(&cuda, NULL) == LS_OK && cuda->device_get(&id, 0) == 0)
+        cuda->context_retain(&context, id);
+}
+
 static inline int run_on(int nnames, const char *const *names, const struct CMUnitTest *tests,
                          size_t n, CMFixtureFunction open, CMFixtureFunction close) {
     const struct CMUnitTest there[] = {cmocka_unit_test(device_is_there)};
@@ -42,6 +53,7 @@ static inline int run_on(int nnames, const char *const *names, const struct CMUn
         device_name = names[i];
         if (!is_tested(device_name)) continue;
         failed += cmocka_run_group_tests_name(device_name, there, NULL, NULL);
+        if (strcmp(device_name, "cuda") == 0) keep_context();
         if (ls_device_open(device_name, &d, NULL) != LS_OK) continue;
         ls_device_close(d);
         failed += _cmocka_run_group_tests(device_name, tests, n, open, close);

@@ -52,7 +52,7 @@ typedef struct mapped {
 
 struct ls_cuda_context {
     ls_device *d; /* NULL: not retained */
-    int streams, events, opened, pinned;
+    int retained, streams, events, opened, pinned;
     size_t used;
     mapped blocks[MAX_BLOCKS], others[MAX_BLOCKS];
 };
@@ -162,16 +162,19 @@ int fake_context_retain(ls_cuda_context *context_p, int device) {
     char name[32];
     ls_cuda_context c = &contexts[device];
     if (fails("cuDevicePrimaryCtxRetain")) return fails("cuDevicePrimaryCtxRetain");
+    *context_p = c;
+    if (c->retained && ++c->retained) return 0;
     snprintf(name, sizeof name, "c:%d", (int)setting("FAKE_CUDA_SEED", device));
     *c = (struct ls_cuda_context){0};
     if (ls_device_open(name, &c->d, NULL) != LS_OK) return LS_CUDA_OUT_OF_MEMORY;
-    *context_p = c;
+    c->retained = 1;
     return 0;
 }
 
-/* All that was made must have been given back. */
+/* With the last one all that was made must have been given back. */
 int fake_context_release(int device) {
     ls_cuda_context c = &contexts[device];
+    if (c->retained && --c->retained) return 0;
     if (!c->d || c->streams || c->events || c->opened || c->pinned || c->used) abort();
     ls_device_close(c->d);
     c->d = NULL;

@@ -5,8 +5,10 @@
  *   FAKE_NVRTC_FAIL=LOG       compiling fails with this log
  *   FAKE_NVRTC_NEWEST=90      the newest architecture
  *   FAKE_NVRTC_OLDEST=75      the oldest
+ *   FAKE_NVRTC_BUILTINS=1     it needs libnvrtc-builtins.so.VERSION, as NVIDIA's does
  * and written: FAKE_NVRTC_COMPILED, how many texts it has compiled.
  */
+#include <dlfcn.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -53,6 +55,13 @@ int fake_destroy(ls_nvrtc_program *program_p) {
     return 0;
 }
 
+/* The loader looks for it by this name. */
+static bool has_builtins(void) {
+    char name[64];
+    snprintf(name, sizeof name, "libnvrtc-builtins.so.%s", setting("FAKE_NVRTC_VERSION", "13.0"));
+    return dlopen(name, RTLD_NOW | RTLD_LOCAL) != NULL;
+}
+
 int fake_compile(ls_nvrtc_program p, int n, const char *const *options) {
     char count[16];
     bool exact = false;
@@ -65,6 +74,7 @@ int fake_compile(ls_nvrtc_program p, int n, const char *const *options) {
     fake_version(&major, &minor);
     if (major < 12 && strchr(architecture, 'a')) return 5; /* it has no sm_90a yet */
     if (getenv("FAKE_NVRTC_FAIL") || !exact) return 6;
+    if (getenv("FAKE_NVRTC_BUILTINS") && !has_builtins()) return 7;
     snprintf(p->code, sizeof p->code, "code of the fake for %s", architecture);
     snprintf(count, sizeof count, "%d", atoi(setting("FAKE_NVRTC_COMPILED", "0")) + 1);
     setenv("FAKE_NVRTC_COMPILED", count, 1);

@@ -106,9 +106,10 @@ static void check_by(sides *s, const product *x, numbers kind, const ls_device_k
         ls_gemm_device_by(&s->device, &device, kernels[i]);
         memcpy(o.c.host, after, o.c.nbytes);
         if (pair_same(s, &o.c, "c")) continue;
-        fail_msg("%s of %d x %d x %d, layout %d, gap %d, start %d, numbers %d",
-                 ls_device_kernels[kernels[i]].name, (int)x->M, (int)x->N, (int)x->K, x->layout,
-                 (int)x->gap, x->start, kind);
+        nwrong++;
+        print_error("  %s of %d x %d x %d, layout %d, gap %d, start %d, numbers %d\n",
+                    ls_device_kernels[kernels[i]].name, (int)x->M, (int)x->N, (int)x->K, x->layout,
+                    (int)x->gap, x->start, kind);
     }
     pair *all[] = {&o.a, &o.b, &o.c, &o.bias, &o.rows};
     for (size_t i = 0; i < sizeof all / sizeof *all - !x->units.row; i++) pair_free(s, all[i]);
@@ -154,6 +155,7 @@ static void test_layouts(void **state) {
                                        {128, 136, 19}, {129, 127, 48}};
     (void)state;
     check_sizes(sizes, sizeof sizes / sizeof *sizes, 1, check);
+    assert_none_wrong();
 }
 
 /* The same in bf16: blocks that are whole and cut. */
@@ -163,6 +165,7 @@ static void test_blocks(void **state) {
                                        {64, 64, 64}, {12, 9, 97}, {5, 66, 2},   {129, 127, 48}};
     (void)state;
     check_sizes(sizes, sizeof sizes / sizeof *sizes, 3, check_blocks);
+    assert_none_wrong();
 }
 
 /* Blocks that begin anew in a sum over rows: at multiples of a unit from its first row on, or where
@@ -180,6 +183,7 @@ static void test_units(void **state) {
             check_blocks(&s, &x, i % 2 ? ORDINARY : SIZES);
         }
     sides_close(&s);
+    assert_none_wrong();
 }
 
 /* More tiles down than a band has, and a last band that is lower. */
@@ -190,6 +194,7 @@ static void test_many_tiles(void **state) {
     check(&s, &(product){.M = 11 * 64 + 1, .N = 3 * 64 + 5, .K = 2}, ORDINARY);
     check(&s, &(product){.M = 9 * 128 + 3, .N = 2 * 128 + 1, .K = 1}, ORDINARY);
     sides_close(&s);
+    assert_none_wrong();
 }
 
 static ls_device_kernel in_f32(int64_t M, int64_t N) {

@@ -77,10 +77,10 @@ static void check(const shape *x, int kind, uint64_t seed, bool starts, int64_t 
         l->ops->forward(l, &c);
         l->ops->backward(l, &c);
     }
-    assert_true(pair_same(&s, &o.y, "y"));
-    assert_true(pair_same(&s, &o.dx, "dx"));
-    assert_true(pair_same(&s, &o.grads, "a gradient"));
-    assert_true(pair_same(&s, &o.losses, "a loss"));
+    expect_same(&s, &o.y, "y");
+    expect_same(&s, &o.dx, "dx");
+    expect_same(&s, &o.grads, "a gradient");
+    expect_same(&s, &o.losses, "a loss");
     free_operands(&s, &o);
     sides_close(&s);
     ls_model_free(&m);
@@ -90,6 +90,7 @@ static void check_all(int kind) {
     for (int i = 0; i < NSHAPES; i++)
         for (int seed = 1; seed <= ncases(2, 8); seed++)
             check(&shapes[i], kind, (uint64_t)seed, seed % 2, seed % 2 ? 1024 : 7);
+    assert_none_wrong();
 }
 
 static void test_embedding(void **state) {

@@ -72,7 +72,8 @@ static ls_heads heads_of(const shape *x, const ls_compute *c, const operands *o,
 #undef AT
 }
 
-static void check(const shape *x, uint64_t seed) {
+static void check(const shape *x, int number, uint64_t seed) {
+    int wrong = nwrong;
     sides s;
     int64_t rows = x->n * x->T, C = x->heads * x->D, kv = x->n * x->S * 2 * x->kv_heads * x->D;
     sides_open(&s, seed, ls_heads_scratch_floats(x->S, x->D));
@@ -90,12 +91,14 @@ static void check(const shape *x, uint64_t seed) {
     ls_heads host = heads_of(x, &s.host, &o, false), device = heads_of(x, &s.device, &o, true);
     ls_heads_forward(&host);
     ls_heads_forward(&device);
-    assert_true(pair_same(&s, &o.stat, "stat"));
-    assert_true(pair_same(&s, &o.y, "y"));
+    expect_same(&s, &o.stat, "stat");
+    expect_same(&s, &o.y, "y");
     ls_heads_backward(&host);
     ls_heads_backward(&device);
-    assert_true(pair_same(&s, &o.dq, "dq"));
-    assert_true(pair_same(&s, &o.dkv, "dk, dv"));
+    expect_same(&s, &o.dq, "dq");
+    expect_same(&s, &o.dkv, "dk, dv");
+    if (nwrong > wrong)
+        print_error("  of shape %d, seed %d, bf16 %d\n", number, (int)seed, x->bf16);
     pair *all[] = {&o.q, &o.kv, &o.mask, &o.positions, &o.stat, &o.y, &o.dy, &o.dq, &o.dkv};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) pair_free(&s, all[i]);
     sides_close(&s);
@@ -104,7 +107,8 @@ static void check(const shape *x, uint64_t seed) {
 static void test_bits(void **state) {
     (void)state;
     for (int i = 0; i < NSHAPES; i++)
-        for (int seed = 1; seed <= ncases(2, 6); seed++) check(&shapes[i], (uint64_t)seed);
+        for (int seed = 1; seed <= ncases(2, 6); seed++) check(&shapes[i], i, (uint64_t)seed);
+    assert_none_wrong();
 }
 
 static void test_bf16(void **state) {
@@ -113,8 +117,9 @@ static void test_bf16(void **state) {
         for (int seed = 1; seed <= ncases(1, 6); seed++) {
             shape x = shapes[i];
             x.bf16 = true;
-            check(&x, (uint64_t)seed);
+            check(&x, i, (uint64_t)seed);
         }
+    assert_none_wrong();
 }
 
 /* ---- a text in parts, whose keys and values the device keeps ---- */
@@ -157,7 +162,7 @@ static void check_parts(const text *x, bool bf16, uint64_t seed) {
         part.call = &(ls_layer_call){.past = {.n = at, .kept = kept.device}};
         ls_heads_continue(&part);
     }
-    assert_true(pair_same(&s, &o.y, "y"));
+    expect_same(&s, &o.y, "y");
     pair *mine[] = {&o.q, &o.kv, &o.stat, &o.y, &kept};
     for (size_t i = 0; i < sizeof mine / sizeof *mine; i++) pair_free(&s, mine[i]);
     sides_close(&s);
@@ -168,6 +173,7 @@ static void test_parts(void **state) {
     for (int i = 0; i < NTEXTS; i++)
         for (int seed = 1; seed <= ncases(3, 8); seed++)
             check_parts(&texts[i], seed % 2 == 0, (uint64_t)seed);
+    assert_none_wrong();
 }
 
 /* ---- the same in fewer bits: the host has them in pages, too, and both have the same bytes there
@@ -210,8 +216,8 @@ static void check_packed(const text *x, ls_kept_type type, bool bf16, uint64_t s
     add_odd_numbers(&s, &o.kv);
     for (int64_t i = 0, at = 0; x->parts[i]; at += x->parts[i++])
         continue_both(&all, &s, &o, &kept, (ls_past){.n = at, .type = type}, x->parts[i]);
-    assert_true(pair_same(&s, &kept, "keys and values"));
-    assert_true(pair_same(&s, &o.y, "y"));
+    expect_same(&s, &kept, "keys and values");
+    expect_same(&s, &o.y, "y");
     pair *mine[] = {&o.q, &o.kv, &o.y, &kept};
     for (size_t i = 0; i < sizeof mine / sizeof *mine; i++) pair_free(&s, mine[i]);
     sides_close(&s);
@@ -223,6 +229,7 @@ static void test_packed(void **state) {
         for (int seed = 1; seed <= ncases(2, 8); seed++)
             check_packed(&texts[i], seed % 2 ? LS_KEPT_Q8 : LS_KEPT_F16, (i + seed) % 4 < 2,
                          (uint64_t)seed);
+    assert_none_wrong();
 }
 
 int main(void) {
