@@ -18,10 +18,12 @@ static inline void count_left(void *arg, ls_reply *r) {
 
 /* Until *left_p, which is changed with the engine's lock, is n. */
 static inline void wait_until_left(ls_engine *g, const int *left_p, int n) {
+    ls_error e = {0};
     for (int i = 0;; i++) {
         ls_engine_lock(g);
-        bool done = *left_p == n;
+        bool done = *left_p == n, failed = ls_engine_failed(g, &e);
         ls_engine_unlock(g);
+        assert_ls_ok(failed ? e.code : LS_OK, e);
         if (done) return;
         assert_true(i < 60000);
         usleep(1000);
