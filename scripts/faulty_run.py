@@ -144,6 +144,7 @@ class FaultyRun:
         self.run = os.path.join(self.place, "faulty")
         self.done, self.logs, self.hangs, self.addresses = [], [], [], []
         self.wrong = []  # what was found wrong on the way
+        self.loses = options.disk  # lines of metrics, as the disk may be full
         self.damaged = set()  # checkpoints; one that is written again is seen as damaged still
         self.fills = False  # the disk is full, or can't be written
         self.pace, self.slow = self.run + ".pace", self.run + ".slow"

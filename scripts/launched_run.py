@@ -2,7 +2,9 @@
 
 Each part has a launcher, a number of workers, and settings that change no bits of its own. It ends
 by itself, at a step (--until), by a signal to the launcher or to a worker, or because one of them
-is killed; the next part continues from the newest checkpoint.
+is killed; the next part continues from the newest checkpoint. Some parts have a disk that fails or
+is full for some calls (tests/cli/faults.c), and between parts files of checkpoints are damaged: the
+next part goes on from another checkpoint, or is refused if there is none.
 """
 import os
 import random
@@ -13,8 +15,9 @@ import subprocess
 import time
 
 import rare_settings
-from faulty_run import (MARK, STOPPED, FaultyRun, command, config_of, free_addresses, marked, send,
-                        sets)
+from faulty_run import (MARK, STOPPED, FaultyRun, command, config_of, damage, free_addresses,
+                        marked, send)
+from possible_settings import draw_stages, possible
 
 WAYS = ["openmpi", "mpich", "run", "restarts", "variables", "torchrun", "local", "hosts"]
 TRANSPORTS = {"openmpi": ["auto", "mpi", "tcp"], "mpich": ["auto", "mpi", "tcp"],
@@ -37,10 +40,22 @@ MINE = ("parallel.transport=", "parallel.mesh.", "parallel.schedule=", "parallel
         "checkpoint.minutes=", "train.micro_batch=")
 
 
-def is_there(way):
-    programs = {"openmpi": "mpirun.openmpi", "mpich": "mpirun.mpich", "torchrun": "torchrun"}
-    program = programs.get(way)
-    return not program or shutil.which(program)
+PROGRAMS = {"openmpi": "mpirun.openmpi", "mpich": "mpirun.mpich", "torchrun": "torchrun"}
+# What a disk does (tests/cli/faults.c): in which calls, and with which of the run's files.
+CALLS = ["any", "write", "pwrite", "fsync", "rename"]
+PATHS = ["checkpoints", "safetensors", "metrics.jsonl", "latest", "state", "faulty"]
+FAILURES = ["ENOSPC", "ENOSPC", "EIO", "EROFS", "KILL", "TERM"]
+
+
+def program_of(way):
+    """Where the launcher is: torchrun may be beside PYTHON, or where make check-torch puts it."""
+    own = os.path.dirname(os.environ.get("PYTHON", "build/torch-venv/bin/python"))
+    return shutil.which(PROGRAMS[way]) or shutil.which(PROGRAMS[way], path=own)
+
+
+def absent():
+    """The launchers of which no part can be."""
+    return [way for way in PROGRAMS if not program_of(way)]
 
 
 class LaunchedRun(FaultyRun):
@@ -54,20 +69,24 @@ class LaunchedRun(FaultyRun):
         self.damaged, self.log_of, self.fills, self.codes = set(), {}, False, [1]
         self.settings = settings
         self.slow, self.steered = self.run + ".slow", False
+        self.rule, self.loses = "", False  # how the disk fails, and whether it has failed
 
     # ---- what a part is ----
 
     def draw_settings(self):
         """(launcher, workers, settings) that are possible together."""
-        text, ways = " ".join(self.all), [w for w in WAYS if is_there(w)]
-        own = [s for s in self.all if not s.startswith(MINE)]
+        text, ways = " ".join(self.all), [w for w in WAYS if w not in absent()]
         for _ in range(60):
-            way, (ranks, mesh) = random.choice(ways), self.draw_mesh(text)
+            own = [s for s in self.all if not s.startswith(MINE)]
+            way = random.choice(ways)
+            ranks, mesh = self.draw_mesh(way, text)
             n = ranks * random.randint(1, max(1, min(self.V, 6 // ranks)))
             n = max(n, 2 * ranks) if way == "hosts" else n
-            settings = self.possible(own, self.draw_free(way, n, text, own) + mesh, n)
-            if settings:
-                return way, n, settings
+            free = self.draw_free(way, n, text, own) + mesh
+            path, spare = config_of(self.run), [f.partition("=")[0] for f in free]
+            free += draw_stages(self.options, path, own, free)
+            if not possible(self.options, path, n, [own, free], spare):
+                return way, n, own + free
         return "local", self.step, [s for s in self.all if "optimizer_state=" not in s]
 
     def draw_free(self, way, n, text, own):
@@ -87,8 +106,10 @@ class LaunchedRun(FaultyRun):
             free += [setting] * (random.random() < chance)
         return rare_settings.of_hosts(free) if way == "hosts" else free
 
-    def draw_mesh(self, text):
+    def draw_mesh(self, way, text):
         """(workers that have a model together, settings)"""
+        if way != "hosts" and "sync.mode" not in text and random.random() < 0.15:
+            return 1, ["parallel.mesh=auto"]
         found = {d: re.search("parallel.%s_virtual=(\\d+)" % d, text) for d in DEGREES}
         limits = {d: int(found[d][1]) if found[d] else 1 for d in DEGREES}
         limits["pipe"] = random.choice([1, 1, 2, 3])
@@ -101,28 +122,8 @@ class LaunchedRun(FaultyRun):
             ranks *= degrees[d]
         mesh = ["parallel.mesh.%s=%d" % d for d in degrees.items()]
         if degrees["pipe"] > 1:
-            mesh += random.choice([[], ["parallel.schedule=gpipe"], ["parallel.schedule=zb-h1"],
-                                   ["parallel.schedule=zb-v", "parallel.chunks=2"],
-                                   ["parallel.schedule=interleaved", "parallel.chunks=2"]])
+            mesh += rare_settings.draw_schedule()
         return ranks, mesh
-
-    def possible(self, own, free, n):
-        """The settings without those that do not act; None: they are refused."""
-        free = list(free)
-        for _ in range(20):
-            plan = [self.options.lockstep, "plan", config_of(self.run), "-n", str(n)]
-            done = subprocess.run(plan + sets(own + free), capture_output=True, text=True)
-            if done.returncode == 0:
-                return own + free
-            idle = re.search(r"([a-z_.0-9]+) acts only with ", done.stderr)
-            kept = [f for f in free if not idle or not f.startswith(idle[1] + "=")]
-            if len(kept) == len(free):
-                own_kept = [f for f in own if not idle or not f.startswith(idle[1] + "=")]
-                if len(own_kept) == len(own):
-                    return None
-                own = own_kept
-            free = kept
-        return None
 
     # ---- starting ----
 
@@ -150,8 +151,9 @@ class LaunchedRun(FaultyRun):
             run = [self.options.lockstep, "run", "-n", str(n)]
             return [self.begin(run + again + ["--"] + line)]
         if way == "torchrun":
-            return [self.begin(["torchrun", "--no-python", "--nproc-per-node", str(n),
-                                "--master-port", address.rpartition(":")[2]] + line)]
+            again = random.choice([[], ["--max-restarts", "2", "--monitor-interval", "0.1"]])
+            return [self.begin([program_of(way), "--no-python", "--nproc-per-node", str(n)] + again +
+                               ["--master-port", address.rpartition(":")[2]] + line)]
         if way == "hosts":
             first = random.randint(1, n - 1)
             return [self.begin(line + ["-n", str(first), "--listen", address, "--hosts", "2"]),
@@ -164,7 +166,7 @@ class LaunchedRun(FaultyRun):
         env = dict(os.environ, LD_PRELOAD=self.options.faults, **{MARK: self.folder}, **variables,
                    LOCKSTEP_KEY="the key of all hosts of the run", LOCKSTEP_WAIT_POLICY="passive",
                    LOCKSTEP_CPU=rare_settings.draw_kernels(), LOCKSTEP_SLOW=self.slow,
-                   LOCKSTEP_ADDR=self.address)
+                   LOCKSTEP_ADDR=self.address, LOCKSTEP_FAULTS=self.rule)
         with open(self.logs[-1], "w") as log:
             process = subprocess.Popen(line, stdout=log, stderr=log, stdin=subprocess.DEVNULL,
                                        env=env)
@@ -237,10 +239,12 @@ class LaunchedRun(FaultyRun):
                 f.write("%d %d\n" % (random.randrange(n), random.choice([3, 20])))
         elif os.path.exists(self.slow):
             os.unlink(self.slow)
+        self.rule = draw_rule() if not last and not until and random.random() < 0.2 else ""
         began = time.monotonic()
         self.hosts = processes = self.launch(way, n, settings, until)
-        how = "until %d" % until if until else ""
-        if not until and not last and random.random() < 0.8:
+        how = "until %d" % until if until else self.rule and "disk: " + self.rule
+        self.loses = self.loses or bool(self.rule)
+        if not how and not last and random.random() < 0.8:
             how = self.hurt_part(processes, way)
         codes = [self.wait(p) for p in processes]
         if "hangs" in codes:
@@ -258,6 +262,9 @@ class LaunchedRun(FaultyRun):
         crashed = re.search("AddressSanitizer|Segmentation|ssertion .* fail|signal (11|6)", text)
         if crashed or {-11, -6, 139, 134} & set(codes):
             self.wrong.append("crash: %s\n%s" % (codes, text[-3000:]))
+        lines = text.strip().splitlines()
+        if self.said == "local" and codes[0] == 1 and not (lines and lines[-1].startswith("lockstep: ")):
+            self.wrong.append("no reason: %s\n%s" % (self.done[-1], text[-3000:]))
         unhurt = not how or how.startswith("until") or how == "suspend"
         if unhurt and not set(codes) <= {0, STOPPED} and "hangs" not in codes:
             if re.search(REFUSALS, text):
@@ -273,10 +280,40 @@ class LaunchedRun(FaultyRun):
                 return codes
             if 0 in codes and self.is_complete():
                 break
+            if not self.steer and random.random() < 0.2:
+                self.damage_part()
         if not self.is_complete():
             self.wrong.append("the run is not complete after %d parts" % MOST_PARTS)
         self.look_for_remains()
         return [0] if self.is_complete() else codes
+
+    def damage_part(self):
+        """A file of the newest checkpoint is damaged. Without another checkpoint the run is refused
+        in one line, and has the file again."""
+        found = self.checkpoints()
+        if not found:
+            return
+        newest_one, saved = found[-1], self.folder + "/saved"
+        alone = not [path for path in found[:-1] if path not in self.damaged]
+        if alone:
+            shutil.copytree(newest_one, saved)
+        self.damaged.add(newest_one)
+        self.done.append("%s of %s" % (damage(newest_one), os.path.basename(newest_one)))
+        if not alone:
+            return
+        self.rule, self.address = "", free_addresses(1)[0]
+        line = command(self.options, 1, self.run, [s for s in self.all if not s.startswith(MINE)])
+        self.hosts = [self.begin(line + ["--resume", "--until", str(STEPS)])]
+        code = self.wait(self.hosts[0])
+        self.done.append("alone -> %s" % code)
+        said = open(self.logs[-1], errors="replace").read().splitlines()
+        if code not in (0, 1, STOPPED) or code == 1 and not (said and said[-1].startswith("lockstep: ")):
+            self.wrong.append("%s: exit code %s\n%s" % (self.done[-2], code, "\n".join(said[-12:])))
+        if code == 1:
+            shutil.rmtree(newest_one, ignore_errors=True)
+            shutil.move(saved, newest_one)
+            self.damaged.discard(newest_one)
+        shutil.rmtree(saved, ignore_errors=True)
 
     def is_complete(self):
         return newest(self.run) == newest(os.path.join(self.folder, "undisturbed"))
@@ -286,6 +323,13 @@ class LaunchedRun(FaultyRun):
 
     def remove(self):
         shutil.rmtree(self.folder)
+
+
+def draw_rule():
+    first = random.choice([0, 0, 1, 2, 5])
+    end = random.choice(["", "-%d" % (first + random.randint(1, 3))])
+    return "%s %s %s %d%s" % (random.choice(CALLS), random.choice(PATHS), random.choice(FAILURES),
+                              first, end)
 
 
 def newest(run):

@@ -46,7 +46,8 @@ import time
 import launched_run
 import random_models
 import rare_settings
-from faulty_run import STEPS, STOPPED, Etcd, FaultyRun, command, config_of, sets
+from faulty_run import STEPS, STOPPED, Etcd, FaultyRun, command, config_of
+from possible_settings import draw_stages, possible, write_config
 
 
 def some(*pairs):
@@ -56,8 +57,8 @@ def some(*pairs):
 
 # Keys that may change where a run continues, and then change its bits.
 STEERED = ["optim.lr=2e-3", "optim.clip=0.3", "optim.weight_decay=0.2", "optim.warmup=0"]
-# Draws of settings before there must be a possible one; keys that may be left out of one.
-DRAWS, MOST_IDLE = 300, 20
+# Draws of settings before there must be a possible one.
+DRAWS = 300
 # Optimizers that need whole parameters.
 WHOLE = ["lamb", "lars", "adafactor", "muon", "soap"]
 GROUPS = ["optimizer: sgd, momentum: 0.5, lr_scale: 3", "optimizer: lion, lr_scale: 0.25",
@@ -86,14 +87,17 @@ def draw_optimizer(patterns):
     return bits
 
 
-def draw_compression():
-    """Draws how gradients are compressed, which changes bits."""
-    kind = random.choice(["topk", "onebit", "int8", "int4", "powersgd"])
+def draw_compression(options):
+    """Draws how gradients are compressed, which changes bits. What is chosen is known where a run
+    has parts, of which the first decides."""
+    kinds = ["topk", "onebit", "int8", "int4", "powersgd"]
+    kind = random.choice(kinds + ["auto", "auto"] * (options.launched and options.rare))
+    speeds = ["compress.machine=configs/machines/v100.yaml", "compress.links=%s/links.yaml" % options.data]
     feedback = "error" if kind == "powersgd" else random.choice(["error", "error", "ef21", "none"])
     return ["train.reduce_dtype=f32", "compress.kind=" + kind, "compress.ratio=0.1",
             "compress.min_size=%d" % random.choice([0, 64, 1024]),
             "compress.warmup=%d" % random.choice([0, 0, 20]),
-            "compress.feedback=" + feedback]
+            "compress.feedback=" + feedback] + speeds * (kind == "auto")
 
 
 def draw_gossip(V):
@@ -134,7 +138,7 @@ def draw_threads():
     return "parallel.threads=%d" % random.choice([1, 1, 1, 1, 2])
 
 
-def draw_settings(hosts, model, replicas=False, compressed=False):
+def draw_settings(options, hosts, model):
     """Returns (virtual workers, workers of each host, settings that change bits, others)."""
     V = random.choice([4, 5, 6, 7, 8, 9, 12])
     workers = [random.randint(1, 3 if hosts else 8) for _ in range(random.choice(hosts or [1]))]
@@ -145,10 +149,10 @@ def draw_settings(hosts, model, replicas=False, compressed=False):
     if model.has_batch_norm:
         bits += ["train.micro_batch=%d" % samples, "train.reduce_dtype=f32"]
     bits += draw_optimizer(model.patterns)
-    apart = not model.has_batch_norm and not compressed and (random.random() < 0.3 or replicas)
-    compresses = compressed or not apart and random.random() < 0.25
+    apart = not model.has_batch_norm and not options.compressed and (random.random() < 0.3 or options.replicas)
+    compresses = options.compressed or not apart and random.random() < 0.25
     if compresses:
-        bits += draw_compression()
+        bits += draw_compression(options)
     zero = random.choice([0, 1] if apart else [0, 1, 2, 3])
     if apart:
         bits = draw_apart(V, bits)
@@ -166,9 +170,7 @@ def draw_settings(hosts, model, replicas=False, compressed=False):
         bits += ["parallel.tensor_virtual=3"]
         free += ["parallel.mesh.tensor=%d" % pipe]
     elif piped:
-        free += ["parallel.mesh.pipe=%d" % pipe] + random.choice(
-            [[], ["parallel.schedule=gpipe"], ["parallel.schedule=zb-h1"], ["parallel.schedule=zb-v", "parallel.chunks=2"]]
-            if pipe == 2 and model.config["model"].get("kind") in ("gpt2", "llama") else [[], ["parallel.schedule=gpipe"], ["parallel.schedule=zb-h1"]])
+        free += ["parallel.mesh.pipe=%d" % pipe] + rare_settings.draw_schedule()
     if not apart and not piped:
         free += some((0.3, "survival.backup_workers=2"),
                      (0.3, "survival.audit=%d" % random.choice([3, 10])))
@@ -211,9 +213,10 @@ def draw_mesh(hosts, model):
     ends = sorted(random.sample(range(1, n), hosts - 1)) + [n]
     workers = [end - begin for begin, end in zip([0] + ends, ends)]
     free = ["parallel.mesh.%s=%d" % d for d in degrees.items()]
-    if degrees["pipe"] > 1:
-        free += random.choice([[], ["parallel.schedule=gpipe"], ["parallel.schedule=zb-h1"], ["parallel.schedule=zb-v", "parallel.chunks=2"],
-                               ["parallel.schedule=interleaved", "parallel.chunks=2"]])
+    if len(workers) == 1 and random.random() < 0.15:
+        free = ["parallel.mesh=auto"]
+    elif degrees["pipe"] > 1:
+        free += rare_settings.draw_schedule()
     free += ["log.every=1000", "parallel.zero=%d" % random.choice([0, 1, 2, 3]), "survival.min_workers=1", draw_threads(),
              "checkpoint.every=%d" % random.choice([0, 7, 20]), "train.micro_batch=%d" % random.choice([E, samples]),
              "survival.heartbeat_s=%g" % random.choice([0.3, 0.6, 1])]
@@ -259,8 +262,9 @@ def draw(options, folder):
             rare_settings.widen(model)
         hosts = [2, 2, 3] if options.hosts else None
         V, workers, bits, free = draw_mesh(hosts, model) if options.meshes else draw_settings(
-            hosts, model, options.replicas, options.compressed)
-        if options.replicas and model.has_batch_norm:
+            options, hosts, model)
+        sparse = "sparse" in model.config["model"]
+        if options.replicas and model.has_batch_norm or sparse and (options.replicas or options.asynchronous):
             continue
         if options.launched:
             rare_settings.put(bits, "train.steps", launched_run.STEPS)
@@ -270,12 +274,14 @@ def draw(options, folder):
             free = rare_settings.of_hosts(free)
         if options.asynchronous:
             bits, free = make_async(bits, free, options.hosts)
-        if "sparse" in model.config["model"]:
+        if sparse:
             bits, free = of_sparse(bits, free)
         if options.device:
             free += draw_device(options.hosts)
         elif options.rare and options.again and not options.hosts and not options.asynchronous:
             rare_settings.draw(rare_settings.ALONE, free, bits)
+        write_config(config_of(folder + "/x"), model.config)
+        free += draw_stages(options, config_of(folder + "/x"), bits, free)
         if fits(options, folder, model, sum(workers), bits, free):
             return model, V, workers, bits, free
     sys.exit("none of %d drawn settings is possible; the last: %s" % (DRAWS, options.refused[-1]))
@@ -287,40 +293,11 @@ def batch_of(bits):
 
 def fits(options, folder, model, n, bits, free):
     """Is the run possible? Leaves out keys that do not act, and rare ones that do not go, with the others."""
-    for _ in range(MOST_IDLE):
-        with open(config_of(folder + "/x"), "w") as f:
-            json.dump(model.config, f)  # JSON is YAML as well
-        plan = [options.lockstep, "plan", config_of(folder + "/x"), "-n", str(n)]
-        done = subprocess.run(plan + sets(bits + free), capture_output=True, text=True)
-        if done.returncode == 0:
-            return True
-        if not any(leave_out(key, model.config, bits, free) for key in excess(options, done.stderr)):
-            break
-    options.refused.append(done.stderr[-300:] + " ".join(bits + free))
-    return False
-
-
-def excess(options, message):
-    """Keys of which one may be left out, so that settings become possible."""
-    idle = re.search(r"([a-z_.0-9]+) acts only with ", message)
-    if idle:
-        return [idle[1]]
-    before, without, after = message.partition(" does not go with ")
-    if not options.rare or not without:
-        return []
-    named = re.findall(r"[a-z]+\.[a-z_.0-9]+", before.rpartition("yaml: ")[2] + " " + after.partition(": the")[0])
-    return [key for key in named if key in rare_settings.KEYS]
-
-
-def leave_out(key, config, bits, free):
-    """False: the key is not set."""
-    section, _, name = key.partition(".")
-    found = config.get(section, {}).pop(name, None) is not None
-    for settings in (bits, free):
-        kept = [s for s in settings if not s.startswith(key + "=")]
-        found = found or len(kept) < len(settings)
-        settings[:] = kept
-    return found
+    spare = rare_settings.KEYS if options.rare else ()
+    why = possible(options, config_of(folder + "/x"), n, [bits, free], spare, model.config)
+    if why:
+        options.refused.append(why[-300:] + " ".join(bits + free))
+    return not why
 
 
 def of_sparse(bits, free):
@@ -371,6 +348,18 @@ def begin_from(options, folder, model, bits, free):
         bits.pop()
 
 
+def choose_code(options, folder, bits, whole):
+    """Begins the run with some workers of a launcher; returns the settings of one with what is chosen."""
+    run, n = os.path.join(folder, "faulty"), random.randint(1, 3)
+    line = command(options, n, run, bits)
+    line = [options.lockstep, "run", "-n", str(n), "--"] + line[:3] + line[5:]
+    subprocess.run(line + ["--until", "1"], capture_output=True)
+    with open(run + "/config.yaml") as f:
+        kind = re.search('\ncompress:\n  kind: "([a-z0-9]+)"', f.read())[1]
+    dropped = "compress." if kind == "none" else ("compress.kind", "compress.machine", "compress.links")
+    return [s for s in whole if not s.startswith(dropped)] + ["compress.kind=" + kind]
+
+
 def once(options, seed):
     """Returns True if the run passed."""
     kind = options.hosts + 2 * options.asynchronous + 4 * options.meshes + 8 * options.again + 16 * options.disk
@@ -387,6 +376,8 @@ def once(options, seed):
     whole += ["log.every=1000", "parallel.threads=1", "checkpoint.keep=1000"]
     whole += ["parallel.zero=0"] * ("parallel.zero=0" in free)
     steer = draw_steering(options, bits)
+    if "compress.kind=auto" in bits:
+        whole = choose_code(options, folder, bits, whole)
     alone = train_alone(options, undisturbed, whole, steer)
     if "overflows in f16" in alone.stderr or "the gradient's norm" in alone.stderr:
         print(drawn % "diverges undisturbed", flush=True)
@@ -406,9 +397,9 @@ def once(options, seed):
         again = subprocess.run([options.lockstep, "replay", run.run], capture_output=True, text=True)
         want = again.stdout.rpartition(run.run)[0] if again.returncode == 0 else again.stderr
     copy = None if replays else run.end_copy()
-    ledger = ckpt(options, "ledger", run.run)
-    clean = ledger.returncode == 0 or options.disk and "have no lines" in ledger.stdout + ledger.stderr
-    strange = set() if replays else strange_samples(undisturbed, run.run, options.disk)
+    ledger, loses = ckpt(options, "ledger", run.run), run.loses
+    clean = ledger.returncode == 0 or loses and "have no lines" in ledger.stdout + ledger.stderr
+    strange = set() if replays else strange_samples(undisturbed, run.run, loses)
     if not replays:
         run.wrong += strange_metrics(undisturbed, run.run) + strange_checkpoints(undisturbed, run)
     well = set(codes) <= {0, 1} if options.elect else codes[0] == 0
@@ -528,6 +519,8 @@ def main():
     if not os.path.exists(options.faults):
         sys.exit("%s: is missing; make build-tests" % options.faults)
     options.refused = []
+    if options.launched and launched_run.absent():
+        print("skipped: not installed: " + ", ".join(launched_run.absent()))
     with tempfile.TemporaryDirectory(prefix="lockstep-faults-data-") as options.data:
         random_models.make_data(options.data, os.path.abspath(options.lockstep))
         options.etcd = Etcd(options.data) if options.elect else None

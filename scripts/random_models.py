@@ -62,6 +62,7 @@ def make_data(folder, lockstep):
     subprocess.run([sys.executable, source + "/tests/source/write_sets.py", folder], check=True)
     make_chats(folder)
     make_rows(folder)
+    make_links(folder)
     make_published(folder, lockstep)
     for place, _, names in os.walk(folder):
         for name in names:
@@ -241,6 +242,13 @@ def patterns_of(model):
                 options = layer[kind] if isinstance(layer[kind], dict) else {}
                 found.append(options.get("name", kind) + ".*")
     return sorted(set(found))
+
+
+def make_links(folder):
+    """The speeds of a slow network, for compress.links."""
+    with open(folder + "/links.yaml", "w") as f:
+        f.write("links:\n  latency_us: 100\n  byte_ns: 1000\n  busy_message_us: 100\n  busy_byte_ns: 1000\n"
+                "  reduce_ns: 0.1\n")
 
 
 def make_rows(folder):

@@ -150,6 +150,13 @@ def of_hosts(free):
             f != "parallel.recompute=auto"]
 
 
+def draw_schedule():
+    """How a pipeline goes through its micro-batches."""
+    return random.choice([[], ["parallel.schedule=gpipe"], ["parallel.schedule=zb-h1"],
+                          ["parallel.schedule=zb-v", "parallel.chunks=2"],
+                          ["parallel.schedule=interleaved", "parallel.chunks=2"]])
+
+
 def draw_kernels():
     """A host's kernels: all have the same bits."""
     return random.choice(KERNELS)

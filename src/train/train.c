@@ -24,11 +24,13 @@
 #include "train/worker.h"
 #include "train/worker_device.h"
 
-/* What the run has decided, which this host joins. */
+/* What the run has decided, which this host joins or continues. */
 static ls_status take_choice(const char *path, ls_config *c, ls_error *e) {
     ls_config run;
     LS_TRY(ls_config_load_saved(path, NULL, 0, &run, e));
-    c->compress = run.compress;
+    if (run.compress.kind == LS_COMPRESS_OFF) c->compress = run.compress;
+    c->compress.kind = run.compress.kind;
+    c->compress.machine = c->compress.links = "";
     return LS_OK;
 }
 
@@ -37,12 +39,12 @@ static ls_status take_choice(const char *path, ls_config *c, ls_error *e) {
 static ls_status choose_code(const ls_train_options *o, ls_run *r, ls_error *e) {
     ls_config *c = &r->config;
     if (c->compress.kind != LS_COMPRESS_AUTO || !o->choose) return LS_OK;
-    if (r->started) return o->choose(c, 1, r->nworkers, e);
     char *path = ls_format("%s/config.yaml", o->run);
-    bool recorded = o->join && ls_file_exists(path);
+    bool recorded = (o->join || o->resume) && ls_file_exists(path);
     ls_status s = recorded ? take_choice(path, c, e) : LS_OK;
     free(path);
     if (recorded) return s;
+    if (r->started) return o->choose(c, 1, r->nworkers, e);
     return o->choose(c, r->nworkers, o->listen || o->join ? 2 : 1, e);
 }
 

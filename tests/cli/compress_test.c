@@ -160,6 +160,8 @@ static void test_auto(void **state) {
     same_hash("chosen", "auto");
     h = host_start("train --resume @/auto -n 2 --set train.steps=70");
     host_expect(&h, 0, NULL);
+    h = start(2, "auto", AUTO SPEEDS "--resume --set train.steps=90");
+    host_expect(&h, 0, NULL);
     kind_of("auto", again);
     assert_string_equal(again, kind);
 }
