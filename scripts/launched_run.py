@@ -152,6 +152,7 @@ class LaunchedRun(FaultyRun):
             return [self.begin(run + again + ["--"] + line)]
         if way == "torchrun":
             again = random.choice([[], ["--max-restarts", "2", "--monitor-interval", "0.1"]])
+            self.address = free_addresses(1)[0]  # torchrun itself has the other port
             return [self.begin([program_of(way), "--no-python", "--nproc-per-node", str(n)] + again +
                                ["--master-port", address.rpartition(":")[2]] + line)]
         if way == "hosts":

@@ -92,7 +92,7 @@ def draw_compression(options):
     has parts, of which the first decides."""
     kinds = ["topk", "onebit", "int8", "int4", "powersgd"]
     kind = random.choice(kinds + ["auto", "auto"] * (options.launched and options.rare))
-    speeds = ["compress.machine=configs/machines/v100.yaml", "compress.links=%s/links.yaml" % options.data]
+    speeds = ["compress.%s=%s/%s.yaml" % (of, options.data, of) for of in ("machine", "links")]
     feedback = "error" if kind == "powersgd" else random.choice(["error", "error", "ef21", "none"])
     return ["train.reduce_dtype=f32", "compress.kind=" + kind, "compress.ratio=0.1",
             "compress.min_size=%d" % random.choice([0, 64, 1024]),
@@ -353,11 +353,15 @@ def choose_code(options, folder, bits, whole):
     run, n = os.path.join(folder, "faulty"), random.randint(1, 3)
     line = command(options, n, run, bits)
     line = [options.lockstep, "run", "-n", str(n), "--"] + line[:3] + line[5:]
-    subprocess.run(line + ["--until", "1"], capture_output=True)
+    done = subprocess.run(line + ["--until", "1"], capture_output=True, text=True)
+    if done.returncode not in (0, STOPPED):
+        sys.exit("%s: %s\n%s" % (folder, " ".join(line), done.stderr))
     with open(run + "/config.yaml") as f:
         kind = re.search('\ncompress:\n  kind: "([a-z0-9]+)"', f.read())[1]
-    dropped = "compress." if kind == "none" else ("compress.kind", "compress.machine", "compress.links")
-    return [s for s in whole if not s.startswith(dropped)] + ["compress.kind=" + kind]
+    chosen = [s for s in whole if not s.startswith(("compress.kind", "compress.machine", "compress.links"))]
+    chosen += ["compress.kind=" + kind]
+    possible(options, config_of(run), 1, [chosen], ())  # without the keys that this kind does not need
+    return chosen
 
 
 def once(options, seed):

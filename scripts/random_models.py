@@ -62,7 +62,7 @@ def make_data(folder, lockstep):
     subprocess.run([sys.executable, source + "/tests/source/write_sets.py", folder], check=True)
     make_chats(folder)
     make_rows(folder)
-    make_links(folder)
+    make_speeds(folder)
     make_published(folder, lockstep)
     for place, _, names in os.walk(folder):
         for name in names:
@@ -244,11 +244,14 @@ def patterns_of(model):
     return sorted(set(found))
 
 
-def make_links(folder):
-    """The speeds of a slow network, for compress.links."""
+def make_speeds(folder):
+    """The speeds of a slow network and of fast workers, for compress.kind: auto."""
     with open(folder + "/links.yaml", "w") as f:
-        f.write("links:\n  latency_us: 100\n  byte_ns: 1000\n  busy_message_us: 100\n  busy_byte_ns: 1000\n"
-                "  reduce_ns: 0.1\n")
+        f.write("links:\n  latency_us: 100\n  byte_ns: 1000\n  busy_message_us: 100\n"
+                "  busy_byte_ns: 1000\n  reduce_ns: 0.1\n")
+    with open("configs/machines/v100.yaml") as machine, open(folder + "/machine.yaml", "w") as f:
+        f.write(machine.read() + "".join("product%s_bf16:\n  1024x1024x1024: 8000 8000\n" % of
+                                         for of in ("", "_dx", "_dw")))
 
 
 def make_rows(folder):

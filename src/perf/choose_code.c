@@ -24,30 +24,28 @@ enum { NCANDIDATES = sizeof candidates / sizeof *candidates };
 
 static const double WORTH = 0.9;
 
-/* A choice of none leaves no keys that are for a kind. */
+/* Keys that the kind does not need have their defaults. */
 static void set_kind(ls_config *c, ls_compress_kind kind) {
-    ls_config usual;
-    ls_config_defaults(&usual);
-    if (kind == LS_COMPRESS_OFF) c->compress = usual.compress;
+    ls_config_settle(c);
     c->compress.kind = kind;
-    c->compress.machine = c->compress.links = "";
+    ls_config_drop_idle(c, NULL);
 }
 
-/* false: the config's other settings exclude this kind. */
+/* false: the config's other settings exclude this kind, or no parameter is large enough for it. */
 static bool predict(const ls_config *c, int n, const ls_forecast_world *w, ls_compress_kind kind,
-                    double *step_s_p) {
+                    double *step_s_p, ls_error *e) {
     ls_config with = *c;
     ls_layout l;
     ls_forecast f;
-    ls_error e;
     set_kind(&with, kind);
     ls_layout_config_distributed(&with);
     ls_config_forget_written(&with); /* it is not as it was written */
-    if (ls_config_check(&with, "config", &e) != LS_OK) return false;
-    if (ls_layout_make(&with, n, NULL, &l, &e) != LS_OK) return false;
-    ls_status s = ls_forecast_plan(&with, &l.plan, w, &f, &e);
+    if (ls_config_check(&with, "config", e) != LS_OK) return false;
+    if (ls_layout_make(&with, n, NULL, &l, e) != LS_OK) return false;
+    bool differs = kind == LS_COMPRESS_OFF || ls_layout_encodes(&l.plan);
+    ls_status s = differs ? ls_forecast_plan(&with, &l.plan, w, &f, e) : LS_EINVAL;
     ls_layout_free(&l);
-    *step_s_p = f.step_s;
+    *step_s_p = s == LS_OK ? f.step_s : 0;
     return s == LS_OK;
 }
 
@@ -55,10 +53,11 @@ static ls_status choose(ls_config *c, int n, const ls_forecast_world *w, ls_erro
     double best = 0;
     const candidate *chosen = &candidates[0];
     ls_buf text = {0};
+    ls_error why[NCANDIDATES] = {0};
     for (int i = 0; i < NCANDIDATES; i++) {
         const candidate *x = &candidates[i];
         double step_s = 0;
-        if (!predict(c, n, w, x->kind, &step_s)) continue;
+        if (!predict(c, n, w, x->kind, &step_s, &why[i])) continue;
         ls_buf_printf(&text, "%s%s %.3g s", text.len ? ", " : "", x->name, step_s);
         if (x->times > 1) ls_buf_printf(&text, " (%g times the steps)", x->times);
         if (x->kind == LS_COMPRESS_OFF) best = WORTH * step_s;
@@ -70,7 +69,8 @@ static ls_status choose(ls_config *c, int n, const ls_forecast_world *w, ls_erro
         ls_buf_free(&text);
         return ls_fail(e, LS_EINVAL,
                        "compress.kind auto: no step of this config can be predicted; "
-                       "set compress.kind, or leave it out");
+                       "set compress.kind, or leave it out: %s",
+                       why[0].msg);
     }
     ls_log(
         "compress.kind auto: %s, for %d workers on hosts with %.3g Mbit/s; predicted steps: %s%s",

@@ -68,17 +68,18 @@ static ls_status check_ranges(const ls_share_config *c, ls_error *e) {
  * or the order of summation would depend on the groups. */
 static ls_status check_groups(const ls_share_config *c, ls_error *e) {
     ls_node nodes[LS_TREE_MAX_COVER];
-    if (c->shards == 0 || c->shards == c->nworkers) return LS_OK;
-    if (c->shards < 0 || c->nworkers % c->shards)
-        return ls_fail(e, LS_EINVAL,
-                       "parallel.shard_group %d does not divide %d worker%s; use a divisor, or 0: "
-                       "shard among all",
-                       c->shards, c->nworkers, ls_plural(c->nworkers));
+    if (c->shards == 0) return LS_OK;
     if (c->zero == 0)
         return ls_fail(e, LS_EINVAL,
                        "parallel.shard_group %d: with parallel.zero 0 nothing is sharded; use zero "
                        "1, 2 or 3",
                        c->shards);
+    if (c->shards == c->nworkers) return LS_OK;
+    if (c->shards < 0 || c->nworkers % c->shards)
+        return ls_fail(e, LS_EINVAL,
+                       "parallel.shard_group %d does not divide %d worker%s; use a divisor, or 0: "
+                       "shard among all",
+                       c->shards, c->nworkers, ls_plural(c->nworkers));
     if (c->model->nchunks > 1)
         return ls_fail(e, LS_EINVAL,
                        "parallel.shard_group %d does not go with %s, whose gradients all workers "

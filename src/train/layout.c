@@ -156,13 +156,17 @@ const ls_model *ls_layout_evaluated(const ls_layout *l) {
     return l->one.nlayers ? &l->one : &l->model;
 }
 
+bool ls_layout_encodes(const ls_plan *p) {
+    const ls_code_piece *x = NULL;
+    for (int k = 0; p->share.compress.on && k < p->share.nbuckets; k++)
+        for (int i = 0, n = ls_share_pieces(&p->share, k, &x); i < n; i++)
+            if (!x[i].plain) return true;
+    return false;
+}
+
 /* A code that no parameter has is no code. */
 static ls_status check_codes(const ls_config *c, const ls_plan *p, ls_error *e) {
-    const ls_code_piece *x = NULL;
-    if (!p->share.compress.on) return LS_OK;
-    for (int k = 0; k < p->share.nbuckets; k++)
-        for (int i = 0, n = ls_share_pieces(&p->share, k, &x); i < n; i++)
-            if (!x[i].plain) return LS_OK;
+    if (!p->share.compress.on || ls_layout_encodes(p)) return LS_OK;
     return ls_config_refuse_written(c, "compress.kind",
                                     "parameters that are large enough for its code "
                                     "(compress.min_size, compress.rank)",

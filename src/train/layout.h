@@ -35,6 +35,8 @@ void ls_layout_config_whole(ls_config *);
 /* Changes the config to that of workers without common memory: with compress.send auto they send
  * codes. */
 void ls_layout_config_distributed(ls_config *);
+/* Is any parameter large enough for the code of compress.kind? */
+bool ls_layout_encodes(const ls_plan *);
 /* Do the workers' devices sum? */
 bool ls_layout_links_devices(const ls_config *);
 void ls_layout_free(ls_layout *);

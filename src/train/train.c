@@ -11,6 +11,7 @@
 #include "base/log.h"
 #include "base/transcript.h"
 #include "base/waiting.h"
+#include "config/needs.h"
 #include "config/relations.h"
 #include "net/launch/stop.h"
 #include "storage/epochs.h"
@@ -28,9 +29,9 @@
 static ls_status take_choice(const char *path, ls_config *c, ls_error *e) {
     ls_config run;
     LS_TRY(ls_config_load_saved(path, NULL, 0, &run, e));
-    if (run.compress.kind == LS_COMPRESS_OFF) c->compress = run.compress;
+    ls_config_settle(c);
     c->compress.kind = run.compress.kind;
-    c->compress.machine = c->compress.links = "";
+    ls_config_drop_idle(c, NULL); /* keys that this kind does not need */
     return LS_OK;
 }
 

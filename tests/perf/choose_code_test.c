@@ -73,6 +73,10 @@ static void test_links(void **state) {
     set(&c, "parallel.reduce=fastest");
     set(&c, "compress.warmup=3");
     assert_int_equal(chosen(c, 1, 2), LS_COMPRESS_OFF);
+    /* so may the sizes of parameters; none of the keys is left */
+    c = config_auto(true);
+    set(&c, "compress.min_size=1000000");
+    assert_int_equal(chosen(c, 1, 2), LS_COMPRESS_OFF);
 }
 
 static void refused(ls_config c, const char *message) {
@@ -86,6 +90,19 @@ static void test_refused(void **state) {
     ls_error e;
     write_machine();
     refused(config_auto(false), "set compress.machine to what");
+    ls_config c = config_auto(true); /* the machine has no speeds of products in 16 bits */
+    write_links(1, 1);
+    ls_buf text = {0};
+    assert_ls_ok(ls_file_read(machine_path, SIZE_MAX, &text, &e), e);
+    char *wide = strstr(text.data, "product_bf16");
+    assert_non_null(wide);
+    wide[0] = strchr(wide, '\n')[1] = '#';
+    assert_ls_ok(ls_file_replace(machine_path, text.data, text.len, &e), e);
+    ls_buf_free(&text);
+    set(&c, "train.compute=bf16");
+    set(&c, "train.reduce_dtype=f32");
+    refused(c, "product_bf16");
+    write_machine();
     assert_ls_ok(ls_file_replace(links_path, "nothing: 1\n", 11, &e), e);
     refused(config_auto(true), links_path);
 }

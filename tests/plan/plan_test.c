@@ -208,6 +208,8 @@ static void test_refused(void **state) {
     c.shards = 2;
     c.zero = 0;
     fails(&c, "nothing is sharded");
+    c.shards = 6; /* of all workers, too: there may be fewer later */
+    fails(&c, "nothing is sharded");
     c.shards = 0;
     c.early = true;
     fails(&c, "gradients are not sharded");
