@@ -178,19 +178,34 @@ static size_t held_back(const char *text, size_t n) {
     return k;
 }
 
+/* Where the call at r ends: at the tag that is in no JSON string, or at the end of the text, but
+ * for what may begin the tag there. */
+static bool find_end(const call_reader *r, bool ended, size_t *end_p) {
+    const size_t full = sizeof LS_TOOL_TAG_END - 1;
+    bool text = false;
+    for (*end_p = r->at; *end_p < r->n; ++*end_p) {
+        const char *at = r->text + *end_p;
+        size_t left = r->n - *end_p, n = left < full ? left : full;
+        if (text && *at == '\\') ++*end_p;
+        if (*at == '"') text = !text;
+        if (!text && memcmp(at, LS_TOOL_TAG_END, n) == 0 && (n == full || !ended)) return n == full;
+    }
+    *end_p = r->n;
+    return false;
+}
+
 static void read_tagged(const ls_tool_names *names, call_reader r, bool ended, ls_tool_text *t) {
     const char *tag = r.n ? memmem(r.text, r.n, LS_TOOL_TAG, sizeof LS_TOOL_TAG - 1) : NULL;
     size_t first = tag ? (size_t)(tag - r.text) : r.n;
     t->ncontent = tag || !ended ? first - held_back(r.text, first) : first;
     for (r.at = first; r.at < r.n && skip(&r, LS_TOOL_TAG);) {
-        const char *end =
-            memmem(r.text + r.at, r.n - r.at, LS_TOOL_TAG_END, sizeof LS_TOOL_TAG_END - 1);
-        call_reader inner = {r.text, end ? (size_t)(end - r.text) : r.n, r.at};
-        if (!read_call(inner, names, end || ended, t) && (end || ended)) {
+        call_reader inner = {r.text, 0, r.at};
+        bool closed = find_end(&r, ended, &inner.n);
+        if (!read_call(inner, names, closed || ended, t) && (closed || ended)) {
             if (t->n == 0) t->ncontent = r.n; /* no calls are in it */
             return;
         }
-        r.at = end ? inner.n + sizeof LS_TOOL_TAG_END - 1 : r.n;
+        r.at = closed ? inner.n + sizeof LS_TOOL_TAG_END - 1 : r.n;
     }
 }
 

@@ -67,6 +67,13 @@ static const wanted_call cases[] = {
     {"<tool_call>{\"arguments\": {\"a\": 1}, \"name\": \"f\"}</tool_call>", "", "f{\"a\": 1};", T,
      false},
     {"<tool_call>{\"name\": \"f\", \"arguments\": {\"a\": \"b", "", "f{\"a\": \"b;", T, true},
+    {"<tool_call>{\"name\": \"f\", \"arguments\": {\"a\": \"\\\"</tool_call>\"}}</tool_call>\n"
+     "<tool_call>{\"name\": \"g\", \"arguments\": {}}</tool_call>",
+     "", "f{\"a\": \"\\\"</tool_call>\"};g{};", T, false},
+    {"<tool_call>{\"name\": \"f\", \"arguments\": {\"a\": 1</tool_call>", "", "f{\"a\": 1;", T,
+     false},
+    {"<tool_call>{\"name\": \"f\", \"arguments\": {\"a\": 1</tool", "", "f{\"a\": 1</tool;", T,
+     true},
     {"x<tool_call>nothing</tool_call>", "x<tool_call>nothing</tool_call>", "", T, false},
     {"x<tool_call>{\"nam", "x<tool_call>{\"nam", "", T, true},
     {"{\"name\": \"get\", \"parameters\": {\"a\": {\"b\": 1}}}", "", "get{\"a\": {\"b\": 1}};", B,
@@ -85,13 +92,13 @@ static void put_calls(const ls_tool_text *t, ls_buf *b) {
     ls_buf_append(b, "", 1);
 }
 
-/* What is read of a beginning only grows: content, calls, arguments. */
+/* What is read of a beginning only grows, to what is read at the end: content, calls, arguments. */
 static void check_growth(const wanted_call *c) {
     const ls_tool_names names = {c->form, known, 2};
     size_t n = strlen(c->text), ncontent = 0, ncalls = 0, narguments = 0;
-    for (size_t k = 0; k <= n; k++) {
+    for (size_t k = 0; k <= n + 1; k++) {
         ls_tool_text t;
-        ls_tool_text_read(&names, c->text, k, false, &t);
+        ls_tool_text_read(&names, c->text, k < n ? k : n, k > n, &t);
         assert_true(t.ncontent >= ncontent && t.ncontent <= strlen(c->content));
         assert_true(t.n >= ncalls);
         if (t.n > ncalls) narguments = 0;
