@@ -216,7 +216,8 @@ static void disagree(ls_group *g, int other, const ls_record *mine, const ls_rec
     ls_fail(&e, LS_EDISAGREE, "workers disagree: worker %d called %s; worker %d called %s%s",
             first ? g->rank : other, a, first ? other : g->rank, b,
             ls_record_reads_as(mine, theirs)
-                ? "; the blocks' counts, or the algorithms that they force, differ"
+                ? "; the blocks' counts, or the algorithms that they force "
+                  "(LOCKSTEP_ALGORITHM), differ"
                 : "");
     set_reason(g, &e);
     g->to_report = true;

@@ -1,12 +1,14 @@
 /* member.c - see member.h. */
 #include "train/member.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "async/bounded.h"
 #include "base/clock.h"
 #include "coll/virtual.h"
+#include "net/tcp/admission.h"
 #include "optim/learning_rate.h"
 #include "state/placement.h"
 #include "table/step_rows.h"
@@ -26,6 +28,24 @@ static ls_status compare_plans(ls_member *m, ls_error *e) {
                         "version of lockstep the same on all hosts?",
                         m->worker, i);
     free(all);
+    return s;
+}
+
+ls_status ls_member_compare_settings(const ls_member *m, ls_error *e) {
+    ls_buf own = {0};
+    char us[32];
+    int worker = ls_group_rank(m->group);
+    ls_run_must_match(&m->run->config, &own);
+    int64_t n = (int64_t)own.len;
+    ls_status s = ls_broadcast(m->group, &n, 1, LS_I64, 0, e);
+    char *first = LS_NEW_ARRAY(char, (size_t)n + 1);
+    if (worker == 0) memcpy(first, own.data, own.len);
+    if (s == LS_OK) s = ls_broadcast(m->group, first, (size_t)n, LS_U8, 0, e);
+    snprintf(us, sizeof us, "worker %d", worker);
+    if (s == LS_OK)
+        s = ls_agree(m->group, ls_admission_compare(own.data, first, us, "worker 0", e), e);
+    free(first);
+    ls_buf_free(&own);
     return s;
 }
 

@@ -56,6 +56,9 @@ typedef struct ls_member {
 
 /* The data set must outlive the member. */
 ls_member ls_member_of(const ls_host *, ls_group *, ls_board_slot *, const ls_dataset *);
+/* Collective: workers that a launcher or a user has started may have read different configs.
+ * LS_EINVAL names the first setting that differs from worker 0's. group is set. */
+ls_status ls_member_compare_settings(const ls_member *, ls_error *);
 /* Collective. group and data are set. Allocates the buffers. */
 ls_status ls_member_join(ls_member *, ls_error *);
 /* Collective. Takes the state that earlier workers left in memory; else reads the checkpoint at

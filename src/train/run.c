@@ -1,6 +1,8 @@
 /* run.c - see run.h. */
 #include "train/run.h"
 
+#include <stdlib.h>
+
 #include "base/cores.h"
 #include "base/plural.h"
 #include "cluster/workers.h"
@@ -8,6 +10,7 @@
 #include "config/write_config.h"
 #include "model/types.h"
 #include "tensor/sum_order.h"
+#include "train/layout.h"
 #include "train/worker_device.h"
 
 bool ls_run_has_others(const ls_run *r) {
@@ -106,10 +109,18 @@ bool ls_run_can_survive(const ls_config *c) {
            c->parallel.optimizer_state == LS_STATE_MEMORY;
 }
 
-/* The name has a dot, as keys have, so hosts without the line are refused (net/tcp/admission.c). */
+/* Names have a dot, as keys have, so hosts without such a line are refused (net/tcp/admission.c).
+ * Which device, and which file, is each host's own, but all have one, or none does. */
 void ls_run_must_match(const ls_config *c, ls_buf *out) {
     const char *order = ls_sum_order(ls_config_compute(c));
-    ls_config_must_match(c, out);
+    const char *algorithm = getenv("LOCKSTEP_ALGORITHM");
+    ls_config distributed = *c;
+    ls_layout_config_distributed(&distributed);
+    ls_config_must_match(&distributed, out);
+    ls_buf_printf(out, "parallel.device %s\n", ls_config_has_device(c) ? "a device" : "cores");
+    ls_buf_printf(out, "train.sample_file %s\n", *c->train.sample_file ? "a file" : "none");
+    ls_buf_printf(out, "environment.LOCKSTEP_ALGORITHM %s\n",
+                  algorithm && *algorithm ? algorithm : "auto");
     if (order) ls_buf_printf(out, "train.compute.sum %s\n", order);
 }
 

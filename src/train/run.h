@@ -53,8 +53,8 @@ ls_status ls_run_workers_here(const ls_config *, int asked, int *n_p, ls_error *
 /* Are the workers (unless a launcher starts them) processes whose state is in memory that can
  * outlive them? */
 bool ls_run_can_survive(const ls_config *);
-/* Appends what hosts that train together must have in common: settings (config/differences.h), and
- * the order of products in bf16. */
+/* Appends what workers that train together must have in common: settings (config/differences.h),
+ * the order of products in bf16, and what else their plans and collectives follow. */
 void ls_run_must_match(const ls_config *, ls_buf *out);
 /* Writes the config as the run directory has it: the run continues elsewhere with the device that
  * was asked for, which may be `auto`. */

@@ -243,6 +243,7 @@ static ls_status open_metrics(ls_trainer *t, int64_t step, ls_error *e) {
 static ls_status begin(ls_trainer *t, int resume, ls_error *e) {
     int64_t step = 0;
     bool first = ls_group_rank(t->m.group) == 0;
+    LS_TRY(ls_member_compare_settings(&t->m, e));
     LS_TRY(ls_member_join(&t->m, e));
     bool writes = first && t->run.dir;
     ls_status own = writes ? take_folder(t, e) : LS_OK;

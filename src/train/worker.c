@@ -10,6 +10,7 @@
 static ls_status run_worker(ls_loop *l, ls_error *e) {
     LS_TRY(ls_tracer_check(&l->job->trace, l->m.group, e));
     LS_TRY(ls_begin_folder(l, e));
+    if (l->run->started) LS_TRY(ls_member_compare_settings(&l->m, e));
     bool first = ls_group_rank(l->m.group) == 0;
     bool complete = ls_loop_is_complete(l) && !l->follows;
     if (complete) LS_TRY(ls_begin_is_over(l, &complete, e));

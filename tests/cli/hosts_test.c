@@ -451,6 +451,12 @@ static void test_other_config(void **arg) {
     pair p = one_until("refuses", 1, "");
     refused(&p, "--set optim.lr=0.1", "this host has optim.lr 0.1, the leading host has 0.003");
     refused(&p, "--set train.seed=2", "this host has train.seed 2, the leading host has 1");
+    refused(&p, "--device c", "this host has parallel.device a device, the leading host has cores");
+    refused(&p, "--set train.sample_file=LICENSE",
+            "this host has train.sample_file a file, the leading host has none");
+    setenv("LOCKSTEP_ALGORITHM", "ring", 1);
+    refused(&p, "", "this host has environment.LOCKSTEP_ALGORITHM ring, the leading host has auto");
+    unsetenv("LOCKSTEP_ALGORITHM");
     refused(&p, "--max-workers 2", "this host has survival.max_workers 2, the leading host has 8");
     check(&p);
     assert_false(host_says(&p.a, "view"));

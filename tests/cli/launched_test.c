@@ -133,6 +133,12 @@ static void test_wrong(void **state) {
     expect_shell(AS_TORCHRUN("@/never -n 2"), false, "the launcher has started 3 workers");
     expect_shell(AS_TORCHRUN("@/never --set parallel.transport=thread"), false,
                  "started; leave it out");
+    expect_shell(AS_TORCHRUN("@/other --set train.seed=$((r/2))"), false,
+                 "worker 2 has train.seed 1, worker 0 has 0; these must match");
+    expect_shell(AS_TORCHRUN("@/other --set train.sample_file=$([ $r = 0 ] && echo LICENSE)"),
+                 false,
+                 "worker 1 has train.sample_file none, worker 0 has a file; these must match");
+    assert_false(file_exists("other/metrics.jsonl"));
     expect_shell("WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 MASTER_PORT=$PORT " TRAIN "@/never 2>&1",
                  false, "WORLD_SIZE is '2' but RANK is not set");
     assert_false(file_exists("never"));

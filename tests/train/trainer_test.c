@@ -35,6 +35,7 @@ typedef struct run {
     int64_t broken;            /* in the step after this one samples are no numbers; 0: in none */
     uint64_t hash;
     bool resume, leaves; /* leaves: a trainer is closed with samples that nobody has written */
+    bool differs;        /* worker 1 has another seed */
     bool evaluates;      /* after step 5, where a sample can't be read, and after the last one */
     ls_trainer_score score;
     int taken[COUNT]; /* how often each number was computed */
@@ -105,6 +106,7 @@ static ls_status work(ls_group *g, void *arg, ls_error *e) {
     const char *sets[16] = {"train.batch=12", "train.virtual_workers=6", "optim.warmup=0",
                             "optim.lr=0.05", "train.steps=12"};
     for (int i = 0; r->sets[i]; i++) sets[5 + i] = r->sets[i];
+    if (r->differs && ls_group_rank(g) == 1) sets[5] = "train.seed=9";
     ls_trainer_options o = {.program = &program,
                             .sets = sets,
                             .count = COUNT,
@@ -349,6 +351,9 @@ static void test_errors(void **state) {
     run many = {.steps = 1};
     assert_int_equal(ls_run_threads(7, work, &many, &e), LS_EINVAL);
     assert_non_null(strstr(e.msg, "7 workers for train.virtual_workers 6"));
+    run differs = {.steps = 1, .differs = true};
+    assert_int_equal(ls_run_threads(3, work, &differs, &e), LS_EINVAL);
+    assert_string_equal(e.msg, "worker 1 has train.seed 9, worker 0 has 1; these must match");
     run unknown = {.steps = 1, .sets = {"mine.depth=3"}};
     assert_int_equal(work(NULL, &unknown, &e), LS_EINVAL);
     assert_non_null(strstr(e.msg, "sets: unknown key 'mine.depth'"));

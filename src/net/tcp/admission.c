@@ -59,8 +59,8 @@ static ls_status fail_setting(line a, line b, const char *us, const char *them, 
                    a.n < 80 ? a.n : 80, a.at, them, b.n - skip < 60 ? b.n - skip : 60, b.at + skip);
 }
 
-static ls_status compare(const char *own, const char *theirs, const char *us, const char *them,
-                         ls_error *e) {
+ls_status ls_admission_compare(const char *own, const char *theirs, const char *us,
+                               const char *them, ls_error *e) {
     line a, b;
     find_difference(own, theirs, &a, &b);
     if (is_same(a, b)) return LS_OK;
@@ -100,11 +100,11 @@ static bool knows_run(const char *text) {
 
 ls_status ls_admission_answer(const ls_admission *g, const char *theirs, ls_buf *out, ls_error *e) {
     static const char US[] = "this host", THEM[] = "the leading host";
-    LS_TRY(compare(g->settings, theirs, US, THEM, e));
+    LS_TRY(ls_admission_compare(g->settings, theirs, US, THEM, e));
     ls_buf_printf(out, "%s", g->settings);
     if (!knows_run(theirs)) return LS_OK;
     LS_TRY(add_identity(g, true, out, e));
-    return compare(out->data, theirs, US, THEM, e);
+    return ls_admission_compare(out->data, theirs, US, THEM, e);
 }
 
 ls_status ls_admission_check(const ls_admission *g, const char *name, const char *theirs,
@@ -113,7 +113,7 @@ ls_status ls_admission_check(const ls_admission *g, const char *name, const char
     ls_buf own = {0};
     snprintf(them, sizeof them, "the host at %.80s", name);
     ls_admission_write(g, &own);
-    ls_status s = compare(own.data, theirs, "this host", them, e);
+    ls_status s = ls_admission_compare(own.data, theirs, "this host", them, e);
     ls_buf_free(&own);
     return s;
 }

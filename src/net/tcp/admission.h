@@ -44,6 +44,9 @@ typedef struct ls_admission {
     void *arg;
 } ls_admission;
 
+/* Are the texts of two hosts or workers, `us` and `them`, the same? LS_EINVAL: what differs. */
+ls_status ls_admission_compare(const char *own, const char *theirs, const char *us,
+                               const char *them, ls_error *);
 /* LS_EINVAL: the config has more than LS_SETTINGS_NBYTES. */
 ls_status ls_admission_check_size(const ls_admission *, ls_error *);
 /* The text for the host that joins. */
