@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/log.h"
+#include "base/pages.h"
 #include "device/kinds.h"
 
 static const ls_device_ops *const kinds[] = {&ls_device_c, &ls_device_opencl, &ls_device_cuda};
@@ -137,10 +138,15 @@ void ls_device_free(ls_device *d, void *p) {
 }
 
 ls_status ls_device_pin(ls_device *d, void *p, size_t nbytes, ls_error *e) {
-    return d->ops->pin(d, p, nbytes, e);
+    LS_TRY(d->ops->pin(d, p, nbytes, e));
+    ls_pages_hold(p, nbytes);
+    return LS_OK;
 }
 
-void ls_device_unpin(ls_device *d, void *p) { d->ops->unpin(d, p); }
+void ls_device_unpin(ls_device *d, void *p) {
+    d->ops->unpin(d, p);
+    ls_pages_let_go(p);
+}
 
 /* The first error stays. */
 static void keep(ls_device *d, ls_status s, const ls_error *e) {

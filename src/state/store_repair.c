@@ -2,8 +2,8 @@
 #include "state/store_repair.h"
 
 #include <string.h>
-#include <sys/mman.h>
 
+#include "base/pages.h"
 #include "state/store_inside.h"
 #include "state/store_step.h"
 #include "state/update_bucket.h"
@@ -126,11 +126,6 @@ ls_status ls_store_repair(ls_store *s, const ls_share *sh, int first, int n,
     return LS_OK;
 }
 
-/* The system takes the pages back, where it can. */
-static void clear(void *memory, size_t nbytes) {
-    if (madvise(memory, nbytes, MADV_REMOVE) != 0) memset(memory, 0, nbytes);
-}
-
 void ls_store_restart(ls_store *s, int64_t steps, const ls_scaler *scaler) {
     for (int i = 0; i < s->V; i++) atomic_store(&s->claims[i].mark, 0);
     atomic_store(&s->head->places, 0);
@@ -142,8 +137,9 @@ void ls_store_restart(ls_store *s, int64_t steps, const ls_scaler *scaler) {
     }
     if (steps == ls_store_steps(s)) return;
     if (steps < 0) { /* training starts over, with memory that is clear */
-        for (int area = 0; area < s->most; area++) clear(ls_store_area_at(s, area), s->area_nbytes);
-        clear(s->errors, s->errors_nbytes);
+        for (int area = 0; area < s->most; area++)
+            ls_pages_clear(ls_store_area_at(s, area), s->area_nbytes);
+        ls_pages_clear(s->errors, s->errors_nbytes);
         for (int i = 0; i < 2 * s->V; i++) atomic_store(&s->error_marks[i], 0);
     }
     s->head->scaler = *scaler;

@@ -6,7 +6,7 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "base/round_up.h"
+#include "base/pages.h"
 #include "base/scratch.h"
 #include "coll/virtual.h"
 #include "model/stored_table.h"
@@ -262,14 +262,8 @@ void ls_world_round(const ls_world *w, const ls_share *sh, const ls_compute *c, 
 
 /* ---- transient memory ---- */
 
-/* Returns the whole pages of elements [first, end) to the system. Shared memory is removed from its
- * file, private pages are discarded. */
 static void drop_range(void *x, size_t size, size_t first, size_t end) {
-    const uintptr_t page = 4096;
-    uintptr_t a = ls_round_up((uintptr_t)x + first * size, page);
-    uintptr_t b = ((uintptr_t)x + end * size) / page * page;
-    if (a < b && madvise((void *)a, b - a, MADV_REMOVE) != 0)
-        madvise((void *)a, b - a, MADV_DONTNEED);
+    if (first < end) ls_pages_return((char *)x + first * size, (end - first) * size);
 }
 
 static void drop_others(void *x, size_t size, ls_range all, ls_range own) {

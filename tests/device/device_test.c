@@ -1,9 +1,11 @@
 /* device_test.c - device `c`: its streams and events, its memory, and mistakes of its user that it
  * shows. */
 #include <signal.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "base/pages.h"
 #include "device/calls.h"
 
 static bool doubles_on(int seed, bool events) {
@@ -115,6 +117,25 @@ static void test_shared(void **state) {
     assert_false(ls_device_shares("opencl"));
 }
 
+/* The system gets no page back that a device has pinned: copies would go to the old one. */
+static void test_pinned(void **state) {
+    enum { NBYTES = 1 << 16 };
+    ls_error e = {0};
+    ls_device *d = opened("c");
+    char *p = mmap(NULL, NBYTES, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    (void)state;
+    assert_ptr_not_equal(p, MAP_FAILED);
+    p[0] = p[NBYTES - 1] = 7;
+    assert_ls_ok(ls_device_pin(d, p, NBYTES, &e), e);
+    ls_pages_return(p, NBYTES);
+    assert_true(p[0] == 7 && p[NBYTES - 1] == 7);
+    ls_device_unpin(d, p);
+    ls_pages_return(p, NBYTES);
+    assert_true(p[0] == 0 && p[NBYTES - 1] == 0);
+    munmap(p, NBYTES);
+    ls_device_close(d);
+}
+
 static void test_names(void **state) {
     ls_device *d = NULL;
     ls_error e;
@@ -130,7 +151,7 @@ int main(void) {
         cmocka_unit_test(test_events),    cmocka_unit_test(test_late),
         cmocka_unit_test(test_contents),  cmocka_unit_test(test_given_back),
         cmocka_unit_test(test_protected), cmocka_unit_test(test_names),
-        cmocka_unit_test(test_shared),
+        cmocka_unit_test(test_shared),    cmocka_unit_test(test_pinned),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
