@@ -59,6 +59,11 @@ ls_token_kind ls_bpe_kind(const ls_tokenizer *t, uint32_t id) {
     return t->kinds ? (ls_token_kind)t->kinds[id] : LS_TOKEN_NORMAL;
 }
 
+bool ls_bpe_may_merge(const ls_tokenizer *t, uint32_t id) {
+    ls_token_kind kind = ls_bpe_kind(t, id);
+    return kind == LS_TOKEN_NORMAL || kind == LS_TOKEN_ADDED;
+}
+
 bool ls_bpe_add_merge(ls_tokenizer *t, uint32_t a, uint32_t b, uint32_t id) {
     size_t before = t->ranks.n;
     ls_pairs_add(&t->ranks, a, b, t->nmerges);

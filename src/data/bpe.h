@@ -13,7 +13,7 @@
  *      unknown token, or are left out if there is none. SentencePiece: byte_token[] is complete, or
  *      `unknown` is set.
  *  (3) Merge i turns neighbours a, b into `id`, whose bytes are those of a followed by those of b.
- *      All three are normal tokens. No two merges have the same (a, b); ranks maps (a, b) to i.
+ *      All three may be merged. No two merges have the same (a, b); ranks maps (a, b) to i.
  */
 #ifndef LS_DATA_BPE_H
 #define LS_DATA_BPE_H
@@ -83,6 +83,10 @@ ls_tokenizer *ls_bpe_create(bool byte_level);
 
 /* The kind of a token. */
 ls_token_kind ls_bpe_kind(const ls_tokenizer *, uint32_t id);
+
+/* May merges have the token? So may normal ones, and added ones: of a word that is added and is in
+ * the vocabulary anyway. Special ones never come from a text's own characters. */
+bool ls_bpe_may_merge(const ls_tokenizer *, uint32_t id);
 
 /* Appends the token as files of its kind spell it (spelling.h). */
 void ls_tokenizer_spell(const ls_tokenizer *, uint32_t id, ls_buf *out);

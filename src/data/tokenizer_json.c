@@ -231,13 +231,33 @@ static ls_status unknown_read(reader *r, const ls_json *root, ls_error *e) {
     return ls_fail(e, LS_EINVAL, "%s: model.unk_token is %s, which is no token", r->what, shown);
 }
 
-/* The id of a spelling that a merge may use, or -1. */
-static int64_t spelling_id(const reader *r, const char *text) {
+/* Does an added token stand for the bytes that a token of the vocabulary with its text does? */
+static bool is_spelt_alike(const reader *r, const char *text) {
+    ls_buf bytes = {0};
+    bool alike = !r->t->byte_level ||
+                 (ls_spelling_read(text, strlen(text), &bytes) && bytes.len == strlen(text) &&
+                  memcmp(bytes.data, text, bytes.len) == 0);
+    ls_buf_free(&bytes);
+    return alike;
+}
+
+/* The id of a spelling that a merge may use, or -1, and why not. */
+static int64_t spelling_id(const reader *r, const char *text, const char **why_p) {
     int64_t id = -1;
     const ls_json *j = ls_json_get(r->vocab, text);
-    if (!j || !ls_json_integer(j, &id) || ls_bpe_kind(r->t, (uint32_t)id) != LS_TOKEN_NORMAL)
+    if (!j || !ls_json_integer(j, &id)) {
+        *why_p = "is not in model.vocab";
         return -1;
-    return id;
+    }
+    if (!ls_bpe_may_merge(r->t, (uint32_t)id)) {
+        bool special = ls_bpe_kind(r->t, (uint32_t)id) == LS_TOKEN_SPECIAL;
+        *why_p = special ? "is a special token" : "is the token of a byte";
+        return -1;
+    }
+    bool added = ls_bpe_kind(r->t, (uint32_t)id) == LS_TOKEN_ADDED;
+    if (!added || is_spelt_alike(r, text)) return id;
+    *why_p = "is an added token, which stands for other bytes";
+    return -1;
 }
 
 /* Both halves of merge i in `halves`, each followed by a 0; the second begins at *right_p. */
@@ -269,16 +289,15 @@ static ls_status merge_read(reader *r, size_t i, ls_buf *scratch, ls_error *e) {
     size_t right = 0;
     scratch->len = 0;
     LS_TRY(merge_split(r, i, scratch, &right, e));
-    int64_t a = spelling_id(r, scratch->data), b = spelling_id(r, scratch->data + right);
+    const char *part = "the first half", *why = NULL;
+    int64_t id = -1, a = spelling_id(r, scratch->data, &why), b = -1;
+    if (a >= 0) part = "the second half", b = spelling_id(r, scratch->data + right, &why);
     /* Join the halves: the second moves over the 0 between them. */
     memmove(scratch->data + right - 1, scratch->data + right, scratch->len - right);
-    int64_t id = spelling_id(r, scratch->data);
-    if (a < 0 || b < 0 || id < 0)
-        return ls_fail(e, LS_EINVAL, "%s: model.merges[%zu], %s: %s is not in model.vocab", r->what,
-                       i, ls_json_show(j, shown),
-                       a < 0   ? "the first half"
-                       : b < 0 ? "the second half"
-                               : "the result");
+    if (b >= 0) part = "the result", id = spelling_id(r, scratch->data, &why);
+    if (id < 0)
+        return ls_fail(e, LS_EINVAL, "%s: model.merges[%zu], %s: %s %s", r->what, i,
+                       ls_json_show(j, shown), part, why);
     if (!ls_bpe_add_merge(r->t, (uint32_t)a, (uint32_t)b, (uint32_t)id))
         return ls_fail(e, LS_EINVAL, "%s: model.merges[%zu], %s, is a duplicate", r->what, i,
                        ls_json_show(j, shown));

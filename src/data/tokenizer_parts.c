@@ -144,12 +144,12 @@ static ls_status ends_set(const ls_tokenizer_parts *p, const char *what, ls_toke
 
 /* ---- merges ---- */
 
-/* The normal token with this spelling, or LS_NO_TOKEN. */
+/* The token with this spelling, or LS_NO_TOKEN. */
 static uint32_t token_find(const ls_tokenizer *t, const char *text, size_t n, ls_buf *key) {
     size_t from = key->len;
     if (!ls_spelling_read(text, n, key) || key->len == from) return LS_NO_TOKEN;
     uint32_t id = ls_words_find(&t->tokens, (const uint8_t *)key->data + from, key->len - from);
-    return id != LS_NO_TOKEN && ls_bpe_kind(t, id) == LS_TOKEN_NORMAL ? id : LS_NO_TOKEN;
+    return id != LS_NO_TOKEN && ls_bpe_may_merge(t, id) ? id : LS_NO_TOKEN;
 }
 
 static ls_status merge_add(const ls_part_text *m, size_t i, const char *what, ls_tokenizer *t,
@@ -161,7 +161,7 @@ static ls_status merge_add(const ls_part_text *m, size_t i, const char *what, ls
     if (a != LS_NO_TOKEN && space) b = token_find(t, space + 1, m->n - left - 1, &key);
     if (b != LS_NO_TOKEN) id = ls_words_find(&t->tokens, (const uint8_t *)key.data, key.len);
     ls_buf_free(&key);
-    bool known = id != LS_NO_TOKEN && ls_bpe_kind(t, id) == LS_TOKEN_NORMAL;
+    bool known = id != LS_NO_TOKEN && ls_bpe_may_merge(t, id);
     if (known && ls_bpe_add_merge(t, a, b, id)) return LS_OK;
     return ls_fail(e, LS_EINVAL, "%s: merge %zu, \"%.*s\", %s", what, i, m->n < 48 ? (int)m->n : 48,
                    m->text,

@@ -224,6 +224,32 @@ static void test_added_tokens(void **state) {
     ls_tokenizer_free(t);
 }
 
+/* A word that is added, though it is a token of merges: found first, or made by merges where it is
+ * no single word. */
+static void test_added_words(void **state) {
+    (void)state;
+    static const char entry[] = "[{\"id\": 258, \"content\": \"hell\", \"single_word\": %s, "
+                                "\"special\": false}]";
+    static const char *const wanted[] = {"<258>|o| |s|<258>| |<258>|", "hello| |s|<258>| |<258>|"};
+    for (int single = 0; single < 2; single++) {
+        char *added = ls_format(entry, single ? "true" : "false");
+        const small_tokenizer s = {.pre_tokenizer = SMALL_BYTE_LEVEL,
+                                   .added = added,
+                                   .tokens = english,
+                                   .merges = english_merges};
+        ls_tokenizer *t = make(&s);
+        check(t, "hello shell hell", wanted[single]);
+        ls_buf json = {0};
+        ls_tokenizer_write(t, &json);
+        ls_tokenizer_free(t);
+        t = parse(json.data);
+        check(t, "hello shell hell", wanted[single]);
+        ls_buf_free(&json);
+        ls_tokenizer_free(t);
+        free(added);
+    }
+}
+
 /* Normalized names match what the normalizer makes of the text. */
 static void test_normalized_names(void **state) {
     (void)state;
@@ -580,6 +606,7 @@ int main(void) {
         cmocka_unit_test(test_split_text),
         cmocka_unit_test(test_missing_bytes),
         cmocka_unit_test(test_added_tokens),
+        cmocka_unit_test(test_added_words),
         cmocka_unit_test(test_normalized_names),
         cmocka_unit_test(test_llama2),
         cmocka_unit_test(test_metaspace),

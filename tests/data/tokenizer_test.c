@@ -607,7 +607,7 @@ static const char *const broken[][3] = {
     {"\"added_tokens\": []", "\"added_tokens\": [{\"content\": \" \", \"id\": 259}]",
      "stand for the same bytes"},
     {"\"added_tokens\": []", "\"added_tokens\": [{\"content\": \"a\", \"id\": 64}]",
-     "model.merges[0], \"a a\": the first half is not in"},
+     "model.merges[0], \"a a\": the first half is a special token"},
 };
 
 /* What a trainer leaves in the file for its batches changes no ids. */
