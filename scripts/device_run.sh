@@ -145,7 +145,7 @@ compile_kernels() {
     local gpu
     has nvcc && has nvidia-smi || return
     gpu=$(nvidia-smi --query-gpu=compute_cap --format=csv,noheader | head -n 1 | tr -d .)
-    within 200 scripts/build_fatbin.sh "$lockstep" "$work/plugins" "${gpu/#90/90a}" && export LOCKSTEP_PLUGINS=$work/plugins
+    within 200 env -u CUDA_HOME scripts/build_fatbin.sh "$lockstep" "$work/plugins" "${gpu/#90/90a}" && export LOCKSTEP_PLUGINS=$work/plugins
 }
 tries_device() { within 120 "$lockstep" bench machine --device "$device" --small --rounds 1 && touch "$work/works"; }
 # Can the program use the device? The reason goes to $note.
@@ -259,7 +259,7 @@ same_weights() {
         grep '^{' "$work/out" >"$work/$side.json"
     done
     if ! cmp -s "$work/cores/trained.safetensors" "$work/device/trained.safetensors"; then
-        note="${note:+$note; }$name: other weights than on the cores, $("$python" - "$work"/{cores,device}/trained.safetensors <<<"$differences" 2>/dev/null ||
+        note="${note:+$note; }$name: other weights than on the cores, $(timeout 60 "$python" - "$work"/{cores,device}/trained.safetensors <<<"$differences" 2>/dev/null ||
             cmp -l "$work"/{cores,device}/trained.safetensors | wc -l | sed 's/$/ bytes/'); losses $(grep -ho '"losses": [^]]*]' "$work"/{cores,device}.json | tr '\n' ' ')"
         return 1
     fi
@@ -274,8 +274,9 @@ begin = 8 + struct.unpack("<Q", files[0][:8])[0]
 head, found = json.loads(files[0][8:begin]), []
 for name, t in head.items():
     if name == "__metadata__": continue
-    a, b = (memoryview(x)[begin + t["data_offsets"][0] : begin + t["data_offsets"][1]].cast("I") for x in files)
+    a, b = (x[begin + t["data_offsets"][0] : begin + t["data_offsets"][1]] for x in files)
     if a == b: continue
+    a, b = memoryview(a).cast("I"), memoryview(b).cast("I")
     at = [i for i in range(len(a)) if a[i] != b[i]]
     found.append("%s: %d of %d, number %d %08x and %08x" % (name, len(at), len(a), at[0], a[at[0]], b[at[0]]))
 print("%d of %d tensors: %s" % (len(found), len(head) - ("__metadata__" in head), "; ".join(found[:3])))'
