@@ -9,6 +9,7 @@
 #include "config/phases.h"
 #include "perf/export_bench.h"
 #include "perf/fake.h"
+#include "perf/mesh_search.h"
 #include "tensor/peak.h"
 #include "train/compute_reference.h"
 #include "train/device_room.h"
@@ -242,6 +243,8 @@ ls_status ls_bench_train_run(const ls_config *c, const ls_bench_request *q, ls_b
     b.steps = q->steps;
     LS_TRY(ls_run_workers(c, q->nworkers, &run.nworkers, &run.started, e));
     if (!run.started) LS_TRY(ls_device_room_try(&run.config, run.nworkers, &run.devices, e));
+    if (c->parallel.mesh == LS_MESH_AUTO)
+        LS_TRY(ls_mesh_auto(&run.config, run.nworkers, run.started, e));
     LS_TRY(ls_fit_limit(&run.config, run.nworkers, e));
     ls_status s = ls_host_open(&b.host, &run, e);
     if (s == LS_OK) s = open_data(&b, &data, e);

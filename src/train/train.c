@@ -60,8 +60,11 @@ static ls_status choose_mesh(const ls_train_options *o, ls_run *r, ls_error *e) 
                        "parallel.mesh auto: how many workers other hosts will bring is not known "
                        "here; `lockstep plan --mesh auto -n N` prints the meshes of N workers: set "
                        "the keys of one, e.g. parallel.mesh.pipe");
+    int64_t threads = c->parallel.threads;
+    if (r->started && threads == LS_AUTO) c->parallel.threads = 1; /* on all, to choose the same */
     if (!r->started) ls_waiting_begin(LS_WAITING_NS, "choosing a mesh for %d workers", r->nworkers);
     ls_status s = o->choose_mesh(c, r->nworkers, distributed, e);
+    c->parallel.threads = threads;
     if (!r->started) ls_waiting_end();
     return s;
 }

@@ -31,6 +31,7 @@
 #include "storage/unsaved.h"
 #include "train/evaluate.h"
 #include "train/feed.h"
+#include "train/fit.h"
 #include "train/inputs.h"
 #include "train/member_state.h"
 #include "train/run_log.h"
@@ -100,6 +101,10 @@ static ls_status read_config(const ls_trainer_options *o, ls_config *c, ls_error
         return ls_fail(e, LS_EINVAL,
                        "train.noise_scale is measured by `lockstep train`, not in a program with a "
                        "loop of its own; leave it out");
+    if (c->parallel.mesh == LS_MESH_AUTO)
+        return ls_fail(e, LS_EINVAL,
+                       "parallel.mesh auto is decided by `lockstep train`, not in a program with a "
+                       "loop of its own; set the keys of a mesh, e.g. parallel.mesh.pipe");
     if (c->parallel.executor != LS_EXECUTOR_SEQUENTIAL) return LS_OK;
     return ls_fail(
         e, LS_EINVAL,
@@ -269,6 +274,7 @@ static ls_status open_trainer(const ls_trainer_options *o, ls_trainer *t, ls_err
     LS_TRY(count_workers(o, &t->run, e));
     const ls_config asked = t->run.config;
     ls_worker_device_resolve(&t->run.config);
+    LS_TRY(ls_fit_limit_hosts(&t->run.config, t->run.nworkers, t->run.nworkers, e));
     LS_TRY(ls_host_open(&t->host, &t->run, e));
     ls_run_write_config(&t->run, &asked);
     t->host.threads = ls_config_threads(&t->run.config, 1, ls_cores()); /* a group may have hosts */

@@ -20,6 +20,8 @@ static void test_table(void **state) {
            "predicted for machines as in");
     expect("plan configs/tiny.yaml -n 4 --mesh auto --link 10Gb/s,20us", 0, "meshes of 4 workers");
     expect("plan configs/tiny.yaml -n 4 --set parallel.mesh=auto", 0, "parallel.mesh auto: ");
+    expect("bench train configs/tiny.yaml -n 2 --steps 1 --set parallel.mesh=auto", 0,
+           "parallel.mesh auto: ");
     expect("plan configs/tiny.yaml -n 29 --mesh auto", 1,
            "the nearest numbers of workers: 28 or 30");
     expect("plan configs/tiny.yaml -n 4 --mesh 2x2", 2, "auto is expected");

@@ -354,6 +354,9 @@ static void test_errors(void **state) {
     run differs = {.steps = 1, .differs = true};
     assert_int_equal(ls_run_threads(3, work, &differs, &e), LS_EINVAL);
     assert_string_equal(e.msg, "worker 1 has train.seed 9, worker 0 has 1; these must match");
+    run large = {.steps = 1, .sets = {"parallel.memory_limit_mb=1"}};
+    assert_int_equal(ls_run_threads(3, work, &large, &e), LS_ENOMEM);
+    assert_non_null(strstr(e.msg, ", parallel.memory_limit_mb is 1, and no parallel.zero, "));
     run unknown = {.steps = 1, .sets = {"mine.depth=3"}};
     assert_int_equal(work(NULL, &unknown, &e), LS_EINVAL);
     assert_non_null(strstr(e.msg, "sets: unknown key 'mine.depth'"));
@@ -362,6 +365,9 @@ static void test_errors(void **state) {
     run noise = {.steps = 1, .sets = {"train.noise_scale=on"}};
     assert_int_equal(work(NULL, &noise, &e), LS_EINVAL);
     assert_non_null(strstr(e.msg, "not in a program with a loop of its own"));
+    run mesh = {.steps = 1, .sets = {"parallel.mesh=auto"}};
+    assert_int_equal(work(NULL, &mesh, &e), LS_EINVAL);
+    assert_non_null(strstr(e.msg, "parallel.mesh auto is decided by `lockstep train`"));
     run sparse = {.steps = 1, .sets = {"model.sparse=on"}};
     assert_int_equal(work(NULL, &sparse, &e), LS_EINVAL);
     assert_non_null(strstr(e.msg, "model.sparse acts only with"));
