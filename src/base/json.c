@@ -119,6 +119,15 @@ void *ls_json_next(const ls_json *o, void *it, const char **key_p, const ls_json
 }
 
 ls_json *ls_json_new_object(void) { return out(json_object()); }
+
+ls_json *ls_json_copy(const ls_json *object) {
+    ls_json *copy = ls_json_new_object();
+    const char *key;
+    const ls_json *value;
+    for (void *it = NULL; (it = ls_json_next(object, it, &key, &value));)
+        ls_json_set(copy, key, ls_json_share(value));
+    return copy;
+}
 ls_json *ls_json_new_array(void) { return out(json_array()); }
 ls_json *ls_json_new_text(const char *s) { return out(json_string(s)); }
 ls_json *ls_json_new_path(const char *s) {

@@ -48,6 +48,8 @@ void *ls_json_next(const ls_json *object, void *it, const char **key_p, const ls
 
 /* Building. Text must be UTF-8. */
 ls_json *ls_json_new_object(void);
+/* A new object with the members of one, if there is one; it shares their values. */
+ls_json *ls_json_copy(const ls_json *object);
 ls_json *ls_json_new_array(void);
 ls_json *ls_json_new_text(const char *);
 /* For a path: bytes that are not UTF-8 are escaped (escape.h). */

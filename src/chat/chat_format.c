@@ -35,12 +35,7 @@ void ls_chat_format_free(ls_chat_format *f) {
 /* ---- writing ---- */
 
 static ls_json *with_content(const ls_json *message, const char *content) {
-    ls_json *copy = ls_json_new_object();
-    const char *key;
-    const ls_json *value;
-    for (void *it = ls_json_next(message, NULL, &key, &value); it;
-         it = ls_json_next(message, it, &key, &value))
-        ls_json_set(copy, key, ls_json_share(value));
+    ls_json *copy = ls_json_copy(message);
     ls_json_set_text(copy, "content", content);
     return copy;
 }
@@ -52,12 +47,7 @@ static bool is_null(const ls_json *message) {
 /* empty: a content that is null is written as an empty text. */
 static ls_status render(const ls_chat_format *f, const ls_chat_text *t, bool empty, ls_buf *out,
                         ls_error *e) {
-    ls_json *globals = ls_json_new_object(), *messages = ls_json_new_array();
-    const ls_json *value = NULL;
-    const char *name = NULL;
-    for (void *it = ls_json_next(t->variables, NULL, &name, &value); it;
-         it = ls_json_next(t->variables, it, &name, &value))
-        ls_json_set(globals, name, ls_json_share(value));
+    ls_json *globals = ls_json_copy(t->variables), *messages = ls_json_new_array();
     for (size_t i = 0; i < t->n; i++) {
         const ls_json *m = ls_json_at(t->messages, i);
         ls_json_push(messages, empty && is_null(m) ? with_content(m, "") : ls_json_share(m));

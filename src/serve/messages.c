@@ -8,16 +8,6 @@
 
 static const char VARIABLES[] = "chat_template_kwargs", EFFORT[] = "reasoning_effort";
 
-static ls_json *copy_of(const ls_json *object) {
-    ls_json *copy = ls_json_new_object();
-    const char *key;
-    const ls_json *value;
-    for (void *it = ls_json_next(object, NULL, &key, &value); it;
-         it = ls_json_next(object, it, &key, &value))
-        ls_json_set(copy, key, ls_json_share(value));
-    return copy;
-}
-
 /* OpenAI has arguments as JSON in a text; templates read the object. */
 static ls_json *call_with_object(const ls_json *call) {
     const ls_json *function = ls_json_get(call, "function");
@@ -26,7 +16,7 @@ static ls_json *call_with_object(const ls_json *call) {
     ls_error e = {0};
     if (!text || ls_json_parse(text, strlen(text), "", &arguments, &e) != LS_OK)
         return ls_json_share(call);
-    ls_json *copy = copy_of(call), *inner = copy_of(function);
+    ls_json *copy = ls_json_copy(call), *inner = ls_json_copy(function);
     ls_json_set(inner, "arguments", arguments);
     ls_json_set(copy, "function", inner);
     return copy;
@@ -38,7 +28,7 @@ static ls_status read(const ls_json *one, size_t number, ls_json **m_p, ls_error
     const ls_json *calls = ls_json_get(one, "tool_calls");
     bool developer = role && strcmp(role, "developer") == 0;
     if (!developer && !ls_json_is_array(calls)) return ls_message_read(one, number, m_p, e);
-    ls_json *copy = copy_of(one);
+    ls_json *copy = ls_json_copy(one);
     if (developer) ls_json_set_text(copy, "role", "system");
     if (ls_json_is_array(calls)) {
         ls_json *list = ls_json_new_array();
@@ -56,7 +46,7 @@ static ls_status read_variables(const ls_json *body, ls_json **variables_p, ls_e
     const ls_json *given = ls_json_given(body, VARIABLES), *effort = ls_json_given(body, EFFORT);
     if (given && !ls_json_is_object(given))
         return ls_fail(e, LS_EINVAL, "%s: an object is expected", VARIABLES);
-    *variables_p = copy_of(given);
+    *variables_p = ls_json_copy(given);
     if (effort && !ls_json_get(given, EFFORT))
         ls_json_set(*variables_p, EFFORT, ls_json_share(effort));
     return LS_OK;

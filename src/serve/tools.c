@@ -24,12 +24,27 @@ static const ls_json *function_of(const ls_tools *t, size_t i) {
     return ls_json_get(ls_json_at(t->list, i), "function");
 }
 
+/* A function without parameters takes none, as OpenAI has it; templates want to read them. */
+static ls_json *with_parameters(const ls_json *tool) {
+    const ls_json *function = ls_json_get(tool, "function");
+    if (!ls_json_is_object(function) || ls_json_given(function, "parameters"))
+        return ls_json_share(tool);
+    ls_json *copy = ls_json_copy(tool), *inner = ls_json_copy(function);
+    ls_json *none = ls_json_new_object();
+    ls_json_set_text(none, "type", "object");
+    ls_json_set(none, "properties", ls_json_new_object());
+    ls_json_set(inner, "parameters", none);
+    ls_json_set(copy, "function", inner);
+    return copy;
+}
+
 static ls_status read_list(ls_tools *t, const ls_json *list, ls_error *e) {
     size_t n = ls_json_count(list);
     if (!ls_json_is_array(list) || n > MOST_TOOLS)
         return ls_fail(e, LS_EINVAL, "tools: a list of at most %d tools is expected", MOST_TOOLS);
     if (n == 0) return LS_OK;
-    t->list = ls_json_share(list);
+    t->list = ls_json_new_array();
+    for (size_t i = 0; i < n; i++) ls_json_push(t->list, with_parameters(ls_json_at(list, i)));
     t->names.tools = LS_NEW_ARRAY(const char *, n);
     for (; t->names.n < n; t->names.n++) {
         const char *name = ls_json_text(ls_json_get(function_of(t, t->names.n), "name"));

@@ -9,7 +9,8 @@
 #include "train/tiny_run.h"
 
 static const char TEMPLATE[] =
-    "{% for t in tools or [] %}{{ t.function.name }};{% endfor %}{% for m in messages %}"
+    "{% for t in tools or [] %}{{ t.function.name }}{{ '' if t.function.parameters.properties "
+    "}};{% endfor %}{% for m in messages %}"
     "{{ m.role[0] }}{{ m.content or '' }}{% for c in m.tool_calls or [] %}<tool_call>\n{\"name\": "
     "\"{{ "
     "c.function.name }}\", \"arguments\": {{ c.function.arguments | tojson }}}\n</tool_call>"
@@ -252,6 +253,26 @@ static void test_named(void **state) {
     free_asked(&x);
 }
 
+/* A function without parameters takes none; templates find them all the same. */
+static void test_without_parameters(void **state) {
+    static const char *const written[] = {"", ", \"parameters\": null"};
+    (void)state;
+    for (int i = 0; i < 2; i++) {
+        asked x;
+        char *body = ls_format("{" ASK ", \"tools\": [{\"type\": \"function\", \"function\": "
+                               "{\"name\": \"wait\"%s}}], \"tool_choice\": \"required\", "
+                               "\"parallel_tool_calls\": false}",
+                               written[i]);
+        ls_json *o = ask(&x, body);
+        const ls_json *calls = ls_json_get(ls_json_get(choice_of(o, 0), "message"), "tool_calls");
+        assert_int_equal(ls_json_count(calls), 1);
+        check_call(ls_json_at(calls, 0));
+        ls_json_free(o);
+        free_asked(&x);
+        free(body);
+    }
+}
+
 /* The model is not led to calls, and its text is none. */
 static void test_auto(void **state) {
     (void)state;
@@ -475,11 +496,16 @@ static void test_constraints(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_required),    cmocka_unit_test(test_parallel),
-        cmocka_unit_test(test_named),       cmocka_unit_test(test_auto),
-        cmocka_unit_test(test_prompts),     cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_constraints), cmocka_unit_test(test_response_prompts),
-        cmocka_unit_test(test_responses),   cmocka_unit_test(test_responses_refused)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_required),
+                                       cmocka_unit_test(test_parallel),
+                                       cmocka_unit_test(test_named),
+                                       cmocka_unit_test(test_without_parameters),
+                                       cmocka_unit_test(test_auto),
+                                       cmocka_unit_test(test_prompts),
+                                       cmocka_unit_test(test_refused),
+                                       cmocka_unit_test(test_constraints),
+                                       cmocka_unit_test(test_response_prompts),
+                                       cmocka_unit_test(test_responses),
+                                       cmocka_unit_test(test_responses_refused)};
     return cmocka_run_group_tests(tests, open_model, close_model);
 }
