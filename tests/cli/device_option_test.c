@@ -330,6 +330,9 @@ static void test_refused(void **state) {
     expect("generate @/plain --device cuda --prompt a", 1, "is lost: embedding: ");
     expect_line("eval @/plain --device cuda", 1, "is lost: embedding: ");
     expect_line("predict @/plain @/prompts --device cuda", 1, "is lost: embedding: ");
+    setenv("FAKE_CUDA_FAIL", "cuMemHostRegister:801", 1); /* slower, and no reason to fail */
+    expect("bench machine --device cuda --small --rounds 1 --json", 0,
+           "\"pinned_to_bytes_per_s\": ");
     unsetenv("FAKE_CUDA_FAIL");
     setenv("LD_LIBRARY_PATH", "", 1);
     expect_line("predict @/plain @/prompts --device cuda:0", 1, "needs an NVIDIA GPU");
