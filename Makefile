@@ -252,6 +252,8 @@ check-hurt:
 	@scripts/random_faults.py build/lockstep --runs 60 --again
 	@scripts/random_faults.py build/lockstep --runs 40 --again --meshes
 	@scripts/random_faults.py build/lockstep --runs 40 --again --recommenders
+	@scripts/random_faults.py build/lockstep --runs 25 --again --recommenders --replicas
+	@scripts/random_faults.py build/lockstep --runs 25 --rare --again --recommenders --async
 	@scripts/random_faults.py build/lockstep --runs 40 --again --device
 	@scripts/random_faults.py build/lockstep --runs 40 --again --async
 	@scripts/random_faults.py build/lockstep --runs 40 --again --hosts
@@ -264,6 +266,7 @@ check-hurt:
 	@scripts/random_faults.py build/lockstep --runs 40 --rare --launched
 	@scripts/random_faults.py build/lockstep --runs 40 --rare --launched --meshes
 	@scripts/random_faults.py build/lockstep --runs 40 --hosts --elect
+	@scripts/random_faults.py build/lockstep --runs 30 --rare --hosts --elect
 	@scripts/random_faults.py build/lockstep --runs 40 --disk
 
 build-tests:

@@ -30,8 +30,9 @@ SIGNALS = {"TERM": signal.SIGTERM, "USR1": signal.SIGUSR1, "INT": signal.SIGINT}
 # Makes some of the workers of a machine seem to be on another host.
 APART = ["sh", "-c", "r=${OMPI_COMM_WORLD_RANK:-${PMI_RANK:-${RANK:-0}}}; "
          "export LOCKSTEP_HOST=h$((r %% %d)); exec \"$@\"", "sh"]
-# What `lockstep plan` can't know, and hosts that join when the first one finds nothing left to do.
-REFUSALS = "without a launcher|share no memory|is complete: step"
+# What `lockstep plan` can't know, hosts that join when the first one finds nothing left to do, and
+# how torchrun prints that its workers stopped.
+REFUSALS = "without a launcher|share no memory|not know compressed|is complete: step|exitcode *: %d" % STOPPED
 DEGREES = ("pipe", "tensor", "context", "expert")
 # What a draw of one launcher has that may not go with another one.
 MINE = ("parallel.transport=", "parallel.mesh.", "parallel.schedule=", "parallel.chunks=",
@@ -240,7 +241,7 @@ class LaunchedRun(FaultyRun):
                 f.write("%d %d\n" % (random.randrange(n), random.choice([3, 20])))
         elif os.path.exists(self.slow):
             os.unlink(self.slow)
-        self.rule = draw_rule() if not last and not until and random.random() < 0.2 else ""
+        self.rule = draw_rule() if not last and not until and random.random() < 0.3 else ""
         began = time.monotonic()
         self.hosts = processes = self.launch(way, n, settings, until)
         how = "until %d" % until if until else self.rule and "disk: " + self.rule
@@ -281,7 +282,7 @@ class LaunchedRun(FaultyRun):
                 return codes
             if 0 in codes and self.is_complete():
                 break
-            if not self.steer and random.random() < 0.2:
+            if not self.steer and random.random() < 0.3:
                 self.damage_part()
         if not self.is_complete():
             self.wrong.append("the run is not complete after %d parts" % MOST_PARTS)

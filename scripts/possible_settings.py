@@ -58,7 +58,7 @@ def draw_stages(options, path, bits, free):
     """Where the stages of a pipeline begin, for some of those of `free`; needs the config at `path`."""
     value = {f.partition("=")[0]: f.partition("=")[2] for f in free}
     n = int(value.get("parallel.mesh.pipe", 1)) * int(value.get("parallel.chunks", 1))
-    if n == 1 or random.random() > 0.3:
+    if n == 1 or random.random() > 0.5:
         return []
     plan = [options.lockstep, "plan", path, "-n", "1", "--json"]
     done = subprocess.run(plan + sets(bits), capture_output=True, text=True)

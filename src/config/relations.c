@@ -1,10 +1,12 @@
 /* relations.c - see relations.h. */
 #include "config/relations.h"
 
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "base/log.h"
 #include "config/conflicts.h"
 #include "config/groups.h"
@@ -279,9 +281,22 @@ ls_status ls_config_load(const char *path, const char *const *sets, int nsets, l
     return s;
 }
 
+ls_status ls_config_read_saved(const char *path, ls_config *c_p, ls_error *e) {
+    ls_buf text = {0};
+    LS_TRY(ls_file_read(path, SIZE_MAX, &text, e));
+    bool ends = text.len > 0 && text.data[text.len - 1] == '\n';
+    ls_buf_free(&text);
+    if (!ends)
+        return ls_fail(e, LS_EINVAL,
+                       "%s: is empty or cut short: its last line does not end; each checkpoint of "
+                       "the run has a copy of it",
+                       path);
+    return ls_config_read(path, c_p, e);
+}
+
 ls_status ls_config_load_saved(const char *path, const char *const *sets, int nsets, ls_config *c_p,
                                ls_error *e) {
-    LS_TRY(ls_config_read(path, c_p, e));
+    LS_TRY(ls_config_read_saved(path, c_p, e));
     ls_config_forget_written(c_p);
     LS_TRY(set_all(c_p, sets, nsets, e));
     return ls_config_check(c_p, path, e);

@@ -20,6 +20,10 @@ void ls_config_lower_min_lr(ls_config *);
 ls_status ls_config_load(const char *path, const char *const *sets, int nsets, ls_config *c_p,
                          ls_error *);
 
+/* Reads a run's own config, which ends with a whole line: the keys that a file which is cut short
+ * lacks would have their defaults. */
+ls_status ls_config_read_saved(const char *path, ls_config *c_p, ls_error *);
+
 /* As ls_config_load(), for a run's own config: the keys of the file are not written anew (needs.h),
  * those of `sets` are. */
 ls_status ls_config_load_saved(const char *path, const char *const *sets, int nsets, ls_config *c_p,

@@ -15,6 +15,7 @@
 #include "base/transcript.h"
 #include "config/differences.h"
 #include "config/needs.h"
+#include "config/relations.h"
 #include "dataset/data_files.h"
 #include "dataset/published_record.h"
 #include "dataset/reference.h"
@@ -80,7 +81,7 @@ static bool has(const ls_folder_run *r, const char *name) {
 
 typedef struct found {
     enum { IS_MISSING, IS_EMPTY, IS_RUN, IS_OTHER } what;
-    bool has_lock;
+    bool has_lock, has_checkpoints;
     char name[NAME_MAX + 1]; /* of some file in it; "": none */
 } found;
 
@@ -95,7 +96,7 @@ static bool is_ignored(const char *name) {
 
 static ls_status inspect(const ls_folder_run *r, found *f_p, ls_error *e) {
     found f = {.what = IS_MISSING};
-    bool has_config = false, has_checkpoints = false;
+    bool has_config = false;
     DIR *d = opendir(r->dir);
     if (!d && errno != ENOENT)
         return ls_fail(e, LS_EIO, "%s: can't be opened: %s", r->dir, strerror(errno));
@@ -103,13 +104,13 @@ static ls_status inspect(const ls_folder_run *r, found *f_p, ls_error *e) {
     for (struct dirent *entry; d && (entry = readdir(d));) {
         f.has_lock = f.has_lock || strcmp(entry->d_name, "lock") == 0;
         has_config = has_config || strcmp(entry->d_name, names[CONFIG]) == 0;
-        has_checkpoints = has_checkpoints || strcmp(entry->d_name, CHECKPOINTS) == 0;
+        f.has_checkpoints = f.has_checkpoints || strcmp(entry->d_name, CHECKPOINTS) == 0;
         if (is_ignored(entry->d_name)) continue;
         f.what = IS_OTHER;
         snprintf(f.name, sizeof f.name, "%s", entry->d_name);
     }
     if (d) closedir(d);
-    if (has_config && (f.has_lock || has_checkpoints)) f.what = IS_RUN;
+    if (has_config && (f.has_lock || f.has_checkpoints)) f.what = IS_RUN;
     *f_p = f;
     return LS_OK;
 }
@@ -117,7 +118,7 @@ static ls_status inspect(const ls_folder_run *r, found *f_p, ls_error *e) {
 static ls_status check_config(const ls_folder_run *r, ls_error *e) {
     char *path = in_run(r, names[CONFIG]), *unused = NULL;
     ls_config was;
-    ls_status s = ls_config_read(path, &was, e);
+    ls_status s = ls_config_read_saved(path, &was, e);
     if (s == LS_OK) s = ls_config_compatible(&was, r->config, &unused, e);
     free(unused);
     free(path);
@@ -154,6 +155,11 @@ static bool replaces(const ls_folder_run *r, bool resumes, const found *f) {
 
 /* May this run use the directory? */
 static ls_status check_found(const ls_folder_run *r, bool resumes, const found *f, ls_error *e) {
+    if (f->what == IS_OTHER && f->has_lock && f->has_checkpoints)
+        return ls_fail(e, LS_EINVAL,
+                       "%s: %s is missing; each checkpoint of the run has a copy of it, e.g. "
+                       "%s/latest/%s",
+                       r->dir, names[CONFIG], CHECKPOINTS, names[CONFIG]);
     if (f->what == IS_OTHER)
         return ls_fail(e, LS_EINVAL,
                        "%s: is neither empty nor a run directory (it contains '%.100s'); choose "

@@ -141,6 +141,17 @@ static void test_refused(void **state) {
     assert_true(ls_file_exists(path));
     assert_false(has("lock"));
     free(path);
+    /* a run that has lost its config */
+    snprintf(dir, sizeof dir, "%s/lost", folder);
+    assert_int_equal(mkdir(dir, 0755), 0);
+    path = ls_format("%s/lock", dir);
+    assert_ls_ok(ls_file_write(path, "", 0, &e), e);
+    free(path);
+    path = ls_format("%s/checkpoints", dir);
+    assert_int_equal(mkdir(path, 0755), 0);
+    assert_ls_fails(ls_folder_open(&r, false, &f, &e), LS_EINVAL, "config.yaml is missing", e);
+    assert_true(ls_file_exists(path));
+    free(path);
 }
 
 /* Checks the space and the permissions, and changes nothing. A complete run needs no more space. */
