@@ -345,6 +345,13 @@ bool ls_file_exists(const char *path) {
     return lstat(path, &st) == 0 || (errno != ENOENT && errno != ENOTDIR);
 }
 
+char *ls_file_absolute(const char *path) {
+    char *here = *path == '/' ? NULL : getcwd(NULL, 0);
+    char *whole = here ? ls_format("%s/%s", here, path) : ls_strdup(path);
+    free(here);
+    return whole;
+}
+
 bool ls_file_exists_in(const char *folder, const char *name) {
     char *path = ls_format("%s/%s", folder, name);
     bool there = ls_file_exists(path);

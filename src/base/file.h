@@ -101,6 +101,8 @@ ls_status ls_file_remove_tree(const char *path, ls_error *);
  * opening that says why. */
 bool ls_file_exists(const char *path);
 bool ls_file_exists_in(const char *folder, const char *name);
+/* The path from the root, which chdir() does not change; the caller frees it. */
+char *ls_file_absolute(const char *path);
 /* LS_EIO: this user may not look at the path, or into the directory that is there. */
 ls_status ls_file_check_allowed(const char *path, ls_error *);
 /* what: "file", "directory". LS_EINVAL: it exists. LS_EIO: it can't be created. */

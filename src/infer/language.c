@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/file.h"
 #include "base/guard.h"
 #include "base/locale.h"
 #include "base/utf8.h"
@@ -50,7 +51,7 @@ ls_status ls_language_open(const char *path, const ls_language_options *options,
         ls_language_close(l);
         return s;
     }
-    if (o->template_file) l->template_file = ls_strdup(o->template_file);
+    if (o->template_file) l->template_file = ls_file_absolute(o->template_file);
     *l_p = l;
     return LS_OK;
 }

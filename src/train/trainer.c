@@ -41,6 +41,7 @@ static const double LOCK_WAIT_S = 2; /* for an earlier start of the program that
 
 struct ls_trainer {
     ls_run run;
+    char *dir; /* run.dir, from the root: the program may call chdir() */
     ls_host host;
     ls_member m;
     ls_board_slot *slot;
@@ -298,7 +299,7 @@ ls_status ls_trainer_open(const ls_trainer_options *o, ls_trainer **t_p, ls_erro
     if (!t->slot) abort();
     memset(t->slot, 0, sizeof *t->slot);
     char *command = o->run ? ls_process_own_command() : NULL;
-    t->run.dir = o->run;
+    t->run.dir = t->dir = o->run ? ls_file_absolute(o->run) : NULL;
     t->run.command = command;
     t->run.began_ns = ls_clock_ns();
     ls_status s = open_trainer(o, t, e);
@@ -335,6 +336,7 @@ void ls_trainer_close(ls_trainer *t) {
     ls_lock_drop(&t->lock);
     ls_host_free(&t->host);
     ls_run_free(&t->run);
+    free(t->dir);
     free(t->slot);
     free(ls_graves_bury(&graves, t));
 }

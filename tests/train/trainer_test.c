@@ -555,6 +555,30 @@ static void test_beyond(void **state) {
     assert_int_equal(ls_trainer_open(&(ls_trainer_options){.count = 5}, &t, NULL), LS_EINVAL);
 }
 
+/* The path of a run is relative, and its text is not needed after the call. */
+static void test_moved(void **state) {
+    (void)state;
+    char *here = getcwd(NULL, 0), *name = ls_strdup("moved"),
+         *latest = path_of("moved/checkpoints");
+    static const char *const sets[] = {"train.batch=12", "train.virtual_workers=6",
+                                       "train.steps=12", "optim.warmup=0", NULL};
+    ls_trainer_options o = {.program = &program, .sets = sets, .count = COUNT, .run = name};
+    ls_trainer *t = NULL;
+    ls_error e = {0};
+    assert_int_equal(chdir(folder), 0);
+    assert_ls_ok(ls_trainer_open(&o, &t, &e), e);
+    memset(name, 'x', strlen(name));
+    free(name);
+    assert_int_equal(chdir(here), 0);
+    for (int64_t i = 0; i < ls_trainer_nsamples(t); i++)
+        fill(ls_trainer_sample(t, i), ls_trainer_number(t, i));
+    assert_ls_ok(ls_trainer_step(t, NULL, &e), e);
+    assert_ls_ok(ls_trainer_checkpoint(t, &e), e);
+    ls_trainer_close(t);
+    assert_true(ls_file_exists_in(latest, "step-1"));
+    free(here), free(latest);
+}
+
 static void test_null(void **state) {
     (void)state;
     ls_error e = {0};
@@ -609,6 +633,7 @@ int main(void) {
         cmocka_unit_test(test_evaluation),   cmocka_unit_test(test_frozen),
         cmocka_unit_test(test_compare),      cmocka_unit_test(test_lines),
         cmocka_unit_test(test_status),       cmocka_unit_test(test_beyond),
-        cmocka_unit_test(test_errors),       cmocka_unit_test(test_null)};
+        cmocka_unit_test(test_errors),       cmocka_unit_test(test_null),
+        cmocka_unit_test(test_moved)};
     return cmocka_run_group_tests(tests, make_folder, remove_folder);
 }
