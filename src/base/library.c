@@ -4,8 +4,11 @@
 #include <dlfcn.h>
 #include <string.h>
 
+#include "base/floats.h"
+
 ls_status ls_library_load(const char *file, const ls_symbol *symbols, size_t n, void *table,
                           ls_error *e) {
+    LS_FLOATS();
     void *library = dlopen(file, RTLD_NOW | RTLD_LOCAL);
     if (!library) return ls_fail(e, LS_EIO, "%s", dlerror());
     for (size_t i = 0; i < n; i++) {

@@ -2,6 +2,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "base/floats.h"
 #include "base/locale.h"
 #include "base/log.h"
 #include "base/print.h"
@@ -74,6 +75,7 @@ static ls_status read_config(const char *path, const char *const *sets, int nset
 ls_status ls_model_check(const ls_program *program, const char *config,
                          void (*line)(void *arg, const char *line), void *arg, ls_error *e) {
     LS_LOCALE_C();
+    LS_FLOATS();
     ls_config c;
     report p = {.line = line, .arg = arg};
     ls_check_count count = {0, 0};

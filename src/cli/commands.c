@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/floats.h"
 #include "base/locale.h"
 #include "base/log.h"
 #include "base/mem.h"
@@ -62,6 +63,7 @@ static int run_command(const ls_command *c, int argc, char **argv, const ls_args
 }
 
 int cli_main(int argc, char **argv, const ls_command *const *commands) {
+    LS_FLOATS();
     ls_args given = {.program = argc > 0 ? argv[0] : ls_name(),
                      .argc = argc,
                      .argv = argv,

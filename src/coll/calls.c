@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/clock.h"
+#include "base/floats.h"
 #include "base/mem.h"
 #include "coll/algo/tree.h"
 #include "coll/request.h"
@@ -265,6 +266,7 @@ static ls_status wait_or_return(ls_group *g, ls_request *r, ls_status s, ls_requ
 
 /* Blocking if r_p is NULL. */
 static ls_status run(ls_group *g, asked a, ls_request **r_p, ls_error *e) {
+    LS_FLOATS();
     ls_error own;
     if (!e) e = &own;
     LS_TRY(ls_group_check(g, ls_collective_name(a.call.what), e));
@@ -300,6 +302,7 @@ static ls_status check_message(const ls_group *g, const ls_single_call *c, ls_er
 
 /* Blocking if r_p is NULL. */
 static ls_status run_message(ls_group *g, ls_single_call c, ls_request **r_p, ls_error *e) {
+    LS_FLOATS();
     ls_error own;
     if (!e) e = &own;
     LS_TRY(check_message(g, &c, e));
@@ -317,6 +320,7 @@ static ls_status check_request(ls_request *const *r_p, const char *name, ls_erro
 }
 
 ls_status ls_test(ls_request **r_p, bool *done_p, ls_error *e) {
+    LS_FLOATS();
     ls_error own;
     if (!e) e = &own;
     LS_TRY(check_request(r_p, "test", e));
@@ -333,6 +337,7 @@ static ls_status check_timeout(double timeout_s, const char *name, ls_error *e) 
 }
 
 ls_status ls_wait(ls_request **r_p, double timeout_s, ls_error *e) {
+    LS_FLOATS();
     ls_error own;
     if (!e) e = &own;
     LS_TRY(check_request(r_p, "wait", e));
@@ -366,6 +371,7 @@ static bool are_null(ls_request *const *requests, int n) {
 }
 
 ls_status ls_wait_any(ls_request **requests, int n, double timeout_s, int *i_p, ls_error *e) {
+    LS_FLOATS();
     ls_error own;
     if (!e) e = &own;
     LS_TRY(check_requests(requests, n, "wait_any", e));
@@ -403,6 +409,7 @@ static ls_status result_of(ls_request **requests, const ls_status *statuses, int
 
 ls_status ls_wait_all(ls_request **requests, int n, double timeout_s, ls_status *statuses,
                       ls_error *e) {
+    LS_FLOATS();
     ls_error own;
     if (!e) e = &own;
     LS_TRY(check_requests(requests, n, "wait_all", e));

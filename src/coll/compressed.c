@@ -21,6 +21,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/floats.h"
 #include "base/hash.h"
 #include "coll/algo/tree.h"
 #include "coll/request.h"
@@ -548,6 +549,7 @@ static ls_status checked_run(ls_group *g, const compressed_sum *x, ls_error *e) 
 ls_status ls_all_reduce_compressed(ls_group *g, const float *in, float *out, size_t count,
                                    const ls_compression *how, ls_compression_state *state,
                                    ls_error *e) {
+    LS_FLOATS();
     ls_error own_error;
     const compressed_sum x = {.in = in, .out = out, .count = count, .how = how, .state = state};
     return checked_run(g, &x, e ? e : &own_error);
@@ -555,6 +557,7 @@ ls_status ls_all_reduce_compressed(ls_group *g, const float *in, float *out, siz
 
 ls_status ls_compression_range(const ls_compression *how, size_t count, int rank, int size,
                                size_t *first_p, size_t *end_p, ls_error *e) {
+    LS_FLOATS();
     ls_compression c;
     ls_error own_error;
     size_t range[2];

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/floats.h"
 #include "base/locale.h"
 #include "base/log.h"
 #include "coll/choose.h"
@@ -60,6 +61,7 @@ void ls_route_explain(const ls_group *g, const ls_call *c, char *text, size_t nb
 ls_status ls_group_explain(const ls_group *g, const char *collective, size_t count, ls_dtype dtype,
                            char *text, size_t nbytes, ls_error *e) {
     LS_LOCALE_C();
+    LS_FLOATS();
     ls_call c = {.dtype = dtype, .count = count, .hosts = g ? g->hosts : NULL};
     if (!g || !collective || !text || nbytes == 0)
         return ls_fail(e, LS_EINVAL, "group_explain: no group, no collective or no room for text");

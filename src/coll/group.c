@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/floats.h"
 #include "base/forked.h"
 #include "base/graves.h"
 #include "base/locale.h"
@@ -227,6 +228,7 @@ static ls_status open_all(ls_endpoint *p, const ls_group_options *o, ls_group **
 
 ls_status ls_group_open(const ls_group_options *o, ls_group **g_p, ls_error *e) {
     LS_LOCALE_C();
+    LS_FLOATS();
     ls_endpoint *p = NULL;
     ls_group *g = NULL;
     ls_error own;
@@ -241,6 +243,7 @@ ls_status ls_group_open(const ls_group_options *o, ls_group **g_p, ls_error *e) 
 
 ls_status ls_group_open_threads(int n, const ls_group_options *o, ls_group **groups, ls_error *e) {
     LS_LOCALE_C();
+    LS_FLOATS();
     ls_error own;
     if (!e) e = &own;
     if (!groups) return ls_fail(e, LS_EINVAL, "group_open_threads: groups is NULL");
@@ -389,6 +392,7 @@ static ls_status split(ls_group *g, int colour, int key, ls_group **g_p, ls_erro
 /* Splits a group. The collectives in it are reported as the call that the user made. */
 static ls_status split_as(ls_call_form form, ls_group *g, int colour, int key, ls_group **g_p,
                           ls_error *e) {
+    LS_FLOATS();
     if (!g || !g_p)
         return ls_fail(e, LS_EINVAL, "%s: the group or g_p is NULL",
                        form == LS_FORM_SPLIT ? "group_split" : "group_dup");

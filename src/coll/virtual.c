@@ -11,6 +11,7 @@
 
 #include <stdlib.h>
 
+#include "base/floats.h"
 #include "coll/algo/tree.h"
 #include "coll/request.h"
 #include "coll/virtual.h"
@@ -118,6 +119,7 @@ static ls_status run(ls_group *g, const virtual_sum *x, ls_error *e) {
 
 ls_status ls_all_reduce_virtual(ls_group *g, const void *in, void *out, size_t count,
                                 ls_dtype dtype, ls_op op, int virtual_workers, ls_error *e) {
+    LS_FLOATS();
     ls_error own;
     virtual_sum x = {
         .in = in, .out = out, .count = count, .dtype = dtype, .op = op, .V = virtual_workers};

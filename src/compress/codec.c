@@ -3,6 +3,7 @@
 
 #include <math.h>
 
+#include "base/floats.h"
 #include "base/math.h"
 
 static const ls_codec *const codecs[LS_NCOMPRESSIONS] = {
@@ -117,6 +118,7 @@ ls_status ls_compression_complete(const ls_compression *given, size_t n, ls_comp
 }
 
 size_t ls_compression_nbytes(const ls_compression *given, size_t n) {
+    LS_FLOATS();
     ls_compression c;
     ls_error e;
     if (ls_compression_complete(given, n, &c, &e) != LS_OK) return 0;
@@ -124,6 +126,7 @@ size_t ls_compression_nbytes(const ls_compression *given, size_t n) {
 }
 
 size_t ls_compression_shared(const ls_compression *given, size_t n) {
+    LS_FLOATS();
     ls_compression c;
     ls_error e;
     if (ls_compression_complete(given, n, &c, &e) != LS_OK) return 0;

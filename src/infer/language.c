@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/file.h"
+#include "base/floats.h"
 #include "base/guard.h"
 #include "base/locale.h"
 #include "base/utf8.h"
@@ -32,6 +33,7 @@ static int count_texts(const char *const *texts) {
 ls_status ls_language_open(const char *path, const ls_language_options *options, ls_language **l_p,
                            ls_error *e) {
     LS_LOCALE_C();
+    LS_FLOATS();
     static const ls_language_options none;
     const ls_language_options *o = options ? options : &none;
     bool has_path = path && *path;
@@ -80,6 +82,7 @@ static ls_status check_there(const ls_language *l, const char *name, ls_error *e
 ls_status ls_language_encode(ls_language *l, const char *text, size_t nbytes, int begin,
                              const uint32_t **ids_p, size_t *n_p, ls_error *e) {
     LS_LOCALE_C();
+    LS_FLOATS();
     const ls_encoding how = {.what = "the text", .begin = begin};
     ls_token_list list;
     LS_TRY(check_there(l, "ls_language_encode", e));
@@ -117,6 +120,7 @@ ls_status ls_language_decode(ls_language *l, const uint32_t *ids, size_t n, cons
 
 ls_status ls_language_logits(ls_language *l, const uint32_t *ids, int64_t n, float *out,
                              ls_error *e) {
+    LS_FLOATS();
     LS_TRY(check_there(l, "ls_language_logits", e));
     if (n < 1 || n > ls_language_context(l))
         return ls_fail(e, LS_EINVAL, "%lld tokens; the model reads 1 to %lld", (long long)n,
@@ -199,6 +203,7 @@ static const ls_writing_options nothing_asked;
 ls_status ls_language_generate(ls_language *l, const char *prompt, const ls_writing_options *o,
                                ls_language_text *w_p, ls_error *e) {
     LS_LOCALE_C();
+    LS_FLOATS();
     LS_TRY(check_there(l, "ls_language_generate", e));
     output out = {.o = o ? o : &nothing_asked, .text = &l->text};
     ls_generated done;
@@ -238,6 +243,7 @@ static ls_status add_messages(ls_talk *t, const ls_language_message *messages, i
 ls_status ls_language_chat(ls_language *l, const ls_language_message *messages, int n,
                            const ls_writing_options *o, ls_language_text *w_p, ls_error *e) {
     LS_LOCALE_C();
+    LS_FLOATS();
     LS_TRY(check_there(l, "ls_language_chat", e));
     output out = {.o = o ? o : &nothing_asked, .text = &l->text};
     ls_generated done;

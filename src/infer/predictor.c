@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "base/cores.h"
+#include "base/floats.h"
 #include "base/guard.h"
 #include "base/locale.h"
 #include "base/math.h"
@@ -183,6 +184,7 @@ ls_status ls_predictor_open_with(const char *path, const ls_predictor_options *o
 ls_status ls_predictor_open(const char *path, const ls_predictor_options *o, ls_predictor **p_p,
                             ls_error *e) {
     LS_LOCALE_C();
+    LS_FLOATS();
     return ls_predictor_open_with(path, o, NULL, 0, p_p, e);
 }
 
@@ -391,6 +393,7 @@ static ls_status predict_texts(ls_predictor *p, int64_t n, const int32_t *tokens
 ls_status ls_predict(ls_predictor *p, int64_t n, const void *const *fields, float *const *out,
                      ls_error *e) {
     LS_LOCALE_C();
+    LS_FLOATS();
     if (!p || n < 0 || (n && (!fields || !out)))
         return ls_fail(e, LS_EINVAL, "ls_predict(): %s",
                        !p      ? "there is no predictor"

@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/floats.h"
 #include "base/hash.h"
 #include "base/locale.h"
 #include "base/math.h"
@@ -91,6 +92,7 @@ static ls_table_config without_defaults(const ls_table_config *config, int nwork
 
 ls_status ls_table_open(ls_group *g, const ls_table_config *config, ls_table **t_p, ls_error *e) {
     LS_LOCALE_C();
+    LS_FLOATS();
     if (!g || !config || !t_p)
         return ls_fail(e, LS_EINVAL, "ls_table_open(): the %s is NULL",
                        !g        ? "group"
@@ -211,6 +213,7 @@ static ls_status read_alone(ls_table *t, const int64_t *ids, size_t n, float *ro
 }
 
 ls_status ls_table_read(ls_table *t, const int64_t *ids, size_t n, float *rows, ls_error *e) {
+    LS_FLOATS();
     LS_TRY(ls_table_check(t, "ls_table_read", e));
     ls_exchange *x = &t->exchange;
     size_t width = (size_t)t->c.width;
@@ -237,6 +240,7 @@ ls_status ls_table_read(ls_table *t, const int64_t *ids, size_t n, float *rows, 
 
 ls_status ls_table_add(ls_table *t, int virtual_worker, const int64_t *ids, size_t n,
                        const float *gradients, ls_error *e) {
+    LS_FLOATS();
     LS_TRY(ls_table_check(t, "ls_table_add", e));
     if (virtual_worker < t->first || virtual_worker >= t->end)
         return ls_fail(e, LS_EINVAL,
@@ -402,6 +406,7 @@ static ls_status compare_rates(ls_table *t, double lr, ls_error *e) {
 }
 
 ls_status ls_table_update(ls_table *t, double lr, ls_error *e) {
+    LS_FLOATS();
     LS_TRY(ls_table_check(t, "ls_table_update", e));
     ls_exchange *x = &t->exchange;
     bool *admitted = NULL;

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 
 #include "base/file.h"
+#include "base/floats.h"
 #include "base/guard.h"
 #include "base/hash.h"
 #include "base/json.h"
@@ -76,6 +77,7 @@ static ls_status check_directory(ls_table *t, const char *dir, const char *call,
 }
 
 ls_status ls_table_hash(ls_table *t, char text[33], ls_error *e) {
+    LS_FLOATS();
     LS_TRY(ls_table_check(t, "ls_table_hash", e));
     ls_status s = text ? LS_OK : ls_fail(e, LS_EINVAL, "ls_table_hash(): the text is NULL");
     LS_TRY(ls_exchange_agree(&t->exchange, s, "ls_table_hash()", e));
@@ -226,6 +228,7 @@ static char *fresh_of(const char *path, const char *hash) {
 
 ls_status ls_table_save(ls_table *t, const char *dir, ls_error *e) {
     LS_LOCALE_C();
+    LS_FLOATS();
     LS_TRY(ls_table_check(t, "ls_table_save", e));
     LS_TRY(check_directory(t, dir, "ls_table_save()", e));
     char hash[33] = "", *path = without_slash(dir);
@@ -391,6 +394,7 @@ static ls_status check_hash(const ls_table *t, const saved *s, ls_error *e) {
 
 ls_status ls_table_load(ls_table *t, const char *dir, ls_error *e) {
     LS_LOCALE_C();
+    LS_FLOATS();
     LS_TRY(ls_table_check(t, "ls_table_load", e));
     LS_TRY(check_directory(t, dir, "ls_table_load()", e));
     char *path = without_slash(dir);

@@ -11,6 +11,7 @@
 #include "base/clock.h"
 #include "base/cores.h"
 #include "base/file.h"
+#include "base/floats.h"
 #include "base/graves.h"
 #include "base/locale.h"
 #include "base/log.h"
@@ -287,6 +288,7 @@ static ls_status open_trainer(const ls_trainer_options *o, ls_trainer *t, ls_err
 
 ls_status ls_trainer_open(const ls_trainer_options *o, ls_trainer **t_p, ls_error *e) {
     LS_LOCALE_C();
+    LS_FLOATS();
     ls_error own;
     if (!e) e = &own;
     if (!o || !t_p) return ls_fail(e, LS_EINVAL, "ls_trainer_open(): options or t_p is NULL");
@@ -322,6 +324,7 @@ static void note_end(ls_trainer *t) {
 
 void ls_trainer_close(ls_trainer *t) {
     LS_LOCALE_C();
+    LS_FLOATS();
     static ls_graves graves = {.lock = PTHREAD_MUTEX_INITIALIZER};
     if (!t || t->closed) return;
     t->closed = true;
@@ -398,6 +401,7 @@ static ls_status step(ls_trainer *t, ls_trainer_result *result, ls_error *e) {
 
 ls_status ls_trainer_step(ls_trainer *t, ls_trainer_result *result, ls_error *e) {
     LS_LOCALE_C();
+    LS_FLOATS();
     ls_error own;
     if (!e) e = &own;
     LS_TRY(check_open(t, e));
@@ -423,6 +427,7 @@ static ls_trainer_score score_of(const ls_evaluation *v) {
 ls_status ls_trainer_evaluate(ls_trainer *t, const ls_own_source *given, ls_trainer_score *out,
                               ls_error *e) {
     LS_LOCALE_C();
+    LS_FLOATS();
     ls_error own;
     if (!e) e = &own;
     ls_source *source = NULL;
@@ -473,6 +478,7 @@ static ls_status save(ls_trainer *t, const char *path, bool whole, ls_error *e) 
 
 ls_status ls_trainer_save(ls_trainer *t, const char *path, ls_error *e) {
     LS_LOCALE_C();
+    LS_FLOATS();
     ls_error own;
     if (!e) e = &own;
     return save(t, path, false, e);
@@ -480,6 +486,7 @@ ls_status ls_trainer_save(ls_trainer *t, const char *path, ls_error *e) {
 
 ls_status ls_trainer_checkpoint(ls_trainer *t, ls_error *e) {
     LS_LOCALE_C();
+    LS_FLOATS();
     ls_error own;
     if (!e) e = &own;
     LS_TRY(check_open(t, e));

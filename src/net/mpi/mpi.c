@@ -9,6 +9,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
+#include "base/floats.h"
 #include "base/log.h"
 #include "base/mem.h"
 #include "base/plugin.h"
@@ -72,6 +73,7 @@ static ls_status fail_missing(int mpi, ls_error *e) {
 
 /* Loads a plugin, which stays loaded: MPI's libraries don't survive being unloaded. */
 static ls_status load(int mpi, plugin_open **open_p, ls_error *e) {
+    LS_FLOATS();
     const char *which = mpis[mpi].which;
     char *path = find_plugin(which);
     if (!path) return fail_missing(mpi, e);
