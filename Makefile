@@ -1,5 +1,5 @@
 # Short names for common tasks. CMake and Ninja build; see CMakePresets.json.
-.PHONY: all build install demo demo-vision demo-chat check check-peers check-onnx bench bench-kernels bench-peers bench-table bench-stragglers bench-compress format clean check-sanitizers check-slow check-netns check-fuzz check-hurt check-sim check-megatron check-bubble check-slurm check-deploy check-attack check-bf16 check-debian build-tests python check-python check-torch bench-torch check-page check-clients check-ray check-serve bench-watch
+.PHONY: all build install demo demo-vision demo-chat check check-peers check-onnx bench bench-kernels bench-peers bench-table bench-stragglers bench-compress format clean check-sanitizers check-slow check-netns check-fuzz check-hurt check-sim check-megatron check-bubble check-slurm check-deploy check-attack check-bf16 check-debian check-builds build-tests python check-python check-torch bench-torch check-page check-clients check-ray check-serve bench-watch
 
 PREFIX ?= /usr/local
 
@@ -225,6 +225,11 @@ check-deploy:
 check-debian:
 	@scripts/install.sh build check debian
 	@scripts/check_debian.sh
+
+# Builds with other flags and compilers, as distributions do: the same bits.
+check-builds:
+	@scripts/install.sh build check
+	@scripts/check_builds.sh
 
 # Runs the fuzzers of all code that reads a peer's bytes or a file, for a short time.
 check-fuzz:
