@@ -28,6 +28,6 @@ void ls_floats_leave(const ls_floats *before);
 /* At the head of a public function that computes: the library's arithmetic until it returns.
  * Threads that it starts have it, too, and so do the program's functions that it calls. */
 #define LS_FLOATS()                                                                                \
-    __attribute__((cleanup(ls_floats_leave))) ls_floats floats_before_ = ls_floats_enter()
+    __attribute__((unused, cleanup(ls_floats_leave))) ls_floats floats_before_ = ls_floats_enter()
 
 #endif

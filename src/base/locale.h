@@ -14,6 +14,6 @@ void ls_locale_leave(const locale_t *before);
 /* At the head of a public function that reads or writes numbers as text: "C" until it returns.
  * Threads that it starts have the program's locale. */
 #define LS_LOCALE_C()                                                                              \
-    __attribute__((cleanup(ls_locale_leave))) locale_t locale_before_ = ls_locale_enter()
+    __attribute__((unused, cleanup(ls_locale_leave))) locale_t locale_before_ = ls_locale_enter()
 
 #endif
