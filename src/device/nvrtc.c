@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/floats.h"
 #include "base/library.h"
 #include "base/log.h"
 #include "device/compiler_log.h"
@@ -30,6 +31,7 @@ static ls_nvrtc loaded; /* major 0: not yet */
 /* When it compiles, libnvrtc opens libnvrtc-builtins by name alone, which the loader does not look
  * for beside libnvrtc, but finds where it is loaded already. */
 static void load_builtins(const char *file, const ls_nvrtc *c) {
+    LS_FLOATS(); /* as ls_library_load() */
     const char *slash = strrchr(file, '/');
     if (!slash) return;
     char *path =
