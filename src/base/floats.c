@@ -2,13 +2,12 @@
 #include "base/floats.h"
 
 #if defined(__x86_64__)
-#include <stdbool.h>
 #include <xmmintrin.h>
 
-/* All but the flags of what has happened; those of a thread that has just begun. */
-enum { SSE_MODES = 0xffc0, SSE = 0x1f80, X87 = 0x037f };
+enum { SSE_MODES = 0xffc0 }; /* all but the flags of what has happened */
 
-static bool is_other(unsigned a, unsigned b) { return (a ^ b) & SSE_MODES; }
+/* Those of a thread that has just begun. */
+static const ls_floats usual = {.sse = 0x1f80, .x87 = 0x037f};
 
 static ls_floats get(void) {
     ls_floats f = {.sse = _mm_getcsr()};
@@ -17,19 +16,13 @@ static ls_floats get(void) {
 }
 
 static void set(ls_floats to, ls_floats from) {
-    if (is_other(to.sse, from.sse)) _mm_setcsr(to.sse);
+    if ((to.sse ^ from.sse) & SSE_MODES) _mm_setcsr(to.sse);
     if (to.x87 != from.x87) __asm__ volatile("fldcw %0" : : "m"(to.x87));
 }
 
-ls_floats ls_floats_enter(void) {
-    ls_floats before = get();
-    set((ls_floats){SSE, X87}, before);
-    return before;
-}
-
-void ls_floats_leave(const ls_floats *before) { set(*before, get()); }
-
 #elif defined(__aarch64__)
+static const ls_floats usual = 0;
+
 static ls_floats get(void) {
     ls_floats f;
     __asm__ volatile("mrs %0, fpcr" : "=r"(f));
@@ -40,14 +33,6 @@ static void set(ls_floats to, ls_floats from) {
     if (to != from) __asm__ volatile("msr fpcr, %0" : : "r"(to));
 }
 
-ls_floats ls_floats_enter(void) {
-    ls_floats before = get();
-    set(0, before);
-    return before;
-}
-
-void ls_floats_leave(const ls_floats *before) { set(*before, get()); }
-
 #else
 ls_floats ls_floats_enter(void) {
     ls_floats before;
@@ -57,4 +42,14 @@ ls_floats ls_floats_enter(void) {
 }
 
 void ls_floats_leave(const ls_floats *before) { fesetenv(before); }
+#endif
+
+#if defined(__x86_64__) || defined(__aarch64__)
+ls_floats ls_floats_enter(void) {
+    ls_floats before = get();
+    set(usual, before);
+    return before;
+}
+
+void ls_floats_leave(const ls_floats *before) { set(*before, get()); }
 #endif
