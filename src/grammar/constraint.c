@@ -95,9 +95,9 @@ size_t ls_constraint_nbytes(const ls_constraint *c) {
 
 static void read_token(ls_constraint *c, ls_constrained *at, uint32_t token) {
     size_t n = 0;
-    const uint8_t *bytes = ls_tokenizer_bytes(c->v->tokenizer, token, &n);
-    if (token >= c->v->V || ls_tokenizer_text_nbytes(c->v->tokenizer, token) == 0)
-        at->state = LS_WALKER_DEAD;
+    uint8_t digits[LS_TOKEN_DIGITS];
+    const uint8_t *bytes = ls_token_tree_bytes(c->v->tokenizer, token, digits, &n);
+    if (token >= c->v->V || n == 0) at->state = LS_WALKER_DEAD;
     for (size_t i = 0; i < n; i++) at->state = ls_walker_step(c->walker, at->state, bytes[i]);
     at->n++;
 }

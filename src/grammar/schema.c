@@ -127,7 +127,7 @@ static ls_status read_schemas(ls_schema_rules *r, const ls_schema_set *set, size
         const ls_json *const added[] = {ls_json_at(list, k), exclusion_of(r, lists, k)};
         const ls_schema_set *all = with_choice(r, set, i, done, added);
         if (all->never) continue;
-        if (all->n > 1)
+        if (all->n > 1 && !r->plain)
             one = ls_schema_call(r, all, r->path);
         else
             LS_TRY(read_set(r, all, nested + 1, &one));
@@ -153,13 +153,24 @@ static ls_status read_choice(ls_schema_rules *r, const ls_schema_set *set, size_
 
 /* ---- a set ---- */
 
+/* What is in an object or a list is JSON, also where their text is a member's. */
+static ls_status read_json(ls_schema_rules *r, const ls_schema_set *set, unsigned type,
+                           const ls_expression **x_p) {
+    bool plain = r->plain;
+    r->plain = false;
+    ls_status s =
+        type == LS_TYPE_OBJECT ? ls_schema_object(r, set, x_p) : ls_schema_array(r, set, x_p);
+    r->plain = plain;
+    return s;
+}
+
 static ls_status read_type(ls_schema_rules *r, const ls_schema_set *set, unsigned type,
                            const ls_expression **x_p) {
     switch (type) {
     case LS_TYPE_NULL: *x_p = ls_expression_text(&r->pool, "null"); return LS_OK;
     case LS_TYPE_BOOLEAN: *x_p = ls_schema_regex(r, "true|false"); return LS_OK;
-    case LS_TYPE_OBJECT: return ls_schema_object(r, set, x_p);
-    case LS_TYPE_ARRAY: return ls_schema_array(r, set, x_p);
+    case LS_TYPE_OBJECT:
+    case LS_TYPE_ARRAY: return read_json(r, set, type, x_p);
     case LS_TYPE_STRING: return ls_schema_string(r, set, x_p);
     default: return ls_schema_number(r, set, type == LS_TYPE_INTEGER, x_p);
     }
@@ -170,6 +181,7 @@ static ls_status read_by_type(ls_schema_rules *r, const ls_schema_set *set,
     const ls_expression *x = NULL, *one = NULL;
     unsigned types = 0, about = 0;
     LS_TRY(ls_schema_types(r, set, &types, &about));
+    if (types == LS_TYPE_ALL && !about && r->plain) return ls_schema_string(r, set, x_p);
     if (types == LS_TYPE_ALL && !about) {
         *x_p = ls_schema_call_kind(r, LS_SCHEMA_VALUE);
         return LS_OK;
@@ -203,7 +215,7 @@ static ls_status read_set(ls_schema_rules *r, const ls_schema_set *set, int nest
     if (nested > LS_SCHEMA_NESTED) return ls_schema_fail(r, "it is nested too deeply");
     if (r->n > LS_SCHEMA_RULES || r->pool.n > LS_SCHEMA_PARTS || r->sets.n > LS_SCHEMA_SETS)
         return ls_schema_fail(r, "it is too large");
-    if (set->n == 1 && ls_schema_is_ref(&set->list[0])) {
+    if (set->n == 1 && ls_schema_is_ref(&set->list[0]) && !r->plain) {
         ls_schema_set *one = ls_schema_set_new(&r->sets);
         LS_TRY(ls_schema_follow(r, &set->list[0], &to));
         ls_schema_set_add(one, to);
@@ -218,6 +230,15 @@ static ls_status read_set(ls_schema_rules *r, const ls_schema_set *set, int nest
     return read_gathered(r, all, nested, x_p);
 }
 
+static ls_status read_member(ls_schema_rules *r, const ls_schema_set *set,
+                             const ls_expression **x_p) {
+    r->plain = true;
+    ls_status s = read_set(r, set, 0, x_p);
+    r->plain = false;
+    if (s == LS_OK) *x_p = ls_schema_between(r, "", *x_p, r->marks->value_end);
+    return s;
+}
+
 /* Rules are added while rules are read. */
 static ls_status read_rules(ls_schema_rules *r) {
     for (uint32_t i = 0; i < r->n; i++) {
@@ -227,6 +248,8 @@ static ls_status read_rules(ls_schema_rules *r) {
         if (rule.x) continue;
         if (rule.kind == LS_SCHEMA_OF)
             LS_TRY(read_set(r, rule.set, 0, &x));
+        else if (rule.kind == LS_SCHEMA_MEMBER)
+            LS_TRY(read_member(r, rule.set, &x));
         else
             x = ls_schema_any(r, &rule);
         r->list[i].x = x;
@@ -263,23 +286,42 @@ ls_status ls_grammar_of_schema(const ls_json *schema, const ls_byte_set *bytes, 
     return make_grammar(&r, bytes, g_p);
 }
 
+/* The value of a part: an object. */
+static ls_status read_part(ls_schema_rules *r, const ls_schema_text_part *p,
+                           const ls_expression **x_p) {
+    ls_schema_set *all = NULL;
+    unsigned done = 0;
+    if (!r->marks) {
+        *x_p = p->schema ? ls_schema_call(r, set_of(r, p->schema), "")
+                         : ls_schema_call_kind(r, LS_SCHEMA_OBJECT);
+        return LS_OK;
+    }
+    LS_TRY(ls_schema_gather(r, set_of(r, p->schema), &all));
+    find_choice(all, &done);
+    if (done)
+        return ls_schema_fail(r, "anyOf, oneOf: arguments that are texts can't be chosen from");
+    return ls_schema_members(r, all, x_p);
+}
+
 ls_status ls_grammar_of_texts(const ls_schema_texts *t, const ls_byte_set *bytes, ls_grammar **g_p,
                               ls_error *e) {
-    ls_schema_rules r = {.e = e, .path = ""};
+    ls_schema_rules r = {.e = e, .path = "", .marks = t->marks};
     const ls_expression *x = NULL, *more = NULL;
     ls_schema_call_kind(&r, LS_SCHEMA_TEXTS); /* rule 0 */
     for (size_t i = 0; i < t->n; i++) {
         const ls_schema_text_part *p = &t->list[i];
-        x = ls_expression_or(&r.pool, x,
-                             ls_schema_between(&r, p->before,
-                                               p->schema
-                                                   ? ls_schema_call(&r, set_of(&r, p->schema), "")
-                                                   : ls_schema_call_kind(&r, LS_SCHEMA_OBJECT),
-                                               p->after));
+        const ls_expression *one = NULL;
+        ls_status s = read_part(&r, p, &one);
+        if (s != LS_OK) {
+            ls_schema_rules_free(&r);
+            return s;
+        }
+        x = ls_expression_or(&r.pool, x, ls_schema_between(&r, p->before, one, p->after));
     }
     more = ls_expression_then(&r.pool, ls_expression_text(&r.pool, t->between), x);
     more = ls_expression_repeat(&r.pool, more, 0, t->most - 1);
-    r.list[0].x = ls_expression_then(&r.pool, x, more);
+    x = ls_expression_then(&r.pool, x, more);
+    r.list[0].x = ls_schema_between(&r, t->first, x, t->last);
     return make_grammar(&r, bytes, g_p);
 }
 

@@ -30,12 +30,21 @@ typedef struct ls_schema_text_part {
     const char *after;
 } ls_schema_text_part;
 
-/* One to `most` of them, with a text between two. */
+/* What an object's members stand between, if their values are texts: strings as they are, without
+ * quotes, others as JSON. No string has value_end in it. */
+typedef struct ls_schema_marks {
+    const char *key, *key_end, *value_end;
+} ls_schema_marks;
+
+#define LS_SCHEMA_NOT_IN_KEYS "<>\n" /* characters that members' names then can't have */
+
+/* One to `most` of them, with a text between two, between `first` and `last`. */
 typedef struct ls_schema_texts {
     const ls_schema_text_part *list; /* [n] */
     size_t n;
-    const char *between;
+    const char *first, *between, *last;
     int most;
+    const ls_schema_marks *marks; /* NULL: values are JSON */
 } ls_schema_texts;
 
 ls_status ls_grammar_of_texts(const ls_schema_texts *, const ls_byte_set *, ls_grammar **g_p,

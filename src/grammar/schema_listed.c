@@ -122,7 +122,10 @@ static ls_status check_value(const listed_reader *l, const ls_json *value, bool 
                               list ? "arrays" : "objects");
     ls_status s = LS_OK;
     ls_json_write_exact(value, &b);
-    if (text) s = match(l, l->string, b.data + 1, b.len - 2, valid_p);
+    if (text && l->rules->plain)
+        s = match(l, l->string, ls_json_text(value), strlen(ls_json_text(value)), valid_p);
+    else if (text)
+        s = match(l, l->string, b.data + 1, b.len - 2, valid_p);
     if (ls_json_number(value, &number)) s = match(l, l->number, b.data, b.len, valid_p);
     ls_buf_free(&b);
     return s;

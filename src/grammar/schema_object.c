@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "grammar/nfa.h"
+#include "grammar/schema.h"
 #include "grammar/schema_keywords.h"
 #include "grammar/schema_string.h"
 
@@ -268,12 +269,56 @@ static ls_status read_object(object_reader *o, const ls_expression **x_p) {
     return LS_OK;
 }
 
-ls_status ls_schema_object(ls_schema_rules *r, const ls_schema_set *set,
-                           const ls_expression **x_p) {
+/* ---- members that are texts ---- */
+
+static ls_status read_members(object_reader *o, const ls_expression **x_p) {
+    ls_schema_rules *r = o->rules;
+    int64_t n = 0;
+    *x_p = ls_expression_text(&r->pool, "");
+    LS_TRY(read_parts(o));
+    for (size_t i = 0; i < o->n; i++) {
+        const char *name = o->names[i];
+        const ls_schema_set *value = value_of(o, name, 0);
+        bool required = is_required(o, name);
+        if (strpbrk(name, LS_SCHEMA_NOT_IN_KEYS) || !*name)
+            return ls_schema_fail(r, "the name '%.40s' can't be written in calls of this form",
+                                  name);
+        if (value->never && required)
+            return ls_schema_fail(r, "required: '%.40s' is not one of its properties", name);
+        if (value->never) continue;
+        const ls_expression *x = ls_schema_call_member(r, value, name);
+        char *before = ls_format("%s%s%s", r->marks->key, name, r->marks->key_end);
+        x = ls_schema_between(r, before, x, "");
+        free(before);
+        *x_p = ls_expression_then(&r->pool, *x_p, ls_expression_repeat(&r->pool, x, required, 1));
+        n += required;
+    }
+    if (o->npatterns || o->allowed || o->least > n || o->most != LS_NO_LIMIT)
+        return ls_schema_fail(r, "patternProperties, propertyNames, minProperties and "
+                                 "maxProperties are not supported in calls of this form");
+    return LS_OK;
+}
+
+/* ---- the schemas of an object ---- */
+
+typedef ls_status object_reading(object_reader *, const ls_expression **x_p);
+
+static ls_status read(ls_schema_rules *r, const ls_schema_set *set, object_reading *reading,
+                      const ls_expression **x_p) {
     object_reader o = {.rules = r, .set = set, .most = LS_NO_LIMIT};
-    ls_status s = read_object(&o, x_p);
+    ls_status s = reading(&o, x_p);
     for (unsigned k = 0; k < o.npatterns; k++) ls_nfa_matcher_free(o.patterns[k].matcher);
     ls_nfa_matcher_free(o.matcher);
     free((void *)o.names);
     return s;
+}
+
+ls_status ls_schema_object(ls_schema_rules *r, const ls_schema_set *set,
+                           const ls_expression **x_p) {
+    return read(r, set, read_object, x_p);
+}
+
+ls_status ls_schema_members(ls_schema_rules *r, const ls_schema_set *set,
+                            const ls_expression **x_p) {
+    return read(r, set, read_members, x_p);
 }

@@ -5,5 +5,7 @@
 #include "grammar/schema_rules.h"
 
 ls_status ls_schema_object(ls_schema_rules *, const ls_schema_set *, const ls_expression **x_p);
+/* Its named members alone, in their order, between the rules' marks. May be empty. */
+ls_status ls_schema_members(ls_schema_rules *, const ls_schema_set *, const ls_expression **x_p);
 
 #endif

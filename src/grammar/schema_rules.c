@@ -36,7 +36,8 @@ const ls_json *ls_schema_keep(ls_schema_rules *r, ls_json *schema) {
 
 static bool is_same(const ls_schema_rule *a, const ls_schema_rule *b) {
     if (a->kind != b->kind || a->least != b->least || a->most != b->most) return false;
-    return a->kind != LS_SCHEMA_OF || ls_schema_set_equal(a->set, b->set);
+    bool has_set = a->kind == LS_SCHEMA_OF || a->kind == LS_SCHEMA_MEMBER;
+    return !has_set || ls_schema_set_equal(a->set, b->set);
 }
 
 static const ls_expression *call(ls_schema_rules *r, ls_schema_rule rule, const char *path) {
@@ -69,6 +70,14 @@ const ls_expression *ls_schema_call_kind(ls_schema_rules *r, ls_schema_rule_kind
     return call(r, (ls_schema_rule){.kind = kind}, "");
 }
 
+const ls_expression *ls_schema_call_member(ls_schema_rules *r, const ls_schema_set *set,
+                                           const char *name) {
+    char *path = ls_format("/properties/%s", name);
+    const ls_expression *x = call(r, (ls_schema_rule){.kind = LS_SCHEMA_MEMBER, .set = set}, path);
+    free(path);
+    return x;
+}
+
 const ls_expression *ls_schema_call_string(ls_schema_rules *r, int64_t least, int64_t most) {
     return call(r, (ls_schema_rule){.kind = LS_SCHEMA_STRING, .least = least, .most = most}, "");
 }
@@ -81,7 +90,7 @@ const ls_expression *ls_schema_regex(ls_schema_rules *r, const char *regex) {
     return x;
 }
 
-const ls_expression *ls_schema_text(ls_schema_rules *r, const ls_json *value) {
+static const ls_expression *quoted_text(ls_schema_rules *r, const ls_json *value) {
     ls_buf text = {0};
     const char *key = NULL;
     const ls_json *one = NULL;
@@ -90,9 +99,9 @@ const ls_expression *ls_schema_text(ls_schema_rules *r, const ls_json *value) {
         x = ls_expression_text(&r->pool, "{");
         for (void *it = ls_json_next(value, NULL, &key, &one); it;) {
             ls_json *name = ls_json_new_text(key);
-            x = ls_expression_then(&r->pool, x, ls_schema_text(r, name));
+            x = ls_expression_then(&r->pool, x, quoted_text(r, name));
             x = ls_expression_then(&r->pool, x, ls_expression_text(&r->pool, ":"));
-            x = ls_expression_then(&r->pool, x, ls_schema_text(r, one));
+            x = ls_expression_then(&r->pool, x, quoted_text(r, one));
             ls_json_free(name);
             it = ls_json_next(value, it, &key, &one);
             x = ls_expression_then(&r->pool, x, ls_expression_text(&r->pool, it ? "," : ""));
@@ -103,7 +112,7 @@ const ls_expression *ls_schema_text(ls_schema_rules *r, const ls_json *value) {
         x = ls_expression_text(&r->pool, "[");
         for (size_t i = 0; i < ls_json_count(value); i++) {
             x = ls_expression_then(&r->pool, x, ls_expression_text(&r->pool, i ? "," : ""));
-            x = ls_expression_then(&r->pool, x, ls_schema_text(r, ls_json_at(value, i)));
+            x = ls_expression_then(&r->pool, x, quoted_text(r, ls_json_at(value, i)));
         }
         return ls_expression_then(&r->pool, x, ls_expression_text(&r->pool, "]"));
     }
@@ -113,7 +122,13 @@ const ls_expression *ls_schema_text(ls_schema_rules *r, const ls_json *value) {
     return x;
 }
 
+const ls_expression *ls_schema_text(ls_schema_rules *r, const ls_json *value) {
+    if (r->plain && ls_json_text(value)) return ls_expression_text(&r->pool, ls_json_text(value));
+    return quoted_text(r, value);
+}
+
 const ls_expression *ls_schema_unquoted(ls_schema_rules *r, const char *text) {
+    if (r->plain) return ls_expression_text(&r->pool, text);
     ls_buf quoted = {0};
     ls_json *value = ls_json_new_text(text);
     ls_json_write_exact(value, &quoted);
@@ -153,7 +168,7 @@ const ls_expression *ls_schema_any_text(ls_schema_rules *r, const char *const *t
 }
 
 const ls_expression *ls_schema_chars(ls_schema_rules *r, int64_t least, int64_t most) {
-    return ls_expression_repeat(&r->pool, ls_expression_range(&r->pool, 1, LS_LAST_CHAR, true),
+    return ls_expression_repeat(&r->pool, ls_expression_range(&r->pool, 1, LS_LAST_CHAR, !r->plain),
                                 least, most);
 }
 

@@ -23,13 +23,14 @@ typedef enum ls_schema_rule_kind {
     LS_SCHEMA_OF, /* what all schemas of a set do */
     LS_SCHEMA_VALUE,
     LS_SCHEMA_OBJECT,
+    LS_SCHEMA_MEMBER, /* what all schemas of a set do, as a text with its mark behind it */
     LS_SCHEMA_STRING, /* from `least` to `most` characters */
     LS_SCHEMA_TEXTS   /* what its maker sets */
 } ls_schema_rule_kind;
 
 typedef struct ls_schema_rule {
     ls_schema_rule_kind kind;
-    const ls_schema_set *set; /* of LS_SCHEMA_OF */
+    const ls_schema_set *set; /* of LS_SCHEMA_OF, LS_SCHEMA_MEMBER */
     int64_t least, most;      /* of LS_SCHEMA_STRING */
     char *path;               /* of the first schema within the whole */
     const ls_expression *x;   /* NULL: not yet made */
@@ -41,6 +42,8 @@ typedef struct ls_schema_rules {
     uint32_t n;
     const char *path; /* of what is being read; not owned */
     ls_schema_sets sets;
+    const struct ls_schema_marks *marks; /* of members that are texts; NULL: there are none */
+    bool plain;     /* a member's value is read: strings are as they are, without quotes */
     ls_json **made; /* [nmade] schemas that are not in the document; each is there once */
     size_t nmade;
     ls_error *e;
@@ -61,6 +64,9 @@ const ls_expression *ls_schema_call(ls_schema_rules *, const ls_schema_set *, co
 const ls_expression *ls_schema_call_child(ls_schema_rules *, const ls_schema_set *,
                                           const char *word);
 const ls_expression *ls_schema_call_kind(ls_schema_rules *, ls_schema_rule_kind);
+/* Of a member whose value is a text. */
+const ls_expression *ls_schema_call_member(ls_schema_rules *, const ls_schema_set *,
+                                           const char *name);
 const ls_expression *ls_schema_call_string(ls_schema_rules *, int64_t least, int64_t most);
 
 /* The expression of a rule that is of no schema. */

@@ -1,8 +1,10 @@
 /* schema_string.c - see schema_string.h. */
 #include "grammar/schema_string.h"
 
+#include <stdlib.h>
 #include <string.h>
 
+#include "grammar/schema.h"
 #include "grammar/schema_condition.h"
 #include "grammar/schema_keywords.h"
 #include "grammar/schema_values.h"
@@ -81,7 +83,7 @@ static ls_status read_format(ls_schema_rules *r, const ls_json *format, const ls
 
 ls_status ls_schema_pattern(ls_schema_rules *r, const char *keyword, const char *text,
                             const ls_expression **x_p) {
-    const ls_regex_options o = {.quoted = true, .anywhere = true};
+    const ls_regex_options o = {.quoted = !r->plain, .anywhere = true};
     ls_error why = {0};
     if (!text) return ls_schema_fail(r, "%s: a regular expression is expected", keyword);
     if (ls_regex_read(&r->pool, text, strlen(text), &o, x_p, &why) == LS_OK) return LS_OK;
@@ -167,10 +169,26 @@ ls_status ls_schema_string_chars(ls_schema_rules *r, const ls_schema_set *set,
     return LS_OK;
 }
 
+/* Texts in which the mark behind them is not. */
+static ls_status read_plain(ls_schema_rules *r, const ls_schema_set *set,
+                            const ls_expression **x_p) {
+    const char *mark = r->marks->value_end;
+    const ls_expression *any = ls_schema_chars(r, 0, LS_NO_LIMIT);
+    LS_TRY(ls_schema_string_chars(r, set, x_p));
+    while (*mark == '\n') mark++;
+    char *word = ls_format("%.*s", (int)strcspn(mark, "\n"), mark);
+    const ls_expression *not = ls_expression_then(
+        &r->pool, ls_expression_then(&r->pool, any, ls_expression_text(&r->pool, word)), any);
+    free(word);
+    *x_p = ls_expression_without(&r->pool, *x_p, not );
+    return LS_OK;
+}
+
 ls_status ls_schema_string(ls_schema_rules *r, const ls_schema_set *set,
                            const ls_expression **x_p) {
     int64_t least = 0, most = LS_NO_LIMIT;
     const ls_expression *x = NULL;
+    if (r->plain) return read_plain(r, set, x_p);
     LS_TRY(read_lengths(r, set, &least, &most));
     LS_TRY(read_texts(r, set, &x));
     if (most != LS_NO_LIMIT && most < least && set->n == 1)

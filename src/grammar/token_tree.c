@@ -6,11 +6,30 @@
 
 enum { LONGEST = 1000 }; /* bytes of a token that is used */
 
+enum { FIRST_DIGIT = 0xF8 }; /* eight of them */
+
 typedef struct token_text {
     const uint8_t *bytes;
     size_t n;
     uint32_t token;
 } token_text;
+
+const uint8_t *ls_token_tree_bytes(const ls_tokenizer *t, uint32_t token,
+                                   uint8_t digits[LS_TOKEN_DIGITS], size_t *n_p) {
+    const uint8_t *bytes = ls_tokenizer_bytes(t, token, n_p);
+    if (*n_p == 0 || ls_tokenizer_text_nbytes(t, token)) return bytes;
+    for (int i = 0; i < LS_TOKEN_DIGITS; i++)
+        digits[i] = (uint8_t)(FIRST_DIGIT + (token >> (3 * i) & 7));
+    *n_p = LS_TOKEN_DIGITS;
+    return digits;
+}
+
+/* Is a byte of it a digit? No character has one. */
+static bool has_digit(const uint8_t *bytes, size_t n) {
+    size_t i = 0;
+    while (i < n && bytes[i] < FIRST_DIGIT) i++;
+    return i < n;
+}
 
 static int compare_texts(const void *a, const void *b) {
     const token_text *x = a, *y = b;
@@ -21,14 +40,16 @@ static int compare_texts(const void *a, const void *b) {
     return (x->token > y->token) - (x->token < y->token);
 }
 
-static token_text *sorted_texts(const ls_tokenizer *t, uint32_t V, uint32_t *n_p) {
+/* digits [V * LS_TOKEN_DIGITS] are those of special tokens. */
+static token_text *sorted_texts(const ls_tokenizer *t, uint32_t V, uint8_t *digits, uint32_t *n_p) {
     token_text *texts = LS_NEW_ARRAY(token_text, (size_t)V + 1);
     uint32_t n = 0;
     for (uint32_t i = 0; i < V; i++) {
         token_text x = {.token = i};
-        if (ls_tokenizer_text_nbytes(t, i) == 0) continue;
-        x.bytes = ls_tokenizer_bytes(t, i, &x.n);
-        if (x.n && x.n <= LONGEST) texts[n++] = x;
+        x.bytes = ls_token_tree_bytes(t, i, digits, &x.n);
+        bool special = x.bytes == digits;
+        if (special) digits += LS_TOKEN_DIGITS;
+        if (x.n && x.n <= LONGEST && (special || !has_digit(x.bytes, x.n))) texts[n++] = x;
     }
     qsort(texts, n, sizeof *texts, compare_texts);
     *n_p = n;
@@ -49,6 +70,8 @@ static void add_token(ls_token_tree *v, const token_text *before, const token_te
     }
     v->tokens[v->ntokens++] = x->token;
     if (x->n == 1) v->bytes.has[x->bytes[0]] = true;
+    for (size_t i = 0; i < x->n && x->bytes[0] >= FIRST_DIGIT; i++)
+        v->bytes.has[x->bytes[i]] = true;
     if ((int)x->n > v->depth) v->depth = (int)x->n;
 }
 
@@ -65,7 +88,8 @@ static void set_ends(ls_token_tree *v) {
 ls_token_tree *ls_token_tree_new(const ls_tokenizer *t, uint32_t V) {
     ls_token_tree *v = LS_NEW(ls_token_tree);
     uint32_t n = 0;
-    token_text *texts = sorted_texts(t, V, &n);
+    uint8_t *digits = ls_alloc((size_t)V * LS_TOKEN_DIGITS + 1);
+    token_text *texts = sorted_texts(t, V, digits, &n);
     v->tokenizer = t;
     v->V = V;
     v->tokens = LS_NEW_ARRAY(uint32_t, (size_t)n + 1);
@@ -74,6 +98,7 @@ ls_token_tree *ls_token_tree_new(const ls_tokenizer *t, uint32_t V) {
     v->nodes[v->n] = (ls_token_node){.end = v->n, .tokens = v->ntokens};
     set_ends(v);
     free(texts);
+    free(digits);
     return v;
 }
 

@@ -1,6 +1,7 @@
 /* token_tree.h - a tokenizer's tokens as a tree of their bytes, in the order of a walk through it.
  *
- * Without special tokens, which are no text.
+ * A special token is no text: its bytes are its number, in digits that no text has as bytes. So a
+ * grammar allows it only where it says so.
  */
 #ifndef LS_GRAMMAR_TOKEN_TREE_H
 #define LS_GRAMMAR_TOKEN_TREE_H
@@ -29,5 +30,11 @@ typedef struct ls_token_tree {
 /* Of the tokens below V. The tokenizer must outlive it. */
 ls_token_tree *ls_token_tree_new(const ls_tokenizer *, uint32_t V);
 void ls_token_tree_free(ls_token_tree *); /* NULL is allowed */
+
+enum { LS_TOKEN_DIGITS = 8 };
+
+/* The bytes of a token in the tree, [*n_p]: the tokenizer's, or digits. */
+const uint8_t *ls_token_tree_bytes(const ls_tokenizer *, uint32_t token,
+                                   uint8_t digits[LS_TOKEN_DIGITS], size_t *n_p);
 
 #endif

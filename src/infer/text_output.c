@@ -25,10 +25,17 @@ static size_t possible_stop(const ls_text_output *x) {
     return most;
 }
 
+static bool is_shown(const ls_text_output *x, uint32_t token) {
+    for (int i = 0; i < x->nshown; i++)
+        if (x->shown[i] == token) return true;
+    return x->special;
+}
+
 size_t ls_text_output_add(ls_text_output *x, uint32_t token, bool *stopped_p) {
     size_t nbytes = 0;
-    if (x->special) {
+    if (is_shown(x, token)) {
         const uint8_t *bytes = ls_tokenizer_bytes(x->decoding.tokenizer, token, &nbytes);
+        ls_decoding_end(&x->decoding, &x->held);
         ls_buf_append(&x->held, bytes, nbytes);
     } else {
         ls_decoding_add(&x->decoding, token, &x->held);

@@ -6,8 +6,10 @@
 #include "data/tokenizer.h"
 
 typedef struct ls_text_output {
-    ls_decoding decoding;     /* its tokenizer, skip_special and begun are set by the user */
-    bool special;             /* special tokens are written by their names */
+    ls_decoding decoding;  /* its tokenizer, skip_special and begun are set by the user */
+    bool special;          /* special tokens are written by their names */
+    const uint32_t *shown; /* [nshown] special tokens that are written by their names anyway */
+    int nshown;
     const char *const *stops; /* [nstops] texts that end it, and are not written */
     int nstops;
     ls_buf held; /* initially {0}; the user frees it */

@@ -131,7 +131,8 @@ static ls_status make_of_choice(const ls_json *list, const ls_byte_set *bytes, l
     return s;
 }
 
-static ls_status make_grammar(const form_reader *r, const ls_byte_set *bytes, ls_grammar **g_p) {
+static ls_status make_grammar(const form_reader *r, const ls_token_tree *v, ls_grammar **g_p) {
+    const ls_byte_set *bytes = &v->bytes;
     const ls_json *value = r->wanted.value;
     const char *regex = ls_json_text(value);
     ls_error why = {0};
@@ -143,7 +144,7 @@ static ls_status make_grammar(const form_reader *r, const ls_byte_set *bytes, ls
         break;
     case FORM_SCHEMA: s = make_of_schema(value, bytes, g_p, &why); break;
     case FORM_OBJECT: s = ls_grammar_of_object(bytes, g_p, &why); break;
-    case FORM_CALLS: s = ls_tools_grammar(r->tools, bytes, g_p, &why); break;
+    case FORM_CALLS: s = ls_tools_grammar(r->tools, v, g_p, &why); break;
     case FORM_CHOICE: s = make_of_choice(value, bytes, g_p, &why); break;
     }
     return s == LS_OK ? s : ls_fail(r->e, s, "%s: %s", r->wanted.field, why.msg);
@@ -157,7 +158,7 @@ static ls_status find_constraint(const form_reader *r, ls_constraint_store *stor
     if (r->wanted.value) ls_json_write_exact(r->wanted.value, &key);
     if (r->wanted.kind == FORM_CALLS) ls_tools_key(r->tools, &key);
     *c_p = ls_constraint_store_find(store, key.data, key.len);
-    ls_status s = *c_p ? LS_OK : make_grammar(r, &ls_constraint_store_tokens(store)->bytes, &g);
+    ls_status s = *c_p ? LS_OK : make_grammar(r, ls_constraint_store_tokens(store), &g);
     if (s == LS_OK && !*c_p) *c_p = ls_constraint_store_add(store, key.data, key.len, g);
     ls_buf_free(&key);
     return s;

@@ -12,17 +12,28 @@ ls_tool_text ls_calls_of(const ls_text_answer *a, const ls_reply *r) {
     return t;
 }
 
+ls_call_name ls_call_name_of(const ls_text_answer *a, size_t i, size_t call) {
+    static const char signs[] = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
+    char *of = ls_format("%s-%zu-%zu", a->id, i, call);
+    uint64_t number = ls_hash_bytes(of, strlen(of)).lo;
+    ls_call_name name = {{0}};
+    for (size_t k = 0; k + 1 < sizeof name.text; k++) {
+        name.text[k] = signs[number % (sizeof signs - 1)];
+        number /= sizeof signs - 1;
+    }
+    free(of);
+    return name;
+}
+
 /* With its id and name; arguments [n]. */
 static ls_json *call_of(const ls_text_answer *a, size_t i, size_t call, const ls_tool_call *c,
                         size_t n) {
     ls_json *o = ls_json_new_object(), *function = ls_json_new_object();
-    char *id = ls_format("call_%s-%zu-%zu", a->id, i, call);
-    ls_json_set_text(o, "id", id);
+    ls_json_set_text(o, "id", ls_call_name_of(a, i, call).text);
     ls_json_set_text(o, "type", "function");
     ls_json_set_text(function, "name", c->name);
     ls_json_set(function, "arguments", ls_json_new_bytes(n ? c->arguments.data : "", n));
     ls_json_set(o, "function", function);
-    free(id);
     return o;
 }
 

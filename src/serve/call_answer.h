@@ -8,6 +8,12 @@
  * frees it. */
 ls_tool_text ls_calls_of(const ls_text_answer *, const ls_reply *);
 
+/* The id of a call of reply i: nine letters and digits, since Mistral's templates refuse others. */
+typedef struct ls_call_name {
+    char text[10];
+} ls_call_name;
+ls_call_name ls_call_name_of(const ls_text_answer *, size_t i, size_t call);
+
 /* The member tool_calls of reply i's message. */
 ls_json *ls_calls_write(const ls_text_answer *, size_t i, const ls_tool_text *);
 /* The next piece of tool_calls that a stream sends: a call's name, or a part of its arguments.

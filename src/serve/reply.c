@@ -14,8 +14,11 @@ void ls_reply_make(ls_reply *r, const ls_reply_rule *rule, const ls_tokenizer *t
     *r = (ls_reply){.rule = rule, .n = n, .nprompt = n};
     r->tokens = LS_NEW_ARRAY(uint32_t, (size_t)(n + rule->most));
     memcpy(r->tokens, prompt, (size_t)n * sizeof *prompt);
-    r->output =
-        (ls_text_output){.special = rule->special, .stops = rule->stops, .nstops = rule->nstops};
+    r->output = (ls_text_output){.special = rule->special,
+                                 .shown = rule->shown,
+                                 .nshown = rule->nshown,
+                                 .stops = rule->stops,
+                                 .nstops = rule->nstops};
     r->output.decoding = (ls_decoding){.tokenizer = t, .skip_special = true, .begun = true};
 }
 

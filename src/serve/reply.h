@@ -12,7 +12,12 @@
 #include "infer/text_output.h"
 #include "serve/pages.h"
 
-enum { LS_REPLY_STOPS = 16, LS_REPLY_TOP = 20, LS_REPLY_ENDS = LS_ALLOWED_ENDS };
+enum {
+    LS_REPLY_SHOWN = 8,
+    LS_REPLY_STOPS = 16,
+    LS_REPLY_TOP = 20,
+    LS_REPLY_ENDS = LS_ALLOWED_ENDS
+};
 
 /* A token's logit gets `by` added. */
 typedef struct ls_reply_bias {
@@ -32,8 +37,10 @@ typedef struct ls_reply_rule {
     const uint32_t *ends; /* [nends] tokens that end the text; of a constraint's, at most
                            * LS_REPLY_ENDS */
     int nends;
-    ls_constraint *constraint; /* which texts are allowed; NULL: all */
-    bool special;              /* special tokens are written by their names */
+    ls_constraint *constraint;      /* which texts are allowed; NULL: all */
+    bool special;                   /* special tokens are written by their names */
+    uint32_t shown[LS_REPLY_SHOWN]; /* [nshown] those that are written so anyway */
+    int nshown;
     int64_t most, least; /* tokens to write: at most, and at least before one may end the text */
     int top;             /* likeliest tokens that are noted for each token; -1: nothing is noted */
     bool echo;           /* the prompt's tokens are noted, too */

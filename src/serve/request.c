@@ -438,8 +438,9 @@ static bool read_messages(const reader *x) {
         return REFUSE(x, "add_special_tokens",
                       "add_special_tokens: of a chat the template writes them");
     ls_tools *tools = &x->r->tools;
-    ls_status s = ls_tools_read(x->m->tool_form, x->body, tools, &field, &x->why->error);
+    ls_status s = ls_tools_read(&x->m->tool_template, x->body, tools, &field, &x->why->error);
     if (s != LS_OK) return refuse(x, field, s);
+    x->r->rule.nshown = ls_tools_shown(tools, x->m->trained->tokenizer, x->r->rule.shown);
     s = ls_messages_encode(x->m->format, x->body, tools->list, &list, &field, &x->why->error);
     if (s != LS_OK) return refuse(x, field, s);
     ls_request_prompt *p = new_prompt(x->r);
@@ -501,7 +502,7 @@ static bool read_stream(const reader *x) {
 void ls_request_model_open(ls_request_model *m) {
     size_t V = (size_t)ls_infer_nlogits(&m->trained->model),
            used = ls_tokenizer_used(m->trained->tokenizer);
-    if (m->format) m->tool_form = ls_tool_form_of(m->format);
+    if (m->format) m->tool_template = ls_tool_template_of(m->format);
     m->constraints =
         ls_constraint_store_new(m->trained->tokenizer, (uint32_t)(used < V ? used : V));
 }

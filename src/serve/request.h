@@ -31,7 +31,7 @@ typedef struct ls_request_model {
     const char *const *adapters;  /* [nadapters] the names of adapters beside it */
     int nadapters;
     int64_t context;
-    ls_tool_form tool_form;           /* of the format */
+    ls_tool_template tool_template;   /* of the format */
     ls_constraint_store *constraints; /* of earlier requests */
 } ls_request_model;
 

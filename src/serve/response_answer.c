@@ -30,9 +30,6 @@ static const char *item_status(const ls_reply *r, bool is_last) {
 static bool has_message(const ls_tool_text *t) { return t->ncontent || t->n == 0; }
 
 static char *message_id(const ls_text_answer *a) { return ls_format("msg_%s", a->id); }
-static char *call_id(const ls_text_answer *a, size_t k) {
-    return ls_format("call_%s-%zu", a->id, k);
-}
 
 static void set_id(ls_json *o, const char *key, char *id) {
     ls_json_set_text(o, key, id);
@@ -68,7 +65,7 @@ static ls_json *call_of(const ls_text_answer *a, const ls_tool_text *t, size_t k
     set_id(o, "id", ls_format("fc_%s-%zu", a->id, k));
     ls_json_set_text(o, "type", "function_call");
     ls_json_set_text(o, "status", status);
-    set_id(o, "call_id", call_id(a, k));
+    ls_json_set_text(o, "call_id", ls_call_name_of(a, 0, k).text);
     ls_json_set_text(o, "name", c->name);
     ls_json_set(o, "arguments", ls_json_new_bytes(n ? c->arguments.data : "", n));
     return o;

@@ -21,38 +21,75 @@
     "\"parameters\": {{ c.arguments | tojson }}}{% else %}{{ m.role }}{{ m.content }}{% endif %}"  \
     "{% endfor %}"
 
-static ls_tool_form form_of(const char *template) {
+/* As Mistral does: calls in a list, with ids of nine signs; later a name and an object. */
+#define LISTED(call)                                                                               \
+    "{% for m in messages %}{% if loop.first and tools %}[TOOLS]{{ tools | tojson }}{% endif %}"   \
+    "{% if m.tool_calls %}" call "{% else %}{{ m.content }}{% endif %}{% endfor %}"
+#define LIST                                                                                       \
+    LISTED("[TOOL_CALLS] [{% for c in m.tool_calls %}{% if c.id | length != 9 %}"                  \
+           "{{ raise_exception('nine') }}{% endif %}{% if not loop.first %}, {% endif %}"          \
+           "{{ (c.function | tojson)[:-1] }}, \"id\": \"{{ c.id }}\"}{% endfor %}]</s>")
+#define NAMED                                                                                      \
+    LISTED("{% for c in m.tool_calls %}[TOOL_CALLS]{{ c.function.name }}[ARGS]"                    \
+           "{{ c.function.arguments | tojson }}{% endfor %}</s>")
+#define NAMED_ID                                                                                   \
+    LISTED("{% for c in m.tool_calls %}[TOOL_CALLS]{{ c.function.name }}[CALL_ID]{{ c.id }}[ARGS]" \
+           "{{ c.function.arguments | tojson }}{% endfor %}</s>")
+/* As Qwen3-Coder does, and GLM 4.5. */
+#define PARAMETERS                                                                                 \
+    LISTED(                                                                                        \
+        "{% for c in m.tool_calls %}<tool_call>\n<function={{ c.function.name }}>\n{% for k, v "   \
+        "in c.function.arguments | items %}<parameter={{ k }}>\n{{ v }}\n</parameter>\n"           \
+        "{% endfor %}</function>\n</tool_call>{% endfor %}")
+#define KEYS                                                                                       \
+    LISTED("{% for c in m.tool_calls %}<tool_call>{{ c.function.name }}\n{% for k, v in "          \
+           "c.function.arguments | items %}<arg_key>{{ k }}</arg_key>\n<arg_value>{{ v }}"         \
+           "</arg_value>\n{% endfor %}</tool_call>{% endfor %}")
+
+static ls_tool_template template_of(const char *template) {
     ls_tokenizer *t = small_chat_tokenizer();
     ls_chat_format f = {.tokenizer = t};
     ls_error e = {0};
     assert_ls_ok(ls_template_parse(template, strlen(template), "t", &f.template, &e), e);
-    ls_tool_form form = ls_tool_form_of(&f);
+    ls_tool_template found = ls_tool_template_of(&f);
     ls_chat_format_free(&f);
     ls_tokenizer_free(t);
-    return form;
+    return found;
 }
 
 static void test_forms(void **state) {
     (void)state;
-    assert_int_equal(form_of(TAGGED), LS_TOOLS_TAGGED);
-    assert_int_equal(form_of(BARE), LS_TOOLS_BARE);
-    assert_int_equal(form_of(PLAIN), LS_TOOLS_UNKNOWN);
-    assert_int_equal(form_of("{{ tools }}"), LS_TOOLS_UNKNOWN);
-    assert_int_equal(form_of("{{ raise_exception('no') }}"), LS_TOOLS_UNKNOWN);
+    assert_string_equal(template_of(TAGGED).form->object, "arguments");
+    assert_string_equal(template_of(TAGGED).lead, "\n");
+    assert_string_equal(template_of(BARE).form->object, "parameters");
+    assert_true(template_of(LIST).form->list);
+    assert_string_equal(template_of(LIST).lead, " [");
+    assert_string_equal(template_of(NAMED).form->name_end, "[ARGS]");
+    assert_ptr_equal(template_of(NAMED).form, template_of(NAMED_ID).form);
+    assert_string_equal(template_of(PARAMETERS).form->key, "<parameter=");
+    assert_string_equal(template_of(KEYS).form->key, "<arg_key>");
+    assert_null(template_of(PLAIN).form);
+    assert_null(template_of("{{ tools }}").form);
+    assert_null(template_of("{{ raise_exception('no') }}").form);
+    assert_null(template_of(LISTED("<tool_call>{{ m.tool_calls }}</tool_call>")).form);
 }
 
 /* ---- texts ---- */
 
-static const char *known[] = {"f", "get"};
-
 typedef struct wanted_call {
     const char *text, *content, *calls;
-    ls_tool_form form;
-    bool cut; /* by its length */
+    const char *template; /* by whose form it is read */
+    bool cut;             /* by its length */
 } wanted_call;
 
-#define T LS_TOOLS_TAGGED
-#define B LS_TOOLS_BARE
+#define T TAGGED
+#define B BARE
+#define L LIST
+#define N NAMED
+#define P PARAMETERS
+#define CALL(name, arguments)                                                                      \
+    "<tool_call>\n<function=" name ">\n" arguments "</function>\n</tool_call>"
+#define ARG(key, value) "<parameter=" key ">\n" value "\n</parameter>\n"
 static const wanted_call cases[] = {
     {"hello", "hello", "", T, false},
     {"a < b <tool", "a < b <tool", "", T, false},
@@ -83,7 +120,105 @@ static const wanted_call cases[] = {
     {"{\"answer\": 3}", "{\"answer\": 3}", "", B, false},
     {" a {", " a {", "", B, false},
     {"", "", "", T, false},
-    {"", "", "", B, false}};
+    {"", "", "", B, false},
+    {"<tool_call>{\"arguments\": {\"a\": 0.12345678901}, \"name\": \"f\"}</tool_call>", "",
+     "f{\"a\": 0.12345678901};", T, false},
+    /* a list */
+    {"[TOOL_CALLS] [{\"name\": \"f\", \"arguments\": {\"x\": 1}, \"id\": \"abc123456\"}]", "",
+     "f{\"x\": 1};", L, false},
+    {"[TOOL_CALLS][{\"name\":\"f\",\"arguments\":{}},{\"name\":\"other\",\"arguments\":{\"a\":[{}]}"
+     "}]",
+     "", "f{};other{\"a\":[{}]};", L, false},
+    {"Let me see.\n[TOOL_CALLS] [{\"name\": \"f\", \"arguments\": {\"a\": \"[TOOL_CALLS] [}]\"}}]",
+     "Let me see.", "f{\"a\": \"[TOOL_CALLS] [}]\"};", L, false},
+    {"[TOOL_CALLS] [{\"id\": \"1\", \"arguments\": {\"a\": 1}, \"name\": \"f\"}]", "",
+     "f{\"a\": 1};", L, false},
+    {"[TOOL_CALLS] [{\"name\": \"f\", \"arguments\": {\"a\": 1, \"a\": 2}}]", "",
+     "f{\"a\": 1, \"a\": 2};", L, false},
+    {"[TOOL_CALLS] [{\"name\": \"f\", \"arguments\": {\"a\": \"b", "", "f{\"a\": \"b;", L, true},
+    {"[TOOL_CALLS] [{\"name\": \"f\", \"argum", "[TOOL_CALLS] [{\"name\": \"f\", \"argum", "", L,
+     true},
+    {"[TOOL_CALLS] []", "[TOOL_CALLS] []", "", L, false},
+    {"[TOOL_CALLS] [\"f\"]", "[TOOL_CALLS] [\"f\"]", "", L, false},
+    {"[TOOL_CALLS] f", "[TOOL_CALLS] f", "", L, false},
+    {"[TOOL_CALLS]", "[TOOL_CALLS]", "", L, true},
+    {"a [TOOL", "a [TOOL", "", L, false},
+    /* names and objects */
+    {"[TOOL_CALLS]f[ARGS]{\"x\": {\"y\": \"}[ARGS]\"}}", "", "f{\"x\": {\"y\": \"}[ARGS]\"}};", N,
+     false},
+    {"Yes. [TOOL_CALLS]f[CALL_ID]abc123456[ARGS]{}[TOOL_CALLS]g.h-1[ARGS]{\"a\": 1}", "Yes.",
+     "f{};g.h-1{\"a\": 1};", N, false},
+    {"[TOOL_CALLS]f{\"a\": 1}", "", "f{\"a\": 1};", N, false},
+    {"[TOOL_CALLS]f [ARGS] {\"a\": 1} and so on", "", "f{\"a\": 1};", N, false},
+    {"[TOOL_CALLS]f[ARGS]{\"a\": \"b", "", "f{\"a\": \"b;", N, true},
+    {"[TOOL_CALLS]f[ARGS]", "[TOOL_CALLS]f[ARGS]", "", N, true},
+    {"[TOOL_CALLS]f[AR", "[TOOL_CALLS]f[AR", "", N, true},
+    {"[TOOL_CALLS]two words[ARGS]{}", "[TOOL_CALLS]two words[ARGS]{}", "", N, false},
+    {"[TOOL_CALLS][ARGS]{}", "[TOOL_CALLS][ARGS]{}", "", N, false},
+    {"[TOOL_CALLS]f[ARGS]\"x\"", "[TOOL_CALLS]f[ARGS]\"x\"", "", N, false},
+    /* texts: get has the types that TYPES says */
+    {CALL("get", ""), "", "get{};", P, false},
+    {CALL("get",
+          ARG("s", "5") ARG("n", "5") ARG("i", "-3") ARG("b", "True") ARG("o", "{\"k\": [1]}")),
+     "", "get{\"s\": \"5\", \"n\": 5, \"i\": -3, \"b\": true, \"o\": {\"k\": [1]}};", P, false},
+    {"So:\n\n" CALL("get", ARG("s", "a\n  \"b\" <c>\n")) "\n" CALL("f", ARG("x", "1")),
+     "So:", "get{\"s\": \"a\\n  \\\"b\\\" <c>\\n\"};f{\"x\": \"1\"};", P, false},
+    {CALL("get", ARG("s", "")), "", "get{\"s\": \"\"};", P, false},
+    {CALL("get", ARG("n", "many") ARG("i", "1.5") ARG("u", "None") ARG("r", "red")), "",
+     "get{\"n\": \"many\", \"i\": \"1.5\", \"u\": null, \"r\": \"red\"};", P, false},
+    {CALL("get", ARG("u", "7") ARG("e", "2") ARG("t", "[1]")), "",
+     "get{\"u\": 7, \"e\": 2, \"t\": [1]};", P, false},
+    {CALL("get", ARG("s", "</parameter> x </function> <tool_call> </tool_call>")), "",
+     "get{\"s\": \"</parameter> x </function> <tool_call> </tool_call>\"};", P, false},
+    {"<tool_call><function=get><parameter=s>a</parameter><parameter=n>2</parameter></function>"
+     "</tool_call>",
+     "", "get{\"s\": \"a\", \"n\": 2};", P, false},
+    {CALL("get", ARG("s", "a") ARG("s", "b")), "", "get{\"s\": \"a\", \"s\": \"b\"};", P, false},
+    {"<tool_call>\n<function=get>\n<parameter=n>\n12\n</parameter>\n<parameter=s>\na\nb", "",
+     "get{\"n\": 12, \"s\": \"a\\nb;", P, true},
+    {"<tool_call>\n<function=get>\n<parameter=n>\n1", "", "get{;", P, true},
+    {"<tool_call>\n<function=get>\n<parameter=n>\n1\n</parameter>\n<par", "", "get{\"n\": 1;", P,
+     true},
+    {"<tool_call>\n<function=ge", "<tool_call>\n<function=ge", "", P, true},
+    {"<tool_call>\n<function=get>\nhello</function></tool_call>",
+     "<tool_call>\n<function=get>\nhello</function></tool_call>", "", P, false},
+    {"<tool_call>\n{\"name\": \"f\", \"arguments\": {}}\n</tool_call>",
+     "<tool_call>\n{\"name\": \"f\", \"arguments\": {}}\n</tool_call>", "", P, false},
+    {"<tool_call>get\n<arg_key>s</arg_key>\n<arg_value>a</arg_value>\n<arg_key>n</arg_key>\n"
+     "<arg_value>2</arg_value>\n</tool_call>\n<tool_call>f\n</tool_call>",
+     "", "get{\"s\": \"a\", \"n\": 2};f{};", KEYS, false},
+    {"<tool_call>some words</tool_call>", "<tool_call>some words</tool_call>", "", KEYS, false}};
+
+static const char TYPES[] =
+    "{\"$defs\": {\"c\": {\"enum\": [\"red\"]}}, \"properties\": {\"s\": {\"type\": \"string\"}, "
+    "\"n\": {\"type\": \"number\"}, \"i\": {\"type\": \"integer\"}, \"b\": {\"type\": "
+    "\"boolean\"}, \"o\": {\"type\": \"object\"}, \"u\": {\"anyOf\": [{\"type\": \"integer\"}, "
+    "{\"type\": \"null\"}]}, \"r\": {\"$ref\": \"#/$defs/c\"}, \"e\": {\"enum\": [1, 2]}, \"t\": "
+    "{\"type\": [\"array\", \"string\"]}}}";
+static ls_json *types;
+
+static int read_types(void **state) {
+    ls_error e = {0};
+    (void)state;
+    return ls_json_parse(TYPES, sizeof TYPES - 1, "it", &types, &e);
+}
+
+static int free_types(void **state) {
+    (void)state;
+    ls_json_free(types);
+    return 0;
+}
+
+static ls_tool_text read_text(const wanted_call *c, size_t n, bool ended) {
+    const ls_tool tools[] = {{"f", NULL}, {"get", types}};
+    static const char *last;
+    static const ls_tool_form *form;
+    if (last != c->template) form = template_of(last = c->template).form;
+    const ls_tool_names names = {form, tools, 2};
+    ls_tool_text t;
+    ls_tool_text_read(&names, c->text, n, ended, &t);
+    return t;
+}
 
 static void put_calls(const ls_tool_text *t, ls_buf *b) {
     for (size_t i = 0; i < t->n; i++)
@@ -94,29 +229,34 @@ static void put_calls(const ls_tool_text *t, ls_buf *b) {
 
 /* What is read of a beginning only grows, to what is read at the end: content, calls, arguments. */
 static void check_growth(const wanted_call *c) {
-    const ls_tool_names names = {c->form, known, 2};
-    size_t n = strlen(c->text), ncontent = 0, ncalls = 0, narguments = 0;
+    size_t n = strlen(c->text), ncontent = 0, ncalls = 0;
+    ls_buf before = {0};
     for (size_t k = 0; k <= n + 1; k++) {
-        ls_tool_text t;
-        ls_tool_text_read(&names, c->text, k < n ? k : n, k > n, &t);
+        ls_tool_text t = read_text(c, k < n ? k : n, k > n);
         assert_true(t.ncontent >= ncontent && t.ncontent <= strlen(c->content));
         assert_true(t.n >= ncalls);
-        if (t.n > ncalls) narguments = 0;
-        if (t.n) assert_true(t.calls[t.n - 1].arguments.len >= narguments);
+        if (t.n > ncalls) before.len = 0;
+        const ls_buf *now = t.n ? &t.calls[t.n - 1].arguments : &before;
+        if (now->len < before.len ||
+            (before.len && memcmp(now->data, before.data, before.len) != 0))
+            fail_msg("%s: after %zu bytes the arguments are not those before, and more", c->text,
+                     k);
+        if (now != &before) {
+            before.len = 0;
+            ls_buf_append(&before, now->data, now->len);
+        }
         ncontent = t.ncontent;
         ncalls = t.n;
-        narguments = t.n ? t.calls[t.n - 1].arguments.len : 0;
         ls_tool_text_free(&t);
     }
+    ls_buf_free(&before);
 }
 
 static void test_texts(void **state) {
     (void)state;
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-        const ls_tool_names names = {cases[i].form, known, 2};
-        ls_tool_text t;
+        ls_tool_text t = read_text(&cases[i], strlen(cases[i].text), true);
         ls_buf calls = {0};
-        ls_tool_text_read(&names, cases[i].text, strlen(cases[i].text), true, &t);
         put_calls(&t, &calls);
         if (t.ncontent != strlen(cases[i].content) || strcmp(calls.data, cases[i].calls) != 0)
             fail_msg("%s: %zu bytes of content, calls %s", cases[i].text, t.ncontent, calls.data);
@@ -127,7 +267,17 @@ static void test_texts(void **state) {
     }
 }
 
+/* Names that calls without quotes can't have. */
+static void test_names(void **state) {
+    (void)state;
+    assert_true(ls_tool_form_can_name(template_of(TAGGED).form, "a b"));
+    assert_true(ls_tool_form_can_name(template_of(NAMED).form, "a-b.c_1"));
+    assert_false(ls_tool_form_can_name(template_of(NAMED).form, "a b"));
+    assert_false(ls_tool_form_can_name(template_of(PARAMETERS).form, "a>b"));
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_forms), cmocka_unit_test(test_texts)};
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_forms), cmocka_unit_test(test_texts),
+                                       cmocka_unit_test(test_names)};
+    return cmocka_run_group_tests(tests, read_types, free_types);
 }

@@ -3,6 +3,9 @@
 /* ctest: seconds=3 */
 #include "serve/call_answer.h"
 
+#include <ctype.h>
+
+#include "data/small_tokenizer.h"
 #include "folder.h"
 #include "infer/conversations.h"
 #include "serve/replies.h"
@@ -33,10 +36,10 @@ static int open_model(void **state) {
     assert_ls_ok(ls_trained_chat_format(&trained, chat, &format, &e), e);
     model =
         (ls_request_model){.trained = &trained, .format = &format, .name = "small", .context = 600};
-    model.tool_form = ls_tool_form_of(&format);
+    model.tool_template = ls_tool_template_of(&format);
     model.constraints =
         ls_constraint_store_new(trained.tokenizer, ls_tokenizer_used(trained.tokenizer));
-    assert_int_equal(model.tool_form, LS_TOOLS_TAGGED);
+    assert_non_null(model.tool_template.form);
     free(path);
     free(chat);
     return 0;
@@ -147,7 +150,9 @@ static void check_call(const ls_json *call) {
     ls_json *j = NULL;
     ls_error e = {0};
     assert_string_equal(ls_json_text(ls_json_get(call, "type")), "function");
-    assert_non_null(ls_json_text(ls_json_get(call, "id")));
+    const char *id = ls_json_text(ls_json_get(call, "id")); /* as Mistral's templates want it */
+    assert_int_equal(strlen(id), 9);
+    for (int i = 0; i < 9; i++) assert_true(isalnum((unsigned char)id[i]));
     assert_ls_ok(ls_json_parse(arguments, strlen(arguments), "it", &j, &e), e);
     if (strcmp(name, "turn") == 0) {
         assert_true(ls_json_is_bool(ls_json_get(j, "on")));
@@ -289,6 +294,118 @@ static void test_auto(void **state) {
         free_asked(&x);
         free(body);
     }
+}
+
+/* ---- other forms ---- */
+
+/* As Mistral writes calls, in a list or each by its name, and as Qwen3-Coder does. */
+static const char *const templates[] = {
+    "{% for m in messages %}[TOOL_CALLS] [{% for c in m.tool_calls or [] %}{{ c.function | tojson "
+    "}}{% endfor %}]{% endfor %}{{ tools | tojson }}",
+    "{% for m in messages %}{% for c in m.tool_calls or [] %}[TOOL_CALLS]{{ c.function.name "
+    "}}[ARGS]{{ c.function.arguments | tojson }}{% endfor %}{% endfor %}{{ tools | tojson }}",
+    "{% for m in messages %}{% for c in m.tool_calls or [] %}<tool_call>\n<function={{ "
+    "c.function.name }}>\n{% for k, v in c.function.arguments | items %}<parameter={{ k }}>\n{{ v "
+    "}}\n</parameter>\n{% endfor %}</function>\n</tool_call>{% endfor %}{% endfor %}{{ tools | "
+    "tojson }}"};
+
+static void read_template(const char *text, const ls_tokenizer *t, ls_tool_template *found) {
+    ls_chat_format f = {.tokenizer = t};
+    ls_error e = {0};
+    assert_ls_ok(ls_template_parse(text, strlen(text), "t", &f.template, &e), e);
+    *found = ls_tool_template_of(&f);
+    assert_non_null(found->form);
+    ls_chat_format_free(&f);
+}
+
+/* A forced call is one of its form, whole and as a stream, and several follow each other. */
+static void test_forms(void **state) {
+    const ls_tool_template before = model.tool_template;
+    (void)state;
+    for (size_t i = 0; i < sizeof templates / sizeof *templates; i++) {
+        read_template(templates[i], trained.tokenizer, &model.tool_template);
+        test_named(NULL);
+        test_without_parameters(NULL);
+        asked x;
+        ls_json *o =
+            ask(&x, "{" ASK ", " TOOLS ", \"tool_choice\": \"required\", \"max_tokens\": 250}");
+        const ls_json *calls = ls_json_get(ls_json_get(choice_of(o, 0), "message"), "tool_calls");
+        size_t n = ls_json_count(calls);
+        assert_true(n >= 2);
+        for (size_t k = 0; k + 1 < n; k++) check_call(ls_json_at(calls, k));
+        ls_json_free(o);
+        free_asked(&x);
+    }
+    model.tool_template = before;
+}
+
+/* Only token may follow tokens [n]; and a text of any characters does not have it. */
+static void check_next(ls_constraint *c, const uint32_t *tokens, int64_t n, uint32_t only) {
+    ls_constrained at = {0};
+    ls_allowed a = ls_constraint_after(c, &at, tokens, n);
+    assert_int_equal(a.n, 1);
+    assert_true(a.mask[only / 64] >> (only % 64) & 1);
+}
+
+/* Where a mark is a special token, that token is written, and not its letters; and it is read. */
+static void test_special(void **state) {
+    enum { CALLS = 256, ARGS, OTHER };
+    static const char *const none[] = {NULL};
+    const small_tokenizer s = {
+        .pre_tokenizer = SMALL_BYTE_LEVEL,
+        .tokens = none,
+        .merges = none,
+        .added = "[{\"id\": 256, \"content\": \"[TOOL_CALLS]\", \"special\": true}, {\"id\": 257, "
+                 "\"content\": \"[ARGS]\", \"special\": true}, {\"id\": 258, \"content\": \"<s>\", "
+                 "\"special\": true}]"};
+    char *json = small_json(&s);
+    ls_tokenizer *t = NULL;
+    ls_error e = {0};
+    ls_json *body = NULL;
+    ls_tool_template written;
+    ls_tools tools;
+    const char *field = NULL;
+    ls_grammar *g = NULL;
+    uint32_t shown[LS_TOOL_MARKS], tokens[] = {CALLS, 0, ARGS, 0, 0};
+    bool stopped = false;
+    (void)state;
+    assert_ls_ok(ls_tokenizer_parse(json, strlen(json), "t", &t, &e), e);
+    read_template(templates[1], t, &written);
+    static const char asks[] = "{\"tools\": [{\"type\": \"function\", \"function\": {\"name\": "
+                               "\"w\"}}], \"tool_choice\": \"required\"}";
+    assert_ls_ok(ls_json_parse(asks, sizeof asks - 1, "it", &body, &e), e);
+    assert_ls_ok(ls_tools_read(&written, body, &tools, &field, &e), e);
+    for (uint32_t i = 0; i < CALLS; i++) {
+        size_t n = 0;
+        uint8_t byte = *ls_tokenizer_bytes(t, i, &n);
+        if (byte == 'w') tokens[1] = i;
+        if (byte == '{') tokens[3] = i;
+        if (byte == '}') tokens[4] = i;
+    }
+    ls_token_tree *tree = ls_token_tree_new(t, OTHER + 1);
+    assert_ls_ok(ls_tools_grammar(&tools, tree, &g, &e), e);
+    ls_constraint *c = ls_constraint_new(tree, g);
+    for (int64_t i = 0; i < 5; i++) check_next(c, tokens, i, tokens[i]);
+    ls_constraint_free(c);
+    assert_ls_ok(ls_grammar_of_regex("[^x]*", 5, &tree->bytes, &g, &e), e);
+    c = ls_constraint_new(tree, g);
+    ls_constrained at = {0};
+    ls_allowed a = ls_constraint_after(c, &at, tokens, 0);
+    for (uint32_t i = CALLS; i <= OTHER; i++) assert_false(a.mask[i / 64] >> (i % 64) & 1);
+    ls_constraint_free(c);
+    assert_int_equal(ls_tools_shown(&tools, t, shown), 2);
+    ls_text_output text = {.shown = shown, .nshown = 2};
+    text.decoding = (ls_decoding){.tokenizer = t, .skip_special = true, .begun = true};
+    for (int i = 0; i < 5; i++) ls_text_output_add(&text, tokens[i], &stopped);
+    ls_text_output_add(&text, OTHER, &stopped);
+    assert_int_equal(text.held.len, strlen("[TOOL_CALLS]w[ARGS]{}"));
+    assert_memory_equal(text.held.data, "[TOOL_CALLS]w[ARGS]{}", text.held.len);
+    ls_buf_free(&text.held);
+    ls_token_tree_free(tree);
+    ls_tools_free(&tools);
+    ls_json_free(body);
+    ls_tokenizer_free(t);
+    free(json);
 }
 
 /* ---- conversations ---- */
@@ -470,11 +587,12 @@ static void test_refused(void **state) {
         ls_request_free(&r);
         free(body);
     }
-    model.tool_form = LS_TOOLS_UNKNOWN;
+    const ls_tool_template known = model.tool_template;
+    model.tool_template.form = NULL;
     assert_false(read_request("{" ASK ", " TOOLS "}", &r, &why));
     assert_non_null(strstr(why.error.msg, "does not write tools"));
     ls_request_free(&r);
-    model.tool_form = LS_TOOLS_TAGGED;
+    model.tool_template = known;
 }
 
 /* Requests with one schema share its constraint; schemas that differ in the last digit of a number
@@ -501,6 +619,8 @@ int main(void) {
                                        cmocka_unit_test(test_named),
                                        cmocka_unit_test(test_without_parameters),
                                        cmocka_unit_test(test_auto),
+                                       cmocka_unit_test(test_forms),
+                                       cmocka_unit_test(test_special),
                                        cmocka_unit_test(test_prompts),
                                        cmocka_unit_test(test_refused),
                                        cmocka_unit_test(test_constraints),

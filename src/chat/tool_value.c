@@ -1,0 +1,111 @@
+/* tool_value.c - see tool_value.h. */
+#include "chat/tool_value.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "grammar/schema_values.h"
+
+enum { DEEPEST = 16 };
+
+/* ---- types ---- */
+
+/* A bit for each type that a value has. */
+static unsigned type_of_value(const ls_json *j) {
+    unsigned types = 0;
+    for (unsigned type = 1; type < LS_TYPE_ALL; type *= 2)
+        if (ls_schema_has_type(j, type)) types |= type;
+    return types;
+}
+
+/* Numbers may be integers. */
+static unsigned type_named(const char *name) {
+    unsigned type = ls_schema_type_named(name);
+    return type == LS_TYPE_NUMBER ? type | LS_TYPE_INTEGER : type;
+}
+
+static unsigned types_of(const ls_json *root, const ls_json *schema, int depth);
+
+/* Of the schemas, types, or values of a list; one that is no list is its own. */
+static unsigned types_of_any(const ls_json *root, const ls_json *list, const char *keyword,
+                             int depth) {
+    unsigned types = 0;
+    size_t n = ls_json_is_array(list) ? ls_json_count(list) : 1;
+    for (size_t i = 0; i < n; i++) {
+        const ls_json *one = ls_json_is_array(list) ? ls_json_at(list, i) : list;
+        types |= strcmp(keyword, "type") == 0   ? type_named(ls_json_text(one))
+                 : strcmp(keyword, "enum") == 0 ? type_of_value(one)
+                                                : types_of(root, one, depth + 1);
+    }
+    return types;
+}
+
+/* Those that its keywords allow. */
+static unsigned types_of(const ls_json *root, const ls_json *schema, int depth) {
+    static const char *const keywords[] = {"type", "enum", "anyOf", "oneOf"};
+    const ls_json *constant = ls_json_get(schema, "const"), *all = ls_json_get(schema, "allOf");
+    const char *ref = ls_json_text(ls_json_get(schema, "$ref"));
+    unsigned types = LS_TYPE_ALL;
+    if (depth > DEEPEST) return types;
+    if (ref && *ref == '#') types &= types_of(root, ls_schema_find(root, ref + 1), depth + 1);
+    for (size_t i = 0; i < sizeof keywords / sizeof *keywords; i++) {
+        const ls_json *list = ls_json_get(schema, keywords[i]);
+        if (list) types &= types_of_any(root, list, keywords[i], depth);
+    }
+    if (constant) types &= type_of_value(constant);
+    for (size_t i = 0; i < ls_json_count(all); i++)
+        types &= types_of(root, ls_json_at(all, i), depth + 1);
+    return types;
+}
+
+const ls_json *ls_tool_value_schema(const ls_json *parameters, const char *name) {
+    return ls_json_get(ls_json_get(parameters, "properties"), name);
+}
+
+bool ls_tool_value_is_text(const ls_json *root, const ls_json *schema) {
+    return !schema || types_of(root, schema, 0) == LS_TYPE_STRING;
+}
+
+/* ---- values ---- */
+
+/* NULL: it is none. In a list, since that is what a JSON text may be. */
+static ls_json *read_value(const char *text, size_t n) {
+    static const char *const python[][2] = {
+        {"True", "[true]"}, {"False", "[false]"}, {"None", "[null]"}};
+    char *list = ls_format("[%.*s]", (int)n, text);
+    for (int i = 0; i < 3; i++) {
+        if (strlen(python[i][0]) != n || memcmp(python[i][0], text, n) != 0) continue;
+        free(list);
+        list = ls_strdup(python[i][1]);
+        break;
+    }
+    ls_json *j = NULL, *value = NULL;
+    ls_error e = {0};
+    if (ls_json_parse(list, strlen(list), "", &j, &e) == LS_OK && ls_json_count(j) == 1)
+        value = ls_json_share(ls_json_at(j, 0));
+    ls_json_free(j);
+    free(list);
+    return value;
+}
+
+void ls_tool_value_quote(const char *text, size_t n, ls_buf *out) {
+    ls_json *j = ls_json_new_bytes(text, n);
+    ls_buf quoted = {0};
+    ls_json_write(j, 0, &quoted);
+    ls_buf_append(out, quoted.data + 1, quoted.len - 2);
+    ls_buf_free(&quoted);
+    ls_json_free(j);
+}
+
+void ls_tool_value_write(const ls_json *root, const ls_json *schema, const char *text, size_t n,
+                         ls_buf *out) {
+    ls_json *value = ls_tool_value_is_text(root, schema) ? NULL : read_value(text, n);
+    if (value && type_of_value(value) & types_of(root, schema, 0)) {
+        ls_json_write_exact(value, out);
+    } else {
+        ls_buf_append(out, "\"", 1);
+        ls_tool_value_quote(text, n, out);
+        ls_buf_append(out, "\"", 1);
+    }
+    ls_json_free(value);
+}
