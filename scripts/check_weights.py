@@ -193,7 +193,7 @@ def check_blocks():
                                          "num_key_value_heads": 4}, tie_word_embeddings=True)
     shapes = {k: tuple(p.shape) for k, p in transformers.AutoModelForCausalLM.from_config(config).state_dict().items()
               if k != "lm_head.weight"}
-    for type_name in "Q4_K Q5_K Q6_K Q8_0 Q4_0 Q4_1 Q5_0 Q5_1".split():
+    for type_name in "Q2_K Q3_K Q4_K Q5_K Q6_K IQ4_NL IQ4_XS Q8_0 Q4_0 Q4_1 Q5_0 Q5_1".split():
         path = TOP / f"blocks-{type_name}.gguf"
         w = gguf.GGUFWriter(path, "llama")
         for put, value in ((w.add_block_count, 2), (w.add_context_length, 512), (w.add_embedding_length, 256),
@@ -206,8 +206,8 @@ def check_blocks():
                 continue
             elements, nbytes = gguf.GGML_QUANT_SIZES[Type[type_name]]
             data = rng.integers(0, 256, (v.size // elements, nbytes), np.uint8)
-            at = 208 if type_name == "Q6_K" else 0
-            for half in range(1 if type_name in ("Q6_K", "Q8_0", "Q4_0", "Q5_0") else 2):
+            at = {"Q6_K": 208, "Q3_K": 108, "Q2_K": 80}.get(type_name, 0)
+            for half in range(2 if type_name in ("Q2_K", "Q4_K", "Q5_K", "Q4_1", "Q5_1") else 1):
                 scales = rng.normal(size=len(data)).astype(np.float16)
                 data[:, at + 2 * half:at + 2 * half + 2] = scales.view(np.uint8).reshape(-1, 2)
             w.add_tensor(k, data.reshape(v.shape[0], -1), raw_dtype=Type[type_name])
@@ -220,7 +220,7 @@ def check_blocks():
         back = expected_gguf(load_file(out / "model.safetensors"), config)
         for t in gguf.GGUFReader(path).tensors:
             same_bits(back[t.name], dequantize(t.data, t.tensor_type).reshape(back[t.name].shape), (type_name, t.name))
-    done("eight types of blocks from gguf's writer, to its bits")
+    done("twelve types of blocks from gguf's writer, to its bits")
 
 
 def check_config(name, folder, model):

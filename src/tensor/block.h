@@ -14,10 +14,15 @@
  *   Q4_K       256    144  d, m, 12 bytes of s and t, 128 of q     (d s) q - (m t)
  *   Q5_K       256    176  d, m, 12 of s and t, 32 fifth, 128 of q (d s) q - (m t)
  *   Q6_K       256    210  128 low, 64 high, 16 x i8 s, d          (d s) (q - 32)
+ *   Q3_K       256    110  32 third bits, 64 of q, 12 of s, d      (d (s - 32)) (q - 4)
+ *   Q2_K       256     84  16 bytes of s and t, 64 of q, d, m      (d s) q - (m t)
+ *   IQ4_NL      32     18  d, 16 bytes of q                        d e[q]
+ *   IQ4_XS     256    136  d, 2 + 4 bytes of s, 128 of q           (d (s - 32)) e[q]
  *
  * In blocks of 32, the low four bits of byte i belong to element i, the high ones to element
  * 16 + i. Blocks of 256 have 8 groups of 32 elements, each with a scale s and a minimum t of 6 bits
- * (Q6_K: 16 groups of 16); kernels/unpack.c has the order of their bits.
+ * (Q6_K, Q3_K and Q2_K: 16 groups of 16); kernels/unpack.c has the order of their bits,
+ * kernels/variant.h the table e.
  */
 #ifndef LS_TENSOR_BLOCK_H
 #define LS_TENSOR_BLOCK_H
@@ -37,6 +42,10 @@ typedef enum ls_block_type {
     LS_BLOCK_Q4_K,
     LS_BLOCK_Q5_K,
     LS_BLOCK_Q6_K,
+    LS_BLOCK_Q3_K,
+    LS_BLOCK_Q2_K,
+    LS_BLOCK_IQ4_NL,
+    LS_BLOCK_IQ4_XS,
     LS_NBLOCK_TYPES
 } ls_block_type;
 

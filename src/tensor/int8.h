@@ -8,9 +8,10 @@
  * If an x[i] is infinite or NaN, d is NaN and all q[i] are 0: that row's results are NaN.
  *
  * Weights are w[i] = D (p[i] - c) + M with integers p[i] and f32 scales D and M of a group
- * (block.h; types without M or c have 0): Q4_0, Q4_1, Q5_0, Q5_1, Q8_0 of a block, Q4_K and Q5_K of
- * 32 elements with D = d s and M = -(m t), Q6_K of 16 elements with D = d s. For each group, in
- * order, the result continues its chain, which begins at the bias or at 0:
+ * (block.h; types without M or c have 0): Q4_0, Q4_1, Q5_0, Q5_1, Q8_0 and IQ4_NL of a block; Q4_K,
+ * Q5_K and IQ4_XS of 32 elements, Q6_K, Q3_K and Q2_K of 16, with D = d s and M = -(m t), where
+ * IQ4_XS and Q3_K have s - 32 for s. For each group, in order, the result continues its chain,
+ * which begins at the bias or at 0:
  *
  *     y = fma(D * d, sum of (p[i] - c) q[i], y)
  *     y = fma(M, d * sum of q[i], y)       of types with M

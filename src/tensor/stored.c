@@ -18,6 +18,10 @@ static const struct {
     [LS_BLOCK_Q4_K] = {LS_BLOCK_MOST, 144},
     [LS_BLOCK_Q5_K] = {LS_BLOCK_MOST, 176},
     [LS_BLOCK_Q6_K] = {LS_BLOCK_MOST, 210},
+    [LS_BLOCK_Q3_K] = {LS_BLOCK_MOST, 110},
+    [LS_BLOCK_Q2_K] = {LS_BLOCK_MOST, 84},
+    [LS_BLOCK_IQ4_NL] = {32, 18},
+    [LS_BLOCK_IQ4_XS] = {LS_BLOCK_MOST, 136},
 };
 
 ls_block_type ls_block_of_dtype(ls_dtype type) {

@@ -191,6 +191,14 @@ static inline v16 v_join(v16 a, v16 b) {
     memcpy(&a, u, sizeof u);
     return a;
 }
+/* Each byte, 0 to 15, becomes that entry of a table. */
+static inline v16 v_entries(v16 a, const uint8_t table[16]) {
+    uint8_t bytes[4 * LS_LANES];
+    memcpy(bytes, &a, sizeof bytes);
+    for (int i = 0; i < 4 * LS_LANES; i++) bytes[i] = table[bytes[i]];
+    memcpy(&a, bytes, sizeof bytes);
+    return a;
+}
 /* words[k], lane i = word k of the 16 bytes at p + i * stride. */
 static inline void v_rows4(const uint8_t *p, int64_t stride, v16 words[4]) {
     float t[4][LS_LANES];

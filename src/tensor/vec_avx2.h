@@ -131,6 +131,12 @@ static inline v16 v_pick_bits(v16 a, int at, int n) {
 }
 static inline v16 v_pick_u4(v16 a, int i) { return v_pick_bits(a, 4 * i, 4); }
 static inline v16 v_pick_s4(v16 a, int i) { return v_sub(v_pick_u4(a, i), v_set1(8.0f)); }
+static inline v16 v_entries(v16 a, const uint8_t table[16]) {
+    __m256i of = _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)table));
+    __m256i lo = _mm256_castps_si256(a.lo), hi = _mm256_castps_si256(a.hi);
+    return (v16){_mm256_castsi256_ps(_mm256_shuffle_epi8(of, lo)),
+                 _mm256_castsi256_ps(_mm256_shuffle_epi8(of, hi))};
+}
 /* 16 bytes of rows i, 4 + i. */
 static inline __m256i v_two_rows(const uint8_t *p, int64_t stride) {
     __m256i x = _mm256_castsi128_si256(_mm_loadu_si128((const __m128i *)p));

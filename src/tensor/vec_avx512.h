@@ -105,6 +105,14 @@ static inline v16 v_pick_s4(v16 a, int i) {
     __m512i at = _mm512_srli_epi32(_mm512_castps_si512(a.all), (unsigned)(4 * i));
     return (v16){_mm512_permutexvar_ps(at, of)};
 }
+/* AVX512F has no permutations of bytes: both halves as with AVX2. */
+static inline v16 v_entries(v16 a, const uint8_t table[16]) {
+    __m256i of = _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)table));
+    __m512i all = _mm512_castps_si512(a.all);
+    __m256i lo = _mm256_shuffle_epi8(of, _mm512_castsi512_si256(all));
+    __m256i hi = _mm256_shuffle_epi8(of, _mm512_extracti64x4_epi64(all, 1));
+    return (v16){_mm512_castsi512_ps(_mm512_inserti64x4(_mm512_castsi256_si512(lo), hi, 1))};
+}
 /* 16 bytes of rows i, 4 + i, 8 + i, 12 + i. */
 static inline __m512i v_four_rows(const uint8_t *p, int64_t stride) {
     __m512i x = _mm512_castsi128_si512(_mm_loadu_si128((const __m128i *)p));

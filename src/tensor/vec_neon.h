@@ -126,6 +126,14 @@ static inline v16 v_pick_bits(v16 a, int at, int n) {
 }
 static inline v16 v_pick_u4(v16 a, int i) { return v_pick_bits(a, 4 * i, 4); }
 static inline v16 v_pick_s4(v16 a, int i) { return v_sub(v_pick_u4(a, i), v_set1(8.0f)); }
+static inline float32x4_t v_quarter_entries(float32x4_t a, uint8x16_t table) {
+    return vreinterpretq_f32_u8(vqtbl1q_u8(table, vreinterpretq_u8_f32(a)));
+}
+static inline v16 v_entries(v16 a, const uint8_t table[16]) {
+    uint8x16_t of = vld1q_u8(table);
+    return (v16){v_quarter_entries(a.a, of), v_quarter_entries(a.b, of), v_quarter_entries(a.c, of),
+                 v_quarter_entries(a.d, of)};
+}
 /* words[k] = word k of 4 rows. */
 static inline void v_quarter_rows4(const uint8_t *p, int64_t stride, float32x4_t words[4]) {
     float32x4_t r0 = vreinterpretq_f32_u8(vld1q_u8(p));

@@ -150,6 +150,10 @@ static const ls_block_info table[LS_NBLOCK_TYPES] = {
     [LS_BLOCK_Q4_K] = {"Q4_K", 12, LS_BLOCK_MOST, 144, NULL},
     [LS_BLOCK_Q5_K] = {"Q5_K", 13, LS_BLOCK_MOST, 176, NULL},
     [LS_BLOCK_Q6_K] = {"Q6_K", 14, LS_BLOCK_MOST, 210, NULL},
+    [LS_BLOCK_Q3_K] = {"Q3_K", 11, LS_BLOCK_MOST, 110, NULL},
+    [LS_BLOCK_Q2_K] = {"Q2_K", 10, LS_BLOCK_MOST, 84, NULL},
+    [LS_BLOCK_IQ4_NL] = {"IQ4_NL", 20, SMALL, 18, NULL},
+    [LS_BLOCK_IQ4_XS] = {"IQ4_XS", 23, LS_BLOCK_MOST, 136, NULL},
 };
 
 const ls_block_info *ls_block_of(ls_block_type t) {

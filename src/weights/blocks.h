@@ -1,8 +1,8 @@
 /* blocks.h - the element types of weight files (tensor/block.h): names, sizes, reading, writing.
  *
  * Reading gives the bits of the Python package `gguf`. So does writing, for finite numbers; its
- * algorithms are those of quantize_row_*_ref() in llama.cpp's ggml/src/ggml-quants.c. The blocks of
- * 256 elements are only read: their writers search for the best scales, and publish no one result.
+ * algorithms are those of quantize_row_*_ref() in llama.cpp's ggml/src/ggml-quants.c. The K and IQ
+ * types are only read: their writers search for the best scales, and publish no one result.
  */
 #ifndef LS_WEIGHTS_BLOCKS_H
 #define LS_WEIGHTS_BLOCKS_H

@@ -329,9 +329,10 @@ static void put_number(ls_gguf_writer *w, const char *prefix, const char *name, 
 /* llama_ftype of llama.h */
 static uint32_t file_type(ls_block_type type) {
     static const uint32_t types[LS_NBLOCK_TYPES] = {
-        [LS_BLOCK_F32] = 0,   [LS_BLOCK_F16] = 1,   [LS_BLOCK_BF16] = 32, [LS_BLOCK_Q8_0] = 7,
-        [LS_BLOCK_Q4_0] = 2,  [LS_BLOCK_Q4_1] = 3,  [LS_BLOCK_Q5_0] = 8,  [LS_BLOCK_Q5_1] = 9,
-        [LS_BLOCK_Q4_K] = 15, [LS_BLOCK_Q5_K] = 17, [LS_BLOCK_Q6_K] = 18};
+        [LS_BLOCK_F32] = 0,   [LS_BLOCK_F16] = 1,     [LS_BLOCK_BF16] = 32,  [LS_BLOCK_Q8_0] = 7,
+        [LS_BLOCK_Q4_0] = 2,  [LS_BLOCK_Q4_1] = 3,    [LS_BLOCK_Q5_0] = 8,   [LS_BLOCK_Q5_1] = 9,
+        [LS_BLOCK_Q4_K] = 15, [LS_BLOCK_Q5_K] = 17,   [LS_BLOCK_Q6_K] = 18,  [LS_BLOCK_Q3_K] = 12,
+        [LS_BLOCK_Q2_K] = 10, [LS_BLOCK_IQ4_NL] = 25, [LS_BLOCK_IQ4_XS] = 30};
     return types[type];
 }
 

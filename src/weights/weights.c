@@ -86,7 +86,9 @@ static ls_status fail_type(const ls_weights *w, const char *name, const char *ty
     ls_buf types = {0};
     for (int i = 0; i < LS_NBLOCK_TYPES; i++)
         ls_buf_printf(&types, "%s%s", i ? ", " : "", ls_block_of((ls_block_type)i)->name);
-    ls_status s = ls_fail(e, LS_EINVAL, "%s: tensor '%s' is of type %s; these can be read: %s",
+    ls_status s = ls_fail(e, LS_EINVAL,
+                          "%s: tensor '%s' is of type %s, which can't be read; take a file of this "
+                          "model in one of the types %s",
                           w->path, name, type, types.data);
     ls_buf_free(&types);
     return s;

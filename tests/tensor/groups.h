@@ -11,6 +11,7 @@
 
 #include "base/min.h"
 #include "base/random.h"
+#include "tensor/block_scales.h"
 #include "tensor/gemv.h"
 #include "tensor/kernels.h"
 #include "tensor/stored.h"
@@ -217,35 +218,30 @@ static inline void do_gemv_bf16(const ls_kernels *k, int64_t n, values *v) {
 
 typedef void blocks_fn(const ls_kernels *, const ls_gemv_table_job *);
 
-/* Blocks of any bytes, but with scales that are finite: of n rows, each has two blocks of 256. Odd
- * numbers of rows are read from strips, where the type has them. */
-static inline void do_blocks(const ls_kernels *k, int64_t n, values *v, blocks_fn *fn) {
-    enum { DEPTH = 2 * LS_BLOCK_MOST, NBYTES = 420 };
-    static const struct {
-        ls_block_type type;
-        int nbytes, scales, at; /* of a block; its 16-bit floats, and where they begin */
-    } types[NOUT] = {{LS_BLOCK_Q8_0, 34, 1, 0},  {LS_BLOCK_Q4_0, 18, 1, 0},
-                     {LS_BLOCK_Q4_1, 20, 2, 0},  {LS_BLOCK_Q5_0, 22, 1, 0},
-                     {LS_BLOCK_Q5_1, 24, 2, 0},  {LS_BLOCK_Q4_K, 144, 2, 0},
-                     {LS_BLOCK_Q5_K, 176, 2, 0}, {LS_BLOCK_Q6_K, 210, 1, 208}};
-    static uint8_t w[MAX_N * NBYTES * 2], strips[MAX_N * NBYTES * 2];
+/* Blocks of any bytes, but with scales that are finite, of the types from `first` on: of n rows,
+ * each has two blocks of 256. Odd numbers of rows are read from strips, where the type has them. */
+static inline void do_blocks(const ls_kernels *k, int64_t n, values *v, blocks_fn *fn,
+                             ls_block_type first) {
+    enum { DEPTH = 2 * LS_BLOCK_MOST, NBYTES = DEPTH / 32 * 34 };
+    static uint8_t w[MAX_N * NBYTES], strips[MAX_N * NBYTES];
     float x[DEPTH];
     for (int i = 0; i < DEPTH; i++) x[i] = fminf(fmaxf(v->in[0][i % MAX_N], -1e9f), 1e9f);
-    for (int i = 0; i < NOUT; i++) {
-        int64_t elements = types[i].nbytes > 100 ? LS_BLOCK_MOST : 32;
-        int64_t nblocks = n * (DEPTH / elements), nbytes = nblocks * types[i].nbytes;
+    for (int i = 0; i < NOUT && (int)first + i < LS_NBLOCK_TYPES; i++) {
+        ls_block_type type = (ls_block_type)((int)first + i);
+        int64_t elements = ls_block_elements(type), nblocks = n * (DEPTH / elements);
+        int64_t each = (int64_t)ls_block_nbytes(type, elements), nbytes = nblocks * each;
         for (int64_t j = 0; j < nbytes; j++) {
             uint32_t bits;
             memcpy(&bits, &v->in[1][j % MAX_N], sizeof bits);
             w[j] = (uint8_t)((bits ^ (uint32_t)j * 2654435761u) >> 24);
         }
         for (int64_t j = 0; j < nblocks; j++)
-            for (int s = 0; s < types[i].scales; s++)
-                w[j * types[i].nbytes + types[i].at + 2 * s + 1] &= 0xbf;
+            for (int s = 0, at = 0; s < block_scales(type, &at); s++)
+                w[j * each + at + 2 * s + 1] &= 0xbf;
         const float *bias = i % 2 ? v->in[2] : NULL;
-        ls_stored table = {.data = w, .type = types[i].type};
-        if (n % 2 && ls_gemv_has_strips(types[i].type, DEPTH)) {
-            k->gemv_strips(types[i].type, n, DEPTH, w, strips);
+        ls_stored table = {.data = w, .type = type};
+        if (n % 2 && ls_gemv_has_strips(type, DEPTH)) {
+            k->gemv_strips(type, n, DEPTH, w, strips);
             table.strips = strips;
         }
         fn(k, &(ls_gemv_table_job){
@@ -257,7 +253,10 @@ static inline void blocks_in_f32(const ls_kernels *k, const ls_gemv_table_job *j
     k->gemv_table(j);
 }
 static inline void do_gemv_blocks(const ls_kernels *k, int64_t n, values *v) {
-    do_blocks(k, n, v, blocks_in_f32);
+    do_blocks(k, n, v, blocks_in_f32, LS_BLOCK_Q8_0);
+}
+static inline void do_gemv_more(const ls_kernels *k, int64_t n, values *v) {
+    do_blocks(k, n, v, blocks_in_f32, LS_BLOCK_Q3_K);
 }
 
 /* Kernels that can't round blocks in a product get their rounded values. */
@@ -275,7 +274,10 @@ static inline void blocks_in_bf16(const ls_kernels *k, const ls_gemv_table_job *
     k->gemv_table_bf16(&j);
 }
 static inline void do_gemv_blocks_bf16(const ls_kernels *k, int64_t n, values *v) {
-    do_blocks(k, n, v, blocks_in_bf16);
+    do_blocks(k, n, v, blocks_in_bf16, LS_BLOCK_Q8_0);
+}
+static inline void do_gemv_more_bf16(const ls_kernels *k, int64_t n, values *v) {
+    do_blocks(k, n, v, blocks_in_bf16, LS_BLOCK_Q3_K);
 }
 
 /* A panel of three rows, with some sizes of as many as results have room: x, turned around. */
@@ -298,7 +300,10 @@ static inline void blocks_in_int8(const ls_kernels *k, const ls_gemv_table_job *
                                 .ldy = j->V});
 }
 static inline void do_int8(const ls_kernels *k, int64_t n, values *v) {
-    do_blocks(k, n, v, blocks_in_int8);
+    do_blocks(k, n, v, blocks_in_int8, LS_BLOCK_Q8_0);
+}
+static inline void do_int8_more(const ls_kernels *k, int64_t n, values *v) {
+    do_blocks(k, n, v, blocks_in_int8, LS_BLOCK_Q3_K);
 }
 
 /* Four queries of n elements over a chunk of keys and values, and some of the next: scores from

@@ -7,6 +7,7 @@
 
 #include "base/mem.h"
 #include "base/random.h"
+#include "tensor/block_scales.h"
 #include "tensor/gemm.h"
 #include "tensor/gemv.h"
 #include "test.h"
@@ -32,6 +33,9 @@ typedef struct weight {
 static int bit(const uint8_t *p, int i) { return p[i / 8] >> i % 8 & 1; }
 static int nibble(int byte, int high) { return high ? byte >> 4 : byte & 15; }
 
+static const int entries[] = {-127, -104, -83, -65, -49, -35, -22, -10,
+                              1,    13,   25,  38,  53,  69,  89,  113};
+
 static weight of_32(ls_block_type t, const uint8_t *p, int i) {
     weight w = {.d = (float)f16_value(p)};
     const bool affine = t == LS_BLOCK_Q4_1 || t == LS_BLOCK_Q5_1;
@@ -42,14 +46,36 @@ static weight of_32(ls_block_type t, const uint8_t *p, int i) {
         w.number = (int8_t)p[i];
         return w;
     }
+    if (t == LS_BLOCK_IQ4_NL) {
+        w.number = entries[nibble(p[i % 16], i / 16)];
+        return w;
+    }
     w.number = nibble(p[(fifth ? 4 : 0) + i % 16], i / 16);
     if (fifth) w.number += 16 * bit(p, i);
     if (!affine) w.number -= fifth ? 16 : 8;
     return w;
 }
 
+/* Two bits of element i of a block of 256, in 64 bytes. */
+static int two_bits(const uint8_t *p, int i) {
+    return p[i / 128 * 32 + i % 32] >> i % 128 / 32 * 2 & 3;
+}
+
 static weight of_256(ls_block_type t, const uint8_t *p, int i) {
-    int g = i / GROUP, in = i % GROUP;
+    int g = i / GROUP, in = i % GROUP, k = i / 16;
+    if (t == LS_BLOCK_Q2_K)
+        return (weight){two_bits(p + 16, i), (float)f16_value(p + 80) * (float)nibble(p[k], 0),
+                        -((float)f16_value(p + 82) * (float)nibble(p[k], 1))};
+    if (t == LS_BLOCK_Q3_K) {
+        int six = nibble(p[96 + k % 8], k / 8) + 16 * (p[104 + k % 4] >> 2 * (k / 4) & 3);
+        return (weight){two_bits(p + 32, i) + 4 * (p[in] >> g & 1) - 4,
+                        (float)f16_value(p + 108) * (float)(six - 32), 0};
+    }
+    if (t == LS_BLOCK_IQ4_XS) {
+        int six = nibble(p[4 + g / 2], g % 2) + 16 * ((p[2] | p[3] << 8) >> 2 * g & 3);
+        return (weight){entries[nibble(p[8 + 16 * g + i % 16], in / 16)],
+                        (float)f16_value(p) * (float)(six - 32), 0};
+    }
     if (t == LS_BLOCK_Q6_K) {
         int low = nibble(p[g / 4 * 64 + g % 2 * 32 + in], g % 4 / 2);
         int high = p[128 + g / 4 * 32 + in] >> g % 4 * 2 & 3;
@@ -100,14 +126,14 @@ static quantized quantize(const float *x) {
 
 /* A row of weights times a row of activations, from `y` on. */
 static float chain(ls_block_type t, const uint8_t *row, const quantized *x, int64_t C, float y) {
-    const bool affine =
-        t == LS_BLOCK_Q4_1 || t == LS_BLOCK_Q5_1 || t == LS_BLOCK_Q4_K || t == LS_BLOCK_Q5_K;
-    const int each = t == LS_BLOCK_Q6_K ? 16 : GROUP;
+    int at = 0;
+    const bool affine = block_scales(t, &at) == 2;
+    const bool halves = t == LS_BLOCK_Q6_K || t == LS_BLOCK_Q3_K || t == LS_BLOCK_Q2_K;
+    const int each = halves ? 16 : GROUP;
     for (int64_t b = 0; b < C; b += GROUP) {
         const quantized z = x[b / GROUP];
-        int64_t all = 0;
         for (int first = 0; first < GROUP; first += each) {
-            int64_t sum = 0;
+            int64_t sum = 0, all = 0;
             weight w = {0};
             for (int i = first; i < first + each; i++) {
                 w = weight_at(t, row, b + i);
@@ -146,10 +172,10 @@ static void fill_weights(const problem *p, int kind) {
     size_t block = ls_block_nbytes(p->type, ls_block_elements(p->type));
     for (size_t i = 0; i < nbytes; i++) p->w[i] = (uint8_t)(bits_of(1, i) >> 24);
     for (size_t b = 0; b < nbytes; b += block) {
-        uint8_t *scale = p->w + b + (p->type == LS_BLOCK_Q6_K ? 208 : 0);
-        if (kind == PLAIN) scale[1] = (uint8_t)((scale[1] & 0x83) | 0x28);
-        if (kind == PLAIN && p->type != LS_BLOCK_Q6_K && p->type != LS_BLOCK_Q8_0)
-            p->w[b + 3] = (uint8_t)((p->w[b + 3] & 0x83) | 0x28);
+        int at = 0, n = block_scales(p->type, &at);
+        uint8_t *scale = p->w + b + at;
+        for (int s = 0; s < n && kind == PLAIN; s++)
+            scale[2 * s + 1] = (uint8_t)((scale[2 * s + 1] & 0x83) | 0x28);
         if (p->type == LS_BLOCK_Q8_0 && b / block % 3 == 0) memset(p->w + b + 2, 0x80, 20);
         if (kind == EXTREME && b / block % 7 == 0) scale[0] = scale[1] = 0;
     }

@@ -5,6 +5,7 @@
 #include <math.h>
 
 #include "base/random.h"
+#include "tensor/block_scales.h"
 #include "tensor/each_kernel.h"
 #include "tensor/gemm.h"
 #include "tensor/gemv.h"
@@ -18,23 +19,16 @@ typedef struct table {
     float *values; /* [rows, width] */
 } table;
 
-/* Where a block has scales: 16-bit floats. */
-static int scales_of(ls_block_type t, int64_t at[2]) {
-    at[0] = t == LS_BLOCK_Q6_K ? 208 : 0, at[1] = 2;
-    bool two = t == LS_BLOCK_Q4_1 || t == LS_BLOCK_Q5_1 || t == LS_BLOCK_Q4_K || t == LS_BLOCK_Q5_K;
-    return two ? 2 : 1;
-}
-
 static table make_table(const ls_kernels *k, ls_block_type type, int64_t rows, int64_t width) {
-    int64_t elements = ls_block_elements(type), nblocks = rows * width / elements, scales[2];
+    int64_t elements = ls_block_elements(type), nblocks = rows * width / elements;
     size_t block = ls_block_nbytes(type, elements), nbytes = ls_block_nbytes(type, rows * width);
     table t = {rows, width, malloc(nbytes + 2), {.type = type}, NULL};
     uint8_t *p = t.bytes + 2; /* not aligned to more than two bytes */
     for (size_t i = 0; i < nbytes; i++)
         p[i] = (uint8_t)(ls_random_uniform(7, LS_STREAM_SAMPLE, type, i) * 256);
-    int n = scales_of(type, scales);
+    int at = 0, n = block_scales(type, &at);
     for (int64_t i = 0; i < nblocks; i++)
-        for (int s = 0; s < n; s++) p[(size_t)i * block + (size_t)scales[s] + 1] &= 0xb7;
+        for (int s = 0; s < n; s++) p[(size_t)i * block + (size_t)(at + 2 * s) + 1] &= 0xb7;
     t.w.data = p;
     t.values = malloc((size_t)(rows * width) * sizeof *t.values + 4);
     ls_stored_read(k, t.w, 0, rows * width, t.values);

@@ -5,7 +5,9 @@
 
 #include <math.h>
 
+#include "base/crc32c.h"
 #include "base/random.h"
+#include "tensor/block_scales.h"
 #include "test.h"
 
 enum { BLOCKS = 5 };
@@ -34,9 +36,12 @@ static double k_value(const uint8_t *b, int g, int q) {
     return (double)(float)(d * q) - (double)(float)(half_at(b + 2) * six_bits(b + 4, g, true));
 }
 
+static const int entries[] = {-127, -104, -83, -65, -49, -35, -22, -10,
+                              1,    13,   25,  38,  53,  69,  89,  113};
+
 /* Products of f16 and these numbers have at most 24 digits: they are exact in f32 and in double. */
 static float value_of(ls_block_type t, const uint8_t *b, int i) {
-    int q, g = i / 32, at = i % 32;
+    int q, k, g = i / 32, at = i % 32;
     float x;
     uint32_t u;
     switch (t) {
@@ -63,6 +68,20 @@ static float value_of(ls_block_type t, const uint8_t *b, int i) {
         q |= (b[128 + i / 128 * 32 + at] >> 2 * (i % 128 / 32) & 3) << 4;
         g = b[192 + i / 16];
         return (float)(half_at(b + 208) * (g < 128 ? g : g - 256) * (q - 32));
+    case LS_BLOCK_Q3_K:
+        k = i / 16;
+        q = (b[32 + i / 128 * 32 + at] >> 2 * (g % 4) & 3) - (b[at] >> g & 1 ? 0 : 4);
+        k = (b[96 + k % 8] >> (k < 8 ? 0 : 4) & 15) + 16 * (b[104 + k % 4] >> k / 4 * 2 & 3) - 32;
+        return (float)((double)(float)(half_at(b + 108) * k) * q);
+    case LS_BLOCK_Q2_K:
+        q = b[16 + i / 128 * 32 + at] >> 2 * (g % 4) & 3;
+        return (float)((double)(float)(half_at(b + 80) * (b[i / 16] & 15)) * q -
+                       (double)(float)(half_at(b + 82) * (b[i / 16] >> 4)));
+    case LS_BLOCK_IQ4_NL: return (float)(half_at(b) * entries[nibble_of(b + 2, i)]);
+    case LS_BLOCK_IQ4_XS:
+        k = (b[4 + g / 2] >> 4 * (g % 2) & 15) + 16 * ((b[2] | b[3] << 8) >> 2 * g & 3) - 32;
+        q = entries[nibble_of(b + 8 + 16 * g, at)];
+        return (float)((double)(float)(half_at(b) * k) * q);
     case LS_NBLOCK_TYPES: break;
     }
     return NAN;
@@ -86,14 +105,16 @@ static void fill(ls_block_type t, uint8_t *x) {
     }
     bool wide = b->elements > 1;
     for (size_t i = 0; i < nbytes; i += (size_t)b->nbytes) {
-        uint8_t *scale = x + i + (t == LS_BLOCK_Q6_K ? 208 : 0);
+        int at = 0, n = block_scales(t, &at);
+        uint8_t *scale = x + i + at;
         if (t == LS_BLOCK_F32 || t == LS_BLOCK_BF16) scale[b->nbytes - 1] &= 0xbf;
         if (t == LS_BLOCK_F16 || wide)
             set_half(scale, (unsigned)(scale[0] | scale[1] << 8) & 0xbfffu);
-        if (wide && t != LS_BLOCK_Q6_K && b->nbytes >= 20)
-            set_half(scale + 2, (unsigned)(scale[2] | scale[3] << 8) & 0xbfffu);
+        if (n == 2) set_half(scale + 2, (unsigned)(scale[2] | scale[3] << 8) & 0xbfffu);
     }
-    if (wide) set_half(x + (t == LS_BLOCK_Q6_K ? 208 : 0), 0x8003); /* subnormal */
+    int at = 0;
+    block_scales(t, &at);
+    if (wide) set_half(x + at, 0x8003); /* subnormal */
 }
 
 static void test_values(void **state) {
@@ -114,6 +135,41 @@ static void test_values(void **state) {
                     fail_msg("%s, %s, element %d: %a, want %a", b->name, k->name, j, (double)y[j],
                              (double)want);
             }
+        }
+    }
+}
+
+/* CRC-32C of the values that gguf has for blocks of some bytes, with scales that are infinite, NaN,
+ * subnormal, a negative zero and the greatest; each NaN is 0x7fc00000. */
+static const struct {
+    ls_block_type type;
+    uint32_t crc;
+} recorded[] = {
+    {LS_BLOCK_Q8_0, 0x5cf88162}, {LS_BLOCK_Q4_0, 0x1de181c5},   {LS_BLOCK_Q4_1, 0x83eca30e},
+    {LS_BLOCK_Q5_0, 0x039f0e0c}, {LS_BLOCK_Q5_1, 0xbc8f0e9a},   {LS_BLOCK_Q4_K, 0x1af67e07},
+    {LS_BLOCK_Q5_K, 0x02c72472}, {LS_BLOCK_Q6_K, 0x86e1d202},   {LS_BLOCK_Q3_K, 0xfd81e49f},
+    {LS_BLOCK_Q2_K, 0xf8a7ac6f}, {LS_BLOCK_IQ4_NL, 0x429c3baf}, {LS_BLOCK_IQ4_XS, 0x6caeafcd}};
+
+static void test_recorded(void **state) {
+    (void)state;
+    enum { N = 40, ODD = 36 };
+    static const unsigned odd[] = {0x7c00, 0xfc00, 0x7e01, 0x0001, 0x8000, 0x7bff};
+    static uint8_t x[N * 256];
+    static float y[N * LS_BLOCK_MOST];
+    for (size_t r = 0; r < sizeof recorded / sizeof *recorded; r++) {
+        const ls_block_info *b = ls_block_of(recorded[r].type);
+        const ls_kernels *k = NULL;
+        int at = 0, n = block_scales(recorded[r].type, &at), count = N * b->elements;
+        for (uint64_t i = 0; i < (uint64_t)(N * b->nbytes); i++)
+            x[i] = (uint8_t)((i * 2654435761u + (i >> 5) * 40503) >> 13);
+        for (int i = 0; i < ODD; i++)
+            for (int s = 0; s < n; s++)
+                set_half(x + i * b->nbytes + at + 2 * s, odd[s ? i % 6 : i / (n == 2 ? 6 : 1) % 6]);
+        for (int v = 0; (k = ls_kernels_at(v)); v++) {
+            k->unpack[recorded[r].type](N, x, y);
+            for (int i = 0; i < count; i++)
+                if (isnan(y[i])) memcpy(&y[i], &(uint32_t){0x7fc00000}, sizeof *y);
+            assert_int_equal(ls_crc32c(y, (size_t)count * sizeof *y), recorded[r].crc);
         }
     }
 }
@@ -263,9 +319,9 @@ static void test_names(void **state) {
 
 int main(void) {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_values),  cmocka_unit_test(test_ranges),
-        cmocka_unit_test(test_written), cmocka_unit_test(test_packing),
-        cmocka_unit_test(test_names),
+        cmocka_unit_test(test_values),  cmocka_unit_test(test_recorded),
+        cmocka_unit_test(test_ranges),  cmocka_unit_test(test_written),
+        cmocka_unit_test(test_packing), cmocka_unit_test(test_names),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

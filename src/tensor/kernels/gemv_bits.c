@@ -1,8 +1,8 @@
-/* gemv_bits.c - products of one row with rows of blocks whose numbers have five or six bits, and
- * with rows of blocks of 256 (tensor/block.h): see gemv_blocks.h.
+/* gemv_bits.c - products of one row with rows of blocks whose numbers have five or six bits, with
+ * rows of blocks of 256, and of IQ4_NL (tensor/block.h): see gemv_blocks.h.
  *
- * A row is a lane, as in gemv_blocks.c. A number is its low four bits and 16 times the bits above,
- * which is exact; it is scaled to the bits of kernels/unpack.c.
+ * A row is a lane, as in gemv_blocks.c. A number is its low four or two bits, and 16 or 4 times the
+ * bits above, which is exact; it is scaled to the bits of kernels/unpack.c.
  */
 #include "tensor/kernels/gemv_blocks.h"
 
@@ -13,7 +13,7 @@ typedef struct rows {
     int64_t stride, strip; /* bytes between rows, between strips */
     gemv_sums sum[STRIPS];
     v16 d[STRIPS], m[STRIPS];
-    v16 low[STRIPS][4]; /* the lower or the higher nibble of each byte counts */
+    v16 low[STRIPS][4]; /* the lowest bits of each byte count */
     v16 high[STRIPS]
             [4]; /* the lowest bits of each byte; or the bits of the first words are those of
                   * sixteen elements */
@@ -27,35 +27,48 @@ INLINE void read_words(const rows *r, const uint8_t *p, int down, v16 words[STRI
     }
 }
 
-/* The bits above the lowest four: how many; spread: one in each bit of the first word. */
-typedef struct above {
-    int bits, spread;
-} above;
+/* The bits of a number: two or four low ones; how many above them; spread: one in each bit of the
+ * first word. */
+typedef struct bits {
+    int low, above, spread;
+} bits;
 
-INLINE v16 number(const rows *r, int s, int i, above a) {
-    v16 q = v_pick_u4(r->low[s][i / 4], i % 4 * 2);
-    if (!a.bits) return q;
-    v16 high = a.spread ? v_pick_bits(r->high[s][0], i, 1)
-                        : v_pick_bits(r->high[s][i / 4], i % 4 * 8, a.bits);
-    return v_fma(high, v_set1(16.0f), q);
+INLINE v16 number(const rows *r, int s, int i, bits b) {
+    v16 word = r->low[s][i / 4];
+    v16 q = b.low == 4 ? v_pick_u4(word, i % 4 * 2) : v_pick_bits(word, i % 4 * 8, 2);
+    if (!b.above) return q;
+    v16 high = b.spread ? v_pick_bits(r->high[s][0], i, 1)
+                        : v_pick_bits(r->high[s][i / 4], i % 4 * 8, b.above);
+    return v_fma(high, v_set1(b.low == 4 ? 16.0f : 4.0f), q);
 }
 
 /* d q + m: the product is exact. */
-INLINE void add_affine(int bf16, rows *r, const float *x, above a) {
+INLINE void add_affine(int bf16, rows *r, const float *x, bits b) {
     UNROLL for (int k = 0; k < 16; k += 4) UNROLL for (int s = 0; s < STRIPS; s++) {
         v16 w[4];
-        UNROLL for (int i = 0; i < 4; i++) w[i] = v_fma(number(r, s, k + i, a), r->d[s], r->m[s]);
+        UNROLL for (int i = 0; i < 4; i++) w[i] = v_fma(number(r, s, k + i, b), r->d[s], r->m[s]);
         gemv_four(bf16, x + k, w, &r->sum[s]);
     }
 }
 
 /* d (q - middle) */
-INLINE void add_centred(int bf16, rows *r, const float *x, float middle, above a) {
+INLINE void add_centred(int bf16, rows *r, const float *x, float middle, bits b) {
     UNROLL for (int k = 0; k < 16; k += 4) UNROLL for (int s = 0; s < STRIPS; s++) {
         v16 w[4];
         UNROLL for (int i = 0; i < 4; i++) w[i] =
-            v_mul(v_sub(number(r, s, k + i, a), v_set1(middle)), r->d[s]);
+            v_mul(v_sub(number(r, s, k + i, b), v_set1(middle)), r->d[s]);
         gemv_four(bf16, x + k, w, &r->sum[s]);
+    }
+}
+
+/* d e[q], of the numbers that are the lower nibbles of bytes. */
+INLINE void add_entries(int bf16, rows *r, const float *x) {
+    UNROLL for (int s = 0; s < STRIPS; s++) UNROLL for (int k = 0; k < 4; k++) r->low[s][k] =
+        v_entries(v_mask(r->low[s][k], 0x0f0f0f0f), LS_IQ4_TABLE);
+    UNROLL for (int k = 0; k < 4; k++) UNROLL for (int s = 0; s < STRIPS; s++) {
+        v16 w[4];
+        UNROLL for (int i = 0; i < 4; i++) w[i] = v_mul(v_pick_i8(r->low[s][k], i), r->d[s]);
+        gemv_four(bf16, x + 4 * k, w, &r->sum[s]);
     }
 }
 
@@ -66,7 +79,7 @@ INLINE void end_group(int bf16, rows *r) {
 
 /* ---- blocks of 32 ---- */
 
-static const above FIFTH = {1, 1};
+static const bits FIFTH = {4, 1, 1};
 
 INLINE void block_q5_0(int bf16, rows *r, const float *x, const uint8_t *p) {
     v16 words[STRIPS][4];
@@ -91,6 +104,17 @@ INLINE void block_q5_1(int bf16, rows *r, const float *x, const uint8_t *p) {
         read_words(r, p + 4, 16 * half, r->high);
         read_words(r, p + 8, 4 * half, r->low);
         add_affine(bf16, r, x + 16 * half, FIFTH);
+    }
+    end_group(bf16, r);
+}
+
+INLINE void block_iq4_nl(int bf16, rows *r, const float *x, const uint8_t *p) {
+    v16 words[STRIPS][4];
+    read_words(r, p, 0, words);
+    UNROLL for (int s = 0; s < STRIPS; s++) r->d[s] = v_pick_f16(words[s][0], 0);
+    for (int half = 0; half < 2; half++) {
+        read_words(r, p + 2, 4 * half, r->low);
+        add_entries(bf16, r, x + 16 * half);
     }
     end_group(bf16, r);
 }
@@ -138,7 +162,7 @@ INLINE void block_q4_k(int bf16, rows *r, const float *x, const uint8_t *p) {
     for (int i = 0; i < PARTS; i++) {
         take_scales(r, &all, i / 2);
         read_words(r, p + 16 + i / 4 * GROUP + i % 2 * 16, i / 2 % 2 * 4, r->low);
-        add_affine(bf16, r, x + 16 * i, (above){0, 0});
+        add_affine(bf16, r, x + 16 * i, (bits){4, 0, 0});
         if (i % 2) end_group(bf16, r);
     }
 }
@@ -150,7 +174,7 @@ INLINE void block_q5_k(int bf16, rows *r, const float *x, const uint8_t *p) {
         take_scales(r, &all, i / 2);
         read_words(r, p + 48 + i / 4 * GROUP + i % 2 * 16, i / 2 % 2 * 4, r->low);
         read_words(r, p + 16 + i % 2 * 16, i / 2, r->high);
-        add_affine(bf16, r, x + 16 * i, (above){1, 0});
+        add_affine(bf16, r, x + 16 * i, (bits){4, 1, 0});
         if (i % 2) end_group(bf16, r);
     }
 }
@@ -172,7 +196,78 @@ INLINE void block_q6_k(int bf16, rows *r, const float *x, const uint8_t *p) {
         UNROLL for (int s = 0; s < STRIPS; s++) r->d[s] = v_load(all.d[i][s]);
         read_words(r, p + 64 * half + group % 2 * GROUP + i % 2 * 16, group / 2 * 4, r->low);
         read_words(r, p + 128 + half * GROUP + i % 2 * 16, 2 * group, r->high);
-        add_centred(bf16, r, x + 16 * i, 32.0f, (above){2, 0});
+        add_centred(bf16, r, x + 16 * i, 32.0f, (bits){4, 2, 0});
+        if (i % 2) end_group(bf16, r);
+    }
+}
+
+/* d (s - 32) */
+INLINE v16 scale_of_six(v16 d, v16 high, v16 low) {
+    return v_mul(d, v_sub(v_fma(high, v_set1(16.0f), low), v_set1(32.0f)));
+}
+
+/* The twelve bytes of scales, and the sixteen bytes that end with the block. */
+INLINE void read_scales_q3_k(const rows *r, const uint8_t *p, scales *all) {
+    v16 words[STRIPS][4], last[STRIPS][4];
+    read_words(r, p + 94, 0, last);
+    read_words(r, p + 92, 0, words);
+    UNROLL for (int s = 0; s < STRIPS; s++) UNROLL for (int i = 0; i < PARTS; i++) {
+        v16 high = v_pick_bits(words[s][3], i % 4 * 8 + i / 4 * 2, 2);
+        v16 low = v_pick_u4(words[s][1 + i / 4 % 2], i % 4 * 2 + i / 8);
+        v_store(all->d[i][s], scale_of_six(v_pick_f16(last[s][3], 1), high, low));
+    }
+}
+
+INLINE void block_q3_k(int bf16, rows *r, const float *x, const uint8_t *p) {
+    scales all;
+    read_scales_q3_k(r, p, &all);
+    for (int i = 0; i < PARTS; i++) {
+        UNROLL for (int s = 0; s < STRIPS; s++) r->d[s] = v_load(all.d[i][s]);
+        read_words(r, p + 32 + i / 8 * GROUP + i % 2 * 16, i / 2 % 4 * 2, r->low);
+        read_words(r, p + i % 2 * 16, i / 2, r->high);
+        add_centred(bf16, r, x + 16 * i, 4.0f, (bits){2, 1, 0});
+        if (i % 2) end_group(bf16, r);
+    }
+}
+
+/* The sixteen bytes that a block begins with, and those that end with it. */
+INLINE void read_scales_q2_k(const rows *r, const uint8_t *p, scales *all) {
+    v16 words[STRIPS][4], last[STRIPS][4];
+    read_words(r, p, 0, words);
+    read_words(r, p + 68, 0, last);
+    UNROLL for (int s = 0; s < STRIPS; s++) {
+        v16 d = v_pick_f16(last[s][3], 0), m = v_pick_f16(last[s][3], 1);
+        UNROLL for (int i = 0; i < PARTS; i++) {
+            v16 word = words[s][i / 4];
+            put_scales(all, i, s, v_mul(d, v_pick_u4(word, i % 4 * 2)),
+                       v_mul(m, v_pick_u4(word, i % 4 * 2 + 1)));
+        }
+    }
+}
+
+INLINE void block_q2_k(int bf16, rows *r, const float *x, const uint8_t *p) {
+    scales all;
+    read_scales_q2_k(r, p, &all);
+    for (int i = 0; i < PARTS; i++) {
+        take_scales(r, &all, i);
+        read_words(r, p + 16 + i / 8 * GROUP + i % 2 * 16, i / 2 % 4 * 2, r->low);
+        add_affine(bf16, r, x + 16 * i, (bits){2, 0, 0});
+        if (i % 2) end_group(bf16, r);
+    }
+}
+
+INLINE void block_iq4_xs(int bf16, rows *r, const float *x, const uint8_t *p) {
+    v16 words[STRIPS][4];
+    scales all;
+    read_words(r, p, 0, words);
+    UNROLL for (int s = 0; s < STRIPS; s++) UNROLL for (int g = 0; g < PARTS / 2; g++)
+        v_store(all.d[g][s],
+                scale_of_six(v_pick_f16(words[s][0], 0), v_pick_bits(words[s][0], 16 + 2 * g, 2),
+                             v_pick_u4(words[s][1], g)));
+    for (int i = 0; i < PARTS; i++) {
+        UNROLL for (int s = 0; s < STRIPS; s++) r->d[s] = v_load(all.d[i / 2][s]);
+        read_words(r, p + 8 + i / 2 * 16, i % 2 * 4, r->low);
+        add_entries(bf16, r, x + 16 * i);
         if (i % 2) end_group(bf16, r);
     }
 }
@@ -211,10 +306,18 @@ ROWS(q5_1, 0, q5_1, 32, 24)
 ROWS(q4_k, 0, q4_k, 256, 144)
 ROWS(q5_k, 0, q5_k, 256, 176)
 ROWS(q6_k, 0, q6_k, 256, 210)
+ROWS(q3_k, 0, q3_k, 256, 110)
+ROWS(q2_k, 0, q2_k, 256, 84)
+ROWS(iq4_nl, 0, iq4_nl, 32, 18)
+ROWS(iq4_xs, 0, iq4_xs, 256, 136)
 #ifdef V_PAIRS
 ROWS(q5_0_bf16, 1, q5_0, 32, 22)
 ROWS(q5_1_bf16, 1, q5_1, 32, 24)
 ROWS(q4_k_bf16, 1, q4_k, 256, 144)
 ROWS(q5_k_bf16, 1, q5_k, 256, 176)
 ROWS(q6_k_bf16, 1, q6_k, 256, 210)
+ROWS(q3_k_bf16, 1, q3_k, 256, 110)
+ROWS(q2_k_bf16, 1, q2_k, 256, 84)
+ROWS(iq4_nl_bf16, 1, iq4_nl, 32, 18)
+ROWS(iq4_xs_bf16, 1, iq4_xs, 256, 136)
 #endif

@@ -20,7 +20,8 @@ typedef void ls_gemv_rows(int strips, int64_t C, const float *x, const uint8_t *
 ls_gemv_rows LS_K(gemv_rows_q8_0), LS_K(gemv_rows_q4_0), LS_K(gemv_rows_q4_1);
 /* 2 strips: gemv_bits.c. */
 ls_gemv_rows LS_K(gemv_rows_q5_0), LS_K(gemv_rows_q5_1), LS_K(gemv_rows_q4_k), LS_K(gemv_rows_q5_k),
-    LS_K(gemv_rows_q6_k);
+    LS_K(gemv_rows_q6_k), LS_K(gemv_rows_q3_k), LS_K(gemv_rows_q2_k), LS_K(gemv_rows_iq4_nl),
+    LS_K(gemv_rows_iq4_xs);
 
 /* From the chains in y, which it completes; returns how many of the rows the strips have. Types:
  * gemv_strips.c. */
@@ -30,7 +31,8 @@ int64_t LS_K(gemv_strip_rows)(const ls_gemv_table_job *);
 /* Products in bf16: x has bf16 values, weights are rounded to bf16 as they are scaled. */
 ls_gemv_rows LS_K(gemv_rows_q8_0_bf16), LS_K(gemv_rows_q4_0_bf16), LS_K(gemv_rows_q4_1_bf16);
 ls_gemv_rows LS_K(gemv_rows_q5_0_bf16), LS_K(gemv_rows_q5_1_bf16), LS_K(gemv_rows_q4_k_bf16),
-    LS_K(gemv_rows_q5_k_bf16), LS_K(gemv_rows_q6_k_bf16);
+    LS_K(gemv_rows_q5_k_bf16), LS_K(gemv_rows_q6_k_bf16), LS_K(gemv_rows_q3_k_bf16),
+    LS_K(gemv_rows_q2_k_bf16), LS_K(gemv_rows_iq4_nl_bf16), LS_K(gemv_rows_iq4_xs_bf16);
 #endif
 
 /* Sums of rows, a row a lane: one chain; in bf16 the sum of the blocks before, and the chains of

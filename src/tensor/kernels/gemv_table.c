@@ -239,6 +239,10 @@ static block_rows rows_of(ls_block_type type) {
     case LS_BLOCK_Q5_1: return (block_rows){32, 24, LS_K(unpack_q5_1), BOTH(q5_1), 2};
     case LS_BLOCK_Q4_K: return (block_rows){256, 144, LS_K(unpack_q4_k), BOTH(q4_k), 2};
     case LS_BLOCK_Q5_K: return (block_rows){256, 176, LS_K(unpack_q5_k), BOTH(q5_k), 2};
+    case LS_BLOCK_Q3_K: return (block_rows){256, 110, LS_K(unpack_q3_k), BOTH(q3_k), 2};
+    case LS_BLOCK_Q2_K: return (block_rows){256, 84, LS_K(unpack_q2_k), BOTH(q2_k), 2};
+    case LS_BLOCK_IQ4_NL: return (block_rows){32, 18, LS_K(unpack_iq4_nl), BOTH(iq4_nl), 2};
+    case LS_BLOCK_IQ4_XS: return (block_rows){256, 136, LS_K(unpack_iq4_xs), BOTH(iq4_xs), 2};
     default: return (block_rows){256, 210, LS_K(unpack_q6_k), BOTH(q6_k), 2};
     }
 }

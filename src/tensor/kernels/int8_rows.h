@@ -36,7 +36,7 @@ typedef struct numbers {
 
 /* Scales of the rows of a register. */
 typedef struct scales {
-    vr d[2], m;
+    vr d[2], m[2];
 } scales;
 
 /* 32 activations of each row of the panel. */
@@ -52,17 +52,21 @@ INLINE vr add_products(vr chain, vr d, const ls_int8_block *x, vsum sum, int32_t
 /* Continues a row's chain with the sum of a group that has one scale. */
 INLINE void add_sum(numbers t, scales s, const ls_int8_block *x, vsum sum, float *chain) {
     vr y = add_products(r_load(chain), s.d[0], x, sum, t.middle * x->sum);
-    if (t.affine) y = r_fma(s.m, r_set1(x->shift), y);
+    if (t.affine) y = r_fma(s.m[0], r_set1(x->shift), y);
     r_store(chain, y);
 }
 
-/* The same with a scale for each half; no type that has these has minima. */
+/* The same with scales for each half. */
 INLINE void add_halves(numbers t, scales s, const ls_int8_block *x, const vb w[WORDS],
                        float *chain) {
     vsum first = b_dot(t.most, WORDS / 2, w, x->q);
     vsum second = b_dot(t.most, WORDS / 2, w + WORDS / 2, x->q + LS_INT8_GROUP / 2);
+    const int32_t left = x->sum - x->first;
     vr y = add_products(r_load(chain), s.d[0], x, first, t.middle * x->first);
-    r_store(chain, add_products(y, s.d[1], x, second, t.middle * (x->sum - x->first)));
+    if (t.affine) y = r_fma(s.m[0], r_set1(x->d * (float)x->first), y);
+    y = add_products(y, s.d[1], x, second, t.middle * left);
+    if (t.affine) y = r_fma(s.m[1], r_set1(x->d * (float)left), y);
+    r_store(chain, y);
 }
 
 #ifdef LS_INT8_AMX
@@ -195,7 +199,7 @@ INLINE void strips_q4_1(const uint8_t *p, panel x, float *chains) {
         vb w[WORDS];
         nibbles_at(p + 2 * STRIPS * SCALES, i, w);
         add_group((numbers){.most = 15, .affine = true}, w,
-                  (scales){.d = {r_load(d + i * LS_VR)}, .m = r_load(m + i * LS_VR)}, x, chains);
+                  (scales){.d = {r_load(d + i * LS_VR)}, .m = {r_load(m + i * LS_VR)}}, x, chains);
     }
 }
 
@@ -237,7 +241,8 @@ INLINE void lanes_add(numbers t, const ls_int8_lanes *lanes, panel x, float *cha
     for (int i = 0; i < REGISTERS; i++, chains += x.R * LS_VR) {
         scales s = {.d = {r_load(lanes->d[0] + i * LS_VR)}};
         if (t.halves) s.d[1] = r_load(lanes->d[1] + i * LS_VR);
-        if (t.affine) s.m = r_load(lanes->m + i * LS_VR);
+        if (t.affine) s.m[0] = r_load(lanes->m[0] + i * LS_VR);
+        if (t.affine && t.halves) s.m[1] = r_load(lanes->m[1] + i * LS_VR);
         vb w[WORDS];
         UNROLL for (int k = 0; k < WORDS; k++) {
             w[k] = b_load(lanes->words[k] + i * 4 * LS_VR);
@@ -306,6 +311,22 @@ INLINE void all_rows(const ls_int8_job *j, int64_t v) {
     case LS_BLOCK_Q5_K:
         each_rows(j, (numbers){.most = 31, .affine = true},
                   (blocks){256, 176, LS_K(int8_lanes_q5_k)}, v);
+        break;
+    case LS_BLOCK_Q3_K:
+        each_rows(j, (numbers){.most = 7, .middle = 4, .halves = true},
+                  (blocks){256, 110, LS_K(int8_lanes_q3_k)}, v);
+        break;
+    case LS_BLOCK_Q2_K:
+        each_rows(j, (numbers){.most = 3, .affine = true, .halves = true},
+                  (blocks){256, 84, LS_K(int8_lanes_q2_k)}, v);
+        break;
+    case LS_BLOCK_IQ4_NL:
+        each_rows(j, (numbers){.most = 128, .middle = LS_B_MIDDLE},
+                  (blocks){32, 18, LS_K(int8_lanes_iq4_nl)}, v);
+        break;
+    case LS_BLOCK_IQ4_XS:
+        each_rows(j, (numbers){.most = 128, .middle = LS_B_MIDDLE},
+                  (blocks){256, 136, LS_K(int8_lanes_iq4_xs)}, v);
         break;
     default:
         each_rows(j, (numbers){.most = 63, .middle = 32, .halves = true},

@@ -124,6 +124,26 @@ void LS_K(unpack_q5_1)(int64_t n, const uint8_t *x, float *y) {
                          scale_at(x + 2), y);
 }
 
+/* Numbers of IQ4_NL and IQ4_XS, as i8; the same 32 bytes of lanes are used twice. */
+INLINE group entries_of(group q) {
+    float lanes[LS_LANES];
+    memcpy(lanes, q.of, sizeof q.of);
+    memcpy(lanes + LS_LANES / 2, q.of, sizeof q.of);
+    v_store(lanes, v_entries(v_load(lanes), LS_IQ4_TABLE));
+    memcpy(q.of, lanes, sizeof q.of);
+    return q;
+}
+
+INLINE void put_entries(const uint8_t *x, float d, float *y) {
+    group q = entries_of(nibbles_at(x));
+    v_store(y, v_mul(v_of_i8(q.of[0], q.of[1]), v_set1(d)));
+    v_store(y + LS_LANES, v_mul(v_of_i8(q.of[2], q.of[3]), v_set1(d)));
+}
+
+void LS_K(unpack_iq4_nl)(int64_t n, const uint8_t *x, float *y) {
+    for (; n-- > 0; x += 18, y += GROUP) put_entries(x + 2, scale_at(x), y);
+}
+
 /* ---- blocks of 256: 8 groups ---- */
 
 /* Scale and minimum of a group, 6 bits each, from 12 bytes: those of groups 0 to 3 are the low bits
@@ -172,6 +192,51 @@ void LS_K(unpack_q6_k)(int64_t n, const uint8_t *x, float *y) {
             group q = join(low, bits_at(x + 128 + g / 4 * GROUP, g % 4 * 2, 3));
             put_scaled(q.of[0], q.of[1], 32, d * (float)scales[2 * g], y);
             put_scaled(q.of[2], q.of[3], 32, d * (float)scales[2 * g + 1], y + LS_LANES);
+        }
+    }
+}
+
+/* Scale k of 16, 6 bits: its low four are in byte k % 8 of 12, its high two in byte 8 + k % 4. */
+INLINE float scale_q3_k(const uint8_t *x, int k) {
+    int low = x[k % 8] >> k / 8 * 4 & 15, high = x[8 + k % 4] >> k / 4 * 2 & 3;
+    return (float)((low | high << 4) - 32);
+}
+
+/* Each half has 32 bytes with two bits of each of its four groups. The third bit of element i of
+ * group g is bit g of byte i of 32. */
+void LS_K(unpack_q3_k)(int64_t n, const uint8_t *x, float *y) {
+    for (; n-- > 0; x += 110) {
+        float d = scale_at(x + 108);
+        for (int g = 0; g < 8; g++, y += GROUP) {
+            group q = bits_at(x + 32 + g / 4 * GROUP, g % 4 * 2, 3), third = bits_at(x, g, 1);
+            for (int i = 0; i < GROUP / 8; i++) q.of[i] |= third.of[i] << 2;
+            put_scaled(q.of[0], q.of[1], 4, d * scale_q3_k(x + 96, 2 * g), y);
+            put_scaled(q.of[2], q.of[3], 4, d * scale_q3_k(x + 96, 2 * g + 1), y + LS_LANES);
+        }
+    }
+}
+
+/* The bits of q as in Q3_K. A byte has the scale (low nibble) and the minimum of 16 elements. */
+void LS_K(unpack_q2_k)(int64_t n, const uint8_t *x, float *y) {
+    for (; n-- > 0; x += 84) {
+        float d = scale_at(x + 80), m = scale_at(x + 82);
+        for (int k = 0; k < 16; k++, y += LS_LANES) {
+            group q = bits_at(x + 16 + k / 8 * GROUP, k % 8 / 2 * 2, 3);
+            v16 all = v_of_u8(q.of[k % 2 * 2], q.of[k % 2 * 2 + 1]);
+            v16 scale = v_set1(d * (float)(x[k] & 15)), minimum = v_set1(m * (float)(x[k] >> 4));
+            v_store(y, v_sub(v_mul(all, scale), minimum));
+        }
+    }
+}
+
+/* A group's scale: four bits in bytes 4 to 7, two in bytes 2 and 3. Its numbers are those of a
+ * block of 32. */
+void LS_K(unpack_iq4_xs)(int64_t n, const uint8_t *x, float *y) {
+    for (; n-- > 0; x += 136) {
+        float d = scale_at(x);
+        for (int g = 0; g < 8; g++, y += GROUP) {
+            int low = x[4 + g / 2] >> g % 2 * 4 & 15, high = x[2 + g / 4] >> g % 4 * 2 & 3;
+            put_entries(x + 8 + 16 * g, d * (float)((low | high << 4) - 32), y);
         }
     }
 }

@@ -9,6 +9,10 @@
 #define LS_K_(name, variant)  LS_K__(name, variant)
 #define LS_K(name)            LS_K_(name, LS_VARIANT)
 
+/* The numbers of IQ4_NL and IQ4_XS, -127 to 113, as bytes of i8. */
+static const uint8_t LS_IQ4_TABLE[16] = {129, 152, 173, 191, 207, 221, 234, 246,
+                                         1,   13,  25,  38,  53,  69,  89,  113};
+
 void LS_K(gemm_tile)(int64_t K, const float *a, int64_t rs, int64_t cs, const float *b,
                      const float *start, float *c, int64_t ldc);
 void LS_K(pack_a)(int64_t M, int64_t K, const float *a, int64_t rs, int64_t cs, float *out);
@@ -129,7 +133,8 @@ void LS_K(widen)(ls_dtype from, size_t n, const void *x, float *y);
 void LS_K(narrow)(ls_dtype to, size_t n, const float *x, void *y);
 ls_unpack_kernel LS_K(unpack_f32), LS_K(unpack_f16), LS_K(unpack_bf16), LS_K(unpack_q8_0),
     LS_K(unpack_q4_0), LS_K(unpack_q4_1), LS_K(unpack_q5_0), LS_K(unpack_q5_1), LS_K(unpack_q4_k),
-    LS_K(unpack_q5_k), LS_K(unpack_q6_k);
+    LS_K(unpack_q5_k), LS_K(unpack_q6_k), LS_K(unpack_q3_k), LS_K(unpack_q2_k), LS_K(unpack_iq4_nl),
+    LS_K(unpack_iq4_xs);
 int64_t LS_K(add_error)(int64_t n, float keep, const float *error, const float *x, float *out);
 void LS_K(subtract)(int64_t n, const float *a, const float *b, float *out);
 float LS_K(abs_max)(int64_t n, const float *x);

@@ -315,6 +315,20 @@ __attribute__((weak)) _Thread_local bool mock_vnni = false;
 
 #define MOCK_256I(expression) MOCK_EACH(__m256i, h, 16, (uint16_t)(expression))
 static inline __m256i _mm256_setzero_si256(void) { MOCK_256I(0); }
+static inline __m256i _mm256_broadcastsi128_si256(__m128i a) {
+    __m256i r;
+    memcpy(&r.h[0], &a, sizeof a);
+    memcpy(&r.h[8], &a, sizeof a);
+    return r;
+}
+static inline __m256i _mm256_shuffle_epi8(__m256i a, __m256i b) {
+    uint8_t x[32], at[32];
+    memcpy(x, &a, sizeof x);
+    memcpy(at, &b, sizeof at);
+    for (int i = 0; i < 32; i++) at[i] = at[i] & 128 ? 0 : x[(i & 16) | (at[i] & 15)];
+    memcpy(&b, at, sizeof at);
+    return b;
+}
 static inline __m256i _mm256_set1_epi16(short x) { MOCK_256I(x); }
 static inline __m256i _mm256_set1_epi8(char x) { MOCK_256I((x & 255) * 257); }
 static inline __m256i _mm256_set1_epi32(int x) { MOCK_256I((uint32_t)x >> 16 * (i & 1)); }
