@@ -7,6 +7,8 @@
 #include "serve/call_answer.h"
 #include "serve/response_answer.h"
 
+static const char CONTENT[] = "content", THOUGHT[] = "reasoning_content";
+
 static const ls_request_prompt *prompt_of(const ls_text_answer *a, size_t i) {
     return &a->request->prompts[i / (size_t)a->request->n];
 }
@@ -187,18 +189,18 @@ static ls_json *text_of(const ls_text_answer *a, size_t i) {
 
 /* The content of calls alone is null. */
 static ls_json *message_of(const ls_text_answer *a, size_t i, bool *calls_p) {
-    const ls_reply *r = &a->replies[i];
     ls_json *message = ls_json_new_object();
-    ls_tool_text t = ls_calls_of(a, r);
-    *calls_p = t.n > 0;
+    ls_answer_parts p = ls_answer_parts_of(a, &a->replies[i]);
+    *calls_p = p.calls.n > 0;
     ls_json_set_text(message, "role", "assistant");
     ls_json_set(message, "content",
-                t.n && t.ncontent == 0
+                p.calls.n && p.calls.ncontent == 0
                     ? ls_json_new_null()
-                    : ls_json_new_bytes(r->text.data ? r->text.data : "", t.ncontent));
+                    : ls_json_new_bytes(p.content, p.calls.ncontent));
     ls_json_set(message, "refusal", ls_json_new_null());
-    if (t.n) ls_json_set(message, "tool_calls", ls_calls_write(a, i, &t));
-    ls_tool_text_free(&t);
+    if (p.nthought) ls_json_set(message, THOUGHT, ls_json_new_bytes(p.thought, p.nthought));
+    if (p.calls.n) ls_json_set(message, "tool_calls", ls_calls_write(a, i, &p.calls));
+    ls_tool_text_free(&p.calls);
     return message;
 }
 
@@ -248,16 +250,18 @@ static ls_json *chunk_of(const ls_text_answer *a) {
     return o;
 }
 
-/* An event of reply i; text: a piece of its text, or a list of pieces of calls. */
-static void put_choice(const ls_text_answer *a, size_t i, ls_json *text, ls_answer_sent *sent,
-                       bool ends, ls_buf *out) {
+/* An event of reply i; text: a piece of its text, or, by `key`, of what a message has else; NULL: the
+ * reply ends. */
+static void put_choice(const ls_text_answer *a, size_t i, const char *key, ls_json *text,
+                       ls_answer_sent *sent, ls_buf *out) {
+    const bool ends = !text;
     const ls_reply *r = &a->replies[i];
     ls_json *o = chunk_of(a), *choices = ls_json_new_array(), *choice = ls_json_new_object();
     ls_json_set_integer(choice, "index", (int64_t)i);
     if (a->request->chat) {
         ls_json *delta = ls_json_new_object();
         if (!sent->begun) ls_json_set_text(delta, "role", "assistant");
-        if (text) ls_json_set(delta, ls_json_is_array(text) ? "tool_calls" : "content", text);
+        if (text) ls_json_set(delta, key, text);
         ls_json_set(choice, "delta", delta);
     } else {
         ls_json_set(choice, "text", text ? text : ls_json_new_text(""));
@@ -276,27 +280,35 @@ static void put_choice(const ls_text_answer *a, size_t i, ls_json *text, ls_answ
     sent->begun = true;
 }
 
+/* What is new of a text [n]; NULL: nothing. */
+static ls_json *new_piece(const char *text, size_t n, size_t *sent) {
+    if (n <= *sent) return NULL;
+    ls_json *piece = ls_json_new_bytes(text + *sent, n - *sent);
+    *sent = n;
+    return piece;
+}
+
 static void stream_reply(const ls_text_answer *a, size_t i, ls_answer_sent *sent, ls_buf *out) {
     const ls_reply *r = &a->replies[i];
     if (sent->ended) return;
-    if (!sent->begun && a->request->chat) put_choice(a, i, ls_json_new_text(""), sent, false, out);
+    if (!sent->begun && a->request->chat)
+        put_choice(a, i, CONTENT, ls_json_new_text(""), sent, out);
     if (!sent->begun && a->request->echo) {
         ls_buf prompt = {0};
         put_prompt(a, prompt_of(a, i), &prompt);
-        put_choice(a, i, ls_json_new_bytes(prompt.data, prompt.len), sent, false, out);
+        put_choice(a, i, CONTENT, ls_json_new_bytes(prompt.data, prompt.len), sent, out);
         ls_buf_free(&prompt);
     }
-    ls_tool_text t = ls_calls_of(a, r);
-    if (t.ncontent > sent->text) {
-        size_t n = t.ncontent - sent->text;
-        put_choice(a, i, ls_json_new_bytes(r->text.data + sent->text, n), sent, false, out);
-        sent->text = t.ncontent;
-    }
-    for (ls_json *piece; (piece = ls_calls_next(a, i, &t, sent));)
-        put_choice(a, i, piece, sent, false, out);
-    ls_tool_text_free(&t);
+    ls_answer_parts p = ls_answer_parts_of(a, r);
+    ls_json *thought = new_piece(p.thought, p.nthought, &sent->thought);
+    if (thought) put_choice(a, i, THOUGHT, thought, sent, out);
+    ls_json *content = new_piece(p.content, p.calls.ncontent, &sent->text);
+    if (content) put_choice(a, i, CONTENT, content, sent, out);
+    for (ls_json *piece; (piece = ls_calls_next(a, i, &p.calls, sent));)
+        put_choice(a, i, "tool_calls", piece, sent, out);
+    ls_tool_text_free(&p.calls);
     if (r->state != LS_REPLY_ENDED) return;
-    put_choice(a, i, NULL, sent, true, out);
+    put_choice(a, i, CONTENT, NULL, sent, out);
     sent->ended = true;
 }
 

@@ -17,8 +17,8 @@ typedef struct ls_text_answer {
 
 /* How much of a reply a stream has sent. */
 typedef struct ls_answer_sent {
-    bool begun, ended, opened; /* opened: an item of a response is not yet done */
-    size_t text, notes;
+    bool begun, ended, opened;   /* opened: an item of a response is not yet done */
+    size_t text, thought, notes; /* bytes of content, and of what was thought; notes */
     size_t calls, arguments; /* calls of tools that have begun; bytes of the last one's arguments */
     size_t events;           /* of a response */
 } ls_answer_sent;

@@ -4,12 +4,26 @@
 #include <stdlib.h>
 #include <string.h>
 
-ls_tool_text ls_calls_of(const ls_text_answer *a, const ls_reply *r) {
-    ls_tool_text t = {.ncontent = r->text.len};
-    if (a->request->tools.reads)
-        ls_tool_text_read(&a->request->tools.names, r->text.data ? r->text.data : "", r->text.len,
-                          r->state == LS_REPLY_ENDED, &t);
-    return t;
+ls_answer_parts ls_answer_parts_of(const ls_text_answer *a, const ls_reply *r) {
+    const ls_text_request *q = a->request;
+    const char *text = r->text.data ? r->text.data : "";
+    size_t n = r->text.len;
+    bool ended = r->state == LS_REPLY_ENDED;
+    ls_answer_parts p = {.thought = text, .content = text, .calls.ncontent = n};
+    if (!q->chat) return p;
+    const ls_thought_text t =
+        ls_thought_read(&a->model->thought, q->rule.thinks,
+                        q->tools.reads ? q->tools.names.form->open : "", text, n, ended);
+    p.thought = text + t.from;
+    p.content = text + t.rest;
+    p.nthought = t.to - t.from;
+    p.calls.ncontent = t.open ? 0 : n - t.rest;
+    if (q->tools.reads && !t.open)
+        ls_tool_text_read(&q->tools.names, p.content, n - t.rest, ended, &p.calls);
+    if (!q->asked) return p;
+    p.content = text;
+    p.calls.ncontent += t.rest;
+    return p;
 }
 
 ls_call_name ls_call_name_of(const ls_text_answer *a, size_t i, size_t call) {

@@ -1,12 +1,19 @@
-/* call_answer.h - calls of tools in replies, as OpenAI's JSON. */
+/* call_answer.h - the parts of a reply: what the model thought, what it says, and calls of tools,
+ * as OpenAI's JSON. */
 #ifndef LS_SERVE_CALL_ANSWER_H
 #define LS_SERVE_CALL_ANSWER_H
 
 #include "serve/answer.h"
 
-/* The calls of a reply, as far as it is written; none, if the request has no tools. The caller
- * frees it. */
-ls_tool_text ls_calls_of(const ls_text_answer *, const ls_reply *);
+/* A reply as far as it is written. */
+typedef struct ls_answer_parts {
+    const char *thought, *content; /* [nthought], [calls.ncontent] within the reply's text */
+    size_t nthought;
+    ls_tool_text calls; /* none, if the request has no tools */
+} ls_answer_parts;
+
+/* The caller frees its calls. In a response, thoughts are a part of the content. */
+ls_answer_parts ls_answer_parts_of(const ls_text_answer *, const ls_reply *);
 
 /* The id of a call of reply i: nine letters and digits, since Mistral's templates refuse others. */
 typedef struct ls_call_name {

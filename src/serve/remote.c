@@ -226,11 +226,14 @@ typedef struct stream {
     ls_buf line;   /* that is not complete yet */
     ls_buf answer; /* the text so far */
     ls_generated done;
+    bool thinks;   /* the latest piece was a thought */
     bool finished; /* the server has said why the text ends */
 } stream;
 
 static ls_status take_choice(stream *x, const ls_json *choice, ls_error *e) {
-    const char *text = ls_json_text(ls_json_get(ls_json_get(choice, "delta"), "content"));
+    const ls_json *delta = ls_json_get(choice, "delta");
+    const char *text = ls_json_text(ls_json_get(delta, "content"));
+    const char *thought = ls_json_text(ls_json_get(delta, "reasoning_content"));
     const char *end = ls_json_text(ls_json_get(choice, "finish_reason"));
     if (end) {
         x->finished = true;
@@ -238,7 +241,13 @@ static ls_status take_choice(stream *x, const ls_json *choice, ls_error *e) {
                       : ls_json_text(ls_json_get(choice, "stop_reason")) ? LS_END_STOP
                                                                          : LS_END_TOKEN;
     }
+    if (thought && *thought) { /* is seen, and is no part of the conversation */
+        x->thinks = true;
+        LS_TRY(x->w->fn((const uint8_t *)thought, strlen(thought), x->w->arg, e));
+    }
     if (!text || !*text) return LS_OK;
+    if (x->thinks) LS_TRY(x->w->fn((const uint8_t *)"\n\n", 2, x->w->arg, e));
+    x->thinks = false;
     size_t n = strlen(text);
     if (n > MOST_ANSWER - x->answer.len)
         return ls_fail(e, LS_EIO, "%s: the answer is longer than %d bytes", x->r->base,

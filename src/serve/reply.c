@@ -108,8 +108,13 @@ void ls_reply_sum(ls_reply *r, int64_t width, int64_t i, const float *values) {
 /* What may follow the text; NULL: no rule says so. */
 static const ls_allowed *find_allowed(ls_reply *r, ls_allowed *a) {
     const ls_reply_rule *o = r->rule;
+    int64_t from = r->nprompt;
     if (!o->constraint) return NULL;
-    *a = ls_constraint_after(o->constraint, &r->at, r->tokens + r->nprompt, r->n - r->nprompt);
+    if (o->thinks) {
+        while (from < r->n && r->tokens[from] != o->thought_end) from++;
+        if (from++ == r->n) return NULL;
+    }
+    *a = ls_constraint_after(o->constraint, &r->at, r->tokens + from, r->n - from);
     return a;
 }
 
@@ -124,7 +129,7 @@ static const float *change(const ls_reply *r, const ls_allowed *allowed, const f
                            size_t V, float *changed) {
     const ls_reply_rule *o = r->rule;
     bool penalizes = (o->frequency != 0 || o->presence != 0) && r->n > r->nprompt;
-    bool waits = r->n - r->nprompt < o->least;
+    bool waits = r->n - r->nprompt < o->least || (o->constraint && !allowed);
     if (!penalizes && !o->nbias && !waits && !allowed) return logits;
     memcpy(changed, logits, V * sizeof *logits);
     for (size_t i = 0; i < o->nbias; i++)

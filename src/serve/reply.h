@@ -38,6 +38,8 @@ typedef struct ls_reply_rule {
                            * LS_REPLY_ENDS */
     int nends;
     ls_constraint *constraint;      /* which texts are allowed; NULL: all */
+    bool thinks;                    /* the text begins within a thought, and */
+    uint32_t thought_end;           /* the constraint acts after this token */
     bool special;                   /* special tokens are written by their names */
     uint32_t shown[LS_REPLY_SHOWN]; /* [nshown] those that are written so anyway */
     int nshown;

@@ -425,6 +425,16 @@ static bool read_prompt(const reader *x) {
     return true;
 }
 
+/* The tokens by which an answer's parts are told apart. */
+static void note_marks(const reader *x, const ls_request_prompt *p) {
+    const ls_thought_form *f = &x->m->thought;
+    ls_reply_rule *o = &x->r->rule;
+    o->nshown = ls_tools_shown(&x->r->tools, x->m->trained->tokenizer, o->shown);
+    for (int i = 0; i < 2 && f->open; i++) o->shown[o->nshown++] = f->tokens[i];
+    o->thinks = ls_thought_is_open(f, p->tokens, p->n);
+    o->thought_end = f->tokens[1];
+}
+
 static bool read_messages(const reader *x) {
     ls_token_list list = {0};
     if (!x->m->format)
@@ -440,13 +450,13 @@ static bool read_messages(const reader *x) {
     ls_tools *tools = &x->r->tools;
     ls_status s = ls_tools_read(&x->m->tool_template, x->body, tools, &field, &x->why->error);
     if (s != LS_OK) return refuse(x, field, s);
-    x->r->rule.nshown = ls_tools_shown(tools, x->m->trained->tokenizer, x->r->rule.shown);
     s = ls_messages_encode(x->m->format, x->body, tools->list, &list, &field, &x->why->error);
     if (s != LS_OK) return refuse(x, field, s);
     ls_request_prompt *p = new_prompt(x->r);
     p->tokens = list.ids;
     p->n = (int64_t)list.n;
     if (p->n == 0) return REFUSE(x, "messages", "messages: they have no tokens");
+    note_marks(x, p);
     return true;
 }
 
@@ -502,6 +512,7 @@ static bool read_stream(const reader *x) {
 void ls_request_model_open(ls_request_model *m) {
     size_t V = (size_t)ls_infer_nlogits(&m->trained->model),
            used = ls_tokenizer_used(m->trained->tokenizer);
+    m->thought = ls_thought_form_of(m->trained->tokenizer);
     if (m->format) m->tool_template = ls_tool_template_of(m->format);
     m->constraints =
         ls_constraint_store_new(m->trained->tokenizer, (uint32_t)(used < V ? used : V));

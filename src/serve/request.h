@@ -10,6 +10,7 @@
 
 #include "base/json.h"
 #include "chat/chat_format.h"
+#include "chat/thought.h"
 #include "grammar/constraint_store.h"
 #include "serve/reply.h"
 #include "serve/tools.h"
@@ -32,6 +33,7 @@ typedef struct ls_request_model {
     int nadapters;
     int64_t context;
     ls_tool_template tool_template;   /* of the format */
+    ls_thought_form thought;          /* of the tokenizer */
     ls_constraint_store *constraints; /* of earlier requests */
 } ls_request_model;
 

@@ -131,7 +131,7 @@ static void set_end(ls_json *o, const ls_reply *r) {
 static ls_json *output_of(const ls_text_answer *a) {
     ls_json *output = ls_json_new_array();
     if (a->replies->state != LS_REPLY_ENDED) return output;
-    ls_tool_text t = ls_calls_of(a, a->replies);
+    ls_tool_text t = ls_answer_parts_of(a, a->replies).calls;
     if (has_message(&t)) ls_json_push(output, done_message(a, &t));
     for (size_t k = 0; k < t.n; k++) ls_json_push(output, done_call(a, &t, k));
     ls_tool_text_free(&t);
@@ -293,7 +293,7 @@ static void put_end(const event_writer *w) {
 }
 
 void ls_response_stream(const ls_text_answer *a, ls_answer_sent *sent, ls_buf *out) {
-    ls_tool_text t = ls_calls_of(a, a->replies);
+    ls_tool_text t = ls_answer_parts_of(a, a->replies).calls;
     event_writer w = {a, sent, &t, out};
     if (!sent->begun) {
         put_response(&w, "response.created");

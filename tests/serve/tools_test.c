@@ -17,7 +17,7 @@ static const char TEMPLATE[] =
     "{{ m.role[0] }}{{ m.content or '' }}{% for c in m.tool_calls or [] %}<tool_call>\n{\"name\": "
     "\"{{ "
     "c.function.name }}\", \"arguments\": {{ c.function.arguments | tojson }}}\n</tool_call>"
-    "{% endfor %}{% endfor %}a";
+    "{% endfor %}{% endfor %}a{{ thought or '' }}";
 static ls_trained trained;
 static ls_chat_format format;
 static ls_request_model model;
@@ -408,6 +408,72 @@ static void test_special(void **state) {
     free(json);
 }
 
+/* ---- thoughts ---- */
+
+static uint32_t byte_token(char byte) {
+    size_t n = 0;
+    for (uint32_t i = 0; i < ls_tokenizer_used(trained.tokenizer); i++) {
+        const uint8_t *bytes = ls_tokenizer_bytes(trained.tokenizer, i, &n);
+        if (n == 1 && *bytes == (uint8_t)byte) return i;
+    }
+    fail_msg("no token for %c", byte);
+    return 0;
+}
+
+/* The text of a stream's pieces of choice 0. */
+static void join_pieces(const asked *x, const char *key, ls_buf *out) {
+    char *all = ls_format("%.*s", (int)x->stream.len, x->stream.data);
+    for (char *line = all, *next; (next = strstr(line, "\n\n")); line = next + 2) {
+        ls_json *j = NULL;
+        ls_error e = {0};
+        *next = 0;
+        if (strcmp(line, "data: [DONE]") == 0) break;
+        assert_ls_ok(ls_json_parse(line + 6, strlen(line + 6), "an event", &j, &e), e);
+        const char *piece = text_at(choice_of(j, 0), "delta", key);
+        if (piece) ls_buf_append(out, piece, strlen(piece));
+        ls_json_free(j);
+    }
+    ls_buf_append(out, "", 1);
+    free(all);
+}
+
+/* A prompt that ends within a thought: the model thinks first, whatever is asked for, and what it
+ * thinks is no content; a call that it must write comes after it. */
+static void test_thoughts(void **state) {
+    (void)state;
+    asked x;
+    ls_buf pieces = {0};
+    model.thought = (ls_thought_form){"~", "`", {byte_token('~'), byte_token('`')}};
+    char *body = ls_format("{" ASK ", " TOOLS ", \"tool_choice\": {\"type\": \"function\", "
+                           "\"function\": {\"name\": \"turn\"}}, \"stream\": true, "
+                           "\"chat_template_kwargs\": {\"thought\": \"~\"}, \"logit_bias\": "
+                           "{\"%u\": 5}}",
+                           model.thought.tokens[1]);
+    ls_json *o = ask(&x, body);
+    const ls_json *message = ls_json_get(choice_of(o, 0), "message");
+    const ls_json *calls = ls_json_get(message, "tool_calls");
+    const char *thought = ls_json_text(ls_json_get(message, "reasoning_content"));
+    assert_non_null(thought);
+    assert_true(strlen(thought) > 0);
+    assert_true(ls_json_is_null(ls_json_get(message, "content")));
+    assert_int_equal(ls_json_count(calls), 1);
+    check_call(ls_json_at(calls, 0));
+    join_pieces(&x, "reasoning_content", &pieces);
+    assert_string_equal(pieces.data, thought);
+    check_stream(&x, calls);
+    ls_buf_free(&pieces);
+    ls_json_free(o);
+    free_asked(&x);
+    free(body);
+    o = ask(&x, "{" ASK ", \"chat_template_kwargs\": {\"thought\": \"~\"}, \"max_tokens\": 6}");
+    message = ls_json_get(choice_of(o, 0), "message");
+    assert_string_equal(ls_json_text(ls_json_get(message, "content")), "");
+    assert_non_null(ls_json_text(ls_json_get(message, "reasoning_content")));
+    ls_json_free(o);
+    free_asked(&x);
+    model.thought = (ls_thought_form){0};
+}
+
 /* ---- conversations ---- */
 
 static void check_prompt(const char *body, const char *want) {
@@ -614,18 +680,13 @@ static void test_constraints(void **state) {
 }
 
 int main(void) {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_required),
-                                       cmocka_unit_test(test_parallel),
-                                       cmocka_unit_test(test_named),
-                                       cmocka_unit_test(test_without_parameters),
-                                       cmocka_unit_test(test_auto),
-                                       cmocka_unit_test(test_forms),
-                                       cmocka_unit_test(test_special),
-                                       cmocka_unit_test(test_prompts),
-                                       cmocka_unit_test(test_refused),
-                                       cmocka_unit_test(test_constraints),
-                                       cmocka_unit_test(test_response_prompts),
-                                       cmocka_unit_test(test_responses),
-                                       cmocka_unit_test(test_responses_refused)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_required),    cmocka_unit_test(test_parallel),
+        cmocka_unit_test(test_named),       cmocka_unit_test(test_without_parameters),
+        cmocka_unit_test(test_auto),        cmocka_unit_test(test_forms),
+        cmocka_unit_test(test_special),     cmocka_unit_test(test_thoughts),
+        cmocka_unit_test(test_prompts),     cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_constraints), cmocka_unit_test(test_response_prompts),
+        cmocka_unit_test(test_responses),   cmocka_unit_test(test_responses_refused)};
     return cmocka_run_group_tests(tests, open_model, close_model);
 }

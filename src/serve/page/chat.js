@@ -55,20 +55,21 @@
 
   async function answer(words) {
     const { path, body } = request(words), p = show(body.model, "", "assistant");
-    let whole = "";
+    let whole = "", thought = "";
     working(new AbortController());
     try {
       await read(await accepted(await fetch(path, { method: "POST", body: JSON.stringify(body), signal: running.signal })), (event) => {
         const choice = event.choices[0];
         const low = turns.scrollTop + turns.clientHeight > turns.scrollHeight - 40;
         whole += (choice && (choice.text ?? choice.delta.content)) || "";
-        p.textContent = whole;
+        thought += (choice && choice.delta?.reasoning_content) || "";
+        p.textContent = thought && whole ? `${thought}\n\n${whole}` : thought + whole;
         if (low) turns.scrollTop = turns.scrollHeight;
       });
     } catch (error) {
       if (error.name !== "AbortError") show("error", error.message, "bad");
     }
-    if (!whole) p.parentNode.remove();
+    if (!whole && !thought) p.parentNode.remove();
     if (body.messages && whole) body.messages.push({ role: "assistant", content: whole });
     else if (body.messages) body.messages.pop();
     working(null);
