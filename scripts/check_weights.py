@@ -10,6 +10,7 @@ name, it must load the GGUF files. Needs the Python packages torch, transformers
 safetensors and numpy (`make check-peers` installs them into a virtual environment).
 """
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -46,6 +47,9 @@ MODELS = {
     "qwen2": transformers.Qwen2Config(**SIZES, tie_word_embeddings=True),
     "qwen2-window": transformers.Qwen2Config(**SIZES, use_sliding_window=True, sliding_window=7, max_window_layers=0),
     "qwen3": transformers.Qwen3Config(**SIZES, head_dim=128),  # transformers reads no other from GGUF
+    "mixtral": transformers.MixtralConfig(**SIZES, num_local_experts=5, num_experts_per_tok=2, sliding_window=None),
+    "qwen3-moe": transformers.Qwen3MoeConfig(**{**SIZES, "intermediate_size": 64}, head_dim=32, moe_intermediate_size=64, num_experts=6,
+                                             num_experts_per_tok=3, norm_topk_prob=True),
     "gpt2": transformers.GPT2Config(vocab_size=96, n_embd=64, n_layer=2, n_head=4, n_positions=64, bos_token_id=1,
                                     eos_token_id=2),
     "gpt2-inner": transformers.GPT2Config(vocab_size=96, n_embd=64, n_layer=1, n_head=2, n_positions=64, n_inner=96,
@@ -83,11 +87,16 @@ def make_model(name):
         for p in model.parameters():
             p.copy_(torch.randn_like(p) * 0.2 + (p.dim() == 1))
     folder = TOP / name
-    model.save_pretrained(folder, max_shard_size="60KB" if "biases" in name else "1GB")
+    return folder, model, saved(model, folder, "60KB" if "biases" in name else "1GB")
+
+
+def saved(model, folder, most="1GB"):
+    """Writes the model; returns the tensors of its files, of which experts have their own."""
+    model.save_pretrained(folder, max_shard_size=most)
     tensors = {}
     for file in folder.glob("*.safetensors"):
         tensors.update(load_file(file))
-    return folder, model, {k.removeprefix("transformer."): v for k, v in tensors.items()}
+    return {k.removeprefix("transformer."): v for k, v in tensors.items()}
 
 
 def logits(model):
@@ -105,14 +114,14 @@ def check_safetensors(name, folder, model, tensors):
         run(CONVERT, folder, out, type_name, *([50000] if type_name == "F16" else []))
         again = load(out)
         want = {k: torch.from_numpy(v).to(dtype).float().numpy() for k, v in tensors.items()}
-        got = {k.removeprefix("transformer."): v for k, v in again.state_dict().items()}
+        got = saved(again.float(), TOP / f"{name}-{type_name}-again")
         for k, v in want.items():
-            same_bits(got[k].float().numpy(), v, f"{name} {type_name} {k}")
+            same_bits(got[k], v, f"{name} {type_name} {k}")
         if type_name == "F32":
             assert np.array_equal(logits(again), logits(model)), name
             before, after = model.config.to_dict(), again.config.to_dict()
             skip = {"dtype", "transformers_version", "_name_or_path", "architectures", "n_inner", "n_ctx",
-                    "max_window_layers"}
+                    "max_window_layers", "head_dim"}
             differ = {k: (v, after.get(k)) for k, v in before.items() if k not in skip and after.get(k) != v}
             assert not differ, (name, differ)
     done(f"{name}: transformers reads the safetensors that are written, and has the same logits")
@@ -128,10 +137,18 @@ def expected_gguf(tensors, config):
     """{name in GGUF: array}, by the package's table of names."""
     gpt2 = config.model_type == "gpt2"
     arch = {"llama": gguf.MODEL_ARCH.LLAMA, "mistral": gguf.MODEL_ARCH.LLAMA, "qwen2": gguf.MODEL_ARCH.QWEN2,
-            "qwen3": gguf.MODEL_ARCH.QWEN3, "gpt2": gguf.MODEL_ARCH.GPT2}[config.model_type]
+            "qwen3": gguf.MODEL_ARCH.QWEN3, "gpt2": gguf.MODEL_ARCH.GPT2, "mixtral": gguf.MODEL_ARCH.LLAMA,
+            "qwen3_moe": gguf.MODEL_ARCH.QWEN3MOE}[config.model_type]
     names = gguf.get_tensor_name_map(arch, 2)
-    out = {}
+    out, together = {}, {}
     for k, v in tensors.items():
+        if m := re.fullmatch(r"(.*\.experts)\.(\d+)\.(.*)", k):
+            together.setdefault(f"{m[1]}.{m[3]}", {})[int(m[2])] = v
+        else:
+            together[k] = v
+    for k, v in together.items():
+        if isinstance(v, dict):
+            v = np.stack([v[i] for i in range(len(v))])
         new = names.get_name(k, try_suffixes=(".weight", ".bias"))
         assert new, k
         if arch == gguf.MODEL_ARCH.LLAMA and ("q_proj" in k or "k_proj" in k):
@@ -155,17 +172,17 @@ def check_gguf(name, folder, model, tensors):
             if t.name in extra:
                 continue
             x = want[t.name]
-            kind = Type.F32 if x.ndim == 1 or t.name == "position_embd.weight" else Type[type_name]
+            same = x.ndim == 1 or t.name == "position_embd.weight" or t.name.endswith(".ffn_gate_inp.weight")
+            kind = Type.F32 if same else Type[type_name]
             assert t.tensor_type == kind, (name, t.name, t.tensor_type)
             assert t.data.tobytes() == quantize(x, kind).tobytes(), (name, type_name, t.name)
         out = TOP / f"{name}-{type_name}-back"
         run(CONVERT, path, out, "F32")
         back = load_file(out / "model.safetensors")
-        for k, v in back.items():
-            new = expected_gguf({k: v}, config)
-            for t in reader.tensors:
-                if t.name in new:
-                    same_bits(new[t.name], dequantize(t.data, t.tensor_type).reshape(new[t.name].shape), (type_name, k))
+        new = expected_gguf(back, config)
+        for t in reader.tensors:
+            if t.name not in extra:
+                same_bits(new[t.name], dequantize(t.data, t.tensor_type).reshape(new[t.name].shape), (type_name, t.name))
         assert set(back) == set(tensors)
         if type_name == "F32":
             again = load(out)

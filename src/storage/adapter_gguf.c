@@ -8,6 +8,7 @@
 #include "base/fresh.h"
 #include "networks/family.h"
 #include "storage/run_adapters.h"
+#include "weights/gguf_model.h"
 #include "weights/gguf_write.h"
 #include "weights/tensor_names.h"
 
@@ -24,7 +25,8 @@ static bool find_base(const ls_architecture *a, const ls_param *p, ls_name *id_p
     ls_adapter_layer(p, layer);
     size_t n = strlen(layer);
     for (int i = 0; ls_name_at(a, i, id_p); i++)
-        if (strncmp(id_p->name, layer, n) == 0 && strcmp(id_p->name + n, ".weight") == 0)
+        if (strncmp(id_p->name, layer, n) == 0 && strcmp(id_p->name + n, ".weight") == 0 &&
+            id_p->expert < 0)
             return true;
     return false;
 }
@@ -40,8 +42,7 @@ static double alpha_of(const ls_config *c) {
 
 static void put_keys(writing *x) {
     ls_gguf_writer *w = &x->writer;
-    ls_family family = x->arch.family == LS_FAMILY_MISTRAL ? LS_FAMILY_LLAMA : x->arch.family;
-    ls_gguf_put_text(w, "general.architecture", ls_family_name(family));
+    ls_gguf_put_text(w, "general.architecture", ls_gguf_family_name(x->arch.family));
     ls_gguf_put_text(w, "general.type", "adapter");
     ls_gguf_put_u32(w, "general.file_type", 0); /* f32 */
     ls_gguf_put_text(w, "adapter.type", "lora");

@@ -89,20 +89,25 @@ static ls_status expect_whole(const reader *r) {
     return LS_OK;
 }
 
+const char *ls_gguf_family_name(ls_family f) {
+    if (f == LS_FAMILY_MISTRAL || f == LS_FAMILY_MIXTRAL) return ls_family_name(LS_FAMILY_LLAMA);
+    return f == LS_FAMILY_QWEN3_MOE ? "qwen3moe" : ls_family_name(f);
+}
+
 static ls_status read_family(reader *r, ls_architecture *a) {
     const ls_gguf_value *v = ls_gguf_find(r->g, "general.architecture");
     if (!v) return ls_fail(r->e, LS_EINVAL, "%s: general.architecture is missing", r->g->path);
     for (int f = 0; f < LS_NFAMILIES; f++)
-        if (f != LS_FAMILY_MISTRAL && !ls_family_has_experts((ls_family)f) &&
-            ls_gguf_is_text(v, ls_family_name((ls_family)f))) {
-            a->family = (ls_family)f;
-            r->prefix = ls_family_name(a->family);
+        if (ls_gguf_is_text(v, ls_gguf_family_name((ls_family)f))) {
+            a->family = (ls_family)f; /* the first of a name */
+            r->prefix = ls_gguf_family_name(a->family);
             return expect_whole(r);
         }
     ls_gguf_text name = {"?", 1};
     ls_gguf_text_at(v, 0, &name);
     return ls_fail(r->e, LS_EINVAL,
-                   "%s: general.architecture is '%.*s'; llama, qwen2, qwen3 and gpt2 are supported",
+                   "%s: general.architecture is '%.*s'; llama, qwen2, qwen3, qwen3moe and gpt2 are "
+                   "supported",
                    r->g->path, (int)(name.n < 40 ? name.n : 40), name.data);
 }
 
@@ -285,9 +290,24 @@ static ls_status refuse_kinds(reader *r) {
         return ls_fail(r->e, LS_EINVAL, "%s: %s is not supported", r->g->path, layout->key);
     if (causal && (!ls_gguf_bool(causal, 0, &yes) || !yes))
         return ls_fail(r->e, LS_EINVAL, "%s: %s is not true", r->g->path, causal->key);
-    LS_TRY(expect_size(r, "expert_count", 0, "mixtures of experts are not"));
-    LS_TRY(expect_size(r, "expert_used_count", 0, "mixtures of experts are not"));
     return expect_size(r, "attention.sliding_window", 0, "llama.cpp has no window here");
+}
+
+/* The family llama with experts is Mixtral. The factor of the auxiliary loss is that of configs
+ * without one. */
+static ls_status read_experts(reader *r, ls_architecture *a) {
+    LS_TRY(take_size_if(r, "expert_count", &a->experts));
+    if (a->family == LS_FAMILY_LLAMA && a->experts) a->family = LS_FAMILY_MIXTRAL;
+    if (!ls_family_has_experts(a->family)) {
+        LS_TRY(expect_size(r, "expert_count", 0, "this family has no experts"));
+        return expect_size(r, "expert_used_count", 0, "this family has no experts");
+    }
+    LS_TRY(take_size(r, "expert_used_count", &a->experts_per_token));
+    if (a->family == LS_FAMILY_QWEN3_MOE)
+        LS_TRY(take_size(r, "expert_feed_forward_length", &a->ffn));
+    a->norm_topk = true;
+    a->router_aux_loss = 0.001;
+    return expect_size(r, "expert_gating_func", 1, "a softmax");
 }
 
 ls_status ls_gguf_read_architecture(const ls_gguf *g, ls_architecture *a_p, ls_error *e) {
@@ -295,6 +315,7 @@ ls_status ls_gguf_read_architecture(const ls_gguf *g, ls_architecture *a_p, ls_e
     ls_architecture a = {0};
     LS_TRY(read_family(&r, &a));
     LS_TRY(read_sizes(&r, &a));
+    LS_TRY(read_experts(&r, &a));
     LS_TRY(refuse_kinds(&r));
     LS_TRY(read_vocab(&r, &a));
     bool gpt2 = a.family == LS_FAMILY_GPT2;
@@ -302,7 +323,7 @@ ls_status ls_gguf_read_architecture(const ls_gguf *g, ls_architecture *a_p, ls_e
     a.qkv_bias = gpt2 || has_tensor(&r, "blk.0.attn_q.bias");
     a.o_bias = gpt2 || has_tensor(&r, "blk.0.attn_output.bias");
     a.mlp_bias = gpt2 || has_tensor(&r, "blk.0.ffn_up.bias");
-    a.qk_norm = a.family == LS_FAMILY_QWEN3;
+    a.qk_norm = a.family == LS_FAMILY_QWEN3 || a.family == LS_FAMILY_QWEN3_MOE;
     a.tied = !has_tensor(&r, "output.weight");
     LS_TRY(read_tokens(&r, &a));
     LS_TRY(read_generation(&r, &a.generation));
@@ -376,8 +397,7 @@ static int64_t context_of(const ls_architecture *a) {
 
 void ls_gguf_put_architecture(ls_gguf_writer *w, const ls_architecture *a, ls_block_type type) {
     bool gpt2 = a->family == LS_FAMILY_GPT2;
-    ls_family family = a->family == LS_FAMILY_MISTRAL ? LS_FAMILY_LLAMA : a->family;
-    const char *p = ls_family_name(family);
+    const char *p = ls_gguf_family_name(a->family);
     ls_gguf_put_text(w, "general.architecture", p);
     ls_gguf_put_text(w, "general.type", "model");
     ls_gguf_put_u32(w, "general.file_type", file_type(type));
@@ -388,6 +408,11 @@ void ls_gguf_put_architecture(ls_gguf_writer *w, const ls_architecture *a, ls_bl
     put_size(w, p, "block_count", a->layers);
     put_size(w, p, "feed_forward_length", a->ffn);
     put_size(w, p, "attention.head_count", a->heads);
+    if (a->experts) {
+        put_size(w, p, "expert_count", a->experts);
+        put_size(w, p, "expert_used_count", a->experts_per_token);
+    }
+    if (a->family == LS_FAMILY_QWEN3_MOE) put_size(w, p, "expert_feed_forward_length", a->ffn);
     if (!gpt2) {
         put_size(w, p, "attention.head_count_kv", a->kv_heads);
         put_size(w, p, "attention.key_length", a->head_dim);
@@ -400,8 +425,13 @@ void ls_gguf_put_architecture(ls_gguf_writer *w, const ls_architecture *a, ls_bl
     put_generation(w, &a->generation);
 }
 
-ls_status ls_gguf_check_rope(const ls_architecture *a, ls_error *e) {
+ls_status ls_gguf_check(const ls_architecture *a, ls_error *e) {
     const ls_rotation *r = &a->rope;
+    if (a->experts && !a->norm_topk)
+        return ls_fail(e, LS_EINVAL,
+                       "GGUF can't hold this mixture of experts: in llama.cpp the weights of a "
+                       "token's experts have the sum 1, and here they don't (norm_topk_prob is "
+                       "false); write safetensors");
     if (r->type != LS_ROPE_LLAMA3) return LS_OK;
     bool known = r->low == llama3.low && r->high == llama3.high &&
                  r->original_context == llama3.original_context;

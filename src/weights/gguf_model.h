@@ -2,8 +2,8 @@
  *
  * Source: llama.cpp's gguf-py/gguf/constants.py (keys), src/llama-model.cpp (what they mean, and
  * the defaults of missing ones), conversion/{base,llama,gpt2}.py (what they are made from). A key
- * of the architecture that is not understood is refused by its name. Mistral's models are of
- * architecture llama there.
+ * of the architecture that is not understood is refused by its name. Mistral's and Mixtral's models
+ * are of architecture llama there.
  *
  * GGUF has no rope_type llama3 but the divisors that follow from it, in the tensor
  * rope_freqs.weight. They are read if they are those of Llama 3.1 to 3.3 (low_freq_factor 1,
@@ -27,8 +27,11 @@ ls_status ls_gguf_read_architecture(const ls_gguf *, ls_architecture *a_p, ls_er
  * window: the context is written no longer than it, which is logged. */
 void ls_gguf_put_architecture(ls_gguf_writer *, const ls_architecture *, ls_block_type type);
 
-/* LS_EINVAL: a reader can't tell the architecture's rotation from what GGUF has of it. */
-ls_status ls_gguf_check_rope(const ls_architecture *, ls_error *);
+/* LS_EINVAL: a reader can't tell the architecture's rotation from what GGUF has of it, or computes
+ * the weights of experts in another way: llama.cpp gives those of a token the sum 1. */
+ls_status ls_gguf_check(const ls_architecture *, ls_error *);
+/* "qwen3moe" */
+const char *ls_gguf_family_name(ls_family);
 
 /* Lists LS_GGUF_DIVISORS, as F32, if the architecture has them; returns their number. */
 int64_t ls_gguf_put_divisors(ls_gguf_writer *, const ls_architecture *);

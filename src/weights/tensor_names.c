@@ -84,9 +84,19 @@ static const row mixtral_block[] = {
     {0},
 };
 static const row mixtral_expert[] = {
-    {"w1.weight", "", {FFN, WIDTH}, ALWAYS, LS_ROWS_SAME, "mlp.experts.gate_proj"},
-    {"w3.weight", "", {FFN, WIDTH}, ALWAYS, LS_ROWS_SAME, "mlp.experts.up_proj"},
-    {"w2.weight", "", {WIDTH, FFN}, ALWAYS, LS_ROWS_SAME, "mlp.experts.down_proj"},
+    {"w1.weight",
+     "ffn_gate_exps.weight",
+     {FFN, WIDTH},
+     ALWAYS,
+     LS_ROWS_SAME,
+     "mlp.experts.gate_proj"},
+    {"w3.weight", "ffn_up_exps.weight", {FFN, WIDTH}, ALWAYS, LS_ROWS_SAME, "mlp.experts.up_proj"},
+    {"w2.weight",
+     "ffn_down_exps.weight",
+     {WIDTH, FFN},
+     ALWAYS,
+     LS_ROWS_SAME,
+     "mlp.experts.down_proj"},
     {0},
 };
 static const row qwen3_moe_block[] = {
@@ -95,9 +105,24 @@ static const row qwen3_moe_block[] = {
     {0},
 };
 static const row qwen3_moe_expert[] = {
-    {"gate_proj.weight", "", {FFN, WIDTH}, ALWAYS, LS_ROWS_SAME, "mlp.experts.gate_proj"},
-    {"up_proj.weight", "", {FFN, WIDTH}, ALWAYS, LS_ROWS_SAME, "mlp.experts.up_proj"},
-    {"down_proj.weight", "", {WIDTH, FFN}, ALWAYS, LS_ROWS_SAME, "mlp.experts.down_proj"},
+    {"gate_proj.weight",
+     "ffn_gate_exps.weight",
+     {FFN, WIDTH},
+     ALWAYS,
+     LS_ROWS_SAME,
+     "mlp.experts.gate_proj"},
+    {"up_proj.weight",
+     "ffn_up_exps.weight",
+     {FFN, WIDTH},
+     ALWAYS,
+     LS_ROWS_SAME,
+     "mlp.experts.up_proj"},
+    {"down_proj.weight",
+     "ffn_down_exps.weight",
+     {WIDTH, FFN},
+     ALWAYS,
+     LS_ROWS_SAME,
+     "mlp.experts.down_proj"},
     {0},
 };
 static const row llama_after[] = {
@@ -204,13 +229,12 @@ static void write_names(const ls_architecture *a, const row *r, place at, ls_nam
         snprintf(n->param, sizeof n->param, "%s", param);
         return;
     }
-    if (at.expert < 0) {
+    if (at.expert < 0)
         snprintf(n->name, sizeof n->name, "%s.%d.%s", f->block, at.layer, r->name);
-        snprintf(n->gguf, sizeof n->gguf, "blk.%d.%s", at.layer, r->gguf);
-    } else {
+    else
         snprintf(n->name, sizeof n->name, "%s.%d.%s.%d.%s", f->block, at.layer, f->experts,
                  at.expert, r->name);
-    }
+    snprintf(n->gguf, sizeof n->gguf, "blk.%d.%s", at.layer, r->gguf);
     snprintf(n->param, sizeof n->param, "%s.%d.%s", f->block, at.layer, param);
 }
 
@@ -261,6 +285,8 @@ bool ls_name_at(const ls_architecture *a, int i, ls_name *n_p) {
     fill(a, nth_row(a, f->after, i), (place){-1, -1}, n_p);
     return true;
 }
+
+int ls_name_expert_step(const ls_architecture *a) { return count_rows(a, rows_of(a)->expert); }
 
 int ls_name_count(const ls_architecture *a) {
     const family_rows *f = rows_of(a);

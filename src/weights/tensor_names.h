@@ -24,7 +24,7 @@ typedef enum ls_row_order {
 
 typedef struct ls_name {
     char name[LS_NAME_MOST];  /* "model.layers.0.self_attn.q_proj.weight" */
-    char gguf[LS_NAME_MOST];  /* "blk.0.attn_q.weight"; of an expert "": it has none */
+    char gguf[LS_NAME_MOST];  /* "blk.0.attn_q.weight"; an expert's is a part of this tensor */
     char param[LS_NAME_MOST]; /* the parameter of a model here: the name, but of mixtures */
     int expert;               /* the part of the parameter; -1: all of it */
     int ndims;                /* 1 or 2 */
@@ -34,6 +34,8 @@ typedef struct ls_name {
 
 /* Tensor i = 0, 1 ... in the order of the forward pass; false: there are no more. */
 bool ls_name_at(const ls_architecture *, int i, ls_name *n_p);
+/* An expert's tensor and that of the next expert are so far apart. */
+int ls_name_expert_step(const ls_architecture *);
 /* How many there are. */
 int ls_name_count(const ls_architecture *);
 /* Elements of all of them: the model's parameters. */

@@ -57,15 +57,18 @@ static void put_dims(ls_buf *b, int ndims, const int64_t *dims) {
 /* dims: outermost first, as those of the weight. */
 static ls_status check_dims(const ls_weights *w, const ls_weight *t, const char *stored, int ndims,
                             const int64_t *dims, ls_error *e) {
-    int64_t want[2] = {t->id.dims[0], t->id.dims[1]};
-    if (t->order == LS_ROWS_TRANSPOSED) want[0] = t->id.dims[1], want[1] = t->id.dims[0];
-    bool same = ndims == t->id.ndims;
+    const int together = w->is_gguf && t->id.expert >= 0; /* a tensor of all experts */
+    const int n = together + t->id.ndims;
+    int64_t want[3] = {w->arch.experts};
+    for (int i = 0; i < t->id.ndims; i++)
+        want[together + i] = t->id.dims[t->order == LS_ROWS_TRANSPOSED ? 1 - i : i];
+    bool same = ndims == n;
     for (int i = 0; same && i < ndims; i++) same = dims[i] == want[i];
     if (same) return LS_OK;
     ls_buf text = {0};
     put_dims(&text, ndims, dims);
     ls_buf_printf(&text, "; the architecture needs ");
-    put_dims(&text, t->id.ndims, want);
+    put_dims(&text, n, want);
     ls_status s = ls_fail(e, LS_EINVAL, "%s: tensor '%s' is %s", w->path, stored, text.data);
     ls_buf_free(&text);
     return s;
@@ -122,6 +125,9 @@ static ls_status bind_gguf_tensor(const ls_weights *w, ls_weight *t, const ls_gg
         return fail_type(w, from->name, ls_gguf_type_of(from->type)->name, e);
     t->data = from->data;
     t->nbytes = from->nbytes;
+    if (t->id.expert < 0) return LS_OK;
+    t->nbytes /= (size_t)w->arch.experts;
+    t->data += (size_t)t->id.expert * t->nbytes;
     return LS_OK;
 }
 

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/bar.h"
+#include "base/suffix.h"
 #include "weights/blocks.h"
 #include "weights/config_json.h"
 #include "weights/gguf_model.h"
@@ -176,7 +177,8 @@ typedef struct gguf_job {
 /* The type of a tensor in a file of this type; as llama.cpp's converter chooses. */
 static ls_block_type type_of(const ls_name *id, ls_block_type type) {
     bool positions = strcmp(id->gguf, "position_embd.weight") == 0;
-    return id->ndims == 1 || positions ? LS_BLOCK_F32 : type;
+    bool router = ls_has_suffix(id->gguf, ".ffn_gate_inp.weight");
+    return id->ndims == 1 || positions || router ? LS_BLOCK_F32 : type;
 }
 
 /* The width of a row in the file. */
@@ -194,8 +196,9 @@ static ls_status list_tensors(const ls_architecture *a, ls_block_type type, ls_g
             return ls_fail(e, LS_EINVAL,
                            "tensor '%s' has rows of %lld elements; %s takes a multiple of %d",
                            id.name, (long long)width, b->name, b->elements);
-        const int64_t dims[2] = {width, count_of(&id) / width};
-        ls_gguf_put_tensor(w, id.gguf, type_of(&id, type), id.ndims, dims);
+        const int64_t dims[3] = {width, count_of(&id) / width, a->experts};
+        if (id.expert > 0) continue; /* the first one's has all */
+        ls_gguf_put_tensor(w, id.gguf, type_of(&id, type), id.ndims + (id.expert == 0), dims);
     }
     return LS_OK;
 }
@@ -255,18 +258,30 @@ static ls_status add_divisors(const ls_architecture *a, int64_t n, ls_gguf_write
     return LS_OK;
 }
 
+/* Tensor i; of a tensor of experts those of all, one after the other. */
+static ls_status add_tensor(const ls_model_source *s, int i, ls_block_type type, ls_gguf_writer *w,
+                            ls_error *e) {
+    ls_name id;
+    ls_name_at(s->arch, i, &id);
+    if (id.expert > 0) return LS_OK;
+    const int64_t parts = id.expert == 0 ? s->arch->experts : 1;
+    for (int64_t k = 0; k < parts; k++) {
+        ls_name_at(s->arch, i + (k ? (int)k * ls_name_expert_step(s->arch) : 0), &id);
+        const gguf_job j = {s, w, &id, type_of(&id, type)};
+        LS_TRY(id.order == LS_ROWS_TRANSPOSED
+                   ? add_transposed(&j, e)
+                   : add_rows(&j, id.order == LS_ROWS_PAIRS ? s->arch->head_dim : 1, e));
+    }
+    return LS_OK;
+}
+
 static ls_status add_tensors(const ls_model_source *s, ls_block_type type, ls_gguf_writer *w,
                              ls_error *e) {
-    ls_name id;
-    uint64_t n = 0;
-    while (ls_name_at(s->arch, (int)n, &id)) n++;
-    ls_bar bar = ls_bar_begin("writing weights: tensors", n);
+    const int n = ls_name_count(s->arch);
+    ls_bar bar = ls_bar_begin("writing weights: tensors", (uint64_t)n);
     ls_status status = LS_OK;
-    for (int i = 0; status == LS_OK && ls_name_at(s->arch, i, &id); i++) {
-        const gguf_job j = {s, w, &id, type_of(&id, type)};
-        status = id.order == LS_ROWS_TRANSPOSED
-                     ? add_transposed(&j, e)
-                     : add_rows(&j, id.order == LS_ROWS_PAIRS ? s->arch->head_dim : 1, e);
+    for (int i = 0; status == LS_OK && i < n; i++) {
+        status = add_tensor(s, i, type, w, e);
         ls_bar_at(&bar, (uint64_t)i + 1);
     }
     ls_bar_end(&bar);
@@ -283,12 +298,7 @@ ls_status ls_write_gguf(const ls_model_source *s, const char *path, ls_block_typ
         ls_buf_free(&types);
         return status;
     }
-    if (s->arch->experts)
-        return ls_fail(e, LS_EINVAL,
-                       "models of the family %s can't be written as GGUF, nor in blocks; write "
-                       "safetensors, of type f32, f16 or bf16",
-                       ls_family_name(s->arch->family));
-    LS_TRY(ls_gguf_check_rope(s->arch, e));
+    LS_TRY(ls_gguf_check(s->arch, e));
     ls_gguf_put_architecture(w, s->arch, type);
     int64_t divisors = ls_gguf_put_divisors(w, s->arch);
     LS_TRY(list_tensors(s->arch, type, w, e));

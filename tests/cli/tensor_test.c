@@ -103,16 +103,19 @@ static void check_published(const char *from, const char *hash, int n) {
     shell_of_run("run", "rm -r $r out");
 }
 
-/* A mixture of experts, which GGUF has no names for here. */
+/* A mixture of experts. */
 static void check_experts(void) {
     expect("train " SMALL EXPERTS "-o @/a -n 2 --set train.steps=4 --set parallel.mesh.tensor=2", 0,
            NULL);
     char *hash = hash_after("export @/a --to safetensors -o @/b", "hash ");
-    for (int n = 1; n <= 3; n++) check_published("@/b", hash, n);
+    char *same = hash_after("export @/a --to gguf -o @/c.gguf", "hash ");
+    assert_string_equal(same, hash);
+    import_same("@/c.gguf -o @/d", hash);
+    for (int n = 1; n <= 3; n++) check_published(n == 2 ? "@/d" : "@/b", hash, n);
     expect("generate @/a --tokens 10 --seed 3", 0, NULL);
     expect("eval @/a", 0, "loss");
-    free(hash);
-    shell_of_run("a", "rm -r $r b");
+    free(hash), free(same);
+    shell_of_run("a", "rm -r $r b c.gguf d");
 }
 
 static void check_model(const char *model) {

@@ -297,6 +297,118 @@ static void test_rotations(void **state) {
     ls_gguf_writer_free(&w);
 }
 
+/* ---- experts: one tensor of all in GGUF ---- */
+
+static ls_architecture mixture(ls_family family) {
+    return (ls_architecture){.family = family,
+                             .layers = 2,
+                             .width = 64,
+                             .ffn = 32,
+                             .heads = 2,
+                             .kv_heads = 1,
+                             .head_dim = 32,
+                             .vocab = 50,
+                             .context = 8,
+                             .norm_eps = 1e-6,
+                             .rope = {.type = LS_ROPE_DEFAULT, .base = 1e6},
+                             .qk_norm = family == LS_FAMILY_QWEN3_MOE,
+                             .experts = 5,
+                             .experts_per_token = 2,
+                             .norm_topk = true,
+                             .router_aux_loss = 0.001,
+                             .bos = LS_TOKEN_NONE,
+                             .pad = LS_TOKEN_NONE};
+}
+
+/* Element i of the tensor of an expert and a block. */
+static float element_of(const char *name, int64_t i) {
+    unsigned sum = 7;
+    for (; *name; name++) sum = sum * 31 + (unsigned char)*name;
+    return (float)((sum + (unsigned)i * 97) % 2039) / 16;
+}
+
+static ls_status named_rows(const void *arg, const ls_name *n, int64_t first, int64_t end, float *x,
+                            ls_error *e) {
+    (void)arg, (void)e;
+    int64_t width = n->ndims > 1 ? n->dims[1] : 1;
+    for (int64_t i = first * width; i < end * width; i++) *x++ = element_of(n->name, i);
+    return LS_OK;
+}
+
+static void write_mixture(const ls_architecture *a, ls_block_type type) {
+    const ls_model_source s = {a, named_rows, NULL};
+    ls_gguf_writer writer = {0};
+    ls_error e = {0};
+    clear_out();
+    assert_ls_ok(ls_write_gguf(&s, gguf, type, &writer, &e), e);
+    ls_gguf_writer_free(&writer);
+}
+
+/* Where the file has them, and as they are read. */
+static void check_mixture(ls_family family, const char *first, const char *name) {
+    ls_architecture a = mixture(family);
+    write_mixture(&a, LS_BLOCK_F32);
+    ls_weights w = open_good(gguf);
+    assert_null(ls_architecture_difference(&a, &w.arch));
+    const ls_gguf_tensor *t = ls_gguf_find_tensor(&w.gguf, "blk.1.ffn_down_exps.weight");
+    assert_true(t && t->ndims == 3 && t->dims[0] == 32 && t->dims[1] == 64 && t->dims[2] == 5);
+    for (int expert = 0; expert < 5; expert++) {
+        char *of = ls_format("%s.%d.%s", first, expert, name);
+        const ls_weight *x = ls_weights_find(&w, of);
+        float row[32], want[32];
+        ls_error e;
+        assert_ptr_equal(x->data, t->data + expert * 64 * 32 * 4);
+        assert_ls_ok(ls_weights_rows(&w, x, 63, 64, row, &e), e);
+        for (int i = 0; i < 32; i++) want[i] = element_of(of, 63 * 32 + i);
+        assert_memory_equal(row, want, sizeof want);
+        assert_memory_equal(t->data + (expert * 64 + 63) * 32 * 4, want, sizeof want);
+        free(of);
+    }
+    ls_weights_close(&w);
+    write_mixture(&a, LS_BLOCK_Q8_0);
+    w = open_good(gguf);
+    assert_int_equal(ls_gguf_find_tensor(&w.gguf, "blk.0.ffn_gate_inp.weight")->type, 0);
+    assert_int_equal(ls_gguf_find_tensor(&w.gguf, "blk.0.ffn_up_exps.weight")->type, 8);
+    ls_weights_close(&w);
+}
+
+/* The file with another number at a key. */
+static void check_number(const char *key, uint32_t number, const char *text) {
+    ls_architecture a = mixture(LS_FAMILY_MIXTRAL);
+    ls_weights w = {0};
+    ls_error e = {0};
+    ls_buf b = {0};
+    write_mixture(&a, LS_BLOCK_F32);
+    assert_ls_ok(ls_file_read(gguf, 1 << 24, &b, &e), e);
+    char *at = memmem(b.data, b.len, key, strlen(key));
+    memcpy(at + strlen(key) + 4, &number, sizeof number);
+    write_bytes(gguf, b.data, b.len);
+    ls_buf_free(&b);
+    if (ls_weights_open(gguf, &w, &e) != LS_EINVAL || !strstr(e.msg, text))
+        fail_msg("%s %u: '%s' does not say '%s'", key, number, e.msg, text);
+}
+
+static void test_experts(void **state) {
+    (void)state;
+    check_mixture(LS_FAMILY_MIXTRAL, "model.layers.1.block_sparse_moe.experts", "w2.weight");
+    check_mixture(LS_FAMILY_QWEN3_MOE, "model.layers.1.mlp.experts", "down_proj.weight");
+    check_number("llama.expert_count", 0, "expert_used_count is 2; only 0 is supported");
+    check_number("llama.expert_count", 1000, "1000 experts; at most 128 are supported");
+    check_number("llama.expert_count", 4, "is [5, 64]; the architecture needs [4, 64]");
+    check_number("llama.expert_used_count", 6, "num_experts_per_tok is 6; there are 5 experts");
+    check_number("llama.expert_used_count", 0, "num_experts_per_tok is 0; there are 5 experts");
+    check_number("llama.feed_forward_length", 16,
+                 "is [5, 32, 64]; the architecture needs [5, 16, 64]");
+    ls_architecture a = mixture(LS_FAMILY_QWEN3_MOE);
+    a.norm_topk = false;
+    const ls_model_source s = {&a, named_rows, NULL};
+    ls_gguf_writer writer = {0};
+    ls_error e;
+    assert_ls_fails(ls_write_gguf(&s, gguf, LS_BLOCK_F32, &writer, &e), LS_EINVAL,
+                    "norm_topk_prob is false); write safetensors", e);
+    ls_gguf_writer_free(&writer);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_safetensors, make_places, remove_folder),
@@ -306,6 +418,7 @@ int main(void) {
         cmocka_unit_test_setup_teardown(test_large, make_places, remove_folder),
         cmocka_unit_test_setup_teardown(test_refused, make_places, remove_folder),
         cmocka_unit_test_setup_teardown(test_rotations, make_places, remove_folder),
+        cmocka_unit_test_setup_teardown(test_experts, make_places, remove_folder),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
