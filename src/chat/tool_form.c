@@ -379,12 +379,25 @@ static size_t held_back(const char *text, size_t n, const char *mark) {
     return k;
 }
 
+/* The place of a mark in a text, or of what may begin it at the end; with the white space before
+ * it. "": the end. */
+static size_t find_mark(const call_reader *r, const char *mark) {
+    const char *at = r->n && *mark ? memmem(r->text, r->n, mark, strlen(mark)) : NULL;
+    size_t first = at ? (size_t)(at - r->text) : r->n;
+    return *mark && (at || !r->ended) ? first - held_back(r->text, first, mark) : first;
+}
+
+/* Some models leave out `open` before a name that has a mark of its own. */
+static bool skip_open(call_reader *r, const ls_tool_form *f) {
+    call_reader to = *r;
+    return skip(r, f->open) || (f->name && *f->name && skip(&to, f->name));
+}
+
 static void read_marked(const ls_tool_names *names, call_reader r, ls_tool_text *t) {
-    const char *open = names->form->open;
-    const char *at = r.n ? memmem(r.text, r.n, open, strlen(open)) : NULL;
-    size_t first = at ? (size_t)(at - r.text) : r.n;
-    t->ncontent = at || !r.ended ? first - held_back(r.text, first, open) : first;
-    for (r.at = first; r.at < r.n && skip(&r, open);) {
+    const ls_tool_form *f = names->form;
+    size_t open = find_mark(&r, f->open), name = find_mark(&r, f->name ? f->name : "");
+    r.at = t->ncontent = open < name ? open : name;
+    while (r.at < r.n && skip_open(&r, f)) {
         reading now = read_call(&r, names, t);
         if (t->n == 0 && (now == READ_NOTHING || r.ended))
             t->ncontent = r.n; /* no calls are in it */

@@ -250,8 +250,8 @@ static ls_json *chunk_of(const ls_text_answer *a) {
     return o;
 }
 
-/* An event of reply i; text: a piece of its text, or, by `key`, of what a message has else; NULL: the
- * reply ends. */
+/* An event of reply i; text: a piece of its content, or of what else the message has, by `key`;
+ * NULL: the reply ends. */
 static void put_choice(const ls_text_answer *a, size_t i, const char *key, ls_json *text,
                        ls_answer_sent *sent, ls_buf *out) {
     const bool ends = !text;

@@ -184,6 +184,10 @@ static const wanted_call cases[] = {
      "<tool_call>\n<function=get>\nhello</function></tool_call>", "", P, false},
     {"<tool_call>\n{\"name\": \"f\", \"arguments\": {}}\n</tool_call>",
      "<tool_call>\n{\"name\": \"f\", \"arguments\": {}}\n</tool_call>", "", P, false},
+    {"Now.\n<function=f>\n<parameter=x>\n1\n</parameter>\n</function>\n</tool_call>\n<function=get>"
+     "</function>",
+     "Now.", "f{\"x\": \"1\"};get{};", P, false},
+    {"Write <function=name> and so on", "Write <function=name> and so on", "", P, false},
     {"<tool_call>get\n<arg_key>s</arg_key>\n<arg_value>a</arg_value>\n<arg_key>n</arg_key>\n"
      "<arg_value>2</arg_value>\n</tool_call>\n<tool_call>f\n</tool_call>",
      "", "get{\"s\": \"a\", \"n\": 2};f{};", KEYS, false},
