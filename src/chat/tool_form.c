@@ -163,6 +163,20 @@ static bool may_be_called(const ls_tool_names *names, const char *name) {
     return *names->form->open || find_tool(names, name);
 }
 
+/* Arguments [n]. Some models write the object as a text: that is appended when all is there. */
+static void put_arguments(const char *text, size_t n, bool all, ls_buf *out) {
+    bool quoted = n && *text == '"';
+    ls_json *inner = quoted && all ? read_name(text, n) : NULL, *object = NULL;
+    const char *of = inner ? ls_json_text(inner) : "";
+    ls_error e = {0};
+    if (*of == '{' && ls_json_parse(of, strlen(of), "", &object, &e) == LS_OK)
+        ls_buf_append(out, of, strlen(of));
+    else if (!quoted || all)
+        ls_buf_append(out, text, n);
+    ls_json_free(object);
+    ls_json_free(inner);
+}
+
 /* An object of which [r->at, r->n) is there; r->ended: no more of it will come. False: it is no
  * call, or not yet seen to be one. */
 static bool read_object(call_reader r, const ls_tool_names *names, ls_tool_text *t) {
@@ -174,7 +188,8 @@ static bool read_object(call_reader r, const ls_tool_names *names, ls_tool_text 
     known = may_be_called(names, ls_json_text(name));
     if (known) {
         ls_tool_call *c = add_call(t, ls_json_text(name));
-        ls_buf_append(&c->arguments, head.text + head.at, value_end(&head, &complete) - head.at);
+        size_t n = value_end(&head, &complete) - head.at;
+        put_arguments(head.text + head.at, n, complete || r.ended, &c->arguments);
     }
     ls_json_free(name);
     return known;

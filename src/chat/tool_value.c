@@ -21,6 +21,7 @@ static unsigned type_of_value(const ls_json *j) {
 /* Numbers may be integers. */
 static unsigned type_named(const char *name) {
     unsigned type = ls_schema_type_named(name);
+    if (!type) return LS_TYPE_ALL; /* such as "float" */
     return type == LS_TYPE_NUMBER ? type | LS_TYPE_INTEGER : type;
 }
 

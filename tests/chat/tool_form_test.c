@@ -103,6 +103,10 @@ static const wanted_call cases[] = {
      "", "f{};g{\"a\": 1};", T, false},
     {"<tool_call>{\"arguments\": {\"a\": 1}, \"name\": \"f\"}</tool_call>", "", "f{\"a\": 1};", T,
      false},
+    {"<tool_call>{\"name\": \"f\", \"arguments\": \"{\\\"a\\\": 1}\"}</tool_call>", "",
+     "f{\"a\": 1};", T, false},
+    {"<tool_call>{\"name\": \"f\", \"arguments\": \"a, b\"}</tool_call>", "", "f\"a, b\";", T,
+     false},
     {"<tool_call>{\"name\": \"f\", \"arguments\": {\"a\": \"b", "", "f{\"a\": \"b;", T, true},
     {"<tool_call>{\"name\": \"f\", \"arguments\": {\"a\": \"\\\"</tool_call>\"}}</tool_call>\n"
      "<tool_call>{\"name\": \"g\", \"arguments\": {}}</tool_call>",
